@@ -1,0 +1,163 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+#
+# The rules of CONTRIBUTING.md that a machine can see in the sources: licence lines, private paths,
+# unfinished work, width, length, who may include whom. Prints TAP, one case a rule, and what it
+# found to standard error.
+
+import os
+import pathlib
+import re
+import sys
+
+C_SUFFIXES = {'.c', '.h', '.cpp'}
+SCRIPT_SUFFIXES = {'.py', '.sh', '.ini', '.map'}
+SCRIPT_NAMES = {'meson.build', 'meson_options.txt', 'dev', 'run'}
+TEXT_SUFFIXES = {'.md', '.txt', '.1', '.in', '.symbols', '.case', '.supp'}
+SKIPPED_FOLDERS = {'.git', 'build', 'subprojects', '__pycache__', '.cache'}
+
+MAX_COLUMNS = 100
+MAX_FILE_LINES = 800
+MAX_FUNCTION_LINES = 60
+
+# Folder: what of the others its files may include. include/ is open to all.
+ARROWS = {
+    'include': set(),
+    'sim': set(),
+    'backend-hw': {'runtime/base'},
+    'backend-sim': {'runtime/base', 'sim'},
+    'runtime': set(),
+    'traces': {'runtime/base', 'backend-sim/node.h'},
+}
+
+PRIVATE_PATH = re.compile(r'(?<![\w.$}-])/(?:home|Users|root|wor[k]|mnt)/\w')
+UNFINISHED = re.compile(r'\b(?:TO' r'DO|FIX' r'ME|XX' r'X)\b|not (?:yet )?impl' r'emented', re.I)
+INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
+# Where an include in quotes is looked for, after the folder of the file that has it.
+INCLUDE_PATH = ['.', 'include', 'runtime', 'sim', 'backend-sim', 'backend-hw', 'traces', 'tests']
+
+
+class Tree:
+    """All files of the project that people write, as lines."""
+
+    def __init__(self, root):
+        self.files = {}
+        for folder, folders, names in os.walk(root):
+            folders[:] = sorted(name for name in folders
+                                if name not in SKIPPED_FOLDERS and not name.startswith('build-'))
+            for name in sorted(names):
+                path = pathlib.Path(folder, name)
+                if self.is_text(path):
+                    text = path.read_text(encoding='utf-8', errors='replace')
+                    self.files[path.relative_to(root)] = text.split('\n')
+
+    @staticmethod
+    def is_text(path):
+        return (path.suffix in C_SUFFIXES | SCRIPT_SUFFIXES | TEXT_SUFFIXES
+                or path.name in SCRIPT_NAMES)
+
+    def lines(self, suffixes=None):
+        for path, lines in self.files.items():
+            if suffixes is None or path.suffix in suffixes:
+                for number, line in enumerate(lines, 1):
+                    yield path, number, line
+
+
+def licence_line(tree):
+    for path, lines in tree.files.items():
+        if path.suffix in C_SUFFIXES | SCRIPT_SUFFIXES or path.name in SCRIPT_NAMES:
+            if not any('SPDX-License-Identifier: Apache-2.0' in line for line in lines[:3]):
+                yield path, 1, 'no SPDX-License-Identifier: Apache-2.0 in the first lines'
+
+
+def private_paths(tree):
+    for path, number, line in tree.lines():
+        if PRIVATE_PATH.search(line):
+            yield path, number, 'a path of one machine: ' + line.strip()
+
+
+def unfinished_work(tree):
+    for path, number, line in tree.lines():
+        if UNFINISHED.search(line):
+            yield path, number, line.strip()
+
+
+def white_space(tree):
+    for path, number, line in tree.lines():
+        if line != line.rstrip():
+            yield path, number, 'white space at the end of the line'
+    for path, lines in tree.files.items():
+        if lines[-1] != '' or lines[-2:] == ['', '']:
+            yield path, len(lines), 'the file does not end with one end of line'
+
+
+def width(tree):
+    for path, number, line in tree.lines(C_SUFFIXES | {'.py', '.build'}):
+        columns = len(line.expandtabs(8))
+        if columns > MAX_COLUMNS and 'http' not in line:
+            yield path, number, '{} columns, and {} is the limit'.format(columns, MAX_COLUMNS)
+
+
+def length_of_files(tree):
+    for path, lines in tree.files.items():
+        if path.suffix in C_SUFFIXES and len(lines) - 1 > MAX_FILE_LINES:
+            yield path, 1, '{} lines, and {} is the limit'.format(len(lines) - 1, MAX_FILE_LINES)
+
+
+def length_of_functions(tree):
+    """A function's body is from a { to a } in the first column."""
+    for path, lines in tree.files.items():
+        start = None
+        for number, line in enumerate(lines if path.suffix in C_SUFFIXES else [], 1):
+            if line == '{':
+                start = number
+            elif line.startswith('}'):
+                length = number - start - 1 if start is not None else 0
+                if line == '}' and length > MAX_FUNCTION_LINES:
+                    yield path, start, 'a function of {} lines, and {} is the limit'.format(
+                        length, MAX_FUNCTION_LINES)
+                start = None
+
+
+def owner_of(tree, path, name):
+    """The project's own file that an include means, and None for one that is generated."""
+    for folder in [path.parent] + [pathlib.Path(folder) for folder in INCLUDE_PATH]:
+        target = pathlib.Path(os.path.normpath(folder / name))
+        if target in tree.files:
+            return target
+    return None
+
+
+def who_includes_whom(tree):
+    for path, number, line in tree.lines(C_SUFFIXES):
+        found = INCLUDE.match(line)
+        folder = path.parts[0]
+        target = owner_of(tree, path, found.group(1)) if found and folder in ARROWS else None
+        if target is None or target.parts[0] in (folder, 'include'):
+            continue
+        if not any((str(target) + '/').startswith(allowed + '/') for allowed in ARROWS[folder]):
+            yield path, number, '{} may not include {}'.format(folder, target)
+
+
+RULES = [licence_line, private_paths, unfinished_work, white_space, width, length_of_files,
+         length_of_functions, who_includes_whom]
+
+
+def main():
+    if len(sys.argv) != 2:
+        sys.exit('usage: tree.py ROOT')
+    tree = Tree(pathlib.Path(sys.argv[1]).resolve())
+    failed = 0
+    print('1..{}'.format(len(RULES)))
+    for number, rule in enumerate(RULES, 1):
+        findings = sorted(set(rule(tree)), key=lambda finding: (str(finding[0]), finding[1]))
+        failed += bool(findings)
+        print('{}ok {} {}'.format('not ' if findings else '', number,
+                                  rule.__name__.replace('_', ' ')))
+        for path, line, text in findings:
+            print('{}:{}: {}'.format(path, line, text), file=sys.stderr)
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == '__main__':
+    main()
