@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * @file acl_rt.h
+ *
+ * The ACL runtime API: devices, contexts, streams, events and memory, as in CANN 8.5 to 9.x.
+ * Names, values, prototypes and layouts are CANN's, so that programs run unmodified on either.
+ * The declarations stand in rt/ by subject; this file says what holds for all of them.
+ *
+ * Errors. A function answers ACL_SUCCESS (0) or a code, given here by its number; the names are
+ * in acl_base.h and error_codes/rt_error_codes.h. After a failure nothing has changed and no
+ * output is written, unless said otherwise, and aclGetRecentErrMsg() says in words what was wrong.
+ * These are not repeated with each function:
+ *   - 100000: a pointer is null that is not said to be allowed null;
+ *   - 107001: a device id is negative or too large;
+ *   - 107002: "Context: needed" is said, and the calling thread has no current context
+ *     (aclrtSetDevice makes one);
+ *   - 107017: memory functions of the driver before any aclrtSetDevice of this process;
+ *   - 207000: the backend in use lacks the function (an older driver, for instance);
+ *   - 507899: the driver failed or refused for a reason that has no code of its own;
+ *   - in the child of a fork after the first use of a device, every call fails: no device context
+ *     survives a fork. Fork first, or exec.
+ *
+ * Contracts. Where CANN's documents and its driver disagree, NPUSIM_CONTRACT decides: `docs`
+ * (default) or `driver`. The codes here are those of `docs`; "driver:" gives the other answer.
+ * Such a call leaves a note that says what the other contract would have answered.
+ *
+ * Device ids. There are four spaces. User ids count the devices that ASCEND_RT_VISIBLE_DEVICES
+ * lists, from 0; logical ids all devices that the process could see; physical ids all devices of
+ * the server. What the driver calls its id is the logical one. A parameter is a user id unless
+ * said otherwise; unset, and outside of containers, all are the same.
+ *
+ * Threads. Any function may be called by any thread at any time, also on the same object, but
+ * not with an object that another thread is destroying. A thread's current device and context are
+ * its own.
+ *
+ * Ownership. What a ...Create..., ...Malloc..., ...Reserve..., ...Import... or ...Retain...
+ * function hands out belongs to the caller, who gives it back by the function named there. Arrays
+ * and strings passed in are read before the call returns; data of asynchronous copies must live
+ * until they are done. A stale, foreign or made-up pointer or handle answers a code, never a crash.
+ *
+ * Simulated time. On the model every call, queries too, takes the simulated time of a call. Beyond
+ * that, "Time: driver" adds that of a message to the driver, growing with the number of pages;
+ * "Time: data" that of moving the data; "Time: waits" until the work waited for is done; "Time:
+ * queued" means that the call returns at once and that the work takes effect when it is done in
+ * simulated time, so who looks earlier sees the old bytes. Timeouts count simulated time.
+ * On hardware there is no simulated time.
+ *
+ * "Since" names the first CANN release whose acl_rt.h has the function; "8.1" may mean earlier.
+ */
+#ifndef NPUSIM_ACL_RT_H
+#define NPUSIM_ACL_RT_H
+
+/* CANN's acl_rt.h brings these too, and programs rely on it. */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "acl_base.h"
+#include "rt/types.h"
+#include "rt/other-types.h"
+
+#include "rt/system.h"
+#include "rt/device.h"
+#include "rt/stream.h"
+#include "rt/memory.h"
+#include "rt/vmm.h"
+#include "rt/other.h"
+
+#endif

@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * @file device.h
+ *
+ * Devices, their ids and attributes, peer access, contexts. What holds for every function, the
+ * id spaces too: acl_rt.h. Include acl/acl.h, not this.
+ */
+#ifndef NPUSIM_ACL_RT_DEVICE_H
+#define NPUSIM_ACL_RT_DEVICE_H
+
+#include "types.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* --- devices -------------------------------------------------------------------------------- */
+
+/**
+ * aclrtSetDevice:
+ * @deviceId: 0 to the number of devices - 1.
+ *
+ * Makes the device the calling thread's, and its primary context the thread's current one. The
+ * first call for a device opens it and makes the primary context with its default stream; each
+ * further call counts up. Without aclInit it starts the runtime.
+ *
+ * Returns: 0; 507033: the device cannot be opened.
+ * Time: driver, the first time. Since: 8.1.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtSetDevice(int32_t deviceId);
+
+/**
+ * aclrtResetDevice:
+ * @deviceId: a device that was set.
+ *
+ * Takes back one aclrtSetDevice. The last one waits for the work of the primary context, and
+ * closes the device: the primary context, its streams, and this process's memory, mappings and
+ * handles on the device are gone, in every thread.
+ *
+ * Returns: 0; 507007: the device is not set.
+ * Time: waits. Since: 8.1.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtResetDevice(int32_t deviceId);
+
+/**
+ * aclrtResetDeviceForce:
+ * @deviceId: a device that was set.
+ *
+ * As aclrtResetDevice, however often the device was set.
+ *
+ * Returns: 0; 507007: the device is not set.
+ * Time: waits. Since: 8.1.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtResetDeviceForce(int32_t deviceId);
+
+/**
+ * aclrtGetDevice:
+ * @deviceId: out: the device of the current context.
+ *
+ * Context: needed.
+ * Returns: 0.
+ * Since: 8.1.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtGetDevice(int32_t *deviceId);
+
+/**
+ * aclrtGetDeviceCount:
+ * @count: out: how many devices there are, or how many ASCEND_RT_VISIBLE_DEVICES lists.
+ *
+ * Returns: 0.
+ * Since: 8.1.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtGetDeviceCount(uint32_t *count);
+
+/**
+ * aclrtGetRunMode:
+ * @runMode: out: ACL_HOST.
+ *
+ * Returns: 0.
+ * Since: 8.1.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtGetRunMode(aclrtRunMode *runMode);
+
+/**
+ * aclrtSynchronizeDevice:
+ *
+ * Waits for all work on all streams of the current context's device.
+ *
+ * Context: needed.
+ * Returns: 0, or the code of work that failed.
+ * Time: waits. Since: 8.1.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtSynchronizeDevice(void);
+
+/**
+ * aclrtSynchronizeDeviceWithTimeout:
+ * @timeout: in ms, from 1; -1 waits for ever.
+ *
+ * Context: needed.
+ * Returns: as aclrtSynchronizeDevice; 107000: @timeout is 0 or below -1; 507046: not done in time,
+ *   and the work goes on.
+ * Time: waits. Since: 8.1.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtSynchronizeDeviceWithTimeout(int32_t timeout);
+
+/**
+ * aclrtSetTsDevice:
+ * @tsId: ACL_TS_ID_AICORE or ACL_TS_ID_AIVECTOR.
+ *
+ * Chooses a task scheduler; a 910B or 910C has one for all, so nothing changes.
+ *
+ * Returns: 0; 100000: another @tsId.
+ * Since: 8.1.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtSetTsDevice(aclrtTsId tsId);
+
+/**
+ * aclrtGetDeviceUtilizationRate:
+ * @deviceId: a device.
+ * @utilizationInfo: in and out: utilizationExtend must be null; the rest is filled in. On the
+ *   model memoryUtilization is the part of the HBM in use; no cores are modelled, they are 0.
+ *
+ * Returns: 0; 100000: utilizationExtend is not null.
+ * Since: 8.1.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtGetDeviceUtilizationRate(int32_t deviceId,
+							   aclrtUtilizationInfo *utilizationInfo);
+
+/**
+ * aclrtQueryDeviceStatus:
+ * @deviceId: a device.
+ * @deviceStatus: out.
+ *
+ * Returns: 0.
+ * Since: 8.1.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtQueryDeviceStatus(int32_t deviceId,
+						    aclrtDeviceStatus *deviceStatus);
+
+/**
+ * aclrtGetDeviceInfo:
+ * @deviceId: a device.
+ * @attr: what to ask for.
+ * @value: out: a number, or bytes for sizes.
+ *
+ * Returns: 0; 107000: no such device or no such @attr; 207000: this SoC has no such thing.
+ * Since: 8.5.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtGetDeviceInfo(uint32_t deviceId, aclrtDevAttr attr,
+						int64_t *value);
+
+/**
+ * aclrtDeviceGetUuid:
+ * @deviceId: a device.
+ * @uuid: out: 16 bytes that no other device has; the same in every process of the node.
+ *
+ * Returns: 0.
+ * Since: 8.5.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtDeviceGetUuid(int32_t deviceId, aclrtUuid *uuid);
+
+/**
+ * aclrtGetDeviceCapability:
+ * @deviceId: a device.
+ * @devFeatureType: a feature.
+ * @value: out: ACL_DEV_FEATURE_SUPPORT or ACL_DEV_FEATURE_NOT_SUPPORT.
+ *
+ * Returns: 0; 107000: no such feature.
+ * Since: 8.5.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtGetDeviceCapability(int32_t deviceId,
+						      aclrtDevFeatureType devFeatureType,
+						      int32_t *value);
+
+/**
+ * aclrtDeviceGetStreamPriorityRange:
+ * @leastPriority: out, or null: the lowest priority, the largest number.
+ * @greatestPriority: out, or null: the highest priority, the smallest number.
+ *
+ * Context: needed.
+ * Returns: 0.
+ * Since: 8.5.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtDeviceGetStreamPriorityRange(int32_t *leastPriority,
+							       int32_t *greatestPriority);
+
+/* --- ids ------------------------------------------------------------------------------------ */
+
+/**
+ * aclrtGetPhyDevIdByLogicDevId:
+ * @logicDevId: a logical id.
+ * @phyDevId: out: its physical id.
+ *
+ * Returns: 0.
+ * Since: 8.5.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtGetPhyDevIdByLogicDevId(const int32_t logicDevId,
+							  int32_t *const phyDevId);
+
+/**
+ * aclrtGetLogicDevIdByPhyDevId:
+ * @phyDevId: a physical id.
+ * @logicDevId: out: its logical id.
+ *
+ * Returns: 0.
+ * Since: 8.5.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtGetLogicDevIdByPhyDevId(const int32_t phyDevId,
+							  int32_t *const logicDevId);
+
+/**
+ * aclrtGetLogicDevIdByUserDevId:
+ * @userDevid: a user id.
+ * @logicDevId: out: its logical id, which aclrtMemSetAccess takes.
+ *
+ * Returns: 0.
+ * Since: 8.5.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtGetLogicDevIdByUserDevId(const int32_t userDevid,
+							   int32_t *const logicDevId);
+
+/**
+ * aclrtGetUserDevIdByLogicDevId:
+ * @logicDevId: a logical id that ASCEND_RT_VISIBLE_DEVICES lists, if it is set.
+ * @userDevid: out: its user id.
+ *
+ * Returns: 0.
+ * Since: 8.5.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtGetUserDevIdByLogicDevId(const int32_t logicDevId,
+							   int32_t *const userDevid);
+
+/**
+ * aclrtGetUserDevIdByPhyDevId:
+ * @phyDevId: a physical id.
+ * @userDevId: out: its user id.
+ *
+ * Returns: 0.
+ * Since: 9.1.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtGetUserDevIdByPhyDevId(const int32_t phyDevId,
+							 int32_t *const userDevId);
+
+/**
+ * aclrtGetPhyDevIdByUserDevId:
+ * @userDevId: a user id.
+ * @phyDevId: out: its physical id.
+ *
+ * Returns: 0.
+ * Since: 9.1.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtGetPhyDevIdByUserDevId(const int32_t userDevId,
+							 int32_t *const phyDevId);
+
+/**
+ * aclrtDeviceGetBareTgid:
+ * @pid: out: this process as the driver knows it: its id on the host, also inside of a container.
+ *   Others put it into their white lists.
+ *
+ * Returns: 0.
+ * Since: 8.1.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtDeviceGetBareTgid(int32_t *pid);
+
+/* --- peers ---------------------------------------------------------------------------------- */
+
+/**
+ * aclrtDeviceCanAccessPeer:
+ * @canAccessPeer: out: 1 if @deviceId could access @peerDeviceId, else 0.
+ * @deviceId: a device.
+ * @peerDeviceId: another one.
+ *
+ * Returns: 0; 100000: both are the same; 107000: @canAccessPeer is null, or no such device.
+ * Since: 8.1.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtDeviceCanAccessPeer(int32_t *canAccessPeer, int32_t deviceId,
+						      int32_t peerDeviceId);
+
+/**
+ * aclrtDeviceEnablePeerAccess:
+ * @peerDeviceId: a device that may access the current one from now on, and the other way round.
+ * @flags: 0.
+ *
+ * Once more is harmless. Importing another device's memory does this by itself.
+ *
+ * Context: needed.
+ * Returns: 0; 200006: @flags is not 0; 100000: it is the current device; 107000: no such device.
+ * Time: driver. Since: 8.1.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtDeviceEnablePeerAccess(int32_t peerDeviceId, uint32_t flags);
+
+/**
+ * aclrtDeviceDisablePeerAccess:
+ * @peerDeviceId: a device.
+ *
+ * Context: needed.
+ * Returns: 0; 100000: it is the current device; 107000: no such device.
+ * Time: driver. Since: 8.1.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtDeviceDisablePeerAccess(int32_t peerDeviceId);
+
+/**
+ * aclrtDevicePeerAccessStatus:
+ * @deviceId: a device.
+ * @peerDeviceId: another one.
+ * @status: out: 1 if access between them is enabled, else 0.
+ *
+ * Returns: 0; 107000: no such device.
+ * Since: 8.5.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtDevicePeerAccessStatus(int32_t deviceId, int32_t peerDeviceId,
+							 int32_t *status);
+
+/**
+ * aclrtGetDevicesTopo:
+ * @deviceId: a device.
+ * @otherDeviceId: another one.
+ * @value: out: one of ACL_RT_DEVS_TOPOLOGY_*: HCCS between 910Bs, SIO between the dies of a 910C.
+ *
+ * Returns: 0.
+ * Since: 8.5.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtGetDevicesTopo(uint32_t deviceId, uint32_t otherDeviceId,
+						 uint64_t *value);
+
+/* --- contexts ------------------------------------------------------------------------------- */
+
+/**
+ * aclrtCreateContext:
+ * @context: out: a new context, to be given back by aclrtDestroyContext.
+ * @deviceId: its device, which need not be set.
+ *
+ * Makes it the calling thread's current context.
+ *
+ * Returns: 0.
+ * Time: driver. Since: 8.1.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtCreateContext(aclrtContext *context, int32_t deviceId);
+
+/**
+ * aclrtDestroyContext:
+ * @context: one of aclrtCreateContext, not a primary one.
+ *
+ * Its streams and events are gone with it; memory is not, it belongs to the process.
+ *
+ * Returns: 0; 107000 or 107002: no such context.
+ * Time: waits. Since: 8.1.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtDestroyContext(aclrtContext context);
+
+/**
+ * aclrtSetCurrentContext:
+ * @context: any live context of this process.
+ *
+ * Returns: 0; 107000 or 107002: no such context.
+ * Since: 8.1.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtSetCurrentContext(aclrtContext context);
+
+/**
+ * aclrtGetCurrentContext:
+ * @context: out: the calling thread's.
+ *
+ * Context: needed.
+ * Returns: 0.
+ * Since: 8.1.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtGetCurrentContext(aclrtContext *context);
+
+/**
+ * aclrtGetPrimaryCtxState:
+ * @deviceId: a device.
+ * @flags: reserved: null.
+ * @active: out: 1 if the device has its primary context in this process, else 0.
+ *
+ * Returns: 0; 100000: @flags is not null.
+ * Since: 8.5.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtGetPrimaryCtxState(int32_t deviceId, uint32_t *flags,
+						     int32_t *active);
+
+/**
+ * aclrtCtxGetCurrentDefaultStream:
+ * @stream: out: the stream that null stands for in the current context; not to be destroyed.
+ *
+ * Context: needed.
+ * Returns: 0.
+ * Since: 8.5.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtCtxGetCurrentDefaultStream(aclrtStream *stream);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

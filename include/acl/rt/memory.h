@@ -1,0 +1,612 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * @file memory.h
+ *
+ * Device and host memory in one piece, copies and fills, questions about memory. What holds for
+ * every function: acl_rt.h. Virtual memory is in vmm.h. Include acl/acl.h, not this.
+ */
+#ifndef NPUSIM_ACL_RT_MEMORY_H
+#define NPUSIM_ACL_RT_MEMORY_H
+
+#include "types.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* --- device memory -------------------------------------------------------------------------- */
+
+/**
+ * aclrtMalloc:
+ * @devPtr: out: HBM of the current device, aligned to 64 bytes, to be given back by aclrtFree. The
+ *   host cannot read or write it.
+ * @size: bytes, not 0; rounded up to a multiple of 32, and 32 more.
+ * @policy: the pages. HUGE_FIRST takes 4 KiB pages for 1 MiB or less. What is no policy counts as
+ *   HUGE_FIRST.
+ *
+ * Context: needed.
+ * Returns: 0; 100000: @size is 0 or overflows; 207001: out of memory; 207000: no 1 GiB pages on
+ *   this device.
+ * Time: driver. Since: 8.1.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtMalloc(void **devPtr, size_t size, aclrtMemMallocPolicy policy);
+
+/**
+ * aclrtMallocAlign32:
+ * @devPtr: as in aclrtMalloc.
+ * @size: as there, but without the 32 more.
+ * @policy: as there.
+ *
+ * Context: needed.
+ * Returns: as aclrtMalloc.
+ * Time: driver. Since: 8.1.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtMallocAlign32(void **devPtr, size_t size,
+						aclrtMemMallocPolicy policy);
+
+/**
+ * aclrtMallocCached:
+ * @devPtr: as in aclrtMalloc; the same memory.
+ * @size: as there.
+ * @policy: ACL_MEM_MALLOC_HUGE_FIRST, HUGE_ONLY, NORMAL_ONLY or HUGE1G_ONLY.
+ *
+ * Context: needed.
+ * Returns: as aclrtMalloc.
+ * Time: driver. Since: 8.1.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtMallocCached(void **devPtr, size_t size,
+					       aclrtMemMallocPolicy policy);
+
+/**
+ * aclrtMallocWithCfg:
+ * @devPtr: as in aclrtMalloc.
+ * @size: as there.
+ * @policy: as there.
+ * @cfg: attributes of the allocation, or null. The module id books the memory under a component's
+ *   name (aclrtGetMemUsageInfo); nothing else changes.
+ *
+ * Context: needed.
+ * Returns: as aclrtMalloc; 100000: @cfg counts attributes but has none.
+ * Time: driver. Since: 8.1.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtMallocWithCfg(void **devPtr, size_t size,
+						aclrtMemMallocPolicy policy,
+						aclrtMallocConfig *cfg);
+
+/**
+ * aclrtMallocForTaskScheduler:
+ * @devPtr: as in aclrtMalloc.
+ * @size: as there.
+ * @policy: as there.
+ * @cfg: as in aclrtMallocWithCfg.
+ *
+ * Memory that the task scheduler may read too; on the model all memory is such.
+ *
+ * Context: needed.
+ * Returns: as aclrtMallocWithCfg.
+ * Time: driver. Since: 8.1.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtMallocForTaskScheduler(void **devPtr, size_t size,
+							 aclrtMemMallocPolicy policy,
+							 aclrtMallocConfig *cfg);
+
+/**
+ * aclrtFree:
+ * @devPtr: the start of an aclrtMalloc...; no address of aclrtReserveMemAddress.
+ *
+ * Work that still uses the memory is not waited for.
+ *
+ * Returns: 0; 107000: no such allocation.
+ * Time: driver. Since: 8.1.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtFree(void *devPtr);
+
+/**
+ * aclrtFreeWithDevSync:
+ * @devPtr: as in aclrtFree.
+ *
+ * Waits for the device's work first.
+ *
+ * Returns: as aclrtFree.
+ * Time: waits. Since: 8.5.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtFreeWithDevSync(void *devPtr);
+
+/**
+ * aclrtMemFlush:
+ * @devPtr: device memory.
+ * @size: bytes, not 0.
+ *
+ * Writes back what the cache holds of the range; here nothing ever waits there for the host.
+ *
+ * Context: needed.
+ * Returns: 0; 100000: @size is 0.
+ * Since: 8.1.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtMemFlush(void *devPtr, size_t size);
+
+/**
+ * aclrtMemInvalidate:
+ * @devPtr: device memory.
+ * @size: bytes, not 0.
+ *
+ * Forgets what the cache holds of the range; as aclrtMemFlush.
+ *
+ * Context: needed.
+ * Returns: 0; 100000: @size is 0.
+ * Since: 8.1.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtMemInvalidate(void *devPtr, size_t size);
+
+/**
+ * aclrtCmoAsync:
+ * @src: device memory.
+ * @size: bytes, not 0.
+ * @cmoType: what to do with the range in the device's L2 cache. The bytes stay as they are.
+ * @stream: a stream, or null.
+ *
+ * Context: needed.
+ * Returns: 0; 100000: @size is 0; 107000: no such @cmoType.
+ * Time: queued. Since: 8.1.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtCmoAsync(void *src, size_t size, aclrtCmoType cmoType,
+					   aclrtStream stream);
+
+/* --- host memory ---------------------------------------------------------------------------- */
+
+/**
+ * aclrtMallocHost:
+ * @hostPtr: out: pinned host memory, to be given back by aclrtFreeHost.
+ * @size: bytes, not 0.
+ *
+ * Context: needed.
+ * Returns: 0; 100000: @size is 0; 207001: out of memory.
+ * Time: driver. Since: 8.1.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtMallocHost(void **hostPtr, size_t size);
+
+/**
+ * aclrtMallocHostWithCfg:
+ * @ptr: as in aclrtMallocHost.
+ * @size: as there.
+ * @cfg: as in aclrtMallocWithCfg, or null.
+ *
+ * Context: needed.
+ * Returns: as aclrtMallocHost.
+ * Time: driver. Since: 8.1.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtMallocHostWithCfg(void **ptr, uint64_t size,
+						    aclrtMallocConfig *cfg);
+
+/**
+ * aclrtFreeHost:
+ * @hostPtr: the start of an aclrtMallocHost....
+ *
+ * Returns: 0; 107000: no such allocation.
+ * Time: driver. Since: 8.1.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtFreeHost(void *hostPtr);
+
+/**
+ * aclrtFreeHostWithDevSync:
+ * @hostPtr: as in aclrtFreeHost.
+ *
+ * Waits for the device's work first.
+ *
+ * Returns: as aclrtFreeHost.
+ * Time: waits. Since: 8.5.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtFreeHostWithDevSync(void *hostPtr);
+
+/**
+ * aclrtHostRegister:
+ * @ptr: memory of the process, aligned to 4 KiB.
+ * @size: bytes, not 0.
+ * @type: ACL_HOST_REGISTER_MAPPED.
+ * @devPtr: out: the address at which the device sees it; for kernels only, not for copies.
+ *
+ * The memory must outlive aclrtHostUnregister.
+ *
+ * Context: needed.
+ * Returns: 0; 100000: @size is 0; 207000: no such @type here; 507910: part of the range is
+ *   registered.
+ * Time: driver. Since: 8.1.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtHostRegister(void *ptr, uint64_t size, aclrtHostRegisterType type,
+					       void **devPtr);
+
+/**
+ * aclrtHostRegisterV2:
+ * @ptr: as in aclrtHostRegister.
+ * @size: bytes, not 0.
+ * @flag: ACL_HOST_REG_MAPPED, ACL_HOST_REG_PINNED or both.
+ *
+ * aclrtHostGetDevicePointer tells where the device sees it.
+ *
+ * Context: needed.
+ * Returns: 0; 100000: @size is 0; 107000: @flag is 0 or unknown; 207000: ACL_HOST_REG_IOMEMORY or
+ *   ACL_HOST_REG_READONLY; 507910: part of the range is registered.
+ * Time: driver. Since: 8.5.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtHostRegisterV2(void *ptr, uint64_t size, uint32_t flag);
+
+/**
+ * aclrtHostGetDevicePointer:
+ * @pHost: an address in a registered and mapped range.
+ * @pDevice: out: where the device sees it.
+ * @flag: 0.
+ *
+ * Returns: 0; 100000: @flag is not 0; 507911: not registered.
+ * Since: 8.5.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtHostGetDevicePointer(void *pHost, void **pDevice, uint32_t flag);
+
+/**
+ * aclrtHostUnregister:
+ * @ptr: the start of a registered range.
+ *
+ * Returns: 0; 507911: not registered.
+ * Time: driver. Since: 8.1.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtHostUnregister(void *ptr);
+
+/**
+ * aclrtHostMemMapCapabilities:
+ * @deviceId: a device.
+ * @hacType: an engine of it.
+ * @capabilities: out: whether the engine can reach registered host memory.
+ *
+ * Returns: 0; 107000: no such engine.
+ * Since: 9.0.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtHostMemMapCapabilities(uint32_t deviceId, aclrtHacType hacType,
+							 aclrtHostMemMapCapability *capabilities);
+
+/* --- copies and fills ----------------------------------------------------------------------- */
+
+/**
+ * aclrtMemcpy:
+ * @dst: where to. Host memory of any origin, or device memory, also mapped by aclrtMapMem.
+ * @destMax: bytes at @dst, at least @count.
+ * @src: where from.
+ * @count: bytes; 0 is no copy and no error.
+ * @kind: the direction; ACL_MEMCPY_DEFAULT leaves it to the addresses.
+ *
+ * Needs no aclrtMemSetAccess for copies from and to the host. Between two devices it needs peer
+ * access; and in one process reserved memory of two devices is copied by aclrtMemcpyAsync alone.
+ *
+ * Context: needed.
+ * Returns: 0; 100000: no such @kind; 107000: @count is more than @destMax; 507899: part of the
+ *   range is not mapped, or cannot be reached, or @kind is wrong for it, or two devices' reserved
+ *   memory (driver: that is copied).
+ * Time: data. Since: 8.1.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtMemcpy(void *dst, size_t destMax, const void *src, size_t count,
+					 aclrtMemcpyKind kind);
+
+/**
+ * aclrtMemcpyAsync:
+ * @dst: as in aclrtMemcpy.
+ * @destMax: as there.
+ * @src: as there; it may change until the copy is done, and must live until then.
+ * @count: as there.
+ * @kind: as there.
+ * @stream: a stream, or null.
+ *
+ * Context: needed.
+ * Returns: as aclrtMemcpy, and what only shows when its turn comes is the answer of the next
+ *   synchronisation.
+ * Time: queued. Since: 8.1.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtMemcpyAsync(void *dst, size_t destMax, const void *src,
+					      size_t count, aclrtMemcpyKind kind,
+					      aclrtStream stream);
+
+/**
+ * aclrtMemcpyAsyncWithCondition:
+ * @dst: as in aclrtMemcpyAsync.
+ * @destMax: as there.
+ * @src: as there.
+ * @count: as there.
+ * @kind: as there.
+ * @stream: as there.
+ *
+ * CANN calls it deprecated in favour of aclrtMemcpyAsync, from which it does not differ here.
+ *
+ * Context: needed.
+ * Returns: as aclrtMemcpyAsync.
+ * Time: queued. Since: 8.1.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtMemcpyAsyncWithCondition(void *dst, size_t destMax,
+							   const void *src, size_t count,
+							   aclrtMemcpyKind kind,
+							   aclrtStream stream);
+
+/**
+ * aclrtMemcpy2d:
+ * @dst: the first row's place.
+ * @dpitch: bytes from one row to the next at @dst, at least @width.
+ * @src: the first row.
+ * @spitch: bytes from one row to the next at @src, at least @width.
+ * @width: bytes of a row; 0 is no copy and no error.
+ * @height: rows; 0 is no copy and no error.
+ * @kind: as in aclrtMemcpy. CANN documents HOST_TO_DEVICE and DEVICE_TO_HOST only.
+ *
+ * Context: needed.
+ * Returns: 0; 100000: @width is more than a pitch, or no such @kind; 507899: as aclrtMemcpy.
+ * Time: data. Since: 8.1.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtMemcpy2d(void *dst, size_t dpitch, const void *src, size_t spitch,
+					   size_t width, size_t height, aclrtMemcpyKind kind);
+
+/**
+ * aclrtMemcpy2dAsync:
+ * @dst: as in aclrtMemcpy2d.
+ * @dpitch: as there.
+ * @src: as there.
+ * @spitch: as there.
+ * @width: as there.
+ * @height: as there.
+ * @kind: as there.
+ * @stream: a stream, or null.
+ *
+ * Context: needed.
+ * Returns: as aclrtMemcpy2d.
+ * Time: queued. Since: 8.1.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtMemcpy2dAsync(void *dst, size_t dpitch, const void *src,
+						size_t spitch, size_t width, size_t height,
+						aclrtMemcpyKind kind, aclrtStream stream);
+
+/**
+ * aclrtMemcpyBatch:
+ * @dsts: @numBatches places to copy to.
+ * @destMaxs: bytes at each, at least @sizes.
+ * @srcs: @numBatches places to copy from.
+ * @sizes: bytes of each copy.
+ * @numBatches: how many copies, from 1.
+ * @attrs: @numAttrs pairs of locations. attrs[k] is for the copies from attrsIndexes[k] up to
+ *   attrsIndexes[k + 1], or to the end. Between host and device only.
+ * @attrsIndexes: @numAttrs indices, ascending, the first 0, all below @numBatches.
+ * @numAttrs: from 1 to @numBatches.
+ * @failIndex: out: the copy that failed, or SIZE_MAX if none in particular. Written in any case.
+ *
+ * The copies of a batch are done in no order. A batch of empty copies is none, and no error.
+ *
+ * Context: needed.
+ * Returns: 0; 100000: @numBatches is 0, a copy is larger than its place, or rsv is not zeros;
+ *   107000: the indices or @numAttrs are not as said, or a location does not fit its address;
+ *   207000: both ends on devices, or both on the host.
+ * Time: data. Since: 8.5.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtMemcpyBatch(void **dsts, size_t *destMaxs, void **srcs,
+					      size_t *sizes, size_t numBatches,
+					      aclrtMemcpyBatchAttr *attrs, size_t *attrsIndexes,
+					      size_t numAttrs, size_t *failIndex);
+
+/**
+ * aclrtMemcpyBatchV2:
+ * @dsts: as in aclrtMemcpyBatch.
+ * @destMaxs: as there.
+ * @srcs: as there.
+ * @sizes: as there.
+ * @numBatches: as there.
+ * @attrs: as there.
+ * @attrsIndexes: as there.
+ * @numAttrs: as there.
+ *
+ * Context: needed.
+ * Returns: as aclrtMemcpyBatch.
+ * Time: data. Since: 9.1.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtMemcpyBatchV2(void **dsts, size_t *destMaxs, void **srcs,
+						size_t *sizes, size_t numBatches,
+						aclrtMemcpyBatchAttr *attrs, size_t *attrsIndexes,
+						size_t numAttrs);
+
+/**
+ * aclrtMemcpyBatchAsync:
+ * @dsts: as in aclrtMemcpyBatch.
+ * @destMaxs: as there.
+ * @srcs: as there.
+ * @sizes: as there.
+ * @numBatches: as there.
+ * @attrs: as there.
+ * @attrsIndexes: as there.
+ * @numAttrs: as there.
+ * @failIndex: as there.
+ * @stream: a stream, or null.
+ *
+ * Context: needed.
+ * Returns: as aclrtMemcpyBatch.
+ * Time: queued. Since: 8.5.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtMemcpyBatchAsync(void **dsts, size_t *destMaxs, void **srcs,
+						   size_t *sizes, size_t numBatches,
+						   aclrtMemcpyBatchAttr *attrs,
+						   size_t *attrsIndexes, size_t numAttrs,
+						   size_t *failIndex, aclrtStream stream);
+
+/**
+ * aclrtMemcpyBatchAsyncV2:
+ * @dsts: as in aclrtMemcpyBatch.
+ * @destMaxs: as there.
+ * @srcs: as there.
+ * @sizes: as there.
+ * @numBatches: as there.
+ * @attrs: as there.
+ * @attrsIndexes: as there.
+ * @numAttrs: as there.
+ * @stream: a stream, or null.
+ *
+ * Context: needed.
+ * Returns: as aclrtMemcpyBatch.
+ * Time: queued. Since: 9.1.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtMemcpyBatchAsyncV2(void **dsts, size_t *destMaxs, void **srcs,
+						     size_t *sizes, size_t numBatches,
+						     aclrtMemcpyBatchAttr *attrs,
+						     size_t *attrsIndexes, size_t numAttrs,
+						     aclrtStream stream);
+
+/**
+ * aclrtMemset:
+ * @devPtr: device or host memory.
+ * @maxCount: bytes there, at least @count.
+ * @value: its lowest 8 bits are written to each byte.
+ * @count: bytes; 0 is no fill and no error.
+ *
+ * Context: needed.
+ * Returns: 0; 107000: @count is more than @maxCount; 507899: part of the range is not mapped.
+ * Time: data. Since: 8.1.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtMemset(void *devPtr, size_t maxCount, int32_t value,
+					 size_t count);
+
+/**
+ * aclrtMemsetAsync:
+ * @devPtr: as in aclrtMemset.
+ * @maxCount: as there.
+ * @value: as there.
+ * @count: as there.
+ * @stream: a stream, or null.
+ *
+ * Context: needed.
+ * Returns: as aclrtMemset.
+ * Time: queued. Since: 8.1.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtMemsetAsync(void *devPtr, size_t maxCount, int32_t value,
+					      size_t count, aclrtStream stream);
+
+/**
+ * aclrtMemsetD32:
+ * @ptr: memory of aclrtMalloc... or aclrtMallocHost..., aligned to 4 bytes.
+ * @memSize: bytes there, at least 4 * @N.
+ * @value: written to each 32-bit word.
+ * @N: words; 0 is no fill and no error.
+ *
+ * Context: needed.
+ * Returns: 0; 100000: @ptr is not aligned or of another origin, or @memSize is too small.
+ * Time: data. Since: 9.1.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtMemsetD32(void *ptr, size_t memSize, uint32_t value, size_t N);
+
+/**
+ * aclrtMemsetD32Async:
+ * @ptr: as in aclrtMemsetD32.
+ * @memSize: as there.
+ * @value: as there.
+ * @N: as there.
+ * @stream: a stream, or null.
+ *
+ * Context: needed.
+ * Returns: as aclrtMemsetD32.
+ * Time: queued. Since: 9.1.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtMemsetD32Async(void *ptr, size_t memSize, uint32_t value,
+						 size_t N, aclrtStream stream);
+
+/* --- questions ------------------------------------------------------------------------------ */
+
+/**
+ * aclrtGetMemInfo:
+ * @attr: which memory of the current device. ACL_HBM_MEM: all HBM; ACL_HBM_MEM_HUGE: what pages of
+ *   2 MiB and 1 GiB can take; ..._HUGE1G: what pages of 1 GiB can take; ..._NORMAL: what pages of
+ *   4 KiB can take; ACL_DDR_*: the device's DDR.
+ * @free: out: bytes that nobody holds; other processes of the node count.
+ * @total: out: bytes that there are for users.
+ *
+ * Context: needed.
+ * Returns: 0; 107016: no such @attr.
+ * Time: driver. Since: 8.1.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtGetMemInfo(aclrtMemAttr attr, size_t *free, size_t *total);
+
+/**
+ * aclrtGetMemUsageInfo:
+ * @deviceId: a device.
+ * @memUsageInfo: out: an array of @inputNum: what each component of this process holds, most
+ *   first.
+ * @inputNum: from 1.
+ * @outputNum: out: how many were written.
+ *
+ * Returns: 0; 107000: @inputNum is 0.
+ * Since: 8.5.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtGetMemUsageInfo(int32_t deviceId, aclrtMemUsageInfo *memUsageInfo,
+						  size_t inputNum, size_t *outputNum);
+
+/**
+ * aclrtPointerGetAttributes:
+ * @ptr: any address.
+ * @attributes: out: whose memory it is and its page size in bytes. UNREGISTERED: ordinary memory
+ *   of the process.
+ *
+ * Returns: 0; 107017: in a reservation that nothing was ever mapped to; 507899: between
+ *   reservations.
+ * Since: 8.1.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtPointerGetAttributes(const void *ptr,
+						       aclrtPtrAttributes *attributes);
+
+/**
+ * aclrtCheckMemType:
+ * @addrList: @size device addresses.
+ * @size: from 1.
+ * @memType: ACL_RT_MEM_TYPE_*, one or more.
+ * @checkResult: out: 1 if every address is of one of these kinds, else 0.
+ * @reserve: 0.
+ *
+ * Returns: 0; 107000: @size is 0, @memType is unknown or @reserve is not 0.
+ * Since: 8.5.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtCheckMemType(void **addrList, uint32_t size, uint32_t memType,
+					       uint32_t *checkResult, uint32_t reserve);
+
+/**
+ * aclrtGetMemUceInfo:
+ * @deviceId: a device.
+ * @memUceInfoArray: out: an array of @arraySize: ranges with memory errors.
+ * @arraySize: how many there is room for.
+ * @retSize: out: how many there are; none on the model.
+ *
+ * Returns: 0; 100000: there are more than @arraySize.
+ * Since: 8.1.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtGetMemUceInfo(int32_t deviceId, aclrtMemUceInfo *memUceInfoArray,
+						size_t arraySize, size_t *retSize);
+
+/**
+ * aclrtMemUceRepair:
+ * @deviceId: a device.
+ * @memUceInfoArray: ranges of aclrtGetMemUceInfo to mend.
+ * @arraySize: how many, at most MAX_MEM_UCE_INFO_ARRAY_SIZE.
+ *
+ * Returns: 0; 100000: too many, or reserved is not zeros.
+ * Since: 8.1.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtMemUceRepair(int32_t deviceId, aclrtMemUceInfo *memUceInfoArray,
+					       size_t arraySize);
+
+/**
+ * aclrtMemP2PMap:
+ * @devPtr: memory of the current device.
+ * @size: bytes, not 0.
+ * @dstDevId: the device that will use it; peer access must be enabled.
+ * @flags: 0.
+ *
+ * Writes the other device's page table now, not when it first touches the memory.
+ *
+ * Context: needed.
+ * Returns: 0; 100000: @size is 0 or @flags is not; 107000: no such device; 507899: not mapped, or
+ *   no peer access.
+ * Time: driver. Since: 9.0.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtMemP2PMap(void *devPtr, size_t size, int32_t dstDevId,
+					    uint64_t flags);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,458 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * @file stream.h
+ *
+ * Streams, events, host callbacks, waits on values. What holds for every function: acl_rt.h.
+ * A null stream is the default stream of the current context. Include acl/acl.h, not this.
+ */
+#ifndef NPUSIM_ACL_RT_STREAM_H
+#define NPUSIM_ACL_RT_STREAM_H
+
+#include "types.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* --- streams -------------------------------------------------------------------------------- */
+
+/**
+ * aclrtCreateStream:
+ * @stream: out: a new stream, to be given back by aclrtDestroyStream.
+ *
+ * Work on one stream is done in order; streams know nothing of each other.
+ *
+ * Context: needed.
+ * Returns: 0; 207008: no stream is left.
+ * Time: driver. Since: 8.1.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtCreateStream(aclrtStream *stream);
+
+/**
+ * aclrtCreateStreamWithConfig:
+ * @stream: out: as in aclrtCreateStream.
+ * @priority: kept for aclrtStreamGetPriority; too low a priority becomes the lowest.
+ * @flag: ACL_STREAM_* flags, or 0. They change no order and no result here.
+ *
+ * Context: needed.
+ * Returns: 0; 107000: an unknown @flag; 207008: no stream is left.
+ * Time: driver. Since: 8.1.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtCreateStreamWithConfig(aclrtStream *stream, uint32_t priority,
+							 uint32_t flag);
+
+/**
+ * aclrtDestroyStream:
+ * @stream: one of aclrtCreateStream; not null, not a default stream.
+ *
+ * Waits for its work first.
+ *
+ * Returns: 0; 107000 or 107003: no such stream in this process or context.
+ * Time: waits. Since: 8.1.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtDestroyStream(aclrtStream stream);
+
+/**
+ * aclrtDestroyStreamForce:
+ * @stream: as in aclrtDestroyStream.
+ *
+ * Drops the work that has not begun.
+ *
+ * Returns: as aclrtDestroyStream.
+ * Time: driver. Since: 8.1.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtDestroyStreamForce(aclrtStream stream);
+
+/**
+ * aclrtSynchronizeStream:
+ * @stream: a stream, or null.
+ *
+ * Waits for all work on it, and reports work that failed.
+ *
+ * Context: needed.
+ * Returns: 0, or the code of work that failed.
+ * Time: waits. Since: 8.1.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtSynchronizeStream(aclrtStream stream);
+
+/**
+ * aclrtSynchronizeStreamWithTimeout:
+ * @stream: a stream, or null.
+ * @timeout: in ms, from 1; -1 waits for ever.
+ *
+ * Context: needed.
+ * Returns: as aclrtSynchronizeStream; 107000: @timeout is 0 or below -1; 507046: not done in time,
+ *   and the work goes on.
+ * Time: waits. Since: 8.1.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtSynchronizeStreamWithTimeout(aclrtStream stream, int32_t timeout);
+
+/**
+ * aclrtStreamQuery:
+ * @stream: a stream, or null.
+ * @status: out: whether all its work is done.
+ *
+ * Context: needed.
+ * Returns: 0, or the code of work that failed.
+ * Since: 8.1.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtStreamQuery(aclrtStream stream, aclrtStreamStatus *status);
+
+/**
+ * aclrtStreamGetId:
+ * @stream: a stream, or null.
+ * @streamId: out: a number that no other live stream of the device has in this process.
+ *
+ * Context: needed.
+ * Returns: 0.
+ * Since: 8.5.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtStreamGetId(aclrtStream stream, int32_t *streamId);
+
+/**
+ * aclrtStreamGetPriority:
+ * @stream: a stream, or null.
+ * @priority: out: as created.
+ *
+ * Context: needed.
+ * Returns: 0.
+ * Since: 8.5.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtStreamGetPriority(aclrtStream stream, uint32_t *priority);
+
+/**
+ * aclrtStreamGetFlags:
+ * @stream: a stream, or null.
+ * @flags: out: ACL_STREAM_* as created.
+ *
+ * Context: needed.
+ * Returns: 0.
+ * Since: 8.5.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtStreamGetFlags(aclrtStream stream, uint32_t *flags);
+
+/**
+ * aclrtGetStreamAvailableNum:
+ * @streamCount: out: how many streams could still be created on the current device.
+ *
+ * Context: needed.
+ * Returns: 0.
+ * Since: 8.5.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtGetStreamAvailableNum(uint32_t *streamCount);
+
+/**
+ * aclrtStreamWaitEvent:
+ * @stream: a stream, or null: what follows on it waits for @event.
+ * @event: an event. If it was never recorded there is nothing to wait for.
+ *
+ * Context: needed.
+ * Returns: 0; 207000: the event was made without ACL_EVENT_SYNC.
+ * Time: queued. Since: 8.1.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtStreamWaitEvent(aclrtStream stream, aclrtEvent event);
+
+/**
+ * aclrtStreamWaitEventWithTimeout:
+ * @stream: as in aclrtStreamWaitEvent.
+ * @event: as there.
+ * @timeout: in seconds; 0 waits for ever. When it passes, the work of @stream fails with 507047.
+ *
+ * Context: needed.
+ * Returns: as aclrtStreamWaitEvent; 107000: @timeout is negative.
+ * Time: queued. Since: 8.5.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtStreamWaitEventWithTimeout(aclrtStream stream, aclrtEvent event,
+							     int32_t timeout);
+
+/**
+ * aclrtStreamWaitEventWithFlag:
+ * @stream: as in aclrtStreamWaitEvent.
+ * @event: as there.
+ * @timeout: as in aclrtStreamWaitEventWithTimeout.
+ * @flag: ACL_EVENT_WAIT_DEFAULT. ACL_EVENT_WAIT_EXTERNAL is for captured graphs: 207000.
+ *
+ * Context: needed.
+ * Returns: as aclrtStreamWaitEvent; 107000: another @flag.
+ * Time: queued. Since: 9.2 beta.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtStreamWaitEventWithFlag(aclrtStream stream, aclrtEvent event,
+							  uint32_t timeout, uint32_t flag);
+
+/* --- events --------------------------------------------------------------------------------- */
+
+/**
+ * aclrtCreateEvent:
+ * @event: out: a new event with a time stamp, to be given back by aclrtDestroyEvent.
+ *
+ * Context: needed.
+ * Returns: 0; 207007: no event is left.
+ * Since: 8.1.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtCreateEvent(aclrtEvent *event);
+
+/**
+ * aclrtCreateEventWithFlag:
+ * @event: out: as in aclrtCreateEvent.
+ * @flag: ACL_EVENT_SYNC, ACL_EVENT_TIME_LINE and ACL_EVENT_CAPTURE_STREAM_PROGRESS, one or more.
+ *
+ * Context: needed.
+ * Returns: 0; 107000: @flag is 0 or unknown; 207007: no event is left.
+ * Since: 8.1.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtCreateEventWithFlag(aclrtEvent *event, uint32_t flag);
+
+/**
+ * aclrtCreateEventExWithFlag:
+ * @event: out: as in aclrtCreateEvent; it can be recorded again without a reset, and takes neither
+ *   aclrtResetEvent nor aclrtQueryEventWaitStatus.
+ * @flag: as in aclrtCreateEventWithFlag.
+ *
+ * Context: needed.
+ * Returns: as aclrtCreateEventWithFlag; 207000: ACL_EVENT_IPC.
+ * Since: 8.1.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtCreateEventExWithFlag(aclrtEvent *event, uint32_t flag);
+
+/**
+ * aclrtDestroyEvent:
+ * @event: an event. Streams that wait for it go on waiting for what it recorded.
+ *
+ * Returns: 0; 107000: no such event.
+ * Since: 8.1.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtDestroyEvent(aclrtEvent event);
+
+/**
+ * aclrtRecordEvent:
+ * @event: an event. It happens when all work that is on @stream now is done.
+ * @stream: a stream, or null.
+ *
+ * Context: needed.
+ * Returns: 0.
+ * Time: queued. Since: 8.1.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtRecordEvent(aclrtEvent event, aclrtStream stream);
+
+/**
+ * aclrtRecordEventWithFlag:
+ * @event: as in aclrtRecordEvent.
+ * @stream: as there.
+ * @flag: ACL_EVENT_RECORD_DEFAULT. ACL_EVENT_RECORD_EXTERNAL is for captured graphs: 207000.
+ *
+ * Context: needed.
+ * Returns: 0; 107000: another @flag.
+ * Time: queued. Since: 9.2 beta.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtRecordEventWithFlag(aclrtEvent event, aclrtStream stream,
+						      uint32_t flag);
+
+/**
+ * aclrtResetEvent:
+ * @event: an event of aclrtCreateEventWithFlag with ACL_EVENT_SYNC, to be used again.
+ * @stream: a stream, or null: the reset takes its turn there.
+ *
+ * Context: needed.
+ * Returns: 0; 207000: an event of aclrtCreateEventExWithFlag.
+ * Time: queued. Since: 8.1.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtResetEvent(aclrtEvent event, aclrtStream stream);
+
+/**
+ * aclrtQueryEvent:
+ * @event: an event.
+ * @status: out: ACL_EVENT_STATUS_COMPLETE or ..._NOT_READY.
+ *
+ * CANN calls it deprecated in favour of aclrtQueryEventStatus.
+ *
+ * Returns: 0.
+ * Since: all releases; in acl_rt.h since 8.5.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtQueryEvent(aclrtEvent event, aclrtEventStatus *status);
+
+/**
+ * aclrtQueryEventStatus:
+ * @event: an event.
+ * @status: out: COMPLETE if what it recorded is done, or it never was recorded.
+ *
+ * Returns: 0.
+ * Since: 8.1.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtQueryEventStatus(aclrtEvent event,
+						   aclrtEventRecordedStatus *status);
+
+/**
+ * aclrtQueryEventWaitStatus:
+ * @event: an event, not of aclrtCreateEventExWithFlag.
+ * @status: out: COMPLETE if all aclrtStreamWaitEvent on it are done.
+ *
+ * Returns: 0; 207000: an event of aclrtCreateEventExWithFlag.
+ * Since: 8.1.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtQueryEventWaitStatus(aclrtEvent event,
+						       aclrtEventWaitStatus *status);
+
+/**
+ * aclrtSynchronizeEvent:
+ * @event: an event; one that never was recorded is no wait.
+ *
+ * Returns: 0, or the code of work that failed.
+ * Time: waits. Since: 8.1.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtSynchronizeEvent(aclrtEvent event);
+
+/**
+ * aclrtSynchronizeEventWithTimeout:
+ * @event: an event.
+ * @timeout: in ms, from 1; -1 waits for ever.
+ *
+ * Returns: as aclrtSynchronizeEvent; 107000: @timeout is 0 or below -1, which is looked at first;
+ *   507047: not in time.
+ * Time: waits. Since: 8.1.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtSynchronizeEventWithTimeout(aclrtEvent event, int32_t timeout);
+
+/**
+ * aclrtEventElapsedTime:
+ * @ms: out: from @startEvent to @endEvent in ms, with fractions. On the model simulated time.
+ * @startEvent: an event with a time stamp that has happened.
+ * @endEvent: likewise, later.
+ *
+ * Returns: 0; 107006: one has no time stamp, was not recorded or has not happened; 107007:
+ *   @endEvent happened first.
+ * Since: 8.1.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtEventElapsedTime(float *ms, aclrtEvent startEvent,
+						   aclrtEvent endEvent);
+
+/**
+ * aclrtEventGetTimestamp:
+ * @event: an event with a time stamp that has happened.
+ * @timestamp: out: when, in microseconds since the device started.
+ *
+ * Returns: 0; 107006: it has no time stamp, was not recorded or has not happened.
+ * Since: 8.5.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtEventGetTimestamp(aclrtEvent event, uint64_t *timestamp);
+
+/**
+ * aclrtGetEventId:
+ * @event: an event.
+ * @eventId: out: a number that no other live event of the device has in this process.
+ *
+ * Returns: 0.
+ * Since: 8.5.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtGetEventId(aclrtEvent event, uint32_t *eventId);
+
+/**
+ * aclrtGetEventAvailNum:
+ * @eventCount: out: how many events could still be created on the current device, of 65536.
+ *
+ * Context: needed.
+ * Returns: 0.
+ * Since: 8.5.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtGetEventAvailNum(uint32_t *eventCount);
+
+/* --- callbacks ------------------------------------------------------------------------------ */
+
+/**
+ * aclrtLaunchCallback:
+ * @fn: called with @userData when its turn on @stream comes, in the thread that subscribes to it.
+ *   It must not wait for streams or devices, nor allocate or free there.
+ * @userData: passed on; may be null.
+ * @blockType: whether what follows on @stream waits for @fn to return.
+ * @stream: a stream with a subscriber, or null.
+ *
+ * Context: needed.
+ * Returns: 0; 100000: no such @blockType; 107000: @fn is null; 107015: nobody subscribes to
+ *   @stream; 107011: @stream has used aclrtLaunchHostFunc: not both on one stream.
+ * Time: queued. Since: 8.1.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtLaunchCallback(aclrtCallback fn, void *userData,
+						 aclrtCallbackBlockType blockType,
+						 aclrtStream stream);
+
+/**
+ * aclrtLaunchHostFunc:
+ * @stream: a stream, or null.
+ * @fn: as in aclrtLaunchCallback, but called in a thread of the library. What follows on @stream
+ *   waits for its return.
+ * @args: passed on; may be null.
+ *
+ * Context: needed.
+ * Returns: 0; 107000: @fn is null; 107011: @stream has a subscriber.
+ * Time: queued. Since: 8.5.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtLaunchHostFunc(aclrtStream stream, aclrtHostFunc fn, void *args);
+
+/**
+ * aclrtSubscribeReport:
+ * @threadId: a thread, as pthread_self names it, that calls aclrtProcessReport in a loop.
+ * @stream: a stream, or null: its callbacks run in that thread. One stream, one thread.
+ *
+ * Context: needed.
+ * Returns: 0; 107011: @stream has a subscriber.
+ * Since: 8.1.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtSubscribeReport(uint64_t threadId, aclrtStream stream);
+
+/**
+ * aclrtUnSubscribeReport:
+ * @threadId: as subscribed.
+ * @stream: as subscribed.
+ *
+ * Context: needed.
+ * Returns: 0; 107011 or 107012: it is not subscribed.
+ * Since: 8.1.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtUnSubscribeReport(uint64_t threadId, aclrtStream stream);
+
+/**
+ * aclrtProcessReport:
+ * @timeout: in ms, from 1; -1 waits for ever.
+ *
+ * Runs the next callback of the streams that the calling thread subscribes to.
+ *
+ * Returns: 0: one was run; 100000: @timeout is 0 or below -1; 107012: the thread subscribes to no
+ *   stream; 107019 or 507012: none came in time.
+ * Time: waits. Since: 8.1.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtProcessReport(int32_t timeout);
+
+/* --- values --------------------------------------------------------------------------------- */
+
+/**
+ * aclrtValueWrite:
+ * @devAddr: device memory, aligned to 8 bytes.
+ * @value: written there, all 64 bits at once, when its turn on @stream comes.
+ * @flag: 0.
+ * @stream: a stream, or null.
+ *
+ * Context: needed.
+ * Returns: 0; 107000: @flag is not 0, or @devAddr is no device memory.
+ * Time: queued. Since: 8.5.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtValueWrite(void *devAddr, uint64_t value, uint32_t flag,
+					     aclrtStream stream);
+
+/**
+ * aclrtValueWait:
+ * @devAddr: device memory, aligned to 8 bytes.
+ * @value: compared with the 64 bits there.
+ * @flag: ACL_STREAM_WAIT_VALUE_*: the condition.
+ * @stream: a stream, or null: what follows on it waits until the condition holds.
+ *
+ * Context: needed.
+ * Returns: 0; 107000: another @flag, or @devAddr is no device memory.
+ * Time: queued. Since: 8.5.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtValueWait(void *devAddr, uint64_t value, uint32_t flag,
+					    aclrtStream stream);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
