@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What travels with a TLM-2.0 generic payload through the model, beside address, length and command: who asks, in which
+// space, and what came of it. Blocks are timed only: bytes are moved by the engine, from the spans that are noted here.
+#ifndef NPUSIM_SIM_ENGINE_ACCESS_H
+#define NPUSIM_SIM_ENGINE_ACCESS_H
+
+#include <cstdint>
+#include <systemc>
+#include <tlm>
+
+#include "sim/engine/bytes.h"
+#include "sim/sim.h"
+
+namespace npusim
+{
+
+struct access : tlm::tlm_extension<access> {
+	int space = 0;      // a device, SIM_NODE_HOST or SIM_RAW
+	unsigned lane = 0;  // of the device's MMU
+	unsigned device = 0; // that the request comes from
+	bool partial = false; // goes past the L2 and leaves nothing there
+	span_list *spans = nullptr; // where to note the stretches of memory; may be null
+	// set on the way
+	sc_core::sc_time first; // when the first byte is there, in the manner of the annotated delay
+	sim_status status = SIM_OK;
+	uint64_t fault_va = 0;
+	uint64_t bytes = 0; // before the fault
+
+	tlm::tlm_extension_base *clone() const override
+	{
+		return new access(*this);
+	}
+	void copy_from(const tlm::tlm_extension_base &other) override
+	{
+		*this = static_cast<const access &>(other);
+	}
+};
+
+inline sc_core::sc_time ps(uint64_t value)
+{
+	return sc_core::sc_time::from_value(value);
+}
+
+inline uint64_t to_ps(const sc_core::sc_time &time)
+{
+	return time.value();
+}
+
+// The kernel's time.
+inline uint64_t now_ps()
+{
+	return to_ps(sc_core::sc_time_stamp());
+}
+
+// Time that `bytes` take at a rate in bytes a microsecond.
+inline uint64_t transfer_ps(uint64_t bytes, uint64_t bytes_per_us)
+{
+	return bytes * SIM_PS_PER_US / bytes_per_us;
+}
+
+} // namespace npusim
+
+#endif

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Moving the bytes of jobs, in pieces as long as both sides are in one stretch.
+#include "bytes.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace npusim
+{
+
+void span_list::clear()
+{
+	m_spans.clear();
+	m_bytes = 0;
+}
+
+void span_list::add(unsigned char *at, uint64_t bytes)
+{
+	m_bytes += bytes;
+	if (!m_spans.empty() && m_spans.back().at + m_spans.back().bytes == at)
+		m_spans.back().bytes += bytes;
+	else
+		m_spans.push_back({ at, bytes });
+}
+
+void span_list::cut(uint64_t bytes)
+{
+	while (m_bytes > bytes) {
+		uint64_t off = std::min(m_bytes - bytes, m_spans.back().bytes);
+
+		m_spans.back().bytes -= off;
+		m_bytes -= off;
+		if (!m_spans.back().bytes)
+			m_spans.pop_back();
+	}
+}
+
+unsigned char *memory_at(const sim_memory *memory, uint64_t pa, uint64_t *out_bytes)
+{
+	unsigned node = SIM_PA_NODE(pa);
+	uint64_t offset = SIM_PA_OFFSET(pa);
+
+	*out_bytes = 0;
+	if (node >= SIM_NODE_MAX || !memory->base[node] || offset >= memory->bytes[node])
+		return nullptr;
+	*out_bytes = memory->bytes[node] - offset;
+	return memory->base[node] + offset;
+}
+
+static void copy(const span_list &dst, const span_list &src)
+{
+	auto s = src.spans().begin();
+	uint64_t into = 0;
+
+	for (const span &d : dst.spans()) {
+		for (uint64_t done = 0; done < d.bytes;) {
+			uint64_t n = std::min(d.bytes - done, s->bytes - into);
+
+			std::memmove(d.at + done, s->at + into, n);
+			done += n;
+			into += n;
+			if (into == s->bytes) {
+				++s;
+				into = 0;
+			}
+		}
+	}
+}
+
+// Bytes of the pattern, laid out from byte `phase` of it on, doubling what is there already.
+static void fill(unsigned char *at, uint64_t bytes, const unsigned char *pattern, unsigned size,
+		 uint64_t phase)
+{
+	constexpr uint64_t chunk = 1u << 16;
+	uint64_t done = std::min<uint64_t>(bytes, size);
+
+	for (uint64_t i = 0; i < done; i++)
+		at[i] = pattern[(phase + i) % size];
+	while (done < bytes) {
+		uint64_t n = std::min({ done, bytes - done, chunk });
+
+		std::memcpy(at + done, at, n);
+		done += n;
+	}
+}
+
+void move_bytes(const sim_job *job, const span_list &dst, const span_list &src, uint64_t begin)
+{
+	unsigned size = job->pattern_bytes ? job->pattern_bytes : 1;
+	uint64_t phase = begin % size;
+	unsigned char pattern[4] = {
+		static_cast<unsigned char>(job->pattern),
+		static_cast<unsigned char>(job->pattern >> 8),
+		static_cast<unsigned char>(job->pattern >> 16),
+		static_cast<unsigned char>(job->pattern >> 24),
+	};
+
+	if (job->kind == SIM_JOB_COPY)
+		copy(dst, src);
+	if (job->kind != SIM_JOB_FILL)
+		return;
+	for (const span &d : dst.spans()) {
+		if (size == 1)
+			std::memset(d.at, pattern[0], d.bytes);
+		else
+			fill(d.at, d.bytes, pattern, size, phase);
+		phase = (phase + d.bytes) % size;
+	}
+}
+
+} // namespace npusim

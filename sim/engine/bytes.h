@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The bytes of a job: where they lie in this process, and how they are moved. No time, no SystemC.
+#ifndef NPUSIM_SIM_ENGINE_BYTES_H
+#define NPUSIM_SIM_ENGINE_BYTES_H
+
+#include <cstdint>
+#include <vector>
+
+#include "sim/sim.h"
+
+namespace npusim
+{
+
+struct span {
+	unsigned char *at;
+	uint64_t bytes;
+};
+
+// Stretches of memory in the order of a job's bytes; neighbours are one.
+class span_list
+{
+public:
+	void clear();
+	void add(unsigned char *at, uint64_t bytes);
+	// Forgets all beyond the first `bytes`.
+	void cut(uint64_t bytes);
+	uint64_t bytes() const
+	{
+		return m_bytes;
+	}
+	const std::vector<span> &spans() const
+	{
+		return m_spans;
+	}
+
+private:
+	std::vector<span> m_spans;
+	uint64_t m_bytes = 0;
+};
+
+// Where the byte at pa lies, and how many follow it in its node (0: there is none).
+unsigned char *memory_at(const sim_memory *memory, uint64_t pa, uint64_t *out_bytes);
+
+// Copies src to dst, or fills dst, as the job says; the lists are as long as the job's bytes that could be reached. A fill
+// begins at byte `begin` of the job.
+void move_bytes(const sim_job *job, const span_list &dst, const span_list &src, uint64_t begin);
+
+} // namespace npusim
+
+#endif

@@ -1,0 +1,422 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Jobs on engines.
+#include "engine.h"
+
+#include <algorithm>
+
+namespace npusim
+{
+
+static constexpr uint64_t piece_max = 1u << 21; // what one request to the MMU asks for at most
+static constexpr uint64_t request_bytes = 512;  // what the limits of outstanding requests count
+
+engine::engine(sc_core::sc_module_name name, unsigned device, sim_engine kind)
+	: sc_module(name), out("out"), m_device(device), m_kind(kind)
+{
+	SC_METHOD(step);
+	sensitive << m_wake;
+	dont_initialize();
+	m_payload.set_extension(&m_access);
+	m_access.device = device;
+}
+
+engine::~engine()
+{
+	m_payload.clear_extension(&m_access);
+}
+
+void engine::reset(const sim_config *config, unsigned lanes, unsigned first_lane, uint64_t base_ps)
+{
+	m_profile = config->profile;
+	m_first_lane = first_lane;
+	m_base_ps = base_ps;
+	m_lanes.clear();
+	m_lanes.resize(lanes);
+	m_active.clear();
+	m_wake.cancel();
+	m_due_ps = SIM_NEVER;
+	m_busy_ps = m_jobs = m_faults = 0;
+}
+
+uint64_t engine::rate(unsigned index) const
+{
+	switch (m_kind) {
+	case SIM_ENGINE_SDMA:
+		return m_profile->sdma_bytes_per_us;
+	case SIM_ENGINE_H2D:
+		return m_profile->h2d_bytes_per_us;
+	case SIM_ENGINE_D2H:
+		return m_profile->d2h_bytes_per_us;
+	default:
+		return index < m_profile->cube_cores ? m_profile->core_bytes_per_us
+						     : m_profile->vector_core_bytes_per_us;
+	}
+}
+
+// The method wakes at the earliest time that any lane is due.
+void engine::rearm()
+{
+	uint64_t due = SIM_NEVER;
+
+	for (unsigned index : m_active)
+		due = std::min(due, m_lanes[index].due_ps);
+	m_due_ps = due;
+	m_wake.cancel();
+	if (due != SIM_NEVER)
+		m_wake.notify(ps(due > now_ps() ? due - now_ps() : 0));
+}
+
+void engine::submit(sim_job *job, uint64_t not_before_ps)
+{
+	unsigned index = m_kind == SIM_ENGINE_CORE ? job->core : 0;
+	lane &it = m_lanes[index];
+
+	job->next = nullptr;
+	job->start_ps = std::max(job->start_ps, not_before_ps);
+	if (it.head)
+		it.tail->next = job;
+	else
+		it.head = job;
+	it.tail = job;
+	if (it.now != state::idle)
+		return;
+	it.now = state::waiting;
+	it.next_ps = std::max(job->start_ps - m_base_ps, now_ps());
+	it.due_ps = std::min(it.due_ps, it.next_ps);
+	if (!it.listed)
+		m_active.insert(std::lower_bound(m_active.begin(), m_active.end(), index), index);
+	it.listed = true;
+	if (!m_stepping)
+		rearm();
+}
+
+void engine::step()
+{
+	uint64_t now = now_ps();
+	std::vector<unsigned> due;
+
+	m_stepping = true;
+	for (unsigned index : m_active)
+		if (m_lanes[index].due_ps <= now)
+			due.push_back(index);
+	for (unsigned index : due) {
+		lane &it = m_lanes[index];
+
+		while (it.due_ps <= now) {
+			retire(it, now);
+			if (it.next_ps <= now)
+				advance(it, index, now);
+			it.due_ps = it.flights.empty() ? it.next_ps
+						       : std::min(it.next_ps, it.flights.front().due_ps);
+		}
+		if (it.now == state::idle && it.flights.empty()) {
+			m_active.erase(std::find(m_active.begin(), m_active.end(), index));
+			it.listed = false;
+		}
+	}
+	m_stepping = false;
+	rearm();
+}
+
+void engine::advance(lane &it, unsigned index, uint64_t now)
+{
+	switch (it.now) {
+	case state::idle:
+		it.next_ps = SIM_NEVER;
+		break;
+	case state::waiting:
+		begin(it, now);
+		break;
+	case state::moving:
+		if (is_pipelined(it.head))
+			issue_pipelined(it, index, now);
+		else
+			issue(it, index, now);
+		break;
+	case state::finishing:
+		finish(it, now);
+		break;
+	}
+}
+
+void engine::begin(lane &it, uint64_t now)
+{
+	sim_job *job = it.head;
+	uint64_t start = 0;
+
+	if (job->start_ps > m_base_ps + now) {
+		it.next_ps = job->start_ps - m_base_ps;
+		return;
+	}
+	if (!it.flights.empty() && !is_pipelined(job)) {
+		it.next_ps = it.flights.back().due_ps;
+		return;
+	}
+	job->begin_ps = m_base_ps + now;
+	job->status = SIM_OK;
+	job->fault_va = 0;
+	job->moved_bytes = 0;
+	it.issued = it.settled = 0;
+	it.last_ps = now;
+	it.latency_ps = SIM_NEVER;
+	it.dst.clear();
+	it.src.clear();
+	if (job->kind == SIM_JOB_DELAY) {
+		it.now = state::finishing;
+		it.next_ps = now + job->delay_ps;
+		return;
+	}
+	if (m_kind == SIM_ENGINE_SDMA || m_kind == SIM_ENGINE_H2D || m_kind == SIM_ENGINE_D2H)
+		start = m_profile->sdma_start_ps;
+	it.now = job->bytes ? state::moving : state::finishing;
+	it.next_ps = now + start;
+}
+
+// Pieces end where 2 MiB of the side that is in a device's memory ends, so that they are whole pages mostly.
+uint64_t engine::piece_bytes(const lane &it) const
+{
+	const sim_job *job = it.head;
+	bool by_src = job->kind == SIM_JOB_READ ||
+		      (job->kind == SIM_JOB_COPY && job->dst.space == SIM_RAW);
+	uint64_t va = (by_src ? job->src.va : job->dst.va) + it.issued;
+
+	return std::min(job->bytes - it.issued, piece_max - (va & (piece_max - 1)));
+}
+
+// One request through the MMU. Returns when its last byte is there; m_access has the rest.
+uint64_t engine::transport(const sim_ref &ref, bool write, unsigned index, span_list *spans,
+			   uint64_t offset, uint64_t bytes, uint64_t at_ps)
+{
+	uint64_t now = now_ps();
+	sc_core::sc_time delay = ps(at_ps - now);
+
+	m_access.space = ref.space;
+	m_access.lane = m_first_lane + index;
+	m_access.spans = spans;
+	m_payload.set_command(write ? tlm::TLM_WRITE_COMMAND : tlm::TLM_READ_COMMAND);
+	m_payload.set_address(ref.va + offset);
+	m_payload.set_data_length(static_cast<unsigned>(bytes));
+	out->b_transport(m_payload, delay);
+	return now + to_ps(delay);
+}
+
+void engine::issue(lane &it, unsigned index, uint64_t now)
+{
+	sim_job *job = it.head;
+	bool reads = job->kind == SIM_JOB_COPY || job->kind == SIM_JOB_READ;
+	bool writes = job->kind != SIM_JOB_READ;
+	bool keeps = job->kind == SIM_JOB_COPY || job->kind == SIM_JOB_FILL;
+	uint64_t asked = piece_bytes(it), bytes = asked, done = now, first = now, pace;
+	unsigned outstanding = m_kind == SIM_ENGINE_CORE ? m_profile->core_outstanding
+							 : m_profile->sdma_outstanding;
+
+	if (reads) {
+		done = transport(job->src, false, index, keeps ? &it.src : nullptr, it.issued, bytes,
+				 now);
+		first = now_ps() + to_ps(m_access.first);
+		bytes = m_access.bytes;
+		if (m_access.status != SIM_OK)
+			note_fault(job, job->src.space);
+	}
+	if (writes && bytes) {
+		done = std::max(done, transport(job->dst, true, index, keeps ? &it.dst : nullptr,
+						it.issued, bytes, first));
+		if (m_access.status != SIM_OK) {
+			note_fault(job, job->dst.space);
+			bytes = m_access.bytes;
+		}
+	}
+	it.issued += bytes;
+	it.latency_ps = std::min(it.latency_ps, first - now);
+	/* The engine's own rate, or what its outstanding requests allow at this latency. */
+	pace = std::max(transfer_ps(asked, rate(index)),
+			it.latency_ps * asked / (outstanding * request_bytes));
+	it.last_ps = std::max({ it.last_ps, done, now + pace });
+	if (job->status != SIM_OK || it.issued == job->bytes) {
+		it.now = state::finishing;
+		it.next_ps = it.last_ps;
+	} else {
+		it.next_ps = now + std::max<uint64_t>(pace, 1);
+	}
+}
+
+// Brings what has been issued to where it belongs.
+void engine::move_issued(lane &it)
+{
+	const sim_job *job = it.head;
+
+	if (job->kind == SIM_JOB_COPY || job->kind == SIM_JOB_FILL) {
+		if (job->kind == SIM_JOB_COPY)
+			it.src.cut(it.issued - it.settled);
+		it.dst.cut(it.issued - it.settled);
+		move_bytes(job, it.dst, it.src, it.settled);
+		it.dst.clear();
+		it.src.clear();
+	}
+	it.settled = it.issued;
+}
+
+void engine::settle(unsigned space, uint64_t va, uint64_t bytes)
+{
+	auto touches = [&](const sim_ref &ref, uint64_t length) {
+		return ref.space == static_cast<int>(space) && ref.va < va + bytes &&
+		       va < ref.va + length;
+	};
+
+	for (unsigned index : m_active) {
+		lane &it = m_lanes[index];
+		const sim_job *job = it.head;
+
+		if (job && !is_pipelined(job) && it.issued > it.settled &&
+		    (touches(job->src, job->bytes) || touches(job->dst, job->bytes)))
+			move_issued(it);
+	}
+}
+
+// Results of a job that is over.
+void engine::complete(sim_job *job, uint64_t now)
+{
+	job->finish_ps = m_base_ps + now;
+	m_busy_ps += job->finish_ps - job->begin_ps;
+	m_jobs++;
+	m_faults += job->status != SIM_OK;
+	job->next = nullptr;
+	job->model = nullptr;
+	if (job->done)
+		job->done(job);
+}
+
+// Takes the head off the queue; the one behind it may begin at next_ps.
+void engine::next_job(lane &it, uint64_t next_ps)
+{
+	it.issued = it.settled = 0;
+	it.head = it.head->next;
+	it.now = it.head ? state::waiting : state::idle;
+	it.next_ps = it.head ? next_ps : SIM_NEVER;
+}
+
+void engine::finish(lane &it, uint64_t now)
+{
+	sim_job *job = it.head;
+
+	move_issued(it);
+	job->moved_bytes = it.issued;
+	next_job(it, now);
+	complete(job, now);
+}
+
+// --- cores that read or write: the next job is issued while answers are under way ---
+
+bool engine::is_pipelined(const sim_job *job) const
+{
+	return m_kind == SIM_ENGINE_CORE && (job->kind == SIM_JOB_READ || job->kind == SIM_JOB_WRITE);
+}
+
+void engine::note_fault(sim_job *job, int space)
+{
+	job->status = m_access.status;
+	job->fault_space = space;
+	job->fault_va = m_access.fault_va;
+}
+
+// Requests are of 512-byte blocks. One that is not whole lines at an end has the whole block there read from memory, past
+// the L2; so a core's unaligned rows cost as much more as the asc-devkit data_copy sample shows.
+uint64_t engine::read_row(const sim_ref &ref, unsigned index, uint64_t offset, uint64_t bytes,
+			  uint64_t at_ps)
+{
+	uint64_t line = m_profile->l2_line_bytes - 1, block = request_bytes - 1;
+	uint64_t va = ref.va + offset, end = va + bytes, done = at_ps;
+	sim_ref whole = ref;
+
+	if (!((va | end) & line) || bytes < request_bytes || ref.space == SIM_RAW)
+		return transport(ref, false, index, nullptr, offset, bytes, at_ps);
+	m_access.partial = true;
+	m_access.status = SIM_OK;
+	whole.va = va & ~block;
+	if (va & line)
+		done = transport(whole, false, index, nullptr, 0, request_bytes, at_ps);
+	if (m_access.status == SIM_OK && (end & line) && (!(va & line) || (end & ~block) != whole.va)) {
+		whole.va = end & ~block;
+		done = std::max(done, transport(whole, false, index, nullptr, 0, request_bytes, at_ps));
+	}
+	m_access.partial = false;
+	va = va & line ? (va | block) + 1 : va;
+	end = end & line ? end & ~block : end;
+	if (m_access.status == SIM_OK && va < end)
+		done = std::max(done, transport({ ref.space, va }, false, index, nullptr, 0, end - va, at_ps));
+	if (m_access.status == SIM_OK)
+		m_access.bytes = bytes;
+	else
+		m_access.bytes = m_access.fault_va > ref.va + offset ? m_access.fault_va - ref.va - offset : 0;
+	return done;
+}
+
+// Issues `bytes` more of the job, row by row. Returns when the last of them is there.
+uint64_t engine::issue_rows(lane &it, unsigned index, uint64_t bytes, uint64_t now, uint64_t *out_rows)
+{
+	sim_job *job = it.head;
+	bool write = job->kind == SIM_JOB_WRITE;
+	const sim_ref &ref = write ? job->dst : job->src;
+	uint64_t row_bytes = job->row_bytes ? job->row_bytes : job->bytes;
+	uint64_t done = now, stop = it.issued + bytes;
+
+	*out_rows = 0;
+	while (it.issued < stop) {
+		uint64_t row = it.issued / row_bytes, into = it.issued % row_bytes;
+		uint64_t n = std::min(row_bytes - into, stop - it.issued);
+
+		into += row * job->pitch_bytes;
+		done = std::max(done, write ? transport(ref, true, index, nullptr, into, n, now)
+					    : read_row(ref, index, into, n, now));
+		it.issued += std::min(m_access.bytes, n);
+		++*out_rows;
+		if (m_access.status != SIM_OK) {
+			note_fault(job, ref.space);
+			break;
+		}
+	}
+	return done;
+}
+
+void engine::issue_pipelined(lane &it, unsigned index, uint64_t now)
+{
+	sim_job *job = it.head;
+	uint64_t window = m_profile->core_outstanding * request_bytes, rows, done, pace;
+	uint64_t bytes = std::min(job->bytes - it.issued, std::max(window / 4, request_bytes));
+	uint64_t row_ps = index < m_profile->cube_cores ? m_profile->core_row_ps
+							: m_profile->vector_core_row_ps;
+	bool begins = it.issued == 0, over;
+
+	if (!it.flights.empty() && it.flight_bytes + bytes > window) {
+		it.next_ps = it.flights.front().due_ps;
+		return;
+	}
+	done = issue_rows(it, index, bytes, now, &rows);
+	pace = std::max(transfer_ps(bytes, rate(index)), job->row_bytes ? rows * row_ps : 0);
+	pace = std::max<uint64_t>(pace, begins ? m_profile->core_issue_ps : 1);
+	over = job->status != SIM_OK || it.issued == job->bytes;
+	if (!it.flights.empty())
+		done = std::max(done, it.flights.back().due_ps);
+	it.flights.push_back({ std::max(done, now + pace), bytes, over ? job : nullptr });
+	it.flight_bytes += bytes;
+	it.next_ps = now + pace;
+	if (over) {
+		job->moved_bytes = it.issued;
+		next_job(it, now + pace);
+	}
+}
+
+void engine::retire(lane &it, uint64_t now)
+{
+	while (!it.flights.empty() && it.flights.front().due_ps <= now) {
+		sim_job *job = it.flights.front().job;
+
+		it.flight_bytes -= it.flights.front().bytes;
+		it.flights.pop_front();
+		if (job)
+			complete(job, now);
+	}
+}
+
+} // namespace npusim

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The engines of one kind of one device: a lane for each port (one for SDMA, H2D, D2H; one a core), each with a queue of
+// jobs that it does one at a time. An SC_METHOD advances the lanes that are due; it issues a job's pieces through the MMU,
+// and moves the job's bytes when its last piece is complete.
+#ifndef NPUSIM_SIM_ENGINE_ENGINE_H
+#define NPUSIM_SIM_ENGINE_ENGINE_H
+
+#include <cstdint>
+#include <deque>
+#include <systemc>
+#include <tlm>
+#include <tlm_utils/simple_initiator_socket.h>
+#include <vector>
+
+#include "sim/engine/access.h"
+#include "sim/engine/bytes.h"
+#include "sim/sim.h"
+
+namespace npusim
+{
+
+class engine : public sc_core::sc_module
+{
+public:
+	tlm_utils::simple_initiator_socket<engine> out;
+
+	SC_HAS_PROCESS(engine);
+	engine(sc_core::sc_module_name name, unsigned device, sim_engine kind);
+	~engine() override;
+	// base_ps: simulated time where the kernel's is 0. first_lane: of the MMU's lanes.
+	void reset(const sim_config *config, unsigned lanes, unsigned first_lane, uint64_t base_ps);
+
+	void submit(sim_job *job, uint64_t not_before_ps);
+	// When it has something to do next, in kernel time; SIM_NEVER if nothing is there.
+	uint64_t due_ps() const
+	{
+		return m_due_ps;
+	}
+	// The bytes of a job under way that lie in these pages have reached them now: they are about to go.
+	void settle(unsigned space, uint64_t va, uint64_t bytes);
+
+	uint64_t busy_ps() const
+	{
+		return m_busy_ps;
+	}
+	uint64_t jobs() const
+	{
+		return m_jobs;
+	}
+	uint64_t faults() const
+	{
+		return m_faults;
+	}
+
+private:
+	enum class state { idle, waiting, moving, finishing };
+
+	// A piece that was issued and is not complete.
+	struct flight {
+		uint64_t due_ps, bytes;
+		sim_job *job; // null but for a job's last piece
+	};
+
+	struct lane {
+		state now = state::idle;
+		bool listed = false; // in m_active
+		sim_job *head = nullptr, *tail = nullptr; // the job under way is the head
+		uint64_t due_ps = SIM_NEVER;  // whatever is to be done first
+		uint64_t next_ps = SIM_NEVER; // when the state changes next
+		std::deque<flight> flights;   // of a pipelined lane, in order of time
+		uint64_t flight_bytes = 0;
+		uint64_t issued = 0;   // bytes of the job
+		uint64_t settled = 0;  // of them, moved ahead of time
+		uint64_t latency_ps = 0; // the shortest of its pieces: queues left out
+		uint64_t last_ps = 0;  // the latest completion of its pieces
+		span_list dst, src;
+	};
+
+	void step();
+	void advance(lane &it, unsigned index, uint64_t now);
+	void begin(lane &it, uint64_t now);
+	void issue(lane &it, unsigned index, uint64_t now);
+	void finish(lane &it, uint64_t now);
+	void issue_pipelined(lane &it, unsigned index, uint64_t now);
+	void retire(lane &it, uint64_t now);
+	void complete(sim_job *job, uint64_t now);
+	void next_job(lane &it, uint64_t next_ps);
+	bool is_pipelined(const sim_job *job) const;
+	uint64_t issue_rows(lane &it, unsigned index, uint64_t bytes, uint64_t now, uint64_t *out_rows);
+	void note_fault(sim_job *job, int space);
+	uint64_t piece_bytes(const lane &it) const;
+	uint64_t transport(const sim_ref &ref, bool write, unsigned index, span_list *spans,
+			   uint64_t offset, uint64_t bytes, uint64_t at_ps);
+	uint64_t read_row(const sim_ref &ref, unsigned index, uint64_t offset, uint64_t bytes,
+			  uint64_t at_ps);
+	void move_issued(lane &it);
+	void rearm();
+	uint64_t rate(unsigned index) const;
+
+	const unsigned m_device;
+	const sim_engine m_kind;
+	const sim_profile *m_profile = nullptr;
+	unsigned m_first_lane = 0;
+	uint64_t m_base_ps = 0;
+	std::vector<lane> m_lanes;
+	std::vector<unsigned> m_active; // lanes with something to do, in order of their numbers
+	sc_core::sc_event m_wake;
+	uint64_t m_due_ps = SIM_NEVER;
+	bool m_stepping = false;
+	tlm::tlm_generic_payload m_payload;
+	access m_access;
+	uint64_t m_busy_ps = 0, m_jobs = 0, m_faults = 0;
+};
+
+} // namespace npusim
+
+#endif

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Jobs without time.
+#include "functional.h"
+
+#include <algorithm>
+
+#include "sim/engine/bytes.h"
+#include "sim/page-table.h"
+
+namespace npusim
+{
+
+static void *table_at(void *ctx, uint64_t pa)
+{
+	uint64_t bytes;
+
+	return memory_at(static_cast<const sim_memory *>(ctx), pa, &bytes);
+}
+
+// Notes where [ref.va, ref.va + bytes) lies, up to a fault. Returns how many bytes can be reached.
+static uint64_t reach(sim_job *job, const sim_ref &ref, bool write, uint64_t bytes,
+		      const sim_memory *memory, const mmu_root *roots, span_list &spans)
+{
+	uint64_t done = 0;
+
+	if (ref.space == SIM_RAW) {
+		spans.add(reinterpret_cast<unsigned char *>(ref.va), bytes);
+		return bytes;
+	}
+	while (done < bytes) {
+		pt_leaf leaf;
+		sim_status status = SIM_OK;
+		uint64_t page, room = 0;
+		unsigned char *at = nullptr;
+
+		if (!pt_walk_root(roots[ref.space].root_pa, table_at,
+				  const_cast<sim_memory *>(memory), ref.va + done, &leaf, nullptr))
+			status = SIM_FAULT_TRANSLATION;
+		else if (write && !(leaf.flags & PT_WRITE))
+			status = SIM_FAULT_PERMISSION;
+		else
+			at = memory_at(memory, leaf.pa, &room);
+		page = status == SIM_OK ? UINT64_C(1) << leaf.page_lg2 : 1;
+		page = std::min(page - ((ref.va + done) & (page - 1)), bytes - done);
+		if (status == SIM_OK && room < page)
+			status = SIM_FAULT_ADDRESS;
+		if (status != SIM_OK) {
+			job->status = status;
+			job->fault_space = ref.space;
+			job->fault_va = ref.va + done;
+			break;
+		}
+		spans.add(at, page);
+		done += page;
+	}
+	return done;
+}
+
+// Rows of a job that only reads or writes.
+static uint64_t reach_rows(sim_job *job, const sim_memory *memory, const mmu_root *roots, span_list &spans)
+{
+	bool write = job->kind == SIM_JOB_WRITE;
+	uint64_t done = 0;
+
+	while (done < job->bytes && job->status == SIM_OK) {
+		sim_ref ref = write ? job->dst : job->src;
+
+		ref.va += done / job->row_bytes * job->pitch_bytes;
+		done += reach(job, ref, write, std::min(job->row_bytes, job->bytes - done), memory, roots,
+			      spans);
+	}
+	return done;
+}
+
+void run_functionally(sim_job *job, const sim_memory *memory, const mmu_root *roots)
+{
+	static thread_local span_list dst, src;
+	uint64_t bytes = job->kind == SIM_JOB_DELAY ? 0 : job->bytes;
+
+	job->status = SIM_OK;
+	job->fault_va = 0;
+	dst.clear();
+	src.clear();
+	if (job->row_bytes && (job->kind == SIM_JOB_READ || job->kind == SIM_JOB_WRITE)) {
+		job->moved_bytes = reach_rows(job, memory, roots, dst);
+		return;
+	}
+	if (job->kind == SIM_JOB_COPY || job->kind == SIM_JOB_READ)
+		bytes = reach(job, job->src, false, bytes, memory, roots, src);
+	if (bytes && job->kind != SIM_JOB_READ)
+		bytes = reach(job, job->dst, true, bytes, memory, roots, dst);
+	src.cut(std::min(bytes, src.bytes()));
+	dst.cut(std::min(bytes, dst.bytes()));
+	move_bytes(job, dst, src, 0);
+	job->moved_bytes = bytes;
+}
+
+} // namespace npusim

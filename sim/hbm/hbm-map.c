@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Parsing of the HBM address interleave, and the decoding of addresses by it. No state, no time.
+ */
+#include "hbm-map.h"
+
+#include <glib.h>
+#include <string.h>
+
+static const char letters[] = "ocshpgbr";
+
+static char *bad(const struct sim_profile *profile, const char *why)
+{
+	return g_strdup_printf("HBM.map=%s: %s", profile->hbm_map, why);
+}
+
+static char *parse(struct hbm_map *map, const struct sim_profile *profile)
+{
+	g_auto(GStrv) words = g_strsplit_set(profile->hbm_map, " -", -1);
+	unsigned shift = 0, row_bit = 0;
+
+	for (size_t i = 0; words[i]; i++) {
+		const char *letter = words[i][0] ? strchr(letters, words[i][0]) : NULL;
+		struct hbm_piece *piece = &map->piece[map->pieces];
+		char *end;
+		guint64 bits;
+
+		if (!words[i][0])
+			continue;
+		if (!letter || !g_ascii_isdigit(words[i][1]))
+			return bad(profile, "fields are a letter of o c s h p g b r and a count of bits");
+		if (map->pieces == HBM_MAP_PIECES)
+			return bad(profile, "at most 16 fields");
+		bits = g_ascii_strtoull(words[i] + 1, &end, 10);
+		if (bits > 32 || (*end && strcmp(end, "x")))
+			return bad(profile, "a field has at most 32 bits, and x is the only mark");
+		piece->field = (uint8_t)(letter - letters);
+		piece->shift = (uint8_t)shift;
+		piece->bits = (uint8_t)bits;
+		piece->to = (uint8_t)map->bits[piece->field];
+		piece->hashed = *end == 'x';
+		piece->row_bit = (uint8_t)row_bit;
+		if (piece->hashed && (piece->field < HBM_STACK || piece->field == HBM_ROW))
+			return bad(profile, "x goes with s, h, p, g and b only");
+		row_bit += piece->hashed ? (unsigned)bits : 0;
+		map->bits[piece->field] += (unsigned)bits;
+		shift += (unsigned)bits;
+		map->pieces++;
+	}
+	return shift > 63 ? bad(profile, "more than 63 bits") : NULL;
+}
+
+static unsigned lg2(uint64_t x)
+{
+	return 63 - (unsigned)__builtin_clzll(x);
+}
+
+bool hbm_map_init(struct hbm_map *map, const struct sim_profile *p, char **problem)
+{
+	const unsigned want[HBM_FIELDS] = {
+		[HBM_OFFSET] = lg2(p->hbm_burst * 8), [HBM_COLUMN] = lg2(p->hbm_columns),
+		[HBM_STACK] = lg2(p->hbm_stacks),     [HBM_CHANNEL] = lg2(p->hbm_channels),
+		[HBM_PSEUDO] = lg2(p->hbm_pseudo_channels),
+		[HBM_GROUP] = lg2(p->hbm_bank_groups), [HBM_BANK] = lg2(p->hbm_banks),
+		[HBM_ROW] = lg2(p->hbm_rows),
+	};
+	unsigned run = 0;
+
+	memset(map, 0, sizeof(*map));
+	*problem = parse(map, p);
+	for (unsigned f = 0; !*problem && f < HBM_FIELDS; f++)
+		if (map->bits[f] != want[f])
+			*problem = g_strdup_printf("HBM.map=%s: %u bits of '%c', where the geometry has %u",
+						   p->hbm_map, map->bits[f], letters[f], want[f]);
+	if (*problem)
+		return false;
+	for (unsigned i = 0; i < map->pieces && map->piece[i].field <= HBM_COLUMN; i++)
+		run += map->piece[i].bits;
+	map->run_bytes = UINT64_C(1) << run;
+	return true;
+}
+
+void hbm_map_find(const struct hbm_map *map, uint64_t offset, struct hbm_place *out)
+{
+	uint32_t field[HBM_FIELDS] = { 0 };
+
+	for (unsigned i = 0; i < map->pieces; i++) {
+		const struct hbm_piece *piece = &map->piece[i];
+		uint64_t mask = (UINT64_C(1) << piece->bits) - 1;
+
+		field[piece->field] |= (uint32_t)(offset >> piece->shift & mask) << piece->to;
+	}
+	for (unsigned i = 0; i < map->pieces; i++) {
+		const struct hbm_piece *piece = &map->piece[i];
+		uint32_t mask = (UINT32_C(1) << (piece->bits & 31)) - 1;
+
+		if (piece->hashed)
+			field[piece->field] ^= (field[HBM_ROW] >> piece->row_bit & mask) << piece->to;
+	}
+	out->pseudo = (field[HBM_STACK] << map->bits[HBM_CHANNEL] | field[HBM_CHANNEL])
+			      << map->bits[HBM_PSEUDO] | field[HBM_PSEUDO];
+	out->bank = field[HBM_GROUP] << map->bits[HBM_BANK] | field[HBM_BANK];
+	out->row = field[HBM_ROW];
+	out->column = field[HBM_COLUMN];
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Where an address of a device's HBM lies: stack, channel, pseudo channel, bank group, bank, row, column, by the profile's
+ * interleave. The text lists fields from the least significant bit up, a letter and a count of bits each:
+ * o offset within a burst, c column, s stack, h channel, p pseudo channel, g bank group, b bank, r row. A letter may come
+ * twice (its first piece is the lower). `x` behind a field of s, h, p, g or b XORs it with bits of the row, those from bit
+ * 0 on for the first such field, the next ones for the next: rows that would meet in one bank are spread.
+ */
+#ifndef NPUSIM_SIM_HBM_HBM_MAP_H
+#define NPUSIM_SIM_HBM_HBM_MAP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "sim/profile.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum hbm_field {
+	HBM_OFFSET,
+	HBM_COLUMN,
+	HBM_STACK,
+	HBM_CHANNEL,
+	HBM_PSEUDO,
+	HBM_GROUP,
+	HBM_BANK,
+	HBM_ROW,
+	HBM_FIELDS
+};
+
+#define HBM_MAP_PIECES 16
+
+struct hbm_piece {
+	uint8_t field;
+	uint8_t shift; /* in the address */
+	uint8_t bits;
+	uint8_t to;    /* in the field */
+	bool hashed;
+	uint8_t row_bit;
+};
+
+struct hbm_map {
+	unsigned pieces;
+	struct hbm_piece piece[HBM_MAP_PIECES];
+	unsigned bits[HBM_FIELDS];
+	/* Bytes that are next to one another in one row, from an address aligned to them on. */
+	uint64_t run_bytes;
+};
+
+struct hbm_place {
+	uint32_t pseudo; /* of the device: (stack x channels + channel) x pseudo channels + pseudo channel */
+	uint32_t bank;   /* of the pseudo channel: group x banks a group + bank */
+	uint32_t row, column;
+};
+
+/* False if the profile's text is no map, or its counts of bits are not those of the geometry; then *problem is a message,
+ * to be g_free()d. */
+bool hbm_map_init(struct hbm_map *map, const struct sim_profile *profile, char **problem);
+
+void hbm_map_find(const struct hbm_map *map, uint64_t offset, struct hbm_place *out);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Requests to the HBM.
+#include "hbm-module.h"
+
+namespace npusim
+{
+
+hbm_module::hbm_module(sc_core::sc_module_name name) : sc_module(name), in("in")
+{
+	in.register_b_transport(this, &hbm_module::b_transport);
+}
+
+hbm_module::~hbm_module()
+{
+	hbm_free(m_hbm);
+}
+
+void hbm_module::reset(const sim_config *config, uint64_t origin_ps)
+{
+	hbm_free(m_hbm);
+	m_hbm = nullptr;
+	m_profile = config->profile;
+	m_origin_ps = origin_ps;
+}
+
+void hbm_module::get_counters(hbm_counters *out) const
+{
+	*out = hbm_counters();
+	if (m_hbm)
+		hbm_get_counters(m_hbm, out);
+}
+
+void hbm_module::b_transport(int, tlm::tlm_generic_payload &payload, sc_core::sc_time &delay)
+{
+	// Of the HBM's own time: the origin is never after what is asked for.
+	uint64_t now = now_ps() - m_origin_ps, first;
+	auto *request = payload.get_extension<access>();
+
+	if (!m_hbm)
+		m_hbm = hbm_new(m_profile);
+	delay = ps(hbm_access(m_hbm, SIM_PA_OFFSET(payload.get_address()),
+			      payload.get_data_length(),
+			      payload.get_command() == tlm::TLM_WRITE_COMMAND, now + to_ps(delay),
+			      &first) -
+		   now);
+	request->first = ps(first - now);
+	payload.set_response_status(tlm::TLM_OK_RESPONSE);
+}
+
+} // namespace npusim

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The HBM as a module: a target by physical address. State and timing are hbm's.
+#ifndef NPUSIM_SIM_HBM_HBM_MODULE_H
+#define NPUSIM_SIM_HBM_HBM_MODULE_H
+
+#include <systemc>
+#include <tlm>
+#include <tlm_utils/multi_passthrough_target_socket.h>
+
+#include "sim/engine/access.h"
+#include "sim/hbm/hbm.h"
+
+namespace npusim
+{
+
+class hbm_module : public sc_core::sc_module
+{
+public:
+	tlm_utils::multi_passthrough_target_socket<hbm_module> in;
+
+	explicit hbm_module(sc_core::sc_module_name name);
+	~hbm_module() override;
+	// origin_ps: in the kernel's time; clocks and refreshes count from there, so that a simulation's times do not hang
+	// on when it was opened.
+	void reset(const sim_config *config, uint64_t origin_ps);
+	void get_counters(hbm_counters *out) const;
+
+private:
+	void b_transport(int id, tlm::tlm_generic_payload &payload, sc_core::sc_time &delay);
+
+	const sim_profile *m_profile = nullptr;
+	uint64_t m_origin_ps = 0;
+	hbm *m_hbm = nullptr; // had at the first access: a device that nobody uses costs nothing
+};
+
+} // namespace npusim
+
+#endif

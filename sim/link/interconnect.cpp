@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Requests over links.
+#include "interconnect.h"
+
+#include <algorithm>
+
+namespace npusim
+{
+
+using sc_core::sc_time;
+
+interconnect::interconnect(sc_core::sc_module_name name, unsigned devices)
+	: sc_module(name), in("in"), out("out"), m_devices(devices)
+{
+	in.register_b_transport(this, &interconnect::b_transport);
+}
+
+void interconnect::reset(const sim_config *config)
+{
+	m_profile = config->profile;
+	m_host_free_ps.assign(2 * m_devices, 0);
+	m_peer_free_ps.assign(m_devices * m_devices, 0);
+	m_counters.assign(m_devices, link_counters());
+}
+
+// The host's memory is faster than the link: only the link takes time.
+void interconnect::to_host(tlm::tlm_generic_payload &payload, access &request, sc_time &delay)
+{
+	uint64_t now = now_ps();
+	bool d2h = payload.get_command() == tlm::TLM_WRITE_COMMAND;
+	uint64_t rate = d2h ? m_profile->d2h_bytes_per_us : m_profile->h2d_bytes_per_us;
+	uint64_t bytes = payload.get_data_length();
+	uint64_t &free = m_host_free_ps[2 * request.device + d2h];
+	uint64_t start = std::max(now + to_ps(delay), free);
+
+	free = start + transfer_ps(bytes, rate);
+	request.first = ps(start + m_profile->host_link_ps - now);
+	delay = ps(free + m_profile->host_link_ps - now);
+	(d2h ? m_counters[request.device].d2h_bytes : m_counters[request.device].h2d_bytes) += bytes;
+}
+
+void interconnect::to_peer(tlm::tlm_generic_payload &payload, access &request, sc_time &delay)
+{
+	uint64_t now = now_ps();
+	bool write = payload.get_command() == tlm::TLM_WRITE_COMMAND;
+	unsigned peer = SIM_PA_NODE(payload.get_address()), me = request.device;
+	bool sio = m_profile->is_910c && peer / 2 == me / 2;
+	uint64_t latency = sio ? m_profile->sio_ps : m_profile->peer_ps;
+	uint64_t rate = sio     ? m_profile->sio_bytes_per_us
+			: write ? m_profile->peer_write_bytes_per_us
+				: m_profile->peer_read_bytes_per_us;
+	uint64_t bytes = payload.get_data_length();
+	unsigned from = write ? me : peer, to = write ? peer : me;
+	uint64_t &free = m_peer_free_ps[from * m_devices + to];
+	uint64_t start;
+	sc_time at_peer = delay + ps(latency / 2);
+
+	m_counters[me].peer_bytes += bytes;
+	if (write) {
+		start = std::max(now + to_ps(delay), free);
+		free = start + transfer_ps(bytes, rate);
+		at_peer = ps(start + latency - now);
+		out[peer]->b_transport(payload, at_peer);
+		request.first = ps(start + latency - now);
+		delay = std::max(at_peer, ps(free + latency - now));
+		return;
+	}
+	out[peer]->b_transport(payload, at_peer);
+	start = std::max(now + to_ps(request.first), free);
+	free = start + transfer_ps(bytes, rate);
+	request.first = ps(start + latency / 2 - now);
+	delay = std::max(at_peer, ps(free - now)) + ps(latency / 2);
+}
+
+void interconnect::b_transport(int, tlm::tlm_generic_payload &payload, sc_time &delay)
+{
+	auto *request = payload.get_extension<access>();
+
+	if (SIM_PA_NODE(payload.get_address()) < m_devices)
+		to_peer(payload, *request, delay);
+	else
+		to_host(payload, *request, delay);
+	payload.set_response_status(tlm::TLM_OK_RESPONSE);
+}
+
+} // namespace npusim

@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Translation: L1, L2, walk; and how entries go.
+ */
+#include "mmu-state.h"
+
+#include <glib.h>
+#include <string.h>
+
+#include "sim/page-table.h"
+
+#define HOLDER_BITS 64u
+#define SCAN_ABOVE  64u /* 2 MiB regions: a longer range is looked for by a scan of the entries */
+
+struct mmu_state {
+	struct mmu_memory memory;
+	struct mmu_presence *presence;
+	unsigned device, lanes, walkers;
+	uint64_t l1_ps, l2_ps;
+	struct tlb *l1; /* of each lane */
+	struct tlb l2, walk_cache;
+	uint64_t *walker_free_ps;
+	uint64_t space_entries[MMU_SPACES]; /* of the L2 TLB and the walk cache */
+	struct mmu_counters counters;
+};
+
+struct mmu_state *mmu_state_new(const struct sim_profile *p, unsigned device, unsigned lanes,
+				struct mmu_presence *presence, const struct mmu_memory *memory)
+{
+	struct mmu_state *mmu = g_new0(struct mmu_state, 1);
+
+	mmu->memory = *memory;
+	mmu->presence = presence;
+	mmu->device = device;
+	mmu->lanes = lanes;
+	mmu->walkers = p->walkers;
+	mmu->l1_ps = p->tlb_l1_ps;
+	mmu->l2_ps = p->tlb_l2_ps;
+	mmu->l1 = g_new0(struct tlb, lanes);
+	for (unsigned i = 0; i < lanes; i++)
+		tlb_init(&mmu->l1[i], p->tlb_l1_entries, p->tlb_l1_entries);
+	tlb_init(&mmu->l2, p->tlb_l2_entries, p->tlb_l2_ways);
+	tlb_init(&mmu->walk_cache, p->walk_cache_entries, p->walk_cache_entries);
+	mmu->walker_free_ps = g_new0(uint64_t, mmu->walkers);
+	return mmu;
+}
+
+void mmu_state_free(struct mmu_state *mmu)
+{
+	if (!mmu)
+		return;
+	for (unsigned i = 0; i < mmu->lanes; i++)
+		tlb_clear(&mmu->l1[i]);
+	tlb_clear(&mmu->l2);
+	tlb_clear(&mmu->walk_cache);
+	g_free(mmu->l1);
+	g_free(mmu->walker_free_ps);
+	g_free(mmu);
+}
+
+/* --- who has what --- */
+
+static uint32_t *region_of(struct mmu_presence *presence, unsigned space, uint64_t va)
+{
+	uint64_t hash = ((va >> PT_HUGE_LG2) + space * UINT64_C(0x51ed27)) *
+			UINT64_C(0x9e3779b97f4a7c15);
+
+	return &presence->region[hash >> 52 & (MMU_REGIONS - 1)];
+}
+
+static void entry_came(struct mmu_state *mmu, uint64_t key, bool is_page)
+{
+	unsigned space = tlb_key_space(key);
+
+	if (is_page && tlb_key_size(key) <= 1)
+		++*region_of(mmu->presence, space, tlb_key_va(key));
+	if (!mmu->space_entries[space]++)
+		mmu->presence->devices[space] |= 1u << mmu->device;
+}
+
+static void entry_went(struct mmu_state *mmu, uint64_t key, bool is_page)
+{
+	unsigned space = tlb_key_space(key);
+
+	if (is_page && tlb_key_size(key) <= 1)
+		--*region_of(mmu->presence, space, tlb_key_va(key));
+	if (!--mmu->space_entries[space])
+		mmu->presence->devices[space] &= ~(1u << mmu->device);
+}
+
+/* A page that leaves the L2 TLB leaves every L1 TLB. */
+static void page_went(struct mmu_state *mmu, uint64_t key, uint64_t holders)
+{
+	for (; holders; holders &= holders - 1)
+		for (unsigned lane = (unsigned)__builtin_ctzll(holders); lane < mmu->lanes;
+		     lane += HOLDER_BITS)
+			(void)tlb_drop(&mmu->l1[lane], key);
+	entry_went(mmu, key, true);
+}
+
+static void drop_page(struct mmu_state *mmu, uint64_t key)
+{
+	struct tlb_entry *entry = tlb_find(&mmu->l2, key);
+	uint64_t holders;
+
+	if (!entry)
+		return;
+	holders = entry->holders;
+	tlb_remove(&mmu->l2, entry);
+	page_went(mmu, key, holders);
+}
+
+static void drop_table(struct mmu_state *mmu, uint64_t key)
+{
+	if (tlb_drop(&mmu->walk_cache, key))
+		entry_went(mmu, key, false);
+}
+
+/* --- translation --- */
+
+static void put_l1(struct mmu_state *mmu, unsigned lane, struct tlb_entry *l2)
+{
+	uint64_t evicted;
+	struct tlb_entry *l1 = tlb_insert(&mmu->l1[lane], l2->key, &evicted, NULL);
+
+	l1->pa = l2->pa;
+	l1->flags = l2->flags;
+	l1->ready_ps = l2->ready_ps;
+	l2->holders |= UINT64_C(1) << lane % HOLDER_BITS;
+}
+
+static void cache_tables(struct mmu_state *mmu, const struct mmu_root *root, unsigned space,
+			 uint64_t va, const struct pt_step *steps, unsigned levels)
+{
+	for (unsigned level = 1; level < levels; level++) {
+		uint64_t key = tlb_key(space, root->asid, va, TLB_SIZES - level), evicted;
+		struct tlb_entry *entry = tlb_find(&mmu->walk_cache, key);
+
+		if (entry)
+			continue;
+		entry = tlb_insert(&mmu->walk_cache, key, &evicted, NULL);
+		if (!entry)
+			return;
+		if (evicted)
+			entry_went(mmu, evicted, false);
+		entry_came(mmu, key, false);
+		entry->pa = steps->descriptor_pa[level] & ~UINT64_C(0xfff);
+	}
+}
+
+/* The level whose table the walk cache has: 0 if it must begin at the root. */
+static unsigned first_level(struct mmu_state *mmu, const struct mmu_root *root, unsigned space,
+			    uint64_t va)
+{
+	for (unsigned level = TLB_SIZES - 1; level > 0; level--) {
+		unsigned size = TLB_SIZES - level;
+
+		if (mmu->walk_cache.live[size] &&
+		    tlb_find(&mmu->walk_cache, tlb_key(space, root->asid, va, size))) {
+			mmu->counters.walk_cache_hits++;
+			return level;
+		}
+	}
+	return 0;
+}
+
+/* Reads the descriptors, on the walker that is free first. False: no translation. */
+static bool walk(struct mmu_state *mmu, const struct mmu_root *root, unsigned space, uint64_t va,
+		 uint64_t at_ps, struct pt_leaf *out_leaf, uint64_t *out_done_ps)
+{
+	struct pt_step steps;
+	unsigned level = first_level(mmu, root, space, va), walker = 0;
+	uint64_t t;
+	bool found;
+
+	for (unsigned i = 1; i < mmu->walkers; i++)
+		if (mmu->walker_free_ps[i] < mmu->walker_free_ps[walker])
+			walker = i;
+	t = MAX(at_ps, mmu->walker_free_ps[walker]);
+	found = pt_walk_root(root->root_pa, mmu->memory.at, mmu->memory.ctx, va, out_leaf, &steps);
+	mmu->counters.walks++;
+	for (; level < out_leaf->levels; level++) {
+		t = mmu->memory.read(mmu->memory.ctx, steps.descriptor_pa[level], t);
+		mmu->counters.walk_levels++;
+	}
+	mmu->walker_free_ps[walker] = t;
+	mmu->counters.walk_ps += t - at_ps;
+	*out_done_ps = t;
+	if (found)
+		cache_tables(mmu, root, space, va, &steps, out_leaf->levels);
+	return found;
+}
+
+static struct tlb_entry *fill(struct mmu_state *mmu, unsigned lane, unsigned space, uint64_t va,
+			      uint64_t at_ps, uint64_t *out_done_ps)
+{
+	const struct mmu_root *root = &mmu->presence->root[space];
+	struct tlb_entry *entry;
+	struct pt_leaf leaf;
+	uint64_t key, evicted, holders;
+
+	if (!walk(mmu, root, space, va, at_ps, &leaf, out_done_ps))
+		return NULL;
+	key = tlb_key(space, root->asid, va, tlb_size_of(leaf.page_lg2));
+	entry = tlb_insert(&mmu->l2, key, &evicted, &holders);
+	if (evicted)
+		page_went(mmu, evicted, holders);
+	entry_came(mmu, key, true);
+	entry->pa = leaf.pa & ~((UINT64_C(1) << leaf.page_lg2) - 1);
+	entry->flags = leaf.flags;
+	entry->ready_ps = *out_done_ps;
+	put_l1(mmu, lane, entry);
+	return entry;
+}
+
+enum sim_status mmu_translate(struct mmu_state *mmu, unsigned lane, unsigned space, uint64_t va,
+			      bool write, uint64_t at_ps, struct mmu_answer *out)
+{
+	unsigned asid = mmu->presence->root[space].asid;
+	struct tlb_entry *entry;
+	uint64_t offset;
+
+	mmu->counters.requests++;
+	out->done_ps = at_ps + mmu->l1_ps;
+	if ((entry = tlb_find_va(&mmu->l1[lane], space, asid, va))) {
+		mmu->counters.l1_hits++;
+	} else {
+		out->done_ps += mmu->l2_ps;
+		if ((entry = tlb_find_va(&mmu->l2, space, asid, va))) {
+			mmu->counters.l2_hits++;
+			put_l1(mmu, lane, entry);
+		} else {
+			mmu->counters.misses++;
+			entry = fill(mmu, lane, space, va, out->done_ps, &out->done_ps);
+			if (!entry)
+				return SIM_FAULT_TRANSLATION;
+		}
+	}
+	out->done_ps = MAX(out->done_ps, entry->ready_ps);
+	if (write && !(entry->flags & PT_WRITE))
+		return SIM_FAULT_PERMISSION;
+	out->page_lg2 = tlb_size_lg2(tlb_key_size(entry->key));
+	offset = va & ((UINT64_C(1) << out->page_lg2) - 1);
+	out->pa = entry->pa + offset;
+	return SIM_OK;
+}
+
+/* --- invalidation --- */
+
+static bool overlaps(uint64_t key, unsigned space, uint64_t va, uint64_t last)
+{
+	uint64_t start = tlb_key_va(key);
+	uint64_t end = start + ((UINT64_C(1) << tlb_size_lg2(tlb_key_size(key))) - 1);
+
+	return key && tlb_key_space(key) == space && start <= last && end >= va;
+}
+
+static void scan(struct mmu_state *mmu, unsigned space, uint64_t va, uint64_t last)
+{
+	for (unsigned i = 0; mmu->l2.entry && i < mmu->l2.entries; i++)
+		if (overlaps(mmu->l2.entry[i].key, space, va, last))
+			drop_page(mmu, mmu->l2.entry[i].key);
+	for (unsigned i = 0; mmu->walk_cache.entry && i < mmu->walk_cache.entries; i++)
+		if (overlaps(mmu->walk_cache.entry[i].key, space, va, last))
+			drop_table(mmu, mmu->walk_cache.entry[i].key);
+}
+
+/* Small pages of one 2 MiB region. */
+static void drop_small(struct mmu_state *mmu, unsigned space, unsigned asid, uint64_t va,
+		       uint64_t last)
+{
+	if (!mmu->l2.live[0])
+		return;
+	for (uint64_t page = va >> PT_PAGE_LG2; page <= last >> PT_PAGE_LG2; page++)
+		drop_page(mmu, tlb_key(space, asid, page << PT_PAGE_LG2, 0));
+}
+
+static void invalidate_asid(struct mmu_state *mmu, unsigned space, unsigned asid, uint64_t va,
+			    uint64_t last)
+{
+	uint64_t region = UINT64_C(1) << PT_HUGE_LG2;
+
+	for (uint64_t at = va & ~(region - 1); at <= last; at += region) {
+		if (*region_of(mmu->presence, space, at)) {
+			drop_page(mmu, tlb_key(space, asid, at, 1));
+			drop_small(mmu, space, asid, MAX(at, va), MIN(at + (region - 1), last));
+		}
+		if (mmu->walk_cache.live[1])
+			drop_table(mmu, tlb_key(space, asid, at, 1));
+	}
+	for (uint64_t giant = va >> PT_GIANT_LG2; giant <= last >> PT_GIANT_LG2; giant++) {
+		if (mmu->l2.live[2])
+			drop_page(mmu, tlb_key(space, asid, giant << PT_GIANT_LG2, 2));
+		drop_table(mmu, tlb_key(space, asid, giant << PT_GIANT_LG2, 2));
+	}
+	for (uint64_t top = va >> 39; top <= last >> 39; top++)
+		drop_table(mmu, tlb_key(space, asid, top << 39, 3));
+}
+
+void mmu_state_invalidate(struct mmu_state *mmu, unsigned space, uint64_t va, uint64_t bytes)
+{
+	uint64_t last = va + bytes - 1;
+
+	if (!bytes || !mmu->space_entries[space])
+		return;
+	if ((last >> PT_HUGE_LG2) - (va >> PT_HUGE_LG2) >= SCAN_ABOVE) {
+		scan(mmu, space, va, last);
+		return;
+	}
+	for (unsigned i = 0; i < mmu->presence->seen_count[space]; i++)
+		invalidate_asid(mmu, space, mmu->presence->seen[space][i].asid, va, last);
+}
+
+static bool is_of(uint64_t key, unsigned space, unsigned asid)
+{
+	return key && tlb_key_space(key) == space && (key >> 43 & 0xfffff) == asid;
+}
+
+void mmu_state_flush(struct mmu_state *mmu, unsigned space, unsigned asid)
+{
+	if (!mmu->space_entries[space])
+		return;
+	for (unsigned i = 0; mmu->l2.entry && i < mmu->l2.entries; i++)
+		if (is_of(mmu->l2.entry[i].key, space, asid))
+			drop_page(mmu, mmu->l2.entry[i].key);
+	for (unsigned i = 0; mmu->walk_cache.entry && i < mmu->walk_cache.entries; i++)
+		if (is_of(mmu->walk_cache.entry[i].key, space, asid))
+			drop_table(mmu, mmu->walk_cache.entry[i].key);
+}
+
+const struct mmu_counters *mmu_state_counters(const struct mmu_state *mmu)
+{
+	return &mmu->counters;
+}
+
+uint64_t mmu_state_live_bytes(const struct mmu_state *mmu)
+{
+	return mmu->l2.live_bytes;
+}

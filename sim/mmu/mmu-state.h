@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The state of one device's MMU: an L1 TLB for each lane (an engine's or a core's port), an L2 TLB that has every page
+ * that an L1 TLB has, walkers, a walk cache. Plain code: it is told the time and answers when a translation will be there;
+ * descriptors are read through a callback, which knows how long that takes.
+ */
+#ifndef NPUSIM_SIM_MMU_MMU_STATE_H
+#define NPUSIM_SIM_MMU_MMU_STATE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "sim/sim.h"
+#include "tlb.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define MMU_SPACES 32
+#define MMU_ASIDS  8 /* address spaces of one space that are remembered at once */
+
+/* Which tables translate for a space, shared by all MMUs of the simulation. */
+struct mmu_root {
+	uint64_t root_pa;
+	unsigned asid;
+};
+
+/* What of a space any TLB of any device may have; shared by all MMUs of the simulation. Makes an invalidation that concerns
+ * nobody cheap. */
+#define MMU_REGIONS 4096u
+struct mmu_presence {
+	uint32_t devices[MMU_SPACES];  /* bit d: device d has entries of the space */
+	uint32_t region[MMU_REGIONS];  /* L2 entries of up to 2 MiB by hash of space and 2 MiB region */
+	struct mmu_root root[MMU_SPACES];
+	struct mmu_root seen[MMU_SPACES][MMU_ASIDS];
+	unsigned seen_count[MMU_SPACES];
+};
+
+struct mmu_memory {
+	/* Reads a descriptor at at_ps; returns when it is there. */
+	uint64_t (*read)(void *ctx, uint64_t pa, uint64_t at_ps);
+	/* Where the bytes at pa lie, NULL if there is no memory. */
+	void *(*at)(void *ctx, uint64_t pa);
+	void *ctx;
+};
+
+struct mmu_counters {
+	uint64_t requests, l1_hits, l2_hits, misses;
+	uint64_t walks, walk_levels, walk_cache_hits, walk_ps;
+};
+
+struct mmu_state;
+
+struct mmu_state *mmu_state_new(const struct sim_profile *profile, unsigned device, unsigned lanes,
+				struct mmu_presence *presence, const struct mmu_memory *memory);
+void mmu_state_free(struct mmu_state *mmu);
+
+struct mmu_answer {
+	uint64_t pa;
+	unsigned page_lg2;
+	uint64_t done_ps;
+};
+
+/* Translates va of `space` for a lane at at_ps. *out is set in every case; out->pa only with SIM_OK. */
+enum sim_status mmu_translate(struct mmu_state *mmu, unsigned lane, unsigned space, uint64_t va,
+			      bool write, uint64_t at_ps, struct mmu_answer *out);
+
+/* Drops what this MMU has of [va, va + bytes) of the space, walk cache included. */
+void mmu_state_invalidate(struct mmu_state *mmu, unsigned space, uint64_t va, uint64_t bytes);
+/* Drops all of a space's address space. */
+void mmu_state_flush(struct mmu_state *mmu, unsigned space, unsigned asid);
+
+const struct mmu_counters *mmu_state_counters(const struct mmu_state *mmu);
+uint64_t mmu_state_live_bytes(const struct mmu_state *mmu);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Requests through the MMU.
+#include "mmu.h"
+
+#include <algorithm>
+
+namespace npusim
+{
+
+using sc_core::sc_time;
+
+mmu::mmu(sc_core::sc_module_name name, unsigned device)
+	: sc_module(name), in("in"), local("local"), remote("remote"), m_device(device)
+{
+	in.register_b_transport(this, &mmu::b_transport);
+	m_walk.set_command(tlm::TLM_READ_COMMAND);
+	m_walk.set_data_length(8);
+	m_walk.set_streaming_width(8);
+	m_walk.set_extension(&m_walk_access);
+	m_walk_access.device = device;
+}
+
+mmu::~mmu()
+{
+	m_walk.clear_extension(&m_walk_access);
+	mmu_state_free(m_state);
+}
+
+void mmu::reset(const sim_config *config, unsigned lanes, mmu_presence *presence)
+{
+	const mmu_memory memory = { read_descriptor, descriptor_at, this };
+
+	m_memory = config->memory;
+	mmu_state_free(m_state);
+	m_state = mmu_state_new(config->profile, m_device, lanes, presence, &memory);
+}
+
+// Walks go through the device's own L2 and HBM, or over the interconnect where a peer's table is read.
+uint64_t mmu::read_descriptor(void *ctx, uint64_t pa, uint64_t at_ps)
+{
+	auto *self = static_cast<mmu *>(ctx);
+	uint64_t now = now_ps();
+	sc_time done = self->forward(self->m_walk, self->m_walk_access, pa, 8, ps(at_ps - now));
+
+	return now + to_ps(done);
+}
+
+void *mmu::descriptor_at(void *ctx, uint64_t pa)
+{
+	uint64_t bytes;
+
+	return memory_at(static_cast<mmu *>(ctx)->m_memory, pa, &bytes);
+}
+
+sc_time mmu::forward(tlm::tlm_generic_payload &payload, access &request, uint64_t pa, uint64_t bytes,
+		     sc_time delay)
+{
+	payload.set_address(pa);
+	payload.set_data_length(static_cast<unsigned>(bytes));
+	request.first = delay;
+	if (SIM_PA_NODE(pa) == m_device)
+		local->b_transport(payload, delay);
+	else
+		remote->b_transport(payload, delay);
+	return delay;
+}
+
+// One page, or what is left of the request. False at a fault.
+bool mmu::forward_page(tlm::tlm_generic_payload &payload, access &request, uint64_t va, uint64_t left,
+		       sc_time &issue, sc_time &end)
+{
+	uint64_t now = now_ps(), at, pa, bytes, room;
+	unsigned char *place;
+	sc_time done;
+
+	if (request.space == SIM_RAW) {
+		place = reinterpret_cast<unsigned char *>(va);
+		pa = SIM_PA(SIM_NODE_HOST, 0);
+		bytes = left;
+	} else {
+		mmu_answer answer;
+		bool write = payload.get_command() == tlm::TLM_WRITE_COMMAND;
+
+		at = now + to_ps(issue);
+		request.status = mmu_translate(m_state, request.lane,
+					       static_cast<unsigned>(request.space), va, write, at,
+					       &answer);
+		issue = ps(answer.done_ps - now);
+		if (request.status != SIM_OK)
+			return false;
+		pa = answer.pa;
+		bytes = (UINT64_C(1) << answer.page_lg2) -
+			(va & ((UINT64_C(1) << answer.page_lg2) - 1));
+		bytes = std::min(bytes, left);
+		place = memory_at(m_memory, pa, &room);
+		if (room < bytes) {
+			request.status = SIM_FAULT_ADDRESS;
+			return false;
+		}
+	}
+	if (request.spans)
+		request.spans->add(place, bytes);
+	done = forward(payload, request, pa, bytes, issue);
+	end = std::max(end, done);
+	request.bytes += bytes;
+	return true;
+}
+
+void mmu::b_transport(int, tlm::tlm_generic_payload &payload, sc_time &delay)
+{
+	auto *request = payload.get_extension<access>();
+	uint64_t va = payload.get_address(), bytes = payload.get_data_length();
+	sc_time issue = delay, end = delay, first;
+
+	request->status = SIM_OK;
+	request->bytes = 0;
+	while (request->bytes < bytes) {
+		bool begins = request->bytes == 0;
+
+		if (!forward_page(payload, *request, va + request->bytes, bytes - request->bytes,
+				  issue, end)) {
+			request->fault_va = va + request->bytes;
+			end = std::max(end, issue);
+			break;
+		}
+		if (begins)
+			first = request->first;
+	}
+	request->first = request->bytes ? first : end;
+	payload.set_response_status(request->status == SIM_OK ? tlm::TLM_OK_RESPONSE
+							      : tlm::TLM_ADDRESS_ERROR_RESPONSE);
+	delay = end;
+}
+
+} // namespace npusim

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The MMU as a module: requests by virtual address come in from the engines, requests by physical address go out, to the
+// device's own memory or to the interconnect, split at pages. State and policy are mmu-state's.
+#ifndef NPUSIM_SIM_MMU_MMU_H
+#define NPUSIM_SIM_MMU_MMU_H
+
+#include <systemc>
+#include <tlm>
+#include <tlm_utils/multi_passthrough_target_socket.h>
+#include <tlm_utils/simple_initiator_socket.h>
+
+#include "sim/engine/access.h"
+#include "sim/mmu/mmu-state.h"
+
+namespace npusim
+{
+
+class mmu : public sc_core::sc_module
+{
+public:
+	tlm_utils::multi_passthrough_target_socket<mmu> in;
+	tlm_utils::simple_initiator_socket<mmu> local;
+	tlm_utils::simple_initiator_socket<mmu> remote;
+
+	mmu(sc_core::sc_module_name name, unsigned device);
+	~mmu() override;
+	void reset(const sim_config *config, unsigned lanes, mmu_presence *presence);
+
+	mmu_state *state() const
+	{
+		return m_state;
+	}
+
+private:
+	void b_transport(int id, tlm::tlm_generic_payload &payload, sc_core::sc_time &delay);
+	bool forward_page(tlm::tlm_generic_payload &payload, access &request, uint64_t va,
+			  uint64_t left, sc_core::sc_time &issue, sc_core::sc_time &end);
+	sc_core::sc_time forward(tlm::tlm_generic_payload &payload, access &request, uint64_t pa,
+				 uint64_t bytes, sc_core::sc_time delay);
+	static uint64_t read_descriptor(void *ctx, uint64_t pa, uint64_t at_ps);
+	static void *descriptor_at(void *ctx, uint64_t pa);
+
+	const unsigned m_device;
+	const sim_memory *m_memory = nullptr;
+	mmu_state *m_state = nullptr;
+	tlm::tlm_generic_payload m_walk;
+	access m_walk_access;
+};
+
+} // namespace npusim
+
+#endif

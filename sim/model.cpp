@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Building and wiring the modules.
+#include "model.h"
+
+#include <algorithm>
+#include <string>
+
+namespace npusim
+{
+
+device::device(sc_core::sc_module_name name, unsigned index)
+	: sc_module(name), mmu("mmu", index), l2("l2"), hbm("hbm"),
+	  sdma("sdma", index, SIM_ENGINE_SDMA), h2d("h2d", index, SIM_ENGINE_H2D),
+	  d2h("d2h", index, SIM_ENGINE_D2H), core("core", index, SIM_ENGINE_CORE)
+{
+	sdma.out.bind(mmu.in);
+	h2d.out.bind(mmu.in);
+	d2h.out.bind(mmu.in);
+	core.out.bind(mmu.in);
+	mmu.local.bind(l2.in);
+	l2.memory.bind(hbm.in);
+}
+
+engine &device::engine_of(sim_engine kind)
+{
+	switch (kind) {
+	case SIM_ENGINE_H2D:
+		return h2d;
+	case SIM_ENGINE_D2H:
+		return d2h;
+	case SIM_ENGINE_CORE:
+		return core;
+	default:
+		return sdma;
+	}
+}
+
+const engine &device::engine_of(sim_engine kind) const
+{
+	return const_cast<device *>(this)->engine_of(kind);
+}
+
+model::model(unsigned devices) : m_interconnect(new interconnect("interconnect", devices))
+{
+	for (unsigned i = 0; i < devices; i++) {
+		std::string name = "device" + std::to_string(i);
+
+		m_devices.emplace_back(new device(name.c_str(), i));
+		m_devices[i]->mmu.remote.bind(m_interconnect->in);
+		m_interconnect->out.bind(m_devices[i]->hbm.in);
+	}
+}
+
+void model::reset(const sim_config *config, uint64_t base_ps, uint64_t origin_ps)
+{
+	unsigned cores = config->profile->cube_cores + config->profile->vector_cores;
+
+	for (unsigned i = 0; i < size(); i++) {
+		device &d = at(i);
+
+		d.mmu.reset(config, SIM_ENGINE_CORE + cores, &m_presence);
+		d.l2.reset(config);
+		d.hbm.reset(config, origin_ps - base_ps);
+		d.sdma.reset(config, 1, SIM_ENGINE_SDMA, base_ps);
+		d.h2d.reset(config, 1, SIM_ENGINE_H2D, base_ps);
+		d.d2h.reset(config, 1, SIM_ENGINE_D2H, base_ps);
+		d.core.reset(config, cores, SIM_ENGINE_CORE, base_ps);
+	}
+	m_presence = {};
+	m_interconnect->reset(config);
+}
+
+uint64_t model::due_ps() const
+{
+	uint64_t due = SIM_NEVER;
+
+	for (const auto &d : m_devices)
+		for (const engine *e : { &d->sdma, &d->h2d, &d->d2h, &d->core })
+			due = std::min(due, e->due_ps());
+	return due;
+}
+
+void model::flush(unsigned space, unsigned asid)
+{
+	for (uint32_t mask = m_presence.devices[space]; mask; mask &= mask - 1)
+		mmu_state_flush(at(static_cast<unsigned>(__builtin_ctz(mask))).mmu.state(), space, asid);
+}
+
+void model::set_root(unsigned space, unsigned asid, uint64_t root_pa)
+{
+	mmu_root *seen = m_presence.seen[space];
+	unsigned &count = m_presence.seen_count[space], i = 0;
+
+	while (i < count && seen[i].asid != asid)
+		i++;
+	if (i < count && seen[i].root_pa != root_pa)
+		flush(space, asid); // the address space's number is used again
+	if (i == MMU_ASIDS) {
+		i = 0;
+		flush(space, seen[0].asid);
+	}
+	count = std::max(count, i + 1);
+	seen[i] = m_presence.root[space] = { root_pa, asid };
+}
+
+void model::invalidate(unsigned space, uint64_t va, uint64_t bytes, bool busy)
+{
+	if (busy)
+		for (const auto &d : m_devices)
+			for (engine *e : { &d->sdma, &d->h2d, &d->d2h, &d->core })
+				e->settle(space, va, bytes);
+	for (uint32_t mask = m_presence.devices[space]; mask; mask &= mask - 1)
+		mmu_state_invalidate(at(static_cast<unsigned>(__builtin_ctz(mask))).mmu.state(), space, va,
+				     bytes);
+}
+
+void model::get_counters(unsigned index, sim_counters *out) const
+{
+	const device &d = at(index);
+	const mmu_counters &m = *mmu_state_counters(d.mmu.state());
+	const link_counters &l = m_interconnect->counters(index);
+	hbm_counters h;
+
+	out->tlb_requests = m.requests;
+	out->tlb_l1_hits = m.l1_hits;
+	out->tlb_l2_hits = m.l2_hits;
+	out->tlb_misses = m.misses;
+	out->walks = m.walks;
+	out->walk_levels = m.walk_levels;
+	out->walk_cache_hits = m.walk_cache_hits;
+	out->walk_ps = m.walk_ps;
+	out->tlb_live_bytes = mmu_state_live_bytes(d.mmu.state());
+	out->l2_reads = d.l2.counters().reads;
+	out->l2_read_hits = d.l2.counters().read_hits;
+	out->l2_writes = d.l2.counters().writes;
+	out->l2_write_hits = d.l2.counters().write_hits;
+	d.hbm.get_counters(&h);
+	out->hbm_read_bytes = h.read_bytes;
+	out->hbm_write_bytes = h.write_bytes;
+	out->hbm_row_hits = h.row_hits;
+	out->hbm_row_misses = h.row_misses;
+	out->hbm_refreshes = h.refreshes;
+	out->link_h2d_bytes = l.h2d_bytes;
+	out->link_d2h_bytes = l.d2h_bytes;
+	out->link_peer_bytes = l.peer_bytes;
+	for (unsigned kind = 0; kind < SIM_ENGINE_COUNT; kind++) {
+		const engine &e = d.engine_of(static_cast<sim_engine>(kind));
+
+		out->engine_busy_ps[kind] = e.busy_ps();
+		out->jobs += e.jobs();
+		out->faults += e.faults();
+	}
+}
+
+} // namespace npusim

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The elaborated model: the modules of all devices and the wiring. One at a time a process; it may be reset for another
+// simulation of as many devices.
+#ifndef NPUSIM_SIM_MODEL_H
+#define NPUSIM_SIM_MODEL_H
+
+#include <memory>
+#include <systemc>
+#include <vector>
+
+#include "sim/engine/engine.h"
+#include "sim/hbm/hbm-module.h"
+#include "sim/l2/l2.h"
+#include "sim/link/interconnect.h"
+#include "sim/mmu/mmu.h"
+
+namespace npusim
+{
+
+struct device : public sc_core::sc_module {
+	npusim::mmu mmu;
+	npusim::l2 l2;
+	hbm_module hbm;
+	engine sdma, h2d, d2h, core;
+
+	device(sc_core::sc_module_name name, unsigned index);
+	engine &engine_of(sim_engine kind);
+	const engine &engine_of(sim_engine kind) const;
+};
+
+class model
+{
+public:
+	explicit model(unsigned devices);
+	// base_ps: simulated time where the kernel's is 0. origin_ps: where this simulation begins.
+	void reset(const sim_config *config, uint64_t base_ps, uint64_t origin_ps);
+
+	unsigned size() const
+	{
+		return static_cast<unsigned>(m_devices.size());
+	}
+	device &at(unsigned index)
+	{
+		return *m_devices[index];
+	}
+	const device &at(unsigned index) const
+	{
+		return *m_devices[index];
+	}
+	// Which tables translate for a space from now on.
+	void set_root(unsigned space, unsigned asid, uint64_t root_pa);
+	// Nobody uses what was in [va, va + bytes) of the space any more. busy: jobs may be under way.
+	void invalidate(unsigned space, uint64_t va, uint64_t bytes, bool busy);
+	void get_counters(unsigned device, sim_counters *out) const;
+	// The earliest time, in the kernel's, at which anything is to be done.
+	uint64_t due_ps() const;
+
+private:
+	void flush(unsigned space, unsigned asid);
+
+	mmu_presence m_presence = {};
+	std::unique_ptr<interconnect> m_interconnect;
+	std::vector<std::unique_ptr<device>> m_devices;
+};
+
+} // namespace npusim
+
+#endif

@@ -1,0 +1,465 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Device profiles: one table says each key's group, name, type, place and limits; reading, setting, dumping and checking
+ * go through it. Values live in profiles/, never here.
+ */
+#include "profile.h"
+
+#include <errno.h>
+#include <glib.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "hbm/hbm-map.h"
+#include "profile-data.h"
+
+enum kind { KIND_UNSIGNED, KIND_U32, KIND_U64, KIND_BOOL, KIND_STRING };
+
+struct key {
+	const char *group, *name;
+	enum kind kind;
+	size_t offset, size;
+	uint64_t min, max;
+};
+
+#define PLACE(member) offsetof(struct sim_profile, member), sizeof(((struct sim_profile *)0)->member)
+#define TEXT(group, name, member) { group, name, KIND_STRING, PLACE(member), 1, 0 }
+#define FLAG(group, name, member) { group, name, KIND_BOOL, PLACE(member), 0, 1 }
+#define UINT(group, name, member, min, max) { group, name, KIND_UNSIGNED, PLACE(member), min, max }
+#define BIG(group, name, member, min, max)  { group, name, KIND_U64, PLACE(member), min, max }
+#define RATE(group, name, member) BIG(group, name, member, 1, UINT64_C(100000000))
+#define TIME(group, name, member) BIG(group, name, member, 0, UINT64_C(1000000000000))
+#define CLOCKS(name, member) UINT("HBM", name, member, 0, 100000)
+#define COST(which, prefix) \
+	BIG("DriverCalls", prefix "_base_ns", call[which].base_ns, 0, 1000000000), \
+	BIG("DriverCalls", prefix "_message_ns", call[which].message_ns, 0, 1000000000), \
+	BIG("DriverCalls", prefix "_pages_per_message", call[which].pages_per_message, 1, 1u << 30), \
+	BIG("DriverCalls", prefix "_page_ns", call[which].page_ns, 0, 1000000000), \
+	BIG("DriverCalls", prefix "_giant_units", call[which].giant_units, 1, 1u << 18)
+
+static const struct key keys[] = {
+	TEXT("SoCInfo", "soc_name", soc_name),
+	TEXT("SoCInfo", "short_name", short_name),
+	{ "SoCInfo", "hardware_version", KIND_U32, PLACE(hardware_version), 0, UINT32_MAX },
+	FLAG("SoCInfo", "is_910c", is_910c),
+	UINT("SoCInfo", "default_devices", default_devices, 1, 16),
+	UINT("SoCInfo", "cube_core_cnt", cube_cores, 1, 256),
+	UINT("SoCInfo", "vector_core_cnt", vector_cores, 0, 256),
+	UINT("SoCInfo", "ai_cpu_cnt", aicpu_cores, 0, 256),
+	BIG("SoCInfo", "core_khz", core_khz, 1000, 100000000),
+	BIG("SoCInfo", "hbm_bytes", hbm_bytes, 1u << 21, UINT64_C(1) << 42),
+	BIG("SoCInfo", "usable_frames", usable_frames, 1, 1u << 21),
+	BIG("SoCInfo", "host_bytes", host_bytes, 1u << 21, UINT64_C(1) << 42),
+	UINT("SoCInfo", "host_numa_nodes", host_numa_nodes, 1, 64),
+	FLAG("SoCInfo", "giant_pages", giant_pages),
+	BIG("SoCInfo", "l2_bytes", l2_bytes, 1u << 16, UINT64_C(1) << 34),
+
+	UINT("MMU", "tlb_l1_entries", tlb_l1_entries, 1, 1u << 16),
+	UINT("MMU", "tlb_l2_entries", tlb_l2_entries, 1, 1u << 20),
+	UINT("MMU", "tlb_l2_ways", tlb_l2_ways, 1, 1u << 20),
+	UINT("MMU", "walkers", walkers, 1, 1024),
+	UINT("MMU", "walk_cache_entries", walk_cache_entries, 0, 1u << 16),
+	TIME("MMU", "tlb_l1_ps", tlb_l1_ps),
+	TIME("MMU", "tlb_l2_ps", tlb_l2_ps),
+
+	BIG("HBM", "tck_ps", hbm_tck_ps, 100, 10000),
+	UINT("HBM", "stacks", hbm_stacks, 1, 16),
+	UINT("HBM", "channels", hbm_channels, 1, 32),
+	UINT("HBM", "pseudo_channels", hbm_pseudo_channels, 1, 2),
+	UINT("HBM", "bank_groups", hbm_bank_groups, 1, 16),
+	UINT("HBM", "banks", hbm_banks, 1, 16),
+	UINT("HBM", "columns", hbm_columns, 2, 1024),
+	UINT("HBM", "burst_length", hbm_burst, 2, 16),
+	BIG("HBM", "rows", hbm_rows, 1, 1u << 24),
+	CLOCKS("cl_tck", hbm_cl),
+	CLOCKS("cwl_tck", hbm_cwl),
+	CLOCKS("rcd_rd_tck", hbm_rcd_rd),
+	CLOCKS("rcd_wr_tck", hbm_rcd_wr),
+	CLOCKS("rp_tck", hbm_rp),
+	CLOCKS("ras_tck", hbm_ras),
+	CLOCKS("rc_tck", hbm_rc),
+	CLOCKS("wr_tck", hbm_wr),
+	CLOCKS("rtp_tck", hbm_rtp),
+	CLOCKS("ccd_s_tck", hbm_ccd_s),
+	CLOCKS("ccd_l_tck", hbm_ccd_l),
+	CLOCKS("rrd_s_tck", hbm_rrd_s),
+	CLOCKS("rrd_l_tck", hbm_rrd_l),
+	CLOCKS("wtr_s_tck", hbm_wtr_s),
+	CLOCKS("wtr_l_tck", hbm_wtr_l),
+	CLOCKS("rtw_tck", hbm_rtw),
+	CLOCKS("faw_tck", hbm_faw),
+	CLOCKS("rfc_tck", hbm_rfc),
+	CLOCKS("refi_tck", hbm_refi),
+	CLOCKS("rfc_sb_tck", hbm_rfc_sb),
+	CLOCKS("refi_sb_tck", hbm_refi_sb),
+	UINT("HBM", "queue_requests", hbm_queue, 1, 4096),
+	FLAG("HBM", "refresh", hbm_refresh),
+	FLAG("HBM", "refresh_per_bank", hbm_refresh_per_bank),
+	TEXT("HBM", "map", hbm_map),
+
+	BIG("L2", "line_bytes", l2_line_bytes, 32, 4096),
+	BIG("L2", "block_bytes", l2_block_bytes, 32, 65536),
+	UINT("L2", "ways", l2_ways, 1, 64),
+	TIME("L2", "hit_ps", l2_hit_ps),
+	RATE("L2", "bytes_per_us", l2_bytes_per_us),
+
+	RATE("Engine", "sdma_bytes_per_us", sdma_bytes_per_us),
+	TIME("Engine", "sdma_start_ps", sdma_start_ps),
+	UINT("Engine", "sdma_outstanding", sdma_outstanding, 1, 65536),
+	RATE("Engine", "core_bytes_per_us", core_bytes_per_us),
+	RATE("Engine", "vector_core_bytes_per_us", vector_core_bytes_per_us),
+	TIME("Engine", "core_issue_ps", core_issue_ps),
+	TIME("Engine", "core_row_ps", core_row_ps),
+	TIME("Engine", "vector_core_row_ps", vector_core_row_ps),
+	UINT("Engine", "core_outstanding", core_outstanding, 1, 65536),
+
+	RATE("Link", "h2d_bytes_per_us", h2d_bytes_per_us),
+	RATE("Link", "d2h_bytes_per_us", d2h_bytes_per_us),
+	TIME("Link", "host_ps", host_link_ps),
+	RATE("Link", "peer_read_bytes_per_us", peer_read_bytes_per_us),
+	RATE("Link", "peer_write_bytes_per_us", peer_write_bytes_per_us),
+	TIME("Link", "peer_ps", peer_ps),
+	RATE("Link", "sio_bytes_per_us", sio_bytes_per_us),
+	TIME("Link", "sio_ps", sio_ps),
+	FLAG("Link", "host_hccs", host_link_hccs),
+
+	COST(SIM_CALL_RESERVE, "reserve"),
+	COST(SIM_CALL_ADDRESS_FREE, "address_free"),
+	COST(SIM_CALL_CREATE, "create"),
+	COST(SIM_CALL_RELEASE, "release"),
+	COST(SIM_CALL_MAP, "map"),
+	COST(SIM_CALL_UNMAP, "unmap"),
+	COST(SIM_CALL_ACCESS, "access"),
+	COST(SIM_CALL_EXPORT, "export"),
+	COST(SIM_CALL_IMPORT, "import"),
+	COST(SIM_CALL_ALLOC, "alloc"),
+	COST(SIM_CALL_FREE, "free"),
+	COST(SIM_CALL_QUERY, "query"),
+	COST(SIM_CALL_SUBMIT, "submit"),
+	COST(SIM_CALL_COPY, "copy"),
+};
+
+#define BASE_DEPTH_MAX 8
+
+static const struct key *find_key(const char *group, const char *name)
+{
+	for (size_t i = 0; i < G_N_ELEMENTS(keys); i++)
+		if (!strcmp(keys[i].group, group) && !strcmp(keys[i].name, name))
+			return &keys[i];
+	return NULL;
+}
+
+static bool parse_number(const char *text, uint64_t *out)
+{
+	static const char suffixes[] = "KMGT";
+	char *end;
+	const char *suffix;
+	uint64_t value;
+	unsigned shift = 0;
+
+	if (!g_ascii_isdigit(*text))
+		return false;
+	errno = 0;
+	value = g_ascii_strtoull(text, &end, 0);
+	if (errno || end == text)
+		return false;
+	if (*end && (suffix = strchr(suffixes, g_ascii_toupper(*end)))) {
+		shift = 10 * (unsigned)(suffix - suffixes + 1);
+		end++;
+		if (!strcmp(end, "iB"))
+			end += 2;
+	}
+	if (*end || value > UINT64_MAX >> shift)
+		return false;
+	*out = value << shift;
+	return true;
+}
+
+static char *set_string(struct sim_profile *profile, const struct key *key, const char *text)
+{
+	if (!*text || strlen(text) >= key->size)
+		return g_strdup_printf("%s.%s=%s: a text of 1 to %zu characters is needed", key->group,
+				       key->name, text, key->size - 1);
+	memset((char *)profile + key->offset, 0, key->size);
+	memcpy((char *)profile + key->offset, text, strlen(text));
+	return NULL;
+}
+
+static char *set_bool(struct sim_profile *profile, const struct key *key, const char *text)
+{
+	bool value = !strcmp(text, "true") || !strcmp(text, "1");
+
+	if (!value && strcmp(text, "false") && strcmp(text, "0"))
+		return g_strdup_printf("%s.%s=%s: true or false is needed", key->group, key->name,
+				       text);
+	*(bool *)((char *)profile + key->offset) = value;
+	return NULL;
+}
+
+/* NULL, or what is wrong. */
+static char *set_value(struct sim_profile *profile, const struct key *key, const char *text)
+{
+	void *place = (char *)profile + key->offset;
+	uint64_t value;
+
+	if (key->kind == KIND_STRING)
+		return set_string(profile, key, text);
+	if (key->kind == KIND_BOOL)
+		return set_bool(profile, key, text);
+	if (!parse_number(text, &value))
+		return g_strdup_printf("%s.%s=%s: a whole number is needed, with K, M, G or T "
+				       "behind it for powers of 1024",
+				       key->group, key->name, text);
+	if (value < key->min || value > key->max)
+		return g_strdup_printf("%s.%s=%s: must be %" PRIu64 " to %" PRIu64, key->group,
+				       key->name, text, key->min, key->max);
+	if (key->kind == KIND_U64)
+		*(uint64_t *)place = value;
+	else if (key->kind == KIND_U32)
+		*(uint32_t *)place = (uint32_t)value;
+	else
+		*(unsigned *)place = (unsigned)value;
+	return NULL;
+}
+
+static bool is_power_of_two(uint64_t x)
+{
+	return x && !(x & (x - 1));
+}
+
+/* What the values must be to one another. NULL, or what is wrong. */
+static char *check_profile(const struct sim_profile *p)
+{
+	struct hbm_map map;
+	char *problem = NULL;
+
+	if (p->tlb_l2_entries % p->tlb_l2_ways)
+		return g_strdup_printf("MMU.tlb_l2_entries=%u: must be a multiple of tlb_l2_ways=%u",
+				       p->tlb_l2_entries, p->tlb_l2_ways);
+	if (p->usable_frames > p->hbm_bytes >> 21)
+		return g_strdup_printf("SoCInfo.usable_frames=%" PRIu64 ": hbm_bytes=%" PRIu64
+				       " has %" PRIu64 " frames of 2 MiB",
+				       p->usable_frames, p->hbm_bytes, p->hbm_bytes >> 21);
+	if (!is_power_of_two(p->l2_line_bytes) || !is_power_of_two(p->l2_block_bytes) ||
+	    p->l2_block_bytes < p->l2_line_bytes || p->l2_block_bytes > 64 * p->l2_line_bytes)
+		return g_strdup_printf("L2.line_bytes=%" PRIu64 ", L2.block_bytes=%" PRIu64
+				       ": must be powers of two, and a block 1 to 64 lines",
+				       p->l2_line_bytes, p->l2_block_bytes);
+	if (p->l2_bytes % (p->l2_block_bytes * p->l2_ways))
+		return g_strdup_printf("SoCInfo.l2_bytes=%" PRIu64 ": must be a multiple of "
+				       "L2.block_bytes x L2.ways = %" PRIu64,
+				       p->l2_bytes, p->l2_block_bytes * p->l2_ways);
+	if (!is_power_of_two(p->hbm_stacks) || !is_power_of_two(p->hbm_channels) ||
+	    !is_power_of_two(p->hbm_bank_groups) || !is_power_of_two(p->hbm_banks) ||
+	    !is_power_of_two(p->hbm_columns) || !is_power_of_two(p->hbm_burst) ||
+	    !is_power_of_two(p->hbm_rows))
+		return g_strdup("HBM: stacks, channels, bank_groups, banks, columns, rows and "
+				"burst_length must be powers of two");
+	if (p->hbm_refresh && (p->hbm_refresh_per_bank ? p->hbm_refi_sb <= p->hbm_rfc_sb
+							: p->hbm_refi <= p->hbm_rfc))
+		return g_strdup("HBM: the refresh interval must be longer than the refresh itself "
+				"(refi_tck > rfc_tck, refi_sb_tck > rfc_sb_tck)");
+	(void)hbm_map_init(&map, p, &problem);
+	return problem;
+}
+
+static char *apply_keys(struct sim_profile *profile, GKeyFile *file, const char *group,
+			bool *seen)
+{
+	g_auto(GStrv) names = g_key_file_get_keys(file, group, NULL, NULL);
+
+	for (size_t i = 0; names && names[i]; i++) {
+		g_autofree char *text = g_key_file_get_string(file, group, names[i], NULL);
+		const struct key *key = find_key(group, names[i]);
+		char *problem;
+
+		if (!key)
+			return g_strdup_printf("unknown key \"%s\" in group [%s]", names[i], group);
+		problem = set_value(profile, key, text ? g_strchomp(text) : "");
+		if (problem)
+			return problem;
+		seen[key - keys] = true;
+	}
+	return NULL;
+}
+
+static char *load_text(const char *text, size_t length, struct sim_profile *out, unsigned depth);
+
+/* The built-in text's profile. NULL, or what is wrong. */
+static char *load_builtin(const char *name, struct sim_profile *out, unsigned depth)
+{
+	g_autofree char *known = NULL;
+
+	for (size_t i = 0; sim_profile_data[i].name; i++)
+		if (!strcmp(sim_profile_data[i].name, name))
+			return load_text(sim_profile_data[i].text, strlen(sim_profile_data[i].text),
+					 out, depth);
+	known = g_strjoinv(", ", (char **)sim_profile_names());
+	return g_strdup_printf("unknown SoC \"%s\"; known are %s", name, known);
+}
+
+static char *load_base(GKeyFile *file, struct sim_profile *out, unsigned depth, bool *out_based)
+{
+	g_auto(GStrv) names = g_key_file_get_keys(file, "Profile", NULL, NULL);
+	g_autofree char *base = NULL;
+
+	*out_based = false;
+	for (size_t i = 0; names && names[i]; i++)
+		if (strcmp(names[i], "base"))
+			return g_strdup_printf("unknown key \"%s\" in group [Profile]; base is the one",
+					       names[i]);
+	base = g_key_file_get_string(file, "Profile", "base", NULL);
+	if (!base)
+		return NULL;
+	if (depth >= BASE_DEPTH_MAX)
+		return g_strdup_printf("[Profile] base=%s: more than %d profiles in a chain", base,
+				       BASE_DEPTH_MAX);
+	*out_based = true;
+	return load_builtin(g_strchomp(base), out, depth + 1);
+}
+
+static char *load_text(const char *text, size_t length, struct sim_profile *out, unsigned depth)
+{
+	g_autoptr(GKeyFile) file = g_key_file_new();
+	g_autoptr(GError) error = NULL;
+	g_auto(GStrv) groups = NULL;
+	bool seen[G_N_ELEMENTS(keys)] = { false };
+	bool based;
+	char *problem;
+
+	if (!g_key_file_load_from_data(file, text, length, G_KEY_FILE_NONE, &error))
+		return g_strdup(error->message);
+	memset(out, 0, sizeof(*out));
+	problem = load_base(file, out, depth, &based);
+	groups = g_key_file_get_groups(file, NULL);
+	for (size_t g = 0; !problem && groups[g]; g++) {
+		bool known = !strcmp(groups[g], "Profile");
+
+		if (known)
+			continue;
+		for (size_t i = 0; i < G_N_ELEMENTS(keys) && !known; i++)
+			known = !strcmp(keys[i].group, groups[g]);
+		problem = known ? apply_keys(out, file, groups[g], seen)
+				: g_strdup_printf("unknown group [%s]; known are Profile, SoCInfo, "
+						  "MMU, HBM, L2, Engine, Link, DriverCalls",
+						  groups[g]);
+	}
+	for (size_t i = 0; !problem && !based && i < G_N_ELEMENTS(keys); i++)
+		if (!seen[i])
+			problem = g_strdup_printf("key \"%s\" is missing in group [%s], and "
+						  "[Profile] names no base",
+						  keys[i].name, keys[i].group);
+	return problem ? problem : check_profile(out);
+}
+
+/* Takes problem. */
+static bool answer(char *problem, const char *where, char **error)
+{
+	if (!problem)
+		return true;
+	if (error)
+		*error = where ? g_strdup_printf("%s: %s", where, problem) : g_strdup(problem);
+	g_free(problem);
+	return false;
+}
+
+const char *const *sim_profile_names(void)
+{
+	return sim_profile_data_names;
+}
+
+bool sim_profile_load(const char *soc_name, struct sim_profile *out, char **error)
+{
+	struct sim_profile profile;
+
+	if (!answer(load_builtin(soc_name, &profile, 0), NULL, error))
+		return false;
+	*out = profile;
+	return true;
+}
+
+bool sim_profile_load_file(const char *path, struct sim_profile *out, char **error)
+{
+	g_autoptr(GError) file_error = NULL;
+	g_autofree char *text = NULL;
+	struct sim_profile profile;
+	gsize length;
+
+	if (!g_file_get_contents(path, &text, &length, &file_error))
+		return answer(g_strdup(file_error->message), NULL, error);
+	if (!answer(load_text(text, length, &profile, 0), path, error))
+		return false;
+	*out = profile;
+	return true;
+}
+
+bool sim_profile_set(struct sim_profile *profile, const char *assignment, char **error)
+{
+	const char *dot = strchr(assignment, '.');
+	const char *equals = strchr(assignment, '=');
+	g_autofree char *group = NULL, *name = NULL;
+	struct sim_profile changed = *profile;
+	const struct key *key;
+	char *problem;
+
+	if (!dot || !equals || dot > equals)
+		return answer(g_strdup_printf("\"%s\": Group.key=value is needed, such as "
+					      "MMU.tlb_l2_entries=4096",
+					      assignment),
+			      NULL, error);
+	group = g_strndup(assignment, (gsize)(dot - assignment));
+	name = g_strndup(dot + 1, (gsize)(equals - dot - 1));
+	key = find_key(group, name);
+	problem = key ? set_value(&changed, key, equals + 1)
+		      : g_strdup_printf("\"%s\": there is no key \"%s\" in group [%s]", assignment,
+					name, group);
+	if (!problem)
+		problem = check_profile(&changed);
+	if (!answer(problem, NULL, error))
+		return false;
+	*profile = changed;
+	return true;
+}
+
+static void dump_value(GString *text, const struct sim_profile *profile, const struct key *key)
+{
+	const void *place = (const char *)profile + key->offset;
+
+	g_string_append_printf(text, "%s=", key->name);
+	if (key->kind == KIND_STRING)
+		g_string_append(text, place);
+	else if (key->kind == KIND_BOOL)
+		g_string_append(text, *(const bool *)place ? "true" : "false");
+	else if (key->kind == KIND_U64)
+		g_string_append_printf(text, "%" PRIu64, *(const uint64_t *)place);
+	else if (key->kind == KIND_U32)
+		g_string_append_printf(text, "0x%" PRIx32, *(const uint32_t *)place);
+	else
+		g_string_append_printf(text, "%u", *(const unsigned *)place);
+	g_string_append_c(text, '\n');
+}
+
+char *sim_profile_dump(const struct sim_profile *profile)
+{
+	GString *text = g_string_new(NULL);
+	const char *group = "";
+
+	for (size_t i = 0; i < G_N_ELEMENTS(keys); i++) {
+		if (strcmp(group, keys[i].group)) {
+			group = keys[i].group;
+			g_string_append_printf(text, "%s[%s]\n", text->len ? "\n" : "", group);
+		}
+		dump_value(text, profile, &keys[i]);
+	}
+	return g_string_free(text, FALSE);
+}
+
+uint64_t sim_call_ps(const struct sim_profile *profile, enum sim_call call, uint64_t pages,
+		     unsigned page_lg2)
+{
+	const struct sim_call_cost *cost = &profile->call[call];
+	uint64_t units = page_lg2 >= 30 ? pages * cost->giant_units : pages;
+	uint64_t messages = (units + cost->pages_per_message - 1) / cost->pages_per_message;
+
+	return (cost->base_ns + messages * cost->message_ns + units * cost->page_ns) * 1000;
+}

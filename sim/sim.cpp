@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// sim.h: one simulation over the one SystemC kernel of the process, and its two clocks: the host's (where the calling program
+// is) and the kernel's, which follows it. No exception leaves this file.
+#include "sim.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <glib.h>
+#include <systemc>
+
+#include "functional.h"
+#include "model.h"
+#include "sim-private.h"
+
+using npusim::engine;
+using npusim::model;
+
+struct sim {
+	sim_config config;
+	model *built = nullptr; // null without timing
+	mmu_root roots[SIM_NODE_MAX] = {}; // of the spaces
+	std::atomic<uint64_t> host_ps{ 0 };
+	uint64_t due_ps = SIM_NEVER; // the kernel's next event, in simulated time
+	bool running = false;        // inside the kernel
+	bool drop_invalidation = false;
+	uint64_t functional_jobs[SIM_NODE_MAX] = {}, functional_faults[SIM_NODE_MAX] = {};
+};
+
+namespace
+{
+
+// The kernel outlives simulations: SystemC has no way back from a started one but a context of its own.
+struct kernel {
+	model *built = nullptr;
+	uint64_t base_ps = 0; // simulated time where the kernel's is 0
+	uint64_t last_ps = 0; // of the simulation before
+	bool taken = false;
+};
+
+kernel the_kernel;
+
+// Nothing is printed. That nothing is to be done yet when elaboration ends is no mistake.
+void on_report(const sc_core::sc_report &report, const sc_core::sc_actions &)
+{
+	if (report.get_severity() != sc_core::SC_INFO &&
+	    std::strcmp(report.get_msg_type(), sc_core::SC_ID_NO_SC_START_ACTIVITY_))
+		throw report;
+}
+
+uint64_t kernel_ps()
+{
+	return the_kernel.base_ps + npusim::now_ps();
+}
+
+// A model of so many devices, elaborated: the one that is there, or a new one in a fresh context.
+model *get_model(unsigned devices)
+{
+	if (the_kernel.built && the_kernel.built->size() == devices)
+		return the_kernel.built;
+	if (the_kernel.built) {
+		the_kernel.base_ps = kernel_ps();
+		delete the_kernel.built;
+		the_kernel.built = nullptr;
+		delete sc_core::sc_curr_simcontext;
+		sc_core::sc_curr_simcontext = sc_core::sc_default_global_context =
+			new sc_core::sc_simcontext;
+	}
+	sc_core::sc_report_handler::set_handler(on_report);
+	the_kernel.built = new model(devices);
+	sc_core::sc_start(sc_core::SC_ZERO_TIME);
+	return the_kernel.built;
+}
+
+void raise_host(sim *s, uint64_t to_ps)
+{
+	uint64_t was = s->host_ps.load(std::memory_order_relaxed);
+
+	while (was < to_ps && !s->host_ps.compare_exchange_weak(was, to_ps, std::memory_order_acq_rel))
+		;
+}
+
+void update_due(sim *s)
+{
+	uint64_t due = s->built->due_ps();
+
+	s->due_ps = due == SIM_NEVER ? SIM_NEVER : the_kernel.base_ps + due;
+}
+
+// Runs the kernel's next event; there is one.
+void run_next(sim *s)
+{
+	s->running = true;
+	try {
+		uint64_t now = kernel_ps();
+
+		sc_core::sc_start(npusim::ps(s->due_ps > now ? s->due_ps - now : 0));
+	} catch (const std::exception &e) {
+		g_error("SystemC: %s", e.what());
+	}
+	s->running = false;
+	update_due(s);
+}
+
+char *check_config(const sim_config *config)
+{
+	if (the_kernel.taken)
+		return g_strdup("a simulation is open in this process already; close it first");
+	if (!config->profile || !config->memory)
+		return g_strdup("sim_open: a profile and a memory are needed");
+	if (config->devices < 1 || config->devices > 16)
+		return g_strdup_printf("sim_open: %u devices; must be 1 to 16", config->devices);
+	return nullptr;
+}
+
+} // namespace
+
+struct sim *sim_open(const struct sim_config *config, char **error)
+{
+	char *problem = check_config(config);
+	sim *s = nullptr;
+
+	if (!problem) {
+		try {
+			s = new sim;
+			s->config = *config;
+			if (config->timing) {
+				s->built = get_model(config->devices);
+				the_kernel.last_ps = std::max(the_kernel.last_ps, kernel_ps());
+				s->built->reset(config, the_kernel.base_ps, the_kernel.last_ps);
+			}
+			s->host_ps = the_kernel.last_ps;
+			the_kernel.taken = true;
+			return s;
+		} catch (const std::exception &e) {
+			problem = g_strdup_printf("sim_open: SystemC: %s", e.what());
+			delete s;
+		}
+	}
+	if (error)
+		*error = problem;
+	else
+		g_free(problem);
+	return nullptr;
+}
+
+void sim_close(struct sim *s)
+{
+	if (!s)
+		return;
+	if (s->built)
+		s->built->reset(&s->config, the_kernel.base_ps, the_kernel.last_ps);
+	the_kernel.last_ps = std::max(the_kernel.last_ps, s->host_ps.load());
+	the_kernel.taken = false;
+	delete s;
+}
+
+uint64_t sim_host_ps(const struct sim *s)
+{
+	return s->host_ps.load(std::memory_order_acquire);
+}
+
+uint64_t sim_spend(struct sim *s, uint64_t ps)
+{
+	if (!s->config.timing)
+		return s->host_ps.load(std::memory_order_acquire);
+	return s->host_ps.fetch_add(ps, std::memory_order_acq_rel) + ps;
+}
+
+void sim_submit(struct sim *s, struct sim_job *job)
+{
+	uint64_t host = sim_host_ps(s);
+
+	if (!s->built) {
+		npusim::run_functionally(job, s->config.memory, s->roots);
+		job->begin_ps = job->finish_ps = host;
+		s->functional_jobs[job->device]++;
+		s->functional_faults[job->device] += job->status != SIM_OK;
+		job->model = nullptr;
+		if (job->done)
+			job->done(job);
+		return;
+	}
+	job->model = s;
+	/* From a done call the time is the kernel's: the host may be ahead, and work that follows work does not wait for it. */
+	s->built->at(job->device)
+		.engine_of(job->engine)
+		.submit(job, s->running ? kernel_ps() : std::max(host, kernel_ps()));
+	if (!s->running)
+		update_due(s);
+}
+
+void sim_catch_up(struct sim *s)
+{
+	if (!s->built || s->running)
+		return;
+	while (s->due_ps <= sim_host_ps(s))
+		run_next(s);
+}
+
+enum sim_wait_result sim_wait(struct sim *s, bool (*ready)(void *arg), void *arg, uint64_t timeout_ps)
+{
+	uint64_t host = sim_host_ps(s);
+	uint64_t limit = timeout_ps > SIM_NEVER - host ? SIM_NEVER : host + timeout_ps;
+
+	sim_catch_up(s);
+	while (!ready(arg)) {
+		if (!s->built || s->due_ps == SIM_NEVER)
+			return SIM_WAIT_IDLE;
+		if (s->due_ps > limit) {
+			raise_host(s, limit);
+			return SIM_WAIT_TIMEOUT;
+		}
+		run_next(s);
+		raise_host(s, kernel_ps());
+	}
+	return SIM_WAIT_READY;
+}
+
+void sim_drain(struct sim *s)
+{
+	while (s->built && s->due_ps != SIM_NEVER) {
+		run_next(s);
+		raise_host(s, kernel_ps());
+	}
+}
+
+bool sim_busy(const struct sim *s)
+{
+	return s->due_ps != SIM_NEVER;
+}
+
+static bool is_done(void *arg)
+{
+	return !static_cast<sim_job *>(arg)->model;
+}
+
+enum sim_status sim_execute(struct sim *s, struct sim_job *job)
+{
+	sim_submit(s, job);
+	(void)sim_wait(s, is_done, job, SIM_NEVER);
+	return job->status;
+}
+
+void sim_set_root(struct sim *s, int space, unsigned asid, uint64_t root_pa)
+{
+	s->roots[space] = { root_pa, asid };
+	if (s->built)
+		s->built->set_root(static_cast<unsigned>(space), asid, root_pa);
+}
+
+void sim_invalidate(struct sim *s, int space, uint64_t va, uint64_t bytes)
+{
+	if (!s->built)
+		return;
+	if (s->drop_invalidation) {
+		s->drop_invalidation = false;
+		return;
+	}
+	s->built->invalidate(static_cast<unsigned>(space), va, bytes, s->due_ps != SIM_NEVER);
+}
+
+void sim_drop_next_invalidation(struct sim *s)
+{
+	s->drop_invalidation = true;
+}
+
+void sim_get_counters(const struct sim *s, unsigned device, struct sim_counters *out)
+{
+	*out = {};
+	if (s->built) {
+		s->built->get_counters(device, out);
+	} else {
+		out->jobs = s->functional_jobs[device];
+		out->faults = s->functional_faults[device];
+	}
+	out->tlb_l1_entries = s->config.profile->tlb_l1_entries;
+	out->tlb_l2_entries = s->config.profile->tlb_l2_entries;
+}
