@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Which frames of a memory are used. All of it is derived: node_rebuild() makes it anew from the living blocks.
+ *
+ * Policy: a 1 GiB page needs 512 free frames that begin at a multiple of 512 ("a giant"), so whole giants are kept as long
+ * as possible. A request takes as few whole giants as it can, fills giants that are partly used, the fullest first, and in
+ * one piece where one of them has room in one piece. Whole giants are taken from the smallest run of them that suffices.
+ */
+#include "node-private.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void extent_list_init(struct extent_list *list)
+{
+	list->extents = list->first;
+	list->count = 0;
+	list->capacity = sizeof(list->first) / sizeof(*list->first);
+}
+
+void extent_list_end(struct extent_list *list)
+{
+	if (list->extents != list->first)
+		free(list->extents);
+}
+
+static void extent_list_add(struct extent_list *list, uint32_t first, uint32_t count)
+{
+	struct node_extent *last = list->count ? &list->extents[list->count - 1] : NULL, *more;
+
+	if (last && last->frame + last->count == first) {
+		last->count += count;
+		return;
+	}
+	if (list->count == list->capacity) {
+		more = node_alloc(2 * list->capacity * sizeof(*more));
+		memcpy(more, list->extents, list->count * sizeof(*more));
+		extent_list_end(list);
+		list->extents = more;
+		list->capacity *= 2;
+	}
+	list->extents[list->count++] = (struct node_extent){ .frame = first, .count = count };
+}
+
+/* ---- bits ------------------------------------------------------------------------------------------------------------ */
+
+/* The first frame at or after `from` whose bit is `used`; `end` if there is none before it. */
+static uint32_t next_frame(const struct memory *m, uint32_t from, uint32_t end, bool used)
+{
+	uint64_t flip = used ? 0 : ~UINT64_C(0), bits;
+
+	if (from >= end)
+		return end;
+	bits = (m->used[from / 64] ^ flip) & (~UINT64_C(0) << (from % 64));
+	for (uint32_t word = from / 64;; bits = m->used[word] ^ flip) {
+		if (bits) {
+			from = word * 64 + (uint32_t)__builtin_ctzll(bits);
+			return from < end ? from : end;
+		}
+		if (++word * 64 >= end)
+			return end;
+	}
+}
+
+static void mark_bits(struct memory *m, uint32_t first, uint32_t count, bool used)
+{
+	for (uint32_t at = first; count;) {
+		uint32_t bit = at % 64, n = 64 - bit < count ? 64 - bit : count;
+		uint64_t mask = (n == 64 ? ~UINT64_C(0) : (UINT64_C(1) << n) - 1) << bit, word = m->used[at / 64];
+
+		PUT(m->used[at / 64], used ? word | mask : word & ~mask);
+		at += n;
+		count -= n;
+	}
+}
+
+/* ---- giants ----------------------------------------------------------------------------------------------------------- */
+
+static inline uint32_t giant_count(const struct memory *m)
+{
+	return (m->usable + NODE_GIANT_FRAMES - 1) / NODE_GIANT_FRAMES;
+}
+
+/* Usable frames of a giant: fewer than 512 in the last one, which then is never whole. */
+static inline uint32_t giant_capacity(const struct memory *m, uint32_t giant)
+{
+	uint32_t rest = m->usable - giant * NODE_GIANT_FRAMES;
+
+	return rest < NODE_GIANT_FRAMES ? rest : NODE_GIANT_FRAMES;
+}
+
+static inline uint32_t giant_free(const struct memory *m, uint32_t giant)
+{
+	return giant_capacity(m, giant) - m->giant_used[giant];
+}
+
+static inline bool giant_is_whole(const struct memory *m, uint32_t giant)
+{
+	return giant_free(m, giant) == NODE_GIANT_FRAMES;
+}
+
+static inline bool giant_is_partial(const struct memory *m, uint32_t giant)
+{
+	uint32_t left = giant_free(m, giant);
+
+	return left && left != NODE_GIANT_FRAMES;
+}
+
+static void count_giant(struct memory *m, uint32_t giant, uint32_t count, bool used)
+{
+	bool was_whole = giant_is_whole(m, giant);
+	uint32_t hint = m->state->hint;
+
+	PUT(m->giant_used[giant], (uint16_t)(used ? m->giant_used[giant] + count : m->giant_used[giant] - count));
+	if (was_whole != giant_is_whole(m, giant))
+		PUT(m->state->free_giants, was_whole ? m->state->free_giants - 1 : m->state->free_giants + 1);
+	if (!giant_is_partial(m, giant)) {
+		if (hint == giant)
+			PUT(m->state->hint, NODE_NONE);
+	} else if (hint != NODE_NONE && giant_free(m, giant) < giant_free(m, hint)) {
+		PUT(m->state->hint, giant);
+	}
+}
+
+void frames_mark(struct memory *m, uint32_t first, uint32_t count, bool used)
+{
+	mark_bits(m, first, count, used);
+	if (first >= m->usable)
+		return;
+	PUT(m->state->free_frames, used ? m->state->free_frames - count : m->state->free_frames + count);
+	while (count) {
+		uint32_t giant = first / NODE_GIANT_FRAMES, n = (giant + 1) * NODE_GIANT_FRAMES - first;
+
+		n = n < count ? n : count;
+		count_giant(m, giant, n, used);
+		first += n;
+		count -= n;
+	}
+}
+
+void frames_reset(struct memory *m)
+{
+	node_step();
+	memset(m->used, 0, (m->frames + 63) / 64 * sizeof(*m->used));
+	node_step();
+	memset(m->giant_used, 0, giant_count(m) * sizeof(*m->giant_used));
+	PUT(m->state->free_frames, m->usable);
+	PUT(m->state->closing_frames, 0);
+	PUT(m->state->free_giants, m->usable / NODE_GIANT_FRAMES);
+	PUT(m->state->hint, NODE_NONE);
+}
+
+uint32_t frames_largest_run(const struct memory *m)
+{
+	uint32_t largest = 0, first, end;
+
+	for (first = next_frame(m, 0, m->usable, false); first < m->usable;
+	     first = next_frame(m, end, m->usable, false)) {
+		end = next_frame(m, first, m->usable, true);
+		largest = end - first > largest ? end - first : largest;
+	}
+	return largest;
+}
+
+/* ---- taking ------------------------------------------------------------------------------------------------------------ */
+
+static void take(struct memory *m, uint32_t first, uint32_t count, struct extent_list *out)
+{
+	frames_mark(m, first, count, true);
+	extent_list_add(out, first, count);
+}
+
+/* The first run of `count` free frames within a giant, or NODE_NONE. */
+static uint32_t run_in_giant(const struct memory *m, uint32_t giant, uint32_t count)
+{
+	uint32_t end = giant * NODE_GIANT_FRAMES + giant_capacity(m, giant), first, stop;
+
+	for (first = next_frame(m, giant * NODE_GIANT_FRAMES, end, false); first < end;
+	     first = next_frame(m, stop, end, false)) {
+		stop = next_frame(m, first, end, true);
+		if (stop - first >= count)
+			return first;
+	}
+	return NODE_NONE;
+}
+
+/* The fullest partly used giant with a run of `count` frames (*first); NODE_NONE if there is none. */
+static uint32_t fullest_giant(const struct memory *m, uint32_t count, uint32_t *first)
+{
+	uint32_t best = NODE_NONE, least = NODE_GIANT_FRAMES, giants = giant_count(m);
+
+	for (uint32_t giant = 0; giant < giants; giant++) {
+		uint32_t left = giant_free(m, giant), run;
+
+		if (left < count || left >= least)
+			continue;
+		run = run_in_giant(m, giant, count);
+		if (run == NODE_NONE)
+			continue;
+		best = giant;
+		least = left;
+		*first = run;
+	}
+	return best;
+}
+
+static void take_one(struct memory *m, struct extent_list *out)
+{
+	uint32_t giant = m->state->hint, first = 0;
+
+	if (giant != NODE_NONE) {
+		take(m, run_in_giant(m, giant, 1), 1, out);
+		return;
+	}
+	giant = fullest_giant(m, 1, &first);
+	PUT(m->state->hint, giant);
+	take(m, first, 1, out);
+}
+
+/* From partly used giants, which have as many free frames. */
+static void take_partial(struct memory *m, uint32_t count, struct extent_list *out)
+{
+	uint32_t first = 0, giant, end, stop;
+
+	if (count == 1) {
+		take_one(m, out);
+		return;
+	}
+	if (count && fullest_giant(m, count, &first) != NODE_NONE) {
+		take(m, first, count, out);
+		return;
+	}
+	while (count) {
+		giant = fullest_giant(m, 1, &first);
+		end = giant * NODE_GIANT_FRAMES + giant_capacity(m, giant);
+		for (; count && first < end; first = next_frame(m, stop, end, false)) {
+			stop = next_frame(m, first, end, true);
+			stop = stop - first < count ? stop : first + count;
+			count -= stop - first;
+			take(m, first, stop - first, out);
+		}
+	}
+}
+
+/* The smallest run of whole giants that has `count`, else the longest one. */
+static uint32_t run_of_giants(const struct memory *m, uint32_t count, uint32_t *length)
+{
+	uint32_t best = NODE_NONE, giants = m->usable / NODE_GIANT_FRAMES, end;
+
+	*length = 0;
+	for (uint32_t giant = 0; giant < giants; giant = end + 1) {
+		uint32_t run;
+
+		for (end = giant; end < giants && giant_is_whole(m, end); end++)
+			continue;
+		run = end - giant;
+		if (run > *length ? *length < count : run >= count && run < *length) {
+			best = giant;
+			*length = run;
+		}
+	}
+	return best;
+}
+
+static void take_whole(struct memory *m, uint32_t count, struct extent_list *out)
+{
+	while (count) {
+		uint32_t giants = (count + NODE_GIANT_FRAMES - 1) / NODE_GIANT_FRAMES, length;
+		uint32_t giant = run_of_giants(m, giants, &length), n = length * NODE_GIANT_FRAMES;
+
+		n = n < count ? n : count;
+		take(m, giant * NODE_GIANT_FRAMES, n, out);
+		count -= n;
+	}
+}
+
+void frames_take(struct memory *m, uint32_t count, bool giant, struct extent_list *out)
+{
+	uint64_t partial = m->state->free_frames - (uint64_t)m->state->free_giants * NODE_GIANT_FRAMES, whole;
+
+	if (giant) {
+		take_whole(m, count, out);
+		return;
+	}
+	whole = count > partial ? (count - partial + NODE_GIANT_FRAMES - 1) / NODE_GIANT_FRAMES * NODE_GIANT_FRAMES : 0;
+	if (count > whole)
+		take_partial(m, (uint32_t)(count - whole), out);
+	take_whole(m, (uint32_t)(whole < count ? whole : count), out);
+}
+
+uint32_t frames_take_reserved(struct memory *m)
+{
+	uint32_t frame = next_frame(m, m->usable, m->frames, false);
+
+	if (frame >= m->frames)
+		return NODE_NONE;
+	frames_mark(m, frame, 1, true);
+	return frame;
+}

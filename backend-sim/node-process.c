@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What /proc says about a process: when it started, what runs in it, whether it is on its way out.
+ * Keeps no state.
+ */
+#include "node-private.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* include/linux/sched.h: set at the start of do_exit(), from where no thread returns to its program. */
+#define FLAG_EXITING 0x4u
+
+static ssize_t read_file(const char *path, char *out, size_t size)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t length;
+
+	if (fd < 0)
+		return -1;
+	do {
+		length = read(fd, out, size - 1);
+	} while (length < 0 && errno == EINTR);
+	close(fd);
+	if (length >= 0)
+		out[length] = '\0';
+	return length;
+}
+
+bool process_stat(pid_t pid, pid_t tid, struct process_stat *out)
+{
+	char path[64], text[1024];
+	unsigned long long start;
+	const char *rest;
+
+	if (tid)
+		snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", pid, tid);
+	else
+		snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	if (read_file(path, text, sizeof(text)) <= 0)
+		return false;
+	rest = strrchr(text, ')'); /* the command may hold spaces and parentheses */
+	if (!rest || sscanf(rest + 1,
+			    " %c %*d %*d %*d %*d %*d %u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
+			    &out->state, &out->flags, &start) != 3)
+		return false;
+	out->start_time = start;
+	return true;
+}
+
+uint64_t process_start_time(pid_t pid)
+{
+	struct process_stat stat;
+
+	return pid > 0 && process_stat(pid, 0, &stat) ? stat.start_time : 0;
+}
+
+void process_command(pid_t pid, char *out, size_t size)
+{
+	char path[64], text[4096];
+	ssize_t length;
+	const char *name;
+
+	snprintf(path, sizeof(path), "/proc/%d/cmdline", pid);
+	length = read_file(path, text, sizeof(text));
+	if (length <= 0) {
+		snprintf(path, sizeof(path), "/proc/%d/comm", pid);
+		length = read_file(path, text, sizeof(text));
+	}
+	if (length <= 0)
+		text[0] = '\0';
+	text[strcspn(text, "\n")] = '\0';
+	name = strrchr(text, '/');
+	snprintf(out, size, "%s", name && name[1] ? name + 1 : text);
+	for (char *c = out; *c; c++)
+		if ((unsigned char)*c < 0x20)
+			*c = '?';
+}
+
+static bool thread_is_gone(pid_t pid, pid_t tid)
+{
+	struct process_stat stat;
+
+	return !process_stat(pid, tid, &stat) || stat.state == 'Z' || stat.state == 'X' ||
+	       (stat.flags & FLAG_EXITING);
+}
+
+static bool threads_are_gone(pid_t pid)
+{
+	char path[64];
+	struct dirent *entry;
+	bool gone = true;
+	DIR *tasks;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	tasks = opendir(path);
+	if (!tasks)
+		return errno == ENOENT || errno == ESRCH;
+	while (gone && (entry = readdir(tasks)))
+		if (entry->d_name[0] != '.')
+			gone = thread_is_gone(pid, atoi(entry->d_name));
+	closedir(tasks);
+	return gone;
+}
+
+bool process_is_gone(pid_t pid, uint64_t start_time, int fd, uint64_t device, uint64_t inode)
+{
+	char path[64];
+	struct stat file;
+
+	if (process_start_time(pid) != start_time || threads_are_gone(pid))
+		return true;
+	snprintf(path, sizeof(path), "/proc/%d/fd/%d", pid, fd);
+	if (stat(path, &file) != 0)
+		return errno == ENOENT;
+	return file.st_dev != device || file.st_ino != inode;
+}

@@ -1,0 +1,681 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Joining a node and leaving it: the control segment's layout, the memfds and where they are mapped.
+ * Who else is there is found by node-discover.c; what is held is the business of the other parts.
+ */
+#include "node-private.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 0x0008U
+#endif
+
+#define ALIGN_UP(value, to) (((value) + (to) - 1) / (to) * (to))
+#define HBM_MIN_BYTES       (8 * NODE_FRAME_BYTES)
+#define RESERVED_MIN        4u    /* frames for page tables */
+#define HOST_RESERVED_MAX   512u
+
+void *node_alloc(size_t bytes)
+{
+	void *memory = calloc(1, bytes);
+
+	if (!memory)
+		abort();
+	return memory;
+}
+
+char *node_text(const char *format, ...)
+{
+	va_list args;
+	char *text;
+
+	va_start(args, format);
+	if (vasprintf(&text, format, args) < 0)
+		abort();
+	va_end(args);
+	return text;
+}
+
+/* ---- shape and layout ----------------------------------------------------------------------------------------------- */
+
+static uint32_t reserved_frames(const struct node_config *shape, unsigned memory)
+{
+	uint32_t frames;
+
+	if (memory != SIM_NODE_HOST)
+		return (uint32_t)(shape->hbm_bytes / NODE_FRAME_BYTES - shape->usable_frames);
+	frames = (uint32_t)(shape->host_bytes / NODE_FRAME_BYTES / 32);
+	return frames < RESERVED_MIN ? RESERVED_MIN : frames > HOST_RESERVED_MAX ? HOST_RESERVED_MAX : frames;
+}
+
+static struct layout memory_layout(uint64_t frames)
+{
+	struct layout layout;
+	uint64_t at = 0, words = ALIGN_UP(frames, 64) / 64;
+
+	layout.used = at;
+	at += ALIGN_UP(words * sizeof(uint64_t), 4096);
+	layout.live = at;
+	at += ALIGN_UP(words * sizeof(uint64_t), 4096);
+	layout.giant_used = at;
+	at += ALIGN_UP(ALIGN_UP(frames, NODE_GIANT_FRAMES) / NODE_GIANT_FRAMES * sizeof(uint16_t), 4096);
+	layout.extents = at;
+	at += ALIGN_UP(frames * sizeof(struct extent_record), 4096);
+	layout.blocks = at;
+	at += ALIGN_UP(frames * sizeof(struct block_record), 4096);
+	layout.bytes = at;
+	return layout;
+}
+
+static void lay_memory(struct node *node, unsigned index, uint64_t bytes, uint64_t *at)
+{
+	struct memory *m = &node->memories[index];
+	uint64_t frames = bytes / NODE_FRAME_BYTES;
+	struct layout layout = memory_layout(frames);
+	unsigned char *base = (unsigned char *)node->control + *at;
+
+	*m = (struct memory){ .index = index, .frames = (uint32_t)frames, .bytes = bytes, .fd = -1 };
+	m->usable = m->frames - reserved_frames(&node->shape, index);
+	m->id_base = node->id_count;
+	node->id_count += m->frames;
+	*at += layout.bytes;
+	if (!node->control)
+		return;
+	m->state = &node->control->memories[index];
+	m->used = (uint64_t *)(base + layout.used);
+	m->live = (uint64_t *)(base + layout.live);
+	m->giant_used = (uint16_t *)(base + layout.giant_used);
+	m->extents = (struct extent_record *)(base + layout.extents);
+	m->blocks = (struct block_record *)(base + layout.blocks);
+	node->memory[index] = m;
+}
+
+/* Lays everything out for node->shape; with the control segment mapped, sets the pointers. Returns the segment's size. */
+static uint64_t lay_out(struct node *node)
+{
+	uint64_t at = ALIGN_UP(sizeof(struct control), 4096), shares, names, allows;
+
+	shares = at;
+	at += ALIGN_UP(NODE_SHARES * sizeof(struct share_record), 4096);
+	names = at;
+	at += ALIGN_UP(NODE_NAMES * sizeof(struct name_record), 4096);
+	allows = at;
+	at += ALIGN_UP(NODE_ALLOWS * sizeof(struct allow_record), 4096);
+	node->id_count = 0;
+	for (unsigned d = 0; d < node->shape.devices; d++)
+		lay_memory(node, d, node->shape.hbm_bytes, &at);
+	lay_memory(node, SIM_NODE_HOST, node->shape.host_bytes, &at);
+	if (node->control) {
+		node->shares = (struct share_record *)((unsigned char *)node->control + shares);
+		node->names = (struct name_record *)((unsigned char *)node->control + names);
+		node->allows = (struct allow_record *)((unsigned char *)node->control + allows);
+	}
+	return at;
+}
+
+static bool check_config(struct node_config *config, char **error)
+{
+	uint64_t most = UINT64_C(1) << SIM_NODE_LG2, frames = config->hbm_bytes / NODE_FRAME_BYTES;
+
+	if (!config->name || !node_name_is_valid(config->name))
+		*error = node_text("NPUSIM_NODE is \"%s\": a node's name has 1 to %u characters, letters, digits, '.', "
+				   "'_' and '-'", config->name ? config->name : "", NODE_NAME_MAX);
+	else if (config->devices < 1 || config->devices > 16)
+		*error = node_text("node %s: %u devices asked for; 1 to 16 are possible", config->name, config->devices);
+	else if (config->hbm_bytes % NODE_FRAME_BYTES || config->hbm_bytes < HBM_MIN_BYTES || config->hbm_bytes > most)
+		*error = node_text("node %s: %llu bytes of HBM a device asked for; multiples of 2 MiB from %llu MiB to 8 "
+				   "TiB are possible", config->name, (unsigned long long)config->hbm_bytes,
+				   (unsigned long long)(HBM_MIN_BYTES >> 20));
+	else if (config->host_bytes % NODE_FRAME_BYTES || config->host_bytes < HBM_MIN_BYTES || config->host_bytes > most)
+		*error = node_text("node %s: %llu bytes of host memory asked for; multiples of 2 MiB from %llu MiB to 8 "
+				   "TiB are possible", config->name, (unsigned long long)config->host_bytes,
+				   (unsigned long long)(HBM_MIN_BYTES >> 20));
+	else {
+		if (config->usable_frames == 0 || config->usable_frames > frames - RESERVED_MIN)
+			config->usable_frames = frames - RESERVED_MIN;
+		return true;
+	}
+	return false;
+}
+
+/* ---- memfds and mappings -------------------------------------------------------------------------------------------- */
+
+static int make_memfd(const char *name, uint64_t bytes, char **error)
+{
+	const unsigned seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+	struct rlimit limit;
+	int fd;
+
+	/* Beyond this limit the kernel sends a signal that ends the program. */
+	if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur < bytes) {
+		*error = node_text("%s: needs a file of %llu bytes in memory (only touched pages cost), and this process "
+				   "may make files of %llu bytes at most; raise the limit (ulimit -f unlimited)", name,
+				   (unsigned long long)bytes, (unsigned long long)limit.rlim_cur);
+		return -1;
+	}
+	fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
+	if (fd < 0 && errno == EINVAL)
+		fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (fd >= 0 && fchmod(fd, 0600) == 0 && ftruncate(fd, (off_t)bytes) == 0 &&
+	    fcntl(fd, F_ADD_SEALS, seals) == 0)
+		return fd;
+	*error = node_text("%s: cannot make a memory file (memfd) of %llu bytes: %s", name, (unsigned long long)bytes,
+			   strerror(errno));
+	if (fd >= 0)
+		close(fd);
+	return -1;
+}
+
+/* Address ranges that an earlier membership of this process used: a later one maps its memories there again, so that
+ * joining and leaving does not use up the address space. */
+struct range {
+	void *base;
+	uint64_t bytes;
+	bool used;
+};
+static struct range ranges[64];
+static pthread_mutex_t ranges_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void *take_range(uint64_t bytes)
+{
+	void *base = NULL;
+
+	pthread_mutex_lock(&ranges_lock);
+	for (unsigned i = 0; !base && i < sizeof(ranges) / sizeof(*ranges); i++)
+		if (ranges[i].base && !ranges[i].used && ranges[i].bytes == bytes) {
+			ranges[i].used = true;
+			base = ranges[i].base;
+		}
+	pthread_mutex_unlock(&ranges_lock);
+	return base;
+}
+
+static void give_range(void *base, uint64_t bytes)
+{
+	unsigned i, n = sizeof(ranges) / sizeof(*ranges);
+
+	pthread_mutex_lock(&ranges_lock);
+	for (i = 0; i < n && ranges[i].base != base; i++)
+		continue;
+	for (unsigned j = 0; i == n && j < n; j++)
+		if (!ranges[j].base)
+			i = j;
+	if (i < n)
+		ranges[i] = (struct range){ .base = base, .bytes = bytes };
+	pthread_mutex_unlock(&ranges_lock);
+}
+
+static void *map_fd(const char *name, int fd, uint64_t bytes, void *at, char **error)
+{
+	int flags = MAP_SHARED | MAP_NORESERVE | (at ? MAP_FIXED : 0);
+	void *base = mmap(at, bytes, PROT_READ | PROT_WRITE, flags, fd, 0);
+
+	if (base == MAP_FAILED) {
+		*error = node_text("%s: cannot map %llu bytes (only touched pages cost memory): %s; is the address space "
+				   "limited (ulimit -v)?", name, (unsigned long long)bytes, strerror(errno));
+		return NULL;
+	}
+	madvise(base, bytes, MADV_DONTDUMP);
+	madvise(base, bytes, MADV_DONTFORK);
+	return base;
+}
+
+static void memory_name(const struct node *node, unsigned memory, char out[128])
+{
+	if (memory == SIM_NODE_HOST)
+		snprintf(out, 128, "npusim-host:%s", node->name);
+	else
+		snprintf(out, 128, "npusim-hbm%u:%s", memory, node->name);
+}
+
+static bool map_memory(struct node *node, struct memory *m, int fd, char **error)
+{
+	void *at = take_range(m->bytes);
+	char name[128];
+
+	memory_name(node, m->index, name);
+	m->base = map_fd(name, fd, m->bytes, at, error);
+	if (!m->base) {
+		if (at)
+			give_range(at, m->bytes);
+		return false;
+	}
+	m->fd = fd;
+	node->sim_memory.base[m->index] = m->base;
+	node->sim_memory.bytes[m->index] = m->bytes;
+	return true;
+}
+
+/* ---- this process's side --------------------------------------------------------------------------------------------- */
+
+static struct node *node_new(const char *name)
+{
+	struct node *node = node_alloc(sizeof(*node));
+	long page = sysconf(_SC_PAGESIZE);
+	void *mark;
+
+	snprintf(node->name, sizeof(node->name), "%s", name);
+	node->pid = getpid();
+	node->start_time = process_start_time(node->pid);
+	node->control_fd = node->socket_fd = -1;
+	mark = mmap(NULL, (size_t)page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (mark != MAP_FAILED && madvise(mark, (size_t)page, MADV_WIPEONFORK) == 0) {
+		node->fork_mark = mark;
+		*node->fork_mark = 1;
+	} else if (mark != MAP_FAILED) {
+		munmap(mark, (size_t)page);
+	}
+	return node;
+}
+
+static void node_free(struct node *node)
+{
+	for (unsigned i = 0; i < SIM_NODE_MAX; i++) {
+		struct memory *m = node->memory[i];
+
+		if (m && m->base)
+			give_range(m->base, m->bytes);
+		if (m && m->fd >= 0)
+			close(m->fd);
+	}
+	if (node->views)
+		munmap(node->views, node->id_count * sizeof(*node->views));
+	if (node->control)
+		munmap(node->control, node->control_bytes);
+	if (node->control_fd >= 0)
+		close(node->control_fd);
+	if (node->socket_fd >= 0)
+		close(node->socket_fd);
+	if (node->fork_mark)
+		munmap(node->fork_mark, (size_t)sysconf(_SC_PAGESIZE));
+	free(node);
+}
+
+static bool make_views(struct node *node, char **error)
+{
+	void *views = mmap(NULL, node->id_count * sizeof(*node->views), PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (views == MAP_FAILED) {
+		*error = node_text("node %s: no memory for its table of blocks: %s", node->name, strerror(errno));
+		return false;
+	}
+	node->views = views;
+	return true;
+}
+
+/* ---- making a node ---------------------------------------------------------------------------------------------------- */
+
+static void write_header(struct node *node)
+{
+	struct control *control = node->control;
+	struct stat file;
+
+	fstat(node->control_fd, &file);
+	control->version = NODE_VERSION;
+	control->segment_bytes = node->control_bytes;
+	control->device = file.st_dev;
+	control->inode = file.st_ino;
+	memcpy(control->name, node->name, sizeof(control->name));
+	memcpy(control->soc_name, node->shape.soc_name, sizeof(control->soc_name));
+	control->devices = node->shape.devices;
+	control->hbm_bytes = node->shape.hbm_bytes;
+	control->usable_frames = node->shape.usable_frames;
+	control->host_bytes = node->shape.host_bytes;
+	for (unsigned i = 0; i < SIM_NODE_MAX; i++)
+		if (node->memory[i]) {
+			fstat(node->memory[i]->fd, &file);
+			control->memories[i].device = file.st_dev;
+			control->memories[i].inode = file.st_ino;
+		}
+	node_rebuild(node);
+	PUT(control->magic, NODE_MAGIC);
+}
+
+static bool map_control(struct node *node, char **error)
+{
+	node->control_bytes = lay_out(node);
+	node->control = map_fd("the node's control segment", node->control_fd, node->control_bytes, NULL, error);
+	if (!node->control)
+		return false;
+	lay_out(node);
+	return make_views(node, error);
+}
+
+static bool node_make(struct node *node, const struct node_config *config, char **error)
+{
+	char name[128];
+
+	node->shape = *config;
+	node->control_bytes = lay_out(node);
+	snprintf(name, sizeof(name), "npusim-node:%s", node->name);
+	node->control_fd = make_memfd(name, node->control_bytes, error);
+	if (node->control_fd < 0 || !map_control(node, error))
+		return false;
+	for (unsigned i = 0; i < SIM_NODE_MAX; i++) {
+		struct memory *m = node->memory[i];
+		int fd;
+
+		if (!m)
+			continue;
+		memory_name(node, i, name);
+		fd = make_memfd(name, m->bytes, error);
+		if (fd < 0)
+			return false;
+		if (!map_memory(node, m, fd, error)) {
+			close(fd);
+			return false;
+		}
+	}
+	write_header(node);
+	return true;
+}
+
+/* ---- joining one that runs -------------------------------------------------------------------------------------------- */
+
+enum meeting { MEETING_JOINED, MEETING_GONE, MEETING_REFUSED };
+
+static enum meeting check_header(struct node *node, const struct candidate *candidate, char **error)
+{
+	struct control head;
+	struct stat file;
+	int seals = fcntl(node->control_fd, F_GET_SEALS);
+
+	if (seals < 0 || !(seals & F_SEAL_SHRINK) || fstat(node->control_fd, &file) ||
+	    pread(node->control_fd, &head, offsetof(struct control, lock), 0) != offsetof(struct control, lock) ||
+	    head.magic != NODE_MAGIC)
+		return MEETING_GONE;
+	if (head.version != NODE_VERSION) {
+		*error = node_text("node %s is run by another version of npusim (process %d); end it with `npusim node "
+				   "--reset %s`, or choose another NPUSIM_NODE", node->name, candidate->pid, node->name);
+		return MEETING_REFUSED;
+	}
+	node->shape = (struct node_config){ .devices = head.devices, .hbm_bytes = head.hbm_bytes,
+					    .usable_frames = head.usable_frames, .host_bytes = head.host_bytes };
+	memcpy(node->shape.soc_name, head.soc_name, sizeof(head.soc_name));
+	node->shape.name = node->name;
+	if (check_config(&node->shape, error) && lay_out(node) == head.segment_bytes &&
+	    (uint64_t)file.st_size == head.segment_bytes && head.device == file.st_dev && head.inode == file.st_ino)
+		return MEETING_JOINED;
+	free(*error);
+	*error = node_text("node %s: the control segment of process %d is damaged; end it with `npusim node --reset %s`",
+			   node->name, candidate->pid, node->name);
+	return MEETING_REFUSED;
+}
+
+static bool anyone_lives(const struct node *node)
+{
+	for (unsigned slot = 0; slot < node->control->member_limit; slot++)
+		if (!member_is_dead(node, slot) && !GET(node->control->members[slot].left))
+			return true;
+	return false;
+}
+
+/* Opens a memory through any other member that lives. -1: there is none. */
+static int open_through_members(const struct node *node, const struct memory *m)
+{
+	struct stat file;
+
+	for (unsigned slot = 0; slot < node->control->member_limit; slot++) {
+		const struct member *member = &node->control->members[slot];
+		int fd;
+
+		if (member_is_dead(node, slot) || GET(member->left))
+			continue;
+		fd = node_open_descriptor(member->pid, member->memory_fd[m->index]);
+		if (fd >= 0 && fstat(fd, &file) == 0 && file.st_dev == m->state->device && file.st_ino == m->state->inode)
+			return fd;
+		if (fd >= 0)
+			close(fd);
+	}
+	return -1;
+}
+
+static enum meeting open_memory(struct node *node, struct memory *m, char **error)
+{
+	int fd = open_through_members(node, m);
+
+	if (fd < 0 && !anyone_lives(node))
+		return MEETING_GONE;
+	if (fd < 0) {
+		*error = node_text("node %s: its memories cannot be opened through any of its processes (%s): did a program "
+				   "close descriptors that it had not opened?", node->name, strerror(errno));
+		return MEETING_REFUSED;
+	}
+	if (map_memory(node, m, fd, error))
+		return MEETING_JOINED;
+	close(fd);
+	return MEETING_REFUSED;
+}
+
+static enum meeting meet(struct node *node, const struct candidate *candidate, char **error)
+{
+	enum meeting meeting;
+
+	node->control_fd = node_open_descriptor(candidate->pid, candidate->fd);
+	if (node->control_fd < 0) {
+		if (errno != EACCES && errno != EPERM && errno != EMFILE && errno != ENFILE)
+			return MEETING_GONE;
+		*error = node_text("node %s: process %d runs it, and its descriptors cannot be opened: %s", node->name,
+				   candidate->pid, strerror(errno));
+		return MEETING_REFUSED;
+	}
+	meeting = check_header(node, candidate, error);
+	if (meeting != MEETING_JOINED)
+		return meeting;
+	if (!map_control(node, error))
+		return MEETING_REFUSED;
+	member_check_all(node);
+	if (!anyone_lives(node))
+		return MEETING_GONE;
+	for (unsigned i = 0; i < SIM_NODE_MAX && meeting == MEETING_JOINED; i++)
+		if (node->memory[i])
+			meeting = open_memory(node, node->memory[i], error);
+	return meeting;
+}
+
+/* A node that runs, with its memories mapped. NULL: none (no *error), or none that may be used (*error). */
+static struct node *find_running(const char *name, char **error)
+{
+	unsigned count;
+	struct candidate *candidates = node_discover(name, &count);
+	struct node *found = NULL;
+	char *refused = NULL;
+
+	for (unsigned i = 0; i < count && !found; i++) {
+		struct node *node = node_new(name);
+		char *text = NULL;
+
+		if (meet(node, &candidates[i], &text) == MEETING_JOINED) {
+			found = node;
+			continue;
+		}
+		node_free(node);
+		if (refused)
+			free(text);
+		else
+			refused = text;
+	}
+	free(candidates);
+	if (found)
+		free(refused);
+	else
+		*error = refused;
+	return found;
+}
+
+/* ---- joining ----------------------------------------------------------------------------------------------------------- */
+
+static bool check_shape(const struct node *node, const struct node_config *asked, char **error)
+{
+	const struct node_config *shape = &node->shape;
+	const struct member *first = NULL;
+
+	if (!asked->explicit_shape || (!strcmp(asked->soc_name, shape->soc_name) && asked->devices == shape->devices &&
+				       asked->hbm_bytes == shape->hbm_bytes))
+		return true;
+	for (unsigned slot = 0; slot < node->control->member_limit && !first; slot++)
+		if (!member_is_dead(node, slot))
+			first = &node->control->members[slot];
+	*error = node_text("node %s runs with %u devices of %s, %llu MiB of HBM each (process %d, %s), and %u devices of %s, "
+			   "%llu MiB each, are asked for; ask for the same, choose another NPUSIM_NODE, or end the node with "
+			   "`npusim node --reset %s`", node->name, shape->devices, shape->soc_name,
+			   (unsigned long long)(shape->hbm_bytes >> 20), first ? first->pid : 0,
+			   first ? first->command : "?", asked->devices, asked->soc_name,
+			   (unsigned long long)(asked->hbm_bytes >> 20), node->name);
+	return false;
+}
+
+static bool become_member(struct node *node, bool visitor, char **error)
+{
+	if (!visitor) {
+		node->socket_fd = node_announce(node->name, node->pid, node->control_fd);
+		if (node->socket_fd < 0) {
+			*error = node_text("node %s: cannot bind the socket by which others find this process: %s", node->name,
+					   strerror(errno));
+			return false;
+		}
+	}
+	return member_add(node, visitor, error);
+}
+
+static struct node *join_locked(const struct node_config *config, char **error)
+{
+	struct node *node = find_running(config->name, error);
+
+	if (!node && !*error) {
+		node = node_new(config->name);
+		if (!node_make(node, config, error)) {
+			node_free(node);
+			return NULL;
+		}
+	}
+	if (!node)
+		return NULL;
+	if (!check_shape(node, config, error) || !become_member(node, false, error)) {
+		node_free(node);
+		return NULL;
+	}
+	return node;
+}
+
+/* What others left is given back at once, so that the table of members never fills up with dead ones. */
+static void recover_others(struct node *node)
+{
+	member_check_all(node);
+	if (node_enter(node) == DRV_ERROR_NONE)
+		node_unlock(node);
+}
+
+bool node_join(struct node_config *config, struct node **out, char **error)
+{
+	struct node *node;
+	int lock;
+
+	*error = NULL;
+	if (!check_config(config, error))
+		return false;
+	lock = node_startup_lock(config->name, error);
+	if (lock < 0)
+		return false;
+	node = join_locked(config, error);
+	node_startup_unlock(lock);
+	if (!node)
+		return false;
+	recover_others(node);
+	node->shape.name = node->name;
+	node->shape.explicit_shape = config->explicit_shape;
+	*config = node->shape;
+	*out = node;
+	return true;
+}
+
+struct node *node_attach(const char *name, bool *gone, char **error)
+{
+	struct node *node;
+	int lock;
+
+	*error = NULL;
+	*gone = false;
+	lock = node_startup_lock(name, error);
+	if (lock < 0)
+		return NULL;
+	node = find_running(name, error);
+	*gone = !node && !*error;
+	if (node && !become_member(node, true, error)) {
+		node_free(node);
+		node = NULL;
+	}
+	node_startup_unlock(lock);
+	if (node)
+		recover_others(node);
+	return node;
+}
+
+static void drop_hold(struct node *node, uint32_t id, void *arg)
+{
+	(void)arg;
+	if (block_is_held_by(block_at(node, id).record, node->slot))
+		block_leave(node, id);
+}
+
+void node_leave(struct node *node)
+{
+	if (!node)
+		return;
+	if (!node_is_forked(node)) {
+		if (node_enter(node) == DRV_ERROR_NONE) {
+			for (unsigned i = 0; i < SIM_NODE_MAX; i++)
+				if (node->memory[i])
+					block_for_each(node, node->memory[i], drop_hold, NULL);
+			node_unlock(node);
+		}
+		member_remove(node);
+		node_free(node);
+	}
+}
+
+bool node_is_forked(const struct node *node)
+{
+	if (node->fork_mark)
+		return __atomic_load_n(node->fork_mark, __ATOMIC_RELAXED) == 0;
+	return getpid() != node->pid;
+}
+
+const struct node_config *node_shape(const struct node *node)
+{
+	return &node->shape;
+}
+
+const struct sim_memory *node_memory(const struct node *node)
+{
+	return &node->sim_memory;
+}
+
+/* Programs close descriptors that are not theirs, and open others under the same number. */
+int node_memory_fd(const struct node *node, unsigned memory)
+{
+	struct memory *m = memory < SIM_NODE_MAX ? node->memory[memory] : NULL;
+	struct stat file;
+
+	if (!m || node_is_forked(node))
+		return -1;
+	if (m->fd >= 0 && fstat(m->fd, &file) == 0 && file.st_dev == m->state->device &&
+	    file.st_ino == m->state->inode)
+		return m->fd;
+	m->fd = open_through_members(node, m);
+	if (m->fd < 0)
+		npu_message_set("node %s: this program has closed descriptors that npusim had opened, and no other process "
+				"of the node has them any more", node->name);
+	return m->fd;
+}
