@@ -1,0 +1,543 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The backend as one object: reading its variables, building and ending the server, entry and exit
+ * of every call, the table of functions, statistics. Owns no memory of programs.
+ */
+#include "bsim.h"
+
+#include "alloc.h"
+#include "contract.h"
+#include "device.h"
+#include "mapping.h"
+#include "ops.h"
+
+#include <glib.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "config.h"
+
+struct bsim *bsim_process;
+static pthread_mutex_t users_lock = PTHREAD_MUTEX_INITIALIZER;
+static unsigned users; /* open() less close(); users_lock */
+
+/* ---- entry and exit of calls
+ * -----------------------------------------------------------------------------------------------
+ */
+
+static bool is_forked(const struct bsim *bs)
+{
+	const struct node *node = __atomic_load_n(&bs->node, __ATOMIC_ACQUIRE);
+
+	return node != NULL && node_is_forked(node);
+}
+
+drvError_t bsim_enter(struct bsim *bs)
+{
+	if (is_forked(bs)) {
+		npu_message_set("this process was forked from one that had opened a device, and a "
+				"device does not survive fork(): call "
+				"exec(), or fork before the first device is opened (the parent is "
+				"unharmed)");
+		return DRV_ERROR_PROCESS_EXIT;
+	}
+	pthread_mutex_lock(&bs->lock);
+	bs->call_number++;
+	__atomic_add_fetch(&bs->calls, 1, __ATOMIC_RELAXED);
+	return DRV_ERROR_NONE;
+}
+
+drvError_t bsim_leave(struct bsim *bs, enum sim_call call, uint64_t pages, unsigned page_lg2,
+		      drvError_t result)
+{
+	if (result != DRV_ERROR_NONE) {
+		call = SIM_CALL_QUERY;
+		pages = 1;
+		page_lg2 = 21;
+	}
+	bs->call_count[call]++;
+	if (bs->timing && bs->sim != NULL) {
+		uint64_t ps = sim_call_ps(&bs->profile, call, pages, page_lg2);
+
+		bs->call_ps[call] += ps;
+		sim_spend(bs->sim, ps);
+	}
+	queue_catch_up_locked(bs);
+	pthread_mutex_unlock(&bs->lock);
+	return result;
+}
+
+uint64_t bsim_now_locked(struct bsim *bs)
+{
+	return bs->sim == NULL ? 0 : sim_host_ps(bs->sim);
+}
+
+drvError_t bsim_require_open_locked(struct bsim *bs, const char *call)
+{
+	if (bs->any_open)
+		return DRV_ERROR_NONE;
+	npu_message_set("%s: no device has been opened in this process: call aclrtSetDevice first",
+			call);
+	return DRV_ERROR_INVALID_HANDLE;
+}
+
+/* A child that is forked while another thread is in a call finds the lock free; what it says then
+ * is is_forked()'s. */
+static void before_fork(void)
+{
+	if (bsim_process != NULL)
+		pthread_mutex_lock(&bsim_process->lock);
+}
+
+static void after_fork(void)
+{
+	if (bsim_process != NULL)
+		pthread_mutex_unlock(&bsim_process->lock);
+}
+
+/* ---- the server
+ * ------------------------------------------------------------------------------------------------------------
+ */
+
+/* Loads the profile of config.soc_name, and what follows from it where the user did not say. */
+static bool load_profile(struct bsim *bs, char **error)
+{
+	struct sim_profile *p = &bs->profile;
+	char *why = NULL;
+
+	if (!sim_profile_load(bs->config.soc_name, p, &why)) {
+		*error = why == NULL ? NULL : strdup(why);
+		g_free(why);
+		return false;
+	}
+	return true;
+}
+
+static uint64_t usable_frames(const struct sim_profile *p, uint64_t hbm_bytes)
+{
+	return hbm_bytes == p->hbm_bytes
+		       ? p->usable_frames
+		       : (uint64_t)((unsigned __int128)p->usable_frames * hbm_bytes / p->hbm_bytes);
+}
+
+static bool read_hbm(struct bsim *bs, char **error)
+{
+	bool given;
+	const char *text = npu_var_get(NPU_VAR_HBM, &given);
+	uint64_t bytes = bs->profile.hbm_bytes;
+
+	given = given && *text != '\0';
+	if (given && (!npu_parse_size(text, &bytes) || bytes % NODE_FRAME_BYTES != 0 ||
+		      bytes < 64 * NODE_FRAME_BYTES || bytes > UINT64_C(1) << 42)) {
+		if (asprintf(error,
+			     "NPUSIM_HBM=%s: HBM of a device is a multiple of 2 MiB from 128 MiB "
+			     "to 4 TiB",
+			     text) < 0)
+			*error = NULL;
+		return false;
+	}
+	bs->config.hbm_bytes = bytes;
+	bs->config.usable_frames = usable_frames(&bs->profile, bytes);
+	bs->config.explicit_shape |= given;
+	return true;
+}
+
+static bool read_shape(struct bsim *bs, char **error)
+{
+	bool soc_given, devices_given;
+	const char *soc = npu_var_get(NPU_VAR_SOC, &soc_given);
+	const char *devices = npu_var_get(NPU_VAR_DEVICES, &devices_given);
+
+	if (strlen(soc) >= sizeof(bs->config.soc_name)) {
+		*error = strdup("NPUSIM_SOC: no SoC has so long a name");
+		return false;
+	}
+	strcpy(bs->config.soc_name, soc);
+	bs->config.name = npu_var_get(NPU_VAR_NODE, NULL);
+	if (!load_profile(bs, error))
+		return false;
+	bs->config.devices =
+		devices_given ? (unsigned)strtoul(devices, NULL, 10) : bs->profile.default_devices;
+	bs->config.host_bytes = bs->profile.host_bytes;
+	bs->config.explicit_shape = soc_given || devices_given;
+	if (bs->config.devices < 1 || bs->config.devices > BSIM_DEVICE_MAX) {
+		if (asprintf(error, "NPUSIM_DEVICES=%s: a server has 1 to %d devices", devices,
+			     BSIM_DEVICE_MAX) < 0)
+			*error = NULL;
+		return false;
+	}
+	bs->devices = bs->config.devices;
+	return read_hbm(bs, error);
+}
+
+static bool read_variables(struct bsim *bs, char **error)
+{
+	if (!npu_var_check_all(error))
+		return false;
+	bs->contract = strcmp(npu_var_get(NPU_VAR_CONTRACT, NULL), "driver") == 0 ? BSIM_DRIVER
+										  : BSIM_DOCS;
+	bs->timing = strcmp(npu_var_get(NPU_VAR_TIMING, NULL), "off") != 0;
+	return read_shape(bs, error);
+}
+
+/* Takes over the shape of a node that runs: the profile, too, where the SoC is another. */
+static bool adopt(struct bsim *bs, const struct node_config *shape, char **error)
+{
+	bool other_soc = strcmp(shape->soc_name, bs->profile.soc_name) != 0;
+	const char *name = bs->config.name;
+
+	bs->config = *shape;
+	bs->config.name = name;
+	bs->devices = shape->devices;
+	return !other_soc || load_profile(bs, error);
+}
+
+void bsim_learn_shape_locked(struct bsim *bs)
+{
+	struct node_info *list = NULL;
+	unsigned count = 0;
+	char *error = NULL;
+
+	if (bs->shape_known || bs->config.explicit_shape || bs->node != NULL)
+		return;
+	bs->shape_known = true;
+	if (!node_list(&list, &count, &error)) {
+		npu_log(NPU_LOG_DEBUG, "the nodes that run cannot be listed: %s", error);
+		free(error);
+		return;
+	}
+	for (unsigned i = 0; i < count; i++)
+		if (strcmp(list[i].name, bs->config.name) == 0 && list[i].member_count > 0 &&
+		    !adopt(bs, &list[i].shape, &error)) {
+			npu_log(NPU_LOG_DEBUG, "%s", error);
+			free(error);
+		}
+	node_list_free(list, count);
+}
+
+static bool join(struct bsim *bs, char **error)
+{
+	struct node_config config = bs->config;
+	struct node *node = NULL;
+
+	if (bs->node != NULL)
+		return true;
+	if (!node_join(&config, &node, error))
+		return false;
+	if (!adopt(bs, &config, error)) {
+		node_leave(node);
+		return false;
+	}
+	__atomic_store_n(&bs->node, node, __ATOMIC_RELEASE);
+	return true;
+}
+
+static bool open_tables(struct bsim *bs, char **error)
+{
+	if (bs->handles == NULL && !handle_table_open(bs)) {
+		*error = strdup("no addresses for the table of handles");
+		return false;
+	}
+	if (bs->allocs == NULL && !alloc_table_open(bs)) {
+		*error = strdup("no memory for the table of allocations");
+		return false;
+	}
+	return true;
+}
+
+static bool open_model(struct bsim *bs, char **error)
+{
+	struct sim_config config = { .profile = &bs->profile,
+				     .memory = node_memory(bs->node),
+				     .devices = bs->devices,
+				     .timing = bs->timing };
+	char *why = NULL;
+
+	if (bs->sim != NULL)
+		return true;
+	bs->sim = sim_open(&config, &why);
+	if (bs->sim == NULL) {
+		*error = why == NULL ? NULL : strdup(why);
+		g_free(why);
+		return false;
+	}
+	for (unsigned d = 0; d < bs->devices; d++)
+		tables_open(bs, d);
+	tables_open(bs, SIM_NODE_HOST);
+	return true;
+}
+
+drvError_t bsim_open_server_locked(struct bsim *bs)
+{
+	char *error = NULL;
+
+	if (bs->any_open)
+		return DRV_ERROR_NONE;
+	if (join(bs, &error) && (bs->window != NULL || window_open(bs, &error)) &&
+	    open_tables(bs, &error) && open_model(bs, &error) &&
+	    (bs->queues != NULL || queue_open(bs, &error)))
+		return DRV_ERROR_NONE;
+	npu_message_set("the simulated server cannot be opened: %s",
+			error != NULL ? error : "no memory");
+	npu_log(NPU_LOG_ERROR, "the simulated server cannot be opened: %s",
+		error != NULL ? error : "no memory");
+	free(error);
+	return DRV_ERROR_OPEN_FAILED;
+}
+
+/* ---- statistics
+ * ------------------------------------------------------------------------------------------------------------
+ */
+
+static void fill_memory(struct bsim *bs, unsigned dev, struct npu_stats *s)
+{
+	const struct bsim_space *space = bsim_space(bs, dev);
+	struct node_usage usage;
+
+	node_usage(bs->node, dev, &usage);
+	s->usable_bytes = usage.total_frames << NODE_FRAME_LG2;
+	s->used_bytes = (usage.total_frames - usage.free_frames) << NODE_FRAME_LG2;
+	s->own_bytes = usage.own_frames << NODE_FRAME_LG2;
+	s->largest_free_bytes = usage.largest_free_run << NODE_FRAME_LG2;
+	s->free_giants = usage.free_giants;
+	s->page_table_bytes = space->pt.tables << PT_PAGE_LG2;
+	s->page_table_peak_bytes = space->table_peak;
+	s->mapped_bytes = space->mapped_bytes;
+	s->leaves_4k = space->leaves[0];
+	s->leaves_2m = space->leaves[1];
+	s->leaves_1g = space->leaves[2];
+}
+
+static void fill_counters(struct bsim *bs, unsigned dev, struct npu_stats *s)
+{
+	struct sim_counters c;
+
+	sim_get_counters(bs->sim, dev, &c);
+	s->tlb_l1_entries = c.tlb_l1_entries;
+	s->tlb_l2_entries = c.tlb_l2_entries;
+	s->tlb_requests = c.tlb_requests;
+	s->tlb_hits = c.tlb_l1_hits + c.tlb_l2_hits;
+	s->tlb_misses = c.tlb_misses;
+	s->walks = c.walks;
+	s->walk_ps = c.walk_ps;
+	s->hbm_read_bytes = c.hbm_read_bytes;
+	s->hbm_write_bytes = c.hbm_write_bytes;
+	s->row_hits = c.hbm_row_hits;
+	s->row_misses = c.hbm_row_misses;
+}
+
+static drvError_t stats_locked(struct bsim *bs, uint32_t dev, struct npu_stats *out)
+{
+	struct npu_stats s = { .device = dev, .hbm_bytes = bs->config.hbm_bytes };
+
+	if (out == NULL || out->size < sizeof(uint32_t)) {
+		npu_message_set("npusimGetStats: out is %s",
+				out == NULL ? "NULL" : "without its size");
+		return DRV_ERROR_INVALID_VALUE;
+	}
+	if (dev >= bs->devices) {
+		npu_message_set("npusimGetStats: device is %u; this server has devices 0 to %u",
+				dev, bs->devices - 1);
+		return DRV_ERROR_INVALID_DEVICE;
+	}
+	s.now_ps = bsim_now_locked(bs);
+	s.usable_bytes = bs->config.usable_frames << NODE_FRAME_LG2;
+	if (bs->any_open) {
+		fill_memory(bs, dev, &s);
+		fill_counters(bs, dev, &s);
+	}
+	for (unsigned i = 0; i < SIM_CALL_COUNT; i++) {
+		s.call_count[i] = bs->call_count[i];
+		s.call_ps[i] = bs->call_ps[i];
+	}
+	s.size = out->size < sizeof(s) ? out->size : (uint32_t)sizeof(s);
+	memcpy(out, &s, s.size);
+	return DRV_ERROR_NONE;
+}
+
+/* Asking costs no simulated time, and is not counted: what watches must not change what it sees. */
+drvError_t bsim_npusimGetStats(struct npu_driver *self, uint32_t dev, struct npu_stats *out)
+{
+	struct bsim *bs = bsim_of(self);
+	drvError_t result;
+
+	if (is_forked(bs))
+		return bsim_enter(bs);
+	pthread_mutex_lock(&bs->lock);
+	result = stats_locked(bs, dev, out);
+	pthread_mutex_unlock(&bs->lock);
+	return result;
+}
+
+drvError_t bsim_npusimNow(struct npu_driver *self, uint64_t *ps)
+{
+	struct bsim *bs = bsim_of(self);
+
+	if (ps == NULL) {
+		npu_message_set("npusimNow: ps is NULL");
+		return DRV_ERROR_INVALID_VALUE;
+	}
+	pthread_mutex_lock(&bs->lock);
+	*ps = bsim_now_locked(bs);
+	pthread_mutex_unlock(&bs->lock);
+	return DRV_ERROR_NONE;
+}
+
+const char *bsim_npusimLastMessage(struct npu_driver *self)
+{
+	(void)self;
+	return npu_message();
+}
+
+/* ---- the object
+ * ------------------------------------------------------------------------------------------------------------
+ */
+
+static void end_server(struct bsim *bs)
+{
+	queue_close(bs);
+	pthread_mutex_lock(&bs->lock);
+	alloc_table_close(bs);
+	mapping_close(bs);
+	handle_table_close(bs);
+	for (unsigned d = 0; bs->sim != NULL && d < bs->devices; d++)
+		tables_close(bs, d);
+	if (bs->sim != NULL)
+		tables_close(bs, SIM_NODE_HOST);
+	window_close(bs);
+	sim_close(bs->sim);
+	node_leave(bs->node);
+	pthread_mutex_unlock(&bs->lock);
+}
+
+static void close_backend(struct npu_driver *self)
+{
+	struct bsim *bs = bsim_of(self);
+	bool used;
+
+	pthread_mutex_lock(&users_lock);
+	used = --users > 0;
+	pthread_mutex_unlock(&users_lock);
+	if (used)
+		return;
+	bsim_process = NULL;
+	if (bs->node != NULL && !is_forked(bs))
+		end_server(bs);
+	pthread_mutex_destroy(&bs->lock);
+	free(bs);
+}
+
+static void fill_driver(struct npu_driver *driver)
+{
+#define SET_OP(ret, missing, op, params, args) .op = bsim_##op,
+	*driver = (struct npu_driver){ .abi = NPU_DRIVER_ABI,
+				       .size = sizeof(*driver),
+				       .name = "sim",
+				       .caps = NPU_CAP_MODEL | NPU_CAP_VALUE_WAIT |
+					       NPU_CAP_MAP_NO_ACCESS | NPU_CAP_SHARE_V2 |
+					       NPU_CAP_RETAIN,
+				       .close = close_backend,
+				       NPU_DRIVER_OPS(SET_OP) };
+#undef SET_OP
+}
+
+static struct npu_driver *open_once(char **error)
+{
+	static bool fork_handled;
+	struct bsim *bs;
+
+	bs = calloc(1, sizeof(*bs));
+	if (bs == NULL) {
+		*error = strdup("no memory for the simulated server");
+		return NULL;
+	}
+	if (!read_variables(bs, error)) {
+		free(bs);
+		return NULL;
+	}
+	pthread_mutex_init(&bs->lock, NULL);
+	fill_driver(&bs->driver);
+	bsim_process = bs;
+	if (!fork_handled) {
+		fork_handled = true;
+		pthread_atfork(before_fork, after_fork, after_fork);
+	}
+	return &bs->driver;
+}
+
+/* libascendcl.so and libascend_hal.so of one process are users of one model. */
+static struct npu_driver *open_backend(char **error)
+{
+	struct npu_driver *driver;
+
+	pthread_mutex_lock(&users_lock);
+	driver = bsim_process != NULL ? &bsim_process->driver : open_once(error);
+	if (driver != NULL)
+		users++;
+	pthread_mutex_unlock(&users_lock);
+	return driver;
+}
+
+static void add_line(GString *text, const char *key, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+static void add_line(GString *text, const char *key, const char *format, ...)
+{
+	va_list args;
+
+	g_string_append_printf(text, "%s=", key);
+	va_start(args, format);
+	g_string_append_vprintf(text, format, args);
+	va_end(args);
+	g_string_append_c(text, '\n');
+}
+
+static void describe_contract(GString *text, enum bsim_contract contract)
+{
+	add_line(text, "contract", "%s", contract == BSIM_DOCS ? "docs" : "driver");
+	for (unsigned row = 0; row < CONTRACT_ROW_COUNT; row++) {
+		const struct contract_rule *r = contract_rule((enum contract_row)row);
+
+		add_line(text, "difference", "%s: %s: docs %s, driver %s", r->rule, r->what,
+			 r->docs_text, r->driver_text);
+	}
+}
+
+static char *describe_backend(void)
+{
+	struct bsim *own = bsim_process == NULL ? calloc(1, sizeof(*own)) : NULL;
+	struct bsim *bs = bsim_process == NULL ? own : bsim_process;
+	char *error = NULL, *result;
+	GString *text = g_string_new(NULL);
+
+	add_line(text, "backend", "sim");
+	add_line(text, "version", "%s", NPUSIM_VERSION);
+	if (bs != NULL && (own == NULL || read_variables(bs, &error))) {
+		add_line(text, "soc", "%s", bs->profile.soc_name);
+		add_line(text, "devices", "%u", bs->devices);
+		add_line(text, "hbm_bytes", "%" PRIu64, bs->config.hbm_bytes);
+		add_line(text, "usable_bytes", "%" PRIu64,
+			 bs->config.usable_frames << NODE_FRAME_LG2);
+		add_line(text, "node", "%s", bs->config.name);
+		add_line(text, "timing", "%s", bs->timing ? "on" : "off");
+		describe_contract(text, bs->contract);
+	} else {
+		add_line(text, "error", "%s", error != NULL ? error : "no memory");
+	}
+	free(error);
+	free(own);
+	result = strdup(text->str);
+	g_string_free(text, TRUE);
+	return result;
+}
+
+__attribute__((visibility("default"))) extern const struct npu_backend npusim_backend_1;
+const struct npu_backend npusim_backend_1 = {
+	.abi = NPU_DRIVER_ABI,
+	.size = sizeof(struct npu_backend),
+	.name = "sim",
+	.open = open_backend,
+	.describe = describe_backend,
+};

@@ -1,0 +1,484 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Devices: opening the first of them (which joins the node and builds the model), closing,
+ * properties, peer access. Owns what a device is asked about; memory is others'.
+ */
+#include "alloc.h"
+#include "device.h"
+#include "fault.h"
+#include "mapping.h"
+#include "ops.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define DIES_OF_910C 2u
+
+static drvError_t no_such_device(const struct bsim *bs, const char *call, uint32_t dev)
+{
+	npu_message_set("%s: device is %u; this server has devices 0 to %u", call, dev,
+			bs->devices - 1);
+	return DRV_ERROR_INVALID_DEVICE;
+}
+
+static drvError_t null_argument(const char *call, const char *argument)
+{
+	npu_message_set("%s: %s is NULL", call, argument);
+	return DRV_ERROR_INVALID_VALUE;
+}
+
+/* ---- opening and closing
+ * ---------------------------------------------------------------------------------------------------
+ */
+
+drvError_t bsim_halDeviceOpen(struct npu_driver *self, uint32_t dev, halDevOpenIn *in,
+			      halDevOpenOut *out)
+{
+	struct bsim *bs = bsim_of(self);
+	drvError_t result = bsim_enter(bs);
+
+	(void)in;
+	if (result != DRV_ERROR_NONE)
+		return result;
+	bsim_learn_shape_locked(bs);
+	if (dev >= bs->devices)
+		result = no_such_device(bs, "halDeviceOpen", dev);
+	else
+		result = bsim_open_server_locked(bs);
+	if (result == DRV_ERROR_NONE &&
+	    dev >= bs->devices) /* the node has fewer than was thought */
+		result = no_such_device(bs, "halDeviceOpen", dev);
+	if (result == DRV_ERROR_NONE) {
+		if (!bs->any_open)
+			fault_install();
+		bs->any_open = true;
+		bs->device[dev].open = true;
+		if (out != NULL)
+			memset(out, 0, sizeof(*out));
+	}
+	return bsim_leave(bs, SIM_CALL_QUERY, 1, 21, result);
+}
+
+/* Handles whose pages lie on, or were imported to, the device. */
+static unsigned end_handles(struct bsim *bs, unsigned device)
+{
+	struct drv_mem_handle *next;
+	unsigned ended = 0;
+
+	for (struct drv_mem_handle *h = bs->handles->live; h != NULL; h = next) {
+		next = h->next;
+		if (h->space != device)
+			continue;
+		handle_end(bs, h, HANDLE_LOST_TO_RESET);
+		ended++;
+	}
+	return ended;
+}
+
+static void close_locked(struct bsim *bs, unsigned dev)
+{
+	unsigned mappings, handles, allocations;
+
+	queue_device_close_locked(bs, dev);
+	mappings = mapping_end_device(bs, dev);
+	handles = end_handles(bs, dev);
+	allocations = alloc_end_device(bs, dev);
+	if (mappings + handles + allocations > 0) {
+		bs->handles->resets++;
+		npu_log(NPU_LOG_INFO,
+			"device %u was reset by driver call %" PRIu64
+			": %u mappings, %u handles and %u allocations destroyed",
+			dev, bs->call_number, mappings, handles, allocations);
+	}
+	tables_close(bs, dev);
+	tables_open(bs, dev);
+	bs->device[dev].peers = 0;
+	bs->device[dev].open = false;
+}
+
+drvError_t bsim_halDeviceClose(struct npu_driver *self, uint32_t dev, halDevCloseIn *in)
+{
+	const char *call = "halDeviceClose";
+	struct bsim *bs = bsim_of(self);
+	drvError_t result = bsim_enter(bs);
+
+	(void)in;
+	if (result != DRV_ERROR_NONE)
+		return result;
+	if (dev >= bs->devices) {
+		result = no_such_device(bs, call, dev);
+	} else if (!bs->device[dev].open) {
+		npu_message_set("%s: device %u is not open in this process", call, dev);
+		result = DRV_ERROR_INVALID_HANDLE;
+	} else {
+		close_locked(bs, dev);
+	}
+	return bsim_leave(bs, SIM_CALL_QUERY, 1, 21, result);
+}
+
+/* ---- how many, and which
+ * ---------------------------------------------------------------------------------------------------
+ */
+
+/* Queries of what never changes once it is known: they work in a forked child, too. */
+static unsigned device_count(struct bsim *bs)
+{
+	unsigned count;
+
+	pthread_mutex_lock(&bs->lock);
+	bsim_learn_shape_locked(bs);
+	count = bs->devices;
+	pthread_mutex_unlock(&bs->lock);
+	return count;
+}
+
+drvError_t bsim_drvGetPlatformInfo(struct npu_driver *self, uint32_t *info)
+{
+	(void)self;
+	if (info == NULL)
+		return null_argument("drvGetPlatformInfo", "info");
+	*info = 1; /* host with devices */
+	return DRV_ERROR_NONE;
+}
+
+drvError_t bsim_drvGetDevNum(struct npu_driver *self, uint32_t *num_dev)
+{
+	if (num_dev == NULL)
+		return null_argument("drvGetDevNum", "num_dev");
+	*num_dev = device_count(bsim_of(self));
+	return DRV_ERROR_NONE;
+}
+
+drvError_t bsim_drvGetDevIDs(struct npu_driver *self, uint32_t *devices, uint32_t len)
+{
+	unsigned count = device_count(bsim_of(self));
+
+	if (devices == NULL)
+		return null_argument("drvGetDevIDs", "devices");
+	for (uint32_t i = 0; i < len && i < count; i++)
+		devices[i] = i;
+	return DRV_ERROR_NONE;
+}
+
+drvError_t bsim_drvDeviceGetIndexByPhyId(struct npu_driver *self, uint32_t phy, uint32_t *index)
+{
+	struct bsim *bs = bsim_of(self);
+
+	if (index == NULL)
+		return null_argument("drvDeviceGetIndexByPhyId", "index");
+	if (phy >= device_count(bs))
+		return no_such_device(bs, "drvDeviceGetIndexByPhyId", phy);
+	*index = phy;
+	return DRV_ERROR_NONE;
+}
+
+drvError_t bsim_drvDeviceGetPhyIdByIndex(struct npu_driver *self, uint32_t index, uint32_t *phy)
+{
+	struct bsim *bs = bsim_of(self);
+
+	if (phy == NULL)
+		return null_argument("drvDeviceGetPhyIdByIndex", "phy");
+	if (index >= device_count(bs))
+		return no_such_device(bs, "drvDeviceGetPhyIdByIndex", index);
+	*phy = index;
+	return DRV_ERROR_NONE;
+}
+
+drvError_t bsim_halGetHostID(struct npu_driver *self, uint32_t *host_id)
+{
+	(void)self;
+	if (host_id == NULL)
+		return null_argument("halGetHostID", "host_id");
+	*host_id = BSIM_HOST_ID;
+	return DRV_ERROR_NONE;
+}
+
+pid_t bsim_drvDeviceGetBareTgid(struct npu_driver *self)
+{
+	(void)self;
+	return getpid();
+}
+
+drvError_t bsim_halGetAPIVersion(struct npu_driver *self, int *version)
+{
+	(void)self;
+	if (version == NULL)
+		return null_argument("halGetAPIVersion", "version");
+	*version = 0x072418; /* what CANN 9.0's runtime sets as its own */
+	return DRV_ERROR_NONE;
+}
+
+/* ---- properties
+ * ------------------------------------------------------------------------------------------------------------
+ */
+
+struct device_fact {
+	int32_t module, info;
+	int64_t value;
+};
+
+static bool look_up(const struct device_fact *facts, size_t count, int32_t module, int32_t info,
+		    int64_t *out)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (facts[i].module == module && facts[i].info == info) {
+			*out = facts[i].value;
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool device_fact(const struct bsim *bs, uint32_t dev, int32_t module, int32_t info,
+			int64_t *out)
+{
+	const struct sim_profile *p = &bs->profile;
+	unsigned dies = p->is_910c ? DIES_OF_910C : 1;
+	const struct device_fact facts[] = {
+		{ MODULE_TYPE_SYSTEM, INFO_TYPE_ENV, 0 },
+		{ MODULE_TYPE_SYSTEM, INFO_TYPE_VERSION, p->hardware_version },
+		{ MODULE_TYPE_SYSTEM, INFO_TYPE_CORE_NUM, 1 }, /* task schedulers */
+		{ MODULE_TYPE_SYSTEM, INFO_TYPE_P2P_CAPABILITY, bs->devices > 1 },
+		{ MODULE_TYPE_SYSTEM, INFO_TYPE_PHY_CHIP_ID, dev / dies },
+		{ MODULE_TYPE_SYSTEM, INFO_TYPE_PHY_DIE_ID, dev % dies },
+		{ MODULE_TYPE_SYSTEM, INFO_TYPE_SDID, dev },
+		{ MODULE_TYPE_SYSTEM, INFO_TYPE_SERVER_ID, 0 }, /* the node is one server */
+		{ MODULE_TYPE_SYSTEM, INFO_TYPE_SUPER_POD_ID, 0 },
+		{ MODULE_TYPE_SYSTEM, INFO_TYPE_ADDR_MODE, 0 },
+		{ MODULE_TYPE_SYSTEM, INFO_TYPE_RUN_MACH, 0 },
+		{ MODULE_TYPE_SYSTEM, INFO_TYPE_MAINBOARD_ID, 0 },
+		{ MODULE_TYPE_SYSTEM, INFO_TYPE_HD_CONNECT_TYPE, p->host_link_hccs },
+		{ MODULE_TYPE_SYSTEM, INFO_TYPE_DIE_NUM, dies },
+		{ MODULE_TYPE_AICPU, INFO_TYPE_CORE_NUM, p->aicpu_cores },
+		{ MODULE_TYPE_AICORE, INFO_TYPE_CORE_NUM, p->cube_cores },
+		{ MODULE_TYPE_AICORE, INFO_TYPE_FREQUE, (int64_t)(p->core_khz / 1000) },
+		{ MODULE_TYPE_VECTOR_CORE, INFO_TYPE_CORE_NUM, p->vector_cores },
+		{ MODULE_TYPE_VECTOR_CORE, INFO_TYPE_FREQUE, (int64_t)(p->core_khz / 1000) },
+		{ MODULE_TYPE_SYSTEM, INFO_TYPE_UTILIZATION, 0 }, /* no operators run */
+		{ MODULE_TYPE_AICPU, INFO_TYPE_UTILIZATION, 0 },
+		{ MODULE_TYPE_AICORE, INFO_TYPE_UTILIZATION, 0 },
+		{ MODULE_TYPE_VECTOR_CORE, INFO_TYPE_UTILIZATION, 0 },
+	};
+
+	if (module == MODULE_TYPE_L2BUFF) {
+		*out = (int64_t)p->l2_bytes;
+		return true;
+	}
+	if (module == MODULE_TYPE_MEMORY) {
+		*out = (int64_t)(bs->config.usable_frames << NODE_FRAME_LG2);
+		return true;
+	}
+	return look_up(facts, sizeof(facts) / sizeof(facts[0]), module, info, out);
+}
+
+drvError_t bsim_halGetDeviceInfo(struct npu_driver *self, uint32_t dev, int32_t module,
+				 int32_t info, int64_t *value)
+{
+	const char *call = "halGetDeviceInfo";
+	struct bsim *bs = bsim_of(self);
+
+	if (value == NULL)
+		return null_argument(call, "value");
+	if (dev >= device_count(bs))
+		return no_such_device(bs, call, dev);
+	if (device_fact(bs, dev, module, info, value))
+		return DRV_ERROR_NONE;
+	npu_message_set("%s: module %d, info %d is not modelled", call, module, info);
+	return DRV_ERROR_NOT_SUPPORT;
+}
+
+drvError_t bsim_halGetPairDevicesInfo(struct npu_driver *self, uint32_t dev, uint32_t other,
+				      int32_t info, int64_t *value)
+{
+	const char *call = "halGetPairDevicesInfo";
+	struct bsim *bs = bsim_of(self);
+	unsigned count = device_count(bs);
+
+	if (value == NULL)
+		return null_argument(call, "value");
+	if (dev >= count || other >= count)
+		return no_such_device(bs, call, dev >= count ? dev : other);
+	if (info != 0) {
+		npu_message_set("%s: info is %d; only 0 (topology) is modelled", call, info);
+		return DRV_ERROR_NOT_SUPPORT;
+	}
+	*value = bs->profile.is_910c && dev / DIES_OF_910C == other / DIES_OF_910C ? TOPOLOGY_SIO
+										   : TOPOLOGY_HCCS;
+	return DRV_ERROR_NONE;
+}
+
+drvError_t bsim_halGetSocVersion(struct npu_driver *self, uint32_t dev, char *soc_version,
+				 uint32_t len)
+{
+	const char *call = "halGetSocVersion";
+	struct bsim *bs = bsim_of(self);
+
+	if (soc_version == NULL)
+		return null_argument(call, "soc_version");
+	if (dev >= device_count(bs))
+		return no_such_device(bs, call, dev);
+	if (len <= strlen(bs->profile.soc_name)) {
+		npu_message_set("%s: len is %u; \"%s\" takes %zu bytes", call, len,
+				bs->profile.soc_name, strlen(bs->profile.soc_name) + 1);
+		return DRV_ERROR_INVALID_VALUE;
+	}
+	strcpy(soc_version, bs->profile.soc_name);
+	return DRV_ERROR_NONE;
+}
+
+bool bsim_halSupportFeature(struct npu_driver *self, uint32_t dev, int feature)
+{
+	return dev < device_count(bsim_of(self)) && (feature == FEATURE_SVM_GET_USER_MALLOC_ATTR ||
+						     feature == FEATURE_SVM_VMM_NORMAL_GRANULARITY);
+}
+
+drvError_t bsim_halGetChipCapability(struct npu_driver *self, uint32_t dev,
+				     struct halCapabilityInfo *info)
+{
+	struct bsim *bs = bsim_of(self);
+
+	if (info == NULL)
+		return null_argument("halGetChipCapability", "info");
+	if (dev >= device_count(bs))
+		return no_such_device(bs, "halGetChipCapability", dev);
+	memset(info, 0, sizeof(*info));
+	return DRV_ERROR_NONE;
+}
+
+drvError_t bsim_drvMemSmmuQuery(struct npu_driver *self, DVdevice dev, uint32_t *ssid)
+{
+	struct bsim *bs = bsim_of(self);
+
+	if (ssid == NULL)
+		return null_argument("drvMemSmmuQuery", "ssid");
+	if (dev >= device_count(bs))
+		return no_such_device(bs, "drvMemSmmuQuery", dev);
+	*ssid = 0;
+	return DRV_ERROR_NONE;
+}
+
+drvError_t bsim_drvDeviceGetTransWay(struct npu_driver *self, void *src, void *dst, uint8_t *way)
+{
+	(void)self, (void)src, (void)dst;
+	if (way == NULL)
+		return null_argument("drvDeviceGetTransWay", "way");
+	*way = 0; /* SDMA */
+	return DRV_ERROR_NONE;
+}
+
+/* Of halMemCtl, the query of what memory can do: a mask in, a mask out. */
+struct memory_features {
+	unsigned long long mask;
+	unsigned int device;
+};
+
+#define CTL_SUPPORT_FEATURE     2
+#define FEATURE_GIANT_PAGE      (1ull << 4)
+#define FEATURE_SHMEM_MAP_EXBUS (1ull << 5)
+
+drvError_t bsim_halMemCtl(struct npu_driver *self, int type, void *param, size_t param_size,
+			  void *out, size_t *out_size)
+{
+	const char *call = "halMemCtl";
+	struct bsim *bs = bsim_of(self);
+	const struct memory_features *asked = param;
+	struct memory_features *answer = out;
+	unsigned long long have;
+
+	if (type != CTL_SUPPORT_FEATURE) {
+		npu_message_set("%s: type is %d; only 2 (which features memory has) is modelled",
+				call, type);
+		return DRV_ERROR_NOT_SUPPORT;
+	}
+	if (param == NULL || out == NULL || param_size < sizeof(*asked) ||
+	    (out_size != NULL && *out_size < sizeof(*answer))) {
+		npu_message_set("%s: param %p of %zu bytes, out %p; both take %zu bytes", call,
+				param, param_size, out, sizeof(*asked));
+		return DRV_ERROR_INVALID_VALUE;
+	}
+	if (asked->device >= device_count(bs))
+		return no_such_device(bs, call, asked->device);
+	have = (bs->profile.giant_pages ? FEATURE_GIANT_PAGE : 0) |
+	       (bs->profile.host_link_hccs ? FEATURE_SHMEM_MAP_EXBUS : 0);
+	*answer = (struct memory_features){ .mask = asked->mask & have, .device = asked->device };
+	if (out_size != NULL)
+		*out_size = sizeof(*answer);
+	return DRV_ERROR_NONE;
+}
+
+/* ---- peer access
+ * -----------------------------------------------------------------------------------------------------------
+ */
+
+static drvError_t check_pair(struct bsim *bs, const char *call, uint32_t dev, uint32_t peer)
+{
+	bsim_learn_shape_locked(bs);
+	if (dev >= bs->devices || peer >= bs->devices)
+		return no_such_device(bs, call, dev >= bs->devices ? dev : peer);
+	return DRV_ERROR_NONE;
+}
+
+drvError_t bsim_halDeviceCanAccessPeer(struct npu_driver *self, int *can, uint32_t dev,
+				       uint32_t peer)
+{
+	struct bsim *bs = bsim_of(self);
+	drvError_t result = bsim_enter(bs);
+
+	if (result != DRV_ERROR_NONE)
+		return result;
+	result = can == NULL ? null_argument("halDeviceCanAccessPeer", "can")
+			     : check_pair(bs, "halDeviceCanAccessPeer", dev, peer);
+	if (result == DRV_ERROR_NONE)
+		*can = dev != peer;
+	return bsim_leave(bs, SIM_CALL_QUERY, 1, 21, result);
+}
+
+static drvError_t set_peer(struct bsim *bs, const char *call, uint32_t dev, uint32_t peer,
+			   uint32_t flag, bool enable)
+{
+	drvError_t result = bsim_enter(bs);
+
+	if (result != DRV_ERROR_NONE)
+		return result;
+	result = check_pair(bs, call, dev, peer);
+	if (result == DRV_ERROR_NONE && (dev == peer || flag != 0)) {
+		npu_message_set(
+			"%s: device %u, peer %u, flag %u; the two must differ, and flag be 0", call,
+			dev, peer, flag);
+		result = DRV_ERROR_INVALID_VALUE;
+	}
+	if (result == DRV_ERROR_NONE && enable)
+		bs->device[dev].peers |= 1u << peer;
+	else if (result == DRV_ERROR_NONE)
+		bs->device[dev].peers &= ~(1u << peer);
+	return bsim_leave(bs, SIM_CALL_QUERY, 1, 21, result);
+}
+
+drvError_t bsim_halDeviceEnableP2P(struct npu_driver *self, uint32_t dev, uint32_t peer,
+				   uint32_t flag)
+{
+	return set_peer(bsim_of(self), "halDeviceEnableP2P", dev, peer, flag, true);
+}
+
+drvError_t bsim_halDeviceDisableP2P(struct npu_driver *self, uint32_t dev, uint32_t peer,
+				    uint32_t flag)
+{
+	return set_peer(bsim_of(self), "halDeviceDisableP2P", dev, peer, flag, false);
+}
+
+drvError_t bsim_drvGetP2PStatus(struct npu_driver *self, uint32_t dev, uint32_t peer,
+				uint32_t *status)
+{
+	struct bsim *bs = bsim_of(self);
+	drvError_t result = bsim_enter(bs);
+
+	if (result != DRV_ERROR_NONE)
+		return result;
+	result = status == NULL ? null_argument("drvGetP2PStatus", "status")
+				: check_pair(bs, "drvGetP2PStatus", dev, peer);
+	if (result == DRV_ERROR_NONE)
+		*status = bs->device[dev].peers >> peer & 1;
+	return bsim_leave(bs, SIM_CALL_QUERY, 1, 21, result);
+}

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Opens the model behind libascend_hal.so: finds backend-sim.so beside this library's own file, and
+ * takes a driver of it at the first call. Owns the symbol that says whose library this is.
+ */
+#include "hal-export.h"
+
+#include "base/base.h"
+#include "config.h"
+
+#include <dlfcn.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static _Atomic(struct npu_driver *) driver;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static unsigned users;  /* struct npusim_hal's open() less close(), and the program itself; lock */
+static bool direct;     /* the program's own call opened the model: it stays; lock */
+static bool fork_ready; /* lock */
+static atomic_bool complained;
+
+/* ---- fork: a child that is made while another thread opens the model can open its own ------------- */
+
+static void before_fork(void)
+{
+	pthread_mutex_lock(&lock);
+}
+
+static void after_fork(void)
+{
+	pthread_mutex_unlock(&lock);
+}
+
+/* ---- the module -------------------------------------------------------------------------------------- */
+
+/* Beside an installed lib/npusim/hal/libascend_hal.so, or in the build tree. */
+static bool find_module(char *out, size_t room, char **error)
+{
+	Dl_info info;
+	char own[PATH_MAX];
+	char *slash;
+
+	if (dladdr((void *)find_module, &info) == 0 || realpath(info.dli_fname, own) == NULL) {
+		*error = strdup("libascend_hal.so of npusim cannot tell where its own file is");
+		return false;
+	}
+	if (strncmp(own, NPUSIM_BUILD_ROOT "/", strlen(NPUSIM_BUILD_ROOT "/")) == 0) {
+		snprintf(out, room, "%s/backend-sim/backend-sim.so", NPUSIM_BUILD_ROOT);
+		return true;
+	}
+	slash = strrchr(own, '/');
+	*slash = '\0';
+	snprintf(out, room, "%s/../backend-sim.so", own);
+	if (access(out, F_OK) == 0)
+		return true;
+	if (asprintf(error,
+		     "%s belongs to %s, which is not there: npusim's libraries stay together, "
+		     "link to this one instead of copying it",
+		     info.dli_fname, out) < 0)
+		*error = NULL;
+	return false;
+}
+
+static const struct npu_backend *load_module(char **error)
+{
+	char path[PATH_MAX + sizeof("/../backend-sim.so")];
+	const struct npu_backend *backend;
+	void *module;
+
+	if (!find_module(path, sizeof(path), error))
+		return NULL;
+	module = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+	if (module == NULL) {
+		*error = strdup(dlerror());
+		return NULL;
+	}
+	backend = dlsym(module, NPU_BACKEND_SYMBOL);
+	if (backend != NULL && backend->abi == NPU_DRIVER_ABI)
+		return backend;
+	if (asprintf(error, "%s has no %s of ABI %u: it belongs to another version of npusim", path,
+		     NPU_BACKEND_SYMBOL, NPU_DRIVER_ABI) < 0)
+		*error = NULL;
+	return NULL;
+}
+
+/* ---- opening ------------------------------------------------------------------------------------------- */
+
+static struct npu_driver *open_locked(char **error)
+{
+	struct npu_driver *drv = atomic_load_explicit(&driver, memory_order_acquire);
+	const struct npu_backend *backend;
+
+	if (drv != NULL)
+		return drv;
+	if (!fork_ready) {
+		fork_ready = true;
+		pthread_atfork(before_fork, after_fork, after_fork);
+	}
+	backend = load_module(error);
+	drv = backend == NULL ? NULL : backend->open(error);
+	if (drv != NULL && drv->size < sizeof(*drv)) {
+		drv->close(drv);
+		*error = strdup("backend-sim.so has fewer functions than libascend_hal.so: they "
+				"belong to different versions of npusim");
+		drv = NULL;
+	}
+	if (drv != NULL)
+		atomic_store_explicit(&driver, drv, memory_order_release);
+	return drv;
+}
+
+static struct npu_driver *open_at_first_call(void)
+{
+	char *error = NULL;
+	struct npu_driver *drv;
+
+	pthread_mutex_lock(&lock);
+	drv = open_locked(&error);
+	if (drv != NULL && !direct) {
+		direct = true;
+		users++;
+	}
+	pthread_mutex_unlock(&lock);
+	if (drv != NULL)
+		return drv;
+	npu_message_set("the model of the driver cannot be used: %s",
+			error == NULL ? "no memory" : error);
+	if (!atomic_exchange(&complained, true))
+		npu_log(NPU_LOG_ERROR, "%s", npu_message());
+	free(error);
+	return NULL;
+}
+
+struct npu_driver *hal_driver(void)
+{
+	struct npu_driver *drv = atomic_load_explicit(&driver, memory_order_acquire);
+
+	return __builtin_expect(drv != NULL, 1) ? drv : open_at_first_call();
+}
+
+int hal_no_model_code(int missing)
+{
+	return missing == DRV_ERROR_NOT_SUPPORT ? DRV_ERROR_NO_DEVICE : missing;
+}
+
+const char *hal_no_model_text(const void *missing)
+{
+	(void)missing;
+	return npu_message();
+}
+
+/* ---- for backend-hw ------------------------------------------------------------------------------------- */
+
+static bool open_for_backend(uint32_t *out_caps, char **error)
+{
+	struct npu_driver *drv;
+
+	*error = NULL;
+	pthread_mutex_lock(&lock);
+	drv = open_locked(error);
+	if (drv != NULL) {
+		users++;
+		*out_caps = drv->caps;
+	}
+	pthread_mutex_unlock(&lock);
+	return drv != NULL;
+}
+
+static void close_for_backend(void)
+{
+	struct npu_driver *drv = NULL;
+
+	pthread_mutex_lock(&lock);
+	if (users > 0 && --users == 0)
+		drv = atomic_exchange(&driver, NULL);
+	pthread_mutex_unlock(&lock);
+	if (drv != NULL)
+		drv->close(drv);
+}
+
+static char *describe_model(void)
+{
+	char *error = NULL, *text = NULL;
+	const struct npu_backend *backend = load_module(&error);
+
+	if (backend != NULL)
+		text = backend->describe();
+	free(error);
+	return text;
+}
+
+HAL_EXPORT extern const struct npusim_hal npusim_hal_is_ours;
+const struct npusim_hal npusim_hal_is_ours = {
+	.abi = NPUSIM_HAL_ABI,
+	.size = sizeof(struct npusim_hal),
+	.open = open_for_backend,
+	.close = close_for_backend,
+	.describe = describe_model,
+};

@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Ids of streams, events, models and notifies, one set a device; whether events and notifies are
+ * recorded; which logic completion queue a stream has. An event stays recorded until it is reset,
+ * or its id is given back and taken anew; a wait for a notify takes it back to not recorded.
+ */
+#include <glib.h>
+#include <string.h>
+
+#include "ops.h"
+#include "queue.h"
+
+static const struct {
+	const char *name;
+	uint32_t capacity;
+	drvError_t exhausted;
+} kinds[] = {
+	[DRV_STREAM_ID] = { "stream", QUEUE_STREAMS, DRV_ERROR_NO_STREAM_RESOURCES },
+	[DRV_EVENT_ID] = { "event", QUEUE_EVENTS, DRV_ERROR_NO_EVENT_RESOURCES },
+	[DRV_MODEL_ID] = { "model", QUEUE_MODELS, DRV_ERROR_NO_MODEL_RESOURCES },
+	[DRV_NOTIFY_ID] = { "notify", QUEUE_NOTIFIES, DRV_ERROR_NO_NOTIFY_RESOURCES },
+};
+
+/* ---- sets of ids
+ * ------------------------------------------------------------------------------------------------------
+ */
+
+static bool bit_get(const uint64_t *bits, uint32_t i)
+{
+	return bits != NULL && (bits[i / 64] >> (i % 64) & 1) != 0;
+}
+
+static void bit_set(uint64_t *bits, uint32_t i, bool value)
+{
+	if (value)
+		bits[i / 64] |= UINT64_C(1) << (i % 64);
+	else
+		bits[i / 64] &= ~(UINT64_C(1) << (i % 64));
+}
+
+bool queue_id_is_live(const struct queue_ids *ids, uint32_t id)
+{
+	return id < ids->capacity && bit_get(ids->bits, id);
+}
+
+bool queue_id_take(struct queue_ids *ids, uint32_t *out)
+{
+	uint32_t id = ids->next;
+
+	if (ids->live == ids->capacity)
+		return false;
+	if (ids->bits == NULL)
+		ids->bits = g_new0(uint64_t, (ids->capacity + 63) / 64);
+	while (bit_get(ids->bits, id))
+		id = (id + 1) % ids->capacity;
+	bit_set(ids->bits, id, true);
+	ids->live++;
+	ids->next = (id + 1) % ids->capacity;
+	*out = id;
+	return true;
+}
+
+void queue_id_give(struct queue_ids *ids, uint32_t id)
+{
+	bit_set(ids->bits, id, false);
+	ids->live--;
+}
+
+/* ---- events and notifies
+ * ---------------------------------------------------------------------------------------------- */
+
+static void wake_locked(struct bsim *bs, unsigned device, int type, uint32_t id)
+{
+	enum queue_sq_state state = type == DRV_EVENT_ID ? SQ_WAIT_EVENT : SQ_WAIT_NOTIFY;
+	struct queue_sq *sq, *next;
+
+	for (sq = bs->queues->blocked_first; sq != NULL; sq = next) {
+		next = sq->blocked_next;
+		if (sq->state == state && sq->wait_device == device && sq->wait_id == id) {
+			queue_kick_locked(bs, sq);
+			if (type == DRV_NOTIFY_ID)
+				return; /* one record, one waiter */
+		}
+	}
+}
+
+bool queue_is_recorded(struct bsim *bs, unsigned device, int type, uint32_t id)
+{
+	return bit_get(bs->queues->device[device].recorded[type], id);
+}
+
+static void mark(struct bsim *bs, unsigned device, int type, uint32_t id, bool value)
+{
+	uint64_t **bits = &bs->queues->device[device].recorded[type];
+
+	if (*bits == NULL && !value)
+		return;
+	if (*bits == NULL)
+		*bits = g_new0(uint64_t, (kinds[type].capacity + 63) / 64);
+	bit_set(*bits, id, value);
+}
+
+void queue_record_locked(struct bsim *bs, unsigned device, int type, uint32_t id)
+{
+	mark(bs, device, type, id, true);
+	wake_locked(bs, device, type, id);
+}
+
+void queue_reset_locked(struct bsim *bs, unsigned device, int type, uint32_t id)
+{
+	mark(bs, device, type, id, false);
+}
+
+void queue_idents_clear(struct queue_device *device)
+{
+	for (size_t type = 0; type < G_N_ELEMENTS(kinds); type++) {
+		g_clear_pointer(&device->ids[type].bits, g_free);
+		g_clear_pointer(&device->recorded[type], g_free);
+		device->ids[type].live = device->ids[type].next = 0;
+	}
+	g_clear_pointer(&device->stream_cq, g_free);
+}
+
+/* ---- the calls
+ * ----------------------------------------------------------------------------------------------------------
+ */
+
+static drvError_t kind_check(struct bsim *bs, const char *call, uint32_t dev,
+			     const struct halResourceIdInputInfo *in, struct queue_device **out)
+{
+	if (in == NULL)
+		return queue_bad(DRV_ERROR_INVALID_VALUE, "%s: in is NULL", call);
+	if (in->type < 0 || in->type >= (int)G_N_ELEMENTS(kinds))
+		return queue_bad(
+			DRV_ERROR_INVALID_VALUE,
+			"%s: type is %d: it must be 0 (stream), 1 (event), 2 (model) or 3 (notify)",
+			call, in->type);
+	if (in->tsId != 0)
+		return queue_bad(DRV_ERROR_INVALID_VALUE,
+				 "%s: tsId is %u: there is one task scheduler, 0", call, in->tsId);
+	return queue_device_find_locked(bs, call, dev, out);
+}
+
+static drvError_t id_check(const char *call, uint32_t dev, const struct queue_device *device,
+			   int type, uint32_t id)
+{
+	if (queue_id_is_live(&device->ids[type], id))
+		return DRV_ERROR_NONE;
+	return queue_bad(DRV_ERROR_PARA_ERROR,
+			 "%s: %s %u of device %u is not in use: take ids with halResourceIdAlloc",
+			 call, kinds[type].name, id, dev);
+}
+
+static drvError_t id_alloc_locked(struct bsim *bs, uint32_t dev,
+				  const struct halResourceIdInputInfo *in,
+				  struct halResourceIdOutputInfo *out)
+{
+	static const char call[] = "halResourceIdAlloc";
+	struct queue_device *device = NULL;
+	drvError_t result = kind_check(bs, call, dev, in, &device);
+	uint32_t id;
+
+	if (result != DRV_ERROR_NONE)
+		return result;
+	if (out == NULL)
+		return queue_bad(DRV_ERROR_INVALID_VALUE, "%s: out is NULL", call);
+	if (device->ids[in->type].capacity == 0)
+		device->ids[in->type].capacity = kinds[in->type].capacity;
+	if (!queue_id_take(&device->ids[in->type], &id))
+		return queue_bad(kinds[in->type].exhausted,
+				 "%s: all %u %s ids of device %u are in use: destroy some", call,
+				 kinds[in->type].capacity, kinds[in->type].name, dev);
+	if (in->type == DRV_EVENT_ID || in->type == DRV_NOTIFY_ID)
+		mark(bs, dev, in->type, id, false);
+	*out = (struct halResourceIdOutputInfo){ .resourceId = id };
+	return DRV_ERROR_NONE;
+}
+
+drvError_t bsim_halResourceIdAlloc(struct npu_driver *self, uint32_t dev,
+				   struct halResourceIdInputInfo *in,
+				   struct halResourceIdOutputInfo *out)
+{
+	struct bsim *bs = bsim_of(self);
+	drvError_t result = bsim_enter(bs);
+
+	if (result != DRV_ERROR_NONE)
+		return result;
+	result = id_alloc_locked(bs, dev, in, out);
+	return bsim_leave(bs, SIM_CALL_QUERY, 1, PT_PAGE_LG2, result);
+}
+
+static drvError_t id_free_locked(struct bsim *bs, uint32_t dev,
+				 const struct halResourceIdInputInfo *in)
+{
+	static const char call[] = "halResourceIdFree";
+	struct queue_device *device = NULL;
+	drvError_t result = kind_check(bs, call, dev, in, &device);
+
+	if (result == DRV_ERROR_NONE)
+		result = id_check(call, dev, device, in->type, in->resourceId);
+	if (result != DRV_ERROR_NONE)
+		return result;
+	queue_id_give(&device->ids[in->type], in->resourceId);
+	if (in->type == DRV_STREAM_ID && device->stream_cq != NULL)
+		device->stream_cq[in->resourceId] = QUEUE_NO_CQ;
+	if (in->type == DRV_EVENT_ID || in->type == DRV_NOTIFY_ID) {
+		wake_locked(bs, dev, in->type,
+			    in->resourceId); /* who waits for it ends with an error */
+		queue_run_locked(bs, sim_host_ps(bs->sim));
+	}
+	return DRV_ERROR_NONE;
+}
+
+drvError_t bsim_halResourceIdFree(struct npu_driver *self, uint32_t dev,
+				  struct halResourceIdInputInfo *in)
+{
+	struct bsim *bs = bsim_of(self);
+	drvError_t result = bsim_enter(bs);
+
+	if (result != DRV_ERROR_NONE)
+		return result;
+	queue_catch_up_locked(bs);
+	result = id_free_locked(bs, dev, in);
+	return bsim_leave(bs, SIM_CALL_QUERY, 1, PT_PAGE_LG2, result);
+}
+
+static drvError_t bind_locked(struct queue_device *device, uint32_t dev, uint32_t stream,
+			      uint32_t cq)
+{
+	static const char call[] = "halResourceConfig";
+
+	if (cq != QUEUE_NO_CQ && queue_cq_find(device, cq) == NULL)
+		return queue_bad(
+			DRV_ERROR_PARA_ERROR,
+			"%s: value[0] is %u: device %u has no logic completion queue of that id",
+			call, cq, dev);
+	if (device->stream_cq == NULL) {
+		device->stream_cq = g_new(uint32_t, QUEUE_STREAMS);
+		memset(device->stream_cq, 0xff, QUEUE_STREAMS * sizeof(uint32_t));
+	}
+	device->stream_cq[stream] = cq;
+	return DRV_ERROR_NONE;
+}
+
+static drvError_t reset_all_locked(struct bsim *bs, const struct queue_device *device, uint32_t dev,
+				   int type)
+{
+	for (uint32_t id = 0; id < device->ids[type].capacity; id++) {
+		if (queue_id_is_live(&device->ids[type], id))
+			queue_reset_locked(bs, dev, type, id);
+	}
+	return DRV_ERROR_NONE;
+}
+
+static drvError_t config_state_locked(struct bsim *bs, struct queue_device *device, uint32_t dev,
+				      const struct halResourceIdInputInfo *in, int prop)
+{
+	static const char call[] = "halResourceConfig";
+	drvError_t result;
+
+	if (in->type != DRV_EVENT_ID && in->type != DRV_NOTIFY_ID)
+		return queue_bad(DRV_ERROR_PARA_ERROR,
+				 "%s: a %s cannot be recorded or reset: only events and notifies",
+				 call, kinds[in->type].name);
+	if (prop == DRV_ID_RESET && in->resourceId == UINT32_MAX)
+		return reset_all_locked(bs, device, dev, in->type);
+	result = id_check(call, dev, device, in->type, in->resourceId);
+	if (result != DRV_ERROR_NONE)
+		return result;
+	if (prop == DRV_ID_RESET) {
+		queue_reset_locked(bs, dev, in->type, in->resourceId);
+		return DRV_ERROR_NONE;
+	}
+	queue_record_locked(bs, dev, in->type, in->resourceId);
+	queue_run_locked(bs, sim_host_ps(bs->sim));
+	queue_idle_wake_locked(bs);
+	return DRV_ERROR_NONE;
+}
+
+static drvError_t config_locked(struct bsim *bs, uint32_t dev,
+				const struct halResourceIdInputInfo *in,
+				const struct halResourceConfigInfo *para)
+{
+	static const char call[] = "halResourceConfig";
+	struct queue_device *device = NULL;
+	drvError_t result = kind_check(bs, call, dev, in, &device);
+
+	if (result != DRV_ERROR_NONE)
+		return result;
+	if (para == NULL)
+		return queue_bad(DRV_ERROR_INVALID_VALUE, "%s: para is NULL", call);
+	if (para->prop == DRV_ID_RECORD || para->prop == DRV_ID_RESET)
+		return config_state_locked(bs, device, dev, in, para->prop);
+	if (para->prop < DRV_STREAM_BIND_LOGIC_CQ || para->prop > DRV_ID_RESET)
+		return queue_bad(DRV_ERROR_INVALID_VALUE, "%s: prop is %d: it must be from 0 to %d",
+				 call, para->prop, DRV_ID_RESET);
+	if (in->type != DRV_STREAM_ID)
+		return queue_bad(DRV_ERROR_PARA_ERROR,
+				 "%s: prop %d is for streams, and type is %d (%s)", call,
+				 para->prop, in->type, kinds[in->type].name);
+	result = id_check(call, dev, device, in->type, in->resourceId);
+	if (result != DRV_ERROR_NONE || para->prop == DRV_STREAM_ENABLE_EVENT)
+		return result;
+	return bind_locked(device, dev, in->resourceId,
+			   para->prop == DRV_STREAM_BIND_LOGIC_CQ ? para->value[0] : QUEUE_NO_CQ);
+}
+
+drvError_t bsim_halResourceConfig(struct npu_driver *self, uint32_t dev,
+				  struct halResourceIdInputInfo *in,
+				  struct halResourceConfigInfo *para)
+{
+	struct bsim *bs = bsim_of(self);
+	drvError_t result = bsim_enter(bs);
+
+	if (result != DRV_ERROR_NONE)
+		return result;
+	queue_catch_up_locked(bs);
+	result = config_locked(bs, dev, in, para);
+	return bsim_leave(bs, SIM_CALL_QUERY, 1, PT_PAGE_LG2, result);
+}

@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Heaps of classic allocations: 1 GiB each, of one kind, first fit. Owns which pages of a heap are
+ * taken, and the frames behind 4 KiB pages.
+ */
+#include "alloc.h"
+#include "mapping.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define FRAME_PAGES 512u /* 4 KiB pages of a frame */
+
+static bool has_frames(const struct pool_kind *kind)
+{
+	return kind->page_lg2 == 12 && kind->use == ALLOCATION_DEVICE;
+}
+
+static void free_pool(struct pool *p)
+{
+	if (p == NULL)
+		return;
+	free(p->bits);
+	free(p->owner);
+	free(p->frames);
+	free(p->frame_used);
+	free(p->written);
+	free(p);
+}
+
+static struct pool *new_pool(struct bsim *bs, const char *call, const struct pool_kind *kind)
+{
+	struct pool *p = calloc(1, sizeof(*p)), **at = &bs->allocs->pools;
+
+	if (p == NULL)
+		return NULL;
+	p->kind = *kind;
+	p->pages = 1u << (30 - kind->page_lg2);
+	p->bits = calloc(p->pages / 64, sizeof(uint64_t));
+	p->owner = calloc(p->pages, sizeof(*p->owner));
+	if (has_frames(kind)) {
+		p->frames = calloc(WINDOW_SLOTS, sizeof(*p->frames));
+		p->frame_used = calloc(WINDOW_SLOTS, sizeof(*p->frame_used));
+		p->written = calloc(p->pages / 64, sizeof(uint64_t));
+	}
+	if (p->bits == NULL || p->owner == NULL ||
+	    (has_frames(kind) &&
+	     (p->frames == NULL || p->frame_used == NULL || p->written == NULL)))
+		goto fail;
+	p->range = window_take(bs, call, kind->area, RANGE_POOL, 1);
+	if (p->range == NULL)
+		goto fail;
+	p->range->pool = p;
+	while (*at != NULL)
+		at = &(*at)->next;
+	*at = p;
+	p->link = at;
+	return p;
+fail:
+	free_pool(p);
+	return NULL;
+}
+
+static void end_pool(struct bsim *bs, struct pool *p)
+{
+	*p->link = p->next;
+	if (p->next != NULL)
+		p->next->link = p->link;
+	window_drop(bs, p->range);
+	free_pool(p);
+}
+
+static bool page_used(const uint64_t *bits, unsigned page)
+{
+	return bits[page / 64] >> (page % 64) & 1;
+}
+
+/* Where a run of `count` pages may start from `page` on: large host blocks at 2 MiB, and what fits
+ * into a frame within one. */
+static unsigned placed(const struct pool *p, unsigned page, unsigned count)
+{
+	if (p->kind.page_lg2 != 12)
+		return page;
+	if (count >= FRAME_PAGES && !has_frames(&p->kind))
+		return (page + FRAME_PAGES - 1) / FRAME_PAGES * FRAME_PAGES;
+	if (has_frames(&p->kind) && count <= FRAME_PAGES &&
+	    page % FRAME_PAGES + count > FRAME_PAGES)
+		return (page / FRAME_PAGES + 1) * FRAME_PAGES;
+	return page;
+}
+
+static unsigned free_run(const struct pool *p, unsigned page, unsigned count)
+{
+	unsigned n = 0;
+
+	while (n < count && !page_used(p->bits, page + n))
+		n++;
+	return n;
+}
+
+/* First fit; p->pages for none. */
+static unsigned find_pages(struct pool *p, unsigned count)
+{
+	unsigned page = p->lowest_free;
+
+	while (page < p->pages && page_used(p->bits, page))
+		page += p->bits[page / 64] == UINT64_MAX ? 64 - page % 64 : 1;
+	p->lowest_free = page;
+	if (count > p->pages - p->used)
+		return p->pages;
+	while (page < p->pages) {
+		unsigned run;
+
+		page = placed(p, page, count);
+		if (page + count > p->pages)
+			break;
+		run = free_run(p, page, count);
+		if (run == count)
+			return page;
+		page += run + 1;
+	}
+	return p->pages;
+}
+
+static void mark_pages(struct pool *p, unsigned first, unsigned count, struct allocation *a)
+{
+	for (unsigned page = first; page < first + count; page++) {
+		p->bits[page / 64] ^= UINT64_C(1) << (page % 64);
+		p->owner[page] = a;
+	}
+	p->used += a != NULL ? count : -count;
+	if (a == NULL && first < p->lowest_free)
+		p->lowest_free = first;
+}
+
+/* ---- frames behind 4 KiB pages
+ * --------------------------------------------------------------------------------------------- */
+
+static void put_frames(struct bsim *bs, struct pool *p, unsigned first, unsigned count)
+{
+	for (unsigned page = first; page < first + count; page++) {
+		unsigned f = page / FRAME_PAGES;
+
+		if (--p->frame_used[f] != 0)
+			continue;
+		node_block_drop(bs->node, p->frames[f]);
+		p->frames[f] = NULL;
+		memset(&p->written[f * (FRAME_PAGES / 64)], 0, FRAME_PAGES / 8);
+	}
+}
+
+static drvError_t get_frames(struct bsim *bs, struct pool *p, unsigned first, unsigned count)
+{
+	for (unsigned page = first; page < first + count; page++) {
+		unsigned f = page / FRAME_PAGES;
+
+		if (p->frame_used[f] == 0) {
+			drvError_t result = node_block_create(bs->node, p->kind.memory, 1, false,
+							      "4 KiB pages", &p->frames[f]);
+
+			if (result != DRV_ERROR_NONE) {
+				put_frames(bs, p, first, page - first);
+				return result;
+			}
+			node_block_touch(bs->node, p->frames[f]);
+		}
+		p->frame_used[f]++;
+	}
+	return DRV_ERROR_NONE;
+}
+
+static uint64_t page_pa(const struct pool *p, unsigned page)
+{
+	const struct node_block *frame = p->frames[page / FRAME_PAGES];
+
+	return SIM_PA(frame->memory,
+		      (frame->extents[0].frame << NODE_FRAME_LG2) + (page % FRAME_PAGES << 12));
+}
+
+/* A page that was somebody's before reads as zeros again. */
+static void clean_page(struct bsim *bs, struct pool *p, unsigned page)
+{
+	uint64_t pa = page_pa(p, page);
+
+	if (page_used(p->written, page))
+		memset(node_memory(bs->node)->base[SIM_PA_NODE(pa)] + SIM_PA_OFFSET(pa), 0, 4096);
+	p->written[page / 64] |= UINT64_C(1) << (page % 64);
+}
+
+static bool map_pages(struct bsim *bs, struct pool *p, unsigned first, unsigned count)
+{
+	uint64_t va = p->range->va;
+
+	for (unsigned page = first, n; page < first + count; page += n) {
+		n = FRAME_PAGES - page % FRAME_PAGES;
+		if (n > first + count - page)
+			n = first + count - page;
+		if (!tables_map_pages(bs, p->kind.memory, va + ((uint64_t)page << 12),
+				      page_pa(p, page), n)) {
+			tables_unmap_pages(bs, p->kind.memory, va + ((uint64_t)first << 12),
+					   page - first);
+			npu_message_set("halMemAlloc: no memory for page tables on device %u",
+					p->kind.memory);
+			return false;
+		}
+	}
+	for (unsigned page = first; page < first + count; page++)
+		clean_page(bs, p, page);
+	return true;
+}
+
+static drvError_t back_pages(struct bsim *bs, struct pool *p, unsigned first, unsigned count)
+{
+	drvError_t result = get_frames(bs, p, first, count);
+
+	if (result != DRV_ERROR_NONE)
+		return result;
+	if (map_pages(bs, p, first, count))
+		return DRV_ERROR_NONE;
+	put_frames(bs, p, first, count);
+	return DRV_ERROR_OUT_OF_MEMORY;
+}
+
+/* ---- allocations
+ * -----------------------------------------------------------------------------------------------------------
+ */
+
+static bool same_kind(const struct pool_kind *a, const struct pool_kind *b)
+{
+	return a->use == b->use && a->area == b->area && a->memory == b->memory &&
+	       a->page_lg2 == b->page_lg2 && a->mem_type == b->mem_type;
+}
+
+static drvError_t place_in_pool(struct bsim *bs, const char *call, const struct pool_kind *kind,
+				struct allocation *a)
+{
+	unsigned count = (unsigned)(a->bytes >> kind->page_lg2), first = 0;
+	drvError_t result = DRV_ERROR_NONE;
+	struct pool *p;
+
+	for (p = bs->allocs->pools; p != NULL; p = p->next) {
+		if (!same_kind(&p->kind, kind))
+			continue;
+		first = find_pages(p, count);
+		if (first != p->pages)
+			break;
+	}
+	if (p == NULL) {
+		p = new_pool(bs, call, kind);
+		first = 0;
+	}
+	if (p == NULL)
+		return DRV_ERROR_OUT_OF_MEMORY;
+	if (has_frames(kind))
+		result = back_pages(bs, p, first, count);
+	if (result == DRV_ERROR_NONE) {
+		a->va = p->range->va + ((uint64_t)first << kind->page_lg2);
+		a->range = p->range;
+		mark_pages(p, first, count, a);
+	} else if (p->used == 0) {
+		end_pool(bs, p);
+	}
+	return result;
+}
+
+static drvError_t place_alone(struct bsim *bs, const char *call, const struct pool_kind *kind,
+			      struct allocation *a)
+{
+	a->range = window_take(bs, call, kind->area, RANGE_ALLOCATION,
+			       (a->bytes + WINDOW_GIB - 1) / WINDOW_GIB);
+	if (a->range == NULL)
+		return DRV_ERROR_OUT_OF_MEMORY;
+	a->range->allocation = a;
+	a->va = a->range->va;
+	return DRV_ERROR_NONE;
+}
+
+struct allocation *allocation_new(struct bsim *bs, const char *call, const struct pool_kind *kind,
+				  uint64_t bytes, drvError_t *out_error)
+{
+	struct allocation *a = calloc(1, sizeof(*a));
+
+	if (a == NULL) {
+		npu_message_set("%s: no memory for one more allocation", call);
+		*out_error = DRV_ERROR_OUT_OF_MEMORY;
+		return NULL;
+	}
+	a->kind = kind->use;
+	a->memory = kind->memory;
+	a->page_lg2 = kind->page_lg2;
+	a->bytes = bytes;
+	*out_error = bytes > WINDOW_LARGE ? place_alone(bs, call, kind, a)
+					  : place_in_pool(bs, call, kind, a);
+	if (*out_error != DRV_ERROR_NONE) {
+		free(a);
+		return NULL;
+	}
+	a->made.number = bs->call_number;
+	a->made.ps = bsim_now_locked(bs);
+	a->next = bs->allocs->all;
+	a->link = &bs->allocs->all;
+	if (a->next != NULL)
+		a->next->link = &a->next;
+	bs->allocs->all = a;
+	bs->allocs->count[a->kind]++;
+	bs->allocs->bytes[a->kind] += a->bytes;
+	return a;
+}
+
+static void leave_pool(struct bsim *bs, struct allocation *a)
+{
+	struct pool *p = a->range->pool;
+	unsigned first = (unsigned)((a->va - a->range->va) >> p->kind.page_lg2);
+	unsigned count = (unsigned)(a->bytes >> p->kind.page_lg2);
+
+	if (has_frames(&p->kind)) {
+		tables_unmap_pages(bs, p->kind.memory, a->va, count);
+		put_frames(bs, p, first, count);
+	}
+	mark_pages(p, first, count, NULL);
+	if (p->used == 0)
+		end_pool(bs, p);
+}
+
+void allocation_drop(struct bsim *bs, struct allocation *a)
+{
+	if (a->range->kind == RANGE_POOL)
+		leave_pool(bs, a);
+	else
+		window_drop(bs, a->range);
+	*a->link = a->next;
+	if (a->next != NULL)
+		a->next->link = a->link;
+	bs->allocs->count[a->kind]--;
+	bs->allocs->bytes[a->kind] -= a->bytes;
+	free(a);
+}
+
+struct allocation *allocation_at(const struct range *r, uint64_t va)
+{
+	if (r->kind == RANGE_POOL)
+		return r->pool->owner[(va - r->va) >> r->pool->kind.page_lg2];
+	if (r->kind == RANGE_ALLOCATION && r->allocation != NULL &&
+	    va - r->allocation->va < r->allocation->bytes)
+		return r->allocation;
+	return NULL;
+}
+
+const struct node_block *allocation_frame(const struct allocation *a, uint64_t va)
+{
+	if (a->block != NULL)
+		return a->block;
+	return a->range->pool->frames[(va - a->range->va) >> NODE_FRAME_LG2];
+}
+
+bool alloc_table_open(struct bsim *bs)
+{
+	bs->allocs = calloc(1, sizeof(*bs->allocs));
+	return bs->allocs != NULL;
+}
+
+void alloc_table_close(struct bsim *bs)
+{
+	if (bs->allocs == NULL)
+		return;
+	while (bs->allocs->all != NULL)
+		allocation_end(bs, bs->allocs->all);
+	free(bs->allocs);
+	bs->allocs = NULL;
+}
