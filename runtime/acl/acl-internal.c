@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * How the calls of the ACL face are refused: the thread's message and the code. Owns the wording
+ * that is the same for all calls; what is wrong and what would be right is said by the call itself.
+ */
+#include "acl-internal.h"
+
+#include <stdio.h>
+
+aclError acl_fail(aclError code, const char *call, const char *format, ...)
+{
+	char text[2048];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	npu_message_set("%s: %s", call, text);
+	core_last_error_note(code);
+	core_last_error_note(code);
+	return code;
+}
+
+aclError acl_fail_null(const char *call, const char *argument)
+{
+	return acl_fail(ACL_ERROR_INVALID_PARAM, call, "%s is NULL; it must point to something",
+			argument);
+}
+
+aclError acl_fail_unmodelled(const char *call)
+{
+	return acl_fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, call,
+			"outside of what npusim models: it runs the runtime's memory, device, "
+			"stream and event "
+			"functions, and no operators; runtime/COVERAGE.md lists what works");
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Contexts: the ACL's face of runtime/core/context.c.
+ */
+#include "acl-internal.h"
+
+ACL_EXPORT aclError aclrtCreateContext(aclrtContext *context, int32_t deviceId)
+{
+	ACL_CHECK_NULL(context);
+	return core_context_create(deviceId, context, __func__);
+}
+
+ACL_EXPORT aclError aclrtDestroyContext(aclrtContext context)
+{
+	ACL_CHECK_NULL(context);
+	return core_context_destroy(context, __func__);
+}
+
+ACL_EXPORT aclError aclrtSetCurrentContext(aclrtContext context)
+{
+	ACL_CHECK_NULL(context);
+	return core_context_select(context, __func__);
+}
+
+ACL_EXPORT aclError aclrtGetCurrentContext(aclrtContext *context)
+{
+	struct core_context *current = core_context_peek();
+
+	ACL_CHECK_NULL(context);
+	if (current == NULL)
+		return core_context_none(__func__);
+	*context = core_context_handle(current);
+	return ACL_SUCCESS;
+}
+
+ACL_EXPORT aclError aclrtGetPrimaryCtxState(int32_t deviceId, uint32_t *flags, int32_t *active)
+{
+	bool is_active;
+	aclError code;
+
+	ACL_CHECK_NULL(active);
+	if (flags != NULL)
+		return acl_fail(ACL_ERROR_INVALID_PARAM, __func__,
+				"flags is reserved; it must be NULL");
+	code = core_device_primary_active(deviceId, &is_active, __func__);
+	if (code == ACL_SUCCESS)
+		*active = is_active ? 1 : 0;
+	return code;
+}
+
+ACL_EXPORT aclError aclrtCtxGetCurrentDefaultStream(aclrtStream *stream)
+{
+	ACL_CHECK_NULL(stream);
+	return core_stream_default(stream, __func__);
+}

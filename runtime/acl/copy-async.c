@@ -1,0 +1,528 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Asynchronous copies and fills: queue entries for page-locked and device memory, built here and
+ * sent through the stream. Owns the choice of engine (PCIe DMA between host and device, SDMA
+ * between device addresses), the pieces of long copies, and the host buffers that entries read
+ * from, which live until their entries are done.
+ *
+ * As CANN documents it, a copy that touches pageable host memory is not queued: it waits for the
+ * stream and is done when the call returns. So only page-locked memory must outlive the call.
+ */
+#include "copy-internal.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PIECE_BYTES (UINT64_C(2) << 30) /* of one entry: SDMA counts in 32 bits */
+#define PATTERN_BYTES \
+	UINT64_C(65536) /* what a fill brings from the host; the rest is copied on the device */
+#define ENTRIES_MAX 32u /* sent at once */
+
+union entry {
+	struct stars_sqe_header header;
+	struct stars_pcie_dma_sqe dma;
+	struct stars_sdma_sqe sdma;
+	uint8_t bytes[STARS_SQE_BYTES];
+};
+static_assert(sizeof(union entry) == STARS_SQE_BYTES, "entries have 64 bytes");
+
+/* Collects entries and sends them in order; the first failure stays. */
+struct sender {
+	const char *call;
+	struct core_stream *stream;
+	aclError error;
+	unsigned count;
+	union entry entries[ENTRIES_MAX];
+};
+
+static aclError sender_init(struct sender *sender, const char *call, aclrtStream stream)
+{
+	int error = ACL_SUCCESS;
+
+	sender->call = call;
+	sender->stream = core_stream_find(stream, call, &error);
+	sender->error = sender->stream == NULL ? error : ACL_SUCCESS;
+	sender->count = 0;
+	return sender->error;
+}
+
+static aclError sender_flush(struct sender *sender, void (*keep)(void *arg), void *arg)
+{
+	if (sender->error == ACL_SUCCESS && sender->count > 0)
+		sender->error = core_stream_send(sender->stream, sender->entries, sender->count,
+						 keep, arg, sender->call);
+	sender->count = 0;
+	return sender->error;
+}
+
+static union entry *sender_add(struct sender *sender, uint8_t type)
+{
+	union entry *entry;
+
+	if (sender->count == ENTRIES_MAX)
+		sender_flush(sender, NULL, NULL);
+	entry = &sender->entries[sender->count++];
+	memset(entry, 0, sizeof(*entry));
+	entry->header.type = type & 0x3f;
+	return entry;
+}
+
+static void add_dma(struct sender *sender, uint64_t dst, uint64_t src, uint64_t bytes)
+{
+	for (uint64_t done = 0; done < bytes; done += PIECE_BYTES) {
+		struct stars_pcie_dma_sqe *entry = &sender_add(sender, STARS_SQE_PCIE_DMA)->dma;
+
+		entry->dst = dst + done;
+		entry->src = src + done;
+		entry->length = bytes - done < PIECE_BYTES ? bytes - done : PIECE_BYTES;
+	}
+}
+
+static void add_sdma(struct sender *sender, uint64_t dst, uint64_t src, uint64_t bytes)
+{
+	for (uint64_t done = 0; done < bytes; done += PIECE_BYTES) {
+		struct stars_sdma_sqe *entry = &sender_add(sender, STARS_SQE_SDMA)->sdma;
+		uint64_t to = dst + done, from = src + done;
+
+		entry->length = (uint32_t)(bytes - done < PIECE_BYTES ? bytes - done : PIECE_BYTES);
+		entry->src_addr_low = (uint32_t)from;
+		entry->src_addr_high = (uint32_t)(from >> 32);
+		entry->dst_addr_low = (uint32_t)to;
+		entry->dst_addr_high = (uint32_t)(to >> 32);
+	}
+}
+
+/* Waits for the stream, what was collected included. */
+static aclError sender_wait(struct sender *sender)
+{
+	if (sender_flush(sender, NULL, NULL) == ACL_SUCCESS)
+		sender->error = core_stream_synchronize(sender->stream, -1, sender->call);
+	return sender->error;
+}
+
+/* ---- host buffers that entries read --------------------------------------------------------- */
+
+static void *buffer_alloc(const char *call, uint64_t bytes, aclError *error)
+{
+	void *made = NULL;
+	struct npu_driver *drv = core_driver();
+
+	if (drv == NULL) {
+		*error = ACL_ERROR_INTERNAL_ERROR;
+		return NULL;
+	}
+	*error = core_result(call,
+			     npu_call(drv, halMemAlloc, &made, bytes,
+				      (MEM_HOST_VAL << MEM_VIRT_BIT) |
+					      ((uint64_t)RUNTIME_MODULE_ID << MEM_MODULE_ID_BIT)));
+	return *error == ACL_SUCCESS ? made : NULL;
+}
+
+static void buffer_free(void *buffer)
+{
+	struct npu_driver *drv = core_driver();
+
+	if (drv != NULL)
+		npu_call(drv, halMemFree, buffer);
+}
+
+/* Sends the rest; the buffer goes with the last entry. */
+static aclError sender_flush_buffer(struct sender *sender, void *buffer)
+{
+	if (sender_flush(sender, buffer_free, buffer) == ACL_SUCCESS)
+		return ACL_SUCCESS;
+	/* what was sent before has been waited for: see core_stream_send() */
+	buffer_free(buffer);
+	return sender->error;
+}
+
+/* ---- the direction of a copy ---------------------------------------------------------------- */
+
+/* With a pageable end CANN takes some kinds beside the obvious one; all come to the same copy. */
+static bool kind_is_heard(aclrtMemcpyKind kind, bool from_device, bool to_device,
+			  bool from_pageable, bool to_pageable)
+{
+	switch (kind) {
+	case ACL_MEMCPY_HOST_TO_HOST:
+		return !from_device && !to_device;
+	case ACL_MEMCPY_HOST_TO_DEVICE:
+		return !from_device && (to_device || to_pageable);
+	case ACL_MEMCPY_DEVICE_TO_HOST:
+		return !to_device && (from_device || from_pageable);
+	case ACL_MEMCPY_DEVICE_TO_DEVICE:
+		return (from_device || from_pageable) && (to_device || to_pageable);
+	default:
+		return true;
+	}
+}
+
+static aclrtMemcpyKind kind_of_places(bool from_device, bool to_device)
+{
+	if (from_device)
+		return to_device ? ACL_MEMCPY_DEVICE_TO_DEVICE : ACL_MEMCPY_DEVICE_TO_HOST;
+	return to_device ? ACL_MEMCPY_HOST_TO_DEVICE : ACL_MEMCPY_HOST_TO_HOST;
+}
+
+aclError acl_real_kind(const char *call, const void *dst, const void *src, aclrtMemcpyKind *kind,
+		       struct acl_place *to, struct acl_place *from)
+{
+	bool from_device, to_device, pageable;
+	aclError error = acl_place_of(call, "src", src, from);
+
+	if (error == ACL_SUCCESS)
+		error = acl_place_of(call, "dst", dst, to);
+	if (error != ACL_SUCCESS)
+		return error;
+	from_device = from->kind == ACL_PLACE_DEVICE || from->kind == ACL_PLACE_MANAGED;
+	to_device = to->kind == ACL_PLACE_DEVICE || to->kind == ACL_PLACE_MANAGED;
+	pageable = from->kind == ACL_PLACE_PAGEABLE || to->kind == ACL_PLACE_PAGEABLE;
+	if (pageable &&
+	    !kind_is_heard(*kind, from_device, to_device, from->kind == ACL_PLACE_PAGEABLE,
+			   to->kind == ACL_PLACE_PAGEABLE))
+		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, call,
+				"kind is %s, but src is %s memory and dst is %s memory; use %s or "
+				"ACL_MEMCPY_DEFAULT",
+				acl_memcpy_kind_name(*kind), from_device ? "device" : "host",
+				to_device ? "device" : "host",
+				acl_memcpy_kind_name(kind_of_places(from_device, to_device)));
+	/* Two pageable ends are a copy on the host only where the program says so. */
+	if (from->kind != ACL_PLACE_PAGEABLE || to->kind != ACL_PLACE_PAGEABLE ||
+	    *kind == ACL_MEMCPY_DEFAULT)
+		*kind = kind_of_places(from_device, to_device);
+	return ACL_SUCCESS;
+}
+
+/* Between two devices the driver tells which engine reaches. */
+static aclError add_device_copy(struct sender *sender, uint64_t dst, uint64_t src, uint64_t bytes,
+				bool other_device)
+{
+	uint8_t way = 0;
+
+	if (other_device) {
+		ACL_DRIVER(drv);
+		sender->error = core_result(sender->call, npu_call(drv, drvDeviceGetTransWay,
+								   (void *)(uintptr_t)src,
+								   (void *)(uintptr_t)dst, &way));
+	}
+	if (sender->error != ACL_SUCCESS)
+		return sender->error;
+	if (way == 1)
+		add_dma(sender, dst, src, bytes);
+	else
+		add_sdma(sender, dst, src, bytes);
+	return sender->error;
+}
+
+/* ---- one copy ------------------------------------------------------------------------------- */
+
+/* ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE: the source is copied at once, and free when the call returns.
+ */
+static aclError copy_through_buffer(struct sender *sender, void *dst, const void *src, size_t count)
+{
+	struct acl_place to, from;
+	aclrtMemcpyKind kind = ACL_MEMCPY_DEFAULT;
+	void *buffer;
+	aclError error = acl_real_kind(sender->call, dst, src, &kind, &to, &from);
+
+	if (error != ACL_SUCCESS)
+		return error;
+	if (kind != ACL_MEMCPY_HOST_TO_DEVICE)
+		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, sender->call,
+				"kind is ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE, but src and dst lie so "
+				"that this is %s; src must be host "
+				"memory and dst device memory",
+				acl_memcpy_kind_name(kind));
+	buffer = buffer_alloc(sender->call, count, &error);
+	if (buffer == NULL)
+		return error;
+	error = acl_copy_now(sender->call, buffer, count, src, count);
+	if (error != ACL_SUCCESS) {
+		buffer_free(buffer);
+		return error;
+	}
+	add_dma(sender, (uint64_t)(uintptr_t)dst, (uint64_t)(uintptr_t)buffer, count);
+	return sender_flush_buffer(sender, buffer);
+}
+
+static aclError copy_async(const char *call, void *dst, size_t dst_max, const void *src,
+			   size_t count, aclrtMemcpyKind kind, aclrtStream stream)
+{
+	struct acl_place to, from;
+	struct sender sender;
+	aclError error = acl_check_copy(call, dst, dst_max, src, count, kind);
+
+	if (error == ACL_SUCCESS)
+		error = sender_init(&sender, call, stream);
+	if (error != ACL_SUCCESS)
+		return error;
+	if (kind == ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE)
+		return copy_through_buffer(&sender, dst, src, count);
+	error = acl_real_kind(call, dst, src, &kind, &to, &from);
+	if (error != ACL_SUCCESS)
+		return error;
+	if (kind == ACL_MEMCPY_HOST_TO_HOST)
+		return acl_fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, call,
+				"src and dst are both host memory, which no engine of the device "
+				"copies; use aclrtMemcpy, or a host "
+				"function in the stream (aclrtLaunchHostFunc)");
+	if (dst == src)
+		return ACL_SUCCESS;
+	if (from.kind == ACL_PLACE_PAGEABLE || to.kind == ACL_PLACE_PAGEABLE) {
+		error = sender_wait(&sender);
+		return error != ACL_SUCCESS ? error : acl_copy_now(call, dst, dst_max, src, count);
+	}
+	if (kind == ACL_MEMCPY_DEVICE_TO_DEVICE)
+		add_device_copy(&sender, (uint64_t)(uintptr_t)dst, (uint64_t)(uintptr_t)src, count,
+				to.device != from.device);
+	else
+		add_dma(&sender, (uint64_t)(uintptr_t)dst, (uint64_t)(uintptr_t)src, count);
+	return sender_flush(&sender, NULL, NULL);
+}
+
+ACL_EXPORT aclError aclrtMemcpyAsync(void *dst, size_t destMax, const void *src, size_t count,
+				     aclrtMemcpyKind kind, aclrtStream stream)
+{
+	return count == 0 ? ACL_SUCCESS
+			  : copy_async(__func__, dst, destMax, src, count, kind, stream);
+}
+
+ACL_EXPORT aclError aclrtMemcpyAsyncWithCondition(void *dst, size_t destMax, const void *src,
+						  size_t count, aclrtMemcpyKind kind,
+						  aclrtStream stream)
+{
+	return count == 0 ? ACL_SUCCESS
+			  : copy_async(__func__, dst, destMax, src, count, kind, stream);
+}
+
+/* ---- rows ----------------------------------------------------------------------------------- */
+
+/* One entry a row; rows without gaps on both sides are one copy. */
+static aclError send_rows(struct sender *sender, const struct acl_rows *rows, bool on_devices,
+			  bool other_device)
+{
+	bool dense = rows->width == rows->dpitch && rows->width == rows->spitch;
+	uint64_t bytes = dense ? (uint64_t)rows->width * rows->height : rows->width;
+	uint64_t count = dense ? 1 : rows->height;
+
+	for (uint64_t i = 0; i < count && sender->error == ACL_SUCCESS; i++) {
+		uint64_t dst = (uint64_t)(uintptr_t)rows->dst + i * rows->dpitch;
+		uint64_t src = (uint64_t)(uintptr_t)rows->src + i * rows->spitch;
+
+		if (on_devices)
+			add_device_copy(sender, dst, src, bytes, other_device);
+		else
+			add_dma(sender, dst, src, bytes);
+	}
+	return sender_flush(sender, NULL, NULL);
+}
+
+ACL_EXPORT aclError aclrtMemcpy2dAsync(void *dst, size_t dpitch, const void *src, size_t spitch,
+				       size_t width, size_t height, aclrtMemcpyKind kind,
+				       aclrtStream stream)
+{
+	const struct acl_rows rows = { dst, dpitch, src, spitch, width, height };
+	struct acl_place to, from;
+	struct sender sender;
+	aclError error;
+
+	if (width == 0 || height == 0)
+		return ACL_SUCCESS;
+	error = acl_check_copy_2d(__func__, &rows, kind);
+	if (error == ACL_SUCCESS)
+		error = sender_init(&sender, __func__, stream);
+	if (error == ACL_SUCCESS)
+		error = acl_real_kind(__func__, dst, src, &kind, &to, &from);
+	if (error != ACL_SUCCESS)
+		return error;
+	if (kind == ACL_MEMCPY_HOST_TO_HOST)
+		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, __func__,
+				"src and dst are both host memory; rows are copied from, to or "
+				"between devices");
+	if (from.kind == ACL_PLACE_PAGEABLE || to.kind == ACL_PLACE_PAGEABLE) {
+		error = sender_wait(&sender);
+		return error != ACL_SUCCESS ? error : acl_copy_2d_now(__func__, &rows, kind);
+	}
+	return send_rows(&sender, &rows, kind == ACL_MEMCPY_DEVICE_TO_DEVICE,
+			 to.device != from.device);
+}
+
+/* ---- fills ---------------------------------------------------------------------------------- */
+
+/* A piece of the pattern from the host, then the device doubles what it has. */
+static aclError fill_device(struct sender *sender, void *ptr, uint32_t word, uint64_t bytes)
+{
+	uint64_t piece = bytes < PATTERN_BYTES ? bytes : PATTERN_BYTES,
+		 va = (uint64_t)(uintptr_t)ptr;
+	aclError error;
+	uint8_t *buffer = buffer_alloc(sender->call, piece, &error);
+
+	if (buffer == NULL)
+		return error;
+	for (uint64_t i = 0; i < piece; i++)
+		buffer[i] = (uint8_t)(word >> (i % 4 * 8));
+	add_dma(sender, va, (uint64_t)(uintptr_t)buffer, piece);
+	for (uint64_t done = piece, now; done < bytes; done += now) {
+		now = bytes - done < done ? bytes - done : done;
+		if (now > PIECE_BYTES)
+			now = PIECE_BYTES;
+		add_sdma(sender, va + done, va, now);
+	}
+	return sender_flush_buffer(sender, buffer);
+}
+
+ACL_EXPORT aclError aclrtMemsetAsync(void *devPtr, size_t maxCount, int32_t value, size_t count,
+				     aclrtStream stream)
+{
+	uint32_t byte = (uint8_t)value;
+	struct acl_place place;
+	struct sender sender;
+	aclError error;
+
+	if (count == 0)
+		return ACL_SUCCESS;
+	if (devPtr != NULL && count > maxCount)
+		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, __func__,
+				"count is %s, but maxCount says that devPtr has room for %s; count "
+				"must be at most maxCount",
+				npu_size_text(count), npu_size_text(maxCount));
+	error = acl_check_fill(__func__, devPtr, maxCount, count);
+	if (error == ACL_SUCCESS)
+		error = sender_init(&sender, __func__, stream);
+	if (error == ACL_SUCCESS)
+		error = acl_place_of(__func__, "devPtr", devPtr, &place);
+	if (error != ACL_SUCCESS)
+		return error;
+	if (place.kind == ACL_PLACE_DEVICE)
+		return fill_device(&sender, devPtr, byte * 0x01010101u, count);
+	error = sender_wait(&sender);
+	return error != ACL_SUCCESS
+		       ? error
+		       : acl_fill_now(__func__, devPtr, maxCount, (uint8_t)value, count);
+}
+
+ACL_EXPORT aclError aclrtMemsetD32Async(void *ptr, size_t memSize, uint32_t value, size_t N,
+					aclrtStream stream)
+{
+	struct acl_place place;
+	struct sender sender;
+	aclError error;
+
+	if (N == 0)
+		return ACL_SUCCESS;
+	error = acl_check_fill_d32(__func__, ptr, memSize, N, &place);
+	if (error == ACL_SUCCESS)
+		error = sender_init(&sender, __func__, stream);
+	if (error != ACL_SUCCESS)
+		return error;
+	if (place.kind == ACL_PLACE_DEVICE)
+		return fill_device(&sender, ptr, value, (uint64_t)N * sizeof(value));
+	error = sender_wait(&sender);
+	return error != ACL_SUCCESS ? error : acl_fill_d32_now(__func__, ptr, value, N);
+}
+
+/* ---- batches -------------------------------------------------------------------------------- */
+
+static aclError batch_step(struct sender *sender, const struct acl_batch *batch, size_t i,
+			   const struct acl_place *to, const struct acl_place *from)
+{
+	if (to->kind != ACL_PLACE_PAGEABLE && from->kind != ACL_PLACE_PAGEABLE) {
+		add_dma(sender, (uint64_t)(uintptr_t)batch->dsts[i],
+			(uint64_t)(uintptr_t)batch->srcs[i], batch->sizes[i]);
+		return sender->error;
+	}
+	if (sender_wait(sender) == ACL_SUCCESS)
+		sender->error = acl_copy_now(sender->call, batch->dsts[i], batch->dest_maxs[i],
+					     batch->srcs[i], batch->sizes[i]);
+	return sender->error;
+}
+
+/* As in CANN the copies before a refused one are made; *fail_index says which was refused. */
+static aclError copy_batch_async(const char *call, const struct acl_batch *batch,
+				 size_t *fail_index, aclrtStream stream)
+{
+	struct acl_place to, from;
+	struct sender sender;
+	aclError error, sent;
+	size_t k = 0;
+
+	*fail_index = SIZE_MAX;
+	if (batch->sizes == NULL)
+		return acl_fail_null(call, "sizes");
+	if (batch->count == 0)
+		return acl_fail(ACL_ERROR_INVALID_PARAM, call,
+				"numBatches is 0; it must be at least 1");
+	if (acl_batch_is_empty(batch))
+		return ACL_SUCCESS;
+	error = acl_check_batch(call, batch);
+	if (error == ACL_SUCCESS)
+		error = sender_init(&sender, call, stream);
+	for (size_t i = 0; error == ACL_SUCCESS && i < batch->count; i++) {
+		if (batch->sizes[i] == 0)
+			error = acl_fail(ACL_ERROR_RT_PARAM_INVALID, call,
+					 "sizes[%zu] is 0 among others that are not; leave it out",
+					 i);
+		else
+			error = acl_check_batch_copy(call, batch, i, acl_batch_attr(batch, i, &k),
+						     &to, &from);
+		if (error != ACL_SUCCESS) {
+			*fail_index = i;
+			sent = sender_flush(&sender, NULL, NULL);
+			return sent != ACL_SUCCESS ? sent : error;
+		}
+		error = batch_step(&sender, batch, i, &to, &from);
+	}
+	return error != ACL_SUCCESS ? error : sender_flush(&sender, NULL, NULL);
+}
+
+ACL_EXPORT aclError aclrtMemcpyBatchAsync(void **dsts, size_t *destMaxs, void **srcs, size_t *sizes,
+					  size_t numBatches, aclrtMemcpyBatchAttr *attrs,
+					  size_t *attrsIndexes, size_t numAttrs, size_t *failIndex,
+					  aclrtStream stream)
+{
+	const struct acl_batch batch = { dsts,       destMaxs, srcs,         sizes,
+					 numBatches, attrs,    attrsIndexes, numAttrs };
+
+	ACL_CHECK_NULL(failIndex);
+	return copy_batch_async(__func__, &batch, failIndex, stream);
+}
+
+ACL_EXPORT aclError aclrtMemcpyBatchAsyncV2(void **dsts, size_t *destMaxs, void **srcs,
+					    size_t *sizes, size_t numBatches,
+					    aclrtMemcpyBatchAttr *attrs, size_t *attrsIndexes,
+					    size_t numAttrs, aclrtStream stream)
+{
+	const struct acl_batch batch = { dsts,       destMaxs, srcs,         sizes,
+					 numBatches, attrs,    attrsIndexes, numAttrs };
+	size_t ignored;
+
+	return copy_batch_async(__func__, &batch, &ignored, stream);
+}
+
+/* ---- caches --------------------------------------------------------------------------------- */
+
+/* A place in the stream: the model's cache has nothing to gain from it, and the bytes are the same.
+ */
+ACL_EXPORT aclError aclrtCmoAsync(void *src, size_t size, aclrtCmoType cmoType, aclrtStream stream)
+{
+	struct acl_place place;
+	struct sender sender;
+	aclError error;
+
+	ACL_CHECK_NULL(src);
+	ACL_CHECK_POSITIVE(size);
+	if ((uint32_t)cmoType > ACL_RT_CMO_TYPE_FLUSH)
+		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, __func__,
+				"cmoType is %d; it must be between 0 and %d", (int)cmoType,
+				(int)ACL_RT_CMO_TYPE_FLUSH);
+	error = sender_init(&sender, __func__, stream);
+	if (error == ACL_SUCCESS)
+		error = acl_place_of(__func__, "src", src, &place);
+	if (error != ACL_SUCCESS)
+		return error;
+	if (place.kind != ACL_PLACE_DEVICE)
+		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, __func__,
+				"src is %p, which is host memory; it must be device memory", src);
+	sender_add(&sender, STARS_SQE_PLACE_HOLDER);
+	return sender_flush(&sender, NULL, NULL);
+}

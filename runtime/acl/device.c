@@ -1,0 +1,616 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Devices, their ids, attributes and peers: the ACL's face of runtime/core/device.c, and questions
+ * that the driver answers.
+ */
+#include "acl-internal.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Returns from the calling function if no driver can be had, as ACL_DRIVER, but with the call's
+ * name in the message. */
+#define DRIVER(var)                                   \
+	struct npu_driver *var = core_driver();       \
+	if (var == NULL) {                            \
+		npu_message_prefix("%s: ", __func__); \
+		return ACL_ERROR_INTERNAL_ERROR;      \
+	}
+
+ACL_EXPORT aclError aclrtSetDevice(int32_t deviceId)
+{
+	return core_device_set(deviceId, __func__);
+}
+
+ACL_EXPORT aclError aclrtResetDevice(int32_t deviceId)
+{
+	return core_device_reset(deviceId, false, __func__);
+}
+
+ACL_EXPORT aclError aclrtResetDeviceForce(int32_t deviceId)
+{
+	return core_device_reset(deviceId, true, __func__);
+}
+
+ACL_EXPORT aclError aclrtGetDevice(int32_t *deviceId)
+{
+	struct core_context *context;
+
+	ACL_CHECK_NULL(deviceId);
+	context = core_context_peek();
+	if (context == NULL)
+		return core_context_none(__func__);
+	*deviceId = context->user_device;
+	return ACL_SUCCESS;
+}
+
+ACL_EXPORT aclError aclrtGetDeviceCount(uint32_t *count)
+{
+	uint32_t user, logic;
+	int code;
+
+	ACL_CHECK_NULL(count);
+	code = core_device_count(&user, &logic);
+	if (code == ACL_SUCCESS)
+		*count = user;
+	else
+		npu_message_prefix("%s: ", __func__);
+	return code;
+}
+
+ACL_EXPORT aclError aclrtGetRunMode(aclrtRunMode *runMode)
+{
+	ACL_CHECK_NULL(runMode);
+	*runMode = ACL_HOST;
+	return ACL_SUCCESS;
+}
+
+static aclError synchronize(const char *call, int32_t timeout)
+{
+	struct core_context *context = core_context_peek();
+
+	if (context == NULL)
+		return core_context_none(call);
+	return core_device_synchronize(context->device, timeout, call);
+}
+
+ACL_EXPORT aclError aclrtSynchronizeDevice(void)
+{
+	return synchronize(__func__, -1);
+}
+
+ACL_EXPORT aclError aclrtSynchronizeDeviceWithTimeout(int32_t timeout)
+{
+	aclError code = acl_check_timeout(__func__, timeout, false);
+
+	return code != ACL_SUCCESS ? code : synchronize(__func__, timeout);
+}
+
+ACL_EXPORT aclError aclrtSetTsDevice(aclrtTsId tsId)
+{
+	if (tsId != ACL_TS_ID_AICORE && tsId != ACL_TS_ID_AIVECTOR)
+		return acl_fail(
+			ACL_ERROR_INVALID_PARAM, __func__,
+			"tsId is %d; it must be ACL_TS_ID_AICORE (0) or ACL_TS_ID_AIVECTOR (1)",
+			(int)tsId);
+	return ACL_SUCCESS;
+}
+
+/* ---- what a device is
+ * -------------------------------------------------------------------------------------------------------
+ */
+
+/* The words of halGetDeviceInfo(SYSTEM, VERSION): arch << 16 | chip << 8 | bin, chip 5 the 910B and
+ * 910C. */
+static const char *name_of_version(int64_t version)
+{
+	static const struct {
+		unsigned bin;
+		const char *name;
+	} names[] = {
+		{ 0, "Ascend910B4" }, { 1, "Ascend910B1" },  { 2, "Ascend910B2" },
+		{ 3, "Ascend910B3" }, { 8, "Ascend910B2C" }, { 10, "Ascend910B4-1" },
+	};
+
+	if ((version >> 8 & 0xff) != 5)
+		return NULL;
+	for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (names[i].bin == (version & 0xff))
+			return names[i].name;
+	return NULL;
+}
+
+/* Asks the driver; false with the message set. */
+static bool ask_soc_name(const char *call, char *out, uint32_t room)
+{
+	struct npu_driver *drv = core_driver();
+	int64_t version = 0;
+	drvError_t code;
+
+	if (drv == NULL) {
+		npu_message_prefix("%s: ", call);
+		return false;
+	}
+	if (npu_call(drv, halGetSocVersion, 0, out, room) == DRV_ERROR_NONE && out[0] != '\0')
+		return true;
+	code = npu_call(drv, halGetDeviceInfo, 0, MODULE_TYPE_SYSTEM, INFO_TYPE_VERSION, &version);
+	if (code != DRV_ERROR_NONE) {
+		core_result(call, code);
+		return false;
+	}
+	if (name_of_version(version) == NULL) {
+		acl_fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, call,
+			 "the driver's hardware version %#llx is no known SoC",
+			 (unsigned long long)version);
+		return false;
+	}
+	snprintf(out, room, "%s", name_of_version(version));
+	return true;
+}
+
+ACL_EXPORT const char *aclrtGetSocName(void)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	static char name[64]; /* for good once it is known */
+	static bool known;
+	const char *answer;
+
+	pthread_mutex_lock(&lock);
+	if (!known)
+		known = ask_soc_name(__func__, name, (uint32_t)sizeof(name));
+	answer = known ? name : NULL;
+	pthread_mutex_unlock(&lock);
+	return answer;
+}
+
+static aclError utilization(struct npu_driver *drv, uint32_t logic, int module, int32_t *out)
+{
+	int64_t value = 0;
+	drvError_t code =
+		npu_call(drv, halGetDeviceInfo, logic, module, INFO_TYPE_UTILIZATION, &value);
+
+	/* CANN says -1 where the driver does not know. */
+	*out = code == DRV_ERROR_NONE ? (int32_t)value : -1;
+	return ACL_SUCCESS;
+}
+
+ACL_EXPORT aclError aclrtGetDeviceUtilizationRate(int32_t deviceId,
+						  aclrtUtilizationInfo *utilizationInfo)
+{
+	struct MemInfo info;
+	uint64_t total, free_bytes;
+	uint32_t logic;
+	int code;
+
+	ACL_CHECK_NULL(utilizationInfo);
+	if (utilizationInfo->utilizationExtend != NULL)
+		return acl_fail(ACL_ERROR_INVALID_PARAM, __func__,
+				"utilizationInfo->utilizationExtend is reserved; it must be NULL");
+	DRIVER(drv);
+	code = core_device_logic(deviceId, "deviceId", __func__, &logic);
+	if (code != ACL_SUCCESS)
+		return code;
+	utilization(drv, logic, MODULE_TYPE_AICORE, &utilizationInfo->cubeUtilization);
+	utilization(drv, logic, MODULE_TYPE_VECTOR_CORE, &utilizationInfo->vectorUtilization);
+	utilization(drv, logic, MODULE_TYPE_AICPU, &utilizationInfo->aicpuUtilization);
+	utilizationInfo->memoryUtilization = -1;
+	memset(&info, 0, sizeof(info));
+	if (npu_call(drv, halMemGetInfo, logic, MEM_INFO_TYPE_HBM_SIZE, &info) != DRV_ERROR_NONE)
+		return ACL_SUCCESS;
+	total = info.phy_info.total + info.phy_info.huge_total;
+	free_bytes = info.phy_info.free + info.phy_info.huge_free;
+	if (total > 0)
+		utilizationInfo->memoryUtilization = (int32_t)((total - free_bytes) * 100 / total);
+	return ACL_SUCCESS;
+}
+
+ACL_EXPORT aclError aclrtQueryDeviceStatus(int32_t deviceId, aclrtDeviceStatus *deviceStatus)
+{
+	uint32_t logic;
+	int code;
+
+	ACL_CHECK_NULL(deviceStatus);
+	code = core_device_logic(deviceId, "deviceId", __func__, &logic);
+	if (code == ACL_SUCCESS)
+		*deviceStatus = ACL_RT_DEVICE_STATUS_NORMAL;
+	return code;
+}
+
+/* The attributes that are one question to the driver. */
+static const struct attribute {
+	aclrtDevAttr attr;
+	int module, info;
+} attributes[] = {
+	{ ACL_DEV_ATTR_AICPU_CORE_NUM, MODULE_TYPE_AICPU, INFO_TYPE_CORE_NUM },
+	{ ACL_DEV_ATTR_AICORE_CORE_NUM, MODULE_TYPE_AICORE, INFO_TYPE_CORE_NUM },
+	{ ACL_DEV_ATTR_CUBE_CORE_NUM, MODULE_TYPE_AICORE, INFO_TYPE_CORE_NUM },
+	{ ACL_DEV_ATTR_VECTOR_CORE_NUM, MODULE_TYPE_VECTOR_CORE, INFO_TYPE_CORE_NUM },
+	{ ACL_DEV_ATTR_PHY_CHIP_ID, MODULE_TYPE_SYSTEM, INFO_TYPE_PHY_CHIP_ID },
+	{ ACL_DEV_ATTR_SUPER_POD_DEVICE_ID, MODULE_TYPE_SYSTEM, INFO_TYPE_SDID },
+	{ ACL_DEV_ATTR_SUPER_POD_SERVER_ID, MODULE_TYPE_SYSTEM, INFO_TYPE_SERVER_ID },
+	{ ACL_DEV_ATTR_SUPER_POD_ID, MODULE_TYPE_SYSTEM, INFO_TYPE_SUPER_POD_ID },
+	{ ACL_DEV_ATTR_MAINBOARD_ID, MODULE_TYPE_SYSTEM, INFO_TYPE_MAINBOARD_ID },
+	{ ACL_DEV_ATTR_HD_CONNECT_TYPE, MODULE_TYPE_SYSTEM, INFO_TYPE_HD_CONNECT_TYPE },
+	{ ACL_DEV_ATTR_IS_VIRTUAL, MODULE_TYPE_SYSTEM, INFO_TYPE_RUN_MACH },
+};
+
+/* L2 of a 910B and 910C, and the architecture of their cores (dav-c220): CANN's platform_config. */
+#define L2_BYTES (INT64_C(192) << 20)
+#define NPU_ARCH 2201
+
+static aclError memory_size(const char *call, struct npu_driver *drv, uint32_t logic,
+			    int64_t *value)
+{
+	struct MemInfo info;
+	drvError_t code;
+
+	memset(&info, 0, sizeof(info));
+	code = npu_call(drv, halMemGetInfo, logic, MEM_INFO_TYPE_HBM_SIZE, &info);
+	if (code == DRV_ERROR_NONE)
+		*value = (int64_t)(info.phy_info.total + info.phy_info.huge_total);
+	return core_result(call, code);
+}
+
+/* What has no question of its own. */
+static aclError other_attribute(const char *call, struct npu_driver *drv, uint32_t logic,
+				aclrtDevAttr attr, int64_t *value)
+{
+	switch ((int)attr) {
+	case ACL_DEV_ATTR_TOTAL_GLOBAL_MEM_SIZE:
+		return memory_size(call, drv, logic, value);
+	case ACL_DEV_ATTR_L2_CACHE_SIZE:
+		*value = L2_BYTES;
+		return ACL_SUCCESS;
+	case ACL_DEV_ATTR_NPU_ARCH:
+		*value = NPU_ARCH;
+		return ACL_SUCCESS;
+	case ACL_DEV_ATTR_SMP_ID:
+	case ACL_DEV_ATTR_CUST_OP_PRIVILEGE:
+	case ACL_DEV_ATTR_DEVICE_FORM_FACTOR:
+		break;
+	default:
+		if (attr >= ACL_DEV_ATTR_WARP_SIZE && attr <= ACL_DEV_ATTR_MAX_BLOCK_DIM_Z)
+			break;
+		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, call,
+				"attr is %d; it must be an ACL_DEV_ATTR_*", (int)attr);
+	}
+	return acl_fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, call,
+			"attr=%d: a 910B or 910C has no such thing, or its driver does not tell",
+			(int)attr);
+}
+
+ACL_EXPORT aclError aclrtGetDeviceInfo(uint32_t deviceId, aclrtDevAttr attr, int64_t *value)
+{
+	uint32_t logic;
+
+	ACL_CHECK_NULL(value);
+	DRIVER(drv);
+	if (core_device_logic((int32_t)deviceId, "deviceId", __func__, &logic) != ACL_SUCCESS) {
+		core_last_error_note(ACL_ERROR_RT_PARAM_INVALID);
+		return ACL_ERROR_RT_PARAM_INVALID;
+	}
+	for (unsigned i = 0; i < sizeof(attributes) / sizeof(attributes[0]); i++)
+		if (attributes[i].attr == attr)
+			return core_result(__func__, npu_call(drv, halGetDeviceInfo, logic,
+							      attributes[i].module,
+							      attributes[i].info, value));
+	return other_attribute(__func__, drv, logic, attr, value);
+}
+
+/* Made of what tells devices of one node apart, and nodes: the same in every process. */
+ACL_EXPORT aclError aclrtDeviceGetUuid(int32_t deviceId, aclrtUuid *uuid)
+{
+	int64_t words[3] = { 0 };
+	uint32_t logic, host = 0, physical;
+	uint64_t hash = UINT64_C(0xcbf29ce484222325);
+	int code;
+
+	ACL_CHECK_NULL(uuid);
+	DRIVER(drv);
+	code = core_device_logic(deviceId, "deviceId", __func__, &logic);
+	if (code != ACL_SUCCESS)
+		return code;
+	npu_call(drv, halGetHostID, &host);
+	if (npu_call(drv, drvDeviceGetPhyIdByIndex, logic, &physical) != DRV_ERROR_NONE)
+		physical = logic;
+	npu_call(drv, halGetDeviceInfo, logic, MODULE_TYPE_SYSTEM, INFO_TYPE_VERSION, &words[0]);
+	npu_call(drv, halGetDeviceInfo, logic, MODULE_TYPE_SYSTEM, INFO_TYPE_SERVER_ID, &words[1]);
+	npu_call(drv, halGetDeviceInfo, logic, MODULE_TYPE_SYSTEM, INFO_TYPE_SUPER_POD_ID,
+		 &words[2]);
+	for (size_t i = 0; i < sizeof(words); i++)
+		hash = (hash ^ ((const unsigned char *)words)[i]) * UINT64_C(0x100000001b3);
+	memcpy(uuid->bytes, &hash, 8);
+	memcpy(uuid->bytes + 8, &host, 4);
+	memcpy(uuid->bytes + 12, &physical, 4);
+	return ACL_SUCCESS;
+}
+
+ACL_EXPORT aclError aclrtGetDeviceCapability(int32_t deviceId, aclrtDevFeatureType devFeatureType,
+					     int32_t *value)
+{
+	uint32_t logic;
+	int code;
+
+	ACL_CHECK_NULL(value);
+	code = core_device_logic(deviceId, "deviceId", __func__, &logic);
+	if (code != ACL_SUCCESS)
+		return code;
+	if (devFeatureType != ACL_FEATURE_TSCPU_TASK_UPDATE_SUPPORT_AIC_AIV &&
+	    devFeatureType != ACL_FEATURE_SYSTEM_MEMQ_EVENT_CROSS_DEV)
+		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, __func__,
+				"devFeatureType is %d; it must be an ACL_FEATURE_* (1 or 21)",
+				(int)devFeatureType);
+	*value = ACL_DEV_FEATURE_NOT_SUPPORT;
+	return ACL_SUCCESS;
+}
+
+/* ---- ids
+ * -----------------------------------------------------------------------------------------------------------------------
+ */
+
+/* A logic id that the driver has. */
+static aclError check_logic(const char *call, const char *argument, int32_t id)
+{
+	uint32_t user, logic;
+	int code = core_device_count(&user, &logic);
+
+	if (code != ACL_SUCCESS)
+		return code;
+	if (id >= 0 && (uint32_t)id < logic)
+		return ACL_SUCCESS;
+	return acl_fail(id < 0 ? ACL_ERROR_RT_PARAM_INVALID : ACL_ERROR_RT_INVALID_DEVICEID, call,
+			"%s=%d is no logic id of the driver: those are 0 to %u", argument, id,
+			logic - 1);
+}
+
+static aclError physical_of(const char *call, uint32_t logic, int32_t *out)
+{
+	uint32_t physical;
+	drvError_t code;
+
+	DRIVER(drv);
+	code = npu_call(drv, drvDeviceGetPhyIdByIndex, logic, &physical);
+	if (code == DRV_ERROR_NONE)
+		*out = (int32_t)physical;
+	return core_result(call, code);
+}
+
+static aclError logic_of_physical(const char *call, int32_t physical, int32_t *out)
+{
+	uint32_t logic;
+	drvError_t code;
+
+	if (physical < 0)
+		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, call,
+				"phyDevId is %d; it must be at least 0", physical);
+	DRIVER(drv);
+	code = npu_call(drv, drvDeviceGetIndexByPhyId, (uint32_t)physical, &logic);
+	if (code == DRV_ERROR_NONE)
+		*out = (int32_t)logic;
+	return core_result(call, code);
+}
+
+static aclError user_of(const char *call, int32_t logic, int32_t *out)
+{
+	if (core_logic_to_user((uint32_t)logic, out))
+		return ACL_SUCCESS;
+	npu_message_prefix("%s: ", call);
+	core_last_error_note(ACL_ERROR_RT_INVALID_DEVICEID);
+	return ACL_ERROR_RT_INVALID_DEVICEID;
+}
+
+ACL_EXPORT aclError aclrtGetPhyDevIdByLogicDevId(const int32_t logicDevId, int32_t *const phyDevId)
+{
+	aclError code;
+
+	ACL_CHECK_NULL(phyDevId);
+	code = check_logic(__func__, "logicDevId", logicDevId);
+	return code != ACL_SUCCESS ? code : physical_of(__func__, (uint32_t)logicDevId, phyDevId);
+}
+
+ACL_EXPORT aclError aclrtGetLogicDevIdByPhyDevId(const int32_t phyDevId, int32_t *const logicDevId)
+{
+	ACL_CHECK_NULL(logicDevId);
+	return logic_of_physical(__func__, phyDevId, logicDevId);
+}
+
+ACL_EXPORT aclError aclrtGetLogicDevIdByUserDevId(const int32_t userDevid,
+						  int32_t *const logicDevId)
+{
+	uint32_t logic;
+	int code;
+
+	ACL_CHECK_NULL(logicDevId);
+	code = core_device_logic(userDevid, "userDevid", __func__, &logic);
+	if (code == ACL_SUCCESS)
+		*logicDevId = (int32_t)logic;
+	return code;
+}
+
+ACL_EXPORT aclError aclrtGetUserDevIdByLogicDevId(const int32_t logicDevId,
+						  int32_t *const userDevid)
+{
+	aclError code;
+
+	ACL_CHECK_NULL(userDevid);
+	code = check_logic(__func__, "logicDevId", logicDevId);
+	if (code == ACL_ERROR_RT_PARAM_INVALID)
+		code = ACL_ERROR_RT_INVALID_DEVICEID;
+	return code != ACL_SUCCESS ? code : user_of(__func__, logicDevId, userDevid);
+}
+
+ACL_EXPORT aclError aclrtGetUserDevIdByPhyDevId(const int32_t phyDevId, int32_t *const userDevId)
+{
+	int32_t logic;
+	aclError code;
+
+	ACL_CHECK_NULL(userDevId);
+	code = logic_of_physical(__func__, phyDevId, &logic);
+	return code != ACL_SUCCESS ? code : user_of(__func__, logic, userDevId);
+}
+
+ACL_EXPORT aclError aclrtGetPhyDevIdByUserDevId(const int32_t userDevId, int32_t *const phyDevId)
+{
+	uint32_t logic;
+	int code;
+
+	ACL_CHECK_NULL(phyDevId);
+	code = core_device_logic(userDevId, "userDevId", __func__, &logic);
+	return code != ACL_SUCCESS ? code : physical_of(__func__, logic, phyDevId);
+}
+
+ACL_EXPORT aclError aclrtDeviceGetBareTgid(int32_t *pid)
+{
+	pid_t tgid;
+
+	ACL_CHECK_NULL(pid);
+	DRIVER(drv);
+	tgid = npu_call(drv, drvDeviceGetBareTgid);
+	if (tgid < 0)
+		return acl_fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, __func__,
+				"the driver does not tell the process's id on the host");
+	*pid = tgid;
+	return ACL_SUCCESS;
+}
+
+/* ---- peers
+ * ----------------------------------------------------------------------------------------------------------------------
+ */
+
+/* An id that is wrong is 107000 to the driver, and 107001 where ASCEND_RT_VISIBLE_DEVICES has to be
+ * looked through. */
+static aclError peer_logic(const char *call, const char *argument, int32_t user, uint32_t *out)
+{
+	int code = core_device_logic(user, argument, call, out);
+
+	if (code != ACL_ERROR_RT_INVALID_DEVICEID || core_visible_is_set())
+		return code;
+	core_last_error_note(ACL_ERROR_RT_PARAM_INVALID);
+	return ACL_ERROR_RT_PARAM_INVALID;
+}
+
+/* The driver takes a peer by its physical id. */
+static aclError peer_physical(const char *call, const char *argument, int32_t user, uint32_t *out)
+{
+	uint32_t logic;
+	aclError code = peer_logic(call, argument, user, &logic);
+
+	if (code != ACL_SUCCESS)
+		return code;
+	DRIVER(drv);
+	return core_result(call, npu_call(drv, drvDeviceGetPhyIdByIndex, logic, out));
+}
+
+static aclError fail_same(const char *call, int32_t device)
+{
+	return acl_fail(ACL_ERROR_INVALID_PARAM, call,
+			"device %d and its peer are the same; the peer must be another device",
+			device);
+}
+
+ACL_EXPORT aclError aclrtDeviceCanAccessPeer(int32_t *canAccessPeer, int32_t deviceId,
+					     int32_t peerDeviceId)
+{
+	uint32_t logic, peer;
+	int can = 0;
+	aclError code;
+
+	if (deviceId == peerDeviceId)
+		return fail_same(__func__, deviceId);
+	DRIVER(drv);
+	code = peer_physical(__func__, "peerDeviceId", peerDeviceId, &peer);
+	if (code == ACL_SUCCESS)
+		code = peer_logic(__func__, "deviceId", deviceId, &logic);
+	if (code != ACL_SUCCESS)
+		return code;
+	if (canAccessPeer == NULL)
+		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, __func__,
+				"canAccessPeer is NULL; it must point to something");
+	code = core_result(__func__, npu_call(drv, halDeviceCanAccessPeer, &can, logic, peer));
+	if (code == ACL_SUCCESS)
+		*canAccessPeer = can;
+	return code;
+}
+
+/* The current device and the peer's physical id, for the two calls that change the access between
+ * them. */
+static aclError current_and_peer(const char *call, int32_t peer_device, uint32_t *out_logic,
+				 uint32_t *out_peer)
+{
+	struct core_context *context = core_context_peek();
+
+	if (context == NULL)
+		return core_context_none(call);
+	if (context->user_device == peer_device)
+		return fail_same(call, peer_device);
+	*out_logic = context->device;
+	return peer_physical(call, "peerDeviceId", peer_device, out_peer);
+}
+
+ACL_EXPORT aclError aclrtDeviceEnablePeerAccess(int32_t peerDeviceId, uint32_t flags)
+{
+	uint32_t logic, peer;
+	aclError code;
+
+	if (flags != 0)
+		return acl_fail(ACL_ERROR_FEATURE_UNSUPPORTED, __func__,
+				"flags is %#x; it is reserved and must be 0", flags);
+	code = current_and_peer(__func__, peerDeviceId, &logic, &peer);
+	if (code != ACL_SUCCESS)
+		return code;
+	DRIVER(drv);
+	return core_result(__func__, npu_call(drv, halDeviceEnableP2P, logic, peer, flags));
+}
+
+ACL_EXPORT aclError aclrtDeviceDisablePeerAccess(int32_t peerDeviceId)
+{
+	uint32_t logic, peer;
+	aclError code = current_and_peer(__func__, peerDeviceId, &logic, &peer);
+
+	if (code != ACL_SUCCESS)
+		return code;
+	DRIVER(drv);
+	return core_result(__func__, npu_call(drv, halDeviceDisableP2P, logic, peer, 0));
+}
+
+ACL_EXPORT aclError aclrtDevicePeerAccessStatus(int32_t deviceId, int32_t peerDeviceId,
+						int32_t *status)
+{
+	uint32_t logic, peer, enabled = 0;
+	aclError code;
+
+	ACL_CHECK_NULL(status);
+	DRIVER(drv);
+	code = peer_logic(__func__, "deviceId", deviceId, &logic);
+	if (code == ACL_SUCCESS)
+		code = peer_physical(__func__, "peerDeviceId", peerDeviceId, &peer);
+	if (code != ACL_SUCCESS)
+		return code;
+	code = core_result(__func__, npu_call(drv, drvGetP2PStatus, logic, peer, &enabled));
+	if (code == ACL_SUCCESS)
+		*status = (int32_t)enabled;
+	return code;
+}
+
+ACL_EXPORT aclError aclrtGetDevicesTopo(uint32_t deviceId, uint32_t otherDeviceId, uint64_t *value)
+{
+	uint32_t logic, other;
+	int64_t topology = 0;
+	int code;
+
+	ACL_CHECK_NULL(value);
+	DRIVER(drv);
+	code = core_device_logic((int32_t)deviceId, "deviceId", __func__, &logic);
+	if (code == ACL_SUCCESS)
+		code = core_device_logic((int32_t)otherDeviceId, "otherDeviceId", __func__, &other);
+	if (code == ACL_SUCCESS)
+		code = core_result(
+			__func__, npu_call(drv, halGetPairDevicesInfo, logic, other, 0, &topology));
+	if (code != ACL_SUCCESS)
+		return code;
+	/* The driver counts kinds of connection from 0; the ACL has a bit for each, in the same
+	 * order. */
+	*value = UINT64_C(1) << topology;
+	return ACL_SUCCESS;
+}

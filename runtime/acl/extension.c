@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * npusim's own functions beside the ACL's: include/npusim/npusim.h.
+ */
+#include "acl-internal.h"
+
+#include "npusim/npusim.h"
+
+int npusim_get_stats(int device, struct npu_stats *out)
+{
+	struct npu_driver *drv;
+	uint32_t logic;
+	int code;
+
+	ACL_CHECK_NULL(out);
+	if (out->size == 0)
+		return acl_fail(ACL_ERROR_INVALID_PARAM, __func__,
+				"out->size is 0; it must be sizeof(struct npu_stats), %zu",
+				sizeof(*out));
+	drv = core_driver();
+	if (drv == NULL)
+		return ACL_ERROR_INTERNAL_ERROR;
+	code = core_device_logic(device, "device", __func__, &logic);
+	return code != ACL_SUCCESS
+		       ? code
+		       : core_result(__func__, npu_call(drv, npusimGetStats, logic, out));
+}
+
+uint64_t npusim_now_ps(void)
+{
+	return core_now_ps();
+}

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Host memory that the program registers for the device. Owns the list of registered ranges, which
+ * the driver cannot be asked for: who is registered already, where the device sees it, and that the
+ * range counts as page-locked in copies.
+ */
+#include "memory-internal.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#define REGISTER_TYPES ((uint32_t)(ACL_HOST_REGISTER_IOMEMORY | ACL_HOST_REGISTER_READONLY))
+#define REGISTER_FLAGS                                                                    \
+	((uint32_t)(ACL_HOST_REG_MAPPED | ACL_HOST_REG_IOMEMORY | ACL_HOST_REG_READONLY | \
+		    ACL_HOST_REG_PINNED))
+#define READ_ONLY_FLAG (UINT32_C(1) << 16) /* the driver's, beside the kind of mapping */
+
+struct range {
+	struct range *next;
+	uintptr_t start, end;
+	bool mapped;
+	uint32_t device; /* logic id, where it is mapped */
+	void *device_va;
+};
+static struct {
+	pthread_mutex_t lock;
+	struct range *first;
+} registered = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+/* Any range that meets [start, end). */
+static struct range *find_locked(uintptr_t start, uintptr_t end)
+{
+	for (struct range *r = registered.first; r != NULL; r = r->next)
+		if (r->start < end && start < r->end)
+			return r;
+	return NULL;
+}
+
+bool acl_host_is_registered(const void *ptr)
+{
+	bool found;
+
+	pthread_mutex_lock(&registered.lock);
+	found = find_locked((uintptr_t)ptr, (uintptr_t)ptr + 1) != NULL;
+	pthread_mutex_unlock(&registered.lock);
+	return found;
+}
+
+/* The driver's kind of mapping for the flags of the two calls. */
+static uint32_t mapping_kind(bool io_memory, bool read_only)
+{
+	uint32_t kind = io_memory ? HOST_IO_MAP_DEV : HOST_MEM_MAP_DEV_PCIE_TH;
+
+	return read_only ? kind | READ_ONLY_FLAG : kind;
+}
+
+static aclError fail_registered(const char *call, const struct range *range)
+{
+	return acl_fail(ACL_ERROR_HOST_MEMORY_ALREADY_REGISTERED, call,
+			"the range meets [%#llx, %#llx), which is registered already; unregister "
+			"that first, at %#llx",
+			(unsigned long long)range->start, (unsigned long long)range->end,
+			(unsigned long long)range->start);
+}
+
+static aclError map_locked(const char *call, struct range *range, uint32_t kind)
+{
+	drvError_t code;
+
+	ACL_DRIVER(drv);
+	code = npu_call(drv, halHostRegister, (void *)range->start, range->end - range->start, kind,
+			range->device, &range->device_va);
+	if (code == DRV_ERROR_BUSY) {
+		core_result(call, code);
+		return ACL_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+	}
+	return code == DRV_ERROR_NONE ? ACL_SUCCESS : core_result(call, code);
+}
+
+/* Registers [ptr, ptr + size): maps it to the device unless `kind` is -1. */
+static aclError add_range(const char *call, void *ptr, uint64_t size, int64_t kind, uint32_t device,
+			  void **out_device_va)
+{
+	struct range *range, *met;
+	aclError error = ACL_SUCCESS;
+
+	if (size > UINTPTR_MAX - (uintptr_t)ptr)
+		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, call,
+				"size is %s, which reaches beyond the end of all addresses",
+				npu_size_text(size));
+	range = calloc(1, sizeof(*range));
+	if (range == NULL)
+		return acl_fail(ACL_ERROR_RT_MEMORY_ALLOCATION, call,
+				"no host memory for one more registered range");
+	*range = (struct range){ .start = (uintptr_t)ptr,
+				 .end = (uintptr_t)ptr + size,
+				 .mapped = kind >= 0,
+				 .device = device };
+	pthread_mutex_lock(&registered.lock);
+	met = find_locked(range->start, range->end);
+	if (met != NULL)
+		error = fail_registered(call, met);
+	else if (range->mapped)
+		error = map_locked(call, range, (uint32_t)kind);
+	if (error == ACL_SUCCESS) {
+		range->next = registered.first;
+		registered.first = range;
+		if (out_device_va != NULL)
+			*out_device_va = range->device_va;
+	}
+	pthread_mutex_unlock(&registered.lock);
+	if (error != ACL_SUCCESS)
+		free(range);
+	return error;
+}
+
+ACL_EXPORT aclError aclrtHostRegister(void *ptr, uint64_t size, aclrtHostRegisterType type,
+				      void **devPtr)
+{
+	uint32_t bits = (uint32_t)type;
+
+	ACL_CHECK_NULL(ptr);
+	ACL_CHECK_NULL(devPtr);
+	ACL_CHECK_POSITIVE(size);
+	if ((bits & ~REGISTER_TYPES) != 0)
+		return acl_fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, __func__,
+				"type is %#x; it must be ACL_HOST_REGISTER_MAPPED (0), "
+				"ACL_HOST_REGISTER_IOMEMORY (4), "
+				"ACL_HOST_REGISTER_READONLY (8), or the last two together",
+				bits);
+	ACL_CONTEXT(context);
+	return add_range(
+		__func__, ptr, size,
+		mapping_kind(bits & ACL_HOST_REGISTER_IOMEMORY, bits & ACL_HOST_REGISTER_READONLY),
+		context->device, devPtr);
+}
+
+ACL_EXPORT aclError aclrtHostRegisterV2(void *ptr, uint64_t size, uint32_t flag)
+{
+	bool mapped = (flag & ~(uint32_t)ACL_HOST_REG_PINNED) != 0;
+
+	ACL_CHECK_NULL(ptr);
+	ACL_CHECK_POSITIVE(size);
+	if (flag == 0 || (flag & ~REGISTER_FLAGS) != 0)
+		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, __func__,
+				"flag is %#x; it must be a combination of ACL_HOST_REG_MAPPED "
+				"(0x2), ACL_HOST_REG_IOMEMORY (0x4), "
+				"ACL_HOST_REG_READONLY (0x8) and ACL_HOST_REG_PINNED (0x10000000)",
+				flag);
+	ACL_CONTEXT(context);
+	return add_range(__func__, ptr, size,
+			 mapped ? (int64_t)mapping_kind(flag & ACL_HOST_REG_IOMEMORY,
+							flag & ACL_HOST_REG_READONLY)
+				: -1,
+			 context->device, NULL);
+}
+
+ACL_EXPORT aclError aclrtHostUnregister(void *ptr)
+{
+	struct range **link, *range = NULL;
+	aclError error = ACL_SUCCESS;
+
+	ACL_CHECK_NULL(ptr);
+	ACL_CONTEXT(context);
+	(void)context;
+	ACL_DRIVER(drv);
+	pthread_mutex_lock(&registered.lock);
+	for (link = &registered.first; *link != NULL && (*link)->start != (uintptr_t)ptr;
+	     link = &(*link)->next)
+		;
+	range = *link;
+	if (range != NULL && range->mapped)
+		error = core_result(__func__, npu_call(drv, halHostUnregisterEx, ptr, range->device,
+						       HOST_MEM_MAP_DEV_PCIE_TH));
+	if (range != NULL && error == ACL_SUCCESS)
+		*link = range->next;
+	else if (range == NULL)
+		error = acl_fail(ACL_ERROR_HOST_MEMORY_NOT_REGISTERED, __func__,
+				 "ptr is %p, which is not the start of a registered range", ptr);
+	pthread_mutex_unlock(&registered.lock);
+	if (error == ACL_SUCCESS)
+		free(range);
+	return error;
+}
+
+ACL_EXPORT aclError aclrtHostGetDevicePointer(void *pHost, void **pDevice, uint32_t flag)
+{
+	const struct range *range;
+	bool mapped;
+
+	ACL_CHECK_NULL(pHost);
+	ACL_CHECK_NULL(pDevice);
+	ACL_CHECK_ZERO(flag);
+	ACL_CONTEXT(context);
+	(void)context;
+	pthread_mutex_lock(&registered.lock);
+	range = find_locked((uintptr_t)pHost, (uintptr_t)pHost + 1);
+	mapped = range != NULL && range->mapped;
+	if (mapped)
+		*pDevice = (char *)range->device_va + ((uintptr_t)pHost - range->start);
+	pthread_mutex_unlock(&registered.lock);
+	if (!mapped)
+		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, __func__,
+				"pHost is %p, which no device sees; register it with "
+				"aclrtHostRegisterV2 and ACL_HOST_REG_MAPPED",
+				pHost);
+	return ACL_SUCCESS;
+}
+
+ACL_EXPORT aclError aclrtHostMemMapCapabilities(uint32_t deviceId, aclrtHacType hacType,
+						aclrtHostMemMapCapability *capabilities)
+{
+	uint32_t device = 0, found = 0;
+	aclError error;
+
+	ACL_CHECK_NULL(capabilities);
+	error = core_device_logic((int32_t)deviceId, "deviceId", __func__, &device);
+	if (error != ACL_SUCCESS)
+		return error;
+	if ((uint32_t)hacType > ACL_RT_HAC_TYPE_CCU)
+		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, __func__,
+				"hacType is %d; it must be between 0 and %d", (int)hacType,
+				(int)ACL_RT_HAC_TYPE_CCU);
+	ACL_CONTEXT(context);
+	(void)context;
+	ACL_DRIVER(drv);
+	error = core_result(__func__, npu_call(drv, halHostRegisterCapabilities, device,
+					       (uint32_t)hacType, &found));
+	if (error == ACL_SUCCESS)
+		*capabilities = found != 0 ? ACL_RT_HOST_MEM_MAP_SUPPORTED
+					   : ACL_RT_HOST_MEM_MAP_NOT_SUPPORTED;
+	return error;
+}

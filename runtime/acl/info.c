@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What can be asked of memory: capacities, whose memory an address is, errors of the memory itself.
+ * Owns the names of enum values in messages, and the way from the driver's kinds of memory to the
+ * ACL's locations.
+ */
+#include "memory-internal.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- shared with the other memory files (memory-internal.h) --------------------------------- */
+
+#define NAME_OF(table, value)                                                                \
+	((uint32_t)(value) < sizeof(table) / sizeof((table)[0]) ? (table)[(uint32_t)(value)] \
+								: "unknown")
+
+const char *acl_mem_attr_name(int attr)
+{
+	static const char *const names[] = {
+		"ACL_DDR_MEM",          "ACL_HBM_MEM",
+		"ACL_DDR_MEM_HUGE",     "ACL_DDR_MEM_NORMAL",
+		"ACL_HBM_MEM_HUGE",     "ACL_HBM_MEM_NORMAL",
+		"ACL_DDR_MEM_P2P_HUGE", "ACL_DDR_MEM_P2P_NORMAL",
+		"ACL_HBM_MEM_P2P_HUGE", "ACL_HBM_MEM_P2P_NORMAL",
+		"ACL_HBM_MEM_HUGE1G",   "ACL_HBM_MEM_P2P_HUGE1G",
+		"ACL_MEM_NORMAL",       "ACL_MEM_HUGE",
+		"ACL_MEM_HUGE1G",       "ACL_MEM_P2P_NORMAL",
+		"ACL_MEM_P2P_HUGE",     "ACL_MEM_P2P_HUGE1G",
+	};
+	return NAME_OF(names, attr);
+}
+
+const char *acl_location_name(int type)
+{
+	static const char *const names[] = { "HOST", "DEVICE", "UNREGISTERED", "MANAGED",
+					     "HOST_NUMA" };
+
+	return NAME_OF(names, type);
+}
+
+const char *acl_memcpy_kind_name(int kind)
+{
+	static const char *const names[] = {
+		"ACL_MEMCPY_HOST_TO_HOST",
+		"ACL_MEMCPY_HOST_TO_DEVICE",
+		"ACL_MEMCPY_DEVICE_TO_HOST",
+		"ACL_MEMCPY_DEVICE_TO_DEVICE",
+		"ACL_MEMCPY_DEFAULT",
+		"ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE",
+		"ACL_MEMCPY_INNER_DEVICE_TO_DEVICE",
+		"ACL_MEMCPY_INTER_DEVICE_TO_DEVICE",
+	};
+	return NAME_OF(names, kind);
+}
+
+/* The driver's kinds in the order in which CANN asks for them. */
+static bool place_kind_of(uint32_t mem_type, const void *ptr, enum acl_place_kind *out)
+{
+	if ((mem_type & DV_MEM_LOCK_DEV) != 0)
+		*out = ACL_PLACE_DEVICE;
+	else if ((mem_type & DV_MEM_LOCK_HOST) != 0)
+		*out = ACL_PLACE_HOST;
+	else if ((mem_type & (DV_MEM_LOCK_DEV_DVPP | DV_MEM_SOMA | DV_MEM_SVM_DEVICE)) != 0)
+		*out = ACL_PLACE_DEVICE;
+	else if ((mem_type & DV_MEM_SVM_HOST) != 0)
+		*out = ACL_PLACE_HOST;
+	else if ((mem_type & DV_MEM_SVM) != 0)
+		*out = ACL_PLACE_DEVICE;
+	else if ((mem_type & DV_MEM_USER_REGISTER) != 0)
+		*out = ACL_PLACE_HOST;
+	else if ((mem_type & DV_MEM_USER_MALLOC) != 0)
+		*out = acl_host_is_registered(ptr) ? ACL_PLACE_HOST : ACL_PLACE_PAGEABLE;
+	else if ((mem_type & DV_MEM_UVM) != 0)
+		*out = ACL_PLACE_MANAGED;
+	else
+		return false;
+	return true;
+}
+
+aclError acl_place_of(const char *call, const char *argument, const void *ptr,
+		      struct acl_place *out)
+{
+	struct DVattribute found = { 0 };
+	drvError_t code;
+
+	ACL_DRIVER(drv);
+	code = npu_call(drv, drvMemGetAttribute, (DVdeviceptr)(uintptr_t)ptr, &found);
+	if (code != DRV_ERROR_NONE) {
+		aclError error = core_result(call, code);
+
+		npu_message_prefix("%s is %p: ", argument, ptr);
+		return error;
+	}
+	if (!place_kind_of(found.memType, ptr, &out->kind))
+		return acl_fail(
+			ACL_ERROR_RT_PARAM_INVALID, call,
+			"%s is %p, for which the driver tells no known kind of memory (%#x)",
+			argument, ptr, found.memType);
+	out->device = out->kind == ACL_PLACE_HOST ? 0 : found.devId;
+	out->page_bytes = found.pageSize;
+	return ACL_SUCCESS;
+}
+
+/* ---- addresses ------------------------------------------------------------------------------ */
+
+ACL_EXPORT aclError aclrtPointerGetAttributes(const void *ptr, aclrtPtrAttributes *attributes)
+{
+	static const aclrtMemLocationType types[] = {
+		[ACL_PLACE_DEVICE] = ACL_MEM_LOCATION_TYPE_DEVICE,
+		[ACL_PLACE_HOST] = ACL_MEM_LOCATION_TYPE_HOST,
+		[ACL_PLACE_PAGEABLE] = ACL_MEM_LOCATION_TYPE_UNREGISTERED,
+		[ACL_PLACE_MANAGED] = ACL_MEM_LOCATION_TYPE_MANAGED,
+	};
+	aclrtPtrAttributes found = { 0 };
+	struct acl_place place;
+	int32_t user = 0;
+	aclError error;
+
+	ACL_CHECK_NULL(ptr);
+	ACL_CHECK_NULL(attributes);
+	error = acl_place_of(__func__, "ptr", ptr, &place);
+	if (error != ACL_SUCCESS)
+		return error;
+	found.location.type = types[place.kind];
+	found.location.id = place.device;
+	found.pageSize = place.page_bytes;
+	if (place.kind == ACL_PLACE_DEVICE || place.kind == ACL_PLACE_MANAGED) {
+		if (!core_logic_to_user(place.device, &user))
+			return acl_fail(ACL_ERROR_RT_INVALID_DEVICEID, __func__,
+					"ptr is memory of the driver's device %u, which "
+					"ASCEND_RT_VISIBLE_DEVICES does not show "
+					"(user -> driver: %s)",
+					place.device, core_visible_text());
+		found.location.id = (uint32_t)user;
+	}
+	*attributes = found;
+	return ACL_SUCCESS;
+}
+
+ACL_EXPORT aclError aclrtCheckMemType(void **addrList, uint32_t size, uint32_t memType,
+				      uint32_t *checkResult, uint32_t reserve)
+{
+	const uint32_t known = ACL_RT_MEM_TYPE_DEV | ACL_RT_MEM_TYPE_DVPP | ACL_RT_MEM_TYPE_RSVD;
+	struct MemInfo info = { 0 };
+	aclError error;
+
+	ACL_CHECK_NULL(addrList);
+	ACL_CHECK_NULL(checkResult);
+	*checkResult = 0; /* by any other answer too, as in CANN */
+	if (reserve != 0)
+		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, __func__, "reserve is %u; it must be 0",
+				reserve);
+	if (size == 0)
+		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, __func__,
+				"size is 0; it must be at least 1");
+	if ((memType & ~known) != 0)
+		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, __func__,
+				"memType is %#x; it must be a combination of ACL_RT_MEM_TYPE_DEV "
+				"(0x2), ACL_RT_MEM_TYPE_DVPP (0x8) "
+				"and ACL_RT_MEM_TYPE_RSVD (0x10)",
+				memType);
+	ACL_CONTEXT(context);
+	ACL_DRIVER(drv);
+	info.addr_info.addr = (DVdeviceptr **)addrList;
+	info.addr_info.cnt = size;
+	info.addr_info.mem_type = memType;
+	info.addr_info.flag = 1;
+	error = core_result(__func__, npu_call(drv, halMemGetInfo, context->device,
+					       MEM_INFO_TYPE_ADDR_CHECK, &info));
+	if (error == ACL_SUCCESS)
+		*checkResult = info.addr_info.flag;
+	return error;
+}
+
+/* ---- capacities ----------------------------------------------------------------------------- */
+
+enum pool { POOL_ALL, POOL_NORMAL, POOL_HUGE, POOL_GIANT };
+struct info_row {
+	uint8_t type; /* MEM_INFO_TYPE_* */
+	uint8_t pool;
+};
+static const struct info_row info_rows[] = {
+	[ACL_DDR_MEM] = { MEM_INFO_TYPE_DDR_SIZE, POOL_ALL },
+	[ACL_HBM_MEM] = { MEM_INFO_TYPE_HBM_SIZE, POOL_ALL },
+	[ACL_DDR_MEM_HUGE] = { MEM_INFO_TYPE_DDR_SIZE, POOL_HUGE },
+	[ACL_DDR_MEM_NORMAL] = { MEM_INFO_TYPE_DDR_SIZE, POOL_NORMAL },
+	[ACL_HBM_MEM_HUGE] = { MEM_INFO_TYPE_HBM_SIZE, POOL_HUGE },
+	[ACL_HBM_MEM_NORMAL] = { MEM_INFO_TYPE_HBM_SIZE, POOL_NORMAL },
+	[ACL_DDR_MEM_P2P_HUGE] = { MEM_INFO_TYPE_DDR_P2P_SIZE, POOL_HUGE },
+	[ACL_DDR_MEM_P2P_NORMAL] = { MEM_INFO_TYPE_DDR_P2P_SIZE, POOL_NORMAL },
+	[ACL_HBM_MEM_P2P_HUGE] = { MEM_INFO_TYPE_HBM_P2P_SIZE, POOL_HUGE },
+	[ACL_HBM_MEM_P2P_NORMAL] = { MEM_INFO_TYPE_HBM_P2P_SIZE, POOL_NORMAL },
+	[ACL_HBM_MEM_HUGE1G] = { MEM_INFO_TYPE_HBM_SIZE, POOL_GIANT },
+	[ACL_HBM_MEM_P2P_HUGE1G] = { MEM_INFO_TYPE_HBM_P2P_SIZE, POOL_GIANT },
+	[ACL_MEM_NORMAL] = { MEM_INFO_TYPE_HBM_SIZE, POOL_NORMAL },
+	[ACL_MEM_HUGE] = { MEM_INFO_TYPE_HBM_SIZE, POOL_HUGE },
+	[ACL_MEM_HUGE1G] = { MEM_INFO_TYPE_HBM_SIZE, POOL_GIANT },
+	[ACL_MEM_P2P_NORMAL] = { MEM_INFO_TYPE_HBM_P2P_SIZE, POOL_NORMAL },
+	[ACL_MEM_P2P_HUGE] = { MEM_INFO_TYPE_HBM_P2P_SIZE, POOL_HUGE },
+	[ACL_MEM_P2P_HUGE1G] = { MEM_INFO_TYPE_HBM_P2P_SIZE, POOL_GIANT },
+};
+
+ACL_EXPORT aclError aclrtGetMemInfo(aclrtMemAttr attr, size_t *free, size_t *total)
+{
+	const uint32_t rows = sizeof(info_rows) / sizeof(info_rows[0]);
+	struct MemInfo info = { 0 };
+	const struct MemPhyInfo *phy = &info.phy_info;
+	aclError error;
+
+	ACL_CHECK_NULL(free);
+	ACL_CHECK_NULL(total);
+	if ((uint32_t)attr >= rows)
+		return acl_fail(ACL_ERROR_RT_INVALID_MEMORY_TYPE, __func__,
+				"attr is %d; it must be an aclrtMemAttr, 0 (ACL_DDR_MEM) to %u "
+				"(ACL_MEM_P2P_HUGE1G)",
+				(int)attr, rows - 1);
+	ACL_CONTEXT(context);
+	ACL_DRIVER(drv);
+	error = core_result(__func__, npu_call(drv, halMemGetInfo, context->device,
+					       info_rows[attr].type, &info));
+	if (error != ACL_SUCCESS)
+		return error;
+	switch ((enum pool)info_rows[attr].pool) {
+	case POOL_ALL:
+		*free = phy->free + phy->huge_free;
+		*total = phy->total + phy->huge_total;
+		break;
+	case POOL_NORMAL:
+		*free = phy->free;
+		*total = phy->total;
+		break;
+	case POOL_HUGE:
+		*free = phy->huge_free;
+		*total = phy->huge_total;
+		break;
+	case POOL_GIANT:
+		*free = phy->giant_free;
+		*total = phy->giant_total;
+		break;
+	}
+	return ACL_SUCCESS;
+}
+
+/* The driver's list of components is not among the functions of the seam; the model knows what the
+ * process holds as a whole, and that is the program's. */
+ACL_EXPORT aclError aclrtGetMemUsageInfo(int32_t deviceId, aclrtMemUsageInfo *memUsageInfo,
+					 size_t inputNum, size_t *outputNum)
+{
+	struct npu_stats stats = { .size = sizeof(stats) };
+	uint32_t device = 0;
+	aclError error;
+
+	ACL_CHECK_NULL(memUsageInfo);
+	ACL_CHECK_NULL(outputNum);
+	*outputNum = 0; /* by any other answer too, as in CANN */
+	if (inputNum == 0)
+		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, __func__,
+				"inputNum is 0; memUsageInfo must have room for 1 at least");
+	error = core_device_logic(deviceId, "deviceId", __func__, &device);
+	if (error != ACL_SUCCESS)
+		return error;
+	ACL_CONTEXT(context);
+	(void)context;
+	ACL_DRIVER(drv);
+	error = core_result(__func__, npu_call(drv, npusimGetStats, device, &stats));
+	if (error != ACL_SUCCESS)
+		return error;
+	memset(memUsageInfo, 0, sizeof(*memUsageInfo));
+	snprintf(memUsageInfo->name, sizeof(memUsageInfo->name), "APP");
+	memUsageInfo->curMemSize = stats.own_bytes;
+	memUsageInfo->memPeakSize = stats.own_peak_bytes;
+	*outputNum = 1;
+	return ACL_SUCCESS;
+}
+
+/* ---- errors of the memory itself ------------------------------------------------------------ */
+
+ACL_EXPORT aclError aclrtGetMemUceInfo(int32_t deviceId, aclrtMemUceInfo *memUceInfoArray,
+				       size_t arraySize, size_t *retSize)
+{
+	uint32_t device = 0;
+	aclError error;
+
+	(void)arraySize; /* room for none is enough: there are none */
+	ACL_CHECK_NULL(memUceInfoArray);
+	ACL_CHECK_NULL(retSize);
+	error = core_device_logic(deviceId, "deviceId", __func__, &device);
+	if (error == ACL_SUCCESS)
+		*retSize = 0;
+	return error;
+}
+
+/* Memory without an error is mended by leaving it as it is. */
+ACL_EXPORT aclError aclrtMemUceRepair(int32_t deviceId, aclrtMemUceInfo *memUceInfoArray,
+				      size_t arraySize)
+{
+	static const size_t zeros[UCE_INFO_RESERVED_SIZE];
+	uint32_t device = 0;
+
+	ACL_CHECK_NULL(memUceInfoArray);
+	if (arraySize > MAX_MEM_UCE_INFO_ARRAY_SIZE)
+		return acl_fail(ACL_ERROR_INVALID_PARAM, __func__,
+				"arraySize is %zu; it must be at most %d", arraySize,
+				MAX_MEM_UCE_INFO_ARRAY_SIZE);
+	for (size_t i = 0; i < arraySize; i++)
+		if (memcmp(memUceInfoArray[i].reserved, zeros, sizeof(zeros)) != 0)
+			return acl_fail(
+				ACL_ERROR_INVALID_PARAM, __func__,
+				"memUceInfoArray[%zu].reserved is not all zeros; it must be", i);
+	return core_device_logic(deviceId, "deviceId", __func__, &device);
+}

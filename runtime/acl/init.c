@@ -1,0 +1,412 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Start-up and shutdown as the ACL counts them, the callbacks around them, and versions. The
+ * runtime itself starts when it is first needed, and ends with the process: what is counted here
+ * frees nothing.
+ */
+#include "acl-internal.h"
+#include "config-check.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static pthread_mutex_t init_lock;
+static pthread_once_t init_once = PTHREAD_ONCE_INIT;
+static uint64_t init_count; /* init_lock */
+static bool finalized;      /* init_lock */
+static char *init_config;   /* init_lock: the file's text */
+
+/* A callback may call aclInit or register another. */
+static void make_lock(void)
+{
+	pthread_mutexattr_t attr;
+
+	pthread_mutexattr_init(&attr);
+	pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_RECURSIVE);
+	pthread_mutex_init(&init_lock, &attr);
+	pthread_mutexattr_destroy(&attr);
+}
+
+static void lock(void)
+{
+	pthread_once(&init_once, make_lock);
+	pthread_mutex_lock(&init_lock);
+}
+
+static void unlock(void)
+{
+	pthread_mutex_unlock(&init_lock);
+}
+
+/* ---- callbacks
+ * -------------------------------------------------------------------------------------------------------------
+ */
+
+struct hook {
+	struct hook *next;
+	aclRegisterCallbackType type;
+	aclInitCallbackFunc init;
+	aclFinalizeCallbackFunc finalize;
+	void *user_data;
+};
+static struct hook *hooks;
+
+static struct hook **find_hook(aclRegisterCallbackType type, aclInitCallbackFunc init,
+			       aclFinalizeCallbackFunc finalize, bool any)
+{
+	for (struct hook **place = &hooks; *place != NULL; place = &(*place)->next) {
+		struct hook *hook = *place;
+		bool same_kind = (hook->init != NULL) == (init != NULL);
+
+		if (hook->type == type && same_kind &&
+		    (any || (hook->init == init && hook->finalize == finalize)))
+			return place;
+	}
+	return NULL;
+}
+
+static aclError add_hook(const char *call, aclRegisterCallbackType type, aclInitCallbackFunc init,
+			 aclFinalizeCallbackFunc finalize, void *user_data)
+{
+	struct hook **place = &hooks;
+	struct hook *hook;
+
+	if (type != ACL_REG_TYPE_OTHER && find_hook(type, init, finalize, true) != NULL)
+		return acl_fail(ACL_ERROR_INTERNAL_ERROR, call,
+				"type=%d has a callback already; only ACL_REG_TYPE_OTHER (%d) can "
+				"have several",
+				(int)type, (int)ACL_REG_TYPE_OTHER);
+	hook = calloc(1, sizeof(*hook));
+	if (hook == NULL)
+		return acl_fail(ACL_ERROR_BAD_ALLOC, call, "no memory for a callback");
+	*hook = (struct hook){
+		.type = type, .init = init, .finalize = finalize, .user_data = user_data
+	};
+	while (*place != NULL)
+		place = &(*place)->next;
+	*place = hook;
+	return ACL_SUCCESS;
+}
+
+static aclError remove_hook(const char *call, aclRegisterCallbackType type,
+			    aclInitCallbackFunc init, aclFinalizeCallbackFunc finalize)
+{
+	struct hook **place, *hook;
+	aclError code = ACL_SUCCESS;
+
+	lock();
+	place = find_hook(type, init, finalize, false);
+	if (place == NULL) {
+		code = acl_fail(ACL_ERROR_INTERNAL_ERROR, call,
+				"cbFunc is not registered under type=%d", (int)type);
+	} else {
+		hook = *place;
+		*place = hook->next;
+		free(hook);
+	}
+	unlock();
+	return code;
+}
+
+static aclError run_hooks(bool init)
+{
+	const char *text = init_config != NULL ? init_config : "";
+	aclError code = ACL_SUCCESS;
+
+	for (struct hook *hook = hooks; hook != NULL && code == ACL_SUCCESS; hook = hook->next) {
+		if (init && hook->init != NULL)
+			code = hook->init(text, strlen(text), hook->user_data);
+		else if (!init && hook->finalize != NULL)
+			code = hook->finalize(hook->user_data);
+	}
+	return code;
+}
+
+ACL_EXPORT aclError aclInitCallbackRegister(aclRegisterCallbackType type,
+					    aclInitCallbackFunc cbFunc, void *userData)
+{
+	aclError code;
+
+	ACL_CHECK_NULL(cbFunc);
+	lock();
+	code = add_hook(__func__, type, cbFunc, NULL, userData);
+	if (code == ACL_SUCCESS && init_count > 0)
+		code = cbFunc(init_config != NULL ? init_config : "",
+			      init_config != NULL ? strlen(init_config) : 0, userData);
+	unlock();
+	return code;
+}
+
+ACL_EXPORT aclError aclInitCallbackUnRegister(aclRegisterCallbackType type,
+					      aclInitCallbackFunc cbFunc)
+{
+	ACL_CHECK_NULL(cbFunc);
+	return remove_hook(__func__, type, cbFunc, NULL);
+}
+
+ACL_EXPORT aclError aclFinalizeCallbackRegister(aclRegisterCallbackType type,
+						aclFinalizeCallbackFunc cbFunc, void *userData)
+{
+	aclError code;
+
+	ACL_CHECK_NULL(cbFunc);
+	lock();
+	code = add_hook(__func__, type, NULL, cbFunc, userData);
+	unlock();
+	return code;
+}
+
+ACL_EXPORT aclError aclFinalizeCallbackUnRegister(aclRegisterCallbackType type,
+						  aclFinalizeCallbackFunc cbFunc)
+{
+	ACL_CHECK_NULL(cbFunc);
+	return remove_hook(__func__, type, NULL, cbFunc);
+}
+
+/* ---- start and stop
+ * -----------------------------------------------------------------------------------------------------------
+ */
+
+/* The whole file, zero-terminated; free(). NULL: errno says why. */
+static char *read_file(const char *path)
+{
+	FILE *file = fopen(path, "re");
+	size_t length = 0, room = 0, got = 1;
+	char *text = NULL;
+
+	if (file == NULL)
+		return NULL;
+	while (got > 0) {
+		char *grown;
+
+		room += 65536;
+		grown = realloc(text, room + 1);
+		if (grown == NULL)
+			break;
+		text = grown;
+		got = fread(text + length, 1, room - length, file);
+		length += got;
+	}
+	if (ferror(file) || got > 0) {
+		free(text);
+		text = NULL;
+	} else {
+		text[length] = '\0';
+	}
+	fclose(file);
+	return text;
+}
+
+static aclError read_config(const char *call, const char *path)
+{
+	char wrong[128];
+
+	free(init_config);
+	init_config = NULL;
+	if (path == NULL || path[0] == '\0')
+		return ACL_SUCCESS;
+	init_config = read_file(path);
+	if (init_config == NULL)
+		return acl_fail(ACL_ERROR_INVALID_FILE, call, "configPath=%s cannot be read: %s",
+				path, strerror(errno));
+	if (!config_is_json(init_config, wrong, sizeof(wrong)))
+		return acl_fail(ACL_ERROR_PARSE_FILE, call, "configPath=%s is not JSON: %s", path,
+				wrong);
+	npu_log(NPU_LOG_INFO,
+		"%s: the settings of %s are for dumps, profiling and operators, which are not "
+		"modelled",
+		call, path);
+	return ACL_SUCCESS;
+}
+
+static aclError start_locked(const char *call, const char *path)
+{
+	aclError code = read_config(call, path);
+
+	if (code != ACL_SUCCESS)
+		return code;
+	if (core_driver() == NULL) {
+		npu_message_prefix("%s: ", call);
+		return ACL_ERROR_INTERNAL_ERROR;
+	}
+	code = run_hooks(true);
+	if (code == ACL_SUCCESS) {
+		init_count = 1;
+		finalized = false;
+	}
+	return code;
+}
+
+ACL_EXPORT aclError aclInit(const char *configPath)
+{
+	aclError code;
+
+	lock();
+	if (init_count > 0) {
+		init_count++;
+		code = acl_fail(
+			ACL_ERROR_REPEAT_INITIALIZE, __func__,
+			"the runtime is initialised already (%llu times now); this does no harm",
+			(unsigned long long)init_count);
+	} else {
+		code = start_locked(__func__, configPath);
+	}
+	unlock();
+	return code;
+}
+
+static aclError stop_locked(void)
+{
+	aclError code = run_hooks(false);
+
+	if (code != ACL_SUCCESS)
+		return code;
+	finalized = true;
+	init_count = 0;
+	return ACL_SUCCESS;
+}
+
+ACL_EXPORT aclError aclFinalize(void)
+{
+	aclError code;
+
+	lock();
+	code = finalized ? acl_fail(ACL_ERROR_REPEAT_FINALIZE, __func__,
+				    "the runtime is finalised already")
+			 : stop_locked();
+	unlock();
+	return code;
+}
+
+ACL_EXPORT aclError aclFinalizeReference(uint64_t *refCount)
+{
+	aclError code = ACL_SUCCESS;
+
+	lock();
+	if (init_count == 0)
+		code = acl_fail(ACL_ERROR_REPEAT_FINALIZE, __func__,
+				"no aclInit is left to take back");
+	else if (init_count == 1)
+		code = stop_locked();
+	else
+		init_count--;
+	if (refCount != NULL)
+		*refCount = init_count;
+	unlock();
+	return code;
+}
+
+/* ---- versions
+ * -------------------------------------------------------------------------------------------------------------------
+ */
+
+ACL_EXPORT aclError aclrtGetVersion(int32_t *majorVersion, int32_t *minorVersion,
+				    int32_t *patchVersion)
+{
+	ACL_CHECK_NULL(majorVersion);
+	ACL_CHECK_NULL(minorVersion);
+	ACL_CHECK_NULL(patchVersion);
+	*majorVersion = ACL_MAJOR_VERSION;
+	*minorVersion = ACL_MINOR_VERSION;
+	*patchVersion = ACL_PATCH_VERSION;
+	return ACL_SUCCESS;
+}
+
+/* The packages of CANN 9.0 and the driver that goes with it. `number` grows with the version, as
+ * CANN computes it: major x 10000000 + minor x 100000 + patch x 1000. */
+static const struct package {
+	const char *name;
+	const char *version, *parts[4];
+	int32_t number;
+} packages[] = {
+	{ "runtime", "9.0.0", { "9", "0", "0", "0" }, 90000000 },
+	{ "bisheng-compiler", "9.0.0", { "9", "0", "0", "0" }, 90000000 },
+	{ "hccl", "9.0.0", { "9", "0", "0", "0" }, 90000000 },
+	{ "oam-tools", "9.0.0", { "9", "0", "0", "0" }, 90000000 },
+	{ "ops-legacy", "9.0.0", { "9", "0", "0", "0" }, 90000000 },
+	{ "driver", "26.0.0", { "26", "0", "0", "0" }, 260000000 },
+};
+#define PACKAGE_COUNT (sizeof(packages) / sizeof(packages[0]))
+
+/* '-' and '_' are the same in names of packages. */
+static bool same_name(const char *a, const char *b)
+{
+	for (; *a != '\0' && *b != '\0'; a++, b++)
+		if (*a != *b && !((*a == '-' || *a == '_') && (*b == '-' || *b == '_')))
+			return false;
+	return *a == *b;
+}
+
+static const struct package *find_package(const char *name)
+{
+	for (unsigned i = 0; i < PACKAGE_COUNT; i++)
+		if (same_name(packages[i].name, name))
+			return &packages[i];
+	return NULL;
+}
+
+static aclError no_package(const char *call, const char *name)
+{
+	return acl_fail(ACL_ERROR_INVALID_FILE, call,
+			"there is no package '%s'; known are runtime, bisheng-compiler, hccl, "
+			"oam-tools, ops-legacy and driver",
+			name);
+}
+
+ACL_EXPORT aclError aclsysGetCANNVersion(aclCANNPackageName name, aclCANNPackageVersion *version)
+{
+	static const char *const names[] = {
+		[ACL_PKG_NAME_CANN] = "runtime",
+		[ACL_PKG_NAME_RUNTIME] = "runtime",
+		[ACL_PKG_NAME_COMPILER] = "bisheng-compiler",
+		[ACL_PKG_NAME_HCCL] = "hccl",
+		[ACL_PKG_NAME_TOOLKIT] = "oam-tools",
+		[ACL_PKG_NAME_OPP] = "ops-legacy",
+		[ACL_PKG_NAME_OPP_KERNEL] = "ops-legacy",
+		[ACL_PKG_NAME_DRIVER] = "driver",
+	};
+	const struct package *package;
+
+	ACL_CHECK_NULL(version);
+	if ((unsigned)name >= sizeof(names) / sizeof(names[0]))
+		return acl_fail(ACL_ERROR_INVALID_PARAM, __func__,
+				"name is %d; it must be an ACL_PKG_NAME_* (0 to %d)", (int)name,
+				(int)ACL_PKG_NAME_DRIVER);
+	package = find_package(names[name]);
+	memset(version, 0, sizeof(*version));
+	snprintf(version->version, sizeof(version->version), "%s", package->version);
+	snprintf(version->majorVersion, sizeof(version->majorVersion), "%s", package->parts[0]);
+	snprintf(version->minorVersion, sizeof(version->minorVersion), "%s", package->parts[1]);
+	snprintf(version->releaseVersion, sizeof(version->releaseVersion), "%s", package->parts[2]);
+	snprintf(version->patchVersion, sizeof(version->patchVersion), "%s", package->parts[3]);
+	return ACL_SUCCESS;
+}
+
+ACL_EXPORT aclError aclsysGetVersionStr(char *pkgName, char *versionStr)
+{
+	const struct package *package;
+
+	ACL_CHECK_NULL(versionStr);
+	ACL_CHECK_NULL(pkgName);
+	package = find_package(pkgName);
+	if (package == NULL)
+		return no_package(__func__, pkgName);
+	snprintf(versionStr, ACL_PKG_VERSION_MAX_SIZE, "%s", package->version);
+	return ACL_SUCCESS;
+}
+
+ACL_EXPORT aclError aclsysGetVersionNum(char *pkgName, int32_t *versionNum)
+{
+	const struct package *package;
+
+	ACL_CHECK_NULL(versionNum);
+	ACL_CHECK_NULL(pkgName);
+	package = find_package(pkgName);
+	if (package == NULL)
+		return no_package(__func__, pkgName);
+	*versionNum = package->number;
+	return ACL_SUCCESS;
+}

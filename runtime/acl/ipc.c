@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Memory of aclrtMalloc between processes, by key (aclrtIpcMem*). Owns the list of keys that this
+ * process imported: one call closes both an export and an import, and only this list tells which of
+ * them a key is here.
+ */
+#include "memory-internal.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define KEY_BYTES 65u
+
+/* A key is open as often as it stands here. */
+struct import {
+	struct import *next;
+	char key[KEY_BYTES];
+	DVdeviceptr va;
+};
+static struct {
+	pthread_mutex_t lock;
+	struct import *first;
+} imports = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+static struct import **find_locked(const char *key)
+{
+	struct import **link = &imports.first;
+
+	while (*link != NULL && strcmp((*link)->key, key) != 0)
+		link = &(*link)->next;
+	return link;
+}
+
+/* Adds an entry at the end, so that the oldest import of a key is closed first. False: no host
+ * memory. */
+static bool add_entry(const char *key, DVdeviceptr va)
+{
+	struct import *entry = calloc(1, sizeof(*entry)), **link;
+
+	if (entry == NULL)
+		return false;
+	memcpy(entry->key, key, strlen(key) + 1);
+	entry->va = va;
+	pthread_mutex_lock(&imports.lock);
+	for (link = &imports.first; *link != NULL; link = &(*link)->next)
+		;
+	*link = entry;
+	pthread_mutex_unlock(&imports.lock);
+	return true;
+}
+
+static aclError check_key(const char *call, const char *key)
+{
+	if (strnlen(key, KEY_BYTES) < KEY_BYTES)
+		return ACL_SUCCESS;
+	return acl_fail(ACL_ERROR_RT_PARAM_INVALID, call,
+			"key has more than %u characters; it must be one that "
+			"aclrtIpcMemGetExportKey wrote",
+			KEY_BYTES - 1);
+}
+
+ACL_EXPORT aclError aclrtIpcMemGetExportKey(void *devPtr, size_t size, char *key, size_t len,
+					    uint64_t flags)
+{
+	aclError error;
+
+	ACL_CHECK_NULL(devPtr);
+	ACL_CHECK_NULL(key);
+	if (size == 0)
+		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, __func__,
+				"size is 0; it must be at least 1");
+	if (len == 0)
+		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, __func__,
+				"len is 0; the key takes %u bytes", KEY_BYTES);
+	if (flags > ACL_RT_IPC_MEM_EXPORT_FLAG_DISABLE_PID_VALIDATION)
+		return acl_fail(
+			ACL_ERROR_RT_PARAM_INVALID, __func__,
+			"flags is %#llx; it must be ACL_RT_IPC_MEM_EXPORT_FLAG_DEFAULT (0) or "
+			"ACL_RT_IPC_MEM_EXPORT_FLAG_DISABLE_PID_VALIDATION (1)",
+			(unsigned long long)flags);
+	ACL_CONTEXT(context);
+	(void)context;
+	ACL_DRIVER(drv);
+	error = core_result(__func__,
+			    npu_call(drv, halShmemCreateHandle, (DVdeviceptr)(uintptr_t)devPtr,
+				     size, key, len > UINT32_MAX ? UINT32_MAX : (uint32_t)len));
+	if (error == ACL_SUCCESS && flags != 0)
+		error = core_result(__func__, npu_call(drv, halShmemSetAttribute, key,
+						       SHMEM_ATTR_TYPE_NO_WLIST_IN_SERVER, SHMEM_NO_WLIST_ENABLE));
+	return error;
+}
+
+ACL_EXPORT aclError aclrtIpcMemSetImportPid(const char *key, int32_t *pid, size_t num)
+{
+	aclError error;
+
+	ACL_CHECK_NULL(key);
+	ACL_CHECK_NULL(pid);
+	if (num == 0 || num > INT32_MAX)
+		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, __func__,
+				"num is %zu; it must be between 1 and %d", num, INT32_MAX);
+	error = check_key(__func__, key);
+	if (error != ACL_SUCCESS)
+		return error;
+	ACL_CONTEXT(context);
+	(void)context;
+	ACL_DRIVER(drv);
+	return core_result(__func__, npu_call(drv, halShmemSetPidHandle, key, pid, (int)num));
+}
+
+/* Peer access to the exporter's device, both ways. */
+static aclError enable_peer(const char *call, struct npu_driver *drv, uint32_t device,
+			    const char *key)
+{
+	struct ShmemGetInfo info = { 0 };
+	uint32_t phy = 0, peer = 0;
+	aclError error;
+
+	error = core_result(call, npu_call(drv, halShmemInfoGet, key, &info));
+	if (error == ACL_SUCCESS)
+		error = core_result(call, npu_call(drv, drvDeviceGetPhyIdByIndex, device, &phy));
+	if (error == ACL_SUCCESS)
+		error = core_result(call,
+				    npu_call(drv, drvDeviceGetIndexByPhyId, info.phyDevid, &peer));
+	if (error != ACL_SUCCESS || phy == info.phyDevid)
+		return error;
+	error = core_result(call, npu_call(drv, halDeviceEnableP2P, peer, phy, 0));
+	if (error == ACL_SUCCESS)
+		error = core_result(call,
+				    npu_call(drv, halDeviceEnableP2P, device, info.phyDevid, 0));
+	return error;
+}
+
+ACL_EXPORT aclError aclrtIpcMemImportByKey(void **devPtr, const char *key, uint64_t flags)
+{
+	DVdeviceptr va = 0;
+	aclError error;
+
+	ACL_CHECK_NULL(devPtr);
+	ACL_CHECK_NULL(key);
+	if (flags > ACL_RT_IPC_MEM_IMPORT_FLAG_ENABLE_PEER_ACCESS)
+		return acl_fail(
+			ACL_ERROR_RT_PARAM_INVALID, __func__,
+			"flags is %#llx; it must be ACL_RT_IPC_MEM_IMPORT_FLAG_DEFAULT (0) or "
+			"ACL_RT_IPC_MEM_IMPORT_FLAG_ENABLE_PEER_ACCESS (1)",
+			(unsigned long long)flags);
+	error = check_key(__func__, key);
+	if (error != ACL_SUCCESS)
+		return error;
+	ACL_CONTEXT(context);
+	ACL_DRIVER(drv);
+	if (flags != 0)
+		error = enable_peer(__func__, drv, context->device, key);
+	if (error == ACL_SUCCESS)
+		error = core_result(__func__, npu_call(drv, halShmemOpenHandleByDevId,
+						       context->device, key, &va));
+	if (error != ACL_SUCCESS)
+		return error;
+	if (!add_entry(key, va)) {
+		npu_call(drv, halShmemCloseHandle, va);
+		return acl_fail(ACL_ERROR_RT_MEMORY_ALLOCATION, __func__,
+				"no host memory for one more imported key");
+	}
+	*devPtr = (void *)(uintptr_t)va;
+	return ACL_SUCCESS;
+}
+
+/* Closes the oldest import of the key here; a key that was not imported is taken for an export of
+ * this process. */
+ACL_EXPORT aclError aclrtIpcMemClose(const char *key)
+{
+	struct import **link, *entry;
+	aclError error;
+
+	ACL_CHECK_NULL(key);
+	error = check_key(__func__, key);
+	if (error != ACL_SUCCESS)
+		return error;
+	ACL_CONTEXT(context);
+	(void)context;
+	ACL_DRIVER(drv);
+	pthread_mutex_lock(&imports.lock);
+	link = find_locked(key);
+	entry = *link;
+	if (entry != NULL)
+		*link = entry->next;
+	pthread_mutex_unlock(&imports.lock);
+	if (entry == NULL)
+		return core_result(__func__, npu_call(drv, halShmemDestroyHandle, key));
+	error = core_result(__func__, npu_call(drv, halShmemCloseHandle, entry->va));
+	if (error == ACL_SUCCESS) {
+		free(entry);
+	} else { /* it is still open: back to where it was found first */
+		pthread_mutex_lock(&imports.lock);
+		entry->next = imports.first;
+		imports.first = entry;
+		pthread_mutex_unlock(&imports.lock);
+	}
+	return error;
+}
+
+/* The 910B and 910C have one way from a device to another, HCCS: advising it changes nothing, the
+ * others are not there. */
+ACL_EXPORT aclError aclrtIpcMemSetAttr(const char *key, aclrtIpcMemAttrType type, uint64_t attr)
+{
+	if (key == NULL)
+		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, __func__,
+				"key is NULL; it must be an exported key");
+	if (type != ACL_RT_IPC_MEM_ATTR_ACCESS_LINK)
+		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, __func__,
+				"type is %d; it must be ACL_RT_IPC_MEM_ATTR_ACCESS_LINK (0)",
+				(int)type);
+	if (attr > ACL_RT_IPC_MEM_ATTR_ACCESS_LINK_UB_MULTI_PORT_PATH)
+		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, __func__,
+				"attr is %llu; it must be between 0 and %d",
+				(unsigned long long)attr,
+				ACL_RT_IPC_MEM_ATTR_ACCESS_LINK_UB_MULTI_PORT_PATH);
+	if (attr != ACL_RT_IPC_MEM_ATTR_ACCESS_LINK_HCCS)
+		return acl_fail(ACL_ERROR_RT_LINK_TYPE_NOT_SUPPORTED, __func__,
+				"attr is %llu; devices are linked by HCCS here "
+				"(ACL_RT_IPC_MEM_ATTR_ACCESS_LINK_HCCS, 1)",
+				(unsigned long long)attr);
+	return ACL_SUCCESS;
+}

@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Memory in one piece: device memory and page-locked host memory of the classic calls, cache
+ * maintenance. Owns the sizes (rounded, padded), and the way from a policy to the driver's flags
+ * and from huge to normal pages. It keeps no address.
+ */
+#include "memory-internal.h"
+
+#define ALIGN_BYTES      UINT64_C(32)
+#define PADDING_BYTES    UINT64_C(32)
+#define HUGE_ABOVE_BYTES (UINT64_C(1) << 20) /* HUGE_FIRST asks for huge pages above this */
+#define POLICY_MASK      0xffu
+#define BANDWIDTH_MASK   0xff00u
+#define ALIGNMENT_LG2    9u /* 512 bytes, what the runtime asks the driver for */
+#define MODULE_ID_LAST   76u
+
+enum page_choice { PAGES_HUGE_FIRST, PAGES_HUGE, PAGES_NORMAL, PAGES_GIANT };
+struct policy {
+	enum page_choice pages;
+	bool p2p;
+};
+/* By aclrtMemMallocPolicy without the bits that may be added to it; what is none of them counts as
+ * HUGE_FIRST. */
+static const struct policy policies[] = {
+	[ACL_MEM_MALLOC_HUGE_FIRST] = { PAGES_HUGE_FIRST, false },
+	[ACL_MEM_MALLOC_HUGE_ONLY] = { PAGES_HUGE, false },
+	[ACL_MEM_MALLOC_NORMAL_ONLY] = { PAGES_NORMAL, false },
+	[ACL_MEM_MALLOC_HUGE_FIRST_P2P] = { PAGES_HUGE_FIRST, true },
+	[ACL_MEM_MALLOC_HUGE_ONLY_P2P] = { PAGES_HUGE, true },
+	[ACL_MEM_MALLOC_NORMAL_ONLY_P2P] = { PAGES_NORMAL, true },
+	[ACL_MEM_MALLOC_HUGE1G_ONLY] = { PAGES_GIANT, false },
+	[ACL_MEM_MALLOC_HUGE1G_ONLY_P2P] = { PAGES_GIANT, true },
+};
+
+/* What a malloc call asks for, beside the size. */
+struct request {
+	const char *call;
+	struct policy policy;
+	bool low_bandwidth;
+	bool read_only;
+	bool for_scheduler;
+	uint16_t module;
+};
+
+static struct request request_of(const char *call, aclrtMemMallocPolicy policy)
+{
+	uint32_t bits = (uint32_t)policy, pages = bits & POLICY_MASK;
+	struct request request = { .call = call, .module = APP_MODULE_ID };
+
+	if (pages < sizeof(policies) / sizeof(policies[0]))
+		request.policy = policies[pages];
+	request.low_bandwidth = (bits & BANDWIDTH_MASK) == ACL_MEM_TYPE_LOW_BAND_WIDTH;
+	request.read_only = (bits & ACL_MEM_ACCESS_USER_SPACE_READONLY) != 0;
+	return request;
+}
+
+static uint64_t flags_of(const struct request *request, uint32_t device, enum page_choice pages)
+{
+	uint64_t flags = (MEM_DEV_VAL << MEM_VIRT_BIT) | (device & MEM_DEVID_MASK) |
+			 ((uint64_t)request->module << MEM_MODULE_ID_BIT);
+
+	if (!request->low_bandwidth || pages == PAGES_GIANT)
+		flags |= MEM_TYPE_HBM;
+	if (pages != PAGES_GIANT)
+		flags |= (uint64_t)ALIGNMENT_LG2 << MEM_ALIGN_BIT;
+	if (pages == PAGES_HUGE)
+		flags |= MEM_PAGE_HUGE;
+	if (pages == PAGES_GIANT)
+		flags |= MEM_PAGE_GIANT;
+	if (request->policy.p2p)
+		flags |= MEM_ADVISE_P2P;
+	if (request->read_only)
+		flags |= MEM_READONLY;
+	if (request->for_scheduler)
+		flags |= MEM_ADVISE_TS;
+	return flags;
+}
+
+/* `size` is final. HUGE_FIRST takes normal pages for little, and where there are no huge ones. */
+static aclError allocate(const struct request *request, uint64_t size, void **out)
+{
+	struct core_context *context = core_context_current();
+	enum page_choice pages = request->policy.pages;
+	void *made = NULL;
+	drvError_t code;
+
+	if (context == NULL)
+		return core_context_none(request->call);
+	ACL_DRIVER(drv);
+	if (pages == PAGES_HUGE_FIRST)
+		pages = size > HUGE_ABOVE_BYTES ? PAGES_HUGE : PAGES_NORMAL;
+	code = npu_call(drv, halMemAlloc, &made, size, flags_of(request, context->device, pages));
+	if (code != DRV_ERROR_NONE && request->policy.pages == PAGES_HUGE_FIRST &&
+	    pages == PAGES_HUGE)
+		code = npu_call(drv, halMemAlloc, &made, size,
+				flags_of(request, context->device, PAGES_NORMAL));
+	if (code != DRV_ERROR_NONE)
+		return core_result(request->call, code);
+	*out = made;
+	return ACL_SUCCESS;
+}
+
+/* Rounds up to 32 bytes, and adds 32 where the call pads; pages of 1 GiB are not padded. */
+static aclError round_size(const struct request *request, size_t size, bool padded, uint64_t *out)
+{
+	uint64_t more =
+		ALIGN_BYTES + (padded && request->policy.pages != PAGES_GIANT ? PADDING_BYTES : 0);
+
+	if (size > UINT64_MAX - more)
+		return acl_fail(ACL_ERROR_INVALID_PARAM, request->call,
+				"size is %zu; rounded up it does not fit 64 bits", size);
+	*out = (size + more - 1) / ALIGN_BYTES * ALIGN_BYTES;
+	return ACL_SUCCESS;
+}
+
+static aclError allocate_classic(const char *call, void **devPtr, size_t size,
+				 aclrtMemMallocPolicy policy, bool padded)
+{
+	struct request request = request_of(call, policy);
+	uint64_t bytes = 0;
+	aclError error;
+
+	if (devPtr == NULL)
+		return acl_fail_null(call, "devPtr");
+	if (size == 0)
+		return acl_fail(ACL_ERROR_INVALID_PARAM, call, "size is 0; it must be at least 1");
+	error = round_size(&request, size, padded, &bytes);
+	return error != ACL_SUCCESS ? error : allocate(&request, bytes, devPtr);
+}
+
+ACL_EXPORT aclError aclrtMalloc(void **devPtr, size_t size, aclrtMemMallocPolicy policy)
+{
+	return allocate_classic(__func__, devPtr, size, policy, true);
+}
+
+ACL_EXPORT aclError aclrtMallocAlign32(void **devPtr, size_t size, aclrtMemMallocPolicy policy)
+{
+	return allocate_classic(__func__, devPtr, size, policy, false);
+}
+
+ACL_EXPORT aclError aclrtMallocCached(void **devPtr, size_t size, aclrtMemMallocPolicy policy)
+{
+	return allocate_classic(__func__, devPtr, size, policy, true);
+}
+
+/* ---- with a configuration ------------------------------------------------------------------- */
+
+static aclError check_cfg(const char *call, const aclrtMallocConfig *cfg)
+{
+	if (cfg != NULL && cfg->numAttrs != 0 && cfg->attrs == NULL)
+		return acl_fail(
+			ACL_ERROR_INVALID_PARAM, call,
+			"cfg->attrs is NULL, but cfg->numAttrs is %zu; give the attributes, or 0",
+			cfg->numAttrs);
+	return ACL_SUCCESS;
+}
+
+/* The current device or nothing: memory of another device is had by making that one current. */
+static aclError check_cfg_device(const char *call, uint32_t user)
+{
+	struct core_context *context = core_context_current();
+	uint32_t device;
+
+	if (context == NULL)
+		return core_context_none(call);
+	if (user == context->device)
+		return ACL_SUCCESS;
+	if (core_device_logic((int32_t)user, "cfg's device id", call, &device) != ACL_SUCCESS)
+		return ACL_ERROR_RT_PARAM_INVALID;
+	if (device != context->device)
+		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, call,
+				"cfg's device id is %u, but the current device is %d; call "
+				"aclrtSetDevice(%u) first",
+				user, context->user_device, user);
+	return ACL_SUCCESS;
+}
+
+static aclError apply_cfg(struct request *request, const aclrtMallocConfig *cfg)
+{
+	aclError error = ACL_SUCCESS;
+
+	for (size_t i = 0; cfg != NULL && i < cfg->numAttrs && error == ACL_SUCCESS; i++) {
+		const aclrtMallocAttribute *attr = &cfg->attrs[i];
+
+		switch ((int)attr->attr) {
+		case ACL_RT_MEM_ATTR_RSV:
+			break;
+		case ACL_RT_MEM_ATTR_MODULE_ID:
+			request->module = attr->value.moduleId > MODULE_ID_LAST
+						  ? APP_MODULE_ID
+						  : attr->value.moduleId;
+			break;
+		case ACL_RT_MEM_ATTR_DEVICE_ID:
+			error = check_cfg_device(request->call, attr->value.deviceId);
+			break;
+		default:
+			error = acl_fail(ACL_ERROR_RT_PARAM_INVALID, request->call,
+					 "cfg->attrs[%zu].attr is %d; it must be between 0 and 2",
+					 i, (int)attr->attr);
+		}
+	}
+	return error;
+}
+
+static aclError allocate_with_cfg(const char *call, void **devPtr, size_t size,
+				  aclrtMemMallocPolicy policy, const aclrtMallocConfig *cfg,
+				  bool for_scheduler)
+{
+	struct request request = request_of(call, policy);
+	uint64_t bytes = 0;
+	aclError error;
+
+	if (devPtr == NULL)
+		return acl_fail_null(call, "devPtr");
+	error = check_cfg(call, cfg);
+	if (error != ACL_SUCCESS)
+		return error;
+	if (size == 0)
+		return acl_fail(ACL_ERROR_INVALID_PARAM, call, "size is 0; it must be at least 1");
+	if (core_context_peek() == NULL)
+		return core_context_none(call);
+	request.for_scheduler = for_scheduler;
+	error = apply_cfg(&request, cfg);
+	if (error == ACL_SUCCESS)
+		error = round_size(&request, size, false, &bytes);
+	return error != ACL_SUCCESS ? error : allocate(&request, bytes, devPtr);
+}
+
+ACL_EXPORT aclError aclrtMallocWithCfg(void **devPtr, size_t size, aclrtMemMallocPolicy policy,
+				       aclrtMallocConfig *cfg)
+{
+	return allocate_with_cfg(__func__, devPtr, size, policy, cfg, false);
+}
+
+ACL_EXPORT aclError aclrtMallocForTaskScheduler(void **devPtr, size_t size,
+						aclrtMemMallocPolicy policy, aclrtMallocConfig *cfg)
+{
+	return allocate_with_cfg(__func__, devPtr, size, policy, cfg, true);
+}
+
+/* ---- giving back ---------------------------------------------------------------------------- */
+
+/* The driver answers every pointer that it does not know with its own code, VMM addresses and host
+ * memory too. */
+static aclError free_device(const char *call, void *pointer)
+{
+	drvError_t code;
+
+	ACL_DRIVER(drv);
+	code = npu_call(drv, halMemFree, pointer);
+	return code == DRV_ERROR_NONE ? ACL_SUCCESS : core_result(call, code);
+}
+
+static aclError free_host(const char *call, void *pointer)
+{
+	struct acl_place place;
+	aclError error = acl_place_of(call, "hostPtr", pointer, &place);
+
+	if (error != ACL_SUCCESS) {
+		npu_message_prefix("%s: hostPtr is %p, which is no host memory: ", call, pointer);
+		return ACL_ERROR_RT_PARAM_INVALID;
+	}
+	if (place.kind != ACL_PLACE_HOST && place.kind != ACL_PLACE_PAGEABLE)
+		return acl_fail(
+			ACL_ERROR_RT_PARAM_INVALID, call,
+			"hostPtr is %p, which is memory of device %u; give it back with aclrtFree",
+			pointer, place.device);
+	return free_device(call, pointer);
+}
+
+/* The synchronisation of the ...WithDevSync calls. */
+static aclError synchronize(const char *call)
+{
+	struct core_context *context = core_context_current();
+
+	return context == NULL ? core_context_none(call)
+			       : core_device_synchronize(context->device, -1, call);
+}
+
+ACL_EXPORT aclError aclrtFree(void *devPtr)
+{
+	ACL_CHECK_NULL(devPtr);
+	return free_device(__func__, devPtr);
+}
+
+ACL_EXPORT aclError aclrtFreeWithDevSync(void *devPtr)
+{
+	aclError error;
+
+	ACL_CHECK_NULL(devPtr);
+	error = synchronize(__func__);
+	return error != ACL_SUCCESS ? error : free_device(__func__, devPtr);
+}
+
+/* ---- page-locked host memory ---------------------------------------------------------------- */
+
+static aclError allocate_host(const char *call, void **out, uint64_t size, uint16_t module)
+{
+	struct core_context *context = core_context_current();
+	uint64_t flags = (MEM_HOST_VAL << MEM_VIRT_BIT) |
+			 ((uint64_t)ALIGNMENT_LG2 << MEM_ALIGN_BIT) |
+			 ((uint64_t)module << MEM_MODULE_ID_BIT);
+	void *made = NULL;
+	drvError_t code;
+
+	if (context == NULL)
+		return core_context_none(call);
+	if (size > UINT64_MAX - ALIGN_BYTES)
+		return acl_fail(ACL_ERROR_RT_MEMORY_ALLOCATION, call,
+				"size is %llu, more than any host has", (unsigned long long)size);
+	ACL_DRIVER(drv);
+	code = npu_call(drv, halMemAlloc, &made,
+			(size + ALIGN_BYTES - 1) / ALIGN_BYTES * ALIGN_BYTES, flags);
+	if (code != DRV_ERROR_NONE)
+		return core_result(call, code);
+	*out = made;
+	return ACL_SUCCESS;
+}
+
+ACL_EXPORT aclError aclrtMallocHost(void **hostPtr, size_t size)
+{
+	ACL_CHECK_NULL(hostPtr);
+	ACL_CHECK_POSITIVE(size);
+	return allocate_host(__func__, hostPtr, size, APP_MODULE_ID);
+}
+
+ACL_EXPORT aclError aclrtMallocHostWithCfg(void **ptr, uint64_t size, aclrtMallocConfig *cfg)
+{
+	uint16_t module = RUNTIME_MODULE_ID;
+
+	ACL_CHECK_NULL(ptr);
+	ACL_CHECK_POSITIVE(size);
+	if (cfg != NULL && cfg->attrs == NULL)
+		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, __func__,
+				"cfg->attrs is NULL; give the attributes, or NULL for cfg");
+	for (size_t i = 0; cfg != NULL && i < cfg->numAttrs; i++) {
+		const aclrtMallocAttribute *attr = &cfg->attrs[i];
+
+		if ((int)attr->attr == ACL_RT_MEM_ATTR_MODULE_ID)
+			module = attr->value.moduleId > MODULE_ID_LAST ? RUNTIME_MODULE_ID
+								       : attr->value.moduleId;
+		else if ((int)attr->attr != ACL_RT_MEM_ATTR_VA_FLAG)
+			return acl_fail(ACL_ERROR_RT_PARAM_INVALID, __func__,
+					"cfg->attrs[%zu].attr is %d; host memory takes "
+					"ACL_RT_MEM_ATTR_MODULE_ID (1) and "
+					"ACL_RT_MEM_ATTR_VA_FLAG (3)",
+					i, (int)attr->attr);
+		else if (attr->value.vaFlag == 1)
+			return acl_fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, __func__,
+					"cfg->attrs[%zu] asks for one address on host and device, "
+					"which the 910B and 910C do "
+					"not have; leave ACL_RT_MEM_ATTR_VA_FLAG out",
+					i);
+	}
+	return allocate_host(__func__, ptr, size, module);
+}
+
+ACL_EXPORT aclError aclrtFreeHost(void *hostPtr)
+{
+	ACL_CHECK_NULL(hostPtr);
+	return free_host(__func__, hostPtr);
+}
+
+ACL_EXPORT aclError aclrtFreeHostWithDevSync(void *hostPtr)
+{
+	aclError error;
+
+	ACL_CHECK_NULL(hostPtr);
+	error = synchronize(__func__);
+	return error != ACL_SUCCESS ? error : free_host(__func__, hostPtr);
+}
+
+/* ---- caches --------------------------------------------------------------------------------- */
+
+/* The caches of the 910B and 910C are kept coherent for the host: there is nothing to do, as in
+ * CANN. */
+static aclError maintain_cache(const char *call, const void *devPtr, size_t size)
+{
+	if (devPtr == NULL)
+		return acl_fail_null(call, "devPtr");
+	if (size == 0)
+		return acl_fail(ACL_ERROR_INVALID_PARAM, call, "size is 0; it must be at least 1");
+	return core_context_current() == NULL ? core_context_none(call) : ACL_SUCCESS;
+}
+
+ACL_EXPORT aclError aclrtMemFlush(void *devPtr, size_t size)
+{
+	return maintain_cache(__func__, devPtr, size);
+}
+
+ACL_EXPORT aclError aclrtMemInvalidate(void *devPtr, size_t size)
+{
+	return maintain_cache(__func__, devPtr, size);
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What went wrong: the thread's message and its last code, as the ACL hands them out.
+ */
+#include "acl-internal.h"
+
+#include <stdio.h>
+
+ACL_EXPORT const char *aclGetRecentErrMsg(void)
+{
+	static __thread char handed_out[4096];
+
+	if (npu_message()[0] == '\0')
+		return NULL;
+	snprintf(handed_out, sizeof(handed_out), "%s", npu_message());
+	npu_message_clear();
+	return handed_out;
+}
+
+static aclError check_level(const char *call, aclrtLastErrLevel level)
+{
+	if (level == ACL_RT_THREAD_LEVEL)
+		return ACL_SUCCESS;
+	return acl_fail(ACL_ERROR_INVALID_PARAM, call,
+			"level is %d; it must be ACL_RT_THREAD_LEVEL (0)", (int)level);
+}
+
+ACL_EXPORT aclError aclrtPeekAtLastError(aclrtLastErrLevel level)
+{
+	aclError code = check_level(__func__, level);
+
+	return code != ACL_SUCCESS ? code : core_last_error_peek();
+}
+
+ACL_EXPORT aclError aclrtGetLastError(aclrtLastErrLevel level)
+{
+	aclError code = check_level(__func__, level);
+
+	return code != ACL_SUCCESS ? code : core_last_error_take();
+}

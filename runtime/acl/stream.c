@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Streams, and values that streams write and wait for: the ACL's face of runtime/core/stream.c.
+ */
+#include "acl-internal.h"
+
+#include <string.h>
+
+#define FLAGS_KNOWN                                                                                \
+	(ACL_STREAM_FAST_LAUNCH | ACL_STREAM_FAST_SYNC | ACL_STREAM_PERSISTENT | ACL_STREAM_HUGE | \
+	 ACL_STREAM_CPU_SCHEDULE | ACL_STREAM_DEVICE_USE_ONLY)
+
+ACL_EXPORT aclError aclrtCreateStream(aclrtStream *stream)
+{
+	ACL_CHECK_NULL(stream);
+	return core_stream_create(0, 0, stream, __func__);
+}
+
+ACL_EXPORT aclError aclrtCreateStreamWithConfig(aclrtStream *stream, uint32_t priority,
+						uint32_t flag)
+{
+	ACL_CHECK_NULL(stream);
+	if ((flag & ACL_STREAM_DEVICE_USE_ONLY) != 0 &&
+	    (flag & FLAGS_KNOWN) != ACL_STREAM_DEVICE_USE_ONLY)
+		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, __func__,
+				"flag is %#x; ACL_STREAM_DEVICE_USE_ONLY (0x20) cannot be combined "
+				"with other flags",
+				flag);
+	if ((flag & ~FLAGS_KNOWN) != 0)
+		npu_log(NPU_LOG_INFO,
+			"%s: flag=%#x has unknown bits, which are ignored as CANN does", __func__,
+			flag);
+	if (priority > CORE_STREAM_PRIORITY_LEAST)
+		priority = CORE_STREAM_PRIORITY_LEAST;
+	return core_stream_create(priority, flag & FLAGS_KNOWN, stream, __func__);
+}
+
+ACL_EXPORT aclError aclrtDestroyStream(aclrtStream stream)
+{
+	ACL_CHECK_NULL(stream);
+	return core_stream_destroy(stream, false, __func__);
+}
+
+ACL_EXPORT aclError aclrtDestroyStreamForce(aclrtStream stream)
+{
+	ACL_CHECK_NULL(stream);
+	return core_stream_destroy(stream, true, __func__);
+}
+
+aclError acl_check_timeout(const char *call, int32_t timeout, bool zero_is_fine)
+{
+	if (timeout > 0 || timeout == -1 || (timeout == 0 && zero_is_fine))
+		return ACL_SUCCESS;
+	return acl_fail(ACL_ERROR_RT_PARAM_INVALID, call,
+			"timeout is %d; it must be -1 (wait for ever) or at least 1, in ms",
+			timeout);
+}
+
+static aclError synchronize(const char *call, aclrtStream handle, int32_t timeout)
+{
+	int code;
+	struct core_stream *stream = core_stream_find_any(handle, call, &code);
+
+	return stream == NULL ? code : core_stream_synchronize(stream, timeout, call);
+}
+
+ACL_EXPORT aclError aclrtSynchronizeStream(aclrtStream stream)
+{
+	return synchronize(__func__, stream, -1);
+}
+
+ACL_EXPORT aclError aclrtSynchronizeStreamWithTimeout(aclrtStream stream, int32_t timeout)
+{
+	aclError code = acl_check_timeout(__func__, timeout, false);
+
+	return code != ACL_SUCCESS ? code : synchronize(__func__, stream, timeout);
+}
+
+ACL_EXPORT aclError aclrtStreamQuery(aclrtStream stream, aclrtStreamStatus *status)
+{
+	struct core_stream *found;
+	bool idle;
+	int code;
+
+	ACL_CHECK_NULL(status);
+	found = core_stream_find_any(stream, __func__, &code);
+	if (found == NULL)
+		return code;
+	code = core_stream_query(found, &idle, __func__);
+	if (code == ACL_SUCCESS)
+		*status = idle ? ACL_STREAM_STATUS_COMPLETE : ACL_STREAM_STATUS_NOT_READY;
+	return code;
+}
+
+ACL_EXPORT aclError aclrtStreamGetId(aclrtStream stream, int32_t *streamId)
+{
+	struct core_stream *found;
+	int code;
+
+	ACL_CHECK_NULL(streamId);
+	found = core_stream_find_any(stream, __func__, &code);
+	if (found != NULL)
+		*streamId = core_stream_id(found);
+	return code;
+}
+
+ACL_EXPORT aclError aclrtStreamGetPriority(aclrtStream stream, uint32_t *priority)
+{
+	struct core_stream *found;
+	int code;
+
+	ACL_CHECK_NULL(priority);
+	found = core_stream_find_any(stream, __func__, &code);
+	if (found != NULL)
+		*priority = core_stream_priority(found);
+	return code;
+}
+
+ACL_EXPORT aclError aclrtStreamGetFlags(aclrtStream stream, uint32_t *flags)
+{
+	struct core_stream *found;
+	int code;
+
+	ACL_CHECK_NULL(flags);
+	found = core_stream_find_any(stream, __func__, &code);
+	if (found != NULL)
+		*flags = core_stream_flags(found);
+	return code;
+}
+
+ACL_EXPORT aclError aclrtGetStreamAvailableNum(uint32_t *streamCount)
+{
+	struct core_context *context = core_context_peek();
+
+	ACL_CHECK_NULL(streamCount);
+	if (context == NULL)
+		return core_context_none(__func__);
+	*streamCount = CORE_STREAM_MAX - core_stream_live(context->device);
+	return ACL_SUCCESS;
+}
+
+ACL_EXPORT aclError aclrtDeviceGetStreamPriorityRange(int32_t *leastPriority,
+						      int32_t *greatestPriority)
+{
+	if (core_context_peek() == NULL)
+		return core_context_none(__func__);
+	if (leastPriority != NULL)
+		*leastPriority = (int32_t)CORE_STREAM_PRIORITY_LEAST;
+	if (greatestPriority != NULL)
+		*greatestPriority = 0;
+	return ACL_SUCCESS;
+}
+
+/* ---- values
+ * --------------------------------------------------------------------------------------------------------------------
+ */
+
+static aclError check_value_address(const char *call, const void *address)
+{
+	struct npu_driver *drv = core_driver();
+	struct DVattribute attr;
+	drvError_t code;
+
+	if (drv == NULL)
+		return ACL_ERROR_INTERNAL_ERROR;
+	if (address == NULL)
+		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, call,
+				"devAddr is NULL; it must be device memory");
+	if ((uintptr_t)address % 8 != 0)
+		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, call,
+				"devAddr=%p is not aligned to 8 bytes", address);
+	memset(&attr, 0, sizeof(attr));
+	code = npu_call(drv, drvMemGetAttribute, (DVdeviceptr)(uintptr_t)address, &attr);
+	if (code != DRV_ERROR_NONE)
+		return core_result(call, code);
+	if (attr.memType != DV_MEM_LOCK_DEV && attr.memType != DV_MEM_SVM_DEVICE &&
+	    attr.memType != DV_MEM_LOCK_DEV_DVPP)
+		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, call,
+				"devAddr=%p is no device memory, but the host's (kind %#x)",
+				address, attr.memType);
+	return ACL_SUCCESS;
+}
+
+ACL_EXPORT aclError aclrtValueWrite(void *devAddr, uint64_t value, uint32_t flag,
+				    aclrtStream stream)
+{
+	uint64_t va = (uint64_t)(uintptr_t)devAddr;
+	struct stars_write_value_sqe sqe;
+	struct core_stream *found;
+	int code;
+
+	if (devAddr != NULL && flag != 0)
+		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, __func__, "flag is %#x; it must be 0",
+				flag);
+	code = check_value_address(__func__, devAddr);
+	if (code != ACL_SUCCESS)
+		return code;
+	found = core_stream_find(stream, __func__, &code);
+	if (found == NULL)
+		return code;
+	memset(&sqe, 0, sizeof(sqe));
+	sqe.header.type = STARS_SQE_WRITE_VALUE;
+	sqe.write_addr_low = (uint32_t)va;
+	sqe.write_addr_high = ((uint32_t)(va >> 32) & 0x1ffffu) | 3u << 20 | 1u << 31;
+	sqe.value[0] = (uint32_t)value;
+	sqe.value[1] = (uint32_t)(value >> 32);
+	return core_stream_send(found, &sqe, 1, NULL, NULL, __func__);
+}
+
+ACL_EXPORT aclError aclrtValueWait(void *devAddr, uint64_t value, uint32_t flag, aclrtStream stream)
+{
+	struct npu_driver *drv;
+	struct stars_value_wait_sqe sqe;
+	struct core_stream *found;
+	int code;
+
+	if (devAddr != NULL && flag > ACL_STREAM_WAIT_VALUE_NOR)
+		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, __func__,
+				"flag is %u; it must be an ACL_STREAM_WAIT_VALUE_*: GEQ (0), EQ "
+				"(1), AND (2) or NOR (3)",
+				flag);
+	code = check_value_address(__func__, devAddr);
+	if (code != ACL_SUCCESS)
+		return code;
+	drv = core_driver();
+	if (drv == NULL || (drv->caps & NPU_CAP_VALUE_WAIT) == 0)
+		return acl_fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, __func__,
+				"this backend cannot wait for values: how the hardware does it is "
+				"not public");
+	found = core_stream_find(stream, __func__, &code);
+	if (found == NULL)
+		return code;
+	memset(&sqe, 0, sizeof(sqe));
+	sqe.header.type = STARS_SQE_COND;
+	sqe.magic = STARS_VALUE_WAIT_MAGIC;
+	sqe.compare = flag;
+	sqe.addr = (uint64_t)(uintptr_t)devAddr;
+	sqe.value = value;
+	return core_stream_send(found, &sqe, 1, NULL, NULL, __func__);
+}

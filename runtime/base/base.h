@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What every part of npusim may use: the environment variables, the log, the messages of failed
+ * calls. A static library, hidden, linked into each shared one. It knows no driver and no model.
+ */
+#ifndef NPUSIM_BASE_H
+#define NPUSIM_BASE_H
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- environment (env.c): one table of all variables
+ * ------------------------------------------------------------------ */
+
+enum npu_var {
+	NPU_VAR_BACKEND,
+	NPU_VAR_HAL,
+	NPU_VAR_CONTRACT,
+	NPU_VAR_SOC,
+	NPU_VAR_DEVICES,
+	NPU_VAR_HBM,
+	NPU_VAR_TIMING,
+	NPU_VAR_NODE,
+	NPU_VAR_LOG,
+	NPU_VAR_LOG_FILE,
+	NPU_VAR_TRACE,
+	NPU_VAR_LEAKS,
+	NPU_VAR_FAULT,
+	NPU_VAR_WINDOW, /* base of the SVM window, for sanitizers: an address, or "auto" */
+	NPU_VAR_COUNT
+};
+struct npu_var_info {
+	const char *name;    /* NPUSIM_BACKEND ... */
+	const char *values;  /* for people: "hw, sim, auto" */
+	const char *initial; /* default, as it would be written; "" for none */
+	const char *reader;  /* which part reads it */
+	const char *help;    /* one line */
+};
+const struct npu_var_info *npu_var_info(enum npu_var var);
+/* The value: what the environment says, else the default. *from_env tells which (may be NULL). In a
+ * set-uid or set-gid program the environment is not read. Never NULL. Any thread; the text lives as
+ * long as the environment's. */
+const char *npu_var_get(enum npu_var var, bool *from_env);
+/* False, and *error (free()) with the variable, the value and the known values, if a value is not
+ * valid. Checks the syntax of every variable at once, and NPUSIM_* names that do not exist (with
+ * the nearest known name). */
+bool npu_var_check_all(char **error);
+/* Sizes: "64G", "512M", "2097152"; powers of 1024. False if it is none. */
+bool npu_parse_size(const char *text, uint64_t *out_bytes);
+
+/* ---- log (log.c)
+ * --------------------------------------------------------------------------------------------------------
+ */
+
+enum npu_log_level { NPU_LOG_ERROR, NPU_LOG_WARN, NPU_LOG_INFO, NPU_LOG_DEBUG };
+/* One line "npusim[pid] level: text" to stderr or NPUSIM_LOG_FILE, written with one write(2). */
+void npu_log(enum npu_log_level level, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+bool npu_log_enabled(enum npu_log_level level);
+
+/* ---- the thread's message (message.c)
+ * ----------------------------------------------------------------------------------- */
+
+/* Sets the calling thread's message: the cause of the failure that is about to be returned. Who
+ * knows the cause first sets it; who passes a failure on adds in front with npu_message_prefix().
+ */
+void npu_message_set(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void npu_message_prefix(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void npu_message_clear(void);
+/* "" where there is none. Valid until the thread's next message. */
+const char *npu_message(void);
+/* A size or address the way messages print it: "2097152 (2 MiB)", "0x12c000000000"; four buffers a
+ * thread in turn. */
+const char *npu_size_text(uint64_t bytes);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The environment variables: one table of all, their defaults and their syntax. Whoever reads one
+ * gives it its meaning; what only a reader can judge (a path, the name of a SoC, the calls of
+ * NPUSIM_FAULT) is checked there.
+ */
+#include "base/base.h"
+#include "base-private.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#define PREFIX       "NPUSIM_"
+#define NAME_MAX_LEN 63
+#define DEVICES_MAX  16
+
+extern char **environ;
+
+/* `check` returns NULL if the value is valid, else what would be. Where there is none, `choices`
+ * decides; where there is neither, any text is valid. */
+struct var_row {
+	struct npu_var_info info;
+	const char *const *choices; /* ends with NULL */
+	const char *(*check)(const char *value);
+};
+
+static const char *check_devices(const char *value)
+{
+	char *end;
+	long count = strtol(value, &end, 10);
+
+	return isdigit((unsigned char)*value) && *end == '\0' && count >= 1 && count <= DEVICES_MAX
+		       ? NULL
+		       : "a number of devices, 1 to 16";
+}
+
+static const char *check_hbm(const char *value)
+{
+	uint64_t bytes;
+
+	return npu_parse_size(value, &bytes) && bytes > 0 ? NULL
+							  : "a size above 0, such as 64G or 512M";
+}
+
+static const char *check_node(const char *value)
+{
+	size_t length =
+		strspn(value, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-");
+
+	return length > 0 && length <= NAME_MAX_LEN && value[length] == '\0' && value[0] != '.'
+		       ? NULL
+		       : "1 to 63 letters, digits, '.', '_' or '-', not starting with '.'";
+}
+
+static const char *check_window(const char *value)
+{
+	char *end;
+
+	if (strcmp(value, "auto") == 0)
+		return NULL;
+	strtoull(value, &end, 0);
+	return isdigit((unsigned char)*value) && *end == '\0'
+		       ? NULL
+		       : "an address, such as 0x100000000000, or auto";
+}
+
+static const char *const choices_backend[] = { "hw", "sim", "auto", NULL };
+static const char *const choices_contract[] = { "docs", "driver", NULL };
+static const char *const choices_timing[] = { "on", "off", NULL };
+static const char *const choices_log[] = { "error", "warn", "info", "debug", NULL };
+static const char *const choices_leaks[] = { "summary", "full", "off", NULL };
+
+static const struct var_row vars[NPU_VAR_COUNT] = {
+	[NPU_VAR_BACKEND] = { { "NPUSIM_BACKEND", "hw, sim, auto", "auto", "runtime",
+				"which driver serves the calls; auto takes the server's own if it "
+				"has a device" },
+			      choices_backend,
+			      NULL },
+	[NPU_VAR_HAL] = { { "NPUSIM_HAL", "a path", "", "backend-hw",
+			    "the libascend_hal.so that backend hw opens; the loader's path if not "
+			    "given" },
+			  NULL,
+			  NULL },
+	[NPU_VAR_CONTRACT] = { { "NPUSIM_CONTRACT", "docs, driver", "docs", "backend-sim",
+				 "whose answers where documentation and driver differ" },
+			       choices_contract,
+			       NULL },
+	[NPU_VAR_SOC] = { { "NPUSIM_SOC", "a SoC as aclrtGetSocName names it", "Ascend910B1",
+			    "backend-sim", "which device is modelled" },
+			  NULL,
+			  NULL },
+	[NPU_VAR_DEVICES] = { { "NPUSIM_DEVICES", "1 to 16", "8", "backend-sim",
+				"how many devices the simulated server has" },
+			      NULL,
+			      check_devices },
+	[NPU_VAR_HBM] = { { "NPUSIM_HBM", "a size, such as 64G", "", "backend-sim",
+			    "HBM of each device; the SoC's own if not given" },
+			  NULL,
+			  check_hbm },
+	[NPU_VAR_TIMING] = { { "NPUSIM_TIMING", "on, off", "on", "backend-sim",
+			       "whether calls and copies take simulated time" },
+			     choices_timing,
+			     NULL },
+	[NPU_VAR_NODE] = { { "NPUSIM_NODE", "a name", "default", "backend-sim",
+			     "the simulated server that this process belongs to" },
+			   NULL,
+			   check_node },
+	[NPU_VAR_LOG] = { { "NPUSIM_LOG", "error, warn, info, debug", "warn", "all",
+			    "the least important lines that are still written" },
+			  choices_log,
+			  NULL },
+	[NPU_VAR_LOG_FILE] = { { "NPUSIM_LOG_FILE", "a path, stderr", "stderr", "all",
+				 "where log lines are added" },
+			       NULL,
+			       NULL },
+	[NPU_VAR_TRACE] = { { "NPUSIM_TRACE", "a path", "", "runtime",
+			      "file to record the driver's calls to; %p stands for the process "
+			      "id" },
+			    NULL,
+			    NULL },
+	[NPU_VAR_LEAKS] = { { "NPUSIM_LEAKS", "summary, full, off", "summary", "runtime",
+			      "what the report at exit says of memory that is still held" },
+			    choices_leaks,
+			    NULL },
+	[NPU_VAR_FAULT] = { { "NPUSIM_FAULT", "CALL:WHEN:HOW,...", "", "runtime",
+			      "makes driver calls fail; CALL: halMemCreate, mem_create, ..., or *; "
+			      "WHEN: 3 (the third), 3+ "
+			      "(from it on), every:3; HOW: oom, busy, invalid, notsupport, or a "
+			      "driver's code" },
+			    NULL,
+			    NULL },
+	[NPU_VAR_WINDOW] = { { "NPUSIM_WINDOW", "an address, auto", "auto", "backend-sim",
+			       "base of the device address window; for sanitizers" },
+			     NULL,
+			     check_window },
+};
+
+const struct npu_var_info *npu_var_info(enum npu_var var)
+{
+	return (unsigned)var < NPU_VAR_COUNT ? &vars[var].info : NULL;
+}
+
+const char *npu_var_get(enum npu_var var, bool *from_env)
+{
+	const char *value =
+		(unsigned)var < NPU_VAR_COUNT ? secure_getenv(vars[var].info.name) : NULL;
+	bool found = value != NULL && value[0] != '\0';
+
+	if (from_env != NULL)
+		*from_env = found;
+	if (found)
+		return value;
+	return (unsigned)var < NPU_VAR_COUNT ? vars[var].info.initial : "";
+}
+
+/* ---- names that are nearly right
+ * ---------------------------------------------------------------------------------- */
+
+#define WORD_MAX 64
+
+static unsigned smaller(unsigned a, unsigned b)
+{
+	return a < b ? a : b;
+}
+
+static unsigned edit_distance(const char *a, const char *b)
+{
+	unsigned row[WORD_MAX + 1];
+	size_t length_a = strlen(a), length_b = strlen(b);
+
+	if (length_a > WORD_MAX || length_b > WORD_MAX)
+		return WORD_MAX;
+	for (size_t j = 0; j <= length_b; j++)
+		row[j] = (unsigned)j;
+	for (size_t i = 1; i <= length_a; i++) {
+		unsigned diagonal = row[0];
+
+		row[0] = (unsigned)i;
+		for (size_t j = 1; j <= length_b; j++) {
+			bool same = tolower((unsigned char)a[i - 1]) ==
+				    tolower((unsigned char)b[j - 1]);
+			unsigned here =
+				smaller(diagonal + (same ? 0 : 1), smaller(row[j], row[j - 1]) + 1);
+
+			diagonal = row[j];
+			row[j] = here;
+		}
+	}
+	return row[length_b];
+}
+
+const char *base_nearest(const char *word, const char *const *names, size_t count)
+{
+	const char *best = NULL;
+	unsigned best_distance = (unsigned)strlen(word) / 3 + 1;
+
+	for (size_t i = 0; i < count; i++) {
+		unsigned distance = edit_distance(word, names[i]);
+
+		if (distance < best_distance) {
+			best = names[i];
+			best_distance = distance;
+		}
+	}
+	return best;
+}
+
+/* ---- checking all
+ * --------------------------------------------------------------------------------------------------
+ */
+
+static const char *what_is_wrong(const struct var_row *row, const char *value)
+{
+	if (row->check != NULL)
+		return row->check(value);
+	if (row->choices == NULL)
+		return NULL;
+	for (const char *const *choice = row->choices; *choice != NULL; choice++)
+		if (strcmp(*choice, value) == 0)
+			return NULL;
+	return row->info.values;
+}
+
+static const char *nearest_choice(const struct var_row *row, const char *value)
+{
+	size_t count = 0;
+
+	if (row->choices == NULL)
+		return NULL;
+	while (row->choices[count] != NULL)
+		count++;
+	return base_nearest(value, row->choices, count);
+}
+
+static void warn_unknown(const char *entry)
+{
+	const char *names[NPU_VAR_COUNT];
+	char name[WORD_MAX];
+	const char *nearest;
+	size_t length = strcspn(entry, "=");
+
+	if (length >= sizeof(name))
+		length = sizeof(name) - 1;
+	memcpy(name, entry, length);
+	name[length] = '\0';
+	for (int i = 0; i < NPU_VAR_COUNT; i++) {
+		names[i] = vars[i].info.name;
+		if (strcmp(name, names[i]) == 0)
+			return;
+	}
+	/* Without the prefix, which every name shares and which would make all of them near. */
+	for (int i = 0; i < NPU_VAR_COUNT; i++)
+		names[i] += strlen(PREFIX);
+	nearest = base_nearest(name + strlen(PREFIX), names, NPU_VAR_COUNT);
+	if (nearest != NULL)
+		npu_log(NPU_LOG_WARN, "environment: %s is no variable of npusim; is %s%s meant?",
+			name, PREFIX, nearest);
+	else
+		npu_log(NPU_LOG_WARN,
+			"environment: %s is no variable of npusim; `npusim info` lists them", name);
+}
+
+static void warn_unknown_all(void)
+{
+	if (secure_getenv("PATH") == NULL && getenv("PATH") != NULL)
+		return; /* a set-uid program: nothing is read, nothing is said */
+	for (char **entry = environ; entry != NULL && *entry != NULL; entry++)
+		if (strncmp(*entry, PREFIX, strlen(PREFIX)) == 0)
+			warn_unknown(*entry);
+}
+
+bool npu_var_check_all(char **error)
+{
+	for (int i = 0; i < NPU_VAR_COUNT; i++) {
+		bool from_env;
+		const char *value = npu_var_get((enum npu_var)i, &from_env);
+		const char *wanted = from_env ? what_is_wrong(&vars[i], value) : NULL;
+		const char *nearest;
+
+		if (wanted == NULL)
+			continue;
+		nearest = nearest_choice(&vars[i], value);
+		if (asprintf(error,
+			     "environment: %s=%s is not valid: it takes %s%s%s%s (default: %s)",
+			     vars[i].info.name, value, wanted, nearest != NULL ? "; is " : "",
+			     nearest != NULL ? nearest : "", nearest != NULL ? " meant?" : "",
+			     vars[i].info.initial[0] != '\0' ? vars[i].info.initial : "none") < 0)
+			*error = NULL;
+		return false;
+	}
+	warn_unknown_all();
+	return true;
+}

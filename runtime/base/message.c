@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The calling thread's message: why its last failed call failed. Owns one text a thread, cut at
+ * MESSAGE_BYTES; it needs no memory, so that a failure for want of memory is explained too.
+ */
+#include "base/base.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define MESSAGE_BYTES 4096
+
+static __thread char message[MESSAGE_BYTES];
+
+/* Through a buffer: the arguments may point into the message itself. */
+void npu_message_set(const char *format, ...)
+{
+	char text[MESSAGE_BYTES];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	memcpy(message, text, strlen(text) + 1);
+}
+
+void npu_message_prefix(const char *format, ...)
+{
+	char text[MESSAGE_BYTES];
+	va_list args;
+	size_t length;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	length = strlen(text);
+	snprintf(text + length, sizeof(text) - length, "%s", message);
+	memcpy(message, text, strlen(text) + 1);
+}
+
+void npu_message_clear(void)
+{
+	message[0] = '\0';
+}
+
+const char *npu_message(void)
+{
+	return message;
+}
