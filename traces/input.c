@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Reading a file, through zlib where it is gzip.
+ */
+#include "input.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#define CHUNK_BYTES (256u << 10)
+#define WHOLE_MAX   (G_MAXUINT32 - CHUNK_BYTES)
+
+struct input {
+	char *name;
+	int fd; /* -1: the bytes are in memory */
+	const guint8 *bytes;
+	gsize count, at;
+	GByteArray *own; /* memory of `bytes`, if it is this object's */
+	gboolean gzip;
+	z_stream z;
+	gboolean z_open, member_done, ended;
+	gboolean raw_end; /* zlib was given all that the file has */
+	guint64 raw_at;   /* bytes of the file that zlib was given */
+	guint8 *chunk;    /* what zlib reads next */
+};
+
+static gboolean fail(struct input *in, GError **error, const char *what)
+{
+	g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_IO, "%s: gzip damaged at byte %" G_GUINT64_FORMAT ": %s",
+		    in->name, in->raw_at - in->z.avail_in, what);
+	return FALSE;
+}
+
+static gboolean fail_errno(struct input *in, GError **error, const char *what)
+{
+	int code = errno;
+	g_set_error(error, G_FILE_ERROR, (gint) g_file_error_from_errno(code), "%s: %s: %s", in->name, what,
+		    g_strerror(code));
+	return FALSE;
+}
+
+/* ---- bytes of the file itself ---- */
+
+static gssize raw_take(struct input *in, guint8 *into, gsize room, GError **error)
+{
+	gsize got = 0;
+	if (in->fd < 0) {
+		got = MIN(room, in->count - in->at);
+		if (got > 0)
+			memcpy(into, in->bytes + in->at, got);
+		in->at += got;
+		return (gssize) got;
+	}
+	while (got < room) {
+		ssize_t n = read(in->fd, into + got, room - got);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return fail_errno(in, error, "it cannot be read") ? 0 : -1;
+		if (n == 0)
+			break;
+		got += (gsize) n;
+	}
+	return (gssize) got;
+}
+
+static gboolean raw_rewind(struct input *in, GError **error)
+{
+	in->at = 0;
+	return in->fd < 0 || lseek(in->fd, 0, SEEK_SET) == 0 || fail_errno(in, error, "it cannot be read twice");
+}
+
+/* ---- gzip ---- */
+
+static gboolean feed(struct input *in, GError **error)
+{
+	gssize got = raw_take(in, in->chunk, CHUNK_BYTES, error);
+	if (got < 0)
+		return FALSE;
+	in->z.next_in = in->chunk;
+	in->z.avail_in = (uInt) got;
+	in->raw_at += (guint64) got;
+	in->raw_end = got < (gssize) CHUNK_BYTES;
+	return TRUE;
+}
+
+/* Between members: zeros that fill a block up are no member. */
+static void skip_zeros(struct input *in)
+{
+	while (in->z.avail_in > 0 && *in->z.next_in == 0) {
+		in->z.next_in++;
+		in->z.avail_in--;
+	}
+}
+
+/* One step of inflate() into z.next_out; sets `ended` after the last member. */
+static gboolean inflate_step(struct input *in, GError **error)
+{
+	if (in->z.avail_in == 0 && !in->raw_end && !feed(in, error))
+		return FALSE;
+	if (in->member_done) {
+		skip_zeros(in);
+		if (in->z.avail_in == 0) {
+			in->ended = in->raw_end;
+			return TRUE;
+		}
+		inflateReset(&in->z);
+		in->member_done = FALSE;
+	}
+	int code = inflate(&in->z, Z_NO_FLUSH);
+	if (code == Z_BUF_ERROR && in->z.avail_in == 0 && in->raw_end)
+		return fail(in, error, "the file ends early");
+	if (code != Z_OK && code != Z_STREAM_END && code != Z_BUF_ERROR)
+		return fail(in, error, in->z.msg ? in->z.msg : "the stream is not valid");
+	in->member_done = code == Z_STREAM_END;
+	return TRUE;
+}
+
+static gssize gzip_take(struct input *in, guint8 *into, gsize room, GError **error)
+{
+	in->z.next_out = into;
+	in->z.avail_out = (uInt) MIN(room, (gsize) G_MAXINT32);
+	gsize wanted = in->z.avail_out;
+	while (in->z.avail_out > 0 && !in->ended) {
+		if (!inflate_step(in, error))
+			return -1;
+	}
+	return (gssize) (wanted - in->z.avail_out);
+}
+
+/* ---- the object ---- */
+
+static gboolean begin(struct input *in, GError **error)
+{
+	guint8 head[2];
+	gssize got = raw_take(in, head, sizeof head, error);
+	if (got < 0 || !raw_rewind(in, error))
+		return FALSE;
+	in->gzip = got == 2 && head[0] == 0x1f && head[1] == 0x8b;
+	if (!in->gzip)
+		return TRUE;
+	in->chunk = g_malloc(CHUNK_BYTES);
+	in->z_open = inflateInit2(&in->z, 15 + 16) == Z_OK;
+	return in->z_open || fail(in, error, "zlib does not start");
+}
+
+static struct input *checked(struct input *in, gboolean ok)
+{
+	if (ok)
+		return in;
+	input_close(in);
+	return NULL;
+}
+
+/* A pipe: its bytes are kept, so that they can be read twice. */
+static gboolean slurp(struct input *in, GError **error)
+{
+	GByteArray *all = g_byte_array_new();
+	gssize got = 1;
+	in->own = all;
+	while (got > 0) {
+		guint at = all->len;
+		if (at > WHOLE_MAX) {
+			g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_FBIG, "%s: more than 4 GiB come from it", in->name);
+			return FALSE;
+		}
+		g_byte_array_set_size(all, at + CHUNK_BYTES);
+		got = raw_take(in, all->data + at, CHUNK_BYTES, error);
+		g_byte_array_set_size(all, at + (guint) MAX(got, 0));
+	}
+	close(in->fd);
+	in->fd = -1;
+	in->bytes = all->data;
+	in->count = all->len;
+	return got == 0;
+}
+
+struct input *input_open(const char *path, GError **error)
+{
+	struct input *in = g_new0(struct input, 1);
+	struct stat status;
+
+	in->name = g_filename_display_name(path);
+	in->fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (in->fd < 0 || fstat(in->fd, &status) != 0)
+		return checked(in, fail_errno(in, error, "it cannot be opened"));
+	if (S_ISDIR(status.st_mode)) {
+		errno = EISDIR;
+		return checked(in, fail_errno(in, error, "it cannot be read"));
+	}
+	gboolean twice = lseek(in->fd, 0, SEEK_SET) == 0;
+	return checked(in, (twice || slurp(in, error)) && begin(in, error));
+}
+
+struct input *input_open_bytes(const guint8 *bytes, gsize count, const char *name, GError **error)
+{
+	struct input *in = g_new0(struct input, 1);
+	in->name = g_strdup(name);
+	in->fd = -1;
+	in->bytes = bytes;
+	in->count = count;
+	return checked(in, begin(in, error));
+}
+
+void input_close(struct input *in)
+{
+	if (in == NULL)
+		return;
+	if (in->fd >= 0)
+		close(in->fd);
+	if (in->z_open)
+		inflateEnd(&in->z);
+	if (in->own)
+		g_byte_array_unref(in->own);
+	g_free(in->chunk);
+	g_free(in->name);
+	g_free(in);
+}
+
+gssize input_take(struct input *in, guint8 *into, gsize room, GError **error)
+{
+	return in->gzip ? gzip_take(in, into, room, error) : raw_take(in, into, room, error);
+}
+
+gboolean input_rewind(struct input *in, GError **error)
+{
+	if (in->gzip) {
+		inflateReset(&in->z);
+		in->z.avail_in = 0;
+		in->member_done = in->ended = in->raw_end = FALSE;
+		in->raw_at = 0;
+	}
+	return raw_rewind(in, error);
+}
+
+const char *input_name(const struct input *in)
+{
+	return in->name;
+}
+
+GBytes *input_whole(struct input *in, GError **error)
+{
+	GByteArray *all = g_byte_array_new();
+	gssize got = 1;
+	gboolean ok = input_rewind(in, error);
+	while (ok && got > 0) {
+		guint at = all->len;
+		if (at > WHOLE_MAX) {
+			g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_FBIG,
+				    "%s: it holds more than this reader takes at once (4 GiB)", in->name);
+			ok = FALSE;
+			break;
+		}
+		g_byte_array_set_size(all, at + CHUNK_BYTES);
+		got = input_take(in, all->data + at, CHUNK_BYTES, error);
+		g_byte_array_set_size(all, at + (guint) MAX(got, 0));
+	}
+	if (ok && got == 0)
+		return g_byte_array_free_to_bytes(all);
+	g_byte_array_unref(all);
+	return NULL;
+}

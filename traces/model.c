@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One wrapper a call: the time before, the call, the time after.
+ */
+#include "model.h"
+
+#include "npusim/npusim.h"
+
+static const char *const call_names[MODEL_CALL_COUNT] = {
+	[MODEL_RESERVE] = "aclrtReserveMemAddress", [MODEL_UNRESERVE] = "aclrtReleaseMemAddress",
+	[MODEL_CREATE] = "aclrtMallocPhysical",	    [MODEL_RELEASE] = "aclrtFreePhysical",
+	[MODEL_RETAIN] = "aclrtMemRetainAllocationHandle",
+	[MODEL_MAP] = "aclrtMapMem",		    [MODEL_UNMAP] = "aclrtUnmapMem",
+	[MODEL_ACCESS] = "aclrtMemSetAccess",	    [MODEL_MALLOC] = "aclrtMallocAlign32",
+	[MODEL_FREE] = "aclrtFree",
+};
+
+const char *model_call_name(enum model_call call)
+{
+	return call_names[call];
+}
+
+const char *model_message(void)
+{
+	const char *text = aclGetRecentErrMsg();
+	return text && *text ? text : "no message";
+}
+
+static aclError counted(struct model_device *d, enum model_call call, guint64 before, aclError code)
+{
+	d->count[call]++;
+	d->failed[call] += code != ACL_SUCCESS;
+	d->ps[call] += npusim_now_ps() - before;
+	return code;
+}
+
+static gboolean opened(const char *call, aclError code, GError **error)
+{
+	if (code == ACL_SUCCESS || code == ACL_ERROR_REPEAT_INITIALIZE)
+		return TRUE;
+	g_set_error(error, g_quark_from_static_string("npusim-replay"), code, "%s answered %d: %s", call, code,
+		    model_message());
+	return FALSE;
+}
+
+gboolean model_open(guint devices, GError **error)
+{
+	uint32_t count = 0;
+	if (!opened("aclInit", aclInit(NULL), error) ||
+	    !opened("aclrtGetDeviceCount", aclrtGetDeviceCount(&count), error))
+		return FALSE;
+	if (devices > count) {
+		g_set_error(error, g_quark_from_static_string("npusim-replay"), 0,
+			    "the trace uses device %u, the model has devices 0 to %u: use --devices %u", devices - 1,
+			    count - 1, devices);
+		return FALSE;
+	}
+	for (guint i = devices; i > 0; i--) {
+		if (!opened("aclrtSetDevice", aclrtSetDevice((int32_t) i - 1), error))
+			return FALSE;
+	}
+	return TRUE;
+}
+
+void model_close(guint devices)
+{
+	for (guint i = 0; i < devices; i++)
+		aclrtResetDeviceForce((int32_t) i);
+	aclFinalize();
+}
+
+aclError model_reserve(struct model_device *d, void **out, guint64 size, guint64 align, void *hint, guint64 flags)
+{
+	guint64 before = npusim_now_ps();
+	return counted(d, MODEL_RESERVE, before, aclrtReserveMemAddress(out, size, align, hint, flags));
+}
+
+aclError model_unreserve(struct model_device *d, void *va)
+{
+	guint64 before = npusim_now_ps();
+	return counted(d, MODEL_UNRESERVE, before, aclrtReleaseMemAddress(va));
+}
+
+aclError model_create(struct model_device *d, aclrtDrvMemHandle *out, guint64 size, int device, unsigned page_lg2)
+{
+	aclrtPhysicalMemProp prop = { .handleType = ACL_MEM_HANDLE_TYPE_NONE,
+				      .allocationType = ACL_MEM_ALLOCATION_TYPE_PINNED,
+				      .memAttr = page_lg2 == 30 ? ACL_HBM_MEM_HUGE1G : ACL_HBM_MEM_HUGE,
+				      .location = { .id = device < 0 ? 0 : (uint32_t) device,
+						    .type = device < 0 ? ACL_MEM_LOCATION_TYPE_HOST :
+									 ACL_MEM_LOCATION_TYPE_DEVICE } };
+	guint64 before = npusim_now_ps();
+	return counted(d, MODEL_CREATE, before, aclrtMallocPhysical(out, size, &prop, 0));
+}
+
+aclError model_release(struct model_device *d, aclrtDrvMemHandle handle)
+{
+	guint64 before = npusim_now_ps();
+	return counted(d, MODEL_RELEASE, before, aclrtFreePhysical(handle));
+}
+
+aclError model_retain(struct model_device *d, void *va, aclrtDrvMemHandle *out)
+{
+	guint64 before = npusim_now_ps();
+	return counted(d, MODEL_RETAIN, before, aclrtMemRetainAllocationHandle(va, out));
+}
+
+aclError model_map(struct model_device *d, void *va, guint64 size, aclrtDrvMemHandle handle)
+{
+	guint64 before = npusim_now_ps();
+	return counted(d, MODEL_MAP, before, aclrtMapMem(va, size, 0, handle, 0));
+}
+
+aclError model_unmap(struct model_device *d, void *va)
+{
+	guint64 before = npusim_now_ps();
+	return counted(d, MODEL_UNMAP, before, aclrtUnmapMem(va));
+}
+
+aclError model_access(struct model_device *d, void *va, guint64 size, int device, int flags)
+{
+	aclrtMemAccessDesc desc = { .flags = (aclrtMemAccessFlags) flags,
+				    .location = { .id = device < 0 ? 0 : (uint32_t) device,
+						  .type = device < 0 ? ACL_MEM_LOCATION_TYPE_HOST :
+								       ACL_MEM_LOCATION_TYPE_DEVICE } };
+	guint64 before = npusim_now_ps();
+	return counted(d, MODEL_ACCESS, before, aclrtMemSetAccess(va, size, &desc, 1));
+}
+
+aclError model_malloc(struct model_device *d, void **out, guint64 size, int device, unsigned page_lg2)
+{
+	guint64 before = npusim_now_ps();
+	if (device < 0)
+		return counted(d, MODEL_MALLOC, before, aclrtMallocHost(out, size));
+	aclError code = aclrtSetDevice(device);
+	if (code != ACL_SUCCESS)
+		return counted(d, MODEL_MALLOC, before, code);
+	aclrtMemMallocPolicy policy = page_lg2 == 30 ? ACL_MEM_MALLOC_HUGE1G_ONLY :
+				      page_lg2 == 12 ? ACL_MEM_MALLOC_NORMAL_ONLY :
+						       ACL_MEM_MALLOC_HUGE_FIRST;
+	before = npusim_now_ps();
+	return counted(d, MODEL_MALLOC, before, aclrtMallocAlign32(out, size, policy));
+}
+
+aclError model_free(struct model_device *d, void *p, gboolean host)
+{
+	guint64 before = npusim_now_ps();
+	return counted(d, MODEL_FREE, before, host ? aclrtFreeHost(p) : aclrtFree(p));
+}
+
+gboolean model_stats(guint device, struct npu_stats *out)
+{
+	*out = (struct npu_stats){ .size = sizeof *out };
+	return npusim_get_stats((int) device, out) == 0;
+}

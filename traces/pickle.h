@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A reader of Python pickles, protocols 2 to 5, that takes plain data only: None, bool, int, float, str, bytes, list,
+ * tuple, dict. Whatever would make Python import or call something is refused, with its place: no class is ever loaded.
+ * It runs no code, recurses never, and takes memory in proportion to the file.
+ */
+#ifndef NPUSIM_TRACES_PICKLE_H
+#define NPUSIM_TRACES_PICKLE_H
+
+#include <glib.h>
+
+enum pickle_type {
+	PICKLE_NONE,
+	PICKLE_BOOL,
+	PICKLE_INT,
+	PICKLE_WIDE,  /* an integer of more than 64 bits, signed; its value is not kept */
+	PICKLE_FLOAT,
+	PICKLE_STR,   /* also bytes */
+	PICKLE_LIST,  /* also tuple */
+	PICKLE_DICT
+};
+
+struct pickle_string {
+	gsize length;
+	const char *text; /* not terminated; lies in the file's bytes */
+};
+struct pickle_list {
+	gsize count, room; /* of a dict: keys and values in turn, so twice its entries */
+	struct pickle_value *items;
+};
+struct pickle_value {
+	enum pickle_type type;
+	union {
+		gint64 integer; /* BOOL, INT */
+		double real;
+		const struct pickle_string *string;
+		struct pickle_list *list; /* LIST, DICT */
+	};
+};
+
+struct pickle; /* the value and the memory that it lies in */
+
+#define PICKLE_ERROR (pickle_error_quark())
+enum pickle_error { PICKLE_ERROR_DAMAGED, PICKLE_ERROR_REFUSED };
+GQuark pickle_error_quark(void);
+
+/* Reads one pickle; `bytes` is borrowed and must outlive the result. NULL and error otherwise: DAMAGED (truncated, no pickle,
+ * an opcode out of place) or REFUSED (a class, a call, a set), each with the byte offset. */
+struct pickle *pickle_read(const guint8 *bytes, gsize count, GError **error);
+void pickle_free(struct pickle *pickle);
+const struct pickle_value *pickle_root(const struct pickle *pickle);
+
+/* The value under a string key of a dict, or NULL. */
+const struct pickle_value *pickle_get(const struct pickle_value *dict, const char *key);
+/* The integer under a key; False if it is absent or no integer. */
+gboolean pickle_get_int(const struct pickle_value *dict, const char *key, gint64 *out);
+/* True if v is the string `text`. */
+gboolean pickle_is(const struct pickle_value *v, const char *text);
+
+#endif

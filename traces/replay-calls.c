@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Recorded calls made again. Names of the trace stand for what the model gives; a call that failed when it was recorded is
+ * made only where all that it names exists. A result other than the recorded one is counted, not an error.
+ */
+#include "format.h"
+#include "replay.h"
+
+#define NOT_MADE (-1) /* what the call names is not there */
+
+/* What a name stands for. */
+struct thing {
+	void *p;      /* address, or handle */
+	guint64 size;
+	guint64 bytes; /* of physical memory */
+	gint32 device;
+	guint users;      /* tables that hold it */
+	guint references; /* of a handle: that programs have */
+	guint model_references; /* the same, that the model knows of: an import is none of them */
+	guint maps;
+};
+struct player {
+	struct replay *replay;
+	struct replay_device *first;                               /* counts what belongs to no device */
+	GHashTable *reservations, *handles, *allocations, *shares; /* process << 32 | number -> struct thing */
+	GHashTable *mapped;                                        /* the model's address -> struct thing, a handle */
+};
+
+/* ---- names ---- */
+
+static guint64 key_of(guint32 process, const struct trace_name *name)
+{
+	return (guint64) process << 32 | name->number;
+}
+
+static struct thing *find(GHashTable *table, guint32 process, const struct trace_name *name)
+{
+	guint64 key = key_of(process, name);
+	return g_hash_table_lookup(table, &key);
+}
+
+static void thing_unref(gpointer data)
+{
+	struct thing *t = data;
+	if (--t->users == 0)
+		g_free(t);
+}
+
+static void keep(GHashTable *table, guint64 key, struct thing *t)
+{
+	t->users++;
+	g_hash_table_replace(table, g_memdup2(&key, sizeof key), t);
+}
+
+static struct thing *thing_new(void *p, guint64 size, guint64 bytes, gint32 device)
+{
+	struct thing *t = g_new0(struct thing, 1);
+	*t = (struct thing){ .p = p, .size = size, .bytes = bytes, .device = device };
+	return t;
+}
+
+static void forget(GHashTable *table, guint32 process, const struct trace_name *name)
+{
+	guint64 key = key_of(process, name);
+	g_hash_table_remove(table, &key);
+}
+
+/* The address that a name stands for, or NULL. */
+static void *address(struct player *p, guint32 process, const struct trace_name *name)
+{
+	struct thing *t = name->kind == 'r' ? find(p->reservations, process, name) :
+			  name->kind == 'a' ? find(p->allocations, process, name) :
+					      NULL;
+	return t && name->offset <= t->size ? (char *) t->p + name->offset : NULL;
+}
+
+/* ---- physical memory ---- */
+
+static struct replay_device *device_of(struct player *p, gint32 id)
+{
+	struct replay_device *device = replay_find(p->replay, id);
+	return device ? device : p->first;
+}
+
+/* Physical memory that calls got and gave back, as an allocator's history has it. */
+static void account(struct replay_device *device, enum trace_action action, guint64 bytes)
+{
+	struct trace_event e = { .action = (guint8) action, .size = bytes };
+	account_step(&device->account, &e);
+	replay_note_growth(device);
+}
+
+static void obtained(struct player *p, const struct thing *t)
+{
+	if (t->device >= 0)
+		account(device_of(p, t->device), TRACE_SEGMENT_ALLOC, t->bytes);
+}
+
+/* After a reference or a mapping went: the memory goes with the last of both. */
+static void maybe_returned(struct player *p, struct thing *t)
+{
+	if (t->references > 0 || t->maps > 0 || t->device < 0)
+		return;
+	account(device_of(p, t->device), TRACE_SEGMENT_FREE, t->bytes);
+	t->bytes = 0;
+}
+
+static void note_out_of_memory(struct replay_device *device, const struct trace_record *c, gint32 code)
+{
+	if (code != ACL_ERROR_RT_MEMORY_ALLOCATION || c->code == code || device->failed_size)
+		return;
+	device->failed_line = c->line;
+	device->failed_size = c->size;
+}
+
+/* ---- one function a verb ---- */
+
+static gint32 play_reserve(struct player *p, const struct trace_record *c)
+{
+	void *va;
+	/* an address that was asked for is one of the recorder's; it matters where the call was refused for it */
+	void *hint = c->code != 0 ? GSIZE_TO_POINTER(c->hint) : NULL;
+	gint32 code = model_reserve(&p->first->window, &va, c->size, c->align, hint, c->flags);
+	if (code == 0)
+		keep(p->reservations, key_of(c->process, &c->name), thing_new(va, c->size, 0, -1));
+	return code;
+}
+
+static gint32 play_unreserve(struct player *p, const struct trace_record *c)
+{
+	struct thing *t = find(p->reservations, c->process, &c->name);
+	if (t == NULL)
+		return NOT_MADE;
+	gint32 code = model_unreserve(&p->first->window, t->p);
+	if (code == 0)
+		forget(p->reservations, c->process, &c->name);
+	return code;
+}
+
+static gint32 play_create(struct player *p, const struct trace_record *c)
+{
+	struct replay_device *device = device_of(p, c->device);
+	guint64 page = G_GUINT64_CONSTANT(1) << MAX(c->page_lg2, 21);
+	void *handle;
+	gint32 code = model_create(&device->window, &handle, c->size, c->device, c->page_lg2);
+	note_out_of_memory(device, c, code);
+	if (code != 0)
+		return code;
+	struct thing *t = thing_new(handle, c->size, MAX((c->size + page - 1) / page * page, c->rounded), c->device);
+	t->references = t->model_references = 1;
+	keep(p->handles, key_of(c->process, &c->name), t);
+	obtained(p, t);
+	return code;
+}
+
+static gint32 play_release(struct player *p, const struct trace_record *c)
+{
+	struct thing *t = find(p->handles, c->process, &c->name);
+	gint32 code = 0;
+	if (t == NULL || (t->references == 0 && c->code == 0))
+		return NOT_MADE;
+	/* the last of the importers' references is the model's first */
+	if (t->references <= t->model_references) {
+		code = model_release(&device_of(p, t->device)->window, t->p);
+		if (code != 0)
+			return code;
+		t->model_references--;
+	}
+	t->references--;
+	maybe_returned(p, t);
+	if (t->references == 0)
+		forget(p->handles, c->process, &c->name);
+	return code;
+}
+
+static gint32 play_retain(struct player *p, const struct trace_record *c)
+{
+	void *va = address(p, c->process, &c->at), *handle;
+	guint64 key = (guint64) GPOINTER_TO_SIZE(va);
+	struct thing *t = va ? g_hash_table_lookup(p->mapped, &key) : NULL;
+	if (va == NULL)
+		return NOT_MADE;
+	struct replay_device *device = t ? device_of(p, t->device) : p->first;
+	gint32 code = model_retain(&device->window, va, &handle);
+	if (code != 0 || t == NULL)
+		return code;
+	t->references++;
+	t->model_references++;
+	if (find(p->handles, c->process, &c->name) == NULL)
+		keep(p->handles, key_of(c->process, &c->name), t);
+	return code;
+}
+
+static gint32 play_map(struct player *p, const struct trace_record *c)
+{
+	struct thing *t = find(p->handles, c->process, &c->handle);
+	void *va = address(p, c->process, &c->name);
+	if (t == NULL || va == NULL || t->model_references == 0)
+		return NOT_MADE;
+	gint32 code = model_map(&device_of(p, t->device)->window, va, c->size, t->p);
+	if (code == 0) {
+		t->maps++;
+		keep(p->mapped, (guint64) GPOINTER_TO_SIZE(va), t);
+	}
+	return code;
+}
+
+static gint32 play_unmap(struct player *p, const struct trace_record *c)
+{
+	void *va = address(p, c->process, &c->name);
+	guint64 key = (guint64) GPOINTER_TO_SIZE(va);
+	struct thing *t = va ? g_hash_table_lookup(p->mapped, &key) : NULL;
+	if (va == NULL)
+		return NOT_MADE;
+	gint32 code = model_unmap(&(t ? device_of(p, t->device) : p->first)->window, va);
+	if (code == 0 && t) {
+		t->maps--;
+		maybe_returned(p, t);
+		g_hash_table_remove(p->mapped, &key);
+	}
+	return code;
+}
+
+static gint32 play_access(struct player *p, const struct trace_record *c)
+{
+	void *va = address(p, c->process, &c->name);
+	if (va == NULL)
+		return NOT_MADE;
+	return model_access(&device_of(p, c->device)->window, va, c->size, c->device,
+			    c->flags ? (int) c->flags : ACL_RT_MEM_ACCESS_FLAGS_READWRITE);
+}
+
+static gint32 play_malloc(struct player *p, const struct trace_record *c)
+{
+	struct replay_device *device = device_of(p, c->device);
+	void *at;
+	gint32 code = model_malloc(&device->window, &at, c->size, c->device, c->page_lg2);
+	note_out_of_memory(device, c, code);
+	if (code != 0)
+		return code;
+	struct thing *t = thing_new(at, c->size, c->size, c->device);
+	keep(p->allocations, key_of(c->process, &c->name), t);
+	obtained(p, t);
+	return code;
+}
+
+static gint32 play_mfree(struct player *p, const struct trace_record *c)
+{
+	struct thing *t = find(p->allocations, c->process, &c->name);
+	if (t == NULL)
+		return NOT_MADE;
+	gint32 code = model_free(&device_of(p, t->device)->window, t->p, t->device < 0);
+	if (code != 0)
+		return code;
+	maybe_returned(p, t);
+	forget(p->allocations, c->process, &c->name);
+	return code;
+}
+
+/* Shares cross processes; a replay is one process, so an import is one more name for the exported handle. */
+static gint32 play_export(struct player *p, const struct trace_record *c)
+{
+	struct thing *t = find(p->handles, c->process, &c->handle);
+	if (t == NULL || c->code != 0)
+		return NOT_MADE;
+	keep(p->shares, key_of(0, &c->name), t);
+	return 0;
+}
+
+static gint32 play_import(struct player *p, const struct trace_record *c)
+{
+	struct thing *t = find(p->shares, 0, &c->share);
+	if (t == NULL || c->code != 0 || t->references == 0)
+		return NOT_MADE;
+	t->references++;
+	keep(p->handles, key_of(c->process, &c->name), t);
+	return 0;
+}
+
+static gint32 play(struct player *p, const struct trace_record *c)
+{
+	static gint32 (*const verbs[TRACE_CALL_COUNT])(struct player *, const struct trace_record *) = {
+		[TRACE_CALL_RESERVE] = play_reserve, [TRACE_CALL_UNRESERVE] = play_unreserve,
+		[TRACE_CALL_CREATE] = play_create,   [TRACE_CALL_RELEASE] = play_release,
+		[TRACE_CALL_RETAIN] = play_retain,   [TRACE_CALL_MAP] = play_map,
+		[TRACE_CALL_UNMAP] = play_unmap,     [TRACE_CALL_ACCESS] = play_access,
+		[TRACE_CALL_EXPORT] = play_export,   [TRACE_CALL_IMPORT] = play_import,
+		[TRACE_CALL_MALLOC] = play_malloc,   [TRACE_CALL_MFREE] = play_mfree,
+	};
+	/* device, copy, fill and others are for the record */
+	return verbs[c->verb] ? verbs[c->verb](p, c) : c->code;
+}
+
+/* ---- the player ---- */
+
+struct player *player_open(struct replay_run *run)
+{
+	struct player *p = g_new0(struct player, 1);
+	GHashTable **tables[] = { &p->reservations, &p->handles, &p->allocations, &p->shares, &p->mapped };
+	for (gsize i = 0; i < G_N_ELEMENTS(tables); i++)
+		*tables[i] = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, thing_unref);
+	p->replay = run->replay;
+	p->first = g_ptr_array_index(run->replay->devices, 0);
+	return p;
+}
+
+void player_step(struct player *p, const struct trace_record *c)
+{
+	struct replay_device *device = device_of(p, c->device);
+	gint32 code = play(p, c);
+	device->left_out += code == NOT_MADE && c->code == 0;
+	device->differing += code != NOT_MADE && code != c->code;
+}
+
+static void release_all(struct player *p, struct model_device *unused)
+{
+	GHashTableIter iter;
+	gpointer value;
+	g_hash_table_iter_init(&iter, p->handles);
+	while (g_hash_table_iter_next(&iter, NULL, &value)) {
+		struct thing *t = value;
+		for (; t->model_references > 0; t->model_references--)
+			model_release(unused, t->p);
+	}
+}
+
+void player_close(struct player *p)
+{
+	struct model_device unused = { 0 };
+	GHashTableIter iter;
+	gpointer key, value;
+
+	g_hash_table_iter_init(&iter, p->mapped);
+	while (g_hash_table_iter_next(&iter, &key, NULL))
+		model_unmap(&unused, GSIZE_TO_POINTER(*(guint64 *) key));
+	release_all(p, &unused);
+	g_hash_table_iter_init(&iter, p->allocations);
+	while (g_hash_table_iter_next(&iter, NULL, &value))
+		model_free(&unused, ((struct thing *) value)->p, ((struct thing *) value)->device < 0);
+	g_hash_table_iter_init(&iter, p->reservations);
+	while (g_hash_table_iter_next(&iter, NULL, &value))
+		model_unreserve(&unused, ((struct thing *) value)->p);
+	GHashTable *tables[] = { p->reservations, p->handles, p->allocations, p->shares, p->mapped };
+	for (gsize i = 0; i < G_N_ELEMENTS(tables); i++)
+		g_hash_table_unref(tables[i]);
+	g_free(p);
+}

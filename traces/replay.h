@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A replay: the calls that a trace's events imply, made on the model, and what came of it.
+ */
+#ifndef NPUSIM_TRACES_REPLAY_H
+#define NPUSIM_TRACES_REPLAY_H
+
+#include "account.h"
+#include "model.h"
+#include "trace.h"
+
+struct replay_device {
+	guint device;
+	struct trace_device *trace; /* borrowed */
+	struct account account;
+	struct model_device setup;  /* calls that rebuild what was live when the window began */
+	struct model_device window; /* calls of the window */
+	struct npu_stats stats;     /* at the peak of physical memory; *_peak_bytes at the end */
+	guint64 noted_physical;     /* physical memory when `stats` was taken */
+	guint64 failed_at;          /* event whose call ran out of memory first, counted from 1; 0: none */
+	guint64 failed_line;        /* the same of an npusim trace: its line */
+	guint64 failed_size;        /* 0: no call ran out of memory */
+	guint64 differing;          /* calls whose result is not the recorded one */
+	guint64 left_out;           /* calls not made, since what they name is not there */
+};
+struct replay {
+	GPtrArray *devices; /* struct replay_device * */
+	char *soc, *contract, *backend;
+	guint64 done;       /* events that were replayed */
+	gint64 wall_us;
+	guint64 simulated_ps;
+	gboolean interrupted;
+};
+
+struct replay_options {
+	/* Called now and then with the events done; returns FALSE to stop: what is done until then is the result. May be NULL. */
+	gboolean (*progress)(guint64 done, guint64 total, gpointer data);
+	gpointer data;
+};
+
+/* Runs the trace on the model that the environment describes. NULL and error if it cannot start, or at an event that makes
+ * no sense (which one, and why). The trace must outlive the result. */
+struct replay *replay_run(struct trace *trace, const struct replay_options *options, GError **error);
+void replay_free(struct replay *replay);
+
+/* Device memory calls of the window: how many, and the simulated time in them. */
+guint64 replay_calls(const struct replay_device *device);
+guint64 replay_calls_ps(const struct replay_device *device);
+
+/* ---- inside: one file a kind of event ---- */
+
+#define REPLAY_ERROR (replay_error_quark())
+GQuark replay_error_quark(void);
+
+struct replay_run {
+	struct trace *trace;
+	struct replay *replay;
+	const struct replay_options *options;
+	guint64 next_progress;
+};
+/* Counts one event; FALSE if the user wants to stop. */
+gboolean replay_tick(struct replay_run *run);
+/* Notes the model's statistics if physical memory is more than it was when they were noted. */
+void replay_note_growth(struct replay_device *device);
+
+/* replay-lane.c: the segments of one device */
+struct lane;
+struct lane *lane_open(struct replay_device *device);
+/* Reserves, and rebuilds what was live at the start. */
+gboolean lane_start(struct lane *lane, GError **error);
+/* One event; `line` of the file for messages, 0: it has none. */
+gboolean lane_step(struct lane *lane, const struct trace_event *event, guint64 line, GError **error);
+/* Gives back what is left, uncounted. */
+void lane_close(struct lane *lane);
+
+/* replay-lines.c, replay-calls.c: an npusim trace */
+gboolean replay_lines(struct replay_run *run, GError **error);
+struct trace_record;
+struct player;
+struct player *player_open(struct replay_run *run);
+void player_step(struct player *player, const struct trace_record *record);
+/* Gives back what is left, uncounted. */
+void player_close(struct player *player);
+
+/* The device's part of the result; NULL if the trace has nothing on it. */
+struct replay_device *replay_find(const struct replay *replay, gint32 device);
+
+#endif
