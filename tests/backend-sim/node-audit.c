@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Counts a node's records anew, in another way than node-recover.c does, and says where they
+ * contradict each other.
+ */
+#include "node-actors.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "backend-sim/node-private.h"
+
+struct audit {
+	struct node *node;
+	char *wrong;
+	unsigned char *owned; /* a byte a frame of the memory at hand */
+	uint32_t shares;
+	unsigned char *reached; /* a byte an entry of the whitelists' pool */
+};
+
+#define WRONG(audit, ...)                                        \
+	do {                                                     \
+		if (!(audit)->wrong)                             \
+			(audit)->wrong = node_text(__VA_ARGS__); \
+	} while (0)
+
+static void audit_chain(struct audit *audit, uint32_t chain, const char *whose, uint32_t index)
+{
+	for (; chain; chain = audit->node->allows[chain - 1].next) {
+		if (chain > audit->node->control->allow_top || audit->reached[chain - 1]++) {
+			WRONG(audit, "whitelist entry %u of %s %u is free, or on two lists", chain,
+			      whose, index);
+			return;
+		}
+	}
+}
+
+static void audit_block(struct audit *audit, struct memory *m, uint32_t first)
+{
+	const struct block_record *record = &m->blocks[first];
+	uint32_t frames = 0, extents = 0;
+	bool held = false;
+
+	for (uint32_t at = first; at != NODE_NONE; at = m->extents[at].next, extents++) {
+		if (at >= m->frames || m->extents[at].count == 0 ||
+		    m->extents[at].count > m->frames - at || extents > m->frames) {
+			WRONG(audit, "memory %u, block %u: extent at %u is out of range", m->index,
+			      first, at);
+			return;
+		}
+		if ((at < m->usable) != (first < m->usable) ||
+		    (record->giant &&
+		     (at % NODE_GIANT_FRAMES || m->extents[at].count % NODE_GIANT_FRAMES)))
+			WRONG(audit, "memory %u, block %u: extent at %u is in the wrong place",
+			      m->index, first, at);
+		for (uint32_t f = at; f < at + m->extents[at].count; f++)
+			if (audit->owned[f]++)
+				WRONG(audit, "memory %u: frame %u has two owners", m->index, f);
+		frames += m->extents[at].count;
+	}
+	if (frames != record->frames || extents != record->extent_count)
+		WRONG(audit,
+		      "memory %u, block %u: %u frames in %u extents, and %u in %u are written down",
+		      m->index, first, frames, extents, record->frames, record->extent_count);
+	for (unsigned slot = 0; slot < NODE_MEMBERS; slot++)
+		if (block_is_held_by(record, slot)) {
+			held = true;
+			if (GET(audit->node->control->members[slot].state) != MEMBER_LIVE)
+				WRONG(audit, "memory %u, block %u: held by member %u, who is none",
+				      m->index, first, slot);
+		}
+	if (!held)
+		WRONG(audit, "memory %u, block %u: lives, and nobody holds it", m->index, first);
+	if (record->share) {
+		const struct share_record *share = &audit->node->shares[record->share - 1];
+
+		audit->shares++;
+		if (share->block != m->id_base + first ||
+		    share->block_generation != record->generation)
+			WRONG(audit, "memory %u, block %u: its share is another block's", m->index,
+			      first);
+		audit_chain(audit, share->allow, "share", record->share - 1);
+	}
+}
+
+static void audit_memory(struct audit *audit, struct memory *m)
+{
+	uint64_t free_frames = 0, closing = 0;
+	uint32_t giants = 0;
+
+	audit->owned = calloc(m->frames, 1);
+	for (uint32_t f = 0; f < m->frames; f++)
+		if (m->live[f / 64] >> (f % 64) & 1) {
+			audit_block(audit, m, f);
+			closing += m->blocks[f].closing && f < m->usable ? m->blocks[f].frames : 0;
+		}
+	for (uint32_t f = 0; f < m->frames; f++) {
+		if ((m->used[f / 64] >> (f % 64) & 1) != audit->owned[f])
+			WRONG(audit, "memory %u: frame %u is %s, and %s", m->index, f,
+			      audit->owned[f] ? "owned" : "nobody's",
+			      audit->owned[f] ? "counts as free" : "counts as used");
+		free_frames += f < m->usable && !audit->owned[f];
+	}
+	for (uint32_t g = 0; g * NODE_GIANT_FRAMES < m->usable; g++) {
+		uint32_t used = 0, end = (g + 1) * NODE_GIANT_FRAMES;
+
+		for (uint32_t f = g * NODE_GIANT_FRAMES; f < end && f < m->usable; f++)
+			used += audit->owned[f];
+		giants += used == 0 && end <= m->usable;
+		if (used != m->giant_used[g])
+			WRONG(audit, "memory %u: giant %u has %u used frames, %u are counted",
+			      m->index, g, used, m->giant_used[g]);
+	}
+	if (free_frames != m->state->free_frames || giants != m->state->free_giants ||
+	    closing != m->state->closing_frames)
+		WRONG(audit,
+		      "memory %u: %llu frames and %u giants free, %llu closing; %llu, %u and %llu "
+		      "are counted",
+		      m->index, (unsigned long long)free_frames, giants,
+		      (unsigned long long)closing, (unsigned long long)m->state->free_frames,
+		      m->state->free_giants, (unsigned long long)m->state->closing_frames);
+	free(audit->owned);
+}
+
+static void audit_pool(struct audit *audit)
+{
+	const struct control *control = audit->node->control;
+
+	for (uint32_t i = 0; i < control->name_limit; i++)
+		if (audit->node->names[i].state)
+			audit_chain(audit, audit->node->names[i].allow, "name", i);
+	audit_chain(audit, control->allow_free, "the chain of free entries", 0);
+	for (uint32_t i = 0; i < control->allow_top; i++)
+		if (!audit->reached[i])
+			WRONG(audit, "whitelist entry %u is lost", i + 1);
+	if (audit->shares != control->share_count)
+		WRONG(audit, "%u blocks are shared, %u are counted", audit->shares,
+		      control->share_count);
+}
+
+char *node_audit(struct node *node)
+{
+	struct audit audit = { .node = node };
+
+	if (node_enter(node) != DRV_ERROR_NONE)
+		return node_text("the node cannot be entered: %s", npu_message());
+	audit.reached = calloc(NODE_ALLOWS, 1);
+	for (unsigned i = 0; i < SIM_NODE_MAX; i++)
+		if (node->memory[i])
+			audit_memory(&audit, node->memory[i]);
+	audit_pool(&audit);
+	node_unlock(node);
+	free(audit.reached);
+	return audit.wrong;
+}
+
+#ifdef NODE_STEPS
+static uint64_t steps, die_at_step;
+
+void steps_set(uint64_t die_at)
+{
+	die_at_step = die_at;
+	__atomic_store_n(&steps, 0, __ATOMIC_RELEASE);
+}
+
+uint64_t steps_done(void)
+{
+	return __atomic_load_n(&steps, __ATOMIC_RELAXED);
+}
+
+void node_step(void)
+{
+	if (__atomic_add_fetch(&steps, 1, __ATOMIC_RELAXED) == die_at_step)
+		kill(getpid(), SIGKILL);
+}
+#endif

@@ -1,0 +1,424 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * How processes meet: one node of a name, whoever comes first; shapes that do not agree; names, reports, ending a node;
+ * and that nothing stays behind.
+ */
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "backend-sim/node-private.h"
+#include "harness/test.h"
+#include "node-actors.h"
+
+#define RACERS 12
+
+/* Lines of /proc/net/unix with the node's name: members that can be found, and the start-up lock. */
+static unsigned sockets_of(const char *node)
+{
+	FILE *list = fopen("/proc/net/unix", "re");
+	char line[512], part[80];
+	unsigned count = 0;
+
+	snprintf(part, sizeof(part), "/%s/", node);
+	while (fgets(line, sizeof(line), list))
+		count += strstr(line, "@npusim/") && strstr(line, part);
+	fclose(list);
+	return count;
+}
+
+static unsigned count_files(const char *path, const char *part)
+{
+	DIR *folder = opendir(path);
+	struct dirent *entry;
+	unsigned count = 0;
+
+	while (folder && (entry = readdir(folder)))
+		count += strstr(entry->d_name, part) != NULL;
+	if (folder)
+		closedir(folder);
+	return count;
+}
+
+TEST(node_joining, newcomers_at_once_meet_in_one_node)
+{
+	struct order node = small_node("race", 64);
+
+	for (unsigned round = 0; round < 10; round++) {
+		struct actor actors[RACERS];
+
+		for (unsigned i = 0; i < RACERS; i++)
+			actors[i] = actor_start();
+		for (unsigned i = 0; i < RACERS; i++)
+			actor_tell(&actors[i], do_join, &node);
+		for (unsigned i = 0; i < RACERS; i++) {
+			struct reply reply = actor_hear(&actors[i]);
+
+			EXPECT_STREQ(reply.text, "");
+		}
+		for (unsigned i = 0; i < RACERS; i++)
+			EXPECT_EQ(ACT(&actors[i], do_create, .frames = 1).value, 0);
+		EXPECT_EQ(ACT(&actors[round], do_usage, .memory = 0).usage.free_frames, 28u - RACERS);
+		EXPECT_EQ(sockets_of(node.node), (unsigned)RACERS);
+		for (unsigned i = 0; i < RACERS; i++)
+			EXPECT_TRUE(actor_end(&actors[i]));
+		EXPECT_EQ(sockets_of(node.node), 0u);
+	}
+}
+
+TEST(node_joining, newcomers_meet_while_others_die)
+{
+	struct order node = small_node("churn", 64);
+	struct actor actors[4];
+
+	for (unsigned i = 0; i < 4; i++)
+		actors[i] = actor_start();
+	for (unsigned round = 0; round < 60; round++) {
+		struct actor *actor = &actors[round % 4];
+
+		actor_tell(actor, do_join, &node);
+		usleep((round * 37) % 900);
+		actor_kill(actor);
+		*actor = actor_start();
+	}
+	for (unsigned i = 0; i < 4; i++)
+		EXPECT_STREQ(actor_do(&actors[i], do_join, node).text, "");
+	EXPECT_EQ(ACT(&actors[0], do_create, .frames = 28).value, 0);
+	EXPECT_EQ(ACT(&actors[1], do_usage).usage.free_frames, 0u);
+	EXPECT_EQ(ACT(&actors[1], do_audit).value, 0);
+	for (unsigned i = 0; i < 4; i++)
+		EXPECT_TRUE(actor_end(&actors[i]));
+}
+
+static void do_shape(const struct order *order, struct reply *reply)
+{
+	(void)order;
+	snprintf(reply->text, sizeof(reply->text), "%s %u %llu %llu %llu", actor_self.config.soc_name, actor_self.config.devices,
+		 (unsigned long long)actor_self.config.hbm_bytes, (unsigned long long)actor_self.config.usable_frames,
+		 (unsigned long long)actor_self.config.host_bytes);
+}
+
+TEST(node_joining, the_first_one_gives_the_shape)
+{
+	struct order first = small_node("shape", 64), second = small_node("shape", 128);
+	struct actor a = actor_start(), b = actor_start();
+	struct reply reply, shape;
+	char who[64];
+
+	ASSERT_STREQ(actor_do(&a, do_join, first).text, "");
+	shape = ACT(&a, do_shape);
+	EXPECT_STREQ(shape.text, "Ascend910B1 2 67108864 28 134217728");
+	second.config.explicit_shape = true;
+	second.config.devices = 4;
+	reply = actor_do(&b, do_join, second);
+	EXPECT_EQ(reply.value, 1);
+	EXPECT_CONTAINS(reply.text, first.node);
+	EXPECT_CONTAINS(reply.text, "runs with 2 devices of Ascend910B1, 64 MiB of HBM each");
+	EXPECT_CONTAINS(reply.text, "4 devices of Ascend910B1, 128 MiB each, are asked for");
+	EXPECT_CONTAINS(reply.text, "npusim node --reset");
+	snprintf(who, sizeof(who), "(process %d, ", a.pid);
+	EXPECT_CONTAINS(reply.text, who);
+	second.config.explicit_shape = false;
+	EXPECT_STREQ(actor_do(&b, do_join, second).text, "");
+	EXPECT_STREQ(ACT(&b, do_shape).text, shape.text);
+	EXPECT_TRUE(actor_end(&a));
+	EXPECT_STREQ(ACT(&b, do_leave).text, "");
+	EXPECT_STREQ(actor_do(&b, do_join, second).text, ""); /* the old node is gone */
+	EXPECT_STREQ(ACT(&b, do_shape).text, "Ascend910B1 4 134217728 60 134217728");
+	EXPECT_TRUE(actor_end(&b));
+}
+
+struct bad_config {
+	const char *label, *name;
+	unsigned devices;
+	uint64_t hbm_bytes, host_bytes;
+	const char *says;
+};
+static const struct bad_config bad_configs[] = {
+	{ "empty name", "", 1, 64 << 20, 64 << 20, "1 to 63 characters" },
+	{ "slash", "a/b", 1, 64 << 20, 64 << 20, "\"a/b\"" },
+	{ "umlaut", "n\xc3\xb6", 1, 64 << 20, 64 << 20, "letters, digits" },
+	{ "long name", "0123456789012345678901234567890123456789012345678901234567890123", 1, 64 << 20, 64 << 20,
+	  "1 to 63 characters" },
+	{ "no device", "bad", 0, 64 << 20, 64 << 20, "0 devices" },
+	{ "17 devices", "bad", 17, 64 << 20, 64 << 20, "17 devices" },
+	{ "odd HBM", "bad", 1, (64 << 20) + 4096, 64 << 20, "multiples of 2 MiB" },
+	{ "small HBM", "bad", 1, 8 << 20, 64 << 20, "from 16 MiB" },
+	{ "large HBM", "bad", 1, UINT64_C(16) << 40, 64 << 20, "to 8 TiB" },
+	{ "no host", "bad", 1, 64 << 20, 0, "host memory" },
+};
+TEST_EACH(node_joining, refuses, bad_configs, label)
+{
+	const struct bad_config *bad = param;
+	struct node_config config = { .name = bad->name, .soc_name = "Ascend910B1", .devices = bad->devices,
+				      .hbm_bytes = bad->hbm_bytes, .host_bytes = bad->host_bytes };
+	char *error = NULL;
+	struct node *node;
+
+	ASSERT_FALSE(node_join(&config, &node, &error));
+	EXPECT_CONTAINS(error, bad->says);
+	free(error);
+}
+
+TEST(node_joining, longest_name_works)
+{
+	struct order node = small_node("long", 64);
+	struct actor a = actor_start(), b = actor_start();
+
+	memset(node.node, 'x', NODE_NAME_MAX);
+	node.node[NODE_NAME_MAX] = '\0';
+	EXPECT_STREQ(actor_do(&a, do_join, node).text, "");
+	EXPECT_STREQ(actor_do(&b, do_join, node).text, "");
+	EXPECT_EQ(ACT(&a, do_create, .frames = 5).value, 0);
+	EXPECT_EQ(ACT(&b, do_usage).usage.free_frames, 23u);
+	EXPECT_TRUE(actor_end(&a));
+	EXPECT_TRUE(actor_end(&b));
+}
+
+TEST(node_joining, nothing_stays_behind)
+{
+	struct order node = small_node("behind", 64);
+	unsigned shm = count_files("/dev/shm", "npusim"), tmp = count_files("/tmp", "npusim-");
+	struct actor a = actor_start(), b = actor_start();
+
+	EXPECT_STREQ(actor_do(&a, do_join, node).text, "");
+	EXPECT_STREQ(actor_do(&b, do_join, node).text, "");
+	EXPECT_EQ(sockets_of(node.node), 2u);
+	EXPECT_EQ(ACT(&a, do_create, .frames = 20).value, 0);
+	EXPECT_EQ(ACT(&a, do_write, .value = 1).value, 0);
+	actor_kill(&a);
+	actor_kill(&b);
+	EXPECT_EQ(sockets_of(node.node), 0u);
+	EXPECT_EQ(count_files("/dev/shm", "npusim"), shm);
+	EXPECT_EQ(count_files("/tmp", "npusim-"), tmp);
+	a = actor_start();
+	EXPECT_STREQ(actor_do(&a, do_join, node).text, "");
+	EXPECT_EQ(ACT(&a, do_usage).usage.free_frames, 28u);
+	EXPECT_TRUE(actor_end(&a));
+}
+
+static void count_own_files(const struct order *order, struct reply *reply)
+{
+	(void)order;
+	reply->value = count_files("/proc/self/fd", "");
+}
+
+TEST(node_joining, leaving_closes_all_descriptors)
+{
+	struct order node = small_node("fds", 64);
+	struct actor a = actor_start();
+	int64_t before = ACT(&a, count_own_files).value;
+
+	EXPECT_STREQ(actor_do(&a, do_join, node).text, "");
+	EXPECT_GT(ACT(&a, count_own_files).value, before);
+	ACT(&a, do_leave);
+	EXPECT_EQ(ACT(&a, count_own_files).value, before);
+	node.config.devices = 1;
+	node.config.hbm_bytes = UINT64_C(1) << 43;
+	node.config.host_bytes = UINT64_C(1) << 43;
+	EXPECT_STREQ(actor_do(&a, do_join, node).text, "");
+	EXPECT_EQ(ACT(&a, do_usage).usage.total_frames, (UINT64_C(1) << 22) - 4);
+	EXPECT_TRUE(actor_end(&a));
+}
+
+/* ---- what the surroundings do ---------------------------------------------------------------------------------------- */
+
+static void limit(const struct order *order, struct reply *reply)
+{
+	struct rlimit rlimit = { .rlim_cur = order->value, .rlim_max = order->value };
+
+	reply->value = setrlimit((int)order->block, &rlimit);
+}
+
+struct limit_case {
+	const char *label;
+	int what;
+	uint64_t value;
+	const char *says;
+};
+static const struct limit_case limit_cases[] = {
+	{ "file size", RLIMIT_FSIZE, 1 << 20, "ulimit -f" },
+	{ "descriptors", RLIMIT_NOFILE, 8, "Too many open files" },
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+	{ "address space", RLIMIT_AS, 64 << 20, "ulimit -v" },
+#endif
+};
+TEST_EACH(node_joining, says_what_limit_is_in_the_way, limit_cases, label)
+{
+	const struct limit_case *c = param;
+	struct order node = small_node("limits", 64);
+	struct actor a = actor_start();
+	struct reply reply;
+
+	node.config.devices = 8;
+	EXPECT_EQ(ACT(&a, limit, .block = (unsigned)c->what, .value = c->value).value, 0);
+	reply = actor_do(&a, do_join, node);
+	EXPECT_EQ(reply.value, 1);
+	EXPECT_CONTAINS(reply.text, c->says);
+	EXPECT_TRUE(actor_end(&a));
+	EXPECT_EQ(sockets_of(node.node), 0u);
+}
+
+static void close_all_but_the_channel(const struct order *order, struct reply *reply)
+{
+	(void)order;
+	(void)reply;
+	for (int fd = 3; fd < 256; fd++) {
+		int type;
+		socklen_t size = sizeof(type);
+
+		if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0)
+			continue; /* the channel, and the socket by which it is found */
+		close(fd);
+		if (open("/dev/null", O_RDWR) < 0)
+			abort();
+	}
+}
+
+TEST(node_joining, a_program_that_closes_our_descriptors_harms_itself_only)
+{
+	struct order node = small_node("closed", 64);
+	struct actor a = actor_start(), b = actor_start(), c = actor_start();
+	struct reply reply;
+
+	EXPECT_STREQ(actor_do(&a, do_join, node).text, "");
+	EXPECT_STREQ(actor_do(&b, do_join, node).text, "");
+	ACT(&a, close_all_but_the_channel);
+	EXPECT_EQ(ACT(&a, do_create, .frames = 3).value, 0);
+	EXPECT_EQ(ACT(&a, do_write, .value = 8).value, 0);
+	EXPECT_EQ(ACT(&a, do_read).value, 8);
+	reply = actor_do(&c, do_join, node); /* through the other one */
+	EXPECT_STREQ(reply.text, "");
+	EXPECT_EQ(ACT(&c, do_usage).usage.free_frames, 25u);
+	ACT(&a, do_drop);
+	EXPECT_EQ(ACT(&c, do_usage).usage.free_frames, 28u);
+	EXPECT_TRUE(actor_end(&a));
+	EXPECT_TRUE(actor_end(&b));
+	EXPECT_TRUE(actor_end(&c));
+}
+
+static void spoil_version(const struct order *order, struct reply *reply)
+{
+	(void)order;
+	(void)reply;
+	actor_self.node->control->version = 99;
+}
+
+TEST(node_joining, another_version_is_refused)
+{
+	struct order node = small_node("version", 64);
+	struct actor a = actor_start(), b = actor_start();
+	struct reply reply;
+	char *error;
+
+	EXPECT_STREQ(actor_do(&a, do_join, node).text, "");
+	ACT(&a, spoil_version);
+	reply = actor_do(&b, do_join, node);
+	EXPECT_EQ(reply.value, 1);
+	EXPECT_CONTAINS(reply.text, "another version");
+	EXPECT_TRUE(node_reset(node.node, &error));
+	EXPECT_TRUE(WIFSIGNALED(actor_wait(&a)));
+	EXPECT_STREQ(actor_do(&b, do_join, node).text, "");
+	EXPECT_TRUE(actor_end(&b));
+}
+
+/* ---- npusim node -------------------------------------------------------------------------------------------------------- */
+
+static void list(const struct order *order, struct reply *reply)
+{
+	struct node_info *nodes;
+	unsigned count;
+	char *error;
+
+	if (!node_list(&nodes, &count, &error)) {
+		snprintf(reply->text, sizeof(reply->text), "%s", error);
+		reply->value = -1;
+		free(error);
+		return;
+	}
+	for (unsigned i = 0; i < count; i++) {
+		if (strcmp(nodes[i].name, order->node))
+			continue;
+		reply->value = nodes[i].member_count;
+		reply->usage = nodes[i].usage[0];
+		for (unsigned m = 0; m < nodes[i].member_count; m++) {
+			const struct node_member_info *member = &nodes[i].members[m];
+			size_t at = strlen(reply->text);
+
+			snprintf(reply->text + at, sizeof(reply->text) - at, "%d: %llu+%llu frames, %u blocks, %u shares%s; ",
+				 member->pid, (unsigned long long)member->frames[0], (unsigned long long)member->frames[1],
+				 member->blocks, member->shares,
+				 member->start_time == process_start_time(member->pid) ? "" : ", no process");
+		}
+	}
+	node_list_free(nodes, count);
+}
+
+TEST(node_joining, list_shows_who_holds_what)
+{
+	struct order node = small_node("list", 64);
+	struct actor a = actor_start(), b = actor_start(), looker = actor_start();
+	char line[128];
+	struct reply reply;
+
+	EXPECT_EQ(actor_do(&looker, list, node).value, 0);
+	EXPECT_STREQ(actor_do(&a, do_join, node).text, "");
+	EXPECT_STREQ(actor_do(&b, do_join, node).text, "");
+	EXPECT_EQ(ACT(&a, do_create, .frames = 3).value, 0);
+	EXPECT_EQ(ACT(&a, do_create, .frames = 2, .memory = 1, .block = 1).value, 0);
+	EXPECT_EQ(ACT(&a, do_table, .block = 2).value, 0);
+	EXPECT_EQ(ACT(&a, do_export).value, 0);
+	reply = actor_do(&looker, list, node);
+	EXPECT_EQ(reply.value, 2);
+	EXPECT_EQ(reply.usage.free_frames, 25u);
+	EXPECT_EQ(reply.usage.total_frames, 28u);
+	snprintf(line, sizeof(line), "%d: 3+2 frames, 2 blocks, 1 shares; ", a.pid);
+	EXPECT_CONTAINS(reply.text, line);
+	snprintf(line, sizeof(line), "%d: 0+0 frames, 0 blocks, 0 shares; ", b.pid);
+	EXPECT_CONTAINS(reply.text, line);
+	actor_kill(&a);
+	reply = actor_do(&looker, list, node); /* nobody but the looker has called since */
+	EXPECT_EQ(reply.value, 1);
+	EXPECT_EQ(reply.usage.free_frames, 28u);
+	EXPECT_EQ(actor_do(&b, list, node).value, 1); /* a member may look too */
+	EXPECT_EQ(ACT(&b, do_audit).value, 0);
+	EXPECT_TRUE(actor_end(&b));
+	EXPECT_EQ(actor_do(&looker, list, node).value, 0);
+	EXPECT_TRUE(actor_end(&looker));
+}
+
+static void ignore_term(const struct order *order, struct reply *reply)
+{
+	(void)order;
+	(void)reply;
+	signal(SIGTERM, SIG_IGN);
+}
+
+TEST(node_joining, reset_ends_the_processes)
+{
+	struct order node = small_node("reset", 64);
+	struct actor a = actor_start(), b = actor_start();
+	char *error;
+	int status;
+
+	EXPECT_FALSE(node_reset(node.node, &error));
+	EXPECT_CONTAINS(error, "no process of this user");
+	free(error);
+	EXPECT_STREQ(actor_do(&a, do_join, node).text, "");
+	EXPECT_STREQ(actor_do(&b, do_join, node).text, "");
+	ACT(&b, ignore_term);
+	EXPECT_TRUE(node_reset(node.node, &error));
+	status = actor_wait(&a);
+	EXPECT_EQ(WTERMSIG(status), SIGTERM);
+	status = actor_wait(&b);
+	EXPECT_EQ(WTERMSIG(status), SIGKILL);
+	EXPECT_EQ(sockets_of(node.node), 0u);
+}

@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The process around the driver: a touch of device memory, what is left at the end, fork, the reset
+ * of a device, threads, and what is known before a device is open.
+ */
+#include "mapping.h"
+#include "space-rig.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED 1
+#else
+#define SANITIZED 0
+#endif
+
+#define HUGE (MEM_DEV_VAL << MEM_VIRT_BIT | MEM_TYPE_HBM | MEM_PAGE_HUGE)
+
+TEARDOWN(process)
+{
+	space_close();
+}
+
+/* ---- a touch of device memory
+ * -------------------------------------------------------------------- */
+
+static void touch_mapping(void *arg)
+{
+	uint64_t a;
+
+	(void)arg;
+	space_open("docs", NULL);
+	a = space_reserve(4 * MIB, 0);
+	space_map(a, 4 * MIB, space_create(1, 4 * MIB));
+	*(volatile char *)at(a + 3 * MIB) = 1;
+}
+
+static void touch_allocation(void *arg)
+{
+	(void)arg;
+	space_open("docs", NULL);
+	*(volatile char *)at(space_alloc(2 * MIB, HUGE) + 5) = 1;
+}
+
+static void touch_unmapped(void *arg)
+{
+	uint64_t a;
+
+	(void)arg;
+	space_open("docs", NULL);
+	a = space_reserve(2 * MIB, 0);
+	space_map(a, 2 * MIB, space_create(0, 2 * MIB));
+	CALL(halMemUnmap, at(a));
+	*(volatile char *)at(a) = 1;
+}
+
+static void touch_freed(void *arg)
+{
+	uint64_t a;
+
+	(void)arg;
+	space_open("docs", NULL);
+	a = space_reserve(2 * MIB, 0);
+	CALL(halMemAddressFree, at(a));
+	*(volatile char *)at(a) = 1;
+}
+
+static volatile uint64_t nowhere = 64;
+
+static void touch_nothing(void *arg)
+{
+	(void)arg;
+	space_open("docs", NULL);
+	*(volatile char *)at(nowhere) = 1;
+}
+
+static void send_fault(void *arg)
+{
+	(void)arg;
+	space_open("docs", NULL);
+	kill(getpid(), SIGSEGV);
+	pause();
+}
+
+TEST(process, a_touch_traps_with_a_report)
+{
+	if (SANITIZED)
+		SKIP("a sanitizer has SIGSEGV");
+	EXPECT_SIGNAL(SIGSEGV, touch_mapping, NULL);
+	EXPECT_CONTAINS(harness_last_stderr(), "the program touched 0x");
+	EXPECT_CONTAINS(harness_last_stderr(), ": 3 MiB into the mapping at 0x");
+	EXPECT_CONTAINS(harness_last_stderr(), "of device 1");
+	EXPECT_CONTAINS(harness_last_stderr(), "aclrtMemSetAccess");
+	EXPECT_SIGNAL(SIGSEGV, touch_allocation, NULL);
+	EXPECT_CONTAINS(harness_last_stderr(), "5 bytes into the allocation at 0x");
+	EXPECT_CONTAINS(harness_last_stderr(), "aclrtMemcpy");
+	EXPECT_SIGNAL(SIGSEGV, touch_unmapped, NULL);
+	EXPECT_CONTAINS(harness_last_stderr(), "where nothing is mapped");
+	EXPECT_SIGNAL(SIGSEGV, touch_freed, NULL);
+	EXPECT_CONTAINS(harness_last_stderr(), "not allocated, or not any more");
+}
+
+TEST(process, other_faults_are_passed_on)
+{
+	if (SANITIZED)
+		SKIP("a sanitizer has SIGSEGV");
+	EXPECT_SIGNAL(SIGSEGV, touch_nothing, NULL);
+	EXPECT_STREQ(harness_last_stderr(), "");
+	EXPECT_SIGNAL(SIGSEGV, send_fault, NULL);
+}
+
+static void own_handler(int number)
+{
+	(void)number;
+	_exit(42);
+}
+
+static void keep_own_handler(void *arg)
+{
+	struct sigaction mine = { .sa_handler = own_handler };
+
+	(void)arg;
+	sigaction(SIGSEGV, &mine, NULL);
+	touch_mapping(NULL);
+}
+
+TEST(process, a_programs_own_handler_stays)
+{
+	EXPECT_EXIT(42, keep_own_handler, NULL);
+}
+
+/* ---- what is left
+ * -------------------------------------------------------------------------------- */
+
+struct lines {
+	unsigned count;
+	char text[4096];
+};
+
+static void add_line(void *arg, const char *line)
+{
+	struct lines *l = arg;
+
+	l->count++;
+	strncat(l->text, line, sizeof(l->text) - strlen(l->text) - 2);
+	strcat(l->text, "\n");
+}
+
+TEST(process, leaks_are_counted_and_named)
+{
+	struct lines none = { 0, "" }, some = { 0, "" }, all = { 0, "" };
+	drv_mem_handle_t *h;
+	uint64_t a;
+
+	ASSERT_NO_FATAL(space_open("docs", NULL));
+	EXPECT_CODE(DRV_ERROR_NONE, npusimLeaks, add_line, &none, true);
+	EXPECT_STREQ(none.text, "");
+	a = space_reserve(1 * GIB, 0);
+	h = space_create(1, 4 * MIB);
+	space_map(a, 4 * MIB, h);
+	space_create(0, 2 * MIB);
+	EXPECT_CODE(DRV_ERROR_NONE, halMemRelease, h);
+	space_alloc(2 * MIB, HUGE);
+	EXPECT_CODE(DRV_ERROR_NONE, npusimLeaks, add_line, &some, false);
+	EXPECT_EQ(some.count, 4);
+	EXPECT_CONTAINS(some.text, "1 reservation: 1073741824 (1 GiB) of addresses");
+	EXPECT_CONTAINS(some.text, "1 mapping: 4194304 (4 MiB) still mapped");
+	EXPECT_CONTAINS(some.text,
+			"2 handles: 6291456 (6 MiB) of physical memory still held, 1 of");
+	EXPECT_CONTAINS(some.text, "1 device allocation: 2097152 (2 MiB) not freed");
+	EXPECT_CODE(DRV_ERROR_NONE, npusimLeaks, add_line, &all, true);
+	EXPECT_EQ(all.count, 4 + 5);
+	EXPECT_CONTAINS(all.text, "4194304 (4 MiB), device 1, of handle");
+	EXPECT_CONTAINS(all.text, "by driver call ");
+}
+
+/* ---- fork
+ * ------------------------------------------------------------------------------------------ */
+
+static uint64_t parents_va;
+
+static void call_after_fork(void *arg)
+{
+	void *va = NULL;
+	uint32_t count = 0;
+
+	(void)arg;
+	EXPECT_CODE(DRV_ERROR_PROCESS_EXIT, halMemAddressReserve, &va, 2 * MIB, 0, NULL, 0);
+	EXPECT_CONTAINS(MESSAGE(), "forked");
+	EXPECT_CODE(DRV_ERROR_PROCESS_EXIT, halMemUnmap, at(parents_va));
+	EXPECT_CODE(DRV_ERROR_NONE, drvGetDevNum, &count);
+	EXPECT_EQ(count, 2);
+	space_close();
+}
+
+static void open_after_fork(void *arg)
+{
+	halDevOpenIn in = { { 0 } };
+	halDevOpenOut out;
+
+	(void)arg;
+	EXPECT_CODE(DRV_ERROR_NONE, halDeviceOpen, 0, &in, &out);
+	EXPECT_NE(space_reserve(2 * MIB, 0), 0);
+	space_close();
+}
+
+TEST(process, a_forked_child_is_told_so)
+{
+	ASSERT_NO_FATAL(space_open("docs", NULL));
+	parents_va = space_reserve(2 * MIB, 0);
+	space_map(parents_va, 2 * MIB, space_create(0, 2 * MIB));
+	EXPECT_EXIT(0, call_after_fork, NULL);
+	EXPECT_CODE(DRV_ERROR_NONE, halMemUnmap, at(parents_va));
+}
+
+TEST(process, fork_before_the_first_device_just_works)
+{
+	ASSERT_NO_FATAL(space_open_closed("docs", NULL));
+	EXPECT_EXIT(0, open_after_fork, NULL);
+	open_after_fork(NULL);
+}
+
+static void *call_for_ever(void *arg)
+{
+	uint64_t a = space_reserve(2 * MIB, 0);
+	drv_mem_handle_t *h = space_create(0, 2 * MIB);
+
+	while (!__atomic_load_n((bool *)arg, __ATOMIC_ACQUIRE)) {
+		CALL(halMemMap, at(a), 2 * MIB, 0, h, 0);
+		CALL(halMemUnmap, at(a));
+	}
+	return NULL;
+}
+
+TEST(process, fork_while_another_thread_calls_does_not_hang)
+{
+	pthread_t thread;
+	bool stop = false;
+
+	ASSERT_NO_FATAL(space_open("docs", NULL));
+	ASSERT_EQ(pthread_create(&thread, NULL, call_for_ever, &stop), 0);
+	for (unsigned i = 0; i < 20; i++)
+		EXPECT_EXIT(0, call_after_fork, NULL);
+	__atomic_store_n(&stop, true, __ATOMIC_RELEASE);
+	pthread_join(thread, NULL);
+}
+
+/* ---- devices
+ * ----------------------------------------------------------------------------------------- */
+
+TEST(process, a_reset_ends_what_the_device_had)
+{
+	halDevCloseIn in = { { 0 } };
+	halDevOpenIn open = { { 0 } };
+	uint64_t frames, a, b, p;
+	drv_mem_handle_t *h, *k, *other = NULL;
+
+	ASSERT_NO_FATAL(space_open("docs", NULL));
+	frames = space_free_frames(0);
+	a = space_reserve(4 * MIB, 0);
+	b = space_reserve(4 * MIB, 0);
+	h = space_create(0, 4 * MIB);
+	k = space_create(1, 4 * MIB);
+	space_map(a, 4 * MIB, h);
+	space_map(b, 4 * MIB, k);
+	p = space_alloc(64, HUGE);
+	EXPECT_CODE(DRV_ERROR_NONE, halDeviceEnableP2P, 0, 1, 0);
+	EXPECT_CODE(DRV_ERROR_NONE, halDeviceClose, 0, &in);
+	EXPECT_CODE(DRV_ERROR_INVALID_HANDLE, halDeviceClose, 0, &in);
+	EXPECT_EQ(space_free_frames(0), frames);
+	EXPECT_CODE(DRV_ERROR_PARA_ERROR, halMemUnmap, at(a));
+	EXPECT_CONTAINS(MESSAGE(), "a device was reset");
+	EXPECT_CODE(DRV_ERROR_INVALID_VALUE, halMemRelease, h);
+	EXPECT_CONTAINS(MESSAGE(), "was destroyed when device 0 was reset by driver call");
+	EXPECT_CODE(DRV_ERROR_INVALID_VALUE, halMemFree, at(p));
+	EXPECT_CODE(DRV_ERROR_NONE, halMemRetainAllocationHandle, &other, at(b));
+	EXPECT_EQ(other, k);
+	EXPECT_CODE(DRV_ERROR_NONE, halMemAddressFree, at(a));
+	EXPECT_CODE(DRV_ERROR_NONE, halDeviceOpen, 0, &open, NULL);
+	a = space_reserve(4 * MIB, 0);
+	space_map(a, 4 * MIB, space_create(0, 4 * MIB));
+}
+
+TEST(process, before_a_device_is_open)
+{
+	struct drv_mem_prop prop = space_prop(0);
+	struct MemInfo info;
+	drv_mem_handle_t *h = NULL;
+	char soc[50];
+	uint32_t count = 0, id = 0;
+	uint64_t now = 1;
+	int64_t value = 0;
+	void *va = NULL;
+	int can = 7;
+
+	ASSERT_NO_FATAL(space_open_closed("docs", NULL));
+	EXPECT_CODE(DRV_ERROR_NONE, drvGetDevNum, &count);
+	EXPECT_EQ(count, 2);
+	EXPECT_CODE(DRV_ERROR_NONE, halGetSocVersion, 0, soc, 50);
+	EXPECT_STREQ(soc, "Ascend910B1");
+	EXPECT_CODE(DRV_ERROR_INVALID_VALUE, halGetSocVersion, 0, soc, 11);
+	EXPECT_CODE(DRV_ERROR_NONE, halGetDeviceInfo, 1, MODULE_TYPE_AICORE, INFO_TYPE_CORE_NUM,
+		    &value);
+	EXPECT_EQ(value, 24);
+	EXPECT_CODE(DRV_ERROR_INVALID_DEVICE, halGetDeviceInfo, 2, 0, 0, &value);
+	EXPECT_CODE(DRV_ERROR_NOT_SUPPORT, halGetDeviceInfo, 0, 99, 0, &value);
+	EXPECT_CODE(DRV_ERROR_NONE, halGetHostID, &id);
+	EXPECT_EQ(id, BSIM_HOST_ID);
+	EXPECT_CODE(DRV_ERROR_NONE, halDeviceCanAccessPeer, &can, 0, 1);
+	EXPECT_EQ(can, 1);
+	EXPECT_CODE(DRV_ERROR_NONE, npusimNow, &now);
+	EXPECT_EQ(now, 0);
+	EXPECT_CODE(DRV_ERROR_INVALID_HANDLE, halMemAddressReserve, &va, 2 * MIB, 0, NULL, 1);
+	EXPECT_CONTAINS(MESSAGE(), "aclrtSetDevice");
+	EXPECT_CODE(DRV_ERROR_INVALID_HANDLE, halMemCreate, &h, 2 * MIB, &prop, 0);
+	EXPECT_CODE(DRV_ERROR_INVALID_HANDLE, halMemGetInfo, 0, MEM_INFO_TYPE_HBM_SIZE, &info);
+	EXPECT_CODE(DRV_ERROR_INVALID_DEVICE, halDeviceOpen, 2, NULL, NULL);
+	EXPECT_CODE(DRV_ERROR_INVALID_HANDLE, halMemUnmap, at(4096));
+}
+
+extern const struct npu_backend npusim_backend_1;
+
+TEST(process, a_soc_that_is_not_known_is_named)
+{
+	char *error = NULL;
+
+	setenv("NPUSIM_SOC", "Ascend910Z9", 1);
+	EXPECT_NULL(npusim_backend_1.open(&error));
+	ASSERT_NOT_NULL(error);
+	EXPECT_CONTAINS(error, "Ascend910Z9");
+	EXPECT_CONTAINS(error, "Ascend910B4-1");
+	free(error);
+	unsetenv("NPUSIM_SOC");
+}
+
+TEST(process, statistics_count_calls_and_pages)
+{
+	struct npu_stats s = { .size = sizeof(s) };
+	uint64_t a;
+
+	ASSERT_NO_FATAL(space_open("docs", NULL));
+	a = space_reserve(8 * MIB, 0);
+	space_map(a, 8 * MIB, space_create(0, 8 * MIB));
+	EXPECT_CODE(DRV_ERROR_NONE, npusimGetStats, 0, &s);
+	EXPECT_EQ(s.call_count[SIM_CALL_MAP], 1);
+	EXPECT_EQ(s.call_count[SIM_CALL_CREATE], 1);
+	EXPECT_EQ(s.leaves_2m, 4);
+	EXPECT_EQ(s.mapped_bytes, 8 * MIB);
+	EXPECT_EQ(s.own_bytes, 8 * MIB);
+	EXPECT_EQ(s.page_table_bytes, 3 * 4096);
+	EXPECT_EQ(s.usable_bytes - s.used_bytes, space_free_frames(0) * 2 * MIB);
+	EXPECT_GT(s.now_ps, 0);
+	EXPECT_EQ(s.size, sizeof(s));
+	s.size = 16;
+	EXPECT_CODE(DRV_ERROR_NONE, npusimGetStats, 1, &s);
+	EXPECT_EQ(s.size, 16);
+}
+
+/* ---- threads
+ * ------------------------------------------------------------------------------------------ */
+
+static void *work(void *arg)
+{
+	unsigned device = (unsigned)(uintptr_t)arg % 2;
+
+	for (unsigned i = 0; i < 300; i++) {
+		uint64_t a = space_reserve(4 * MIB, 0), p = space_alloc(1 + i * 100, HUGE | device);
+		drv_mem_handle_t *h = space_create(device, 4 * MIB);
+
+		space_map(a, 4 * MIB, h);
+		EXPECT_EQ(space_place(a).memory, device);
+		EXPECT_CODE(DRV_ERROR_NONE, halMemRelease, h);
+		EXPECT_CODE(DRV_ERROR_NONE, halMemUnmap, at(a));
+		EXPECT_CODE(DRV_ERROR_NONE, halMemAddressFree, at(a));
+		EXPECT_CODE(DRV_ERROR_NONE, halMemFree, at(p));
+	}
+	return NULL;
+}
+
+TEST(process, threads_call_side_by_side)
+{
+	pthread_t threads[4];
+	uint64_t frames;
+
+	ASSERT_NO_FATAL(space_open("docs", NULL));
+	frames = space_free_frames(0) + space_free_frames(1);
+	for (uintptr_t i = 0; i < 4; i++)
+		ASSERT_EQ(pthread_create(&threads[i], NULL, work, at(i)), 0);
+	for (unsigned i = 0; i < 4; i++)
+		pthread_join(threads[i], NULL);
+	EXPECT_EQ(space_free_frames(0) + space_free_frames(1), frames);
+	EXPECT_NULL(mapping_first(bsim_of(drv)));
+}

@@ -1,0 +1,80 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+#
+# Compares the functions that the ACL headers declare with the export list of libascendcl.so, and
+# those of rt/other.h with the list that the unmodelled functions are made of. What the library
+# really exports is compared with its list by tests/check/exported-symbols.py.
+
+import argparse
+import pathlib
+import re
+import shlex
+import subprocess
+import sys
+
+DECLARATION = re.compile(r'\b(acl\w+)\s*\(')
+
+
+def declared(compiler, include, header):
+    """Functions that `header` declares, itself or through what it includes."""
+    text = subprocess.run(shlex.split(compiler) + ['-E', '-x', 'c', '-I' + str(include), '-'],
+                          input='#include "{}"\n'.format(header), check=True, text=True,
+                          stdout=subprocess.PIPE).stdout
+    text = re.sub(r'^#.*$', '', text, flags=re.MULTILINE)
+    names = set()
+    for statement in text.split(';'):
+        # Pointers to functions in typedefs have their name in parentheses, so it is not found.
+        if 'typedef' in statement or '{' in statement:
+            continue
+        found = DECLARATION.search(statement)
+        if found:
+            names.add(found.group(1))
+    return names
+
+
+def listed(path):
+    lines = [line.partition('#')[0].strip() for line in path.read_text().splitlines()]
+    return {line for line in lines if line}
+
+
+def compare(what, left, left_name, right, right_name):
+    errors = ['{}: in {}, but not in {}'.format(name, left_name, right_name)
+              for name in sorted(left - right)]
+    errors += ['{}: in {}, but not in {}'.format(name, right_name, left_name)
+               for name in sorted(right - left)]
+    print('{} - {}: {} names'.format('not ok' if errors else 'ok', what, len(left)))
+    for error in errors:
+        print('#   ' + error)
+    return not errors
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument('--root', type=pathlib.Path, required=True)
+    parser.add_argument('--cc', default='cc')
+    options = parser.parse_args()
+    include = options.root / 'include'
+    face = options.root / 'runtime' / 'acl'
+
+    print('1..3')
+    everything = declared(options.cc, include, 'acl/acl.h')
+    exports = {name for name in listed(face / 'libascendcl.symbols') if name.startswith('acl')}
+    good = compare('headers and exports', everything, 'the headers', exports,
+                   'libascendcl.symbols')
+
+    other = (include / 'acl' / 'rt' / 'other.h').read_text()
+    other = set(DECLARATION.findall(re.sub(r'/\*.*?\*/', '', other, flags=re.DOTALL)))
+    unmodelled = set(re.findall(r'^(?:ERROR|UINT32)\((\w+)|^POINTER\([^,]*, (\w+)',
+                                (face / 'unmodelled-list.h').read_text(), re.MULTILINE))
+    unmodelled = {first or second for first, second in unmodelled}
+    good &= compare('functions that are not modelled', other, 'rt/other.h', unmodelled,
+                    'unmodelled-list.h')
+
+    ours = {name for name in listed(face / 'libascendcl.symbols') if not name.startswith('acl')}
+    good &= compare('names of our own', ours, 'libascendcl.symbols',
+                    {name for name in ours if name.startswith('npusim_')}, 'npusim_*')
+    sys.exit(0 if good else 1)
+
+
+if __name__ == '__main__':
+    main()

@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The HBM against published simulators, and against what follows from its timing parameters alone.
+ * Reference: DRAMsim3, Ramulator 2.1 and DRAMSys 5.1 on one HBM2E stack of 16 pseudo channels at 3.2 Gb/s a pin, the same
+ * requests; per trace the least, median and greatest of their answers. A trace where they agree must be met to 3 %; one
+ * where only bandwidth is fixed to 1 % in bandwidth; where scheduling freedom shows, within their range and 10 %.
+ */
+#include "harness/test.h"
+
+#include <glib.h>
+#include <string.h>
+
+#include "sim/hbm/hbm.h"
+
+enum agreement { AGREE, AGREE_BANDWIDTH, POLICY };
+
+struct golden {
+	const char *title, *trace;
+	bool refresh;
+	enum agreement agreement;
+	double bw_min, bw_median, bw_max; /* GB/s */
+	double latency_min, latency_median, latency_max; /* ns; of reads */
+	double hit_min, hit_max;
+};
+
+static const struct golden golden[] = {
+	{ "seq", "seq", true, POLICY, 325.46, 366.61, 368.22, 177.90, 178.67, 201.29, .9665, .9672 },
+	{ "rand", "rand", true, POLICY, 133.15, 186.63, 203.90, 320.52, 350.40, 491.41, .4972, .4975 },
+	{ "stride1k", "stride1k", true, AGREE, 22.99, 22.99, 23.07, 2832.98, 2843.57, 2843.83, .9667,
+	  .9673 },
+	{ "stride64k", "stride64k", true, AGREE, 4.79, 4.79, 4.79, 13531.97, 13531.99, 13531.99, .4967,
+	  .4968 },
+	{ "rw50", "rw50", true, POLICY, 110.52, 128.92, 160.37, 573.80, 575.09, 597.46, .4346, .4956 },
+	{ "chase", "chase", true, POLICY, 1.48, 1.60, 1.60, 39.97, 40.07, 43.28, .4976, .4977 },
+	{ "rand_ol25", "rand_ol25", true, AGREE_BANDWIDTH, 102.36, 102.36, 102.36, 101.08, 102.88,
+	  139.06, .4978, .4978 },
+	{ "seq_ol50", "seq_ol50", true, AGREE_BANDWIDTH, 204.69, 204.70, 204.70, 62.30, 62.31, 91.85,
+	  .9664, .9664 },
+	{ "seq_noref", "seq", false, AGREE, 406.35, 409.46, 409.51, 159.95, 159.97, 161.20, .9687,
+	  .9687 },
+	{ "rand_noref", "rand", false, POLICY, 163.64, 208.27, 227.63, 287.08, 313.89, 399.86, .5000,
+	  .5000 },
+	{ "stride1k_noref", "stride1k", false, AGREE, 25.50, 25.60, 25.60, 2553.63, 2553.73, 2563.58,
+	  .9688, .9688 },
+	{ "stride64k_noref", "stride64k", false, AGREE, 5.32, 5.32, 5.32, 12194.20, 12194.20, 12194.20,
+	  .5000, .5000 },
+	{ "rw50_noref", "rw50", false, POLICY, 135.06, 143.42, 179.25, 489.27, 510.82, 514.03, .4405,
+	  .5000 },
+	{ "chase_noref", "chase", false, AGREE, 1.33, 1.35, 1.35, 47.43, 47.43, 48.05, .5000, .5000 },
+	{ "rand_ol25_noref", "rand_ol25", false, AGREE, 102.38, 102.38, 102.38, 60.23, 60.35, 61.08,
+	  .5000, .5000 },
+	{ "seq_ol50_noref", "seq_ol50", false, AGREE, 204.79, 204.79, 204.79, 22.20, 22.20, 22.59,
+	  .9687, .9687 },
+};
+
+/* --- the traces: request i depends on i only --- */
+
+#define CAPACITY (UINT64_C(8) << 30)
+
+struct trace {
+	const char *title;
+	unsigned requests;
+	unsigned window;   /* requests under way at once; 0: open loop */
+	unsigned a_clock;  /* open loop: requests a clock */
+	const char *sha256; /* of address | is_write, little-endian, eight bytes each */
+};
+
+static const struct trace traces[] = {
+	{ "seq", 1000000, 1024, 0, "9813ac518a712c64d736e62386e85f9577b0a653373653dfe859fcaf918e2af1" },
+	{ "rand", 1000000, 1024, 0,
+	  "0553166441b0eacc866dcc3cf934c14548b7c2f60eb84a0779f7aea66e6eef1f" },
+	{ "stride1k", 200000, 1024, 0,
+	  "691fe94f605d940e86764342ab6dfa8ecfda6491f39281b5dafff4a13956ef64" },
+	{ "stride64k", 50000, 1024, 0,
+	  "e099f1463f03b22e9cafa51ecfa62478040ded8c196c7eb7d828430acee9846d" },
+	{ "rw50", 1000000, 1024, 0,
+	  "9120c82060b70b5d21aa6d45ba3159ceb84958b02ece492bc35e213ea27ece9b" },
+	{ "chase", 50000, 1, 0, "12261658a0d687f3ed52074bd2e50b377f897d2c2640b45fe2ba34fc0ac48683" },
+	{ "rand_ol25", 1000000, 0, 1,
+	  "0553166441b0eacc866dcc3cf934c14548b7c2f60eb84a0779f7aea66e6eef1f" },
+	{ "seq_ol50", 1000000, 0, 2,
+	  "9813ac518a712c64d736e62386e85f9577b0a653373653dfe859fcaf918e2af1" },
+};
+
+/* splitmix64 */
+static uint64_t mix(uint64_t z)
+{
+	z += UINT64_C(0x9e3779b97f4a7c15);
+	z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+	z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+	return z ^ (z >> 31);
+}
+
+static uint64_t strided(uint64_t i, uint64_t stride)
+{
+	return i * stride % CAPACITY + i * stride / CAPACITY * 64;
+}
+
+/* Bit 0: a write. */
+static uint64_t request(const char *trace, uint64_t i)
+{
+	uint64_t z;
+
+	if (!strncmp(trace, "seq", 3))
+		return i * 64 % CAPACITY;
+	if (!strcmp(trace, "stride1k"))
+		return strided(i, 1024);
+	if (!strcmp(trace, "stride64k"))
+		return strided(i, 65536);
+	z = mix(strcmp(trace, "rw50") ? i : i ^ UINT64_C(0x5555000000000000));
+	return (z >> 16) % (CAPACITY / 64) * 64 | (strcmp(trace, "rw50") ? 0 : z & 1);
+}
+
+TEST_EACH(hbm, trace_is_the_published_one, traces, title)
+{
+	const struct trace *trace = param;
+	g_autoptr(GChecksum) sum = g_checksum_new(G_CHECKSUM_SHA256);
+
+	for (uint64_t i = 0; i < trace->requests; i++) {
+		uint64_t record = GUINT64_TO_LE(request(trace->title, i));
+
+		g_checksum_update(sum, (const guchar *)&record, sizeof(record));
+	}
+	EXPECT_STREQ(g_checksum_get_string(sum), trace->sha256);
+}
+
+/* --- running them --- */
+
+/* Completions of the requests under way, the earliest at the root. */
+struct heap {
+	uint64_t at[1025];
+	unsigned n;
+};
+
+static void heap_push(struct heap *heap, uint64_t value)
+{
+	unsigned i = heap->n++;
+
+	for (; i && heap->at[(i - 1) / 2] > value; i = (i - 1) / 2)
+		heap->at[i] = heap->at[(i - 1) / 2];
+	heap->at[i] = value;
+}
+
+static uint64_t heap_pop(struct heap *heap)
+{
+	uint64_t first = heap->at[0], value = heap->at[--heap->n];
+	unsigned i = 0, child;
+
+	while ((child = 2 * i + 1) < heap->n) {
+		child += child + 1 < heap->n && heap->at[child + 1] < heap->at[child];
+		if (heap->at[child] >= value)
+			break;
+		heap->at[i] = heap->at[child];
+		i = child;
+	}
+	heap->at[i] = value;
+	return first;
+}
+
+static uint64_t later(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+static struct hbm *one_stack(bool refresh)
+{
+	struct sim_profile profile;
+	char *error = NULL;
+
+	if (!sim_profile_load("Ascend910B1", &profile, &error))
+		g_error("%s", error);
+	profile.hbm_stacks = 1;
+	profile.hbm_refresh = refresh;
+	g_strlcpy(profile.hbm_map, "o5 c1 h3 p1 g2 c4 b2 r16", sizeof(profile.hbm_map));
+	return hbm_new(&profile);
+}
+
+struct outcome {
+	double bandwidth, latency, hits;
+};
+
+static struct outcome run_trace(const struct trace *trace, bool refresh)
+{
+	struct hbm *hbm = one_stack(refresh);
+	struct heap heap = { .n = 0 };
+	struct hbm_counters counters;
+	uint64_t now = 0, last = 0, reads = 0;
+	double latency = 0;
+
+	for (uint64_t i = 0; i < trace->requests; i++) {
+		uint64_t r = request(trace->title, i), done;
+
+		if (!trace->window)
+			now = i * 625 / trace->a_clock;
+		else if (heap.n == trace->window)
+			now = later(now, heap_pop(&heap));
+		done = hbm_access(hbm, r & ~UINT64_C(1), 64, r & 1, now, NULL);
+		if (trace->window)
+			heap_push(&heap, done);
+		if (!(r & 1)) {
+			latency += (double)(done - now) / 1000;
+			reads++;
+		}
+		last = MAX(last, done);
+	}
+	hbm_get_counters(hbm, &counters);
+	hbm_free(hbm);
+	return (struct outcome){ trace->requests * 64.0 / last * 1000, latency / reads,
+				 (double)counters.row_hits /
+					 (counters.row_hits + counters.row_misses) };
+}
+
+TEST_EACH(hbm, agrees_with_published_simulators, golden, title)
+{
+	const struct golden *g = param;
+	const struct trace *trace = traces;
+	struct outcome got;
+
+	while (strcmp(trace->title, g->trace))
+		trace++;
+	got = run_trace(trace, g->refresh);
+	if (g->agreement == AGREE) {
+		EXPECT_NEAR(got.bandwidth, g->bw_median, 0.03 * g->bw_median);
+		EXPECT_NEAR(got.latency, g->latency_median, 0.03 * g->latency_median);
+	} else if (g->agreement == AGREE_BANDWIDTH) {
+		EXPECT_NEAR(got.bandwidth, g->bw_median, 0.01 * g->bw_median);
+		EXPECT_GE(got.latency, 0.95 * g->latency_min);
+		EXPECT_LE(got.latency, 1.05 * g->latency_max);
+	} else {
+		EXPECT_GE(got.bandwidth, 0.9 * g->bw_min);
+		EXPECT_LE(got.bandwidth, 1.1 * g->bw_max);
+		EXPECT_GE(got.latency, 0.9 * g->latency_min);
+		EXPECT_LE(got.latency, 1.1 * g->latency_max);
+	}
+	EXPECT_GE(got.hits, g->hit_min - 0.02);
+	EXPECT_LE(got.hits, g->hit_max + 0.02);
+}
+
+/* --- first principles --- */
+
+#define ROW_STEP (UINT64_C(1) << 18) /* to the next row of the same bank */
+
+TEST(hbm, latencies_follow_from_the_parameters)
+{
+	struct hbm *hbm = one_stack(false);
+	uint64_t t = 1000 * 625, first;
+
+	/* Closed bank: RCD 23 + 1, CL 23, CCDL 4, burst 2. */
+	EXPECT_EQ(hbm_access(hbm, 0, 64, false, t, &first), t + 53 * 625);
+	EXPECT_EQ(first, t + 49 * 625);
+	/* Open row: CL 23, CCDL 4, burst 2. */
+	t += 1000 * 625;
+	EXPECT_EQ(hbm_access(hbm, 4096, 64, false, t, NULL), t + 29 * 625);
+	/* Another row of the bank: RP 23 more than a closed one. */
+	t += 1000 * 625;
+	EXPECT_NEAR(hbm_access(hbm, ROW_STEP, 64, false, t, NULL), t + 76 * 625, 625);
+	/* And again at once: RC 77 between the activations. */
+	EXPECT_NEAR(hbm_access(hbm, 2 * ROW_STEP, 64, false, t, NULL), t + (76 + 77) * 625, 1250);
+	hbm_free(hbm);
+}
+
+TEST(hbm, activations_keep_their_distance)
+{
+	struct hbm *hbm = one_stack(false);
+	uint64_t t = 625000, done[16];
+
+	/* Sixteen banks of one pseudo channel at once: RRD 7 apart. */
+	for (unsigned bank = 0; bank < 16; bank++)
+		done[bank] = hbm_access(hbm, (uint64_t)(bank & 3) << 10 | (uint64_t)(bank >> 2) << 16,
+					64, false, t, NULL);
+	EXPECT_GE(done[15] - done[0], 15 * 7 * UINT64_C(625) - 1250);
+	EXPECT_LE(done[15] - done[0], 15 * 7 * UINT64_C(625) + 2500);
+	hbm_free(hbm);
+}
+
+/* Runs: the same bytes asked for in one go or piece by piece take the same time, to a few per cent. */
+TEST(hbm, runs_agree_with_their_pieces)
+{
+	for (unsigned lg2 = 14; lg2 <= 24; lg2++) {
+		struct hbm *whole = one_stack(true), *pieces = one_stack(true);
+		struct heap heap = { .n = 0 };
+		uint64_t bytes = UINT64_C(1) << lg2, now = 0, last = 0, done;
+		double run = (double)hbm_access(whole, 0, bytes, false, 0, NULL);
+		NOTE("%llu bytes", (unsigned long long)bytes);
+
+		for (uint64_t at = 0; at < bytes; at += 64) {
+			if (heap.n == 1024)
+				now = later(now, heap_pop(&heap));
+			done = hbm_access(pieces, at, 64, false, now, NULL);
+			heap_push(&heap, done);
+			last = MAX(last, done);
+		}
+		EXPECT_NEAR(run, last, 0.08 * last);
+		hbm_free(whole);
+		hbm_free(pieces);
+	}
+}
+
+TEST(hbm, long_run_is_capped_by_refresh)
+{
+	struct hbm *hbm = one_stack(true);
+	uint64_t done = hbm_access(hbm, 0, UINT64_C(4) << 30, false, 0, NULL);
+	double bandwidth = (double)(UINT64_C(4) << 30) / done * 1000;
+
+	EXPECT_NEAR(bandwidth, 409.6 * (1 - 560.0 / 6240), 409.6 * 0.01);
+	hbm_free(hbm);
+}
+
+/* While one bank is refreshed the others work: the bus can be full. */
+TEST(hbm, refresh_of_single_banks_costs_less)
+{
+	struct sim_profile profile;
+	struct hbm *hbm;
+	char *error = NULL;
+	uint64_t done;
+
+	ASSERT_TRUE(sim_profile_load("Ascend910B1", &profile, &error));
+	profile.hbm_refresh_per_bank = true;
+	hbm = hbm_new(&profile);
+	done = hbm_access(hbm, 0, UINT64_C(4) << 30, false, 0, NULL);
+	EXPECT_GT((double)(UINT64_C(4) << 30) / done * 1000, 0.97 * 1638.4);
+	hbm_free(hbm);
+}

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The MMU's state: levels and their times, walkers, hits under misses, inclusion, what an invalidation costs, and the miss
+ * rate of random sweeps with 2 MiB and 1 GiB pages against the closed form.
+ */
+#include "harness/test.h"
+
+#include <glib.h>
+#include <math.h>
+#include <string.h>
+#include <time.h>
+
+#include "sim/mmu/mmu-state.h"
+#include "sim/page-table.h"
+
+#define READ_PS 100000 /* one descriptor */
+#define LANES   75
+#define TABLES  256
+
+static struct sim_profile profile;
+static struct mmu_presence presence;
+static struct mmu_state *mmu;
+static struct page_table table;
+static uint64_t (*tables)[512];
+static unsigned tables_used;
+
+static uint64_t alloc_table(void *ctx)
+{
+	(void)ctx;
+	return tables_used < TABLES ? (uint64_t)++tables_used << 12 : 0;
+}
+
+static void free_table(void *ctx, uint64_t pa)
+{
+	(void)ctx;
+	(void)pa;
+}
+
+static void *at(void *ctx, uint64_t pa)
+{
+	(void)ctx;
+	return (char *)tables[(pa >> 12) - 1] + (pa & 4095);
+}
+
+static uint64_t read_descriptor(void *ctx, uint64_t pa, uint64_t at_ps)
+{
+	(void)ctx;
+	(void)pa;
+	return at_ps + READ_PS;
+}
+
+static void open_mmu(void)
+{
+	const struct mmu_memory memory = { read_descriptor, at, NULL };
+
+	memset(&presence, 0, sizeof(presence));
+	mmu = mmu_state_new(&profile, 0, LANES, &presence, &memory);
+	presence.root[0] = presence.seen[0][0] = (struct mmu_root){ table.root_pa, 0 };
+	presence.seen_count[0] = 1;
+}
+
+static void map(uint64_t va, uint64_t pa, unsigned lg2, uint64_t count)
+{
+	ASSERT_TRUE(pt_map(&table, va, pa, lg2, count, PT_WRITE));
+	if (mmu)
+		presence.root[0].root_pa = presence.seen[0][0].root_pa = table.root_pa;
+}
+
+SETUP(mmu)
+{
+	const struct pt_host host = { alloc_table, free_table, at, NULL };
+	char *error = NULL;
+
+	ASSERT_TRUE(sim_profile_load("Ascend910B1", &profile, &error));
+	tables = g_malloc0(TABLES * sizeof(*tables));
+	tables_used = 0;
+	pt_init(&table, &host);
+	open_mmu();
+}
+
+TEARDOWN(mmu)
+{
+	mmu_state_free(mmu);
+	mmu = NULL;
+	g_free(tables);
+}
+
+static uint64_t translate(unsigned lane, uint64_t va, uint64_t at_ps)
+{
+	struct mmu_answer answer;
+
+	if (!EXPECT_EQ(mmu_translate(mmu, lane, 0, va, false, at_ps, &answer), SIM_OK))
+		return 0;
+	EXPECT_EQ(answer.pa, va - (va >> 47 << 47)); /* the tests map va to the same pa */
+	return answer.done_ps - at_ps;
+}
+
+TEST(mmu, levels_take_their_times)
+{
+	uint64_t l1 = profile.tlb_l1_ps, l2 = profile.tlb_l2_ps;
+
+	map(0, 0, 21, 512);
+	EXPECT_EQ(translate(0, 5, 0), l1 + l2 + 3 * READ_PS);
+	EXPECT_EQ(translate(0, 6, 1000000), l1);
+	EXPECT_EQ(translate(1, 7, 2000000), l1 + l2);
+	EXPECT_EQ(translate(1, 7, 3000000), l1);
+	EXPECT_EQ(translate(0, (1 << 21) + 1, 4000000), l1 + l2 + READ_PS); /* walk cache */
+	EXPECT_EQ(mmu_state_counters(mmu)->walk_cache_hits, 1u);
+	EXPECT_EQ(mmu_state_counters(mmu)->walk_levels, 4u);
+}
+
+TEST(mmu, giant_and_small_pages_walk_two_and_four_levels)
+{
+	uint64_t hit = profile.tlb_l1_ps + profile.tlb_l2_ps;
+
+	map(UINT64_C(1) << 40, UINT64_C(1) << 40, 30, 1);
+	map(UINT64_C(1) << 41, UINT64_C(1) << 41, 12, 1);
+	EXPECT_EQ(translate(0, UINT64_C(1) << 40, 0), hit + 2 * READ_PS);
+	EXPECT_EQ(translate(0, UINT64_C(1) << 41, 0), hit + 4 * READ_PS);
+}
+
+TEST(mmu, second_asker_waits_for_the_walk_under_way)
+{
+	uint64_t hit = profile.tlb_l1_ps + profile.tlb_l2_ps;
+
+	map(0, 0, 21, 1);
+	EXPECT_EQ(translate(0, 0, 0), hit + 3 * READ_PS);
+	EXPECT_EQ(translate(1, 0, 1000), hit + 3 * READ_PS - 1000);
+	EXPECT_EQ(mmu_state_counters(mmu)->walks, 1u);
+}
+
+TEST(mmu, walks_beyond_the_walkers_queue)
+{
+	uint64_t hit = profile.tlb_l1_ps + profile.tlb_l2_ps;
+
+	mmu_state_free(mmu);
+	profile.walkers = 2;
+	profile.walk_cache_entries = 0;
+	open_mmu();
+	map(0, 0, 21, 3);
+	EXPECT_EQ(translate(0, 0, 0), hit + 3 * READ_PS);
+	EXPECT_EQ(translate(1, 1 << 21, 0), hit + 3 * READ_PS);
+	EXPECT_EQ(translate(2, 2 << 21, 0), hit + 6 * READ_PS);
+}
+
+TEST(mmu, faults_are_not_cached)
+{
+	struct mmu_answer answer;
+
+	map(0, 0, 21, 1);
+	EXPECT_EQ(mmu_translate(mmu, 0, 0, 1 << 21, false, 0, &answer), SIM_FAULT_TRANSLATION);
+	map(1 << 21, 1 << 21, 21, 1);
+	EXPECT_EQ(mmu_translate(mmu, 0, 0, 1 << 21, false, 0, &answer), SIM_OK);
+}
+
+/* What the L2 TLB loses no L1 TLB keeps. */
+TEST(mmu, l1_holds_nothing_that_l2_does_not)
+{
+	mmu_state_free(mmu);
+	profile.tlb_l2_entries = 8;
+	profile.tlb_l2_ways = 8;
+	open_mmu();
+	map(0, 0, 21, 9);
+	for (unsigned lane = 0; lane < LANES; lane++)
+		translate(lane, 0, 0);
+	for (uint64_t page = 1; page < 9; page++)
+		translate(0, page << 21, 0);
+	EXPECT_EQ(mmu_state_counters(mmu)->misses, 9u);
+	translate(70, 0, 0);
+	EXPECT_EQ(mmu_state_counters(mmu)->misses, 10u);
+	EXPECT_EQ(mmu_state_live_bytes(mmu), UINT64_C(8) << 21);
+}
+
+static double now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
+}
+
+/* The bound is loose: sanitizers and a busy machine run this too. The benchmark has the figure. */
+TEST(mmu, invalidation_of_what_nobody_has_is_cheap)
+{
+	unsigned n = 1000000;
+	double start;
+
+	map(0, 0, 21, 512);
+	for (unsigned lane = 0; lane < LANES; lane++)
+		for (uint64_t page = 0; page < 300; page++)
+			translate(lane, page << 21, 0);
+	start = now_ns();
+	for (unsigned i = 0; i < n; i++)
+		mmu_state_invalidate(mmu, 0, (UINT64_C(1) << 44) + ((uint64_t)i << 21), 1 << 21);
+	EXPECT_LT((now_ns() - start) / n, 2000.0);
+	EXPECT_EQ(mmu_state_live_bytes(mmu), UINT64_C(300) << 21);
+}
+
+TEST(mmu, long_ranges_are_invalidated_whole)
+{
+	map(0, 0, 21, 512);
+	for (uint64_t page = 0; page < 512; page++)
+		translate(page % LANES, page << 21, 0);
+	mmu_state_invalidate(mmu, 0, UINT64_C(1) << 21, UINT64_C(510) << 21);
+	EXPECT_EQ(mmu_state_live_bytes(mmu), UINT64_C(2) << 21);
+	mmu_state_invalidate(mmu, 0, 0, UINT64_C(1) << 47);
+	EXPECT_EQ(mmu_state_live_bytes(mmu), 0u);
+	EXPECT_EQ(presence.devices[0], 0u);
+	for (unsigned i = 0; i < MMU_REGIONS; i++)
+		ASSERT_EQ(presence.region[i], 0u);
+}
+
+/* A random sweep over 60 GiB by one lane, the L2 TLB fully associative: it misses with 1 - entries / pages. */
+static void sweep(unsigned lg2, unsigned entries)
+{
+	uint64_t bytes = UINT64_C(60) << 30, pages = bytes >> lg2, n = 200000, warm = 4 * entries, before;
+	GRand *rand = g_rand_new_with_seed(lg2);
+	double p = entries < pages ? 1 - (double)entries / (double)pages : 0;
+
+	mmu_state_free(mmu);
+	profile.tlb_l2_entries = profile.tlb_l2_ways = entries;
+	open_mmu();
+	map(0, 0, lg2, pages);
+	for (uint64_t i = 0; i < warm + pages; i++)
+		translate(0, (uint64_t)g_rand_int(rand) % pages << lg2, 0);
+	before = mmu_state_counters(mmu)->misses;
+	for (uint64_t i = 0; i < n; i++)
+		translate(0, (uint64_t)g_rand_int(rand) % pages << lg2, 0);
+	EXPECT_NEAR((double)(mmu_state_counters(mmu)->misses - before) / n, p,
+		    3 * sqrt(p * (1 - p) / n) + 1e-12);
+	g_rand_free(rand);
+}
+
+TEST(mmu, sweep_with_2m_pages_misses_by_the_closed_form)
+{
+	sweep(21, 2048);
+}
+
+TEST(mmu, sweep_with_1g_pages_misses_by_the_closed_form)
+{
+	sweep(30, 48);
+}

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Profiles: what is built in, what a file may say, what is refused and how, and what driver calls cost.
+ */
+#include "harness/test.h"
+
+#include <glib.h>
+#include <glib/gstdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "sim/profile.h"
+
+static struct sim_profile load(const char *name)
+{
+	struct sim_profile profile = { .soc_name = "" };
+	g_autofree char *error = NULL;
+
+	if (!EXPECT_TRUE(sim_profile_load(name, &profile, &error)))
+		ADD_FAILURE("%s", error);
+	return profile;
+}
+
+/* Loads `text` from a file; NULL, or the message of the failure. */
+static char *load_text(const char *text, struct sim_profile *out)
+{
+	g_autofree char *path = NULL;
+	char *error = NULL;
+	int fd = g_file_open_tmp("npusim-profile-XXXXXX", &path, NULL);
+
+	close(fd);
+	g_file_set_contents(path, text, -1, NULL);
+	if (sim_profile_load_file(path, out, &error))
+		EXPECT_NULL(error);
+	else
+		EXPECT_TRUE(error && strstr(error, path));
+	g_unlink(path);
+	return error;
+}
+
+TEST(profile, every_builtin_loads_under_its_own_name)
+{
+	const char *const *names = sim_profile_names();
+	unsigned n = 0;
+
+	for (; names[n]; n++) {
+		struct sim_profile profile = load(names[n]);
+
+		EXPECT_STREQ(profile.soc_name, names[n]);
+		EXPECT_EQ(profile.is_910c, !strcmp(profile.short_name, "Ascend910_93"));
+		EXPECT_EQ(profile.default_devices, profile.is_910c ? 16u : 8u);
+		if (n)
+			EXPECT_LT(strcmp(names[n - 1], names[n]), 0);
+	}
+	EXPECT_EQ(n, 12u);
+}
+
+struct known {
+	const char *name;
+	uint32_t version;
+	unsigned cubes, ghz100;
+	uint64_t hbm_gib, frames, l2_mib;
+};
+
+static const struct known known[] = {
+	{ "Ascend910B1", 0x40501, 24, 185, 64, 31216, 192 },
+	{ "Ascend910B2", 0x40502, 24, 180, 64, 31216, 192 },
+	{ "Ascend910B2C", 0x40508, 24, 180, 64, 31216, 192 },
+	{ "Ascend910B3", 0x40503, 20, 180, 64, 31216, 192 },
+	{ "Ascend910B4", 0x40500, 20, 150, 32, 15608, 96 },
+	{ "Ascend910B4-1", 0x4050a, 20, 150, 64, 31216, 168 },
+	{ "Ascend910_9391", 0x00501, 24, 185, 64, 31370, 192 },
+	{ "Ascend910_9392", 0x00501, 24, 185, 64, 31370, 192 },
+	{ "Ascend910_9381", 0x00502, 24, 180, 64, 31370, 192 },
+	{ "Ascend910_9382", 0x00502, 24, 180, 64, 31370, 192 },
+	{ "Ascend910_9372", 0x00503, 20, 180, 64, 31370, 192 },
+	{ "Ascend910_9362", 0x0050a, 20, 150, 64, 31370, 168 },
+};
+
+TEST(profile, values_that_programs_see)
+{
+	for (size_t i = 0; i < G_N_ELEMENTS(known); i++) {
+		struct sim_profile profile = load(known[i].name);
+
+		EXPECT_EQ(profile.hardware_version, known[i].version);
+		EXPECT_EQ(profile.cube_cores, known[i].cubes);
+		EXPECT_EQ(profile.vector_cores, 2 * known[i].cubes);
+		EXPECT_EQ(profile.core_khz, known[i].ghz100 * 10000);
+		EXPECT_EQ(profile.hbm_bytes, known[i].hbm_gib << 30);
+		EXPECT_EQ(profile.usable_frames, known[i].frames);
+		EXPECT_EQ(profile.l2_bytes, known[i].l2_mib << 20);
+	}
+}
+
+TEST(profile, unknown_soc_names_the_known)
+{
+	struct sim_profile profile;
+	g_autofree char *error = NULL;
+
+	ASSERT_FALSE(sim_profile_load("Ascend310P", &profile, &error));
+	EXPECT_CONTAINS(error, "\"Ascend310P\"");
+	EXPECT_CONTAINS(error, "Ascend910B1, Ascend910B2,");
+}
+
+TEST(profile, dump_is_a_profile)
+{
+	for (const char *const *name = sim_profile_names(); *name; name++) {
+		struct sim_profile profile = load(*name), again;
+		g_autofree char *text = sim_profile_dump(&profile);
+		g_autofree char *error = load_text(text, &again);
+
+		ASSERT_NULL(error);
+		EXPECT_EQ(memcmp(&profile, &again, sizeof(profile)), 0);
+	}
+}
+
+TEST(profile, file_changes_its_base)
+{
+	struct sim_profile profile;
+	g_autofree char *error = load_text("[Profile]\nbase=Ascend910B4\n"
+					   "[MMU]\ntlb_l2_entries=4096 \n"
+					   "[HBM]\nrefresh=false\n[SoCInfo]\nl2_bytes=2MiB\n",
+					   &profile);
+
+	ASSERT_NULL(error);
+	EXPECT_EQ(profile.tlb_l2_entries, 4096u);
+	EXPECT_FALSE(profile.hbm_refresh);
+	EXPECT_EQ(profile.l2_bytes, UINT64_C(2) << 20);
+	EXPECT_EQ(profile.cube_cores, 20u);
+}
+
+struct refusal {
+	const char *text, *says;
+};
+
+static const struct refusal refusals[] = {
+	{ "[MMU]\nwalkers=4\n", "is missing in group" },
+	{ "[Profile]\nbase=Ascend910B1\n[TLB]\n", "unknown group [TLB]" },
+	{ "[Profile]\nbase=Ascend910B1\n[MMU]\nwalker=4\n", "unknown key \"walker\" in group [MMU]" },
+	{ "[Profile]\nbase=Ascend910B1\ncolour=red\n", "unknown key \"colour\"" },
+	{ "[Profile]\nbase=Ascend999\n", "unknown SoC \"Ascend999\"" },
+	{ "[Profile]\nbase=Ascend910B1\n[MMU]\nwalkers=0\n", "MMU.walkers=0: must be 1 to 1024" },
+	{ "[Profile]\nbase=Ascend910B1\n[MMU]\nwalkers=-1\n", "a whole number is needed" },
+	{ "[Profile]\nbase=Ascend910B1\n[MMU]\nwalkers=4x\n", "a whole number is needed" },
+	{ "[Profile]\nbase=Ascend910B1\n[MMU]\nwalkers=\n", "a whole number is needed" },
+	{ "[Profile]\nbase=Ascend910B1\n[HBM]\nrefresh=maybe\n", "true or false" },
+	{ "[Profile]\nbase=Ascend910B1\n[SoCInfo]\nhbm_bytes=99999999999T\n", "a whole number" },
+	{ "[Profile]\nbase=Ascend910B1\n[SoCInfo]\nhbm_bytes=1G\n", "usable_frames=31216" },
+	{ "[Profile]\nbase=Ascend910B1\n[MMU]\ntlb_l2_ways=7\n", "multiple of tlb_l2_ways=7" },
+	{ "[Profile]\nbase=Ascend910B1\n[HBM]\nrefi_tck=100\n", "longer than the refresh itself" },
+	{ "[Profile]\nbase=Ascend910B1\n[HBM]\nmap=o5 c5 h3\n", "HBM.map=o5 c5 h3" },
+	{ "base=Ascend910B1\n", "group" },
+};
+
+TEST(profile, file_is_refused_with_the_place)
+{
+	for (size_t i = 0; i < G_N_ELEMENTS(refusals); i++) {
+		struct sim_profile profile;
+		g_autofree char *error = load_text(refusals[i].text, &profile);
+
+		if (EXPECT_NOT_NULL(error))
+			EXPECT_CONTAINS(error, refusals[i].says);
+	}
+}
+
+TEST(profile, missing_file_is_named)
+{
+	struct sim_profile profile;
+	g_autofree char *error = NULL;
+
+	ASSERT_FALSE(sim_profile_load_file("/nonexistent/x.ini", &profile, &error));
+	EXPECT_CONTAINS(error, "/nonexistent/x.ini");
+}
+
+TEST(profile, set_changes_one_value_or_none)
+{
+	struct sim_profile profile = load("Ascend910B1"), before = profile;
+	g_autofree char *error = NULL, *error2 = NULL, *error3 = NULL;
+
+	EXPECT_TRUE(sim_profile_set(&profile, "DriverCalls.map_page_ns=77", &error));
+	EXPECT_EQ(profile.call[SIM_CALL_MAP].page_ns, 77u);
+	before = profile;
+	EXPECT_FALSE(sim_profile_set(&profile, "MMU.nothing=1", &error));
+	EXPECT_CONTAINS(error, "no key \"nothing\" in group [MMU]");
+	EXPECT_FALSE(sim_profile_set(&profile, "walkers", &error2));
+	EXPECT_CONTAINS(error2, "Group.key=value");
+	EXPECT_FALSE(sim_profile_set(&profile, "MMU.tlb_l2_ways=3", &error3));
+	EXPECT_EQ(memcmp(&profile, &before, sizeof(profile)), 0);
+}
+
+static uint64_t cost_ns(const struct sim_profile *profile, enum sim_call call, uint64_t pages,
+			unsigned lg2)
+{
+	return sim_call_ps(profile, call, pages, lg2) / 1000;
+}
+
+TEST(profile, driver_calls_cost_messages_and_pages)
+{
+	struct sim_profile p = load("Ascend910B1");
+	const struct sim_call_cost *create = &p.call[SIM_CALL_CREATE], *map = &p.call[SIM_CALL_MAP];
+
+	EXPECT_EQ(cost_ns(&p, SIM_CALL_CREATE, 1, 21),
+		  create->base_ns + create->message_ns + create->page_ns);
+	EXPECT_EQ(cost_ns(&p, SIM_CALL_CREATE, 3072, 21),
+		  create->base_ns + create->message_ns + 3072 * create->page_ns);
+	EXPECT_EQ(cost_ns(&p, SIM_CALL_CREATE, 3073, 21),
+		  create->base_ns + 2 * create->message_ns + 3073 * create->page_ns);
+	EXPECT_EQ(cost_ns(&p, SIM_CALL_CREATE, 1, 30), cost_ns(&p, SIM_CALL_CREATE, 512, 21));
+	EXPECT_EQ(cost_ns(&p, SIM_CALL_MAP, 513, 21),
+		  map->base_ns + 2 * map->message_ns + 513 * map->page_ns);
+	EXPECT_EQ(cost_ns(&p, SIM_CALL_MAP, 1, 30), cost_ns(&p, SIM_CALL_MAP, 1, 21));
+	EXPECT_EQ(cost_ns(&p, SIM_CALL_RESERVE, 1, 30), cost_ns(&p, SIM_CALL_RESERVE, 1000, 21));
+	EXPECT_EQ(cost_ns(&p, SIM_CALL_QUERY, 0, 12), p.call[SIM_CALL_QUERY].base_ns);
+}
+
+/* The shape that an H100 shows (medians of 200 and 40 calls, driver 570): mapping hardly grows with
+ * size, creating and releasing do, and no call gets cheaper. */
+TEST(profile, driver_calls_have_a_measured_shape)
+{
+	static const uint64_t mib[] = { 2, 16, 128, 1024, 4096, 16384 };
+	struct sim_profile p = load("Ascend910B1");
+	static const enum sim_call calls[] = { SIM_CALL_CREATE, SIM_CALL_RELEASE, SIM_CALL_MAP,
+					       SIM_CALL_UNMAP, SIM_CALL_ACCESS };
+
+	for (size_t c = 0; c < G_N_ELEMENTS(calls); c++)
+		for (size_t i = 1; i < G_N_ELEMENTS(mib); i++)
+			EXPECT_GE(cost_ns(&p, calls[c], mib[i] / 2, 21),
+				  cost_ns(&p, calls[c], mib[i - 1] / 2, 21));
+	EXPECT_GT(cost_ns(&p, SIM_CALL_CREATE, 8192, 21), 10 * cost_ns(&p, SIM_CALL_CREATE, 1, 21));
+	EXPECT_GT(cost_ns(&p, SIM_CALL_RELEASE, 8192, 21),
+		  10 * cost_ns(&p, SIM_CALL_RELEASE, 1, 21));
+	EXPECT_LT(cost_ns(&p, SIM_CALL_MAP, 64, 21), 3 * cost_ns(&p, SIM_CALL_MAP, 1, 21));
+	EXPECT_LT(cost_ns(&p, SIM_CALL_RESERVE, 8192, 21), 50000u);
+}

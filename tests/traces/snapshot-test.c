@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Snapshots: the state at the start is the state at the end with the events undone, and the counts that follow from it.
+ * The pickles are written here, opcode by opcode.
+ */
+#include <string.h>
+
+#include "account.h"
+#include "harness/test.h"
+#include "trace.h"
+
+#define MIB (G_GUINT64_CONSTANT(1) << 20)
+
+/* ---- a writer of pickles ---- */
+
+static void put_text(GByteArray *out, const char *text)
+{
+	guint8 head[2] = { 0x8c, (guint8) strlen(text) };
+	g_byte_array_append(out, head, 2);
+	g_byte_array_append(out, (const guint8 *) text, head[1]);
+}
+
+static void put_op(GByteArray *out, char op)
+{
+	g_byte_array_append(out, (const guint8 *) &op, 1);
+}
+
+static void put_int(GByteArray *out, const char *key, guint64 value)
+{
+	guint8 bytes[10] = { 0x8a, 8 };
+	put_text(out, key);
+	for (int i = 0; i < 8; i++)
+		bytes[2 + i] = (guint8) (value >> (8 * i));
+	g_byte_array_append(out, bytes, sizeof bytes);
+}
+
+static void put_word(GByteArray *out, const char *key, const char *value)
+{
+	put_text(out, key);
+	put_text(out, value);
+}
+
+static void put_event(GByteArray *out, const char *action, guint64 address, guint64 size)
+{
+	g_byte_array_append(out, (const guint8 *) "}(", 2);
+	put_word(out, "action", action);
+	put_int(out, "addr", address);
+	put_int(out, "size", size);
+	put_op(out, 'u');
+}
+
+static void put_block(GByteArray *out, guint64 address, guint64 size, guint64 requested, const char *state)
+{
+	g_byte_array_append(out, (const guint8 *) "}(", 2);
+	put_int(out, "address", address);
+	put_int(out, "size", size);
+	put_int(out, "requested_size", requested);
+	put_word(out, "state", state);
+	put_op(out, 'u');
+}
+
+static void begin(GByteArray *out)
+{
+	g_byte_array_append(out, (const guint8 *) "\x80\x04}(", 4);
+	put_text(out, "segments");
+	g_byte_array_append(out, (const guint8 *) "](", 2);
+}
+
+static void begin_segment(GByteArray *out, guint64 address, guint64 size, gboolean expandable, const char *type)
+{
+	g_byte_array_append(out, (const guint8 *) "}(", 2);
+	put_int(out, "device", 0);
+	put_int(out, "address", address);
+	put_int(out, "total_size", size);
+	put_text(out, "is_expandable");
+	put_op(out, expandable ? (char) 0x88 : (char) 0x89);
+	put_word(out, "segment_type", type);
+	put_text(out, "blocks");
+	g_byte_array_append(out, (const guint8 *) "](", 2);
+}
+
+static void end_segment(GByteArray *out)
+{
+	g_byte_array_append(out, (const guint8 *) "eu", 2);
+}
+
+static void begin_events(GByteArray *out)
+{
+	put_op(out, 'e');
+	put_text(out, "device_traces");
+	g_byte_array_append(out, (const guint8 *) "](](", 4);
+}
+
+static struct trace *finish(GByteArray *out, GError **error)
+{
+	g_byte_array_append(out, (const guint8 *) "eeu.", 4);
+	struct trace *t = snapshot_read(out->data, out->len, error);
+	g_byte_array_unref(out);
+	return t;
+}
+
+/* ---- tests ---- */
+
+TEST(snapshot, window_starts_with_what_was_live)
+{
+	/* at the end: [0, 4) mapped, of which the window mapped [2, 4); it unmapped [8, 10); block 1 is older than the window */
+	GByteArray *out = g_byte_array_new();
+	GError *error = NULL;
+	guint64 base = 0x12c1c0000000;
+	begin(out);
+	begin_segment(out, base, 4 * MIB, TRUE, "small");
+	put_block(out, base, 1024, 1000, "active_allocated");
+	put_block(out, base + 1024, 4 * MIB - 1024, 0, "inactive");
+	end_segment(out);
+	begin_events(out);
+	put_event(out, "segment_map", base + 2 * MIB, 2 * MIB);
+	put_event(out, "alloc", base + 2 * MIB, 700);
+	put_event(out, "free_requested", base + 2 * MIB, 700);
+	put_event(out, "free_completed", base + 2 * MIB, 700);
+	put_event(out, "free_completed", base + 8 * MIB, 300);
+	put_event(out, "segment_unmap", base + 8 * MIB, 2 * MIB);
+	struct trace *t = finish(out, &error);
+	ASSERT_NOT_NULL(t);
+	const struct trace_device *d = g_ptr_array_index(t->devices, 0);
+	ASSERT_EQ(d->ranges->len, 2u);
+	EXPECT_EQ(g_array_index(d->ranges, struct trace_range, 0).size, 2 * MIB);
+	EXPECT_EQ(g_array_index(d->ranges, struct trace_range, 1).address, base + 8 * MIB);
+	EXPECT_EQ(d->blocks->len, 2u);
+
+	struct account a;
+	account_init(&a, d);
+	EXPECT_EQ(a.start_physical, 4 * MIB);
+	EXPECT_EQ(a.start_live, 1300u);
+	for (guint i = 0; i < d->events->len; i++)
+		account_step(&a, &g_array_index(d->events, struct trace_event, i));
+	EXPECT_EQ(a.peak_physical, 6 * MIB);
+	EXPECT_EQ(a.peak_live, 2000u);
+	EXPECT_EQ(a.obtained, 2 * MIB);
+	EXPECT_EQ(a.physical, 4 * MIB);
+	EXPECT_EQ(a.live, 1000u);
+	EXPECT_EQ(a.unmatched, 0u);
+	account_clear(&a);
+	trace_free(t);
+}
+
+TEST(snapshot, block_lives_until_free_completed)
+{
+	GByteArray *out = g_byte_array_new();
+	GError *error = NULL;
+	begin(out);
+	begin_events(out);
+	put_event(out, "segment_alloc", 0x1000000, 2 * MIB);
+	put_event(out, "alloc", 0x1000000, 100);
+	put_event(out, "free_requested", 0x1000000, 100);
+	put_event(out, "alloc", 0x1000200, 50);
+	put_event(out, "free_completed", 0x1000000, 100);
+	struct trace *t = finish(out, &error);
+	ASSERT_NOT_NULL(t);
+	const struct trace_device *d = g_ptr_array_index(t->devices, 0);
+	struct account a;
+	account_init(&a, d);
+	for (guint i = 0; i < d->events->len; i++)
+		account_step(&a, &g_array_index(d->events, struct trace_event, i));
+	EXPECT_EQ(a.peak_live, 150u);
+	EXPECT_EQ(a.live, 50u);
+	account_clear(&a);
+	trace_free(t);
+}
+
+TEST(snapshot, unknown_actions_are_counted_by_name)
+{
+	GByteArray *out = g_byte_array_new();
+	GError *error = NULL;
+	begin(out);
+	begin_events(out);
+	put_event(out, "workspace_snapshot", 0, 0);
+	put_event(out, "workspace_snapshot", 0, 0);
+	struct trace *t = finish(out, &error);
+	ASSERT_NOT_NULL(t);
+	const struct trace_device *d = g_ptr_array_index(t->devices, 0);
+	ASSERT_EQ(d->other_names->len, 1u);
+	EXPECT_STREQ((const char *) g_ptr_array_index(d->other_names, 0), "workspace_snapshot");
+	EXPECT_EQ(g_array_index(d->other_counts, guint64, 0), 2u);
+	trace_free(t);
+}
+
+TEST(snapshot, wrapping_address_is_refused)
+{
+	GByteArray *out = g_byte_array_new();
+	GError *error = NULL;
+	begin(out);
+	begin_events(out);
+	put_event(out, "segment_alloc", G_MAXINT64, G_MAXINT64);
+	put_event(out, "alloc", 1, 1);
+	struct trace *t = finish(out, &error);
+	EXPECT_NOT_NULL(t);
+	trace_free(t);
+	out = g_byte_array_new();
+	begin(out);
+	begin_events(out);
+	put_event(out, "alloc", (guint64) -5, 1);
+	EXPECT_NULL(finish(out, &error));
+	ASSERT_NOT_NULL(error);
+	g_error_free(error);
+}
+
+struct not_a_snapshot {
+	const char *name;
+	const char *bytes;
+	gsize count;
+	const char *says;
+};
+#define PICKLE(text) text, sizeof(text) - 1
+static const struct not_a_snapshot others[] = {
+	{ "list", PICKLE("\x80\x04]."), "it is no dict" },
+	{ "empty_dict", PICKLE("\x80\x04}."), "device_traces" },
+	{ "no_segments", PICKLE("\x80\x04}(\x8c\x0d" "device_traces]u."), "segments" },
+	{ "traces_of_numbers", PICKLE("\x80\x04}(\x8c\x0d" "device_traces](K\x01" "eu."), "device_traces[0] is no list" },
+};
+
+TEST_EACH(snapshot, refuses, others, name)
+{
+	const struct not_a_snapshot *o = param;
+	GError *error = NULL;
+	EXPECT_NULL(snapshot_read((const guint8 *) o->bytes, o->count, &error));
+	ASSERT_NOT_NULL(error);
+	EXPECT_CONTAINS(error->message, o->says);
+	g_error_free(error);
+}
