@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The types of libascend_hal.so, the user part of the Ascend driver, as far as npusim uses them: names, values and layouts
- * of the driver's public headers (ascend_hal_base.h, ascend_hal_define.h, ascend_hal_error.h, trs_pkg.h; driver master of
- * 2026-07). tests/contract/hal-layout.c pins every size and offset. This file declares no function: see driver.h.
+ * The types of libascend_hal.so, the user part of the Ascend driver, as far as npusim uses them:
+ * names, values and layouts of the driver's public headers (ascend_hal_base.h, ascend_hal_define.h,
+ * ascend_hal_error.h, trs_pkg.h; driver master of 2026-07). tests/contract/hal-layout.c pins every
+ * size and offset. This file declares no function: see driver.h.
  */
 #ifndef NPUSIM_HAL_H
 #define NPUSIM_HAL_H
@@ -67,7 +68,7 @@ enum {
 	DRV_ERROR_NOT_SUPPORT = 0xfffe,
 };
 
-/* ---- virtual memory -------------------------------------------------------------------------------------------- */
+/* ---- virtual memory ---- */
 
 enum drv_mem_side { MEM_HOST_SIDE = 0, MEM_DEV_SIDE = 1, MEM_HOST_NUMA_SIDE = 2, MEM_MAX_SIDE = 3 };
 enum drv_mem_pg_type {
@@ -104,11 +105,13 @@ typedef enum {
 enum ShareHandleAttrType { SHR_HANDLE_ATTR_NO_WLIST_IN_SERVER = 0, SHR_HANDLE_ATTR_TYPE_MAX = 1 };
 enum { SHR_HANDLE_WLIST_ENABLE = 0, SHR_HANDLE_NO_WLIST_ENABLE = 1 };
 
-#define MEM_RSV_TYPE_DEVICE_SHARE (UINT64_C(1) << 8) /* flags of halMemAddressReserve; bits 0-7: page type */
-#define MEM_RSV_TYPE_REMOTE_MAP   (UINT64_C(1) << 9) /* a range outside the SVM window: NoUC */
-#define MEM_SHARE_HANDLE_LEN 128
+#define MEM_RSV_TYPE_DEVICE_SHARE \
+	(UINT64_C(1) << 8) /* flags of halMemAddressReserve; bits 0-7: page type */
+#define MEM_RSV_TYPE_REMOTE_MAP (UINT64_C(1) << 9) /* a range outside the SVM window: NoUC */
+#define MEM_SHARE_HANDLE_LEN    128
 
-/* Opaque: made by halMemCreate and the imports, ended by as many halMemRelease as it has references. */
+/* Opaque: made by halMemCreate and the imports, ended by as many halMemRelease as it has
+ * references. */
 typedef struct drv_mem_handle drv_mem_handle_t;
 
 struct drv_mem_prop {
@@ -139,12 +142,17 @@ struct ShareHandleGetInfo {
 	unsigned int phyDevid;
 	unsigned int reserve[8];
 };
+enum {
+	SHMEM_ATTR_TYPE_MEM_MAP = 0,
+	SHMEM_ATTR_TYPE_NO_WLIST_IN_SERVER = 1
+}; /* type of halShmemSetAttribute */
+enum { SHMEM_WLIST_ENABLE = 0, SHMEM_NO_WLIST_ENABLE = 1 };
 struct ShmemGetInfo {
 	unsigned int phyDevid;
 	unsigned int reserve[8];
 };
 
-/* ---- memory information ---------------------------------------------------------------------------------------- */
+/* ---- memory information ---- */
 
 enum {
 	MEM_INFO_TYPE_DDR_SIZE = 1,
@@ -155,9 +163,9 @@ enum {
 	MEM_INFO_TYPE_MAX = 12
 };
 struct MemPhyInfo {
-	unsigned long total;       /* bytes in 4 KiB pages */
+	unsigned long total; /* bytes in 4 KiB pages */
 	unsigned long free;
-	unsigned long huge_total;  /* bytes in 2 MiB and 1 GiB pages */
+	unsigned long huge_total; /* bytes in 2 MiB and 1 GiB pages */
 	unsigned long huge_free;
 	unsigned long giant_total; /* bytes in 1 GiB pages alone */
 	unsigned long giant_free;
@@ -172,21 +180,22 @@ struct MemInfo {
 	union {
 		struct MemPhyInfo phy_info;
 		struct MemAddrInfo addr_info;
+		uint8_t whole[264]; /* other types have longer answers: nodes, a group's name */
 	};
 };
 
 enum { /* memType of struct DVattribute */
-	DV_MEM_SVM = 0x1,
-	DV_MEM_SVM_HOST = 0x2,
-	DV_MEM_SVM_DEVICE = 0x4,
-	DV_MEM_LOCK_HOST = 0x8,
-	DV_MEM_LOCK_DEV = 0x10,
-	DV_MEM_LOCK_DEV_DVPP = 0x20,
-	DV_MEM_LOCK_HOST_AGENT = 0x40,
-	DV_MEM_USER_MALLOC = 0x80,
-	DV_MEM_USER_REGISTER = 0x100,
-	DV_MEM_UVM = 0x200,
-	DV_MEM_SOMA = 0x400
+       DV_MEM_SVM = 0x1,
+       DV_MEM_SVM_HOST = 0x2,
+       DV_MEM_SVM_DEVICE = 0x4,
+       DV_MEM_LOCK_HOST = 0x8,
+       DV_MEM_LOCK_DEV = 0x10,
+       DV_MEM_LOCK_DEV_DVPP = 0x20,
+       DV_MEM_LOCK_HOST_AGENT = 0x40,
+       DV_MEM_USER_MALLOC = 0x80,
+       DV_MEM_USER_REGISTER = 0x100,
+       DV_MEM_UVM = 0x200,
+       DV_MEM_SOMA = 0x400
 };
 #define DV_MEM_RESV 8
 struct DVattribute {
@@ -198,29 +207,29 @@ struct DVattribute {
 	uint32_t resv[DV_MEM_RESV];
 };
 
-/* ---- classic allocation: flag of halMemAlloc --------------------------------------------------------------------- */
+/* ---- classic allocation: flag of halMemAlloc ---- */
 
-#define MEM_DEVID_MASK       UINT64_C(0x3ff) /* bits 0-9 */
-#define MEM_VIRT_BIT         10              /* bits 10-13: side */
-#define MEM_SVM_VAL          UINT64_C(0)
-#define MEM_DEV_VAL          UINT64_C(1)
-#define MEM_HOST_VAL         UINT64_C(2)
-#define MEM_DVPP_VAL         UINT64_C(3)
-#define MEM_HOST_AGENT_VAL   UINT64_C(4)
-#define MEM_TYPE_HBM         (UINT64_C(1) << 14) /* else DDR */
-#define MEM_PAGE_HUGE        (UINT64_C(1) << 17)
-#define MEM_CONTIGUOUS_PHY   (UINT64_C(1) << 19)
-#define MEM_ALIGN_BIT        20 /* bits 20-24: log2 of the alignment */
-#define MEM_ADVISE_P2P       (UINT64_C(1) << 25)
-#define MEM_ADVISE_4G        (UINT64_C(1) << 26)
-#define MEM_ADVISE_TS        (UINT64_C(1) << 27)
-#define MEM_READONLY         (UINT64_C(1) << 29)
-#define MEM_HOST_RW_DEV_RO   (UINT64_C(1) << 30)
-#define MEM_PAGE_GIANT       (UINT64_C(1) << 31)
-#define MEM_MODULE_ID_BIT    56 /* bits 56-63 */
+#define MEM_DEVID_MASK     UINT64_C(0x3ff) /* bits 0-9 */
+#define MEM_VIRT_BIT       10              /* bits 10-13: side */
+#define MEM_SVM_VAL        UINT64_C(0)
+#define MEM_DEV_VAL        UINT64_C(1)
+#define MEM_HOST_VAL       UINT64_C(2)
+#define MEM_DVPP_VAL       UINT64_C(3)
+#define MEM_HOST_AGENT_VAL UINT64_C(4)
+#define MEM_TYPE_HBM       (UINT64_C(1) << 14) /* else DDR */
+#define MEM_PAGE_HUGE      (UINT64_C(1) << 17)
+#define MEM_CONTIGUOUS_PHY (UINT64_C(1) << 19)
+#define MEM_ALIGN_BIT      20 /* bits 20-24: log2 of the alignment */
+#define MEM_ADVISE_P2P     (UINT64_C(1) << 25)
+#define MEM_ADVISE_4G      (UINT64_C(1) << 26)
+#define MEM_ADVISE_TS      (UINT64_C(1) << 27)
+#define MEM_READONLY       (UINT64_C(1) << 29)
+#define MEM_HOST_RW_DEV_RO (UINT64_C(1) << 30)
+#define MEM_PAGE_GIANT     (UINT64_C(1) << 31)
+#define MEM_MODULE_ID_BIT  56 /* bits 56-63 */
 enum { HCCL_HAL_MODULE_ID = 3, RUNTIME_MODULE_ID = 7, APP_MODULE_ID = 33, ASCENDCL_MODULE_ID = 48 };
 
-/* ---- copies ------------------------------------------------------------------------------------------------------ */
+/* ---- copies ---- */
 
 typedef enum {
 	DRV_MEMCPY_HOST_TO_HOST = 0,
@@ -245,7 +254,11 @@ struct drvMem2D {
 	unsigned int resv1;
 	unsigned long long resv2;
 };
-enum { DEVMM_MEMCPY2D_SYNC = 0, DEVMM_MEMCPY2D_ASYNC_CONVERT = 1, DEVMM_MEMCPY2D_ASYNC_DESTROY = 2 };
+enum {
+	DEVMM_MEMCPY2D_SYNC = 0,
+	DEVMM_MEMCPY2D_ASYNC_CONVERT = 1,
+	DEVMM_MEMCPY2D_ASYNC_DESTROY = 2
+};
 struct drvMem2DAsync {
 	struct drvMem2D copy2dInfo;
 	void *dmaAddr;
@@ -260,15 +273,17 @@ struct MEMCPY2D {
 };
 
 enum { /* flag of halHostRegister: kind of mapping */
-	HOST_MEM_MAP_DEV = 0,
-	HOST_SVM_MAP_DEV = 1,
-	HOST_MEM_MAP_DEV_PCIE_TH = 2,
-	HOST_MEM_MAP_DMA = 3,
-	HOST_IO_MAP_DEV = 4,
-	HOST_REGISTER_MAX_TYPE = 5
+       HOST_MEM_MAP_DEV = 0,
+       HOST_SVM_MAP_DEV = 1,
+       DEV_SVM_MAP_HOST = 2,
+       HOST_MEM_MAP_DEV_PCIE_TH = 3,
+       DEV_MEM_MAP_HOST = 4,
+       HOST_MEM_MAP_DMA = 5,
+       HOST_IO_MAP_DEV = 6,
+       HOST_REGISTER_MAX_TYPE = 7
 };
 
-/* ---- devices ----------------------------------------------------------------------------------------------------- */
+/* ---- devices ---- */
 
 typedef struct hal_dev_open_in {
 	uint64_t reserve[8];
@@ -281,38 +296,45 @@ typedef struct hal_dev_close_in {
 } halDevCloseIn;
 
 enum { /* moduleType of halGetDeviceInfo */
-	MODULE_TYPE_SYSTEM = 0,
-	MODULE_TYPE_AICPU = 1,
-	MODULE_TYPE_AICORE = 4,
-	MODULE_TYPE_VECTOR_CORE = 7,
-	MODULE_TYPE_MEMORY = 10,
-	MODULE_TYPE_L2BUFF = 13
+       MODULE_TYPE_SYSTEM = 0,
+       MODULE_TYPE_AICPU = 1,
+       MODULE_TYPE_AICORE = 4,
+       MODULE_TYPE_VECTOR_CORE = 7,
+       MODULE_TYPE_MEMORY = 10,
+       MODULE_TYPE_L2BUFF = 13
 };
 enum { /* infoType of halGetDeviceInfo */
-	INFO_TYPE_ENV = 0,
-	INFO_TYPE_VERSION = 1,
-	INFO_TYPE_CORE_NUM = 3,
-	INFO_TYPE_FREQUE = 4,
-	INFO_TYPE_P2P_CAPABILITY = 12,
-	INFO_TYPE_PHY_CHIP_ID = 18,
-	INFO_TYPE_PHY_DIE_ID = 19,
-	INFO_TYPE_UTILIZATION = 23,
-	INFO_TYPE_SDID = 26,
-	INFO_TYPE_SERVER_ID = 27,
-	INFO_TYPE_SUPER_POD_ID = 29,
-	INFO_TYPE_ADDR_MODE = 30,
-	INFO_TYPE_RUN_MACH = 31,
-	INFO_TYPE_MAINBOARD_ID = 39,
-	INFO_TYPE_HD_CONNECT_TYPE = 40, /* 0 PCIe, 1 HCCS, 2 UB */
-	INFO_TYPE_DIE_NUM = 41
+       INFO_TYPE_ENV = 0,
+       INFO_TYPE_VERSION = 1,
+       INFO_TYPE_CORE_NUM = 3,
+       INFO_TYPE_FREQUE = 4,
+       INFO_TYPE_P2P_CAPABILITY = 12,
+       INFO_TYPE_PHY_CHIP_ID = 18,
+       INFO_TYPE_PHY_DIE_ID = 19,
+       INFO_TYPE_UTILIZATION = 23,
+       INFO_TYPE_SDID = 26,
+       INFO_TYPE_SERVER_ID = 27,
+       INFO_TYPE_SUPER_POD_ID = 29,
+       INFO_TYPE_ADDR_MODE = 30,
+       INFO_TYPE_RUN_MACH = 31,
+       INFO_TYPE_MAINBOARD_ID = 39,
+       INFO_TYPE_HD_CONNECT_TYPE = 40, /* 0 PCIe, 1 HCCS, 2 UB */
+       INFO_TYPE_DIE_NUM = 41
 };
-enum { TOPOLOGY_HCCS = 0, TOPOLOGY_PIX = 1, TOPOLOGY_PIB = 2, TOPOLOGY_PHB = 3, TOPOLOGY_SYS = 4, TOPOLOGY_SIO = 5,
-       TOPOLOGY_HCCS_SW = 6 };
+enum {
+	TOPOLOGY_HCCS = 0,
+	TOPOLOGY_PIX = 1,
+	TOPOLOGY_PIB = 2,
+	TOPOLOGY_PHB = 3,
+	TOPOLOGY_SYS = 4,
+	TOPOLOGY_SIO = 5,
+	TOPOLOGY_HCCS_SW = 6
+};
 enum { /* drvFeature_t */
-	FEATURE_TRSDRV_SQ_DEVICE_MEM_PRIORITY = 0,
-	FEATURE_SVM_GET_USER_MALLOC_ATTR = 2,
-	FEATURE_TRSDRV_SQ_SUPPORT_DYNAMIC_BIND = 4,
-	FEATURE_SVM_VMM_NORMAL_GRANULARITY = 6
+       FEATURE_TRSDRV_SQ_DEVICE_MEM_PRIORITY = 0,
+       FEATURE_SVM_GET_USER_MALLOC_ATTR = 2,
+       FEATURE_TRSDRV_SQ_SUPPORT_DYNAMIC_BIND = 4,
+       FEATURE_SVM_VMM_NORMAL_GRANULARITY = 6
 };
 #define CAP_RESERVE_SIZE 30
 struct halCapabilityInfo {
@@ -323,33 +345,33 @@ struct halCapabilityInfo {
 	uint32_t res[CAP_RESERVE_SIZE];
 };
 
-/* ---- submission and completion queues -------------------------------------------------------------------------------- */
+/* ---- submission and completion queues ---- */
 
-enum { DRV_NORMAL_TYPE = 0, DRV_CALLBACK_TYPE = 1, DRV_LOGIC_TYPE = 2 };    /* drvSqCqType_t */
+enum { DRV_NORMAL_TYPE = 0, DRV_CALLBACK_TYPE = 1, DRV_LOGIC_TYPE = 2 }; /* drvSqCqType_t */
 enum { DRV_STREAM_ID = 0, DRV_EVENT_ID = 1, DRV_MODEL_ID = 2, DRV_NOTIFY_ID = 3 }; /* drvIdType_t */
 enum { /* drvSqCqPropType_t */
-	DRV_SQCQ_PROP_SQ_STATUS = 0,
-	DRV_SQCQ_PROP_SQ_HEAD = 1,
-	DRV_SQCQ_PROP_SQ_TAIL = 2,
-	DRV_SQCQ_PROP_SQ_DISABLE_TO_ENABLE = 3,
-	DRV_SQCQ_PROP_SQ_CQE_STATUS = 4, /* cleared by reading */
-	DRV_SQCQ_PROP_SQ_REG_BASE = 5,
-	DRV_SQCQ_PROP_SQ_BASE = 6,
-	DRV_SQCQ_PROP_SQ_DEPTH = 7
+       DRV_SQCQ_PROP_SQ_STATUS = 0,
+       DRV_SQCQ_PROP_SQ_HEAD = 1,
+       DRV_SQCQ_PROP_SQ_TAIL = 2,
+       DRV_SQCQ_PROP_SQ_DISABLE_TO_ENABLE = 3,
+       DRV_SQCQ_PROP_SQ_CQE_STATUS = 4, /* cleared by reading */
+       DRV_SQCQ_PROP_SQ_REG_BASE = 5,
+       DRV_SQCQ_PROP_SQ_BASE = 6,
+       DRV_SQCQ_PROP_SQ_DEPTH = 7
 };
 enum { /* drvResourceConfigType_t */
-	DRV_STREAM_BIND_LOGIC_CQ = 0,
-	DRV_STREAM_UNBIND_LOGIC_CQ = 1,
-	DRV_ID_RECORD = 2,        /* the host records an event or a notify */
-	DRV_STREAM_ENABLE_EVENT = 3,
-	DRV_ID_RESET = 4          /* back to not recorded */
+       DRV_STREAM_BIND_LOGIC_CQ = 0,
+       DRV_STREAM_UNBIND_LOGIC_CQ = 1,
+       DRV_ID_RECORD = 2, /* the host records an event or a notify */
+       DRV_STREAM_ENABLE_EVENT = 3,
+       DRV_ID_RESET = 4 /* back to not recorded */
 };
-#define SQCQ_RTS_INFO_LENGTH       5
-#define SQCQ_RESV_LENGTH           8
-#define SQCQ_QUERY_INFO_LENGTH     8
-#define RESOURCEID_RESV_LENGTH     8
+#define SQCQ_RTS_INFO_LENGTH        5
+#define SQCQ_RESV_LENGTH            8
+#define SQCQ_QUERY_INFO_LENGTH      8
+#define RESOURCEID_RESV_LENGTH      8
 #define RESOURCE_CONFIG_INFO_LENGTH 7
-#define TSDRV_FLAG_ONLY_SQCQ_ID    (1u << 4)
+#define TSDRV_FLAG_ONLY_SQCQ_ID     (1u << 4)
 
 struct halSqCqInputInfo {
 	int type;
@@ -440,16 +462,20 @@ enum {
 	STARS_SQE_COND = 20
 };
 #define STARS_SQE_BYTES 64
+/* Byte 14 of every entry but npusim's own: how long the scheduler lets the task run; 0 is not long
+ * enough for any. */
+#define STARS_CREDIT_OFFSET  14
+#define STARS_CREDIT_DEFAULT 254u
+#define STARS_CREDIT_FOREVER 255u /* waits */
 struct stars_sqe_header {
 	uint8_t type : 6;
 	uint8_t l1_lock : 1;
 	uint8_t l1_unlock : 1;
-	uint8_t ie : 1;
-	uint8_t pre_p : 1;
-	uint8_t post_p : 1;
+	uint8_t ie : 2;
+	uint8_t pre_p : 2;
+	uint8_t post_p : 2;
 	uint8_t wr_cqe : 1; /* completion wanted */
-	uint8_t rd_conds : 1;
-	uint8_t res : 3;
+	uint8_t res : 1;
 	uint16_t sub_type; /* place holder: the task's type */
 	uint16_t stream_id;
 	uint16_t task_id;
@@ -469,6 +495,9 @@ struct stars_sdma_sqe {
 	uint16_t src_offset_high, dst_offset_high;
 	uint32_t res5;
 };
+/* A copy by virtual addresses, as CANN's runtime sends it: streams of both sides valid (bits 9,
+ * 10), not secure (11, 12), quality of service 6 (13-16). */
+#define STARS_SDMA_COPY_CONTROL (1u << 9 | 1u << 10 | 1u << 11 | 1u << 12 | 6u << 13)
 struct stars_pcie_dma_sqe {
 	struct stars_sqe_header header;
 	uint32_t res0;
@@ -478,15 +507,16 @@ struct stars_pcie_dma_sqe {
 	uint32_t sq_addr_low, sq_addr_high;
 	uint16_t sq_tail_ptr;
 	uint16_t res3;
-	uint32_t convert; /* bit 0: the entry carries converted DMA descriptors; else src, dst, length are virtual */
+	uint32_t convert; /* bit 0: the entry carries converted DMA descriptors; else src, dst,
+			     length are virtual */
 	uint64_t src;
 	uint64_t dst;
 	uint64_t length;
 	uint32_t passid;
 	uint32_t res5;
 };
-/* EVENT_RECORD, EVENT_WAIT; NOTIFY_RECORD, NOTIFY_WAIT have the notify's id and, 4 bytes earlier than an event's, the
- * time-out in exe_result's place. */
+/* EVENT_RECORD, EVENT_WAIT; NOTIFY_RECORD, NOTIFY_WAIT have the notify's id and, 4 bytes earlier
+ * than an event's, the time-out in exe_result's place. */
 struct stars_event_sqe {
 	struct stars_sqe_header header;
 	uint16_t event_id;
@@ -507,11 +537,13 @@ struct stars_write_value_sqe {
 	uint32_t write_addr_low;
 	uint32_t write_addr_high; /* bits 0-16 address, 20-22 log2 of the bytes, 31 virtual */
 	uint32_t res7;
-	uint32_t sub_type; /* 0: write value; 1: back to not recorded, the event whose id stands in res7 */
+	uint32_t sub_type; /* 0: write value; 1: back to not recorded, the event whose id stands in
+			      res7 */
 	uint32_t value[8];
 };
-/* npusim's own entry: the queue stops until the 8 bytes at a device address compare true. The 910B does this with a chain
- * of conditional entries whose layout is not public; it is sent only to a driver that has NPU_CAP_VALUE_WAIT. */
+/* npusim's own entry: the queue stops until the 8 bytes at a device address compare true. The 910B
+ * does this with a chain of conditional entries whose layout is not public; it is sent only to a
+ * driver that has NPU_CAP_VALUE_WAIT. */
 struct stars_value_wait_sqe {
 	struct stars_sqe_header header; /* type STARS_SQE_COND */
 	uint32_t magic;                 /* STARS_VALUE_WAIT_MAGIC */
@@ -536,22 +568,24 @@ struct stars_logic_cqe {
 	uint64_t reserved;
 };
 enum { /* bits of error_type */
-	STARS_ERROR_EXCEPTION = 0x01, /* the task failed: a copy or a write met an address that does not translate */
-	STARS_ERROR_TRAP = 0x02,
-	STARS_ERROR_TIMEOUT = 0x04,   /* a wait's time-out */
-	STARS_ERROR_SQE = 0x08,       /* the entry itself is not understood */
-	STARS_ERROR_CONFLICT = 0x10,
-	STARS_ERROR_SW_STATUS = 0x20,
-	STARS_ERROR_MASK = 0x3f
+       STARS_ERROR_EXCEPTION =
+	       0x01, /* the task failed: a copy or a write met an address that does not translate */
+       STARS_ERROR_TRAP = 0x02,
+       STARS_ERROR_TIMEOUT = 0x04, /* a wait's time-out */
+       STARS_ERROR_SQE = 0x08,     /* the entry itself is not understood */
+       STARS_ERROR_CONFLICT = 0x10,
+       STARS_ERROR_SW_STATUS = 0x20,
+       STARS_ERROR_MASK = 0x3f
 };
 enum { /* error_code of a completion with an error */
-	TS_ERROR_TASK_EXCEPTION = 0x103,
-	TS_ERROR_TASK_TIMEOUT = 0x105,
-	TS_ERROR_TASK_SQE_ERROR = 0x106,
-	TS_ERROR_SDMA_ERROR = 0x20b /* any copy */
+       TS_ERROR_TASK_EXCEPTION = 0x103,
+       TS_ERROR_TASK_TIMEOUT = 0x105,
+       TS_ERROR_TASK_SQE_ERROR = 0x106,
+       TS_ERROR_SDMA_ERROR = 0x20b /* any copy */
 };
-#define STARS_CQE_FLAG_MATCH  0x1u    /* flags: only for who asks for this stream and task */
-#define STARS_SYNC_TASK_FLAG  0x8000u /* in an entry's stream_id: its completion has STARS_CQE_FLAG_MATCH */
+#define STARS_CQE_FLAG_MATCH 0x1u /* flags: only for who asks for this stream and task */
+#define STARS_SYNC_TASK_FLAG \
+	0x8000u /* in an entry's stream_id: its completion has STARS_CQE_FLAG_MATCH */
 #define STARS_CLOCK_HZ UINT64_C(1000000000) /* the model's: one clock a nanosecond */
 
 #ifdef __cplusplus

@@ -236,7 +236,8 @@ ACL_FUNC_VISIBILITY aclError aclrtHostRegisterV2(void *ptr, uint64_t size, uint3
  * @pDevice: out: where the device sees it.
  * @flag: 0.
  *
- * Returns: 0; 100000: @flag is not 0; 507911: not registered.
+ * Context: needed.
+ * Returns: 0; 100000: @flag is not 0; 107000: not registered, or not mapped.
  * Since: 8.5.
  */
 ACL_FUNC_VISIBILITY aclError aclrtHostGetDevicePointer(void *pHost, void **pDevice, uint32_t flag);
@@ -270,15 +271,15 @@ ACL_FUNC_VISIBILITY aclError aclrtHostMemMapCapabilities(uint32_t deviceId, aclr
  * @destMax: bytes at @dst, at least @count.
  * @src: where from.
  * @count: bytes; 0 is no copy and no error.
- * @kind: the direction; ACL_MEMCPY_DEFAULT leaves it to the addresses.
+ * @kind: one of the first six; the addresses decide, whatever it says.
  *
  * Needs no aclrtMemSetAccess for copies from and to the host. Between two devices it needs peer
  * access; and in one process reserved memory of two devices is copied by aclrtMemcpyAsync alone.
  *
  * Context: needed.
  * Returns: 0; 100000: no such @kind; 107000: @count is more than @destMax; 507899: part of the
- *   range is not mapped, or cannot be reached, or @kind is wrong for it, or two devices' reserved
- *   memory (driver: that is copied).
+ *   range is not mapped, or cannot be reached, or two devices' reserved memory (driver: that is
+ *   copied).
  * Time: data. Since: 8.1.
  */
 ACL_FUNC_VISIBILITY aclError aclrtMemcpy(void *dst, size_t destMax, const void *src, size_t count,
@@ -290,12 +291,17 @@ ACL_FUNC_VISIBILITY aclError aclrtMemcpy(void *dst, size_t destMax, const void *
  * @destMax: as there.
  * @src: as there; it may change until the copy is done, and must live until then.
  * @count: as there.
- * @kind: as there.
+ * @kind: ACL_MEMCPY_DEFAULT, or what the addresses say; it is heard only where one of them is
+ *   ordinary memory of the process. HOST_TO_BUF_TO_DEVICE: @src is read before the call returns.
  * @stream: a stream, or null.
  *
+ * Page-locked host memory (aclrtMallocHost, or registered) is copied when the stream comes to it,
+ * and must live until then. With ordinary memory of the process the call waits for the stream, and
+ * the copy is done when it returns.
+ *
  * Context: needed.
- * Returns: as aclrtMemcpy, and what only shows when its turn comes is the answer of the next
- *   synchronisation.
+ * Returns: as aclrtMemcpy; 107000: @kind is heard and wrong; 207000: both ends on the host. What
+ *   only shows when its turn comes is the answer of the next synchronisation.
  * Time: queued. Since: 8.1.
  */
 ACL_FUNC_VISIBILITY aclError aclrtMemcpyAsync(void *dst, size_t destMax, const void *src,
@@ -330,10 +336,12 @@ ACL_FUNC_VISIBILITY aclError aclrtMemcpyAsyncWithCondition(void *dst, size_t des
  * @spitch: bytes from one row to the next at @src, at least @width.
  * @width: bytes of a row; 0 is no copy and no error.
  * @height: rows; 0 is no copy and no error.
- * @kind: as in aclrtMemcpy. CANN documents HOST_TO_DEVICE and DEVICE_TO_HOST only.
+ * @kind: HOST_TO_DEVICE, DEVICE_TO_HOST, or ACL_MEMCPY_DEFAULT.
  *
  * Context: needed.
- * Returns: 0; 100000: @width is more than a pitch, or no such @kind; 507899: as aclrtMemcpy.
+ * Returns: 0; 100000: @width is more than a pitch, or no such @kind; 107000: @width is more than
+ *   5000000, @height more than 5242880, or the addresses are both on the host or on devices;
+ *   207000: @kind is DEVICE_TO_DEVICE; 507899: as aclrtMemcpy.
  * Time: data. Since: 8.1.
  */
 ACL_FUNC_VISIBILITY aclError aclrtMemcpy2d(void *dst, size_t dpitch, const void *src, size_t spitch,
@@ -347,8 +355,10 @@ ACL_FUNC_VISIBILITY aclError aclrtMemcpy2d(void *dst, size_t dpitch, const void 
  * @spitch: as there.
  * @width: as there.
  * @height: as there.
- * @kind: as there.
+ * @kind: as there, or DEVICE_TO_DEVICE.
  * @stream: a stream, or null.
+ *
+ * Ordinary memory of the process is copied before the call returns, as by aclrtMemcpyAsync.
  *
  * Context: needed.
  * Returns: as aclrtMemcpy2d.
@@ -375,8 +385,8 @@ ACL_FUNC_VISIBILITY aclError aclrtMemcpy2dAsync(void *dst, size_t dpitch, const 
  *
  * Context: needed.
  * Returns: 0; 100000: @numBatches is 0, a copy is larger than its place, or rsv is not zeros;
- *   107000: the indices or @numAttrs are not as said, or a location does not fit its address;
- *   207000: both ends on devices, or both on the host.
+ *   107000: the indices or @numAttrs are not as said, a location does not fit its address, or both
+ *   ends are on devices or on the host.
  * Time: data. Since: 8.5.
  */
 ACL_FUNC_VISIBILITY aclError aclrtMemcpyBatch(void **dsts, size_t *destMaxs, void **srcs,

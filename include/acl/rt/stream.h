@@ -132,6 +132,20 @@ ACL_FUNC_VISIBILITY aclError aclrtStreamGetPriority(aclrtStream stream, uint32_t
 ACL_FUNC_VISIBILITY aclError aclrtStreamGetFlags(aclrtStream stream, uint32_t *flags);
 
 /**
+ * aclrtSetStreamFailureMode:
+ * @stream: a stream, or null.
+ * @mode: ACL_CONTINUE_ON_FAILURE or ACL_STOP_ON_FAILURE; higher bits are ignored.
+ *
+ * What the stream does after a task has failed. The mode is kept and changes nothing: tasks of
+ * this model fail only when the call that queues them does.
+ *
+ * Context: needed.
+ * Returns: 0, or 207000: the stream stops already, and cannot go back to continue.
+ * Since: 8.5.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtSetStreamFailureMode(aclrtStream stream, uint64_t mode);
+
+/**
  * aclrtGetStreamAvailableNum:
  * @streamCount: out: how many streams could still be created on the current device.
  *

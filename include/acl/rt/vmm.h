@@ -382,8 +382,7 @@ ACL_FUNC_VISIBILITY aclError aclrtIpcMemSetImportPid(const char *key, int32_t *p
  *   the memory is another device's.
  *
  * Context: needed.
- * Returns: 0; 107000: other @flags; 107017: no such key; 507899: not in the white list, or
- *   exported by this very process.
+ * Returns: 0; 107000: other @flags; 107017: no such key; 507899: not in the white list.
  * Time: driver. Since: 8.5.
  */
 ACL_FUNC_VISIBILITY aclError aclrtIpcMemImportByKey(void **devPtr, const char *key, uint64_t flags);

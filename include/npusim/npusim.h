@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What npusim adds to the ACL: programs that know that they run on the model may ask it. Exported
+ * by libascendcl.so beside the ACL's functions. On a real device both answer as said there.
+ */
+#ifndef NPUSIM_NPUSIM_H
+#define NPUSIM_NPUSIM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define NPUSIM_PUBLIC __attribute__((visibility("default")))
+#else
+#define NPUSIM_PUBLIC
+#endif
+
+/* See npusim/driver.h, which has its members. */
+struct npu_stats;
+
+/**
+ * npusim_get_stats:
+ * @device: a user id, as aclrtSetDevice takes it; it must be open (aclrtSetDevice) in this process.
+ * @out: in and out: out->size is set by the caller to sizeof(struct npu_stats); the rest is filled
+ * in.
+ *
+ * Counters of one device: memory, mappings, calls and their simulated time, TLBs, HBM. Any thread.
+ *
+ * Returns: 0, or an aclError: 100000 @out is null or its size is 0; 107001 no such device; 207000
+ * the backend is a real device; aclGetRecentErrMsg() has the words. Since: 0.1.
+ */
+NPUSIM_PUBLIC int npusim_get_stats(int device, struct npu_stats *out);
+
+/**
+ * npusim_touch:
+ * @device: a user id; it must be open in this process.
+ * @at: addresses of the device's memory.
+ * @count: how many, at least 1.
+ * @bytes: how much is read at each, at least 1.
+ * @core: which core reads: cube cores first, then vector cores.
+ *
+ * Reads memory for the time that it takes: through TLBs, page walks, caches and HBM. Nothing is
+ * kept; npusim_get_stats() has what it came to. It returns when all is there in simulated time. Any
+ * thread.
+ *
+ * Returns: 0, or an aclError: 100000 @at is null; 107000 another argument is not valid; 107001 no
+ * such device; 507899 a byte is not mapped; 207000 the backend is a real device;
+ * aclGetRecentErrMsg() has the words. Since: 0.2.
+ */
+NPUSIM_PUBLIC int npusim_touch(int device, const uint64_t *at, size_t count, size_t bytes,
+			       unsigned core);
+
+/**
+ * npusim_now_ps:
+ *
+ * Returns: the simulated time of the process in picoseconds; on a real device the host's monotonic
+ * clock, in the same unit. Asking takes no simulated time. Any thread. Since: 0.1.
+ */
+NPUSIM_PUBLIC uint64_t npusim_now_ps(void);
+
+/**
+ * npusim_backend_text:
+ *
+ * What serves the calls, as lines "key=value": the first is "drivers=", the wrappers and the
+ * backend from the top; then what the backend says of itself (version, SoC, file ...). Opens the
+ * backend if no call has yet. Any thread.
+ *
+ * Returns: text for free(), or NULL where there is no backend or no memory; aclGetRecentErrMsg()
+ * has the words. Since: 0.1.
+ */
+NPUSIM_PUBLIC char *npusim_backend_text(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
