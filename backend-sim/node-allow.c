@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Whitelists: which processes may import. A process is its pid and its start time, so that a pid that is used again is
- * another process. One pool of entries for all shares and names; a list is a chain through it.
+ * Whitelists: which processes may import. A process is its pid and its start time, so that a pid
+ * that is used again is another process. One pool of entries for all shares and names; a list is a
+ * chain through it.
  */
 #include "node-private.h"
 
@@ -15,7 +16,8 @@ uint64_t *allow_start_times(const int *pids, uint32_t count, drvError_t *out_err
 	bool any = false;
 
 	if (!pids || count == 0 || count > NODE_ALLOW_MAX) {
-		npu_message_set("whitelist: %u pids at %p; 1 to %u are possible", count, (const void *)pids, NODE_ALLOW_MAX);
+		npu_message_set("whitelist: %u pids at %p; 1 to %u are possible", count,
+				(const void *)pids, NODE_ALLOW_MAX);
 		*out_error = DRV_ERROR_INVALID_VALUE;
 		return NULL;
 	}
@@ -57,7 +59,8 @@ static uint32_t find_pid(const struct node *node, uint32_t chain, int pid, uint3
 	return 0;
 }
 
-drvError_t allow_add(struct node *node, uint32_t *chain, const int *pids, const uint64_t *start_times, uint32_t count)
+drvError_t allow_add(struct node *node, uint32_t *chain, const int *pids,
+		     const uint64_t *start_times, uint32_t count)
 {
 	for (uint32_t i = 0; i < count; i++) {
 		uint32_t length, entry = find_pid(node, *chain, pids[i], &length);
@@ -72,7 +75,8 @@ drvError_t allow_add(struct node *node, uint32_t *chain, const int *pids, const 
 		entry = length < NODE_ALLOW_MAX ? take_entry(node) : 0;
 		if (!entry) {
 			npu_message_set("whitelist: no room for process %d: %s is full", pids[i],
-					length < NODE_ALLOW_MAX ? "the node's pool of entries" : "the list (65535 entries)");
+					length < NODE_ALLOW_MAX ? "the node's pool of entries"
+								: "the list (65535 entries)");
 			return DRV_ERROR_PARA_ERROR;
 		}
 		record = &node->allows[entry - 1];
@@ -93,15 +97,22 @@ enum allow_answer allow_check(const struct node *node, uint32_t chain)
 	return node->allows[entry - 1].start_time == node->start_time ? ALLOW_YES : ALLOW_STALE;
 }
 
-drvError_t allow_refuse(const struct node *node, enum allow_answer answer, const char *what, pid_t exporter)
+drvError_t allow_refuse(const struct node *node, enum allow_answer answer, const char *what,
+			pid_t exporter)
 {
 	if (answer == ALLOW_STALE)
-		npu_message_set("import of %s: pid %d was whitelisted before this process started, so another process was meant "
-				"(the number has been used again); process %d must whitelist it now", what, node->pid, exporter);
+		npu_message_set(
+			"import of %s: pid %d was whitelisted before this process started, so "
+			"another process was meant "
+			"(the number has been used again); process %d must whitelist it now",
+			what, node->pid, exporter);
 	else
-		npu_message_set("import of %s: this process (pid %d) is not on the whitelist of process %d, which exported it; that "
-				"process must add it (aclrtMemSetPidToShareableHandle, aclrtIpcMemSetImportPid) or export with the "
-				"flag that disables the check", what, node->pid, exporter);
+		npu_message_set("import of %s: this process (pid %d) is not on the whitelist of "
+				"process %d, which exported it; that "
+				"process must add it (aclrtMemSetPidToShareableHandle, "
+				"aclrtIpcMemSetImportPid) or export with the "
+				"flag that disables the check",
+				what, node->pid, exporter);
 	return DRV_ERROR_IOCRL_FAIL;
 }
 
@@ -117,7 +128,7 @@ void allow_give_back(struct node *node, uint32_t chain)
 	PUT(node->control->allow_free, chain);
 }
 
-/* ---- after a death with the lock held ------------------------------------------------------------------------------------ */
+/* ---- after a death with the lock held ---- */
 
 static void mark_chain(const struct node *node, uint32_t chain, uint64_t *marks)
 {

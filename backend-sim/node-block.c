@@ -13,7 +13,7 @@
 #define CLOSING_WAIT_ROUNDS 50000 /* of 200 us: for frames that are being cleaned */
 #define TOP_HOLDERS         4
 
-/* ---- finding blocks ------------------------------------------------------------------------------------------------------- */
+/* ---- finding blocks ---- */
 
 struct block_place block_at(const struct node *node, uint32_t id)
 {
@@ -42,7 +42,7 @@ bool block_find(const struct node *node, uint32_t id, uint32_t generation, struc
 	if (id >= node->id_count)
 		return false;
 	*out = block_at(node, id);
-	return is_live(out->memory, out->frame) && out->record->generation == generation;
+	return is_live(out->memory, out->frame) && GET(out->record->generation) == generation;
 }
 
 bool block_is_reserved(const struct node *node, uint32_t id)
@@ -52,8 +52,8 @@ bool block_is_reserved(const struct node *node, uint32_t id)
 	return place.frame >= place.memory->usable;
 }
 
-void block_for_each(struct node *node, struct memory *m, void (*each)(struct node *node, uint32_t id, void *arg),
-		    void *arg)
+void block_for_each(struct node *node, struct memory *m,
+		    void (*each)(struct node *node, uint32_t id, void *arg), void *arg)
 {
 	for (uint32_t word = 0; word < (m->frames + 63) / 64; word++)
 		for (uint64_t seen = 0, bits; (bits = m->live[word] & ~seen);) {
@@ -64,7 +64,7 @@ void block_for_each(struct node *node, struct memory *m, void (*each)(struct nod
 		}
 }
 
-/* ---- the end of a block ----------------------------------------------------------------------------------------------------- */
+/* ---- the end of a block ---- */
 
 void block_release(struct node *node, uint32_t id)
 {
@@ -73,7 +73,8 @@ void block_release(struct node *node, uint32_t id)
 	uint32_t chain = share_end(node, place.record), first = place.frame;
 	uint64_t *word = &m->live[first / 64];
 
-	PUT(*word, *word & ~(UINT64_C(1) << (first % 64))); /* here it ends; what follows is derived */
+	PUT(*word,
+	    *word & ~(UINT64_C(1) << (first % 64))); /* here it ends; what follows is derived */
 	if (place.record->closing && first < m->usable)
 		PUT(m->state->closing_frames, m->state->closing_frames - place.record->frames);
 	for (; first != NODE_NONE; first = m->extents[first].next)
@@ -104,6 +105,21 @@ static bool others_hold(const struct block_record *record, unsigned slot)
 	return others != 0;
 }
 
+void own_frames_add(struct memory *m, uint64_t frames)
+{
+	uint64_t now = __atomic_add_fetch(&m->own_frames, frames, __ATOMIC_RELAXED);
+	uint64_t peak = __atomic_load_n(&m->own_peak_frames, __ATOMIC_RELAXED);
+
+	while (now > peak && !__atomic_compare_exchange_n(&m->own_peak_frames, &peak, now, true,
+							  __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		continue;
+}
+
+void own_frames_sub(struct memory *m, uint64_t frames)
+{
+	__atomic_sub_fetch(&m->own_frames, frames, __ATOMIC_RELAXED);
+}
+
 void block_leave(struct node *node, uint32_t id)
 {
 	struct block_place place = block_at(node, id);
@@ -113,8 +129,13 @@ void block_leave(struct node *node, uint32_t id)
 	if (record->closing) /* another thread is at it */
 		return;
 	if (place.frame < place.memory->usable)
-		place.memory->own_frames -= record->frames;
+		own_frames_sub(place.memory, record->frames);
 	if (others_hold(record, node->slot)) {
+		PUT(*word, *word & ~holder_bit(node->slot));
+		return;
+	}
+	if (record->fd && fd_is_open(node, id)) {
+		PUT(node->control->fd_kept, node->control->fd_kept + 1);
 		PUT(*word, *word & ~holder_bit(node->slot));
 		return;
 	}
@@ -131,7 +152,7 @@ void node_block_drop(struct node *node, struct node_block *block)
 {
 	struct view_count *count;
 
-	if (!block)
+	if (!block || (node_is_quiet(node) && pocket_put(node, block)))
 		return;
 	if (node_enter(node) != DRV_ERROR_NONE) {
 		free(block);
@@ -154,7 +175,7 @@ void node_block_touch(struct node *node, const struct node_block *block)
 		__atomic_store_n(touched, 1, __ATOMIC_RELEASE);
 }
 
-/* ---- views -------------------------------------------------------------------------------------------------------------------- */
+/* ---- views ---- */
 
 struct node_block *block_view(struct node *node, uint32_t id, bool imported)
 {
@@ -171,22 +192,24 @@ struct node_block *block_view(struct node *node, uint32_t id, bool imported)
 	block->giant = record->giant;
 	block->imported = imported;
 	block->extent_count = record->extent_count;
-	for (uint32_t first = place.frame; first != NODE_NONE; first = place.memory->extents[first].next)
+	for (uint32_t first = place.frame; first != NODE_NONE;
+	     first = place.memory->extents[first].next)
 		block->extents[n++] =
-			(struct node_extent){ .frame = first, .count = place.memory->extents[first].count };
+			(struct node_extent){ .frame = first,
+					      .count = place.memory->extents[first].count };
 	if (!block_is_held_by(record, node->slot)) {
 		uint64_t *word = &record->holders[node->slot / 64];
 
 		PUT(*word, *word | holder_bit(node->slot));
 		if (place.frame < place.memory->usable)
-			place.memory->own_frames += record->frames;
+			own_frames_add(place.memory, record->frames);
 	}
 	node->views[id].views++;
 	node->views[id].own += !imported;
 	return block;
 }
 
-/* ---- the beginning of a block --------------------------------------------------------------------------------------------------- */
+/* ---- the beginning of a block ---- */
 
 static void write_extents(struct memory *m, const struct extent_list *list)
 {
@@ -194,13 +217,15 @@ static void write_extents(struct memory *m, const struct extent_list *list)
 		struct extent_record *record = &m->extents[list->extents[i].frame];
 
 		PUT(record->count, (uint32_t)list->extents[i].count);
-		PUT(record->next, i + 1 < list->count ? (uint32_t)list->extents[i + 1].frame : NODE_NONE);
+		PUT(record->next,
+		    i + 1 < list->count ? (uint32_t)list->extents[i + 1].frame : NODE_NONE);
 	}
 }
 
 /* The frames are taken; from the store of the bit in `live` on they are the block's. */
-static struct node_block *write_block(struct node *node, struct memory *m, const struct extent_list *list,
-				      uint32_t frames, bool giant, const char *tag)
+static struct node_block *write_block(struct node *node, struct memory *m,
+				      const struct extent_list *list, uint32_t frames, bool giant,
+				      const char *tag)
 {
 	uint32_t first = (uint32_t)list->extents[0].frame;
 	struct block_record *record = &m->blocks[first];
@@ -216,6 +241,8 @@ static struct node_block *write_block(struct node *node, struct memory *m, const
 	PUT(record->giant, giant);
 	PUT(record->touched, first >= m->usable); /* page tables are written at once */
 	PUT(record->closing, 0);
+	PUT(record->fd, 0);
+	PUT(record->named, 0);
 	node_step();
 	snprintf(record->tag, sizeof(record->tag), "%s", tag ? tag : "");
 	block = block_view(node, m->id_base + first, false);
@@ -223,7 +250,7 @@ static struct node_block *write_block(struct node *node, struct memory *m, const
 	return block;
 }
 
-/* ---- no room ------------------------------------------------------------------------------------------------------------------------- */
+/* ---- no room ---- */
 
 struct holdings {
 	struct memory *memory;
@@ -255,9 +282,10 @@ static void describe_holders(struct node *node, struct memory *m, char *out, siz
 			top = holdings->frames[slot] > holdings->frames[top] ? slot : top;
 		if (!holdings->frames[top])
 			break;
-		at += (size_t)snprintf(out + at, size - at, "%sprocess %d (%s) %s%llu MiB", n ? ", " : "",
-				       node->control->members[top].pid, node->control->members[top].command,
-				       n ? "" : "holds ", (unsigned long long)holdings->frames[top] * 2);
+		at += (size_t)snprintf(out + at, size - at, "%sprocess %d (%s) %s%llu MiB",
+				       n ? ", " : "", node->control->members[top].pid,
+				       node->control->members[top].command, n ? "" : "holds ",
+				       (unsigned long long)holdings->frames[top] * 2);
 		holdings->frames[top] = 0;
 	}
 	free(holdings);
@@ -274,7 +302,8 @@ static void memory_text(const struct node *node, unsigned memory, char out[96])
 /* Lock held; lets it go. */
 static drvError_t no_room(struct node *node, struct memory *m, uint64_t frames, bool giant)
 {
-	unsigned long long free_mib = m->state->free_frames * 2, total_mib = (uint64_t)m->usable * 2;
+	unsigned long long free_mib = m->state->free_frames * 2,
+			   total_mib = (uint64_t)m->usable * 2;
 	unsigned giants = m->state->free_giants;
 	char holders[1024], where[96];
 
@@ -282,39 +311,45 @@ static drvError_t no_room(struct node *node, struct memory *m, uint64_t frames, 
 	node_unlock(node);
 	memory_text(node, m->index, where);
 	if (giant)
-		npu_message_set("out of memory: %s: %llu pages of 1 GiB are asked for, and %u are free (%llu MiB of %llu MiB are "
-				"free, but a 1 GiB page needs a whole, aligned GiB); %s", where,
-				(unsigned long long)frames / NODE_GIANT_FRAMES, giants, free_mib, total_mib,
-				holders[0] ? holders : "nothing is held");
+		npu_message_set("out of memory: %s: %llu pages of 1 GiB are asked for, and %u are "
+				"free (%llu MiB of %llu MiB are "
+				"free, but a 1 GiB page needs a whole, aligned GiB); %s",
+				where, (unsigned long long)frames / NODE_GIANT_FRAMES, giants,
+				free_mib, total_mib, holders[0] ? holders : "nothing is held");
 	else
-		npu_message_set("out of memory: %s: %llu MiB are asked for, and %llu MiB of %llu MiB are free; %s", where,
-				(unsigned long long)frames * 2, free_mib, total_mib,
+		npu_message_set("out of memory: %s: %llu MiB are asked for, and %llu MiB of %llu "
+				"MiB are free; %s",
+				where, (unsigned long long)frames * 2, free_mib, total_mib,
 				holders[0] ? holders : "nothing is held");
 	return DRV_ERROR_OUT_OF_MEMORY;
 }
 
-/* ---- creating ------------------------------------------------------------------------------------------------------------------------- */
+/* ---- creating ---- */
 
 static inline bool fits(const struct memory *m, uint64_t frames, bool giant)
 {
-	return giant ? frames / NODE_GIANT_FRAMES <= m->state->free_giants : frames <= m->state->free_frames;
+	return giant ? frames / NODE_GIANT_FRAMES <= m->state->free_giants
+		     : frames <= m->state->free_frames;
 }
 
-static drvError_t check_request(const struct node *node, unsigned memory, uint64_t frames, bool giant)
+static drvError_t check_request(const struct node *node, unsigned memory, uint64_t frames,
+				bool giant)
 {
 	if (memory >= SIM_NODE_MAX || !node->memory[memory]) {
-		npu_message_set("node %s has no memory %u: it has %u devices", node->name, memory, node->shape.devices);
+		npu_message_set("node %s has no memory %u: it has %u devices", node->name, memory,
+				node->shape.devices);
 		return DRV_ERROR_INVALID_DEVICE;
 	}
 	if (frames == 0 || (giant && frames % NODE_GIANT_FRAMES)) {
-		npu_message_set("node %s: %llu frames%s cannot be one block", node->name, (unsigned long long)frames,
-				giant ? " of 1 GiB pages" : "");
+		npu_message_set("node %s: %llu frames%s cannot be one block", node->name,
+				(unsigned long long)frames, giant ? " of 1 GiB pages" : "");
 		return DRV_ERROR_INVALID_VALUE;
 	}
 	return DRV_ERROR_NONE;
 }
 
-/* Waits, the lock not held, for a process that is cleaning frames; dead ones are not waited for but taken over. */
+/* Waits, the lock not held, for a process that is cleaning frames; dead ones are not waited for but
+ * taken over. */
 static drvError_t wait_for_closing(struct node *node)
 {
 	const struct timespec pause = { .tv_nsec = 200000 };
@@ -324,8 +359,19 @@ static drvError_t wait_for_closing(struct node *node)
 	return node_enter(node);
 }
 
-drvError_t node_block_create(struct node *node, unsigned memory, uint64_t frames, bool giant, const char *tag,
-			     struct node_block **out)
+/* Lock held. What is free in truth becomes so: this process's pocket; where that does not do, all
+ * that others do not use. */
+static void make_room(struct node *node, const struct memory *m, uint64_t frames, bool giant)
+{
+	pocket_empty(node, node->slot);
+	if (!fits(m, frames, giant))
+		pockets_empty(node);
+	if (!fits(m, frames, giant) && node->control->fd_kept)
+		node_sweep(node);
+}
+
+drvError_t node_block_create(struct node *node, unsigned memory, uint64_t frames, bool giant,
+			     const char *tag, struct node_block **out)
 {
 	drvError_t error = check_request(node, memory, frames, giant);
 	struct extent_list list;
@@ -334,13 +380,19 @@ drvError_t node_block_create(struct node *node, unsigned memory, uint64_t frames
 	if (error != DRV_ERROR_NONE)
 		return error;
 	m = node->memory[memory];
+	if (node_is_quiet(node) && (*out = pocket_take(node, memory, frames, giant, tag)))
+		return DRV_ERROR_NONE;
 	error = node_enter(node);
+	if (error == DRV_ERROR_NONE)
+		make_room(node, m, frames, giant);
 	for (unsigned round = 0; error == DRV_ERROR_NONE && !fits(m, frames, giant); round++) {
 		if (round == 0)
 			member_check_all(node);
 		else if (!m->state->closing_frames || round == CLOSING_WAIT_ROUNDS)
 			return no_room(node, m, frames, giant);
 		error = wait_for_closing(node);
+		if (error == DRV_ERROR_NONE)
+			make_room(node, m, frames, giant);
 	}
 	if (error != DRV_ERROR_NONE)
 		return error;
@@ -369,8 +421,9 @@ drvError_t node_table_frame(struct node *node, unsigned memory, struct node_bloc
 	if (frame == NODE_NONE) {
 		node_unlock(node);
 		memory_text(node, memory, where);
-		npu_message_set("out of memory: %s: the part that is kept for page tables (%u frames of 2 MiB) is full", where,
-				m->frames - m->usable);
+		npu_message_set("out of memory: %s: the part that is kept for page tables (%u "
+				"frames of 2 MiB) is full",
+				where, m->frames - m->usable);
 		return DRV_ERROR_OUT_OF_MEMORY;
 	}
 	extent_list_init(&list);
@@ -387,8 +440,12 @@ void node_usage(struct node *node, unsigned memory, struct node_usage *out)
 	*out = (struct node_usage){ .total_frames = m ? m->usable : 0 };
 	if (!m || node_enter(node) != DRV_ERROR_NONE)
 		return;
+	pockets_empty(node);
+	if (node->control->fd_kept)
+		node_sweep(node);
 	out->free_frames = m->state->free_frames + m->state->closing_frames;
-	out->own_frames = m->own_frames;
+	out->own_frames = __atomic_load_n(&m->own_frames, __ATOMIC_RELAXED);
+	out->own_peak_frames = __atomic_load_n(&m->own_peak_frames, __ATOMIC_RELAXED);
 	out->free_giants = m->state->free_giants;
 	out->largest_free_run = frames_largest_run(m);
 	node_unlock(node);

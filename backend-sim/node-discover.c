@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How members find each other without a file that could go stale. Each member binds, and never reads, an abstract socket
- * "npusim/UID/PIDNS/NODE/PID/FD" (numbers in hexadecimal); the kernel lists those in /proc/net/unix and removes them with
- * the process. Members are then reached through /proc/PID/fd/FD, which the kernel opens for the same user only.
- * The start-up lock is such a socket too: it reaches exactly as far as discovery does.
- * Knows nothing of what lies in the descriptors.
+ * How members find each other without a file that could go stale. Each member binds, and never
+ * reads, an abstract socket "npusim/UID/PIDNS/NODE/PID/FD" (numbers in hexadecimal); the kernel
+ * lists those in /proc/net/unix and removes them with the process. Members are then reached through
+ * /proc/PID/fd/FD, which the kernel opens for the same user only. The start-up lock is such a
+ * socket too: it reaches exactly as far as discovery does. Knows nothing of what lies in the
+ * descriptors.
  */
 #include "node-private.h"
 
@@ -37,7 +38,8 @@ bool node_name_is_valid(const char *name)
 	if (length < 1 || length > NODE_NAME_MAX)
 		return false;
 	for (; *name; name++)
-		if (!isascii((unsigned char)*name) || (!isalnum((unsigned char)*name) && !strchr("._-", *name)))
+		if (!isascii((unsigned char)*name) ||
+		    (!isalnum((unsigned char)*name) && !strchr("._-", *name)))
 			return false;
 	return true;
 }
@@ -49,10 +51,11 @@ static unsigned pid_namespace(void)
 	return stat("/proc/self/ns/pid", &file) == 0 ? (unsigned)file.st_ino : 0;
 }
 
-/* ---- what the kernel lists ------------------------------------------------------------------------------------------ */
+/* ---- what the kernel lists ---- */
 
 struct search {
 	const char *name;
+	bool saw_lock; /* a start-up lock: sockets are listed here */
 	struct candidate *found;
 	unsigned count, capacity;
 };
@@ -94,8 +97,12 @@ static void search_sockets(struct search *search, FILE *list)
 		const char *name = strstr(line, prefix);
 
 		line[strcspn(line, "\n")] = '\0';
-		if (name && parse_member(name + strlen(prefix), &candidate))
+		if (!name)
+			continue;
+		if (parse_member(name + strlen(prefix), &candidate))
 			add_candidate(search, &candidate);
+		else if (strstr(name, "/lock"))
+			search->saw_lock = true;
 	}
 	free(line);
 }
@@ -146,9 +153,10 @@ struct candidate *node_discover(const char *name, unsigned *out_count)
 	if (list) {
 		search_sockets(&search, list);
 		fclose(list);
-	} else {
-		search_processes(&search);
 	}
+	/* Who is about to join holds the lock: where not even that is listed, sockets are not. */
+	if (search.count == 0 && !search.saw_lock)
+		search_processes(&search);
 	*out_count = search.count;
 	return search.found;
 }
@@ -178,7 +186,7 @@ int node_open_descriptor(pid_t pid, int fd)
 	return -1;
 }
 
-/* ---- sockets ------------------------------------------------------------------------------------------------------- */
+/* ---- sockets ---- */
 
 static int bind_abstract(const char *text)
 {
@@ -208,8 +216,8 @@ int node_announce(const char *name, pid_t pid, int control_fd)
 {
 	char text[128];
 
-	snprintf(text, sizeof(text), "npusim/%x/%x/%s/%x/%x", geteuid(), pid_namespace(), name, (unsigned)pid,
-		 (unsigned)control_fd);
+	snprintf(text, sizeof(text), "npusim/%x/%x/%s/%x/%x", geteuid(), pid_namespace(), name,
+		 (unsigned)pid, (unsigned)control_fd);
 	return bind_abstract(text);
 }
 
@@ -243,11 +251,15 @@ int node_startup_lock(const char *name, char **error)
 	if (fd >= 0)
 		return fd;
 	if (errno == EADDRINUSE)
-		*error = node_text("node %s: another process has been joining it for %d s (it holds the abstract "
-				   "socket \"@%s\"; `ss -xap | grep npusim` names it); end that process, or choose "
-				   "another NPUSIM_NODE", name, LOCK_WAIT_MS / 1000, text);
+		*error = node_text("node %s: another process has been joining it for %d s (it "
+				   "holds the abstract "
+				   "socket \"@%s\"; `ss -xap | grep npusim` names it); end that "
+				   "process, or choose "
+				   "another NPUSIM_NODE",
+				   name, LOCK_WAIT_MS / 1000, text);
 	else
-		*error = node_text("node %s: cannot bind the abstract socket \"@%s\": %s", name, text, strerror(errno));
+		*error = node_text("node %s: cannot bind the abstract socket \"@%s\": %s", name,
+				   text, strerror(errno));
 	pthread_mutex_unlock(&startup_mutex);
 	return -1;
 }

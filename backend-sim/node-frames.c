@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which frames of a memory are used. All of it is derived: node_rebuild() makes it anew from the living blocks.
+ * Which frames of a memory are used. All of it is derived: node_rebuild() makes it anew from the
+ * living blocks.
  *
- * Policy: a 1 GiB page needs 512 free frames that begin at a multiple of 512 ("a giant"), so whole giants are kept as long
- * as possible. A request takes as few whole giants as it can, fills giants that are partly used, the fullest first, and in
- * one piece where one of them has room in one piece. Whole giants are taken from the smallest run of them that suffices.
+ * Policy: a 1 GiB page needs 512 free frames that begin at a multiple of 512 ("a giant"), so whole
+ * giants are kept as long as possible. A request takes as few whole giants as it can, fills giants
+ * that are partly used, the fullest first, and in one piece where one of them has room in one
+ * piece. Whole giants are taken from the smallest run of them that suffices.
  */
 #include "node-private.h"
 
@@ -42,7 +44,7 @@ static void extent_list_add(struct extent_list *list, uint32_t first, uint32_t c
 	list->extents[list->count++] = (struct node_extent){ .frame = first, .count = count };
 }
 
-/* ---- bits ------------------------------------------------------------------------------------------------------------ */
+/* ---- bits ---- */
 
 /* The first frame at or after `from` whose bit is `used`; `end` if there is none before it. */
 static uint32_t next_frame(const struct memory *m, uint32_t from, uint32_t end, bool used)
@@ -66,7 +68,8 @@ static void mark_bits(struct memory *m, uint32_t first, uint32_t count, bool use
 {
 	for (uint32_t at = first; count;) {
 		uint32_t bit = at % 64, n = 64 - bit < count ? 64 - bit : count;
-		uint64_t mask = (n == 64 ? ~UINT64_C(0) : (UINT64_C(1) << n) - 1) << bit, word = m->used[at / 64];
+		uint64_t mask = (n == 64 ? ~UINT64_C(0) : (UINT64_C(1) << n) - 1) << bit,
+			 word = m->used[at / 64];
 
 		PUT(m->used[at / 64], used ? word | mask : word & ~mask);
 		at += n;
@@ -74,7 +77,7 @@ static void mark_bits(struct memory *m, uint32_t first, uint32_t count, bool use
 	}
 }
 
-/* ---- giants ----------------------------------------------------------------------------------------------------------- */
+/* ---- giants ---- */
 
 static inline uint32_t giant_count(const struct memory *m)
 {
@@ -111,9 +114,11 @@ static void count_giant(struct memory *m, uint32_t giant, uint32_t count, bool u
 	bool was_whole = giant_is_whole(m, giant);
 	uint32_t hint = m->state->hint;
 
-	PUT(m->giant_used[giant], (uint16_t)(used ? m->giant_used[giant] + count : m->giant_used[giant] - count));
+	PUT(m->giant_used[giant],
+	    (uint16_t)(used ? m->giant_used[giant] + count : m->giant_used[giant] - count));
 	if (was_whole != giant_is_whole(m, giant))
-		PUT(m->state->free_giants, was_whole ? m->state->free_giants - 1 : m->state->free_giants + 1);
+		PUT(m->state->free_giants,
+		    was_whole ? m->state->free_giants - 1 : m->state->free_giants + 1);
 	if (!giant_is_partial(m, giant)) {
 		if (hint == giant)
 			PUT(m->state->hint, NODE_NONE);
@@ -127,9 +132,11 @@ void frames_mark(struct memory *m, uint32_t first, uint32_t count, bool used)
 	mark_bits(m, first, count, used);
 	if (first >= m->usable)
 		return;
-	PUT(m->state->free_frames, used ? m->state->free_frames - count : m->state->free_frames + count);
+	PUT(m->state->free_frames,
+	    used ? m->state->free_frames - count : m->state->free_frames + count);
 	while (count) {
-		uint32_t giant = first / NODE_GIANT_FRAMES, n = (giant + 1) * NODE_GIANT_FRAMES - first;
+		uint32_t giant = first / NODE_GIANT_FRAMES,
+			 n = (giant + 1) * NODE_GIANT_FRAMES - first;
 
 		n = n < count ? n : count;
 		count_giant(m, giant, n, used);
@@ -162,7 +169,7 @@ uint32_t frames_largest_run(const struct memory *m)
 	return largest;
 }
 
-/* ---- taking ------------------------------------------------------------------------------------------------------------ */
+/* ---- taking ---- */
 
 static void take(struct memory *m, uint32_t first, uint32_t count, struct extent_list *out)
 {
@@ -184,7 +191,8 @@ static uint32_t run_in_giant(const struct memory *m, uint32_t giant, uint32_t co
 	return NODE_NONE;
 }
 
-/* The fullest partly used giant with a run of `count` frames (*first); NODE_NONE if there is none. */
+/* The fullest partly used giant with a run of `count` frames (*first); NODE_NONE if there is none.
+ */
 static uint32_t fullest_giant(const struct memory *m, uint32_t count, uint32_t *first)
 {
 	uint32_t best = NODE_NONE, least = NODE_GIANT_FRAMES, giants = giant_count(m);
@@ -276,13 +284,17 @@ static void take_whole(struct memory *m, uint32_t count, struct extent_list *out
 
 void frames_take(struct memory *m, uint32_t count, bool giant, struct extent_list *out)
 {
-	uint64_t partial = m->state->free_frames - (uint64_t)m->state->free_giants * NODE_GIANT_FRAMES, whole;
+	uint64_t partial = m->state->free_frames -
+			   (uint64_t)m->state->free_giants * NODE_GIANT_FRAMES,
+		 whole;
 
 	if (giant) {
 		take_whole(m, count, out);
 		return;
 	}
-	whole = count > partial ? (count - partial + NODE_GIANT_FRAMES - 1) / NODE_GIANT_FRAMES * NODE_GIANT_FRAMES : 0;
+	whole = count > partial ? (count - partial + NODE_GIANT_FRAMES - 1) / NODE_GIANT_FRAMES *
+					  NODE_GIANT_FRAMES
+				: 0;
 	if (count > whole)
 		take_partial(m, (uint32_t)(count - whole), out);
 	take_whole(m, (uint32_t)(whole < count ? whole : count), out);

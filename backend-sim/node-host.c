@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Room in the host's memory: what the machine and the control groups of this process leave. An estimate for messages;
- * nothing is reserved by asking.
+ * Room in the host's memory: what the machine and the control groups of this process leave. An
+ * estimate for messages; nothing is reserved by asking.
  */
 #include "node-private.h"
 
@@ -71,7 +71,8 @@ static uint64_t group_room(const char *folder, const char *limit_name, const cha
 }
 
 /* The least room of a group and all above it. */
-static uint64_t groups_room(const char *mount, const char *group, const char *limit_name, const char *used_name)
+static uint64_t groups_room(const char *mount, const char *group, const char *limit_name,
+			    const char *used_name)
 {
 	size_t root = strlen(mount);
 	uint64_t least = UINT64_MAX, room;
@@ -107,7 +108,8 @@ static uint64_t control_group_room(void)
 		if (!strcmp(names, ":"))
 			room = groups_room("/sys/fs/cgroup", group, "memory.max", "memory.current");
 		else if (!strcmp(names, ":memory"))
-			room = groups_room("/sys/fs/cgroup/memory", group, "memory.limit_in_bytes", "memory.usage_in_bytes");
+			room = groups_room("/sys/fs/cgroup/memory", group, "memory.limit_in_bytes",
+					   "memory.usage_in_bytes");
 		else
 			continue;
 		least = room < least ? room : least;
@@ -126,7 +128,8 @@ uint64_t node_host_room_bytes(void)
 
 	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
 	ns = now.tv_sec * 1000000000ll + now.tv_nsec;
-	if (__atomic_load_n(&when, __ATOMIC_ACQUIRE) + FRESH_NS > ns && __atomic_load_n(&when, __ATOMIC_RELAXED))
+	if (__atomic_load_n(&when, __ATOMIC_ACQUIRE) + FRESH_NS > ns &&
+	    __atomic_load_n(&when, __ATOMIC_RELAXED))
 		return __atomic_load_n(&room, __ATOMIC_RELAXED);
 	groups = control_group_room();
 	__atomic_store_n(&room, machine_room(), __ATOMIC_RELAXED);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reports on this user's nodes, and ending one. To look, a process joins as a visitor, which others do not see; to end a
- * node it needs nothing but what the kernel lists.
+ * Reports on this user's nodes, and ending one. To look, a process joins as a visitor, which others
+ * do not see; to end a node it needs nothing but what the kernel lists.
  */
 #include "node-private.h"
 
@@ -17,7 +17,7 @@
 #define TERM_WAIT_MS 2000
 #define KILL_WAIT_MS 5000
 
-/* ---- listing ------------------------------------------------------------------------------------------------------------- */
+/* ---- listing ---- */
 
 struct listing {
 	struct node_info *info;
@@ -28,7 +28,8 @@ static void list_block(struct node *node, uint32_t id, void *arg)
 {
 	struct listing *listing = arg;
 	struct block_place place = block_at(node, id);
-	const struct share_record *share = place.record->share ? &node->shares[place.record->share - 1] : NULL;
+	const struct share_record *share =
+		place.record->share ? &node->shares[place.record->share - 1] : NULL;
 
 	if (place.frame >= place.memory->usable)
 		return;
@@ -40,8 +41,9 @@ static void list_block(struct node *node, uint32_t id, void *arg)
 		member = &listing->info->members[listing->entry[slot]];
 		member->frames[place.memory->index] += place.record->frames;
 		member->blocks++;
-		member->shares += share && share->exporter == slot &&
-				  share->exporter_generation == node->control->members[slot].generation;
+		member->shares +=
+			share && share->exporter == slot &&
+			share->exporter_generation == node->control->members[slot].generation;
 	}
 }
 
@@ -68,29 +70,62 @@ static void list_members(struct node *node, struct listing *listing)
 			block_for_each(node, node->memory[i], list_block, listing);
 }
 
-/* False: nobody runs the node any more. */
-static bool list_node(const char *name, struct node_info *out, char **error)
+/* What the kernel lists, where the node cannot be joined: another version of npusim runs it. */
+static void list_strangers(const char *name, struct node_info *out)
+{
+	unsigned count;
+	struct candidate *candidates = node_discover(name, &count);
+
+	out->members = node_alloc((count + 1) * sizeof(*out->members));
+	for (unsigned i = 0; i < count; i++) {
+		struct node_member_info *member = &out->members[out->member_count];
+		int fd = node_open_descriptor(candidates[i].pid, candidates[i].fd);
+
+		if (fd < 0)
+			continue;
+		close(fd);
+		member->pid = candidates[i].pid;
+		member->start_time = process_start_time(member->pid);
+		process_command(member->pid, member->command, sizeof(member->command));
+		out->member_count++;
+	}
+	free(candidates);
+}
+
+static void list_joined(struct node *node, struct node_info *out)
 {
 	struct listing listing = { .info = out };
-	struct node *node;
-	bool gone, listed;
 
-	node = node_attach(name, &gone, error);
-	if (!node)
-		return false;
-	*out = (struct node_info){ .shape = *node_shape(node) };
-	snprintf(out->name, sizeof(out->name), "%s", name);
+	out->shape = *node_shape(node);
 	out->shape.name = NULL; /* out->name: this structure may move */
-	listed = node_enter(node) == DRV_ERROR_NONE;
-	if (listed) {
+	if (node_enter(node) == DRV_ERROR_NONE) {
+		pockets_empty(node);
 		list_members(node, &listing);
 		node_unlock(node);
 	}
 	for (unsigned i = 0; i < SIM_NODE_MAX; i++)
 		if (node->memory[i])
 			node_usage(node, i, &out->usage[i]);
-	node_leave(node);
-	if (listed && out->member_count)
+}
+
+/* False: nobody runs the node any more. */
+static bool list_node(const char *name, struct node_info *out)
+{
+	char *error = NULL;
+	struct node *node;
+	bool gone;
+
+	*out = (struct node_info){ .member_count = 0 };
+	snprintf(out->name, sizeof(out->name), "%s", name);
+	node = node_attach(name, &gone, &error);
+	if (node) {
+		list_joined(node, out);
+		node_leave(node);
+	} else if (!gone) {
+		list_strangers(name, out);
+	}
+	free(error);
+	if (out->member_count)
 		return true;
 	free(out->members);
 	return false;
@@ -110,15 +145,11 @@ bool node_list(struct node_info **out, unsigned *out_count, char **error)
 	*error = NULL;
 	if (count)
 		qsort(candidates, count, sizeof(*candidates), compare_names);
-	for (unsigned i = 0; i < count && !*error; i++)
+	for (unsigned i = 0; i < count; i++)
 		if ((i == 0 || strcmp(candidates[i].name, candidates[i - 1].name)) &&
-		    list_node(candidates[i].name, &list[nodes], error))
+		    list_node(candidates[i].name, &list[nodes]))
 			nodes++;
 	free(candidates);
-	if (*error) {
-		node_list_free(list, nodes);
-		return false;
-	}
 	*out = list;
 	*out_count = nodes;
 	return true;
@@ -131,7 +162,7 @@ void node_list_free(struct node_info *list, unsigned count)
 	free(list);
 }
 
-/* ---- ending ---------------------------------------------------------------------------------------------------------------- */
+/* ---- ending ---- */
 
 struct victim {
 	pid_t pid;
@@ -143,8 +174,8 @@ static bool victim_is_gone(const struct victim *victim)
 {
 	struct process_stat stat;
 
-	return !process_stat(victim->pid, 0, &stat) || stat.start_time != victim->start_time || stat.state == 'Z' ||
-	       stat.state == 'X';
+	return !process_stat(victim->pid, 0, &stat) || stat.start_time != victim->start_time ||
+	       stat.state == 'Z' || stat.state == 'X';
 }
 
 static void send_signal(const struct victim *victim, int number)
@@ -181,7 +212,8 @@ static unsigned find_victims(const char *name, struct victim **out)
 	return victims;
 }
 
-static unsigned signal_all(const struct victim *victims, unsigned count, int number, unsigned wait_ms)
+static unsigned signal_all(const struct victim *victims, unsigned count, int number,
+			   unsigned wait_ms)
 {
 	const struct timespec pause = { .tv_nsec = 2000000 };
 	unsigned left = count;
@@ -205,7 +237,9 @@ bool node_reset(const char *name, char **error)
 	*error = NULL;
 	count = find_victims(name, &victims);
 	if (count == 0)
-		*error = node_text("no process of this user runs a node of the name %s; `npusim node` lists those that run", name);
+		*error = node_text("no process of this user runs a node of the name %s; `npusim "
+				   "node` lists those that run",
+				   name);
 	for (unsigned i = 0; i < count && !*error; i++)
 		if (victims[i].pid == getpid())
 			*error = node_text("node %s: this very process runs it", name);
@@ -214,7 +248,9 @@ bool node_reset(const char *name, char **error)
 		if (left)
 			left = signal_all(victims, count, SIGKILL, KILL_WAIT_MS);
 		if (left)
-			*error = node_text("node %s: %u of its %u processes do not end, not even by SIGKILL", name, left, count);
+			*error = node_text(
+				"node %s: %u of its %u processes do not end, not even by SIGKILL",
+				name, left, count);
 	}
 	for (unsigned i = 0; i < count; i++)
 		if (victims[i].fd >= 0)

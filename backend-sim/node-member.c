@@ -2,15 +2,18 @@
  *
  * The member table, who in it is alive, and the node's lock. Does not know what members hold.
  *
- * The kernel vouches for a member: a thread that does nothing lives as long as the process, its id stands in
- * control->alive[slot], and that word is on the thread's robust list (Documentation/locking/robust-futex-ABI.rst). When the
- * thread ends, for whatever reason, the kernel sets FUTEX_OWNER_DIED there: to ask whether eight members live is to read
- * eight words. The list's head lies in the segment too, where the reaper of the out-of-memory killer does not come.
- * The thread may end some microseconds before its siblings notice that they are dead: see process_is_gone().
+ * The kernel vouches for a member: a thread that does nothing lives as long as the process, its id
+ * stands in control->alive[slot], and that word is on the thread's robust list
+ * (Documentation/locking/robust-futex-ABI.rst). When the thread ends, for whatever reason, the
+ * kernel sets FUTEX_OWNER_DIED there: to ask whether eight members live is to read eight words. The
+ * list's head lies in the segment too, where the reaper of the out-of-memory killer does not come.
+ * The thread may end some microseconds before its siblings notice that they are dead: see
+ * process_is_gone().
  *
- * The lock is a word: who holds it (slot + 1 in bits 0-8, the low bits of its generation in bits 9-30), and whether others
- * wait. Who finds it in the hands of a dead member takes it over, and builds anew what the dead one may have left half done.
- * The generation keeps a member that came later into the same slot from being taken for the dead one.
+ * The lock is a word: who holds it (slot + 1 in bits 0-8, the low bits of its generation in bits
+ * 9-30), and whether others wait. Who finds it in the hands of a dead member takes it over, and
+ * builds anew what the dead one may have left half done. The generation keeps a member that came
+ * later into the same slot from being taken for the dead one.
  */
 #include "node-private.h"
 
@@ -28,12 +31,12 @@
 #define LOCK_GENERATIONS 0x3fffffu
 #define LOCK_SPINS       400
 #define LOCK_SLEEP_NS    1000000
-#define LOCK_DEEP_ROUNDS 20   /* so many sleeps, then the kernel's word is not waited for */
+#define LOCK_DEEP_ROUNDS 20 /* so many sleeps, then the kernel's word is not waited for */
 #define LOCK_WARN_ROUNDS 3000
 
 #define GONE_WAIT_ROUNDS 200 /* of 100 us */
 
-/* ---- who is alive -------------------------------------------------------------------------------------------------- */
+/* ---- who is alive ---- */
 
 static inline bool has_died(const struct control *control, unsigned slot)
 {
@@ -42,14 +45,16 @@ static inline bool has_died(const struct control *control, unsigned slot)
 
 bool member_is_dead(const struct node *node, unsigned slot)
 {
-	return GET(node->control->members[slot].state) != MEMBER_LIVE || has_died(node->control, slot);
+	return GET(node->control->members[slot].state) != MEMBER_LIVE ||
+	       has_died(node->control, slot);
 }
 
 bool member_is_live(const struct node *node, unsigned slot, uint32_t generation)
 {
 	const struct member *member = &node->control->members[slot];
 
-	return GET(member->state) == MEMBER_LIVE && member->generation == generation && !has_died(node->control, slot);
+	return GET(member->state) == MEMBER_LIVE && member->generation == generation &&
+	       !has_died(node->control, slot);
 }
 
 static bool is_gone(const struct node *node, unsigned slot)
@@ -57,8 +62,9 @@ static bool is_gone(const struct node *node, unsigned slot)
 	const struct control *control = node->control;
 	const struct member *member = &control->members[slot];
 
-	return GET(member->left) || process_is_gone(member->pid, member->start_time, member->control_fd,
-						    control->device, control->inode);
+	return GET(member->left) ||
+	       process_is_gone(member->pid, member->start_time, member->control_fd, control->device,
+			       control->inode);
 }
 
 bool member_is_gone(const struct node *node, unsigned slot)
@@ -67,7 +73,8 @@ bool member_is_gone(const struct node *node, unsigned slot)
 	       (GET(node->control->members[slot].state) != MEMBER_LIVE || is_gone(node, slot));
 }
 
-/* A newcomer may take the entry as soon as it is free, and set the word: only the dead one's word is cleared. */
+/* A newcomer may take the entry as soon as it is free, and set the word: only the dead one's word
+ * is cleared. */
 void member_free(struct node *node, unsigned slot)
 {
 	struct control *control = node->control;
@@ -78,7 +85,8 @@ void member_free(struct node *node, unsigned slot)
 	if (GET(control->members[slot].state) == MEMBER_LIVE)
 		PUT(control->members[slot].state, MEMBER_FREE);
 	node_step();
-	__atomic_compare_exchange_n(&control->alive[slot], &word, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+	__atomic_compare_exchange_n(&control->alive[slot], &word, 0, false, __ATOMIC_ACQ_REL,
+				    __ATOMIC_ACQUIRE);
 }
 
 void member_check_all(struct node *node)
@@ -92,12 +100,13 @@ void member_check_all(struct node *node)
 
 		if (GET(member->state) == MEMBER_LIVE && !(word & FUTEX_OWNER_DIED) &&
 		    process_start_time(member->pid) != member->start_time)
-			__atomic_compare_exchange_n(&control->alive[slot], &word, word | FUTEX_OWNER_DIED, false,
+			__atomic_compare_exchange_n(&control->alive[slot], &word,
+						    word | FUTEX_OWNER_DIED, false,
 						    __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 	}
 }
 
-/* ---- joining and leaving the table ------------------------------------------------------------------------------- */
+/* ---- joining and leaving the table ---- */
 
 struct service {
 	struct node *node;
@@ -117,7 +126,8 @@ static void *serve(void *arg)
 	member->robust.futex_offset = (long)((char *)word - (char *)&member->robust_entry);
 	member->robust.list_op_pending = NULL;
 	PUT(*word, (uint32_t)syscall(SYS_gettid));
-	service->error = syscall(SYS_set_robust_list, &member->robust, sizeof(member->robust)) ? errno : 0;
+	service->error =
+		syscall(SYS_set_robust_list, &member->robust, sizeof(member->robust)) ? errno : 0;
 	sem_post(&service->started);
 	while (sem_wait(&node->service_stop) != 0)
 		continue;
@@ -146,8 +156,8 @@ static bool start_service(struct node *node, char **error)
 	sem_destroy(&service.started);
 	if (!failed)
 		return true;
-	*error = node_text("node %s: cannot start the thread that vouches for this process: %s", node->name,
-			   strerror(failed));
+	*error = node_text("node %s: cannot start the thread that vouches for this process: %s",
+			   node->name, strerror(failed));
 	return false;
 }
 
@@ -170,8 +180,10 @@ static bool find_slot(struct node *node, char **error)
 			node->slot = slot;
 			return true;
 		}
-	*error = node_text("node %s: %u processes use it already, which is the limit; end some of them, or choose "
-			   "another NPUSIM_NODE", node->name, NODE_MEMBERS);
+	*error = node_text("node %s: %u processes use it already, which is the limit; end some of "
+			   "them, or choose "
+			   "another NPUSIM_NODE",
+			   node->name, NODE_MEMBERS);
 	return false;
 }
 
@@ -186,6 +198,8 @@ bool member_add(struct node *node, bool visitor, char **error)
 	PUT(member->generation, member->generation + 1);
 	node->generation = member->generation;
 	node->lock_id = (node->generation & LOCK_GENERATIONS) << 9 | (node->slot + 1);
+	for (unsigned i = 0; i < NODE_POCKET; i++)
+		PUT(member->pocket[i], 0);
 	PUT(member->left, 0);
 	PUT(member->visitor, visitor);
 	PUT(member->pid, node->pid);
@@ -204,19 +218,21 @@ bool member_add(struct node *node, bool visitor, char **error)
 	return true;
 }
 
-/* The end of the thread is the end of the member, as at the death of the process; the next caller frees the entry. */
+/* The end of the thread is the end of the member, as at the death of the process; the next caller
+ * frees the entry. */
 void member_remove(struct node *node)
 {
 	PUT(node->control->members[node->slot].left, 1);
 	stop_service(node);
 }
 
-/* ---- the lock ------------------------------------------------------------------------------------------------------- */
+/* ---- the lock ---- */
 
 static inline bool lock_swap(struct node *node, uint32_t from, uint32_t to)
 {
 	node_step();
-	return __atomic_compare_exchange_n(&node->control->lock, &from, to, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+	return __atomic_compare_exchange_n(&node->control->lock, &from, to, false, __ATOMIC_ACQ_REL,
+					   __ATOMIC_ACQUIRE);
 }
 
 static inline void relax(void)
@@ -231,7 +247,8 @@ static inline void relax(void)
 static bool lock_spin(struct node *node)
 {
 	for (unsigned spin = 0; spin < LOCK_SPINS; spin++) {
-		if (__atomic_load_n(&node->control->lock, __ATOMIC_RELAXED) == 0 && lock_swap(node, 0, node->lock_id))
+		if (__atomic_load_n(&node->control->lock, __ATOMIC_RELAXED) == 0 &&
+		    lock_swap(node, 0, node->lock_id))
 			return true;
 		relax();
 	}
@@ -243,8 +260,11 @@ static void warn_if_stopped(const struct node *node, const struct member *member
 	struct process_stat stat;
 
 	if (process_stat(member->pid, 0, &stat) && (stat.state == 'T' || stat.state == 't'))
-		npu_log(NPU_LOG_WARN, "node %s: process %d (%s) is stopped, and holds the node's lock: all processes of the "
-			"node wait for it; continue it or end it", node->name, member->pid, member->command);
+		npu_log(NPU_LOG_WARN,
+			"node %s: process %d (%s) is stopped, and holds the node's lock: all "
+			"processes of the "
+			"node wait for it; continue it or end it",
+			node->name, member->pid, member->command);
 }
 
 /* An owner's entry cannot be freed: that takes the lock. So the entry is still the owner's. */
@@ -253,7 +273,8 @@ static bool owner_is_dead(struct node *node, uint32_t word, unsigned round)
 	unsigned slot = (word & LOCK_SLOT_MASK) - 1;
 	struct member *member = &node->control->members[slot];
 
-	if (word == 0 || slot >= NODE_MEMBERS || (member->generation & LOCK_GENERATIONS) != (word >> 9 & LOCK_GENERATIONS))
+	if (word == 0 || slot >= NODE_MEMBERS ||
+	    (member->generation & LOCK_GENERATIONS) != (word >> 9 & LOCK_GENERATIONS))
 		return false;
 	if (round % LOCK_DEEP_ROUNDS == LOCK_DEEP_ROUNDS - 1)
 		member_check_all(node);
@@ -302,7 +323,7 @@ void node_unlock(struct node *node)
 		syscall(SYS_futex, &node->control->lock, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 
-/* ---- entry ---------------------------------------------------------------------------------------------------------- */
+/* ---- entry ---- */
 
 static bool anyone_died(const struct control *control)
 {
@@ -321,19 +342,28 @@ static void wait_until_gone(const struct node *node)
 
 	for (unsigned slot = 0; slot < limit; slot++)
 		for (unsigned round = 0; round < GONE_WAIT_ROUNDS; round++) {
-			if (GET(node->control->members[slot].state) != MEMBER_LIVE || !has_died(node->control, slot) ||
-			    is_gone(node, slot))
+			if (GET(node->control->members[slot].state) != MEMBER_LIVE ||
+			    !has_died(node->control, slot) || is_gone(node, slot))
 				break;
 			nanosleep(&pause, NULL);
 		}
 }
 
+bool node_is_quiet(const struct node *node)
+{
+	return !node_is_forked(node) && !anyone_died(node->control) &&
+	       member_is_live(node, node->slot, node->generation);
+}
+
 drvError_t node_enter(struct node *node)
 {
 	if (node_is_forked(node)) {
-		npu_message_set("node %s: this process was forked from process %d after that had opened the devices, and "
-				"devices do not survive a fork; fork before the first call, or start a new program (exec, "
-				"or multiprocessing with the spawn method)", node->name, node->pid);
+		npu_message_set("node %s: this process was forked from process %d after that had "
+				"opened the devices, and "
+				"devices do not survive a fork; fork before the first call, or "
+				"start a new program (exec, "
+				"or multiprocessing with the spawn method)",
+				node->name, node->pid);
 		return DRV_ERROR_PROCESS_EXIT;
 	}
 	node_lock(node);

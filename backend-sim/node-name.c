@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Named ranges of blocks: what the driver's legacy shared memory needs. A name is 64 hexadecimal digits: its index and how
- * often that has been used, then chance. It lives until its maker destroys it or ends.
+ * Named ranges of blocks: what the driver's legacy shared memory needs. A name is 64 hexadecimal
+ * digits: its index and how often that has been used, then chance. It lives until its maker
+ * destroys it or ends.
  */
 #include "node-private.h"
 
@@ -55,8 +56,9 @@ static drvError_t enter_name(struct node *node, const char *name, struct name_re
 		}
 	}
 	node_unlock(node);
-	npu_message_set("node %s has no name \"%.64s\": it was never made here, or its maker destroyed it or has ended", node->name,
-			name);
+	npu_message_set("node %s has no name \"%.64s\": it was never made here, or its maker "
+			"destroyed it or has ended",
+			node->name, name);
 	return DRV_ERROR_INVALID_HANDLE;
 }
 
@@ -66,8 +68,9 @@ static drvError_t enter_own_name(struct node *node, const char *name, struct nam
 
 	if (error != DRV_ERROR_NONE || is_exporter(node, *out))
 		return error;
-	npu_message_set("the name \"%.64s\" belongs to process %d, and only that may change or destroy it", name,
-			(*out)->exporter_pid);
+	npu_message_set(
+		"the name \"%.64s\" belongs to process %d, and only that may change or destroy it",
+		name, (*out)->exporter_pid);
 	node_unlock(node);
 	return DRV_ERROR_IOCRL_FAIL;
 }
@@ -96,26 +99,47 @@ static void write_text(struct name_record *record, uint32_t index)
 	if (getrandom(chance, sizeof(chance), 0) != sizeof(chance))
 		memset(chance, 0, sizeof(chance)); /* index and generation alone are unique */
 	node_step();
-	at = (size_t)snprintf(record->text, sizeof(record->text), "%08x%08x", index, record->generation);
+	at = (size_t)snprintf(record->text, sizeof(record->text), "%08x%08x", index,
+			      record->generation);
 	for (unsigned i = 0; i < sizeof(chance); i++)
-		at += (size_t)snprintf(record->text + at, sizeof(record->text) - at, "%02x", chance[i]);
+		at += (size_t)snprintf(record->text + at, sizeof(record->text) - at, "%02x",
+				       chance[i]);
 }
 
-drvError_t node_name_create(struct node *node, const struct node_block *block, uint64_t offset, uint64_t bytes, unsigned device,
-			    char name[65])
+/* Enters the node, and finds room for a name of the block; the lock is held only on success. */
+static drvError_t enter_new_name(struct node *node, const struct node_block *block,
+				 uint32_t *out_index)
 {
 	drvError_t error = node_enter(node);
-	struct name_record *record;
-	uint32_t index;
+	struct block_place place;
 
 	if (error != DRV_ERROR_NONE)
 		return error;
-	index = take_index(node);
-	if (index == NODE_NONE) {
+	if (!block_find(node, block->id, block->generation, &place)) {
 		node_unlock(node);
-		npu_message_set("node %s: %u names exist, which is the limit; destroy some", node->name, NODE_NAMES);
+		npu_message_set("node %s: block %u is no block any more", node->name, block->id);
+		return DRV_ERROR_INVALID_HANDLE;
+	}
+	*out_index = take_index(node);
+	if (*out_index == NODE_NONE) {
+		node_unlock(node);
+		npu_message_set("node %s: %u names exist, which is the limit; destroy some",
+				node->name, NODE_NAMES);
 		return DRV_ERROR_NO_RESOURCES;
 	}
+	PUT(place.record->named, 1);
+	return DRV_ERROR_NONE;
+}
+
+drvError_t node_name_create(struct node *node, const struct node_block *block, uint64_t offset,
+			    uint64_t bytes, unsigned device, char name[65])
+{
+	uint32_t index;
+	drvError_t error = enter_new_name(node, block, &index);
+	struct name_record *record;
+
+	if (error != DRV_ERROR_NONE)
+		return error;
 	record = &node->names[index];
 	PUT(record->generation, record->generation + 1);
 	PUT(record->block, block->id);
@@ -147,7 +171,8 @@ drvError_t node_name_destroy(struct node *node, const char *name)
 	return DRV_ERROR_NONE;
 }
 
-static drvError_t allow_batch(struct node *node, const char *name, const int *pids, const uint64_t *start_times, uint32_t count)
+static drvError_t allow_batch(struct node *node, const char *name, const int *pids,
+			      const uint64_t *start_times, uint32_t count)
 {
 	struct name_record *record;
 	drvError_t error = enter_own_name(node, name, &record);
@@ -155,7 +180,9 @@ static drvError_t allow_batch(struct node *node, const char *name, const int *pi
 	if (error != DRV_ERROR_NONE)
 		return error;
 	if (record->open) {
-		npu_message_set("the name \"%.64s\": its whitelist is disabled, so no process can be added", name);
+		npu_message_set(
+			"the name \"%.64s\": its whitelist is disabled, so no process can be added",
+			name);
 		error = DRV_ERROR_OPER_NOT_PERMITTED;
 	} else {
 		error = allow_add(node, &record->allow, pids, start_times, count);
@@ -170,7 +197,8 @@ drvError_t node_name_allow(struct node *node, const char *name, const int *pids,
 	uint64_t *start_times = allow_start_times(pids, count, &error);
 
 	for (uint32_t i = 0; start_times && error == DRV_ERROR_NONE && i < count; i += ALLOW_BATCH)
-		error = allow_batch(node, name, pids + i, start_times + i, count - i < ALLOW_BATCH ? count - i : ALLOW_BATCH);
+		error = allow_batch(node, name, pids + i, start_times + i,
+				    count - i < ALLOW_BATCH ? count - i : ALLOW_BATCH);
 	free(start_times);
 	return error;
 }
@@ -183,7 +211,8 @@ drvError_t node_name_set_open(struct node *node, const char *name)
 	if (error != DRV_ERROR_NONE)
 		return error;
 	if (record->allow) {
-		npu_message_set("the name \"%.64s\": processes have been whitelisted, so the whitelist cannot be disabled any more",
+		npu_message_set("the name \"%.64s\": processes have been whitelisted, so the "
+				"whitelist cannot be disabled any more",
 				name);
 		error = DRV_ERROR_OPER_NOT_PERMITTED;
 	} else {
@@ -193,7 +222,8 @@ drvError_t node_name_set_open(struct node *node, const char *name)
 	return error;
 }
 
-static void copy_info(const struct node *node, const struct name_record *record, struct node_name_info *out)
+static void copy_info(const struct node *node, const struct name_record *record,
+		      struct node_name_info *out)
 {
 	*out = (struct node_name_info){
 		.offset = record->offset,
@@ -216,7 +246,8 @@ drvError_t node_name_info(struct node *node, const char *name, struct node_name_
 	return DRV_ERROR_NONE;
 }
 
-drvError_t node_name_import(struct node *node, const char *name, struct node_name_info *out_info, struct node_block **out)
+drvError_t node_name_import(struct node *node, const char *name, struct node_name_info *out_info,
+			    struct node_block **out)
 {
 	struct name_record *record;
 	struct block_place place;
@@ -225,12 +256,14 @@ drvError_t node_name_import(struct node *node, const char *name, struct node_nam
 
 	if (error != DRV_ERROR_NONE)
 		return error;
-	answer = record->open || is_exporter(node, record) ? ALLOW_YES : allow_check(node, record->allow);
+	answer = record->open || is_exporter(node, record) ? ALLOW_YES
+							   : allow_check(node, record->allow);
 	if (answer != ALLOW_YES) {
 		error = allow_refuse(node, answer, "a named range of memory", record->exporter_pid);
-	} else if (!block_find(node, record->block, record->block_generation, &place) || place.record->closing ||
-		   !block_is_held_by(place.record, record->exporter)) {
-		npu_message_set("the memory of the name \"%.64s\" has been freed by process %d", name, record->exporter_pid);
+	} else if (!block_find(node, record->block, record->block_generation, &place) ||
+		   place.record->closing || !block_is_held_by(place.record, record->exporter)) {
+		npu_message_set("the memory of the name \"%.64s\" has been freed by process %d",
+				name, record->exporter_pid);
 		error = DRV_ERROR_BUSY;
 	} else {
 		copy_info(node, record, out_info);

@@ -12,15 +12,21 @@
  *   node-share.c     exported blocks;  node-name.c  named ranges;  node-allow.c  whitelists
  *   node-list.c      reports on nodes, and ending one
  *   node-host.c      room in the host's memory
+ *   node-fd.c        exports that are file descriptors
+ *   node-pocket.c    freed blocks that a process keeps for the next ones
  *
- * The truth and what is derived. A member may die between any two instructions, the lock held. So the truth is little,
- * and each change of it takes effect by one store:
- *   - a block lives where the bit of its first frame is set in `live`; its records are complete before the bit is set;
- *   - a living block has at least one holder; a member holds it where its bit is set in `holders`;
- *   - a share lives while its block does and the block points back at it; a name while its state says so;
+ * The truth and what is derived. A member may die between any two instructions, the lock held. So
+ * the truth is little, and each change of it takes effect by one store:
+ *   - a block lives where the bit of its first frame is set in `live`; its records are complete
+ * before the bit is set;
+ *   - a living block has at least one holder, or a descriptor; a member holds it where its bit is
+ * set in `holders`;
+ *   - a share lives while its block does and the block points back at it; a name while its state
+ * says so;
  *   - a whitelist is the chain that a living share or name points at.
- * Which frames are used, how many are free, which whitelist entries are free: derived, and built anew from the truth by
- * whoever finds the lock in the hands of a dead member. Everything that is not in the truth is thereby undone.
+ * Which frames are used, how many are free, which whitelist entries are free: derived, and built
+ * anew from the truth by whoever finds the lock in the hands of a dead member. Everything that is
+ * not in the truth is thereby undone.
  */
 #ifndef NPUSIM_NODE_PRIVATE_H
 #define NPUSIM_NODE_PRIVATE_H
@@ -33,7 +39,7 @@
 #include "node.h"
 
 #define NODE_MAGIC        UINT64_C(0x31306d697375706e)
-#define NODE_VERSION      1u
+#define NODE_VERSION      3u
 #define NODE_NAME_MAX     63u
 #define NODE_MEMBERS      256u
 #define NODE_HOLDER_WORDS (NODE_MEMBERS / 64)
@@ -41,10 +47,12 @@
 #define NODE_SHARES       (1u << NODE_SHARE_LG2)
 #define NODE_NAMES        16384u
 #define NODE_ALLOWS       (1u << 20)
+#define NODE_POCKET       8u
 #define NODE_ALLOW_MAX    65535u /* of one share: the driver's limit */
 #define NODE_NONE         UINT32_MAX
 
-/* Every store into the control segment that another member relies on. Kept in program order; tests die between any two. */
+/* Every store into the control segment that another member relies on. Kept in program order; tests
+ * die between any two. */
 #ifdef NODE_STEPS
 void node_step(void);
 #else
@@ -52,18 +60,19 @@ static inline void node_step(void)
 {
 }
 #endif
-#define PUT(place, value) \
-	do { \
-		node_step(); \
+#define PUT(place, value)                                              \
+	do {                                                           \
+		node_step();                                           \
 		__atomic_store_n(&(place), (value), __ATOMIC_RELEASE); \
 	} while (0)
 #define GET(place) __atomic_load_n(&(place), __ATOMIC_ACQUIRE)
 
-/* ---- the control segment -------------------------------------------------------------------------------------- */
+/* ---- the control segment ---- */
 
 enum member_state { MEMBER_FREE, MEMBER_LIVE };
 
-/* A process. Only a newcomer, under the start-up lock, takes a free entry; only the holder of the node's lock frees it. */
+/* A process. Only a newcomer, under the start-up lock, takes a free entry; only the holder of the
+ * node's lock frees it. */
 struct member {
 	uint32_t state;
 	uint32_t generation;
@@ -76,6 +85,7 @@ struct member {
 	char command[64];
 	struct robust_list_head robust; /* pointers of that process, for the kernel */
 	struct robust_list robust_entry;
+	uint64_t pocket[NODE_POCKET] __attribute__((aligned(64))); /* node-pocket.c */
 };
 
 struct extent_record { /* valid at the first frame of an extent */
@@ -88,11 +98,13 @@ struct block_record { /* valid at the first frame of a block */
 	uint32_t generation;
 	uint32_t frames;
 	uint32_t extent_count;
-	uint32_t share;     /* index + 1 */
+	uint32_t share; /* index + 1 */
 	uint8_t giant;
 	uint8_t touched;
-	uint8_t closing;    /* its holder is cleaning it, then it goes: no more imports */
-	char tag[37];
+	uint8_t closing; /* its holder is cleaning it, then it goes: no more imports */
+	uint8_t fd;      /* was exported as a descriptor */
+	uint8_t named;   /* a name was made for a part of it */
+	char tag[35];
 };
 
 struct share_record {
@@ -100,7 +112,8 @@ struct share_record {
 	uint32_t block, block_generation;
 	uint32_t exporter, exporter_generation; /* member */
 	int32_t exporter_pid;
-	uint32_t exporter_gone; /* it dropped its own views, and holds imports of the block at most */
+	uint32_t exporter_gone; /* it dropped its own views, and holds imports of the block at most
+				 */
 	uint32_t device;
 	uint32_t open;
 	uint32_t allow; /* index + 1 */
@@ -149,15 +162,18 @@ struct control {
 	uint32_t member_limit;                      /* no member at or above */
 	uint32_t share_limit, share_next, share_count;
 	uint32_t name_limit, name_next;
-	uint32_t allow_top, allow_free; /* derived: first never used; chain of free ones, index + 1 */
+	uint32_t allow_top,
+		allow_free; /* derived: first never used; chain of free ones, index + 1 */
+	uint32_t fd_kept;   /* derived: blocks that descriptors alone keep */
 
-	/* The thread that lives as long as the member's process; FUTEX_OWNER_DIED, set by the kernel, when it ended. */
+	/* The thread that lives as long as the member's process; FUTEX_OWNER_DIED, set by the
+	 * kernel, when it ended. */
 	uint32_t alive[NODE_MEMBERS] __attribute__((aligned(64)));
 	struct member members[NODE_MEMBERS];
 	struct memory_state memories[SIM_NODE_MAX];
 };
 
-/* ---- this process's side -------------------------------------------------------------------------------------- */
+/* ---- this process's side ---- */
 
 struct memory {
 	unsigned index;
@@ -171,7 +187,7 @@ struct memory {
 	unsigned char *base;
 	uint64_t bytes;
 	int fd;
-	uint64_t own_frames;
+	uint64_t own_frames, own_peak_frames;
 };
 
 struct view_count {
@@ -203,6 +219,8 @@ struct node {
 	struct name_record *names;
 	struct allow_record *allows;
 	struct view_count *views; /* by block id, under the node's lock */
+	struct node_block *pocket_views[NODE_POCKET];
+	uint64_t pocket_keys[NODE_POCKET];
 	uint32_t id_count;
 };
 
@@ -213,7 +231,8 @@ struct layout {
 
 /* ---- node.c */
 
-/* Joins a node that runs, to look at it. NULL and *error where there is none any more (*gone) or it cannot be. */
+/* Joins a node that runs, to look at it. NULL and *error where there is none any more (*gone) or it
+ * cannot be. */
 struct node *node_attach(const char *name, bool *gone, char **error);
 void *node_alloc(size_t bytes); /* zeros; never NULL */
 char *node_text(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -229,8 +248,9 @@ struct process_stat {
 bool process_stat(pid_t pid, pid_t tid, struct process_stat *out);
 uint64_t process_start_time(pid_t pid); /* 0: none */
 void process_command(pid_t pid, char *out, size_t size);
-/* True when no thread of the process of that start time can run the program's code any more, or when its descriptor `fd`
- * is not the file (device, inode): another program runs in it. */
+/* True when no thread of the process of that start time can run the program's code any more: none
+ * is left, it is on its way out, or another program runs in it, whose descriptor `fd` is not the
+ * file (device, inode). */
 bool process_is_gone(pid_t pid, uint64_t start_time, int fd, uint64_t device, uint64_t inode);
 
 /* ---- node-discover.c */
@@ -241,9 +261,11 @@ struct candidate {
 	int fd;
 };
 bool node_name_is_valid(const char *name);
-/* Members of the node (of all of this user's with NULL) by what the kernel lists; none of them need live. free(). */
+/* Members of the node (of all of this user's with NULL) by what the kernel lists; none of them need
+ * live. free(). */
 struct candidate *node_discover(const char *name, unsigned *out_count);
-/* The descriptor `fd` of the process, opened again; -1 and errno. Opens nothing but a memfd of npusim that is ours. */
+/* The descriptor `fd` of the process, opened again; -1 and errno. Opens nothing but a memfd of
+ * npusim that is ours. */
 int node_open_descriptor(pid_t pid, int fd);
 /* The socket by which others find the member; -1 and errno. */
 int node_announce(const char *name, pid_t pid, int control_fd);
@@ -268,8 +290,11 @@ bool member_is_live(const struct node *node, unsigned slot, uint32_t generation)
 
 void node_lock(struct node *node);
 void node_unlock(struct node *node);
-/* The entry of every function: the lock is held, what dead members left is back. Else PROCESS_EXIT and a message. */
+/* The entry of every function: the lock is held, what dead members left is back. Else PROCESS_EXIT
+ * and a message. */
 drvError_t node_enter(struct node *node);
+/* True if this process may go on without entering: it is a member, and nobody is dead. */
+bool node_is_quiet(const struct node *node);
 
 /* ---- node-recover.c */
 
@@ -279,6 +304,30 @@ void node_rebuild(struct node *node);
 void node_recover(struct node *node);
 /* Makes the frames of a closing block read as zeros. Lock not needed. */
 void node_clean(struct node *node, uint32_t id);
+
+/* ---- node-pocket.c */
+
+/* A block of that kind from this process's pocket, without the node's lock; NULL: there is none. */
+struct node_block *pocket_take(struct node *node, unsigned memory, uint64_t frames, bool giant,
+			       const char *tag);
+/* Keeps the block in the pocket, without the node's lock; false: it is not one for the pocket, or
+ * that is full. */
+bool pocket_put(struct node *node, struct node_block *block);
+void pocket_end(struct node *node);
+/* Lock held: what lies in the pocket of one member, or of all, is free. */
+void pocket_empty(struct node *node, unsigned slot);
+void pockets_empty(struct node *node);
+/* The part of node_rebuild(). */
+void pockets_rebuild(struct node *node);
+
+/* ---- node-fd.c: lock held */
+
+/* True if a process has, or a socket carries, a descriptor of the block. */
+bool fd_is_open(const struct node *node, uint32_t id);
+bool block_has_no_holder(const struct block_record *record);
+/* node-recover.c: blocks that only descriptors kept, and whose descriptors are closed, go. The lock
+ * is let go while frames are cleaned. */
+void node_sweep(struct node *node);
 
 /* ---- node-frames.c: lock held */
 
@@ -310,13 +359,18 @@ struct block_place block_at(const struct node *node, uint32_t id);
 /* The block ends: its frames are clean. */
 void block_release(struct node *node, uint32_t id);
 void block_close(struct node *node, uint32_t id);
-/* This process's hold ends, however many views it has. The lock may be let go while frames are cleaned. */
+/* This process's hold ends, however many views it has. The lock may be let go while frames are
+ * cleaned. */
 void block_leave(struct node *node, uint32_t id);
 /* One more view for this process. */
 struct node_block *block_view(struct node *node, uint32_t id, bool imported);
-/* Calls each(arg, id) for each living block of a memory; each() may end the block that it is called for. */
-void block_for_each(struct node *node, struct memory *m, void (*each)(struct node *node, uint32_t id, void *arg),
-		    void *arg);
+/* Calls each(arg, id) for each living block of a memory; each() may end the block that it is called
+ * for. */
+void block_for_each(struct node *node, struct memory *m,
+		    void (*each)(struct node *node, uint32_t id, void *arg), void *arg);
+/* What this process holds of a memory, usable frames; any thread. */
+void own_frames_add(struct memory *m, uint64_t frames);
+void own_frames_sub(struct memory *m, uint64_t frames);
 bool block_is_reserved(const struct node *node, uint32_t id); /* holds page tables */
 
 static inline uint64_t holder_bit(unsigned slot)
@@ -332,7 +386,8 @@ static inline bool block_is_held_by(const struct block_record *record, unsigned 
 
 enum allow_answer { ALLOW_YES, ALLOW_STALE, ALLOW_NO };
 /* Adds processes to the chain; start_times[i] belongs to pids[i]; pids of 0 are left out. */
-drvError_t allow_add(struct node *node, uint32_t *chain, const int *pids, const uint64_t *start_times, uint32_t count);
+drvError_t allow_add(struct node *node, uint32_t *chain, const int *pids,
+		     const uint64_t *start_times, uint32_t count);
 enum allow_answer allow_check(const struct node *node, uint32_t chain);
 /* The chain's owner is gone: its entries may be used again. */
 void allow_give_back(struct node *node, uint32_t chain);
@@ -340,7 +395,8 @@ void allow_rebuild(struct node *node);
 /* Any thread, lock not held. NULL, and the code and message, if the arguments are wrong. free(). */
 uint64_t *allow_start_times(const int *pids, uint32_t count, drvError_t *out_error);
 /* The code and message of an import that is not allowed. */
-drvError_t allow_refuse(const struct node *node, enum allow_answer answer, const char *what, pid_t exporter);
+drvError_t allow_refuse(const struct node *node, enum allow_answer answer, const char *what,
+			pid_t exporter);
 
 /* ---- node-share.c, node-name.c: lock held */
 

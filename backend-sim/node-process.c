@@ -14,7 +14,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* include/linux/sched.h: set at the start of do_exit(), from where no thread returns to its program. */
+/* include/linux/sched.h: set at the start of do_exit(), from where no thread returns to its
+ * program. */
 #define FLAG_EXITING 0x4u
 
 static ssize_t read_file(const char *path, char *out, size_t size)
@@ -47,7 +48,8 @@ bool process_stat(pid_t pid, pid_t tid, struct process_stat *out)
 		return false;
 	rest = strrchr(text, ')'); /* the command may hold spaces and parentheses */
 	if (!rest || sscanf(rest + 1,
-			    " %c %*d %*d %*d %*d %*d %u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
+			    " %c %*d %*d %*d %*d %*d %u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d "
+			    "%*d %*d %llu",
 			    &out->state, &out->flags, &start) != 3)
 		return false;
 	out->start_time = start;
@@ -83,41 +85,48 @@ void process_command(pid_t pid, char *out, size_t size)
 			*c = '?';
 }
 
-static bool thread_is_gone(pid_t pid, pid_t tid)
+/* A file as a thread has it under a number. */
+struct descriptor {
+	int fd;
+	uint64_t device, inode;
+};
+
+static bool has_descriptor(pid_t pid, pid_t tid, const struct descriptor *descriptor)
+{
+	char path[64];
+	struct stat file;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/fd/%d", pid, tid, descriptor->fd);
+	if (stat(path, &file) != 0)
+		return errno != ENOENT && errno != ESRCH; /* if it cannot be seen, it may be */
+	return file.st_dev == descriptor->device && file.st_ino == descriptor->inode;
+}
+
+static bool thread_is_gone(pid_t pid, pid_t tid, const struct descriptor *descriptor)
 {
 	struct process_stat stat;
 
 	return !process_stat(pid, tid, &stat) || stat.state == 'Z' || stat.state == 'X' ||
-	       (stat.flags & FLAG_EXITING);
+	       (stat.flags & FLAG_EXITING) || !has_descriptor(pid, tid, descriptor);
 }
 
-static bool threads_are_gone(pid_t pid)
+bool process_is_gone(pid_t pid, uint64_t start_time, int fd, uint64_t device, uint64_t inode)
 {
-	char path[64];
+	const struct descriptor descriptor = { .fd = fd, .device = device, .inode = inode };
 	struct dirent *entry;
 	bool gone = true;
+	char path[64];
 	DIR *tasks;
 
+	if (process_start_time(pid) != start_time)
+		return true;
 	snprintf(path, sizeof(path), "/proc/%d/task", pid);
 	tasks = opendir(path);
 	if (!tasks)
 		return errno == ENOENT || errno == ESRCH;
 	while (gone && (entry = readdir(tasks)))
 		if (entry->d_name[0] != '.')
-			gone = thread_is_gone(pid, atoi(entry->d_name));
+			gone = thread_is_gone(pid, atoi(entry->d_name), &descriptor);
 	closedir(tasks);
 	return gone;
-}
-
-bool process_is_gone(pid_t pid, uint64_t start_time, int fd, uint64_t device, uint64_t inode)
-{
-	char path[64];
-	struct stat file;
-
-	if (process_start_time(pid) != start_time || threads_are_gone(pid))
-		return true;
-	snprintf(path, sizeof(path), "/proc/%d/fd/%d", pid, fd);
-	if (stat(path, &file) != 0)
-		return errno == ENOENT;
-	return file.st_dev != device || file.st_ino != inode;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Exported blocks. A share lives exactly as long as its block points back at it, so its end needs no bookkeeping; an id
- * is an index in the table and, above it, how often that index has been used.
+ * Exported blocks. A share lives exactly as long as its block points back at it, so its end needs
+ * no bookkeeping; an id is an index in the table and, above it, how often that index has been used.
  */
 #include "node-private.h"
 
@@ -9,16 +9,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define INDEX_MASK       (NODE_SHARES - 1)
-#define GENERATIONS      ((1u << (32 - NODE_SHARE_LG2)) - 1) /* 0 is none: small made-up ids are never valid */
+#define INDEX_MASK (NODE_SHARES - 1)
+#define GENERATIONS \
+	((1u << (32 - NODE_SHARE_LG2)) - 1) /* 0 is none: small made-up ids are never valid */
 #define SHARE_LIMIT_LEAST 4096u
-#define ALLOW_BATCH      256u /* pids added while the lock is held once */
+#define ALLOW_BATCH       256u /* pids added while the lock is held once */
 
 static bool share_is_live(const struct node *node, uint32_t index, struct block_place *out)
 {
 	const struct share_record *share = &node->shares[index];
 
-	return block_find(node, share->block, share->block_generation, out) && out->record->share == index + 1;
+	return block_find(node, share->block, share->block_generation, out) &&
+	       out->record->share == index + 1;
 }
 
 bool share_chain(const struct node *node, uint32_t index, uint32_t *out_chain)
@@ -53,17 +55,21 @@ static drvError_t find_share(const struct node *node, uint32_t share_id, struct 
 {
 	uint32_t index = share_id & INDEX_MASK;
 
-	if (index < node->control->share_limit && node->shares[index].generation == share_id >> NODE_SHARE_LG2 &&
+	if (index < node->control->share_limit &&
+	    node->shares[index].generation == share_id >> NODE_SHARE_LG2 &&
 	    share_is_live(node, index, out_place)) {
 		*out = &node->shares[index];
 		return DRV_ERROR_NONE;
 	}
-	npu_message_set("node %s has no share %u: it was never exported here, or its memory is freed", node->name, share_id);
+	npu_message_set(
+		"node %s has no share %u: it was never exported here, or its memory is freed",
+		node->name, share_id);
 	return DRV_ERROR_INVALID_HANDLE;
 }
 
 /* Enters the node, and finds the share; the lock is held only on success. */
-static drvError_t enter_share(struct node *node, uint32_t share_id, struct share_record **out, struct block_place *out_place)
+static drvError_t enter_share(struct node *node, uint32_t share_id, struct share_record **out,
+			      struct block_place *out_place)
 {
 	drvError_t error = node_enter(node);
 
@@ -75,7 +81,8 @@ static drvError_t enter_share(struct node *node, uint32_t share_id, struct share
 	return error;
 }
 
-/* A free index; indexes go round, in a table that stays at most half full, so that an id does not come back soon. */
+/* A free index; indexes go round, in a table that stays at most half full, so that an id does not
+ * come back soon. */
 static uint32_t take_index(struct node *node)
 {
 	struct control *control = node->control;
@@ -84,7 +91,8 @@ static uint32_t take_index(struct node *node)
 
 	if (control->share_limit == 0)
 		PUT(control->share_limit, SHARE_LIMIT_LEAST);
-	while (control->share_limit < NODE_SHARES && 2 * control->share_count >= control->share_limit)
+	while (control->share_limit < NODE_SHARES &&
+	       2 * control->share_count >= control->share_limit)
 		PUT(control->share_limit, 2 * control->share_limit);
 	if (control->share_count >= NODE_SHARES)
 		return NODE_NONE;
@@ -96,7 +104,8 @@ static uint32_t take_index(struct node *node)
 	return index;
 }
 
-static void write_share(struct node *node, uint32_t index, const struct node_block *block, unsigned device)
+static void write_share(struct node *node, uint32_t index, const struct node_block *block,
+			unsigned device)
 {
 	struct share_record *share = &node->shares[index];
 
@@ -112,7 +121,8 @@ static void write_share(struct node *node, uint32_t index, const struct node_blo
 	PUT(share->allow, 0);
 }
 
-drvError_t node_share_export(struct node *node, const struct node_block *block, unsigned device, uint32_t *out_share_id)
+drvError_t node_share_export(struct node *node, const struct node_block *block, unsigned device,
+			     uint32_t *out_share_id)
 {
 	struct block_place place;
 	drvError_t error = node_enter(node);
@@ -124,14 +134,18 @@ drvError_t node_share_export(struct node *node, const struct node_block *block, 
 		npu_message_set("node %s: block %u is no block any more", node->name, block->id);
 		error = DRV_ERROR_INVALID_HANDLE;
 	} else if (place.record->share) {
-		npu_message_set("this memory is exported already, by process %d, as share %u of node %s; a block can be exported "
-				"once: pass the first shareable handle on, or free the memory and allocate it anew",
+		npu_message_set("this memory is exported already, by process %d, as share %u of "
+				"node %s; a block can be exported "
+				"once: pass the first shareable handle on, or free the memory and "
+				"allocate it anew",
 				node->shares[place.record->share - 1].exporter_pid,
-				node->shares[place.record->share - 1].generation << NODE_SHARE_LG2 | (place.record->share - 1),
+				node->shares[place.record->share - 1].generation << NODE_SHARE_LG2 |
+					(place.record->share - 1),
 				node->name);
 		error = DRV_ERROR_PARA_ERROR;
 	} else if ((index = take_index(node)) == NODE_NONE) {
-		npu_message_set("node %s: %u blocks are exported, which is the limit", node->name, NODE_SHARES);
+		npu_message_set("node %s: %u blocks are exported, which is the limit", node->name,
+				NODE_SHARES);
 		error = DRV_ERROR_NO_RESOURCES;
 	} else {
 		write_share(node, index, block, device);
@@ -143,16 +157,19 @@ drvError_t node_share_export(struct node *node, const struct node_block *block, 
 	return error;
 }
 
-static drvError_t check_exporter(const struct node *node, const struct share_record *share, uint32_t share_id)
+static drvError_t check_exporter(const struct node *node, const struct share_record *share,
+				 uint32_t share_id)
 {
 	if (is_exporter(node, share))
 		return DRV_ERROR_NONE;
-	npu_message_set("share %u of node %s: only process %d, which exported it, may change who imports it", share_id, node->name,
-			share->exporter_pid);
+	npu_message_set("share %u of node %s: only process %d, which exported it, may change who "
+			"imports it",
+			share_id, node->name, share->exporter_pid);
 	return DRV_ERROR_IOCRL_FAIL;
 }
 
-static drvError_t allow_batch(struct node *node, uint32_t share_id, const int *pids, const uint64_t *start_times, uint32_t count)
+static drvError_t allow_batch(struct node *node, uint32_t share_id, const int *pids,
+			      const uint64_t *start_times, uint32_t count)
 {
 	struct share_record *share;
 	struct block_place place;
@@ -162,7 +179,8 @@ static drvError_t allow_batch(struct node *node, uint32_t share_id, const int *p
 		return error;
 	error = check_exporter(node, share, share_id);
 	if (error == DRV_ERROR_NONE && share->open) {
-		npu_message_set("share %u of node %s: it was exported with the whitelist disabled, so no process can be added",
+		npu_message_set("share %u of node %s: it was exported with the whitelist disabled, "
+				"so no process can be added",
 				share_id, node->name);
 		error = DRV_ERROR_OPER_NOT_PERMITTED;
 	}
@@ -194,7 +212,8 @@ drvError_t node_share_set_open(struct node *node, uint32_t share_id)
 		return error;
 	error = check_exporter(node, share, share_id);
 	if (error == DRV_ERROR_NONE && share->allow) {
-		npu_message_set("share %u of node %s: processes have been whitelisted, so the whitelist cannot be disabled any more",
+		npu_message_set("share %u of node %s: processes have been whitelisted, so the "
+				"whitelist cannot be disabled any more",
 				share_id, node->name);
 		error = DRV_ERROR_OPER_NOT_PERMITTED;
 	}
@@ -218,7 +237,8 @@ drvError_t node_share_get_open(struct node *node, uint32_t share_id, bool *out_o
 }
 
 /* The exporter holds the block through a view of its own. */
-static bool exporter_holds(const struct node *node, const struct share_record *share, const struct block_record *record)
+static bool exporter_holds(const struct node *node, const struct share_record *share,
+			   const struct block_record *record)
 {
 	return !record->closing && !share->exporter_gone &&
 	       member_is_live(node, share->exporter, share->exporter_generation) &&
@@ -246,8 +266,8 @@ drvError_t node_share_info(struct node *node, uint32_t share_id, struct node_sha
 	return DRV_ERROR_NONE;
 }
 
-static drvError_t check_import(const struct node *node, uint32_t share_id, const struct share_record *share,
-			       const struct block_record *record)
+static drvError_t check_import(const struct node *node, uint32_t share_id,
+			       const struct share_record *share, const struct block_record *record)
 {
 	enum allow_answer answer = share->open ? ALLOW_YES : allow_check(node, share->allow);
 	char what[64];
@@ -258,8 +278,9 @@ static drvError_t check_import(const struct node *node, uint32_t share_id, const
 	}
 	if (exporter_holds(node, share, record))
 		return DRV_ERROR_NONE;
-	npu_message_set("import of share %u of node %s: process %d, which exported it, has freed the memory or has ended", share_id,
-			node->name, share->exporter_pid);
+	npu_message_set("import of share %u of node %s: process %d, which exported it, has freed "
+			"the memory or has ended",
+			share_id, node->name, share->exporter_pid);
 	return DRV_ERROR_BUSY;
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Joining a node and leaving it: the control segment's layout, the memfds and where they are mapped.
- * Who else is there is found by node-discover.c; what is held is the business of the other parts.
+ * Joining a node and leaving it: the control segment's layout, the memfds and where they are
+ * mapped. Who else is there is found by node-discover.c; what is held is the business of the other
+ * parts.
  */
 #include "node-private.h"
 
@@ -20,9 +21,9 @@
 #define MFD_NOEXEC_SEAL 0x0008U
 #endif
 
-#define ALIGN_UP(value, to) (((value) + (to) - 1) / (to) * (to))
+#define ALIGN_UP(value, to) (((value) + (to)-1) / (to) * (to))
 #define HBM_MIN_BYTES       (8 * NODE_FRAME_BYTES)
-#define RESERVED_MIN        4u    /* frames for page tables */
+#define RESERVED_MIN        4u /* frames for page tables */
 #define HOST_RESERVED_MAX   512u
 
 void *node_alloc(size_t bytes)
@@ -46,7 +47,7 @@ char *node_text(const char *format, ...)
 	return text;
 }
 
-/* ---- shape and layout ----------------------------------------------------------------------------------------------- */
+/* ---- shape and layout ---- */
 
 static uint32_t reserved_frames(const struct node_config *shape, unsigned memory)
 {
@@ -55,7 +56,9 @@ static uint32_t reserved_frames(const struct node_config *shape, unsigned memory
 	if (memory != SIM_NODE_HOST)
 		return (uint32_t)(shape->hbm_bytes / NODE_FRAME_BYTES - shape->usable_frames);
 	frames = (uint32_t)(shape->host_bytes / NODE_FRAME_BYTES / 32);
-	return frames < RESERVED_MIN ? RESERVED_MIN : frames > HOST_RESERVED_MAX ? HOST_RESERVED_MAX : frames;
+	return frames < RESERVED_MIN        ? RESERVED_MIN
+	       : frames > HOST_RESERVED_MAX ? HOST_RESERVED_MAX
+					    : frames;
 }
 
 static struct layout memory_layout(uint64_t frames)
@@ -68,7 +71,8 @@ static struct layout memory_layout(uint64_t frames)
 	layout.live = at;
 	at += ALIGN_UP(words * sizeof(uint64_t), 4096);
 	layout.giant_used = at;
-	at += ALIGN_UP(ALIGN_UP(frames, NODE_GIANT_FRAMES) / NODE_GIANT_FRAMES * sizeof(uint16_t), 4096);
+	at += ALIGN_UP(ALIGN_UP(frames, NODE_GIANT_FRAMES) / NODE_GIANT_FRAMES * sizeof(uint16_t),
+		       4096);
 	layout.extents = at;
 	at += ALIGN_UP(frames * sizeof(struct extent_record), 4096);
 	layout.blocks = at;
@@ -84,7 +88,9 @@ static void lay_memory(struct node *node, unsigned index, uint64_t bytes, uint64
 	struct layout layout = memory_layout(frames);
 	unsigned char *base = (unsigned char *)node->control + *at;
 
-	*m = (struct memory){ .index = index, .frames = (uint32_t)frames, .bytes = bytes, .fd = -1 };
+	*m = (struct memory){
+		.index = index, .frames = (uint32_t)frames, .bytes = bytes, .fd = -1
+	};
 	m->usable = m->frames - reserved_frames(&node->shape, index);
 	m->id_base = node->id_count;
 	node->id_count += m->frames;
@@ -100,7 +106,8 @@ static void lay_memory(struct node *node, unsigned index, uint64_t bytes, uint64
 	node->memory[index] = m;
 }
 
-/* Lays everything out for node->shape; with the control segment mapped, sets the pointers. Returns the segment's size. */
+/* Lays everything out for node->shape; with the control segment mapped, sets the pointers. Returns
+ * the segment's size. */
 static uint64_t lay_out(struct node *node)
 {
 	uint64_t at = ALIGN_UP(sizeof(struct control), 4096), shares, names, allows;
@@ -128,17 +135,26 @@ static bool check_config(struct node_config *config, char **error)
 	uint64_t most = UINT64_C(1) << SIM_NODE_LG2, frames = config->hbm_bytes / NODE_FRAME_BYTES;
 
 	if (!config->name || !node_name_is_valid(config->name))
-		*error = node_text("NPUSIM_NODE is \"%s\": a node's name has 1 to %u characters, letters, digits, '.', "
-				   "'_' and '-'", config->name ? config->name : "", NODE_NAME_MAX);
+		*error = node_text("NPUSIM_NODE is \"%s\": a node's name has 1 to %u characters, "
+				   "letters, digits, '.', "
+				   "'_' and '-'",
+				   config->name ? config->name : "", NODE_NAME_MAX);
 	else if (config->devices < 1 || config->devices > 16)
-		*error = node_text("node %s: %u devices asked for; 1 to 16 are possible", config->name, config->devices);
-	else if (config->hbm_bytes % NODE_FRAME_BYTES || config->hbm_bytes < HBM_MIN_BYTES || config->hbm_bytes > most)
-		*error = node_text("node %s: %llu bytes of HBM a device asked for; multiples of 2 MiB from %llu MiB to 8 "
-				   "TiB are possible", config->name, (unsigned long long)config->hbm_bytes,
+		*error = node_text("node %s: %u devices asked for; 1 to 16 are possible",
+				   config->name, config->devices);
+	else if (config->hbm_bytes % NODE_FRAME_BYTES || config->hbm_bytes < HBM_MIN_BYTES ||
+		 config->hbm_bytes > most)
+		*error = node_text("node %s: %llu bytes of HBM a device asked for; multiples of 2 "
+				   "MiB from %llu MiB to 8 "
+				   "TiB are possible",
+				   config->name, (unsigned long long)config->hbm_bytes,
 				   (unsigned long long)(HBM_MIN_BYTES >> 20));
-	else if (config->host_bytes % NODE_FRAME_BYTES || config->host_bytes < HBM_MIN_BYTES || config->host_bytes > most)
-		*error = node_text("node %s: %llu bytes of host memory asked for; multiples of 2 MiB from %llu MiB to 8 "
-				   "TiB are possible", config->name, (unsigned long long)config->host_bytes,
+	else if (config->host_bytes % NODE_FRAME_BYTES || config->host_bytes < HBM_MIN_BYTES ||
+		 config->host_bytes > most)
+		*error = node_text("node %s: %llu bytes of host memory asked for; multiples of 2 "
+				   "MiB from %llu MiB to 8 "
+				   "TiB are possible",
+				   config->name, (unsigned long long)config->host_bytes,
 				   (unsigned long long)(HBM_MIN_BYTES >> 20));
 	else {
 		if (config->usable_frames == 0 || config->usable_frames > frames - RESERVED_MIN)
@@ -148,7 +164,7 @@ static bool check_config(struct node_config *config, char **error)
 	return false;
 }
 
-/* ---- memfds and mappings -------------------------------------------------------------------------------------------- */
+/* ---- memfds and mappings ---- */
 
 static int make_memfd(const char *name, uint64_t bytes, char **error)
 {
@@ -157,10 +173,14 @@ static int make_memfd(const char *name, uint64_t bytes, char **error)
 	int fd;
 
 	/* Beyond this limit the kernel sends a signal that ends the program. */
-	if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur < bytes) {
-		*error = node_text("%s: needs a file of %llu bytes in memory (only touched pages cost), and this process "
-				   "may make files of %llu bytes at most; raise the limit (ulimit -f unlimited)", name,
-				   (unsigned long long)bytes, (unsigned long long)limit.rlim_cur);
+	if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
+	    limit.rlim_cur < bytes) {
+		*error = node_text("%s: needs a file of %llu bytes in memory (only touched pages "
+				   "cost), and this process "
+				   "may make files of %llu bytes at most; raise the limit (ulimit "
+				   "-f unlimited)",
+				   name, (unsigned long long)bytes,
+				   (unsigned long long)limit.rlim_cur);
 		return -1;
 	}
 	fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
@@ -169,15 +189,15 @@ static int make_memfd(const char *name, uint64_t bytes, char **error)
 	if (fd >= 0 && fchmod(fd, 0600) == 0 && ftruncate(fd, (off_t)bytes) == 0 &&
 	    fcntl(fd, F_ADD_SEALS, seals) == 0)
 		return fd;
-	*error = node_text("%s: cannot make a memory file (memfd) of %llu bytes: %s", name, (unsigned long long)bytes,
-			   strerror(errno));
+	*error = node_text("%s: cannot make a memory file (memfd) of %llu bytes: %s", name,
+			   (unsigned long long)bytes, strerror(errno));
 	if (fd >= 0)
 		close(fd);
 	return -1;
 }
 
-/* Address ranges that an earlier membership of this process used: a later one maps its memories there again, so that
- * joining and leaving does not use up the address space. */
+/* Address ranges that an earlier membership of this process used: a later one maps its memories
+ * there again, so that joining and leaving does not use up the address space. */
 struct range {
 	void *base;
 	uint64_t bytes;
@@ -221,8 +241,10 @@ static void *map_fd(const char *name, int fd, uint64_t bytes, void *at, char **e
 	void *base = mmap(at, bytes, PROT_READ | PROT_WRITE, flags, fd, 0);
 
 	if (base == MAP_FAILED) {
-		*error = node_text("%s: cannot map %llu bytes (only touched pages cost memory): %s; is the address space "
-				   "limited (ulimit -v)?", name, (unsigned long long)bytes, strerror(errno));
+		*error = node_text("%s: cannot map %llu bytes (only touched pages cost memory): "
+				   "%s; is the address space "
+				   "limited (ulimit -v)?",
+				   name, (unsigned long long)bytes, strerror(errno));
 		return NULL;
 	}
 	madvise(base, bytes, MADV_DONTDUMP);
@@ -256,7 +278,7 @@ static bool map_memory(struct node *node, struct memory *m, int fd, char **error
 	return true;
 }
 
-/* ---- this process's side --------------------------------------------------------------------------------------------- */
+/* ---- this process's side ---- */
 
 static struct node *node_new(const char *name)
 {
@@ -280,6 +302,7 @@ static struct node *node_new(const char *name)
 
 static void node_free(struct node *node)
 {
+	pocket_end(node);
 	for (unsigned i = 0; i < SIM_NODE_MAX; i++) {
 		struct memory *m = node->memory[i];
 
@@ -307,14 +330,15 @@ static bool make_views(struct node *node, char **error)
 			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 	if (views == MAP_FAILED) {
-		*error = node_text("node %s: no memory for its table of blocks: %s", node->name, strerror(errno));
+		*error = node_text("node %s: no memory for its table of blocks: %s", node->name,
+				   strerror(errno));
 		return false;
 	}
 	node->views = views;
 	return true;
 }
 
-/* ---- making a node ---------------------------------------------------------------------------------------------------- */
+/* ---- making a node ---- */
 
 static void write_header(struct node *node)
 {
@@ -345,7 +369,8 @@ static void write_header(struct node *node)
 static bool map_control(struct node *node, char **error)
 {
 	node->control_bytes = lay_out(node);
-	node->control = map_fd("the node's control segment", node->control_fd, node->control_bytes, NULL, error);
+	node->control = map_fd("the node's control segment", node->control_fd, node->control_bytes,
+			       NULL, error);
 	if (!node->control)
 		return false;
 	lay_out(node);
@@ -381,36 +406,64 @@ static bool node_make(struct node *node, const struct node_config *config, char 
 	return true;
 }
 
-/* ---- joining one that runs -------------------------------------------------------------------------------------------- */
+/* ---- joining one that runs ---- */
 
 enum meeting { MEETING_JOINED, MEETING_GONE, MEETING_REFUSED };
 
-static enum meeting check_header(struct node *node, const struct candidate *candidate, char **error)
+/* A sealed file cannot shrink under the mapping. */
+static bool read_header(int fd, struct control *out)
 {
-	struct control head;
-	struct stat file;
-	int seals = fcntl(node->control_fd, F_GET_SEALS);
+	int seals = fcntl(fd, F_GET_SEALS);
 
-	if (seals < 0 || !(seals & F_SEAL_SHRINK) || fstat(node->control_fd, &file) ||
-	    pread(node->control_fd, &head, offsetof(struct control, lock), 0) != offsetof(struct control, lock) ||
-	    head.magic != NODE_MAGIC)
-		return MEETING_GONE;
-	if (head.version != NODE_VERSION) {
-		*error = node_text("node %s is run by another version of npusim (process %d); end it with `npusim node "
-				   "--reset %s`, or choose another NPUSIM_NODE", node->name, candidate->pid, node->name);
+	return seals >= 0 && (seals & F_SEAL_SHRINK) &&
+	       pread(fd, out, offsetof(struct control, lock), 0) ==
+		       offsetof(struct control, lock) &&
+	       out->magic == NODE_MAGIC;
+}
+
+static bool is_whole(struct node *node, const struct control *head)
+{
+	struct stat file;
+
+	return fstat(node->control_fd, &file) == 0 && lay_out(node) == head->segment_bytes &&
+	       (uint64_t)file.st_size == head->segment_bytes && head->device == file.st_dev &&
+	       head->inode == file.st_ino;
+}
+
+static enum meeting check_header(struct node *node, const struct candidate *candidate,
+				 const struct control *head, char **error)
+{
+	if (head->version != NODE_VERSION) {
+		*error =
+			node_text("node %s is run by another version of npusim (process %d); end "
+				  "it with `npusim node --reset %s`, or choose another NPUSIM_NODE",
+				  node->name, candidate->pid, node->name);
 		return MEETING_REFUSED;
 	}
-	node->shape = (struct node_config){ .devices = head.devices, .hbm_bytes = head.hbm_bytes,
-					    .usable_frames = head.usable_frames, .host_bytes = head.host_bytes };
-	memcpy(node->shape.soc_name, head.soc_name, sizeof(head.soc_name));
+	node->shape = (struct node_config){ .devices = head->devices,
+					    .hbm_bytes = head->hbm_bytes,
+					    .usable_frames = head->usable_frames,
+					    .host_bytes = head->host_bytes };
+	memcpy(node->shape.soc_name, head->soc_name, sizeof(head->soc_name));
 	node->shape.name = node->name;
-	if (check_config(&node->shape, error) && lay_out(node) == head.segment_bytes &&
-	    (uint64_t)file.st_size == head.segment_bytes && head.device == file.st_dev && head.inode == file.st_ino)
+	if (check_config(&node->shape, error) && is_whole(node, head))
 		return MEETING_JOINED;
 	free(*error);
-	*error = node_text("node %s: the control segment of process %d is damaged; end it with `npusim node --reset %s`",
+	*error = node_text("node %s: the control segment of process %d is damaged; end it with "
+			   "`npusim node --reset %s`",
 			   node->name, candidate->pid, node->name);
 	return MEETING_REFUSED;
+}
+
+static enum meeting meet_header(struct node *node, const struct candidate *candidate, char **error)
+{
+	struct control *head = node_alloc(sizeof(*head));
+	enum meeting meeting = read_header(node->control_fd, head)
+				       ? check_header(node, candidate, head, error)
+				       : MEETING_GONE;
+
+	free(head);
+	return meeting;
 }
 
 static bool anyone_lives(const struct node *node)
@@ -433,7 +486,8 @@ static int open_through_members(const struct node *node, const struct memory *m)
 		if (member_is_dead(node, slot) || GET(member->left))
 			continue;
 		fd = node_open_descriptor(member->pid, member->memory_fd[m->index]);
-		if (fd >= 0 && fstat(fd, &file) == 0 && file.st_dev == m->state->device && file.st_ino == m->state->inode)
+		if (fd >= 0 && fstat(fd, &file) == 0 && file.st_dev == m->state->device &&
+		    file.st_ino == m->state->inode)
 			return fd;
 		if (fd >= 0)
 			close(fd);
@@ -448,8 +502,10 @@ static enum meeting open_memory(struct node *node, struct memory *m, char **erro
 	if (fd < 0 && !anyone_lives(node))
 		return MEETING_GONE;
 	if (fd < 0) {
-		*error = node_text("node %s: its memories cannot be opened through any of its processes (%s): did a program "
-				   "close descriptors that it had not opened?", node->name, strerror(errno));
+		*error = node_text("node %s: its memories cannot be opened through any of its "
+				   "processes (%s): did a program "
+				   "close descriptors that it had not opened?",
+				   node->name, strerror(errno));
 		return MEETING_REFUSED;
 	}
 	if (map_memory(node, m, fd, error))
@@ -466,11 +522,12 @@ static enum meeting meet(struct node *node, const struct candidate *candidate, c
 	if (node->control_fd < 0) {
 		if (errno != EACCES && errno != EPERM && errno != EMFILE && errno != ENFILE)
 			return MEETING_GONE;
-		*error = node_text("node %s: process %d runs it, and its descriptors cannot be opened: %s", node->name,
-				   candidate->pid, strerror(errno));
+		*error = node_text(
+			"node %s: process %d runs it, and its descriptors cannot be opened: %s",
+			node->name, candidate->pid, strerror(errno));
 		return MEETING_REFUSED;
 	}
-	meeting = check_header(node, candidate, error);
+	meeting = meet_header(node, candidate, error);
 	if (meeting != MEETING_JOINED)
 		return meeting;
 	if (!map_control(node, error))
@@ -484,7 +541,8 @@ static enum meeting meet(struct node *node, const struct candidate *candidate, c
 	return meeting;
 }
 
-/* A node that runs, with its memories mapped. NULL: none (no *error), or none that may be used (*error). */
+/* A node that runs, with its memories mapped. NULL: none (no *error), or none that may be used
+ * (*error). */
 static struct node *find_running(const char *name, char **error)
 {
 	unsigned count;
@@ -514,39 +572,58 @@ static struct node *find_running(const char *name, char **error)
 	return found;
 }
 
-/* ---- joining ----------------------------------------------------------------------------------------------------------- */
+/* ---- joining ---- */
 
 static bool check_shape(const struct node *node, const struct node_config *asked, char **error)
 {
 	const struct node_config *shape = &node->shape;
 	const struct member *first = NULL;
 
-	if (!asked->explicit_shape || (!strcmp(asked->soc_name, shape->soc_name) && asked->devices == shape->devices &&
-				       asked->hbm_bytes == shape->hbm_bytes))
+	if (!asked->explicit_shape ||
+	    (!strcmp(asked->soc_name, shape->soc_name) && asked->devices == shape->devices &&
+	     asked->hbm_bytes == shape->hbm_bytes))
 		return true;
 	for (unsigned slot = 0; slot < node->control->member_limit && !first; slot++)
 		if (!member_is_dead(node, slot))
 			first = &node->control->members[slot];
-	*error = node_text("node %s runs with %u devices of %s, %llu MiB of HBM each (process %d, %s), and %u devices of %s, "
-			   "%llu MiB each, are asked for; ask for the same, choose another NPUSIM_NODE, or end the node with "
-			   "`npusim node --reset %s`", node->name, shape->devices, shape->soc_name,
+	*error = node_text("node %s runs with %u devices of %s, %llu MiB of HBM each (process %d, "
+			   "%s), and %u devices of %s, "
+			   "%llu MiB each, are asked for; ask for the same, choose another "
+			   "NPUSIM_NODE, or end the node with "
+			   "`npusim node --reset %s`",
+			   node->name, shape->devices, shape->soc_name,
 			   (unsigned long long)(shape->hbm_bytes >> 20), first ? first->pid : 0,
 			   first ? first->command : "?", asked->devices, asked->soc_name,
 			   (unsigned long long)(asked->hbm_bytes >> 20), node->name);
 	return false;
 }
 
+/* A child that was forked in an earlier membership may have its socket, and with it the name of the
+ * same descriptor. */
+static bool announce(struct node *node)
+{
+	for (unsigned tries = 0; tries < 64; tries++) {
+		int fd;
+
+		node->socket_fd = node_announce(node->name, node->pid, node->control_fd);
+		if (node->socket_fd >= 0 || errno != EADDRINUSE)
+			break;
+		fd = fcntl(node->control_fd, F_DUPFD_CLOEXEC, node->control_fd + 1);
+		if (fd < 0)
+			break;
+		close(node->control_fd);
+		node->control_fd = fd;
+	}
+	return node->socket_fd >= 0;
+}
+
 static bool become_member(struct node *node, bool visitor, char **error)
 {
-	if (!visitor) {
-		node->socket_fd = node_announce(node->name, node->pid, node->control_fd);
-		if (node->socket_fd < 0) {
-			*error = node_text("node %s: cannot bind the socket by which others find this process: %s", node->name,
-					   strerror(errno));
-			return false;
-		}
-	}
-	return member_add(node, visitor, error);
+	if (visitor || announce(node))
+		return member_add(node, visitor, error);
+	*error = node_text("node %s: cannot bind the socket by which others find this process: %s",
+			   node->name, strerror(errno));
+	return false;
 }
 
 static struct node *join_locked(const struct node_config *config, char **error)
@@ -569,7 +646,8 @@ static struct node *join_locked(const struct node_config *config, char **error)
 	return node;
 }
 
-/* What others left is given back at once, so that the table of members never fills up with dead ones. */
+/* What others left is given back at once, so that the table of members never fills up with dead
+ * ones. */
 static void recover_others(struct node *node)
 {
 	member_check_all(node);
@@ -622,6 +700,23 @@ struct node *node_attach(const char *name, bool *gone, char **error)
 	return node;
 }
 
+bool node_find_shape(const char *name, struct node_config *out)
+{
+	char *error = NULL;
+	int lock = node_startup_lock(name, &error);
+	struct node *node = lock < 0 ? NULL : find_running(name, &error);
+
+	if (node) {
+		*out = node->shape;
+		out->name = NULL;
+		node_free(node);
+	}
+	if (lock >= 0)
+		node_startup_unlock(lock);
+	free(error);
+	return node != NULL;
+}
+
 static void drop_hold(struct node *node, uint32_t id, void *arg)
 {
 	(void)arg;
@@ -635,6 +730,7 @@ void node_leave(struct node *node)
 		return;
 	if (!node_is_forked(node)) {
 		if (node_enter(node) == DRV_ERROR_NONE) {
+			pocket_empty(node, node->slot);
 			for (unsigned i = 0; i < SIM_NODE_MAX; i++)
 				if (node->memory[i])
 					block_for_each(node, node->memory[i], drop_hold, NULL);
@@ -675,7 +771,9 @@ int node_memory_fd(const struct node *node, unsigned memory)
 		return m->fd;
 	m->fd = open_through_members(node, m);
 	if (m->fd < 0)
-		npu_message_set("node %s: this program has closed descriptors that npusim had opened, and no other process "
-				"of the node has them any more", node->name);
+		npu_message_set("node %s: this program has closed descriptors that npusim had "
+				"opened, and no other process "
+				"of the node has them any more",
+				node->name);
 	return m->fd;
 }

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The node: the simulated server that processes share. Owns what on hardware lies in the devices and in the driver's
- * kernel part: the memories (HBM of every device, memory of the host), their frames, the blocks that hold frames, the
- * registry of shared blocks, and the list of member processes. It knows nothing of virtual addresses.
+ * The node: the simulated server that processes share. Owns what on hardware lies in the devices
+ * and in the driver's kernel part: the memories (HBM of every device, memory of the host), their
+ * frames, the blocks that hold frames, the registry of shared blocks, and the list of member
+ * processes. It knows nothing of virtual addresses.
  *
- * No daemon: all state lies in memfds that the members map; a newcomer finds a live member and opens them through
- * /proc. A member that dies at any instruction, the node's lock held or not, is noticed by the next call of any other,
- * which gives back all that it held. Every function but node_join() may be called from any thread of the process.
+ * No daemon: all state lies in memfds that the members map; a newcomer finds a live member and
+ * opens them through /proc. A member that dies at any instruction, the node's lock held or not, is
+ * noticed by the next call of any other, which gives back all that it held. Every function but
+ * node_join() may be called from any thread of the process.
  */
 #ifndef NPUSIM_NODE_H
 #define NPUSIM_NODE_H
@@ -20,85 +22,102 @@
 
 struct node;
 
-#define NODE_FRAME_LG2   21
-#define NODE_FRAME_BYTES (UINT64_C(1) << NODE_FRAME_LG2)
+#define NODE_FRAME_LG2    21
+#define NODE_FRAME_BYTES  (UINT64_C(1) << NODE_FRAME_LG2)
 #define NODE_GIANT_FRAMES 512u
 
 struct node_config {
-	const char *name;    /* NPUSIM_NODE */
+	const char *name; /* NPUSIM_NODE */
 	char soc_name[32];
-	unsigned devices;    /* 1 .. 16 */
-	uint64_t hbm_bytes;  /* of a device */
+	unsigned devices;   /* 1 .. 16 */
+	uint64_t hbm_bytes; /* of a device */
 	uint64_t usable_frames;
 	uint64_t host_bytes;
-	bool explicit_shape; /* the user named SoC, devices or HBM: they must agree with a node that runs already */
+	bool explicit_shape; /* the user named SoC, devices or HBM: they must agree with a node that
+				runs already */
 };
-/* Joins the node of that name and this user, or makes it. On success config holds the node's real shape (of its first
- * member). False and *error (free()): names the node, its shape, who runs it, what was asked for, what to do. */
+/* Joins the node of that name and this user, or makes it. On success config holds the node's real
+ * shape (of its first member). False and *error (free()): names the node, its shape, who runs it,
+ * what was asked for, what to do. */
 bool node_join(struct node_config *config, struct node **out, char **error);
-/* Gives back all that this process holds, and leaves. NULL is allowed. The mappings of the memories stay until exit. */
+/* The shape of the node of that name, without joining it. False: nobody runs it, or it cannot be
+ * looked at. */
+bool node_find_shape(const char *name, struct node_config *out);
+/* Gives back all that this process holds, and leaves. NULL is allowed. The mappings of the memories
+ * stay until exit. */
 void node_leave(struct node *node);
 /* True in a child that was forked after node_join(): nothing of the node may be used there. */
 bool node_is_forked(const struct node *node);
 
 const struct node_config *node_shape(const struct node *node);
-/* Where the memories lie in this process; the base of each is mapped at join, untouched pages cost nothing. */
+/* Where the memories lie in this process; the base of each is mapped at join, untouched pages cost
+ * nothing. */
 const struct sim_memory *node_memory(const struct node *node);
 /* The memfd of a memory (device or SIM_NODE_HOST), for mmap() of parts of it at other addresses. */
 int node_memory_fd(const struct node *node, unsigned memory);
 
-/* ---- blocks: physical allocations ------------------------------------------------------------------------------------ */
+/* ---- blocks: physical allocations ---- */
 
 struct node_extent {
 	uint64_t frame; /* first frame: offset in the memory >> NODE_FRAME_LG2 */
 	uint64_t count;
 };
-/* This process's view of a block. Immutable after it was made; owned by the caller, freed by node_block_drop(). */
+/* This process's view of a block. Immutable after it was made; owned by the caller, freed by
+ * node_block_drop(). */
 struct node_block {
-	uint32_t id;         /* index in the node's table */
+	uint32_t id; /* index in the node's table */
 	uint32_t generation;
-	unsigned memory;     /* device, or SIM_NODE_HOST */
+	unsigned memory; /* device, or SIM_NODE_HOST */
 	uint64_t frames;
-	bool giant;          /* made of 1 GiB pages: every extent is a multiple of 512 frames, aligned to 512 */
-	bool imported;       /* the view was made by an import */
+	bool giant; /* made of 1 GiB pages: every extent is a multiple of 512 frames, aligned to 512
+		     */
+	bool imported; /* the view was made by an import */
 	unsigned extent_count;
 	struct node_extent extents[];
 };
-/* Takes frames; they read as zeros. DRV_ERROR_OUT_OF_MEMORY: too few free frames (giant: too few free, aligned runs of
- * 512), message with what is free, what is asked for, and the largest holders (pid, bytes). `tag` is kept for reports. */
-drvError_t node_block_create(struct node *node, unsigned memory, uint64_t frames, bool giant, const char *tag,
-			     struct node_block **out);
+/* Takes frames; they read as zeros. DRV_ERROR_OUT_OF_MEMORY: too few free frames (giant: too few
+ * free, aligned runs of 512), message with what is free, what is asked for, and the largest holders
+ * (pid, bytes). `tag` is kept for reports. */
+drvError_t node_block_create(struct node *node, unsigned memory, uint64_t frames, bool giant,
+			     const char *tag, struct node_block **out);
 /* The same for page tables: one frame of the memory's reserved part, not counted as used. */
 drvError_t node_table_frame(struct node *node, unsigned memory, struct node_block **out);
-/* Ends this process's hold through this view. The frames go (and read as zeros from then on) when no process holds the block. */
+/* Ends this process's hold through this view. The frames go (and read as zeros from then on) when
+ * no process holds the block. */
 void node_block_drop(struct node *node, struct node_block *block);
-/* The block has been or may be written from now on: its frames must be cleaned when they go. Cheap; once per map. */
+/* The block has been or may be written from now on: its frames must be cleaned when they go. Cheap;
+ * once per map. */
 void node_block_touch(struct node *node, const struct node_block *block);
 
 struct node_usage {
 	uint64_t total_frames, free_frames; /* usable by programs */
 	uint64_t own_frames;                /* held by this process */
+	uint64_t own_peak_frames;           /* the most that own_frames has been */
 	uint64_t free_giants;               /* 1 GiB pages that could be had now */
 	uint64_t largest_free_run;          /* frames */
 };
 void node_usage(struct node *node, unsigned memory, struct node_usage *out);
 
-/* ---- sharing of blocks ------------------------------------------------------------------------------------------------- */
+/* ---- sharing of blocks ---- */
 
-/* The 64-bit shareable value of acl_api: device id in bits 39-32, share id in bits 31-0; node_share_id() is the lower word,
- * unique in the node and not used again soon. */
+/* The 64-bit shareable value of acl_api: device id in bits 39-32, share id in bits 31-0;
+ * node_share_id() is the lower word, unique in the node and not used again soon. */
 
-/* Exports a block. DRV_ERROR_PARA_ERROR: exported already ("exporting twice"). device: the exporter's device id. */
-drvError_t node_share_export(struct node *node, const struct node_block *block, unsigned device, uint32_t *out_share_id);
-/* Adds processes to the whitelist, with their start times. Codes of facts: unknown id INVALID_HANDLE; not the exporter
- * IOCRL_FAIL; whitelist switched off OPER_NOT_PERMITTED; all pids 0 PARA_ERROR. */
+/* Exports a block. DRV_ERROR_PARA_ERROR: exported already ("exporting twice"). device: the
+ * exporter's device id. */
+drvError_t node_share_export(struct node *node, const struct node_block *block, unsigned device,
+			     uint32_t *out_share_id);
+/* Adds processes to the whitelist, with their start times. Codes of facts: unknown id
+ * INVALID_HANDLE; not the exporter IOCRL_FAIL; whitelist switched off OPER_NOT_PERMITTED; all pids
+ * 0 PARA_ERROR. */
 drvError_t node_share_allow(struct node *node, uint32_t share_id, const int *pids, uint32_t count);
-/* Switches the whitelist off (or reads the switch). After node_share_allow(): OPER_NOT_PERMITTED. */
+/* Switches the whitelist off (or reads the switch). After node_share_allow(): OPER_NOT_PERMITTED.
+ */
 drvError_t node_share_set_open(struct node *node, uint32_t share_id);
 drvError_t node_share_get_open(struct node *node, uint32_t share_id, bool *out_open);
 struct node_share_info {
-	unsigned memory;   /* where the pages are */
-	unsigned device;   /* exporter's device */
+	unsigned memory; /* where the pages are */
+	unsigned device; /* exporter's device */
 	uint64_t frames;
 	bool giant;
 	pid_t exporter_pid;
@@ -107,12 +126,23 @@ struct node_share_info {
 };
 /* Unknown id: INVALID_HANDLE. */
 drvError_t node_share_info(struct node *node, uint32_t share_id, struct node_share_info *out);
-/* A view of a shared block for this process: one more hold. Unknown: INVALID_HANDLE; not whitelisted, or whitelisted before
- * this process started: IOCRL_FAIL; no process holds the exporter's side any more: BUSY. The rules about importing in the
- * exporting process are the caller's. */
+/* A view of a shared block for this process: one more hold. Unknown: INVALID_HANDLE; not
+ * whitelisted, or whitelisted before this process started: IOCRL_FAIL; no process holds the
+ * exporter's side any more: BUSY. The rules about importing in the exporting process are the
+ * caller's. */
 drvError_t node_share_import(struct node *node, uint32_t share_id, struct node_block **out);
 
-/* ---- named ranges: legacy IPC memory (halShmem*) ----------------------------------------------------------------------- */
+/* ---- blocks as file descriptors (node-fd.c) ---- */
+
+/* A descriptor that stands for the block, as many times as asked for: it passes over sockets, is
+ * inherited, and keeps the block alive, in whatever process it is, until the last copy of it is
+ * closed. Closed by the caller. */
+drvError_t node_fd_export(struct node *node, const struct node_block *block, int *out_fd);
+/* A view of the block for this process: one more hold. FILE_OPS: it is no descriptor of this node.
+ * The descriptor stays the caller's. */
+drvError_t node_fd_import(struct node *node, int fd, struct node_block **out);
+
+/* ---- named ranges: legacy IPC memory (halShmem*) ---- */
 
 struct node_name_info {
 	uint64_t offset, bytes; /* of the range in the block */
@@ -121,21 +151,23 @@ struct node_name_info {
 	bool exporter_is_me;
 };
 /* Makes a name (up to 64 characters + NUL into name[65]) for a range of a block. */
-drvError_t node_name_create(struct node *node, const struct node_block *block, uint64_t offset, uint64_t bytes,
-			    unsigned device, char name[65]);
+drvError_t node_name_create(struct node *node, const struct node_block *block, uint64_t offset,
+			    uint64_t bytes, unsigned device, char name[65]);
 drvError_t node_name_destroy(struct node *node, const char *name);
 drvError_t node_name_allow(struct node *node, const char *name, const int *pids, uint32_t count);
 drvError_t node_name_set_open(struct node *node, const char *name);
 drvError_t node_name_info(struct node *node, const char *name, struct node_name_info *out);
-drvError_t node_name_import(struct node *node, const char *name, struct node_name_info *out_info, struct node_block **out);
+drvError_t node_name_import(struct node *node, const char *name, struct node_name_info *out_info,
+			    struct node_block **out);
 
-/* ---- room in the host's memory ------------------------------------------------------------------------------------------- */
+/* ---- room in the host's memory ---- */
 
-/* How many bytes this process could write to pages not yet touched before the host or its control group runs out: for a
- * clear message instead of a kill. An estimate, at most 50 ms old; UINT64_MAX where nothing is known. Any thread, cheap. */
+/* How many bytes this process could write to pages not yet touched before the host or its control
+ * group runs out: for a clear message instead of a kill. An estimate, at most 50 ms old; UINT64_MAX
+ * where nothing is known. Any thread, cheap. */
 uint64_t node_host_room_bytes(void);
 
-/* ---- for `npusim node`: works without joining ------------------------------------------------------------------------------ */
+/* ---- for `npusim node`: works without joining ---- */
 
 struct node_member_info {
 	pid_t pid;
@@ -146,7 +178,8 @@ struct node_member_info {
 };
 struct node_info {
 	char name[64];
-	struct node_config shape;
+	struct node_config shape; /* devices 0: it cannot be joined (another version of npusim),
+				     only its processes are known */
 	struct node_usage usage[SIM_NODE_MAX];
 	unsigned member_count;
 	struct node_member_info *members;
