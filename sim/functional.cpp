@@ -58,7 +58,8 @@ static uint64_t reach(sim_job *job, const sim_ref &ref, bool write, uint64_t byt
 }
 
 // Rows of a job that only reads or writes.
-static uint64_t reach_rows(sim_job *job, const sim_memory *memory, const mmu_root *roots, span_list &spans)
+static uint64_t reach_rows(sim_job *job, const sim_memory *memory, const mmu_root *roots,
+			   span_list &spans)
 {
 	bool write = job->kind == SIM_JOB_WRITE;
 	uint64_t done = 0;
@@ -66,9 +67,11 @@ static uint64_t reach_rows(sim_job *job, const sim_memory *memory, const mmu_roo
 	while (done < job->bytes && job->status == SIM_OK) {
 		sim_ref ref = write ? job->dst : job->src;
 
-		ref.va += done / job->row_bytes * job->pitch_bytes;
-		done += reach(job, ref, write, std::min(job->row_bytes, job->bytes - done), memory, roots,
-			      spans);
+		uint64_t row = done / job->row_bytes;
+
+		ref.va += job->row_offset ? job->row_offset(job, row) : row * job->pitch_bytes;
+		done += reach(job, ref, write, std::min(job->row_bytes, job->bytes - done), memory,
+			      roots, spans);
 	}
 	return done;
 }

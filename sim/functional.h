@@ -10,7 +10,8 @@
 namespace npusim
 {
 
-// Does the job at once; everything but its times is set. Thread-safe where the caller's lock is held.
+// Does the job at once; everything but its times is set. Thread-safe where the caller's lock is
+// held.
 void run_functionally(sim_job *job, const sim_memory *memory, const mmu_root *roots);
 
 } // namespace npusim

@@ -10,9 +10,9 @@ namespace npusim
 {
 
 device::device(sc_core::sc_module_name name, unsigned index)
-	: sc_module(name), mmu("mmu", index), l2("l2"), hbm("hbm"),
-	  sdma("sdma", index, SIM_ENGINE_SDMA), h2d("h2d", index, SIM_ENGINE_H2D),
-	  d2h("d2h", index, SIM_ENGINE_D2H), core("core", index, SIM_ENGINE_CORE)
+    : sc_module(name), mmu("mmu", index), l2("l2"), hbm("hbm"),
+      sdma("sdma", index, SIM_ENGINE_SDMA), h2d("h2d", index, SIM_ENGINE_H2D),
+      d2h("d2h", index, SIM_ENGINE_D2H), core("core", index, SIM_ENGINE_CORE)
 {
 	sdma.out.bind(mmu.in);
 	h2d.out.bind(mmu.in);
@@ -84,7 +84,8 @@ uint64_t model::due_ps() const
 void model::flush(unsigned space, unsigned asid)
 {
 	for (uint32_t mask = m_presence.devices[space]; mask; mask &= mask - 1)
-		mmu_state_flush(at(static_cast<unsigned>(__builtin_ctz(mask))).mmu.state(), space, asid);
+		mmu_state_flush(at(static_cast<unsigned>(__builtin_ctz(mask))).mmu.state(), space,
+				asid);
 }
 
 void model::set_root(unsigned space, unsigned asid, uint64_t root_pa)
@@ -111,8 +112,8 @@ void model::invalidate(unsigned space, uint64_t va, uint64_t bytes, bool busy)
 			for (engine *e : { &d->sdma, &d->h2d, &d->d2h, &d->core })
 				e->settle(space, va, bytes);
 	for (uint32_t mask = m_presence.devices[space]; mask; mask &= mask - 1)
-		mmu_state_invalidate(at(static_cast<unsigned>(__builtin_ctz(mask))).mmu.state(), space, va,
-				     bytes);
+		mmu_state_invalidate(at(static_cast<unsigned>(__builtin_ctz(mask))).mmu.state(),
+				     space, va, bytes);
 }
 
 void model::get_counters(unsigned index, sim_counters *out) const

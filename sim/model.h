@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The elaborated model: the modules of all devices and the wiring. One at a time a process; it may be reset for another
-// simulation of as many devices.
+// The elaborated model: the modules of all devices and the wiring. One at a time a process; it may
+// be reset for another simulation of as many devices.
 #ifndef NPUSIM_SIM_MODEL_H
 #define NPUSIM_SIM_MODEL_H
 
@@ -50,7 +50,8 @@ public:
 	}
 	// Which tables translate for a space from now on.
 	void set_root(unsigned space, unsigned asid, uint64_t root_pa);
-	// Nobody uses what was in [va, va + bytes) of the space any more. busy: jobs may be under way.
+	// Nobody uses what was in [va, va + bytes) of the space any more. busy: jobs may be under
+	// way.
 	void invalidate(unsigned space, uint64_t va, uint64_t bytes, bool busy);
 	void get_counters(unsigned device, sim_counters *out) const;
 	// The earliest time, in the kernel's, at which anything is to be done.

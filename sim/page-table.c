@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Page tables in the memory of a device: map, unmap, walk.
- * A table's count of live entries stands in the descriptor that points at the table, in bits that the architecture leaves
- * to software: no memory beside the tables, and an unmap knows at once whether a table became empty.
+ * A table's count of live entries stands in the descriptor that points at the table, in bits that
+ * the architecture leaves to software: no memory beside the tables, and an unmap knows at once
+ * whether a table became empty.
  */
 #include "page-table.h"
 
@@ -10,12 +11,12 @@
 #include <stddef.h>
 
 /* VMSAv8-64 stage 1 descriptors, 4 KiB granule, Arm DDI 0487 D8.3.1 and D8.3.2. */
-#define PTE_VALID    UINT64_C(1)
-#define PTE_TABLE    UINT64_C(2) /* levels 0 to 2: a table and not a block; level 3: always set */
-#define PTE_READONLY (UINT64_C(1) << 7)  /* AP[2] */
-#define PTE_INNER    (UINT64_C(3) << 8)  /* SH: inner shareable */
-#define PTE_ACCESSED (UINT64_C(1) << 10) /* AF */
-#define PTE_PA_MASK  UINT64_C(0x0000fffffffff000)
+#define PTE_VALID      UINT64_C(1)
+#define PTE_TABLE      UINT64_C(2) /* levels 0 to 2: a table and not a block; level 3: always set */
+#define PTE_READONLY   (UINT64_C(1) << 7)  /* AP[2] */
+#define PTE_INNER      (UINT64_C(3) << 8)  /* SH: inner shareable */
+#define PTE_ACCESSED   (UINT64_C(1) << 10) /* AF */
+#define PTE_PA_MASK    UINT64_C(0x0000fffffffff000)
 #define PTE_LEAF_FIXED (PTE_VALID | PTE_INNER | PTE_ACCESSED)
 
 /* Bits 11:2 of a table descriptor are ignored by the hardware: 0 .. 512 fits. */
@@ -91,8 +92,8 @@ void pt_destroy(struct page_table *pt)
 	forget(pt);
 }
 
-/* Returns how many entries of `table` became empty. Frees tables below that have none left, those that were empty before
- * included, so that it also clears up after a map that ran out of tables. */
+/* Returns how many entries of `table` became empty. Frees tables below that have none left, those
+ * that were empty before included, so that it also clears up after a map that ran out of tables. */
 static unsigned unmap_level(struct page_table *pt, uint64_t *table, unsigned level, uint64_t va,
 			    uint64_t last)
 {
@@ -111,8 +112,8 @@ static unsigned unmap_level(struct page_table *pt, uint64_t *table, unsigned lev
 			uint64_t from = start > va ? start : va;
 			uint64_t to = start + (span - 1) < last ? start + (span - 1) : last;
 
-			table[i] -= COUNT_ONE *
-				    unmap_level(pt, table_at(pt, pte), level + 1, from, to);
+			table[i] -=
+				COUNT_ONE * unmap_level(pt, table_at(pt, pte), level + 1, from, to);
 			if (table[i] & COUNT_MASK)
 				continue;
 			pt->host.free_table(pt->host.ctx, pte & PTE_PA_MASK);
@@ -279,12 +280,18 @@ bool pt_walk(const struct page_table *pt, uint64_t va, struct pt_leaf *out)
 bool pt_walk_root(uint64_t root_pa, void *(*at)(void *ctx, uint64_t pa), void *ctx, uint64_t va,
 		  struct pt_leaf *out, struct pt_step *steps)
 {
-	uint64_t pa = root_pa;
+	return pt_walk_from(0, root_pa, at, ctx, va, out, steps);
+}
+
+bool pt_walk_from(unsigned level, uint64_t table_pa, void *(*at)(void *ctx, uint64_t pa), void *ctx,
+		  uint64_t va, struct pt_leaf *out, struct pt_step *steps)
+{
+	uint64_t pa = table_pa;
 
 	out->levels = 0;
-	if (!root_pa || va >> VA_LG2)
+	if (!pa || va >> VA_LG2)
 		return false;
-	for (unsigned level = 0;; level++) {
+	for (;; level++) {
 		const uint64_t *table = at(ctx, pa);
 		uint64_t pte;
 
@@ -356,8 +363,7 @@ bool pt_check(const struct page_table *pt, uint64_t *out_leaves)
 	uint64_t tables = 0, leaves = 0;
 	unsigned live;
 
-	if (pt->root_pa &&
-	    !check_level(pt, table_at(pt, pt->root_pa), 0, &tables, &leaves, &live))
+	if (pt->root_pa && !check_level(pt, table_at(pt, pt->root_pa), 0, &tables, &leaves, &live))
 		return false;
 	if (tables != pt->tables)
 		return false;

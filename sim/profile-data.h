@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The built-in profiles' texts, made at build time from profiles/ (embed.py). Only profile.c reads them.
+ * The built-in profiles' texts, made at build time from profiles/ (embed.py). Only profile.c reads
+ * them.
  */
 #ifndef NPUSIM_SIM_PROFILE_DATA_H
 #define NPUSIM_SIM_PROFILE_DATA_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Device profiles: one table says each key's group, name, type, place and limits; reading, setting, dumping and checking
- * go through it. Values live in profiles/, never here.
+ * Device profiles: one table says each key's group, name, type, place and limits; reading, setting,
+ * dumping and checking go through it. Values live in profiles/, never here.
  */
 #include "profile.h"
 
@@ -20,27 +20,50 @@ struct key {
 	enum kind kind;
 	size_t offset, size;
 	uint64_t min, max;
+	bool optional;
 };
 
-#define PLACE(member) offsetof(struct sim_profile, member), sizeof(((struct sim_profile *)0)->member)
-#define TEXT(group, name, member) { group, name, KIND_STRING, PLACE(member), 1, 0 }
-#define FLAG(group, name, member) { group, name, KIND_BOOL, PLACE(member), 0, 1 }
-#define UINT(group, name, member, min, max) { group, name, KIND_UNSIGNED, PLACE(member), min, max }
-#define BIG(group, name, member, min, max)  { group, name, KIND_U64, PLACE(member), min, max }
+#define PLACE(member) \
+	offsetof(struct sim_profile, member), sizeof(((struct sim_profile *)0)->member)
+#define TEXT(group, name, member)                                    \
+	{                                                            \
+		group, name, KIND_STRING, PLACE(member), 1, 0, false \
+	}
+#define FLAG(group, name, member)                                  \
+	{                                                          \
+		group, name, KIND_BOOL, PLACE(member), 0, 1, false \
+	}
+#define UINT(group, name, member, min, max)                                \
+	{                                                                  \
+		group, name, KIND_UNSIGNED, PLACE(member), min, max, false \
+	}
+#define BIG(group, name, member, min, max)                            \
+	{                                                             \
+		group, name, KIND_U64, PLACE(member), min, max, false \
+	}
 #define RATE(group, name, member) BIG(group, name, member, 1, UINT64_C(100000000))
 #define TIME(group, name, member) BIG(group, name, member, 0, UINT64_C(1000000000000))
-#define CLOCKS(name, member) UINT("HBM", name, member, 0, 100000)
-#define COST(which, prefix) \
-	BIG("DriverCalls", prefix "_base_ns", call[which].base_ns, 0, 1000000000), \
-	BIG("DriverCalls", prefix "_message_ns", call[which].message_ns, 0, 1000000000), \
-	BIG("DriverCalls", prefix "_pages_per_message", call[which].pages_per_message, 1, 1u << 30), \
-	BIG("DriverCalls", prefix "_page_ns", call[which].page_ns, 0, 1000000000), \
-	BIG("DriverCalls", prefix "_giant_units", call[which].giant_units, 1, 1u << 18)
+#define CLOCKS(name, member)      UINT("HBM", name, member, 0, 100000)
+/* 0 where a profile does not name it. */
+#define OPTIONAL(group, name, member, max)                         \
+	{                                                          \
+		group, name, KIND_U64, PLACE(member), 0, max, true \
+	}
+#define COST(which, prefix)                                                                       \
+	BIG("DriverCalls", prefix "_base_ns", call[which].base_ns, 0, 1000000000),                \
+		BIG("DriverCalls", prefix "_message_ns", call[which].message_ns, 0, 1000000000),  \
+		BIG("DriverCalls", prefix "_pages_per_message", call[which].pages_per_message, 1, \
+		    1u << 30),                                                                    \
+		BIG("DriverCalls", prefix "_page_ns", call[which].page_ns, 0, 1000000000),        \
+		BIG("DriverCalls", prefix "_giant_units", call[which].giant_units, 1, 1u << 18),  \
+		OPTIONAL("DriverCalls", prefix "_head_pages", call[which].head_pages, 1u << 30),  \
+		OPTIONAL("DriverCalls", prefix "_head_page_ns", call[which].head_page_ns,         \
+			 1000000000)
 
 static const struct key keys[] = {
 	TEXT("SoCInfo", "soc_name", soc_name),
 	TEXT("SoCInfo", "short_name", short_name),
-	{ "SoCInfo", "hardware_version", KIND_U32, PLACE(hardware_version), 0, UINT32_MAX },
+	{ "SoCInfo", "hardware_version", KIND_U32, PLACE(hardware_version), 0, UINT32_MAX, false },
 	FLAG("SoCInfo", "is_910c", is_910c),
 	UINT("SoCInfo", "default_devices", default_devices, 1, 16),
 	UINT("SoCInfo", "cube_core_cnt", cube_cores, 1, 256),
@@ -178,8 +201,8 @@ static bool parse_number(const char *text, uint64_t *out)
 static char *set_string(struct sim_profile *profile, const struct key *key, const char *text)
 {
 	if (!*text || strlen(text) >= key->size)
-		return g_strdup_printf("%s.%s=%s: a text of 1 to %zu characters is needed", key->group,
-				       key->name, text, key->size - 1);
+		return g_strdup_printf("%s.%s=%s: a text of 1 to %zu characters is needed",
+				       key->group, key->name, text, key->size - 1);
 	memset((char *)profile + key->offset, 0, key->size);
 	memcpy((char *)profile + key->offset, text, strlen(text));
 	return NULL;
@@ -234,17 +257,21 @@ static char *check_profile(const struct sim_profile *p)
 	char *problem = NULL;
 
 	if (p->tlb_l2_entries % p->tlb_l2_ways)
-		return g_strdup_printf("MMU.tlb_l2_entries=%u: must be a multiple of tlb_l2_ways=%u",
-				       p->tlb_l2_entries, p->tlb_l2_ways);
+		return g_strdup_printf(
+			"MMU.tlb_l2_entries=%u: must be a multiple of tlb_l2_ways=%u",
+			p->tlb_l2_entries, p->tlb_l2_ways);
 	if (p->usable_frames > p->hbm_bytes >> 21)
 		return g_strdup_printf("SoCInfo.usable_frames=%" PRIu64 ": hbm_bytes=%" PRIu64
 				       " has %" PRIu64 " frames of 2 MiB",
 				       p->usable_frames, p->hbm_bytes, p->hbm_bytes >> 21);
 	if (!is_power_of_two(p->l2_line_bytes) || !is_power_of_two(p->l2_block_bytes) ||
-	    p->l2_block_bytes < p->l2_line_bytes || p->l2_block_bytes > 64 * p->l2_line_bytes)
+	    p->l2_block_bytes < p->l2_line_bytes || p->l2_block_bytes > 32 * p->l2_line_bytes)
 		return g_strdup_printf("L2.line_bytes=%" PRIu64 ", L2.block_bytes=%" PRIu64
-				       ": must be powers of two, and a block 1 to 64 lines",
+				       ": must be powers of two, and a block 1 to 32 lines",
 				       p->l2_line_bytes, p->l2_block_bytes);
+	if (p->hbm_ccd_l > 32 * MAX(1, p->hbm_ccd_s))
+		return g_strdup_printf("HBM.ccd_l_tck=%u: must be at most 32 x ccd_s_tck=%u",
+				       p->hbm_ccd_l, p->hbm_ccd_s);
 	if (p->l2_bytes % (p->l2_block_bytes * p->l2_ways))
 		return g_strdup_printf("SoCInfo.l2_bytes=%" PRIu64 ": must be a multiple of "
 				       "L2.block_bytes x L2.ways = %" PRIu64,
@@ -255,16 +282,15 @@ static char *check_profile(const struct sim_profile *p)
 	    !is_power_of_two(p->hbm_rows))
 		return g_strdup("HBM: stacks, channels, bank_groups, banks, columns, rows and "
 				"burst_length must be powers of two");
-	if (p->hbm_refresh && (p->hbm_refresh_per_bank ? p->hbm_refi_sb <= p->hbm_rfc_sb
-							: p->hbm_refi <= p->hbm_rfc))
+	if (p->hbm_refresh &&
+	    (p->hbm_refresh_per_bank ? p->hbm_refi_sb <= p->hbm_rfc_sb : p->hbm_refi <= p->hbm_rfc))
 		return g_strdup("HBM: the refresh interval must be longer than the refresh itself "
 				"(refi_tck > rfc_tck, refi_sb_tck > rfc_sb_tck)");
 	(void)hbm_map_init(&map, p, &problem);
 	return problem;
 }
 
-static char *apply_keys(struct sim_profile *profile, GKeyFile *file, const char *group,
-			bool *seen)
+static char *apply_keys(struct sim_profile *profile, GKeyFile *file, const char *group, bool *seen)
 {
 	g_auto(GStrv) names = g_key_file_get_keys(file, group, NULL, NULL);
 
@@ -306,8 +332,8 @@ static char *load_base(GKeyFile *file, struct sim_profile *out, unsigned depth, 
 	*out_based = false;
 	for (size_t i = 0; names && names[i]; i++)
 		if (strcmp(names[i], "base"))
-			return g_strdup_printf("unknown key \"%s\" in group [Profile]; base is the one",
-					       names[i]);
+			return g_strdup_printf(
+				"unknown key \"%s\" in group [Profile]; base is the one", names[i]);
 	base = g_key_file_get_string(file, "Profile", "base", NULL);
 	if (!base)
 		return NULL;
@@ -345,7 +371,7 @@ static char *load_text(const char *text, size_t length, struct sim_profile *out,
 						  groups[g]);
 	}
 	for (size_t i = 0; !problem && !based && i < G_N_ELEMENTS(keys); i++)
-		if (!seen[i])
+		if (!seen[i] && !keys[i].optional)
 			problem = g_strdup_printf("key \"%s\" is missing in group [%s], and "
 						  "[Profile] names no base",
 						  keys[i].name, keys[i].group);
@@ -461,5 +487,9 @@ uint64_t sim_call_ps(const struct sim_profile *profile, enum sim_call call, uint
 	uint64_t units = page_lg2 >= 30 ? pages * cost->giant_units : pages;
 	uint64_t messages = (units + cost->pages_per_message - 1) / cost->pages_per_message;
 
-	return (cost->base_ns + messages * cost->message_ns + units * cost->page_ns) * 1000;
+	uint64_t head = units < cost->head_pages ? units : cost->head_pages;
+
+	return (cost->base_ns + messages * cost->message_ns + units * cost->page_ns +
+		head * cost->head_page_ns) *
+	       1000;
 }

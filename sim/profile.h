@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A device profile: every constant of the model of one SoC, read from an ini file in the manner of CANN's platform_config.
- * Each key names its unit; each value's source stands in the ini beside it, or the word "assumed".
- * It owns parsing and checking; it simulates nothing.
+ * A device profile: every constant of the model of one SoC, read from an ini file in the manner of
+ * CANN's platform_config. Each key names its unit; each value's source stands in the ini beside it,
+ * or the word "assumed". It owns parsing and checking; it simulates nothing.
  */
 #ifndef NPUSIM_SIM_PROFILE_H
 #define NPUSIM_SIM_PROFILE_H
@@ -34,42 +34,49 @@ enum sim_call {
 	SIM_CALL_COUNT
 };
 
-/* t = base + ceil(pages / pages_per_message) x message + pages x page; a 1 GiB page counts as giant_units pages. */
+/* t = base + ceil(pages / pages_per_message) x message + pages x page + min(pages, head_pages) x
+ * head_page; a 1 GiB page counts as giant_units pages. */
 struct sim_call_cost {
 	uint64_t base_ns;
 	uint64_t message_ns;
 	uint64_t pages_per_message;
 	uint64_t page_ns;
 	uint64_t giant_units;
+	uint64_t head_pages; /* the first pages of a call, where they cost more than the others */
+	uint64_t head_page_ns;
 };
 
 struct sim_profile {
 	/* [SoCInfo] */
-	char soc_name[32];        /* as aclrtGetSocName prints it */
-	char short_name[32];      /* Ascend910B or Ascend910_93 */
-	uint32_t hardware_version; /* arch << 16 | chip << 8 | bin, as halGetDeviceInfo(SYSTEM, VERSION) answers */
-	bool is_910c;             /* a die of a 910C: NoUC reservations, SIO to the other die */
-	unsigned default_devices; /* of a server with it */
+	char soc_name[32];         /* as aclrtGetSocName prints it */
+	char short_name[32];       /* Ascend910B or Ascend910_93 */
+	uint32_t hardware_version; /* arch << 16 | chip << 8 | bin, as halGetDeviceInfo(SYSTEM,
+				      VERSION) answers */
+	bool is_910c;              /* a die of a 910C: NoUC reservations, SIO to the other die */
+	unsigned default_devices;  /* of a server with it */
 	unsigned cube_cores, vector_cores, aicpu_cores;
 	uint64_t core_khz;
-	uint64_t hbm_bytes;       /* one device's HBM */
-	uint64_t usable_frames;   /* 2 MiB frames left to users; the rest is firmware's, system's and page tables' */
-	uint64_t host_bytes;      /* memory of the host that handles may take */
+	uint64_t hbm_bytes;     /* one device's HBM */
+	uint64_t usable_frames; /* 2 MiB frames left to users; the rest is firmware's, system's and
+				   page tables' */
+	uint64_t host_bytes;    /* memory of the host that handles may take */
 	unsigned host_numa_nodes;
-	bool giant_pages;         /* 1 GiB pages on the device */
+	bool giant_pages; /* 1 GiB pages on the device */
 	uint64_t l2_bytes;
 	/* [MMU] */
 	unsigned tlb_l1_entries, tlb_l2_entries, tlb_l2_ways, walkers, walk_cache_entries;
 	uint64_t tlb_l1_ps, tlb_l2_ps;
 	/* [HBM]: clocks are of tck_ps; every JEDEC parameter that the model uses */
 	uint64_t hbm_tck_ps;
-	unsigned hbm_stacks, hbm_channels, hbm_pseudo_channels, hbm_bank_groups, hbm_banks, hbm_columns, hbm_burst;
+	unsigned hbm_stacks, hbm_channels, hbm_pseudo_channels, hbm_bank_groups, hbm_banks,
+		hbm_columns, hbm_burst;
 	uint64_t hbm_rows;
-	unsigned hbm_cl, hbm_cwl, hbm_rcd_rd, hbm_rcd_wr, hbm_rp, hbm_ras, hbm_rc, hbm_wr, hbm_rtp, hbm_ccd_s, hbm_ccd_l,
-		hbm_rrd_s, hbm_rrd_l, hbm_wtr_s, hbm_wtr_l, hbm_faw, hbm_rfc, hbm_refi, hbm_rfc_sb, hbm_refi_sb, hbm_rtw;
-	unsigned hbm_queue;       /* requests that a pseudo channel's scheduler sees */
+	unsigned hbm_cl, hbm_cwl, hbm_rcd_rd, hbm_rcd_wr, hbm_rp, hbm_ras, hbm_rc, hbm_wr, hbm_rtp,
+		hbm_ccd_s, hbm_ccd_l, hbm_rrd_s, hbm_rrd_l, hbm_wtr_s, hbm_wtr_l, hbm_faw, hbm_rfc,
+		hbm_refi, hbm_rfc_sb, hbm_refi_sb, hbm_rtw;
+	unsigned hbm_queue; /* requests that a pseudo channel's scheduler sees */
 	bool hbm_refresh, hbm_refresh_per_bank;
-	char hbm_map[64];         /* address interleave, see sim/TIMING.md */
+	char hbm_map[64]; /* address interleave, see sim/TIMING.md */
 	/* [L2] */
 	uint64_t l2_line_bytes, l2_block_bytes, l2_hit_ps, l2_bytes_per_us;
 	unsigned l2_ways;
@@ -77,30 +84,33 @@ struct sim_profile {
 	uint64_t sdma_bytes_per_us, sdma_start_ps;
 	unsigned sdma_outstanding;
 	uint64_t core_bytes_per_us, vector_core_bytes_per_us; /* of one core */
-	uint64_t core_issue_ps;                    /* a copy instruction takes so long at least */
-	uint64_t core_row_ps, vector_core_row_ps;  /* and so long for each row of it */
+	uint64_t core_issue_ps;                   /* a copy instruction takes so long at least */
+	uint64_t core_row_ps, vector_core_row_ps; /* and so long for each row of it */
 	unsigned core_outstanding;
 	uint64_t h2d_bytes_per_us, d2h_bytes_per_us, host_link_ps;
 	uint64_t peer_read_bytes_per_us, peer_write_bytes_per_us, peer_ps;
 	uint64_t sio_bytes_per_us, sio_ps;
-	bool host_link_hccs;      /* HCCS, not PCIe, to the host */
+	bool host_link_hccs; /* HCCS, not PCIe, to the host */
 	/* [DriverCalls] */
 	struct sim_call_cost call[SIM_CALL_COUNT];
 };
 
 /* The names of the profiles that are built in, NULL-terminated, sorted; static. */
 const char *const *sim_profile_names(void);
-/* The built-in profile of a SoC, into *out. False, and *error (g_free) names the SoC and the known ones. */
+/* The built-in profile of a SoC, into *out. False, and *error (g_free) names the SoC and the known
+ * ones. */
 bool sim_profile_load(const char *soc_name, struct sim_profile *out, char **error);
-/* A profile from a file. Unknown groups and keys, missing keys, values out of range: false and *error with file, group, key
- * and limit. The file may start from a built-in one: `[Profile] base=Ascend910B1`, then every key is optional. */
+/* A profile from a file. Unknown groups and keys, missing keys, values out of range: false and
+ * *error with file, group, key and limit. The file may start from a built-in one: `[Profile]
+ * base=Ascend910B1`, then every key is optional. */
 bool sim_profile_load_file(const char *path, struct sim_profile *out, char **error);
 /* Sets one value by "Group.key=value" (the command's --set and --sweep). */
 bool sim_profile_set(struct sim_profile *profile, const char *assignment, char **error);
 /* The whole profile as an ini text, to be g_free()d. */
 char *sim_profile_dump(const struct sim_profile *profile);
 /* Simulated time of a driver call on `pages` pages of 2^page_lg2 bytes (12, 21 or 30), in ps. */
-uint64_t sim_call_ps(const struct sim_profile *profile, enum sim_call call, uint64_t pages, unsigned page_lg2);
+uint64_t sim_call_ps(const struct sim_profile *profile, enum sim_call call, uint64_t pages,
+		     unsigned page_lg2);
 
 #ifdef __cplusplus
 }

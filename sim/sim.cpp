@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// sim.h: one simulation over the one SystemC kernel of the process, and its two clocks: the host's (where the calling program
-// is) and the kernel's, which follows it. No exception leaves this file.
+// sim.h: one simulation over the one SystemC kernel of the process, and its two clocks: the host's
+// (where the calling program is) and the kernel's, which follows it. No exception leaves this file.
 #include "sim.h"
 
 #include <algorithm>
@@ -19,7 +19,7 @@ using npusim::model;
 
 struct sim {
 	sim_config config;
-	model *built = nullptr; // null without timing
+	model *built = nullptr;            // null without timing
 	mmu_root roots[SIM_NODE_MAX] = {}; // of the spaces
 	std::atomic<uint64_t> host_ps{ 0 };
 	uint64_t due_ps = SIM_NEVER; // the kernel's next event, in simulated time
@@ -31,12 +31,16 @@ struct sim {
 namespace
 {
 
-// The kernel outlives simulations: SystemC has no way back from a started one but a context of its own.
+// The kernel outlives simulations: SystemC has no way back from a started one but a context of its
+// own.
 struct kernel {
 	model *built = nullptr;
 	uint64_t base_ps = 0; // simulated time where the kernel's is 0
 	uint64_t last_ps = 0; // of the simulation before
 	bool taken = false;
+	// Not the first one, which must stay: libsystemc's own static events are in it until the
+	// end.
+	bool fresh_context = false;
 };
 
 kernel the_kernel;
@@ -63,7 +67,9 @@ model *get_model(unsigned devices)
 		the_kernel.base_ps = kernel_ps();
 		delete the_kernel.built;
 		the_kernel.built = nullptr;
-		delete sc_core::sc_curr_simcontext;
+		if (the_kernel.fresh_context)
+			delete sc_core::sc_curr_simcontext;
+		the_kernel.fresh_context = true;
 		sc_core::sc_curr_simcontext = sc_core::sc_default_global_context =
 			new sc_core::sc_simcontext;
 	}
@@ -77,7 +83,8 @@ void raise_host(sim *s, uint64_t to_ps)
 {
 	uint64_t was = s->host_ps.load(std::memory_order_relaxed);
 
-	while (was < to_ps && !s->host_ps.compare_exchange_weak(was, to_ps, std::memory_order_acq_rel))
+	while (was < to_ps &&
+	       !s->host_ps.compare_exchange_weak(was, to_ps, std::memory_order_acq_rel))
 		;
 }
 
@@ -172,6 +179,9 @@ void sim_submit(struct sim *s, struct sim_job *job)
 {
 	uint64_t host = sim_host_ps(s);
 
+	g_assert(job->device < s->config.devices);
+	g_assert(job->engine != SIM_ENGINE_CORE ||
+		 job->core < s->config.profile->cube_cores + s->config.profile->vector_cores);
 	if (!s->built) {
 		npusim::run_functionally(job, s->config.memory, s->roots);
 		job->begin_ps = job->finish_ps = host;
@@ -183,7 +193,8 @@ void sim_submit(struct sim *s, struct sim_job *job)
 		return;
 	}
 	job->model = s;
-	/* From a done call the time is the kernel's: the host may be ahead, and work that follows work does not wait for it. */
+	/* From a done call the time is the kernel's: the host may be ahead, and work that follows
+	 * work does not wait for it. */
 	s->built->at(job->device)
 		.engine_of(job->engine)
 		.submit(job, s->running ? kernel_ps() : std::max(host, kernel_ps()));
@@ -199,7 +210,8 @@ void sim_catch_up(struct sim *s)
 		run_next(s);
 }
 
-enum sim_wait_result sim_wait(struct sim *s, bool (*ready)(void *arg), void *arg, uint64_t timeout_ps)
+enum sim_wait_result sim_wait(struct sim *s, bool (*ready)(void *arg), void *arg,
+			      uint64_t timeout_ps)
 {
 	uint64_t host = sim_host_ps(s);
 	uint64_t limit = timeout_ps > SIM_NEVER - host ? SIM_NEVER : host + timeout_ps;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The face of the SystemC model: what the driver model (backend-sim) may ask of it. Plain C.
- * It owns simulated time, the MMUs and TLBs, the memories' timing, the engines and the links of every device of one
- * simulated server as one process sees it. It knows nothing of the ACL, of processes or of handles.
+ * It owns simulated time, the MMUs and TLBs, the memories' timing, the engines and the links of
+ * every device of one simulated server as one process sees it. It knows nothing of the ACL, of
+ * processes or of handles.
  *
- * One simulation a process. Not thread-safe: the caller holds one lock of its own around every call, except those marked
- * "any thread". No call throws; no call reads the environment.
+ * One simulation a process. Not thread-safe: the caller holds one lock of its own around every
+ * call, except those marked "any thread". No call throws; no call reads the environment.
  */
 #ifndef NPUSIM_SIM_H
 #define NPUSIM_SIM_H
@@ -20,11 +21,12 @@
 extern "C" {
 #endif
 
-/* Physical addresses. A node is a memory: the devices' HBM are nodes 0 .. devices - 1, memory of the host is the last. The
- * distance between two nodes is 8 TiB, as between two chips of the 910B (ascend_platform_910B.h, chip offset). */
-#define SIM_NODE_LG2   43
-#define SIM_NODE_MAX   32
-#define SIM_NODE_HOST  31
+/* Physical addresses. A node is a memory: the devices' HBM are nodes 0 .. devices - 1, memory of
+ * the host is the last. The distance between two nodes is 8 TiB, as between two chips of the 910B
+ * (ascend_platform_910B.h, chip offset). */
+#define SIM_NODE_LG2         43
+#define SIM_NODE_MAX         32
+#define SIM_NODE_HOST        31
 #define SIM_PA(node, offset) (((uint64_t)(node) << SIM_NODE_LG2) | (uint64_t)(offset))
 #define SIM_PA_NODE(pa)      ((unsigned)((pa) >> SIM_NODE_LG2))
 #define SIM_PA_OFFSET(pa)    ((pa) & ((UINT64_C(1) << SIM_NODE_LG2) - 1))
@@ -34,8 +36,8 @@ extern "C" {
 #define SIM_PS_PER_MS UINT64_C(1000000000)
 #define SIM_NEVER     UINT64_MAX
 
-/* Where the bytes of each node lie in this process; NULL for a node that is not there. The table is read at every access,
- * so an entry may be filled in later, before its first use. */
+/* Where the bytes of each node lie in this process; NULL for a node that is not there. The table is
+ * read at every access, so an entry may be filled in later, before its first use. */
 struct sim_memory {
 	unsigned char *base[SIM_NODE_MAX];
 	uint64_t bytes[SIM_NODE_MAX];
@@ -43,18 +45,22 @@ struct sim_memory {
 
 /* A place to read or write. */
 struct sim_ref {
-	int space;   /* device whose page table translates va, SIM_NODE_HOST for the host's, or SIM_RAW */
-	uint64_t va; /* virtual address there; with SIM_RAW a pointer of this process, pinned and not translated */
+	int space;   /* device whose page table translates va, SIM_NODE_HOST for the host's, or
+			SIM_RAW */
+	uint64_t va; /* virtual address there; with SIM_RAW a pointer of this process, pinned and
+			not translated */
 };
 #define SIM_RAW (-1)
 
-/* Engines. Each moves one job at a time, in the order of submission; engines run side by side and share TLBs, walkers,
- * memories and links. A core that only reads or writes begins the next job while the last one's answers are under way. */
+/* Engines. Each moves one job at a time, in the order of submission; engines run side by side and
+ * share TLBs, walkers, memories and links. A core that only reads or writes begins the next job
+ * while the last one's answers are under way. */
 enum sim_engine {
-	SIM_ENGINE_SDMA,  /* the device's own copy engine: device to device, fills */
-	SIM_ENGINE_H2D,   /* host link, towards the device (PCIe DMA or HCCS) */
-	SIM_ENGINE_D2H,   /* host link, from the device */
-	SIM_ENGINE_CORE,  /* an AI core's memory path (MTE); job.core says which: replayed accesses and microbenchmarks */
+	SIM_ENGINE_SDMA, /* the device's own copy engine: device to device, fills */
+	SIM_ENGINE_H2D,  /* host link, towards the device (PCIe DMA or HCCS) */
+	SIM_ENGINE_D2H,  /* host link, from the device */
+	SIM_ENGINE_CORE, /* an AI core's memory path (MTE); job.core says which: replayed accesses
+			    and microbenchmarks */
 	SIM_ENGINE_COUNT
 };
 
@@ -73,8 +79,28 @@ enum sim_status {
 	SIM_FAULT_ADDRESS      /* a descriptor points at memory that is not there */
 };
 
+/* How many requests took how long: 16 buckets for each power of two of picoseconds. */
+#define SIM_HISTOGRAM_BUCKETS 976
+struct sim_histogram {
+	uint64_t count[SIM_HISTOGRAM_BUCKETS];
+};
+
+static inline void sim_histogram_add(struct sim_histogram *histogram, uint64_t ps)
+{
+	unsigned lg2 = 63u - (unsigned)__builtin_clzll(ps | 16);
+
+	histogram->count[(lg2 - 4) * 16 + (ps >> (lg2 - 4))]++;
+}
+
+/* The least time of bucket i. */
+static inline uint64_t sim_histogram_ps(unsigned i)
+{
+	return i < 32 ? i : (uint64_t)(16 + i % 16) << (i / 16 - 1);
+}
+
 struct sim_job;
-/* Called at the job's simulated completion, from inside the kernel, the caller's lock held. It may submit further jobs. */
+/* Called at the job's simulated completion, from inside the kernel, the caller's lock held. It may
+ * submit further jobs. */
 typedef void (*sim_done_fn)(struct sim_job *job);
 
 struct sim_job {
@@ -85,13 +111,20 @@ struct sim_job {
 	unsigned core;   /* SIM_ENGINE_CORE: 0 .. cores - 1; cube cores first, then vector cores */
 	struct sim_ref dst, src;
 	uint64_t bytes;
-	/* SIM_JOB_READ and SIM_JOB_WRITE: rows of row_bytes that begin pitch_bytes apart, as of a two-dimensional copy; bytes
-	 * is the sum of them. 0: one stretch. */
+	/* SIM_JOB_READ and SIM_JOB_WRITE: rows of row_bytes that begin pitch_bytes apart, as of a
+	 * two-dimensional copy; bytes is the sum of them. 0: one stretch. */
 	uint64_t row_bytes, pitch_bytes;
+	/* Where row `row` begins, from src.va or dst.va on, for patterns of other kinds; NULL: row
+	 * x pitch_bytes. */
+	uint64_t (*row_offset)(const struct sim_job *job, uint64_t row);
+	/* SIM_JOB_READ and SIM_JOB_WRITE of a core: each request's latency is counted here; may be
+	 * NULL. */
+	struct sim_histogram *latency;
 	uint32_t pattern;
 	unsigned pattern_bytes;
 	uint64_t delay_ps;
-	uint64_t start_ps; /* not before this time; raised to the time at submission: the host's, in a done call the kernel's */
+	uint64_t start_ps; /* not before this time; raised to the time at submission: the host's, in
+			      a done call the kernel's */
 	sim_done_fn done;  /* may be NULL */
 	void *arg;
 	/* set by the model, valid from done on */
@@ -109,42 +142,52 @@ struct sim_config {
 	const struct sim_profile *profile; /* borrowed, for the life of the simulation */
 	const struct sim_memory *memory;   /* borrowed */
 	unsigned devices;                  /* 1 .. 16 */
-	bool timing; /* false: every job completes at once, at the host's time, and driver calls cost nothing */
+	bool timing; /* false: every job completes at once, at the host's time, and driver calls
+			cost nothing */
 };
 
-/* Builds and elaborates the model. NULL, and *error a message to be g_free()d, if it cannot be (a second simulation in
- * one process, a configuration out of range, a SystemC error). */
+/* Builds and elaborates the model. NULL, and *error a message to be g_free()d, if it cannot be (a
+ * second simulation in one process, a configuration out of range, a SystemC error). */
 struct sim *sim_open(const struct sim_config *config, char **error);
-/* Ends it: jobs that are not done are dropped without their done call. The kernel itself stays until the process ends, so
- * that a later sim_open() of the same shape may reuse it; time goes on from where it was. NULL is allowed. */
+/* Ends it: jobs that are not done are dropped without their done call. The kernel itself stays
+ * until the process ends, so that a later sim_open() of the same shape may reuse it; time goes on
+ * from where it was. NULL is allowed. */
 void sim_close(struct sim *sim);
 
 /* The host's simulated time: where the calling program is. Any thread. */
 uint64_t sim_host_ps(const struct sim *sim);
-/* The program spends `ps` in a driver call. Any thread; does not enter the kernel. Returns the new host time. */
+/* The program spends `ps` in a driver call. Any thread; does not enter the kernel. Returns the new
+ * host time. */
 uint64_t sim_spend(struct sim *sim, uint64_t ps);
 
-/* Hands a job over. It begins at max(start_ps, the engine's free time), start_ps raised as said there. With timing off it is done on return. */
+/* Hands a job over. It begins at max(start_ps, the engine's free time), start_ps raised as said
+ * there. With timing off it is done on return. */
 void sim_submit(struct sim *sim, struct sim_job *job);
-/* Runs the kernel up to the host's time, so that all that is complete by then has taken effect. Cheap where nothing is due. */
+/* Runs the kernel up to the host's time, so that all that is complete by then has taken effect.
+ * Cheap where nothing is due. */
 void sim_catch_up(struct sim *sim);
-/* Runs the kernel event by event until ready(arg), until the host's time + timeout_ps (SIM_NEVER: no limit), or until
- * nothing is pending; the host's time becomes the kernel's where that is later (the whole timeout at a time-out).
- * SIM_WAIT_IDLE leaves the host's time at the last event: what is waited for needs another thread's call. */
+/* Runs the kernel event by event until ready(arg), until the host's time + timeout_ps (SIM_NEVER:
+ * no limit), or until nothing is pending; the host's time becomes the kernel's where that is later
+ * (the whole timeout at a time-out). SIM_WAIT_IDLE leaves the host's time at the last event: what
+ * is waited for needs another thread's call. */
 enum sim_wait_result { SIM_WAIT_READY, SIM_WAIT_TIMEOUT, SIM_WAIT_IDLE };
-enum sim_wait_result sim_wait(struct sim *sim, bool (*ready)(void *arg), void *arg, uint64_t timeout_ps);
-/* Runs all that is pending, and moves the host's time to the end of it: for a program that polls memory without calling. */
+enum sim_wait_result sim_wait(struct sim *sim, bool (*ready)(void *arg), void *arg,
+			      uint64_t timeout_ps);
+/* Runs all that is pending, and moves the host's time to the end of it: for a program that polls
+ * memory without calling. */
 void sim_drain(struct sim *sim);
 /* True if jobs are pending. */
 bool sim_busy(const struct sim *sim);
-/* Runs one job to its end: submit and wait. The host's time becomes its finish time. Returns job->status. */
+/* Runs one job to its end: submit and wait. The host's time becomes its finish time. Returns
+ * job->status. */
 enum sim_status sim_execute(struct sim *sim, struct sim_job *job);
 
-/* The root of the page table that translates for `space` (a device or SIM_NODE_HOST); 0: none. asid tells address spaces
- * of one device apart in the TLBs. */
+/* The root of the page table that translates for `space` (a device or SIM_NODE_HOST); 0: none. asid
+ * tells address spaces of one device apart in the TLBs. */
 void sim_set_root(struct sim *sim, int space, unsigned asid, uint64_t root_pa);
-/* Descriptors in [va, va + bytes) of `space` were removed or changed: no engine uses an old one afterwards. Costs no time
- * of its own (the driver call's constant has it); cheap where no TLB holds a page of the range. */
+/* Descriptors in [va, va + bytes) of `space` were removed or changed: no engine uses an old one
+ * afterwards. Costs no time of its own (the driver call's constant has it); cheap where no TLB
+ * holds a page of the range. */
 void sim_invalidate(struct sim *sim, int space, uint64_t va, uint64_t bytes);
 
 /* Counters of one device since the start. The names follow msprof's soc_pmu where it has them. */

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What travels with a TLM-2.0 generic payload through the model, beside address, length and command: who asks, in which
-// space, and what came of it. Blocks are timed only: bytes are moved by the engine, from the spans that are noted here.
+// What travels with a TLM-2.0 generic payload through the model, beside address, length and
+// command: who asks, in which space, and what came of it. Blocks are timed only: bytes are moved by
+// the engine, from the spans that are noted here.
 #ifndef NPUSIM_SIM_ENGINE_ACCESS_H
 #define NPUSIM_SIM_ENGINE_ACCESS_H
 
 #include <cstdint>
 #include <systemc>
 #include <tlm>
+#include <type_traits>
 
 #include "sim/engine/bytes.h"
 #include "sim/sim.h"
@@ -16,13 +18,14 @@ namespace npusim
 {
 
 struct access : tlm::tlm_extension<access> {
-	int space = 0;      // a device, SIM_NODE_HOST or SIM_RAW
-	unsigned lane = 0;  // of the device's MMU
-	unsigned device = 0; // that the request comes from
-	bool partial = false; // goes past the L2 and leaves nothing there
+	int space = 0;              // a device, SIM_NODE_HOST or SIM_RAW
+	unsigned lane = 0;          // of the device's MMU
+	unsigned device = 0;        // that the request comes from
+	uint64_t now_ps = 0;        // the kernel's time: who passes on need not ask
+	bool partial = false;       // goes past the L2 and leaves nothing there
 	span_list *spans = nullptr; // where to note the stretches of memory; may be null
 	// set on the way
-	sc_core::sc_time first; // when the first byte is there, in the manner of the annotated delay
+	uint64_t first_ps = 0; // when the first byte is there, in the kernel's time
 	sim_status status = SIM_OK;
 	uint64_t fault_va = 0;
 	uint64_t bytes = 0; // before the fault
@@ -37,9 +40,17 @@ struct access : tlm::tlm_extension<access> {
 	}
 };
 
+// sc_time::from_value() asks the kernel each time whether the resolution may still change: too slow
+// for what every request does several times. The resolution is SystemC's own default, 1 ps.
 inline sc_core::sc_time ps(uint64_t value)
 {
-	return sc_core::sc_time::from_value(value);
+	sc_core::sc_time time;
+
+	// Its only member, which a pointer to it points at.
+	static_assert(std::is_standard_layout<sc_core::sc_time>::value &&
+		      sizeof(time) == sizeof(sc_core::sc_time::value_type));
+	*reinterpret_cast<sc_core::sc_time::value_type *>(&time) = value;
+	return time;
 }
 
 inline uint64_t to_ps(const sc_core::sc_time &time)

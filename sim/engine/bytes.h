@@ -42,8 +42,8 @@ private:
 // Where the byte at pa lies, and how many follow it in its node (0: there is none).
 unsigned char *memory_at(const sim_memory *memory, uint64_t pa, uint64_t *out_bytes);
 
-// Copies src to dst, or fills dst, as the job says; the lists are as long as the job's bytes that could be reached. A fill
-// begins at byte `begin` of the job.
+// Copies src to dst, or fills dst, as the job says; the lists are as long as the job's bytes that
+// could be reached. A fill begins at byte `begin` of the job.
 void move_bytes(const sim_job *job, const span_list &dst, const span_list &src, uint64_t begin);
 
 } // namespace npusim

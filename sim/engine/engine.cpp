@@ -12,7 +12,7 @@ static constexpr uint64_t piece_max = 1u << 21; // what one request to the MMU a
 static constexpr uint64_t request_bytes = 512;  // what the limits of outstanding requests count
 
 engine::engine(sc_core::sc_module_name name, unsigned device, sim_engine kind)
-	: sc_module(name), out("out"), m_device(device), m_kind(kind)
+    : sc_module(name), out("out"), m_device(device), m_kind(kind)
 {
 	SC_METHOD(step);
 	sensitive << m_wake;
@@ -97,6 +97,7 @@ void engine::step()
 	std::vector<unsigned> due;
 
 	m_stepping = true;
+	m_access.now_ps = now;
 	for (unsigned index : m_active)
 		if (m_lanes[index].due_ps <= now)
 			due.push_back(index);
@@ -107,8 +108,9 @@ void engine::step()
 			retire(it, now);
 			if (it.next_ps <= now)
 				advance(it, index, now);
-			it.due_ps = it.flights.empty() ? it.next_ps
-						       : std::min(it.next_ps, it.flights.front().due_ps);
+			it.due_ps = it.flights.empty()
+					    ? it.next_ps
+					    : std::min(it.next_ps, it.flights.front().due_ps);
 		}
 		if (it.now == state::idle && it.flights.empty()) {
 			m_active.erase(std::find(m_active.begin(), m_active.end(), index));
@@ -173,7 +175,8 @@ void engine::begin(lane &it, uint64_t now)
 	it.next_ps = now + start;
 }
 
-// Pieces end where 2 MiB of the side that is in a device's memory ends, so that they are whole pages mostly.
+// Pieces end where 2 MiB of the side that is in a device's memory ends, so that they are whole
+// pages mostly.
 uint64_t engine::piece_bytes(const lane &it) const
 {
 	const sim_job *job = it.head;
@@ -188,8 +191,7 @@ uint64_t engine::piece_bytes(const lane &it) const
 uint64_t engine::transport(const sim_ref &ref, bool write, unsigned index, span_list *spans,
 			   uint64_t offset, uint64_t bytes, uint64_t at_ps)
 {
-	uint64_t now = now_ps();
-	sc_core::sc_time delay = ps(at_ps - now);
+	sc_core::sc_time delay = ps(at_ps - m_access.now_ps);
 
 	m_access.space = ref.space;
 	m_access.lane = m_first_lane + index;
@@ -198,7 +200,7 @@ uint64_t engine::transport(const sim_ref &ref, bool write, unsigned index, span_
 	m_payload.set_address(ref.va + offset);
 	m_payload.set_data_length(static_cast<unsigned>(bytes));
 	out->b_transport(m_payload, delay);
-	return now + to_ps(delay);
+	return m_access.now_ps + to_ps(delay);
 }
 
 void engine::issue(lane &it, unsigned index, uint64_t now)
@@ -212,9 +214,9 @@ void engine::issue(lane &it, unsigned index, uint64_t now)
 							 : m_profile->sdma_outstanding;
 
 	if (reads) {
-		done = transport(job->src, false, index, keeps ? &it.src : nullptr, it.issued, bytes,
-				 now);
-		first = now_ps() + to_ps(m_access.first);
+		done = transport(job->src, false, index, keeps ? &it.src : nullptr, it.issued,
+				 bytes, now);
+		first = m_access.first_ps;
 		bytes = m_access.bytes;
 		if (m_access.status != SIM_OK)
 			note_fault(job, job->src.space);
@@ -310,7 +312,8 @@ void engine::finish(lane &it, uint64_t now)
 
 bool engine::is_pipelined(const sim_job *job) const
 {
-	return m_kind == SIM_ENGINE_CORE && (job->kind == SIM_JOB_READ || job->kind == SIM_JOB_WRITE);
+	return m_kind == SIM_ENGINE_CORE &&
+	       (job->kind == SIM_JOB_READ || job->kind == SIM_JOB_WRITE);
 }
 
 void engine::note_fault(sim_job *job, int space)
@@ -320,8 +323,9 @@ void engine::note_fault(sim_job *job, int space)
 	job->fault_va = m_access.fault_va;
 }
 
-// Requests are of 512-byte blocks. One that is not whole lines at an end has the whole block there read from memory, past
-// the L2; so a core's unaligned rows cost as much more as the asc-devkit data_copy sample shows.
+// Requests are of 512-byte blocks. One that is not whole lines at an end has the whole block there
+// read from memory, past the L2; so a core's unaligned rows cost as much more as the asc-devkit
+// data_copy sample shows.
 uint64_t engine::read_row(const sim_ref &ref, unsigned index, uint64_t offset, uint64_t bytes,
 			  uint64_t at_ps)
 {
@@ -336,24 +340,30 @@ uint64_t engine::read_row(const sim_ref &ref, unsigned index, uint64_t offset, u
 	whole.va = va & ~block;
 	if (va & line)
 		done = transport(whole, false, index, nullptr, 0, request_bytes, at_ps);
-	if (m_access.status == SIM_OK && (end & line) && (!(va & line) || (end & ~block) != whole.va)) {
+	if (m_access.status == SIM_OK && (end & line) &&
+	    (!(va & line) || (end & ~block) != whole.va)) {
 		whole.va = end & ~block;
-		done = std::max(done, transport(whole, false, index, nullptr, 0, request_bytes, at_ps));
+		done = std::max(done,
+				transport(whole, false, index, nullptr, 0, request_bytes, at_ps));
 	}
 	m_access.partial = false;
 	va = va & line ? (va | block) + 1 : va;
 	end = end & line ? end & ~block : end;
 	if (m_access.status == SIM_OK && va < end)
-		done = std::max(done, transport({ ref.space, va }, false, index, nullptr, 0, end - va, at_ps));
+		done = std::max(done, transport({ ref.space, va }, false, index, nullptr, 0,
+						end - va, at_ps));
 	if (m_access.status == SIM_OK)
 		m_access.bytes = bytes;
 	else
-		m_access.bytes = m_access.fault_va > ref.va + offset ? m_access.fault_va - ref.va - offset : 0;
+		m_access.bytes = m_access.fault_va > ref.va + offset
+					 ? m_access.fault_va - ref.va - offset
+					 : 0;
 	return done;
 }
 
 // Issues `bytes` more of the job, row by row. Returns when the last of them is there.
-uint64_t engine::issue_rows(lane &it, unsigned index, uint64_t bytes, uint64_t now, uint64_t *out_rows)
+uint64_t engine::issue_rows(lane &it, unsigned index, uint64_t bytes, uint64_t now,
+			    uint64_t *out_rows)
 {
 	sim_job *job = it.head;
 	bool write = job->kind == SIM_JOB_WRITE;
@@ -366,9 +376,13 @@ uint64_t engine::issue_rows(lane &it, unsigned index, uint64_t bytes, uint64_t n
 		uint64_t row = it.issued / row_bytes, into = it.issued % row_bytes;
 		uint64_t n = std::min(row_bytes - into, stop - it.issued);
 
-		into += row * job->pitch_bytes;
-		done = std::max(done, write ? transport(ref, true, index, nullptr, into, n, now)
-					    : read_row(ref, index, into, n, now));
+		into += job->row_offset ? job->row_offset(job, row) : row * job->pitch_bytes;
+		uint64_t there = write ? transport(ref, true, index, nullptr, into, n, now)
+				       : read_row(ref, index, into, n, now);
+
+		done = std::max(done, there);
+		if (job->latency)
+			sim_histogram_add(job->latency, there - now);
 		it.issued += std::min(m_access.bytes, n);
 		++*out_rows;
 		if (m_access.status != SIM_OK) {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The engines of one kind of one device: a lane for each port (one for SDMA, H2D, D2H; one a core), each with a queue of
-// jobs that it does one at a time. An SC_METHOD advances the lanes that are due; it issues a job's pieces through the MMU,
-// and moves the job's bytes when its last piece is complete.
+// The engines of one kind of one device: a lane for each port (one for SDMA, H2D, D2H; one a core),
+// each with a queue of jobs that it does one at a time. An SC_METHOD advances the lanes that are
+// due; it issues a job's pieces through the MMU, and moves the job's bytes when its last piece is
+// complete.
 #ifndef NPUSIM_SIM_ENGINE_ENGINE_H
 #define NPUSIM_SIM_ENGINE_ENGINE_H
 
@@ -37,7 +38,8 @@ public:
 	{
 		return m_due_ps;
 	}
-	// The bytes of a job under way that lie in these pages have reached them now: they are about to go.
+	// The bytes of a job under way that lie in these pages have reached them now: they are
+	// about to go.
 	void settle(unsigned space, uint64_t va, uint64_t bytes);
 
 	uint64_t busy_ps() const
@@ -64,16 +66,16 @@ private:
 
 	struct lane {
 		state now = state::idle;
-		bool listed = false; // in m_active
+		bool listed = false;                      // in m_active
 		sim_job *head = nullptr, *tail = nullptr; // the job under way is the head
-		uint64_t due_ps = SIM_NEVER;  // whatever is to be done first
-		uint64_t next_ps = SIM_NEVER; // when the state changes next
-		std::deque<flight> flights;   // of a pipelined lane, in order of time
+		uint64_t due_ps = SIM_NEVER;              // whatever is to be done first
+		uint64_t next_ps = SIM_NEVER;             // when the state changes next
+		std::deque<flight> flights;               // of a pipelined lane, in order of time
 		uint64_t flight_bytes = 0;
-		uint64_t issued = 0;   // bytes of the job
-		uint64_t settled = 0;  // of them, moved ahead of time
+		uint64_t issued = 0;     // bytes of the job
+		uint64_t settled = 0;    // of them, moved ahead of time
 		uint64_t latency_ps = 0; // the shortest of its pieces: queues left out
-		uint64_t last_ps = 0;  // the latest completion of its pieces
+		uint64_t last_ps = 0;    // the latest completion of its pieces
 		span_list dst, src;
 	};
 
@@ -87,7 +89,8 @@ private:
 	void complete(sim_job *job, uint64_t now);
 	void next_job(lane &it, uint64_t next_ps);
 	bool is_pipelined(const sim_job *job) const;
-	uint64_t issue_rows(lane &it, unsigned index, uint64_t bytes, uint64_t now, uint64_t *out_rows);
+	uint64_t issue_rows(lane &it, unsigned index, uint64_t bytes, uint64_t now,
+			    uint64_t *out_rows);
 	void note_fault(sim_job *job, int space);
 	uint64_t piece_bytes(const lane &it) const;
 	uint64_t transport(const sim_ref &ref, bool write, unsigned index, span_list *spans,

@@ -28,7 +28,8 @@ static char *parse(struct hbm_map *map, const struct sim_profile *profile)
 		if (!words[i][0])
 			continue;
 		if (!letter || !g_ascii_isdigit(words[i][1]))
-			return bad(profile, "fields are a letter of o c s h p g b r and a count of bits");
+			return bad(profile,
+				   "fields are a letter of o c s h p g b r and a count of bits");
 		if (map->pieces == HBM_MAP_PIECES)
 			return bad(profile, "at most 16 fields");
 		bits = g_ascii_strtoull(words[i] + 1, &end, 10);
@@ -55,32 +56,8 @@ static unsigned lg2(uint64_t x)
 	return 63 - (unsigned)__builtin_clzll(x);
 }
 
-bool hbm_map_init(struct hbm_map *map, const struct sim_profile *p, char **problem)
-{
-	const unsigned want[HBM_FIELDS] = {
-		[HBM_OFFSET] = lg2(p->hbm_burst * 8), [HBM_COLUMN] = lg2(p->hbm_columns),
-		[HBM_STACK] = lg2(p->hbm_stacks),     [HBM_CHANNEL] = lg2(p->hbm_channels),
-		[HBM_PSEUDO] = lg2(p->hbm_pseudo_channels),
-		[HBM_GROUP] = lg2(p->hbm_bank_groups), [HBM_BANK] = lg2(p->hbm_banks),
-		[HBM_ROW] = lg2(p->hbm_rows),
-	};
-	unsigned run = 0;
-
-	memset(map, 0, sizeof(*map));
-	*problem = parse(map, p);
-	for (unsigned f = 0; !*problem && f < HBM_FIELDS; f++)
-		if (map->bits[f] != want[f])
-			*problem = g_strdup_printf("HBM.map=%s: %u bits of '%c', where the geometry has %u",
-						   p->hbm_map, map->bits[f], letters[f], want[f]);
-	if (*problem)
-		return false;
-	for (unsigned i = 0; i < map->pieces && map->piece[i].field <= HBM_COLUMN; i++)
-		run += map->piece[i].bits;
-	map->run_bytes = UINT64_C(1) << run;
-	return true;
-}
-
-void hbm_map_find(const struct hbm_map *map, uint64_t offset, struct hbm_place *out)
+/* The whole place of an offset, packed, field by field: what the tables are made of. */
+static uint64_t pack_place(const struct hbm_map *map, uint64_t offset)
 {
 	uint32_t field[HBM_FIELDS] = { 0 };
 
@@ -95,11 +72,61 @@ void hbm_map_find(const struct hbm_map *map, uint64_t offset, struct hbm_place *
 		uint32_t mask = (UINT32_C(1) << (piece->bits & 31)) - 1;
 
 		if (piece->hashed)
-			field[piece->field] ^= (field[HBM_ROW] >> piece->row_bit & mask) << piece->to;
+			field[piece->field] ^= (field[HBM_ROW] >> piece->row_bit & mask)
+					       << piece->to;
 	}
-	out->pseudo = (field[HBM_STACK] << map->bits[HBM_CHANNEL] | field[HBM_CHANNEL])
-			      << map->bits[HBM_PSEUDO] | field[HBM_PSEUDO];
-	out->bank = field[HBM_GROUP] << map->bits[HBM_BANK] | field[HBM_BANK];
-	out->row = field[HBM_ROW];
-	out->column = field[HBM_COLUMN];
+	return (((uint64_t)field[HBM_STACK] << map->bits[HBM_CHANNEL] | field[HBM_CHANNEL])
+			<< map->bits[HBM_PSEUDO] |
+		field[HBM_PSEUDO])
+		       << map->pseudo_shift |
+	       ((uint64_t)field[HBM_GROUP] << map->bits[HBM_BANK] | field[HBM_BANK])
+		       << map->bank_shift |
+	       (uint64_t)field[HBM_COLUMN] << map->column_shift | field[HBM_ROW];
+}
+
+/* Every bit of a place is a sum, modulo 2, of bits of the offset. */
+static void make_tables(struct hbm_map *map)
+{
+	unsigned total = 0;
+
+	for (unsigned i = 0; i < HBM_FIELDS; i++)
+		total += map->bits[i];
+	map->skip = map->piece[0].field == HBM_OFFSET ? map->piece[0].bits : 0;
+	map->column_shift = map->bits[HBM_ROW];
+	map->bank_shift = map->column_shift + map->bits[HBM_COLUMN];
+	map->pseudo_shift = map->bank_shift + map->bits[HBM_GROUP] + map->bits[HBM_BANK];
+	map->bytes = (total - map->skip + 7) / 8;
+	for (unsigned i = 0; i < map->bytes; i++)
+		for (uint64_t value = 0; value < 256; value++)
+			map->part[i][value] = pack_place(map, value << (8 * i + map->skip));
+}
+
+bool hbm_map_init(struct hbm_map *map, const struct sim_profile *p, char **problem)
+{
+	const unsigned want[HBM_FIELDS] = {
+		[HBM_OFFSET] = lg2(p->hbm_burst * 8),
+		[HBM_COLUMN] = lg2(p->hbm_columns),
+		[HBM_STACK] = lg2(p->hbm_stacks),
+		[HBM_CHANNEL] = lg2(p->hbm_channels),
+		[HBM_PSEUDO] = lg2(p->hbm_pseudo_channels),
+		[HBM_GROUP] = lg2(p->hbm_bank_groups),
+		[HBM_BANK] = lg2(p->hbm_banks),
+		[HBM_ROW] = lg2(p->hbm_rows),
+	};
+	unsigned run = 0;
+
+	memset(map, 0, sizeof(*map));
+	*problem = parse(map, p);
+	for (unsigned f = 0; !*problem && f < HBM_FIELDS; f++)
+		if (map->bits[f] != want[f])
+			*problem = g_strdup_printf(
+				"HBM.map=%s: %u bits of '%c', where the geometry has %u",
+				p->hbm_map, map->bits[f], letters[f], want[f]);
+	if (*problem)
+		return false;
+	for (unsigned i = 0; i < map->pieces && map->piece[i].field <= HBM_COLUMN; i++)
+		run += map->piece[i].bits;
+	map->run_bytes = UINT64_C(1) << run;
+	make_tables(map);
+	return true;
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Where an address of a device's HBM lies: stack, channel, pseudo channel, bank group, bank, row, column, by the profile's
- * interleave. The text lists fields from the least significant bit up, a letter and a count of bits each:
- * o offset within a burst, c column, s stack, h channel, p pseudo channel, g bank group, b bank, r row. A letter may come
- * twice (its first piece is the lower). `x` behind a field of s, h, p, g or b XORs it with bits of the row, those from bit
- * 0 on for the first such field, the next ones for the next: rows that would meet in one bank are spread.
+ * Where an address of a device's HBM lies: stack, channel, pseudo channel, bank group, bank, row,
+ * column, by the profile's interleave. The text lists fields from the least significant bit up, a
+ * letter and a count of bits each: o offset within a burst, c column, s stack, h channel, p pseudo
+ * channel, g bank group, b bank, r row. A letter may come twice (its first piece is the lower). `x`
+ * behind a field of s, h, p, g or b XORs it with bits of the row, those from bit 0 on for the first
+ * such field, the next ones for the next: rows that would meet in one bank are spread.
  */
 #ifndef NPUSIM_SIM_HBM_HBM_MAP_H
 #define NPUSIM_SIM_HBM_HBM_MAP_H
@@ -36,7 +37,7 @@ struct hbm_piece {
 	uint8_t field;
 	uint8_t shift; /* in the address */
 	uint8_t bits;
-	uint8_t to;    /* in the field */
+	uint8_t to; /* in the field */
 	bool hashed;
 	uint8_t row_bit;
 };
@@ -47,19 +48,37 @@ struct hbm_map {
 	unsigned bits[HBM_FIELDS];
 	/* Bytes that are next to one another in one row, from an address aligned to them on. */
 	uint64_t run_bytes;
+	/* The place of each byte of an offset, above its lowest `skip` bits: the exclusive or of
+	 * them is the offset's. Packed: row, column, bank, pseudo channel. */
+	unsigned skip, bytes, column_shift, bank_shift, pseudo_shift;
+	uint64_t part[8][256];
 };
 
 struct hbm_place {
-	uint32_t pseudo; /* of the device: (stack x channels + channel) x pseudo channels + pseudo channel */
+	uint32_t pseudo; /* of the device: (stack x channels + channel) x pseudo channels + pseudo
+			    channel */
 	uint32_t bank;   /* of the pseudo channel: group x banks a group + bank */
 	uint32_t row, column;
 };
 
-/* False if the profile's text is no map, or its counts of bits are not those of the geometry; then *problem is a message,
- * to be g_free()d. */
+/* False if the profile's text is no map, or its counts of bits are not those of the geometry; then
+ * *problem is a message, to be g_free()d. */
 bool hbm_map_init(struct hbm_map *map, const struct sim_profile *profile, char **problem);
 
-void hbm_map_find(const struct hbm_map *map, uint64_t offset, struct hbm_place *out);
+/* Bits of the offset beyond the device's memory are not looked at. */
+static inline void hbm_map_find(const struct hbm_map *map, uint64_t offset, struct hbm_place *out)
+{
+	uint64_t rest = offset >> map->skip, place = 0;
+
+	for (unsigned i = 0; i < map->bytes; i++, rest >>= 8)
+		place ^= map->part[i][rest & 255];
+	out->row = (uint32_t)(place & ((UINT64_C(1) << map->column_shift) - 1));
+	out->column = (uint32_t)(place >> map->column_shift &
+				 ((UINT64_C(1) << (map->bank_shift - map->column_shift)) - 1));
+	out->bank = (uint32_t)(place >> map->bank_shift &
+			       ((UINT64_C(1) << (map->pseudo_shift - map->bank_shift)) - 1));
+	out->pseudo = (uint32_t)(place >> map->pseudo_shift);
+}
 
 #ifdef __cplusplus
 }

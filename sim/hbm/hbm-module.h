@@ -21,8 +21,8 @@ public:
 
 	explicit hbm_module(sc_core::sc_module_name name);
 	~hbm_module() override;
-	// origin_ps: in the kernel's time; clocks and refreshes count from there, so that a simulation's times do not hang
-	// on when it was opened.
+	// origin_ps: in the kernel's time; clocks and refreshes count from there, so that a
+	// simulation's times do not hang on when it was opened.
 	void reset(const sim_config *config, uint64_t origin_ps);
 	void get_counters(hbm_counters *out) const;
 

@@ -1,27 +1,39 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The HBM's state and rules. A request is placed when it comes: its bank's commands at the earliest times that the bank
- * and the activation window allow, its bursts in the earliest free slots of its pseudo channel's bus. Requests to busy
- * banks so hold up nobody else, which is what a first-ready scheduler achieves. All inner times are clocks.
+ * The HBM's state and rules. A request is placed when it comes: its bank's commands at the earliest
+ * times that the bank and the activation window allow, its bursts in the earliest free slots of its
+ * pseudo channel's bus. Requests to busy banks so hold up nobody else, which is what a first-ready
+ * scheduler achieves. All inner times are clocks.
  */
 #include "hbm.h"
 
 #include <glib.h>
 #include <string.h>
 
-#define NO_ROW      UINT32_MAX
-#define SLOTS       2048u /* of the bus that are booked one by one: what lies further off waits */
-#define BANKS_MAX   64
-#define ACTS        32u   /* activations remembered */
-#define WRITES_MAX  64
-#define QUEUE_MAX   4096
+#include "hbm-bus.h"
+
+#define NO_ROW     UINT32_MAX
+#define ACTS       32u /* activations remembered; a power of two */
+#define GROUP_BITS 4   /* a profile has at most 16 bank groups */
+#define GROUPS_MAX (1u << GROUP_BITS)
+#define OLD_ROWS   4u /* rows of a bank that are open until a precharge which is placed ahead */
+#define WRITES_MAX 64
+#define QUEUE_MAX  4096
 
 struct bank {
 	uint64_t act;    /* of the open row */
 	uint64_t pre_ok; /* earliest precharge */
 	uint64_t act_ok; /* earliest activation */
-	uint32_t row;
 	uint64_t stripe; /* number of the stripe that last set it */
+	uint32_t row;
+	uint32_t epoch; /* refreshes before act */
+	uint32_t old_row[OLD_ROWS];
+	uint32_t old_next;
+};
+
+/* A row that was open before: from its activation to its precharge. */
+struct old_row {
+	uint64_t act, pre;
 };
 
 struct pending_write {
@@ -30,31 +42,36 @@ struct pending_write {
 
 struct pseudo {
 	struct bank *bank;
-	uint64_t acts[ACTS]; /* the latest activations, in order of time */
-	uint64_t horizon; /* in slots: none is taken from here on */
-	uint64_t floor;   /* no slot is free before here */
-	uint64_t last_read, last_write; /* latest CAS of either kind */
-	bool bulk_write;  /* direction of the last bulk transfer */
+	struct old_row *old; /* OLD_ROWS of each bank */
+	struct hbm_bus bus;
+	uint64_t floor; /* no CAS before here */
 	uint64_t stripe;
-	uint64_t *queue;  /* ring: when the requests taken last will be done */
+	uint64_t *queue; /* ring: when the requests taken last will be done */
 	unsigned queue_next;
-	struct pending_write write[WRITES_MAX];
+	unsigned act_next; /* the oldest of acts */
+	/* ring: the latest activations, in order of time: clock << GROUP_BITS | bank group */
+	uint64_t acts[ACTS];
+	uint64_t last_read, last_write; /* latest CAS of either kind */
+	/* after a batch of writes: reads of a bank group that was written to wait longer */
+	uint64_t group_floor[GROUPS_MAX];
 	unsigned writes;
+	struct pending_write write[WRITES_MAX];
 	uint64_t write_free[WRITES_MAX]; /* when the places are free again */
-	unsigned char slot[SLOTS]; /* ring: bank group + 1 of the burst there, 0: free */
-	uint64_t slot_base;        /* slots below have been cleared for reuse */
 };
 
 struct hbm {
 	struct hbm_map map;
 	uint64_t tck_ps;
-	unsigned pseudos, banks, bank_bits, queue_limit, write_limit, burst_bytes;
-	uint64_t cl, cwl, rcd_rd, rcd_wr, rp, ras, rc, wr, rtp, ccd_s, ccd_l, rrd, wtr, rtw, faw, burst;
+	unsigned pseudos, banks, groups, bank_bits, queue_limit, write_limit, burst_bytes;
+	uint64_t cl, cwl, rcd_rd, rcd_wr, rp, ras, rc, wr, rtp, ccd_s, ccd_l, rrd_s, rrd_l, wtr_s,
+		wtr_l, rtw, faw, burst;
 	uint64_t slot_step; /* slots between two bursts of a bank group */
-	uint64_t refresh_period, refresh_length, refresh_step; /* period 0: none */
-	uint64_t epoch, epoch_begin; /* of the clock asked for last */
-	unsigned stripe_lg2; /* bytes of one row of every bank */
-	unsigned columns_below[64]; /* bits of the column below an address bit */
+	bool refreshes;
+	uint64_t refresh_period, refresh_length, refresh_step;
+	uint64_t epoch, epoch_begin, epoch_busy; /* of the clock asked for last */
+	unsigned stripe_lg2;                     /* bytes of one row of every bank */
+	unsigned columns_below[64];              /* bits of the column below an address bit */
+	uint64_t column_mask;                    /* of an address */
 	/* what a whole stripe leaves behind in all banks, not yet written into them */
 	uint64_t stripe, stripe_end;
 	uint32_t stripe_row;
@@ -84,20 +101,25 @@ static void set_clocks(struct hbm *hbm, const struct sim_profile *p)
 	hbm->rtp = p->hbm_rtp;
 	hbm->ccd_s = p->hbm_ccd_s ? p->hbm_ccd_s : 1;
 	hbm->ccd_l = max_of(p->hbm_ccd_l, hbm->ccd_s);
-	hbm->rrd = max_of(p->hbm_rrd_s, p->hbm_rrd_l);
-	hbm->wtr = max_of(p->hbm_wtr_s, p->hbm_wtr_l);
+	hbm->rrd_s = p->hbm_rrd_s;
+	hbm->rrd_l = max_of(p->hbm_rrd_l, p->hbm_rrd_s);
+	hbm->wtr_s = p->hbm_wtr_s;
+	hbm->wtr_l = max_of(p->hbm_wtr_l, p->hbm_wtr_s);
 	hbm->rtw = p->hbm_rtw;
 	hbm->faw = p->hbm_faw;
 	hbm->burst = p->hbm_burst / 2;
 	hbm->slot_step = (hbm->ccd_l + hbm->ccd_s - 1) / hbm->ccd_s;
 	hbm->ccd_l = hbm->slot_step * hbm->ccd_s;
+	hbm->refreshes = p->hbm_refresh;
+	hbm->refresh_period = UINT64_MAX;
 	if (!p->hbm_refresh)
 		return;
 	/* Rows must be closed before: the last CAS is tRTP + tRP ahead of the refresh. */
-	hbm->refresh_length = (p->hbm_refresh_per_bank ? p->hbm_rfc_sb : p->hbm_rfc) + hbm->rtp + hbm->rp;
+	hbm->refresh_length =
+		(p->hbm_refresh_per_bank ? p->hbm_rfc_sb : p->hbm_rfc) + hbm->rtp + hbm->rp;
 	hbm->refresh_step = p->hbm_refresh_per_bank ? p->hbm_refi_sb : 0;
-	hbm->refresh_period = p->hbm_refresh_per_bank ? (uint64_t)p->hbm_refi_sb * hbm->banks
-						      : p->hbm_refi;
+	hbm->refresh_period =
+		p->hbm_refresh_per_bank ? (uint64_t)p->hbm_refi_sb * hbm->banks : p->hbm_refi;
 }
 
 static void set_map(struct hbm *hbm, const struct sim_profile *p)
@@ -114,6 +136,8 @@ static void set_map(struct hbm *hbm, const struct sim_profile *p)
 			hbm->columns_below[piece->shift + b] = columns;
 			columns += piece->field == HBM_COLUMN;
 		}
+		if (piece->field == HBM_COLUMN)
+			hbm->column_mask |= ((UINT64_C(1) << piece->bits) - 1) << piece->shift;
 		if (piece->field == HBM_ROW && !hbm->stripe_lg2)
 			hbm->stripe_lg2 = piece->shift;
 	}
@@ -126,10 +150,18 @@ static void set_map(struct hbm *hbm, const struct sim_profile *p)
 		hbm->stripe_lg2 = 63;
 }
 
+static void forget_rows(struct bank *bank)
+{
+	bank->row = NO_ROW;
+	for (unsigned i = 0; i < OLD_ROWS; i++)
+		bank->old_row[i] = NO_ROW;
+}
+
 struct hbm *hbm_new(const struct sim_profile *p)
 {
 	struct hbm *hbm = g_new0(struct hbm, 1);
 
+	hbm->groups = p->hbm_bank_groups;
 	hbm->banks = p->hbm_bank_groups * p->hbm_banks;
 	hbm->pseudos = p->hbm_stacks * p->hbm_channels * p->hbm_pseudo_channels;
 	hbm->queue_limit = MIN(p->hbm_queue, QUEUE_MAX);
@@ -138,12 +170,16 @@ struct hbm *hbm_new(const struct sim_profile *p)
 	set_clocks(hbm, p);
 	set_map(hbm, p);
 	hbm->bank_bits = hbm->map.bits[HBM_BANK];
-	hbm->pseudo = g_new0(struct pseudo, hbm->pseudos);
+	hbm->pseudo = g_aligned_alloc0(hbm->pseudos, sizeof(struct pseudo), 64);
 	for (unsigned i = 0; i < hbm->pseudos; i++) {
-		hbm->pseudo[i].bank = g_new0(struct bank, hbm->banks);
-		hbm->pseudo[i].queue = g_new0(uint64_t, hbm->queue_limit);
+		struct pseudo *pseudo = &hbm->pseudo[i];
+
+		pseudo->bank = g_aligned_alloc0(hbm->banks, sizeof(struct bank), 64);
+		pseudo->old = g_new0(struct old_row, (size_t)hbm->banks * OLD_ROWS);
+		pseudo->queue = g_new0(uint64_t, hbm->queue_limit);
+		pseudo->bus.word = g_new0(uint64_t, (size_t)BUS_WORDS * (hbm->groups + 1));
 		for (unsigned b = 0; b < hbm->banks; b++)
-			hbm->pseudo[i].bank[b].row = NO_ROW;
+			forget_rows(&pseudo->bank[b]);
 	}
 	return hbm;
 }
@@ -153,31 +189,35 @@ void hbm_free(struct hbm *hbm)
 	if (!hbm)
 		return;
 	for (unsigned i = 0; i < hbm->pseudos; i++) {
-		g_free(hbm->pseudo[i].bank);
+		g_aligned_free(hbm->pseudo[i].bank);
+		g_free(hbm->pseudo[i].old);
 		g_free(hbm->pseudo[i].queue);
+		g_free(hbm->pseudo[i].bus.word);
 	}
-	g_free(hbm->pseudo);
+	g_aligned_free(hbm->pseudo);
 	g_free(hbm);
 }
 
 /* --- refresh --- */
 
-/* How many refreshes of the bank have begun by clock t; *out_free is the first clock from t on that is outside of them. */
-static uint64_t refresh_epoch(struct hbm *hbm, unsigned bank, uint64_t t, uint64_t *out_free)
+/* Turns to the epoch that has the clock `since`, which counts from the bank's own phase. */
+static void __attribute__((noinline)) seek_epoch(struct hbm *hbm, uint64_t since)
 {
-	uint64_t phase = bank * hbm->refresh_step, into;
+	hbm->epoch = (int64_t)since < 0 ? 0 : since / hbm->refresh_period;
+	hbm->epoch_begin = hbm->epoch * hbm->refresh_period;
+	hbm->epoch_busy = hbm->epoch ? hbm->refresh_length : 0;
+}
 
-	*out_free = t;
-	if (!hbm->refresh_period || t < hbm->refresh_period + phase)
-		return 0;
-	into = t - phase - hbm->epoch_begin;
-	if (into >= hbm->refresh_period) {
-		hbm->epoch = (t - phase) / hbm->refresh_period;
-		hbm->epoch_begin = hbm->epoch * hbm->refresh_period;
-		into = t - phase - hbm->epoch_begin;
-	}
-	if (into < hbm->refresh_length)
-		*out_free = t + hbm->refresh_length - into;
+/* How many refreshes of the bank have begun by clock t; *out_free is the first clock from t on that
+ * is outside of them. */
+static inline uint64_t refresh_epoch(struct hbm *hbm, unsigned bank, uint64_t t, uint64_t *out_free)
+{
+	uint64_t since = t - bank * hbm->refresh_step;
+
+	if (since - hbm->epoch_begin >= hbm->refresh_period)
+		seek_epoch(hbm, since);
+	since -= hbm->epoch_begin;
+	*out_free = since < hbm->epoch_busy ? t + hbm->epoch_busy - since : t;
 	return hbm->epoch;
 }
 
@@ -186,7 +226,7 @@ static uint64_t work_until(struct hbm *hbm, uint64_t t, uint64_t busy)
 {
 	uint64_t free, epoch, left;
 
-	if (!hbm->refresh_period || hbm->refresh_step)
+	if (!hbm->refreshes || hbm->refresh_step)
 		return t + busy; /* a refresh of one bank leaves the bus to the others */
 	epoch = refresh_epoch(hbm, 0, t, &free);
 	left = (epoch + 1) * hbm->refresh_period - free;
@@ -204,85 +244,152 @@ static uint64_t work_until(struct hbm *hbm, uint64_t t, uint64_t busy)
 static struct bank *bank_at(struct hbm *hbm, struct pseudo *pseudo, unsigned index)
 {
 	struct bank *bank = &pseudo->bank[index];
+	uint64_t free;
 
 	if (bank->stripe != hbm->stripe) {
+		forget_rows(bank);
 		bank->stripe = hbm->stripe;
 		bank->row = hbm->stripe_row;
 		bank->act = hbm->stripe_end > hbm->ras ? hbm->stripe_end - hbm->ras : 0;
+		bank->epoch = (uint32_t)refresh_epoch(hbm, index, bank->act, &free);
 		bank->pre_ok = hbm->stripe_end + (hbm->stripe_write ? hbm->wr : hbm->rtp);
 		bank->act_ok = bank->pre_ok + hbm->rp;
 	}
 	return bank;
 }
 
-/* Activations in a row of five must span tFAW; the new one would stand before acts[at]. */
-static bool window_allows(const struct hbm *hbm, const struct pseudo *pseudo, unsigned at, uint64_t act)
+/* Clock and bank group of the i-th activation remembered, the oldest first; 0: none. */
+static inline uint64_t act_at(const struct pseudo *pseudo, unsigned i)
 {
-	if (hbm->faw <= 4 * hbm->rrd)
-		return true;
-	for (unsigned i = at > 4 ? at - 4 : 0; i <= at && i + 3 < ACTS; i++) {
-		uint64_t from = i == at ? act : pseudo->acts[i];
-		uint64_t to = i + 3 >= at ? pseudo->acts[i + 3] : act;
+	return pseudo->acts[(pseudo->act_next + i) % ACTS];
+}
 
-		if (i + 4 == at)
-			to = act;
-		if (pseudo->acts[i] && to - from < hbm->faw)
+static inline uint64_t act_distance(const struct hbm *hbm, uint64_t act, unsigned group)
+{
+	return act % GROUPS_MAX == group ? hbm->rrd_l : hbm->rrd_s;
+}
+
+/* The earliest clock for an activation behind acts[at - 1], as far as those before it go. */
+static uint64_t after_acts(const struct hbm *hbm, const struct pseudo *pseudo, unsigned at,
+			   unsigned group, uint64_t t)
+{
+	for (unsigned i = at; i > 0 && i + 4 > at; i--) {
+		uint64_t act = act_at(pseudo, i - 1), clock = act >> GROUP_BITS;
+
+		if (!act || clock + hbm->rrd_l <= t)
+			break;
+		if (i == at || act % GROUPS_MAX == group)
+			t = max_of(t, clock + act_distance(hbm, act, group));
+	}
+	if (at >= 4 && act_at(pseudo, at - 4))
+		t = max_of(t, (act_at(pseudo, at - 4) >> GROUP_BITS) + hbm->faw);
+	return t;
+}
+
+/* True if an activation at t, before acts[at], leaves those behind it their distance; five in a row
+ * span tFAW. */
+static bool before_acts(const struct hbm *hbm, const struct pseudo *pseudo, unsigned at,
+			unsigned group, uint64_t t)
+{
+	for (unsigned i = at; i < ACTS && i < at + 3; i++) {
+		uint64_t act = act_at(pseudo, i);
+
+		if ((i == at || act % GROUPS_MAX == group) &&
+		    t + act_distance(hbm, act, group) > act >> GROUP_BITS)
+			return false;
+	}
+	for (unsigned i = at; i < ACTS && i < at + 4; i++) {
+		/* i - at + 1 of them behind the new one, the others before it */
+		unsigned back = 3 - (i - at);
+		uint64_t from =
+			back ? (at >= back ? act_at(pseudo, at - back) : 0) : t << GROUP_BITS;
+
+		if (from && (act_at(pseudo, i) >> GROUP_BITS) - (from >> GROUP_BITS) < hbm->faw)
 			return false;
 	}
 	return true;
 }
 
-/* The earliest clock from t on where the pseudo channel has room for an activation. Banks' timelines differ, so it may
- * be before others that were placed earlier. */
-static uint64_t place_activation(const struct hbm *hbm, struct pseudo *pseudo, uint64_t t)
+/* The earliest clock from t on where the pseudo channel has room for an activation. Banks'
+ * timelines differ, so it may be before others that were placed earlier: *out_at of those
+ * remembered are before it. */
+static uint64_t find_activation(const struct hbm *hbm, const struct pseudo *pseudo, unsigned group,
+				uint64_t t, unsigned *out_at)
 {
-	unsigned at = ACTS; /* the new one stands before acts[at] */
+	unsigned at = ACTS;
 
-	t = max_of(t, pseudo->acts[0] + hbm->rrd * (pseudo->acts[0] != 0));
-	while (at && pseudo->acts[at - 1] > t)
+	while (at && act_at(pseudo, at - 1) >> GROUP_BITS > t)
 		at--;
-	for (;;) {
-		if (at && pseudo->acts[at - 1])
-			t = max_of(t, pseudo->acts[at - 1] + hbm->rrd);
-		if (at == ACTS ||
-		    (t + hbm->rrd <= pseudo->acts[at] && window_allows(hbm, pseudo, at, t)))
-			break;
+	if (!at) /* further back than is remembered */
+		at = 1;
+	t = after_acts(hbm, pseudo, at, group, t);
+	while (at < ACTS && !before_acts(hbm, pseudo, at, group, t)) {
 		at++;
+		t = after_acts(hbm, pseudo, at, group, t);
 	}
-	if (at == ACTS && hbm->faw > 4 * hbm->rrd && pseudo->acts[ACTS - 4])
-		t = max_of(t, pseudo->acts[ACTS - 4] + hbm->faw);
-	if (at > 0) {
-		memmove(pseudo->acts, pseudo->acts + 1, (at - 1) * sizeof(*pseudo->acts));
-		pseudo->acts[at - 1] = t;
-	}
+	*out_at = at;
 	return t;
 }
 
-static uint64_t activate(struct hbm *hbm, struct pseudo *pseudo, struct bank *bank, uint64_t t,
-			 uint32_t row)
+/* The oldest one is forgotten. */
+static void take_activation(struct pseudo *pseudo, unsigned group, uint64_t t, unsigned at)
 {
-	uint64_t act = place_activation(hbm, pseudo, max_of(t, bank->act_ok));
-
-	bank->act = act;
-	bank->row = row;
-	bank->pre_ok = act + hbm->ras;
-	bank->act_ok = act + hbm->rc;
-	return act;
+	pseudo->act_next = (pseudo->act_next + 1) % ACTS;
+	for (unsigned i = ACTS - 1; i >= at; i--)
+		pseudo->acts[(pseudo->act_next + i) % ACTS] = act_at(pseudo, i - 1);
+	pseudo->acts[(pseudo->act_next + at - 1) % ACTS] = t << GROUP_BITS | group;
 }
 
-/* The earliest clock for a CAS to the row, with precharge, activation and refresh as they are needed. */
+/* The row that is open stays so until it is precharged for the activation at `act`. */
+static void keep_old_row(const struct hbm *hbm, struct pseudo *pseudo, struct bank *bank,
+			 unsigned index, uint64_t act)
+{
+	uint32_t i = bank->old_next++ % OLD_ROWS;
+
+	bank->old_row[i] = bank->row;
+	pseudo->old[index * OLD_ROWS + i] = (struct old_row){ bank->act, act - hbm->rp };
+}
+
+/* Opens a row that is not open, where nothing of the way to its first CAS meets a refresh. */
+static void activate(struct hbm *hbm, struct pseudo *pseudo, struct bank *bank, unsigned index,
+		     uint32_t row, uint64_t t, uint64_t rcd)
+{
+	unsigned group = index >> hbm->bank_bits, at;
+	uint64_t act = find_activation(hbm, pseudo, group, max_of(t, bank->act_ok), &at);
+	uint64_t free, epoch;
+
+	for (;;) {
+		uint64_t act_free, was = refresh_epoch(hbm, index, act, &act_free);
+
+		epoch = refresh_epoch(hbm, index, act + rcd, &free);
+		if (act_free == act && free == act + rcd && was == epoch)
+			break;
+		act = find_activation(hbm, pseudo, group, act_free == act ? free : act_free, &at);
+	}
+	take_activation(pseudo, group, act, at);
+	if (bank->row != NO_ROW && bank->epoch == epoch)
+		keep_old_row(hbm, pseudo, bank, index, act);
+	else if (bank->epoch != epoch)
+		forget_rows(bank);
+	bank->row = row;
+	bank->epoch = (uint32_t)epoch;
+	bank->act = act;
+	bank->pre_ok = act + hbm->ras;
+	bank->act_ok = act + hbm->rc;
+}
+
+/* The earliest clock for a CAS to the row, with precharge, activation and refresh as they are
+ * needed. */
 static uint64_t open_row(struct hbm *hbm, struct pseudo *pseudo, unsigned index, uint32_t row,
 			 bool write, uint64_t t)
 {
 	struct bank *bank = bank_at(hbm, pseudo, index);
 	uint64_t rcd = write ? hbm->rcd_wr : hbm->rcd_rd;
 	uint64_t free, epoch = refresh_epoch(hbm, index, t, &free);
-	uint64_t act, cas;
 
 	t = free;
-	if (bank->row != NO_ROW && refresh_epoch(hbm, index, bank->act, &free) != epoch &&
-	    bank->act < t) {
-		bank->row = NO_ROW;
+	if (bank->row != NO_ROW && bank->epoch != epoch && bank->act < t) {
+		forget_rows(bank);
 		bank->act_ok = max_of(bank->act_ok, free);
 	}
 	if (bank->row == row) {
@@ -292,96 +399,89 @@ static uint64_t open_row(struct hbm *hbm, struct pseudo *pseudo, unsigned index,
 	hbm->counters.row_misses++;
 	if (bank->row != NO_ROW)
 		bank->act_ok = max_of(bank->act_ok, max_of(t, bank->pre_ok) + hbm->rp);
-	act = activate(hbm, pseudo, bank, t, row);
-	cas = act + rcd;
-	epoch = refresh_epoch(hbm, index, cas, &free);
-	if (free != cas || epoch != refresh_epoch(hbm, index, act, &free)) {
-		/* A refresh comes between: the row is opened behind it. */
-		(void)refresh_epoch(hbm, index, cas, &free);
-		bank->act_ok = max_of(bank->act_ok, free);
-		cas = activate(hbm, pseudo, bank, free, row) + rcd;
-	}
-	return cas;
+	activate(hbm, pseudo, bank, index, row, t, rcd);
+	return bank->act + rcd;
+}
+
+static uint64_t close_distance(const struct hbm *hbm, bool write)
+{
+	return write ? hbm->cwl + hbm->burst + hbm->wr : hbm->rtp;
 }
 
 static void close_after(struct hbm *hbm, struct bank *bank, uint64_t cas, bool write)
 {
-	uint64_t pre = write ? cas + hbm->cwl + hbm->burst + hbm->wr : cas + hbm->rtp;
-
-	bank->pre_ok = max_of(bank->pre_ok, pre);
+	bank->pre_ok = max_of(bank->pre_ok, cas + close_distance(hbm, write));
 	bank->act_ok = max_of(bank->act_ok, bank->pre_ok + hbm->rp);
 }
 
 /* --- the bus --- */
 
-/* Slots are of ccd_s clocks; those between slot_base and the horizon hold what is booked. Finds the first from `ready` on
- * that leaves tCCD_S to all bursts and tCCD_L to those of the same bank group. */
-static uint64_t find_slots(struct hbm *hbm, const struct pseudo *pseudo, uint64_t ready,
-			   unsigned char mine, unsigned bursts)
+static uint64_t find_slots(const struct hbm *hbm, const struct pseudo *pseudo, unsigned group,
+			   unsigned bursts, bool write, uint64_t ready)
 {
-	uint64_t step = hbm->slot_step;
-	uint64_t s = (max_of(ready, pseudo->floor) + hbm->ccd_s - 1) / hbm->ccd_s;
-	uint64_t end = pseudo->horizon + step;
-
-	for (s = max_of(s, pseudo->slot_base + 1); s < end; s++) {
-		bool fits = true;
-
-		for (unsigned i = 0; i < bursts && fits; i++) {
-			uint64_t at = s + i * step;
-
-			fits = !pseudo->slot[at % SLOTS];
-			for (uint64_t d = 1; d < step && fits; d++)
-				fits = pseudo->slot[(at + d) % SLOTS] != mine &&
-				       pseudo->slot[(at - d) % SLOTS] != mine;
-		}
-		if (fits)
-			break;
-	}
-	return s;
+	ready = max_of(ready, pseudo->floor);
+	if (!write)
+		ready = max_of(ready, pseudo->group_floor[group]);
+	return hbm_bus_find(&pseudo->bus, hbm->groups, group, hbm->slot_step, bursts,
+			    (ready + hbm->ccd_s - 1) / hbm->ccd_s);
 }
 
-static void take_slots(struct hbm *hbm, struct pseudo *pseudo, uint64_t s, unsigned char mine,
-		       unsigned bursts)
+static void take_slots(struct hbm *hbm, struct pseudo *pseudo, unsigned group, unsigned bursts,
+		       uint64_t s)
 {
-	uint64_t last = s + (bursts - 1) * hbm->slot_step;
+	hbm_bus_take(&pseudo->bus, hbm->groups, group, hbm->slot_step, bursts, s);
+}
 
-	/* Forget what lies more than half the ring back. */
-	if (pseudo->slot_base + 2 * SLOTS < last) {
-		memset(pseudo->slot, 0, SLOTS);
-		pseudo->slot_base = last - SLOTS / 2;
+/* A hit of a row that others wait to close goes before them, where its bursts fit before the
+ * precharge that they have placed. Returns the clock of the first CAS, or 0. */
+static uint64_t overtake(struct hbm *hbm, struct pseudo *pseudo, unsigned index, uint32_t row,
+			 unsigned bursts, bool write, uint64_t t)
+{
+	const struct bank *bank = &pseudo->bank[index];
+	unsigned group = index >> hbm->bank_bits;
+	uint64_t length = (bursts - 1) * hbm->ccd_l + close_distance(hbm, write);
+
+	for (unsigned i = 0; i < OLD_ROWS; i++) {
+		const struct old_row *old = &pseudo->old[index * OLD_ROWS + i];
+		uint64_t cas = max_of(t, old->act + (write ? hbm->rcd_wr : hbm->rcd_rd)), s;
+
+		if (bank->old_row[i] != row || cas + length > old->pre)
+			continue;
+		s = find_slots(hbm, pseudo, group, bursts, write, cas);
+		if (s * hbm->ccd_s + length > old->pre)
+			continue;
+		take_slots(hbm, pseudo, group, bursts, s);
+		hbm->counters.row_hits += bursts;
+		return s * hbm->ccd_s;
 	}
-	while (pseudo->slot_base + SLOTS / 2 < last)
-		pseudo->slot[pseudo->slot_base++ % SLOTS] = 0;
-	for (unsigned i = 0; i < bursts; i++)
-		pseudo->slot[(s + i * hbm->slot_step) % SLOTS] = mine;
-	pseudo->horizon = max_of(pseudo->horizon, last + 1);
+	return 0;
 }
 
 /* Opens the row and takes the bus for `bursts` bursts of it. Returns the clock of the first CAS. */
 static uint64_t serve_row(struct hbm *hbm, struct pseudo *pseudo, unsigned index, uint32_t row,
 			  unsigned bursts, bool write, uint64_t t)
 {
-	unsigned char mine = (unsigned char)((index >> hbm->bank_bits) + 1);
+	unsigned group = index >> hbm->bank_bits;
+	struct bank *bank = bank_at(hbm, pseudo, index);
+	uint64_t cas, s, free;
 
+	if (bank->row != row && (cas = overtake(hbm, pseudo, index, row, bursts, write, t)))
+		return cas;
 	for (;;) {
-		uint64_t cas = open_row(hbm, pseudo, index, row, write, t);
-		uint64_t s = find_slots(hbm, pseudo, cas, mine, bursts);
-		struct bank *bank = &pseudo->bank[index];
-		uint64_t free;
-
+		cas = open_row(hbm, pseudo, index, row, write, t);
+		s = find_slots(hbm, pseudo, group, bursts, write, cas);
 		cas = s * hbm->ccd_s;
-		if (refresh_epoch(hbm, index, cas, &free) ==
-		    refresh_epoch(hbm, index, bank->act, &t)) {
-			take_slots(hbm, pseudo, s, mine, bursts);
-			close_after(hbm, bank, cas + (bursts - 1) * hbm->ccd_l, write);
-			hbm->counters.row_hits += bursts - 1;
-			return cas;
-		}
+		if (refresh_epoch(hbm, index, cas, &free) == bank->epoch)
+			break;
 		/* The refresh that comes first closes the row again. */
-		bank->row = NO_ROW;
+		forget_rows(bank);
 		bank->act_ok = free;
 		t = free;
 	}
+	take_slots(hbm, pseudo, group, bursts, s);
+	close_after(hbm, bank, cas + (bursts - 1) * hbm->ccd_l, write);
+	hbm->counters.row_hits += bursts - 1;
+	return cas;
 }
 
 /* --- requests --- */
@@ -409,12 +509,16 @@ static void drain_writes(struct hbm *hbm, struct pseudo *pseudo, uint64_t t)
 		const struct pending_write *w = &pseudo->write[i];
 		uint64_t cas = serve_row(hbm, pseudo, w->bank, w->row, w->bursts, true, t);
 
+		uint64_t end = cas + (w->bursts - 1) * hbm->ccd_l;
+		uint64_t *floor = &pseudo->group_floor[w->bank >> hbm->bank_bits];
+
 		pseudo->write_free[i] = cas;
-		last = max_of(last, cas + (w->bursts - 1) * hbm->ccd_l);
+		*floor = max_of(*floor, end + hbm->cwl + hbm->burst + hbm->wtr_l);
+		last = max_of(last, end);
 	}
 	pseudo->writes = 0;
 	pseudo->last_write = last;
-	pseudo->floor = last + hbm->cwl + hbm->burst + hbm->wtr;
+	pseudo->floor = last + hbm->cwl + hbm->burst + hbm->wtr_s;
 }
 
 static uint64_t write_row(struct hbm *hbm, struct pseudo *pseudo, const struct hbm_place *place,
@@ -423,8 +527,7 @@ static uint64_t write_row(struct hbm *hbm, struct pseudo *pseudo, const struct h
 	if (pseudo->writes == hbm->write_limit)
 		drain_writes(hbm, pseudo, t);
 	t = max_of(t, pseudo->write_free[pseudo->writes]);
-	pseudo->write[pseudo->writes++] =
-		(struct pending_write){ place->bank, place->row, bursts };
+	pseudo->write[pseudo->writes++] = (struct pending_write){ place->bank, place->row, bursts };
 	return t + hbm->cwl + hbm->burst;
 }
 
@@ -464,10 +567,11 @@ static uint64_t turn(const struct hbm *hbm, const struct pseudo *pseudo, bool wr
 {
 	if (write)
 		return pseudo->last_read ? pseudo->last_read + hbm->rtw : 0;
-	return pseudo->last_write ? pseudo->last_write + hbm->cwl + hbm->burst + hbm->wtr : 0;
+	return pseudo->last_write ? pseudo->last_write + hbm->cwl + hbm->burst + hbm->wtr_l : 0;
 }
 
-/* A piece of a row among many of one run: the bus is full with them, so that only its length counts. */
+/* A piece of a row among many of one run: the bus is full with them, so that only its length
+ * counts. */
 static uint64_t bulk_row(struct hbm *hbm, uint64_t offset, unsigned bursts, bool write, uint64_t t,
 			 uint64_t *out_first)
 {
@@ -483,7 +587,8 @@ static uint64_t bulk_row(struct hbm *hbm, uint64_t offset, unsigned bursts, bool
 		*(hbm->stripe_write ? &pseudo->last_write : &pseudo->last_read) = hbm->stripe_end;
 	}
 	cas = open_row(hbm, pseudo, place.bank, place.row, write, t);
-	cas = max_of(max_of(cas, turn(hbm, pseudo, write)), max_of(pseudo->floor, pseudo->horizon * hbm->ccd_s));
+	cas = max_of(max_of(cas, turn(hbm, pseudo, write)),
+		     max_of(pseudo->floor, pseudo->bus.horizon * hbm->ccd_s));
 	end = work_until(hbm, cas, bursts * hbm->ccd_s);
 	pseudo->floor = end;
 	*(write ? &pseudo->last_write : &pseudo->last_read) = end - hbm->ccd_s;
@@ -493,7 +598,8 @@ static uint64_t bulk_row(struct hbm *hbm, uint64_t offset, unsigned bursts, bool
 	return end + (write ? hbm->cwl : hbm->cl) + hbm->burst;
 }
 
-/* `stripes` whole stripes, each of which opens its row in every bank: all pseudo channels do the same. */
+/* `stripes` whole stripes, each of which opens its row in every bank: all pseudo channels do the
+ * same. */
 static uint64_t whole_stripes(struct hbm *hbm, uint64_t offset, uint64_t stripes, bool write,
 			      uint64_t t, uint64_t *out_first)
 {
@@ -506,13 +612,14 @@ static uint64_t whole_stripes(struct hbm *hbm, uint64_t offset, uint64_t stripes
 	for (unsigned i = 0; i < hbm->pseudos; i++) {
 		struct pseudo *pseudo = &hbm->pseudo[i];
 
-		start = max_of(start, max_of(pseudo->horizon * hbm->ccd_s, pseudo->floor));
+		start = max_of(start, max_of(pseudo->bus.horizon * hbm->ccd_s, pseudo->floor));
 		if (pseudo->stripe == hbm->stripe)
 			start = max_of(start, turn(hbm, pseudo, write));
 	}
 	if (hbm->stripe && hbm->stripe_write != write)
-		start = max_of(start, hbm->stripe_end + (write ? hbm->rtw
-							       : hbm->cwl + hbm->burst + hbm->wtr));
+		start = max_of(start,
+			       hbm->stripe_end +
+				       (write ? hbm->rtw : hbm->cwl + hbm->burst + hbm->wtr_l));
 	hbm_map_find(&hbm->map, offset + ((stripes - 1) << hbm->stripe_lg2), &place);
 	hbm->stripe++;
 	hbm->stripe_row = place.row;
@@ -525,19 +632,13 @@ static uint64_t whole_stripes(struct hbm *hbm, uint64_t offset, uint64_t stripes
 }
 
 /* The aligned block of 2^lg2 bytes at offset: one step for each row that it has a part of. */
-static uint64_t aligned_block(struct hbm *hbm, uint64_t offset, unsigned lg2, bool write, uint64_t t,
-			      uint64_t *out_first)
+static uint64_t aligned_block(struct hbm *hbm, uint64_t offset, unsigned lg2, bool write,
+			      uint64_t t, uint64_t *out_first)
 {
 	unsigned bursts = 1u << hbm->columns_below[lg2];
-	uint64_t rows = ((UINT64_C(1) << lg2) - 1) & ~(uint64_t)(hbm->burst_bytes - 1);
+	uint64_t rows = ((UINT64_C(1) << lg2) - 1) & ~(hbm->column_mask | (hbm->burst_bytes - 1));
 	uint64_t end = 0, sub = 0, first, done;
 
-	for (unsigned i = 0; i < hbm->map.pieces; i++) {
-		const struct hbm_piece *piece = &hbm->map.piece[i];
-
-		if (piece->field == HBM_COLUMN)
-			rows &= ~(((UINT64_C(1) << piece->bits) - 1) << piece->shift);
-	}
 	*out_first = UINT64_MAX;
 	do {
 		done = bursts < BULK_BURSTS
@@ -590,7 +691,7 @@ uint64_t hbm_access(struct hbm *hbm, uint64_t offset, uint64_t bytes, bool write
 
 void hbm_get_counters(const struct hbm *hbm, struct hbm_counters *out)
 {
-	uint64_t refreshes = hbm->refresh_period && hbm->latest > hbm->refresh_period
+	uint64_t refreshes = hbm->refreshes && hbm->latest > hbm->refresh_period
 				     ? hbm->latest / hbm->refresh_period
 				     : 0;
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The HBM of one device: banks, open rows, the buses of the pseudo channels, refresh. Plain code: it answers when bytes
- * that are asked for at a time will have come, and keeps the state that the next request meets.
- * It holds no data, and knows no kernel. See TIMING.md for the rules and what they leave out.
+ * The HBM of one device: banks, open rows, the buses of the pseudo channels, refresh. Plain code:
+ * it answers when bytes that are asked for at a time will have come, and keeps the state that the
+ * next request meets. It holds no data, and knows no kernel. See TIMING.md for the rules and what
+ * they leave out.
  */
 #ifndef NPUSIM_SIM_HBM_HBM_H
 #define NPUSIM_SIM_HBM_HBM_H
@@ -26,10 +27,11 @@ struct hbm;
 struct hbm *hbm_new(const struct sim_profile *profile);
 void hbm_free(struct hbm *hbm);
 
-/* The bytes [offset, offset + bytes) are asked for at at_ps; they lie within the device. Returns when the last of them
- * has been read, or taken (writes are posted: they are in the row later). *out_first_ps (may be NULL): when the first has.
- * Requests come in the order of at_ps but for small inversions, which only blur the order of service.
- * Cost: one step for each row piece, and one for each whole stripe (every bank's row of that number). */
+/* The bytes [offset, offset + bytes) are asked for at at_ps; they lie within the device. Returns
+ * when the last of them has been read, or taken (writes are posted: they are in the row later).
+ * *out_first_ps (may be NULL): when the first has. Requests come in the order of at_ps but for
+ * small inversions, which only blur the order of service. Cost: one step for each row piece, and
+ * one for each whole stripe (every bank's row of that number). */
 uint64_t hbm_access(struct hbm *hbm, uint64_t offset, uint64_t bytes, bool write, uint64_t at_ps,
 		    uint64_t *out_first_ps);
 

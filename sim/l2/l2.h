@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The L2 as a module between the MMU and the HBM of one device. Tags are l2-cache's; here are hit time, bandwidth, and the
-// requests to memory that misses and evictions bring about.
+// The L2 as a module between the MMU and the HBM of one device. Tags are l2-cache's; here are hit
+// time, bandwidth, and the requests to memory that misses and evictions bring about.
 #ifndef NPUSIM_SIM_L2_L2_H
 #define NPUSIM_SIM_L2_L2_H
 
@@ -43,15 +43,29 @@ private:
 	};
 
 	void b_transport(int id, tlm::tlm_generic_payload &payload, sc_core::sc_time &delay);
-	void extend(run &current, const l2_stretch &stretch, const sc_core::sc_time &at,
-		    sc_core::sc_time &first, sc_core::sc_time &last);
-	void flush(run &current, const sc_core::sc_time &at, sc_core::sc_time &first,
-		   sc_core::sc_time &last);
+	// When what was asked of memory is there, in the kernel's time.
+	struct fetch {
+		uint64_t now_ps, at_ps;
+		uint64_t first_ps = SIM_NEVER, last_ps = 0;
+	};
+
+	void extend(run &current, const l2_stretch &stretch, fetch &times);
+	void flush(run &current, fetch &times);
+	uint64_t book(uint64_t lines, uint64_t from_ps, uint64_t *out_end_ps);
 
 	const sim_profile *m_profile = nullptr;
 	l2_cache *m_cache = nullptr;
 	l2_counters m_counters = {};
-	uint64_t m_free_ps = 0; // its bandwidth is taken until then
+	// Bandwidth, in slices of time: how much of each is taken. Requests come with times that
+	// differ by what translation took, so that later ones may fit before earlier ones.
+	static constexpr unsigned slice_lg2 = 16, slice_count = 1024;
+	struct slice {
+		uint64_t number, taken_ps;
+	};
+	slice m_slice[slice_count] = {};
+	uint64_t m_line_bytes = 0; // the profile's
+	// what was booked last: mostly the same again
+	uint64_t m_booked_lines = 0, m_booked_ps = 0;
 	tlm::tlm_generic_payload m_payload;
 	access m_access;
 };

@@ -11,7 +11,7 @@ namespace npusim
 using sc_core::sc_time;
 
 interconnect::interconnect(sc_core::sc_module_name name, unsigned devices)
-	: sc_module(name), in("in"), out("out"), m_devices(devices)
+    : sc_module(name), in("in"), out("out"), m_devices(devices)
 {
 	in.register_b_transport(this, &interconnect::b_transport);
 }
@@ -27,7 +27,7 @@ void interconnect::reset(const sim_config *config)
 // The host's memory is faster than the link: only the link takes time.
 void interconnect::to_host(tlm::tlm_generic_payload &payload, access &request, sc_time &delay)
 {
-	uint64_t now = now_ps();
+	uint64_t now = request.now_ps;
 	bool d2h = payload.get_command() == tlm::TLM_WRITE_COMMAND;
 	uint64_t rate = d2h ? m_profile->d2h_bytes_per_us : m_profile->h2d_bytes_per_us;
 	uint64_t bytes = payload.get_data_length();
@@ -35,14 +35,15 @@ void interconnect::to_host(tlm::tlm_generic_payload &payload, access &request, s
 	uint64_t start = std::max(now + to_ps(delay), free);
 
 	free = start + transfer_ps(bytes, rate);
-	request.first = ps(start + m_profile->host_link_ps - now);
+	request.first_ps = start + m_profile->host_link_ps;
 	delay = ps(free + m_profile->host_link_ps - now);
-	(d2h ? m_counters[request.device].d2h_bytes : m_counters[request.device].h2d_bytes) += bytes;
+	(d2h ? m_counters[request.device].d2h_bytes : m_counters[request.device].h2d_bytes) +=
+		bytes;
 }
 
 void interconnect::to_peer(tlm::tlm_generic_payload &payload, access &request, sc_time &delay)
 {
-	uint64_t now = now_ps();
+	uint64_t now = request.now_ps;
 	bool write = payload.get_command() == tlm::TLM_WRITE_COMMAND;
 	unsigned peer = SIM_PA_NODE(payload.get_address()), me = request.device;
 	bool sio = m_profile->is_910c && peer / 2 == me / 2;
@@ -62,14 +63,14 @@ void interconnect::to_peer(tlm::tlm_generic_payload &payload, access &request, s
 		free = start + transfer_ps(bytes, rate);
 		at_peer = ps(start + latency - now);
 		out[peer]->b_transport(payload, at_peer);
-		request.first = ps(start + latency - now);
+		request.first_ps = start + latency;
 		delay = std::max(at_peer, ps(free + latency - now));
 		return;
 	}
 	out[peer]->b_transport(payload, at_peer);
-	start = std::max(now + to_ps(request.first), free);
+	start = std::max(request.first_ps, free);
 	free = start + transfer_ps(bytes, rate);
-	request.first = ps(start + latency / 2 - now);
+	request.first_ps = start + latency / 2;
 	delay = std::max(at_peer, ps(free - now)) + ps(latency / 2);
 }
 

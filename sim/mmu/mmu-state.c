@@ -20,6 +20,7 @@ struct mmu_state {
 	struct tlb *l1; /* of each lane */
 	struct tlb l2, walk_cache;
 	uint64_t *walker_free_ps;
+	unsigned next_walker;
 	uint64_t space_entries[MMU_SPACES]; /* of the L2 TLB and the walk cache */
 	struct mmu_counters counters;
 };
@@ -62,8 +63,8 @@ void mmu_state_free(struct mmu_state *mmu)
 
 static uint32_t *region_of(struct mmu_presence *presence, unsigned space, uint64_t va)
 {
-	uint64_t hash = ((va >> PT_HUGE_LG2) + space * UINT64_C(0x51ed27)) *
-			UINT64_C(0x9e3779b97f4a7c15);
+	uint64_t hash =
+		((va >> PT_HUGE_LG2) + space * UINT64_C(0x51ed27)) * UINT64_C(0x9e3779b97f4a7c15);
 
 	return &presence->region[hash >> 52 & (MMU_REGIONS - 1)];
 }
@@ -100,7 +101,7 @@ static void page_went(struct mmu_state *mmu, uint64_t key, uint64_t holders)
 
 static void drop_page(struct mmu_state *mmu, uint64_t key)
 {
-	struct tlb_entry *entry = tlb_find(&mmu->l2, key);
+	struct tlb_entry *entry = tlb_peek(&mmu->l2, key);
 	uint64_t holders;
 
 	if (!entry)
@@ -130,15 +131,12 @@ static void put_l1(struct mmu_state *mmu, unsigned lane, struct tlb_entry *l2)
 }
 
 static void cache_tables(struct mmu_state *mmu, const struct mmu_root *root, unsigned space,
-			 uint64_t va, const struct pt_step *steps, unsigned levels)
+			 uint64_t va, const struct pt_step *steps, unsigned from, unsigned levels)
 {
-	for (unsigned level = 1; level < levels; level++) {
+	for (unsigned level = from + 1; level < levels; level++) {
 		uint64_t key = tlb_key(space, root->asid, va, TLB_SIZES - level), evicted;
-		struct tlb_entry *entry = tlb_find(&mmu->walk_cache, key);
+		struct tlb_entry *entry = tlb_insert(&mmu->walk_cache, key, &evicted, NULL);
 
-		if (entry)
-			continue;
-		entry = tlb_insert(&mmu->walk_cache, key, &evicted, NULL);
 		if (!entry)
 			return;
 		if (evicted)
@@ -148,20 +146,38 @@ static void cache_tables(struct mmu_state *mmu, const struct mmu_root *root, uns
 	}
 }
 
-/* The level whose table the walk cache has: 0 if it must begin at the root. */
+/* The lowest level whose table the walk cache has, and the table; 0 and the root if it has none. */
 static unsigned first_level(struct mmu_state *mmu, const struct mmu_root *root, unsigned space,
-			    uint64_t va)
+			    uint64_t va, uint64_t *out_table_pa)
 {
 	for (unsigned level = TLB_SIZES - 1; level > 0; level--) {
 		unsigned size = TLB_SIZES - level;
+		struct tlb_entry *entry;
 
 		if (mmu->walk_cache.live[size] &&
-		    tlb_find(&mmu->walk_cache, tlb_key(space, root->asid, va, size))) {
+		    (entry = tlb_find(&mmu->walk_cache, tlb_key(space, root->asid, va, size)))) {
 			mmu->counters.walk_cache_hits++;
+			*out_table_pa = entry->pa;
 			return level;
 		}
 	}
+	*out_table_pa = root->root_pa;
 	return 0;
+}
+
+/* The walker that is free first. One that is free already is as good as another: they are tried in
+ * turn. */
+static unsigned free_walker(struct mmu_state *mmu, uint64_t at_ps)
+{
+	unsigned walker = mmu->next_walker;
+
+	mmu->next_walker = walker + 1 < mmu->walkers ? walker + 1 : 0;
+	if (mmu->walker_free_ps[walker] <= at_ps)
+		return walker;
+	for (unsigned i = 0; i < mmu->walkers; i++)
+		if (mmu->walker_free_ps[i] < mmu->walker_free_ps[walker])
+			walker = i;
+	return walker;
 }
 
 /* Reads the descriptors, on the walker that is free first. False: no translation. */
@@ -169,17 +185,16 @@ static bool walk(struct mmu_state *mmu, const struct mmu_root *root, unsigned sp
 		 uint64_t at_ps, struct pt_leaf *out_leaf, uint64_t *out_done_ps)
 {
 	struct pt_step steps;
-	unsigned level = first_level(mmu, root, space, va), walker = 0;
-	uint64_t t;
+	uint64_t t, table_pa;
+	unsigned first = first_level(mmu, root, space, va, &table_pa), walker;
 	bool found;
 
-	for (unsigned i = 1; i < mmu->walkers; i++)
-		if (mmu->walker_free_ps[i] < mmu->walker_free_ps[walker])
-			walker = i;
+	walker = free_walker(mmu, at_ps);
 	t = MAX(at_ps, mmu->walker_free_ps[walker]);
-	found = pt_walk_root(root->root_pa, mmu->memory.at, mmu->memory.ctx, va, out_leaf, &steps);
+	found = pt_walk_from(first, table_pa, mmu->memory.at, mmu->memory.ctx, va, out_leaf,
+			     &steps);
 	mmu->counters.walks++;
-	for (; level < out_leaf->levels; level++) {
+	for (unsigned level = first; level < out_leaf->levels; level++) {
 		t = mmu->memory.read(mmu->memory.ctx, steps.descriptor_pa[level], t);
 		mmu->counters.walk_levels++;
 	}
@@ -187,7 +202,7 @@ static bool walk(struct mmu_state *mmu, const struct mmu_root *root, unsigned sp
 	mmu->counters.walk_ps += t - at_ps;
 	*out_done_ps = t;
 	if (found)
-		cache_tables(mmu, root, space, va, &steps, out_leaf->levels);
+		cache_tables(mmu, root, space, va, &steps, first, out_leaf->levels);
 	return found;
 }
 

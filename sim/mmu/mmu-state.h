@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The state of one device's MMU: an L1 TLB for each lane (an engine's or a core's port), an L2 TLB that has every page
- * that an L1 TLB has, walkers, a walk cache. Plain code: it is told the time and answers when a translation will be there;
- * descriptors are read through a callback, which knows how long that takes.
+ * The state of one device's MMU: an L1 TLB for each lane (an engine's or a core's port), an L2 TLB
+ * that has every page that an L1 TLB has, walkers, a walk cache. Plain code: it is told the time
+ * and answers when a translation will be there; descriptors are read through a callback, which
+ * knows how long that takes.
  */
 #ifndef NPUSIM_SIM_MMU_MMU_STATE_H
 #define NPUSIM_SIM_MMU_MMU_STATE_H
@@ -26,12 +27,13 @@ struct mmu_root {
 	unsigned asid;
 };
 
-/* What of a space any TLB of any device may have; shared by all MMUs of the simulation. Makes an invalidation that concerns
- * nobody cheap. */
+/* What of a space any TLB of any device may have; shared by all MMUs of the simulation. Makes an
+ * invalidation that concerns nobody cheap. */
 #define MMU_REGIONS 4096u
 struct mmu_presence {
-	uint32_t devices[MMU_SPACES];  /* bit d: device d has entries of the space */
-	uint32_t region[MMU_REGIONS];  /* L2 entries of up to 2 MiB by hash of space and 2 MiB region */
+	uint32_t devices[MMU_SPACES]; /* bit d: device d has entries of the space */
+	uint32_t region[MMU_REGIONS]; /* L2 entries of up to 2 MiB by hash of space and 2 MiB region
+				       */
 	struct mmu_root root[MMU_SPACES];
 	struct mmu_root seen[MMU_SPACES][MMU_ASIDS];
 	unsigned seen_count[MMU_SPACES];
@@ -62,7 +64,8 @@ struct mmu_answer {
 	uint64_t done_ps;
 };
 
-/* Translates va of `space` for a lane at at_ps. *out is set in every case; out->pa only with SIM_OK. */
+/* Translates va of `space` for a lane at at_ps. *out is set in every case; out->pa only with
+ * SIM_OK. */
 enum sim_status mmu_translate(struct mmu_state *mmu, unsigned lane, unsigned space, uint64_t va,
 			      bool write, uint64_t at_ps, struct mmu_answer *out);
 

@@ -11,7 +11,7 @@ namespace npusim
 using sc_core::sc_time;
 
 mmu::mmu(sc_core::sc_module_name name, unsigned device)
-	: sc_module(name), in("in"), local("local"), remote("remote"), m_device(device)
+    : sc_module(name), in("in"), local("local"), remote("remote"), m_device(device)
 {
 	in.register_b_transport(this, &mmu::b_transport);
 	m_walk.set_command(tlm::TLM_READ_COMMAND);
@@ -36,14 +36,14 @@ void mmu::reset(const sim_config *config, unsigned lanes, mmu_presence *presence
 	m_state = mmu_state_new(config->profile, m_device, lanes, presence, &memory);
 }
 
-// Walks go through the device's own L2 and HBM, or over the interconnect where a peer's table is read.
+// Walks go through the device's own L2 and HBM, or over the interconnect where a peer's table is
+// read.
 uint64_t mmu::read_descriptor(void *ctx, uint64_t pa, uint64_t at_ps)
 {
 	auto *self = static_cast<mmu *>(ctx);
-	uint64_t now = now_ps();
-	sc_time done = self->forward(self->m_walk, self->m_walk_access, pa, 8, ps(at_ps - now));
 
-	return now + to_ps(done);
+	self->m_walk_access.now_ps = self->m_now_ps;
+	return self->forward(self->m_walk, self->m_walk_access, pa, 8, at_ps);
 }
 
 void *mmu::descriptor_at(void *ctx, uint64_t pa)
@@ -53,26 +53,28 @@ void *mmu::descriptor_at(void *ctx, uint64_t pa)
 	return memory_at(static_cast<mmu *>(ctx)->m_memory, pa, &bytes);
 }
 
-sc_time mmu::forward(tlm::tlm_generic_payload &payload, access &request, uint64_t pa, uint64_t bytes,
-		     sc_time delay)
+// To where the physical address lies, at a time of the kernel. Returns when the last byte is there.
+uint64_t mmu::forward(tlm::tlm_generic_payload &payload, access &request, uint64_t pa,
+		      uint64_t bytes, uint64_t at_ps)
 {
+	sc_time delay = ps(at_ps - request.now_ps);
+
 	payload.set_address(pa);
 	payload.set_data_length(static_cast<unsigned>(bytes));
-	request.first = delay;
+	request.first_ps = at_ps;
 	if (SIM_PA_NODE(pa) == m_device)
 		local->b_transport(payload, delay);
 	else
 		remote->b_transport(payload, delay);
-	return delay;
+	return request.now_ps + to_ps(delay);
 }
 
 // One page, or what is left of the request. False at a fault.
-bool mmu::forward_page(tlm::tlm_generic_payload &payload, access &request, uint64_t va, uint64_t left,
-		       sc_time &issue, sc_time &end)
+bool mmu::forward_page(tlm::tlm_generic_payload &payload, access &request, uint64_t va,
+		       uint64_t left, uint64_t &issue_ps, uint64_t &end_ps)
 {
-	uint64_t now = now_ps(), at, pa, bytes, room;
+	uint64_t pa, bytes, room;
 	unsigned char *place;
-	sc_time done;
 
 	if (request.space == SIM_RAW) {
 		place = reinterpret_cast<unsigned char *>(va);
@@ -82,11 +84,10 @@ bool mmu::forward_page(tlm::tlm_generic_payload &payload, access &request, uint6
 		mmu_answer answer;
 		bool write = payload.get_command() == tlm::TLM_WRITE_COMMAND;
 
-		at = now + to_ps(issue);
-		request.status = mmu_translate(m_state, request.lane,
-					       static_cast<unsigned>(request.space), va, write, at,
-					       &answer);
-		issue = ps(answer.done_ps - now);
+		request.status =
+			mmu_translate(m_state, request.lane, static_cast<unsigned>(request.space),
+				      va, write, issue_ps, &answer);
+		issue_ps = answer.done_ps;
 		if (request.status != SIM_OK)
 			return false;
 		pa = answer.pa;
@@ -101,8 +102,7 @@ bool mmu::forward_page(tlm::tlm_generic_payload &payload, access &request, uint6
 	}
 	if (request.spans)
 		request.spans->add(place, bytes);
-	done = forward(payload, request, pa, bytes, issue);
-	end = std::max(end, done);
+	end_ps = std::max(end_ps, forward(payload, request, pa, bytes, issue_ps));
 	request.bytes += bytes;
 	return true;
 }
@@ -111,8 +111,9 @@ void mmu::b_transport(int, tlm::tlm_generic_payload &payload, sc_time &delay)
 {
 	auto *request = payload.get_extension<access>();
 	uint64_t va = payload.get_address(), bytes = payload.get_data_length();
-	sc_time issue = delay, end = delay, first;
+	uint64_t issue = request->now_ps + to_ps(delay), end = issue, first = 0;
 
+	m_now_ps = request->now_ps;
 	request->status = SIM_OK;
 	request->bytes = 0;
 	while (request->bytes < bytes) {
@@ -125,12 +126,12 @@ void mmu::b_transport(int, tlm::tlm_generic_payload &payload, sc_time &delay)
 			break;
 		}
 		if (begins)
-			first = request->first;
+			first = request->first_ps;
 	}
-	request->first = request->bytes ? first : end;
+	request->first_ps = request->bytes ? first : end;
 	payload.set_response_status(request->status == SIM_OK ? tlm::TLM_OK_RESPONSE
 							      : tlm::TLM_ADDRESS_ERROR_RESPONSE);
-	delay = end;
+	delay = ps(end - request->now_ps);
 }
 
 } // namespace npusim

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The MMU as a module: requests by virtual address come in from the engines, requests by physical address go out, to the
-// device's own memory or to the interconnect, split at pages. State and policy are mmu-state's.
+// The MMU as a module: requests by virtual address come in from the engines, requests by physical
+// address go out, to the device's own memory or to the interconnect, split at pages. State and
+// policy are mmu-state's.
 #ifndef NPUSIM_SIM_MMU_MMU_H
 #define NPUSIM_SIM_MMU_MMU_H
 
@@ -35,15 +36,16 @@ public:
 private:
 	void b_transport(int id, tlm::tlm_generic_payload &payload, sc_core::sc_time &delay);
 	bool forward_page(tlm::tlm_generic_payload &payload, access &request, uint64_t va,
-			  uint64_t left, sc_core::sc_time &issue, sc_core::sc_time &end);
-	sc_core::sc_time forward(tlm::tlm_generic_payload &payload, access &request, uint64_t pa,
-				 uint64_t bytes, sc_core::sc_time delay);
+			  uint64_t left, uint64_t &issue_ps, uint64_t &end_ps);
+	uint64_t forward(tlm::tlm_generic_payload &payload, access &request, uint64_t pa,
+			 uint64_t bytes, uint64_t at_ps);
 	static uint64_t read_descriptor(void *ctx, uint64_t pa, uint64_t at_ps);
 	static void *descriptor_at(void *ctx, uint64_t pa);
 
 	const unsigned m_device;
 	const sim_memory *m_memory = nullptr;
 	mmu_state *m_state = nullptr;
+	uint64_t m_now_ps = 0; // of the request under way
 	tlm::tlm_generic_payload m_walk;
 	access m_walk_access;
 };

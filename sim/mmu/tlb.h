@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A translation cache: set-associative, least recently used goes first, entries of several page sizes side by side.
- * L1 TLBs, the L2 TLB and the walk cache are all made of it. Plain code: no time, no tables.
+ * A translation cache: set-associative, least recently used goes first, entries of several page
+ * sizes side by side. L1 TLBs, the L2 TLB and the walk cache are all made of it. Plain code: no
+ * time, no tables.
  */
 #ifndef NPUSIM_SIM_MMU_TLB_H
 #define NPUSIM_SIM_MMU_TLB_H
@@ -17,12 +18,19 @@ extern "C" {
 #define TLB_NONE  UINT32_MAX
 
 struct tlb_entry {
-	uint64_t key;      /* page number, size, space, asid; 0: free */
+	uint64_t key; /* page number, size, space, asid; 0: free */
 	uint64_t pa;
 	uint64_t ready_ps; /* a walk under way ends then */
 	uint64_t holders;  /* for the user: which L1 TLBs may have it */
 	uint32_t flags;
-	uint32_t next;     /* in the hash chain */
+};
+
+struct tlb_slot {
+	uint32_t hash;
+	uint32_t entry; /* its index + 1; 0: none */
+};
+
+struct tlb_link {
 	uint32_t older, newer;
 };
 
@@ -33,7 +41,8 @@ struct tlb {
 	uint64_t live_bytes;
 	/* NULL until the first insertion: an idle engine's TLB costs nothing */
 	struct tlb_entry *entry;
-	uint32_t *chain;
+	struct tlb_link *link;     /* of each entry, in the list of its set */
+	struct tlb_slot *slot;     /* a hash table with open addressing, at most half full */
 	uint32_t *newest, *oldest; /* of each set */
 };
 
@@ -75,10 +84,13 @@ static inline uint64_t tlb_key_va(uint64_t key)
 
 /* The entry, now the newest of its set; NULL if there is none. */
 struct tlb_entry *tlb_find(struct tlb *tlb, uint64_t key);
-/* The same by address: every page size that has entries is tried. */
+/* The entry as it is, its age left alone. */
+struct tlb_entry *tlb_peek(const struct tlb *tlb, uint64_t key);
+/* tlb_find() by address: every page size that has entries is tried. */
 struct tlb_entry *tlb_find_va(struct tlb *tlb, unsigned space, unsigned asid, uint64_t va);
-/* A new entry for a key that is not there; the oldest of the set makes room: its key (or 0) in *out_evicted, its holders
- * in *out_holders (may be NULL). NULL if the cache has no entries at all. */
+/* A new entry for a key that is not there; the oldest of the set makes room: its key (or 0) in
+ * *out_evicted, its holders in *out_holders (may be NULL). NULL if the cache has no entries at all.
+ */
 struct tlb_entry *tlb_insert(struct tlb *tlb, uint64_t key, uint64_t *out_evicted,
 			     uint64_t *out_holders);
 void tlb_remove(struct tlb *tlb, struct tlb_entry *entry);

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-# Turns the profiles' ini files into a C file: names sorted, texts as they are. Checks nothing of their content.
+# Turns the profiles' ini files into a C file: names sorted, texts as they are. Checks nothing of
+# their content.
 # usage: embed.py OUTPUT.c INI...
 
 import os

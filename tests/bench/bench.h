@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the benchmarks share: a clock, the best of several rounds, and one line for each figure. Figures are ratios to
- * something measured in the same run; nothing here passes or fails on a time.
+ * What the benchmarks share: a clock, the best of several rounds, and one line for each figure.
+ * Figures are ratios to something measured in the same run; nothing here passes or fails on a time.
  */
 #ifndef NPUSIM_TESTS_BENCH_BENCH_H
 #define NPUSIM_TESTS_BENCH_BENCH_H
@@ -20,7 +20,8 @@ static inline double bench_seconds(void)
 	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-/* Operations a second of the best of BENCH_ROUNDS calls of fn(arg), each of which does `count` of them. */
+/* Operations a second of the best of BENCH_ROUNDS calls of fn(arg), each of which does `count` of
+ * them. */
 static inline double bench_rate(void (*fn)(void *arg), void *arg, double count)
 {
 	double best = 0;
@@ -33,7 +34,8 @@ static inline double bench_rate(void (*fn)(void *arg), void *arg, double count)
 	return best;
 }
 
-static inline void __attribute__((format(printf, 2, 3))) bench_line(const char *name, const char *format, ...)
+static inline void __attribute__((format(printf, 2, 3)))
+bench_line(const char *name, const char *format, ...)
 {
 	va_list args;
 	va_start(args, format);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The speed of mapping through the ACL: pairs of aclrtMapMem and aclrtUnmapMem of 2 MiB against the kernel's own mmap and
- * munmap of a 2 MiB memfd in the same run, with few and with many live mappings; start to the first map; memory that
- * mapping everything takes.
+ * The speed of mapping through the ACL: pairs of aclrtMapMem and aclrtUnmapMem of 2 MiB against the
+ * kernel's own mmap and munmap of a 2 MiB memfd in the same run, with few and with many live
+ * mappings; start to the first map; memory that mapping everything takes.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -13,9 +13,9 @@
 #include "bench.h"
 
 #define HUGE_BYTES ((size_t)2 << 20)
-#define PAIRS	   200000
-#define FEW	   10
-#define MANY	   30000
+#define PAIRS      200000
+#define FEW        10
+#define MANY       30000
 
 static void check(aclError code, const char *call)
 {
@@ -47,7 +47,8 @@ static void map_pairs(void *arg)
 {
 	struct pair *p = arg;
 	for (int i = 0; i < PAIRS; i++) {
-		if (aclrtMapMem(p->va, HUGE_BYTES, 0, p->handle, 0) != 0 || aclrtUnmapMem(p->va) != 0)
+		if (aclrtMapMem(p->va, HUGE_BYTES, 0, p->handle, 0) != 0 ||
+		    aclrtUnmapMem(p->va) != 0)
 			check(ACL_ERROR_FAILURE, "map and unmap");
 	}
 }
@@ -67,9 +68,11 @@ static double pairs_with_live(int live)
 	aclrtDrvMemHandle shared = create(0, HUGE_BYTES);
 	void *va;
 
-	check(aclrtReserveMemAddress(&va, (size_t)(live + 1) * HUGE_BYTES, 0, NULL, 1), "aclrtReserveMemAddress");
+	check(aclrtReserveMemAddress(&va, (size_t)(live + 1) * HUGE_BYTES, 0, NULL, 1),
+	      "aclrtReserveMemAddress");
 	for (int i = 0; i < live; i++)
-		check(aclrtMapMem((char *)va + (size_t)i * HUGE_BYTES, HUGE_BYTES, 0, shared, 0), "aclrtMapMem");
+		check(aclrtMapMem((char *)va + (size_t)i * HUGE_BYTES, HUGE_BYTES, 0, shared, 0),
+		      "aclrtMapMem");
 	pair.va = (char *)va + (size_t)live * HUGE_BYTES;
 	double rate = bench_rate(map_pairs, &pair, PAIRS);
 	for (int i = 0; i < live; i++)
@@ -104,7 +107,8 @@ static void map_everything(void)
 		check(aclrtSetDevice((int32_t)d), "aclrtSetDevice");
 		check(aclrtGetMemInfo(ACL_HBM_MEM, &free_bytes, &all), "aclrtGetMemInfo");
 		free_bytes &= ~(HUGE_BYTES - 1);
-		check(aclrtReserveMemAddress(&va, free_bytes, 0, NULL, 1), "aclrtReserveMemAddress");
+		check(aclrtReserveMemAddress(&va, free_bytes, 0, NULL, 1),
+		      "aclrtReserveMemAddress");
 		check(aclrtMapMem(va, free_bytes, 0, create((int)d, free_bytes), 0), "aclrtMapMem");
 		total += (double)free_bytes;
 	}
@@ -133,8 +137,10 @@ int main(void)
 	double kernel = bench_rate(mmap_pairs, &fd, PAIRS);
 	double few = pairs_with_live(FEW), many = pairs_with_live(MANY);
 	bench_line("mmap + munmap of a 2 MiB memfd", "%.0f pairs/s", kernel);
-	bench_line("map + unmap of 2 MiB, 10 live", "%.0f pairs/s, %.2f x the kernel's", few, few / kernel);
-	bench_line("map + unmap of 2 MiB, 30000 live", "%.0f pairs/s, %.2f x that with 10", many, many / few);
+	bench_line("map + unmap of 2 MiB, 10 live", "%.0f pairs/s, %.2f x the kernel's", few,
+		   few / kernel);
+	bench_line("map + unmap of 2 MiB, 30000 live", "%.0f pairs/s, %.2f x that with 10", many,
+		   many / few);
 	map_everything();
 	return 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A small simulated server for the tests of sim.h: memory for its devices and host, a page table for each space, and an open
- * simulation. A test changes the profile before machine_open().
+ * A small simulated server for the tests of sim.h: memory for its devices and host, a page table
+ * for each space, and an open simulation. A test changes the profile before machine_open().
  */
 #ifndef NPUSIM_TESTS_SIM_MACHINE_H
 #define NPUSIM_TESTS_SIM_MACHINE_H

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The MMU's state: levels and their times, walkers, hits under misses, inclusion, what an invalidation costs, and the miss
- * rate of random sweeps with 2 MiB and 1 GiB pages against the closed form.
+ * The MMU's state: levels and their times, walkers, hits under misses, inclusion, what an
+ * invalidation costs, and the miss rate of random sweeps with 2 MiB and 1 GiB pages against the
+ * closed form.
  */
 #include "harness/test.h"
 
@@ -210,10 +211,12 @@ TEST(mmu, long_ranges_are_invalidated_whole)
 		ASSERT_EQ(presence.region[i], 0u);
 }
 
-/* A random sweep over 60 GiB by one lane, the L2 TLB fully associative: it misses with 1 - entries / pages. */
+/* A random sweep over 60 GiB by one lane, the L2 TLB fully associative: it misses with 1 - entries
+ * / pages. */
 static void sweep(unsigned lg2, unsigned entries)
 {
-	uint64_t bytes = UINT64_C(60) << 30, pages = bytes >> lg2, n = 200000, warm = 4 * entries, before;
+	uint64_t bytes = UINT64_C(60) << 30, pages = bytes >> lg2, n = 200000, warm = 4 * entries,
+		 before;
 	GRand *rand = g_rand_new_with_seed(lg2);
 	double p = entries < pages ? 1 - (double)entries / (double)pages : 0;
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Profiles: what is built in, what a file may say, what is refused and how, and what driver calls cost.
+ * Profiles: what is built in, what a file may say, what is refused and how, and what driver calls
+ * cost.
  */
 #include "harness/test.h"
 
@@ -52,7 +53,7 @@ TEST(profile, every_builtin_loads_under_its_own_name)
 		if (n)
 			EXPECT_LT(strcmp(names[n - 1], names[n]), 0);
 	}
-	EXPECT_EQ(n, 12u);
+	EXPECT_EQ(n, 13u);
 }
 
 struct known {
@@ -136,7 +137,8 @@ struct refusal {
 static const struct refusal refusals[] = {
 	{ "[MMU]\nwalkers=4\n", "is missing in group" },
 	{ "[Profile]\nbase=Ascend910B1\n[TLB]\n", "unknown group [TLB]" },
-	{ "[Profile]\nbase=Ascend910B1\n[MMU]\nwalker=4\n", "unknown key \"walker\" in group [MMU]" },
+	{ "[Profile]\nbase=Ascend910B1\n[MMU]\nwalker=4\n",
+	  "unknown key \"walker\" in group [MMU]" },
 	{ "[Profile]\nbase=Ascend910B1\ncolour=red\n", "unknown key \"colour\"" },
 	{ "[Profile]\nbase=Ascend999\n", "unknown SoC \"Ascend999\"" },
 	{ "[Profile]\nbase=Ascend910B1\n[MMU]\nwalkers=0\n", "MMU.walkers=0: must be 1 to 1024" },

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Jobs on the model: bytes, times, order, what a reader sees when, faults, stale translations, determinism.
+ * Jobs on the model: bytes, times, order, what a reader sees when, faults, stale translations,
+ * determinism.
  */
 #include "harness/test.h"
 
@@ -54,7 +55,8 @@ TEST(jobs, copy_goes_where_the_tables_say)
 	EXPECT_EQ(job.moved_bytes, bytes);
 	EXPECT_MEMEQ(machine_at(0, 3 * HUGE + 11), in, HUGE - 11);
 	EXPECT_MEMEQ(machine_at(0, 2 * HUGE), in + HUGE - 11, HUGE);
-	job = machine_copy(SIM_ENGINE_D2H, machine_raw(out), machine_ref(0, MACHINE_VA + 11), bytes);
+	job = machine_copy(SIM_ENGINE_D2H, machine_raw(out), machine_ref(0, MACHINE_VA + 11),
+			   bytes);
 	EXPECT_EQ(sim_execute(machine.sim, &job), SIM_OK);
 	EXPECT_MEMEQ(out, in, bytes);
 	EXPECT_EQ(sim_host_ps(machine.sim), job.finish_ps);
@@ -304,13 +306,14 @@ TEST(functional, jobs_are_done_on_return_and_take_no_time)
 	machine_close();
 }
 
-/* Maps a page, uses it, maps another frame in its place. Returns the byte that a read finds then. */
+/* Maps a page, uses it, maps another frame in its place. Returns the byte that a read finds then.
+ */
 static int remapped_byte(unsigned lg2, bool lose)
 {
 	uint64_t page = UINT64_C(1) << lg2;
 	unsigned char out = 0;
-	struct sim_job job = machine_copy(SIM_ENGINE_D2H, machine_raw(&out),
-					  machine_ref(0, MACHINE_VA + 3), 1);
+	struct sim_job job =
+		machine_copy(SIM_ENGINE_D2H, machine_raw(&out), machine_ref(0, MACHINE_VA + 3), 1);
 
 	machine_map(0, MACHINE_VA, SIM_PA(0, page), lg2, 1, PT_WRITE);
 	*machine_at(0, page + 3) = 'a';
@@ -417,8 +420,8 @@ TEST(jobs, address_spaces_of_a_device_are_apart)
 {
 	struct page_table other;
 	unsigned char out;
-	struct sim_job job = machine_copy(SIM_ENGINE_D2H, machine_raw(&out),
-					  machine_ref(0, MACHINE_VA), 1);
+	struct sim_job job =
+		machine_copy(SIM_ENGINE_D2H, machine_raw(&out), machine_ref(0, MACHINE_VA), 1);
 
 	pt_init(&other, &machine.table[0].host);
 	*machine_at(0, 0) = 'a';
@@ -453,7 +456,8 @@ static uint64_t run_mix(void)
 		uint64_t va = MACHINE_VA + (i * UINT64_C(7919) << 9) % (16 * HUGE);
 		enum sim_engine engine = (enum sim_engine)(i % SIM_ENGINE_COUNT);
 
-		jobs[i] = machine_copy(engine, machine_ref(0, va), machine_raw(raw), 90000 - i * 512);
+		jobs[i] =
+			machine_copy(engine, machine_ref(0, va), machine_raw(raw), 90000 - i * 512);
 		jobs[i].device = i % 3;
 		if (i % 4 == 1)
 			jobs[i].src = machine_ref(1, va);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The model against silicon: bandwidths that public samples and projects measured on Atlas A2 and A3.
- * Reads of a matrix of 12288 x 12288 half-precision numbers by all cores: Ascend asc-devkit, data_copy sample. One core:
- * its add_high_performance sample. Remote memory: memfabric_hybrid's README.
+ * The model against silicon: bandwidths that public samples and projects measured on Atlas A2 and
+ * A3. Reads of a matrix of 12288 x 12288 half-precision numbers by all cores: Ascend asc-devkit,
+ * data_copy sample. One core: its add_high_performance sample. Remote memory: memfabric_hybrid's
+ * README.
  */
 #include "harness/test.h"
 
@@ -23,11 +24,12 @@ TEARDOWN(silicon)
 	machine_close();
 }
 
-/* Each core reads blocks of rows x row_bytes of the matrix, one after another; blocks go round the cores. */
+/* Each core reads blocks of rows x row_bytes of the matrix, one after another; blocks go round the
+ * cores. */
 #define DEPTH 32 /* jobs of a core that are queued or under way */
 
 struct sweep {
-	uint64_t row_bytes, rows, pitch; /* of a block; of the matrix */
+	uint64_t row_bytes, rows, pitch;     /* of a block; of the matrix */
 	uint64_t next, blocks_a_row, blocks; /* blocks: of all passes */
 	uint64_t blocks_a_pass, first_row;
 };
@@ -47,8 +49,10 @@ static void next_block(struct sim_job *job)
 	sim_submit(machine.sim, job);
 }
 
-/* Picoseconds to read matrix_rows rows `passes` times, with `depth` copies of each core queued or under way. */
-static uint64_t read_rows(const struct sweep *what, unsigned cores, unsigned first_core, unsigned depth)
+/* Picoseconds to read matrix_rows rows `passes` times, with `depth` copies of each core queued or
+ * under way. */
+static uint64_t read_rows(const struct sweep *what, unsigned cores, unsigned first_core,
+			  unsigned depth)
 {
 	static struct sim_job jobs[72 * DEPTH];
 	uint64_t start = sim_host_ps(machine.sim);
@@ -74,7 +78,9 @@ static struct sweep blocks_of(uint64_t rows, uint64_t row_bytes, uint64_t pitch,
 {
 	uint64_t across = pitch / row_bytes, a_pass = across * (matrix_rows / rows);
 
-	return (struct sweep){ row_bytes, rows, pitch, 0, across, passes * a_pass, a_pass, first_row };
+	return (struct sweep){
+		row_bytes, rows, pitch, 0, across, passes * a_pass, a_pass, first_row
+	};
 }
 
 static uint64_t read_matrix(bool vector, const struct sweep *what)
@@ -170,8 +176,9 @@ static const struct serial serials[] = {
 TEST_EACH(silicon, serial_copies_within_a_tenth, serials, title)
 {
 	const struct serial *serial = param;
-	struct sweep what = blocks_of(1, serial->bytes, serial->bytes, 0,
-				      MATRIX_BYTES / serial->bytes / (serial->cores == 1 ? 16 : 1), 1);
+	struct sweep what =
+		blocks_of(1, serial->bytes, serial->bytes, 0,
+			  MATRIX_BYTES / serial->bytes / (serial->cores == 1 ? 16 : 1), 1);
 	double gb_s;
 
 	map_matrix();

@@ -113,7 +113,8 @@ TEST(tlb, random_use_agrees_with_an_oracle)
 	g_rand_free(rand);
 }
 
-/* A random sweep over N pages hits a full cache of C entries with C / N: the closed form, within three sigma. */
+/* A random sweep over N pages hits a full cache of C entries with C / N: the closed form, within
+ * three sigma. */
 static void sweep(unsigned size, uint64_t pages)
 {
 	GRand *rand = g_rand_new_with_seed(99);
@@ -131,7 +132,8 @@ static void sweep(unsigned size, uint64_t pages)
 		else
 			tlb_insert(&tlb, tlb_key(0, 0, va, size), &evicted, NULL);
 	}
-	/* Successive hits are all but independent: what is held does not hang on what comes next. */
+	/* Successive hits are all but independent: what is held does not hang on what comes next.
+	 */
 	EXPECT_NEAR((double)hits / n, p, 3 * sqrt(p * (1 - p) / n) + 1e-12);
 	EXPECT_EQ(tlb.live_bytes, MIN(512, pages) << tlb_size_lg2(size));
 	tlb_clear(&tlb);

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The patterns: which access is where, and jobs that bring them to the cores.
+ */
+#include "bench.h"
+
+#include <glib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "sim/page-table.h"
+
+#define VA         UINT64_C(0x12c000000000)
+#define BATCH_ROWS 4096u /* of one job */
+
+struct lane {
+	struct sim_job job;
+	uint64_t done, accesses; /* of this engine */
+	unsigned index;
+};
+
+static struct bench {
+	const struct bench_request *request;
+	struct sim *sim;
+	struct sim_memory memory;
+	struct page_table table;
+	uint64_t table_end; /* page tables lie below, at the end of the device's memory */
+	struct sim_histogram latency;
+	struct lane *lane;
+	enum sim_status status;
+	uint64_t fault_va;
+} bench;
+
+/* --- memory --- */
+
+static uint64_t alloc_table(void *ctx)
+{
+	(void)ctx;
+	if (bench.table_end - 4096 < bench.request->bytes)
+		return 0;
+	return SIM_PA(0, bench.table_end -= 4096);
+}
+
+static void free_table(void *ctx, uint64_t pa)
+{
+	(void)ctx;
+	(void)pa;
+}
+
+static void *table_at(void *ctx, uint64_t pa)
+{
+	(void)ctx;
+	return bench.memory.base[0] + SIM_PA_OFFSET(pa);
+}
+
+static char *map_memory(void)
+{
+	const struct bench_request *r = bench.request;
+	const struct pt_host host = { alloc_table, free_table, table_at, NULL };
+	uint64_t size = r->profile->hbm_bytes;
+	void *at = mmap(NULL, size, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (at == MAP_FAILED)
+		return g_strdup_printf("no address space for %" G_GUINT64_FORMAT " bytes", size);
+	bench.memory.base[0] = at;
+	bench.memory.bytes[0] = bench.table_end = size;
+	pt_init(&bench.table, &host);
+	if (!pt_map(&bench.table, VA, 0, r->page_lg2, r->bytes >> r->page_lg2, PT_WRITE))
+		return g_strdup("the page tables do not fit beside the memory: use a smaller size");
+	return NULL;
+}
+
+/* --- accesses --- */
+
+static uint64_t mix(uint64_t z)
+{
+	z += UINT64_C(0x9e3779b97f4a7c15);
+	z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+	z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+	return z ^ (z >> 31);
+}
+
+/* Engines take the accesses of one stream in turn. */
+static uint64_t place_of(const struct sim_job *job, uint64_t row)
+{
+	const struct bench_request *r = bench.request;
+	const struct lane *lane = job->arg;
+	uint64_t number = (lane->done + row) * r->engines + lane->index;
+
+	switch (r->pattern) {
+	case BENCH_SEQUENTIAL:
+		return number * r->access_bytes % r->bytes;
+	case BENCH_STRIDED:
+		/* another lap begins one access further on */
+		return (number * r->stride % r->bytes +
+			number * r->stride / r->bytes * r->access_bytes) %
+		       r->bytes;
+	default:
+		return mix(number) % (r->bytes / r->access_bytes) * r->access_bytes;
+	}
+}
+
+static void next_batch(struct lane *lane)
+{
+	const struct bench_request *r = bench.request;
+	uint64_t rows = r->pattern == BENCH_CHASE ? 1 : BATCH_ROWS;
+	uint64_t batch = lane->done / rows;
+	bool write = r->operation == BENCH_WRITE || (r->operation == BENCH_MIXED && batch % 2);
+
+	rows = MIN(rows, lane->accesses - lane->done);
+	if (!rows || bench.status != SIM_OK)
+		return;
+	lane->job.kind = write ? SIM_JOB_WRITE : SIM_JOB_READ;
+	lane->job.bytes = rows * r->access_bytes;
+	sim_submit(bench.sim, &lane->job);
+}
+
+static void on_done(struct sim_job *job)
+{
+	struct lane *lane = job->arg;
+
+	if (job->status != SIM_OK) {
+		bench.status = job->status;
+		bench.fault_va = job->fault_va;
+	}
+	lane->done += job->bytes / bench.request->access_bytes;
+	next_batch(lane);
+}
+
+static void start(void)
+{
+	const struct bench_request *r = bench.request;
+	const struct sim_profile *p = r->profile;
+
+	bench.lane = g_new0(struct lane, r->engines);
+	for (unsigned i = 0; i < r->engines; i++) {
+		struct lane *lane = &bench.lane[i];
+
+		lane->index = i;
+		lane->accesses = r->accesses / r->engines + (i < r->accesses % r->engines);
+		lane->job = (struct sim_job){
+			.engine = SIM_ENGINE_CORE,
+			.core = i < p->vector_cores ? p->cube_cores + i : i - p->vector_cores,
+			.dst = { 0, VA },
+			.src = { 0, VA },
+			.row_bytes = r->access_bytes,
+			.row_offset = place_of,
+			.latency = &bench.latency,
+			.done = on_done,
+			.arg = lane,
+		};
+		next_batch(lane);
+	}
+}
+
+/* --- results --- */
+
+static uint64_t percentile(const struct sim_histogram *h, uint64_t total, double part)
+{
+	uint64_t seen = 0, want = MAX((uint64_t)((double)total * part), 1);
+
+	for (unsigned i = 0; i < SIM_HISTOGRAM_BUCKETS; i++) {
+		seen += h->count[i];
+		if (seen >= want)
+			return sim_histogram_ps(i);
+	}
+	return 0;
+}
+
+static void get_result(uint64_t since_ps, struct bench_result *out)
+{
+	uint64_t total = 0;
+
+	for (unsigned i = 0; i < SIM_HISTOGRAM_BUCKETS; i++)
+		total += bench.latency.count[i];
+	out->accesses = total;
+	out->bytes = total * bench.request->access_bytes;
+	out->ps = sim_host_ps(bench.sim) - since_ps;
+	out->p50_ps = percentile(&bench.latency, total, 0.5);
+	out->p90_ps = percentile(&bench.latency, total, 0.9);
+	out->p99_ps = percentile(&bench.latency, total, 0.99);
+	out->max_ps = percentile(&bench.latency, total, 1);
+	sim_get_counters(bench.sim, 0, &out->counters);
+}
+
+static char *check(const struct bench_request *r)
+{
+	const struct sim_profile *p = r->profile;
+	uint64_t page = UINT64_C(1) << r->page_lg2;
+
+	if (r->engines < 1 || r->engines > p->cube_cores + p->vector_cores)
+		return g_strdup_printf("%u engines: %s has 1 to %u", r->engines, p->soc_name,
+				       p->cube_cores + p->vector_cores);
+	if (!r->bytes || r->bytes % page || r->bytes > p->usable_frames << 21)
+		return g_strdup_printf("size %" G_GUINT64_FORMAT
+				       ": must be whole pages of %" G_GUINT64_FORMAT
+				       " bytes, at most the %" G_GUINT64_FORMAT " bytes of %s",
+				       r->bytes, page, p->usable_frames << 21, p->soc_name);
+	if (!r->access_bytes || r->access_bytes > r->bytes || r->bytes % r->access_bytes)
+		return g_strdup_printf("access %" G_GUINT64_FORMAT
+				       ": must divide the size, %" G_GUINT64_FORMAT,
+				       r->access_bytes, r->bytes);
+	if (r->pattern == BENCH_STRIDED && (!r->stride || r->stride % r->access_bytes))
+		return g_strdup_printf("stride %" G_GUINT64_FORMAT
+				       ": must be a multiple of the access, %" G_GUINT64_FORMAT,
+				       r->stride, r->access_bytes);
+	return r->accesses ? NULL : g_strdup("0 accesses: must be at least 1");
+}
+
+static void clean_up(void)
+{
+	sim_close(bench.sim);
+	g_free(bench.lane);
+	if (bench.memory.base[0])
+		munmap(bench.memory.base[0], bench.memory.bytes[0]);
+}
+
+bool npusim_bench_run(const struct bench_request *request, struct bench_result *out, char **error)
+{
+	const struct sim_config config = { request->profile, &bench.memory, 1, true };
+	uint64_t since;
+
+	memset(&bench, 0, sizeof(bench));
+	bench.request = request;
+	*error = check(request);
+	if (!*error)
+		*error = map_memory();
+	if (!*error)
+		bench.sim = sim_open(&config, error);
+	if (bench.sim) {
+		sim_set_root(bench.sim, 0, 1, bench.table.root_pa);
+		since = sim_host_ps(bench.sim);
+		start();
+		sim_drain(bench.sim);
+		get_result(since, out);
+		if (bench.status != SIM_OK)
+			*error = g_strdup_printf("the model faults at 0x%" G_GINT64_MODIFIER "x",
+						 bench.fault_va);
+	}
+	clean_up();
+	return !*error;
+}
