@@ -4,6 +4,7 @@
  * attributes.
  */
 #include "alloc.h"
+#include "anywhere.h"
 #include "mapping.h"
 #include "ops.h"
 
@@ -16,9 +17,7 @@
 
 #define DEVICE_ID_LIMIT 64u
 
-/* ---- grants
- * ----------------------------------------------------------------------------------------------------------------
- */
+/* ---- grants ---- */
 
 static drvError_t check_location(const char *call, const struct drv_mem_location *location,
 				 bool host_id_counts)
@@ -71,9 +70,9 @@ static drvError_t grant_cpu(struct bsim *bs, struct mapping *m)
 {
 	if (m->cpu)
 		return DRV_ERROR_NONE;
-	if (!tables_open_to_cpu(bs, m->va, m->bytes, m->handle->block)) {
+	if (!tables_open_to_cpu(bs, m->va, mapping_bytes(m), m->handle->block)) {
 		npu_message_set(SET ": this process cannot map %s for the CPU: %s",
-				npu_size_text(m->bytes), strerror(errno));
+				npu_size_text(mapping_bytes(m)), strerror(errno));
 		return DRV_ERROR_OUT_OF_MEMORY;
 	}
 	m->cpu = true;
@@ -110,16 +109,16 @@ static drvError_t grant_device(struct bsim *bs, struct mapping *m, unsigned devi
 {
 	drvError_t result;
 
-	if (m->handle->space == device || (device < 32 && m->peers >> device & 1))
+	if (m->handle->space == device || (device < BSIM_DEVICE_MAX && m->peers >> device & 1))
 		return DRV_ERROR_NONE;
 	result = check_peer(bs, m, device);
 	if (result != DRV_ERROR_NONE)
 		return result;
-	if (!tables_map(bs, device, m->va, m->bytes, m->handle->block)) {
+	if (!tables_map(bs, device, m->va, mapping_bytes(m), m->handle->block)) {
 		npu_message_set(SET ": no memory for page tables on device %u", device);
 		return DRV_ERROR_OUT_OF_MEMORY;
 	}
-	m->peers |= 1u << device;
+	m->peers |= (uint16_t)(1u << device);
 	return DRV_ERROR_NONE;
 }
 
@@ -133,7 +132,7 @@ static drvError_t set_access_locked(struct bsim *bs, uint64_t va, uint64_t size,
 	if (result != DRV_ERROR_NONE)
 		return result;
 	m = window_mapping(bs->window, va);
-	if (m == NULL || m->va != va || m->bytes != size) {
+	if (m == NULL || m->va != va || mapping_bytes(m) != size) {
 		npu_message_set(SET ": [0x%" PRIx64 ", +%s) is not exactly one mapping: at ptr, %s",
 				va, npu_size_text(size), bsim_place_text_locked(bs, va));
 		return DRV_ERROR_PARA_ERROR;
@@ -153,6 +152,12 @@ drvError_t bsim_halMemSetAccess(struct npu_driver *self, void *ptr, size_t size,
 
 	if (result != DRV_ERROR_NONE)
 		return result;
+	if (bsim_anywhere(bs)) {
+		result = bsim_require_open_locked(bs, SET);
+		if (result == DRV_ERROR_NONE)
+			result = anywhere_set_access_locked(bs, (uintptr_t)ptr, size, desc, count);
+		return bsim_leave(bs, SIM_CALL_ACCESS, size >> 21, 21, result);
+	}
 	result = check_descriptors(ptr, desc, count);
 	if (result == DRV_ERROR_NONE)
 		result = set_access_locked(bs, (uintptr_t)ptr, size, desc, count);
@@ -164,7 +169,7 @@ static bool may_reach(const struct mapping *m, const struct drv_mem_location *lo
 	if (location->side == MEM_HOST_SIDE)
 		return m->cpu;
 	return m->handle->space == location->id ||
-	       (location->id < 32 && m->peers >> location->id & 1);
+	       (location->id < BSIM_DEVICE_MAX && m->peers >> location->id & 1);
 }
 
 static drvError_t get_access_locked(struct bsim *bs, uint64_t va,
@@ -206,9 +211,7 @@ drvError_t bsim_halMemGetAccess(struct npu_driver *self, void *ptr,
 	return bsim_leave(bs, SIM_CALL_QUERY, 1, 21, result);
 }
 
-/* ---- what an address is
- * ----------------------------------------------------------------------------------------------------
- */
+/* ---- what an address is ---- */
 
 drvError_t bsim_halMemGetAddressRange(struct npu_driver *self, DVdeviceptr ptr, DVdeviceptr *base,
 				      size_t *size)

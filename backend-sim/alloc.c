@@ -179,9 +179,7 @@ drvError_t bsim_halMemAlloc(struct npu_driver *self, void **pp, unsigned long lo
 	return bsim_leave(bs, SIM_CALL_ALLOC, pages, page_lg2, result);
 }
 
-/* ---- free
- * ------------------------------------------------------------------------------------------------------------------
- */
+/* ---- free ---- */
 
 void allocation_end(struct bsim *bs, struct allocation *a)
 {
@@ -206,6 +204,7 @@ unsigned alloc_end_device(struct bsim *bs, unsigned device)
 		allocation_end(bs, a);
 		ended++;
 	}
+	pool_end_empty(bs, device);
 	return ended;
 }
 
@@ -267,9 +266,7 @@ drvError_t bsim_halMemFree(struct npu_driver *self, void *pp)
 	return bsim_leave(bs, SIM_CALL_FREE, pages, page_lg2, result);
 }
 
-/* ---- information
- * -----------------------------------------------------------------------------------------------------------
- */
+/* ---- information ---- */
 
 static void fill_pool(struct bsim *bs, unsigned memory, struct MemPhyInfo *out)
 {

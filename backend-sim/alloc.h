@@ -74,6 +74,8 @@ struct allocation *allocation_new(struct bsim *bs, const char *call, const struc
 /* Gives the addresses back, and what pages the heap had for them. Leaves, blocks and the CPU's maps
  * are the caller's. */
 void allocation_drop(struct bsim *bs, struct allocation *a);
+/* Ends the heaps of a memory that nothing is in. */
+void pool_end_empty(struct bsim *bs, unsigned memory);
 /* Ends an allocation with everything that belongs to it. */
 void allocation_end(struct bsim *bs, struct allocation *a);
 

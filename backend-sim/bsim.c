@@ -23,9 +23,7 @@ struct bsim *bsim_process;
 static pthread_mutex_t users_lock = PTHREAD_MUTEX_INITIALIZER;
 static unsigned users; /* open() less close(); users_lock */
 
-/* ---- entry and exit of calls
- * -----------------------------------------------------------------------------------------------
- */
+/* ---- entry and exit of calls ---- */
 
 static bool is_forked(const struct bsim *bs)
 {
@@ -97,22 +95,48 @@ static void after_fork(void)
 		pthread_mutex_unlock(&bsim_process->lock);
 }
 
-/* ---- the server
- * ------------------------------------------------------------------------------------------------------------
- */
+/* No thread of the child holds the lock that one of the parent may have held. */
+static void in_child(void)
+{
+	after_fork();
+	pthread_mutex_init(&users_lock, NULL);
+}
+
+/* ---- the server ---- */
+
+static bool take_words(char **error, char *why)
+{
+	*error = why == NULL ? NULL : strdup(why);
+	g_free(why);
+	return false;
+}
 
 /* Loads the profile of config.soc_name, and what follows from it where the user did not say. */
 static bool load_profile(struct bsim *bs, char **error)
 {
-	struct sim_profile *p = &bs->profile;
 	char *why = NULL;
 
-	if (!sim_profile_load(bs->config.soc_name, p, &why)) {
-		*error = why == NULL ? NULL : strdup(why);
-		g_free(why);
+	return sim_profile_load(bs->config.soc_name, &bs->profile, &why) || take_words(error, why);
+}
+
+/* NPUSIM_SOC may be a file, such as `npusim check --latency` writes; the node knows the
+ * SoC's name. */
+static bool load_profile_of(struct bsim *bs, const char *soc, char **error)
+{
+	char *why = NULL;
+
+	if (strchr(soc, '/') != NULL || g_str_has_suffix(soc, ".ini")) {
+		if (!sim_profile_load_file(soc, &bs->profile, &why))
+			return take_words(error, why);
+		strcpy(bs->config.soc_name, bs->profile.soc_name);
+		return true;
+	}
+	if (strlen(soc) >= sizeof(bs->config.soc_name)) {
+		*error = strdup("NPUSIM_SOC: no SoC has so long a name");
 		return false;
 	}
-	return true;
+	strcpy(bs->config.soc_name, soc);
+	return load_profile(bs, error);
 }
 
 static uint64_t usable_frames(const struct sim_profile *p, uint64_t hbm_bytes)
@@ -150,13 +174,10 @@ static bool read_shape(struct bsim *bs, char **error)
 	const char *soc = npu_var_get(NPU_VAR_SOC, &soc_given);
 	const char *devices = npu_var_get(NPU_VAR_DEVICES, &devices_given);
 
-	if (strlen(soc) >= sizeof(bs->config.soc_name)) {
-		*error = strdup("NPUSIM_SOC: no SoC has so long a name");
-		return false;
-	}
-	strcpy(bs->config.soc_name, soc);
+	if (!soc_given && bs->dialect == NPU_DIALECT_ANYWHERE)
+		soc = BSIM_SOC_ANYWHERE;
 	bs->config.name = npu_var_get(NPU_VAR_NODE, NULL);
-	if (!load_profile(bs, error))
+	if (!load_profile_of(bs, soc, error))
 		return false;
 	bs->config.devices =
 		devices_given ? (unsigned)strtoul(devices, NULL, 10) : bs->profile.default_devices;
@@ -170,6 +191,19 @@ static bool read_shape(struct bsim *bs, char **error)
 	}
 	bs->devices = bs->config.devices;
 	return read_hbm(bs, error);
+}
+
+drvError_t bsim_set_dialect_locked(struct bsim *bs, enum npu_dialect dialect)
+{
+	char *error = NULL;
+	bool other = bs->dialect != dialect;
+
+	bs->dialect = dialect;
+	if (!other || bs->node != NULL || read_shape(bs, &error))
+		return DRV_ERROR_NONE;
+	npu_message_set("npusimSetDialect: %s", error != NULL ? error : "no memory");
+	free(error);
+	return DRV_ERROR_OPEN_FAILED;
 }
 
 static bool read_variables(struct bsim *bs, char **error)
@@ -196,25 +230,16 @@ static bool adopt(struct bsim *bs, const struct node_config *shape, char **error
 
 void bsim_learn_shape_locked(struct bsim *bs)
 {
-	struct node_info *list = NULL;
-	unsigned count = 0;
+	struct node_config shape;
 	char *error = NULL;
 
 	if (bs->shape_known || bs->config.explicit_shape || bs->node != NULL)
 		return;
 	bs->shape_known = true;
-	if (!node_list(&list, &count, &error)) {
-		npu_log(NPU_LOG_DEBUG, "the nodes that run cannot be listed: %s", error);
+	if (node_find_shape(bs->config.name, &shape) && !adopt(bs, &shape, &error)) {
+		npu_log(NPU_LOG_DEBUG, "%s", error);
 		free(error);
-		return;
 	}
-	for (unsigned i = 0; i < count; i++)
-		if (strcmp(list[i].name, bs->config.name) == 0 && list[i].member_count > 0 &&
-		    !adopt(bs, &list[i].shape, &error)) {
-			npu_log(NPU_LOG_DEBUG, "%s", error);
-			free(error);
-		}
-	node_list_free(list, count);
 }
 
 static bool join(struct bsim *bs, char **error)
@@ -287,9 +312,7 @@ drvError_t bsim_open_server_locked(struct bsim *bs)
 	return DRV_ERROR_OPEN_FAILED;
 }
 
-/* ---- statistics
- * ------------------------------------------------------------------------------------------------------------
- */
+/* ---- statistics ---- */
 
 static void fill_memory(struct bsim *bs, unsigned dev, struct npu_stats *s)
 {
@@ -300,6 +323,7 @@ static void fill_memory(struct bsim *bs, unsigned dev, struct npu_stats *s)
 	s->usable_bytes = usage.total_frames << NODE_FRAME_LG2;
 	s->used_bytes = (usage.total_frames - usage.free_frames) << NODE_FRAME_LG2;
 	s->own_bytes = usage.own_frames << NODE_FRAME_LG2;
+	s->own_peak_bytes = usage.own_peak_frames << NODE_FRAME_LG2;
 	s->largest_free_bytes = usage.largest_free_run << NODE_FRAME_LG2;
 	s->free_giants = usage.free_giants;
 	s->page_table_bytes = space->pt.tables << PT_PAGE_LG2;
@@ -391,9 +415,7 @@ const char *bsim_npusimLastMessage(struct npu_driver *self)
 	return npu_message();
 }
 
-/* ---- the object
- * ------------------------------------------------------------------------------------------------------------
- */
+/* ---- the object ---- */
 
 static void end_server(struct bsim *bs)
 {
@@ -412,6 +434,16 @@ static void end_server(struct bsim *bs)
 	pthread_mutex_unlock(&bs->lock);
 }
 
+/* Everything but the table of functions and the lock: a call of another thread that comes too late
+ * finds a server with no device open, and gets its code. */
+static void clear_locked(struct bsim *bs)
+{
+	size_t kept = offsetof(struct bsim, lock) + sizeof(bs->lock);
+
+	__atomic_store_n(&bs->node, NULL, __ATOMIC_RELEASE);
+	memset((char *)bs + kept, 0, sizeof(*bs) - kept);
+}
+
 static void close_backend(struct npu_driver *self)
 {
 	struct bsim *bs = bsim_of(self);
@@ -425,8 +457,10 @@ static void close_backend(struct npu_driver *self)
 	bsim_process = NULL;
 	if (bs->node != NULL && !is_forked(bs))
 		end_server(bs);
-	pthread_mutex_destroy(&bs->lock);
-	free(bs);
+	pthread_mutex_lock(&bs->lock);
+	clear_locked(bs);
+	bs->shape_known = true;
+	pthread_mutex_unlock(&bs->lock);
 }
 
 static void fill_driver(struct npu_driver *driver)
@@ -436,8 +470,7 @@ static void fill_driver(struct npu_driver *driver)
 				       .size = sizeof(*driver),
 				       .name = "sim",
 				       .caps = NPU_CAP_MODEL | NPU_CAP_VALUE_WAIT |
-					       NPU_CAP_MAP_NO_ACCESS | NPU_CAP_SHARE_V2 |
-					       NPU_CAP_RETAIN,
+					       NPU_CAP_SHARE_V2 | NPU_CAP_RETAIN,
 				       .close = close_backend,
 				       NPU_DRIVER_OPS(SET_OP) };
 #undef SET_OP
@@ -445,26 +478,23 @@ static void fill_driver(struct npu_driver *driver)
 
 static struct npu_driver *open_once(char **error)
 {
+	static struct bsim server = { .lock = PTHREAD_MUTEX_INITIALIZER };
 	static bool fork_handled;
-	struct bsim *bs;
+	bool readable;
 
-	bs = calloc(1, sizeof(*bs));
-	if (bs == NULL) {
-		*error = strdup("no memory for the simulated server");
+	pthread_mutex_lock(&server.lock);
+	clear_locked(&server);
+	readable = read_variables(&server, error);
+	pthread_mutex_unlock(&server.lock);
+	if (!readable)
 		return NULL;
-	}
-	if (!read_variables(bs, error)) {
-		free(bs);
-		return NULL;
-	}
-	pthread_mutex_init(&bs->lock, NULL);
-	fill_driver(&bs->driver);
-	bsim_process = bs;
 	if (!fork_handled) {
 		fork_handled = true;
-		pthread_atfork(before_fork, after_fork, after_fork);
+		fill_driver(&server.driver);
+		pthread_atfork(before_fork, after_fork, in_child);
 	}
-	return &bs->driver;
+	bsim_process = &server;
+	return &server.driver;
 }
 
 /* libascendcl.so and libascend_hal.so of one process are users of one model. */

@@ -10,14 +10,13 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "anywhere.h"
 #include "copy.h"
 #include "ops.h"
 
 #define COPY_BATCH_MAX 4096u
 
-/* ---- one end
- * -------------------------------------------------------------------------------------------------------
- */
+/* ---- one end ---- */
 
 static bool place_is_translated(enum bsim_place_kind kind)
 {
@@ -92,6 +91,8 @@ drvError_t copy_end_locked(struct bsim *bs, const char *call, const char *argume
 	bsim_locate_locked(bs, va, &place);
 	if (place.kind == PLACE_FREE || place.kind == PLACE_RESERVED)
 		return not_mapped(bs, call, argument, va, bytes, va);
+	if (place.kind == PLACE_MAPPED && bsim_anywhere(bs))
+		return anywhere_copy_end_locked(bs, call, argument, va, bytes, out);
 	out->kind = place.kind;
 	if (place.kind == PLACE_PAGEABLE) {
 		bsim_locate_locked(bs, va + bytes - 1, &last);
@@ -126,8 +127,7 @@ drvError_t copy_ref_locked(struct bsim *bs, const char *call, const char *argume
 	return result;
 }
 
-/* ---- the program's own memory
- * ---------------------------------------------------------------------------------------- */
+/* ---- the program's own memory ---- */
 
 #ifndef MADV_POPULATE_READ
 #define MADV_POPULATE_READ  22
@@ -257,9 +257,7 @@ unsigned char *copy_at_locked(struct bsim *bs, const struct sim_ref *ref, bool w
 	return memory->base[SIM_PA_NODE(leaf.pa)] + SIM_PA_OFFSET(leaf.pa);
 }
 
-/* ---- the plan
- * --------------------------------------------------------------------------------------------------------
- */
+/* ---- the plan ---- */
 
 static bool may_access(const struct bsim *bs, unsigned device, unsigned peer)
 {
@@ -285,6 +283,11 @@ static drvError_t plan_two_devices(struct bsim *bs, const char *call, struct cop
 {
 	unsigned dst = plan->dst.memory, src = plan->src.memory;
 
+	/* The pages say who may reach them; all else is one address space. */
+	if (bsim_anywhere(bs)) {
+		plan->device = dst;
+		return DRV_ERROR_NONE;
+	}
 	if ((plan->dst.kind == PLACE_MAPPED || plan->src.kind == PLACE_MAPPED) &&
 	    contract_docs_apply(bs, CONTRACT_SYNC_COPY_TWO_DEVICES, call)) {
 		npu_message_set("%s: dst 0x%llx is on device %u and src 0x%llx on device %u: "
@@ -335,7 +338,8 @@ static drvError_t plan_sync_device(struct bsim *bs, const char *call, struct cop
 drvError_t copy_access_locked(struct bsim *bs, const char *call, unsigned device,
 			      const struct copy_end *end)
 {
-	if (end->memory == SIM_NODE_HOST || may_access(bs, device, end->memory))
+	if (end->memory == SIM_NODE_HOST || bsim_anywhere(bs) ||
+	    may_access(bs, device, end->memory))
 		return DRV_ERROR_NONE;
 	return peer_missing(bs, call, device, end->memory);
 }
@@ -398,9 +402,7 @@ void copy_fault_message_locked(struct bsim *bs, const char *call, const struct s
 			bsim_place_text_locked(bs, job->fault_va));
 }
 
-/* ---- moving
- * ----------------------------------------------------------------------------------------------------------
- */
+/* ---- moving ---- */
 
 /* What the CPU moves passes at the host link's rate: the profile has no figure of the host's own
  * memory. */
@@ -486,33 +488,28 @@ drvError_t bsim_drvMemcpy(struct npu_driver *self, DVdeviceptr dst, size_t dest_
 	return bsim_leave(bs, SIM_CALL_COPY, 1, PT_HUGE_LG2, result);
 }
 
-/* ---- fills
- * -----------------------------------------------------------------------------------------------------------
- */
+/* ---- fills ---- */
 
-static drvError_t memset_locked(struct bsim *bs, DVdeviceptr dst, size_t dest_max, uint8_t value,
-				size_t num)
+static drvError_t fill_locked(struct bsim *bs, const char *call, DVdeviceptr dst, uint32_t pattern,
+			      unsigned pattern_bytes, size_t bytes)
 {
-	static const char call[] = "drvMemsetD8";
 	struct copy_end end;
-	drvError_t result;
+	drvError_t result = copy_end_locked(bs, call, "dst", dst, bytes, &end);
 
-	if (dst == 0)
-		return bad_value(call, "dst", "is NULL: it must be the address of memory");
-	if (num == 0)
-		return bad_value(call, "num", "is 0: it must be the number of bytes to set");
-	if (dest_max < num)
-		return too_small(call, dest_max, num, "num");
-	result = copy_end_locked(bs, call, "dst", dst, num, &end);
 	if (result == DRV_ERROR_NONE)
-		result = pageable_check(call, "dst", &end, num, true);
+		result = pageable_check(call, "dst", &end, bytes, true);
 	if (result == DRV_ERROR_NONE)
-		result = copy_room_locked(bs, call, &end, num);
+		result = copy_room_locked(bs, call, &end, bytes);
 	if (result != DRV_ERROR_NONE)
 		return result;
 	if (end.ref.space == SIM_RAW) {
-		memset((void *)dst, value, num);
-		spend_cpu_locked(bs, num);
+		unsigned char *at = (unsigned char *)end.ref.va;
+
+		for (size_t i = 0; pattern_bytes > 1 && i < bytes; i++)
+			at[i] = (unsigned char)(pattern >> 8 * (i % pattern_bytes));
+		if (pattern_bytes == 1)
+			memset(at, (int)pattern, bytes);
+		spend_cpu_locked(bs, bytes);
 		return DRV_ERROR_NONE;
 	}
 	struct sim_job job = {
@@ -521,11 +518,25 @@ static drvError_t memset_locked(struct bsim *bs, DVdeviceptr dst, size_t dest_ma
 		.device =
 			end.memory == SIM_NODE_HOST ? (unsigned)first_open_device(bs) : end.memory,
 		.dst = end.ref,
-		.bytes = num,
-		.pattern = value,
-		.pattern_bytes = 1,
+		.bytes = bytes,
+		.pattern = pattern,
+		.pattern_bytes = pattern_bytes,
 	};
 	return run_locked(bs, call, &job);
+}
+
+static drvError_t memset_locked(struct bsim *bs, DVdeviceptr dst, size_t dest_max, uint8_t value,
+				size_t num)
+{
+	static const char call[] = "drvMemsetD8";
+
+	if (dst == 0)
+		return bad_value(call, "dst", "is NULL: it must be the address of memory");
+	if (num == 0)
+		return bad_value(call, "num", "is 0: it must be the number of bytes to set");
+	if (dest_max < num)
+		return too_small(call, dest_max, num, "num");
+	return fill_locked(bs, call, dst, value, 1, num);
 }
 
 drvError_t bsim_drvMemsetD8(struct npu_driver *self, DVdeviceptr dst, size_t dest_max,
@@ -540,8 +551,27 @@ drvError_t bsim_drvMemsetD8(struct npu_driver *self, DVdeviceptr dst, size_t des
 	return bsim_leave(bs, SIM_CALL_COPY, 1, PT_HUGE_LG2, result);
 }
 
-/* ---- two dimensions, and many at once
- * --------------------------------------------------------------------------------- */
+drvError_t bsim_npusimFill(struct npu_driver *self, DVdeviceptr dst, uint32_t pattern,
+			   unsigned pattern_bytes, size_t count)
+{
+	static const char call[] = "npusimFill";
+	struct bsim *bs = bsim_of(self);
+	drvError_t result = bsim_enter(bs);
+
+	if (result != DRV_ERROR_NONE)
+		return result;
+	if (dst == 0 || count == 0)
+		result = bad_value(call, dst == 0 ? "dst" : "count", "is 0");
+	else if (pattern_bytes != 1 && pattern_bytes != 2 && pattern_bytes != 4)
+		result = bad_value(call, "pattern_bytes", "must be 1, 2 or 4");
+	else if (count > UINT64_MAX / pattern_bytes)
+		result = bad_value(call, "count", "runs over the end of the address space");
+	else
+		result = fill_locked(bs, call, dst, pattern, pattern_bytes, count * pattern_bytes);
+	return bsim_leave(bs, SIM_CALL_COPY, 1, PT_HUGE_LG2, result);
+}
+
+/* ---- two dimensions, and many at once ---- */
 
 static drvError_t not_supported(const char *call, const char *what)
 {
@@ -704,8 +734,7 @@ drvError_t bsim_halMemcpyBatch(struct npu_driver *self, uint64_t *dst, uint64_t 
 	return bsim_leave(bs, SIM_CALL_COPY, count == 0 ? 1 : count, PT_HUGE_LG2, result);
 }
 
-/* ---- prefetch: checked, and nothing to do: all memory is where it was allocated
- * ------------------------------------------- */
+/* ---- prefetch: checked, and nothing to do: all memory is where it was allocated ---- */
 
 static drvError_t prefetch_locked(struct bsim *bs, DVdeviceptr va, size_t bytes, DVdevice device)
 {

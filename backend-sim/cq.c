@@ -32,9 +32,7 @@ bool queue_cq_post(struct queue_cq *cq, const struct stars_logic_cqe *cqe, char 
 	return true;
 }
 
-/* ---- making and ending
- * ---------------------------------------------------------------------------------------------------
- */
+/* ---- making and ending ---- */
 
 drvError_t queue_cq_make_locked(struct bsim *bs, uint32_t dev, struct queue_device *device,
 				const struct halSqCqInputInfo *in, uint32_t *out_id)
@@ -107,9 +105,7 @@ void queue_cq_drop_locked(struct bsim *bs, struct queue_device *device, struct q
 	queue_changed_locked(bs);
 }
 
-/* ---- taking reports
- * -------------------------------------------------------------------------------------------------------
- */
+/* ---- taking reports ---- */
 
 static bool is_for(const struct stars_logic_cqe *cqe, uint32_t stream, uint32_t task)
 {
@@ -142,16 +138,20 @@ static uint32_t run_for(const struct queue_cq *cq, uint32_t stream, uint32_t tas
 	return length;
 }
 
-static void take_one(struct queue_cq *cq, uint32_t index, uint8_t *out)
+/* Copies a report out. True, and the thread's message is set, if it is the first of a failed task
+ * in this call: who looks at the first error of a stream finds its cause. */
+static bool take_one(struct queue_cq *cq, uint32_t index, uint8_t *out, bool told)
 {
 	uint32_t at = (cq->first + index) % cq->depth;
 
 	memcpy(out, &cq->ring[at], sizeof(cq->ring[at]));
 	if (cq->texts == NULL || cq->texts[at] == NULL)
-		return;
-	npu_message_set("%s", cq->texts[at]); /* of the last failed task that this call reports */
+		return told;
+	if (!told)
+		npu_message_set("%s", cq->texts[at]);
 	g_free(cq->texts[at]);
 	cq->texts[at] = NULL;
+	return true;
 }
 
 /* The hole behind the run is closed by what lies before it. */
@@ -229,6 +229,7 @@ static drvError_t recv_locked(struct bsim *bs, uint32_t dev, struct halReportRec
 	drvError_t result = recv_check(bs, call, dev, info, &device);
 	struct recv_wait wait = { .device = device, .info = info };
 	uint32_t start, length;
+	bool told = false;
 
 	if (result != DRV_ERROR_NONE)
 		return result;
@@ -251,7 +252,8 @@ static drvError_t recv_locked(struct bsim *bs, uint32_t dev, struct halReportRec
 
 	length = run_for(cq, info->stream_id, info->task_id, info->cqe_num, &start);
 	for (uint32_t i = 0; i < length; i++)
-		take_one(cq, start + i, info->cqe_addr + i * sizeof(struct stars_logic_cqe));
+		told = take_one(cq, start + i, info->cqe_addr + i * sizeof(struct stars_logic_cqe),
+				told);
 	close_hole(cq, start, length);
 	info->report_cqe_num = length;
 	wake_writers_locked(bs, cq);

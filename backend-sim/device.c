@@ -29,9 +29,7 @@ static drvError_t null_argument(const char *call, const char *argument)
 	return DRV_ERROR_INVALID_VALUE;
 }
 
-/* ---- opening and closing
- * ---------------------------------------------------------------------------------------------------
- */
+/* ---- opening and closing ---- */
 
 drvError_t bsim_halDeviceOpen(struct npu_driver *self, uint32_t dev, halDevOpenIn *in,
 			      halDevOpenOut *out)
@@ -118,9 +116,7 @@ drvError_t bsim_halDeviceClose(struct npu_driver *self, uint32_t dev, halDevClos
 	return bsim_leave(bs, SIM_CALL_QUERY, 1, 21, result);
 }
 
-/* ---- how many, and which
- * ---------------------------------------------------------------------------------------------------
- */
+/* ---- how many, and which ---- */
 
 /* Queries of what never changes once it is known: they work in a forked child, too. */
 static unsigned device_count(struct bsim *bs)
@@ -210,9 +206,7 @@ drvError_t bsim_halGetAPIVersion(struct npu_driver *self, int *version)
 	return DRV_ERROR_NONE;
 }
 
-/* ---- properties
- * ------------------------------------------------------------------------------------------------------------
- */
+/* ---- properties ---- */
 
 struct device_fact {
 	int32_t module, info;
@@ -408,9 +402,7 @@ drvError_t bsim_halMemCtl(struct npu_driver *self, int type, void *param, size_t
 	return DRV_ERROR_NONE;
 }
 
-/* ---- peer access
- * -----------------------------------------------------------------------------------------------------------
- */
+/* ---- peer access ---- */
 
 static drvError_t check_pair(struct bsim *bs, const char *call, uint32_t dev, uint32_t peer)
 {

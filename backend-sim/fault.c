@@ -86,12 +86,16 @@ static void tell_reservation(struct text *t, const struct window *w, const struc
 
 	if (m == NULL) {
 		add_place(t, va, "reservation", r->va, r->bytes);
-		add(t,
-		    ", where nothing is mapped (any more). Map memory there first (aclrtMapMem)");
+		add(t, ", where nothing is mapped (any more). Map memory there first (");
+		add(t, w->anywhere ? "cuMemMap)" : "aclrtMapMem)");
 		return;
 	}
-	add_place(t, va, "mapping", m->va, m->bytes);
+	add_place(t, va, "mapping", m->va, mapping_bytes(m));
 	add_owner(t, m->handle->space);
+	if (w->anywhere) {
+		add(t, ". The CPU may not reach it: copy with cuMemcpy");
+		return;
+	}
 	add(t, ". The CPU may not reach it: copy with aclrtMemcpy, or grant it with "
 	       "aclrtMemSetAccess on the whole mapping, location "
 	       "ACL_MEM_LOCATION_TYPE_HOST, id 0");
@@ -108,7 +112,7 @@ static void tell_allocation(struct text *t, const struct allocation *a, uint64_t
 	add_place(t, va, a->kind == ALLOCATION_OPENED ? "memory opened by its key" : "allocation",
 		  a->va, a->bytes);
 	add_owner(t, a->memory);
-	add(t, ". The CPU may not reach device memory: copy with aclrtMemcpy");
+	add(t, ". The CPU may not reach device memory: copy it (aclrtMemcpy, cuMemcpy)");
 }
 
 static void tell(struct text *t, const struct window *w, uint64_t va)

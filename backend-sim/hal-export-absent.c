@@ -34,34 +34,36 @@ static void refuse(atomic_bool *said, const char *name, const char *what)
 }
 
 /* X(result, answer, name, (parameters)), in groups of one `what`. */
-#define HAL_ABSENT(ret, answer, name, params, what)                               \
-	HAL_EXPORT ret name params;                                               \
-	ret name params                                                           \
-	{                                                                         \
-		static atomic_bool said;                                          \
-                                                                                  \
-		refuse(&said, #name, what);                                       \
-		return answer;                                                    \
+#define HAL_ABSENT(ret, answer, name, params, what) \
+	HAL_EXPORT ret name params;                 \
+	ret name params                             \
+	{                                           \
+		static atomic_bool said;            \
+                                                    \
+		refuse(&said, #name, what);         \
+		return answer;                      \
 	}
-#define REFUSED(name, params, what) HAL_ABSENT(drvError_t, DRV_ERROR_NOT_SUPPORT, name, params, what)
+#define REFUSED(name, params, what) \
+	HAL_ABSENT(drvError_t, DRV_ERROR_NOT_SUPPORT, name, params, what)
 
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
-/* ---- the channel between host and device ------------------------------------------------------- */
+/* ---- the channel between host and device ---- */
 
 #define HDC "the channel to daemons of the device"
-REFUSED(drvHdcAddMsgBuffer, (struct drvHdcMsg *msg, char *buffer, int length), HDC)
+REFUSED(drvHdcAddMsgBuffer, (struct drvHdcMsg * msg, char *buffer, int length), HDC)
 REFUSED(drvHdcAllocMsg, (void *session, struct drvHdcMsg **msg, int count), HDC)
 REFUSED(drvHdcClientCreate, (void **client, int max_sessions, int service, int flag), HDC)
 REFUSED(drvHdcClientDestroy, (void *client), HDC)
 REFUSED(drvHdcEpollClose, (void *epoll), HDC)
 REFUSED(drvHdcEpollCreate, (int size, void **epoll), HDC)
 REFUSED(drvHdcEpollCtl, (void *epoll, int op, void *target, struct drvHdcEvent *event), HDC)
-REFUSED(drvHdcEpollWait, (void *epoll, struct drvHdcEvent *events, int max, int timeout, int *count), HDC)
-REFUSED(drvHdcFreeMsg, (struct drvHdcMsg *msg), HDC)
-REFUSED(drvHdcGetCapacity, (struct drvHdcCapacity *capacity), HDC)
-REFUSED(drvHdcGetMsgBuffer, (struct drvHdcMsg *msg, int index, char **buffer, int *length), HDC)
-REFUSED(drvHdcReuseMsg, (struct drvHdcMsg *msg), HDC)
+REFUSED(drvHdcEpollWait,
+	(void *epoll, struct drvHdcEvent *events, int max, int timeout, int *count), HDC)
+REFUSED(drvHdcFreeMsg, (struct drvHdcMsg * msg), HDC)
+REFUSED(drvHdcGetCapacity, (struct drvHdcCapacity * capacity), HDC)
+REFUSED(drvHdcGetMsgBuffer, (struct drvHdcMsg * msg, int index, char **buffer, int *length), HDC)
+REFUSED(drvHdcReuseMsg, (struct drvHdcMsg * msg), HDC)
 REFUSED(drvHdcServerCreate, (int dev, int service, void **server), HDC)
 REFUSED(drvHdcServerDestroy, (void *server), HDC)
 REFUSED(drvHdcSessionAccept, (void *server, void **session), HDC)
@@ -69,29 +71,35 @@ REFUSED(drvHdcSessionClose, (void *session), HDC)
 REFUSED(drvHdcSessionConnect, (int node, int dev, void *client, void **session), HDC)
 REFUSED(drvHdcSetSessionReference, (void *session), HDC)
 REFUSED(halHdcGetSessionAttr, (void *session, int attr, int *value), HDC)
-REFUSED(halHdcRecv, (void *session, struct drvHdcMsg *msg, int room, uint64_t flag, int *received,
-		     uint32_t timeout), HDC)
+REFUSED(halHdcRecv,
+	(void *session, struct drvHdcMsg *msg, int room, uint64_t flag, int *received,
+	 uint32_t timeout),
+	HDC)
 REFUSED(halHdcSend, (void *session, struct drvHdcMsg *msg, uint64_t flag, uint32_t timeout), HDC)
 REFUSED(halHdcSessionConnectEx, (int node, int dev, int pid, void *client, void **session), HDC)
 
-/* ---- queues of older chips, shared submission memory ------------------------------------------- */
+/* ---- queues of older chips, shared submission memory ---- */
 
 #define REPORTS "a report queue that the host maps"
-REFUSED(halCqReportGet, (uint32_t dev, struct halReportGetInput *in, struct halReportGetOutput *out), REPORTS)
-REFUSED(halCqReportIrqWait, (uint32_t dev, struct halReportInfoInput *in, struct halReportInfoOutput *out),
-	REPORTS)
+REFUSED(halCqReportGet,
+	(uint32_t dev, struct halReportGetInput *in, struct halReportGetOutput *out), REPORTS)
+REFUSED(halCqReportIrqWait,
+	(uint32_t dev, struct halReportInfoInput *in, struct halReportInfoOutput *out), REPORTS)
 REFUSED(halReportRelease, (uint32_t dev, struct halReportReleaseInfo *info), REPORTS)
-REFUSED(halSqMemGet, (uint32_t dev, struct halSqMemGetInput *in, struct halSqMemGetOutput *out), REPORTS)
+REFUSED(halSqMemGet, (uint32_t dev, struct halSqMemGetInput *in, struct halSqMemGetOutput *out),
+	REPORTS)
 REFUSED(halSqMsgSend, (uint32_t dev, struct halSqMsgInfo *info), REPORTS)
-REFUSED(halGetCapabilityGroupInfo, (int dev, int ts, int group, struct capability_group_info *info, int count),
+REFUSED(halGetCapabilityGroupInfo,
+	(int dev, int ts, int group, struct capability_group_info *info, int count),
 	"dividing a device into groups")
 
-/* ---- physical addresses and registers ---------------------------------------------------------- */
+/* ---- physical addresses and registers ---- */
 
 #define PHYSICAL "a physical address that a program may use"
 REFUSED(drvMemAddressTranslate, (DVdeviceptr va, uint64_t *out), PHYSICAL)
-REFUSED(drvMemConvertAddr, (DVdeviceptr src, DVdeviceptr dst, uint32_t length, struct DMA_ADDR *out), PHYSICAL)
-REFUSED(drvMemDestroyAddr, (struct DMA_ADDR *address), PHYSICAL)
+REFUSED(drvMemConvertAddr,
+	(DVdeviceptr src, DVdeviceptr dst, uint32_t length, struct DMA_ADDR *out), PHYSICAL)
+REFUSED(drvMemDestroyAddr, (struct DMA_ADDR * address), PHYSICAL)
 REFUSED(drvNotifyIdAddrOffset, (uint32_t dev, struct drvNotifyInfo *info), "a notify's register")
 
 HAL_EXPORT void drvDfxShowReport(uint32_t dev);
@@ -106,9 +114,9 @@ void drvFlushCache(uint64_t base, uint32_t length)
 {
 }
 
-/* ---- the vendor's private functions that memfabric looks up ------------------------------------ */
+/* ---- the vendor's private functions that memfabric looks up ---- */
 
-#define PRIVATE "a private table of the vendor's driver"
+#define PRIVATE               "a private table of the vendor's driver"
 #define PRIVATE_POINTER(name) HAL_ABSENT(void *, NULL, name, (void), PRIVATE)
 #define PRIVATE_CODE(name)    REFUSED(name, (void), PRIVATE)
 PRIVATE_POINTER(devmm_get_heap_list_by_type)

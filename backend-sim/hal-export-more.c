@@ -28,8 +28,8 @@ drvError_t drvDeviceStatus(uint32_t dev, int *status)
 	if (result != DRV_ERROR_NONE)
 		return result;
 	if (dev >= devices) {
-		npu_message_set("drvDeviceStatus: device is %u; this server has devices 0 to %u", dev,
-				devices - 1);
+		npu_message_set("drvDeviceStatus: device is %u; this server has devices 0 to %u",
+				dev, devices - 1);
 		return DRV_ERROR_INVALID_DEVICE;
 	}
 	*status = DEVICE_WORKS;
@@ -48,7 +48,8 @@ drvError_t halMemcpy(void *dst, size_t dst_size, void *src, size_t count, struct
 		return DRV_ERROR_INVALID_VALUE;
 	}
 	if ((int)info->dir < DRV_MEMCPY_HOST_TO_HOST || info->dir > DRV_MEMCPY_DEVICE_TO_DEVICE) {
-		npu_message_set("halMemcpy: info->dir is %d; it must be from 0 to 3", (int)info->dir);
+		npu_message_set("halMemcpy: info->dir is %d; it must be from 0 to 3",
+				(int)info->dir);
 		return DRV_ERROR_INVALID_VALUE;
 	}
 	return drv->drvMemcpy(drv, (DVdeviceptr)(uintptr_t)dst, dst_size,

@@ -24,19 +24,15 @@ static bool direct;     /* the program's own call opened the model: it stays; lo
 static bool fork_ready; /* lock */
 static atomic_bool complained;
 
-/* ---- fork: a child that is made while another thread opens the model can open its own ------------- */
-
-static void before_fork(void)
+/* A child that is forked while another thread opens the model finds the lock free, and opens its
+ * own. Nothing is locked before a fork: the model's own handlers would meet that lock in the other
+ * order. */
+static void in_child(void)
 {
-	pthread_mutex_lock(&lock);
+	pthread_mutex_init(&lock, NULL);
 }
 
-static void after_fork(void)
-{
-	pthread_mutex_unlock(&lock);
-}
-
-/* ---- the module -------------------------------------------------------------------------------------- */
+/* ---- the module ---- */
 
 /* Beside an installed lib/npusim/hal/libascend_hal.so, or in the build tree. */
 static bool find_module(char *out, size_t room, char **error)
@@ -88,7 +84,7 @@ static const struct npu_backend *load_module(char **error)
 	return NULL;
 }
 
-/* ---- opening ------------------------------------------------------------------------------------------- */
+/* ---- opening ---- */
 
 static struct npu_driver *open_locked(char **error)
 {
@@ -99,7 +95,7 @@ static struct npu_driver *open_locked(char **error)
 		return drv;
 	if (!fork_ready) {
 		fork_ready = true;
-		pthread_atfork(before_fork, after_fork, after_fork);
+		pthread_atfork(NULL, NULL, in_child);
 	}
 	backend = load_module(error);
 	drv = backend == NULL ? NULL : backend->open(error);
@@ -154,7 +150,7 @@ const char *hal_no_model_text(const void *missing)
 	return npu_message();
 }
 
-/* ---- for backend-hw ------------------------------------------------------------------------------------- */
+/* ---- for backend-hw ---- */
 
 static bool open_for_backend(uint32_t *out_caps, char **error)
 {

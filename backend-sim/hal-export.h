@@ -32,7 +32,7 @@ struct npu_driver *hal_driver(void);
 
 /* What a function answers without a model: NO_DEVICE where it answers a code, else `missing`. */
 #define HAL_NO_MODEL(missing) \
-	_Generic((missing), void *: hal_no_model_text, default: hal_no_model_code)(missing)
+	_Generic((missing), void * : hal_no_model_text, default : hal_no_model_code)(missing)
 int hal_no_model_code(int missing);
 const char *hal_no_model_text(const void *missing);
 

@@ -3,6 +3,7 @@
  * Physical handles: halMemCreate, halMemRelease, halMemRetainAllocationHandle, their properties and
  * granularity.
  */
+#include "anywhere.h"
 #include "handle.h"
 #include "mapping.h"
 #include "ops.h"
@@ -12,19 +13,21 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#define HANDLE_STRIDE   192u
+#define HANDLE_STRIDE   sizeof(struct drv_mem_handle)
 #define HANDLE_MOST     (UINT64_C(1) << 22)
 #define HANDLE_GROW     4096u
 #define HANDLE_KEPT     4096u /* freed records that are kept before one is used again */
 #define DEVICE_ID_LIMIT 64u   /* of the driver, whatever the server has */
 #define ANY_NUMA        UINT32_MAX
 
-_Static_assert(sizeof(struct drv_mem_handle) <= HANDLE_STRIDE,
-	       "a handle's record has outgrown its place");
+_Static_assert(HANDLE_GROW *HANDLE_STRIDE % 4096 == 0, "the arena grows by whole pages");
 
-/* ---- the table
- * -------------------------------------------------------------------------------------------------------------
- */
+/* The only pointers to blocks lie in the arena, where a sanitizer's leak checker does not look by
+ * itself. Not there otherwise. */
+extern void __lsan_register_root_region(const void *start, size_t bytes) __attribute__((weak));
+extern void __lsan_unregister_root_region(const void *start, size_t bytes) __attribute__((weak));
+
+/* ---- the table ---- */
 
 bool handle_table_open(struct bsim *bs)
 {
@@ -40,6 +43,8 @@ bool handle_table_open(struct bsim *bs)
 	}
 	t->arena = arena;
 	bs->handles = t;
+	if (__lsan_register_root_region != NULL)
+		__lsan_register_root_region(arena, HANDLE_MOST * HANDLE_STRIDE);
 	return true;
 }
 
@@ -51,6 +56,8 @@ void handle_table_close(struct bsim *bs)
 		return;
 	for (struct drv_mem_handle *h = t->live; h != NULL; h = h->next)
 		node_block_drop(bs->node, h->block);
+	if (__lsan_unregister_root_region != NULL)
+		__lsan_unregister_root_region(t->arena, HANDLE_MOST * HANDLE_STRIDE);
 	munmap(t->arena, HANDLE_MOST * HANDLE_STRIDE);
 	bs->handles = NULL;
 	free(t);
@@ -104,14 +111,24 @@ struct drv_mem_handle *handle_find(struct bsim *bs, const char *call, const void
 	if (h->state == HANDLE_LOST_TO_RESET)
 		npu_message_set("%s: handle %p, %s on device %u, made by driver call %" PRIu64
 				", was destroyed when device %u was reset by driver call %" PRIu64,
-				call, pointer, npu_size_text(h->bytes), h->prop.devid,
-				h->made.number, h->space, h->freed.number);
+				call, pointer, npu_size_text(h->bytes), h->devid, h->made.number,
+				h->space, h->freed_number);
 	else
 		npu_message_set(
 			"%s: handle %p, %s, made by driver call %" PRIu64
 			", was freed by driver call %" PRIu64 " (its last reference went there)",
-			call, pointer, npu_size_text(h->bytes), h->made.number, h->freed.number);
+			call, pointer, npu_size_text(h->bytes), h->made.number, h->freed_number);
 	return NULL;
+}
+
+const struct drv_mem_handle *handle_remembered(struct bsim *bs, const void *pointer)
+{
+	struct handle_table *t = bs->handles;
+	uint64_t offset = (uint64_t)((uintptr_t)pointer - (uintptr_t)t->arena);
+
+	if (pointer == NULL || offset >= t->used * HANDLE_STRIDE || offset % HANDLE_STRIDE != 0)
+		return NULL;
+	return record_at(t, offset / HANDLE_STRIDE);
 }
 
 struct drv_mem_handle *handle_make(struct bsim *bs, const char *call, struct node_block *block)
@@ -127,7 +144,7 @@ struct drv_mem_handle *handle_make(struct bsim *bs, const char *call, struct nod
 	memset(h, 0, sizeof(*h));
 	h->state = HANDLE_LIVE;
 	h->ref = 1;
-	h->space = block->memory;
+	h->space = (uint8_t)block->memory;
 	h->block = block;
 	h->bytes = block->frames << NODE_FRAME_LG2;
 	h->made.number = bs->call_number;
@@ -186,10 +203,9 @@ void handle_end(struct bsim *bs, struct drv_mem_handle *h, enum handle_state sta
 	if (h->next != NULL)
 		h->next->prev = h->prev;
 	t->live_count--;
-	h->state = state;
+	h->state = (uint8_t)state;
 	h->ref = h->map_ref = 0;
-	h->freed.number = bs->call_number;
-	h->freed.ps = bsim_now_locked(bs);
+	h->freed_number = bs->call_number;
 	h->next = h->prev = NULL;
 	if (t->newest_freed != NULL)
 		t->newest_freed->next = h;
@@ -206,9 +222,7 @@ void handle_unmapped(struct bsim *bs, struct drv_mem_handle *h)
 		handle_end(bs, h, HANDLE_FREED);
 }
 
-/* ---- create
- * ----------------------------------------------------------------------------------------------------------------
- */
+/* ---- create ---- */
 
 static drvError_t check_prop(struct bsim *bs, const char *call, const struct drv_mem_prop *prop)
 {
@@ -229,7 +243,7 @@ static drvError_t check_prop(struct bsim *bs, const char *call, const struct drv
 		what = "pg_type", value = prop->pg_type, limit = MEM_MAX_PAGE_TYPE;
 	} else if (prop->mem_type >= MEM_MAX_TYPE) {
 		what = "mem_type", value = prop->mem_type, limit = MEM_MAX_TYPE;
-	} else if (prop->reserve != 0) {
+	} else if (prop->reserve != 0 && !bsim_anywhere(bs)) {
 		what = "reserve", value = prop->reserve, limit = 1;
 	}
 	if (what == NULL)
@@ -304,17 +318,24 @@ static drvError_t create_locked(struct bsim *bs, drv_mem_handle_t **out, uint64_
 		result = check_place(bs, call, prop);
 	if (result == DRV_ERROR_NONE)
 		result = frames_of(bs, call, size, giant, out_frames);
-	if (result == DRV_ERROR_NONE)
-		result =
-			node_block_create(bs->node, memory, *out_frames, giant, "physical", &block);
 	if (result != DRV_ERROR_NONE)
 		return result;
+	result = node_block_create(bs->node, memory, *out_frames, giant, "physical", &block);
+	if (result != DRV_ERROR_NONE) {
+		npu_message_prefix("%s: ", call);
+		return result;
+	}
 	h = handle_make(bs, call, block);
 	if (h == NULL) {
 		node_block_drop(bs->node, block);
 		return DRV_ERROR_OUT_OF_MEMORY;
 	}
-	h->prop = *prop;
+	h->side = (uint8_t)prop->side;
+	h->devid = prop->devid;
+	h->module_id = prop->module_id;
+	h->pg_type = (uint8_t)prop->pg_type;
+	h->mem_type = (uint8_t)prop->mem_type;
+	h->word = prop->reserve;
 	*out = h;
 	return DRV_ERROR_NONE;
 }
@@ -343,9 +364,7 @@ drvError_t bsim_halMemCreate(struct npu_driver *self, drv_mem_handle_t **handle,
 	return bsim_leave(bs, SIM_CALL_CREATE, frames, 21, result);
 }
 
-/* ---- references
- * ------------------------------------------------------------------------------------------------------------
- */
+/* ---- references ---- */
 
 static drvError_t release_locked(struct bsim *bs, drv_mem_handle_t *handle, uint64_t *out_frames)
 {
@@ -431,9 +450,7 @@ drvError_t bsim_halMemRetainAllocationHandle(struct npu_driver *self, drv_mem_ha
 	return bsim_leave(bs, SIM_CALL_QUERY, 1, 21, result);
 }
 
-/* ---- queries
- * ---------------------------------------------------------------------------------------------------------------
- */
+/* ---- queries ---- */
 
 drvError_t bsim_halMemGetAllocationGranularity(struct npu_driver *self,
 					       const struct drv_mem_prop *prop,
@@ -467,20 +484,23 @@ drvError_t bsim_halMemGetAllocationPropertiesFromHandle(struct npu_driver *self,
 {
 	const char *call = "halMemGetAllocationPropertiesFromHandle";
 	struct bsim *bs = bsim_of(self);
-	struct drv_mem_handle *h = NULL;
+	const struct drv_mem_handle *h = NULL;
 	drvError_t result = bsim_enter(bs);
 
 	if (result != DRV_ERROR_NONE)
 		return result;
 	result = bsim_require_open_locked(bs, call);
 	if (result == DRV_ERROR_NONE) {
-		h = handle_find(bs, call, handle);
+		h = bsim_anywhere(bs) ? handle_remembered(bs, handle) : NULL;
+		if (h == NULL)
+			h = handle_find(bs, call, handle);
 		if (h == NULL || prop == NULL)
 			result = DRV_ERROR_INVALID_VALUE;
 		if (h != NULL && prop == NULL)
 			npu_message_set("%s: prop is NULL", call);
 	}
 	if (result == DRV_ERROR_NONE)
-		*prop = h->prop;
+		*prop = (struct drv_mem_prop){ h->side,    h->devid,    h->module_id,
+					       h->pg_type, h->mem_type, h->word };
 	return bsim_leave(bs, SIM_CALL_QUERY, 1, 21, result);
 }

@@ -14,21 +14,28 @@
 
 enum handle_state { HANDLE_NEVER, HANDLE_LIVE, HANDLE_FREED, HANDLE_LOST_TO_RESET };
 
+/* Small, for there may be hundreds of thousands: side, devid, module_id, pg_type and mem_type are
+ * those of struct drv_mem_prop as given at creation. */
 struct drv_mem_handle {
-	uint32_t state;   /* enum handle_state */
-	uint32_t ref;     /* of the program and of mappings together */
-	uint32_t map_ref; /* of mappings alone: map_ref <= ref */
-	unsigned space;   /* whose page table translates where it is mapped: a device, or
-			     SIM_NODE_HOST */
-	bool imported;
-	bool exported;
+	uint8_t state; /* enum handle_state */
+	uint8_t space; /* whose page table translates where it is mapped: a device, or SIM_NODE_HOST
+			*/
+	bool imported, exported;
+	bool from_fd; /* by a descriptor, in this process or another */
+	uint8_t side, pg_type, mem_type;
+	uint32_t ref;      /* of the program and of mappings together */
+	uint32_t map_ref;  /* of mappings alone: map_ref <= ref */
 	uint32_t share_id; /* imported or exported */
-	uint64_t bytes;    /* rounded up */
+	uint32_t devid, module_id;
+	uint64_t bytes; /* rounded up */
+	uint64_t word;  /* struct drv_mem_prop.reserve */
 	struct node_block *block;
-	struct drv_mem_prop prop; /* as given at creation */
-	struct bsim_made made, freed;
+	struct bsim_made made;
+	union {
+		struct drv_mem_handle *next_import; /* live: bucket of imports by share id */
+		uint64_t freed_number;              /* gone: by which driver call */
+	};
 	struct drv_mem_handle *next, *prev; /* live ones; freed ones by age */
-	struct drv_mem_handle *next_import; /* bucket of imports by share id */
 };
 
 #define HANDLE_IMPORT_BUCKETS 256u
@@ -49,6 +56,8 @@ void handle_table_close(struct bsim *bs);
 
 /* The live handle at that address, or NULL and a message that starts with the call. */
 struct drv_mem_handle *handle_find(struct bsim *bs, const char *call, const void *pointer);
+/* The record at that address, live or freed, as long as it is remembered; else NULL, no message. */
+const struct drv_mem_handle *handle_remembered(struct bsim *bs, const void *pointer);
 /* A live handle for the block, with one reference. NULL: host memory is short (message set). */
 struct drv_mem_handle *handle_make(struct bsim *bs, const char *call, struct node_block *block);
 /* Ends a handle whatever its references say: its pages go back. */

@@ -21,9 +21,7 @@ static const struct {
 	[DRV_NOTIFY_ID] = { "notify", QUEUE_NOTIFIES, DRV_ERROR_NO_NOTIFY_RESOURCES },
 };
 
-/* ---- sets of ids
- * ------------------------------------------------------------------------------------------------------
- */
+/* ---- sets of ids ---- */
 
 static bool bit_get(const uint64_t *bits, uint32_t i)
 {
@@ -66,8 +64,7 @@ void queue_id_give(struct queue_ids *ids, uint32_t id)
 	ids->live--;
 }
 
-/* ---- events and notifies
- * ---------------------------------------------------------------------------------------------- */
+/* ---- events and notifies ---- */
 
 static void wake_locked(struct bsim *bs, unsigned device, int type, uint32_t id)
 {
@@ -121,9 +118,7 @@ void queue_idents_clear(struct queue_device *device)
 	g_clear_pointer(&device->stream_cq, g_free);
 }
 
-/* ---- the calls
- * ----------------------------------------------------------------------------------------------------------
- */
+/* ---- the calls ---- */
 
 static drvError_t kind_check(struct bsim *bs, const char *call, uint32_t dev,
 			     const struct halResourceIdInputInfo *in, struct queue_device **out)

@@ -24,9 +24,7 @@ static drvError_t of_node(const char *call, drvError_t result)
 	return result;
 }
 
-/* ---- names
- * -----------------------------------------------------------------------------------------------------------------
- */
+/* ---- names ---- */
 
 /* The allocation and where in its block the range starts. */
 static drvError_t find_named(struct bsim *bs, uint64_t va, uint64_t bytes,
@@ -150,8 +148,8 @@ drvError_t bsim_halShmemSetAttribute(struct npu_driver *self, const char *name, 
 		npu_message_set("%s: type %u with value %" PRIu64
 				"; only type 1 (no whitelist) with 1 is known",
 				call, type, attr);
-		result = type != SHMEM_ATTR_TYPE_NO_WLIST_IN_SERVER ? DRV_ERROR_NOT_SUPPORT :
-								      DRV_ERROR_INVALID_VALUE;
+		result = type != SHMEM_ATTR_TYPE_NO_WLIST_IN_SERVER ? DRV_ERROR_NOT_SUPPORT
+								    : DRV_ERROR_INVALID_VALUE;
 	}
 	if (result == DRV_ERROR_NONE)
 		result = of_node(call, node_name_set_open(bs->node, name));
@@ -182,9 +180,7 @@ drvError_t bsim_halShmemInfoGet(struct npu_driver *self, const char *name,
 	return bsim_leave(bs, SIM_CALL_QUERY, 1, 21, result);
 }
 
-/* ---- opening by name
- * -------------------------------------------------------------------------------------------------------
- */
+/* ---- opening by name ---- */
 
 /* The frames that hold the range get an address here, whole: what was named may start inside the
  * first. */
@@ -298,9 +294,7 @@ drvError_t bsim_halShmemCloseHandle(struct npu_driver *self, DVdeviceptr va)
 	return bsim_leave(bs, SIM_CALL_RELEASE, 1, 21, result);
 }
 
-/* ---- registered host memory
- * ------------------------------------------------------------------------------------------------
- */
+/* ---- registered host memory ---- */
 
 static uint64_t registered_start(const struct allocation *a)
 {

@@ -72,10 +72,10 @@ static void say_mappings(const struct report *r, const struct bsim *bs, bool ful
 
 	for (const struct mapping *m = bs->mappings; m != NULL; m = m->next) {
 		count++;
-		bytes += m->bytes;
+		bytes += mapping_bytes(m);
 		if (full)
 			say(r, "  mapping 0x%" PRIx64 ", %s, %s, of handle %p, %s", m->va,
-			    npu_size_text(m->bytes), owner_text(m->handle->space),
+			    npu_size_text(mapping_bytes(m)), owner_text(m->handle->space),
 			    (void *)m->handle, made_text(r, &m->made));
 	}
 	if (count > 0)

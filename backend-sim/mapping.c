@@ -3,6 +3,7 @@
  * halMemMap, halMemUnmap, and who may reach a mapping. What is checked, and in which order, is the
  * driver's.
  */
+#include "anywhere.h"
 #include "mapping.h"
 #include "ops.h"
 
@@ -15,9 +16,7 @@
 #define MAP              "halMemMap"
 #define MAPPINGS_AT_ONCE 256u /* records taken from the C library at a time */
 
-/* ---- records
- * ---------------------------------------------------------------------------------------------------------------
- */
+/* ---- records ---- */
 
 struct mapping *mapping_first(const struct bsim *bs)
 {
@@ -68,9 +67,7 @@ void mapping_close(struct bsim *bs)
 	bs->mappings = bs->unused_mappings = NULL;
 }
 
-/* ---- map: the checks
- * -------------------------------------------------------------------------------------------------------
- */
+/* ---- map: the checks ---- */
 
 static drvError_t check_address(struct bsim *bs, uint64_t va, uint64_t size, struct range **out)
 {
@@ -131,8 +128,8 @@ static drvError_t check_free(struct bsim *bs, uint64_t va, uint64_t size, const 
 		return DRV_ERROR_NONE;
 	npu_message_set(MAP ": [0x%" PRIx64 ", +%s) is mapped already: at 0x%" PRIx64
 			    " lie %s, mapped by driver call %" PRIu64 "; unmap that first",
-			va, npu_size_text(size), in_the_way->va, npu_size_text(in_the_way->bytes),
-			in_the_way->made.number);
+			va, npu_size_text(size), in_the_way->va,
+			npu_size_text(mapping_bytes(in_the_way)), in_the_way->made.number);
 	return DRV_ERROR_IOCRL_FAIL;
 }
 
@@ -170,7 +167,7 @@ static drvError_t check_pages(struct bsim *bs, uint64_t va, uint64_t size, const
 				va % WINDOW_GIB != 0 ? va : size);
 		return DRV_ERROR_PARA_ERROR;
 	}
-	if ((h->imported ? r->own : r->imported) > 0 &&
+	if (!bsim_anywhere(bs) && (h->imported ? r->own : r->imported) > 0 &&
 	    contract_docs_apply(bs, CONTRACT_MAP_MIXED_IMPORT, MAP)) {
 		npu_message_set(MAP ": handle %p %s, and the reservation at 0x%" PRIx64
 				    " has mappings of handles that %s; reserve another range",
@@ -181,29 +178,28 @@ static drvError_t check_pages(struct bsim *bs, uint64_t va, uint64_t size, const
 	return DRV_ERROR_NONE;
 }
 
-/* ---- map: the deed
- * ---------------------------------------------------------------------------------------------------------
- */
+/* ---- map: the deed ---- */
 
 static bool reach(struct bsim *bs, const struct mapping *m)
 {
 	struct drv_mem_handle *h = m->handle;
 
-	if (!tables_map(bs, h->space, m->va, m->bytes, h->block)) {
+	if (m->home && !tables_map(bs, h->space, m->va, mapping_bytes(m), h->block)) {
 		npu_message_set(MAP ": no memory for page tables on %s", side_text(h->space));
 		return false;
 	}
-	if (m->cpu && !tables_open_to_cpu(bs, m->va, m->bytes, h->block)) {
+	if (m->cpu && !tables_open_to_cpu(bs, m->va, mapping_bytes(m), h->block)) {
 		npu_message_set(MAP ": this process cannot map %s of the host's memory: %s",
-				npu_size_text(m->bytes), strerror(errno));
-		tables_unmap(bs, h->space, m->va, m->bytes, handle_is_giant(h));
+				npu_size_text(mapping_bytes(m)), strerror(errno));
+		if (m->home)
+			tables_unmap(bs, h->space, m->va, mapping_bytes(m), handle_is_giant(h));
 		return false;
 	}
 	return true;
 }
 
 static drvError_t map_new(struct bsim *bs, uint64_t va, uint64_t size, struct range *r,
-			  struct drv_mem_handle *h)
+			  struct drv_mem_handle *h, bool access)
 {
 	struct mapping *m = new_mapping(bs);
 
@@ -211,9 +207,11 @@ static drvError_t map_new(struct bsim *bs, uint64_t va, uint64_t size, struct ra
 		npu_message_set(MAP ": no memory for one more mapping");
 		return DRV_ERROR_OUT_OF_MEMORY;
 	}
-	*m = (struct mapping){
-		.va = va, .bytes = size, .handle = h, .range = r, .cpu = h->space == SIM_NODE_HOST
-	};
+	*m = (struct mapping){ .va = va,
+			       .slots = (uint32_t)(size >> 21),
+			       .handle = h,
+			       .home = access,
+			       .cpu = access && h->space == SIM_NODE_HOST };
 	m->made.number = bs->call_number;
 	m->made.ps = bsim_now_locked(bs);
 	if (!window_set_mapping(bs->window, va, size, m) || !reach(bs, m)) {
@@ -240,7 +238,27 @@ static drvError_t map_new(struct bsim *bs, uint64_t va, uint64_t size, struct ra
 	return DRV_ERROR_NONE;
 }
 
-static drvError_t map_locked(struct bsim *bs, uint64_t va, uint64_t size, drv_mem_handle_t *handle)
+/* Documented (rule R7): the flags of a reservation agree with the page type of what is mapped
+ * there. The driver does not look, and programs in the field do not care: told once, never refused.
+ */
+static void note_page_type(const struct range *r, const struct drv_mem_handle *h)
+{
+	static bool told;
+	unsigned fits =
+		h->pg_type == MEM_NORMAL_PAGE_TYPE ? MEM_NORMAL_PAGE_TYPE : MEM_HUGE_PAGE_TYPE;
+
+	if (told || r->asked_page == fits || !npu_log_enabled(NPU_LOG_INFO))
+		return;
+	told = true;
+	npu_log(NPU_LOG_INFO,
+		MAP ": the reservation at 0x%" PRIx64
+		    " was made with flags %u, and handle %p has page type %u: "
+		    "documented is that they agree (rule R7); no driver looks",
+		r->va, r->asked_page, (const void *)h, h->pg_type);
+}
+
+static drvError_t map_locked(struct bsim *bs, uint64_t va, uint64_t size, drv_mem_handle_t *handle,
+			     bool access)
 {
 	struct range *r = NULL;
 	struct drv_mem_handle *h;
@@ -251,6 +269,11 @@ static drvError_t map_locked(struct bsim *bs, uint64_t va, uint64_t size, drv_me
 	h = handle_find(bs, MAP, handle);
 	if (h == NULL)
 		return DRV_ERROR_INVALID_VALUE;
+	if (bsim_anywhere(bs) && size != h->bytes) {
+		npu_message_set(MAP ": size is %s and handle %p has %s; a handle is mapped whole",
+				npu_size_text(size), (const void *)h, npu_size_text(h->bytes));
+		return DRV_ERROR_NOT_SUPPORT;
+	}
 	result = check_address(bs, va, size, &r);
 	if (result == DRV_ERROR_NONE)
 		result = check_free(bs, va, size, r, h);
@@ -258,7 +281,10 @@ static drvError_t map_locked(struct bsim *bs, uint64_t va, uint64_t size, drv_me
 		result = check_size(bs, size, h);
 	if (result == DRV_ERROR_NONE)
 		result = check_pages(bs, va, size, r, h);
-	return result == DRV_ERROR_NONE ? map_new(bs, va, size, r, h) : result;
+	if (result != DRV_ERROR_NONE)
+		return result;
+	note_page_type(r, h);
+	return map_new(bs, va, size, r, h, access);
 }
 
 static drvError_t check_map_arguments(const void *ptr, size_t size, size_t offset,
@@ -279,20 +305,25 @@ static drvError_t check_map_arguments(const void *ptr, size_t size, size_t offse
 	return DRV_ERROR_INVALID_VALUE;
 }
 
-drvError_t bsim_halMemMap(struct npu_driver *self, void *ptr, size_t size, size_t offset,
-			  drv_mem_handle_t *handle, uint64_t flag)
+static drvError_t map(struct bsim *bs, void *ptr, size_t size, size_t offset,
+		      drv_mem_handle_t *handle, uint64_t flag, bool access)
 {
-	struct bsim *bs = bsim_of(self);
 	drvError_t result = bsim_enter(bs);
 
 	if (result != DRV_ERROR_NONE)
 		return result;
 	result = check_map_arguments(ptr, size, offset, handle, flag);
 	if (result == DRV_ERROR_NONE)
-		result = map_locked(bs, (uintptr_t)ptr, size, handle);
+		result = map_locked(bs, (uintptr_t)ptr, size, handle, access);
 	if (result == DRV_ERROR_NONE && handle_is_giant(handle))
 		return bsim_leave(bs, SIM_CALL_MAP, size >> 30, 30, result);
 	return bsim_leave(bs, SIM_CALL_MAP, size >> 21, 21, result);
+}
+
+drvError_t bsim_halMemMap(struct npu_driver *self, void *ptr, size_t size, size_t offset,
+			  drv_mem_handle_t *handle, uint64_t flag)
+{
+	return map(bsim_of(self), ptr, size, offset, handle, flag, true);
 }
 
 /* The driver of the 910B and 910C has no such function: a mapping is made with its owner's access.
@@ -300,36 +331,37 @@ drvError_t bsim_halMemMap(struct npu_driver *self, void *ptr, size_t size, size_
 drvError_t bsim_halMemMapNoAccess(struct npu_driver *self, void *ptr, size_t size, size_t offset,
 				  drv_mem_handle_t *handle, uint64_t flag)
 {
-	(void)self, (void)ptr, (void)size, (void)offset, (void)handle, (void)flag;
+	if (bsim_anywhere(bsim_of(self)))
+		return map(bsim_of(self), ptr, size, offset, handle, flag, false);
 	npu_message_set("halMemMapNoAccess: this driver has no such function; halMemMap gives "
 			"access to the owner alone");
 	return DRV_ERROR_NOT_SUPPORT;
 }
 
-/* ---- unmap
- * -----------------------------------------------------------------------------------------------------------------
- */
+/* ---- unmap ---- */
 
 void mapping_end(struct bsim *bs, struct mapping *m)
 {
+	struct range *r = window_reservation(bs->window, m->va);
 	struct drv_mem_handle *h = m->handle;
 	bool giant = handle_is_giant(h);
 
 	for (unsigned d = 0; m->peers >> d != 0; d++)
 		if (m->peers >> d & 1)
-			tables_unmap(bs, d, m->va, m->bytes, giant);
+			tables_unmap(bs, d, m->va, mapping_bytes(m), giant);
 	if (m->cpu)
-		window_close_to_cpu(m->va, m->bytes);
-	tables_unmap(bs, h->space, m->va, m->bytes, giant);
-	window_set_mapping(bs->window, m->va, m->bytes, NULL);
+		window_close_to_cpu(m->va, mapping_bytes(m));
+	if (m->home)
+		tables_unmap(bs, h->space, m->va, mapping_bytes(m), giant);
+	window_set_mapping(bs->window, m->va, mapping_bytes(m), NULL);
 	*m->link = m->next;
 	if (m->next != NULL)
 		m->next->link = m->link;
-	bsim_space(bs, h->space)->mapped_bytes -= m->bytes;
+	bsim_space(bs, h->space)->mapped_bytes -= mapping_bytes(m);
 	if (h->imported)
-		m->range->imported--;
+		r->imported--;
 	else
-		m->range->own--;
+		r->own--;
 	retire_mapping(bs, m);
 	handle_unmapped(bs, h);
 }
@@ -345,8 +377,9 @@ unsigned mapping_end_device(struct bsim *bs, unsigned device)
 			mapping_end(bs, m);
 			ended++;
 		} else if (m->peers >> device & 1) {
-			tables_unmap(bs, device, m->va, m->bytes, handle_is_giant(m->handle));
-			m->peers &= ~(1u << device);
+			tables_unmap(bs, device, m->va, mapping_bytes(m),
+				     handle_is_giant(m->handle));
+			m->peers &= (uint16_t) ~(1u << device);
 		}
 	}
 	return ended;
@@ -375,11 +408,11 @@ static drvError_t unmap_locked(struct bsim *bs, uint64_t va, uint64_t *out_pages
 		npu_message_set("%s: ptr 0x%" PRIx64 " lies %s into the mapping at 0x%" PRIx64
 				", %s; a mapping is removed whole, by its start",
 				call, va, npu_size_text(va - m->va), m->va,
-				npu_size_text(m->bytes));
+				npu_size_text(mapping_bytes(m)));
 		return DRV_ERROR_PARA_ERROR;
 	}
 	*out_page_lg2 = handle_is_giant(m->handle) ? 30 : 21;
-	*out_pages = m->bytes >> *out_page_lg2;
+	*out_pages = mapping_bytes(m) >> *out_page_lg2;
 	mapping_end(bs, m);
 	return DRV_ERROR_NONE;
 }

@@ -10,17 +10,27 @@
 #include "handle.h"
 
 struct mapping {
-	uint64_t va, bytes;
+	uint64_t va;
 	struct drv_mem_handle *handle;
-	struct range *range;          /* the reservation that it lies in */
 	struct mapping *next, **link; /* all live ones */
 	struct bsim_made made;
-	uint32_t peers; /* bit d: device d has it in its page table, beside the owner */
-	bool cpu;       /* the CPU may reach it */
+	uint32_t slots;     /* of 2 MiB */
+	uint16_t peers;     /* bit d: device d has it in its page table, beside the owner */
+	uint16_t read_only; /* bit d: device d, owner or not, may only read */
+	bool home;          /* the owner has it in its page table */
+	bool cpu;           /* the CPU may reach it */
 };
+
+static inline uint64_t mapping_bytes(const struct mapping *m)
+{
+	return (uint64_t)m->slots << 21;
+}
 
 /* Removes a mapping: its leaves everywhere, the CPU's access, its handle's reference. */
 void mapping_end(struct bsim *bs, struct mapping *m);
+/* Bit d: device d may read; may write. */
+uint32_t mapping_readers(const struct mapping *m);
+uint32_t mapping_writers(const struct mapping *m);
 /* Every live mapping of this process, the newest first. */
 struct mapping *mapping_first(const struct bsim *bs);
 /* Ends all of a device's: mappings of its memory, and others' in its page table. Returns how many
@@ -28,9 +38,7 @@ struct mapping *mapping_first(const struct bsim *bs);
 unsigned mapping_end_device(struct bsim *bs, unsigned device);
 void mapping_close(struct bsim *bs);
 
-/* ---- tables.c: page tables
- * -------------------------------------------------------------------------------------------------
- */
+/* ---- tables.c: page tables ---- */
 
 void tables_open(struct bsim *bs, unsigned memory);
 /* Frees all tables of the space and the frames that they were cut from. */
@@ -39,6 +47,9 @@ void tables_close(struct bsim *bs, unsigned memory);
  */
 bool tables_map(struct bsim *bs, unsigned space, uint64_t va, uint64_t bytes,
 		const struct node_block *block);
+/* The same with the leaves' flags: PT_WRITE, or 0. */
+bool tables_map_as(struct bsim *bs, unsigned space, uint64_t va, uint64_t bytes,
+		   const struct node_block *block, unsigned flags);
 void tables_unmap(struct bsim *bs, unsigned space, uint64_t va, uint64_t bytes, bool giant);
 /* 4 KiB pages, from `pa` on. */
 bool tables_map_pages(struct bsim *bs, unsigned space, uint64_t va, uint64_t pa, uint64_t pages);

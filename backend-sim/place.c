@@ -4,7 +4,9 @@
  * nothing.
  */
 #include "alloc.h"
+#include "anywhere.h"
 #include "mapping.h"
+#include "ops.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -17,9 +19,12 @@ static void place_of_reservation(struct bsim *bs, const struct range *r, uint64_
 	if (m != NULL) {
 		*out = (struct bsim_place){ .kind = PLACE_MAPPED,
 					    .memory = m->handle->space,
-					    .imported = m->handle->imported,
+					    .imported = m->handle->imported || m->handle->from_fd,
+					    .readers = mapping_readers(m),
+					    .writers = mapping_writers(m),
+					    .cpu = m->cpu,
 					    .base = m->va,
-					    .bytes = m->bytes };
+					    .bytes = mapping_bytes(m) };
 		return;
 	}
 	*out = (struct bsim_place){ .kind = PLACE_RESERVED,
@@ -125,4 +130,74 @@ const char *bsim_place_text_locked(struct bsim *bs, uint64_t va)
 		break;
 	}
 	return text;
+}
+
+/* ---- for the runtime ---- */
+
+static void fill_mapped(struct bsim *bs, uint64_t va, struct npu_place *out)
+{
+	const struct mapping *m = window_mapping(bs->window, va);
+
+	out->handle_bytes = m->handle->bytes;
+	out->handle_word = m->handle->word;
+	out->number = m->made.number;
+}
+
+static void fill_allocation(struct bsim *bs, uint64_t va, struct npu_place *out)
+{
+	const struct allocation *a = allocation_at(window_peek(bs->window, va), va);
+
+	out->asked_bytes = a->asked;
+	out->number = a->made.number;
+}
+
+static void place_locked(struct bsim *bs, uint64_t va, struct npu_place *out)
+{
+	static const enum npu_place_kind kinds[] = {
+		[PLACE_PAGEABLE] = NPU_PLACE_NONE,     [PLACE_FREE] = NPU_PLACE_NONE,
+		[PLACE_PINNED] = NPU_PLACE_PINNED,     [PLACE_REGISTERED] = NPU_PLACE_REGISTERED,
+		[PLACE_CLASSIC] = NPU_PLACE_DEVICE,    [PLACE_MAPPED] = NPU_PLACE_MAPPED,
+		[PLACE_RESERVED] = NPU_PLACE_RESERVED,
+	};
+	const struct range *r = bs->window == NULL ? NULL : window_reservation(bs->window, va);
+	struct bsim_place p;
+
+	bsim_locate_locked(bs, va, &p);
+	*out = (struct npu_place){ .kind = kinds[p.kind],
+				   .base = p.base,
+				   .bytes = p.bytes,
+				   .owner = p.memory < BSIM_DEVICE_MAX ? p.memory : UINT32_MAX,
+				   .readers = p.readers,
+				   .writers = p.writers,
+				   .cpu = p.cpu,
+				   .imported = p.imported };
+	if (r != NULL) {
+		out->reserved_base = r->va;
+		out->reserved_bytes = r->asked;
+	}
+	if (p.kind == PLACE_RESERVED) {
+		uint64_t slot = va & ~(WINDOW_SLOT - 1);
+		struct mapping *next = NULL;
+
+		window_slots_clear(bs->window, slot, r->va + r->bytes - slot, &next);
+		out->next_mapped = next != NULL ? next->va : r->va + r->bytes;
+	}
+	if (p.kind == PLACE_MAPPED)
+		fill_mapped(bs, va, out);
+	else if (p.kind == PLACE_CLASSIC || p.kind == PLACE_PINNED || p.kind == PLACE_REGISTERED)
+		fill_allocation(bs, va, out);
+}
+
+drvError_t bsim_npusimPlace(struct npu_driver *self, uint64_t va, struct npu_place *out)
+{
+	struct bsim *bs = bsim_of(self);
+
+	if (out == NULL) {
+		npu_message_set("npusimPlace: out is NULL");
+		return DRV_ERROR_INVALID_VALUE;
+	}
+	pthread_mutex_lock(&bs->lock);
+	place_locked(bs, va, out);
+	pthread_mutex_unlock(&bs->lock);
+	return DRV_ERROR_NONE;
 }

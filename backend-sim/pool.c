@@ -133,8 +133,7 @@ static void mark_pages(struct pool *p, unsigned first, unsigned count, struct al
 		p->lowest_free = first;
 }
 
-/* ---- frames behind 4 KiB pages
- * --------------------------------------------------------------------------------------------- */
+/* ---- frames behind 4 KiB pages ---- */
 
 static void put_frames(struct bsim *bs, struct pool *p, unsigned first, unsigned count)
 {
@@ -221,9 +220,7 @@ static drvError_t back_pages(struct bsim *bs, struct pool *p, unsigned first, un
 	return DRV_ERROR_OUT_OF_MEMORY;
 }
 
-/* ---- allocations
- * -----------------------------------------------------------------------------------------------------------
- */
+/* ---- allocations ---- */
 
 static bool same_kind(const struct pool_kind *a, const struct pool_kind *b)
 {
@@ -307,6 +304,26 @@ struct allocation *allocation_new(struct bsim *bs, const char *call, const struc
 	return a;
 }
 
+/* One empty heap of a kind is kept: the next allocation need not make it again. */
+static bool has_spare(const struct bsim *bs, const struct pool *empty)
+{
+	for (const struct pool *p = bs->allocs->pools; p != NULL; p = p->next)
+		if (p != empty && p->used == 0 && same_kind(&p->kind, &empty->kind))
+			return true;
+	return false;
+}
+
+void pool_end_empty(struct bsim *bs, unsigned memory)
+{
+	struct pool *next;
+
+	for (struct pool *p = bs->allocs->pools; p != NULL; p = next) {
+		next = p->next;
+		if (p->used == 0 && p->kind.memory == memory)
+			end_pool(bs, p);
+	}
+}
+
 static void leave_pool(struct bsim *bs, struct allocation *a)
 {
 	struct pool *p = a->range->pool;
@@ -318,7 +335,7 @@ static void leave_pool(struct bsim *bs, struct allocation *a)
 		put_frames(bs, p, first, count);
 	}
 	mark_pages(p, first, count, NULL);
-	if (p->used == 0)
+	if (p->used == 0 && has_spare(bs, p))
 		end_pool(bs, p);
 }
 
@@ -365,6 +382,8 @@ void alloc_table_close(struct bsim *bs)
 		return;
 	while (bs->allocs->all != NULL)
 		allocation_end(bs, bs->allocs->all);
+	while (bs->allocs->pools != NULL)
+		end_pool(bs, bs->allocs->pools);
 	free(bs->allocs);
 	bs->allocs = NULL;
 }

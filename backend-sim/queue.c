@@ -14,9 +14,7 @@
 
 #define IDLE_NS UINT64_C(1000000)
 
-/* ---- opening and end
- * -------------------------------------------------------------------------------------------------------
- */
+/* ---- opening and end ---- */
 
 static bool cond_init(pthread_cond_t *cond)
 {
@@ -114,9 +112,7 @@ void queue_close(struct bsim *bs)
 	g_free(set);
 }
 
-/* ---- finding
- * -------------------------------------------------------------------------------------------------------------------
- */
+/* ---- finding ---- */
 
 drvError_t queue_bad(drvError_t code, const char *format, ...)
 {
@@ -154,8 +150,7 @@ struct queue_sq *queue_sq_find(struct queue_device *device, uint32_t id)
 	return id < device->sq_slots ? device->sqs[id] : NULL;
 }
 
-/* ---- making and ending submission queues
- * -------------------------------------------------------------------------------------------- */
+/* ---- making and ending submission queues ---- */
 
 static drvError_t sq_check(const char *call, const struct queue_device *device, uint32_t dev,
 			   const struct halSqCqInputInfo *in)
@@ -307,9 +302,7 @@ drvError_t bsim_halSqCqFree(struct npu_driver *self, uint32_t dev, struct halSqC
 	return bsim_leave(bs, SIM_CALL_QUERY, 1, PT_PAGE_LG2, result);
 }
 
-/* ---- asking
- * -------------------------------------------------------------------------------------------------------------------------
- */
+/* ---- asking ---- */
 
 /* Registers of a submission queue: nothing lies there, the runtime only hands the address on. */
 #define REGISTERS_BASE  UINT64_C(0x400000000)
@@ -409,9 +402,7 @@ drvError_t bsim_halSqCqQuery(struct npu_driver *self, uint32_t dev, struct halSq
 	return bsim_leave(bs, SIM_CALL_QUERY, 1, PT_PAGE_LG2, result);
 }
 
-/* ---- sending
- * -----------------------------------------------------------------------------------------------------------------------------
- */
+/* ---- sending ---- */
 
 struct send_wait {
 	struct queue_device *device;
@@ -528,9 +519,7 @@ drvError_t bsim_halSqTaskSend(struct npu_driver *self, uint32_t dev, struct halT
 			  PT_PAGE_LG2, result);
 }
 
-/* ---- time
- * ---------------------------------------------------------------------------------------------------------------------------------
- */
+/* ---- time ---- */
 
 uint64_t queue_wall_ns(void)
 {

@@ -3,6 +3,7 @@
  * Reservations: halMemAddressReserve and halMemAddressFree. Owns the checks and their order; the
  * addresses are window.c's.
  */
+#include "anywhere.h"
 #include "ops.h"
 #include "window.h"
 
@@ -203,6 +204,7 @@ static drvError_t reserve_locked(struct bsim *bs, void **ptr, uint64_t size, uin
 	if (result != DRV_ERROR_NONE)
 		return result;
 	r->asked = size;
+	r->asked_page = (unsigned)(flag & PAGE_TYPE_BITS);
 	bs->window->reserved_bytes += r->bytes;
 	bs->window->reservation_count++;
 	*ptr = (void *)(uintptr_t)r->va;
@@ -217,13 +219,19 @@ drvError_t bsim_halMemAddressReserve(struct npu_driver *self, void **ptr, size_t
 
 	if (result != DRV_ERROR_NONE)
 		return result;
+	if (bsim_anywhere(bs)) {
+		result = bsim_require_open_locked(bs, CALL);
+		if (result == DRV_ERROR_NONE)
+			result = anywhere_reserve_locked(bs, ptr, size, alignment, (uintptr_t)addr);
+		return bsim_leave(bs, SIM_CALL_RESERVE, size / WINDOW_SLOT, 21, result);
+	}
 	result = check_arguments(ptr, size, alignment, flag);
 	if (result == DRV_ERROR_NONE)
 		result = reserve_locked(bs, ptr, size, (uintptr_t)addr, flag);
 	return bsim_leave(bs, SIM_CALL_RESERVE, (size + WINDOW_SLOT - 1) / WINDOW_SLOT, 21, result);
 }
 
-static drvError_t free_locked(struct bsim *bs, uint64_t va)
+static drvError_t free_locked(struct bsim *bs, uint64_t va, uint64_t *out_pages)
 {
 	const char *call = "halMemAddressFree";
 	struct range *r;
@@ -250,6 +258,7 @@ static drvError_t free_locked(struct bsim *bs, uint64_t va)
 				call, va, npu_size_text(r->bytes), r->own + r->imported);
 		return DRV_ERROR_BUSY;
 	}
+	*out_pages = r->bytes / WINDOW_SLOT;
 	bs->window->reserved_bytes -= r->bytes;
 	bs->window->reservation_count--;
 	bs->window->nouc_count -= r->kind == RANGE_NOUC;
@@ -260,6 +269,7 @@ static drvError_t free_locked(struct bsim *bs, uint64_t va)
 drvError_t bsim_halMemAddressFree(struct npu_driver *self, void *ptr)
 {
 	struct bsim *bs = bsim_of(self);
+	uint64_t pages = 1;
 	drvError_t result = bsim_enter(bs);
 
 	if (result != DRV_ERROR_NONE)
@@ -268,7 +278,7 @@ drvError_t bsim_halMemAddressFree(struct npu_driver *self, void *ptr)
 		npu_message_set("halMemAddressFree: ptr is NULL");
 		result = DRV_ERROR_INVALID_VALUE;
 	} else {
-		result = free_locked(bs, (uintptr_t)ptr);
+		result = free_locked(bs, (uintptr_t)ptr, &pages);
 	}
-	return bsim_leave(bs, SIM_CALL_ADDRESS_FREE, 1, 21, result);
+	return bsim_leave(bs, SIM_CALL_ADDRESS_FREE, pages, 21, result);
 }

@@ -3,6 +3,7 @@
  * Export and import of handles between processes. Owns the shareable values' form and the rules
  * about who may import where; the shares themselves, their whitelists and lifetimes are the node's.
  */
+#include "anywhere.h"
 #include "handle.h"
 #include "ops.h"
 
@@ -40,9 +41,7 @@ static drvError_t of_node(const char *call, drvError_t result)
 	return result;
 }
 
-/* ---- export
- * ----------------------------------------------------------------------------------------------------------------
- */
+/* ---- export ---- */
 
 static drvError_t check_export(const char *call, const void *handle, int type, bool fabric_too,
 			       uint64_t flags, const void *out)
@@ -124,6 +123,18 @@ drvError_t bsim_halMemExportToShareableHandleV2(struct npu_driver *self, drv_mem
 
 	if (result != DRV_ERROR_NONE)
 		return result;
+	if (bsim_anywhere(bs) && type == MEM_HANDLE_TYPE_POSIX) {
+		int fd = -1;
+
+		result = check_export(call, handle, MEM_HANDLE_TYPE_NONE, true, flags, shareable);
+		if (result == DRV_ERROR_NONE)
+			result = anywhere_export_locked(bs, call, handle, &fd);
+		if (result == DRV_ERROR_NONE) {
+			memset(shareable, 0, sizeof(*shareable));
+			memcpy(shareable, &fd, sizeof(fd));
+		}
+		return bsim_leave(bs, SIM_CALL_EXPORT, 1, 21, result);
+	}
 	result = check_export(call, handle, (int)type, true, flags, shareable);
 	if (result == DRV_ERROR_NONE)
 		result = export_locked(bs, call, handle, &block.devid, &block.share_id);
@@ -135,9 +146,7 @@ drvError_t bsim_halMemExportToShareableHandleV2(struct npu_driver *self, drv_mem
 	return bsim_leave(bs, SIM_CALL_EXPORT, 1, 21, result);
 }
 
-/* ---- import
- * ----------------------------------------------------------------------------------------------------------------
- */
+/* ---- import ---- */
 
 /* In the process that exported: refused on its own device by all, on another by the documents. */
 static drvError_t check_own_export(struct bsim *bs, uint32_t share_id, uint32_t dev,
@@ -156,13 +165,13 @@ static drvError_t check_own_export(struct bsim *bs, uint32_t share_id, uint32_t 
 
 static void set_prop(struct drv_mem_handle *h, uint32_t dev)
 {
-	h->prop = (struct drv_mem_prop){
-		.side = h->space == SIM_NODE_HOST ? MEM_HOST_SIDE : MEM_DEV_SIDE,
-		.devid = h->space == SIM_NODE_HOST ? 0 : dev,
-		.module_id = APP_MODULE_ID,
-		.pg_type = h->block->giant ? MEM_GIANT_PAGE_TYPE : MEM_HUGE_PAGE_TYPE,
-		.mem_type = h->space == SIM_NODE_HOST ? MEM_DDR_TYPE : MEM_HBM_TYPE,
-	};
+	bool host = h->space == SIM_NODE_HOST;
+
+	h->side = host ? MEM_HOST_SIDE : MEM_DEV_SIDE;
+	h->devid = host ? 0 : dev;
+	h->module_id = APP_MODULE_ID;
+	h->pg_type = h->block->giant ? MEM_GIANT_PAGE_TYPE : MEM_HUGE_PAGE_TYPE;
+	h->mem_type = host ? MEM_DDR_TYPE : MEM_HBM_TYPE;
 }
 
 static drvError_t import_new(struct bsim *bs, uint32_t share_id, uint32_t dev,
@@ -182,7 +191,7 @@ static drvError_t import_new(struct bsim *bs, uint32_t share_id, uint32_t dev,
 	h->imported = true;
 	h->share_id = share_id;
 	if (block->memory != SIM_NODE_HOST)
-		h->space = dev;
+		h->space = (uint8_t)dev;
 	set_prop(h, dev);
 	handle_add_import(bs, h);
 	*out = h;
@@ -247,6 +256,25 @@ drvError_t bsim_halMemImportFromShareableHandle(struct npu_driver *self, uint64_
 	return import(bsim_of(self), shareable, dev, handle);
 }
 
+static drvError_t import_fd(struct bsim *bs, const struct MemShareHandle *shareable, uint32_t dev,
+			    drv_mem_handle_t **handle)
+{
+	drvError_t result = bsim_enter(bs);
+	int fd;
+
+	if (result != DRV_ERROR_NONE)
+		return result;
+	if (shareable == NULL || handle == NULL) {
+		npu_message_set(IMPORT ": %s is NULL", handle == NULL ? "handle" : "shareable");
+		result = DRV_ERROR_INVALID_VALUE;
+	} else {
+		memcpy(&fd, shareable, sizeof(fd));
+		result = anywhere_import_locked(bs, IMPORT, fd, dev, handle);
+	}
+	return bsim_leave(bs, SIM_CALL_IMPORT,
+			  result == DRV_ERROR_NONE ? (*handle)->block->frames : 1, 21, result);
+}
+
 /* False and a message: the 128 bytes are none of an export. */
 static bool read_block(const char *call, int type, const struct MemShareHandle *shareable,
 		       struct share_block *out)
@@ -272,6 +300,8 @@ drvError_t bsim_halMemImportFromShareableHandleV2(struct npu_driver *self, drv_m
 {
 	struct share_block block;
 
+	if (bsim_anywhere(bsim_of(self)) && type == MEM_HANDLE_TYPE_POSIX)
+		return import_fd(bsim_of(self), shareable, dev, handle);
 	if (!read_block("halMemImportFromShareableHandleV2", (int)type, shareable, &block))
 		return DRV_ERROR_INVALID_VALUE;
 	return import(bsim_of(self), share_value(block.devid, block.share_id), dev, handle);
@@ -296,9 +326,7 @@ drvError_t bsim_halMemTransShareableHandle(struct npu_driver *self, drv_mem_hand
 	return DRV_ERROR_NONE;
 }
 
-/* ---- who may import
- * --------------------------------------------------------------------------------------------------------
- */
+/* ---- who may import ---- */
 
 drvError_t bsim_halMemSetPidToShareableHandle(struct npu_driver *self, uint64_t shareable, int *pid,
 					      uint32_t pid_num)

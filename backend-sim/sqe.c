@@ -12,9 +12,7 @@
 #include "copy.h"
 #include "queue.h"
 
-/* ---- lists
- * ----------------------------------------------------------------------------------------------------------------
- */
+/* ---- lists ---- */
 
 static void ready_push(struct queue_set *set, struct queue_sq *sq)
 {
@@ -102,9 +100,7 @@ void queue_kick_locked(struct bsim *bs, struct queue_sq *sq)
 	ready_push(bs->queues, sq);
 }
 
-/* ---- completions
- * ------------------------------------------------------------------------------------------------------------
- */
+/* ---- completions ---- */
 
 static struct queue_cq *cq_of(struct bsim *bs, const struct queue_sq *sq)
 {
@@ -164,9 +160,7 @@ static void complete(struct bsim *bs, struct queue_sq *sq, struct queue_error *e
 	post_held(bs, sq);
 }
 
-/* ---- errors
- * -------------------------------------------------------------------------------------------------------------------
- */
+/* ---- errors ---- */
 
 static void name_entry(const struct queue_sq *sq, const char *what, char *out, size_t size)
 {
@@ -214,9 +208,7 @@ static char *message_take(char *kept)
 	return text;
 }
 
-/* ---- copies
- * ------------------------------------------------------------------------------------------------------------------
- */
+/* ---- copies ---- */
 
 enum outcome { DONE, STARTED, BLOCKED };
 
@@ -329,9 +321,7 @@ static enum outcome pcie_dma(struct bsim *bs, struct queue_sq *sq, const void *e
 	return start_copy(bs, sq, "PCIe DMA copy", sqe.dst, sqe.src, sqe.length, error);
 }
 
-/* ---- events and notifies
- * ----------------------------------------------------------------------------------------------------------
- */
+/* ---- events and notifies ---- */
 
 /* Blocks the queue, or ends the entry where its time has passed. */
 static enum outcome wait_longer(struct bsim *bs, struct queue_sq *sq, enum queue_sq_state state,
@@ -413,9 +403,7 @@ static enum outcome wait_notify(struct bsim *bs, struct queue_sq *sq, const void
 	return wait_longer(bs, sq, SQ_WAIT_NOTIFY, "wait for notify", sqe.exe_result, error);
 }
 
-/* ---- values
- * ---------------------------------------------------------------------------------------------------------------------
- */
+/* ---- values ---- */
 
 /* Memory that the task scheduler itself reaches: a device's, and the host's where the driver
  * allocated it. */
@@ -590,9 +578,7 @@ static enum outcome wait_value(struct bsim *bs, struct queue_sq *sq, const void 
 	return BLOCKED;
 }
 
-/* ---- the loop
- * --------------------------------------------------------------------------------------------------------------------
- */
+/* ---- the loop ---- */
 
 static enum outcome execute(struct bsim *bs, struct queue_sq *sq, const void *entry,
 			    struct queue_error *error)
@@ -678,9 +664,7 @@ void queue_poll_locked(struct bsim *bs)
 	}
 }
 
-/* ---- ends
- * ------------------------------------------------------------------------------------------------------------------------
- */
+/* ---- ends ---- */
 
 void queue_sq_free(struct queue_sq *sq)
 {

@@ -120,6 +120,12 @@ static void after_map(struct bsim *bs, unsigned memory, struct bsim_space *space
 bool tables_map(struct bsim *bs, unsigned memory, uint64_t va, uint64_t bytes,
 		const struct node_block *block)
 {
+	return tables_map_as(bs, memory, va, bytes, block, PT_WRITE);
+}
+
+bool tables_map_as(struct bsim *bs, unsigned memory, uint64_t va, uint64_t bytes,
+		   const struct node_block *block, unsigned flags)
+{
 	struct bsim_space *space = bsim_space(bs, memory);
 	unsigned page_lg2 = block->giant ? PT_GIANT_LG2 : PT_HUGE_LG2;
 	uint64_t old_root = space->pt.root_pa, done = 0;
@@ -130,7 +136,7 @@ bool tables_map(struct bsim *bs, unsigned memory, uint64_t va, uint64_t bytes,
 
 		if (part > bytes - done)
 			part = bytes - done;
-		if (!pt_map(&space->pt, va + done, pa, page_lg2, part >> page_lg2, PT_WRITE)) {
+		if (!pt_map(&space->pt, va + done, pa, page_lg2, part >> page_lg2, flags)) {
 			pt_unmap(&space->pt, va, done);
 			after_map(bs, memory, space, old_root);
 			return false;

@@ -5,12 +5,16 @@
  */
 #include "window.h"
 
+#include "anywhere.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #ifndef MAP_FIXED_NOREPLACE
 #define MAP_FIXED_NOREPLACE 0x100000
@@ -23,24 +27,56 @@
 #define LAYOUT_DEVICE_READ_ONLY 9
 #define LAYOUT_NORMAL           11
 
-/* ---- addresses of the host
- * --------------------------------------------------------------------------------------------- */
+/* The leak checker of a sanitizer looks for pointers in the heap only: the table of granules, which
+ * holds the only pointers to the slots, is shown to it. Not there otherwise. */
+extern void __lsan_register_root_region(const void *start, size_t bytes) __attribute__((weak));
+extern void __lsan_unregister_root_region(const void *start, size_t bytes) __attribute__((weak));
 
-static bool take_addresses(uint64_t va, uint64_t bytes)
+/* ---- addresses of the host ---- */
+
+/* Straight to the kernel: sanitizers look at every address that mmap() gives, and end the
+ * program if it
+ * is not one that they leave to programs; here it is only asked for. */
+static void *map_nothing(uint64_t va, uint64_t bytes, int flags)
+{
+	flags |= MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+	return (void *)syscall(SYS_mmap, va, bytes, PROT_NONE, flags, -1, 0);
+}
+
+void window_host_give(uint64_t va, uint64_t bytes)
+{
+	syscall(SYS_munmap, va, bytes);
+}
+
+bool window_host_take(uint64_t va, uint64_t bytes)
 {
 	void *want = (void *)(uintptr_t)va;
-	void *got = mmap(want, bytes, PROT_NONE,
-			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+	void *got = map_nothing(va, bytes, MAP_FIXED_NOREPLACE);
 
 	if (got == MAP_FAILED)
 		return false;
-	if (got != want) { /* a kernel, or a sanitizer's mmap, that takes the address for a hint */
-		munmap(got, bytes);
+	if (got != want) { /* a kernel that takes the address for a hint */
+		window_host_give((uintptr_t)got, bytes);
 		errno = EEXIST;
 		return false;
 	}
-	madvise(got, bytes, MADV_DONTDUMP);
+	syscall(SYS_madvise, got, bytes, MADV_DONTDUMP);
 	return true;
+}
+
+uint64_t window_host_find(uint64_t bytes, uint64_t align)
+{
+	void *got = map_nothing(0, bytes + align, 0);
+	uint64_t start = (uintptr_t)got, va = (start + align - 1) / align * align;
+
+	if (got == MAP_FAILED)
+		return 0;
+	if (va > start)
+		window_host_give(start, va - start);
+	if (start + align > va)
+		window_host_give(va + bytes, start + align - va);
+	syscall(SYS_madvise, va, bytes, MADV_DONTDUMP);
+	return va;
 }
 
 void window_close_to_cpu(uint64_t va, uint64_t bytes)
@@ -81,11 +117,11 @@ static bool try_window(struct window *w, uint64_t base, uint64_t bytes)
 	if (base % WINDOW_GIB != 0 || base == 0 || bytes > WINDOW_HOST_END ||
 	    base > WINDOW_HOST_END - bytes)
 		return false;
-	if (take_addresses(base, bytes)) {
+	if (window_host_take(base, bytes)) {
 		lay_out(w, base, bytes, base);
 		return true;
 	}
-	if (!take_addresses(upper, base + bytes - upper))
+	if (!window_host_take(upper, base + bytes - upper))
 		return false;
 	npu_log(NPU_LOG_INFO,
 		"device addresses: [0x%" PRIx64 ", 0x%" PRIx64
@@ -134,7 +170,7 @@ static bool take_over(struct window *w, const char *text)
 		lay_out(w, kept.base, kept.bytes, kept.mapped_base);
 		return true;
 	}
-	munmap((void *)(uintptr_t)kept.mapped_base, kept.base + kept.bytes - kept.mapped_base);
+	window_host_give(kept.mapped_base, kept.base + kept.bytes - kept.mapped_base);
 	kept.bytes = 0;
 	return false;
 }
@@ -184,12 +220,17 @@ bool window_open(struct bsim *bs, char **error)
 		goto fail;
 	}
 	w->granules = granules;
-	if (!place_window(w, error))
-		goto fail;
-	kept.base = w->base;
-	kept.bytes = w->bytes;
-	kept.mapped_base = w->mapped_base;
+	w->anywhere = bsim_anywhere(bs);
+	if (!w->anywhere) {
+		if (!place_window(w, error))
+			goto fail;
+		kept.base = w->base;
+		kept.bytes = w->bytes;
+		kept.mapped_base = w->mapped_base;
+	}
 	bs->window = w;
+	if (__lsan_register_root_region != NULL)
+		__lsan_register_root_region(granules, WINDOW_GRANULES * sizeof(struct granule));
 	return true;
 fail:
 	if (granules != MAP_FAILED)
@@ -215,26 +256,32 @@ void window_close(struct bsim *bs)
 
 	if (w == NULL)
 		return;
+	if (w->anywhere)
+		anywhere_close(w);
 	for (uint64_t i = 0; i < WINDOW_GRANULES; i++)
 		if (w->granules[i].range != NULL)
 			free(w->granules[i].slots);
 	for (struct range *r = w->reservations; r != NULL; r = r->next)
 		if (r->kind == RANGE_NOUC)
-			munmap((void *)(uintptr_t)r->va, r->bytes);
-	window_close_to_cpu(w->mapped_base, w->end - w->mapped_base);
+			window_host_give(r->va, r->bytes);
+	if (!w->anywhere) {
+		map_nothing(w->mapped_base, w->end - w->mapped_base, MAP_FIXED);
+		syscall(SYS_madvise, w->mapped_base, w->end - w->mapped_base, MADV_DONTDUMP);
+	}
 	free_list(w->reservations);
 	free_list(w->carved[0]);
 	free_list(w->carved[1]);
 	free_list(w->pools);
 	free_list(w->unused);
+	if (__lsan_unregister_root_region != NULL)
+		__lsan_unregister_root_region(w->granules,
+					      WINDOW_GRANULES * sizeof(struct granule));
 	munmap(w->granules, WINDOW_GRANULES * sizeof(struct granule));
 	bs->window = NULL;
 	free(w);
 }
 
-/* ---- slots
- * -----------------------------------------------------------------------------------------------------------------
- */
+/* ---- slots ---- */
 
 static bool make_slots(struct window *w, uint64_t va, uint64_t bytes)
 {
@@ -278,9 +325,7 @@ bool window_slots_clear(const struct window *w, uint64_t va, uint64_t bytes,
 	return true;
 }
 
-/* ---- heaps
- * -----------------------------------------------------------------------------------------------------------------
- */
+/* ---- heaps ---- */
 
 static struct range *new_range(struct window *w)
 {
@@ -404,9 +449,13 @@ struct range *window_add(struct bsim *bs, enum range_kind kind, uint64_t va, uin
 struct range *window_take(struct bsim *bs, const char *call, enum window_area area,
 			  enum range_kind kind, uint64_t count)
 {
-	uint64_t va = window_find_heaps(bs->window, area, count);
+	bool anywhere = bs->window->anywhere;
+	uint64_t va = anywhere ? window_host_find(count * WINDOW_GIB, WINDOW_GIB)
+			       : window_find_heaps(bs->window, area, count);
 	struct range *r = va == 0 ? NULL : window_add(bs, kind, va, count * WINDOW_GIB);
 
+	if (r == NULL && va != 0 && anywhere)
+		window_host_give(va, count * WINDOW_GIB);
 	if (r == NULL)
 		npu_message_set("%s: no %s of device addresses in a row are free: %s of the "
 				"window's %s are reserved by %" PRIu64 " reservations",
@@ -416,8 +465,7 @@ struct range *window_take(struct bsim *bs, const char *call, enum window_area ar
 	return r;
 }
 
-/* ---- shared heaps of reservations
- * ------------------------------------------------------------------------------------------ */
+/* ---- shared heaps of reservations ---- */
 
 static bool slots_free(const struct range *heap, unsigned first, unsigned count)
 {
@@ -520,7 +568,7 @@ static void give_back_heaps(struct window *w, struct range *r)
 		w->lowest_free_read_only = r->va;
 }
 
-static void retire(struct window *w, struct range *r)
+void window_retire(struct window *w, struct range *r)
 {
 	unlink_range(r);
 	free(r->carved);
@@ -534,34 +582,38 @@ void window_drop(struct bsim *bs, struct range *range)
 	struct window *w = bs->window;
 	struct range *heap = w->granules[range->va >> 30].range;
 
+	if (w->anywhere && range->kind <= RANGE_NOUC) {
+		anywhere_drop(w, range);
+		return;
+	}
 	if (heap != range) {
 		mark_slots(heap, range->va, range->bytes, NULL);
 		if (heap->used_slots == 0) {
 			give_back_heaps(w, heap);
-			retire(w, heap);
+			window_retire(w, heap);
 		}
 	} else if (range->kind == RANGE_NOUC) {
 		set_granules(w, range->va, range->bytes, NULL);
-		munmap((void *)(uintptr_t)range->va, range->bytes);
+		window_host_give(range->va, range->bytes);
 	} else {
 		give_back_heaps(w, range);
+		if (w->anywhere)
+			window_host_give(range->va, range->bytes);
 	}
-	retire(w, range);
+	window_retire(w, range);
 }
 
-/* ---- NoUC ranges
- * -----------------------------------------------------------------------------------------------------------
- */
+/* ---- NoUC ranges ---- */
 
 struct range *window_add_nouc(struct bsim *bs, uint64_t va, uint64_t bytes)
 {
 	struct range *r;
 
-	if (!take_addresses(va, bytes))
+	if (!window_host_take(va, bytes))
 		return NULL;
 	r = window_add(bs, RANGE_NOUC, va, bytes);
 	if (r == NULL)
-		munmap((void *)(uintptr_t)va, bytes);
+		window_host_give(va, bytes);
 	return r;
 }
 

@@ -49,7 +49,8 @@ struct range {
 	enum range_kind kind;
 	unsigned page_lg2; /* 12: below 2 MiB, its page table pages are of 4 KiB */
 	uint64_t va, bytes;
-	uint64_t asked; /* bytes as the caller gave them */
+	uint64_t asked;      /* bytes as the caller gave them */
+	unsigned asked_page; /* enum drv_mem_pg_type as the caller gave it: for a note only */
 	struct bsim_made made;
 	struct range *next,
 		**link; /* list of its kind, in the order of addresses only for RANGE_CARVED */
@@ -73,6 +74,8 @@ struct granule {
 };
 
 struct window {
+	bool anywhere;        /* there is no window: base and bytes are 0 */
+	uint64_t cursor;      /* anywhere: no free address that was given before lies below */
 	uint64_t base, bytes; /* of the window as it is laid out */
 	uint64_t mapped_base; /* what of it could be reserved: [mapped_base, base + bytes) */
 	uint64_t read_only_base, device_read_only_base, normal_base, end;
@@ -148,6 +151,14 @@ struct range *window_take(struct bsim *bs, const char *call, enum window_area ar
 			  enum range_kind kind, uint64_t count);
 /* Ends a heap of window_take(), or a reservation that nothing is mapped in. */
 void window_drop(struct bsim *bs, struct range *range);
+
+/* Addresses of the host: those, if nothing has them (errno); any that are aligned, or 0;
+ * and back. */
+bool window_host_take(uint64_t va, uint64_t bytes);
+uint64_t window_host_find(uint64_t bytes, uint64_t align);
+void window_host_give(uint64_t va, uint64_t bytes);
+/* The record of a range that is in no granule any more. */
+void window_retire(struct window *w, struct range *r);
 
 /* Makes [va, va + bytes), all inside the window or a NoUC range, inaccessible again for the CPU. */
 void window_close_to_cpu(uint64_t va, uint64_t bytes);
