@@ -70,9 +70,10 @@ static uint64_t now_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* ---- execution --------------------------------------------------------------------------------------------------- */
+/* ---- execution ---- */
 
-static void complete(struct fake *fake, struct device *device, struct queue *queue, const struct stars_event_sqe *sqe)
+static void complete(struct fake *fake, struct device *device, struct queue *queue,
+		     const struct stars_event_sqe *sqe)
 {
 	uint32_t cq = device->stream_cq[queue->stream % IDS];
 	struct completions *out;
@@ -129,7 +130,7 @@ static void execute_locked(struct fake *fake)
 	pthread_cond_broadcast(&fake->changed);
 }
 
-/* ---- devices -------------------------------------------------------------------------------------------------------- */
+/* ---- devices ---- */
 
 static drvError_t get_dev_num(struct npu_driver *self, uint32_t *num)
 {
@@ -137,7 +138,8 @@ static drvError_t get_dev_num(struct npu_driver *self, uint32_t *num)
 	return DRV_ERROR_NONE;
 }
 
-static drvError_t device_open(struct npu_driver *self, uint32_t dev, halDevOpenIn *in, halDevOpenOut *out)
+static drvError_t device_open(struct npu_driver *self, uint32_t dev, halDevOpenIn *in,
+			      halDevOpenOut *out)
 {
 	struct fake *fake = fake_of(self);
 	struct device *device = device_of(fake, dev);
@@ -167,7 +169,7 @@ static drvError_t device_close(struct npu_driver *self, uint32_t dev, halDevClos
 	return DRV_ERROR_NONE;
 }
 
-/* ---- ids -------------------------------------------------------------------------------------------------------------- */
+/* ---- ids ---- */
 
 static drvError_t id_alloc(struct npu_driver *self, uint32_t dev, struct halResourceIdInputInfo *in,
 			   struct halResourceIdOutputInfo *out)
@@ -190,7 +192,8 @@ static drvError_t id_alloc(struct npu_driver *self, uint32_t dev, struct halReso
 		return DRV_ERROR_NONE;
 	}
 	pthread_mutex_unlock(&fake->lock);
-	return in->type == DRV_STREAM_ID ? DRV_ERROR_NO_STREAM_RESOURCES : DRV_ERROR_NO_EVENT_RESOURCES;
+	return in->type == DRV_STREAM_ID ? DRV_ERROR_NO_STREAM_RESOURCES
+					 : DRV_ERROR_NO_EVENT_RESOURCES;
 }
 
 static drvError_t id_free(struct npu_driver *self, uint32_t dev, struct halResourceIdInputInfo *in)
@@ -211,8 +214,8 @@ static drvError_t id_free(struct npu_driver *self, uint32_t dev, struct halResou
 	return code;
 }
 
-static drvError_t id_config(struct npu_driver *self, uint32_t dev, struct halResourceIdInputInfo *in,
-			    struct halResourceConfigInfo *para)
+static drvError_t id_config(struct npu_driver *self, uint32_t dev,
+			    struct halResourceIdInputInfo *in, struct halResourceConfigInfo *para)
 {
 	struct fake *fake = fake_of(self);
 	struct device *device = device_of(fake, dev);
@@ -233,7 +236,7 @@ static drvError_t id_config(struct npu_driver *self, uint32_t dev, struct halRes
 	return DRV_ERROR_NONE;
 }
 
-/* ---- queues ------------------------------------------------------------------------------------------------------------ */
+/* ---- queues ---- */
 
 static drvError_t queue_allocate(struct npu_driver *self, uint32_t dev, struct halSqCqInputInfo *in,
 				 struct halSqCqOutputInfo *out)
@@ -303,8 +306,8 @@ static drvError_t task_send(struct npu_driver *self, uint32_t dev, struct halTas
 		code = DRV_ERROR_SQID_FULL;
 	}
 	for (uint32_t i = 0; code == DRV_ERROR_NONE && i < info->sqe_num; i++)
-		memcpy(queue->ring[(queue->head + queue->count++) % DEPTH].bytes, info->sqe_addr + i * STARS_SQE_BYTES,
-		       STARS_SQE_BYTES);
+		memcpy(queue->ring[(queue->head + queue->count++) % DEPTH].bytes,
+		       info->sqe_addr + i * STARS_SQE_BYTES, STARS_SQE_BYTES);
 	execute_locked(fake);
 	pthread_mutex_unlock(&fake->lock);
 	return code;
@@ -328,18 +331,20 @@ static drvError_t report_recv(struct npu_driver *self, uint32_t dev, struct halR
 	}
 	pthread_mutex_lock(&fake->lock);
 	while (cq->used && cq->count == 0 && info->timeout != 0 && waited != ETIMEDOUT)
-		waited = info->timeout < 0 ? pthread_cond_wait(&fake->changed, &fake->lock)
-					   : pthread_cond_timedwait(&fake->changed, &fake->lock, &until);
+		waited = info->timeout < 0
+				 ? pthread_cond_wait(&fake->changed, &fake->lock)
+				 : pthread_cond_timedwait(&fake->changed, &fake->lock, &until);
 	while (cq->used && cq->count > 0 && info->report_cqe_num < info->cqe_num) {
 		out[info->report_cqe_num++] = cq->ring[cq->head];
 		cq->head = (cq->head + 1) % DEPTH;
 		cq->count--;
 	}
 	pthread_mutex_unlock(&fake->lock);
-	return info->report_cqe_num > 0 || info->timeout == 0 ? DRV_ERROR_NONE : DRV_ERROR_WAIT_TIMEOUT;
+	return info->report_cqe_num > 0 || info->timeout == 0 ? DRV_ERROR_NONE
+							      : DRV_ERROR_WAIT_TIMEOUT;
 }
 
-/* ---- the test's side ---------------------------------------------------------------------------------------------------- */
+/* ---- the test's side ---- */
 
 static void fake_close(struct npu_driver *self)
 {
@@ -396,7 +401,8 @@ void fake_hold(struct npu_driver *drv, bool hold)
 	pthread_mutex_unlock(&fake->lock);
 }
 
-void fake_fail_next(struct npu_driver *drv, uint8_t sqe_type, uint8_t error_type, uint32_t error_code)
+void fake_fail_next(struct npu_driver *drv, uint8_t sqe_type, uint8_t error_type,
+		    uint32_t error_code)
 {
 	struct fake *fake = fake_of(drv);
 

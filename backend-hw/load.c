@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Opens a libascend_hal.so and resolves what backend-hw takes from it. Decides whether it can be
+ * used, and words why not. Calls nothing in it but the question for its interface's version.
+ */
+#include "hw.h"
+
+#include <dlfcn.h>
+#include <link.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/base.h"
+
+/* The interface that the layouts of npusim/hal.h belong to. The driver's authors raise the first
+ * number when a prototype changes. */
+#define API_MAJOR         7
+#define API_MAJOR_OF(api) ((api) >> 16 & 0xff)
+#define API_MINOR_OF(api) ((api) >> 8 & 0xff)
+#define API_PATCH_OF(api) ((api)&0xff)
+
+/* Adds to *text, which may be NULL. */
+__attribute__((format(printf, 2, 3))) static void append(char **text, const char *format, ...)
+{
+	char *more, *both;
+	va_list args;
+
+	va_start(args, format);
+	if (vasprintf(&more, format, args) < 0)
+		more = NULL;
+	va_end(args);
+	if (*text == NULL || more == NULL) {
+		*text = *text == NULL ? more : *text;
+		return;
+	}
+	if (asprintf(&both, "%s%s", *text, more) >= 0) {
+		free(*text);
+		*text = both;
+	}
+	free(more);
+}
+
+/* The loader blames a library that the driver's needs, not the driver's own. */
+static bool is_of_a_dependency(const char *path, const char *complaint)
+{
+	const char *name = strrchr(path, '/');
+
+	name = name == NULL ? path : name + 1;
+	return strstr(complaint, name) == NULL && strstr(complaint, ".so") != NULL;
+}
+
+static void *open_first(const struct hw_places *places, char **error)
+{
+	for (unsigned i = 0; i < places->count; i++) {
+		const char *path = places->path[i], *complaint;
+		void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+
+		if (handle != NULL) {
+			free(*error);
+			*error = NULL;
+			return handle;
+		}
+		complaint = dlerror();
+		append(error, "%s%s", i == 0 ? "no driver: " : "; ", complaint);
+		if (is_of_a_dependency(path, complaint))
+			append(error,
+			       " (which %s needs: add the driver's lib64/common and lib64/driver "
+			       "to LD_LIBRARY_PATH)",
+			       path);
+	}
+	if (!places->named)
+		append(error,
+		       "; a server with Ascend devices has one, here NPUSIM_HAL can name it, "
+		       "and NPUSIM_BACKEND=sim needs none");
+	return NULL;
+}
+
+static void where_is_it(struct hw_library *library)
+{
+	struct link_map *map = NULL;
+
+	if (dlinfo(library->handle, RTLD_DI_LINKMAP, &map) != 0 || map == NULL ||
+	    realpath(map->l_name, library->path) == NULL)
+		snprintf(library->path, sizeof(library->path), "%s",
+			 map != NULL ? map->l_name : "libascend_hal.so");
+	if (!hw_package_version(library->path, library->version, sizeof(library->version)))
+		strcpy(library->version, "unknown");
+}
+
+static void resolve(void *handle, struct hw_symbols *out)
+{
+#define HW_RESOLVE(ret, missing, op, params, args) *(void **)&out->op = dlsym(handle, #op);
+	NPU_DRIVER_OPS(HW_RESOLVE)
+#undef HW_RESOLVE
+#define HW_RESOLVE(ret, op, params) *(void **)&out->op = dlsym(handle, #op);
+	HW_OLD_SYMBOLS(HW_RESOLVE)
+#undef HW_RESOLVE
+}
+
+static bool check_essential(const struct hw_library *library, char **error)
+{
+	const struct hw_symbols *symbols = &library->symbols;
+	unsigned count = 0;
+	char *names = NULL;
+
+#define HW_CHECK(op)                     \
+	if (symbols->op == NULL) {       \
+		append(&names, " " #op); \
+		count++;                 \
+	}
+	HW_ESSENTIAL(HW_CHECK)
+#undef HW_CHECK
+	if (symbols->halDeviceOpen == NULL &&
+	    (symbols->drvMemDeviceOpen == NULL || symbols->drvDeviceOpen == NULL)) {
+		append(&names, " halDeviceOpen (or drvMemDeviceOpen and drvDeviceOpen)");
+		count++;
+	}
+	if (count > 0)
+		append(error,
+		       "%s (driver version %s) lacks %u function%s without which nothing runs:%s",
+		       library->path, library->version, count, count == 1 ? "" : "s",
+		       names == NULL ? "" : names);
+	free(names);
+	return count == 0;
+}
+
+static bool check_version(struct hw_library *library, char **error)
+{
+	int major;
+
+	if (library->symbols.halGetAPIVersion == NULL ||
+	    library->symbols.halGetAPIVersion(&library->api) != DRV_ERROR_NONE)
+		return true; /* from before there was the question */
+	major = API_MAJOR_OF(library->api);
+	if (major > API_MAJOR)
+		append(error,
+		       "%s (driver version %s) speaks interface %d.%d.%d, and this npusim "
+		       "knows up to %d.x: a newer npusim may have its layouts",
+		       library->path, library->version, major, API_MINOR_OF(library->api),
+		       API_PATCH_OF(library->api), API_MAJOR);
+	else if (major < API_MAJOR)
+		npu_log(NPU_LOG_WARN,
+			"%s (driver version %s) speaks interface %d.%d.%d, older than "
+			"%d.x which npusim was written against",
+			library->path, library->version, major, API_MINOR_OF(library->api),
+			API_PATCH_OF(library->api), API_MAJOR);
+	return major <= API_MAJOR;
+}
+
+static bool check_ours(const struct hw_library *library, bool named, char **error)
+{
+	if (library->ours == NULL)
+		return true;
+	if (!named) {
+		append(error,
+		       "%s is npusim's own model of a driver, and no driver; it is used if "
+		       "NPUSIM_HAL names it",
+		       library->path);
+		return false;
+	}
+	if (library->ours->abi == NPUSIM_HAL_ABI)
+		return true;
+	append(error, "%s belongs to another version of npusim: its ABI is %u, and %u is wanted",
+	       library->path, library->ours->abi, NPUSIM_HAL_ABI);
+	return false;
+}
+
+bool hw_load(const struct hw_places *places, struct hw_library *out, char **error)
+{
+	struct hw_library library = { 0 };
+
+	*error = NULL;
+	library.handle = open_first(places, error);
+	if (library.handle == NULL)
+		return false;
+	where_is_it(&library);
+	library.ours = dlsym(library.handle, NPUSIM_HAL_SYMBOL);
+	resolve(library.handle, &library.symbols);
+	if (!check_ours(&library, places->named, error) || !check_essential(&library, error) ||
+	    !check_version(&library, error)) {
+		dlclose(library.handle);
+		return false;
+	}
+	*out = library;
+	return true;
+}

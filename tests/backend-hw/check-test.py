@@ -1,0 +1,167 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+#
+# npusim check from outside: on the model, on npusim's libascend_hal.so, on fake drivers with a
+# defect, and without any driver. Prints TAP.
+
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import xml.etree.ElementTree
+
+NPUSIM, HAL = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
+FAKES = pathlib.Path(sys.argv[3]).resolve()
+failures = []
+number = 0
+
+
+def run(*args, hal=None, **variables):
+    hidden = ('NPUSIM_', 'ASCEND_', 'LD_LIBRARY')
+    env = {name: value for name, value in os.environ.items() if not name.startswith(hidden)}
+    env.update(variables)
+    # a case may say that its process dies of SIGSEGV
+    for sanitizer in 'ASAN_OPTIONS', 'TSAN_OPTIONS':
+        env[sanitizer] = env.get(sanitizer, '') + ':handle_segv=0'
+    if hal is not None:
+        env['NPUSIM_HAL'] = str(hal)
+    return subprocess.run([NPUSIM, 'check', *args], env=env, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True, timeout=300)
+
+
+def check(name, good, *seen):
+    global number
+    number += 1
+    print('{}ok {} {}'.format('' if good else 'not ', number, name), flush=True)
+    if not good:
+        failures.append(name)
+        for text in seen:
+            print('# ' + str(text).replace('\n', '\n# '))
+
+
+def no_driver():
+    found = run()
+    check('a machine without a driver gets one sentence',
+          found.returncode == 1 and found.stdout == '' and found.stderr.count('\n') == 1
+          and 'no driver' in found.stderr and 'NPUSIM_BACKEND=sim' in found.stderr, found)
+    found = run(hal=FAKES / 'fake-hal-no-device.so')
+    check('a driver without a device is said',
+          found.returncode == 1 and 'has no device' in found.stderr, found)
+    found = run(hal=FAKES / 'fake-hal-no-map.so')
+    check('missing functions are named',
+          found.returncode == 1 and 'halMemMap halMemUnmap' in found.stderr, found)
+    found = run(hal=FAKES / 'fake-hal-open-fails.so')
+    check('a device that does not open is said, and nothing else',
+          found.returncode == 1 and 'cannot be opened' in found.stderr
+          and 'soc' not in found.stderr, found)
+
+
+def usage():
+    for args in (['--format', 'xml'], ['--safe', 'much'], ['--safe', '1G', '--full'],
+                 ['--against', 'both'], ['surplus']):
+        found = run(*args, hal=HAL)
+        check('wrong usage: ' + ' '.join(args), found.returncode == 2, found)
+    found = run('--device', '9', hal=HAL, NPUSIM_DEVICES='2')
+    check('a device that is not there', found.returncode == 1 and '0 to 1' in found.stderr, found)
+    found = run('--only', 'nothing.*', hal=HAL, NPUSIM_DEVICES='2')
+    check('a pattern that fits nothing', found.returncode == 1 and 'no case fits' in found.stderr,
+          found)
+
+
+def formats(folder):
+    found = run('--backend', 'sim', '--only', 'create.*', '--format', 'tap', NPUSIM_DEVICES='2')
+    plan = re.search(r'^1\.\.(\d+)$', found.stdout, re.M)
+    count = len(re.findall(r'^(?:not )?ok \d+ device [01] create\.', found.stdout, re.M))
+    check('TAP has its plan, for each device', found.returncode == 0 and plan is not None
+          and int(plan.group(1)) == count and count > 30, found)
+    path = folder / 'report.xml'
+    found = run('--backend', 'sim', '--device', '0', '--only', 'map.*', '--format', 'junit', '-o',
+                str(path), NPUSIM_DEVICES='2')
+    suite = xml.etree.ElementTree.parse(path).getroot().find('testsuite')
+    check('JUnit XML is XML, and counts', found.returncode == 0
+          and int(suite.get('tests')) == len(suite.findall('testcase')) > 20
+          and suite.get('failures') == '0', found)
+    found = run('--backend', 'sim', '--safe', '64M', '--format', 'tap')
+    check('--safe leaves out what takes more', found.returncode == 0
+          and 'and --safe allows 64' in found.stdout and ' device 1 ' not in found.stdout, found)
+
+
+def against():
+    found = run('--against', 'sim', '--device', '0', '--only', 'share.*', hal=HAL)
+    check('the model against itself: no difference', found.returncode == 0
+          and ' 0 failed' in found.stdout, found)
+    found = run('--against', 'sim', '--device', '0', '--only', 'map.fresh_pages*',
+                hal=FAKES / 'fake-hal-good.so')
+    check('a driver that differs: both answers, and what the documents say',
+          found.returncode == 1 and 'hw ok: 255 255, sim ok: 0 0; the documents say: ok: 0 0'
+          in found.stdout, found)
+
+
+def crash():
+    found = run('--device', '0', '--only', 'create.*', '--format', 'tap',
+                hal=FAKES / 'fake-hal-crash.so')
+    check('a crash costs its case, and is named', found.returncode == 1
+          and 'answered SIGSEGV' in found.stdout
+          and re.search(r'^ok \d+ device 0 create.zero$', found.stdout, re.M), found)
+
+
+def keys(path):
+    with open(path, encoding='ascii') as stream:
+        return dict(line.strip().split('=') for line in stream if re.match(r'\w+=', line))
+
+
+def record_and_latency(folder):
+    record = folder / 'record'
+    found = run('--record', str(record), '--device', '0', '--only', 'map.*', hal=HAL,
+                NPUSIM_DEVICES='2', SECRET='not to be sent')
+    names = {path.name for path in record.iterdir()}
+    check('the record has all parts', found.returncode == 0 and names == {
+        'server.txt', 'steps.tsv', 'report.xml', 'report.txt', 'latency.csv', 'profile.ini',
+        'calls'}, found, names)
+    text = (record / 'server.txt').read_text()
+    check('the server is described, and the rest of the environment is not',
+          'soc Ascend910B1' in text and 'NPUSIM_HAL' in text and 'SECRET' not in text, text)
+    calls = ''.join(path.read_text() for path in (record / 'calls').iterdir())
+    check('every call is there with its time',
+          re.search(r'^@\d+ .* create h\d+ ', calls, re.M) is not None, calls[:500])
+    steps = (record / 'steps.tsv').read_text().splitlines()
+    check('every step is there with its time', len(steps) > 100
+          and all(re.search(r'\t\d+$', line) for line in steps[1:]), steps[:3])
+    measured = keys(record / 'profile.ini')
+    check('measuring the model gives its own constants', measured['map_base_ns'] == '10000'
+          and measured['map_message_ns'] == '20000' and measured['map_page_ns'] == '500'
+          and measured['create_page_ns'] == '1500' and measured['create_giant_units'] == '512'
+          and measured['import_message_ns'] == '30000', measured)
+    changed = folder / 'changed.ini'
+    changed.write_text((record / 'profile.ini').read_text().replace('map_base_ns=10000',
+                                                                    'map_base_ns=77000'))
+    again = folder / 'again.ini'
+    found = run('--backend', 'sim', '--latency', str(again), '--safe', '256M', '--only',
+                'create.zero', '--soc', str(changed), NPUSIM_DEVICES='2')
+    check('the model takes measured constants', found.returncode == 0
+          and keys(again)['map_base_ns'] == '77000', found)
+    slow = folder / 'slow.ini'
+    found = run('--latency', str(slow), '--safe', '4M', '--only', 'create.zero',
+                hal=FAKES / 'fake-hal-slow.so')
+    check('a slow call is seen', slow.exists() and
+          sum(int(keys(slow)[key]) for key in ('create_base_ns', 'create_message_ns')) > 50000000,
+          found)
+
+
+def main():
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        no_driver()
+        usage()
+        formats(folder)
+        against()
+        crash()
+        record_and_latency(folder)
+    print('1..{}'.format(number))
+    sys.exit(1 if failures else 0)
+
+
+if __name__ == '__main__':
+    main()
