@@ -85,6 +85,7 @@ static void add_sdma(struct sender *sender, uint64_t dst, uint64_t src, uint64_t
 		struct stars_sdma_sqe *entry = &sender_add(sender, STARS_SQE_SDMA)->sdma;
 		uint64_t to = dst + done, from = src + done;
 
+		entry->control = STARS_SDMA_COPY_CONTROL;
 		entry->length = (uint32_t)(bytes - done < PIECE_BYTES ? bytes - done : PIECE_BYTES);
 		entry->src_addr_low = (uint32_t)from;
 		entry->src_addr_high = (uint32_t)(from >> 32);
@@ -101,7 +102,7 @@ static aclError sender_wait(struct sender *sender)
 	return sender->error;
 }
 
-/* ---- host buffers that entries read --------------------------------------------------------- */
+/* ---- host buffers that entries read ---- */
 
 static void *buffer_alloc(const char *call, uint64_t bytes, aclError *error)
 {
@@ -137,7 +138,7 @@ static aclError sender_flush_buffer(struct sender *sender, void *buffer)
 	return sender->error;
 }
 
-/* ---- the direction of a copy ---------------------------------------------------------------- */
+/* ---- the direction of a copy ---- */
 
 /* With a pageable end CANN takes some kinds beside the obvious one; all come to the same copy. */
 static bool kind_is_heard(aclrtMemcpyKind kind, bool from_device, bool to_device,
@@ -214,7 +215,7 @@ static aclError add_device_copy(struct sender *sender, uint64_t dst, uint64_t sr
 	return sender->error;
 }
 
-/* ---- one copy ------------------------------------------------------------------------------- */
+/* ---- one copy ---- */
 
 /* ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE: the source is copied at once, and free when the call returns.
  */
@@ -295,7 +296,7 @@ ACL_EXPORT aclError aclrtMemcpyAsyncWithCondition(void *dst, size_t destMax, con
 			  : copy_async(__func__, dst, destMax, src, count, kind, stream);
 }
 
-/* ---- rows ----------------------------------------------------------------------------------- */
+/* ---- rows ---- */
 
 /* One entry a row; rows without gaps on both sides are one copy. */
 static aclError send_rows(struct sender *sender, const struct acl_rows *rows, bool on_devices,
@@ -347,7 +348,7 @@ ACL_EXPORT aclError aclrtMemcpy2dAsync(void *dst, size_t dpitch, const void *src
 			 to.device != from.device);
 }
 
-/* ---- fills ---------------------------------------------------------------------------------- */
+/* ---- fills ---- */
 
 /* A piece of the pattern from the host, then the device doubles what it has. */
 static aclError fill_device(struct sender *sender, void *ptr, uint32_t word, uint64_t bytes)
@@ -421,7 +422,7 @@ ACL_EXPORT aclError aclrtMemsetD32Async(void *ptr, size_t memSize, uint32_t valu
 	return error != ACL_SUCCESS ? error : acl_fill_d32_now(__func__, ptr, value, N);
 }
 
-/* ---- batches -------------------------------------------------------------------------------- */
+/* ---- batches ---- */
 
 static aclError batch_step(struct sender *sender, const struct acl_batch *batch, size_t i,
 			   const struct acl_place *to, const struct acl_place *from)
@@ -499,7 +500,7 @@ ACL_EXPORT aclError aclrtMemcpyBatchAsyncV2(void **dsts, size_t *destMaxs, void 
 	return copy_batch_async(__func__, &batch, &ignored, stream);
 }
 
-/* ---- caches --------------------------------------------------------------------------------- */
+/* ---- caches ---- */
 
 /* A place in the stream: the model's cache has nothing to gain from it, and the bytes are the same.
  */

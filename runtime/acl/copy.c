@@ -13,7 +13,7 @@
 #define BATCH_SYNC_MAX   4096u
 #define FILL_PIECE_BYTES (UINT64_C(1) << 20)
 
-/* ---- one copy ------------------------------------------------------------------------------- */
+/* ---- one copy ---- */
 
 aclError acl_check_copy(const char *call, const void *dst, size_t dst_max, const void *src,
 			size_t count, aclrtMemcpyKind kind)
@@ -61,7 +61,7 @@ ACL_EXPORT aclError aclrtMemcpy(void *dst, size_t destMax, const void *src, size
 	return acl_copy_now(__func__, dst, destMax, src, count);
 }
 
-/* ---- rows ----------------------------------------------------------------------------------- */
+/* ---- rows ---- */
 
 aclError acl_check_copy_2d(const char *call, const struct acl_rows *rows, aclrtMemcpyKind kind)
 {
@@ -94,6 +94,8 @@ aclError acl_check_copy_2d(const char *call, const struct acl_rows *rows, aclrtM
 
 aclError acl_copy_2d_now(const char *call, const struct acl_rows *rows, aclrtMemcpyKind kind)
 {
+	unsigned direction = kind == ACL_MEMCPY_HOST_TO_DEVICE ? DRV_MEMCPY_HOST_TO_DEVICE
+							       : DRV_MEMCPY_DEVICE_TO_HOST;
 	struct MEMCPY2D copy = {
 		.type = DEVMM_MEMCPY2D_SYNC,
 		.copy2d = {
@@ -103,7 +105,7 @@ aclError acl_copy_2d_now(const char *call, const struct acl_rows *rows, aclrtMem
 			.spitch = rows->spitch,
 			.width = rows->width,
 			.height = rows->height,
-			.direction = kind == ACL_MEMCPY_HOST_TO_DEVICE ? DRV_MEMCPY_HOST_TO_DEVICE : DRV_MEMCPY_DEVICE_TO_HOST,
+			.direction = direction,
 		},
 	};
 	drvError_t code;
@@ -144,7 +146,7 @@ ACL_EXPORT aclError aclrtMemcpy2d(void *dst, size_t dpitch, const void *src, siz
 	return acl_copy_2d_now(__func__, &rows, real);
 }
 
-/* ---- fills ---------------------------------------------------------------------------------- */
+/* ---- fills ---- */
 
 aclError acl_fill_now(const char *call, void *ptr, size_t max, uint8_t value, size_t count)
 {
@@ -246,7 +248,7 @@ ACL_EXPORT aclError aclrtMemsetD32(void *ptr, size_t memSize, uint32_t value, si
 	return error != ACL_SUCCESS ? error : acl_fill_d32_now(__func__, ptr, value, N);
 }
 
-/* ---- batches -------------------------------------------------------------------------------- */
+/* ---- batches ---- */
 
 bool acl_batch_is_empty(const struct acl_batch *batch)
 {

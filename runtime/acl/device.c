@@ -97,9 +97,7 @@ ACL_EXPORT aclError aclrtSetTsDevice(aclrtTsId tsId)
 	return ACL_SUCCESS;
 }
 
-/* ---- what a device is
- * -------------------------------------------------------------------------------------------------------
- */
+/* ---- what a device is ---- */
 
 /* The words of halGetDeviceInfo(SYSTEM, VERSION): arch << 16 | chip << 8 | bin, chip 5 the 910B and
  * 910C. */
@@ -345,9 +343,7 @@ ACL_EXPORT aclError aclrtGetDeviceCapability(int32_t deviceId, aclrtDevFeatureTy
 	return ACL_SUCCESS;
 }
 
-/* ---- ids
- * -----------------------------------------------------------------------------------------------------------------------
- */
+/* ---- ids ---- */
 
 /* A logic id that the driver has. */
 static aclError check_logic(const char *call, const char *argument, int32_t id)
@@ -474,9 +470,7 @@ ACL_EXPORT aclError aclrtDeviceGetBareTgid(int32_t *pid)
 	return ACL_SUCCESS;
 }
 
-/* ---- peers
- * ----------------------------------------------------------------------------------------------------------------------
- */
+/* ---- peers ---- */
 
 /* An id that is wrong is 107000 to the driver, and 107001 where ASCEND_RT_VISIBLE_DEVICES has to be
  * looked through. */

@@ -188,9 +188,7 @@ ACL_EXPORT aclError aclrtGetEventAvailNum(uint32_t *eventCount)
 	return ACL_SUCCESS;
 }
 
-/* ---- streams wait for events
- * ---------------------------------------------------------------------------------------------------
- */
+/* ---- streams wait for events ---- */
 
 ACL_EXPORT aclError aclrtStreamWaitEvent(aclrtStream stream, aclrtEvent event)
 {

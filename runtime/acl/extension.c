@@ -26,7 +26,30 @@ int npusim_get_stats(int device, struct npu_stats *out)
 		       : core_result(__func__, npu_call(drv, npusimGetStats, logic, out));
 }
 
+int npusim_touch(int device, const uint64_t *at, size_t count, size_t bytes, unsigned core)
+{
+	struct npu_driver *drv;
+	uint32_t logic;
+	int code;
+
+	ACL_CHECK_NULL(at);
+	drv = core_driver();
+	if (drv == NULL)
+		return ACL_ERROR_INTERNAL_ERROR;
+	code = core_device_logic(device, "device", __func__, &logic);
+	if (code != ACL_SUCCESS)
+		return code;
+	return core_result(__func__, npu_call(drv, npusimTouch, logic, at, count, bytes, core));
+}
+
 uint64_t npusim_now_ps(void)
 {
 	return core_now_ps();
+}
+
+char *npusim_backend_text(void)
+{
+	struct npu_driver *drv = core_driver();
+
+	return drv == NULL ? NULL : core_backend_text(drv);
 }

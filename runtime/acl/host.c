@@ -13,7 +13,7 @@
 #define REGISTER_FLAGS                                                                    \
 	((uint32_t)(ACL_HOST_REG_MAPPED | ACL_HOST_REG_IOMEMORY | ACL_HOST_REG_READONLY | \
 		    ACL_HOST_REG_PINNED))
-#define READ_ONLY_FLAG (UINT32_C(1) << 16) /* the driver's, beside the kind of mapping */
+#define READ_ONLY_FLAG (UINT32_C(1) << 28) /* the driver's, beside the kind of mapping */
 
 struct range {
 	struct range *next;

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- shared with the other memory files (memory-internal.h) --------------------------------- */
+/* ---- shared with the other memory files (memory-internal.h) ---- */
 
 #define NAME_OF(table, value)                                                                \
 	((uint32_t)(value) < sizeof(table) / sizeof((table)[0]) ? (table)[(uint32_t)(value)] \
@@ -102,7 +102,7 @@ aclError acl_place_of(const char *call, const char *argument, const void *ptr,
 	return ACL_SUCCESS;
 }
 
-/* ---- addresses ------------------------------------------------------------------------------ */
+/* ---- addresses ---- */
 
 ACL_EXPORT aclError aclrtPointerGetAttributes(const void *ptr, aclrtPtrAttributes *attributes)
 {
@@ -173,7 +173,7 @@ ACL_EXPORT aclError aclrtCheckMemType(void **addrList, uint32_t size, uint32_t m
 	return error;
 }
 
-/* ---- capacities ----------------------------------------------------------------------------- */
+/* ---- capacities ---- */
 
 enum pool { POOL_ALL, POOL_NORMAL, POOL_HUGE, POOL_GIANT };
 struct info_row {
@@ -274,7 +274,7 @@ ACL_EXPORT aclError aclrtGetMemUsageInfo(int32_t deviceId, aclrtMemUsageInfo *me
 	return ACL_SUCCESS;
 }
 
-/* ---- errors of the memory itself ------------------------------------------------------------ */
+/* ---- errors of the memory itself ---- */
 
 ACL_EXPORT aclError aclrtGetMemUceInfo(int32_t deviceId, aclrtMemUceInfo *memUceInfoArray,
 				       size_t arraySize, size_t *retSize)

@@ -41,9 +41,7 @@ static void unlock(void)
 	pthread_mutex_unlock(&init_lock);
 }
 
-/* ---- callbacks
- * -------------------------------------------------------------------------------------------------------------
- */
+/* ---- callbacks ---- */
 
 struct hook {
 	struct hook *next;
@@ -166,9 +164,7 @@ ACL_EXPORT aclError aclFinalizeCallbackUnRegister(aclRegisterCallbackType type,
 	return remove_hook(__func__, type, NULL, cbFunc);
 }
 
-/* ---- start and stop
- * -----------------------------------------------------------------------------------------------------------
- */
+/* ---- start and stop ---- */
 
 /* The whole file, zero-terminated; free(). NULL: errno says why. */
 static char *read_file(const char *path)
@@ -299,9 +295,7 @@ ACL_EXPORT aclError aclFinalizeReference(uint64_t *refCount)
 	return code;
 }
 
-/* ---- versions
- * -------------------------------------------------------------------------------------------------------------------
- */
+/* ---- versions ---- */
 
 ACL_EXPORT aclError aclrtGetVersion(int32_t *majorVersion, int32_t *minorVersion,
 				    int32_t *patchVersion)

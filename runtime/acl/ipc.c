@@ -87,7 +87,8 @@ ACL_EXPORT aclError aclrtIpcMemGetExportKey(void *devPtr, size_t size, char *key
 				     size, key, len > UINT32_MAX ? UINT32_MAX : (uint32_t)len));
 	if (error == ACL_SUCCESS && flags != 0)
 		error = core_result(__func__, npu_call(drv, halShmemSetAttribute, key,
-						       SHMEM_ATTR_TYPE_NO_WLIST_IN_SERVER, SHMEM_NO_WLIST_ENABLE));
+						       SHMEM_ATTR_TYPE_NO_WLIST_IN_SERVER,
+						       SHMEM_NO_WLIST_ENABLE));
 	return error;
 }
 

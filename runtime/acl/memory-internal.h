@@ -34,7 +34,7 @@ const char *acl_mem_attr_name(int attr);
 const char *acl_location_name(int type);
 const char *acl_memcpy_kind_name(int kind);
 
-/* ---- where an address lies (info.c) --------------------------------------------------------- */
+/* ---- where an address lies (info.c) ---- */
 
 enum acl_place_kind {
 	ACL_PLACE_DEVICE,
@@ -52,7 +52,7 @@ struct acl_place {
 aclError acl_place_of(const char *call, const char *argument, const void *ptr,
 		      struct acl_place *out);
 
-/* ---- registered host memory (host.c) -------------------------------------------------------- */
+/* ---- registered host memory (host.c) ---- */
 
 /* True if the address lies in memory that aclrtHostRegister or aclrtHostRegisterV2 registered. */
 bool acl_host_is_registered(const void *ptr);

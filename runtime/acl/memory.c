@@ -143,7 +143,7 @@ ACL_EXPORT aclError aclrtMallocCached(void **devPtr, size_t size, aclrtMemMalloc
 	return allocate_classic(__func__, devPtr, size, policy, true);
 }
 
-/* ---- with a configuration ------------------------------------------------------------------- */
+/* ---- with a configuration ---- */
 
 static aclError check_cfg(const char *call, const aclrtMallocConfig *cfg)
 {
@@ -238,7 +238,7 @@ ACL_EXPORT aclError aclrtMallocForTaskScheduler(void **devPtr, size_t size,
 	return allocate_with_cfg(__func__, devPtr, size, policy, cfg, true);
 }
 
-/* ---- giving back ---------------------------------------------------------------------------- */
+/* ---- giving back ---- */
 
 /* The driver answers every pointer that it does not know with its own code, VMM addresses and host
  * memory too. */
@@ -292,7 +292,7 @@ ACL_EXPORT aclError aclrtFreeWithDevSync(void *devPtr)
 	return error != ACL_SUCCESS ? error : free_device(__func__, devPtr);
 }
 
-/* ---- page-locked host memory ---------------------------------------------------------------- */
+/* ---- page-locked host memory ---- */
 
 static aclError allocate_host(const char *call, void **out, uint64_t size, uint16_t module)
 {
@@ -370,7 +370,7 @@ ACL_EXPORT aclError aclrtFreeHostWithDevSync(void *hostPtr)
 	return error != ACL_SUCCESS ? error : free_host(__func__, hostPtr);
 }
 
-/* ---- caches --------------------------------------------------------------------------------- */
+/* ---- caches ---- */
 
 /* The caches of the 910B and 910C are kept coherent for the host: there is nothing to do, as in
  * CANN. */

@@ -63,7 +63,7 @@ static aclError server_of(const char *call, struct npu_driver *drv, uint32_t dev
 					  INFO_TYPE_SERVER_ID, out_server));
 }
 
-/* ---- export --------------------------------------------------------------------------------- */
+/* ---- export ---- */
 
 static aclError export_number(const char *call, struct npu_driver *drv, aclrtDrvMemHandle handle,
 			      uint64_t flags, void *out_shareable)
@@ -147,7 +147,7 @@ ACL_EXPORT aclError aclrtMemExportToShareableHandleV2(aclrtDrvMemHandle handle, 
 	return export_fabric(__func__, drv, handle, flags, shareableHandle);
 }
 
-/* ---- white list ----------------------------------------------------------------------------- */
+/* ---- white list ---- */
 
 static aclError set_pids(const char *call, struct npu_driver *drv, uint64_t number, int32_t *pids,
 			 size_t count)
@@ -189,7 +189,7 @@ ACL_EXPORT aclError aclrtMemSetPidToShareableHandleV2(void *shareableHandle,
 	return set_pids(__func__, drv, number, pid, pidNum);
 }
 
-/* ---- import --------------------------------------------------------------------------------- */
+/* ---- import ---- */
 
 /* Peer access both ways between the current device and the one whose memory is imported. */
 static aclError enable_peer(const char *call, struct npu_driver *drv, uint32_t device,

@@ -128,6 +128,24 @@ ACL_EXPORT aclError aclrtStreamGetFlags(aclrtStream stream, uint32_t *flags)
 	return code;
 }
 
+ACL_EXPORT aclError aclrtSetStreamFailureMode(aclrtStream stream, uint64_t mode)
+{
+	bool stop = (mode & ACL_STOP_ON_FAILURE) != 0;
+	struct core_stream *found;
+	int code;
+
+	found = core_stream_find_any(stream, __func__, &code);
+	if (found == NULL)
+		return code;
+	if (!core_stream_set_stop(found, stop))
+		return acl_fail(
+			ACL_ERROR_RT_FEATURE_NOT_SUPPORT, __func__,
+			"mode is %llu; a stream of ACL_STOP_ON_FAILURE (1) cannot go back to "
+			"ACL_CONTINUE_ON_FAILURE (0): create another stream",
+			(unsigned long long)mode);
+	return ACL_SUCCESS;
+}
+
 ACL_EXPORT aclError aclrtGetStreamAvailableNum(uint32_t *streamCount)
 {
 	struct core_context *context = core_context_peek();
@@ -151,9 +169,7 @@ ACL_EXPORT aclError aclrtDeviceGetStreamPriorityRange(int32_t *leastPriority,
 	return ACL_SUCCESS;
 }
 
-/* ---- values
- * --------------------------------------------------------------------------------------------------------------------
- */
+/* ---- values ---- */
 
 static aclError check_value_address(const char *call, const void *address)
 {

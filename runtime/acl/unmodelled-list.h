@@ -85,7 +85,6 @@ ERROR(aclrtSwitchStream, (void *leftValue, aclrtCondition cond, void *rightValue
 	aclrtStream stream))
 
 /* streams and events of other kinds */
-ERROR(aclrtSetStreamFailureMode, (aclrtStream stream, uint64_t mode))
 POINTER(aclrtStreamConfigHandle *, aclrtCreateStreamConfigHandle, (void))
 ERROR(aclrtDestroyStreamConfigHandle, (aclrtStreamConfigHandle *handle))
 ERROR(aclrtSetStreamConfigOpt, (aclrtStreamConfigHandle *handle, aclrtStreamConfigAttr attr,

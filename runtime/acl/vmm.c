@@ -13,7 +13,7 @@
 	1024u /* descriptors in one aclrtMemSetAccess: far more than there are locations */
 #define ACCESS_ON_STACK 8u
 
-/* ---- aclrtPhysicalMemProp and the driver's -------------------------------------------------- */
+/* ---- aclrtPhysicalMemProp and the driver's ---- */
 
 /* Page type and memory type of each aclrtMemAttr, by location. Attributes that MallocPhysical does
  * not take are left out. */
@@ -128,7 +128,7 @@ static aclError check_prop(const char *call, const aclrtPhysicalMemProp *prop)
 	return ACL_SUCCESS;
 }
 
-/* ---- addresses ------------------------------------------------------------------------------ */
+/* ---- addresses ---- */
 
 static aclError reserve(const char *call, void **virPtr, size_t size, size_t alignment,
 			void *expectPtr, uint64_t flags, uint64_t more_flags)
@@ -176,7 +176,7 @@ ACL_EXPORT aclError aclrtReleaseMemAddress(void *virPtr)
 	return code == DRV_ERROR_NONE ? ACL_SUCCESS : core_result(__func__, code);
 }
 
-/* ---- physical memory ------------------------------------------------------------------------ */
+/* ---- physical memory ---- */
 
 ACL_EXPORT aclError aclrtMallocPhysical(aclrtDrvMemHandle *handle, size_t size,
 					const aclrtPhysicalMemProp *prop, uint64_t flags)
@@ -288,7 +288,7 @@ ACL_EXPORT aclError aclrtMemGetAllocationPropertiesFromHandle(aclrtDrvMemHandle 
 	return ACL_SUCCESS;
 }
 
-/* ---- mappings ------------------------------------------------------------------------------- */
+/* ---- mappings ---- */
 
 /* The offset is left to the driver, as CANN leaves it: 107000. */
 ACL_EXPORT aclError aclrtMapMem(void *virPtr, size_t size, size_t offset, aclrtDrvMemHandle handle,
@@ -330,7 +330,7 @@ ACL_EXPORT aclError aclrtUnmapMem(void *virPtr)
 	return code == DRV_ERROR_NONE ? ACL_SUCCESS : core_result(__func__, code);
 }
 
-/* ---- access --------------------------------------------------------------------------------- */
+/* ---- access ---- */
 
 /* After a refusal: says it if an id was a user id, since this call alone takes the driver's. */
 static void hint_at_ids(const aclrtMemAccessDesc *desc, size_t count)
@@ -418,7 +418,7 @@ ACL_EXPORT aclError aclrtMemGetAccess(void *virPtr, aclrtMemLocation *location, 
 	return ACL_SUCCESS;
 }
 
-/* ---- what lies at an address ---------------------------------------------------------------- */
+/* ---- what lies at an address ---- */
 
 ACL_EXPORT aclError aclrtMemRetainAllocationHandle(void *virPtr, aclrtDrvMemHandle *handle)
 {

@@ -14,8 +14,7 @@
 extern "C" {
 #endif
 
-/* ---- environment (env.c): one table of all variables
- * ------------------------------------------------------------------ */
+/* ---- environment (env.c): one table of all variables ---- */
 
 enum npu_var {
 	NPU_VAR_BACKEND,
@@ -53,9 +52,7 @@ bool npu_var_check_all(char **error);
 /* Sizes: "64G", "512M", "2097152"; powers of 1024. False if it is none. */
 bool npu_parse_size(const char *text, uint64_t *out_bytes);
 
-/* ---- log (log.c)
- * --------------------------------------------------------------------------------------------------------
- */
+/* ---- log (log.c) ---- */
 
 enum npu_log_level { NPU_LOG_ERROR, NPU_LOG_WARN, NPU_LOG_INFO, NPU_LOG_DEBUG };
 /* One line "npusim[pid] level: text" to stderr or NPUSIM_LOG_FILE, written with one write(2). */
@@ -63,8 +60,7 @@ void npu_log(enum npu_log_level level, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 bool npu_log_enabled(enum npu_log_level level);
 
-/* ---- the thread's message (message.c)
- * ----------------------------------------------------------------------------------- */
+/* ---- the thread's message (message.c) ---- */
 
 /* Sets the calling thread's message: the cause of the failure that is about to be returned. Who
  * knows the cause first sets it; who passes a failure on adds in front with npu_message_prefix().

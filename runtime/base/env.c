@@ -88,8 +88,8 @@ static const struct var_row vars[NPU_VAR_COUNT] = {
 				 "whose answers where documentation and driver differ" },
 			       choices_contract,
 			       NULL },
-	[NPU_VAR_SOC] = { { "NPUSIM_SOC", "a SoC as aclrtGetSocName names it", "Ascend910B1",
-			    "backend-sim", "which device is modelled" },
+	[NPU_VAR_SOC] = { { "NPUSIM_SOC", "a SoC as aclrtGetSocName names it, or a profile's file",
+			    "Ascend910B1", "backend-sim", "which device is modelled" },
 			  NULL,
 			  NULL },
 	[NPU_VAR_DEVICES] = { { "NPUSIM_DEVICES", "1 to 16", "8", "backend-sim",
@@ -156,8 +156,7 @@ const char *npu_var_get(enum npu_var var, bool *from_env)
 	return (unsigned)var < NPU_VAR_COUNT ? vars[var].info.initial : "";
 }
 
-/* ---- names that are nearly right
- * ---------------------------------------------------------------------------------- */
+/* ---- names that are nearly right ---- */
 
 #define WORD_MAX 64
 
@@ -208,9 +207,7 @@ const char *base_nearest(const char *word, const char *const *names, size_t coun
 	return best;
 }
 
-/* ---- checking all
- * --------------------------------------------------------------------------------------------------
- */
+/* ---- checking all ---- */
 
 static const char *what_is_wrong(const struct var_row *row, const char *value)
 {

@@ -1,0 +1,487 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Functions of the host that a stream calls. On the queue such a call is a placeholder, whose
+ * completion says that its turn has come, and, if the stream is to wait for its return, a wait for
+ * an event that the host then records. A stream that has them has a thread of its own, which sees
+ * the completions when nobody else waits, and runs aclrtLaunchHostFunc's functions;
+ * aclrtLaunchCallback's are handed to the thread that subscribed.
+ */
+#include "core-private.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+struct callback {
+	struct callback *next;
+	struct core_stream *stream;
+	void (*fn)(void *arg);
+	void *arg;
+	bool block;
+	uint32_t device, event_id;     /* block: what the host records */
+	struct subscriber *subscriber; /* NULL: the stream's own thread */
+};
+
+struct subscriber {
+	struct subscriber *next;
+	uint64_t thread;
+	unsigned streams, due; /* subscribed; callbacks launched and not taken */
+	struct callback *ready, **ready_last;
+	pthread_cond_t arrived;
+};
+
+/* Of all subscribers. */
+static pthread_mutex_t subscribers_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct subscriber *subscribers;
+
+/* ---- a callback's turn ---- */
+
+static void finish(struct callback *callback)
+{
+	struct npu_driver *drv = core_driver();
+	struct halResourceIdInputInfo in = { .type = DRV_EVENT_ID,
+					     .resourceId = callback->event_id };
+	struct halResourceConfigInfo config = { .prop = DRV_ID_RECORD };
+
+	if (callback->block && drv != NULL)
+		npu_call(drv, halResourceConfig, callback->device, &in, &config);
+	free(callback);
+}
+
+static void give_to_subscriber(struct callback *callback)
+{
+	struct subscriber *subscriber = callback->subscriber;
+
+	pthread_mutex_lock(&subscribers_lock);
+	callback->next = NULL;
+	*subscriber->ready_last = callback;
+	subscriber->ready_last = &callback->next;
+	pthread_cond_broadcast(&subscriber->arrived);
+	pthread_mutex_unlock(&subscribers_lock);
+}
+
+/* A subscriber goes when no stream and no callback names it. */
+static void let_go_locked(struct subscriber *subscriber)
+{
+	struct subscriber **place = &subscribers;
+
+	if (subscriber->streams > 0 || subscriber->due > 0)
+		return;
+	while (*place != subscriber)
+		place = &(*place)->next;
+	*place = subscriber->next;
+	pthread_cond_destroy(&subscriber->arrived);
+	free(subscriber);
+}
+
+static void forget(struct callback *callback)
+{
+	if (callback->subscriber != NULL) {
+		pthread_mutex_lock(&subscribers_lock);
+		callback->subscriber->due--;
+		let_go_locked(callback->subscriber);
+		pthread_mutex_unlock(&subscribers_lock);
+	}
+	free(callback);
+}
+
+/* The placeholder is complete; the stream's lock is held. */
+static void turn_came(void *arg, const struct stars_logic_cqe *cqe)
+{
+	struct callback *callback = arg;
+	struct core_stream *stream = callback->stream;
+
+	core_attention_end_locked(stream);
+	if (cqe == NULL) {
+		forget(callback);
+		return;
+	}
+	if (callback->subscriber != NULL) {
+		give_to_subscriber(callback);
+		return;
+	}
+	callback->next = NULL;
+	*stream->ready_last = callback;
+	stream->ready_last = &callback->next;
+	pthread_cond_broadcast(&stream->progress);
+}
+
+struct returned {
+	uint32_t device, event_id;
+};
+
+/* The wait behind a callback is over: its event is not needed any more. */
+static void return_seen(void *arg, const struct stars_logic_cqe *cqe)
+{
+	struct returned *returned = arg;
+	struct npu_driver *drv = core_driver();
+	struct halResourceIdInputInfo in = { .type = DRV_EVENT_ID,
+					     .resourceId = returned->event_id };
+
+	(void)cqe;
+	if (drv != NULL)
+		npu_call(drv, halResourceIdFree, returned->device, &in);
+	free(returned);
+}
+
+/* ---- the stream's own thread ---- */
+
+static __thread const struct core_stream *pump_of;
+
+bool core_is_pump_of(const struct core_stream *stream)
+{
+	return pump_of == stream;
+}
+
+static void run_ready_locked(struct core_stream *stream)
+{
+	struct callback *callback = stream->ready;
+
+	stream->ready = callback->next;
+	if (stream->ready == NULL)
+		stream->ready_last = &stream->ready;
+	pthread_mutex_unlock(&stream->lock);
+	callback->fn(callback->arg);
+	finish(callback);
+	pthread_mutex_lock(&stream->lock);
+}
+
+static void *pump(void *arg)
+{
+	struct core_stream *stream = arg;
+
+	pump_of = stream;
+	pthread_mutex_lock(&stream->lock);
+	while (!stream->pump_stop) {
+		if (stream->ready != NULL)
+			run_ready_locked(stream);
+		else if (stream->attention > 0 && stream->alive &&
+			 core_stream_progress_locked(stream, UINT64_MAX,
+						     "npusim: waiting for a callback's turn") ==
+				 CORE_OK)
+			continue;
+		else
+			pthread_cond_wait(&stream->progress, &stream->lock);
+	}
+	pthread_mutex_unlock(&stream->lock);
+	return NULL;
+}
+
+int core_attention_begin_locked(struct core_stream *stream, const char *call)
+{
+	if (!stream->pump_started) {
+		int code = pthread_create(&stream->pump, NULL, pump, stream);
+
+		if (code != 0)
+			return core_fail(CORE_MEMORY_ALLOCATION, call,
+					 "no thread for stream %d's callbacks: %s", stream->id,
+					 strerror(code));
+		stream->pump_started = true;
+	}
+	stream->attention++;
+	pthread_cond_broadcast(&stream->progress);
+	return CORE_OK;
+}
+
+void core_attention_end_locked(struct core_stream *stream)
+{
+	stream->attention--;
+}
+
+void core_callback_end(struct core_stream *stream)
+{
+	pthread_mutex_lock(&stream->lock);
+	stream->pump_stop = true;
+	pthread_cond_broadcast(&stream->progress);
+	pthread_mutex_unlock(&stream->lock);
+	if (stream->pump_started)
+		pthread_join(stream->pump, NULL);
+	while (stream->ready != NULL) {
+		struct callback *next = stream->ready->next;
+
+		forget(stream->ready);
+		stream->ready = next;
+	}
+	if (stream->subscriber == NULL)
+		return;
+	pthread_mutex_lock(&subscribers_lock);
+	stream->subscriber->streams--;
+	let_go_locked(stream->subscriber);
+	pthread_mutex_unlock(&subscribers_lock);
+	stream->subscriber = NULL;
+}
+
+/* ---- launched ---- */
+
+static struct callback *make_callback(struct core_stream *stream, void (*fn)(void *), void *arg,
+				      bool block)
+{
+	struct callback *callback = calloc(1, sizeof(*callback));
+
+	if (callback == NULL)
+		return NULL;
+	callback->stream = stream;
+	callback->fn = fn;
+	callback->arg = arg;
+	callback->block = block;
+	callback->device = stream->device;
+	return callback;
+}
+
+/* The entries of a callback, and who hears of them. */
+static int send_locked(struct callback *callback, struct returned *returned, const char *call)
+{
+	struct core_stream *stream = callback->stream;
+	struct stars_event_sqe sqe[2];
+	struct core_done done[2] = {
+		{ .fn = turn_came, .arg = callback },
+		{ .fn = return_seen, .arg = returned },
+	};
+	int code;
+
+	memset(sqe, 0, sizeof(sqe));
+	sqe[0].header.type = STARS_SQE_PLACE_HOLDER;
+	sqe[1].header.type = STARS_SQE_EVENT_WAIT;
+	sqe[1].event_id = (uint16_t)callback->event_id;
+	code = core_attention_begin_locked(stream, call);
+	if (code != CORE_OK)
+		return code;
+	code = core_stream_send_locked(stream, sqe, callback->block ? 2 : 1, done, call);
+	if (code != CORE_OK)
+		core_attention_end_locked(stream);
+	return code;
+}
+
+static int launch_locked(struct core_stream *stream, void (*fn)(void *), void *arg, bool block,
+			 const char *call)
+{
+	struct npu_driver *drv = core_driver();
+	struct callback *callback = make_callback(stream, fn, arg, block);
+	struct returned *returned = calloc(1, sizeof(*returned));
+	struct halResourceIdInputInfo in = { .type = DRV_EVENT_ID };
+	struct halResourceIdOutputInfo out = { 0 };
+	int code = CORE_OK;
+
+	if (callback == NULL || returned == NULL || drv == NULL)
+		code = core_fail(CORE_MEMORY_ALLOCATION, call, "no memory for a callback");
+	if (code == CORE_OK && block)
+		code = core_result(call,
+				   npu_call(drv, halResourceIdAlloc, stream->device, &in, &out));
+	if (code == CORE_OK) {
+		in.resourceId = callback->event_id = out.resourceId;
+		*returned =
+			(struct returned){ .device = stream->device, .event_id = out.resourceId };
+		callback->subscriber = stream->subscriber;
+		code = send_locked(callback, returned, call);
+		if (code != CORE_OK && block)
+			npu_call(drv, halResourceIdFree, stream->device, &in);
+	}
+	if (code != CORE_OK)
+		free(callback);
+	if (code != CORE_OK || !block)
+		free(returned);
+	return code;
+}
+
+int core_callback_launch(void (*fn)(void *arg), void *arg, bool block, void *handle,
+			 const char *call)
+{
+	int code;
+	struct core_stream *stream = core_stream_find(handle, call, &code);
+	struct subscriber *subscriber;
+
+	if (stream == NULL)
+		return code;
+	pthread_mutex_lock(&stream->lock);
+	subscriber = stream->subscriber;
+	if (stream->host_funcs) {
+		code = core_fail(CORE_STREAM_SUBSCRIBE, call,
+				 "stream %d has used aclrtLaunchHostFunc: a stream takes one kind "
+				 "of callback or the other",
+				 stream->id);
+	} else if (subscriber == NULL) {
+		code = core_fail(
+			CORE_STREAM_NO_CALLBACK, call,
+			"no thread subscribes to stream %d; call aclrtSubscribeReport first",
+			stream->id);
+	} else {
+		pthread_mutex_lock(&subscribers_lock);
+		subscriber->due++;
+		pthread_mutex_unlock(&subscribers_lock);
+		code = launch_locked(stream, fn, arg, block, call);
+		if (code != CORE_OK) {
+			pthread_mutex_lock(&subscribers_lock);
+			subscriber->due--;
+			pthread_mutex_unlock(&subscribers_lock);
+		}
+	}
+	pthread_mutex_unlock(&stream->lock);
+	return code;
+}
+
+int core_callback_launch_host(void (*fn)(void *arg), void *arg, void *handle, const char *call)
+{
+	int code;
+	struct core_stream *stream = core_stream_find(handle, call, &code);
+
+	if (stream == NULL)
+		return code;
+	pthread_mutex_lock(&stream->lock);
+	if (stream->subscriber != NULL) {
+		code = core_fail(CORE_STREAM_SUBSCRIBE, call,
+				 "a thread subscribes to stream %d (aclrtSubscribeReport): a "
+				 "stream takes one kind of callback or "
+				 "the other",
+				 stream->id);
+	} else {
+		code = launch_locked(stream, fn, arg, true, call);
+		if (code == CORE_OK)
+			stream->host_funcs = true;
+	}
+	pthread_mutex_unlock(&stream->lock);
+	return code;
+}
+
+/* ---- subscribed ---- */
+
+static struct subscriber *find_locked(uint64_t thread)
+{
+	struct subscriber *subscriber = subscribers;
+
+	while (subscriber != NULL && subscriber->thread != thread)
+		subscriber = subscriber->next;
+	return subscriber;
+}
+
+static struct subscriber *subscribe(uint64_t thread)
+{
+	struct subscriber *subscriber;
+	pthread_condattr_t attr;
+
+	pthread_mutex_lock(&subscribers_lock);
+	subscriber = find_locked(thread);
+	if (subscriber == NULL && (subscriber = calloc(1, sizeof(*subscriber))) != NULL) {
+		subscriber->thread = thread;
+		subscriber->ready_last = &subscriber->ready;
+		pthread_condattr_init(&attr);
+		pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+		pthread_cond_init(&subscriber->arrived, &attr);
+		pthread_condattr_destroy(&attr);
+		subscriber->next = subscribers;
+		subscribers = subscriber;
+	}
+	if (subscriber != NULL)
+		subscriber->streams++;
+	pthread_mutex_unlock(&subscribers_lock);
+	return subscriber;
+}
+
+int core_callback_subscribe(uint64_t thread, void *handle, const char *call)
+{
+	int code;
+	struct core_stream *stream = core_stream_find_any(handle, call, &code);
+
+	if (stream == NULL)
+		return code;
+	pthread_mutex_lock(&stream->lock);
+	if (stream->subscriber != NULL || stream->host_funcs) {
+		code = core_fail(
+			CORE_STREAM_SUBSCRIBE, call, "stream %d %s", stream->id,
+			stream->host_funcs
+				? "has used aclrtLaunchHostFunc: a stream takes one kind of "
+				  "callback or the other"
+				: "has a subscriber already; call aclrtUnSubscribeReport first");
+	} else {
+		stream->subscriber = subscribe(thread);
+		if (stream->subscriber == NULL)
+			code = core_fail(CORE_MEMORY_ALLOCATION, call,
+					 "no memory for a subscription");
+	}
+	pthread_mutex_unlock(&stream->lock);
+	return code;
+}
+
+int core_callback_unsubscribe(uint64_t thread, void *handle, const char *call)
+{
+	int code;
+	struct core_stream *stream = core_stream_find_any(handle, call, &code);
+
+	if (stream == NULL)
+		return code;
+	pthread_mutex_lock(&stream->lock);
+	if (stream->subscriber == NULL) {
+		code = core_fail(CORE_STREAM_SUBSCRIBE, call, "no thread subscribes to stream %d",
+				 stream->id);
+	} else if (stream->subscriber->thread != thread) {
+		code = core_fail(CORE_THREAD_SUBSCRIBE, call,
+				 "threadId=%llu does not subscribe to stream %d: thread %llu does",
+				 (unsigned long long)thread, stream->id,
+				 (unsigned long long)stream->subscriber->thread);
+	} else {
+		pthread_mutex_lock(&subscribers_lock);
+		stream->subscriber->streams--;
+		let_go_locked(stream->subscriber);
+		pthread_mutex_unlock(&subscribers_lock);
+		stream->subscriber = NULL;
+	}
+	pthread_mutex_unlock(&stream->lock);
+	return code;
+}
+
+/* ---- processed ---- */
+
+/* The next callback of the subscriber, or NULL at the end of the time. The lock is held, and the
+ * subscriber kept alive. */
+static struct callback *await_locked(struct subscriber *subscriber, int32_t timeout_ms)
+{
+	struct callback *callback;
+	struct timespec until;
+	int code = 0;
+
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += timeout_ms / 1000;
+	until.tv_nsec += timeout_ms % 1000 * 1000000L;
+	if (until.tv_nsec >= 1000000000) {
+		until.tv_nsec -= 1000000000;
+		until.tv_sec++;
+	}
+	while (subscriber->ready == NULL && code != ETIMEDOUT)
+		code = timeout_ms < 0 ? pthread_cond_wait(&subscriber->arrived, &subscribers_lock)
+				      : pthread_cond_timedwait(&subscriber->arrived,
+							       &subscribers_lock, &until);
+	callback = subscriber->ready;
+	if (callback == NULL)
+		return NULL;
+	subscriber->ready = callback->next;
+	if (subscriber->ready == NULL)
+		subscriber->ready_last = &subscriber->ready;
+	subscriber->due--;
+	return callback;
+}
+
+int core_callback_process(int32_t timeout_ms, const char *call)
+{
+	struct subscriber *subscriber;
+	struct callback *callback = NULL;
+
+	pthread_mutex_lock(&subscribers_lock);
+	subscriber = find_locked((uint64_t)pthread_self());
+	if (subscriber != NULL) {
+		subscriber->streams++; /* keeps it alive meanwhile */
+		callback = await_locked(subscriber, timeout_ms);
+		subscriber->streams--;
+		let_go_locked(subscriber);
+	}
+	pthread_mutex_unlock(&subscribers_lock);
+	if (subscriber == NULL)
+		return core_fail(CORE_THREAD_SUBSCRIBE, call,
+				 "the calling thread subscribes to no stream; call "
+				 "aclrtSubscribeReport with pthread_self() first");
+	if (callback == NULL)
+		return core_fail(CORE_REPORT_TIMEOUT, call, "no callback came within %d ms",
+				 timeout_ms);
+	callback->fn(callback->arg);
+	finish(callback);
+	return CORE_OK;
+}

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The runtime below its faces: devices, contexts, streams, events, and the way from a driver's code
+ * to an error of the ACL. It calls the driver through npu_call() and nothing else; it knows no
+ * backend. The faces (runtime/acl, runtime/cuda) check arguments in their own dialect and call in
+ * here.
+ *
+ * Objects are handed out as opaque pointers that are looked up, never dereferenced untested: a
+ * stale or made-up one is answered with a code. All functions may be called from any thread.
+ */
+#ifndef NPUSIM_CORE_H
+#define NPUSIM_CORE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/base.h"
+#include "npusim/driver.h"
+
+#define CORE_DEVICE_MAX 64
+
+/* ---- the process's runtime (runtime.c) ---- */
+
+/* The driver stack, opened at the first call that needs it (a program that never calls aclInit
+ * works). NULL, message set, if no backend can be used; tried again at the next call. */
+struct npu_driver *core_driver(void);
+/* "key=value" lines: the drivers from the top, and what the backend says of itself. free(); NULL:
+ * no memory. */
+char *core_backend_text(const struct npu_driver *top);
+/* Ends everything at the process's exit or for tests: streams, contexts, the driver; writes the
+ * leak report. */
+void core_shutdown(void);
+
+/* ---- errors (error.c) ---- */
+
+/* A driver's code as an aclError (facts of CANN's errcode_manage): one table, tested as a table. */
+int core_error_of(drvError_t code);
+/* The same; a code other than 0 takes the driver's message where there is one, prefixed by the
+ * call's name. */
+int core_result(const char *call, drvError_t code);
+
+/* ---- devices and their ids (device.c) ---- */
+/* user id: index in ASCEND_RT_VISIBLE_DEVICES; logic id: the driver's; physical id: the chip's. */
+
+int core_device_count(uint32_t *out_user_count, uint32_t *out_logic_count); /* aclError */
+bool core_user_to_logic(int32_t user,
+			uint32_t *out_logic); /* message set where false: names the id spaces */
+bool core_logic_to_user(uint32_t logic, int32_t *out_user);
+/* Another variable than ASCEND_RT_VISIBLE_DEVICES, before the first question for devices;
+ * in_any_order: the list need not ascend. */
+void core_visible_use(const char *variable, bool in_any_order);
+/* What ASCEND_RT_VISIBLE_DEVICES says, for messages: "0 -> 2, 1 -> 3". */
+const char *core_visible_text(void);
+
+/* ---- contexts (context.c) ---- */
+
+struct core_context {
+	uint32_t magic;
+	int32_t user_device;
+	uint32_t device; /* logic id */
+	bool primary;
+	/* the rest is context.c's */
+};
+/* The calling thread's current context, or NULL (message set: "no current context: call
+ * aclrtSetDevice ..."). */
+struct core_context *core_context_current(void);
+/* As above without a message. */
+struct core_context *core_context_peek(void);
+
+/* ---- streams (stream.c) ---- */
+
+struct core_stream; /* opaque */
+
+/* What a face calls `stream`: NULL stands for the default stream of the current context. NULL is
+ * returned, message and *error (an aclError) set, for no context (107002) or an unknown or
+ * destroyed stream (107000/107003, see acl_api.md). */
+struct core_stream *core_stream_find(void *stream, const char *call, int *error);
+uint32_t core_stream_device(const struct core_stream *stream); /* logic id */
+
+/* Queues `count` 64-byte entries in order; fills in header.stream_id, task_id and wr_cqe. Waits for
+ * room while the queue is full. `keep` (may be NULL) is called with `arg` when the last entry is
+ * complete, from whatever thread sees it: to free what the entries point to. aclError. */
+int core_stream_send(struct core_stream *stream, void *entries, unsigned count,
+		     void (*keep)(void *arg), void *arg, const char *call);
+/* Waits until all that was sent is complete. timeout_ms of simulated time, -1: none. 0, 507046
+ * (time-out), or the first error of a task since the last time it was reported (the mapping of
+ * completion errors to codes is stream.c's). */
+int core_stream_synchronize(struct core_stream *stream, int32_t timeout_ms, const char *call);
+/* All streams of a device, or of a context. */
+int core_device_synchronize(uint32_t device, int32_t timeout_ms, const char *call);
+
+/* ---- what else the faces call ----
+ *
+ * `call` is the face's own name of the call: messages begin with it. All results are aclErrors, the
+ * message set. Handles are what programs hold; they are looked up, never dereferenced, and a stale
+ * one is never taken for a younger object. */
+
+/* The calling thread's last runtime code that was not 0 (aclrtGetLastError); peeked, or taken.
+ * Codes below 107000 are the face's own and are not kept. */
+void core_last_error_note(int code);
+int core_last_error_peek(void);
+int core_last_error_take(void);
+/* Simulated time of the process in ps; on a driver that simulates nothing, its host's monotonic
+ * clock. */
+uint64_t core_now_ps(void);
+/* True in a child that was forked after the parent had opened a device: nothing works there. */
+bool core_is_forked(void);
+
+/* devices: user ids */
+int core_device_set(int32_t user, const char *call);
+int core_device_reset(int32_t user, bool force, const char *call);
+/* As core_device_set(), but the thread's current context stays: *out_context is the primary one. */
+int core_device_retain(int32_t user, void **out_context, const char *call);
+/* The device stays open until core_shutdown(), whatever contexts end. */
+int core_device_keep(uint32_t logic, const char *call);
+/* Whether the device has its primary context in this process. 107001 for a bad id. */
+int core_device_primary_active(int32_t user, bool *out_active, const char *call);
+/* User id to logic id, or 107001 with a message "<call>: <argument>=... ". */
+int core_device_logic(int32_t user, const char *argument, const char *call, uint32_t *out_logic);
+/* True if ASCEND_RT_VISIBLE_DEVICES is set, so that user ids and logic ids differ. */
+bool core_visible_is_set(void);
+
+/* contexts */
+int core_context_create(int32_t user, void **out_context, const char *call);
+int core_context_destroy(void *context, const char *call);
+int core_context_select(void *context, const char *call);
+/* The thread has no current context any more. */
+void core_context_deselect(void);
+/* The live context of that handle, or NULL. */
+struct core_context *core_context_find(void *context);
+/* The handle that programs hold of a context that core_context_current() answered. */
+void *core_context_handle(const struct core_context *context);
+/* 107002, message: "<call>: no current context ...". */
+int core_context_none(const char *call);
+
+/* streams: NULL is the default stream of the current context, which each function needs */
+#define CORE_STREAM_PRIORITY_LEAST 7u
+#define CORE_STREAM_MAX            32768u
+#define CORE_EVENT_MAX             65536u
+int core_stream_create(uint32_t priority, uint32_t flags, void **out_stream, const char *call);
+int core_stream_destroy(void *stream, bool force, const char *call);
+int core_stream_default(void **out_stream, const char *call);
+/* As core_stream_find(), but a stream of any context of the process will do. */
+struct core_stream *core_stream_find_any(void *stream, const char *call, int *error);
+int core_stream_query(struct core_stream *stream, bool *out_idle, const char *call);
+int32_t core_stream_id(const struct core_stream *stream);
+uint32_t core_stream_priority(const struct core_stream *stream);
+uint32_t core_stream_flags(const struct core_stream *stream);
+/* False, and nothing changes, where a stream that stops on failures is to go on again. */
+bool core_stream_set_stop(struct core_stream *stream, bool stop);
+/* Live streams of a device that count against CORE_STREAM_MAX. */
+unsigned core_stream_live(uint32_t device);
+
+/* events */
+enum core_event_kind {
+	CORE_EVENT_PLAIN, /* aclrtCreateEvent: cannot be waited for before its first record */
+	CORE_EVENT_FLAGS, /* aclrtCreateEventWithFlag: a wait before the first record waits for it
+			   */
+	CORE_EVENT_AGAIN  /* aclrtCreateEventExWithFlag: a wait before the first record is no wait;
+			     no reset */
+};
+#define CORE_EVENT_SYNC      0x1u
+#define CORE_EVENT_TIME_LINE 0x8u
+int core_event_create(enum core_event_kind kind, uint32_t flags, void **out_event,
+		      const char *call);
+int core_event_destroy(void *event, const char *call);
+int core_event_record(void *event, void *stream, const char *call);
+/* timeout_s of simulated time, 0: none. */
+int core_event_wait(void *event, void *stream, uint32_t timeout_s, const char *call);
+int core_event_reset(void *event, void *stream, const char *call);
+int core_event_query(void *event, bool deprecated, bool *out_done, const char *call);
+int core_event_query_waits(void *event, bool *out_done, const char *call);
+int core_event_synchronize(void *event, int32_t timeout_ms, const char *call);
+int core_event_elapsed(void *start, void *end, float *out_ms, const char *call);
+int core_event_timestamp(void *event, uint64_t *out_us, const char *call);
+int core_event_id(void *event, uint32_t *out_id, const char *call);
+unsigned core_event_live(uint32_t device);
+
+/* copies and fills in a stream (stream-copy.c): of device and page-locked memory only; the driver
+ * says at their turn if an address is wrong. on_device: both ends are. */
+int core_stream_copy(struct core_stream *stream, uint64_t dst, uint64_t src, uint64_t bytes,
+		     bool on_device, const char *call);
+/* pattern repeats every 4 bytes. */
+int core_stream_fill(struct core_stream *stream, uint64_t dst, uint32_t pattern, uint64_t bytes,
+		     const char *call);
+
+/* callbacks */
+int core_callback_subscribe(uint64_t thread, void *stream, const char *call);
+int core_callback_unsubscribe(uint64_t thread, void *stream, const char *call);
+int core_callback_launch(void (*fn)(void *arg), void *arg, bool block, void *stream,
+			 const char *call);
+int core_callback_launch_host(void (*fn)(void *arg), void *arg, void *stream, const char *call);
+/* Runs the next callback of the calling thread. timeout_ms of the host's time, -1: none. */
+int core_callback_process(int32_t timeout_ms, const char *call);
+
+#endif

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Copies and fills as entries of a stream, for faces that have checked addresses already. Owns the
+ * pieces of long ones, and the host buffer that a fill reads its pattern from, which lives until
+ * the entries are done.
+ */
+#include "core/core.h"
+
+#include <string.h>
+
+#define PIECE_BYTES   (UINT64_C(2) << 30) /* of one entry: SDMA counts in 32 bits */
+#define PATTERN_BYTES UINT64_C(65536)
+#define ENTRIES_MAX   32u
+
+union entry {
+	struct stars_sqe_header header;
+	struct stars_pcie_dma_sqe dma;
+	struct stars_sdma_sqe sdma;
+	uint8_t bytes[STARS_SQE_BYTES];
+};
+
+static void fill_entry(union entry *entry, uint64_t dst, uint64_t src, uint64_t bytes,
+		       bool on_device)
+{
+	memset(entry, 0, sizeof(*entry));
+	entry->header.type = (on_device ? STARS_SQE_SDMA : STARS_SQE_PCIE_DMA) & 0x3f;
+	if (on_device) {
+		entry->sdma.length = (uint32_t)bytes;
+		entry->sdma.src_addr_low = (uint32_t)src;
+		entry->sdma.src_addr_high = (uint32_t)(src >> 32);
+		entry->sdma.dst_addr_low = (uint32_t)dst;
+		entry->sdma.dst_addr_high = (uint32_t)(dst >> 32);
+	} else {
+		entry->dma.dst = dst;
+		entry->dma.src = src;
+		entry->dma.length = bytes;
+	}
+}
+
+int core_stream_copy(struct core_stream *stream, uint64_t dst, uint64_t src, uint64_t bytes,
+		     bool on_device, const char *call)
+{
+	int code = 0;
+
+	for (uint64_t done = 0, now; done < bytes && code == 0; done += now) {
+		union entry entry;
+
+		now = bytes - done < PIECE_BYTES ? bytes - done : PIECE_BYTES;
+		fill_entry(&entry, dst + done, src + done, now, on_device);
+		code = core_stream_send(stream, &entry, 1, NULL, NULL, call);
+	}
+	return code;
+}
+
+static void free_buffer(void *buffer)
+{
+	struct npu_driver *drv = core_driver();
+
+	if (drv != NULL)
+		npu_call(drv, halMemFree, buffer);
+}
+
+/* A piece of the pattern from the host, then the device doubles what it has. */
+int core_stream_fill(struct core_stream *stream, uint64_t dst, uint32_t pattern, uint64_t bytes,
+		     const char *call)
+{
+	uint64_t piece = bytes < PATTERN_BYTES ? bytes : PATTERN_BYTES;
+	struct npu_driver *drv = core_driver();
+	union entry entries[ENTRIES_MAX];
+	void *buffer = NULL;
+	unsigned count = 1;
+	int code;
+
+	if (drv == NULL)
+		return 500000; /* ACL_ERROR_INTERNAL_ERROR */
+	code = core_result(call,
+			   npu_call(drv, halMemAlloc, &buffer, piece,
+				    (MEM_HOST_VAL << MEM_VIRT_BIT) |
+					    ((uint64_t)RUNTIME_MODULE_ID << MEM_MODULE_ID_BIT)));
+	if (code != 0)
+		return code;
+	for (uint64_t i = 0; i < piece; i++)
+		((uint8_t *)buffer)[i] = (uint8_t)(pattern >> (i % 4 * 8));
+	fill_entry(&entries[0], dst, (uintptr_t)buffer, piece, false);
+	for (uint64_t done = piece, now; done < bytes && code == 0; done += now) {
+		now = bytes - done < done ? bytes - done : done;
+		now = now < PIECE_BYTES ? now : PIECE_BYTES;
+		if (count == ENTRIES_MAX) {
+			code = core_stream_send(stream, entries, count, NULL, NULL, call);
+			count = 0;
+		}
+		fill_entry(&entries[count++], dst + done, dst, now, true);
+	}
+	if (code == 0)
+		code = core_stream_send(stream, entries, count, free_buffer, buffer, call);
+	if (code != 0)
+		free_buffer(buffer);
+	return code;
+}

@@ -1,0 +1,504 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Streams as programs have them: made, found, waited for, ended. The queues behind them are
+ * stream-queue.c's.
+ */
+#include "core-private.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static void prepare_stream(void *object)
+{
+	struct core_stream *stream = object;
+	pthread_condattr_t attr;
+
+	pthread_mutex_init(&stream->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&stream->progress, &attr);
+	pthread_condattr_destroy(&attr);
+}
+
+struct core_pool core_streams = CORE_POOL(2, struct core_stream, prepare_stream);
+
+static atomic_uint live[CORE_DEVICE_MAX];
+
+unsigned core_stream_live(uint32_t device)
+{
+	return device < CORE_DEVICE_MAX ? atomic_load(&live[device]) : 0;
+}
+
+/* ---- made ---- */
+
+static struct core_stream *streams[CORE_DEVICE_MAX]; /* core_lists_lock */
+
+static void link_stream(struct core_stream *stream)
+{
+	struct core_stream **first = &streams[stream->device];
+
+	pthread_mutex_lock(&core_lists_lock);
+	stream->next = *first;
+	stream->link = first;
+	if (stream->next != NULL)
+		stream->next->link = &stream->next;
+	*first = stream;
+	pthread_mutex_unlock(&core_lists_lock);
+}
+
+static void unlink_stream(struct core_stream *stream)
+{
+	pthread_mutex_lock(&core_lists_lock);
+	*stream->link = stream->next;
+	if (stream->next != NULL)
+		stream->next->link = stream->link;
+	stream->next = NULL;
+	stream->link = NULL;
+	pthread_mutex_unlock(&core_lists_lock);
+}
+
+struct core_stream *core_stream_take_of(struct context *context, bool *out_left)
+{
+	struct core_stream *taken = NULL;
+
+	*out_left = false;
+	pthread_mutex_lock(&core_lists_lock);
+	for (struct core_stream *stream = streams[context->face.device];
+	     stream != NULL && taken == NULL; stream = stream->next) {
+		if (stream->context != context)
+			continue;
+		*out_left = true;
+		if (core_pool_hide(&core_streams, stream))
+			taken = stream;
+	}
+	pthread_mutex_unlock(&core_lists_lock);
+	return taken;
+}
+
+/* All but the lock, the condition and the ring of pending entries, which are of the slot. */
+static void be_born_locked(struct core_stream *stream, struct context *context)
+{
+	stream->context = context;
+	stream->device = context->face.device;
+	stream->alive = true;
+	stream->sent = stream->done = 0;
+	stream->pending_first = stream->pending_count = 0;
+	stream->receiving = false;
+	stream->reap_due = 0;
+	stream->error = CORE_OK;
+	stream->subscriber = NULL;
+	stream->host_funcs = false;
+	stream->attention = 0;
+	stream->ready = NULL;
+	stream->ready_last = &stream->ready;
+	stream->pump_started = stream->pump_stop = false;
+}
+
+struct core_stream *core_stream_make(struct context *context, uint32_t priority, uint32_t flags,
+				     bool is_default, const char *call, int *error)
+{
+	struct core_stream *stream;
+
+	if (core_stream_live(context->face.device) >= CORE_STREAM_MAX) {
+		*error = core_fail(CORE_NO_STREAM, call,
+				   "device %d has %u streams, all that there are",
+				   context->face.user_device, CORE_STREAM_MAX);
+		return NULL;
+	}
+	stream = core_pool_take(&core_streams);
+	if (stream == NULL) {
+		*error = core_fail(CORE_MEMORY_ALLOCATION, call, "no memory for a stream");
+		return NULL;
+	}
+	pthread_mutex_lock(&stream->lock);
+	be_born_locked(stream, context);
+	stream->is_default = is_default;
+	stream->priority = priority;
+	stream->flags = flags;
+	*error = core_stream_open_queue(stream, call);
+	stream->alive = *error == CORE_OK;
+	pthread_mutex_unlock(&stream->lock);
+	if (*error != CORE_OK) {
+		core_pool_give(&core_streams, stream);
+		return NULL;
+	}
+	atomic_fetch_add(&live[stream->device], 1);
+	link_stream(stream);
+	core_pool_publish(&core_streams, stream);
+	return stream;
+}
+
+int core_stream_create(uint32_t priority, uint32_t flags, void **out_stream, const char *call)
+{
+	struct core_context *context = core_context_peek();
+	struct core_stream *stream;
+	int code;
+
+	if (context == NULL)
+		return core_context_none(call);
+	stream = core_stream_make(core_context_of(context), priority, flags, false, call, &code);
+	if (stream != NULL)
+		*out_stream = core_slot_handle(stream);
+	return code;
+}
+
+/* Made at the first use: a program that only maps memory needs no queue. */
+int core_stream_default(void **out_stream, const char *call)
+{
+	static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER;
+	struct core_context *face = core_context_peek();
+	struct context *context;
+	int code = CORE_OK;
+
+	if (face == NULL)
+		return core_context_none(call);
+	context = core_context_of(face);
+	*out_stream = atomic_load_explicit(&context->default_stream, memory_order_acquire);
+	if (*out_stream != NULL)
+		return CORE_OK;
+	pthread_mutex_lock(&making);
+	*out_stream = atomic_load(&context->default_stream);
+	if (*out_stream == NULL) {
+		struct core_stream *stream = core_stream_make(context, 0, 0, true, call, &code);
+
+		if (stream != NULL) {
+			*out_stream = core_slot_handle(stream);
+			atomic_store_explicit(&context->default_stream, *out_stream,
+					      memory_order_release);
+		}
+	}
+	pthread_mutex_unlock(&making);
+	return code;
+}
+
+/* ---- found ---- */
+
+struct core_stream *core_stream_find_any(void *handle, const char *call, int *error)
+{
+	struct core_stream *stream;
+
+	*error = CORE_OK;
+	if (core_context_peek() == NULL) {
+		*error = core_context_none(call);
+		return NULL;
+	}
+	if (handle == NULL) {
+		*error = core_stream_default(&handle, call);
+		if (*error != CORE_OK)
+			return NULL;
+	}
+	stream = core_pool_find(&core_streams, handle);
+	if (stream == NULL)
+		*error = core_fail(CORE_PARAM_INVALID, call,
+				   "stream=%p is no stream of this process: it was destroyed, its "
+				   "device was reset, or it was not "
+				   "made by aclrtCreateStream",
+				   handle);
+	return stream;
+}
+
+struct core_stream *core_stream_find(void *handle, const char *call, int *error)
+{
+	struct core_stream *stream = core_stream_find_any(handle, call, error);
+	struct core_context *context = core_context_peek();
+
+	if (stream == NULL || context == NULL || stream->context == core_context_of(context))
+		return stream;
+	*error = core_fail(CORE_STREAM_CONTEXT, call,
+			   "stream=%p belongs to another context (device %d) than the calling "
+			   "thread's current one (device %d); "
+			   "call aclrtSetDevice or aclrtSetCurrentContext first",
+			   handle, stream->context->face.user_device, context->user_device);
+	return NULL;
+}
+
+uint32_t core_stream_device(const struct core_stream *stream)
+{
+	return stream->device;
+}
+
+int32_t core_stream_id(const struct core_stream *stream)
+{
+	return stream->id;
+}
+
+uint32_t core_stream_priority(const struct core_stream *stream)
+{
+	return stream->priority;
+}
+
+uint32_t core_stream_flags(const struct core_stream *stream)
+{
+	return stream->flags;
+}
+
+bool core_stream_set_stop(struct core_stream *stream, bool stop)
+{
+	bool allowed;
+
+	pthread_mutex_lock(&stream->lock);
+	allowed = stop || !stream->stop_on_failure;
+	if (allowed)
+		stream->stop_on_failure = stop;
+	pthread_mutex_unlock(&stream->lock);
+	return allowed;
+}
+
+/* ---- used ---- */
+
+/* Until all that was sent when it was called is complete. */
+static int wait_locked(struct core_stream *stream, uint64_t deadline_ns, const char *call)
+{
+	uint64_t target = stream->sent;
+	int code = CORE_OK;
+
+	while (code == CORE_OK && stream->alive && stream->done < target)
+		code = core_stream_progress_locked(stream, deadline_ns, call);
+	if (code == CORE_STREAM_SYNC_TIMEOUT)
+		core_fail(code, call, "stream %d has %llu tasks that are not done in time",
+			  stream->id, (unsigned long long)(target - stream->done));
+	return code;
+}
+
+int core_stream_send_each(struct core_stream *stream, void *entries, unsigned count,
+			  const struct core_done *done, const char *call)
+{
+	int code;
+
+	pthread_mutex_lock(&stream->lock);
+	code = core_stream_send_locked(stream, entries, count, done, call);
+	pthread_mutex_unlock(&stream->lock);
+	return code;
+}
+
+struct kept {
+	void (*keep)(void *arg);
+	void *arg;
+};
+
+static void kept_done(void *arg, const struct stars_logic_cqe *cqe)
+{
+	struct kept *kept = arg;
+
+	(void)cqe;
+	kept->keep(kept->arg);
+	free(kept);
+}
+
+#define BATCH 64u
+
+int core_stream_send(struct core_stream *stream, void *entries, unsigned count,
+		     void (*keep)(void *arg), void *arg, const char *call)
+{
+	struct core_done done[BATCH] = { { 0 } };
+	struct kept *kept = NULL;
+	uint8_t *entry = entries;
+	int code = CORE_OK;
+
+	if (keep != NULL) {
+		kept = malloc(sizeof(*kept));
+		if (kept == NULL)
+			return core_fail(CORE_MEMORY_ALLOCATION, call,
+					 "no memory to remember work on a stream");
+		*kept = (struct kept){ .keep = keep, .arg = arg };
+	}
+	pthread_mutex_lock(&stream->lock);
+	while (code == CORE_OK && count > 0) {
+		unsigned batch = count < BATCH ? count : BATCH;
+
+		if (batch == count && kept != NULL)
+			done[batch - 1] = (struct core_done){ .fn = kept_done, .arg = kept };
+		code = core_stream_send_locked(stream, entry, batch, done, call);
+		entry += batch * STARS_SQE_BYTES;
+		count -= batch;
+	}
+	/* The caller frees what the entries point to: none of them may still be on its way. */
+	if (code != CORE_OK)
+		wait_locked(stream, UINT64_MAX, call);
+	pthread_mutex_unlock(&stream->lock);
+	if (code != CORE_OK)
+		free(kept);
+	return code;
+}
+
+static int take_error_locked(struct core_stream *stream, const char *call)
+{
+	int error = stream->error;
+
+	stream->error = CORE_OK;
+	return error == CORE_OK ? CORE_OK : core_fail(error, call, "%s", stream->error_text);
+}
+
+int core_stream_synchronize_until(struct core_stream *stream, uint64_t deadline_ns,
+				  const char *call)
+{
+	int code;
+
+	if (core_is_pump_of(stream))
+		return core_fail(CORE_PARAM_INVALID, call,
+				 "stream %d waits for the callback that makes this call: it would "
+				 "wait for ever",
+				 stream->id);
+	pthread_mutex_lock(&stream->lock);
+	code = wait_locked(stream, deadline_ns, call);
+	if (code == CORE_OK)
+		code = take_error_locked(stream, call);
+	pthread_mutex_unlock(&stream->lock);
+	return code;
+}
+
+int core_stream_synchronize(struct core_stream *stream, int32_t timeout_ms, const char *call)
+{
+	return core_stream_synchronize_until(stream, core_deadline_ns(timeout_ms), call);
+}
+
+int core_stream_query(struct core_stream *stream, bool *out_idle, const char *call)
+{
+	(void)call;
+	pthread_mutex_lock(&stream->lock);
+	core_stream_reap_locked(stream);
+	*out_idle = stream->done == stream->sent;
+	pthread_mutex_unlock(&stream->lock);
+	return CORE_OK;
+}
+
+/* Handles of the streams of a device; free(). */
+static void **list_streams(uint32_t device, unsigned *out_count)
+{
+	unsigned room = 0, count = 0;
+	void **handles;
+
+	pthread_mutex_lock(&core_lists_lock);
+	for (struct core_stream *stream = streams[device]; stream != NULL; stream = stream->next)
+		room++;
+	handles = calloc(room + 1, sizeof(*handles));
+	for (struct core_stream *stream = streams[device]; stream != NULL && handles != NULL;
+	     stream = stream->next)
+		handles[count++] = core_slot_handle(stream);
+	pthread_mutex_unlock(&core_lists_lock);
+	*out_count = count;
+	return handles;
+}
+
+void core_stream_reap_device(uint32_t device)
+{
+	unsigned count = 0;
+	void **handles = list_streams(device, &count);
+
+	for (unsigned i = 0; i < count; i++) {
+		struct core_stream *stream = core_pool_find(&core_streams, handles[i]);
+
+		if (stream == NULL)
+			continue;
+		pthread_mutex_lock(&stream->lock);
+		core_stream_reap_locked(stream);
+		pthread_mutex_unlock(&stream->lock);
+	}
+	free(handles);
+}
+
+int core_device_synchronize(uint32_t device, int32_t timeout_ms, const char *call)
+{
+	uint64_t deadline = core_deadline_ns(timeout_ms);
+	unsigned count = 0;
+	void **handles = list_streams(device, &count);
+	int first = CORE_OK;
+
+	if (handles == NULL)
+		return core_fail(CORE_MEMORY_ALLOCATION, call,
+				 "no memory to list the device's streams");
+	for (unsigned i = 0; i < count; i++) {
+		struct core_stream *stream = core_pool_find(&core_streams, handles[i]);
+		int code = stream == NULL ? CORE_OK
+					  : core_stream_synchronize_until(stream, deadline, call);
+
+		if (first == CORE_OK)
+			first = code;
+		if (code == CORE_STREAM_SYNC_TIMEOUT)
+			break;
+	}
+	free(handles);
+	return first;
+}
+
+/* ---- ended ---- */
+
+/* What was sent and is not complete is dropped: whoever waits for an entry is told so. */
+static void drop_pending_locked(struct core_stream *stream)
+{
+	while (stream->pending_count > 0) {
+		struct core_done done = stream->pending[stream->pending_first].done;
+
+		stream->pending_first = (stream->pending_first + 1) % stream->pending_room;
+		stream->pending_count--;
+		if (done.fn != NULL)
+			done.fn(done.arg, NULL);
+	}
+	stream->done = stream->sent;
+}
+
+/* The thread that waits in the driver for this stream leaves when its queue is gone. */
+static bool wait_for_leave_locked(struct core_stream *stream)
+{
+	for (int tries = 0; stream->receiving && tries < 4000; tries++) {
+		pthread_mutex_unlock(&stream->lock);
+		usleep(500);
+		pthread_mutex_lock(&stream->lock);
+	}
+	return !stream->receiving;
+}
+
+void core_stream_end(struct core_stream *stream, bool force)
+{
+	bool left;
+
+	pthread_mutex_lock(&stream->lock);
+	if (!force)
+		wait_locked(stream, UINT64_MAX, "npusim: ending a stream");
+	stream->alive = false;
+	pthread_cond_broadcast(&stream->progress);
+	pthread_mutex_unlock(&stream->lock);
+	core_stream_close_queue(stream);
+	pthread_mutex_lock(&stream->lock);
+	left = wait_for_leave_locked(stream);
+	drop_pending_locked(stream);
+	pthread_cond_broadcast(&stream->progress);
+	if (stream->error != CORE_OK)
+		npu_log(NPU_LOG_INFO, "stream %d ended with an error that nobody asked for: %s",
+			stream->id, stream->error_text);
+	pthread_mutex_unlock(&stream->lock);
+	core_callback_end(stream);
+	unlink_stream(stream);
+	atomic_fetch_sub(&live[stream->device], 1);
+	if (left)
+		core_pool_give(&core_streams, stream);
+	else
+		npu_log(NPU_LOG_WARN,
+			"stream %d: a thread stays in the driver, waiting for its work",
+			stream->id);
+}
+
+int core_stream_destroy(void *handle, bool force, const char *call)
+{
+	int code;
+	struct core_stream *stream = core_stream_find(handle, call, &code);
+
+	if (stream == NULL)
+		return code;
+	if (stream->is_default)
+		return core_fail(CORE_PARAM_INVALID, call,
+				 "stream=%p is a default stream: it goes with its context, "
+				 "aclrtResetDevice or "
+				 "aclrtDestroyContext",
+				 handle);
+	if (core_is_pump_of(stream))
+		return core_fail(CORE_PARAM_INVALID, call,
+				 "stream=%p cannot be destroyed in a callback of its own", handle);
+	if (!core_pool_hide(&core_streams, stream))
+		return core_fail(CORE_PARAM_INVALID, call,
+				 "stream=%p is being destroyed by another thread", handle);
+	core_stream_end(stream, force);
+	return CORE_OK;
+}

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * runtime/base: variables, sizes, messages, the log.
+ */
+#include "harness/test.h"
+
+#include "base/base-private.h"
+#include "base/base.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+SETUP(env)
+{
+	for (int i = 0; i < NPU_VAR_COUNT; i++)
+		unsetenv(npu_var_info((enum npu_var)i)->name);
+}
+
+static const struct size_case {
+	const char *label, *text;
+	bool valid;
+	uint64_t bytes;
+} sizes[] = {
+	{ "plain", "2097152", true, 2097152 },
+	{ "kilo", "4K", true, 4096 },
+	{ "mega", "512M", true, UINT64_C(512) << 20 },
+	{ "giga_small_letter", "64g", true, UINT64_C(64) << 30 },
+	{ "tera_long", "2TiB", true, UINT64_C(2) << 40 },
+	{ "largest", "18446744073709551615", true, UINT64_MAX },
+	{ "zero", "0", true, 0 },
+	{ "too_large", "18446744073709551616", false, 0 },
+	{ "too_large_by_unit", "16777216T", false, 0 },
+	{ "empty", "", false, 0 },
+	{ "negative", "-1", false, 0 },
+	{ "blank", " 1", false, 0 },
+	{ "no_number", "G", false, 0 },
+	{ "fraction", "1.5G", false, 0 },
+	{ "other_unit", "1E", false, 0 },
+	{ "unit_and_more", "1Gx", false, 0 },
+	{ "half_of_long_unit", "1Gi", false, 0 },
+};
+
+TEST_EACH(size, parses, sizes, label)
+{
+	const struct size_case *c = param;
+	uint64_t bytes = 77;
+
+	EXPECT_EQ(npu_parse_size(c->text, &bytes), c->valid);
+	EXPECT_EQ(bytes, c->valid ? c->bytes : 77);
+}
+
+TEST(size, null_is_none)
+{
+	uint64_t bytes;
+
+	EXPECT_FALSE(npu_parse_size(NULL, &bytes));
+}
+
+TEST(size, text_names_the_unit)
+{
+	EXPECT_STREQ(npu_size_text(2097152), "2097152 (2 MiB)");
+	EXPECT_STREQ(npu_size_text(UINT64_C(3) << 30), "3221225472 (3 GiB)");
+	EXPECT_STREQ(npu_size_text(1000), "1000");
+	EXPECT_STREQ(npu_size_text(1610612736), "1610612736 (about 1.50 GiB)");
+}
+
+TEST(size, four_texts_live_at_once)
+{
+	char all[200];
+
+	snprintf(all, sizeof(all), "%s %s %s %s", npu_size_text(1), npu_size_text(2),
+		 npu_size_text(3), npu_size_text(4));
+	EXPECT_STREQ(all, "1 2 3 4");
+}
+
+TEST(env, table_is_complete)
+{
+	for (int i = 0; i < NPU_VAR_COUNT; i++) {
+		const struct npu_var_info *info = npu_var_info((enum npu_var)i);
+
+		ASSERT_NOT_NULL(info);
+		EXPECT_CONTAINS(info->name, "NPUSIM_");
+		EXPECT_NE(info->values[0], '\0');
+		EXPECT_NE(info->help[0], '\0');
+		EXPECT_NOT_NULL(info->initial);
+	}
+	EXPECT_NULL(npu_var_info(NPU_VAR_COUNT));
+}
+
+TEST(env, default_where_unset_or_empty)
+{
+	bool from_env = true;
+
+	EXPECT_STREQ(npu_var_get(NPU_VAR_CONTRACT, &from_env), "docs");
+	EXPECT_FALSE(from_env);
+	setenv("NPUSIM_CONTRACT", "", 1);
+	EXPECT_STREQ(npu_var_get(NPU_VAR_CONTRACT, &from_env), "docs");
+	EXPECT_FALSE(from_env);
+	setenv("NPUSIM_CONTRACT", "driver", 1);
+	EXPECT_STREQ(npu_var_get(NPU_VAR_CONTRACT, &from_env), "driver");
+	EXPECT_TRUE(from_env);
+}
+
+static const struct value_case {
+	const char *label, *name, *value;
+	const char *error; /* a part of it; NULL: valid */
+} values[] = {
+	{ "backend", "NPUSIM_BACKEND", "sim", NULL },
+	{ "backend_unknown", "NPUSIM_BACKEND", "sin", "hw, sim, auto" },
+	{ "backend_nearest", "NPUSIM_BACKEND", "sin", "is sim meant?" },
+	{ "devices", "NPUSIM_DEVICES", "16", NULL },
+	{ "devices_zero", "NPUSIM_DEVICES", "0", "1 to 16" },
+	{ "devices_many", "NPUSIM_DEVICES", "17", "1 to 16" },
+	{ "devices_text", "NPUSIM_DEVICES", "two", "1 to 16" },
+	{ "hbm", "NPUSIM_HBM", "512M", NULL },
+	{ "hbm_zero", "NPUSIM_HBM", "0", "a size above 0" },
+	{ "node", "NPUSIM_NODE", "test-1.x_y", NULL },
+	{ "node_path", "NPUSIM_NODE", "../x", "1 to 63" },
+	{ "node_long", "NPUSIM_NODE",
+	  "0123456789012345678901234567890123456789012345678901234567890123", "1 to 63" },
+	{ "window", "NPUSIM_WINDOW", "0x100000000000", NULL },
+	{ "window_auto", "NPUSIM_WINDOW", "auto", NULL },
+	{ "window_text", "NPUSIM_WINDOW", "low", "an address" },
+	{ "log", "NPUSIM_LOG", "debug", NULL },
+	{ "log_unknown", "NPUSIM_LOG", "verbose", "error, warn, info, debug" },
+	{ "leaks", "NPUSIM_LEAKS", "full", NULL },
+	{ "leaks_unknown", "NPUSIM_LEAKS", "some", "summary, full, off" },
+	{ "timing_unknown", "NPUSIM_TIMING", "1", "on, off" },
+};
+
+TEST_EACH(env, checks, values, label)
+{
+	const struct value_case *c = param;
+	char *error = NULL;
+
+	setenv(c->name, c->value, 1);
+	if (c->error == NULL) {
+		EXPECT_TRUE(npu_var_check_all(&error));
+		EXPECT_NULL(error);
+	} else {
+		ASSERT_FALSE(npu_var_check_all(&error));
+		EXPECT_CONTAINS(error, c->name);
+		EXPECT_CONTAINS(error, c->value);
+		EXPECT_CONTAINS(error, c->error);
+	}
+	free(error);
+}
+
+static void misspelt(void *arg)
+{
+	char *error = NULL;
+
+	(void)arg;
+	setenv("NPUSIM_BAKEND", "sim", 1);
+	setenv("NPUSIM_QUITE_ANOTHER_THING", "1", 1);
+	EXPECT_TRUE(npu_var_check_all(&error));
+}
+
+TEST(env, unknown_names_are_warned_of)
+{
+	EXPECT_EXIT(0, misspelt, NULL);
+	EXPECT_CONTAINS(harness_last_stderr(),
+			"NPUSIM_BAKEND is no variable of npusim; is NPUSIM_BACKEND meant?");
+	EXPECT_CONTAINS(harness_last_stderr(),
+			"NPUSIM_QUITE_ANOTHER_THING is no variable of npusim");
+	EXPECT_NULL(strstr(harness_last_stderr(),
+			   "NPUSIM_QUITE_ANOTHER_THING is no variable of npusim; is"));
+}
+
+TEST(nearest, knows_when_nothing_is_near)
+{
+	static const char *const names[] = { "docs", "driver" };
+
+	EXPECT_STREQ(base_nearest("drivr", names, 2), "driver");
+	EXPECT_STREQ(base_nearest("DOCS", names, 2), "docs");
+	EXPECT_NULL(base_nearest("hardware", names, 2));
+}
+
+TEST(message, set_prefix_clear)
+{
+	npu_message_clear();
+	EXPECT_STREQ(npu_message(), "");
+	npu_message_set("size=%d is too large", 5);
+	npu_message_prefix("%s: ", "call");
+	EXPECT_STREQ(npu_message(), "call: size=5 is too large");
+	npu_message_set("again: %s", npu_message());
+	EXPECT_STREQ(npu_message(), "again: call: size=5 is too large");
+	npu_message_clear();
+	EXPECT_STREQ(npu_message(), "");
+}
+
+TEST(message, is_cut_not_overrun)
+{
+	char *text = malloc(10001);
+
+	memset(text, 'x', 10000);
+	text[10000] = '\0';
+	npu_message_set("%s", text);
+	EXPECT_EQ(strlen(npu_message()), 4095);
+	npu_message_prefix("%s", text);
+	EXPECT_EQ(strlen(npu_message()), 4095);
+	npu_message_clear();
+	free(text);
+}
+
+static void log_to_file(void *path)
+{
+	setenv("NPUSIM_LOG_FILE", path, 1);
+	setenv("NPUSIM_LOG", "info", 1);
+	EXPECT_TRUE(npu_log_enabled(NPU_LOG_INFO));
+	EXPECT_FALSE(npu_log_enabled(NPU_LOG_DEBUG));
+	npu_log(NPU_LOG_INFO, "an info of %d", 3);
+	npu_log(NPU_LOG_DEBUG, "a debug");
+	npu_log(NPU_LOG_ERROR, "%2000s", "long");
+}
+
+TEST(log, file_and_level)
+{
+	char path[] = "/tmp/npusim-log-XXXXXX", text[4096] = "";
+	int fd = mkstemp(path);
+	FILE *file;
+
+	ASSERT_GE(fd, 0);
+	EXPECT_EXIT(0, log_to_file, path);
+	file = fdopen(fd, "r");
+	ASSERT_GT(fread(text, 1, sizeof(text) - 1, file), 0);
+	EXPECT_CONTAINS(text, "] info: an info of 3\nnpusim[");
+	EXPECT_CONTAINS(text, "long\n");
+	EXPECT_NULL(strstr(text, "a debug"));
+	EXPECT_GT(strlen(text), 2000);
+	fclose(file);
+	unlink(path);
+}
+
+static void log_to_nowhere(void *arg)
+{
+	(void)arg;
+	setenv("NPUSIM_LOG_FILE", "/nonexistent/file", 1);
+	npu_log(NPU_LOG_WARN, "still heard");
+}
+
+TEST(log, falls_back_to_stderr)
+{
+	EXPECT_EXIT(0, log_to_nowhere, NULL);
+	EXPECT_CONTAINS(harness_last_stderr(),
+			"NPUSIM_LOG_FILE=/nonexistent/file cannot be opened");
+	EXPECT_CONTAINS(harness_last_stderr(), "warn: still heard");
+}

@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Devices and contexts of runtime/core over a fake driver: counts, ids, which context is current in
+ * which thread, stale handles, a fork.
+ */
+#include "harness/test.h"
+
+#include "rig.h"
+
+#include <string.h>
+
+SETUP(device)
+{
+	rig_open(4);
+}
+
+TEARDOWN(device)
+{
+	rig_close();
+}
+
+SETUP(context)
+{
+	rig_open(4);
+}
+
+TEARDOWN(context)
+{
+	rig_close();
+}
+
+TEST(device, opened_once_closed_with_the_last_reset)
+{
+	EXPECT_EQ(core_device_set(1, "t"), 0);
+	EXPECT_EQ(core_device_set(1, "t"), 0);
+	EXPECT_EQ(fake_opened(rig, 1), 1);
+	EXPECT_EQ(core_device_reset(1, false, "t"), 0);
+	EXPECT_TRUE(fake_is_open(rig, 1));
+	EXPECT_NOT_NULL(core_context_peek());
+	EXPECT_EQ(core_device_reset(1, false, "t"), 0);
+	EXPECT_FALSE(fake_is_open(rig, 1));
+	EXPECT_NULL(core_context_peek());
+	EXPECT_EQ(core_device_reset(1, false, "call"), 507007);
+	EXPECT_CONTAINS(npu_message(), "call: deviceId=1 is not set");
+}
+
+TEST(device, reset_by_force_ends_all_counts)
+{
+	for (int i = 0; i < 3; i++)
+		EXPECT_EQ(core_device_set(0, "t"), 0);
+	EXPECT_EQ(core_device_reset(0, true, "t"), 0);
+	EXPECT_FALSE(fake_is_open(rig, 0));
+	EXPECT_EQ(core_device_reset(0, true, "t"), 507007);
+}
+
+TEST(device, bad_ids_name_the_valid_ones)
+{
+	EXPECT_EQ(core_device_set(4, "call"), 107001);
+	EXPECT_STREQ(npu_message(), "call: deviceId=4: device 4 does not exist: valid are 0 to 3");
+	EXPECT_EQ(core_device_set(-1, "call"), 107001);
+	EXPECT_EQ(core_last_error_peek(), 107001);
+	EXPECT_EQ(core_last_error_take(), 107001);
+	EXPECT_EQ(core_last_error_take(), 0);
+}
+
+TEST(device, open_that_fails_can_be_tried_again)
+{
+	halDevOpenIn in;
+	halDevOpenOut out;
+
+	npu_call(rig, halDeviceOpen, 2, &in, &out); /* the fake opens once only */
+	EXPECT_EQ(core_device_set(2, "call"), 507033);
+	EXPECT_CONTAINS(npu_message(), "device 2 cannot be opened: call: the driver answers 2");
+	EXPECT_NULL(core_context_peek());
+	npu_call(rig, halDeviceClose, 2, NULL);
+	EXPECT_EQ(core_device_set(2, "call"), 0);
+}
+
+/* ---- ASCEND_RT_VISIBLE_DEVICES ---- */
+
+static const struct visible_case {
+	const char *label, *value;
+	int count_code;
+	uint32_t count;
+	const char *text;
+} visible_cases[] = {
+	{ "two", "2,3", 0, 2, "0 -> 2, 1 -> 3" },
+	{ "all", "0,1,2,3", 0, 4, "0 -> 0, 1 -> 1, 2 -> 2, 3 -> 3" },
+	{ "cut_at_a_missing_device", "0,1,9,3", 0, 2, "0 -> 0, 1 -> 1" },
+	{ "cut_at_text", "1,x,2", 0, 1, "0 -> 1" },
+	{ "cut_at_a_blank", "1, 2", 0, 1, "0 -> 1" },
+	{ "trailing_comma", "3,", 0, 1, "0 -> 3" },
+	{ "too_many", "0,1,2,3,0", 0, 4, "0 -> 0, 1 -> 1, 2 -> 2, 3 -> 3" },
+	{ "not_ascending", "3,2", 207004, 0, "" },
+	{ "twice", "1,1", 207004, 0, "" },
+	{ "empty", "", 207004, 0, "" },
+	{ "none_valid", "7", 207004, 0, "" },
+};
+
+TEST_EACH(device, visible, visible_cases, label)
+{
+	const struct visible_case *c = param;
+	uint32_t user = 99, logic = 99;
+
+	setenv("ASCEND_RT_VISIBLE_DEVICES", c->value, 1);
+	EXPECT_EQ(core_device_count(&user, &logic), c->count_code);
+	EXPECT_EQ(user, c->count_code == 0 ? c->count : 99);
+	EXPECT_STREQ(core_visible_text(), c->text);
+	EXPECT_EQ(core_device_set((int32_t)c->count, "t"), 107001);
+}
+
+TEST(device, ids_go_both_ways)
+{
+	uint32_t logic = 0;
+	int32_t user = 0;
+
+	setenv("ASCEND_RT_VISIBLE_DEVICES", "1,3", 1);
+	EXPECT_TRUE(core_user_to_logic(1, &logic));
+	EXPECT_EQ(logic, 3);
+	EXPECT_TRUE(core_logic_to_user(1, &user));
+	EXPECT_EQ(user, 0);
+	EXPECT_FALSE(core_logic_to_user(0, &user));
+	EXPECT_CONTAINS(npu_message(), "hidden from this program by ASCEND_RT_VISIBLE_DEVICES=1,3");
+	EXPECT_FALSE(core_logic_to_user(9, &user));
+	EXPECT_EQ(core_device_set(1, "t"), 0);
+	EXPECT_TRUE(fake_is_open(rig, 3));
+	EXPECT_EQ(core_context_peek()->user_device, 1);
+	EXPECT_EQ(core_context_peek()->device, 3);
+	EXPECT_EQ(core_device_set(3, "call"), 107001);
+	EXPECT_CONTAINS(npu_message(), "user id -> driver's logic id: 0 -> 1, 1 -> 3");
+}
+
+/* ---- contexts ---- */
+
+TEST(context, none_at_first)
+{
+	EXPECT_NULL(core_context_peek());
+	EXPECT_NULL(core_context_current());
+	EXPECT_CONTAINS(npu_message(), "no current context: call aclrtSetDevice");
+	EXPECT_EQ(core_last_error_peek(), 107002);
+}
+
+TEST(context, created_is_current_and_keeps_the_device_open)
+{
+	void *context = NULL;
+
+	EXPECT_EQ(core_context_create(2, &context, "t"), 0);
+	ASSERT_NOT_NULL(core_context_peek());
+	EXPECT_EQ(core_context_handle(core_context_peek()), context);
+	EXPECT_EQ(core_context_peek()->device, 2);
+	EXPECT_EQ(core_device_set(2, "t"), 0);
+	EXPECT_EQ(core_device_reset(2, false, "t"), 0);
+	EXPECT_TRUE(fake_is_open(rig, 2));
+	EXPECT_EQ(core_context_select(context, "t"), 0);
+	EXPECT_EQ(core_context_destroy(context, "t"), 0);
+	EXPECT_FALSE(fake_is_open(rig, 2));
+	EXPECT_NULL(core_context_peek());
+	EXPECT_EQ(core_context_destroy(context, "t"), 107002);
+	EXPECT_EQ(core_context_select(context, "t"), 107002);
+}
+
+TEST(context, primary_is_not_the_programs_to_destroy)
+{
+	EXPECT_EQ(core_device_set(0, "t"), 0);
+	EXPECT_EQ(core_context_destroy(core_context_handle(core_context_peek()), "call"), 107002);
+	EXPECT_CONTAINS(npu_message(), "is the primary context of device 0");
+	EXPECT_NOT_NULL(core_context_peek());
+}
+
+TEST(context, made_up_handles_have_a_code)
+{
+	static const uintptr_t values[] = {
+		1, 0x1000, 0x7fffffffffff, UINTPTR_MAX, (uintptr_t)1 << 44, (uintptr_t)1 << 44 | 16
+	};
+	int on_the_stack;
+
+	EXPECT_EQ(core_device_set(0, "t"), 0);
+	for (unsigned i = 0; i < sizeof(values) / sizeof(values[0]); i++)
+		EXPECT_EQ(core_context_select((void *)values[i], "t"), 107002);
+	EXPECT_EQ(core_context_select(&on_the_stack, "t"), 107002);
+	EXPECT_EQ(core_context_select(NULL, "t"), 107002);
+}
+
+TEST(context, stale_handle_is_not_the_next_context)
+{
+	void *old = NULL, *young = NULL;
+
+	EXPECT_EQ(core_context_create(0, &old, "t"), 0);
+	EXPECT_EQ(core_context_destroy(old, "t"), 0);
+	EXPECT_EQ(core_context_create(0, &young, "t"), 0);
+	EXPECT_NE(old, young);
+	EXPECT_EQ(core_context_select(old, "t"), 107002);
+	EXPECT_EQ(core_context_select(young, "t"), 0);
+	EXPECT_EQ(core_context_destroy(young, "t"), 0);
+}
+
+static void *other_thread(void *arg)
+{
+	EXPECT_NULL(core_context_peek());
+	EXPECT_EQ(core_device_set(3, "t"), 0);
+	EXPECT_EQ(core_context_peek()->device, 3);
+	EXPECT_EQ(core_context_select(arg, "t"), 0);
+	EXPECT_EQ(core_context_peek()->device, 1);
+	return NULL;
+}
+
+TEST(context, each_thread_has_its_own)
+{
+	pthread_t thread;
+
+	EXPECT_EQ(core_device_set(1, "t"), 0);
+	ASSERT_EQ(pthread_create(&thread, NULL, other_thread,
+				 core_context_handle(core_context_peek())),
+		  0);
+	pthread_join(thread, NULL);
+	EXPECT_EQ(core_context_peek()->device, 1);
+}
+
+static void *reset_and_set_again(void *arg)
+{
+	(void)arg;
+	EXPECT_EQ(core_device_reset(0, false, "t"), 0);
+	EXPECT_EQ(core_device_set(0, "t"), 0);
+	return NULL;
+}
+
+/* As in CANN: a thread that set a device follows its primary context, whichever that is. */
+TEST(context, thread_follows_the_devices_primary)
+{
+	pthread_t thread;
+	void *before;
+
+	EXPECT_EQ(core_device_set(0, "t"), 0);
+	before = core_context_handle(core_context_peek());
+	ASSERT_EQ(pthread_create(&thread, NULL, reset_and_set_again, NULL), 0);
+	pthread_join(thread, NULL);
+	ASSERT_NOT_NULL(core_context_peek());
+	EXPECT_NE(core_context_handle(core_context_peek()), before);
+	EXPECT_EQ(core_context_select(before, "t"), 107002);
+}
+
+/* ---- fork ---- */
+
+static void in_the_child(void *arg)
+{
+	void *handle = NULL;
+
+	EXPECT_NULL(core_driver());
+	EXPECT_CONTAINS(npu_message(), "forked after its parent had opened a device");
+	EXPECT_NULL(core_context_peek());
+	EXPECT_NULL(core_context_current());
+	EXPECT_CONTAINS(npu_message(), "forked");
+	EXPECT_NE(core_device_set(0, "t"), 0);
+	EXPECT_NE(core_stream_create(0, 0, &handle, "t"), 0);
+	EXPECT_NE(core_context_select(arg, "t"), 0);
+	EXPECT_NE(core_device_reset(0, true, "t"), 0);
+}
+
+TEST(device, fork_after_opening_is_told)
+{
+	EXPECT_EQ(core_device_set(0, "t"), 0);
+	EXPECT_EXIT(0, in_the_child, core_context_handle(core_context_peek()));
+	EXPECT_NOT_NULL(core_context_peek());
+}
+
+static void works_in_the_child(void *arg)
+{
+	(void)arg;
+	EXPECT_EQ(core_device_set(1, "t"), 0);
+	EXPECT_EQ(core_device_reset(1, false, "t"), 0);
+}
+
+TEST(device, fork_before_opening_works)
+{
+	uint32_t user, logic;
+
+	EXPECT_EQ(core_device_count(&user, &logic), 0);
+	EXPECT_EXIT(0, works_in_the_child, NULL);
+	EXPECT_EQ(core_device_set(1, "t"), 0);
+}
+
+/* ---- threads ---- */
+
+static void *set_and_reset(void *arg)
+{
+	int32_t device = (int32_t)(intptr_t)arg % 4;
+
+	for (int i = 0; i < 200; i++) {
+		EXPECT_EQ(core_device_set(device, "t"), 0);
+		EXPECT_NOT_NULL(core_context_peek());
+		EXPECT_EQ(core_device_reset(device, false, "t"), 0);
+	}
+	return NULL;
+}
+
+TEST(device, many_threads_set_and_reset)
+{
+	pthread_t thread[8];
+
+	for (intptr_t i = 0; i < 8; i++)
+		ASSERT_EQ(pthread_create(&thread[i], NULL, set_and_reset, (void *)i), 0);
+	for (int i = 0; i < 8; i++)
+		pthread_join(thread[i], NULL);
+	for (unsigned i = 0; i < 4; i++)
+		EXPECT_FALSE(fake_is_open(rig, i));
+}

@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Events of runtime/core over a fake driver: the three kinds, records one after the other, waits
+ * within and between devices, times, ends.
+ */
+#include "harness/test.h"
+
+#include "rig.h"
+
+#include <string.h>
+#include <unistd.h>
+
+static void *a, *b; /* streams */
+
+SETUP(event)
+{
+	rig_open(2);
+	ASSERT_EQ(core_device_set(0, "t"), 0);
+	ASSERT_EQ(core_stream_create(0, 0, &a, "t"), 0);
+	ASSERT_EQ(core_stream_create(0, 0, &b, "t"), 0);
+}
+
+TEARDOWN(event)
+{
+	fake_hold(rig, false);
+	rig_close();
+}
+
+static void *make(enum core_event_kind kind, uint32_t flags)
+{
+	void *event = NULL;
+
+	EXPECT_EQ(core_event_create(kind, flags, &event, "t"), 0);
+	return event;
+}
+
+static bool is_done(void *event)
+{
+	bool done = false;
+
+	EXPECT_EQ(core_event_query(event, false, &done, "t"), 0);
+	return done;
+}
+
+static bool is_idle(void *handle)
+{
+	bool idle = false;
+	int code;
+
+	EXPECT_EQ(core_stream_query(core_stream_find(handle, "t", &code), &idle, "t"), 0);
+	return idle;
+}
+
+static int synchronize(void *handle, int32_t timeout_ms)
+{
+	int code;
+
+	return core_stream_synchronize(core_stream_find(handle, "t", &code), timeout_ms, "t");
+}
+
+TEST(event, happens_when_its_turn_comes)
+{
+	void *event = make(CORE_EVENT_AGAIN, CORE_EVENT_SYNC);
+
+	fake_hold(rig, true);
+	EXPECT_EQ(core_event_record(event, a, "t"), 0);
+	EXPECT_FALSE(is_done(event));
+	EXPECT_EQ(core_event_synchronize(event, 10, "call"), 507047);
+	EXPECT_CONTAINS(npu_message(), "has not happened within 10 ms");
+	fake_hold(rig, false);
+	EXPECT_EQ(core_event_synchronize(event, -1, "t"), 0);
+	EXPECT_TRUE(is_done(event));
+}
+
+TEST(event, state_before_the_first_record)
+{
+	void *plain = make(CORE_EVENT_PLAIN, 0), *again = make(CORE_EVENT_AGAIN, CORE_EVENT_SYNC);
+	bool done = false;
+
+	EXPECT_FALSE(is_done(plain));
+	EXPECT_TRUE(is_done(again));
+	EXPECT_EQ(core_event_synchronize(plain, -1, "t"), 0);
+	EXPECT_EQ(core_event_query(plain, true, &done, "t"), 0);
+	EXPECT_TRUE(done);
+	EXPECT_EQ(core_event_query(again, true, &done, "t"), 207000);
+}
+
+TEST(event, wait_before_the_first_record)
+{
+	void *plain = make(CORE_EVENT_PLAIN, 0), *again = make(CORE_EVENT_AGAIN, CORE_EVENT_SYNC);
+	void *flags = make(CORE_EVENT_FLAGS, CORE_EVENT_SYNC);
+
+	EXPECT_EQ(core_event_wait(plain, a, 0, "call"), 107000);
+	EXPECT_CONTAINS(npu_message(), "was never recorded");
+	EXPECT_EQ(core_event_wait(again, a, 0, "t"), 0);
+	EXPECT_TRUE(is_idle(a));
+	EXPECT_EQ(core_event_wait(flags, a, 0, "t"), 0);
+	EXPECT_FALSE(is_idle(a));
+	EXPECT_EQ(core_event_record(flags, b, "t"), 0);
+	EXPECT_EQ(synchronize(a, 1000), 0);
+}
+
+TEST(event, stream_waits_for_another)
+{
+	void *gate = make(CORE_EVENT_FLAGS, CORE_EVENT_SYNC),
+	     *event = make(CORE_EVENT_AGAIN, CORE_EVENT_SYNC);
+	bool done = true;
+
+	EXPECT_EQ(core_event_wait(gate, a, 0, "t"), 0);
+	EXPECT_EQ(core_event_record(event, a, "t"), 0);
+	EXPECT_EQ(core_event_wait(event, b, 0, "t"), 0);
+	EXPECT_FALSE(is_idle(b));
+	EXPECT_EQ(core_event_query_waits(gate, &done, "t"), 0);
+	EXPECT_FALSE(done);
+	EXPECT_EQ(core_event_query_waits(event, &done, "t"), 207000);
+	EXPECT_EQ(core_event_record(gate, NULL, "t"), 0);
+	EXPECT_EQ(synchronize(b, 1000), 0);
+	EXPECT_TRUE(is_done(event));
+	EXPECT_EQ(core_event_query_waits(gate, &done, "t"), 0);
+	EXPECT_TRUE(done);
+}
+
+/* Who waits for a record waits for that one: recording again neither delays nor releases it. */
+TEST(event, recorded_again_while_waited_for)
+{
+	void *gate = make(CORE_EVENT_FLAGS, CORE_EVENT_SYNC),
+	     *event = make(CORE_EVENT_AGAIN, CORE_EVENT_SYNC);
+
+	EXPECT_EQ(core_event_wait(gate, a, 0, "t"), 0);
+	EXPECT_EQ(core_event_record(event, a, "t"), 0);
+	EXPECT_EQ(core_event_wait(event, b, 0, "t"), 0);
+	EXPECT_EQ(core_event_record(event, NULL, "t"), 0); /* on an idle stream: happens at once */
+	EXPECT_EQ(core_event_synchronize(event, -1, "t"), 0);
+	EXPECT_FALSE(is_idle(b));
+	EXPECT_EQ(core_event_record(gate, NULL, "t"), 0);
+	EXPECT_EQ(synchronize(b, 1000), 0);
+}
+
+TEST(event, wait_on_its_own_stream_sends_nothing)
+{
+	void *event = make(CORE_EVENT_AGAIN, CORE_EVENT_SYNC);
+
+	fake_hold(rig, true);
+	EXPECT_EQ(core_event_record(event, a, "t"), 0);
+	EXPECT_EQ(core_event_wait(event, a, 0, "t"), 0);
+	fake_hold(rig, false);
+	EXPECT_EQ(synchronize(a, -1), 0);
+	EXPECT_EQ(fake_executed(rig, STARS_SQE_EVENT_WAIT), 0);
+}
+
+TEST(event, without_sync_cannot_be_waited_for)
+{
+	void *event = make(CORE_EVENT_AGAIN, CORE_EVENT_TIME_LINE),
+	     *flags = make(CORE_EVENT_FLAGS, CORE_EVENT_TIME_LINE);
+
+	EXPECT_EQ(core_event_wait(event, a, 0, "call"), 207000);
+	EXPECT_CONTAINS(npu_message(), "without ACL_EVENT_SYNC");
+	EXPECT_EQ(core_event_reset(flags, a, "t"), 207000);
+	EXPECT_EQ(core_event_record(event, a, "t"), 0);
+	EXPECT_EQ(core_event_synchronize(event, -1, "t"), 0);
+}
+
+TEST(event, reset_makes_waits_wait_again)
+{
+	void *event = make(CORE_EVENT_PLAIN, 0), *again = make(CORE_EVENT_AGAIN, CORE_EVENT_SYNC);
+
+	EXPECT_EQ(core_event_record(event, a, "t"), 0);
+	EXPECT_EQ(synchronize(a, -1), 0);
+	EXPECT_EQ(core_event_wait(event, b, 0, "t"), 0);
+	EXPECT_TRUE(is_idle(b));
+	EXPECT_EQ(core_event_reset(event, a, "t"), 0);
+	EXPECT_EQ(core_event_wait(event, b, 0, "t"), 0);
+	EXPECT_FALSE(is_idle(b));
+	EXPECT_EQ(core_event_record(event, a, "t"), 0);
+	EXPECT_EQ(synchronize(b, 1000), 0);
+	EXPECT_EQ(core_event_reset(again, a, "t"), 207000);
+}
+
+/* ---- between devices ---- */
+
+TEST(event, stream_of_another_device_waits)
+{
+	void *gate = make(CORE_EVENT_FLAGS, CORE_EVENT_SYNC),
+	     *event = make(CORE_EVENT_AGAIN, CORE_EVENT_SYNC), *far = NULL;
+
+	EXPECT_EQ(core_event_wait(gate, a, 0, "t"), 0);
+	EXPECT_EQ(core_event_record(event, a, "t"), 0);
+	EXPECT_EQ(core_device_set(1, "t"), 0);
+	ASSERT_EQ(core_stream_create(0, 0, &far, "t"), 0);
+	EXPECT_EQ(core_event_wait(event, far, 0, "t"), 0);
+	EXPECT_FALSE(is_idle(far));
+	EXPECT_EQ(core_device_set(0, "t"), 0);
+	EXPECT_EQ(core_event_record(gate, NULL, "t"), 0);
+	EXPECT_EQ(core_device_set(1, "t"), 0);
+	EXPECT_EQ(synchronize(far, 5000), 0);
+}
+
+TEST(event, record_on_another_device_than_its_own)
+{
+	void *event = make(CORE_EVENT_FLAGS, CORE_EVENT_SYNC), *far = NULL;
+
+	EXPECT_EQ(core_event_wait(event, a, 0, "t"), 0);
+	EXPECT_EQ(core_device_set(1, "t"), 0);
+	ASSERT_EQ(core_stream_create(0, 0, &far, "t"), 0);
+	EXPECT_EQ(core_event_record(event, far, "t"), 0);
+	EXPECT_EQ(core_device_set(0, "t"), 0);
+	EXPECT_EQ(synchronize(a, 5000), 0);
+}
+
+/* ---- times ---- */
+
+TEST(event, elapsed_time)
+{
+	void *start = make(CORE_EVENT_AGAIN, CORE_EVENT_TIME_LINE),
+	     *end = make(CORE_EVENT_PLAIN, 0);
+	uint64_t first = 0, second = 0;
+	float ms = -1;
+
+	EXPECT_EQ(core_event_elapsed(start, end, &ms, "call"), 507000);
+	EXPECT_CONTAINS(npu_message(), "startEvent=");
+	EXPECT_EQ(core_event_record(start, a, "t"), 0);
+	EXPECT_EQ(synchronize(a, -1), 0);
+	usleep(3000);
+	fake_hold(rig, true);
+	EXPECT_EQ(core_event_record(end, a, "t"), 0);
+	EXPECT_EQ(core_event_elapsed(start, end, &ms, "call"), 107006);
+	EXPECT_CONTAINS(npu_message(), "has not happened yet");
+	EXPECT_EQ(ms, -1);
+	fake_hold(rig, false);
+	EXPECT_EQ(synchronize(a, -1), 0);
+	EXPECT_EQ(core_event_elapsed(start, end, &ms, "t"), 0);
+	EXPECT_GE(ms, 3.0);
+	EXPECT_LT(ms, 3000.0);
+	EXPECT_EQ(core_event_timestamp(start, &first, "t"), 0);
+	EXPECT_EQ(core_event_timestamp(end, &second, "t"), 0);
+	EXPECT_GE(second - first, 3000);
+	EXPECT_EQ(core_event_elapsed(end, start, &ms, "t"), 0);
+	EXPECT_LT(ms, 0.0);
+}
+
+TEST(event, without_time_line_has_no_time)
+{
+	void *event = make(CORE_EVENT_AGAIN, CORE_EVENT_SYNC);
+	uint64_t us;
+
+	EXPECT_EQ(core_event_record(event, a, "t"), 0);
+	EXPECT_EQ(synchronize(a, -1), 0);
+	EXPECT_EQ(core_event_timestamp(event, &us, "call"), 107006);
+	EXPECT_CONTAINS(npu_message(), "without ACL_EVENT_TIME_LINE");
+}
+
+/* ---- ends ---- */
+
+TEST(event, destroyed_while_waited_for)
+{
+	void *gate = make(CORE_EVENT_FLAGS, CORE_EVENT_SYNC),
+	     *event = make(CORE_EVENT_AGAIN, CORE_EVENT_SYNC);
+
+	EXPECT_EQ(core_event_wait(gate, a, 0, "t"), 0);
+	EXPECT_EQ(core_event_record(event, a, "t"), 0);
+	EXPECT_EQ(core_event_wait(event, b, 0, "t"), 0);
+	EXPECT_EQ(core_event_destroy(event, "t"), 0);
+	EXPECT_EQ(core_event_destroy(event, "call"), 107000);
+	EXPECT_CONTAINS(npu_message(), "no event of this process");
+	EXPECT_EQ(core_event_record(event, a, "t"), 107000);
+	EXPECT_EQ(core_event_record(gate, NULL, "t"), 0);
+	EXPECT_EQ(synchronize(b, 1000), 0);
+}
+
+/* What a dropped record is waited for by does not wait for ever. */
+TEST(event, record_dropped_with_its_stream)
+{
+	void *gate = make(CORE_EVENT_FLAGS, CORE_EVENT_SYNC),
+	     *event = make(CORE_EVENT_AGAIN, CORE_EVENT_SYNC);
+
+	EXPECT_EQ(core_event_wait(gate, a, 0, "t"), 0);
+	EXPECT_EQ(core_event_record(event, a, "t"), 0);
+	EXPECT_EQ(core_event_wait(event, b, 0, "t"), 0);
+	EXPECT_EQ(core_stream_destroy(a, true, "t"), 0);
+	EXPECT_EQ(synchronize(b, 1000), 0);
+	EXPECT_TRUE(is_done(event));
+}
+
+TEST(event, record_that_cannot_be_sent)
+{
+	void *event = make(CORE_EVENT_FLAGS, CORE_EVENT_SYNC);
+
+	EXPECT_EQ(core_event_wait(event, a, 0, "t"), 0);
+	fake_refuse_sends(rig, DRV_ERROR_NO_DEVICE, 1);
+	EXPECT_EQ(core_event_record(event, b, "t"), 207004);
+	EXPECT_EQ(synchronize(a, 1000), 0);
+	fake_refuse_sends(rig, DRV_ERROR_NO_DEVICE, 1);
+	EXPECT_EQ(core_event_reset(event, b, "t"), 0);
+	EXPECT_EQ(core_event_wait(event, a, 0, "t"), 207004);
+	EXPECT_EQ(core_event_record(event, b, "t"), 0);
+	EXPECT_EQ(core_event_wait(event, a, 0, "t"), 0);
+	EXPECT_EQ(synchronize(a, 1000), 0);
+	EXPECT_TRUE(is_done(event));
+}
+
+TEST(event, of_a_context_go_with_it)
+{
+	void *event;
+
+	EXPECT_EQ(core_device_set(1, "t"), 0);
+	event = make(CORE_EVENT_FLAGS, CORE_EVENT_SYNC);
+	EXPECT_EQ(core_event_live(1), 1);
+	EXPECT_EQ(core_device_reset(1, false, "t"), 0);
+	EXPECT_EQ(core_event_live(1), 0);
+	EXPECT_EQ(core_event_destroy(event, "t"), 107000);
+}
+
+TEST(event, ids_differ)
+{
+	uint32_t first = 0, second = 0;
+
+	EXPECT_EQ(core_event_id(make(CORE_EVENT_PLAIN, 0), &first, "t"), 0);
+	EXPECT_EQ(core_event_id(make(CORE_EVENT_PLAIN, 0), &second, "t"), 0);
+	EXPECT_NE(first, second);
+}
+
+static void *record_and_wait(void *arg)
+{
+	void *event = arg, *stream = NULL;
+
+	EXPECT_EQ(core_device_set(0, "t"), 0);
+	EXPECT_EQ(core_stream_create(0, 0, &stream, "t"), 0);
+	for (int i = 0; i < 100; i++) {
+		EXPECT_EQ(core_event_record(event, stream, "t"), 0);
+		EXPECT_EQ(core_event_wait(event, i % 2 ? a : b, 0, "t"), 0);
+		is_done(event);
+	}
+	EXPECT_EQ(core_stream_destroy(stream, false, "t"), 0);
+	EXPECT_EQ(core_device_reset(0, false, "t"), 0);
+	return NULL;
+}
+
+TEST(event, many_threads_record_one)
+{
+	void *event = make(CORE_EVENT_AGAIN, CORE_EVENT_SYNC);
+	pthread_t thread[6];
+
+	for (int i = 0; i < 6; i++)
+		ASSERT_EQ(pthread_create(&thread[i], NULL, record_and_wait, event), 0);
+	for (int i = 0; i < 6; i++)
+		pthread_join(thread[i], NULL);
+	EXPECT_EQ(synchronize(a, 5000), 0);
+	EXPECT_EQ(synchronize(b, 5000), 0);
+}
