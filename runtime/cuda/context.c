@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Contexts: primary ones, those that programs make, and each thread's stack of them, whose top is
+ * the current one. The contexts are runtime/core's; memory of cuMemCreate belongs to none.
+ */
+#include "cuda-internal.h"
+
+#define STACK_MAX 64
+
+static __thread struct {
+	void *below[STACK_MAX]; /* under the current one, which the core knows */
+	unsigned depth;
+} stack;
+
+bool cuda_context_is_live(CUcontext context)
+{
+	return core_context_find(context) != NULL;
+}
+
+static void *current_handle(void)
+{
+	struct core_context *context = core_context_peek();
+
+	return context == NULL ? NULL : core_context_handle(context);
+}
+
+static CUresult select_context(const char *call, void *context)
+{
+	if (context == NULL) {
+		core_context_deselect();
+		return CUDA_SUCCESS;
+	}
+	if (core_context_find(context) == NULL)
+		return cuda_fail(CUDA_ERROR_INVALID_CONTEXT, call,
+				 "context %p is no live context of this process", context);
+	return cuda_of_core(call, core_context_select(context, call));
+}
+
+static CUresult check_device(const char *call, CUdevice device, uint32_t *logic)
+{
+	if (cuda_device(device, logic))
+		return CUDA_SUCCESS;
+	return cuda_fail(CUDA_ERROR_INVALID_DEVICE, call, "device is %d; there is no such device",
+			 device);
+}
+
+/* ---- primary contexts ---- */
+
+CUDA_EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
+{
+	void *made = NULL;
+	uint32_t logic;
+	CUresult code;
+
+	CUDA_INITIALISED();
+	if (context == NULL)
+		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "context is NULL");
+	code = check_device(__func__, device, &logic);
+	if (code == CUDA_SUCCESS)
+		code = cuda_keep(logic, __func__);
+	if (code == CUDA_SUCCESS)
+		code = cuda_of_core(__func__, core_device_retain(device, &made, __func__));
+	if (code == CUDA_SUCCESS)
+		*context = made;
+	return code;
+}
+
+static CUresult leave_primary(const char *call, CUdevice device, bool all)
+{
+	struct core_context *context;
+	void *handle = NULL;
+	uint32_t logic;
+	CUresult code = check_device(call, device, &logic);
+	bool active = false;
+
+	if (code == CUDA_SUCCESS)
+		code = cuda_of_core(call, core_device_primary_active(device, &active, call));
+	if (code != CUDA_SUCCESS)
+		return code;
+	if (!active)
+		return all ? CUDA_SUCCESS
+			   : cuda_fail(CUDA_ERROR_INVALID_CONTEXT, call,
+				       "the primary context of device %d is not held", device);
+	if (core_device_retain(device, &handle, call) != 0)
+		return CUDA_ERROR_UNKNOWN;
+	core_device_reset(device, false, call);
+	if (all)
+		cuda_memory_end_context(handle);
+	code = cuda_of_core(call, core_device_reset(device, all, call));
+	context = core_context_find(handle);
+	if (context == NULL && !all) /* the last one left */
+		cuda_memory_end_context(handle);
+	return code;
+}
+
+CUDA_EXPORT CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device)
+{
+	CUDA_INITIALISED();
+	return leave_primary(__func__, device, false);
+}
+
+CUDA_EXPORT CUresult cuDevicePrimaryCtxReset_v2(CUdevice device)
+{
+	CUDA_INITIALISED();
+	return leave_primary(__func__, device, true);
+}
+
+/* How a thread waits for a device: this model's threads always sleep. */
+CUDA_EXPORT CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice device, unsigned int flags)
+{
+	uint32_t logic;
+
+	CUDA_INITIALISED();
+	(void)flags;
+	return check_device(__func__, device, &logic);
+}
+
+CUDA_EXPORT CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned int *flags, int *active)
+{
+	uint32_t logic;
+	bool is_active = false;
+	CUresult code;
+
+	CUDA_INITIALISED();
+	if (flags == NULL || active == NULL)
+		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "%s is NULL",
+				 flags == NULL ? "flags" : "active");
+	code = check_device(__func__, device, &logic);
+	if (code == CUDA_SUCCESS)
+		code = cuda_of_core(__func__,
+				    core_device_primary_active(device, &is_active, __func__));
+	*flags = 0;
+	*active = is_active;
+	return code;
+}
+
+/* ---- the stack ---- */
+
+static CUresult push(const char *call, void *context)
+{
+	void *before = current_handle();
+	CUresult code;
+
+	if (stack.depth == STACK_MAX)
+		return cuda_fail(CUDA_ERROR_OUT_OF_MEMORY, call, "%d contexts are pushed already",
+				 STACK_MAX);
+	code = select_context(call, context);
+	if (code == CUDA_SUCCESS)
+		stack.below[stack.depth++] = before;
+	return code;
+}
+
+CUDA_EXPORT CUresult cuCtxPushCurrent_v2(CUcontext context)
+{
+	CUDA_INITIALISED();
+	if (context == NULL)
+		return cuda_fail(CUDA_ERROR_INVALID_CONTEXT, __func__, "context is NULL");
+	return push(__func__, context);
+}
+
+CUDA_EXPORT CUresult cuCtxPopCurrent_v2(CUcontext *context)
+{
+	void *top = current_handle(), *next;
+
+	CUDA_INITIALISED();
+	if (top == NULL)
+		return cuda_fail(CUDA_ERROR_INVALID_CONTEXT, __func__,
+				 "no context is current in this thread");
+	next = stack.depth > 0 ? stack.below[--stack.depth] : NULL;
+	if (next != NULL && core_context_find(next) == NULL)
+		next = NULL;
+	if (context != NULL)
+		*context = top;
+	return select_context(__func__, next);
+}
+
+CUDA_EXPORT CUresult cuCtxSetCurrent(CUcontext context)
+{
+	CUDA_INITIALISED();
+	return select_context(__func__, context);
+}
+
+CUDA_EXPORT CUresult cuCtxGetCurrent(CUcontext *context)
+{
+	CUDA_INITIALISED();
+	if (context == NULL)
+		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "context is NULL");
+	*context = current_handle();
+	return CUDA_SUCCESS;
+}
+
+/* ---- those that programs make ---- */
+
+static CUresult create(const char *call, CUcontext *context, CUdevice device)
+{
+	void *before = current_handle(), *made = NULL;
+	uint32_t logic;
+	CUresult code;
+
+	CUDA_INITIALISED();
+	if (context == NULL)
+		return cuda_fail(CUDA_ERROR_INVALID_VALUE, call, "context is NULL");
+	code = check_device(call, device, &logic);
+	if (code == CUDA_SUCCESS)
+		code = cuda_keep(logic, call);
+	if (code == CUDA_SUCCESS && stack.depth == STACK_MAX)
+		code = CUDA_ERROR_OUT_OF_MEMORY;
+	if (code == CUDA_SUCCESS)
+		code = cuda_of_core(call, core_context_create(device, &made, call));
+	if (code != CUDA_SUCCESS)
+		return code;
+	stack.below[stack.depth++] = before;
+	*context = made;
+	return CUDA_SUCCESS;
+}
+
+CUDA_EXPORT CUresult cuCtxCreate_v2(CUcontext *context, unsigned int flags, CUdevice device)
+{
+	(void)flags;
+	return create("cuCtxCreate", context, device);
+}
+
+CUDA_EXPORT CUresult cuCtxCreate_v3(CUcontext *context, void *affinity, int affinities,
+				    unsigned int flags, CUdevice device)
+{
+	(void)affinity, (void)affinities, (void)flags;
+	return create("cuCtxCreate", context, device);
+}
+
+CUDA_EXPORT CUresult cuCtxCreate_v4(CUcontext *context, void *params, unsigned int flags,
+				    CUdevice device)
+{
+	(void)params, (void)flags;
+	return create("cuCtxCreate", context, device);
+}
+
+CUDA_EXPORT CUresult cuCtxDestroy_v2(CUcontext context)
+{
+	const struct core_context *found;
+	bool current;
+
+	CUDA_INITIALISED();
+	found = core_context_find(context);
+	if (found == NULL)
+		return cuda_fail(CUDA_ERROR_INVALID_CONTEXT, __func__,
+				 "context %p is no live context of this process", (void *)context);
+	if (found->primary)
+		return cuda_fail(CUDA_ERROR_INVALID_CONTEXT, __func__,
+				 "context %p is a primary one: cuDevicePrimaryCtxRelease ends that",
+				 (void *)context);
+	current = current_handle() == (void *)context;
+	core_device_synchronize(found->device, -1, __func__);
+	cuda_memory_end_context(context);
+	if (current)
+		cuCtxPopCurrent_v2(NULL);
+	return cuda_of_core(__func__, core_context_destroy(context, __func__));
+}
+
+/* ---- about the current one ---- */
+
+CUDA_EXPORT CUresult cuCtxGetDevice(CUdevice *device)
+{
+	CUDA_INITIALISED();
+	CUDA_CONTEXT(context);
+	if (device == NULL)
+		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "device is NULL");
+	*device = context->user_device;
+	return CUDA_SUCCESS;
+}
+
+CUDA_EXPORT CUresult cuCtxGetFlags(unsigned int *flags)
+{
+	CUDA_INITIALISED();
+	CUDA_CONTEXT(context);
+	if (flags == NULL)
+		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "flags is NULL");
+	(void)context;
+	*flags = 0;
+	return CUDA_SUCCESS;
+}
+
+CUDA_EXPORT CUresult cuCtxGetId(CUcontext context, unsigned long long *id)
+{
+	void *asked = context != NULL ? (void *)context : current_handle();
+
+	CUDA_INITIALISED();
+	if (id == NULL)
+		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "id is NULL");
+	if (core_context_find(asked) == NULL)
+		return cuda_fail(CUDA_ERROR_CONTEXT_IS_DESTROYED, __func__,
+				 "context %p is no live context of this process", asked);
+	*id = (uintptr_t)asked;
+	return CUDA_SUCCESS;
+}
+
+CUDA_EXPORT CUresult cuCtxSynchronize(void)
+{
+	CUDA_INITIALISED();
+	CUDA_CONTEXT(context);
+	return cuda_of_core(__func__, core_device_synchronize(context->device, -1, __func__));
+}
+
+CUDA_EXPORT CUresult cuCtxGetApiVersion(CUcontext context, unsigned int *version)
+{
+	CUDA_INITIALISED();
+	if (version == NULL || (context != NULL && core_context_find(context) == NULL))
+		return cuda_fail(version == NULL ? CUDA_ERROR_INVALID_VALUE
+						 : CUDA_ERROR_INVALID_CONTEXT,
+				 __func__, "context is %p", (void *)context);
+	*version = 3020;
+	return CUDA_SUCCESS;
+}
+
+CUDA_EXPORT CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest)
+{
+	CUDA_INITIALISED();
+	CUDA_CONTEXT(context);
+	(void)context;
+	if (least != NULL)
+		*least = 0;
+	if (greatest != NULL)
+		*greatest = -5;
+	return CUDA_SUCCESS;
+}
+
+/* ---- peers ---- */
+
+static CUresult set_peer(const char *call, CUcontext peer, bool enable)
+{
+	struct core_context *own, *other;
+	uint32_t status = 0;
+
+	CUDA_DRIVER(drv);
+	own = core_context_peek();
+	other = core_context_find(peer);
+	if (own == NULL || other == NULL)
+		return cuda_fail(CUDA_ERROR_INVALID_CONTEXT, call, "%s",
+				 own == NULL ? "no context is current in this thread"
+					     : "peer is no live context");
+	if (own->device == other->device)
+		return cuda_fail(CUDA_ERROR_INVALID_DEVICE, call, "both contexts are of device %d",
+				 own->user_device);
+	npu_call(drv, drvGetP2PStatus, own->device, other->device, &status);
+	if (enable && status != 0)
+		return cuda_fail(CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED, call, "it is enabled");
+	if (!enable && status == 0)
+		return cuda_fail(CUDA_ERROR_PEER_ACCESS_NOT_ENABLED, call, "it is not enabled");
+	return cuda_of_driver(
+		call, enable ? npu_call(drv, halDeviceEnableP2P, own->device, other->device, 0)
+			     : npu_call(drv, halDeviceDisableP2P, own->device, other->device, 0));
+}
+
+CUDA_EXPORT CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned int flags)
+{
+	CUDA_INITIALISED();
+	if (flags != 0)
+		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "flags is %u; it must be 0",
+				 flags);
+	return set_peer(__func__, peer, true);
+}
+
+CUDA_EXPORT CUresult cuCtxDisablePeerAccess(CUcontext peer)
+{
+	CUDA_INITIALISED();
+	return set_peer(__func__, peer, false);
+}

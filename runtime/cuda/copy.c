@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Copies and fills, synchronous and in streams. Every range is looked at before anything moves: a
+ * hole, or a mapping without the access that is needed, is INVALID_VALUE at the call, as on the
+ * H100. Owns no state.
+ *
+ * A copy in a stream that touches the program's own pageable memory waits for the stream and is
+ * done when the call returns.
+ */
+#include "vmm.h"
+
+#define NO_STREAM ((const CUstream *)NULL)
+
+static bool is_pageable(struct npu_driver *drv, uint64_t va)
+{
+	return cuda_place(drv, va).kind == NPU_PLACE_NONE;
+}
+
+static bool is_on_device(struct npu_driver *drv, uint64_t va)
+{
+	enum npu_place_kind kind = cuda_place(drv, va).kind;
+
+	return kind == NPU_PLACE_MAPPED || kind == NPU_PLACE_DEVICE;
+}
+
+static CUresult begin(const char *call, struct npu_driver **drv)
+{
+	CUresult code = CUDA_SUCCESS;
+
+	*drv = cuda_driver(&code);
+	if (*drv != NULL && core_context_peek() == NULL)
+		code = cuda_fail(CUDA_ERROR_INVALID_CONTEXT, call,
+				 "no context is current in this thread");
+	return code;
+}
+
+/* ---- one piece ---- */
+
+static CUresult copy_now(const char *call, struct npu_driver *drv, uint64_t dst, uint64_t src,
+			 size_t bytes)
+{
+	return cuda_of_driver(call, npu_call(drv, drvMemcpy, dst, bytes, src, bytes));
+}
+
+static CUresult copy_in_stream(const char *call, struct npu_driver *drv, uint64_t dst, uint64_t src,
+			       size_t bytes, CUstream handle)
+{
+	CUresult code = CUDA_SUCCESS;
+	struct core_stream *stream = cuda_stream(handle, call, &code);
+	bool to_device = is_on_device(drv, dst), from_device = is_on_device(drv, src);
+
+	if (stream == NULL)
+		return code;
+	code = cuda_stream_order(handle, call);
+	if (code != CUDA_SUCCESS)
+		return code;
+	if (is_pageable(drv, dst) || is_pageable(drv, src) || (!to_device && !from_device)) {
+		code = cuda_of_core(call, core_stream_synchronize(stream, -1, call));
+		return code != CUDA_SUCCESS ? code : copy_now(call, drv, dst, src, bytes);
+	}
+	return cuda_of_core(
+		call, core_stream_copy(stream, dst, src, bytes, to_device && from_device, call));
+}
+
+/* stream: NULL for a synchronous call. */
+static CUresult copy(const char *call, uint64_t dst, uint64_t src, size_t bytes,
+		     const CUstream *stream)
+{
+	struct npu_driver *drv;
+	CUresult code = begin(call, &drv);
+
+	if (code != CUDA_SUCCESS || bytes == 0)
+		return code;
+	if (dst == 0 || src == 0)
+		return cuda_fail(CUDA_ERROR_INVALID_VALUE, call, "%s is NULL",
+				 dst == 0 ? "dst" : "src");
+	code = cuda_of_driver(call, npu_call(drv, npusimCheckCopy, dst, src, bytes));
+	if (code != CUDA_SUCCESS)
+		return code;
+	if (stream != NULL)
+		return copy_in_stream(call, drv, dst, src, bytes, *stream);
+	code = cuda_stream_before_sync(call);
+	return code != CUDA_SUCCESS ? code : copy_now(call, drv, dst, src, bytes);
+}
+
+static uint64_t address(const void *p)
+{
+	return (uintptr_t)p;
+}
+
+CUDA_EXPORT CUresult cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t bytes)
+{
+	return copy(__func__, dst, src, bytes, NO_STREAM);
+}
+
+CUDA_EXPORT CUresult cuMemcpyHtoD_v2(CUdeviceptr dst, const void *src, size_t bytes)
+{
+	return copy("cuMemcpyHtoD", dst, address(src), bytes, NO_STREAM);
+}
+
+CUDA_EXPORT CUresult cuMemcpyDtoH_v2(void *dst, CUdeviceptr src, size_t bytes)
+{
+	return copy("cuMemcpyDtoH", address(dst), src, bytes, NO_STREAM);
+}
+
+CUDA_EXPORT CUresult cuMemcpyDtoD_v2(CUdeviceptr dst, CUdeviceptr src, size_t bytes)
+{
+	return copy("cuMemcpyDtoD", dst, src, bytes, NO_STREAM);
+}
+
+CUDA_EXPORT CUresult cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream stream)
+{
+	return copy(__func__, dst, src, bytes, &stream);
+}
+
+CUDA_EXPORT CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr dst, const void *src, size_t bytes,
+					  CUstream stream)
+{
+	return copy("cuMemcpyHtoDAsync", dst, address(src), bytes, &stream);
+}
+
+CUDA_EXPORT CUresult cuMemcpyDtoHAsync_v2(void *dst, CUdeviceptr src, size_t bytes, CUstream stream)
+{
+	return copy("cuMemcpyDtoHAsync", address(dst), src, bytes, &stream);
+}
+
+CUDA_EXPORT CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr dst, CUdeviceptr src, size_t bytes,
+					  CUstream stream)
+{
+	return copy("cuMemcpyDtoDAsync", dst, src, bytes, &stream);
+}
+
+/* One address space: the contexts need only be alive. */
+static CUresult copy_peer(const char *call, CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src,
+			  CUcontext src_context, size_t bytes, const CUstream *stream)
+{
+	CUDA_INITIALISED();
+	if (!cuda_context_is_live(dst_context) || !cuda_context_is_live(src_context))
+		return cuda_fail(CUDA_ERROR_INVALID_CONTEXT, call, "dst_context %p, src_context %p",
+				 (void *)dst_context, (void *)src_context);
+	return copy(call, dst, src, bytes, stream);
+}
+
+CUDA_EXPORT CUresult cuMemcpyPeer(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src,
+				  CUcontext src_context, size_t bytes)
+{
+	return copy_peer(__func__, dst, dst_context, src, src_context, bytes, NO_STREAM);
+}
+
+CUDA_EXPORT CUresult cuMemcpyPeerAsync(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src,
+				       CUcontext src_context, size_t bytes, CUstream stream)
+{
+	return copy_peer(__func__, dst, dst_context, src, src_context, bytes, &stream);
+}
+
+/* ---- rows ---- */
+
+static bool base_of(CUmemorytype type, const void *host, CUdeviceptr device, size_t x, size_t y,
+		    size_t pitch, uint64_t *out)
+{
+	uint64_t base = type == CU_MEMORYTYPE_HOST ? address(host) : device;
+
+	*out = base + y * pitch + x;
+	return base != 0 && (type == CU_MEMORYTYPE_HOST || type == CU_MEMORYTYPE_DEVICE ||
+			     type == CU_MEMORYTYPE_UNIFIED);
+}
+
+static CUresult copy_rows(const char *call, const CUDA_MEMCPY2D *rows, const CUstream *stream)
+{
+	CUresult code = CUDA_SUCCESS;
+	size_t spitch, dpitch;
+	uint64_t src, dst;
+
+	CUDA_INITIALISED();
+	if (rows == NULL)
+		return cuda_fail(CUDA_ERROR_INVALID_VALUE, call, "copy is NULL");
+	if (rows->WidthInBytes == 0 || rows->Height == 0)
+		return CUDA_SUCCESS;
+	spitch = rows->srcPitch != 0 ? rows->srcPitch : rows->WidthInBytes;
+	dpitch = rows->dstPitch != 0 ? rows->dstPitch : rows->WidthInBytes;
+	if (spitch < rows->WidthInBytes + rows->srcXInBytes ||
+	    dpitch < rows->WidthInBytes + rows->dstXInBytes ||
+	    !base_of(rows->srcMemoryType, rows->srcHost, rows->srcDevice, rows->srcXInBytes,
+		     rows->srcY, spitch, &src) ||
+	    !base_of(rows->dstMemoryType, rows->dstHost, rows->dstDevice, rows->dstXInBytes,
+		     rows->dstY, dpitch, &dst))
+		return cuda_fail(
+			CUDA_ERROR_INVALID_VALUE, call,
+			"rows of %zu bytes, pitches %zu and %zu, memory types %d and %d: arrays "
+			"are not modelled, and a pitch is no smaller than a row",
+			rows->WidthInBytes, spitch, dpitch, (int)rows->srcMemoryType,
+			(int)rows->dstMemoryType);
+	for (size_t y = 0; y < rows->Height && code == CUDA_SUCCESS; y++)
+		code = copy(call, dst + y * dpitch, src + y * spitch, rows->WidthInBytes, stream);
+	return code;
+}
+
+CUDA_EXPORT CUresult cuMemcpy2D_v2(const CUDA_MEMCPY2D *copy_)
+{
+	return copy_rows("cuMemcpy2D", copy_, NO_STREAM);
+}
+
+CUDA_EXPORT CUresult cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *copy_)
+{
+	return copy_rows("cuMemcpy2DUnaligned", copy_, NO_STREAM);
+}
+
+CUDA_EXPORT CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *copy_, CUstream stream)
+{
+	return copy_rows("cuMemcpy2DAsync", copy_, &stream);
+}
+
+/* ---- fills ---- */
+
+static CUresult fill_in_stream(const char *call, struct npu_driver *drv, uint64_t dst,
+			       uint32_t pattern, unsigned bytes, size_t count, CUstream handle)
+{
+	CUresult code = CUDA_SUCCESS;
+	struct core_stream *stream = cuda_stream(handle, call, &code);
+	uint32_t word = bytes == 1   ? pattern * 0x01010101u
+			: bytes == 2 ? pattern * 0x00010001u
+				     : pattern;
+
+	if (stream == NULL)
+		return code;
+	code = cuda_stream_order(handle, call);
+	if (code != CUDA_SUCCESS)
+		return code;
+	if (is_on_device(drv, dst))
+		return cuda_of_core(call, core_stream_fill(stream, dst, word, count * bytes, call));
+	code = cuda_of_core(call, core_stream_synchronize(stream, -1, call));
+	return code != CUDA_SUCCESS ? code
+				    : cuda_of_driver(call, npu_call(drv, npusimFill, dst, pattern,
+								    bytes, count));
+}
+
+static CUresult fill(const char *call, uint64_t dst, uint32_t pattern, unsigned bytes, size_t count,
+		     const CUstream *stream)
+{
+	struct npu_driver *drv;
+	CUresult code = begin(call, &drv);
+
+	if (code != CUDA_SUCCESS || count == 0)
+		return code;
+	if (dst == 0 || dst % bytes != 0 || count > SIZE_MAX / bytes)
+		return cuda_fail(CUDA_ERROR_INVALID_VALUE, call,
+				 "dst is 0x%llx; it must be a multiple of %u, and not 0",
+				 (unsigned long long)dst, bytes);
+	code = cuda_of_driver(call, npu_call(drv, npusimCheckCopy, dst, 0, count * bytes));
+	if (code != CUDA_SUCCESS)
+		return code;
+	if (is_pageable(drv, dst))
+		return cuda_fail(CUDA_ERROR_INVALID_VALUE, call,
+				 "dst 0x%llx is no memory of the driver", (unsigned long long)dst);
+	if (stream != NULL)
+		return fill_in_stream(call, drv, dst, pattern, bytes, count, *stream);
+	code = cuda_stream_before_sync(call);
+	return code != CUDA_SUCCESS ? code
+				    : cuda_of_driver(call, npu_call(drv, npusimFill, dst, pattern,
+								    bytes, count));
+}
+
+static CUresult fill_rows(const char *call, uint64_t dst, size_t pitch, uint32_t pattern,
+			  unsigned bytes, size_t width, size_t height, const CUstream *stream)
+{
+	CUresult code = CUDA_SUCCESS;
+
+	CUDA_INITIALISED();
+	if (height > 1 && (width > pitch / bytes || pitch % bytes != 0))
+		return cuda_fail(CUDA_ERROR_INVALID_VALUE, call,
+				 "pitch is %zu, and a row has %zu values of %u bytes", pitch, width,
+				 bytes);
+	for (size_t y = 0; y < height && code == CUDA_SUCCESS; y++)
+		code = fill(call, dst + y * pitch, pattern, bytes, width, stream);
+	return code;
+}
+
+#define FILLS(bits, type)                                                                         \
+	CUDA_EXPORT CUresult cuMemsetD##bits##_v2(CUdeviceptr dst, type value, size_t count)      \
+	{                                                                                         \
+		return fill("cuMemsetD" #bits, dst, value, bits / 8, count, NO_STREAM);           \
+	}                                                                                         \
+	CUDA_EXPORT CUresult cuMemsetD##bits##Async(CUdeviceptr dst, type value, size_t count,    \
+						    CUstream stream)                              \
+	{                                                                                         \
+		return fill(__func__, dst, value, bits / 8, count, &stream);                      \
+	}                                                                                         \
+	CUDA_EXPORT CUresult cuMemsetD2D##bits##_v2(CUdeviceptr dst, size_t pitch, type value,    \
+						    size_t width, size_t height)                  \
+	{                                                                                         \
+		return fill_rows("cuMemsetD2D" #bits, dst, pitch, value, bits / 8, width, height, \
+				 NO_STREAM);                                                      \
+	}                                                                                         \
+	CUDA_EXPORT CUresult cuMemsetD2D##bits##Async(CUdeviceptr dst, size_t pitch, type value,  \
+						      size_t width, size_t height,                \
+						      CUstream stream)                            \
+	{                                                                                         \
+		return fill_rows(__func__, dst, pitch, value, bits / 8, width, height, &stream);  \
+	}
+FILLS(8, unsigned char)
+FILLS(16, unsigned short)
+FILLS(32, unsigned int)

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Devices: how many, their names and attributes, peer access. Owns the table of attributes; memory
+ * sizes and core counts are the model's.
+ */
+#include "cuda-internal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool cuda_device(CUdevice device, uint32_t *logic)
+{
+	return device >= 0 && core_user_to_logic(device, logic);
+}
+
+int cuda_ordinal(uint32_t logic)
+{
+	int32_t user;
+
+	return core_logic_to_user(logic, &user) ? user : -1;
+}
+
+CUresult cuda_keep(uint32_t logic, const char *call)
+{
+	static _Atomic uint64_t kept;
+	CUresult code;
+
+	if (logic < CORE_DEVICE_MAX && kept >> logic & 1)
+		return CUDA_SUCCESS;
+	code = cuda_of_core(call, core_device_keep(logic, call));
+	if (code == CUDA_SUCCESS)
+		kept |= UINT64_C(1) << logic;
+	return code;
+}
+
+static CUresult bad_device(const char *call, CUdevice device)
+{
+	return cuda_fail(CUDA_ERROR_INVALID_DEVICE, call, "device is %d; there is no such device",
+			 device);
+}
+
+/* ---- which there are ---- */
+
+CUDA_EXPORT CUresult cuDeviceGetCount(int *count)
+{
+	uint32_t users, all;
+
+	CUDA_INITIALISED();
+	if (count == NULL)
+		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "count is NULL");
+	if (core_device_count(&users, &all) != 0)
+		users = 0;
+	*count = (int)users;
+	return CUDA_SUCCESS;
+}
+
+CUDA_EXPORT CUresult cuDeviceGet(CUdevice *device, int ordinal)
+{
+	uint32_t logic;
+
+	CUDA_INITIALISED();
+	if (device == NULL)
+		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "device is NULL");
+	if (!cuda_device(ordinal, &logic))
+		return bad_device(__func__, ordinal);
+	*device = ordinal;
+	return CUDA_SUCCESS;
+}
+
+CUDA_EXPORT CUresult cuDeviceGetName(char *name, int length, CUdevice device)
+{
+	char soc[64] = "";
+	uint32_t logic;
+
+	CUDA_DRIVER(drv);
+	if (name == NULL || length <= 0)
+		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "name is %p and length %d",
+				 (void *)name, length);
+	if (!cuda_device(device, &logic))
+		return bad_device(__func__, device);
+	npu_call(drv, halGetSocVersion, logic, soc, (uint32_t)sizeof(soc));
+	snprintf(name, (size_t)length, "%s",
+		 strcmp(soc, "H100") == 0 ? "NVIDIA H100 80GB HBM3" : soc);
+	return CUDA_SUCCESS;
+}
+
+/* The same for a device of the same number in every process, as programs compare them. */
+CUDA_EXPORT CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice device)
+{
+	uint32_t logic;
+
+	CUDA_INITIALISED();
+	if (uuid == NULL)
+		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "uuid is NULL");
+	if (!cuda_device(device, &logic))
+		return bad_device(__func__, device);
+	memcpy(uuid->bytes, "npusim-device-\0\0", sizeof(uuid->bytes));
+	uuid->bytes[14] = (char)(logic >> 8);
+	uuid->bytes[15] = (char)logic;
+	return CUDA_SUCCESS;
+}
+
+CUDA_EXPORT CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice device)
+{
+	return cuDeviceGetUuid(uuid, device);
+}
+
+CUDA_EXPORT CUresult cuDeviceGetPCIBusId(char *id, int length, CUdevice device)
+{
+	uint32_t logic;
+
+	CUDA_INITIALISED();
+	if (id == NULL || length < 13)
+		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__,
+				 "id is %p and length %d; 13 "
+				 "characters are written",
+				 (void *)id, length);
+	if (!cuda_device(device, &logic))
+		return bad_device(__func__, device);
+	snprintf(id, (size_t)length, "0000:%02X:00.0", 0x10 + logic);
+	return CUDA_SUCCESS;
+}
+
+CUDA_EXPORT CUresult cuDeviceGetByPCIBusId(CUdevice *device, const char *id)
+{
+	unsigned bus = 0;
+	const char *colon;
+	int ordinal;
+
+	CUDA_INITIALISED();
+	if (device == NULL || id == NULL)
+		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "%s is NULL",
+				 device == NULL ? "device" : "id");
+	colon = strchr(id, ':');
+	if (colon != NULL && strchr(colon + 1, ':') != NULL)
+		id = colon + 1;
+	bus = (unsigned)strtoul(id, NULL, 16);
+	ordinal = bus >= 0x10 ? cuda_ordinal(bus - 0x10) : -1;
+	if (ordinal < 0)
+		return cuda_fail(CUDA_ERROR_INVALID_DEVICE, __func__, "no device has the bus id %s",
+				 id);
+	*device = ordinal;
+	return CUDA_SUCCESS;
+}
+
+/* ---- what they are ---- */
+
+CUDA_EXPORT CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device)
+{
+	int64_t value = 0;
+	uint32_t logic;
+	CUresult code;
+
+	CUDA_DRIVER(drv);
+	if (bytes == NULL)
+		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "bytes is NULL");
+	if (!cuda_device(device, &logic))
+		return bad_device(__func__, device);
+	code = cuda_of_driver(
+		__func__, npu_call(drv, halGetDeviceInfo, logic, MODULE_TYPE_MEMORY, 0, &value));
+	if (code == CUDA_SUCCESS)
+		*bytes = (size_t)value;
+	return code;
+}
+
+/* By number; the names stand in CUDA's cuda.h. What is not here is 0. */
+static const struct {
+	int attribute, value;
+} attributes[] = {
+	{ 1, 1024 },        /* MAX_THREADS_PER_BLOCK */
+	{ 2, 1024 },        /* MAX_BLOCK_DIM_X */
+	{ 3, 1024 },        /* MAX_BLOCK_DIM_Y */
+	{ 4, 64 },          /* MAX_BLOCK_DIM_Z */
+	{ 5, 0x7fffffff },  /* MAX_GRID_DIM_X */
+	{ 6, 65535 },       /* MAX_GRID_DIM_Y */
+	{ 7, 65535 },       /* MAX_GRID_DIM_Z */
+	{ 8, 49152 },       /* MAX_SHARED_MEMORY_PER_BLOCK */
+	{ 9, 65536 },       /* TOTAL_CONSTANT_MEMORY */
+	{ 10, 32 },         /* WARP_SIZE */
+	{ 11, 0x7fffffff }, /* MAX_PITCH */
+	{ 12, 65536 },      /* MAX_REGISTERS_PER_BLOCK */
+	{ 14, 512 },        /* TEXTURE_ALIGNMENT */
+	{ 15, 1 },          /* GPU_OVERLAP */
+	{ 19, 1 },          /* CAN_MAP_HOST_MEMORY */
+	{ 31, 1 },          /* CONCURRENT_KERNELS */
+	{ 36, 2619000 },    /* MEMORY_CLOCK_RATE */
+	{ 37, 5120 },       /* GLOBAL_MEMORY_BUS_WIDTH */
+	{ 39, 2048 },       /* MAX_THREADS_PER_MULTIPROCESSOR */
+	{ 40, 3 },          /* ASYNC_ENGINE_COUNT */
+	{ 41, 1 },          /* UNIFIED_ADDRESSING */
+	{ 75, 9 },          /* COMPUTE_CAPABILITY_MAJOR */
+	{ 76, 0 },          /* COMPUTE_CAPABILITY_MINOR */
+	{ 78, 1 },          /* STREAM_PRIORITIES_SUPPORTED */
+	{ 83, 1 },          /* MANAGED_MEMORY */
+	{ 97, 232448 },     /* MAX_SHARED_MEMORY_PER_BLOCK_OPTIN */
+	{ 99, 1 },          /* HOST_REGISTER_SUPPORTED */
+	{ 102, 1 },         /* VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED */
+	{ 103, 1 },         /* HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED */
+	{ 110, 1 },         /* GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED */
+	{ 128, 1 }, /* HANDLE_TYPE_FABRIC_SUPPORTED: as the H100 says, IMEX channel or not */
+};
+#define ATTRIBUTE_LAST 150
+
+CUDA_EXPORT CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice device)
+{
+	int64_t number = 0;
+	uint32_t logic;
+
+	CUDA_DRIVER(drv);
+	if (value == NULL || attribute < 1 || attribute > ATTRIBUTE_LAST)
+		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "value is %p and attribute %d",
+				 (void *)value, attribute);
+	if (!cuda_device(device, &logic))
+		return bad_device(__func__, device);
+	*value = 0;
+	for (size_t i = 0; i < sizeof(attributes) / sizeof(attributes[0]); i++)
+		if (attributes[i].attribute == attribute)
+			*value = attributes[i].value;
+	if (attribute == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT) {
+		npu_call(drv, halGetDeviceInfo, logic, MODULE_TYPE_AICORE, INFO_TYPE_CORE_NUM,
+			 &number);
+		*value = (int)number;
+	} else if (attribute == 13) { /* CLOCK_RATE, kHz */
+		npu_call(drv, halGetDeviceInfo, logic, MODULE_TYPE_AICORE, INFO_TYPE_FREQUE,
+			 &number);
+		*value = (int)number * 1000;
+	} else if (attribute == 38) { /* L2_CACHE_SIZE */
+		npu_call(drv, halGetDeviceInfo, logic, MODULE_TYPE_L2BUFF, 0, &number);
+		*value = (int)number;
+	} else if (attribute == 33) { /* PCI_BUS_ID */
+		*value = 0x10 + (int)logic;
+	}
+	return CUDA_SUCCESS;
+}
+
+CUDA_EXPORT CUresult cuDeviceComputeCapability(int *major, int *minor, CUdevice device)
+{
+	CUresult code;
+
+	CUDA_INITIALISED();
+	if (major == NULL || minor == NULL)
+		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "%s is NULL",
+				 major == NULL ? "major" : "minor");
+	code = cuDeviceGetAttribute(major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device);
+	return code != CUDA_SUCCESS
+		       ? code
+		       : cuDeviceGetAttribute(minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
+					      device);
+}
+
+/* ---- peers ---- */
+
+CUDA_EXPORT CUresult cuDeviceCanAccessPeer(int *can, CUdevice device, CUdevice peer)
+{
+	uint32_t from, to;
+
+	CUDA_DRIVER(drv);
+	if (can == NULL)
+		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "can is NULL");
+	if (!cuda_device(device, &from))
+		return bad_device(__func__, device);
+	if (!cuda_device(peer, &to))
+		return bad_device(__func__, peer);
+	return cuda_of_driver(__func__, npu_call(drv, halDeviceCanAccessPeer, can, from, to));
+}
+
+enum { P2P_PERFORMANCE_RANK = 1, P2P_ACCESS, P2P_NATIVE_ATOMIC, P2P_ARRAY_ACCESS, P2P_LAST };
+
+CUDA_EXPORT CUresult cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attribute,
+					     CUdevice src, CUdevice dst)
+{
+	if (value != NULL && (attribute < P2P_PERFORMANCE_RANK || attribute >= P2P_LAST))
+		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "attribute is %d", attribute);
+	if (value != NULL && src == dst)
+		return bad_device(__func__, dst);
+	if (attribute == P2P_ACCESS || attribute == P2P_NATIVE_ATOMIC || value == NULL)
+		return cuDeviceCanAccessPeer(value, src, dst);
+	*value = 0;
+	return CUDA_SUCCESS;
+}

@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Memory in one piece: cuMemAlloc and its like, host memory, managed memory. Owns which context an
+ * allocation belongs to, and which are managed; the memory is the driver's. Managed memory is
+ * page-locked host memory here, which both sides reach.
+ */
+#include "vmm.h"
+
+#include "core/trace-names.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define HUGE_ABOVE_BYTES (UINT64_C(1) << 20)
+#define PITCH_BYTES      512u
+
+/* By address: letter 'a' of cuMemAlloc, 'm' managed, 'h' host memory, 'r' registered; the number is
+ * the context. */
+static struct trace_names allocations;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void *pointer(uint64_t va)
+{
+	return (void *)(uintptr_t)va;
+}
+
+static bool remember(uint64_t va, uint64_t bytes, const void *context, char letter)
+{
+	struct trace_name name = { va, bytes, (uintptr_t)context, 1, letter };
+	bool added;
+
+	pthread_mutex_lock(&lock);
+	added = trace_name_add(&allocations, name);
+	pthread_mutex_unlock(&lock);
+	return added;
+}
+
+/* Takes the allocation that begins at va, if it is of one of the letters. */
+static bool forget(uint64_t va, const char *letters, struct trace_name *out)
+{
+	const struct trace_name *name;
+	bool found;
+
+	pthread_mutex_lock(&lock);
+	name = trace_name_find(&allocations, va);
+	found = name != NULL && name->key == va && strchr(letters, name->letter) != NULL;
+	if (found)
+		trace_name_take(&allocations, va, out);
+	pthread_mutex_unlock(&lock);
+	return found;
+}
+
+static struct trace_name find(uint64_t va)
+{
+	const struct trace_name *name;
+	struct trace_name copy = { 0 };
+
+	pthread_mutex_lock(&lock);
+	name = trace_name_find(&allocations, va);
+	if (name != NULL)
+		copy = *name;
+	pthread_mutex_unlock(&lock);
+	return copy;
+}
+
+void *cuda_memory_context(uint64_t va)
+{
+	return pointer(find(va).number);
+}
+
+bool cuda_memory_is_managed(uint64_t va)
+{
+	return find(va).letter == 'm';
+}
+
+void cuda_memory_end_context(void *context)
+{
+	struct npu_driver *drv = core_driver();
+	bool more = drv != NULL;
+
+	while (more) {
+		uint64_t va = 0;
+
+		pthread_mutex_lock(&lock);
+		for (size_t i = 0; i < allocations.count && va == 0; i++)
+			if (allocations.entries[i].number == (uintptr_t)context &&
+			    strchr("am", allocations.entries[i].letter) != NULL)
+				va = allocations.entries[i].key;
+		if (va != 0)
+			trace_name_take(&allocations, va, NULL);
+		pthread_mutex_unlock(&lock);
+		more = va != 0;
+		if (more)
+			npu_call(drv, halMemFree, pointer(va));
+	}
+}
+
+/* ---- device memory ---- */
+
+static CUresult allocate(const char *call, CUdeviceptr *ptr, size_t size, uint64_t flags,
+			 char letter)
+{
+	struct core_context *context = core_context_peek();
+	void *made = NULL;
+	CUresult code;
+
+	CUDA_DRIVER(drv);
+	if (context == NULL)
+		return cuda_fail(CUDA_ERROR_INVALID_CONTEXT, call,
+				 "no context is current in this thread");
+	if (ptr == NULL || size == 0)
+		return cuda_fail(CUDA_ERROR_INVALID_VALUE, call, "%s",
+				 ptr == NULL ? "ptr is NULL" : "size is 0");
+	if (letter == 'a')
+		flags |= context->device;
+	code = cuda_of_driver(call, npu_call(drv, halMemAlloc, &made, size, flags));
+	if (code != CUDA_SUCCESS)
+		return code;
+	if (!remember((uintptr_t)made, size, core_context_handle(context), letter)) {
+		npu_call(drv, halMemFree, made);
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	*ptr = (uintptr_t)made;
+	return CUDA_SUCCESS;
+}
+
+static uint64_t device_flags(size_t size)
+{
+	return (MEM_DEV_VAL << MEM_VIRT_BIT) | MEM_TYPE_HBM |
+	       ((uint64_t)APP_MODULE_ID << MEM_MODULE_ID_BIT) |
+	       (size > HUGE_ABOVE_BYTES ? MEM_PAGE_HUGE : 0);
+}
+
+static uint64_t host_flags(void)
+{
+	return (MEM_HOST_VAL << MEM_VIRT_BIT) | ((uint64_t)APP_MODULE_ID << MEM_MODULE_ID_BIT);
+}
+
+CUDA_EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *ptr, size_t size)
+{
+	return allocate("cuMemAlloc", ptr, size, device_flags(size), 'a');
+}
+
+CUDA_EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *ptr, size_t *pitch, size_t width,
+					size_t height, unsigned int element)
+{
+	size_t row = (width + PITCH_BYTES - 1) / PITCH_BYTES * PITCH_BYTES;
+	CUresult code;
+
+	CUDA_INITIALISED();
+	if (pitch == NULL || width == 0 || height == 0 ||
+	    (element != 4 && element != 8 && element != 16) || row < width ||
+	    height > SIZE_MAX / row)
+		return cuda_fail(CUDA_ERROR_INVALID_VALUE, "cuMemAllocPitch",
+				 "pitch %p, width %zu, height %zu, element %u", (void *)pitch,
+				 width, height, element);
+	code = allocate("cuMemAllocPitch", ptr, row * height, device_flags(row * height), 'a');
+	if (code == CUDA_SUCCESS)
+		*pitch = row;
+	return code;
+}
+
+CUDA_EXPORT CUresult cuMemAllocManaged(CUdeviceptr *ptr, size_t size, unsigned int flags)
+{
+	if (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST)
+		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__,
+				 "flags is %u; it must be 1 or 2", flags);
+	return allocate(__func__, ptr, size, host_flags(), 'm');
+}
+
+/* Work that still uses the memory ends first, as in CUDA's driver. */
+static CUresult release(const char *call, uint64_t va, const char *letters)
+{
+	struct core_context *context = core_context_peek();
+	struct trace_name gone;
+
+	CUDA_DRIVER(drv);
+	if (context == NULL)
+		return cuda_fail(CUDA_ERROR_INVALID_CONTEXT, call,
+				 "no context is current in this thread");
+	if (!forget(va, letters, &gone))
+		return cuda_fail(CUDA_ERROR_INVALID_VALUE, call,
+				 "0x%llx is not the start of an allocation that this call frees",
+				 (unsigned long long)va);
+	core_device_synchronize(context->device, -1, call);
+	return cuda_of_driver(call, npu_call(drv, halMemFree, pointer(va)));
+}
+
+CUDA_EXPORT CUresult cuMemFree_v2(CUdeviceptr ptr)
+{
+	return release("cuMemFree", ptr, "am");
+}
+
+CUDA_EXPORT CUresult cuMemGetInfo_v2(size_t *free, size_t *total)
+{
+	struct MemInfo info;
+	CUresult code;
+
+	CUDA_DRIVER(drv);
+	CUDA_CONTEXT(context);
+	if (free == NULL && total == NULL)
+		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "free and total are NULL");
+	memset(&info, 0, sizeof(info));
+	code = cuda_of_driver(__func__, npu_call(drv, halMemGetInfo, context->device,
+						 MEM_INFO_TYPE_HBM_SIZE, &info));
+	if (code != CUDA_SUCCESS)
+		return code;
+	if (free != NULL)
+		*free = info.phy_info.huge_free;
+	if (total != NULL)
+		*total = info.phy_info.huge_total;
+	return CUDA_SUCCESS;
+}
+
+/* The H100's driver finds a mapping only once a device has access to it. */
+CUDA_EXPORT CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdeviceptr ptr)
+{
+	struct npu_place place;
+
+	CUDA_DRIVER(drv);
+	CUDA_CONTEXT(context);
+	(void)context;
+	if (base == NULL && size == NULL)
+		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "base and size are NULL");
+	place = cuda_place(drv, ptr);
+	if (!(place.kind == NPU_PLACE_MAPPED && (place.readers != 0 || place.cpu)) &&
+	    place.kind != NPU_PLACE_DEVICE && place.kind != NPU_PLACE_PINNED)
+		return cuda_fail(CUDA_ERROR_NOT_FOUND, __func__,
+				 "no memory that a device can reach lies at 0x%llx", ptr);
+	if (base != NULL)
+		*base = place.base;
+	if (size != NULL)
+		*size = place.kind == NPU_PLACE_MAPPED ? place.bytes : place.asked_bytes;
+	return CUDA_SUCCESS;
+}
+
+/* ---- host memory ---- */
+
+static CUresult allocate_host(const char *call, void **ptr, size_t size)
+{
+	CUdeviceptr made = 0;
+	CUresult code = allocate(call, ptr == NULL ? NULL : &made, size, host_flags(), 'h');
+
+	if (code == CUDA_SUCCESS)
+		*ptr = pointer(made);
+	return code;
+}
+
+CUDA_EXPORT CUresult cuMemAllocHost_v2(void **ptr, size_t size)
+{
+	return allocate_host("cuMemAllocHost", ptr, size);
+}
+
+CUDA_EXPORT CUresult cuMemHostAlloc(void **ptr, size_t size, unsigned int flags)
+{
+	CUDA_INITIALISED();
+	if (flags >
+	    (CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED))
+		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "flags is %u", flags);
+	return allocate_host(__func__, ptr, size);
+}
+
+CUDA_EXPORT CUresult cuMemFreeHost(void *ptr)
+{
+	return release(__func__, (uintptr_t)ptr, "h");
+}
+
+CUDA_EXPORT CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *ptr, void *host, unsigned int flags)
+{
+	struct trace_name name;
+
+	CUDA_INITIALISED();
+	name = find((uintptr_t)host);
+	if (ptr == NULL || flags != 0 || name.bytes == 0)
+		return cuda_fail(CUDA_ERROR_INVALID_VALUE, "cuMemHostGetDevicePointer",
+				 "ptr %p, host %p, flags %u", (void *)ptr, host, flags);
+	*ptr = (uintptr_t)host; /* one address space */
+	return CUDA_SUCCESS;
+}
+
+CUDA_EXPORT CUresult cuMemHostGetFlags(unsigned int *flags, void *host)
+{
+	CUDA_INITIALISED();
+	if (flags == NULL || find((uintptr_t)host).letter != 'h')
+		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__,
+				 "host %p was not made by "
+				 "cuMemHostAlloc",
+				 host);
+	*flags = CU_MEMHOSTALLOC_DEVICEMAP;
+	return CUDA_SUCCESS;
+}
+
+/* Copies reach the program's own memory as it is: only who registered what is kept. */
+CUDA_EXPORT CUresult cuMemHostRegister_v2(void *host, size_t size, unsigned int flags)
+{
+	CUDA_INITIALISED();
+	CUDA_CONTEXT(context);
+	(void)flags;
+	if (host == NULL || size == 0)
+		return cuda_fail(CUDA_ERROR_INVALID_VALUE, "cuMemHostRegister", "host %p, size %zu",
+				 host, size);
+	if (find((uintptr_t)host).bytes != 0 || find((uintptr_t)host + size - 1).bytes != 0)
+		return cuda_fail(CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED, "cuMemHostRegister",
+				 "host %p, size %zu", host, size);
+	return remember((uintptr_t)host, size, core_context_handle(context), 'r')
+		       ? CUDA_SUCCESS
+		       : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUDA_EXPORT CUresult cuMemHostUnregister(void *host)
+{
+	struct trace_name gone;
+
+	CUDA_INITIALISED();
+	return forget((uintptr_t)host, "r", &gone)
+		       ? CUDA_SUCCESS
+		       : cuda_fail(CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED, __func__, "host %p",
+				   host);
+}

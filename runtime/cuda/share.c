@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Shareable handles: POSIX file descriptors. The driver's descriptors are real ones, which pass
+ * over sockets, keep memory alive and are the program's to close. Fabric handles answer as without
+ * an IMEX channel.
+ */
+#include "vmm.h"
+
+#include <string.h>
+
+static CUresult check_type(const char *call, CUmemAllocationHandleType type)
+{
+	if (type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+		return CUDA_SUCCESS;
+	return cuda_fail(CUDA_ERROR_INVALID_VALUE, call,
+			 "type is %d; memory is shared as a file descriptor (1)", (int)type);
+}
+
+CUDA_EXPORT CUresult cuMemExportToShareableHandle(void *shareable,
+						  CUmemGenericAllocationHandle handle,
+						  CUmemAllocationHandleType type,
+						  unsigned long long flags)
+{
+	struct MemShareHandle share;
+	CUmemAllocationProp prop;
+	CUresult code;
+
+	CUDA_DRIVER(drv);
+	if (shareable == NULL || handle == 0 || flags != 0)
+		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "%s",
+				 shareable == NULL ? "shareable is NULL"
+				 : handle == 0     ? "handle is 0"
+						   : "flags must be 0");
+	code = check_type(__func__, type);
+	if (code == CUDA_SUCCESS)
+		code = cuda_properties(__func__, drv, handle, &prop);
+	if (code != CUDA_SUCCESS)
+		return code;
+	if (((unsigned)prop.requestedHandleTypes & (unsigned)type) == 0)
+		return cuda_fail(
+			CUDA_ERROR_INVALID_VALUE, __func__,
+			"handle 0x%llx was not made to be shared: prop.requestedHandleTypes was "
+			"%d, and %d is asked for",
+			handle, (int)prop.requestedHandleTypes, (int)type);
+	code = cuda_of_driver(__func__,
+			      npu_call(drv, halMemExportToShareableHandleV2, cuda_handle(handle),
+				       MEM_HANDLE_TYPE_POSIX, 0, &share));
+	if (code == CUDA_SUCCESS)
+		memcpy(shareable, &share, sizeof(int));
+	return code;
+}
+
+CUDA_EXPORT CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle,
+						    void *shareable, CUmemAllocationHandleType type)
+{
+	struct MemShareHandle share = { { 0 } };
+	drv_mem_handle_t *made = NULL;
+	int fd = (int)(intptr_t)shareable;
+	CUresult code;
+
+	CUDA_DRIVER(drv);
+	if (handle == NULL)
+		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "handle is NULL");
+	if (type == CU_MEM_HANDLE_TYPE_FABRIC)
+		return cuda_fail(CUDA_ERROR_NOT_PERMITTED, __func__,
+				 "fabric handles need an IMEX channel, and there is none");
+	code = check_type(__func__, type);
+	if (code == CUDA_SUCCESS)
+		code = cuda_vmm_ready(__func__);
+	if (code != CUDA_SUCCESS)
+		return code;
+	memcpy(&share, &fd, sizeof(fd));
+	code = cuda_of_driver(__func__, npu_call(drv, halMemImportFromShareableHandleV2,
+						 MEM_HANDLE_TYPE_POSIX, &share, 0, &made));
+	if (code == CUDA_SUCCESS)
+		*handle = (uintptr_t)made;
+	return code;
+}

@@ -1,0 +1,567 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Virtual memory management: reservations, handles, mappings, access. Owns the checks and their
+ * order, as an H100's driver (580) answers; sharing is share.c's.
+ *
+ * One lock makes each call one step: a call on a range looks at all of its mappings before it
+ * changes one. The driver below takes one mapping at a time.
+ */
+#include "vmm.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of what lies where */
+
+static bool is_granular(uint64_t value)
+{
+	return value % CUDA_GRANULE_BYTES == 0;
+}
+
+struct npu_place cuda_place(struct npu_driver *drv, uint64_t va)
+{
+	struct npu_place place = { .kind = NPU_PLACE_NONE };
+
+	npu_call(drv, npusimPlace, va, &place);
+	return place;
+}
+
+drv_mem_handle_t *cuda_handle(CUmemGenericAllocationHandle handle)
+{
+	return (drv_mem_handle_t *)(uintptr_t)handle;
+}
+
+static void *pointer(uint64_t va)
+{
+	return (void *)(uintptr_t)va;
+}
+
+/* Memory of cuMemCreate needs no context, but an open device. */
+CUresult cuda_vmm_ready(const char *call)
+{
+	return cuda_keep(0, call);
+}
+
+/* ---- reservations ---- */
+
+CUDA_EXPORT CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment,
+					 CUdeviceptr addr, unsigned long long flags)
+{
+	void *made = NULL;
+	CUresult code;
+
+	CUDA_DRIVER(drv);
+	if (ptr == NULL || flags != 0)
+		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "%s",
+				 ptr == NULL ? "ptr is NULL" : "flags must be 0");
+	if (size == 0 || !is_granular(size) || !is_granular(addr))
+		return cuda_fail(
+			CUDA_ERROR_INVALID_VALUE, __func__,
+			"size is %zu and addr 0x%llx; both must be multiples of 2 MiB, and size "
+			"not 0",
+			size, addr);
+	code = cuda_vmm_ready(__func__);
+	if (code != CUDA_SUCCESS)
+		return code;
+	pthread_mutex_lock(&lock);
+	code = cuda_of_driver(__func__, npu_call(drv, halMemAddressReserve, &made, size, alignment,
+						 pointer(addr), 0));
+	pthread_mutex_unlock(&lock);
+	if (code == CUDA_SUCCESS)
+		*ptr = (uintptr_t)made;
+	return code;
+}
+
+static CUresult address_free_locked(struct npu_driver *drv, const char *call, CUdeviceptr ptr,
+				    size_t size)
+{
+	struct npu_place place = cuda_place(drv, ptr);
+
+	if (place.reserved_bytes == 0 || place.reserved_base != ptr || place.reserved_bytes != size)
+		return cuda_fail(CUDA_ERROR_INVALID_VALUE, call,
+				 "[0x%llx, +0x%zx) is not exactly one reservation: at ptr lies %s, "
+				 "[0x%" PRIx64 ", +0x%" PRIx64 ")",
+				 ptr, size, place.reserved_bytes == 0 ? "none" : "this one",
+				 place.reserved_base, place.reserved_bytes);
+	return cuda_of_driver(call, npu_call(drv, halMemAddressFree, pointer(ptr)));
+}
+
+CUDA_EXPORT CUresult cuMemAddressFree(CUdeviceptr ptr, size_t size)
+{
+	CUresult code;
+
+	CUDA_DRIVER(drv);
+	code = cuda_vmm_ready(__func__);
+	if (code != CUDA_SUCCESS)
+		return code;
+	pthread_mutex_lock(&lock);
+	code = address_free_locked(drv, __func__, ptr, size);
+	pthread_mutex_unlock(&lock);
+	return code;
+}
+
+/* ---- handles ---- */
+
+#define WORD_TYPES       UINT64_C(0xffffffff)
+#define WORD_COMPRESSION 32
+#define WORD_RDMA        40
+#define WORD_USAGE       48
+
+static CUresult prop_location(const char *call, const CUmemAllocationProp *prop,
+			      struct drv_mem_prop *out)
+{
+	const CUmemLocation *location = &prop->location;
+
+	out->pg_type = MEM_HUGE_PAGE_TYPE;
+	out->module_id = APP_MODULE_ID;
+	switch (location->type) {
+	case CU_MEM_LOCATION_TYPE_DEVICE:
+		out->side = MEM_DEV_SIDE;
+		out->mem_type = MEM_HBM_TYPE;
+		if (!cuda_device(location->id, &out->devid))
+			return cuda_fail(CUDA_ERROR_INVALID_DEVICE, call,
+					 "prop.location.id is %d; there is no such device",
+					 location->id);
+		return CUDA_SUCCESS;
+	case CU_MEM_LOCATION_TYPE_HOST:
+		out->side = MEM_HOST_SIDE;
+		out->mem_type = MEM_DDR_TYPE;
+		return CUDA_SUCCESS;
+	case CU_MEM_LOCATION_TYPE_HOST_NUMA:
+		out->side = MEM_HOST_NUMA_SIDE;
+		out->mem_type = MEM_DDR_TYPE;
+		out->devid = (uint32_t)location->id;
+		if (location->id >= 0)
+			return CUDA_SUCCESS;
+		return cuda_fail(CUDA_ERROR_INVALID_VALUE, call,
+				 "prop.location.id is %d; a NUMA node "
+				 "is 0 or more",
+				 location->id);
+	default:
+		return cuda_fail(
+			CUDA_ERROR_INVALID_VALUE, call,
+			"prop.location.type is %d; memory is made on a device (1), the host (2) "
+			"or one of its NUMA nodes (3)",
+			(int)location->type);
+	}
+}
+
+static CUresult prop_of(const char *call, const CUmemAllocationProp *prop, struct drv_mem_prop *out)
+{
+	unsigned types = (unsigned)prop->requestedHandleTypes;
+	CUresult code;
+
+	if (prop->type != CU_MEM_ALLOCATION_TYPE_PINNED)
+		return cuda_fail(CUDA_ERROR_INVALID_VALUE, call,
+				 "prop.type is %d; it must be 1 (pinned)", (int)prop->type);
+	code = prop_location(call, prop, out);
+	if (code != CUDA_SUCCESS)
+		return code;
+	if (types & (CU_MEM_HANDLE_TYPE_WIN32 | CU_MEM_HANDLE_TYPE_WIN32_KMT))
+		return cuda_fail(CUDA_ERROR_INVALID_VALUE, call,
+				 "prop.requestedHandleTypes is %u; Windows's handles are not here",
+				 types);
+	if (types & CU_MEM_HANDLE_TYPE_FABRIC)
+		return cuda_fail(
+			CUDA_ERROR_NOT_PERMITTED, call,
+			"prop.requestedHandleTypes is %u; fabric handles need an IMEX channel, "
+			"and there is none",
+			types);
+	out->reserve = types | (uint64_t)prop->allocFlags.compressionType << WORD_COMPRESSION |
+		       (uint64_t)prop->allocFlags.gpuDirectRDMACapable << WORD_RDMA |
+		       (uint64_t)prop->allocFlags.usage << WORD_USAGE;
+	return CUDA_SUCCESS;
+}
+
+CUDA_EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
+				 const CUmemAllocationProp *prop, unsigned long long flags)
+{
+	struct drv_mem_prop want = { 0 };
+	drv_mem_handle_t *made = NULL;
+	CUresult code;
+
+	CUDA_DRIVER(drv);
+	if (handle == NULL || prop == NULL || flags != 0)
+		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "%s",
+				 handle == NULL ? "handle is NULL"
+				 : prop == NULL ? "prop is NULL"
+						: "flags must be 0");
+	if (size == 0 || !is_granular(size))
+		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__,
+				 "size is %zu; it must be a multiple of 2 MiB, the granularity",
+				 size);
+	code = prop_of(__func__, prop, &want);
+	if (code == CUDA_SUCCESS)
+		code = cuda_keep(want.side == MEM_DEV_SIDE ? want.devid : 0, __func__);
+	if (code == CUDA_SUCCESS)
+		code = cuda_of_driver(__func__, npu_call(drv, halMemCreate, &made, size, &want, 0));
+	if (code == CUDA_SUCCESS)
+		*handle = (uintptr_t)made;
+	return code;
+}
+
+CUDA_EXPORT CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
+{
+	CUresult code;
+
+	CUDA_DRIVER(drv);
+	if (handle == 0)
+		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "handle is 0");
+	code = cuda_vmm_ready(__func__);
+	return code != CUDA_SUCCESS ? code
+				    : cuda_of_driver(__func__, npu_call(drv, halMemRelease,
+									cuda_handle(handle)));
+}
+
+CUDA_EXPORT CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *addr)
+{
+	drv_mem_handle_t *got = NULL;
+	struct npu_place place;
+	CUresult code;
+
+	CUDA_DRIVER(drv);
+	if (handle == NULL || addr == NULL)
+		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "%s is NULL",
+				 handle == NULL ? "handle" : "addr");
+	code = cuda_vmm_ready(__func__);
+	if (code != CUDA_SUCCESS)
+		return code;
+	pthread_mutex_lock(&lock);
+	place = cuda_place(drv, (uintptr_t)addr);
+	if (place.kind != NPU_PLACE_MAPPED)
+		code = cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "nothing is mapped at %p",
+				 addr);
+	else
+		code = cuda_of_driver(__func__, npu_call(drv, halMemRetainAllocationHandle, &got,
+							 pointer(place.base)));
+	pthread_mutex_unlock(&lock);
+	if (code == CUDA_SUCCESS)
+		*handle = (uintptr_t)got;
+	return code;
+}
+
+CUDA_EXPORT CUresult cuMemGetAllocationGranularity(size_t *granularity,
+						   const CUmemAllocationProp *prop,
+						   CUmemAllocationGranularity_flags option)
+{
+	CUDA_INITIALISED();
+	if (granularity == NULL || prop == NULL)
+		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "%s is NULL",
+				 granularity == NULL ? "granularity" : "prop");
+	if ((unsigned)option > CU_MEM_ALLOC_GRANULARITY_RECOMMENDED)
+		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__,
+				 "option is %d; known are 0 (minimum) and 1 (recommended)",
+				 (int)option);
+	*granularity = CUDA_GRANULE_BYTES;
+	return CUDA_SUCCESS;
+}
+
+CUresult cuda_properties(const char *call, struct npu_driver *drv,
+			 CUmemGenericAllocationHandle handle, CUmemAllocationProp *out)
+{
+	struct drv_mem_prop have = { 0 };
+	CUresult code = cuda_vmm_ready(call);
+
+	if (code == CUDA_SUCCESS)
+		code = cuda_of_driver(call, npu_call(drv, halMemGetAllocationPropertiesFromHandle,
+						     &have, cuda_handle(handle)));
+	if (code != CUDA_SUCCESS)
+		return code;
+	*out = (CUmemAllocationProp){
+		.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+		.requestedHandleTypes = (CUmemAllocationHandleType)(have.reserve & WORD_TYPES),
+		.location = { have.side == MEM_DEV_SIDE    ? CU_MEM_LOCATION_TYPE_DEVICE
+			      : have.side == MEM_HOST_SIDE ? CU_MEM_LOCATION_TYPE_HOST
+							   : CU_MEM_LOCATION_TYPE_HOST_NUMA,
+			      have.side == MEM_DEV_SIDE ? cuda_ordinal(have.devid)
+							: (int)have.devid },
+	};
+	out->allocFlags.compressionType = (unsigned char)(have.reserve >> WORD_COMPRESSION);
+	out->allocFlags.gpuDirectRDMACapable = (unsigned char)(have.reserve >> WORD_RDMA);
+	out->allocFlags.usage = (unsigned short)(have.reserve >> WORD_USAGE);
+	return CUDA_SUCCESS;
+}
+
+CUDA_EXPORT CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop,
+							    CUmemGenericAllocationHandle handle)
+{
+	CUDA_DRIVER(drv);
+	if (prop == NULL || handle == 0)
+		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "%s",
+				 prop == NULL ? "prop is NULL" : "handle is 0");
+	return cuda_properties(__func__, drv, handle, prop);
+}
+
+/* ---- mappings ---- */
+
+CUDA_EXPORT CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset,
+			      CUmemGenericAllocationHandle handle, unsigned long long flags)
+{
+	CUresult code;
+
+	CUDA_DRIVER(drv);
+	if (ptr == 0 || size == 0 || handle == 0 || flags != 0 || !is_granular(ptr))
+		return cuda_fail(
+			CUDA_ERROR_INVALID_VALUE, __func__,
+			"ptr 0x%llx, size %zu, handle 0x%llx, flags %llu: ptr must be a multiple "
+			"of 2 MiB, none of the first three 0, and flags 0",
+			ptr, size, handle, flags);
+	if (offset != 0)
+		return cuda_fail(CUDA_ERROR_NOT_SUPPORTED, __func__, "offset is %zu; it must be 0",
+				 offset);
+	code = cuda_vmm_ready(__func__);
+	if (code != CUDA_SUCCESS)
+		return code;
+	pthread_mutex_lock(&lock);
+	code = cuda_of_driver(__func__, npu_call(drv, halMemMapNoAccess, pointer(ptr), size, 0,
+						 cuda_handle(handle), 0));
+	pthread_mutex_unlock(&lock);
+	return code;
+}
+
+/* Every mapping that the range touches must lie in it; parts of it may be without one. */
+static CUresult check_whole_locked(struct npu_driver *drv, const char *call, uint64_t start,
+				   uint64_t end)
+{
+	for (uint64_t at = start; at < end;) {
+		struct npu_place place = cuda_place(drv, at);
+
+		if (place.reserved_bytes == 0 || place.reserved_base > start ||
+		    place.reserved_base + place.reserved_bytes < end)
+			return cuda_fail(CUDA_ERROR_INVALID_VALUE, call,
+					 "[0x%" PRIx64 ", 0x%" PRIx64
+					 ") does not lie in one reservation",
+					 start, end);
+		if (place.kind == NPU_PLACE_MAPPED &&
+		    (place.base < start || place.base + place.bytes > end))
+			return cuda_fail(CUDA_ERROR_INVALID_VALUE, call,
+					 "[0x%" PRIx64 ", 0x%" PRIx64
+					 ") cuts the mapping [0x%" PRIx64 ", +0x%" PRIx64
+					 "); a mapping is removed whole",
+					 start, end, place.base, place.bytes);
+		at = place.kind == NPU_PLACE_MAPPED ? place.base + place.bytes : place.next_mapped;
+	}
+	return CUDA_SUCCESS;
+}
+
+static CUresult unmap_locked(struct npu_driver *drv, const char *call, uint64_t start, uint64_t end)
+{
+	CUresult code = check_whole_locked(drv, call, start, end);
+
+	for (uint64_t at = start; code == CUDA_SUCCESS && at < end;) {
+		struct npu_place place = cuda_place(drv, at);
+
+		if (place.kind == NPU_PLACE_MAPPED)
+			code = cuda_of_driver(call, npu_call(drv, halMemUnmap, pointer(at)));
+		at = place.kind == NPU_PLACE_MAPPED ? place.base + place.bytes : place.next_mapped;
+	}
+	return code;
+}
+
+CUDA_EXPORT CUresult cuMemUnmap(CUdeviceptr ptr, size_t size)
+{
+	CUresult code;
+
+	CUDA_DRIVER(drv);
+	if (ptr == 0 || size == 0 || !is_granular(ptr) || !is_granular(size) || ptr + size < ptr)
+		return cuda_fail(
+			CUDA_ERROR_INVALID_VALUE, __func__,
+			"ptr is 0x%llx and size %zu; both must be multiples of 2 MiB and not 0",
+			ptr, size);
+	code = cuda_vmm_ready(__func__);
+	if (code != CUDA_SUCCESS)
+		return code;
+	pthread_mutex_lock(&lock);
+	code = unmap_locked(drv, __func__, ptr, ptr + size);
+	pthread_mutex_unlock(&lock);
+	return code;
+}
+
+/* ---- access ---- */
+
+static CUresult grant_of(const char *call, const CUmemAccessDesc *desc, bool host_memory,
+			 struct drv_mem_access_desc *out)
+{
+	const CUmemLocation *location = &desc->location;
+
+	if (desc->flags != CU_MEM_ACCESS_FLAGS_PROT_NONE &&
+	    desc->flags != CU_MEM_ACCESS_FLAGS_PROT_READ &&
+	    desc->flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
+		return cuda_fail(
+			CUDA_ERROR_INVALID_VALUE, call,
+			"desc.flags is %d; known are 0 (none), 1 (read) and 3 (read and write)",
+			(int)desc->flags);
+	out->type = (drv_mem_access_type)desc->flags;
+	out->location.id = 0;
+	switch (location->type) {
+	case CU_MEM_LOCATION_TYPE_DEVICE:
+		out->location.side = MEM_DEV_SIDE;
+		if (cuda_device(location->id, &out->location.id))
+			return cuda_keep(out->location.id, call);
+		return cuda_fail(CUDA_ERROR_INVALID_VALUE, call,
+				 "desc.location.id is %d; there is no such device", location->id);
+	case CU_MEM_LOCATION_TYPE_HOST:
+	case CU_MEM_LOCATION_TYPE_HOST_NUMA:
+	case CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT:
+		out->location.side = MEM_HOST_SIDE;
+		if (host_memory)
+			return CUDA_SUCCESS;
+		return cuda_fail(CUDA_ERROR_NOT_SUPPORTED, call,
+				 "the CPU cannot be given access to memory of a device");
+	default:
+		return cuda_fail(CUDA_ERROR_INVALID_VALUE, call, "desc.location.type is %d",
+				 (int)location->type);
+	}
+}
+
+/* One change of access that was made, and what was before it. */
+struct changed {
+	uint64_t va, bytes;
+	struct drv_mem_access_desc before;
+};
+struct changes {
+	unsigned count, room;
+	struct changed *list;
+};
+
+static void note(struct changes *changes, const struct npu_place *place,
+		 const struct drv_mem_access_desc *grant)
+{
+	struct changed *change = &changes->list[changes->count++];
+	uint32_t device = grant->location.id;
+	bool read = place->readers >> device & 1, write = place->writers >> device & 1;
+
+	if (grant->location.side == MEM_HOST_SIDE)
+		read = write = place->cpu;
+	*change = (struct changed){ place->base, place->bytes, *grant };
+	change->before.type = write  ? MEM_ACCESS_TYPE_READWRITE
+			      : read ? MEM_ACCESS_TYPE_READ
+				     : MEM_ACCESS_TYPE_NONE;
+}
+
+/* The last first. */
+static void take_back(struct npu_driver *drv, struct changes *changes)
+{
+	while (changes->count > 0) {
+		struct changed *change = &changes->list[--changes->count];
+
+		npu_call(drv, halMemSetAccess, pointer(change->va), change->bytes, &change->before,
+			 1);
+	}
+}
+
+/* To all mappings from `start` on that follow one another without a gap. */
+static CUresult grant_locked(struct npu_driver *drv, const char *call, uint64_t start, uint64_t end,
+			     struct drv_mem_access_desc *grant, struct changes *changes)
+{
+	CUresult code = CUDA_SUCCESS;
+
+	for (uint64_t at = start; at < end && code == CUDA_SUCCESS;) {
+		struct npu_place place = cuda_place(drv, at);
+
+		if (place.kind != NPU_PLACE_MAPPED)
+			break;
+		if (changes->count == changes->room) {
+			unsigned room = changes->room == 0 ? 8 : 2 * changes->room;
+			struct changed *list = realloc(changes->list, room * sizeof(*list));
+
+			if (list == NULL)
+				return CUDA_ERROR_OUT_OF_MEMORY;
+			changes->list = list;
+			changes->room = room;
+		}
+		code = cuda_of_driver(
+			call, npu_call(drv, halMemSetAccess, pointer(at), place.bytes, grant, 1));
+		if (code == CUDA_SUCCESS)
+			note(changes, &place, grant);
+		at += place.bytes;
+	}
+	return code;
+}
+
+/* The range must begin where a mapping does and end where one does. */
+static CUresult set_access_locked(struct npu_driver *drv, const char *call, uint64_t start,
+				  uint64_t end, const CUmemAccessDesc *desc, size_t count)
+{
+	struct npu_place place = cuda_place(drv, start), last = cuda_place(drv, end - 1);
+	struct changes changes = { 0 };
+	CUresult code = CUDA_SUCCESS;
+
+	if (place.kind != NPU_PLACE_MAPPED || place.base != start ||
+	    last.kind != NPU_PLACE_MAPPED || last.base + last.bytes != end)
+		return cuda_fail(CUDA_ERROR_INVALID_VALUE, call,
+				 "[0x%" PRIx64 ", 0x%" PRIx64
+				 ") does not begin and end with whole mappings",
+				 start, end);
+	for (size_t i = 0; i < count && code == CUDA_SUCCESS; i++) {
+		struct drv_mem_access_desc grant = { 0 };
+
+		code = grant_of(call, &desc[i], place.owner == UINT32_MAX, &grant);
+		if (code == CUDA_SUCCESS)
+			code = grant_locked(drv, call, start, end, &grant, &changes);
+	}
+	if (code != CUDA_SUCCESS)
+		take_back(drv, &changes);
+	free(changes.list);
+	return code;
+}
+
+CUDA_EXPORT CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *desc,
+				    size_t count)
+{
+	CUresult code;
+
+	CUDA_DRIVER(drv);
+	if (ptr == 0 || size == 0 || desc == NULL || count == 0 || ptr + size < ptr)
+		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__,
+				 "ptr 0x%llx, size %zu, desc %p, count %zu: none may be 0", ptr,
+				 size, (const void *)desc, count);
+	code = cuda_vmm_ready(__func__);
+	if (code != CUDA_SUCCESS)
+		return code;
+	pthread_mutex_lock(&lock);
+	code = set_access_locked(drv, __func__, ptr, ptr + size, desc, count);
+	pthread_mutex_unlock(&lock);
+	return code;
+}
+
+/* The H100's driver asks a host location of device memory as if it were the device of that id. */
+CUDA_EXPORT CUresult cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location,
+				    CUdeviceptr ptr)
+{
+	struct npu_place place;
+	uint32_t logic = 0;
+	bool host;
+	CUresult code;
+
+	CUDA_DRIVER(drv);
+	if (flags == NULL || location == NULL)
+		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "%s is NULL",
+				 flags == NULL ? "flags" : "location");
+	host = location->type >= CU_MEM_LOCATION_TYPE_HOST &&
+	       location->type <= CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT;
+	if (location->type != CU_MEM_LOCATION_TYPE_DEVICE && !host)
+		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "location.type is %d",
+				 (int)location->type);
+	code = cuda_vmm_ready(__func__);
+	if (code != CUDA_SUCCESS)
+		return code;
+	place = cuda_place(drv, ptr);
+	host = host && place.kind == NPU_PLACE_MAPPED && place.owner == UINT32_MAX;
+	if (!host && !cuda_device(location->id, &logic))
+		return cuda_fail(CUDA_ERROR_INVALID_DEVICE, __func__,
+				 "location.id is %d; there is no such device", location->id);
+	if (place.kind != NPU_PLACE_MAPPED)
+		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "nothing is mapped at 0x%llx",
+				 ptr);
+	if (host)
+		*flags = place.cpu ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+				   : CU_MEM_ACCESS_FLAGS_PROT_NONE;
+	else if (place.writers >> logic & 1)
+		*flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+	else
+		*flags = place.readers >> logic & 1 ? CU_MEM_ACCESS_FLAGS_PROT_READ
+						    : CU_MEM_ACCESS_FLAGS_PROT_NONE;
+	return CUDA_SUCCESS;
+}

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What programs need around virtual memory: devices, contexts, streams, events, host functions,
+ * memory in one piece, cuGetProcAddress, what is not modelled, and libcudart.
+ */
+#include "rig.h"
+#include "runtime/cuda/cudart.h"
+
+#include <stdatomic.h>
+#include <string.h>
+#include <unistd.h>
+
+SETUP(cuda_runtime)
+{
+	rig_begin();
+}
+
+TEST(cuda_runtime, devices)
+{
+	int count = 0, value = 0;
+	char name[64];
+	CUuuid first, second;
+	CUdevice device = -1;
+	size_t total = 0;
+
+	TRY(cuDriverGetVersion(&value));
+	EXPECT_EQ(CUDA_VERSION, value);
+	TRY(cuDeviceGetCount(&count));
+	EXPECT_EQ(2, count);
+	TRY(cuDeviceGet(&device, 1));
+	EXPECT_EQ(1, device);
+	FAILS(INVALID_DEVICE, cuDeviceGet(&device, 2));
+	TRY(cuDeviceGetName(name, sizeof(name), 0));
+	EXPECT_STREQ("NVIDIA H100 80GB HBM3", name);
+	TRY(cuDeviceGetUuid_v2(&first, 0));
+	TRY(cuDeviceGetUuid_v2(&second, 1));
+	EXPECT_NE(0, memcmp(&first, &second, sizeof(first)));
+	TRY(cuDeviceTotalMem_v2(&total, 0));
+	EXPECT_GT(total, UINT64_C(79) << 30);
+	TRY(cuDeviceCanAccessPeer(&value, 0, 1));
+	EXPECT_EQ(1, value);
+	TRY(cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 0));
+	EXPECT_EQ(9, value);
+	FAILS(INVALID_VALUE, cuDeviceGetAttribute(&value, 0, 0));
+	FAILS(INVALID_DEVICE, cuDeviceGetAttribute(&value, 1, 7));
+}
+
+TEST(cuda_runtime, contexts)
+{
+	CUcontext primary = NULL, made = NULL, got = NULL;
+	CUdevice device = -1;
+	CUdeviceptr ptr = 0;
+
+	TRY(cuCtxGetCurrent(&primary));
+	TRY(cuCtxCreate_v2(&made, 0, 1));
+	TRY(cuCtxGetCurrent(&got));
+	EXPECT_EQ((void *)made, (void *)got);
+	TRY(cuCtxGetDevice(&device));
+	EXPECT_EQ(1, device);
+	TRY(cuMemAlloc_v2(&ptr, MIB));
+	TRY(cuCtxPushCurrent_v2(primary));
+	TRY(cuCtxGetDevice(&device));
+	EXPECT_EQ(0, device);
+	TRY(cuCtxPopCurrent_v2(&got));
+	EXPECT_EQ((void *)primary, (void *)got);
+	TRY(cuCtxDestroy_v2(made));
+	TRY(cuCtxGetCurrent(&got));
+	EXPECT_EQ((void *)primary, (void *)got);
+	FAILS(INVALID_CONTEXT, cuCtxDestroy_v2(made));
+	FAILS(INVALID_CONTEXT, cuCtxSetCurrent((CUcontext)0x1234));
+	FAILS(INVALID_VALUE, cuMemFree_v2(ptr)); /* it went with its context */
+	TRY(cuCtxSetCurrent(NULL));
+	FAILS(INVALID_CONTEXT, cuCtxSynchronize());
+	FAILS(INVALID_CONTEXT, cuMemAlloc_v2(&ptr, MIB));
+	TRY(cuCtxSetCurrent(primary));
+}
+
+static void count_up(void *arg)
+{
+	atomic_fetch_add((_Atomic int *)arg, 1);
+}
+
+TEST(cuda_runtime, streams_events_and_host_functions)
+{
+	static _Atomic int calls;
+	CUstream stream = NULL;
+	CUevent start = NULL, end = NULL;
+	CUdeviceptr ptr = 0;
+	void *host = NULL;
+	float ms = -1;
+
+	TRY(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	TRY(cuEventCreate(&start, CU_EVENT_DEFAULT));
+	TRY(cuEventCreate(&end, CU_EVENT_DEFAULT));
+	TRY(cuMemAlloc_v2(&ptr, 64 * MIB));
+	TRY(cuMemAllocHost_v2(&host, 64 * MIB));
+	memset(host, 1, 64 * MIB);
+	TRY(cuEventQuery(start)); /* never recorded: nothing to wait for */
+	TRY(cuEventRecord(start, stream));
+	TRY(cuMemsetD32Async(ptr, 0x05050505, 16 * MIB, stream));
+	TRY(cuMemcpyDtoHAsync_v2(host, ptr, 64 * MIB, stream));
+	FAILS(NOT_READY, cuStreamQuery(stream));
+	EXPECT_EQ(1, *(unsigned char *)host); /* not yet */
+	TRY(cuLaunchHostFunc(stream, count_up, &calls));
+	TRY(cuEventRecord(end, stream));
+	TRY(cuEventSynchronize(end));
+	EXPECT_EQ(5, ((unsigned char *)host)[64 * MIB - 1]);
+	EXPECT_EQ(1, calls);
+	TRY(cuEventElapsedTime(&ms, start, end));
+	EXPECT_GT(ms, 0.5f); /* 64 MiB over the host link */
+	TRY(cuStreamQuery(stream));
+	TRY(cuStreamDestroy_v2(stream));
+	FAILS(INVALID_HANDLE, cuStreamSynchronize(stream));
+	FAILS(INVALID_HANDLE, cuStreamSynchronize((CUstream)0x1234));
+	TRY(cuEventDestroy_v2(start));
+	TRY(cuEventDestroy_v2(end));
+	FAILS(INVALID_HANDLE, cuEventDestroy_v2(end));
+	TRY(cuMemFreeHost(host));
+	TRY(cuMemFree_v2(ptr));
+}
+
+TEST(cuda_runtime, default_stream_waits_for_the_others)
+{
+	CUstream stream = NULL;
+	CUdeviceptr ptr = 0;
+	void *host = NULL;
+
+	TRY(cuStreamCreate(&stream, CU_STREAM_DEFAULT));
+	TRY(cuMemAlloc_v2(&ptr, 16 * MIB));
+	TRY(cuMemAllocHost_v2(&host, 16 * MIB));
+	memset(host, 8, 16 * MIB);
+	TRY(cuMemcpyHtoDAsync_v2(ptr, host, 16 * MIB, stream));
+	EXPECT_TRUE(rig_is_filled(ptr, 16 * MIB, 8)); /* a synchronous copy waits for it */
+	TRY(cuStreamDestroy_v2(stream));
+	TRY(cuMemFreeHost(host));
+	TRY(cuMemFree_v2(ptr));
+}
+
+TEST(cuda_runtime, fills_and_rows)
+{
+	CUdeviceptr ptr = 0;
+	size_t pitch = 0;
+	unsigned short shorts[4];
+	unsigned char block[8 * 4];
+	CUDA_MEMCPY2D copy = { .srcMemoryType = CU_MEMORYTYPE_DEVICE,
+			       .dstMemoryType = CU_MEMORYTYPE_HOST,
+			       .dstHost = block,
+			       .dstPitch = 8,
+			       .WidthInBytes = 8,
+			       .Height = 4 };
+
+	TRY(cuMemAllocPitch_v2(&ptr, &pitch, 100, 4, 4));
+	EXPECT_EQ(512, pitch);
+	TRY(cuMemsetD2D8_v2(ptr, pitch, 9, 100, 4));
+	TRY(cuMemsetD16_v2(ptr, 0x1234, 4));
+	TRY(cuMemcpyDtoH_v2(shorts, ptr, sizeof(shorts)));
+	EXPECT_EQ(0x1234, shorts[3]);
+	copy.srcDevice = ptr;
+	copy.srcPitch = pitch;
+	copy.srcXInBytes = 8;
+	TRY(cuMemcpy2D_v2(&copy));
+	for (unsigned i = 0; i < sizeof(block); i++)
+		EXPECT_EQ(9, block[i]);
+	FAILS(INVALID_VALUE, cuMemsetD32_v2(ptr + 1, 1, 1));
+	TRY(cuMemFree_v2(ptr));
+	FAILS(INVALID_VALUE, cuMemFree_v2(ptr));
+}
+
+TEST(cuda_runtime, attributes_of_many_kinds_of_pointers)
+{
+	CUpointer_attribute which[] = { CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+					CU_POINTER_ATTRIBUTE_IS_MANAGED,
+					CU_POINTER_ATTRIBUTE_CONTEXT };
+	int type = 0, managed = 0, local = 0;
+	CUcontext context = NULL, current = NULL;
+	void *data[] = { &type, &managed, &context };
+	CUdeviceptr ptr = 0;
+
+	TRY(cuMemAllocManaged(&ptr, MIB, CU_MEM_ATTACH_GLOBAL));
+	TRY(cuPointerGetAttributes(3, which, data, ptr));
+	TRY(cuCtxGetCurrent(&current));
+	EXPECT_EQ(CU_MEMORYTYPE_DEVICE, type);
+	EXPECT_EQ(1, managed);
+	EXPECT_EQ((void *)current, (void *)context);
+	TRY(cuPointerGetAttributes(3, which, data, (uintptr_t)&local));
+	EXPECT_EQ(0, type);
+	EXPECT_NULL(context);
+	FAILS(INVALID_VALUE,
+	      cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, (uintptr_t)&local));
+	TRY(cuMemFree_v2(ptr));
+}
+
+TEST(cuda_runtime, functions_by_name_and_version)
+{
+	CUdriverProcAddressQueryResult status;
+	CUresult (*map)(CUdeviceptr, size_t, size_t, CUmemGenericAllocationHandle,
+			unsigned long long);
+	void *function = NULL;
+
+	TRY(cuGetProcAddress_v2("cuMemMap", &function, 12000, 0, &status));
+	EXPECT_EQ(CU_GET_PROC_ADDRESS_SUCCESS, status);
+	memcpy(&map, &function, sizeof(map));
+	FAILS(INVALID_VALUE, map(0, GRANULE, 0, 0, 0));
+	FAILS(NOT_FOUND, cuGetProcAddress_v2("cuMemMap", &function, 9000, 0, &status));
+	EXPECT_EQ(CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT, status);
+	FAILS(NOT_FOUND, cuGetProcAddress_v2("cuMemCap", &function, 12000, 0, &status));
+	EXPECT_EQ(CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND, status);
+	EXPECT_NULL(function);
+	TRY(cuGetProcAddress("cuMemAlloc", &function, 12000, 0));
+	EXPECT_EQ((void *)cuMemAlloc_v2, function);
+	TRY(cuGetProcAddress("cuCtxCreate", &function, 12000, 0));
+	EXPECT_EQ((void *)cuCtxCreate_v3, function);
+	TRY(cuGetProcAddress("cuModuleLoad", &function, 12000, 0));
+	EXPECT_NOT_NULL(function);
+}
+
+CUresult cuModuleLoad(void **module, const char *name);
+CUresult cuMulticastGetGranularity(size_t *size, const void *prop, int option);
+CUresult cuMemAlloc(CUdeviceptr *ptr, size_t size);
+
+TEST(cuda_runtime, what_is_not_modelled_says_so)
+{
+	CUdeviceptr ptr = 0;
+	const char *name = NULL;
+	void *module = NULL;
+	size_t size = 0;
+
+	FAILS(NOT_SUPPORTED, cuModuleLoad(&module, "kernels.cubin"));
+	FAILS(NOT_SUPPORTED, cuMulticastGetGranularity(&size, NULL, 0));
+	TRY(cuMemAlloc(&ptr, MIB)); /* the first API's name */
+	TRY(cuMemFree_v2(ptr));
+	TRY(cuGetErrorName(CUDA_ERROR_NOT_SUPPORTED, &name));
+	EXPECT_STREQ("CUDA_ERROR_NOT_SUPPORTED", name);
+	FAILS(INVALID_VALUE, cuGetErrorName((CUresult)12345, &name));
+}
+
+TEST(cuda_runtime, cudart)
+{
+	void *device = NULL, *host = NULL;
+	size_t before = 0, now = 0, total = 0;
+	int count = 0, current = -1;
+
+	EXPECT_EQ(0, cudaGetDeviceCount(&count));
+	EXPECT_EQ(2, count);
+	EXPECT_EQ(0, cudaSetDevice(1));
+	EXPECT_EQ(0, cudaGetDevice(&current));
+	EXPECT_EQ(1, current);
+	EXPECT_EQ(0, cudaMemGetInfo(&before, &total));
+	EXPECT_EQ(0, cudaMalloc(&device, 8 * MIB));
+	EXPECT_EQ(0, cudaMallocHost(&host, 8 * MIB));
+	EXPECT_EQ(0, cudaMemGetInfo(&now, &total));
+	EXPECT_EQ(8 * MIB, before - now);
+	memset(host, 3, 8 * MIB);
+	EXPECT_EQ(0, cudaMemcpy(device, host, 8 * MIB, 1));
+	EXPECT_EQ(0, cudaDeviceSynchronize());
+	EXPECT_TRUE(rig_is_filled((uintptr_t)device, 8 * MIB, 3));
+	EXPECT_EQ(0, cudaFree(device));
+	EXPECT_EQ(1, cudaFree(device));
+	EXPECT_EQ(1, cudaGetLastError());
+	EXPECT_EQ(0, cudaGetLastError());
+	EXPECT_EQ(0, cudaFreeHost(host));
+	EXPECT_EQ(0, cudaFree(NULL));
+	EXPECT_STREQ("out of memory", cudaGetErrorString(2));
+	EXPECT_EQ(101, cudaSetDevice(9));
+}

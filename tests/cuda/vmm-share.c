@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One allocation in several processes. Each test is a family of processes that share a descriptor;
+ * the test program itself uses no device, so that its children may.
+ */
+#include "rig.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define BYTES (4 * GRANULE)
+#define MUST(call)                                                              \
+	do {                                                                    \
+		int code_ = (int)(call);                                        \
+		if (code_ != 0) {                                               \
+			fprintf(stderr, "%s:%d: %d\n", #call, __LINE__, code_); \
+			_exit(1);                                               \
+		}                                                               \
+	} while (0)
+
+static void send_fd(int socket, int fd)
+{
+	char byte = 1, control[CMSG_SPACE(sizeof(int))] = { 0 };
+	struct iovec io = { &byte, 1 };
+	struct msghdr message = { .msg_iov = &io,
+				  .msg_iovlen = 1,
+				  .msg_control = control,
+				  .msg_controllen = sizeof(control) };
+	struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+
+	header->cmsg_level = SOL_SOCKET;
+	header->cmsg_type = SCM_RIGHTS;
+	header->cmsg_len = CMSG_LEN(sizeof(int));
+	memcpy(CMSG_DATA(header), &fd, sizeof(fd));
+	MUST(sendmsg(socket, &message, 0) != 1);
+}
+
+static int receive_fd(int socket)
+{
+	char byte, control[CMSG_SPACE(sizeof(int))];
+	struct iovec io = { &byte, 1 };
+	struct msghdr message = { .msg_iov = &io,
+				  .msg_iovlen = 1,
+				  .msg_control = control,
+				  .msg_controllen = sizeof(control) };
+	int fd = -1;
+
+	MUST(recvmsg(socket, &message, 0) != 1);
+	memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof(fd));
+	return fd;
+}
+
+static void say(int socket)
+{
+	MUST(write(socket, "x", 1) != 1);
+}
+
+static void hear(int socket)
+{
+	char byte;
+
+	MUST(read(socket, &byte, 1) != 1);
+}
+
+static void begin(void)
+{
+	CUcontext context;
+
+	alarm(60);
+	MUST(cuInit(0));
+	MUST(cuDevicePrimaryCtxRetain(&context, 0));
+	MUST(cuCtxSetCurrent(context));
+}
+
+static CUdeviceptr place(CUmemGenericAllocationHandle handle)
+{
+	CUmemAccessDesc grant = rig_grant(0, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+	CUdeviceptr va;
+
+	MUST(cuMemAddressReserve(&va, BYTES, 0, 0, 0));
+	MUST(cuMemMap(va, BYTES, 0, handle, 0));
+	MUST(cuMemSetAccess(va, BYTES, &grant, 1));
+	return va;
+}
+
+static CUmemGenericAllocationHandle create_shared(int *out_fd)
+{
+	CUmemAllocationProp prop = rig_prop(0);
+	CUmemGenericAllocationHandle handle;
+
+	prop.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+	MUST(cuMemCreate(&handle, BYTES, &prop, 0));
+	MUST(cuMemExportToShareableHandle(out_fd, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+					  0));
+	return handle;
+}
+
+static CUmemGenericAllocationHandle import_fd(int fd)
+{
+	CUmemGenericAllocationHandle handle;
+
+	MUST(cuMemImportFromShareableHandle(&handle, (void *)(intptr_t)fd,
+					    CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
+	return handle;
+}
+
+static size_t free_bytes(void)
+{
+	size_t now, total;
+
+	MUST(cuMemGetInfo_v2(&now, &total));
+	return now;
+}
+
+static void end_child(pid_t child)
+{
+	int status = -1;
+
+	MUST(waitpid(child, &status, 0) != child);
+	MUST(status);
+}
+
+/* ---- a parent and its child ---- */
+
+static void child_uses(int socket)
+{
+	int fd;
+	CUdeviceptr va;
+
+	begin();
+	fd = receive_fd(socket);
+	va = place(import_fd(fd));
+	MUST(close(fd)); /* the handle keeps the memory */
+	MUST(!rig_is_filled(va, BYTES, 44));
+	MUST(cuMemsetD8_v2(va, 55, BYTES));
+	say(socket);
+	hear(socket);
+	MUST(!rig_is_filled(va, BYTES, 55)); /* the parent gave all of its own back */
+	_exit(0);
+}
+
+static void parent_and_child(void *arg)
+{
+	int sockets[2], fd;
+	CUmemGenericAllocationHandle handle;
+	CUdeviceptr va;
+	pid_t child;
+
+	(void)arg;
+	MUST(socketpair(AF_UNIX, SOCK_STREAM, 0, sockets));
+	child = fork();
+	if (child == 0)
+		child_uses(sockets[1]);
+	begin();
+	handle = create_shared(&fd);
+	va = place(handle);
+	MUST(cuMemsetD8_v2(va, 44, BYTES));
+	send_fd(sockets[0], fd);
+	MUST(close(fd));
+	hear(sockets[0]);
+	MUST(!rig_is_filled(va, BYTES, 55));
+	MUST(cuMemUnmap(va, BYTES));
+	MUST(cuMemRelease(handle));
+	say(sockets[0]);
+	end_child(child);
+	_exit(0);
+}
+
+TEST(cuda_share, parent_and_child_use_one_allocation)
+{
+	EXPECT_EXIT(0, parent_and_child, NULL);
+}
+
+/* ---- a grandchild, by inheritance of the number ---- */
+
+static void grandchild(void *arg)
+{
+	int sockets[2], through[2], fd;
+	pid_t child;
+
+	(void)arg;
+	MUST(socketpair(AF_UNIX, SOCK_STREAM, 0, sockets));
+	child = fork();
+	if (child == 0) { /* passes it on without a device of its own */
+		pid_t last;
+
+		MUST(socketpair(AF_UNIX, SOCK_STREAM, 0, through));
+		last = fork();
+		if (last == 0)
+			child_uses(through[1]);
+		fd = receive_fd(sockets[1]);
+		send_fd(through[0], fd);
+		MUST(close(fd));
+		hear(through[0]);
+		say(sockets[1]);
+		hear(sockets[1]);
+		say(through[0]);
+		end_child(last);
+		_exit(0);
+	}
+	begin();
+	create_shared(&fd);
+	MUST(cuMemsetD8_v2(place(import_fd(fd)), 44, BYTES));
+	send_fd(sockets[0], fd);
+	hear(sockets[0]);
+	say(sockets[0]);
+	end_child(child);
+	_exit(0);
+}
+
+TEST(cuda_share, grandchild_gets_the_descriptor)
+{
+	EXPECT_EXIT(0, grandchild, NULL);
+}
+
+/* ---- what a descriptor keeps ---- */
+
+static void descriptor_after_all_else(void *arg)
+{
+	int fd, copy;
+	size_t before;
+	CUmemGenericAllocationHandle handle;
+	CUdeviceptr va;
+
+	(void)arg;
+	begin();
+	before = free_bytes();
+	handle = create_shared(&fd);
+	copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	va = place(handle);
+	MUST(cuMemsetD8_v2(va, 7, BYTES));
+	MUST(cuMemUnmap(va, BYTES));
+	MUST(cuMemRelease(handle));
+	MUST(before - free_bytes() != BYTES); /* the descriptors alone */
+	MUST(close(fd));
+	MUST(before - free_bytes() != BYTES);
+	handle = import_fd(copy);
+	MUST(close(copy));
+	va = place(handle);
+	MUST(!rig_is_filled(va, BYTES, 7));
+	MUST(cuMemUnmap(va, BYTES));
+	MUST(before - free_bytes() != BYTES);
+	MUST(cuMemRelease(handle));
+	MUST(before != free_bytes());
+	_exit(0);
+}
+
+TEST(cuda_share, last_descriptor_keeps_the_memory)
+{
+	EXPECT_EXIT(0, descriptor_after_all_else, NULL);
+}
+
+/* The exporter ends, by SIGKILL, while the descriptor is in a socket's queue. */
+static void descriptor_outlives_its_maker(void *arg)
+{
+	int sockets[2], fd;
+	size_t before;
+	pid_t child;
+
+	(void)arg;
+	MUST(socketpair(AF_UNIX, SOCK_STREAM, 0, sockets));
+	child = fork();
+	if (child == 0) {
+		begin();
+		hear(sockets[1]);
+		MUST(cuMemsetD8_v2(place(create_shared(&fd)), 33, BYTES));
+		send_fd(sockets[1], fd);
+		raise(SIGKILL);
+	}
+	begin();
+	before = free_bytes();
+	say(sockets[0]);
+	waitpid(child, NULL, 0);
+	MUST(before - free_bytes() != BYTES);
+	fd = receive_fd(sockets[0]);
+	MUST(!rig_is_filled(place(import_fd(fd)), BYTES, 33));
+	_exit(0);
+}
+
+TEST(cuda_share, descriptor_outlives_its_maker)
+{
+	EXPECT_EXIT(0, descriptor_outlives_its_maker, NULL);
+}
+
+static void descriptor_lost_with_its_maker(void *arg)
+{
+	int sockets[2], fd;
+	size_t before;
+	pid_t child;
+
+	(void)arg;
+	MUST(socketpair(AF_UNIX, SOCK_STREAM, 0, sockets));
+	child = fork();
+	if (child == 0) {
+		begin();
+		hear(sockets[1]);
+		create_shared(&fd);
+		raise(SIGKILL);
+	}
+	begin();
+	before = free_bytes();
+	say(sockets[0]);
+	waitpid(child, NULL, 0);
+	MUST(before != free_bytes());
+	_exit(0);
+}
+
+TEST(cuda_share, memory_goes_with_a_maker_that_passed_nothing_on)
+{
+	EXPECT_EXIT(0, descriptor_lost_with_its_maker, NULL);
+}
+
+/* ---- processes with their own memory ---- */
+
+static void use_device(void *arg)
+{
+	(void)arg;
+	for (int i = 0; i < 3; i++) {
+		pid_t child = fork();
+
+		if (child == 0) {
+			struct piece p;
+
+			begin();
+			p = rig_make(i % 2, BYTES);
+			MUST(cuMemsetD8_v2(p.va, (unsigned char)i, BYTES));
+			MUST(!rig_is_filled(p.va, BYTES, (unsigned char)i));
+			rig_end(p);
+			_exit(0);
+		}
+		end_child(child);
+	}
+	_exit(0);
+}
+
+TEST(cuda_share, processes_with_their_own_memory)
+{
+	EXPECT_EXIT(0, use_device, NULL);
+}
+
+/* ---- a call that fails half-way ---- */
+
+/* Of two mappings the second cannot be given access: the first has none then, either. */
+static void access_fails_half_way(void *arg)
+{
+	CUmemAllocationProp prop = rig_prop(0);
+	CUmemAccessDesc grant = rig_grant(0, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+	CUmemGenericAllocationHandle handle;
+	unsigned long long flags = 9;
+	CUdeviceptr va;
+
+	(void)arg;
+	setenv("NPUSIM_FAULT", "halMemSetAccess:2:oom", 1);
+	begin();
+	MUST(cuMemCreate(&handle, GRANULE, &prop, 0));
+	MUST(cuMemAddressReserve(&va, 2 * GRANULE, 0, 0, 0));
+	MUST(cuMemMap(va, GRANULE, 0, handle, 0));
+	MUST(cuMemMap(va + GRANULE, GRANULE, 0, handle, 0));
+	MUST(cuMemSetAccess(va, 2 * GRANULE, &grant, 1) != CUDA_ERROR_OUT_OF_MEMORY);
+	MUST(cuMemGetAccess(&flags, &grant.location, va));
+	MUST(flags);
+	MUST(cuMemSetAccess(va, 2 * GRANULE, &grant, 1));
+	MUST(cuMemGetAccess(&flags, &grant.location, va + GRANULE));
+	MUST(flags != 3);
+	_exit(0);
+}
+
+TEST(cuda_share, access_that_fails_half_way_is_taken_back)
+{
+	EXPECT_EXIT(0, access_fails_half_way, NULL);
+}
