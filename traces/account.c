@@ -49,9 +49,11 @@ static void grow(struct account *a, guint64 bytes)
 
 void account_init(struct account *a, const struct trace_device *device)
 {
-	*a = (struct account){ .blocks = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL) };
+	*a = (struct account){ .blocks = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free,
+							       NULL) };
 	for (guint i = 0; i < device->ranges->len; i++)
-		a->physical = sum(a->physical, g_array_index(device->ranges, struct trace_range, i).size);
+		a->physical =
+			sum(a->physical, g_array_index(device->ranges, struct trace_range, i).size);
 	for (guint i = 0; i < device->blocks->len; i++) {
 		const struct trace_block *b = &g_array_index(device->blocks, struct trace_block, i);
 		block_add(a, b->address, b->size);

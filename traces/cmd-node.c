@@ -8,29 +8,43 @@
 
 #include "node.h"
 
-#define GIB 1073741824.0
+#define MIB (G_GUINT64_CONSTANT(1) << 20)
+
+/* "60.97 GiB", "20 MiB"; valid until the fourth next call. */
+static const char *amount(guint64 frames)
+{
+	static char texts[4][32];
+	static guint next;
+	char *text = texts[next++ % G_N_ELEMENTS(texts)];
+	guint64 bytes = frames * NODE_FRAME_BYTES;
+
+	if (bytes >= 1024 * MIB)
+		g_snprintf(text, sizeof texts[0], "%.2f GiB", bytes / (1024.0 * MIB));
+	else
+		g_snprintf(text, sizeof texts[0], "%" G_GUINT64_FORMAT " MiB", bytes / MIB);
+	return text;
+}
 
 static void print_member(const struct node_info *node, const struct node_member_info *m)
 {
-	g_print("  %7d  %-24s", (int) m->pid, m->command);
+	g_print("  %7d  %-24s", (int)m->pid, m->command);
 	for (unsigned d = 0; d < node->shape.devices; d++) {
 		if (m->frames[d])
-			g_print("  device %u: %.2f GiB", d, m->frames[d] * (double) NODE_FRAME_BYTES / GIB);
+			g_print("  device %u: %s", d, amount(m->frames[d]));
 	}
 	if (m->frames[SIM_NODE_HOST])
-		g_print("  host: %.2f GiB", m->frames[SIM_NODE_HOST] * (double) NODE_FRAME_BYTES / GIB);
+		g_print("  host: %s", amount(m->frames[SIM_NODE_HOST]));
 	g_print("  (%u allocations, %u shared)\n", m->blocks, m->shares);
 }
 
 static void print_node(const struct node_info *node)
 {
-	g_print("node %s: %u x %s, %u process%s\n", node->name, node->shape.devices, node->shape.soc_name,
-		node->member_count, node->member_count == 1 ? "" : "es");
+	g_print("node %s: %u x %s, %u process%s\n", node->name, node->shape.devices,
+		node->shape.soc_name, node->member_count, node->member_count == 1 ? "" : "es");
 	for (unsigned d = 0; d < node->shape.devices; d++) {
 		const struct node_usage *u = &node->usage[d];
-		g_print("  device %-2u %8.2f GiB used of %.2f GiB\n", d,
-			(u->total_frames - u->free_frames) * (double) NODE_FRAME_BYTES / GIB,
-			u->total_frames * (double) NODE_FRAME_BYTES / GIB);
+		g_print("  device %-2u %10s used of %s\n", d,
+			amount(u->total_frames - u->free_frames), amount(u->total_frames));
 	}
 	for (unsigned m = 0; m < node->member_count; m++)
 		print_member(node, &node->members[m]);
@@ -65,16 +79,19 @@ int cmd_node(int argc, char **argv)
 {
 	g_autofree char *reset = NULL;
 	const GOptionEntry entries[] = {
-		{ "reset", 0, 0, G_OPTION_ARG_STRING, &reset, "end node NAME and its processes", "NAME" },
+		{ "reset", 0, 0, G_OPTION_ARG_STRING, &reset, "end node NAME and its processes",
+		  "NAME" },
 		{ NULL, 0, 0, 0, NULL, NULL, NULL },
 	};
 	int status = NPUSIM_EXIT_OK;
 	char *text = NULL;
 
-	if (!parse_options("[NAME]", "Lists this user's nodes - simulated servers - with their processes and what each holds.",
-			   entries, FALSE, &argc, &argv, &status))
+	if (!parse_options("[NAME]",
+			   "Lists this user's nodes - simulated servers - with their processes and "
+			   "what each holds.",
+			   entries, OPTIONS_OWN, &argc, &argv, &status))
 		return status;
-	if (argc > 2)
+	if (argc > 2 || (argc > 1 && reset))
 		return usage_error("node", "one name at a time");
 	if (reset == NULL)
 		return list(argc > 1 ? argv[1] : NULL);

@@ -12,7 +12,7 @@ gboolean words_next(struct words *w, struct word *out)
 	out->at = p;
 	while (p < w->end && *p != ' ' && *p != '\t' && *p != '\r')
 		p++;
-	out->length = (gsize) (p - out->at);
+	out->length = (gsize)(p - out->at);
 	w->at = p;
 	return out->length > 0;
 }
@@ -23,7 +23,8 @@ gboolean words_bad(struct words *w, const char *format, ...)
 	va_start(args, format);
 	g_autofree char *text = g_strdup_vprintf(format, args);
 	va_end(args);
-	g_set_error(w->error, TRACE_ERROR, TRACE_ERROR_FORMAT, "line %" G_GUINT64_FORMAT ": %s", w->line, text);
+	g_set_error(w->error, TRACE_ERROR, TRACE_ERROR_FORMAT, "line %" G_GUINT64_FORMAT ": %s",
+		    w->line, text);
 	return FALSE;
 }
 
@@ -43,9 +44,10 @@ gboolean words_number(struct words *w, struct word text, guint64 *out)
 	gsize i = hex ? 2 : 0;
 
 	for (; i < text.length; i++) {
-		int digit = hex ? g_ascii_xdigit_value(text.at[i]) : g_ascii_digit_value(text.at[i]);
+		int digit =
+			hex ? g_ascii_xdigit_value(text.at[i]) : g_ascii_digit_value(text.at[i]);
 		if (digit < 0 || !g_uint64_checked_mul(&v, v, base) ||
-		    !g_uint64_checked_add(&v, v, (guint64) digit))
+		    !g_uint64_checked_add(&v, v, (guint64)digit))
 			break;
 	}
 	if (i < text.length || text.length == 0)
@@ -60,8 +62,9 @@ gboolean words_small(struct words *w, const char *key, struct word text, guint64
 	if (!words_number(w, text, &v))
 		return FALSE;
 	if (v > last)
-		return words_bad(w, "%s is %" G_GUINT64_FORMAT ", the last is %" G_GUINT64_FORMAT, key, v, last);
-	*out = (guint32) v;
+		return words_bad(w, "%s is %" G_GUINT64_FORMAT ", the last is %" G_GUINT64_FORMAT,
+				 key, v, last);
+	*out = (guint32)v;
 	return TRUE;
 }
 
@@ -75,12 +78,13 @@ gboolean words_name(struct words *w, struct word text, const char *kinds, struct
 		return TRUE;
 	}
 	if (text.length == 0 || strchr(kinds, text.at[0]) == NULL)
-		return words_bad(w, "'%s' names nothing of the kinds '%s'", words_show(w, text), kinds);
+		return words_bad(w, "'%s' names nothing of the kinds '%s'", words_show(w, text),
+				 kinds);
 	n.kind = text.at[0];
 	struct word number = { text.at + 1, text.length - 1 };
 	if (plus) {
-		struct word offset = { plus + 1, text.length - (gsize) (plus + 1 - text.at) };
-		number.length = (gsize) (plus - number.at);
+		struct word offset = { plus + 1, text.length - (gsize)(plus + 1 - text.at) };
+		number.length = (gsize)(plus - number.at);
 		if (!words_number(w, offset, &n.offset))
 			return FALSE;
 	}
@@ -96,12 +100,14 @@ char *words_decode(struct word text)
 	gsize n = 0;
 	for (gsize i = 0; i < text.length; i++) {
 		const char *c = text.at + i;
-		if (*c == '%' && i + 2 < text.length && g_ascii_isxdigit(c[1]) && g_ascii_isxdigit(c[2])) {
-			decoded[n++] = (char) (g_ascii_xdigit_value(c[1]) << 4 | g_ascii_xdigit_value(c[2]));
+		if (*c == '%' && i + 2 < text.length && g_ascii_isxdigit(c[1]) &&
+		    g_ascii_isxdigit(c[2])) {
+			decoded[n++] = (char)(g_ascii_xdigit_value(c[1]) << 4 |
+					      g_ascii_xdigit_value(c[2]));
 			i += 2;
 		} else {
 			decoded[n++] = *c;
 		}
 	}
-	return g_utf8_make_valid(decoded, (gssize) n);
+	return g_utf8_make_valid(decoded, (gssize)n);
 }

@@ -38,7 +38,8 @@ const char *words_show(struct words *w, struct word text);
 /* Decimal, or hexadecimal with 0x, of 64 bits. */
 gboolean words_number(struct words *w, struct word text, guint64 *out);
 /* At most `last`; `key` names it in messages. */
-gboolean words_small(struct words *w, const char *key, struct word text, guint64 last, guint32 *out);
+gboolean words_small(struct words *w, const char *key, struct word text, guint64 last,
+		     guint32 *out);
 /* r1, h2+4096, host; `kinds` are the letters that are right here. */
 gboolean words_name(struct words *w, struct word text, const char *kinds, struct trace_name *out);
 /* %XX decoded; valid UTF-8 whatever was there. */

@@ -21,8 +21,9 @@ struct format_reader {
 	gboolean at_end;
 	guint64 line, skipped;
 	gboolean truncated;
-	char *soc;
-	GHashTable *reservations; /* process << 32 | number -> index + 1, of those that segment_map lines name */
+	char *soc, *about;
+	GHashTable *reservations; /* process << 32 | number -> index + 1, of those that segment_map
+				     lines name */
 };
 
 /* A line that is being read. */
@@ -57,7 +58,7 @@ static gboolean read_device(struct line *l, struct word text)
 	}
 	if (!words_small(&l->w, "device", text, G_MAXUINT32, &id))
 		return FALSE;
-	l->out->device = (gint32) MIN(id, (guint32) G_MAXINT32);
+	l->out->device = (gint32)MIN(id, (guint32)G_MAXINT32);
 	return TRUE;
 }
 
@@ -84,11 +85,12 @@ static gboolean read_stream(struct line *l, struct word text)
 	guint64 v;
 	if (!words_number(&l->w, text, &v))
 		return FALSE;
-	l->stream = (gint64) v;
+	l->stream = (gint64)v;
 	return TRUE;
 }
 
-static gboolean read_place(struct line *l, struct word text, const char *kinds, gboolean *has, struct trace_name *out)
+static gboolean read_place(struct line *l, struct word text, const char *kinds, gboolean *has,
+			   struct trace_name *out)
 {
 	*has = TRUE;
 	return words_name(&l->w, text, kinds, out);
@@ -168,37 +170,42 @@ static const struct needs events[TRACE_OTHER] = {
 
 static gboolean check(struct line *l, const struct needs *n)
 {
-	const char *lacks = n->size && !l->has_size	? "size=" :
-			    n->device && !l->has_device ? "device=" :
-			    n->at && !l->has_at		? "at=" :
-			    n->handle && !l->has_handle ? "handle=" :
-			    n->share && !l->has_share	? "share=" :
-							  NULL;
+	const char *lacks = n->size && !l->has_size       ? "size="
+			    : n->device && !l->has_device ? "device="
+			    : n->at && !l->has_at         ? "at="
+			    : n->handle && !l->has_handle ? "handle="
+			    : n->share && !l->has_share   ? "share="
+							  : NULL;
 	/* a call that failed may name what is not there, "host", or any device */
-	if (n->kind && l->out->name.kind != n->kind && (l->out->code == 0 || l->out->name.kind != '-'))
+	if (n->kind && l->out->name.kind != n->kind &&
+	    (l->out->code == 0 || l->out->name.kind != '-'))
 		return words_bad(&l->w, "%s needs a name %cN", n->verb, n->kind);
 	if (lacks)
 		return words_bad(&l->w, "%s needs %s", n->verb, lacks);
 	if (l->out->device > TRACE_DEVICE_LAST && l->out->code == 0)
-		return words_bad(&l->w, "device is %d, the last is %d", l->out->device, TRACE_DEVICE_LAST);
+		return words_bad(&l->w, "device is %d, the last is %d", l->out->device,
+				 TRACE_DEVICE_LAST);
 	return TRUE;
 }
 
 static gboolean expandable_address(struct format_reader *r, struct line *l, guint64 *out)
 {
 	const struct trace_record *c = l->out;
-	guint64 key = (guint64) c->process << 32 | c->name.number;
+	guint64 key = (guint64)c->process << 32 | c->name.number;
 	guint index = GPOINTER_TO_UINT(g_hash_table_lookup(r->reservations, &key));
 	if (index == 0) {
 		index = g_hash_table_size(r->reservations) + 1;
 		if (index >= RESERVATIONS)
-			return words_bad(&l->w, "it is the %uth reservation, more than a replay takes", index);
-		g_hash_table_insert(r->reservations, g_memdup2(&key, sizeof key), GUINT_TO_POINTER(index));
+			return words_bad(&l->w,
+					 "it is the %uth reservation, more than a replay takes",
+					 index);
+		g_hash_table_insert(r->reservations, g_memdup2(&key, sizeof key),
+				    GUINT_TO_POINTER(index));
 	}
 	if (c->name.offset >> OFFSET_BITS || c->size >> OFFSET_BITS ||
 	    (c->name.offset + c->size) >> OFFSET_BITS)
 		return words_bad(&l->w, "it ends more than 8 TiB into its reservation");
-	*out = (guint64) index << OFFSET_BITS | c->name.offset;
+	*out = (guint64)index << OFFSET_BITS | c->name.offset;
 	return TRUE;
 }
 
@@ -206,11 +213,11 @@ static gboolean finish_event(struct format_reader *r, struct line *l, int action
 {
 	struct trace_record *c = l->out;
 	c->verb = TRACE_EVENT;
-	c->event = (struct trace_event){ .action = (guint8) action,
-					 .address = (guint64) c->process << 32 | c->name.number,
+	c->event = (struct trace_event){ .action = (guint8)action,
+					 .address = (guint64)c->process << 32 | c->name.number,
 					 .size = c->size,
 					 .stream = l->stream,
-					 .time_us = (gint64) (c->host_ns / 1000) };
+					 .time_us = (gint64)(c->host_ns / 1000) };
 	if (!check(l, &events[action]))
 		return FALSE;
 	if (c->device < 0)
@@ -229,7 +236,7 @@ static int finish(struct format_reader *r, struct line *l)
 {
 	for (int v = 0; v < TRACE_CALL_COUNT; v++) {
 		if (word_is(&l->verb, calls[v].verb)) {
-			l->out->verb = (guint8) v;
+			l->out->verb = (guint8)v;
 			return check(l, &calls[v]) ? 1 : -1;
 		}
 	}
@@ -256,9 +263,10 @@ static gboolean read_stamp(struct line *l, struct word text)
 	default:
 		dot = memchr(text.at, '.', text.length);
 		if (dot == NULL)
-			return words_bad(&l->w, "the stamp '%s' is not :process.thread", words_show(&l->w, text));
-		value.length = (gsize) (dot - value.at);
-		text.length -= (gsize) (dot + 1 - text.at);
+			return words_bad(&l->w, "the stamp '%s' is not :process.thread",
+					 words_show(&l->w, text));
+		value.length = (gsize)(dot - value.at);
+		text.length -= (gsize)(dot + 1 - text.at);
 		text.at = dot + 1;
 		return words_small(&l->w, "process", value, G_MAXUINT32, &l->out->process) &&
 		       words_small(&l->w, "thread", text, G_MAXUINT32, &l->out->thread);
@@ -273,7 +281,7 @@ static gboolean read_code(struct line *l)
 		return words_bad(&l->w, "there is no code after '=>'");
 	if (!words_small(&l->w, "the code", text, G_MAXINT32, &code))
 		return FALSE;
-	l->out->code = (gint32) code;
+	l->out->code = (gint32)code;
 	return TRUE;
 }
 
@@ -289,22 +297,31 @@ static gboolean read_word(struct line *l, struct word text)
 	}
 	equals = memchr(text.at, '=', text.length);
 	if (equals) {
-		struct word key = { text.at, (gsize) (equals - text.at) };
+		struct word key = { text.at, (gsize)(equals - text.at) };
 		struct word value = { equals + 1, text.length - key.length - 1 };
 		return read_key(l, key, value);
 	}
 	if (l->has_name)
-		return words_bad(&l->w, "'%s' is neither key=value nor expected", words_show(&l->w, text));
+		return words_bad(&l->w, "'%s' is neither key=value nor expected",
+				 words_show(&l->w, text));
 	l->has_name = TRUE;
 	return words_name(&l->w, text, "rhsab", &l->out->name);
+}
+
+/* The first value of a key counts. */
+static void take_info(struct word text, const char *key, char **out)
+{
+	gsize length = strlen(key);
+	if (*out == NULL && text.length > length && memcmp(text.at, key, length) == 0)
+		*out = words_decode((struct word){ text.at + length, text.length - length });
 }
 
 static void read_info(struct format_reader *r, struct line *l)
 {
 	struct word text;
 	while (words_next(&l->w, &text)) {
-		if (text.length > 4 && memcmp(text.at, "soc=", 4) == 0 && r->soc == NULL)
-			r->soc = words_decode((struct word){ text.at + 4, text.length - 4 });
+		take_info(text, "soc=", &r->soc);
+		take_info(text, "about=", &r->about);
 	}
 }
 
@@ -344,7 +361,7 @@ static int next_line(struct format_reader *r, struct words *out, GError **error)
 		*out = (struct words){ .at = text, .line = r->line + 1, .error = error };
 		if (newline) {
 			out->end = newline;
-			r->start += (gsize) (newline - text) + 1;
+			r->start += (gsize)(newline - text) + 1;
 			r->line++;
 			return 1;
 		}
@@ -354,13 +371,15 @@ static int next_line(struct format_reader *r, struct words *out, GError **error)
 			return 0;
 		}
 		if (looked > LINE_BYTES)
-			return words_bad(out, "it is longer than %u KiB", LINE_BYTES / 1024) ? 0 : -1;
+			return words_bad(out, "it is longer than %u KiB", LINE_BYTES / 1024) ? 0
+											     : -1;
 		memmove(r->buffer, text, looked);
-		gssize got = input_take(r->input, (guint8 *) r->buffer + looked, BUFFER_BYTES - looked, error);
+		gssize got = input_take(r->input, (guint8 *)r->buffer + looked,
+					BUFFER_BYTES - looked, error);
 		if (got < 0)
 			return -1;
 		r->start = 0;
-		r->end = looked + (gsize) got;
+		r->end = looked + (gsize)got;
 		r->at_end = r->end < BUFFER_BYTES;
 	}
 }
@@ -378,7 +397,7 @@ int format_next(struct format_reader *r, struct trace_record *out, GError **erro
 		out->line = r->line;
 		out->page_lg2 = 21;
 		l.out = out;
-		if (memchr(l.w.at, '\0', (gsize) (l.w.end - l.w.at)))
+		if (memchr(l.w.at, '\0', (gsize)(l.w.end - l.w.at)))
 			return words_bad(&l.w, "there is a NUL byte") ? 0 : -1;
 		result = read_line(r, &l);
 	}
@@ -399,8 +418,10 @@ static gboolean read_header(struct format_reader *r, GError **error)
 		return words_bad(&w, "it is not '" FORMAT_MAGIC " %d'", VERSION);
 	if (!words_number(&w, text, &version))
 		return FALSE;
-	return version == VERSION || words_bad(&w, "the format's version is %" G_GUINT64_FORMAT
-						   ", this npusim reads version %d", version, VERSION);
+	return version == VERSION || words_bad(&w,
+					       "the format's version is %" G_GUINT64_FORMAT
+					       ", this npusim reads version %d",
+					       version, VERSION);
 }
 
 gboolean format_recognise(const guint8 *bytes, gsize count)
@@ -438,22 +459,8 @@ void format_close(struct format_reader *r)
 	g_hash_table_unref(r->reservations);
 	g_free(r->buffer);
 	g_free(r->soc);
+	g_free(r->about);
 	g_free(r);
-}
-
-const char *format_soc(const struct format_reader *r)
-{
-	return r->soc;
-}
-
-guint64 format_skipped(const struct format_reader *r)
-{
-	return r->skipped;
-}
-
-gboolean format_truncated(const struct format_reader *r)
-{
-	return r->truncated;
 }
 
 /* ---- the summary ---- */
@@ -465,8 +472,9 @@ static gboolean gets_memory(const struct trace_record *record)
 
 static void summarise(struct trace *trace, const struct trace_record *record)
 {
-	if (record->device >= 0 && record->code == 0 && (record->verb == TRACE_EVENT || gets_memory(record))) {
-		struct trace_device *device = trace_device(trace, (guint) record->device);
+	if (record->device >= 0 && record->code == 0 &&
+	    (record->verb == TRACE_EVENT || gets_memory(record))) {
+		struct trace_device *device = trace_device(trace, (guint)record->device);
 		if (record->verb == TRACE_EVENT)
 			trace_device_add(device, &record->event, FALSE);
 	}
@@ -488,6 +496,7 @@ struct trace *format_read(struct input *input, GError **error)
 	while ((result = format_next(r, &record, error)) > 0)
 		summarise(trace, &record);
 	trace->soc = g_strdup(r->soc);
+	trace->about = g_strdup(r->about);
 	trace->skipped = r->skipped;
 	trace->truncated = r->truncated;
 	if (result == 0 && format_rewind(r, error))

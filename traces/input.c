@@ -30,16 +30,17 @@ struct input {
 
 static gboolean fail(struct input *in, GError **error, const char *what)
 {
-	g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_IO, "%s: gzip damaged at byte %" G_GUINT64_FORMAT ": %s",
-		    in->name, in->raw_at - in->z.avail_in, what);
+	g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_IO,
+		    "%s: gzip damaged at byte %" G_GUINT64_FORMAT ": %s", in->name,
+		    in->raw_at - in->z.avail_in, what);
 	return FALSE;
 }
 
 static gboolean fail_errno(struct input *in, GError **error, const char *what)
 {
 	int code = errno;
-	g_set_error(error, G_FILE_ERROR, (gint) g_file_error_from_errno(code), "%s: %s: %s", in->name, what,
-		    g_strerror(code));
+	g_set_error(error, G_FILE_ERROR, (gint)g_file_error_from_errno(code), "%s: %s: %s",
+		    in->name, what, g_strerror(code));
 	return FALSE;
 }
 
@@ -53,7 +54,7 @@ static gssize raw_take(struct input *in, guint8 *into, gsize room, GError **erro
 		if (got > 0)
 			memcpy(into, in->bytes + in->at, got);
 		in->at += got;
-		return (gssize) got;
+		return (gssize)got;
 	}
 	while (got < room) {
 		ssize_t n = read(in->fd, into + got, room - got);
@@ -63,15 +64,16 @@ static gssize raw_take(struct input *in, guint8 *into, gsize room, GError **erro
 			return fail_errno(in, error, "it cannot be read") ? 0 : -1;
 		if (n == 0)
 			break;
-		got += (gsize) n;
+		got += (gsize)n;
 	}
-	return (gssize) got;
+	return (gssize)got;
 }
 
 static gboolean raw_rewind(struct input *in, GError **error)
 {
 	in->at = 0;
-	return in->fd < 0 || lseek(in->fd, 0, SEEK_SET) == 0 || fail_errno(in, error, "it cannot be read twice");
+	return in->fd < 0 || lseek(in->fd, 0, SEEK_SET) == 0 ||
+	       fail_errno(in, error, "it cannot be read twice");
 }
 
 /* ---- gzip ---- */
@@ -82,9 +84,9 @@ static gboolean feed(struct input *in, GError **error)
 	if (got < 0)
 		return FALSE;
 	in->z.next_in = in->chunk;
-	in->z.avail_in = (uInt) got;
-	in->raw_at += (guint64) got;
-	in->raw_end = got < (gssize) CHUNK_BYTES;
+	in->z.avail_in = (uInt)got;
+	in->raw_at += (guint64)got;
+	in->raw_end = got < (gssize)CHUNK_BYTES;
 	return TRUE;
 }
 
@@ -123,13 +125,13 @@ static gboolean inflate_step(struct input *in, GError **error)
 static gssize gzip_take(struct input *in, guint8 *into, gsize room, GError **error)
 {
 	in->z.next_out = into;
-	in->z.avail_out = (uInt) MIN(room, (gsize) G_MAXINT32);
+	in->z.avail_out = (uInt)MIN(room, (gsize)G_MAXINT32);
 	gsize wanted = in->z.avail_out;
 	while (in->z.avail_out > 0 && !in->ended) {
 		if (!inflate_step(in, error))
 			return -1;
 	}
-	return (gssize) (wanted - in->z.avail_out);
+	return (gssize)(wanted - in->z.avail_out);
 }
 
 /* ---- the object ---- */
@@ -165,12 +167,13 @@ static gboolean slurp(struct input *in, GError **error)
 	while (got > 0) {
 		guint at = all->len;
 		if (at > WHOLE_MAX) {
-			g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_FBIG, "%s: more than 4 GiB come from it", in->name);
+			g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_NOMEM,
+				    "%s: more than 4 GiB come from it", in->name);
 			return FALSE;
 		}
 		g_byte_array_set_size(all, at + CHUNK_BYTES);
 		got = raw_take(in, all->data + at, CHUNK_BYTES, error);
-		g_byte_array_set_size(all, at + (guint) MAX(got, 0));
+		g_byte_array_set_size(all, at + (guint)MAX(got, 0));
 	}
 	close(in->fd);
 	in->fd = -1;
@@ -250,14 +253,15 @@ GBytes *input_whole(struct input *in, GError **error)
 	while (ok && got > 0) {
 		guint at = all->len;
 		if (at > WHOLE_MAX) {
-			g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_FBIG,
-				    "%s: it holds more than this reader takes at once (4 GiB)", in->name);
+			g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_NOMEM,
+				    "%s: it holds more than this reader takes at once (4 GiB)",
+				    in->name);
 			ok = FALSE;
 			break;
 		}
 		g_byte_array_set_size(all, at + CHUNK_BYTES);
 		got = input_take(in, all->data + at, CHUNK_BYTES, error);
-		g_byte_array_set_size(all, at + (guint) MAX(got, 0));
+		g_byte_array_set_size(all, at + (guint)MAX(got, 0));
 	}
 	if (ok && got == 0)
 		return g_byte_array_free_to_bytes(all);

@@ -9,15 +9,15 @@
 
 struct input;
 
-/* Opens a file; one that begins as gzip does is inflated while it is read. What cannot be read twice (a pipe) is taken into
- * memory at once. NULL and error, which names the file, otherwise. */
+/* Opens a file; one that begins as gzip does is inflated while it is read. What cannot be read
+ * twice (a pipe) is taken into memory at once. NULL and error, which names the file, otherwise. */
 struct input *input_open(const char *path, GError **error);
 /* The same over bytes; `name` stands for a path in messages. `bytes` are borrowed. */
 struct input *input_open_bytes(const guint8 *bytes, gsize count, const char *name, GError **error);
 void input_close(struct input *input);
 
-/* Reads up to `room` bytes: less only at the end. -1 and error if the file cannot be read, or the gzip stream is damaged or
- * ends early (with the offset in the file). */
+/* Reads up to `room` bytes: less only at the end. -1 and error if the file cannot be read, or the
+ * gzip stream is damaged or ends early (with the offset in the file). */
 gssize input_take(struct input *input, guint8 *into, gsize room, GError **error);
 /* Back to the first byte. */
 gboolean input_rewind(struct input *input, GError **error);
@@ -25,6 +25,5 @@ const char *input_name(const struct input *input);
 
 /* All the bytes, from the first. NULL and error as above, and where it is more than 4 GiB. */
 GBytes *input_whole(struct input *input, GError **error);
-
 
 #endif

@@ -7,11 +7,15 @@
 #include "npusim/npusim.h"
 
 static const char *const call_names[MODEL_CALL_COUNT] = {
-	[MODEL_RESERVE] = "aclrtReserveMemAddress", [MODEL_UNRESERVE] = "aclrtReleaseMemAddress",
-	[MODEL_CREATE] = "aclrtMallocPhysical",	    [MODEL_RELEASE] = "aclrtFreePhysical",
+	[MODEL_RESERVE] = "aclrtReserveMemAddress",
+	[MODEL_UNRESERVE] = "aclrtReleaseMemAddress",
+	[MODEL_CREATE] = "aclrtMallocPhysical",
+	[MODEL_RELEASE] = "aclrtFreePhysical",
 	[MODEL_RETAIN] = "aclrtMemRetainAllocationHandle",
-	[MODEL_MAP] = "aclrtMapMem",		    [MODEL_UNMAP] = "aclrtUnmapMem",
-	[MODEL_ACCESS] = "aclrtMemSetAccess",	    [MODEL_MALLOC] = "aclrtMallocAlign32",
+	[MODEL_MAP] = "aclrtMapMem",
+	[MODEL_UNMAP] = "aclrtUnmapMem",
+	[MODEL_ACCESS] = "aclrtMemSetAccess",
+	[MODEL_MALLOC] = "aclrtMallocAlign32",
 	[MODEL_FREE] = "aclrtFree",
 };
 
@@ -38,8 +42,8 @@ static gboolean opened(const char *call, aclError code, GError **error)
 {
 	if (code == ACL_SUCCESS || code == ACL_ERROR_REPEAT_INITIALIZE)
 		return TRUE;
-	g_set_error(error, g_quark_from_static_string("npusim-replay"), code, "%s answered %d: %s", call, code,
-		    model_message());
+	g_set_error(error, g_quark_from_static_string("npusim-replay"), code, "%s answered %d: %s",
+		    call, code, model_message());
 	return FALSE;
 }
 
@@ -50,13 +54,14 @@ gboolean model_open(guint devices, GError **error)
 	    !opened("aclrtGetDeviceCount", aclrtGetDeviceCount(&count), error))
 		return FALSE;
 	if (devices > count) {
-		g_set_error(error, g_quark_from_static_string("npusim-replay"), 0,
-			    "the trace uses device %u, the model has devices 0 to %u: use --devices %u", devices - 1,
-			    count - 1, devices);
+		g_set_error(
+			error, g_quark_from_static_string("npusim-replay"), 0,
+			"the trace uses device %u, the model has devices 0 to %u: use --devices %u",
+			devices - 1, count - 1, devices);
 		return FALSE;
 	}
 	for (guint i = devices; i > 0; i--) {
-		if (!opened("aclrtSetDevice", aclrtSetDevice((int32_t) i - 1), error))
+		if (!opened("aclrtSetDevice", aclrtSetDevice((int32_t)i - 1), error))
 			return FALSE;
 	}
 	return TRUE;
@@ -65,14 +70,16 @@ gboolean model_open(guint devices, GError **error)
 void model_close(guint devices)
 {
 	for (guint i = 0; i < devices; i++)
-		aclrtResetDeviceForce((int32_t) i);
+		aclrtResetDeviceForce((int32_t)i);
 	aclFinalize();
 }
 
-aclError model_reserve(struct model_device *d, void **out, guint64 size, guint64 align, void *hint, guint64 flags)
+aclError model_reserve(struct model_device *d, void **out, guint64 size, guint64 align, void *hint,
+		       guint64 flags)
 {
 	guint64 before = npusim_now_ps();
-	return counted(d, MODEL_RESERVE, before, aclrtReserveMemAddress(out, size, align, hint, flags));
+	return counted(d, MODEL_RESERVE, before,
+		       aclrtReserveMemAddress(out, size, align, hint, flags));
 }
 
 aclError model_unreserve(struct model_device *d, void *va)
@@ -81,14 +88,17 @@ aclError model_unreserve(struct model_device *d, void *va)
 	return counted(d, MODEL_UNRESERVE, before, aclrtReleaseMemAddress(va));
 }
 
-aclError model_create(struct model_device *d, aclrtDrvMemHandle *out, guint64 size, int device, unsigned page_lg2)
+aclError model_create(struct model_device *d, aclrtDrvMemHandle *out, guint64 size, int device,
+		      unsigned page_lg2)
 {
-	aclrtPhysicalMemProp prop = { .handleType = ACL_MEM_HANDLE_TYPE_NONE,
-				      .allocationType = ACL_MEM_ALLOCATION_TYPE_PINNED,
-				      .memAttr = page_lg2 == 30 ? ACL_HBM_MEM_HUGE1G : ACL_HBM_MEM_HUGE,
-				      .location = { .id = device < 0 ? 0 : (uint32_t) device,
-						    .type = device < 0 ? ACL_MEM_LOCATION_TYPE_HOST :
-									 ACL_MEM_LOCATION_TYPE_DEVICE } };
+	aclrtPhysicalMemProp prop = {
+		.handleType = ACL_MEM_HANDLE_TYPE_NONE,
+		.allocationType = ACL_MEM_ALLOCATION_TYPE_PINNED,
+		.memAttr = page_lg2 == 30 ? ACL_HBM_MEM_HUGE1G : ACL_HBM_MEM_HUGE,
+		.location = { .id = device < 0 ? 0 : (uint32_t)device,
+			      .type = device < 0 ? ACL_MEM_LOCATION_TYPE_HOST
+						 : ACL_MEM_LOCATION_TYPE_DEVICE }
+	};
 	guint64 before = npusim_now_ps();
 	return counted(d, MODEL_CREATE, before, aclrtMallocPhysical(out, size, &prop, 0));
 }
@@ -119,15 +129,17 @@ aclError model_unmap(struct model_device *d, void *va)
 
 aclError model_access(struct model_device *d, void *va, guint64 size, int device, int flags)
 {
-	aclrtMemAccessDesc desc = { .flags = (aclrtMemAccessFlags) flags,
-				    .location = { .id = device < 0 ? 0 : (uint32_t) device,
-						  .type = device < 0 ? ACL_MEM_LOCATION_TYPE_HOST :
-								       ACL_MEM_LOCATION_TYPE_DEVICE } };
+	aclrtMemAccessDesc desc = { .flags = (aclrtMemAccessFlags)flags,
+				    .location = {
+					    .id = device < 0 ? 0 : (uint32_t)device,
+					    .type = device < 0 ? ACL_MEM_LOCATION_TYPE_HOST
+							       : ACL_MEM_LOCATION_TYPE_DEVICE } };
 	guint64 before = npusim_now_ps();
 	return counted(d, MODEL_ACCESS, before, aclrtMemSetAccess(va, size, &desc, 1));
 }
 
-aclError model_malloc(struct model_device *d, void **out, guint64 size, int device, unsigned page_lg2)
+aclError model_malloc(struct model_device *d, void **out, guint64 size, int device,
+		      unsigned page_lg2)
 {
 	guint64 before = npusim_now_ps();
 	if (device < 0)
@@ -135,9 +147,9 @@ aclError model_malloc(struct model_device *d, void **out, guint64 size, int devi
 	aclError code = aclrtSetDevice(device);
 	if (code != ACL_SUCCESS)
 		return counted(d, MODEL_MALLOC, before, code);
-	aclrtMemMallocPolicy policy = page_lg2 == 30 ? ACL_MEM_MALLOC_HUGE1G_ONLY :
-				      page_lg2 == 12 ? ACL_MEM_MALLOC_NORMAL_ONLY :
-						       ACL_MEM_MALLOC_HUGE_FIRST;
+	aclrtMemMallocPolicy policy = page_lg2 == 30   ? ACL_MEM_MALLOC_HUGE1G_ONLY
+				      : page_lg2 == 12 ? ACL_MEM_MALLOC_NORMAL_ONLY
+						       : ACL_MEM_MALLOC_HUGE_FIRST;
 	before = npusim_now_ps();
 	return counted(d, MODEL_MALLOC, before, aclrtMallocAlign32(out, size, policy));
 }
@@ -151,5 +163,5 @@ aclError model_free(struct model_device *d, void *p, gboolean host)
 gboolean model_stats(guint device, struct npu_stats *out)
 {
 	*out = (struct npu_stats){ .size = sizeof *out };
-	return npusim_get_stats((int) device, out) == 0;
+	return npusim_get_stats((int)device, out) == 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The memory calls of a replay: the ACL functions that libascendcl.so has, each counted with the simulated time that it
- * took. It keeps no record of what is allocated.
+ * The memory calls of a replay: the ACL functions that libascendcl.so has, each counted with the
+ * simulated time that it took. It keeps no record of what is allocated.
  */
 #ifndef NPUSIM_TRACES_MODEL_H
 #define NPUSIM_TRACES_MODEL_H
@@ -39,15 +39,18 @@ const char *model_message(void);
 gboolean model_open(guint devices, GError **error);
 void model_close(guint devices);
 
-aclError model_reserve(struct model_device *d, void **out, guint64 size, guint64 align, void *hint, guint64 flags);
+aclError model_reserve(struct model_device *d, void **out, guint64 size, guint64 align, void *hint,
+		       guint64 flags);
 aclError model_unreserve(struct model_device *d, void *va);
 /* device < 0: memory of the host. */
-aclError model_create(struct model_device *d, aclrtDrvMemHandle *out, guint64 size, int device, unsigned page_lg2);
+aclError model_create(struct model_device *d, aclrtDrvMemHandle *out, guint64 size, int device,
+		      unsigned page_lg2);
 aclError model_release(struct model_device *d, aclrtDrvMemHandle handle);
 aclError model_map(struct model_device *d, void *va, guint64 size, aclrtDrvMemHandle handle);
 aclError model_unmap(struct model_device *d, void *va);
 aclError model_access(struct model_device *d, void *va, guint64 size, int device, int flags);
-aclError model_malloc(struct model_device *d, void **out, guint64 size, int device, unsigned page_lg2);
+aclError model_malloc(struct model_device *d, void **out, guint64 size, int device,
+		      unsigned page_lg2);
 aclError model_free(struct model_device *d, void *p, gboolean host);
 aclError model_retain(struct model_device *d, void *va, aclrtDrvMemHandle *out);
 /* The device's statistics now; FALSE where the backend has none. */

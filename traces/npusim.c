@@ -4,7 +4,9 @@
  */
 #include "npusim.h"
 
+#include <errno.h>
 #include <locale.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "config.h"
@@ -16,32 +18,43 @@ static const struct verb {
 } verbs[] = {
 	{ "run", cmd_run, "run a program on the model of an Ascend server" },
 	{ "replay", cmd_replay, "replay a memory snapshot or a trace on the model" },
+	{ "record", cmd_record, "run a program and keep what it called as a trace" },
+	{ "report", cmd_report, "show results of replays as one page with charts" },
+	{ "check", cmd_check,
+	  "run the conformance cases on a driver, or compare it with the model" },
+	{ "bench", cmd_bench, "run access patterns on the model's memory system" },
 	{ "node", cmd_node, "list the simulated servers, their processes, and who holds how much" },
 	{ "info", cmd_info, "show the backend, the devices, and every setting with its origin" },
 };
 
-static void print_help(void)
+static void print_help(FILE *out)
 {
-	g_print("npusim: an Ascend 910B or 910C without the silicon\n\n"
-		"Usage: npusim VERB [options] ...\n\n");
+	fputs("npusim: an Ascend 910B or 910C without the silicon\n\n"
+	      "Usage: npusim VERB [options] ...\n\n",
+	      out);
 	for (gsize i = 0; i < G_N_ELEMENTS(verbs); i++)
-		g_print("  %-8s %s\n", verbs[i].name, verbs[i].help);
-	g_print("\n'npusim VERB --help' shows a verb's options, 'npusim --version' the version.\n");
+		fprintf(out, "  %-8s %s\n", verbs[i].name, verbs[i].help);
+	fputs("\n'npusim VERB --help' shows a verb's options, 'npusim --version' the version.\n",
+	      out);
 }
 
-int main(int argc, char **argv)
+static gboolean is_one_of(const char *text, const char *a, const char *b)
 {
-	setlocale(LC_ALL, "");
+	return strcmp(text, a) == 0 || strcmp(text, b) == 0;
+}
+
+static int run(int argc, char **argv)
+{
 	if (argc < 2) {
-		print_help();
+		print_help(stderr);
 		return NPUSIM_EXIT_USAGE;
 	}
-	if (strcmp(argv[1], "--version") == 0) {
-		g_print("npusim %s\n", NPUSIM_VERSION);
+	if (is_one_of(argv[1], "--version", "-V")) {
+		printf("npusim %s\n", NPUSIM_VERSION);
 		return NPUSIM_EXIT_OK;
 	}
-	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0) {
-		print_help();
+	if (is_one_of(argv[1], "--help", "-h") || strcmp(argv[1], "help") == 0) {
+		print_help(stdout);
 		return NPUSIM_EXIT_OK;
 	}
 	for (gsize i = 0; i < G_N_ELEMENTS(verbs); i++) {
@@ -50,4 +63,17 @@ int main(int argc, char **argv)
 	}
 	g_printerr("npusim: there is no verb '%s'; 'npusim --help' lists them\n", argv[1]);
 	return NPUSIM_EXIT_USAGE;
+}
+
+int main(int argc, char **argv)
+{
+	setlocale(LC_ALL, "");
+	setlocale(LC_NUMERIC, "C"); /* figures read the same everywhere */
+	int status = run(argc, argv);
+	/* a full disk, a closed pipe */
+	if (fflush(stdout) != 0 || ferror(stdout)) {
+		g_printerr("npusim: the output cannot be written: %s\n", g_strerror(errno));
+		return status == NPUSIM_EXIT_OK ? NPUSIM_EXIT_FAILED : status;
+	}
+	return status;
 }

@@ -7,36 +7,53 @@
 
 #include <glib.h>
 
+#include "base/base.h"
+
 /* Exit statuses: 0 done, 1 failed, 2 wrong usage; run passes its program's on. */
 enum { NPUSIM_EXIT_OK = 0, NPUSIM_EXIT_FAILED = 1, NPUSIM_EXIT_USAGE = 2 };
 
 /* A verb: argv[0] is its name. Returns the exit status. */
 int cmd_run(int argc, char **argv);
 int cmd_replay(int argc, char **argv);
+int cmd_record(int argc, char **argv);
+int cmd_report(int argc, char **argv);
+int cmd_check(int argc, char **argv);
 int cmd_info(int argc, char **argv);
+int cmd_bench(int argc, char **argv);
 int cmd_node(int argc, char **argv);
 
-/* ---- options.c -------------------------------------------------------------------------------------------------------- */
+/* ---- options.c ---- */
 
 /* Says "npusim VERB: text" on stderr and how to get help. */
 int usage_error(const char *verb, const char *format, ...) G_GNUC_PRINTF(2, 3);
 int failure(const char *verb, const char *format, ...) G_GNUC_PRINTF(2, 3);
 
-/* The options that describe the model (--backend --soc --devices --hbm --contract --timing --node --trace), as a group to
- * be added to a verb's own. Each is the environment variable of the same name. */
-GOptionGroup *model_options(void);
-/* Puts them into the environment: what was given wins over what is there. node: the name to use where neither says one.
- * FALSE and error, with the values that would be valid, if one is not. */
-gboolean model_options_apply(const char *default_backend, const char *default_node, GError **error);
-/* A node name of this process: "run-1234". */
+/* Puts the options that describe the model (--backend --soc --devices --hbm --contract --timing
+ * --node --trace), as far as parse_options() saw them, into the environment: each is the variable
+ * of the same name, and what was given wins over what is there. default_backend: where neither says
+ * one, NULL: the runtime's default. fresh_node: what to use without --node, whatever the
+ * environment says; NULL: what it says. FALSE and error, with the values that would be valid, if
+ * one is not. */
+gboolean model_options_apply(const char *default_backend, const char *fresh_node, GError **error);
+/* A node name that nobody else has: "run-1234-5f0c33a1". */
 char *own_node_name(const char *what);
+/* Where a variable's value comes from: "option", "environment", "default". */
+const char *setting_origin(enum npu_var var);
 
-/* Parses argv in place; FALSE after it said what is wrong (status 2 in *status) or showed the help (0). */
-gboolean parse_options(const char *parameters, const char *summary, const GOptionEntry *entries, gboolean with_model,
-		       int *argc, char ***argv, int *status);
+enum options_with {
+	OPTIONS_OWN,      /* the verb's own options */
+	OPTIONS_OF_MODEL, /* and the model's */
+	OPTIONS_OF_RUN    /* the same, and none after the first argument: those are the program's */
+};
+/* Parses argv in place; FALSE after it said what is wrong (status 2 in *status) or showed the help
+ * (0). */
+gboolean parse_options(const char *parameters, const char *summary, const GOptionEntry *entries,
+		       enum options_with with, int *argc, char ***argv, int *status);
 
-/* The folder of libascendcl.so that belongs to this command: the installed one beside it, or the build tree's. NULL and
- * error, naming the folders that were tried, if there is none. */
+/* The folder of libascendcl.so that belongs to this command: the installed one beside it, or the
+ * build tree's. NULL and error, naming the folders that were tried, if there is none. */
 char *acl_library_folder(GError **error);
+/* The same of libcuda.so.1. */
+char *cuda_library_folder(GError **error);
 
 #endif

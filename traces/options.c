@@ -11,17 +11,24 @@
 #include "base/base.h"
 #include "config.h"
 
-static char *opt_backend, *opt_soc, *opt_devices, *opt_hbm, *opt_contract, *opt_timing, *opt_node, *opt_trace;
+static char *opt_backend, *opt_soc, *opt_devices, *opt_hbm, *opt_contract, *opt_timing, *opt_node,
+	*opt_trace;
 
 static const GOptionEntry model_entries[] = {
-	{ "soc", 0, 0, G_OPTION_ARG_STRING, &opt_soc, "SoC to model (default Ascend910B1)", "NAME" },
-	{ "devices", 0, 0, G_OPTION_ARG_STRING, &opt_devices, "devices of the server, 1 to 16", "N" },
-	{ "hbm", 0, 0, G_OPTION_ARG_STRING, &opt_hbm, "memory of each device, such as 64G", "SIZE" },
-	{ "contract", 0, 0, G_OPTION_ARG_STRING, &opt_contract, "docs or driver: whose answers count", "C" },
+	{ "soc", 0, 0, G_OPTION_ARG_STRING, &opt_soc, "SoC to model (default Ascend910B1)",
+	  "NAME" },
+	{ "devices", 0, 0, G_OPTION_ARG_STRING, &opt_devices, "devices of the server, 1 to 16",
+	  "N" },
+	{ "hbm", 0, 0, G_OPTION_ARG_STRING, &opt_hbm, "memory of each device, such as 64G",
+	  "SIZE" },
+	{ "contract", 0, 0, G_OPTION_ARG_STRING, &opt_contract,
+	  "docs or driver: whose answers count", "C" },
 	{ "timing", 0, 0, G_OPTION_ARG_STRING, &opt_timing, "on or off: simulate time", "T" },
 	{ "backend", 0, 0, G_OPTION_ARG_STRING, &opt_backend, "sim, hw or auto", "B" },
-	{ "node", 0, 0, G_OPTION_ARG_STRING, &opt_node, "join the node NAME instead of a fresh one", "NAME" },
-	{ "trace", 0, 0, G_OPTION_ARG_FILENAME, &opt_trace, "record the driver calls to FILE", "FILE" },
+	{ "node", 0, 0, G_OPTION_ARG_STRING, &opt_node, "join the node NAME instead of a fresh one",
+	  "NAME" },
+	{ "trace", 0, 0, G_OPTION_ARG_FILENAME, &opt_trace, "record the driver calls to FILE",
+	  "FILE" },
 	{ NULL, 0, 0, 0, NULL, NULL, NULL },
 };
 
@@ -51,28 +58,38 @@ int usage_error(const char *verb, const char *format, ...)
 	return NPUSIM_EXIT_USAGE;
 }
 
-GOptionGroup *model_options(void)
-{
-	GOptionGroup *group = g_option_group_new("model", "Options of the model:", "Show the options of the model", NULL, NULL);
-	g_option_group_add_entries(group, model_entries);
-	return group;
-}
-
 char *own_node_name(const char *what)
 {
-	return g_strdup_printf("%s-%d", what, (int) getpid());
+	return g_strdup_printf("%s-%d-%08x", what, (int)getpid(), g_random_int());
+}
+
+static gboolean given_as_option[NPU_VAR_COUNT];
+
+const char *setting_origin(enum npu_var var)
+{
+	bool from_env;
+	npu_var_get(var, &from_env);
+	return given_as_option[var] ? "option" : from_env ? "environment" : "default";
 }
 
 static void apply(enum npu_var var, const char *given, const char *otherwise)
 {
 	const char *name = npu_var_info(var)->name;
+	given_as_option[var] = given != NULL;
 	if (given)
 		g_setenv(name, given, TRUE);
 	else if (otherwise)
 		g_setenv(name, otherwise, FALSE);
 }
 
-gboolean model_options_apply(const char *default_backend, const char *default_node, GError **error)
+/* The program may go to another folder before it opens the file. */
+static void apply_trace(void)
+{
+	g_autofree char *path = opt_trace ? g_canonicalize_filename(opt_trace, NULL) : NULL;
+	apply(NPU_VAR_TRACE, path, NULL);
+}
+
+gboolean model_options_apply(const char *default_backend, const char *fresh_node, GError **error)
 {
 	char *text = NULL;
 	apply(NPU_VAR_BACKEND, opt_backend, default_backend);
@@ -81,17 +98,18 @@ gboolean model_options_apply(const char *default_backend, const char *default_no
 	apply(NPU_VAR_HBM, opt_hbm, NULL);
 	apply(NPU_VAR_CONTRACT, opt_contract, NULL);
 	apply(NPU_VAR_TIMING, opt_timing, NULL);
-	apply(NPU_VAR_TRACE, opt_trace, NULL);
-	apply(NPU_VAR_NODE, opt_node ? opt_node : default_node, NULL);
+	apply(NPU_VAR_NODE, opt_node ? opt_node : fresh_node, NULL);
+	apply_trace();
 	if (npu_var_check_all(&text))
 		return TRUE;
-	g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE, "%s", text);
+	g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE, "%s",
+		    text ? text : "a setting is not valid");
 	free(text);
 	return FALSE;
 }
 
-gboolean parse_options(const char *parameters, const char *summary, const GOptionEntry *entries, gboolean with_model,
-		       int *argc, char ***argv, int *status)
+gboolean parse_options(const char *parameters, const char *summary, const GOptionEntry *entries,
+		       enum options_with with, int *argc, char ***argv, int *status)
 {
 	g_autoptr(GOptionContext) context = g_option_context_new(parameters);
 	g_autoptr(GError) error = NULL;
@@ -100,31 +118,45 @@ gboolean parse_options(const char *parameters, const char *summary, const GOptio
 
 	g_set_prgname(program);
 	g_option_context_set_summary(context, summary);
-	g_option_context_set_strict_posix(context, TRUE);
+	g_option_context_set_strict_posix(context, with == OPTIONS_OF_RUN);
 	if (entries)
 		g_option_context_add_main_entries(context, entries, NULL);
-	if (with_model)
-		g_option_context_add_group(context, model_options());
+	if (with != OPTIONS_OWN)
+		g_option_context_add_main_entries(context, model_entries, NULL);
 	if (g_option_context_parse(context, argc, argv, &error))
 		return TRUE;
 	*status = usage_error(verb, "%s", error->message);
 	return FALSE;
 }
 
-char *acl_library_folder(GError **error)
+/* The first of `places`, relative to this command's folder, that has the file. */
+static char *library_folder(const char *file, const char *const places[2], GError **error)
 {
 	g_autofree char *self = g_file_read_link("/proc/self/exe", NULL);
 	g_autofree char *bin = self ? g_path_get_dirname(self) : NULL;
-	const char *inside[] = { "../lib/npusim/acl", "../runtime" };
 
-	for (gsize i = 0; bin && i < G_N_ELEMENTS(inside); i++) {
-		g_autofree char *folder = g_canonicalize_filename(inside[i], bin);
-		g_autofree char *file = g_build_filename(folder, "libascendcl.so", NULL);
-		if (g_file_test(file, G_FILE_TEST_EXISTS))
+	for (gsize i = 0; bin && i < 2; i++) {
+		g_autofree char *folder = g_canonicalize_filename(places[i], bin);
+		g_autofree char *path = g_build_filename(folder, file, NULL);
+		if (g_file_test(path, G_FILE_TEST_EXISTS))
 			return g_steal_pointer(&folder);
 	}
 	g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_NOENT,
-		    "there is no libascendcl.so in ../lib/npusim/acl or ../runtime beside %s: is npusim installed whole?",
-		    bin ? bin : "this command");
+		    "there is no %s in %s or %s beside %s: is npusim installed whole?", file,
+		    places[0], places[1], bin ? bin : "this command");
 	return NULL;
+}
+
+char *acl_library_folder(GError **error)
+{
+	const char *const places[] = { "../lib/npusim/acl", "../runtime" };
+
+	return library_folder("libascendcl.so", places, error);
+}
+
+char *cuda_library_folder(GError **error)
+{
+	const char *const places[] = { "../lib/npusim/cuda", "../runtime/cuda" };
+
+	return library_folder("libcuda.so.1", places, error);
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The pickle machine: a stack, a memo, and one handler an opcode. Values lie in an arena and are shared, never copied, so
- * a pickle that refers to one object many times costs one object.
+ * The pickle machine: a stack, a memo, and one handler an opcode. Values lie in an arena and are
+ * shared, never copied, so a pickle that refers to one object many times costs one object.
  */
 #include "pickle.h"
 
 #include <string.h>
 
-#define ARENA_BLOCK (256 * 1024)
+#define ARENA_BLOCK  (256 * 1024)
 #define PROTOCOL_MIN 2
 #define PROTOCOL_MAX 5
 
@@ -67,7 +67,7 @@ struct machine {
 	struct pickle *pickle;
 	const guint8 *bytes;
 	gsize count, at;
-	gsize op_at; /* where the present opcode stands */
+	gsize op_at;   /* where the present opcode stands */
 	GArray *stack; /* struct pickle_value */
 	GArray *marks; /* gsize: depths of the stack */
 	GArray *memo;  /* struct pickle_value; type -1: empty */
@@ -81,23 +81,24 @@ GQuark pickle_error_quark(void)
 
 static gboolean damaged(struct machine *m, const char *what)
 {
-	g_set_error(m->error, PICKLE_ERROR, PICKLE_ERROR_DAMAGED, "pickle damaged at byte %" G_GSIZE_FORMAT ": %s",
-		    m->op_at, what);
+	g_set_error(m->error, PICKLE_ERROR, PICKLE_ERROR_DAMAGED,
+		    "pickle damaged at byte %" G_GSIZE_FORMAT ": %s", m->op_at, what);
 	return FALSE;
 }
 
 static gboolean refused(struct machine *m, const char *what)
 {
 	g_set_error(m->error, PICKLE_ERROR, PICKLE_ERROR_REFUSED,
-		    "pickle refused at byte %" G_GSIZE_FORMAT ": %s; only plain data is read", m->op_at, what);
+		    "pickle refused at byte %" G_GSIZE_FORMAT ": %s; only plain data is read",
+		    m->op_at, what);
 	return FALSE;
 }
 
 static gpointer arena_get(struct pickle *p, gsize bytes)
 {
-	bytes = (bytes + 7) & ~(gsize) 7;
+	bytes = (bytes + 7) & ~(gsize)7;
 	if (bytes > p->room - p->used) {
-		p->room = MAX(bytes, (gsize) ARENA_BLOCK);
+		p->room = MAX(bytes, (gsize)ARENA_BLOCK);
 		p->used = 0;
 		g_ptr_array_add(p->blocks, g_malloc(p->room));
 	}
@@ -126,7 +127,7 @@ static gboolean take_number(struct machine *m, unsigned n, guint64 *out)
 		return FALSE;
 	*out = 0;
 	for (unsigned i = 0; i < n; i++)
-		*out |= (guint64) b[i] << (8 * i);
+		*out |= (guint64)b[i] << (8 * i);
 	return TRUE;
 }
 
@@ -180,7 +181,8 @@ static struct pickle_list *list_new(struct machine *m, const struct pickle_value
 	return list;
 }
 
-static void list_add(struct machine *m, struct pickle_list *list, const struct pickle_value *from, gsize count)
+static void list_add(struct machine *m, struct pickle_list *list, const struct pickle_value *from,
+		     gsize count)
 {
 	if (count == 0)
 		return;
@@ -201,8 +203,8 @@ static gboolean push_list(struct machine *m, enum pickle_type type, gsize from)
 	gsize count = m->stack->len - from;
 	if (type == PICKLE_DICT && count % 2 != 0)
 		return damaged(m, "a key of a dict has no value");
-	struct pickle_list *list =
-		list_new(m, count ? &g_array_index(m->stack, struct pickle_value, from) : NULL, count);
+	struct pickle_list *list = list_new(
+		m, count ? &g_array_index(m->stack, struct pickle_value, from) : NULL, count);
 	g_array_set_size(m->stack, from);
 	return push(m, (struct pickle_value){ .type = type, .list = list });
 }
@@ -212,10 +214,10 @@ static gboolean push_string(struct machine *m, guint64 length)
 	const guint8 *text;
 	if (length > m->count - m->at)
 		return damaged(m, "a string is longer than the file");
-	if (!take(m, (gsize) length, &text))
+	if (!take(m, (gsize)length, &text))
 		return FALSE;
 	struct pickle_string *s = arena_get(m->pickle, sizeof *s);
-	*s = (struct pickle_string){ .length = (gsize) length, .text = (const char *) text };
+	*s = (struct pickle_string){ .length = (gsize)length, .text = (const char *)text };
 	return push(m, (struct pickle_value){ .type = PICKLE_STR, .string = s });
 }
 
@@ -250,16 +252,16 @@ static gboolean op_long(struct machine *m, unsigned width)
 		return FALSE;
 	if (n > m->count - m->at)
 		return damaged(m, "a number is longer than the file");
-	take(m, (gsize) n, &b);
+	take(m, (gsize)n, &b);
 	gboolean positive = n == 0 || !(b[n - 1] & 0x80);
 	/* Python writes no byte more than needed, but for a sign: nine bytes are wide */
 	if (n > 8)
 		return push(m, (struct pickle_value){ .type = PICKLE_WIDE });
 	for (unsigned i = 0; i < n; i++)
-		value |= (guint64) b[i] << (8 * i);
+		value |= (guint64)b[i] << (8 * i);
 	if (n > 0 && n < 8 && !positive)
 		value |= G_MAXUINT64 << (8 * n);
-	return push_int(m, PICKLE_INT, (gint64) value);
+	return push_int(m, PICKLE_INT, (gint64)value);
 }
 
 static gboolean op_float(struct machine *m)
@@ -287,9 +289,10 @@ static gboolean memo_put(struct machine *m, guint64 index)
 		return damaged(m, "a memo index is out of range");
 	if (index >= m->memo->len) {
 		guint old = m->memo->len;
-		g_array_set_size(m->memo, (guint) index + 1);
+		g_array_set_size(m->memo, (guint)index + 1);
 		for (guint i = old; i < m->memo->len; i++)
-			g_array_index(m->memo, struct pickle_value, i).type = (enum pickle_type) -1;
+			g_array_index(m->memo, struct pickle_value, i).type =
+				(enum pickle_type) - 1;
 	}
 	g_array_index(m->memo, struct pickle_value, index) = *v;
 	return TRUE;
@@ -298,7 +301,7 @@ static gboolean memo_put(struct machine *m, guint64 index)
 static gboolean memo_get(struct machine *m, guint64 index)
 {
 	if (index >= m->memo->len ||
-	    (int) g_array_index(m->memo, struct pickle_value, index).type == -1)
+	    (int)g_array_index(m->memo, struct pickle_value, index).type == -1)
 		return damaged(m, "the memo has no such entry");
 	return push(m, g_array_index(m->memo, struct pickle_value, index));
 }
@@ -323,7 +326,7 @@ static gboolean step_container(struct machine *m, guint8 op, gboolean *known)
 	case OP_TUPLE1:
 	case OP_TUPLE2:
 	case OP_TUPLE3:
-		from = (gsize) op - OP_TUPLE1 + 1;
+		from = (gsize)op - OP_TUPLE1 + 1;
 		return top(m, from - 1) && push_list(m, PICKLE_LIST, m->stack->len - from);
 	case OP_LIST:
 	case OP_TUPLE:
@@ -354,11 +357,11 @@ static gboolean step_scalar(struct machine *m, guint8 op, gboolean *known)
 	case OP_NEWFALSE:
 		return push_int(m, PICKLE_BOOL, op == OP_NEWTRUE);
 	case OP_BININT:
-		return take_number(m, 4, &n) && push_int(m, PICKLE_INT, (gint32) n);
+		return take_number(m, 4, &n) && push_int(m, PICKLE_INT, (gint32)n);
 	case OP_BININT1:
-		return take_number(m, 1, &n) && push_int(m, PICKLE_INT, (gint64) n);
+		return take_number(m, 1, &n) && push_int(m, PICKLE_INT, (gint64)n);
 	case OP_BININT2:
-		return take_number(m, 2, &n) && push_int(m, PICKLE_INT, (gint64) n);
+		return take_number(m, 2, &n) && push_int(m, PICKLE_INT, (gint64)n);
 	case OP_LONG1:
 		return op_long(m, 1);
 	case OP_LONG4:
@@ -399,11 +402,11 @@ static gboolean step_stack(struct machine *m, guint8 op, gboolean *known)
 	case OP_POP_MARK:
 		if (!pop_mark(m, &depth))
 			return FALSE;
-		g_array_set_size(m->stack, (guint) depth);
+		g_array_set_size(m->stack, (guint)depth);
 		return TRUE;
 	case OP_DUP:
 		v = top(m, 0);
-		return v && push(m, (struct pickle_value) *v);
+		return v && push(m, (struct pickle_value) * v);
 	case OP_BINGET:
 		return op_memo(m, 1, FALSE);
 	case OP_LONG_BINGET:
@@ -470,7 +473,8 @@ static gboolean step(struct machine *m, guint8 op)
 	}
 	if (known)
 		return ok;
-	return class_opcode(op) ? refused(m, class_opcode(op)) : damaged(m, "there is no such opcode");
+	return class_opcode(op) ? refused(m, class_opcode(op))
+				: damaged(m, "there is no such opcode");
 }
 
 static gboolean run(struct machine *m)
@@ -513,7 +517,7 @@ struct pickle *pickle_read(const guint8 *bytes, gsize count, GError **error)
 	g_array_free(m.memo, TRUE);
 	if (ok)
 		return pickle;
-	g_propagate_error(error, cause);
+	g_propagate_error(error, g_steal_pointer(&cause));
 	pickle_free(pickle);
 	return NULL;
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A reader of Python pickles, protocols 2 to 5, that takes plain data only: None, bool, int, float, str, bytes, list,
- * tuple, dict. Whatever would make Python import or call something is refused, with its place: no class is ever loaded.
- * It runs no code, recurses never, and takes memory in proportion to the file.
+ * A reader of Python pickles, protocols 2 to 5, that takes plain data only: None, bool, int, float,
+ * str, bytes, list, tuple, dict. Whatever would make Python import or call something is refused,
+ * with its place: no class is ever loaded. It runs no code, recurses never, and takes memory in
+ * proportion to the file.
  */
 #ifndef NPUSIM_TRACES_PICKLE_H
 #define NPUSIM_TRACES_PICKLE_H
@@ -13,10 +14,10 @@ enum pickle_type {
 	PICKLE_NONE,
 	PICKLE_BOOL,
 	PICKLE_INT,
-	PICKLE_WIDE,  /* an integer of more than 64 bits, signed; its value is not kept */
+	PICKLE_WIDE, /* an integer of more than 64 bits, signed; its value is not kept */
 	PICKLE_FLOAT,
-	PICKLE_STR,   /* also bytes */
-	PICKLE_LIST,  /* also tuple */
+	PICKLE_STR,  /* also bytes */
+	PICKLE_LIST, /* also tuple */
 	PICKLE_DICT
 };
 
@@ -44,8 +45,9 @@ struct pickle; /* the value and the memory that it lies in */
 enum pickle_error { PICKLE_ERROR_DAMAGED, PICKLE_ERROR_REFUSED };
 GQuark pickle_error_quark(void);
 
-/* Reads one pickle; `bytes` is borrowed and must outlive the result. NULL and error otherwise: DAMAGED (truncated, no pickle,
- * an opcode out of place) or REFUSED (a class, a call, a set), each with the byte offset. */
+/* Reads one pickle; `bytes` is borrowed and must outlive the result. NULL and error otherwise:
+ * DAMAGED (truncated, no pickle, an opcode out of place) or REFUSED (a class, a call, a set), each
+ * with the byte offset. */
 struct pickle *pickle_read(const guint8 *bytes, gsize count, GError **error);
 void pickle_free(struct pickle *pickle);
 const struct pickle_value *pickle_root(const struct pickle *pickle);

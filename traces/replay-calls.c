@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Recorded calls made again. Names of the trace stand for what the model gives; a call that failed when it was recorded is
- * made only where all that it names exists. A result other than the recorded one is counted, not an error.
+ * Recorded calls made again. Names of the trace stand for what the model gives; a call that failed
+ * when it was recorded is made only where all that it names exists. A result other than the
+ * recorded one is counted, not an error.
  */
 #include "format.h"
 #include "replay.h"
@@ -10,27 +11,28 @@
 
 /* What a name stands for. */
 struct thing {
-	void *p;      /* address, or handle */
+	void *p; /* address, or handle */
 	guint64 size;
 	guint64 bytes; /* of physical memory */
 	gint32 device;
-	guint users;      /* tables that hold it */
-	guint references; /* of a handle: that programs have */
+	guint users;            /* tables that hold it */
+	guint references;       /* of a handle: that programs have */
 	guint model_references; /* the same, that the model knows of: an import is none of them */
 	guint maps;
 };
 struct player {
 	struct replay *replay;
-	struct replay_device *first;                               /* counts what belongs to no device */
-	GHashTable *reservations, *handles, *allocations, *shares; /* process << 32 | number -> struct thing */
-	GHashTable *mapped;                                        /* the model's address -> struct thing, a handle */
+	struct replay_device *first; /* counts what belongs to no device */
+	GHashTable *reservations, *handles, *allocations,
+		*shares;    /* process << 32 | number -> struct thing */
+	GHashTable *mapped; /* the model's address -> struct thing, a handle */
 };
 
 /* ---- names ---- */
 
 static guint64 key_of(guint32 process, const struct trace_name *name)
 {
-	return (guint64) process << 32 | name->number;
+	return (guint64)process << 32 | name->number;
 }
 
 static struct thing *find(GHashTable *table, guint32 process, const struct trace_name *name)
@@ -68,10 +70,10 @@ static void forget(GHashTable *table, guint32 process, const struct trace_name *
 /* The address that a name stands for, or NULL. */
 static void *address(struct player *p, guint32 process, const struct trace_name *name)
 {
-	struct thing *t = name->kind == 'r' ? find(p->reservations, process, name) :
-			  name->kind == 'a' ? find(p->allocations, process, name) :
-					      NULL;
-	return t && name->offset <= t->size ? (char *) t->p + name->offset : NULL;
+	struct thing *t = name->kind == 'r'   ? find(p->reservations, process, name)
+			  : name->kind == 'a' ? find(p->allocations, process, name)
+					      : NULL;
+	return t && name->offset <= t->size ? (char *)t->p + name->offset : NULL;
 }
 
 /* ---- physical memory ---- */
@@ -85,9 +87,8 @@ static struct replay_device *device_of(struct player *p, gint32 id)
 /* Physical memory that calls got and gave back, as an allocator's history has it. */
 static void account(struct replay_device *device, enum trace_action action, guint64 bytes)
 {
-	struct trace_event e = { .action = (guint8) action, .size = bytes };
+	struct trace_event e = { .action = (guint8)action, .size = bytes };
 	account_step(&device->account, &e);
-	replay_note_growth(device);
 }
 
 static void obtained(struct player *p, const struct thing *t)
@@ -105,7 +106,15 @@ static void maybe_returned(struct player *p, struct thing *t)
 	t->bytes = 0;
 }
 
-static void note_out_of_memory(struct replay_device *device, const struct trace_record *c, gint32 code)
+static struct replay_device *before_it_goes(struct player *p, const struct thing *t)
+{
+	struct replay_device *device = t ? device_of(p, t->device) : p->first;
+	replay_note_peak(device);
+	return device;
+}
+
+static void note_out_of_memory(struct replay_device *device, const struct trace_record *c,
+			       gint32 code)
 {
 	if (code != ACL_ERROR_RT_MEMORY_ALLOCATION || c->code == code || device->failed_size)
 		return;
@@ -118,7 +127,8 @@ static void note_out_of_memory(struct replay_device *device, const struct trace_
 static gint32 play_reserve(struct player *p, const struct trace_record *c)
 {
 	void *va;
-	/* an address that was asked for is one of the recorder's; it matters where the call was refused for it */
+	/* an address that was asked for is one of the recorder's; it matters where the call was
+	 * refused for it */
 	void *hint = c->code != 0 ? GSIZE_TO_POINTER(c->hint) : NULL;
 	gint32 code = model_reserve(&p->first->window, &va, c->size, c->align, hint, c->flags);
 	if (code == 0)
@@ -146,7 +156,8 @@ static gint32 play_create(struct player *p, const struct trace_record *c)
 	note_out_of_memory(device, c, code);
 	if (code != 0)
 		return code;
-	struct thing *t = thing_new(handle, c->size, MAX((c->size + page - 1) / page * page, c->rounded), c->device);
+	struct thing *t = thing_new(handle, c->size,
+				    MAX((c->size + page - 1) / page * page, c->rounded), c->device);
 	t->references = t->model_references = 1;
 	keep(p->handles, key_of(c->process, &c->name), t);
 	obtained(p, t);
@@ -161,7 +172,7 @@ static gint32 play_release(struct player *p, const struct trace_record *c)
 		return NOT_MADE;
 	/* the last of the importers' references is the model's first */
 	if (t->references <= t->model_references) {
-		code = model_release(&device_of(p, t->device)->window, t->p);
+		code = model_release(&before_it_goes(p, t)->window, t->p);
 		if (code != 0)
 			return code;
 		t->model_references--;
@@ -176,7 +187,7 @@ static gint32 play_release(struct player *p, const struct trace_record *c)
 static gint32 play_retain(struct player *p, const struct trace_record *c)
 {
 	void *va = address(p, c->process, &c->at), *handle;
-	guint64 key = (guint64) GPOINTER_TO_SIZE(va);
+	guint64 key = (guint64)GPOINTER_TO_SIZE(va);
 	struct thing *t = va ? g_hash_table_lookup(p->mapped, &key) : NULL;
 	if (va == NULL)
 		return NOT_MADE;
@@ -200,7 +211,7 @@ static gint32 play_map(struct player *p, const struct trace_record *c)
 	gint32 code = model_map(&device_of(p, t->device)->window, va, c->size, t->p);
 	if (code == 0) {
 		t->maps++;
-		keep(p->mapped, (guint64) GPOINTER_TO_SIZE(va), t);
+		keep(p->mapped, (guint64)GPOINTER_TO_SIZE(va), t);
 	}
 	return code;
 }
@@ -208,11 +219,11 @@ static gint32 play_map(struct player *p, const struct trace_record *c)
 static gint32 play_unmap(struct player *p, const struct trace_record *c)
 {
 	void *va = address(p, c->process, &c->name);
-	guint64 key = (guint64) GPOINTER_TO_SIZE(va);
+	guint64 key = (guint64)GPOINTER_TO_SIZE(va);
 	struct thing *t = va ? g_hash_table_lookup(p->mapped, &key) : NULL;
 	if (va == NULL)
 		return NOT_MADE;
-	gint32 code = model_unmap(&(t ? device_of(p, t->device) : p->first)->window, va);
+	gint32 code = model_unmap(&before_it_goes(p, t)->window, va);
 	if (code == 0 && t) {
 		t->maps--;
 		maybe_returned(p, t);
@@ -227,7 +238,7 @@ static gint32 play_access(struct player *p, const struct trace_record *c)
 	if (va == NULL)
 		return NOT_MADE;
 	return model_access(&device_of(p, c->device)->window, va, c->size, c->device,
-			    c->flags ? (int) c->flags : ACL_RT_MEM_ACCESS_FLAGS_READWRITE);
+			    c->flags ? (int)c->flags : ACL_RT_MEM_ACCESS_FLAGS_READWRITE);
 }
 
 static gint32 play_malloc(struct player *p, const struct trace_record *c)
@@ -249,7 +260,7 @@ static gint32 play_mfree(struct player *p, const struct trace_record *c)
 	struct thing *t = find(p->allocations, c->process, &c->name);
 	if (t == NULL)
 		return NOT_MADE;
-	gint32 code = model_free(&device_of(p, t->device)->window, t->p, t->device < 0);
+	gint32 code = model_free(&before_it_goes(p, t)->window, t->p, t->device < 0);
 	if (code != 0)
 		return code;
 	maybe_returned(p, t);
@@ -257,7 +268,8 @@ static gint32 play_mfree(struct player *p, const struct trace_record *c)
 	return code;
 }
 
-/* Shares cross processes; a replay is one process, so an import is one more name for the exported handle. */
+/* Shares cross processes; a replay is one process, so an import is one more name for the exported
+ * handle. */
 static gint32 play_export(struct player *p, const struct trace_record *c)
 {
 	struct thing *t = find(p->handles, c->process, &c->handle);
@@ -279,7 +291,8 @@ static gint32 play_import(struct player *p, const struct trace_record *c)
 
 static gint32 play(struct player *p, const struct trace_record *c)
 {
-	static gint32 (*const verbs[TRACE_CALL_COUNT])(struct player *, const struct trace_record *) = {
+	static gint32 (*const verbs[TRACE_CALL_COUNT])(struct player *,
+						       const struct trace_record *) = {
 		[TRACE_CALL_RESERVE] = play_reserve, [TRACE_CALL_UNRESERVE] = play_unreserve,
 		[TRACE_CALL_CREATE] = play_create,   [TRACE_CALL_RELEASE] = play_release,
 		[TRACE_CALL_RETAIN] = play_retain,   [TRACE_CALL_MAP] = play_map,
@@ -296,9 +309,11 @@ static gint32 play(struct player *p, const struct trace_record *c)
 struct player *player_open(struct replay_run *run)
 {
 	struct player *p = g_new0(struct player, 1);
-	GHashTable **tables[] = { &p->reservations, &p->handles, &p->allocations, &p->shares, &p->mapped };
+	GHashTable **tables[] = { &p->reservations, &p->handles, &p->allocations, &p->shares,
+				  &p->mapped };
 	for (gsize i = 0; i < G_N_ELEMENTS(tables); i++)
-		*tables[i] = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, thing_unref);
+		*tables[i] =
+			g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, thing_unref);
 	p->replay = run->replay;
 	p->first = g_ptr_array_index(run->replay->devices, 0);
 	return p;
@@ -330,17 +345,21 @@ void player_close(struct player *p)
 	GHashTableIter iter;
 	gpointer key, value;
 
+	for (guint d = 0; d < p->replay->devices->len; d++)
+		replay_note_peak(g_ptr_array_index(p->replay->devices, d));
 	g_hash_table_iter_init(&iter, p->mapped);
 	while (g_hash_table_iter_next(&iter, &key, NULL))
-		model_unmap(&unused, GSIZE_TO_POINTER(*(guint64 *) key));
+		model_unmap(&unused, GSIZE_TO_POINTER(*(guint64 *)key));
 	release_all(p, &unused);
 	g_hash_table_iter_init(&iter, p->allocations);
 	while (g_hash_table_iter_next(&iter, NULL, &value))
-		model_free(&unused, ((struct thing *) value)->p, ((struct thing *) value)->device < 0);
+		model_free(&unused, ((struct thing *)value)->p,
+			   ((struct thing *)value)->device < 0);
 	g_hash_table_iter_init(&iter, p->reservations);
 	while (g_hash_table_iter_next(&iter, NULL, &value))
-		model_unreserve(&unused, ((struct thing *) value)->p);
-	GHashTable *tables[] = { p->reservations, p->handles, p->allocations, p->shares, p->mapped };
+		model_unreserve(&unused, ((struct thing *)value)->p);
+	GHashTable *tables[] = { p->reservations, p->handles, p->allocations, p->shares,
+				 p->mapped };
 	for (gsize i = 0; i < G_N_ELEMENTS(tables); i++)
 		g_hash_table_unref(tables[i]);
 	g_free(p);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * An allocator's segments made again: a segment is one classic allocation; a part of an expandable segment is physical
- * handles mapped into a reservation. Addresses of the file are keys; the model gives its own.
+ * An allocator's segments made again: a segment is one classic allocation; a part of an expandable
+ * segment is physical handles mapped into a reservation. Addresses of the file are keys; the model
+ * gives its own.
  */
 #include "replay.h"
 
@@ -24,7 +25,7 @@ struct chunk {
 	aclrtDrvMemHandle handle;
 };
 struct segment {
-	guint64 address; /* first: the table's key */
+	guint64 address; /* first: the tree's key */
 	guint64 size;
 	void *p;
 };
@@ -33,14 +34,15 @@ struct lane {
 	struct model_device *calls; /* where calls are counted now */
 	GArray *areas;              /* struct area, by address */
 	GTree *chunks;              /* of struct chunk, by address */
-	GHashTable *segments;       /* of struct segment */
+	GTree *segments;            /* of struct segment, by address */
 	const GArray *cuts;         /* struct span: addresses where an unmapping begins or ends */
-	guint64 event;              /* of this device, counted from 1; 0: what was there at the start */
-	guint64 line;               /* 0: the file has none */
-	guint64 lost;               /* parts that the model had no memory for */
+	guint64 event; /* of this device, counted from 1; 0: what was there at the start */
+	guint64 line;  /* 0: the file has none */
+	guint64 lost;  /* parts that the model had no memory for */
 };
 
-static gboolean bad(const struct lane *lane, GError **error, const char *format, ...) G_GNUC_PRINTF(3, 4);
+static gboolean bad(const struct lane *lane, GError **error, const char *format, ...)
+	G_GNUC_PRINTF(3, 4);
 static gboolean bad(const struct lane *lane, GError **error, const char *format, ...)
 {
 	va_list args;
@@ -48,18 +50,20 @@ static gboolean bad(const struct lane *lane, GError **error, const char *format,
 	g_autofree char *text = g_strdup_vprintf(format, args);
 	va_end(args);
 	if (lane->line)
-		g_set_error(error, REPLAY_ERROR, 0, "line %" G_GUINT64_FORMAT ": %s", lane->line, text);
-	else if (lane->event)
-		g_set_error(error, REPLAY_ERROR, 0, "device %u, event %" G_GUINT64_FORMAT ": %s", lane->device->device,
-			    lane->event, text);
-	else
-		g_set_error(error, REPLAY_ERROR, 0, "device %u, what was live at the start: %s", lane->device->device,
+		g_set_error(error, REPLAY_ERROR, 0, "line %" G_GUINT64_FORMAT ": %s", lane->line,
 			    text);
+	else if (lane->event)
+		g_set_error(error, REPLAY_ERROR, 0, "device %u, event %" G_GUINT64_FORMAT ": %s",
+			    lane->device->device, lane->event, text);
+	else
+		g_set_error(error, REPLAY_ERROR, 0, "device %u, what was live at the start: %s",
+			    lane->device->device, text);
 	return FALSE;
 }
 
 /* A call that the model refused. Out of memory is an answer, anything else the end. */
-static gboolean refused(struct lane *lane, const char *call, aclError code, guint64 size, GError **error)
+static gboolean refused(struct lane *lane, const char *call, aclError code, guint64 size,
+			GError **error)
 {
 	if (code != ACL_ERROR_RT_MEMORY_ALLOCATION)
 		return bad(lane, error, "%s answered %d: %s", call, code, model_message());
@@ -76,8 +80,8 @@ static gboolean refused(struct lane *lane, const char *call, aclError code, guin
 
 static gint by_address(gconstpointer a, gconstpointer b, gpointer unused)
 {
-	guint64 x = *(const guint64 *) a, y = *(const guint64 *) b;
-	(void) unused;
+	guint64 x = *(const guint64 *)a, y = *(const guint64 *)b;
+	(void)unused;
 	return x < y ? -1 : x > y;
 }
 
@@ -87,14 +91,16 @@ static gboolean add_area(struct lane *lane, guint64 start, guint64 end, GError *
 	void *va;
 	aclError code = model_reserve(lane->calls, &va, end - start, 0, NULL, 1);
 	if (code != ACL_SUCCESS)
-		return bad(lane, error, "aclrtReserveMemAddress of %" G_GUINT64_FORMAT " bytes answered %d: %s",
+		return bad(lane, error,
+			   "aclrtReserveMemAddress of %" G_GUINT64_FORMAT " bytes answered %d: %s",
 			   end - start, code, model_message());
 	area.va = va;
 	g_array_append_val(lane->areas, area);
 	return TRUE;
 }
 
-/* Where addresses go on for longer than a reservation can be, areas overlap by 1 GiB: each handle lies in one as a whole. */
+/* Where addresses go on for longer than a reservation can be, areas overlap by 1 GiB: each handle
+ * lies in one as a whole. */
 static gboolean reserve_areas(struct lane *lane, GError **error)
 {
 	const GArray *spans = spans_merged(&lane->device->trace->maps, GIB);
@@ -132,15 +138,20 @@ static void *area_va(const struct lane *lane, guint64 address, guint64 size)
 /* ---- parts of expandable segments ---- */
 
 /* Sets *lost where the model has no memory left. */
-static gboolean map_chunk(struct lane *lane, guint64 address, guint64 size, gboolean *lost, GError **error)
+static gboolean map_chunk(struct lane *lane, guint64 address, guint64 size, gboolean *lost,
+			  GError **error)
 {
-	struct chunk chunk = { .address = address, .size = size, .va = area_va(lane, address, size) };
+	struct chunk chunk = { .address = address,
+			       .size = size,
+			       .va = area_va(lane, address, size) };
 
 	if (chunk.va == NULL)
-		return bad(lane, error, "0x%" G_GINT64_MODIFIER "x lies in no reservation", address);
+		return bad(lane, error, "0x%" G_GINT64_MODIFIER "x lies in no reservation",
+			   address);
 	if (g_tree_lookup(lane->chunks, &address))
 		return bad(lane, error, "0x%" G_GINT64_MODIFIER "x is mapped already", address);
-	aclError code = model_create(lane->calls, &chunk.handle, size, (int) lane->device->device, 21);
+	aclError code =
+		model_create(lane->calls, &chunk.handle, size, (int)lane->device->device, 21);
 	*lost = code != ACL_SUCCESS;
 	if (*lost)
 		return refused(lane, "aclrtMallocPhysical", code, size, error);
@@ -168,7 +179,8 @@ static gboolean is_cut(const struct lane *lane, guint64 address, guint64 size)
 		else
 			high = middle;
 	}
-	return low < lane->cuts->len && g_array_index(lane->cuts, struct span, low).start < address + size;
+	return low < lane->cuts->len &&
+	       g_array_index(lane->cuts, struct span, low).start < address + size;
 }
 
 static gboolean check_part(const struct lane *lane, guint64 address, guint64 size, GError **error)
@@ -176,21 +188,25 @@ static gboolean check_part(const struct lane *lane, guint64 address, guint64 siz
 	if (address % HUGE_BYTES == 0 && size % HUGE_BYTES == 0 && size > 0)
 		return TRUE;
 	return bad(lane, error,
-		   "a part of an expandable segment at 0x%" G_GINT64_MODIFIER "x of %" G_GUINT64_FORMAT
-		   " bytes: address and size must be multiples of 2 MiB",
+		   "a part of an expandable segment at 0x%" G_GINT64_MODIFIER
+		   "x of %" G_GUINT64_FORMAT " bytes: address and size must be multiples of 2 MiB",
 		   address, size);
 }
 
-/* One handle for each step of the pool that it comes from: 20 MiB where the size is a multiple of that, else 2 MiB. The
- * first handle that the device has no memory for ends it, as it does an allocator's attempt. */
-static gboolean map_range(struct lane *lane, guint64 address, guint64 size, gboolean small, GError **error)
+/* One handle for each step of the pool that it comes from: 20 MiB where the size is a multiple of
+ * that, else 2 MiB. The first handle that the device has no memory for ends it, as it does an
+ * allocator's attempt. */
+static gboolean map_range(struct lane *lane, guint64 address, guint64 size, gboolean small,
+			  GError **error)
 {
 	gboolean large = !small && size % LARGE_BYTES == 0, lost = FALSE;
 	if (!check_part(lane, address, size, error))
 		return FALSE;
 	for (guint64 at = address; at < address + size && !lost;) {
-		guint64 step = large && (at - address) % LARGE_BYTES == 0 && !is_cut(lane, at, LARGE_BYTES) ?
-				       LARGE_BYTES : HUGE_BYTES;
+		guint64 step =
+			large && (at - address) % LARGE_BYTES == 0 && !is_cut(lane, at, LARGE_BYTES)
+				? LARGE_BYTES
+				: HUGE_BYTES;
 		if (!map_chunk(lane, at, step, &lost, error))
 			return FALSE;
 		at += step;
@@ -231,25 +247,28 @@ static gboolean unmap_range(struct lane *lane, guint64 address, guint64 size, GE
 static gboolean segment_alloc(struct lane *lane, guint64 address, guint64 size, GError **error)
 {
 	struct segment segment = { .address = address, .size = size };
-	if (g_hash_table_contains(lane->segments, &address))
-		return bad(lane, error, "the segment at 0x%" G_GINT64_MODIFIER "x is there already", address);
-	aclError code = model_malloc(lane->calls, &segment.p, size, (int) lane->device->device, 21);
+	if (g_tree_lookup(lane->segments, &address))
+		return bad(lane, error, "the segment at 0x%" G_GINT64_MODIFIER "x is there already",
+			   address);
+	aclError code = model_malloc(lane->calls, &segment.p, size, (int)lane->device->device, 21);
 	if (code != ACL_SUCCESS)
 		return refused(lane, model_call_name(MODEL_MALLOC), code, size, error);
 	struct segment *kept = g_memdup2(&segment, sizeof segment);
-	g_hash_table_insert(lane->segments, &kept->address, kept);
+	g_tree_insert(lane->segments, &kept->address, kept);
 	return TRUE;
 }
 
 static gboolean segment_free(struct lane *lane, guint64 address, GError **error)
 {
-	struct segment *segment = g_hash_table_lookup(lane->segments, &address);
+	struct segment *segment = g_tree_lookup(lane->segments, &address);
 	if (segment == NULL)
 		return lane->lost > 0 ||
-		       bad(lane, error, "no segment at 0x%" G_GINT64_MODIFIER "x is there to be freed", address);
+		       bad(lane, error,
+			   "no segment at 0x%" G_GINT64_MODIFIER "x is there to be freed", address);
 	aclError code = model_free(lane->calls, segment->p, FALSE);
-	g_hash_table_remove(lane->segments, &address);
-	return code == ACL_SUCCESS || bad(lane, error, "aclrtFree answered %d: %s", code, model_message());
+	g_tree_remove(lane->segments, &address);
+	return code == ACL_SUCCESS ||
+	       bad(lane, error, "aclrtFree answered %d: %s", code, model_message());
 }
 
 /* ---- the lane ---- */
@@ -261,7 +280,7 @@ struct lane *lane_open(struct replay_device *device)
 	lane->calls = &device->setup;
 	lane->areas = g_array_new(FALSE, FALSE, sizeof(struct area));
 	lane->chunks = g_tree_new_full(by_address, NULL, NULL, g_free);
-	lane->segments = g_hash_table_new_full(g_int64_hash, g_int64_equal, NULL, g_free);
+	lane->segments = g_tree_new_full(by_address, NULL, NULL, g_free);
 	lane->cuts = spans_merged(&device->trace->cuts, 0);
 	return lane;
 }
@@ -273,13 +292,13 @@ gboolean lane_start(struct lane *lane, GError **error)
 		return FALSE;
 	for (guint i = 0; i < ranges->len; i++) {
 		const struct trace_range *r = &g_array_index(ranges, struct trace_range, i);
-		gboolean ok = r->size == 0  ? TRUE :
-			      r->expandable ? map_range(lane, r->address, r->size, r->small, error) :
-					      segment_alloc(lane, r->address, r->size, error);
+		gboolean ok = r->size == 0 ? TRUE
+			      : r->expandable
+				      ? map_range(lane, r->address, r->size, r->small, error)
+				      : segment_alloc(lane, r->address, r->size, error);
 		if (!ok)
 			return FALSE;
 	}
-	replay_note_growth(lane->device);
 	lane->calls = &lane->device->window;
 	return TRUE;
 }
@@ -304,38 +323,63 @@ gboolean lane_step(struct lane *lane, const struct trace_event *event, guint64 l
 {
 	lane->event++;
 	lane->line = line;
+	if (event->action == TRACE_SEGMENT_FREE || event->action == TRACE_SEGMENT_UNMAP)
+		replay_note_peak(lane->device);
 	account_step(&lane->device->account, event);
-	if (!step(lane, event, error))
-		return FALSE;
-	replay_note_growth(lane->device);
-	return TRUE;
+	return step(lane, event, error);
 }
 
 static gboolean release_chunk(gpointer key, gpointer value, gpointer data)
 {
 	struct chunk *chunk = value;
 	struct model_device unused = { 0 };
-	(void) key;
-	(void) data;
+	(void)key;
+	(void)data;
 	model_unmap(&unused, chunk->va);
 	model_release(&unused, chunk->handle);
 	return FALSE;
 }
 
+static gboolean release_segment(gpointer key, gpointer value, gpointer data)
+{
+	struct segment *segment = value;
+	struct model_device unused = { 0 };
+	(void)key;
+	(void)data;
+	model_free(&unused, segment->p, FALSE);
+	return FALSE;
+}
+
+/* The last entry of the tree that begins at or below the address. */
+static gconstpointer entry_at(GTree *tree, guint64 address)
+{
+	GTreeNode *node = g_tree_upper_bound(tree, &address);
+	node = node ? g_tree_node_previous(node) : g_tree_node_last(tree);
+	return node ? g_tree_node_value(node) : NULL;
+}
+
+guint64 lane_find(const struct lane *lane, guint64 address)
+{
+	const struct chunk *chunk = entry_at(lane->chunks, address);
+	const struct segment *segment = entry_at(lane->segments, address);
+	if (chunk && address - chunk->address < chunk->size)
+		return (guintptr)chunk->va + (address - chunk->address);
+	if (segment && address - segment->address < segment->size)
+		return (guintptr)segment->p + (address - segment->address);
+	return 0;
+}
+
 void lane_close(struct lane *lane)
 {
 	struct model_device unused = { 0 };
-	GHashTableIter iter;
-	gpointer value;
 
+	replay_note_peak(lane->device);
 	g_tree_foreach(lane->chunks, release_chunk, NULL);
-	g_hash_table_iter_init(&iter, lane->segments);
-	while (g_hash_table_iter_next(&iter, NULL, &value))
-		model_free(&unused, ((struct segment *) value)->p, FALSE);
+	g_tree_foreach(lane->segments, release_segment, NULL);
 	for (guint i = 0; i < lane->areas->len; i++)
 		model_unreserve(&unused, g_array_index(lane->areas, struct area, i).va);
 	g_tree_destroy(lane->chunks);
-	g_hash_table_unref(lane->segments);
+	g_tree_destroy(lane->segments);
 	g_array_unref(lane->areas);
 	g_free(lane);
 }

@@ -1,28 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * An npusim trace, line after line, as it lies in the file. Where it has calls that get memory, they are made again, and
- * what the allocator above says of its segments is for the record; where it has none, its segments are made.
+ * An npusim trace, line after line, as it lies in the file. Where it has calls that get memory,
+ * they are made again, and what the allocator above says of its segments is for the record; where
+ * it has none, its segments are made.
  */
 #include "format.h"
-#include "replay.h"
+#include "replay-track.h"
 
 struct lines {
 	struct replay_run *run;
-	struct player *player;  /* NULL: segments are made */
-	GPtrArray *lanes;       /* of each device of the replay, in its order; none where calls are made */
+	struct player *player; /* NULL: segments are made */
+	GPtrArray
+		*tracks; /* of each device of the replay, in its order; none where calls are made */
 };
 
 static gboolean open_lines(struct lines *l, struct replay_run *run, GError **error)
 {
-	*l = (struct lines){ .run = run, .lanes = g_ptr_array_new_with_free_func((GDestroyNotify) lane_close) };
-	if (run->trace->memory_calls > 0) {
+	*l = (struct lines){ .run = run,
+			     .tracks =
+				     g_ptr_array_new_with_free_func((GDestroyNotify)track_close) };
+	if (run->trace->memory_calls > 0 && !track_is_policy(run->options)) {
 		l->player = player_open(run);
 		return TRUE;
 	}
 	for (guint i = 0; i < run->replay->devices->len; i++) {
-		struct lane *lane = lane_open(g_ptr_array_index(run->replay->devices, i));
-		g_ptr_array_add(l->lanes, lane);
-		if (!lane_start(lane, error))
+		struct track *track =
+			track_open(g_ptr_array_index(run->replay->devices, i), run->options);
+		g_ptr_array_add(l->tracks, track);
+		if (!track_start(track, error))
 			return FALSE;
 	}
 	return TRUE;
@@ -32,14 +37,14 @@ static void close_lines(struct lines *l)
 {
 	if (l->player)
 		player_close(l->player);
-	g_ptr_array_unref(l->lanes);
+	g_ptr_array_unref(l->tracks);
 }
 
-static struct lane *lane_of(const struct lines *l, const struct replay_device *device)
+static struct track *track_of(const struct lines *l, const struct replay_device *device)
 {
-	for (guint i = 0; i < l->lanes->len; i++) {
+	for (guint i = 0; i < l->tracks->len; i++) {
 		if (g_ptr_array_index(l->run->replay->devices, i) == device)
-			return g_ptr_array_index(l->lanes, i);
+			return g_ptr_array_index(l->tracks, i);
 	}
 	return NULL;
 }
@@ -56,10 +61,17 @@ static gboolean event(struct lines *l, const struct trace_record *record, GError
 	if (record->code != 0 || device == NULL)
 		return TRUE;
 	if (l->player == NULL)
-		return lane_step(lane_of(l, device), &record->event, record->line, error);
+		return track_step(track_of(l, device), &record->event, record->line, error);
 	if (!is_about_segments(&record->event))
 		account_step(&device->account, &record->event);
 	return TRUE;
+}
+
+/* Calls name no device: all are looked at. */
+static void sample_all(const struct replay_run *run)
+{
+	for (guint i = 0; i < run->replay->devices->len; i++)
+		replay_sample(g_ptr_array_index(run->replay->devices, i), run->replay->done + 1);
 }
 
 gboolean replay_lines(struct replay_run *run, GError **error)
@@ -74,6 +86,8 @@ gboolean replay_lines(struct replay_run *run, GError **error)
 			ok = event(&l, &record, error);
 		else if (l.player)
 			player_step(l.player, &record);
+		if (l.player)
+			sample_all(run);
 		if (!replay_tick(run))
 			break;
 	}

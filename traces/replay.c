@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A replay's frame: the model opened and closed, one device after another, what is common to both kinds of event.
+ * A replay's frame: the model opened and closed, one device after another, what is common to both
+ * kinds of event.
  */
 #include "replay.h"
 
 #include "npusim/npusim.h"
+#include "replay-track.h"
 
-#define PROGRESS_EVERY 4096
+#define PROGRESS_EVERY 64
 
 GQuark replay_error_quark(void)
 {
@@ -26,7 +28,7 @@ gboolean replay_tick(struct replay_run *run)
 	return FALSE;
 }
 
-void replay_note_growth(struct replay_device *device)
+void replay_note_peak(struct replay_device *device)
 {
 	guint64 physical = device->account.physical;
 	struct npu_stats stats;
@@ -34,6 +36,11 @@ void replay_note_growth(struct replay_device *device)
 		return;
 	device->noted_physical = physical;
 	device->stats = stats;
+}
+
+void replay_sample(struct replay_device *device, guint64 event)
+{
+	series_add(&device->series, event, device->account.live, device->account.physical);
 }
 
 guint64 replay_calls(const struct replay_device *device)
@@ -56,7 +63,7 @@ struct replay_device *replay_find(const struct replay *replay, gint32 device)
 {
 	for (guint i = 0; i < replay->devices->len; i++) {
 		struct replay_device *known = g_ptr_array_index(replay->devices, i);
-		if ((gint64) known->device == device)
+		if ((gint64)known->device == device)
 			return known;
 	}
 	return NULL;
@@ -66,6 +73,7 @@ static void device_free(gpointer data)
 {
 	struct replay_device *device = data;
 	account_clear(&device->account);
+	series_clear(&device->series);
 	g_free(device);
 }
 
@@ -79,6 +87,7 @@ static void add_devices(struct replay *replay, struct trace *trace)
 		device->trace = g_ptr_array_index(trace->devices, d);
 		device->device = device->trace->device;
 		account_init(&device->account, device->trace);
+		series_init(&device->series);
 		g_ptr_array_add(replay->devices, device);
 	}
 }
@@ -86,14 +95,14 @@ static void add_devices(struct replay *replay, struct trace *trace)
 static gboolean run_device(struct replay_run *run, struct replay_device *device, GError **error)
 {
 	const GArray *events = device->trace->events;
-	struct lane *lane = lane_open(device);
-	gboolean ok = lane_start(lane, error);
+	struct track *track = track_open(device, run->options);
+	gboolean ok = track_start(track, error);
 	for (guint i = 0; ok && i < events->len; i++) {
-		ok = lane_step(lane, &g_array_index(events, struct trace_event, i), 0, error);
+		ok = track_step(track, &g_array_index(events, struct trace_event, i), 0, error);
 		if (!replay_tick(run))
 			break;
 	}
-	lane_close(lane);
+	track_close(track);
 	return ok;
 }
 
@@ -111,6 +120,7 @@ static gboolean run_all(struct replay_run *run, GError **error)
 static void finish_device(struct replay_device *device)
 {
 	struct npu_stats last;
+	series_end(&device->series);
 	if (!model_stats(device->device, &last))
 		return;
 	if (device->stats.size == 0)
@@ -119,14 +129,34 @@ static void finish_device(struct replay_device *device)
 	device->stats.own_peak_bytes = last.own_peak_bytes;
 }
 
+/* A policy hands out blocks: there must be some. */
+static gboolean has_blocks(const struct trace *trace, GError **error)
+{
+	for (guint d = 0; d < trace->devices->len; d++) {
+		const struct trace_device *device = g_ptr_array_index(trace->devices, d);
+		if (device->counts[TRACE_ALLOC] > 0 || device->blocks->len > 0)
+			return TRUE;
+	}
+	g_set_error(
+		error, REPLAY_ERROR, 0,
+		"the file tells of no blocks that an allocator handed out, which a policy needs: "
+		"use --policy as-recorded");
+	return FALSE;
+}
+
 struct replay *replay_run(struct trace *trace, const struct replay_options *options, GError **error)
 {
+	if (track_is_policy(options) && !has_blocks(trace, error))
+		return NULL;
 	struct replay *replay = g_new0(struct replay, 1);
 	struct replay_run run = { .trace = trace, .replay = replay, .options = options };
 
+	replay->policy = options->policy;
+	replay->access = options->access;
 	replay->devices = g_ptr_array_new_with_free_func(device_free);
 	add_devices(replay, trace);
-	const struct replay_device *last = g_ptr_array_index(replay->devices, replay->devices->len - 1);
+	const struct replay_device *last =
+		g_ptr_array_index(replay->devices, replay->devices->len - 1);
 	guint devices = last->device + 1;
 	if (!model_open(devices, error)) {
 		replay_free(replay);

@@ -5,8 +5,11 @@
 #ifndef NPUSIM_TRACES_REPLAY_H
 #define NPUSIM_TRACES_REPLAY_H
 
+#include "access.h"
 #include "account.h"
 #include "model.h"
+#include "policy.h"
+#include "series.h"
 #include "trace.h"
 
 struct replay_device {
@@ -17,30 +20,43 @@ struct replay_device {
 	struct model_device window; /* calls of the window */
 	struct npu_stats stats;     /* at the peak of physical memory; *_peak_bytes at the end */
 	guint64 noted_physical;     /* physical memory when `stats` was taken */
-	guint64 failed_at;          /* event whose call ran out of memory first, counted from 1; 0: none */
-	guint64 failed_line;        /* the same of an npusim trace: its line */
-	guint64 failed_size;        /* 0: no call ran out of memory */
-	guint64 differing;          /* calls whose result is not the recorded one */
-	guint64 left_out;           /* calls not made, since what they name is not there */
+	guint64 failed_at;   /* event whose call ran out of memory first, counted from 1; 0: none */
+	guint64 failed_line; /* the same of an npusim trace: its line */
+	guint64 failed_size; /* 0: no call ran out of memory */
+	guint64 differing;   /* calls whose result is not the recorded one */
+	guint64 left_out;    /* calls not made, since what they name is not there */
+
+	/* Under a policy: what the allocator did since the window began. */
+	guint64 policy_counts[TRACE_ACTION_COUNT]; /* TRACE_SEGMENT_ALLOC to TRACE_SEGMENT_UNMAP */
+	guint64 emptied;                           /* times that its cache was emptied */
+	guint64 lost_blocks;                       /* blocks that it had no memory for */
+	struct series series;
+	struct access_figures access;
 };
 struct replay {
 	GPtrArray *devices; /* struct replay_device * */
 	char *soc, *contract, *backend;
-	guint64 done;       /* events that were replayed */
+	guint64 done; /* events that were replayed */
 	gint64 wall_us;
 	guint64 simulated_ps;
 	gboolean interrupted;
+	const struct policy_options *policy; /* of the options, or NULL */
+	enum access_pattern access;
 };
 
 struct replay_options {
-	/* Called now and then with the events done; returns FALSE to stop: what is done until then is the result. May be NULL. */
+	/* Called now and then with the events done; returns FALSE to stop: what is done until then
+	 * is the result. May be NULL. */
 	gboolean (*progress)(guint64 done, guint64 total, gpointer data);
 	gpointer data;
+	const struct policy_options *policy; /* NULL: as recorded */
+	enum access_pattern access;
 };
 
-/* Runs the trace on the model that the environment describes. NULL and error if it cannot start, or at an event that makes
- * no sense (which one, and why). The trace must outlive the result. */
-struct replay *replay_run(struct trace *trace, const struct replay_options *options, GError **error);
+/* Runs the trace on the model that the environment describes. NULL and error if it cannot start, or
+ * at an event that makes no sense (which one, and why). The trace must outlive the result. */
+struct replay *replay_run(struct trace *trace, const struct replay_options *options,
+			  GError **error);
 void replay_free(struct replay *replay);
 
 /* Device memory calls of the window: how many, and the simulated time in them. */
@@ -60,8 +76,12 @@ struct replay_run {
 };
 /* Counts one event; FALSE if the user wants to stop. */
 gboolean replay_tick(struct replay_run *run);
-/* Notes the model's statistics if physical memory is more than it was when they were noted. */
-void replay_note_growth(struct replay_device *device);
+/* To be called before memory goes, and at the end: notes the model's statistics if there is more
+ * than when they were noted. */
+void replay_note_peak(struct replay_device *device);
+
+/* Notes the device's memory after its event number `event`. */
+void replay_sample(struct replay_device *device, guint64 event);
 
 /* replay-lane.c: the segments of one device */
 struct lane;
@@ -69,7 +89,10 @@ struct lane *lane_open(struct replay_device *device);
 /* Reserves, and rebuilds what was live at the start. */
 gboolean lane_start(struct lane *lane, GError **error);
 /* One event; `line` of the file for messages, 0: it has none. */
-gboolean lane_step(struct lane *lane, const struct trace_event *event, guint64 line, GError **error);
+gboolean lane_step(struct lane *lane, const struct trace_event *event, guint64 line,
+		   GError **error);
+/* Where the file's address lies in the model; 0: nowhere. */
+guint64 lane_find(const struct lane *lane, guint64 address);
 /* Gives back what is left, uncounted. */
 void lane_close(struct lane *lane);
 

@@ -8,6 +8,8 @@
 #include <json-glib/json-glib.h>
 #include <string.h>
 
+#include "result-policy.h"
+
 #define MIB (1024.0 * 1024.0)
 
 /* ---- figures that follow from others ---- */
@@ -21,13 +23,17 @@ static gboolean tells_live(const struct replay_device *d)
 /* Share of physical memory that no live block used when physical memory was at its peak. */
 static double fragmentation(const struct account *a)
 {
-	return a->peak_physical ? 1.0 - (double) MIN(a->live_at_peak_physical, a->peak_physical) / a->peak_physical : 0;
+	return a->peak_physical ? 1.0 - (double)MIN(a->live_at_peak_physical, a->peak_physical) /
+						  a->peak_physical
+				: 0;
 }
 
 /* Bytes that the second-level TLB can cover with the pages that were in use at the peak. */
 static guint64 tlb_reach(const struct npu_stats *s)
 {
-	guint64 page = s->leaves_1g > s->leaves_2m ? 30 : s->leaves_2m >= s->leaves_4k / 512 ? 21 : 12;
+	guint64 page = s->leaves_1g > s->leaves_2m          ? 30
+		       : s->leaves_2m >= s->leaves_4k / 512 ? 21
+							    : 12;
 	return s->tlb_l2_entries << page;
 }
 
@@ -49,31 +55,38 @@ static void print_events(FILE *out, const struct trace_device *t)
 	g_autoptr(GString) text = g_string_new(NULL);
 	for (int a = 0; a < TRACE_OTHER; a++) {
 		if (t->counts[a])
-			g_string_append_printf(text, "%s%" G_GUINT64_FORMAT " %s", text->len ? ", " : "", t->counts[a],
+			g_string_append_printf(text, "%s%" G_GUINT64_FORMAT " %s",
+					       text->len ? ", " : "", t->counts[a],
 					       trace_action_name(a));
 	}
 	for (guint i = 0; i < t->other_names->len; i++)
-		g_string_append_printf(text, "%s%" G_GUINT64_FORMAT " %s (skipped)", text->len ? ", " : "",
+		g_string_append_printf(text, "%s%" G_GUINT64_FORMAT " %s (skipped)",
+				       text->len ? ", " : "",
 				       g_array_index(t->other_counts, guint64, i),
-				       (const char *) g_ptr_array_index(t->other_names, i));
+				       (const char *)g_ptr_array_index(t->other_names, i));
 	if (text->len)
 		row(out, "events", "%s", text->str);
 }
 
+/* Two kinds a line. */
 static void print_calls(FILE *out, const struct replay_device *d)
 {
-	row(out, "driver calls", "%" G_GUINT64_FORMAT ", %.3f ms of simulated time", replay_calls(d),
-	    replay_calls_ps(d) / 1e9);
+	int shown = 0;
+	row(out, "driver calls", "%" G_GUINT64_FORMAT ", %.3f ms of simulated time",
+	    replay_calls(d), replay_calls_ps(d) / 1e9);
 	for (int c = 0; c < MODEL_CALL_COUNT; c++) {
-		g_autofree char *name = g_strconcat("  ", model_call_name(c), NULL);
 		if (d->window.count[c] == 0)
 			continue;
-		fprintf(out, "  %-30s%" G_GUINT64_FORMAT ", %.1f us each", name, d->window.count[c],
+		fprintf(out, "%s%-23s %7" G_GUINT64_FORMAT " x %5.1f us",
+			shown % 2 ? "   " : "    ", model_call_name(c), d->window.count[c],
 			d->window.ps[c] / 1e6 / d->window.count[c]);
 		if (d->window.failed[c])
-			fprintf(out, ", %" G_GUINT64_FORMAT " refused", d->window.failed[c]);
-		fputc('\n', out);
+			fprintf(out, " (%" G_GUINT64_FORMAT " refused)", d->window.failed[c]);
+		if (++shown % 2 == 0)
+			fputc('\n', out);
 	}
+	if (shown % 2)
+		fputc('\n', out);
 }
 
 static char *place_of_failure(const struct replay_device *d)
@@ -89,41 +102,47 @@ static void print_memory(FILE *out, const struct replay_device *d)
 {
 	const struct account *a = &d->account;
 	guint64 used = d->stats.own_peak_bytes;
-	row(out, "physical memory", "%.2f MiB at the start, %.2f MiB at the peak, %.2f MiB obtained since",
+	row(out, "physical memory",
+	    "%.2f MiB at the start, %.2f MiB at the peak, %.2f MiB obtained since",
 	    a->start_physical / MIB, a->peak_physical / MIB, a->obtained / MIB);
 	if (tells_live(d)) {
-		row(out, "live memory", "%.2f MiB at the start, %.2f MiB at the peak", a->start_live / MIB,
-		    a->peak_live / MIB);
-		row(out, "fragmentation", "%.1f %% of the physical peak held no live block", 100 * fragmentation(a));
+		row(out, "live memory", "%.2f MiB at the start, %.2f MiB at the peak",
+		    a->start_live / MIB, a->peak_live / MIB);
+		row(out, "fragmentation", "%.1f %% of the physical peak held no live block",
+		    100 * fragmentation(a));
 	}
 	if (used != a->peak_physical && d->failed_size == 0)
 		row(out, "on the device", "%.2f MiB at the peak, in whole pages", used / MIB);
 	if (d->failed_size) {
 		g_autofree char *place = place_of_failure(d);
-		row(out, "OUT OF MEMORY", "%s wanted %.2f MiB more than the device had (%.2f MiB in all)", place,
+		row(out, "OUT OF MEMORY",
+		    "%s wanted %.2f MiB more than the device had (%.2f MiB in all)", place,
 		    d->failed_size / MIB, d->stats.usable_bytes / MIB);
 	}
 }
 
-static void print_device(FILE *out, const struct replay_device *d)
+static void print_device(FILE *out, const struct replay *replay, const struct replay_device *d)
 {
 	const struct npu_stats *s = &d->stats;
 	fprintf(out, "\ndevice %u\n", d->device);
 	print_events(out, d->trace);
 	print_memory(out, d);
+	result_print_policy(out, replay, d);
 	print_calls(out, d);
 	row(out, "page table", "%.1f KiB at the peak", s->page_table_peak_bytes / 1024.0);
 	if (s->tlb_l2_entries)
 		row(out, "TLB reach",
-		    "%.0f MiB (%" G_GUINT64_FORMAT " entries), %.1f %% of what was mapped at the peak", tlb_reach(s) / MIB,
-		    s->tlb_l2_entries,
+		    "%.0f MiB (%" G_GUINT64_FORMAT
+		    " entries), %.1f %% of what was mapped at the peak",
+		    tlb_reach(s) / MIB, s->tlb_l2_entries,
 		    s->mapped_bytes ? MIN(100.0, 100.0 * tlb_reach(s) / s->mapped_bytes) : 100.0);
 	if (d->account.unmatched)
 		row(out, "frees of unknown blocks", "%" G_GUINT64_FORMAT, d->account.unmatched);
 	if (d->differing)
 		row(out, "results not as recorded", "%" G_GUINT64_FORMAT " calls", d->differing);
 	if (d->left_out)
-		row(out, "calls left out", "%" G_GUINT64_FORMAT ": what they name is not there", d->left_out);
+		row(out, "calls left out", "%" G_GUINT64_FORMAT ": what they name is not there",
+		    d->left_out);
 }
 
 static void print_file(FILE *out, const char *path, const struct trace *trace)
@@ -135,21 +154,27 @@ static void print_file(FILE *out, const char *path, const struct trace *trace)
 	if (trace->calls)
 		fprintf(out, " of which %" G_GUINT64_FORMAT " are calls", trace->calls);
 	fputc('\n', out);
+	if (trace->about)
+		fprintf(out, "%s\n", trace->about);
 	if (trace->truncated)
 		fprintf(out, "the file breaks off inside its last line, which was left out\n");
 	if (trace->skipped)
-		fprintf(out, "%" G_GUINT64_FORMAT " lines with unknown verbs were skipped\n", trace->skipped);
+		fprintf(out, "%" G_GUINT64_FORMAT " lines with unknown verbs were skipped\n",
+			trace->skipped);
 }
 
-void result_print(FILE *out, const char *path, const struct trace *trace, const struct replay *replay)
+void result_print(FILE *out, const char *path, const struct trace *trace,
+		  const struct replay *replay)
 {
 	print_file(out, path, trace);
-	fprintf(out, "replayed on %s in %.3f s: %.3f ms of simulated time\n", replay->soc, replay->wall_us / 1e6,
-		replay->simulated_ps / 1e9);
+	fprintf(out, "replayed on %s in %.3f s: %.3f ms of simulated time\n", replay->soc,
+		replay->wall_us / 1e6, replay->simulated_ps / 1e9);
 	if (replay->interrupted)
-		fprintf(out, "interrupted after %" G_GUINT64_FORMAT " events: what follows is partial\n", replay->done);
+		fprintf(out,
+			"interrupted after %" G_GUINT64_FORMAT " events: what follows is partial\n",
+			replay->done);
 	for (guint d = 0; d < replay->devices->len; d++)
-		print_device(out, g_ptr_array_index(replay->devices, d));
+		print_device(out, replay, g_ptr_array_index(replay->devices, d));
 }
 
 /* ---- JSON ---- */
@@ -157,7 +182,7 @@ void result_print(FILE *out, const char *path, const struct trace *trace, const 
 static void member_int(JsonBuilder *b, const char *name, guint64 value)
 {
 	json_builder_set_member_name(b, name);
-	json_builder_add_int_value(b, (gint64) value);
+	json_builder_add_int_value(b, (gint64)value);
 }
 
 static void member_real(JsonBuilder *b, const char *name, double value)
@@ -181,7 +206,8 @@ static void build_events(JsonBuilder *b, const struct trace_device *t)
 			member_int(b, trace_action_name(a), t->counts[a]);
 	}
 	for (guint i = 0; i < t->other_names->len; i++)
-		member_int(b, g_ptr_array_index(t->other_names, i), g_array_index(t->other_counts, guint64, i));
+		member_int(b, g_ptr_array_index(t->other_names, i),
+			   g_array_index(t->other_counts, guint64, i));
 	json_builder_end_object(b);
 }
 
@@ -204,7 +230,7 @@ static void build_calls(JsonBuilder *b, const struct replay_device *d)
 	json_builder_end_object(b);
 }
 
-static void build_device(JsonBuilder *b, const struct replay_device *d)
+static void build_device(JsonBuilder *b, const struct replay *replay, const struct replay_device *d)
 {
 	const struct account *a = &d->account;
 	json_builder_begin_object(b);
@@ -226,10 +252,12 @@ static void build_device(JsonBuilder *b, const struct replay_device *d)
 	member_int(b, "unknown_frees", a->unmatched);
 	member_int(b, "differing_results", d->differing);
 	member_int(b, "calls_left_out", d->left_out);
+	result_build_policy_device(b, replay, d);
 	if (d->failed_size) {
 		json_builder_set_member_name(b, "out_of_memory");
 		json_builder_begin_object(b);
-		member_int(b, d->failed_line ? "line" : "event", d->failed_line ? d->failed_line : d->failed_at);
+		member_int(b, d->failed_line ? "line" : "event",
+			   d->failed_line ? d->failed_line : d->failed_at);
 		member_int(b, "bytes", d->failed_size);
 		json_builder_end_object(b);
 	}
@@ -248,16 +276,19 @@ static JsonNode *build(const char *path, const struct trace *trace, const struct
 	member_text(b, "soc", replay->soc);
 	if (trace->soc)
 		member_text(b, "recorded_soc", trace->soc);
+	if (trace->about)
+		member_text(b, "about", trace->about);
 	member_int(b, "events", trace->events);
 	member_int(b, "events_done", replay->done);
+	result_build_policy(b, replay);
 	member_int(b, "simulated_ns", replay->simulated_ps / 1000);
-	member_int(b, "wall_us", (guint64) replay->wall_us);
+	member_int(b, "wall_us", (guint64)replay->wall_us);
 	json_builder_set_member_name(b, "complete");
 	json_builder_add_boolean_value(b, !replay->interrupted);
 	json_builder_set_member_name(b, "devices");
 	json_builder_begin_array(b);
 	for (guint d = 0; d < replay->devices->len; d++)
-		build_device(b, g_ptr_array_index(replay->devices, d));
+		build_device(b, replay, g_ptr_array_index(replay->devices, d));
 	json_builder_end_array(b);
 	json_builder_end_object(b);
 	return json_builder_get_root(b);
@@ -266,19 +297,21 @@ static JsonNode *build(const char *path, const struct trace *trace, const struct
 static gboolean write_text(const char *file, const char *text, GError **error)
 {
 	/* what is no regular file, such as /dev/stdout, is written to, not replaced */
-	gboolean plain = !g_file_test(file, G_FILE_TEST_EXISTS) || g_file_test(file, G_FILE_TEST_IS_REGULAR);
+	gboolean plain =
+		!g_file_test(file, G_FILE_TEST_EXISTS) || g_file_test(file, G_FILE_TEST_IS_REGULAR);
 	if (plain)
 		return g_file_set_contents(file, text, -1, error);
 	FILE *out = fopen(file, "w");
 	gboolean ok = out && fputs(text, out) >= 0;
 	ok = (out && fclose(out) == 0) && ok;
 	if (!ok)
-		g_set_error(error, G_FILE_ERROR, (gint) g_file_error_from_errno(errno), "%s", g_strerror(errno));
+		g_set_error(error, G_FILE_ERROR, (gint)g_file_error_from_errno(errno), "%s",
+			    g_strerror(errno));
 	return ok;
 }
 
-gboolean result_write_json(const char *file, const char *path, const struct trace *trace, const struct replay *replay,
-			   GError **error)
+gboolean result_write_json(const char *file, const char *path, const struct trace *trace,
+			   const struct replay *replay, GError **error)
 {
 	g_autoptr(JsonGenerator) generator = json_generator_new();
 	JsonNode *root = build(path, trace, replay);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Memory snapshots of PyTorch and torch_npu: a pickled dict with `segments`, the state at the end, and `device_traces`, the
- * last events of each device. The state at the start is the state at the end with the events undone, last first.
+ * Memory snapshots of PyTorch and torch_npu: a pickled dict with `segments`, the state at the end,
+ * and `device_traces`, the last events of each device. The state at the start is the state at the
+ * end with the events undone, last first.
  */
 #include <string.h>
 
@@ -9,12 +10,13 @@
 #include "trace.h"
 
 #define DEVICE_MAX  (TRACE_DEVICE_LAST + 1)
-#define KEYS_MAX    64                              /* of an event, block or segment */
-#define ADDRESS_END (G_GUINT64_CONSTANT(1) << 56)   /* of any device's addresses */
+#define KEYS_MAX    64                            /* of an event, block or segment */
+#define ADDRESS_END (G_GUINT64_CONSTANT(1) << 56) /* of any device's addresses */
 
 struct reader {
 	struct trace *trace;
-	gsize room; /* events, blocks and segments that the file can still hold: each takes some of its bytes */
+	gsize room; /* events, blocks and segments that the file can still hold: each takes some of
+		       its bytes */
 	GError **error;
 };
 
@@ -25,7 +27,8 @@ static gboolean bad(struct reader *r, const char *format, ...)
 	va_start(args, format);
 	g_autofree char *text = g_strdup_vprintf(format, args);
 	va_end(args);
-	g_set_error(r->error, TRACE_ERROR, TRACE_ERROR_FORMAT, "not a usable memory snapshot: %s", text);
+	g_set_error(r->error, TRACE_ERROR, TRACE_ERROR_FORMAT, "not a usable memory snapshot: %s",
+		    text);
 	return FALSE;
 }
 
@@ -39,20 +42,23 @@ static gboolean get_size(const struct pickle_value *dict, const char *key, guint
 	gint64 v;
 	if (!pickle_get_int(dict, key, &v) || v < 0)
 		return FALSE;
-	*out = (guint64) v;
+	*out = (guint64)v;
 	return TRUE;
 }
 
-/* Whether a list's element is a dict that may be looked at. A pickle can name one object many times: neither many large
- * dicts nor many events may come out of a few bytes. */
-static gboolean take_dict(struct reader *r, const struct pickle_value *v, const char *what, gsize index)
+/* Whether a list's element is a dict that may be looked at. A pickle can name one object many
+ * times: neither many large dicts nor many events may come out of a few bytes. */
+static gboolean take_dict(struct reader *r, const struct pickle_value *v, const char *what,
+			  gsize index)
 {
 	if (v->type != PICKLE_DICT)
 		return bad(r, "%s %" G_GSIZE_FORMAT " is no dict", what, index);
 	if (v->list->count / 2 > KEYS_MAX)
-		return bad(r, "%s %" G_GSIZE_FORMAT " has more than %d keys", what, index, KEYS_MAX);
+		return bad(r, "%s %" G_GSIZE_FORMAT " has more than %d keys", what, index,
+			   KEYS_MAX);
 	if (r->room == 0)
-		return bad(r, "it says to hold more than its size allows: one object stands for many events");
+		return bad(r, "it says to hold more than its size allows: one object stands for "
+			      "many events");
 	r->room--;
 	return TRUE;
 }
@@ -73,7 +79,8 @@ static enum trace_action action_of(const struct pickle_value *name)
 	return TRACE_OTHER;
 }
 
-static gboolean read_event(struct reader *r, struct trace_device *device, const struct pickle_value *entry, gsize index)
+static gboolean read_event(struct reader *r, struct trace_device *device,
+			   const struct pickle_value *entry, gsize index)
 {
 	struct trace_event e = { 0 };
 	gint64 n;
@@ -82,15 +89,20 @@ static gboolean read_event(struct reader *r, struct trace_device *device, const 
 		return FALSE;
 	const struct pickle_value *name = pickle_get(entry, "action");
 	if (name == NULL || name->type != PICKLE_STR)
-		return bad(r, "device_traces[%u][%" G_GSIZE_FORMAT "] has no action", device->device, index);
+		return bad(r, "device_traces[%u][%" G_GSIZE_FORMAT "] has no action",
+			   device->device, index);
 	e.action = action_of(name);
-	gboolean has_address = get_size(entry, e.action == TRACE_OOM ? "device_free" : "addr", &e.address);
+	gboolean has_address =
+		get_size(entry, e.action == TRACE_OOM ? "device_free" : "addr", &e.address);
 	gboolean has_size = get_size(entry, "size", &e.size);
 	if (e.action < TRACE_OOM && (!has_address || !has_size))
-		return bad(r, "device_traces[%u][%" G_GSIZE_FORMAT "] (%s) has no valid %s", device->device, index,
-			   trace_action_name(e.action), has_address ? "size" : "addr");
+		return bad(r, "device_traces[%u][%" G_GSIZE_FORMAT "] (%s) has no valid %s",
+			   device->device, index, trace_action_name(e.action),
+			   has_address ? "size" : "addr");
 	if (e.action < TRACE_OOM && !in_address_space(e.address, e.size))
-		return bad(r, "device_traces[%u][%" G_GSIZE_FORMAT "] (%s) runs past the end of the address space",
+		return bad(r,
+			   "device_traces[%u][%" G_GSIZE_FORMAT
+			   "] (%s) runs past the end of the address space",
 			   device->device, index, trace_action_name(e.action));
 	e.stream = pickle_get_int(entry, "stream", &n) ? n : 0;
 	e.time_us = pickle_get_int(entry, "time_us", &n) ? n : 0;
@@ -106,14 +118,15 @@ static gboolean read_events(struct reader *r, const struct pickle_value *traces)
 	if (traces == NULL || traces->type != PICKLE_LIST)
 		return bad(r, "it has no list device_traces");
 	if (traces->list->count > DEVICE_MAX)
-		return bad(r, "it has %" G_GSIZE_FORMAT " devices, more than %d", traces->list->count, DEVICE_MAX);
+		return bad(r, "it has %" G_GSIZE_FORMAT " devices, more than %d",
+			   traces->list->count, DEVICE_MAX);
 	for (gsize d = 0; d < traces->list->count; d++) {
 		const struct pickle_value *list = &traces->list->items[d];
 		if (list->type != PICKLE_LIST)
 			return bad(r, "device_traces[%" G_GSIZE_FORMAT "] is no list", d);
 		if (list->list->count == 0)
 			continue;
-		struct trace_device *device = trace_device(r->trace, (guint) d);
+		struct trace_device *device = trace_device(r->trace, (guint)d);
 		for (gsize i = 0; i < list->list->count; i++) {
 			if (!read_event(r, device, &list->list->items[i], i))
 				return FALSE;
@@ -125,8 +138,8 @@ static gboolean read_events(struct reader *r, const struct pickle_value *traces)
 
 /* ---- the state at the end ---- */
 
-static gboolean read_blocks(struct reader *r, struct trace_device *device, const struct pickle_value *segment,
-			    gsize index)
+static gboolean read_blocks(struct reader *r, struct trace_device *device,
+			    const struct pickle_value *segment, gsize index)
 {
 	const struct pickle_value *blocks = pickle_get(segment, "blocks");
 	guint64 address = 0, requested;
@@ -142,8 +155,10 @@ static gboolean read_blocks(struct reader *r, struct trace_device *device, const
 		/* older files have no address: blocks follow one another */
 		get_size(b, "address", &address);
 		if (!get_size(b, "size", &size) || !in_address_space(address, size))
-			return bad(r, "segments[%" G_GSIZE_FORMAT "].blocks[%" G_GSIZE_FORMAT "] has no valid size", index,
-				   i);
+			return bad(r,
+				   "segments[%" G_GSIZE_FORMAT "].blocks[%" G_GSIZE_FORMAT
+				   "] has no valid size",
+				   index, i);
 		if (!pickle_is(pickle_get(b, "state"), "inactive")) {
 			struct trace_block block = { .address = address, .size = size };
 			if (get_size(b, "requested_size", &requested) && requested <= size)
@@ -164,15 +179,17 @@ static gboolean read_segment(struct reader *r, const struct pickle_value *s, gsi
 		return FALSE;
 	if (!get_size(s, "address", &range.address) || !get_size(s, "total_size", &range.size) ||
 	    !in_address_space(range.address, range.size))
-		return bad(r, "segments[%" G_GSIZE_FORMAT "] has no valid address and total_size", index);
-	if (pickle_get(s, "device") && (!pickle_get_int(s, "device", &id) || id < 0 || id >= DEVICE_MAX))
+		return bad(r, "segments[%" G_GSIZE_FORMAT "] has no valid address and total_size",
+			   index);
+	if (pickle_get(s, "device") &&
+	    (!pickle_get_int(s, "device", &id) || id < 0 || id >= DEVICE_MAX))
 		return bad(r, "segments[%" G_GSIZE_FORMAT "] has no valid device", index);
 	pickle_get_int(s, "is_expandable", &flag);
 	pickle_get_int(s, "stream", &stream);
 	range.expandable = flag != 0;
 	range.small = pickle_is(pickle_get(s, "segment_type"), "small");
 	range.stream = stream;
-	struct trace_device *device = trace_device(r->trace, (guint) id);
+	struct trace_device *device = trace_device(r->trace, (guint)id);
 	g_array_append_val(device->ranges, range);
 	return read_blocks(r, device, s, index);
 }
@@ -192,8 +209,8 @@ static gboolean read_segments(struct reader *r, const struct pickle_value *segme
 
 static gint by_address(gconstpointer a, gconstpointer b, gpointer unused)
 {
-	guint64 x = *(const guint64 *) a, y = *(const guint64 *) b;
-	(void) unused;
+	guint64 x = *(const guint64 *)a, y = *(const guint64 *)b;
+	(void)unused;
 	return x < y ? -1 : x > y;
 }
 
@@ -224,7 +241,7 @@ static void range_remove(GTree *tree, guint64 address, guint64 size)
 			GTreeNode *next = g_tree_upper_bound(tree, &key);
 			if (next == NULL)
 				return;
-			at = ((struct trace_range *) g_tree_node_value(next))->address;
+			at = ((struct trace_range *)g_tree_node_value(next))->address;
 			continue;
 		}
 		struct trace_range old = *r;
@@ -252,11 +269,12 @@ static void undo(const struct trace_event *e, GTree *ranges, GTree *blocks)
 		break;
 	case TRACE_SEGMENT_FREE:
 	case TRACE_SEGMENT_UNMAP:
-		range_insert(ranges, (struct trace_range){ .address = e->address,
-							   .size = e->size,
-							   .stream = e->stream,
-							   .expandable = e->action == TRACE_SEGMENT_UNMAP,
-							   .small = e->size % (20u << 20) != 0 });
+		range_insert(ranges,
+			     (struct trace_range){ .address = e->address,
+						   .size = e->size,
+						   .stream = e->stream,
+						   .expandable = e->action == TRACE_SEGMENT_UNMAP,
+						   .small = e->size % (20u << 20) != 0 });
 		break;
 	case TRACE_ALLOC:
 		g_tree_remove(blocks, &e->address);
@@ -273,7 +291,7 @@ static void undo(const struct trace_event *e, GTree *ranges, GTree *blocks)
 
 static gboolean collect_range(gpointer key, gpointer value, gpointer array)
 {
-	(void) key;
+	(void)key;
 	g_array_append_vals(array, value, 1);
 	return FALSE;
 }
@@ -295,7 +313,8 @@ static void rewind_device(struct trace_device *device)
 	for (guint i = 0; i < device->ranges->len; i++)
 		range_insert(ranges, g_array_index(device->ranges, struct trace_range, i));
 	for (guint i = 0; i < device->blocks->len; i++) {
-		struct trace_block *b = g_memdup2(&g_array_index(device->blocks, struct trace_block, i), sizeof *b);
+		struct trace_block *b =
+			g_memdup2(&g_array_index(device->blocks, struct trace_block, i), sizeof *b);
 		g_tree_replace(blocks, &b->address, b);
 	}
 	for (guint i = device->events->len; i > 0; i--)

@@ -24,12 +24,13 @@ static gint by_start(gconstpointer a, gconstpointer b)
 
 static void merge(struct spans *s, guint64 gap)
 {
-	struct span *span = (struct span *) (void *) s->list->data;
+	struct span *span = (struct span *)(void *)s->list->data;
 	guint kept = 0;
 
 	g_array_sort(s->list, by_start);
 	for (guint i = 0; i < s->list->len; i++) {
-		if (kept > 0 && (span[i].start <= span[kept - 1].end || span[i].start - span[kept - 1].end <= gap))
+		if (kept > 0 && (span[i].start <= span[kept - 1].end ||
+				 span[i].start - span[kept - 1].end <= gap))
 			span[kept - 1].end = MAX(span[kept - 1].end, span[i].end);
 		else
 			span[kept++] = span[i];

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A set of address ranges, gathered in any order: memory grows with the stretches that are apart, not with what was added.
+ * A set of address ranges, gathered in any order: memory grows with the stretches that are apart,
+ * not with what was added.
  */
 #ifndef NPUSIM_TRACES_SPANS_H
 #define NPUSIM_TRACES_SPANS_H

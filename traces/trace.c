@@ -8,6 +8,7 @@
 
 #include "format.h"
 #include "input.h"
+#include "readers.h"
 
 #define GIB (G_GUINT64_CONSTANT(1) << 30)
 
@@ -62,6 +63,7 @@ void trace_free(struct trace *trace)
 	format_close(trace->format);
 	g_free(trace->kind);
 	g_free(trace->soc);
+	g_free(trace->about);
 	g_free(trace);
 }
 
@@ -85,7 +87,7 @@ struct trace_device *trace_device(struct trace *trace, guint id)
 	device->other_index = g_hash_table_new(g_str_hash, g_str_equal);
 	device->other_names = g_ptr_array_new_with_free_func(g_free);
 	device->other_counts = g_array_new(FALSE, TRUE, sizeof(guint64));
-	g_ptr_array_insert(trace->devices, (gint) at, device);
+	g_ptr_array_insert(trace->devices, (gint)at, device);
 	return device;
 }
 
@@ -104,14 +106,15 @@ void trace_device_add(struct trace_device *device, const struct trace_event *eve
 		trace_device_note_map(device, event->address, event->size);
 	if (event->action == TRACE_SEGMENT_UNMAP) {
 		spans_add(&device->cuts, event->address, event->address + 1);
-		spans_add(&device->cuts, event->address + event->size, event->address + event->size + 1);
+		spans_add(&device->cuts, event->address + event->size,
+			  event->address + event->size + 1);
 	}
 	if (keep)
 		g_array_append_vals(device->events, event, 1);
 }
 
-void trace_device_add_other(struct trace_device *device, const struct trace_event *event, const char *name,
-			    gsize length)
+void trace_device_add_other(struct trace_device *device, const struct trace_event *event,
+			    const char *name, gsize length)
 {
 	struct trace_event e = *event;
 	g_autofree char *text = g_strndup(name, length);
@@ -130,6 +133,16 @@ void trace_device_add_other(struct trace_device *device, const struct trace_even
 	trace_device_add(device, &e, TRUE);
 }
 
+/* Readers that take the input over. */
+static const struct {
+	gboolean (*recognise)(const guint8 *bytes, gsize count);
+	struct trace *(*read)(struct input *input, GError **error);
+} readers[] = {
+	{ format_recognise, format_read },           { memscope_recognise, memscope_read },
+	{ memscope_db_recognise, memscope_db_read }, { mindspore_recognise, mindspore_read },
+	{ stalloc_recognise, stalloc_read },
+};
+
 /* What a file begins with says what it is. */
 static struct trace *read_input(struct input *input, GError **error)
 {
@@ -137,18 +150,23 @@ static struct trace *read_input(struct input *input, GError **error)
 	gssize got = input_take(input, head, sizeof head, error);
 	if (got >= 0 && !input_rewind(input, error))
 		got = -1;
-	if (got > 0 && format_recognise(head, (gsize) got))
-		return format_read(input, error);
-	if (got > 0 && snapshot_recognise(head, (gsize) got)) {
+	for (guint i = 0; got > 0 && i < G_N_ELEMENTS(readers); i++) {
+		if (readers[i].recognise(head, (gsize)got))
+			return readers[i].read(input, error);
+	}
+	if (got > 0 && snapshot_recognise(head, (gsize)got)) {
 		g_autoptr(GBytes) bytes = input_whole(input, error);
 		input_close(input);
-		return bytes ? snapshot_read(g_bytes_get_data(bytes, NULL), g_bytes_get_size(bytes), error) : NULL;
+		return bytes ? snapshot_read(g_bytes_get_data(bytes, NULL), g_bytes_get_size(bytes),
+					     error)
+			     : NULL;
 	}
 	input_close(input);
 	if (got >= 0)
 		g_set_error(error, TRACE_ERROR, TRACE_ERROR_UNKNOWN,
-			    "%s: npusim reads memory snapshots of PyTorch and torch_npu (pickle, protocol 2 to 5) and npusim "
-			    "traces, each plain or .gz",
+			    "%s: npusim reads memory snapshots of PyTorch and torch_npu (pickle, "
+			    "protocol 2 to 5), npusim traces, dumps of msMemScope (CSV, SQLite), "
+			    "memory_block.csv of MindSpore and logs of STAlloc, each plain or .gz",
 			    got == 0 ? "the file is empty" : "not a kind of file that is known");
 	return NULL;
 }

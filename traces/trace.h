@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * An allocator's history in memory, whatever file it came from: for each device what was live when it began, and the events
- * since then. Readers fill it in; replay, policies and reports read it. An npusim trace stays in its file: what is in memory
- * is a summary, and its lines are read once more when they are wanted (format.h).
+ * An allocator's history in memory, whatever file it came from: for each device what was live when
+ * it began, and the events since then. Readers fill it in; replay, policies and reports read it. An
+ * npusim trace stays in its file: what is in memory is a summary, and its lines are read once more
+ * when they are wanted (format.h).
  */
 #ifndef NPUSIM_TRACES_TRACE_H
 #define NPUSIM_TRACES_TRACE_H
@@ -17,10 +18,10 @@ enum trace_action {
 	TRACE_FREE_COMPLETED, /* gone */
 	TRACE_SEGMENT_ALLOC,  /* a segment obtained by the classic call */
 	TRACE_SEGMENT_FREE,
-	TRACE_SEGMENT_MAP,    /* physical memory mapped into an expandable segment */
+	TRACE_SEGMENT_MAP, /* physical memory mapped into an expandable segment */
 	TRACE_SEGMENT_UNMAP,
-	TRACE_OOM,            /* address: bytes that were free */
-	TRACE_OTHER,          /* snapshot, workspace_snapshot, ...: counted by its name */
+	TRACE_OOM,   /* address: bytes that were free */
+	TRACE_OTHER, /* snapshot, workspace_snapshot, ...: counted by its name */
 	TRACE_ACTION_COUNT
 };
 /* As the files write them: "alloc", "free_requested", ...; NULL for TRACE_OTHER. */
@@ -34,7 +35,8 @@ struct trace_event {
 	guint32 other;  /* TRACE_OTHER: index in trace_device.other_names */
 	guint8 action;  /* enum trace_action */
 };
-/* Physical memory that was there when the window began: a segment, or a mapped part of an expandable one. */
+/* Physical memory that was there when the window began: a segment, or a mapped part of an
+ * expandable one. */
 struct trace_range {
 	guint64 address, size;
 	gint64 stream;
@@ -47,29 +49,31 @@ struct trace_block {
 };
 struct trace_device {
 	guint device;
-	GArray *ranges; /* struct trace_range, sorted by address: live at the start */
-	GArray *blocks; /* struct trace_block, sorted by address: live at the start */
-	GArray *events; /* struct trace_event, in order; none where they stay in the file */
-	struct spans maps; /* addresses of expandable segments, in GiB */
-	struct spans cuts; /* where parts of them are unmapped: [address, address + 1) */
+	GArray *ranges;         /* struct trace_range, sorted by address: live at the start */
+	GArray *blocks;         /* struct trace_block, sorted by address: live at the start */
+	GArray *events;         /* struct trace_event, in order; none where they stay in the file */
+	struct spans maps;      /* addresses of expandable segments, in GiB */
+	struct spans cuts;      /* where parts of them are unmapped: [address, address + 1) */
 	GPtrArray *other_names; /* char *, and */
 	GArray *other_counts;   /* guint64: actions that are counted and else skipped */
 	GHashTable *other_index;
 	guint64 counts[TRACE_ACTION_COUNT];
+	gboolean of_process; /* segments are all that the process got, not one allocator's */
 };
 struct format_reader;
 struct trace {
 	GPtrArray *devices; /* struct trace_device *, those with events, memory or calls, by id */
 	char *kind;         /* "memory snapshot of ...", "npusim trace": for people */
 	char *soc;          /* SoC that it was recorded on, or NULL */
+	char *about;        /* what was recorded, in words, or NULL */
 	guint64 events;     /* of all devices, calls too */
 
 	/* Of an npusim trace; else NULL and 0. */
 	struct format_reader *format; /* at its first line */
-	guint64 calls;        /* lines that are calls */
-	guint64 memory_calls; /* of them, those that get or give physical memory */
-	guint64 skipped;      /* lines with verbs that this reader does not know */
-	gboolean truncated;   /* the file broke off inside a line, which was left out */
+	guint64 calls;                /* lines that are calls */
+	guint64 memory_calls;         /* of them, those that get or give physical memory */
+	guint64 skipped;              /* lines with verbs that this reader does not know */
+	gboolean truncated;           /* the file broke off inside a line, which was left out */
 };
 
 #define TRACE_ERROR (trace_error_quark())
@@ -85,16 +89,17 @@ GQuark trace_error_quark(void);
 struct trace *trace_new(const char *kind);
 /* The device's history, made if need be. */
 struct trace_device *trace_device(struct trace *trace, guint device);
-/* Counts an event, and notes the addresses that it maps and unmaps; `keep`: the event itself too. */
+/* Counts an event, and notes the addresses that it maps and unmaps; `keep`: itself too. */
 void trace_device_add(struct trace_device *device, const struct trace_event *event, gboolean keep);
 /* Counts an action that has no meaning for npusim, by its name. */
-void trace_device_add_other(struct trace_device *device, const struct trace_event *event, const char *name,
-			    gsize length);
+void trace_device_add_other(struct trace_device *device, const struct trace_event *event,
+			    const char *name, gsize length);
 /* Notes memory that was mapped at the start. */
 void trace_device_note_map(struct trace_device *device, guint64 address, guint64 size);
 void trace_free(struct trace *trace);
 
-/* Reads a file of any known kind, told by its content. NULL and error, which names the file and the place, otherwise. */
+/* Reads a file of any known kind, told by its content. NULL and error, which names the file and the
+ * place, otherwise. */
 struct trace *trace_read(const char *path, GError **error);
 
 /* Snapshots. `bytes` is the whole file. */

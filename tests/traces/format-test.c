@@ -4,92 +4,214 @@
  */
 #include <string.h>
 
+#include "format.h"
 #include "harness/test.h"
-#include "trace.h"
 
-static struct trace *parse(const char *text, GError **error)
+static struct format_reader *open_text(const char *text, gsize count, GError **error)
 {
-	return format_read((const guint8 *) text, strlen(text), error);
+	struct input *input = input_open_bytes((const guint8 *)text, count, "text", error);
+	return input ? format_open(input, error) : NULL;
+}
+
+/* Records of a text that is right, at most `room`; their number. */
+static int read_all(const char *text, struct trace_record *out, int room)
+{
+	GError *error = NULL;
+	struct format_reader *r = open_text(text, strlen(text), &error);
+	int count = 0, result;
+
+	if (r == NULL) {
+		ADD_FAILURE("%s", error->message);
+		g_error_free(error);
+		return -1;
+	}
+	while (count < room && (result = format_next(r, &out[count], &error)) > 0)
+		count++;
+	if (error)
+		ADD_FAILURE("%s", error->message);
+	g_clear_error(&error);
+	format_close(r);
+	return count;
+}
+
+/* What is wrong with a text, or NULL. */
+static char *complaint(const char *text, gsize count)
+{
+	GError *error = NULL;
+	struct trace_record record;
+	struct format_reader *r = open_text(text, count, &error);
+	char *message = NULL;
+
+	while (r && format_next(r, &record, &error) > 0) {
+	}
+	if (error)
+		message = g_strdup(error->message);
+	g_clear_error(&error);
+	format_close(r);
+	return message;
+}
+
+static struct trace *summary(const char *text)
+{
+	GError *error = NULL;
+	struct input *input = input_open_bytes((const guint8 *)text, strlen(text), "text", &error);
+	struct trace *t = input ? format_read(input, &error) : NULL;
+	if (t == NULL)
+		ADD_FAILURE("%s", error->message);
+	g_clear_error(&error);
+	return t;
 }
 
 TEST(format, recognises_its_first_line)
 {
-	EXPECT_TRUE(format_recognise((const guint8 *) "npusim-trace 1\n", 15));
-	EXPECT_FALSE(format_recognise((const guint8 *) "npusim-tra", 10));
-	EXPECT_FALSE(format_recognise((const guint8 *) "\x80\x04N.", 4));
+	EXPECT_TRUE(format_recognise((const guint8 *)"npusim-trace 1\n", 15));
+	EXPECT_FALSE(format_recognise((const guint8 *)"npusim-tra", 10));
+	EXPECT_FALSE(format_recognise((const guint8 *)"npusim-tracer 1\n", 16));
+	EXPECT_FALSE(format_recognise((const guint8 *)"\x80\x04N.", 4));
 }
 
 TEST(format, reads_calls)
 {
-	GError *error = NULL;
-	struct trace *t = parse("npusim-trace 1\n"
-				"info soc=Ascend910B3 devices=8\n"
-				"# a comment\n"
-				"\n"
-				"@1250 ~15000000 :1.2 reserve r1 size=0x4000000 flags=1 va=0x12c1c0000000 => 0\n"
-				"create h1 size=2097152 device=3 page=1g\n"
-				"map r1+2097152 size=2097152 handle=h1 => 107000\n",
-				&error);
-	ASSERT_NOT_NULL(t);
-	EXPECT_STREQ(t->soc, "Ascend910B3");
-	ASSERT_EQ(t->calls->len, 3u);
-	const struct trace_call *c = &g_array_index(t->calls, struct trace_call, 0);
-	EXPECT_EQ((int) c->verb, (int) TRACE_CALL_RESERVE);
-	EXPECT_EQ(c->host_ns, 1250u);
-	EXPECT_EQ(c->process, 1u);
-	EXPECT_EQ(c->thread, 2u);
-	EXPECT_EQ(c->size, 0x4000000u);
-	EXPECT_EQ(c->line, 5u);
-	c++;
-	EXPECT_EQ(c->device, 3);
-	EXPECT_EQ((int) c->page_lg2, 30);
-	c++;
-	EXPECT_EQ(c->name.kind, 'r');
-	EXPECT_EQ(c->name.offset, 2097152u);
-	EXPECT_EQ(c->at.kind, 'h');
-	EXPECT_EQ(c->code, 107000);
-	trace_free(t);
+	struct trace_record c[4];
+	ASSERT_EQ(read_all("npusim-trace 1\n"
+			   "info soc=Ascend910B3 devices=8\n"
+			   "# a comment\n"
+			   "\n"
+			   "@1250 ~15000000 :1.2 reserve r1 size=0x4000000 flags=1 "
+			   "va=0x12c1c0000000 => 0\n"
+			   "create h1 size=2097152 device=3 page=1g\n"
+			   "map r1+2097152 size=2097152 handle=h1 => 107000\r\n",
+			   c, 4),
+		  3);
+	EXPECT_EQ((int)c[0].verb, (int)TRACE_CALL_RESERVE);
+	EXPECT_EQ(c[0].host_ns, 1250u);
+	EXPECT_EQ(c[0].process, 1u);
+	EXPECT_EQ(c[0].thread, 2u);
+	EXPECT_EQ(c[0].size, 0x4000000u);
+	EXPECT_EQ(c[0].flags, 1u);
+	EXPECT_EQ(c[0].line, 5u);
+	EXPECT_EQ(c[1].device, 3);
+	EXPECT_EQ((int)c[1].page_lg2, 30);
+	EXPECT_EQ(c[2].name.kind, 'r');
+	EXPECT_EQ(c[2].name.offset, 2097152u);
+	EXPECT_EQ(c[2].handle.kind, 'h');
+	EXPECT_EQ(c[2].handle.number, 1u);
+	EXPECT_EQ(c[2].code, 107000);
 }
 
-TEST(format, reads_an_allocators_events)
+TEST(format, keeps_places_of_one_line_apart)
 {
-	GError *error = NULL;
-	struct trace *t = parse("npusim-trace 1\n"
-				"segment_alloc a1 size=2097152 device=1\n"
-				"alloc b1 size=512 device=1 at=a1+0\n"
-				"free b1 device=1\n",
-				&error);
+	struct trace_record c[2];
+	ASSERT_EQ(read_all("npusim-trace 1\n"
+			   "copy size=4 dst=r1+8 src=a2+16\n"
+			   "retain h1 at=r5 handle=h9\n",
+			   c, 2),
+		  2);
+	EXPECT_EQ(c[0].at.kind, 'r');
+	EXPECT_EQ(c[0].at.offset, 8u);
+	EXPECT_EQ(c[0].from.kind, 'a');
+	EXPECT_EQ(c[0].from.number, 2u);
+	EXPECT_EQ(c[1].at.number, 5u);
+	EXPECT_EQ(c[1].handle.number, 9u);
+}
+
+TEST(format, a_failed_call_may_name_what_is_not_there)
+{
+	struct trace_record c[3];
+	ASSERT_EQ(read_all("npusim-trace 1\n"
+			   "map host size=2097152 handle=h0 => 107000\n"
+			   "create h1 size=1 device=4294967295 page=2m => 107001\n",
+			   c, 3),
+		  2);
+	EXPECT_EQ(c[0].name.kind, '-');
+	EXPECT_EQ(c[1].device, G_MAXINT32);
+}
+
+TEST(format, an_allocators_events_have_one_address_for_each_name)
+{
+	struct trace_record c[8];
+	ASSERT_EQ(read_all("npusim-trace 1\n"
+			   "segment_alloc a1 size=2097152 device=1\n"
+			   "alloc b1 size=512 device=1 at=a1+0\n"
+			   "free b1 device=1 op=requested\n"
+			   "free b1 device=1\n"
+			   "segment_map r7+4194304 size=2097152 device=1\n"
+			   ":2.1 segment_map r7+4194304 size=2097152 device=1\n"
+			   "segment_unmap r7+4194304 size=2097152 device=1\n"
+			   "oom size=7 device=1 free=5\n",
+			   c, 8),
+		  8);
+	EXPECT_EQ((int)c[0].event.action, (int)TRACE_SEGMENT_ALLOC);
+	EXPECT_EQ((int)c[1].event.action, (int)TRACE_ALLOC);
+	EXPECT_EQ((int)c[2].event.action, (int)TRACE_FREE_REQUESTED);
+	EXPECT_EQ((int)c[3].event.action, (int)TRACE_FREE_COMPLETED);
+	EXPECT_EQ(c[1].event.address, c[3].event.address);
+	EXPECT_NE(c[4].event.address, c[5].event.address);
+	EXPECT_EQ(c[4].event.address, c[6].event.address);
+	EXPECT_EQ(c[4].event.address % (1u << 30), 4194304u);
+	EXPECT_EQ(c[7].event.address, 5u);
+	EXPECT_EQ(c[7].event.size, 7u);
+}
+
+TEST(format, summary_counts_what_is_in_the_file)
+{
+	struct trace *t = summary("npusim-trace 1\n"
+				  "info soc=Ascend%20910 x=y\n"
+				  "frobnicate x=1\n"
+				  "create h1 size=2097152 device=2 colour=red\n"
+				  "create h2 size=2097152 device=12 => 107001\n"
+				  "alloc b1 size=512 device=1\n"
+				  "release h");
 	ASSERT_NOT_NULL(t);
-	ASSERT_EQ(t->devices->len, 1u);
+	EXPECT_STREQ(t->soc, "Ascend 910");
+	EXPECT_EQ(t->skipped, 1u);
+	EXPECT_TRUE(t->truncated);
+	EXPECT_EQ(t->events, 3u);
+	EXPECT_EQ(t->calls, 2u);
+	EXPECT_EQ(t->memory_calls, 2u);
+	/* a device that a failed call asked for is none that the trace uses */
+	ASSERT_EQ(t->devices->len, 2u);
 	const struct trace_device *d = g_ptr_array_index(t->devices, 0);
 	EXPECT_EQ(d->device, 1u);
-	EXPECT_EQ(d->counts[TRACE_SEGMENT_ALLOC], 1u);
 	EXPECT_EQ(d->counts[TRACE_ALLOC], 1u);
-	EXPECT_EQ(d->counts[TRACE_FREE_COMPLETED], 1u);
-	const struct trace_event *alloc = &g_array_index(d->events, struct trace_event, 1);
-	const struct trace_event *gone = &g_array_index(d->events, struct trace_event, 2);
-	EXPECT_EQ(alloc->address, gone->address);
+	struct trace_record first;
+	EXPECT_EQ(format_next(t->format, &first, NULL), 1);
+	EXPECT_EQ((int)first.verb, (int)TRACE_CALL_CREATE);
 	trace_free(t);
 }
 
-TEST(format, counts_unknown_verbs_and_ignores_unknown_keys)
+TEST(format, a_header_alone_is_an_empty_trace)
 {
-	GError *error = NULL;
-	struct trace *t = parse("npusim-trace 1\nfrobnicate x=1\nrelease h1 colour=red\n", &error);
+	struct trace *t = summary("npusim-trace 1\n");
 	ASSERT_NOT_NULL(t);
-	EXPECT_EQ(t->skipped, 1u);
-	EXPECT_EQ(t->calls->len, 1u);
+	EXPECT_EQ(t->events, 0u);
+	EXPECT_FALSE(t->truncated);
 	trace_free(t);
 }
 
-TEST(format, leaves_a_broken_last_line_out)
+/* Lines that end anywhere in the reader's buffer. */
+TEST(format, reads_files_larger_than_its_buffer)
 {
+	g_autoptr(GString) text = g_string_new("npusim-trace 1\n");
+	struct trace_record record;
 	GError *error = NULL;
-	struct trace *t = parse("npusim-trace 1\nrelease h1\nrelease h", &error);
-	ASSERT_NOT_NULL(t);
-	EXPECT_TRUE(t->truncated);
-	EXPECT_EQ(t->calls->len, 1u);
-	trace_free(t);
+	guint64 count = 0;
+
+	for (guint i = 1; i <= 100000; i++)
+		g_string_append_printf(text, "%*salloc b%u size=%u device=0\n", (int)(i % 61), "",
+				       i, i);
+	struct format_reader *r = open_text(text->str, text->len, &error);
+	ASSERT_NOT_NULL(r);
+	for (int pass = 0; pass < 2; pass++) {
+		for (count = 0; format_next(r, &record, &error) > 0; count++) {
+			ASSERT_EQ(record.size, count + 1);
+			ASSERT_EQ(record.line, count + 2);
+		}
+		ASSERT_NULL(error);
+		EXPECT_EQ(count, 100000u);
+		ASSERT_TRUE(format_rewind(r, &error));
+	}
+	format_close(r);
 }
 
 struct bad_line {
@@ -103,8 +225,17 @@ static const struct bad_line bad_lines[] = {
 	{ "no_device", "npusim-trace 1\ncreate h1 size=1\n", "needs device=" },
 	{ "no_handle", "npusim-trace 1\nmap r1 size=1\n", "needs handle=" },
 	{ "number", "npusim-trace 1\nreserve r1 size=12x\n", "'12x' is no number" },
-	{ "overflow", "npusim-trace 1\nreserve r1 size=18446744073709551616\n", "no number of 64 bits" },
+	{ "overflow", "npusim-trace 1\nreserve r1 size=18446744073709551616\n",
+	  "no number of 64 bits" },
 	{ "device_range", "npusim-trace 1\ncreate h1 size=1 device=4096\n", "device is 4096" },
+	{ "device_width", "npusim-trace 1\ncreate h1 size=1 device=4294967296\n",
+	  "device is 4294967296" },
+	{ "host_named", "npusim-trace 1\nrelease host\n", "needs a name hN" },
+	{ "event_on_host", "npusim-trace 1\nalloc b1 size=1 device=host\n", "about a device" },
+	{ "event_without_name", "npusim-trace 1\nfree device=0\n", "free needs a name bN" },
+	{ "offset", "npusim-trace 1\nsegment_map r1+0x80000000000 size=1 device=0\n", "8 TiB" },
+	{ "magic", "npusim-traces 1\n", "line 1: it is not 'npusim-trace 1'" },
+	{ "nothing", "", "there is none" },
 	{ "page", "npusim-trace 1\ncreate h1 size=1 device=0 page=3m\n", "page is '3m'" },
 	{ "code", "npusim-trace 1\nrelease h1 =>\n", "no code" },
 	{ "two_names", "npusim-trace 1\nrelease h1 h2\n", "neither" },
@@ -115,19 +246,34 @@ static const struct bad_line bad_lines[] = {
 TEST_EACH(format, refuses, bad_lines, name)
 {
 	const struct bad_line *b = param;
-	GError *error = NULL;
-	EXPECT_NULL(parse(b->text, &error));
-	ASSERT_NOT_NULL(error);
-	EXPECT_CONTAINS(error->message, b->says);
-	g_error_free(error);
+	g_autofree char *text = complaint(b->text, strlen(b->text));
+	ASSERT_NOT_NULL(text);
+	EXPECT_CONTAINS(text, b->says);
 }
 
 TEST(format, refuses_a_nul_byte)
 {
 	static const char text[] = "npusim-trace 1\nrelease\0h1\n";
-	GError *error = NULL;
-	EXPECT_NULL(format_read((const guint8 *) text, sizeof text - 1, &error));
-	ASSERT_NOT_NULL(error);
-	EXPECT_CONTAINS(error->message, "NUL");
-	g_error_free(error);
+	g_autofree char *says = complaint(text, sizeof text - 1);
+	ASSERT_NOT_NULL(says);
+	EXPECT_CONTAINS(says, "NUL");
+}
+
+TEST(format, refuses_a_line_without_end)
+{
+	g_autoptr(GString) text = g_string_new("npusim-trace 1\n# ");
+	for (guint i = 0; i < 2u << 20; i++)
+		g_string_append_c(text, 'x');
+	g_string_append_c(text, '\n');
+	g_autofree char *says = complaint(text->str, text->len);
+	ASSERT_NOT_NULL(says);
+	EXPECT_CONTAINS(says, "line 2: it is longer than 64 KiB");
+}
+
+TEST(format, messages_are_printable)
+{
+	static const char text[] = "npusim-trace 1\nreserve r1 size=\x1b[31m\xff\n";
+	g_autofree char *says = complaint(text, sizeof text - 1);
+	ASSERT_NOT_NULL(says);
+	EXPECT_CONTAINS(says, "'?[31m?'");
 }

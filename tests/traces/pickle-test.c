@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The pickle reader: every opcode that it takes, every one that it must refuse, and files that are damaged anywhere.
+ * The pickle reader: every opcode that it takes, every one that it must refuse, and files that are
+ * damaged anywhere.
  */
 #include <string.h>
 
 #include "harness/test.h"
 #include "pickle.h"
 
-#define BYTES(text) ((const guint8 *) (text)), (sizeof(text) - 1)
+#define BYTES(text) ((const guint8 *)(text)), (sizeof(text) - 1)
 
 static struct pickle *parse(const guint8 *bytes, gsize count)
 {
@@ -36,8 +37,15 @@ static const struct scalar scalars[] = {
 	{ "binint_negative", BYTES("\x80\x02J\xfe\xff\xff\xff."), PICKLE_INT, -2 },
 	{ "long1_empty", BYTES("\x80\x02\x8a\x00."), PICKLE_INT, 0 },
 	{ "long1_negative", BYTES("\x80\x02\x8a\x01\xff."), PICKLE_INT, -1 },
-	{ "long1_address", BYTES("\x80\x02\x8a\x06\x00\x00\x00\x00\xc0\x12."), PICKLE_INT, 0x12c000000000 },
-	{ "long1_eight_bytes", BYTES("\x80\x02\x8a\x08\xff\xff\xff\xff\xff\xff\xff\x7f."), PICKLE_INT, G_MAXINT64 },
+	{ "long1_address", BYTES("\x80\x02\x8a\x06\x00\x00\x00\x00\xc0\x12."), PICKLE_INT,
+	  0x12c000000000 },
+	{ "long1_eight_bytes", BYTES("\x80\x02\x8a\x08\xff\xff\xff\xff\xff\xff\xff\x7f."),
+	  PICKLE_INT, G_MAXINT64 },
+	{ "wide", BYTES("\x80\x02\x8a\x09\xff\xff\xff\xff\xff\xff\xff\xff\x00."), PICKLE_WIDE, 0 },
+	{ "wider", BYTES("\x80\x02\x8a\x0a\x01\x01\x01\x01\x01\x01\x01\x01\x01\x01."), PICKLE_WIDE,
+	  0 },
+	{ "long1_lowest", BYTES("\x80\x02\x8a\x08\x00\x00\x00\x00\x00\x00\x00\x80."), PICKLE_INT,
+	  G_MININT64 },
 	{ "long4", BYTES("\x80\x02\x8b\x02\x00\x00\x00\x00\x01."), PICKLE_INT, 256 },
 	{ "framed", BYTES("\x80\x04\x95\x03\x00\x00\x00\x00\x00\x00\x00K\x07."), PICKLE_INT, 7 },
 };
@@ -47,8 +55,8 @@ TEST_EACH(pickle, reads, scalars, name)
 	const struct scalar *s = param;
 	struct pickle *p = parse(s->bytes, s->count);
 	ASSERT_NOT_NULL(p);
-	EXPECT_EQ((int) pickle_root(p)->type, (int) s->type);
-	if (s->type != PICKLE_NONE)
+	EXPECT_EQ((int)pickle_root(p)->type, (int)s->type);
+	if (s->type != PICKLE_NONE && s->type != PICKLE_WIDE)
 		EXPECT_EQ(pickle_root(p)->integer, s->value);
 	pickle_free(p);
 }
@@ -62,10 +70,11 @@ TEST(pickle, reads_containers_and_memo)
 				    "bh\x02h\x01\x86u.";
 	struct pickle *p = parse(BYTES(bytes));
 	ASSERT_NOT_NULL(p);
-	const struct pickle_value *a = pickle_get(pickle_root(p), "a"), *b = pickle_get(pickle_root(p), "b");
+	const struct pickle_value *a = pickle_get(pickle_root(p), "a"),
+				  *b = pickle_get(pickle_root(p), "b");
 	ASSERT_NOT_NULL(a);
 	ASSERT_NOT_NULL(b);
-	ASSERT_EQ((int) a->type, (int) PICKLE_LIST);
+	ASSERT_EQ((int)a->type, (int)PICKLE_LIST);
 	ASSERT_EQ(a->list->count, 3u);
 	EXPECT_EQ(a->list->items[2].integer, 3);
 	ASSERT_EQ(b->list->count, 2u);
@@ -106,8 +115,12 @@ struct refusal {
 	const char *says;
 };
 static const struct refusal refusals[] = {
-	{ "global", BYTES("\x80\x02" "cos\nsystem\n."), PICKLE_ERROR_REFUSED, "byte 2" },
-	{ "stack_global", BYTES("\x80\x04\x8c\x02os\x8c\x06system\x93."), PICKLE_ERROR_REFUSED, "GLOBAL" },
+	{ "global",
+	  BYTES("\x80\x02"
+		"cos\nsystem\n."),
+	  PICKLE_ERROR_REFUSED, "byte 2" },
+	{ "stack_global", BYTES("\x80\x04\x8c\x02os\x8c\x06system\x93."), PICKLE_ERROR_REFUSED,
+	  "GLOBAL" },
 	{ "reduce", BYTES("\x80\x02N)R."), PICKLE_ERROR_REFUSED, "REDUCE" },
 	{ "build", BYTES("\x80\x02N}b."), PICKLE_ERROR_REFUSED, "BUILD" },
 	{ "newobj", BYTES("\x80\x02N)\x81."), PICKLE_ERROR_REFUSED, "NEWOBJ" },
@@ -117,24 +130,35 @@ static const struct refusal refusals[] = {
 	{ "extension", BYTES("\x80\x02\x82\x01."), PICKLE_ERROR_REFUSED, "EXT" },
 	{ "buffer", BYTES("\x80\x05\x97."), PICKLE_ERROR_REFUSED, "NEXT_BUFFER" },
 	{ "set", BYTES("\x80\x04\x8f."), PICKLE_ERROR_REFUSED, "set" },
-	{ "integer_too_wide", BYTES("\x80\x02\x8a\x0a\x01\x01\x01\x01\x01\x01\x01\x01\x01\x01."), PICKLE_ERROR_REFUSED,
-	  "64 bits" },
 	{ "empty", BYTES(""), PICKLE_ERROR_DAMAGED, "ends inside" },
 	{ "protocol_1", BYTES("]."), PICKLE_ERROR_DAMAGED, "protocol" },
 	{ "protocol_6", BYTES("\x80\x06N."), PICKLE_ERROR_DAMAGED, "2 to 5" },
 	{ "nothing_left", BYTES("\x80\x02."), PICKLE_ERROR_DAMAGED, "one value" },
 	{ "two_left", BYTES("\x80\x02NN."), PICKLE_ERROR_DAMAGED, "one value" },
 	{ "open_mark", BYTES("\x80\x02(N."), PICKLE_ERROR_DAMAGED, "one value" },
-	{ "pop_of_nothing", BYTES("\x80\x02" "0."), PICKLE_ERROR_DAMAGED, "too few" },
-	{ "append_to_int", BYTES("\x80\x02K\x01K\x02" "a."), PICKLE_ERROR_DAMAGED, "no such container" },
-	{ "append_below_mark", BYTES("\x80\x02](K\x01" "a."), PICKLE_ERROR_DAMAGED, "too few" },
+	{ "pop_of_nothing",
+	  BYTES("\x80\x02"
+		"0."),
+	  PICKLE_ERROR_DAMAGED, "too few" },
+	{ "append_to_int",
+	  BYTES("\x80\x02K\x01K\x02"
+		"a."),
+	  PICKLE_ERROR_DAMAGED, "no such container" },
+	{ "append_below_mark",
+	  BYTES("\x80\x02](K\x01"
+		"a."),
+	  PICKLE_ERROR_DAMAGED, "too few" },
 	{ "appends_without_mark", BYTES("\x80\x02]e."), PICKLE_ERROR_DAMAGED, "no mark" },
-	{ "appends_without_list", BYTES("\x80\x02(K\x01" "e."), PICKLE_ERROR_DAMAGED, "container" },
+	{ "appends_without_list",
+	  BYTES("\x80\x02(K\x01"
+		"e."),
+	  PICKLE_ERROR_DAMAGED, "container" },
 	{ "odd_dict", BYTES("\x80\x02}(K\x01u."), PICKLE_ERROR_DAMAGED, "no value" },
 	{ "memo_unknown", BYTES("\x80\x02h\x05."), PICKLE_ERROR_DAMAGED, "memo" },
 	{ "memo_gap", BYTES("\x80\x02Nq\x03h\x01."), PICKLE_ERROR_DAMAGED, "memo" },
 	{ "memo_huge", BYTES("\x80\x02Nr\xff\xff\xff\xff."), PICKLE_ERROR_DAMAGED, "memo" },
-	{ "string_too_long", BYTES("\x80\x04\x8d\xff\xff\xff\xff\xff\xff\xff\xff."), PICKLE_ERROR_DAMAGED, "longer" },
+	{ "string_too_long", BYTES("\x80\x04\x8d\xff\xff\xff\xff\xff\xff\xff\xff."),
+	  PICKLE_ERROR_DAMAGED, "longer" },
 	{ "long_too_long", BYTES("\x80\x02\x8b\xff\xff\xff\xff."), PICKLE_ERROR_DAMAGED, "longer" },
 	{ "unknown_opcode", BYTES("\x80\x02\xff."), PICKLE_ERROR_DAMAGED, "no such opcode" },
 };
@@ -151,16 +175,18 @@ TEST_EACH(pickle, refuses, refusals, name)
 	g_error_free(error);
 }
 
-static const char whole[] = "\x80\x04\x95\x2b\x00\x00\x00\x00\x00\x00\x00}\x94(\x8c\x08segments\x94]\x94\x8c\x01x\x94G?\xf0"
-			    "\x00\x00\x00\x00\x00\x00\x8c\x01y\x94\x8a\x06\x00\x00\x00\x00\xc0\x12u.";
+static const char whole[] =
+	"\x80\x04\x95\x2b\x00\x00\x00\x00\x00\x00\x00}\x94(\x8c\x08segments\x94]\x94\x8c\x01x\x94G?"
+	"\xf0"
+	"\x00\x00\x00\x00\x00\x00\x8c\x01y\x94\x8a\x06\x00\x00\x00\x00\xc0\x12u.";
 
 TEST(pickle, every_truncation_is_damaged)
 {
 	for (gsize n = 0; n < sizeof whole - 1; n++) {
 		GError *error = NULL;
-		EXPECT_NULL(pickle_read((const guint8 *) whole, n, &error));
+		EXPECT_NULL(pickle_read((const guint8 *)whole, n, &error));
 		ASSERT_NOT_NULL(error);
-		EXPECT_EQ(error->code, (int) PICKLE_ERROR_DAMAGED);
+		EXPECT_EQ(error->code, (int)PICKLE_ERROR_DAMAGED);
 		g_error_free(error);
 	}
 }
@@ -173,8 +199,9 @@ TEST(pickle, every_single_byte_may_be_anything)
 			char bytes[sizeof whole];
 			GError *error = NULL;
 			memcpy(bytes, whole, sizeof whole);
-			bytes[at] = (char) value;
-			struct pickle *p = pickle_read((const guint8 *) bytes, sizeof whole - 1, &error);
+			bytes[at] = (char)value;
+			struct pickle *p =
+				pickle_read((const guint8 *)bytes, sizeof whole - 1, &error);
 			ASSERT_TRUE((p == NULL) == (error != NULL));
 			pickle_free(p);
 			g_clear_error(&error);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Snapshots: the state at the start is the state at the end with the events undone, and the counts that follow from it.
- * The pickles are written here, opcode by opcode.
+ * Snapshots: the state at the start is the state at the end with the events undone, and the counts
+ * that follow from it. The pickles are written here, opcode by opcode.
  */
 #include <string.h>
 
@@ -15,14 +15,14 @@
 
 static void put_text(GByteArray *out, const char *text)
 {
-	guint8 head[2] = { 0x8c, (guint8) strlen(text) };
+	guint8 head[2] = { 0x8c, (guint8)strlen(text) };
 	g_byte_array_append(out, head, 2);
-	g_byte_array_append(out, (const guint8 *) text, head[1]);
+	g_byte_array_append(out, (const guint8 *)text, head[1]);
 }
 
 static void put_op(GByteArray *out, char op)
 {
-	g_byte_array_append(out, (const guint8 *) &op, 1);
+	g_byte_array_append(out, (const guint8 *)&op, 1);
 }
 
 static void put_int(GByteArray *out, const char *key, guint64 value)
@@ -30,7 +30,7 @@ static void put_int(GByteArray *out, const char *key, guint64 value)
 	guint8 bytes[10] = { 0x8a, 8 };
 	put_text(out, key);
 	for (int i = 0; i < 8; i++)
-		bytes[2 + i] = (guint8) (value >> (8 * i));
+		bytes[2 + i] = (guint8)(value >> (8 * i));
 	g_byte_array_append(out, bytes, sizeof bytes);
 }
 
@@ -42,16 +42,17 @@ static void put_word(GByteArray *out, const char *key, const char *value)
 
 static void put_event(GByteArray *out, const char *action, guint64 address, guint64 size)
 {
-	g_byte_array_append(out, (const guint8 *) "}(", 2);
+	g_byte_array_append(out, (const guint8 *)"}(", 2);
 	put_word(out, "action", action);
 	put_int(out, "addr", address);
 	put_int(out, "size", size);
 	put_op(out, 'u');
 }
 
-static void put_block(GByteArray *out, guint64 address, guint64 size, guint64 requested, const char *state)
+static void put_block(GByteArray *out, guint64 address, guint64 size, guint64 requested,
+		      const char *state)
 {
-	g_byte_array_append(out, (const guint8 *) "}(", 2);
+	g_byte_array_append(out, (const guint8 *)"}(", 2);
 	put_int(out, "address", address);
 	put_int(out, "size", size);
 	put_int(out, "requested_size", requested);
@@ -61,39 +62,40 @@ static void put_block(GByteArray *out, guint64 address, guint64 size, guint64 re
 
 static void begin(GByteArray *out)
 {
-	g_byte_array_append(out, (const guint8 *) "\x80\x04}(", 4);
+	g_byte_array_append(out, (const guint8 *)"\x80\x04}(", 4);
 	put_text(out, "segments");
-	g_byte_array_append(out, (const guint8 *) "](", 2);
+	g_byte_array_append(out, (const guint8 *)"](", 2);
 }
 
-static void begin_segment(GByteArray *out, guint64 address, guint64 size, gboolean expandable, const char *type)
+static void begin_segment(GByteArray *out, guint64 address, guint64 size, gboolean expandable,
+			  const char *type)
 {
-	g_byte_array_append(out, (const guint8 *) "}(", 2);
+	g_byte_array_append(out, (const guint8 *)"}(", 2);
 	put_int(out, "device", 0);
 	put_int(out, "address", address);
 	put_int(out, "total_size", size);
 	put_text(out, "is_expandable");
-	put_op(out, expandable ? (char) 0x88 : (char) 0x89);
+	put_op(out, expandable ? (char)0x88 : (char)0x89);
 	put_word(out, "segment_type", type);
 	put_text(out, "blocks");
-	g_byte_array_append(out, (const guint8 *) "](", 2);
+	g_byte_array_append(out, (const guint8 *)"](", 2);
 }
 
 static void end_segment(GByteArray *out)
 {
-	g_byte_array_append(out, (const guint8 *) "eu", 2);
+	g_byte_array_append(out, (const guint8 *)"eu", 2);
 }
 
 static void begin_events(GByteArray *out)
 {
 	put_op(out, 'e');
 	put_text(out, "device_traces");
-	g_byte_array_append(out, (const guint8 *) "](](", 4);
+	g_byte_array_append(out, (const guint8 *)"](](", 4);
 }
 
 static struct trace *finish(GByteArray *out, GError **error)
 {
-	g_byte_array_append(out, (const guint8 *) "eeu.", 4);
+	g_byte_array_append(out, (const guint8 *)"eeu.", 4);
 	struct trace *t = snapshot_read(out->data, out->len, error);
 	g_byte_array_unref(out);
 	return t;
@@ -103,7 +105,8 @@ static struct trace *finish(GByteArray *out, GError **error)
 
 TEST(snapshot, window_starts_with_what_was_live)
 {
-	/* at the end: [0, 4) mapped, of which the window mapped [2, 4); it unmapped [8, 10); block 1 is older than the window */
+	/* at the end: [0, 4) mapped, of which the window mapped [2, 4); it unmapped [8, 10); block
+	 * 1 is older than the window */
 	GByteArray *out = g_byte_array_new();
 	GError *error = NULL;
 	guint64 base = 0x12c1c0000000;
@@ -179,29 +182,156 @@ TEST(snapshot, unknown_actions_are_counted_by_name)
 	ASSERT_NOT_NULL(t);
 	const struct trace_device *d = g_ptr_array_index(t->devices, 0);
 	ASSERT_EQ(d->other_names->len, 1u);
-	EXPECT_STREQ((const char *) g_ptr_array_index(d->other_names, 0), "workspace_snapshot");
+	EXPECT_EQ(d->counts[TRACE_OTHER], 2u);
+	EXPECT_STREQ((const char *)g_ptr_array_index(d->other_names, 0), "workspace_snapshot");
 	EXPECT_EQ(g_array_index(d->other_counts, guint64, 0), 2u);
 	trace_free(t);
 }
 
-TEST(snapshot, wrapping_address_is_refused)
+static const struct {
+	const char *name, *action;
+	guint64 address, size;
+} no_ranges[] = {
+	{ "negative_address", "alloc", (guint64)-5, 1 },
+	{ "negative_size", "free_completed", 4096, (guint64)-1 },
+	{ "address", "segment_alloc", G_MAXINT64, 1 },
+	{ "size", "segment_map", 4096, G_MAXINT64 },
+	{ "sum", "segment_unmap", G_GUINT64_CONSTANT(1) << 55, (G_GUINT64_CONSTANT(1) << 55) + 1 },
+};
+
+TEST_EACH(snapshot, refuses_ranges_outside_of_any_address_space, no_ranges, name)
+{
+	const __typeof__(no_ranges[0]) *c = param;
+	GByteArray *out = g_byte_array_new();
+	GError *error = NULL;
+	begin(out);
+	begin_events(out);
+	put_event(out, c->action, c->address, c->size);
+	EXPECT_NULL(finish(out, &error));
+	ASSERT_NOT_NULL(error);
+	EXPECT_CONTAINS(error->message, "device_traces[0][0]");
+	g_error_free(error);
+}
+
+/* One event, named many times through the memo: a small file must not become a large history. */
+TEST(snapshot, refuses_more_events_than_its_bytes_allow)
+{
+	GByteArray *out = g_byte_array_new();
+	GError *error = NULL;
+	begin(out);
+	put_op(out, 'e');
+	put_text(out, "device_traces");
+	g_byte_array_append(out, (const guint8 *)"](](", 4);
+	put_event(out, "alloc", 4096, 1);
+	g_byte_array_append(out, (const guint8 *)"q\x00", 2);
+	for (int i = 0; i < 100; i++)
+		g_byte_array_append(out, (const guint8 *)"h\x00", 2);
+	g_byte_array_append(out, (const guint8 *)"eq\x01", 3);
+	for (int i = 0; i < 100; i++)
+		g_byte_array_append(out, (const guint8 *)"h\x01", 2);
+	g_byte_array_append(out, (const guint8 *)"eu.", 3);
+	struct trace *t = snapshot_read(out->data, out->len, &error);
+	EXPECT_NULL(t);
+	ASSERT_NOT_NULL(error);
+	EXPECT_CONTAINS(error->message, "more than its size allows");
+	g_error_free(error);
+	g_byte_array_unref(out);
+}
+
+TEST(snapshot, refuses_an_event_with_a_thousand_keys)
 {
 	GByteArray *out = g_byte_array_new();
 	GError *error = NULL;
 	begin(out);
 	begin_events(out);
-	put_event(out, "segment_alloc", G_MAXINT64, G_MAXINT64);
-	put_event(out, "alloc", 1, 1);
-	struct trace *t = finish(out, &error);
-	EXPECT_NOT_NULL(t);
-	trace_free(t);
-	out = g_byte_array_new();
-	begin(out);
-	begin_events(out);
-	put_event(out, "alloc", (guint64) -5, 1);
+	g_byte_array_append(out, (const guint8 *)"}(", 2);
+	for (int i = 0; i < 1000; i++)
+		put_int(out, "size", 1);
+	put_op(out, 'u');
 	EXPECT_NULL(finish(out, &error));
 	ASSERT_NOT_NULL(error);
+	EXPECT_CONTAINS(error->message, "keys");
 	g_error_free(error);
+}
+
+TEST(snapshot, blocks_without_addresses_follow_one_another)
+{
+	GByteArray *out = g_byte_array_new();
+	GError *error = NULL;
+	begin(out);
+	begin_segment(out, 1 << 20, 2 * MIB, FALSE, "small");
+	for (int i = 0; i < 3; i++) {
+		g_byte_array_append(out, (const guint8 *)"}(", 2);
+		put_int(out, "size", 512);
+		put_word(out, "state", i == 1 ? "inactive" : "active_allocated");
+		put_op(out, 'u');
+	}
+	end_segment(out);
+	begin_events(out);
+	put_event(out, "free_completed", (1 << 20) + 4096, 512);
+	struct trace *t = finish(out, &error);
+	ASSERT_NOT_NULL(t);
+	const struct trace_device *d = g_ptr_array_index(t->devices, 0);
+	ASSERT_EQ(d->blocks->len, 3u);
+	EXPECT_EQ(g_array_index(d->blocks, struct trace_block, 0).address, 1u << 20);
+	EXPECT_EQ(g_array_index(d->blocks, struct trace_block, 1).address, (1u << 20) + 1024);
+	EXPECT_EQ(g_array_index(d->blocks, struct trace_block, 2).address, (1u << 20) + 4096);
+	trace_free(t);
+}
+
+TEST(account, a_block_handed_out_twice_is_counted_once)
+{
+	struct trace *t = trace_new("test");
+	struct trace_device *d = trace_device(t, 0);
+	struct account a;
+	account_init(&a, d);
+	account_step(&a, &(struct trace_event){ .action = TRACE_ALLOC, .address = 1, .size = 100 });
+	account_step(&a, &(struct trace_event){ .action = TRACE_ALLOC, .address = 1, .size = 50 });
+	EXPECT_EQ(a.live, 50u);
+	EXPECT_EQ(a.unmatched, 1u);
+	account_step(&a, &(struct trace_event){ .action = TRACE_FREE_COMPLETED, .address = 1 });
+	account_step(&a, &(struct trace_event){ .action = TRACE_FREE_COMPLETED, .address = 1 });
+	EXPECT_EQ(a.live, 0u);
+	EXPECT_EQ(a.unmatched, 2u);
+	account_clear(&a);
+	trace_free(t);
+}
+
+TEST(account, live_at_the_peak_is_the_most_that_the_peak_saw)
+{
+	struct trace *t = trace_new("test");
+	struct account a;
+	account_init(&a, trace_device(t, 0));
+	account_step(&a, &(struct trace_event){ .action = TRACE_SEGMENT_MAP, .size = 4 * MIB });
+	account_step(&a,
+		     &(struct trace_event){ .action = TRACE_ALLOC, .address = 1, .size = 3 * MIB });
+	account_step(&a, &(struct trace_event){ .action = TRACE_SEGMENT_UNMAP, .size = 2 * MIB });
+	account_step(&a,
+		     &(struct trace_event){ .action = TRACE_ALLOC, .address = 2, .size = 3 * MIB });
+	EXPECT_EQ(a.peak_physical, 4 * MIB);
+	EXPECT_EQ(a.live_at_peak_physical, 3 * MIB);
+	EXPECT_EQ(a.peak_live, 6 * MIB);
+	account_clear(&a);
+	trace_free(t);
+}
+
+TEST(spans, merge_whatever_the_order)
+{
+	struct spans s;
+	spans_init(&s);
+	for (guint i = 0; i < 5000; i++) {
+		guint64 at = (guint64)(i * 7919u % 5000u) * 10;
+		spans_add(&s, at, at + 10);
+	}
+	spans_add(&s, 60000, 60010);
+	spans_add(&s, 60020, 60030);
+	const GArray *merged = spans_merged(&s, 0);
+	ASSERT_EQ(merged->len, 3u);
+	EXPECT_EQ(g_array_index(merged, struct span, 0).start, 0u);
+	EXPECT_EQ(g_array_index(merged, struct span, 0).end, 50000u);
+	EXPECT_EQ(spans_merged(&s, 10)->len, 2u);
+	EXPECT_EQ(spans_merged(&s, 10000)->len, 1u);
+	spans_clear(&s);
 }
 
 struct not_a_snapshot {
@@ -214,15 +344,22 @@ struct not_a_snapshot {
 static const struct not_a_snapshot others[] = {
 	{ "list", PICKLE("\x80\x04]."), "it is no dict" },
 	{ "empty_dict", PICKLE("\x80\x04}."), "device_traces" },
-	{ "no_segments", PICKLE("\x80\x04}(\x8c\x0d" "device_traces]u."), "segments" },
-	{ "traces_of_numbers", PICKLE("\x80\x04}(\x8c\x0d" "device_traces](K\x01" "eu."), "device_traces[0] is no list" },
+	{ "no_segments",
+	  PICKLE("\x80\x04}(\x8c\x0d"
+		 "device_traces]u."),
+	  "segments" },
+	{ "traces_of_numbers",
+	  PICKLE("\x80\x04}(\x8c\x0d"
+		 "device_traces](K\x01"
+		 "eu."),
+	  "device_traces[0] is no list" },
 };
 
 TEST_EACH(snapshot, refuses, others, name)
 {
 	const struct not_a_snapshot *o = param;
 	GError *error = NULL;
-	EXPECT_NULL(snapshot_read((const guint8 *) o->bytes, o->count, &error));
+	EXPECT_NULL(snapshot_read((const guint8 *)o->bytes, o->count, &error));
 	ASSERT_NOT_NULL(error);
 	EXPECT_CONTAINS(error->message, o->says);
 	g_error_free(error);

@@ -1,0 +1,309 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+#
+# The npusim command from outside, but for replay: help and usage, run, info, node; and the manual
+# pages against what the command says of itself.
+# usage: command-test.py NPUSIM MAN-FOLDER
+
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+from command import (NPUSIM, Skip, case, environment, expect, main, npusim, same)
+
+MAN = pathlib.Path(sys.argv[2])
+VERBS = re.findall(r'^  (\w+) {2}', npusim('--help').stdout, re.M)
+
+
+def run_of(script, *options, **more):
+    return npusim('run', *options, '--', 'sh', '-c', script, **more)
+
+
+# ---- help and usage ----
+
+@case
+def help_and_version_are_on_stdout(folder):
+    for args in (['--help'], ['-h'], ['help']):
+        run = npusim(*args)
+        same((run.returncode, run.stderr), (0, ''), args)
+        for verb in ('run', 'replay', 'node', 'info'):
+            expect(verb in VERBS and re.search(r'^  {} '.format(verb), run.stdout, re.M), verb)
+    for args in (['--version'], ['-V']):
+        run = npusim(*args)
+        same((run.returncode, run.stderr), (0, ''), args)
+        expect(re.fullmatch(r'npusim \d+\.\d+\.\d+\n', run.stdout), run.stdout)
+    for verb in VERBS:
+        run = npusim(verb, '--help')
+        same((run.returncode, run.stderr), (0, ''), verb)
+        expect('Usage:' in run.stdout and 'npusim ' + verb in run.stdout, run.stdout)
+
+
+@case
+def wrong_usage_is_status_2_and_says_what_is_wrong(folder):
+    for args, *says in [
+            ([], 'Usage: npusim VERB'),
+            (['frobnicate'], "'frobnicate'", '--help'),
+            (['replay'], 'which file', "'npusim replay --help'"),
+            (['replay', 'a', 'b'], 'one file'),
+            (['replay', '--colour', 'a'], '--colour'),
+            (['replay', 'a', '--devices', '0'], 'NPUSIM_DEVICES=0', '1 to 16'),
+            (['run'], 'which program'),
+            (['run', '--'], 'which program'),
+            (['run', '--node', 'a/b', '--', 'true'], 'NPUSIM_NODE=a/b', 'letters'),
+            (['run', '--timing', 'fast', '--', 'true'], 'NPUSIM_TIMING=fast', 'on, off'),
+            (['run', '--contract', 'doc', '--', 'true'], 'docs meant'),
+            (['run', '--hbm', 'much', '--', 'true'], '64G'),
+            (['run', '--backend', 'gpu', '--', 'true'], 'hw, sim, auto'),
+            (['info', 'x'], "'x'"),
+            (['node', 'a', 'b'], 'one name'),
+            (['node', '--reset', 'a', 'b'], 'one name')]:
+        run = npusim(*args)
+        same((run.returncode, run.stdout), (2, ''), args)
+        for text in says:
+            expect(text in run.stderr, repr(text), 'is not in', run.stderr)
+
+
+@case
+def output_that_cannot_be_written_is_a_failure(folder):
+    for args in (['--version'], ['info']):
+        with open('/dev/full', 'w') as full:
+            run = subprocess.run([NPUSIM, *args], env=environment(), stdout=full,
+                                 stderr=subprocess.PIPE, text=True, timeout=60)
+        same(run.returncode, 1, 'status')
+        expect('No space left' in run.stderr, run.stderr)
+
+
+# ---- run ----
+
+@case
+def the_status_is_the_programs(folder):
+    for status in (0, 1, 7, 255):
+        same(run_of('exit {}'.format(status)).returncode, status, 'status')
+    same(npusim('run', 'true').returncode, 0, 'without --')
+
+
+@case
+def signals_reach_the_program_and_come_back(folder):
+    same(run_of('kill -TERM $$').returncode, -signal.SIGTERM, 'killed')
+    same(run_of('kill -SEGV $$').returncode, -signal.SIGSEGV, 'killed')
+    run = subprocess.Popen([NPUSIM, 'run', '--', 'sh', '-c',
+                            'trap "echo caught; exit 3" USR1; echo ready; while :; do sleep .01; '
+                            'done'], env=environment(), stdout=subprocess.PIPE, text=True)
+    same(run.stdout.readline(), 'ready\n', 'the program')
+    run.send_signal(signal.SIGUSR1)
+    same(run.communicate(timeout=60)[0], 'caught\n', 'the program')
+    same(run.returncode, 3, 'status')
+
+
+@case
+def a_program_that_cannot_run_is_named(folder):
+    plain = folder / 'plain'
+    plain.write_text('#!/bin/sh\n')
+    plain.chmod(0o644)
+    for program, status, says in [('npusim-no-such-program', 127, 'No such file'),
+                                  (folder / 'missing', 127, 'No such file'),
+                                  (folder, 126, 'ermission denied'),
+                                  (plain, 126, 'ermission denied')]:
+        run = npusim('run', '--', program)
+        same((run.returncode, run.stdout), (status, ''), program)
+        expect(str(program) in run.stderr and says in run.stderr, run.stderr)
+
+
+@case
+def arguments_are_the_programs_own(folder):
+    run = npusim('run', '--', 'printf', '[%s]', '--help', '-x', '', 'a b', '--')
+    same((run.returncode, run.stdout), (0, '[--help][-x][][a b][--]'), 'arguments')
+    same(npusim('run', 'printf', '[%s]', '--soc', 'x').stdout, '[--soc][x]', 'arguments')
+
+
+def variables(*options, env=None):
+    run = npusim('run', *options, '--', 'env', '-0', env=env)
+    same((run.returncode, run.stderr), (0, ''), options)
+    return dict(entry.split('=', 1) for entry in run.stdout.split('\0') if entry)
+
+
+@case
+def options_are_variables_of_the_program(folder):
+    got = variables('--soc', 'Ascend910B4', '--devices', 2, '--hbm', '8G', '--contract', 'driver',
+                    '--timing', 'off', '--backend', 'sim', '--trace', 'x.npt')
+    for name, value in [('SOC', 'Ascend910B4'), ('DEVICES', '2'), ('HBM', '8G'),
+                        ('CONTRACT', 'driver'), ('TIMING', 'off'), ('BACKEND', 'sim'),
+                        ('TRACE', os.path.abspath('x.npt'))]:
+        same(got['NPUSIM_' + name], value, name)
+    got = variables()
+    same(got['NPUSIM_BACKEND'], 'sim', 'the default of run')
+    expect('NPUSIM_SOC' not in got, got)
+    got = variables('--soc', 'Ascend910B2', env=environment(NPUSIM_SOC='Ascend910B3',
+                                                            NPUSIM_BACKEND='hw'))
+    same((got['NPUSIM_SOC'], got['NPUSIM_BACKEND']), ('Ascend910B2', 'hw'), 'options win')
+
+
+@case
+def the_library_is_found_before_any_other(folder):
+    got = variables(env=environment(LD_LIBRARY_PATH='/opt/vendor'))
+    first, *others = got['LD_LIBRARY_PATH'].split(':')
+    same(others, ['/opt/vendor'], 'what was there')
+    for name in ('libascendcl.so', 'libascendcl.so.1', 'libacl_rt.so'):
+        expect((pathlib.Path(first) / name).exists(), name)
+    same(variables(env={k: v for k, v in environment().items() if k != 'LD_LIBRARY_PATH'})
+         ['LD_LIBRARY_PATH'], first, 'no empty entry')
+
+
+@case
+def each_run_has_a_node_of_its_own(folder):
+    nodes = [variables()['NPUSIM_NODE'] for _ in range(3)]
+    same(len(set(nodes)), 3, 'nodes')
+    same(variables('--node', 'mine')['NPUSIM_NODE'], 'mine', 'joined')
+    expect(variables(env=environment(NPUSIM_NODE='outer'))['NPUSIM_NODE'] != 'outer')
+
+
+@case
+def a_run_inside_a_run_is_fresh_unless_it_joins(folder):
+    outer, fresh, joined = run_of(
+        'echo $NPUSIM_NODE; "$0" run -- sh -c "echo \\$NPUSIM_NODE"; '
+        '"$0" run --node $NPUSIM_NODE -- sh -c "echo \\$NPUSIM_NODE"'.replace('$0', NPUSIM)
+    ).stdout.split()
+    expect(outer != fresh and outer == joined, outer, fresh, joined)
+
+
+# ---- info and node ----
+
+def settings(stdout):
+    rows = stdout.partition('\nsettings\n')[2].splitlines()
+    return {row.split()[0]: row.split()[1:3] for row in rows}
+
+
+@case
+def info_shows_the_model_and_where_settings_come_from(folder):
+    run = npusim('info', '--soc', 'Ascend910B4', '--devices', 2,
+                 env=environment(NPUSIM_TIMING='off', NPUSIM_NODE='info-test'))
+    same((run.returncode, run.stderr), (0, ''), 'info')
+    for text in (r'^npusim +\d', r'^SoC +Ascend910B4$', r'^devices +2$', r'^runtime +1\.17\.0',
+                 r'^drivers +sim$', r'^contract +docs$', r'^  device 1  +[\d.]+ GiB free'):
+        expect(re.search(text, run.stdout, re.M), text, 'is not in', run.stdout)
+    got = settings(run.stdout)
+    same(got['NPUSIM_SOC'], ['Ascend910B4', 'option'], 'an option')
+    same(got['NPUSIM_TIMING'], ['off', 'environment'], 'of the environment')
+    same(got['NPUSIM_CONTRACT'], ['docs', 'default'], 'a default')
+
+
+@case
+def info_of_a_backend_that_is_not_there_says_why_and_shows_the_settings(folder):
+    run = npusim('info', '--backend', 'hw', env=environment(NPUSIM_HAL='/nowhere/lib.so'))
+    same(run.returncode, 1, 'status')
+    expect('/nowhere/lib.so' in run.stderr or 'hw' in run.stderr, run.stderr)
+    same(settings(run.stdout)['NPUSIM_BACKEND'], ['hw', 'option'], 'settings')
+
+
+@case
+def nodes_are_listed_and_ended(folder):
+    name = 'node-test-{}'.format(os.getpid())
+    run = npusim('node', name)
+    same((run.returncode, run.stdout), (1, ''), 'no such node')
+    expect(name in run.stderr, run.stderr)
+    trace = folder / 'long.npt'
+    with open(trace, 'w') as out:
+        out.write('npusim-trace 1\n')
+        for _ in range(400000):
+            out.write('create h1 size=2097152 device=0\nrelease h1\n')
+    held = subprocess.Popen([NPUSIM, 'replay', str(trace), '--node', name], env=environment(),
+                            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        deadline = time.monotonic() + 60
+        while npusim('node', name).returncode != 0:
+            expect(time.monotonic() < deadline and held.poll() is None, 'the node does not come')
+            time.sleep(0.01)
+        listed = npusim('node', name).stdout
+        expect('node {}: 8 x Ascend910B1, 1 process\n'.format(name) in listed, listed)
+        expect(re.search(r'^ +{}  npusim'.format(held.pid), listed, re.M), listed)
+        every = npusim('node')
+        same((every.returncode, every.stderr), (0, ''), 'all nodes')
+        expect('node ' + name in every.stdout, every.stdout)
+        same(npusim('node', '--reset', name).returncode, 0, 'reset')
+        same(held.wait(timeout=60), -signal.SIGTERM, 'the process')
+        same(npusim('node', name).returncode, 1, 'the node is gone')
+        same(npusim('node', '--reset', name).returncode, 1, 'nothing to reset')
+    finally:
+        held.kill()
+        held.wait()
+
+
+# ---- the manual ----
+
+def page(name):
+    return (MAN / name).read_text()
+
+
+def plain(text):
+    """The page's text without its macros' marks."""
+    return text.replace('\\-', '-').replace('\\&', '')
+
+
+@case
+def every_verb_has_a_page_that_the_first_page_names(folder):
+    first = page('npusim.1')
+    for verb in VERBS:
+        expect('.Xr npusim-{} 1'.format(verb) in first, verb)
+        same(page('npusim-{}.1'.format(verb)).splitlines()[3].split()[:2],
+             ['.Dt', 'NPUSIM-' + verb.upper()], verb)
+
+
+@case
+def every_option_is_in_its_verbs_page(folder):
+    for verb in VERBS:
+        text = page('npusim-{}.1'.format(verb))
+        shown = npusim(verb, '--help-all').stdout
+        options = set(re.findall(r'^ +(?:-\w, )?--([a-z-]+)', shown, re.M))
+        expect('help' in options, shown)
+        for option in options - {'help', 'help-all', 'help-model'}:
+            expect(re.search(r'^\.It Fl -{}\b'.format(option), text, re.M), verb, option)
+        for option in re.findall(r'^\.It Fl -([a-z-]+)', text, re.M):
+            expect(option in options, 'the page of', verb, 'has --' + option)
+
+
+@case
+def every_variable_is_in_the_first_page(folder):
+    text = page('npusim.1').partition('.Sh ENVIRONMENT')[2].partition('.Sh ')[0]
+    documented = dict(re.findall(r'^\.It Ev (NPUSIM_\w+)\n((?:(?!\.It ).*\n)*)', text, re.M))
+    known = settings(npusim('info').stdout)
+    same(sorted(documented), sorted(known), 'variables')
+    for name, (value, _) in known.items():
+        found = re.search(r'^Default: \.?(.*)\.$', plain(documented[name]), re.M)
+        expect(found, name, 'has no default in the page')
+        same(found.group(1), 'none' if value == '-' else value, 'default of ' + name)
+
+
+@case
+def the_schema_names_every_member_of_a_result(folder):
+    text = plain(page('npusim-replay.1'))
+    trace = folder / 'a.npt'
+    trace.write_text('npusim-trace 1\ninfo soc=x about=y\nalloc b1 size=1 device=0\n'
+                     'create h1 size=2097152 device=0\n'
+                     'create h2 size=1099511627776 device=0\n')
+    result = json.loads(npusim('replay', trace, '--json', '-').stdout)
+    same(result['schema'], int(re.search(r'schema.*version (\d+)', text, re.I).group(1)), 'version')
+    device = result['devices'][0]
+    names = set(result) | set(device) | set(device['out_of_memory'])
+    names |= set(device['vmm_calls_by_kind']['aclrtMallocPhysical'])
+    for name in names | {'event'}:
+        expect(re.search(r'^\.It (?:Ic )?{}\b'.format(name), text, re.M), name)
+
+
+@case
+def pages_are_well_formed(folder):
+    if shutil.which('groff') is None:
+        raise Skip('there is no groff')
+    for path in sorted(MAN.glob('*.1')):
+        run = subprocess.run(['groff', '-mandoc', '-Tutf8', '-ww', '-z', str(path)],
+                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        same((run.returncode, run.stdout), (0, ''), path.name)
+
+
+if __name__ == '__main__':
+    main()

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The conformance cases on one device: which of them can run there, and what they answered. The
+ * cases and their runner are tests/contract's.
+ */
+#include "check.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- reading ---- */
+
+static gint by_name(gconstpointer a, gconstpointer b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+gboolean check_cases_read(const char *folder, struct case_list *out, GError **error)
+{
+	g_autoptr(GDir) dir = g_dir_open(folder, 0, error);
+	g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
+	const char *name;
+
+	if (dir == NULL)
+		return FALSE;
+	while ((name = g_dir_read_name(dir)) != NULL)
+		if (g_str_has_suffix(name, ".case"))
+			g_ptr_array_add(names, g_build_filename(folder, name, NULL));
+	g_ptr_array_sort(names, by_name);
+	for (guint i = 0; i < names->len; i++) {
+		char *complaint = NULL;
+
+		if (case_file_read(g_ptr_array_index(names, i), out, &complaint))
+			continue;
+		g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_INVAL, "%s",
+			    complaint != NULL ? complaint : "no memory");
+		free(complaint);
+		return FALSE;
+	}
+	if (out->count > 0)
+		return TRUE;
+	g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_NOENT, "%s has no *.case file", folder);
+	return FALSE;
+}
+
+/* The lists are malloc()ed by their reader. */
+static void clear_step(struct case_step *step)
+{
+	for (int a = 0; a < step->argc; a++)
+		free(step->argv[a]);
+	free(step->docs.value);
+	free(step->driver.value);
+	free(step->text);
+}
+
+void check_cases_clear(struct case_list *list)
+{
+	for (int i = 0; i < list->count; i++) {
+		struct test_case *test = &list->cases[i];
+
+		for (int s = 0; s < test->step_count; s++)
+			clear_step(&test->steps[s]);
+		for (int v = 0; v < CASE_SETTINGS_MAX; v++)
+			free(test->settings[v]);
+		free(test->steps);
+		free(test->file);
+		free(test->suite);
+		free(test->name);
+	}
+	free(list->cases);
+	*list = (struct case_list){ 0 };
+}
+
+/* ---- what a case needs ---- */
+
+/* A number of bytes in a word such as "4M" or "h+2G"; names count as nothing. */
+static guint64 bytes_of(const char *word)
+{
+	guint64 sum = 0;
+
+	while (*word != '\0') {
+		char *end;
+		guint64 value = g_ascii_strtoull(word, &end, 0);
+
+		if (end != word) {
+			const char *unit = strchr("KMGT", *end);
+
+			if (*end != '\0' && unit != NULL)
+				value <<= 10 * (unit - "KMGT" + 1);
+			sum += value;
+		}
+		word = end + strcspn(end, "+");
+		word += *word == '+';
+	}
+	return sum;
+}
+
+static gboolean makes_memory(const struct case_step *step)
+{
+	const char *verb = step->argv[0];
+
+	if (strcmp(verb, "call") == 0)
+		return step->argc > 1 && (strstr(step->argv[1], "alloc") != NULL ||
+					  strstr(step->argv[1], "Alloc") != NULL);
+	return strcmp(verb, "create") == 0 || g_str_has_prefix(verb, "malloc") ||
+	       strcmp(verb, "plain") == 0;
+}
+
+/* The most that the steps of a case could hold together. */
+static guint64 memory_of(const struct test_case *test)
+{
+	guint64 sum = 0;
+
+	for (int s = 0; s < test->step_count; s++) {
+		const struct case_step *step = &test->steps[s];
+
+		for (int a = 2; makes_memory(step) && a < step->argc; a++)
+			if (strchr(step->argv[a], '=') == NULL)
+				sum += bytes_of(step->argv[a]);
+	}
+	return sum;
+}
+
+/* The highest id of a device that a step names and that a server may have. */
+static unsigned highest_device(const struct test_case *test)
+{
+	unsigned highest = 0;
+
+	for (int s = 0; s < test->step_count; s++) {
+		const struct case_step *step = &test->steps[s];
+		gboolean bare = strcmp(step->argv[0], "device") == 0 ||
+				g_str_has_prefix(step->argv[0], "peer");
+
+		for (int a = 1; a < step->argc; a++) {
+			const char *word = strstr(step->argv[a], "device:");
+			guint64 id = word != NULL ? g_ascii_strtoull(word + 7, NULL, 10)
+				     : bare       ? g_ascii_strtoull(step->argv[a], NULL, 10)
+						  : 0;
+
+			if (id < 16 && id > highest)
+				highest = (unsigned)id;
+		}
+	}
+	return highest;
+}
+
+/* Some answers have the driver's number of a device, which is not the one that the case's process
+ * sees. */
+static gboolean names_devices(const struct test_case *test)
+{
+	for (int s = 0; s < test->step_count; s++) {
+		const char *value = test->steps[s].docs.value, *other = test->steps[s].driver.value;
+
+		if ((value != NULL && strstr(value, "device:") != NULL) ||
+		    (other != NULL && strstr(other, "device:") != NULL))
+			return TRUE;
+	}
+	return FALSE;
+}
+
+static gboolean sets(const struct test_case *test, const char *name)
+{
+	for (int i = 0; i < CASE_SETTINGS_MAX && test->settings[i] != NULL; i++)
+		if (g_str_has_prefix(test->settings[i], name))
+			return TRUE;
+	return FALSE;
+}
+
+const char *check_case_skip(const struct test_case *test, const struct check_limits *limits)
+{
+	g_autofree char *text = NULL;
+	guint64 bytes = memory_of(test);
+	unsigned highest = highest_device(test);
+
+	if (test->full_size && !limits->full)
+		return "fills a device, and --full is not given";
+	if (test->full_size && !limits->same_shape)
+		return "is written for a server of eight devices, each with all its memory free";
+	if (limits->safe_bytes > 0 && bytes > limits->safe_bytes) {
+		text = g_strdup_printf("takes up to %" G_GUINT64_FORMAT
+				       " MiB, and --safe allows %" G_GUINT64_FORMAT,
+				       bytes >> 20, limits->safe_bytes >> 20);
+		return g_intern_string(text);
+	}
+	if (highest >= limits->devices) {
+		text = g_strdup_printf("needs %u devices, and there are %u from this one on",
+				       highest + 1, limits->devices);
+		return g_intern_string(text);
+	}
+	if (limits->device > 0 && names_devices(test))
+		return "its answers name device 0";
+	if (!limits->is_first &&
+	    (sets(test, "ASCEND_RT_VISIBLE_DEVICES") || sets(test, "NPUSIM_SOC")))
+		return "chooses its own devices: it ran with the first one";
+	return NULL;
+}
+
+/* ---- running ---- */
+
+static void clear_answer(gpointer data)
+{
+	g_free(((struct check_answer *)data)->value);
+}
+
+static struct check_result *result_new(const struct test_case *test, unsigned device)
+{
+	struct check_result *result = g_new0(struct check_result, 1);
+
+	result->test = test;
+	result->device = device;
+	result->text = g_string_new(NULL);
+	result->answers = g_array_new(FALSE, FALSE, sizeof(struct check_answer));
+	g_array_set_clear_func(result->answers, clear_answer);
+	return result;
+}
+
+static void note_failure(void *arg, const struct test_case *test, const struct case_step *step,
+			 const char *text)
+{
+	static const char gone[] = "answered the end of the process (signal or status 0)";
+	struct check_result *result = arg;
+	g_autofree char *file = g_path_get_basename(test->file);
+
+	/* What a process does not do once it has ended is no news. */
+	if (g_str_has_prefix(text, gone) && result->text->len > 0)
+		return;
+	g_string_append_printf(result->text, "%s%s:%d: %s: %s", result->text->len > 0 ? "\n" : "",
+			       file, step->line, step->text, text);
+}
+
+static void note_answer(void *arg, const struct test_case *test, const struct case_step *step,
+			const struct case_answer *answer, uint64_t ns)
+{
+	struct check_result *result = arg;
+	struct check_answer kept = { .step = step, .code = answer->code, .ns = ns };
+
+	(void)test;
+	kept.value = g_strdup(answer->value);
+	result->ns += ns;
+	g_array_append_val(result->answers, kept);
+}
+
+struct check_result *check_case_run(const struct test_case *test, unsigned device,
+				    const char *library, gboolean driver)
+{
+	struct check_result *result = result_new(test, device);
+	struct case_options options = { .library = library,
+					.driver = driver,
+					.failed = note_failure,
+					.answered = note_answer,
+					.arg = result };
+
+	result->status = case_run(test, &options) ? CHECK_PASSED : CHECK_FAILED;
+	return result;
+}
+
+struct check_result *check_case_skipped(const struct test_case *test, unsigned device,
+					const char *reason)
+{
+	struct check_result *result = result_new(test, device);
+
+	result->status = CHECK_SKIPPED;
+	g_string_assign(result->text, reason);
+	return result;
+}
+
+void check_result_free(struct check_result *result)
+{
+	if (result == NULL)
+		return;
+	g_string_free(result->text, TRUE);
+	g_array_unref(result->answers);
+	g_free(result);
+}

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * npusim check in parts. Nothing here is called in a process that has a device: the command itself
+ * never loads a library of the ACL, it makes processes that do.
+ *
+ *   probe.c    what there is: the backend, its devices
+ *   cases.c    which cases can run on a device, running them, what they answered
+ *   compare.c  the answers of two backends, side by side
+ *   report.c   table, TAP, JUnit XML
+ *   latency.c  how long each call takes, by size
+ *   fit.c      from such times to the lines of a device profile
+ */
+#ifndef NPUSIM_TRACES_CHECK_H
+#define NPUSIM_TRACES_CHECK_H
+
+#include <glib.h>
+#include <stdio.h>
+
+#include "contract/case.h"
+#include "sim/profile.h"
+
+/* ---- probe.c ---- */
+
+#define CHECK_DEVICES_MAX    64
+#define CHECK_ANSWER_SECONDS 60 /* a driver that takes longer for one call hangs */
+
+struct check_server {
+	char soc[64];
+	unsigned devices;
+	guint64 free_bytes[CHECK_DEVICES_MAX], total_bytes[CHECK_DEVICES_MAX];
+	char *backend; /* "key=value" lines; NULL for a library that is not npusim's */
+};
+/* Asks `library` in a process of its own, with the environment as it is. FALSE and error in one
+ * sentence otherwise: what the library says, or that it crashed. */
+gboolean check_probe(const char *library, struct check_server *out, GError **error);
+void check_server_clear(struct check_server *server);
+
+/* Runs work(arg, file) in a process of its own and gives what it wrote to the file. FALSE and error
+ * if it died, or returned FALSE: then what it wrote is the message. */
+gboolean check_in_child(gboolean (*work)(void *arg, FILE *out), void *arg, char **out_text,
+			GError **error);
+
+/* ---- cases.c ---- */
+
+struct check_limits {
+	guint64 safe_bytes;  /* 0: no limit; else what a case may take at once */
+	gboolean full;       /* also cases that fill a device */
+	unsigned device;     /* the server's number of what the case sees as device 0 */
+	gboolean is_first;   /* the first device that is checked */
+	unsigned devices;    /* how many cases can see */
+	gboolean same_shape; /* the server is the one that cases with "full-size" are written for */
+};
+
+struct check_answer {
+	const struct case_step *step;
+	int code;
+	char *value;
+	guint64 ns;
+};
+enum check_status { CHECK_PASSED, CHECK_FAILED, CHECK_SKIPPED };
+struct check_result {
+	const struct test_case *test;
+	unsigned device;
+	enum check_status status;
+	GString *text;   /* why it failed or was skipped; lines */
+	GArray *answers; /* of struct check_answer */
+	guint64 ns;
+};
+
+/* All cases of a folder's *.case files. FALSE and error otherwise. */
+gboolean check_cases_read(const char *folder, struct case_list *out, GError **error);
+void check_cases_clear(struct case_list *list);
+/* NULL, or why the case cannot run under these limits; static text, or g_intern_string()ed. */
+const char *check_case_skip(const struct test_case *test, const struct check_limits *limits);
+/* Runs it with the environment as it is; driver: the driver's contract. */
+struct check_result *check_case_run(const struct test_case *test, unsigned device,
+				    const char *library, gboolean driver);
+struct check_result *check_case_skipped(const struct test_case *test, unsigned device,
+					const char *reason);
+void check_result_free(struct check_result *result);
+
+/* ---- compare.c ---- */
+
+/* Marks `result` as failed where it answers other than `other`, the same case on another backend,
+ * and says how, with what the documents and the driver's source say. Returns how many steps differ.
+ */
+unsigned check_compare(struct check_result *result, const struct check_result *other,
+		       const char *name, const char *other_name);
+
+/* ---- report.c ---- */
+
+enum check_format { CHECK_TABLE, CHECK_TAP, CHECK_JUNIT };
+struct check_report {
+	const char *backend;
+	const struct check_server *server;
+	GPtrArray *results; /* of struct check_result */
+};
+void check_report_write(FILE *out, enum check_format format, const struct check_report *report);
+unsigned check_report_count(const struct check_report *report, enum check_status status);
+/* Every step of every case, one a line, with its answer and its time; tab separated. */
+void check_report_calls(FILE *out, const struct check_report *report);
+
+/* ---- latency.c ---- */
+
+struct check_sample {
+	enum sim_call call;
+	guint64 bytes;
+	unsigned page_lg2; /* 21 or 30 */
+	double ns;         /* the median of some */
+};
+/* Measures on a device (a user id) up to `most` bytes at a time, in processes of its own. FALSE and
+ * error otherwise; out: array of struct check_sample. */
+gboolean check_latency(const char *library, unsigned device, guint64 most, GArray **out,
+		       GError **error);
+
+/* ---- fit.c ---- */
+
+/* Writes a profile that starts from the built-in one of `soc`, and has the costs of the calls that
+ * were measured: t = base + messages x message + pages x page, with the pages of a message taken
+ * from the built-in profile. FALSE and error for an unknown SoC. */
+gboolean check_fit_write(FILE *out, const char *soc, const char *where, const GArray *samples,
+			 GError **error);
+/* The cost that fits the samples of one call best. */
+void check_fit(const GArray *samples, enum sim_call call, struct sim_call_cost *cost,
+	       gboolean *out_separable);
+/* "reserve", "map": as the profile's keys begin. */
+const char *check_call_name(enum sim_call call);
+
+#endif

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * From measured times to a device profile: least squares of relative errors, no cost below zero.
+ * Measures nothing.
+ */
+#include "check.h"
+
+#include <math.h>
+#include <string.h>
+
+#define TERMS 3 /* base, messages, pages */
+
+static const char *const names[SIM_CALL_COUNT] = {
+	[SIM_CALL_RESERVE] = "reserve", [SIM_CALL_ADDRESS_FREE] = "address_free",
+	[SIM_CALL_CREATE] = "create",   [SIM_CALL_RELEASE] = "release",
+	[SIM_CALL_MAP] = "map",         [SIM_CALL_UNMAP] = "unmap",
+	[SIM_CALL_ACCESS] = "access",   [SIM_CALL_EXPORT] = "export",
+	[SIM_CALL_IMPORT] = "import",   [SIM_CALL_ALLOC] = "alloc",
+	[SIM_CALL_FREE] = "free",       [SIM_CALL_QUERY] = "query",
+	[SIM_CALL_SUBMIT] = "submit",   [SIM_CALL_COPY] = "copy",
+};
+
+const char *check_call_name(enum sim_call call)
+{
+	return names[call];
+}
+
+static void terms_of(const struct check_sample *sample, const struct sim_call_cost *cost,
+		     double out[TERMS])
+{
+	double pages = (double)(sample->bytes >> sample->page_lg2);
+
+	if (pages < 1)
+		pages = 1;
+	if (sample->page_lg2 >= 30)
+		pages *= (double)cost->giant_units;
+	out[0] = 1;
+	out[1] = ceil(pages / (double)cost->pages_per_message);
+	out[2] = pages;
+}
+
+/* Solves for the terms of `mask` by elimination; FALSE where the samples do not tell them apart. */
+static gboolean solve(double a[TERMS][TERMS + 1], unsigned mask, double out[TERMS])
+{
+	double m[TERMS][TERMS + 1];
+	int rows[TERMS] = { 0 }, count = 0;
+
+	for (int i = 0; i < TERMS; i++) {
+		out[i] = 0;
+		if (mask & 1u << i)
+			rows[count++] = i;
+	}
+	for (int i = 0; i < count; i++) {
+		for (int j = 0; j < count; j++)
+			m[i][j] = a[rows[i]][rows[j]];
+		m[i][count] = a[rows[i]][TERMS];
+	}
+	for (int i = 0; i < count; i++) {
+		double scale = a[rows[i]][rows[i]];
+
+		if (fabs(m[i][i]) <= 1e-9 * scale)
+			return FALSE;
+		for (int r = 0; r < count; r++) {
+			double factor = r == i ? 0 : m[r][i] / m[i][i];
+
+			for (int c = i; c <= count; c++)
+				m[r][c] -= factor * m[i][c];
+		}
+	}
+	for (int i = 0; i < count; i++)
+		out[rows[i]] = m[i][count] / m[i][i];
+	return TRUE;
+}
+
+static double error_of(const GArray *samples, enum sim_call call, const struct sim_call_cost *cost,
+		       const double x[TERMS])
+{
+	double sum = 0;
+
+	for (guint s = 0; s < samples->len; s++) {
+		const struct check_sample *sample = &g_array_index(samples, struct check_sample, s);
+		double terms[TERMS], guess = 0, weight = sample->ns > 1 ? sample->ns : 1;
+
+		if (sample->call != call)
+			continue;
+		terms_of(sample, cost, terms);
+		for (int i = 0; i < TERMS; i++)
+			guess += terms[i] * x[i];
+		sum += (guess - sample->ns) * (guess - sample->ns) / (weight * weight);
+	}
+	return sum;
+}
+
+static void normal_equations(const GArray *samples, enum sim_call call,
+			     const struct sim_call_cost *cost, double out[TERMS][TERMS + 1])
+{
+	memset(out, 0, sizeof(double) * TERMS * (TERMS + 1));
+	for (guint s = 0; s < samples->len; s++) {
+		const struct check_sample *sample = &g_array_index(samples, struct check_sample, s);
+		double terms[TERMS], weight = sample->ns > 1 ? sample->ns : 1;
+
+		if (sample->call != call)
+			continue;
+		terms_of(sample, cost, terms);
+		for (int i = 0; i < TERMS; i++) {
+			for (int j = 0; j < TERMS; j++)
+				out[i][j] += terms[i] * terms[j] / (weight * weight);
+			out[i][TERMS] += terms[i] * sample->ns / (weight * weight);
+		}
+	}
+}
+
+/* The best of all choices of terms with none below zero. Returns its error. */
+static double best_of(const GArray *samples, enum sim_call call, const struct sim_call_cost *cost,
+		      unsigned allowed, double best[TERMS])
+{
+	double a[TERMS][TERMS + 1], least = INFINITY;
+
+	normal_equations(samples, call, cost, a);
+	for (unsigned mask = 1; mask < 1u << TERMS; mask++) {
+		double x[TERMS], error;
+
+		if ((mask & ~allowed) != 0 || !solve(a, mask, x))
+			continue;
+		if (x[0] < 0 || x[1] < 0 || x[2] < 0)
+			continue;
+		error = error_of(samples, call, cost, x);
+		if (error < least * (1 - 1e-9) - 1e-18) {
+			least = error;
+			memcpy(best, x, sizeof(x));
+		}
+	}
+	return least;
+}
+
+/* Whether some sample took more than one message. */
+static gboolean has_messages(const GArray *samples, enum sim_call call,
+			     const struct sim_call_cost *cost)
+{
+	for (guint s = 0; s < samples->len; s++) {
+		const struct check_sample *sample = &g_array_index(samples, struct check_sample, s);
+		double terms[TERMS];
+
+		terms_of(sample, cost, terms);
+		if (sample->call == call && terms[1] > 1)
+			return TRUE;
+	}
+	return FALSE;
+}
+
+static guint64 whole(double ns)
+{
+	return ns <= 0 ? 0 : (guint64)(ns + 0.5);
+}
+
+void check_fit(const GArray *samples, enum sim_call call, struct sim_call_cost *cost,
+	       gboolean *out_separable)
+{
+	guint64 message_ns = cost->message_ns, units[2] = { cost->giant_units, 0 };
+	double best[TERMS] = { 0 }, least = INFINITY;
+	gboolean separable = TRUE;
+
+	units[1] = units[0] == 1 ? 512 : 1;
+	for (int u = 0; u < 2; u++) {
+		struct sim_call_cost guess = *cost;
+		double x[TERMS] = { 0 }, error;
+		gboolean more;
+
+		guess.giant_units = units[u];
+		more = has_messages(samples, call, &guess);
+		error = best_of(samples, call, &guess, more ? 7 : 5, x);
+		if (error < least * 0.99) {
+			least = error;
+			memcpy(best, x, sizeof(best));
+			cost->giant_units = units[u];
+			separable = more;
+		}
+	}
+	/* One message in every sample: what it takes cannot be told from the rest, so the built-in
+	 * share of it stays a message's. */
+	if (!separable) {
+		best[1] = (double)MIN(message_ns, whole(best[0]));
+		best[0] -= best[1];
+	}
+	cost->base_ns = whole(best[0]);
+	cost->message_ns = whole(best[1]);
+	cost->page_ns = whole(best[2]);
+	*out_separable = separable;
+}
+
+static gboolean was_measured(const GArray *samples, enum sim_call call)
+{
+	for (guint s = 0; s < samples->len; s++)
+		if (g_array_index(samples, struct check_sample, s).call == call)
+			return TRUE;
+	return FALSE;
+}
+
+static void write_call(FILE *out, const GArray *samples, enum sim_call call,
+		       const struct sim_call_cost *builtin)
+{
+	struct sim_call_cost cost = *builtin;
+	gboolean separable = TRUE;
+
+	check_fit(samples, call, &cost, &separable);
+	for (guint s = 0; s < samples->len; s++) {
+		const struct check_sample *sample = &g_array_index(samples, struct check_sample, s);
+
+		if (sample->call == call)
+			fprintf(out, "# %s, %" G_GUINT64_FORMAT " MiB in pages of %s: %.0f ns\n",
+				names[call], sample->bytes >> 20,
+				sample->page_lg2 >= 30 ? "1 GiB" : "2 MiB", sample->ns);
+	}
+	if (!separable && cost.message_ns > 0)
+		fprintf(out, "# each took one message: message_ns is the built-in value\n");
+	fprintf(out, "%s_base_ns=%" G_GUINT64_FORMAT "\n", names[call], (guint64)cost.base_ns);
+	fprintf(out, "%s_message_ns=%" G_GUINT64_FORMAT "\n", names[call],
+		(guint64)cost.message_ns);
+	fprintf(out, "%s_page_ns=%" G_GUINT64_FORMAT "\n", names[call], (guint64)cost.page_ns);
+	fprintf(out, "%s_giant_units=%" G_GUINT64_FORMAT "\n", names[call],
+		(guint64)cost.giant_units);
+}
+
+gboolean check_fit_write(FILE *out, const char *soc, const char *where, const GArray *samples,
+			 GError **error)
+{
+	struct sim_profile profile;
+	char *complaint = NULL;
+
+	if (!sim_profile_load(soc, &profile, &complaint)) {
+		g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_INVAL, "no profile to start from: %s",
+			    complaint != NULL ? complaint : soc);
+		g_free(complaint);
+		return FALSE;
+	}
+	fprintf(out, "# Times of driver calls, measured by npusim check on %s.\n", where);
+	fprintf(out, "# NPUSIM_SOC=FILE makes the model use them.\n\n");
+	fprintf(out, "[Profile]\nbase=%s\n\n[DriverCalls]\n", soc);
+	for (int call = 0; call < SIM_CALL_COUNT; call++)
+		if (was_measured(samples, (enum sim_call)call))
+			write_call(out, samples, (enum sim_call)call, &profile.call[call]);
+	return TRUE;
+}

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Results for people (a table), for test runners (TAP 13) and for CI servers (JUnit XML).
+ */
+#include "check.h"
+
+#include <string.h>
+
+static const struct check_result *at(const struct check_report *report, guint i)
+{
+	return g_ptr_array_index(report->results, i);
+}
+
+unsigned check_report_count(const struct check_report *report, enum check_status status)
+{
+	unsigned count = 0;
+
+	for (guint i = 0; i < report->results->len; i++)
+		count += at(report, i)->status == status;
+	return count;
+}
+
+/* ---- table ---- */
+
+/* How often each reason for a skip stands, since there may be dozens of skips. */
+static void write_skips(FILE *out, const struct check_report *report)
+{
+	g_autoptr(GHashTable) reasons = g_hash_table_new(g_str_hash, g_str_equal);
+	GHashTableIter iter;
+	gpointer reason, count;
+
+	for (guint i = 0; i < report->results->len; i++) {
+		const struct check_result *r = at(report, i);
+
+		if (r->status == CHECK_SKIPPED)
+			g_hash_table_insert(reasons, r->text->str,
+					    GUINT_TO_POINTER(GPOINTER_TO_UINT(g_hash_table_lookup(
+								     reasons, r->text->str)) +
+							     1));
+	}
+	g_hash_table_iter_init(&iter, reasons);
+	while (g_hash_table_iter_next(&iter, &reason, &count))
+		fprintf(out, "  %3u skipped: %s\n", GPOINTER_TO_UINT(count), (const char *)reason);
+}
+
+static void write_failures(FILE *out, const struct check_report *report)
+{
+	for (guint i = 0; i < report->results->len; i++) {
+		const struct check_result *r = at(report, i);
+		g_auto(GStrv) lines = g_strsplit(r->text->str, "\n", -1);
+
+		if (r->status != CHECK_FAILED)
+			continue;
+		fprintf(out, "\nFAILED device %u  %s.%s\n", r->device, r->test->suite,
+			r->test->name);
+		for (char **line = lines; *line != NULL; line++)
+			fprintf(out, "  %s\n", *line);
+	}
+}
+
+/* One line a suite and device. */
+static void write_counts(FILE *out, const struct check_report *report)
+{
+	guint i = 0;
+
+	fprintf(out, "device  suite                passed  failed skipped     time\n");
+	while (i < report->results->len) {
+		const struct check_result *first = at(report, i);
+		unsigned counts[3] = { 0 };
+		guint64 ns = 0;
+
+		for (; i < report->results->len && at(report, i)->device == first->device &&
+		       strcmp(at(report, i)->test->suite, first->test->suite) == 0;
+		     i++) {
+			counts[at(report, i)->status]++;
+			ns += at(report, i)->ns;
+		}
+		fprintf(out, "%-7u %-20s %6u %7u %7u %6.2f s\n", first->device, first->test->suite,
+			counts[CHECK_PASSED], counts[CHECK_FAILED], counts[CHECK_SKIPPED],
+			(double)ns / 1e9);
+	}
+}
+
+static void write_table(FILE *out, const struct check_report *report)
+{
+	fprintf(out, "backend %s, %u x %s\n\n", report->backend, report->server->devices,
+		report->server->soc);
+	write_counts(out, report);
+	write_skips(out, report);
+	write_failures(out, report);
+	fprintf(out, "\n%u passed, %u failed, %u skipped\n",
+		check_report_count(report, CHECK_PASSED), check_report_count(report, CHECK_FAILED),
+		check_report_count(report, CHECK_SKIPPED));
+}
+
+/* ---- TAP ---- */
+
+static void write_tap(FILE *out, const struct check_report *report)
+{
+	fprintf(out, "TAP version 13\n1..%u\n", report->results->len);
+	fprintf(out, "# backend %s, %u x %s\n", report->backend, report->server->devices,
+		report->server->soc);
+	for (guint i = 0; i < report->results->len; i++) {
+		const struct check_result *r = at(report, i);
+		g_auto(GStrv) lines = g_strsplit(r->text->str, "\n", -1);
+
+		fprintf(out, "%sok %u device %u %s.%s%s%s\n",
+			r->status == CHECK_FAILED ? "not " : "", i + 1, r->device, r->test->suite,
+			r->test->name, r->status == CHECK_SKIPPED ? " # SKIP " : "",
+			r->status == CHECK_SKIPPED ? r->text->str : "");
+		for (char **line = lines; r->status == CHECK_FAILED && *line != NULL; line++)
+			fprintf(out, "# %s\n", *line);
+	}
+}
+
+/* ---- JUnit XML ---- */
+
+static void write_junit_case(FILE *out, const struct check_result *r)
+{
+	g_autofree char *name = g_markup_escape_text(r->test->name, -1);
+	g_autofree char *suite = g_markup_escape_text(r->test->suite, -1);
+	g_autofree char *text = g_markup_escape_text(r->text->str, -1);
+
+	fprintf(out, "    <testcase classname=\"device%u.%s\" name=\"%s\" time=\"%.6f\"", r->device,
+		suite, name, (double)r->ns / 1e9);
+	if (r->status == CHECK_PASSED)
+		fprintf(out, "/>\n");
+	else if (r->status == CHECK_SKIPPED)
+		fprintf(out, ">\n      <skipped message=\"%s\"/>\n    </testcase>\n", text);
+	else
+		fprintf(out, ">\n      <failure>%s</failure>\n    </testcase>\n", text);
+}
+
+static void write_junit(FILE *out, const struct check_report *report)
+{
+	g_autofree char *soc = g_markup_escape_text(report->server->soc, -1);
+
+	fprintf(out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n");
+	fprintf(out,
+		"  <testsuite name=\"npusim check %s %s\" tests=\"%u\" failures=\"%u\" "
+		"skipped=\"%u\">\n",
+		report->backend, soc, report->results->len,
+		check_report_count(report, CHECK_FAILED),
+		check_report_count(report, CHECK_SKIPPED));
+	for (guint i = 0; i < report->results->len; i++)
+		write_junit_case(out, at(report, i));
+	fprintf(out, "  </testsuite>\n</testsuites>\n");
+}
+
+void check_report_write(FILE *out, enum check_format format, const struct check_report *report)
+{
+	switch (format) {
+	case CHECK_TABLE:
+		write_table(out, report);
+		return;
+	case CHECK_TAP:
+		write_tap(out, report);
+		return;
+	case CHECK_JUNIT:
+		write_junit(out, report);
+		return;
+	}
+}
+
+/* ---- every call ---- */
+
+void check_report_calls(FILE *out, const struct check_report *report)
+{
+	fprintf(out, "device\tcase\tline\tstep\tcode\tvalue\tns\n");
+	for (guint i = 0; i < report->results->len; i++) {
+		const struct check_result *r = at(report, i);
+
+		for (guint a = 0; a < r->answers->len; a++) {
+			const struct check_answer *answer =
+				&g_array_index(r->answers, struct check_answer, a);
+			g_autofree char *step = g_strescape(answer->step->text, NULL);
+
+			fprintf(out, "%u\t%s.%s\t%d\t%s\t%d\t%s\t%" G_GUINT64_FORMAT "\n",
+				r->device, r->test->suite, r->test->name, answer->step->line, step,
+				answer->code, answer->value, answer->ns);
+		}
+	}
+}

@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * npusim bench: access patterns on the model's memory system. The model is in a module, bench.so.
+ */
+#include "npusim.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "sim/bench/bench.h"
+
+struct options {
+	char *soc, *config, *pattern, *operation, *page, *size, *access, *stride, *count, *sweep,
+		*json;
+	int engines;
+	char **set;
+};
+
+static const char *const patterns[] = { "sequential", "random", "strided", "chase", NULL };
+static const char *const operations[] = { "read", "write", "mixed", NULL };
+static const char *const pages[] = { "4k", "2m", "1g", NULL };
+
+static gboolean choose(const char *option, const char *value, const char *const *words, guint *out,
+		       GError **error)
+{
+	g_autofree char *all = g_strjoinv(", ", (char **)words);
+
+	for (*out = 0; words[*out]; ++*out)
+		if (strcmp(words[*out], value) == 0)
+			return TRUE;
+	g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE, "--%s=%s: must be one of %s",
+		    option, value, all);
+	return FALSE;
+}
+
+/* "4096", "64k", "2m", "60g". */
+static gboolean parse_amount(const char *option, const char *value, guint64 *out, GError **error)
+{
+	static const char units[] = "kmg";
+	char *end;
+	const char *unit;
+
+	errno = 0;
+	*out = g_ascii_strtoull(value, &end, 10);
+	unit = *end ? strchr(units, g_ascii_tolower(*end)) : NULL;
+	if (g_ascii_isdigit(value[0]) && !errno && (!*end || (unit && !end[1])) &&
+	    *out < 1ull << 33) {
+		*out <<= unit ? 10 * (unit - units + 1) : 0;
+		return TRUE;
+	}
+	g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+		    "--%s=%s: must be a number below 2^33, k, m or g behind it", option, value);
+	return FALSE;
+}
+
+static gboolean get_request(const struct options *o, struct bench_request *r, GError **error)
+{
+	guint pattern, operation, page;
+
+	if (!choose("pattern", o->pattern ? o->pattern : "random", patterns, &pattern, error) ||
+	    !choose("op", o->operation ? o->operation : "read", operations, &operation, error) ||
+	    !choose("page", o->page ? o->page : "2m", pages, &page, error) ||
+	    !parse_amount("size", o->size ? o->size : "8g", &r->bytes, error) ||
+	    !parse_amount("access", o->access ? o->access : "128", &r->access_bytes, error) ||
+	    !parse_amount("stride", o->stride ? o->stride : "4k", &r->stride, error) ||
+	    !parse_amount("count", o->count ? o->count : "1000000", &r->accesses, error))
+		return FALSE;
+	r->pattern = (enum bench_pattern)pattern;
+	r->operation = (enum bench_operation)operation;
+	r->page_lg2 = 12 + 9 * page;
+	r->engines = (unsigned)o->engines;
+	return TRUE;
+}
+
+static char *load_profile(const struct options *o, struct sim_profile *profile)
+{
+	char *error = NULL;
+	bool ok = o->config ? sim_profile_load_file(o->config, profile, &error)
+			    : sim_profile_load(o->soc ? o->soc : "Ascend910B1", profile, &error);
+
+	for (char **set = o->set; ok && set && *set; set++)
+		ok = sim_profile_set(profile, *set, &error);
+	return error;
+}
+
+/* The module beside this command: installed, or the build tree's. */
+static bench_run_fn load_module(void)
+{
+	static const char *const places[] = { "../lib/npusim/bench.so", "../sim/bench.so" };
+	g_autofree char *self = g_file_read_link("/proc/self/exe", NULL);
+	g_autofree char *bin = g_path_get_dirname(self ? self : ".");
+
+	for (gsize i = 0; i < G_N_ELEMENTS(places); i++) {
+		g_autofree char *path = g_canonicalize_filename(places[i], bin);
+		void *module;
+
+		if (!g_file_test(path, G_FILE_TEST_EXISTS))
+			continue;
+		module = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+		if (module)
+			return (bench_run_fn)dlsym(module, "npusim_bench_run");
+		failure("bench", "%s", dlerror());
+		return NULL;
+	}
+	failure("bench", "there is no %s or %s beside %s: is npusim built with the model?",
+		places[0], places[1], bin);
+	return NULL;
+}
+
+/* --- results --- */
+
+static double part(uint64_t of, uint64_t all)
+{
+	return all ? 100.0 * (double)of / (double)all : 0;
+}
+
+static double rate(const struct bench_result *r)
+{
+	return r->ps ? (double)r->bytes * 1000 / (double)r->ps : 0;
+}
+
+static void print_result(const struct bench_result *r)
+{
+	const struct sim_counters *c = &r->counters;
+	double walk_ns = c->walks ? (double)c->walk_ps / (double)c->walks / 1000 : 0;
+
+	g_print("accesses         %" G_GUINT64_FORMAT ", %" G_GUINT64_FORMAT " bytes in %.3f us\n",
+		r->accesses, r->bytes, (double)r->ps / 1e6);
+	g_print("bandwidth        %.2f GB/s\n", rate(r));
+	g_print("latency          p50 %.1f  p90 %.1f  p99 %.1f  max %.1f ns\n",
+		(double)r->p50_ps / 1e3, (double)r->p90_ps / 1e3, (double)r->p99_ps / 1e3,
+		(double)r->max_ps / 1e3);
+	g_print("TLB Hit Rate     %.2f %% (L1 %.2f %%, L2 %.2f %%)\n",
+		part(c->tlb_l1_hits + c->tlb_l2_hits, c->tlb_requests),
+		part(c->tlb_l1_hits, c->tlb_requests), part(c->tlb_l2_hits, c->tlb_requests));
+	g_print("TLB Miss Rate    %.2f %%\n", part(c->tlb_misses, c->tlb_requests));
+	g_print("walks            %" G_GUINT64_FORMAT ", %.1f ns each, walk cache hit %.2f %%\n",
+		c->walks, walk_ns, part(c->walk_cache_hits, c->walks));
+	g_print("TLB reach        %" G_GUINT64_FORMAT " MiB of %" G_GUINT64_FORMAT " entries\n",
+		c->tlb_live_bytes >> 20, c->tlb_l2_entries);
+	g_print("L2 hits          %.2f %% of reads, %.2f %% of writes\n",
+		part(c->l2_read_hits, c->l2_reads), part(c->l2_write_hits, c->l2_writes));
+	g_print("HBM row hits     %.2f %%, %" G_GUINT64_FORMAT " bytes read, %" G_GUINT64_FORMAT
+		" written\n",
+		part(c->hbm_row_hits, c->hbm_row_hits + c->hbm_row_misses), c->hbm_read_bytes,
+		c->hbm_write_bytes);
+}
+
+static void print_row(const char *point, const struct bench_result *r)
+{
+	const struct sim_counters *c = &r->counters;
+
+	g_print("%-32s %10.2f %10.1f %10.1f %9.2f %9.2f %9.2f\n", point, rate(r),
+		(double)r->p50_ps / 1e3, (double)r->p99_ps / 1e3,
+		part(c->tlb_misses, c->tlb_requests), part(c->l2_read_hits, c->l2_reads),
+		part(c->hbm_row_hits, c->hbm_row_hits + c->hbm_row_misses));
+}
+
+static void add_json(GString *out, const char *point, const struct bench_result *r)
+{
+	const struct sim_counters *c = &r->counters;
+	g_autofree char *name = g_strescape(point, NULL);
+
+	g_string_append_printf(
+		out,
+		"%s\n{\"point\": \"%s\", \"accesses\": %" G_GUINT64_FORMAT
+		", \"bytes\": %" G_GUINT64_FORMAT ", \"ps\": %" G_GUINT64_FORMAT
+		", \"gb_s\": %.3f, \"p50_ps\": %" G_GUINT64_FORMAT
+		", \"p90_ps\": %" G_GUINT64_FORMAT ", \"p99_ps\": %" G_GUINT64_FORMAT
+		", \"max_ps\": %" G_GUINT64_FORMAT ", \"tlb_requests\": %" G_GUINT64_FORMAT
+		", \"tlb_misses\": %" G_GUINT64_FORMAT ", \"walks\": %" G_GUINT64_FORMAT
+		", \"walk_ps\": %" G_GUINT64_FORMAT ", \"hbm_row_hits\": %" G_GUINT64_FORMAT
+		", \"hbm_row_misses\": %" G_GUINT64_FORMAT "}",
+		out->len > 1 ? "," : "", name, r->accesses, r->bytes, r->ps, rate(r), r->p50_ps,
+		r->p90_ps, r->p99_ps, r->max_ps, c->tlb_requests, c->tlb_misses, c->walks,
+		c->walk_ps, c->hbm_row_hits, c->hbm_row_misses);
+}
+
+/* --- runs --- */
+
+static char *run_point(bench_run_fn run, struct bench_request *request, struct sim_profile *profile,
+		       const char *point, gboolean table, GString *json)
+{
+	struct bench_result result = { 0 };
+	char *error = NULL;
+
+	if (*point && !sim_profile_set(profile, point, &error))
+		return error;
+	request->profile = profile;
+	if (!run(request, &result, &error))
+		return error;
+	if (table)
+		print_row(point, &result);
+	else
+		print_result(&result);
+	add_json(json, point, &result);
+	return NULL;
+}
+
+/* KEY=A,B,C: one run for each. */
+static char *run_sweep(bench_run_fn run, struct bench_request *request,
+		       const struct sim_profile *profile, const char *sweep, GString *json)
+{
+	const char *values = strchr(sweep, '=');
+	g_auto(GStrv) each = values ? g_strsplit(values + 1, ",", -1) : NULL;
+	char *error = NULL;
+
+	if (!each || !each[0])
+		return g_strdup_printf("--sweep=%s: must be Group.key=A,B,C", sweep);
+	g_print("%-32s %10s %10s %10s %9s %9s %9s\n", "", "GB/s", "p50 ns", "p99 ns", "TLB miss%",
+		"L2 hit%", "row hit%");
+	for (char **value = each; *value && !error; value++) {
+		struct sim_profile changed = *profile;
+		g_autofree char *point =
+			g_strdup_printf("%.*s=%s", (int)(values - sweep), sweep, *value);
+
+		error = run_point(run, request, &changed, point, TRUE, json);
+	}
+	return error;
+}
+
+static int run_bench(const struct options *o, struct bench_request *request)
+{
+	g_autoptr(GString) json = g_string_new("[");
+	g_autofree char *problem = NULL;
+	g_autoptr(GError) error = NULL;
+	struct sim_profile profile;
+	bench_run_fn run;
+
+	if ((problem = load_profile(o, &profile)))
+		return failure("bench", "%s", problem);
+	if (!(run = load_module()))
+		return NPUSIM_EXIT_FAILED;
+	problem = o->sweep ? run_sweep(run, request, &profile, o->sweep, json)
+			   : run_point(run, request, &profile, "", FALSE, json);
+	if (problem)
+		return failure("bench", "%s", problem);
+	g_string_append(json, "\n]\n");
+	if (o->json && !g_file_set_contents(o->json, json->str, -1, &error))
+		return failure("bench", "%s", error->message);
+	return NPUSIM_EXIT_OK;
+}
+
+static void clear_options(struct options *o)
+{
+	char **const texts[] = { &o->soc,   &o->config, &o->pattern, &o->operation,
+				 &o->page,  &o->size,   &o->access,  &o->stride,
+				 &o->count, &o->sweep,  &o->json };
+
+	for (gsize i = 0; i < G_N_ELEMENTS(texts); i++)
+		g_free(*texts[i]);
+	g_strfreev(o->set);
+}
+
+#define TEXT(name, member, help, value)                                 \
+	{                                                               \
+		name, 0, 0, G_OPTION_ARG_STRING, &o.member, help, value \
+	}
+
+int cmd_bench(int argc, char **argv)
+{
+	struct options o = { .engines = 1 };
+	struct bench_request request = { 0 };
+	g_autoptr(GError) error = NULL;
+	int status = NPUSIM_EXIT_OK;
+	const GOptionEntry entries[] = {
+		TEXT("pattern", pattern, "sequential, random, strided, chase (default random)",
+		     "WHAT"),
+		TEXT("op", operation, "read, write, mixed (default read)", "WHAT"),
+		{ "engines", 0, 0, G_OPTION_ARG_INT, &o.engines, "cores that run it (default 1)",
+		  "N" },
+		TEXT("page", page, "4k, 2m, 1g (default 2m)", "SIZE"),
+		TEXT("size", size, "memory that it goes over (default 8g)", "BYTES"),
+		TEXT("access", access, "of one access (default 128)", "BYTES"),
+		TEXT("stride", stride, "between accesses of strided (default 4k)", "BYTES"),
+		TEXT("count", count, "accesses of all engines (default 1000000)", "N"),
+		TEXT("soc", soc, "profile (default Ascend910B1)", "NAME"),
+		TEXT("config", config, "profile from a file", "FILE"),
+		{ "set", 0, 0, G_OPTION_ARG_STRING_ARRAY, &o.set, "change a value of the profile",
+		  "GROUP.KEY=VALUE" },
+		TEXT("sweep", sweep, "one run for each value, as a table", "GROUP.KEY=A,B,C"),
+		TEXT("json", json, "write the results there too", "FILE"),
+		{ NULL, 0, 0, 0, NULL, NULL, NULL },
+	};
+
+	if (!parse_options(NULL,
+			   "Runs an access pattern on the model's memory system, and shows "
+			   "bandwidth, latency, and hits of TLBs, L2 and rows in simulated time.",
+			   entries, OPTIONS_OWN, &argc, &argv, &status))
+		return status;
+	if (argc > 1)
+		status =
+			usage_error("bench", "no argument is expected, but '%s' is there", argv[1]);
+	else if (o.engines < 1)
+		status = usage_error("bench", "--engines=%d: must be at least 1", o.engines);
+	else if (!get_request(&o, &request, &error))
+		status = usage_error("bench", "%s", error->message);
+	else
+		status = run_bench(&o, &request);
+	clear_options(&o);
+	return status;
+}

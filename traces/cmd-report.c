@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * npusim report: results in, one page out that needs nothing else.
+ */
+#include "npusim.h"
+
+#include <string.h>
+
+#include "csv.h"
+#include "report-page.h"
+#include "result-file.h"
+
+/* The results as one list, each with the name of its file. */
+static JsonNode *as_list(GPtrArray *results, char *const *names)
+{
+	JsonArray *list = json_array_new();
+	JsonNode *root = json_node_new(JSON_NODE_ARRAY);
+
+	for (guint i = 0; i < results->len; i++) {
+		g_autofree char *base = g_path_get_basename(names[i]);
+		g_autofree char *shown = g_filename_display_name(base);
+		JsonObject *object = json_object_new(), *from;
+		g_autoptr(GList) members = NULL;
+
+		from = json_node_get_object(results->pdata[i]);
+		members = json_object_get_members(from);
+		json_object_set_string_member(object, "result_file", shown);
+		for (GList *m = members; m; m = m->next)
+			json_object_set_member(
+				object, m->data,
+				json_node_copy(json_object_get_member(from, m->data)));
+		json_array_add_object_element(list, object);
+	}
+	json_node_take_array(root, list);
+	return root;
+}
+
+static char *json_text(GPtrArray *results, char *const *names, gboolean pretty)
+{
+	g_autoptr(JsonGenerator) generator = json_generator_new();
+	JsonNode *root = as_list(results, names);
+
+	json_generator_set_pretty(generator, pretty);
+	json_generator_set_root(generator, root);
+	char *text = json_generator_to_data(generator, NULL);
+	json_node_unref(root);
+	return text;
+}
+
+/* Inside an element of HTML: nothing in it can end the element, or the line of a script. */
+static void append_safely(GString *out, const char *json)
+{
+	for (; *json; json++) {
+		if (*json == '<' || *json == '>' || *json == '&')
+			g_string_append_printf(out, "\\u%04x", (unsigned)*json);
+		else
+			g_string_append_c(out, *json);
+	}
+}
+
+static gboolean write_page(const char *path, GPtrArray *results, char *const *names, GError **error)
+{
+	g_autofree char *json = json_text(results, names, FALSE);
+	GString *page = g_string_new_len((const char *)report_page_before,
+					 (gssize)report_page_before_bytes);
+
+	append_safely(page, json);
+	g_string_append_len(page, (const char *)report_page_after, (gssize)report_page_after_bytes);
+	gboolean ok = result_file_write(path, page->str, page->len, error);
+	g_string_free(page, TRUE);
+	return ok;
+}
+
+static gboolean write_outputs(const char *page, const char *csv, const char *json,
+			      GPtrArray *results, char *const *names, GError **error)
+{
+	if (csv) {
+		g_autofree char *text = csv_of_figures(results, names);
+		if (!result_file_write(csv, text, strlen(text), error))
+			return FALSE;
+	}
+	if (json) {
+		g_autofree char *text = json_text(results, names, TRUE);
+		g_autofree char *line = g_strconcat(text, "\n", NULL);
+		if (!result_file_write(json, line, strlen(line), error))
+			return FALSE;
+	}
+	return page == NULL || write_page(page, results, names, error);
+}
+
+static GPtrArray *read_all(char *const *names, GError **error)
+{
+	GPtrArray *results = g_ptr_array_new_with_free_func((GDestroyNotify)json_node_unref);
+
+	for (; *names; names++) {
+		JsonNode *result = result_file_read(*names, error);
+		if (result == NULL) {
+			g_ptr_array_unref(results);
+			return NULL;
+		}
+		g_ptr_array_add(results, result);
+	}
+	return results;
+}
+
+#define SUMMARY                                                                                   \
+	"Writes one HTML page about results of npusim replay --json, side by side: it holds its " \
+	"charts and\n"                                                                            \
+	"needs no network."
+
+int cmd_report(int argc, char **argv)
+{
+	g_autofree char *page = NULL, *csv = NULL, *json = NULL;
+	const GOptionEntry entries[] = {
+		{ "output", 'o', 0, G_OPTION_ARG_FILENAME, &page,
+		  "write the page to FILE (default report.html); - is stdout", "FILE" },
+		{ "csv", 0, 0, G_OPTION_ARG_FILENAME, &csv,
+		  "write the figures as CSV, a line for each device of each result", "FILE" },
+		{ "json", 0, 0, G_OPTION_ARG_FILENAME, &json, "write the results as one JSON list",
+		  "FILE" },
+		{ NULL, 0, 0, 0, NULL, NULL, NULL },
+	};
+	g_autoptr(GError) error = NULL;
+	int status = NPUSIM_EXIT_OK;
+
+	if (!parse_options("RESULT...", SUMMARY, entries, OPTIONS_OWN, &argc, &argv, &status))
+		return status;
+	if (argc < 2)
+		return usage_error("report", "which results? npusim replay --json writes them");
+	argv[argc] = NULL;
+	g_autoptr(GPtrArray) results = read_all(argv + 1, &error);
+	if (results == NULL)
+		return failure("report", "%s", error->message);
+	/* where only the others are asked for, there is no page */
+	const char *to = page ? page : csv || json ? NULL : "report.html";
+	if (!write_outputs(to, csv, json, results, argv + 1, &error))
+		return failure("report", "%s", error->message);
+	if (to && strcmp(to, "-") != 0)
+		g_printerr("%s: open it in a browser\n", to);
+	return status;
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Comma-separated values, as RFC 4180 has them but for the ends of lines, which are those of Unix:
+ * the figures of results.
+ */
+#ifndef NPUSIM_TRACES_CSV_H
+#define NPUSIM_TRACES_CSV_H
+
+#include <json-glib/json-glib.h>
+
+/* A field, quoted where it must be; `first` of its line or not. */
+void csv_field(GString *out, gboolean first, const char *text);
+/* One line a device of each result: all its figures. `results` holds JsonNode *, `names` their
+ * files. */
+char *csv_of_figures(GPtrArray *results, char *const *names);
+
+#endif

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One row of msMemScope, from a CSV file or a database.
+ */
+#ifndef NPUSIM_TRACES_MEMSCOPE_H
+#define NPUSIM_TRACES_MEMSCOPE_H
+
+#include "history.h"
+
+enum memscope_column {
+	MEMSCOPE_ID,
+	MEMSCOPE_EVENT,
+	MEMSCOPE_TYPE,
+	MEMSCOPE_TIME,
+	MEMSCOPE_DEVICE,
+	MEMSCOPE_PTR,
+	MEMSCOPE_ATTR,
+	MEMSCOPE_COLUMN_COUNT
+};
+const char *memscope_column_name(enum memscope_column column);
+
+struct memscope;
+struct memscope *memscope_new(void);
+void memscope_free(struct memscope *scope);
+/* `line`: of the file, or the row's number. FALSE and error where the row is damaged. */
+gboolean memscope_row(struct memscope *scope, const char *const *fields, guint64 line,
+		      GError **error);
+/* Ends `scope`. */
+struct trace *memscope_finish(struct memscope *scope, const char *kind);
+
+#endif

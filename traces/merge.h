@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Several traces of processes that ran at the same time, put together as one: by the time of the
+ * host, with processes numbered and shares given one name in all. It copies lines and changes their
+ * names and stamps; what a line means it does not know.
+ */
+#ifndef NPUSIM_TRACES_MERGE_H
+#define NPUSIM_TRACES_MERGE_H
+
+#include <glib.h>
+
+struct merge_result {
+	guint parts;    /* traces that were put together */
+	guint64 events; /* lines of them that are events */
+	guint broken;   /* traces that break off inside their last line */
+};
+
+/* The traces in a folder, by name; others are left out. NULL and error if it cannot be read. */
+GPtrArray *merge_find(const char *folder, GError **error);
+/* Writes the traces (plain files) as one to `path`, compressed if the name ends in .gz; the file is
+ * there whole or not at all. FALSE and error. */
+gboolean merge_write(GPtrArray *parts, const char *path, struct merge_result *result,
+		     GError **error);
+
+#endif

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Results as npusim replay --json writes them, read back: the report asks here. It
+ * knows no member but those that tell that the file is one.
+ */
+#ifndef NPUSIM_TRACES_RESULT_FILE_H
+#define NPUSIM_TRACES_RESULT_FILE_H
+
+#include <json-glib/json-glib.h>
+
+/* The whole file. NULL and error, naming it, where it is no result or of a schema that is not
+ * known. */
+JsonNode *result_file_read(const char *path, GError **error);
+
+/* A member's value, or what is said instead where there is none of that type. */
+gint64 result_int(JsonObject *object, const char *name, gint64 otherwise);
+const char *result_text(JsonObject *object, const char *name, const char *otherwise);
+/* NULL: there is none. */
+JsonArray *result_array(JsonObject *object, const char *name);
+JsonObject *result_object(JsonObject *object, const char *name);
+
+/* Writes a text to a file; "-" is the standard output. What is no regular file is not replaced. */
+gboolean result_file_write(const char *path, const char *text, gsize length, GError **error);
+
+#endif

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * STAlloc's logs: a line for each block that a program got (1) or gave back (0), with address, size
+ * and stream, in their order; and marks of iterations and layers, which are counted.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "history.h"
+#include "readers.h"
+#include "rows.h"
+
+gboolean stalloc_recognise(const guint8 *bytes, gsize count)
+{
+	if (readers_begin_with(bytes, count, "Iteration Index"))
+		return TRUE;
+	if (count < 4 || (bytes[0] != '0' && bytes[0] != '1') || bytes[1] != ' ')
+		return FALSE;
+	for (gsize i = 2; i < count && bytes[i] != '\n'; i++) {
+		if (!g_ascii_isxdigit(bytes[i]) && strchr("xX -\r", bytes[i]) == NULL)
+			return FALSE;
+	}
+	return TRUE;
+}
+
+/* mem_log_dev3.txt is of device 3. */
+static guint32 device_of(const char *path)
+{
+	g_autofree char *name = g_path_get_basename(path);
+	const char *at = strstr(name, "dev");
+	guint device = 0;
+
+	return at && sscanf(at, "dev%4u", &device) == 1 && device <= TRACE_DEVICE_LAST ? device : 0;
+}
+
+static gboolean read_block(struct history *history, const struct rows *rows, guint32 device,
+			   GError **error)
+{
+	const char *what = rows_field(rows, 0), *stream = rows_field(rows, 3);
+	struct history_row row = { .order = (gint64)rows_line(rows), .device = device };
+
+	if (rows_count(rows) < 3)
+		return readers_bad(rows_line(rows), error,
+				   "%u fields: 1 or 0, an address, a size and a stream are wanted",
+				   rows_count(rows));
+	if (!rows_unsigned(rows_field(rows, 1), &row.address) || row.address > READERS_ADDRESS_END)
+		return readers_bad(rows_line(rows), error, "the address is \"%.40s\"",
+				   rows_field(rows, 1));
+	if (!rows_unsigned(rows_field(rows, 2), &row.size) || row.size > READERS_ADDRESS_END)
+		return readers_bad(rows_line(rows), error, "the size is \"%.40s\"",
+				   rows_field(rows, 2));
+	guint64 pointer = 0;
+	if (*stream && !rows_signed(stream, &row.stream) && !rows_unsigned(stream, &pointer))
+		return readers_bad(rows_line(rows), error, "the stream is \"%.40s\"", stream);
+	row.stream += (gint64)pointer;
+	row.action = what[0] == '1' ? TRACE_ALLOC : TRACE_FREE_COMPLETED;
+	history_add(history, &row);
+	return TRUE;
+}
+
+static gboolean read_rows(struct history *history, struct rows *rows, guint32 device,
+			  GError **error)
+{
+	int more;
+
+	while ((more = rows_next(rows, error)) > 0) {
+		const char *first = rows_field(rows, 0);
+		struct history_row row = { .order = (gint64)rows_line(rows),
+					   .device = device,
+					   .action = TRACE_OTHER };
+		if (strcmp(first, "1") == 0 || strcmp(first, "0") == 0) {
+			if (!read_block(history, rows, device, error))
+				return FALSE;
+		} else if (strcmp(first, "Iteration") == 0 ||
+			   strcmp(rows_field(rows, 1), "Layer") == 0) {
+			row.other = history_name(history, strcmp(first, "Iteration") == 0
+								  ? "mark of an iteration"
+								  : "mark of a layer");
+			history_add(history, &row);
+		} else {
+			return readers_bad(rows_line(rows), error,
+					   "\"%.40s\": 1, 0 or a mark of an iteration or a layer "
+					   "is wanted",
+					   first);
+		}
+	}
+	return more == 0;
+}
+
+struct trace *stalloc_read(struct input *input, GError **error)
+{
+	struct history *history = history_new();
+	struct rows *rows = rows_open(input, ' ');
+	gboolean ok = read_rows(history, rows, device_of(input_name(input)), error);
+
+	rows_close(rows);
+	input_close(input);
+	if (ok)
+		return history_finish(history, "STAlloc log");
+	history_free(history);
+	return NULL;
+}
