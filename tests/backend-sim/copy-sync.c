@@ -126,9 +126,7 @@ TEST(copy_sync, host_memory_behind_a_handle)
 	EXPECT_EQ(plain[0], 0x44);
 }
 
-/* ---- arguments
- * -------------------------------------------------------------------------------------------------------------
- */
+/* ---- arguments ---- */
 
 TEST(copy_sync, arguments)
 {
@@ -183,9 +181,7 @@ TEST(copy_sync, what_is_no_memory_of_the_program)
 	munmap(two, 8192);
 }
 
-/* ---- two devices
- * -------------------------------------------------------------------------------------------------------------
- */
+/* ---- two devices ---- */
 
 TEST(copy_sync, classic_memory_of_two_devices)
 {
@@ -210,9 +206,7 @@ TEST(copy_sync, mapped_memory_of_two_devices)
 	EXPECT_EQ(COPY(c, 2 * MIB, a, 2 * MIB), DRV_ERROR_IOCRL_FAIL);
 }
 
-/* ---- two dimensions, batches
- * ---------------------------------------------------------------------------------------------------
- */
+/* ---- two dimensions, batches ---- */
 
 TEST(copy_sync, two_dimensions)
 {
@@ -286,9 +280,7 @@ TEST(copy_sync, prefetch)
 		  DRV_ERROR_INVALID_VALUE);
 }
 
-/* ---- time
- * ----------------------------------------------------------------------------------------------------------------------
- */
+/* ---- time ---- */
 
 TEST(copy_sync, more_bytes_take_longer)
 {

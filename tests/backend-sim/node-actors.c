@@ -5,6 +5,7 @@
 #include "node-actors.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +16,17 @@
 #include <unistd.h>
 
 #include "base/base.h"
+
+#define ACTOR_WAIT_MS 60000
+
+#ifdef __SANITIZE_THREAD__
+/* Else each process that ends with a thread alive sleeps for a second first. */
+__attribute__((visibility("default"))) const char *__tsan_default_options(void);
+const char *__tsan_default_options(void)
+{
+	return "atexit_sleep_ms=0";
+}
+#endif
 
 struct actor_state actor_self;
 
@@ -107,9 +119,12 @@ void actor_tell(struct actor *actor, order_fn order, const struct order *what)
 
 struct reply actor_hear(struct actor *actor)
 {
+	struct pollfd ready = { .fd = actor->fd, .events = POLLIN };
 	struct reply reply;
 
-	if (!read_all(actor->fd, &reply, sizeof(reply)))
+	if (poll(&ready, 1, ACTOR_WAIT_MS) == 0)
+		reply = (struct reply){ .value = ACTOR_SILENT, .text = "no answer: it is blocked" };
+	else if (!read_all(actor->fd, &reply, sizeof(reply)))
 		reply = (struct reply){ .value = ACTOR_DIED };
 	return reply;
 }
@@ -132,9 +147,7 @@ struct order small_node(const char *test, unsigned hbm_mib)
 	return order;
 }
 
-/* ---- orders
- * ---------------------------------------------------------------------------------------------------------------
- */
+/* ---- orders ---- */
 
 static void say(struct reply *reply, drvError_t error)
 {
@@ -286,6 +299,24 @@ void do_name_import(const struct order *order, struct reply *reply)
 {
 	say(reply, node_name_import(actor_self.node, order->name, &reply->name_info,
 				    &actor_self.blocks[order->block]));
+}
+
+void do_fd_export(const struct order *order, struct reply *reply)
+{
+	say(reply,
+	    node_fd_export(actor_self.node, actor_self.blocks[order->block], &actor_self.fd));
+}
+
+void do_fd_import(const struct order *order, struct reply *reply)
+{
+	say(reply,
+	    node_fd_import(actor_self.node, actor_self.fd, &actor_self.blocks[order->block]));
+}
+
+void do_fd_close(const struct order *order, struct reply *reply)
+{
+	(void)order;
+	reply->value = close(actor_self.fd);
 }
 
 void do_audit(const struct order *order, struct reply *reply)

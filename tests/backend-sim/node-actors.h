@@ -11,6 +11,7 @@
 
 #define ACTOR_BLOCKS 64
 #define ACTOR_DIED   INT64_MIN
+#define ACTOR_SILENT (INT64_MIN + 1) /* a minute long */
 
 struct actor {
 	pid_t pid;
@@ -82,7 +83,10 @@ void do_name_allow(const struct order *order, struct reply *reply);
 void do_name_open(const struct order *order, struct reply *reply);
 void do_name_info(const struct order *order, struct reply *reply);
 void do_name_import(const struct order *order, struct reply *reply); /* name, block */
-void do_audit(const struct order *order, struct reply *reply);       /* 0, or 1 and what is wrong */
+void do_fd_export(const struct order *order, struct reply *reply);   /* block: the actor's fd */
+void do_fd_import(const struct order *order, struct reply *reply); /* block, from the actor's fd */
+void do_fd_close(const struct order *order, struct reply *reply);
+void do_audit(const struct order *order, struct reply *reply); /* 0, or 1 and what is wrong */
 
 /* The actor's own state, for orders that a test brings. */
 struct actor_state {
@@ -90,6 +94,7 @@ struct actor_state {
 	struct node_config config;
 	char name[64];
 	struct node_block *blocks[ACTOR_BLOCKS];
+	int fd;
 };
 extern struct actor_state actor_self;
 
@@ -101,8 +106,10 @@ struct order small_node(const char *test, unsigned hbm_mib);
 char *node_audit(struct node *node);
 
 /* In programs built with NODE_STEPS: the process kills itself at the n-th store from now on (0:
- * never); how many were done. */
+ * never); how many were done; a nap at each n-th store, so that a kill from outside often meets a
+ * store. */
 void steps_set(uint64_t die_at);
 uint64_t steps_done(void);
+void steps_slow(unsigned one_in);
 
 #endif

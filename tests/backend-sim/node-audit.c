@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "backend-sim/node-private.h"
@@ -16,7 +17,7 @@ struct audit {
 	struct node *node;
 	char *wrong;
 	unsigned char *owned; /* a byte a frame of the memory at hand */
-	uint32_t shares;
+	uint32_t shares, kept;
 	unsigned char *reached; /* a byte an entry of the whitelists' pool */
 };
 
@@ -71,7 +72,8 @@ static void audit_block(struct audit *audit, struct memory *m, uint32_t first)
 				WRONG(audit, "memory %u, block %u: held by member %u, who is none",
 				      m->index, first, slot);
 		}
-	if (!held)
+	audit->kept += !held;
+	if (!held && !record->fd)
 		WRONG(audit, "memory %u, block %u: lives, and nobody holds it", m->index, first);
 	if (record->share) {
 		const struct share_record *share = &audit->node->shares[record->share - 1];
@@ -128,9 +130,21 @@ static void audit_pool(struct audit *audit)
 {
 	const struct control *control = audit->node->control;
 
-	for (uint32_t i = 0; i < control->name_limit; i++)
-		if (audit->node->names[i].state)
-			audit_chain(audit, audit->node->names[i].allow, "name", i);
+	for (uint32_t i = 0; i < control->name_limit; i++) {
+		const struct name_record *name = &audit->node->names[i];
+		const struct member *member = &control->members[name->exporter];
+
+		if (!name->state)
+			continue;
+		audit_chain(audit, name->allow, "name", i);
+		if (GET(member->state) != MEMBER_LIVE ||
+		    member->generation != name->exporter_generation)
+			WRONG(audit, "name %u: it was made by member %u, who is none", i,
+			      name->exporter);
+	}
+	for (unsigned slot = 0; slot < control->member_limit; slot++)
+		if (GET(control->alive[slot]) & FUTEX_OWNER_DIED)
+			WRONG(audit, "member %u is dead, and still there", slot);
 	audit_chain(audit, control->allow_free, "the chain of free entries", 0);
 	for (uint32_t i = 0; i < control->allow_top; i++)
 		if (!audit->reached[i])
@@ -151,6 +165,9 @@ char *node_audit(struct node *node)
 		if (node->memory[i])
 			audit_memory(&audit, node->memory[i]);
 	audit_pool(&audit);
+	if (audit.kept != node->control->fd_kept)
+		WRONG(&audit, "%u blocks are kept by descriptors alone, %u are counted", audit.kept,
+		      node->control->fd_kept);
 	node_unlock(node);
 	free(audit.reached);
 	return audit.wrong;
@@ -158,11 +175,17 @@ char *node_audit(struct node *node)
 
 #ifdef NODE_STEPS
 static uint64_t steps, die_at_step;
+static unsigned slow_one_in;
 
 void steps_set(uint64_t die_at)
 {
 	die_at_step = die_at;
 	__atomic_store_n(&steps, 0, __ATOMIC_RELEASE);
+}
+
+void steps_slow(unsigned one_in)
+{
+	slow_one_in = one_in;
 }
 
 uint64_t steps_done(void)
@@ -172,7 +195,12 @@ uint64_t steps_done(void)
 
 void node_step(void)
 {
-	if (__atomic_add_fetch(&steps, 1, __ATOMIC_RELAXED) == die_at_step)
+	const struct timespec pause = { .tv_nsec = 20000 };
+	uint64_t step = __atomic_add_fetch(&steps, 1, __ATOMIC_RELAXED);
+
+	if (step == die_at_step)
 		kill(getpid(), SIGKILL);
+	if (slow_one_in && step % slow_one_in == 0)
+		nanosleep(&pause, NULL);
 }
 #endif

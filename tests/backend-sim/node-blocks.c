@@ -91,6 +91,27 @@ TEST(node_blocks, create_takes_and_drop_gives_back)
 	leave();
 }
 
+TEST(node_blocks, dropped_block_is_not_found_when_its_place_is_used_again)
+{
+	struct node_block *block, stale;
+	char range[65];
+	uint32_t id;
+
+	ASSERT_NO_FATAL(join(1, MIB(64), 0));
+	block = create(0, 1, false);
+	memcpy(&stale, block, sizeof(stale));
+	node_block_drop(node, block);
+	EXPECT_EQ(node_share_export(node, &stale, 0, &id), DRV_ERROR_INVALID_HANDLE);
+	block = create(0, 1, false);
+	EXPECT_EQ(block->id, stale.id);
+	EXPECT_EQ(node_share_export(node, &stale, 0, &id), DRV_ERROR_INVALID_HANDLE);
+	EXPECT_EQ(node_name_create(node, &stale, 0, 1, 0, range), DRV_ERROR_INVALID_HANDLE);
+	EXPECT_CONTAINS(npu_message(), "no block any more");
+	node_block_drop(node, block);
+	expect_audit();
+	leave();
+}
+
 TEST(node_blocks, requests_that_cannot_be)
 {
 	struct node_block *block = NULL;
@@ -231,8 +252,7 @@ TEST(node_blocks, scattered_frames_are_found)
 	leave();
 }
 
-/* ---- random requests against an oracle
- * ----------------------------------------------------------------------------------- */
+/* ---- random requests against an oracle ---- */
 
 #define ORACLE_BLOCKS 300
 #define ORACLE_FRAMES 2500
@@ -349,9 +369,7 @@ TEST(node_blocks, random_requests_against_an_oracle)
 	leave();
 }
 
-/* ---- threads
- * ---------------------------------------------------------------------------------------------------------------
- */
+/* ---- threads ---- */
 
 static void *churn(void *arg)
 {
@@ -394,9 +412,7 @@ TEST(node_blocks, threads_side_by_side)
 	leave();
 }
 
-/* ---- leaving
- * --------------------------------------------------------------------------------------------------------------
- */
+/* ---- leaving ---- */
 
 TEST(node_blocks, leave_gives_all_back_and_join_reuses_the_addresses)
 {
@@ -441,6 +457,7 @@ TEST(node_blocks, memory_fd_is_the_memory)
 	node_block_drop(node, block);
 	block = create(0, 1, false);
 	EXPECT_EQ(*at(block, block->extents[0].frame), 0u);
+	node_block_drop(node, block);
 	leave();
 }
 

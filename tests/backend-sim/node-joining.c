@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How processes meet: one node of a name, whoever comes first; shapes that do not agree; names, reports, ending a node;
- * and that nothing stays behind.
+ * How processes meet: one node of a name, whoever comes first; shapes that do not agree; names,
+ * reports, ending a node; and that nothing stays behind.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -21,7 +22,8 @@
 
 #define RACERS 12
 
-/* Lines of /proc/net/unix with the node's name: members that can be found, and the start-up lock. */
+/* Lines of /proc/net/unix with the node's name: members that can be found, and the start-up lock.
+ */
 static unsigned sockets_of(const char *node)
 {
 	FILE *list = fopen("/proc/net/unix", "re");
@@ -66,7 +68,8 @@ TEST(node_joining, newcomers_at_once_meet_in_one_node)
 		}
 		for (unsigned i = 0; i < RACERS; i++)
 			EXPECT_EQ(ACT(&actors[i], do_create, .frames = 1).value, 0);
-		EXPECT_EQ(ACT(&actors[round], do_usage, .memory = 0).usage.free_frames, 28u - RACERS);
+		EXPECT_EQ(ACT(&actors[round], do_usage, .memory = 0).usage.free_frames,
+			  28u - RACERS);
 		EXPECT_EQ(sockets_of(node.node), (unsigned)RACERS);
 		for (unsigned i = 0; i < RACERS; i++)
 			EXPECT_TRUE(actor_end(&actors[i]));
@@ -101,8 +104,10 @@ TEST(node_joining, newcomers_meet_while_others_die)
 static void do_shape(const struct order *order, struct reply *reply)
 {
 	(void)order;
-	snprintf(reply->text, sizeof(reply->text), "%s %u %llu %llu %llu", actor_self.config.soc_name, actor_self.config.devices,
-		 (unsigned long long)actor_self.config.hbm_bytes, (unsigned long long)actor_self.config.usable_frames,
+	snprintf(reply->text, sizeof(reply->text), "%s %u %llu %llu %llu",
+		 actor_self.config.soc_name, actor_self.config.devices,
+		 (unsigned long long)actor_self.config.hbm_bytes,
+		 (unsigned long long)actor_self.config.usable_frames,
 		 (unsigned long long)actor_self.config.host_bytes);
 }
 
@@ -146,8 +151,8 @@ static const struct bad_config bad_configs[] = {
 	{ "empty name", "", 1, 64 << 20, 64 << 20, "1 to 63 characters" },
 	{ "slash", "a/b", 1, 64 << 20, 64 << 20, "\"a/b\"" },
 	{ "umlaut", "n\xc3\xb6", 1, 64 << 20, 64 << 20, "letters, digits" },
-	{ "long name", "0123456789012345678901234567890123456789012345678901234567890123", 1, 64 << 20, 64 << 20,
-	  "1 to 63 characters" },
+	{ "long name", "0123456789012345678901234567890123456789012345678901234567890123", 1,
+	  64 << 20, 64 << 20, "1 to 63 characters" },
 	{ "no device", "bad", 0, 64 << 20, 64 << 20, "0 devices" },
 	{ "17 devices", "bad", 17, 64 << 20, 64 << 20, "17 devices" },
 	{ "odd HBM", "bad", 1, (64 << 20) + 4096, 64 << 20, "multiples of 2 MiB" },
@@ -158,14 +163,82 @@ static const struct bad_config bad_configs[] = {
 TEST_EACH(node_joining, refuses, bad_configs, label)
 {
 	const struct bad_config *bad = param;
-	struct node_config config = { .name = bad->name, .soc_name = "Ascend910B1", .devices = bad->devices,
-				      .hbm_bytes = bad->hbm_bytes, .host_bytes = bad->host_bytes };
+	struct node_config config = { .name = bad->name,
+				      .soc_name = "Ascend910B1",
+				      .devices = bad->devices,
+				      .hbm_bytes = bad->hbm_bytes,
+				      .host_bytes = bad->host_bytes };
 	char *error = NULL;
 	struct node *node;
 
 	ASSERT_FALSE(node_join(&config, &node, &error));
 	EXPECT_CONTAINS(error, bad->says);
 	free(error);
+}
+
+static void list(const struct order *order, struct reply *reply)
+{
+	struct node_info *nodes;
+	unsigned count;
+	char *error;
+
+	if (!node_list(&nodes, &count, &error)) {
+		snprintf(reply->text, sizeof(reply->text), "%s", error);
+		reply->value = -1;
+		free(error);
+		return;
+	}
+	for (unsigned i = 0; i < count; i++) {
+		if (strcmp(nodes[i].name, order->node))
+			continue;
+		reply->value = nodes[i].member_count;
+		reply->usage = nodes[i].usage[0];
+		for (unsigned m = 0; m < nodes[i].member_count; m++) {
+			const struct node_member_info *member = &nodes[i].members[m];
+			size_t at = strlen(reply->text);
+
+			snprintf(reply->text + at, sizeof(reply->text) - at,
+				 "%d: %llu+%llu frames, %u blocks, %u shares%s; ", member->pid,
+				 (unsigned long long)member->frames[0],
+				 (unsigned long long)member->frames[1], member->blocks,
+				 member->shares,
+				 member->start_time == process_start_time(member->pid)
+					 ? ""
+					 : ", no process");
+		}
+	}
+	node_list_free(nodes, count);
+}
+
+static void become_nobody(const struct order *order, struct reply *reply)
+{
+	(void)order;
+	reply->value = setresgid(65534, 65534, 65534) | setresuid(65534, 65534, 65534);
+	prctl(PR_SET_DUMPABLE, 1); /* as after exec */
+}
+
+TEST(node_joining, users_do_not_meet)
+{
+	struct order node = small_node("users", 64);
+	struct actor mine, theirs[2];
+
+	if (geteuid() != 0)
+		SKIP("needs root, to become another user");
+	mine = actor_start();
+	EXPECT_STREQ(actor_do(&mine, do_join, node).text, "");
+	EXPECT_EQ(ACT(&mine, do_create, .frames = 20).value, 0);
+	for (unsigned i = 0; i < 2; i++) {
+		theirs[i] = actor_start();
+		EXPECT_EQ(ACT(&theirs[i], become_nobody).value, 0);
+		EXPECT_EQ(actor_do(&theirs[i], list, node).value, i);
+		EXPECT_STREQ(actor_do(&theirs[i], do_join, node).text, "");
+	}
+	EXPECT_EQ(ACT(&theirs[0], do_create, .frames = 15).value, 0);
+	EXPECT_EQ(ACT(&theirs[1], do_usage).usage.free_frames, 13u);
+	EXPECT_EQ(ACT(&mine, do_usage).usage.free_frames, 8u);
+	EXPECT_TRUE(actor_end(&mine));
+	for (unsigned i = 0; i < 2; i++)
+		EXPECT_TRUE(actor_end(&theirs[i]));
 }
 
 TEST(node_joining, longest_name_works)
@@ -221,15 +294,29 @@ TEST(node_joining, leaving_closes_all_descriptors)
 	EXPECT_GT(ACT(&a, count_own_files).value, before);
 	ACT(&a, do_leave);
 	EXPECT_EQ(ACT(&a, count_own_files).value, before);
-	node.config.devices = 1;
-	node.config.hbm_bytes = UINT64_C(1) << 43;
-	node.config.host_bytes = UINT64_C(1) << 43;
-	EXPECT_STREQ(actor_do(&a, do_join, node).text, "");
-	EXPECT_EQ(ACT(&a, do_usage).usage.total_frames, (UINT64_C(1) << 22) - 4);
 	EXPECT_TRUE(actor_end(&a));
 }
 
-/* ---- what the surroundings do ---------------------------------------------------------------------------------------- */
+TEST(node_joining, largest_memories)
+{
+	struct order node = small_node("large", 64);
+	struct actor a;
+
+#ifdef __SANITIZE_THREAD__
+	SKIP("ThreadSanitizer leaves no room for 16 TiB");
+#endif
+	a = actor_start();
+	node.config.devices = 1;
+	node.config.hbm_bytes = UINT64_C(1) << 43;
+	node.config.host_bytes = UINT64_C(1) << 43;
+	ASSERT_STREQ(actor_do(&a, do_join, node).text, "");
+	EXPECT_EQ(ACT(&a, do_usage).usage.total_frames, (UINT64_C(1) << 22) - 4);
+	EXPECT_EQ(ACT(&a, do_create, .frames = (1 << 22) - 4).value, 0);
+	EXPECT_EQ(ACT(&a, do_read).value, 0);
+	EXPECT_TRUE(actor_end(&a));
+}
+
+/* ---- what the surroundings do ---- */
 
 static void limit(const struct order *order, struct reply *reply)
 {
@@ -324,43 +411,16 @@ TEST(node_joining, another_version_is_refused)
 	reply = actor_do(&b, do_join, node);
 	EXPECT_EQ(reply.value, 1);
 	EXPECT_CONTAINS(reply.text, "another version");
+	reply = actor_do(&b, list, node); /* it can be seen, and ended */
+	EXPECT_EQ(reply.value, 1);
+	EXPECT_EQ(reply.usage.total_frames, 0u);
 	EXPECT_TRUE(node_reset(node.node, &error));
 	EXPECT_TRUE(WIFSIGNALED(actor_wait(&a)));
 	EXPECT_STREQ(actor_do(&b, do_join, node).text, "");
 	EXPECT_TRUE(actor_end(&b));
 }
 
-/* ---- npusim node -------------------------------------------------------------------------------------------------------- */
-
-static void list(const struct order *order, struct reply *reply)
-{
-	struct node_info *nodes;
-	unsigned count;
-	char *error;
-
-	if (!node_list(&nodes, &count, &error)) {
-		snprintf(reply->text, sizeof(reply->text), "%s", error);
-		reply->value = -1;
-		free(error);
-		return;
-	}
-	for (unsigned i = 0; i < count; i++) {
-		if (strcmp(nodes[i].name, order->node))
-			continue;
-		reply->value = nodes[i].member_count;
-		reply->usage = nodes[i].usage[0];
-		for (unsigned m = 0; m < nodes[i].member_count; m++) {
-			const struct node_member_info *member = &nodes[i].members[m];
-			size_t at = strlen(reply->text);
-
-			snprintf(reply->text + at, sizeof(reply->text) - at, "%d: %llu+%llu frames, %u blocks, %u shares%s; ",
-				 member->pid, (unsigned long long)member->frames[0], (unsigned long long)member->frames[1],
-				 member->blocks, member->shares,
-				 member->start_time == process_start_time(member->pid) ? "" : ", no process");
-		}
-	}
-	node_list_free(nodes, count);
-}
+/* ---- npusim node ---- */
 
 TEST(node_joining, list_shows_who_holds_what)
 {

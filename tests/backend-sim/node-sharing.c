@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/base.h"
+#include "backend-sim/node-private.h"
 #include "harness/test.h"
 #include "node-actors.h"
 
@@ -75,6 +75,21 @@ TEST(node_sharing, capacity_is_one_for_all)
 	EXPECT_ACT(NONE, &a, do_drop);
 	EXPECT_FREE(100, &b);
 	EXPECT_EQ(ACT(&b, do_usage, .memory = 0).usage.own_frames, 24u);
+	end(2);
+}
+
+TEST(node_sharing, what_others_keep_for_later_is_free)
+{
+	ASSERT_NO_FATAL(begin("pockets", 2));
+	for (unsigned i = 0; i < 8; i++)
+		EXPECT_ACT(NONE, &a, do_create, .frames = 10, .block = i);
+	for (unsigned i = 0; i < 8; i++)
+		EXPECT_ACT(NONE, &a, do_drop, .block = i);
+	EXPECT_ACT(NONE, &b, do_create, .frames = 124);
+	EXPECT_ACT(DRV_ERROR_OUT_OF_MEMORY, &a, do_create, .frames = 10);
+	EXPECT_ACT(NONE, &b, do_drop);
+	EXPECT_ACT(NONE, &a, do_create, .frames = 10);
+	EXPECT_ACT(NONE, &a, do_audit);
 	end(2);
 }
 
@@ -279,9 +294,7 @@ TEST(node_sharing, many_exports_at_once)
 	end(1);
 }
 
-/* ---- named ranges
- * ---------------------------------------------------------------------------------------------------------
- */
+/* ---- named ranges ---- */
 
 TEST(node_sharing, named_ranges)
 {
@@ -352,9 +365,71 @@ TEST(node_sharing, names_end_with_the_memory_or_the_process)
 	EXPECT_TRUE(actor_end(&b));
 }
 
-/* ---- fork, exec, exit
- * -------------------------------------------------------------------------------------------------------
+/* ---- descriptors ------------------------------------------------------------------------------
  */
+
+static void leave_to_child(const struct order *order, struct reply *reply)
+{
+	pid_t pid = fork();
+
+	(void)order;
+	if (pid == 0) {
+		pause();
+		_exit(0);
+	}
+	reply->value = pid;
+}
+
+static void close_control(const struct order *order, struct reply *reply)
+{
+	(void)order;
+	(void)reply;
+	if (dup2(STDERR_FILENO, actor_self.node->control_fd) < 0)
+		abort();
+}
+
+TEST(node_sharing, descriptor_keeps_the_memory)
+{
+	pid_t child;
+
+	ASSERT_NO_FATAL(begin("fd", 2));
+	EXPECT_ACT(NONE, &a, do_create, .frames = 5);
+	EXPECT_ACT(NONE, &a, do_write, .value = 17);
+	EXPECT_ACT(NONE, &a, do_fd_export);
+	EXPECT_ACT(NONE, &a, do_drop);
+	EXPECT_FREE(119, &b);
+	EXPECT_ACT(NONE, &a, do_fd_import);
+	EXPECT_ACT(17, &a, do_read);
+	EXPECT_ACT(NONE, &b, do_audit);
+	child = (pid_t)ACT(&a, leave_to_child).value;
+	actor_kill(&a);
+	EXPECT_FREE(119, &b); /* a child of the dead one still has it */
+	EXPECT_ACT(NONE, &b, do_audit);
+	kill(child, SIGKILL);
+	for (unsigned i = 0; i < 1000 && kill(child, 0) == 0; i++)
+		usleep(1000); /* it is not our child: init buries it */
+	EXPECT_FREE(124, &b);
+	EXPECT_ACT(NONE, &b, do_create, .frames = 124);
+	EXPECT_ACT(0, &b, do_read);
+	EXPECT_ACT(NONE, &b, do_audit);
+	EXPECT_TRUE(actor_end(&b));
+}
+
+TEST(node_sharing, descriptor_is_not_lost_with_the_control_descriptor)
+{
+	ASSERT_NO_FATAL(begin("fd-control", 2));
+	EXPECT_ACT(NONE, &a, do_create, .frames = 5);
+	EXPECT_ACT(NONE, &a, do_fd_export);
+	EXPECT_ACT(NONE, &a, close_control);
+	EXPECT_ACT(NONE, &a, do_drop);
+	EXPECT_FREE(119, &a);
+	EXPECT_FREE(119, &b);
+	EXPECT_ACT(NONE, &a, do_fd_close);
+	EXPECT_FREE(124, &b);
+	end(2);
+}
+
+/* ---- fork, exec, exit ---- */
 
 static void fork_and_call(const struct order *order, struct reply *reply)
 {
@@ -396,11 +471,28 @@ TEST(node_sharing, forked_child_gets_an_error_and_the_parent_goes_on)
 	end(2);
 }
 
+TEST(node_sharing, children_of_an_earlier_membership_are_not_in_the_way)
+{
+	struct order node = small_node("children", 256);
+	pid_t children[3];
+
+	ASSERT_NO_FATAL(begin("children", 1));
+	for (unsigned i = 0; i < 3; i++) {
+		children[i] = (pid_t)ACT(&a, leave_to_child).value;
+		EXPECT_ACT(NONE, &a, do_leave);
+		EXPECT_STREQ(actor_do(&a, do_join, node).text, "");
+	}
+	for (unsigned i = 0; i < 3; i++)
+		kill(children[i], SIGKILL);
+	end(1);
+}
+
 static void become_another_program(const struct order *order, struct reply *reply)
 {
 	(void)order;
 	(void)reply;
-	execl("/bin/sleep", "sleep", "60", NULL);
+	execl("/bin/bash", "bash", "-c",
+	      "for i in {3..60}; do eval \"exec $i</dev/null\"; done; exec sleep 60", NULL);
 	abort();
 }
 
@@ -413,6 +505,7 @@ TEST(node_sharing, exec_ends_the_membership)
 	EXPECT_ACT(NONE, &a, do_write, .value = 3);
 	actor_tell(&a, become_another_program, &nothing);
 	EXPECT_EQ(actor_hear(&a).value, ACTOR_DIED); /* its end of the channel closes at exec */
+	usleep(100000);                              /* until it has files under all numbers */
 	EXPECT_FREE(124, &b);
 	EXPECT_ACT(NONE, &b, do_audit);
 	EXPECT_EQ(kill(a.pid, 0), 0);
@@ -441,8 +534,6 @@ TEST(node_sharing, leaving_and_joining_again)
 	EXPECT_ACT(NONE, &b, do_audit);
 	end(2);
 }
-
-#include "backend-sim/node-private.h"
 
 static void age_whitelist(const struct order *order, struct reply *reply)
 {

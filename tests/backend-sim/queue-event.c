@@ -164,9 +164,7 @@ TEST(queue_event, ids_of_another_kind_or_device)
 	EXPECT_CONTAINS(npu_call(rig, npusimLastMessage), "event 65535 of device 0");
 }
 
-/* ---- values
- * -------------------------------------------------------------------------------------------------------------------
- */
+/* ---- values ---- */
 
 static uint64_t peek(uint64_t va)
 {

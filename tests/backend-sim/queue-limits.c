@@ -16,9 +16,7 @@ TEARDOWN(queue_limits)
 	rig_close();
 }
 
-/* ---- ids
- * --------------------------------------------------------------------------------------------------------------------
- */
+/* ---- ids ---- */
 
 static const struct id_case {
 	const char *title;
@@ -71,9 +69,7 @@ TEST(queue_limits, arguments_of_ids)
 	EXPECT_EQ(npu_call(rig, halResourceIdAlloc, 0, &in, &out), DRV_ERROR_INVALID_VALUE);
 }
 
-/* ---- queues
- * -------------------------------------------------------------------------------------------------------------------
- */
+/* ---- queues ---- */
 
 TEST(queue_limits, arguments_of_queues)
 {
@@ -202,9 +198,7 @@ TEST(queue_limits, waiting_for_room)
 	rig_finish(&stream);
 }
 
-/* ---- completions
- * --------------------------------------------------------------------------------------------------------------------
- */
+/* ---- completions ---- */
 
 TEST(queue_limits, a_full_completion_queue_stops_the_stream)
 {
@@ -325,9 +319,7 @@ TEST(queue_limits, reports_of_tasks_that_are_waited_for)
 	EXPECT_EQ(cqe[0].task_id, 1);
 }
 
-/* ---- ends
- * ------------------------------------------------------------------------------------------------------------------------------
- */
+/* ---- ends ---- */
 
 TEST(queue_limits, a_queue_ends_with_work_under_way)
 {

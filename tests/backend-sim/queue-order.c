@@ -138,9 +138,7 @@ TEST(queue_order, work_does_not_wait_for_the_host)
 	EXPECT_NEAR(cqe[3].timestamp - cqe[2].timestamp, first, first * 0.2);
 }
 
-/* ---- errors
- * ---------------------------------------------------------------------------------------------------------------
- */
+/* ---- errors ---- */
 
 TEST(queue_order, fault_is_reported_and_the_queue_goes_on)
 {
@@ -163,6 +161,21 @@ TEST(queue_order, fault_is_reported_and_the_queue_goes_on)
 	cqe = rig_next(&stream);
 	EXPECT_EQ(cqe.task_id, 1);
 	EXPECT_EQ(cqe.error_type, 0);
+}
+
+TEST(queue_order, the_first_error_is_the_one_that_is_told)
+{
+	struct rig_stream stream;
+	struct stars_logic_cqe cqe[2];
+	uint64_t a = rig_alloc(0, 2 * MIB);
+	uint32_t count;
+
+	ASSERT_NO_FATAL(rig_stream_open(&stream, 0, 64, 64));
+	rig_copy(&stream, a, 0x1000, 10, QUIET);
+	rig_copy(&stream, a, 0x2000, 10, QUIET);
+	EXPECT_EQ(rig_recv(&stream, cqe, 2, 0, &count), DRV_ERROR_NONE);
+	EXPECT_EQ(count, 2u);
+	EXPECT_CONTAINS(npu_call(rig, npusimLastMessage), "0x1000");
 }
 
 /* What is unmapped while the copy runs or waits. */
@@ -215,9 +228,7 @@ TEST(queue_order, copies_that_are_not_plain)
 	EXPECT_CONTAINS(npu_call(rig, npusimLastMessage), "descriptors");
 }
 
-/* ---- two devices
- * -------------------------------------------------------------------------------------------------------------
- */
+/* ---- two devices ---- */
 
 TEST(queue_order, another_device_needs_peer_access)
 {

@@ -62,9 +62,7 @@ uint64_t rig_now(void)
 	return ps;
 }
 
-/* ---- memory
- * ----------------------------------------------------------------------------------------------------------------
- */
+/* ---- memory ---- */
 
 uint64_t rig_alloc(unsigned device, uint64_t bytes)
 {
@@ -119,9 +117,7 @@ void rig_peer(unsigned device, unsigned peer)
 	EXPECT_EQ(npu_call(rig, halDeviceEnableP2P, device, peer, 0), DRV_ERROR_NONE);
 }
 
-/* ---- streams
- * ---------------------------------------------------------------------------------------------------------------
- */
+/* ---- streams ---- */
 
 uint32_t rig_id(unsigned device, int type)
 {
@@ -266,9 +262,7 @@ uint16_t rig_wait_value(struct rig_stream *stream, uint64_t va, uint32_t compare
 	return send_now(stream, &sqe, report);
 }
 
-/* ---- reports
- * ---------------------------------------------------------------------------------------------------------------
- */
+/* ---- reports ---- */
 
 uint32_t rig_query(const struct rig_stream *stream, int prop)
 {

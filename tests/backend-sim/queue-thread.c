@@ -37,8 +37,7 @@ static uint64_t wall_ms(void)
 	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
 }
 
-/* ---- waiting for another thread's call
- * --------------------------------------------------------------------------------------- */
+/* ---- waiting for another thread's call ---- */
 
 static void *record_later(void *arg)
 {
@@ -180,9 +179,7 @@ TEST(queue_thread, time_outs_end_in_wall_time)
 	EXPECT_LT(wall_ms() - begin, 5000u);
 }
 
-/* ---- the idle thread
- * ------------------------------------------------------------------------------------------------------------
- */
+/* ---- the idle thread ---- */
 
 TEST(queue_thread, a_flag_that_is_only_polled)
 {
@@ -251,9 +248,7 @@ TEST(queue_thread, nothing_runs_when_there_is_nothing_to_do)
 	EXPECT_LT(voluntary_switches() - before, 50u);
 }
 
-/* ---- ends of processes
- * ---------------------------------------------------------------------------------------------------------------
- */
+/* ---- ends of processes ---- */
 
 static void exit_with_work(void *arg)
 {
@@ -302,9 +297,7 @@ TEST(queue_thread, a_forked_child_ends_by_itself)
 	rig_finish(&stream);
 }
 
-/* ---- many at once
- * ----------------------------------------------------------------------------------------------------------------------
- */
+/* ---- many at once ---- */
 
 #define THREADS 4
 #define ROUNDS  40

@@ -89,8 +89,7 @@ static drvError_t meet_map_unaligned(void)
 	return map_part(3 * MIB);
 }
 
-/* ---- rows that need another process
- * -------------------------------------------------------------- */
+/* ---- rows that need another process ---- */
 
 static struct space_other other;
 
@@ -148,8 +147,7 @@ static drvError_t meet_nouc(void)
 	return reserve_at(GIB, 40 * TIB, MEM_RSV_TYPE_REMOTE_MAP | 1);
 }
 
-/* ---- the walk
- * -------------------------------------------------------------------------------------- */
+/* ---- the walk ---- */
 
 static const struct meeting {
 	const char *name;

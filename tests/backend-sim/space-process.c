@@ -26,8 +26,7 @@ TEARDOWN(process)
 	space_close();
 }
 
-/* ---- a touch of device memory
- * -------------------------------------------------------------------- */
+/* ---- a touch of device memory ---- */
 
 static void touch_mapping(void *arg)
 {
@@ -134,8 +133,7 @@ TEST(process, a_programs_own_handler_stays)
 	EXPECT_EXIT(42, keep_own_handler, NULL);
 }
 
-/* ---- what is left
- * -------------------------------------------------------------------------------- */
+/* ---- what is left ---- */
 
 struct lines {
 	unsigned count;
@@ -179,8 +177,7 @@ TEST(process, leaks_are_counted_and_named)
 	EXPECT_CONTAINS(all.text, "by driver call ");
 }
 
-/* ---- fork
- * ------------------------------------------------------------------------------------------ */
+/* ---- fork ---- */
 
 static uint64_t parents_va;
 
@@ -250,8 +247,7 @@ TEST(process, fork_while_another_thread_calls_does_not_hang)
 	pthread_join(thread, NULL);
 }
 
-/* ---- devices
- * ----------------------------------------------------------------------------------------- */
+/* ---- devices ---- */
 
 TEST(process, a_reset_ends_what_the_device_had)
 {
@@ -338,6 +334,38 @@ TEST(process, a_soc_that_is_not_known_is_named)
 	unsetenv("NPUSIM_SOC");
 }
 
+static void nothing_more(struct space_other *self)
+{
+	(void)self;
+}
+
+/* Without a shape of its own, a process takes that of the node that runs; with another one it
+ * fails. */
+TEST(process, takes_the_shape_of_the_running_node)
+{
+	struct space_other other;
+	char *error = NULL;
+	uint32_t count = 0;
+
+	ASSERT_NO_FATAL(space_other_start(&other, nothing_more));
+	ASSERT_NO_FATAL(space_other_value(&other));
+	unsetenv("NPUSIM_DEVICES");
+	unsetenv("NPUSIM_HBM");
+	drv = npusim_backend_1.open(&error);
+	ASSERT_NOT_NULL(drv);
+	EXPECT_CODE(DRV_ERROR_NONE, drvGetDevNum, &count);
+	EXPECT_EQ(count, SPACE_DEVICES);
+	EXPECT_CODE(DRV_ERROR_NONE, halDeviceOpen, 1, NULL, NULL);
+	EXPECT_EQ(bsim_of(drv)->config.hbm_bytes, 4 * GIB);
+	space_close();
+	setenv("NPUSIM_DEVICES", "3", 1);
+	drv = npusim_backend_1.open(&error);
+	ASSERT_NOT_NULL(drv);
+	EXPECT_CODE(DRV_ERROR_OPEN_FAILED, halDeviceOpen, 0, NULL, NULL);
+	EXPECT_CONTAINS(MESSAGE(), "the simulated server cannot be opened: ");
+	space_other_end(&other);
+}
+
 TEST(process, statistics_count_calls_and_pages)
 {
 	struct npu_stats s = { .size = sizeof(s) };
@@ -361,8 +389,7 @@ TEST(process, statistics_count_calls_and_pages)
 	EXPECT_EQ(s.size, 16);
 }
 
-/* ---- threads
- * ------------------------------------------------------------------------------------------ */
+/* ---- threads ---- */
 
 static void *work(void *arg)
 {

@@ -100,7 +100,7 @@ bool case_code_of(const char *text, int *out)
 	return end != text && *end == '\0';
 }
 
-/* ---- lines --------------------------------------------------------------------------------- */
+/* ---- lines ---- */
 
 struct reader {
 	const char *path;

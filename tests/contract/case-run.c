@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #define STEP_SECONDS 60
@@ -48,7 +49,7 @@ static bool transfer(int fd, void *data, size_t bytes, bool out)
 	return true;
 }
 
-/* ---- in a worker --------------------------------------------------------------------------- */
+/* ---- in a worker ---- */
 
 static void apply_settings(const struct test_case *test)
 {
@@ -93,7 +94,7 @@ static void work(struct run *run, int from, int to)
 	exit(0);
 }
 
-/* ---- in the parent ------------------------------------------------------------------------- */
+/* ---- in the parent ---- */
 
 static bool start(struct run *run, int index)
 {
@@ -212,6 +213,14 @@ static void check(struct run *run, const struct case_step *step, const struct ca
 		report(run, step, "answered %s, but %s", wanted, answer->complaint);
 }
 
+static uint64_t host_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+}
+
 static void finish(struct run *run)
 {
 	for (int i = 0; i < run->test->processes; i++) {
@@ -240,7 +249,12 @@ bool case_run(const struct test_case *test, const struct case_options *options)
 		}
 	tell_pids(&run);
 	for (int i = 0; i < test->step_count; i++) {
+		uint64_t start = host_ns();
+
 		ask(&run, &test->steps[i], &answer);
+		if (options->answered != NULL)
+			options->answered(options->arg, test, &test->steps[i], &answer,
+					  host_ns() - start);
 		check(&run, &test->steps[i], &answer);
 	}
 	finish(&run);

@@ -12,7 +12,7 @@
 
 static size_t marked_free;
 
-/* ---- process and devices ------------------------------------------------------------------- */
+/* ---- process and devices ---- */
 
 static void run_init(struct step *s)
 {
@@ -84,7 +84,7 @@ static void run_exit(struct step *s)
 	exit((int)step_number(s, 0));
 }
 
-/* ---- addresses ----------------------------------------------------------------------------- */
+/* ---- addresses ---- */
 
 static void show_address(struct step *s, uint64_t va)
 {
@@ -127,7 +127,7 @@ static void run_unreserve(struct step *s)
 	CALL(s, aclrtReleaseMemAddress, step_pointer(s, 0));
 }
 
-/* ---- physical memory ----------------------------------------------------------------------- */
+/* ---- physical memory ---- */
 
 static void run_create(struct step *s)
 {
@@ -182,7 +182,7 @@ static void run_retain(struct step *s)
 	}
 }
 
-/* ---- mappings and access --------------------------------------------------------------------- */
+/* ---- mappings and access ---- */
 
 static void run_map(struct step *s)
 {
@@ -254,7 +254,7 @@ static void run_whose(struct step *s)
 	}
 }
 
-/* ---- sharing ------------------------------------------------------------------------------- */
+/* ---- sharing ---- */
 
 static void run_export(struct step *s)
 {
@@ -367,7 +367,7 @@ static void run_close_key(struct step *s)
 	CALL(s, aclrtIpcMemClose, (const char *)case_variable(step_word(s, 0))->blob);
 }
 
-/* ---- capacity ------------------------------------------------------------------------------ */
+/* ---- capacity ---- */
 
 static void run_mark(struct step *s)
 {

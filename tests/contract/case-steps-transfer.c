@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- memory in one piece --------------------------------------------------------------------- */
+/* ---- memory in one piece ---- */
 
 static void run_malloc(struct step *s)
 {
@@ -48,7 +48,7 @@ static void run_plain(struct step *s)
 	step_set(s, 0, (uint64_t)(uintptr_t)va);
 }
 
-/* ---- bytes --------------------------------------------------------------------------------- */
+/* ---- bytes ---- */
 
 /* "fill ADDRESS BYTE SIZE" */
 static void run_fill(struct step *s)
@@ -129,7 +129,7 @@ static void run_copy_async(struct step *s)
 	s->answer->code = first;
 }
 
-/* ---- by the processor ---------------------------------------------------------------------- */
+/* ---- by the processor ---- */
 
 static void run_poke(struct step *s)
 {

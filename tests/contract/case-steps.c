@@ -14,7 +14,7 @@
 
 static char last_message[2048];
 
-/* ---- words --------------------------------------------------------------------------------- */
+/* ---- words ---- */
 
 const char *step_word(struct step *step, int index)
 {
@@ -103,7 +103,7 @@ void step_show_same(struct step *step, uint64_t value)
 		step_show(step, number_of(step, name) == value ? "same" : "other");
 }
 
-/* ---- values with names --------------------------------------------------------------------- */
+/* ---- values with names ---- */
 
 static const char *const attr_names[] = {
 	"ddr",          "hbm",
@@ -176,7 +176,7 @@ aclrtMemAccessDesc step_access(struct step *step)
 	};
 }
 
-/* ---- calls --------------------------------------------------------------------------------- */
+/* ---- calls ---- */
 
 void *step_function(struct step *step, const char *name)
 {
@@ -249,7 +249,7 @@ static const struct verb own_verbs[] = {
 	{ "call", run_call }, { "let", run_let }, { "says", run_says }, { NULL, NULL }
 };
 
-/* ---- one step ------------------------------------------------------------------------------ */
+/* ---- one step ---- */
 
 static const struct verb *find_verb(const char *name)
 {

@@ -59,8 +59,7 @@ bool case_code_of(const char *text, int *out);
 /* "107001 (ACL_ERROR_RT_INVALID_DEVICEID)" and the like; a static buffer. */
 const char *case_code_text(int code);
 
-/* ---- values of a process (case-value.c)
- * ------------------------------------------------------------------------------------ */
+/* ---- values of a process (case-value.c) ---- */
 
 struct case_variable {
 	char name[24];
@@ -75,9 +74,7 @@ bool case_number(const char *text, uint64_t *out);
 /* "4M", "1G", "-2M", "17": the way values are shown. */
 void case_size_text(int64_t bytes, char out[32]);
 
-/* ---- steps (case-steps.c)
- * ----------------------------------------------------------------------------------------------------
- */
+/* ---- steps (case-steps.c) ---- */
 
 /* What a step answered, as it travels from the process that ran it. */
 struct case_answer {
@@ -92,9 +89,7 @@ bool case_verb_known(const char *verb);
 /* Runs a step in this process, which has the library open as `library`. */
 void case_step_run(void *library, const struct case_step *step, struct case_answer *answer);
 
-/* ---- running (case-run.c)
- * --------------------------------------------------------------------------------------------------
- */
+/* ---- running (case-run.c) ---- */
 
 struct case_options {
 	const char *library; /* path or name of libascendcl.so */
@@ -103,6 +98,9 @@ struct case_options {
 	/* A step that did not answer as expected: one line of text. */
 	void (*failed)(void *arg, const struct test_case *test, const struct case_step *step,
 		       const char *text);
+	/* NULL, or what every step answered, and how long that took in the host's time. */
+	void (*answered)(void *arg, const struct test_case *test, const struct case_step *step,
+			 const struct case_answer *answer, uint64_t ns);
 	void *arg;
 };
 /* Runs a case in new processes. True if all its steps answered as expected. */

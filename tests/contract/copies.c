@@ -207,7 +207,7 @@ TEST(copies, words_are_repeated)
 	EXPECT_EQ(aclrtFreeHost(p), OK);
 }
 
-/* ---- rows ---------------------------------------------------------------------------------- */
+/* ---- rows ---- */
 
 #define ROWS  100u
 #define WIDTH 1000u
@@ -312,7 +312,7 @@ TEST(copies, rows_are_checked)
 	EXPECT_EQ(aclrtFree(a), OK);
 }
 
-/* ---- batches ------------------------------------------------------------------------------- */
+/* ---- batches ---- */
 
 static aclrtMemcpyBatchAttr to_device(void)
 {
@@ -428,7 +428,7 @@ TEST(copies, batch_is_checked)
 	EXPECT_EQ(aclrtFreeHost(p), OK);
 }
 
-/* ---- between devices ------------------------------------------------------------------------- */
+/* ---- between devices ---- */
 
 TEST(copies, asynchronous_between_devices)
 {

@@ -10,9 +10,9 @@
 #include <stdio.h>
 
 #define SIZE(type, bytes) _Static_assert(sizeof(struct type) == (bytes), "size of struct " #type);
-#define AT(type, member, offset, bytes)                                                   \
-	_Static_assert(offsetof(struct type, member) == (offset) &&                       \
-			       sizeof(((struct type *)0)->member) == (bytes),             \
+#define AT(type, member, offset, bytes)                                       \
+	_Static_assert(offsetof(struct type, member) == (offset) &&           \
+			       sizeof(((struct type *)0)->member) == (bytes), \
 		       "struct " #type ", " #member);
 
 SIZE(drv_mem_prop, 32)
@@ -442,6 +442,13 @@ VALUE(STARS_SQE_WRITE_VALUE, 8)
 VALUE(STARS_SQE_SDMA, 11)
 VALUE(STARS_SQE_PCIE_DMA, 17)
 VALUE(STARS_SQE_COND, 20)
+VALUE(STARS_CREDIT_OFFSET, offsetof(struct stars_sdma_sqe, kernel_credit))
+VALUE(STARS_CREDIT_OFFSET, offsetof(struct stars_pcie_dma_sqe, kernel_credit))
+VALUE(STARS_CREDIT_OFFSET, offsetof(struct stars_event_sqe, kernel_credit))
+VALUE(STARS_CREDIT_OFFSET, offsetof(struct stars_write_value_sqe, kernel_credit))
+VALUE(STARS_CREDIT_DEFAULT, 254)
+VALUE(STARS_CREDIT_FOREVER, 255)
+VALUE(STARS_SDMA_COPY_CONTROL, 0xde00)
 VALUE(STARS_ERROR_EXCEPTION, 1)
 VALUE(STARS_ERROR_TRAP, 2)
 VALUE(STARS_ERROR_TIMEOUT, 4)
@@ -471,7 +478,8 @@ static void check_header(void)
 	sqe.header = (struct stars_sqe_header){ .wr_cqe = 1 };
 	check(sqe.bytes[0] == 0 && sqe.bytes[1] == 0x40, "completion wanted: byte 1, bit 6");
 	sqe.header = (struct stars_sqe_header){ .ie = 1, .post_p = 1 };
-	check(sqe.bytes[0] == 0 && sqe.bytes[1] == 0x11, "interrupt and post: byte 1, bits 0 and 4");
+	check(sqe.bytes[0] == 0 && sqe.bytes[1] == 0x11,
+	      "interrupt and post: byte 1, bits 0 and 4");
 	sqe.header = (struct stars_sqe_header){ .l1_unlock = 1 };
 	check(sqe.bytes[0] == 0x80 && sqe.bytes[1] == 0, "unlock: byte 0, bit 7");
 }
