@@ -17,8 +17,8 @@ static struct hw_library library;
 
 __attribute__((constructor)) static void small_server(void)
 {
-	setenv("NPUSIM_DEVICES", "2", 0);
-	setenv("NPUSIM_HBM", "8G", 0);
+	setenv("NPUSIM_DEVICES", "2", 1);
+	setenv("NPUSIM_HBM", "8G", 1);
 }
 
 const struct hw_symbols *hal(void)
