@@ -39,8 +39,13 @@ static void print_member(const struct node_info *node, const struct node_member_
 
 static void print_node(const struct node_info *node)
 {
-	g_print("node %s: %u x %s, %u process%s\n", node->name, node->shape.devices,
-		node->shape.soc_name, node->member_count, node->member_count == 1 ? "" : "es");
+	if (node->shape.devices == 0) /* only its processes are known */
+		g_print("node %s: another version of npusim, %u process%s\n", node->name,
+			node->member_count, node->member_count == 1 ? "" : "es");
+	else
+		g_print("node %s: %u x %s, %u process%s\n", node->name, node->shape.devices,
+			node->shape.soc_name, node->member_count,
+			node->member_count == 1 ? "" : "es");
 	for (unsigned d = 0; d < node->shape.devices; d++) {
 		const struct node_usage *u = &node->usage[d];
 		g_print("  device %-2u %10s used of %s\n", d,

@@ -8,10 +8,11 @@
 #include <glib.h>
 #include <string.h>
 
-#define WAYS_MAX    64u
-#define NUMBER_BITS 31u /* of a block's number that a tag holds; those above are the memory's own \
-			 */
-#define SET_ALIGN 64u   /* a cache line of the machine that runs the model */
+#define WAYS_MAX 64u
+#define NUMBER_BITS                                                                             \
+	31u           /* of a block's number that a tag holds; those above are the memory's own \
+		       */
+#define SET_ALIGN 64u /* a cache line of the machine that runs the model */
 
 /* Four tags are compared at once. */
 typedef uint32_t quad __attribute__((vector_size(16)));
