@@ -5,19 +5,13 @@
  */
 #include "acl-internal.h"
 
-#include <stdio.h>
-
 aclError acl_fail(aclError code, const char *call, const char *format, ...)
 {
-	char text[2048];
 	va_list args;
 
 	va_start(args, format);
-	vsnprintf(text, sizeof(text), format, args);
+	code = core_fail_va(code, call, format, args);
 	va_end(args);
-	npu_message_set("%s: %s", call, text);
-	core_last_error_note(code);
-	core_last_error_note(code);
 	return code;
 }
 

@@ -446,18 +446,13 @@ static aclError copy_batch_async(const char *call, const struct acl_batch *batch
 	struct sender sender;
 	aclError error, sent;
 	size_t k = 0;
+	bool empty;
 
 	*fail_index = SIZE_MAX;
-	if (batch->sizes == NULL)
-		return acl_fail_null(call, "sizes");
-	if (batch->count == 0)
-		return acl_fail(ACL_ERROR_INVALID_PARAM, call,
-				"numBatches is 0; it must be at least 1");
-	if (acl_batch_is_empty(batch))
-		return ACL_SUCCESS;
-	error = acl_check_batch(call, batch);
-	if (error == ACL_SUCCESS)
-		error = sender_init(&sender, call, stream);
+	error = acl_check_batch(call, batch, &empty);
+	if (error != ACL_SUCCESS || empty)
+		return error;
+	error = sender_init(&sender, call, stream);
 	for (size_t i = 0; error == ACL_SUCCESS && i < batch->count; i++) {
 		if (batch->sizes[i] == 0)
 			error = acl_fail(ACL_ERROR_RT_PARAM_INVALID, call,

@@ -50,8 +50,8 @@ aclError acl_fill_d32_now(const char *call, void *ptr, uint32_t value, size_t wo
 
 /* Batches: all sizes 0; arrays and indices; one copy against its locations; the attributes of copy
  * i (*k: 0 at first, then what the last call left). */
-bool acl_batch_is_empty(const struct acl_batch *batch);
-aclError acl_check_batch(const char *call, const struct acl_batch *batch);
+/* The batch as a whole; *out_empty: nothing is to be copied. */
+aclError acl_check_batch(const char *call, const struct acl_batch *batch, bool *out_empty);
 aclError acl_check_batch_copy(const char *call, const struct acl_batch *batch, size_t i,
 			      const aclrtMemcpyBatchAttr *attr, struct acl_place *to,
 			      struct acl_place *from);

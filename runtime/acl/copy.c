@@ -250,7 +250,7 @@ ACL_EXPORT aclError aclrtMemsetD32(void *ptr, size_t memSize, uint32_t value, si
 
 /* ---- batches ---- */
 
-bool acl_batch_is_empty(const struct acl_batch *batch)
+static bool batch_is_empty(const struct acl_batch *batch)
 {
 	for (size_t i = 0; i < batch->count; i++)
 		if (batch->sizes[i] != 0)
@@ -303,10 +303,20 @@ static aclError check_batch_indexes(const char *call, const struct acl_batch *ba
 	return ACL_SUCCESS;
 }
 
-aclError acl_check_batch(const char *call, const struct acl_batch *batch)
+aclError acl_check_batch(const char *call, const struct acl_batch *batch, bool *out_empty)
 {
-	aclError error = check_batch_arrays(call, batch);
+	aclError error;
 
+	*out_empty = false;
+	if (batch->sizes == NULL)
+		return acl_fail_null(call, "sizes");
+	if (batch->count == 0)
+		return acl_fail(ACL_ERROR_INVALID_PARAM, call,
+				"numBatches is 0; it must be at least 1");
+	*out_empty = batch_is_empty(batch);
+	if (*out_empty)
+		return ACL_SUCCESS;
+	error = check_batch_arrays(call, batch);
 	return error != ACL_SUCCESS ? error : check_batch_indexes(call, batch);
 }
 
@@ -401,18 +411,12 @@ static aclError copy_batch(const char *call, const struct acl_batch *batch, size
 {
 	struct acl_place to, from;
 	aclError error;
+	bool empty;
 	size_t k = 0;
 
 	*fail_index = SIZE_MAX;
-	if (batch->sizes == NULL)
-		return acl_fail_null(call, "sizes");
-	if (batch->count == 0)
-		return acl_fail(ACL_ERROR_INVALID_PARAM, call,
-				"numBatches is 0; it must be at least 1");
-	if (acl_batch_is_empty(batch))
-		return ACL_SUCCESS;
-	error = acl_check_batch(call, batch);
-	if (error != ACL_SUCCESS)
+	error = acl_check_batch(call, batch, &empty);
+	if (error != ACL_SUCCESS || empty)
 		return error;
 	if (batch->count > BATCH_SYNC_MAX)
 		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, call,

@@ -11,6 +11,7 @@
 #ifndef NPUSIM_CORE_H
 #define NPUSIM_CORE_H
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -98,6 +99,9 @@ int core_device_synchronize(uint32_t device, int32_t timeout_ms, const char *cal
 /* The calling thread's last runtime code that was not 0 (aclrtGetLastError); peeked, or taken.
  * Codes below 107000 are the face's own and are not kept. */
 void core_last_error_note(int code);
+/* How every call is refused: sets the message "<call>: <text>", notes the code, and returns it. */
+int core_fail_va(int code, const char *call, const char *format, va_list args)
+	__attribute__((format(printf, 3, 0)));
 int core_last_error_peek(void);
 int core_last_error_take(void);
 /* Simulated time of the process in ps; on a driver that simulates nothing, its host's monotonic

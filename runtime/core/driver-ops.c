@@ -22,6 +22,25 @@ const char *driver_op_name(enum driver_op op)
 	return (unsigned)op < DRIVER_OP_COUNT ? names[op] : "?";
 }
 
+bool driver_op_is_call(enum driver_op op)
+{
+	switch (op) {
+	case DRIVER_OP_halSupportFeature:
+	case DRIVER_OP_drvDeviceGetBareTgid:
+	case DRIVER_OP_npusimGetStats:
+	case DRIVER_OP_npusimNow:
+	case DRIVER_OP_npusimLastMessage:
+	case DRIVER_OP_npusimLeaks:
+	case DRIVER_OP_npusimSetDialect:
+	case DRIVER_OP_npusimPlace:
+	case DRIVER_OP_npusimCheckCopy:
+	case DRIVER_OP_npusimTouch:
+		return false;
+	default:
+		return true;
+	}
+}
+
 /* The letters that tell names apart: "halMemCreate", "mem_create" and "MEMCREATE" are one. */
 static void plain_name(const char *name, char *out, size_t room)
 {

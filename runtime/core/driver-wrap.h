@@ -18,6 +18,8 @@ enum driver_op {
 		DRIVER_OP_COUNT
 };
 const char *driver_op_name(enum driver_op op);
+/* False for what returns no code, and for npusim's own functions that are no calls of a driver. */
+bool driver_op_is_call(enum driver_op op);
 /* By the HAL's name, or by the same in small letters with or without prefix and underscores:
  * "mem_create". COUNT: none. */
 enum driver_op driver_op_by_name(const char *name);

@@ -112,15 +112,22 @@ int core_result(const char *call, drvError_t code)
 	return core_error_of(code);
 }
 
+int core_fail_va(int code, const char *call, const char *format, va_list args)
+{
+	char text[2048];
+
+	vsnprintf(text, sizeof(text), format, args);
+	npu_message_set("%s: %s", call, text);
+	core_last_error_note(code);
+	return code;
+}
+
 int core_fail(int code, const char *call, const char *format, ...)
 {
-	char text[1024];
 	va_list args;
 
 	va_start(args, format);
-	vsnprintf(text, sizeof(text), format, args);
+	code = core_fail_va(code, call, format, args);
 	va_end(args);
-	npu_message_set("%s: %s", call, text);
-	core_last_error_note(code);
 	return code;
 }

@@ -90,26 +90,6 @@ static bool fault_hits(struct fault_driver *fault, enum driver_op op, drvError_t
 	return hit;
 }
 
-/* Only what returns a code can fail with one. npusim's own functions are no calls of the driver. */
-static bool can_fail(enum driver_op op)
-{
-	switch (op) {
-	case DRIVER_OP_halSupportFeature:
-	case DRIVER_OP_drvDeviceGetBareTgid:
-	case DRIVER_OP_npusimGetStats:
-	case DRIVER_OP_npusimNow:
-	case DRIVER_OP_npusimLastMessage:
-	case DRIVER_OP_npusimLeaks:
-	case DRIVER_OP_npusimSetDialect:
-	case DRIVER_OP_npusimPlace:
-	case DRIVER_OP_npusimCheckCopy:
-	case DRIVER_OP_npusimTouch:
-		return false;
-	default:
-		return true;
-	}
-}
-
 #define FAULT_RESULT(ret, missing, code) \
 	__builtin_choose_expr(__builtin_types_compatible_p(ret, drvError_t), code, missing)
 #define FAULTY(ret, missing, op, params, args)                                      \
@@ -118,7 +98,7 @@ static bool can_fail(enum driver_op op)
 		struct npu_driver *lower = self->lower;                             \
 		drvError_t code = DRV_ERROR_NONE;                                   \
                                                                                     \
-		if (can_fail(DRIVER_OP_##op) &&                                     \
+		if (driver_op_is_call(DRIVER_OP_##op) &&                            \
 		    fault_hits((struct fault_driver *)self, DRIVER_OP_##op, &code)) \
 			return FAULT_RESULT(ret, missing, code);                    \
 		return lower->op DRIVER_LOWER args;                                 \
@@ -213,7 +193,7 @@ static bool parse_rule(char *text, struct fault_rule *rule, char **error)
 	if (rule->op == DRIVER_OP_COUNT && strcmp(text, "*") != 0)
 		return bad(error, whole, "there is no such call of the driver",
 			   driver_op_nearest(text));
-	if (rule->op != DRIVER_OP_COUNT && !can_fail(rule->op))
+	if (rule->op != DRIVER_OP_COUNT && !driver_op_is_call(rule->op))
 		return bad(error, whole, "the call answers no code and cannot fail", NULL);
 	if (!parse_when(when, rule))
 		return bad(error, whole,

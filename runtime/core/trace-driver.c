@@ -636,26 +636,11 @@ static drvError_t traced_close_device(struct npu_driver *self, uint32_t dev, hal
 	return code;
 }
 
-/* What a record would only drown in, and what answers no code. */
+/* What a record would only drown in, and what is no call of the driver. */
 static bool is_quiet(enum driver_op op)
 {
-	switch (op) {
-	case DRIVER_OP_npusimGetStats:
-	case DRIVER_OP_npusimNow:
-	case DRIVER_OP_npusimLastMessage:
-	case DRIVER_OP_npusimLeaks:
-	case DRIVER_OP_npusimSetDialect:
-	case DRIVER_OP_npusimPlace:
-	case DRIVER_OP_npusimCheckCopy:
-	case DRIVER_OP_npusimTouch:
-	case DRIVER_OP_halSupportFeature:
-	case DRIVER_OP_drvDeviceGetBareTgid:
-	case DRIVER_OP_halCqReportRecv:
-	case DRIVER_OP_halSqCqQuery:
-		return true;
-	default:
-		return false;
-	}
+	return op == DRIVER_OP_halCqReportRecv || op == DRIVER_OP_halSqCqQuery ||
+	       !driver_op_is_call(op);
 }
 
 #define TRACE_CODE(ret, result) \
