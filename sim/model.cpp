@@ -60,7 +60,7 @@ void model::reset(const sim_config *config, uint64_t base_ps, uint64_t origin_ps
 		device &d = at(i);
 
 		d.mmu.reset(config, SIM_ENGINE_CORE + cores, &m_presence);
-		d.l2.reset(config);
+		d.l2.reset(config, origin_ps - base_ps);
 		d.hbm.reset(config, origin_ps - base_ps);
 		d.sdma.reset(config, 1, SIM_ENGINE_SDMA, base_ps);
 		d.h2d.reset(config, 1, SIM_ENGINE_H2D, base_ps);
@@ -68,7 +68,7 @@ void model::reset(const sim_config *config, uint64_t base_ps, uint64_t origin_ps
 		d.core.reset(config, cores, SIM_ENGINE_CORE, base_ps);
 	}
 	m_presence = {};
-	m_interconnect->reset(config);
+	m_interconnect->reset(config, origin_ps - base_ps);
 }
 
 uint64_t model::due_ps() const
@@ -136,6 +136,7 @@ void model::get_counters(unsigned index, sim_counters *out) const
 	out->l2_read_hits = d.l2.counters().read_hits;
 	out->l2_writes = d.l2.counters().writes;
 	out->l2_write_hits = d.l2.counters().write_hits;
+	out->l2_conflicts = d.l2.counters().conflicts;
 	d.hbm.get_counters(&h);
 	out->hbm_read_bytes = h.read_bytes;
 	out->hbm_write_bytes = h.write_bytes;

@@ -125,6 +125,7 @@ static const struct key keys[] = {
 	UINT("L2", "ways", l2_ways, 1, 64),
 	TIME("L2", "hit_ps", l2_hit_ps),
 	RATE("L2", "bytes_per_us", l2_bytes_per_us),
+	TIME("L2", "conflict_ps", l2_conflict_ps),
 
 	RATE("Engine", "sdma_bytes_per_us", sdma_bytes_per_us),
 	TIME("Engine", "sdma_start_ps", sdma_start_ps),

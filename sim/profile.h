@@ -78,7 +78,7 @@ struct sim_profile {
 	bool hbm_refresh, hbm_refresh_per_bank;
 	char hbm_map[64]; /* address interleave, see sim/TIMING.md */
 	/* [L2] */
-	uint64_t l2_line_bytes, l2_block_bytes, l2_hit_ps, l2_bytes_per_us;
+	uint64_t l2_line_bytes, l2_block_bytes, l2_hit_ps, l2_bytes_per_us, l2_conflict_ps;
 	unsigned l2_ways;
 	/* [Engine], [Link]: bandwidths in bytes per microsecond (1000 = 1 GB/s), latencies in ps */
 	uint64_t sdma_bytes_per_us, sdma_start_ps;

@@ -79,10 +79,12 @@ enum sim_status {
 	SIM_FAULT_ADDRESS      /* a descriptor points at memory that is not there */
 };
 
-/* How many requests took how long: 16 buckets for each power of two of picoseconds. */
+/* How many requests took how long: 16 buckets for each power of two of picoseconds; and exactly,
+ * how many there were, their sum, the shortest and the longest. */
 #define SIM_HISTOGRAM_BUCKETS 976
 struct sim_histogram {
 	uint64_t count[SIM_HISTOGRAM_BUCKETS];
+	uint64_t total, sum_ps, min_ps, max_ps;
 };
 
 static inline void sim_histogram_add(struct sim_histogram *histogram, uint64_t ps)
@@ -90,6 +92,10 @@ static inline void sim_histogram_add(struct sim_histogram *histogram, uint64_t p
 	unsigned lg2 = 63u - (unsigned)__builtin_clzll(ps | 16);
 
 	histogram->count[(lg2 - 4) * 16 + (ps >> (lg2 - 4))]++;
+	histogram->min_ps = !histogram->total || ps < histogram->min_ps ? ps : histogram->min_ps;
+	histogram->max_ps = ps > histogram->max_ps ? ps : histogram->max_ps;
+	histogram->sum_ps += ps;
+	histogram->total++;
 }
 
 /* The least time of bucket i. */
@@ -123,9 +129,10 @@ struct sim_job {
 	uint32_t pattern;
 	unsigned pattern_bytes;
 	uint64_t delay_ps;
-	uint64_t start_ps; /* not before this time; raised to the time at submission: the host's, in
-			      a done call the kernel's */
-	sim_done_fn done;  /* may be NULL */
+	bool contents_stay; /* SIM_JOB_COPY and SIM_JOB_FILL: in time only */
+	uint64_t start_ps;  /* not before this time; raised to the time at submission: the host's,
+			       in a done call the kernel's */
+	sim_done_fn done;   /* may be NULL */
 	void *arg;
 	/* set by the model, valid from done on */
 	enum sim_status status; /* bytes before the fault have been moved */
@@ -197,6 +204,7 @@ struct sim_counters {
 	uint64_t tlb_l1_entries, tlb_l2_entries; /* capacities: reach = entries x page size */
 	uint64_t tlb_live_bytes;                 /* bytes that the L2 TLB covers now */
 	uint64_t l2_reads, l2_read_hits, l2_writes, l2_write_hits;
+	uint64_t l2_conflicts; /* requests that met another to the same 512 bytes in the L2 */
 	uint64_t hbm_read_bytes, hbm_write_bytes, hbm_row_hits, hbm_row_misses, hbm_refreshes;
 	uint64_t link_h2d_bytes, link_d2h_bytes, link_peer_bytes;
 	uint64_t engine_busy_ps[SIM_ENGINE_COUNT];

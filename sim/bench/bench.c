@@ -156,31 +156,34 @@ static void start(void)
 
 /* --- results --- */
 
-static uint64_t percentile(const struct sim_histogram *h, uint64_t total, double part)
+/* The time that `percent` of the accesses did not exceed (nearest rank): the middle of its bucket.
+ */
+static uint64_t percentile(const struct sim_histogram *h, unsigned percent)
 {
-	uint64_t seen = 0, want = MAX((uint64_t)((double)total * part), 1);
+	uint64_t seen = 0, rank = (h->total * percent + 99) / 100;
+	unsigned i = 0;
 
-	for (unsigned i = 0; i < SIM_HISTOGRAM_BUCKETS; i++) {
+	for (; i + 1 < SIM_HISTOGRAM_BUCKETS; i++) {
 		seen += h->count[i];
-		if (seen >= want)
-			return sim_histogram_ps(i);
+		if (seen >= rank)
+			break;
 	}
-	return 0;
+	return CLAMP((sim_histogram_ps(i) + sim_histogram_ps(i + 1)) / 2, h->min_ps, h->max_ps);
 }
 
 static void get_result(uint64_t since_ps, struct bench_result *out)
 {
-	uint64_t total = 0;
+	const struct sim_histogram *h = &bench.latency;
 
-	for (unsigned i = 0; i < SIM_HISTOGRAM_BUCKETS; i++)
-		total += bench.latency.count[i];
-	out->accesses = total;
-	out->bytes = total * bench.request->access_bytes;
+	out->accesses = h->total;
+	out->bytes = h->total * bench.request->access_bytes;
 	out->ps = sim_host_ps(bench.sim) - since_ps;
-	out->p50_ps = percentile(&bench.latency, total, 0.5);
-	out->p90_ps = percentile(&bench.latency, total, 0.9);
-	out->p99_ps = percentile(&bench.latency, total, 0.99);
-	out->max_ps = percentile(&bench.latency, total, 1);
+	out->min_ps = h->min_ps;
+	out->mean_ps = h->total ? h->sum_ps / h->total : 0;
+	out->p50_ps = percentile(h, 50);
+	out->p90_ps = percentile(h, 90);
+	out->p99_ps = percentile(h, 99);
+	out->max_ps = h->max_ps;
 	sim_get_counters(bench.sim, 0, &out->counters);
 }
 
@@ -216,28 +219,38 @@ static void clean_up(void)
 		munmap(bench.memory.base[0], bench.memory.bytes[0]);
 }
 
-bool npusim_bench_run(const struct bench_request *request, struct bench_result *out, char **error)
+static enum bench_status run(const struct bench_request *request, struct bench_result *out,
+			     char **error)
 {
 	const struct sim_config config = { request->profile, &bench.memory, 1, true };
 	uint64_t since;
 
+	if ((*error = map_memory()))
+		return BENCH_FAILED;
+	bench.sim = sim_open(&config, error);
+	if (!bench.sim)
+		return BENCH_FAILED;
+	sim_set_root(bench.sim, 0, 1, bench.table.root_pa);
+	since = sim_host_ps(bench.sim);
+	start();
+	sim_drain(bench.sim);
+	get_result(since, out);
+	if (bench.status == SIM_OK)
+		return BENCH_OK;
+	*error = g_strdup_printf("the model faults at 0x%" G_GINT64_MODIFIER "x", bench.fault_va);
+	return BENCH_FAILED;
+}
+
+enum bench_status npusim_bench_run(const struct bench_request *request, struct bench_result *out,
+				   char **error)
+{
+	enum bench_status status;
+
 	memset(&bench, 0, sizeof(bench));
 	bench.request = request;
-	*error = check(request);
-	if (!*error)
-		*error = map_memory();
-	if (!*error)
-		bench.sim = sim_open(&config, error);
-	if (bench.sim) {
-		sim_set_root(bench.sim, 0, 1, bench.table.root_pa);
-		since = sim_host_ps(bench.sim);
-		start();
-		sim_drain(bench.sim);
-		get_result(since, out);
-		if (bench.status != SIM_OK)
-			*error = g_strdup_printf("the model faults at 0x%" G_GINT64_MODIFIER "x",
-						 bench.fault_va);
-	}
+	if ((*error = check(request)))
+		return BENCH_BAD_REQUEST;
+	status = run(request, out, error);
 	clean_up();
-	return !*error;
+	return status;
 }

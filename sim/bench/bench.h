@@ -28,14 +28,22 @@ struct bench_request {
 
 struct bench_result {
 	uint64_t accesses, bytes, ps;
-	uint64_t p50_ps, p90_ps, p99_ps, max_ps; /* of an access's latency, to a sixteenth */
+	/* Of an access's latency, from its issue to its last byte. The percentiles are right to a
+	 * thirty-second, and lie between min and max; the others are exact. */
+	uint64_t min_ps, mean_ps, p50_ps, p90_ps, p99_ps, max_ps;
 	struct sim_counters counters;
 };
 
-/* False, and *error a message to be g_free()d, if it cannot be run. */
-typedef bool (*bench_run_fn)(const struct bench_request *request, struct bench_result *out,
-			     char **error);
-__attribute__((visibility("default"))) bool
+enum bench_status {
+	BENCH_OK,
+	BENCH_BAD_REQUEST, /* a value of the request is out of range */
+	BENCH_FAILED       /* the model cannot be built, or faults */
+};
+
+/* Where the answer is not BENCH_OK, *error is a message to be g_free()d. */
+typedef enum bench_status (*bench_run_fn)(const struct bench_request *request,
+					  struct bench_result *out, char **error);
+__attribute__((visibility("default"))) enum bench_status
 npusim_bench_run(const struct bench_request *request, struct bench_result *out, char **error);
 
 #endif

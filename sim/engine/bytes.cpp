@@ -36,18 +36,6 @@ void span_list::cut(uint64_t bytes)
 	}
 }
 
-unsigned char *memory_at(const sim_memory *memory, uint64_t pa, uint64_t *out_bytes)
-{
-	unsigned node = SIM_PA_NODE(pa);
-	uint64_t offset = SIM_PA_OFFSET(pa);
-
-	*out_bytes = 0;
-	if (node >= SIM_NODE_MAX || !memory->base[node] || offset >= memory->bytes[node])
-		return nullptr;
-	*out_bytes = memory->bytes[node] - offset;
-	return memory->base[node] + offset;
-}
-
 static void copy(const span_list &dst, const span_list &src)
 {
 	auto s = src.spans().begin();
@@ -96,6 +84,8 @@ void move_bytes(const sim_job *job, const span_list &dst, const span_list &src, 
 		static_cast<unsigned char>(job->pattern >> 24),
 	};
 
+	if (job->contents_stay)
+		return;
 	if (job->kind == SIM_JOB_COPY)
 		copy(dst, src);
 	if (job->kind != SIM_JOB_FILL)

@@ -40,10 +40,20 @@ private:
 };
 
 // Where the byte at pa lies, and how many follow it in its node (0: there is none).
-unsigned char *memory_at(const sim_memory *memory, uint64_t pa, uint64_t *out_bytes);
+inline unsigned char *memory_at(const sim_memory *memory, uint64_t pa, uint64_t *out_bytes)
+{
+	unsigned node = SIM_PA_NODE(pa);
+	uint64_t offset = SIM_PA_OFFSET(pa);
+
+	*out_bytes = 0;
+	if (node >= SIM_NODE_MAX || !memory->base[node] || offset >= memory->bytes[node])
+		return nullptr;
+	*out_bytes = memory->bytes[node] - offset;
+	return memory->base[node] + offset;
+}
 
 // Copies src to dst, or fills dst, as the job says; the lists are as long as the job's bytes that
-// could be reached. A fill begins at byte `begin` of the job.
+// could be reached. A fill begins at byte `begin` of the job. Where contents stay, nothing moves.
 void move_bytes(const sim_job *job, const span_list &dst, const span_list &src, uint64_t begin);
 
 } // namespace npusim

@@ -82,7 +82,7 @@ void engine::submit(sim_job *job, uint64_t not_before_ps)
 	if (it.now != state::idle)
 		return;
 	it.now = state::waiting;
-	it.next_ps = std::max(job->start_ps - m_base_ps, now_ps());
+	it.next_ps = std::max({ job->start_ps - m_base_ps, now_ps(), it.free_ps });
 	it.due_ps = std::min(it.due_ps, it.next_ps);
 	if (!it.listed)
 		m_active.insert(std::lower_bound(m_active.begin(), m_active.end(), index), index);
@@ -136,6 +136,9 @@ void engine::advance(lane &it, unsigned index, uint64_t now)
 		else
 			issue(it, index, now);
 		break;
+	case state::writing:
+		write(it, index, now);
+		break;
 	case state::finishing:
 		finish(it, now);
 		break;
@@ -161,6 +164,7 @@ void engine::begin(lane &it, uint64_t now)
 	job->moved_bytes = 0;
 	it.issued = it.settled = 0;
 	it.last_ps = now;
+	it.before_ps = 0;
 	it.latency_ps = SIM_NEVER;
 	it.dst.clear();
 	it.src.clear();
@@ -203,25 +207,38 @@ uint64_t engine::transport(const sim_ref &ref, bool write, unsigned index, span_
 	return m_access.now_ps + to_ps(delay);
 }
 
+// A piece is read when it is issued, and written when its first byte is there: on links that is
+// much later, and what others ask of the memory meanwhile goes first.
 void engine::issue(lane &it, unsigned index, uint64_t now)
 {
 	sim_job *job = it.head;
-	bool reads = job->kind == SIM_JOB_COPY || job->kind == SIM_JOB_READ;
-	bool writes = job->kind != SIM_JOB_READ;
 	bool keeps = job->kind == SIM_JOB_COPY || job->kind == SIM_JOB_FILL;
-	uint64_t asked = piece_bytes(it), bytes = asked, done = now, first = now, pace;
-	unsigned outstanding = m_kind == SIM_ENGINE_CORE ? m_profile->core_outstanding
-							 : m_profile->sdma_outstanding;
+	uint64_t asked = piece_bytes(it);
 
-	if (reads) {
-		done = transport(job->src, false, index, keeps ? &it.src : nullptr, it.issued,
-				 bytes, now);
-		first = m_access.first_ps;
-		bytes = m_access.bytes;
+	it.piece = { asked, asked, now, now, now };
+	if (job->kind == SIM_JOB_COPY || job->kind == SIM_JOB_READ) {
+		it.piece.done_ps = transport(job->src, false, index, keeps ? &it.src : nullptr,
+					     it.issued, asked, now);
+		it.piece.first_ps = m_access.first_ps;
+		it.piece.bytes = m_access.bytes;
 		if (m_access.status != SIM_OK)
 			note_fault(job, job->src.space);
 	}
-	if (writes && bytes) {
+	it.now = state::writing;
+	it.next_ps = it.piece.first_ps;
+	if (job->kind == SIM_JOB_READ || !it.piece.bytes || it.next_ps <= now)
+		write(it, index, now);
+}
+
+void engine::write(lane &it, unsigned index, uint64_t now)
+{
+	sim_job *job = it.head;
+	bool keeps = job->kind == SIM_JOB_COPY || job->kind == SIM_JOB_FILL;
+	unsigned outstanding = m_kind == SIM_ENGINE_CORE ? m_profile->core_outstanding
+							 : m_profile->sdma_outstanding;
+	uint64_t bytes = it.piece.bytes, done = it.piece.done_ps, first = it.piece.first_ps, pace;
+
+	if (job->kind != SIM_JOB_READ && bytes) {
 		done = std::max(done, transport(job->dst, true, index, keeps ? &it.dst : nullptr,
 						it.issued, bytes, first));
 		if (m_access.status != SIM_OK) {
@@ -230,17 +247,21 @@ void engine::issue(lane &it, unsigned index, uint64_t now)
 		}
 	}
 	it.issued += bytes;
-	it.latency_ps = std::min(it.latency_ps, first - now);
+	it.latency_ps = std::min(it.latency_ps, first - it.piece.begin_ps);
 	/* The engine's own rate, or what its outstanding requests allow at this latency. */
-	pace = std::max(transfer_ps(asked, rate(index)),
-			it.latency_ps * asked / (outstanding * request_bytes));
-	it.last_ps = std::max({ it.last_ps, done, now + pace });
+	pace = std::max(transfer_ps(it.piece.asked, rate(index)),
+			it.latency_ps * it.piece.asked / (outstanding * request_bytes));
+	pace = std::max<uint64_t>(pace, 1);
+	it.last_ps = std::max({ it.last_ps, done, it.piece.begin_ps + pace });
 	if (job->status != SIM_OK || it.issued == job->bytes) {
 		it.now = state::finishing;
 		it.next_ps = it.last_ps;
-	} else {
-		it.next_ps = now + std::max<uint64_t>(pace, 1);
+		return;
 	}
+	/* Two pieces on the way at most: those who share a link take turns. */
+	it.now = state::moving;
+	it.next_ps = std::max({ it.piece.begin_ps + pace, it.before_ps, now });
+	it.before_ps = done;
 }
 
 // Brings what has been issued to where it belongs.
@@ -270,8 +291,13 @@ void engine::settle(unsigned space, uint64_t va, uint64_t bytes)
 		lane &it = m_lanes[index];
 		const sim_job *job = it.head;
 
-		if (job && !is_pipelined(job) && it.issued > it.settled &&
-		    (touches(job->src, job->bytes) || touches(job->dst, job->bytes)))
+		if (!job || is_pipelined(job) ||
+		    !(touches(job->src, job->bytes) || touches(job->dst, job->bytes)))
+			continue;
+		m_access.now_ps = now_ps();
+		if (it.now == state::writing)
+			write(it, index, m_access.now_ps);
+		if (it.issued > it.settled)
 			move_issued(it);
 	}
 }
@@ -295,6 +321,7 @@ void engine::next_job(lane &it, uint64_t next_ps)
 	it.issued = it.settled = 0;
 	it.head = it.head->next;
 	it.now = it.head ? state::waiting : state::idle;
+	it.free_ps = next_ps;
 	it.next_ps = it.head ? next_ps : SIM_NEVER;
 }
 
@@ -326,15 +353,13 @@ void engine::note_fault(sim_job *job, int space)
 // Requests are of 512-byte blocks. One that is not whole lines at an end has the whole block there
 // read from memory, past the L2; so a core's unaligned rows cost as much more as the asc-devkit
 // data_copy sample shows.
-uint64_t engine::read_row(const sim_ref &ref, unsigned index, uint64_t offset, uint64_t bytes,
-			  uint64_t at_ps)
+uint64_t engine::read_unaligned(const sim_ref &ref, unsigned index, uint64_t offset, uint64_t bytes,
+				uint64_t at_ps)
 {
 	uint64_t line = m_profile->l2_line_bytes - 1, block = request_bytes - 1;
 	uint64_t va = ref.va + offset, end = va + bytes, done = at_ps;
 	sim_ref whole = ref;
 
-	if (!((va | end) & line) || bytes < request_bytes || ref.space == SIM_RAW)
-		return transport(ref, false, index, nullptr, offset, bytes, at_ps);
 	m_access.partial = true;
 	m_access.status = SIM_OK;
 	whole.va = va & ~block;
@@ -361,6 +386,18 @@ uint64_t engine::read_row(const sim_ref &ref, unsigned index, uint64_t offset, u
 	return done;
 }
 
+// What is whole lines, or less than a request, is asked for as it is.
+inline uint64_t engine::read_row(const sim_ref &ref, unsigned index, uint64_t offset,
+				 uint64_t bytes, uint64_t at_ps)
+{
+	uint64_t ends = (ref.va + offset) | (ref.va + offset + bytes);
+
+	if (bytes < request_bytes || !(ends & (m_profile->l2_line_bytes - 1)) ||
+	    ref.space == SIM_RAW)
+		return transport(ref, false, index, nullptr, offset, bytes, at_ps);
+	return read_unaligned(ref, index, offset, bytes, at_ps);
+}
+
 // Issues `bytes` more of the job, row by row. Returns when the last of them is there.
 uint64_t engine::issue_rows(lane &it, unsigned index, uint64_t bytes, uint64_t now,
 			    uint64_t *out_rows)
@@ -370,15 +407,15 @@ uint64_t engine::issue_rows(lane &it, unsigned index, uint64_t bytes, uint64_t n
 	const sim_ref &ref = write ? job->dst : job->src;
 	uint64_t row_bytes = job->row_bytes ? job->row_bytes : job->bytes;
 	uint64_t done = now, stop = it.issued + bytes;
+	uint64_t row = it.issued / row_bytes, into = it.issued % row_bytes;
 
 	*out_rows = 0;
-	while (it.issued < stop) {
-		uint64_t row = it.issued / row_bytes, into = it.issued % row_bytes;
+	for (; it.issued < stop; row++, into = 0) {
 		uint64_t n = std::min(row_bytes - into, stop - it.issued);
-
-		into += job->row_offset ? job->row_offset(job, row) : row * job->pitch_bytes;
-		uint64_t there = write ? transport(ref, true, index, nullptr, into, n, now)
-				       : read_row(ref, index, into, n, now);
+		uint64_t at = into + (job->row_offset ? job->row_offset(job, row)
+						      : row * job->pitch_bytes);
+		uint64_t there = write ? transport(ref, true, index, nullptr, at, n, now)
+				       : read_row(ref, index, at, n, now);
 
 		done = std::max(done, there);
 		if (job->latency)

@@ -56,7 +56,7 @@ public:
 	}
 
 private:
-	enum class state { idle, waiting, moving, finishing };
+	enum class state { idle, waiting, moving, writing, finishing };
 
 	// A piece that was issued and is not complete.
 	struct flight {
@@ -70,12 +70,17 @@ private:
 		sim_job *head = nullptr, *tail = nullptr; // the job under way is the head
 		uint64_t due_ps = SIM_NEVER;              // whatever is to be done first
 		uint64_t next_ps = SIM_NEVER;             // when the state changes next
+		uint64_t free_ps = 0;                     // when the last job has been issued
 		std::deque<flight> flights;               // of a pipelined lane, in order of time
 		uint64_t flight_bytes = 0;
 		uint64_t issued = 0;     // bytes of the job
 		uint64_t settled = 0;    // of them, moved ahead of time
 		uint64_t latency_ps = 0; // the shortest of its pieces: queues left out
 		uint64_t last_ps = 0;    // the latest completion of its pieces
+		uint64_t before_ps = 0;  // completion of the piece before the one under way
+		struct {
+			uint64_t asked, bytes, begin_ps, first_ps, done_ps;
+		} piece = {}; // read, or being read
 		span_list dst, src;
 	};
 
@@ -83,6 +88,7 @@ private:
 	void advance(lane &it, unsigned index, uint64_t now);
 	void begin(lane &it, uint64_t now);
 	void issue(lane &it, unsigned index, uint64_t now);
+	void write(lane &it, unsigned index, uint64_t now);
 	void finish(lane &it, uint64_t now);
 	void issue_pipelined(lane &it, unsigned index, uint64_t now);
 	void retire(lane &it, uint64_t now);
@@ -97,6 +103,8 @@ private:
 			   uint64_t offset, uint64_t bytes, uint64_t at_ps);
 	uint64_t read_row(const sim_ref &ref, unsigned index, uint64_t offset, uint64_t bytes,
 			  uint64_t at_ps);
+	uint64_t read_unaligned(const sim_ref &ref, unsigned index, uint64_t offset, uint64_t bytes,
+				uint64_t at_ps);
 	void move_issued(lane &it);
 	void rearm();
 	uint64_t rate(unsigned index) const;

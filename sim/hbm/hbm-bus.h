@@ -9,49 +9,78 @@
 
 #include <stdint.h>
 
-#define BUS_WORDS 32u               /* a power of two */
-#define BUS_SLOTS (BUS_WORDS * 64u) /* remembered: half of them lie behind the last booking */
+#define BUS_WORDS  32u               /* a power of two */
+#define BUS_SLOTS  (BUS_WORDS * 64u) /* remembered: half of them lie behind the last booking */
+#define BUS_GROUPS 16u               /* at most */
+#define BUS_BURSTS 4u                /* of one booking, at most */
+
+/* What is the same for all pseudo channels. */
+struct hbm_bus_shape {
+	uint64_t step;     /* slots between two bursts of a bank group, 32 at most */
+	unsigned word_lg2; /* of the count of uint64_t from word to word of the ring */
+	/* of so many bursts, the first at bit 0: their slots, and those nearer than `step` to them,
+	 * which begin step - 1 before; 0 where they take more than one word */
+	uint64_t all[BUS_BURSTS + 1], own[BUS_BURSTS + 1];
+};
 
 struct hbm_bus {
-	/* ring of words: number of the word + 1, then 64 slots' bits for each bank group; a word of
-	 * another number has no booking */
+	/* ring of words: its number + 1 and the groups that have bits of their own there (one bit
+	 * each), the slots with bursts, and those which the bursts of each group keep from it. A
+	 * word of another number has no booking. */
 	uint64_t *word;
 	uint64_t base;    /* no slot up to here is free */
 	uint64_t horizon; /* none is taken from here on */
 };
 
-static inline uint64_t *hbm_bus_word(const struct hbm_bus *bus, unsigned groups, uint64_t number)
+static inline void hbm_bus_shape_init(struct hbm_bus_shape *shape, unsigned groups, uint64_t step)
 {
-	return &bus->word[number % BUS_WORDS * (groups + 1)];
+	*shape = (struct hbm_bus_shape){ .step = step };
+	while (1u << shape->word_lg2 < groups + 2)
+		shape->word_lg2++;
+	for (unsigned n = 1; n <= BUS_BURSTS && (n + 1) * step <= 64; n++) {
+		shape->all[n] = shape->all[n - 1] | UINT64_C(1) << (n - 1) * step;
+		shape->own[n] = (UINT64_C(2) << ((n + 1) * step - 2)) - 1;
+	}
+}
+
+static inline uint64_t *hbm_bus_word(const struct hbm_bus *bus, const struct hbm_bus_shape *shape,
+				     uint64_t number)
+{
+	return &bus->word[number % BUS_WORDS << shape->word_lg2];
+}
+
+static inline uint64_t hbm_bus_bits(const struct hbm_bus *bus, const struct hbm_bus_shape *shape,
+				    unsigned group, uint64_t number)
+{
+	const uint64_t *word = hbm_bus_word(bus, shape, number);
+
+	if (word[0] >> BUS_GROUPS != number + 1)
+		return 0;
+	return word[1] | (word[2 + group] & -(word[0] >> group & 1));
 }
 
 /* Bit i: slot s + i is not for the group. */
-static inline uint64_t hbm_bus_taken(const struct hbm_bus *bus, unsigned groups, unsigned group,
-				     uint64_t s)
+static inline uint64_t hbm_bus_taken(const struct hbm_bus *bus, const struct hbm_bus_shape *shape,
+				     unsigned group, uint64_t s)
 {
-	uint64_t number = s / 64;
-	unsigned shift = s % 64;
-	const uint64_t *word = hbm_bus_word(bus, groups, number);
-	uint64_t taken = word[0] == number + 1 ? word[1 + group] >> shift : 0;
+	uint64_t taken = hbm_bus_bits(bus, shape, group, s / 64) >> s % 64;
 
-	if (!shift)
+	if (!(s % 64))
 		return taken;
-	word = hbm_bus_word(bus, groups, number + 1);
-	return word[0] == number + 2 ? taken | word[1 + group] << (64 - shift) : taken;
+	return taken | hbm_bus_bits(bus, shape, group, s / 64 + 1) << (64 - s % 64);
 }
 
-/* The first slot from `from` on where `bursts` bursts of the group, `step` slots apart, are free.
- */
-static inline uint64_t hbm_bus_find(const struct hbm_bus *bus, unsigned groups, unsigned group,
-				    uint64_t step, unsigned bursts, uint64_t from)
+/* The first slot from s on where `bursts` bursts of the group are free. */
+static __attribute__((noinline)) uint64_t hbm_bus_search(const struct hbm_bus *bus,
+							 const struct hbm_bus_shape *shape,
+							 unsigned group, unsigned bursts,
+							 uint64_t s)
 {
-	uint64_t s = from > bus->base ? from : bus->base + 1;
-
-	while (s < bus->horizon + step) {
-		uint64_t taken = hbm_bus_taken(bus, groups, group, s);
+	while (s < bus->horizon + shape->step) {
+		uint64_t taken = hbm_bus_taken(bus, shape, group, s);
 
 		for (unsigned i = 1; i < bursts; i++)
-			taken |= hbm_bus_taken(bus, groups, group, s + i * step);
+			taken |= hbm_bus_taken(bus, shape, group, s + i * shape->step);
 		if (~taken)
 			return s + (uint64_t)__builtin_ctzll(~taken);
 		s += 64;
@@ -59,64 +88,77 @@ static inline uint64_t hbm_bus_find(const struct hbm_bus *bus, unsigned groups, 
 	return s;
 }
 
-/* The word of slot s, to book in. */
-static inline uint64_t *hbm_bus_open(struct hbm_bus *bus, unsigned groups, uint64_t s)
+/* The same from `from` on; mostly that slot itself is free. */
+static inline uint64_t hbm_bus_find(const struct hbm_bus *bus, const struct hbm_bus_shape *shape,
+				    unsigned group, unsigned bursts, uint64_t from)
 {
-	uint64_t *word = hbm_bus_word(bus, groups, s / 64);
+	uint64_t s = from > bus->base ? from : bus->base + 1;
 
-	if (word[0] != s / 64 + 1) {
-		word[0] = s / 64 + 1;
-		for (unsigned g = 1; g <= groups; g++)
-			word[g] = 0;
-	}
-	return word;
+	if (s >= bus->horizon + shape->step)
+		return s;
+	if (shape->all[bursts] && !(hbm_bus_taken(bus, shape, group, s) & shape->all[bursts]))
+		return s;
+	return hbm_bus_search(bus, shape, group, bursts, s);
 }
 
-static inline void hbm_bus_or(struct hbm_bus *bus, unsigned groups, unsigned group, uint64_t s,
-			      uint64_t all, uint64_t own)
+/* Marks slots of one word: those with bursts, and those kept from the group. */
+static inline void hbm_bus_mark(struct hbm_bus *bus, const struct hbm_bus_shape *shape,
+				unsigned group, uint64_t number, uint64_t all, uint64_t own)
 {
-	uint64_t *word = hbm_bus_open(bus, groups, s);
+	uint64_t *word = hbm_bus_word(bus, shape, number);
+	/* all ones where what is there is of this number, and of the group; no branches, which
+	 * nothing could foresee */
+	uint64_t kept = -(uint64_t)(word[0] >> BUS_GROUPS == number + 1);
+	uint64_t kept_own = kept & -(word[0] >> group & 1);
+
+	word[0] = (number + 1) << BUS_GROUPS | (word[0] & kept & ((1u << BUS_GROUPS) - 1)) |
+		  UINT64_C(1) << group;
+	word[1] = (word[1] & kept) | all;
+	word[2 + group] = (word[2 + group] & kept_own) | own;
+}
+
+static inline void hbm_bus_or(struct hbm_bus *bus, const struct hbm_bus_shape *shape,
+			      unsigned group, uint64_t s, uint64_t all, uint64_t own)
+{
 	unsigned shift = s % 64;
 
-	for (unsigned g = 1; g <= groups; g++)
-		word[g] |= all << shift;
-	word[1 + group] |= own << shift;
-	if (!shift || !(own >> (64 - shift)))
-		return;
-	word = hbm_bus_open(bus, groups, s + 64);
-	for (unsigned g = 1; g <= groups; g++)
-		word[g] |= all >> (64 - shift);
-	word[1 + group] |= own >> (64 - shift);
+	hbm_bus_mark(bus, shape, group, s / 64, all << shift, own << shift);
+	if (shift && own >> (64 - shift))
+		hbm_bus_mark(bus, shape, group, s / 64 + 1, all >> (64 - shift),
+			     own >> (64 - shift));
+}
+
+/* Burst by burst: near the beginning of time, or where they take more than a word. */
+static __attribute__((noinline)) void hbm_bus_take_each(struct hbm_bus *bus,
+							const struct hbm_bus_shape *shape,
+							unsigned group, unsigned bursts, uint64_t s)
+{
+	uint64_t near = shape->step - 1, own = (UINT64_C(2) << 2 * near) - 1;
+
+	for (; bursts; bursts--, s += shape->step) {
+		if (s < near)
+			hbm_bus_or(bus, shape, group, 0, UINT64_C(1) << s, own >> (near - s));
+		else
+			hbm_bus_or(bus, shape, group, s - near, UINT64_C(1) << near, own);
+	}
 }
 
 /* Books what hbm_bus_find() found: the bursts' slots for all, and for the own group those nearer
- * than `step` to them. step is 32 at most. */
-static void hbm_bus_take(struct hbm_bus *bus, unsigned groups, unsigned group, uint64_t step,
-			 unsigned bursts, uint64_t s)
+ * than the step to them. */
+static inline void hbm_bus_take(struct hbm_bus *bus, const struct hbm_bus_shape *shape,
+				unsigned group, unsigned bursts, uint64_t s)
 {
-	uint64_t last = s + (bursts - 1) * step, near = step - 1;
-	uint64_t own = (UINT64_C(1) << (2 * near + 1)) - 1;
+	uint64_t last = s + (bursts - 1) * shape->step, near = shape->step - 1;
 
 	if (bus->base + BUS_SLOTS / 2 < last)
 		bus->base = last - BUS_SLOTS / 2;
 	if (bus->horizon <= last)
 		bus->horizon = last + 1;
-	if (s < near) { /* the first slots of all */
-		own >>= near - s;
-		hbm_bus_or(bus, groups, group, 0, UINT64_C(1) << s, own);
-	} else if (bursts * step + step <= 64) {
-		uint64_t all = 0;
-
-		for (unsigned i = 0; i < bursts; i++)
-			all |= UINT64_C(1) << (near + i * step);
-		own = (UINT64_C(2) << (last - s + 2 * near)) - 1;
-		hbm_bus_or(bus, groups, group, s - near, all, own);
-		return;
-	} else {
-		hbm_bus_or(bus, groups, group, s - near, UINT64_C(1) << near, own);
-	}
-	if (bursts > 1)
-		hbm_bus_take(bus, groups, group, step, bursts - 1, s + step);
+	if (s >= near && shape->all[bursts])
+		hbm_bus_or(bus, shape, group, s - near, shape->all[bursts] << near,
+			   shape->own[bursts]);
+	else
+		hbm_bus_take_each(bus, shape, group, bursts, s);
 }
 
 #endif

@@ -78,10 +78,11 @@ static uint64_t pack_place(const struct hbm_map *map, uint64_t offset)
 	return (((uint64_t)field[HBM_STACK] << map->bits[HBM_CHANNEL] | field[HBM_CHANNEL])
 			<< map->bits[HBM_PSEUDO] |
 		field[HBM_PSEUDO])
-		       << map->pseudo_shift |
+		       << HBM_MAP_PSEUDO_AT |
+	       (uint64_t)field[HBM_COLUMN] << HBM_MAP_COLUMN_AT |
 	       ((uint64_t)field[HBM_GROUP] << map->bits[HBM_BANK] | field[HBM_BANK])
-		       << map->bank_shift |
-	       (uint64_t)field[HBM_COLUMN] << map->column_shift | field[HBM_ROW];
+		       << HBM_MAP_BANK_AT |
+	       field[HBM_ROW];
 }
 
 /* Every bit of a place is a sum, modulo 2, of bits of the offset. */
@@ -92,9 +93,6 @@ static void make_tables(struct hbm_map *map)
 	for (unsigned i = 0; i < HBM_FIELDS; i++)
 		total += map->bits[i];
 	map->skip = map->piece[0].field == HBM_OFFSET ? map->piece[0].bits : 0;
-	map->column_shift = map->bits[HBM_ROW];
-	map->bank_shift = map->column_shift + map->bits[HBM_COLUMN];
-	map->pseudo_shift = map->bank_shift + map->bits[HBM_GROUP] + map->bits[HBM_BANK];
 	map->bytes = (total - map->skip + 7) / 8;
 	for (unsigned i = 0; i < map->bytes; i++)
 		for (uint64_t value = 0; value < 256; value++)

@@ -33,6 +33,12 @@ enum hbm_field {
 
 #define HBM_MAP_PIECES 16
 
+/* A packed place: wide enough for what a profile may have. */
+#define HBM_MAP_BANK_AT     32
+#define HBM_MAP_COLUMN_AT   40
+#define HBM_MAP_COLUMN_BITS 10
+#define HBM_MAP_PSEUDO_AT   (HBM_MAP_COLUMN_AT + HBM_MAP_COLUMN_BITS)
+
 struct hbm_piece {
 	uint8_t field;
 	uint8_t shift; /* in the address */
@@ -49,8 +55,8 @@ struct hbm_map {
 	/* Bytes that are next to one another in one row, from an address aligned to them on. */
 	uint64_t run_bytes;
 	/* The place of each byte of an offset, above its lowest `skip` bits: the exclusive or of
-	 * them is the offset's. Packed: row, column, bank, pseudo channel. */
-	unsigned skip, bytes, column_shift, bank_shift, pseudo_shift;
+	 * them is the offset's. Packed: row, bank, column, pseudo channel. */
+	unsigned skip, bytes;
 	uint64_t part[8][256];
 };
 
@@ -72,12 +78,10 @@ static inline void hbm_map_find(const struct hbm_map *map, uint64_t offset, stru
 
 	for (unsigned i = 0; i < map->bytes; i++, rest >>= 8)
 		place ^= map->part[i][rest & 255];
-	out->row = (uint32_t)(place & ((UINT64_C(1) << map->column_shift) - 1));
-	out->column = (uint32_t)(place >> map->column_shift &
-				 ((UINT64_C(1) << (map->bank_shift - map->column_shift)) - 1));
-	out->bank = (uint32_t)(place >> map->bank_shift &
-			       ((UINT64_C(1) << (map->pseudo_shift - map->bank_shift)) - 1));
-	out->pseudo = (uint32_t)(place >> map->pseudo_shift);
+	out->row = (uint32_t)place;
+	out->bank = (uint8_t)(place >> HBM_MAP_BANK_AT);
+	out->column = place >> HBM_MAP_COLUMN_AT & ((1u << HBM_MAP_COLUMN_BITS) - 1);
+	out->pseudo = (uint32_t)(place >> HBM_MAP_PSEUDO_AT);
 }
 
 #ifdef __cplusplus

@@ -8,7 +8,7 @@ namespace npusim
 
 hbm_module::hbm_module(sc_core::sc_module_name name) : sc_module(name), in("in")
 {
-	in.register_b_transport(this, &hbm_module::b_transport);
+	in.bind(*this);
 }
 
 hbm_module::~hbm_module()
@@ -24,6 +24,12 @@ void hbm_module::reset(const sim_config *config, uint64_t origin_ps)
 	m_origin_ps = origin_ps;
 }
 
+void hbm_module::expect(uint64_t pa)
+{
+	if (m_hbm)
+		hbm_expect(m_hbm, SIM_PA_OFFSET(pa));
+}
+
 void hbm_module::get_counters(hbm_counters *out) const
 {
 	*out = hbm_counters();
@@ -31,7 +37,7 @@ void hbm_module::get_counters(hbm_counters *out) const
 		hbm_get_counters(m_hbm, out);
 }
 
-void hbm_module::b_transport(int, tlm::tlm_generic_payload &payload, sc_core::sc_time &delay)
+void hbm_module::b_transport(tlm::tlm_generic_payload &payload, sc_core::sc_time &delay)
 {
 	auto *request = payload.get_extension<access>();
 	// Of the HBM's own time: the origin is never after what is asked for.

@@ -6,18 +6,18 @@
 
 #include <systemc>
 #include <tlm>
-#include <tlm_utils/multi_passthrough_target_socket.h>
 
 #include "sim/engine/access.h"
+#include "sim/engine/target.h"
 #include "sim/hbm/hbm.h"
 
 namespace npusim
 {
 
-class hbm_module : public sc_core::sc_module
+class hbm_module : public sc_core::sc_module, public target
 {
 public:
-	tlm_utils::multi_passthrough_target_socket<hbm_module> in;
+	target_socket in;
 
 	explicit hbm_module(sc_core::sc_module_name name);
 	~hbm_module() override;
@@ -25,10 +25,10 @@ public:
 	// simulation's times do not hang on when it was opened.
 	void reset(const sim_config *config, uint64_t origin_ps);
 	void get_counters(hbm_counters *out) const;
+	void b_transport(tlm::tlm_generic_payload &payload, sc_core::sc_time &delay) override;
+	void expect(uint64_t pa) override;
 
 private:
-	void b_transport(int id, tlm::tlm_generic_payload &payload, sc_core::sc_time &delay);
-
 	const sim_profile *m_profile = nullptr;
 	uint64_t m_origin_ps = 0;
 	hbm *m_hbm = nullptr; // had at the first access: a device that nobody uses costs nothing

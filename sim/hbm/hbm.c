@@ -10,12 +10,13 @@
 #include <glib.h>
 #include <string.h>
 
+#include "divisor.h"
 #include "hbm-bus.h"
 
 #define NO_ROW     UINT32_MAX
 #define ACTS       32u /* activations remembered; a power of two */
 #define GROUP_BITS 4   /* a profile has at most 16 bank groups */
-#define GROUPS_MAX (1u << GROUP_BITS)
+#define GROUPS_MAX BUS_GROUPS
 #define OLD_ROWS   4u /* rows of a bank that are open until a precharge which is placed ahead */
 #define WRITES_MAX 64
 #define QUEUE_MAX  4096
@@ -40,32 +41,35 @@ struct pending_write {
 	uint32_t bank, row, bursts;
 };
 
+/* What every request touches comes first. */
 struct pseudo {
 	struct bank *bank;
-	struct old_row *old; /* OLD_ROWS of each bank */
-	struct hbm_bus bus;
-	uint64_t floor; /* no CAS before here */
-	uint64_t stripe;
 	uint64_t *queue; /* ring: when the requests taken last will be done */
 	unsigned queue_next;
 	unsigned act_next; /* the oldest of acts */
-	/* ring: the latest activations, in order of time: clock << GROUP_BITS | bank group */
-	uint64_t acts[ACTS];
+	uint64_t stripe;
+	uint64_t floor; /* no CAS before here */
+	struct hbm_bus bus;
 	uint64_t last_read, last_write; /* latest CAS of either kind */
+	unsigned writes;
+	struct old_row *old; /* OLD_ROWS of each bank */
 	/* after a batch of writes: reads of a bank group that was written to wait longer */
 	uint64_t group_floor[GROUPS_MAX];
-	unsigned writes;
+	/* ring: the latest activations, in order of time: clock << GROUP_BITS | bank group */
+	uint64_t acts[ACTS];
 	struct pending_write write[WRITES_MAX];
 	uint64_t write_free[WRITES_MAX]; /* when the places are free again */
-};
+} __attribute__((aligned(64)));
 
 struct hbm {
 	struct hbm_map map;
 	uint64_t tck_ps;
-	unsigned pseudos, banks, groups, bank_bits, queue_limit, write_limit, burst_bytes;
+	struct divisor by_tck, by_ccd_s;
+	unsigned pseudos, banks, bank_bits, queue_limit, write_limit, burst_bytes, burst_lg2;
+	uint64_t piece_bytes; /* of the largest block that is one row's and less than BULK_BURSTS */
 	uint64_t cl, cwl, rcd_rd, rcd_wr, rp, ras, rc, wr, rtp, ccd_s, ccd_l, rrd_s, rrd_l, wtr_s,
 		wtr_l, rtw, faw, burst;
-	uint64_t slot_step; /* slots between two bursts of a bank group */
+	struct hbm_bus_shape bus;
 	bool refreshes;
 	uint64_t refresh_period, refresh_length, refresh_step;
 	uint64_t epoch, epoch_begin, epoch_busy; /* of the clock asked for last */
@@ -78,6 +82,7 @@ struct hbm {
 	bool stripe_write;
 	uint64_t latest;
 	struct pseudo *pseudo;
+	struct bank *bank; /* of all of them */
 	struct hbm_counters counters;
 };
 
@@ -108,8 +113,11 @@ static void set_clocks(struct hbm *hbm, const struct sim_profile *p)
 	hbm->rtw = p->hbm_rtw;
 	hbm->faw = p->hbm_faw;
 	hbm->burst = p->hbm_burst / 2;
-	hbm->slot_step = (hbm->ccd_l + hbm->ccd_s - 1) / hbm->ccd_s;
-	hbm->ccd_l = hbm->slot_step * hbm->ccd_s;
+	hbm_bus_shape_init(&hbm->bus, p->hbm_bank_groups,
+			   (hbm->ccd_l + hbm->ccd_s - 1) / hbm->ccd_s);
+	hbm->ccd_l = hbm->bus.step * hbm->ccd_s;
+	hbm->by_tck = divisor_of(hbm->tck_ps);
+	hbm->by_ccd_s = divisor_of(hbm->ccd_s);
 	hbm->refreshes = p->hbm_refresh;
 	hbm->refresh_period = UINT64_MAX;
 	if (!p->hbm_refresh)
@@ -161,23 +169,26 @@ struct hbm *hbm_new(const struct sim_profile *p)
 {
 	struct hbm *hbm = g_new0(struct hbm, 1);
 
-	hbm->groups = p->hbm_bank_groups;
 	hbm->banks = p->hbm_bank_groups * p->hbm_banks;
 	hbm->pseudos = p->hbm_stacks * p->hbm_channels * p->hbm_pseudo_channels;
 	hbm->queue_limit = MIN(p->hbm_queue, QUEUE_MAX);
 	hbm->write_limit = MAX(1, MIN(hbm->queue_limit / 2, WRITES_MAX));
 	hbm->burst_bytes = p->hbm_burst * 8;
+	hbm->burst_lg2 = (unsigned)__builtin_ctz(hbm->burst_bytes);
 	set_clocks(hbm, p);
 	set_map(hbm, p);
 	hbm->bank_bits = hbm->map.bits[HBM_BANK];
+	hbm->piece_bytes = MIN(hbm->map.run_bytes, BUS_BURSTS * hbm->burst_bytes);
 	hbm->pseudo = g_aligned_alloc0(hbm->pseudos, sizeof(struct pseudo), 64);
+	hbm->bank = g_aligned_alloc0((size_t)hbm->pseudos * hbm->banks, sizeof(struct bank), 64);
 	for (unsigned i = 0; i < hbm->pseudos; i++) {
 		struct pseudo *pseudo = &hbm->pseudo[i];
 
-		pseudo->bank = g_aligned_alloc0(hbm->banks, sizeof(struct bank), 64);
+		pseudo->bank = &hbm->bank[(size_t)i * hbm->banks];
 		pseudo->old = g_new0(struct old_row, (size_t)hbm->banks * OLD_ROWS);
 		pseudo->queue = g_new0(uint64_t, hbm->queue_limit);
-		pseudo->bus.word = g_new0(uint64_t, (size_t)BUS_WORDS * (hbm->groups + 1));
+		pseudo->bus.word = g_aligned_alloc0((size_t)BUS_WORDS << hbm->bus.word_lg2,
+						    sizeof(uint64_t), 64);
 		for (unsigned b = 0; b < hbm->banks; b++)
 			forget_rows(&pseudo->bank[b]);
 	}
@@ -189,11 +200,11 @@ void hbm_free(struct hbm *hbm)
 	if (!hbm)
 		return;
 	for (unsigned i = 0; i < hbm->pseudos; i++) {
-		g_aligned_free(hbm->pseudo[i].bank);
 		g_free(hbm->pseudo[i].old);
 		g_free(hbm->pseudo[i].queue);
-		g_free(hbm->pseudo[i].bus.word);
+		g_aligned_free(hbm->pseudo[i].bus.word);
 	}
+	g_aligned_free(hbm->bank);
 	g_aligned_free(hbm->pseudo);
 	g_free(hbm);
 }
@@ -201,7 +212,7 @@ void hbm_free(struct hbm *hbm)
 /* --- refresh --- */
 
 /* Turns to the epoch that has the clock `since`, which counts from the bank's own phase. */
-static void __attribute__((noinline)) seek_epoch(struct hbm *hbm, uint64_t since)
+G_GNUC_NO_INLINE static void seek_epoch(struct hbm *hbm, uint64_t since)
 {
 	hbm->epoch = (int64_t)since < 0 ? 0 : since / hbm->refresh_period;
 	hbm->epoch_begin = hbm->epoch * hbm->refresh_period;
@@ -219,6 +230,16 @@ static inline uint64_t refresh_epoch(struct hbm *hbm, unsigned bank, uint64_t t,
 	since -= hbm->epoch_begin;
 	*out_free = since < hbm->epoch_busy ? t + hbm->epoch_busy - since : t;
 	return hbm->epoch;
+}
+
+/* True if no refresh of the bank, nor its end, falls into the clocks [t, t + length] of the epoch
+ * asked for last. */
+static inline bool is_undisturbed(const struct hbm *hbm, unsigned bank, uint64_t t, uint64_t length)
+{
+	uint64_t since = t - bank * hbm->refresh_step - hbm->epoch_begin;
+
+	return since >= hbm->epoch_busy && since < hbm->refresh_period &&
+	       since + length < hbm->refresh_period;
 }
 
 /* The end of `busy` clocks of work from t on, with the refreshes that fall into it. */
@@ -241,20 +262,26 @@ static uint64_t work_until(struct hbm *hbm, uint64_t t, uint64_t busy)
 
 /* --- banks --- */
 
-static struct bank *bank_at(struct hbm *hbm, struct pseudo *pseudo, unsigned index)
+/* What a whole stripe has left in the bank. */
+G_GNUC_NO_INLINE static void set_by_stripe(struct hbm *hbm, struct bank *bank, unsigned index)
 {
-	struct bank *bank = &pseudo->bank[index];
 	uint64_t free;
 
-	if (bank->stripe != hbm->stripe) {
-		forget_rows(bank);
-		bank->stripe = hbm->stripe;
-		bank->row = hbm->stripe_row;
-		bank->act = hbm->stripe_end > hbm->ras ? hbm->stripe_end - hbm->ras : 0;
-		bank->epoch = (uint32_t)refresh_epoch(hbm, index, bank->act, &free);
-		bank->pre_ok = hbm->stripe_end + (hbm->stripe_write ? hbm->wr : hbm->rtp);
-		bank->act_ok = bank->pre_ok + hbm->rp;
-	}
+	forget_rows(bank);
+	bank->stripe = hbm->stripe;
+	bank->row = hbm->stripe_row;
+	bank->act = hbm->stripe_end > hbm->ras ? hbm->stripe_end - hbm->ras : 0;
+	bank->epoch = (uint32_t)refresh_epoch(hbm, index, bank->act, &free);
+	bank->pre_ok = hbm->stripe_end + (hbm->stripe_write ? hbm->wr : hbm->rtp);
+	bank->act_ok = bank->pre_ok + hbm->rp;
+}
+
+static inline struct bank *bank_at(struct hbm *hbm, struct pseudo *pseudo, unsigned index)
+{
+	struct bank *bank = &pseudo->bank[index];
+
+	if (bank->stripe != hbm->stripe)
+		set_by_stripe(hbm, bank, index);
 	return bank;
 }
 
@@ -313,8 +340,9 @@ static bool before_acts(const struct hbm *hbm, const struct pseudo *pseudo, unsi
 /* The earliest clock from t on where the pseudo channel has room for an activation. Banks'
  * timelines differ, so it may be before others that were placed earlier: *out_at of those
  * remembered are before it. */
-static uint64_t find_activation(const struct hbm *hbm, const struct pseudo *pseudo, unsigned group,
-				uint64_t t, unsigned *out_at)
+G_GNUC_NO_INLINE static uint64_t search_activation(const struct hbm *hbm,
+						   const struct pseudo *pseudo, unsigned group,
+						   uint64_t t, unsigned *out_at)
 {
 	unsigned at = ACTS;
 
@@ -331,13 +359,36 @@ static uint64_t find_activation(const struct hbm *hbm, const struct pseudo *pseu
 	return t;
 }
 
-/* The oldest one is forgotten. */
-static void take_activation(struct pseudo *pseudo, unsigned group, uint64_t t, unsigned at)
+/* The same; mostly all of them are long past. */
+static inline uint64_t find_activation(const struct hbm *hbm, const struct pseudo *pseudo,
+				       unsigned group, uint64_t t, unsigned *out_at)
 {
-	pseudo->act_next = (pseudo->act_next + 1) % ACTS;
+	uint64_t fourth = act_at(pseudo, ACTS - 4);
+
+	if ((act_at(pseudo, ACTS - 1) >> GROUP_BITS) + hbm->rrd_l > t)
+		return search_activation(hbm, pseudo, group, t, out_at);
+	*out_at = ACTS;
+	return fourth ? max_of(t, (fourth >> GROUP_BITS) + hbm->faw) : t;
+}
+
+G_GNUC_NO_INLINE static void insert_activation(struct pseudo *pseudo, uint64_t act, unsigned at)
+{
 	for (unsigned i = ACTS - 1; i >= at; i--)
 		pseudo->acts[(pseudo->act_next + i) % ACTS] = act_at(pseudo, i - 1);
-	pseudo->acts[(pseudo->act_next + at - 1) % ACTS] = t << GROUP_BITS | group;
+	pseudo->acts[(pseudo->act_next + at - 1) % ACTS] = act;
+}
+
+/* The oldest one is forgotten. */
+static inline void take_activation(struct pseudo *pseudo, unsigned group, uint64_t t, unsigned at)
+{
+	uint64_t act = t << GROUP_BITS | group;
+	unsigned oldest = pseudo->act_next;
+
+	pseudo->act_next = (oldest + 1) % ACTS;
+	if (at == ACTS)
+		pseudo->acts[oldest] = act;
+	else
+		insert_activation(pseudo, act, at);
 }
 
 /* The row that is open stays so until it is precharged for the activation at `act`. */
@@ -350,29 +401,42 @@ static void keep_old_row(const struct hbm *hbm, struct pseudo *pseudo, struct ba
 	pseudo->old[index * OLD_ROWS + i] = (struct old_row){ bank->act, act - hbm->rp };
 }
 
-/* Opens a row that is not open, where nothing of the way to its first CAS meets a refresh. */
-static void activate(struct hbm *hbm, struct pseudo *pseudo, struct bank *bank, unsigned index,
-		     uint32_t row, uint64_t t, uint64_t rcd)
+/* The first clock from t on for an activation where nothing of the way to its first CAS meets a
+ * refresh; *out_at as find_activation() has it. */
+G_GNUC_NO_INLINE static uint64_t avoid_refresh(struct hbm *hbm, const struct pseudo *pseudo,
+					       unsigned index, uint64_t act, uint64_t rcd,
+					       unsigned *out_at)
+{
+	unsigned group = index >> hbm->bank_bits;
+
+	for (;;) {
+		uint64_t free, act_free, was = refresh_epoch(hbm, index, act, &act_free);
+		uint64_t epoch = refresh_epoch(hbm, index, act + rcd, &free);
+
+		if (act_free == act && free == act + rcd && was == epoch)
+			return act;
+		act = find_activation(hbm, pseudo, group, act_free == act ? free : act_free,
+				      out_at);
+	}
+}
+
+/* Opens a row that is not open. */
+G_ALWAYS_INLINE static inline void activate(struct hbm *hbm, struct pseudo *pseudo,
+					    struct bank *bank, unsigned index, uint32_t row,
+					    uint64_t t, uint64_t rcd)
 {
 	unsigned group = index >> hbm->bank_bits, at;
 	uint64_t act = find_activation(hbm, pseudo, group, max_of(t, bank->act_ok), &at);
-	uint64_t free, epoch;
 
-	for (;;) {
-		uint64_t act_free, was = refresh_epoch(hbm, index, act, &act_free);
-
-		epoch = refresh_epoch(hbm, index, act + rcd, &free);
-		if (act_free == act && free == act + rcd && was == epoch)
-			break;
-		act = find_activation(hbm, pseudo, group, act_free == act ? free : act_free, &at);
-	}
+	if (!is_undisturbed(hbm, index, act, rcd))
+		act = avoid_refresh(hbm, pseudo, index, act, rcd, &at);
 	take_activation(pseudo, group, act, at);
-	if (bank->row != NO_ROW && bank->epoch == epoch)
-		keep_old_row(hbm, pseudo, bank, index, act);
-	else if (bank->epoch != epoch)
+	if (bank->epoch != hbm->epoch)
 		forget_rows(bank);
+	else if (bank->row != NO_ROW)
+		keep_old_row(hbm, pseudo, bank, index, act);
 	bank->row = row;
-	bank->epoch = (uint32_t)epoch;
+	bank->epoch = (uint32_t)hbm->epoch;
 	bank->act = act;
 	bank->pre_ok = act + hbm->ras;
 	bank->act_ok = act + hbm->rc;
@@ -380,8 +444,9 @@ static void activate(struct hbm *hbm, struct pseudo *pseudo, struct bank *bank, 
 
 /* The earliest clock for a CAS to the row, with precharge, activation and refresh as they are
  * needed. */
-static uint64_t open_row(struct hbm *hbm, struct pseudo *pseudo, unsigned index, uint32_t row,
-			 bool write, uint64_t t)
+G_ALWAYS_INLINE static inline uint64_t open_row(struct hbm *hbm, struct pseudo *pseudo,
+						unsigned index, uint32_t row, bool write,
+						uint64_t t)
 {
 	struct bank *bank = bank_at(hbm, pseudo, index);
 	uint64_t rcd = write ? hbm->rcd_wr : hbm->rcd_rd;
@@ -416,26 +481,36 @@ static void close_after(struct hbm *hbm, struct bank *bank, uint64_t cas, bool w
 
 /* --- the bus --- */
 
-static uint64_t find_slots(const struct hbm *hbm, const struct pseudo *pseudo, unsigned group,
-			   unsigned bursts, bool write, uint64_t ready)
+G_ALWAYS_INLINE static inline uint64_t find_slots(const struct hbm *hbm,
+						  const struct pseudo *pseudo, unsigned group,
+						  unsigned bursts, bool write, uint64_t ready)
 {
 	ready = max_of(ready, pseudo->floor);
 	if (!write)
 		ready = max_of(ready, pseudo->group_floor[group]);
-	return hbm_bus_find(&pseudo->bus, hbm->groups, group, hbm->slot_step, bursts,
-			    (ready + hbm->ccd_s - 1) / hbm->ccd_s);
+	return hbm_bus_find(&pseudo->bus, &hbm->bus, group, bursts,
+			    divide_up(&hbm->by_ccd_s, ready));
 }
 
-static void take_slots(struct hbm *hbm, struct pseudo *pseudo, unsigned group, unsigned bursts,
-		       uint64_t s)
+G_ALWAYS_INLINE static inline void take_slots(struct hbm *hbm, struct pseudo *pseudo,
+					      unsigned group, unsigned bursts, uint64_t s)
 {
-	hbm_bus_take(&pseudo->bus, hbm->groups, group, hbm->slot_step, bursts, s);
+	hbm_bus_take(&pseudo->bus, &hbm->bus, group, bursts, s);
+}
+
+static inline bool was_open(const struct bank *bank, uint32_t row)
+{
+	bool any = false;
+
+	for (unsigned i = 0; i < OLD_ROWS; i++)
+		any |= bank->old_row[i] == row;
+	return any;
 }
 
 /* A hit of a row that others wait to close goes before them, where its bursts fit before the
  * precharge that they have placed. Returns the clock of the first CAS, or 0. */
-static uint64_t overtake(struct hbm *hbm, struct pseudo *pseudo, unsigned index, uint32_t row,
-			 unsigned bursts, bool write, uint64_t t)
+G_GNUC_NO_INLINE static uint64_t overtake(struct hbm *hbm, struct pseudo *pseudo, unsigned index,
+					  uint32_t row, unsigned bursts, bool write, uint64_t t)
 {
 	const struct bank *bank = &pseudo->bank[index];
 	unsigned group = index >> hbm->bank_bits;
@@ -458,14 +533,16 @@ static uint64_t overtake(struct hbm *hbm, struct pseudo *pseudo, unsigned index,
 }
 
 /* Opens the row and takes the bus for `bursts` bursts of it. Returns the clock of the first CAS. */
-static uint64_t serve_row(struct hbm *hbm, struct pseudo *pseudo, unsigned index, uint32_t row,
-			  unsigned bursts, bool write, uint64_t t)
+G_ALWAYS_INLINE static inline uint64_t serve_row(struct hbm *hbm, struct pseudo *pseudo,
+						 unsigned index, uint32_t row, unsigned bursts,
+						 bool write, uint64_t t)
 {
 	unsigned group = index >> hbm->bank_bits;
 	struct bank *bank = bank_at(hbm, pseudo, index);
 	uint64_t cas, s, free;
 
-	if (bank->row != row && (cas = overtake(hbm, pseudo, index, row, bursts, write, t)))
+	if (bank->row != row && was_open(bank, row) &&
+	    (cas = overtake(hbm, pseudo, index, row, bursts, write, t)))
 		return cas;
 	for (;;) {
 		cas = open_row(hbm, pseudo, index, row, write, t);
@@ -532,8 +609,8 @@ static uint64_t write_row(struct hbm *hbm, struct pseudo *pseudo, const struct h
 }
 
 /* One piece of a row. */
-static uint64_t access_row(struct hbm *hbm, uint64_t offset, unsigned bursts, bool write,
-			   uint64_t t, uint64_t *out_first)
+G_GNUC_NO_INLINE static uint64_t access_row(struct hbm *hbm, uint64_t offset, unsigned bursts,
+					    bool write, uint64_t t, uint64_t *out_first)
 {
 	struct hbm_place place;
 	struct pseudo *pseudo;
@@ -561,7 +638,7 @@ static uint64_t access_row(struct hbm *hbm, uint64_t offset, unsigned bursts, bo
 
 /* --- runs --- */
 
-#define BULK_BURSTS 5 /* from here on a row piece takes the bus in one go */
+#define BULK_BURSTS (BUS_BURSTS + 1) /* from here on a row piece takes the bus in one go */
 
 static uint64_t turn(const struct hbm *hbm, const struct pseudo *pseudo, bool write)
 {
@@ -651,21 +728,26 @@ static uint64_t aligned_block(struct hbm *hbm, uint64_t offset, unsigned lg2, bo
 	return end;
 }
 
-static void count(struct hbm *hbm, uint64_t bytes, bool write, uint64_t end)
+/* An aligned block of a few bursts of one row: what a request of a line or less is. */
+static inline bool is_one_piece(const struct hbm *hbm, uint64_t begin, uint64_t bytes)
 {
-	*(write ? &hbm->counters.write_bytes : &hbm->counters.read_bytes) += bytes;
-	hbm->latest = max_of(hbm->latest, end);
+	return bytes - 1 < hbm->piece_bytes && !(bytes & (bytes - 1)) && !(begin & (bytes - 1));
 }
 
 uint64_t hbm_access(struct hbm *hbm, uint64_t offset, uint64_t bytes, bool write, uint64_t at_ps,
 		    uint64_t *out_first_ps)
 {
-	uint64_t t = (at_ps + hbm->tck_ps - 1) / hbm->tck_ps;
+	uint64_t t = divide_up(&hbm->by_tck, at_ps);
 	uint64_t piece = hbm->burst_bytes;
 	uint64_t begin = offset & ~(piece - 1), stop = (offset + bytes + piece - 1) & ~(piece - 1);
 	uint64_t end = 0, first = UINT64_MAX, done, first_done;
 
-	count(hbm, bytes, write, 0);
+	*(write ? &hbm->counters.write_bytes : &hbm->counters.read_bytes) += bytes;
+	if (is_one_piece(hbm, begin, stop - begin)) {
+		end = access_row(hbm, begin, (unsigned)(stop - begin) >> hbm->burst_lg2, write, t,
+				 &first);
+		begin = stop;
+	}
 	while (begin < stop) {
 		unsigned lg2 = begin ? (unsigned)__builtin_ctzll(begin) : 63;
 		unsigned fits = 63 - (unsigned)__builtin_clzll(stop - begin);
@@ -697,4 +779,16 @@ void hbm_get_counters(const struct hbm *hbm, struct hbm_counters *out)
 
 	*out = hbm->counters;
 	out->refreshes = refreshes * hbm->pseudos * (hbm->refresh_step ? hbm->banks : 1);
+}
+
+void hbm_expect(const struct hbm *hbm, uint64_t offset)
+{
+	struct hbm_place place;
+	const char *pseudo;
+
+	hbm_map_find(&hbm->map, offset, &place);
+	pseudo = (const char *)&hbm->pseudo[place.pseudo];
+	__builtin_prefetch(pseudo, 1);
+	__builtin_prefetch(pseudo + 64, 1);
+	__builtin_prefetch(&hbm->bank[place.pseudo * hbm->banks + place.bank], 1);
 }

@@ -13,7 +13,7 @@ using sc_core::sc_time;
 
 l2::l2(sc_core::sc_module_name name) : sc_module(name), in("in"), memory("memory")
 {
-	in.register_b_transport(this, &l2::b_transport);
+	in.bind(*this);
 	m_payload.set_extension(&m_access);
 }
 
@@ -21,9 +21,28 @@ l2::~l2()
 {
 	m_payload.clear_extension(&m_access);
 	l2_cache_free(m_cache);
+	bandwidth_clear(&m_bandwidth);
 }
 
-void l2::reset(const sim_config *config)
+void l2::end_of_elaboration()
+{
+	m_next = dynamic_cast<target *>(memory.get_interface());
+}
+
+inline l2::meeting &l2::meeting_at(uint32_t block)
+{
+	return m_meeting[block * UINT32_C(0x9e3779b1) >> (32 - meeting_lg2)];
+}
+
+void l2::expect(uint64_t pa)
+{
+	l2_cache_expect(m_cache, pa);
+	__builtin_prefetch(&meeting_at(static_cast<uint32_t>(pa >> conflict_lg2)), 1);
+	if (m_next)
+		m_next->expect(pa);
+}
+
+void l2::reset(const sim_config *config, uint64_t origin_ps)
 {
 	const sim_profile *p = config->profile;
 
@@ -32,107 +51,137 @@ void l2::reset(const sim_config *config)
 	m_cache = l2_cache_new(p->l2_bytes, p->l2_block_bytes, p->l2_line_bytes, p->l2_ways);
 	m_counters = {};
 	m_booked_lines = m_booked_ps = 0;
-	std::fill(std::begin(m_slice), std::end(m_slice), slice());
+	bandwidth_clear(&m_bandwidth);
+	bandwidth_init(&m_bandwidth, slice_lg2, slices_lg2, origin_ps);
+	std::fill(std::begin(m_meeting), std::end(m_meeting), meeting{ 0, UINT32_MAX, 0 });
 	m_line_bytes = p->l2_line_bytes;
 }
 
-void l2::flush(run &current, fetch &times)
+// One request to memory. Returns when its last byte is there, m_access when the first.
+inline uint64_t l2::ask(bool write, const l2_stretch &what, uint64_t at_ps)
 {
-	sc_time delay = ps(times.at_ps - times.now_ps);
+	sc_time delay = ps(at_ps - m_access.now_ps);
 
-	if (!current.bytes)
-		return;
-	m_payload.set_command(current.write ? tlm::TLM_WRITE_COMMAND : tlm::TLM_READ_COMMAND);
-	m_payload.set_address(current.pa);
-	m_payload.set_data_length(static_cast<unsigned>(current.bytes));
-	m_access.now_ps = times.now_ps;
+	m_payload.set_command(write ? tlm::TLM_WRITE_COMMAND : tlm::TLM_READ_COMMAND);
+	m_payload.set_address(what.pa);
+	m_payload.set_data_length(static_cast<unsigned>(what.bytes));
 	memory->b_transport(m_payload, delay);
-	if (!current.write) {
-		times.first_ps = std::min(times.first_ps, m_access.first_ps);
-		times.last_ps = std::max(times.last_ps, times.now_ps + to_ps(delay));
-	}
-	current.bytes = 0;
+	return m_access.now_ps + to_ps(delay);
 }
 
-void l2::extend(run &current, const l2_stretch &stretch, fetch &times)
+inline void l2::read(const l2_stretch &what, fetch &times)
 {
-	if (!stretch.bytes)
-		return;
-	if (current.bytes && current.pa + current.bytes != stretch.pa)
-		flush(current, times);
-	if (!current.bytes)
-		current.pa = stretch.pa;
-	current.bytes += stretch.bytes;
+	times.last_ps = std::max(times.last_ps, ask(false, what, times.at_ps));
+	times.first_ps = std::min(times.first_ps, m_access.first_ps);
 }
 
-// Takes bandwidth for so many lines. Returns since when; *out_end_ps: until when.
-uint64_t l2::book(uint64_t lines, uint64_t from_ps, uint64_t *out_end_ps)
+// True if `next` is nothing, or begins where the run ends.
+static bool follows(const l2_stretch &run, const l2_stretch &next)
 {
-	constexpr uint64_t slice_ps = UINT64_C(1) << slice_lg2;
-	uint64_t start = SIM_NEVER, at = from_ps, left;
-
-	if (lines != m_booked_lines) {
-		m_booked_lines = lines;
-		m_booked_ps = transfer_ps(lines * m_line_bytes, m_profile->l2_bytes_per_us);
-	}
-	*out_end_ps = from_ps;
-	for (left = m_booked_ps; left;) {
-		uint64_t number = at >> slice_lg2, stop = (number + 1) << slice_lg2;
-		slice &it = m_slice[number % slice_count];
-
-		if (it.number < number)
-			it = { number, 0 };
-		at = std::max(at, stop - slice_ps + it.taken_ps);
-		if (at < stop) {
-			uint64_t taken = std::min(left, stop - at);
-
-			start = std::min(start, at);
-			it.taken_ps += taken;
-			left -= taken;
-			*out_end_ps = at + taken;
-		}
-		at = stop;
-	}
-	return std::min(start, *out_end_ps);
+	return !next.bytes || run.pa + run.bytes == next.pa;
 }
 
-void l2::b_transport(int, tlm::tlm_generic_payload &payload, sc_time &delay)
+static void extend(l2_stretch &run, const l2_stretch &next)
 {
-	auto *request = payload.get_extension<access>();
-	uint64_t now = request->now_ps, at = now + to_ps(delay), hit_ps = m_profile->l2_hit_ps;
-	uint64_t pa = payload.get_address(), end = pa + payload.get_data_length();
-	uint64_t block = m_profile->l2_block_bytes, lines = 0, hits = 0, start;
-	bool write = payload.get_command() == tlm::TLM_WRITE_COMMAND;
-	run fill = { false }, clean = { true };
-	fetch times = { now, at + hit_ps };
+	if (!run.bytes)
+		run.pa = next.pa;
+	run.bytes += next.bytes;
+}
 
-	times.last_ps = times.at_ps;
-	if (request->partial) {
-		fill.pa = pa;
-		fill.bytes = end - pa;
-		lines = fill.bytes / m_line_bytes;
-		pa = end;
-	}
+// Several blocks: what follows one another is asked for at once.
+void l2::look_up_blocks(uint64_t pa, uint64_t end, bool write, fetch &times)
+{
+	uint64_t block = m_profile->l2_block_bytes;
+	l2_stretch fill = {}, clean = {};
+
 	while (pa < end) {
 		uint64_t stop = std::min(end, (pa | (block - 1)) + 1);
 		l2_answer answer;
 
 		l2_cache_access(m_cache, pa, stop - pa, write, &answer);
-		lines += answer.lines;
-		hits += answer.hits;
-		extend(clean, answer.clean, times);
-		extend(fill, answer.fill, times);
+		times.lines += answer.lines;
+		times.hits += answer.hits;
+		if (clean.bytes && !follows(clean, answer.clean)) {
+			ask(true, clean, times.at_ps);
+			clean.bytes = 0;
+		}
+		if (fill.bytes && !follows(fill, answer.fill)) {
+			read(fill, times);
+			fill.bytes = 0;
+		}
+		extend(clean, answer.clean);
+		extend(fill, answer.fill);
 		pa = stop;
 	}
-	flush(fill, times);
-	flush(clean, times);
-	start = book(lines, at, &end);
-	if (hits || write)
+	if (fill.bytes)
+		read(fill, times);
+	if (clean.bytes)
+		ask(true, clean, times.at_ps);
+}
+
+inline void l2::look_up(uint64_t pa, uint64_t end, bool write, fetch &times)
+{
+	l2_answer answer;
+
+	if ((pa ^ (end - 1)) >= m_profile->l2_block_bytes) {
+		look_up_blocks(pa, end, write, times);
+		return;
+	}
+	l2_cache_access(m_cache, pa, end - pa, write, &answer);
+	times.lines = answer.lines;
+	times.hits = answer.hits;
+	if (answer.fill.bytes)
+		read(answer.fill, times);
+	if (answer.clean.bytes)
+		ask(true, answer.clean, times.at_ps);
+}
+
+// Takes bandwidth for so many lines; more where it meets another request to the same 512 bytes.
+// Returns since when; *out_end_ps: until when.
+inline uint64_t l2::book(uint64_t lines, bool conflict, uint64_t from_ps, uint64_t *out_end_ps)
+{
+	uint64_t takes;
+
+	if (lines != m_booked_lines) {
+		m_booked_lines = lines;
+		m_booked_ps = transfer_ps(lines * m_line_bytes, m_profile->l2_bytes_per_us);
+	}
+	takes = conflict ? std::max(m_booked_ps, m_profile->l2_conflict_ps) : m_booked_ps;
+	m_counters.conflicts += conflict;
+	return bandwidth_take(&m_bandwidth, takes, from_ps, out_end_ps);
+}
+
+void l2::b_transport(tlm::tlm_generic_payload &payload, sc_time &delay)
+{
+	auto *request = payload.get_extension<access>();
+	uint64_t now = request->now_ps, at = now + to_ps(delay), hit_ps = m_profile->l2_hit_ps;
+	uint64_t pa = payload.get_address(), bytes = payload.get_data_length(), start, end;
+	bool write = payload.get_command() == tlm::TLM_WRITE_COMMAND;
+	uint32_t block = static_cast<uint32_t>(pa >> conflict_lg2);
+	meeting &met = meeting_at(block);
+	bool same = met.block == block;
+	fetch times = { at + hit_ps, SIM_NEVER, at + hit_ps, 0, 0 };
+
+	m_access.now_ps = now;
+	if (request->partial) {
+		times.lines = bytes / m_line_bytes;
+		read({ pa, bytes }, times);
+	} else {
+		look_up(pa, pa + bytes, write, times);
+	}
+	start = book(times.lines, same && at < met.start_ps + hit_ps, at, &end);
+	if (times.hits || write)
 		times.first_ps = start + hit_ps;
+	if (times.hits && same) // what is on its way from memory is not there yet
+		times.first_ps = std::max(times.first_ps, met.start_ps + met.wait_ps);
+	if (times.hits)
+		times.last_ps = std::max(times.last_ps, times.first_ps);
 	times.last_ps = std::max(times.last_ps, end + hit_ps);
-	(write ? m_counters.writes : m_counters.reads) += lines;
-	(write ? m_counters.write_hits : m_counters.read_hits) += hits;
-	request->first_ps = std::min(times.first_ps, times.last_ps);
+	times.first_ps = std::min(times.first_ps, times.last_ps);
+	met = { start, block, static_cast<uint32_t>(std::max(start, times.first_ps) - start) };
+	(write ? m_counters.writes : m_counters.reads) += times.lines;
+	(write ? m_counters.write_hits : m_counters.read_hits) += times.hits;
+	request->first_ps = times.first_ps;
 	payload.set_response_status(tlm::TLM_OK_RESPONSE);
 	delay = ps(times.last_ps - now);
 }

@@ -7,10 +7,11 @@
 
 #include <systemc>
 #include <tlm>
-#include <tlm_utils/multi_passthrough_target_socket.h>
 #include <tlm_utils/simple_initiator_socket.h>
 
 #include "sim/engine/access.h"
+#include "sim/engine/bandwidth.h"
+#include "sim/engine/target.h"
 #include "sim/l2/l2-cache.h"
 
 namespace npusim
@@ -18,51 +19,58 @@ namespace npusim
 
 struct l2_counters {
 	uint64_t reads, read_hits, writes, write_hits;
+	uint64_t conflicts; // requests that met another to the same 512 bytes
 };
 
-class l2 : public sc_core::sc_module
+class l2 : public sc_core::sc_module, public target
 {
 public:
-	tlm_utils::multi_passthrough_target_socket<l2> in;
+	target_socket in;
 	tlm_utils::simple_initiator_socket<l2> memory;
 
 	explicit l2(sc_core::sc_module_name name);
 	~l2() override;
-	void reset(const sim_config *config);
+	// origin_ps: the kernel's time where this simulation begins.
+	void reset(const sim_config *config, uint64_t origin_ps);
 
 	const l2_counters &counters() const
 	{
 		return m_counters;
 	}
+	void b_transport(tlm::tlm_generic_payload &payload, sc_core::sc_time &delay) override;
+	void expect(uint64_t pa) override;
+	void end_of_elaboration() override;
 
 private:
-	// Stretches that follow one another go to memory as one.
-	struct run {
-		bool write;
-		uint64_t pa = 0, bytes = 0;
-	};
-
-	void b_transport(int id, tlm::tlm_generic_payload &payload, sc_core::sc_time &delay);
-	// When what was asked of memory is there, in the kernel's time.
+	// When what is asked of memory is there, in the kernel's time; and what was looked up.
 	struct fetch {
-		uint64_t now_ps, at_ps;
-		uint64_t first_ps = SIM_NEVER, last_ps = 0;
+		uint64_t at_ps, first_ps, last_ps;
+		uint64_t lines, hits;
 	};
 
-	void extend(run &current, const l2_stretch &stretch, fetch &times);
-	void flush(run &current, fetch &times);
-	uint64_t book(uint64_t lines, uint64_t from_ps, uint64_t *out_end_ps);
+	uint64_t ask(bool write, const l2_stretch &what, uint64_t at_ps);
+	void read(const l2_stretch &what, fetch &times);
+	void look_up(uint64_t pa, uint64_t end, bool write, fetch &times);
+	void look_up_blocks(uint64_t pa, uint64_t end, bool write, fetch &times);
+	uint64_t book(uint64_t lines, bool conflict, uint64_t from_ps, uint64_t *out_end_ps);
 
+	// The last request to a block of 512 bytes, by that of its first byte.
+	static constexpr unsigned conflict_lg2 = 9;
+	struct meeting {
+		uint64_t start_ps; // when the L2 took it
+		uint32_t block;    // lower bits of the number
+		uint32_t wait_ps;  // from then until its first line was there
+	};
+	meeting &meeting_at(uint32_t block);
+
+	target *m_next = nullptr; // behind the socket
 	const sim_profile *m_profile = nullptr;
 	l2_cache *m_cache = nullptr;
 	l2_counters m_counters = {};
-	// Bandwidth, in slices of time: how much of each is taken. Requests come with times that
-	// differ by what translation took, so that later ones may fit before earlier ones.
-	static constexpr unsigned slice_lg2 = 16, slice_count = 1024;
-	struct slice {
-		uint64_t number, taken_ps;
-	};
-	slice m_slice[slice_count] = {};
+	static constexpr unsigned slice_lg2 = 16, slices_lg2 = 10; // of 65.5 ns, 67 us of them
+	bandwidth m_bandwidth = {};
+	static constexpr unsigned meeting_lg2 = 11;
+	meeting m_meeting[1 << meeting_lg2] = {};
 	uint64_t m_line_bytes = 0; // the profile's
 	// what was booked last: mostly the same again
 	uint64_t m_booked_lines = 0, m_booked_ps = 0;

@@ -10,17 +10,37 @@ namespace npusim
 
 using sc_core::sc_time;
 
+// Slices of 0.26 us, 1.1 ms of them: a piece of 2 MiB takes 12 to 80 us, an engine has two on the
+// way, and 72 cores 64 KiB each.
+static constexpr unsigned slice_lg2 = 18, slices_lg2 = 12;
+
 interconnect::interconnect(sc_core::sc_module_name name, unsigned devices)
     : sc_module(name), in("in"), out("out"), m_devices(devices)
 {
 	in.register_b_transport(this, &interconnect::b_transport);
 }
 
-void interconnect::reset(const sim_config *config)
+interconnect::~interconnect()
 {
+	clear();
+}
+
+void interconnect::clear()
+{
+	for (auto *links : { &m_host, &m_peer })
+		for (bandwidth &link : *links)
+			bandwidth_clear(&link);
+}
+
+void interconnect::reset(const sim_config *config, uint64_t origin_ps)
+{
+	bandwidth idle;
+
+	clear();
+	bandwidth_init(&idle, slice_lg2, slices_lg2, origin_ps);
 	m_profile = config->profile;
-	m_host_free_ps.assign(2 * m_devices, 0);
-	m_peer_free_ps.assign(m_devices * m_devices, 0);
+	m_host.assign(2 * m_devices, idle);
+	m_peer.assign(m_devices * m_devices, idle);
 	m_counters.assign(m_devices, link_counters());
 }
 
@@ -31,12 +51,11 @@ void interconnect::to_host(tlm::tlm_generic_payload &payload, access &request, s
 	bool d2h = payload.get_command() == tlm::TLM_WRITE_COMMAND;
 	uint64_t rate = d2h ? m_profile->d2h_bytes_per_us : m_profile->h2d_bytes_per_us;
 	uint64_t bytes = payload.get_data_length();
-	uint64_t &free = m_host_free_ps[2 * request.device + d2h];
-	uint64_t start = std::max(now + to_ps(delay), free);
+	uint64_t end, start = bandwidth_take(&m_host[2 * request.device + d2h],
+					     transfer_ps(bytes, rate), now + to_ps(delay), &end);
 
-	free = start + transfer_ps(bytes, rate);
 	request.first_ps = start + m_profile->host_link_ps;
-	delay = ps(free + m_profile->host_link_ps - now);
+	delay = ps(end + m_profile->host_link_ps - now);
 	(d2h ? m_counters[request.device].d2h_bytes : m_counters[request.device].h2d_bytes) +=
 		bytes;
 }
@@ -51,27 +70,23 @@ void interconnect::to_peer(tlm::tlm_generic_payload &payload, access &request, s
 	uint64_t rate = sio     ? m_profile->sio_bytes_per_us
 			: write ? m_profile->peer_write_bytes_per_us
 				: m_profile->peer_read_bytes_per_us;
-	uint64_t bytes = payload.get_data_length();
-	unsigned from = write ? me : peer, to = write ? peer : me;
-	uint64_t &free = m_peer_free_ps[from * m_devices + to];
-	uint64_t start;
+	uint64_t bytes = payload.get_data_length(), takes = transfer_ps(bytes, rate), start, end;
+	bandwidth *link = &m_peer[write ? me * m_devices + peer : peer * m_devices + me];
 	sc_time at_peer = delay + ps(latency / 2);
 
 	m_counters[me].peer_bytes += bytes;
 	if (write) {
-		start = std::max(now + to_ps(delay), free);
-		free = start + transfer_ps(bytes, rate);
+		start = bandwidth_take(link, takes, now + to_ps(delay), &end);
 		at_peer = ps(start + latency - now);
 		out[peer]->b_transport(payload, at_peer);
 		request.first_ps = start + latency;
-		delay = std::max(at_peer, ps(free + latency - now));
+		delay = std::max(at_peer, ps(end + latency - now));
 		return;
 	}
 	out[peer]->b_transport(payload, at_peer);
-	start = std::max(request.first_ps, free);
-	free = start + transfer_ps(bytes, rate);
+	start = bandwidth_take(link, takes, request.first_ps, &end);
 	request.first_ps = start + latency / 2;
-	delay = std::max(at_peer, ps(free - now)) + ps(latency / 2);
+	delay = std::max(at_peer, ps(end - now)) + ps(latency / 2);
 }
 
 void interconnect::b_transport(int, tlm::tlm_generic_payload &payload, sc_time &delay)

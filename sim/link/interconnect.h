@@ -12,6 +12,7 @@
 #include <tlm_utils/multi_passthrough_target_socket.h>
 
 #include "sim/engine/access.h"
+#include "sim/engine/bandwidth.h"
 
 namespace npusim
 {
@@ -27,7 +28,9 @@ public:
 	tlm_utils::multi_passthrough_initiator_socket<interconnect> out; // to the HBM of device i
 
 	interconnect(sc_core::sc_module_name name, unsigned devices);
-	void reset(const sim_config *config);
+	~interconnect() override;
+	// origin_ps: the kernel's time where this simulation begins.
+	void reset(const sim_config *config, uint64_t origin_ps);
 
 	const link_counters &counters(unsigned device) const
 	{
@@ -37,12 +40,13 @@ public:
 private:
 	void b_transport(int id, tlm::tlm_generic_payload &payload, sc_core::sc_time &delay);
 	void to_host(tlm::tlm_generic_payload &payload, access &request, sc_core::sc_time &delay);
+	void clear();
 	void to_peer(tlm::tlm_generic_payload &payload, access &request, sc_core::sc_time &delay);
 
 	const unsigned m_devices;
 	const sim_profile *m_profile = nullptr;
-	std::vector<uint64_t> m_host_free_ps; // of each device, towards it and from it
-	std::vector<uint64_t> m_peer_free_ps; // from device to device
+	std::vector<bandwidth> m_host; // of each device, towards it and from it
+	std::vector<bandwidth> m_peer; // from device to device
 	std::vector<link_counters> m_counters;
 };
 

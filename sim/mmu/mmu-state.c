@@ -19,11 +19,64 @@ struct mmu_state {
 	uint64_t l1_ps, l2_ps;
 	struct tlb *l1; /* of each lane */
 	struct tlb l2, walk_cache;
-	uint64_t *walker_free_ps;
-	unsigned next_walker;
+	uint64_t *walker_free_ps; /* made up to a power of two with some that are never free */
+	/* Of a tree over the walkers: which of those below a node is free first, of equals the one
+	 * with the lowest number. Node 1 is the root; leaves are not stored. */
+	uint32_t *first_free;
+	unsigned walker_leaves, next_walker;
 	uint64_t space_entries[MMU_SPACES]; /* of the L2 TLB and the walk cache */
 	struct mmu_counters counters;
 };
+
+/* --- walkers --- */
+
+/* Without a branch, which nothing could foresee. */
+static inline uint32_t free_first(const struct mmu_state *mmu, uint32_t left, uint32_t right)
+{
+	uint32_t is_right = mmu->walker_free_ps[right] < mmu->walker_free_ps[left];
+
+	return left ^ ((left ^ right) & -is_right);
+}
+
+static void make_walkers(struct mmu_state *mmu)
+{
+	unsigned leaves = 2;
+
+	while (leaves < mmu->walkers)
+		leaves *= 2;
+	mmu->walker_leaves = leaves;
+	mmu->walker_free_ps = g_new0(uint64_t, leaves);
+	mmu->first_free = g_new0(uint32_t, leaves);
+	for (unsigned i = mmu->walkers; i < leaves; i++)
+		mmu->walker_free_ps[i] = SIM_NEVER;
+	for (unsigned node = leaves - 1; node; node--)
+		mmu->first_free[node] = node < leaves / 2
+						? free_first(mmu, mmu->first_free[2 * node],
+							     mmu->first_free[2 * node + 1])
+						: 2 * node - leaves;
+}
+
+static void set_walker(struct mmu_state *mmu, unsigned walker, uint64_t free_ps)
+{
+	unsigned node = (walker + mmu->walker_leaves) / 2;
+
+	mmu->walker_free_ps[walker] = free_ps;
+	mmu->first_free[node] = free_first(mmu, walker & ~1u, walker | 1);
+	while (node /= 2)
+		mmu->first_free[node] =
+			free_first(mmu, mmu->first_free[2 * node], mmu->first_free[2 * node + 1]);
+}
+
+/* The walker that is free first. One that is free already is as good as another: they are tried in
+ * turn. */
+static unsigned free_walker(struct mmu_state *mmu, uint64_t at_ps)
+{
+	unsigned walker = mmu->next_walker;
+
+	mmu->next_walker = walker + 1 < mmu->walkers ? walker + 1 : 0;
+	return mmu->walker_free_ps[walker] <= at_ps ? walker
+						    : free_first(mmu, walker, mmu->first_free[1]);
+}
 
 struct mmu_state *mmu_state_new(const struct sim_profile *p, unsigned device, unsigned lanes,
 				struct mmu_presence *presence, const struct mmu_memory *memory)
@@ -42,7 +95,7 @@ struct mmu_state *mmu_state_new(const struct sim_profile *p, unsigned device, un
 		tlb_init(&mmu->l1[i], p->tlb_l1_entries, p->tlb_l1_entries);
 	tlb_init(&mmu->l2, p->tlb_l2_entries, p->tlb_l2_ways);
 	tlb_init(&mmu->walk_cache, p->walk_cache_entries, p->walk_cache_entries);
-	mmu->walker_free_ps = g_new0(uint64_t, mmu->walkers);
+	make_walkers(mmu);
 	return mmu;
 }
 
@@ -56,6 +109,7 @@ void mmu_state_free(struct mmu_state *mmu)
 	tlb_clear(&mmu->walk_cache);
 	g_free(mmu->l1);
 	g_free(mmu->walker_free_ps);
+	g_free(mmu->first_free);
 	g_free(mmu);
 }
 
@@ -165,19 +219,12 @@ static unsigned first_level(struct mmu_state *mmu, const struct mmu_root *root, 
 	return 0;
 }
 
-/* The walker that is free first. One that is free already is as good as another: they are tried in
- * turn. */
-static unsigned free_walker(struct mmu_state *mmu, uint64_t at_ps)
+/* The walk will bring the page in: what comes then is brought near while its time is found. */
+static void expect(const struct mmu_state *mmu, const struct pt_leaf *leaf, uint64_t key)
 {
-	unsigned walker = mmu->next_walker;
-
-	mmu->next_walker = walker + 1 < mmu->walkers ? walker + 1 : 0;
-	if (mmu->walker_free_ps[walker] <= at_ps)
-		return walker;
-	for (unsigned i = 0; i < mmu->walkers; i++)
-		if (mmu->walker_free_ps[i] < mmu->walker_free_ps[walker])
-			walker = i;
-	return walker;
+	tlb_expect(&mmu->l2, key);
+	if (mmu->memory.expect)
+		mmu->memory.expect(mmu->memory.ctx, leaf->pa);
 }
 
 /* Reads the descriptors, on the walker that is free first. False: no translation. */
@@ -193,12 +240,15 @@ static bool walk(struct mmu_state *mmu, const struct mmu_root *root, unsigned sp
 	t = MAX(at_ps, mmu->walker_free_ps[walker]);
 	found = pt_walk_from(first, table_pa, mmu->memory.at, mmu->memory.ctx, va, out_leaf,
 			     &steps);
+	if (found)
+		expect(mmu, out_leaf,
+		       tlb_key(space, root->asid, va, tlb_size_of(out_leaf->page_lg2)));
 	mmu->counters.walks++;
 	for (unsigned level = first; level < out_leaf->levels; level++) {
 		t = mmu->memory.read(mmu->memory.ctx, steps.descriptor_pa[level], t);
 		mmu->counters.walk_levels++;
 	}
-	mmu->walker_free_ps[walker] = t;
+	set_walker(mmu, walker, t);
 	mmu->counters.walk_ps += t - at_ps;
 	*out_done_ps = t;
 	if (found)

@@ -13,7 +13,7 @@ using sc_core::sc_time;
 mmu::mmu(sc_core::sc_module_name name, unsigned device)
     : sc_module(name), in("in"), local("local"), remote("remote"), m_device(device)
 {
-	in.register_b_transport(this, &mmu::b_transport);
+	in.bind(*this);
 	m_walk.set_command(tlm::TLM_READ_COMMAND);
 	m_walk.set_data_length(8);
 	m_walk.set_streaming_width(8);
@@ -27,9 +27,14 @@ mmu::~mmu()
 	mmu_state_free(m_state);
 }
 
+void mmu::end_of_elaboration()
+{
+	m_local = dynamic_cast<target *>(local.get_interface());
+}
+
 void mmu::reset(const sim_config *config, unsigned lanes, mmu_presence *presence)
 {
-	const mmu_memory memory = { read_descriptor, descriptor_at, this };
+	const mmu_memory memory = { read_descriptor, descriptor_at, this, expect_page };
 
 	m_memory = config->memory;
 	mmu_state_free(m_state);
@@ -51,6 +56,14 @@ void *mmu::descriptor_at(void *ctx, uint64_t pa)
 	uint64_t bytes;
 
 	return memory_at(static_cast<mmu *>(ctx)->m_memory, pa, &bytes);
+}
+
+void mmu::expect_page(void *ctx, uint64_t pa)
+{
+	auto *self = static_cast<mmu *>(ctx);
+
+	if (self->m_local && SIM_PA_NODE(pa) == self->m_device)
+		self->m_local->expect(pa);
 }
 
 // To where the physical address lies, at a time of the kernel. Returns when the last byte is there.
@@ -91,9 +104,8 @@ bool mmu::forward_page(tlm::tlm_generic_payload &payload, access &request, uint6
 		if (request.status != SIM_OK)
 			return false;
 		pa = answer.pa;
-		bytes = (UINT64_C(1) << answer.page_lg2) -
-			(va & ((UINT64_C(1) << answer.page_lg2) - 1));
-		bytes = std::min(bytes, left);
+		room = UINT64_C(1) << answer.page_lg2;
+		bytes = std::min(room - (va & (room - 1)), left);
 		place = memory_at(m_memory, pa, &room);
 		if (room < bytes) {
 			request.status = SIM_FAULT_ADDRESS;
@@ -107,7 +119,7 @@ bool mmu::forward_page(tlm::tlm_generic_payload &payload, access &request, uint6
 	return true;
 }
 
-void mmu::b_transport(int, tlm::tlm_generic_payload &payload, sc_time &delay)
+void mmu::b_transport(tlm::tlm_generic_payload &payload, sc_time &delay)
 {
 	auto *request = payload.get_extension<access>();
 	uint64_t va = payload.get_address(), bytes = payload.get_data_length();

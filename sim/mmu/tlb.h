@@ -8,6 +8,7 @@
 #define NPUSIM_SIM_MMU_TLB_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -15,7 +16,6 @@ extern "C" {
 #endif
 
 #define TLB_SIZES 4 /* pages, or spans of tables, of 4 KiB, 2 MiB, 1 GiB, 512 GiB */
-#define TLB_NONE  UINT32_MAX
 
 struct tlb_entry {
 	uint64_t key; /* page number, size, space, asid; 0: free */
@@ -23,27 +23,22 @@ struct tlb_entry {
 	uint64_t ready_ps; /* a walk under way ends then */
 	uint64_t holders;  /* for the user: which L1 TLBs may have it */
 	uint32_t flags;
-};
-
-struct tlb_slot {
-	uint32_t hash;
-	uint32_t entry; /* its index + 1; 0: none */
-};
-
-struct tlb_link {
-	uint32_t older, newer;
-};
+	uint32_t older, newer; /* of its set, as a ring */
+	uint32_t hash, next;   /* next: with the same hash: its index + 1; 0: none */
+} __attribute__((aligned(64)));
 
 struct tlb {
 	unsigned entries, ways, sets;
-	uint32_t hash_mask;
+	unsigned set_mask;   /* sets - 1 where that is all ones, or 0 */
+	unsigned hash_shift; /* what is left of a product is the hash */
+	unsigned live_sizes; /* bit of each size that has entries */
 	uint64_t live[TLB_SIZES];
 	uint64_t live_bytes;
 	/* NULL until the first insertion: an idle engine's TLB costs nothing */
 	struct tlb_entry *entry;
-	struct tlb_link *link;     /* of each entry, in the list of its set */
-	struct tlb_slot *slot;     /* a hash table with open addressing, at most half full */
-	uint32_t *newest, *oldest; /* of each set */
+	uint32_t *oldest;      /* of each set; the newest is next to it */
+	const uint32_t *chain; /* of each hash: index + 1 of its first entry; 0: none */
+	uint32_t *chains;      /* the same, once there are entries */
 };
 
 /* entries 0 makes a cache that never holds anything; ways divides entries. */
@@ -82,17 +77,144 @@ static inline uint64_t tlb_key_va(uint64_t key)
 	return (key & ((UINT64_C(1) << 36) - 1)) << tlb_size_lg2(tlb_key_size(key));
 }
 
+static inline uint32_t tlb_hash(const struct tlb *tlb, uint64_t key)
+{
+	return (uint32_t)(key * UINT64_C(0x9e3779b97f4a7c15) >> tlb->hash_shift);
+}
+
+/* The entry as it is, its age left alone; NULL if there is none. */
+static inline struct tlb_entry *tlb_peek(const struct tlb *tlb, uint64_t key)
+{
+	uint32_t at = tlb->chain[tlb_hash(tlb, key)];
+
+	while (at && tlb->entry[at - 1].key != key)
+		at = tlb->entry[at - 1].next;
+	return at ? &tlb->entry[at - 1] : NULL;
+}
+
+static inline unsigned tlb_set_at(const struct tlb *tlb, uint32_t index)
+{
+	return tlb->sets == 1 ? 0 : index / tlb->ways;
+}
+
+/* Takes the entry out of its place in the ring, and puts it between the newest and the oldest. */
+static inline void tlb_move_to_seam(struct tlb *tlb, uint32_t i, uint32_t newest)
+{
+	struct tlb_entry *e = &tlb->entry[i];
+	uint32_t oldest;
+
+	tlb->entry[e->older].newer = e->newer;
+	tlb->entry[e->newer].older = e->older;
+	oldest = tlb->entry[newest].newer;
+	e->older = newest;
+	e->newer = oldest;
+	tlb->entry[newest].newer = i;
+	tlb->entry[oldest].older = i;
+}
+
+static inline void tlb_make_newest(struct tlb *tlb, uint32_t i)
+{
+	uint32_t *oldest = &tlb->oldest[tlb_set_at(tlb, i)];
+	uint32_t newest = tlb->entry[*oldest].older;
+
+	if (*oldest == i)
+		*oldest = tlb->entry[i].newer;
+	else if (newest != i)
+		tlb_move_to_seam(tlb, i, newest);
+}
+
 /* The entry, now the newest of its set; NULL if there is none. */
-struct tlb_entry *tlb_find(struct tlb *tlb, uint64_t key);
-/* The entry as it is, its age left alone. */
-struct tlb_entry *tlb_peek(const struct tlb *tlb, uint64_t key);
+static inline struct tlb_entry *tlb_find(struct tlb *tlb, uint64_t key)
+{
+	struct tlb_entry *entry = tlb_peek(tlb, key);
+
+	if (entry)
+		tlb_make_newest(tlb, (uint32_t)(entry - tlb->entry));
+	return entry;
+}
+
 /* tlb_find() by address: every page size that has entries is tried. */
-struct tlb_entry *tlb_find_va(struct tlb *tlb, unsigned space, unsigned asid, uint64_t va);
+static inline struct tlb_entry *tlb_find_va(struct tlb *tlb, unsigned space, unsigned asid,
+					    uint64_t va)
+{
+	for (unsigned sizes = tlb->live_sizes; sizes; sizes &= sizes - 1) {
+		unsigned size = (unsigned)__builtin_ctz(sizes);
+		struct tlb_entry *entry = tlb_find(tlb, tlb_key(space, asid, va, size));
+
+		if (entry)
+			return entry;
+	}
+	return NULL;
+}
+
+static inline unsigned tlb_set_of(const struct tlb *tlb, uint64_t key)
+{
+	uint64_t number = key & ((UINT64_C(1) << 36) - 1);
+
+	if (tlb->sets == 1)
+		return 0;
+	return (unsigned)(tlb->set_mask ? number & tlb->set_mask : number % tlb->sets);
+}
+
+static inline void tlb_unchain(struct tlb *tlb, uint32_t index)
+{
+	uint32_t *at = &tlb->chains[tlb->entry[index].hash];
+
+	while (*at != index + 1)
+		at = &tlb->entry[*at - 1].next;
+	*at = tlb->entry[index].next;
+}
+
+/* The key will be inserted soon. */
+static inline void tlb_expect(const struct tlb *tlb, uint64_t key)
+{
+	if (!tlb->entry)
+		return;
+	__builtin_prefetch(&tlb->entry[tlb->oldest[tlb_set_of(tlb, key)]], 1);
+	__builtin_prefetch(&tlb->chains[tlb_hash(tlb, key)], 1);
+}
+
+/* For tlb_insert(): the first time; where counts change. */
+void tlb_allocate(struct tlb *tlb);
+void tlb_count(struct tlb *tlb, uint64_t gone, uint64_t come);
+
 /* A new entry for a key that is not there; the oldest of the set makes room: its key (or 0) in
  * *out_evicted, its holders in *out_holders (may be NULL). NULL if the cache has no entries at all.
  */
-struct tlb_entry *tlb_insert(struct tlb *tlb, uint64_t key, uint64_t *out_evicted,
-			     uint64_t *out_holders);
+static inline struct tlb_entry *tlb_insert(struct tlb *tlb, uint64_t key, uint64_t *out_evicted,
+					   uint64_t *out_holders)
+{
+	struct tlb_entry *entry;
+	uint32_t index, hash;
+	unsigned set;
+
+	*out_evicted = 0;
+	if (out_holders)
+		*out_holders = 0;
+	if (!tlb->entries)
+		return NULL;
+	if (!tlb->entry)
+		tlb_allocate(tlb);
+	set = tlb_set_of(tlb, key);
+	index = tlb->oldest[set];
+	entry = &tlb->entry[index];
+	tlb->oldest[set] = entry->newer;
+	*out_evicted = entry->key;
+	if (out_holders)
+		*out_holders = entry->holders;
+	if (entry->key)
+		tlb_unchain(tlb, index);
+	if (!entry->key || tlb_key_size(entry->key) != tlb_key_size(key))
+		tlb_count(tlb, entry->key, key);
+	hash = tlb_hash(tlb, key);
+	entry->hash = hash;
+	entry->next = tlb->chains[hash];
+	tlb->chains[hash] = index + 1;
+	entry->key = key;
+	entry->holders = 0;
+	return entry;
+}
+
 void tlb_remove(struct tlb *tlb, struct tlb_entry *entry);
 /* Removes by key; false if it was not there. */
 bool tlb_drop(struct tlb *tlb, uint64_t key);

@@ -66,14 +66,13 @@ TEST(l2_cache, write_of_whole_lines_fills_nothing)
 
 TEST(l2_cache, oldest_block_goes_and_dirty_lines_are_written_back)
 {
-	uint64_t set = 4 * 4096; /* to the next block of the same set */
-
+	/* Blocks 0, 7, 10 and 13 are of one set of the four. */
 	access_bytes(128, 256, true);
-	access_bytes(set, 128, false);
+	access_bytes(7 * 4096, 128, false);
 	access_bytes(0, 128, false); /* now the newer one */
-	access_bytes(2 * set, 128, false);
-	EXPECT_EQ(answer.clean.bytes, 0u); /* block 1 went, and was clean */
-	access_bytes(3 * set, 128, false);
+	access_bytes(10 * 4096, 128, false);
+	EXPECT_EQ(answer.clean.bytes, 0u); /* block 7 went, and was clean */
+	access_bytes(13 * 4096, 128, false);
 	EXPECT_EQ(answer.clean.pa, 128u);
 	EXPECT_EQ(answer.clean.bytes, 256u);
 	access_bytes(128, 128, false);
@@ -98,4 +97,21 @@ TEST(l2_cache, repeated_reads_hit_if_they_fit)
 		EXPECT_EQ(hits * 4, blocks == 6 ? lines * 3 : 0u);
 		l2_cache_free(c);
 	}
+}
+
+/* Columns of a matrix whose rows are a quarter as far apart as the sets reach: all of the cache is
+ * theirs, not the four sets that a plain remainder would give them. */
+TEST(l2_cache, columns_spread_over_the_sets)
+{
+	struct l2_cache *c = l2_cache_new(16 * 2 * 4096, 4096, 128, 2);
+	uint64_t hits = 0;
+
+	for (unsigned pass = 0; pass < 2; pass++) {
+		for (uint64_t row = 0; row < 16; row++) {
+			l2_cache_access(c, row * 4 * 4096, 4096, false, &answer);
+			hits += answer.hits;
+		}
+	}
+	EXPECT_EQ(hits, 16 * 32u);
+	l2_cache_free(c);
 }

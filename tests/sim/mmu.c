@@ -52,7 +52,7 @@ static uint64_t read_descriptor(void *ctx, uint64_t pa, uint64_t at_ps)
 
 static void open_mmu(void)
 {
-	const struct mmu_memory memory = { read_descriptor, at, NULL };
+	const struct mmu_memory memory = { read_descriptor, at, NULL, NULL };
 
 	memset(&presence, 0, sizeof(presence));
 	mmu = mmu_state_new(&profile, 0, LANES, &presence, &memory);

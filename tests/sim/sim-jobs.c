@@ -555,3 +555,112 @@ TEST(jobs, counters_add_up)
 	EXPECT_EQ(c.jobs, 0u);
 	EXPECT_EQ(c.hbm_read_bytes, 0u);
 }
+
+/* A piece has been read and not yet written: if its source goes, it arrives all the same; if its
+ * destination goes, the write faults. */
+static struct sim_job copy_until_written(unsigned char *out)
+{
+	struct sim_job job =
+		machine_copy(SIM_ENGINE_D2H, machine_raw(out), machine_ref(0, MACHINE_VA), HUGE);
+
+	machine_map(0, MACHINE_VA, SIM_PA(0, HUGE), 21, 1, PT_WRITE);
+	machine_map(0, MACHINE_VA + HUGE, SIM_PA(0, 2 * HUGE), 21, 1, PT_WRITE);
+	fill_random(machine_at(0, HUGE), HUGE, 3);
+	return job;
+}
+
+TEST(jobs, source_goes_between_read_and_write_of_a_piece)
+{
+	unsigned char *out = calloc(1, HUGE);
+	struct sim_job job = copy_until_written(out);
+
+	sim_submit(machine.sim, &job);
+	sim_spend(machine.sim, machine.profile.sdma_start_ps + machine.profile.l2_hit_ps);
+	sim_catch_up(machine.sim);
+	machine_unmap(0, MACHINE_VA, HUGE);
+	EXPECT_MEMEQ(out, machine_at(0, HUGE), HUGE);
+	sim_drain(machine.sim);
+	EXPECT_EQ(job.status, SIM_OK);
+	EXPECT_EQ(job.moved_bytes, HUGE);
+	free(out);
+}
+
+TEST(jobs, destination_goes_between_read_and_write_of_a_piece)
+{
+	unsigned char *out = calloc(1, HUGE);
+	struct sim_job job = copy_until_written(out);
+
+	job.dst = machine_ref(0, MACHINE_VA + HUGE);
+	sim_submit(machine.sim, &job);
+	sim_spend(machine.sim, machine.profile.sdma_start_ps + machine.profile.l2_hit_ps);
+	sim_catch_up(machine.sim);
+	machine_unmap(0, MACHINE_VA + HUGE, HUGE);
+	sim_drain(machine.sim);
+	EXPECT_EQ(job.status, SIM_FAULT_TRANSLATION);
+	EXPECT_EQ(job.fault_va, MACHINE_VA + HUGE);
+	EXPECT_EQ(job.moved_bytes, 0u);
+	EXPECT_MEMEQ(machine_at(0, 2 * HUGE), out, HUGE);
+	free(out);
+}
+
+static struct sim_job core_read(unsigned core, uint64_t place, uint64_t rows, uint64_t row_bytes)
+{
+	return (struct sim_job){ .kind = SIM_JOB_READ,
+				 .engine = SIM_ENGINE_CORE,
+				 .core = core,
+				 .src = machine_ref(0, MACHINE_VA + place),
+				 .bytes = rows * row_bytes,
+				 .row_bytes = row_bytes,
+				 .pitch_bytes = row_bytes };
+}
+
+/* Two cores read the same line at once: the second finds it in the L2's tags, but its bytes come
+ * when the first one's do, but for the burst. */
+TEST(jobs, hit_on_a_line_that_is_on_its_way_waits_for_it)
+{
+	struct sim_job warm[2], first, second, later;
+	struct sim_counters c;
+
+	machine_map(0, MACHINE_VA, SIM_PA(0, 0), 21, 1, PT_WRITE);
+	for (unsigned core = 0; core < 2; core++) {
+		warm[core] = core_read(core, 0, 1, 128); /* translations */
+		EXPECT_EQ(sim_execute(machine.sim, &warm[core]), SIM_OK);
+	}
+	first = core_read(0, 4096, 1, 128);
+	second = core_read(1, 4096, 1, 128);
+	sim_submit(machine.sim, &first);
+	sim_submit(machine.sim, &second);
+	sim_drain(machine.sim);
+	EXPECT_NEAR(second.finish_ps, first.finish_ps, 10 * SIM_PS_PER_NS);
+	later = core_read(1, 4096, 1, 128);
+	EXPECT_EQ(sim_execute(machine.sim, &later), SIM_OK);
+	EXPECT_LT(later.finish_ps - later.begin_ps + 20 * SIM_PS_PER_NS,
+		  second.finish_ps - second.begin_ps);
+	sim_get_counters(machine.sim, 0, &c);
+	EXPECT_EQ(c.l2_conflicts, 1u);
+}
+
+/* A core that has nothing queued is still at the rows of its last copy: the next begins behind
+ * them, though it comes when an earlier one is complete. */
+static struct sim_job resubmitted;
+
+static void submit_another(struct sim_job *job)
+{
+	(void)job;
+	sim_submit(machine.sim, &resubmitted);
+}
+
+TEST(jobs, core_issues_one_copy_after_the_other)
+{
+	uint64_t copy_ps = 64 * machine.profile.core_row_ps;
+	struct sim_job job[2] = { core_read(0, 0, 64, 128), core_read(0, 8192, 64, 128) };
+
+	machine_map(0, MACHINE_VA, SIM_PA(0, 0), 21, 1, PT_WRITE);
+	resubmitted = core_read(0, 16384, 64, 128);
+	job[0].done = submit_another;
+	sim_submit(machine.sim, &job[0]);
+	sim_submit(machine.sim, &job[1]);
+	sim_drain(machine.sim);
+	EXPECT_EQ(job[1].begin_ps, job[0].begin_ps + copy_ps);
+	EXPECT_GE(resubmitted.begin_ps, job[1].begin_ps + copy_ps);
+}

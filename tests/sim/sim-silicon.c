@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The model against silicon: bandwidths that public samples and projects measured on Atlas A2 and
- * A3. Reads of a matrix of 12288 x 12288 half-precision numbers by all cores: Ascend asc-devkit,
- * data_copy sample. One core: its add_high_performance sample. Remote memory: memfabric_hybrid's
- * README.
+ * A3. Reads of a matrix of 12288 x 12288 half-precision numbers by all cores, and of one matrix by
+ * every core: Ascend asc-devkit, data_copy sample. Serial copies: its add_high_performance sample.
+ * Matmul: MindIE's guide to tiling. Remote memory: memfabric_hybrid's README.
  */
 #include "harness/test.h"
 
@@ -11,8 +11,11 @@
 
 #include "machine.h"
 
-#define MATRIX_BYTES (UINT64_C(12288) * 12288 * 2)
-#define PITCH        (UINT64_C(12288) * 2)
+#define CORES_MAX    72
+#define DEPTH        32 /* copies of a core that are queued or under way */
+#define MATRIX_ROWS  UINT64_C(12288)
+#define PITCH        (MATRIX_ROWS * 2)
+#define MATRIX_BYTES (MATRIX_ROWS * PITCH)
 
 SETUP(silicon)
 {
@@ -24,85 +27,107 @@ TEARDOWN(silicon)
 	machine_close();
 }
 
-/* Each core reads blocks of rows x row_bytes of the matrix, one after another; blocks go round the
- * cores. */
-#define DEPTH 32 /* jobs of a core that are queued or under way */
+static void map_memory(void)
+{
+	machine_open(true);
+	machine_map(0, MACHINE_VA, SIM_PA(0, 0), 21, 400, PT_WRITE);
+}
 
-struct sweep {
-	uint64_t row_bytes, rows, pitch;     /* of a block; of the matrix */
-	uint64_t next, blocks_a_row, blocks; /* blocks: of all passes */
-	uint64_t blocks_a_pass, first_row;
+/* --- what cores do --- */
+
+/* One copy: rows of row_bytes, pitch apart, from the beginning of the memory + place on. */
+struct copy {
+	uint64_t place, rows, row_bytes, pitch;
+	bool write;
 };
 
-static struct sweep sweep;
+/* The n-th copy of a core; false if there is none. */
+typedef bool (*copy_fn)(unsigned core, uint64_t n, struct copy *out);
 
-static void next_block(struct sim_job *job)
+static struct {
+	copy_fn next;
+	uint64_t done[CORES_MAX];
+	uint64_t read_bytes;
+} work;
+
+static void next_copy(struct sim_job *job)
 {
-	uint64_t block = sweep.next++;
-	uint64_t of_pass = block % sweep.blocks_a_pass;
-	uint64_t across = of_pass % sweep.blocks_a_row, down = of_pass / sweep.blocks_a_row;
+	unsigned core = (unsigned)(uintptr_t)job->arg;
+	struct copy copy = { 0 };
 
-	if (block >= sweep.blocks)
+	if (!work.next(core, work.done[core]++, &copy))
 		return;
-	job->src.va = MACHINE_VA + (sweep.first_row + down * sweep.rows) * sweep.pitch +
-		      across * sweep.row_bytes;
+	job->kind = copy.write ? SIM_JOB_WRITE : SIM_JOB_READ;
+	job->src = job->dst = machine_ref(0, MACHINE_VA + copy.place);
+	job->bytes = copy.rows * copy.row_bytes;
+	job->row_bytes = copy.rows > 1 ? copy.row_bytes : 0;
+	job->pitch_bytes = copy.pitch;
+	work.read_bytes += copy.write ? 0 : job->bytes;
 	sim_submit(machine.sim, job);
 }
 
-/* Picoseconds to read matrix_rows rows `passes` times, with `depth` copies of each core queued or
- * under way. */
-static uint64_t read_rows(const struct sweep *what, unsigned cores, unsigned first_core,
-			  unsigned depth)
+/* Microseconds that so many cores of a kind take for all their copies. */
+static double run_cores(bool vector, unsigned cores, unsigned depth, copy_fn next)
 {
-	static struct sim_job jobs[72 * DEPTH];
+	static struct sim_job jobs[CORES_MAX * DEPTH];
 	uint64_t start = sim_host_ps(machine.sim);
+	unsigned first = vector ? machine.profile.cube_cores : 0;
 
-	sweep = *what;
+	memset(&work, 0, sizeof(work));
+	work.next = next;
 	for (unsigned i = 0; i < depth * cores; i++) {
-		jobs[i] = (struct sim_job){ .kind = SIM_JOB_READ,
-					    .engine = SIM_ENGINE_CORE,
-					    .core = first_core + i % cores,
-					    .src = { 0, MACHINE_VA },
-					    .bytes = sweep.rows * sweep.row_bytes,
-					    .row_bytes = sweep.rows > 1 ? sweep.row_bytes : 0,
-					    .pitch_bytes = sweep.pitch,
-					    .done = next_block };
-		next_block(&jobs[i]);
+		jobs[i] = (struct sim_job){ .engine = SIM_ENGINE_CORE,
+					    .core = first + i % cores,
+					    .arg = (void *)(uintptr_t)(i % cores),
+					    .done = next_copy };
+		next_copy(&jobs[i]);
 	}
 	sim_drain(machine.sim);
-	return sim_host_ps(machine.sim) - start;
+	return (double)(sim_host_ps(machine.sim) - start) / SIM_PS_PER_US;
 }
 
-static struct sweep blocks_of(uint64_t rows, uint64_t row_bytes, uint64_t pitch, uint64_t first_row,
-			      uint64_t matrix_rows, unsigned passes)
+static unsigned cores_of(bool vector)
 {
-	uint64_t across = pitch / row_bytes, a_pass = across * (matrix_rows / rows);
-
-	return (struct sweep){
-		row_bytes, rows, pitch, 0, across, passes * a_pass, a_pass, first_row
-	};
+	return vector ? machine.profile.vector_cores : machine.profile.cube_cores;
 }
 
-static uint64_t read_matrix(bool vector, const struct sweep *what)
+/* --- a matrix, each core its rows --- */
+
+/* In blocks, across first; all of it `passes` times. */
+static struct {
+	uint64_t rows, row_bytes, pitch; /* of a block; of the matrix */
+	uint64_t across, down;           /* blocks of a core */
+	uint64_t first_byte;             /* of the columns */
+	unsigned passes;
+} sweep;
+
+static bool next_of_sweep(unsigned core, uint64_t n, struct copy *out)
 {
-	return read_rows(what, vector ? machine.profile.vector_cores : machine.profile.cube_cores,
-			 vector ? machine.profile.cube_cores : 0, DEPTH);
+	uint64_t of_pass = n % (sweep.across * sweep.down);
+	uint64_t row = (core * sweep.down + of_pass / sweep.across) * sweep.rows;
+
+	*out = (struct copy){ sweep.first_byte + row * sweep.pitch +
+				      of_pass % sweep.across * sweep.row_bytes,
+			      sweep.rows, sweep.row_bytes, sweep.pitch, false };
+	return n < sweep.passes * sweep.across * sweep.down;
 }
 
-static void map_matrix(void)
+/* Reads columns [first_byte, first_byte + width). */
+static double read_columns(bool vector, uint64_t first_byte, uint64_t width, unsigned passes)
 {
-	machine_open(true);
-	machine_map(0, MACHINE_VA, SIM_PA(0, 0), 21, 160, PT_WRITE);
+	sweep.first_byte = first_byte;
+	sweep.across = width / sweep.row_bytes;
+	sweep.down = MATRIX_ROWS / cores_of(vector) / sweep.rows;
+	sweep.passes = passes;
+	return run_cores(vector, cores_of(vector), DEPTH, next_of_sweep);
 }
 
-struct row {
+static const struct row {
 	const char *title;
 	bool vector;
 	uint64_t rows, row_bytes, pitch;
 	double us;
-};
-
-static const struct row reads[] = {
+} reads[] = {
 	{ "UB_128B", true, 1, 128, PITCH, 548.161 },
 	{ "UB_8K", true, 64, 128, PITCH, 220.772 },
 	{ "UB_128K", true, 64, 2048, PITCH, 202.657 },
@@ -115,43 +140,40 @@ static const struct row reads[] = {
 TEST_EACH(silicon, matrix_read_within_a_tenth, reads, title)
 {
 	const struct row *row = param;
-	struct sweep what;
-	double us;
 
-	map_matrix();
-	what = blocks_of(row->rows, row->row_bytes, row->pitch, 0, 12288, 1);
-	us = (double)read_matrix(row->vector, &what) / SIM_PS_PER_US;
-	EXPECT_NEAR(us, row->us, 0.1 * row->us);
+	map_memory();
+	sweep.rows = row->rows;
+	sweep.row_bytes = row->row_bytes;
+	sweep.pitch = row->pitch;
+	EXPECT_NEAR(read_columns(row->vector, 0, PITCH, 1), row->us, 0.1 * row->us);
 }
 
-/* Read four times: the whole matrix does not stay in the L2, a quarter of it does. */
-struct repeat {
+/* Read four times: the whole matrix does not stay in the L2, a quarter of its columns does. */
+static const struct repeat {
 	const char *title;
 	bool vector;
-	uint64_t row_bytes;
 	unsigned parts;
 	double us, hits;
-};
-
-static const struct repeat repeats[] = {
-	{ "UB_whole", true, 2048, 1, 816.05, 0.00005 },
-	{ "UB_quarters", true, 2048, 4, 354.56, 0.75 },
-	{ "L1_quarters", false, 512, 4, 397.8, 0.75 },
+} repeats[] = {
+	{ "UB_whole", true, 1, 816.05, 0.00005 },
+	{ "UB_quarters", true, 4, 354.56, 0.75 },
+	{ "L1_whole", false, 1, 872.19, 0.00006 },
+	{ "L1_quarters", false, 4, 397.8, 0.75 },
 };
 
 TEST_EACH(silicon, repeated_read_within_a_tenth, repeats, title)
 {
 	const struct repeat *repeat = param;
+	uint64_t width = PITCH / repeat->parts;
 	struct sim_counters counters;
 	double us = 0;
 
-	map_matrix();
-	for (unsigned part = 0; part < repeat->parts; part++) {
-		uint64_t rows = 12288 / repeat->parts;
-		struct sweep what = blocks_of(64, repeat->row_bytes, PITCH, part * rows, rows, 4);
-
-		us += (double)read_matrix(repeat->vector, &what) / SIM_PS_PER_US;
-	}
+	map_memory();
+	sweep.rows = 64;
+	sweep.row_bytes = 2048;
+	sweep.pitch = PITCH;
+	for (unsigned part = 0; part < repeat->parts; part++)
+		us += read_columns(repeat->vector, part * width, width, 4);
 	EXPECT_NEAR(us, repeat->us, 0.1 * repeat->us);
 	sim_get_counters(machine.sim, 0, &counters);
 	EXPECT_NEAR((double)counters.l2_read_hits / counters.l2_reads, repeat->hits, 0.001);
@@ -159,13 +181,14 @@ TEST_EACH(silicon, repeated_read_within_a_tenth, repeats, title)
 	EXPECT_NEAR(counters.l2_reads, 4 * MATRIX_BYTES / 128, 1000);
 }
 
-/* Copies one after another, each waited for. */
-struct serial {
+/* --- copies one after another, each waited for --- */
+
+static struct serial {
 	const char *title;
 	unsigned cores;
 	uint64_t bytes;
 	double gb_s;
-};
+} serial;
 
 static const struct serial serials[] = {
 	{ "one_core_8K", 1, 8192, 43.2 },
@@ -173,18 +196,164 @@ static const struct serial serials[] = {
 	{ "all_cores_32K", 48, 32768, 1456.0 },
 };
 
+/* Cores take the blocks in turn: the sample does not say who reads which. */
+static bool next_in_turn(unsigned core, uint64_t n, struct copy *out)
+{
+	uint64_t block = n * serial.cores + core;
+
+	*out = (struct copy){ block * serial.bytes, 1, serial.bytes, 0, false };
+	return block < MATRIX_BYTES / serial.bytes / (serial.cores == 1 ? 16 : 1);
+}
+
 TEST_EACH(silicon, serial_copies_within_a_tenth, serials, title)
 {
-	const struct serial *serial = param;
-	struct sweep what =
-		blocks_of(1, serial->bytes, serial->bytes, 0,
-			  MATRIX_BYTES / serial->bytes / (serial->cores == 1 ? 16 : 1), 1);
-	double gb_s;
+	double us;
 
-	map_matrix();
-	gb_s = (double)(what.blocks * serial->bytes) * 1000 /
-	       (double)read_rows(&what, serial->cores, machine.profile.cube_cores, 1);
-	EXPECT_NEAR(gb_s, serial->gb_s, 0.1 * serial->gb_s);
+	map_memory();
+	serial = *(const struct serial *)param;
+	us = run_cores(true, serial.cores, 1, next_in_turn);
+	EXPECT_NEAR((double)work.read_bytes / us / 1000, serial.gb_s, 0.1 * serial.gb_s);
+}
+
+/* --- every core reads all of one matrix of 6144 x 512 --- */
+
+/* In as many parts as there are cores; the parts in the same order, or each core its own first. */
+static struct shared {
+	const char *title;
+	bool vector, staggered;
+	double us;
+} shared;
+
+static const struct shared same_order[] = {
+	{ "UB", true, false, 474.717 }, /* the profile's conflict_ps is fitted to this one */
+	{ "L1", false, false, 240.198 },
+};
+
+#define SHARED_ROWS  6144u
+#define SHARED_PITCH 1024u
+
+static bool next_of_shared(unsigned core, uint64_t n, struct copy *out)
+{
+	uint64_t across = SHARED_PITCH / 128, parts = cores_of(shared.vector);
+	uint64_t part = n / across, rows = SHARED_ROWS / parts;
+	uint64_t place = shared.staggered ? (part + core) % parts : part;
+
+	*out = (struct copy){ place * rows * SHARED_PITCH + n % across * 128, rows, 128,
+			      SHARED_PITCH, false };
+	return part < parts;
+}
+
+static double read_shared(struct sim_counters *counters)
+{
+	double us;
+
+	map_memory();
+	us = run_cores(shared.vector, cores_of(shared.vector), 2, next_of_shared);
+	sim_get_counters(machine.sim, 0, counters);
+	return us;
+}
+
+TEST_EACH(silicon, same_addresses_within_15_percent, same_order, title)
+{
+	struct sim_counters counters;
+
+	shared = *(const struct shared *)param;
+	EXPECT_NEAR(read_shared(&counters), shared.us, 0.15 * shared.us);
+	/* Nearly all meet another: the first to each does not. */
+	EXPECT_GT(counters.l2_conflicts, work.read_bytes / 128 * 9 / 10);
+}
+
+/* In time only a lower bound (TIMING.md): but nobody is in anybody's way. */
+static const struct shared staggered[] = {
+	{ "UB", true, true, 307.38 },
+	{ "L1", false, true, 209.8 },
+};
+
+TEST_EACH(silicon, staggered_reads_do_not_meet, staggered, title)
+{
+	struct sim_counters counters;
+
+	shared = *(const struct shared *)param;
+	EXPECT_LT(read_shared(&counters), shared.us);
+	EXPECT_LT(counters.l2_conflicts, work.read_bytes / 128 / 1000);
+}
+
+/* --- matmul: what the cube cores read --- */
+
+/* C[m, n] = A[m, k] B[n, k], half precision; blocks of 128 x 256 of C go to the cores in turn,
+ * along n first; each in steps of k = 256, with both tiles of two steps on the way. From the
+ * guide: k = 8192, m = 2560, n = 4096 to 16384; which n is in which of its rows, and the layout,
+ * are not. n, the number of 128-row blocks that are computed, and how many columns of blocks are
+ * computed twice as high, both at once, are chosen for the hit rate: away from sizes where B fits
+ * the L2 just so, where hits hang on the smallest change of order. */
+#define K       UINT64_C(8192)
+#define TILE_M  UINT64_C(128)
+#define TILE_N  UINT64_C(256)
+#define TILE_K  UINT64_C(256)
+#define B_PLACE (UINT64_C(64) << 20)
+#define C_PLACE (UINT64_C(384) << 20)
+#define K_PITCH (K * 2)
+#define K_BYTES (TILE_K * 2)
+
+static struct matmul {
+	const char *title;
+	uint64_t n, down, pairs;
+	double hits, tb_s;
+} matmul;
+
+static const struct matmul matmuls[] = {
+	{ "hits_93.77", 4096, 20, 0, 0.9377, 3.87 }, { "hits_93.71", 6144, 15, 0, 0.9371, 3.73 },
+	{ "hits_89.27", 8192, 7, 0, 0.8927, 3.52 },  { "hits_57.57", 16384, 1, 38, 0.5757, 2.13 },
+	{ "hits_32.31", 16384, 1, 0, 0.3231, 1.62 },
+};
+
+/* The row and column of a block; false behind the last. */
+static bool find_block(uint64_t block, uint64_t *out_i, uint64_t *out_j)
+{
+	uint64_t across = matmul.n / TILE_N;
+
+	if (block < 2 * matmul.pairs) {
+		*out_i = block % 2;
+		*out_j = block / 2;
+		return true;
+	}
+	block -= matmul.pairs;
+	*out_i = block / across;
+	*out_j = block % across;
+	return *out_i < matmul.down;
+}
+
+static bool next_of_matmul(unsigned core, uint64_t n, struct copy *out)
+{
+	uint64_t steps = 2 * K / TILE_K, i, j;
+	uint64_t block = n / (steps + 1) * machine.profile.cube_cores + core;
+	uint64_t step = n % (steps + 1), at = step / 2 * K_BYTES;
+
+	if (!find_block(block, &i, &j))
+		return false;
+	i *= TILE_M;
+	j *= TILE_N;
+	if (step == steps)
+		*out = (struct copy){ C_PLACE + (i * matmul.n + j) * 2, TILE_M, TILE_N * 2,
+				      matmul.n * 2, true };
+	else if (step % 2 == 0)
+		*out = (struct copy){ i * K_PITCH + at, TILE_M, K_BYTES, K_PITCH, false };
+	else
+		*out = (struct copy){ B_PLACE + j * K_PITCH + at, TILE_N, K_BYTES, K_PITCH, false };
+	return true;
+}
+
+TEST_EACH(silicon, matmul_within_15_percent, matmuls, title)
+{
+	struct sim_counters counters;
+	double us;
+
+	map_memory();
+	matmul = *(const struct matmul *)param;
+	us = run_cores(false, machine.profile.cube_cores, 4, next_of_matmul);
+	sim_get_counters(machine.sim, 0, &counters);
+	EXPECT_NEAR((double)counters.l2_read_hits / counters.l2_reads, matmul.hits, 0.01);
+	EXPECT_NEAR((double)work.read_bytes / us / 1e6, matmul.tb_s, 0.15 * matmul.tb_s);
 }
 
 /* A die of a 910C and its host, and another device: 1 GB each. */
