@@ -521,13 +521,10 @@ drvError_t anywhere_export_locked(struct bsim *bs, const char *call, drv_mem_han
 				  int *out_fd)
 {
 	struct drv_mem_handle *h;
-	drvError_t result = bsim_require_open_locked(bs, call);
+	drvError_t result = handle_find(bs, call, handle, &h);
 
 	if (result != DRV_ERROR_NONE)
 		return result;
-	h = handle_find(bs, call, handle);
-	if (h == NULL)
-		return DRV_ERROR_INVALID_VALUE;
 	return node_fd_export(bs->node, h->block, out_fd);
 }
 

@@ -213,6 +213,7 @@ static bool read_variables(struct bsim *bs, char **error)
 	bs->contract = strcmp(npu_var_get(NPU_VAR_CONTRACT, NULL), "driver") == 0 ? BSIM_DRIVER
 										  : BSIM_DOCS;
 	bs->timing = strcmp(npu_var_get(NPU_VAR_TIMING, NULL), "off") != 0;
+	bs->contents = strcmp(npu_var_get(NPU_VAR_CONTENTS, NULL), "off") != 0;
 	return read_shape(bs, error);
 }
 
@@ -552,6 +553,7 @@ static char *describe_backend(void)
 			 bs->config.usable_frames << NODE_FRAME_LG2);
 		add_line(text, "node", "%s", bs->config.name);
 		add_line(text, "timing", "%s", bs->timing ? "on" : "off");
+		add_line(text, "contents", "%s", bs->contents ? "on" : "off");
 		describe_contract(text, bs->contract);
 	} else {
 		add_line(text, "error", "%s", error != NULL ? error : "no memory");

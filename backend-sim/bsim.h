@@ -19,7 +19,7 @@
  *   ipc.c        IPC names of classic allocations; host memory registered for devices
  *   copy.c       synchronous copies and fills
  *   touch.c      accesses of a core, for time alone
- *   queue.c      submission and completion queues, events, the idle thread
+ *   queue.c      submission and completion queues, events, the idle thread (queue.h has its files)
  *   fault.c      the report of a host access to device memory
  *   leaks.c      what is left at exit
  *   node*.c      the node that processes share (node.h)
@@ -68,6 +68,7 @@ struct bsim {
 	enum bsim_contract contract;
 	enum npu_dialect dialect; /* fixed once any_open */
 	bool timing;
+	bool contents; /* copies and fills move bytes */
 	struct sim_profile profile;
 	struct node *node; /* joined at the first device's opening */
 	struct sim *sim;

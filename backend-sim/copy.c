@@ -163,18 +163,20 @@ static bool pages_usable(uint64_t va, uint64_t bytes, bool write)
 	return !known;
 }
 
-static drvError_t pageable_check(const char *call, const char *argument, const struct copy_end *end,
-				 uint64_t bytes, bool write)
+static drvError_t pageable_check(const struct bsim *bs, const char *call, const char *argument,
+				 const struct copy_end *end, uint64_t bytes, bool write)
 {
 	uint64_t va = end->ref.va, good = 0, bad = bytes;
+	/* what is not written must not take memory of the machine */
+	bool writes = write && bs->contents;
 
 	if ((end->kind != PLACE_PAGEABLE && end->kind != PLACE_REGISTERED) ||
-	    pages_usable(va, bytes, write))
+	    pages_usable(va, bytes, writes))
 		return DRV_ERROR_NONE;
 	while (bad - good > 1) { /* the shortest part that fails: its last byte */
 		uint64_t middle = good + (bad - good) / 2;
 
-		if (pages_usable(va, middle, write))
+		if (pages_usable(va, middle, writes))
 			good = middle;
 		else
 			bad = middle;
@@ -209,7 +211,7 @@ drvError_t copy_room_locked(struct bsim *bs, const char *call, const struct copy
 {
 	uint64_t room, missing = 0;
 
-	if (end->ref.space == SIM_RAW || bytes < UINT64_C(64) << 20)
+	if (!bs->contents || end->ref.space == SIM_RAW || bytes < UINT64_C(64) << 20)
 		return DRV_ERROR_NONE;
 	room = node_host_room_bytes();
 	if (bytes <= room)
@@ -362,9 +364,9 @@ drvError_t copy_plan_locked(struct bsim *bs, const char *call, int issuer, uint6
 	if (result == DRV_ERROR_NONE)
 		result = copy_end_locked(bs, call, "src", src, bytes, &plan.src);
 	if (result == DRV_ERROR_NONE)
-		result = pageable_check(call, "src", &plan.src, bytes, false);
+		result = pageable_check(bs, call, "src", &plan.src, bytes, false);
 	if (result == DRV_ERROR_NONE)
-		result = pageable_check(call, "dst", &plan.dst, bytes, true);
+		result = pageable_check(bs, call, "dst", &plan.dst, bytes, true);
 	if (result != DRV_ERROR_NONE)
 		return result;
 	if (plan.dst.memory == SIM_NODE_HOST)
@@ -433,11 +435,13 @@ static drvError_t move_locked(struct bsim *bs, const char *call, const struct co
 		.dst = plan->dst.ref,
 		.src = plan->src.ref,
 		.bytes = bytes,
+		.contents_stay = !bs->contents,
 	};
 
 	if (plan->engine != SIM_ENGINE_COUNT)
 		return run_locked(bs, call, &job);
-	memmove((void *)plan->dst.ref.va, (const void *)plan->src.ref.va, bytes);
+	if (bs->contents)
+		memmove((void *)plan->dst.ref.va, (const void *)plan->src.ref.va, bytes);
 	spend_cpu_locked(bs, bytes);
 	return DRV_ERROR_NONE;
 }
@@ -497,7 +501,7 @@ static drvError_t fill_locked(struct bsim *bs, const char *call, DVdeviceptr dst
 	drvError_t result = copy_end_locked(bs, call, "dst", dst, bytes, &end);
 
 	if (result == DRV_ERROR_NONE)
-		result = pageable_check(call, "dst", &end, bytes, true);
+		result = pageable_check(bs, call, "dst", &end, bytes, true);
 	if (result == DRV_ERROR_NONE)
 		result = copy_room_locked(bs, call, &end, bytes);
 	if (result != DRV_ERROR_NONE)
@@ -505,9 +509,9 @@ static drvError_t fill_locked(struct bsim *bs, const char *call, DVdeviceptr dst
 	if (end.ref.space == SIM_RAW) {
 		unsigned char *at = (unsigned char *)end.ref.va;
 
-		for (size_t i = 0; pattern_bytes > 1 && i < bytes; i++)
+		for (size_t i = 0; bs->contents && pattern_bytes > 1 && i < bytes; i++)
 			at[i] = (unsigned char)(pattern >> 8 * (i % pattern_bytes));
-		if (pattern_bytes == 1)
+		if (bs->contents && pattern_bytes == 1)
 			memset(at, (int)pattern, bytes);
 		spend_cpu_locked(bs, bytes);
 		return DRV_ERROR_NONE;
@@ -521,6 +525,7 @@ static drvError_t fill_locked(struct bsim *bs, const char *call, DVdeviceptr dst
 		.bytes = bytes,
 		.pattern = pattern,
 		.pattern_bytes = pattern_bytes,
+		.contents_stay = !bs->contents,
 	};
 	return run_locked(bs, call, &job);
 }

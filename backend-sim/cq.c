@@ -55,14 +55,7 @@ drvError_t queue_cq_make_locked(struct bsim *bs, uint32_t dev, struct queue_devi
 		return queue_bad(DRV_ERROR_NO_RESOURCES,
 				 "%s: all %u logic completion queues of device %u are in use", call,
 				 QUEUE_LOGIC_CQS, dev);
-	if (id >= device->cq_slots) {
-		uint32_t slots = MAX(16, (id + 1) * 2);
-
-		device->cqs = g_renew(struct queue_cq *, device->cqs, slots);
-		memset(device->cqs + device->cq_slots, 0,
-		       (slots - device->cq_slots) * sizeof(*device->cqs));
-		device->cq_slots = slots;
-	}
+	device->cqs = queue_slots_for(device->cqs, &device->cq_slots, id);
 	cq = g_new0(struct queue_cq, 1);
 	cq->device = dev;
 	cq->id = id;
@@ -199,11 +192,7 @@ static drvError_t recv_check(struct bsim *bs, const char *call, uint32_t dev,
 			DRV_ERROR_NOT_SUPPORT,
 			"%s: type is %d: reports are made in logic completion queues, type %d",
 			call, info->type, DRV_LOGIC_TYPE);
-	if (info->tsId != 0)
-		return queue_bad(DRV_ERROR_INVALID_VALUE,
-				 "%s: tsId is %u: there is one task scheduler, 0", call,
-				 info->tsId);
-	result = queue_device_find_locked(bs, call, dev, out);
+	result = queue_device_find_locked(bs, call, dev, info->tsId, out);
 	if (result != DRV_ERROR_NONE)
 		return result;
 	if (queue_cq_find(*out, info->cqId) == NULL)

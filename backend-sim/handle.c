@@ -89,7 +89,7 @@ static struct drv_mem_handle *new_record(struct handle_table *t)
 	return record_at(t, t->used++);
 }
 
-struct drv_mem_handle *handle_find(struct bsim *bs, const char *call, const void *pointer)
+static struct drv_mem_handle *find_live(struct bsim *bs, const char *call, const void *pointer)
 {
 	struct handle_table *t = bs->handles;
 	uint64_t offset = (uint64_t)((uintptr_t)pointer - (uintptr_t)t->arena);
@@ -121,7 +121,19 @@ struct drv_mem_handle *handle_find(struct bsim *bs, const char *call, const void
 	return NULL;
 }
 
-const struct drv_mem_handle *handle_remembered(struct bsim *bs, const void *pointer)
+drvError_t handle_find(struct bsim *bs, const char *call, const void *pointer,
+		       struct drv_mem_handle **out)
+{
+	drvError_t result = bsim_require_open_locked(bs, call);
+
+	if (result != DRV_ERROR_NONE)
+		return result;
+	*out = find_live(bs, call, pointer);
+	return *out != NULL ? DRV_ERROR_NONE : DRV_ERROR_INVALID_VALUE;
+}
+
+/* The record at that address, live or freed, as long as it is remembered; else NULL, no message. */
+static const struct drv_mem_handle *remembered(struct bsim *bs, const void *pointer)
 {
 	struct handle_table *t = bs->handles;
 	uint64_t offset = (uint64_t)((uintptr_t)pointer - (uintptr_t)t->arena);
@@ -370,13 +382,10 @@ static drvError_t release_locked(struct bsim *bs, drv_mem_handle_t *handle, uint
 {
 	const char *call = "halMemRelease";
 	struct drv_mem_handle *h;
-	drvError_t result = bsim_require_open_locked(bs, call);
+	drvError_t result = handle_find(bs, call, handle, &h);
 
 	if (result != DRV_ERROR_NONE)
 		return result;
-	h = handle_find(bs, call, handle);
-	if (h == NULL)
-		return DRV_ERROR_INVALID_VALUE;
 	*out_frames = h->block->frames;
 	if (h->map_ref != 0 && h->ref <= h->map_ref) {
 		npu_message_set("%s: handle %p was released too often: all of its references are "
@@ -491,9 +500,9 @@ drvError_t bsim_halMemGetAllocationPropertiesFromHandle(struct npu_driver *self,
 		return result;
 	result = bsim_require_open_locked(bs, call);
 	if (result == DRV_ERROR_NONE) {
-		h = bsim_anywhere(bs) ? handle_remembered(bs, handle) : NULL;
+		h = bsim_anywhere(bs) ? remembered(bs, handle) : NULL;
 		if (h == NULL)
-			h = handle_find(bs, call, handle);
+			h = find_live(bs, call, handle);
 		if (h == NULL || prop == NULL)
 			result = DRV_ERROR_INVALID_VALUE;
 		if (h != NULL && prop == NULL)

@@ -54,10 +54,10 @@ struct handle_table {
 bool handle_table_open(struct bsim *bs);
 void handle_table_close(struct bsim *bs);
 
-/* The live handle at that address, or NULL and a message that starts with the call. */
-struct drv_mem_handle *handle_find(struct bsim *bs, const char *call, const void *pointer);
-/* The record at that address, live or freed, as long as it is remembered; else NULL, no message. */
-const struct drv_mem_handle *handle_remembered(struct bsim *bs, const void *pointer);
+/* The live handle at that address; INVALID_VALUE, and INVALID_HANDLE before any device is open,
+ * with a message that starts with the call. */
+drvError_t handle_find(struct bsim *bs, const char *call, const void *pointer,
+		       struct drv_mem_handle **out);
 /* A live handle for the block, with one reference. NULL: host memory is short (message set). */
 struct drv_mem_handle *handle_make(struct bsim *bs, const char *call, struct node_block *block);
 /* Ends a handle whatever its references say: its pages go back. */

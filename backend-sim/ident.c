@@ -130,10 +130,7 @@ static drvError_t kind_check(struct bsim *bs, const char *call, uint32_t dev,
 			DRV_ERROR_INVALID_VALUE,
 			"%s: type is %d: it must be 0 (stream), 1 (event), 2 (model) or 3 (notify)",
 			call, in->type);
-	if (in->tsId != 0)
-		return queue_bad(DRV_ERROR_INVALID_VALUE,
-				 "%s: tsId is %u: there is one task scheduler, 0", call, in->tsId);
-	return queue_device_find_locked(bs, call, dev, out);
+	return queue_device_find_locked(bs, call, dev, in->tsId, out);
 }
 
 static drvError_t id_check(const char *call, uint32_t dev, const struct queue_device *device,

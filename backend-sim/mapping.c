@@ -18,11 +18,6 @@
 
 /* ---- records ---- */
 
-struct mapping *mapping_first(const struct bsim *bs)
-{
-	return bs->mappings;
-}
-
 /* Blocks of records are never given back one by one: their first record only links them. */
 static bool more_records(struct bsim *bs)
 {
@@ -262,13 +257,10 @@ static drvError_t map_locked(struct bsim *bs, uint64_t va, uint64_t size, drv_me
 {
 	struct range *r = NULL;
 	struct drv_mem_handle *h;
-	drvError_t result = bsim_require_open_locked(bs, MAP);
+	drvError_t result = handle_find(bs, MAP, handle, &h);
 
 	if (result != DRV_ERROR_NONE)
 		return result;
-	h = handle_find(bs, MAP, handle);
-	if (h == NULL)
-		return DRV_ERROR_INVALID_VALUE;
 	if (bsim_anywhere(bs) && size != h->bytes) {
 		npu_message_set(MAP ": size is %s and handle %p has %s; a handle is mapped whole",
 				npu_size_text(size), (const void *)h, npu_size_text(h->bytes));
@@ -340,7 +332,8 @@ drvError_t bsim_halMemMapNoAccess(struct npu_driver *self, void *ptr, size_t siz
 
 /* ---- unmap ---- */
 
-void mapping_end(struct bsim *bs, struct mapping *m)
+/* Its leaves everywhere, the CPU's access, its handle's reference. */
+static void end_mapping(struct bsim *bs, struct mapping *m)
 {
 	struct range *r = window_reservation(bs->window, m->va);
 	struct drv_mem_handle *h = m->handle;
@@ -374,7 +367,7 @@ unsigned mapping_end_device(struct bsim *bs, unsigned device)
 	for (struct mapping *m = bs->mappings; m != NULL; m = next) {
 		next = m->next;
 		if (m->handle->space == device) {
-			mapping_end(bs, m);
+			end_mapping(bs, m);
 			ended++;
 		} else if (m->peers >> device & 1) {
 			tables_unmap(bs, device, m->va, mapping_bytes(m),
@@ -413,7 +406,7 @@ static drvError_t unmap_locked(struct bsim *bs, uint64_t va, uint64_t *out_pages
 	}
 	*out_page_lg2 = handle_is_giant(m->handle) ? 30 : 21;
 	*out_pages = mapping_bytes(m) >> *out_page_lg2;
-	mapping_end(bs, m);
+	end_mapping(bs, m);
 	return DRV_ERROR_NONE;
 }
 

@@ -26,13 +26,9 @@ static inline uint64_t mapping_bytes(const struct mapping *m)
 	return (uint64_t)m->slots << 21;
 }
 
-/* Removes a mapping: its leaves everywhere, the CPU's access, its handle's reference. */
-void mapping_end(struct bsim *bs, struct mapping *m);
 /* Bit d: device d may read; may write. */
 uint32_t mapping_readers(const struct mapping *m);
 uint32_t mapping_writers(const struct mapping *m);
-/* Every live mapping of this process, the newest first. */
-struct mapping *mapping_first(const struct bsim *bs);
 /* Ends all of a device's: mappings of its memory, and others' in its page table. Returns how many
  * mappings ended. */
 unsigned mapping_end_device(struct bsim *bs, unsigned device);

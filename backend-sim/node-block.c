@@ -45,13 +45,6 @@ bool block_find(const struct node *node, uint32_t id, uint32_t generation, struc
 	return is_live(out->memory, out->frame) && GET(out->record->generation) == generation;
 }
 
-bool block_is_reserved(const struct node *node, uint32_t id)
-{
-	struct block_place place = block_at(node, id);
-
-	return place.frame >= place.memory->usable;
-}
-
 void block_for_each(struct node *node, struct memory *m,
 		    void (*each)(struct node *node, uint32_t id, void *arg), void *arg)
 {

@@ -59,7 +59,7 @@ static drvError_t enter_name(struct node *node, const char *name, struct name_re
 	npu_message_set("node %s has no name \"%.64s\": it was never made here, or its maker "
 			"destroyed it or has ended",
 			node->name, name);
-	return DRV_ERROR_INVALID_HANDLE;
+	return DRV_ERROR_PARA_ERROR;
 }
 
 static drvError_t enter_own_name(struct node *node, const char *name, struct name_record **out)

@@ -371,7 +371,6 @@ void block_for_each(struct node *node, struct memory *m,
 /* What this process holds of a memory, usable frames; any thread. */
 void own_frames_add(struct memory *m, uint64_t frames);
 void own_frames_sub(struct memory *m, uint64_t frames);
-bool block_is_reserved(const struct node *node, uint32_t id); /* holds page tables */
 
 static inline uint64_t holder_bit(unsigned slot)
 {

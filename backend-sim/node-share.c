@@ -157,35 +157,42 @@ drvError_t node_share_export(struct node *node, const struct node_block *block, 
 	return error;
 }
 
-static drvError_t check_exporter(const struct node *node, const struct share_record *share,
-				 uint32_t share_id)
+/* enter_share() for a change of who imports it: by the exporter, and not after the other kind. */
+static drvError_t enter_own_share(struct node *node, uint32_t share_id, bool to_open,
+				  struct share_record **out)
 {
-	if (is_exporter(node, share))
-		return DRV_ERROR_NONE;
-	npu_message_set("share %u of node %s: only process %d, which exported it, may change who "
-			"imports it",
-			share_id, node->name, share->exporter_pid);
-	return DRV_ERROR_IOCRL_FAIL;
+	struct block_place place;
+	drvError_t error = enter_share(node, share_id, out, &place);
+
+	if (error != DRV_ERROR_NONE)
+		return error;
+	if (!is_exporter(node, *out)) {
+		npu_message_set("share %u of node %s: only process %d, which exported it, may "
+				"change who imports it",
+				share_id, node->name, (*out)->exporter_pid);
+		error = DRV_ERROR_IOCRL_FAIL;
+	} else if (to_open ? (*out)->allow != 0 : (*out)->open) {
+		npu_message_set("share %u of node %s: %s", share_id, node->name,
+				to_open ? "processes have been whitelisted, so the whitelist "
+					  "cannot be disabled any more"
+					: "it was exported with the whitelist disabled, so no "
+					  "process can be added");
+		error = DRV_ERROR_OPER_NOT_PERMITTED;
+	}
+	if (error != DRV_ERROR_NONE)
+		node_unlock(node);
+	return error;
 }
 
 static drvError_t allow_batch(struct node *node, uint32_t share_id, const int *pids,
 			      const uint64_t *start_times, uint32_t count)
 {
 	struct share_record *share;
-	struct block_place place;
-	drvError_t error = enter_share(node, share_id, &share, &place);
+	drvError_t error = enter_own_share(node, share_id, false, &share);
 
 	if (error != DRV_ERROR_NONE)
 		return error;
-	error = check_exporter(node, share, share_id);
-	if (error == DRV_ERROR_NONE && share->open) {
-		npu_message_set("share %u of node %s: it was exported with the whitelist disabled, "
-				"so no process can be added",
-				share_id, node->name);
-		error = DRV_ERROR_OPER_NOT_PERMITTED;
-	}
-	if (error == DRV_ERROR_NONE)
-		error = allow_add(node, &share->allow, pids, start_times, count);
+	error = allow_add(node, &share->allow, pids, start_times, count);
 	node_unlock(node);
 	return error;
 }
@@ -205,22 +212,13 @@ drvError_t node_share_allow(struct node *node, uint32_t share_id, const int *pid
 drvError_t node_share_set_open(struct node *node, uint32_t share_id)
 {
 	struct share_record *share;
-	struct block_place place;
-	drvError_t error = enter_share(node, share_id, &share, &place);
+	drvError_t error = enter_own_share(node, share_id, true, &share);
 
 	if (error != DRV_ERROR_NONE)
 		return error;
-	error = check_exporter(node, share, share_id);
-	if (error == DRV_ERROR_NONE && share->allow) {
-		npu_message_set("share %u of node %s: processes have been whitelisted, so the "
-				"whitelist cannot be disabled any more",
-				share_id, node->name);
-		error = DRV_ERROR_OPER_NOT_PERMITTED;
-	}
-	if (error == DRV_ERROR_NONE)
-		PUT(share->open, 1);
+	PUT(share->open, 1);
 	node_unlock(node);
-	return error;
+	return DRV_ERROR_NONE;
 }
 
 drvError_t node_share_get_open(struct node *node, uint32_t share_id, bool *out_open)

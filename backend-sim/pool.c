@@ -89,35 +89,39 @@ static unsigned placed(const struct pool *p, unsigned page, unsigned count)
 	return page;
 }
 
-static unsigned free_run(const struct pool *p, unsigned page, unsigned count)
+/* The first page from `page` on that is taken (flip 0), or free (flip ~0); `end` for none. */
+static unsigned next_page(const uint64_t *bits, unsigned page, unsigned end, uint64_t flip)
 {
-	unsigned n = 0;
+	while (page < end) {
+		uint64_t word = (bits[page / 64] ^ flip) >> (page % 64);
 
-	while (n < count && !page_used(p->bits, page + n))
-		n++;
-	return n;
+		if (word != 0) {
+			page += (unsigned)__builtin_ctzll(word);
+			return page < end ? page : end;
+		}
+		page += 64 - page % 64;
+	}
+	return end;
 }
 
 /* First fit; p->pages for none. */
 static unsigned find_pages(struct pool *p, unsigned count)
 {
-	unsigned page = p->lowest_free;
+	unsigned page = next_page(p->bits, p->lowest_free, p->pages, UINT64_MAX);
 
-	while (page < p->pages && page_used(p->bits, page))
-		page += p->bits[page / 64] == UINT64_MAX ? 64 - page % 64 : 1;
 	p->lowest_free = page;
 	if (count > p->pages - p->used)
 		return p->pages;
 	while (page < p->pages) {
-		unsigned run;
+		unsigned taken;
 
 		page = placed(p, page, count);
 		if (page + count > p->pages)
 			break;
-		run = free_run(p, page, count);
-		if (run == count)
+		taken = next_page(p->bits, page, page + count, 0);
+		if (taken == page + count)
 			return page;
-		page += run + 1;
+		page = next_page(p->bits, taken, p->pages, UINT64_MAX);
 	}
 	return p->pages;
 }
@@ -181,7 +185,7 @@ static void clean_page(struct bsim *bs, struct pool *p, unsigned page)
 {
 	uint64_t pa = page_pa(p, page);
 
-	if (page_used(p->written, page))
+	if (bs->contents && page_used(p->written, page))
 		memset(node_memory(bs->node)->base[SIM_PA_NODE(pa)] + SIM_PA_OFFSET(pa), 0, 4096);
 	p->written[page / 64] |= UINT64_C(1) << (page % 64);
 }

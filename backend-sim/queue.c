@@ -126,13 +126,16 @@ drvError_t queue_bad(drvError_t code, const char *format, ...)
 	return code;
 }
 
-drvError_t queue_device_find_locked(struct bsim *bs, const char *call, uint32_t dev,
+drvError_t queue_device_find_locked(struct bsim *bs, const char *call, uint32_t dev, uint32_t ts,
 				    struct queue_device **out)
 {
 	drvError_t result = bsim_require_open_locked(bs, call);
 
 	if (result != DRV_ERROR_NONE)
 		return result;
+	if (ts != 0)
+		return queue_bad(DRV_ERROR_INVALID_VALUE,
+				 "%s: tsId is %u: there is one task scheduler, 0", call, ts);
 	if (dev >= bs->devices)
 		return queue_bad(DRV_ERROR_INVALID_DEVICE,
 				 "%s: device is %u: there are %u, from 0 on", call, dev,
@@ -145,9 +148,32 @@ drvError_t queue_device_find_locked(struct bsim *bs, const char *call, uint32_t 
 	return DRV_ERROR_NONE;
 }
 
-struct queue_sq *queue_sq_find(struct queue_device *device, uint32_t id)
+static struct queue_sq *find_sq(struct queue_device *device, uint32_t id)
 {
 	return id < device->sq_slots ? device->sqs[id] : NULL;
+}
+
+static drvError_t find_named_sq(const char *call, struct queue_device *device, uint32_t dev,
+				int type, uint32_t id, struct queue_sq **out)
+{
+	*out = find_sq(device, id);
+	if (type == DRV_NORMAL_TYPE && *out != NULL)
+		return DRV_ERROR_NONE;
+	return queue_bad(DRV_ERROR_INVALID_VALUE,
+			 "%s: type is %d and sqId %u: device %u has no submission queue of that id",
+			 call, type, id, dev);
+}
+
+void *queue_slots_for(void *slots, uint32_t *count, uint32_t id)
+{
+	uint32_t before = *count;
+
+	if (id < before)
+		return slots;
+	*count = MAX(16, (id + 1) * 2);
+	slots = g_renew(void *, slots, *count);
+	memset((void **)slots + before, 0, (*count - before) * sizeof(void *));
+	return slots;
 }
 
 /* ---- making and ending submission queues ---- */
@@ -187,14 +213,7 @@ static drvError_t sq_make_locked(uint32_t dev, struct bsim *bs, struct queue_dev
 		return queue_bad(DRV_ERROR_NO_RESOURCES,
 				 "%s: all %u submission queues of device %u are in use", call,
 				 QUEUE_SQS, dev);
-	if (id >= device->sq_slots) {
-		uint32_t slots = MAX(16, (id + 1) * 2);
-
-		device->sqs = g_renew(struct queue_sq *, device->sqs, slots);
-		memset(device->sqs + device->sq_slots, 0,
-		       (slots - device->sq_slots) * sizeof(*device->sqs));
-		device->sq_slots = slots;
-	}
+	device->sqs = queue_slots_for(device->sqs, &device->sq_slots, id);
 	sq = g_new0(struct queue_sq, 1);
 	sq->bs = bs;
 	sq->device = dev;
@@ -219,15 +238,12 @@ static drvError_t allocate_locked(struct bsim *bs, uint32_t dev, const struct ha
 	if (in == NULL || out == NULL)
 		return queue_bad(DRV_ERROR_INVALID_VALUE, "%s: %s is NULL", call,
 				 in == NULL ? "in" : "out");
-	if (in->tsId != 0)
-		return queue_bad(DRV_ERROR_INVALID_VALUE,
-				 "%s: tsId is %u: there is one task scheduler, 0", call, in->tsId);
 	if (in->type != DRV_NORMAL_TYPE && in->type != DRV_LOGIC_TYPE)
 		return queue_bad(DRV_ERROR_NOT_SUPPORT,
 				 "%s: type is %d: submission queues (0) and logic completion "
 				 "queues (2) are modelled",
 				 call, in->type);
-	result = queue_device_find_locked(bs, call, dev, &device);
+	result = queue_device_find_locked(bs, call, dev, in->tsId, &device);
 	if (result != DRV_ERROR_NONE)
 		return result;
 	result = in->type == DRV_NORMAL_TYPE ? sq_make_locked(dev, bs, device, in, &id)
@@ -259,11 +275,10 @@ static drvError_t free_locked(struct bsim *bs, uint32_t dev, const struct halSqC
 
 	if (info == NULL)
 		return queue_bad(DRV_ERROR_INVALID_VALUE, "%s: info is NULL", call);
-	if (info->tsId != 0 || (info->type != DRV_NORMAL_TYPE && info->type != DRV_LOGIC_TYPE))
-		return queue_bad(DRV_ERROR_INVALID_VALUE,
-				 "%s: tsId is %u and type %d: tsId must be 0, type 0 or 2", call,
-				 info->tsId, info->type);
-	result = queue_device_find_locked(bs, call, dev, &device);
+	if (info->type != DRV_NORMAL_TYPE && info->type != DRV_LOGIC_TYPE)
+		return queue_bad(DRV_ERROR_INVALID_VALUE, "%s: type is %d: it must be 0 or 2", call,
+				 info->type);
+	result = queue_device_find_locked(bs, call, dev, info->tsId, &device);
 	if (result != DRV_ERROR_NONE)
 		return result;
 	if (info->type == DRV_LOGIC_TYPE) {
@@ -275,7 +290,7 @@ static drvError_t free_locked(struct bsim *bs, uint32_t dev, const struct halSqC
 					 call, info->cqId, dev);
 		queue_cq_drop_locked(bs, device, cq);
 	} else {
-		sq = queue_sq_find(device, info->sqId);
+		sq = find_sq(device, info->sqId);
 		if (sq == NULL)
 			return queue_bad(
 				DRV_ERROR_PARA_ERROR,
@@ -369,11 +384,7 @@ static drvError_t query_locked(struct bsim *bs, uint32_t dev, struct halSqCqQuer
 
 	if (info == NULL)
 		return queue_bad(DRV_ERROR_INVALID_VALUE, "%s: info is NULL", call);
-	if (info->tsId != 0)
-		return queue_bad(DRV_ERROR_INVALID_VALUE,
-				 "%s: tsId is %u: there is one task scheduler, 0", call,
-				 info->tsId);
-	result = queue_device_find_locked(bs, call, dev, &device);
+	result = queue_device_find_locked(bs, call, dev, info->tsId, &device);
 	if (result != DRV_ERROR_NONE)
 		return result;
 	if (info->type == DRV_LOGIC_TYPE && info->prop == DRV_SQCQ_PROP_SQ_CQE_STATUS &&
@@ -381,13 +392,8 @@ static drvError_t query_locked(struct bsim *bs, uint32_t dev, struct halSqCqQuer
 		info->value[0] = has_report(device, info->cqId);
 		return DRV_ERROR_NONE;
 	}
-	sq = queue_sq_find(device, info->sqId);
-	if (info->type != DRV_NORMAL_TYPE || sq == NULL)
-		return queue_bad(
-			DRV_ERROR_INVALID_VALUE,
-			"%s: type is %d and sqId %u: device %u has no submission queue of that id",
-			call, info->type, info->sqId, dev);
-	return query_sq(call, device, sq, info);
+	result = find_named_sq(call, device, dev, info->type, info->sqId, &sq);
+	return result != DRV_ERROR_NONE ? result : query_sq(call, device, sq, info);
 }
 
 drvError_t bsim_halSqCqQuery(struct npu_driver *self, uint32_t dev, struct halSqCqQueryInfo *info)
@@ -419,7 +425,7 @@ static uint32_t room(const struct queue_sq *sq)
 static bool send_ready(void *arg)
 {
 	struct send_wait *wait = arg;
-	struct queue_sq *sq = queue_sq_find(wait->device, wait->id);
+	struct queue_sq *sq = find_sq(wait->device, wait->id);
 
 	wait->gone = wait->gone || sq != wait->sq;
 	return wait->gone || room(sq) >= wait->need;
@@ -428,24 +434,16 @@ static bool send_ready(void *arg)
 static drvError_t send_check(struct bsim *bs, const char *call, uint32_t dev,
 			     const struct halTaskSendInfo *info, struct queue_device **out)
 {
-	const struct queue_sq *sq;
+	struct queue_sq *sq = NULL;
 	drvError_t result;
 
 	if (info == NULL)
 		return queue_bad(DRV_ERROR_INVALID_VALUE, "%s: info is NULL", call);
-	if (info->tsId != 0)
-		return queue_bad(DRV_ERROR_INVALID_VALUE,
-				 "%s: tsId is %u: there is one task scheduler, 0", call,
-				 info->tsId);
-	result = queue_device_find_locked(bs, call, dev, out);
+	result = queue_device_find_locked(bs, call, dev, info->tsId, out);
+	if (result == DRV_ERROR_NONE)
+		result = find_named_sq(call, *out, dev, info->type, info->sqId, &sq);
 	if (result != DRV_ERROR_NONE)
 		return result;
-	sq = queue_sq_find(*out, info->sqId);
-	if (info->type != DRV_NORMAL_TYPE || sq == NULL)
-		return queue_bad(
-			DRV_ERROR_INVALID_VALUE,
-			"%s: type is %d and sqId %u: device %u has no submission queue of that id",
-			call, info->type, info->sqId, dev);
 	if (sq->only_id)
 		return queue_bad(DRV_ERROR_NOT_SUPPORT,
 				 "%s: submission queue %u of device %u is an id only (flag 0x%x)",
@@ -477,7 +475,7 @@ static drvError_t send_locked(struct bsim *bs, uint32_t dev, struct halTaskSendI
 
 	if (result != DRV_ERROR_NONE)
 		return result;
-	sq = queue_sq_find(device, info->sqId);
+	sq = find_sq(device, info->sqId);
 	wait = (struct send_wait){
 		.device = device, .sq = sq, .id = info->sqId, .need = info->sqe_num
 	};
@@ -574,23 +572,30 @@ static uint64_t wake_ns(const struct queue_set *set, uint64_t wall_limit)
 	return until;
 }
 
+struct limits {
+	uint64_t ps, wall_ns; /* of the call: in simulated time, and what that is in wall time */
+	uint64_t give_up_ns;  /* in wall time, whatever simulated time is left */
+};
+
 /* The model has nothing to do: sleeps until another thread changes something, or so long in wall
  * time as simulated time is left; then that has passed too. */
-static void sleep_locked(struct bsim *bs, uint64_t limit, uint64_t *wall_limit)
+static void sleep_locked(struct bsim *bs, struct limits *limits)
 {
 	struct queue_set *set = bs->queues;
-	uint64_t now = sim_host_ps(bs->sim), stop = next_stop(set, limit), wake;
+	uint64_t now = sim_host_ps(bs->sim), stop = next_stop(set, limits->ps), wake, until_ns;
 	int rc;
 
-	if (limit != SIM_NEVER)
-		*wall_limit = MIN(*wall_limit, queue_wall_ns() + (limit - now) / SIM_PS_PER_NS);
-	wake = wake_ns(set, *wall_limit);
+	if (limits->ps != SIM_NEVER)
+		limits->wall_ns =
+			MIN(limits->wall_ns, queue_wall_ns() + (limits->ps - now) / SIM_PS_PER_NS);
+	wake = wake_ns(set, limits->wall_ns);
+	until_ns = MIN(wake, limits->give_up_ns);
 	set->waiters++;
-	if (wake == UINT64_MAX) {
+	if (until_ns == UINT64_MAX) {
 		rc = pthread_cond_wait(&set->changed, &bs->lock);
 	} else {
-		struct timespec until = { .tv_sec = (time_t)(wake / UINT64_C(1000000000)),
-					  .tv_nsec = (long)(wake % UINT64_C(1000000000)) };
+		struct timespec until = { .tv_sec = (time_t)(until_ns / UINT64_C(1000000000)),
+					  .tv_nsec = (long)(until_ns % UINT64_C(1000000000)) };
 
 		rc = pthread_cond_timedwait(&set->changed, &bs->lock, &until);
 	}
@@ -598,16 +603,14 @@ static void sleep_locked(struct bsim *bs, uint64_t limit, uint64_t *wall_limit)
 	if (set->closing)
 		pthread_cond_broadcast(&set->work);
 	now = sim_host_ps(bs->sim);
-	if (rc == ETIMEDOUT && stop != SIM_NEVER && stop > now)
+	if (rc == ETIMEDOUT && until_ns == wake && stop != SIM_NEVER && stop > now)
 		sim_spend(bs->sim, stop - now);
 }
 
-drvError_t queue_wait_locked(struct bsim *bs, bool (*ready)(void *arg), void *arg,
-			     int32_t timeout_ms)
+static drvError_t wait_locked(struct bsim *bs, bool (*ready)(void *arg), void *arg,
+			      struct limits *limits)
 {
 	struct queue_set *set = bs->queues;
-	uint64_t begin = sim_host_ps(bs->sim), wall_limit = UINT64_MAX;
-	uint64_t limit = timeout_ms < 0 ? SIM_NEVER : begin + (uint64_t)timeout_ms * SIM_PS_PER_MS;
 
 	for (;;) {
 		uint64_t now, stop;
@@ -619,15 +622,44 @@ drvError_t queue_wait_locked(struct bsim *bs, bool (*ready)(void *arg), void *ar
 			return queue_bad(DRV_ERROR_PROCESS_EXIT,
 					 "the driver was closed while this call waited");
 		now = sim_host_ps(bs->sim);
-		if (now >= limit || (wall_limit != UINT64_MAX && queue_wall_ns() >= wall_limit))
+		if (now >= limits->ps ||
+		    (limits->wall_ns != UINT64_MAX && queue_wall_ns() >= limits->wall_ns))
 			return DRV_ERROR_WAIT_TIMEOUT;
-		stop = next_stop(set, limit);
+		stop = next_stop(set, limits->ps);
 		if (sim_wait(bs->sim, ready, arg,
 			     stop == SIM_NEVER ? SIM_NEVER : stop - MIN(stop, now)) !=
 		    SIM_WAIT_IDLE)
 			continue;
 		queue_catch_up_locked(bs);
-		if (!ready(arg))
-			sleep_locked(bs, limit, &wall_limit);
+		if (ready(arg))
+			continue;
+		if (limits->give_up_ns != UINT64_MAX && queue_wall_ns() >= limits->give_up_ns)
+			return DRV_ERROR_WAIT_TIMEOUT;
+		sleep_locked(bs, limits);
 	}
+}
+
+drvError_t queue_wait_locked(struct bsim *bs, bool (*ready)(void *arg), void *arg,
+			     int32_t timeout_ms)
+{
+	struct limits limits = {
+		.ps = timeout_ms < 0 ? SIM_NEVER
+				     : sim_host_ps(bs->sim) + (uint64_t)timeout_ms * SIM_PS_PER_MS,
+		.wall_ns = UINT64_MAX,
+		.give_up_ns = UINT64_MAX,
+	};
+
+	return wait_locked(bs, ready, arg, &limits);
+}
+
+drvError_t queue_await_locked(struct bsim *bs, bool (*ready)(void *arg), void *arg,
+			      uint32_t wall_ms)
+{
+	struct limits limits = {
+		.ps = SIM_NEVER,
+		.wall_ns = UINT64_MAX,
+		.give_up_ns = queue_wall_ns() + wall_ms * UINT64_C(1000000),
+	};
+
+	return wait_locked(bs, ready, arg, &limits);
 }

@@ -4,8 +4,11 @@
  * entries.
  *
  *   queue.c   opening and end, submission queues: halSqCqAllocate, halSqCqFree, halSqCqQuery,
- * halSqTaskSend; waiting cq.c      logic completion queues: halCqReportRecv ident.c   ids of
- * streams, events, models and notifies: halResourceIdAlloc, halResourceIdFree, halResourceConfig
+ *             halSqTaskSend; waiting
+ *   cq.c      logic completion queues: halCqReportRecv
+ *   ident.c   ids of streams, events, models and notifies: halResourceIdAlloc, halResourceIdFree,
+ *             halResourceConfig
+ *   await.c   npusimAwait: what a stream waits for that does not move
  *   sqe.c     execution of entries
  *   idle.c    the thread that serves a program which polls memory and calls nothing
  *
@@ -118,12 +121,12 @@ struct queue_set {
 
 /* ---- queue.c ---- */
 
-/* The device's queues, if `dev` is one and is open. Else INVALID_DEVICE or INVALID_HANDLE and a
- * message. */
-drvError_t queue_device_find_locked(struct bsim *bs, const char *call, uint32_t dev,
+/* The device's queues, if `dev` is one and is open, and `ts` is its task scheduler, 0. Else
+ * INVALID_DEVICE, INVALID_HANDLE or INVALID_VALUE and a message. */
+drvError_t queue_device_find_locked(struct bsim *bs, const char *call, uint32_t dev, uint32_t ts,
 				    struct queue_device **out);
-/* NULL: there is none of that id. */
-struct queue_sq *queue_sq_find(struct queue_device *device, uint32_t id);
+/* Makes room for an object of that id in an array of pointers. */
+void *queue_slots_for(void *slots, uint32_t *count, uint32_t id);
 /* Something happened that a waiting call may be after. */
 void queue_changed_locked(struct bsim *bs);
 /* Waits until ready(arg), for timeout_ms of simulated time (-1: no limit). Lets the model run;
@@ -132,6 +135,10 @@ void queue_changed_locked(struct bsim *bs);
  * PROCESS_EXIT. ready() may be called at any time in between. */
 drvError_t queue_wait_locked(struct bsim *bs, bool (*ready)(void *arg), void *arg,
 			     int32_t timeout_ms);
+/* The same without a limit, but it gives up (WAIT_TIMEOUT) when wall_ms have passed in wall time
+ * and the model has nothing to do. That costs no simulated time. */
+drvError_t queue_await_locked(struct bsim *bs, bool (*ready)(void *arg), void *arg,
+			      uint32_t wall_ms);
 uint64_t queue_wall_ns(void);
 drvError_t queue_bad(drvError_t code, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));

@@ -65,13 +65,10 @@ static drvError_t export_locked(struct bsim *bs, const char *call, drv_mem_handl
 				uint32_t *out_device, uint32_t *out_share_id)
 {
 	struct drv_mem_handle *h;
-	drvError_t result = bsim_require_open_locked(bs, call);
+	drvError_t result = handle_find(bs, call, handle, &h);
 
 	if (result != DRV_ERROR_NONE)
 		return result;
-	h = handle_find(bs, call, handle);
-	if (h == NULL)
-		return DRV_ERROR_INVALID_VALUE;
 	if (h->imported) {
 		npu_message_set("%s: handle %p was imported (share %u); only the process that made "
 				"the memory can export it",

@@ -12,6 +12,8 @@
 #include "copy.h"
 #include "queue.h"
 
+#define PS_PER_S UINT64_C(1000000000000)
+
 /* ---- lists ---- */
 
 static void ready_push(struct queue_set *set, struct queue_sq *sq)
@@ -153,7 +155,7 @@ static void complete(struct bsim *bs, struct queue_sq *sq, struct queue_error *e
 		.sq_id = (uint16_t)sq->id,
 		.sq_head = (uint16_t)sq->head,
 		.flags = (header.stream_id & STARS_SYNC_TASK_FLAG) != 0 ? STARS_CQE_FLAG_MATCH : 0,
-		.timestamp = bs->queues->now_ps / (UINT64_C(1000000000000) / STARS_CLOCK_HZ),
+		.timestamp = bs->queues->now_ps / (PS_PER_S / STARS_CLOCK_HZ),
 	};
 	sq->held_text = g_steal_pointer(&error->text);
 	sq->holding = true;
@@ -268,6 +270,7 @@ static enum outcome start_copy(struct bsim *bs, struct queue_sq *sq, const char 
 		.dst = plan.dst.ref,
 		.src = plan.src.ref,
 		.bytes = bytes,
+		.contents_stay = !bs->contents,
 		.start_ps = bs->queues->now_ps,
 		.done = job_done,
 		.arg = sq,
@@ -330,7 +333,9 @@ static enum outcome wait_longer(struct bsim *bs, struct queue_sq *sq, enum queue
 	struct queue_set *set = bs->queues;
 
 	if (sq->deadline_ps == SIM_NEVER && timeout_s != 0 && timeout_s != UINT32_MAX) {
-		sq->deadline_ps = set->now_ps + timeout_s * UINT64_C(1000000000000);
+		sq->deadline_ps = timeout_s < (SIM_NEVER - set->now_ps) / PS_PER_S
+					  ? set->now_ps + timeout_s * PS_PER_S
+					  : SIM_NEVER - 1;
 		sq->deadline_wall_ns = queue_wall_ns() + timeout_s * UINT64_C(1000000000);
 	}
 	if (sq->deadline_ps != SIM_NEVER &&

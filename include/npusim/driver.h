@@ -211,7 +211,12 @@ extern "C" {
 	  (DVdeviceptr dst, DVdeviceptr src, size_t count), (dst, src, count))                     \
 	X(drvError_t, DRV_ERROR_NOT_SUPPORT, npusimTouch,                                          \
 	  (uint32_t dev, const uint64_t *at, size_t count, size_t bytes, uint32_t core),           \
-	  (dev, at, count, bytes, core))
+	  (dev, at, count, bytes, core))                                                           \
+	X(drvError_t, DRV_ERROR_NOT_SUPPORT, npusimAwait,                                          \
+	  (uint32_t dev, uint32_t stream, uint32_t cq, uint32_t wall_ms, struct npu_head * out),   \
+	  (dev, stream, cq, wall_ms, out))                                                         \
+	X(drvError_t, DRV_ERROR_NOT_SUPPORT, npusimPhysical,                                       \
+	  (uint32_t dev, uint64_t va, uint64_t * pa, uint64_t * bytes), (dev, va, pa, bytes))
 
 struct npu_driver;
 
@@ -257,6 +262,31 @@ struct npu_place {
  * at each of `count` addresses, one after the other, through the MMU, the caches and the memory;
  * nothing is kept. It returns when they are there, in simulated time. IOCRL_FAIL and a message at
  * the first byte that is not mapped. */
+
+enum npu_head_kind {
+	NPU_HEAD_NONE,  /* nothing is queued */
+	NPU_HEAD_RUNS,  /* an engine has it, or its turn is now */
+	NPU_HEAD_EVENT, /* it waits: for an event, a notify, a value, for room for its completion */
+	NPU_HEAD_NOTIFY,
+	NPU_HEAD_VALUE,
+	NPU_HEAD_REPORT
+};
+/* What the task at the head of a stream's queue does. */
+struct npu_head {
+	enum npu_head_kind kind;
+	uint32_t task;              /* its id */
+	uint32_t device, id;        /* EVENT, NOTIFY */
+	uint64_t va, wanted, found; /* VALUE */
+	uint32_t compare;           /* VALUE: an ACL_STREAM_WAIT_VALUE_* */
+};
+
+/* npusimAwait: waits until the completion queue `cq` has a report, or is gone, and takes none. It
+ * costs no simulated time, nor has it a limit there: WAIT_TIMEOUT once wall_ms have passed in wall
+ * time and the model has nothing to do, and *out says what the head of `stream` waits for. */
+
+/* npusimPhysical: where in the memory of a device the byte at `va` lies, by its page table, and how
+ * many bytes from there on lie one after another: *bytes is in and out, and bounds them. It costs
+ * no simulated time. IOCRL_FAIL where nothing of that device's memory is mapped. */
 
 /* What the model knows of one device, beyond the HAL. */
 struct npu_stats {

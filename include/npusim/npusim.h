@@ -55,6 +55,22 @@ NPUSIM_PUBLIC int npusim_touch(int device, const uint64_t *at, size_t count, siz
 			       unsigned core);
 
 /**
+ * npusim_physical:
+ * @device: a user id; it must be open in this process.
+ * @va: an address that the device's page table has.
+ * @pa: out: where in the device's memory the byte at @va lies, counted from its first byte.
+ * @bytes: in: how many bytes are of interest, at least 1; out: how many of them, from the first on,
+ * are mapped and lie one after another.
+ *
+ * What of the device's memory is behind an address. It takes no simulated time. Any thread.
+ *
+ * Returns: 0, or an aclError: 100000 @pa or @bytes is null; 107000 *bytes is 0; 107001 no such
+ * device; 507899 nothing of the device's memory is mapped there; 207000 the backend is a real
+ * device; aclGetRecentErrMsg() has the words. Since: 0.2.
+ */
+NPUSIM_PUBLIC int npusim_physical(int device, uint64_t va, uint64_t *pa, uint64_t *bytes);
+
+/**
  * npusim_now_ps:
  *
  * Returns: the simulated time of the process in picoseconds; on a real device the host's monotonic

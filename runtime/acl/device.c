@@ -345,80 +345,92 @@ ACL_EXPORT aclError aclrtGetDeviceCapability(int32_t deviceId, aclrtDevFeatureTy
 
 /* ---- ids ---- */
 
-/* A logic id that the driver has. */
-static aclError check_logic(const char *call, const char *argument, int32_t id)
+static aclError check_id(const char *call, const char *argument, int32_t id)
 {
-	uint32_t user, logic;
-	int code = core_device_count(&user, &logic);
-
-	if (code != ACL_SUCCESS)
-		return code;
-	if (id >= 0 && (uint32_t)id < logic)
-		return ACL_SUCCESS;
-	return acl_fail(id < 0 ? ACL_ERROR_RT_PARAM_INVALID : ACL_ERROR_RT_INVALID_DEVICEID, call,
-			"%s=%d is no logic id of the driver: those are 0 to %u", argument, id,
-			logic - 1);
+	return id >= 0 ? ACL_SUCCESS
+		       : acl_fail(ACL_ERROR_RT_PARAM_INVALID, call,
+				  "%s is %d; it must be at least 0", argument, id);
 }
 
-static aclError physical_of(const char *call, uint32_t logic, int32_t *out)
+static aclError logic_of_user(const char *call, const char *argument, int32_t user,
+			      uint32_t *out_logic)
 {
-	uint32_t physical;
-	drvError_t code;
+	aclError code = check_id(call, argument, user);
 
-	DRIVER(drv);
-	code = npu_call(drv, drvDeviceGetPhyIdByIndex, logic, &physical);
-	if (code == DRV_ERROR_NONE)
-		*out = (int32_t)physical;
-	return core_result(call, code);
+	return code != ACL_SUCCESS ? code : core_device_logic(user, argument, call, out_logic);
 }
 
-static aclError logic_of_physical(const char *call, int32_t physical, int32_t *out)
+static aclError user_of_logic(const char *call, uint32_t logic, int32_t *out_user)
 {
-	uint32_t logic;
-	drvError_t code;
-
-	if (physical < 0)
-		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, call,
-				"phyDevId is %d; it must be at least 0", physical);
-	DRIVER(drv);
-	code = npu_call(drv, drvDeviceGetIndexByPhyId, (uint32_t)physical, &logic);
-	if (code == DRV_ERROR_NONE)
-		*out = (int32_t)logic;
-	return core_result(call, code);
-}
-
-static aclError user_of(const char *call, int32_t logic, int32_t *out)
-{
-	if (core_logic_to_user((uint32_t)logic, out))
+	if (core_logic_to_user(logic, out_user))
 		return ACL_SUCCESS;
 	npu_message_prefix("%s: ", call);
 	core_last_error_note(ACL_ERROR_RT_INVALID_DEVICEID);
 	return ACL_ERROR_RT_INVALID_DEVICEID;
 }
 
+static aclError physical_of_user(const char *call, const char *argument, int32_t user,
+				 int32_t *out_physical)
+{
+	uint32_t logic, physical;
+	aclError code = logic_of_user(call, argument, user, &logic);
+
+	if (code != ACL_SUCCESS)
+		return code;
+	DRIVER(drv);
+	code = core_result(call, npu_call(drv, drvDeviceGetPhyIdByIndex, logic, &physical));
+	if (code == ACL_SUCCESS)
+		*out_physical = (int32_t)physical;
+	return code;
+}
+
+static aclError user_of_physical(const char *call, int32_t physical, int32_t *out_user)
+{
+	uint32_t logic;
+	aclError code = check_id(call, "phyDevId", physical);
+
+	if (code != ACL_SUCCESS)
+		return code;
+	DRIVER(drv);
+	code = core_result(call,
+			   npu_call(drv, drvDeviceGetIndexByPhyId, (uint32_t)physical, &logic));
+	return code != ACL_SUCCESS ? code : user_of_logic(call, logic, out_user);
+}
+
+/* CANN's "logic id" of this one and the next is the user's: its documents say so, and have the same
+ * again under better names. */
 ACL_EXPORT aclError aclrtGetPhyDevIdByLogicDevId(const int32_t logicDevId, int32_t *const phyDevId)
 {
-	aclError code;
-
 	ACL_CHECK_NULL(phyDevId);
-	code = check_logic(__func__, "logicDevId", logicDevId);
-	return code != ACL_SUCCESS ? code : physical_of(__func__, (uint32_t)logicDevId, phyDevId);
+	return physical_of_user(__func__, "logicDevId", logicDevId, phyDevId);
 }
 
 ACL_EXPORT aclError aclrtGetLogicDevIdByPhyDevId(const int32_t phyDevId, int32_t *const logicDevId)
 {
 	ACL_CHECK_NULL(logicDevId);
-	return logic_of_physical(__func__, phyDevId, logicDevId);
+	return user_of_physical(__func__, phyDevId, logicDevId);
+}
+
+ACL_EXPORT aclError aclrtGetPhyDevIdByUserDevId(const int32_t userDevId, int32_t *const phyDevId)
+{
+	ACL_CHECK_NULL(phyDevId);
+	return physical_of_user(__func__, "userDevId", userDevId, phyDevId);
+}
+
+ACL_EXPORT aclError aclrtGetUserDevIdByPhyDevId(const int32_t phyDevId, int32_t *const userDevId)
+{
+	ACL_CHECK_NULL(userDevId);
+	return user_of_physical(__func__, phyDevId, userDevId);
 }
 
 ACL_EXPORT aclError aclrtGetLogicDevIdByUserDevId(const int32_t userDevid,
 						  int32_t *const logicDevId)
 {
 	uint32_t logic;
-	int code;
+	aclError code;
 
 	ACL_CHECK_NULL(logicDevId);
-	code = core_device_logic(userDevid, "userDevid", __func__, &logic);
+	code = logic_of_user(__func__, "userDevid", userDevid, &logic);
 	if (code == ACL_SUCCESS)
 		*logicDevId = (int32_t)logic;
 	return code;
@@ -430,30 +442,9 @@ ACL_EXPORT aclError aclrtGetUserDevIdByLogicDevId(const int32_t logicDevId,
 	aclError code;
 
 	ACL_CHECK_NULL(userDevid);
-	code = check_logic(__func__, "logicDevId", logicDevId);
-	if (code == ACL_ERROR_RT_PARAM_INVALID)
-		code = ACL_ERROR_RT_INVALID_DEVICEID;
-	return code != ACL_SUCCESS ? code : user_of(__func__, logicDevId, userDevid);
-}
-
-ACL_EXPORT aclError aclrtGetUserDevIdByPhyDevId(const int32_t phyDevId, int32_t *const userDevId)
-{
-	int32_t logic;
-	aclError code;
-
-	ACL_CHECK_NULL(userDevId);
-	code = logic_of_physical(__func__, phyDevId, &logic);
-	return code != ACL_SUCCESS ? code : user_of(__func__, logic, userDevId);
-}
-
-ACL_EXPORT aclError aclrtGetPhyDevIdByUserDevId(const int32_t userDevId, int32_t *const phyDevId)
-{
-	uint32_t logic;
-	int code;
-
-	ACL_CHECK_NULL(phyDevId);
-	code = core_device_logic(userDevId, "userDevId", __func__, &logic);
-	return code != ACL_SUCCESS ? code : physical_of(__func__, logic, phyDevId);
+	code = check_id(__func__, "logicDevId", logicDevId);
+	return code != ACL_SUCCESS ? code
+				   : user_of_logic(__func__, (uint32_t)logicDevId, userDevid);
 }
 
 ACL_EXPORT aclError aclrtDeviceGetBareTgid(int32_t *pid)

@@ -42,6 +42,23 @@ int npusim_touch(int device, const uint64_t *at, size_t count, size_t bytes, uns
 	return core_result(__func__, npu_call(drv, npusimTouch, logic, at, count, bytes, core));
 }
 
+int npusim_physical(int device, uint64_t va, uint64_t *pa, uint64_t *bytes)
+{
+	struct npu_driver *drv;
+	uint32_t logic;
+	int code;
+
+	ACL_CHECK_NULL(pa);
+	ACL_CHECK_NULL(bytes);
+	drv = core_driver();
+	if (drv == NULL)
+		return ACL_ERROR_INTERNAL_ERROR;
+	code = core_device_logic(device, "device", __func__, &logic);
+	if (code != ACL_SUCCESS)
+		return code;
+	return core_result(__func__, npu_call(drv, npusimPhysical, logic, va, pa, bytes));
+}
+
 uint64_t npusim_now_ps(void)
 {
 	return core_now_ps();

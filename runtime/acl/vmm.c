@@ -168,12 +168,9 @@ ACL_EXPORT aclError aclrtReserveMemAddressNoUCMemory(void **virPtr, size_t size,
 
 ACL_EXPORT aclError aclrtReleaseMemAddress(void *virPtr)
 {
-	drvError_t code;
-
 	ACL_CHECK_NULL(virPtr);
 	ACL_DRIVER(drv);
-	code = npu_call(drv, halMemAddressFree, virPtr);
-	return code == DRV_ERROR_NONE ? ACL_SUCCESS : core_result(__func__, code);
+	return core_result(__func__, npu_call(drv, halMemAddressFree, virPtr));
 }
 
 /* ---- physical memory ---- */
@@ -218,12 +215,9 @@ ACL_EXPORT aclError aclrtMallocPhysical(aclrtDrvMemHandle *handle, size_t size,
 
 ACL_EXPORT aclError aclrtFreePhysical(aclrtDrvMemHandle handle)
 {
-	drvError_t code;
-
 	ACL_CHECK_NULL(handle);
 	ACL_DRIVER(drv);
-	code = npu_call(drv, halMemRelease, (drv_mem_handle_t *)handle);
-	return code == DRV_ERROR_NONE ? ACL_SUCCESS : core_result(__func__, code);
+	return core_result(__func__, npu_call(drv, halMemRelease, (drv_mem_handle_t *)handle));
 }
 
 ACL_EXPORT aclError aclrtMemGetAllocationGranularity(aclrtPhysicalMemProp *prop,
@@ -294,40 +288,32 @@ ACL_EXPORT aclError aclrtMemGetAllocationPropertiesFromHandle(aclrtDrvMemHandle 
 ACL_EXPORT aclError aclrtMapMem(void *virPtr, size_t size, size_t offset, aclrtDrvMemHandle handle,
 				uint64_t flags)
 {
-	drvError_t code;
-
 	ACL_CHECK_NULL(virPtr);
 	ACL_CHECK_NULL(handle);
 	ACL_CHECK_POSITIVE(size);
 	ACL_CHECK_ZERO(flags);
 	ACL_DRIVER(drv);
-	code = npu_call(drv, halMemMap, virPtr, size, offset, (drv_mem_handle_t *)handle, 0);
-	return code == DRV_ERROR_NONE ? ACL_SUCCESS : core_result(__func__, code);
+	return core_result(__func__, npu_call(drv, halMemMap, virPtr, size, offset,
+					      (drv_mem_handle_t *)handle, 0));
 }
 
 ACL_EXPORT aclError aclrtMemMapNoAccess(void *virPtr, size_t size, size_t offset,
 					aclrtDrvMemHandle handle, uint64_t flags)
 {
-	drvError_t code;
-
 	ACL_CHECK_NULL(virPtr);
 	ACL_CHECK_NULL(handle);
 	ACL_CHECK_POSITIVE(size);
 	ACL_CHECK_ZERO(flags);
 	ACL_DRIVER(drv);
-	code = npu_call(drv, halMemMapNoAccess, virPtr, size, offset, (drv_mem_handle_t *)handle,
-			0);
-	return code == DRV_ERROR_NONE ? ACL_SUCCESS : core_result(__func__, code);
+	return core_result(__func__, npu_call(drv, halMemMapNoAccess, virPtr, size, offset,
+					      (drv_mem_handle_t *)handle, 0));
 }
 
 ACL_EXPORT aclError aclrtUnmapMem(void *virPtr)
 {
-	drvError_t code;
-
 	ACL_CHECK_NULL(virPtr);
 	ACL_DRIVER(drv);
-	code = npu_call(drv, halMemUnmap, virPtr);
-	return code == DRV_ERROR_NONE ? ACL_SUCCESS : core_result(__func__, code);
+	return core_result(__func__, npu_call(drv, halMemUnmap, virPtr));
 }
 
 /* ---- access ---- */
@@ -460,7 +446,6 @@ ACL_EXPORT aclError aclrtMemGetAddressRange(void *ptr, void **pbase, size_t *psi
 ACL_EXPORT aclError aclrtMemP2PMap(void *devPtr, size_t size, int32_t dstDevId, uint64_t flags)
 {
 	uint32_t device;
-	drvError_t code;
 
 	ACL_CHECK_NULL(devPtr);
 	ACL_CHECK_POSITIVE(size);
@@ -470,6 +455,6 @@ ACL_EXPORT aclError aclrtMemP2PMap(void *devPtr, size_t size, int32_t dstDevId, 
 	ACL_CONTEXT(context);
 	(void)context;
 	ACL_DRIVER(drv);
-	code = npu_call(drv, drvMemPrefetchToDevice, (DVdeviceptr)(uintptr_t)devPtr, size, device);
-	return code == DRV_ERROR_NONE ? ACL_SUCCESS : core_result(__func__, code);
+	return core_result(__func__, npu_call(drv, drvMemPrefetchToDevice,
+					      (DVdeviceptr)(uintptr_t)devPtr, size, device));
 }

@@ -24,6 +24,7 @@ enum npu_var {
 	NPU_VAR_DEVICES,
 	NPU_VAR_HBM,
 	NPU_VAR_TIMING,
+	NPU_VAR_CONTENTS,
 	NPU_VAR_NODE,
 	NPU_VAR_LOG,
 	NPU_VAR_LOG_FILE,
@@ -31,6 +32,7 @@ enum npu_var {
 	NPU_VAR_LEAKS,
 	NPU_VAR_FAULT,
 	NPU_VAR_WINDOW, /* base of the SVM window, for sanitizers: an address, or "auto" */
+	NPU_VAR_PATIENCE,
 	NPU_VAR_COUNT
 };
 struct npu_var_info {

@@ -13,9 +13,10 @@
 #include <string.h>
 #include <strings.h>
 
-#define PREFIX       "NPUSIM_"
-#define NAME_MAX_LEN 63
-#define DEVICES_MAX  16
+#define PREFIX         "NPUSIM_"
+#define NAME_MAX_LEN   63
+#define DEVICES_MAX    16
+#define PATIENCE_MAX_S 1e6
 
 extern char **environ;
 
@@ -67,9 +68,20 @@ static const char *check_window(const char *value)
 		       : "an address, such as 0x100000000000, or auto";
 }
 
+static const char *check_patience(const char *value)
+{
+	char *end;
+	double seconds = strtod(value, &end);
+
+	return strcmp(value, "off") == 0 || (isdigit((unsigned char)*value) && *end == '\0' &&
+					     seconds > 0 && seconds <= PATIENCE_MAX_S)
+		       ? NULL
+		       : "seconds above 0, such as 10 or 0.5, or off";
+}
+
 static const char *const choices_backend[] = { "hw", "sim", "auto", NULL };
 static const char *const choices_contract[] = { "docs", "driver", NULL };
-static const char *const choices_timing[] = { "on", "off", NULL };
+static const char *const choices_switch[] = { "on", "off", NULL };
 static const char *const choices_log[] = { "error", "warn", "info", "debug", NULL };
 static const char *const choices_leaks[] = { "summary", "full", "off", NULL };
 
@@ -102,8 +114,13 @@ static const struct var_row vars[NPU_VAR_COUNT] = {
 			  check_hbm },
 	[NPU_VAR_TIMING] = { { "NPUSIM_TIMING", "on, off", "on", "backend-sim",
 			       "whether calls and copies take simulated time" },
-			     choices_timing,
+			     choices_switch,
 			     NULL },
+	[NPU_VAR_CONTENTS] = { { "NPUSIM_CONTENTS", "on, off", "on", "backend-sim",
+				 "whether copies and fills move bytes; off: they take their time "
+				 "alone" },
+			       choices_switch,
+			       NULL },
 	[NPU_VAR_NODE] = { { "NPUSIM_NODE", "a name", "default", "backend-sim",
 			     "the simulated server that this process belongs to" },
 			   NULL,
@@ -136,6 +153,11 @@ static const struct var_row vars[NPU_VAR_COUNT] = {
 			       "base of the device address window; for sanitizers" },
 			     NULL,
 			     check_window },
+	[NPU_VAR_PATIENCE] = { { "NPUSIM_PATIENCE", "seconds, off", "10", "runtime",
+				 "how long nothing of a stream may move before a warning says what "
+				 "a call that waits for it waits for" },
+			       NULL,
+			       check_patience },
 };
 
 const struct npu_var_info *npu_var_info(enum npu_var var)

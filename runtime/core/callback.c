@@ -6,20 +6,30 @@
  * the completions when nobody else waits, and runs aclrtLaunchHostFunc's functions;
  * aclrtLaunchCallback's are handed to the thread that subscribed.
  */
-#include "core-private.h"
+#include "record.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+
+/* What a stream waits for behind a callback: an event that the host records. Of the callback and of
+ * the entry that waits, whichever is the last. */
+struct turn {
+	atomic_uint users;
+	uint32_t device, event_id;
+	void (*fn)(void *arg);
+	bool subscribed;
+	atomic_bool runs;
+};
 
 struct callback {
 	struct callback *next;
 	struct core_stream *stream;
 	void (*fn)(void *arg);
 	void *arg;
-	bool block;
-	uint32_t device, event_id;     /* block: what the host records */
+	struct turn *turn;             /* NULL: the stream does not wait */
 	struct subscriber *subscriber; /* NULL: the stream's own thread */
 };
 
@@ -37,15 +47,25 @@ static struct subscriber *subscribers;
 
 /* ---- a callback's turn ---- */
 
-static void finish(struct callback *callback)
+static void unuse_turn(struct turn *turn)
 {
-	struct npu_driver *drv = core_driver();
-	struct halResourceIdInputInfo in = { .type = DRV_EVENT_ID,
-					     .resourceId = callback->event_id };
-	struct halResourceConfigInfo config = { .prop = DRV_ID_RECORD };
+	if (turn == NULL || atomic_fetch_sub(&turn->users, 1) > 1)
+		return;
+	core_event_id_give(turn->device, turn->event_id);
+	free(turn);
+}
 
-	if (callback->block && drv != NULL)
-		npu_call(drv, halResourceConfig, callback->device, &in, &config);
+/* Under no lock. */
+static void run(struct callback *callback)
+{
+	struct turn *turn = callback->turn;
+
+	if (turn != NULL)
+		atomic_store(&turn->runs, true);
+	callback->fn(callback->arg);
+	if (turn != NULL)
+		core_event_id_record(turn->device, turn->event_id);
+	unuse_turn(turn);
 	free(callback);
 }
 
@@ -83,6 +103,7 @@ static void forget(struct callback *callback)
 		let_go_locked(callback->subscriber);
 		pthread_mutex_unlock(&subscribers_lock);
 	}
+	unuse_turn(callback->turn);
 	free(callback);
 }
 
@@ -107,22 +128,23 @@ static void turn_came(void *arg, const struct stars_logic_cqe *cqe)
 	pthread_cond_broadcast(&stream->progress);
 }
 
-struct returned {
-	uint32_t device, event_id;
-};
-
-/* The wait behind a callback is over: its event is not needed any more. */
+/* The wait behind a callback is over. */
 static void return_seen(void *arg, const struct stars_logic_cqe *cqe)
 {
-	struct returned *returned = arg;
-	struct npu_driver *drv = core_driver();
-	struct halResourceIdInputInfo in = { .type = DRV_EVENT_ID,
-					     .resourceId = returned->event_id };
-
 	(void)cqe;
-	if (drv != NULL)
-		npu_call(drv, halResourceIdFree, returned->device, &in);
-	free(returned);
+	unuse_turn(arg);
+}
+
+static void describe_turn(void *arg, struct core_stall *out)
+{
+	struct turn *turn = arg;
+
+	snprintf(out->text, sizeof(out->text), "waits for the host function %p, which %s",
+		 (void *)(uintptr_t)turn->fn,
+		 atomic_load(&turn->runs) ? "runs: its return ends the wait"
+		 : turn->subscribed       ? "no thread has taken: aclrtProcessReport in the "
+					    "thread that subscribes runs it"
+					  : "is the next that the stream's thread runs");
 }
 
 /* ---- the stream's own thread ---- */
@@ -142,24 +164,23 @@ static void run_ready_locked(struct core_stream *stream)
 	if (stream->ready == NULL)
 		stream->ready_last = &stream->ready;
 	pthread_mutex_unlock(&stream->lock);
-	callback->fn(callback->arg);
-	finish(callback);
+	run(callback);
 	pthread_mutex_lock(&stream->lock);
 }
 
 static void *pump(void *arg)
 {
 	struct core_stream *stream = arg;
+	struct core_wait wait;
 
 	pump_of = stream;
 	pthread_mutex_lock(&stream->lock);
+	wait = core_wait_begin(stream, UINT64_MAX, NULL);
 	while (!stream->pump_stop) {
 		if (stream->ready != NULL)
 			run_ready_locked(stream);
 		else if (stream->attention > 0 && stream->alive &&
-			 core_stream_progress_locked(stream, UINT64_MAX,
-						     "npusim: waiting for a callback's turn") ==
-				 CORE_OK)
+			 core_stream_progress_locked(stream, &wait) == CORE_OK)
 			continue;
 		else
 			pthread_cond_wait(&stream->progress, &stream->lock);
@@ -214,40 +235,47 @@ void core_callback_end(struct core_stream *stream)
 
 /* ---- launched ---- */
 
-static struct callback *make_callback(struct core_stream *stream, void (*fn)(void *), void *arg,
-				      bool block)
+static struct turn *make_turn(const struct callback *callback, const char *call, int *error)
 {
-	struct callback *callback = calloc(1, sizeof(*callback));
+	struct turn *turn = calloc(1, sizeof(*turn));
+	drvError_t code;
 
-	if (callback == NULL)
+	if (turn == NULL) {
+		*error = core_fail(CORE_MEMORY_ALLOCATION, call, "no memory for a callback");
 		return NULL;
-	callback->stream = stream;
-	callback->fn = fn;
-	callback->arg = arg;
-	callback->block = block;
-	callback->device = stream->device;
-	return callback;
+	}
+	*turn = (struct turn){ .device = callback->stream->device,
+			       .fn = callback->fn,
+			       .subscribed = callback->subscriber != NULL };
+	atomic_store(&turn->users, 2);
+	code = core_event_id_take(turn->device, &turn->event_id);
+	if (code == DRV_ERROR_NONE)
+		return turn;
+	*error = core_result(call, code);
+	free(turn);
+	return NULL;
 }
 
 /* The entries of a callback, and who hears of them. */
-static int send_locked(struct callback *callback, struct returned *returned, const char *call)
+static int send_locked(struct callback *callback, const char *call)
 {
 	struct core_stream *stream = callback->stream;
+	struct turn *turn = callback->turn;
 	struct stars_event_sqe sqe[2];
 	struct core_done done[2] = {
 		{ .fn = turn_came, .arg = callback },
-		{ .fn = return_seen, .arg = returned },
+		{ .fn = return_seen, .arg = turn, .describe = describe_turn },
 	};
 	int code;
 
 	memset(sqe, 0, sizeof(sqe));
 	sqe[0].header.type = STARS_SQE_PLACE_HOLDER;
 	sqe[1].header.type = STARS_SQE_EVENT_WAIT;
-	sqe[1].event_id = (uint16_t)callback->event_id;
+	sqe[1].event_id = turn == NULL ? 0 : (uint16_t)turn->event_id;
 	code = core_attention_begin_locked(stream, call);
 	if (code != CORE_OK)
 		return code;
-	code = core_stream_send_locked(stream, sqe, callback->block ? 2 : 1, done, call);
+	code = core_stream_send_locked(stream, sqe, turn != NULL ? 2 : 1, done, call);
 	if (code != CORE_OK)
 		core_attention_end_locked(stream);
 	return code;
@@ -256,31 +284,23 @@ static int send_locked(struct callback *callback, struct returned *returned, con
 static int launch_locked(struct core_stream *stream, void (*fn)(void *), void *arg, bool block,
 			 const char *call)
 {
-	struct npu_driver *drv = core_driver();
-	struct callback *callback = make_callback(stream, fn, arg, block);
-	struct returned *returned = calloc(1, sizeof(*returned));
-	struct halResourceIdInputInfo in = { .type = DRV_EVENT_ID };
-	struct halResourceIdOutputInfo out = { 0 };
+	struct callback *callback = malloc(sizeof(*callback));
 	int code = CORE_OK;
 
-	if (callback == NULL || returned == NULL || drv == NULL)
-		code = core_fail(CORE_MEMORY_ALLOCATION, call, "no memory for a callback");
-	if (code == CORE_OK && block)
-		code = core_result(call,
-				   npu_call(drv, halResourceIdAlloc, stream->device, &in, &out));
-	if (code == CORE_OK) {
-		in.resourceId = callback->event_id = out.resourceId;
-		*returned =
-			(struct returned){ .device = stream->device, .event_id = out.resourceId };
-		callback->subscriber = stream->subscriber;
-		code = send_locked(callback, returned, call);
-		if (code != CORE_OK && block)
-			npu_call(drv, halResourceIdFree, stream->device, &in);
-	}
-	if (code != CORE_OK)
-		free(callback);
-	if (code != CORE_OK || !block)
-		free(returned);
+	if (callback == NULL)
+		return core_fail(CORE_MEMORY_ALLOCATION, call, "no memory for a callback");
+	*callback = (struct callback){
+		.stream = stream, .fn = fn, .arg = arg, .subscriber = stream->subscriber
+	};
+	if (block)
+		callback->turn = make_turn(callback, call, &code);
+	if (code == CORE_OK)
+		code = send_locked(callback, call);
+	if (code == CORE_OK)
+		return CORE_OK;
+	unuse_turn(callback->turn);
+	unuse_turn(callback->turn);
+	free(callback);
 	return code;
 }
 
@@ -313,6 +333,7 @@ int core_callback_launch(void (*fn)(void *arg), void *arg, bool block, void *han
 		if (code != CORE_OK) {
 			pthread_mutex_lock(&subscribers_lock);
 			subscriber->due--;
+			let_go_locked(subscriber);
 			pthread_mutex_unlock(&subscribers_lock);
 		}
 	}
@@ -335,9 +356,9 @@ int core_callback_launch_host(void (*fn)(void *arg), void *arg, void *handle, co
 				 "the other",
 				 stream->id);
 	} else {
+		stream->host_funcs =
+			true; /* at once: the lock is released while there is no room */
 		code = launch_locked(stream, fn, arg, true, call);
-		if (code == CORE_OK)
-			stream->host_funcs = true;
 	}
 	pthread_mutex_unlock(&stream->lock);
 	return code;
@@ -481,7 +502,6 @@ int core_callback_process(int32_t timeout_ms, const char *call)
 	if (callback == NULL)
 		return core_fail(CORE_REPORT_TIMEOUT, call, "no callback came within %d ms",
 				 timeout_ms);
-	callback->fn(callback->arg);
-	finish(callback);
+	run(callback);
 	return CORE_OK;
 }

@@ -32,19 +32,16 @@ struct context *core_context_make(int32_t user, uint32_t logic, bool primary)
 
 	if (context == NULL)
 		return NULL;
-	context->face = (struct core_context){
-		.magic = CORE_CONTEXT_MAGIC,
-		.user_device = user,
-		.device = logic,
-		.primary = primary,
-	};
+	context->face.user_device = user;
+	context->face.device = logic;
+	context->face.primary = primary;
 	atomic_store(&context->default_stream, NULL);
 	context->events = NULL;
 	core_pool_publish(&core_contexts, context);
 	return context;
 }
 
-void core_context_end(struct context *context, bool force)
+void core_context_end(struct context *context, bool force, const char *call)
 {
 	bool left = true;
 
@@ -52,7 +49,7 @@ void core_context_end(struct context *context, bool force)
 		struct core_stream *stream = core_stream_take_of(context, &left);
 
 		if (stream != NULL)
-			core_stream_end(stream, force);
+			core_stream_end(stream, force, call);
 		else if (left)
 			usleep(500);
 	}
@@ -173,7 +170,7 @@ int core_context_destroy(void *handle, const char *call)
 	logic = context->face.device;
 	if (current.explicit_context == handle)
 		current.explicit_context = NULL;
-	core_context_end(context, false);
+	core_context_end(context, false, call);
 	pthread_mutex_lock(&core_setup_lock);
 	core_device_drop_locked(logic);
 	pthread_mutex_unlock(&core_setup_lock);

@@ -115,12 +115,11 @@ struct context {
 	struct event *events;           /* core_lists_lock */
 };
 extern struct core_pool core_contexts;
-#define CORE_CONTEXT_MAGIC 0x6e636378u /* "nccx" */
 
 /* A new, published context on an open device whose count of users the caller has raised. */
 struct context *core_context_make(int32_t user, uint32_t logic, bool primary);
 /* Ends its streams and events; nobody may find it any more. `force`: pending work is dropped. */
-void core_context_end(struct context *context, bool force);
+void core_context_end(struct context *context, bool force, const char *call);
 /* The calling thread's current context is the primary one of the device, whichever that is at each
  * call; < 0: none. */
 void core_context_follow(int64_t logic);
@@ -136,16 +135,23 @@ void *core_device_primary(uint32_t logic);
 void core_device_shutdown(void);
 void core_visible_forget(void);
 
-/* ---- streams (stream.c, stream-queue.c) ---- */
+/* ---- streams (stream.c, stream-queue.c, stall.c) ---- */
 
 struct stars_logic_cqe;
 /* Called when an entry is complete, under the stream's lock. cqe is NULL for work that was dropped
  * with its stream. It may call the driver, and nothing else of runtime/core but what says that it
  * may be called from here. */
 typedef void (*core_done_fn)(void *arg, const struct stars_logic_cqe *cqe);
+/* What an entry that does not get done waits for, for people. */
+struct core_stall {
+	char text[256];
+	void *next; /* handle of the stream whose work would end the wait; NULL: none is known */
+};
 struct core_done {
 	core_done_fn fn; /* NULL: nobody asks */
 	void *arg;
+	/* Under the stream's lock, until fn is called; NULL: nothing is known here. */
+	void (*describe)(void *arg, struct core_stall *out);
 };
 
 struct stream_pending {
@@ -163,7 +169,8 @@ struct core_stream {
 	struct context *context;
 	struct core_stream *next; /* of the device; core_lists_lock */
 	struct core_stream **link;
-	bool alive; /* takes work; of the queue, not of the handle */
+	bool alive;    /* takes work; of the queue, not of the handle */
+	uint64_t life; /* counts the streams that this slot has been */
 	bool is_default;
 	uint32_t device, sq, cq, logic_cq;
 	int32_t id;
@@ -194,10 +201,27 @@ int core_stream_send_each(struct core_stream *stream, void *entries, unsigned co
 /* The same with the stream's lock held (it is released while there is no room). */
 int core_stream_send_locked(struct core_stream *stream, void *entries, unsigned count,
 			    const struct core_done *done, const char *call);
-/* Waits until something completes or changes: 0, CORE_STREAM_SYNC_TIMEOUT when deadline_ns (of
- * core_now_ns()) has passed, or the code of a driver that does not answer. UINT64_MAX: no deadline.
- */
-int core_stream_progress_locked(struct core_stream *stream, uint64_t deadline_ns, const char *call);
+/* A call that waits for a stream, as long as core_wait_holds(). */
+struct core_wait {
+	const char *call;     /* NULL: of nobody, and nobody is told where it does not end */
+	uint64_t deadline_ns; /* of core_now_ns(); UINT64_MAX: none */
+	uint64_t life;        /* the stream's */
+	/* stall.c: since when, in wall time, nothing of the stream has moved; 0: not looked at */
+	uint64_t since_ns, patience_ns, seen;
+};
+static inline struct core_wait core_wait_begin(const struct core_stream *stream,
+					       uint64_t deadline_ns, const char *call)
+{
+	return (struct core_wait){ .call = call, .deadline_ns = deadline_ns, .life = stream->life };
+}
+/* False once the stream has ended, though another may live in its place. */
+static inline bool core_wait_holds(const struct core_stream *stream, const struct core_wait *wait)
+{
+	return stream->alive && stream->life == wait->life;
+}
+/* Waits until something completes or changes: 0, CORE_STREAM_SYNC_TIMEOUT when the deadline has
+ * passed, or the code of a driver that does not answer. */
+int core_stream_progress_locked(struct core_stream *stream, struct core_wait *wait);
 /* Takes what is complete, without waiting. */
 void core_stream_reap_locked(struct core_stream *stream);
 void core_stream_reap_device(uint32_t device);
@@ -205,15 +229,23 @@ uint64_t core_deadline_ns(int32_t timeout_ms);
 /* Makes the stream's queue, or takes it down. */
 int core_stream_open_queue(struct core_stream *stream, const char *call);
 void core_stream_close_queue(struct core_stream *stream);
+/* Task ids have 16 bits; all ones stands for "any". */
+#define CORE_TASK_IDS 0x8000u
+
+/* ---- waits that do not end (stall.c) ---- */
+
+/* Wall time in ms until core_stall_tell_locked() has something to say of this wait; UINT32_MAX:
+ * never. */
+uint32_t core_stall_due_locked(const struct core_stream *stream, struct core_wait *wait);
+/* Warns, once a wait, if it is due and the stream stands: who waits, for which task, and what would
+ * end it. The lock is released meanwhile. */
+void core_stall_tell_locked(struct core_stream *stream, struct core_wait *wait);
+
 /* Hides a stream of the context, for the caller to end. *out_left: some were left, if only ones
  * that others are ending. */
 struct core_stream *core_stream_take_of(struct context *context, bool *out_left);
 /* Ends a hidden stream: waits for its work, or drops it. */
-void core_stream_end(struct core_stream *stream, bool force);
-int core_stream_synchronize_until(struct core_stream *stream, uint64_t deadline_ns,
-				  const char *call);
-struct core_stream *core_stream_make(struct context *context, uint32_t priority, uint32_t flags,
-				     bool is_default, const char *call, int *error);
+void core_stream_end(struct core_stream *stream, bool force, const char *call);
 
 /* ---- events (event.c) ---- */
 

@@ -55,11 +55,11 @@ const char *core_visible_text(void);
 
 /* ---- contexts (context.c) ---- */
 
+/* Atomic, since a context may end in another thread, and its place be taken, while it is used. */
 struct core_context {
-	uint32_t magic;
-	int32_t user_device;
-	uint32_t device; /* logic id */
-	bool primary;
+	_Atomic int32_t user_device;
+	_Atomic uint32_t device; /* logic id */
+	_Atomic bool primary;
 	/* the rest is context.c's */
 };
 /* The calling thread's current context, or NULL (message set: "no current context: call
@@ -76,7 +76,6 @@ struct core_stream; /* opaque */
  * returned, message and *error (an aclError) set, for no context (107002) or an unknown or
  * destroyed stream (107000/107003, see acl_api.md). */
 struct core_stream *core_stream_find(void *stream, const char *call, int *error);
-uint32_t core_stream_device(const struct core_stream *stream); /* logic id */
 
 /* Queues `count` 64-byte entries in order; fills in header.stream_id, task_id and wr_cqe. Waits for
  * room while the queue is full. `keep` (may be NULL) is called with `arg` when the last entry is

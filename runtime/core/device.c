@@ -171,7 +171,7 @@ int core_device_reset(int32_t user, bool force, const char *call)
 	if (context == NULL)
 		return CORE_OK;
 	/* Outside of the lock: its work may have callbacks that set devices. */
-	core_context_end(context, false);
+	core_context_end(context, false, call);
 	pthread_mutex_lock(&core_setup_lock);
 	core_device_drop_locked(logic);
 	pthread_mutex_unlock(&core_setup_lock);
@@ -201,7 +201,7 @@ void core_device_shutdown(void)
 	while ((context = core_pool_hide_any(&core_contexts)) != NULL) {
 		uint32_t logic = context->face.device;
 
-		core_context_end(context, true);
+		core_context_end(context, true, "npusim");
 		pthread_mutex_lock(&core_setup_lock);
 		core_device_drop_locked(logic);
 		pthread_mutex_unlock(&core_setup_lock);

@@ -35,6 +35,8 @@ bool driver_op_is_call(enum driver_op op)
 	case DRIVER_OP_npusimPlace:
 	case DRIVER_OP_npusimCheckCopy:
 	case DRIVER_OP_npusimTouch:
+	case DRIVER_OP_npusimAwait:
+	case DRIVER_OP_npusimPhysical:
 		return false;
 	default:
 		return true;

@@ -1,33 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Events. Each record of an event is an object of its own, with a fresh id in the driver: whoever
- * waits for a record waits for that one, however often the event is recorded again meanwhile. An
- * event names two of them: the last that was made, which queries and times are about, and the next,
- * which waits that come before it already wait for.
+ * Events as programs have them. An event names two records (record.h): the last that was made,
+ * which queries and times are about, and the next, which waits that come before it already wait
+ * for.
  */
 #include "core-private.h"
+#include "record.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-struct record {
-	atomic_uint users;          /* the event, the entry that records, each entry that waits */
-	uint32_t device, id;        /* the driver's */
-	_Atomic(void *) stream;     /* handle; NULL before it is to be sent */
-	_Atomic uint64_t timestamp; /* ns */
-	atomic_bool done;
-	pthread_mutex_t lock; /* of relays */
-	struct relay *relays;
-	struct record *instead_of; /* on another device, waited for before this one was made; kept
-				      until this one goes */
-};
-
-/* A stream of another device waits for the record: that device has an id of its own, which the host
- * records. */
-struct relay {
-	struct relay *next;
-	uint32_t device, id;
-};
 
 /* Waits for an event that are not over; they may outlive the event. */
 struct waits {
@@ -59,109 +41,6 @@ unsigned core_event_live(uint32_t device)
 	return device < CORE_DEVICE_MAX ? atomic_load(&live[device]) : 0;
 }
 
-/* ---- ids in the driver ---- */
-
-static drvError_t take_id(uint32_t device, uint32_t *out_id)
-{
-	struct npu_driver *drv = core_driver();
-	struct halResourceIdInputInfo in = { .type = DRV_EVENT_ID };
-	struct halResourceIdOutputInfo out = { 0 };
-	drvError_t code = drv == NULL ? DRV_ERROR_PROCESS_EXIT
-				      : npu_call(drv, halResourceIdAlloc, device, &in, &out);
-
-	*out_id = out.resourceId;
-	return code;
-}
-
-static void give_id(uint32_t device, uint32_t id)
-{
-	struct npu_driver *drv = core_driver();
-	struct halResourceIdInputInfo in = { .type = DRV_EVENT_ID, .resourceId = id };
-
-	if (drv != NULL)
-		npu_call(drv, halResourceIdFree, device, &in);
-}
-
-static void record_by_host(uint32_t device, uint32_t id)
-{
-	struct npu_driver *drv = core_driver();
-	struct halResourceIdInputInfo in = { .type = DRV_EVENT_ID, .resourceId = id };
-	struct halResourceConfigInfo config = { .prop = DRV_ID_RECORD };
-
-	if (drv != NULL)
-		npu_call(drv, halResourceConfig, device, &in, &config);
-}
-
-/* ---- records ---- */
-
-static struct record *make_record(uint32_t device, const char *call, int *error)
-{
-	struct record *record = calloc(1, sizeof(*record));
-	drvError_t code;
-
-	if (record == NULL) {
-		*error = core_fail(CORE_MEMORY_ALLOCATION, call, "no memory for an event");
-		return NULL;
-	}
-	record->device = device;
-	atomic_store(&record->users, 1);
-	pthread_mutex_init(&record->lock, NULL);
-	code = take_id(device, &record->id);
-	if (code == DRV_ERROR_NONE)
-		return record;
-	*error = core_result(call, code);
-	free(record);
-	return NULL;
-}
-
-static struct record *use(struct record *record)
-{
-	if (record != NULL)
-		atomic_fetch_add(&record->users, 1);
-	return record;
-}
-
-static void unuse(struct record *record)
-{
-	if (record == NULL || atomic_fetch_sub(&record->users, 1) > 1)
-		return;
-	unuse(record->instead_of);
-	give_id(record->device, record->id);
-	while (record->relays != NULL) {
-		struct relay *next = record->relays->next;
-
-		free(record->relays);
-		record->relays = next;
-	}
-	pthread_mutex_destroy(&record->lock);
-	free(record);
-}
-
-/* Under the lock of the stream that recorded. */
-static void record_done(void *arg, const struct stars_logic_cqe *cqe)
-{
-	struct record *record = arg;
-	struct relay *relay;
-
-	if (cqe != NULL)
-		atomic_store(&record->timestamp, cqe->timestamp);
-	else /* dropped with its stream: others wait for it all the same */
-		record_by_host(record->device, record->id);
-	pthread_mutex_lock(&record->lock);
-	atomic_store(&record->done, true);
-	relay = record->relays;
-	record->relays = NULL;
-	pthread_mutex_unlock(&record->lock);
-	while (relay != NULL) {
-		struct relay *next = relay->next;
-
-		record_by_host(relay->device, relay->id);
-		free(relay);
-		relay = next;
-	}
-	unuse(record);
-}
-
 static void unuse_waits(struct waits *waits)
 {
 	if (waits != NULL && atomic_fetch_sub(&waits->users, 1) == 1)
@@ -170,17 +49,38 @@ static void unuse_waits(struct waits *waits)
 
 /* ---- made, found, ended ---- */
 
-static void link_event(struct event *event)
+/* From now on it is found. False: its context, by that handle, has ended, and nobody would end the
+ * event. */
+static bool link_event(struct event *event, const void *context)
 {
 	struct event **first = &event->context->events;
+	bool lives;
 
 	pthread_mutex_lock(&core_lists_lock);
-	event->next = *first;
-	event->link = first;
-	if (event->next != NULL)
-		event->next->link = &event->next;
-	*first = event;
+	lives = core_slot_handle(event->context) == context;
+	if (lives) {
+		event->next = *first;
+		event->link = first;
+		if (event->next != NULL)
+			event->next->link = &event->next;
+		*first = event;
+		atomic_fetch_add(&live[event->device], 1);
+		core_pool_publish(&events, event);
+	}
 	pthread_mutex_unlock(&core_lists_lock);
+	return lives;
+}
+
+static void give_event(struct event *event)
+{
+	pthread_mutex_lock(&event->lock);
+	core_record_unuse(event->last);
+	core_record_unuse(event->coming);
+	event->last = event->coming = NULL;
+	unuse_waits(event->waits);
+	event->waits = NULL;
+	pthread_mutex_unlock(&event->lock);
+	core_pool_give(&events, event);
 }
 
 static void end_event(struct event *event)
@@ -190,15 +90,8 @@ static void end_event(struct event *event)
 	if (event->next != NULL)
 		event->next->link = event->link;
 	pthread_mutex_unlock(&core_lists_lock);
-	pthread_mutex_lock(&event->lock);
-	unuse(event->last);
-	unuse(event->coming);
-	event->last = event->coming = NULL;
-	unuse_waits(event->waits);
-	event->waits = NULL;
-	pthread_mutex_unlock(&event->lock);
 	atomic_fetch_sub(&live[event->device], 1);
-	core_pool_give(&events, event);
+	give_event(event);
 }
 
 /* An event that is ours to end, or NULL. False: none is left, not even one that another thread is
@@ -236,6 +129,7 @@ static bool can_be_waited_for(const struct event *event)
 int core_event_create(enum core_event_kind kind, uint32_t flags, void **out_event, const char *call)
 {
 	struct core_context *face = core_context_peek();
+	const void *owner = face == NULL ? NULL : core_context_handle(face);
 	struct event *event;
 	int code = CORE_OK;
 
@@ -260,33 +154,44 @@ int core_event_create(enum core_event_kind kind, uint32_t flags, void **out_even
 	else
 		atomic_store(&event->waits->users, 1);
 	if (code == CORE_OK && kind == CORE_EVENT_FLAGS && can_be_waited_for(event))
-		event->coming = make_record(event->device, call, &code);
+		event->coming = core_record_make(event->device, call, &code);
 	pthread_mutex_unlock(&event->lock);
-	if (code != CORE_OK) {
-		unuse_waits(event->waits);
-		core_pool_give(&events, event);
-		return code;
-	}
-	atomic_fetch_add(&live[event->device], 1);
-	link_event(event);
-	*out_event = core_pool_publish(&events, event);
-	return CORE_OK;
+	if (code == CORE_OK && !link_event(event, owner))
+		code = core_fail(CORE_CONTEXT_NULL, call,
+				 "the current context ended while an event of it was made");
+	if (code == CORE_OK)
+		*out_event = core_slot_handle(event);
+	else
+		give_event(event);
+	return code;
+}
+
+static int no_event(const void *handle, const char *call)
+{
+	if (core_is_forked())
+		return core_context_none(call);
+	return core_fail(CORE_PARAM_INVALID, call,
+			 "event=%p is no event of this process: it was destroyed, its device was "
+			 "reset, or it was not made by aclrtCreateEvent",
+			 handle);
 }
 
 static struct event *find_event(void *handle, const char *call, int *error)
 {
 	struct event *event = core_is_forked() ? NULL : core_pool_find(&events, handle);
 
-	*error = CORE_OK;
-	if (event != NULL)
-		return event;
-	*error = core_is_forked() ? core_context_none(call)
-				  : core_fail(CORE_PARAM_INVALID, call,
-					      "event=%p is no event of this process: it was "
-					      "destroyed, its device was reset, or "
-					      "it was not made by aclrtCreateEvent",
-					      handle);
-	return NULL;
+	*error = event != NULL ? CORE_OK : no_event(handle, call);
+	return event;
+}
+
+/* Takes the event's lock for one that may have been destroyed since it was found. */
+static int lock_event(struct event *event, const void *handle, const char *call)
+{
+	pthread_mutex_lock(&event->lock);
+	if (core_slot_handle(event) == handle)
+		return CORE_OK;
+	pthread_mutex_unlock(&event->lock);
+	return no_event(handle, call);
 }
 
 int core_event_destroy(void *handle, const char *call)
@@ -314,6 +219,7 @@ static void fill_entry(struct stars_event_sqe *sqe, uint8_t type, uint32_t id, u
 }
 
 struct wait {
+	void *event; /* handle, for people */
 	struct record *record;
 	struct waits *waits;
 	uint32_t relay_device, relay_id;
@@ -328,31 +234,33 @@ static void wait_done(void *arg, const struct stars_logic_cqe *cqe)
 	atomic_fetch_sub(&wait->waits->count, 1);
 	unuse_waits(wait->waits);
 	if (wait->relayed)
-		give_id(wait->relay_device, wait->relay_id);
-	unuse(wait->record);
+		core_record_drop_relay(wait->record, wait->relay_device, wait->relay_id);
+	core_record_unuse(wait->record);
 	free(wait);
 }
 
-/* When the record happens, or now if it has, the host records that id of another device. */
-static int add_relay(struct record *record, uint32_t device, uint32_t id, const char *call)
+static void describe_wait(void *arg, struct core_stall *out)
 {
-	struct relay *relay = malloc(sizeof(*relay));
-	bool done;
+	const struct wait *wait = arg;
+	const struct record *record = wait->record;
+	void *handle = atomic_load(&record->stream);
+	const struct core_stream *stream = core_pool_find(&core_streams, handle);
 
-	if (relay == NULL)
-		return core_fail(CORE_MEMORY_ALLOCATION, call, "no memory for an event");
-	pthread_mutex_lock(&record->lock);
-	done = atomic_load(&record->done);
-	if (!done) {
-		*relay = (struct relay){ .next = record->relays, .device = device, .id = id };
-		record->relays = relay;
-	}
-	pthread_mutex_unlock(&record->lock);
-	if (done) {
-		record_by_host(device, id);
-		free(relay);
-	}
-	return CORE_OK;
+	if (handle == NULL)
+		snprintf(out->text, sizeof(out->text),
+			 "waits for event %p, which nobody has recorded: aclrtRecordEvent on "
+			 "another stream ends the wait",
+			 wait->event);
+	else if (stream == NULL || atomic_load(&record->done))
+		snprintf(out->text, sizeof(out->text),
+			 "waits for event %p, which has happened: the word of it is on its way",
+			 wait->event);
+	else
+		snprintf(out->text, sizeof(out->text),
+			 "waits for event %p, which is recorded on stream %d of device %u and has "
+			 "not happened",
+			 wait->event, stream->id, stream->device);
+	out->next = stream == NULL || atomic_load(&record->done) ? NULL : handle;
 }
 
 /* The id that the waiting stream's device knows. Of another device's record: one that the host
@@ -365,34 +273,13 @@ static int local_id(struct wait *wait, uint32_t device, uint32_t *out_id, const 
 	*out_id = record->id;
 	if (record->device == device)
 		return CORE_OK;
-	code = take_id(device, out_id);
+	code = core_event_id_take(device, out_id);
 	if (code != DRV_ERROR_NONE)
 		return core_result(call, code);
 	wait->relayed = true;
 	wait->relay_device = device;
 	wait->relay_id = *out_id;
-	return add_relay(record, device, *out_id, call);
-}
-
-/* Takes a relay back that nobody will wait for. */
-static void drop_relay(struct wait *wait)
-{
-	struct record *record = wait->record;
-
-	if (!wait->relayed)
-		return;
-	pthread_mutex_lock(&record->lock);
-	for (struct relay **place = &record->relays; *place != NULL; place = &(*place)->next) {
-		struct relay *relay = *place;
-
-		if (relay->device != wait->relay_device || relay->id != wait->relay_id)
-			continue;
-		*place = relay->next;
-		free(relay);
-		break;
-	}
-	pthread_mutex_unlock(&record->lock);
-	give_id(wait->relay_device, wait->relay_id);
+	return core_record_add_relay(record, device, *out_id, call);
 }
 
 /* Somebody must see the other stream's completion, or the relay is never run: its own thread, if
@@ -411,12 +298,8 @@ static int watch_record(struct record *record, const char *call)
 	struct stars_event_sqe sqe;
 	struct core_done done = { .fn = watch_done, .arg = stream };
 	int code = CORE_OK;
-	bool relays;
 
-	pthread_mutex_lock(&record->lock);
-	relays = record->relays != NULL;
-	pthread_mutex_unlock(&record->lock);
-	if (stream == NULL || !relays)
+	if (stream == NULL || !core_record_has_relays(record))
 		return CORE_OK;
 	fill_entry(&sqe, STARS_SQE_PLACE_HOLDER, 0, 0);
 	pthread_mutex_lock(&stream->lock);
@@ -441,13 +324,13 @@ static struct record *next_record_locked(struct event *event, uint32_t device, c
 		event->coming = NULL;
 		return coming;
 	}
-	record = make_record(device, call, error);
+	record = core_record_make(device, call, error);
 	if (record == NULL || coming == NULL)
 		return record;
 	/* Streams wait for the id of the event's own device already. */
-	*error = add_relay(record, coming->device, coming->id, call);
+	*error = core_record_add_relay(record, coming->device, coming->id, call);
 	if (*error != CORE_OK) {
-		unuse(record);
+		core_record_unuse(record);
 		return NULL;
 	}
 	record->instead_of = coming;
@@ -460,11 +343,11 @@ static void take_back(struct event *event, struct record *record, struct record 
 {
 	pthread_mutex_lock(&event->lock);
 	if (event->last == record) {
-		event->last = use(before);
-		unuse(record);
+		event->last = core_record_use(before);
+		core_record_unuse(record);
 	}
 	pthread_mutex_unlock(&event->lock);
-	record_done(record, NULL);
+	core_record_done(record, NULL);
 }
 
 /* The event's lock is not held while an entry is sent, which may have to wait for room. */
@@ -474,7 +357,7 @@ int core_event_record(void *handle, void *stream_handle, const char *call)
 	struct event *event = find_event(handle, call, &code);
 	struct core_stream *stream;
 	struct stars_event_sqe sqe;
-	struct core_done done = { .fn = record_done };
+	struct core_done done = { .fn = core_record_done };
 	struct record *record, *before = NULL;
 
 	if (event == NULL)
@@ -482,34 +365,38 @@ int core_event_record(void *handle, void *stream_handle, const char *call)
 	stream = core_stream_find(stream_handle, call, &code);
 	if (stream == NULL)
 		return code;
-	pthread_mutex_lock(&event->lock);
+	code = lock_event(event, handle, call);
+	if (code != CORE_OK)
+		return code;
 	record = next_record_locked(event, stream->device, call, &code);
 	if (record != NULL) {
 		atomic_store(&record->stream, core_slot_handle(stream));
+		if (record->instead_of != NULL)
+			atomic_store(&record->instead_of->stream, core_slot_handle(stream));
 		before = event->last;
-		event->last = use(record);
+		event->last = core_record_use(record);
 	}
 	pthread_mutex_unlock(&event->lock);
 	if (record == NULL)
 		return code;
 	fill_entry(&sqe, STARS_SQE_EVENT_RECORD, record->id, 0);
-	done.arg = use(record);
+	done.arg = core_record_use(record);
 	code = core_stream_send_each(stream, &sqe, 1, &done, call);
 	if (code == CORE_OK)
 		code = watch_record(record, call);
 	else
 		take_back(event, record, before);
-	unuse(before);
-	unuse(record);
+	core_record_unuse(before);
+	core_record_unuse(record);
 	return code;
 }
 
 /* Takes over the caller's use of `waits` and `record`. */
-static int send_wait(struct waits *waits, struct record *record, struct core_stream *stream,
-		     uint32_t timeout_s, const char *call)
+static int send_wait(void *event, struct waits *waits, struct record *record,
+		     struct core_stream *stream, uint32_t timeout_s, const char *call)
 {
 	struct wait *wait = calloc(1, sizeof(*wait));
-	struct core_done done = { .fn = wait_done, .arg = wait };
+	struct core_done done = { .fn = wait_done, .arg = wait, .describe = describe_wait };
 	struct stars_event_sqe sqe;
 	uint32_t id;
 	int code = CORE_OK;
@@ -518,7 +405,7 @@ static int send_wait(struct waits *waits, struct record *record, struct core_str
 	if (wait == NULL)
 		code = core_fail(CORE_MEMORY_ALLOCATION, call, "no memory to wait for an event");
 	if (code == CORE_OK) {
-		*wait = (struct wait){ .record = record, .waits = waits };
+		*wait = (struct wait){ .event = event, .record = record, .waits = waits };
 		code = local_id(wait, stream->device, &id, call);
 	}
 	if (code == CORE_OK && wait->relayed)
@@ -528,17 +415,17 @@ static int send_wait(struct waits *waits, struct record *record, struct core_str
 		code = core_stream_send_each(stream, &sqe, 1, &done, call);
 	}
 	if (code != CORE_OK) {
-		if (wait != NULL)
-			drop_relay(wait);
+		if (wait != NULL && wait->relayed)
+			core_record_drop_relay(record, wait->relay_device, wait->relay_id);
 		atomic_fetch_sub(&waits->count, 1);
 		unuse_waits(waits);
-		unuse(record);
+		core_record_unuse(record);
 		free(wait);
 	}
 	return code;
 }
 
-/* What a wait for the event waits for, for the caller to unuse(); NULL: nothing. */
+/* What a wait for the event waits for, for the caller to core_record_unuse(); NULL: nothing. */
 static struct record *awaited_locked(struct event *event, const struct core_stream *stream)
 {
 	struct record *record = event->coming != NULL ? event->coming : event->last;
@@ -546,7 +433,7 @@ static struct record *awaited_locked(struct event *event, const struct core_stre
 	if (record == NULL || atomic_load(&record->done) ||
 	    atomic_load(&record->stream) == core_slot_handle(stream))
 		return NULL;
-	return use(record);
+	return core_record_use(record);
 }
 
 int core_event_wait(void *handle, void *stream_handle, uint32_t timeout_s, const char *call)
@@ -567,7 +454,9 @@ int core_event_wait(void *handle, void *stream_handle, uint32_t timeout_s, const
 	stream = core_stream_find(stream_handle, call, &code);
 	if (stream == NULL)
 		return code;
-	pthread_mutex_lock(&event->lock);
+	code = lock_event(event, handle, call);
+	if (code != CORE_OK)
+		return code;
 	if (event->kind == CORE_EVENT_PLAIN && event->coming == NULL && event->last == NULL)
 		code = core_fail(
 			CORE_PARAM_INVALID, call,
@@ -581,7 +470,7 @@ int core_event_wait(void *handle, void *stream_handle, uint32_t timeout_s, const
 		atomic_fetch_add(&waits->users, 1);
 	}
 	pthread_mutex_unlock(&event->lock);
-	return record == NULL ? code : send_wait(waits, record, stream, timeout_s, call);
+	return record == NULL ? code : send_wait(handle, waits, record, stream, timeout_s, call);
 }
 
 int core_event_reset(void *handle, void *stream_handle, const char *call)
@@ -603,23 +492,26 @@ int core_event_reset(void *handle, void *stream_handle, const char *call)
 			handle);
 	if (core_stream_find(stream_handle, call, &code) == NULL)
 		return code;
-	pthread_mutex_lock(&event->lock);
+	code = lock_event(event, handle, call);
+	if (code != CORE_OK)
+		return code;
 	if (event->coming == NULL)
-		event->coming = make_record(event->device, call, &code);
+		event->coming = core_record_make(event->device, call, &code);
 	pthread_mutex_unlock(&event->lock);
 	return code;
 }
 
 /* ---- asked ---- */
 
-/* The last record, for the caller to unuse(); completions that have come are taken first. */
+/* The last record, for the caller to core_record_unuse(); completions that have come are taken
+ * first. */
 static struct record *look(struct event *event)
 {
 	struct core_stream *stream;
 	struct record *record;
 
 	pthread_mutex_lock(&event->lock);
-	record = use(event->last);
+	record = core_record_use(event->last);
 	pthread_mutex_unlock(&event->lock);
 	if (record == NULL || atomic_load(&record->done))
 		return record;
@@ -650,7 +542,7 @@ int core_event_query(void *handle, bool deprecated, bool *out_done, const char *
 		*out_done = deprecated || event->kind == CORE_EVENT_AGAIN;
 	else
 		*out_done = atomic_load(&record->done);
-	unuse(record);
+	core_record_unuse(record);
 	return CORE_OK;
 }
 
@@ -686,6 +578,7 @@ int core_event_synchronize(void *handle, int32_t timeout_ms, const char *call)
 	struct event *event = find_event(handle, call, &code);
 	uint64_t deadline = core_deadline_ns(timeout_ms);
 	struct core_stream *stream;
+	struct core_wait wait;
 	struct record *record;
 
 	if (event == NULL)
@@ -698,15 +591,17 @@ int core_event_synchronize(void *handle, int32_t timeout_ms, const char *call)
 				 "the event's stream waits for the callback that makes this call");
 	} else if (stream != NULL) {
 		pthread_mutex_lock(&stream->lock);
-		while (code == CORE_OK && stream->alive && !atomic_load(&record->done))
-			code = core_stream_progress_locked(stream, deadline, call);
+		wait = core_wait_begin(stream, deadline, call);
+		while (code == CORE_OK && core_wait_holds(stream, &wait) &&
+		       !atomic_load(&record->done))
+			code = core_stream_progress_locked(stream, &wait);
 		pthread_mutex_unlock(&stream->lock);
 		if (code == CORE_STREAM_SYNC_TIMEOUT)
 			code = core_fail(CORE_EVENT_SYNC_TIMEOUT, call,
 					 "event=%p has not happened within %d ms", handle,
 					 timeout_ms);
 	}
-	unuse(record);
+	core_record_unuse(record);
 	return code;
 }
 
@@ -736,7 +631,7 @@ static int happened(void *handle, const char *argument, uint64_t *out_ns, const 
 				 argument, handle, event->flags);
 	else
 		*out_ns = atomic_load(&record->timestamp);
-	unuse(record);
+	core_record_unuse(record);
 	return code;
 }
 

@@ -14,10 +14,8 @@
 
 #define QUEUE_DEPTH   2048u
 #define IN_FLIGHT_MAX (QUEUE_DEPTH - 64u)
-/* Task ids have 16 bits; all ones stands for "any". */
-#define TASK_IDS    0x8000u
-#define RECEIVE_MAX 64u
-#define REAP_EVERY  64u
+#define RECEIVE_MAX   64u
+#define REAP_EVERY    64u
 /* How long one wait in a driver that simulates nothing may take: a thread that waits there sees no
  * other's orders. */
 #define SLICE_MS 100
@@ -168,7 +166,7 @@ static void note_error_locked(struct core_stream *stream, const struct stars_log
 static uint64_t seq_of(const struct core_stream *stream, uint16_t task_id)
 {
 	uint64_t first = stream->done + 1;
-	uint64_t ahead = (task_id - first) & (TASK_IDS - 1);
+	uint64_t ahead = (task_id - first) & (CORE_TASK_IDS - 1);
 
 	return first + ahead <= stream->sent ? first + ahead : 0;
 }
@@ -198,8 +196,10 @@ static void complete_locked(struct core_stream *stream, const struct stars_logic
 	stream->done = seq;
 }
 
-/* Asks the driver for completions, the lock released meanwhile; the caller is the one receiver. */
-static drvError_t receive_locked(struct core_stream *stream, int32_t timeout_ms)
+/* Asks the driver for completions, the lock released meanwhile; the caller is the one receiver.
+ * patience_ms is of wall time, and counts on the model, which knows no slices. */
+static drvError_t receive_locked(struct core_stream *stream, int32_t timeout_ms,
+				 uint32_t patience_ms)
 {
 	struct stars_logic_cqe cqe[RECEIVE_MAX];
 	struct halReportRecvInfo info = {
@@ -212,13 +212,18 @@ static drvError_t receive_locked(struct core_stream *stream, int32_t timeout_ms)
 		.task_id = UINT32_MAX,
 	};
 	struct npu_driver *drv = core_driver();
-	drvError_t code;
+	drvError_t code = DRV_ERROR_NONE;
+	struct npu_head head;
 
 	if (drv == NULL)
 		return DRV_ERROR_PROCESS_EXIT;
 	stream->receiving = true;
 	pthread_mutex_unlock(&stream->lock);
-	code = npu_call(drv, halCqReportRecv, stream->device, &info);
+	if (patience_ms != UINT32_MAX)
+		code = npu_call(drv, npusimAwait, stream->device, info.stream_id, info.cqId,
+				patience_ms, &head);
+	if (code != DRV_ERROR_WAIT_TIMEOUT)
+		code = npu_call(drv, halCqReportRecv, stream->device, &info);
 	pthread_mutex_lock(&stream->lock);
 	stream->receiving = false;
 	stream->reap_due = 0;
@@ -233,15 +238,14 @@ void core_stream_reap_locked(struct core_stream *stream)
 	while (stream->alive && !stream->receiving && stream->done < stream->sent) {
 		uint64_t before = stream->done;
 
-		if (receive_locked(stream, 0) != DRV_ERROR_NONE || stream->done == before)
+		if (receive_locked(stream, 0, UINT32_MAX) != DRV_ERROR_NONE ||
+		    stream->done == before)
 			break;
 	}
 }
 
-static int32_t receive_timeout(uint64_t deadline_ns, uint64_t now_ns)
+static int32_t receive_timeout(uint64_t deadline_ns, uint64_t now_ns, bool model)
 {
-	struct npu_driver *drv = core_driver();
-	bool model = drv != NULL && (drv->caps & NPU_CAP_MODEL) != 0;
 	uint64_t ms =
 		deadline_ns == UINT64_MAX ? UINT64_MAX : (deadline_ns - now_ns + 999999) / 1000000;
 
@@ -250,18 +254,17 @@ static int32_t receive_timeout(uint64_t deadline_ns, uint64_t now_ns)
 	return ms > INT32_MAX ? -1 : (int32_t)ms;
 }
 
-static void wait_for_receiver_locked(struct core_stream *stream, bool limited)
+static void wait_for_receiver_locked(struct core_stream *stream, uint32_t most_ms)
 {
 	struct timespec until;
 
-	if (!limited) {
+	if (most_ms == UINT32_MAX) {
 		pthread_cond_wait(&stream->progress, &stream->lock);
 		return;
 	}
-	/* The deadline is one of simulated time, which this clock does not know: look again soon.
-	 */
 	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_nsec += 2000000;
+	until.tv_sec += most_ms / 1000;
+	until.tv_nsec += most_ms % 1000 * 1000000L;
 	if (until.tv_nsec >= 1000000000) {
 		until.tv_nsec -= 1000000000;
 		until.tv_sec++;
@@ -269,21 +272,28 @@ static void wait_for_receiver_locked(struct core_stream *stream, bool limited)
 	pthread_cond_timedwait(&stream->progress, &stream->lock, &until);
 }
 
-int core_stream_progress_locked(struct core_stream *stream, uint64_t deadline_ns, const char *call)
+int core_stream_progress_locked(struct core_stream *stream, struct core_wait *wait)
 {
-	uint64_t now = deadline_ns == UINT64_MAX ? 0 : core_now_ns();
-	drvError_t code;
+	struct npu_driver *drv = core_driver();
+	bool limited = wait->deadline_ns != UINT64_MAX;
+	bool model = drv != NULL && (drv->caps & NPU_CAP_MODEL) != 0;
+	uint64_t now = limited ? core_now_ns() : 0;
+	uint32_t patience_ms = core_stall_due_locked(stream, wait);
+	drvError_t code = DRV_ERROR_NONE;
 
-	if (deadline_ns != UINT64_MAX && now >= deadline_ns)
+	if (limited && now >= wait->deadline_ns)
 		return CORE_STREAM_SYNC_TIMEOUT;
-	if (stream->receiving) {
-		wait_for_receiver_locked(stream, deadline_ns != UINT64_MAX);
-		return CORE_OK;
-	}
-	code = receive_locked(stream, receive_timeout(deadline_ns, now));
-	if (code == DRV_ERROR_NONE || code == DRV_ERROR_WAIT_TIMEOUT)
-		return CORE_OK;
-	return core_result(call, code);
+	/* The deadline is one of simulated time, which the wait for another thread does not know:
+	 * look again soon. */
+	if (stream->receiving)
+		wait_for_receiver_locked(stream, limited ? 2 : patience_ms);
+	else
+		code = receive_locked(stream, receive_timeout(wait->deadline_ns, now, model),
+				      model ? patience_ms : UINT32_MAX);
+	if (code != DRV_ERROR_NONE && code != DRV_ERROR_WAIT_TIMEOUT)
+		return core_result(wait->call != NULL ? wait->call : "npusim", code);
+	core_stall_tell_locked(stream, wait);
+	return CORE_OK;
 }
 
 /* ---- entries out ---- */
@@ -316,22 +326,27 @@ static bool remember_locked(struct core_stream *stream, uint64_t seq, const stru
 	return true;
 }
 
+static int destroyed(const struct core_stream *stream, const char *call)
+{
+	return core_fail(CORE_PARAM_INVALID, call,
+			 "stream %d was destroyed while the call waited for room in its queue",
+			 stream->id);
+}
+
 static int make_room_locked(struct core_stream *stream, unsigned count, const char *call)
 {
+	struct core_wait wait = core_wait_begin(stream, UINT64_MAX, call);
+
 	if (stream->reap_due++ >= REAP_EVERY)
 		core_stream_reap_locked(stream);
-	while (stream->alive && stream->sent - stream->done + count > IN_FLIGHT_MAX) {
-		int code = core_stream_progress_locked(stream, UINT64_MAX, call);
+	while (core_wait_holds(stream, &wait) &&
+	       stream->sent - stream->done + count > IN_FLIGHT_MAX) {
+		int code = core_stream_progress_locked(stream, &wait);
 
 		if (code != CORE_OK)
 			return code;
 	}
-	if (!stream->alive)
-		return core_fail(
-			CORE_PARAM_INVALID, call,
-			"stream %d was destroyed while the call waited for room in its queue",
-			stream->id);
-	return CORE_OK;
+	return core_wait_holds(stream, &wait) ? CORE_OK : destroyed(stream, call);
 }
 
 static bool is_full(drvError_t code)
@@ -361,6 +376,7 @@ static int submit_locked(struct core_stream *stream, uint8_t *entries, unsigned 
 		.sqe_addr = entries,
 		.sqe_num = count,
 	};
+	struct core_wait wait = core_wait_begin(stream, UINT64_MAX, call);
 	struct npu_driver *drv = core_driver();
 
 	if (drv == NULL)
@@ -370,21 +386,23 @@ static int submit_locked(struct core_stream *stream, uint8_t *entries, unsigned 
 			(struct stars_sqe_header *)(void *)(entries + i * STARS_SQE_BYTES);
 
 		header->stream_id = (uint16_t)stream->id;
-		header->task_id = (uint16_t)((stream->sent + 1 + i) & (TASK_IDS - 1));
+		header->task_id = (uint16_t)((stream->sent + 1 + i) & (CORE_TASK_IDS - 1));
 		header->wr_cqe = 1;
 		give_credit(entries + i * STARS_SQE_BYTES);
 	}
 	for (;;) {
 		drvError_t code = npu_call(drv, halSqTaskSend, stream->device, &info);
-		int wait;
+		int error;
 
 		if (code == DRV_ERROR_NONE)
 			return CORE_OK;
 		if (!is_full(code) || stream->done == stream->sent)
 			return core_result(call, code);
-		wait = core_stream_progress_locked(stream, UINT64_MAX, call);
-		if (wait != CORE_OK)
-			return wait;
+		error = core_stream_progress_locked(stream, &wait);
+		if (error != CORE_OK)
+			return error;
+		if (!core_wait_holds(stream, &wait))
+			return destroyed(stream, call);
 	}
 }
 
@@ -392,18 +410,20 @@ int core_stream_send_locked(struct core_stream *stream, void *entries, unsigned 
 			    const struct core_done *done, const char *call)
 {
 	int code = make_room_locked(stream, count, call);
+	struct core_wait wait;
 
 	if (code == CORE_OK)
 		code = submit_locked(stream, entries, count, call);
 	if (code != CORE_OK)
 		return code;
+	wait = core_wait_begin(stream, UINT64_MAX, call);
 	for (unsigned i = 0; done != NULL && i < count; i++) {
 		if (remember_locked(stream, stream->sent + 1 + i, &done[i]))
 			continue;
 		/* The host has no memory left: wait for the entry here, and tell at once. */
 		stream->sent += count;
-		while (stream->alive && stream->done < stream->sent &&
-		       core_stream_progress_locked(stream, UINT64_MAX, call) == CORE_OK)
+		while (core_wait_holds(stream, &wait) && stream->done < stream->sent &&
+		       core_stream_progress_locked(stream, &wait) == CORE_OK)
 			;
 		for (; i < count; i++)
 			if (done[i].fn != NULL)

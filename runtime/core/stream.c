@@ -35,17 +35,30 @@ unsigned core_stream_live(uint32_t device)
 
 static struct core_stream *streams[CORE_DEVICE_MAX]; /* core_lists_lock */
 
-static void link_stream(struct core_stream *stream)
+/* From now on it is found. False: its context, by that handle, has ended, and nobody would end the
+ * stream. */
+static bool link_stream(struct core_stream *stream, const void *context)
 {
 	struct core_stream **first = &streams[stream->device];
+	bool lives;
+	void *handle;
 
 	pthread_mutex_lock(&core_lists_lock);
-	stream->next = *first;
-	stream->link = first;
-	if (stream->next != NULL)
-		stream->next->link = &stream->next;
-	*first = stream;
+	lives = core_slot_handle(stream->context) == context;
+	if (lives) {
+		stream->next = *first;
+		stream->link = first;
+		if (stream->next != NULL)
+			stream->next->link = &stream->next;
+		*first = stream;
+		atomic_fetch_add(&live[stream->device], 1);
+		handle = core_pool_publish(&core_streams, stream);
+		if (stream->is_default)
+			atomic_store_explicit(&stream->context->default_stream, handle,
+					      memory_order_release);
+	}
 	pthread_mutex_unlock(&core_lists_lock);
+	return lives;
 }
 
 static void unlink_stream(struct core_stream *stream)
@@ -83,6 +96,8 @@ static void be_born_locked(struct core_stream *stream, struct context *context)
 	stream->context = context;
 	stream->device = context->face.device;
 	stream->alive = true;
+	stream->life++;
+	stream->stop_on_failure = false;
 	stream->sent = stream->done = 0;
 	stream->pending_first = stream->pending_count = 0;
 	stream->receiving = false;
@@ -96,9 +111,10 @@ static void be_born_locked(struct core_stream *stream, struct context *context)
 	stream->pump_started = stream->pump_stop = false;
 }
 
-struct core_stream *core_stream_make(struct context *context, uint32_t priority, uint32_t flags,
-				     bool is_default, const char *call, int *error)
+static struct core_stream *make_stream(struct context *context, uint32_t priority, uint32_t flags,
+				       bool is_default, const char *call, int *error)
 {
+	const void *owner = core_slot_handle(context);
 	struct core_stream *stream;
 
 	if (core_stream_live(context->face.device) >= CORE_STREAM_MAX) {
@@ -120,14 +136,15 @@ struct core_stream *core_stream_make(struct context *context, uint32_t priority,
 	*error = core_stream_open_queue(stream, call);
 	stream->alive = *error == CORE_OK;
 	pthread_mutex_unlock(&stream->lock);
-	if (*error != CORE_OK) {
-		core_pool_give(&core_streams, stream);
-		return NULL;
+	if (*error == CORE_OK && !link_stream(stream, owner)) {
+		core_stream_close_queue(stream);
+		*error = core_fail(CORE_CONTEXT_NULL, call,
+				   "the current context ended while a stream of it was made");
 	}
-	atomic_fetch_add(&live[stream->device], 1);
-	link_stream(stream);
-	core_pool_publish(&core_streams, stream);
-	return stream;
+	if (*error == CORE_OK)
+		return stream;
+	core_pool_give(&core_streams, stream);
+	return NULL;
 }
 
 int core_stream_create(uint32_t priority, uint32_t flags, void **out_stream, const char *call)
@@ -138,7 +155,7 @@ int core_stream_create(uint32_t priority, uint32_t flags, void **out_stream, con
 
 	if (context == NULL)
 		return core_context_none(call);
-	stream = core_stream_make(core_context_of(context), priority, flags, false, call, &code);
+	stream = make_stream(core_context_of(context), priority, flags, false, call, &code);
 	if (stream != NULL)
 		*out_stream = core_slot_handle(stream);
 	return code;
@@ -160,15 +177,8 @@ int core_stream_default(void **out_stream, const char *call)
 		return CORE_OK;
 	pthread_mutex_lock(&making);
 	*out_stream = atomic_load(&context->default_stream);
-	if (*out_stream == NULL) {
-		struct core_stream *stream = core_stream_make(context, 0, 0, true, call, &code);
-
-		if (stream != NULL) {
-			*out_stream = core_slot_handle(stream);
-			atomic_store_explicit(&context->default_stream, *out_stream,
-					      memory_order_release);
-		}
-	}
+	if (*out_stream == NULL && make_stream(context, 0, 0, true, call, &code) != NULL)
+		*out_stream = atomic_load(&context->default_stream);
 	pthread_mutex_unlock(&making);
 	return code;
 }
@@ -214,11 +224,6 @@ struct core_stream *core_stream_find(void *handle, const char *call, int *error)
 	return NULL;
 }
 
-uint32_t core_stream_device(const struct core_stream *stream)
-{
-	return stream->device;
-}
-
 int32_t core_stream_id(const struct core_stream *stream)
 {
 	return stream->id;
@@ -251,11 +256,12 @@ bool core_stream_set_stop(struct core_stream *stream, bool stop)
 /* Until all that was sent when it was called is complete. */
 static int wait_locked(struct core_stream *stream, uint64_t deadline_ns, const char *call)
 {
+	struct core_wait wait = core_wait_begin(stream, deadline_ns, call);
 	uint64_t target = stream->sent;
 	int code = CORE_OK;
 
-	while (code == CORE_OK && stream->alive && stream->done < target)
-		code = core_stream_progress_locked(stream, deadline_ns, call);
+	while (code == CORE_OK && core_wait_holds(stream, &wait) && stream->done < target)
+		code = core_stream_progress_locked(stream, &wait);
 	if (code == CORE_STREAM_SYNC_TIMEOUT)
 		core_fail(code, call, "stream %d has %llu tasks that are not done in time",
 			  stream->id, (unsigned long long)(target - stream->done));
@@ -331,8 +337,7 @@ static int take_error_locked(struct core_stream *stream, const char *call)
 	return error == CORE_OK ? CORE_OK : core_fail(error, call, "%s", stream->error_text);
 }
 
-int core_stream_synchronize_until(struct core_stream *stream, uint64_t deadline_ns,
-				  const char *call)
+static int synchronize_until(struct core_stream *stream, uint64_t deadline_ns, const char *call)
 {
 	int code;
 
@@ -351,7 +356,7 @@ int core_stream_synchronize_until(struct core_stream *stream, uint64_t deadline_
 
 int core_stream_synchronize(struct core_stream *stream, int32_t timeout_ms, const char *call)
 {
-	return core_stream_synchronize_until(stream, core_deadline_ns(timeout_ms), call);
+	return synchronize_until(stream, core_deadline_ns(timeout_ms), call);
 }
 
 int core_stream_query(struct core_stream *stream, bool *out_idle, const char *call)
@@ -411,8 +416,7 @@ int core_device_synchronize(uint32_t device, int32_t timeout_ms, const char *cal
 				 "no memory to list the device's streams");
 	for (unsigned i = 0; i < count; i++) {
 		struct core_stream *stream = core_pool_find(&core_streams, handles[i]);
-		int code = stream == NULL ? CORE_OK
-					  : core_stream_synchronize_until(stream, deadline, call);
+		int code = stream == NULL ? CORE_OK : synchronize_until(stream, deadline, call);
 
 		if (first == CORE_OK)
 			first = code;
@@ -450,13 +454,13 @@ static bool wait_for_leave_locked(struct core_stream *stream)
 	return !stream->receiving;
 }
 
-void core_stream_end(struct core_stream *stream, bool force)
+void core_stream_end(struct core_stream *stream, bool force, const char *call)
 {
 	bool left;
 
 	pthread_mutex_lock(&stream->lock);
 	if (!force)
-		wait_locked(stream, UINT64_MAX, "npusim: ending a stream");
+		wait_locked(stream, UINT64_MAX, call);
 	stream->alive = false;
 	pthread_cond_broadcast(&stream->progress);
 	pthread_mutex_unlock(&stream->lock);
@@ -499,6 +503,6 @@ int core_stream_destroy(void *handle, bool force, const char *call)
 	if (!core_pool_hide(&core_streams, stream))
 		return core_fail(CORE_PARAM_INVALID, call,
 				 "stream=%p is being destroyed by another thread", handle);
-	core_stream_end(stream, force);
+	core_stream_end(stream, force, call);
 	return CORE_OK;
 }

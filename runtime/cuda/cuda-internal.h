@@ -42,7 +42,6 @@ CUresult cuda_of_driver(const char *call, drvError_t code);
 CUresult cuda_of_core(const char *call, int code);
 
 const char *cuda_error_name(CUresult code); /* NULL: there is no such code */
-const char *cuda_error_text(CUresult code);
 
 /* ---- device.c ---- */
 

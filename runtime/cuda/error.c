@@ -126,13 +126,6 @@ const char *cuda_error_name(CUresult code)
 	return row >= 0 ? errors[row].name : NULL;
 }
 
-const char *cuda_error_text(CUresult code)
-{
-	int row = find(code);
-
-	return row >= 0 ? errors[row].text : NULL;
-}
-
 CUDA_EXPORT CUresult cuGetErrorName(CUresult error, const char **name)
 {
 	if (name == NULL)
@@ -143,8 +136,10 @@ CUDA_EXPORT CUresult cuGetErrorName(CUresult error, const char **name)
 
 CUDA_EXPORT CUresult cuGetErrorString(CUresult error, const char **text)
 {
+	int row = find(error);
+
 	if (text == NULL)
 		return CUDA_ERROR_INVALID_VALUE;
-	*text = cuda_error_text(error);
+	*text = row >= 0 ? errors[row].text : NULL;
 	return *text != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }

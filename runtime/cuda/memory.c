@@ -6,7 +6,7 @@
  */
 #include "vmm.h"
 
-#include "core/trace-names.h"
+#include "trace/names.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -83,10 +83,11 @@ void cuda_memory_end_context(void *context)
 		uint64_t va = 0;
 
 		pthread_mutex_lock(&lock);
-		for (size_t i = 0; i < allocations.count && va == 0; i++)
-			if (allocations.entries[i].number == (uintptr_t)context &&
-			    strchr("am", allocations.entries[i].letter) != NULL)
-				va = allocations.entries[i].key;
+		for (const struct trace_name *name = trace_name_from(&allocations, 0);
+		     name != NULL && va == 0; name = trace_name_from(&allocations, name->key + 1))
+			if (name->number == (uintptr_t)context &&
+			    strchr("am", name->letter) != NULL)
+				va = name->key;
 		if (va != 0)
 			trace_name_take(&allocations, va, NULL);
 		pthread_mutex_unlock(&lock);

@@ -471,6 +471,7 @@ static void call_our_own(void)
 {
 	struct npu_stats stats = { .size = sizeof(stats) };
 	struct npu_place place;
+	struct npu_head head;
 	uint64_t now = 0;
 	uint32_t back = 0;
 	unsigned lines = 0;
@@ -492,6 +493,16 @@ static void call_our_own(void)
 	EXPECT_HAL(HAL(drvMemcpy)((uintptr_t)&back, 4, (uintptr_t)memory + 4092, 4));
 	EXPECT_EQ(back, 0x01020304u);
 	EXPECT_HAL(HAL(npusimCheckCopy)((uintptr_t)memory, (uintptr_t)memory + MIB, 4096));
+	EXPECT_EQ(HAL(npusimAwait)(0, 0, UINT32_MAX, 0, &head), DRV_ERROR_NONE); /* no such queue */
+	EXPECT_EQ(HAL(npusimAwait)(0, 0, 0, 0, NULL), DRV_ERROR_INVALID_VALUE);
+	uint64_t pa = UINT64_MAX, bytes = MIB / 2, next = 0, rest = 8 * MIB;
+	EXPECT_HAL(HAL(npusimPhysical)(0, (uintptr_t)memory, &pa, &bytes));
+	EXPECT_EQ(bytes, MIB / 2);
+	EXPECT_HAL(HAL(npusimPhysical)(0, (uintptr_t)memory + MIB, &next, &rest));
+	EXPECT_EQ(next, pa + MIB);
+	EXPECT_GE(rest, MIB);
+	EXPECT_EQ(HAL(npusimPhysical)(0, (uintptr_t)&pa, &pa, &bytes), DRV_ERROR_IOCRL_FAIL);
+	EXPECT_CONTAINS(HAL(npusimLastMessage)(), "no memory of device 0 is mapped at");
 	/* Only before the first device. */
 	EXPECT_NE(HAL(npusimSetDialect)(NPU_DIALECT_ANYWHERE), DRV_ERROR_NONE);
 	EXPECT_HAL(HAL(npusimLeaks)(count_line, &lines, true));

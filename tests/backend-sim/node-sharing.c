@@ -325,8 +325,8 @@ TEST(node_sharing, named_ranges)
 	EXPECT_ACT(5, &b, do_read);
 	EXPECT_EQ(actor_do(&b, do_name_destroy, order).value, DRV_ERROR_IOCRL_FAIL);
 	EXPECT_EQ(actor_do(&a, do_name_destroy, order).value, NONE);
-	EXPECT_EQ(actor_do(&a, do_name_destroy, order).value, DRV_ERROR_INVALID_HANDLE);
-	EXPECT_EQ(actor_do(&b, do_name_info, order).value, DRV_ERROR_INVALID_HANDLE);
+	EXPECT_EQ(actor_do(&a, do_name_destroy, order).value, DRV_ERROR_PARA_ERROR);
+	EXPECT_EQ(actor_do(&b, do_name_info, order).value, DRV_ERROR_PARA_ERROR);
 	EXPECT_ACT(NONE, &a, do_drop);
 	EXPECT_FREE(120, &b);
 	EXPECT_ACT(5, &b, do_read);
@@ -355,10 +355,10 @@ TEST(node_sharing, names_end_with_the_memory_or_the_process)
 	EXPECT_EQ(actor_do(&b, do_name_import, order).value, DRV_ERROR_BUSY);
 	actor_kill(&a);
 	reply = actor_do(&b, do_name_import, order);
-	EXPECT_EQ(reply.value, DRV_ERROR_INVALID_HANDLE);
+	EXPECT_EQ(reply.value, DRV_ERROR_PARA_ERROR);
 	EXPECT_CONTAINS(reply.text, "has no name");
 	snprintf(other.name, sizeof(other.name), "no name at all");
-	EXPECT_EQ(actor_do(&b, do_name_info, other).value, DRV_ERROR_INVALID_HANDLE);
+	EXPECT_EQ(actor_do(&b, do_name_info, other).value, DRV_ERROR_PARA_ERROR);
 	EXPECT_ACT(NONE, &b, do_drop);
 	EXPECT_FREE(124, &b);
 	EXPECT_ACT(NONE, &b, do_audit);

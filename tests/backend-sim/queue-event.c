@@ -126,6 +126,19 @@ TEST(queue_event, time_out)
 	rig_finish(&one);
 }
 
+/* 27 * 2^64 ps and 9.8 ms. */
+TEST(queue_event, time_out_of_years_is_none)
+{
+	struct stars_logic_cqe cqe;
+	struct rig_stream stream;
+	uint32_t count;
+
+	rig_stream_open(&stream, 0, 16, 16);
+	rig_event(&stream, STARS_SQE_EVENT_WAIT, 0, rig_id(0, DRV_EVENT_ID), 498062090, REPORT);
+	EXPECT_EQ(rig_recv(&stream, &cqe, 1, 50, &count), DRV_ERROR_WAIT_TIMEOUT);
+	rig_stream_close(&stream);
+}
+
 TEST(queue_event, one_record_of_a_notify_frees_one_waiter)
 {
 	uint32_t notify = rig_id(0, DRV_NOTIFY_ID);

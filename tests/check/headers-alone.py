@@ -64,8 +64,8 @@ def main():
     jobs = list(jobs_for(options, root))
     includes = ['-I' + str(root / 'include')]
     if options.internal:
-        glib = subprocess.run(['pkg-config', '--cflags', 'glib-2.0'], check=True, text=True,
-                              stdout=subprocess.PIPE).stdout.split()
+        glib = subprocess.run(['pkg-config', '--cflags', 'glib-2.0', 'json-glib-1.0'], check=True,
+                              text=True, stdout=subprocess.PIPE).stdout.split()
         includes += ['-I' + str(root / folder) for folder in ['.'] + FOLDERS] + glib
         includes += ['-I' + folder for folder in options.includes]
 

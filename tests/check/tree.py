@@ -27,8 +27,8 @@ ARROWS = {
     'backend-hw': {'runtime/base'},
     'backend-sim': {'runtime/base', 'sim'},
     'runtime': set(),
-    'traces': {'runtime/base', 'backend-sim/node.h', 'sim/bench/bench.h', 'sim/profile.h',
-               'tests/contract/case.h'},
+    'traces': {'runtime/base', 'runtime/trace', 'backend-sim/node.h', 'sim/bench/bench.h',
+               'sim/profile.h', 'tests/contract/case.h'},
 }
 
 PRIVATE_PATH = re.compile(r'(?<![\w.$}-])/(?:home|Users|root|wor[k]|mnt)/\w')

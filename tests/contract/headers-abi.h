@@ -16,7 +16,7 @@
 #endif
 
 #define VALUE(name, value) STATIC_ASSERT((name) == (value), #name " is not " #value);
-#include "headers-values.h"
+#include "headers-values-list.h"
 
 #if defined(__x86_64__) || defined(__aarch64__)
 #define TYPE(type, size, align)                                  \
@@ -25,5 +25,5 @@
 #define MEMBER(type, member, offset, size)                                                 \
 	STATIC_ASSERT(offsetof(type, member) == (offset), "offset of " #type "." #member); \
 	STATIC_ASSERT(sizeof(((type *)0)->member) == (size), "size of " #type "." #member);
-#include "headers-layouts.h"
+#include "headers-layouts-list.h"
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The H100 profile's costs of calls against the medians that were measured on an H100 80GB HBM3,
- * driver 580, in microseconds, by size; and that the calls take that time through libcuda.so.1.
+ * Calls through libcuda.so.1 take the simulated time that was measured on an H100 80GB HBM3,
+ * driver 580: medians in microseconds, by size. The profile alone, at more sizes:
+ * tests/sim/driver-cost.c.
  */
 #include "rig.h"
 #include "runtime/core/core.h"
@@ -23,20 +24,6 @@ static const struct cost {
 	{ "address_free", SIM_CALL_ADDRESS_FREE, { 0.716, 5.809, 8.205 } },
 };
 static const uint64_t sizes[3] = { 2 * MIB, 128 * MIB, 1024 * MIB };
-
-TEST_EACH(cuda_cost, within_a_fifth_of_the_h100, costs, name)
-{
-	const struct cost *cost = param;
-	struct sim_profile profile;
-	char *error = NULL;
-
-	ASSERT_TRUE(sim_profile_load("H100", &profile, &error));
-	for (unsigned i = 0; i < 3; i++) {
-		double us = (double)sim_call_ps(&profile, cost->call, sizes[i] / GRANULE, 21) / 1e6;
-
-		EXPECT_NEAR(us, cost->median[i], cost->median[i] * 0.2);
-	}
-}
 
 /* The simulated time that calls of each kind have taken so far. */
 static void spent(struct npu_driver *drv, uint64_t out_ps[SIM_CALL_COUNT])
@@ -66,7 +53,7 @@ TEST(cuda_cost, calls_take_it)
 			enum sim_call call = costs[c].call;
 
 			EXPECT_NEAR((double)(after[call] - before[call]) / 1e6, costs[c].median[i],
-				    costs[c].median[i] * 0.2);
+				    costs[c].median[i] * 0.1);
 		}
 	}
 	npu_driver_close(drv);

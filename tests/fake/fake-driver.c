@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -29,7 +30,7 @@ struct completions {
 	unsigned head, count;
 };
 struct device {
-	bool open;
+	atomic_bool open;
 	unsigned opened;
 	bool id_used[4][IDS];
 	bool recorded[IDS];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What the tests of runtime/core share: a fresh runtime over a fresh fake driver for each test, and
- * what must be left of it at the end. Include after harness/test.h.
+ * what must be left of it at the end.
  */
 #ifndef NPUSIM_TESTS_RUNTIME_RIG_H
 #define NPUSIM_TESTS_RUNTIME_RIG_H
@@ -10,6 +10,7 @@
 
 #include "core/core-private.h"
 #include "fake/fake-driver.h"
+#include "harness/test.h"
 
 static struct npu_driver *rig;
 

@@ -289,6 +289,9 @@ TEST(device, ids_without_a_mask_are_the_same)
 	EXPECT_EQ(id, 1);
 	EXPECT_EQ(aclrtGetPhyDevIdByLogicDevId(-1, &id), 107000);
 	EXPECT_EQ(aclrtGetPhyDevIdByLogicDevId(99, &id), 107001);
+	EXPECT_EQ(aclrtGetLogicDevIdByUserDevId(-1, &id), 107000);
+	EXPECT_EQ(aclrtGetUserDevIdByLogicDevId(-1, &id), 107000);
+	EXPECT_EQ(aclrtGetUserDevIdByPhyDevId(-1, &id), 107000);
 }
 
 TEST(device, peers)
@@ -326,6 +329,38 @@ TEST(device, statistics_and_time)
 	stats.size = 0;
 	EXPECT_EQ(npusim_get_stats(0, &stats), 100000);
 	EXPECT_GE(npusim_now_ps(), before);
+}
+
+TEST(device, physical_memory_behind_an_address)
+{
+	const aclrtPhysicalMemProp prop = { .handleType = ACL_MEM_HANDLE_TYPE_NONE,
+					    .allocationType = ACL_MEM_ALLOCATION_TYPE_PINNED,
+					    .memAttr = ACL_HBM_MEM_HUGE,
+					    .location = { .type = ACL_MEM_LOCATION_TYPE_DEVICE } };
+	uint64_t pa, again, bytes = 64 * MIB, none = 0;
+	aclrtDrvMemHandle handle;
+	void *va;
+
+	ASSERT_EQ(aclrtReserveMemAddress(&va, 64 * MIB, 0, NULL, 1), 0);
+	ASSERT_EQ(aclrtMallocPhysical(&handle, 4 * MIB, &prop, 0), 0);
+	EXPECT_EQ(npusim_physical(0, (uintptr_t)va, &pa, &bytes), 507899);
+	EXPECT_CONTAINS(aclGetRecentErrMsg(), "no memory of device 0 is mapped at");
+	ASSERT_EQ(aclrtMapMem(va, 4 * MIB, 0, handle, 0), 0);
+	EXPECT_EQ(npusim_physical(0, (uintptr_t)va, &pa, &bytes), 0);
+	EXPECT_TRUE(bytes >= 2 * MIB && bytes <= 4 * MIB);
+	EXPECT_EQ(pa % (2 * MIB), 0);
+	/* the same memory elsewhere lies where it did */
+	ASSERT_EQ(aclrtUnmapMem(va), 0);
+	ASSERT_EQ(aclrtMapMem((char *)va + 32 * MIB, 4 * MIB, 0, handle, 0), 0);
+	EXPECT_EQ(npusim_physical(0, (uintptr_t)va + 32 * MIB, &again, &bytes), 0);
+	EXPECT_EQ(again, pa);
+	EXPECT_EQ(npusim_physical(0, (uintptr_t)va, NULL, &bytes), 100000);
+	EXPECT_EQ(npusim_physical(0, (uintptr_t)va, &pa, NULL), 100000);
+	EXPECT_EQ(npusim_physical(0, (uintptr_t)va + 32 * MIB, &pa, &none), 107000);
+	EXPECT_EQ(npusim_physical(99, (uintptr_t)va, &pa, &bytes), 107001);
+	EXPECT_EQ(aclrtUnmapMem((char *)va + 32 * MIB), 0);
+	EXPECT_EQ(aclrtFreePhysical(handle), 0);
+	EXPECT_EQ(aclrtReleaseMemAddress(va), 0);
 }
 
 TEST(device, streams_know_what_they_are)

@@ -127,6 +127,10 @@ static const struct value_case {
 	{ "log_unknown", "NPUSIM_LOG", "verbose", "error, warn, info, debug" },
 	{ "leaks", "NPUSIM_LEAKS", "full", NULL },
 	{ "leaks_unknown", "NPUSIM_LEAKS", "some", "summary, full, off" },
+	{ "patience", "NPUSIM_PATIENCE", "0.5", NULL },
+	{ "patience_off", "NPUSIM_PATIENCE", "off", NULL },
+	{ "patience_zero", "NPUSIM_PATIENCE", "0", "seconds above 0" },
+	{ "patience_text", "NPUSIM_PATIENCE", "10s", "or off" },
 	{ "timing_unknown", "NPUSIM_TIMING", "1", "on, off" },
 };
 

@@ -237,3 +237,24 @@ TEST(callback, many_in_order)
 	EXPECT_EQ(steps, 200);
 	EXPECT_EQ(synchronize(5000), 0);
 }
+
+/* The stream is gone when the callback runs, and what it would have waited for is another's. */
+TEST(callback, outlives_its_stream_and_lets_nobody_else_go)
+{
+	void *event = NULL, *next = NULL;
+
+	EXPECT_EQ(core_callback_subscribe(me(), stream, "t"), 0);
+	EXPECT_EQ(core_callback_launch(note, NULL, true, stream, "t"), 0);
+	EXPECT_EQ(synchronize(20), 507046);
+	EXPECT_EQ(core_callback_subscribe(me(), NULL, "t"), 0);
+	EXPECT_EQ(core_stream_destroy(stream, true, "t"), 0);
+	ASSERT_EQ(core_stream_create(0, 0, &stream, "t"), 0);
+	ASSERT_EQ(core_event_create(CORE_EVENT_FLAGS, CORE_EVENT_SYNC, &event, "t"), 0);
+	EXPECT_EQ(core_event_wait(event, stream, 0, "t"), 0);
+	EXPECT_EQ(core_callback_process(1000, "t"), 0);
+	EXPECT_EQ(seen[0], 1);
+	EXPECT_FALSE(is_idle());
+	ASSERT_EQ(core_stream_create(0, 0, &next, "t"), 0);
+	EXPECT_EQ(core_event_record(event, next, "t"), 0);
+	EXPECT_EQ(synchronize(1000), 0);
+}

@@ -304,3 +304,45 @@ TEST(device, many_threads_set_and_reset)
 	for (unsigned i = 0; i < 4; i++)
 		EXPECT_FALSE(fake_is_open(rig, i));
 }
+
+static atomic_bool enough;
+
+/* What it makes belongs to contexts that end meanwhile; codes are as the moment has them. */
+static void *make_things(void *arg)
+{
+	(void)arg;
+	while (!atomic_load(&enough)) {
+		void *event = NULL, *stream = NULL;
+
+		if (core_device_set(0, "t") != 0)
+			continue;
+		if (core_event_create(CORE_EVENT_FLAGS, CORE_EVENT_SYNC, &event, "t") == 0)
+			core_event_record(event, NULL, "t");
+		if (core_stream_create(0, 0, &stream, "t") == 0 && event != NULL)
+			core_event_wait(event, stream, 0, "t");
+		if (stream != NULL)
+			core_stream_destroy(stream, true, "t");
+		if (event != NULL)
+			core_event_destroy(event, "t");
+	}
+	return NULL;
+}
+
+TEST(device, ends_while_others_make_things_on_it)
+{
+	pthread_t thread[3];
+
+	atomic_store(&enough, false);
+	for (int i = 0; i < 3; i++)
+		ASSERT_EQ(pthread_create(&thread[i], NULL, make_things, NULL), 0);
+	for (int i = 0; i < 2000; i++) {
+		core_device_reset(0, true, "t");
+		EXPECT_EQ(core_device_set(0, "t"), 0);
+	}
+	atomic_store(&enough, true);
+	for (int i = 0; i < 3; i++)
+		pthread_join(thread[i], NULL);
+	EXPECT_EQ(core_device_reset(0, true, "t"), 0);
+	EXPECT_EQ(core_stream_live(0), 0);
+	EXPECT_EQ(core_event_live(0), 0);
+}

@@ -399,7 +399,7 @@ TEST(trace, names_and_codes)
 	trace_some(drv);
 	npu_driver_close(drv);
 	read_lines(path, text, sizeof(text));
-	EXPECT_STREQ(text, "reserve r1 size=0 flags=1 va=0 => 107000\n"
+	EXPECT_STREQ(text, "reserve r1 size=0 flags=1 va=0x0 => 107000\n"
 			   "reserve r2 size=4194304 flags=1 va=0x12c000000000\n"
 			   "create h1 size=2097152 device=1 page=1g\n"
 			   "create h2 size=3 device=1 page=1g => 207001\n"
@@ -420,9 +420,10 @@ TEST(trace, names_and_codes)
 
 TEST(trace, a_file_that_cannot_be_is_an_error)
 {
-	struct npu_driver drv = { .size = sizeof(drv) };
+	struct npu_driver drv = { .size = sizeof(drv), .name = "none" };
 	char *error = NULL;
 
+	npu_driver_complete(&drv);
 	EXPECT_NULL(trace_driver_open(&drv, "/nonexistent/file", &error));
 	ASSERT_NOT_NULL(error);
 	EXPECT_CONTAINS(error, "NPUSIM_TRACE=/nonexistent/file cannot be written");

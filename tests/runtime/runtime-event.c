@@ -298,6 +298,46 @@ TEST(event, record_that_cannot_be_sent)
 	EXPECT_TRUE(is_done(event));
 }
 
+/* A stream of the recording device waits by way of the event's own device. */
+TEST(event, recorded_elsewhere_than_it_was_made_and_waited_for_there)
+{
+	void *event = make(CORE_EVENT_FLAGS, CORE_EVENT_SYNC);
+	void *far = NULL, *farther = NULL;
+
+	ASSERT_EQ(core_device_set(1, "t"), 0);
+	ASSERT_EQ(core_stream_create(0, 0, &far, "t"), 0);
+	ASSERT_EQ(core_stream_create(0, 0, &farther, "t"), 0);
+	EXPECT_EQ(core_event_wait(event, far, 0, "t"), 0);
+	EXPECT_EQ(core_event_record(event, farther, "t"), 0);
+	EXPECT_EQ(synchronize(far, 1000), 0);
+	EXPECT_EQ(core_device_reset(1, true, "t"), 0);
+	ASSERT_EQ(core_device_set(0, "t"), 0);
+}
+
+/* The id that a dropped wait had on its device is another's by then. */
+TEST(event, dropped_wait_is_not_let_go_later)
+{
+	void *event = make(CORE_EVENT_FLAGS, CORE_EVENT_SYNC), *next;
+	void *far = NULL;
+
+	ASSERT_EQ(core_device_set(1, "t"), 0);
+	ASSERT_EQ(core_stream_create(0, 0, &far, "t"), 0);
+	EXPECT_EQ(core_event_wait(event, far, 0, "t"), 0);
+	EXPECT_EQ(core_stream_destroy(far, true, "t"), 0);
+	ASSERT_EQ(core_stream_create(0, 0, &far, "t"), 0);
+	next = make(CORE_EVENT_FLAGS, CORE_EVENT_SYNC);
+	EXPECT_EQ(core_event_wait(next, far, 0, "t"), 0);
+	ASSERT_EQ(core_device_set(0, "t"), 0);
+	EXPECT_EQ(core_event_record(event, a, "t"), 0);
+	EXPECT_EQ(synchronize(a, 1000), 0);
+	ASSERT_EQ(core_device_set(1, "t"), 0);
+	EXPECT_FALSE(is_idle(far));
+	EXPECT_EQ(core_event_record(next, NULL, "t"), 0);
+	EXPECT_EQ(synchronize(far, 1000), 0);
+	EXPECT_EQ(core_device_reset(1, true, "t"), 0);
+	ASSERT_EQ(core_device_set(0, "t"), 0);
+}
+
 TEST(event, of_a_context_go_with_it)
 {
 	void *event;

@@ -252,6 +252,12 @@ static void masked(void *arg)
 	EXPECT_EQ(id, 3);
 	EXPECT_EQ(aclrtGetUserDevIdByLogicDevId(0, &id), 107001);
 	EXPECT_CONTAINS(aclGetRecentErrMsg(), "hidden");
+	EXPECT_EQ(aclrtGetPhyDevIdByLogicDevId(1, &id), 0);
+	EXPECT_EQ(id, 3);
+	EXPECT_EQ(aclrtGetPhyDevIdByLogicDevId(3, &id), 107001);
+	EXPECT_EQ(aclrtGetLogicDevIdByPhyDevId(3, &id), 0);
+	EXPECT_EQ(id, 1);
+	EXPECT_EQ(aclrtGetLogicDevIdByPhyDevId(0, &id), 107001);
 	EXPECT_EQ(aclrtResetDevice(1), 0);
 }
 

@@ -4,6 +4,7 @@
  */
 #include "harness/test.h"
 
+#include "heard.h"
 #include "rig.h"
 
 #include <string.h>
@@ -49,7 +50,6 @@ TEST(stream, has_what_it_was_made_with)
 {
 	EXPECT_EQ(core_stream_priority(stream), 3);
 	EXPECT_EQ(core_stream_flags(stream), 1);
-	EXPECT_EQ(core_stream_device(stream), 0);
 	EXPECT_GT(core_stream_id(stream), 0);
 	EXPECT_EQ(core_stream_live(0), 1);
 }
@@ -176,6 +176,30 @@ TEST(stream, time_out_leaves_the_work)
 	EXPECT_CONTAINS(npu_message(), "2 tasks that are not done in time");
 	fake_hold(rig, false);
 	EXPECT_EQ(core_stream_synchronize(stream, 1000, "sync"), 0);
+}
+
+static void *complain_then_let_go(void *arg)
+{
+	heard_await("is not done");
+	fake_hold(arg, false);
+	return NULL;
+}
+
+/* A driver that is no model says nothing of its tasks. */
+TEST(stream, wait_in_which_nothing_moves_is_complained_about)
+{
+	pthread_t thread;
+
+	setenv("NPUSIM_PATIENCE", "0.05", 1);
+	heard_begin();
+	fake_hold(rig, true);
+	EXPECT_EQ(send_some(2, STARS_SQE_PLACE_HOLDER, NULL, NULL), 0);
+	ASSERT_EQ(pthread_create(&thread, NULL, complain_then_let_go, rig), 0);
+	EXPECT_EQ(core_stream_synchronize(stream, -1, "sync"), 0);
+	pthread_join(thread, NULL);
+	EXPECT_CONTAINS(heard(), "sync has waited for stream");
+	heard_end();
+	unsetenv("NPUSIM_PATIENCE");
 }
 
 static void *synchronize_it(void *arg)
@@ -328,6 +352,17 @@ static void *destroy_by_force(void *arg)
 	EXPECT_EQ(core_stream_destroy(arg, true, "t"), 0);
 	EXPECT_EQ(core_device_reset(0, false, "t"), 0);
 	return NULL;
+}
+
+TEST(stream, begins_with_no_failure_mode)
+{
+	int code;
+
+	EXPECT_TRUE(core_stream_set_stop(stream, true));
+	EXPECT_FALSE(core_stream_set_stop(stream, false));
+	EXPECT_EQ(core_stream_destroy(handle, false, "t"), 0);
+	ASSERT_EQ(core_stream_create(0, 0, &handle, "t"), 0);
+	EXPECT_TRUE(core_stream_set_stop(core_stream_find(handle, "t", &code), false));
 }
 
 TEST(stream, who_waits_leaves_when_it_is_destroyed)

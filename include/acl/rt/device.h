@@ -188,10 +188,11 @@ ACL_FUNC_VISIBILITY aclError aclrtDeviceGetStreamPriorityRange(int32_t *leastPri
 
 /**
  * aclrtGetPhyDevIdByLogicDevId:
- * @logicDevId: a logical id.
+ * @logicDevId: a user id, whatever the name says: CANN's documents own up to it and offer
+ *   aclrtGetPhyDevIdByUserDevId, which does the same.
  * @phyDevId: out: its physical id.
  *
- * Returns: 0.
+ * Returns: 0; 107000: the id is below 0; 107001: there is no such device.
  * Since: 8.5.
  */
 ACL_FUNC_VISIBILITY aclError aclrtGetPhyDevIdByLogicDevId(const int32_t logicDevId,
@@ -200,9 +201,9 @@ ACL_FUNC_VISIBILITY aclError aclrtGetPhyDevIdByLogicDevId(const int32_t logicDev
 /**
  * aclrtGetLogicDevIdByPhyDevId:
  * @phyDevId: a physical id.
- * @logicDevId: out: its logical id.
+ * @logicDevId: out: its user id, whatever the name says: aclrtGetUserDevIdByPhyDevId does the same.
  *
- * Returns: 0.
+ * Returns: 0; 107000: the id is below 0; 107001: the device is not visible.
  * Since: 8.5.
  */
 ACL_FUNC_VISIBILITY aclError aclrtGetLogicDevIdByPhyDevId(const int32_t phyDevId,

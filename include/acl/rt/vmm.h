@@ -369,7 +369,7 @@ ACL_FUNC_VISIBILITY aclError aclrtIpcMemGetExportKey(void *devPtr, size_t size, 
  * @pid: as in aclrtMemSetPidToShareableHandle.
  * @num: how many, from 1.
  *
- * Returns: 0; 107000: @num is 0; 107017: no such key; 207006: exported without validation.
+ * Returns: 0; 107000: @num is 0; 507899: no such key; 207006: exported without validation.
  * Time: driver. Since: 8.5.
  */
 ACL_FUNC_VISIBILITY aclError aclrtIpcMemSetImportPid(const char *key, int32_t *pid, size_t num);
@@ -382,7 +382,7 @@ ACL_FUNC_VISIBILITY aclError aclrtIpcMemSetImportPid(const char *key, int32_t *p
  *   the memory is another device's.
  *
  * Context: needed.
- * Returns: 0; 107000: other @flags; 107017: no such key; 507899: not in the white list.
+ * Returns: 0; 107000: other @flags; 507899: no such key, or not in the white list.
  * Time: driver. Since: 8.5.
  */
 ACL_FUNC_VISIBILITY aclError aclrtIpcMemImportByKey(void **devPtr, const char *key, uint64_t flags);
@@ -391,7 +391,7 @@ ACL_FUNC_VISIBILITY aclError aclrtIpcMemImportByKey(void **devPtr, const char *k
  * aclrtIpcMemClose:
  * @key: a key that this process exported or imported.
  *
- * Returns: 0; 107000 or 107017: no such key here.
+ * Returns: 0; 107000: no key at all; 507899: no such key here.
  * Time: driver. Since: 8.5.
  */
 ACL_FUNC_VISIBILITY aclError aclrtIpcMemClose(const char *key);

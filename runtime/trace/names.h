@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The names that a trace gives to addresses, handles and shares (traces/FORMAT.md): what runs from
- * 0x12c000000000 is r1. Not thread-safe: the trace has one lock.
+ * 0x12c000000000 is r1. Not thread-safe: the recorder has one lock.
  */
 #ifndef NPUSIM_TRACE_NAMES_H
 #define NPUSIM_TRACE_NAMES_H
@@ -17,14 +17,17 @@ struct trace_name {
 	uint32_t references; /* handles: the name ends with the last */
 	char letter;
 };
-/* Sorted by key. */
+/* All 0 is empty. */
 struct trace_names {
-	struct trace_name *entries;
-	size_t count, room;
+	struct trace_name_node *nodes; /* [0] is nobody */
+	uint32_t count, room, root, free;
+	uint32_t dice;
 };
 
 /* The entry whose range holds `key`, or NULL. Valid until the next change. */
 struct trace_name *trace_name_find(const struct trace_names *names, uint64_t key);
+/* The first that begins at or after `key`, or NULL. */
+struct trace_name *trace_name_from(const struct trace_names *names, uint64_t key);
 /* Puts one in; what overlaps it is gone. False: no memory, and it has no name. */
 bool trace_name_add(struct trace_names *names, struct trace_name name);
 /* Takes the entry that begins at `key` out, into *out (may be NULL). */

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A record as a line. Every writer of npusim makes its lines here; it needs no memory, and is quick
+ * enough for the inside of a call.
+ */
+#include "trace/line.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "trace/verbs.h"
+
+#define HAS(record, what) (((record)->has & NPU_TRACE_HAS_##what) != 0)
+
+/* ---- text ---- */
+
+void trace_text_put(struct trace_text *text, const char *bytes, size_t count)
+{
+	if (count > (size_t)(text->end - text->at)) {
+		text->full = true;
+		return;
+	}
+	memcpy(text->at, bytes, count);
+	text->at += count;
+}
+
+static void put_word(struct trace_text *text, const char *word)
+{
+	trace_text_put(text, word, strlen(word));
+}
+
+static void put_number(struct trace_text *text, uint64_t number)
+{
+	char digits[20], *at = digits + sizeof(digits);
+
+	do
+		*--at = (char)('0' + number % 10);
+	while ((number /= 10) != 0);
+	trace_text_put(text, at, (size_t)(digits + sizeof(digits) - at));
+}
+
+static void put_hexadecimal(struct trace_text *text, uint64_t number)
+{
+	char digits[18], *at = digits + sizeof(digits);
+
+	do
+		*--at = "0123456789abcdef"[number % 16];
+	while ((number /= 16) != 0);
+	*--at = 'x';
+	*--at = '0';
+	trace_text_put(text, at, (size_t)(digits + sizeof(digits) - at));
+}
+
+void trace_text_put_value(struct trace_text *text, const char *value)
+{
+	for (; *value != '\0'; value++) {
+		unsigned char c = (unsigned char)*value;
+		char code[3] = { '%', "0123456789ABCDEF"[c >> 4], "0123456789ABCDEF"[c & 15] };
+
+		if (c <= ' ' || c == '%' || c == 0x7f)
+			trace_text_put(text, code, sizeof(code));
+		else
+			trace_text_put(text, value, 1);
+	}
+}
+
+static void put_key(struct trace_text *text, const char *key, uint64_t number)
+{
+	put_word(text, key);
+	put_number(text, number);
+}
+
+/* ---- names ---- */
+
+static void put_name(struct trace_text *text, const struct npu_trace_name *name, bool place)
+{
+	if (name->kind == NPU_TRACE_NAME_HOST) {
+		put_word(text, "host");
+		return;
+	}
+	trace_text_put(text, &name->kind, 1);
+	put_number(text, name->number);
+	if (place || name->offset != 0)
+		put_key(text, "+", name->offset);
+}
+
+static bool is_of(const struct npu_trace_name *name, const char *kinds)
+{
+	return name->kind == NPU_TRACE_NAME_HOST ||
+	       (name->kind != '\0' && strchr(kinds, name->kind) != NULL);
+}
+
+/* What cannot be written, or NULL. */
+static const char *bad_field(const struct npu_trace_record *r)
+{
+	if (HAS(r, NAME) && !is_of(&r->name, "rhsab"))
+		return "name is no name";
+	if (HAS(r, HANDLE) && !is_of(&r->handle, "h"))
+		return "handle is no name of a handle";
+	if (HAS(r, SHARE) && !is_of(&r->share, "s"))
+		return "share is no name of a share";
+	if (HAS(r, AT) && !is_of(&r->at, "ra"))
+		return "at is no name of an address";
+	if (HAS(r, FROM) && !is_of(&r->from, "ra"))
+		return "from is no name of an address";
+	if (HAS(r, DEVICE) && (r->device < NPU_TRACE_HOST || r->device > UINT32_MAX))
+		return "device is neither NPU_TRACE_HOST nor a number of 32 bits";
+	if (HAS(r, PAGE) && r->page_lg2 != 12 && r->page_lg2 != 21 && r->page_lg2 != 30)
+		return "page_lg2 is not 12, 21 or 30";
+	if (r->code < 0)
+		return "code is negative";
+	if (HAS(r, OP) &&
+	    (r->op == NULL || (r->verb != NPU_TRACE_CALL && r->verb != NPU_TRACE_NOTE)))
+		return r->op == NULL ? "op is NULL"
+				     : "op belongs to no other verb than call and note";
+	return HAS(r, SITE) && r->site == NULL ? "site is NULL" : NULL;
+}
+
+/* ---- lines ---- */
+
+static void put_stamps(struct trace_text *text, const struct npu_trace_record *r)
+{
+	if (HAS(r, HOST_NS)) {
+		put_key(text, "@", r->host_ns);
+		put_word(text, " ");
+	}
+	if (HAS(r, SIMULATED)) {
+		put_key(text, "~", r->simulated_ps);
+		put_word(text, " ");
+	}
+	if (HAS(r, THREAD)) {
+		put_key(text, ":", r->process);
+		put_key(text, ".", r->thread);
+		put_word(text, " ");
+	}
+}
+
+static void put_device(struct trace_text *text, const struct npu_trace_record *r)
+{
+	put_word(text, r->verb <= NPU_TRACE_DEVICE_RESET ? " id=" : " device=");
+	if (r->device == NPU_TRACE_HOST)
+		put_word(text, "host");
+	else
+		put_number(text, (uint64_t)r->device);
+}
+
+static void put_places(struct trace_text *text, const struct npu_trace_record *r)
+{
+	bool copied = r->verb == NPU_TRACE_COPY || r->verb == NPU_TRACE_FILL;
+
+	if (HAS(r, AT)) {
+		put_word(text, copied ? " dst=" : " at=");
+		put_name(text, &r->at, true);
+	}
+	if (HAS(r, FROM)) {
+		put_word(text, " src=");
+		put_name(text, &r->from, true);
+	}
+}
+
+/* What the call was given. */
+static void put_arguments(struct trace_text *text, const struct npu_trace_record *r)
+{
+	if (HAS(r, OP)) {
+		put_word(text, " op=");
+		trace_text_put_value(text, r->op);
+	}
+	if (HAS(r, SIZE))
+		put_key(text, " size=", r->size);
+	if (HAS(r, SHARE)) {
+		put_word(text, " share=");
+		put_name(text, &r->share, false);
+	}
+	if (HAS(r, DEVICE))
+		put_device(text, r);
+	if (HAS(r, PAGE))
+		put_word(text, r->page_lg2 == 12   ? " page=4k"
+			       : r->page_lg2 == 21 ? " page=2m"
+						   : " page=1g");
+	if (HAS(r, HANDLE)) {
+		put_word(text, " handle=");
+		put_name(text, &r->handle, false);
+	}
+	if (HAS(r, ALIGN))
+		put_key(text, " align=", r->align);
+	if (HAS(r, HINT)) {
+		put_word(text, " hint=");
+		put_hexadecimal(text, r->hint);
+	}
+	put_places(text, r);
+	if (HAS(r, FLAGS))
+		put_key(text, " flags=", r->flags);
+}
+
+/* What it answered, and the rest. */
+static void put_answers(struct trace_text *text, const struct npu_trace_record *r)
+{
+	if (HAS(r, KEY)) {
+		put_word(text, " key=");
+		put_hexadecimal(text, r->key);
+	}
+	if (HAS(r, ROUNDED))
+		put_key(text, " rounded=", r->rounded);
+	if (HAS(r, VA)) {
+		put_word(text, " va=");
+		put_hexadecimal(text, r->va);
+	}
+	if (HAS(r, TYPE))
+		put_key(text, " type=", r->type);
+	if (HAS(r, NO_ACCESS))
+		put_word(text, " access=none");
+	if (HAS(r, STREAM))
+		put_key(text, " stream=", r->stream);
+	if (HAS(r, START))
+		put_word(text, " start=1");
+	if (HAS(r, SMALL))
+		put_word(text, " pool=small");
+	if (HAS(r, FREE))
+		put_key(text, " free=", r->free_bytes);
+	if (trace_verbs[r->verb].op != NULL) {
+		put_word(text, " op=");
+		put_word(text, trace_verbs[r->verb].op);
+	}
+	if (HAS(r, SITE)) {
+		put_word(text, " site=");
+		trace_text_put_value(text, r->site);
+	}
+	if (r->code != 0)
+		put_key(text, " => ", (uint64_t)r->code);
+}
+
+static int refuse(int code, char **out_error, const char *why)
+{
+	if (out_error != NULL)
+		*out_error = strdup(why);
+	return code;
+}
+
+int npu_trace_line(const struct npu_trace_record *record, char *out, size_t room, char **out_error)
+{
+	size_t limit = room < NPU_TRACE_LINE_MAX ? room : NPU_TRACE_LINE_MAX;
+	struct npu_trace_record r = *record;
+	struct trace_text text = { .at = out, .end = out + (limit > 0 ? limit - 1 : 0) };
+	const struct trace_verb *verb;
+	const char *bad;
+	char why[96];
+
+	if (r.verb >= NPU_TRACE_VERB_COUNT)
+		return refuse(-EINVAL, out_error, "verb is none of enum npu_trace_verb");
+	verb = &trace_verbs[r.verb];
+	r.has |= verb->needs | (verb->kind != 0 ? (uint32_t)NPU_TRACE_HAS_NAME : 0);
+	bad = bad_field(&r);
+	if (bad == NULL && !trace_verb_check(&r, why, sizeof(why)))
+		bad = why;
+	if (bad != NULL)
+		return refuse(-EINVAL, out_error, bad);
+	put_stamps(&text, &r);
+	trace_text_put(&text, verb->word, verb->length);
+	if (HAS(&r, NAME)) {
+		put_word(&text, " ");
+		put_name(&text, &r.name, verb->place);
+	}
+	put_arguments(&text, &r);
+	put_answers(&text, &r);
+	put_word(&text, "\n");
+	if (text.full)
+		return refuse(-E2BIG, out_error,
+			      "the line is longer than the room for it, or than 64 KiB");
+	*text.at = '\0';
+	return (int)(text.at - out);
+}

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a process calls, as lines of a trace (traces/FORMAT.md): owns the file, the names in it, the
+ * stamps, and who is which thread. The runtime's trace driver and the preload library feed it, each
+ * with the calls of its own level; it knows neither.
+ *
+ * A line is written, with one write(2), when its call has returned; its stamps are of the call's
+ * beginning. Every function may be called from any thread; none fails: a call must not go another
+ * way because it is recorded. Where the file takes no more (a full disk), the log says so once, and
+ * the recording is over.
+ *
+ * A child of fork() starts a trace of its own with its first call: %p in the path is its process
+ * id, and where there is no %p its id is put behind the name. What the parent's handles were is not
+ * in it.
+ */
+#ifndef NPUSIM_TRACE_RECORDER_H
+#define NPUSIM_TRACE_RECORDER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "npusim/trace.h"
+#include "trace/names.h"
+
+struct trace_recorder;
+
+/* One call. What it is about is sometimes not known (another's reservation): then its line is
+ * `call op=`. */
+struct trace_call {
+	const char *op;
+	uint64_t host_ns, simulated_ps;
+	bool simulated;
+	int32_t code; /* aclError that it answered */
+};
+
+/* Makes the file, or empties it. `about` follows program, process and start in its info line:
+ * "backend=sim soc=Ascend910B1". %p in the path is the process id: several processes can share one
+ * setting. NULL: errno says why. */
+struct trace_recorder *trace_recorder_open(const char *path, const char *about);
+void trace_recorder_close(struct trace_recorder *recorder);
+/* One more info line: "key=value key=value". */
+void trace_recorder_about(struct trace_recorder *recorder, const char *about);
+
+/* A call that begins now. */
+struct trace_call trace_call_begin(const struct trace_recorder *recorder, const char *op);
+
+/* ---- calls that have returned ---- */
+
+void trace_record_device(struct trace_recorder *recorder, const struct trace_call *call,
+			 int64_t device, bool reset);
+void trace_record_reserve(struct trace_recorder *recorder, const struct trace_call *call,
+			  const void *va, uint64_t size, uint64_t hint, uint64_t flags);
+/* `device`: NPU_TRACE_HOST or a number, as in all that follow. `page_lg2`: 0: not known. */
+void trace_record_create(struct trace_recorder *recorder, const struct trace_call *call,
+			 const void *handle, uint64_t size, int64_t device, uint32_t page_lg2);
+void trace_record_retain(struct trace_recorder *recorder, const struct trace_call *call,
+			 const void *handle, const void *va);
+void trace_record_map(struct trace_recorder *recorder, const struct trace_call *call,
+		      const void *va, uint64_t size, const void *handle, bool no_access);
+void trace_record_unmap(struct trace_recorder *recorder, const struct trace_call *call,
+			const void *va);
+void trace_record_access(struct trace_recorder *recorder, const struct trace_call *call,
+			 const void *va, uint64_t size, int64_t device, uint64_t flags);
+/* `key`: equal in all processes for one share. */
+void trace_record_export(struct trace_recorder *recorder, const struct trace_call *call,
+			 uint64_t key, const void *handle, uint64_t flags);
+void trace_record_import(struct trace_recorder *recorder, const struct trace_call *call,
+			 uint64_t key, int64_t device, const void *handle);
+void trace_record_malloc(struct trace_recorder *recorder, const struct trace_call *call,
+			 const void *va, uint64_t size, int64_t device, uint32_t page_lg2);
+void trace_record_copy(struct trace_recorder *recorder, const struct trace_call *call, uint64_t dst,
+		       uint64_t src, uint64_t size);
+void trace_record_fill(struct trace_recorder *recorder, const struct trace_call *call, uint64_t dst,
+		       uint64_t size);
+/* `call op=`. `type` tells what it did, where a call can do several things; NULL: it cannot. */
+void trace_record_other(struct trace_recorder *recorder, const struct trace_call *call,
+			const uint64_t *type);
+
+/* ---- calls that end a name: it goes before the call, since afterwards another thread may have got
+ * the same address, and comes back if the call fails ---- */
+
+struct trace_ending {
+	struct trace_name name;
+	bool known;
+};
+/* unreserve, mfree */
+struct trace_ending trace_place_ends(struct trace_recorder *recorder, const void *va);
+void trace_record_place_end(struct trace_recorder *recorder, const struct trace_call *call,
+			    enum npu_trace_verb verb, const struct trace_ending *ending);
+/* release: one reference */
+struct trace_ending trace_handle_ends(struct trace_recorder *recorder, const void *handle);
+void trace_record_release(struct trace_recorder *recorder, const struct trace_call *call,
+			  const struct trace_ending *ending);
+
+/* A key for a share that is known by bytes. */
+uint64_t trace_key_of_bytes(const void *bytes, size_t count);
+
+#endif

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The table of verbs, and what holds for a record whatever wrote it.
+ */
+#include "trace/verbs.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#define WORD(text) .word = text, .length = sizeof(text) - 1
+enum {
+	SIZE = NPU_TRACE_HAS_SIZE,
+	DEVICE = NPU_TRACE_HAS_DEVICE,
+	HANDLE = NPU_TRACE_HAS_HANDLE,
+	SHARE = NPU_TRACE_HAS_SHARE,
+	AT = NPU_TRACE_HAS_AT,
+};
+
+const struct trace_verb trace_verbs[NPU_TRACE_VERB_COUNT] = {
+	[NPU_TRACE_DEVICE_SET] = { WORD("device"), .needs = DEVICE, .op = "set" },
+	[NPU_TRACE_DEVICE_RESET] = { WORD("device"), .needs = DEVICE, .op = "reset" },
+	[NPU_TRACE_RESERVE] = { WORD("reserve"), .kind = 'r', .needs = SIZE },
+	[NPU_TRACE_UNRESERVE] = { WORD("unreserve"), .kind = 'r' },
+	[NPU_TRACE_CREATE] = { WORD("create"), .kind = 'h', .needs = SIZE | DEVICE },
+	[NPU_TRACE_RELEASE] = { WORD("release"), .kind = 'h' },
+	[NPU_TRACE_RETAIN] = { WORD("retain"), .kind = 'h', .needs = AT },
+	[NPU_TRACE_MAP] = { WORD("map"), .kind = 'r', .place = true, .needs = SIZE | HANDLE },
+	[NPU_TRACE_UNMAP] = { WORD("unmap"), .kind = 'r', .place = true },
+	[NPU_TRACE_ACCESS] = { WORD("access"), .kind = 'r', .place = true, .needs = SIZE | DEVICE },
+	[NPU_TRACE_EXPORT] = { WORD("export"), .kind = 's', .needs = HANDLE },
+	[NPU_TRACE_IMPORT] = { WORD("import"), .kind = 'h', .needs = SHARE | DEVICE },
+	[NPU_TRACE_MALLOC] = { WORD("malloc"), .kind = 'a', .needs = SIZE | DEVICE },
+	[NPU_TRACE_MFREE] = { WORD("mfree"), .kind = 'a' },
+	[NPU_TRACE_COPY] = { WORD("copy"), .needs = SIZE },
+	[NPU_TRACE_FILL] = { WORD("fill"), .needs = SIZE },
+	[NPU_TRACE_CALL] = { WORD("call") },
+	[NPU_TRACE_SEGMENT_ALLOC] = { WORD("segment_alloc"), .kind = 'a', .event = true,
+				      .needs = SIZE | DEVICE },
+	[NPU_TRACE_SEGMENT_FREE] = { WORD("segment_free"), .kind = 'a', .event = true,
+				     .needs = DEVICE },
+	[NPU_TRACE_SEGMENT_MAP] = { WORD("segment_map"), .kind = 'r', .place = true, .event = true,
+				    .needs = SIZE | DEVICE },
+	[NPU_TRACE_SEGMENT_UNMAP] = { WORD("segment_unmap"), .kind = 'r', .place = true,
+				      .event = true, .needs = SIZE | DEVICE },
+	[NPU_TRACE_ALLOC] = { WORD("alloc"), .kind = 'b', .event = true, .needs = SIZE | DEVICE },
+	[NPU_TRACE_FREE] = { WORD("free"), .kind = 'b', .event = true, .needs = DEVICE },
+	[NPU_TRACE_FREE_REQUESTED] = { WORD("free"), .kind = 'b', .event = true, .needs = DEVICE,
+				       .op = "requested" },
+	[NPU_TRACE_OOM] = { WORD("oom"), .event = true, .needs = SIZE | DEVICE },
+	[NPU_TRACE_NOTE] = { WORD("note"), .event = true, .needs = DEVICE },
+};
+
+const char *npu_trace_verb_name(enum npu_trace_verb verb)
+{
+	return (unsigned)verb < NPU_TRACE_VERB_COUNT ? trace_verbs[verb].word : NULL;
+}
+
+bool trace_verb_check(const struct npu_trace_record *r, char *text, size_t room)
+{
+	const struct trace_verb *verb = &trace_verbs[r->verb];
+	uint32_t lacks = verb->needs & ~r->has;
+
+	/* a call that failed may name what is not there, "host", or any device */
+	if (verb->kind != 0 && r->name.kind != verb->kind &&
+	    (r->code == 0 || r->name.kind != NPU_TRACE_NAME_HOST))
+		snprintf(text, room, "%s needs a name %cN", verb->word, verb->kind);
+	else if (lacks != 0)
+		snprintf(text, room, "%s needs %s", verb->word,
+			 (lacks & SIZE) != 0     ? "size="
+			 : (lacks & DEVICE) != 0 ? "device="
+			 : (lacks & AT) != 0     ? "at="
+			 : (lacks & HANDLE) != 0 ? "handle="
+						 : "share=");
+	else if (r->device > TRACE_DEVICE_LAST && r->code == 0)
+		snprintf(text, room, "device is %" PRId64 ", the last is %d", r->device,
+			 TRACE_DEVICE_LAST);
+	else if (verb->event && r->device < 0)
+		snprintf(text, room, "%s is about a device", verb->word);
+	else
+		return true;
+	return false;
+}
