@@ -6,10 +6,14 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <json-glib/json-glib.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "result-file.h"
 #include "sim/bench/bench.h"
+
+#define AMOUNT_MAX (1ull << 42) /* of bytes, and of accesses */
 
 struct options {
 	char *soc, *config, *pattern, *operation, *page, *size, *access, *stride, *count, *sweep,
@@ -41,17 +45,20 @@ static gboolean parse_amount(const char *option, const char *value, guint64 *out
 	static const char units[] = "kmg";
 	char *end;
 	const char *unit;
+	unsigned lg2;
 
 	errno = 0;
 	*out = g_ascii_strtoull(value, &end, 10);
 	unit = *end ? strchr(units, g_ascii_tolower(*end)) : NULL;
+	lg2 = unit ? 10 * (unsigned)(unit - units + 1) : 0;
 	if (g_ascii_isdigit(value[0]) && !errno && (!*end || (unit && !end[1])) &&
-	    *out < 1ull << 33) {
-		*out <<= unit ? 10 * (unit - units + 1) : 0;
+	    *out <= AMOUNT_MAX >> lg2) {
+		*out <<= lg2;
 		return TRUE;
 	}
 	g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
-		    "--%s=%s: must be a number below 2^33, k, m or g behind it", option, value);
+		    "--%s=%s: must be a number, k, m or g behind it, at most %lluk", option, value,
+		    AMOUNT_MAX >> 10);
 	return FALSE;
 }
 
@@ -74,15 +81,21 @@ static gboolean get_request(const struct options *o, struct bench_request *r, GE
 	return TRUE;
 }
 
-static char *load_profile(const struct options *o, struct sim_profile *profile)
+/* Returns the exit status. */
+static int load_profile(const struct options *o, struct sim_profile *profile)
 {
-	char *error = NULL;
-	bool ok = o->config ? sim_profile_load_file(o->config, profile, &error)
-			    : sim_profile_load(o->soc ? o->soc : "Ascend910B1", profile, &error);
+	g_autofree char *soc = NULL, *file = NULL, *value = NULL;
 
-	for (char **set = o->set; ok && set && *set; set++)
-		ok = sim_profile_set(profile, *set, &error);
-	return error;
+	if (o->config && o->soc)
+		return usage_error("bench", "--soc and --config: only one of them can be given");
+	if (o->config && !sim_profile_load_file(o->config, profile, &file))
+		return failure("bench", "--config: %s", file);
+	if (!o->config && !sim_profile_load(o->soc ? o->soc : "Ascend910B1", profile, &soc))
+		return usage_error("bench", "--soc: %s", soc);
+	for (char **set = o->set; set && *set; set++)
+		if (!sim_profile_set(profile, *set, &value))
+			return usage_error("bench", "--set: %s", value);
+	return NPUSIM_EXIT_OK;
 }
 
 /* The module beside this command: installed, or the build tree's. */
@@ -129,9 +142,9 @@ static void print_result(const struct bench_result *r)
 	g_print("accesses         %" G_GUINT64_FORMAT ", %" G_GUINT64_FORMAT " bytes in %.3f us\n",
 		r->accesses, r->bytes, (double)r->ps / 1e6);
 	g_print("bandwidth        %.2f GB/s\n", rate(r));
-	g_print("latency          p50 %.1f  p90 %.1f  p99 %.1f  max %.1f ns\n",
-		(double)r->p50_ps / 1e3, (double)r->p90_ps / 1e3, (double)r->p99_ps / 1e3,
-		(double)r->max_ps / 1e3);
+	g_print("latency          min %.1f  mean %.1f  p50 %.1f  p90 %.1f  p99 %.1f  max %.1f ns\n",
+		(double)r->min_ps / 1e3, (double)r->mean_ps / 1e3, (double)r->p50_ps / 1e3,
+		(double)r->p90_ps / 1e3, (double)r->p99_ps / 1e3, (double)r->max_ps / 1e3);
 	g_print("TLB Hit Rate     %.2f %% (L1 %.2f %%, L2 %.2f %%)\n",
 		part(c->tlb_l1_hits + c->tlb_l2_hits, c->tlb_requests),
 		part(c->tlb_l1_hits, c->tlb_requests), part(c->tlb_l2_hits, c->tlb_requests));
@@ -140,8 +153,10 @@ static void print_result(const struct bench_result *r)
 		c->walks, walk_ns, part(c->walk_cache_hits, c->walks));
 	g_print("TLB reach        %" G_GUINT64_FORMAT " MiB of %" G_GUINT64_FORMAT " entries\n",
 		c->tlb_live_bytes >> 20, c->tlb_l2_entries);
-	g_print("L2 hits          %.2f %% of reads, %.2f %% of writes\n",
-		part(c->l2_read_hits, c->l2_reads), part(c->l2_write_hits, c->l2_writes));
+	g_print("L2 hits          %.2f %% of reads, %.2f %% of writes, %" G_GUINT64_FORMAT
+		" conflicts\n",
+		part(c->l2_read_hits, c->l2_reads), part(c->l2_write_hits, c->l2_writes),
+		c->l2_conflicts);
 	g_print("HBM row hits     %.2f %%, %" G_GUINT64_FORMAT " bytes read, %" G_GUINT64_FORMAT
 		" written\n",
 		part(c->hbm_row_hits, c->hbm_row_hits + c->hbm_row_misses), c->hbm_read_bytes,
@@ -158,89 +173,160 @@ static void print_row(const char *point, const struct bench_result *r)
 		part(c->hbm_row_hits, c->hbm_row_hits + c->hbm_row_misses));
 }
 
-static void add_json(GString *out, const char *point, const struct bench_result *r)
-{
-	const struct sim_counters *c = &r->counters;
-	g_autofree char *name = g_strescape(point, NULL);
+#define COUNTER(member)                                                        \
+	{                                                                      \
+#member, G_STRUCT_OFFSET(struct bench_result, counters.member) \
+	}
+#define FIGURE(member)                                                \
+	{                                                             \
+#member, G_STRUCT_OFFSET(struct bench_result, member) \
+	}
 
-	g_string_append_printf(
-		out,
-		"%s\n{\"point\": \"%s\", \"accesses\": %" G_GUINT64_FORMAT
-		", \"bytes\": %" G_GUINT64_FORMAT ", \"ps\": %" G_GUINT64_FORMAT
-		", \"gb_s\": %.3f, \"p50_ps\": %" G_GUINT64_FORMAT
-		", \"p90_ps\": %" G_GUINT64_FORMAT ", \"p99_ps\": %" G_GUINT64_FORMAT
-		", \"max_ps\": %" G_GUINT64_FORMAT ", \"tlb_requests\": %" G_GUINT64_FORMAT
-		", \"tlb_misses\": %" G_GUINT64_FORMAT ", \"walks\": %" G_GUINT64_FORMAT
-		", \"walk_ps\": %" G_GUINT64_FORMAT ", \"hbm_row_hits\": %" G_GUINT64_FORMAT
-		", \"hbm_row_misses\": %" G_GUINT64_FORMAT "}",
-		out->len > 1 ? "," : "", name, r->accesses, r->bytes, r->ps, rate(r), r->p50_ps,
-		r->p90_ps, r->p99_ps, r->max_ps, c->tlb_requests, c->tlb_misses, c->walks,
-		c->walk_ps, c->hbm_row_hits, c->hbm_row_misses);
+/* Members of a result, in their order; the page has them, too. */
+static const struct {
+	const char *name;
+	gsize offset;
+} members[] = {
+	FIGURE(accesses),
+	FIGURE(bytes),
+	FIGURE(ps),
+	FIGURE(min_ps),
+	FIGURE(mean_ps),
+	FIGURE(p50_ps),
+	FIGURE(p90_ps),
+	FIGURE(p99_ps),
+	FIGURE(max_ps),
+	COUNTER(tlb_requests),
+	COUNTER(tlb_l1_hits),
+	COUNTER(tlb_l2_hits),
+	COUNTER(tlb_misses),
+	COUNTER(walks),
+	COUNTER(walk_levels),
+	COUNTER(walk_cache_hits),
+	COUNTER(walk_ps),
+	COUNTER(tlb_l2_entries),
+	COUNTER(tlb_live_bytes),
+	COUNTER(l2_reads),
+	COUNTER(l2_read_hits),
+	COUNTER(l2_writes),
+	COUNTER(l2_write_hits),
+	COUNTER(l2_conflicts),
+	COUNTER(hbm_read_bytes),
+	COUNTER(hbm_write_bytes),
+	COUNTER(hbm_row_hits),
+	COUNTER(hbm_row_misses),
+	COUNTER(hbm_refreshes),
+};
+
+static void add_json(JsonBuilder *json, const char *point, const struct bench_result *r)
+{
+	json_builder_begin_object(json);
+	json_builder_set_member_name(json, "point");
+	json_builder_add_string_value(json, point);
+	json_builder_set_member_name(json, "gb_s");
+	json_builder_add_double_value(json, rate(r));
+	for (gsize i = 0; i < G_N_ELEMENTS(members); i++) {
+		json_builder_set_member_name(json, members[i].name);
+		json_builder_add_int_value(json, G_STRUCT_MEMBER(gint64, r, members[i].offset));
+	}
+	json_builder_end_object(json);
+}
+
+static gboolean write_json(JsonBuilder *json, const char *path, GError **error)
+{
+	g_autoptr(JsonNode) root = json_builder_get_root(json);
+	g_autoptr(JsonGenerator) generator = json_generator_new();
+	g_autoptr(GString) text = g_string_new(NULL);
+
+	json_generator_set_root(generator, root);
+	json_generator_set_pretty(generator, TRUE);
+	json_generator_to_gstring(generator, text);
+	g_string_append_c(text, '\n');
+	return result_file_write(path, text->str, text->len, error);
 }
 
 /* --- runs --- */
 
-static char *run_point(bench_run_fn run, struct bench_request *request, struct sim_profile *profile,
-		       const char *point, gboolean table, GString *json)
+struct plan {
+	const struct options *options;
+	bench_run_fn run;
+	struct bench_request request;
+	JsonBuilder *json;
+	gboolean quiet; /* the JSON goes where the text would go */
+};
+
+/* Returns the exit status. */
+static int run_point(struct plan *plan, const struct sim_profile *profile, const char *point)
 {
 	struct bench_result result = { 0 };
-	char *error = NULL;
-
-	if (*point && !sim_profile_set(profile, point, &error))
-		return error;
-	request->profile = profile;
-	if (!run(request, &result, &error))
-		return error;
-	if (table)
-		print_row(point, &result);
-	else
-		print_result(&result);
-	add_json(json, point, &result);
-	return NULL;
-}
-
-/* KEY=A,B,C: one run for each. */
-static char *run_sweep(bench_run_fn run, struct bench_request *request,
-		       const struct sim_profile *profile, const char *sweep, GString *json)
-{
-	const char *values = strchr(sweep, '=');
-	g_auto(GStrv) each = values ? g_strsplit(values + 1, ",", -1) : NULL;
-	char *error = NULL;
-
-	if (!each || !each[0])
-		return g_strdup_printf("--sweep=%s: must be Group.key=A,B,C", sweep);
-	g_print("%-32s %10s %10s %10s %9s %9s %9s\n", "", "GB/s", "p50 ns", "p99 ns", "TLB miss%",
-		"L2 hit%", "row hit%");
-	for (char **value = each; *value && !error; value++) {
-		struct sim_profile changed = *profile;
-		g_autofree char *point =
-			g_strdup_printf("%.*s=%s", (int)(values - sweep), sweep, *value);
-
-		error = run_point(run, request, &changed, point, TRUE, json);
-	}
-	return error;
-}
-
-static int run_bench(const struct options *o, struct bench_request *request)
-{
-	g_autoptr(GString) json = g_string_new("[");
 	g_autofree char *problem = NULL;
-	g_autoptr(GError) error = NULL;
-	struct sim_profile profile;
-	bench_run_fn run;
+	enum bench_status status;
 
-	if ((problem = load_profile(o, &profile)))
+	plan->request.profile = profile;
+	status = plan->run(&plan->request, &result, &problem);
+	if (status == BENCH_BAD_REQUEST)
+		return usage_error("bench", "%s", problem);
+	if (status != BENCH_OK)
 		return failure("bench", "%s", problem);
-	if (!(run = load_module()))
-		return NPUSIM_EXIT_FAILED;
-	problem = o->sweep ? run_sweep(run, request, &profile, o->sweep, json)
-			   : run_point(run, request, &profile, "", FALSE, json);
-	if (problem)
-		return failure("bench", "%s", problem);
-	g_string_append(json, "\n]\n");
-	if (o->json && !g_file_set_contents(o->json, json->str, -1, &error))
-		return failure("bench", "%s", error->message);
+	if (!plan->quiet && plan->options->sweep)
+		print_row(point, &result);
+	else if (!plan->quiet)
+		print_result(&result);
+	add_json(plan->json, point, &result);
 	return NPUSIM_EXIT_OK;
+}
+
+/* KEY=A,B,C: one run for each; none where one of them is no value of the key. */
+static int run_sweep(struct plan *plan, const struct sim_profile *profile)
+{
+	const char *sweep = plan->options->sweep, *values = strchr(sweep, '=');
+	g_auto(GStrv) each = values ? g_strsplit(values + 1, ",", -1) : NULL;
+	g_autofree struct sim_profile *changed = NULL;
+	gsize count = each ? g_strv_length(each) : 0;
+	int status = NPUSIM_EXIT_OK;
+
+	if (!count)
+		return usage_error("bench", "--sweep=%s: must be Group.key=A,B,C", sweep);
+	changed = g_new(struct sim_profile, count);
+	for (gsize i = 0; i < count; i++) {
+		g_autofree char *problem = NULL;
+		char *point = g_strdup_printf("%.*s=%s", (int)(values - sweep), sweep, each[i]);
+
+		g_free(each[i]);
+		each[i] = point;
+		changed[i] = *profile;
+		if (!sim_profile_set(&changed[i], point, &problem))
+			return usage_error("bench", "--sweep: %s", problem);
+	}
+	if (!plan->quiet)
+		g_print("%-32s %10s %10s %10s %9s %9s %9s\n", "", "GB/s", "p50 ns", "p99 ns",
+			"TLB miss%", "L2 hit%", "row hit%");
+	for (gsize i = 0; i < count && status == NPUSIM_EXIT_OK; i++)
+		status = run_point(plan, &changed[i], each[i]);
+	return status;
+}
+
+static int run_bench(const struct options *o, const struct bench_request *request)
+{
+	g_autoptr(JsonBuilder) json = json_builder_new();
+	g_autoptr(GError) error = NULL;
+	struct plan plan = { .options = o,
+			     .request = *request,
+			     .json = json,
+			     .quiet = g_strcmp0(o->json, "-") == 0 };
+	struct sim_profile profile;
+	int status = load_profile(o, &profile);
+
+	if (status != NPUSIM_EXIT_OK)
+		return status;
+	if (!(plan.run = load_module()))
+		return NPUSIM_EXIT_FAILED;
+	json_builder_begin_array(json);
+	status = o->sweep ? run_sweep(&plan, &profile) : run_point(&plan, &profile, "");
+	json_builder_end_array(json);
+	if (status == NPUSIM_EXIT_OK && o->json && !write_json(json, o->json, &error))
+		return failure("bench", "%s", error->message);
+	return status;
 }
 
 static void clear_options(struct options *o)
@@ -281,7 +367,7 @@ int cmd_bench(int argc, char **argv)
 		{ "set", 0, 0, G_OPTION_ARG_STRING_ARRAY, &o.set, "change a value of the profile",
 		  "GROUP.KEY=VALUE" },
 		TEXT("sweep", sweep, "one run for each value, as a table", "GROUP.KEY=A,B,C"),
-		TEXT("json", json, "write the results there too", "FILE"),
+		TEXT("json", json, "write the results there too; - instead", "FILE"),
 		{ NULL, 0, 0, 0, NULL, NULL, NULL },
 	};
 

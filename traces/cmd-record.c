@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -37,15 +36,20 @@ static void prepend(const char *variable, const char *entry)
 }
 
 /* What the program's environment needs; `parts` is where its processes write. */
-static gboolean prepare(const char *parts, GError **error)
+static gboolean prepare(const char *parts, gboolean preload, GError **error)
 {
 	g_autofree char *pattern = g_build_filename(parts, "part-%p.npt", NULL);
-	g_autofree char *folder = acl_library_folder(error);
+	g_autofree char *path = preload ? preload_library(error) : acl_library_folder(error);
 
-	if (folder == NULL)
+	if (path == NULL)
 		return FALSE;
+	if (preload && strpbrk(path, " :")) {
+		g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_INVAL,
+			    "%s: LD_PRELOAD takes no path with a blank or a colon in it", path);
+		return FALSE;
+	}
 	g_setenv("NPUSIM_TRACE", pattern, TRUE);
-	prepend("LD_LIBRARY_PATH", folder);
+	prepend(preload ? "LD_PRELOAD" : "LD_LIBRARY_PATH", path);
 	return TRUE;
 }
 
@@ -104,7 +108,7 @@ static gboolean collect(const char *folder, const char *output, gboolean remove,
 	return TRUE;
 }
 
-static int record(char **argv, const char *output)
+static int record(char **argv, const char *output, gboolean preload)
 {
 	g_autoptr(GError) error = NULL;
 	g_autofree char *whole = g_canonicalize_filename(output, NULL);
@@ -118,7 +122,7 @@ static int record(char **argv, const char *output)
 					 "npusim record --merge %s -o FILE makes a trace of it",
 					 parts, parts)
 			       : failure("record", "%s: %s", parts, g_strerror(errno));
-	if (!prepare(parts, &error)) {
+	if (!prepare(parts, preload, &error)) {
 		rmdir(parts);
 		return failure("record", "%s", error->message);
 	}
@@ -143,16 +147,21 @@ static int merge(const char *folder, const char *output)
 	return NPUSIM_EXIT_OK;
 }
 
-#define SUMMARY                                                                               \
-	"Runs a program on the model, as npusim run does, and writes what all its processes " \
-	"called to one trace."
+#define SUMMARY                                                                                 \
+	"Runs a program on the model, as npusim run does, and writes what all its processes "   \
+	"called to one trace. --preload: on this machine's own ACL library instead, CANN's on " \
+	"an Ascend server."
 
 int cmd_record(int argc, char **argv)
 {
 	g_autofree char *output = NULL, *folder = NULL, *node = own_node_name("record");
+	gboolean preload = FALSE;
 	const GOptionEntry entries[] = {
 		{ "output", 'o', 0, G_OPTION_ARG_FILENAME, &output,
 		  "the trace (default PROGRAM.npt.gz); .gz: compressed at the end", "FILE" },
+		{ "preload", 0, 0, G_OPTION_ARG_NONE, &preload,
+		  "leave the program its own ACL library, and record the calls in front of it",
+		  NULL },
 		{ "merge", 0, 0, G_OPTION_ARG_FILENAME, &folder,
 		  "run nothing; put the traces in FOLDER together", "FOLDER" },
 		{ NULL, 0, 0, 0, NULL, NULL, NULL },
@@ -172,12 +181,12 @@ int cmd_record(int argc, char **argv)
 				: merge(folder, output);
 	if (argc < 2)
 		return usage_error("record", "which program?");
-	if (!model_options_apply("sim", node, &error))
+	if (!model_options_apply(preload ? NULL : "sim", preload ? NULL : node, &error))
 		return usage_error("record", "%s", error->message);
 	if (output == NULL) {
 		g_autofree char *base = g_path_get_basename(argv[1]);
 		output = g_strconcat(base, ".npt.gz", NULL);
 	}
 	argv[argc] = NULL;
-	return record(argv + 1, output);
+	return record(argv + 1, output, preload);
 }

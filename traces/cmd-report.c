@@ -71,21 +71,44 @@ static gboolean write_page(const char *path, GPtrArray *results, char *const *na
 	return ok;
 }
 
-static gboolean write_outputs(const char *page, const char *csv, const char *json,
-			      GPtrArray *results, char *const *names, GError **error)
+/* Where each output goes; NULL: nowhere. */
+struct outputs {
+	char *page, *csv, *series, *json;
+};
+
+static gboolean write_text(const char *path, const char *text, GError **error)
 {
-	if (csv) {
+	return result_file_write(path, text, strlen(text), error);
+}
+
+static gboolean write_outputs(const struct outputs *to, GPtrArray *results, char *const *names,
+			      GError **error)
+{
+	if (to->csv) {
 		g_autofree char *text = csv_of_figures(results, names);
-		if (!result_file_write(csv, text, strlen(text), error))
+		if (!write_text(to->csv, text, error))
 			return FALSE;
 	}
-	if (json) {
+	if (to->series) {
+		g_autofree char *text = csv_of_series(results, names);
+		if (!write_text(to->series, text, error))
+			return FALSE;
+	}
+	if (to->json) {
 		g_autofree char *text = json_text(results, names, TRUE);
 		g_autofree char *line = g_strconcat(text, "\n", NULL);
-		if (!result_file_write(json, line, strlen(line), error))
+		if (!write_text(to->json, line, error))
 			return FALSE;
 	}
-	return page == NULL || write_page(page, results, names, error);
+	return to->page == NULL || write_page(to->page, results, names, error);
+}
+
+static void outputs_clear(struct outputs *to)
+{
+	g_free(to->page);
+	g_free(to->csv);
+	g_free(to->series);
+	g_free(to->json);
 }
 
 static GPtrArray *read_all(char *const *names, GError **error)
@@ -108,34 +131,45 @@ static GPtrArray *read_all(char *const *names, GError **error)
 	"charts and\n"                                                                            \
 	"needs no network."
 
+static int report(const struct outputs *to, char *const *names)
+{
+	g_autoptr(GError) error = NULL;
+	g_autoptr(GPtrArray) results = read_all(names, &error);
+
+	if (results == NULL || !write_outputs(to, results, names, &error))
+		return failure("report", "%s", error->message);
+	if (to->page && strcmp(to->page, "-") != 0)
+		g_printerr("%s: open it in a browser\n", to->page);
+	return NPUSIM_EXIT_OK;
+}
+
 int cmd_report(int argc, char **argv)
 {
-	g_autofree char *page = NULL, *csv = NULL, *json = NULL;
+	struct outputs to = { 0 };
 	const GOptionEntry entries[] = {
-		{ "output", 'o', 0, G_OPTION_ARG_FILENAME, &page,
+		{ "output", 'o', 0, G_OPTION_ARG_FILENAME, &to.page,
 		  "write the page to FILE (default report.html); - is stdout", "FILE" },
-		{ "csv", 0, 0, G_OPTION_ARG_FILENAME, &csv,
+		{ "csv", 0, 0, G_OPTION_ARG_FILENAME, &to.csv,
 		  "write the figures as CSV, a line for each device of each result", "FILE" },
-		{ "json", 0, 0, G_OPTION_ARG_FILENAME, &json, "write the results as one JSON list",
-		  "FILE" },
+		{ "csv-series", 0, 0, G_OPTION_ARG_FILENAME, &to.series,
+		  "write memory over time as CSV, a line for each point", "FILE" },
+		{ "json", 0, 0, G_OPTION_ARG_FILENAME, &to.json,
+		  "write the results as one JSON list", "FILE" },
 		{ NULL, 0, 0, 0, NULL, NULL, NULL },
 	};
-	g_autoptr(GError) error = NULL;
 	int status = NPUSIM_EXIT_OK;
+	gboolean parsed =
+		parse_options("RESULT...", SUMMARY, entries, OPTIONS_OWN, &argc, &argv, &status);
 
-	if (!parse_options("RESULT...", SUMMARY, entries, OPTIONS_OWN, &argc, &argv, &status))
-		return status;
-	if (argc < 2)
-		return usage_error("report", "which results? npusim replay --json writes them");
-	argv[argc] = NULL;
-	g_autoptr(GPtrArray) results = read_all(argv + 1, &error);
-	if (results == NULL)
-		return failure("report", "%s", error->message);
-	/* where only the others are asked for, there is no page */
-	const char *to = page ? page : csv || json ? NULL : "report.html";
-	if (!write_outputs(to, csv, json, results, argv + 1, &error))
-		return failure("report", "%s", error->message);
-	if (to && strcmp(to, "-") != 0)
-		g_printerr("%s: open it in a browser\n", to);
+	if (parsed && argc < 2) {
+		status = usage_error("report", "which results? npusim replay --json writes them");
+	} else if (parsed) {
+		argv[argc] = NULL;
+		/* where only the others are asked for, there is no page */
+		if (to.page == NULL && to.csv == NULL && to.series == NULL && to.json == NULL)
+			to.page = g_strdup("report.html");
+		status = report(&to, argv + 1);
+	}
+	outputs_clear(&to);
 	return status;
 }

@@ -111,3 +111,62 @@ char *csv_of_figures(GPtrArray *results, char *const *names)
 	}
 	return g_string_free(out, FALSE);
 }
+
+/* ---- series ---- */
+
+static void add_lists(GPtrArray *columns, JsonObject *series)
+{
+	g_autoptr(GList) members = json_object_get_members(series);
+
+	for (GList *m = members; m; m = m->next) {
+		if (result_array(series, m->data))
+			add_once(columns, m->data);
+	}
+}
+
+static void series_line(GString *out, JsonObject *series, GPtrArray *columns, guint at)
+{
+	for (guint c = 0; c < columns->len; c++) {
+		JsonArray *list = result_array(series, g_ptr_array_index(columns, c));
+		field_of_node(out, FALSE,
+			      list && at < json_array_get_length(list)
+				      ? json_array_get_element(list, at)
+				      : NULL);
+	}
+	g_string_append_c(out, '\n');
+}
+
+static void series_lines(GString *out, const char *name, JsonNode *result, JsonObject *device,
+			 GPtrArray *columns)
+{
+	JsonObject *series = result_object(device, "series");
+	JsonArray *events = series ? result_array(series, "event") : NULL;
+
+	for (guint i = 0; events && i < json_array_get_length(events); i++) {
+		csv_field(out, TRUE, name);
+		csv_field(out, FALSE, result_text(json_node_get_object(result), "policy", ""));
+		field_of_node(out, FALSE, json_object_get_member(device, "device"));
+		series_line(out, series, columns, i);
+	}
+}
+
+char *csv_of_series(GPtrArray *results, char *const *names)
+{
+	static const char *const fixed[] = { "result", "policy", "device", NULL };
+	g_autoptr(GPtrArray) columns = g_ptr_array_new_with_free_func(g_free);
+	GString *out = g_string_new(NULL);
+	JsonObject *device;
+
+	for (guint i = 0; i < results->len; i++) {
+		for (guint d = 0; (device = device_of(results->pdata[i], d)); d++) {
+			if (result_object(device, "series"))
+				add_lists(columns, result_object(device, "series"));
+		}
+	}
+	head(out, fixed, columns);
+	for (guint i = 0; i < results->len; i++) {
+		for (guint d = 0; (device = device_of(results->pdata[i], d)); d++)
+			series_lines(out, names[i], results->pdata[i], device, columns);
+	}
+	return g_string_free(out, FALSE);
+}

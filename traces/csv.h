@@ -13,5 +13,8 @@ void csv_field(GString *out, gboolean first, const char *text);
 /* One line a device of each result: all its figures. `results` holds JsonNode *, `names` their
  * files. */
 char *csv_of_figures(GPtrArray *results, char *const *names);
+/* One line a point of each device's series: all its lists. A result without a series has no line.
+ */
+char *csv_of_series(GPtrArray *results, char *const *names);
 
 #endif

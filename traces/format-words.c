@@ -4,6 +4,11 @@
  */
 #include "format-words.h"
 
+GQuark trace_error_quark(void)
+{
+	return g_quark_from_static_string("npusim-trace");
+}
+
 gboolean words_next(struct words *w, struct word *out)
 {
 	const char *p = w->at;
@@ -37,7 +42,7 @@ const char *words_show(struct words *w, struct word text)
 	return w->shown;
 }
 
-gboolean words_number(struct words *w, struct word text, guint64 *out)
+gboolean words_is_number(struct word text, guint64 *out)
 {
 	gboolean hex = text.length > 2 && text.at[0] == '0' && text.at[1] == 'x';
 	guint64 v = 0, base = hex ? 16 : 10;
@@ -48,12 +53,18 @@ gboolean words_number(struct words *w, struct word text, guint64 *out)
 			hex ? g_ascii_xdigit_value(text.at[i]) : g_ascii_digit_value(text.at[i]);
 		if (digit < 0 || !g_uint64_checked_mul(&v, v, base) ||
 		    !g_uint64_checked_add(&v, v, (guint64)digit))
-			break;
+			return FALSE;
 	}
-	if (i < text.length || text.length == 0)
-		return words_bad(w, "'%s' is no number of 64 bits", words_show(w, text));
+	if (text.length == 0)
+		return FALSE;
 	*out = v;
 	return TRUE;
+}
+
+gboolean words_number(struct words *w, struct word text, guint64 *out)
+{
+	return words_is_number(text, out) ||
+	       words_bad(w, "'%s' is no number of 64 bits", words_show(w, text));
 }
 
 gboolean words_small(struct words *w, const char *key, struct word text, guint64 last, guint32 *out)
@@ -68,13 +79,14 @@ gboolean words_small(struct words *w, const char *key, struct word text, guint64
 	return TRUE;
 }
 
-gboolean words_name(struct words *w, struct word text, const char *kinds, struct trace_name *out)
+gboolean words_name(struct words *w, struct word text, const char *kinds,
+		    struct npu_trace_name *out)
 {
-	struct trace_name n = { 0 };
+	struct npu_trace_name n = { 0 };
 	const char *plus = memchr(text.at, '+', text.length);
 
 	if (word_is(&text, "host")) {
-		*out = (struct trace_name){ .kind = '-' };
+		*out = (struct npu_trace_name){ .kind = NPU_TRACE_NAME_HOST };
 		return TRUE;
 	}
 	if (text.length == 0 || strchr(kinds, text.at[0]) == NULL)

@@ -7,7 +7,10 @@
 
 #include <string.h>
 
-#include "format.h"
+#include <glib.h>
+
+#include "npusim/trace.h"
+#include "trace.h"
 
 #define FORMAT_MAGIC "npusim-trace"
 
@@ -36,12 +39,15 @@ gboolean words_bad(struct words *w, const char *format, ...) G_GNUC_PRINTF(2, 3)
 const char *words_show(struct words *w, struct word text);
 
 /* Decimal, or hexadecimal with 0x, of 64 bits. */
+gboolean words_is_number(struct word text, guint64 *out);
+/* The same; FALSE and the error where it is none. */
 gboolean words_number(struct words *w, struct word text, guint64 *out);
 /* At most `last`; `key` names it in messages. */
 gboolean words_small(struct words *w, const char *key, struct word text, guint64 last,
 		     guint32 *out);
 /* r1, h2+4096, host; `kinds` are the letters that are right here. */
-gboolean words_name(struct words *w, struct word text, const char *kinds, struct trace_name *out);
+gboolean words_name(struct words *w, struct word text, const char *kinds,
+		    struct npu_trace_name *out);
 /* %XX decoded; valid UTF-8 whatever was there. */
 char *words_decode(struct word text);
 

@@ -182,13 +182,11 @@ static gboolean slurp(struct input *in, GError **error)
 	return got == 0;
 }
 
-struct input *input_open(const char *path, GError **error)
+/* Whatever `in->fd` is. */
+static struct input *opened(struct input *in, GError **error)
 {
-	struct input *in = g_new0(struct input, 1);
 	struct stat status;
 
-	in->name = g_filename_display_name(path);
-	in->fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (in->fd < 0 || fstat(in->fd, &status) != 0)
 		return checked(in, fail_errno(in, error, "it cannot be opened"));
 	if (S_ISDIR(status.st_mode)) {
@@ -197,6 +195,25 @@ struct input *input_open(const char *path, GError **error)
 	}
 	gboolean twice = lseek(in->fd, 0, SEEK_SET) == 0;
 	return checked(in, (twice || slurp(in, error)) && begin(in, error));
+}
+
+struct input *input_open(const char *path, GError **error)
+{
+	struct input *in = g_new0(struct input, 1);
+
+	in->name = g_filename_display_name(path);
+	in->fd = open(path, O_RDONLY | O_CLOEXEC);
+	return opened(in, error);
+}
+
+struct input *input_open_fd(int fd, const char *name, GError **error)
+{
+	struct input *in = g_new0(struct input, 1);
+
+	in->name = g_strdup(name);
+	in->fd = fd;
+	errno = EBADF; /* what fd < 0 means */
+	return opened(in, error);
 }
 
 struct input *input_open_bytes(const guint8 *bytes, gsize count, const char *name, GError **error)

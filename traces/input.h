@@ -12,6 +12,9 @@ struct input;
 /* Opens a file; one that begins as gzip does is inflated while it is read. What cannot be read
  * twice (a pipe) is taken into memory at once. NULL and error, which names the file, otherwise. */
 struct input *input_open(const char *path, GError **error);
+/* The same over a file descriptor, which is taken over, on failure too. `name` stands for the path
+ * in messages. */
+struct input *input_open_fd(int fd, const char *name, GError **error);
 /* The same over bytes; `name` stands for a path in messages. `bytes` are borrowed. */
 struct input *input_open_bytes(const guint8 *bytes, gsize count, const char *name, GError **error);
 void input_close(struct input *input);

@@ -94,7 +94,7 @@ struct trace *memscope_db_read(struct input *input, GError **error)
 
 	input_close(input);
 	if (ok)
-		return memscope_finish(scope, "msMemScope dump (SQLite)");
+		return memscope_finish(scope, "msMemScope dump (SQLite)", error);
 	memscope_free(scope);
 	return NULL;
 }

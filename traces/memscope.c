@@ -10,25 +10,29 @@
 
 #include "readers.h"
 #include "rows.h"
+#include "sites.h"
 
-#define UNKNOWN         G_MAXUINT32
 #define NANOSECONDS_MIN (G_GINT64_CONSTANT(1) << 56) /* stamps below it are microseconds */
+#define PROCESS_SHIFT   56
+#define PROCESSES_MAX   256
 
 static const char *const columns[MEMSCOPE_COLUMN_COUNT] = {
 	[MEMSCOPE_ID] = "ID",
 	[MEMSCOPE_EVENT] = "Event",
 	[MEMSCOPE_TYPE] = "Event Type",
 	[MEMSCOPE_TIME] = "Timestamp(ns)",
+	[MEMSCOPE_PROCESS] = "Process Id",
 	[MEMSCOPE_DEVICE] = "Device Id",
 	[MEMSCOPE_PTR] = "Ptr",
 	[MEMSCOPE_ATTR] = "Attr",
+	[MEMSCOPE_STACK_PYTHON] = "Call Stack(Python)",
+	[MEMSCOPE_STACK_C] = "Call Stack(C)",
 };
 
 struct memscope {
 	struct history *history;
-	gboolean pools;      /* rows of a pool were seen */
-	GArray *driver;      /* struct history_row: HAL rows; device UNKNOWN: as its MALLOC */
-	GHashTable *devices; /* address of a HAL MALLOC -> device + 1 */
+	gboolean pools;    /* rows of a pool were seen */
+	GArray *processes; /* guint64: their ids, as they come */
 };
 
 const char *memscope_column_name(enum memscope_column column)
@@ -41,8 +45,7 @@ struct memscope *memscope_new(void)
 	struct memscope *s = g_new0(struct memscope, 1);
 
 	s->history = history_new();
-	s->driver = g_array_new(FALSE, FALSE, sizeof(struct history_row));
-	s->devices = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
+	s->processes = g_array_new(FALSE, FALSE, sizeof(guint64));
 	return s;
 }
 
@@ -51,13 +54,18 @@ void memscope_free(struct memscope *s)
 	if (s == NULL)
 		return;
 	history_free(s->history);
-	g_array_unref(s->driver);
-	g_hash_table_unref(s->devices);
+	g_array_unref(s->processes);
 	g_free(s);
 }
 
-/* The value of a key in {addr:1,size:2} or {"addr":"0x1","size":"2"}; NULL: it has none. */
-static char *attribute(const char *attr, const char *key)
+/* A part of a row's text. */
+struct part {
+	const char *at;
+	gsize length;
+};
+
+/* The value of a key in {addr:1,size:2} or {"addr":"0x1","size":"2"}; FALSE: it has none. */
+static gboolean attribute(const char *attr, const char *key, struct part *out)
 {
 	gsize length = strlen(key);
 
@@ -70,31 +78,54 @@ static char *attribute(const char *attr, const char *key)
 		if (*end != ':')
 			continue;
 		end += 1 + strspn(end + 1, "\" ");
-		return g_strndup(end, strcspn(end, "\",} "));
+		*out = (struct part){ end, strcspn(end, "\",} ") };
+		return TRUE;
 	}
-	return NULL;
+	return FALSE;
 }
 
-static gboolean number(const char *name, const char *text, guint64 line, guint64 *out,
+static gboolean number(const char *name, struct part text, guint64 line, guint64 *out,
 		       GError **error)
 {
-	if (rows_unsigned(text, out) && *out <= READERS_ADDRESS_END)
+	if (rows_unsigned_part(text.at, text.length, out) && *out < READERS_ADDRESS_END)
 		return TRUE;
-	return readers_bad(line, error, "%s is \"%.40s\", no number below 2^56", name, text);
+	return readers_bad(line, error, "%s is \"%.*s\", no number below 2^56", name,
+			   (int)MIN(text.length, 40), text.at);
+}
+
+/* Each process has addresses of its own: those of all but the first get its number. */
+static gboolean find_process(struct memscope *s, const char *text, guint64 line, guint64 *out,
+			     GError **error)
+{
+	guint64 id = 0;
+	guint i = 0;
+
+	rows_unsigned(text, &id);
+	while (i < s->processes->len && g_array_index(s->processes, guint64, i) != id)
+		i++;
+	if (i == PROCESSES_MAX)
+		return readers_bad(line, error,
+				   "the rows are of more than %d processes: split the file",
+				   PROCESSES_MAX);
+	if (i == s->processes->len)
+		g_array_append_val(s->processes, id);
+	*out = (guint64)i << PROCESS_SHIFT;
+	return TRUE;
 }
 
 static gboolean is_device(const char *text, guint32 *out)
 {
 	guint64 id;
 
-	if (!g_ascii_string_to_unsigned(text, 10, 0, TRACE_DEVICE_LAST, &id, NULL))
+	if (!rows_unsigned(text, &id) || id > TRACE_DEVICE_LAST)
 		return FALSE;
 	*out = (guint32)id;
 	return TRUE;
 }
 
 /* Counted and left out: what is of no device, and what is no memory. */
-static void leave_out(struct memscope *s, struct history_row *row, const char *const *fields)
+static gboolean leave_out(struct memscope *s, struct history_row *row, const char *const *fields,
+			  GError **error)
 {
 	gboolean on_device = is_device(fields[MEMSCOPE_DEVICE], &row->device);
 	const char *event = fields[MEMSCOPE_EVENT], *type = fields[MEMSCOPE_TYPE];
@@ -107,7 +138,18 @@ static void leave_out(struct memscope *s, struct history_row *row, const char *c
 
 	row->action = TRACE_OTHER;
 	row->other = history_name(s->history, name);
-	history_add(s->history, row);
+	return history_add(s->history, row, error);
+}
+
+/* Python's stack, if there is one, else that of C. */
+static guint32 find_site(struct memscope *s, const char *const *fields)
+{
+	const char *python = fields[MEMSCOPE_STACK_PYTHON], *c = fields[MEMSCOPE_STACK_C];
+	const char *stack = *python && strcmp(python, "N/A") != 0 ? python : c;
+
+	return *stack && strcmp(stack, "N/A") != 0
+		       ? sites_add_lines(history_sites(s->history), stack)
+		       : SITE_NONE;
 }
 
 static gboolean read_memory(struct memscope *s, struct history_row *row, const char *const *fields,
@@ -116,29 +158,30 @@ static gboolean read_memory(struct memscope *s, struct history_row *row, const c
 	const char *attr = fields[MEMSCOPE_ATTR], *ptr = fields[MEMSCOPE_PTR];
 	gboolean gets = strcmp(fields[MEMSCOPE_EVENT], "MALLOC") == 0;
 	gboolean driver = strcmp(fields[MEMSCOPE_TYPE], "HAL") == 0;
-	g_autofree char *size = attribute(attr, "size"), *address = attribute(attr, "addr");
-	const char *where = *ptr && strcmp(ptr, "N/A") != 0 ? ptr : address ? address : ptr;
+	struct part size, where = { ptr, strlen(ptr) }, address;
+	guint64 process = 0;
 
-	if (!number("Ptr", where, line, &row->address, error))
+	if ((*ptr == '\0' || strcmp(ptr, "N/A") == 0) && attribute(attr, "addr", &address))
+		where = address;
+	if (!number("Ptr", where, line, &row->address, error) ||
+	    !find_process(s, fields[MEMSCOPE_PROCESS], line, &process, error))
 		return FALSE;
-	if (size == NULL && gets)
+	row->address |= process;
+	gboolean sized = attribute(attr, "size", &size);
+	if (!sized && gets)
 		return readers_bad(line, error, "a MALLOC whose Attr has no size");
 	/* in some versions what goes has a size below zero */
-	if (size &&
-	    !number("size of Attr", size + (!gets && *size == '-'), line, &row->size, error))
+	gboolean minus = sized && !gets && *size.at == '-';
+	size = sized ? (struct part){ size.at + minus, size.length - minus } : (struct part){ 0 };
+	if (sized && !number("size of Attr", size, line, &row->size, error))
 		return FALSE;
-	if (!driver) {
-		s->pools = TRUE;
-		row->action = gets ? TRACE_ALLOC : TRACE_FREE_COMPLETED;
-		history_add(s->history, row);
-		return TRUE;
-	}
-	row->action = gets ? TRACE_SEGMENT_ALLOC : TRACE_SEGMENT_FREE;
+	s->pools |= !driver;
 	if (gets)
-		g_hash_table_insert(s->devices, g_memdup2(&row->address, sizeof row->address),
-				    GUINT_TO_POINTER(row->device + 1));
-	g_array_append_vals(s->driver, row, 1);
-	return TRUE;
+		row->other = find_site(s, fields);
+	row->action = driver ? gets ? TRACE_SEGMENT_ALLOC : TRACE_SEGMENT_FREE
+		      : gets ? TRACE_ALLOC
+			     : TRACE_FREE_COMPLETED;
+	return history_add(s->history, row, error);
 }
 
 gboolean memscope_row(struct memscope *s, const char *const *fields, guint64 line, GError **error)
@@ -157,47 +200,19 @@ gboolean memscope_row(struct memscope *s, const char *const *fields, guint64 lin
 	gboolean driver = strcmp(fields[MEMSCOPE_TYPE], "HAL") == 0;
 	if ((gets || gives) && is_device(fields[MEMSCOPE_DEVICE], &row.device))
 		return read_memory(s, &row, fields, line, error);
-	if (!gives || !driver || strcmp(fields[MEMSCOPE_DEVICE], "N/A") != 0) {
-		leave_out(s, &row, fields);
-		return TRUE;
-	}
-	row.device = UNKNOWN;
+	if (!gives || !driver || strcmp(fields[MEMSCOPE_DEVICE], "N/A") != 0)
+		return leave_out(s, &row, fields, error);
+	/* the driver's FREE may say no device; that of memory of the host is left out */
+	row.device = HISTORY_ANY_DEVICE;
+	row.other = history_name(s->history, "FREE HAL (host)");
 	return read_memory(s, &row, fields, line, error);
 }
 
-/* The driver's FREE may say no device: its MALLOC did. */
-static void find_device(struct memscope *s, struct history_row *row)
+struct trace *memscope_finish(struct memscope *s, const char *kind, GError **error)
 {
-	guint found = GPOINTER_TO_UINT(g_hash_table_lookup(s->devices, &row->address));
+	struct trace *trace = history_finish(g_steal_pointer(&s->history), kind, !s->pools, error);
 
-	if (row->device != UNKNOWN)
-		return;
-	row->device = found ? found - 1 : 0;
-	if (found)
-		return;
-	row->action = TRACE_OTHER;
-	row->other = history_name(s->history, "FREE HAL (host)");
-}
-
-static void add_driver(struct memscope *s, struct history_row *row)
-{
-	find_device(s, row);
-	struct history_row block = *row;
-
-	history_add(s->history, row);
-	if (s->pools || row->action == TRACE_OTHER)
-		return;
-	block.rank = row->action == TRACE_SEGMENT_ALLOC;
-	block.action = block.rank ? TRACE_ALLOC : TRACE_FREE_COMPLETED;
-	history_add(s->history, &block);
-}
-
-struct trace *memscope_finish(struct memscope *s, const char *kind)
-{
-	for (guint i = 0; i < s->driver->len; i++)
-		add_driver(s, &g_array_index(s->driver, struct history_row, i));
-	struct trace *trace = history_finish(g_steal_pointer(&s->history), kind);
-	for (guint i = 0; i < trace->devices->len; i++) {
+	for (guint i = 0; trace && i < trace->devices->len; i++) {
 		struct trace_device *device = g_ptr_array_index(trace->devices, i);
 		device->of_process = TRUE;
 	}
@@ -218,7 +233,7 @@ static gboolean find_columns(const struct rows *rows, guint *at, GError **error)
 		at[c] = 0;
 		while (at[c] < rows_count(rows) && strcmp(rows_field(rows, at[c]), columns[c]) != 0)
 			at[c]++;
-		if (at[c] == rows_count(rows))
+		if (at[c] == rows_count(rows) && c <= MEMSCOPE_ATTR)
 			return readers_bad(rows_line(rows), error,
 					   "the header has no column \"%s\"", columns[c]);
 	}
@@ -255,7 +270,7 @@ struct trace *memscope_read(struct input *input, GError **error)
 	rows_close(rows);
 	input_close(input);
 	if (ok)
-		return memscope_finish(s, "msMemScope dump (CSV)");
+		return memscope_finish(s, "msMemScope dump (CSV)", error);
 	memscope_free(s);
 	return NULL;
 }

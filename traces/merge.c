@@ -194,6 +194,16 @@ static gboolean put_heads(struct merge *m, GError **error)
 	return put(m, out, error);
 }
 
+/* What a program says of itself while it runs. */
+static gboolean put_info(struct merge *m, const struct part *p, GError **error)
+{
+	g_autoptr(GString) out = g_string_new(NULL);
+
+	g_string_printf(out, "info process=%u %s\n", process_number(m, p, 1),
+			p->line + strlen("info "));
+	return put(m, out, error);
+}
+
 static struct part *earliest(struct merge *m)
 {
 	struct part *first = NULL;
@@ -213,7 +223,8 @@ static gboolean put_all(struct merge *m, GError **error)
 	if (!put_heads(m, error))
 		return FALSE;
 	while ((p = earliest(m))) {
-		if (!put_event(m, p, error))
+		if (g_str_has_prefix(p->line, "info ") ? !put_info(m, p, error)
+						       : !put_event(m, p, error))
 			return FALSE;
 		advance(m, p);
 	}

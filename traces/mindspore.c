@@ -8,6 +8,7 @@
 #include "history.h"
 #include "readers.h"
 #include "rows.h"
+#include "sites.h"
 
 enum { START, END, ADDRESS, STREAM, POOL, SIZE, COLUMN_COUNT };
 static const char *const columns[COLUMN_COUNT] = {
@@ -15,9 +16,13 @@ static const char *const columns[COLUMN_COUNT] = {
 	[STREAM] = "stream_id",       [POOL] = "pool_type",     [SIZE] = "size",
 };
 
+/* Who asked: the first of them that the row has, and the place in the source. */
+static const char *const who[] = { "node_name", "task_name", "producer_task" };
+
 struct blocks {
 	struct history *history;
 	guint at[COLUMN_COUNT], last;
+	guint who_at[G_N_ELEMENTS(who)], file_at, line_at; /* G_MAXUINT: there is no such column */
 };
 
 gboolean mindspore_recognise(const guint8 *bytes, gsize count)
@@ -40,38 +45,73 @@ static gboolean find_columns(struct blocks *b, const struct rows *rows, GError *
 	return TRUE;
 }
 
+static guint optional_column(const struct rows *rows, const char *name)
+{
+	for (guint at = 0; at < rows_count(rows); at++) {
+		if (strcmp(rows_field(rows, at), name) == 0)
+			return at;
+	}
+	return G_MAXUINT;
+}
+
+static void find_sources(struct blocks *b, const struct rows *rows)
+{
+	for (guint i = 0; i < G_N_ELEMENTS(who); i++)
+		b->who_at[i] = optional_column(rows, who[i]);
+	b->file_at = optional_column(rows, "file_name");
+	b->line_at = optional_column(rows, "line_num");
+}
+
+static guint32 find_site(struct blocks *b, const struct rows *rows)
+{
+	struct site_frame f = { .file = rows_field(rows, b->file_at), .name = "" };
+
+	for (guint i = 0; i < G_N_ELEMENTS(who) && *f.name == '\0'; i++)
+		f.name = rows_field(rows, b->who_at[i]);
+	f.name_length = strlen(f.name);
+	f.file_length = strlen(f.file);
+	if (!rows_signed(rows_field(rows, b->line_at), &f.line))
+		f.line = 0;
+	return f.name_length + f.file_length > 0 ? sites_add(history_sites(b->history), &f, 1)
+						 : SITE_NONE;
+}
+
 static gboolean number(const struct rows *rows, const char *name, const char *text, guint64 *out,
 		       GError **error)
 {
-	if (rows_unsigned(text, out) && *out <= READERS_ADDRESS_END)
+	if (rows_unsigned(text, out) && *out < READERS_ADDRESS_END)
 		return TRUE;
 	return readers_bad(rows_line(rows), error, "%s is \"%.40s\", no number below 2^56", name,
 			   text);
 }
 
-static void leave_out(struct blocks *b, struct history_row *row, const char *name)
+static gboolean leave_out(struct blocks *b, struct history_row *row, const char *name,
+			  GError **error)
 {
 	row->action = TRACE_OTHER;
 	row->other = history_name(b->history, name);
-	history_add(b->history, row);
+	return history_add(b->history, row, error);
 }
 
 /* Blocks that go at a tick make room for those that come with it, except for one that is there for
  * that tick alone. */
-static void add_block(struct blocks *b, struct history_row *row, const char *end_text)
+static gboolean add_block(struct blocks *b, struct history_row *row, guint32 site,
+			  const char *end_text, GError **error)
 {
 	gint64 end;
 
 	row->action = TRACE_ALLOC;
 	row->rank = 1;
-	history_add(b->history, row);
+	row->other = site;
+	if (!history_add(b->history, row, error))
+		return FALSE;
 	/* none, -1 or a huge number: it was never given back */
 	if (!rows_signed(end_text, &end) || end < row->order || end == G_MAXINT64)
-		return;
+		return TRUE;
 	row->action = TRACE_FREE_COMPLETED;
 	row->rank = end == row->order ? 2 : 0;
 	row->order = end;
-	history_add(b->history, row);
+	return history_add(b->history, row, error);
 }
 
 static gboolean add_row(struct blocks *b, const struct rows *rows, GError **error)
@@ -88,22 +128,17 @@ static gboolean add_row(struct blocks *b, const struct rows *rows, GError **erro
 		return readers_bad(rows_line(rows), error,
 				   "start_time_stamp is \"%.40s\", no number", start);
 	g_autofree char *lower = g_ascii_strdown(pool, -1);
-	if (strstr(lower, "cpu")) {
-		leave_out(b, &row, "block of the host");
-		return TRUE;
-	}
-	if (row.order < 0) {
-		leave_out(b, &row, "block inside another (start -1)");
-		return TRUE;
-	}
+	if (strstr(lower, "cpu"))
+		return leave_out(b, &row, "block of the host", error);
+	if (row.order < 0)
+		return leave_out(b, &row, "block inside another (start -1)", error);
 	if (!number(rows, "device_addr", rows_field(rows, b->at[ADDRESS]), &row.address, error) ||
 	    !number(rows, "size", rows_field(rows, b->at[SIZE]), &row.size, error))
 		return FALSE;
 	if (*stream && !rows_signed(stream, &row.stream))
 		return readers_bad(rows_line(rows), error, "stream_id is \"%.40s\", no number",
 				   stream);
-	add_block(b, &row, rows_field(rows, b->at[END]));
-	return TRUE;
+	return add_block(b, &row, find_site(b, rows), rows_field(rows, b->at[END]), error);
 }
 
 static gboolean read_rows(struct blocks *b, struct rows *rows, GError **error)
@@ -112,6 +147,7 @@ static gboolean read_rows(struct blocks *b, struct rows *rows, GError **error)
 
 	if (more < 0 || !find_columns(b, rows, error))
 		return FALSE;
+	find_sources(b, rows);
 	while ((more = rows_next(rows, error)) > 0) {
 		if (!add_row(b, rows, error))
 			return FALSE;
@@ -128,7 +164,7 @@ struct trace *mindspore_read(struct input *input, GError **error)
 	rows_close(rows);
 	input_close(input);
 	if (ok)
-		return history_finish(b.history, "MindSpore memory_block.csv");
+		return history_finish(b.history, "MindSpore memory_block.csv", FALSE, error);
 	history_free(b.history);
 	return NULL;
 }

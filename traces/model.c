@@ -24,6 +24,19 @@ const char *model_call_name(enum model_call call)
 	return call_names[call];
 }
 
+static const char *const move_names[MODEL_MOVE_COUNT] = {
+	[MODEL_HOST_TO_HOST] = "host_to_host",
+	[MODEL_HOST_TO_DEVICE] = "host_to_device",
+	[MODEL_DEVICE_TO_HOST] = "device_to_host",
+	[MODEL_DEVICE_TO_DEVICE] = "device_to_device",
+	[MODEL_FILL] = "fill",
+};
+
+const char *model_move_name(enum model_move move)
+{
+	return move_names[move];
+}
+
 const char *model_message(void)
 {
 	const char *text = aclGetRecentErrMsg();
@@ -32,10 +45,23 @@ const char *model_message(void)
 
 static aclError counted(struct model_device *d, enum model_call call, guint64 before, aclError code)
 {
+	guint64 ps = npusim_now_ps() - before;
+
 	d->count[call]++;
 	d->failed[call] += code != ACL_SUCCESS;
-	d->ps[call] += npusim_now_ps() - before;
+	d->ps[call] += ps;
+	if (!d->timed)
+		return code;
+	if (d->latency[call] == NULL)
+		d->latency[call] = latency_new();
+	latency_add(d->latency[call], ps);
 	return code;
+}
+
+void model_device_clear(struct model_device *d)
+{
+	for (int c = 0; c < MODEL_CALL_COUNT; c++)
+		g_clear_pointer(&d->latency[c], g_free);
 }
 
 static gboolean opened(const char *call, aclError code, GError **error)
@@ -158,6 +184,58 @@ aclError model_free(struct model_device *d, void *p, gboolean host)
 {
 	guint64 before = npusim_now_ps();
 	return counted(d, MODEL_FREE, before, host ? aclrtFreeHost(p) : aclrtFree(p));
+}
+
+static aclError moved(struct model_moves *m, enum model_move move, guint64 bytes, guint64 before,
+		      aclError code)
+{
+	m->count[move]++;
+	m->failed[move] += code != ACL_SUCCESS;
+	m->bytes[move] += code == ACL_SUCCESS ? bytes : 0;
+	m->ps[move] += npusim_now_ps() - before;
+	return code;
+}
+
+static aclError copy_between(void *dst, int dst_device, const void *src, guint64 size)
+{
+	aclError code = aclrtSetDevice(dst_device);
+
+	if (code == ACL_SUCCESS)
+		code = aclrtMemcpyAsync(dst, size, src, size, ACL_MEMCPY_DEVICE_TO_DEVICE, NULL);
+	return code == ACL_SUCCESS ? aclrtSynchronizeStream(NULL) : code;
+}
+
+aclError model_copy(struct model_moves *m, void *dst, int dst_device, const void *src,
+		    int src_device, guint64 size)
+{
+	static const aclrtMemcpyKind kinds[] = {
+		[MODEL_HOST_TO_HOST] = ACL_MEMCPY_HOST_TO_HOST,
+		[MODEL_HOST_TO_DEVICE] = ACL_MEMCPY_HOST_TO_DEVICE,
+		[MODEL_DEVICE_TO_HOST] = ACL_MEMCPY_DEVICE_TO_HOST,
+		[MODEL_DEVICE_TO_DEVICE] = ACL_MEMCPY_DEVICE_TO_DEVICE,
+	};
+	enum model_move move =
+		src_device >= 0   ? dst_device >= 0 ? MODEL_DEVICE_TO_DEVICE : MODEL_DEVICE_TO_HOST
+		: dst_device >= 0 ? MODEL_HOST_TO_DEVICE
+				  : MODEL_HOST_TO_HOST;
+	guint64 before = npusim_now_ps();
+	aclError code = move == MODEL_DEVICE_TO_DEVICE && dst_device != src_device
+				? copy_between(dst, dst_device, src, size)
+				: aclrtMemcpy(dst, size, src, size, kinds[move]);
+
+	return moved(m, move, size, before, code);
+}
+
+aclError model_fill(struct model_moves *m, void *dst, guint64 size)
+{
+	guint64 before = npusim_now_ps();
+
+	return moved(m, MODEL_FILL, size, before, aclrtMemset(dst, size, 0, size));
+}
+
+gboolean model_physical(guint device, guint64 va, guint64 *pa, guint64 *bytes)
+{
+	return npusim_physical((int)device, va, pa, bytes) == 0;
 }
 
 gboolean model_stats(guint device, struct npu_stats *out)

@@ -9,6 +9,7 @@
 #include <glib.h>
 
 #include "acl/acl.h"
+#include "latency.h"
 #include "npusim/driver.h"
 
 enum model_call {
@@ -29,7 +30,26 @@ const char *model_call_name(enum model_call call);
 
 struct model_device {
 	guint64 count[MODEL_CALL_COUNT], failed[MODEL_CALL_COUNT];
-	guint64 ps[MODEL_CALL_COUNT]; /* simulated */
+	guint64 ps[MODEL_CALL_COUNT];              /* simulated */
+	gboolean timed;                            /* how long each call took is kept: */
+	struct latency *latency[MODEL_CALL_COUNT]; /* NULL: there was none */
+};
+void model_device_clear(struct model_device *device);
+
+/* Where bytes are moved; each has counts of its own. */
+enum model_move {
+	MODEL_HOST_TO_HOST,
+	MODEL_HOST_TO_DEVICE,
+	MODEL_DEVICE_TO_HOST,
+	MODEL_DEVICE_TO_DEVICE,
+	MODEL_FILL,
+	MODEL_MOVE_COUNT
+};
+/* "host_to_device" ... */
+const char *model_move_name(enum model_move move);
+struct model_moves {
+	guint64 count[MODEL_MOVE_COUNT], failed[MODEL_MOVE_COUNT], bytes[MODEL_MOVE_COUNT];
+	guint64 ps[MODEL_MOVE_COUNT]; /* simulated */
 };
 
 /* The cause of the last failure; never NULL. */
@@ -53,6 +73,13 @@ aclError model_malloc(struct model_device *d, void **out, guint64 size, int devi
 		      unsigned page_lg2);
 aclError model_free(struct model_device *d, void *p, gboolean host);
 aclError model_retain(struct model_device *d, void *va, aclrtDrvMemHandle *out);
+/* A device < 0: memory of the host. Between two devices by a stream, which is waited for. */
+aclError model_copy(struct model_moves *moves, void *dst, int dst_device, const void *src,
+		    int src_device, guint64 size);
+aclError model_fill(struct model_moves *moves, void *dst, guint64 size);
+/* Where the device's memory behind an address lies; *bytes is in and out. FALSE where it is not
+ * known. */
+gboolean model_physical(guint device, guint64 va, guint64 *pa, guint64 *bytes);
 /* The device's statistics now; FALSE where the backend has none. */
 gboolean model_stats(guint device, struct npu_stats *out);
 

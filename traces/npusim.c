@@ -20,6 +20,8 @@ static const struct verb {
 	{ "replay", cmd_replay, "replay a memory snapshot or a trace on the model" },
 	{ "record", cmd_record, "run a program and keep what it called as a trace" },
 	{ "report", cmd_report, "show results of replays as one page with charts" },
+	{ "diff", cmd_diff, "say what changed between two traces, or two results of replays" },
+	{ "convert", cmd_convert, "make a trace, a Chrome trace or CSV of a trace or a result" },
 	{ "check", cmd_check,
 	  "run the conformance cases on a driver, or compare it with the model" },
 	{ "bench", cmd_bench, "run access patterns on the model's memory system" },

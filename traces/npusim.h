@@ -18,6 +18,8 @@ int cmd_replay(int argc, char **argv);
 int cmd_record(int argc, char **argv);
 int cmd_report(int argc, char **argv);
 int cmd_check(int argc, char **argv);
+int cmd_convert(int argc, char **argv);
+int cmd_diff(int argc, char **argv);
 int cmd_info(int argc, char **argv);
 int cmd_bench(int argc, char **argv);
 int cmd_node(int argc, char **argv);
@@ -55,5 +57,7 @@ gboolean parse_options(const char *parameters, const char *summary, const GOptio
 char *acl_library_folder(GError **error);
 /* The same of libcuda.so.1. */
 char *cuda_library_folder(GError **error);
+/* The path of libnpusim-record.so, likewise. */
+char *preload_library(GError **error);
 
 #endif

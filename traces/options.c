@@ -160,3 +160,11 @@ char *cuda_library_folder(GError **error)
 
 	return library_folder("libcuda.so.1", places, error);
 }
+
+char *preload_library(GError **error)
+{
+	const char *const places[] = { "../lib/npusim/preload", "preload" };
+	g_autofree char *folder = library_folder("libnpusim-record.so", places, error);
+
+	return folder ? g_build_filename(folder, "libnpusim-record.so", NULL) : NULL;
+}

@@ -23,7 +23,7 @@ struct trace *mindspore_read(struct input *input, GError **error);
 gboolean stalloc_recognise(const guint8 *bytes, gsize count);
 struct trace *stalloc_read(struct input *input, GError **error);
 
-/* Addresses and sizes above this are taken for damage. */
+/* Addresses and sizes from here on are taken for damage. */
 #define READERS_ADDRESS_END (G_GUINT64_CONSTANT(1) << 56)
 
 gboolean readers_begin_with(const guint8 *bytes, gsize count, const char *text);

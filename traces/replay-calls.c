@@ -5,7 +5,9 @@
  * recorded one is counted, not an error.
  */
 #include "format.h"
+#include "replay-traffic.h"
 #include "replay.h"
+#include "sites.h"
 
 #define NOT_MADE (-1) /* what the call names is not there */
 
@@ -13,7 +15,7 @@
 struct thing {
 	void *p; /* address, or handle */
 	guint64 size;
-	guint64 bytes; /* of physical memory */
+	guint64 bytes; /* of physical memory, in whole pages */
 	gint32 device;
 	guint users;            /* tables that hold it */
 	guint references;       /* of a handle: that programs have */
@@ -24,8 +26,10 @@ struct player {
 	struct replay *replay;
 	struct replay_device *first; /* counts what belongs to no device */
 	GHashTable *reservations, *handles, *allocations,
-		*shares;    /* process << 32 | number -> struct thing */
-	GHashTable *mapped; /* the model's address -> struct thing, a handle */
+		*shares; /* process << 32 | number -> struct thing */
+	GTree *mapped;   /* the model's address -> struct thing, a handle */
+	GHashTable *set; /* process << 32 | device -> how often it is set */
+	struct traffic *traffic;
 };
 
 /* ---- names ---- */
@@ -52,6 +56,29 @@ static void keep(GHashTable *table, guint64 key, struct thing *t)
 {
 	t->users++;
 	g_hash_table_replace(table, g_memdup2(&key, sizeof key), t);
+}
+
+static gint by_address(gconstpointer a, gconstpointer b, gpointer unused)
+{
+	guint64 x = *(const guint64 *)a, y = *(const guint64 *)b;
+	(void)unused;
+	return x < y ? -1 : x > y;
+}
+
+/* What is mapped over an address of the model. */
+static struct thing *mapped_over(struct player *p, guint64 address)
+{
+	GTreeNode *node = g_tree_upper_bound(p->mapped, &address);
+	node = node ? g_tree_node_previous(node) : g_tree_node_last(p->mapped);
+	struct thing *t = node ? g_tree_node_value(node) : NULL;
+	return t && address - *(guint64 *)g_tree_node_key(node) < t->size ? t : NULL;
+}
+
+static void keep_mapped(struct player *p, void *va, struct thing *t)
+{
+	guint64 key = (guint64)GPOINTER_TO_SIZE(va);
+	t->users++;
+	g_tree_replace(p->mapped, g_memdup2(&key, sizeof key), t);
 }
 
 static struct thing *thing_new(void *p, guint64 size, guint64 bytes, gint32 device)
@@ -84,17 +111,10 @@ static struct replay_device *device_of(struct player *p, gint32 id)
 	return device ? device : p->first;
 }
 
-/* Physical memory that calls got and gave back, as an allocator's history has it. */
-static void account(struct replay_device *device, enum trace_action action, guint64 bytes)
-{
-	struct trace_event e = { .action = (guint8)action, .size = bytes };
-	account_step(&device->account, &e);
-}
-
 static void obtained(struct player *p, const struct thing *t)
 {
 	if (t->device >= 0)
-		account(device_of(p, t->device), TRACE_SEGMENT_ALLOC, t->bytes);
+		account_obtain(&device_of(p, t->device)->account, t->size, t->bytes);
 }
 
 /* After a reference or a mapping went: the memory goes with the last of both. */
@@ -102,8 +122,26 @@ static void maybe_returned(struct player *p, struct thing *t)
 {
 	if (t->references > 0 || t->maps > 0 || t->device < 0)
 		return;
-	account(device_of(p, t->device), TRACE_SEGMENT_FREE, t->bytes);
+	/* what of a handle's size is rounding is told once */
+	account_return(&device_of(p, t->device)->account, MIN(t->size, t->bytes), t->bytes);
 	t->bytes = 0;
+}
+
+static struct ledger *ledger_of(struct player *p, gint32 device)
+{
+	return &device_of(p, device)->account.ledger;
+}
+
+static void note(struct ledger *ledger, enum ledger_kind kind, const void *va, guint64 size,
+		 gboolean mapped)
+{
+	const struct ledger_item item = { .key = (guintptr)va,
+					  .address = (guintptr)va,
+					  .size = size,
+					  .va = (guintptr)va,
+					  .mapped = mapped };
+
+	ledger_add(ledger, kind, &item);
 }
 
 static struct replay_device *before_it_goes(struct player *p, const struct thing *t)
@@ -116,10 +154,8 @@ static struct replay_device *before_it_goes(struct player *p, const struct thing
 static void note_out_of_memory(struct replay_device *device, const struct trace_record *c,
 			       gint32 code)
 {
-	if (code != ACL_ERROR_RT_MEMORY_ALLOCATION || c->code == code || device->failed_size)
-		return;
-	device->failed_line = c->line;
-	device->failed_size = c->size;
+	if (code == ACL_ERROR_RT_MEMORY_ALLOCATION && c->code != code)
+		replay_note_failure(device, 0, c->line, c->size, SITE_NONE);
 }
 
 /* ---- one function a verb ---- */
@@ -131,8 +167,10 @@ static gint32 play_reserve(struct player *p, const struct trace_record *c)
 	 * refused for it */
 	void *hint = c->code != 0 ? GSIZE_TO_POINTER(c->hint) : NULL;
 	gint32 code = model_reserve(&p->first->window, &va, c->size, c->align, hint, c->flags);
-	if (code == 0)
+	if (code == 0) {
 		keep(p->reservations, key_of(c->process, &c->name), thing_new(va, c->size, 0, -1));
+		note(&p->first->account.ledger, LEDGER_RESERVED, va, c->size, FALSE);
+	}
 	return code;
 }
 
@@ -142,8 +180,10 @@ static gint32 play_unreserve(struct player *p, const struct trace_record *c)
 	if (t == NULL)
 		return NOT_MADE;
 	gint32 code = model_unreserve(&p->first->window, t->p);
-	if (code == 0)
+	if (code == 0) {
+		ledger_remove(&p->first->account.ledger, LEDGER_RESERVED, (guintptr)t->p);
 		forget(p->reservations, c->process, &c->name);
+	}
 	return code;
 }
 
@@ -188,7 +228,7 @@ static gint32 play_retain(struct player *p, const struct trace_record *c)
 {
 	void *va = address(p, c->process, &c->at), *handle;
 	guint64 key = (guint64)GPOINTER_TO_SIZE(va);
-	struct thing *t = va ? g_hash_table_lookup(p->mapped, &key) : NULL;
+	struct thing *t = va ? g_tree_lookup(p->mapped, &key) : NULL;
 	if (va == NULL)
 		return NOT_MADE;
 	struct replay_device *device = t ? device_of(p, t->device) : p->first;
@@ -211,7 +251,10 @@ static gint32 play_map(struct player *p, const struct trace_record *c)
 	gint32 code = model_map(&device_of(p, t->device)->window, va, c->size, t->p);
 	if (code == 0) {
 		t->maps++;
-		keep(p->mapped, (guint64)GPOINTER_TO_SIZE(va), t);
+		keep_mapped(p, va, t);
+		if (t->device >= 0)
+			note(ledger_of(p, t->device), LEDGER_MEMORY, va, c->size, TRUE);
+		traffic_come(p->traffic, t->device, va, c->size);
 	}
 	return code;
 }
@@ -220,14 +263,19 @@ static gint32 play_unmap(struct player *p, const struct trace_record *c)
 {
 	void *va = address(p, c->process, &c->name);
 	guint64 key = (guint64)GPOINTER_TO_SIZE(va);
-	struct thing *t = va ? g_hash_table_lookup(p->mapped, &key) : NULL;
+	struct thing *t = va ? g_tree_lookup(p->mapped, &key) : NULL;
 	if (va == NULL)
 		return NOT_MADE;
+	if (t) {
+		ledger_look(ledger_of(p, t->device), key);
+		traffic_go(p->traffic, t->device, va);
+	}
 	gint32 code = model_unmap(&before_it_goes(p, t)->window, va);
 	if (code == 0 && t) {
+		ledger_remove(ledger_of(p, t->device), LEDGER_MEMORY, key);
 		t->maps--;
 		maybe_returned(p, t);
-		g_hash_table_remove(p->mapped, &key);
+		g_tree_remove(p->mapped, &key);
 	}
 	return code;
 }
@@ -249,9 +297,15 @@ static gint32 play_malloc(struct player *p, const struct trace_record *c)
 	note_out_of_memory(device, c, code);
 	if (code != 0)
 		return code;
-	struct thing *t = thing_new(at, c->size, c->size, c->device);
+	guint64 pages = c->page_lg2 == 12   ? account_round(c->size, 4096)
+			: c->page_lg2 == 30 ? account_round(c->size, G_GUINT64_CONSTANT(1) << 30)
+					    : account_pages(c->size);
+	struct thing *t = thing_new(at, c->size, pages, c->device);
 	keep(p->allocations, key_of(c->process, &c->name), t);
 	obtained(p, t);
+	if (t->device >= 0)
+		note(ledger_of(p, t->device), LEDGER_MEMORY, at, pages, FALSE);
+	traffic_come(p->traffic, t->device, at, c->size);
 	return code;
 }
 
@@ -260,9 +314,12 @@ static gint32 play_mfree(struct player *p, const struct trace_record *c)
 	struct thing *t = find(p->allocations, c->process, &c->name);
 	if (t == NULL)
 		return NOT_MADE;
+	ledger_look(ledger_of(p, t->device), (guintptr)t->p);
+	traffic_go(p->traffic, t->device, t->p);
 	gint32 code = model_free(&before_it_goes(p, t)->window, t->p, t->device < 0);
 	if (code != 0)
 		return code;
+	ledger_remove(ledger_of(p, t->device), LEDGER_MEMORY, (guintptr)t->p);
 	maybe_returned(p, t);
 	forget(p->allocations, c->process, &c->name);
 	return code;
@@ -289,6 +346,112 @@ static gint32 play_import(struct player *p, const struct trace_record *c)
 	return 0;
 }
 
+/* ---- devices ---- */
+
+/* The names of a process in a table, as a list of records that a verb can play. */
+static GArray *names_of(GHashTable *table, guint32 process, char kind, gint32 device)
+{
+	GArray *records = g_array_new(FALSE, FALSE, sizeof(struct trace_record));
+	GHashTableIter iter;
+	gpointer key, value;
+
+	g_hash_table_iter_init(&iter, table);
+	while (g_hash_table_iter_next(&iter, &key, &value)) {
+		guint64 name = *(const guint64 *)key;
+		struct trace_record c = { .process = process, .device = device };
+		if (name >> 32 != process ||
+		    (kind != 'r' && ((const struct thing *)value)->device != device))
+			continue;
+		c.name = (struct trace_name){ .kind = kind, .number = (guint32)name };
+		g_array_append_val(records, c);
+	}
+	return records;
+}
+
+static void play_all(struct player *p, GArray *records,
+		     gint32 (*verb)(struct player *, const struct trace_record *))
+{
+	for (guint i = 0; i < records->len; i++)
+		verb(p, &g_array_index(records, struct trace_record, i));
+	g_array_unref(records);
+}
+
+/* Unmaps what of a device is mapped in a reservation. */
+static gint32 clear_reservation(struct player *p, const struct trace_record *c)
+{
+	struct thing *r = find(p->reservations, c->process, &c->name);
+	guint64 start = (guint64)GPOINTER_TO_SIZE(r->p), at = start;
+
+	for (GTreeNode *n; (n = g_tree_lower_bound(p->mapped, &at)) != NULL;) {
+		const struct thing *t = g_tree_node_value(n);
+		struct trace_record unmap = *c;
+		at = *(guint64 *)g_tree_node_key(n);
+		if (at - start >= r->size)
+			break;
+		unmap.name.offset = at++ - start;
+		if (t->device == c->device)
+			play_unmap(p, &unmap);
+	}
+	return 0;
+}
+
+/* The driver takes back what a process still has of a device that it closes. */
+static gint32 play_device(struct player *p, const struct trace_record *c)
+{
+	guint64 key = (guint64)c->process << 32 | (guint32)c->device;
+	guint set = GPOINTER_TO_UINT(g_hash_table_lookup(p->set, &key));
+
+	if (c->code != 0)
+		return NOT_MADE;
+	set = c->reset ? MAX(set, 1) - 1 : set + 1;
+	g_hash_table_replace(p->set, g_memdup2(&key, sizeof key), GUINT_TO_POINTER(set));
+	if (!c->reset)
+		return replay_find(p->replay, c->device) ? aclrtSetDevice(c->device) : 0;
+	if (set > 0)
+		return 0;
+	play_all(p, names_of(p->allocations, c->process, 'a', c->device), play_mfree);
+	play_all(p, names_of(p->reservations, c->process, 'r', c->device), clear_reservation);
+	play_all(p, names_of(p->handles, c->process, 'h', c->device), play_release);
+	return 0;
+}
+
+/* ---- copies ---- */
+
+/* FALSE: what the name stands for is not there. */
+static gboolean end_of(struct player *p, guint32 process, const struct trace_name *name,
+		       struct traffic_end *out)
+{
+	void *va = address(p, process, name);
+	guint64 key = (guint64)GPOINTER_TO_SIZE(va);
+
+	*out = (struct traffic_end){ .p = va, .device = -1 };
+	if (name->kind != 'r' && name->kind != 'a')
+		return TRUE;
+	const struct thing *t =
+		name->kind == 'a' ? find(p->allocations, process, name) : mapped_over(p, key);
+	out->device = t ? t->device : -1;
+	return t != NULL;
+}
+
+static gint32 play_copy(struct player *p, const struct trace_record *c)
+{
+	struct traffic_end dst, src;
+
+	if (c->code != 0 || !end_of(p, c->process, &c->at, &dst) ||
+	    !end_of(p, c->process, &c->from, &src))
+		return NOT_MADE;
+	return traffic_copy(p->traffic, &dst, &src, c->size);
+}
+
+static gint32 play_fill(struct player *p, const struct trace_record *c)
+{
+	struct traffic_end dst;
+
+	if (c->code != 0 || !end_of(p, c->process, &c->at, &dst))
+		return NOT_MADE;
+	return traffic_fill(p->traffic, &dst, c->size);
+}
+
 static gint32 play(struct player *p, const struct trace_record *c)
 {
 	static gint32 (*const verbs[TRACE_CALL_COUNT])(struct player *,
@@ -299,8 +462,10 @@ static gint32 play(struct player *p, const struct trace_record *c)
 		[TRACE_CALL_UNMAP] = play_unmap,     [TRACE_CALL_ACCESS] = play_access,
 		[TRACE_CALL_EXPORT] = play_export,   [TRACE_CALL_IMPORT] = play_import,
 		[TRACE_CALL_MALLOC] = play_malloc,   [TRACE_CALL_MFREE] = play_mfree,
+		[TRACE_CALL_COPY] = play_copy,       [TRACE_CALL_FILL] = play_fill,
+		[TRACE_CALL_DEVICE] = play_device,
 	};
-	/* device, copy, fill and others are for the record */
+	/* others are for the record */
 	return verbs[c->verb] ? verbs[c->verb](p, c) : c->code;
 }
 
@@ -309,22 +474,25 @@ static gint32 play(struct player *p, const struct trace_record *c)
 struct player *player_open(struct replay_run *run)
 {
 	struct player *p = g_new0(struct player, 1);
-	GHashTable **tables[] = { &p->reservations, &p->handles, &p->allocations, &p->shares,
-				  &p->mapped };
+	GHashTable **tables[] = { &p->reservations, &p->handles, &p->allocations, &p->shares };
 	for (gsize i = 0; i < G_N_ELEMENTS(tables); i++)
 		*tables[i] =
 			g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, thing_unref);
+	p->mapped = g_tree_new_full(by_address, NULL, g_free, thing_unref);
+	p->set = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
 	p->replay = run->replay;
 	p->first = g_ptr_array_index(run->replay->devices, 0);
+	p->traffic = traffic_open(run->replay, run->options);
 	return p;
 }
 
-void player_step(struct player *p, const struct trace_record *c)
+gboolean player_step(struct player *p, const struct trace_record *c, GError **error)
 {
 	struct replay_device *device = device_of(p, c->device);
 	gint32 code = play(p, c);
 	device->left_out += code == NOT_MADE && c->code == 0;
 	device->differing += code != NOT_MADE && code != c->code;
+	return traffic_tick(p->traffic, error);
 }
 
 static void release_all(struct player *p, struct model_device *unused)
@@ -343,13 +511,13 @@ void player_close(struct player *p)
 {
 	struct model_device unused = { 0 };
 	GHashTableIter iter;
-	gpointer key, value;
+	gpointer value;
 
 	for (guint d = 0; d < p->replay->devices->len; d++)
-		replay_note_peak(g_ptr_array_index(p->replay->devices, d));
-	g_hash_table_iter_init(&iter, p->mapped);
-	while (g_hash_table_iter_next(&iter, &key, NULL))
-		model_unmap(&unused, GSIZE_TO_POINTER(*(guint64 *)key));
+		replay_note_end(g_ptr_array_index(p->replay->devices, d));
+	traffic_close(p->traffic);
+	for (GTreeNode *n = g_tree_node_first(p->mapped); n; n = g_tree_node_next(n))
+		model_unmap(&unused, GSIZE_TO_POINTER(*(guint64 *)g_tree_node_key(n)));
 	release_all(p, &unused);
 	g_hash_table_iter_init(&iter, p->allocations);
 	while (g_hash_table_iter_next(&iter, NULL, &value))
@@ -358,9 +526,10 @@ void player_close(struct player *p)
 	g_hash_table_iter_init(&iter, p->reservations);
 	while (g_hash_table_iter_next(&iter, NULL, &value))
 		model_unreserve(&unused, ((struct thing *)value)->p);
-	GHashTable *tables[] = { p->reservations, p->handles, p->allocations, p->shares,
-				 p->mapped };
+	GHashTable *tables[] = { p->reservations, p->handles, p->allocations, p->shares };
 	for (gsize i = 0; i < G_N_ELEMENTS(tables); i++)
 		g_hash_table_unref(tables[i]);
+	g_tree_unref(p->mapped);
+	g_hash_table_unref(p->set);
 	g_free(p);
 }

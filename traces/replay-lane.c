@@ -11,6 +11,7 @@
 #define HUGE_BYTES  (2 * MIB)
 #define LARGE_BYTES (20 * MIB)  /* what the allocators map at a time in their large pool */
 #define RESERVE_MAX (128 * GIB) /* one reservation of the driver */
+#define MAPPED_KEY  (G_GUINT64_CONSTANT(1) << 63) /* of the ledger: beside the address */
 
 /* A stretch of the file's addresses that one reservation of the model stands for. */
 struct area {
@@ -38,6 +39,7 @@ struct lane {
 	const GArray *cuts;         /* struct span: addresses where an unmapping begins or ends */
 	guint64 event; /* of this device, counted from 1; 0: what was there at the start */
 	guint64 line;  /* 0: the file has none */
+	guint32 site;  /* of the event */
 	guint64 lost;  /* parts that the model had no memory for */
 };
 
@@ -68,12 +70,25 @@ static gboolean refused(struct lane *lane, const char *call, aclError code, guin
 	if (code != ACL_ERROR_RT_MEMORY_ALLOCATION)
 		return bad(lane, error, "%s answered %d: %s", call, code, model_message());
 	lane->lost++;
-	if (lane->device->failed_size == 0) {
-		lane->device->failed_at = lane->event;
-		lane->device->failed_line = lane->line;
-		lane->device->failed_size = size;
-	}
+	replay_note_failure(lane->device, lane->event, lane->line, size, lane->site);
 	return TRUE;
+}
+
+static struct ledger *ledger_of(const struct lane *lane)
+{
+	return &lane->device->account.ledger;
+}
+
+static void note_memory(const struct lane *lane, guint64 address, guint64 size, const void *va,
+			gboolean mapped)
+{
+	const struct ledger_item item = { .key = address | (mapped ? MAPPED_KEY : 0),
+					  .address = address,
+					  .size = size,
+					  .va = (guintptr)va,
+					  .mapped = mapped };
+
+	ledger_add(ledger_of(lane), LEDGER_MEMORY, &item);
 }
 
 /* ---- reservations for the file's expandable addresses ---- */
@@ -96,6 +111,8 @@ static gboolean add_area(struct lane *lane, guint64 start, guint64 end, GError *
 			   end - start, code, model_message());
 	area.va = va;
 	g_array_append_val(lane->areas, area);
+	const struct ledger_item item = { .key = start, .address = start, .size = end - start };
+	ledger_add(ledger_of(lane), LEDGER_RESERVED, &item);
 	return TRUE;
 }
 
@@ -165,6 +182,7 @@ static gboolean map_chunk(struct lane *lane, guint64 address, guint64 size, gboo
 	}
 	struct chunk *kept = g_memdup2(&chunk, sizeof chunk);
 	g_tree_insert(lane->chunks, &kept->address, kept);
+	note_memory(lane, address, size, kept->va, TRUE);
 	return TRUE;
 }
 
@@ -216,6 +234,7 @@ static gboolean map_range(struct lane *lane, guint64 address, guint64 size, gboo
 
 static gboolean unmap_chunk(struct lane *lane, struct chunk *chunk, GError **error)
 {
+	ledger_remove(ledger_of(lane), LEDGER_MEMORY, chunk->address | MAPPED_KEY);
 	aclError code = model_unmap(lane->calls, chunk->va);
 	if (code != ACL_SUCCESS)
 		return bad(lane, error, "aclrtUnmapMem answered %d: %s", code, model_message());
@@ -255,6 +274,7 @@ static gboolean segment_alloc(struct lane *lane, guint64 address, guint64 size, 
 		return refused(lane, model_call_name(MODEL_MALLOC), code, size, error);
 	struct segment *kept = g_memdup2(&segment, sizeof segment);
 	g_tree_insert(lane->segments, &kept->address, kept);
+	note_memory(lane, address, account_pages(size), kept->p, FALSE);
 	return TRUE;
 }
 
@@ -265,6 +285,7 @@ static gboolean segment_free(struct lane *lane, guint64 address, GError **error)
 		return lane->lost > 0 ||
 		       bad(lane, error,
 			   "no segment at 0x%" G_GINT64_MODIFIER "x is there to be freed", address);
+	ledger_remove(ledger_of(lane), LEDGER_MEMORY, address);
 	aclError code = model_free(lane->calls, segment->p, FALSE);
 	g_tree_remove(lane->segments, &address);
 	return code == ACL_SUCCESS ||
@@ -323,10 +344,13 @@ gboolean lane_step(struct lane *lane, const struct trace_event *event, guint64 l
 {
 	lane->event++;
 	lane->line = line;
+	lane->site = event->site;
 	if (event->action == TRACE_SEGMENT_FREE || event->action == TRACE_SEGMENT_UNMAP)
 		replay_note_peak(lane->device);
+	/* what finds no memory is counted as the file has it, and noted before */
+	gboolean ok = step(lane, event, error);
 	account_step(&lane->device->account, event);
-	return step(lane, event, error);
+	return ok;
 }
 
 static gboolean release_chunk(gpointer key, gpointer value, gpointer data)
@@ -373,7 +397,7 @@ void lane_close(struct lane *lane)
 {
 	struct model_device unused = { 0 };
 
-	replay_note_peak(lane->device);
+	replay_note_end(lane->device);
 	g_tree_foreach(lane->chunks, release_chunk, NULL);
 	g_tree_foreach(lane->segments, release_segment, NULL);
 	for (guint i = 0; i < lane->areas->len; i++)

@@ -68,10 +68,11 @@ static gboolean event(struct lines *l, const struct trace_record *record, GError
 }
 
 /* Calls name no device: all are looked at. */
-static void sample_all(const struct replay_run *run)
+static void sample_all(const struct replay_run *run, guint64 time_us)
 {
 	for (guint i = 0; i < run->replay->devices->len; i++)
-		replay_sample(g_ptr_array_index(run->replay->devices, i), run->replay->done + 1);
+		replay_sample(g_ptr_array_index(run->replay->devices, i), run->replay->done + 1,
+			      time_us);
 }
 
 gboolean replay_lines(struct replay_run *run, GError **error)
@@ -82,12 +83,13 @@ gboolean replay_lines(struct replay_run *run, GError **error)
 	gboolean ok = open_lines(&l, run, error);
 
 	while (ok && (more = format_next(run->trace->format, &record, error)) > 0) {
+		record.event.time_us = (gint64)(record.host_ns / 1000);
 		if (record.verb == TRACE_EVENT)
 			ok = event(&l, &record, error);
 		else if (l.player)
-			player_step(l.player, &record);
+			ok = player_step(l.player, &record, error);
 		if (l.player)
-			sample_all(run);
+			sample_all(run, record.host_ns / 1000);
 		if (!replay_tick(run))
 			break;
 	}

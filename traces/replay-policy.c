@@ -6,11 +6,9 @@
 #include "replay-policy.h"
 
 #include "cache.h"
+#include "live.h"
 
-#define MIB          (G_GUINT64_CONSTANT(1) << 20)
-#define GIB          (G_GUINT64_CONSTANT(1) << 30)
-#define HUGE_BYTES   (2 * MIB)
-#define NORMAL_BYTES 4096u
+#define GIB (G_GUINT64_CONSTANT(1) << 30)
 
 /* A block of the history. */
 struct held {
@@ -54,11 +52,15 @@ static enum cache_answer answered(struct policy_lane *lane, const char *call, ac
 	return CACHE_FAILED;
 }
 
-static void count(struct policy_lane *lane, enum trace_action action, guint64 size)
+/* Memory got or given back: `size` bytes in pages of `pages` bytes. */
+static void count(struct policy_lane *lane, enum trace_action action, guint64 size, guint64 pages)
 {
-	struct trace_event event = { .size = size, .action = action };
+	struct account *account = &lane->device->account;
 
-	account_step(&lane->device->account, &event);
+	if (action == TRACE_SEGMENT_ALLOC || action == TRACE_SEGMENT_MAP)
+		account_obtain(account, size, pages);
+	else
+		account_return(account, size, pages);
 	if (lane->calls == &lane->device->window)
 		lane->device->policy_counts[action]++;
 }
@@ -66,6 +68,21 @@ static void count(struct policy_lane *lane, enum trace_action action, guint64 si
 static void add_address(GHashTable *set, guint64 address)
 {
 	g_hash_table_add(set, g_memdup2(&address, sizeof address));
+}
+
+static struct ledger *ledger_of(const struct policy_lane *lane)
+{
+	return &lane->device->account.ledger;
+}
+
+static void note(const struct policy_lane *lane, enum ledger_kind kind, guint64 address,
+		 guint64 size, gboolean mapped)
+{
+	const struct ledger_item item = {
+		.key = address, .address = address, .size = size, .va = address, .mapped = mapped
+	};
+
+	ledger_add(ledger_of(lane), kind, &item);
 }
 
 /* ---- memory for the cache ---- */
@@ -82,7 +99,8 @@ static enum cache_answer get(gpointer data, guint64 size, gboolean giant, guint6
 		return answer;
 	*address = (guintptr)p;
 	add_address(lane->segments, *address);
-	count(lane, TRACE_SEGMENT_ALLOC, size);
+	count(lane, TRACE_SEGMENT_ALLOC, size, size);
+	note(lane, LEDGER_MEMORY, *address, size, FALSE);
 	return CACHE_OK;
 }
 
@@ -91,8 +109,9 @@ static enum cache_answer give(gpointer data, guint64 address, guint64 size)
 	struct policy_lane *lane = data;
 
 	replay_note_peak(lane->device);
-	count(lane, TRACE_SEGMENT_FREE, size);
+	count(lane, TRACE_SEGMENT_FREE, size, size);
 	g_hash_table_remove(lane->segments, &address);
+	ledger_remove(ledger_of(lane), LEDGER_MEMORY, address);
 	return answered(lane, "aclrtFree",
 			model_free(lane->calls, (void *)(guintptr)address, FALSE));
 }
@@ -108,6 +127,7 @@ static enum cache_answer reserve(gpointer data, guint64 size, guint64 *address)
 		return answer;
 	*address = (guintptr)va;
 	add_address(lane->stretches, *address);
+	note(lane, LEDGER_RESERVED, *address, size, FALSE);
 	return CACHE_OK;
 }
 
@@ -116,6 +136,7 @@ static enum cache_answer unreserve(gpointer data, guint64 address)
 	struct policy_lane *lane = data;
 
 	g_hash_table_remove(lane->stretches, &address);
+	ledger_remove(ledger_of(lane), LEDGER_RESERVED, address);
 	return answered(lane, "aclrtReleaseMemAddress",
 			model_unreserve(lane->calls, (void *)(guintptr)address));
 }
@@ -151,11 +172,13 @@ static enum cache_answer map(gpointer data, guint64 address, guint64 size, guint
 				    .handle = g_array_index(handles, aclrtDrvMemHandle, i) };
 		aclError code = model_map(lane->calls, (void *)(guintptr)h.address, step, h.handle);
 		answer = answered(lane, "aclrtMapMem", code);
-		if (answer == CACHE_OK)
-			g_hash_table_add(lane->handles, g_memdup2(&h, sizeof h));
+		if (answer != CACHE_OK)
+			break;
+		g_hash_table_add(lane->handles, g_memdup2(&h, sizeof h));
+		note(lane, LEDGER_MEMORY, h.address, step, TRUE);
 	}
 	if (answer == CACHE_OK)
-		count(lane, TRACE_SEGMENT_MAP, size);
+		count(lane, TRACE_SEGMENT_MAP, size, size);
 	return answer;
 }
 
@@ -173,8 +196,9 @@ static enum cache_answer unmap(gpointer data, guint64 address, guint64 size, gui
 	enum cache_answer answer = CACHE_OK;
 
 	replay_note_peak(lane->device);
-	count(lane, TRACE_SEGMENT_UNMAP, size);
+	count(lane, TRACE_SEGMENT_UNMAP, size, size);
 	for (guint64 at = address; at < address + size && answer == CACHE_OK; at += step) {
+		ledger_remove(ledger_of(lane), LEDGER_MEMORY, at);
 		answer = answered(lane, "aclrtUnmapMem", unmap_one(lane, lane->calls, at));
 		g_hash_table_remove(lane->handles, &at);
 	}
@@ -186,14 +210,12 @@ static enum cache_answer unmap(gpointer data, guint64 address, guint64 size, gui
 /* Bytes of the pages that an aclrtMalloc of `size` bytes takes. */
 static guint64 in_pages(const struct policy_lane *lane, guint64 size)
 {
-	guint64 page = lane->options->page_1g ? GIB : size > MIB ? HUGE_BYTES : NORMAL_BYTES;
-
-	return size / page * page + (size % page ? page : 0);
+	return lane->options->page_1g ? account_round(size, GIB) : account_pages(size);
 }
 
 static enum cache_answer own_alloc(struct policy_lane *lane, struct held *held)
 {
-	guint64 size = in_pages(lane, MAX(held->size, 1));
+	guint64 pages = in_pages(lane, MAX(held->size, 1));
 	void *p = NULL;
 	aclError code = model_malloc(lane->calls, &p, MAX(held->size, 1), (int)lane->device->device,
 				     lane->options->page_1g ? 30 : 21);
@@ -202,29 +224,32 @@ static enum cache_answer own_alloc(struct policy_lane *lane, struct held *held)
 	if (answer != CACHE_OK)
 		return answer;
 	held->own = (guintptr)p;
-	held->size = size;
-	count(lane, TRACE_SEGMENT_ALLOC, size);
+	count(lane, TRACE_SEGMENT_ALLOC, held->size, pages);
+	note(lane, LEDGER_MEMORY, held->own, pages, FALSE);
 	return CACHE_OK;
 }
 
 static enum cache_answer own_free(struct policy_lane *lane, const struct held *held)
 {
 	replay_note_peak(lane->device);
-	count(lane, TRACE_SEGMENT_FREE, held->size);
+	count(lane, TRACE_SEGMENT_FREE, held->size, in_pages(lane, MAX(held->size, 1)));
+	ledger_remove(ledger_of(lane), LEDGER_MEMORY, held->own);
 	return answered(lane, "aclrtFree",
 			model_free(lane->calls, (void *)(guintptr)held->own, FALSE));
 }
 
-static void note_lost(struct policy_lane *lane, guint64 size)
+static void note_lost(struct policy_lane *lane, guint64 size, guint32 site)
 {
-	struct replay_device *device = lane->device;
+	lane->device->lost_blocks++;
+	replay_note_failure(lane->device, lane->event, lane->line, size, site);
+}
 
-	device->lost_blocks++;
-	if (device->failed_size)
-		return;
-	device->failed_at = lane->event;
-	device->failed_line = lane->line;
-	device->failed_size = MAX(size, 1);
+/* Whether the block has memory; where it lies and what it takes of it. */
+static gboolean lies(const struct held *held, guint64 *address, guint64 *taken)
+{
+	*address = held->block ? cache_block_address(held->block) : held->own;
+	*taken = held->block ? cache_block_size(held->block) : held->size;
+	return *address != 0;
 }
 
 static gboolean failed(struct policy_lane *lane, enum cache_answer answer, GError **error)
@@ -235,20 +260,22 @@ static gboolean failed(struct policy_lane *lane, enum cache_answer answer, GErro
 	return FALSE;
 }
 
-/* FALSE: a call that makes no sense. What finds no memory is kept as a block that lies nowhere. */
-static gboolean hand_out(struct policy_lane *lane, guint64 address, guint64 size, gint64 stream,
-			 GError **error)
+/* NULL: a call that makes no sense. What finds no memory is kept as a block that lies nowhere. */
+static const struct held *hand_out(struct policy_lane *lane, const struct trace_event *e,
+				   GError **error)
 {
-	struct held held = { .address = address, .size = size };
-	enum cache_answer answer = lane->cache ? cache_alloc(lane->cache, size, stream, &held.block)
-					       : own_alloc(lane, &held);
+	struct held held = { .address = e->address, .size = e->size }, *kept;
+	enum cache_answer answer =
+		lane->cache ? cache_alloc(lane->cache, e->size, e->stream, &held.block)
+			    : own_alloc(lane, &held);
 
 	if (answer == CACHE_NO_MEMORY)
-		note_lost(lane, size);
+		note_lost(lane, e->size, e->site);
 	if (!failed(lane, answer, error))
-		return FALSE;
-	g_hash_table_add(lane->blocks, g_memdup2(&held, sizeof held));
-	return TRUE;
+		return NULL;
+	kept = g_memdup2(&held, sizeof held);
+	g_hash_table_add(lane->blocks, kept);
+	return kept;
 }
 
 static gboolean take_back(struct policy_lane *lane, guint64 address, GError **error)
@@ -271,16 +298,22 @@ static gboolean alloc(struct policy_lane *lane, const struct trace_event *e, GEr
 	lane->history++;
 	if (g_hash_table_contains(lane->blocks, &e->address) && !take_back(lane, e->address, error))
 		return FALSE;
-	if (!hand_out(lane, e->address, e->size, e->stream, error))
-		return FALSE;
-	account_step(&lane->device->account, e);
-	return TRUE;
+	const struct held *held = hand_out(lane, e, error);
+	guint64 address, taken;
+	if (held && lies(held, &address, &taken))
+		account_block(&lane->device->account, e, address, taken);
+	return held != NULL;
 }
 
 static gboolean completed(struct policy_lane *lane, const struct trace_event *e, GError **error)
 {
+	const struct held *held = g_hash_table_lookup(lane->blocks, &e->address);
+	guint64 address, taken;
+
 	lane->history++;
-	account_step(&lane->device->account, e);
+	/* a block that found no memory was not live */
+	if (held == NULL || lies(held, &address, &taken))
+		account_step(&lane->device->account, e);
 	return take_back(lane, e->address, error);
 }
 
@@ -332,10 +365,10 @@ struct policy_lane *policy_lane_open(struct replay_device *device,
 	lane->device = device;
 	lane->options = options;
 	lane->calls = &device->setup;
-	lane->blocks = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
-	lane->handles = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
-	lane->segments = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
-	lane->stretches = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
+	lane->blocks = g_hash_table_new_full(live_hash_address, g_int64_equal, g_free, NULL);
+	lane->handles = g_hash_table_new_full(live_hash_address, g_int64_equal, g_free, NULL);
+	lane->segments = g_hash_table_new_full(live_hash_address, g_int64_equal, g_free, NULL);
+	lane->stretches = g_hash_table_new_full(live_hash_address, g_int64_equal, g_free, NULL);
 	if (model_stats(device->device, &stats))
 		memory.total = stats.usable_bytes;
 	if (options->kind != POLICY_NATIVE)
@@ -354,22 +387,44 @@ static gint64 stream_at(const GArray *ranges, guint64 address, guint *hint)
 	return ranges->len ? g_array_index(ranges, struct trace_range, ranges->len - 1).stream : 0;
 }
 
+static gboolean start_block(struct policy_lane *lane, const struct trace_block *b, gint64 stream,
+			    GError **error)
+{
+	const struct trace_event e = { .address = b->address,
+				       .size = b->size,
+				       .stream = stream,
+				       .site = b->site,
+				       .action = TRACE_ALLOC };
+	const struct trace_event gone = { .address = b->address, .action = TRACE_FREE_COMPLETED };
+	const struct held *held = hand_out(lane, &e, error);
+	struct account *a = &lane->device->account;
+	guint64 address, taken;
+
+	if (held == NULL)
+		return FALSE;
+	if (lies(held, &address, &taken))
+		account_place(a, b->address, address, taken);
+	else
+		account_step(a, &gone);
+	return TRUE;
+}
+
 gboolean policy_lane_start(struct policy_lane *lane, GError **error)
 {
 	const struct trace_device *trace = lane->device->trace;
 	struct account *a = &lane->device->account;
 	guint hint = 0;
 
-	a->physical = a->peak_physical = 0;
+	a->physical = a->peak_physical = a->rounding = 0;
 	for (guint i = 0; i < trace->blocks->len; i++) {
 		const struct trace_block *b = &g_array_index(trace->blocks, struct trace_block, i);
 		gint64 stream = stream_at(trace->ranges, b->address, &hint);
-		if (!hand_out(lane, b->address, b->size, stream, error))
+		if (!start_block(lane, b, stream, error))
 			return FALSE;
 	}
 	a->start_physical = a->physical;
 	a->obtained = 0;
-	a->live_at_peak_physical = a->live;
+	a->start_live = a->peak_live = a->live_at_peak_physical = a->live;
 	lane->calls = &lane->device->window;
 	return empty_where_said(lane, error);
 }
@@ -418,7 +473,7 @@ void policy_lane_close(struct policy_lane *lane)
 	GHashTableIter iter;
 	gpointer key;
 
-	replay_note_peak(lane->device);
+	replay_note_end(lane->device);
 	free_own(lane, &unused);
 	g_hash_table_iter_init(&iter, lane->handles);
 	while (g_hash_table_iter_next(&iter, &key, NULL))

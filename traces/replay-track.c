@@ -36,9 +36,9 @@ struct track *track_open(struct replay_device *device, const struct replay_optio
 		track->policy = policy_lane_open(device, options->policy);
 	else
 		track->lane = lane_open(device);
-	if (options->access != ACCESS_NONE)
+	if (options->access.pattern != ACCESS_NONE)
 		track->access =
-			access_new(options->access, device->device, find, track, &device->access);
+			access_new(&options->access, device->device, find, track, &device->access);
 	return track;
 }
 
@@ -52,7 +52,7 @@ gboolean track_start(struct track *track, GError **error)
 		const struct trace_block *b = &g_array_index(blocks, struct trace_block, i);
 		access_note(track->access, b->address, b->size);
 	}
-	replay_sample(track->device, 0);
+	replay_sample(track->device, 0, 0);
 	return ok;
 }
 
@@ -62,7 +62,7 @@ gboolean track_step(struct track *track, const struct trace_event *event, guint6
 	gboolean ok = track->policy ? policy_lane_step(track->policy, event, line, error)
 				    : lane_step(track->lane, event, line, error);
 
-	replay_sample(track->device, ++track->event);
+	replay_sample(track->device, ++track->event, (guint64)MAX(event->time_us, 0));
 	return ok && (track->access == NULL || access_step(track->access, event, error));
 }
 

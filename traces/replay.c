@@ -38,9 +38,84 @@ void replay_note_peak(struct replay_device *device)
 	device->stats = stats;
 }
 
-void replay_sample(struct replay_device *device, guint64 event)
+static void mark(struct replay_device *device, struct ledger_moment *moment, guint64 event,
+		 const struct ledger_sums *sums)
 {
-	series_add(&device->series, event, device->account.live, device->account.physical);
+	ledger_mark(&device->account.ledger, moment, event, sums);
+}
+
+/* A time has come with the first event that is not before it. */
+static gboolean has_come(const struct replay_device *device, const struct ledger_moment *m,
+			 guint64 event, guint64 time_us)
+{
+	if (m->what == LEDGER_EVENT)
+		return m->wanted == event;
+	return m->what == LEDGER_TIME && !m->reached && time_us > 0 &&
+	       time_us - MIN(time_us, device->first_us) >= m->wanted;
+}
+
+void replay_sample(struct replay_device *device, guint64 event, guint64 time_us)
+{
+	struct ledger *ledger = &device->account.ledger;
+	struct ledger_moment *peak = &ledger->moments[0];
+	struct ledger_sums sums;
+
+	if (device->first_us == 0)
+		device->first_us = time_us;
+	account_sums(&device->account, &sums);
+	device->outside |= sums.external < 0;
+	series_add(&device->series, event, &sums);
+	if (!peak->reached || series_is_more(&peak->sums, &sums))
+		mark(device, peak, event, &sums);
+	for (guint m = 2; m < ledger->moment_count; m++) {
+		if (has_come(device, &ledger->moments[m], event, time_us))
+			mark(device, &ledger->moments[m], event, &sums);
+	}
+}
+
+void replay_note_failure(struct replay_device *device, guint64 event, guint64 line, guint64 size,
+			 guint32 site)
+{
+	struct ledger_sums sums;
+
+	if (device->failed_size)
+		return;
+	device->failed_at = event;
+	device->failed_line = line;
+	device->failed_size = MAX(size, 1);
+	device->failed_site = site;
+	model_stats(device->device, &device->failed_stats);
+	account_sums(&device->account, &sums);
+	mark(device, &device->account.ledger.moments[1], event, &sums);
+}
+
+void replay_note_end(struct replay_device *device)
+{
+	struct ledger *ledger = &device->account.ledger;
+	struct ledger_sums sums;
+
+	replay_note_peak(device);
+	account_sums(&device->account, &sums);
+	for (guint m = 2; m < ledger->moment_count; m++) {
+		if (ledger->moments[m].what == LEDGER_END)
+			mark(device, &ledger->moments[m], device->series.last.event, &sums);
+	}
+	ledger_look_all(ledger);
+}
+
+gboolean replay_is_policy(const struct replay *replay)
+{
+	return replay->policy && replay->policy->kind != POLICY_AS_RECORDED;
+}
+
+gboolean replay_tells_live(const struct replay_device *device)
+{
+	return device->trace->counts[TRACE_ALLOC] > 0 || device->account.start_live > 0;
+}
+
+gboolean replay_tells_fragmentation(const struct replay_device *device)
+{
+	return replay_tells_live(device) && !device->outside;
 }
 
 guint64 replay_calls(const struct replay_device *device)
@@ -74,11 +149,37 @@ static void device_free(gpointer data)
 	struct replay_device *device = data;
 	account_clear(&device->account);
 	series_clear(&device->series);
+	model_device_clear(&device->window);
 	g_free(device);
 }
 
+/* Where an item's memory lies on the device. */
+static void look(struct ledger_item *item, gpointer data)
+{
+	const struct replay_device *device = data;
+	struct ledger_run run;
+
+	item->runs = g_array_new(FALSE, FALSE, sizeof run);
+	for (guint64 at = 0; at < item->size; at += run.bytes) {
+		run.bytes = item->size - at;
+		if (!model_physical(device->device, item->va + at, &run.pa, &run.bytes))
+			return;
+		g_array_append_val(item->runs, run);
+	}
+}
+
+/* The peak is the first moment, the first lack of memory the second. */
+static void add_moments(struct ledger *ledger, const struct replay_options *options)
+{
+	ledger_add_moment(ledger, LEDGER_PEAK, 0);
+	ledger_add_moment(ledger, LEDGER_OOM, 0);
+	for (guint m = 0; m < options->moment_count; m++)
+		ledger_add_moment(ledger, options->moments[m].what, options->moments[m].wanted);
+}
+
 /* A trace that is about no device is replayed on device 0. */
-static void add_devices(struct replay *replay, struct trace *trace)
+static void add_devices(struct replay *replay, struct trace *trace,
+			const struct replay_options *options)
 {
 	if (trace->devices->len == 0)
 		trace_device(trace, 0);
@@ -87,34 +188,52 @@ static void add_devices(struct replay *replay, struct trace *trace)
 		device->trace = g_ptr_array_index(trace->devices, d);
 		device->device = device->trace->device;
 		account_init(&device->account, device->trace);
+		add_moments(&device->account.ledger, options);
+		device->account.ledger.look = look;
+		device->account.ledger.data = device;
+		device->window.timed = TRUE;
 		series_init(&device->series);
 		g_ptr_array_add(replay->devices, device);
 	}
 }
 
-static gboolean run_device(struct replay_run *run, struct replay_device *device, GError **error)
+/* The devices' tracks, in the order of the replay's devices. */
+static GPtrArray *open_tracks(struct replay_run *run, GError **error)
 {
-	const GArray *events = device->trace->events;
-	struct track *track = track_open(device, run->options);
-	gboolean ok = track_start(track, error);
-	for (guint i = 0; ok && i < events->len; i++) {
-		ok = track_step(track, &g_array_index(events, struct trace_event, i), 0, error);
+	GPtrArray *tracks = g_ptr_array_new_with_free_func((GDestroyNotify)track_close);
+
+	for (guint d = 0; d < run->replay->devices->len; d++) {
+		struct track *track =
+			track_open(g_ptr_array_index(run->replay->devices, d), run->options);
+		g_ptr_array_add(tracks, track);
+		if (track_start(track, error))
+			continue;
+		g_ptr_array_unref(tracks);
+		return NULL;
+	}
+	return tracks;
+}
+
+static gboolean run_events(struct replay_run *run, GError **error)
+{
+	GPtrArray *tracks = open_tracks(run, error);
+	struct trace_event event;
+	gboolean ok = tracks && trace_rewind(run->trace, error);
+	guint device;
+	int more = 1;
+
+	while (ok && (more = trace_next(run->trace, &device, &event, error)) > 0) {
+		ok = track_step(g_ptr_array_index(tracks, device), &event, 0, error);
 		if (!replay_tick(run))
 			break;
 	}
-	track_close(track);
-	return ok;
+	g_clear_pointer(&tracks, g_ptr_array_unref);
+	return ok && more >= 0;
 }
 
 static gboolean run_all(struct replay_run *run, GError **error)
 {
-	if (run->trace->format)
-		return replay_lines(run, error);
-	for (guint d = 0; d < run->replay->devices->len && !run->replay->interrupted; d++) {
-		if (!run_device(run, g_ptr_array_index(run->replay->devices, d), error))
-			return FALSE;
-	}
-	return TRUE;
+	return run->trace->format ? replay_lines(run, error) : run_events(run, error);
 }
 
 static void finish_device(struct replay_device *device)
@@ -152,9 +271,10 @@ struct replay *replay_run(struct trace *trace, const struct replay_options *opti
 	struct replay_run run = { .trace = trace, .replay = replay, .options = options };
 
 	replay->policy = options->policy;
+	replay->sites = trace->sites;
 	replay->access = options->access;
 	replay->devices = g_ptr_array_new_with_free_func(device_free);
-	add_devices(replay, trace);
+	add_devices(replay, trace, options);
 	const struct replay_device *last =
 		g_ptr_array_index(replay->devices, replay->devices->len - 1);
 	guint devices = last->device + 1;

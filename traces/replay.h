@@ -23,8 +23,10 @@ struct replay_device {
 	guint64 failed_at;   /* event whose call ran out of memory first, counted from 1; 0: none */
 	guint64 failed_line; /* the same of an npusim trace: its line */
 	guint64 failed_size; /* 0: no call ran out of memory */
-	guint64 differing;   /* calls whose result is not the recorded one */
-	guint64 left_out;    /* calls not made, since what they name is not there */
+	guint32 failed_site; /* who asked: of trace.sites */
+	struct npu_stats failed_stats; /* the device then */
+	guint64 differing;             /* calls whose result is not the recorded one */
+	guint64 left_out;              /* calls not made, since what they name is not there */
 
 	/* Under a policy: what the allocator did since the window began. */
 	guint64 policy_counts[TRACE_ACTION_COUNT]; /* TRACE_SEGMENT_ALLOC to TRACE_SEGMENT_UNMAP */
@@ -32,6 +34,9 @@ struct replay_device {
 	guint64 lost_blocks;                       /* blocks that it had no memory for */
 	struct series series;
 	struct access_figures access;
+	struct model_moves moves; /* copies and fills of recorded calls */
+	guint64 first_us;         /* time of the first event that has one */
+	gboolean outside;         /* blocks lay in memory that the file does not tell of */
 };
 struct replay {
 	GPtrArray *devices; /* struct replay_device * */
@@ -41,7 +46,8 @@ struct replay {
 	guint64 simulated_ps;
 	gboolean interrupted;
 	const struct policy_options *policy; /* of the options, or NULL */
-	enum access_pattern access;
+	struct access_options access;
+	const struct sites *sites; /* of the trace, or NULL */
 };
 
 struct replay_options {
@@ -50,7 +56,14 @@ struct replay_options {
 	gboolean (*progress)(guint64 done, guint64 total, gpointer data);
 	gpointer data;
 	const struct policy_options *policy; /* NULL: as recorded */
-	enum access_pattern access;
+	struct access_options access;
+	gboolean no_copies; /* recorded copies and fills are left out */
+	/* Moments to be looked at beside the peak and the first lack of memory. */
+	struct replay_moment {
+		enum ledger_what what; /* LEDGER_END, LEDGER_EVENT, LEDGER_TIME */
+		guint64 wanted;        /* the event's number; microseconds since the first event */
+	} moments[LEDGER_MOMENTS_MAX - 2];
+	guint moment_count;
 };
 
 /* Runs the trace on the model that the environment describes. NULL and error if it cannot start, or
@@ -59,6 +72,11 @@ struct replay *replay_run(struct trace *trace, const struct replay_options *opti
 			  GError **error);
 void replay_free(struct replay *replay);
 
+/* Whether another allocator than the file's served the blocks. */
+gboolean replay_is_policy(const struct replay *replay);
+/* Whether the file tells what was live; and whether all of it lay in memory that it tells of. */
+gboolean replay_tells_live(const struct replay_device *device);
+gboolean replay_tells_fragmentation(const struct replay_device *device);
 /* Device memory calls of the window: how many, and the simulated time in them. */
 guint64 replay_calls(const struct replay_device *device);
 guint64 replay_calls_ps(const struct replay_device *device);
@@ -80,8 +98,15 @@ gboolean replay_tick(struct replay_run *run);
  * than when they were noted. */
 void replay_note_peak(struct replay_device *device);
 
-/* Notes the device's memory after its event number `event`. */
-void replay_sample(struct replay_device *device, guint64 event);
+/* Notes the device's memory after its event number `event`, at a time of the file (0: it has none).
+ */
+void replay_sample(struct replay_device *device, guint64 event, guint64 time_us);
+/* The first call that finds no memory, `size` bytes, at an event or a line of the file (0: it has
+ * none): to be called before the account counts it. Later ones are left alone. */
+void replay_note_failure(struct replay_device *device, guint64 event, guint64 line, guint64 size,
+			 guint32 site);
+/* Before what is left goes: the end is a moment, and the peak may be now. */
+void replay_note_end(struct replay_device *device);
 
 /* replay-lane.c: the segments of one device */
 struct lane;
@@ -96,12 +121,14 @@ guint64 lane_find(const struct lane *lane, guint64 address);
 /* Gives back what is left, uncounted. */
 void lane_close(struct lane *lane);
 
-/* replay-lines.c, replay-calls.c: an npusim trace */
+/* replay-lines.c, replay-calls.c: an npusim trace. Memory that calls get is touched, and what is
+ * copied is copied, by replay-traffic.c. */
 gboolean replay_lines(struct replay_run *run, GError **error);
 struct trace_record;
 struct player;
 struct player *player_open(struct replay_run *run);
-void player_step(struct player *player, const struct trace_record *record);
+/* FALSE and error: an access to memory that the model refused. */
+gboolean player_step(struct player *player, const struct trace_record *record, GError **error);
 /* Gives back what is left, uncounted. */
 void player_close(struct player *player);
 

@@ -6,13 +6,10 @@
 
 #include <string.h>
 
+#include "result-json.h"
+
 static const enum trace_action segment_actions[] = { TRACE_SEGMENT_ALLOC, TRACE_SEGMENT_FREE,
 						     TRACE_SEGMENT_MAP, TRACE_SEGMENT_UNMAP };
-
-static gboolean is_policy(const struct replay *replay)
-{
-	return replay->policy && replay->policy->kind != POLICY_AS_RECORDED;
-}
 
 /* ---- the table ---- */
 
@@ -46,35 +43,54 @@ static void print_access(FILE *out, const struct replay *replay, const struct re
 	const struct access_figures *a = &d->access;
 
 	fprintf(out, "  %-30s%.1f MiB in %" G_GUINT64_FORMAT " reads, %.3f ms, %.2f GB/s\n",
-		replay->access == ACCESS_SEQ ? "read one after another" : "read at random",
+		replay->access.pattern == ACCESS_SEQ   ? "read one after another"
+		: replay->access.pattern == ACCESS_HOT ? "read, most in a hot part"
+						       : "read at random",
 		a->bytes / (1024.0 * 1024.0), a->reads, a->ps / 1e9,
 		a->ps ? a->bytes * 1e3 / a->ps : 0.0);
-	fprintf(out, "  %-30s%.2f %% hits, %" G_GUINT64_FORMAT " walks; HBM rows %.1f %% hits\n",
-		"TLBs", 100 * share(a->tlb_hits, a->tlb_misses), a->walks,
-		100 * share(a->row_hits, a->row_misses));
+	fprintf(out, "  %-30s%.2f %%\n  %-30s%.2f %%\n", "TLB Hit Rate",
+		100 * share(a->tlb_hits, a->tlb_misses), "TLB Miss Rate",
+		100 * share(a->tlb_misses, a->tlb_hits));
+	fprintf(out, "  %-30s%" G_GUINT64_FORMAT ", %.1f ns each\n", "page walks", a->walks,
+		a->walks ? a->walk_ps / 1e3 / a->walks : 0.0);
+	fprintf(out, "  %-30s%.2f %%\n", "HBM row hits", 100 * share(a->row_hits, a->row_misses));
+}
+
+static gboolean has_moves(const struct replay_device *d)
+{
+	for (int m = 0; m < MODEL_MOVE_COUNT; m++) {
+		if (d->moves.count[m] > 0)
+			return TRUE;
+	}
+	return FALSE;
+}
+
+static void print_moves(FILE *out, const struct replay_device *d)
+{
+	for (int m = 0; m < MODEL_MOVE_COUNT; m++) {
+		if (d->moves.count[m] == 0)
+			continue;
+		g_autofree char *name = g_strdelimit(g_strdup(model_move_name(m)), "_", ' ');
+		fprintf(out, "  %-30s%" G_GUINT64_FORMAT " x, %.1f MiB, %.3f ms, %.2f GB/s", name,
+			d->moves.count[m], d->moves.bytes[m] / (1024.0 * 1024.0),
+			d->moves.ps[m] / 1e9,
+			d->moves.ps[m] ? d->moves.bytes[m] * 1e3 / d->moves.ps[m] : 0.0);
+		if (d->moves.failed[m])
+			fprintf(out, " (%" G_GUINT64_FORMAT " refused)", d->moves.failed[m]);
+		fputc('\n', out);
+	}
 }
 
 void result_print_policy(FILE *out, const struct replay *replay, const struct replay_device *d)
 {
-	if (is_policy(replay))
+	if (replay_is_policy(replay))
 		print_segments(out, d);
-	if (replay->access != ACCESS_NONE && d->access.reads > 0)
+	if (replay->access.pattern != ACCESS_NONE && d->access.reads > 0)
 		print_access(out, replay, d);
+	print_moves(out, d);
 }
 
 /* ---- JSON ---- */
-
-static void member_int(JsonBuilder *b, const char *name, guint64 value)
-{
-	json_builder_set_member_name(b, name);
-	json_builder_add_int_value(b, (gint64)value);
-}
-
-static void member_text(JsonBuilder *b, const char *name, const char *value)
-{
-	json_builder_set_member_name(b, name);
-	json_builder_add_string_value(b, value);
-}
 
 /* A key that was set twice has its last value. */
 static void build_options(JsonBuilder *b, const struct policy_options *policy)
@@ -95,31 +111,34 @@ void result_build_policy(JsonBuilder *b, const struct replay *replay)
 	const struct policy_options *policy = replay->policy;
 
 	member_text(b, "policy", policy_name(policy ? policy->kind : POLICY_AS_RECORDED));
-	if (is_policy(replay))
+	if (replay_is_policy(replay))
 		member_text(b, "page", policy->page_1g ? "1g" : "2m");
 	build_options(b, policy);
-	member_text(b, "access", access_name(replay->access));
+	g_autofree char *access = access_text(&replay->access);
+	member_text(b, "access", access);
+	if (replay->access.every > 0)
+		member_int(b, "access_every", replay->access.every);
 }
 
-static void build_column(JsonBuilder *b, const char *name, const GArray *points, gsize offset)
-{
-	json_builder_set_member_name(b, name);
-	json_builder_begin_array(b);
-	for (guint i = 0; i < points->len; i++) {
-		const char *p = (const char *)&g_array_index(points, struct series_point, i);
-		json_builder_add_int_value(b, (gint64) * (const guint64 *)(p + offset));
-	}
-	json_builder_end_array(b);
-}
+#define SUM(member) G_STRUCT_OFFSET(struct series_point, sums.member)
 
-static void build_series(JsonBuilder *b, const struct series *series)
+/* What of it is lost to whom is left out where the file's blocks lie in memory that the file does
+ * not tell of, or where it has no blocks. */
+static void build_series(JsonBuilder *b, const struct replay_device *d)
 {
+	const GArray *points = d->series.points;
+
 	json_builder_set_member_name(b, "series");
 	json_builder_begin_object(b);
-	build_column(b, "event", series->points, G_STRUCT_OFFSET(struct series_point, event));
-	build_column(b, "live_bytes", series->points, G_STRUCT_OFFSET(struct series_point, live));
-	build_column(b, "physical_bytes", series->points,
-		     G_STRUCT_OFFSET(struct series_point, physical));
+	member_column(b, "event", points, G_STRUCT_OFFSET(struct series_point, event));
+	member_column(b, "live_bytes", points, SUM(live));
+	member_column(b, "physical_bytes", points, SUM(physical));
+	member_column(b, "reserved_bytes", points, SUM(reserved));
+	if (replay_tells_fragmentation(d)) {
+		member_column(b, "internal_bytes", points, SUM(internal));
+		member_column(b, "external_bytes", points, SUM(external));
+		member_column(b, "page_rounding_bytes", points, SUM(rounding));
+	}
 	json_builder_end_object(b);
 }
 
@@ -146,18 +165,39 @@ static void build_access(JsonBuilder *b, const struct access_figures *a)
 	member_int(b, "tlb_hits", a->tlb_hits);
 	member_int(b, "tlb_misses", a->tlb_misses);
 	member_int(b, "walks", a->walks);
+	member_int(b, "walk_ns", a->walk_ps / 1000);
 	member_int(b, "hbm_bytes", a->hbm_bytes);
 	member_int(b, "row_hits", a->row_hits);
 	member_int(b, "row_misses", a->row_misses);
 	json_builder_end_object(b);
 }
 
+static void build_moves(JsonBuilder *b, const struct model_moves *moves)
+{
+	json_builder_set_member_name(b, "copies");
+	json_builder_begin_object(b);
+	for (int m = 0; m < MODEL_MOVE_COUNT; m++) {
+		if (moves->count[m] == 0)
+			continue;
+		json_builder_set_member_name(b, model_move_name(m));
+		json_builder_begin_object(b);
+		member_int(b, "calls", moves->count[m]);
+		member_int(b, "refused", moves->failed[m]);
+		member_int(b, "bytes", moves->bytes[m]);
+		member_int(b, "time_ns", moves->ps[m] / 1000);
+		json_builder_end_object(b);
+	}
+	json_builder_end_object(b);
+}
+
 void result_build_policy_device(JsonBuilder *b, const struct replay *replay,
 				const struct replay_device *d)
 {
-	if (is_policy(replay))
+	if (replay_is_policy(replay))
 		build_segments(b, d);
-	if (replay->access != ACCESS_NONE)
+	if (replay->access.pattern != ACCESS_NONE)
 		build_access(b, &d->access);
-	build_series(b, &d->series);
+	if (has_moves(d))
+		build_moves(b, &d->moves);
+	build_series(b, d);
 }

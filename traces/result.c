@@ -8,17 +8,13 @@
 #include <json-glib/json-glib.h>
 #include <string.h>
 
+#include "result-json.h"
+#include "result-moment.h"
 #include "result-policy.h"
 
 #define MIB (1024.0 * 1024.0)
 
 /* ---- figures that follow from others ---- */
-
-/* Whether the file tells what was live: a trace of calls alone does not. */
-static gboolean tells_live(const struct replay_device *d)
-{
-	return d->trace->counts[TRACE_ALLOC] > 0 || d->account.start_live > 0;
-}
 
 /* Share of physical memory that no live block used when physical memory was at its peak. */
 static double fragmentation(const struct account *a)
@@ -105,7 +101,7 @@ static void print_memory(FILE *out, const struct replay_device *d)
 	row(out, "physical memory",
 	    "%.2f MiB at the start, %.2f MiB at the peak, %.2f MiB obtained since",
 	    a->start_physical / MIB, a->peak_physical / MIB, a->obtained / MIB);
-	if (tells_live(d)) {
+	if (replay_tells_live(d)) {
 		row(out, "live memory", "%.2f MiB at the start, %.2f MiB at the peak",
 		    a->start_live / MIB, a->peak_live / MIB);
 		row(out, "fragmentation", "%.1f %% of the physical peak held no live block",
@@ -136,6 +132,7 @@ static void print_device(FILE *out, const struct replay *replay, const struct re
 		    " entries), %.1f %% of what was mapped at the peak",
 		    tlb_reach(s) / MIB, s->tlb_l2_entries,
 		    s->mapped_bytes ? MIN(100.0, 100.0 * tlb_reach(s) / s->mapped_bytes) : 100.0);
+	result_print_moments(out, replay, d);
 	if (d->account.unmatched)
 		row(out, "frees of unknown blocks", "%" G_GUINT64_FORMAT, d->account.unmatched);
 	if (d->differing)
@@ -179,24 +176,6 @@ void result_print(FILE *out, const char *path, const struct trace *trace,
 
 /* ---- JSON ---- */
 
-static void member_int(JsonBuilder *b, const char *name, guint64 value)
-{
-	json_builder_set_member_name(b, name);
-	json_builder_add_int_value(b, (gint64)value);
-}
-
-static void member_real(JsonBuilder *b, const char *name, double value)
-{
-	json_builder_set_member_name(b, name);
-	json_builder_add_double_value(b, value);
-}
-
-static void member_text(JsonBuilder *b, const char *name, const char *value)
-{
-	json_builder_set_member_name(b, name);
-	json_builder_add_string_value(b, value);
-}
-
 static void build_events(JsonBuilder *b, const struct trace_device *t)
 {
 	json_builder_set_member_name(b, "events");
@@ -225,6 +204,7 @@ static void build_calls(JsonBuilder *b, const struct replay_device *d)
 		member_int(b, "calls", d->window.count[c]);
 		member_int(b, "refused", d->window.failed[c]);
 		member_int(b, "time_ns", d->window.ps[c] / 1000);
+		result_build_latency(b, d->window.latency[c]);
 		json_builder_end_object(b);
 	}
 	json_builder_end_object(b);
@@ -242,9 +222,10 @@ static void build_device(JsonBuilder *b, const struct replay *replay, const stru
 	member_int(b, "peak_live_bytes", a->peak_live);
 	member_int(b, "obtained_bytes", a->obtained);
 	member_int(b, "live_at_physical_peak_bytes", a->live_at_peak_physical);
-	if (tells_live(d))
+	if (replay_tells_live(d))
 		member_real(b, "fragmentation", fragmentation(a));
 	member_int(b, "device_peak_bytes", d->stats.own_peak_bytes);
+	member_int(b, "device_bytes", d->stats.usable_bytes);
 	build_calls(b, d);
 	member_int(b, "page_table_bytes", d->stats.page_table_peak_bytes);
 	member_int(b, "tlb_reach_bytes", tlb_reach(&d->stats));
@@ -253,14 +234,8 @@ static void build_device(JsonBuilder *b, const struct replay *replay, const stru
 	member_int(b, "differing_results", d->differing);
 	member_int(b, "calls_left_out", d->left_out);
 	result_build_policy_device(b, replay, d);
-	if (d->failed_size) {
-		json_builder_set_member_name(b, "out_of_memory");
-		json_builder_begin_object(b);
-		member_int(b, d->failed_line ? "line" : "event",
-			   d->failed_line ? d->failed_line : d->failed_at);
-		member_int(b, "bytes", d->failed_size);
-		json_builder_end_object(b);
-	}
+	result_build_failure(b, replay, d);
+	result_build_moments(b, replay, d);
 	json_builder_end_object(b);
 }
 

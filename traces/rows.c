@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One pass over the bytes; a row is kept as its fields, each ended by a zero.
+ * One pass over the bytes, plain ones in runs; a row is kept as its fields, each ended by a zero.
  */
 #include "rows.h"
 
@@ -8,12 +8,16 @@
 
 #include "trace.h"
 
-#define CHUNK_BYTES (64u << 10)
+#define CHUNK_BYTES (256u << 10)
 #define ROW_MAX     (16u << 20)
+
+/* What a byte is for the splitting. */
+enum kind { PLAIN, SEPARATOR, QUOTE, NEWLINE, RETURN, ZERO };
 
 struct rows {
 	struct input *input;
 	char separator;
+	guint8 kinds[256]; /* enum kind of each byte */
 	guint8 *chunk;
 	gsize count, at;
 	GString *text;  /* fields, each with its zero */
@@ -29,6 +33,12 @@ struct rows *rows_open(struct input *input, char separator)
 
 	r->input = input;
 	r->separator = separator;
+	r->kinds[(guint8)separator] = SEPARATOR;
+	r->kinds['\t'] = separator == ' ' ? SEPARATOR : PLAIN;
+	r->kinds['"'] = separator == ',' ? QUOTE : PLAIN;
+	r->kinds['\n'] = NEWLINE;
+	r->kinds['\r'] = RETURN;
+	r->kinds['\0'] = ZERO;
 	r->chunk = g_malloc(CHUNK_BYTES);
 	r->text = g_string_new(NULL);
 	r->starts = g_array_new(FALSE, FALSE, sizeof(guint32));
@@ -53,17 +63,16 @@ static int bad(const struct rows *r, const char *what, GError **error)
 	return -1;
 }
 
-/* 1: a byte; 0: the end; -1: error. */
-static int take(struct rows *r, char *out, GError **error)
+/* 1: there are bytes; 0: the end; -1: error. */
+static int fill(struct rows *r, GError **error)
 {
-	if (r->at == r->count) {
-		gssize got = input_take(r->input, r->chunk, CHUNK_BYTES, error);
-		if (got <= 0)
-			return (int)got;
-		r->count = (gsize)got;
-		r->at = 0;
-	}
-	*out = (char)r->chunk[r->at++];
+	if (r->at < r->count)
+		return 1;
+	gssize got = input_take(r->input, r->chunk, CHUNK_BYTES, error);
+	if (got <= 0)
+		return (int)got;
+	r->count = (gsize)got;
+	r->at = 0;
 	return 1;
 }
 
@@ -84,22 +93,29 @@ static void end_field(struct rows *r)
 	begin_field(r);
 }
 
-/* TRUE: the row ends here. */
-static gboolean put(struct rows *r, char c)
+/* The bytes up to the next one that means something, as they are. */
+static void put_plain(struct rows *r)
 {
-	if (r->separator == ',' && c == '"') {
+	gsize from = r->at;
+
+	while (r->at < r->count && r->kinds[r->chunk[r->at]] == PLAIN)
+		r->at++;
+	if (r->at > from)
+		g_string_append_len(r->text, (const char *)r->chunk + from, (gssize)(r->at - from));
+}
+
+/* A byte that may mean something. TRUE: the row ends here. */
+static gboolean put(struct rows *r, char c, enum kind kind)
+{
+	r->line += kind == NEWLINE;
+	if (kind == QUOTE)
 		r->quoted = !r->quoted;
-		return FALSE;
-	}
-	if (c == '\n') {
-		r->line++;
-		if (!r->quoted)
-			return TRUE;
-	}
-	if (!r->quoted && (c == r->separator || (r->separator == ' ' && c == '\t')))
-		end_field(r);
-	else if (c != '\r' || r->quoted)
+	else if (r->quoted)
 		g_string_append_c(r->text, c);
+	else if (kind == NEWLINE)
+		return TRUE;
+	else if (kind == SEPARATOR)
+		end_field(r);
 	return FALSE;
 }
 
@@ -121,22 +137,26 @@ static void end_row(struct rows *r)
 static int take_row(struct rows *r, GError **error)
 {
 	int more;
-	char c = 0;
 
 	g_string_truncate(r->text, 0);
 	g_array_set_size(r->starts, 0);
 	begin_field(r);
 	r->first = r->line;
 	r->quoted = FALSE;
-	while ((more = take(r, &c, error)) > 0) {
-		if (c == '\0')
+	while ((more = fill(r, error)) > 0) {
+		put_plain(r);
+		if (r->text->len > ROW_MAX)
+			return bad(r, "a row of more than 16 MiB", error);
+		if (r->at == r->count)
+			continue;
+		char c = (char)r->chunk[r->at++];
+		enum kind kind = r->kinds[(guint8)c];
+		if (kind == ZERO)
 			return bad(r, "a zero byte: this is no text", error);
-		if (put(r, c)) {
+		if (put(r, c, kind)) {
 			end_row(r);
 			return 1;
 		}
-		if (r->text->len > ROW_MAX)
-			return bad(r, "a row of more than 16 MiB", error);
 	}
 	if (more == 0 && r->quoted)
 		return bad(r, "a quote begins and does not end", error);
@@ -171,15 +191,37 @@ guint64 rows_line(const struct rows *r)
 	return r->first;
 }
 
+gboolean rows_unsigned_part(const char *text, gsize length, guint64 *out)
+{
+	gboolean hex = length > 2 && text[0] == '0' && (text[1] == 'x' || text[1] == 'X');
+	guint64 v = 0, base = hex ? 16 : 10;
+	gsize i = hex ? 2 : 0;
+
+	for (; i < length; i++) {
+		int digit = hex ? g_ascii_xdigit_value(text[i]) : g_ascii_digit_value(text[i]);
+		if (digit < 0 || !g_uint64_checked_mul(&v, v, base) ||
+		    !g_uint64_checked_add(&v, v, (guint64)digit))
+			return FALSE;
+	}
+	if (length == 0)
+		return FALSE;
+	*out = v;
+	return TRUE;
+}
+
 gboolean rows_unsigned(const char *text, guint64 *out)
 {
-	gboolean hex = text[0] == '0' && (text[1] == 'x' || text[1] == 'X');
-
-	return g_ascii_string_to_unsigned(hex ? text + 2 : text, hex ? 16 : 10, 0, G_MAXUINT64, out,
-					  NULL);
+	return rows_unsigned_part(text, strlen(text), out);
 }
 
 gboolean rows_signed(const char *text, gint64 *out)
 {
-	return g_ascii_string_to_signed(text, 10, G_MININT64, G_MAXINT64, out, NULL);
+	gboolean minus = text[0] == '-';
+	guint64 v;
+
+	if (!rows_unsigned_part(text + minus, strlen(text + minus), &v) ||
+	    v > (guint64)G_MAXINT64 + minus)
+		return FALSE;
+	*out = (gint64)(minus ? -v : v);
+	return TRUE;
 }

@@ -23,6 +23,7 @@ guint64 rows_line(const struct rows *rows);
 
 /* Text to numbers, decimal or with 0x, whole or FALSE. */
 gboolean rows_unsigned(const char *text, guint64 *out);
+gboolean rows_unsigned_part(const char *text, gsize length, guint64 *out);
 gboolean rows_signed(const char *text, gint64 *out);
 
 #endif

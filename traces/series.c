@@ -17,12 +17,15 @@ void series_clear(struct series *s)
 	s->points = NULL;
 }
 
-/* The one that says more: of two alike, the first. */
-static struct series_point more(struct series_point a, struct series_point b)
+gboolean series_is_more(const struct ledger_sums *a, const struct ledger_sums *b)
 {
-	gboolean second = b.physical != a.physical ? b.physical > a.physical : b.live > a.live;
+	return b->physical != a->physical ? b->physical > a->physical : b->live > a->live;
+}
 
-	return second ? b : a;
+/* The one that says more: of two alike, the first. */
+static const struct series_point *more(const struct series_point *a, const struct series_point *b)
+{
+	return series_is_more(&a->sums, &b->sums) ? b : a;
 }
 
 static void halve(struct series *s)
@@ -31,19 +34,19 @@ static void halve(struct series *s)
 	guint kept = 1; /* the start stays by itself */
 
 	for (guint i = 1; i < s->points->len; i += 2)
-		p[kept++] = i + 1 < s->points->len ? more(p[i], p[i + 1]) : p[i];
+		p[kept++] = i + 1 < s->points->len ? *more(&p[i], &p[i + 1]) : p[i];
 	g_array_set_size(s->points, kept);
 	s->stride *= 2;
 }
 
-void series_add(struct series *s, guint64 event, guint64 live, guint64 physical)
+void series_add(struct series *s, guint64 event, const struct ledger_sums *sums)
 {
-	struct series_point point = { .event = event, .live = live, .physical = physical }, *at;
+	struct series_point point = { .event = event, .sums = *sums }, *at;
 
 	s->last = point;
 	if (s->points->len > 1 && s->open > 0 && s->open < s->stride) {
 		at = &g_array_index(s->points, struct series_point, s->points->len - 1);
-		*at = more(*at, point);
+		*at = *more(at, &point);
 		s->open++;
 		return;
 	}

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Live and physical memory over the events of a replay, thinned while it grows: of neighbouring
- * events the one with the most physical memory stays, so that the peak always does.
+ * Memory over the events of a replay, thinned while it grows: of neighbouring events the one with
+ * the most physical memory stays, so that the peak always does.
  */
 #ifndef NPUSIM_TRACES_SERIES_H
 #define NPUSIM_TRACES_SERIES_H
 
-#include <glib.h>
+#include "ledger.h"
 
 #define SERIES_POINTS_MAX 2000
 
 struct series_point {
 	guint64 event; /* counted from 1; 0: the start */
-	guint64 live, physical;
+	struct ledger_sums sums;
 };
 struct series {
 	GArray *points; /* struct series_point */
@@ -23,8 +23,10 @@ struct series {
 
 void series_init(struct series *series);
 void series_clear(struct series *series);
-void series_add(struct series *series, guint64 event, guint64 live, guint64 physical);
+void series_add(struct series *series, guint64 event, const struct ledger_sums *sums);
 /* Adds what was last said, if it is not there. */
 void series_end(struct series *series);
+/* Whether b has more physical memory than a, or as much and more of it live. */
+gboolean series_is_more(const struct ledger_sums *a, const struct ledger_sums *b);
 
 #endif

@@ -7,16 +7,19 @@
 #include <string.h>
 
 #include "pickle.h"
+#include "sites.h"
 #include "trace.h"
 
 #define DEVICE_MAX  (TRACE_DEVICE_LAST + 1)
 #define KEYS_MAX    64                            /* of an event, block or segment */
+#define BLOCK_UNIT  512                           /* the allocators' blocks are multiples */
 #define ADDRESS_END (G_GUINT64_CONSTANT(1) << 56) /* of any device's addresses */
 
 struct reader {
 	struct trace *trace;
 	gsize room; /* events, blocks and segments that the file can still hold: each takes some of
 		       its bytes */
+	GHashTable *stacks; /* struct pickle_list * -> site: a file names a stack many times */
 	GError **error;
 };
 
@@ -68,6 +71,59 @@ static gboolean in_address_space(guint64 address, guint64 size)
 	return address <= ADDRESS_END && size <= ADDRESS_END - address;
 }
 
+/* ---- call sites ---- */
+
+static gboolean get_text(const struct pickle_value *dict, const char *key, const char **out,
+			 gsize *length)
+{
+	const struct pickle_value *v = pickle_get(dict, key);
+
+	if (v == NULL || v->type != PICKLE_STR)
+		return FALSE;
+	*out = v->string->text;
+	*length = v->string->length;
+	return TRUE;
+}
+
+static guint32 read_stack(struct reader *r, const struct pickle_list *list)
+{
+	g_autoptr(GArray) frames = g_array_new(FALSE, FALSE, sizeof(struct site_frame));
+
+	for (gsize i = 0; i < list->count; i++) {
+		const struct pickle_value *v = &list->items[i];
+		struct site_frame f = { 0 };
+		if (v->type != PICKLE_DICT || v->list->count / 2 > KEYS_MAX)
+			continue;
+		gboolean named = get_text(v, "name", &f.name, &f.name_length);
+		if (!get_text(v, "filename", &f.file, &f.file_length) && !named)
+			continue;
+		if (!pickle_get_int(v, "line", &f.line))
+			f.line = 0;
+		g_array_append_val(frames, f);
+	}
+	if (frames->len == 0)
+		return SITE_NONE;
+	if (r->trace->sites == NULL)
+		r->trace->sites = sites_new();
+	return sites_add(r->trace->sites, (const struct site_frame *)(void *)frames->data,
+			 frames->len);
+}
+
+/* The site of an event or a block. */
+static guint32 read_site(struct reader *r, const struct pickle_value *of)
+{
+	const struct pickle_value *v = pickle_get(of, "frames");
+	gpointer site;
+
+	if (v == NULL || v->type != PICKLE_LIST || v->list->count == 0)
+		return SITE_NONE;
+	if (g_hash_table_lookup_extended(r->stacks, v->list, NULL, &site))
+		return GPOINTER_TO_UINT(site);
+	guint32 got = read_stack(r, v->list);
+	g_hash_table_insert(r->stacks, v->list, GUINT_TO_POINTER(got));
+	return got;
+}
+
 /* ---- events ---- */
 
 static enum trace_action action_of(const struct pickle_value *name)
@@ -106,8 +162,11 @@ static gboolean read_event(struct reader *r, struct trace_device *device,
 			   device->device, index, trace_action_name(e.action));
 	e.stream = pickle_get_int(entry, "stream", &n) ? n : 0;
 	e.time_us = pickle_get_int(entry, "time_us", &n) ? n : 0;
+	if (e.action == TRACE_ALLOC || e.action == TRACE_SEGMENT_ALLOC ||
+	    e.action == TRACE_SEGMENT_MAP || e.action == TRACE_OOM)
+		e.site = read_site(r, entry);
 	if (e.action == TRACE_OTHER)
-		trace_device_add_other(device, &e, name->string->text, name->string->length);
+		trace_device_add_other(device, &e, name->string->text, name->string->length, TRUE);
 	else
 		trace_device_add(device, &e, TRUE);
 	return TRUE;
@@ -160,7 +219,9 @@ static gboolean read_blocks(struct reader *r, struct trace_device *device,
 				   "] has no valid size",
 				   index, i);
 		if (!pickle_is(pickle_get(b, "state"), "inactive")) {
-			struct trace_block block = { .address = address, .size = size };
+			struct trace_block block = { .address = address,
+						     .size = size,
+						     .site = read_site(r, b) };
 			if (get_size(b, "requested_size", &requested) && requested <= size)
 				block.size = requested;
 			g_array_append_val(device->blocks, block);
@@ -334,17 +395,24 @@ struct trace *snapshot_read(const guint8 *bytes, gsize count, GError **error)
 	if (pickle == NULL)
 		return NULL;
 	struct trace *trace = trace_new("memory snapshot of PyTorch or torch_npu");
-	struct reader r = { .trace = trace, .room = count, .error = error };
+	struct reader r = { .trace = trace,
+			    .room = count,
+			    .stacks = g_hash_table_new(NULL, NULL),
+			    .error = error };
 	const struct pickle_value *root = pickle_root(pickle);
 	gboolean ok = root->type == PICKLE_DICT || bad(&r, "it is no dict");
 	ok = ok && read_events(&r, pickle_get(root, "device_traces")) &&
 	     read_segments(&r, pickle_get(root, "segments"));
+	g_hash_table_unref(r.stacks);
 	pickle_free(pickle);
 	if (!ok) {
 		trace_free(trace);
 		return NULL;
 	}
-	for (guint i = 0; i < trace->devices->len; i++)
-		rewind_device(g_ptr_array_index(trace->devices, i));
+	for (guint i = 0; i < trace->devices->len; i++) {
+		struct trace_device *device = g_ptr_array_index(trace->devices, i);
+		device->block_unit = BLOCK_UNIT;
+		rewind_device(device);
+	}
 	return trace;
 }

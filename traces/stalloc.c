@@ -43,10 +43,10 @@ static gboolean read_block(struct history *history, const struct rows *rows, gui
 		return readers_bad(rows_line(rows), error,
 				   "%u fields: 1 or 0, an address, a size and a stream are wanted",
 				   rows_count(rows));
-	if (!rows_unsigned(rows_field(rows, 1), &row.address) || row.address > READERS_ADDRESS_END)
+	if (!rows_unsigned(rows_field(rows, 1), &row.address) || row.address >= READERS_ADDRESS_END)
 		return readers_bad(rows_line(rows), error, "the address is \"%.40s\"",
 				   rows_field(rows, 1));
-	if (!rows_unsigned(rows_field(rows, 2), &row.size) || row.size > READERS_ADDRESS_END)
+	if (!rows_unsigned(rows_field(rows, 2), &row.size) || row.size >= READERS_ADDRESS_END)
 		return readers_bad(rows_line(rows), error, "the size is \"%.40s\"",
 				   rows_field(rows, 2));
 	guint64 pointer = 0;
@@ -54,8 +54,7 @@ static gboolean read_block(struct history *history, const struct rows *rows, gui
 		return readers_bad(rows_line(rows), error, "the stream is \"%.40s\"", stream);
 	row.stream += (gint64)pointer;
 	row.action = what[0] == '1' ? TRACE_ALLOC : TRACE_FREE_COMPLETED;
-	history_add(history, &row);
-	return TRUE;
+	return history_add(history, &row, error);
 }
 
 static gboolean read_rows(struct history *history, struct rows *rows, guint32 device,
@@ -76,7 +75,8 @@ static gboolean read_rows(struct history *history, struct rows *rows, guint32 de
 			row.other = history_name(history, strcmp(first, "Iteration") == 0
 								  ? "mark of an iteration"
 								  : "mark of a layer");
-			history_add(history, &row);
+			if (!history_add(history, &row, error))
+				return FALSE;
 		} else {
 			return readers_bad(rows_line(rows), error,
 					   "\"%.40s\": 1, 0 or a mark of an iteration or a layer "
@@ -96,7 +96,7 @@ struct trace *stalloc_read(struct input *input, GError **error)
 	rows_close(rows);
 	input_close(input);
 	if (ok)
-		return history_finish(history, "STAlloc log");
+		return history_finish(history, "STAlloc log", FALSE, error);
 	history_free(history);
 	return NULL;
 }

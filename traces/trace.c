@@ -7,8 +7,10 @@
 #include <string.h>
 
 #include "format.h"
+#include "history.h"
 #include "input.h"
 #include "readers.h"
+#include "sites.h"
 
 #define GIB (G_GUINT64_CONSTANT(1) << 30)
 
@@ -22,11 +24,6 @@ static const char *const action_names[TRACE_ACTION_COUNT] = {
 	[TRACE_SEGMENT_UNMAP] = "segment_unmap",
 	[TRACE_OOM] = "oom",
 };
-
-GQuark trace_error_quark(void)
-{
-	return g_quark_from_static_string("npusim-trace");
-}
 
 const char *trace_action_name(enum trace_action action)
 {
@@ -61,6 +58,8 @@ void trace_free(struct trace *trace)
 		return;
 	g_ptr_array_unref(trace->devices);
 	format_close(trace->format);
+	history_free(trace->history);
+	sites_free(trace->sites);
 	g_free(trace->kind);
 	g_free(trace->soc);
 	g_free(trace->about);
@@ -114,7 +113,7 @@ void trace_device_add(struct trace_device *device, const struct trace_event *eve
 }
 
 void trace_device_add_other(struct trace_device *device, const struct trace_event *event,
-			    const char *name, gsize length)
+			    const char *name, gsize length, gboolean keep)
 {
 	struct trace_event e = *event;
 	g_autofree char *text = g_strndup(name, length);
@@ -130,7 +129,58 @@ void trace_device_add_other(struct trace_device *device, const struct trace_even
 		g_array_set_size(device->other_counts, device->other_names->len);
 	}
 	g_array_index(device->other_counts, guint64, e.other)++;
-	trace_device_add(device, &e, TRUE);
+	trace_device_add(device, &e, keep);
+}
+
+/* ---- the events once more ---- */
+
+gboolean trace_rewind(struct trace *trace, GError **error)
+{
+	trace->next_device = trace->next_event = 0;
+	if (trace->format)
+		return format_rewind(trace->format, error);
+	return trace->history == NULL || history_rewind(trace->history, error);
+}
+
+static int next_of_format(struct trace *trace, guint *out_device, struct trace_event *out,
+			  GError **error)
+{
+	struct trace_record record;
+	int more;
+
+	while ((more = format_next(trace->format, &record, error)) > 0) {
+		if (record.verb != TRACE_EVENT || record.code != 0)
+			continue;
+		for (guint at = 0; at < trace->devices->len; at++) {
+			const struct trace_device *device = g_ptr_array_index(trace->devices, at);
+			if ((gint64)device->device != record.device)
+				continue;
+			*out_device = at;
+			*out = record.event;
+			return 1;
+		}
+	}
+	return more;
+}
+
+int trace_next(struct trace *trace, guint *out_device, struct trace_event *out, GError **error)
+{
+	if (trace->format)
+		return next_of_format(trace, out_device, out, error);
+	if (trace->history)
+		return history_next(trace->history, trace, out_device, out, error);
+	for (; trace->next_device < trace->devices->len; trace->next_device++) {
+		const struct trace_device *device =
+			g_ptr_array_index(trace->devices, trace->next_device);
+		if (trace->next_event < device->events->len) {
+			*out_device = trace->next_device;
+			*out = g_array_index(device->events, struct trace_event,
+					     trace->next_event++);
+			return 1;
+		}
+		trace->next_event = 0;
+	}
+	return 0;
 }
 
 /* Readers that take the input over. */

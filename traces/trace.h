@@ -32,8 +32,11 @@ struct trace_event {
 	guint64 size;
 	gint64 stream;
 	gint64 time_us; /* 0: the file has none */
-	guint32 other;  /* TRACE_OTHER: index in trace_device.other_names */
-	guint8 action;  /* enum trace_action */
+	union {
+		guint32 other; /* TRACE_OTHER: index in trace_device.other_names */
+		guint32 site;  /* else: of trace.sites; 0: the file has none */
+	};
+	guint8 action; /* enum trace_action */
 };
 /* Physical memory that was there when the window began: a segment, or a mapped part of an
  * expandable one. */
@@ -46,12 +49,15 @@ struct trace_range {
 struct trace_block {
 	guint64 address;
 	guint64 size; /* requested */
+	guint32 site; /* of trace.sites; 0: the file has none */
 };
 struct trace_device {
 	guint device;
+	guint block_unit;       /* the allocator's blocks are multiples of it; 0: not known */
 	GArray *ranges;         /* struct trace_range, sorted by address: live at the start */
 	GArray *blocks;         /* struct trace_block, sorted by address: live at the start */
-	GArray *events;         /* struct trace_event, in order; none where they stay in the file */
+	GArray *events;         /* struct trace_event, in order; none where they stay in a file:
+				   trace_next() has them in any case */
 	struct spans maps;      /* addresses of expandable segments, in GiB */
 	struct spans cuts;      /* where parts of them are unmapped: [address, address + 1) */
 	GPtrArray *other_names; /* char *, and */
@@ -61,6 +67,8 @@ struct trace_device {
 	gboolean of_process; /* segments are all that the process got, not one allocator's */
 };
 struct format_reader;
+struct history;
+struct sites;
 struct trace {
 	GPtrArray *devices; /* struct trace_device *, those with events, memory or calls, by id */
 	char *kind;         /* "memory snapshot of ...", "npusim trace": for people */
@@ -74,6 +82,12 @@ struct trace {
 	guint64 memory_calls;         /* of them, those that get or give physical memory */
 	guint64 skipped;              /* lines with verbs that this reader does not know */
 	gboolean truncated;           /* the file broke off inside a line, which was left out */
+
+	struct sites *sites;     /* where blocks were asked for, or NULL: the file does not tell */
+	struct history *history; /* events of other files that are too many for memory, or NULL */
+
+	/* where trace_next() is in memory */
+	guint next_device, next_event;
 };
 
 #define TRACE_ERROR (trace_error_quark())
@@ -91,12 +105,19 @@ struct trace *trace_new(const char *kind);
 struct trace_device *trace_device(struct trace *trace, guint device);
 /* Counts an event, and notes the addresses that it maps and unmaps; `keep`: itself too. */
 void trace_device_add(struct trace_device *device, const struct trace_event *event, gboolean keep);
-/* Counts an action that has no meaning for npusim, by its name. */
+/* Counts an action that has no meaning for npusim, by its name; `keep`: the event, too. */
 void trace_device_add_other(struct trace_device *device, const struct trace_event *event,
-			    const char *name, gsize length);
+			    const char *name, gsize length, gboolean keep);
 /* Notes memory that was mapped at the start. */
 void trace_device_note_map(struct trace_device *device, guint64 address, guint64 size);
 void trace_free(struct trace *trace);
+
+/* The events from the first on, wherever they are: those in memory device after device, those of a
+ * file in its order; of an npusim trace those of the allocator above, without the calls. A trace is
+ * read at one place at a time. */
+gboolean trace_rewind(struct trace *trace, GError **error);
+/* 1: an event, and the index of its device in trace->devices; 0: the end; -1 and error. */
+int trace_next(struct trace *trace, guint *out_device, struct trace_event *out, GError **error);
 
 /* Reads a file of any known kind, told by its content. NULL and error, which names the file and the
  * place, otherwise. */

@@ -15,7 +15,8 @@ import subprocess
 import sys
 import time
 
-from command import (NPUSIM, Skip, case, environment, expect, main, npusim, same)
+from command import (NPUSIM, Device, Skip, case, environment, expect, main, npusim, replay, same,
+                     snapshot, write)
 
 MAN = pathlib.Path(sys.argv[2])
 VERBS = re.findall(r'^  (\w+) {2}', npusim('--help').stdout, re.M)
@@ -279,20 +280,44 @@ def every_variable_is_in_the_first_page(folder):
         same(found.group(1), 'none' if value == '-' else value, 'default of ' + name)
 
 
+NAMED_BY_THE_FILE = {'events', 'options', 'vmm_calls_by_kind', 'copies'}
+
+
+def members(value):
+    """Every name in a result that the schema gives."""
+    if isinstance(value, list):
+        return set().union(*map(members, value))
+    if not isinstance(value, dict):
+        return set()
+    names = set()
+    for name, inner in value.items():
+        names.add(name)
+        if name not in NAMED_BY_THE_FILE or not isinstance(inner, dict):
+            names |= members(inner)
+        else:
+            names |= members(list(inner.values()))
+    return names
+
+
 @case
 def the_schema_names_every_member_of_a_result(folder):
-    text = plain(page('npusim-replay.1'))
-    trace = folder / 'a.npt'
-    trace.write_text('npusim-trace 1\ninfo soc=x about=y\nalloc b1 size=1 device=0\n'
-                     'create h1 size=2097152 device=0\n'
-                     'create h2 size=1099511627776 device=0\n')
-    result = json.loads(npusim('replay', trace, '--json', '-').stdout)
-    same(result['schema'], int(re.search(r'schema.*version (\d+)', text, re.I).group(1)), 'version')
-    device = result['devices'][0]
-    names = set(result) | set(device) | set(device['out_of_memory'])
-    names |= set(device['vmm_calls_by_kind']['aclrtMallocPhysical'])
-    for name in names | {'event'}:
-        expect(re.search(r'^\.It (?:Ic )?{}\b'.format(name), text, re.M), name)
+    text = plain(page('npusim-replay.1')).partition('.Sh THE RESULT')[2]
+    device = Device()
+    device.segment_alloc(1 << 40, 200 << 20)
+    device.alloc(1 << 40, 150 << 20)
+    device.events[-1]['frames'] = [dict(name='f', filename='a.py', line=1)]
+    path = write(folder / 'a.pkl', snapshot({0: device}))
+    (folder / 'a.npt').write_text('npusim-trace 1\ninfo soc=x about=y\nalloc b1 size=1 device=0\n'
+                                  'create h1 size=2097152 device=0\nmap r1 size=5 handle=h1\n'
+                                  'create h2 size=1099511627776 device=0\n')
+    listed = re.findall(r'^\.(?:It )?Ic (.*)', text, re.M)
+    known = {word.strip(',.;()') for line in listed for word in line.split()}
+    for args in ([folder / 'a.npt'], [path, '--policy', 'caching', '--hbm', '128M'],
+                 [path, '--policy', 'expandable', '--access', 'random', '--at', 'end'],
+                 [path, '--set', 'dialect=cuda', '--policy', 'caching', '--page', '1g']):
+        result = replay(*args)
+        same(result['schema'], int(re.search(r'schema version (\d+)', text).group(1)), 'version')
+        same(members(result) - known, set(), 'members that the page does not have')
 
 
 @case

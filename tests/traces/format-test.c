@@ -6,6 +6,7 @@
 
 #include "format.h"
 #include "harness/test.h"
+#include "sites.h"
 
 static struct format_reader *open_text(const char *text, gsize count, GError **error)
 {
@@ -177,6 +178,26 @@ TEST(format, summary_counts_what_is_in_the_file)
 	struct trace_record first;
 	EXPECT_EQ(format_next(t->format, &first, NULL), 1);
 	EXPECT_EQ((int)first.verb, (int)TRACE_CALL_CREATE);
+	trace_free(t);
+}
+
+TEST(format, call_sites_are_those_of_the_trace)
+{
+	struct trace *t = summary("npusim-trace 1\n"
+				  "alloc b1 size=512 device=1 site=train.py:3%20(f)\n"
+				  "alloc b2 size=512 device=1\n"
+				  "alloc b3 size=512 device=1 site=train.py:3%20(f)\n");
+	struct trace_record first, second, third;
+
+	ASSERT_NOT_NULL(t);
+	ASSERT_NOT_NULL(t->sites);
+	EXPECT_EQ(format_next(t->format, &first, NULL), 1);
+	EXPECT_EQ(format_next(t->format, &second, NULL), 1);
+	EXPECT_EQ(format_next(t->format, &third, NULL), 1);
+	EXPECT_EQ(first.event.site, third.event.site);
+	EXPECT_EQ(second.event.site, (guint32)SITE_NONE);
+	EXPECT_STREQ(sites_label_text(t->sites, sites_label(t->sites, first.event.site)),
+		     "train.py:3 (f)");
 	trace_free(t);
 }
 

@@ -48,6 +48,52 @@ TEST(readers, rows_out_of_order_are_sorted)
 	trace_free(t);
 }
 
+/* Two processes have addresses of their own, and one of them frees what the other did not get. */
+TEST(readers, processes_do_not_share_addresses)
+{
+	GError *error = NULL;
+	struct trace *t = read_text(memscope_read,
+				    SCOPE "1,MALLOC,HAL,N/A,10,1,1,0,4096,{size:2097152},,\n"
+					  "1,MALLOC,HAL,N/A,11,2,2,0,4096,{size:4194304},,\n"
+					  "2,FREE,HAL,N/A,12,2,2,N/A,4096,{size:0},,\n"
+					  "2,FREE,HAL,N/A,13,1,1,N/A,4096,{size:0},,\n",
+				    &error);
+	ASSERT_NOT_NULL(t);
+	const struct trace_device *d = g_ptr_array_index(t->devices, 0);
+	EXPECT_EQ(d->counts[TRACE_SEGMENT_ALLOC], 2u);
+	EXPECT_EQ(d->counts[TRACE_SEGMENT_FREE], 2u);
+	EXPECT_EQ(d->counts[TRACE_OTHER], 0u);
+	/* segments alone are blocks as well; the second to come is the first to go */
+	const struct trace_event *e = (const struct trace_event *)d->events->data;
+	EXPECT_EQ(e[4].action, TRACE_FREE_COMPLETED);
+	EXPECT_EQ(e[5].action, TRACE_SEGMENT_FREE);
+	EXPECT_EQ(e[5].size, 4194304u);
+	EXPECT_EQ(e[7].size, 2097152u);
+	trace_free(t);
+}
+
+/* A free of what never was, and of what was there before: the first row of an address decides,
+ * however far from its second it lies. */
+TEST(readers, the_first_row_of_an_address_decides)
+{
+	GError *error = NULL;
+	struct trace *t = read_text(memscope_read,
+				    SCOPE "1,MALLOC,PTA,N/A,10,1,1,0,4096,{size:512},,\n"
+					  "2,FREE,PTA,N/A,20,1,1,0,4096,{size:512},,\n"
+					  "3,FREE,PTA,N/A,30,1,1,0,4096,{size:512},,\n"
+					  "4,FREE,PTA,N/A,40,1,1,0,8192,{size:1024},,\n"
+					  "5,FREE,PTA,N/A,50,1,1,0,8192,{size:1024},,\n"
+					  "6,FREE,PTA,N/A,60,1,1,0,16384,{size:0},,\n",
+				    &error);
+	ASSERT_NOT_NULL(t);
+	const struct trace_device *d = g_ptr_array_index(t->devices, 0);
+	ASSERT_EQ(d->blocks->len, 1u);
+	EXPECT_EQ(g_array_index(d->blocks, struct trace_block, 0).address, 8192u);
+	EXPECT_EQ(d->counts[TRACE_FREE_COMPLETED], 2u);
+	EXPECT_EQ(d->counts[TRACE_OTHER], 3u);
+	trace_free(t);
+}
+
 TEST(readers, quoted_attributes_are_read_and_what_is_freed_was_live)
 {
 	GError *error = NULL;

@@ -4,6 +4,8 @@
 # npusim record and npusim report from outside; the page in headless Chromium where there is one.
 # usage: report-test.py NPUSIM SAMPLE-WORKLOAD SAMPLE-TRACE
 
+import csv
+import html
 import json
 import pathlib
 import re
@@ -11,13 +13,19 @@ import shutil
 import subprocess
 import sys
 
-from command import Skip, case, expect, main, npusim, replay, same
+from command import (BASE, MIB, Device, Skip, case, expect, main, npusim, replay, same, snapshot,
+                     write)
 
 WORKLOAD, SAMPLE = sys.argv[2], sys.argv[3]
 
 
-def dom(page, folder):
-    """The page as the browser has it after its scripts; what it looked for on a network."""
+SECTIONS = ['At a glance', 'Memory over time', 'Fragmentation over time',
+            'Calls that get, give and map memory', 'Page table, TLB and HBM', 'A moment',
+            'All figures']
+
+
+def chromium(page, folder, *options):
+    """Runs the page in a browser of its own; what it writes on stdout."""
     browser = shutil.which('chromium')
     if browser is None:
         raise Skip('there is no chromium')
@@ -25,12 +33,71 @@ def dom(page, folder):
     run = subprocess.run(
         [browser, '--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run',
          '--disable-background-networking', '--disable-component-update', '--disable-sync',
-         '--user-data-dir=' + str(folder / 'profile'), '--enable-logging=stderr',
-         '--log-net-log=' + str(log), '--virtual-time-budget=4000', '--dump-dom',
-         page.as_uri()], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=90)
+         '--hide-scrollbars', '--user-data-dir=' + str(folder / 'profile'),
+         '--enable-logging=stderr', '--log-net-log=' + str(log), '--virtual-time-budget=4000',
+         *options, page.as_uri()],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=90)
     same(run.returncode, 0, run.stderr)
     expect('CONSOLE' not in run.stderr, run.stderr)
+    # the browser's own look-ups at its maker's are not the page's
+    hosts = set(re.findall(r'"url":"(?:https?|wss?)://([^/":]*)', log.read_text()))
+    own = {host for host in hosts if host.endswith(('.google.com', '.googleapis.com'))}
+    same(hosts - own, set(), 'asked of a network')
     return run.stdout
+
+
+class Page:
+    """The page of some results as the browser has it after its scripts."""
+
+    def __init__(self, folder, *results, broken=None):
+        files = []
+        for i, result in enumerate(results):
+            files.append(folder / 'result-{}.json'.format(i + 1))
+            files[-1].write_text(json.dumps(result))
+        self.file = folder / 'report.html'
+        run = npusim('report', *files, '-o', self.file)
+        same(run.returncode, 0, run.stderr)
+        self.html = chromium(self.file, folder, '--dump-dom')
+        self.root = re.search('<html[^>]*>', self.html).group()
+        expect('data-ready="yes"' in self.root and 'data-error' not in self.root, self.root)
+        same(self.number('broken'), broken, 'parts that could not be shown')
+        body = self.html[self.html.index('<main'):self.html.index('</main>')]
+        self.sections = re.findall('<h2>([^<]*)</h2>', body)
+        self.text = ' '.join(html.unescape(re.sub('<[^>]*>', ' ', body)).split())
+        self.charts = len(re.findall('<canvas', body))
+
+    def number(self, name):
+        found = re.search(r'data-{}="([^"]*)"'.format(name), self.root)
+        return found.group(1) if found else None
+
+    def shows(self, *texts):
+        for text in texts:
+            expect(text in self.text, repr(text), 'is not in', self.text)
+
+
+def snapshot_file(folder):
+    """Segments of which one half is in use, and then a block that fits in no half."""
+    device = Device()
+
+    def alloc(address, size, *stack):
+        device.alloc(address, size)
+        device.events[-1]['frames'] = [dict(name=name, filename=file, line=line)
+                                       for name, file, line in stack]
+
+    for i in range(4):
+        device.segment_alloc(BASE + (i << 40), 400 * MIB)
+        alloc(BASE + (i << 40), 400 * MIB, ('warm', '/src/train.py', 2))
+    for i in range(4):
+        device.free(BASE + (i << 40))
+    for i in range(4):
+        for half in range(2):
+            alloc(BASE + (i << 40) + half * 200 * MIB, 200 * MIB - 512,
+                  ('empty', '/x/site-packages/torch/a.py', 4), ('layer', '/src/model.py', 7 + half))
+    for i in range(4):
+        device.free(BASE + (i << 40))
+    device.segment_alloc(BASE + (9 << 40), 300 * MIB)
+    alloc(BASE + (9 << 40), 300 * MIB, ('burst', '/src/train.py', 9))
+    return write(folder / 'crowd.pkl', snapshot({0: device}))
 
 
 @case
@@ -74,31 +141,150 @@ def a_part_that_breaks_off_is_merged_up_to_its_last_line(folder):
 
 
 @case
-def a_page_draws_without_errors_and_without_a_network(folder):
-    (folder / 'a.json').write_text(json.dumps(replay(SAMPLE)))
-    run = npusim('report', folder / 'a.json', folder / 'a.json', '-o', folder / 'r.html')
-    same(run.returncode, 0, run.stderr)
-    text = (folder / 'r.html').read_text()
+def a_page_draws_every_part_without_errors_and_without_a_network(folder):
+    path = snapshot_file(folder)
+    small = ['--hbm', '2G', '--access', 'random', '--at', 'end']
+    results = [replay(path, *small, '--policy', policy)
+               for policy in ('as-recorded', 'native', 'caching', 'expandable')]
+    results.append(replay(path, '--policy', 'caching', '--page', '1g', '--access', 'random'))
+    page = Page(folder, *results)
+    text = page.file.read_text()
     expect(not re.search(r'<(?:script|link|img)[^>]* (?:src|href)=', text), 'it loads something')
-    got = dom(folder / 'r.html', folder)
-    root = re.search('<html[^>]*>', got).group()
-    expect('data-ready="yes"' in root and 'data-error' not in root, root)
-    expect(int(re.search(r'data-drawn="(\d+)"', root).group(1)) >= 4, root)
-    log = (folder / 'net.json').read_text()
-    # the browser's own look-ups at its maker's are not the page's
-    hosts = set(re.findall(r'"url":"(?:https?|wss?)://([^/":]*)', log))
-    own = {host for host in hosts if host.endswith(('.google.com', '.googleapis.com'))}
-    same(hosts - own, set(), 'asked of a network')
+    same(page.sections, SECTIONS, 'sections')
+    # memory and kinds of each; fragmentation; three of calls; two of reads; two maps of each
+    same(int(page.number('drawn')), 5 + 5 + 1 + 3 + 2, 'charts')
+    same(int(page.number('strips')), 5 * 2, 'maps')
+    same(page.charts, 16 + 10, 'canvases')
+    page.shows('5 replays side by side', 'caching, 1G pages', 'caching, 2M pages', 'TLB misses',
+               'Bandwidth', 'layer (src/model.py:8)', 'Who held it', 'Frames of the device',
+               'Kinds, one on the other')
+    shots = pathlib.Path('meson-logs')
+    for name, scheme in (('light', 1), ('dark', 0)):
+        shot = (shots if shots.is_dir() else folder) / 'report-{}.png'.format(name)
+        chromium(page.file, folder, '--window-size=1400,7400',
+                 '--screenshot=' + str(shot.resolve()),
+                 '--blink-settings=preferredColorScheme={}'.format(scheme))
+        expect(shot.stat().st_size > 100000, name, shot.stat().st_size)
+
+
+@case
+def a_lack_of_memory_and_who_has_room_are_told(folder):
+    path = snapshot_file(folder)
+    results = [replay(path, '--policy', policy, '--hbm', '1900M')
+               for policy in ('caching', 'expandable')]
+    expect('out_of_memory' in results[0]['devices'][0], 'caching has room')
+    expect('out_of_memory' not in results[1]['devices'][0], 'expandable has none')
+    page = Page(folder, *results)
+    page.shows('the device had no room for 300.00 MiB more, which burst (src/train.py:9) asked '
+               'for.', 'fragmentation. What was live', 'With expandable there was room for all.')
+
+
+@case
+def a_trace_of_calls_gives_a_whole_page(folder):
+    page = Page(folder, replay(SAMPLE))
+    same(page.sections, SECTIONS, 'sections')
+    page.shows('No call sites in this file.', 'a language model is served', 'Median',
+               'physical memory; where blocks lie is not told')
+
+
+@case
+def what_a_result_lacks_is_left_out(folder):
+    result = replay(snapshot_file(folder))
+    for name in ('series', 'moments', 'vmm_calls_by_kind'):
+        del result['devices'][0][name]
+    page = Page(folder, result)
+    same(page.sections, ['At a glance', 'Page table, TLB and HBM', 'All figures'], 'sections')
+    page.shows('Physical memory was at its most, 1.86 GiB')
+    same(page.charts, 0, 'charts')
+    # as results were before there were moments: a series of two lists, no latency
+    result = replay(snapshot_file(folder))
+    device = result['devices'][0]
+    del device['moments']
+    device['series'] = {name: device['series'][name]
+                        for name in ('event', 'live_bytes', 'physical_bytes')}
+    for kind in device['vmm_calls_by_kind'].values():
+        del kind['latency']
+    page = Page(folder, result)
+    same(page.sections, SECTIONS[:5] + SECTIONS[6:], 'sections')
+    same(page.charts, 4, 'charts')
+    page = Page(folder, dict(result, devices=[]))
+    same(page.charts, 0, 'charts of no device')
+
+
+@case
+def a_part_in_another_shape_spoils_itself_alone(folder):
+    result = replay(snapshot_file(folder))
+    result['devices'][0]['moments'][0]['address_map'] = {'address': [1]}
+    result['devices'][0]['vmm_calls_by_kind'] = {'aclrtFree': None}
+    page = Page(folder, result, broken='calls moments')
+    page.shows('This part of a result cannot be shown', 'Memory over time', 'All figures')
+    result['devices'][0]['series'] = 'none'
+    expect('Memory over time' not in Page(folder, result, broken='calls moments').sections)
+
+
+@case
+def a_partial_result_is_marked(folder):
+    result = dict(replay(SAMPLE), complete=False, events_done=12)
+    Page(folder, result).shows('interrupted after 12 events')
+
+
+@case
+def nothing_in_a_result_can_leave_its_place(folder):
+    result = replay(SAMPLE)
+    evil = ('</script><script>document.documentElement.dataset.error="x"</script>'
+            '<img src=//x.y>&amp;')
+    result.update(file=evil, about=evil, policy=evil)
+    Page(folder, result).shows('<img src=//x.y>&amp;')
+
+
+@case
+def figures_and_series_are_written_as_csv_and_json(folder):
+    path = snapshot_file(folder)
+    results = [replay(path, '--policy', policy) for policy in ('native', 'caching')]
+    files = [folder / 'a,b.json', folder / 'c.json']
+    for file, result in zip(files, results):
+        file.write_text(json.dumps(result))
+    del results[1]['devices'][0]['series']
+    files[1].write_text(json.dumps(results[1]))
+    run = npusim('report', *files, '--csv', folder / 'f.csv', '--csv-series', folder / 's.csv',
+                 '--json', folder / 'all.json')
+    same((run.returncode, run.stdout, run.stderr), (0, '', ''), 'report')
+    expect(not (folder / 'report.html').exists(), 'a page that no one asked for')
+    rows = list(csv.DictReader((folder / 'f.csv').open()))
+    same([row['result'] for row in rows], [str(file) for file in files], 'results')
+    same([row['policy'] for row in rows], ['native', 'caching'], 'policies')
+    for row, result in zip(rows, results):
+        for name, value in result['devices'][0].items():
+            if isinstance(value, (int, float)):
+                same(float(row[name]), float(value), name)
+    rows = list(csv.DictReader((folder / 's.csv').open()))
+    series = results[0]['devices'][0]['series']
+    same(list(rows[0]), ['result', 'policy', 'device'] + list(series), 'columns')
+    for name, values in series.items():
+        same([int(row[name]) for row in rows], values, name)
+    same(json.loads((folder / 'all.json').read_text()),
+         [dict(result, result_file=file.name) for file, result in zip(files, results)], 'JSON')
+    same(npusim('report', files[0], '--csv-series', '-').stdout,
+         (folder / 's.csv').read_text(), 'on the standard output')
 
 
 @case
 def what_is_no_result_is_refused(folder):
-    for text, says in (('{', 'x.json'), ('{"a": 1}', 'no result'),
-                       ('{"program": "npusim replay", "schema": 99, "devices": []}', '99')):
+    result = replay(SAMPLE)
+    for text, says in (('{', 'x.json'), ('', 'x.json'), ('[]', 'no result'),
+                       ('{"a": 1}', 'no result'),
+                       ('{"program": "npusim replay", "schema": 99, "devices": []}',
+                        'schema is 99, this npusim reads schema 2'),
+                       (json.dumps(dict(result, schema=1)), 'schema is 1'),
+                       (json.dumps(dict(result, schema='2')), 'schema is 0'),
+                       (json.dumps(dict(result, devices={})), 'no result'),
+                       (json.dumps(dict(result, devices=[3])), 'devices[0] is no object'),
+                       (json.dumps(result)[:-100], 'x.json')):
         (folder / 'x.json').write_text(text)
         run = npusim('report', folder / 'x.json', '-o', folder / 'x.html')
-        same(run.returncode, 1, run.stderr)
-        expect(says in run.stderr, run.stderr)
+        same((run.returncode, run.stdout), (1, ''), text[:60])
+        expect(says in run.stderr and str(folder / 'x.json') in run.stderr, run.stderr)
+        expect(not (folder / 'x.html').exists(), 'a page')
 
 
 if __name__ == '__main__':

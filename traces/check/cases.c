@@ -232,10 +232,11 @@ static void note_answer(void *arg, const struct test_case *test, const struct ca
 			const struct case_answer *answer, uint64_t ns)
 {
 	struct check_result *result = arg;
-	struct check_answer kept = { .step = step, .code = answer->code, .ns = ns };
+	struct check_answer kept = {
+		.step = step, .code = answer->code, .ns = ns, .value = g_strdup(answer->value)
+	};
 
 	(void)test;
-	kept.value = g_strdup(answer->value);
 	result->ns += ns;
 	g_array_append_val(result->answers, kept);
 }

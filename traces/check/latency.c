@@ -85,6 +85,7 @@ static gboolean load(const char *path, struct acl *out, FILE *complaint)
 	*(void **)&out->now_ps = dlsym(library, "npusim_now_ps");
 	if (missing != NULL)
 		fprintf(complaint, "%s has no %s", path, missing);
+	/* cppcheck-suppress resourceLeak ; it stays loaded until the process ends */
 	return missing == NULL;
 }
 

@@ -102,6 +102,7 @@ struct asked {
 static gboolean load(const char *path, struct asked *out, FILE *complaint)
 {
 	void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	gboolean complete;
 
 	if (library == NULL) {
 		fprintf(complaint, "%s", dlerror());
@@ -114,10 +115,11 @@ static gboolean load(const char *path, struct asked *out, FILE *complaint)
 	*(void **)&out->memory = dlsym(library, "aclrtGetMemInfo");
 	*(void **)&out->message = dlsym(library, "aclGetRecentErrMsg");
 	*(void **)&out->backend = dlsym(library, "npusim_backend_text");
-	if (out->init && out->count && out->soc && out->set && out->memory && out->message)
-		return TRUE;
-	fprintf(complaint, "%s is no libascendcl.so: it lacks functions of the ACL", path);
-	return FALSE;
+	complete = out->init && out->count && out->soc && out->set && out->memory && out->message;
+	if (!complete)
+		fprintf(complaint, "%s is no libascendcl.so: it lacks functions of the ACL", path);
+	/* cppcheck-suppress resourceLeak ; it stays loaded until the process ends */
+	return complete;
 }
 
 static gboolean complain(const struct asked *acl, FILE *out, const char *what, int code)

@@ -1,0 +1,277 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+#
+# npusim bench from outside: every pattern, operation and page size, profiles changed and swept,
+# text against JSON, wrong values, and figures against what follows from the profile alone.
+# usage: bench-test.py NPUSIM
+
+import configparser
+import itertools
+import json
+import math
+import pathlib
+import re
+
+from command import case, expect, main, npusim, same
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
+
+
+def profile():
+    parser = configparser.ConfigParser()
+    parser.read(ROOT / 'sim' / 'profiles' / 'Ascend910B1.ini')
+    return parser
+
+
+PROFILE = profile()
+TCK = PROFILE.getint('HBM', 'tck_ps')
+PEAK = (PROFILE.getint('HBM', 'stacks') * PROFILE.getint('HBM', 'channels') *
+        PROFILE.getint('HBM', 'pseudo_channels') * 8 * 2 * 1000 / TCK)  # GB/s: 8 bytes, two beats
+
+
+def clocks(*keys):
+    return sum(PROFILE.getint('HBM', key) for key in keys)
+
+
+def points(*args):
+    run = npusim('bench', '--json', '-', *args)
+    same((run.returncode, run.stderr), (0, ''), args)
+    return json.loads(run.stdout)
+
+
+def bench(*args):
+    result, = points(*args)
+    same(result['point'], '', 'a run without --sweep')
+    return result
+
+
+def ordered(r):
+    times = [r[name + '_ps'] for name in ('min', 'p50', 'p90', 'p99', 'max')]
+    same(times, sorted(times), 'percentiles in order')
+    expect(r['min_ps'] <= r['mean_ps'] <= r['max_ps'], r)
+
+
+def near(got, wanted, part, what):
+    expect(abs(got - wanted) <= part * wanted, what, got, 'is not', wanted)
+
+
+# ---- what can be asked for ----
+
+@case
+def every_pattern_operation_and_page_size(folder):
+    for pattern, op, page in itertools.product(('sequential', 'random', 'strided', 'chase'),
+                                               ('read', 'write', 'mixed'), ('4k', '2m', '1g')):
+        count = 300 if pattern == 'chase' else 15000
+        size = 16 * MIB if page == '4k' else 2 * GIB
+        r = bench('--pattern', pattern, '--op', op, '--page', page, '--size', size,
+                  '--count', count, '--engines', 3)
+        what = (pattern, op, page)
+        same((r['accesses'], r['bytes']), (count, count * 128), what)
+        near(r['gb_s'], r['bytes'] * 1000 / r['ps'], 1e-6, what)
+        expect(r['gb_s'] <= PEAK, what)
+        same(r['tlb_l1_hits'] + r['tlb_l2_hits'] + r['tlb_misses'], r['tlb_requests'], what)
+        same((r['l2_reads'] - r['walk_levels'] > 0, r['l2_writes'] > 0),
+             (op != 'write', op != 'read'), what)
+        ordered(r)
+
+
+@case
+def text_and_json_say_the_same(folder):
+    path = folder / 'out.json'
+    run = npusim('bench', '--json', path, '--count', 20000, '--op', 'mixed', '--size', '1g')
+    same((run.returncode, run.stderr), (0, ''), 'bench')
+    r, = json.loads(path.read_text())
+    share = lambda part, whole: '{:.2f} %'.format(100 * part / whole if whole else 0)
+    hits = r['tlb_l1_hits'] + r['tlb_l2_hits']
+    for text in ('accesses         {accesses}, {bytes} bytes in '.format(**r),
+                 'bandwidth        {:.2f} GB/s\n'.format(r['gb_s']),
+                 'latency          ' + '  '.join(
+                     '{} {:.1f}'.format(name, r[name + '_ps'] / 1e3)
+                     for name in ('min', 'mean', 'p50', 'p90', 'p99', 'max')) + ' ns\n',
+                 'TLB Hit Rate     ' + share(hits, r['tlb_requests']),
+                 'TLB Miss Rate    ' + share(r['tlb_misses'], r['tlb_requests']),
+                 'walks            {}, {:.1f} ns each'.format(r['walks'],
+                                                              r['walk_ps'] / r['walks'] / 1e3),
+                 'TLB reach        {} MiB of {} entries\n'.format(r['tlb_live_bytes'] // MIB,
+                                                                  r['tlb_l2_entries']),
+                 share(r['l2_read_hits'], r['l2_reads']) + ' of reads, ' +
+                 share(r['l2_write_hits'], r['l2_writes']) + ' of writes, {} conflicts\n'.format(
+                     r['l2_conflicts']),
+                 'HBM row hits     ' + share(r['hbm_row_hits'],
+                                             r['hbm_row_hits'] + r['hbm_row_misses'])):
+        expect(text in run.stdout, repr(text), 'is not in', run.stdout)
+
+
+@case
+def members_are_those_of_the_manual(folder):
+    page = (ROOT / 'traces' / 'man' / 'npusim-bench.1').read_text()
+    documented = set(re.findall(r'\w+', ' '.join(re.findall(r'^\.Ic (.*)', page, re.M))))
+    same(set(bench('--count', 10)), documented, 'members')
+
+
+@case
+def the_same_run_gives_the_same_result(folder):
+    args = '--engines', 7, '--op', 'mixed', '--count', 30000
+    same(bench(*args), bench(*args), 'twice')
+
+
+@case
+def profiles_are_chosen_changed_and_read(folder):
+    path = folder / 'mine.ini'
+    path.write_text('[Profile]\nbase=Ascend910B1\n[MMU]\ntlb_l2_entries=64\ntlb_l2_ways=8\n')
+    args = '--count', 5000
+    mine = bench('--config', path, *args)
+    same(mine['tlb_l2_entries'], 64, '--config')
+    same(bench('--set', 'MMU.tlb_l2_entries=64', '--set', 'MMU.tlb_l2_ways=8', *args), mine,
+         '--set')
+    same(bench('--config', path, '--set', 'MMU.tlb_l2_entries=2048', *args), bench(*args),
+         '--set over --config')
+    expect(bench('--soc', 'H100', *args) != bench(*args), '--soc')
+
+
+@case
+def a_sweep_is_a_table_of_single_runs(folder):
+    args = '--pattern', 'random', '--count', 20000
+    values = 512, 1024, 2048
+    swept = points('--sweep', 'MMU.tlb_l2_entries=' + ','.join(map(str, values)), *args)
+    table = npusim('bench', '--sweep', 'MMU.tlb_l2_entries=512,1024,2048', *args).stdout
+    same(len(table.splitlines()), 4, table)
+    for value, got, line in zip(values, swept, table.splitlines()[1:]):
+        point = 'MMU.tlb_l2_entries={}'.format(value)
+        same(got, dict(bench('--set', point, *args), point=point), point)
+        same(line.split(), [point, '{:.2f}'.format(got['gb_s']),
+                            '{:.1f}'.format(got['p50_ps'] / 1e3),
+                            '{:.1f}'.format(got['p99_ps'] / 1e3),
+                            '{:.2f}'.format(100 * got['tlb_misses'] / got['tlb_requests']),
+                            '{:.2f}'.format(100 * got['l2_read_hits'] / got['l2_reads']),
+                            '{:.2f}'.format(100 * got['hbm_row_hits'] /
+                                            (got['hbm_row_hits'] + got['hbm_row_misses']))], point)
+
+
+@case
+def wrong_values_are_status_2_and_named(folder):
+    for args, *says in [
+            (['--pattern', 'zigzag'], '--pattern=zigzag', 'chase'),
+            (['--op', 'erase'], '--op=erase', 'mixed'),
+            (['--page', '64k'], '--page=64k', '2m'),
+            (['--size', '12q'], '--size=12q'),
+            (['--size', '-1'], '--size=-1'),
+            (['--size', '5000g'], '--size=5000g', 'at most'),
+            (['--size', '3k'], '3072', 'whole pages of 2097152'),
+            (['--size', '900g'], 'at most'),
+            (['--access', '96'], '96', 'must divide the size'),
+            (['--access', '0'], '0', 'must divide the size'),
+            (['--pattern', 'strided', '--stride', '100'], '100', 'multiple of the access'),
+            (['--count', '0'], '0 accesses'),
+            (['--engines', '0'], '--engines=0'),
+            (['--engines', '73'], '73', '1 to 72'),
+            (['--soc', 'Ascend1'], 'Ascend1', 'Ascend910B1'),
+            (['--soc', 'H100', '--config', 'x'], '--soc and --config'),
+            (['--set', 'HBM.nothing=1'], 'HBM.nothing'),
+            (['--set', 'MMU.walkers=0'], 'walkers'),
+            (['--sweep', 'MMU.walkers'], '--sweep=MMU.walkers', 'Group.key=A,B,C'),
+            (['--sweep', 'MMU.walkers=4,none'], 'walkers', 'none'),
+            (['more'], "'more'")]:
+        run = npusim('bench', *args)
+        same((run.returncode, run.stdout), (2, ''), args)
+        for text in says:
+            expect(text in run.stderr, args, 'says', run.stderr)
+
+
+@case
+def files_that_cannot_be_had_are_status_1(folder):
+    for args in (['--config', folder / 'none.ini'],
+                 ['--count', 10, '--json', folder / 'none' / 'out.json']):
+        run = npusim('bench', *args)
+        same(run.returncode, 1, args)
+        expect('none' in run.stderr, run.stderr)
+
+
+# ---- what the figures must be ----
+
+def l2_hit_ps():
+    """A line that is there: the core's TLB, the L2's latency, one line at its bandwidth."""
+    line = PROFILE.getint('L2', 'line_bytes') * 10**6 / PROFILE.getint('L2', 'bytes_per_us')
+    return PROFILE.getint('MMU', 'tlb_l1_ps') + PROFILE.getint('L2', 'hit_ps') + line
+
+
+@case
+def chase_in_one_page_is_the_l2s_hit_latency(folder):
+    r = bench('--pattern', 'chase', '--page', '4k', '--size', '4k', '--count', 5000)
+    near(r['min_ps'], l2_hit_ps(), 0.001, 'min')
+    near(r['p50_ps'], l2_hit_ps(), 1 / 32, 'p50')
+    near(r['p99_ps'], l2_hit_ps(), 1 / 32, 'p99')
+    same((r['walks'], r['tlb_misses'], r['l2_reads'] - r['l2_read_hits']),
+         (1, 1, 4096 // 128 + r['walk_levels']), 'first touches')
+    near(r['ps'], r['accesses'] * r['mean_ps'], 0.01, 'one after another')
+
+
+@case
+def chase_in_open_rows_is_the_hbms_hit_latency(folder):
+    """1 MiB is a row in each bank; hardly anything fits into this L2."""
+    r = bench('--pattern', 'chase', '--page', '4k', '--size', '1m', '--count', 30000,
+              '--set', 'MMU.tlb_l1_entries=256', '--set', 'SoCInfo.l2_bytes=64k',
+              '--set', 'HBM.refresh=false')
+    rows = MIB // KIB
+    expect(rows <= r['hbm_row_misses'] <= rows + 2 * r['walk_levels'],
+           'each row is opened once, but for walks', r['hbm_row_misses'])
+    # Four bursts of 32 bytes; the request waits for the next clock.
+    hit = l2_hit_ps() + (clocks('cl_tck') + 3 * clocks('ccd_l_tck') + 2) * TCK
+    near(r['p50_ps'], hit, 1 / 32, 'p50')
+    near(r['p90_ps'], hit, 1 / 32, 'p90')
+    reads = r['l2_reads'] - r['walk_levels']
+    misses = (r['l2_reads'] - r['l2_read_hits']) / r['l2_reads']
+    opening = rows * clocks('rcd_rd_tck') * TCK
+    mean = l2_hit_ps() + misses * (hit - l2_hit_ps() + TCK / 2) + opening / reads
+    near(r['mean_ps'] - r['walk_ps'] / reads, mean, 0.01, 'mean')
+    ordered(r)
+
+
+@case
+def random_reads_miss_the_tlb_by_the_closed_form(folder):
+    """Fully associative, random: misses are 1 - entries / pages, to three sigma and the start."""
+    for entries, page, size in ((1024, '2m', 8 * GIB), (512, '2m', 8 * GIB), (4, '1g', 8 * GIB)):
+        count = 200000
+        pages = size // (2 * MIB if page == '2m' else GIB)
+        r = bench('--page', page, '--size', size, '--count', count,
+                  '--set', 'MMU.tlb_l2_ways={}'.format(min(entries, 8)),
+                  '--set', 'MMU.tlb_l2_entries={}'.format(entries),
+                  '--set', 'MMU.tlb_l2_ways={}'.format(entries))
+        p = 1 - entries / pages
+        same(r['tlb_requests'], count, 'one a read')
+        near(r['tlb_misses'], count * p, (3 * math.sqrt(p * (1 - p) * count) + entries) / count / p,
+             'misses with {} entries'.format(entries))
+        same(r['tlb_live_bytes'], entries * size // pages, 'reach')
+        same(r['walks'], r['tlb_misses'], 'each miss walks')
+
+
+@case
+def sequential_reads_and_writes_have_the_bandwidth(folder):
+    for op in ('read', 'write'):
+        r = bench('--pattern', 'sequential', '--op', op, '--engines', 48, '--access', '8k',
+                  '--size', '4g', '--count', 200000)
+        expect(0.85 * PEAK <= r['gb_s'] <= PEAK, op, r['gb_s'], 'of', PEAK)
+
+
+@case
+def sequential_reads_hit_open_rows(folder):
+    r = bench('--pattern', 'sequential', '--access', '64k', '--size', '1g', '--count', 16384)
+    misses = r['l2_reads'] - r['l2_read_hits']
+    expect(GIB // 128 <= misses <= GIB // 128 + r['walk_levels'], 'nothing is read twice', misses)
+    same(r['hbm_read_bytes'], misses * 128, 'bytes')
+    hits = r['hbm_row_hits'] / (r['hbm_row_hits'] + r['hbm_row_misses'])
+    expect(hits > 0.95, 'row hits', hits)
+
+
+@case
+def giant_pages_need_fewer_walks(folder):
+    huge, giant = (bench('--page', page, '--size', '32g', '--count', 50000)
+                   for page in ('2m', '1g'))
+    same(giant['walks'], 32, 'a walk for each page')
+    expect(huge['walks'] > 0.8 * 50000, huge['walks'])
+    expect(giant['mean_ps'] < huge['mean_ps'], giant['mean_ps'], huge['mean_ps'])
+
+
+if __name__ == '__main__':
+    main()

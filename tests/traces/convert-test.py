@@ -1,0 +1,268 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+#
+# npusim convert from outside: a converted file replays as its source does, a Chrome trace is one,
+# and what fails leaves nothing behind.
+# usage: convert-test.py NPUSIM SAMPLE-TRACE DATA
+
+import csv
+import gzip
+import io
+import json
+import os
+import pathlib
+import sys
+
+from command import (BASE, MIB, Device, Skip, case, expect, main, npusim, random_device, replay,
+                     same, snapshot, write)
+
+SAMPLE = pathlib.Path(sys.argv[2])
+DATA = pathlib.Path(os.environ.get('NPUSIM_TEST_DATA') or sys.argv[3])
+
+
+def convert(*args):
+    run = npusim('convert', *args)
+    same((run.returncode, run.stderr), (0, ''), args)
+    return run.stdout
+
+
+def figures(result):
+    """A result without what tells of the file and of this computer."""
+    return {name: value for name, value in result.items()
+            if name not in ('file', 'kind', 'about', 'wall_us')}
+
+
+def replays_as_its_source(source, folder, *more):
+    trace = folder / 'converted.npt.gz'
+    convert(source, trace)
+    run = npusim('diff', source, trace)
+    same(run.returncode, 0, run.stdout + run.stderr)
+    for args in [(), *more]:
+        same(figures(replay(trace, *args)), figures(replay(source, *args)), (source, args))
+
+
+POLICIES = [('--policy', 'native'), ('--policy', 'caching'), ('--policy', 'expandable'),
+            ('--policy', 'caching', '--access', 'random'), ('--access', 'seq')]
+
+
+@case
+def snapshots_replay_as_before(folder):
+    for seed in range(3):
+        devices = {0: random_device(seed), 2: random_device(seed + 50)}
+        replays_as_its_source(write(folder / 's.pkl', snapshot(devices)), folder, *POLICIES)
+
+
+@case
+def what_has_no_memory_is_counted_by_its_name(folder):
+    device = random_device(3)
+    device.event('snapshot', 0, 0)
+    device.events.append(dict(action='oom', device_free=7 * MIB, size=9 * MIB, stream=-1,
+                              frames=[], time_us=10**9))
+    replays_as_its_source(write(folder / 'n.pkl', snapshot({0: device})), folder)
+    events = replay(folder / 'converted.npt.gz')['devices'][0]['events']
+    same((events['snapshot'], events['oom']), (1, 1), 'events')
+    text = gzip.decompress((folder / 'converted.npt.gz').read_bytes()).decode()
+    expect('oom size={} device=0'.format(9 * MIB) in text and 'free={}'.format(7 * MIB) in text)
+
+
+@case
+def call_sites_are_kept(folder):
+    device = Device()
+    device.segment_alloc(BASE, 20 * MIB)
+    for index in range(4):
+        device.alloc(BASE + index * MIB, 4096 + index)
+        device.events[-1]['frames'] = [
+            dict(filename='/src/model %d.py' % (index % 2), line=7 + index % 2, name='forward')]
+    replays_as_its_source(write(folder / 'c.pkl', snapshot({0: device})), folder)
+    lines = [line for line in gzip.decompress((folder / 'converted.npt.gz').read_bytes())
+             .decode().splitlines() if ' alloc b' in line]
+    same([line.rpartition('site=')[2][:1] for line in lines], ['f', 'f', '1', '2'], 'sites')
+
+
+@case
+def text_dumps_replay_as_before(folder):
+    log = folder / 'mem_log_dev1.txt'
+    log.write_text('1 4096 512 0\n1 8192 1024 7\n0 4096 512 0\n0 65536 256 0\n')
+    replays_as_its_source(log, folder, ('--policy', 'caching'))
+
+
+@case
+def real_files_replay_as_before(folder):
+    files = sorted(DATA.glob('torch_*/*.pkl*')) + sorted(DATA.glob('msmemscope/*.*'))
+    if not files:
+        raise Skip('there is no ' + str(DATA))
+    for path in files:
+        more = [('--policy', 'caching')] if path.suffix != '.db' else []
+        replays_as_its_source(path, folder, *more)
+
+
+@case
+def a_trace_is_copied_line_by_line(folder):
+    convert(SAMPLE, folder / 'a.npt')
+    same((folder / 'a.npt').read_bytes(), gzip.decompress(SAMPLE.read_bytes()), 'lines')
+    (folder / 'b.npt').write_text('npusim-trace 1\n# a word\n@5 :1.1 reserve r1 size=4096\n'
+                                  'frobnicate x\n@9 :1.1 crea')
+    same(convert('--to', 'trace', folder / 'b.npt', '-'),
+         'npusim-trace 1\n# a word\n@5 :1.1 reserve r1 size=4096\nfrobnicate x\n', 'broken off')
+
+
+@case
+def one_device_is_taken_out(folder):
+    devices = {0: random_device(8), 1: random_device(9)}
+    path = write(folder / 'd.pkl', snapshot(devices))
+    convert('--device', 1, path, folder / 'd.npt')
+    got, = replay(folder / 'd.npt')['devices']
+    devices[1].check(got)
+    (folder / 'e.npt').write_text(
+        'npusim-trace 1\nreserve r1 size=4194304\ncreate h1 size=2097152 device=0\n'
+        'create h2 size=2097152 device=1\nmap r1+0 size=2097152 handle=h1\n'
+        'map r1+2097152 size=2097152 handle=h2\nunmap r1+0\nunmap r1+2097152\n'
+        'release h1\nrelease h2\nunreserve r1\n')
+    same(convert('--device', 1, '--to', 'trace', folder / 'e.npt', '-').splitlines()[1:],
+         ['reserve r1 size=4194304', 'create h2 size=2097152 device=1',
+          'map r1+2097152 size=2097152 handle=h2', 'unmap r1+2097152', 'release h2',
+          'unreserve r1'], 'lines')
+    run = npusim('convert', '--device', 3, path, folder / 'x.npt')
+    same(run.returncode, 1, 'status')
+    expect('device 3' in run.stderr and '0, 1' in run.stderr, run.stderr)
+
+
+# ---- Chrome ----
+
+def chrome(path, folder):
+    convert(path, folder / 'c.json')
+    trace = json.loads((folder / 'c.json').read_text())
+    events, last = trace['traceEvents'], {}
+    named = {event['pid'] for event in events if event['ph'] == 'M'}
+    for event in events:
+        expect(event['ph'] in ('M', 'X', 'C', 'i'), event)
+        expect(event['pid'] in named, 'a process without a name', event)
+        if event['ph'] == 'M':
+            expect(event['name'] in ('process_name', 'thread_name') and event['args']['name'])
+            continue
+        track = (event['pid'], event['tid'], event['ph'],
+                 event['name'] if event['ph'] == 'C' else '')
+        expect(event['ts'] >= last.get(track, 0), 'out of order', event)
+        last[track] = event['ts']
+        if event['ph'] == 'X':
+            expect(event['dur'] >= 0, event)
+            last[track] = event['ts'] + event['dur'] - 0.001
+    return trace, events
+
+
+def peak(events, name):
+    return max(event['args']['bytes'] for event in events
+               if event['ph'] == 'C' and event['name'] == name)
+
+
+@case
+def a_trace_of_calls_is_a_chrome_trace(folder):
+    trace, events = chrome(SAMPLE, folder)
+    result = replay(SAMPLE)['devices'][0]
+    same(trace['otherData']['time'], 'host', 'time')
+    text = gzip.decompress(SAMPLE.read_bytes()).decode()
+    same(sum(event['ph'] == 'X' and event['name'] == 'create' for event in events),
+         text.count(' create h'), 'slices')
+    same(peak(events, 'physical'), result['peak_physical_bytes'], 'physical')
+    same(peak(events, 'live'), result['peak_live_bytes'], 'live')
+    expect(any(event['ph'] == 'X' and event['dur'] > 0 for event in events), 'no length')
+
+
+@case
+def a_snapshot_is_a_chrome_trace(folder):
+    device = random_device(5)
+    device.events.append(dict(action='oom', device_free=1, size=2, stream=0, frames=[],
+                              time_us=10**9))
+    trace, events = chrome(write(folder / 's.pkl', snapshot({1: device})), folder)
+    same(peak(events, 'live'), device.peak_live, 'live')
+    same(peak(events, 'physical'), device.peak_physical, 'physical')
+    same([event['name'] for event in events if event['ph'] == 'i'], ['oom: out of memory'], 'oom')
+
+
+@case
+def refusals_and_threads_are_shown(folder):
+    path = folder / 'r.npt'
+    path.write_text('npusim-trace 1\n~1000000 :1.1 create h1 size=5 device=0 => 207001\n'
+                    '~1000000 :2.7 call op=a"b\\c%0Ad\n~3000000 :1.1 reserve r1 size=4096\n')
+    trace, events = chrome(path, folder)
+    same(trace['otherData']['time'], 'simulated', 'time')
+    same([(e['pid'], e['tid'], e['name']) for e in events if e['ph'] == 'i'],
+         [(1, 1, 'create refused')], 'instants')
+    same({(e['pid'], e['tid'], e['name'], e['ts'], e['dur']) for e in events if e['ph'] == 'X'},
+         {(1, 1, 'create', 1.0, 2.0), (1, 1, 'reserve', 3.0, 0.0),
+          (2, 7, 'a"b\\c\nd', 1.0, 0.0)}, 'slices')
+
+
+# ---- CSV ----
+
+@case
+def a_trace_is_rows(folder):
+    device = random_device(6)
+    path = write(folder / 's.pkl', snapshot({0: device}))
+    rows = list(csv.DictReader(io.StringIO(convert('--to', 'csv', path, '-'))))
+    events = [row for row in rows if row['event'] != '0']
+    same([row['verb'] for row in events],
+         [event['action'].replace('free_completed', 'free') for event in device.events], 'verbs')
+    same([int(row['size']) for row in events], [event['size'] for event in device.events], 'size')
+    same(max(int(row['live_bytes']) for row in rows), device.peak_live, 'live')
+    same(int(rows[-1]['physical_bytes']), device.physical, 'physical')
+
+
+@case
+def a_result_is_rows(folder):
+    path = folder / 'r.json'
+    path.write_text(json.dumps(replay(SAMPLE)))
+    device, = json.loads(path.read_text())['devices']
+    row, = csv.DictReader(io.StringIO(convert('--to', 'csv', path, '-')))
+    same(int(row['peak_physical_bytes']), device['peak_physical_bytes'], 'figure')
+    convert('--series', path, folder / 's.csv.gz')
+    rows = list(csv.DictReader(gzip.open(folder / 's.csv.gz', 'rt')))
+    same([int(row['live_bytes']) for row in rows], device['series']['live_bytes'], 'series')
+
+
+# ---- what fails ----
+
+@case
+def a_file_that_cannot_be_written_leaves_what_was_there(folder):
+    run = npusim('convert', '--to', 'csv', SAMPLE, '/dev/full')
+    same(run.returncode, 1, 'status')
+    expect('/dev/full' in run.stderr and 'No space' in run.stderr, run.stderr)
+    (folder / 'bad.npt').write_text('npusim-trace 1\ncreate h1 size=1 device=0\ncreate\n')
+    target = folder / 'kept.csv'
+    target.write_text('before')
+    run = npusim('convert', folder / 'bad.npt', target)
+    same(run.returncode, 1, 'status')
+    expect('line 3' in run.stderr, run.stderr)
+    same(target.read_text(), 'before', 'what was there')
+    run = npusim('convert', SAMPLE, folder / 'missing' / 'x.json')
+    same(run.returncode, 1, 'status')
+    expect('missing' in run.stderr and 'No such file' in run.stderr, run.stderr)
+    convert(SAMPLE, target)
+    expect(target.read_text().startswith('event,'), 'not replaced')
+    same(sorted(path.name for path in folder.iterdir()), ['bad.npt', 'kept.csv'], 'files')
+    (folder / 'link.csv').symlink_to('kept.csv')
+    target.write_text('before')
+    convert(SAMPLE, folder / 'link.csv')
+    expect((folder / 'link.csv').is_symlink() and target.read_text().startswith('event,'), 'link')
+
+
+@case
+def wrong_usage_says_what_there_is(folder):
+    (folder / 'r.json').write_text(json.dumps(replay(SAMPLE)))
+    for args, status, *says in [
+            ([SAMPLE], 2, 'which file'),
+            ([SAMPLE, 'x.foo'], 2, 'x.foo', '.npt', '.json', '.csv', '--to'),
+            ([SAMPLE, '-'], 2, '--to'),
+            (['--to', 'svg', SAMPLE, 'x'], 2, 'svg', 'trace, chrome and csv'),
+            (['--device', -5, SAMPLE, 'x.csv'], 2, '-5'),
+            ([folder / 'r.json', folder / 'x.npt'], 1, 'CSV', 'a trace of npusim'),
+            (['--series', SAMPLE, folder / 'x.csv'], 1, '--series'),
+            ([folder / 'no', folder / 'x.csv'], 1, 'no')]:
+        run = npusim('convert', *args)
+        same((run.returncode, run.stdout), (status, ''), args)
+        for text in says:
+            expect(text in run.stderr, text, 'is not in', run.stderr)
+
+
+if __name__ == '__main__':
+    main()

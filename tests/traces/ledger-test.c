@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Moments of a ledger against copies of all that was there; maps of them against a painted array of
+ * small units; and the bins of latencies.
+ */
+#include <string.h>
+
+#include "harness/test.h"
+#include "latency.h"
+#include "ledger.h"
+#include "maps.h"
+
+#define KEYS  64
+#define SPACE 256 /* addresses that are painted */
+
+static guint32 next_random(guint32 *state)
+{
+	*state = *state * 1664525u + 1013904223u;
+	return *state >> 8;
+}
+
+/* ---- moments ---- */
+
+struct shadow {
+	guint64 serial[KEYS]; /* 0: not there */
+};
+
+static void expect_moment(const struct ledger *l, const struct ledger_moment *m,
+			  const struct shadow *s)
+{
+	g_autoptr(GPtrArray) items = ledger_at(l, m, LEDGER_BLOCK);
+	guint count = 0;
+
+	for (guint k = 0; k < KEYS; k++)
+		count += s->serial[k] != 0;
+	ASSERT_EQ(items->len, count);
+	for (guint i = 0; i < items->len; i++) {
+		const struct ledger_item *item = g_ptr_array_index(items, i);
+		EXPECT_EQ(item->asked, s->serial[item->key]);
+		EXPECT_EQ(item->address, item->key * 16);
+	}
+}
+
+TEST(ledger, moments_are_what_was_there_however_often_they_are_marked)
+{
+	for (guint32 seed = 1; seed <= 20; seed++) {
+		struct ledger l;
+		struct shadow now = { 0 }, kept[3] = { 0 };
+		gboolean marked[3] = { FALSE };
+		const struct ledger_sums sums = { 0 };
+		guint32 state = seed;
+		guint64 serial = 0;
+
+		ledger_init(&l);
+		for (guint m = 0; m < 3; m++)
+			ASSERT_TRUE(ledger_add_moment(&l, LEDGER_EVENT, m));
+		for (guint step = 0; step < 2000; step++) {
+			guint64 key = next_random(&state) % KEYS;
+			guint what = next_random(&state) % 20, m = next_random(&state) % 3;
+			struct ledger_item item = { .key = key, .address = key * 16, .size = 16 };
+			item.asked = ++serial;
+			if (what == 0) {
+				ledger_mark(&l, &l.moments[m], step, &sums);
+				kept[m] = now;
+				marked[m] = TRUE;
+			} else if (what < 12) {
+				ledger_add(&l, LEDGER_BLOCK, &item);
+				now.serial[key] = serial;
+			} else {
+				EXPECT_EQ(ledger_remove(&l, LEDGER_BLOCK, key),
+					  now.serial[key] != 0);
+				now.serial[key] = 0;
+			}
+		}
+		for (guint m = 0; m < 3; m++) {
+			EXPECT_EQ(l.moments[m].reached, marked[m]);
+			if (marked[m])
+				expect_moment(&l, &l.moments[m], &kept[m]);
+		}
+		ledger_clear(&l);
+	}
+}
+
+TEST(ledger, addresses_that_are_taken_are_counted_once)
+{
+	struct ledger l;
+	const struct ledger_item area = { .key = 1, .address = 0, .size = 100 };
+	const struct ledger_item mapped = { .key = 2, .size = 50, .mapped = TRUE };
+	const struct ledger_item segment = { .key = 3, .address = 200, .size = 7 };
+
+	ledger_init(&l);
+	ledger_add(&l, LEDGER_RESERVED, &area);
+	ledger_add(&l, LEDGER_MEMORY, &mapped);
+	ledger_add(&l, LEDGER_MEMORY, &segment);
+	EXPECT_EQ(l.reserved, 107u);
+	EXPECT_TRUE(ledger_remove(&l, LEDGER_MEMORY, 2));
+	EXPECT_TRUE(ledger_remove(&l, LEDGER_RESERVED, 1));
+	EXPECT_FALSE(ledger_remove(&l, LEDGER_RESERVED, 1));
+	EXPECT_EQ(l.reserved, 7u);
+	ledger_clear(&l);
+}
+
+static void look(struct ledger_item *item, gpointer data)
+{
+	struct ledger_run run = { .pa = item->va + 1000, .bytes = item->size };
+
+	++*(guint *)data;
+	item->runs = g_array_new(FALSE, FALSE, sizeof run);
+	g_array_append_val(item->runs, run);
+}
+
+TEST(ledger, memory_is_looked_up_once_and_only_for_moments)
+{
+	struct ledger l;
+	const struct ledger_sums sums = { 0 };
+	guint looks = 0;
+
+	ledger_init(&l);
+	l.look = look;
+	l.data = &looks;
+	ledger_add_moment(&l, LEDGER_PEAK, 0);
+	for (guint64 k = 0; k < 4; k++) {
+		const struct ledger_item item = { .key = k, .address = k, .size = 1, .va = k };
+		ledger_add(&l, LEDGER_MEMORY, &item);
+		if (k == 2)
+			ledger_mark(&l, &l.moments[0], 1, &sums);
+	}
+	ledger_remove(&l, LEDGER_MEMORY, 3);
+	EXPECT_EQ(looks, 0u);
+	ledger_look(&l, 1);
+	ledger_remove(&l, LEDGER_MEMORY, 1);
+	EXPECT_EQ(looks, 1u);
+	ledger_look_all(&l);
+	EXPECT_EQ(looks, 3u);
+	ledger_clear(&l);
+}
+
+/* ---- maps ---- */
+
+enum paint { NOTHING, RESERVED, FREE, LIVE };
+
+struct scene {
+	struct ledger ledger;
+	enum paint paint[SPACE];
+};
+
+static void put(struct scene *s, enum ledger_kind kind, guint64 start, guint64 size,
+		gboolean mapped)
+{
+	const struct ledger_item item = {
+		.key = start, .address = start, .size = size, .asked = size, .mapped = mapped
+	};
+
+	ledger_add(&s->ledger, kind, &item);
+	for (guint64 at = start; at < start + size; at++)
+		s->paint[at] = kind == LEDGER_RESERVED ? RESERVED
+			       : kind == LEDGER_MEMORY ? FREE
+						       : LIVE;
+}
+
+/* Reservations at 0 and 128, mappings and a segment, blocks that lie in them as a whole. */
+static void random_scene(struct scene *s, guint32 seed)
+{
+	guint32 state = seed;
+
+	*s = (struct scene){ 0 };
+	ledger_init(&s->ledger);
+	ledger_add_moment(&s->ledger, LEDGER_PEAK, 0);
+	put(s, LEDGER_RESERVED, 0, 100, FALSE);
+	put(s, LEDGER_RESERVED, 128, 64, FALSE);
+	for (guint64 at = 0; at < 96; at += 8) {
+		if (next_random(&state) % 3)
+			put(s, LEDGER_MEMORY, at, 8, TRUE);
+	}
+	put(s, LEDGER_MEMORY, 200, 32, FALSE);
+	put(s, LEDGER_MEMORY, 232, 8, FALSE);
+	for (guint64 at = 0; at < 240;) {
+		guint64 size = 1 + next_random(&state) % 12, end = at;
+		while (end < at + size && end < 240 && s->paint[end] == FREE && end != 232)
+			end++;
+		if (end > at && next_random(&state) % 2)
+			put(s, LEDGER_BLOCK, at, end - at, FALSE);
+		at = MAX(end, at + 1);
+	}
+	ledger_mark(&s->ledger, &s->ledger.moments[0], 1, &(struct ledger_sums){ 0 });
+}
+
+TEST(maps, addresses_are_what_was_painted)
+{
+	for (guint32 seed = 1; seed <= 200; seed++) {
+		struct scene s;
+		guint64 end = 0, free_run = 0, most = 0;
+
+		random_scene(&s, seed);
+		struct address_map *map = address_map_new(&s.ledger, &s.ledger.moments[0]);
+		for (guint i = 0; i < map->ranges->len; i++) {
+			const struct map_range *r =
+				&g_array_index(map->ranges, struct map_range, i);
+			for (guint64 at = end; at < r->address; at++)
+				EXPECT_EQ(s.paint[at], NOTHING);
+			enum paint is = r->physical == 0 ? RESERVED : r->live == 0 ? FREE : LIVE;
+			for (guint64 at = r->address; at < r->address + r->bytes; at++)
+				ASSERT_EQ(s.paint[at], is);
+			EXPECT_TRUE(r->physical == 0 || r->physical == r->bytes);
+			EXPECT_TRUE(r->live == 0 || r->live == r->bytes);
+			end = r->address + r->bytes;
+		}
+		for (guint64 at = end; at < SPACE; at++)
+			EXPECT_EQ(s.paint[at], NOTHING);
+		/* 232: where one allocation ends and another begins */
+		for (guint64 at = 0; at < SPACE; at++) {
+			free_run = s.paint[at] == FREE ? (at == 232 ? 0 : free_run) + 1 : 0;
+			most = MAX(most, free_run);
+		}
+		EXPECT_EQ(map->largest_free, most);
+		EXPECT_EQ(map->count, map->ranges->len);
+		address_map_free(map);
+		ledger_clear(&s.ledger);
+	}
+}
+
+TEST(maps, too_many_ranges_are_put_together_and_lose_nothing)
+{
+	struct ledger l;
+	guint64 physical = 0, live = 0, before = 0;
+
+	ledger_init(&l);
+	ledger_add_moment(&l, LEDGER_PEAK, 0);
+	for (guint64 i = 0; i < 9000; i++) {
+		const struct ledger_item m = { .key = i, .address = i * 8192, .size = 4096 };
+		const struct ledger_item b = { .key = i, .address = i * 8192 + 512, .size = 512 };
+		ledger_add(&l, LEDGER_MEMORY, &m);
+		ledger_add(&l, LEDGER_BLOCK, &b);
+	}
+	ledger_mark(&l, &l.moments[0], 1, &(struct ledger_sums){ 0 });
+	struct address_map *map = address_map_new(&l, &l.moments[0]);
+	EXPECT_EQ(map->count, 27000u);
+	EXPECT_TRUE(map->merged_bytes > 0);
+	EXPECT_TRUE(map->ranges->len <= MAPS_RANGES_MAX && map->ranges->len > MAPS_RANGES_MAX / 8);
+	for (guint i = 0; i < map->ranges->len; i++) {
+		const struct map_range *r = &g_array_index(map->ranges, struct map_range, i);
+		EXPECT_TRUE(r->address >= before);
+		before = r->address + r->bytes;
+		physical += r->physical;
+		live += r->live;
+	}
+	EXPECT_EQ(physical, 9000u * 4096);
+	EXPECT_EQ(live, 9000u * 512);
+	EXPECT_EQ(map->largest_free, 3072u);
+	address_map_free(map);
+	ledger_clear(&l);
+}
+
+static void add_frames(struct ledger *l, guint64 address, guint64 pa, guint64 bytes)
+{
+	const struct ledger_item item = { .key = address, .address = address, .size = bytes };
+	struct ledger_item *kept = ledger_add(l, LEDGER_MEMORY, &item);
+	struct ledger_run run = { .pa = pa, .bytes = bytes };
+
+	kept->runs = g_array_new(FALSE, FALSE, sizeof run);
+	g_array_append_val(kept->runs, run);
+}
+
+TEST(maps, frames_have_an_owner_or_several)
+{
+	static const struct frame_run wanted[] = {
+		{ 0, 1, 0, FRAME_NOBODY, 0 },      { 1, 2, 2 * MAPS_FRAME_BYTES, 0x1000, 0 },
+		{ 3, 1, 12288, FRAME_SEVERAL, 0 }, { 4, 2, MAPS_FRAME_BYTES + 4096, 0x9000, 0 },
+		{ 6, 2, 0, FRAME_NOBODY, 0 },
+	};
+	struct ledger l;
+
+	ledger_init(&l);
+	ledger_add_moment(&l, LEDGER_PEAK, 0);
+	add_frames(&l, 0x1000, MAPS_FRAME_BYTES, 2 * MAPS_FRAME_BYTES);
+	add_frames(&l, 0x5000, 3 * MAPS_FRAME_BYTES, 4096);
+	add_frames(&l, 0x6000, 3 * MAPS_FRAME_BYTES + 8192, 4096);
+	add_frames(&l, 0x7000, 3 * MAPS_FRAME_BYTES + 16384, 4096);
+	add_frames(&l, 0x9000, 4 * MAPS_FRAME_BYTES, MAPS_FRAME_BYTES + 4096);
+	ledger_mark(&l, &l.moments[0], 1, &(struct ledger_sums){ 0 });
+	struct frame_map *map = frame_map_new(&l, &l.moments[0], 8 * MAPS_FRAME_BYTES);
+	ASSERT_NOT_NULL(map);
+	ASSERT_EQ(map->runs->len, (guint)G_N_ELEMENTS(wanted));
+	for (guint i = 0; i < map->runs->len; i++) {
+		const struct frame_run *r = &g_array_index(map->runs, struct frame_run, i);
+		EXPECT_EQ(r->frame, wanted[i].frame);
+		EXPECT_EQ(r->count, wanted[i].count);
+		EXPECT_EQ(r->used, wanted[i].used);
+		EXPECT_EQ(r->owner, wanted[i].owner);
+	}
+	frame_map_free(map);
+	ledger_clear(&l);
+}
+
+/* ---- latencies ---- */
+
+TEST(latency, quantiles_are_right_within_a_bin)
+{
+	struct latency *l = latency_new();
+
+	for (guint64 i = 1; i <= 10000; i++)
+		latency_add(l, i * 1000);
+	EXPECT_EQ(l->min_ps, 1000u);
+	EXPECT_EQ(l->max_ps, 10000000u);
+	for (int p = 1; p <= 100; p++) {
+		guint64 exact = (guint64)p * 100 * 1000, got = latency_quantile_ps(l, p / 100.0);
+		EXPECT_TRUE(got >= exact && got <= exact + exact / 60);
+	}
+	g_free(l);
+}
+
+TEST(latency, bins_cover_every_time)
+{
+	struct latency *l = latency_new();
+	const guint64 times[] = { 0, 1, 63, 64, 65, 127, 128, 1u << 20, G_MAXUINT64 };
+
+	for (gsize i = 0; i < G_N_ELEMENTS(times); i++)
+		latency_add(l, times[i]);
+	EXPECT_EQ(l->calls, (guint64)G_N_ELEMENTS(times));
+	EXPECT_EQ(latency_quantile_ps(l, 1), G_MAXUINT64);
+	EXPECT_EQ(latency_quantile_ps(l, 0), 0u);
+	for (guint b = 1; b < LATENCY_BINS; b++)
+		EXPECT_TRUE(latency_bin_end_ps(b) > latency_bin_end_ps(b - 1));
+	EXPECT_EQ(latency_bin_end_ps(LATENCY_BINS - 1), G_MAXUINT64);
+	g_free(l);
+}

@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The recorder of runtime/trace: its names against a plain list of them, and what it writes of
+ * calls that are about things it has seen, and about others.
+ */
+#include <errno.h>
+#include <glib.h>
+#include <glib/gstdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "harness/test.h"
+#include "trace/names.h"
+#include "trace/recorder.h"
+
+/* ---- names ---- */
+
+static gboolean overlap(const struct trace_name *a, const struct trace_name *b)
+{
+	return a->key < b->key ? b->key - a->key < a->bytes : a->key - b->key < b->bytes;
+}
+
+/* An array in no order, in which everything is looked at. */
+static void oracle_add(GArray *list, struct trace_name name)
+{
+	for (guint i = list->len; i-- > 0;) {
+		if (overlap(&g_array_index(list, struct trace_name, i), &name))
+			g_array_remove_index_fast(list, i);
+	}
+	g_array_append_val(list, name);
+}
+
+static const struct trace_name *oracle_find(GArray *list, guint64 key)
+{
+	const struct trace_name probe = { .key = key, .bytes = 1 };
+
+	for (guint i = 0; i < list->len; i++) {
+		if (overlap(&g_array_index(list, struct trace_name, i), &probe))
+			return &g_array_index(list, struct trace_name, i);
+	}
+	return NULL;
+}
+
+static gboolean oracle_take(GArray *list, guint64 key)
+{
+	for (guint i = 0; i < list->len; i++) {
+		if (g_array_index(list, struct trace_name, i).key == key) {
+			g_array_remove_index_fast(list, i);
+			return TRUE;
+		}
+	}
+	return FALSE;
+}
+
+TEST(recorder, names_are_those_of_a_plain_list)
+{
+	GRand *dice = g_rand_new_with_seed(3);
+	GArray *list = g_array_new(FALSE, FALSE, sizeof(struct trace_name));
+	struct trace_names names = { 0 };
+
+	EXPECT_NULL(trace_name_find(&names, 0));
+	EXPECT_FALSE(trace_name_take(&names, 0, NULL));
+	for (guint step = 1; step <= 20000 && !harness_has_failed(); step++) {
+		guint64 key = (guint64)g_rand_int_range(dice, 0, 4000);
+		int what = g_rand_int_range(dice, 0, 10);
+		struct trace_name name = { .key = key,
+					   .bytes = (guint64)g_rand_int_range(dice, 1, 12),
+					   .number = step,
+					   .letter = 'r' };
+		if (key > 3990) /* the end of what there is */
+			name.key = UINT64_MAX - (4000 - key), name.bytes = 4000 - key;
+		if (what < 4) {
+			ASSERT_TRUE(trace_name_add(&names, name));
+			oracle_add(list, name);
+		} else if (what < 7) {
+			EXPECT_EQ(trace_name_take(&names, name.key, NULL),
+				  (bool)oracle_take(list, name.key));
+		} else {
+			const struct trace_name *got = trace_name_find(&names, name.key);
+			const struct trace_name *wanted = oracle_find(list, name.key);
+			ASSERT_EQ(got == NULL, wanted == NULL);
+			EXPECT_EQ(got ? got->number : 0, wanted ? wanted->number : 0);
+		}
+	}
+	while (list->len > 0) {
+		struct trace_name out, last = g_array_index(list, struct trace_name, list->len - 1);
+		ASSERT_TRUE(trace_name_take(&names, last.key, &out));
+		EXPECT_EQ(out.number, last.number);
+		g_array_set_size(list, list->len - 1);
+	}
+	EXPECT_EQ(names.root, 0u);
+	trace_names_free(&names);
+	g_array_unref(list);
+	g_rand_free(dice);
+}
+
+TEST(recorder, a_name_of_nothing_has_its_address)
+{
+	struct trace_names names = { 0 };
+
+	ASSERT_TRUE(trace_name_add(&names, (struct trace_name){ .key = 7, .number = 1 }));
+	EXPECT_NOT_NULL(trace_name_find(&names, 7));
+	EXPECT_NULL(trace_name_find(&names, 8));
+	trace_names_free(&names);
+}
+
+/* ---- lines ---- */
+
+static char *path;
+
+SETUP(recorder)
+{
+	g_autofree char *folder = g_dir_make_tmp("npusim-recorder-XXXXXX", NULL);
+	path = g_build_filename(folder, "trace.npt", NULL);
+}
+
+TEARDOWN(recorder)
+{
+	g_autofree char *folder = g_path_get_dirname(path);
+	g_unlink(path);
+	g_rmdir(folder);
+	g_clear_pointer(&path, g_free);
+}
+
+#define VA     ((void *)(uintptr_t)0x12c000000000)
+#define HANDLE ((void *)(uintptr_t)0x7000)
+
+static struct trace_call answered(struct trace_recorder *recorder, const char *op, gint32 code)
+{
+	struct trace_call call = trace_call_begin(recorder, op);
+	call.code = code;
+	return call;
+}
+
+/* The lines of the file but the first two, without stamps. */
+static char *lines_of(const char *file)
+{
+	g_autofree char *text = NULL;
+	g_autoptr(GRegex) stamps = g_regex_new("^@\\d+ ", G_REGEX_MULTILINE, 0, NULL);
+	const char *at;
+
+	if (!g_file_get_contents(file, &text, NULL, NULL))
+		return g_strdup("no file");
+	at = strchr(text, '\n');
+	at = at ? strchr(at + 1, '\n') : NULL;
+	return at ? g_regex_replace(stamps, at + 1, -1, 0, "", 0, NULL) : g_strdup("no head");
+}
+
+TEST(recorder, handles_are_counted_and_come_back)
+{
+	struct trace_recorder *r = trace_recorder_open(path, "backend=test");
+	struct trace_call ok, bad;
+	struct trace_ending ending;
+
+	ASSERT_NOT_NULL(r);
+	ok = answered(r, "call", 0);
+	bad = answered(r, "call", 107000);
+	trace_record_reserve(r, &ok, VA, 8192, 0, 1);
+	trace_record_create(r, &ok, HANDLE, 4096, 2, 21);
+	trace_record_map(r, &ok, (char *)VA + 4096, 4096, HANDLE, true);
+	trace_record_retain(r, &ok, HANDLE, (char *)VA + 4096);
+	ending = trace_handle_ends(r, HANDLE);
+	trace_record_release(r, &ok, &ending);
+	ending = trace_handle_ends(r, HANDLE);
+	trace_record_release(r, &bad, &ending); /* it did not end */
+	ending = trace_handle_ends(r, HANDLE);
+	trace_record_release(r, &ok, &ending);
+	trace_record_create(r, &ok, HANDLE, 4096, NPU_TRACE_HOST,
+			    0); /* another at the same place */
+	ending = trace_place_ends(r, VA);
+	trace_record_place_end(r, &bad, NPU_TRACE_UNRESERVE, &ending);
+	trace_record_unmap(r, &ok, (char *)VA + 4096);
+	trace_recorder_close(r);
+	g_autofree char *lines = lines_of(path);
+	EXPECT_STREQ(lines, ":1.1 reserve r1 size=8192 flags=1 va=0x12c000000000\n"
+			    ":1.1 create h1 size=4096 device=2 page=2m\n"
+			    ":1.1 map r1+4096 size=4096 handle=h1 access=none\n"
+			    ":1.1 retain h1 at=r1+4096\n"
+			    ":1.1 release h1\n"
+			    ":1.1 release h1 => 107000\n"
+			    ":1.1 release h1\n"
+			    ":1.1 create h2 size=4096 device=host\n"
+			    ":1.1 unreserve r1 => 107000\n"
+			    ":1.1 unmap r1+4096\n");
+}
+
+TEST(recorder, what_it_has_not_seen_is_a_call)
+{
+	struct trace_recorder *r = trace_recorder_open(path, "");
+	struct trace_call ok, bad;
+	struct trace_ending ending;
+
+	ASSERT_NOT_NULL(r);
+	ok = answered(r, "someCall", 0);
+	bad = answered(r, "someCall", 107000);
+	trace_record_map(r, &ok, VA, 4096, HANDLE, false);
+	trace_record_map(r, &bad, VA, 4096, HANDLE, false);
+	trace_record_unmap(r, &ok, VA);
+	ending = trace_place_ends(r, VA);
+	trace_record_place_end(r, &ok, NPU_TRACE_MFREE, &ending);
+	ending = trace_handle_ends(r, HANDLE);
+	trace_record_release(r, &bad, &ending);
+	trace_record_copy(r, &ok, 1, 2, 3);
+	trace_recorder_about(r, "soc=X");
+	trace_recorder_close(r);
+	g_autofree char *lines = lines_of(path);
+	EXPECT_STREQ(lines, ":1.1 call op=someCall\n"
+			    ":1.1 map host size=4096 handle=h0 => 107000\n"
+			    ":1.1 call op=someCall\n"
+			    ":1.1 call op=someCall\n"
+			    ":1.1 call op=someCall => 107000\n"
+			    ":1.1 copy size=3 dst=host src=host\n"
+			    "info soc=X\n");
+}
+
+TEST(recorder, a_child_of_fork_begins_anew)
+{
+	struct trace_recorder *r = trace_recorder_open(path, "backend=test");
+	struct trace_call ok;
+
+	ASSERT_NOT_NULL(r);
+	ok = answered(r, "someCall", 0);
+	trace_record_reserve(r, &ok, VA, 8192, 0, 1);
+	pid_t pid = fork();
+	if (pid == 0) {
+		trace_record_unmap(r, &ok, VA);
+		trace_record_reserve(r, &ok, VA, 4096, 0, 0);
+		_exit(0);
+	}
+	waitpid(pid, NULL, 0);
+	trace_record_unmap(r, &ok, VA);
+	trace_recorder_close(r);
+	g_autofree char *child = g_strdup_printf("%s.%d", path, (int)pid);
+	g_autofree char *lines = lines_of(path), *lines_of_child = lines_of(child);
+	g_autofree char *head = NULL, *says = g_strdup_printf(" pid=%d ", (int)pid);
+	EXPECT_STREQ(lines, ":1.1 reserve r1 size=8192 flags=1 va=0x12c000000000\n"
+			    ":1.1 unmap r1+0\n");
+	EXPECT_STREQ(lines_of_child, ":1.1 call op=someCall\n"
+				     ":1.1 reserve r1 size=4096 flags=0 va=0x12c000000000\n");
+	ASSERT_TRUE(g_file_get_contents(child, &head, NULL, NULL));
+	EXPECT_CONTAINS(head, says);
+	g_unlink(child);
+}
+
+TEST(recorder, a_file_that_cannot_be_made_is_told)
+{
+	EXPECT_NULL(trace_recorder_open("/no/such/folder/trace.npt", ""));
+	EXPECT_EQ(errno, ENOENT);
+	trace_recorder_close(NULL);
+}
+
+#define THREADS 4
+#define ROUNDS  500
+
+static void *work(void *arg)
+{
+	struct trace_recorder *r = arg;
+	static _Atomic guintptr next;
+	guintptr mine = ++next << 32;
+
+	for (guintptr i = 0; i < ROUNDS; i++) {
+		struct trace_call ok = answered(r, "call", 0);
+		void *va = (void *)(mine + i * 4096), *handle = (void *)(mine + i * 64);
+		struct trace_ending ending;
+
+		trace_record_reserve(r, &ok, va, 4096, 0, 0);
+		trace_record_create(r, &ok, handle, 4096, 0, 21);
+		trace_record_map(r, &ok, va, 4096, handle, false);
+		trace_record_unmap(r, &ok, va);
+		ending = trace_handle_ends(r, handle);
+		trace_record_release(r, &ok, &ending);
+		ending = trace_place_ends(r, va);
+		trace_record_place_end(r, &ok, NPU_TRACE_UNRESERVE, &ending);
+	}
+	return NULL;
+}
+
+TEST(recorder, threads_share_it)
+{
+	struct trace_recorder *r = trace_recorder_open(path, "");
+	GThread *threads[THREADS];
+	guint count = 0;
+
+	ASSERT_NOT_NULL(r);
+	for (int i = 0; i < THREADS; i++)
+		threads[i] = g_thread_new("work", work, r);
+	for (int i = 0; i < THREADS; i++)
+		g_thread_join(threads[i]);
+	trace_recorder_close(r);
+	g_autofree char *lines = lines_of(path);
+	for (const char *at = lines; (at = strchr(at, '\n')) != NULL; at++)
+		count++;
+	EXPECT_EQ(count, (guint)(THREADS * ROUNDS * 6));
+	EXPECT_NULL(strstr(lines, "call op="));
+}

@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * To the JSON of Chrome's trace viewer, which Perfetto opens too: calls as slices of their threads,
+ * an allocator's segments as slices of a track of their device, memory as counters of each device,
+ * what was refused as instants. What waits for the next line of its thread is one call a thread.
+ */
+#include "convert.h"
+
+#include <string.h>
+
+#define DEVICE_PID                                                                    \
+	1000000 /* the tracks of device N are those of a process of this number and N \
+		 */
+
+enum clock { CLOCK_OF_HOST, CLOCK_SIMULATED, CLOCK_OF_EVENTS };
+
+/* A call that is not written yet: its end is not known. */
+struct open_call {
+	guint32 process, thread; /* first two: the key */
+	gboolean waits;
+	guint64 at_ns, last_ns;
+	guint64 simulated_ps;
+	gboolean has_simulated;
+	char *rest; /* behind its time */
+};
+struct device_track {
+	gint64 device;
+	guint64 at_ns;
+	guint64 shown[BOOKS_LEVEL_COUNT];
+	gboolean named;
+};
+struct chrome {
+	struct convert_job *job;
+	struct convert_out *out;
+	enum clock clock;
+	gboolean clock_known, first_done;
+	guint64 now_ns;
+	GHashTable *threads;   /* struct open_call */
+	GHashTable *processes; /* number: named */
+	GHashTable *devices;   /* struct device_track */
+};
+
+/* ---- JSON ---- */
+
+static GString *begin(struct chrome *c)
+{
+	g_string_append(c->out->text, c->first_done ? ",\n" : "\n");
+	c->first_done = TRUE;
+	return c->out->text;
+}
+
+static void put_us(GString *out, const char *key, guint64 ns)
+{
+	g_string_append_printf(out, ",\"%s\":%" G_GUINT64_FORMAT ".%03u", key, ns / 1000,
+			       (unsigned)(ns % 1000));
+}
+
+static void put_name(struct chrome *c, const char *what, guint64 pid, guint64 tid, const char *name)
+{
+	GString *out = begin(c);
+
+	g_string_append_printf(out,
+			       "{\"ph\":\"M\",\"name\":\"%s\",\"pid\":%" G_GUINT64_FORMAT
+			       ",\"tid\":%" G_GUINT64_FORMAT ",\"args\":{\"name\":",
+			       what, pid, tid);
+	convert_json_text(out, name);
+	g_string_append(out, "}}");
+}
+
+static void put_args(GString *out, const struct books_line *l)
+{
+	const struct npu_trace_record *r = &l->item.record;
+
+	g_string_append_printf(out, "\"args\":{\"event\":%" G_GUINT64_FORMAT ",\"code\":%d",
+			       l->item.number, r->code);
+	if (r->has & NPU_TRACE_HAS_SIZE)
+		g_string_append_printf(out, ",\"size\":%" G_GUINT64_FORMAT, r->size);
+	if (l->device >= 0)
+		g_string_append_printf(out, ",\"device\":%" G_GINT64_FORMAT, l->device);
+	if (r->has & NPU_TRACE_HAS_SIMULATED)
+		g_string_append_printf(out, ",\"simulated_ps\":%" G_GUINT64_FORMAT,
+				       r->simulated_ps);
+	GString *text = g_string_new(NULL);
+	feed_text(&l->item, text);
+	g_string_append(out, ",\"line\":");
+	convert_json_text(out, text->str);
+	g_string_free(text, TRUE);
+	g_string_append_c(out, '}');
+}
+
+static const char *title(const struct npu_trace_record *r)
+{
+	return r->op ? r->op : feed_verb_name(r->verb);
+}
+
+static void put_instant(struct chrome *c, const struct books_line *l, const char *scope,
+			guint64 pid, guint64 tid, guint64 at_ns, const char *suffix)
+{
+	GString *out = begin(c);
+	g_autofree char *name = g_strconcat(title(&l->item.record), suffix, NULL);
+
+	g_string_append(out, "{\"ph\":\"i\",\"name\":");
+	convert_json_text(out, name);
+	g_string_append_printf(out,
+			       ",\"cat\":\"refused\",\"s\":\"%s\",\"pid\":%" G_GUINT64_FORMAT
+			       ",\"tid\":%" G_GUINT64_FORMAT,
+			       scope, pid, tid);
+	put_us(out, "ts", at_ns);
+	g_string_append_c(out, ',');
+	put_args(out, l);
+	g_string_append_c(out, '}');
+}
+
+/* ---- time ---- */
+
+static void tick(struct chrome *c, const struct books_line *l)
+{
+	const struct npu_trace_record *r = &l->item.record;
+
+	if (l->item.number == 0)
+		return;
+	if (!c->clock_known)
+		c->clock = r->has & NPU_TRACE_HAS_HOST_NS     ? CLOCK_OF_HOST
+			   : r->has & NPU_TRACE_HAS_SIMULATED ? CLOCK_SIMULATED
+							      : CLOCK_OF_EVENTS;
+	c->clock_known = TRUE;
+	/* a line without its stamp was written at the time of the one before */
+	if (c->clock == CLOCK_OF_HOST && (r->has & NPU_TRACE_HAS_HOST_NS))
+		c->now_ns = r->host_ns;
+	else if (c->clock == CLOCK_SIMULATED && (r->has & NPU_TRACE_HAS_SIMULATED))
+		c->now_ns = r->simulated_ps / 1000;
+	else if (c->clock == CLOCK_OF_EVENTS)
+		c->now_ns = l->item.number * 1000;
+}
+
+/* ---- calls ---- */
+
+static guint call_hash(gconstpointer key)
+{
+	const struct open_call *c = key;
+
+	return c->process * 31 + c->thread;
+}
+
+static gboolean call_equal(gconstpointer a, gconstpointer b)
+{
+	const struct open_call *x = a, *y = b;
+
+	return x->process == y->process && x->thread == y->thread;
+}
+
+static void call_free(gpointer data)
+{
+	struct open_call *call = data;
+
+	g_free(call->rest);
+	g_free(call);
+}
+
+static struct open_call *thread_of(struct chrome *c, const struct npu_trace_record *r)
+{
+	struct open_call key = { .process = r->process, .thread = r->thread };
+	struct open_call *known = g_hash_table_lookup(c->threads, &key);
+	gpointer process = GUINT_TO_POINTER(r->process);
+
+	if (known)
+		return known;
+	known = g_memdup2(&key, sizeof key);
+	g_hash_table_add(c->threads, known);
+	if (g_hash_table_add(c->processes, process)) {
+		g_autofree char *name = g_strdup_printf("process %u", r->process);
+		put_name(c, "process_name", r->process, 0, name);
+	}
+	g_autofree char *name = g_strdup_printf("thread %u", r->thread);
+	put_name(c, "thread_name", r->process, r->thread, name);
+	return known;
+}
+
+static void end_call(struct chrome *c, struct open_call *call, guint64 length_ns)
+{
+	if (!call->waits)
+		return;
+	GString *out = begin(c);
+	g_string_append_printf(out, "{\"ph\":\"X\",\"pid\":%u,\"tid\":%u", call->process,
+			       call->thread);
+	put_us(out, "ts", call->at_ns);
+	put_us(out, "dur", length_ns);
+	g_string_append_c(out, ',');
+	g_string_append(out, call->rest);
+	g_clear_pointer(&call->rest, g_free);
+	call->waits = FALSE;
+}
+
+/* A trace tells when a call began. It took as long as simulated time went on, and was over when the
+ * next of its thread began. */
+static guint64 length_of(const struct chrome *c, const struct open_call *call,
+			 const struct npu_trace_record *next)
+{
+	gboolean both = call->has_simulated && (next->has & NPU_TRACE_HAS_SIMULATED) &&
+			next->simulated_ps >= call->simulated_ps;
+	guint64 gap = c->now_ns > call->at_ns ? c->now_ns - call->at_ns : 0;
+
+	return both ? MIN(gap, (next->simulated_ps - call->simulated_ps) / 1000) : 0;
+}
+
+static void on_call(struct chrome *c, const struct books_line *l)
+{
+	const struct npu_trace_record *r = &l->item.record;
+	struct open_call *call = thread_of(c, r);
+	GString *rest = g_string_new("\"cat\":\"call\",\"name\":");
+
+	end_call(c, call, length_of(c, call, r));
+	convert_json_text(rest, title(r));
+	g_string_append_c(rest, ',');
+	put_args(rest, l);
+	g_string_append_c(rest, '}');
+	call->rest = g_string_free(rest, FALSE);
+	call->waits = TRUE;
+	call->at_ns = call->last_ns = MAX(c->now_ns, call->last_ns);
+	call->simulated_ps = r->simulated_ps;
+	call->has_simulated = (r->has & NPU_TRACE_HAS_SIMULATED) != 0;
+	if (r->code)
+		put_instant(c, l, "t", r->process, r->thread, call->at_ns, " refused");
+}
+
+/* ---- devices ---- */
+
+static struct device_track *track_of(struct chrome *c, gint64 device)
+{
+	struct device_track *track = g_hash_table_lookup(c->devices, &device);
+
+	if (track)
+		return track;
+	track = g_new0(struct device_track, 1);
+	track->device = device;
+	g_hash_table_insert(c->devices, &track->device, track);
+	g_autofree char *name = g_strdup_printf("device %" G_GINT64_FORMAT, device);
+	put_name(c, "process_name", DEVICE_PID + (guint64)device, 0, name);
+	put_name(c, "thread_name", DEVICE_PID + (guint64)device, 0, "allocator");
+	return track;
+}
+
+static void counters(struct chrome *c, struct device_track *track)
+{
+	const struct books_device *d = books_find(c->job->books, track->device);
+
+	for (int level = 0; d && level < BOOKS_RESERVED; level++) {
+		if (d->now[level] == track->shown[level])
+			continue;
+		track->shown[level] = d->now[level];
+		GString *out = begin(c);
+		g_string_append_printf(
+			out,
+			"{\"ph\":\"C\",\"name\":\"%s\",\"pid\":%" G_GUINT64_FORMAT ",\"tid\":0",
+			books_level_name(level), DEVICE_PID + (guint64)track->device);
+		put_us(out, "ts", track->at_ns);
+		g_string_append_printf(out, ",\"args\":{\"bytes\":%" G_GUINT64_FORMAT "}}",
+				       d->now[level]);
+	}
+}
+
+/* Address space is of no device. */
+static void reserved(struct chrome *c, guint64 *shown)
+{
+	guint64 now = books_reserved(c->job->books);
+
+	if (now == *shown)
+		return;
+	*shown = now;
+	GString *out = begin(c);
+	g_string_append_printf(out, "{\"ph\":\"C\",\"name\":\"reserved\",\"pid\":%u,\"tid\":0",
+			       DEVICE_PID - 1);
+	put_us(out, "ts", c->now_ns);
+	g_string_append_printf(out, ",\"args\":{\"bytes\":%" G_GUINT64_FORMAT "}}", now);
+}
+
+static void on_segment(struct chrome *c, const struct books_line *l,
+		       const struct device_track *track)
+{
+	GString *out = begin(c);
+
+	g_string_append_printf(out, "{\"ph\":\"X\",\"pid\":%" G_GUINT64_FORMAT ",\"tid\":0",
+			       DEVICE_PID + (guint64)track->device);
+	put_us(out, "ts", track->at_ns);
+	g_string_append(out, ",\"dur\":0,\"cat\":\"segment\",\"name\":");
+	convert_json_text(out, title(&l->item.record));
+	g_string_append_c(out, ',');
+	put_args(out, l);
+	g_string_append_c(out, '}');
+}
+
+static void on_device(struct chrome *c, const struct books_line *l)
+{
+	guint32 verb = l->item.record.verb;
+	struct device_track *track = track_of(c, l->device);
+
+	/* lines of several threads may come a little out of order */
+	track->at_ns = MAX(track->at_ns, c->now_ns);
+	if (verb >= NPU_TRACE_SEGMENT_ALLOC && verb <= NPU_TRACE_SEGMENT_UNMAP &&
+	    l->item.number > 0)
+		on_segment(c, l, track);
+	if (verb == NPU_TRACE_OOM)
+		put_instant(c, l, "g", DEVICE_PID + (guint64)l->device, 0, track->at_ns,
+			    ": out of memory");
+	if (l->item.number > 0)
+		counters(c, track);
+}
+
+/* ---- all of it ---- */
+
+static void end_all(struct chrome *c)
+{
+	GHashTableIter iter;
+	gpointer call;
+
+	g_hash_table_iter_init(&iter, c->threads);
+	while (g_hash_table_iter_next(&iter, &call, NULL))
+		end_call(c, call, 0);
+}
+
+static int run(struct chrome *c, GError **error)
+{
+	guint64 shown = 0, monotonic = 0;
+	struct books_line l;
+	int more;
+
+	while ((more = convert_next(c->job, &l, error)) > 0) {
+		tick(c, &l);
+		if (!feed_is_event(l.item.record.verb))
+			on_call(c, &l);
+		if (l.device >= 0)
+			on_device(c, &l);
+		guint64 now = c->now_ns;
+		c->now_ns = monotonic = MAX(monotonic, now);
+		reserved(c, &shown);
+		c->now_ns = now;
+		convert_out_flush(c->out, FALSE);
+	}
+	end_all(c);
+	return more;
+}
+
+gboolean convert_to_chrome(struct convert_job *job, GError **error)
+{
+	static const char *const clocks[] = { "host", "simulated", "a microsecond an event" };
+	struct convert_out out;
+	struct chrome c = { .job = job, .out = &out };
+
+	if (!convert_out_open(&out, job->target, error))
+		return FALSE;
+	c.threads = g_hash_table_new_full(call_hash, call_equal, call_free, NULL);
+	c.processes = g_hash_table_new(NULL, NULL);
+	c.devices = g_hash_table_new_full(g_int64_hash, g_int64_equal, NULL, g_free);
+	g_string_append(out.text, "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[");
+	put_name(&c, "process_name", DEVICE_PID - 1, 0, "address space");
+	int more = run(&c, error);
+	g_string_append_printf(out.text,
+			       "\n],\"otherData\":{\"time\":\"%s\",\"kind\":", clocks[c.clock]);
+	convert_json_text(out.text, feed_trace(job->feed)->kind);
+	g_string_append(out.text, "}}\n");
+	g_hash_table_unref(c.threads);
+	g_hash_table_unref(c.processes);
+	g_hash_table_unref(c.devices);
+	return convert_out_close(&out, more == 0, error);
+}

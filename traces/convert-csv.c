@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * To comma-separated values: a row an event of a trace, or what a result has.
+ */
+#include "convert.h"
+
+#include <string.h>
+
+#include "csv.h"
+#include "result-file.h"
+
+static void number(GString *out, gboolean has, guint64 value)
+{
+	g_string_append_c(out, ',');
+	if (has)
+		g_string_append_printf(out, "%" G_GUINT64_FORMAT, value);
+}
+
+static void name(GString *out, gboolean has, const struct npu_trace_name *n)
+{
+	g_string_append_c(out, ',');
+	if (!has)
+		return;
+	if (n->kind == NPU_TRACE_NAME_HOST)
+		g_string_append(out, "host");
+	else
+		g_string_append_printf(out, "%c%u", n->kind, n->number);
+	if (n->offset)
+		g_string_append_printf(out, "+%" G_GUINT64_FORMAT, n->offset);
+}
+
+static void device_of(GString *out, gint64 device)
+{
+	g_string_append_c(out, ',');
+	if (device >= 0)
+		g_string_append_printf(out, "%" G_GINT64_FORMAT, device);
+	else if (device == NPU_TRACE_HOST)
+		g_string_append(out, "host");
+}
+
+static void row(GString *out, const struct books_line *l, const struct books_device *d)
+{
+	const struct npu_trace_record *r = &l->item.record;
+
+	g_string_append_printf(out, "%" G_GUINT64_FORMAT, l->item.number);
+	csv_field(out, FALSE, feed_verb_name(r->verb));
+	name(out, (r->has & NPU_TRACE_HAS_NAME) != 0, &r->name);
+	number(out, (r->has & NPU_TRACE_HAS_SIZE) != 0, r->size);
+	device_of(out, l->device);
+	number(out, (r->has & NPU_TRACE_HAS_STREAM) != 0, r->stream);
+	number(out, (r->has & NPU_TRACE_HAS_THREAD) != 0, r->process);
+	number(out, (r->has & NPU_TRACE_HAS_THREAD) != 0, r->thread);
+	number(out, (r->has & NPU_TRACE_HAS_HOST_NS) != 0, r->host_ns);
+	number(out, (r->has & NPU_TRACE_HAS_SIMULATED) != 0, r->simulated_ps);
+	g_string_append_printf(out, ",%d", r->code);
+	name(out, (r->has & NPU_TRACE_HAS_HANDLE) != 0, &r->handle);
+	name(out, (r->has & NPU_TRACE_HAS_SHARE) != 0, &r->share);
+	name(out, (r->has & NPU_TRACE_HAS_AT) != 0, &r->at);
+	name(out, (r->has & NPU_TRACE_HAS_FROM) != 0, &r->from);
+	number(out, (r->has & NPU_TRACE_HAS_FLAGS) != 0, r->flags);
+	csv_field(out, FALSE, r->op ? r->op : "");
+	number(out, d != NULL, d ? d->now[BOOKS_LIVE] : 0);
+	number(out, d != NULL, d ? d->now[BOOKS_SEGMENTS] : 0);
+	number(out, d != NULL, d ? d->now[BOOKS_PHYSICAL] : 0);
+	g_string_append_c(out, '\n');
+}
+
+gboolean convert_to_csv(struct convert_job *job, GError **error)
+{
+	struct convert_out out;
+	struct books_line l;
+	int more;
+
+	if (!convert_out_open(&out, job->target, error))
+		return FALSE;
+	g_string_append(out.text,
+			"event,verb,name,size,device,stream,process,thread,host_ns,simulated_ps,"
+			"code,handle,share,at,from,flags,op,live_bytes,segment_bytes,"
+			"physical_bytes\n");
+	while ((more = convert_next(job, &l, error)) > 0) {
+		row(out.text, &l, l.device >= 0 ? books_find(job->books, l.device) : NULL);
+		convert_out_flush(&out, FALSE);
+	}
+	return convert_out_close(&out, more == 0, error);
+}
+
+/* A copy of the result with one of its devices alone. */
+static JsonNode *of_device(JsonNode *result, gint device)
+{
+	JsonNode *copy = json_node_new(JSON_NODE_OBJECT);
+	JsonObject *from = json_node_get_object(result), *to = json_object_new();
+	JsonArray *all = json_object_get_array_member(from, "devices"), *one = json_array_new();
+	g_autoptr(GList) members = json_object_get_members(from);
+
+	for (GList *m = members; m; m = m->next) {
+		if (strcmp(m->data, "devices") != 0)
+			json_object_set_member(
+				to, m->data, json_node_copy(json_object_get_member(from, m->data)));
+	}
+	for (guint i = 0; i < json_array_get_length(all); i++) {
+		JsonNode *node = json_array_get_element(all, i);
+		if (result_int(json_node_get_object(node), "device", -1) == device)
+			json_array_add_element(one, json_node_copy(node));
+	}
+	json_object_set_array_member(to, "devices", one);
+	json_node_take_object(copy, to);
+	return copy;
+}
+
+gboolean convert_result_to_csv(const char *source, const char *target, gboolean series, gint device,
+			       GError **error)
+{
+	g_autoptr(GPtrArray) results =
+		g_ptr_array_new_with_free_func((GDestroyNotify)json_node_unref);
+	JsonNode *result = result_file_read(source, error);
+	char *names[] = { (char *)source, NULL };
+	struct convert_out out;
+
+	if (result == NULL)
+		return FALSE;
+	g_ptr_array_add(results, device >= 0 ? of_device(result, device) : json_node_ref(result));
+	json_node_unref(result);
+	if (!convert_out_open(&out, target, error))
+		return FALSE;
+	g_autofree char *text =
+		series ? csv_of_series(results, names) : csv_of_figures(results, names);
+	g_string_append(out.text, text);
+	return convert_out_close(&out, TRUE, error);
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The lines of a conversion: those of one device, or all.
+ */
+#include "convert.h"
+
+#define PROGRESS_EVERY 4096u
+
+/* What belongs to no device by itself is kept: what is left of the trace may need it. */
+gboolean convert_wants(const struct convert_job *job, const struct books_line *l)
+{
+	guint32 verb = l->item.record.verb;
+
+	if (job->device < 0 || l->device == job->device)
+		return TRUE;
+	return l->device < 0 && verb != NPU_TRACE_COPY && verb != NPU_TRACE_FILL &&
+	       verb != NPU_TRACE_RETAIN && verb != NPU_TRACE_ACCESS && verb != NPU_TRACE_MAP &&
+	       verb != NPU_TRACE_UNMAP;
+}
+
+int convert_next(struct convert_job *job, struct books_line *out, GError **error)
+{
+	struct feed_item item;
+	int more;
+
+	while ((more = feed_next(job->feed, &item, error)) > 0) {
+		books_step(job->books, &item, out);
+		if (item.number >= job->next_progress && job->progress) {
+			job->next_progress = item.number + PROGRESS_EVERY;
+			job->progress(item.number, job->data);
+		}
+		if (convert_wants(job, out))
+			break;
+	}
+	return more;
+}

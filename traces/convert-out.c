@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Temporary files, gzip, and errors of a full disk.
+ */
+#include "convert.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#define FLUSH_AT (64u << 10)
+
+static const int signals[] = { SIGINT, SIGTERM, SIGHUP };
+static char removed_at_signal[4096]; /* "": none */
+
+/* The file's name is whole before a handler is there, and the handler gone before it changes. */
+static void on_signal(int number)
+{
+	if (removed_at_signal[0])
+		unlink(removed_at_signal);
+	signal(number, SIG_DFL);
+	raise(number);
+}
+
+static void handle_signals(const char *temp)
+{
+	struct sigaction action = { .sa_handler = on_signal };
+
+	if (strlen(temp) >= sizeof removed_at_signal)
+		return;
+	strcpy(removed_at_signal, temp);
+	for (gsize i = 0; i < G_N_ELEMENTS(signals); i++)
+		sigaction(signals[i], &action, NULL);
+}
+
+static void leave_signals(void)
+{
+	for (gsize i = 0; i < G_N_ELEMENTS(signals); i++)
+		signal(signals[i], SIG_DFL);
+	removed_at_signal[0] = '\0';
+}
+
+void convert_file_begin(struct convert_file *f, const char *path)
+{
+	gboolean standard = strcmp(path, "-") == 0;
+
+	*f = (struct convert_file){ .path = g_strdup(path) };
+	f->gzip = g_str_has_suffix(path, ".gz");
+	f->renames = !standard && (!g_file_test(path, G_FILE_TEST_EXISTS) ||
+				   g_file_test(path, G_FILE_TEST_IS_REGULAR));
+	if (!f->renames) {
+		f->temp = g_strdup(standard ? "/dev/stdout" : path);
+		return;
+	}
+	/* a link stays one: what it leads to is replaced */
+	char *real = realpath(path, NULL);
+	if (real) {
+		g_free(f->path);
+		f->path = g_strdup(real);
+	}
+	free(real);
+	f->temp = g_strdup_printf("%s.%08x.part%s", f->path, g_random_int(), f->gzip ? ".gz" : "");
+	handle_signals(f->temp);
+}
+
+gboolean convert_file_end(struct convert_file *f, gboolean ok, GError **error)
+{
+	if (f->renames && ok && rename(f->temp, f->path) != 0) {
+		int why = errno;
+		g_set_error(error, G_FILE_ERROR, (gint)g_file_error_from_errno(why),
+			    "%s cannot become %s: %s", f->temp, f->path, g_strerror(why));
+		ok = FALSE;
+	}
+	if (f->renames && !ok)
+		unlink(f->temp);
+	if (f->renames)
+		leave_signals();
+	g_free(f->path);
+	g_free(f->temp);
+	return ok;
+}
+
+/* ---- bytes ---- */
+
+gboolean convert_out_open(struct convert_out *out, const char *path, GError **error)
+{
+	*out = (struct convert_out){ 0 };
+	convert_file_begin(&out->file, path);
+	gboolean standard = strcmp(path, "-") == 0;
+	int fd = standard ? dup(STDOUT_FILENO)
+			  : open(out->file.temp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	int why = errno;
+	out->gzip = fd < 0 ? NULL : gzdopen(fd, out->file.gzip ? "wb6" : "wbT");
+	out->text = g_string_sized_new(2 * FLUSH_AT);
+	if (out->gzip)
+		return TRUE;
+	if (fd >= 0)
+		close(fd);
+	g_set_error(error, G_FILE_ERROR, (gint)g_file_error_from_errno(why),
+		    "%s cannot be written: %s", path, g_strerror(why));
+	g_string_free(out->text, TRUE);
+	convert_file_end(&out->file, FALSE, NULL);
+	return FALSE;
+}
+
+void convert_out_flush(struct convert_out *out, gboolean all)
+{
+	if (out->text->len == 0 || (!all && out->text->len < FLUSH_AT))
+		return;
+	errno = 0;
+	if (out->failed == 0 &&
+	    gzwrite(out->gzip, out->text->str, (unsigned)out->text->len) != (int)out->text->len)
+		out->failed = errno ? errno : EIO;
+	g_string_truncate(out->text, 0);
+}
+
+gboolean convert_out_close(struct convert_out *out, gboolean ok, GError **error)
+{
+	convert_out_flush(out, TRUE);
+	errno = 0;
+	if (gzclose(out->gzip) != Z_OK && out->failed == 0)
+		out->failed = errno ? errno : EIO;
+	if (ok && out->failed)
+		g_set_error(error, G_FILE_ERROR, (gint)g_file_error_from_errno(out->failed),
+			    "%s cannot be written: %s", out->file.path, g_strerror(out->failed));
+	g_string_free(out->text, TRUE);
+	return convert_file_end(&out->file, ok && out->failed == 0, error);
+}
+
+void convert_json_text(GString *out, const char *text)
+{
+	g_string_append_c(out, '"');
+	for (; *text; text++) {
+		if (*text == '"' || *text == '\\')
+			g_string_append_printf(out, "\\%c", *text);
+		else if ((guint8)*text < 0x20)
+			g_string_append_printf(out, "\\u%04x", (guint8)*text);
+		else
+			g_string_append_c(out, *text);
+	}
+	g_string_append_c(out, '"');
+}

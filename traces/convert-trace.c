@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * To a trace of npusim. The lines of one that is a trace already are copied as they are; others are
+ * written with the addresses that they have, so that a replay does with them what it did with the
+ * file.
+ */
+#include "convert.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "input.h"
+#include "sites.h"
+
+#define PIECE (256u << 10)
+
+/* ---- a trace's own lines ---- */
+
+struct copy {
+	struct input *input;
+	GByteArray *buffer;
+	guint at;
+	gboolean ended;
+	guint64 line;
+};
+
+/* The next whole line with its end: 1; 0 where there is none; -1 and error. */
+static int next_line(struct copy *c, const char **out, gsize *out_length, GError **error)
+{
+	for (;;) {
+		const guint8 *text = c->buffer->data + c->at;
+		guint left = c->buffer->len - c->at;
+		const guint8 *end = left ? memchr(text, '\n', left) : NULL;
+		if (end) {
+			*out = (const char *)text;
+			*out_length = (gsize)(end - text) + 1;
+			c->at += (guint)*out_length;
+			c->line++;
+			return 1;
+		}
+		if (c->ended)
+			return 0;
+		g_byte_array_remove_range(c->buffer, 0, c->at);
+		c->at = 0;
+		g_byte_array_set_size(c->buffer, left + PIECE);
+		gssize got = input_take(c->input, c->buffer->data + left, PIECE, error);
+		g_byte_array_set_size(c->buffer, left + (guint)MAX(got, 0));
+		c->ended = got < (gssize)PIECE;
+		if (got < 0)
+			return -1;
+	}
+}
+
+/* Lines up to the event's are copied; the event's, if it is wanted; behind the last, the rest. */
+static gboolean copy_lines(struct convert_job *job, struct copy *c, struct convert_out *out,
+			   GError **error)
+{
+	struct books_line event;
+	struct feed_item item;
+	const char *text;
+	gsize length;
+	int more = 1, have;
+
+	while (more > 0) {
+		guint64 until = G_MAXUINT64;
+		gboolean wanted = TRUE;
+		more = feed_next(job->feed, &item, error);
+		if (more > 0) {
+			books_step(job->books, &item, &event);
+			until = item.record.line;
+			wanted = convert_wants(job, &event);
+		}
+		while (more >= 0 && c->line < until &&
+		       (have = next_line(c, &text, &length, error)) != 0) {
+			if (have < 0)
+				return FALSE;
+			if (wanted || c->line != until)
+				g_string_append_len(out->text, text, (gssize)length);
+			convert_out_flush(out, FALSE);
+		}
+		if (job->progress && item.number >= job->next_progress) {
+			job->next_progress = item.number + 4096;
+			job->progress(item.number, job->data);
+		}
+	}
+	return more == 0;
+}
+
+static gboolean copy(struct convert_job *job, GError **error)
+{
+	struct copy c = { .input = input_open(job->source, error) };
+	struct convert_out out;
+
+	if (c.input == NULL)
+		return FALSE;
+	if (!convert_out_open(&out, job->target, error)) {
+		input_close(c.input);
+		return FALSE;
+	}
+	c.buffer = g_byte_array_new();
+	gboolean ok = copy_lines(job, &c, &out, error);
+	g_byte_array_unref(c.buffer);
+	input_close(c.input);
+	return convert_out_close(&out, ok, error);
+}
+
+/* ---- other files ---- */
+
+struct writing {
+	struct npu_trace_writer *writer;
+	const struct sites *sites;
+	GHashTable *numbers; /* text of a site -> its number in the trace */
+	GHashTable *texts;   /* site -> text, borrowed from numbers */
+	char number[24];
+};
+
+static gboolean written(int code, char *why, const char *what, GError **error)
+{
+	if (code < 0)
+		g_set_error(error, G_FILE_ERROR, (gint)g_file_error_from_errno(-code), "%s%s%s",
+			    what, *what ? ": " : "", why ? why : g_strerror(-code));
+	free(why);
+	return code >= 0;
+}
+
+static gboolean info(struct writing *w, const char *key, const char *value, GError **error)
+{
+	char *why = NULL;
+
+	if (value == NULL || *value == '\0')
+		return TRUE;
+	return written(npu_trace_writer_info(w->writer, key, value, &why), why, "", error);
+}
+
+static gboolean head(struct writing *w, const struct trace *t, GError **error)
+{
+	g_autoptr(GString) of_process = g_string_new(NULL);
+	g_autofree char *about = g_strdup_printf("%s%sconverted from: %s", t->about ? t->about : "",
+						 t->about ? "; " : "", t->kind);
+	g_autofree char *unit = NULL;
+
+	for (guint i = 0; i < t->devices->len; i++) {
+		const struct trace_device *d = g_ptr_array_index(t->devices, i);
+		if (d->of_process)
+			g_string_append_printf(of_process, "%s%u", of_process->len ? "," : "",
+					       d->device);
+		if (d->block_unit && unit == NULL)
+			unit = g_strdup_printf("%u", d->block_unit);
+	}
+	return info(w, "addresses", "va", error) && info(w, "soc", t->soc, error) &&
+	       info(w, "about", about, error) && info(w, "block_unit", unit, error) &&
+	       info(w, "of_process", of_process->str, error);
+}
+
+/* Frames, innermost first, and behind them the one that stands for all if it is none of them. */
+static char *site_text(const struct sites *sites, guint32 site)
+{
+	GString *text = g_string_new(NULL);
+	const char *label = sites_label_text(sites, sites_label(sites, site));
+	gboolean has_label = FALSE, has_letter = FALSE;
+
+	for (guint i = 0; i < sites_depth(sites, site); i++) {
+		const char *frame = sites_frame(sites, site, i);
+		g_string_append_printf(text, "%s%s", i ? "\n" : "", frame);
+		has_label |= g_strcmp0(frame, label) == 0;
+	}
+	if (!has_label && label)
+		g_string_append_printf(text, "\n%s", label);
+	for (const char *c = text->str; *c; c++)
+		has_letter |= g_ascii_isalpha(*c);
+	return g_string_free(text, !has_letter);
+}
+
+/* The text where it is new, else its number. NULL: there is none. */
+static const char *site_of(struct writing *w, guint32 site)
+{
+	gpointer key = GUINT_TO_POINTER(site), known;
+
+	if (w->sites == NULL || site <= SITE_BEFORE)
+		return NULL;
+	if (!g_hash_table_contains(w->texts, key)) {
+		char *text = site_text(w->sites, site);
+		if (text == NULL)
+			return NULL;
+		if (!g_hash_table_lookup_extended(w->numbers, text, &known, NULL)) {
+			guint next = g_hash_table_size(w->numbers) + 1;
+			g_hash_table_insert(w->numbers, text, GUINT_TO_POINTER(next));
+			g_hash_table_insert(w->texts, key, text);
+			return text;
+		}
+		g_hash_table_insert(w->texts, key, known);
+		g_free(text);
+	}
+	known = g_hash_table_lookup(w->numbers, g_hash_table_lookup(w->texts, key));
+	g_snprintf(w->number, sizeof w->number, "%u", GPOINTER_TO_UINT(known));
+	return w->number;
+}
+
+static gboolean put_all(struct convert_job *job, struct writing *w, GError **error)
+{
+	struct books_line l;
+	int more;
+
+	while ((more = convert_next(job, &l, error)) > 0) {
+		struct npu_trace_record *r = &l.item.record;
+		char *why = NULL;
+		r->site = r->verb == NPU_TRACE_ALLOC ? site_of(w, l.item.site) : NULL;
+		r->has |= r->site ? NPU_TRACE_HAS_SITE : 0u;
+		if (!written(npu_trace_writer_put(w->writer, r, &why), why, "", error))
+			return FALSE;
+	}
+	return more == 0;
+}
+
+static gboolean write_records(struct convert_job *job, GError **error)
+{
+	struct writing w = { .sites = feed_trace(job->feed)->sites };
+	struct convert_file file;
+	char *why = NULL;
+
+	convert_file_begin(&file, job->target);
+	w.writer = npu_trace_writer_open(file.temp, NPU_TRACE_WRITER_BUFFERED, &why);
+	if (w.writer == NULL) {
+		written(-1, why, "", error);
+		return convert_file_end(&file, FALSE, NULL);
+	}
+	w.numbers = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+	w.texts = g_hash_table_new(NULL, NULL);
+	gboolean ok = head(&w, feed_trace(job->feed), error) && put_all(job, &w, error);
+	int code = npu_trace_writer_close(w.writer, &why);
+	if (ok)
+		ok = written(code, why, "", error);
+	else
+		free(why);
+	g_hash_table_unref(w.texts);
+	g_hash_table_unref(w.numbers);
+	return convert_file_end(&file, ok, error);
+}
+
+gboolean convert_to_trace(struct convert_job *job, GError **error)
+{
+	return feed_trace(job->feed)->format ? copy(job, error) : write_records(job, error);
+}

@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The figures of two traces, from their books.
+ */
+#include "diff-trace.h"
+
+#include <string.h>
+
+/* ---- figures ---- */
+
+static void head(struct trace_diff *diff, struct feed *const feeds[2])
+{
+	static const char *const keys[] = { "soc",      "devices", "hbm",
+					    "contract", "backend", "program" };
+
+	for (guint i = 0; i < G_N_ELEMENTS(keys); i++) {
+		const char *a = feed_info(feeds[0], keys[i]), *b = feed_info(feeds[1], keys[i]);
+		/* a file of another kind has no head: nothing to compare */
+		if (a && b)
+			figures_text(&diff->figures, "", keys[i], a, b);
+	}
+}
+
+static const struct books_device none;
+
+static const char *verb_text(guint32 verb)
+{
+	return verb == NPU_TRACE_NOTE ? "notes" : feed_verb_name(verb);
+}
+
+static void verbs(struct figures *f, const char *group, const struct books_device *a,
+		  const struct books_device *b)
+{
+	for (guint32 v = 0; v < NPU_TRACE_VERB_COUNT; v++) {
+		g_autofree char *bytes = g_strconcat(verb_text(v), ", bytes", NULL);
+		g_autofree char *refused = g_strconcat(verb_text(v), ", refused", NULL);
+		if (v != NPU_TRACE_NOTE) /* by its name, below */
+			figures_whole(f, group, verb_text(v), FIGURE_COUNT, (gint64)a->count[v],
+				      (gint64)b->count[v]);
+		figures_whole(f, group, refused, FIGURE_COUNT, (gint64)a->failed[v],
+			      (gint64)b->failed[v]);
+		figures_whole(f, group, bytes, FIGURE_BYTES, (gint64)a->bytes[v],
+			      (gint64)b->bytes[v]);
+	}
+}
+
+static gint by_text(gconstpointer a, gconstpointer b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static guint64 count_in(const struct books_device *d, const char *name)
+{
+	const guint64 *count = d->others ? g_hash_table_lookup(d->others, name) : NULL;
+
+	return count ? *count : 0;
+}
+
+static void add_names(GPtrArray *names, const struct books_device *d,
+		      const struct books_device *unless)
+{
+	GHashTableIter iter;
+	gpointer key;
+
+	if (d->others == NULL)
+		return;
+	g_hash_table_iter_init(&iter, d->others);
+	while (g_hash_table_iter_next(&iter, &key, NULL)) {
+		if (unless == NULL || count_in(unless, key) == 0)
+			g_ptr_array_add(names, key);
+	}
+}
+
+static void others(struct figures *f, const char *group, const struct books_device *a,
+		   const struct books_device *b)
+{
+	g_autoptr(GPtrArray) names = g_ptr_array_new();
+
+	add_names(names, a, NULL);
+	add_names(names, b, a);
+	g_ptr_array_sort(names, by_text);
+	for (guint i = 0; i < names->len; i++) {
+		const char *name = g_ptr_array_index(names, i);
+		figures_whole(f, group, name, FIGURE_COUNT, (gint64)count_in(a, name),
+			      (gint64)count_in(b, name));
+	}
+}
+
+static void peaks(struct figures *f, const char *group, const char *level,
+		  const struct books_peak *a, const struct books_peak *b)
+{
+	g_autofree char *peak = g_strconcat(level, ", peak", NULL);
+	g_autofree char *at = g_strconcat(level, ", peak at event", NULL);
+	g_autofree char *time = g_strconcat(level, ", peak at time", NULL);
+
+	if (a->bytes == b->bytes && a->number == b->number)
+		return;
+	figures_whole(f, group, peak, FIGURE_BYTES, (gint64)a->bytes, (gint64)b->bytes);
+	figures_whole(f, group, at, FIGURE_PLACE, (gint64)a->number, (gint64)b->number);
+	if (a->host_ns && b->host_ns)
+		figures_whole(f, group, time, FIGURE_NS, (gint64)a->host_ns, (gint64)b->host_ns);
+}
+
+static void levels(struct figures *f, const char *group, const struct books_device *a,
+		   const struct books_device *b)
+{
+	for (int level = 0; level < BOOKS_RESERVED; level++) {
+		g_autofree char *start =
+			g_strconcat(books_level_name(level), ", at the start", NULL);
+		g_autofree char *end = g_strconcat(books_level_name(level), ", at the end", NULL);
+		/* without calls, segments are all the physical memory that there is */
+		if (level == BOOKS_PHYSICAL &&
+		    memcmp(&a->peak[level], &a->peak[BOOKS_SEGMENTS], sizeof a->peak[0]) == 0 &&
+		    memcmp(&b->peak[level], &b->peak[BOOKS_SEGMENTS], sizeof b->peak[0]) == 0)
+			continue;
+		figures_whole(f, group, start, FIGURE_BYTES, (gint64)a->start[level],
+			      (gint64)b->start[level]);
+		peaks(f, group, books_level_name(level), &a->peak[level], &b->peak[level]);
+		figures_whole(f, group, end, FIGURE_BYTES, (gint64)a->now[level],
+			      (gint64)b->now[level]);
+	}
+}
+
+/* ---- sizes ---- */
+
+static void add_sizes(GArray *out, const struct books_device *d, const struct books_device *other,
+		      int side, gint64 device)
+{
+	GHashTableIter iter;
+	gpointer key;
+
+	if (d->sizes == NULL)
+		return;
+	g_hash_table_iter_init(&iter, d->sizes);
+	while (g_hash_table_iter_next(&iter, &key, NULL)) {
+		const struct books_size *mine = key,
+					*theirs = other->sizes
+							  ? g_hash_table_lookup(other->sizes, mine)
+							  : NULL;
+		struct trace_size size = { .device = device,
+					   .verb = mine->verb,
+					   .size = mine->size };
+		if ((theirs && side == 1) || (theirs && theirs->count == mine->count))
+			continue;
+		size.count[side] = mine->count;
+		size.count[1 - side] = theirs ? theirs->count : 0;
+		g_array_append_val(out, size);
+	}
+}
+
+static double weight(const struct trace_size *s)
+{
+	guint64 apart =
+		s->count[0] > s->count[1] ? s->count[0] - s->count[1] : s->count[1] - s->count[0];
+
+	return (double)apart * (double)s->size;
+}
+
+static gint by_weight(gconstpointer a, gconstpointer b)
+{
+	const struct trace_size *x = a, *y = b;
+	double wx = weight(x), wy = weight(y);
+
+	if (wx != wy)
+		return wx > wy ? -1 : 1;
+	if (x->device != y->device)
+		return x->device < y->device ? -1 : 1;
+	if (x->verb != y->verb)
+		return x->verb < y->verb ? -1 : 1;
+	return x->size < y->size ? -1 : x->size > y->size;
+}
+
+/* ---- all of it ---- */
+
+static void device(struct trace_diff *diff, const struct books *const books[2], gint64 number)
+{
+	const struct books_device *a = books_find(books[0], number),
+				  *b = books_find(books[1], number);
+	g_autofree char *group = number == FEED_NO_DEVICE ? g_strdup("of no device")
+				 : number < 0             ? g_strdup("host")
+					      : g_strdup_printf("device %" G_GINT64_FORMAT, number);
+
+	a = a ? a : &none;
+	b = b ? b : &none;
+	levels(&diff->figures, group, a, b);
+	verbs(&diff->figures, group, a, b);
+	others(&diff->figures, group, a, b);
+	add_sizes(diff->sizes, a, b, 0, number);
+	add_sizes(diff->sizes, b, a, 1, number);
+}
+
+static void compare(struct trace_diff *diff, const struct books *const books[2])
+{
+	peaks(&diff->figures, "", "reserved address space", books_reserved_peak(books[0]),
+	      books_reserved_peak(books[1]));
+	for (int side = 0; side < 2; side++) {
+		for (guint i = 0; i < books_count(books[side]); i++) {
+			gint64 number = books_at(books[side], i)->device;
+			if (side == 0 || books_find(books[0], number) == NULL)
+				device(diff, books, number);
+		}
+	}
+	g_array_sort(diff->sizes, by_weight);
+}
+
+struct trace_diff *trace_diff_run(struct feed *const feeds[2], guint limit, align_progress progress,
+				  gpointer data, GError **error)
+{
+	struct trace_diff *diff = g_new0(struct trace_diff, 1);
+	struct align_side sides[2];
+
+	figures_init(&diff->figures);
+	diff->sizes = g_array_new(FALSE, FALSE, sizeof(struct trace_size));
+	for (int side = 0; side < 2; side++) {
+		diff->traces[side] = feed_trace(feeds[side]);
+		sides[side].feed = feeds[side];
+		sides[side].books = books_new(diff->traces[side]->memory_calls > 0);
+	}
+	diff->align = align_run(sides, limit, progress, data, error);
+	const struct books *const books[2] = { sides[0].books, sides[1].books };
+	if (diff->align) {
+		head(diff, feeds);
+		compare(diff, books);
+	}
+	books_free(sides[0].books);
+	books_free(sides[1].books);
+	if (diff->align)
+		return diff;
+	trace_diff_free(diff);
+	return NULL;
+}
+
+void trace_diff_free(struct trace_diff *diff)
+{
+	if (diff == NULL)
+		return;
+	figures_clear(&diff->figures);
+	g_array_unref(diff->sizes);
+	align_free(diff->align);
+	g_free(diff);
+}
+
+gboolean trace_diff_is_equal(const struct trace_diff *diff)
+{
+	return diff->figures.list->len == 0 && diff->align->changed == 0 &&
+	       diff->align->removed == 0 && diff->align->added == 0;
+}
+
+/* ---- text ---- */
+
+static void print_sizes(const struct trace_diff *diff, guint limit, FILE *out)
+{
+	if (diff->sizes->len == 0)
+		return;
+	fprintf(out, "\nsizes asked for\n");
+	for (guint i = 0; i < MIN(diff->sizes->len, limit); i++) {
+		const struct trace_size *s = &g_array_index(diff->sizes, struct trace_size, i);
+		g_autofree char *size = figures_bytes((gint64)s->size);
+		gint64 apart = (gint64)(s->count[1] - s->count[0]);
+		g_autofree char *group =
+			s->device >= 0 ? g_strdup_printf("device %" G_GINT64_FORMAT, s->device)
+				       : g_strdup(s->device == -1 ? "host" : "");
+		fprintf(out,
+			"  %-9s %-14s %14s  %9" G_GUINT64_FORMAT "  %9" G_GUINT64_FORMAT
+			"  %+9" G_GINT64_FORMAT "\n",
+			group, feed_verb_name(s->verb), size, s->count[0], s->count[1], apart);
+	}
+	if (diff->sizes->len > limit)
+		fprintf(out, "  and %u more\n", diff->sizes->len - limit);
+}
+
+static void print_refusals(const struct align *align, FILE *out)
+{
+	if (align->refused == 0)
+		return;
+	fprintf(out, "\ncalls refused in one alone\n");
+	for (guint i = 0; i < align->refusals->len; i++) {
+		const struct align_refusal *r = g_ptr_array_index(align->refusals, i);
+		int side = r->code[1] != 0;
+		fprintf(out, "  %c event %" G_GUINT64_FORMAT ": %s\n", side ? 'B' : 'A',
+			r->number[side], r->text);
+	}
+	if (align->refused > align->refusals->len)
+		fprintf(out, "  and %" G_GUINT64_FORMAT " more\n",
+			align->refused - align->refusals->len);
+}
+
+static void print_hunks(const struct align *align, FILE *out)
+{
+	fprintf(out,
+		"\nevents: %" G_GUINT64_FORMAT " in both, %" G_GUINT64_FORMAT
+		" changed, %" G_GUINT64_FORMAT " in A alone, %" G_GUINT64_FORMAT
+		" in B alone; they differ at %" G_GUINT64_FORMAT " place%s\n",
+		align->same, align->changed, align->removed, align->added, align->places,
+		align->places == 1 ? "" : "s");
+	for (guint i = 0; i < align->hunks->len; i++) {
+		const struct align_hunk *h = g_ptr_array_index(align->hunks, i);
+		fprintf(out,
+			"@@ -%" G_GUINT64_FORMAT ",%" G_GUINT64_FORMAT " +%" G_GUINT64_FORMAT
+			",%" G_GUINT64_FORMAT " @@\n",
+			h->start[0], h->count[0], h->start[1], h->count[1]);
+		for (guint l = 0; l < h->lines->len; l++)
+			fprintf(out, "%s\n", (const char *)g_ptr_array_index(h->lines, l));
+	}
+}
+
+void trace_diff_print(const struct trace_diff *diff, guint limit, FILE *out)
+{
+	figures_print(&diff->figures, out);
+	print_sizes(diff, limit, out);
+	print_refusals(diff->align, out);
+	if (diff->align->places > 0)
+		print_hunks(diff->align, out);
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the files of libnpusim-record.so share. The library is loaded by LD_PRELOAD in front of an
+ * ACL library, CANN's or any other: its functions of the same names call that one's, and write down
+ * what was called and answered. It needs libc and nothing else, and changes nothing: results, errno
+ * and outputs are those of the real function.
+ */
+#ifndef NPUSIM_PRELOAD_H
+#define NPUSIM_PRELOAD_H
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "acl/acl.h"
+#include "functions.h"
+#include "trace/recorder.h"
+
+#define PRELOAD_EXPORT __attribute__((visibility("default")))
+
+enum preload_function {
+#define PRELOAD_SLOT(name) PRELOAD_##name,
+	PRELOAD_FUNCTIONS(PRELOAD_SLOT) PRELOAD_WRAPPED_COUNT,
+	PRELOAD_BEFORE_ASKED = PRELOAD_WRAPPED_COUNT - 1,
+	PRELOAD_ASKED(PRELOAD_SLOT) PRELOAD_FUNCTION_COUNT
+#undef PRELOAD_SLOT
+};
+const char *preload_name(enum preload_function function);
+
+/* The real function: in the libraries behind this one, else in an ACL library that was opened with
+ * RTLD_LOCAL. NULL: there is none (yet). It is looked for once. Any thread. */
+void *preload_real(enum preload_function function);
+
+/* ---- a call (record.c) ---- */
+
+/* The recorder, with *call begun; NULL: this call is not written down: it comes from within
+ * another, or there is no file. */
+struct trace_recorder *preload_enter(enum preload_function function, struct trace_call *call);
+/* Ends what preload_enter() began, after the call's lines are written. */
+void preload_leave(struct trace_recorder *recorder, const struct trace_call *call);
+/* What a wrapper answers where there is no real function; says so once. */
+aclError preload_missing(enum preload_function function);
+/* A device as the whole server numbers it, whatever ASCEND_RT_VISIBLE_DEVICES shows of it. Between
+ * enter and leave only, as the next two. The library is asked after calls that worked, so that what
+ * it remembers of one that failed stays. */
+int64_t preload_device(const struct trace_call *call, uint32_t user);
+int64_t preload_device_at(const struct trace_call *call, const aclrtMemLocation *location);
+/* The calling thread's current one. */
+int64_t preload_current_device(const struct trace_call *call);
+
+/* The body of a wrapper but for its lines: calls the real function, and returns at once where
+ * nothing is to be written down. Afterwards `recorder` and `call` are there; PRELOAD_END returns.
+ * `before` is done in front of the call. */
+#define PRELOAD_BEGIN(name, before, ...)                                          \
+	int code_of_errno = errno;                                                \
+	__typeof__(&name) real = (__typeof__(&name))preload_real(PRELOAD_##name); \
+	struct trace_recorder *recorder;                                          \
+	struct trace_call call;                                                   \
+                                                                                  \
+	if (real == NULL)                                                         \
+		return preload_missing(PRELOAD_##name);                           \
+	recorder = preload_enter(PRELOAD_##name, &call);                          \
+	if (recorder == NULL) {                                                   \
+		errno = code_of_errno;                                            \
+		return real(__VA_ARGS__);                                         \
+	}                                                                         \
+	before;                                                                   \
+	errno = code_of_errno;                                                    \
+	call.code = real(__VA_ARGS__);                                            \
+	code_of_errno = errno
+#define PRELOAD_END                     \
+	preload_leave(recorder, &call); \
+	errno = code_of_errno;          \
+	return call.code
+
+#endif

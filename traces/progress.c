@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The bar on stderr.
+ */
+#include "progress.h"
+
+#include <unistd.h>
+
+#define SHOW_AFTER_US 500000
+#define SHOW_EVERY_US 100000
+#define BAR_WIDTH     40
+
+void progress_start(struct progress *p, guint64 total)
+{
+	*p = (struct progress){ .start_us = g_get_monotonic_time(),
+				.total = total,
+				.terminal = isatty(STDERR_FILENO) };
+}
+
+void progress_step(struct progress *p, guint64 done)
+{
+	gint64 now = p->terminal ? g_get_monotonic_time() : 0;
+
+	if (!p->terminal || now - p->start_us < SHOW_AFTER_US || now - p->last_us < SHOW_EVERY_US)
+		return;
+	double share = p->total ? MIN(1.0, (double)done / (double)p->total) : 0;
+	int filled = (int)(share * BAR_WIDTH);
+	g_printerr("\r[%.*s%*s] %3.0f %%, %" G_GUINT64_FORMAT " events", filled,
+		   "########################################", BAR_WIDTH - filled, "",
+		   100.0 * share, done);
+	p->last_us = now;
+	p->shown = TRUE;
+}
+
+void progress_end(struct progress *p)
+{
+	if (p->shown)
+		g_printerr("\r%*s\r", BAR_WIDTH + 40, "");
+	p->shown = FALSE;
+}

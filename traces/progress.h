@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A bar on a terminal for what takes long. What is short shows none, and so does what is no
+ * terminal.
+ */
+#ifndef NPUSIM_TRACES_PROGRESS_H
+#define NPUSIM_TRACES_PROGRESS_H
+
+#include <glib.h>
+
+struct progress {
+	gint64 start_us, last_us;
+	guint64 total;
+	gboolean terminal, shown;
+};
+
+void progress_start(struct progress *progress, guint64 total);
+/* `done` events of the total; may be called as often as liked. */
+void progress_step(struct progress *progress, guint64 done);
+void progress_end(struct progress *progress);
+
+#endif

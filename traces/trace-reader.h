@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The reader of npusim/trace.h as the rest of npusim has it: over an input, with GError.
+ */
+#ifndef NPUSIM_TRACES_TRACE_READER_H
+#define NPUSIM_TRACES_TRACE_READER_H
+
+#include "input.h"
+#include "npusim/trace.h"
+
+/* Takes the input over, on failure too. Errors name the line, those of the input the file. */
+struct npu_trace_reader *trace_reader_new(struct input *input, GError **error);
+/* As npu_trace_reader_next(). */
+int trace_reader_take(struct npu_trace_reader *reader, struct npu_trace_record *out,
+		      GError **error);
+gboolean trace_reader_rewind(struct npu_trace_reader *reader, GError **error);
+
+#endif

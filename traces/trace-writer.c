@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The writer of npusim/trace.h: owns the file and when bytes go into it. What a line is, line.c
+ * knows.
+ */
+#include "npusim/trace.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "trace/line.h"
+
+#define BUFFER_BYTES (256u << 10)
+
+struct npu_trace_writer {
+	pthread_mutex_t lock; /* of all below */
+	int fd;
+	gzFile gzip; /* or NULL */
+	char *path;
+	char *buffer; /* NULL: each line is written at once */
+	size_t used;
+	uint64_t start_ns;
+	int failed; /* errno of the first failure, which the file did not get over */
+};
+
+static uint64_t clock_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+}
+
+/* -code, and what is wrong. */
+static int fail(int code, char **out_error, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+static int fail(int code, char **out_error, const char *format, ...)
+{
+	va_list args;
+
+	if (out_error == NULL)
+		return -code;
+	va_start(args, format);
+	if (vasprintf(out_error, format, args) < 0)
+		*out_error = NULL;
+	va_end(args);
+	return -code;
+}
+
+static int fail_file(int code, char **out_error, const char *path)
+{
+	return fail(code, out_error, "%s cannot be written: %s", path, strerror(code));
+}
+
+/* ---- bytes ---- */
+
+/* errno, or 0. */
+static int write_all(int fd, const char *bytes, size_t count)
+{
+	while (count > 0) {
+		ssize_t done = write(fd, bytes, count);
+
+		if (done < 0 && errno == EINTR)
+			continue;
+		if (done <= 0)
+			return done < 0 ? errno : ENOSPC;
+		bytes += done;
+		count -= (size_t)done;
+	}
+	return 0;
+}
+
+static int write_out(struct npu_trace_writer *w, const char *bytes, size_t count)
+{
+	errno = 0;
+	if (w->gzip == NULL)
+		return write_all(w->fd, bytes, count);
+	if (count == 0 || gzwrite(w->gzip, bytes, (unsigned)count) == (int)count)
+		return 0;
+	return errno != 0 ? errno : EIO;
+}
+
+static int flush_locked(struct npu_trace_writer *w)
+{
+	if (w->failed == 0)
+		w->failed = write_out(w, w->buffer, w->used);
+	w->used = 0;
+	return w->failed;
+}
+
+/* A whole line, which is never longer than the buffer. */
+static int add_locked(struct npu_trace_writer *w, const char *line, size_t length)
+{
+	if (w->failed != 0)
+		return w->failed;
+	if (w->buffer == NULL)
+		return w->failed = write_out(w, line, length);
+	if (length > BUFFER_BYTES - w->used && flush_locked(w) != 0)
+		return w->failed;
+	memcpy(w->buffer + w->used, line, length);
+	w->used += length;
+	return 0;
+}
+
+static int add(struct npu_trace_writer *w, const char *line, size_t length, char **out_error)
+{
+	int code;
+
+	pthread_mutex_lock(&w->lock);
+	code = add_locked(w, line, length);
+	pthread_mutex_unlock(&w->lock);
+	return code == 0 ? 0 : fail_file(code, out_error, w->path);
+}
+
+/* ---- lines ---- */
+
+int npu_trace_writer_put(struct npu_trace_writer *writer, const struct npu_trace_record *record,
+			 char **out_error)
+{
+	char small[512], *line = small;
+	int length, result;
+
+	length = npu_trace_line(record, small, sizeof(small), NULL);
+	if (length < 0) {
+		line = malloc(NPU_TRACE_LINE_MAX);
+		if (line == NULL)
+			return fail(ENOMEM, out_error, "there is no memory for a line");
+		length = npu_trace_line(record, line, NPU_TRACE_LINE_MAX, out_error);
+	}
+	result = length < 0 ? length : add(writer, line, (size_t)length, out_error);
+	if (line != small)
+		free(line);
+	return result;
+}
+
+static bool is_key(const char *key)
+{
+	static const char allowed[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
+
+	return key[0] != '\0' && key[strspn(key, allowed)] == '\0';
+}
+
+int npu_trace_writer_info(struct npu_trace_writer *writer, const char *key, const char *value,
+			  char **out_error)
+{
+	struct trace_text text;
+	char *line;
+	int result;
+
+	if (!is_key(key))
+		return fail(EINVAL, out_error,
+			    "'%s' is no key of an info line: letters, digits, '_' and '-'", key);
+	line = malloc(NPU_TRACE_LINE_MAX);
+	if (line == NULL)
+		return fail(ENOMEM, out_error, "there is no memory for a line");
+	text = (struct trace_text){ .at = line, .end = line + NPU_TRACE_LINE_MAX };
+	trace_text_put(&text, "info ", strlen("info "));
+	trace_text_put(&text, key, strlen(key));
+	trace_text_put(&text, "=", 1);
+	trace_text_put_value(&text, value);
+	trace_text_put(&text, "\n", 1);
+	result = text.full ? fail(E2BIG, out_error, "info %s= is longer than 64 KiB", key)
+			   : add(writer, line, (size_t)(text.at - line), out_error);
+	free(line);
+	return result;
+}
+
+/* ---- the object ---- */
+
+static void writer_free(struct npu_trace_writer *w)
+{
+	if (w->fd >= 0)
+		close(w->fd);
+	pthread_mutex_destroy(&w->lock);
+	free(w->buffer);
+	free(w->path);
+	free(w);
+}
+
+static bool ends_in_gz(const char *path)
+{
+	size_t length = strlen(path);
+
+	return length >= 3 && strcmp(path + length - 3, ".gz") == 0;
+}
+
+/* errno, or 0. */
+static int open_file(struct npu_trace_writer *w, unsigned flags)
+{
+	bool append = (flags & NPU_TRACE_WRITER_APPEND) != 0;
+	bool gzip = ends_in_gz(w->path);
+
+	if (append && (gzip || (flags & NPU_TRACE_WRITER_BUFFERED) != 0))
+		return EINVAL;
+	w->fd = open(w->path, O_WRONLY | O_APPEND | O_CLOEXEC | (append ? 0 : O_CREAT | O_TRUNC),
+		     0666);
+	if (w->fd < 0)
+		return errno;
+	if (gzip) {
+		w->gzip = gzdopen(w->fd, "wb6");
+		if (w->gzip == NULL)
+			return ENOMEM;
+		w->fd = -1;
+	}
+	if (gzip || (flags & NPU_TRACE_WRITER_BUFFERED) != 0) {
+		w->buffer = malloc(BUFFER_BYTES);
+		if (w->buffer == NULL)
+			return ENOMEM;
+	}
+	return append ? 0 : add_locked(w, TRACE_FIRST_LINE, strlen(TRACE_FIRST_LINE));
+}
+
+struct npu_trace_writer *npu_trace_writer_open(const char *path, unsigned flags, char **out_error)
+{
+	struct npu_trace_writer *w = calloc(1, sizeof(*w));
+	int code;
+
+	if (w == NULL) {
+		fail_file(ENOMEM, out_error, path);
+		return NULL;
+	}
+	pthread_mutex_init(&w->lock, NULL);
+	w->fd = -1;
+	w->start_ns = clock_ns();
+	w->path = strdup(path);
+	code = w->path != NULL ? open_file(w, flags) : ENOMEM;
+	if (code == 0)
+		return w;
+	if (code == EINVAL)
+		fail(code, out_error, "%s: a trace is added to only plain, and line by line", path);
+	else
+		fail_file(code, out_error, path);
+	if (w->gzip != NULL)
+		gzclose(w->gzip);
+	writer_free(w);
+	return NULL;
+}
+
+uint64_t npu_trace_writer_now_ns(const struct npu_trace_writer *writer)
+{
+	return clock_ns() - writer->start_ns;
+}
+
+int npu_trace_writer_close(struct npu_trace_writer *writer, char **out_error)
+{
+	int code, result = 0;
+
+	if (writer == NULL)
+		return 0;
+	code = flush_locked(writer);
+	errno = 0;
+	if (writer->gzip != NULL && gzclose(writer->gzip) != Z_OK && code == 0)
+		code = errno != 0 ? errno : EIO;
+	if (writer->fd >= 0 && close(writer->fd) != 0 && code == 0)
+		code = errno;
+	writer->fd = -1;
+	if (code != 0)
+		result = fail_file(code, out_error, writer->path);
+	writer_free(writer);
+	return result;
+}
