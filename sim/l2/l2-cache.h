@@ -116,14 +116,16 @@ static inline void l2_make_newest(unsigned char *now, struct l2_ring *ring, unsi
 	ring[newest].newer = ring[oldest].older = (unsigned char)way;
 }
 
-/* Each lap of the memory through the sets begins one set further on, so that a matrix's columns do
- * not all meet in a few; a lap still has one block for each set. Remainder by multiplication:
- * Lemire, Kaser, Kurz, "Faster remainder by direct computation", 2019. */
+/* Each lap of the memory through the sets begins one set further on, four laps in turn, so that a
+ * matrix's columns do not all meet in a few; a lap still has one block for each set. No more than
+ * four: what is written back lies as many blocks off what is read, and long runs of it are to be
+ * whole stripes of the HBM. Remainder by multiplication: Lemire, Kaser, Kurz, "Faster remainder by
+ * direct computation", 2019. */
 static inline uint32_t l2_set_of(const struct l2_cache *cache, uint32_t number)
 {
 	__extension__ typedef unsigned __int128 uint128;
 
-	number += (uint32_t)((uint128)number * cache->sets_inverse >> 64);
+	number += (uint32_t)((uint128)number * cache->sets_inverse >> 64) % 4;
 	return (uint32_t)((uint128)(number * cache->sets_inverse) * cache->sets >> 64);
 }
 
