@@ -527,6 +527,35 @@ uint64_t queue_wall_ns(void)
 	return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
 }
 
+/* A time-out of a task is one of simulated time. Where the model has nothing to do that time stands
+ * still: as much wall time ends the wait, and simulated time, if it is counted, goes on to where
+ * the first such time-out is. A model that works moves time by itself, however long that takes in
+ * wall time. False: there is none. */
+static bool pass_time_out_locked(struct bsim *bs)
+{
+	uint64_t now = sim_host_ps(bs->sim), wall = queue_wall_ns();
+	struct queue_sq *first = NULL;
+	bool busy = sim_busy(bs->sim);
+
+	for (struct queue_sq *sq = bs->queues->blocked_first; sq != NULL; sq = sq->blocked_next) {
+		if (sq->deadline_ps == SIM_NEVER || wall < sq->deadline_wall_ns)
+			continue;
+		if (busy)
+			sq->deadline_wall_ns =
+				wall +
+				(sq->deadline_ps - MIN(now, sq->deadline_ps)) / SIM_PS_PER_NS;
+		else if (first == NULL || sq->deadline_ps < first->deadline_ps)
+			first = sq;
+	}
+	if (first == NULL)
+		return false;
+	if (bs->timing)
+		sim_spend(bs->sim, first->deadline_ps - MIN(now, first->deadline_ps));
+	else
+		first->deadline_ps = now;
+	return true;
+}
+
 void queue_catch_up_locked(struct bsim *bs)
 {
 	if (bs->queues == NULL || bs->sim == NULL)
@@ -534,8 +563,10 @@ void queue_catch_up_locked(struct bsim *bs)
 	sim_catch_up(bs->sim);
 	if (bs->queues->value_waits == 0 && bs->queues->deadlines == 0)
 		return;
-	queue_poll_locked(bs);
-	queue_run_locked(bs, sim_host_ps(bs->sim));
+	do {
+		queue_poll_locked(bs);
+		queue_run_locked(bs, sim_host_ps(bs->sim));
+	} while (bs->queues->deadlines != 0 && pass_time_out_locked(bs));
 }
 
 void queue_changed_locked(struct bsim *bs)

@@ -81,7 +81,8 @@ struct queue_sq {
 	/* blocked on */
 	unsigned wait_device;
 	uint32_t wait_id;
-	uint64_t deadline_ps, deadline_wall_ns; /* SIM_NEVER: none */
+	/* of a wait with a time-out, else SIM_NEVER; in wall time: while the model stands still */
+	uint64_t deadline_ps, deadline_wall_ns;
 	struct stars_logic_cqe held; /* SQ_CQ_FULL: the completion that waits, and its text */
 	char *held_text;
 	bool holding;

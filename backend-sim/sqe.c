@@ -338,8 +338,7 @@ static enum outcome wait_longer(struct bsim *bs, struct queue_sq *sq, enum queue
 					  : SIM_NEVER - 1;
 		sq->deadline_wall_ns = queue_wall_ns() + timeout_s * UINT64_C(1000000000);
 	}
-	if (sq->deadline_ps != SIM_NEVER &&
-	    (set->now_ps >= sq->deadline_ps || queue_wall_ns() >= sq->deadline_wall_ns)) {
+	if (sq->deadline_ps != SIM_NEVER && set->now_ps >= sq->deadline_ps) {
 		fail(sq, error, STARS_ERROR_TIMEOUT, TS_ERROR_TASK_TIMEOUT, what,
 		     "%u of device %u was not recorded within %u s", sq->wait_id, sq->wait_device,
 		     timeout_s);
@@ -649,15 +648,14 @@ void queue_poll_locked(struct bsim *bs)
 {
 	struct queue_set *set = bs->queues;
 	struct queue_sq *sq, *next;
-	uint64_t wall = set->deadlines != 0 ? queue_wall_ns() : 0;
+	uint64_t now = sim_host_ps(bs->sim);
 
 	if (set->value_waits == 0 && set->deadlines == 0)
 		return;
 	for (sq = set->blocked_first; sq != NULL; sq = next) {
 		struct stars_value_wait_sqe sqe;
 		struct queue_error error = { 0 };
-		bool go = sq->deadline_ps != SIM_NEVER &&
-			  (sim_host_ps(bs->sim) >= sq->deadline_ps || wall >= sq->deadline_wall_ns);
+		bool go = sq->deadline_ps != SIM_NEVER && now >= sq->deadline_ps;
 
 		next = sq->blocked_next;
 		memcpy(&sqe, sq->ring[sq->head], sizeof(sqe));

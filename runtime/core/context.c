@@ -65,16 +65,22 @@ void core_context_follow(int64_t logic)
 	current.device_plus_1 = logic + 1;
 }
 
-struct core_context *core_context_peek(void)
+struct context *core_context_look(void **out_handle)
 {
-	struct context *context;
-
+	*out_handle = NULL;
 	if (core_is_forked())
 		return NULL;
-	context = core_pool_find(
-		&core_contexts, current.device_plus_1 > 0
-					? core_device_primary((uint32_t)(current.device_plus_1 - 1))
-					: current.explicit_context);
+	*out_handle = current.device_plus_1 > 0
+			      ? core_device_primary((uint32_t)(current.device_plus_1 - 1))
+			      : current.explicit_context;
+	return core_pool_find(&core_contexts, *out_handle);
+}
+
+struct core_context *core_context_peek(void)
+{
+	void *handle;
+	struct context *context = core_context_look(&handle);
+
 	return context == NULL ? NULL : &context->face;
 }
 
@@ -165,7 +171,7 @@ int core_context_destroy(void *handle, const char *call)
 				 "context=%p is the primary context of device %d: aclrtResetDevice "
 				 "ends that",
 				 handle, context->face.user_device);
-	if (!core_pool_hide(&core_contexts, context))
+	if (!core_pool_hide(&core_contexts, context, handle))
 		return no_such_context(handle, call);
 	logic = context->face.device;
 	if (current.explicit_context == handle)

@@ -79,8 +79,9 @@ struct core_pool {
 void *core_pool_take(struct core_pool *pool);
 /* From now on core_pool_find() answers the object for its handle. */
 void *core_pool_publish(struct core_pool *pool, void *object);
-/* From now on it does not. False if it did not before: of several callers one gets true. */
-bool core_pool_hide(struct core_pool *pool, void *object);
+/* From now on it does not. False if it did not before, or if the slot has another handle, and so
+ * another owner, since: of several callers that name one handle one gets true. */
+bool core_pool_hide(struct core_pool *pool, void *object, const void *handle);
 /* Ends the object's life; it must be hidden. */
 void core_pool_give(struct core_pool *pool, void *object);
 void *core_pool_find(struct core_pool *pool, const void *handle);
@@ -124,6 +125,10 @@ void core_context_end(struct context *context, bool force, const char *call);
  * call; < 0: none. */
 void core_context_follow(int64_t logic);
 struct context *core_context_of(const struct core_context *face);
+/* core_context_peek(), with the handle by which it was found. Another thread may end it at any
+ * time: who makes something of it compares, under core_lists_lock, that handle with the slot's, for
+ * the slot may have none, or that of its next user. */
+struct context *core_context_look(void **out_handle);
 
 /* One more, one less user of a device: opens it at the first, closes it at the last.
  * core_setup_lock is held. */

@@ -144,7 +144,7 @@ static struct context *take_primary_locked(uint32_t logic)
 	void *handle = atomic_exchange(&devices[logic].primary, NULL);
 	struct context *context = core_pool_find(&core_contexts, handle);
 
-	if (context == NULL || !core_pool_hide(&core_contexts, context))
+	if (context == NULL || !core_pool_hide(&core_contexts, context, handle))
 		return NULL;
 	return context;
 }

@@ -49,26 +49,25 @@ static void unuse_waits(struct waits *waits)
 
 /* ---- made, found, ended ---- */
 
-/* From now on it is found. False: its context, by that handle, has ended, and nobody would end the
- * event. */
-static bool link_event(struct event *event, const void *context)
+/* From now on it is found, by the handle that is answered. NULL: its context, by that handle, has
+ * ended, and nobody would end the event. */
+static void *link_event(struct event *event, const void *context)
 {
 	struct event **first = &event->context->events;
-	bool lives;
+	void *handle = NULL;
 
 	pthread_mutex_lock(&core_lists_lock);
-	lives = core_slot_handle(event->context) == context;
-	if (lives) {
+	if (core_slot_handle(event->context) == context) {
 		event->next = *first;
 		event->link = first;
 		if (event->next != NULL)
 			event->next->link = &event->next;
 		*first = event;
 		atomic_fetch_add(&live[event->device], 1);
-		core_pool_publish(&events, event);
+		handle = core_pool_publish(&events, event);
 	}
 	pthread_mutex_unlock(&core_lists_lock);
-	return lives;
+	return handle;
 }
 
 static void give_event(struct event *event)
@@ -104,7 +103,7 @@ static bool take_event(struct context *context, struct event **out)
 	pthread_mutex_lock(&core_lists_lock);
 	event = context->events;
 	left = event != NULL;
-	while (event != NULL && !core_pool_hide(&events, event))
+	while (event != NULL && !core_pool_hide(&events, event, core_slot_handle(event)))
 		event = event->next;
 	pthread_mutex_unlock(&core_lists_lock);
 	*out = event;
@@ -128,22 +127,22 @@ static bool can_be_waited_for(const struct event *event)
 
 int core_event_create(enum core_event_kind kind, uint32_t flags, void **out_event, const char *call)
 {
-	struct core_context *face = core_context_peek();
-	const void *owner = face == NULL ? NULL : core_context_handle(face);
+	void *owner, *handle = NULL;
+	struct context *context = core_context_look(&owner);
 	struct event *event;
 	int code = CORE_OK;
 
-	if (face == NULL)
+	if (context == NULL)
 		return core_context_none(call);
-	if (core_event_live(face->device) >= CORE_EVENT_MAX)
+	if (core_event_live(context->face.device) >= CORE_EVENT_MAX)
 		return core_fail(CORE_NO_EVENT, call, "device %d has %u events, all that there are",
-				 face->user_device, CORE_EVENT_MAX);
+				 context->face.user_device, CORE_EVENT_MAX);
 	event = core_pool_take(&events);
 	if (event == NULL)
 		return core_fail(CORE_MEMORY_ALLOCATION, call, "no memory for an event");
 	pthread_mutex_lock(&event->lock);
-	event->context = core_context_of(face);
-	event->device = face->device;
+	event->context = context;
+	event->device = context->face.device;
 	event->kind = kind;
 	event->flags = flags;
 	event->last = NULL;
@@ -156,11 +155,13 @@ int core_event_create(enum core_event_kind kind, uint32_t flags, void **out_even
 	if (code == CORE_OK && kind == CORE_EVENT_FLAGS && can_be_waited_for(event))
 		event->coming = core_record_make(event->device, call, &code);
 	pthread_mutex_unlock(&event->lock);
-	if (code == CORE_OK && !link_event(event, owner))
+	if (code == CORE_OK)
+		handle = link_event(event, owner);
+	if (code == CORE_OK && handle == NULL)
 		code = core_fail(CORE_CONTEXT_NULL, call,
 				 "the current context ended while an event of it was made");
 	if (code == CORE_OK)
-		*out_event = core_slot_handle(event);
+		*out_event = handle;
 	else
 		give_event(event);
 	return code;
@@ -201,7 +202,7 @@ int core_event_destroy(void *handle, const char *call)
 
 	if (event == NULL)
 		return code;
-	if (!core_pool_hide(&events, event))
+	if (!core_pool_hide(&events, event, handle))
 		return core_fail(CORE_PARAM_INVALID, call,
 				 "event=%p is being destroyed by another thread", handle);
 	end_event(event);

@@ -87,12 +87,15 @@ void *core_pool_publish(struct core_pool *pool, void *object)
 	return (void *)(uintptr_t)handle;
 }
 
-bool core_pool_hide(struct core_pool *pool, void *object)
+bool core_pool_hide(struct core_pool *pool, void *object, const void *handle)
 {
 	struct core_slot *slot = object;
+	uint64_t value = (uint64_t)(uintptr_t)handle;
 
 	(void)pool;
-	return atomic_exchange_explicit(&slot->handle, 0, memory_order_acq_rel) != 0;
+	return value != 0 &&
+	       atomic_compare_exchange_strong_explicit(&slot->handle, &value, 0,
+						       memory_order_acq_rel, memory_order_acquire);
 }
 
 void core_pool_give(struct core_pool *pool, void *object)
@@ -132,7 +135,7 @@ void *core_pool_hide_any(struct core_pool *pool)
 	for (uint32_t i = 0; i < slots; i++) {
 		struct core_slot *slot = slot_at(pool, i);
 
-		if (core_pool_hide(pool, slot))
+		if (core_pool_hide(pool, slot, core_slot_handle(slot)))
 			return slot;
 	}
 	return NULL;

@@ -35,17 +35,15 @@ unsigned core_stream_live(uint32_t device)
 
 static struct core_stream *streams[CORE_DEVICE_MAX]; /* core_lists_lock */
 
-/* From now on it is found. False: its context, by that handle, has ended, and nobody would end the
- * stream. */
-static bool link_stream(struct core_stream *stream, const void *context)
+/* From now on it is found, by the handle that is answered. NULL: its context, by that handle, has
+ * ended, and nobody would end the stream. */
+static void *link_stream(struct core_stream *stream, const void *context)
 {
 	struct core_stream **first = &streams[stream->device];
-	bool lives;
-	void *handle;
+	void *handle = NULL;
 
 	pthread_mutex_lock(&core_lists_lock);
-	lives = core_slot_handle(stream->context) == context;
-	if (lives) {
+	if (core_slot_handle(stream->context) == context) {
 		stream->next = *first;
 		stream->link = first;
 		if (stream->next != NULL)
@@ -58,7 +56,7 @@ static bool link_stream(struct core_stream *stream, const void *context)
 					      memory_order_release);
 	}
 	pthread_mutex_unlock(&core_lists_lock);
-	return lives;
+	return handle;
 }
 
 static void unlink_stream(struct core_stream *stream)
@@ -83,7 +81,7 @@ struct core_stream *core_stream_take_of(struct context *context, bool *out_left)
 		if (stream->context != context)
 			continue;
 		*out_left = true;
-		if (core_pool_hide(&core_streams, stream))
+		if (core_pool_hide(&core_streams, stream, core_slot_handle(stream)))
 			taken = stream;
 	}
 	pthread_mutex_unlock(&core_lists_lock);
@@ -111,74 +109,85 @@ static void be_born_locked(struct core_stream *stream, struct context *context)
 	stream->pump_started = stream->pump_stop = false;
 }
 
-static struct core_stream *make_stream(struct context *context, uint32_t priority, uint32_t flags,
-				       bool is_default, const char *call, int *error)
-{
-	const void *owner = core_slot_handle(context);
-	struct core_stream *stream;
+/* What core_stream_create() and core_stream_default() are told of a stream to be. */
+struct plan {
+	struct context *context;
+	void *owner; /* the context's handle */
+	uint32_t priority, flags;
+	bool is_default;
+};
 
-	if (core_stream_live(context->face.device) >= CORE_STREAM_MAX) {
-		*error = core_fail(CORE_NO_STREAM, call,
-				   "device %d has %u streams, all that there are",
-				   context->face.user_device, CORE_STREAM_MAX);
-		return NULL;
-	}
-	stream = core_pool_take(&core_streams);
-	if (stream == NULL) {
-		*error = core_fail(CORE_MEMORY_ALLOCATION, call, "no memory for a stream");
-		return NULL;
-	}
+/* Nobody finds it. Who had the slot's last stream may still look at this one. */
+static void unmake_stream(struct core_stream *stream, bool has_queue)
+{
 	pthread_mutex_lock(&stream->lock);
-	be_born_locked(stream, context);
-	stream->is_default = is_default;
-	stream->priority = priority;
-	stream->flags = flags;
-	*error = core_stream_open_queue(stream, call);
-	stream->alive = *error == CORE_OK;
+	stream->alive = false;
 	pthread_mutex_unlock(&stream->lock);
-	if (*error == CORE_OK && !link_stream(stream, owner)) {
+	if (has_queue)
 		core_stream_close_queue(stream);
-		*error = core_fail(CORE_CONTEXT_NULL, call,
-				   "the current context ended while a stream of it was made");
-	}
-	if (*error == CORE_OK)
-		return stream;
 	core_pool_give(&core_streams, stream);
-	return NULL;
+}
+
+static int make_stream(const struct plan *plan, void **out_stream, const char *call)
+{
+	const struct core_context *face = &plan->context->face;
+	struct core_stream *stream;
+	void *handle;
+	int code;
+
+	if (core_stream_live(face->device) >= CORE_STREAM_MAX)
+		return core_fail(CORE_NO_STREAM, call,
+				 "device %d has %u streams, all that there are", face->user_device,
+				 CORE_STREAM_MAX);
+	stream = core_pool_take(&core_streams);
+	if (stream == NULL)
+		return core_fail(CORE_MEMORY_ALLOCATION, call, "no memory for a stream");
+	pthread_mutex_lock(&stream->lock);
+	be_born_locked(stream, plan->context);
+	stream->is_default = plan->is_default;
+	stream->priority = plan->priority;
+	stream->flags = plan->flags;
+	code = core_stream_open_queue(stream, call);
+	pthread_mutex_unlock(&stream->lock);
+	handle = code == CORE_OK ? link_stream(stream, plan->owner) : NULL;
+	if (handle != NULL) {
+		*out_stream = handle;
+		return CORE_OK;
+	}
+	unmake_stream(stream, code == CORE_OK);
+	return code != CORE_OK
+		       ? code
+		       : core_fail(CORE_CONTEXT_NULL, call,
+				   "the current context ended while a stream of it was made");
 }
 
 int core_stream_create(uint32_t priority, uint32_t flags, void **out_stream, const char *call)
 {
-	struct core_context *context = core_context_peek();
-	struct core_stream *stream;
-	int code;
+	struct plan plan = { .priority = priority, .flags = flags };
 
-	if (context == NULL)
+	plan.context = core_context_look(&plan.owner);
+	if (plan.context == NULL)
 		return core_context_none(call);
-	stream = make_stream(core_context_of(context), priority, flags, false, call, &code);
-	if (stream != NULL)
-		*out_stream = core_slot_handle(stream);
-	return code;
+	return make_stream(&plan, out_stream, call);
 }
 
 /* Made at the first use: a program that only maps memory needs no queue. */
 int core_stream_default(void **out_stream, const char *call)
 {
 	static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER;
-	struct core_context *face = core_context_peek();
-	struct context *context;
+	struct plan plan = { .is_default = true };
 	int code = CORE_OK;
 
-	if (face == NULL)
+	plan.context = core_context_look(&plan.owner);
+	if (plan.context == NULL)
 		return core_context_none(call);
-	context = core_context_of(face);
-	*out_stream = atomic_load_explicit(&context->default_stream, memory_order_acquire);
+	*out_stream = atomic_load_explicit(&plan.context->default_stream, memory_order_acquire);
 	if (*out_stream != NULL)
 		return CORE_OK;
 	pthread_mutex_lock(&making);
-	*out_stream = atomic_load(&context->default_stream);
-	if (*out_stream == NULL && make_stream(context, 0, 0, true, call, &code) != NULL)
-		*out_stream = atomic_load(&context->default_stream);
+	*out_stream = atomic_load(&plan.context->default_stream);
+	if (*out_stream == NULL)
+		code = make_stream(&plan, out_stream, call);
 	pthread_mutex_unlock(&making);
 	return code;
 }
@@ -500,7 +509,7 @@ int core_stream_destroy(void *handle, bool force, const char *call)
 	if (core_is_pump_of(stream))
 		return core_fail(CORE_PARAM_INVALID, call,
 				 "stream=%p cannot be destroyed in a callback of its own", handle);
-	if (!core_pool_hide(&core_streams, stream))
+	if (!core_pool_hide(&core_streams, stream, handle))
 		return core_fail(CORE_PARAM_INVALID, call,
 				 "stream=%p is being destroyed by another thread", handle);
 	core_stream_end(stream, force, call);

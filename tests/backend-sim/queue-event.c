@@ -111,7 +111,7 @@ TEST(queue_event, freed_while_waited_for)
 	EXPECT_CONTAINS(npu_call(rig, npusimLastMessage), "not in use");
 }
 
-/* Nobody records it: the task ends with an error, after 2 s of simulated time, whoever looks. */
+/* Nobody records it: the task ends with an error, after 1 s of simulated time, whoever looks. */
 TEST(queue_event, time_out)
 {
 	uint32_t event = rig_id(0, DRV_EVENT_ID);

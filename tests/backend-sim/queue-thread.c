@@ -193,6 +193,61 @@ TEST(queue_thread, time_outs_end_in_wall_time)
 	EXPECT_GE(wall_ms() - begin, 49u);
 }
 
+/* As if the blocked tasks had waited for their time-outs in wall time. */
+static void let_wall_time_pass(struct bsim *bs)
+{
+	pthread_mutex_lock(&bs->lock);
+	for (struct queue_sq *sq = bs->queues->blocked_first; sq != NULL; sq = sq->blocked_next)
+		if (sq->deadline_ps != SIM_NEVER)
+			sq->deadline_wall_ns = 1;
+	pthread_mutex_unlock(&bs->lock);
+}
+
+/* Whoever is the first to see it, a wait that times out has taken its time. */
+TEST(queue_thread, a_time_out_takes_its_simulated_time)
+{
+	struct rig_stream first, second;
+	uint64_t begin;
+
+	ASSERT_NO_FATAL(rig_stream_open(&first, 0, 4, 8));
+	ASSERT_NO_FATAL(rig_stream_open(&second, 0, 4, 8));
+	begin = rig_now();
+	rig_event(&second, STARS_SQE_EVENT_WAIT, 0, rig_id(0, DRV_EVENT_ID), 3, REPORT);
+	rig_event(&first, STARS_SQE_EVENT_WAIT, 0, rig_id(0, DRV_EVENT_ID), 2, REPORT);
+	let_wall_time_pass(bsim_of(rig));
+	EXPECT_EQ(rig_next(&first).error_type, STARS_ERROR_TIMEOUT);
+	EXPECT_GE(rig_now() - begin, 2 * SIM_PS_PER_MS * 1000);
+	EXPECT_EQ(rig_next(&second).error_type, STARS_ERROR_TIMEOUT);
+	EXPECT_GE(rig_now() - begin, 3 * SIM_PS_PER_MS * 1000);
+	EXPECT_LT(rig_now() - begin, 4 * SIM_PS_PER_MS * 1000);
+}
+
+/* A model that works slowly is no reason for a time-out. */
+TEST(queue_thread, wall_time_of_a_busy_model_is_no_time_out)
+{
+	uint64_t a = rig_alloc(0, 64 * MIB), b = rig_alloc(0, 64 * MIB);
+	struct bsim *bs = bsim_of(rig);
+	struct rig_stream works, waits;
+	struct stars_logic_cqe cqe;
+	uint32_t event, count;
+
+	ASSERT_NO_FATAL(rig_stream_open(&works, 0, 4, 8));
+	ASSERT_NO_FATAL(rig_stream_open(&waits, 0, 4, 8));
+	event = rig_id(0, DRV_EVENT_ID);
+	pthread_mutex_lock(&bs->lock);
+	bs->queues->idle_ns = UINT64_C(3600000000000); /* nobody else lets the model run */
+	pthread_mutex_unlock(&bs->lock);
+	rig_sdma(&works, b, a, 64 * MIB, REPORT);
+	rig_event(&waits, STARS_SQE_EVENT_WAIT, 0, event, 1, REPORT);
+	let_wall_time_pass(bs);
+	EXPECT_EQ(rig_recv(&waits, &cqe, 1, 0, &count), DRV_ERROR_NONE);
+	EXPECT_EQ(count, 0u);
+	EXPECT_EQ(rig_next(&works).error_type, 0);
+	EXPECT_EQ(rig_id_config(0, DRV_EVENT_ID, event, DRV_ID_RECORD, 0), DRV_ERROR_NONE);
+	EXPECT_EQ(rig_next(&waits).error_type, 0);
+	rig_end(); /* with the thread that sleeps so long */
+}
+
 /* ---- the idle thread ---- */
 
 TEST(queue_thread, a_flag_that_is_only_polled)

@@ -346,3 +346,98 @@ TEST(device, ends_while_others_make_things_on_it)
 	EXPECT_EQ(core_stream_live(0), 0);
 	EXPECT_EQ(core_event_live(0), 0);
 }
+
+/* ---- a context that ends while something of it is made ---- */
+
+static drvError_t (*real_id_alloc)(struct npu_driver *self, uint32_t dev,
+				   struct halResourceIdInputInfo *in,
+				   struct halResourceIdOutputInfo *out);
+static bool set_again;
+
+static void *end_the_context(void *arg)
+{
+	(void)arg;
+	EXPECT_EQ(core_device_reset(0, true, "t"), 0);
+	if (set_again)
+		EXPECT_EQ(core_device_set(0, "t"), 0);
+	return NULL;
+}
+
+static drvError_t id_alloc_meanwhile(struct npu_driver *self, uint32_t dev,
+				     struct halResourceIdInputInfo *in,
+				     struct halResourceIdOutputInfo *out)
+{
+	pthread_t thread;
+
+	self->halResourceIdAlloc = real_id_alloc;
+	EXPECT_EQ(pthread_create(&thread, NULL, end_the_context, NULL), 0);
+	pthread_join(thread, NULL);
+	return real_id_alloc(self, dev, in, out);
+}
+
+static void make_while_it_ends(bool event, bool again)
+{
+	void *made = NULL;
+	int code;
+
+	ASSERT_EQ(core_device_keep(0, "t"), 0);
+	ASSERT_EQ(core_device_set(0, "t"), 0);
+	set_again = again;
+	real_id_alloc = rig->halResourceIdAlloc;
+	rig->halResourceIdAlloc = id_alloc_meanwhile;
+	code = event ? core_event_create(CORE_EVENT_FLAGS, CORE_EVENT_SYNC, &made, "t")
+		     : core_stream_create(0, 0, &made, "t");
+	EXPECT_EQ(code, CORE_CONTEXT_NULL);
+	EXPECT_CONTAINS(npu_message(), "ended while");
+	EXPECT_NULL(made);
+	EXPECT_EQ(core_stream_live(0), 0);
+	EXPECT_EQ(core_event_live(0), 0);
+	EXPECT_EQ(fake_live_ids(rig), 0);
+	EXPECT_EQ(fake_live_queues(rig), 0);
+}
+
+TEST(device, ends_while_a_stream_of_it_is_made)
+{
+	make_while_it_ends(false, false);
+}
+
+TEST(device, ends_and_is_set_again_while_a_stream_of_it_is_made)
+{
+	make_while_it_ends(false, true);
+}
+
+TEST(device, ends_while_an_event_of_it_is_made)
+{
+	make_while_it_ends(true, false);
+}
+
+TEST(device, ends_and_is_set_again_while_an_event_of_it_is_made)
+{
+	make_while_it_ends(true, true);
+}
+
+/* ---- handles ---- */
+
+struct thing {
+	struct core_slot slot;
+};
+
+TEST(device, a_stale_handle_does_not_hide_the_slots_next_user)
+{
+	static struct core_pool pool = CORE_POOL(7, struct thing, NULL);
+	struct thing *thing = core_pool_take(&pool);
+	void *first, *second;
+
+	ASSERT_NOT_NULL(thing);
+	first = core_pool_publish(&pool, thing);
+	EXPECT_TRUE(core_pool_hide(&pool, thing, first));
+	EXPECT_FALSE(core_pool_hide(&pool, thing, first));
+	EXPECT_FALSE(core_pool_hide(&pool, thing, NULL));
+	core_pool_give(&pool, thing);
+	ASSERT_EQ(core_pool_take(&pool), (void *)thing);
+	second = core_pool_publish(&pool, thing);
+	EXPECT_FALSE(core_pool_hide(&pool, thing, first));
+	EXPECT_EQ(core_pool_find(&pool, second), (void *)thing);
+	EXPECT_TRUE(core_pool_hide(&pool, thing, second));
+	core_pool_give(&pool, thing);
+}
