@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What a history says by itself: physical and live memory of one device, event by event, and what
- * of the physical memory is lost to whom. It asks no model.
+ * of the physical memory is lost to whom: the sums of a replay. Which blocks live it asks its
+ * ledger (ledger.h). It asks no model, and knows addresses, not names: the sums of records with
+ * names, for convert and diff, are those of books.h.
  */
 #ifndef NPUSIM_TRACES_ACCOUNT_H
 #define NPUSIM_TRACES_ACCOUNT_H

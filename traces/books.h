@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What the records of a trace come to: which device a line is about, which thing, and how much was
- * live, in segments, mapped by calls, and reserved, after each. It asks no model, and keeps no
- * record: memory is for what lives at a time, and for the sizes that differ.
+ * live, in segments, mapped by calls, and reserved, after each: the sums of convert and diff, which
+ * replay nothing (a replay has account.h). It asks no model, and keeps no record: memory is for
+ * what lives at a time, and for the sizes that differ.
  */
 #ifndef NPUSIM_TRACES_BOOKS_H
 #define NPUSIM_TRACES_BOOKS_H

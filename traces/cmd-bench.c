@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "out-file.h"
 #include "result-file.h"
 #include "sim/bench/bench.h"
 
@@ -242,7 +243,7 @@ static gboolean write_json(JsonBuilder *json, const char *path, GError **error)
 	json_generator_set_pretty(generator, TRUE);
 	json_generator_to_gstring(generator, text);
 	g_string_append_c(text, '\n');
-	return result_file_write(path, text->str, text->len, error);
+	return out_file_write(path, text->str, text->len, error);
 }
 
 /* --- runs --- */

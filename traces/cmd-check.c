@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "config.h"
+#include "out-file.h"
 
 #define LATENCY_DEFAULT (G_GUINT64_CONSTANT(4) << 30)
 #define LATENCY_LEAST   (G_GUINT64_CONSTANT(2) << 20)
@@ -250,7 +251,7 @@ static gboolean write_samples(const char *path, const GArray *samples, GError **
 				       check_call_name(s->call), s->bytes,
 				       G_GUINT64_CONSTANT(1) << s->page_lg2, s->ns);
 	}
-	good = g_file_set_contents(path, text->str, (gssize)text->len, error);
+	good = out_file_write(path, text->str, text->len, error);
 	g_string_free(text, TRUE);
 	return good;
 }
@@ -343,7 +344,7 @@ static gboolean record_server(const struct check *check, GError **error)
 	append_file(text, "/etc/ascend_install.info");
 	append_file(text, "/usr/local/Ascend/driver/version.info");
 	append_file(text, "/usr/local/Ascend/firmware/version.info");
-	good = g_file_set_contents(path, text->str, (gssize)text->len, error);
+	good = out_file_write(path, text->str, text->len, error);
 	g_string_free(text, TRUE);
 	return good;
 }

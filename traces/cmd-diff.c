@@ -10,6 +10,7 @@
 #include "diff-result.h"
 #include "diff-trace.h"
 #include "progress.h"
+#include "out-file.h"
 #include "result-file.h"
 
 #define SCHEMA_VERSION 1
@@ -81,7 +82,7 @@ static gboolean write_json(JsonBuilder *b, const char *path, GError **error)
 	g_autofree char *text = g_strconcat(json, "\n", NULL);
 	json_node_unref(root);
 	g_object_unref(b);
-	return result_file_write(path, text, strlen(text), error);
+	return out_file_write(path, text, strlen(text), error);
 }
 
 static void print_heads(const struct job *job, const char *const kinds[2], const guint64 events[2])

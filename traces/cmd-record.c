@@ -115,19 +115,24 @@ static int record(char **argv, const char *output, gboolean preload)
 	g_autofree char *parts = g_strconcat(whole, ".parts", NULL);
 	int status;
 
+	if (g_file_test(whole, G_FILE_TEST_IS_DIR))
+		return failure("record", "%s is a folder: -o wants the name of a file", whole);
 	if (mkdir(parts, 0777) != 0)
 		return errno == EEXIST
 			       ? failure("record",
 					 "%s is there already, of a recording that did not end: "
 					 "npusim record --merge %s -o FILE makes a trace of it",
 					 parts, parts)
-			       : failure("record", "%s: %s", parts, g_strerror(errno));
+			       : failure("record",
+					 "%s: the folder for what the processes write cannot be "
+					 "made: %s",
+					 parts, g_strerror(errno));
 	if (!prepare(parts, preload, &error)) {
 		rmdir(parts);
 		return failure("record", "%s", error->message);
 	}
 	status = run(argv);
-	if (status == EXIT_NOT_FOUND && rmdir(parts) == 0)
+	if ((status == EXIT_NOT_FOUND || status == EXIT_NOT_RUNNABLE) && rmdir(parts) == 0)
 		return status;
 	if (!collect(parts, whole, TRUE, &error)) {
 		failure("record", "%s; what was recorded is in %s", error->message, parts);
@@ -169,7 +174,7 @@ int cmd_record(int argc, char **argv)
 	g_autoptr(GError) error = NULL;
 	int status = NPUSIM_EXIT_OK;
 
-	if (!parse_options("-- PROGRAM [ARGUMENT...]", SUMMARY, entries, OPTIONS_OF_RUN, &argc,
+	if (!parse_options("-- PROGRAM [ARGUMENT...]", SUMMARY, entries, OPTIONS_OF_RECORD, &argc,
 			   &argv, &status))
 		return status;
 	if (argc > 1 && strcmp(argv[1], "--") == 0) {

@@ -6,14 +6,10 @@
 
 #include <signal.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "progress.h"
 #include "replay.h"
 #include "result.h"
-
-#define PROGRESS_AFTER_US 500000 /* short replays show none */
-#define PROGRESS_EVERY_US 100000
-#define BAR_WIDTH         40
 
 static volatile sig_atomic_t interrupted;
 
@@ -23,41 +19,29 @@ static void on_interrupt(int signal_number)
 	interrupted = 1;
 }
 
-struct bar {
-	gint64 start_us, last_us;
-	gboolean terminal, shown;
-};
-
 static gboolean on_progress(guint64 done, guint64 total, gpointer data)
 {
-	struct bar *bar = data;
-	gint64 now = g_get_monotonic_time();
-	if (bar->terminal && now - bar->start_us > PROGRESS_AFTER_US &&
-	    now - bar->last_us > PROGRESS_EVERY_US) {
-		int filled = total ? (int)(done * BAR_WIDTH / total) : 0;
-		g_printerr("\r[%.*s%*s] %3.0f %%, %" G_GUINT64_FORMAT " events", filled,
-			   "########################################", BAR_WIDTH - filled, "",
-			   total ? 100.0 * done / total : 0.0, done);
-		bar->last_us = now;
-		bar->shown = TRUE;
-	}
+	struct progress *bar = data;
+
+	bar->total = total;
+	progress_step(bar, done);
 	return !interrupted;
 }
 
 static struct replay *run(struct trace *trace, const struct replay_options *asked, GError **error)
 {
-	struct bar bar = { .start_us = g_get_monotonic_time(), .terminal = isatty(STDERR_FILENO) };
+	struct progress bar;
 	struct replay_options options = *asked;
 	struct sigaction action = { .sa_handler = on_interrupt, .sa_flags = (int)SA_RESETHAND },
 			 before;
 
+	progress_start(&bar, trace->events);
 	options.progress = on_progress;
 	options.data = &bar;
 	sigaction(SIGINT, &action, &before);
 	struct replay *replay = replay_run(trace, &options, error);
 	sigaction(SIGINT, &before, NULL);
-	if (bar.shown)
-		g_printerr("\r%*s\r", BAR_WIDTH + 40, "");
+	progress_end(&bar);
 	return replay;
 }
 
@@ -188,7 +172,7 @@ static int replay_file(const char *path, const char *json, const struct replay_o
 		if (json == NULL || g_strcmp0(json, "-") != 0)
 			result_print(stdout, path, trace, replay);
 		if (json && !result_write_json(json, path, trace, replay, &error))
-			status = failure("replay", "%s: %s", json, error->message);
+			status = failure("replay", "%s", error->message);
 		if (replay->interrupted)
 			status = 128 + SIGINT;
 	}
@@ -217,10 +201,10 @@ static int replay_chosen(const char *path, const char *json, const char *node,
 	return status;
 }
 
-#define SUMMARY                                                                                   \
-	"Replays an allocation history on the model, starting from what was live when it began: " \
-	"a memory snapshot of\n"                                                                  \
-	"PyTorch or torch_npu (.pkl), an npusim trace, plain or .gz."
+#define SUMMARY                                                                                  \
+	"Replays an allocation history on the model, starting from what was live when it began." \
+	"\nFILE, plain or .gz, is a memory snapshot of PyTorch or torch_npu, an npusim trace, a" \
+	"\nmsMemScope dump, MindSpore's memory_block.csv or a log of STAlloc."
 
 int cmd_replay(int argc, char **argv)
 {

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "csv.h"
+#include "out-file.h"
 #include "report-page.h"
 #include "result-file.h"
 
@@ -66,7 +67,7 @@ static gboolean write_page(const char *path, GPtrArray *results, char *const *na
 
 	append_safely(page, json);
 	g_string_append_len(page, (const char *)report_page_after, (gssize)report_page_after_bytes);
-	gboolean ok = result_file_write(path, page->str, page->len, error);
+	gboolean ok = out_file_write(path, page->str, page->len, error);
 	g_string_free(page, TRUE);
 	return ok;
 }
@@ -78,7 +79,7 @@ struct outputs {
 
 static gboolean write_text(const char *path, const char *text, GError **error)
 {
-	return result_file_write(path, text, strlen(text), error);
+	return out_file_write(path, text, strlen(text), error);
 }
 
 static gboolean write_outputs(const struct outputs *to, GPtrArray *results, char *const *names,

@@ -31,7 +31,7 @@ struct device_track {
 };
 struct chrome {
 	struct convert_job *job;
-	struct convert_out *out;
+	struct out_stream *out;
 	enum clock clock;
 	gboolean clock_known, first_done;
 	guint64 now_ns;
@@ -63,7 +63,7 @@ static void put_name(struct chrome *c, const char *what, guint64 pid, guint64 ti
 			       "{\"ph\":\"M\",\"name\":\"%s\",\"pid\":%" G_GUINT64_FORMAT
 			       ",\"tid\":%" G_GUINT64_FORMAT ",\"args\":{\"name\":",
 			       what, pid, tid);
-	convert_json_text(out, name);
+	out_json_text(out, name);
 	g_string_append(out, "}}");
 }
 
@@ -83,7 +83,7 @@ static void put_args(GString *out, const struct books_line *l)
 	GString *text = g_string_new(NULL);
 	feed_text(&l->item, text);
 	g_string_append(out, ",\"line\":");
-	convert_json_text(out, text->str);
+	out_json_text(out, text->str);
 	g_string_free(text, TRUE);
 	g_string_append_c(out, '}');
 }
@@ -100,7 +100,7 @@ static void put_instant(struct chrome *c, const struct books_line *l, const char
 	g_autofree char *name = g_strconcat(title(&l->item.record), suffix, NULL);
 
 	g_string_append(out, "{\"ph\":\"i\",\"name\":");
-	convert_json_text(out, name);
+	out_json_text(out, name);
 	g_string_append_printf(out,
 			       ",\"cat\":\"refused\",\"s\":\"%s\",\"pid\":%" G_GUINT64_FORMAT
 			       ",\"tid\":%" G_GUINT64_FORMAT,
@@ -210,7 +210,7 @@ static void on_call(struct chrome *c, const struct books_line *l)
 	GString *rest = g_string_new("\"cat\":\"call\",\"name\":");
 
 	end_call(c, call, length_of(c, call, r));
-	convert_json_text(rest, title(r));
+	out_json_text(rest, title(r));
 	g_string_append_c(rest, ',');
 	put_args(rest, l);
 	g_string_append_c(rest, '}');
@@ -268,7 +268,7 @@ static void reserved(struct chrome *c, guint64 *shown)
 		return;
 	*shown = now;
 	GString *out = begin(c);
-	g_string_append_printf(out, "{\"ph\":\"C\",\"name\":\"reserved\",\"pid\":%u,\"tid\":0",
+	g_string_append_printf(out, "{\"ph\":\"C\",\"name\":\"reserved\",\"pid\":%d,\"tid\":0",
 			       DEVICE_PID - 1);
 	put_us(out, "ts", c->now_ns);
 	g_string_append_printf(out, ",\"args\":{\"bytes\":%" G_GUINT64_FORMAT "}}", now);
@@ -283,7 +283,7 @@ static void on_segment(struct chrome *c, const struct books_line *l,
 			       DEVICE_PID + (guint64)track->device);
 	put_us(out, "ts", track->at_ns);
 	g_string_append(out, ",\"dur\":0,\"cat\":\"segment\",\"name\":");
-	convert_json_text(out, title(&l->item.record));
+	out_json_text(out, title(&l->item.record));
 	g_string_append_c(out, ',');
 	put_args(out, l);
 	g_string_append_c(out, '}');
@@ -334,7 +334,7 @@ static int run(struct chrome *c, GError **error)
 		c->now_ns = monotonic = MAX(monotonic, now);
 		reserved(c, &shown);
 		c->now_ns = now;
-		convert_out_flush(c->out, FALSE);
+		out_stream_flush(c->out, FALSE);
 	}
 	end_all(c);
 	return more;
@@ -343,10 +343,10 @@ static int run(struct chrome *c, GError **error)
 gboolean convert_to_chrome(struct convert_job *job, GError **error)
 {
 	static const char *const clocks[] = { "host", "simulated", "a microsecond an event" };
-	struct convert_out out;
+	struct out_stream out;
 	struct chrome c = { .job = job, .out = &out };
 
-	if (!convert_out_open(&out, job->target, error))
+	if (!out_stream_open(&out, job->target, error))
 		return FALSE;
 	c.threads = g_hash_table_new_full(call_hash, call_equal, call_free, NULL);
 	c.processes = g_hash_table_new(NULL, NULL);
@@ -356,10 +356,10 @@ gboolean convert_to_chrome(struct convert_job *job, GError **error)
 	int more = run(&c, error);
 	g_string_append_printf(out.text,
 			       "\n],\"otherData\":{\"time\":\"%s\",\"kind\":", clocks[c.clock]);
-	convert_json_text(out.text, feed_trace(job->feed)->kind);
+	out_json_text(out.text, feed_trace(job->feed)->kind);
 	g_string_append(out.text, "}}\n");
 	g_hash_table_unref(c.threads);
 	g_hash_table_unref(c.processes);
 	g_hash_table_unref(c.devices);
-	return convert_out_close(&out, more == 0, error);
+	return out_stream_close(&out, more == 0, error);
 }

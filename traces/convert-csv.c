@@ -67,11 +67,11 @@ static void row(GString *out, const struct books_line *l, const struct books_dev
 
 gboolean convert_to_csv(struct convert_job *job, GError **error)
 {
-	struct convert_out out;
+	struct out_stream out;
 	struct books_line l;
 	int more;
 
-	if (!convert_out_open(&out, job->target, error))
+	if (!out_stream_open(&out, job->target, error))
 		return FALSE;
 	g_string_append(out.text,
 			"event,verb,name,size,device,stream,process,thread,host_ns,simulated_ps,"
@@ -79,9 +79,9 @@ gboolean convert_to_csv(struct convert_job *job, GError **error)
 			"physical_bytes\n");
 	while ((more = convert_next(job, &l, error)) > 0) {
 		row(out.text, &l, l.device >= 0 ? books_find(job->books, l.device) : NULL);
-		convert_out_flush(&out, FALSE);
+		out_stream_flush(&out, FALSE);
 	}
-	return convert_out_close(&out, more == 0, error);
+	return out_stream_close(&out, more == 0, error);
 }
 
 /* A copy of the result with one of its devices alone. */
@@ -114,16 +114,16 @@ gboolean convert_result_to_csv(const char *source, const char *target, gboolean 
 		g_ptr_array_new_with_free_func((GDestroyNotify)json_node_unref);
 	JsonNode *result = result_file_read(source, error);
 	char *names[] = { (char *)source, NULL };
-	struct convert_out out;
+	struct out_stream out;
 
 	if (result == NULL)
 		return FALSE;
 	g_ptr_array_add(results, device >= 0 ? of_device(result, device) : json_node_ref(result));
 	json_node_unref(result);
-	if (!convert_out_open(&out, target, error))
+	if (!out_stream_open(&out, target, error))
 		return FALSE;
 	g_autofree char *text =
 		series ? csv_of_series(results, names) : csv_of_figures(results, names);
 	g_string_append(out.text, text);
-	return convert_out_close(&out, TRUE, error);
+	return out_stream_close(&out, TRUE, error);
 }

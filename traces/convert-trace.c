@@ -52,7 +52,7 @@ static int next_line(struct copy *c, const char **out, gsize *out_length, GError
 }
 
 /* Lines up to the event's are copied; the event's, if it is wanted; behind the last, the rest. */
-static gboolean copy_lines(struct convert_job *job, struct copy *c, struct convert_out *out,
+static gboolean copy_lines(struct convert_job *job, struct copy *c, struct out_stream *out,
 			   GError **error)
 {
 	struct books_line event;
@@ -76,7 +76,7 @@ static gboolean copy_lines(struct convert_job *job, struct copy *c, struct conve
 				return FALSE;
 			if (wanted || c->line != until)
 				g_string_append_len(out->text, text, (gssize)length);
-			convert_out_flush(out, FALSE);
+			out_stream_flush(out, FALSE);
 		}
 		if (job->progress && item.number >= job->next_progress) {
 			job->next_progress = item.number + 4096;
@@ -89,11 +89,11 @@ static gboolean copy_lines(struct convert_job *job, struct copy *c, struct conve
 static gboolean copy(struct convert_job *job, GError **error)
 {
 	struct copy c = { .input = input_open(job->source, error) };
-	struct convert_out out;
+	struct out_stream out;
 
 	if (c.input == NULL)
 		return FALSE;
-	if (!convert_out_open(&out, job->target, error)) {
+	if (!out_stream_open(&out, job->target, error)) {
 		input_close(c.input);
 		return FALSE;
 	}
@@ -101,7 +101,7 @@ static gboolean copy(struct convert_job *job, GError **error)
 	gboolean ok = copy_lines(job, &c, &out, error);
 	g_byte_array_unref(c.buffer);
 	input_close(c.input);
-	return convert_out_close(&out, ok, error);
+	return out_stream_close(&out, ok, error);
 }
 
 /* ---- other files ---- */
@@ -215,14 +215,14 @@ static gboolean put_all(struct convert_job *job, struct writing *w, GError **err
 static gboolean write_records(struct convert_job *job, GError **error)
 {
 	struct writing w = { .sites = feed_trace(job->feed)->sites };
-	struct convert_file file;
+	struct out_file file;
 	char *why = NULL;
 
-	convert_file_begin(&file, job->target);
+	out_file_begin(&file, job->target);
 	w.writer = npu_trace_writer_open(file.temp, NPU_TRACE_WRITER_BUFFERED, &why);
 	if (w.writer == NULL) {
 		written(-1, why, "", error);
-		return convert_file_end(&file, FALSE, NULL);
+		return out_file_end(&file, FALSE, NULL);
 	}
 	w.numbers = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
 	w.texts = g_hash_table_new(NULL, NULL);
@@ -234,7 +234,7 @@ static gboolean write_records(struct convert_job *job, GError **error)
 		free(why);
 	g_hash_table_unref(w.texts);
 	g_hash_table_unref(w.numbers);
-	return convert_file_end(&file, ok, error);
+	return out_file_end(&file, ok, error);
 }
 
 gboolean convert_to_trace(struct convert_job *job, GError **error)

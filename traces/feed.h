@@ -2,7 +2,8 @@
  *
  * A trace of any kind as records of npusim/trace.h, one after another: what was there when its
  * window began, then its events. A trace of npusim has names; what has addresses gets names in the
- * order in which they appear. It keeps no account.
+ * order in which they appear. It keeps no account (books.h does), and is for convert and diff; a
+ * replay reads trace.h and format.h.
  */
 #ifndef NPUSIM_TRACES_FEED_H
 #define NPUSIM_TRACES_FEED_H

@@ -7,17 +7,26 @@
 #include <string.h>
 
 #include "format-words.h"
+#include "live.h"
 #include "sites.h"
 #include "trace-reader.h"
 
 #define ADDRESS_END  (G_GUINT64_CONSTANT(1) << 62) /* some readers mark addresses above 2^56 */
 #define OFFSET_BITS  43 /* of a reservation's offset in an event's address: 8 TiB */
-#define RESERVATIONS (1u << (63 - OFFSET_BITS))
+#define RESERVATIONS (1u << (62 - OFFSET_BITS))
+/* Addresses of what has only a name: of reservations above 2^62, of segments below, each behind the
+ * one before; process and number of a block that says not where it lies. */
+#define RESERVED_BASE (G_GUINT64_CONSTANT(1) << 62)
+#define SEGMENT_BASE  (G_GUINT64_CONSTANT(1) << 61)
+#define SEGMENT_UNIT  (G_GUINT64_CONSTANT(2) << 20)
 
 struct format_reader {
 	struct npu_trace_reader *reader;
 	GHashTable *reservations; /* process << 32 | number -> index + 1, of those that segment_map
 				     lines name */
+	struct live *segments;    /* address and device of those that live -> size */
+	struct live *names;       /* process << 32 | number, letter -> address of what lives */
+	guint64 next_segment;     /* its address */
 	gboolean head_read, by_address;
 	gboolean lent;          /* `sites` are the trace's */
 	struct sites *sites;    /* NULL until a line has one */
@@ -60,24 +69,29 @@ static gboolean bad(const struct trace_record *record, GError **error, const cha
 	return FALSE;
 }
 
+static guint64 key_of(const struct trace_record *c, const struct trace_name *name)
+{
+	return (guint64)c->process << 32 | name->number;
+}
+
 static gboolean expandable_address(struct format_reader *r, const struct trace_record *c,
 				   guint64 *out, GError **error)
 {
-	guint64 key = (guint64)c->process << 32 | c->name.number;
+	guint64 key = key_of(c, &c->name);
 	guint index = GPOINTER_TO_UINT(g_hash_table_lookup(r->reservations, &key));
 
 	if (index == 0) {
 		index = g_hash_table_size(r->reservations) + 1;
 		if (index >= RESERVATIONS)
 			return bad(c, error,
-				   "there are more reservations than the 1048575 of a replay");
+				   "there are more reservations than the 524287 of a replay");
 		g_hash_table_insert(r->reservations, g_memdup2(&key, sizeof key),
 				    GUINT_TO_POINTER(index));
 	}
 	if (c->name.offset >> OFFSET_BITS || c->size >> OFFSET_BITS ||
 	    (c->name.offset + c->size) >> OFFSET_BITS)
 		return bad(c, error, "it ends more than 8 TiB into its reservation");
-	*out = (guint64)index << OFFSET_BITS | c->name.offset;
+	*out = RESERVED_BASE | (guint64)index << OFFSET_BITS | c->name.offset;
 	return TRUE;
 }
 
@@ -114,27 +128,122 @@ static guint32 site_of(struct format_reader *r, const char *text)
 	return site;
 }
 
+/* A segment that is not known has an address that none has. */
+static guint64 segment_address(struct format_reader *r, const struct npu_trace_record *from,
+			       const struct trace_record *c)
+{
+	guint64 key = key_of(c, &c->name);
+	struct live_entry *known = live_find(r->names, key, 'a');
+	guint64 address = known ? known->value : key;
+
+	if (from->code != 0)
+		return address;
+	if (known && from->verb == NPU_TRACE_SEGMENT_FREE)
+		live_remove(r->names, known);
+	if (known || from->verb == NPU_TRACE_SEGMENT_FREE)
+		return address;
+	address = r->next_segment;
+	if (c->size < RESERVED_BASE - address - SEGMENT_UNIT)
+		r->next_segment += (c->size / SEGMENT_UNIT + 2) * SEGMENT_UNIT;
+	live_put(r->names, key, 'a', address);
+	return address;
+}
+
+/* Where at= says that a block lies; 0: it says nothing that is known. */
+static guint64 place_of(struct format_reader *r, const struct trace_record *c)
+{
+	guint64 key = key_of(c, &c->at);
+	gpointer index = c->at.kind == 'r' ? g_hash_table_lookup(r->reservations, &key) : NULL;
+	const struct live_entry *segment = c->at.kind == 'a' ? live_find(r->names, key, 'a') : NULL;
+
+	if (c->at.offset >> OFFSET_BITS)
+		return 0;
+	if (index)
+		return RESERVED_BASE | (guint64)GPOINTER_TO_UINT(index) << OFFSET_BITS |
+		       c->at.offset;
+	return segment ? segment->value + c->at.offset : 0;
+}
+
+/* A block's own line says where it lies, its other lines name it alone. */
+static guint64 block_address(struct format_reader *r, const struct npu_trace_record *from,
+			     const struct trace_record *c)
+{
+	guint64 key = key_of(c, &c->name);
+	struct live_entry *known = live_find(r->names, key, 'b');
+	guint64 address = known ? known->value : key;
+
+	if (from->code != 0)
+		return address;
+	if (known && from->verb == NPU_TRACE_FREE)
+		live_remove(r->names, known);
+	if (known || from->verb != NPU_TRACE_ALLOC || (address = place_of(r, c)) == 0)
+		return known ? address : key;
+	live_put(r->names, key, 'b', address);
+	return address;
+}
+
+/* A line that frees a segment need not say how large it was. */
+static void follow_segment(struct format_reader *r, const struct npu_trace_record *from,
+			   struct trace_event *e)
+{
+	guint32 device = (guint32)from->device;
+
+	if (from->code != 0)
+		return;
+	if (from->verb == NPU_TRACE_SEGMENT_ALLOC) {
+		live_put(r->segments, e->address, device, e->size);
+		return;
+	}
+	struct live_entry *known = live_find(r->segments, e->address, device);
+	if (known == NULL)
+		return;
+	if (!(from->has & NPU_TRACE_HAS_SIZE))
+		e->size = known->value;
+	live_remove(r->segments, known);
+}
+
+static gboolean is_segment(const struct npu_trace_record *from)
+{
+	return from->verb == NPU_TRACE_SEGMENT_ALLOC || from->verb == NPU_TRACE_SEGMENT_FREE;
+}
+
+/* Where what an event is about lies. */
+static gboolean put_address(struct format_reader *r, const struct npu_trace_record *from,
+			    struct trace_record *c, GError **error)
+{
+	guint64 *address = &c->event.address;
+
+	if (from->verb == NPU_TRACE_OOM) {
+		*address = from->free_bytes;
+		return TRUE;
+	}
+	if (from->verb == NPU_TRACE_NOTE)
+		return TRUE;
+	if ((from->has & NPU_TRACE_HAS_VA) && has_addresses(r)) {
+		*address = from->va;
+		return (from->va <= ADDRESS_END && c->size <= ADDRESS_END - from->va) ||
+		       bad(c, error, "its address runs past 2^62");
+	}
+	if (from->verb == NPU_TRACE_SEGMENT_MAP || from->verb == NPU_TRACE_SEGMENT_UNMAP)
+		return expandable_address(r, c, address, error);
+	*address = is_segment(from) ? segment_address(r, from, c) : block_address(r, from, c);
+	return TRUE;
+}
+
 static gboolean make_event(struct format_reader *r, const struct npu_trace_record *from,
 			   struct trace_record *c, GError **error)
 {
 	c->event = (struct trace_event){ .action = actions[from->verb],
-					 .address = (guint64)c->process << 32 | c->name.number,
+					 .address = key_of(c, &c->name),
 					 .size = c->size,
 					 .stream = (gint64)from->stream,
 					 .time_us = (gint64)(c->host_ns / 1000) };
-	if (from->verb == NPU_TRACE_OOM)
-		c->event.address = from->free_bytes;
 	if (from->site && from->verb == NPU_TRACE_ALLOC)
 		c->event.site = site_of(r, from->site);
-	if (from->verb != NPU_TRACE_OOM && from->verb != NPU_TRACE_NOTE &&
-	    (from->has & NPU_TRACE_HAS_VA) && has_addresses(r)) {
-		c->event.address = from->va;
-		return from->va <= ADDRESS_END && c->size <= ADDRESS_END - from->va
-			       ? TRUE
-			       : bad(c, error, "its address runs past 2^62");
-	}
-	if (from->verb == NPU_TRACE_SEGMENT_MAP || from->verb == NPU_TRACE_SEGMENT_UNMAP)
-		return expandable_address(r, c, &c->event.address, error);
+	if (!put_address(r, from, c, error))
+		return FALSE;
+	if (is_segment(from))
+		follow_segment(r, from, &c->event);
 	return TRUE;
 }
 
@@ -180,8 +289,10 @@ int format_next(struct format_reader *r, struct trace_record *out, GError **erro
 	/* what was there at the start is in the summary */
 	do {
 		result = trace_reader_take(r->reader, &line, error);
+		if (result > 0)
+			result = make(r, &line, out, error);
 	} while (result > 0 && is_of_start(&line));
-	return result <= 0 ? result : make(r, &line, out, error);
+	return result;
 }
 
 /* ---- the file ---- */
@@ -191,6 +302,18 @@ gboolean format_recognise(const guint8 *bytes, gsize count)
 	gsize length = strlen(FORMAT_MAGIC);
 
 	return count > length && memcmp(bytes, FORMAT_MAGIC, length) == 0 && bytes[length] == ' ';
+}
+
+/* No line was read. */
+static void start_over(struct format_reader *r)
+{
+	g_hash_table_remove_all(r->reservations);
+	live_free(r->segments);
+	live_free(r->names);
+	r->segments = live_new();
+	r->names = live_new();
+	r->next_segment = SEGMENT_BASE;
+	r->head_read = FALSE;
 }
 
 struct format_reader *format_open(struct input *input, GError **error)
@@ -203,6 +326,7 @@ struct format_reader *format_open(struct input *input, GError **error)
 	r = g_new0(struct format_reader, 1);
 	r->reader = reader;
 	r->reservations = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
+	start_over(r);
 	r->site_texts = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
 	r->site_numbers = g_array_new(FALSE, FALSE, sizeof(guint32));
 	return r;
@@ -210,8 +334,7 @@ struct format_reader *format_open(struct input *input, GError **error)
 
 gboolean format_rewind(struct format_reader *r, GError **error)
 {
-	g_hash_table_remove_all(r->reservations);
-	r->head_read = FALSE;
+	start_over(r);
 	return trace_reader_rewind(r->reader, error);
 }
 
@@ -221,6 +344,8 @@ void format_close(struct format_reader *r)
 		return;
 	npu_trace_reader_close(r->reader);
 	g_hash_table_unref(r->reservations);
+	live_free(r->segments);
+	live_free(r->names);
 	g_hash_table_unref(r->site_texts);
 	g_array_unref(r->site_numbers);
 	if (!r->lent)

@@ -3,7 +3,8 @@
  * A history put together from rows in any order: sorted by time, and each free given the size of
  * what it frees. What is freed without having been allocated was live at the start. Many rows wait
  * in a file (spool.h), and are put together again whenever the events are read: a history takes
- * memory for what lives at a time, not for its length.
+ * memory for what lives at a time, not for its length. It is for readers of files that are not in
+ * order; its sizes are in a table of live.h.
  */
 #ifndef NPUSIM_TRACES_HISTORY_H
 #define NPUSIM_TRACES_HISTORY_H

@@ -3,7 +3,8 @@
  * What is there at an address, now and at moments of the past: reservations, physical memory and
  * blocks of one device. A moment is marked when it is there, and may be marked again; the ledger
  * then keeps what goes away, as long as it was there at the moment. Each step costs the same,
- * however often moments are marked. It knows no model.
+ * however often moments are marked. It is for maps and holders of a replay; sums are account.h's,
+ * and a table of sizes without a past is live.h. It knows no model.
  */
 #ifndef NPUSIM_TRACES_LEDGER_H
 #define NPUSIM_TRACES_LEDGER_H

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What lives, by its address and a tag (a device, a kind): a table of sizes for millions of
- * comings and goings, as large as the most that lived at a time.
+ * comings and goings, as large as the most that lived at a time. It knows no past (ledger.h does)
+ * and adds nothing up.
  */
 #ifndef NPUSIM_TRACES_LIVE_H
 #define NPUSIM_TRACES_LIVE_H

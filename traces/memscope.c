@@ -233,7 +233,7 @@ static gboolean find_columns(const struct rows *rows, guint *at, GError **error)
 		at[c] = 0;
 		while (at[c] < rows_count(rows) && strcmp(rows_field(rows, at[c]), columns[c]) != 0)
 			at[c]++;
-		if (at[c] == rows_count(rows) && c <= MEMSCOPE_ATTR)
+		if (c <= MEMSCOPE_ATTR && at[c] == rows_count(rows))
 			return readers_bad(rows_line(rows), error,
 					   "the header has no column \"%s\"", columns[c]);
 	}

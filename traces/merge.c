@@ -5,14 +5,11 @@
  */
 #include "merge.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-#include <zlib.h>
 
-#include "trace.h"
+#include "out-file.h"
 
 #define VERSION_LINE "npusim-trace 1"
 
@@ -30,8 +27,7 @@ struct part {
 struct merge {
 	GPtrArray *parts; /* struct part * */
 	guint64 start;    /* the earliest */
-	gzFile out;
-	const char *path;
+	struct out_stream out;
 	GHashTable *processes; /* part << 32 | process -> number */
 	GHashTable *shares;    /* key, or where there is none "part.number" -> number */
 	struct merge_result *result;
@@ -151,19 +147,10 @@ static void put_word(struct merge *m, const struct part *p, char **words, guint 
 
 /* ---- the file ---- */
 
-static gboolean put(struct merge *m, const GString *text, GError **error)
-{
-	if (gzwrite(m->out, text->str, (unsigned)text->len) == (int)text->len)
-		return TRUE;
-	g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_IO, "%s cannot be written: %s", m->path,
-		    g_strerror(errno));
-	return FALSE;
-}
-
-static gboolean put_event(struct merge *m, struct part *p, GError **error)
+static void put_event(struct merge *m, struct part *p)
 {
 	g_auto(GStrv) words = g_strsplit(p->line, " ", -1);
-	g_autoptr(GString) out = g_string_sized_new(256);
+	GString *out = m->out.text;
 
 	for (guint i = 0; words[i]; i++) {
 		if (i > 0)
@@ -177,13 +164,13 @@ static gboolean put_event(struct merge *m, struct part *p, GError **error)
 	}
 	g_string_append_c(out, '\n');
 	m->result->events++;
-	return put(m, out, error);
 }
 
-static gboolean put_heads(struct merge *m, GError **error)
+static void put_heads(struct merge *m)
 {
-	g_autoptr(GString) out = g_string_new(VERSION_LINE "\n");
+	GString *out = m->out.text;
 
+	g_string_append(out, VERSION_LINE "\n");
 	for (guint i = 0; i < m->parts->len; i++) {
 		struct part *p = g_ptr_array_index(m->parts, i);
 		guint process = process_number(m, p, 1);
@@ -191,17 +178,13 @@ static gboolean put_heads(struct merge *m, GError **error)
 			g_string_append_printf(out, "info process=%u %s\n", process,
 					       (const char *)g_ptr_array_index(p->infos, k));
 	}
-	return put(m, out, error);
 }
 
 /* What a program says of itself while it runs. */
-static gboolean put_info(struct merge *m, const struct part *p, GError **error)
+static void put_info(struct merge *m, const struct part *p)
 {
-	g_autoptr(GString) out = g_string_new(NULL);
-
-	g_string_printf(out, "info process=%u %s\n", process_number(m, p, 1),
-			p->line + strlen("info "));
-	return put(m, out, error);
+	g_string_append_printf(m->out.text, "info process=%u %s\n", process_number(m, p, 1),
+			       p->line + strlen("info "));
 }
 
 static struct part *earliest(struct merge *m)
@@ -216,21 +199,21 @@ static struct part *earliest(struct merge *m)
 	return first;
 }
 
-static gboolean put_all(struct merge *m, GError **error)
+static void put_all(struct merge *m)
 {
 	struct part *p;
 
-	if (!put_heads(m, error))
-		return FALSE;
+	put_heads(m);
 	while ((p = earliest(m))) {
-		if (g_str_has_prefix(p->line, "info ") ? !put_info(m, p, error)
-						       : !put_event(m, p, error))
-			return FALSE;
+		if (g_str_has_prefix(p->line, "info "))
+			put_info(m, p);
+		else
+			put_event(m, p);
+		out_stream_flush(&m->out, FALSE);
 		advance(m, p);
 	}
 	for (guint i = 0; i < m->parts->len; i++)
 		m->result->broken += ((struct part *)g_ptr_array_index(m->parts, i))->broken;
-	return TRUE;
 }
 
 static gint by_start(gconstpointer a, gconstpointer b)
@@ -273,33 +256,20 @@ static void open_parts(struct merge *m, GPtrArray *paths)
 gboolean merge_write(GPtrArray *paths, const char *path, struct merge_result *result,
 		     GError **error)
 {
-	g_autofree char *beside = g_strdup_printf("%s.tmp-%d", path, (int)getpid());
-	struct merge m = { .path = path, .result = result };
-	gboolean ok;
+	struct merge m = { .result = result };
 
 	*result = (struct merge_result){ 0 };
-	m.out = gzopen(beside, g_str_has_suffix(path, ".gz") ? "we6" : "weT");
-	if (m.out == NULL) {
-		g_set_error(error, G_FILE_ERROR, (gint)g_file_error_from_errno(errno),
-			    "%s cannot be written: %s", path, g_strerror(errno));
+	if (!out_stream_open(&m.out, path, error))
 		return FALSE;
-	}
 	m.parts = g_ptr_array_new_with_free_func(part_free);
 	m.processes = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
 	m.shares = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
 	open_parts(&m, paths);
-	ok = put_all(&m, error);
-	if ((gzclose(m.out) != Z_OK || rename(beside, path) != 0) && ok) {
-		g_set_error(error, G_FILE_ERROR, (gint)g_file_error_from_errno(errno),
-			    "%s cannot be written: %s", path, g_strerror(errno));
-		ok = FALSE;
-	}
-	if (!ok)
-		unlink(beside);
+	put_all(&m);
 	g_ptr_array_unref(m.parts);
 	g_hash_table_unref(m.processes);
 	g_hash_table_unref(m.shares);
-	return ok;
+	return out_stream_close(&m.out, TRUE, error);
 }
 
 GPtrArray *merge_find(const char *folder, GError **error)

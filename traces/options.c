@@ -27,6 +27,9 @@ static const GOptionEntry model_entries[] = {
 	{ "backend", 0, 0, G_OPTION_ARG_STRING, &opt_backend, "sim, hw or auto", "B" },
 	{ "node", 0, 0, G_OPTION_ARG_STRING, &opt_node, "join the node NAME instead of a fresh one",
 	  "NAME" },
+	{ NULL, 0, 0, 0, NULL, NULL, NULL },
+};
+static const GOptionEntry trace_entries[] = {
 	{ "trace", 0, 0, G_OPTION_ARG_FILENAME, &opt_trace, "record the driver calls to FILE",
 	  "FILE" },
 	{ NULL, 0, 0, 0, NULL, NULL, NULL },
@@ -118,11 +121,13 @@ gboolean parse_options(const char *parameters, const char *summary, const GOptio
 
 	g_set_prgname(program);
 	g_option_context_set_summary(context, summary);
-	g_option_context_set_strict_posix(context, with == OPTIONS_OF_RUN);
+	g_option_context_set_strict_posix(context, with >= OPTIONS_OF_RUN);
 	if (entries)
 		g_option_context_add_main_entries(context, entries, NULL);
 	if (with != OPTIONS_OWN)
 		g_option_context_add_main_entries(context, model_entries, NULL);
+	if (with == OPTIONS_OF_MODEL || with == OPTIONS_OF_RUN)
+		g_option_context_add_main_entries(context, trace_entries, NULL);
 	if (g_option_context_parse(context, argc, argv, &error))
 		return TRUE;
 	*status = usage_error(verb, "%s", error->message);

@@ -4,10 +4,9 @@
  */
 #include "result-file.h"
 
-#include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
+#include "input.h"
 #include "result.h"
 #include "trace.h"
 
@@ -19,7 +18,9 @@ static gboolean check(JsonNode *root, const char *path, GError **error)
 	if (object == NULL || result_array(object, "devices") == NULL ||
 	    strcmp(result_text(object, "program", ""), "npusim replay") != 0) {
 		g_set_error(error, TRACE_ERROR, TRACE_ERROR_UNKNOWN,
-			    "%s: it is JSON, but no result of npusim replay --json", path);
+			    "%s: it is JSON, but no result, which npusim replay --json RESULT "
+			    "writes",
+			    path);
 		return FALSE;
 	}
 	if (result_int(object, "schema", 0) != RESULT_SCHEMA_VERSION) {
@@ -40,19 +41,40 @@ static gboolean check(JsonNode *root, const char *path, GError **error)
 	return TRUE;
 }
 
+/* A trace is taken for a result easily: what its first byte says, before a parser complains. */
+static gboolean is_json(GBytes *bytes, const char *path, GError **error)
+{
+	gsize size, i = 0;
+	const guint8 *data = g_bytes_get_data(bytes, &size);
+
+	while (i < size && g_ascii_isspace(data[i]))
+		i++;
+	if (i < size && (data[i] == '{' || data[i] == '['))
+		return TRUE;
+	g_set_error(error, TRACE_ERROR, TRACE_ERROR_UNKNOWN,
+		    "%s: %s: a result is wanted, which npusim replay --json RESULT writes from a "
+		    "trace or a snapshot",
+		    path, size == 0 ? "the file is empty" : "it is no JSON");
+	return FALSE;
+}
+
 JsonNode *result_file_read(const char *path, GError **error)
 {
 	g_autoptr(JsonParser) parser = json_parser_new_immutable();
 	g_autoptr(GError) cause = NULL;
-	JsonNode *root;
+	struct input *input = input_open(path, error);
+	g_autoptr(GBytes) bytes = input ? input_whole(input, error) : NULL;
+	gsize size;
 
-	if (!json_parser_load_from_file(parser, path, &cause)) {
-		gboolean named = cause->domain == G_FILE_ERROR || strstr(cause->message, path);
-		g_set_error(error, cause->domain, cause->code, "%s%s%s", named ? "" : path,
-			    named ? "" : ": ", cause->message);
+	input_close(input);
+	if (bytes == NULL || !is_json(bytes, path, error))
+		return NULL;
+	const char *text = g_bytes_get_data(bytes, &size);
+	if (!json_parser_load_from_data(parser, text, (gssize)size, &cause)) {
+		g_set_error(error, cause->domain, cause->code, "%s: %s", path, cause->message);
 		return NULL;
 	}
-	root = json_parser_steal_root(parser);
+	JsonNode *root = json_parser_steal_root(parser);
 	if (check(root, path, error))
 		return root;
 	if (root)
@@ -95,22 +117,4 @@ JsonObject *result_object(JsonObject *object, const char *name)
 	JsonNode *node = json_object_get_member(object, name);
 
 	return node && JSON_NODE_HOLDS_OBJECT(node) ? json_node_get_object(node) : NULL;
-}
-
-gboolean result_file_write(const char *path, const char *text, gsize length, GError **error)
-{
-	gboolean standard = strcmp(path, "-") == 0;
-
-	if (!standard &&
-	    (!g_file_test(path, G_FILE_TEST_EXISTS) || g_file_test(path, G_FILE_TEST_IS_REGULAR)))
-		return g_file_set_contents(path, text, (gssize)length, error);
-	FILE *out = standard ? stdout : fopen(path, "we");
-	gboolean ok = out && fwrite(text, 1, length, out) == length && fflush(out) == 0;
-	int why = errno;
-	if (!standard && out)
-		ok = (fclose(out) == 0) && ok;
-	if (!ok)
-		g_set_error(error, G_FILE_ERROR, (gint)g_file_error_from_errno(why), "%s: %s", path,
-			    g_strerror(why));
-	return ok;
 }

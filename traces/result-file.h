@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Results as npusim replay --json writes them, read back: the report asks here. It
- * knows no member but those that tell that the file is one.
+ * Results as npusim replay --json writes them, read back; who writes them is
+ * result.h. It knows no member but those that tell that the file is one.
  */
 #ifndef NPUSIM_TRACES_RESULT_FILE_H
 #define NPUSIM_TRACES_RESULT_FILE_H
@@ -18,8 +18,5 @@ const char *result_text(JsonObject *object, const char *name, const char *otherw
 /* NULL: there is none. */
 JsonArray *result_array(JsonObject *object, const char *name);
 JsonObject *result_object(JsonObject *object, const char *name);
-
-/* Writes a text to a file; "-" is the standard output. What is no regular file is not replaced. */
-gboolean result_file_write(const char *path, const char *text, gsize length, GError **error);
 
 #endif

@@ -4,10 +4,10 @@
  */
 #include "result.h"
 
-#include <errno.h>
 #include <json-glib/json-glib.h>
 #include <string.h>
 
+#include "out-file.h"
 #include "result-json.h"
 #include "result-moment.h"
 #include "result-policy.h"
@@ -269,22 +269,6 @@ static JsonNode *build(const char *path, const struct trace *trace, const struct
 	return json_builder_get_root(b);
 }
 
-static gboolean write_text(const char *file, const char *text, GError **error)
-{
-	/* what is no regular file, such as /dev/stdout, is written to, not replaced */
-	gboolean plain =
-		!g_file_test(file, G_FILE_TEST_EXISTS) || g_file_test(file, G_FILE_TEST_IS_REGULAR);
-	if (plain)
-		return g_file_set_contents(file, text, -1, error);
-	FILE *out = fopen(file, "w");
-	gboolean ok = out && fputs(text, out) >= 0;
-	ok = (out && fclose(out) == 0) && ok;
-	if (!ok)
-		g_set_error(error, G_FILE_ERROR, (gint)g_file_error_from_errno(errno), "%s",
-			    g_strerror(errno));
-	return ok;
-}
-
 gboolean result_write_json(const char *file, const char *path, const struct trace *trace,
 			   const struct replay *replay, GError **error)
 {
@@ -296,8 +280,5 @@ gboolean result_write_json(const char *file, const char *path, const struct trac
 	g_autofree char *json = json_generator_to_data(generator, NULL);
 	g_autofree char *text = g_strconcat(json, "\n", NULL);
 	json_node_unref(root);
-	if (strcmp(file, "-") != 0)
-		return write_text(file, text, error);
-	fputs(text, stdout);
-	return TRUE;
+	return out_file_write(file, text, strlen(text), error);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Records of one size, put in any order and read in theirs, as often as wanted: in memory while
+ * An external merge sort: records of one size, put in any order and read in theirs, as often as
+ * wanted: in memory while
  * they are few, sorted piece by piece into a file that has no name where they are many. It does not
  * know what a record is.
  */

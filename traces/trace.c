@@ -212,7 +212,12 @@ static struct trace *read_input(struct input *input, GError **error)
 			     : NULL;
 	}
 	input_close(input);
-	if (got >= 0)
+	if (got > 0 && head[0] == '{')
+		g_set_error(
+			error, TRACE_ERROR, TRACE_ERROR_UNKNOWN,
+			"it is JSON, as a result of npusim replay --json is: npusim report, diff "
+			"and convert read those, a replay wants the trace or snapshot itself");
+	else if (got >= 0)
 		g_set_error(error, TRACE_ERROR, TRACE_ERROR_UNKNOWN,
 			    "%s: npusim reads memory snapshots of PyTorch and torch_npu (pickle, "
 			    "protocol 2 to 5), npusim traces, dumps of msMemScope (CSV, SQLite), "

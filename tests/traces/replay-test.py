@@ -350,6 +350,38 @@ def an_allocators_lines_are_replayed_without_calls(folder):
 
 
 @case
+def a_segment_goes_with_the_size_that_it_came_with(folder):
+    lines = ['segment_alloc a7 size=4194304 device=0 start=1',
+             'segment_alloc a1 size=20971520 device=0', 'segment_free a1 device=0',
+             'segment_alloc a1 size=2097152 device=0', 'segment_free a7 device=0',
+             'segment_free a1 device=0']
+    device, = replay(text(folder / 'a.npt', *lines))['devices']
+    same(device['series']['physical_bytes'], [4 * MIB, 24 * MIB, 4 * MIB, 6 * MIB, 2 * MIB, 0],
+         'physical')
+    told = [line + ' size={}'.format({'1': 20 * MIB, '7': 4 * MIB}[line[14]])
+            if line.startswith('segment_free') else line for line in lines[:5]]
+    device, = replay(text(folder / 'b.npt', *told, lines[5]))['devices']
+    same(device['series']['physical_bytes'], [4 * MIB, 24 * MIB, 4 * MIB, 6 * MIB, 2 * MIB, 0],
+         'with sizes')
+
+
+@case
+def blocks_are_read_where_at_says_that_they_lie(folder):
+    lines = ['segment_alloc a2 size=20971520 device=0', 'segment_map r1+0 size=2097152 device=0',
+             'alloc b1 size=4096 device=0', 'alloc b2 size=1048576 device=0 at=r1+4096',
+             'alloc b3 size=4194304 device=0 at=a2+1024', 'free b2 device=0', 'free b3 device=0',
+             'alloc b4 size=512 device=0']
+    device, = replay(text(folder / 'a.npt', *lines), '--access', 'seq')['devices']
+    same(device['access']['reads'], 2, 'reads of what has a place')
+    same(device['access']['bytes'], 2 * MIB, 'bytes')
+    same((device['unknown_frees'], device['series']['live_bytes'][-1]), (0, 4608), 'live')
+    # a name that a block has is not that of a segment
+    lines = ['segment_alloc a1 size=2097152 device=0', 'alloc b1 size=4096 device=0']
+    device, = replay(text(folder / 'b.npt', *lines), '--access', 'random')['devices']
+    same(device.get('access', {}).get('reads', 0), 0, 'reads of what has no place')
+
+
+@case
 def bad_lines_are_refused_with_their_number(folder):
     for line, says in [('create h1 size=x device=0', "'x' is no number"), ('map', 'map needs'),
                        ('segment_map r1+1 size=2097152 device=0', 'multiples of 2 MiB'),

@@ -7,14 +7,15 @@
 import csv
 import html
 import json
+import os
 import pathlib
 import re
 import shutil
 import subprocess
 import sys
 
-from command import (BASE, MIB, Device, Skip, case, expect, main, npusim, replay, same, snapshot,
-                     write)
+from command import (BASE, MIB, Device, Skip, case, environment, expect, main, npusim, replay, same,
+                     snapshot, write)
 
 WORKLOAD, SAMPLE = sys.argv[2], sys.argv[3]
 
@@ -101,13 +102,76 @@ def snapshot_file(folder):
 
 
 @case
+def a_recorded_workload_has_its_blocks(folder):
+    # where the program carries a sanitizer, it is not the first library any more
+    env = environment(ASAN_OPTIONS=os.environ.get('ASAN_OPTIONS', '') + ':verify_asan_link_order=0')
+    for more in ([], ['--preload']):
+        trace = folder / 'one.npt'
+        run = npusim('record', *more, '-o', trace, '--', WORKLOAD, env=env)
+        same(run.returncode, 0, run.stderr)
+        blocks = int(re.search(r'^blocks=(\d+)$', run.stdout, re.M).group(1))
+        found = re.findall('alloc b', trace.read_text())
+        same((len(found), blocks > 0), (blocks, True), 'blocks')
+
+
+@case
+def what_is_no_file_is_never_replaced(folder):
+    result = folder / 'r.json'
+    same(npusim('replay', '--json', result, SAMPLE).returncode, 0)
+    pipe = folder / 'pipe'
+    os.mkfifo(pipe)
+    for verb in (['record', '-o', pipe, '--', WORKLOAD], ['replay', '--json', pipe, SAMPLE],
+                 ['report', '-o', pipe, result], ['convert', '--to', 'csv', SAMPLE, pipe]):
+        with open(folder / 'got', 'wb') as got:
+            reader = subprocess.Popen(['cat', pipe], stdout=got)
+        run = npusim(*verb)
+        same((run.returncode, reader.wait(timeout=60)), (0, 0), run.stderr)
+        expect((folder / 'got').stat().st_size > 1000 and pipe.is_fifo(), verb)
+    link = folder / 'link'
+    (folder / 'target').write_text('old')
+    link.symlink_to('target')
+    for verb in (['record', '-o', link, '--', WORKLOAD], ['replay', '--json', link, SAMPLE],
+                 ['report', '-o', link, result], ['convert', '--to', 'csv', SAMPLE, link]):
+        (folder / 'target').write_text('old')
+        same(npusim(*verb).returncode, 0, verb)
+        expect(link.is_symlink() and (folder / 'target').stat().st_size > 1000, verb)
+    same(sorted(p.name for p in folder.iterdir()), ['got', 'link', 'pipe', 'r.json', 'target'],
+         'files')
+
+
+@case
+def what_cannot_run_leaves_no_trace(folder):
+    for program, status in ((folder, 126), (folder / 'missing', 127)):
+        same(npusim('record', '-o', folder / 't.npt', '--', program).returncode, status, 'status')
+    run = npusim('record', '-o', folder, '--', WORKLOAD)
+    same((run.returncode, run.stdout), (1, ''), 'a folder')
+    expect('is a folder' in run.stderr, run.stderr)
+    same(list(folder.iterdir()), [], 'files')
+
+
+@case
+def a_trace_is_no_result_and_a_result_no_trace(folder):
+    result, empty = folder / 'r.json', folder / 'empty'
+    same(npusim('replay', '--json', result, SAMPLE).returncode, 0)
+    empty.touch()
+    for args, says in ((['report', SAMPLE], 'it is no JSON: a result is wanted, which npusim '
+                        'replay --json RESULT writes'), (['report', empty], 'the file is empty'),
+                       (['replay', result], 'it is JSON, as a result of npusim replay'),
+                       (['report', folder], 'Is a directory'),
+                       (['report', folder / 'no'], 'No such file')):
+        run = npusim(*args)
+        same((run.returncode, run.stdout), (1, ''), args)
+        expect(says in run.stderr and str(args[1]) in run.stderr, run.stderr)
+
+
+@case
 def several_processes_become_one_trace(folder):
     trace = folder / 'two.npt'
     script = '{0} >/dev/null & {0} >/dev/null; wait; exit 5'.format(WORKLOAD)
     run = npusim('record', '-o', trace, '--', 'sh', '-c', script)
     same(run.returncode, 5, run.stderr)
     text = trace.read_text()
-    same(len(re.findall('^info process=', text, re.M)), 2, 'processes')
+    same(len(re.findall(r'^info process=\d+ program=', text, re.M)), 2, 'processes')
     stamps = {int(p) for p in re.findall(r' :(\d+)\.', text)}
     same(stamps, {1, 2}, 'process numbers')
     expect(not pathlib.Path(str(trace) + '.parts').exists(), 'the parts are left')

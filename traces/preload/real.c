@@ -45,6 +45,7 @@ static void pin(void *function)
 	Dl_info info;
 
 	if (dladdr(function, &info) != 0)
+		/* cppcheck-suppress leakReturnValNotUsed ; it stays loaded on purpose */
 		(void)dlopen(info.dli_fname, RTLD_NOW | RTLD_NOLOAD);
 }
 

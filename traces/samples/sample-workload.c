@@ -52,11 +52,24 @@ static struct {
 	int trace; /* file descriptor, or -1 */
 } own = { .trace = -1 };
 
+/* %p in the name stands for the process id, as it does for the recorder. */
 static void open_trace(void)
 {
-	const char *path = getenv("NPUSIM_TRACE");
-	if (path && *path)
-		own.trace = open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
+	const char *name = getenv("NPUSIM_TRACE");
+	const char *mark = name ? strstr(name, "%p") : NULL;
+	char path[4096];
+	int length;
+
+	if (name == NULL || *name == '\0')
+		return;
+	if (mark)
+		length = snprintf(path, sizeof path, "%.*s%d%s", (int)(mark - name), name,
+				  (int)getpid(), mark + 2);
+	else
+		length = snprintf(path, sizeof path, "%s", name);
+	own.trace = length < (int)sizeof path ? open(path, O_WRONLY | O_APPEND | O_CLOEXEC) : -1;
+	if (own.trace < 0)
+		fprintf(stderr, "the blocks are not in the trace: %s cannot be opened\n", name);
 }
 
 static void say(const char *format, ...) __attribute__((format(printf, 1, 2)));

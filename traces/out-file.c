@@ -2,7 +2,7 @@
  *
  * Temporary files, gzip, and errors of a full disk.
  */
-#include "convert.h"
+#include "out-file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,6 +17,7 @@
 #define FLUSH_AT (64u << 10)
 
 static const int signals[] = { SIGINT, SIGTERM, SIGHUP };
+static struct sigaction before[G_N_ELEMENTS(signals)];
 static char removed_at_signal[4096]; /* "": none */
 
 /* The file's name is whole before a handler is there, and the handler gone before it changes. */
@@ -28,29 +29,35 @@ static void on_signal(int number)
 	raise(number);
 }
 
+/* Who ignores a signal goes on ignoring it. */
 static void handle_signals(const char *temp)
 {
 	struct sigaction action = { .sa_handler = on_signal };
 
-	if (strlen(temp) >= sizeof removed_at_signal)
+	if (strlen(temp) >= sizeof removed_at_signal || removed_at_signal[0])
 		return;
 	strcpy(removed_at_signal, temp);
-	for (gsize i = 0; i < G_N_ELEMENTS(signals); i++)
-		sigaction(signals[i], &action, NULL);
+	for (gsize i = 0; i < G_N_ELEMENTS(signals); i++) {
+		sigaction(signals[i], NULL, &before[i]);
+		if (before[i].sa_handler != SIG_IGN)
+			sigaction(signals[i], &action, NULL);
+	}
 }
 
-static void leave_signals(void)
+static void leave_signals(const char *temp)
 {
+	if (strcmp(temp, removed_at_signal) != 0)
+		return;
 	for (gsize i = 0; i < G_N_ELEMENTS(signals); i++)
-		signal(signals[i], SIG_DFL);
+		sigaction(signals[i], &before[i], NULL);
 	removed_at_signal[0] = '\0';
 }
 
-void convert_file_begin(struct convert_file *f, const char *path)
+void out_file_begin(struct out_file *f, const char *path)
 {
 	gboolean standard = strcmp(path, "-") == 0;
 
-	*f = (struct convert_file){ .path = g_strdup(path) };
+	*f = (struct out_file){ .path = g_strdup(path) };
 	f->gzip = g_str_has_suffix(path, ".gz");
 	f->renames = !standard && (!g_file_test(path, G_FILE_TEST_EXISTS) ||
 				   g_file_test(path, G_FILE_TEST_IS_REGULAR));
@@ -69,7 +76,7 @@ void convert_file_begin(struct convert_file *f, const char *path)
 	handle_signals(f->temp);
 }
 
-gboolean convert_file_end(struct convert_file *f, gboolean ok, GError **error)
+gboolean out_file_end(struct out_file *f, gboolean ok, GError **error)
 {
 	if (f->renames && ok && rename(f->temp, f->path) != 0) {
 		int why = errno;
@@ -80,7 +87,7 @@ gboolean convert_file_end(struct convert_file *f, gboolean ok, GError **error)
 	if (f->renames && !ok)
 		unlink(f->temp);
 	if (f->renames)
-		leave_signals();
+		leave_signals(f->temp);
 	g_free(f->path);
 	g_free(f->temp);
 	return ok;
@@ -88,11 +95,13 @@ gboolean convert_file_end(struct convert_file *f, gboolean ok, GError **error)
 
 /* ---- bytes ---- */
 
-gboolean convert_out_open(struct convert_out *out, const char *path, GError **error)
+gboolean out_stream_open(struct out_stream *out, const char *path, GError **error)
 {
-	*out = (struct convert_out){ 0 };
-	convert_file_begin(&out->file, path);
+	*out = (struct out_stream){ 0 };
+	out_file_begin(&out->file, path);
 	gboolean standard = strcmp(path, "-") == 0;
+	if (standard)
+		fflush(stdout);
 	int fd = standard ? dup(STDOUT_FILENO)
 			  : open(out->file.temp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
 	int why = errno;
@@ -105,11 +114,11 @@ gboolean convert_out_open(struct convert_out *out, const char *path, GError **er
 	g_set_error(error, G_FILE_ERROR, (gint)g_file_error_from_errno(why),
 		    "%s cannot be written: %s", path, g_strerror(why));
 	g_string_free(out->text, TRUE);
-	convert_file_end(&out->file, FALSE, NULL);
+	out_file_end(&out->file, FALSE, NULL);
 	return FALSE;
 }
 
-void convert_out_flush(struct convert_out *out, gboolean all)
+void out_stream_flush(struct out_stream *out, gboolean all)
 {
 	if (out->text->len == 0 || (!all && out->text->len < FLUSH_AT))
 		return;
@@ -120,9 +129,9 @@ void convert_out_flush(struct convert_out *out, gboolean all)
 	g_string_truncate(out->text, 0);
 }
 
-gboolean convert_out_close(struct convert_out *out, gboolean ok, GError **error)
+gboolean out_stream_close(struct out_stream *out, gboolean ok, GError **error)
 {
-	convert_out_flush(out, TRUE);
+	out_stream_flush(out, TRUE);
 	errno = 0;
 	if (gzclose(out->gzip) != Z_OK && out->failed == 0)
 		out->failed = errno ? errno : EIO;
@@ -130,10 +139,20 @@ gboolean convert_out_close(struct convert_out *out, gboolean ok, GError **error)
 		g_set_error(error, G_FILE_ERROR, (gint)g_file_error_from_errno(out->failed),
 			    "%s cannot be written: %s", out->file.path, g_strerror(out->failed));
 	g_string_free(out->text, TRUE);
-	return convert_file_end(&out->file, ok && out->failed == 0, error);
+	return out_file_end(&out->file, ok && out->failed == 0, error);
 }
 
-void convert_json_text(GString *out, const char *text)
+gboolean out_file_write(const char *path, const char *text, gsize length, GError **error)
+{
+	struct out_stream out;
+
+	if (!out_stream_open(&out, path, error))
+		return FALSE;
+	g_string_append_len(out.text, text, (gssize)length);
+	return out_stream_close(&out, TRUE, error);
+}
+
+void out_json_text(GString *out, const char *text)
 {
 	g_string_append_c(out, '"');
 	for (; *text; text++) {

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the command writes to: a file that is there whole or not at all, standard output ("-"), or
+ * what is no regular file, such as a pipe or /dev/full, which is written to and never replaced. It
+ * does not know what is written.
+ */
+#ifndef NPUSIM_TRACES_OUT_FILE_H
+#define NPUSIM_TRACES_OUT_FILE_H
+
+#include <glib.h>
+
+struct out_file {
+	char *path; /* as it was given; "-": standard output */
+	char *temp; /* what is written to */
+	gboolean renames, gzip;
+};
+/* A name beside the file's, unless that is no regular file. An interrupt removes what is there. */
+void out_file_begin(struct out_file *file, const char *path);
+/* The file takes its name if `ok`, else nothing is left of it. Ends `file`. FALSE and error. */
+gboolean out_file_end(struct out_file *file, gboolean ok, GError **error);
+
+struct out_stream {
+	GString *text; /* to be added to, then out_stream_flush() */
+	/* below: out-file.c alone */
+	void *gzip;
+	struct out_file file;
+	int failed; /* errno */
+};
+gboolean out_stream_open(struct out_stream *out, const char *path, GError **error);
+/* Writes when there is enough; `all`: in any case. What fails, out_stream_close() tells. */
+void out_stream_flush(struct out_stream *out, gboolean all);
+/* Ends `out`; FALSE and error, and nothing is left, if it did not all get there or `ok` is FALSE
+ * (then error is set already). */
+gboolean out_stream_close(struct out_stream *out, gboolean ok, GError **error);
+/* All of it at once. FALSE and error, which names the file. */
+gboolean out_file_write(const char *path, const char *text, gsize length, GError **error);
+
+/* As a string of JSON, with its quotes. */
+void out_json_text(GString *out, const char *text);
+
+#endif
