@@ -33,6 +33,12 @@ static guint64 tlb_reach(const struct npu_stats *s)
 	return s->tlb_l2_entries << page;
 }
 
+/* What the page table led to, by maps and by mallocs. */
+static guint64 mapped_bytes(const struct npu_stats *s)
+{
+	return (s->leaves_4k << 12) + (s->leaves_2m << 21) + (s->leaves_1g << 30);
+}
+
 /* ---- the table ---- */
 
 static void row(FILE *out, const char *name, const char *format, ...) G_GNUC_PRINTF(3, 4);
@@ -120,6 +126,8 @@ static void print_memory(FILE *out, const struct replay_device *d)
 static void print_device(FILE *out, const struct replay *replay, const struct replay_device *d)
 {
 	const struct npu_stats *s = &d->stats;
+	guint64 mapped = mapped_bytes(s);
+
 	fprintf(out, "\ndevice %u\n", d->device);
 	print_events(out, d->trace);
 	print_memory(out, d);
@@ -131,7 +139,7 @@ static void print_device(FILE *out, const struct replay *replay, const struct re
 		    "%.0f MiB (%" G_GUINT64_FORMAT
 		    " entries), %.1f %% of what was mapped at the peak",
 		    tlb_reach(s) / MIB, s->tlb_l2_entries,
-		    s->mapped_bytes ? MIN(100.0, 100.0 * tlb_reach(s) / s->mapped_bytes) : 100.0);
+		    mapped ? MIN(100.0, 100.0 * tlb_reach(s) / mapped) : 100.0);
 	result_print_moments(out, replay, d);
 	if (d->account.unmatched)
 		row(out, "frees of unknown blocks", "%" G_GUINT64_FORMAT, d->account.unmatched);
@@ -229,7 +237,7 @@ static void build_device(JsonBuilder *b, const struct replay *replay, const stru
 	build_calls(b, d);
 	member_int(b, "page_table_bytes", d->stats.page_table_peak_bytes);
 	member_int(b, "tlb_reach_bytes", tlb_reach(&d->stats));
-	member_int(b, "mapped_bytes_at_peak", d->stats.mapped_bytes);
+	member_int(b, "mapped_bytes_at_peak", mapped_bytes(&d->stats));
 	member_int(b, "unknown_frees", a->unmatched);
 	member_int(b, "differing_results", d->differing);
 	member_int(b, "calls_left_out", d->left_out);

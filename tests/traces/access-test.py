@@ -128,6 +128,15 @@ def blocks_come_with_maps_and_mallocs_and_go_with_them():
 
 
 @case
+def what_the_page_table_leads_to_is_mapped():
+    lines = mapped(2, '2m') + ['malloc a1 size={} device=0 page=2m'.format(64 * MIB),
+                               'mfree a1']
+    assert replay(lines)['devices'][0]['mapped_bytes_at_peak'] == 2 * GIB + 64 * MIB
+    lines = mapped(1, '1g') + ['malloc a1 size=8192 device=0 page=4k']
+    assert replay(lines)['devices'][0]['mapped_bytes_at_peak'] == GIB + 8192
+
+
+@case
 def giant_pages_give_more_bandwidth_where_walks_cost():
     rates = {page: (lambda f: f['bytes'] / f['time_ns'])(touched(mapped(16, page), 'random', 50000))
              for page in ('2m', '1g')}
