@@ -15,19 +15,11 @@ import subprocess
 import sys
 import tempfile
 
+from command import Skip, case, main
+
 NPUSIM, DATA = sys.argv[1], pathlib.Path(os.environ.get('NPUSIM_TEST_DATA', sys.argv[2]))
 MIB, GIB = 1 << 20, 1 << 30
 TLB_ENTRIES = 2048  # of the second level of the Ascend910B1's profile
-CASES = []
-
-
-def case(function):
-    CASES.append(function)
-    return function
-
-
-class Skip(Exception):
-    pass
 
 
 def run(path, *options):
@@ -324,22 +316,6 @@ def addresses_are_those_of_a_real_card():
         got = addresses_of([size for _, size in heap], folder)
         steps = [at - got[0] for at in got], [at - heap[0][0] for at, _ in heap]
         assert steps[0][:8] == steps[1][:8] and len(heap) == 9
-
-
-def main():
-    failed = 0
-    print('1..{}'.format(len(CASES)))
-    for number, function in enumerate(CASES, 1):
-        try:
-            function()
-            print('ok {} - {}'.format(number, function.__name__))
-        except Skip as why:
-            print('ok {} - {} # SKIP {}'.format(number, function.__name__, why))
-        except Exception as error:  # pylint: disable=broad-except
-            failed += 1
-            print('not ok {} - {}'.format(number, function.__name__))
-            print('# {!r}'.format(error))
-    sys.exit(failed > 0)
 
 
 main()

@@ -15,9 +15,10 @@ import subprocess
 import sys
 import tempfile
 
+from command import Skip, case, main
+
 NPUSIM, DATA = sys.argv[1], pathlib.Path(os.environ.get('NPUSIM_TEST_DATA', sys.argv[2]))
 MIB = 1 << 20
-CASES = []
 
 # Workload: its files, and whose allocator it was.
 NPU = ['torch_npu/' + name + '.pkl' for name in (
@@ -32,15 +33,6 @@ WORKLOADS = [
 # card decide between free blocks of one size, the model's decide otherwise: within 2 and 5 percent.
 # cache-test.c gives the allocator the card's addresses, and gets the card's segments.
 INEXACT = {'torch_h100/train-default.pkl.gz'}
-
-
-def case(function):
-    CASES.append(function)
-    return function
-
-
-class Skip(Exception):
-    pass
 
 
 def replay(path, *options):
@@ -273,22 +265,6 @@ def samples_have_the_peak_and_are_few():
         assert max(series['physical_bytes']) == device['peak_physical_bytes']
         assert series['event'][0] == 0 and series['event'][-1] == 18000
         assert result['policy'] == 'native' and result['options'] == {}
-
-
-def main():
-    failed = 0
-    print('1..{}'.format(len(CASES)))
-    for number, function in enumerate(CASES, 1):
-        try:
-            function()
-            print('ok {} - {}'.format(number, function.__name__))
-        except Skip as why:
-            print('ok {} - {} # SKIP {}'.format(number, function.__name__, why))
-        except Exception as error:  # pylint: disable=broad-except
-            failed += 1
-            print('not ok {} - {}'.format(number, function.__name__))
-            print('# {!r}'.format(error))
-    sys.exit(failed > 0)
 
 
 main()

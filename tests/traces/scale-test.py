@@ -11,20 +11,16 @@ import subprocess
 import sys
 import tempfile
 
+from command import case, main
+
 NPUSIM, GENERATE = sys.argv[1], sys.argv[2]
 SHORT, LONG = 300000, 600000
 MIB = 1 << 20
-CASES = []
 # Runs a command, and says the most memory that it held, in KiB.
 MEASURE = ('import resource, subprocess, sys\n'
            'code = subprocess.run(sys.argv[1:]).returncode\n'
            'print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)\n'
            'sys.exit(code)\n')
-
-
-def case(function):
-    CASES.append(function)
-    return function
 
 
 def replay(folder, kind, events, *options):
@@ -80,20 +76,6 @@ def dump_of_msmemscope_with_rows_out_of_order():
 def under_a_policy():
     device = compare('memscope', '--policy', 'caching')
     assert device['policy_events']['segment_alloc'] > 0
-
-
-def main():
-    failed = 0
-    print('1..{}'.format(len(CASES)))
-    for number, function in enumerate(CASES, 1):
-        try:
-            function()
-            print('ok {} - {}'.format(number, function.__name__))
-        except Exception as error:  # pylint: disable=broad-except
-            failed += 1
-            print('not ok {} - {}'.format(number, function.__name__))
-            print('# {!r}'.format(error))
-    sys.exit(failed > 0)
 
 
 main()
