@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "queue-rig.h"
+#include "queue.h"
 
 SETUP(queue_order)
 {
@@ -98,6 +99,16 @@ TEST(queue_order, polling_the_head_ends)
 	EXPECT_LT(polls, 10000000u);
 }
 
+static void set_idle(uint64_t ns)
+{
+	struct bsim *bs = bsim_of(rig);
+
+	pthread_mutex_lock(&bs->lock);
+	bs->queues->idle_ns = ns;
+	pthread_mutex_unlock(&bs->lock);
+}
+
+/* However slowly this thread sends: the model must not run between the two. */
 TEST(queue_order, queues_run_side_by_side)
 {
 	struct rig_stream one, two;
@@ -108,9 +119,11 @@ TEST(queue_order, queues_run_side_by_side)
 
 	ASSERT_NO_FATAL(rig_stream_open(&one, 0, 64, 64));
 	ASSERT_NO_FATAL(rig_stream_open(&two, 1, 64, 64));
+	set_idle(UINT64_C(3600000000000));
 	begin = rig_now() / 1000;
 	rig_copy(&one, a, (uint64_t)host, 32 * MIB, REPORT);
 	rig_copy(&two, b, (uint64_t)host, 32 * MIB, REPORT);
+	set_idle(1000000);
 	x = rig_next(&one);
 	y = rig_next(&two);
 	EXPECT_LT(y.timestamp - begin, (x.timestamp - begin) * 3 / 2);

@@ -54,7 +54,7 @@ TEST(sites, the_innermost_line_of_the_program_stands_for_a_stack)
 	EXPECT_STREQ(label_of(s, sites_add(s, torch, 5)), "forward (/src/model.py:33)");
 	EXPECT_STREQ(label_of(s, sites_add(s, packages, 2)),
 		     "step (/x/dist-packages/torch/optim.py:5)");
-	EXPECT_STREQ(label_of(s, sites_add(s, packages, 1)), "?? (?" "?)");
+	EXPECT_STREQ(label_of(s, sites_add(s, packages, 1)), "?? (?\?)");
 	/* beyond what is kept of the stack, too */
 	struct site_frame deep[20];
 	for (int i = 0; i < 20; i++)
