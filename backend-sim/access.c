@@ -83,12 +83,8 @@ static drvError_t check_peer(struct bsim *bs, const struct mapping *m, unsigned 
 {
 	unsigned owner = m->handle->block->memory;
 
-	if (device >= bs->devices || !bs->device[device].open) {
-		npu_message_set(SET ": device %u %s", device,
-				device >= bs->devices ? "does not exist on this server"
-						      : "has not been opened in this process");
+	if (!bsim_require_device_locked(bs, SET, device))
 		return DRV_ERROR_PARA_ERROR;
-	}
 	if (owner == SIM_NODE_HOST) {
 		if (bs->profile.host_link_hccs)
 			return DRV_ERROR_NONE;

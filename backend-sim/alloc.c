@@ -39,12 +39,8 @@ static drvError_t decode_device(struct bsim *bs, uint64_t flag, struct alloc_req
 {
 	unsigned device = flag & MEM_DEVID_MASK;
 
-	if (device >= bs->devices || !bs->device[device].open) {
-		npu_message_set(ALLOC ": device %u %s", device,
-				device >= bs->devices ? "does not exist on this server"
-						      : "has not been opened in this process");
+	if (!bsim_require_device_locked(bs, ALLOC, device))
 		return DRV_ERROR_INVALID_DEVICE;
-	}
 	out->giant = flag & MEM_PAGE_GIANT;
 	if (out->giant && !bs->profile.giant_pages) {
 		npu_message_set(ALLOC ": flag 0x%" PRIx64

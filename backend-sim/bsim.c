@@ -81,6 +81,16 @@ drvError_t bsim_require_open_locked(struct bsim *bs, const char *call)
 	return DRV_ERROR_INVALID_HANDLE;
 }
 
+bool bsim_require_device_locked(struct bsim *bs, const char *call, unsigned device)
+{
+	if (device < bs->devices && bs->device[device].open)
+		return true;
+	npu_message_set("%s: device %u %s", call, device,
+			device >= bs->devices ? "does not exist on this server"
+					      : "has not been opened in this process");
+	return false;
+}
+
 /* A child that is forked while another thread is in a call finds the lock free; what it says then
  * is is_forked()'s. */
 static void before_fork(void)

@@ -115,6 +115,8 @@ uint64_t bsim_now_locked(struct bsim *bs);
 /* Requires a device to be open: INVALID_HANDLE and a message "no device has been opened: call
  * aclrtSetDevice first". */
 drvError_t bsim_require_open_locked(struct bsim *bs, const char *call);
+/* Requires this device to be open. False, and a message: which code that is differs by call. */
+bool bsim_require_device_locked(struct bsim *bs, const char *call, unsigned device);
 /* The device's space, or the host's for SIM_NODE_HOST. */
 struct bsim_space *bsim_space(struct bsim *bs, unsigned memory);
 

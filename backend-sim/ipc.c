@@ -217,12 +217,8 @@ static drvError_t open_locked(struct bsim *bs, DVdevice dev, const char *name, D
 	uint64_t va = 0;
 	drvError_t result;
 
-	if (dev >= bs->devices || !bs->device[dev].open) {
-		npu_message_set(OPEN ": device %u %s", dev,
-				dev >= bs->devices ? "does not exist on this server"
-						   : "has not been opened in this process");
+	if (!bsim_require_device_locked(bs, OPEN, dev))
 		return DRV_ERROR_INVALID_DEVICE;
-	}
 	result = of_node(OPEN, node_name_import(bs->node, name, &info, &block));
 	if (result != DRV_ERROR_NONE)
 		return result;
@@ -335,12 +331,8 @@ static drvError_t check_register(struct bsim *bs, uint64_t src, uint64_t size, u
 			type);
 		return DRV_ERROR_NOT_SUPPORT;
 	}
-	if (dev >= bs->devices || !bs->device[dev].open) {
-		npu_message_set(REGISTER ": device %u %s", dev,
-				dev >= bs->devices ? "does not exist on this server"
-						   : "has not been opened in this process");
+	if (!bsim_require_device_locked(bs, REGISTER, dev))
 		return DRV_ERROR_INVALID_DEVICE;
-	}
 	bsim_locate_locked(bs, src, &p);
 	if (p.kind != PLACE_PAGEABLE && p.kind != PLACE_PINNED &&
 	    !(p.kind == PLACE_MAPPED && p.memory == SIM_NODE_HOST)) {

@@ -20,12 +20,8 @@ static drvError_t check(struct bsim *bs, uint32_t dev, const uint64_t *pa, const
 		npu_message_set(CALL ": *bytes is 0; it must say how many are of interest");
 		return DRV_ERROR_INVALID_VALUE;
 	}
-	if (dev >= bs->devices || !bs->device[dev].open) {
-		npu_message_set(CALL ": device %u %s", dev,
-				dev >= bs->devices ? "does not exist on this server"
-						   : "has not been opened in this process");
+	if (!bsim_require_device_locked(bs, CALL, dev))
 		return DRV_ERROR_PARA_ERROR;
-	}
 	return DRV_ERROR_NONE;
 }
 

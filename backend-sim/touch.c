@@ -23,12 +23,8 @@ static drvError_t check(struct bsim *bs, uint32_t dev, const uint64_t *at, size_
 		npu_message_set(CALL ": %zu times %zu bytes is more than 2^64", count, bytes);
 		return DRV_ERROR_INVALID_VALUE;
 	}
-	if (dev >= bs->devices || !bs->device[dev].open) {
-		npu_message_set(CALL ": device %u %s", dev,
-				dev >= bs->devices ? "does not exist on this server"
-						   : "has not been opened in this process");
+	if (!bsim_require_device_locked(bs, CALL, dev))
 		return DRV_ERROR_PARA_ERROR;
-	}
 	if (core >= cores) {
 		npu_message_set(CALL ": core is %u; the device has cores 0 to %u", core, cores - 1);
 		return DRV_ERROR_INVALID_VALUE;

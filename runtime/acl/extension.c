@@ -6,6 +6,15 @@
 
 #include "npusim/npusim.h"
 
+/* The driver, and the device's number there. */
+static int find(int device, const char *call, struct npu_driver **out_drv, uint32_t *out_logic)
+{
+	*out_drv = core_driver();
+	if (*out_drv == NULL)
+		return ACL_ERROR_INTERNAL_ERROR;
+	return core_device_logic(device, "device", call, out_logic);
+}
+
 int npusim_get_stats(int device, struct npu_stats *out)
 {
 	struct npu_driver *drv;
@@ -17,10 +26,7 @@ int npusim_get_stats(int device, struct npu_stats *out)
 		return acl_fail(ACL_ERROR_INVALID_PARAM, __func__,
 				"out->size is 0; it must be sizeof(struct npu_stats), %zu",
 				sizeof(*out));
-	drv = core_driver();
-	if (drv == NULL)
-		return ACL_ERROR_INTERNAL_ERROR;
-	code = core_device_logic(device, "device", __func__, &logic);
+	code = find(device, __func__, &drv, &logic);
 	return code != ACL_SUCCESS
 		       ? code
 		       : core_result(__func__, npu_call(drv, npusimGetStats, logic, out));
@@ -33,10 +39,7 @@ int npusim_touch(int device, const uint64_t *at, size_t count, size_t bytes, uns
 	int code;
 
 	ACL_CHECK_NULL(at);
-	drv = core_driver();
-	if (drv == NULL)
-		return ACL_ERROR_INTERNAL_ERROR;
-	code = core_device_logic(device, "device", __func__, &logic);
+	code = find(device, __func__, &drv, &logic);
 	if (code != ACL_SUCCESS)
 		return code;
 	return core_result(__func__, npu_call(drv, npusimTouch, logic, at, count, bytes, core));
@@ -50,10 +53,7 @@ int npusim_physical(int device, uint64_t va, uint64_t *pa, uint64_t *bytes)
 
 	ACL_CHECK_NULL(pa);
 	ACL_CHECK_NULL(bytes);
-	drv = core_driver();
-	if (drv == NULL)
-		return ACL_ERROR_INTERNAL_ERROR;
-	code = core_device_logic(device, "device", __func__, &logic);
+	code = find(device, __func__, &drv, &logic);
 	if (code != ACL_SUCCESS)
 		return code;
 	return core_result(__func__, npu_call(drv, npusimPhysical, logic, va, pa, bytes));
