@@ -162,7 +162,7 @@ static drvError_t check_pages(struct bsim *bs, uint64_t va, uint64_t size, const
 				va % WINDOW_GIB != 0 ? va : size);
 		return DRV_ERROR_PARA_ERROR;
 	}
-	if (!bsim_anywhere(bs) && (h->imported ? r->own : r->imported) > 0 &&
+	if (r->kind == RANGE_RESERVATION && (h->imported ? r->own : r->imported) > 0 &&
 	    contract_docs_apply(bs, CONTRACT_MAP_MIXED_IMPORT, MAP)) {
 		npu_message_set(MAP ": handle %p %s, and the reservation at 0x%" PRIx64
 				    " has mappings of handles that %s; reserve another range",

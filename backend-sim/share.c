@@ -151,13 +151,19 @@ static drvError_t check_own_export(struct bsim *bs, uint32_t share_id, uint32_t 
 {
 	if (!info->exporter_is_me)
 		return DRV_ERROR_NONE;
-	if (dev == info->device || contract_docs_apply(bs, CONTRACT_IMPORT_SAME_PROCESS, IMPORT)) {
+	if (dev == info->device)
 		npu_message_set(IMPORT ": share %u was exported by this very process; use the "
 				       "handle that it was exported from",
 				share_id);
-		return DRV_ERROR_IOCRL_FAIL;
-	}
-	return DRV_ERROR_NONE;
+	else if (contract_docs_apply(bs, CONTRACT_IMPORT_SAME_PROCESS, IMPORT))
+		npu_message_set(IMPORT
+				": share %u was exported by this very process; the documents "
+				"allow imports by other processes alone (the driver takes "
+				"those of another device: NPUSIM_CONTRACT=driver)",
+				share_id);
+	else
+		return DRV_ERROR_NONE;
+	return DRV_ERROR_IOCRL_FAIL;
 }
 
 static void set_prop(struct drv_mem_handle *h, uint32_t dev)

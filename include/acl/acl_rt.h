@@ -46,6 +46,53 @@
  * On hardware there is no simulated time.
  *
  * "Since" names the first CANN release whose acl_rt.h has the function; "8.1" may mean earlier.
+ *
+ * Index. What is modelled, by header; rt/other.h has the rest. Build files of programs search this
+ * very file for a name to learn whether the release has it, so the names stand here too.
+ * - rt/system.h: aclInit, aclFinalize, aclFinalizeReference, aclInitCallbackRegister,
+ *   aclInitCallbackUnRegister, aclFinalizeCallbackRegister, aclFinalizeCallbackUnRegister,
+ *   aclrtGetVersion, aclrtGetSocName, aclGetRecentErrMsg, aclrtPeekAtLastError, aclrtGetLastError,
+ *   aclsysGetCANNVersion, aclsysGetVersionStr, aclsysGetVersionNum.
+ * - rt/device.h: aclrtSetDevice, aclrtResetDevice, aclrtResetDeviceForce, aclrtGetDevice,
+ *   aclrtGetDeviceCount, aclrtGetRunMode, aclrtSynchronizeDevice,
+ *   aclrtSynchronizeDeviceWithTimeout, aclrtSetTsDevice, aclrtGetDeviceUtilizationRate,
+ *   aclrtQueryDeviceStatus, aclrtGetDeviceInfo, aclrtDeviceGetUuid, aclrtGetDeviceCapability,
+ *   aclrtDeviceGetStreamPriorityRange, aclrtGetPhyDevIdByLogicDevId, aclrtGetLogicDevIdByPhyDevId,
+ *   aclrtGetLogicDevIdByUserDevId, aclrtGetUserDevIdByLogicDevId, aclrtGetUserDevIdByPhyDevId,
+ *   aclrtGetPhyDevIdByUserDevId, aclrtDeviceGetBareTgid, aclrtDeviceCanAccessPeer,
+ *   aclrtDeviceEnablePeerAccess, aclrtDeviceDisablePeerAccess, aclrtDevicePeerAccessStatus,
+ *   aclrtGetDevicesTopo, aclrtCreateContext, aclrtDestroyContext, aclrtSetCurrentContext,
+ *   aclrtGetCurrentContext, aclrtGetPrimaryCtxState, aclrtCtxGetCurrentDefaultStream.
+ * - rt/stream.h: aclrtCreateStream, aclrtCreateStreamWithConfig, aclrtDestroyStream,
+ *   aclrtDestroyStreamForce, aclrtSynchronizeStream, aclrtSynchronizeStreamWithTimeout,
+ *   aclrtStreamQuery, aclrtStreamGetId, aclrtStreamGetPriority, aclrtStreamGetFlags,
+ *   aclrtSetStreamFailureMode, aclrtGetStreamAvailableNum, aclrtStreamWaitEvent,
+ *   aclrtStreamWaitEventWithTimeout, aclrtStreamWaitEventWithFlag, aclrtCreateEvent,
+ *   aclrtCreateEventWithFlag, aclrtCreateEventExWithFlag, aclrtDestroyEvent, aclrtRecordEvent,
+ *   aclrtRecordEventWithFlag, aclrtResetEvent, aclrtQueryEvent, aclrtQueryEventStatus,
+ *   aclrtQueryEventWaitStatus, aclrtSynchronizeEvent, aclrtSynchronizeEventWithTimeout,
+ *   aclrtEventElapsedTime, aclrtEventGetTimestamp, aclrtGetEventId, aclrtGetEventAvailNum,
+ *   aclrtLaunchCallback, aclrtLaunchHostFunc, aclrtSubscribeReport, aclrtUnSubscribeReport,
+ *   aclrtProcessReport, aclrtValueWrite, aclrtValueWait.
+ * - rt/memory.h: aclrtMalloc, aclrtMallocAlign32, aclrtMallocCached, aclrtMallocWithCfg,
+ *   aclrtMallocForTaskScheduler, aclrtFree, aclrtFreeWithDevSync, aclrtMemFlush,
+ *   aclrtMemInvalidate, aclrtCmoAsync, aclrtMallocHost, aclrtMallocHostWithCfg, aclrtFreeHost,
+ *   aclrtFreeHostWithDevSync, aclrtHostRegister, aclrtHostRegisterV2, aclrtHostGetDevicePointer,
+ *   aclrtHostUnregister, aclrtHostMemMapCapabilities, aclrtMemcpy, aclrtMemcpyAsync,
+ *   aclrtMemcpyAsyncWithCondition, aclrtMemcpy2d, aclrtMemcpy2dAsync, aclrtMemcpyBatch,
+ *   aclrtMemcpyBatchV2, aclrtMemcpyBatchAsync, aclrtMemcpyBatchAsyncV2, aclrtMemset,
+ *   aclrtMemsetAsync, aclrtMemsetD32, aclrtMemsetD32Async, aclrtGetMemInfo, aclrtGetMemUsageInfo,
+ *   aclrtPointerGetAttributes, aclrtCheckMemType, aclrtGetMemUceInfo, aclrtMemUceRepair,
+ *   aclrtMemP2PMap.
+ * - rt/vmm.h: aclrtReserveMemAddress, aclrtReserveMemAddressNoUCMemory, aclrtReleaseMemAddress,
+ *   aclrtMallocPhysical, aclrtFreePhysical, aclrtMemGetAllocationGranularity,
+ *   aclrtMemGetAllocationPropertiesFromHandle, aclrtMemRetainAllocationHandle, aclrtMapMem,
+ *   aclrtMemMapNoAccess, aclrtUnmapMem, aclrtMemSetAccess, aclrtMemGetAccess,
+ *   aclrtMemGetAddressRange, aclrtMemExportToShareableHandle, aclrtMemExportToShareableHandleV2,
+ *   aclrtMemSetPidToShareableHandle, aclrtMemSetPidToShareableHandleV2,
+ *   aclrtMemImportFromShareableHandle, aclrtMemImportFromShareableHandleV2,
+ *   aclrtIpcMemGetExportKey, aclrtIpcMemSetImportPid, aclrtIpcMemImportByKey, aclrtIpcMemClose,
+ *   aclrtIpcMemSetAttr.
  */
 #ifndef NPUSIM_ACL_RT_H
 #define NPUSIM_ACL_RT_H

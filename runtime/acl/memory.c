@@ -347,9 +347,10 @@ ACL_EXPORT aclError aclrtMallocHostWithCfg(void **ptr, uint64_t size, aclrtMallo
 					i, (int)attr->attr);
 		else if (attr->value.vaFlag == 1)
 			return acl_fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, __func__,
-					"cfg->attrs[%zu] asks for one address on host and device, "
-					"which the 910B and 910C do "
-					"not have; leave ACL_RT_MEM_ATTR_VA_FLAG out",
+					"cfg->attrs[%zu] asks for one address on host and device "
+					"(vaFlag 1), which this driver does not have; leave "
+					"ACL_RT_MEM_ATTR_VA_FLAG out, or go on with "
+					"aclrtMallocHost, as with drivers before 25.5",
 					i);
 	}
 	return allocate_host(__func__, ptr, size, module);

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Compares the functions that the ACL headers declare with the export list of libascendcl.so, and
-# those of rt/other.h with the list that the unmodelled functions are made of. What the library
+# those of rt/other.h with the list that the unmodelled functions are made of, and those of each
+# other header with the index in acl_rt.h, in which build files search. What the library
 # really exports is compared with its list by tests/check/exported-symbols.py.
 
 import argparse
@@ -48,6 +49,20 @@ def compare(what, left, left_name, right, right_name):
     return not errors
 
 
+def without_comments(path):
+    return re.sub(r'/\*.*?\*/', '', path.read_text(), flags=re.DOTALL)
+
+
+def indexed(path):
+    """The index in the comment of acl_rt.h: (header, function) of each name."""
+    text = path.read_text().partition('* Index.')[2].partition('*/')[0]
+    pairs = set()
+    for entry in re.split(r'^ \* - ', text, flags=re.MULTILINE)[1:]:
+        header, _, names = entry.partition(':')
+        pairs |= {(header, name) for name in re.findall(r'\bacl\w+', names)}
+    return {'{} {}'.format(*pair) for pair in pairs}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument('--root', type=pathlib.Path, required=True)
@@ -56,19 +71,25 @@ def main():
     include = options.root / 'include'
     face = options.root / 'runtime' / 'acl'
 
-    print('1..3')
+    print('1..4')
     everything = declared(options.cc, include, 'acl/acl.h')
     exports = {name for name in listed(face / 'libascendcl.symbols') if name.startswith('acl')}
     good = compare('headers and exports', everything, 'the headers', exports,
                    'libascendcl.symbols')
 
-    other = (include / 'acl' / 'rt' / 'other.h').read_text()
-    other = set(DECLARATION.findall(re.sub(r'/\*.*?\*/', '', other, flags=re.DOTALL)))
+    headers = include / 'acl' / 'rt'
+    other = set(DECLARATION.findall(without_comments(headers / 'other.h')))
     unmodelled = set(re.findall(r'^(?:ERROR|UINT32)\((\w+)|^POINTER\([^,]*, (\w+)',
                                 (face / 'unmodelled-list.h').read_text(), re.MULTILINE))
     unmodelled = {first or second for first, second in unmodelled}
     good &= compare('functions that are not modelled', other, 'rt/other.h', unmodelled,
                     'unmodelled-list.h')
+
+    stand = {'rt/{} {}'.format(header.name, name) for header in headers.glob('*.h')
+             if header.name not in ('other.h', 'types.h', 'other-types.h')
+             for name in DECLARATION.findall(without_comments(header))}
+    good &= compare('index of acl_rt.h', stand, 'rt/*.h', indexed(include / 'acl' / 'acl_rt.h'),
+                    'acl_rt.h')
 
     ours = {name for name in listed(face / 'libascendcl.symbols') if not name.startswith('acl')}
     good &= compare('names of our own', ours, 'libascendcl.symbols',

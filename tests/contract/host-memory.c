@@ -147,6 +147,28 @@ TEST(host_memory, configured_allocations)
 	EXPECT_EQ(aclrtFreeHostWithDevSync(p), OK);
 }
 
+/* torch_npu asks for one address on both sides, and takes what there is when told that there is
+ * none. */
+TEST(host_memory, one_address_on_both_sides)
+{
+	aclrtMallocAttribute attr = { .attr = ACL_RT_MEM_ATTR_VA_FLAG, .value.vaFlag = 1 };
+	aclrtMallocConfig cfg = { &attr, 1 };
+	void *p = NULL, *seen = NULL;
+
+	EXPECT_EQ(aclrtMallocHostWithCfg(&p, 4096, &cfg), ACL_ERROR_RT_FEATURE_NOT_SUPPORT);
+	EXPECT_TRUE(p == NULL);
+	EXPECT_TRUE(strstr(aclGetRecentErrMsg(), "aclrtMallocHost") != NULL);
+	attr.value.vaFlag = 0;
+	ASSERT_EQ(aclrtMallocHostWithCfg(&p, 4096, &cfg), OK);
+	ASSERT_EQ(aclrtHostRegister(p, 4096, ACL_HOST_REGISTER_MAPPED, &seen), OK);
+	EXPECT_TRUE(seen != NULL);
+	memset(p, 0x33, 4096);
+	EXPECT_EQ(aclrtMemset(seen, 4096, 0x44, 4096), OK);
+	EXPECT_EQ(((unsigned char *)p)[4095], 0x44);
+	EXPECT_EQ(aclrtHostUnregister(p), OK);
+	EXPECT_EQ(aclrtFreeHost(p), OK);
+}
+
 TEST(host_memory, caches)
 {
 	void *a = NULL;

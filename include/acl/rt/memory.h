@@ -169,10 +169,12 @@ ACL_FUNC_VISIBILITY aclError aclrtMallocHost(void **hostPtr, size_t size);
  * aclrtMallocHostWithCfg:
  * @ptr: as in aclrtMallocHost.
  * @size: as there.
- * @cfg: as in aclrtMallocWithCfg, or null.
+ * @cfg: null, or attributes: ACL_RT_MEM_ATTR_MODULE_ID; ACL_RT_MEM_ATTR_VA_FLAG with vaFlag 0.
+ *   vaFlag 1 asks that aclrtHostRegister of the memory give the device the same address.
  *
  * Context: needed.
- * Returns: as aclrtMallocHost.
+ * Returns: as aclrtMallocHost; 107000: another attribute; 207000: vaFlag 1, the answer of drivers
+ * older than 25.5, after which programs take aclrtMallocHost.
  * Time: driver. Since: 8.1.
  */
 ACL_FUNC_VISIBILITY aclError aclrtMallocHostWithCfg(void **ptr, uint64_t size,

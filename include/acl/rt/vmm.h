@@ -51,8 +51,8 @@ ACL_FUNC_VISIBILITY aclError aclrtReserveMemAddress(void **virPtr, size_t size, 
  * @expectPtr: the start, not null, a multiple of 1 GiB; 40 to 224 TiB is suggested.
  * @flags: 0 or 1.
  *
- * For 910C. A large range, not bound to one device, for memory that is accessed through the L2
- * cache only.
+ * For 910C. A large range for memory that is accessed through the L2 cache only. It is not bound to
+ * one device, and own memory and imports may lie in it side by side.
  *
  * Returns: 0; 100000: @virPtr is null, @size is 0 or @flags is neither; 107000: @alignment, @size
  *   or @expectPtr is not as said, or no device was opened yet; 207000: a 910B (driver: allowed),
@@ -166,9 +166,10 @@ ACL_FUNC_VISIBILITY aclError aclrtMemRetainAllocationHandle(void *virPtr,
  *
  * Returns: 0; 100000: @size is 0 or @flags is not; 107000: no such handle, @offset is not 0, @size
  *   is not the handle's or not aligned, or handles of aclrtMallocPhysical and of imports meet in
- *   one reservation; 507899: @virPtr is not aligned or not reserved, the range leaves the
- *   reservation or overlaps a mapping, the reservation is bound to another device, or its pages
- *   are of another size. driver: too large 207001, not aligned 507899, imports may be mixed.
+ *   one reservation of aclrtReserveMemAddress; 507899: @virPtr is not aligned or not reserved, the
+ *   range leaves the reservation or overlaps a mapping, the reservation is bound to another
+ *   device, or its pages are of another size. driver: too large 207001, not
+ *   aligned 507899, imports may be mixed.
  * Time: driver. Since: 8.1.
  */
 ACL_FUNC_VISIBILITY aclError aclrtMapMem(void *virPtr, size_t size, size_t offset,
