@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "sim/engine/bytes.h"
-#include "sim/page-table.h"
+#include "sim/page-table-walk.h"
 
 namespace npusim
 {
@@ -30,12 +30,13 @@ static uint64_t reach(sim_job *job, const sim_ref &ref, bool write, uint64_t byt
 	}
 	while (done < bytes) {
 		pt_leaf leaf;
+		pt_step steps;
 		sim_status status = SIM_OK;
 		uint64_t page, room = 0;
 		unsigned char *at = nullptr;
 
-		if (!pt_walk_root(roots[ref.space].root_pa, table_at,
-				  const_cast<sim_memory *>(memory), ref.va + done, &leaf, nullptr))
+		if (!pt_walk_from(0, roots[ref.space].root_pa, table_at,
+				  const_cast<sim_memory *>(memory), ref.va + done, &leaf, &steps))
 			status = SIM_FAULT_TRANSLATION;
 		else if (write && !(leaf.flags & PT_WRITE))
 			status = SIM_FAULT_PERMISSION;

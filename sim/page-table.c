@@ -8,15 +8,11 @@
 #include "page-table.h"
 
 #include <assert.h>
-#include <stddef.h>
 
-/* VMSAv8-64 stage 1 descriptors, 4 KiB granule, Arm DDI 0487 D8.3.1 and D8.3.2. */
-#define PTE_VALID      UINT64_C(1)
-#define PTE_TABLE      UINT64_C(2) /* levels 0 to 2: a table and not a block; level 3: always set */
-#define PTE_READONLY   (UINT64_C(1) << 7)  /* AP[2] */
+#include "page-table-walk.h"
+
 #define PTE_INNER      (UINT64_C(3) << 8)  /* SH: inner shareable */
 #define PTE_ACCESSED   (UINT64_C(1) << 10) /* AF */
-#define PTE_PA_MASK    UINT64_C(0x0000fffffffff000)
 #define PTE_LEAF_FIXED (PTE_VALID | PTE_INNER | PTE_ACCESSED)
 
 /* Bits 11:2 of a table descriptor are ignored by the hardware: 0 .. 512 fits. */
@@ -24,32 +20,7 @@
 #define COUNT_ONE  (UINT64_C(1) << COUNT_LG2)
 #define COUNT_MASK (UINT64_C(0x3ff) << COUNT_LG2)
 
-#define ENTRIES    512u
-#define LEVEL_LEAF 3u
-#define VA_LG2     48u
-#define NO_GIANT   UINT64_MAX
-
-static inline unsigned level_lg2(unsigned level)
-{
-	return 39 - 9 * level;
-}
-
-static inline unsigned index_of(uint64_t va, unsigned level)
-{
-	return (unsigned)(va >> level_lg2(level)) & (ENTRIES - 1);
-}
-
-static inline bool is_table(uint64_t pte, unsigned level)
-{
-	return level < LEVEL_LEAF && (pte & (PTE_VALID | PTE_TABLE)) == (PTE_VALID | PTE_TABLE);
-}
-
-static inline bool is_leaf(uint64_t pte, unsigned level)
-{
-	if (level == LEVEL_LEAF)
-		return (pte & (PTE_VALID | PTE_TABLE)) == (PTE_VALID | PTE_TABLE);
-	return level > 0 && (pte & (PTE_VALID | PTE_TABLE)) == PTE_VALID;
-}
+#define NO_GIANT UINT64_MAX
 
 static inline uint64_t *table_at(const struct page_table *pt, uint64_t pte)
 {
@@ -71,8 +42,8 @@ void pt_init(struct page_table *pt, const struct pt_host *host)
 
 static void free_below(struct page_table *pt, uint64_t *table, unsigned level)
 {
-	for (unsigned i = 0; i < ENTRIES; i++) {
-		if (is_table(table[i], level)) {
+	for (unsigned i = 0; i < PT_ENTRIES; i++) {
+		if (pt_is_table(table[i], level)) {
 			free_below(pt, table_at(pt, table[i]), level + 1);
 			pt->host.free_table(pt->host.ctx, table[i] & PTE_PA_MASK);
 			pt->tables--;
@@ -97,18 +68,18 @@ void pt_destroy(struct page_table *pt)
 static unsigned unmap_level(struct page_table *pt, uint64_t *table, unsigned level, uint64_t va,
 			    uint64_t last)
 {
-	unsigned first_index = index_of(va, level);
-	unsigned last_index = index_of(last, level);
-	uint64_t span = UINT64_C(1) << level_lg2(level);
+	unsigned first_index = pt_index_of(va, level);
+	unsigned last_index = pt_index_of(last, level);
+	uint64_t span = UINT64_C(1) << pt_level_lg2(level);
 	unsigned gone = 0;
 
 	for (unsigned i = first_index; i <= last_index; i++) {
 		uint64_t pte = table[i];
-		uint64_t start = (va & ~(span * ENTRIES - 1)) + i * span;
+		uint64_t start = (va & ~(span * PT_ENTRIES - 1)) + i * span;
 
 		if (!(pte & PTE_VALID))
 			continue;
-		if (is_table(pte, level)) {
+		if (pt_is_table(pte, level)) {
 			uint64_t from = start > va ? start : va;
 			uint64_t to = start + (span - 1) < last ? start + (span - 1) : last;
 
@@ -140,16 +111,16 @@ void pt_unmap(struct page_table *pt, uint64_t va, uint64_t bytes)
 	unsigned first, n;
 	uint64_t *table, gone = 0;
 
-	assert(bytes && va + bytes > va && (va + bytes) >> VA_LG2 <= 1);
+	assert(bytes && va + bytes > va && (va + bytes) >> PT_VA_LG2 <= 1);
 	/* Within the level 2 table used last, blocks only, and some of them staying: no walk. */
 	if (va >> PT_GIANT_LG2 == pt->cached_giant &&
 	    (va + bytes - 1) >> PT_GIANT_LG2 == pt->cached_giant &&
 	    !((va | bytes) & ((UINT64_C(1) << PT_HUGE_LG2) - 1))) {
 		table = pt->cached_table;
-		first = index_of(va, 2);
+		first = pt_index_of(va, 2);
 		n = (unsigned)(bytes >> PT_HUGE_LG2);
 		for (unsigned i = 0; i < n; i++) {
-			if (is_table(table[first + i], 2)) {
+			if (pt_is_table(table[first + i], 2)) {
 				unmap_slow(pt, va, bytes);
 				return;
 			}
@@ -183,7 +154,7 @@ static uint64_t *reach(struct page_table *pt, uint64_t va, unsigned level, uint6
 		return NULL;
 	table = table_at(pt, pt->root_pa);
 	for (unsigned l = 0; l < level; l++) {
-		uint64_t *slot = &table[index_of(va, l)];
+		uint64_t *slot = &table[pt_index_of(va, l)];
 
 		if (!*slot) {
 			uint64_t pa = new_table(pt);
@@ -194,7 +165,7 @@ static uint64_t *reach(struct page_table *pt, uint64_t va, unsigned level, uint6
 			if (parent)
 				*parent += COUNT_ONE;
 		}
-		assert(is_table(*slot, l));
+		assert(pt_is_table(*slot, l));
 		parent = slot;
 		table = table_at(pt, *slot);
 	}
@@ -225,18 +196,18 @@ static uint64_t *reach_cached(struct page_table *pt, uint64_t va, unsigned level
 bool pt_map(struct page_table *pt, uint64_t va, uint64_t pa, unsigned page_lg2, uint64_t count,
 	    unsigned flags)
 {
-	unsigned level = page_lg2 == PT_GIANT_LG2 ? 1 : page_lg2 == PT_HUGE_LG2 ? 2 : LEVEL_LEAF;
+	unsigned level = page_lg2 == PT_GIANT_LG2 ? 1 : page_lg2 == PT_HUGE_LG2 ? 2 : PT_LEVEL_LEAF;
 	uint64_t page = UINT64_C(1) << page_lg2;
-	uint64_t attributes = PTE_LEAF_FIXED | (level == LEVEL_LEAF ? PTE_TABLE : 0) |
+	uint64_t attributes = PTE_LEAF_FIXED | (level == PT_LEVEL_LEAF ? PTE_TABLE : 0) |
 			      (flags & PT_WRITE ? 0 : PTE_READONLY);
 	uint64_t begin = va;
 
-	assert(page_lg2 == level_lg2(level) && !((va | pa) & (page - 1)));
-	assert(count && !((va + count * page - 1) >> VA_LG2));
+	assert(page_lg2 == pt_level_lg2(level) && !((va | pa) & (page - 1)));
+	assert(count && !((va + count * page - 1) >> PT_VA_LG2));
 	while (count) {
 		uint64_t *parent, *table = reach_cached(pt, va, level, &parent);
-		unsigned index = index_of(va, level);
-		unsigned n = count < ENTRIES - index ? (unsigned)count : ENTRIES - index;
+		unsigned index = pt_index_of(va, level);
+		unsigned n = count < PT_ENTRIES - index ? (unsigned)count : PT_ENTRIES - index;
 
 		if (!table) {
 			unmap_slow(pt, begin, va + page - begin);
@@ -253,72 +224,32 @@ bool pt_map(struct page_table *pt, uint64_t va, uint64_t pa, unsigned page_lg2, 
 	return true;
 }
 
-static bool fill_leaf(struct pt_leaf *out, uint64_t pte, uint64_t va, unsigned level)
-{
-	uint64_t offset = (UINT64_C(1) << level_lg2(level)) - 1;
-
-	out->levels = level + 1;
-	if (!is_leaf(pte, level))
-		return false;
-	out->pa = (pte & PTE_PA_MASK & ~offset) | (va & offset);
-	out->page_lg2 = level_lg2(level);
-	out->flags = pte & PTE_READONLY ? 0 : PT_WRITE;
-	return true;
-}
-
 bool pt_walk(const struct page_table *pt, uint64_t va, struct pt_leaf *out)
 {
-	if (va >> PT_GIANT_LG2 == pt->cached_giant && va >> VA_LG2 == 0) {
-		uint64_t pte = pt->cached_table[index_of(va, 2)];
+	struct pt_step steps;
 
-		if (!is_table(pte, 2))
-			return fill_leaf(out, pte, va, 2);
+	if (va >> PT_GIANT_LG2 == pt->cached_giant && va >> PT_VA_LG2 == 0) {
+		uint64_t pte = pt->cached_table[pt_index_of(va, 2)];
+
+		if (!pt_is_table(pte, 2))
+			return pt_read_leaf(out, pte, va, 2);
 	}
-	return pt_walk_root(pt->root_pa, pt->host.at, pt->host.ctx, va, out, NULL);
-}
-
-bool pt_walk_root(uint64_t root_pa, void *(*at)(void *ctx, uint64_t pa), void *ctx, uint64_t va,
-		  struct pt_leaf *out, struct pt_step *steps)
-{
-	return pt_walk_from(0, root_pa, at, ctx, va, out, steps);
-}
-
-bool pt_walk_from(unsigned level, uint64_t table_pa, void *(*at)(void *ctx, uint64_t pa), void *ctx,
-		  uint64_t va, struct pt_leaf *out, struct pt_step *steps)
-{
-	uint64_t pa = table_pa;
-
-	out->levels = 0;
-	if (!pa || va >> VA_LG2)
-		return false;
-	for (;; level++) {
-		const uint64_t *table = at(ctx, pa);
-		uint64_t pte;
-
-		if (!table)
-			return false;
-		pte = table[index_of(va, level)];
-		if (steps)
-			steps->descriptor_pa[level] = pa + 8 * index_of(va, level);
-		if (!is_table(pte, level))
-			return fill_leaf(out, pte, va, level);
-		pa = pte & PTE_PA_MASK;
-	}
+	return pt_walk_from(0, pt->root_pa, pt->host.at, pt->host.ctx, va, out, &steps);
 }
 
 static bool clear_level(const struct page_table *pt, const uint64_t *table, unsigned level,
 			uint64_t va, uint64_t last)
 {
-	uint64_t span = UINT64_C(1) << level_lg2(level);
+	uint64_t span = UINT64_C(1) << pt_level_lg2(level);
 
-	for (unsigned i = index_of(va, level); i <= index_of(last, level); i++) {
-		uint64_t start = (va & ~(span * ENTRIES - 1)) + i * span;
+	for (unsigned i = pt_index_of(va, level); i <= pt_index_of(last, level); i++) {
+		uint64_t start = (va & ~(span * PT_ENTRIES - 1)) + i * span;
 		uint64_t from = start > va ? start : va;
 		uint64_t to = start + (span - 1) < last ? start + (span - 1) : last;
 
 		if (!(table[i] & PTE_VALID))
 			continue;
-		if (!is_table(table[i], level) ||
+		if (!pt_is_table(table[i], level) ||
 		    !clear_level(pt, table_at(pt, table[i]), level + 1, from, to))
 			return false;
 	}
@@ -337,20 +268,20 @@ static bool check_level(const struct page_table *pt, const uint64_t *table, unsi
 {
 	*out_live = 0;
 	++*tables;
-	for (unsigned i = 0; i < ENTRIES; i++) {
+	for (unsigned i = 0; i < PT_ENTRIES; i++) {
 		uint64_t pte = table[i];
 		unsigned below;
 
 		if (!pte)
 			continue;
 		++*out_live;
-		if (is_leaf(pte, level)) {
-			if ((pte & PTE_PA_MASK) & ((UINT64_C(1) << level_lg2(level)) - 1))
+		if (pt_is_leaf(pte, level)) {
+			if ((pte & PTE_PA_MASK) & ((UINT64_C(1) << pt_level_lg2(level)) - 1))
 				return false;
 			++*leaves;
 			continue;
 		}
-		if (!is_table(pte, level) ||
+		if (!pt_is_table(pte, level) ||
 		    !check_level(pt, table_at(pt, pte), level + 1, tables, leaves, &below) ||
 		    !below || below != (pte & COUNT_MASK) >> COUNT_LG2)
 			return false;

@@ -69,18 +69,6 @@ struct pt_leaf {
 /* The translation of va. False: none; out->levels says how many descriptors were read to find out.
  */
 bool pt_walk(const struct page_table *pt, uint64_t va, struct pt_leaf *out);
-/* The same from a bare root, for an MMU: level by level, telling the address of each descriptor
- * that it reads. */
-struct pt_step {
-	uint64_t descriptor_pa[4];
-};
-bool pt_walk_root(uint64_t root_pa, void *(*at)(void *ctx, uint64_t pa), void *ctx, uint64_t va,
-		  struct pt_leaf *out, struct pt_step *steps);
-
-/* The same from a table of `level` on, that has va: what an MMU does which remembers tables. */
-bool pt_walk_from(unsigned level, uint64_t table_pa, void *(*at)(void *ctx, uint64_t pa), void *ctx,
-		  uint64_t va, struct pt_leaf *out, struct pt_step *steps);
-
 /* True if no descriptor on the way or below breaks the format: for tests. */
 bool pt_check(const struct page_table *pt, uint64_t *out_leaves);
 

@@ -122,7 +122,7 @@ static const struct key keys[] = {
 
 	BIG("L2", "line_bytes", l2_line_bytes, 32, 4096),
 	BIG("L2", "block_bytes", l2_block_bytes, 32, 65536),
-	UINT("L2", "ways", l2_ways, 1, 64),
+	UINT("L2", "ways", l2_ways, 1, 16),
 	TIME("L2", "hit_ps", l2_hit_ps),
 	RATE("L2", "bytes_per_us", l2_bytes_per_us),
 	TIME("L2", "conflict_ps", l2_conflict_ps),

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What travels with a TLM-2.0 generic payload through the model, beside address, length and
-// command: who asks, in which space, and what came of it. Blocks are timed only: bytes are moved by
-// the engine, from the spans that are noted here.
+// What travels through the model: a TLM-2.0 generic payload and, beside its address, length and
+// command, an access: who asks, in which space, and what came of it. Blocks are timed only: bytes
+// are moved by the engine, from the spans that are noted here.
 #ifndef NPUSIM_SIM_ENGINE_ACCESS_H
 #define NPUSIM_SIM_ENGINE_ACCESS_H
 
@@ -39,6 +39,26 @@ struct access : tlm::tlm_extension<access> {
 		*this = static_cast<const access &>(other);
 	}
 };
+
+// What every initiator of the model sends. The access is an extension as TLM-2.0 has it; the blocks
+// of the model, which each ask for it at every request, have it at hand.
+struct access_payload : tlm::tlm_generic_payload {
+	access it;
+
+	access_payload()
+	{
+		set_extension(&it);
+	}
+	~access_payload() override
+	{
+		clear_extension(&it);
+	}
+};
+
+inline access &access_of(tlm::tlm_generic_payload &payload)
+{
+	return static_cast<access_payload &>(payload).it;
+}
 
 // sc_time::from_value() asks the kernel each time whether the resolution may still change: too slow
 // for what every request does several times. The resolution is SystemC's own default, 1 ps.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Memory of a bandwidth's slices; booking is in the header.
+ * Bookings that take more than a part of one slice, and the slices' memory.
  */
 #include "bandwidth.h"
 
@@ -11,15 +11,61 @@ void bandwidth_init(struct bandwidth *bandwidth, unsigned slice_lg2, unsigned co
 {
 	*bandwidth = (struct bandwidth){ .slice_lg2 = slice_lg2,
 					 .count_lg2 = count_lg2,
-					 .origin_ps = origin_ps };
+					 .origin_ps = origin_ps,
+					 .oldest = UINT64_MAX };
 }
 
 void bandwidth_clear(struct bandwidth *bandwidth)
 {
 	g_clear_pointer(&bandwidth->slice, g_free);
+	bandwidth->oldest = UINT64_MAX;
 }
 
-void bandwidth_allocate(struct bandwidth *bandwidth)
+static void allocate(struct bandwidth *bandwidth)
 {
 	bandwidth->slice = g_new0(struct bandwidth_slice, (gsize)1 << bandwidth->count_lg2);
+	bandwidth->oldest = 0;
+}
+
+static void note_full(struct bandwidth *b, uint64_t number)
+{
+	if (number != b->full_to)
+		b->full_from = number;
+	b->full_to = number + 1;
+}
+
+uint64_t bandwidth_take_slices(struct bandwidth *b, uint64_t ps, uint64_t from_ps,
+			       uint64_t *out_end_ps)
+{
+	uint64_t length = UINT64_C(1) << b->slice_lg2, at = from_ps - b->origin_ps;
+	uint64_t start = UINT64_MAX, number = at >> b->slice_lg2, first = number, end;
+
+	if (!b->slice)
+		allocate(b);
+	if (first < b->oldest)
+		first = b->oldest;
+	if (first >= b->full_from && first < b->full_to)
+		first = b->full_to;
+	if (ps && first != number)
+		at = first << b->slice_lg2;
+	end = at;
+	for (number = first; ps; number++) {
+		uint64_t stop = (number + 1) << b->slice_lg2, took;
+		struct bandwidth_slice *slice = bandwidth_slice_at(b, number);
+
+		if (at < stop - length + slice->taken_ps)
+			at = stop - length + slice->taken_ps;
+		if (at < stop) {
+			took = ps < stop - at ? ps : stop - at;
+			start = start < at ? start : at;
+			slice->taken_ps += took;
+			ps -= took;
+			end = at + took;
+		}
+		if (slice->taken_ps == length)
+			note_full(b, number);
+		at = stop;
+	}
+	*out_end_ps = end + b->origin_ps;
+	return (start < end ? start : end) + b->origin_ps;
 }

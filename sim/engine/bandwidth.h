@@ -8,6 +8,7 @@
 #ifndef NPUSIM_SIM_ENGINE_BANDWIDTH_H
 #define NPUSIM_SIM_ENGINE_BANDWIDTH_H
 
+#include <glib.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -21,7 +22,8 @@ struct bandwidth_slice {
 struct bandwidth {
 	unsigned slice_lg2, count_lg2; /* 2^slice_lg2 ps each; so many are remembered */
 	uint64_t origin_ps;            /* where slice 0 begins: nothing is asked for before it */
-	uint64_t oldest;               /* number of the first slice that is remembered */
+	uint64_t oldest;               /* number of the first slice that is remembered; all ones:
+					  there are none yet */
 	uint64_t full_from, full_to;   /* slices that are known to be full: no need to look */
 	struct bandwidth_slice *slice;
 };
@@ -30,15 +32,14 @@ struct bandwidth {
  * oldest slice is served as from there: 2^(slice_lg2 + count_lg2) ps before the latest booking. */
 void bandwidth_init(struct bandwidth *bandwidth, unsigned slice_lg2, unsigned count_lg2,
 		    uint64_t origin_ps);
-void bandwidth_clear(struct bandwidth *bandwidth);    /* all zero is allowed */
-void bandwidth_allocate(struct bandwidth *bandwidth); /* for bandwidth_take() only */
+void bandwidth_clear(struct bandwidth *bandwidth); /* all zero is allowed */
 
 static inline struct bandwidth_slice *bandwidth_slice_at(struct bandwidth *b, uint64_t number)
 {
 	uint64_t mask = (UINT64_C(1) << b->count_lg2) - 1;
 	struct bandwidth_slice *slice = &b->slice[number & mask];
 
-	if (slice->number != number) {
+	if (G_UNLIKELY(slice->number != number)) {
 		slice->number = number;
 		slice->taken_ps = 0;
 		if (number > b->oldest + mask)
@@ -47,49 +48,9 @@ static inline struct bandwidth_slice *bandwidth_slice_at(struct bandwidth *b, ui
 	return slice;
 }
 
-static inline void bandwidth_note_full(struct bandwidth *b, uint64_t number)
-{
-	if (number != b->full_to)
-		b->full_from = number;
-	b->full_to = number + 1;
-}
-
 /* bandwidth_take(), slice by slice. */
-static inline uint64_t bandwidth_take_slices(struct bandwidth *b, uint64_t ps, uint64_t from_ps,
-					     uint64_t *out_end_ps)
-{
-	uint64_t length = UINT64_C(1) << b->slice_lg2, at = from_ps - b->origin_ps;
-	uint64_t start = UINT64_MAX, number = at >> b->slice_lg2, first = number, end;
-
-	if (__builtin_expect(!b->slice, 0))
-		bandwidth_allocate(b);
-	if (first < b->oldest)
-		first = b->oldest;
-	if (first >= b->full_from && first < b->full_to)
-		first = b->full_to;
-	if (ps && first != number)
-		at = first << b->slice_lg2;
-	end = at;
-	for (number = first; ps; number++) {
-		uint64_t stop = (number + 1) << b->slice_lg2, took;
-		struct bandwidth_slice *slice = bandwidth_slice_at(b, number);
-
-		if (at < stop - length + slice->taken_ps)
-			at = stop - length + slice->taken_ps;
-		if (at < stop) {
-			took = ps < stop - at ? ps : stop - at;
-			start = start < at ? start : at;
-			slice->taken_ps += took;
-			ps -= took;
-			end = at + took;
-		}
-		if (slice->taken_ps == length)
-			bandwidth_note_full(b, number);
-		at = stop;
-	}
-	*out_end_ps = end + b->origin_ps;
-	return (start < end ? start : end) + b->origin_ps;
-}
+uint64_t bandwidth_take_slices(struct bandwidth *b, uint64_t ps, uint64_t from_ps,
+			       uint64_t *out_end_ps);
 
 /* Takes ps of the time from from_ps on, the earliest that is free. Returns since when (from_ps
  * where ps is 0); *out_end_ps: until when. No slice is ever taken for more than its length. Within
@@ -100,13 +61,13 @@ static inline uint64_t bandwidth_take(struct bandwidth *b, uint64_t ps, uint64_t
 	uint64_t at = from_ps - b->origin_ps, number = at >> b->slice_lg2, start;
 	struct bandwidth_slice *slice;
 
-	if (!b->slice || !ps || number < b->oldest)
+	if (G_UNLIKELY(!ps || number < b->oldest))
 		return bandwidth_take_slices(b, ps, from_ps, out_end_ps);
 	/* Mostly it fits into the first slice, and leaves room there. */
 	slice = bandwidth_slice_at(b, number);
 	start = (number << b->slice_lg2) + slice->taken_ps;
 	start = start > at ? start : at;
-	if (start + ps >= (number + 1) << b->slice_lg2)
+	if (G_UNLIKELY(start + ps >= (number + 1) << b->slice_lg2))
 		return bandwidth_take_slices(b, ps, from_ps, out_end_ps);
 	slice->taken_ps += ps;
 	*out_end_ps = start + ps + b->origin_ps;

@@ -17,13 +17,7 @@ engine::engine(sc_core::sc_module_name name, unsigned device, sim_engine kind)
 	SC_METHOD(step);
 	sensitive << m_wake;
 	dont_initialize();
-	m_payload.set_extension(&m_access);
 	m_access.device = device;
-}
-
-engine::~engine()
-{
-	m_payload.clear_extension(&m_access);
 }
 
 void engine::reset(const sim_config *config, unsigned lanes, unsigned first_lane, uint64_t base_ps)

@@ -28,7 +28,6 @@ public:
 
 	SC_HAS_PROCESS(engine);
 	engine(sc_core::sc_module_name name, unsigned device, sim_engine kind);
-	~engine() override;
 	// base_ps: simulated time where the kernel's is 0. first_lane: of the MMU's lanes.
 	void reset(const sim_config *config, unsigned lanes, unsigned first_lane, uint64_t base_ps);
 
@@ -119,8 +118,8 @@ private:
 	sc_core::sc_event m_wake;
 	uint64_t m_due_ps = SIM_NEVER;
 	bool m_stepping = false;
-	tlm::tlm_generic_payload m_payload;
-	access m_access;
+	access_payload m_payload;
+	access &m_access = m_payload.it;
 	uint64_t m_busy_ps = 0, m_jobs = 0, m_faults = 0;
 };
 

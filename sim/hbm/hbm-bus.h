@@ -7,6 +7,7 @@
 #ifndef NPUSIM_SIM_HBM_HBM_BUS_H
 #define NPUSIM_SIM_HBM_HBM_BUS_H
 
+#include <glib.h>
 #include <stdint.h>
 
 #define BUS_WORDS  32u               /* a power of two */
@@ -96,7 +97,8 @@ static inline uint64_t hbm_bus_find(const struct hbm_bus *bus, const struct hbm_
 
 	if (s >= bus->horizon + shape->step)
 		return s;
-	if (shape->all[bursts] && !(hbm_bus_taken(bus, shape, group, s) & shape->all[bursts]))
+	if (G_LIKELY(shape->all[bursts] &&
+		     !(hbm_bus_taken(bus, shape, group, s) & shape->all[bursts])))
 		return s;
 	return hbm_bus_search(bus, shape, group, bursts, s);
 }
@@ -123,7 +125,7 @@ static inline void hbm_bus_or(struct hbm_bus *bus, const struct hbm_bus_shape *s
 	unsigned shift = s % 64;
 
 	hbm_bus_mark(bus, shape, group, s / 64, all << shift, own << shift);
-	if (shift && own >> (64 - shift))
+	if (G_UNLIKELY(shift && own >> (64 - shift)))
 		hbm_bus_mark(bus, shape, group, s / 64 + 1, all >> (64 - shift),
 			     own >> (64 - shift));
 }
@@ -154,7 +156,7 @@ static inline void hbm_bus_take(struct hbm_bus *bus, const struct hbm_bus_shape 
 		bus->base = last - BUS_SLOTS / 2;
 	if (bus->horizon <= last)
 		bus->horizon = last + 1;
-	if (s >= near && shape->all[bursts])
+	if (G_LIKELY(s >= near && shape->all[bursts]))
 		hbm_bus_or(bus, shape, group, s - near, shape->all[bursts] << near,
 			   shape->own[bursts]);
 	else

@@ -39,9 +39,9 @@ void hbm_module::get_counters(hbm_counters *out) const
 
 void hbm_module::b_transport(tlm::tlm_generic_payload &payload, sc_core::sc_time &delay)
 {
-	auto *request = payload.get_extension<access>();
+	access &request = access_of(payload);
 	// Of the HBM's own time: the origin is never after what is asked for.
-	uint64_t now = request->now_ps - m_origin_ps, first;
+	uint64_t now = request.now_ps - m_origin_ps, first;
 
 	if (!m_hbm)
 		m_hbm = hbm_new(m_profile);
@@ -50,7 +50,7 @@ void hbm_module::b_transport(tlm::tlm_generic_payload &payload, sc_core::sc_time
 			      payload.get_command() == tlm::TLM_WRITE_COMMAND, now + to_ps(delay),
 			      &first) -
 		   now);
-	request->first_ps = first + m_origin_ps;
+	request.first_ps = first + m_origin_ps;
 	payload.set_response_status(tlm::TLM_OK_RESPONSE);
 }
 

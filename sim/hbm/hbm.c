@@ -81,6 +81,8 @@ struct hbm {
 	uint32_t stripe_row;
 	bool stripe_write;
 	uint64_t latest;
+	uint64_t expected; /* the offset that hbm_expect() was told last, and where it lies */
+	struct hbm_place expected_place;
 	struct pseudo *pseudo;
 	struct bank *bank; /* of all of them */
 	struct hbm_counters counters;
@@ -170,6 +172,7 @@ struct hbm *hbm_new(const struct sim_profile *p)
 	struct hbm *hbm = g_new0(struct hbm, 1);
 
 	hbm->banks = p->hbm_bank_groups * p->hbm_banks;
+	hbm->expected = UINT64_MAX;
 	hbm->pseudos = p->hbm_stacks * p->hbm_channels * p->hbm_pseudo_channels;
 	hbm->queue_limit = MIN(p->hbm_queue, QUEUE_MAX);
 	hbm->write_limit = MAX(1, MIN(hbm->queue_limit / 2, WRITES_MAX));
@@ -212,7 +215,7 @@ void hbm_free(struct hbm *hbm)
 /* --- refresh --- */
 
 /* Turns to the epoch that has the clock `since`, which counts from the bank's own phase. */
-G_GNUC_NO_INLINE static void seek_epoch(struct hbm *hbm, uint64_t since)
+__attribute__((cold)) static void seek_epoch(struct hbm *hbm, uint64_t since)
 {
 	hbm->epoch = (int64_t)since < 0 ? 0 : since / hbm->refresh_period;
 	hbm->epoch_begin = hbm->epoch * hbm->refresh_period;
@@ -225,7 +228,7 @@ static inline uint64_t refresh_epoch(struct hbm *hbm, unsigned bank, uint64_t t,
 {
 	uint64_t since = t - bank * hbm->refresh_step;
 
-	if (since - hbm->epoch_begin >= hbm->refresh_period)
+	if (G_UNLIKELY(since - hbm->epoch_begin >= hbm->refresh_period))
 		seek_epoch(hbm, since);
 	since -= hbm->epoch_begin;
 	*out_free = since < hbm->epoch_busy ? t + hbm->epoch_busy - since : t;
@@ -263,7 +266,7 @@ static uint64_t work_until(struct hbm *hbm, uint64_t t, uint64_t busy)
 /* --- banks --- */
 
 /* What a whole stripe has left in the bank. */
-G_GNUC_NO_INLINE static void set_by_stripe(struct hbm *hbm, struct bank *bank, unsigned index)
+__attribute__((cold)) static void set_by_stripe(struct hbm *hbm, struct bank *bank, unsigned index)
 {
 	uint64_t free;
 
@@ -280,7 +283,7 @@ static inline struct bank *bank_at(struct hbm *hbm, struct pseudo *pseudo, unsig
 {
 	struct bank *bank = &pseudo->bank[index];
 
-	if (bank->stripe != hbm->stripe)
+	if (G_UNLIKELY(bank->stripe != hbm->stripe))
 		set_by_stripe(hbm, bank, index);
 	return bank;
 }
@@ -365,10 +368,10 @@ static inline uint64_t find_activation(const struct hbm *hbm, const struct pseud
 {
 	uint64_t fourth = act_at(pseudo, ACTS - 4);
 
-	if ((act_at(pseudo, ACTS - 1) >> GROUP_BITS) + hbm->rrd_l > t)
+	if (G_UNLIKELY((act_at(pseudo, ACTS - 1) >> GROUP_BITS) + hbm->rrd_l > t))
 		return search_activation(hbm, pseudo, group, t, out_at);
 	*out_at = ACTS;
-	return fourth ? max_of(t, (fourth >> GROUP_BITS) + hbm->faw) : t;
+	return G_LIKELY(fourth) ? max_of(t, (fourth >> GROUP_BITS) + hbm->faw) : t;
 }
 
 G_GNUC_NO_INLINE static void insert_activation(struct pseudo *pseudo, uint64_t act, unsigned at)
@@ -385,7 +388,7 @@ static inline void take_activation(struct pseudo *pseudo, unsigned group, uint64
 	unsigned oldest = pseudo->act_next;
 
 	pseudo->act_next = (oldest + 1) % ACTS;
-	if (at == ACTS)
+	if (G_LIKELY(at == ACTS))
 		pseudo->acts[oldest] = act;
 	else
 		insert_activation(pseudo, act, at);
@@ -403,9 +406,9 @@ static void keep_old_row(const struct hbm *hbm, struct pseudo *pseudo, struct ba
 
 /* The first clock from t on for an activation where nothing of the way to its first CAS meets a
  * refresh; *out_at as find_activation() has it. */
-G_GNUC_NO_INLINE static uint64_t avoid_refresh(struct hbm *hbm, const struct pseudo *pseudo,
-					       unsigned index, uint64_t act, uint64_t rcd,
-					       unsigned *out_at)
+__attribute__((cold)) static uint64_t avoid_refresh(struct hbm *hbm, const struct pseudo *pseudo,
+						    unsigned index, uint64_t act, uint64_t rcd,
+						    unsigned *out_at)
 {
 	unsigned group = index >> hbm->bank_bits;
 
@@ -428,7 +431,7 @@ G_ALWAYS_INLINE static inline void activate(struct hbm *hbm, struct pseudo *pseu
 	unsigned group = index >> hbm->bank_bits, at;
 	uint64_t act = find_activation(hbm, pseudo, group, max_of(t, bank->act_ok), &at);
 
-	if (!is_undisturbed(hbm, index, act, rcd))
+	if (G_UNLIKELY(!is_undisturbed(hbm, index, act, rcd)))
 		act = avoid_refresh(hbm, pseudo, index, act, rcd, &at);
 	take_activation(pseudo, group, act, at);
 	if (bank->epoch != hbm->epoch)
@@ -509,8 +512,9 @@ static inline bool was_open(const struct bank *bank, uint32_t row)
 
 /* A hit of a row that others wait to close goes before them, where its bursts fit before the
  * precharge that they have placed. Returns the clock of the first CAS, or 0. */
-G_GNUC_NO_INLINE static uint64_t overtake(struct hbm *hbm, struct pseudo *pseudo, unsigned index,
-					  uint32_t row, unsigned bursts, bool write, uint64_t t)
+__attribute__((cold)) static uint64_t overtake(struct hbm *hbm, struct pseudo *pseudo,
+					       unsigned index, uint32_t row, unsigned bursts,
+					       bool write, uint64_t t)
 {
 	const struct bank *bank = &pseudo->bank[index];
 	unsigned group = index >> hbm->bank_bits;
@@ -541,14 +545,14 @@ G_ALWAYS_INLINE static inline uint64_t serve_row(struct hbm *hbm, struct pseudo 
 	struct bank *bank = bank_at(hbm, pseudo, index);
 	uint64_t cas, s, free;
 
-	if (bank->row != row && was_open(bank, row) &&
+	if (G_UNLIKELY(bank->row != row && was_open(bank, row)) &&
 	    (cas = overtake(hbm, pseudo, index, row, bursts, write, t)))
 		return cas;
 	for (;;) {
 		cas = open_row(hbm, pseudo, index, row, write, t);
 		s = find_slots(hbm, pseudo, group, bursts, write, cas);
 		cas = s * hbm->ccd_s;
-		if (refresh_epoch(hbm, index, cas, &free) == bank->epoch)
+		if (G_LIKELY(refresh_epoch(hbm, index, cas, &free) == bank->epoch))
 			break;
 		/* The refresh that comes first closes the row again. */
 		forget_rows(bank);
@@ -616,22 +620,25 @@ G_GNUC_NO_INLINE static uint64_t access_row(struct hbm *hbm, uint64_t offset, un
 	struct pseudo *pseudo;
 	uint64_t done;
 
-	hbm_map_find(&hbm->map, offset, &place);
+	if (offset == hbm->expected)
+		place = hbm->expected_place;
+	else
+		hbm_map_find(&hbm->map, offset, &place);
 	pseudo = &hbm->pseudo[place.pseudo];
-	if (pseudo->stripe != hbm->stripe) {
+	if (G_UNLIKELY(pseudo->stripe != hbm->stripe)) {
 		pseudo->stripe = hbm->stripe;
 		pseudo->floor = max_of(pseudo->floor, hbm->stripe_end);
 		*(hbm->stripe_write ? &pseudo->last_write : &pseudo->last_read) = hbm->stripe_end;
 	}
 	t = max_of(t, pseudo->queue[pseudo->queue_next]);
-	if (write) {
+	if (G_UNLIKELY(write)) {
 		done = write_row(hbm, pseudo, &place, bursts, t);
 		*out_first = done;
 	} else {
 		done = read_row(hbm, pseudo, &place, bursts, t, out_first);
 	}
 	pseudo->queue[pseudo->queue_next] = done;
-	if (++pseudo->queue_next == hbm->queue_limit)
+	if (G_UNLIKELY(++pseudo->queue_next == hbm->queue_limit))
 		pseudo->queue_next = 0;
 	return done;
 }
@@ -658,7 +665,7 @@ static uint64_t bulk_row(struct hbm *hbm, uint64_t offset, unsigned bursts, bool
 
 	hbm_map_find(&hbm->map, offset, &place);
 	pseudo = &hbm->pseudo[place.pseudo];
-	if (pseudo->stripe != hbm->stripe) {
+	if (G_UNLIKELY(pseudo->stripe != hbm->stripe)) {
 		pseudo->stripe = hbm->stripe;
 		pseudo->floor = max_of(pseudo->floor, hbm->stripe_end);
 		*(hbm->stripe_write ? &pseudo->last_write : &pseudo->last_read) = hbm->stripe_end;
@@ -743,7 +750,7 @@ uint64_t hbm_access(struct hbm *hbm, uint64_t offset, uint64_t bytes, bool write
 	uint64_t end = 0, first = UINT64_MAX, done, first_done;
 
 	*(write ? &hbm->counters.write_bytes : &hbm->counters.read_bytes) += bytes;
-	if (is_one_piece(hbm, begin, stop - begin)) {
+	if (G_LIKELY(is_one_piece(hbm, begin, stop - begin))) {
 		end = access_row(hbm, begin, (unsigned)(stop - begin) >> hbm->burst_lg2, write, t,
 				 &first);
 		begin = stop;
@@ -781,14 +788,12 @@ void hbm_get_counters(const struct hbm *hbm, struct hbm_counters *out)
 	out->refreshes = refreshes * hbm->pseudos * (hbm->refresh_step ? hbm->banks : 1);
 }
 
-void hbm_expect(const struct hbm *hbm, uint64_t offset)
+void hbm_expect(struct hbm *hbm, uint64_t offset)
 {
-	struct hbm_place place;
-	const char *pseudo;
+	struct hbm_place *place = &hbm->expected_place;
 
-	hbm_map_find(&hbm->map, offset, &place);
-	pseudo = (const char *)&hbm->pseudo[place.pseudo];
-	__builtin_prefetch(pseudo, 1);
-	__builtin_prefetch(pseudo + 64, 1);
-	__builtin_prefetch(&hbm->bank[place.pseudo * hbm->banks + place.bank], 1);
+	hbm->expected = offset;
+	hbm_map_find(&hbm->map, offset, place);
+	__builtin_prefetch(&hbm->pseudo[place->pseudo], 1);
+	__builtin_prefetch(&hbm->bank[place->pseudo * hbm->banks + place->bank], 1);
 }

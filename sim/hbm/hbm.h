@@ -36,7 +36,7 @@ uint64_t hbm_access(struct hbm *hbm, uint64_t offset, uint64_t bytes, bool write
 		    uint64_t *out_first_ps);
 
 /* The bytes at offset will be asked for soon: brings their state near, and changes nothing. */
-void hbm_expect(const struct hbm *hbm, uint64_t offset);
+void hbm_expect(struct hbm *hbm, uint64_t offset);
 
 /* *out is valid up to the time of the latest access. */
 void hbm_get_counters(const struct hbm *hbm, struct hbm_counters *out);

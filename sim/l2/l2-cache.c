@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * L2 tags. What a lookup reads lies together: of each set the tags, the ways in order of use, and
- * the lines. Lookups are in the header.
+ * L2 tags: their memory, and what writes need. Lookups are in the header.
  */
 #include "l2-cache.h"
 
-#include <glib.h>
-
-#define SET_ALIGN 64u /* a cache line of the machine that runs the model */
 #define NO_MEMORY UINT64_MAX
 
 struct l2_cache *l2_cache_new(uint64_t bytes, uint64_t block_bytes, uint64_t line_bytes,
@@ -23,11 +19,6 @@ struct l2_cache *l2_cache_new(uint64_t bytes, uint64_t block_bytes, uint64_t lin
 	cache->sets_inverse = UINT64_MAX / cache->sets + 1;
 	cache->memory = NO_MEMORY;
 	cache->lines_mask = (1u << (cache->block_lg2 - cache->line_lg2)) - 1;
-	cache->ring_at = (ways + 15) / 16 * 4 * (uint32_t)sizeof(l2_quad) + 1;
-	cache->lines_at = (cache->ring_at + ways * (uint32_t)sizeof(struct l2_ring) + 7) & ~7u;
-	cache->set_bytes =
-		(cache->lines_at + ways * (uint32_t)sizeof(struct l2_lines) + SET_ALIGN - 1) &
-		~(SET_ALIGN - 1);
 	return cache;
 }
 
@@ -35,17 +26,11 @@ void l2_cache_allocate(struct l2_cache *cache, uint64_t number)
 {
 	g_assert(cache->memory == NO_MEMORY);
 	cache->memory = number >> L2_NUMBER_BITS;
-	cache->set = g_aligned_alloc0(cache->sets, cache->set_bytes, SET_ALIGN);
-	for (uint32_t set = 0; set < cache->sets; set++) {
-		struct l2_ring *ring =
-			(struct l2_ring *)(void *)(cache->set + (size_t)set * cache->set_bytes +
-						   cache->ring_at);
-
-		for (unsigned way = 0; way < cache->ways; way++) {
-			ring[way].older = (unsigned char)((way + 1) % cache->ways);
-			ring[way].newer = (unsigned char)((way + cache->ways - 1) % cache->ways);
-		}
-	}
+	cache->set = g_aligned_alloc0(cache->sets, sizeof(*cache->set), 64);
+	cache->order = g_aligned_alloc0(cache->sets, sizeof(*cache->order), 64);
+	cache->dirty = g_aligned_alloc0(cache->sets, sizeof(*cache->dirty), 64);
+	for (uint32_t set = 0; set < cache->sets; set++)
+		cache->order[set].ways = UINT64_C(0xfedcba9876543210);
 }
 
 void l2_cache_free(struct l2_cache *cache)
@@ -53,13 +38,18 @@ void l2_cache_free(struct l2_cache *cache)
 	if (!cache)
 		return;
 	g_aligned_free(cache->set);
+	g_aligned_free(cache->order);
+	g_aligned_free(cache->dirty);
 	g_free(cache);
 }
 
-struct l2_stretch l2_cache_victim(const struct l2_cache *cache, uint32_t tag, uint32_t dirty)
+struct l2_stretch l2_cache_clean(struct l2_cache *cache, uint32_t set, unsigned way)
 {
-	uint64_t number = cache->memory << L2_NUMBER_BITS | (tag - 1);
+	uint64_t number = cache->memory << L2_NUMBER_BITS | (cache->set[set].tag[way] - 1);
+	uint32_t dirty = cache->dirty[set][way];
 
+	cache->dirty[set][way] = 0;
+	cache->order[set].dirty &= ~(1u << way);
 	return l2_stretch_of(cache, number << cache->block_lg2, dirty);
 }
 

@@ -7,6 +7,7 @@
 #ifndef NPUSIM_SIM_L2_L2_CACHE_H
 #define NPUSIM_SIM_L2_L2_CACHE_H
 
+#include <glib.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
@@ -15,30 +16,32 @@
 extern "C" {
 #endif
 
-#define L2_WAYS_MAX    64u
+#define L2_WAYS_MAX    16u
 #define L2_NUMBER_BITS 31u /* of a block's number that a tag holds; others are the memory's own */
 
-/* Four tags are compared at once; a set has sixteen, or a multiple. */
+/* Four tags are compared at once. */
 typedef uint32_t l2_quad __attribute__((vector_size(16)));
 
-/* The ways of a set in order of use: the oldest is next to the newest. */
-struct l2_ring {
-	unsigned char older, newer;
-};
+/* What every lookup reads, two cache lines of the machine that runs the model. */
+struct l2_set {
+	uint32_t tag[L2_WAYS_MAX];   /* of each way: its block's number + 1; 0: free */
+	uint32_t valid[L2_WAYS_MAX]; /* the lines that are there */
+} __attribute__((aligned(64)));
 
-struct l2_lines {
-	uint32_t valid, dirty;
+struct l2_order {
+	uint64_t ways;  /* four bits each, the one used last in the lowest */
+	uint32_t dirty; /* bit of each way that has dirty lines */
 };
 
 struct l2_cache {
 	unsigned ways, line_lg2, block_lg2;
 	uint32_t lines_mask; /* of a block */
-	uint32_t sets, ring_at, lines_at, set_bytes;
+	uint32_t sets;
 	uint64_t sets_inverse; /* of 2^64 */
 	uint64_t memory;       /* upper bits of every block's number */
-	/* of each set: tags (number + 1 in its lower bits, 0: free), made up to sixteens; the
-	 * ring, the newest in front of it; the lines of each way */
-	unsigned char *set;
+	struct l2_set *set;
+	struct l2_order *order;         /* of each set */
+	uint32_t (*dirty)[L2_WAYS_MAX]; /* lines of each way of each set */
 };
 
 /* A stretch of memory that the access brings about. */
@@ -46,7 +49,7 @@ struct l2_stretch {
 	uint64_t pa, bytes;
 };
 
-/* bytes / (block_bytes x ways) sets (at least one); a block has at most 32 lines, a set 64 ways.
+/* bytes / (block_bytes x ways) sets (at least one); a block has at most 32 lines, a set 16 ways.
  * Tags are had at the first access; all accesses are to one memory of 2^31 blocks. */
 struct l2_cache *l2_cache_new(uint64_t bytes, uint64_t block_bytes, uint64_t line_bytes,
 			      unsigned ways);
@@ -59,9 +62,9 @@ struct l2_answer {
 	struct l2_stretch clean; /* dirty lines to write back */
 };
 
-/* For l2_cache_access(): the tags; what the block of a tag that goes has to write back. */
-void l2_cache_allocate(struct l2_cache *cache, uint64_t number);
-struct l2_stretch l2_cache_victim(const struct l2_cache *cache, uint32_t tag, uint32_t dirty);
+/* For l2_cache_access(): the tags; what the block of a way that goes has to write back. */
+__attribute__((cold)) void l2_cache_allocate(struct l2_cache *cache, uint64_t number);
+struct l2_stretch l2_cache_clean(struct l2_cache *cache, uint32_t set, unsigned way);
 /* Of a write's missing lines, those at its ends that it does not cover. */
 uint64_t l2_cache_partial(const struct l2_cache *cache, uint64_t pa, uint64_t bytes);
 
@@ -78,42 +81,37 @@ static inline struct l2_stretch l2_stretch_of(const struct l2_cache *cache, uint
 }
 
 /* The way that has the tag, plus 1; 0: none. */
-static inline unsigned l2_find_way(const l2_quad *tags, unsigned ways, uint32_t tag)
+static inline unsigned l2_find_way(const struct l2_set *set, uint32_t tag)
 {
+	const l2_quad *tags = (const l2_quad *)(const void *)set->tag;
 	const l2_quad want = { tag, tag, tag, tag };
 	const l2_quad a = { 1, 2, 3, 4 }, b = { 5, 6, 7, 8 }, c = { 9, 10, 11, 12 },
 		      d = { 13, 14, 15, 16 };
+	l2_quad found = ((l2_quad)(tags[0] == want) & a) | ((l2_quad)(tags[1] == want) & b) |
+			((l2_quad)(tags[2] == want) & c) | ((l2_quad)(tags[3] == want) & d);
+	uint64_t any[2];
 
-	for (unsigned from = 0; from < ways; from += 16, tags += 4) {
-		l2_quad found = ((l2_quad)(tags[0] == want) & a) |
-				((l2_quad)(tags[1] == want) & b) |
-				((l2_quad)(tags[2] == want) & c) | ((l2_quad)(tags[3] == want) & d);
-		uint64_t any[2];
-
-		memcpy(any, &found, sizeof(any));
-		any[0] |= any[1];
-		if (any[0])
-			return from + (unsigned)(any[0] | any[0] >> 32);
-	}
-	return 0;
+	memcpy(any, &found, sizeof(any));
+	any[0] |= any[1];
+	return (unsigned)(any[0] | any[0] >> 32);
 }
 
-/* The way becomes the one used last. */
-static inline void l2_make_newest(unsigned char *now, struct l2_ring *ring, unsigned way)
+/* Where in the order the way stands: a shift. */
+static inline unsigned l2_place_of(uint64_t ways, unsigned way)
 {
-	unsigned newest = *now, oldest = ring[newest].newer;
-	unsigned older = ring[way].older, newer = ring[way].newer;
+	const uint64_t ones = UINT64_C(0x1111111111111111);
+	uint64_t other = ways ^ ones * way; /* zero where it is the way */
 
-	if (newest == way)
-		return;
-	*now = (unsigned char)way;
-	if (oldest == way)
-		return;
-	ring[older].newer = (unsigned char)newer;
-	ring[newer].older = (unsigned char)older;
-	ring[way].older = (unsigned char)newest;
-	ring[way].newer = (unsigned char)oldest;
-	ring[newest].newer = ring[oldest].older = (unsigned char)way;
+	return (unsigned)__builtin_ctzll((other - ones) & ~other & ones << 3) - 3;
+}
+
+/* The way at that place becomes the one used last. */
+static inline uint64_t l2_make_newest(uint64_t ways, unsigned place)
+{
+	uint64_t newer = ways & ((UINT64_C(1) << place) - 1);
+	uint64_t older = ways & ~((UINT64_C(16) << place) - 1);
+
+	return older | newer << 4 | (ways >> place & 15);
 }
 
 /* Each lap of the memory through the sets begins one set further on, four laps in turn, so that a
@@ -132,42 +130,39 @@ static inline uint32_t l2_set_of(const struct l2_cache *cache, uint32_t number)
 /* pa will be looked up soon. */
 static inline void l2_cache_expect(const struct l2_cache *cache, uint64_t pa)
 {
-	uint32_t number = (pa >> cache->block_lg2) & ((UINT64_C(1) << L2_NUMBER_BITS) - 1);
-	const unsigned char *set = cache->set;
+	uint32_t set =
+		l2_set_of(cache, (pa >> cache->block_lg2) & ((UINT64_C(1) << L2_NUMBER_BITS) - 1));
 
-	if (!set)
+	if (!cache->set)
 		return;
-	set += (uint64_t)l2_set_of(cache, number) * cache->set_bytes;
-	for (unsigned at = 0; at < cache->set_bytes; at += 64)
-		__builtin_prefetch(set + at, 1);
+	__builtin_prefetch(cache->set[set].tag, 1);
+	__builtin_prefetch(cache->set[set].valid, 1);
+	__builtin_prefetch(&cache->order[set], 1);
 }
 
-/* The block's lines; a block that was not there takes the way used least recently. */
-static inline struct l2_lines *l2_find_block(struct l2_cache *cache, uint64_t number,
-					     struct l2_answer *out)
+/* The block's way; a block that was not there takes the one used least recently. */
+static inline unsigned l2_find_block(struct l2_cache *cache, uint32_t index, uint32_t tag,
+				     struct l2_answer *out)
 {
-	uint32_t tag = (uint32_t)(number & ((UINT64_C(1) << L2_NUMBER_BITS) - 1)) + 1, *tags;
-	struct l2_lines *lines;
-	struct l2_ring *ring;
-	unsigned char *set;
-	unsigned way;
+	struct l2_set *set = &cache->set[index];
+	struct l2_order *order = &cache->order[index];
+	unsigned way = order->ways & 15, place;
 
-	if (number >> L2_NUMBER_BITS != cache->memory)
-		l2_cache_allocate(cache, number);
-	set = cache->set + (uint64_t)l2_set_of(cache, tag - 1) * cache->set_bytes;
-	tags = (uint32_t *)(void *)set;
-	lines = (struct l2_lines *)(void *)(set + cache->lines_at);
-	ring = (struct l2_ring *)(void *)(set + cache->ring_at);
-	way = l2_find_way((const l2_quad *)(const void *)set, cache->ways, tag);
-	if (!way--) {
-		way = ring[set[cache->ring_at - 1]].newer;
-		if (lines[way].dirty)
-			out->clean = l2_cache_victim(cache, tags[way], lines[way].dirty);
-		lines[way].valid = lines[way].dirty = 0;
-		tags[way] = tag;
+	if (set->tag[way] == tag)
+		return way;
+	way = l2_find_way(set, tag);
+	if (way--) {
+		place = l2_place_of(order->ways, way);
+	} else {
+		place = 4 * (cache->ways - 1);
+		way = order->ways >> place & 15;
+		if (G_UNLIKELY(order->dirty >> way & 1))
+			out->clean = l2_cache_clean(cache, index, way);
+		set->tag[way] = tag;
+		set->valid[way] = 0;
 	}
-	l2_make_newest(&set[cache->ring_at - 1], ring, way);
-	return &lines[way];
+	order->ways = l2_make_newest(order->ways, place);
+	return way;
 }
 
 /* Looks up the lines of [pa, pa + bytes), which lie in one block. What misses is there afterwards;
@@ -178,19 +173,25 @@ static inline void l2_cache_access(struct l2_cache *cache, uint64_t pa, uint64_t
 	uint64_t number = pa >> cache->block_lg2, first = pa >> cache->line_lg2;
 	uint64_t count = ((pa + bytes - 1) >> cache->line_lg2) - first + 1;
 	uint64_t mask = (~UINT64_C(0) >> (64 - count)) << (first & cache->lines_mask), missing;
-	struct l2_lines *block;
+	uint32_t tag = (uint32_t)(number & ((UINT64_C(1) << L2_NUMBER_BITS) - 1)) + 1;
+	uint32_t set = l2_set_of(cache, tag - 1), *valid;
+	unsigned way;
 
 	memset(out, 0, sizeof(*out));
-	block = l2_find_block(cache, number, out);
-	missing = mask & ~block->valid;
-	block->valid |= (uint32_t)mask;
+	if (G_UNLIKELY(number >> L2_NUMBER_BITS != cache->memory))
+		l2_cache_allocate(cache, number);
+	way = l2_find_block(cache, set, tag, out);
+	valid = &cache->set[set].valid[way];
+	missing = mask & ~*valid;
+	*valid |= (uint32_t)mask;
 	out->lines = count;
 	if (!missing)
 		out->hits = count;
 	else if (missing != mask)
 		out->hits = count - (uint64_t)__builtin_popcountll(missing);
-	if (write) {
-		block->dirty |= (uint32_t)mask;
+	if (G_UNLIKELY(write)) {
+		cache->order[set].dirty |= 1u << way;
+		cache->dirty[set][way] |= (uint32_t)mask;
 		missing &= l2_cache_partial(cache, pa, bytes);
 	}
 	if (missing)

@@ -14,12 +14,10 @@ using sc_core::sc_time;
 l2::l2(sc_core::sc_module_name name) : sc_module(name), in("in"), memory("memory")
 {
 	in.bind(*this);
-	m_payload.set_extension(&m_access);
 }
 
 l2::~l2()
 {
-	m_payload.clear_extension(&m_access);
 	l2_cache_free(m_cache);
 	bandwidth_clear(&m_bandwidth);
 }
@@ -37,9 +35,8 @@ inline l2::meeting &l2::meeting_at(uint32_t block)
 void l2::expect(uint64_t pa)
 {
 	l2_cache_expect(m_cache, pa);
-	__builtin_prefetch(&meeting_at(static_cast<uint32_t>(pa >> conflict_lg2)), 1);
 	if (m_next)
-		m_next->expect(pa);
+		m_next->expect(pa & ~(m_line_bytes - 1));
 }
 
 void l2::reset(const sim_config *config, uint64_t origin_ps)
@@ -123,7 +120,7 @@ inline void l2::look_up(uint64_t pa, uint64_t end, bool write, fetch &times)
 {
 	l2_answer answer;
 
-	if ((pa ^ (end - 1)) >= m_profile->l2_block_bytes) {
+	if (G_UNLIKELY((pa ^ (end - 1)) >= m_profile->l2_block_bytes)) {
 		look_up_blocks(pa, end, write, times);
 		return;
 	}
@@ -132,7 +129,7 @@ inline void l2::look_up(uint64_t pa, uint64_t end, bool write, fetch &times)
 	times.hits = answer.hits;
 	if (answer.fill.bytes)
 		read(answer.fill, times);
-	if (answer.clean.bytes)
+	if (G_UNLIKELY(answer.clean.bytes))
 		ask(true, answer.clean, times.at_ps);
 }
 
@@ -142,19 +139,20 @@ inline uint64_t l2::book(uint64_t lines, bool conflict, uint64_t from_ps, uint64
 {
 	uint64_t takes;
 
-	if (lines != m_booked_lines) {
+	if (G_UNLIKELY(lines != m_booked_lines)) {
 		m_booked_lines = lines;
 		m_booked_ps = transfer_ps(lines * m_line_bytes, m_profile->l2_bytes_per_us);
 	}
-	takes = conflict ? std::max(m_booked_ps, m_profile->l2_conflict_ps) : m_booked_ps;
+	takes = G_UNLIKELY(conflict) ? std::max(m_booked_ps, m_profile->l2_conflict_ps)
+				     : m_booked_ps;
 	m_counters.conflicts += conflict;
 	return bandwidth_take(&m_bandwidth, takes, from_ps, out_end_ps);
 }
 
 void l2::b_transport(tlm::tlm_generic_payload &payload, sc_time &delay)
 {
-	auto *request = payload.get_extension<access>();
-	uint64_t now = request->now_ps, at = now + to_ps(delay), hit_ps = m_profile->l2_hit_ps;
+	access &request = access_of(payload);
+	uint64_t now = request.now_ps, at = now + to_ps(delay), hit_ps = m_profile->l2_hit_ps;
 	uint64_t pa = payload.get_address(), bytes = payload.get_data_length(), start, end;
 	bool write = payload.get_command() == tlm::TLM_WRITE_COMMAND;
 	uint32_t block = static_cast<uint32_t>(pa >> conflict_lg2);
@@ -163,7 +161,7 @@ void l2::b_transport(tlm::tlm_generic_payload &payload, sc_time &delay)
 	fetch times = { at + hit_ps, SIM_NEVER, at + hit_ps, 0, 0 };
 
 	m_access.now_ps = now;
-	if (request->partial) {
+	if (G_UNLIKELY(request.partial)) {
 		times.lines = bytes / m_line_bytes;
 		read({ pa, bytes }, times);
 	} else {
@@ -181,7 +179,7 @@ void l2::b_transport(tlm::tlm_generic_payload &payload, sc_time &delay)
 	met = { start, block, static_cast<uint32_t>(std::max(start, times.first_ps) - start) };
 	(write ? m_counters.writes : m_counters.reads) += times.lines;
 	(write ? m_counters.write_hits : m_counters.read_hits) += times.hits;
-	request->first_ps = times.first_ps;
+	request.first_ps = times.first_ps;
 	payload.set_response_status(tlm::TLM_OK_RESPONSE);
 	delay = ps(times.last_ps - now);
 }

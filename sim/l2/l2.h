@@ -74,8 +74,8 @@ private:
 	uint64_t m_line_bytes = 0; // the profile's
 	// what was booked last: mostly the same again
 	uint64_t m_booked_lines = 0, m_booked_ps = 0;
-	tlm::tlm_generic_payload m_payload;
-	access m_access;
+	access_payload m_payload;
+	access &m_access = m_payload.it;
 };
 
 } // namespace npusim

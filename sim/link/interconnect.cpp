@@ -91,12 +91,12 @@ void interconnect::to_peer(tlm::tlm_generic_payload &payload, access &request, s
 
 void interconnect::b_transport(int, tlm::tlm_generic_payload &payload, sc_time &delay)
 {
-	auto *request = payload.get_extension<access>();
+	access &request = access_of(payload);
 
 	if (SIM_PA_NODE(payload.get_address()) < m_devices)
-		to_peer(payload, *request, delay);
+		to_peer(payload, request, delay);
 	else
-		to_host(payload, *request, delay);
+		to_host(payload, request, delay);
 	payload.set_response_status(tlm::TLM_OK_RESPONSE);
 }
 

@@ -7,7 +7,7 @@
 #include <glib.h>
 #include <string.h>
 
-#include "sim/page-table.h"
+#include "sim/page-table-walk.h"
 
 #define HOLDER_BITS 64u
 #define SCAN_ABOVE  64u /* 2 MiB regions: a longer range is looked for by a scan of the entries */
@@ -19,11 +19,12 @@ struct mmu_state {
 	uint64_t l1_ps, l2_ps;
 	struct tlb *l1; /* of each lane */
 	struct tlb l2, walk_cache;
-	uint64_t *walker_free_ps; /* made up to a power of two with some that are never free */
-	/* Of a tree over the walkers: which of those below a node is free first, of equals the one
-	 * with the lowest number. Node 1 is the root; leaves are not stored. */
-	uint32_t *first_free;
-	unsigned walker_leaves, next_walker;
+	/* A tree over the walkers, node 1 its root: when the one of those below that is free first
+	 * is free, and its number, of equals the lowest. The leaves, from `leaves` on, are the
+	 * walkers, made up to a power of two with some that are never free. */
+	uint64_t *walker_free_ps;
+	unsigned *walker_number;
+	unsigned leaves, next_walker;
 	uint64_t space_entries[MMU_SPACES]; /* of the L2 TLB and the walk cache */
 	struct mmu_counters counters;
 };
@@ -31,51 +32,48 @@ struct mmu_state {
 /* --- walkers --- */
 
 /* Without a branch, which nothing could foresee. */
-static inline uint32_t free_first(const struct mmu_state *mmu, uint32_t left, uint32_t right)
+static inline void update_walkers(struct mmu_state *mmu, unsigned node)
 {
-	uint32_t is_right = mmu->walker_free_ps[right] < mmu->walker_free_ps[left];
+	const uint64_t *free_ps = &mmu->walker_free_ps[2 * node];
+	unsigned first = 2 * node + (free_ps[1] < free_ps[0]);
 
-	return left ^ ((left ^ right) & -is_right);
+	mmu->walker_free_ps[node] = mmu->walker_free_ps[first];
+	mmu->walker_number[node] = mmu->walker_number[first];
 }
 
 static void make_walkers(struct mmu_state *mmu)
 {
-	unsigned leaves = 2;
-
-	while (leaves < mmu->walkers)
-		leaves *= 2;
-	mmu->walker_leaves = leaves;
-	mmu->walker_free_ps = g_new0(uint64_t, leaves);
-	mmu->first_free = g_new0(uint32_t, leaves);
-	for (unsigned i = mmu->walkers; i < leaves; i++)
-		mmu->walker_free_ps[i] = SIM_NEVER;
-	for (unsigned node = leaves - 1; node; node--)
-		mmu->first_free[node] = node < leaves / 2
-						? free_first(mmu, mmu->first_free[2 * node],
-							     mmu->first_free[2 * node + 1])
-						: 2 * node - leaves;
+	mmu->leaves = 2;
+	while (mmu->leaves < mmu->walkers)
+		mmu->leaves *= 2;
+	mmu->walker_free_ps = g_new0(uint64_t, 2 * (size_t)mmu->leaves);
+	mmu->walker_number = g_new0(unsigned, 2 * (size_t)mmu->leaves);
+	for (unsigned i = 0; i < mmu->leaves; i++) {
+		mmu->walker_free_ps[mmu->leaves + i] = i < mmu->walkers ? 0 : SIM_NEVER;
+		mmu->walker_number[mmu->leaves + i] = i;
+	}
+	for (unsigned node = mmu->leaves - 1; node; node--)
+		update_walkers(mmu, node);
 }
 
-static void set_walker(struct mmu_state *mmu, unsigned walker, uint64_t free_ps)
+static inline void set_walker(struct mmu_state *mmu, unsigned number, uint64_t free_ps)
 {
-	unsigned node = (walker + mmu->walker_leaves) / 2;
+	unsigned node = mmu->leaves + number;
 
-	mmu->walker_free_ps[walker] = free_ps;
-	mmu->first_free[node] = free_first(mmu, walker & ~1u, walker | 1);
+	mmu->walker_free_ps[node] = free_ps;
 	while (node /= 2)
-		mmu->first_free[node] =
-			free_first(mmu, mmu->first_free[2 * node], mmu->first_free[2 * node + 1]);
+		update_walkers(mmu, node);
 }
 
 /* The walker that is free first. One that is free already is as good as another: they are tried in
  * turn. */
-static unsigned free_walker(struct mmu_state *mmu, uint64_t at_ps)
+static inline unsigned free_walker(struct mmu_state *mmu, uint64_t at_ps)
 {
-	unsigned walker = mmu->next_walker;
+	unsigned next = mmu->next_walker;
+	uint64_t next_ps = mmu->walker_free_ps[mmu->leaves + next];
 
-	mmu->next_walker = walker + 1 < mmu->walkers ? walker + 1 : 0;
-	return mmu->walker_free_ps[walker] <= at_ps ? walker
-						    : free_first(mmu, walker, mmu->first_free[1]);
+	mmu->next_walker = next + 1 < mmu->walkers ? next + 1 : 0;
+	return next_ps <= MAX(at_ps, mmu->walker_free_ps[1]) ? next : mmu->walker_number[1];
 }
 
 struct mmu_state *mmu_state_new(const struct sim_profile *p, unsigned device, unsigned lanes,
@@ -109,7 +107,7 @@ void mmu_state_free(struct mmu_state *mmu)
 	tlb_clear(&mmu->walk_cache);
 	g_free(mmu->l1);
 	g_free(mmu->walker_free_ps);
-	g_free(mmu->first_free);
+	g_free(mmu->walker_number);
 	g_free(mmu);
 }
 
@@ -129,7 +127,7 @@ static void entry_came(struct mmu_state *mmu, uint64_t key, bool is_page)
 
 	if (is_page && tlb_key_size(key) <= 1)
 		++*region_of(mmu->presence, space, tlb_key_va(key));
-	if (!mmu->space_entries[space]++)
+	if (G_UNLIKELY(!mmu->space_entries[space]++))
 		mmu->presence->devices[space] |= 1u << mmu->device;
 }
 
@@ -139,7 +137,7 @@ static void entry_went(struct mmu_state *mmu, uint64_t key, bool is_page)
 
 	if (is_page && tlb_key_size(key) <= 1)
 		--*region_of(mmu->presence, space, tlb_key_va(key));
-	if (!--mmu->space_entries[space])
+	if (G_UNLIKELY(!--mmu->space_entries[space]))
 		mmu->presence->devices[space] &= ~(1u << mmu->device);
 }
 
@@ -184,11 +182,12 @@ static void put_l1(struct mmu_state *mmu, unsigned lane, struct tlb_entry *l2)
 	l2->holders |= UINT64_C(1) << lane % HOLDER_BITS;
 }
 
-static void cache_tables(struct mmu_state *mmu, const struct mmu_root *root, unsigned space,
-			 uint64_t va, const struct pt_step *steps, unsigned from, unsigned levels)
+__attribute__((cold)) static void cache_tables(struct mmu_state *mmu, uint64_t base, uint64_t va,
+					       const struct pt_step *steps, unsigned from,
+					       unsigned levels)
 {
 	for (unsigned level = from + 1; level < levels; level++) {
-		uint64_t key = tlb_key(space, root->asid, va, TLB_SIZES - level), evicted;
+		uint64_t key = tlb_key(base, va, TLB_SIZES - level), evicted;
 		struct tlb_entry *entry = tlb_insert(&mmu->walk_cache, key, &evicted, NULL);
 
 		if (!entry)
@@ -200,75 +199,49 @@ static void cache_tables(struct mmu_state *mmu, const struct mmu_root *root, uns
 	}
 }
 
-/* The lowest level whose table the walk cache has, and the table; 0 and the root if it has none. */
-static unsigned first_level(struct mmu_state *mmu, const struct mmu_root *root, unsigned space,
-			    uint64_t va, uint64_t *out_table_pa)
+/* Reads the descriptors, from the lowest table that the walk cache has, on the walker that is free
+ * first. Returns the key of the page; 0: there is none. */
+static inline uint64_t walk(struct mmu_state *mmu, uint64_t root_pa, uint64_t base, uint64_t va,
+			    uint64_t at_ps, struct pt_leaf *out_leaf, uint64_t *out_done_ps)
 {
-	for (unsigned level = TLB_SIZES - 1; level > 0; level--) {
-		unsigned size = TLB_SIZES - level;
-		struct tlb_entry *entry;
-
-		if (mmu->walk_cache.live[size] &&
-		    (entry = tlb_find(&mmu->walk_cache, tlb_key(space, root->asid, va, size)))) {
-			mmu->counters.walk_cache_hits++;
-			*out_table_pa = entry->pa;
-			return level;
-		}
-	}
-	*out_table_pa = root->root_pa;
-	return 0;
-}
-
-/* The walk will bring the page in: what comes then is brought near while its time is found. */
-static void expect(const struct mmu_state *mmu, const struct pt_leaf *leaf, uint64_t key)
-{
-	tlb_expect(&mmu->l2, key);
-	if (mmu->memory.expect)
-		mmu->memory.expect(mmu->memory.ctx, leaf->pa);
-}
-
-/* Reads the descriptors, on the walker that is free first. False: no translation. */
-static bool walk(struct mmu_state *mmu, const struct mmu_root *root, unsigned space, uint64_t va,
-		 uint64_t at_ps, struct pt_leaf *out_leaf, uint64_t *out_done_ps)
-{
+	const struct tlb_entry *table = tlb_find_va(&mmu->walk_cache, base, va);
+	unsigned first = table ? TLB_SIZES - tlb_key_size(table->key) : 0, level = first;
+	unsigned walker = free_walker(mmu, at_ps);
+	uint64_t t = MAX(at_ps, mmu->walker_free_ps[mmu->leaves + walker]), key = 0;
 	struct pt_step steps;
-	uint64_t t, table_pa;
-	unsigned first = first_level(mmu, root, space, va, &table_pa), walker;
-	bool found;
 
-	walker = free_walker(mmu, at_ps);
-	t = MAX(at_ps, mmu->walker_free_ps[walker]);
-	found = pt_walk_from(first, table_pa, mmu->memory.at, mmu->memory.ctx, va, out_leaf,
-			     &steps);
-	if (found)
-		expect(mmu, out_leaf,
-		       tlb_key(space, root->asid, va, tlb_size_of(out_leaf->page_lg2)));
-	mmu->counters.walks++;
-	for (unsigned level = first; level < out_leaf->levels; level++) {
-		t = mmu->memory.read(mmu->memory.ctx, steps.descriptor_pa[level], t);
-		mmu->counters.walk_levels++;
+	if (pt_walk_from(first, table ? table->pa : root_pa, mmu->memory.at, mmu->memory.ctx, va,
+			 out_leaf, &steps)) {
+		key = tlb_key(base, va, tlb_size_of(out_leaf->page_lg2));
+		/* The walk will bring the page in: what that needs is brought near meanwhile. */
+		if (mmu->memory.expect)
+			mmu->memory.expect(mmu->memory.ctx, out_leaf->pa);
 	}
+	for (; level < out_leaf->levels; level++)
+		t = mmu->memory.read(mmu->memory.ctx, steps.descriptor_pa[level], t);
 	set_walker(mmu, walker, t);
+	mmu->counters.walks++;
+	mmu->counters.walk_cache_hits += table != NULL;
+	mmu->counters.walk_levels += level - first;
 	mmu->counters.walk_ps += t - at_ps;
 	*out_done_ps = t;
-	if (found)
-		cache_tables(mmu, root, space, va, &steps, first, out_leaf->levels);
-	return found;
+	if (G_UNLIKELY(first + 1 < level) && key)
+		cache_tables(mmu, base, va, &steps, first, level);
+	return key;
 }
 
-static struct tlb_entry *fill(struct mmu_state *mmu, unsigned lane, unsigned space, uint64_t va,
-			      uint64_t at_ps, uint64_t *out_done_ps)
+static inline struct tlb_entry *fill(struct mmu_state *mmu, unsigned lane, uint64_t root_pa,
+				     uint64_t base, uint64_t va, uint64_t at_ps,
+				     uint64_t *out_done_ps)
 {
-	const struct mmu_root *root = &mmu->presence->root[space];
 	struct tlb_entry *entry;
-	struct pt_leaf leaf;
-	uint64_t key, evicted, holders;
+	struct pt_leaf leaf = { 0 };
+	uint64_t key = walk(mmu, root_pa, base, va, at_ps, &leaf, out_done_ps), evicted, holders;
 
-	if (!walk(mmu, root, space, va, at_ps, &leaf, out_done_ps))
+	if (G_UNLIKELY(!key))
 		return NULL;
-	key = tlb_key(space, root->asid, va, tlb_size_of(leaf.page_lg2));
 	entry = tlb_insert(&mmu->l2, key, &evicted, &holders);
-	if (evicted)
+	if (G_LIKELY(evicted))
 		page_went(mmu, evicted, holders);
 	entry_came(mmu, key, true);
 	entry->pa = leaf.pa & ~((UINT64_C(1) << leaf.page_lg2) - 1);
@@ -281,32 +254,32 @@ static struct tlb_entry *fill(struct mmu_state *mmu, unsigned lane, unsigned spa
 enum sim_status mmu_translate(struct mmu_state *mmu, unsigned lane, unsigned space, uint64_t va,
 			      bool write, uint64_t at_ps, struct mmu_answer *out)
 {
-	unsigned asid = mmu->presence->root[space].asid;
+	const struct mmu_root *root = &mmu->presence->root[space];
+	uint64_t base = tlb_key_base(space, root->asid);
 	struct tlb_entry *entry;
-	uint64_t offset;
 
 	mmu->counters.requests++;
 	out->done_ps = at_ps + mmu->l1_ps;
-	if ((entry = tlb_find_va(&mmu->l1[lane], space, asid, va))) {
+	if ((entry = tlb_find_va(&mmu->l1[lane], base, va))) {
 		mmu->counters.l1_hits++;
 	} else {
 		out->done_ps += mmu->l2_ps;
-		if ((entry = tlb_find_va(&mmu->l2, space, asid, va))) {
+		if ((entry = tlb_find_va(&mmu->l2, base, va))) {
 			mmu->counters.l2_hits++;
 			put_l1(mmu, lane, entry);
 		} else {
 			mmu->counters.misses++;
-			entry = fill(mmu, lane, space, va, out->done_ps, &out->done_ps);
-			if (!entry)
+			entry = fill(mmu, lane, root->root_pa, base, va, out->done_ps,
+				     &out->done_ps);
+			if (G_UNLIKELY(!entry))
 				return SIM_FAULT_TRANSLATION;
 		}
 	}
 	out->done_ps = MAX(out->done_ps, entry->ready_ps);
-	if (write && !(entry->flags & PT_WRITE))
+	if (G_UNLIKELY(write && !(entry->flags & PT_WRITE)))
 		return SIM_FAULT_PERMISSION;
 	out->page_lg2 = tlb_size_lg2(tlb_key_size(entry->key));
-	offset = va & ((UINT64_C(1) << out->page_lg2) - 1);
-	out->pa = entry->pa + offset;
+	out->pa = entry->pa + (va & ((UINT64_C(1) << out->page_lg2) - 1));
 	return SIM_OK;
 }
 
@@ -331,35 +304,34 @@ static void scan(struct mmu_state *mmu, unsigned space, uint64_t va, uint64_t la
 }
 
 /* Small pages of one 2 MiB region. */
-static void drop_small(struct mmu_state *mmu, unsigned space, unsigned asid, uint64_t va,
-		       uint64_t last)
+static void drop_small(struct mmu_state *mmu, uint64_t base, uint64_t va, uint64_t last)
 {
 	if (!mmu->l2.live[0])
 		return;
 	for (uint64_t page = va >> PT_PAGE_LG2; page <= last >> PT_PAGE_LG2; page++)
-		drop_page(mmu, tlb_key(space, asid, page << PT_PAGE_LG2, 0));
+		drop_page(mmu, tlb_key(base, page << PT_PAGE_LG2, 0));
 }
 
 static void invalidate_asid(struct mmu_state *mmu, unsigned space, unsigned asid, uint64_t va,
 			    uint64_t last)
 {
-	uint64_t region = UINT64_C(1) << PT_HUGE_LG2;
+	uint64_t region = UINT64_C(1) << PT_HUGE_LG2, base = tlb_key_base(space, asid);
 
 	for (uint64_t at = va & ~(region - 1); at <= last; at += region) {
 		if (*region_of(mmu->presence, space, at)) {
-			drop_page(mmu, tlb_key(space, asid, at, 1));
-			drop_small(mmu, space, asid, MAX(at, va), MIN(at + (region - 1), last));
+			drop_page(mmu, tlb_key(base, at, 1));
+			drop_small(mmu, base, MAX(at, va), MIN(at + (region - 1), last));
 		}
 		if (mmu->walk_cache.live[1])
-			drop_table(mmu, tlb_key(space, asid, at, 1));
+			drop_table(mmu, tlb_key(base, at, 1));
 	}
 	for (uint64_t giant = va >> PT_GIANT_LG2; giant <= last >> PT_GIANT_LG2; giant++) {
 		if (mmu->l2.live[2])
-			drop_page(mmu, tlb_key(space, asid, giant << PT_GIANT_LG2, 2));
-		drop_table(mmu, tlb_key(space, asid, giant << PT_GIANT_LG2, 2));
+			drop_page(mmu, tlb_key(base, giant << PT_GIANT_LG2, 2));
+		drop_table(mmu, tlb_key(base, giant << PT_GIANT_LG2, 2));
 	}
 	for (uint64_t top = va >> 39; top <= last >> 39; top++)
-		drop_table(mmu, tlb_key(space, asid, top << 39, 3));
+		drop_table(mmu, tlb_key(base, top << 39, 3));
 }
 
 void mmu_state_invalidate(struct mmu_state *mmu, unsigned space, uint64_t va, uint64_t bytes)

@@ -17,13 +17,11 @@ mmu::mmu(sc_core::sc_module_name name, unsigned device)
 	m_walk.set_command(tlm::TLM_READ_COMMAND);
 	m_walk.set_data_length(8);
 	m_walk.set_streaming_width(8);
-	m_walk.set_extension(&m_walk_access);
-	m_walk_access.device = device;
+	m_walk.it.device = device;
 }
 
 mmu::~mmu()
 {
-	m_walk.clear_extension(&m_walk_access);
 	mmu_state_free(m_state);
 }
 
@@ -47,8 +45,8 @@ uint64_t mmu::read_descriptor(void *ctx, uint64_t pa, uint64_t at_ps)
 {
 	auto *self = static_cast<mmu *>(ctx);
 
-	self->m_walk_access.now_ps = self->m_now_ps;
-	return self->forward(self->m_walk, self->m_walk_access, pa, 8, at_ps);
+	self->m_walk.it.now_ps = self->m_now_ps;
+	return self->forward(self->m_walk, self->m_walk.it, pa, 8, at_ps);
 }
 
 void *mmu::descriptor_at(void *ctx, uint64_t pa)
@@ -121,29 +119,29 @@ bool mmu::forward_page(tlm::tlm_generic_payload &payload, access &request, uint6
 
 void mmu::b_transport(tlm::tlm_generic_payload &payload, sc_time &delay)
 {
-	auto *request = payload.get_extension<access>();
+	access &request = access_of(payload);
 	uint64_t va = payload.get_address(), bytes = payload.get_data_length();
-	uint64_t issue = request->now_ps + to_ps(delay), end = issue, first = 0;
+	uint64_t issue = request.now_ps + to_ps(delay), end = issue, first = 0;
 
-	m_now_ps = request->now_ps;
-	request->status = SIM_OK;
-	request->bytes = 0;
-	while (request->bytes < bytes) {
-		bool begins = request->bytes == 0;
+	m_now_ps = request.now_ps;
+	request.status = SIM_OK;
+	request.bytes = 0;
+	while (request.bytes < bytes) {
+		bool begins = request.bytes == 0;
 
-		if (!forward_page(payload, *request, va + request->bytes, bytes - request->bytes,
+		if (!forward_page(payload, request, va + request.bytes, bytes - request.bytes,
 				  issue, end)) {
-			request->fault_va = va + request->bytes;
+			request.fault_va = va + request.bytes;
 			end = std::max(end, issue);
 			break;
 		}
 		if (begins)
-			first = request->first_ps;
+			first = request.first_ps;
 	}
-	request->first_ps = request->bytes ? first : end;
-	payload.set_response_status(request->status == SIM_OK ? tlm::TLM_OK_RESPONSE
-							      : tlm::TLM_ADDRESS_ERROR_RESPONSE);
-	delay = ps(end - request->now_ps);
+	request.first_ps = request.bytes ? first : end;
+	payload.set_response_status(request.status == SIM_OK ? tlm::TLM_OK_RESPONSE
+							     : tlm::TLM_ADDRESS_ERROR_RESPONSE);
+	delay = ps(end - request.now_ps);
 }
 
 } // namespace npusim

@@ -49,8 +49,7 @@ private:
 	const sim_memory *m_memory = nullptr;
 	mmu_state *m_state = nullptr;
 	uint64_t m_now_ps = 0; // of the request under way
-	tlm::tlm_generic_payload m_walk;
-	access m_walk_access;
+	access_payload m_walk;
 };
 
 } // namespace npusim

@@ -17,7 +17,8 @@ void tlb_init(struct tlb *tlb, unsigned entries, unsigned ways)
 	tlb->entries = entries;
 	tlb->ways = ways;
 	tlb->sets = ways ? entries / ways : 0;
-	tlb->set_mask = tlb->sets & (tlb->sets - 1) ? 0 : tlb->sets - 1;
+	tlb->set_mask = tlb->sets - 1;
+	tlb->set_modulo = tlb->sets & tlb->set_mask ? tlb->sets : 0;
 	tlb->chain = no_chains;
 	tlb->hash_shift = 63;
 }
@@ -31,10 +32,12 @@ void tlb_clear(struct tlb *tlb)
 }
 
 /* Every entry is on its set's ring always, the free ones at the old end. */
-void tlb_allocate(struct tlb *tlb)
+bool tlb_allocate(struct tlb *tlb)
 {
 	unsigned lg2 = 1;
 
+	if (!tlb->entries)
+		return false;
 	/* Few chains have anything, next to none more than one: what a search does is foreseen. */
 	while (1u << lg2 < 8 * tlb->entries)
 		lg2++;
@@ -51,6 +54,7 @@ void tlb_allocate(struct tlb *tlb)
 		}
 		tlb->oldest[set] = first;
 	}
+	return true;
 }
 
 /* Evicted or not: an entry of another size than the one before it in its place. */
@@ -86,8 +90,8 @@ void tlb_remove(struct tlb *tlb, struct tlb_entry *entry)
 
 	tlb_unchain(tlb, index);
 	tlb_count(tlb, entry->key, 0);
+	make_oldest(tlb, index, tlb_set_of(tlb, entry->key));
 	entry->key = 0;
-	make_oldest(tlb, index, tlb_set_at(tlb, index));
 }
 
 bool tlb_drop(struct tlb *tlb, uint64_t key)

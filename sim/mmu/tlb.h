@@ -7,6 +7,7 @@
 #ifndef NPUSIM_SIM_MMU_TLB_H
 #define NPUSIM_SIM_MMU_TLB_H
 
+#include <glib.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -29,7 +30,8 @@ struct tlb_entry {
 
 struct tlb {
 	unsigned entries, ways, sets;
-	unsigned set_mask;   /* sets - 1 where that is all ones, or 0 */
+	unsigned set_mask;   /* sets - 1 where that is all ones */
+	unsigned set_modulo; /* sets where it is not; else 0 */
 	unsigned hash_shift; /* what is left of a product is the hash */
 	unsigned live_sizes; /* bit of each size that has entries */
 	uint64_t live[TLB_SIZES];
@@ -55,11 +57,16 @@ static inline unsigned tlb_size_of(unsigned lg2)
 	return (lg2 - 12) / 9;
 }
 
-/* va below 2^48, space below 32, asid below 2^20. Never 0. */
-static inline uint64_t tlb_key(unsigned space, unsigned asid, uint64_t va, unsigned size)
+/* What all keys of an address space have in common. space below 32, asid below 2^20. */
+static inline uint64_t tlb_key_base(unsigned space, unsigned asid)
 {
-	return (UINT64_C(1) << 63) | (uint64_t)asid << 43 | (uint64_t)space << 38 |
-	       (uint64_t)size << 36 | va >> tlb_size_lg2(size);
+	return (UINT64_C(1) << 63) | (uint64_t)asid << 43 | (uint64_t)space << 38;
+}
+
+/* va below 2^48. Never 0. */
+static inline uint64_t tlb_key(uint64_t base, uint64_t va, unsigned size)
+{
+	return base | (uint64_t)size << 36 | va >> tlb_size_lg2(size);
 }
 
 static inline unsigned tlb_key_size(uint64_t key)
@@ -92,9 +99,12 @@ static inline struct tlb_entry *tlb_peek(const struct tlb *tlb, uint64_t key)
 	return at ? &tlb->entry[at - 1] : NULL;
 }
 
-static inline unsigned tlb_set_at(const struct tlb *tlb, uint32_t index)
+static inline unsigned tlb_set_of(const struct tlb *tlb, uint64_t key)
 {
-	return tlb->sets == 1 ? 0 : index / tlb->ways;
+	uint64_t number = key & ((UINT64_C(1) << 36) - 1);
+
+	return (unsigned)(G_UNLIKELY(tlb->set_modulo) ? number % tlb->set_modulo
+						      : number & tlb->set_mask);
 }
 
 /* Takes the entry out of its place in the ring, and puts it between the newest and the oldest. */
@@ -114,7 +124,7 @@ static inline void tlb_move_to_seam(struct tlb *tlb, uint32_t i, uint32_t newest
 
 static inline void tlb_make_newest(struct tlb *tlb, uint32_t i)
 {
-	uint32_t *oldest = &tlb->oldest[tlb_set_at(tlb, i)];
+	uint32_t *oldest = &tlb->oldest[tlb_set_of(tlb, tlb->entry[i].key)];
 	uint32_t newest = tlb->entry[*oldest].older;
 
 	if (*oldest == i)
@@ -133,13 +143,12 @@ static inline struct tlb_entry *tlb_find(struct tlb *tlb, uint64_t key)
 	return entry;
 }
 
-/* tlb_find() by address: every page size that has entries is tried. */
-static inline struct tlb_entry *tlb_find_va(struct tlb *tlb, unsigned space, unsigned asid,
-					    uint64_t va)
+/* tlb_find() by address: every page size that has entries is tried, from the smallest on. */
+static inline struct tlb_entry *tlb_find_va(struct tlb *tlb, uint64_t base, uint64_t va)
 {
 	for (unsigned sizes = tlb->live_sizes; sizes; sizes &= sizes - 1) {
 		unsigned size = (unsigned)__builtin_ctz(sizes);
-		struct tlb_entry *entry = tlb_find(tlb, tlb_key(space, asid, va, size));
+		struct tlb_entry *entry = tlb_find(tlb, tlb_key(base, va, size));
 
 		if (entry)
 			return entry;
@@ -147,36 +156,18 @@ static inline struct tlb_entry *tlb_find_va(struct tlb *tlb, unsigned space, uns
 	return NULL;
 }
 
-static inline unsigned tlb_set_of(const struct tlb *tlb, uint64_t key)
-{
-	uint64_t number = key & ((UINT64_C(1) << 36) - 1);
-
-	if (tlb->sets == 1)
-		return 0;
-	return (unsigned)(tlb->set_mask ? number & tlb->set_mask : number % tlb->sets);
-}
-
 static inline void tlb_unchain(struct tlb *tlb, uint32_t index)
 {
 	uint32_t *at = &tlb->chains[tlb->entry[index].hash];
 
-	while (*at != index + 1)
+	while (G_UNLIKELY(*at != index + 1))
 		at = &tlb->entry[*at - 1].next;
 	*at = tlb->entry[index].next;
 }
 
-/* The key will be inserted soon. */
-static inline void tlb_expect(const struct tlb *tlb, uint64_t key)
-{
-	if (!tlb->entry)
-		return;
-	__builtin_prefetch(&tlb->entry[tlb->oldest[tlb_set_of(tlb, key)]], 1);
-	__builtin_prefetch(&tlb->chains[tlb_hash(tlb, key)], 1);
-}
-
-/* For tlb_insert(): the first time; where counts change. */
-void tlb_allocate(struct tlb *tlb);
-void tlb_count(struct tlb *tlb, uint64_t gone, uint64_t come);
+/* For tlb_insert(): the first time (false: there are no entries to have); where counts change. */
+__attribute__((cold)) bool tlb_allocate(struct tlb *tlb);
+__attribute__((cold)) void tlb_count(struct tlb *tlb, uint64_t gone, uint64_t come);
 
 /* A new entry for a key that is not there; the oldest of the set makes room: its key (or 0) in
  * *out_evicted, its holders in *out_holders (may be NULL). NULL if the cache has no entries at all.
@@ -184,6 +175,8 @@ void tlb_count(struct tlb *tlb, uint64_t gone, uint64_t come);
 static inline struct tlb_entry *tlb_insert(struct tlb *tlb, uint64_t key, uint64_t *out_evicted,
 					   uint64_t *out_holders)
 {
+	/* free or not, and the size */
+	const uint64_t counted = UINT64_C(1) << 63 | UINT64_C(3) << 36;
 	struct tlb_entry *entry;
 	uint32_t index, hash;
 	unsigned set;
@@ -191,10 +184,8 @@ static inline struct tlb_entry *tlb_insert(struct tlb *tlb, uint64_t key, uint64
 	*out_evicted = 0;
 	if (out_holders)
 		*out_holders = 0;
-	if (!tlb->entries)
+	if (G_UNLIKELY(!tlb->entry) && !tlb_allocate(tlb))
 		return NULL;
-	if (!tlb->entry)
-		tlb_allocate(tlb);
 	set = tlb_set_of(tlb, key);
 	index = tlb->oldest[set];
 	entry = &tlb->entry[index];
@@ -202,9 +193,9 @@ static inline struct tlb_entry *tlb_insert(struct tlb *tlb, uint64_t key, uint64
 	*out_evicted = entry->key;
 	if (out_holders)
 		*out_holders = entry->holders;
-	if (entry->key)
+	if (G_LIKELY(entry->key))
 		tlb_unchain(tlb, index);
-	if (!entry->key || tlb_key_size(entry->key) != tlb_key_size(key))
+	if (G_UNLIKELY((entry->key ^ key) & counted))
 		tlb_count(tlb, entry->key, key);
 	hash = tlb_hash(tlb, key);
 	entry->hash = hash;

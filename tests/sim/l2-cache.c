@@ -115,3 +115,47 @@ TEST(l2_cache, columns_spread_over_the_sets)
 	EXPECT_EQ(hits, 16 * 32u);
 	l2_cache_free(c);
 }
+
+/* What a set does, written down as a list: block and dirty line of each way, the newest first. */
+struct listed {
+	uint64_t block;
+	bool valid, dirty;
+};
+
+static void expect_as_listed(struct listed *set, unsigned ways, uint64_t block, bool write)
+{
+	struct listed it = { block, true, write }, gone = { 0 };
+	unsigned i = 0;
+
+	while (i < ways - 1 && !(set[i].valid && set[i].block == block))
+		i++;
+	if (set[i].valid && set[i].block == block)
+		it.dirty |= set[i].dirty;
+	else
+		gone = set[i];
+	EXPECT_EQ(answer.hits, set[i].valid && set[i].block == block ? 1u : 0u);
+	EXPECT_EQ(answer.clean.bytes, gone.dirty ? 4096u : 0u);
+	if (gone.dirty)
+		EXPECT_EQ(answer.clean.pa, gone.block * 4096);
+	memmove(set + 1, set, i * sizeof(*set));
+	set[0] = it;
+}
+
+TEST(l2_cache, each_count_of_ways_is_lru)
+{
+	for (unsigned ways = 1; ways <= L2_WAYS_MAX; ways++) {
+		struct l2_cache *c = l2_cache_new(ways * 4096, 4096, 4096, ways);
+		struct listed set[L2_WAYS_MAX] = { 0 };
+		g_autoptr(GRand) rand = g_rand_new_with_seed(ways);
+		NOTE("%u ways", ways);
+
+		for (unsigned i = 0; i < 5000; i++) {
+			uint64_t block = g_rand_int_range(rand, 0, (gint32)ways + 2);
+			bool write = g_rand_int_range(rand, 0, 4) == 0;
+
+			l2_cache_access(c, block * 4096, 4096, write, &answer);
+			expect_as_listed(set, ways, block, write);
+		}
+		l2_cache_free(c);
+	}
+}

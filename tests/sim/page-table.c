@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sim/page-table.h"
+#include "sim/page-table-walk.h"
 
 #define TABLE_MAX 4096
 
@@ -82,8 +82,8 @@ TEARDOWN(page_table)
 
 static void expect_leaf(uint64_t va, uint64_t pa, unsigned lg2, unsigned flags)
 {
-	struct pt_leaf leaf, again;
-	struct pt_step steps;
+	struct pt_leaf leaf, again = { 0 };
+	struct pt_step steps = { { 0 } };
 	NOTE("va 0x%llx", (unsigned long long)va);
 
 	if (!EXPECT_TRUE(pt_walk(&pt, va, &leaf)))
@@ -92,7 +92,7 @@ static void expect_leaf(uint64_t va, uint64_t pa, unsigned lg2, unsigned flags)
 	EXPECT_EQ(leaf.page_lg2, lg2);
 	EXPECT_EQ(leaf.flags, flags);
 	EXPECT_EQ(leaf.levels, lg2 == 30 ? 2u : lg2 == 21 ? 3u : 4u);
-	EXPECT_TRUE(pt_walk_root(pt.root_pa, table_at, &arena, va, &again, &steps));
+	EXPECT_TRUE(pt_walk_from(0, pt.root_pa, table_at, &arena, va, &again, &steps));
 	EXPECT_EQ(again.pa, pa);
 	EXPECT_EQ(again.levels, leaf.levels);
 	EXPECT_EQ(steps.descriptor_pa[0], pt.root_pa + 8 * (va >> 39 & 511));

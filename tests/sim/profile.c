@@ -149,6 +149,7 @@ static const struct refusal refusals[] = {
 	{ "[Profile]\nbase=Ascend910B1\n[SoCInfo]\nhbm_bytes=99999999999T\n", "a whole number" },
 	{ "[Profile]\nbase=Ascend910B1\n[SoCInfo]\nhbm_bytes=1G\n", "usable_frames=31216" },
 	{ "[Profile]\nbase=Ascend910B1\n[MMU]\ntlb_l2_ways=7\n", "multiple of tlb_l2_ways=7" },
+	{ "[Profile]\nbase=Ascend910B1\n[L2]\nways=17\n", "L2.ways=17: must be 1 to 16" },
 	{ "[Profile]\nbase=Ascend910B1\n[HBM]\nrefi_tck=100\n", "longer than the refresh itself" },
 	{ "[Profile]\nbase=Ascend910B1\n[HBM]\nmap=o5 c5 h3\n", "HBM.map=o5 c5 h3" },
 	{ "base=Ascend910B1\n", "group" },
