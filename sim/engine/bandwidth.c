@@ -10,7 +10,8 @@ void bandwidth_init(struct bandwidth *bandwidth, unsigned slice_lg2, unsigned co
 		    uint64_t origin_ps)
 {
 	*bandwidth = (struct bandwidth){ .slice_lg2 = slice_lg2,
-					 .count_lg2 = count_lg2,
+					 .slice_ps = UINT64_C(1) << slice_lg2,
+					 .mask = (UINT64_C(1) << count_lg2) - 1,
 					 .origin_ps = origin_ps,
 					 .oldest = UINT64_MAX };
 }
@@ -23,7 +24,7 @@ void bandwidth_clear(struct bandwidth *bandwidth)
 
 static void allocate(struct bandwidth *bandwidth)
 {
-	bandwidth->slice = g_new0(struct bandwidth_slice, (gsize)1 << bandwidth->count_lg2);
+	bandwidth->slice = g_new0(struct bandwidth_slice, bandwidth->mask + 1);
 	bandwidth->oldest = 0;
 }
 
@@ -37,7 +38,7 @@ static void note_full(struct bandwidth *b, uint64_t number)
 uint64_t bandwidth_take_slices(struct bandwidth *b, uint64_t ps, uint64_t from_ps,
 			       uint64_t *out_end_ps)
 {
-	uint64_t length = UINT64_C(1) << b->slice_lg2, at = from_ps - b->origin_ps;
+	uint64_t length = b->slice_ps, at = from_ps - b->origin_ps;
 	uint64_t start = UINT64_MAX, number = at >> b->slice_lg2, first = number, end;
 
 	if (!b->slice)

@@ -20,11 +20,12 @@ struct bandwidth_slice {
 };
 
 struct bandwidth {
-	unsigned slice_lg2, count_lg2; /* 2^slice_lg2 ps each; so many are remembered */
-	uint64_t origin_ps;            /* where slice 0 begins: nothing is asked for before it */
-	uint64_t oldest;               /* number of the first slice that is remembered; all ones:
-					  there are none yet */
-	uint64_t full_from, full_to;   /* slices that are known to be full: no need to look */
+	unsigned slice_lg2;          /* 2^slice_lg2 ps each */
+	uint64_t slice_ps, mask;     /* mask + 1 of them are remembered */
+	uint64_t origin_ps;          /* where slice 0 begins: nothing is asked for before it */
+	uint64_t oldest;             /* number of the first slice that is remembered; all ones:
+					there are none yet */
+	uint64_t full_from, full_to; /* slices that are known to be full: no need to look */
 	struct bandwidth_slice *slice;
 };
 
@@ -36,14 +37,13 @@ void bandwidth_clear(struct bandwidth *bandwidth); /* all zero is allowed */
 
 static inline struct bandwidth_slice *bandwidth_slice_at(struct bandwidth *b, uint64_t number)
 {
-	uint64_t mask = (UINT64_C(1) << b->count_lg2) - 1;
-	struct bandwidth_slice *slice = &b->slice[number & mask];
+	struct bandwidth_slice *slice = &b->slice[number & b->mask];
 
 	if (G_UNLIKELY(slice->number != number)) {
 		slice->number = number;
 		slice->taken_ps = 0;
-		if (number > b->oldest + mask)
-			b->oldest = number - mask;
+		if (number > b->oldest + b->mask)
+			b->oldest = number - b->mask;
 	}
 	return slice;
 }
@@ -59,15 +59,16 @@ static inline uint64_t bandwidth_take(struct bandwidth *b, uint64_t ps, uint64_t
 				      uint64_t *out_end_ps)
 {
 	uint64_t at = from_ps - b->origin_ps, number = at >> b->slice_lg2, start;
+	uint64_t begin = at & -b->slice_ps;
 	struct bandwidth_slice *slice;
 
 	if (G_UNLIKELY(!ps || number < b->oldest))
 		return bandwidth_take_slices(b, ps, from_ps, out_end_ps);
 	/* Mostly it fits into the first slice, and leaves room there. */
 	slice = bandwidth_slice_at(b, number);
-	start = (number << b->slice_lg2) + slice->taken_ps;
+	start = begin + slice->taken_ps;
 	start = start > at ? start : at;
-	if (G_UNLIKELY(start + ps >= (number + 1) << b->slice_lg2))
+	if (G_UNLIKELY(start + ps >= begin + b->slice_ps))
 		return bandwidth_take_slices(b, ps, from_ps, out_end_ps);
 	slice->taken_ps += ps;
 	*out_end_ps = start + ps + b->origin_ps;

@@ -11,23 +11,23 @@ __extension__ typedef unsigned __int128 divisor_product;
 
 struct divisor {
 	uint64_t by, inverse;
-	unsigned shift;
+	unsigned lg2;
 };
 
-/* Exact for dividends below 2^62: the inverse is of 62 bits and as many more as the divisor has. */
+/* Exact for dividends below 2^62: the inverse is of 63 bits and as many more as the divisor has. */
 static inline struct divisor divisor_of(uint64_t by)
 {
 	unsigned lg2 = by > 1 ? 64 - (unsigned)__builtin_clzll(by - 1) : 0;
-	divisor_product one = (divisor_product)1 << (62 + lg2);
+	divisor_product one = (divisor_product)1 << (63 + lg2);
 
-	return (struct divisor){ by, (uint64_t)((one + by - 1) / by), 62 + lg2 };
+	return (struct divisor){ by, (uint64_t)((one + by - 1) / by), lg2 };
 }
 
 /* Rounded up. */
 static inline uint64_t divide_up(const struct divisor *divisor, uint64_t x)
 {
-	return (uint64_t)((divisor_product)(x + divisor->by - 1) * divisor->inverse >>
-			  divisor->shift);
+	return (uint64_t)((divisor_product)(2 * (x + divisor->by - 1)) * divisor->inverse >> 64) >>
+	       divisor->lg2;
 }
 
 #endif

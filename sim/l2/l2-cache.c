@@ -19,6 +19,7 @@ struct l2_cache *l2_cache_new(uint64_t bytes, uint64_t block_bytes, uint64_t lin
 	cache->sets_inverse = UINT64_MAX / cache->sets + 1;
 	cache->memory = NO_MEMORY;
 	cache->lines_mask = (1u << (cache->block_lg2 - cache->line_lg2)) - 1;
+	cache->oldest = 4 * (ways - 1);
 	return cache;
 }
 

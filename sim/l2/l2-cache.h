@@ -29,7 +29,7 @@ struct l2_set {
 } __attribute__((aligned(64)));
 
 struct l2_order {
-	uint64_t ways;  /* four bits each, the one used last in the lowest */
+	uint64_t ways;  /* four bits each, the one used last in the lowest; above them: anything */
 	uint32_t dirty; /* bit of each way that has dirty lines */
 };
 
@@ -39,6 +39,7 @@ struct l2_cache {
 	uint32_t sets;
 	uint64_t sets_inverse; /* of 2^64 */
 	uint64_t memory;       /* upper bits of every block's number */
+	unsigned oldest;       /* where in a set's order the oldest way stands */
 	struct l2_set *set;
 	struct l2_order *order;         /* of each set */
 	uint32_t (*dirty)[L2_WAYS_MAX]; /* lines of each way of each set */
@@ -96,22 +97,16 @@ static inline unsigned l2_find_way(const struct l2_set *set, uint32_t tag)
 	return (unsigned)(any[0] | any[0] >> 32);
 }
 
-/* Where in the order the way stands: a shift. */
-static inline unsigned l2_place_of(uint64_t ways, unsigned way)
+/* The way becomes the one used last. */
+static inline uint64_t l2_make_newest(uint64_t ways, unsigned way)
 {
 	const uint64_t ones = UINT64_C(0x1111111111111111);
 	uint64_t other = ways ^ ones * way; /* zero where it is the way */
+	unsigned at = (unsigned)__builtin_ctzll((other - ones) & ~other & ones << 3) - 3;
+	uint64_t newer = ways & ((UINT64_C(1) << at) - 1);
+	uint64_t older = ways & ~((UINT64_C(16) << at) - 1);
 
-	return (unsigned)__builtin_ctzll((other - ones) & ~other & ones << 3) - 3;
-}
-
-/* The way at that place becomes the one used last. */
-static inline uint64_t l2_make_newest(uint64_t ways, unsigned place)
-{
-	uint64_t newer = ways & ((UINT64_C(1) << place) - 1);
-	uint64_t older = ways & ~((UINT64_C(16) << place) - 1);
-
-	return older | newer << 4 | (ways >> place & 15);
+	return older | newer << 4 | way;
 }
 
 /* Each lap of the memory through the sets begins one set further on, four laps in turn, so that a
@@ -146,22 +141,21 @@ static inline unsigned l2_find_block(struct l2_cache *cache, uint32_t index, uin
 {
 	struct l2_set *set = &cache->set[index];
 	struct l2_order *order = &cache->order[index];
-	unsigned way = order->ways & 15, place;
+	unsigned way = order->ways & 15;
 
 	if (set->tag[way] == tag)
 		return way;
 	way = l2_find_way(set, tag);
 	if (way--) {
-		place = l2_place_of(order->ways, way);
-	} else {
-		place = 4 * (cache->ways - 1);
-		way = order->ways >> place & 15;
-		if (G_UNLIKELY(order->dirty >> way & 1))
-			out->clean = l2_cache_clean(cache, index, way);
-		set->tag[way] = tag;
-		set->valid[way] = 0;
+		order->ways = l2_make_newest(order->ways, way);
+		return way;
 	}
-	order->ways = l2_make_newest(order->ways, place);
+	way = order->ways >> cache->oldest & 15;
+	order->ways = order->ways << 4 | way;
+	if (G_UNLIKELY(order->dirty >> way & 1))
+		out->clean = l2_cache_clean(cache, index, way);
+	set->tag[way] = tag;
+	set->valid[way] = 0;
 	return way;
 }
 

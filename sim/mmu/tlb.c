@@ -20,7 +20,7 @@ void tlb_init(struct tlb *tlb, unsigned entries, unsigned ways)
 	tlb->set_mask = tlb->sets - 1;
 	tlb->set_modulo = tlb->sets & tlb->set_mask ? tlb->sets : 0;
 	tlb->chain = no_chains;
-	tlb->hash_shift = 63;
+	tlb->hash_mask = 1;
 }
 
 void tlb_clear(struct tlb *tlb)
@@ -41,7 +41,7 @@ bool tlb_allocate(struct tlb *tlb)
 	/* Few chains have anything, next to none more than one: what a search does is foreseen. */
 	while (1u << lg2 < 8 * tlb->entries)
 		lg2++;
-	tlb->hash_shift = 64 - lg2;
+	tlb->hash_mask = (1u << lg2) - 1;
 	tlb->chain = tlb->chains = g_new0(uint32_t, (size_t)1 << lg2);
 	tlb->entry = g_aligned_alloc0(tlb->entries, sizeof(struct tlb_entry), 64);
 	tlb->oldest = g_new(uint32_t, tlb->sets);

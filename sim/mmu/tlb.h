@@ -32,7 +32,7 @@ struct tlb {
 	unsigned entries, ways, sets;
 	unsigned set_mask;   /* sets - 1 where that is all ones */
 	unsigned set_modulo; /* sets where it is not; else 0 */
-	unsigned hash_shift; /* what is left of a product is the hash */
+	unsigned hash_mask;
 	unsigned live_sizes; /* bit of each size that has entries */
 	uint64_t live[TLB_SIZES];
 	uint64_t live_bytes;
@@ -86,7 +86,7 @@ static inline uint64_t tlb_key_va(uint64_t key)
 
 static inline uint32_t tlb_hash(const struct tlb *tlb, uint64_t key)
 {
-	return (uint32_t)(key * UINT64_C(0x9e3779b97f4a7c15) >> tlb->hash_shift);
+	return (uint32_t)(key * UINT64_C(0x9e3779b97f4a7c15) >> 40) & tlb->hash_mask;
 }
 
 /* The entry as it is, its age left alone; NULL if there is none. */
