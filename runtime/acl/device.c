@@ -535,7 +535,7 @@ static aclError current_and_peer(const char *call, int32_t peer_device, uint32_t
 
 ACL_EXPORT aclError aclrtDeviceEnablePeerAccess(int32_t peerDeviceId, uint32_t flags)
 {
-	uint32_t logic, peer;
+	uint32_t logic = 0, peer = 0;
 	aclError code;
 
 	if (flags != 0)
@@ -550,7 +550,7 @@ ACL_EXPORT aclError aclrtDeviceEnablePeerAccess(int32_t peerDeviceId, uint32_t f
 
 ACL_EXPORT aclError aclrtDeviceDisablePeerAccess(int32_t peerDeviceId)
 {
-	uint32_t logic, peer;
+	uint32_t logic = 0, peer = 0;
 	aclError code = current_and_peer(__func__, peerDeviceId, &logic, &peer);
 
 	if (code != ACL_SUCCESS)

@@ -113,7 +113,7 @@ ACL_EXPORT aclError aclrtPointerGetAttributes(const void *ptr, aclrtPtrAttribute
 		[ACL_PLACE_MANAGED] = ACL_MEM_LOCATION_TYPE_MANAGED,
 	};
 	aclrtPtrAttributes found = { 0 };
-	struct acl_place place;
+	struct acl_place place = { 0 };
 	int32_t user = 0;
 	aclError error;
 
