@@ -10,6 +10,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* 0 for no process. False, and a message: it cannot be seen. */
+static bool look_at(int pid, uint64_t *out_start_time)
+{
+	struct process_stat stat = { .start_time = 0 };
+	bool known = pid <= 0 || process_stat(pid, 0, &stat) || errno == ENOENT || errno == ESRCH;
+
+	*out_start_time = stat.start_time;
+	if (!known)
+		npu_message_set("whitelist: process %d cannot be looked at: %s", pid,
+				strerror(errno));
+	return known;
+}
+
 uint64_t *allow_start_times(const int *pids, uint32_t count, drvError_t *out_error)
 {
 	uint64_t *start_times;
@@ -23,7 +36,11 @@ uint64_t *allow_start_times(const int *pids, uint32_t count, drvError_t *out_err
 	}
 	start_times = node_alloc(count * sizeof(*start_times));
 	for (uint32_t i = 0; i < count; i++) {
-		start_times[i] = process_start_time(pids[i]);
+		if (!look_at(pids[i], &start_times[i])) {
+			free(start_times);
+			*out_error = DRV_ERROR_NO_RESOURCES;
+			return NULL;
+		}
 		any |= pids[i] != 0;
 	}
 	if (any)

@@ -18,7 +18,6 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #define FD_BASE (INT64_C(1) << 40) /* beyond every byte of the segment */
@@ -33,13 +32,9 @@ static struct flock lock_of(uint32_t id, short type)
 bool fd_is_open(const struct node *node, uint32_t id)
 {
 	struct flock lock = lock_of(id, F_WRLCK);
-	struct stat file;
 
-	/* The program may have closed the descriptor, and opened another file under its number. */
-	if (fstat(node->control_fd, &file) != 0 || file.st_dev != (dev_t)node->control->device ||
-	    file.st_ino != (ino_t)node->control->inode)
-		return true;
-	return fcntl(node->control_fd, F_OFD_GETLK, &lock) != 0 || lock.l_type != F_UNLCK;
+	return !own_file_is_open(&node->control_file) ||
+	       fcntl(node->control_file.fd, F_OFD_GETLK, &lock) != 0 || lock.l_type != F_UNLCK;
 }
 
 bool block_has_no_holder(const struct block_record *record)
@@ -57,7 +52,13 @@ static int open_marked(const struct node *node, uint32_t id)
 	char path[40];
 	int fd;
 
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", node->control_fd);
+	if (!own_file_is_open(&node->control_file)) {
+		npu_message_set("node %s: no descriptor can be made of this memory: the program "
+				"has closed descriptor %d, which npusim had opened",
+				node->name, node->control_file.fd);
+		return -1;
+	}
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", node->control_file.fd);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd >= 0 && lseek(fd, (off_t)(FD_BASE + id), SEEK_SET) >= 0 &&
 	    fcntl(fd, F_OFD_SETLK, &lock) == 0)
@@ -95,13 +96,12 @@ drvError_t node_fd_export(struct node *node, const struct node_block *block, int
 /* Lock held. */
 static bool find_block(const struct node *node, int fd, uint32_t *out_id)
 {
-	struct stat file;
+	const struct own_file file = own_file(fd);
 	struct block_place place;
 	off_t at = lseek(fd, 0, SEEK_CUR);
 	uint64_t id;
 
-	if (fstat(fd, &file) != 0 || file.st_dev != (dev_t)node->control->device ||
-	    file.st_ino != (ino_t)node->control->inode || at < (off_t)FD_BASE)
+	if (!own_file_is(&file, node->control->device, node->control->inode) || at < (off_t)FD_BASE)
 		return false;
 	id = (uint64_t)at - FD_BASE;
 	if (id >= node->id_count)

@@ -53,6 +53,26 @@ static uint64_t machine_room(void)
 	return available ? (available + read_key("/proc/meminfo", "SwapFree:")) * 1024 : UINT64_MAX;
 }
 
+/* Where the kernel promises no more than it has (vm.overcommit_memory 2), a page beyond that is a
+ * SIGBUS. */
+static uint64_t commit_room(void)
+{
+	uint64_t mode, limit, used;
+
+	if (!read_number("/proc/sys/vm/overcommit_memory", &mode) || mode != 2)
+		return UINT64_MAX;
+	limit = read_key("/proc/meminfo", "CommitLimit:");
+	used = read_key("/proc/meminfo", "Committed_AS:");
+	if (limit == 0)
+		return UINT64_MAX;
+	return limit > used ? (limit - used) * 1024 : 0;
+}
+
+static uint64_t least_of(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
 static uint64_t group_room(const char *folder, const char *limit_name, const char *used_name)
 {
 	uint64_t limit, used, cache;
@@ -82,7 +102,7 @@ static uint64_t groups_room(const char *mount, const char *group, const char *li
 	snprintf(path, sizeof(path), "%s%s", mount, group);
 	do {
 		room = group_room(path, limit_name, used_name);
-		least = room < least ? room : least;
+		least = least_of(room, least);
 		slash = strrchr(path + root - 1, '/');
 		if (slash)
 			*slash = '\0';
@@ -112,7 +132,7 @@ static uint64_t control_group_room(void)
 					   "memory.usage_in_bytes");
 		else
 			continue;
-		least = room < least ? room : least;
+		least = least_of(room, least);
 	}
 	fclose(file);
 	return least;
@@ -123,7 +143,7 @@ uint64_t node_host_room_bytes(void)
 	static uint64_t room;
 	static int64_t when;
 	struct timespec now;
-	uint64_t groups;
+	uint64_t least;
 	int64_t ns;
 
 	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
@@ -131,10 +151,8 @@ uint64_t node_host_room_bytes(void)
 	if (__atomic_load_n(&when, __ATOMIC_ACQUIRE) + FRESH_NS > ns &&
 	    __atomic_load_n(&when, __ATOMIC_RELAXED))
 		return __atomic_load_n(&room, __ATOMIC_RELAXED);
-	groups = control_group_room();
-	__atomic_store_n(&room, machine_room(), __ATOMIC_RELAXED);
-	if (groups < __atomic_load_n(&room, __ATOMIC_RELAXED))
-		__atomic_store_n(&room, groups, __ATOMIC_RELAXED);
+	least = least_of(least_of(control_group_room(), machine_room()), commit_room());
+	__atomic_store_n(&room, least, __ATOMIC_RELAXED);
 	__atomic_store_n(&when, ns, __ATOMIC_RELEASE);
-	return __atomic_load_n(&room, __ATOMIC_RELAXED);
+	return least;
 }

@@ -73,13 +73,17 @@ static void list_members(struct node *node, struct listing *listing)
 /* What the kernel lists, where the node cannot be joined: another version of npusim runs it. */
 static void list_strangers(const char *name, struct node_info *out)
 {
+	char file[NODE_FILE_NAME];
 	unsigned count;
-	struct candidate *candidates = node_discover(name, &count);
+	struct candidate *candidates;
 
+	if (!node_discover(name, &candidates, &count))
+		return;
+	node_control_name(name, file);
 	out->members = node_alloc((count + 1) * sizeof(*out->members));
 	for (unsigned i = 0; i < count; i++) {
 		struct node_member_info *member = &out->members[out->member_count];
-		int fd = node_open_descriptor(candidates[i].pid, candidates[i].fd);
+		int fd = node_open_descriptor(candidates[i].pid, candidates[i].fd, file);
 
 		if (fd < 0)
 			continue;
@@ -139,10 +143,15 @@ static int compare_names(const void *a, const void *b)
 bool node_list(struct node_info **out, unsigned *out_count, char **error)
 {
 	unsigned count, nodes = 0;
-	struct candidate *candidates = node_discover(NULL, &count);
-	struct node_info *list = node_alloc((count + 1) * sizeof(*list));
+	struct candidate *candidates;
+	struct node_info *list;
 
 	*error = NULL;
+	if (!node_discover(NULL, &candidates, &count)) {
+		*error = node_text("cannot find out which nodes run: %s", strerror(errno));
+		return false;
+	}
+	list = node_alloc((count + 1) * sizeof(*list));
 	if (count)
 		qsort(candidates, count, sizeof(*candidates), compare_names);
 	for (unsigned i = 0; i < count; i++)
@@ -174,8 +183,10 @@ static bool victim_is_gone(const struct victim *victim)
 {
 	struct process_stat stat;
 
-	return !process_stat(victim->pid, 0, &stat) || stat.start_time != victim->start_time ||
-	       stat.state == 'Z' || stat.state == 'X';
+	if (!process_stat(victim->pid, 0, &stat))
+		return !process_is_same(victim->pid, victim->start_time);
+	return stat.start_time != victim->start_time ||
+	       ((stat.state == 'Z' || stat.state == 'X') && stat.threads <= 1);
 }
 
 static void send_signal(const struct victim *victim, int number)
@@ -188,24 +199,32 @@ static void send_signal(const struct victim *victim, int number)
 		kill(victim->pid, number);
 }
 
-/* The processes that really have what their socket names. */
-static unsigned find_victims(const char *name, struct victim **out)
+/* The processes that really have what their socket names; a pidfd first, so that it is of what is
+ * looked at afterwards, or of nobody. */
+static unsigned find_victims(const char *name, struct victim **out, char **error)
 {
-	unsigned count, victims = 0;
-	struct candidate *candidates = node_discover(name, &count);
-	struct victim *list = node_alloc((count + 1) * sizeof(*list));
+	unsigned count = 0, victims = 0;
+	char file[NODE_FILE_NAME];
+	struct candidate *candidates = NULL;
+	struct victim *list;
 
+	if (!node_discover(name, &candidates, &count))
+		*error = node_text("cannot find out who runs node %s: %s", name, strerror(errno));
+	node_control_name(name, file);
+	list = node_alloc((count + 1) * sizeof(*list));
 	for (unsigned i = 0; i < count; i++) {
-		struct victim *victim = &list[victims];
-		int fd = node_open_descriptor(candidates[i].pid, candidates[i].fd);
+		struct victim victim = { .pid = candidates[i].pid };
+		int fd;
 
-		if (fd < 0)
-			continue;
-		close(fd);
-		victim->pid = candidates[i].pid;
-		victim->fd = (int)syscall(SYS_pidfd_open, victim->pid, 0);
-		victim->start_time = process_start_time(victim->pid);
-		victims++;
+		victim.fd = (int)syscall(SYS_pidfd_open, victim.pid, 0);
+		victim.start_time = process_start_time(victim.pid);
+		fd = node_open_descriptor(candidates[i].pid, candidates[i].fd, file);
+		if (fd >= 0) {
+			close(fd);
+			list[victims++] = victim;
+		} else if (victim.fd >= 0) {
+			close(victim.fd);
+		}
 	}
 	free(candidates);
 	*out = list;
@@ -235,8 +254,8 @@ bool node_reset(const char *name, char **error)
 	unsigned count, left = 0;
 
 	*error = NULL;
-	count = find_victims(name, &victims);
-	if (count == 0)
+	count = find_victims(name, &victims, error);
+	if (count == 0 && !*error)
 		*error = node_text("no process of this user runs a node of the name %s; `npusim "
 				   "node` lists those that run",
 				   name);

@@ -57,6 +57,15 @@ bool member_is_live(const struct node *node, unsigned slot, uint32_t generation)
 	       !has_died(node->control, slot);
 }
 
+static bool anyone_died(const struct control *control)
+{
+	uint32_t limit = __atomic_load_n(&control->member_limit, __ATOMIC_ACQUIRE), words = 0;
+
+	for (unsigned slot = 0; slot < limit; slot++)
+		words |= __atomic_load_n(&control->alive[slot], __ATOMIC_ACQUIRE);
+	return words & FUTEX_OWNER_DIED;
+}
+
 static bool is_gone(const struct node *node, unsigned slot)
 {
 	const struct control *control = node->control;
@@ -99,7 +108,7 @@ void member_check_all(struct node *node)
 		uint32_t word = __atomic_load_n(&control->alive[slot], __ATOMIC_ACQUIRE);
 
 		if (GET(member->state) == MEMBER_LIVE && !(word & FUTEX_OWNER_DIED) &&
-		    process_start_time(member->pid) != member->start_time)
+		    !process_is_same(member->pid, member->start_time))
 			__atomic_compare_exchange_n(&control->alive[slot], &word,
 						    word | FUTEX_OWNER_DIED, false,
 						    __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
@@ -171,20 +180,34 @@ static void stop_service(struct node *node)
 	sem_destroy(&node->service_stop);
 }
 
+/* The last entry is for a newcomer that finds dead ones in the others, and will bury them. */
 static bool find_slot(struct node *node, char **error)
 {
 	struct control *control = node->control;
+	unsigned limit = anyone_died(control) ? NODE_MEMBERS : NODE_MEMBERS - 1;
 
-	for (unsigned slot = 0; slot < NODE_MEMBERS; slot++)
+	for (unsigned slot = 0; slot < limit; slot++)
 		if (GET(control->members[slot].state) == MEMBER_FREE) {
 			node->slot = slot;
 			return true;
 		}
 	*error = node_text("node %s: %u processes use it already, which is the limit; end some of "
-			   "them, or choose "
-			   "another NPUSIM_NODE",
-			   node->name, NODE_MEMBERS);
+			   "them, or choose another NPUSIM_NODE",
+			   node->name, NODE_MEMBERS - 1);
 	return false;
+}
+
+/* A program that was a member, and called exec(): to all others the process lives, and may have the
+ * same file under the same number again. Here the new program runs, so the old one is gone. */
+static void end_former_programs(struct node *node)
+{
+	for (unsigned slot = 0; slot < GET(node->control->member_limit); slot++) {
+		struct member *member = &node->control->members[slot];
+
+		if (GET(member->state) == MEMBER_LIVE && has_died(node->control, slot) &&
+		    member->pid == node->pid && member->start_time == node->start_time)
+			PUT(member->left, 1);
+	}
 }
 
 bool member_add(struct node *node, bool visitor, char **error)
@@ -192,6 +215,7 @@ bool member_add(struct node *node, bool visitor, char **error)
 	struct control *control = node->control;
 	struct member *member;
 
+	end_former_programs(node);
 	if (!find_slot(node, error))
 		return false;
 	member = &control->members[node->slot];
@@ -205,9 +229,9 @@ bool member_add(struct node *node, bool visitor, char **error)
 	PUT(member->pid, node->pid);
 	PUT(member->start_time, node->start_time);
 	process_command(node->pid, member->command, sizeof(member->command));
-	PUT(member->control_fd, node->control_fd);
+	PUT(member->control_fd, node->control_file.fd);
 	for (unsigned m = 0; m < SIM_NODE_MAX; m++)
-		PUT(member->memory_fd[m], node->memory[m] ? node->memory[m]->fd : -1);
+		PUT(member->memory_fd[m], node->memory[m] ? node->memory[m]->file.fd : -1);
 	if (!start_service(node, error)) {
 		stop_service(node);
 		return false;
@@ -307,46 +331,51 @@ static void lock_slow(struct node *node)
 	}
 }
 
+/* A thread that were cancelled with the lock in its hands would stop all processes of the node. */
 void node_lock(struct node *node)
 {
+	int cancel_state;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
 	if (!lock_swap(node, 0, node->lock_id) && !lock_spin(node))
 		lock_slow(node);
+	node->cancel_state = cancel_state;
 }
 
 void node_unlock(struct node *node)
 {
+	int cancel_state = node->cancel_state;
 	uint32_t word;
 
 	node_step();
 	word = __atomic_exchange_n(&node->control->lock, 0, __ATOMIC_ACQ_REL);
 	if (word & LOCK_WAITERS)
 		syscall(SYS_futex, &node->control->lock, FUTEX_WAKE, 1, NULL, NULL, 0);
+	pthread_setcancelstate(cancel_state, NULL);
 }
 
 /* ---- entry ---- */
 
-static bool anyone_died(const struct control *control)
-{
-	uint32_t limit = __atomic_load_n(&control->member_limit, __ATOMIC_ACQUIRE), words = 0;
-
-	for (unsigned slot = 0; slot < limit; slot++)
-		words |= __atomic_load_n(&control->alive[slot], __ATOMIC_ACQUIRE);
-	return words & FUTEX_OWNER_DIED;
-}
-
-/* Waits, not long, until no thread of the dead runs any more. Lock not held. */
-static void wait_until_gone(const struct node *node)
+/* Waits, not long, and once for each of the dead, until no thread of it runs any more. Lock not
+ * held. */
+static void wait_until_gone(struct node *node)
 {
 	const struct timespec pause = { .tv_nsec = 100000 };
 	uint32_t limit = GET(node->control->member_limit);
 
-	for (unsigned slot = 0; slot < limit; slot++)
+	for (unsigned slot = 0; slot < limit; slot++) {
+		uint32_t word = GET(node->control->alive[slot]);
+
+		if (!(word & FUTEX_OWNER_DIED) ||
+		    __atomic_exchange_n(&node->waited[slot], word, __ATOMIC_RELAXED) == word)
+			continue;
 		for (unsigned round = 0; round < GONE_WAIT_ROUNDS; round++) {
 			if (GET(node->control->members[slot].state) != MEMBER_LIVE ||
 			    !has_died(node->control, slot) || is_gone(node, slot))
 				break;
 			nanosleep(&pause, NULL);
 		}
+	}
 }
 
 bool node_is_quiet(const struct node *node)

@@ -131,16 +131,25 @@ void pocket_end(struct node *node)
 
 /* ---- everybody: lock held ---- */
 
+/* The block of a word, if it is still the one that was meant: who buries a dead member, and dies of
+ * it, has ended some. */
+static bool find_claimed(struct node *node, uint64_t word, struct block_place *out)
+{
+	return block_find(node, (uint32_t)(word & WORD_ID_MASK) - 1, (uint32_t)(word >> 32), out);
+}
+
 void pocket_empty(struct node *node, unsigned slot)
 {
 	uint64_t *words = node->control->members[slot].pocket;
 
 	for (unsigned i = 0; i < NODE_POCKET; i++) {
 		uint64_t word = GET(words[i]);
+		struct block_place place;
 
 		if (!holds_block(word) || !swap(&words[i], word, word | WORD_CLAIMED))
 			continue;
-		block_release(node, (uint32_t)(word & WORD_ID_MASK) - 1);
+		if (find_claimed(node, word, &place))
+			block_release(node, place.memory->id_base + place.frame);
 		PUT(words[i], 0);
 	}
 }
@@ -154,14 +163,11 @@ void pockets_empty(struct node *node)
 			pocket_empty(node, slot);
 }
 
-/* The block may have been ended, or not; its generation says whether it is still the one that was
- * meant. */
 static void finish_claim(struct node *node, uint64_t *word)
 {
 	struct block_place place;
-	uint32_t id = (uint32_t)(*word & WORD_ID_MASK) - 1;
 
-	if (block_find(node, id, (uint32_t)(*word >> 32), &place)) {
+	if (find_claimed(node, *word, &place)) {
 		uint64_t *live = &place.memory->live[place.frame / 64];
 
 		PUT(*live, *live & ~(UINT64_C(1) << (place.frame % 64)));

@@ -13,6 +13,7 @@
  *   node-list.c      reports on nodes, and ending one
  *   node-host.c      room in the host's memory
  *   node-fd.c        exports that are file descriptors
+ *   node-file.c      memfds, their descriptors and mappings
  *   node-pocket.c    freed blocks that a process keeps for the next ones
  *
  * The truth and what is derived. A member may die between any two instructions, the lock held. So
@@ -41,6 +42,7 @@
 #define NODE_MAGIC        UINT64_C(0x31306d697375706e)
 #define NODE_VERSION      3u
 #define NODE_NAME_MAX     63u
+#define NODE_FILE_NAME    128 /* of a memfd */
 #define NODE_MEMBERS      256u
 #define NODE_HOLDER_WORDS (NODE_MEMBERS / 64)
 #define NODE_SHARE_LG2    18 /* share id: generation above, index in the table below */
@@ -175,6 +177,13 @@ struct control {
 
 /* ---- this process's side ---- */
 
+/* A descriptor of ours. Programs close descriptors that are not theirs, and open others under the
+ * same number. */
+struct own_file {
+	int fd;
+	uint64_t device, inode;
+};
+
 struct memory {
 	unsigned index;
 	uint32_t frames, usable;
@@ -186,8 +195,8 @@ struct memory {
 	struct block_record *blocks;
 	unsigned char *base;
 	uint64_t bytes;
-	int fd;
 	uint64_t own_frames, own_peak_frames;
+	struct own_file file;
 };
 
 struct view_count {
@@ -204,13 +213,15 @@ struct node {
 
 	struct control *control;
 	uint64_t control_bytes;
-	int control_fd, socket_fd;
+	struct own_file control_file, socket_file;
 
 	unsigned slot;
 	uint32_t generation, lock_id;
 	pthread_t service;
 	sem_t service_stop;
 	bool serving;
+	int cancel_state;              /* of the thread that has the lock */
+	uint32_t waited[NODE_MEMBERS]; /* words of `alive` whose deaths have been waited for */
 
 	struct memory *memory[SIM_NODE_MAX]; /* NULL where there is none */
 	struct memory memories[SIM_NODE_MAX];
@@ -231,21 +242,45 @@ struct layout {
 
 /* ---- node.c */
 
+/* The name of the control segment's memfd. */
+void node_control_name(const char *name, char out[NODE_FILE_NAME]);
 /* Joins a node that runs, to look at it. NULL and *error where there is none any more (*gone) or it
  * cannot be. */
 struct node *node_attach(const char *name, bool *gone, char **error);
 void *node_alloc(size_t bytes); /* zeros; never NULL */
 char *node_text(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* ---- node-file.c */
+
+struct own_file own_file(int fd);
+bool own_file_is(const struct own_file *file, uint64_t device, uint64_t inode);
+bool own_file_is_open(const struct own_file *file);
+/* Closes it, if it is open; what the program has under the number stays. */
+void own_file_close(struct own_file *file);
+/* A sealed memfd of that size. -1 and *error. */
+int file_make(const char *name, uint64_t bytes, char **error);
+/* Maps it, not for children; at NULL: anywhere. NULL and *error. */
+void *file_map(const char *name, int fd, uint64_t bytes, void *at, char **error);
+/* Where an earlier membership had a memory of that size; NULL: nowhere. */
+void *range_take(uint64_t bytes);
+void range_give(void *base, uint64_t bytes);
+/* In a child: what its parent had is not there, and may be something else. */
+void ranges_forget(void);
+
 /* ---- node-process.c */
 
 struct process_stat {
 	char state;
-	uint32_t flags;
+	uint32_t flags, threads;
 	uint64_t start_time;
 };
-/* tid 0: the process itself. False: there is no such process. */
+/* tid 0: the process itself. False and errno: ENOENT or ESRCH, there is no such process; else it
+ * cannot be seen. */
 bool process_stat(pid_t pid, pid_t tid, struct process_stat *out);
+/* It is on its way out, from where it does not return to its program, or is no more. */
+bool thread_has_ended(pid_t pid, pid_t tid);
+/* False: that process has ended for certain. */
+bool process_is_same(pid_t pid, uint64_t start_time);
 uint64_t process_start_time(pid_t pid); /* 0: none */
 void process_command(pid_t pid, char *out, size_t size);
 /* True when no thread of the process of that start time can run the program's code any more: none
@@ -262,16 +297,16 @@ struct candidate {
 };
 bool node_name_is_valid(const char *name);
 /* Members of the node (of all of this user's with NULL) by what the kernel lists; none of them need
- * live. free(). */
-struct candidate *node_discover(const char *name, unsigned *out_count);
-/* The descriptor `fd` of the process, opened again; -1 and errno. Opens nothing but a memfd of
- * npusim that is ours. */
-int node_open_descriptor(pid_t pid, int fd);
+ * live. free(). False and errno: it cannot be looked at. */
+bool node_discover(const char *name, struct candidate **out, unsigned *out_count);
+/* The descriptor `fd` of the process, opened again; -1 and errno: ENOENT or ESRCH, it is not there.
+ * Opens nothing but a memfd of that name that is ours. */
+int node_open_descriptor(pid_t pid, int fd, const char *file);
 /* The socket by which others find the member; -1 and errno. */
 int node_announce(const char *name, pid_t pid, int control_fd);
-/* One newcomer at a time. -1 and *error. */
-int node_startup_lock(const char *name, char **error);
-void node_startup_unlock(int lock);
+/* One newcomer at a time. False and *error. */
+bool node_startup_lock(const char *name, char **error);
+void node_startup_unlock(void);
 
 /* ---- node-member.c */
 

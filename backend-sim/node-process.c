@@ -8,10 +8,12 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 /* include/linux/sched.h: set at the start of do_exit(), from where no thread returns to its
@@ -36,7 +38,7 @@ static ssize_t read_file(const char *path, char *out, size_t size)
 
 bool process_stat(pid_t pid, pid_t tid, struct process_stat *out)
 {
-	char path[64], text[1024];
+	char path[64], text[1024] = "";
 	unsigned long long start;
 	const char *rest;
 
@@ -44,16 +46,32 @@ bool process_stat(pid_t pid, pid_t tid, struct process_stat *out)
 		snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", pid, tid);
 	else
 		snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-	if (read_file(path, text, sizeof(text)) <= 0)
+	if (read_file(path, text, sizeof(text)) < 0)
 		return false;
 	rest = strrchr(text, ')'); /* the command may hold spaces and parentheses */
 	if (!rest || sscanf(rest + 1,
 			    " %c %*d %*d %*d %*d %*d %u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d "
-			    "%*d %*d %llu",
-			    &out->state, &out->flags, &start) != 3)
+			    "%u %*d %llu",
+			    &out->state, &out->flags, &out->threads, &start) != 4) {
+		errno = EIO;
 		return false;
+	}
 	out->start_time = start;
 	return true;
+}
+
+/* Where /proc cannot be asked (no descriptor is left, it is hidden), the kernel still says whether
+ * there is such a process or thread at all. */
+static bool is_there(pid_t pid, pid_t tid)
+{
+	return (tid ? syscall(SYS_tgkill, pid, tid, 0) : kill(pid, 0)) == 0 || errno != ESRCH;
+}
+
+bool process_is_same(pid_t pid, uint64_t start_time)
+{
+	struct process_stat stat;
+
+	return process_stat(pid, 0, &stat) ? stat.start_time == start_time : is_there(pid, 0);
 }
 
 uint64_t process_start_time(pid_t pid)
@@ -102,12 +120,13 @@ static bool has_descriptor(pid_t pid, pid_t tid, const struct descriptor *descri
 	return file.st_dev == descriptor->device && file.st_ino == descriptor->inode;
 }
 
-static bool thread_is_gone(pid_t pid, pid_t tid, const struct descriptor *descriptor)
+bool thread_has_ended(pid_t pid, pid_t tid)
 {
 	struct process_stat stat;
 
-	return !process_stat(pid, tid, &stat) || stat.state == 'Z' || stat.state == 'X' ||
-	       (stat.flags & FLAG_EXITING) || !has_descriptor(pid, tid, descriptor);
+	if (!process_stat(pid, tid, &stat))
+		return !is_there(pid, tid);
+	return stat.state == 'Z' || stat.state == 'X' || (stat.flags & FLAG_EXITING);
 }
 
 bool process_is_gone(pid_t pid, uint64_t start_time, int fd, uint64_t device, uint64_t inode)
@@ -117,16 +136,17 @@ bool process_is_gone(pid_t pid, uint64_t start_time, int fd, uint64_t device, ui
 	bool gone = true;
 	char path[64];
 	DIR *tasks;
+	pid_t tid;
 
-	if (process_start_time(pid) != start_time)
+	if (!process_is_same(pid, start_time))
 		return true;
 	snprintf(path, sizeof(path), "/proc/%d/task", pid);
 	tasks = opendir(path);
 	if (!tasks)
-		return errno == ENOENT || errno == ESRCH;
+		return !is_there(pid, 0);
 	while (gone && (entry = readdir(tasks)))
-		if (entry->d_name[0] != '.')
-			gone = thread_is_gone(pid, atoi(entry->d_name), &descriptor);
+		if ((tid = atoi(entry->d_name)) > 0)
+			gone = thread_has_ended(pid, tid) || !has_descriptor(pid, tid, &descriptor);
 	closedir(tasks);
 	return gone;
 }

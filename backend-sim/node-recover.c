@@ -50,8 +50,11 @@ static void clean_extent(const struct memory *m, uint32_t first, uint32_t count)
 	unsigned char *start = m->base + (uint64_t)first * NODE_FRAME_BYTES;
 	size_t bytes = (size_t)count * NODE_FRAME_BYTES;
 
+	if (madvise(start, bytes, MADV_REMOVE) == 0)
+		return;
+	munlock(start, bytes); /* the program locks its memory (mlockall) */
 	if (madvise(start, bytes, MADV_REMOVE) != 0)
-		memset(start, 0, bytes); /* the program locks its memory (mlockall) */
+		memset(start, 0, bytes);
 }
 
 void node_clean(struct node *node, uint32_t id)

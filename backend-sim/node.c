@@ -17,10 +17,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#ifndef MFD_NOEXEC_SEAL
-#define MFD_NOEXEC_SEAL 0x0008U
-#endif
-
 #define ALIGN_UP(value, to) (((value) + (to)-1) / (to) * (to))
 #define HBM_MIN_BYTES       (8 * NODE_FRAME_BYTES)
 #define RESERVED_MIN        4u /* frames for page tables */
@@ -89,7 +85,7 @@ static void lay_memory(struct node *node, unsigned index, uint64_t bytes, uint64
 	unsigned char *base = (unsigned char *)node->control + *at;
 
 	*m = (struct memory){
-		.index = index, .frames = (uint32_t)frames, .bytes = bytes, .fd = -1
+		.index = index, .frames = (uint32_t)frames, .bytes = bytes, .file.fd = -1
 	};
 	m->usable = m->frames - reserved_frames(&node->shape, index);
 	m->id_base = node->id_count;
@@ -164,115 +160,30 @@ static bool check_config(struct node_config *config, char **error)
 	return false;
 }
 
-/* ---- memfds and mappings ---- */
+/* ---- files ---- */
 
-static int make_memfd(const char *name, uint64_t bytes, char **error)
-{
-	const unsigned seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
-	struct rlimit limit;
-	int fd;
-
-	/* Beyond this limit the kernel sends a signal that ends the program. */
-	if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
-	    limit.rlim_cur < bytes) {
-		*error = node_text("%s: needs a file of %llu bytes in memory (only touched pages "
-				   "cost), and this process "
-				   "may make files of %llu bytes at most; raise the limit (ulimit "
-				   "-f unlimited)",
-				   name, (unsigned long long)bytes,
-				   (unsigned long long)limit.rlim_cur);
-		return -1;
-	}
-	fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
-	if (fd < 0 && errno == EINVAL)
-		fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	if (fd >= 0 && fchmod(fd, 0600) == 0 && ftruncate(fd, (off_t)bytes) == 0 &&
-	    fcntl(fd, F_ADD_SEALS, seals) == 0)
-		return fd;
-	*error = node_text("%s: cannot make a memory file (memfd) of %llu bytes: %s", name,
-			   (unsigned long long)bytes, strerror(errno));
-	if (fd >= 0)
-		close(fd);
-	return -1;
-}
-
-/* Address ranges that an earlier membership of this process used: a later one maps its memories
- * there again, so that joining and leaving does not use up the address space. */
-struct range {
-	void *base;
-	uint64_t bytes;
-	bool used;
-};
-static struct range ranges[64];
-static pthread_mutex_t ranges_lock = PTHREAD_MUTEX_INITIALIZER;
-
-static void *take_range(uint64_t bytes)
-{
-	void *base = NULL;
-
-	pthread_mutex_lock(&ranges_lock);
-	for (unsigned i = 0; !base && i < sizeof(ranges) / sizeof(*ranges); i++)
-		if (ranges[i].base && !ranges[i].used && ranges[i].bytes == bytes) {
-			ranges[i].used = true;
-			base = ranges[i].base;
-		}
-	pthread_mutex_unlock(&ranges_lock);
-	return base;
-}
-
-static void give_range(void *base, uint64_t bytes)
-{
-	unsigned i, n = sizeof(ranges) / sizeof(*ranges);
-
-	pthread_mutex_lock(&ranges_lock);
-	for (i = 0; i < n && ranges[i].base != base; i++)
-		continue;
-	for (unsigned j = 0; i == n && j < n; j++)
-		if (!ranges[j].base)
-			i = j;
-	if (i < n)
-		ranges[i] = (struct range){ .base = base, .bytes = bytes };
-	pthread_mutex_unlock(&ranges_lock);
-}
-
-static void *map_fd(const char *name, int fd, uint64_t bytes, void *at, char **error)
-{
-	int flags = MAP_SHARED | MAP_NORESERVE | (at ? MAP_FIXED : 0);
-	void *base = mmap(at, bytes, PROT_READ | PROT_WRITE, flags, fd, 0);
-
-	if (base == MAP_FAILED) {
-		*error = node_text("%s: cannot map %llu bytes (only touched pages cost memory): "
-				   "%s; is the address space "
-				   "limited (ulimit -v)?",
-				   name, (unsigned long long)bytes, strerror(errno));
-		return NULL;
-	}
-	madvise(base, bytes, MADV_DONTDUMP);
-	madvise(base, bytes, MADV_DONTFORK);
-	return base;
-}
-
-static void memory_name(const struct node *node, unsigned memory, char out[128])
+static void memory_name(const struct node *node, unsigned memory, char out[NODE_FILE_NAME])
 {
 	if (memory == SIM_NODE_HOST)
-		snprintf(out, 128, "npusim-host:%s", node->name);
+		snprintf(out, NODE_FILE_NAME, "npusim-host:%s", node->name);
 	else
-		snprintf(out, 128, "npusim-hbm%u:%s", memory, node->name);
+		snprintf(out, NODE_FILE_NAME, "npusim-hbm%u:%s", memory, node->name);
+}
+
+void node_control_name(const char *name, char out[NODE_FILE_NAME])
+{
+	snprintf(out, NODE_FILE_NAME, "npusim-node:%s", name);
 }
 
 static bool map_memory(struct node *node, struct memory *m, int fd, char **error)
 {
-	void *at = take_range(m->bytes);
-	char name[128];
+	char name[NODE_FILE_NAME];
 
 	memory_name(node, m->index, name);
-	m->base = map_fd(name, fd, m->bytes, at, error);
-	if (!m->base) {
-		if (at)
-			give_range(at, m->bytes);
+	m->base = file_map(name, fd, m->bytes, range_take(m->bytes), error);
+	if (!m->base)
 		return false;
-	}
-	m->fd = fd;
+	m->file = own_file(fd);
 	node->sim_memory.base[m->index] = m->base;
 	node->sim_memory.bytes[m->index] = m->bytes;
 	return true;
@@ -288,8 +199,7 @@ static struct node *node_new(const char *name)
 
 	snprintf(node->name, sizeof(node->name), "%s", name);
 	node->pid = getpid();
-	node->start_time = process_start_time(node->pid);
-	node->control_fd = node->socket_fd = -1;
+	node->control_file.fd = node->socket_file.fd = -1;
 	mark = mmap(NULL, (size_t)page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (mark != MAP_FAILED && madvise(mark, (size_t)page, MADV_WIPEONFORK) == 0) {
 		node->fork_mark = mark;
@@ -307,18 +217,16 @@ static void node_free(struct node *node)
 		struct memory *m = node->memory[i];
 
 		if (m && m->base)
-			give_range(m->base, m->bytes);
-		if (m && m->fd >= 0)
-			close(m->fd);
+			range_give(m->base, m->bytes);
+		if (m)
+			own_file_close(&m->file);
 	}
 	if (node->views)
 		munmap(node->views, node->id_count * sizeof(*node->views));
 	if (node->control)
 		munmap(node->control, node->control_bytes);
-	if (node->control_fd >= 0)
-		close(node->control_fd);
-	if (node->socket_fd >= 0)
-		close(node->socket_fd);
+	own_file_close(&node->control_file);
+	own_file_close(&node->socket_file);
 	if (node->fork_mark)
 		munmap(node->fork_mark, (size_t)sysconf(_SC_PAGESIZE));
 	free(node);
@@ -343,13 +251,11 @@ static bool make_views(struct node *node, char **error)
 static void write_header(struct node *node)
 {
 	struct control *control = node->control;
-	struct stat file;
 
-	fstat(node->control_fd, &file);
 	control->version = NODE_VERSION;
 	control->segment_bytes = node->control_bytes;
-	control->device = file.st_dev;
-	control->inode = file.st_ino;
+	control->device = node->control_file.device;
+	control->inode = node->control_file.inode;
 	memcpy(control->name, node->name, sizeof(control->name));
 	memcpy(control->soc_name, node->shape.soc_name, sizeof(control->soc_name));
 	control->devices = node->shape.devices;
@@ -358,9 +264,8 @@ static void write_header(struct node *node)
 	control->host_bytes = node->shape.host_bytes;
 	for (unsigned i = 0; i < SIM_NODE_MAX; i++)
 		if (node->memory[i]) {
-			fstat(node->memory[i]->fd, &file);
-			control->memories[i].device = file.st_dev;
-			control->memories[i].inode = file.st_ino;
+			control->memories[i].device = node->memory[i]->file.device;
+			control->memories[i].inode = node->memory[i]->file.inode;
 		}
 	node_rebuild(node);
 	PUT(control->magic, NODE_MAGIC);
@@ -369,8 +274,8 @@ static void write_header(struct node *node)
 static bool map_control(struct node *node, char **error)
 {
 	node->control_bytes = lay_out(node);
-	node->control = map_fd("the node's control segment", node->control_fd, node->control_bytes,
-			       NULL, error);
+	node->control = file_map("the node's control segment", node->control_file.fd,
+				 node->control_bytes, NULL, error);
 	if (!node->control)
 		return false;
 	lay_out(node);
@@ -379,13 +284,13 @@ static bool map_control(struct node *node, char **error)
 
 static bool node_make(struct node *node, const struct node_config *config, char **error)
 {
-	char name[128];
+	char name[NODE_FILE_NAME];
 
 	node->shape = *config;
 	node->control_bytes = lay_out(node);
-	snprintf(name, sizeof(name), "npusim-node:%s", node->name);
-	node->control_fd = make_memfd(name, node->control_bytes, error);
-	if (node->control_fd < 0 || !map_control(node, error))
+	node_control_name(node->name, name);
+	node->control_file = own_file(file_make(name, node->control_bytes, error));
+	if (node->control_file.fd < 0 || !map_control(node, error))
 		return false;
 	for (unsigned i = 0; i < SIM_NODE_MAX; i++) {
 		struct memory *m = node->memory[i];
@@ -394,7 +299,7 @@ static bool node_make(struct node *node, const struct node_config *config, char 
 		if (!m)
 			continue;
 		memory_name(node, i, name);
-		fd = make_memfd(name, m->bytes, error);
+		fd = file_make(name, m->bytes, error);
 		if (fd < 0)
 			return false;
 		if (!map_memory(node, m, fd, error)) {
@@ -425,9 +330,9 @@ static bool is_whole(struct node *node, const struct control *head)
 {
 	struct stat file;
 
-	return fstat(node->control_fd, &file) == 0 && lay_out(node) == head->segment_bytes &&
-	       (uint64_t)file.st_size == head->segment_bytes && head->device == file.st_dev &&
-	       head->inode == file.st_ino;
+	return fstat(node->control_file.fd, &file) == 0 && lay_out(node) == head->segment_bytes &&
+	       (uint64_t)file.st_size == head->segment_bytes &&
+	       own_file_is(&node->control_file, head->device, head->inode);
 }
 
 static enum meeting check_header(struct node *node, const struct candidate *candidate,
@@ -444,7 +349,7 @@ static enum meeting check_header(struct node *node, const struct candidate *cand
 					    .hbm_bytes = head->hbm_bytes,
 					    .usable_frames = head->usable_frames,
 					    .host_bytes = head->host_bytes };
-	memcpy(node->shape.soc_name, head->soc_name, sizeof(head->soc_name));
+	memcpy(node->shape.soc_name, head->soc_name, sizeof(head->soc_name) - 1);
 	node->shape.name = node->name;
 	if (check_config(&node->shape, error) && is_whole(node, head))
 		return MEETING_JOINED;
@@ -458,7 +363,7 @@ static enum meeting check_header(struct node *node, const struct candidate *cand
 static enum meeting meet_header(struct node *node, const struct candidate *candidate, char **error)
 {
 	struct control *head = node_alloc(sizeof(*head));
-	enum meeting meeting = read_header(node->control_fd, head)
+	enum meeting meeting = read_header(node->control_file.fd, head)
 				       ? check_header(node, candidate, head, error)
 				       : MEETING_GONE;
 
@@ -477,20 +382,20 @@ static bool anyone_lives(const struct node *node)
 /* Opens a memory through any other member that lives. -1: there is none. */
 static int open_through_members(const struct node *node, const struct memory *m)
 {
-	struct stat file;
+	char name[NODE_FILE_NAME];
 
+	memory_name(node, m->index, name);
 	for (unsigned slot = 0; slot < node->control->member_limit; slot++) {
 		const struct member *member = &node->control->members[slot];
-		int fd;
+		struct own_file file;
 
 		if (member_is_dead(node, slot) || GET(member->left))
 			continue;
-		fd = node_open_descriptor(member->pid, member->memory_fd[m->index]);
-		if (fd >= 0 && fstat(fd, &file) == 0 && file.st_dev == m->state->device &&
-		    file.st_ino == m->state->inode)
-			return fd;
-		if (fd >= 0)
-			close(fd);
+		file = own_file(
+			node_open_descriptor(member->pid, member->memory_fd[m->index], name));
+		if (own_file_is(&file, m->state->device, m->state->inode))
+			return file.fd;
+		own_file_close(&file);
 	}
 	return -1;
 }
@@ -517,10 +422,12 @@ static enum meeting open_memory(struct node *node, struct memory *m, char **erro
 static enum meeting meet(struct node *node, const struct candidate *candidate, char **error)
 {
 	enum meeting meeting;
+	char name[NODE_FILE_NAME];
 
-	node->control_fd = node_open_descriptor(candidate->pid, candidate->fd);
-	if (node->control_fd < 0) {
-		if (errno != EACCES && errno != EPERM && errno != EMFILE && errno != ENFILE)
+	node_control_name(node->name, name);
+	node->control_file = own_file(node_open_descriptor(candidate->pid, candidate->fd, name));
+	if (node->control_file.fd < 0) {
+		if (errno == ENOENT || errno == ESRCH)
 			return MEETING_GONE;
 		*error = node_text(
 			"node %s: process %d runs it, and its descriptors cannot be opened: %s",
@@ -546,10 +453,15 @@ static enum meeting meet(struct node *node, const struct candidate *candidate, c
 static struct node *find_running(const char *name, char **error)
 {
 	unsigned count;
-	struct candidate *candidates = node_discover(name, &count);
+	struct candidate *candidates;
 	struct node *found = NULL;
 	char *refused = NULL;
 
+	if (!node_discover(name, &candidates, &count)) {
+		*error = node_text("node %s: cannot find out whether it runs: %s", name,
+				   strerror(errno));
+		return NULL;
+	}
 	for (unsigned i = 0; i < count && !found; i++) {
 		struct node *node = node_new(name);
 		char *text = NULL;
@@ -605,20 +517,29 @@ static bool announce(struct node *node)
 	for (unsigned tries = 0; tries < 64; tries++) {
 		int fd;
 
-		node->socket_fd = node_announce(node->name, node->pid, node->control_fd);
-		if (node->socket_fd >= 0 || errno != EADDRINUSE)
+		fd = node_announce(node->name, node->pid, node->control_file.fd);
+		node->socket_file = own_file(fd);
+		if (fd >= 0 || errno != EADDRINUSE)
 			break;
-		fd = fcntl(node->control_fd, F_DUPFD_CLOEXEC, node->control_fd + 1);
+		fd = fcntl(node->control_file.fd, F_DUPFD_CLOEXEC, node->control_file.fd + 1);
 		if (fd < 0)
 			break;
-		close(node->control_fd);
-		node->control_fd = fd;
+		close(node->control_file.fd);
+		node->control_file.fd = fd;
 	}
-	return node->socket_fd >= 0;
+	return node->socket_file.fd >= 0;
 }
 
 static bool become_member(struct node *node, bool visitor, char **error)
 {
+	struct process_stat self = { .start_time = 0 }; /* there may be no /proc */
+
+	if (!process_stat(node->pid, 0, &self) && errno != ENOENT) {
+		*error = node_text("node %s: cannot look at this process in /proc: %s", node->name,
+				   strerror(errno));
+		return false;
+	}
+	node->start_time = self.start_time;
 	if (visitor || announce(node))
 		return member_add(node, visitor, error);
 	*error = node_text("node %s: cannot bind the socket by which others find this process: %s",
@@ -658,16 +579,12 @@ static void recover_others(struct node *node)
 bool node_join(struct node_config *config, struct node **out, char **error)
 {
 	struct node *node;
-	int lock;
 
 	*error = NULL;
-	if (!check_config(config, error))
-		return false;
-	lock = node_startup_lock(config->name, error);
-	if (lock < 0)
+	if (!check_config(config, error) || !node_startup_lock(config->name, error))
 		return false;
 	node = join_locked(config, error);
-	node_startup_unlock(lock);
+	node_startup_unlock();
 	if (!node)
 		return false;
 	recover_others(node);
@@ -681,12 +598,10 @@ bool node_join(struct node_config *config, struct node **out, char **error)
 struct node *node_attach(const char *name, bool *gone, char **error)
 {
 	struct node *node;
-	int lock;
 
 	*error = NULL;
 	*gone = false;
-	lock = node_startup_lock(name, error);
-	if (lock < 0)
+	if (!node_startup_lock(name, error))
 		return NULL;
 	node = find_running(name, error);
 	*gone = !node && !*error;
@@ -694,7 +609,7 @@ struct node *node_attach(const char *name, bool *gone, char **error)
 		node_free(node);
 		node = NULL;
 	}
-	node_startup_unlock(lock);
+	node_startup_unlock();
 	if (node)
 		recover_others(node);
 	return node;
@@ -703,16 +618,16 @@ struct node *node_attach(const char *name, bool *gone, char **error)
 bool node_find_shape(const char *name, struct node_config *out)
 {
 	char *error = NULL;
-	int lock = node_startup_lock(name, &error);
-	struct node *node = lock < 0 ? NULL : find_running(name, &error);
+	bool locked = node_startup_lock(name, &error);
+	struct node *node = locked ? find_running(name, &error) : NULL;
 
 	if (node) {
 		*out = node->shape;
 		out->name = NULL;
 		node_free(node);
 	}
-	if (lock >= 0)
-		node_startup_unlock(lock);
+	if (locked)
+		node_startup_unlock();
 	free(error);
 	return node != NULL;
 }
@@ -758,22 +673,19 @@ const struct sim_memory *node_memory(const struct node *node)
 	return &node->sim_memory;
 }
 
-/* Programs close descriptors that are not theirs, and open others under the same number. */
 int node_memory_fd(const struct node *node, unsigned memory)
 {
 	struct memory *m = memory < SIM_NODE_MAX ? node->memory[memory] : NULL;
-	struct stat file;
 
 	if (!m || node_is_forked(node))
 		return -1;
-	if (m->fd >= 0 && fstat(m->fd, &file) == 0 && file.st_dev == m->state->device &&
-	    file.st_ino == m->state->inode)
-		return m->fd;
-	m->fd = open_through_members(node, m);
-	if (m->fd < 0)
+	if (own_file_is_open(&m->file))
+		return m->file.fd;
+	m->file.fd = open_through_members(node, m);
+	if (m->file.fd < 0)
 		npu_message_set("node %s: this program has closed descriptors that npusim had "
 				"opened, and no other process "
 				"of the node has them any more",
 				node->name);
-	return m->fd;
+	return m->file.fd;
 }

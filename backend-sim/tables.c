@@ -199,6 +199,7 @@ bool tables_open_to_cpu(struct bsim *bs, uint64_t va, uint64_t bytes,
 			return false;
 		}
 		madvise(p, part, MADV_DONTDUMP);
+		madvise(p, part, MADV_DONTFORK);
 		done += part;
 	}
 	return true;

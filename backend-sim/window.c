@@ -75,6 +75,11 @@ uint64_t window_host_find(uint64_t bytes, uint64_t align)
 		window_host_give(start, va - start);
 	if (start + align > va)
 		window_host_give(va + bytes, start + align - va);
+	if (va > WINDOW_HOST_END - bytes) { /* a host with more bits of address */
+		window_host_give(va, bytes);
+		errno = ENOMEM;
+		return 0;
+	}
 	syscall(SYS_madvise, va, bytes, MADV_DONTDUMP);
 	return va;
 }

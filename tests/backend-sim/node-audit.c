@@ -18,7 +18,8 @@ struct audit {
 	char *wrong;
 	unsigned char *owned; /* a byte a frame of the memory at hand */
 	uint32_t shares, kept;
-	unsigned char *reached; /* a byte an entry of the whitelists' pool */
+	unsigned char *reached;       /* a byte an entry of the whitelists' pool */
+	uint32_t alive[NODE_MEMBERS]; /* before: who dies meanwhile may be there */
 };
 
 #define WRONG(audit, ...)                                        \
@@ -143,7 +144,8 @@ static void audit_pool(struct audit *audit)
 			      name->exporter);
 	}
 	for (unsigned slot = 0; slot < control->member_limit; slot++)
-		if (GET(control->alive[slot]) & FUTEX_OWNER_DIED)
+		if (audit->alive[slot] & FUTEX_OWNER_DIED &&
+		    GET(control->alive[slot]) == audit->alive[slot])
 			WRONG(audit, "member %u is dead, and still there", slot);
 	audit_chain(audit, control->allow_free, "the chain of free entries", 0);
 	for (uint32_t i = 0; i < control->allow_top; i++)
@@ -158,6 +160,8 @@ char *node_audit(struct node *node)
 {
 	struct audit audit = { .node = node };
 
+	for (unsigned slot = 0; slot < NODE_MEMBERS; slot++)
+		audit.alive[slot] = GET(node->control->alive[slot]);
 	if (node_enter(node) != DRV_ERROR_NONE)
 		return node_text("the node cannot be entered: %s", npu_message());
 	audit.reached = calloc(NODE_ALLOWS, 1);

@@ -324,6 +324,16 @@ static bool die(struct actor *victim, order_fn act, uint64_t n)
 	return false;
 }
 
+/* True: somebody on this machine listed all nodes, and did here what the victim was to do. */
+static bool again(bool *done, uint64_t *n, uint64_t least, unsigned *disturbed)
+{
+	if (!*done || *n >= least || (*disturbed)++ >= 20)
+		return false;
+	*done = false;
+	--*n;
+	return true;
+}
+
 struct death {
 	const char *label;
 	order_fn prepare, act;
@@ -358,6 +368,7 @@ static const struct death deaths[] = {
 TEST_EACH(node_death, in_the_middle_of, deaths, label)
 {
 	const struct death *death = param;
+	unsigned disturbed = 0;
 	bool done = false;
 	uint64_t n;
 
@@ -370,6 +381,8 @@ TEST_EACH(node_death, in_the_middle_of, deaths, label)
 		done = die(&victim, death->act, n);
 		if (done)
 			EXPECT_TRUE(actor_end(&victim));
+		if (again(&done, &n, death->least, &disturbed))
+			continue;
 		look();
 	}
 	EXPECT_TRUE(done);
@@ -435,12 +448,8 @@ static void die_in_recovery(order_fn prepare, order_fn first_act, uint64_t first
 		else
 			actor_kill(&first);
 		done = die(&second, act_call, n);
-		if (done && n < least && disturbed++ < 20) {
-			done = false; /* somebody on this machine listed all nodes, and recovered
-					 this one */
-			n--;
+		if (again(&done, &n, least, &disturbed))
 			actor_kill(&second);
-		}
 		if (done)
 			EXPECT_TRUE(actor_end(&second));
 		look();

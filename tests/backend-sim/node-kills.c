@@ -205,17 +205,23 @@ static void do_tell(const struct order *order, struct reply *reply)
 	board->workers[order->block].count = n;
 }
 
-/* How many blocks live. */
+static void count_block(struct node *shared, uint32_t id, void *arg)
+{
+	int64_t *count = arg;
+
+	*count += !block_at(shared, id).record->closing;
+}
+
+/* How many blocks live, and are not just being cleaned. */
 static void do_count(const struct order *order, struct reply *reply)
 {
 	(void)order;
 	if (node_enter(actor_self.node) != DRV_ERROR_NONE)
 		return;
 	for (unsigned i = 0; i < SIM_NODE_MAX; i++)
-		for (uint32_t w = 0; actor_self.node->memory[i] &&
-				     w < (actor_self.node->memory[i]->frames + 63) / 64;
-		     w++)
-			reply->value += __builtin_popcountll(actor_self.node->memory[i]->live[w]);
+		if (actor_self.node->memory[i])
+			block_for_each(actor_self.node, actor_self.node->memory[i], count_block,
+				       &reply->value);
 	node_unlock(actor_self.node);
 }
 
@@ -270,7 +276,8 @@ static void compare(void)
 
 static void one_round(unsigned round, unsigned *random)
 {
-	unsigned kills = 1 + (rand_r(random) % 8 == 0), first = (unsigned)rand_r(random) % WORKERS;
+	unsigned kills = 1 + (rand_r(random) % 8 == 0), first = (unsigned)rand_r(random) % WORKERS,
+		 stopped = (unsigned)rand_r(random) % WORKERS;
 	bool bury_late = rand_r(random) % 2;
 	siginfo_t info;
 
@@ -279,12 +286,15 @@ static void one_round(unsigned round, unsigned *random)
 		actor_tell(&workers[i], do_work,
 			   &(struct order){ .block = i, .value = round * 10 + i });
 	usleep((useconds_t)rand_r(random) % 3000);
+	kill(workers[stopped].pid, SIGSTOP); /* perhaps with the lock, perhaps to be killed so */
+	usleep((useconds_t)rand_r(random) % 1000);
 	for (unsigned k = 0; k < kills; k++)
 		kill(workers[(first + k) % WORKERS].pid, SIGKILL);
 	usleep((useconds_t)rand_r(random) % 1000); /* the others meet what the dead left */
 	for (unsigned k = 0; k < kills; k++)
 		waitid(P_PID, (id_t)workers[(first + k) % WORKERS].pid, &info,
 		       WEXITED | (bury_late ? WNOWAIT : 0));
+	kill(workers[stopped].pid, SIGCONT);
 	__atomic_store_n(&board->pause, 1, __ATOMIC_RELEASE);
 	for (unsigned i = 0; i < WORKERS; i++) {
 		struct reply reply;
@@ -338,9 +348,10 @@ TEST(node_kills, nothing_is_lost_and_nobody_is_blocked)
 /* ---- who owns a frame -------------------------------------------------------------------------
  */
 
-#define CLAIMERS     3
-#define CLAIM_FRAMES 28
-#define CLAIM_ROUNDS 60000
+#define CLAIMERS      3
+#define CLAIM_THREADS 2
+#define CLAIM_FRAMES  28
+#define CLAIM_ROUNDS  30000
 
 struct claims {
 	int owner[CLAIM_FRAMES];
@@ -362,35 +373,61 @@ static bool claim(const struct node_block *block, int from, int to)
 	return true;
 }
 
+struct claimer {
+	pthread_t thread;
+	unsigned number, seed, asks_one_in;
+	int wrong;
+};
+
 /* Creates and drops, mostly through the pocket; others empty it meanwhile, by asking or by needing
  * it. */
-static void do_claim(const struct order *order, struct reply *reply)
+static void *claim_and_drop(void *arg)
 {
-	struct node_block *blocks[10] = { NULL };
+	struct claimer *claimer = arg;
+	struct node_block *blocks[5] = { NULL };
 	struct node_usage usage;
-	int me = (int)order->block + 1;
+	int me = (int)claimer->number;
 
-	seed = order->block;
-	for (unsigned round = 0; round < CLAIM_ROUNDS && reply->value == 0; round++) {
-		struct node_block **slot = &blocks[chance(10)];
+	for (unsigned round = 0; round < CLAIM_ROUNDS && !claimer->wrong; round++) {
+		struct node_block **slot = &blocks[rand_r(&claimer->seed) % 5];
 
 		if (*slot) {
-			reply->value += !claim(*slot, me, 0);
+			claimer->wrong += !claim(*slot, me, 0);
 			node_block_drop(actor_self.node, *slot);
 			*slot = NULL;
-		} else if (node_block_create(actor_self.node, 0, 1 + chance(3), false, "claim",
-					     slot) == DRV_ERROR_NONE) {
-			reply->value += !claim(*slot, 0, me);
+		} else if (node_block_create(actor_self.node, 0, 1 + rand_r(&claimer->seed) % 3,
+					     false, "claim", slot) == DRV_ERROR_NONE) {
+			claimer->wrong += !claim(*slot, 0, me);
 		} else {
 			*slot = NULL;
 		}
-		if (chance(order->block ? 20 : 2000) == 0)
+		if (rand_r(&claimer->seed) % claimer->asks_one_in == 0)
 			node_usage(actor_self.node, 0, &usage);
 	}
-	for (unsigned i = 0; i < 10; i++) {
+	for (unsigned i = 0; i < 5; i++) {
 		if (blocks[i])
-			reply->value += !claim(blocks[i], me, 0);
+			claimer->wrong += !claim(blocks[i], me, 0);
 		node_block_drop(actor_self.node, blocks[i]);
+	}
+	return NULL;
+}
+
+static void do_claim(const struct order *order, struct reply *reply)
+{
+	struct claimer claimers[CLAIM_THREADS];
+
+	for (unsigned i = 0; i < CLAIM_THREADS; i++) {
+		unsigned number = order->block * CLAIM_THREADS + i + 1;
+
+		claimers[i] = (struct claimer){ .number = number,
+						.seed = number,
+						.asks_one_in = order->block ? 20 : 2000 };
+		if (pthread_create(&claimers[i].thread, NULL, claim_and_drop, &claimers[i]))
+			abort();
+	}
+	for (unsigned i = 0; i < CLAIM_THREADS; i++) {
+		pthread_join(claimers[i].thread, NULL);
+		reply->value += claimers[i].wrong;
 	}
 }
 

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -213,6 +214,26 @@ TEST(process, a_forked_child_is_told_so)
 	space_map(parents_va, 2 * MIB, space_create(0, 2 * MIB));
 	EXPECT_EXIT(0, call_after_fork, NULL);
 	EXPECT_CODE(DRV_ERROR_NONE, halMemUnmap, at(parents_va));
+}
+
+static void reach_parents_memory(void *arg)
+{
+	int ends[2];
+
+	(void)arg;
+	ASSERT_EQ(pipe(ends), 0);
+	EXPECT_EQ(syscall(SYS_write, ends[1], at(parents_va), 1), -1);
+}
+
+/* Else it could write there when the frames are another process's. */
+TEST(process, a_forked_child_has_none_of_the_servers_memory)
+{
+	ASSERT_NO_FATAL(space_open("docs", NULL));
+	parents_va = space_reserve(2 * MIB, 0);
+	space_map(parents_va, 2 * MIB, space_create_host(2 * MIB));
+	*(volatile char *)at(parents_va) = 1;
+	EXPECT_EXIT(0, reach_parents_memory, NULL);
+	EXPECT_EQ(*(volatile char *)at(parents_va), 1);
 }
 
 TEST(process, fork_before_the_first_device_just_works)
