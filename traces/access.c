@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "live.h"
+#include "int-map.h"
 #include "npusim/npusim.h"
 #include "replay.h"
 
@@ -106,7 +106,7 @@ struct access *access_new(const struct access_options *options, guint device, ac
 	a->find = find;
 	a->data = data;
 	a->figures = figures;
-	a->blocks = g_hash_table_new_full(live_hash_address, g_int64_equal, g_free, NULL);
+	a->blocks = g_hash_table_new_full(int_map_hash, g_int64_equal, g_free, NULL);
 	a->slots = g_ptr_array_new();
 	a->free_slots = g_array_new(FALSE, FALSE, sizeof(guint));
 	a->sums = g_array_new(FALSE, TRUE, sizeof(guint64));

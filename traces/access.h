@@ -6,7 +6,6 @@
 #ifndef NPUSIM_TRACES_ACCESS_H
 #define NPUSIM_TRACES_ACCESS_H
 
-#include "model.h"
 #include "trace.h"
 
 enum access_pattern {

@@ -10,7 +10,7 @@ static enum cache_answer new_stretch(struct cache *cache, const struct cache_wan
 {
 	struct cache_stretch stretch = { .step = want->pool->small ? CACHE_SMALL_BYTES
 						 : cache->options->page_1g
-							 ? CACHE_GIB
+							 ? GIB
 							 : cache->options->large_segment };
 	guint64 total = cache->memory.total + cache->memory.total / 8;
 

@@ -7,15 +7,13 @@
 #define NPUSIM_TRACES_CACHE_PRIVATE_H
 
 #include "cache.h"
+#include "units.h"
 
-#define CACHE_MIB         (G_GUINT64_CONSTANT(1) << 20)
-#define CACHE_GIB         (G_GUINT64_CONSTANT(1) << 30)
 #define CACHE_BLOCK_MIN   G_GUINT64_CONSTANT(512) /* sizes are multiples of it */
-#define CACHE_SMALL_MAX   CACHE_MIB               /* the largest block of the small pool */
-#define CACHE_SMALL_BYTES (2 * CACHE_MIB)         /* a segment of the small pool */
-#define CACHE_LARGE_BYTES (20 * CACHE_MIB)        /* the same of the large pool, by default */
-#define CACHE_ALONE_MIN   (10 * CACHE_MIB) /* from here on a block gets a segment of its size */
-#define CACHE_ROUND_BYTES (2 * CACHE_MIB)
+#define CACHE_SMALL_MAX   MIB                     /* the largest block of the small pool */
+#define CACHE_SMALL_BYTES (2 * MIB)               /* a segment of the small pool */
+#define CACHE_ALONE_MIN   (10 * MIB) /* from here on a block gets a segment of its size */
+#define CACHE_ROUND_BYTES (2 * MIB)
 
 /* A reservation that grows and shrinks by steps. */
 struct cache_stretch {
@@ -76,9 +74,7 @@ enum cache_answer cache_expand(struct cache *cache, const struct cache_want *wan
  */
 enum cache_answer cache_shrink(struct cache *cache, struct cache_block *block);
 
-/* cache-release.c */
-enum cache_answer cache_give_segment(struct cache *cache, struct cache_block *block);
-/* Gives back old segments while more than a share of the device is held. */
+/* cache-release.c: gives back old segments while more than a share of the device is held. */
 enum cache_answer cache_collect(struct cache *cache);
 /* Gives back as many blocks that may not be split as the allocation needs. NO_MEMORY: there are not
  * enough. */

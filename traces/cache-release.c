@@ -5,7 +5,7 @@
  */
 #include "cache-private.h"
 
-enum cache_answer cache_give_segment(struct cache *cache, struct cache_block *b)
+static enum cache_answer give_segment(struct cache *cache, struct cache_block *b)
 {
 	enum cache_answer answer = cache->memory.give(cache->memory.data, b->address, b->size);
 
@@ -27,7 +27,7 @@ static enum cache_answer empty_pool(struct cache *cache, struct cache_pool *pool
 	}
 	for (guint i = 0; i < blocks->len && answer == CACHE_OK; i++) {
 		struct cache_block *b = g_ptr_array_index(blocks, i);
-		answer = b->stretch ? cache_shrink(cache, b) : cache_give_segment(cache, b);
+		answer = b->stretch ? cache_shrink(cache, b) : give_segment(cache, b);
 	}
 	return answer;
 }
@@ -77,7 +77,7 @@ static guint64 give_old(struct cache *cache, struct ages *ages, enum cache_answe
 		bytes += b->size;
 		ages->sum -= age_of(b);
 		g_ptr_array_remove_index(ages->blocks, i);
-		*answer = cache_give_segment(cache, b);
+		*answer = give_segment(cache, b);
 	}
 	return bytes;
 }
@@ -122,14 +122,14 @@ enum cache_answer cache_give_oversize(struct cache *cache, const struct cache_wa
 	GTreeNode *node = g_tree_lower_bound(want->pool->free, &key);
 	b = node ? g_tree_node_value(node) : NULL;
 	if (b && b->stream == want->stream)
-		return cache_is_split(b) ? CACHE_NO_MEMORY : cache_give_segment(cache, b);
+		return cache_is_split(b) ? CACHE_NO_MEMORY : give_segment(cache, b);
 	while (answer == CACHE_OK && done < key.size) {
 		node = g_tree_lower_bound(want->pool->free, &key);
 		b = block_before(want->pool, node, want->stream);
 		if (b == NULL || b->size < limit || cache_is_split(b))
 			return CACHE_NO_MEMORY;
 		done += b->size;
-		answer = cache_give_segment(cache, b);
+		answer = give_segment(cache, b);
 	}
 	return answer;
 }

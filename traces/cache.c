@@ -119,11 +119,6 @@ guint64 cache_held(const struct cache *cache)
 
 /* ---- sizes ---- */
 
-static guint64 round_up(guint64 size, guint64 to)
-{
-	return size / to * to + (size % to ? to : 0);
-}
-
 static guint64 divisions_of(const struct policy_options *options, guint64 size)
 {
 	guint at = 0;
@@ -159,7 +154,7 @@ static guint64 segment_size(const struct policy_options *options, guint64 size)
 	if (size <= CACHE_SMALL_MAX)
 		return CACHE_SMALL_BYTES;
 	if (options->page_1g)
-		return round_up(size, CACHE_GIB);
+		return round_up(size, GIB);
 	return size < CACHE_ALONE_MIN ? options->large_segment : round_up(size, CACHE_ROUND_BYTES);
 }
 

@@ -6,12 +6,10 @@
 
 #include <dlfcn.h>
 #include <errno.h>
-#include <json-glib/json-glib.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "out-file.h"
-#include "result-file.h"
+#include "json-out.h"
 #include "sim/bench/bench.h"
 
 #define AMOUNT_MAX (1ull << 42) /* of bytes, and of accesses */
@@ -58,8 +56,9 @@ static gboolean parse_amount(const char *option, const char *value, guint64 *out
 		return TRUE;
 	}
 	g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
-		    "--%s=%s: must be a number, k, m or g behind it, at most %lluk", option, value,
-		    AMOUNT_MAX >> 10);
+		    "--%s=%s: must be a whole number, with k, m or g behind it for powers of 1024, "
+		    "at most %llug",
+		    option, value, AMOUNT_MAX >> 30);
 	return FALSE;
 }
 
@@ -99,28 +98,14 @@ static int load_profile(const struct options *o, struct sim_profile *profile)
 	return NPUSIM_EXIT_OK;
 }
 
-/* The module beside this command: installed, or the build tree's. */
-static bench_run_fn load_module(void)
+static bench_run_fn load_module(GError **error)
 {
-	static const char *const places[] = { "../lib/npusim/bench.so", "../sim/bench.so" };
-	g_autofree char *self = g_file_read_link("/proc/self/exe", NULL);
-	g_autofree char *bin = g_path_get_dirname(self ? self : ".");
+	g_autofree char *path = bench_module(error);
+	void *module = path ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
 
-	for (gsize i = 0; i < G_N_ELEMENTS(places); i++) {
-		g_autofree char *path = g_canonicalize_filename(places[i], bin);
-		void *module;
-
-		if (!g_file_test(path, G_FILE_TEST_EXISTS))
-			continue;
-		module = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-		if (module)
-			return (bench_run_fn)dlsym(module, "npusim_bench_run");
-		failure("bench", "%s", dlerror());
-		return NULL;
-	}
-	failure("bench", "there is no %s or %s beside %s: is npusim built with the model?",
-		places[0], places[1], bin);
-	return NULL;
+	if (path && module == NULL)
+		g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_FAILED, "%s", dlerror());
+	return module ? (bench_run_fn)dlsym(module, "npusim_bench_run") : NULL;
 }
 
 /* --- results --- */
@@ -222,28 +207,11 @@ static const struct {
 static void add_json(JsonBuilder *json, const char *point, const struct bench_result *r)
 {
 	json_builder_begin_object(json);
-	json_builder_set_member_name(json, "point");
-	json_builder_add_string_value(json, point);
-	json_builder_set_member_name(json, "gb_s");
-	json_builder_add_double_value(json, rate(r));
-	for (gsize i = 0; i < G_N_ELEMENTS(members); i++) {
-		json_builder_set_member_name(json, members[i].name);
-		json_builder_add_int_value(json, G_STRUCT_MEMBER(gint64, r, members[i].offset));
-	}
+	member_text(json, "point", point);
+	member_real(json, "gb_s", rate(r));
+	for (gsize i = 0; i < G_N_ELEMENTS(members); i++)
+		member_int(json, members[i].name, G_STRUCT_MEMBER(gint64, r, members[i].offset));
 	json_builder_end_object(json);
-}
-
-static gboolean write_json(JsonBuilder *json, const char *path, GError **error)
-{
-	g_autoptr(JsonNode) root = json_builder_get_root(json);
-	g_autoptr(JsonGenerator) generator = json_generator_new();
-	g_autoptr(GString) text = g_string_new(NULL);
-
-	json_generator_set_root(generator, root);
-	json_generator_set_pretty(generator, TRUE);
-	json_generator_to_gstring(generator, text);
-	g_string_append_c(text, '\n');
-	return out_file_write(path, text->str, text->len, error);
 }
 
 /* --- runs --- */
@@ -320,12 +288,13 @@ static int run_bench(const struct options *o, const struct bench_request *reques
 
 	if (status != NPUSIM_EXIT_OK)
 		return status;
-	if (!(plan.run = load_module()))
-		return NPUSIM_EXIT_FAILED;
+	if (!(plan.run = load_module(&error)))
+		return failure("bench", "%s", error->message);
 	json_builder_begin_array(json);
 	status = o->sweep ? run_sweep(&plan, &profile) : run_point(&plan, &profile, "");
 	json_builder_end_array(json);
-	if (status == NPUSIM_EXIT_OK && o->json && !write_json(json, o->json, &error))
+	g_autoptr(JsonNode) root = json_builder_get_root(json);
+	if (status == NPUSIM_EXIT_OK && o->json && !json_out_write(root, o->json, &error))
 		return failure("bench", "%s", error->message);
 	return status;
 }

@@ -53,7 +53,7 @@ static const GOptionEntry entries[] = {
 struct check {
 	char *library, *folder;
 	const char *backend;
-	enum check_format format;
+	void (*write)(FILE *out, const struct check_report *report);
 	guint64 safe_bytes;
 	struct case_list cases;
 	struct check_server server;
@@ -62,13 +62,18 @@ struct check {
 
 /* ---- options ---- */
 
-static gboolean read_format(enum check_format *out)
+static gboolean read_format(struct check *check)
 {
-	static const char *const formats[] = { "table", "tap", "junit", NULL };
+	static const struct {
+		const char *name;
+		void (*write)(FILE *out, const struct check_report *report);
+	} formats[] = { { "table", check_report_table },
+			{ "tap", check_report_tap },
+			{ "junit", check_report_junit } };
 
-	for (int i = 0; formats[i] != NULL; i++) {
-		if (opt.format == NULL || strcmp(opt.format, formats[i]) == 0) {
-			*out = (enum check_format)i;
+	for (gsize i = 0; i < G_N_ELEMENTS(formats); i++) {
+		if (opt.format == NULL || strcmp(opt.format, formats[i].name) == 0) {
+			check->write = formats[i].write;
 			return TRUE;
 		}
 	}
@@ -78,7 +83,7 @@ static gboolean read_format(enum check_format *out)
 
 static gboolean read_options(struct check *check)
 {
-	if (!read_format(&check->format))
+	if (!read_format(check))
 		return FALSE;
 	if (opt.safe != NULL &&
 	    (!npu_parse_size(opt.safe, &check->safe_bytes) || check->safe_bytes < LATENCY_LEAST)) {
@@ -103,14 +108,12 @@ static char *find_cases(void)
 {
 	g_autofree char *self = g_file_read_link("/proc/self/exe", NULL);
 	g_autofree char *bin = self != NULL ? g_path_get_dirname(self) : g_strdup(".");
-	char *folder;
 
 	if (opt.cases != NULL)
 		return g_strdup(opt.cases);
 	if (g_str_has_prefix(bin, NPUSIM_BUILD_ROOT))
 		return g_strdup(NPUSIM_CHECK_CASES);
-	folder = g_build_filename(bin, "..", "share", "npusim", "cases", NULL);
-	return folder;
+	return g_build_filename(bin, "..", "share", "npusim", "cases", NULL);
 }
 
 static gboolean find_files(struct check *check, GError **error)
@@ -261,16 +264,15 @@ static gboolean write_profile(const struct check *check, const char *path, const
 {
 	g_autofree char *where = g_strdup_printf("%s, backend %s, device %d", check->server.soc,
 						 check->backend, MAX(opt.device, 0));
-	FILE *file = fopen(path, "we");
-	gboolean good;
+	char *text = NULL;
+	size_t length = 0;
+	FILE *out = open_memstream(&text, &length);
+	gboolean good = check_fit_write(out, check->server.soc, where, samples, error);
 
-	if (file == NULL) {
-		g_set_error(error, G_FILE_ERROR, g_file_error_from_errno(errno), "%s: %s", path,
-			    g_strerror(errno));
-		return FALSE;
-	}
-	good = check_fit_write(file, check->server.soc, where, samples, error);
-	return fclose(file) == 0 && good;
+	fclose(out);
+	good = good && out_file_write(path, text, length, error);
+	free(text);
+	return good;
 }
 
 static gboolean measure(struct check *check, GError **error)
@@ -349,30 +351,19 @@ static gboolean record_server(const struct check *check, GError **error)
 	return good;
 }
 
-static gboolean write_record_file(const char *name, const struct check_report *report,
-				  void (*write)(FILE *out, const struct check_report *report),
-				  GError **error)
+static gboolean write_report(const char *path, const struct check_report *report,
+			     void (*write)(FILE *out, const struct check_report *report),
+			     GError **error)
 {
-	g_autofree char *path = g_build_filename(opt.record, name, NULL);
-	FILE *file = fopen(path, "we");
+	char *text = NULL;
+	size_t length = 0;
+	FILE *out = open_memstream(&text, &length);
 
-	if (file == NULL) {
-		g_set_error(error, G_FILE_ERROR, g_file_error_from_errno(errno), "%s: %s", path,
-			    g_strerror(errno));
-		return FALSE;
-	}
-	write(file, report);
-	return fclose(file) == 0;
-}
-
-static void write_junit(FILE *out, const struct check_report *report)
-{
-	check_report_write(out, CHECK_JUNIT, report);
-}
-
-static void write_table(FILE *out, const struct check_report *report)
-{
-	check_report_write(out, CHECK_TABLE, report);
+	write(out, report);
+	fclose(out);
+	gboolean good = out_file_write(path, text, length, error);
+	free(text);
+	return good;
 }
 
 static gboolean begin_record(const struct check *check, GError **error)
@@ -394,27 +385,23 @@ static gboolean begin_record(const struct check *check, GError **error)
 
 static gboolean end_record(const struct check_report *report, GError **error)
 {
+	static const struct {
+		const char *name;
+		void (*write)(FILE *out, const struct check_report *report);
+	} files[] = { { "steps.tsv", check_report_calls },
+		      { "report.xml", check_report_junit },
+		      { "report.txt", check_report_table } };
+	gboolean good = TRUE;
+
 	g_unsetenv("NPUSIM_TRACE");
-	return write_record_file("steps.tsv", report, check_report_calls, error) &&
-	       write_record_file("report.xml", report, write_junit, error) &&
-	       write_record_file("report.txt", report, write_table, error);
+	for (gsize i = 0; good && i < G_N_ELEMENTS(files); i++) {
+		g_autofree char *path = g_build_filename(opt.record, files[i].name, NULL);
+		good = write_report(path, report, files[i].write, error);
+	}
+	return good;
 }
 
 /* ---- the command ---- */
-
-static gboolean write_report(const struct check_report *report, enum check_format format,
-			     GError **error)
-{
-	FILE *out = opt.output != NULL ? fopen(opt.output, "we") : stdout;
-
-	if (out == NULL) {
-		g_set_error(error, G_FILE_ERROR, g_file_error_from_errno(errno), "%s: %s",
-			    opt.output, g_strerror(errno));
-		return FALSE;
-	}
-	check_report_write(out, format, report);
-	return opt.output == NULL ? fflush(out) == 0 : fclose(out) == 0;
-}
 
 static gboolean probe(struct check *check, GError **error)
 {
@@ -445,7 +432,7 @@ static gboolean run_all(struct check *check, GError **error)
 	}
 	if ((opt.latency != NULL || opt.record != NULL) && !measure(check, error))
 		return FALSE;
-	return write_report(&report, check->format, error);
+	return write_report(opt.output ? opt.output : "-", &report, check->write, error);
 }
 
 static int run_check(struct check *check)
@@ -455,7 +442,10 @@ static int run_check(struct check *check)
 	int status = NPUSIM_EXIT_OK;
 
 	check->results = g_ptr_array_new_with_free_func((GDestroyNotify)check_result_free);
-	if (!find_files(check, &error) || !run_all(check, &error)) {
+	/* known before what may take long */
+	if ((opt.output != NULL && !out_file_check(opt.output, &error)) ||
+	    (opt.latency != NULL && !out_file_check(opt.latency, &error)) ||
+	    !find_files(check, &error) || !run_all(check, &error)) {
 		status = failure("check", "%s", error->message);
 	} else {
 		report = (struct check_report){ check->backend, &check->server, check->results };

@@ -7,7 +7,8 @@
 #include <string.h>
 
 #include "convert.h"
-#include "progress.h"
+#include "in-file.h"
+#include "readers.h"
 
 enum target { TO_TRACE, TO_CHROME, TO_CSV, TO_COUNT };
 
@@ -47,11 +48,6 @@ static gboolean choose(const char *path, const char *to, enum target *out, char 
 	return FALSE;
 }
 
-static void on_progress(guint64 done, gpointer data)
-{
-	progress_step(data, done);
-}
-
 static gboolean has_device(const struct trace *trace, int device)
 {
 	for (guint i = 0; i < trace->devices->len; i++) {
@@ -75,31 +71,30 @@ static char *devices_of(const struct trace *trace)
 
 static gboolean convert_trace(const struct options *o, GError **error)
 {
-	struct feed *feed = feed_open(o->source, error);
+	struct record_reader *reader = record_reader_open(o->source, error);
 	struct progress bar;
 
-	if (feed == NULL)
+	if (reader == NULL)
 		return FALSE;
-	const struct trace *trace = feed_trace(feed);
+	const struct trace *trace = record_reader_trace(reader);
 	if (o->device >= 0 && !has_device(trace, o->device)) {
 		g_autofree char *known = devices_of(trace);
 		g_set_error(error, TRACE_ERROR, TRACE_ERROR_UNKNOWN,
 			    "%s has nothing of device %d; it has: %s", o->source, o->device, known);
-		feed_close(feed);
+		record_reader_close(reader);
 		return FALSE;
 	}
-	struct convert_job job = { .feed = feed,
-				   .books = books_new(trace->memory_calls > 0),
+	struct convert_job job = { .reader = reader,
+				   .tracker = tracker_new(trace->memory_calls > 0),
 				   .source = o->source,
 				   .target = o->target,
 				   .device = o->device,
-				   .progress = on_progress,
-				   .data = &bar };
+				   .progress = &bar };
 	progress_start(&bar, trace->events);
 	gboolean ok = targets[o->to].convert(&job, error);
 	progress_end(&bar);
-	books_free(job.books);
-	feed_close(feed);
+	tracker_free(job.tracker);
+	record_reader_close(reader);
 	return ok;
 }
 
@@ -107,7 +102,7 @@ static gboolean convert(const struct options *o, GError **error)
 {
 	gboolean json;
 
-	if (!feed_is_json(o->source, &json, error))
+	if (!in_file_keep(o->source, error) || !readers_file_is_json(o->source, &json, error))
 		return FALSE;
 	if (!json && o->series) {
 		g_set_error(error, TRACE_ERROR, TRACE_ERROR_UNKNOWN,

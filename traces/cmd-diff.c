@@ -9,8 +9,10 @@
 
 #include "diff-result.h"
 #include "diff-trace.h"
+#include "in-file.h"
+#include "json-out.h"
 #include "progress.h"
-#include "out-file.h"
+#include "readers.h"
 #include "result-file.h"
 
 #define SCHEMA_VERSION 1
@@ -32,12 +34,6 @@ static int trouble(const GError *error)
 
 /* ---- output ---- */
 
-static void member_text(JsonBuilder *b, const char *name, const char *value)
-{
-	json_builder_set_member_name(b, name);
-	json_builder_add_string_value(b, value);
-}
-
 static void build_file(JsonBuilder *b, const char *name, const char *path, const char *kind,
 		       guint64 events)
 {
@@ -47,8 +43,7 @@ static void build_file(JsonBuilder *b, const char *name, const char *path, const
 	json_builder_begin_object(b);
 	member_text(b, "file", shown);
 	member_text(b, "kind", kind);
-	json_builder_set_member_name(b, "events");
-	json_builder_add_int_value(b, (gint64)events);
+	member_count(b, "events", events);
 	json_builder_end_object(b);
 }
 
@@ -58,31 +53,25 @@ static JsonBuilder *build_head(const struct job *job, const char *what, gboolean
 	JsonBuilder *b = json_builder_new();
 
 	json_builder_begin_object(b);
-	json_builder_set_member_name(b, "schema");
-	json_builder_add_int_value(b, SCHEMA_VERSION);
+	member_int(b, "schema", SCHEMA_VERSION);
 	member_text(b, "program", "npusim diff");
 	member_text(b, "what", what);
 	build_file(b, "a", job->paths[0], kinds[0], events[0]);
 	build_file(b, "b", job->paths[1], kinds[1], events[1]);
-	json_builder_set_member_name(b, "equal");
-	json_builder_add_boolean_value(b, equal);
+	member_bool(b, "equal", equal);
 	return b;
 }
 
 /* Ends the builder. */
 static gboolean write_json(JsonBuilder *b, const char *path, GError **error)
 {
-	g_autoptr(JsonGenerator) generator = json_generator_new();
-
 	json_builder_end_object(b);
 	JsonNode *root = json_builder_get_root(b);
-	json_generator_set_pretty(generator, TRUE);
-	json_generator_set_root(generator, root);
-	g_autofree char *json = json_generator_to_data(generator, NULL);
-	g_autofree char *text = g_strconcat(json, "\n", NULL);
+	gboolean ok = json_out_write(root, path, error);
+
 	json_node_unref(root);
 	g_object_unref(b);
-	return out_file_write(path, text, strlen(text), error);
+	return ok;
 }
 
 static void print_heads(const struct job *job, const char *const kinds[2], const guint64 events[2])
@@ -98,11 +87,6 @@ static gboolean prints_text(const struct job *job)
 }
 
 /* ---- traces ---- */
-
-static void on_progress(guint64 done, gpointer data)
-{
-	progress_step(data, done);
-}
 
 static int show_traces(const struct job *job, const struct trace_diff *diff, GError **error)
 {
@@ -129,23 +113,24 @@ static int show_traces(const struct job *job, const struct trace_diff *diff, GEr
 static int diff_traces(const struct job *job)
 {
 	g_autoptr(GError) error = NULL;
-	struct feed *feeds[2] = { feed_open(job->paths[0], &error), NULL };
+	struct record_reader *readers[2] = { record_reader_open(job->paths[0], &error), NULL };
 	struct trace_diff *diff = NULL;
 	struct progress bar;
 	int status = EXIT_TROUBLE;
 
-	if (feeds[0])
-		feeds[1] = feed_open(job->paths[1], &error);
-	if (feeds[1]) {
-		progress_start(&bar, feed_trace(feeds[0])->events + feed_trace(feeds[1])->events);
-		diff = trace_diff_run(feeds, job->limit, on_progress, &bar, &error);
+	if (readers[0])
+		readers[1] = record_reader_open(job->paths[1], &error);
+	if (readers[1]) {
+		progress_start(&bar, record_reader_trace(readers[0])->events +
+					     record_reader_trace(readers[1])->events);
+		diff = trace_diff_run(readers, job->limit, &bar, &error);
 		progress_end(&bar);
 	}
 	if (diff)
 		status = show_traces(job, diff, &error);
 	trace_diff_free(diff);
-	feed_close(feeds[0]);
-	feed_close(feeds[1]);
+	record_reader_close(readers[0]);
+	record_reader_close(readers[1]);
 	return error ? trouble(error) : status;
 }
 
@@ -210,8 +195,9 @@ static int run(const struct job *job)
 	g_autoptr(GError) error = NULL;
 	gboolean json[2];
 
-	if (!feed_is_json(job->paths[0], &json[0], &error) ||
-	    !feed_is_json(job->paths[1], &json[1], &error))
+	if (!in_file_keep(job->paths[0], &error) || !in_file_keep(job->paths[1], &error) ||
+	    !readers_file_is_json(job->paths[0], &json[0], &error) ||
+	    !readers_file_is_json(job->paths[1], &json[1], &error))
 		return trouble(error);
 	if (json[0] == json[1])
 		return json[0] ? diff_two_results(job) : diff_traces(job);

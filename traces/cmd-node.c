@@ -7,8 +7,7 @@
 #include <stdlib.h>
 
 #include "node.h"
-
-#define MIB (G_GUINT64_CONSTANT(1) << 20)
+#include "units.h"
 
 /* "60.97 GiB", "20 MiB"; valid until the fourth next call. */
 static const char *amount(guint64 frames)

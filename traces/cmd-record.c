@@ -15,24 +15,12 @@
 
 #include "merge.h"
 
-/* As a shell has them. */
-enum { EXIT_NOT_RUNNABLE = 126, EXIT_NOT_FOUND = 127 };
-
 static volatile sig_atomic_t child;
 
 static void pass_on(int signal_number)
 {
 	if (child > 0)
 		kill((pid_t)child, signal_number);
-}
-
-static void prepend(const char *variable, const char *entry)
-{
-	const char *old = g_getenv(variable);
-	g_autofree char *list =
-		old && *old ? g_strdup_printf("%s:%s", entry, old) : g_strdup(entry);
-
-	g_setenv(variable, list, TRUE);
 }
 
 /* What the program's environment needs; `parts` is where its processes write. */
@@ -49,7 +37,7 @@ static gboolean prepare(const char *parts, gboolean preload, GError **error)
 		return FALSE;
 	}
 	g_setenv("NPUSIM_TRACE", pattern, TRUE);
-	prepend(preload ? "LD_PRELOAD" : "LD_LIBRARY_PATH", path);
+	prepend_to_list(preload ? "LD_PRELOAD" : "LD_LIBRARY_PATH", path);
 	return TRUE;
 }
 
@@ -68,15 +56,12 @@ static int run(char **argv)
 	pid = fork();
 	if (pid < 0) {
 		failure("record", "%s: %s", argv[0], g_strerror(errno));
-		return EXIT_NOT_RUNNABLE;
+		return NPUSIM_EXIT_NOT_RUNNABLE;
 	}
 	if (pid == 0) {
 		for (gsize i = 0; i < G_N_ELEMENTS(passed); i++)
 			signal(passed[i], SIG_DFL);
-		execvp(argv[0], argv);
-		status = errno == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_RUNNABLE;
-		failure("record", "%s: %s", argv[0], g_strerror(errno));
-		_exit(status);
+		_exit(become_program("record", argv));
 	}
 	child = (sig_atomic_t)pid;
 	sigaction(SIGINT, &ignore, NULL);
@@ -93,7 +78,7 @@ static gboolean collect(const char *folder, const char *output, gboolean remove,
 	struct merge_result result;
 	g_autoptr(GPtrArray) parts = merge_find(folder, error);
 
-	if (parts == NULL || !merge_write(parts, output, &result, error))
+	if (parts == NULL || !merge_write(parts, output, remove ? 0 : 1, &result, error))
 		return FALSE;
 	for (guint i = 0; remove && i < parts->len; i++)
 		unlink(g_ptr_array_index(parts, i));
@@ -132,7 +117,8 @@ static int record(char **argv, const char *output, gboolean preload)
 		return failure("record", "%s", error->message);
 	}
 	status = run(argv);
-	if ((status == EXIT_NOT_FOUND || status == EXIT_NOT_RUNNABLE) && rmdir(parts) == 0)
+	if ((status == NPUSIM_EXIT_NOT_FOUND || status == NPUSIM_EXIT_NOT_RUNNABLE) &&
+	    rmdir(parts) == 0)
 		return status;
 	if (!collect(parts, whole, TRUE, &error)) {
 		failure("record", "%s; what was recorded is in %s", error->message, parts);
@@ -177,10 +163,7 @@ int cmd_record(int argc, char **argv)
 	if (!parse_options("-- PROGRAM [ARGUMENT...]", SUMMARY, entries, OPTIONS_OF_RECORD, &argc,
 			   &argv, &status))
 		return status;
-	if (argc > 1 && strcmp(argv[1], "--") == 0) {
-		argv++;
-		argc--;
-	}
+	skip_dashes(&argc, &argv);
 	if (folder)
 		return argc > 1 ? usage_error("record", "--merge runs no program")
 				: merge(folder, output);

@@ -7,6 +7,8 @@
 #include <signal.h>
 #include <string.h>
 
+#include "in-file.h"
+#include "out-file.h"
 #include "progress.h"
 #include "replay.h"
 #include "result.h"
@@ -72,13 +74,13 @@ static gboolean parse_moment(const char *text, struct replay_moment *out)
 	char *end;
 	double value = g_ascii_strtod(text, &end);
 
-	*out = (struct replay_moment){ .what = LEDGER_EVENT };
+	*out = (struct replay_moment){ .what = MOMENT_EVENT };
 	if (g_ascii_string_to_unsigned(text, 10, 0, G_MAXINT64, &out->wanted, NULL))
 		return TRUE;
 	for (guint i = 0; i < G_N_ELEMENTS(units); i++) {
 		if (end == text || strcmp(end, units[i].name) != 0 || !(value >= 0) || value > 1e12)
 			continue;
-		*out = (struct replay_moment){ .what = LEDGER_TIME,
+		*out = (struct replay_moment){ .what = MOMENT_TIME,
 					       .wanted = (guint64)(value * units[i].us) };
 		return TRUE;
 	}
@@ -89,7 +91,7 @@ static gboolean parse_moment(const char *text, struct replay_moment *out)
 static gboolean choose_moments(struct replay_options *options, char **at, GError **error)
 {
 	for (; at && *at; at++) {
-		struct replay_moment m = { .what = LEDGER_END };
+		struct replay_moment m = { .what = MOMENT_END };
 		if (strcmp(*at, "peak") == 0 || strcmp(*at, "oom") == 0)
 			continue;
 		if (strcmp(*at, "end") != 0 && !parse_moment(*at, &m)) {
@@ -161,13 +163,20 @@ static int replay_file(const char *path, const char *json, const struct replay_o
 {
 	g_autoptr(GError) error = NULL;
 	int status = NPUSIM_EXIT_OK;
-	struct trace *trace = trace_read(path, &error);
+	struct trace *trace = in_file_keep(path, &error) ? trace_read(path, &error) : NULL;
 
 	if (trace == NULL)
 		return failure("replay", "%s", error->message);
+	/* known before what may take long */
+	if (json && !out_file_check(json, &error)) {
+		trace_free(trace);
+		return failure("replay", "%s", error->message);
+	}
 	struct replay *replay = run(trace, options, &error);
 	if (replay == NULL) {
-		status = failure("replay", "%s: %s", path, error->message);
+		status = g_error_matches(error, MODEL_ERROR, MODEL_ERROR_START)
+				 ? failure("replay", "%s", error->message)
+				 : failure("replay", "%s: %s", path, error->message);
 	} else {
 		if (json == NULL || g_strcmp0(json, "-") != 0)
 			result_print(stdout, path, trace, replay);

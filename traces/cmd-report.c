@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "csv.h"
+#include "in-file.h"
+#include "json-out.h"
 #include "out-file.h"
 #include "report-page.h"
 #include "result-file.h"
@@ -36,18 +38,6 @@ static JsonNode *as_list(GPtrArray *results, char *const *names)
 	return root;
 }
 
-static char *json_text(GPtrArray *results, char *const *names, gboolean pretty)
-{
-	g_autoptr(JsonGenerator) generator = json_generator_new();
-	JsonNode *root = as_list(results, names);
-
-	json_generator_set_pretty(generator, pretty);
-	json_generator_set_root(generator, root);
-	char *text = json_generator_to_data(generator, NULL);
-	json_node_unref(root);
-	return text;
-}
-
 /* Inside an element of HTML: nothing in it can end the element, or the line of a script. */
 static void append_safely(GString *out, const char *json)
 {
@@ -61,7 +51,8 @@ static void append_safely(GString *out, const char *json)
 
 static gboolean write_page(const char *path, GPtrArray *results, char *const *names, GError **error)
 {
-	g_autofree char *json = json_text(results, names, FALSE);
+	g_autoptr(JsonNode) list = as_list(results, names);
+	g_autofree char *json = json_to_string(list, FALSE);
 	GString *page = g_string_new_len((const char *)report_page_before,
 					 (gssize)report_page_before_bytes);
 
@@ -96,9 +87,8 @@ static gboolean write_outputs(const struct outputs *to, GPtrArray *results, char
 			return FALSE;
 	}
 	if (to->json) {
-		g_autofree char *text = json_text(results, names, TRUE);
-		g_autofree char *line = g_strconcat(text, "\n", NULL);
-		if (!write_text(to->json, line, error))
+		g_autoptr(JsonNode) list = as_list(results, names);
+		if (!json_out_write(list, to->json, error))
 			return FALSE;
 	}
 	return to->page == NULL || write_page(to->page, results, names, error);
@@ -117,7 +107,8 @@ static GPtrArray *read_all(char *const *names, GError **error)
 	GPtrArray *results = g_ptr_array_new_with_free_func((GDestroyNotify)json_node_unref);
 
 	for (; *names; names++) {
-		JsonNode *result = result_file_read(*names, error);
+		JsonNode *result =
+			in_file_keep(*names, error) ? result_file_read(*names, error) : NULL;
 		if (result == NULL) {
 			g_ptr_array_unref(results);
 			return NULL;

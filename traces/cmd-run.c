@@ -5,21 +5,6 @@
  */
 #include "npusim.h"
 
-#include <errno.h>
-#include <string.h>
-#include <unistd.h>
-
-/* As a shell has them. */
-enum { EXIT_NOT_RUNNABLE = 126, EXIT_NOT_FOUND = 127 };
-
-static void prepend_path(const char *variable, const char *folder)
-{
-	const char *old = g_getenv(variable);
-	g_autofree char *path =
-		old && *old ? g_strdup_printf("%s:%s", folder, old) : g_strdup(folder);
-	g_setenv(variable, path, TRUE);
-}
-
 int cmd_run(int argc, char **argv)
 {
 	g_autoptr(GError) error = NULL;
@@ -38,10 +23,7 @@ int cmd_run(int argc, char **argv)
 			   "children share.",
 			   entries, OPTIONS_OF_RUN, &argc, &argv, &status))
 		return status;
-	if (argc > 1 && strcmp(argv[1], "--") == 0) {
-		argv++;
-		argc--;
-	}
+	skip_dashes(&argc, &argv);
 	if (argc < 2)
 		return usage_error("run", "which program?");
 	if (!model_options_apply("sim", node, &error))
@@ -51,9 +33,6 @@ int cmd_run(int argc, char **argv)
 	g_autofree char *folder = cuda ? cuda_library_folder(&error) : acl_library_folder(&error);
 	if (folder == NULL)
 		return failure("run", "%s", error->message);
-	prepend_path("LD_LIBRARY_PATH", folder);
-	execvp(argv[1], argv + 1);
-	status = errno == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_RUNNABLE;
-	failure("run", "%s: %s", argv[1], g_strerror(errno));
-	return status;
+	prepend_to_list("LD_LIBRARY_PATH", folder);
+	return become_program("run", argv + 1);
 }

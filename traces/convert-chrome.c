@@ -6,8 +6,6 @@
  */
 #include "convert.h"
 
-#include <string.h>
-
 #define DEVICE_PID                                                                    \
 	1000000 /* the tracks of device N are those of a process of this number and N \
 		 */
@@ -26,8 +24,7 @@ struct open_call {
 struct device_track {
 	gint64 device;
 	guint64 at_ns;
-	guint64 shown[BOOKS_LEVEL_COUNT];
-	gboolean named;
+	guint64 shown[TRACKER_LEVEL_COUNT];
 };
 struct chrome {
 	struct convert_job *job;
@@ -67,7 +64,7 @@ static void put_name(struct chrome *c, const char *what, guint64 pid, guint64 ti
 	g_string_append(out, "}}");
 }
 
-static void put_args(GString *out, const struct books_line *l)
+static void put_args(GString *out, const struct tracker_line *l)
 {
 	const struct npu_trace_record *r = &l->item.record;
 
@@ -81,7 +78,7 @@ static void put_args(GString *out, const struct books_line *l)
 		g_string_append_printf(out, ",\"simulated_ps\":%" G_GUINT64_FORMAT,
 				       r->simulated_ps);
 	GString *text = g_string_new(NULL);
-	feed_text(&l->item, text);
+	record_text(&l->item, text);
 	g_string_append(out, ",\"line\":");
 	out_json_text(out, text->str);
 	g_string_free(text, TRUE);
@@ -90,10 +87,10 @@ static void put_args(GString *out, const struct books_line *l)
 
 static const char *title(const struct npu_trace_record *r)
 {
-	return r->op ? r->op : feed_verb_name(r->verb);
+	return r->op ? r->op : record_verb_name(r->verb);
 }
 
-static void put_instant(struct chrome *c, const struct books_line *l, const char *scope,
+static void put_instant(struct chrome *c, const struct tracker_line *l, const char *scope,
 			guint64 pid, guint64 tid, guint64 at_ns, const char *suffix)
 {
 	GString *out = begin(c);
@@ -113,7 +110,7 @@ static void put_instant(struct chrome *c, const struct books_line *l, const char
 
 /* ---- time ---- */
 
-static void tick(struct chrome *c, const struct books_line *l)
+static void tick(struct chrome *c, const struct tracker_line *l)
 {
 	const struct npu_trace_record *r = &l->item.record;
 
@@ -203,7 +200,7 @@ static guint64 length_of(const struct chrome *c, const struct open_call *call,
 	return both ? MIN(gap, (next->simulated_ps - call->simulated_ps) / 1000) : 0;
 }
 
-static void on_call(struct chrome *c, const struct books_line *l)
+static void on_call(struct chrome *c, const struct tracker_line *l)
 {
 	const struct npu_trace_record *r = &l->item.record;
 	struct open_call *call = thread_of(c, r);
@@ -242,9 +239,9 @@ static struct device_track *track_of(struct chrome *c, gint64 device)
 
 static void counters(struct chrome *c, struct device_track *track)
 {
-	const struct books_device *d = books_find(c->job->books, track->device);
+	const struct tracker_device *d = tracker_find(c->job->tracker, track->device);
 
-	for (int level = 0; d && level < BOOKS_RESERVED; level++) {
+	for (int level = 0; d && level < TRACKER_RESERVED; level++) {
 		if (d->now[level] == track->shown[level])
 			continue;
 		track->shown[level] = d->now[level];
@@ -252,7 +249,7 @@ static void counters(struct chrome *c, struct device_track *track)
 		g_string_append_printf(
 			out,
 			"{\"ph\":\"C\",\"name\":\"%s\",\"pid\":%" G_GUINT64_FORMAT ",\"tid\":0",
-			books_level_name(level), DEVICE_PID + (guint64)track->device);
+			tracker_level_name(level), DEVICE_PID + (guint64)track->device);
 		put_us(out, "ts", track->at_ns);
 		g_string_append_printf(out, ",\"args\":{\"bytes\":%" G_GUINT64_FORMAT "}}",
 				       d->now[level]);
@@ -262,7 +259,7 @@ static void counters(struct chrome *c, struct device_track *track)
 /* Address space is of no device. */
 static void reserved(struct chrome *c, guint64 *shown)
 {
-	guint64 now = books_reserved(c->job->books);
+	guint64 now = tracker_reserved(c->job->tracker);
 
 	if (now == *shown)
 		return;
@@ -274,7 +271,7 @@ static void reserved(struct chrome *c, guint64 *shown)
 	g_string_append_printf(out, ",\"args\":{\"bytes\":%" G_GUINT64_FORMAT "}}", now);
 }
 
-static void on_segment(struct chrome *c, const struct books_line *l,
+static void on_segment(struct chrome *c, const struct tracker_line *l,
 		       const struct device_track *track)
 {
 	GString *out = begin(c);
@@ -289,7 +286,7 @@ static void on_segment(struct chrome *c, const struct books_line *l,
 	g_string_append_c(out, '}');
 }
 
-static void on_device(struct chrome *c, const struct books_line *l)
+static void on_device(struct chrome *c, const struct tracker_line *l)
 {
 	guint32 verb = l->item.record.verb;
 	struct device_track *track = track_of(c, l->device);
@@ -321,12 +318,12 @@ static void end_all(struct chrome *c)
 static int run(struct chrome *c, GError **error)
 {
 	guint64 shown = 0, monotonic = 0;
-	struct books_line l;
+	struct tracker_line l;
 	int more;
 
 	while ((more = convert_next(c->job, &l, error)) > 0) {
 		tick(c, &l);
-		if (!feed_is_event(l.item.record.verb))
+		if (!trace_verbs[l.item.record.verb].event)
 			on_call(c, &l);
 		if (l.device >= 0)
 			on_device(c, &l);
@@ -356,7 +353,7 @@ gboolean convert_to_chrome(struct convert_job *job, GError **error)
 	int more = run(&c, error);
 	g_string_append_printf(out.text,
 			       "\n],\"otherData\":{\"time\":\"%s\",\"kind\":", clocks[c.clock]);
-	out_json_text(out.text, feed_trace(job->feed)->kind);
+	out_json_text(out.text, record_reader_trace(job->reader)->kind);
 	g_string_append(out.text, "}}\n");
 	g_hash_table_unref(c.threads);
 	g_hash_table_unref(c.processes);

@@ -19,14 +19,8 @@ static void number(GString *out, gboolean has, guint64 value)
 static void name(GString *out, gboolean has, const struct npu_trace_name *n)
 {
 	g_string_append_c(out, ',');
-	if (!has)
-		return;
-	if (n->kind == NPU_TRACE_NAME_HOST)
-		g_string_append(out, "host");
-	else
-		g_string_append_printf(out, "%c%u", n->kind, n->number);
-	if (n->offset)
-		g_string_append_printf(out, "+%" G_GUINT64_FORMAT, n->offset);
+	if (has)
+		record_name_text(n, out);
 }
 
 static void device_of(GString *out, gint64 device)
@@ -38,12 +32,12 @@ static void device_of(GString *out, gint64 device)
 		g_string_append(out, "host");
 }
 
-static void row(GString *out, const struct books_line *l, const struct books_device *d)
+static void row(GString *out, const struct tracker_line *l, const struct tracker_device *d)
 {
 	const struct npu_trace_record *r = &l->item.record;
 
 	g_string_append_printf(out, "%" G_GUINT64_FORMAT, l->item.number);
-	csv_field(out, FALSE, feed_verb_name(r->verb));
+	csv_field(out, FALSE, record_verb_name(r->verb));
 	name(out, (r->has & NPU_TRACE_HAS_NAME) != 0, &r->name);
 	number(out, (r->has & NPU_TRACE_HAS_SIZE) != 0, r->size);
 	device_of(out, l->device);
@@ -59,16 +53,16 @@ static void row(GString *out, const struct books_line *l, const struct books_dev
 	name(out, (r->has & NPU_TRACE_HAS_FROM) != 0, &r->from);
 	number(out, (r->has & NPU_TRACE_HAS_FLAGS) != 0, r->flags);
 	csv_field(out, FALSE, r->op ? r->op : "");
-	number(out, d != NULL, d ? d->now[BOOKS_LIVE] : 0);
-	number(out, d != NULL, d ? d->now[BOOKS_SEGMENTS] : 0);
-	number(out, d != NULL, d ? d->now[BOOKS_PHYSICAL] : 0);
+	number(out, d != NULL, d ? d->now[TRACKER_LIVE] : 0);
+	number(out, d != NULL, d ? d->now[TRACKER_SEGMENTS] : 0);
+	number(out, d != NULL, d ? d->now[TRACKER_PHYSICAL] : 0);
 	g_string_append_c(out, '\n');
 }
 
 gboolean convert_to_csv(struct convert_job *job, GError **error)
 {
 	struct out_stream out;
-	struct books_line l;
+	struct tracker_line l;
 	int more;
 
 	if (!out_stream_open(&out, job->target, error))
@@ -78,7 +72,7 @@ gboolean convert_to_csv(struct convert_job *job, GError **error)
 			"code,handle,share,at,from,flags,op,live_bytes,segment_bytes,"
 			"physical_bytes\n");
 	while ((more = convert_next(job, &l, error)) > 0) {
-		row(out.text, &l, l.device >= 0 ? books_find(job->books, l.device) : NULL);
+		row(out.text, &l, l.device >= 0 ? tracker_find(job->tracker, l.device) : NULL);
 		out_stream_flush(&out, FALSE);
 	}
 	return out_stream_close(&out, more == 0, error);
@@ -107,6 +101,11 @@ static JsonNode *of_device(JsonNode *result, gint device)
 	return copy;
 }
 
+static gboolean has_devices(JsonNode *result)
+{
+	return json_array_get_length(result_array(json_node_get_object(result), "devices")) > 0;
+}
+
 gboolean convert_result_to_csv(const char *source, const char *target, gboolean series, gint device,
 			       GError **error)
 {
@@ -120,6 +119,11 @@ gboolean convert_result_to_csv(const char *source, const char *target, gboolean 
 		return FALSE;
 	g_ptr_array_add(results, device >= 0 ? of_device(result, device) : json_node_ref(result));
 	json_node_unref(result);
+	if (device >= 0 && !has_devices(results->pdata[0])) {
+		g_set_error(error, TRACE_ERROR, TRACE_ERROR_UNKNOWN, "%s has nothing of device %d",
+			    source, device);
+		return FALSE;
+	}
 	if (!out_stream_open(&out, target, error))
 		return FALSE;
 	g_autofree char *text =

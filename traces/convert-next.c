@@ -4,10 +4,8 @@
  */
 #include "convert.h"
 
-#define PROGRESS_EVERY 4096u
-
 /* What belongs to no device by itself is kept: what is left of the trace may need it. */
-gboolean convert_wants(const struct convert_job *job, const struct books_line *l)
+gboolean convert_wants(const struct convert_job *job, const struct tracker_line *l)
 {
 	guint32 verb = l->item.record.verb;
 
@@ -18,17 +16,14 @@ gboolean convert_wants(const struct convert_job *job, const struct books_line *l
 	       verb != NPU_TRACE_UNMAP;
 }
 
-int convert_next(struct convert_job *job, struct books_line *out, GError **error)
+int convert_next(struct convert_job *job, struct tracker_line *out, GError **error)
 {
-	struct feed_item item;
+	struct record_item item;
 	int more;
 
-	while ((more = feed_next(job->feed, &item, error)) > 0) {
-		books_step(job->books, &item, out);
-		if (item.number >= job->next_progress && job->progress) {
-			job->next_progress = item.number + PROGRESS_EVERY;
-			job->progress(item.number, job->data);
-		}
+	while ((more = record_reader_next(job->reader, &item, error)) > 0) {
+		tracker_step(job->tracker, &item, out);
+		progress_step(job->progress, item.number);
 		if (convert_wants(job, out))
 			break;
 	}

@@ -9,98 +9,45 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "input.h"
 #include "sites.h"
-
-#define PIECE (256u << 10)
 
 /* ---- a trace's own lines ---- */
 
-struct copy {
-	struct input *input;
-	GByteArray *buffer;
-	guint at;
-	gboolean ended;
-	guint64 line;
-};
-
-/* The next whole line with its end: 1; 0 where there is none; -1 and error. */
-static int next_line(struct copy *c, const char **out, gsize *out_length, GError **error)
+static void drop_last_line(GString *text)
 {
-	for (;;) {
-		const guint8 *text = c->buffer->data + c->at;
-		guint left = c->buffer->len - c->at;
-		const guint8 *end = left ? memchr(text, '\n', left) : NULL;
-		if (end) {
-			*out = (const char *)text;
-			*out_length = (gsize)(end - text) + 1;
-			c->at += (guint)*out_length;
-			c->line++;
-			return 1;
-		}
-		if (c->ended)
-			return 0;
-		g_byte_array_remove_range(c->buffer, 0, c->at);
-		c->at = 0;
-		g_byte_array_set_size(c->buffer, left + PIECE);
-		gssize got = input_take(c->input, c->buffer->data + left, PIECE, error);
-		g_byte_array_set_size(c->buffer, left + (guint)MAX(got, 0));
-		c->ended = got < (gssize)PIECE;
-		if (got < 0)
-			return -1;
-	}
+	gsize at = text->len - 1; /* its end */
+
+	while (at > 0 && text->str[at - 1] != '\n')
+		at--;
+	g_string_truncate(text, at);
 }
 
-/* Lines up to the event's are copied; the event's, if it is wanted; behind the last, the rest. */
-static gboolean copy_lines(struct convert_job *job, struct copy *c, struct out_stream *out,
-			   GError **error)
+/* All lines but those of events that are not wanted: each is the last that was read. */
+static gboolean copy_lines(struct convert_job *job, struct out_stream *out, GError **error)
 {
-	struct books_line event;
-	struct feed_item item;
-	const char *text;
-	gsize length;
-	int more = 1, have;
+	struct tracker_line event;
+	struct record_item item;
+	int more;
 
-	while (more > 0) {
-		guint64 until = G_MAXUINT64;
-		gboolean wanted = TRUE;
-		more = feed_next(job->feed, &item, error);
-		if (more > 0) {
-			books_step(job->books, &item, &event);
-			until = item.record.line;
-			wanted = convert_wants(job, &event);
-		}
-		while (more >= 0 && c->line < until &&
-		       (have = next_line(c, &text, &length, error)) != 0) {
-			if (have < 0)
-				return FALSE;
-			if (wanted || c->line != until)
-				g_string_append_len(out->text, text, (gssize)length);
-			out_stream_flush(out, FALSE);
-		}
-		if (job->progress && item.number >= job->next_progress) {
-			job->next_progress = item.number + 4096;
-			job->progress(item.number, job->data);
-		}
+	if (!record_reader_copy(job->reader, out->text, error))
+		return FALSE;
+	while ((more = record_reader_next(job->reader, &item, error)) > 0) {
+		tracker_step(job->tracker, &item, &event);
+		if (!convert_wants(job, &event))
+			drop_last_line(out->text);
+		out_stream_flush(out, FALSE);
+		progress_step(job->progress, item.number);
 	}
 	return more == 0;
 }
 
 static gboolean copy(struct convert_job *job, GError **error)
 {
-	struct copy c = { .input = input_open(job->source, error) };
 	struct out_stream out;
 
-	if (c.input == NULL)
+	if (!out_stream_open(&out, job->target, error))
 		return FALSE;
-	if (!out_stream_open(&out, job->target, error)) {
-		input_close(c.input);
-		return FALSE;
-	}
-	c.buffer = g_byte_array_new();
-	gboolean ok = copy_lines(job, &c, &out, error);
-	g_byte_array_unref(c.buffer);
-	input_close(c.input);
+	gboolean ok = copy_lines(job, &out, error);
 	return out_stream_close(&out, ok, error);
 }
 
@@ -114,11 +61,11 @@ struct writing {
 	char number[24];
 };
 
-static gboolean written(int code, char *why, const char *what, GError **error)
+static gboolean written(int code, char *why, GError **error)
 {
 	if (code < 0)
-		g_set_error(error, G_FILE_ERROR, (gint)g_file_error_from_errno(-code), "%s%s%s",
-			    what, *what ? ": " : "", why ? why : g_strerror(-code));
+		g_set_error(error, G_FILE_ERROR, (gint)g_file_error_from_errno(-code), "%s",
+			    why ? why : g_strerror(-code));
 	free(why);
 	return code >= 0;
 }
@@ -129,7 +76,7 @@ static gboolean info(struct writing *w, const char *key, const char *value, GErr
 
 	if (value == NULL || *value == '\0')
 		return TRUE;
-	return written(npu_trace_writer_info(w->writer, key, value, &why), why, "", error);
+	return written(npu_trace_writer_info(w->writer, key, value, &why), why, error);
 }
 
 static gboolean head(struct writing *w, const struct trace *t, GError **error)
@@ -198,7 +145,7 @@ static const char *site_of(struct writing *w, guint32 site)
 
 static gboolean put_all(struct convert_job *job, struct writing *w, GError **error)
 {
-	struct books_line l;
+	struct tracker_line l;
 	int more;
 
 	while ((more = convert_next(job, &l, error)) > 0) {
@@ -206,7 +153,7 @@ static gboolean put_all(struct convert_job *job, struct writing *w, GError **err
 		char *why = NULL;
 		r->site = r->verb == NPU_TRACE_ALLOC ? site_of(w, l.item.site) : NULL;
 		r->has |= r->site ? NPU_TRACE_HAS_SITE : 0u;
-		if (!written(npu_trace_writer_put(w->writer, r, &why), why, "", error))
+		if (!written(npu_trace_writer_put(w->writer, r, &why), why, error))
 			return FALSE;
 	}
 	return more == 0;
@@ -214,22 +161,22 @@ static gboolean put_all(struct convert_job *job, struct writing *w, GError **err
 
 static gboolean write_records(struct convert_job *job, GError **error)
 {
-	struct writing w = { .sites = feed_trace(job->feed)->sites };
+	struct writing w = { .sites = record_reader_trace(job->reader)->sites };
 	struct out_file file;
 	char *why = NULL;
 
 	out_file_begin(&file, job->target);
 	w.writer = npu_trace_writer_open(file.temp, NPU_TRACE_WRITER_BUFFERED, &why);
 	if (w.writer == NULL) {
-		written(-1, why, "", error);
+		written(-1, why, error);
 		return out_file_end(&file, FALSE, NULL);
 	}
 	w.numbers = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
 	w.texts = g_hash_table_new(NULL, NULL);
-	gboolean ok = head(&w, feed_trace(job->feed), error) && put_all(job, &w, error);
+	gboolean ok = head(&w, record_reader_trace(job->reader), error) && put_all(job, &w, error);
 	int code = npu_trace_writer_close(w.writer, &why);
 	if (ok)
-		ok = written(code, why, "", error);
+		ok = written(code, why, error);
 	else
 		free(why);
 	g_hash_table_unref(w.texts);
@@ -239,5 +186,6 @@ static gboolean write_records(struct convert_job *job, GError **error)
 
 gboolean convert_to_trace(struct convert_job *job, GError **error)
 {
-	return feed_trace(job->feed)->format ? copy(job, error) : write_records(job, error);
+	return record_reader_trace(job->reader)->format ? copy(job, error)
+							: write_records(job, error);
 }

@@ -6,23 +6,21 @@
 #ifndef NPUSIM_TRACES_CONVERT_H
 #define NPUSIM_TRACES_CONVERT_H
 
-#include "books.h"
+#include "object-tracker.h"
 #include "out-file.h"
+#include "progress.h"
 
 struct convert_job {
-	struct feed *feed;
-	struct books *books;
+	struct record_reader *reader;
+	struct tracker *tracker;
 	const char *source, *target;
-	gint device;   /* -1: all */
-	gboolean ends; /* in the middle: an interrupt */
-	void (*progress)(guint64 done, gpointer data);
-	gpointer data;
-	guint64 next_progress;
+	gint device; /* -1: all */
+	struct progress *progress;
 };
 /* The next line that is of the device that is wanted: 1, 0, -1 and error. */
-int convert_next(struct convert_job *job, struct books_line *out, GError **error);
+int convert_next(struct convert_job *job, struct tracker_line *out, GError **error);
 /* Whether a line is one of those that are wanted. */
-gboolean convert_wants(const struct convert_job *job, const struct books_line *line);
+gboolean convert_wants(const struct convert_job *job, const struct tracker_line *line);
 
 gboolean convert_to_trace(struct convert_job *job, GError **error);
 gboolean convert_to_chrome(struct convert_job *job, GError **error);

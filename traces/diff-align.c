@@ -9,32 +9,29 @@
 #include <string.h>
 
 #include "diff-window.h"
-#include "live.h"
+#include "int-map.h"
 
-#define CONTEXT        3
-#define LOOK_FIRST     16u
-#define LOOK_LAST      4096u
-#define HUNK_LINES     80u /* that are shown; the rest is counted */
-#define PROGRESS_EVERY 4096u
+#define CONTEXT    3
+#define LOOK_FIRST 16u
+#define LOOK_LAST  4096u
+#define HUNK_LINES 80u /* that are shown; the rest is counted */
 
 struct run {
 	struct align *align;
 	struct window *windows[2];
-	struct live *pairs[2]; /* thing of either -> the other's */
-	guint limit, after;    /* lines that belong to the last place still */
-	gboolean kept;         /* that place has a hunk */
-	guint64 done;
-	align_progress progress;
-	gpointer data;
+	struct int_map *pairs[2]; /* object of either -> the other's */
+	guint limit, after;       /* lines that belong to the last place still */
+	gboolean kept;            /* that place has a hunk */
+	struct progress *progress;
 	GError **error;
 };
 
-/* ---- pairs of things ---- */
+/* ---- pairs of objects ---- */
 
 static gboolean are_pair(const struct run *run, guint64 a, guint64 b)
 {
-	const struct live_entry *of_a = live_find(run->pairs[0], a, 0),
-				*of_b = live_find(run->pairs[1], b, 0);
+	const struct int_map_entry *of_a = int_map_find(run->pairs[0], a, 0),
+				   *of_b = int_map_find(run->pairs[1], b, 0);
 
 	if (a == 0 || b == 0)
 		return a == b;
@@ -46,10 +43,10 @@ static gboolean are_pair(const struct run *run, guint64 a, guint64 b)
 
 static void pair(struct run *run, guint64 a, guint64 b)
 {
-	if (a == 0 || b == 0 || live_find(run->pairs[0], a, 0))
+	if (a == 0 || b == 0 || int_map_find(run->pairs[0], a, 0))
 		return;
-	live_put(run->pairs[0], a, 0, b);
-	live_put(run->pairs[1], b, 0, a);
+	int_map_put(run->pairs[0], a, 0, b);
+	int_map_put(run->pairs[1], b, 0, a);
 }
 
 static gboolean ends(guint32 verb)
@@ -58,18 +55,18 @@ static gboolean ends(guint32 verb)
 	       verb == NPU_TRACE_SEGMENT_FREE || verb == NPU_TRACE_UNRESERVE;
 }
 
-static void unpair(struct run *run, int side, const struct books_line *l)
+static void unpair(struct run *run, int side, const struct tracker_line *l)
 {
-	struct live_entry *e =
-		ends(l->item.record.verb) ? live_find(run->pairs[side], l->subject, 0) : NULL;
+	struct int_map_entry *e =
+		ends(l->item.record.verb) ? int_map_find(run->pairs[side], l->subject, 0) : NULL;
 	if (e)
-		live_remove(run->pairs[side], e);
+		int_map_remove(run->pairs[side], e);
 }
 
 static gboolean same(const struct run *run, const struct window_line *x,
 		     const struct window_line *y)
 {
-	const struct books_line *a = &x->line, *b = &y->line;
+	const struct tracker_line *a = &x->line, *b = &y->line;
 
 	if (x->looks_free != y->looks_free)
 		return FALSE;
@@ -81,7 +78,7 @@ static gboolean same(const struct run *run, const struct window_line *x,
 /* One line of each, the same or one for the other. */
 static void take_pair(struct run *run, const struct window_line *x, const struct window_line *y)
 {
-	const struct books_line *a = &x->line, *b = &y->line;
+	const struct tracker_line *a = &x->line, *b = &y->line;
 
 	if (a->made == b->made)
 		pair(run, a->subject, b->subject);
@@ -116,7 +113,7 @@ static char *text_of(char mark, const struct window_line *l)
 	g_string_append_c(text, mark);
 	if (l->line.item.number == 0)
 		g_string_append(text, "at the start: ");
-	feed_text(&l->line.item, text);
+	record_text(&l->line.item, text);
 	return g_string_free(text, FALSE);
 }
 
@@ -209,7 +206,7 @@ static void note_refusal(struct run *run, const struct window_line *x, const str
 	memcpy(r->number, numbers, sizeof numbers);
 	memcpy(r->code, codes, sizeof codes);
 	GString *text = g_string_new(NULL);
-	feed_text(&lines[codes[0] ? 0 : 1]->line.item, text);
+	record_text(&lines[codes[0] ? 0 : 1]->line.item, text);
 	r->text = g_string_free(text, FALSE);
 	g_ptr_array_add(run->align->refusals, r);
 }
@@ -300,19 +297,20 @@ static gboolean look_far(const struct run *run, guint count[2])
 {
 	guint lengths[2] = { window_grams(run->windows[0]), window_grams(run->windows[1]) };
 	guint best = G_MAXUINT;
-	struct live *places = live_new();
+	struct int_map *places = int_map_new();
 
 	for (guint j = lengths[1]; j > 0; j--)
-		live_put(places, window_gram(run->windows[1], j - 1), 0, j - 1);
+		int_map_put(places, window_gram(run->windows[1], j - 1), 0, j - 1);
 	for (guint i = 0; i < lengths[0] && i < best; i++) {
-		const struct live_entry *e = live_find(places, window_gram(run->windows[0], i), 0);
+		const struct int_map_entry *e =
+			int_map_find(places, window_gram(run->windows[0], i), 0);
 		if (e == NULL || i + e->value == 0 || i + e->value >= best)
 			continue;
 		best = i + (guint)e->value;
 		count[0] = i;
 		count[1] = (guint)e->value;
 	}
-	live_free(places);
+	int_map_free(places);
 	return best < G_MAXUINT;
 }
 
@@ -343,8 +341,6 @@ static gboolean part(struct run *run)
 
 static gboolean run_all(struct run *run)
 {
-	guint64 next = PROGRESS_EVERY;
-
 	for (;;) {
 		if (!fill(run, 1))
 			return FALSE;
@@ -356,33 +352,28 @@ static gboolean run_all(struct run *run)
 			go_on(run);
 		else if (!part(run))
 			return FALSE;
-		run->done = window_taken(run->windows[0]) + window_taken(run->windows[1]);
-		if (run->progress && run->done >= next) {
-			next = run->done + PROGRESS_EVERY;
-			run->progress(run->done, run->data);
-		}
+		progress_step(run->progress,
+			      window_taken(run->windows[0]) + window_taken(run->windows[1]));
 	}
 }
 
-struct align *align_run(const struct align_side sides[2], guint limit, align_progress progress,
-			gpointer data, GError **error)
+struct align *align_run(const struct align_side sides[2], guint limit, struct progress *progress,
+			GError **error)
 {
 	struct align *align = g_new0(struct align, 1);
-	struct run run = {
-		.align = align, .limit = limit, .progress = progress, .data = data, .error = error
-	};
+	struct run run = { .align = align, .limit = limit, .progress = progress, .error = error };
 
 	align->hunks = g_ptr_array_new_with_free_func(hunk_free);
 	align->refusals = g_ptr_array_new_with_free_func(refusal_free);
 	for (int side = 0; side < 2; side++) {
-		run.windows[side] = window_new(sides[side].feed, sides[side].books);
-		run.pairs[side] = live_new();
+		run.windows[side] = window_new(sides[side].reader, sides[side].tracker);
+		run.pairs[side] = int_map_new();
 	}
 	gboolean ok = run_all(&run);
 	end_hunks(align);
 	for (int side = 0; side < 2; side++) {
 		window_free(run.windows[side]);
-		live_free(run.pairs[side]);
+		int_map_free(run.pairs[side]);
 	}
 	if (ok)
 		return align;

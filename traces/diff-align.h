@@ -8,7 +8,8 @@
 #ifndef NPUSIM_TRACES_DIFF_ALIGN_H
 #define NPUSIM_TRACES_DIFF_ALIGN_H
 
-#include "books.h"
+#include "object-tracker.h"
+#include "progress.h"
 
 /* A place where they differ, as diff -u has it. */
 struct align_hunk {
@@ -34,16 +35,15 @@ struct align {
 };
 
 struct align_side {
-	struct feed *feed;
-	struct books *books;
+	struct record_reader *reader;
+	struct tracker *tracker;
 };
 /* Called now and then with the lines that were read; may be NULL. */
-typedef void (*align_progress)(guint64 done, gpointer data);
 
 /* Reads both to their ends. At most `limit` hunks and refusals are kept. NULL and error where one
  * cannot be read. */
-struct align *align_run(const struct align_side sides[2], guint limit, align_progress progress,
-			gpointer data, GError **error);
+struct align *align_run(const struct align_side sides[2], guint limit, struct progress *progress,
+			GError **error);
 void align_free(struct align *align);
 
 #endif

@@ -4,17 +4,7 @@
  */
 #include "diff-trace.h"
 
-static void member_int(JsonBuilder *b, const char *name, guint64 value)
-{
-	json_builder_set_member_name(b, name);
-	json_builder_add_int_value(b, (gint64)MIN(value, (guint64)G_MAXINT64));
-}
-
-static void member_text(JsonBuilder *b, const char *name, const char *value)
-{
-	json_builder_set_member_name(b, name);
-	json_builder_add_string_value(b, value);
-}
+#include "json-out.h"
 
 static void build_sizes(JsonBuilder *b, const GArray *sizes)
 {
@@ -24,11 +14,11 @@ static void build_sizes(JsonBuilder *b, const GArray *sizes)
 		const struct trace_size *s = &g_array_index(sizes, struct trace_size, i);
 		json_builder_begin_object(b);
 		if (s->device >= 0)
-			member_int(b, "device", (guint64)s->device);
-		member_text(b, "verb", feed_verb_name(s->verb));
-		member_int(b, "size", s->size);
-		member_int(b, "a", s->count[0]);
-		member_int(b, "b", s->count[1]);
+			member_count(b, "device", (guint64)s->device);
+		member_text(b, "verb", record_verb_name(s->verb));
+		member_count(b, "size", s->size);
+		member_count(b, "a", s->count[0]);
+		member_count(b, "b", s->count[1]);
 		json_builder_end_object(b);
 	}
 	json_builder_end_array(b);
@@ -50,9 +40,8 @@ static void build_refusals(JsonBuilder *b, const GPtrArray *refusals)
 		for (int side = 0; side < 2; side++) {
 			if (r->number[side] == 0)
 				continue;
-			member_int(b, numbers[side], r->number[side]);
-			json_builder_set_member_name(b, codes[side]);
-			json_builder_add_int_value(b, r->code[side]);
+			member_count(b, numbers[side], r->number[side]);
+			member_int(b, codes[side], r->code[side]);
 		}
 		json_builder_end_object(b);
 	}
@@ -66,10 +55,10 @@ static void build_hunks(JsonBuilder *b, const GPtrArray *hunks)
 	for (guint i = 0; i < hunks->len; i++) {
 		const struct align_hunk *h = g_ptr_array_index(hunks, i);
 		json_builder_begin_object(b);
-		member_int(b, "a_start", h->start[0]);
-		member_int(b, "a_count", h->count[0]);
-		member_int(b, "b_start", h->start[1]);
-		member_int(b, "b_count", h->count[1]);
+		member_count(b, "a_start", h->start[0]);
+		member_count(b, "a_count", h->count[0]);
+		member_count(b, "b_start", h->start[1]);
+		member_count(b, "b_count", h->count[1]);
 		json_builder_set_member_name(b, "lines");
 		json_builder_begin_array(b);
 		for (guint l = 0; l < h->lines->len; l++)
@@ -89,12 +78,12 @@ void trace_diff_build(const struct trace_diff *diff, JsonBuilder *b)
 	build_refusals(b, align->refusals);
 	json_builder_set_member_name(b, "alignment");
 	json_builder_begin_object(b);
-	member_int(b, "same", align->same);
-	member_int(b, "changed", align->changed);
-	member_int(b, "removed", align->removed);
-	member_int(b, "added", align->added);
-	member_int(b, "places", align->places);
-	member_int(b, "refused_in_one", align->refused);
+	member_count(b, "same", align->same);
+	member_count(b, "changed", align->changed);
+	member_count(b, "removed", align->removed);
+	member_count(b, "added", align->added);
+	member_count(b, "places", align->places);
+	member_count(b, "refused_in_one", align->refused);
 	json_builder_end_object(b);
 	build_hunks(b, align->hunks);
 }

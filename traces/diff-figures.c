@@ -5,7 +5,8 @@
 #include "diff-figures.h"
 
 #include <math.h>
-#include <string.h>
+
+#include "json-out.h"
 
 #define MIB 1048576.0
 
@@ -161,11 +162,16 @@ static char *change_text(const struct figure *f)
 	return g_strconcat(real > 0 ? "+" : "", number, NULL);
 }
 
+static double percent(const struct figure *f)
+{
+	return 100 * (f->real[1] - f->real[0]) / fabs(f->real[0]);
+}
+
 static char *percent_text(const struct figure *f)
 {
 	if (!has_change(f) || f->real[0] == 0)
 		return g_strdup("");
-	return g_strdup_printf("%+.2f %%", 100 * (f->real[1] - f->real[0]) / fabs(f->real[0]));
+	return g_strdup_printf("%+.2f %%", percent(f));
 }
 
 enum column { COLUMN_A, COLUMN_B, COLUMN_CHANGE, COLUMN_PERCENT, COLUMN_COUNT };
@@ -255,29 +261,19 @@ void figures_build(const struct figures *figures, JsonBuilder *b)
 	for (guint i = 0; i < figures->list->len; i++) {
 		const struct figure *f = g_ptr_array_index(figures->list, i);
 		json_builder_begin_object(b);
-		json_builder_set_member_name(b, "group");
-		json_builder_add_string_value(b, f->group);
-		json_builder_set_member_name(b, "name");
-		json_builder_add_string_value(b, f->name);
+		member_text(b, "group", f->group);
+		member_text(b, "name", f->name);
 		build_value(f, 0, b);
 		build_value(f, 1, b);
-		if (has_change(f)) {
-			json_builder_set_member_name(b, "change");
-			if (f->kind == FIGURE_REAL)
-				json_builder_add_double_value(b, f->real[1] - f->real[0]);
-			else
-				json_builder_add_int_value(b, f->whole[1] - f->whole[0]);
-		}
-		if (has_change(f) && f->real[0] != 0) {
-			json_builder_set_member_name(b, "percent");
-			json_builder_add_double_value(b, 100 * (f->real[1] - f->real[0]) /
-								 fabs(f->real[0]));
-		}
+		if (has_change(f) && f->kind == FIGURE_REAL)
+			member_real(b, "change", f->real[1] - f->real[0]);
+		else if (has_change(f))
+			member_int(b, "change", f->whole[1] - f->whole[0]);
+		if (has_change(f) && f->real[0] != 0)
+			member_real(b, "percent", percent(f));
 		if (f->axis) {
-			json_builder_set_member_name(b, "axis");
-			json_builder_add_string_value(b, f->axis);
-			json_builder_set_member_name(b, "at");
-			json_builder_add_double_value(b, f->at);
+			member_text(b, "axis", f->axis);
+			member_real(b, "at", f->at);
 		}
 		json_builder_end_object(b);
 	}

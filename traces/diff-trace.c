@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The figures of two traces, from their books.
+ * The figures of two traces, from their tracker.
  */
 #include "diff-trace.h"
 
@@ -8,28 +8,29 @@
 
 /* ---- figures ---- */
 
-static void head(struct trace_diff *diff, struct feed *const feeds[2])
+static void head(struct trace_diff *diff, struct record_reader *const readers[2])
 {
 	static const char *const keys[] = { "soc",      "devices", "hbm",
 					    "contract", "backend", "program" };
 
 	for (guint i = 0; i < G_N_ELEMENTS(keys); i++) {
-		const char *a = feed_info(feeds[0], keys[i]), *b = feed_info(feeds[1], keys[i]);
+		const char *a = record_reader_info(readers[0], keys[i]),
+			   *b = record_reader_info(readers[1], keys[i]);
 		/* a file of another kind has no head: nothing to compare */
 		if (a && b)
 			figures_text(&diff->figures, "", keys[i], a, b);
 	}
 }
 
-static const struct books_device none;
+static const struct tracker_device none;
 
 static const char *verb_text(guint32 verb)
 {
-	return verb == NPU_TRACE_NOTE ? "notes" : feed_verb_name(verb);
+	return verb == NPU_TRACE_NOTE ? "notes" : record_verb_name(verb);
 }
 
-static void verbs(struct figures *f, const char *group, const struct books_device *a,
-		  const struct books_device *b)
+static void verbs(struct figures *f, const char *group, const struct tracker_device *a,
+		  const struct tracker_device *b)
 {
 	for (guint32 v = 0; v < NPU_TRACE_VERB_COUNT; v++) {
 		g_autofree char *bytes = g_strconcat(verb_text(v), ", bytes", NULL);
@@ -49,15 +50,15 @@ static gint by_text(gconstpointer a, gconstpointer b)
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-static guint64 count_in(const struct books_device *d, const char *name)
+static guint64 count_in(const struct tracker_device *d, const char *name)
 {
 	const guint64 *count = d->others ? g_hash_table_lookup(d->others, name) : NULL;
 
 	return count ? *count : 0;
 }
 
-static void add_names(GPtrArray *names, const struct books_device *d,
-		      const struct books_device *unless)
+static void add_names(GPtrArray *names, const struct tracker_device *d,
+		      const struct tracker_device *unless)
 {
 	GHashTableIter iter;
 	gpointer key;
@@ -71,8 +72,8 @@ static void add_names(GPtrArray *names, const struct books_device *d,
 	}
 }
 
-static void others(struct figures *f, const char *group, const struct books_device *a,
-		   const struct books_device *b)
+static void others(struct figures *f, const char *group, const struct tracker_device *a,
+		   const struct tracker_device *b)
 {
 	g_autoptr(GPtrArray) names = g_ptr_array_new();
 
@@ -87,7 +88,7 @@ static void others(struct figures *f, const char *group, const struct books_devi
 }
 
 static void peaks(struct figures *f, const char *group, const char *level,
-		  const struct books_peak *a, const struct books_peak *b)
+		  const struct tracker_peak *a, const struct tracker_peak *b)
 {
 	g_autofree char *peak = g_strconcat(level, ", peak", NULL);
 	g_autofree char *at = g_strconcat(level, ", peak at event", NULL);
@@ -101,21 +102,21 @@ static void peaks(struct figures *f, const char *group, const char *level,
 		figures_whole(f, group, time, FIGURE_NS, (gint64)a->host_ns, (gint64)b->host_ns);
 }
 
-static void levels(struct figures *f, const char *group, const struct books_device *a,
-		   const struct books_device *b)
+static void levels(struct figures *f, const char *group, const struct tracker_device *a,
+		   const struct tracker_device *b)
 {
-	for (int level = 0; level < BOOKS_RESERVED; level++) {
+	for (int level = 0; level < TRACKER_RESERVED; level++) {
 		g_autofree char *start =
-			g_strconcat(books_level_name(level), ", at the start", NULL);
-		g_autofree char *end = g_strconcat(books_level_name(level), ", at the end", NULL);
+			g_strconcat(tracker_level_name(level), ", at the start", NULL);
+		g_autofree char *end = g_strconcat(tracker_level_name(level), ", at the end", NULL);
 		/* without calls, segments are all the physical memory that there is */
-		if (level == BOOKS_PHYSICAL &&
-		    memcmp(&a->peak[level], &a->peak[BOOKS_SEGMENTS], sizeof a->peak[0]) == 0 &&
-		    memcmp(&b->peak[level], &b->peak[BOOKS_SEGMENTS], sizeof b->peak[0]) == 0)
+		if (level == TRACKER_PHYSICAL &&
+		    memcmp(&a->peak[level], &a->peak[TRACKER_SEGMENTS], sizeof a->peak[0]) == 0 &&
+		    memcmp(&b->peak[level], &b->peak[TRACKER_SEGMENTS], sizeof b->peak[0]) == 0)
 			continue;
 		figures_whole(f, group, start, FIGURE_BYTES, (gint64)a->start[level],
 			      (gint64)b->start[level]);
-		peaks(f, group, books_level_name(level), &a->peak[level], &b->peak[level]);
+		peaks(f, group, tracker_level_name(level), &a->peak[level], &b->peak[level]);
 		figures_whole(f, group, end, FIGURE_BYTES, (gint64)a->now[level],
 			      (gint64)b->now[level]);
 	}
@@ -123,8 +124,8 @@ static void levels(struct figures *f, const char *group, const struct books_devi
 
 /* ---- sizes ---- */
 
-static void add_sizes(GArray *out, const struct books_device *d, const struct books_device *other,
-		      int side, gint64 device)
+static void add_sizes(GArray *out, const struct tracker_device *d,
+		      const struct tracker_device *other, int side, gint64 device)
 {
 	GHashTableIter iter;
 	gpointer key;
@@ -133,10 +134,10 @@ static void add_sizes(GArray *out, const struct books_device *d, const struct bo
 		return;
 	g_hash_table_iter_init(&iter, d->sizes);
 	while (g_hash_table_iter_next(&iter, &key, NULL)) {
-		const struct books_size *mine = key,
-					*theirs = other->sizes
-							  ? g_hash_table_lookup(other->sizes, mine)
-							  : NULL;
+		const struct tracker_size *mine = key,
+					  *theirs = other->sizes ? g_hash_table_lookup(other->sizes,
+										       mine)
+								 : NULL;
 		struct trace_size size = { .device = device,
 					   .verb = mine->verb,
 					   .size = mine->size };
@@ -172,12 +173,12 @@ static gint by_weight(gconstpointer a, gconstpointer b)
 
 /* ---- all of it ---- */
 
-static void device(struct trace_diff *diff, const struct books *const books[2], gint64 number)
+static void device(struct trace_diff *diff, const struct tracker *const tracker[2], gint64 number)
 {
-	const struct books_device *a = books_find(books[0], number),
-				  *b = books_find(books[1], number);
-	g_autofree char *group = number == FEED_NO_DEVICE ? g_strdup("of no device")
-				 : number < 0             ? g_strdup("host")
+	const struct tracker_device *a = tracker_find(tracker[0], number),
+				    *b = tracker_find(tracker[1], number);
+	g_autofree char *group = number == RECORD_NO_DEVICE ? g_strdup("of no device")
+				 : number < 0               ? g_strdup("host")
 					      : g_strdup_printf("device %" G_GINT64_FORMAT, number);
 
 	a = a ? a : &none;
@@ -189,22 +190,22 @@ static void device(struct trace_diff *diff, const struct books *const books[2], 
 	add_sizes(diff->sizes, b, a, 1, number);
 }
 
-static void compare(struct trace_diff *diff, const struct books *const books[2])
+static void compare(struct trace_diff *diff, const struct tracker *const tracker[2])
 {
-	peaks(&diff->figures, "", "reserved address space", books_reserved_peak(books[0]),
-	      books_reserved_peak(books[1]));
+	peaks(&diff->figures, "", "reserved address space", tracker_reserved_peak(tracker[0]),
+	      tracker_reserved_peak(tracker[1]));
 	for (int side = 0; side < 2; side++) {
-		for (guint i = 0; i < books_count(books[side]); i++) {
-			gint64 number = books_at(books[side], i)->device;
-			if (side == 0 || books_find(books[0], number) == NULL)
-				device(diff, books, number);
+		for (guint i = 0; i < tracker_count(tracker[side]); i++) {
+			gint64 number = tracker_at(tracker[side], i)->device;
+			if (side == 0 || tracker_find(tracker[0], number) == NULL)
+				device(diff, tracker, number);
 		}
 	}
 	g_array_sort(diff->sizes, by_weight);
 }
 
-struct trace_diff *trace_diff_run(struct feed *const feeds[2], guint limit, align_progress progress,
-				  gpointer data, GError **error)
+struct trace_diff *trace_diff_run(struct record_reader *const readers[2], guint limit,
+				  struct progress *progress, GError **error)
 {
 	struct trace_diff *diff = g_new0(struct trace_diff, 1);
 	struct align_side sides[2];
@@ -212,18 +213,18 @@ struct trace_diff *trace_diff_run(struct feed *const feeds[2], guint limit, alig
 	figures_init(&diff->figures);
 	diff->sizes = g_array_new(FALSE, FALSE, sizeof(struct trace_size));
 	for (int side = 0; side < 2; side++) {
-		diff->traces[side] = feed_trace(feeds[side]);
-		sides[side].feed = feeds[side];
-		sides[side].books = books_new(diff->traces[side]->memory_calls > 0);
+		diff->traces[side] = record_reader_trace(readers[side]);
+		sides[side].reader = readers[side];
+		sides[side].tracker = tracker_new(diff->traces[side]->memory_calls > 0);
 	}
-	diff->align = align_run(sides, limit, progress, data, error);
-	const struct books *const books[2] = { sides[0].books, sides[1].books };
+	diff->align = align_run(sides, limit, progress, error);
+	const struct tracker *const tracker[2] = { sides[0].tracker, sides[1].tracker };
 	if (diff->align) {
-		head(diff, feeds);
-		compare(diff, books);
+		head(diff, readers);
+		compare(diff, tracker);
 	}
-	books_free(sides[0].books);
-	books_free(sides[1].books);
+	tracker_free(sides[0].tracker);
+	tracker_free(sides[1].tracker);
 	if (diff->align)
 		return diff;
 	trace_diff_free(diff);
@@ -263,7 +264,7 @@ static void print_sizes(const struct trace_diff *diff, guint limit, FILE *out)
 		fprintf(out,
 			"  %-9s %-14s %14s  %9" G_GUINT64_FORMAT "  %9" G_GUINT64_FORMAT
 			"  %+9" G_GINT64_FORMAT "\n",
-			group, feed_verb_name(s->verb), size, s->count[0], s->count[1], apart);
+			group, record_verb_name(s->verb), size, s->count[0], s->count[1], apart);
 	}
 	if (diff->sizes->len > limit)
 		fprintf(out, "  and %u more\n", diff->sizes->len - limit);

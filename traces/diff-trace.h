@@ -21,9 +21,9 @@ struct trace_diff {
 	struct align *align;
 };
 
-/* The feeds must outlive the result. NULL and error where one cannot be read. */
-struct trace_diff *trace_diff_run(struct feed *const feeds[2], guint limit, align_progress progress,
-				  gpointer data, GError **error);
+/* The readers must outlive the result. NULL and error where one cannot be read. */
+struct trace_diff *trace_diff_run(struct record_reader *const readers[2], guint limit,
+				  struct progress *progress, GError **error);
 void trace_diff_free(struct trace_diff *diff);
 gboolean trace_diff_is_equal(const struct trace_diff *diff);
 

@@ -12,8 +12,8 @@
 #define AFTER_END G_GUINT64_CONSTANT(0x9ddfea08eb382d69)
 
 struct window {
-	struct feed *feed;
-	struct books *books;
+	struct record_reader *reader;
+	struct tracker *tracker;
 	GArray *lines; /* struct window_line */
 	guint next;    /* in it */
 	guint64 taken;
@@ -22,12 +22,12 @@ struct window {
 	GStringChunk *strings; /* names of calls */
 };
 
-struct window *window_new(struct feed *feed, struct books *books)
+struct window *window_new(struct record_reader *reader, struct tracker *tracker)
 {
 	struct window *w = g_new0(struct window, 1);
 
-	w->feed = feed;
-	w->books = books;
+	w->reader = reader;
+	w->tracker = tracker;
 	w->lines = g_array_new(FALSE, FALSE, sizeof(struct window_line));
 	w->streams = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
 	w->strings = g_string_chunk_new(256);
@@ -101,19 +101,19 @@ static void close_hole(struct window *w)
 
 gboolean window_fill(struct window *w, guint lines, GError **error)
 {
-	struct feed_item item;
+	struct record_item item;
 	int more = 1;
 
 	close_hole(w);
 	while (!w->ended && w->lines->len - w->next < lines &&
-	       (more = feed_next(w->feed, &item, error)) > 0) {
+	       (more = record_reader_next(w->reader, &item, error)) > 0) {
 		if (item.record.op)
 			item.record.op = g_string_chunk_insert_const(w->strings, item.record.op);
 		item.record.site = NULL;
 		guint at = w->lines->len;
 		g_array_set_size(w->lines, at + 1);
 		struct window_line *l = &g_array_index(w->lines, struct window_line, at);
-		books_step(w->books, &item, &l->line);
+		tracker_step(w->tracker, &item, &l->line);
 		look(w, l);
 	}
 	w->ended = w->ended || more == 0;

@@ -7,17 +7,17 @@
 #ifndef NPUSIM_TRACES_DIFF_WINDOW_H
 #define NPUSIM_TRACES_DIFF_WINDOW_H
 
-#include "books.h"
+#include "object-tracker.h"
 
 struct window_line {
-	struct books_line line;
+	struct tracker_line line;
 	guint64 looks;      /* with the size of what it frees */
 	guint64 looks_free; /* without it */
 };
 struct window;
 
-/* Reads from the feed, and keeps its books. */
-struct window *window_new(struct feed *feed, struct books *books);
+/* Reads from the reader, and keeps its tracker. */
+struct window *window_new(struct record_reader *reader, struct tracker *tracker);
 void window_free(struct window *window);
 
 /* Reads on until there are `lines` to come, or all. FALSE and error. */

@@ -4,6 +4,8 @@
  */
 #include "format-words.h"
 
+#include "number.h"
+
 GQuark trace_error_quark(void)
 {
 	return g_quark_from_static_string("npusim-trace");
@@ -42,35 +44,16 @@ const char *words_show(struct words *w, struct word text)
 	return w->shown;
 }
 
-gboolean words_is_number(struct word text, guint64 *out)
+gboolean words_number(struct words *w, const char *what, struct word text, guint64 *out)
 {
-	gboolean hex = text.length > 2 && text.at[0] == '0' && text.at[1] == 'x';
-	guint64 v = 0, base = hex ? 16 : 10;
-	gsize i = hex ? 2 : 0;
-
-	for (; i < text.length; i++) {
-		int digit =
-			hex ? g_ascii_xdigit_value(text.at[i]) : g_ascii_digit_value(text.at[i]);
-		if (digit < 0 || !g_uint64_checked_mul(&v, v, base) ||
-		    !g_uint64_checked_add(&v, v, (guint64)digit))
-			return FALSE;
-	}
-	if (text.length == 0)
-		return FALSE;
-	*out = v;
-	return TRUE;
-}
-
-gboolean words_number(struct words *w, struct word text, guint64 *out)
-{
-	return words_is_number(text, out) ||
-	       words_bad(w, "'%s' is no number of 64 bits", words_show(w, text));
+	return number_parse(text.at, text.length, out) ||
+	       words_bad(w, "%s is '%s', which is no number of 64 bits", what, words_show(w, text));
 }
 
 gboolean words_small(struct words *w, const char *key, struct word text, guint64 last, guint32 *out)
 {
 	guint64 v;
-	if (!words_number(w, text, &v))
+	if (!words_number(w, key, text, &v))
 		return FALSE;
 	if (v > last)
 		return words_bad(w, "%s is %" G_GUINT64_FORMAT ", the last is %" G_GUINT64_FORMAT,
@@ -90,14 +73,14 @@ gboolean words_name(struct words *w, struct word text, const char *kinds,
 		return TRUE;
 	}
 	if (text.length == 0 || strchr(kinds, text.at[0]) == NULL)
-		return words_bad(w, "'%s' names nothing of the kinds '%s'", words_show(w, text),
-				 kinds);
+		return words_bad(w, "'%s' is no name of the kinds '%s', as %c1 is one",
+				 words_show(w, text), kinds, kinds[0]);
 	n.kind = text.at[0];
 	struct word number = { text.at + 1, text.length - 1 };
 	if (plus) {
 		struct word offset = { plus + 1, text.length - (gsize)(plus + 1 - text.at) };
 		number.length = (gsize)(plus - number.at);
-		if (!words_number(w, offset, &n.offset))
+		if (!words_number(w, "the offset of a name", offset, &n.offset))
 			return FALSE;
 	}
 	if (!words_small(w, "the number of a name", number, G_MAXUINT32, &n.number))

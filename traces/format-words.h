@@ -38,11 +38,9 @@ gboolean words_bad(struct words *w, const char *format, ...) G_GNUC_PRINTF(2, 3)
 /* A word the way messages show it: short, and printable. Valid until the next call. */
 const char *words_show(struct words *w, struct word text);
 
-/* Decimal, or hexadecimal with 0x, of 64 bits. */
-gboolean words_is_number(struct word text, guint64 *out);
-/* The same; FALSE and the error where it is none. */
-gboolean words_number(struct words *w, struct word text, guint64 *out);
-/* At most `last`; `key` names it in messages. */
+/* FALSE and the error where it is none; `what` names it there. */
+gboolean words_number(struct words *w, const char *what, struct word text, guint64 *out);
+/* The same, at most `last`. */
 gboolean words_small(struct words *w, const char *key, struct word text, guint64 last,
 		     guint32 *out);
 /* r1, h2+4096, host; `kinds` are the letters that are right here. */

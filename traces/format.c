@@ -6,10 +6,13 @@
 
 #include <string.h>
 
+#include "by-address.h"
 #include "format-words.h"
-#include "live.h"
+#include "int-map.h"
 #include "sites.h"
 #include "trace-reader.h"
+#include "trace/verbs.h"
+#include "units.h"
 
 #define ADDRESS_END  (G_GUINT64_CONSTANT(1) << 62) /* some readers mark addresses above 2^56 */
 #define OFFSET_BITS  43 /* of a reservation's offset in an event's address: 8 TiB */
@@ -18,14 +21,14 @@
  * one before; process and number of a block that says not where it lies. */
 #define RESERVED_BASE (G_GUINT64_CONSTANT(1) << 62)
 #define SEGMENT_BASE  (G_GUINT64_CONSTANT(1) << 61)
-#define SEGMENT_UNIT  (G_GUINT64_CONSTANT(2) << 20)
+#define SEGMENT_UNIT  (2 * MIB)
 
 struct format_reader {
 	struct npu_trace_reader *reader;
 	GHashTable *reservations; /* process << 32 | number -> index + 1, of those that segment_map
 				     lines name */
-	struct live *segments;    /* address and device of those that live -> size */
-	struct live *names;       /* process << 32 | number, letter -> address of what lives */
+	struct int_map *segments; /* address and device of those that live -> size */
+	struct int_map *names;    /* process << 32 | number, letter -> address of what lives */
 	guint64 next_segment;     /* its address */
 	gboolean head_read, by_address;
 	gboolean lent;          /* `sites` are the trace's */
@@ -34,7 +37,7 @@ struct format_reader {
 	GArray *site_numbers;   /* guint32: the same, in order of appearance */
 };
 
-/* What an allocator's event is; calls have their place in enum trace_verb. */
+/* What an allocator's event is. */
 static const guint8 actions[NPU_TRACE_VERB_COUNT] = {
 	[NPU_TRACE_SEGMENT_ALLOC] = TRACE_SEGMENT_ALLOC,
 	[NPU_TRACE_SEGMENT_FREE] = TRACE_SEGMENT_FREE,
@@ -47,34 +50,19 @@ static const guint8 actions[NPU_TRACE_VERB_COUNT] = {
 	[NPU_TRACE_NOTE] = TRACE_OTHER,
 };
 
-static guint8 verb_of(guint32 verb)
-{
-	return verb == NPU_TRACE_DEVICE_SET      ? TRACE_CALL_DEVICE
-	       : verb >= NPU_TRACE_SEGMENT_ALLOC ? TRACE_EVENT
-						 : (guint8)(verb - NPU_TRACE_DEVICE_RESET);
-}
-G_STATIC_ASSERT(NPU_TRACE_CALL - NPU_TRACE_DEVICE_RESET == TRACE_CALL_OTHER);
-
-static struct trace_name name_of(const struct npu_trace_name *name)
-{
-	return (struct trace_name){ .kind = name->kind,
-				    .number = name->number,
-				    .offset = name->offset };
-}
-
-static gboolean bad(const struct trace_record *record, GError **error, const char *text)
+static gboolean bad(const struct npu_trace_record *record, GError **error, const char *text)
 {
 	g_set_error(error, TRACE_ERROR, TRACE_ERROR_FORMAT, "line %" G_GUINT64_FORMAT ": %s",
 		    record->line, text);
 	return FALSE;
 }
 
-static guint64 key_of(const struct trace_record *c, const struct trace_name *name)
+static guint64 key_of(const struct npu_trace_record *c, const struct npu_trace_name *name)
 {
 	return (guint64)c->process << 32 | name->number;
 }
 
-static gboolean expandable_address(struct format_reader *r, const struct trace_record *c,
+static gboolean expandable_address(struct format_reader *r, const struct npu_trace_record *c,
 				   guint64 *out, GError **error)
 {
 	guint64 key = key_of(c, &c->name);
@@ -128,33 +116,13 @@ static guint32 site_of(struct format_reader *r, const char *text)
 	return site;
 }
 
-/* A segment that is not known has an address that none has. */
-static guint64 segment_address(struct format_reader *r, const struct npu_trace_record *from,
-			       const struct trace_record *c)
-{
-	guint64 key = key_of(c, &c->name);
-	struct live_entry *known = live_find(r->names, key, 'a');
-	guint64 address = known ? known->value : key;
-
-	if (from->code != 0)
-		return address;
-	if (known && from->verb == NPU_TRACE_SEGMENT_FREE)
-		live_remove(r->names, known);
-	if (known || from->verb == NPU_TRACE_SEGMENT_FREE)
-		return address;
-	address = r->next_segment;
-	if (c->size < RESERVED_BASE - address - SEGMENT_UNIT)
-		r->next_segment += (c->size / SEGMENT_UNIT + 2) * SEGMENT_UNIT;
-	live_put(r->names, key, 'a', address);
-	return address;
-}
-
 /* Where at= says that a block lies; 0: it says nothing that is known. */
-static guint64 place_of(struct format_reader *r, const struct trace_record *c)
+static guint64 place_of(struct format_reader *r, const struct npu_trace_record *c)
 {
 	guint64 key = key_of(c, &c->at);
 	gpointer index = c->at.kind == 'r' ? g_hash_table_lookup(r->reservations, &key) : NULL;
-	const struct live_entry *segment = c->at.kind == 'a' ? live_find(r->names, key, 'a') : NULL;
+	const struct int_map_entry *segment =
+		c->at.kind == 'a' ? int_map_find(r->names, key, 'a') : NULL;
 
 	if (c->at.offset >> OFFSET_BITS)
 		return 0;
@@ -164,114 +132,111 @@ static guint64 place_of(struct format_reader *r, const struct trace_record *c)
 	return segment ? segment->value + c->at.offset : 0;
 }
 
-/* A block's own line says where it lies, its other lines name it alone. */
-static guint64 block_address(struct format_reader *r, const struct npu_trace_record *from,
-			     const struct trace_record *c)
+/* A segment without an address lies behind the one before. */
+static guint64 next_segment(struct format_reader *r, guint64 size)
 {
-	guint64 key = key_of(c, &c->name);
-	struct live_entry *known = live_find(r->names, key, 'b');
-	guint64 address = known ? known->value : key;
+	guint64 address = r->next_segment;
 
-	if (from->code != 0)
-		return address;
-	if (known && from->verb == NPU_TRACE_FREE)
-		live_remove(r->names, known);
-	if (known || from->verb != NPU_TRACE_ALLOC || (address = place_of(r, c)) == 0)
-		return known ? address : key;
-	live_put(r->names, key, 'b', address);
+	if (size < RESERVED_BASE - address - SEGMENT_UNIT)
+		r->next_segment += (size / SEGMENT_UNIT + 2) * SEGMENT_UNIT;
 	return address;
 }
 
-/* A line that frees a segment need not say how large it was. */
-static void follow_segment(struct format_reader *r, const struct npu_trace_record *from,
-			   struct trace_event *e)
+/* Of a segment or a block: its first line says where it lies, others name it alone. What is not
+ * known has an address that none has. */
+static guint64 address_of_name(struct format_reader *r, const struct npu_trace_record *c)
 {
-	guint32 device = (guint32)from->device;
+	guint32 letter = (guint32)c->name.kind;
+	guint64 key = key_of(c, &c->name), address = 0;
+	struct int_map_entry *known = int_map_find(r->names, key, letter);
 
-	if (from->code != 0)
-		return;
-	if (from->verb == NPU_TRACE_SEGMENT_ALLOC) {
-		live_put(r->segments, e->address, device, e->size);
-		return;
-	}
-	struct live_entry *known = live_find(r->segments, e->address, device);
-	if (known == NULL)
-		return;
-	if (!(from->has & NPU_TRACE_HAS_SIZE))
-		e->size = known->value;
-	live_remove(r->segments, known);
+	if (known)
+		address = known->value;
+	else if (c->code == 0 && c->verb == NPU_TRACE_SEGMENT_ALLOC)
+		address = next_segment(r, c->size);
+	else if (c->code == 0 && c->verb == NPU_TRACE_ALLOC)
+		address = place_of(r, c);
+	if (known && c->code == 0 &&
+	    (c->verb == NPU_TRACE_SEGMENT_FREE || c->verb == NPU_TRACE_FREE))
+		int_map_remove(r->names, known);
+	else if (known == NULL && address != 0)
+		int_map_put(r->names, key, letter, address);
+	return address ? address : key;
 }
 
-static gboolean is_segment(const struct npu_trace_record *from)
+/* A line that frees a segment need not say how large it was. */
+static void follow_segment(struct format_reader *r, const struct npu_trace_record *c,
+			   struct trace_event *e)
 {
-	return from->verb == NPU_TRACE_SEGMENT_ALLOC || from->verb == NPU_TRACE_SEGMENT_FREE;
+	guint32 device = (guint32)c->device;
+
+	if (c->code != 0)
+		return;
+	if (c->verb == NPU_TRACE_SEGMENT_ALLOC) {
+		int_map_put(r->segments, e->address, device, e->size);
+		return;
+	}
+	struct int_map_entry *known = int_map_find(r->segments, e->address, device);
+	if (known == NULL)
+		return;
+	if (!(c->has & NPU_TRACE_HAS_SIZE))
+		e->size = known->value;
+	int_map_remove(r->segments, known);
+}
+
+static gboolean is_segment(const struct npu_trace_record *c)
+{
+	return c->verb == NPU_TRACE_SEGMENT_ALLOC || c->verb == NPU_TRACE_SEGMENT_FREE;
 }
 
 /* Where what an event is about lies. */
-static gboolean put_address(struct format_reader *r, const struct npu_trace_record *from,
-			    struct trace_record *c, GError **error)
+static gboolean put_address(struct format_reader *r, const struct npu_trace_record *c,
+			    guint64 *address, GError **error)
 {
-	guint64 *address = &c->event.address;
-
-	if (from->verb == NPU_TRACE_OOM) {
-		*address = from->free_bytes;
+	if (c->verb == NPU_TRACE_OOM) {
+		*address = c->free_bytes;
 		return TRUE;
 	}
-	if (from->verb == NPU_TRACE_NOTE)
+	if (c->verb == NPU_TRACE_NOTE)
 		return TRUE;
-	if ((from->has & NPU_TRACE_HAS_VA) && has_addresses(r)) {
-		*address = from->va;
-		return (from->va <= ADDRESS_END && c->size <= ADDRESS_END - from->va) ||
+	if ((c->has & NPU_TRACE_HAS_VA) && has_addresses(r)) {
+		*address = c->va;
+		return (c->va <= ADDRESS_END && c->size <= ADDRESS_END - c->va) ||
 		       bad(c, error, "its address runs past 2^62");
 	}
-	if (from->verb == NPU_TRACE_SEGMENT_MAP || from->verb == NPU_TRACE_SEGMENT_UNMAP)
+	if (c->verb == NPU_TRACE_SEGMENT_MAP || c->verb == NPU_TRACE_SEGMENT_UNMAP)
 		return expandable_address(r, c, address, error);
-	*address = is_segment(from) ? segment_address(r, from, c) : block_address(r, from, c);
+	*address = address_of_name(r, c);
 	return TRUE;
 }
 
-static gboolean make_event(struct format_reader *r, const struct npu_trace_record *from,
-			   struct trace_record *c, GError **error)
+static gboolean make_event(struct format_reader *r, const struct npu_trace_record *c,
+			   struct trace_event *out, GError **error)
 {
-	c->event = (struct trace_event){ .action = actions[from->verb],
-					 .address = key_of(c, &c->name),
-					 .size = c->size,
-					 .stream = (gint64)from->stream,
-					 .time_us = (gint64)(c->host_ns / 1000) };
-	if (from->site && from->verb == NPU_TRACE_ALLOC)
-		c->event.site = site_of(r, from->site);
-	if (!put_address(r, from, c, error))
+	*out = (struct trace_event){ .action = actions[c->verb],
+				     .address = key_of(c, &c->name),
+				     .size = c->size,
+				     .stream = (gint64)c->stream,
+				     .time_us = (gint64)(c->host_ns / 1000) };
+	if (c->site && c->verb == NPU_TRACE_ALLOC)
+		out->site = site_of(r, c->site);
+	if (!put_address(r, c, &out->address, error))
 		return FALSE;
-	if (is_segment(from))
-		follow_segment(r, from, &c->event);
+	if (is_segment(c))
+		follow_segment(r, c, out);
 	return TRUE;
 }
 
-static int make(struct format_reader *r, const struct npu_trace_record *line,
-		struct trace_record *out, GError **error)
+/* 1: any line; 0 at the end; -1 and error. */
+static int next_line(struct format_reader *r, struct format_line *out, GError **error)
 {
-	const struct npu_trace_record from = *line;
+	struct npu_trace_record *c = &out->record;
+	int result = trace_reader_take(r->reader, c, error);
 
-	*out = (struct trace_record){ .line = from.line,
-				      .host_ns = from.host_ns,
-				      .process = from.process,
-				      .thread = from.thread,
-				      .verb = verb_of(from.verb),
-				      .page_lg2 = (guint8)from.page_lg2,
-				      .reset = from.verb == NPU_TRACE_DEVICE_RESET,
-				      .device = (gint32)MIN(from.device, G_MAXINT32),
-				      .code = from.code,
-				      .name = name_of(&from.name),
-				      .handle = name_of(&from.handle),
-				      .share = name_of(&from.share),
-				      .at = name_of(&from.at),
-				      .from = name_of(&from.from),
-				      .size = from.size,
-				      .align = from.align,
-				      .hint = from.hint,
-				      .flags = from.flags,
-				      .rounded = from.rounded };
-	return out->verb != TRACE_EVENT || make_event(r, &from, out, error) ? 1 : -1;
+	if (result <= 0)
+		return result;
+	c->device = MIN(c->device, G_MAXINT32);
+	return !trace_verbs[c->verb].event || make_event(r, c, &out->event, error) ? 1 : -1;
 }
 
 static gboolean is_of_start(const struct npu_trace_record *line)
@@ -281,17 +246,14 @@ static gboolean is_of_start(const struct npu_trace_record *line)
 		line->verb == NPU_TRACE_SEGMENT_MAP);
 }
 
-int format_next(struct format_reader *r, struct trace_record *out, GError **error)
+int format_next(struct format_reader *r, struct format_line *out, GError **error)
 {
-	struct npu_trace_record line;
 	int result;
 
 	/* what was there at the start is in the summary */
-	do {
-		result = trace_reader_take(r->reader, &line, error);
-		if (result > 0)
-			result = make(r, &line, out, error);
-	} while (result > 0 && is_of_start(&line));
+	do
+		result = next_line(r, out, error);
+	while (result > 0 && is_of_start(&out->record));
 	return result;
 }
 
@@ -308,10 +270,10 @@ gboolean format_recognise(const guint8 *bytes, gsize count)
 static void start_over(struct format_reader *r)
 {
 	g_hash_table_remove_all(r->reservations);
-	live_free(r->segments);
-	live_free(r->names);
-	r->segments = live_new();
-	r->names = live_new();
+	int_map_free(r->segments);
+	int_map_free(r->names);
+	r->segments = int_map_new();
+	r->names = int_map_new();
 	r->next_segment = SEGMENT_BASE;
 	r->head_read = FALSE;
 }
@@ -344,8 +306,8 @@ void format_close(struct format_reader *r)
 		return;
 	npu_trace_reader_close(r->reader);
 	g_hash_table_unref(r->reservations);
-	live_free(r->segments);
-	live_free(r->names);
+	int_map_free(r->segments);
+	int_map_free(r->names);
 	g_hash_table_unref(r->site_texts);
 	g_array_unref(r->site_numbers);
 	if (!r->lent)
@@ -355,65 +317,59 @@ void format_close(struct format_reader *r)
 
 /* ---- the summary ---- */
 
-static gboolean gets_memory(const struct trace_record *record)
+static gboolean gets_memory(guint32 verb)
 {
-	return record->verb == TRACE_CALL_CREATE || record->verb == TRACE_CALL_MALLOC;
+	return verb == NPU_TRACE_CREATE || verb == NPU_TRACE_MALLOC;
 }
 
-static void summarise_event(struct trace_device *device, const struct npu_trace_record *line,
-			    const struct trace_event *event)
+static void summarise_event(struct trace_device *device, const struct format_line *line)
 {
-	if (event->action != TRACE_OTHER) {
-		trace_device_add(device, event, FALSE);
+	if (line->event.action != TRACE_OTHER) {
+		trace_device_add(device, &line->event, FALSE);
 		return;
 	}
-	const char *name = line->op && *line->op ? line->op : "note";
-	trace_device_add_other(device, event, name, strlen(name), FALSE);
+	const char *op = line->record.op, *name = op && *op ? op : "note";
+	trace_device_add_other(device, &line->event, name, strlen(name), FALSE);
 }
 
-static void summarise(struct trace *trace, const struct npu_trace_record *line,
-		      const struct trace_record *record)
+static void summarise(struct trace *trace, const struct format_line *line)
 {
-	if (record->device >= 0 && record->code == 0 &&
-	    (record->verb == TRACE_EVENT || gets_memory(record))) {
-		struct trace_device *device = trace_device(trace, (guint)record->device);
-		if (record->verb == TRACE_EVENT)
-			summarise_event(device, line, &record->event);
+	const struct npu_trace_record *c = &line->record;
+	gboolean event = trace_verbs[c->verb].event;
+
+	if (c->device >= 0 && c->code == 0 && (event || gets_memory(c->verb))) {
+		struct trace_device *device = trace_device(trace, (guint)c->device);
+		if (event)
+			summarise_event(device, line);
 	}
 	trace->events++;
-	trace->calls += record->verb != TRACE_EVENT;
-	trace->memory_calls += gets_memory(record);
+	trace->calls += !event;
+	trace->memory_calls += gets_memory(c->verb);
 }
 
-static void add_start(struct trace *trace, const struct npu_trace_record *line,
-		      const struct trace_event *event)
+static void add_start(struct trace *trace, const struct format_line *line)
 {
-	struct trace_device *device = trace_device(trace, (guint)line->device);
+	const struct npu_trace_record *c = &line->record;
+	const struct trace_event *event = &line->event;
+	struct trace_device *device = trace_device(trace, (guint)c->device);
 	struct trace_block block = { .address = event->address,
 				     .size = event->size,
 				     .site = event->site };
 	struct trace_range range = { .address = event->address,
 				     .size = event->size,
 				     .stream = event->stream,
-				     .expandable = line->verb == NPU_TRACE_SEGMENT_MAP,
-				     .small = (line->has & NPU_TRACE_HAS_SMALL) != 0 };
+				     .expandable = c->verb == NPU_TRACE_SEGMENT_MAP,
+				     .small = (c->has & NPU_TRACE_HAS_SMALL) != 0 };
 
-	if (line->code != 0)
+	if (c->code != 0)
 		return;
-	if (line->verb == NPU_TRACE_ALLOC) {
+	if (c->verb == NPU_TRACE_ALLOC) {
 		g_array_append_val(device->blocks, block);
 		return;
 	}
 	g_array_append_val(device->ranges, range);
 	if (range.expandable)
 		trace_device_note_map(device, range.address, range.size);
-}
-
-static gint by_address(gconstpointer a, gconstpointer b)
-{
-	guint64 x = *(const guint64 *)a, y = *(const guint64 *)b;
-
-	return x < y ? -1 : x > y;
 }
 
 /* What the head tells of the allocator. */
@@ -439,19 +395,14 @@ static void finish_devices(struct trace *trace, const struct npu_trace_reader *r
 /* 1, 0 at the end, -1. */
 static int read_one(struct trace *trace, GError **error)
 {
-	struct npu_trace_record line;
-	struct trace_record record;
-	int result = trace_reader_take(trace->format->reader, &line, error);
+	struct format_line line;
+	int result = next_line(trace->format, &line, error);
 
-	if (result <= 0)
-		return result;
-	if (make(trace->format, &line, &record, error) < 0)
-		return -1;
-	if (is_of_start(&line))
-		add_start(trace, &line, &record.event);
-	else
-		summarise(trace, &line, &record);
-	return 1;
+	if (result > 0 && is_of_start(&line.record))
+		add_start(trace, &line);
+	else if (result > 0)
+		summarise(trace, &line);
+	return result;
 }
 
 struct trace *format_read(struct input *input, GError **error)

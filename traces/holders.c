@@ -4,20 +4,19 @@
  */
 #include "holders.h"
 
-#include <string.h>
-
 struct site_sum {
 	guint64 bytes, blocks;
 };
 
-static GArray *sums_of(const struct ledger *ledger, const struct ledger_moment *moment, guint count)
+static GArray *sums_of(const struct allocation_table *table, const struct moment *moment,
+		       guint count)
 {
 	GArray *sums = g_array_new(FALSE, TRUE, sizeof(struct site_sum));
-	g_autoptr(GPtrArray) blocks = ledger_at(ledger, moment, LEDGER_BLOCK);
+	g_autoptr(GPtrArray) blocks = allocation_table_at(table, moment, ALLOCATION_BLOCK);
 
 	g_array_set_size(sums, count);
 	for (guint i = 0; i < blocks->len; i++) {
-		const struct ledger_item *b = g_ptr_array_index(blocks, i);
+		const struct allocation *b = g_ptr_array_index(blocks, i);
 		struct site_sum *sum = &g_array_index(sums, struct site_sum,
 						      b->site < count ? b->site : SITE_NONE);
 		sum->bytes += b->asked;
@@ -36,14 +35,14 @@ static gint by_bytes(gconstpointer a, gconstpointer b)
 	return x->label < y->label ? -1 : x->label > y->label;
 }
 
-GArray *holders_of(const struct ledger *ledger, const struct ledger_moment *moment,
+GArray *holders_of(const struct allocation_table *table, const struct moment *moment,
 		   const struct sites *sites)
 {
 	GArray *out = g_array_new(FALSE, TRUE, sizeof(struct holder));
 
 	if (sites == NULL)
 		return out;
-	g_autoptr(GArray) sums = sums_of(ledger, moment, sites_count(sites));
+	g_autoptr(GArray) sums = sums_of(table, moment, sites_count(sites));
 	g_array_set_size(out, sites_labels(sites));
 	for (guint32 s = 0; s < sums->len; s++) {
 		const struct site_sum *sum = &g_array_index(sums, struct site_sum, s);

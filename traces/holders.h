@@ -5,7 +5,7 @@
 #ifndef NPUSIM_TRACES_HOLDERS_H
 #define NPUSIM_TRACES_HOLDERS_H
 
-#include "ledger.h"
+#include "allocation-table.h"
 #include "sites.h"
 
 struct holder {
@@ -15,7 +15,7 @@ struct holder {
 };
 
 /* struct holder, the largest first. `sites` may be NULL: the list is empty then. */
-GArray *holders_of(const struct ledger *ledger, const struct ledger_moment *moment,
+GArray *holders_of(const struct allocation_table *table, const struct moment *moment,
 		   const struct sites *sites);
 
 #endif

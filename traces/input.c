@@ -197,12 +197,22 @@ static struct input *opened(struct input *in, GError **error)
 	return checked(in, (twice || slurp(in, error)) && begin(in, error));
 }
 
+static GHashTable *redirected; /* path -> where to find its file; NULL: none was */
+
+void input_redirect(const char *path, int fd)
+{
+	if (redirected == NULL)
+		redirected = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+	g_hash_table_replace(redirected, g_strdup(path), g_strdup_printf("/proc/self/fd/%d", fd));
+}
+
 struct input *input_open(const char *path, GError **error)
 {
 	struct input *in = g_new0(struct input, 1);
+	const char *where = redirected ? g_hash_table_lookup(redirected, path) : NULL;
 
 	in->name = g_filename_display_name(path);
-	in->fd = open(path, O_RDONLY | O_CLOEXEC);
+	in->fd = open(where ? where : path, O_RDONLY | O_CLOEXEC);
 	return opened(in, error);
 }
 

@@ -17,6 +17,9 @@ struct input *input_open(const char *path, GError **error);
 struct input *input_open_fd(int fd, const char *name, GError **error);
 /* The same over bytes; `name` stands for a path in messages. `bytes` are borrowed. */
 struct input *input_open_bytes(const guint8 *bytes, gsize count, const char *name, GError **error);
+/* From now on the path stands for the file that a descriptor, which is taken over, leads to: where
+ * what it names can be read only once. Not beside threads that open inputs. */
+void input_redirect(const char *path, int fd);
 void input_close(struct input *input);
 
 /* Reads up to `room` bytes: less only at the end. -1 and error if the file cannot be read, or the

@@ -61,7 +61,7 @@ static void add_memory(GArray *ranges, const GPtrArray *blocks, guint *at, guint
 	guint first = alone ? ranges->len : 0;
 
 	for (; *at < blocks->len; (*at)++) {
-		const struct ledger_item *b = g_ptr_array_index(blocks, *at);
+		const struct allocation *b = g_ptr_array_index(blocks, *at);
 		guint64 block_end = b->address + b->size;
 		if (block_end <= here)
 			continue;
@@ -87,7 +87,7 @@ static GArray *memory_ranges(const GPtrArray *memory, const GPtrArray *blocks)
 	guint at = 0;
 
 	for (guint i = 0; i < memory->len; i++) {
-		const struct ledger_item *m = g_ptr_array_index(memory, i);
+		const struct allocation *m = g_ptr_array_index(memory, i);
 		guint64 start = MAX(m->address, end);
 		end = MAX(end, m->address + m->size);
 		if (start < end)
@@ -104,7 +104,7 @@ static GArray *with_reserved(const GArray *memory, const GPtrArray *reserved)
 	guint at = 0;
 
 	for (guint i = 0; i < reserved->len; i++) {
-		const struct ledger_item *r = g_ptr_array_index(reserved, i);
+		const struct allocation *r = g_ptr_array_index(reserved, i);
 		guint64 end = r->address + r->size;
 		for (; at < memory->len; at++) {
 			struct map_range m = g_array_index(memory, struct map_range, at);
@@ -151,12 +151,13 @@ static void merge_ranges(GArray *ranges, guint64 limit)
 	g_array_set_size(ranges, kept + 1);
 }
 
-struct address_map *address_map_new(const struct ledger *ledger, const struct ledger_moment *moment)
+struct address_map *address_map_new(const struct allocation_table *table,
+				    const struct moment *moment)
 {
 	struct address_map *map = g_new0(struct address_map, 1);
-	g_autoptr(GPtrArray) reserved = ledger_at(ledger, moment, LEDGER_RESERVED);
-	g_autoptr(GPtrArray) memory = ledger_at(ledger, moment, LEDGER_MEMORY);
-	g_autoptr(GPtrArray) blocks = ledger_at(ledger, moment, LEDGER_BLOCK);
+	g_autoptr(GPtrArray) reserved = allocation_table_at(table, moment, ALLOCATION_RESERVED);
+	g_autoptr(GPtrArray) memory = allocation_table_at(table, moment, ALLOCATION_MEMORY);
+	g_autoptr(GPtrArray) blocks = allocation_table_at(table, moment, ALLOCATION_BLOCK);
 	g_autoptr(GArray) ranges = memory_ranges(memory, blocks);
 
 	measure(map, ranges);
@@ -195,10 +196,10 @@ static GArray *pieces_of(const GPtrArray *memory)
 	GArray *pieces = g_array_new(FALSE, FALSE, sizeof(struct piece));
 
 	for (guint i = 0; i < memory->len; i++) {
-		const struct ledger_item *m = g_ptr_array_index(memory, i);
+		const struct allocation *m = g_ptr_array_index(memory, i);
 		for (guint r = 0; m->runs && r < m->runs->len; r++) {
-			const struct ledger_run *run =
-				&g_array_index(m->runs, struct ledger_run, r);
+			const struct physical_run *run =
+				&g_array_index(m->runs, struct physical_run, r);
 			struct piece p = { run->pa, run->bytes, m->address };
 			g_array_append_val(pieces, p);
 		}
@@ -288,10 +289,10 @@ static void merge_runs(GArray *runs, guint64 limit)
 	g_array_set_size(runs, kept + 1);
 }
 
-struct frame_map *frame_map_new(const struct ledger *ledger, const struct ledger_moment *moment,
+struct frame_map *frame_map_new(const struct allocation_table *table, const struct moment *moment,
 				guint64 device_bytes)
 {
-	g_autoptr(GPtrArray) memory = ledger_at(ledger, moment, LEDGER_MEMORY);
+	g_autoptr(GPtrArray) memory = allocation_table_at(table, moment, ALLOCATION_MEMORY);
 	g_autoptr(GArray) pieces = pieces_of(memory);
 
 	if (pieces->len == 0)

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Pictures of a moment of a ledger: the addresses, and the frames of the device behind them. Both
+ * Pictures of a moment of a table: the addresses, and the frames of the device behind them. Both
  * are lists that are put together where they are too long.
  */
 #ifndef NPUSIM_TRACES_MAPS_H
 #define NPUSIM_TRACES_MAPS_H
 
-#include "ledger.h"
+#include "allocation-table.h"
+#include "units.h"
 
 #define MAPS_RANGES_MAX  2000
-#define MAPS_FRAME_BYTES (G_GUINT64_CONSTANT(2) << 20)
+#define MAPS_FRAME_BYTES (2 * MIB)
 
 /* Addresses [address, address + bytes): `physical` of them have memory, `live` of that is taken by
  * live blocks. A range is reserved (0, 0), free (bytes, 0), live (bytes, bytes), or put together
@@ -25,8 +26,8 @@ struct address_map {
 	guint64 largest_free; /* bytes */
 	guint64 live;         /* bytes of all ranges */
 };
-struct address_map *address_map_new(const struct ledger *ledger,
-				    const struct ledger_moment *moment);
+struct address_map *address_map_new(const struct allocation_table *table,
+				    const struct moment *moment);
 void address_map_free(struct address_map *map);
 
 #define FRAME_NOBODY  0 /* none of the replay's memory lies there */
@@ -43,7 +44,7 @@ struct frame_map {
 	guint64 merged_frames; /* as above */
 };
 /* NULL: where the memory lies is not known. */
-struct frame_map *frame_map_new(const struct ledger *ledger, const struct ledger_moment *moment,
+struct frame_map *frame_map_new(const struct allocation_table *table, const struct moment *moment,
 				guint64 device_bytes);
 void frame_map_free(struct frame_map *map);
 

@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "number.h"
 #include "readers.h"
 #include "rows.h"
 #include "sites.h"
@@ -30,7 +31,7 @@ static const char *const columns[MEMSCOPE_COLUMN_COUNT] = {
 };
 
 struct memscope {
-	struct history *history;
+	struct event_sorter *sorter;
 	gboolean pools;    /* rows of a pool were seen */
 	GArray *processes; /* guint64: their ids, as they come */
 };
@@ -44,7 +45,7 @@ struct memscope *memscope_new(void)
 {
 	struct memscope *s = g_new0(struct memscope, 1);
 
-	s->history = history_new();
+	s->sorter = event_sorter_new();
 	s->processes = g_array_new(FALSE, FALSE, sizeof(guint64));
 	return s;
 }
@@ -53,7 +54,7 @@ void memscope_free(struct memscope *s)
 {
 	if (s == NULL)
 		return;
-	history_free(s->history);
+	event_sorter_free(s->sorter);
 	g_array_unref(s->processes);
 	g_free(s);
 }
@@ -87,7 +88,7 @@ static gboolean attribute(const char *attr, const char *key, struct part *out)
 static gboolean number(const char *name, struct part text, guint64 line, guint64 *out,
 		       GError **error)
 {
-	if (rows_unsigned_part(text.at, text.length, out) && *out < READERS_ADDRESS_END)
+	if (number_parse(text.at, text.length, out) && *out < READERS_ADDRESS_END)
 		return TRUE;
 	return readers_bad(line, error, "%s is \"%.*s\", no number below 2^56", name,
 			   (int)MIN(text.length, 40), text.at);
@@ -124,7 +125,7 @@ static gboolean is_device(const char *text, guint32 *out)
 }
 
 /* Counted and left out: what is of no device, and what is no memory. */
-static gboolean leave_out(struct memscope *s, struct history_row *row, const char *const *fields,
+static gboolean leave_out(struct memscope *s, struct event_row *row, const char *const *fields,
 			  GError **error)
 {
 	gboolean on_device = is_device(fields[MEMSCOPE_DEVICE], &row->device);
@@ -137,8 +138,8 @@ static gboolean leave_out(struct memscope *s, struct history_row *row, const cha
 										     : "");
 
 	row->action = TRACE_OTHER;
-	row->other = history_name(s->history, name);
-	return history_add(s->history, row, error);
+	row->other = event_sorter_name(s->sorter, name);
+	return event_sorter_add(s->sorter, row, error);
 }
 
 /* Python's stack, if there is one, else that of C. */
@@ -148,11 +149,11 @@ static guint32 find_site(struct memscope *s, const char *const *fields)
 	const char *stack = *python && strcmp(python, "N/A") != 0 ? python : c;
 
 	return *stack && strcmp(stack, "N/A") != 0
-		       ? sites_add_lines(history_sites(s->history), stack)
+		       ? sites_add_lines(event_sorter_sites(s->sorter), stack)
 		       : SITE_NONE;
 }
 
-static gboolean read_memory(struct memscope *s, struct history_row *row, const char *const *fields,
+static gboolean read_memory(struct memscope *s, struct event_row *row, const char *const *fields,
 			    guint64 line, GError **error)
 {
 	const char *attr = fields[MEMSCOPE_ATTR], *ptr = fields[MEMSCOPE_PTR];
@@ -181,12 +182,12 @@ static gboolean read_memory(struct memscope *s, struct history_row *row, const c
 	row->action = driver ? gets ? TRACE_SEGMENT_ALLOC : TRACE_SEGMENT_FREE
 		      : gets ? TRACE_ALLOC
 			     : TRACE_FREE_COMPLETED;
-	return history_add(s->history, row, error);
+	return event_sorter_add(s->sorter, row, error);
 }
 
 gboolean memscope_row(struct memscope *s, const char *const *fields, guint64 line, GError **error)
 {
-	struct history_row row = { .serial = line };
+	struct event_row row = { .serial = line };
 	const char *event = fields[MEMSCOPE_EVENT];
 	guint64 id;
 
@@ -203,14 +204,15 @@ gboolean memscope_row(struct memscope *s, const char *const *fields, guint64 lin
 	if (!gives || !driver || strcmp(fields[MEMSCOPE_DEVICE], "N/A") != 0)
 		return leave_out(s, &row, fields, error);
 	/* the driver's FREE may say no device; that of memory of the host is left out */
-	row.device = HISTORY_ANY_DEVICE;
-	row.other = history_name(s->history, "FREE HAL (host)");
+	row.device = EVENT_SORTER_ANY_DEVICE;
+	row.other = event_sorter_name(s->sorter, "FREE HAL (host)");
 	return read_memory(s, &row, fields, line, error);
 }
 
 struct trace *memscope_finish(struct memscope *s, const char *kind, GError **error)
 {
-	struct trace *trace = history_finish(g_steal_pointer(&s->history), kind, !s->pools, error);
+	struct trace *trace =
+		event_sorter_finish(g_steal_pointer(&s->sorter), kind, !s->pools, error);
 
 	for (guint i = 0; trace && i < trace->devices->len; i++) {
 		struct trace_device *device = g_ptr_array_index(trace->devices, i);
@@ -273,26 +275,4 @@ struct trace *memscope_read(struct input *input, GError **error)
 		return memscope_finish(s, "msMemScope dump (CSV)", error);
 	memscope_free(s);
 	return NULL;
-}
-
-/* ---- what readers share ---- */
-
-gboolean readers_begin_with(const guint8 *bytes, gsize count, const char *text)
-{
-	gsize length = strlen(text);
-
-	return count >= length && memcmp(bytes, text, length) == 0;
-}
-
-gboolean readers_bad(guint64 line, GError **error, const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	g_autofree char *text = g_strdup_vprintf(format, args);
-	va_end(args);
-	g_autofree char *valid = g_utf8_make_valid(text, -1);
-	g_set_error(error, TRACE_ERROR, TRACE_ERROR_FORMAT, "line %" G_GUINT64_FORMAT ": %s", line,
-		    valid);
-	return FALSE;
 }

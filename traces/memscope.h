@@ -5,7 +5,7 @@
 #ifndef NPUSIM_TRACES_MEMSCOPE_H
 #define NPUSIM_TRACES_MEMSCOPE_H
 
-#include "history.h"
+#include "event-sorter.h"
 
 enum memscope_column {
 	MEMSCOPE_ID,

@@ -10,8 +10,7 @@
 #include <string.h>
 
 #include "out-file.h"
-
-#define VERSION_LINE "npusim-trace 1"
+#include "trace/line.h"
 
 struct part {
 	const char *path;
@@ -28,7 +27,7 @@ struct merge {
 	GPtrArray *parts; /* struct part * */
 	guint64 start;    /* the earliest */
 	struct out_stream out;
-	GHashTable *processes; /* part << 32 | process -> number */
+	GHashTable *processes; /* "part.process" -> number */
 	GHashTable *shares;    /* key, or where there is none "part.number" -> number */
 	struct merge_result *result;
 };
@@ -75,7 +74,7 @@ static void advance(struct merge *m, struct part *p)
 /* Head of a part: its version and its info lines. The first event is left in `line`. */
 static gboolean read_head(struct part *p)
 {
-	if (!next_line(p) || !g_str_has_prefix(p->line, VERSION_LINE))
+	if (!next_line(p) || strncmp(p->line, TRACE_FIRST_LINE, strlen(TRACE_FIRST_LINE) - 1) != 0)
 		return FALSE;
 	while (next_line(p)) {
 		if (!g_str_has_prefix(p->line, "info ")) {
@@ -170,7 +169,7 @@ static void put_heads(struct merge *m)
 {
 	GString *out = m->out.text;
 
-	g_string_append(out, VERSION_LINE "\n");
+	g_string_append(out, TRACE_FIRST_LINE);
 	for (guint i = 0; i < m->parts->len; i++) {
 		struct part *p = g_ptr_array_index(m->parts, i);
 		guint process = process_number(m, p, 1);
@@ -253,7 +252,7 @@ static void open_parts(struct merge *m, GPtrArray *paths)
 	m->result->parts = m->parts->len;
 }
 
-gboolean merge_write(GPtrArray *paths, const char *path, struct merge_result *result,
+gboolean merge_write(GPtrArray *paths, const char *path, guint least, struct merge_result *result,
 		     GError **error)
 {
 	struct merge m = { .result = result };
@@ -265,11 +264,16 @@ gboolean merge_write(GPtrArray *paths, const char *path, struct merge_result *re
 	m.processes = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
 	m.shares = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
 	open_parts(&m, paths);
-	put_all(&m);
+	gboolean ok = m.parts->len >= least;
+	if (ok)
+		put_all(&m);
+	else
+		g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_INVAL,
+			    "none of the %u files there is a trace", paths->len);
 	g_ptr_array_unref(m.parts);
 	g_hash_table_unref(m.processes);
 	g_hash_table_unref(m.shares);
-	return out_stream_close(&m.out, TRUE, error);
+	return out_stream_close(&m.out, ok, error);
 }
 
 GPtrArray *merge_find(const char *folder, GError **error)

@@ -18,8 +18,8 @@ struct merge_result {
 /* The traces in a folder, by name; others are left out. NULL and error if it cannot be read. */
 GPtrArray *merge_find(const char *folder, GError **error);
 /* Writes the traces (plain files) as one to `path`, compressed if the name ends in .gz; the file is
- * there whole or not at all. FALSE and error. */
-gboolean merge_write(GPtrArray *parts, const char *path, struct merge_result *result,
+ * there whole or not at all. FALSE and error, also where fewer than `least` of them are traces. */
+gboolean merge_write(GPtrArray *parts, const char *path, guint least, struct merge_result *result,
 		     GError **error);
 
 #endif

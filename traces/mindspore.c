@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "history.h"
+#include "event-sorter.h"
 #include "readers.h"
 #include "rows.h"
 #include "sites.h"
@@ -20,7 +20,7 @@ static const char *const columns[COLUMN_COUNT] = {
 static const char *const who[] = { "node_name", "task_name", "producer_task" };
 
 struct blocks {
-	struct history *history;
+	struct event_sorter *sorter;
 	guint at[COLUMN_COUNT], last;
 	guint who_at[G_N_ELEMENTS(who)], file_at, line_at; /* G_MAXUINT: there is no such column */
 };
@@ -72,7 +72,7 @@ static guint32 find_site(struct blocks *b, const struct rows *rows)
 	f.file_length = strlen(f.file);
 	if (!rows_signed(rows_field(rows, b->line_at), &f.line))
 		f.line = 0;
-	return f.name_length + f.file_length > 0 ? sites_add(history_sites(b->history), &f, 1)
+	return f.name_length + f.file_length > 0 ? sites_add(event_sorter_sites(b->sorter), &f, 1)
 						 : SITE_NONE;
 }
 
@@ -85,17 +85,16 @@ static gboolean number(const struct rows *rows, const char *name, const char *te
 			   text);
 }
 
-static gboolean leave_out(struct blocks *b, struct history_row *row, const char *name,
-			  GError **error)
+static gboolean leave_out(struct blocks *b, struct event_row *row, const char *name, GError **error)
 {
 	row->action = TRACE_OTHER;
-	row->other = history_name(b->history, name);
-	return history_add(b->history, row, error);
+	row->other = event_sorter_name(b->sorter, name);
+	return event_sorter_add(b->sorter, row, error);
 }
 
 /* Blocks that go at a tick make room for those that come with it, except for one that is there for
  * that tick alone. */
-static gboolean add_block(struct blocks *b, struct history_row *row, guint32 site,
+static gboolean add_block(struct blocks *b, struct event_row *row, guint32 site,
 			  const char *end_text, GError **error)
 {
 	gint64 end;
@@ -103,7 +102,7 @@ static gboolean add_block(struct blocks *b, struct history_row *row, guint32 sit
 	row->action = TRACE_ALLOC;
 	row->rank = 1;
 	row->other = site;
-	if (!history_add(b->history, row, error))
+	if (!event_sorter_add(b->sorter, row, error))
 		return FALSE;
 	/* none, -1 or a huge number: it was never given back */
 	if (!rows_signed(end_text, &end) || end < row->order || end == G_MAXINT64)
@@ -111,12 +110,12 @@ static gboolean add_block(struct blocks *b, struct history_row *row, guint32 sit
 	row->action = TRACE_FREE_COMPLETED;
 	row->rank = end == row->order ? 2 : 0;
 	row->order = end;
-	return history_add(b->history, row, error);
+	return event_sorter_add(b->sorter, row, error);
 }
 
 static gboolean add_row(struct blocks *b, const struct rows *rows, GError **error)
 {
-	struct history_row row = { .serial = rows_line(rows) };
+	struct event_row row = { .serial = rows_line(rows) };
 	const char *start = rows_field(rows, b->at[START]), *pool = rows_field(rows, b->at[POOL]);
 	const char *stream = rows_field(rows, b->at[STREAM]);
 
@@ -157,14 +156,14 @@ static gboolean read_rows(struct blocks *b, struct rows *rows, GError **error)
 
 struct trace *mindspore_read(struct input *input, GError **error)
 {
-	struct blocks b = { .history = history_new() };
+	struct blocks b = { .sorter = event_sorter_new() };
 	struct rows *rows = rows_open(input, ',');
 	gboolean ok = read_rows(&b, rows, error);
 
 	rows_close(rows);
 	input_close(input);
 	if (ok)
-		return history_finish(b.history, "MindSpore memory_block.csv", FALSE, error);
-	history_free(b.history);
+		return event_sorter_finish(b.sorter, "MindSpore memory_block.csv", FALSE, error);
+	event_sorter_free(b.sorter);
 	return NULL;
 }

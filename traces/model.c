@@ -64,12 +64,17 @@ void model_device_clear(struct model_device *d)
 		g_clear_pointer(&d->latency[c], g_free);
 }
 
+GQuark model_error_quark(void)
+{
+	return g_quark_from_static_string("npusim-model");
+}
+
 static gboolean opened(const char *call, aclError code, GError **error)
 {
 	if (code == ACL_SUCCESS || code == ACL_ERROR_REPEAT_INITIALIZE)
 		return TRUE;
-	g_set_error(error, g_quark_from_static_string("npusim-replay"), code, "%s answered %d: %s",
-		    call, code, model_message());
+	g_set_error(error, MODEL_ERROR, MODEL_ERROR_START, "%s answered %d: %s", call, code,
+		    model_message());
 	return FALSE;
 }
 
@@ -81,7 +86,7 @@ gboolean model_open(guint devices, GError **error)
 		return FALSE;
 	if (devices > count) {
 		g_set_error(
-			error, g_quark_from_static_string("npusim-replay"), 0,
+			error, MODEL_ERROR, MODEL_ERROR_DEVICES,
 			"the trace uses device %u, the model has devices 0 to %u: use --devices %u",
 			devices - 1, count - 1, devices);
 		return FALSE;

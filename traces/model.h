@@ -55,6 +55,13 @@ struct model_moves {
 /* The cause of the last failure; never NULL. */
 const char *model_message(void);
 
+#define MODEL_ERROR (model_error_quark())
+enum model_error {
+	MODEL_ERROR_START,  /* it does not start as the environment describes it */
+	MODEL_ERROR_DEVICES /* it has fewer devices */
+};
+GQuark model_error_quark(void);
+
 /* aclInit, aclrtSetDevice for each: FALSE and error with the call, its code and its message. */
 gboolean model_open(guint devices, GError **error);
 void model_close(guint devices);

@@ -45,6 +45,16 @@ static gboolean is_one_of(const char *text, const char *a, const char *b)
 	return strcmp(text, a) == 0 || strcmp(text, b) == 0;
 }
 
+static int run_verb(const char *name, int argc, char **argv)
+{
+	for (gsize i = 0; i < G_N_ELEMENTS(verbs); i++) {
+		if (strcmp(name, verbs[i].name) == 0)
+			return verbs[i].run(argc, argv);
+	}
+	g_printerr("npusim: there is no verb '%s'; 'npusim --help' lists them\n", name);
+	return NPUSIM_EXIT_USAGE;
+}
+
 static int run(int argc, char **argv)
 {
 	if (argc < 2) {
@@ -55,16 +65,15 @@ static int run(int argc, char **argv)
 		printf("npusim %s\n", NPUSIM_VERSION);
 		return NPUSIM_EXIT_OK;
 	}
+	if (argc > 2 && strcmp(argv[1], "help") == 0) { /* as VERB --help */
+		char help[] = "--help", *words[] = { argv[2], help, NULL };
+		return run_verb(argv[2], 2, words);
+	}
 	if (is_one_of(argv[1], "--help", "-h") || strcmp(argv[1], "help") == 0) {
 		print_help(stdout);
 		return NPUSIM_EXIT_OK;
 	}
-	for (gsize i = 0; i < G_N_ELEMENTS(verbs); i++) {
-		if (strcmp(argv[1], verbs[i].name) == 0)
-			return verbs[i].run(argc - 1, argv + 1);
-	}
-	g_printerr("npusim: there is no verb '%s'; 'npusim --help' lists them\n", argv[1]);
-	return NPUSIM_EXIT_USAGE;
+	return run_verb(argv[1], argc - 1, argv + 1);
 }
 
 int main(int argc, char **argv)

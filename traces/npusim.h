@@ -24,6 +24,9 @@ int cmd_info(int argc, char **argv);
 int cmd_bench(int argc, char **argv);
 int cmd_node(int argc, char **argv);
 
+/* Of run and record, as a shell has them: the program cannot be run, or is not there. */
+enum { NPUSIM_EXIT_NOT_RUNNABLE = 126, NPUSIM_EXIT_NOT_FOUND = 127 };
+
 /* ---- options.c ---- */
 
 /* Says "npusim VERB: text" on stderr and how to get help. */
@@ -53,12 +56,20 @@ enum options_with {
 gboolean parse_options(const char *parameters, const char *summary, const GOptionEntry *entries,
 		       enum options_with with, int *argc, char ***argv, int *status);
 
+/* Leaves out a "--" in front of the program's words. */
+void skip_dashes(int *argc, char ***argv);
+/* Puts an entry in front of a variable's list, which colons part. */
+void prepend_to_list(const char *variable, const char *entry);
+/* Becomes the program; where that fails, says why and returns the exit status. */
+int become_program(const char *verb, char **program);
+
 /* The folder of libascendcl.so that belongs to this command: the installed one beside it, or the
  * build tree's. NULL and error, naming the folders that were tried, if there is none. */
 char *acl_library_folder(GError **error);
 /* The same of libcuda.so.1. */
 char *cuda_library_folder(GError **error);
-/* The path of libnpusim-record.so, likewise. */
+/* The paths of libnpusim-record.so and of the module of bench, likewise. */
 char *preload_library(GError **error);
+char *bench_module(GError **error);
 
 #endif

@@ -4,6 +4,7 @@
  */
 #include "npusim.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -92,6 +93,22 @@ static void apply_trace(void)
 	apply(NPU_VAR_TRACE, path, NULL);
 }
 
+/* What is said of a variable that an option gave, said of the option. */
+static char *as_options(const char *text)
+{
+	GString *out = g_string_new(text);
+
+	for (int var = 0; var < NPU_VAR_COUNT; var++) {
+		const char *name = npu_var_info(var)->name;
+		g_autofree char *option = g_ascii_strdown(name + strlen("NPUSIM_"), -1);
+		g_autofree char *before = g_strdup_printf("environment: %s=", name);
+		g_autofree char *after = g_strdup_printf("--%s=", option);
+		if (given_as_option[var])
+			g_string_replace(out, before, after, 0);
+	}
+	return g_string_free(out, FALSE);
+}
+
 gboolean model_options_apply(const char *default_backend, const char *fresh_node, GError **error)
 {
 	char *text = NULL;
@@ -105,8 +122,8 @@ gboolean model_options_apply(const char *default_backend, const char *fresh_node
 	apply_trace();
 	if (npu_var_check_all(&text))
 		return TRUE;
-	g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE, "%s",
-		    text ? text : "a setting is not valid");
+	g_autofree char *said = as_options(text ? text : "a setting is not valid");
+	g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE, "%s", said);
 	free(text);
 	return FALSE;
 }
@@ -134,8 +151,34 @@ gboolean parse_options(const char *parameters, const char *summary, const GOptio
 	return FALSE;
 }
 
+void skip_dashes(int *argc, char ***argv)
+{
+	if (*argc < 2 || strcmp((*argv)[1], "--") != 0)
+		return;
+	++*argv;
+	--*argc;
+}
+
+void prepend_to_list(const char *variable, const char *entry)
+{
+	const char *old = g_getenv(variable);
+	g_autofree char *list =
+		old && *old ? g_strdup_printf("%s:%s", entry, old) : g_strdup(entry);
+
+	g_setenv(variable, list, TRUE);
+}
+
+int become_program(const char *verb, char **program)
+{
+	execvp(program[0], program);
+	int why = errno;
+	failure(verb, "%s: %s", program[0], g_strerror(why));
+	return why == ENOENT ? NPUSIM_EXIT_NOT_FOUND : NPUSIM_EXIT_NOT_RUNNABLE;
+}
+
 /* The first of `places`, relative to this command's folder, that has the file. */
-static char *library_folder(const char *file, const char *const places[2], GError **error)
+static char *library_folder(const char *file, const char *const places[2], const char *hint,
+			    GError **error)
 {
 	g_autofree char *self = g_file_read_link("/proc/self/exe", NULL);
 	g_autofree char *bin = self ? g_path_get_dirname(self) : NULL;
@@ -147,8 +190,8 @@ static char *library_folder(const char *file, const char *const places[2], GErro
 			return g_steal_pointer(&folder);
 	}
 	g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_NOENT,
-		    "there is no %s in %s or %s beside %s: is npusim installed whole?", file,
-		    places[0], places[1], bin ? bin : "this command");
+		    "there is no %s in %s or %s beside %s: is npusim %s?", file, places[0],
+		    places[1], bin ? bin : "this command", hint);
 	return NULL;
 }
 
@@ -156,20 +199,34 @@ char *acl_library_folder(GError **error)
 {
 	const char *const places[] = { "../lib/npusim/acl", "../runtime" };
 
-	return library_folder("libascendcl.so", places, error);
+	return library_folder("libascendcl.so", places, "installed whole", error);
 }
 
 char *cuda_library_folder(GError **error)
 {
 	const char *const places[] = { "../lib/npusim/cuda", "../runtime/cuda" };
 
-	return library_folder("libcuda.so.1", places, error);
+	return library_folder("libcuda.so.1", places, "installed whole", error);
+}
+
+static char *library(const char *file, const char *const places[2], const char *hint,
+		     GError **error)
+{
+	g_autofree char *folder = library_folder(file, places, hint, error);
+
+	return folder ? g_build_filename(folder, file, NULL) : NULL;
 }
 
 char *preload_library(GError **error)
 {
 	const char *const places[] = { "../lib/npusim/preload", "preload" };
-	g_autofree char *folder = library_folder("libnpusim-record.so", places, error);
 
-	return folder ? g_build_filename(folder, "libnpusim-record.so", NULL) : NULL;
+	return library("libnpusim-record.so", places, "installed whole", error);
+}
+
+char *bench_module(GError **error)
+{
+	const char *const places[] = { "../lib/npusim", "../sim" };
+
+	return library("bench.so", places, "built with the model", error);
 }

@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -74,6 +73,19 @@ void out_file_begin(struct out_file *f, const char *path)
 	free(real);
 	f->temp = g_strdup_printf("%s.%08x.part%s", f->path, g_random_int(), f->gzip ? ".gz" : "");
 	handle_signals(f->temp);
+}
+
+gboolean out_file_check(const char *path, GError **error)
+{
+	g_autofree char *folder = g_path_get_dirname(path);
+	int why = g_file_test(path, G_FILE_TEST_IS_DIR)                 ? EISDIR
+		  : strcmp(path, "-") != 0 && access(folder, F_OK) != 0 ? errno
+									: 0;
+
+	if (why)
+		g_set_error(error, G_FILE_ERROR, (gint)g_file_error_from_errno(why),
+			    "%s cannot be written: %s", path, g_strerror(why));
+	return why == 0;
 }
 
 gboolean out_file_end(struct out_file *f, gboolean ok, GError **error)

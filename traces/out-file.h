@@ -19,6 +19,9 @@ void out_file_begin(struct out_file *file, const char *path);
 /* The file takes its name if `ok`, else nothing is left of it. Ends `file`. FALSE and error. */
 gboolean out_file_end(struct out_file *file, gboolean ok, GError **error);
 
+/* Whether such a file could be made, as far as its folder tells. FALSE and error. */
+gboolean out_file_check(const char *path, GError **error);
+
 struct out_stream {
 	GString *text; /* to be added to, then out_stream_flush() */
 	/* below: out-file.c alone */

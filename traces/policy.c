@@ -6,7 +6,8 @@
 
 #include <string.h>
 
-#define MIB       (G_GUINT64_CONSTANT(1) << 20)
+#include "units.h"
+
 #define PAD_NPU   32
 #define ALIGN_NPU (16u << 10)
 

@@ -12,6 +12,7 @@ struct progress {
 	gint64 start_us, last_us;
 	guint64 total;
 	gboolean terminal, shown;
+	guint steps;
 };
 
 void progress_start(struct progress *progress, guint64 total);

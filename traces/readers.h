@@ -26,6 +26,10 @@ struct trace *stalloc_read(struct input *input, GError **error);
 /* Addresses and sizes from here on are taken for damage. */
 #define READERS_ADDRESS_END (G_GUINT64_CONSTANT(1) << 56)
 
+/* Whether a file begins as JSON does, as results of npusim replay --json do. */
+gboolean readers_is_json(const guint8 *bytes, gsize count);
+/* The same of a file. FALSE and error: it cannot be read. */
+gboolean readers_file_is_json(const char *path, gboolean *out, GError **error);
 gboolean readers_begin_with(const guint8 *bytes, gsize count, const char *text);
 /* FALSE and error: "line N: ...". */
 gboolean readers_bad(guint64 line, GError **error, const char *format, ...) G_GNUC_PRINTF(3, 4);

@@ -5,46 +5,37 @@
  * it has none, its segments are made.
  */
 #include "format.h"
-#include "replay-track.h"
+#include "replay-engine.h"
 
 struct lines {
 	struct replay_run *run;
-	struct player *player; /* NULL: segments are made */
-	GPtrArray
-		*tracks; /* of each device of the replay, in its order; none where calls are made */
+	struct call_replay *calls; /* NULL: segments are made */
+	GPtrArray *engines; /* of each device of the replay, in its order; NULL beside calls */
 };
 
 static gboolean open_lines(struct lines *l, struct replay_run *run, GError **error)
 {
-	*l = (struct lines){ .run = run,
-			     .tracks =
-				     g_ptr_array_new_with_free_func((GDestroyNotify)track_close) };
-	if (run->trace->memory_calls > 0 && !track_is_policy(run->options)) {
-		l->player = player_open(run);
+	*l = (struct lines){ .run = run };
+	if (run->trace->memory_calls > 0 && !policy_is_own(run->options->policy)) {
+		l->calls = call_replay_open(run);
 		return TRUE;
 	}
-	for (guint i = 0; i < run->replay->devices->len; i++) {
-		struct track *track =
-			track_open(g_ptr_array_index(run->replay->devices, i), run->options);
-		g_ptr_array_add(l->tracks, track);
-		if (!track_start(track, error))
-			return FALSE;
-	}
-	return TRUE;
+	l->engines = replay_engines_open(run, error);
+	return l->engines != NULL;
 }
 
 static void close_lines(struct lines *l)
 {
-	if (l->player)
-		player_close(l->player);
-	g_ptr_array_unref(l->tracks);
+	if (l->calls)
+		call_replay_close(l->calls);
+	g_clear_pointer(&l->engines, g_ptr_array_unref);
 }
 
-static struct track *track_of(const struct lines *l, const struct replay_device *device)
+static struct replay_engine *engine_of(const struct lines *l, const struct replay_device *device)
 {
-	for (guint i = 0; i < l->tracks->len; i++) {
+	for (guint i = 0; i < l->engines->len; i++) {
 		if (g_ptr_array_index(l->run->replay->devices, i) == device)
-			return g_ptr_array_index(l->tracks, i);
+			return g_ptr_array_index(l->engines, i);
 	}
 	return NULL;
 }
@@ -55,15 +46,16 @@ static gboolean is_about_segments(const struct trace_event *e)
 	       e->action == TRACE_SEGMENT_MAP || e->action == TRACE_SEGMENT_UNMAP;
 }
 
-static gboolean event(struct lines *l, const struct trace_record *record, GError **error)
+static gboolean event(struct lines *l, const struct format_line *line, GError **error)
 {
-	struct replay_device *device = replay_find(l->run->replay, record->device);
-	if (record->code != 0 || device == NULL)
+	struct replay_device *device = replay_find(l->run->replay, line->record.device);
+	if (line->record.code != 0 || device == NULL)
 		return TRUE;
-	if (l->player == NULL)
-		return track_step(track_of(l, device), &record->event, record->line, error);
-	if (!is_about_segments(&record->event))
-		account_step(&device->account, &record->event);
+	if (l->calls == NULL)
+		return replay_engine_step(engine_of(l, device), &line->event, line->record.line,
+					  error);
+	if (!is_about_segments(&line->event))
+		memory_usage_step(&device->usage, &line->event);
 	return TRUE;
 }
 
@@ -77,19 +69,18 @@ static void sample_all(const struct replay_run *run, guint64 time_us)
 
 gboolean replay_lines(struct replay_run *run, GError **error)
 {
-	struct trace_record record;
+	struct format_line line;
 	struct lines l;
 	int more = 1;
 	gboolean ok = open_lines(&l, run, error);
 
-	while (ok && (more = format_next(run->trace->format, &record, error)) > 0) {
-		record.event.time_us = (gint64)(record.host_ns / 1000);
-		if (record.verb == TRACE_EVENT)
-			ok = event(&l, &record, error);
-		else if (l.player)
-			ok = player_step(l.player, &record, error);
-		if (l.player)
-			sample_all(run, record.host_ns / 1000);
+	while (ok && (more = format_next(run->trace->format, &line, error)) > 0) {
+		if (trace_verbs[line.record.verb].event)
+			ok = event(&l, &line, error);
+		else if (l.calls)
+			ok = call_replay_step(l.calls, &line.record, error);
+		if (l.calls)
+			sample_all(run, line.record.host_ns / 1000);
 		if (!replay_tick(run))
 			break;
 	}

@@ -6,9 +6,8 @@
 #include "replay-policy.h"
 
 #include "cache.h"
-#include "live.h"
-
-#define GIB (G_GUINT64_CONSTANT(1) << 30)
+#include "int-map.h"
+#include "units.h"
 
 /* A block of the history. */
 struct held {
@@ -21,7 +20,7 @@ struct handle {
 	guint64 address; /* first: the table's key */
 	aclrtDrvMemHandle handle;
 };
-struct policy_lane {
+struct policy_replay {
 	struct replay_device *device;
 	const struct policy_options *options;
 	struct model_device *calls; /* where calls are counted now */
@@ -39,30 +38,31 @@ struct policy_lane {
 
 /* ---- answers ---- */
 
-static enum cache_answer answered(struct policy_lane *lane, const char *call, aclError code)
+static enum cache_answer answered(struct policy_replay *replay, const char *call, aclError code)
 {
 	if (code == ACL_SUCCESS)
 		return CACHE_OK;
 	if (code == ACL_ERROR_RT_MEMORY_ALLOCATION)
 		return CACHE_NO_MEMORY;
-	if (lane->cause == NULL)
-		g_set_error(&lane->cause, REPLAY_ERROR, 0,
+	if (replay->cause == NULL)
+		g_set_error(&replay->cause, REPLAY_ERROR, 0,
 			    "device %u, event %" G_GUINT64_FORMAT ": %s answered %d: %s",
-			    lane->device->device, lane->event, call, code, model_message());
+			    replay->device->device, replay->event, call, code, model_message());
 	return CACHE_FAILED;
 }
 
 /* Memory got or given back: `size` bytes in pages of `pages` bytes. */
-static void count(struct policy_lane *lane, enum trace_action action, guint64 size, guint64 pages)
+static void count(struct policy_replay *replay, enum trace_action action, guint64 size,
+		  guint64 pages)
 {
-	struct account *account = &lane->device->account;
+	struct memory_usage *usage = &replay->device->usage;
 
 	if (action == TRACE_SEGMENT_ALLOC || action == TRACE_SEGMENT_MAP)
-		account_obtain(account, size, pages);
+		memory_usage_obtain(usage, size, pages);
 	else
-		account_return(account, size, pages);
-	if (lane->calls == &lane->device->window)
-		lane->device->policy_counts[action]++;
+		memory_usage_return(usage, size, pages);
+	if (replay->calls == &replay->device->window)
+		replay->device->policy_counts[action]++;
 }
 
 static void add_address(GHashTable *set, guint64 address)
@@ -70,121 +70,122 @@ static void add_address(GHashTable *set, guint64 address)
 	g_hash_table_add(set, g_memdup2(&address, sizeof address));
 }
 
-static struct ledger *ledger_of(const struct policy_lane *lane)
+static struct allocation_table *table_of(const struct policy_replay *replay)
 {
-	return &lane->device->account.ledger;
+	return &replay->device->usage.table;
 }
 
-static void note(const struct policy_lane *lane, enum ledger_kind kind, guint64 address,
+static void note(const struct policy_replay *replay, enum allocation_kind kind, guint64 address,
 		 guint64 size, gboolean mapped)
 {
-	const struct ledger_item item = {
+	const struct allocation item = {
 		.key = address, .address = address, .size = size, .va = address, .mapped = mapped
 	};
 
-	ledger_add(ledger_of(lane), kind, &item);
+	allocation_table_add(table_of(replay), kind, &item);
 }
 
 /* ---- memory for the cache ---- */
 
 static enum cache_answer get(gpointer data, guint64 size, gboolean giant, guint64 *address)
 {
-	struct policy_lane *lane = data;
+	struct policy_replay *replay = data;
 	void *p = NULL;
 	aclError code =
-		model_malloc(lane->calls, &p, size, (int)lane->device->device, giant ? 30 : 21);
-	enum cache_answer answer = answered(lane, model_call_name(MODEL_MALLOC), code);
+		model_malloc(replay->calls, &p, size, (int)replay->device->device, giant ? 30 : 21);
+	enum cache_answer answer = answered(replay, model_call_name(MODEL_MALLOC), code);
 
 	if (answer != CACHE_OK)
 		return answer;
 	*address = (guintptr)p;
-	add_address(lane->segments, *address);
-	count(lane, TRACE_SEGMENT_ALLOC, size, size);
-	note(lane, LEDGER_MEMORY, *address, size, FALSE);
+	add_address(replay->segments, *address);
+	count(replay, TRACE_SEGMENT_ALLOC, size, size);
+	note(replay, ALLOCATION_MEMORY, *address, size, FALSE);
 	return CACHE_OK;
 }
 
 static enum cache_answer give(gpointer data, guint64 address, guint64 size)
 {
-	struct policy_lane *lane = data;
+	struct policy_replay *replay = data;
 
-	replay_note_peak(lane->device);
-	count(lane, TRACE_SEGMENT_FREE, size, size);
-	g_hash_table_remove(lane->segments, &address);
-	ledger_remove(ledger_of(lane), LEDGER_MEMORY, address);
-	return answered(lane, "aclrtFree",
-			model_free(lane->calls, (void *)(guintptr)address, FALSE));
+	replay_note_peak(replay->device);
+	count(replay, TRACE_SEGMENT_FREE, size, size);
+	g_hash_table_remove(replay->segments, &address);
+	allocation_table_remove(table_of(replay), ALLOCATION_MEMORY, address);
+	return answered(replay, "aclrtFree",
+			model_free(replay->calls, (void *)(guintptr)address, FALSE));
 }
 
 static enum cache_answer reserve(gpointer data, guint64 size, guint64 *address)
 {
-	struct policy_lane *lane = data;
+	struct policy_replay *replay = data;
 	void *va = NULL;
-	aclError code = model_reserve(lane->calls, &va, size, 0, NULL, 1);
-	enum cache_answer answer = answered(lane, "aclrtReserveMemAddress", code);
+	aclError code = model_reserve(replay->calls, &va, size, 0, NULL, 1);
+	enum cache_answer answer = answered(replay, "aclrtReserveMemAddress", code);
 
 	if (answer != CACHE_OK)
 		return answer;
 	*address = (guintptr)va;
-	add_address(lane->stretches, *address);
-	note(lane, LEDGER_RESERVED, *address, size, FALSE);
+	add_address(replay->stretches, *address);
+	note(replay, ALLOCATION_RESERVED, *address, size, FALSE);
 	return CACHE_OK;
 }
 
 static enum cache_answer unreserve(gpointer data, guint64 address)
 {
-	struct policy_lane *lane = data;
+	struct policy_replay *replay = data;
 
-	g_hash_table_remove(lane->stretches, &address);
-	ledger_remove(ledger_of(lane), LEDGER_RESERVED, address);
-	return answered(lane, "aclrtReleaseMemAddress",
-			model_unreserve(lane->calls, (void *)(guintptr)address));
+	g_hash_table_remove(replay->stretches, &address);
+	allocation_table_remove(table_of(replay), ALLOCATION_RESERVED, address);
+	return answered(replay, "aclrtReleaseMemAddress",
+			model_unreserve(replay->calls, (void *)(guintptr)address));
 }
 
-static enum cache_answer create_all(struct policy_lane *lane, GArray *handles, guint64 n,
+static enum cache_answer create_all(struct policy_replay *replay, GArray *handles, guint64 n,
 				    guint64 step)
 {
 	aclrtDrvMemHandle handle;
 	aclError code = ACL_SUCCESS;
 
 	while (handles->len < n) {
-		code = model_create(lane->calls, &handle, step, (int)lane->device->device,
+		code = model_create(replay->calls, &handle, step, (int)replay->device->device,
 				    step >= GIB ? 30 : 21);
 		if (code != ACL_SUCCESS)
 			break;
 		g_array_append_val(handles, handle);
 	}
-	enum cache_answer answer = answered(lane, "aclrtMallocPhysical", code);
+	enum cache_answer answer = answered(replay, "aclrtMallocPhysical", code);
 	for (guint i = 0; code != ACL_SUCCESS && i < handles->len; i++)
-		model_release(lane->calls, g_array_index(handles, aclrtDrvMemHandle, i));
+		model_release(replay->calls, g_array_index(handles, aclrtDrvMemHandle, i));
 	return answer;
 }
 
 /* As torch_npu does: all handles are made, then all of them mapped. */
 static enum cache_answer map(gpointer data, guint64 address, guint64 size, guint64 step)
 {
-	struct policy_lane *lane = data;
+	struct policy_replay *replay = data;
 	g_autoptr(GArray) handles = g_array_new(FALSE, FALSE, sizeof(aclrtDrvMemHandle));
-	enum cache_answer answer = create_all(lane, handles, size / step, step);
+	enum cache_answer answer = create_all(replay, handles, size / step, step);
 
 	for (guint i = 0; i < handles->len && answer == CACHE_OK; i++) {
 		struct handle h = { .address = address + i * step,
 				    .handle = g_array_index(handles, aclrtDrvMemHandle, i) };
-		aclError code = model_map(lane->calls, (void *)(guintptr)h.address, step, h.handle);
-		answer = answered(lane, "aclrtMapMem", code);
+		aclError code =
+			model_map(replay->calls, (void *)(guintptr)h.address, step, h.handle);
+		answer = answered(replay, "aclrtMapMem", code);
 		if (answer != CACHE_OK)
 			break;
-		g_hash_table_add(lane->handles, g_memdup2(&h, sizeof h));
-		note(lane, LEDGER_MEMORY, h.address, step, TRUE);
+		g_hash_table_add(replay->handles, g_memdup2(&h, sizeof h));
+		note(replay, ALLOCATION_MEMORY, h.address, step, TRUE);
 	}
 	if (answer == CACHE_OK)
-		count(lane, TRACE_SEGMENT_MAP, size, size);
+		count(replay, TRACE_SEGMENT_MAP, size, size);
 	return answer;
 }
 
-static aclError unmap_one(struct policy_lane *lane, struct model_device *calls, guint64 address)
+static aclError unmap_one(struct policy_replay *replay, struct model_device *calls, guint64 address)
 {
-	struct handle *h = g_hash_table_lookup(lane->handles, &address);
+	struct handle *h = g_hash_table_lookup(replay->handles, &address);
 	aclError code = model_unmap(calls, (void *)(guintptr)address);
 
 	return code == ACL_SUCCESS ? model_release(calls, h->handle) : code;
@@ -192,15 +193,15 @@ static aclError unmap_one(struct policy_lane *lane, struct model_device *calls, 
 
 static enum cache_answer unmap(gpointer data, guint64 address, guint64 size, guint64 step)
 {
-	struct policy_lane *lane = data;
+	struct policy_replay *replay = data;
 	enum cache_answer answer = CACHE_OK;
 
-	replay_note_peak(lane->device);
-	count(lane, TRACE_SEGMENT_UNMAP, size, size);
+	replay_note_peak(replay->device);
+	count(replay, TRACE_SEGMENT_UNMAP, size, size);
 	for (guint64 at = address; at < address + size && answer == CACHE_OK; at += step) {
-		ledger_remove(ledger_of(lane), LEDGER_MEMORY, at);
-		answer = answered(lane, "aclrtUnmapMem", unmap_one(lane, lane->calls, at));
-		g_hash_table_remove(lane->handles, &at);
+		allocation_table_remove(table_of(replay), ALLOCATION_MEMORY, at);
+		answer = answered(replay, "aclrtUnmapMem", unmap_one(replay, replay->calls, at));
+		g_hash_table_remove(replay->handles, &at);
 	}
 	return answer;
 }
@@ -208,40 +209,41 @@ static enum cache_answer unmap(gpointer data, guint64 address, guint64 size, gui
 /* ---- blocks ---- */
 
 /* Bytes of the pages that an aclrtMalloc of `size` bytes takes. */
-static guint64 in_pages(const struct policy_lane *lane, guint64 size)
+static guint64 in_pages(const struct policy_replay *replay, guint64 size)
 {
-	return lane->options->page_1g ? account_round(size, GIB) : account_pages(size);
+	return replay->options->page_1g ? round_up(size, GIB) : memory_usage_pages(size);
 }
 
-static enum cache_answer own_alloc(struct policy_lane *lane, struct held *held)
+static enum cache_answer own_alloc(struct policy_replay *replay, struct held *held)
 {
-	guint64 pages = in_pages(lane, MAX(held->size, 1));
+	guint64 pages = in_pages(replay, MAX(held->size, 1));
 	void *p = NULL;
-	aclError code = model_malloc(lane->calls, &p, MAX(held->size, 1), (int)lane->device->device,
-				     lane->options->page_1g ? 30 : 21);
-	enum cache_answer answer = answered(lane, model_call_name(MODEL_MALLOC), code);
+	aclError code =
+		model_malloc(replay->calls, &p, MAX(held->size, 1), (int)replay->device->device,
+			     replay->options->page_1g ? 30 : 21);
+	enum cache_answer answer = answered(replay, model_call_name(MODEL_MALLOC), code);
 
 	if (answer != CACHE_OK)
 		return answer;
 	held->own = (guintptr)p;
-	count(lane, TRACE_SEGMENT_ALLOC, held->size, pages);
-	note(lane, LEDGER_MEMORY, held->own, pages, FALSE);
+	count(replay, TRACE_SEGMENT_ALLOC, held->size, pages);
+	note(replay, ALLOCATION_MEMORY, held->own, pages, FALSE);
 	return CACHE_OK;
 }
 
-static enum cache_answer own_free(struct policy_lane *lane, const struct held *held)
+static enum cache_answer own_free(struct policy_replay *replay, const struct held *held)
 {
-	replay_note_peak(lane->device);
-	count(lane, TRACE_SEGMENT_FREE, held->size, in_pages(lane, MAX(held->size, 1)));
-	ledger_remove(ledger_of(lane), LEDGER_MEMORY, held->own);
-	return answered(lane, "aclrtFree",
-			model_free(lane->calls, (void *)(guintptr)held->own, FALSE));
+	replay_note_peak(replay->device);
+	count(replay, TRACE_SEGMENT_FREE, held->size, in_pages(replay, MAX(held->size, 1)));
+	allocation_table_remove(table_of(replay), ALLOCATION_MEMORY, held->own);
+	return answered(replay, "aclrtFree",
+			model_free(replay->calls, (void *)(guintptr)held->own, FALSE));
 }
 
-static void note_lost(struct policy_lane *lane, guint64 size, guint32 site)
+static void note_lost(struct policy_replay *replay, guint64 size, guint32 site)
 {
-	lane->device->lost_blocks++;
-	replay_note_failure(lane->device, lane->event, lane->line, size, site);
+	replay->device->lost_blocks++;
+	replay_note_failure(replay->device, replay->event, replay->line, size, site);
 }
 
 /* Whether the block has memory; where it lies and what it takes of it. */
@@ -252,128 +254,129 @@ static gboolean lies(const struct held *held, guint64 *address, guint64 *taken)
 	return *address != 0;
 }
 
-static gboolean failed(struct policy_lane *lane, enum cache_answer answer, GError **error)
+static gboolean failed(struct policy_replay *replay, enum cache_answer answer, GError **error)
 {
 	if (answer != CACHE_FAILED)
 		return TRUE;
-	g_propagate_error(error, g_steal_pointer(&lane->cause));
+	g_propagate_error(error, g_steal_pointer(&replay->cause));
 	return FALSE;
 }
 
 /* NULL: a call that makes no sense. What finds no memory is kept as a block that lies nowhere. */
-static const struct held *hand_out(struct policy_lane *lane, const struct trace_event *e,
+static const struct held *hand_out(struct policy_replay *replay, const struct trace_event *e,
 				   GError **error)
 {
 	struct held held = { .address = e->address, .size = e->size }, *kept;
 	enum cache_answer answer =
-		lane->cache ? cache_alloc(lane->cache, e->size, e->stream, &held.block)
-			    : own_alloc(lane, &held);
+		replay->cache ? cache_alloc(replay->cache, e->size, e->stream, &held.block)
+			      : own_alloc(replay, &held);
 
 	if (answer == CACHE_NO_MEMORY)
-		note_lost(lane, e->size, e->site);
-	if (!failed(lane, answer, error))
+		note_lost(replay, e->size, e->site);
+	if (!failed(replay, answer, error))
 		return NULL;
 	kept = g_memdup2(&held, sizeof held);
-	g_hash_table_add(lane->blocks, kept);
+	g_hash_table_add(replay->blocks, kept);
 	return kept;
 }
 
-static gboolean take_back(struct policy_lane *lane, guint64 address, GError **error)
+static gboolean take_back(struct policy_replay *replay, guint64 address, GError **error)
 {
-	struct held *held = g_hash_table_lookup(lane->blocks, &address);
+	struct held *held = g_hash_table_lookup(replay->blocks, &address);
 	enum cache_answer answer = CACHE_OK;
 
 	if (held == NULL)
 		return TRUE;
 	if (held->block)
-		cache_release(lane->cache, held->block);
+		cache_release(replay->cache, held->block);
 	else if (held->own)
-		answer = own_free(lane, held);
-	g_hash_table_remove(lane->blocks, &address);
-	return failed(lane, answer, error);
+		answer = own_free(replay, held);
+	g_hash_table_remove(replay->blocks, &address);
+	return failed(replay, answer, error);
 }
 
-static gboolean alloc(struct policy_lane *lane, const struct trace_event *e, GError **error)
+static gboolean alloc(struct policy_replay *replay, const struct trace_event *e, GError **error)
 {
-	lane->history++;
-	if (g_hash_table_contains(lane->blocks, &e->address) && !take_back(lane, e->address, error))
+	replay->history++;
+	if (g_hash_table_contains(replay->blocks, &e->address) &&
+	    !take_back(replay, e->address, error))
 		return FALSE;
-	const struct held *held = hand_out(lane, e, error);
+	const struct held *held = hand_out(replay, e, error);
 	guint64 address, taken;
 	if (held && lies(held, &address, &taken))
-		account_block(&lane->device->account, e, address, taken);
+		memory_usage_block(&replay->device->usage, e, address, taken);
 	return held != NULL;
 }
 
-static gboolean completed(struct policy_lane *lane, const struct trace_event *e, GError **error)
+static gboolean completed(struct policy_replay *replay, const struct trace_event *e, GError **error)
 {
-	const struct held *held = g_hash_table_lookup(lane->blocks, &e->address);
+	const struct held *held = g_hash_table_lookup(replay->blocks, &e->address);
 	guint64 address, taken;
 
-	lane->history++;
+	replay->history++;
 	/* a block that found no memory was not live */
 	if (held == NULL || lies(held, &address, &taken))
-		account_step(&lane->device->account, e);
-	return take_back(lane, e->address, error);
+		memory_usage_step(&replay->device->usage, e);
+	return take_back(replay, e->address, error);
 }
 
 /* ---- when the cache is emptied ---- */
 
-static gboolean empty(struct policy_lane *lane, GError **error)
+static gboolean empty(struct policy_replay *replay, GError **error)
 {
-	if (lane->cache == NULL)
+	if (replay->cache == NULL)
 		return TRUE;
-	lane->device->emptied++;
-	return failed(lane, cache_empty(lane->cache), error);
+	replay->device->emptied++;
+	return failed(replay, cache_empty(replay->cache), error);
 }
 
-static gboolean empty_where_said(struct policy_lane *lane, GError **error)
+static gboolean empty_where_said(struct policy_replay *replay, GError **error)
 {
-	const GArray *at = lane->options->empty_at;
+	const GArray *at = replay->options->empty_at;
 
-	while (lane->options->empty == POLICY_EMPTY_AT && lane->empty_next < at->len &&
-	       g_array_index(at, guint64, lane->empty_next) <= lane->history) {
-		lane->empty_next++;
-		if (!empty(lane, error))
+	while (replay->options->empty == POLICY_EMPTY_AT && replay->empty_next < at->len &&
+	       g_array_index(at, guint64, replay->empty_next) <= replay->history) {
+		replay->empty_next++;
+		if (!empty(replay, error))
 			return FALSE;
 	}
 	return TRUE;
 }
 
-static gboolean empty_where_recorded(struct policy_lane *lane, const struct trace_event *e,
+static gboolean empty_where_recorded(struct policy_replay *replay, const struct trace_event *e,
 				     GError **error)
 {
 	gboolean gives = e->action == TRACE_SEGMENT_FREE || e->action == TRACE_SEGMENT_UNMAP;
-	gboolean begins = gives && !lane->in_burst;
+	gboolean begins = gives && !replay->in_burst;
 
-	lane->in_burst = gives;
-	if (!begins || lane->options->empty != POLICY_EMPTY_RECORDED ||
-	    lane->device->trace->of_process)
+	replay->in_burst = gives;
+	if (!begins || replay->options->empty != POLICY_EMPTY_RECORDED ||
+	    replay->device->trace->of_process)
 		return TRUE;
-	return empty(lane, error);
+	return empty(replay, error);
 }
 
-/* ---- the lane ---- */
+/* ---- the replay ---- */
 
-struct policy_lane *policy_lane_open(struct replay_device *device,
-				     const struct policy_options *options)
+struct policy_replay *policy_replay_open(struct replay_device *device,
+					 const struct policy_options *options)
 {
-	struct policy_lane *lane = g_new0(struct policy_lane, 1);
-	struct cache_memory memory = { get, give, reserve, unreserve, map, unmap, lane, 0 };
+	struct policy_replay *replay = g_new0(struct policy_replay, 1);
+	struct cache_memory memory = { get, give, reserve, unreserve, map, unmap, replay, 0 };
 	struct npu_stats stats;
 
-	lane->device = device;
-	lane->options = options;
-	lane->calls = &device->setup;
-	lane->blocks = g_hash_table_new_full(live_hash_address, g_int64_equal, g_free, NULL);
-	lane->handles = g_hash_table_new_full(live_hash_address, g_int64_equal, g_free, NULL);
-	lane->segments = g_hash_table_new_full(live_hash_address, g_int64_equal, g_free, NULL);
-	lane->stretches = g_hash_table_new_full(live_hash_address, g_int64_equal, g_free, NULL);
+	replay->device = device;
+	replay->options = options;
+	replay->calls = &device->setup;
+	replay->blocks = g_hash_table_new_full(int_map_hash, g_int64_equal, g_free, NULL);
+	replay->handles = g_hash_table_new_full(int_map_hash, g_int64_equal, g_free, NULL);
+	replay->segments = g_hash_table_new_full(int_map_hash, g_int64_equal, g_free, NULL);
+	replay->stretches = g_hash_table_new_full(int_map_hash, g_int64_equal, g_free, NULL);
 	if (model_stats(device->device, &stats))
 		memory.total = stats.usable_bytes;
 	if (options->kind != POLICY_NATIVE)
-		lane->cache = cache_new(options, &memory);
-	return lane;
+		replay->cache = cache_new(options, &memory);
+	return replay;
 }
 
 /* The stream of the recorded range that holds an address. */
@@ -387,8 +390,8 @@ static gint64 stream_at(const GArray *ranges, guint64 address, guint *hint)
 	return ranges->len ? g_array_index(ranges, struct trace_range, ranges->len - 1).stream : 0;
 }
 
-static gboolean start_block(struct policy_lane *lane, const struct trace_block *b, gint64 stream,
-			    GError **error)
+static gboolean start_block(struct policy_replay *replay, const struct trace_block *b,
+			    gint64 stream, GError **error)
 {
 	const struct trace_event e = { .address = b->address,
 				       .size = b->size,
@@ -396,56 +399,56 @@ static gboolean start_block(struct policy_lane *lane, const struct trace_block *
 				       .site = b->site,
 				       .action = TRACE_ALLOC };
 	const struct trace_event gone = { .address = b->address, .action = TRACE_FREE_COMPLETED };
-	const struct held *held = hand_out(lane, &e, error);
-	struct account *a = &lane->device->account;
+	const struct held *held = hand_out(replay, &e, error);
+	struct memory_usage *a = &replay->device->usage;
 	guint64 address, taken;
 
 	if (held == NULL)
 		return FALSE;
 	if (lies(held, &address, &taken))
-		account_place(a, b->address, address, taken);
+		memory_usage_place(a, b->address, address, taken);
 	else
-		account_step(a, &gone);
+		memory_usage_step(a, &gone);
 	return TRUE;
 }
 
-gboolean policy_lane_start(struct policy_lane *lane, GError **error)
+gboolean policy_replay_start(struct policy_replay *replay, GError **error)
 {
-	const struct trace_device *trace = lane->device->trace;
-	struct account *a = &lane->device->account;
+	const struct trace_device *trace = replay->device->trace;
+	struct memory_usage *a = &replay->device->usage;
 	guint hint = 0;
 
 	a->physical = a->peak_physical = a->rounding = 0;
 	for (guint i = 0; i < trace->blocks->len; i++) {
 		const struct trace_block *b = &g_array_index(trace->blocks, struct trace_block, i);
 		gint64 stream = stream_at(trace->ranges, b->address, &hint);
-		if (!start_block(lane, b, stream, error))
+		if (!start_block(replay, b, stream, error))
 			return FALSE;
 	}
 	a->start_physical = a->physical;
 	a->obtained = 0;
 	a->start_live = a->peak_live = a->live_at_peak_physical = a->live;
-	lane->calls = &lane->device->window;
-	return empty_where_said(lane, error);
+	replay->calls = &replay->device->window;
+	return empty_where_said(replay, error);
 }
 
-gboolean policy_lane_step(struct policy_lane *lane, const struct trace_event *event, guint64 line,
-			  GError **error)
+gboolean policy_replay_step(struct policy_replay *replay, const struct trace_event *event,
+			    guint64 line, GError **error)
 {
-	lane->event++;
-	lane->line = line;
-	if (!empty_where_recorded(lane, event, error))
+	replay->event++;
+	replay->line = line;
+	if (!empty_where_recorded(replay, event, error))
 		return FALSE;
-	if (event->action == TRACE_ALLOC && !alloc(lane, event, error))
+	if (event->action == TRACE_ALLOC && !alloc(replay, event, error))
 		return FALSE;
-	if (event->action == TRACE_FREE_COMPLETED && !completed(lane, event, error))
+	if (event->action == TRACE_FREE_COMPLETED && !completed(replay, event, error))
 		return FALSE;
-	return empty_where_said(lane, error);
+	return empty_where_said(replay, error);
 }
 
-guint64 policy_lane_find(const struct policy_lane *lane, guint64 address)
+guint64 policy_replay_find(const struct policy_replay *replay, guint64 address)
 {
-	const struct held *held = g_hash_table_lookup(lane->blocks, &address);
+	const struct held *held = g_hash_table_lookup(replay->blocks, &address);
 
 	if (held == NULL)
 		return 0;
@@ -454,12 +457,12 @@ guint64 policy_lane_find(const struct policy_lane *lane, guint64 address)
 
 /* ---- the end ---- */
 
-static void free_own(struct policy_lane *lane, struct model_device *unused)
+static void free_own(struct policy_replay *replay, struct model_device *unused)
 {
 	GHashTableIter iter;
 	gpointer key;
 
-	g_hash_table_iter_init(&iter, lane->blocks);
+	g_hash_table_iter_init(&iter, replay->blocks);
 	while (g_hash_table_iter_next(&iter, &key, NULL)) {
 		const struct held *held = key;
 		if (held->own)
@@ -467,29 +470,29 @@ static void free_own(struct policy_lane *lane, struct model_device *unused)
 	}
 }
 
-void policy_lane_close(struct policy_lane *lane)
+void policy_replay_close(struct policy_replay *replay)
 {
 	struct model_device unused = { 0 };
 	GHashTableIter iter;
 	gpointer key;
 
-	replay_note_end(lane->device);
-	free_own(lane, &unused);
-	g_hash_table_iter_init(&iter, lane->handles);
+	replay_note_end(replay->device);
+	free_own(replay, &unused);
+	g_hash_table_iter_init(&iter, replay->handles);
 	while (g_hash_table_iter_next(&iter, &key, NULL))
-		unmap_one(lane, &unused, *(guint64 *)key);
-	g_hash_table_iter_init(&iter, lane->segments);
+		unmap_one(replay, &unused, *(guint64 *)key);
+	g_hash_table_iter_init(&iter, replay->segments);
 	while (g_hash_table_iter_next(&iter, &key, NULL))
 		model_free(&unused, (void *)(guintptr)(*(guint64 *)key), FALSE);
-	g_hash_table_iter_init(&iter, lane->stretches);
+	g_hash_table_iter_init(&iter, replay->stretches);
 	while (g_hash_table_iter_next(&iter, &key, NULL))
 		model_unreserve(&unused, (void *)(guintptr)(*(guint64 *)key));
-	if (lane->cache)
-		cache_free(lane->cache);
-	g_hash_table_unref(lane->blocks);
-	g_hash_table_unref(lane->handles);
-	g_hash_table_unref(lane->segments);
-	g_hash_table_unref(lane->stretches);
-	g_clear_error(&lane->cause);
-	g_free(lane);
+	if (replay->cache)
+		cache_free(replay->cache);
+	g_hash_table_unref(replay->blocks);
+	g_hash_table_unref(replay->handles);
+	g_hash_table_unref(replay->segments);
+	g_hash_table_unref(replay->stretches);
+	g_clear_error(&replay->cause);
+	g_free(replay);
 }

@@ -9,18 +9,18 @@
 #include "policy.h"
 #include "replay.h"
 
-struct policy_lane;
+struct policy_replay;
 
-struct policy_lane *policy_lane_open(struct replay_device *device,
-				     const struct policy_options *options);
+struct policy_replay *policy_replay_open(struct replay_device *device,
+					 const struct policy_options *options);
 /* Hands out what was live at the start, by address. */
-gboolean policy_lane_start(struct policy_lane *lane, GError **error);
+gboolean policy_replay_start(struct policy_replay *replay, GError **error);
 /* One event; `line` of the file for messages, 0: it has none. */
-gboolean policy_lane_step(struct policy_lane *lane, const struct trace_event *event, guint64 line,
-			  GError **error);
+gboolean policy_replay_step(struct policy_replay *replay, const struct trace_event *event,
+			    guint64 line, GError **error);
 /* Gives back what is left, uncounted. */
-void policy_lane_close(struct policy_lane *lane);
+void policy_replay_close(struct policy_replay *replay);
 /* Where the block at the file's address lies now; 0: nowhere. */
-guint64 policy_lane_find(const struct policy_lane *lane, guint64 address);
+guint64 policy_replay_find(const struct policy_replay *replay, guint64 address);
 
 #endif

@@ -6,7 +6,7 @@
 
 #include <sys/mman.h>
 
-#define MIB (G_GUINT64_CONSTANT(1) << 20)
+#include "units.h"
 
 struct traffic {
 	struct replay *replay;

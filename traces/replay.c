@@ -6,9 +6,7 @@
 #include "replay.h"
 
 #include "npusim/npusim.h"
-#include "replay-track.h"
-
-#define PROGRESS_EVERY 64
+#include "replay-engine.h"
 
 GQuark replay_error_quark(void)
 {
@@ -19,10 +17,8 @@ gboolean replay_tick(struct replay_run *run)
 {
 	struct replay *replay = run->replay;
 	replay->done++;
-	if (replay->done < run->next_progress || run->options->progress == NULL)
-		return TRUE;
-	run->next_progress = replay->done + PROGRESS_EVERY;
-	if (run->options->progress(replay->done, run->trace->events, run->options->data))
+	if (run->options->progress == NULL ||
+	    run->options->progress(replay->done, run->trace->events, run->options->data))
 		return TRUE;
 	replay->interrupted = TRUE;
 	return FALSE;
@@ -30,7 +26,7 @@ gboolean replay_tick(struct replay_run *run)
 
 void replay_note_peak(struct replay_device *device)
 {
-	guint64 physical = device->account.physical;
+	guint64 physical = device->usage.physical;
 	struct npu_stats stats;
 	if (physical <= device->noted_physical || !model_stats(device->device, &stats))
 		return;
@@ -38,45 +34,45 @@ void replay_note_peak(struct replay_device *device)
 	device->stats = stats;
 }
 
-static void mark(struct replay_device *device, struct ledger_moment *moment, guint64 event,
-		 const struct ledger_sums *sums)
+static void mark(struct replay_device *device, struct moment *moment, guint64 event,
+		 const struct memory_sums *sums)
 {
-	ledger_mark(&device->account.ledger, moment, event, sums);
+	allocation_table_mark(&device->usage.table, moment, event, sums);
 }
 
 /* A time has come with the first event that is not before it. */
-static gboolean has_come(const struct replay_device *device, const struct ledger_moment *m,
-			 guint64 event, guint64 time_us)
+static gboolean has_come(const struct replay_device *device, const struct moment *m, guint64 event,
+			 guint64 time_us)
 {
-	if (m->what == LEDGER_EVENT)
+	if (m->what == MOMENT_EVENT)
 		return m->wanted == event;
-	return m->what == LEDGER_TIME && !m->reached && time_us > 0 &&
+	return m->what == MOMENT_TIME && !m->reached && time_us > 0 &&
 	       time_us - MIN(time_us, device->first_us) >= m->wanted;
 }
 
 void replay_sample(struct replay_device *device, guint64 event, guint64 time_us)
 {
-	struct ledger *ledger = &device->account.ledger;
-	struct ledger_moment *peak = &ledger->moments[0];
-	struct ledger_sums sums;
+	struct allocation_table *table = &device->usage.table;
+	struct moment *peak = &table->moments[0];
+	struct memory_sums sums;
 
 	if (device->first_us == 0)
 		device->first_us = time_us;
-	account_sums(&device->account, &sums);
+	memory_usage_sums(&device->usage, &sums);
 	device->outside |= sums.external < 0;
 	series_add(&device->series, event, &sums);
 	if (!peak->reached || series_is_more(&peak->sums, &sums))
 		mark(device, peak, event, &sums);
-	for (guint m = 2; m < ledger->moment_count; m++) {
-		if (has_come(device, &ledger->moments[m], event, time_us))
-			mark(device, &ledger->moments[m], event, &sums);
+	for (guint m = 2; m < table->moment_count; m++) {
+		if (has_come(device, &table->moments[m], event, time_us))
+			mark(device, &table->moments[m], event, &sums);
 	}
 }
 
 void replay_note_failure(struct replay_device *device, guint64 event, guint64 line, guint64 size,
 			 guint32 site)
 {
-	struct ledger_sums sums;
+	struct memory_sums sums;
 
 	if (device->failed_size)
 		return;
@@ -85,32 +81,27 @@ void replay_note_failure(struct replay_device *device, guint64 event, guint64 li
 	device->failed_size = MAX(size, 1);
 	device->failed_site = site;
 	model_stats(device->device, &device->failed_stats);
-	account_sums(&device->account, &sums);
-	mark(device, &device->account.ledger.moments[1], event, &sums);
+	memory_usage_sums(&device->usage, &sums);
+	mark(device, &device->usage.table.moments[1], event, &sums);
 }
 
 void replay_note_end(struct replay_device *device)
 {
-	struct ledger *ledger = &device->account.ledger;
-	struct ledger_sums sums;
+	struct allocation_table *table = &device->usage.table;
+	struct memory_sums sums;
 
 	replay_note_peak(device);
-	account_sums(&device->account, &sums);
-	for (guint m = 2; m < ledger->moment_count; m++) {
-		if (ledger->moments[m].what == LEDGER_END)
-			mark(device, &ledger->moments[m], device->series.last.event, &sums);
+	memory_usage_sums(&device->usage, &sums);
+	for (guint m = 2; m < table->moment_count; m++) {
+		if (table->moments[m].what == MOMENT_END)
+			mark(device, &table->moments[m], device->series.last.event, &sums);
 	}
-	ledger_look_all(ledger);
-}
-
-gboolean replay_is_policy(const struct replay *replay)
-{
-	return replay->policy && replay->policy->kind != POLICY_AS_RECORDED;
+	allocation_table_look_all(table);
 }
 
 gboolean replay_tells_live(const struct replay_device *device)
 {
-	return device->trace->counts[TRACE_ALLOC] > 0 || device->account.start_live > 0;
+	return device->trace->counts[TRACE_ALLOC] > 0 || device->usage.start_live > 0;
 }
 
 gboolean replay_tells_fragmentation(const struct replay_device *device)
@@ -134,7 +125,7 @@ guint64 replay_calls_ps(const struct replay_device *device)
 	return sum;
 }
 
-struct replay_device *replay_find(const struct replay *replay, gint32 device)
+struct replay_device *replay_find(const struct replay *replay, gint64 device)
 {
 	for (guint i = 0; i < replay->devices->len; i++) {
 		struct replay_device *known = g_ptr_array_index(replay->devices, i);
@@ -147,17 +138,17 @@ struct replay_device *replay_find(const struct replay *replay, gint32 device)
 static void device_free(gpointer data)
 {
 	struct replay_device *device = data;
-	account_clear(&device->account);
+	memory_usage_clear(&device->usage);
 	series_clear(&device->series);
 	model_device_clear(&device->window);
 	g_free(device);
 }
 
 /* Where an item's memory lies on the device. */
-static void look(struct ledger_item *item, gpointer data)
+static void look(struct allocation *item, gpointer data)
 {
 	const struct replay_device *device = data;
-	struct ledger_run run;
+	struct physical_run run;
 
 	item->runs = g_array_new(FALSE, FALSE, sizeof run);
 	for (guint64 at = 0; at < item->size; at += run.bytes) {
@@ -169,12 +160,13 @@ static void look(struct ledger_item *item, gpointer data)
 }
 
 /* The peak is the first moment, the first lack of memory the second. */
-static void add_moments(struct ledger *ledger, const struct replay_options *options)
+static void add_moments(struct allocation_table *table, const struct replay_options *options)
 {
-	ledger_add_moment(ledger, LEDGER_PEAK, 0);
-	ledger_add_moment(ledger, LEDGER_OOM, 0);
+	allocation_table_add_moment(table, MOMENT_PEAK, 0);
+	allocation_table_add_moment(table, MOMENT_OOM, 0);
 	for (guint m = 0; m < options->moment_count; m++)
-		ledger_add_moment(ledger, options->moments[m].what, options->moments[m].wanted);
+		allocation_table_add_moment(table, options->moments[m].what,
+					    options->moments[m].wanted);
 }
 
 /* A trace that is about no device is replayed on device 0. */
@@ -187,47 +179,30 @@ static void add_devices(struct replay *replay, struct trace *trace,
 		struct replay_device *device = g_new0(struct replay_device, 1);
 		device->trace = g_ptr_array_index(trace->devices, d);
 		device->device = device->trace->device;
-		account_init(&device->account, device->trace);
-		add_moments(&device->account.ledger, options);
-		device->account.ledger.look = look;
-		device->account.ledger.data = device;
+		memory_usage_init(&device->usage, device->trace);
+		add_moments(&device->usage.table, options);
+		device->usage.table.look = look;
+		device->usage.table.data = device;
 		device->window.timed = TRUE;
 		series_init(&device->series);
 		g_ptr_array_add(replay->devices, device);
 	}
 }
 
-/* The devices' tracks, in the order of the replay's devices. */
-static GPtrArray *open_tracks(struct replay_run *run, GError **error)
-{
-	GPtrArray *tracks = g_ptr_array_new_with_free_func((GDestroyNotify)track_close);
-
-	for (guint d = 0; d < run->replay->devices->len; d++) {
-		struct track *track =
-			track_open(g_ptr_array_index(run->replay->devices, d), run->options);
-		g_ptr_array_add(tracks, track);
-		if (track_start(track, error))
-			continue;
-		g_ptr_array_unref(tracks);
-		return NULL;
-	}
-	return tracks;
-}
-
 static gboolean run_events(struct replay_run *run, GError **error)
 {
-	GPtrArray *tracks = open_tracks(run, error);
+	GPtrArray *engines = replay_engines_open(run, error);
 	struct trace_event event;
-	gboolean ok = tracks && trace_rewind(run->trace, error);
+	gboolean ok = engines && trace_rewind(run->trace, error);
 	guint device;
 	int more = 1;
 
 	while (ok && (more = trace_next(run->trace, &device, &event, error)) > 0) {
-		ok = track_step(g_ptr_array_index(tracks, device), &event, 0, error);
+		ok = replay_engine_step(g_ptr_array_index(engines, device), &event, 0, error);
 		if (!replay_tick(run))
 			break;
 	}
-	g_clear_pointer(&tracks, g_ptr_array_unref);
+	g_clear_pointer(&engines, g_ptr_array_unref);
 	return ok && more >= 0;
 }
 
@@ -265,7 +240,7 @@ static gboolean has_blocks(const struct trace *trace, GError **error)
 
 struct replay *replay_run(struct trace *trace, const struct replay_options *options, GError **error)
 {
-	if (track_is_policy(options) && !has_blocks(trace, error))
+	if (policy_is_own(options->policy) && !has_blocks(trace, error))
 		return NULL;
 	struct replay *replay = g_new0(struct replay, 1);
 	struct replay_run run = { .trace = trace, .replay = replay, .options = options };
@@ -303,7 +278,5 @@ void replay_free(struct replay *replay)
 		return;
 	g_ptr_array_unref(replay->devices);
 	g_free(replay->soc);
-	g_free(replay->contract);
-	g_free(replay->backend);
 	g_free(replay);
 }

@@ -6,7 +6,7 @@
 #define NPUSIM_TRACES_REPLAY_H
 
 #include "access.h"
-#include "account.h"
+#include "memory-usage.h"
 #include "model.h"
 #include "policy.h"
 #include "series.h"
@@ -15,7 +15,7 @@
 struct replay_device {
 	guint device;
 	struct trace_device *trace; /* borrowed */
-	struct account account;
+	struct memory_usage usage;
 	struct model_device setup;  /* calls that rebuild what was live when the window began */
 	struct model_device window; /* calls of the window */
 	struct npu_stats stats;     /* at the peak of physical memory; *_peak_bytes at the end */
@@ -40,7 +40,7 @@ struct replay_device {
 };
 struct replay {
 	GPtrArray *devices; /* struct replay_device * */
-	char *soc, *contract, *backend;
+	char *soc;
 	guint64 done; /* events that were replayed */
 	gint64 wall_us;
 	guint64 simulated_ps;
@@ -60,9 +60,9 @@ struct replay_options {
 	gboolean no_copies; /* recorded copies and fills are left out */
 	/* Moments to be looked at beside the peak and the first lack of memory. */
 	struct replay_moment {
-		enum ledger_what what; /* LEDGER_END, LEDGER_EVENT, LEDGER_TIME */
+		enum moment_what what; /* MOMENT_END, MOMENT_EVENT, MOMENT_TIME */
 		guint64 wanted;        /* the event's number; microseconds since the first event */
-	} moments[LEDGER_MOMENTS_MAX - 2];
+	} moments[MOMENTS_MAX - 2];
 	guint moment_count;
 };
 
@@ -72,8 +72,6 @@ struct replay *replay_run(struct trace *trace, const struct replay_options *opti
 			  GError **error);
 void replay_free(struct replay *replay);
 
-/* Whether another allocator than the file's served the blocks. */
-gboolean replay_is_policy(const struct replay *replay);
 /* Whether the file tells what was live; and whether all of it lay in memory that it tells of. */
 gboolean replay_tells_live(const struct replay_device *device);
 gboolean replay_tells_fragmentation(const struct replay_device *device);
@@ -90,7 +88,6 @@ struct replay_run {
 	struct trace *trace;
 	struct replay *replay;
 	const struct replay_options *options;
-	guint64 next_progress;
 };
 /* Counts one event; FALSE if the user wants to stop. */
 gboolean replay_tick(struct replay_run *run);
@@ -102,37 +99,37 @@ void replay_note_peak(struct replay_device *device);
  */
 void replay_sample(struct replay_device *device, guint64 event, guint64 time_us);
 /* The first call that finds no memory, `size` bytes, at an event or a line of the file (0: it has
- * none): to be called before the account counts it. Later ones are left alone. */
+ * none): to be called before the sums have it. Later ones are left alone. */
 void replay_note_failure(struct replay_device *device, guint64 event, guint64 line, guint64 size,
 			 guint32 site);
 /* Before what is left goes: the end is a moment, and the peak may be now. */
 void replay_note_end(struct replay_device *device);
 
-/* replay-lane.c: the segments of one device */
-struct lane;
-struct lane *lane_open(struct replay_device *device);
+/* replay-segments.c: the segments of one device */
+struct segment_replay;
+struct segment_replay *segment_replay_open(struct replay_device *device);
 /* Reserves, and rebuilds what was live at the start. */
-gboolean lane_start(struct lane *lane, GError **error);
+gboolean segment_replay_start(struct segment_replay *replay, GError **error);
 /* One event; `line` of the file for messages, 0: it has none. */
-gboolean lane_step(struct lane *lane, const struct trace_event *event, guint64 line,
-		   GError **error);
+gboolean segment_replay_step(struct segment_replay *replay, const struct trace_event *event,
+			     guint64 line, GError **error);
 /* Where the file's address lies in the model; 0: nowhere. */
-guint64 lane_find(const struct lane *lane, guint64 address);
+guint64 segment_replay_find(const struct segment_replay *replay, guint64 address);
 /* Gives back what is left, uncounted. */
-void lane_close(struct lane *lane);
+void segment_replay_close(struct segment_replay *replay);
 
 /* replay-lines.c, replay-calls.c: an npusim trace. Memory that calls get is touched, and what is
  * copied is copied, by replay-traffic.c. */
 gboolean replay_lines(struct replay_run *run, GError **error);
-struct trace_record;
-struct player;
-struct player *player_open(struct replay_run *run);
+struct call_replay;
+struct call_replay *call_replay_open(struct replay_run *run);
 /* FALSE and error: an access to memory that the model refused. */
-gboolean player_step(struct player *player, const struct trace_record *record, GError **error);
+gboolean call_replay_step(struct call_replay *calls, const struct npu_trace_record *call,
+			  GError **error);
 /* Gives back what is left, uncounted. */
-void player_close(struct player *player);
+void call_replay_close(struct call_replay *calls);
 
 /* The device's part of the result; NULL if the trace has nothing on it. */
-struct replay_device *replay_find(const struct replay *replay, gint32 device);
+struct replay_device *replay_find(const struct replay *replay, gint64 device);
 
 #endif

@@ -4,9 +4,11 @@
  */
 #include "result-file.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "input.h"
+#include "readers.h"
 #include "result.h"
 #include "trace.h"
 
@@ -44,18 +46,30 @@ static gboolean check(JsonNode *root, const char *path, GError **error)
 /* A trace is taken for a result easily: what its first byte says, before a parser complains. */
 static gboolean is_json(GBytes *bytes, const char *path, GError **error)
 {
-	gsize size, i = 0;
+	gsize size;
 	const guint8 *data = g_bytes_get_data(bytes, &size);
 
-	while (i < size && g_ascii_isspace(data[i]))
-		i++;
-	if (i < size && (data[i] == '{' || data[i] == '['))
+	if (readers_is_json(data, size))
 		return TRUE;
 	g_set_error(error, TRACE_ERROR, TRACE_ERROR_UNKNOWN,
 		    "%s: %s: a result is wanted, which npusim replay --json RESULT writes from a "
 		    "trace or a snapshot",
 		    path, size == 0 ? "the file is empty" : "it is no JSON");
 	return FALSE;
+}
+
+/* json-glib begins with "<data>:LINE:COLUMN: Parse error: ". */
+static void set_parse_error(GError **error, const char *path, const char *message)
+{
+	unsigned line, column;
+	int length = 0;
+	g_autofree char *place = NULL;
+
+	if (sscanf(message, "<data>:%u:%u: Parse error: %n", &line, &column, &length) == 2 &&
+	    length > 0)
+		place = g_strdup_printf("line %u, column %u: ", line, column);
+	g_set_error(error, TRACE_ERROR, TRACE_ERROR_FORMAT, "%s: %sit is no valid JSON: %s", path,
+		    place ? place : "", message + length);
 }
 
 JsonNode *result_file_read(const char *path, GError **error)
@@ -71,7 +85,7 @@ JsonNode *result_file_read(const char *path, GError **error)
 		return NULL;
 	const char *text = g_bytes_get_data(bytes, &size);
 	if (!json_parser_load_from_data(parser, text, (gssize)size, &cause)) {
-		g_set_error(error, cause->domain, cause->code, "%s: %s", path, cause->message);
+		set_parse_error(error, path, cause->message);
 		return NULL;
 	}
 	JsonNode *root = json_parser_steal_root(parser);

@@ -4,7 +4,7 @@
  */
 #include "result-moment.h"
 
-#include "result-json.h"
+#include "json-out.h"
 #include "result-words.h"
 
 #define PRINTED_HOLDERS 5
@@ -45,12 +45,12 @@ static void print_holders(FILE *out, const struct moment_view *v)
 	}
 }
 
-static void print_missed(FILE *out, const struct ledger_moment *moment)
+static void print_missed(FILE *out, const struct moment *moment)
 {
-	if (moment->what == LEDGER_EVENT)
+	if (moment->what == MOMENT_EVENT)
 		fprintf(out, "  --at %" G_GUINT64_FORMAT ": the device has no such event\n",
 			moment->wanted);
-	if (moment->what == LEDGER_TIME)
+	if (moment->what == MOMENT_TIME)
 		fprintf(out,
 			"  --at %" G_GUINT64_FORMAT "us: no event of the device is so late, or "
 			"the file has no times\n",
@@ -59,11 +59,11 @@ static void print_missed(FILE *out, const struct ledger_moment *moment)
 
 void result_print_moments(FILE *out, const struct replay *replay, const struct replay_device *d)
 {
-	const struct ledger *ledger = &d->account.ledger;
+	const struct allocation_table *table = &d->usage.table;
 	struct moment_view v;
 
-	for (guint m = 0; m < ledger->moment_count; m++) {
-		const struct ledger_moment *moment = &ledger->moments[m];
+	for (guint m = 0; m < table->moment_count; m++) {
+		const struct moment *moment = &table->moments[m];
 		if (!moment->reached) {
 			print_missed(out, moment);
 			continue;
@@ -80,29 +80,29 @@ void result_print_moments(FILE *out, const struct replay *replay, const struct r
 
 static void build_sums(JsonBuilder *b, const struct moment_view *v)
 {
-	const struct ledger_sums *s = &v->moment->sums;
+	const struct memory_sums *s = &v->moment->sums;
 
-	member_int(b, "physical_bytes", s->physical);
-	member_int(b, "reserved_bytes", s->reserved);
+	member_count(b, "physical_bytes", s->physical);
+	member_count(b, "reserved_bytes", s->reserved);
 	if (!replay_tells_live(v->device))
 		return;
-	member_int(b, "live_bytes", s->live);
-	member_int(b, "blocks", v->blocks);
+	member_count(b, "live_bytes", s->live);
+	member_count(b, "blocks", v->blocks);
 	if (!replay_tells_fragmentation(v->device))
 		return;
-	member_int(b, "internal_bytes", s->internal);
-	member_int(b, "external_bytes", (guint64)s->external);
-	member_int(b, "page_rounding_bytes", s->rounding);
+	member_count(b, "internal_bytes", s->internal);
+	member_int(b, "external_bytes", s->external);
+	member_count(b, "page_rounding_bytes", s->rounding);
 	if (v->placed)
-		member_int(b, "largest_free_bytes", v->addresses->largest_free);
+		member_count(b, "largest_free_bytes", v->addresses->largest_free);
 }
 
 static void build_holder(JsonBuilder *b, const struct sites *sites, const struct holder *h)
 {
 	json_builder_begin_object(b);
 	member_text(b, "site", sites_label_text(sites, h->label));
-	member_int(b, "bytes", h->bytes);
-	member_int(b, "blocks", h->blocks);
+	member_count(b, "bytes", h->bytes);
+	member_count(b, "blocks", h->blocks);
 	json_builder_set_member_name(b, "frames");
 	json_builder_begin_array(b);
 	for (guint f = 0; f < sites_depth(sites, h->site); f++)
@@ -129,9 +129,9 @@ static void build_holders(JsonBuilder *b, const struct moment_view *v)
 	}
 	json_builder_set_member_name(b, "other_holders");
 	json_builder_begin_object(b);
-	member_int(b, "sites", v->holders->len - shown);
-	member_int(b, "bytes", bytes);
-	member_int(b, "blocks", blocks);
+	member_count(b, "sites", v->holders->len - shown);
+	member_count(b, "bytes", bytes);
+	member_count(b, "blocks", blocks);
 	json_builder_end_object(b);
 }
 
@@ -145,8 +145,8 @@ static void build_maps(JsonBuilder *b, const struct moment_view *v)
 
 	json_builder_set_member_name(b, "address_map");
 	json_builder_begin_object(b);
-	member_int(b, "ranges", a->count);
-	member_int(b, "merged_bytes", a->merged_bytes);
+	member_count(b, "ranges", a->count);
+	member_count(b, "merged_bytes", a->merged_bytes);
 	member_column(b, "address", a->ranges, RANGE(address));
 	member_column(b, "bytes", a->ranges, RANGE(bytes));
 	member_column(b, "physical_bytes", a->ranges, RANGE(physical));
@@ -157,9 +157,9 @@ static void build_maps(JsonBuilder *b, const struct moment_view *v)
 		return;
 	json_builder_set_member_name(b, "frame_map");
 	json_builder_begin_object(b);
-	member_int(b, "frame_bytes", MAPS_FRAME_BYTES);
-	member_int(b, "runs", f->count);
-	member_int(b, "merged_frames", f->merged_frames);
+	member_count(b, "frame_bytes", MAPS_FRAME_BYTES);
+	member_count(b, "runs", f->count);
+	member_count(b, "merged_frames", f->merged_frames);
 	member_column(b, "frame", f->runs, RUN(frame));
 	member_column(b, "count", f->runs, RUN(count));
 	member_column(b, "used_bytes", f->runs, RUN(used));
@@ -170,19 +170,19 @@ static void build_maps(JsonBuilder *b, const struct moment_view *v)
 void result_build_moments(JsonBuilder *b, const struct replay *replay,
 			  const struct replay_device *d)
 {
-	const struct ledger *ledger = &d->account.ledger;
+	const struct allocation_table *table = &d->usage.table;
 	struct moment_view v;
 
 	json_builder_set_member_name(b, "moments");
 	json_builder_begin_array(b);
-	for (guint m = 0; m < ledger->moment_count; m++) {
-		if (!ledger->moments[m].reached)
+	for (guint m = 0; m < table->moment_count; m++) {
+		if (!table->moments[m].reached)
 			continue;
-		moment_view_init(&v, replay, d, &ledger->moments[m]);
+		moment_view_init(&v, replay, d, &table->moments[m]);
 		g_autofree char *words = moment_words(&v);
 		json_builder_begin_object(b);
 		member_text(b, "moment", moment_name(v.moment));
-		member_int(b, "event", v.moment->event);
+		member_count(b, "event", v.moment->event);
 		member_text(b, "words", words);
 		build_sums(b, &v);
 		build_holders(b, &v);
@@ -202,18 +202,18 @@ void result_build_failure(JsonBuilder *b, const struct replay *replay,
 		return;
 	json_builder_set_member_name(b, "out_of_memory");
 	json_builder_begin_object(b);
-	member_int(b, d->failed_line ? "line" : "event",
-		   d->failed_line ? d->failed_line : d->failed_at);
-	member_int(b, "bytes", d->failed_size);
+	member_count(b, d->failed_line ? "line" : "event",
+		     d->failed_line ? d->failed_line : d->failed_at);
+	member_count(b, "bytes", d->failed_size);
 	if (replay->sites && d->failed_site != SITE_NONE)
 		member_text(b, "site",
 			    sites_label_text(replay->sites,
 					     sites_label(replay->sites, d->failed_site)));
 	if (s->size) {
-		member_int(b, "device_free_bytes",
-			   s->usable_bytes - MIN(s->used_bytes, s->usable_bytes));
-		member_int(b, "largest_free_frames_bytes", s->largest_free_bytes);
-		member_int(b, "free_1g_pages", s->free_giants);
+		member_count(b, "device_free_bytes",
+			     s->usable_bytes - MIN(s->used_bytes, s->usable_bytes));
+		member_count(b, "largest_free_frames_bytes", s->largest_free_bytes);
+		member_count(b, "free_1g_pages", s->free_giants);
 	}
 	json_builder_end_object(b);
 }
@@ -250,11 +250,11 @@ void result_build_latency(JsonBuilder *b, const struct latency *l)
 		return;
 	json_builder_set_member_name(b, "latency");
 	json_builder_begin_object(b);
-	member_int(b, "min_ns", l->min_ps / 1000);
-	member_int(b, "p50_ns", latency_quantile_ps(l, 0.5) / 1000);
-	member_int(b, "p90_ns", latency_quantile_ps(l, 0.9) / 1000);
-	member_int(b, "p99_ns", latency_quantile_ps(l, 0.99) / 1000);
-	member_int(b, "max_ns", l->max_ps / 1000);
+	member_count(b, "min_ns", l->min_ps / 1000);
+	member_count(b, "p50_ns", latency_quantile_ps(l, 0.5) / 1000);
+	member_count(b, "p90_ns", latency_quantile_ps(l, 0.9) / 1000);
+	member_count(b, "p99_ns", latency_quantile_ps(l, 0.99) / 1000);
+	member_count(b, "max_ns", l->max_ps / 1000);
 	build_histogram(b, l);
 	json_builder_end_object(b);
 }

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "result-json.h"
+#include "json-out.h"
 
 static const enum trace_action segment_actions[] = { TRACE_SEGMENT_ALLOC, TRACE_SEGMENT_FREE,
 						     TRACE_SEGMENT_MAP, TRACE_SEGMENT_UNMAP };
@@ -83,7 +83,7 @@ static void print_moves(FILE *out, const struct replay_device *d)
 
 void result_print_policy(FILE *out, const struct replay *replay, const struct replay_device *d)
 {
-	if (replay_is_policy(replay))
+	if (policy_is_own(replay->policy))
 		print_segments(out, d);
 	if (replay->access.pattern != ACCESS_NONE && d->access.reads > 0)
 		print_access(out, replay, d);
@@ -111,13 +111,13 @@ void result_build_policy(JsonBuilder *b, const struct replay *replay)
 	const struct policy_options *policy = replay->policy;
 
 	member_text(b, "policy", policy_name(policy ? policy->kind : POLICY_AS_RECORDED));
-	if (replay_is_policy(replay))
+	if (policy_is_own(replay->policy))
 		member_text(b, "page", policy->page_1g ? "1g" : "2m");
 	build_options(b, policy);
 	g_autofree char *access = access_text(&replay->access);
 	member_text(b, "access", access);
 	if (replay->access.every > 0)
-		member_int(b, "access_every", replay->access.every);
+		member_count(b, "access_every", replay->access.every);
 }
 
 #define SUM(member) G_STRUCT_OFFSET(struct series_point, sums.member)
@@ -147,28 +147,28 @@ static void build_segments(JsonBuilder *b, const struct replay_device *d)
 	json_builder_set_member_name(b, "policy_events");
 	json_builder_begin_object(b);
 	for (guint i = 0; i < G_N_ELEMENTS(segment_actions); i++)
-		member_int(b, trace_action_name(segment_actions[i]),
-			   d->policy_counts[segment_actions[i]]);
-	member_int(b, "empty_cache", d->emptied);
+		member_count(b, trace_action_name(segment_actions[i]),
+			     d->policy_counts[segment_actions[i]]);
+	member_count(b, "empty_cache", d->emptied);
 	json_builder_end_object(b);
-	member_int(b, "blocks_without_memory", d->lost_blocks);
+	member_count(b, "blocks_without_memory", d->lost_blocks);
 }
 
 static void build_access(JsonBuilder *b, const struct access_figures *a)
 {
 	json_builder_set_member_name(b, "access");
 	json_builder_begin_object(b);
-	member_int(b, "reads", a->reads);
-	member_int(b, "bytes", a->bytes);
-	member_int(b, "time_ns", a->ps / 1000);
-	member_int(b, "tlb_requests", a->tlb_requests);
-	member_int(b, "tlb_hits", a->tlb_hits);
-	member_int(b, "tlb_misses", a->tlb_misses);
-	member_int(b, "walks", a->walks);
-	member_int(b, "walk_ns", a->walk_ps / 1000);
-	member_int(b, "hbm_bytes", a->hbm_bytes);
-	member_int(b, "row_hits", a->row_hits);
-	member_int(b, "row_misses", a->row_misses);
+	member_count(b, "reads", a->reads);
+	member_count(b, "bytes", a->bytes);
+	member_count(b, "time_ns", a->ps / 1000);
+	member_count(b, "tlb_requests", a->tlb_requests);
+	member_count(b, "tlb_hits", a->tlb_hits);
+	member_count(b, "tlb_misses", a->tlb_misses);
+	member_count(b, "walks", a->walks);
+	member_count(b, "walk_ns", a->walk_ps / 1000);
+	member_count(b, "hbm_bytes", a->hbm_bytes);
+	member_count(b, "row_hits", a->row_hits);
+	member_count(b, "row_misses", a->row_misses);
 	json_builder_end_object(b);
 }
 
@@ -181,10 +181,10 @@ static void build_moves(JsonBuilder *b, const struct model_moves *moves)
 			continue;
 		json_builder_set_member_name(b, model_move_name(m));
 		json_builder_begin_object(b);
-		member_int(b, "calls", moves->count[m]);
-		member_int(b, "refused", moves->failed[m]);
-		member_int(b, "bytes", moves->bytes[m]);
-		member_int(b, "time_ns", moves->ps[m] / 1000);
+		member_count(b, "calls", moves->count[m]);
+		member_count(b, "refused", moves->failed[m]);
+		member_count(b, "bytes", moves->bytes[m]);
+		member_count(b, "time_ns", moves->ps[m] / 1000);
 		json_builder_end_object(b);
 	}
 	json_builder_end_object(b);
@@ -193,7 +193,7 @@ static void build_moves(JsonBuilder *b, const struct model_moves *moves)
 void result_build_policy_device(JsonBuilder *b, const struct replay *replay,
 				const struct replay_device *d)
 {
-	if (replay_is_policy(replay))
+	if (policy_is_own(replay->policy))
 		build_segments(b, d);
 	if (replay->access.pattern != ACCESS_NONE)
 		build_access(b, &d->access);

@@ -4,24 +4,22 @@
  */
 #include "result-words.h"
 
-#include <string.h>
-
-#define GIB (G_GUINT64_CONSTANT(1) << 30)
+#include "units.h"
 
 void moment_view_init(struct moment_view *v, const struct replay *replay,
-		      const struct replay_device *device, const struct ledger_moment *moment)
+		      const struct replay_device *device, const struct moment *moment)
 {
-	const struct ledger *ledger = &device->account.ledger;
-	g_autoptr(GPtrArray) blocks = ledger_at(ledger, moment, LEDGER_BLOCK);
+	const struct allocation_table *table = &device->usage.table;
+	g_autoptr(GPtrArray) blocks = allocation_table_at(table, moment, ALLOCATION_BLOCK);
 
 	*v = (struct moment_view){
 		.replay = replay,
 		.device = device,
 		.moment = moment,
 		.sites = replay->sites,
-		.addresses = address_map_new(ledger, moment),
-		.frames = frame_map_new(ledger, moment, device->stats.hbm_bytes),
-		.holders = holders_of(ledger, moment, replay->sites),
+		.addresses = address_map_new(table, moment),
+		.frames = frame_map_new(table, moment, device->stats.hbm_bytes),
+		.holders = holders_of(table, moment, replay->sites),
 		.blocks = blocks->len,
 	};
 	v->placed = v->addresses->live > 0 || moment->sums.live == 0;
@@ -34,13 +32,13 @@ void moment_view_clear(struct moment_view *v)
 	g_array_unref(v->holders);
 }
 
-const char *moment_name(const struct ledger_moment *moment)
+const char *moment_name(const struct moment *moment)
 {
-	static const char *const names[] = { [LEDGER_PEAK] = "peak",
-					     [LEDGER_OOM] = "oom",
-					     [LEDGER_END] = "end",
-					     [LEDGER_EVENT] = "event",
-					     [LEDGER_TIME] = "time" };
+	static const char *const names[] = { [MOMENT_PEAK] = "peak",
+					     [MOMENT_OOM] = "oom",
+					     [MOMENT_END] = "end",
+					     [MOMENT_EVENT] = "event",
+					     [MOMENT_TIME] = "time" };
 
 	return names[moment->what];
 }
@@ -62,7 +60,8 @@ const char *words_bytes(guint64 bytes)
 	return text;
 }
 
-char *words_place(guint64 event, guint64 line)
+/* "event 17", "line 3", "the start" */
+static char *words_place(guint64 event, guint64 line)
 {
 	if (line)
 		return g_strdup_printf("line %" G_GUINT64_FORMAT, line);
@@ -84,7 +83,7 @@ static void say_part(GString *out, gboolean *begun, guint64 bytes, const char *w
 
 static void say_lost(GString *out, const struct moment_view *v)
 {
-	const struct ledger_sums *s = &v->moment->sums;
+	const struct memory_sums *s = &v->moment->sums;
 	guint64 external = (guint64)MAX(s->external, 0);
 	gboolean begun = FALSE;
 
@@ -102,7 +101,7 @@ static void say_lost(GString *out, const struct moment_view *v)
 
 static void say_live(GString *out, const struct moment_view *v)
 {
-	const struct ledger_sums *s = &v->moment->sums;
+	const struct memory_sums *s = &v->moment->sums;
 
 	if (!replay_tells_live(v->device)) {
 		g_string_append(out, " The file does not tell what of it was in use.");
@@ -129,10 +128,10 @@ static void say_holder(GString *out, const struct moment_view *v)
 
 static void say_moment(GString *out, const struct moment_view *v)
 {
-	const struct ledger_moment *m = v->moment;
+	const struct moment *m = v->moment;
 	g_autofree char *place = words_place(m->event, 0);
 
-	if (m->what == LEDGER_PEAK)
+	if (m->what == MOMENT_PEAK)
 		g_string_append_printf(out, "Physical memory was at its most, %s, %s%s.",
 				       words_bytes(m->sums.physical), m->event ? "after " : "at ",
 				       place);
@@ -165,7 +164,7 @@ static void say_device(GString *out, const struct npu_stats *s)
 static void say_cause(GString *out, const struct moment_view *v)
 {
 	const struct replay_device *d = v->device;
-	const struct ledger_sums *s = &v->moment->sums;
+	const struct memory_sums *s = &v->moment->sums;
 	guint64 asked = d->failed_size, largest = v->addresses->largest_free;
 	guint64 external = (guint64)MAX(s->external, 0), needed = s->live + s->internal + asked;
 	guint64 others = d->failed_stats.used_bytes - d->failed_stats.own_bytes;
@@ -183,7 +182,7 @@ static void say_cause(GString *out, const struct moment_view *v)
 	if (v->placed && external >= asked && largest < asked)
 		g_string_append(out, " That is enough in sum, and no piece of it is large enough: "
 				     "fragmentation.");
-	if (v->placed && largest >= asked && replay_is_policy(v->replay))
+	if (v->placed && largest >= asked && policy_is_own(v->replay->policy))
 		g_string_append(out, " A range that large was free, and not for this request: of "
 				     "another stream or pool, or not to be split.");
 	if (needed > room)
@@ -230,7 +229,7 @@ char *moment_words(const struct moment_view *v)
 {
 	GString *out = g_string_new(NULL);
 
-	if (v->moment->what == LEDGER_OOM)
+	if (v->moment->what == MOMENT_OOM)
 		say_failure(out, v);
 	else
 		say_moment(out, v);

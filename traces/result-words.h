@@ -13,7 +13,7 @@
 struct moment_view {
 	const struct replay *replay;
 	const struct replay_device *device;
-	const struct ledger_moment *moment;
+	const struct moment *moment;
 	const struct sites *sites; /* or NULL */
 	struct address_map *addresses;
 	struct frame_map *frames; /* or NULL */
@@ -22,15 +22,13 @@ struct moment_view {
 	gboolean placed;          /* some lie in the memory that the addresses show */
 };
 void moment_view_init(struct moment_view *view, const struct replay *replay,
-		      const struct replay_device *device, const struct ledger_moment *moment);
+		      const struct replay_device *device, const struct moment *moment);
 void moment_view_clear(struct moment_view *view);
 
 /* "peak", "oom", "end", "event" */
-const char *moment_name(const struct ledger_moment *moment);
+const char *moment_name(const struct moment *moment);
 /* Whole sentences, to be freed. */
 char *moment_words(const struct moment_view *view);
-/* "event 17", "line 3", "the start" */
-char *words_place(guint64 event, guint64 line);
 /* "1.50 GiB"; valid until the sixteenth call from now on, in this thread. */
 const char *words_bytes(guint64 bytes);
 

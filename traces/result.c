@@ -4,11 +4,7 @@
  */
 #include "result.h"
 
-#include <json-glib/json-glib.h>
-#include <string.h>
-
-#include "out-file.h"
-#include "result-json.h"
+#include "json-out.h"
 #include "result-moment.h"
 #include "result-policy.h"
 
@@ -17,7 +13,7 @@
 /* ---- figures that follow from others ---- */
 
 /* Share of physical memory that no live block used when physical memory was at its peak. */
-static double fragmentation(const struct account *a)
+static double fragmentation(const struct memory_usage *a)
 {
 	return a->peak_physical ? 1.0 - (double)MIN(a->live_at_peak_physical, a->peak_physical) /
 						  a->peak_physical
@@ -102,7 +98,7 @@ static char *place_of_failure(const struct replay_device *d)
 
 static void print_memory(FILE *out, const struct replay_device *d)
 {
-	const struct account *a = &d->account;
+	const struct memory_usage *a = &d->usage;
 	guint64 used = d->stats.own_peak_bytes;
 	row(out, "physical memory",
 	    "%.2f MiB at the start, %.2f MiB at the peak, %.2f MiB obtained since",
@@ -141,8 +137,8 @@ static void print_device(FILE *out, const struct replay *replay, const struct re
 		    tlb_reach(s) / MIB, s->tlb_l2_entries,
 		    mapped ? MIN(100.0, 100.0 * tlb_reach(s) / mapped) : 100.0);
 	result_print_moments(out, replay, d);
-	if (d->account.unmatched)
-		row(out, "frees of unknown blocks", "%" G_GUINT64_FORMAT, d->account.unmatched);
+	if (d->usage.unmatched)
+		row(out, "frees of unknown blocks", "%" G_GUINT64_FORMAT, d->usage.unmatched);
 	if (d->differing)
 		row(out, "results not as recorded", "%" G_GUINT64_FORMAT " calls", d->differing);
 	if (d->left_out)
@@ -164,8 +160,10 @@ static void print_file(FILE *out, const char *path, const struct trace *trace)
 	if (trace->truncated)
 		fprintf(out, "the file breaks off inside its last line, which was left out\n");
 	if (trace->skipped)
-		fprintf(out, "%" G_GUINT64_FORMAT " lines with unknown verbs were skipped\n",
-			trace->skipped);
+		fprintf(out,
+			"%" G_GUINT64_FORMAT
+			" line%s skipped: this npusim does not know the verb\n",
+			trace->skipped, trace->skipped == 1 ? "" : "s");
 }
 
 void result_print(FILE *out, const char *path, const struct trace *trace,
@@ -190,18 +188,18 @@ static void build_events(JsonBuilder *b, const struct trace_device *t)
 	json_builder_begin_object(b);
 	for (int a = 0; a < TRACE_OTHER; a++) {
 		if (t->counts[a])
-			member_int(b, trace_action_name(a), t->counts[a]);
+			member_count(b, trace_action_name(a), t->counts[a]);
 	}
 	for (guint i = 0; i < t->other_names->len; i++)
-		member_int(b, g_ptr_array_index(t->other_names, i),
-			   g_array_index(t->other_counts, guint64, i));
+		member_count(b, g_ptr_array_index(t->other_names, i),
+			     g_array_index(t->other_counts, guint64, i));
 	json_builder_end_object(b);
 }
 
 static void build_calls(JsonBuilder *b, const struct replay_device *d)
 {
-	member_int(b, "vmm_calls", replay_calls(d));
-	member_int(b, "vmm_time_ns", replay_calls_ps(d) / 1000);
+	member_count(b, "vmm_calls", replay_calls(d));
+	member_count(b, "vmm_time_ns", replay_calls_ps(d) / 1000);
 	json_builder_set_member_name(b, "vmm_calls_by_kind");
 	json_builder_begin_object(b);
 	for (int c = 0; c < MODEL_CALL_COUNT; c++) {
@@ -209,9 +207,9 @@ static void build_calls(JsonBuilder *b, const struct replay_device *d)
 			continue;
 		json_builder_set_member_name(b, model_call_name(c));
 		json_builder_begin_object(b);
-		member_int(b, "calls", d->window.count[c]);
-		member_int(b, "refused", d->window.failed[c]);
-		member_int(b, "time_ns", d->window.ps[c] / 1000);
+		member_count(b, "calls", d->window.count[c]);
+		member_count(b, "refused", d->window.failed[c]);
+		member_count(b, "time_ns", d->window.ps[c] / 1000);
 		result_build_latency(b, d->window.latency[c]);
 		json_builder_end_object(b);
 	}
@@ -220,27 +218,27 @@ static void build_calls(JsonBuilder *b, const struct replay_device *d)
 
 static void build_device(JsonBuilder *b, const struct replay *replay, const struct replay_device *d)
 {
-	const struct account *a = &d->account;
+	const struct memory_usage *a = &d->usage;
 	json_builder_begin_object(b);
-	member_int(b, "device", d->device);
+	member_count(b, "device", d->device);
 	build_events(b, d->trace);
-	member_int(b, "start_physical_bytes", a->start_physical);
-	member_int(b, "start_live_bytes", a->start_live);
-	member_int(b, "peak_physical_bytes", a->peak_physical);
-	member_int(b, "peak_live_bytes", a->peak_live);
-	member_int(b, "obtained_bytes", a->obtained);
-	member_int(b, "live_at_physical_peak_bytes", a->live_at_peak_physical);
+	member_count(b, "start_physical_bytes", a->start_physical);
+	member_count(b, "start_live_bytes", a->start_live);
+	member_count(b, "peak_physical_bytes", a->peak_physical);
+	member_count(b, "peak_live_bytes", a->peak_live);
+	member_count(b, "obtained_bytes", a->obtained);
+	member_count(b, "live_at_physical_peak_bytes", a->live_at_peak_physical);
 	if (replay_tells_live(d))
 		member_real(b, "fragmentation", fragmentation(a));
-	member_int(b, "device_peak_bytes", d->stats.own_peak_bytes);
-	member_int(b, "device_bytes", d->stats.usable_bytes);
+	member_count(b, "device_peak_bytes", d->stats.own_peak_bytes);
+	member_count(b, "device_bytes", d->stats.usable_bytes);
 	build_calls(b, d);
-	member_int(b, "page_table_bytes", d->stats.page_table_peak_bytes);
-	member_int(b, "tlb_reach_bytes", tlb_reach(&d->stats));
-	member_int(b, "mapped_bytes_at_peak", mapped_bytes(&d->stats));
-	member_int(b, "unknown_frees", a->unmatched);
-	member_int(b, "differing_results", d->differing);
-	member_int(b, "calls_left_out", d->left_out);
+	member_count(b, "page_table_bytes", d->stats.page_table_peak_bytes);
+	member_count(b, "tlb_reach_bytes", tlb_reach(&d->stats));
+	member_count(b, "mapped_bytes_at_peak", mapped_bytes(&d->stats));
+	member_count(b, "unknown_frees", a->unmatched);
+	member_count(b, "differing_results", d->differing);
+	member_count(b, "calls_left_out", d->left_out);
 	result_build_policy_device(b, replay, d);
 	result_build_failure(b, replay, d);
 	result_build_moments(b, replay, d);
@@ -252,7 +250,7 @@ static JsonNode *build(const char *path, const struct trace *trace, const struct
 	g_autoptr(JsonBuilder) b = json_builder_new();
 	g_autofree char *name = g_filename_display_name(path);
 	json_builder_begin_object(b);
-	member_int(b, "schema", RESULT_SCHEMA_VERSION);
+	member_count(b, "schema", RESULT_SCHEMA_VERSION);
 	member_text(b, "program", "npusim replay");
 	member_text(b, "file", name);
 	member_text(b, "kind", trace->kind);
@@ -261,13 +259,12 @@ static JsonNode *build(const char *path, const struct trace *trace, const struct
 		member_text(b, "recorded_soc", trace->soc);
 	if (trace->about)
 		member_text(b, "about", trace->about);
-	member_int(b, "events", trace->events);
-	member_int(b, "events_done", replay->done);
+	member_count(b, "events", trace->events);
+	member_count(b, "events_done", replay->done);
 	result_build_policy(b, replay);
-	member_int(b, "simulated_ns", replay->simulated_ps / 1000);
-	member_int(b, "wall_us", (guint64)replay->wall_us);
-	json_builder_set_member_name(b, "complete");
-	json_builder_add_boolean_value(b, !replay->interrupted);
+	member_count(b, "simulated_ns", replay->simulated_ps / 1000);
+	member_count(b, "wall_us", (guint64)replay->wall_us);
+	member_bool(b, "complete", !replay->interrupted);
 	json_builder_set_member_name(b, "devices");
 	json_builder_begin_array(b);
 	for (guint d = 0; d < replay->devices->len; d++)
@@ -280,13 +277,9 @@ static JsonNode *build(const char *path, const struct trace *trace, const struct
 gboolean result_write_json(const char *file, const char *path, const struct trace *trace,
 			   const struct replay *replay, GError **error)
 {
-	g_autoptr(JsonGenerator) generator = json_generator_new();
 	JsonNode *root = build(path, trace, replay);
+	gboolean ok = json_out_write(root, file, error);
 
-	json_generator_set_pretty(generator, TRUE);
-	json_generator_set_root(generator, root);
-	g_autofree char *json = json_generator_to_data(generator, NULL);
-	g_autofree char *text = g_strconcat(json, "\n", NULL);
 	json_node_unref(root);
-	return out_file_write(file, text, strlen(text), error);
+	return ok;
 }

@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "number.h"
 #include "trace.h"
 
 #define CHUNK_BYTES (256u << 10)
@@ -191,27 +192,9 @@ guint64 rows_line(const struct rows *r)
 	return r->first;
 }
 
-gboolean rows_unsigned_part(const char *text, gsize length, guint64 *out)
-{
-	gboolean hex = length > 2 && text[0] == '0' && (text[1] == 'x' || text[1] == 'X');
-	guint64 v = 0, base = hex ? 16 : 10;
-	gsize i = hex ? 2 : 0;
-
-	for (; i < length; i++) {
-		int digit = hex ? g_ascii_xdigit_value(text[i]) : g_ascii_digit_value(text[i]);
-		if (digit < 0 || !g_uint64_checked_mul(&v, v, base) ||
-		    !g_uint64_checked_add(&v, v, (guint64)digit))
-			return FALSE;
-	}
-	if (length == 0)
-		return FALSE;
-	*out = v;
-	return TRUE;
-}
-
 gboolean rows_unsigned(const char *text, guint64 *out)
 {
-	return rows_unsigned_part(text, strlen(text), out);
+	return number_parse(text, strlen(text), out);
 }
 
 gboolean rows_signed(const char *text, gint64 *out)
@@ -219,7 +202,7 @@ gboolean rows_signed(const char *text, gint64 *out)
 	gboolean minus = text[0] == '-';
 	guint64 v;
 
-	if (!rows_unsigned_part(text + minus, strlen(text + minus), &v) ||
+	if (!number_parse(text + minus, strlen(text + minus), &v) ||
 	    v > (guint64)G_MAXINT64 + minus)
 		return FALSE;
 	*out = (gint64)(minus ? -v : v);

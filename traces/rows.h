@@ -21,9 +21,8 @@ guint rows_count(const struct rows *rows);
 const char *rows_field(const struct rows *rows, guint index); /* "" beyond the last */
 guint64 rows_line(const struct rows *rows);
 
-/* Text to numbers, decimal or with 0x, whole or FALSE. */
+/* Text to numbers as number.h has them; signed: also with a minus. */
 gboolean rows_unsigned(const char *text, guint64 *out);
-gboolean rows_unsigned_part(const char *text, gsize length, guint64 *out);
 gboolean rows_signed(const char *text, gint64 *out);
 
 #endif

@@ -17,7 +17,7 @@ void series_clear(struct series *s)
 	s->points = NULL;
 }
 
-gboolean series_is_more(const struct ledger_sums *a, const struct ledger_sums *b)
+gboolean series_is_more(const struct memory_sums *a, const struct memory_sums *b)
 {
 	return b->physical != a->physical ? b->physical > a->physical : b->live > a->live;
 }
@@ -39,7 +39,7 @@ static void halve(struct series *s)
 	s->stride *= 2;
 }
 
-void series_add(struct series *s, guint64 event, const struct ledger_sums *sums)
+void series_add(struct series *s, guint64 event, const struct memory_sums *sums)
 {
 	struct series_point point = { .event = event, .sums = *sums }, *at;
 

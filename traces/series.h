@@ -6,13 +6,13 @@
 #ifndef NPUSIM_TRACES_SERIES_H
 #define NPUSIM_TRACES_SERIES_H
 
-#include "ledger.h"
+#include "allocation-table.h"
 
 #define SERIES_POINTS_MAX 2000
 
 struct series_point {
 	guint64 event; /* counted from 1; 0: the start */
-	struct ledger_sums sums;
+	struct memory_sums sums;
 };
 struct series {
 	GArray *points; /* struct series_point */
@@ -23,10 +23,10 @@ struct series {
 
 void series_init(struct series *series);
 void series_clear(struct series *series);
-void series_add(struct series *series, guint64 event, const struct ledger_sums *sums);
+void series_add(struct series *series, guint64 event, const struct memory_sums *sums);
 /* Adds what was last said, if it is not there. */
 void series_end(struct series *series);
 /* Whether b has more physical memory than a, or as much and more of it live. */
-gboolean series_is_more(const struct ledger_sums *a, const struct ledger_sums *b);
+gboolean series_is_more(const struct memory_sums *a, const struct memory_sums *b);
 
 #endif

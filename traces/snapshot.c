@@ -4,8 +4,7 @@
  * and `device_traces`, the last events of each device. The state at the start is the state at the
  * end with the events undone, last first.
  */
-#include <string.h>
-
+#include "by-address.h"
 #include "pickle.h"
 #include "sites.h"
 #include "trace.h"
@@ -268,19 +267,10 @@ static gboolean read_segments(struct reader *r, const struct pickle_value *segme
 
 /* ---- back to the start: trees by address, events undone ---- */
 
-static gint by_address(gconstpointer a, gconstpointer b, gpointer unused)
-{
-	guint64 x = *(const guint64 *)a, y = *(const guint64 *)b;
-	(void)unused;
-	return x < y ? -1 : x > y;
-}
-
 /* The range of the tree that holds `address`, or NULL. */
 static struct trace_range *range_at(GTree *tree, guint64 address)
 {
-	guint64 key = address;
-	GTreeNode *node = g_tree_upper_bound(tree, &key);
-	node = node ? g_tree_node_previous(node) : g_tree_node_last(tree);
+	GTreeNode *node = by_address_node(tree, address);
 	struct trace_range *r = node ? g_tree_node_value(node) : NULL;
 	return r && address - r->address < r->size ? r : NULL;
 }
@@ -368,8 +358,8 @@ static void note_maps(struct trace_device *device)
 
 static void rewind_device(struct trace_device *device)
 {
-	GTree *ranges = g_tree_new_full(by_address, NULL, NULL, g_free);
-	GTree *blocks = g_tree_new_full(by_address, NULL, NULL, g_free);
+	GTree *ranges = by_address_tree(NULL, g_free);
+	GTree *blocks = by_address_tree(NULL, g_free);
 
 	for (guint i = 0; i < device->ranges->len; i++)
 		range_insert(ranges, g_array_index(device->ranges, struct trace_range, i));

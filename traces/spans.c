@@ -4,6 +4,8 @@
  */
 #include "spans.h"
 
+#include "by-address.h"
+
 #define MERGE_FROM 1024
 
 void spans_init(struct spans *s)
@@ -16,18 +18,12 @@ void spans_clear(struct spans *s)
 	g_array_unref(s->list);
 }
 
-static gint by_start(gconstpointer a, gconstpointer b)
-{
-	const struct span *x = a, *y = b;
-	return x->start < y->start ? -1 : x->start > y->start;
-}
-
 static void merge(struct spans *s, guint64 gap)
 {
 	struct span *span = (struct span *)(void *)s->list->data;
 	guint kept = 0;
 
-	g_array_sort(s->list, by_start);
+	g_array_sort(s->list, by_address);
 	for (guint i = 0; i < s->list->len; i++) {
 		if (kept > 0 && (span[i].start <= span[kept - 1].end ||
 				 span[i].start - span[kept - 1].end <= gap))

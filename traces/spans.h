@@ -9,7 +9,7 @@
 #include <glib.h>
 
 struct span {
-	guint64 start, end; /* half-open */
+	guint64 start, end; /* half-open; start first: by-address.h */
 };
 struct spans {
 	GArray *list; /* struct span */

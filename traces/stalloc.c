@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "history.h"
+#include "event-sorter.h"
 #include "readers.h"
 #include "rows.h"
 
@@ -33,11 +33,11 @@ static guint32 device_of(const char *path)
 	return at && sscanf(at, "dev%4u", &device) == 1 && device <= TRACE_DEVICE_LAST ? device : 0;
 }
 
-static gboolean read_block(struct history *history, const struct rows *rows, guint32 device,
+static gboolean read_block(struct event_sorter *sorter, const struct rows *rows, guint32 device,
 			   GError **error)
 {
 	const char *what = rows_field(rows, 0), *stream = rows_field(rows, 3);
-	struct history_row row = { .order = (gint64)rows_line(rows), .device = device };
+	struct event_row row = { .order = (gint64)rows_line(rows), .device = device };
 
 	if (rows_count(rows) < 3)
 		return readers_bad(rows_line(rows), error,
@@ -54,28 +54,28 @@ static gboolean read_block(struct history *history, const struct rows *rows, gui
 		return readers_bad(rows_line(rows), error, "the stream is \"%.40s\"", stream);
 	row.stream += (gint64)pointer;
 	row.action = what[0] == '1' ? TRACE_ALLOC : TRACE_FREE_COMPLETED;
-	return history_add(history, &row, error);
+	return event_sorter_add(sorter, &row, error);
 }
 
-static gboolean read_rows(struct history *history, struct rows *rows, guint32 device,
+static gboolean read_rows(struct event_sorter *sorter, struct rows *rows, guint32 device,
 			  GError **error)
 {
 	int more;
 
 	while ((more = rows_next(rows, error)) > 0) {
 		const char *first = rows_field(rows, 0);
-		struct history_row row = { .order = (gint64)rows_line(rows),
-					   .device = device,
-					   .action = TRACE_OTHER };
+		struct event_row row = { .order = (gint64)rows_line(rows),
+					 .device = device,
+					 .action = TRACE_OTHER };
 		if (strcmp(first, "1") == 0 || strcmp(first, "0") == 0) {
-			if (!read_block(history, rows, device, error))
+			if (!read_block(sorter, rows, device, error))
 				return FALSE;
 		} else if (strcmp(first, "Iteration") == 0 ||
 			   strcmp(rows_field(rows, 1), "Layer") == 0) {
-			row.other = history_name(history, strcmp(first, "Iteration") == 0
-								  ? "mark of an iteration"
-								  : "mark of a layer");
-			if (!history_add(history, &row, error))
+			row.other = event_sorter_name(sorter, strcmp(first, "Iteration") == 0
+								      ? "mark of an iteration"
+								      : "mark of a layer");
+			if (!event_sorter_add(sorter, &row, error))
 				return FALSE;
 		} else {
 			return readers_bad(rows_line(rows), error,
@@ -89,14 +89,14 @@ static gboolean read_rows(struct history *history, struct rows *rows, guint32 de
 
 struct trace *stalloc_read(struct input *input, GError **error)
 {
-	struct history *history = history_new();
+	struct event_sorter *sorter = event_sorter_new();
 	struct rows *rows = rows_open(input, ' ');
-	gboolean ok = read_rows(history, rows, device_of(input_name(input)), error);
+	gboolean ok = read_rows(sorter, rows, device_of(input_name(input)), error);
 
 	rows_close(rows);
 	input_close(input);
 	if (ok)
-		return history_finish(history, "STAlloc log", FALSE, error);
-	history_free(history);
+		return event_sorter_finish(sorter, "STAlloc log", FALSE, error);
+	event_sorter_free(sorter);
 	return NULL;
 }

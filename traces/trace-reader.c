@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "format-words.h"
+#include "number.h"
 #include "trace/verbs.h"
 
 #define BUFFER_BYTES (1u << 20)
@@ -27,6 +28,7 @@ struct npu_trace_reader {
 	GArray *infos;   /* struct info */
 	char *op, *site; /* of the last record */
 	char *error;     /* for npu_trace_reader_error() */
+	GString *copy;   /* of lines, borrowed; or NULL */
 };
 
 /* A line that is being read. */
@@ -87,7 +89,7 @@ static gboolean read_op(struct line *l, struct word text)
 /* Keys that are for people: what is no number is no error. */
 static gboolean read_hint_key(struct line *l, struct word text, guint32 bit, guint64 *out)
 {
-	if (words_is_number(text, out))
+	if (number_parse(text.at, text.length, out))
 		l->out->has |= bit;
 	return TRUE;
 }
@@ -113,7 +115,7 @@ static gboolean read_number_key(struct line *l, struct word key, struct word tex
 		if (!word_is(&key, keys[i].name))
 			continue;
 		r->has |= keys[i].bit;
-		return words_number(&l->w, text, keys[i].out);
+		return words_number(&l->w, keys[i].name, text, keys[i].out);
 	}
 	return TRUE;
 }
@@ -183,10 +185,10 @@ static gboolean read_stamp(struct line *l, struct word text)
 	switch (text.at[0]) {
 	case '@':
 		r->has |= NPU_TRACE_HAS_HOST_NS;
-		return words_number(&l->w, value, &r->host_ns);
+		return words_number(&l->w, "the time behind @", value, &r->host_ns);
 	case '~':
 		r->has |= NPU_TRACE_HAS_SIMULATED;
-		return words_number(&l->w, value, &r->simulated_ps);
+		return words_number(&l->w, "the time behind ~", value, &r->simulated_ps);
 	default:
 		dot = memchr(text.at, '.', text.length);
 		if (dot == NULL)
@@ -266,7 +268,7 @@ static void read_info(struct npu_trace_reader *reader, struct line *l)
 		if (equals == NULL || reader->infos->len >= INFOS_MAX)
 			continue;
 		value = (struct word){ equals + 1, text.length - length - 1 };
-		if (word_is(&key, "process") && words_is_number(value, &process))
+		if (word_is(&key, "process") && number_parse(value.at, value.length, &process))
 			continue;
 		info = (struct info){ .key = words_decode(key), .value = words_decode(value) };
 		g_array_append_val(reader->infos, info);
@@ -321,7 +323,10 @@ static int next_line(struct npu_trace_reader *r, struct words *out, GError **err
 		*out = (struct words){ .at = text, .line = r->line + 1, .error = error };
 		if (newline) {
 			out->end = newline;
-			r->start += (gsize)(newline - text) + 1;
+			gsize length = (gsize)(newline - text) + 1;
+			if (r->copy)
+				g_string_append_len(r->copy, text, (gssize)length);
+			r->start += length;
 			r->line++;
 			return 1;
 		}
@@ -380,7 +385,7 @@ static gboolean read_header(struct npu_trace_reader *r, GError **error)
 		return r->truncated || words_bad(&w, "there is none");
 	if (!words_next(&w, &text) || !word_is(&text, FORMAT_MAGIC) || !words_next(&w, &text))
 		return words_bad(&w, "it is not '" FORMAT_MAGIC " %d'", NPU_TRACE_VERSION);
-	if (!words_number(&w, text, &version))
+	if (!words_number(&w, "the version", text, &version))
 		return FALSE;
 	return version == NPU_TRACE_VERSION ||
 	       words_bad(&w,
@@ -404,6 +409,11 @@ gboolean trace_reader_rewind(struct npu_trace_reader *reader, GError **error)
 	reader->line = reader->skipped = 0;
 	g_array_set_size(reader->infos, 0);
 	return input_rewind(reader->input, error) && read_header(reader, error);
+}
+
+void trace_reader_copy(struct npu_trace_reader *reader, GString *text)
+{
+	reader->copy = text;
 }
 
 struct npu_trace_reader *trace_reader_new(struct input *input, GError **error)

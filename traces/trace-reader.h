@@ -14,5 +14,8 @@ struct npu_trace_reader *trace_reader_new(struct input *input, GError **error);
 int trace_reader_take(struct npu_trace_reader *reader, struct npu_trace_record *out,
 		      GError **error);
 gboolean trace_reader_rewind(struct npu_trace_reader *reader, GError **error);
+/* From the next rewind on, each whole line that is read is added to a text as well, as it is in the
+ * file, with its end: also those that are no records. */
+void trace_reader_copy(struct npu_trace_reader *reader, GString *text);
 
 #endif

@@ -4,15 +4,13 @@
  */
 #include "trace.h"
 
-#include <string.h>
-
+#include "event-sorter.h"
 #include "format.h"
-#include "history.h"
 #include "input.h"
 #include "readers.h"
 #include "sites.h"
-
-#define GIB (G_GUINT64_CONSTANT(1) << 30)
+#include "trace/verbs.h"
+#include "units.h"
 
 static const char *const action_names[TRACE_ACTION_COUNT] = {
 	[TRACE_ALLOC] = "alloc",
@@ -58,7 +56,7 @@ void trace_free(struct trace *trace)
 		return;
 	g_ptr_array_unref(trace->devices);
 	format_close(trace->format);
-	history_free(trace->history);
+	event_sorter_free(trace->sorter);
 	sites_free(trace->sites);
 	g_free(trace->kind);
 	g_free(trace->soc);
@@ -95,7 +93,7 @@ void trace_device_note_map(struct trace_device *device, guint64 address, guint64
 	guint64 end = address + size;
 	if (size == 0)
 		return;
-	spans_add(&device->maps, address / GIB * GIB, (end / GIB + (end % GIB != 0)) * GIB);
+	spans_add(&device->maps, address / GIB * GIB, round_up(end, GIB));
 }
 
 void trace_device_add(struct trace_device *device, const struct trace_event *event, gboolean keep)
@@ -139,24 +137,24 @@ gboolean trace_rewind(struct trace *trace, GError **error)
 	trace->next_device = trace->next_event = 0;
 	if (trace->format)
 		return format_rewind(trace->format, error);
-	return trace->history == NULL || history_rewind(trace->history, error);
+	return trace->sorter == NULL || event_sorter_rewind(trace->sorter, error);
 }
 
 static int next_of_format(struct trace *trace, guint *out_device, struct trace_event *out,
 			  GError **error)
 {
-	struct trace_record record;
+	struct format_line line;
 	int more;
 
-	while ((more = format_next(trace->format, &record, error)) > 0) {
-		if (record.verb != TRACE_EVENT || record.code != 0)
+	while ((more = format_next(trace->format, &line, error)) > 0) {
+		if (!trace_verbs[line.record.verb].event || line.record.code != 0)
 			continue;
 		for (guint at = 0; at < trace->devices->len; at++) {
 			const struct trace_device *device = g_ptr_array_index(trace->devices, at);
-			if ((gint64)device->device != record.device)
+			if ((gint64)device->device != line.record.device)
 				continue;
 			*out_device = at;
-			*out = record.event;
+			*out = line.event;
 			return 1;
 		}
 	}
@@ -167,8 +165,8 @@ int trace_next(struct trace *trace, guint *out_device, struct trace_event *out, 
 {
 	if (trace->format)
 		return next_of_format(trace, out_device, out, error);
-	if (trace->history)
-		return history_next(trace->history, trace, out_device, out, error);
+	if (trace->sorter)
+		return event_sorter_next(trace->sorter, trace, out_device, out, error);
 	for (; trace->next_device < trace->devices->len; trace->next_device++) {
 		const struct trace_device *device =
 			g_ptr_array_index(trace->devices, trace->next_device);
@@ -212,7 +210,7 @@ static struct trace *read_input(struct input *input, GError **error)
 			     : NULL;
 	}
 	input_close(input);
-	if (got > 0 && head[0] == '{')
+	if (got > 0 && readers_is_json(head, (gsize)got))
 		g_set_error(
 			error, TRACE_ERROR, TRACE_ERROR_UNKNOWN,
 			"it is JSON, as a result of npusim replay --json is: npusim report, diff "

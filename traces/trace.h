@@ -11,6 +11,7 @@
 #include <glib.h>
 
 #include "spans.h"
+#include "trace/verbs.h"
 
 enum trace_action {
 	TRACE_ALLOC,          /* a block handed out; size: as requested */
@@ -67,7 +68,7 @@ struct trace_device {
 	gboolean of_process; /* segments are all that the process got, not one allocator's */
 };
 struct format_reader;
-struct history;
+struct event_sorter;
 struct sites;
 struct trace {
 	GPtrArray *devices; /* struct trace_device *, those with events, memory or calls, by id */
@@ -83,8 +84,9 @@ struct trace {
 	guint64 skipped;              /* lines with verbs that this reader does not know */
 	gboolean truncated;           /* the file broke off inside a line, which was left out */
 
-	struct sites *sites;     /* where blocks were asked for, or NULL: the file does not tell */
-	struct history *history; /* events of other files that are too many for memory, or NULL */
+	struct sites *sites; /* where blocks were asked for, or NULL: the file does not tell */
+	struct event_sorter
+		*sorter; /* events of other files that are too many for memory, or NULL */
 
 	/* where trace_next() is in memory */
 	guint next_device, next_event;
@@ -96,9 +98,6 @@ enum trace_error {
 	TRACE_ERROR_UNKNOWN /* no reader knows it */
 };
 GQuark trace_error_quark(void);
-
-/* Ids above this one are taken for damage. */
-#define TRACE_DEVICE_LAST 1023
 
 struct trace *trace_new(const char *kind);
 /* The device's history, made if need be. */

@@ -58,7 +58,7 @@ static guint64 read_public(const uint8_t *bytes, size_t count)
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 {
 	GError *error = NULL;
-	struct trace_record record;
+	struct format_line line;
 	guint64 events = 0;
 	int result = 0;
 	struct input *input = input_open_bytes(bytes, count, "input", &error);
@@ -67,7 +67,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 
 	g_assert((trace == NULL) == (error != NULL));
 	if (trace) {
-		while ((result = format_next(trace->format, &record, &error)) > 0)
+		while ((result = format_next(trace->format, &line, &error)) > 0)
 			events++;
 		g_assert(result == 0 && error == NULL && events == trace->events);
 		g_assert(events <= public_events); /* less what was there at the start */

@@ -6,31 +6,32 @@
  */
 #include <string.h>
 
-#include "account.h"
+#include "event-sorter.h"
 #include "fuzz.h"
-#include "history.h"
+#include "memory-usage.h"
 #include "readers.h"
 
 #define FEW_BYTES 512 /* a few rows */
 
 static void look(struct trace *trace)
 {
-	g_autofree struct account *accounts = g_new0(struct account, trace->devices->len + 1);
+	g_autofree struct memory_usage *usages =
+		g_new0(struct memory_usage, trace->devices->len + 1);
 	struct trace_event event;
 	guint64 events = 0;
 	guint device;
 
 	for (guint i = 0; i < trace->devices->len; i++)
-		account_init(&accounts[i], g_ptr_array_index(trace->devices, i));
+		memory_usage_init(&usages[i], g_ptr_array_index(trace->devices, i));
 	g_assert(trace_rewind(trace, NULL));
 	for (; trace_next(trace, &device, &event, NULL) > 0; events++)
-		account_step(&accounts[device], &event);
+		memory_usage_step(&usages[device], &event);
 	g_assert(events == trace->events);
 	for (guint i = 0; i < trace->devices->len; i++) {
-		struct account *a = &accounts[i];
+		struct memory_usage *a = &usages[i];
 		g_assert(a->unmatched == 0 && a->peak_physical >= a->physical &&
 			 a->peak_live >= a->live);
-		account_clear(a);
+		memory_usage_clear(a);
 	}
 }
 
@@ -38,7 +39,7 @@ static struct trace *read_bytes(const uint8_t *bytes, size_t count, gsize memory
 {
 	struct input *input = input_open_bytes(bytes, count, "input", error);
 
-	history_set_memory(memory);
+	event_sorter_set_memory(memory);
 	return input ? READER(input, error) : NULL;
 }
 
@@ -74,7 +75,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 {
 	g_autoptr(GError) error = NULL;
 	g_autoptr(GError) again = NULL;
-	struct trace *trace = read_bytes(bytes, count, HISTORY_MEMORY_BYTES, &error);
+	struct trace *trace = read_bytes(bytes, count, EVENT_SORTER_MEMORY_BYTES, &error);
 	struct trace *spilled = read_bytes(bytes, count, FEW_BYTES, &again);
 
 	g_assert((trace == NULL) == (error != NULL));

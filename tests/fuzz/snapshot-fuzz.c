@@ -3,19 +3,19 @@
  * Snapshots: any bytes give a history or an error, and figures of the history agree with each
  * other.
  */
-#include "account.h"
 #include "fuzz.h"
+#include "memory-usage.h"
 
 static void look(const struct trace_device *device)
 {
-	struct account a;
-	account_init(&a, device);
+	struct memory_usage a;
+	memory_usage_init(&a, device);
 	for (guint i = 0; i < device->events->len; i++)
-		account_step(&a, &g_array_index(device->events, struct trace_event, i));
+		memory_usage_step(&a, &g_array_index(device->events, struct trace_event, i));
 	g_assert(a.peak_physical >= a.start_physical && a.peak_live >= a.start_live);
 	g_assert(a.peak_physical >= a.physical && a.peak_live >= a.live);
 	g_assert(a.peak_physical <= G_MAXINT64 && a.live_at_peak_physical <= a.peak_live);
-	account_clear(&a);
+	memory_usage_clear(&a);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)

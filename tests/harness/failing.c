@@ -2,12 +2,12 @@
  *
  * Tests that fail, skip and crash on purpose, each in one way. Run by harness-meta-test.c, which
  * checks what is printed; never by itself.
+ * harness-meta-test.c knows the numbers of its lines.
  */
 #include "harness/test.h"
 
 #include <signal.h>
 #include <stdlib.h>
-#include <string.h>
 
 static void helper_fails_fatally(void)
 {

@@ -6,7 +6,6 @@
 #include "harness/test.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 
@@ -233,6 +232,13 @@ TEST(runner, shuffles_and_repeats)
 		  1);
 	EXPECT_TRUE(has("Randomizing tests' orders with a seed of 7"));
 	EXPECT_EQ(count("[ RUN      ] failing.truth"), 2);
+}
+
+TEST(runner, helps)
+{
+	EXPECT_EQ(run(HARNESS_FAILING, "--help"), 0);
+	EXPECT_TRUE(has("--gtest_filter="));
+	EXPECT_FALSE(has("[ RUN"));
 }
 
 TEST(runner, refuses_unknown_arguments)

@@ -521,12 +521,30 @@ bool harness_has_failed(void)
 	return testing::Test::HasFailure();
 }
 
+static const char help[] =
+	"Runs the tests that are linked into this program; all of them, in the order of their\n"
+	"sources, unless an option says otherwise.\n"
+	"\n"
+	"  --gtest_list_tests        name them, and run none\n"
+	"  --gtest_filter=A:B:-C     run SUITE.NAME that fits A or B, and not C; * and ? stand\n"
+	"                            for anything\n"
+	"  --gtest_repeat=N          run them N times\n"
+	"  --gtest_shuffle           in another order, of --gtest_random_seed=N\n"
+	"  --gtest_break_on_failure  stop in the debugger at the first failure\n"
+	"\n"
+	"Exit status: 0 all passed or were skipped, 1 some failed, 2 wrong usage.\n";
+
 int main(int argc, char **argv)
 {
+	for (int i = 1; i < argc; i++)
+		if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
+			fputs(help, stdout);
+			return 0;
+		}
 	setenv("NPUSIM_NODE", print("test-%d", static_cast<int>(getpid())).c_str(), 0);
 	testing::InitGoogleTest(&argc, argv);
 	if (argc > 1) {
-		fprintf(stderr, "harness: unknown argument %s; --help lists the known ones\n",
+		fprintf(stderr, "harness: unknown argument %s; --help names the usual ones\n",
 			argv[1]);
 		return 2;
 	}

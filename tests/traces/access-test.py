@@ -15,23 +15,19 @@ import subprocess
 import sys
 import tempfile
 
-from command import Skip, case, main
+from command import MIB, NPUSIM, Skip, case, main, npusim, real, write_trace
 
-NPUSIM, DATA = sys.argv[1], pathlib.Path(os.environ.get('NPUSIM_TEST_DATA', sys.argv[2]))
-MIB, GIB = 1 << 20, 1 << 30
+GIB = 1 << 30
 TLB_ENTRIES = 2048  # of the second level of the Ascend910B1's profile
 
 
 def run(path, *options):
-    return subprocess.run([NPUSIM, 'replay', '--json', '-', '--soc', 'Ascend910B1', *options,
-                           str(path)], capture_output=True, text=True)
+    return npusim('replay', '--json', '-', '--soc', 'Ascend910B1', *options, path)
 
 
 def replay(lines, *options):
     with tempfile.TemporaryDirectory() as folder:
-        path = pathlib.Path(folder, 'calls.npt')
-        path.write_text('npusim-trace 1\n' + ''.join(line + '\n' for line in lines))
-        done = run(path, *options)
+        done = run(write_trace(pathlib.Path(folder, 'calls.npt'), *lines), *options)
     if done.returncode != 0:
         raise AssertionError(done.stderr)
     result = json.loads(done.stdout)
@@ -137,7 +133,7 @@ def giant_pages_give_more_bandwidth_where_walks_cost():
 
 
 @case
-def wrong_accesses_say_what_is_right():
+def wrong_accesses_say_what_is_right(folder):
     wrong = [
         (['--access', 'hot:0/10'], 'hot:T/M'), (['--access', 'hot:90'], 'hot:T/M'),
         (['--access', 'hot:90/101'], '1 to 100'), (['--access', 'cold'], 'hot and hot:T/M'),
@@ -145,12 +141,10 @@ def wrong_accesses_say_what_is_right():
         (['--access', 'random', '--access-reads', '0'], '--access-reads 0: a whole number from 1'),
         (['--access', 'seq', '--access-every', 'x'], '--access-every x: a whole number from 1'),
     ]
-    with tempfile.TemporaryDirectory() as folder:
-        path = pathlib.Path(folder, 'calls.npt')
-        path.write_text('npusim-trace 1\n')
-        for options, words in wrong:
-            done = run(path, *options)
-            assert done.returncode == 2 and words in done.stderr, (options, done.stderr)
+    path = write_trace(folder / 'calls.npt')
+    for options, words in wrong:
+        done = run(path, *options)
+        assert done.returncode == 2 and words in done.stderr, (options, done.stderr)
 
 
 # ---- copies --------------------------------------------------------------------------------------
@@ -168,15 +162,13 @@ COPIES = ['device id=0 op=set', 'reserve r1 size={} flags=1'.format(4 * GIB),
 
 
 @case
-def copies_are_made_again_and_take_no_memory():
-    with tempfile.TemporaryDirectory() as folder:
-        path = pathlib.Path(folder, 'calls.npt')
-        path.write_text('npusim-trace 1\n' + '\n'.join(COPIES) + '\n')
-        script = ('import resource, subprocess, sys\n'
-                  'subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL)\n'
-                  'print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)')
-        done = subprocess.run([sys.executable, '-c', script, NPUSIM, 'replay', str(path)],
-                              capture_output=True, text=True, check=True)
+def copies_are_made_again_and_take_no_memory(folder):
+    path = write_trace(folder / 'calls.npt', *COPIES)
+    script = ('import resource, subprocess, sys\n'
+              'subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL)\n'
+              'print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)')
+    done = subprocess.run([sys.executable, '-c', script, NPUSIM, 'replay', str(path)],
+                          capture_output=True, text=True, check=True)
     copies = replay(COPIES)['devices'][0]['copies']
     bytes_of = {name: figures['bytes'] for name, figures in copies.items()}
     assert bytes_of == {'host_to_device': GIB, 'device_to_device': GIB, 'fill': GIB,
@@ -277,10 +269,7 @@ def a_reset_takes_back_what_its_process_has():
 # ---- a real card ---------------------------------------------------------------------------------
 
 def real_rows():
-    path = DATA / 'msmemscope/memscope_dump_20250428113810.csv'
-    if not path.exists():
-        raise Skip('no ' + path.name)
-    with path.open() as file:
+    with real('msmemscope/memscope_dump_20250428113810.csv').open() as file:
         rows = [row for row in csv.DictReader(file)
                 if (row['Event'], row['Event Type'], row['Device Id']) == ('MALLOC', 'HAL', '0')]
     # one program's calls; the file has them under two processes, one of which began earlier
@@ -289,33 +278,32 @@ def real_rows():
 
 
 def addresses_of(sizes, folder):
-    trace, path = pathlib.Path(folder, 'out.npt'), pathlib.Path(folder, 'in.npt')
-    path.write_text('npusim-trace 1\n' + ''.join(
-        'malloc a{} size={} device=0 page=2m\n'.format(i + 1, size)
-        for i, size in enumerate(sizes)))
-    done = run(path, '--trace', str(trace))
+    out = folder / 'out.npt'
+    path = write_trace(folder / 'in.npt',
+                 *('malloc a{} size={} device=0 page=2m'.format(i + 1, size)
+                   for i, size in enumerate(sizes)))
+    done = run(path, '--trace', out)
     assert done.returncode == 0, done.stderr
-    return [int(at, 16) for at in re.findall(r' malloc a\d+ .*va=0x([0-9a-f]+)', trace.read_text())]
+    return [int(at, 16) for at in re.findall(r' malloc a\d+ .*va=0x([0-9a-f]+)', out.read_text())]
 
 
 @case
-def addresses_are_those_of_a_real_card():
+def addresses_are_those_of_a_real_card(folder):
     rows = real_rows()
     sizes = [int(re.search(r'size:(\d+)', row['Attr']).group(1)) for row in rows]
-    real = [int(row['Ptr']) for row in rows]
-    with tempfile.TemporaryDirectory() as folder:
-        # until CANN's own parts, which have heaps of their own, get memory
-        assert addresses_of(sizes[:5], folder) == real[:5]
-        # programs' 2 MiB pages: one heap, all the way
-        heap = [(at, size) for at, size in zip(real, sizes) if at >> 30 == 0x12c040000000 >> 30]
-        assert len(heap) == 8
-        got = addresses_of([16384] + [size for _, size in heap], folder)[1:]
-        assert got == [at for at, _ in heap], [hex(at) for at in got]
-        # 4 KiB pages, until the file lacks a row: it frees an address that it never got
-        heap = [(at, size) for at, size in zip(real, sizes) if at >> 30 == 0x12c180000000 >> 30]
-        got = addresses_of([size for _, size in heap], folder)
-        steps = [at - got[0] for at in got], [at - heap[0][0] for at, _ in heap]
-        assert steps[0][:8] == steps[1][:8] and len(heap) == 9
+    card = [int(row['Ptr']) for row in rows]
+    # until CANN's own parts, which have heaps of their own, get memory
+    assert addresses_of(sizes[:5], folder) == card[:5]
+    # programs' 2 MiB pages: one heap, all the way
+    heap = [(at, size) for at, size in zip(card, sizes) if at >> 30 == 0x12c040000000 >> 30]
+    assert len(heap) == 8
+    got = addresses_of([16384] + [size for _, size in heap], folder)[1:]
+    assert got == [at for at, _ in heap], [hex(at) for at in got]
+    # 4 KiB pages, until the file lacks a row: it frees an address that it never got
+    heap = [(at, size) for at, size in zip(card, sizes) if at >> 30 == 0x12c180000000 >> 30]
+    got = addresses_of([size for _, size in heap], folder)
+    steps = [at - got[0] for at in got], [at - heap[0][0] for at, _ in heap]
+    assert steps[0][:8] == steps[1][:8] and len(heap) == 9
 
 
 main()

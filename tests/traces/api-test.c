@@ -4,7 +4,6 @@
  * read back equal, and what cannot be written or read is refused in words.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <glib.h>
 #include <glib/gstdio.h>
 #include <pthread.h>

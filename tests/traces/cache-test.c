@@ -3,7 +3,6 @@
  * The caching allocator alone, over memory that only writes down what it is asked for: sizes,
  * places, splits, merges and what is given back, each worked out by hand.
  */
-#include <string.h>
 
 #include "cache.h"
 #include "harness/test.h"

@@ -5,7 +5,6 @@
 # pages against what the command says of itself.
 # usage: command-test.py NPUSIM MAN-FOLDER
 
-import json
 import os
 import pathlib
 import re
@@ -43,6 +42,7 @@ def help_and_version_are_on_stdout(folder):
         run = npusim(verb, '--help')
         same((run.returncode, run.stderr), (0, ''), verb)
         expect('Usage:' in run.stdout and 'npusim ' + verb in run.stdout, run.stdout)
+        same(npusim('help', verb).stdout, run.stdout, 'help ' + verb)
 
 
 @case
@@ -53,14 +53,15 @@ def wrong_usage_is_status_2_and_says_what_is_wrong(folder):
             (['replay'], 'which file', "'npusim replay --help'"),
             (['replay', 'a', 'b'], 'one file'),
             (['replay', '--colour', 'a'], '--colour'),
-            (['replay', 'a', '--devices', '0'], 'NPUSIM_DEVICES=0', '1 to 16'),
+            (['replay', 'a', '--devices', '0'], '--devices=0', '1 to 16'),
             (['run'], 'which program'),
             (['run', '--'], 'which program'),
-            (['run', '--node', 'a/b', '--', 'true'], 'NPUSIM_NODE=a/b', 'letters'),
-            (['run', '--timing', 'fast', '--', 'true'], 'NPUSIM_TIMING=fast', 'on, off'),
+            (['run', '--node', 'a/b', '--', 'true'], '--node=a/b', 'letters'),
+            (['run', '--timing', 'fast', '--', 'true'], '--timing=fast', 'on, off'),
             (['run', '--contract', 'doc', '--', 'true'], 'docs meant'),
             (['run', '--hbm', 'much', '--', 'true'], '64G'),
             (['run', '--backend', 'gpu', '--', 'true'], 'hw, sim, auto'),
+            (['help', 'frobnicate'], "'frobnicate'"),
             (['info', 'x'], "'x'"),
             (['node', 'a', 'b'], 'one name'),
             (['node', '--reset', 'a', 'b'], 'one name')]:
@@ -78,6 +79,12 @@ def output_that_cannot_be_written_is_a_failure(folder):
                                  stderr=subprocess.PIPE, text=True, timeout=60)
         same(run.returncode, 1, 'status')
         expect('No space left' in run.stderr, run.stderr)
+    one = ['check', '--backend', 'sim', '--device', 0, '--only', 'access.null_or_zero']
+    for option in ('--output', '--latency'):
+        for file, says in (('/dev/full', 'No space left'), (folder / 'no/x', 'No such file')):
+            run = npusim(*one, option, file)
+            same(run.returncode, 1, 'status')
+            expect('npusim check: {}'.format(file) in run.stderr and says in run.stderr, run.stderr)
 
 
 # ---- run ----

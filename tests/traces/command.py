@@ -70,9 +70,9 @@ def environment(**more):
     return keep
 
 
-def npusim(*args, env=None, **options):
+def npusim(*args, env=None, stdin=subprocess.DEVNULL, **options):
     return subprocess.run([NPUSIM, *map(str, args)], env=env or environment(),
-                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stdin=stdin, stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, text=True, timeout=120, **options)
 
 
@@ -84,7 +84,13 @@ def replay(path, *args):
     return json.loads(run.stdout)
 
 
-# ---- snapshots ----
+# ---- traces and snapshots ----
+
+def write_trace(path, *lines):
+    """A file with these lines behind the first."""
+    path.write_text('npusim-trace 1\n' + ''.join(line + '\n' for line in lines))
+    return path
+
 
 class Device:
     """An allocator that writes its history as PyTorch does, and keeps the figures beside it."""
@@ -211,6 +217,26 @@ def write(path, value, protocol=4):
     data = pickle.dumps(value, protocol)
     path.write_bytes(gzip.compress(data) if path.suffix == '.gz' else data)
     return path
+
+
+# ---- real files: they are others'; where they are not, their cases are skipped ----
+
+DATA = pathlib.Path(os.environ.get('NPUSIM_TEST_DATA') or sys.argv[-1])
+
+
+def real(name):
+    if not (DATA / name).exists():
+        raise Skip('there is no {} in {}'.format(name, DATA))
+    return DATA / name
+
+
+def real_cases(names, check):
+    """A case for each file: check(name)."""
+    for name in names:
+        def run(folder, name=name):
+            check(name)
+        run.__name__ = 'real file ' + pathlib.PurePath(name).name
+        case(run)
 
 
 BASE = 0x12c1c0000000

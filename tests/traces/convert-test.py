@@ -9,15 +9,14 @@ import csv
 import gzip
 import io
 import json
-import os
 import pathlib
+import subprocess
 import sys
 
-from command import (BASE, MIB, Device, Skip, case, expect, main, npusim, random_device, replay,
-                     same, snapshot, write)
+from command import (BASE, DATA, MIB, Device, Skip, case, expect, main, npusim, random_device,
+                     replay, same, snapshot, write)
 
 SAMPLE = pathlib.Path(sys.argv[2])
-DATA = pathlib.Path(os.environ.get('NPUSIM_TEST_DATA') or sys.argv[3])
 
 
 def convert(*args):
@@ -246,6 +245,27 @@ def a_file_that_cannot_be_written_leaves_what_was_there(folder):
     expect((folder / 'link.csv').is_symlink() and target.read_text().startswith('event,'), 'link')
 
 
+def piped(file, *args):
+    """What the command makes of a file that comes through a pipe."""
+    with subprocess.Popen(['cat', file], stdout=subprocess.PIPE) as cat:
+        run = npusim(*args, stdin=cat.stdout)
+    same((run.returncode, run.stderr), (0, ''), args)
+    return run.stdout
+
+
+@case
+def what_comes_through_a_pipe_is_read_as_a_file_is(folder):
+    result, target = folder / 'r.json', folder / 'x.csv'
+    result.write_text(json.dumps(replay(SAMPLE)))
+    convert(SAMPLE, target)
+    for name in ('-', '/dev/stdin'):
+        same(piped(SAMPLE, 'convert', name, '-', '--to', 'csv'), target.read_text(), name)
+        expect('no difference' in piped(SAMPLE, 'diff', SAMPLE, name), name)
+        expect('no difference' in piped(result, 'diff', name, result), name)
+        expect('5091 events' in piped(SAMPLE, 'replay', name), name)
+        expect('<html' in piped(result, 'report', name, '-o', '-'), name)
+
+
 @case
 def wrong_usage_says_what_there_is(folder):
     (folder / 'r.json').write_text(json.dumps(replay(SAMPLE)))
@@ -257,6 +277,7 @@ def wrong_usage_says_what_there_is(folder):
             (['--device', -5, SAMPLE, 'x.csv'], 2, '-5'),
             ([folder / 'r.json', folder / 'x.npt'], 1, 'CSV', 'a trace of npusim'),
             (['--series', SAMPLE, folder / 'x.csv'], 1, '--series'),
+            (['--device', 7, folder / 'r.json', folder / 'x.csv'], 1, 'nothing of device 7'),
             ([folder / 'no', folder / 'x.csv'], 1, 'no')]:
         run = npusim('convert', *args)
         same((run.returncode, run.stdout), (status, ''), args)

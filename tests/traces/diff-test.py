@@ -11,7 +11,7 @@ import re
 import sys
 
 from command import (BASE, MIB, Device, case, expect, main, npusim, random_device, replay, same,
-                     snapshot, write)
+                     snapshot, write, write_trace)
 
 SAMPLE, MAN = sys.argv[2], pathlib.Path(sys.argv[3])
 
@@ -35,12 +35,6 @@ def figures(result):
 
 def counts(result):
     return [result['alignment'][name] for name in ('same', 'changed', 'removed', 'added', 'places')]
-
-
-def trace(folder, name, lines):
-    path = folder / name
-    path.write_text('npusim-trace 1\n' + '\n'.join(lines) + '\n')
-    return path
 
 
 @case
@@ -69,7 +63,8 @@ def addresses_are_not_compared(folder):
     expect(diff(a, b)['equal'], npusim('diff', a, b).stdout)
     lines = ['create h1 size=2097152 device=0', 'alloc b1 size=5 device=0', 'free b1 device=0']
     renamed = [line.replace('h1', 'h70').replace('b1', 'b12') for line in lines]
-    expect(diff(trace(folder, 'a.npt', lines), trace(folder, 'b.npt', renamed))['equal'])
+    expect(diff(write_trace(folder / 'a.npt', *lines),
+                write_trace(folder / 'b.npt', *renamed))['equal'])
 
 
 @case
@@ -77,7 +72,7 @@ def an_event_more_is_found_where_it_is(folder):
     lines = ['alloc b{} size={} device=0'.format(i, 512 * (i % 37 + 1)) for i in range(300)]
     lines += ['free b{} device=0'.format(i) for i in range(300)]
     more = lines[:100] + ['alloc b900 size=777 device=0'] + lines[100:]
-    result = diff(trace(folder, 'a.npt', lines), trace(folder, 'b.npt', more))
+    result = diff(write_trace(folder / 'a.npt', *lines), write_trace(folder / 'b.npt', *more))
     same(counts(result), [600, 0, 0, 1, 1], 'alignment')
     hunk, = result['hunks']
     same((hunk['a_start'], hunk['a_count'], hunk['b_start'], hunk['b_count']), (98, 6, 98, 7),
@@ -95,7 +90,7 @@ def another_size_is_a_change_and_its_free_is_none(folder):
     lines = ['alloc b{} size={} device=0'.format(i, 4096 + i) for i in range(20)]
     lines += ['free b{} device=0'.format(i) for i in range(20)]
     changed = [line.replace('size=4103', 'size=9000') for line in lines]
-    result = diff(trace(folder, 'a.npt', lines), trace(folder, 'b.npt', changed))
+    result = diff(write_trace(folder / 'a.npt', *lines), write_trace(folder / 'b.npt', *changed))
     same(counts(result), [39, 1, 0, 0, 1], 'alignment')
 
 
@@ -104,7 +99,7 @@ def the_same_frees_in_another_order_are_seen(folder):
     lines = ['alloc b1 size=512 device=0', 'alloc b2 size=512 device=0', 'alloc b3 size=8 device=0',
              'free b1 device=0', 'alloc b4 size=16 device=0', 'free b2 device=0']
     swapped = lines[:3] + ['free b2 device=0', lines[4], 'free b1 device=0']
-    result = diff(trace(folder, 'a.npt', lines), trace(folder, 'b.npt', swapped))
+    result = diff(write_trace(folder / 'a.npt', *lines), write_trace(folder / 'b.npt', *swapped))
     same(counts(result), [4, 2, 0, 0, 1], 'alignment')
     same(result['figures'], [], 'figures')
 
@@ -113,7 +108,7 @@ def the_same_frees_in_another_order_are_seen(folder):
 def a_call_refused_in_one_alone_is_told(folder):
     lines = ['create h{} size=2097152 device=0'.format(i) for i in range(1, 9)]
     refused = lines[:5] + [lines[5] + ' => 207001'] + lines[6:]
-    result = diff(trace(folder, 'a.npt', lines), trace(folder, 'b.npt', refused))
+    result = diff(write_trace(folder / 'a.npt', *lines), write_trace(folder / 'b.npt', *refused))
     refusal, = result['refusals']
     same((refusal['a_code'], refusal['b_code'], refusal['b_event']), (0, 207001, 6), 'refusal')
     same(figures(result)['device 0', 'create, refused'], (0, 1), 'count')
@@ -124,7 +119,7 @@ def a_call_refused_in_one_alone_is_told(folder):
 def a_device_that_is_reset_takes_its_memory_back(folder):
     lines = [':1.1 device id=0 op=set', ':1.1 create h1 size=2097152 device=0',
              ':2.1 malloc a1 size=4194304 device=0 page=2m', ':1.1 device id=0 op=reset']
-    result = diff(trace(folder, 'a.npt', lines), trace(folder, 'b.npt', lines[:3]))
+    result = diff(write_trace(folder / 'a.npt', *lines), write_trace(folder / 'b.npt', *lines[:3]))
     same(figures(result), {('device 0', 'physical, at the end'): (4 * MIB, 6 * MIB),
                            ('device 0', 'device_reset'): (1, 0)}, 'figures')
 
@@ -154,7 +149,8 @@ def two_allocators_of_one_workload(folder):
 def long_histories_with_nothing_in_common_end(folder):
     a = ['alloc b{} size={} device=0'.format(i, 2 * i + 1) for i in range(20000)]
     b = ['alloc b{} size={} device=0'.format(i, 2 * i + 2) for i in range(30000)]
-    result = diff(trace(folder, 'a.npt', a), trace(folder, 'b.npt', b), '--limit', 1)
+    result = diff(write_trace(folder / 'a.npt', *a), write_trace(folder / 'b.npt', *b),
+                  '--limit', 1)
     _, changed, removed, added, _ = counts(result)
     same((changed + removed, changed + added), (20000, 30000), 'alignment')
     hunk = result['hunks'][0]
@@ -165,9 +161,9 @@ def long_histories_with_nothing_in_common_end(folder):
 
 @case
 def the_head_and_the_kind(folder):
-    a = trace(folder, 'a.npt', ['info soc=Ascend910B1 program=x', 'alloc b1 size=1 device=0'])
-    b = trace(folder, 'b.npt', ['info soc=Ascend910B4 program=x', 'alloc b1 size=1 device=0'])
-    c = trace(folder, 'c.npt', ['alloc b1 size=1 device=0'])
+    a = write_trace(folder / 'a.npt', 'info soc=Ascend910B1 program=x', 'alloc b1 size=1 device=0')
+    b = write_trace(folder / 'b.npt', 'info soc=Ascend910B4 program=x', 'alloc b1 size=1 device=0')
+    c = write_trace(folder / 'c.npt', 'alloc b1 size=1 device=0')
     same(figures(diff(a, b)), {('', 'soc'): ('Ascend910B1', 'Ascend910B4')}, 'head')
     expect(diff(a, c)['equal'], 'a head that is not there')
 
@@ -227,7 +223,7 @@ def trouble_is_status_2_and_says_what_is_wrong(folder):
     result = result_file(folder, 'r.json', replay(SAMPLE))
     junk = folder / 'junk'
     junk.write_bytes(b'\x00junk')
-    bad = trace(folder, 'bad.npt', ['alloc b1 size=1 device=0', 'alloc'])
+    bad = write_trace(folder / 'bad.npt', 'alloc b1 size=1 device=0', 'alloc')
     for args, *says in [
             (['a'], 'which two'),
             (['a', 'b', 'c'], 'two files'),
@@ -249,8 +245,8 @@ def the_manual_names_every_member(folder):
     page = (MAN / 'npusim-diff.1').read_text()
     schema = page.partition('.Sh THE JSON')[2].partition('.Sh EXIT')[0]
     words = set(re.findall(r'\w+', schema))
-    a = trace(folder, 'a.npt', ['create h1 size=2097152 device=0 => 207001'])
-    b = trace(folder, 'b.npt', ['create h1 size=4194304 device=0'])
+    a = write_trace(folder / 'a.npt', 'create h1 size=2097152 device=0 => 207001')
+    b = write_trace(folder / 'b.npt', 'create h1 size=4194304 device=0')
     one = replay(SAMPLE)
     other = copy.deepcopy(one)
     other['devices'][0]['series']['live_bytes'][3] += 5

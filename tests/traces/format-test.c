@@ -15,7 +15,7 @@ static struct format_reader *open_text(const char *text, gsize count, GError **e
 }
 
 /* Records of a text that is right, at most `room`; their number. */
-static int read_all(const char *text, struct trace_record *out, int room)
+static int read_all(const char *text, struct format_line *out, int room)
 {
 	GError *error = NULL;
 	struct format_reader *r = open_text(text, strlen(text), &error);
@@ -39,11 +39,11 @@ static int read_all(const char *text, struct trace_record *out, int room)
 static char *complaint(const char *text, gsize count)
 {
 	GError *error = NULL;
-	struct trace_record record;
+	struct format_line line;
 	struct format_reader *r = open_text(text, count, &error);
 	char *message = NULL;
 
-	while (r && format_next(r, &record, &error) > 0) {
+	while (r && format_next(r, &line, &error) > 0) {
 	}
 	if (error)
 		message = g_strdup(error->message);
@@ -73,7 +73,7 @@ TEST(format, recognises_its_first_line)
 
 TEST(format, reads_calls)
 {
-	struct trace_record c[4];
+	struct format_line c[4];
 	ASSERT_EQ(read_all("npusim-trace 1\n"
 			   "info soc=Ascend910B3 devices=8\n"
 			   "# a comment\n"
@@ -84,53 +84,53 @@ TEST(format, reads_calls)
 			   "map r1+2097152 size=2097152 handle=h1 => 107000\r\n",
 			   c, 4),
 		  3);
-	EXPECT_EQ((int)c[0].verb, (int)TRACE_CALL_RESERVE);
-	EXPECT_EQ(c[0].host_ns, 1250u);
-	EXPECT_EQ(c[0].process, 1u);
-	EXPECT_EQ(c[0].thread, 2u);
-	EXPECT_EQ(c[0].size, 0x4000000u);
-	EXPECT_EQ(c[0].flags, 1u);
-	EXPECT_EQ(c[0].line, 5u);
-	EXPECT_EQ(c[1].device, 3);
-	EXPECT_EQ((int)c[1].page_lg2, 30);
-	EXPECT_EQ(c[2].name.kind, 'r');
-	EXPECT_EQ(c[2].name.offset, 2097152u);
-	EXPECT_EQ(c[2].handle.kind, 'h');
-	EXPECT_EQ(c[2].handle.number, 1u);
-	EXPECT_EQ(c[2].code, 107000);
+	EXPECT_EQ((int)c[0].record.verb, (int)NPU_TRACE_RESERVE);
+	EXPECT_EQ(c[0].record.host_ns, 1250u);
+	EXPECT_EQ(c[0].record.process, 1u);
+	EXPECT_EQ(c[0].record.thread, 2u);
+	EXPECT_EQ(c[0].record.size, 0x4000000u);
+	EXPECT_EQ(c[0].record.flags, 1u);
+	EXPECT_EQ(c[0].record.line, 5u);
+	EXPECT_EQ(c[1].record.device, 3);
+	EXPECT_EQ((int)c[1].record.page_lg2, 30);
+	EXPECT_EQ(c[2].record.name.kind, 'r');
+	EXPECT_EQ(c[2].record.name.offset, 2097152u);
+	EXPECT_EQ(c[2].record.handle.kind, 'h');
+	EXPECT_EQ(c[2].record.handle.number, 1u);
+	EXPECT_EQ(c[2].record.code, 107000);
 }
 
 TEST(format, keeps_places_of_one_line_apart)
 {
-	struct trace_record c[2];
+	struct format_line c[2];
 	ASSERT_EQ(read_all("npusim-trace 1\n"
 			   "copy size=4 dst=r1+8 src=a2+16\n"
 			   "retain h1 at=r5 handle=h9\n",
 			   c, 2),
 		  2);
-	EXPECT_EQ(c[0].at.kind, 'r');
-	EXPECT_EQ(c[0].at.offset, 8u);
-	EXPECT_EQ(c[0].from.kind, 'a');
-	EXPECT_EQ(c[0].from.number, 2u);
-	EXPECT_EQ(c[1].at.number, 5u);
-	EXPECT_EQ(c[1].handle.number, 9u);
+	EXPECT_EQ(c[0].record.at.kind, 'r');
+	EXPECT_EQ(c[0].record.at.offset, 8u);
+	EXPECT_EQ(c[0].record.from.kind, 'a');
+	EXPECT_EQ(c[0].record.from.number, 2u);
+	EXPECT_EQ(c[1].record.at.number, 5u);
+	EXPECT_EQ(c[1].record.handle.number, 9u);
 }
 
 TEST(format, a_failed_call_may_name_what_is_not_there)
 {
-	struct trace_record c[3];
+	struct format_line c[3];
 	ASSERT_EQ(read_all("npusim-trace 1\n"
 			   "map host size=2097152 handle=h0 => 107000\n"
 			   "create h1 size=1 device=4294967295 page=2m => 107001\n",
 			   c, 3),
 		  2);
-	EXPECT_EQ(c[0].name.kind, '-');
-	EXPECT_EQ(c[1].device, G_MAXINT32);
+	EXPECT_EQ(c[0].record.name.kind, '-');
+	EXPECT_EQ(c[1].record.device, G_MAXINT32);
 }
 
 TEST(format, an_allocators_events_have_one_address_for_each_name)
 {
-	struct trace_record c[8];
+	struct format_line c[8];
 	ASSERT_EQ(read_all("npusim-trace 1\n"
 			   "segment_alloc a1 size=2097152 device=1\n"
 			   "alloc b1 size=512 device=1 at=a1+0\n"
@@ -175,9 +175,9 @@ TEST(format, summary_counts_what_is_in_the_file)
 	const struct trace_device *d = g_ptr_array_index(t->devices, 0);
 	EXPECT_EQ(d->device, 1u);
 	EXPECT_EQ(d->counts[TRACE_ALLOC], 1u);
-	struct trace_record first;
+	struct format_line first;
 	EXPECT_EQ(format_next(t->format, &first, NULL), 1);
-	EXPECT_EQ((int)first.verb, (int)TRACE_CALL_CREATE);
+	EXPECT_EQ((int)first.record.verb, (int)NPU_TRACE_CREATE);
 	trace_free(t);
 }
 
@@ -187,7 +187,7 @@ TEST(format, call_sites_are_those_of_the_trace)
 				  "alloc b1 size=512 device=1 site=train.py:3%20(f)\n"
 				  "alloc b2 size=512 device=1\n"
 				  "alloc b3 size=512 device=1 site=train.py:3%20(f)\n");
-	struct trace_record first, second, third;
+	struct format_line first, second, third;
 
 	ASSERT_NOT_NULL(t);
 	ASSERT_NOT_NULL(t->sites);
@@ -214,7 +214,7 @@ TEST(format, a_header_alone_is_an_empty_trace)
 TEST(format, reads_files_larger_than_its_buffer)
 {
 	g_autoptr(GString) text = g_string_new("npusim-trace 1\n");
-	struct trace_record record;
+	struct format_line line;
 	GError *error = NULL;
 	guint64 count = 0;
 
@@ -224,9 +224,9 @@ TEST(format, reads_files_larger_than_its_buffer)
 	struct format_reader *r = open_text(text->str, text->len, &error);
 	ASSERT_NOT_NULL(r);
 	for (int pass = 0; pass < 2; pass++) {
-		for (count = 0; format_next(r, &record, &error) > 0; count++) {
-			ASSERT_EQ(record.size, count + 1);
-			ASSERT_EQ(record.line, count + 2);
+		for (count = 0; format_next(r, &line, &error) > 0; count++) {
+			ASSERT_EQ(line.record.size, count + 1);
+			ASSERT_EQ(line.record.line, count + 2);
 		}
 		ASSERT_NULL(error);
 		EXPECT_EQ(count, 100000u);
@@ -245,7 +245,7 @@ static const struct bad_line bad_lines[] = {
 	{ "no_size", "npusim-trace 1\n\nreserve r1\n", "line 3: reserve needs size=" },
 	{ "no_device", "npusim-trace 1\ncreate h1 size=1\n", "needs device=" },
 	{ "no_handle", "npusim-trace 1\nmap r1 size=1\n", "needs handle=" },
-	{ "number", "npusim-trace 1\nreserve r1 size=12x\n", "'12x' is no number" },
+	{ "number", "npusim-trace 1\nreserve r1 size=12x\n", "size is '12x', which is no number" },
 	{ "overflow", "npusim-trace 1\nreserve r1 size=18446744073709551616\n",
 	  "no number of 64 bits" },
 	{ "device_range", "npusim-trace 1\ncreate h1 size=1 device=4096\n", "device is 4096" },

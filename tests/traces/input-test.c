@@ -3,10 +3,7 @@
  * Files as they come: plain, gzip in one or several members, damaged, cut off, empty, pipes, and
  * what is no file.
  */
-#include <errno.h>
 #include <glib/gstdio.h>
-#include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 

@@ -7,17 +7,13 @@
 # usage: moment-test.py NPUSIM SAMPLE-TRACE DATA
 
 import gzip
-import os
-import pathlib
 import pickle
-import re
 import sys
 
-from command import (BASE, MIB, Device, Skip, case, expect, main, npusim, random_device, replay,
-                     same, snapshot, write)
+from command import (BASE, MIB, Device, case, expect, main, npusim, random_device, real,
+                     real_cases, replay, same, snapshot, write)
 
 SAMPLE = sys.argv[2]
-DATA = pathlib.Path(os.environ.get('NPUSIM_TEST_DATA') or sys.argv[3])
 GIB = 1 << 30
 POLICIES = ['as-recorded', 'native', 'caching', 'expandable']
 LOST = ('internal_bytes', 'external_bytes', 'page_rounding_bytes')
@@ -493,29 +489,20 @@ REAL = ['torch_npu/snapshot_1768383987920985470.pkl', 'torch_npu/snapshot_expand
 
 
 def check_real(name):
-    if not (DATA / name).exists():
-        raise Skip('there is no {} in {}'.format(name, DATA))
-    with (gzip.open if name.endswith('.gz') else open)(DATA / name, 'rb') as file:
+    path = real(name)
+    with (gzip.open if name.endswith('.gz') else open)(path, 'rb') as file:
         data = pickle.load(file)
-    for device in replay(DATA / name)['devices']:
+    for device in replay(path)['devices']:
         check_maps(device)
         peak = check_series(device, History(data, device['device']))
         check_peak(device, peak, History(data, device['device']))
     for policy in POLICIES[1:]:
-        for device in replay(DATA / name, '--policy', policy)['devices']:
+        for device in replay(path, '--policy', policy)['devices']:
             check_identity(device)
             check_maps(device)
 
 
-def real_case(name):
-    def run(folder):
-        check_real(name)
-    run.__name__ = 'real file ' + re.sub('.*/', '', name)
-    case(run)
-
-
-for real_name in REAL:
-    real_case(real_name)
+real_cases(REAL, check_real)
 
 
 if __name__ == '__main__':

@@ -7,18 +7,9 @@
 
 import collections
 import gzip
-import json
-import os
-import pathlib
 import pickle
-import subprocess
-import sys
-import tempfile
 
-from command import Skip, case, main
-
-NPUSIM, DATA = sys.argv[1], pathlib.Path(os.environ.get('NPUSIM_TEST_DATA', sys.argv[2]))
-MIB = 1 << 20
+from command import MIB, case, main, npusim, real, replay
 
 # Workload: its files, and whose allocator it was.
 NPU = ['torch_npu/' + name + '.pkl' for name in (
@@ -33,21 +24,6 @@ WORKLOADS = [
 # card decide between free blocks of one size, the model's decide otherwise: within 2 and 5 percent.
 # cache-test.c gives the allocator the card's addresses, and gets the card's segments.
 INEXACT = {'torch_h100/train-default.pkl.gz'}
-
-
-def replay(path, *options):
-    done = subprocess.run([NPUSIM, 'replay', '--json', '-', *options, str(path)],
-                          capture_output=True, text=True)
-    if done.returncode != 0:
-        raise AssertionError(done.stderr)
-    return json.loads(done.stdout)
-
-
-def real(name):
-    path = DATA / name
-    if not path.exists():
-        raise Skip('no ' + name)
-    return path
 
 
 def events_of(path):
@@ -133,7 +109,7 @@ def dumps_of_others_are_read():
 # ---- our own small files -------------------------------------------------------------------------
 
 def log(folder, lines):
-    path = pathlib.Path(folder, 'mem_log_dev0.txt')
+    path = folder / 'mem_log_dev0.txt'
     path.write_text(''.join(line + '\n' for line in lines))
     return path
 
@@ -143,42 +119,40 @@ def blocks(sizes):
 
 
 @case
-def sizes_of_segments():
-    with tempfile.TemporaryDirectory() as folder:
-        path = log(folder, blocks([100, MIB - 32, MIB, 30 * MIB]))
+def sizes_of_segments(folder):
+    path = log(folder, blocks([100, MIB - 32, MIB, 30 * MIB]))
 
-        def peak(*options):
-            device = replay(path, *options)['devices'][0]
-            return device['peak_physical_bytes'] / MIB
+    def peak(*options):
+        device = replay(path, *options)['devices'][0]
+        return device['peak_physical_bytes'] / MIB
 
-        # 2 for the small ones (1 MiB - 32 and its padding are 1 MiB), 20, 32
-        assert peak('--policy', 'caching') == 54
-        # without padding, 1 MiB is small, too: a second small segment; and 30
-        assert peak('--policy', 'caching', '--set', 'dialect=cuda') == 34
-        # the last block fits into the rest of the large segment
-        assert peak('--policy', 'caching', '--set', 'large_segment_size_mb=40') == 42
-        assert peak('--policy', 'caching', '--page', '1g') == 1026
-        assert peak('--policy', 'expandable') == 42
-        assert peak('--policy', 'expandable', '--page', '1g') == 1026
-        assert peak('--policy', 'caching', '--set', 'expandable_segments=True') == 42
-
-
-@case
-def device_that_is_full_gives_back_its_cache():
-    with tempfile.TemporaryDirectory() as folder:
-        gib = 1 << 30
-        first, second = 0x1000000000, 0x2000000000
-        path = log(folder, ['1 {} {} 0'.format(first, 2 * gib), '0 {} {} 0'.format(first, 2 * gib),
-                            '1 {} {} 0'.format(second, 3 * gib), '1 {} {} 0'.format(5, 3 * gib)])
-        for policy in ('caching', 'expandable'):
-            device = replay(path, '--hbm', '4G', '--policy', policy)['devices'][0]
-            events = device['policy_events']
-            assert events['segment_free'] + events['segment_unmap'] >= (policy == 'caching'), policy
-            assert device['blocks_without_memory'] == 1 and device['out_of_memory']['event'] == 4
+    # 2 for the small ones (1 MiB - 32 and its padding are 1 MiB), 20, 32
+    assert peak('--policy', 'caching') == 54
+    # without padding, 1 MiB is small, too: a second small segment; and 30
+    assert peak('--policy', 'caching', '--set', 'dialect=cuda') == 34
+    # the last block fits into the rest of the large segment
+    assert peak('--policy', 'caching', '--set', 'large_segment_size_mb=40') == 42
+    assert peak('--policy', 'caching', '--page', '1g') == 1026
+    assert peak('--policy', 'expandable') == 42
+    assert peak('--policy', 'expandable', '--page', '1g') == 1026
+    assert peak('--policy', 'caching', '--set', 'expandable_segments=True') == 42
 
 
 @case
-def options_reach_the_allocator():
+def device_that_is_full_gives_back_its_cache(folder):
+    gib = 1 << 30
+    first, second = 0x1000000000, 0x2000000000
+    path = log(folder, ['1 {} {} 0'.format(first, 2 * gib), '0 {} {} 0'.format(first, 2 * gib),
+                        '1 {} {} 0'.format(second, 3 * gib), '1 {} {} 0'.format(5, 3 * gib)])
+    for policy in ('caching', 'expandable'):
+        device = replay(path, '--hbm', '4G', '--policy', policy)['devices'][0]
+        events = device['policy_events']
+        assert events['segment_free'] + events['segment_unmap'] >= (policy == 'caching'), policy
+        assert device['blocks_without_memory'] == 1 and device['out_of_memory']['event'] == 4
+
+
+@case
+def options_reach_the_allocator(folder):
     """Lines are (what, block, MiB); what each comes to is worked out by hand."""
     def run(folder, steps, *settings):
         lines = ['{} {} {} 0'.format(what, block << 32, mib * MIB - 32)
@@ -188,37 +162,36 @@ def options_reach_the_allocator():
                         *options)['devices'][0]
         return device['peak_physical_bytes'] // MIB, device['policy_events']['segment_free']
 
-    with tempfile.TemporaryDirectory() as folder:
-        # above a tenth of the device, both free segments are of the average age: both go
-        old = [(1, 1, 80), (1, 2, 80), (0, 1, 80), (0, 2, 80), (1, 3, 200)]
-        assert run(folder, old) == (360, 0)
-        assert run(folder, old, 'garbage_collection_threshold=0.1') == (200, 2)
-        # 30 MiB may not be cut out of 100
-        split = [(1, 1, 100), (0, 1, 100), (1, 2, 30)]
-        assert run(folder, split) == (100, 0)
-        assert run(folder, split, 'max_split_size_mb=40') == (130, 0)
-        assert run(folder, split, 'max_split_size_mb=100') == (130, 0)
-        assert run(folder, split, 'max_split_size_mb=101') == (100, 0)
-        # 90 MiB may have all of the 100, for it wastes less than 20; 70 may if it is said so
-        rounding = [(1, 1, 100), (0, 1, 100), (1, 2, 70)]
-        assert run(folder, rounding, 'max_split_size_mb=40') == (170, 0)
-        assert run(folder, rounding, 'max_split_size_mb=40',
-                   'max_non_split_rounding_mb=50') == (100, 0)
-        # quarters between 256 and 512: 300 is 320
-        assert run(folder, [(1, 1, 300)], 'roundup_power2_divisions=4') == (320, 0)
-        assert run(folder, [(1, 1, 300)], 'roundup_power2_divisions=[256:1,512:4]') == (300, 0)
-        assert run(folder, [(1, 1, 5)], 'large_segment_size_mb=64') == (64, 0)
-        # half of the device is too little for two of 300
-        half = [(1, 1, 300), (1, 2, 300)]
-        assert run(folder, half) == (600, 0)
-        assert run(folder, half, 'per_process_memory_fraction=0.5') == (300, 0)
-        path = log(folder, blocks([5 * MIB]))
-        giant = replay(path, '--hbm', '4G', '--policy', 'caching', '--set', 'page_size=1g')
-        assert giant['devices'][0]['peak_physical_bytes'] == 1024 * MIB and giant['page'] == '1g'
+    # above a tenth of the device, both free segments are of the average age: both go
+    old = [(1, 1, 80), (1, 2, 80), (0, 1, 80), (0, 2, 80), (1, 3, 200)]
+    assert run(folder, old) == (360, 0)
+    assert run(folder, old, 'garbage_collection_threshold=0.1') == (200, 2)
+    # 30 MiB may not be cut out of 100
+    split = [(1, 1, 100), (0, 1, 100), (1, 2, 30)]
+    assert run(folder, split) == (100, 0)
+    assert run(folder, split, 'max_split_size_mb=40') == (130, 0)
+    assert run(folder, split, 'max_split_size_mb=100') == (130, 0)
+    assert run(folder, split, 'max_split_size_mb=101') == (100, 0)
+    # 90 MiB may have all of the 100, for it wastes less than 20; 70 may if it is said so
+    rounding = [(1, 1, 100), (0, 1, 100), (1, 2, 70)]
+    assert run(folder, rounding, 'max_split_size_mb=40') == (170, 0)
+    assert run(folder, rounding, 'max_split_size_mb=40',
+               'max_non_split_rounding_mb=50') == (100, 0)
+    # quarters between 256 and 512: 300 is 320
+    assert run(folder, [(1, 1, 300)], 'roundup_power2_divisions=4') == (320, 0)
+    assert run(folder, [(1, 1, 300)], 'roundup_power2_divisions=[256:1,512:4]') == (300, 0)
+    assert run(folder, [(1, 1, 5)], 'large_segment_size_mb=64') == (64, 0)
+    # half of the device is too little for two of 300
+    half = [(1, 1, 300), (1, 2, 300)]
+    assert run(folder, half) == (600, 0)
+    assert run(folder, half, 'per_process_memory_fraction=0.5') == (300, 0)
+    path = log(folder, blocks([5 * MIB]))
+    giant = replay(path, '--hbm', '4G', '--policy', 'caching', '--set', 'page_size=1g')
+    assert giant['devices'][0]['peak_physical_bytes'] == 1024 * MIB and giant['page'] == '1g'
 
 
 @case
-def wrong_options_say_what_is_right():
+def wrong_options_say_what_is_right(folder):
     wrong = [
         (['--policy', 'best'], 'expandable'), (['--set', 'max_split_size_mb=20'], '21'),
         (['--set', 'garbage_collection_threshold=1'], 'below 1'), (['--set', 'x=1'], 'known are'),
@@ -227,44 +200,40 @@ def wrong_options_say_what_is_right():
         (['--policy', 'expandable', '--set', 'max_split_size_mb=40'], 'torch_npu'),
         (['--set', 'roundup_power2_divisions=3'], 'power of two'),
     ]
-    with tempfile.TemporaryDirectory() as folder:
-        path = log(folder, blocks([100]))
-        for options, words in wrong:
-            given = options if '--policy' in options else ['--policy', 'caching', *options]
-            done = subprocess.run([NPUSIM, 'replay', *given, str(path)], capture_output=True,
-                                  text=True)
-            assert done.returncode == 2 and words in done.stderr, (options, done.stderr)
+    path = log(folder, blocks([100]))
+    for options, words in wrong:
+        given = options if '--policy' in options else ['--policy', 'caching', *options]
+        done = npusim('replay', *given, path)
+        assert done.returncode == 2 and words in done.stderr, (options, done.stderr)
 
 
 @case
-def giant_pages_spare_walks():
-    with tempfile.TemporaryDirectory() as folder:
-        path = log(folder, blocks([64 * MIB] * 150))
-        walks = {}
-        for page in ('2m', '1g'):
-            result = replay(path, '--policy', 'expandable', '--page', page, '--access', 'random')
-            access = result['devices'][0]['access']
-            assert access['bytes'] == 150 * 64 * 512 == access['reads'] * 512
-            assert access['tlb_hits'] + access['tlb_misses'] > 0 and access['time_ns'] > 0
-            walks[page] = access['walks']
-        print('# page walks: {2m} with 2 MiB, {1g} with 1 GiB'.format(**walks))
-        assert walks['1g'] * 10 < walks['2m']
+def giant_pages_spare_walks(folder):
+    path = log(folder, blocks([64 * MIB] * 150))
+    walks = {}
+    for page in ('2m', '1g'):
+        result = replay(path, '--policy', 'expandable', '--page', page, '--access', 'random')
+        access = result['devices'][0]['access']
+        assert access['bytes'] == 150 * 64 * 512 == access['reads'] * 512
+        assert access['tlb_hits'] + access['tlb_misses'] > 0 and access['time_ns'] > 0
+        walks[page] = access['walks']
+    print('# page walks: {2m} with 2 MiB, {1g} with 1 GiB'.format(**walks))
+    assert walks['1g'] * 10 < walks['2m']
 
 
 @case
-def samples_have_the_peak_and_are_few():
-    with tempfile.TemporaryDirectory() as folder:
-        lines = []
-        for i in range(9000):
-            lines += ['1 4096 {} 0'.format(512 if i != 5000 else 99 * MIB), '0 4096 1 0']
-        result = replay(log(folder, lines), '--policy', 'native')
-        device = result['devices'][0]
-        series = device['series']
-        assert len({len(column) for column in series.values()}) == 1
-        assert 500 < len(series['event']) <= 2000 and series['event'] == sorted(series['event'])
-        assert max(series['physical_bytes']) == device['peak_physical_bytes']
-        assert series['event'][0] == 0 and series['event'][-1] == 18000
-        assert result['policy'] == 'native' and result['options'] == {}
+def samples_have_the_peak_and_are_few(folder):
+    lines = []
+    for i in range(9000):
+        lines += ['1 4096 {} 0'.format(512 if i != 5000 else 99 * MIB), '0 4096 1 0']
+    result = replay(log(folder, lines), '--policy', 'native')
+    device = result['devices'][0]
+    series = device['series']
+    assert len({len(column) for column in series.values()}) == 1
+    assert 500 < len(series['event']) <= 2000 and series['event'] == sorted(series['event'])
+    assert max(series['physical_bytes']) == device['peak_physical_bytes']
+    assert series['event'][0] == 0 and series['event'][-1] == 18000
+    assert result['policy'] == 'native' and result['options'] == {}
 
 
 main()

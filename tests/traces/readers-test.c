@@ -5,8 +5,8 @@
  */
 #include <string.h>
 
-#include "account.h"
 #include "harness/test.h"
+#include "memory-usage.h"
 #include "readers.h"
 
 #define SCOPE                                                                                  \
@@ -124,14 +124,14 @@ TEST(readers, blocks_live_from_tick_to_tick)
 	EXPECT_EQ(d->counts[TRACE_ALLOC], 3u);
 	EXPECT_EQ(d->counts[TRACE_FREE_COMPLETED], 2u);
 	EXPECT_EQ(d->counts[TRACE_OTHER], 2u);
-	struct account a;
-	account_init(&a, d);
+	struct memory_usage a;
+	memory_usage_init(&a, d);
 	for (guint i = 0; i < d->events->len; i++)
-		account_step(&a, &g_array_index(d->events, struct trace_event, i));
+		memory_usage_step(&a, &g_array_index(d->events, struct trace_event, i));
 	EXPECT_EQ(a.peak_live, 150u);
 	EXPECT_EQ(a.live, 50u);
 	EXPECT_EQ(a.unmatched, 0u);
-	account_clear(&a);
+	memory_usage_clear(&a);
 	trace_free(t);
 }
 

@@ -16,11 +16,10 @@ import subprocess
 import sys
 import time
 
-from command import (BASE, MIB, NPUSIM, Device, Skip, case, environment, expect, main, npusim,
-                     random_device, replay, same, snapshot, write)
+from command import (BASE, MIB, NPUSIM, Device, case, environment, expect, main, npusim,
+                     random_device, real, real_cases, replay, same, snapshot, write, write_trace)
 
 WORKLOAD, SAMPLE = sys.argv[2:4]
-DATA = pathlib.Path(os.environ.get('NPUSIM_TEST_DATA') or sys.argv[4])
 
 
 def refused(path, *says):
@@ -265,28 +264,23 @@ def deep_pickles_need_no_stack(folder):
 
 # ---- npusim traces ----
 
-def text(path, *lines):
-    path.write_text('npusim-trace 1\n' + ''.join(line + '\n' for line in lines))
-    return path
-
-
 @case
 def calls_are_made_again(folder):
-    path = text(folder / 'a.npt',
-                'info soc=Ascend910B4 about=a%20test',
-                'reserve r1 size=1073741824 flags=1 va=0x1',
-                'create h1 size=2097152 device=2 page=2m',
-                'map r1+4194304 size=2097152 handle=h1',
-                'alloc b1 size=1000000 device=2 va=0x2',
-                'retain h1 at=r1+4194304',
-                'release h1', 'release h1',
-                'create h2 size=2097152 device=2 page=2m',
-                'create h3 size=2097152 device=2 page=2m rounded=2097152',
-                'release h3', 'release h2',
-                'malloc a1 size=4194304 device=2 page=2m', 'mfree a1',
-                'malloc a2 size=4096 device=host page=4k', 'mfree a2',
-                'free b1 device=2', 'unmap r1+4194304', 'unreserve r1',
-                'frobnicate h1', 'copy size=5 dst=host src=host')
+    path = write_trace(folder / 'a.npt',
+                       'info soc=Ascend910B4 about=a%20test',
+                       'reserve r1 size=1073741824 flags=1 va=0x1',
+                       'create h1 size=2097152 device=2 page=2m',
+                       'map r1+4194304 size=2097152 handle=h1',
+                       'alloc b1 size=1000000 device=2 va=0x2',
+                       'retain h1 at=r1+4194304',
+                       'release h1', 'release h1',
+                       'create h2 size=2097152 device=2 page=2m',
+                       'create h3 size=2097152 device=2 page=2m rounded=2097152',
+                       'release h3', 'release h2',
+                       'malloc a1 size=4194304 device=2 page=2m', 'mfree a1',
+                       'malloc a2 size=4096 device=host page=4k', 'mfree a2',
+                       'free b1 device=2', 'unmap r1+4194304', 'unreserve r1',
+                       'frobnicate h1', 'copy size=5 dst=host src=host')
     result = replay(path)
     got, = result['devices']
     same(result['recorded_soc'], 'Ascend910B4', 'soc')
@@ -297,18 +291,18 @@ def calls_are_made_again(folder):
     same(got['peak_live_bytes'], 1000000, 'live')
     same((got['differing_results'], got['calls_left_out']), (0, 0), 'calls')
     same(calls_of(got)['aclrtMemRetainAllocationHandle'], 1, 'retain')
-    expect('1 lines with unknown verbs' in npusim('replay', path).stdout)
+    expect('1 line skipped' in npusim('replay', path).stdout)
 
 
 @case
 def results_that_differ_are_counted(folder):
-    path = text(folder / 'a.npt',
-                'create h1 size=2097152 device=0 page=2m => 207001',
-                'create h2 size=0 device=0 page=2m',
-                'create h3 size=2097152 device=4294967295 page=2m => 107001',
-                'map host size=2097152 handle=h1 => 107000',
-                'map r9 size=2097152 handle=h1',
-                'release h7')
+    path = write_trace(folder / 'a.npt',
+                       'create h1 size=2097152 device=0 page=2m => 207001',
+                       'create h2 size=0 device=0 page=2m',
+                       'create h3 size=2097152 device=4294967295 page=2m => 107001',
+                       'map host size=2097152 handle=h1 => 107000',
+                       'map r9 size=2097152 handle=h1',
+                       'release h7')
     got, = replay(path)['devices']
     same(got['differing_results'], 2, 'the first and the second')
     same(got['calls_left_out'], 2, 'the last two')
@@ -316,16 +310,16 @@ def results_that_differ_are_counted(folder):
 
 @case
 def shared_memory_is_counted_once(folder):
-    path = text(folder / 'a.npt',
-                ':1.1 create h1 size=20971520 device=0 page=2m',
-                ':1.1 export s1 handle=h1',
-                ':2.1 import h1 share=s1 device=0',
-                ':2.1 reserve r1 size=1073741824',
-                ':2.1 map r1 size=20971520 handle=h1',
-                ':1.1 release h1',
-                ':2.1 unmap r1',
-                ':2.1 release h1',
-                ':2.1 create h2 size=2097152 device=0 page=2m')
+    path = write_trace(folder / 'a.npt',
+                       ':1.1 create h1 size=20971520 device=0 page=2m',
+                       ':1.1 export s1 handle=h1',
+                       ':2.1 import h1 share=s1 device=0',
+                       ':2.1 reserve r1 size=1073741824',
+                       ':2.1 map r1 size=20971520 handle=h1',
+                       ':1.1 release h1',
+                       ':2.1 unmap r1',
+                       ':2.1 release h1',
+                       ':2.1 create h2 size=2097152 device=0 page=2m')
     got, = replay(path)['devices']
     same(got['peak_physical_bytes'], 20 * MIB, 'peak')
     same(got['obtained_bytes'], 22 * MIB, 'obtained')
@@ -334,15 +328,15 @@ def shared_memory_is_counted_once(folder):
 
 @case
 def an_allocators_lines_are_replayed_without_calls(folder):
-    path = text(folder / 'a.npt',
-                'segment_map r1+0 size=20971520 device=1',
-                ':2.1 segment_map r1+0 size=2097152 device=0',
-                'segment_alloc a1 size=2097152 device=1',
-                'alloc b1 size=77 device=1',
-                'free b1 device=1 op=requested',
-                'free b1 device=1',
-                'segment_free a1 device=1',
-                'segment_unmap r1+0 size=20971520 device=1')
+    path = write_trace(folder / 'a.npt',
+                       'segment_map r1+0 size=20971520 device=1',
+                       ':2.1 segment_map r1+0 size=2097152 device=0',
+                       'segment_alloc a1 size=2097152 device=1',
+                       'alloc b1 size=77 device=1',
+                       'free b1 device=1 op=requested',
+                       'free b1 device=1',
+                       'segment_free a1 device=1',
+                       'segment_unmap r1+0 size=20971520 device=1')
     zero, one = replay(path)['devices']
     same((zero['peak_physical_bytes'], one['peak_physical_bytes']), (2 * MIB, 22 * MIB), 'peaks')
     same(one['peak_live_bytes'], 77, 'live')
@@ -355,12 +349,12 @@ def a_segment_goes_with_the_size_that_it_came_with(folder):
              'segment_alloc a1 size=20971520 device=0', 'segment_free a1 device=0',
              'segment_alloc a1 size=2097152 device=0', 'segment_free a7 device=0',
              'segment_free a1 device=0']
-    device, = replay(text(folder / 'a.npt', *lines))['devices']
+    device, = replay(write_trace(folder / 'a.npt', *lines))['devices']
     same(device['series']['physical_bytes'], [4 * MIB, 24 * MIB, 4 * MIB, 6 * MIB, 2 * MIB, 0],
          'physical')
     told = [line + ' size={}'.format({'1': 20 * MIB, '7': 4 * MIB}[line[14]])
             if line.startswith('segment_free') else line for line in lines[:5]]
-    device, = replay(text(folder / 'b.npt', *told, lines[5]))['devices']
+    device, = replay(write_trace(folder / 'b.npt', *told, lines[5]))['devices']
     same(device['series']['physical_bytes'], [4 * MIB, 24 * MIB, 4 * MIB, 6 * MIB, 2 * MIB, 0],
          'with sizes')
 
@@ -371,22 +365,23 @@ def blocks_are_read_where_at_says_that_they_lie(folder):
              'alloc b1 size=4096 device=0', 'alloc b2 size=1048576 device=0 at=r1+4096',
              'alloc b3 size=4194304 device=0 at=a2+1024', 'free b2 device=0', 'free b3 device=0',
              'alloc b4 size=512 device=0']
-    device, = replay(text(folder / 'a.npt', *lines), '--access', 'seq')['devices']
+    device, = replay(write_trace(folder / 'a.npt', *lines), '--access', 'seq')['devices']
     same(device['access']['reads'], 2, 'reads of what has a place')
     same(device['access']['bytes'], 2 * MIB, 'bytes')
     same((device['unknown_frees'], device['series']['live_bytes'][-1]), (0, 4608), 'live')
     # a name that a block has is not that of a segment
     lines = ['segment_alloc a1 size=2097152 device=0', 'alloc b1 size=4096 device=0']
-    device, = replay(text(folder / 'b.npt', *lines), '--access', 'random')['devices']
+    device, = replay(write_trace(folder / 'b.npt', *lines), '--access', 'random')['devices']
     same(device.get('access', {}).get('reads', 0), 0, 'reads of what has no place')
 
 
 @case
 def bad_lines_are_refused_with_their_number(folder):
-    for line, says in [('create h1 size=x device=0', "'x' is no number"), ('map', 'map needs'),
+    for line, says in [('create h1 size=x device=0', "size is 'x', which is no number"),
+                       ('map', 'map needs'),
                        ('segment_map r1+1 size=2097152 device=0', 'multiples of 2 MiB'),
                        ('segment_free a1 device=0', 'no segment')]:
-        refused(text(folder / 'a.npt', '# a comment', line), 'line 3: ', says)
+        refused(write_trace(folder / 'a.npt', '# a comment', line), 'line 3: ', says)
     (folder / 'b.npt').write_text('npusim-trace 2\n')
     refused(folder / 'b.npt', 'version is 2')
 
@@ -522,9 +517,7 @@ EVENTS = {
 
 
 def check_real(name):
-    if not (DATA / name).exists():
-        raise Skip('there is no {} in {}'.format(name, DATA))
-    got = {device['device']: device for device in replay(DATA / name)['devices']}
+    got = {device['device']: device for device in replay(real(name))['devices']}
     same(sorted(got), sorted(REAL[name]), 'devices')
     for number, wanted in REAL[name].items():
         device = got[number]
@@ -537,15 +530,7 @@ def check_real(name):
         same(got[0]['events'][action], count, action)
 
 
-def real_case(name):
-    def run(folder):
-        check_real(name)
-    run.__name__ = 'real file ' + pathlib.PurePath(name).name
-    case(run)
-
-
-for real_name in REAL:
-    real_case(real_name)
+real_cases(REAL, check_real)
 
 
 if __name__ == '__main__':

@@ -196,6 +196,9 @@ def a_part_that_breaks_off_is_merged_up_to_its_last_line(folder):
                                  'info start=1000\n@5 :1.1 export s1 handle=h1 key=0x7\n')
     (parts / 'b.npt').write_text('npusim-trace 1\ninfo start=1001\n'
                                  '@9 :1.1 import h1 share=s4 device=0 key=0x7\n@10 :1.1 crea')
+    run = npusim('record', '--merge', folder, '-o', folder / 'm.npt')
+    same((run.returncode, run.stdout), (1, ''), 'a folder without traces')
+    expect('is a trace' in run.stderr and not (folder / 'm.npt').exists(), run.stderr)
     run = npusim('record', '--merge', parts, '-o', folder / 'm.npt')
     same(run.returncode, 0, run.stderr)
     expect('broke off' in run.stderr, run.stderr)
@@ -335,7 +338,9 @@ def figures_and_series_are_written_as_csv_and_json(folder):
 @case
 def what_is_no_result_is_refused(folder):
     result = replay(SAMPLE)
-    for text, says in (('{', 'x.json'), ('', 'x.json'), ('[]', 'no result'),
+    for text, says in (('{', 'line 1, column 1: it is no valid JSON'),
+                       ('{"a":\n 1,\n "b" 2}', 'line 3, column 4: it is no valid JSON'),
+                       ('', 'x.json'), ('[]', 'no result'),
                        ('{"a": 1}', 'no result'),
                        ('{"program": "npusim replay", "schema": 99, "devices": []}',
                         'schema is 99, this npusim reads schema 2'),
@@ -343,7 +348,7 @@ def what_is_no_result_is_refused(folder):
                        (json.dumps(dict(result, schema='2')), 'schema is 0'),
                        (json.dumps(dict(result, devices={})), 'no result'),
                        (json.dumps(dict(result, devices=[3])), 'devices[0] is no object'),
-                       (json.dumps(result)[:-100], 'x.json')):
+                       (json.dumps(result)[:-100], 'it is no valid JSON')):
         (folder / 'x.json').write_text(text)
         run = npusim('report', folder / 'x.json', '-o', folder / 'x.html')
         same((run.returncode, run.stdout), (1, ''), text[:60])

@@ -11,11 +11,10 @@ import subprocess
 import sys
 import tempfile
 
-from command import case, main
+from command import MIB, NPUSIM, case, main
 
-NPUSIM, GENERATE = sys.argv[1], sys.argv[2]
+GENERATE = sys.argv[2]
 SHORT, LONG = 300000, 600000
-MIB = 1 << 20
 # Runs a command, and says the most memory that it held, in KiB.
 MEASURE = ('import resource, subprocess, sys\n'
            'code = subprocess.run(sys.argv[1:]).returncode\n'

@@ -5,8 +5,8 @@
  */
 #include <string.h>
 
-#include "account.h"
 #include "harness/test.h"
+#include "memory-usage.h"
 #include "trace.h"
 
 #define MIB (G_GUINT64_CONSTANT(1) << 20)
@@ -130,19 +130,19 @@ TEST(snapshot, window_starts_with_what_was_live)
 	EXPECT_EQ(g_array_index(d->ranges, struct trace_range, 1).address, base + 8 * MIB);
 	EXPECT_EQ(d->blocks->len, 2u);
 
-	struct account a;
-	account_init(&a, d);
+	struct memory_usage a;
+	memory_usage_init(&a, d);
 	EXPECT_EQ(a.start_physical, 4 * MIB);
 	EXPECT_EQ(a.start_live, 1300u);
 	for (guint i = 0; i < d->events->len; i++)
-		account_step(&a, &g_array_index(d->events, struct trace_event, i));
+		memory_usage_step(&a, &g_array_index(d->events, struct trace_event, i));
 	EXPECT_EQ(a.peak_physical, 6 * MIB);
 	EXPECT_EQ(a.peak_live, 2000u);
 	EXPECT_EQ(a.obtained, 2 * MIB);
 	EXPECT_EQ(a.physical, 4 * MIB);
 	EXPECT_EQ(a.live, 1000u);
 	EXPECT_EQ(a.unmatched, 0u);
-	account_clear(&a);
+	memory_usage_clear(&a);
 	trace_free(t);
 }
 
@@ -160,13 +160,13 @@ TEST(snapshot, block_lives_until_free_completed)
 	struct trace *t = finish(out, &error);
 	ASSERT_NOT_NULL(t);
 	const struct trace_device *d = g_ptr_array_index(t->devices, 0);
-	struct account a;
-	account_init(&a, d);
+	struct memory_usage a;
+	memory_usage_init(&a, d);
 	for (guint i = 0; i < d->events->len; i++)
-		account_step(&a, &g_array_index(d->events, struct trace_event, i));
+		memory_usage_step(&a, &g_array_index(d->events, struct trace_event, i));
 	EXPECT_EQ(a.peak_live, 150u);
 	EXPECT_EQ(a.live, 50u);
-	account_clear(&a);
+	memory_usage_clear(&a);
 	trace_free(t);
 }
 
@@ -279,39 +279,45 @@ TEST(snapshot, blocks_without_addresses_follow_one_another)
 	trace_free(t);
 }
 
-TEST(account, a_block_handed_out_twice_is_counted_once)
+TEST(usage, a_block_handed_out_twice_is_counted_once)
 {
 	struct trace *t = trace_new("test");
 	struct trace_device *d = trace_device(t, 0);
-	struct account a;
-	account_init(&a, d);
-	account_step(&a, &(struct trace_event){ .action = TRACE_ALLOC, .address = 1, .size = 100 });
-	account_step(&a, &(struct trace_event){ .action = TRACE_ALLOC, .address = 1, .size = 50 });
+	struct memory_usage a;
+	memory_usage_init(&a, d);
+	memory_usage_step(
+		&a, &(struct trace_event){ .action = TRACE_ALLOC, .address = 1, .size = 100 });
+	memory_usage_step(&a,
+			  &(struct trace_event){ .action = TRACE_ALLOC, .address = 1, .size = 50 });
 	EXPECT_EQ(a.live, 50u);
 	EXPECT_EQ(a.unmatched, 1u);
-	account_step(&a, &(struct trace_event){ .action = TRACE_FREE_COMPLETED, .address = 1 });
-	account_step(&a, &(struct trace_event){ .action = TRACE_FREE_COMPLETED, .address = 1 });
+	memory_usage_step(&a,
+			  &(struct trace_event){ .action = TRACE_FREE_COMPLETED, .address = 1 });
+	memory_usage_step(&a,
+			  &(struct trace_event){ .action = TRACE_FREE_COMPLETED, .address = 1 });
 	EXPECT_EQ(a.live, 0u);
 	EXPECT_EQ(a.unmatched, 2u);
-	account_clear(&a);
+	memory_usage_clear(&a);
 	trace_free(t);
 }
 
-TEST(account, live_at_the_peak_is_the_most_that_the_peak_saw)
+TEST(usage, live_at_the_peak_is_the_most_that_the_peak_saw)
 {
 	struct trace *t = trace_new("test");
-	struct account a;
-	account_init(&a, trace_device(t, 0));
-	account_step(&a, &(struct trace_event){ .action = TRACE_SEGMENT_MAP, .size = 4 * MIB });
-	account_step(&a,
-		     &(struct trace_event){ .action = TRACE_ALLOC, .address = 1, .size = 3 * MIB });
-	account_step(&a, &(struct trace_event){ .action = TRACE_SEGMENT_UNMAP, .size = 2 * MIB });
-	account_step(&a,
-		     &(struct trace_event){ .action = TRACE_ALLOC, .address = 2, .size = 3 * MIB });
+	struct memory_usage a;
+	memory_usage_init(&a, trace_device(t, 0));
+	memory_usage_step(&a,
+			  &(struct trace_event){ .action = TRACE_SEGMENT_MAP, .size = 4 * MIB });
+	memory_usage_step(
+		&a, &(struct trace_event){ .action = TRACE_ALLOC, .address = 1, .size = 3 * MIB });
+	memory_usage_step(&a,
+			  &(struct trace_event){ .action = TRACE_SEGMENT_UNMAP, .size = 2 * MIB });
+	memory_usage_step(
+		&a, &(struct trace_event){ .action = TRACE_ALLOC, .address = 2, .size = 3 * MIB });
 	EXPECT_EQ(a.peak_physical, 4 * MIB);
 	EXPECT_EQ(a.live_at_peak_physical, 3 * MIB);
 	EXPECT_EQ(a.peak_live, 6 * MIB);
-	account_clear(&a);
+	memory_usage_clear(&a);
 	trace_free(t);
 }
 

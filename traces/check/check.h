@@ -89,13 +89,14 @@ unsigned check_compare(struct check_result *result, const struct check_result *o
 
 /* ---- report.c ---- */
 
-enum check_format { CHECK_TABLE, CHECK_TAP, CHECK_JUNIT };
 struct check_report {
 	const char *backend;
 	const struct check_server *server;
 	GPtrArray *results; /* of struct check_result */
 };
-void check_report_write(FILE *out, enum check_format format, const struct check_report *report);
+void check_report_table(FILE *out, const struct check_report *report);
+void check_report_tap(FILE *out, const struct check_report *report);
+void check_report_junit(FILE *out, const struct check_report *report);
 unsigned check_report_count(const struct check_report *report, enum check_status status);
 /* Every step of every case, one a line, with its answer and its time; tab separated. */
 void check_report_calls(FILE *out, const struct check_report *report);
@@ -120,9 +121,6 @@ gboolean check_latency(const char *library, unsigned device, guint64 most, GArra
  * from the built-in profile. FALSE and error for an unknown SoC. */
 gboolean check_fit_write(FILE *out, const char *soc, const char *where, const GArray *samples,
 			 GError **error);
-/* The cost that fits the samples of one call best. */
-void check_fit(const GArray *samples, enum sim_call call, struct sim_call_cost *cost,
-	       gboolean *out_separable);
 /* "reserve", "map": as the profile's keys begin. */
 const char *check_call_name(enum sim_call call);
 

@@ -153,8 +153,9 @@ static guint64 whole(double ns)
 	return ns <= 0 ? 0 : (guint64)(ns + 0.5);
 }
 
-void check_fit(const GArray *samples, enum sim_call call, struct sim_call_cost *cost,
-	       gboolean *out_separable)
+/* The cost that fits the samples of one call best. */
+static void fit(const GArray *samples, enum sim_call call, struct sim_call_cost *cost,
+		gboolean *out_separable)
 {
 	guint64 message_ns = cost->message_ns, units[2] = { cost->giant_units, 0 };
 	double best[TERMS] = { 0 }, least = INFINITY;
@@ -202,7 +203,7 @@ static void write_call(FILE *out, const GArray *samples, enum sim_call call,
 	struct sim_call_cost cost = *builtin;
 	gboolean separable = TRUE;
 
-	check_fit(samples, call, &cost, &separable);
+	fit(samples, call, &cost, &separable);
 	for (guint s = 0; s < samples->len; s++) {
 		const struct check_sample *sample = &g_array_index(samples, struct check_sample, s);
 

@@ -81,7 +81,7 @@ static void write_counts(FILE *out, const struct check_report *report)
 	}
 }
 
-static void write_table(FILE *out, const struct check_report *report)
+void check_report_table(FILE *out, const struct check_report *report)
 {
 	fprintf(out, "backend %s, %u x %s\n\n", report->backend, report->server->devices,
 		report->server->soc);
@@ -95,7 +95,7 @@ static void write_table(FILE *out, const struct check_report *report)
 
 /* ---- TAP ---- */
 
-static void write_tap(FILE *out, const struct check_report *report)
+void check_report_tap(FILE *out, const struct check_report *report)
 {
 	fprintf(out, "TAP version 13\n1..%u\n", report->results->len);
 	fprintf(out, "# backend %s, %u x %s\n", report->backend, report->server->devices,
@@ -131,7 +131,7 @@ static void write_junit_case(FILE *out, const struct check_result *r)
 		fprintf(out, ">\n      <failure>%s</failure>\n    </testcase>\n", text);
 }
 
-static void write_junit(FILE *out, const struct check_report *report)
+void check_report_junit(FILE *out, const struct check_report *report)
 {
 	g_autofree char *soc = g_markup_escape_text(report->server->soc, -1);
 
@@ -145,21 +145,6 @@ static void write_junit(FILE *out, const struct check_report *report)
 	for (guint i = 0; i < report->results->len; i++)
 		write_junit_case(out, at(report, i));
 	fprintf(out, "  </testsuite>\n</testsuites>\n");
-}
-
-void check_report_write(FILE *out, enum check_format format, const struct check_report *report)
-{
-	switch (format) {
-	case CHECK_TABLE:
-		write_table(out, report);
-		return;
-	case CHECK_TAP:
-		write_tap(out, report);
-		return;
-	case CHECK_JUNIT:
-		write_junit(out, report);
-		return;
-	}
 }
 
 /* ---- every call ---- */

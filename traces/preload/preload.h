@@ -9,7 +9,6 @@
 #define NPUSIM_PRELOAD_H
 
 #include <errno.h>
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "acl/acl.h"

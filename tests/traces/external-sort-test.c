@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The spool against a sort in memory: any number of records, any room for them; and the table of
+ * The external sort against qsort(3): any number of records, any room for them; and the table of
  * what lives against GLib's.
  */
 #include <stdlib.h>
 #include <string.h>
 
+#include "external-sort.h"
 #include "harness/test.h"
-#include "live.h"
-#include "spool.h"
+#include "int-map.h"
 
 struct record {
 	guint32 key;
@@ -30,17 +30,17 @@ static int by_key_then_number(const void *a, const void *b)
 	return order ? order : x->number < y->number ? -1 : x->number > y->number;
 }
 
-static void expect_records(struct spool *spool, const struct record *wanted, guint count)
+static void expect_records(struct external_sort *sort, const struct record *wanted, guint count)
 {
 	const void *got = NULL;
 
-	ASSERT_TRUE(spool_rewind(spool, NULL));
+	ASSERT_TRUE(external_sort_rewind(sort, NULL));
 	for (guint i = 0; i < count; i++) {
-		ASSERT_EQ(spool_next(spool, &got, NULL), 1);
+		ASSERT_EQ(external_sort_next(sort, &got, NULL), 1);
 		ASSERT_TRUE(memcmp(got, &wanted[i], sizeof *wanted) == 0);
 	}
-	EXPECT_EQ(spool_next(spool, &got, NULL), 0);
-	EXPECT_EQ(spool_next(spool, &got, NULL), 0);
+	EXPECT_EQ(external_sort_next(sort, &got, NULL), 0);
+	EXPECT_EQ(external_sort_next(sort, &got, NULL), 0);
 }
 
 static const struct {
@@ -59,36 +59,35 @@ static const struct {
 	{ "large", 70000, 4096, 1000000, TRUE },
 };
 
-TEST_EACH(spool, records_come_back_in_order_again_and_again, shapes, name)
+TEST_EACH(external_sort, records_come_back_in_order_again_and_again, shapes, name)
 {
 	const __typeof__(shapes[0]) *c = param;
-	struct spool *spool =
-		spool_new(sizeof(struct record), c->room * sizeof(struct record), by_key);
+	struct external_sort *sort =
+		external_sort_new(sizeof(struct record), c->room * sizeof(struct record), by_key);
 	g_autofree struct record *all = g_new0(struct record, c->count + 1);
 	g_autoptr(GRand) random = g_rand_new_with_seed(c->count);
 
 	for (guint i = 0; i < c->count; i++) {
 		all[i] = (struct record){ g_rand_int_range(random, 0, (gint32)c->keys), i };
-		ASSERT_TRUE(spool_put(spool, &all[i], NULL));
+		ASSERT_TRUE(external_sort_put(sort, &all[i], NULL));
 	}
 	qsort(all, c->count, sizeof *all, by_key_then_number);
-	EXPECT_EQ(spool_count(spool), c->count);
-	ASSERT_NO_FATAL(expect_records(spool, all, c->count));
-	ASSERT_NO_FATAL(expect_records(spool, all, c->count));
-	EXPECT_EQ(spool_spilled(spool), c->file);
-	spool_free(spool);
+	ASSERT_NO_FATAL(expect_records(sort, all, c->count));
+	ASSERT_NO_FATAL(expect_records(sort, all, c->count));
+	EXPECT_EQ(external_sort_spilled(sort), c->file);
+	external_sort_free(sort);
 }
 
-TEST(spool, a_folder_that_is_not_there_is_named)
+TEST(external_sort, a_folder_that_is_not_there_is_named)
 {
 	g_autofree char *before = g_strdup(g_getenv("TMPDIR"));
-	struct spool *spool = spool_new(sizeof(struct record), 1, by_key);
+	struct external_sort *sort = external_sort_new(sizeof(struct record), 1, by_key);
 	struct record record = { 1, 1 };
 	GError *error = NULL;
 
 	g_setenv("TMPDIR", "/there/is/none", TRUE);
-	EXPECT_TRUE(spool_put(spool, &record, &error));
-	EXPECT_FALSE(spool_put(spool, &record, &error));
+	EXPECT_TRUE(external_sort_put(sort, &record, &error));
+	EXPECT_FALSE(external_sort_put(sort, &record, &error));
 	ASSERT_NOT_NULL(error);
 	EXPECT_CONTAINS(error->message, "/there/is/none");
 	EXPECT_CONTAINS(error->message, "TMPDIR");
@@ -97,39 +96,39 @@ TEST(spool, a_folder_that_is_not_there_is_named)
 		g_setenv("TMPDIR", before, TRUE);
 	else
 		g_unsetenv("TMPDIR");
-	spool_free(spool);
+	external_sort_free(sort);
 }
 
 /* ---- what lives ---- */
 
-static void live_step(struct live *live, GHashTable *wanted, guint64 address, guint32 tag,
+static void live_step(struct int_map *live, GHashTable *wanted, guint64 address, guint32 tag,
 		      guint64 value)
 {
 	gpointer key = GSIZE_TO_POINTER(address << 4 | tag);
-	struct live_entry *known = live_find(live, address, tag);
+	struct int_map_entry *known = int_map_find(live, address, tag);
 
 	ASSERT_EQ(known != NULL, g_hash_table_contains(wanted, key));
 	if (known && value % 2 == 0) {
 		ASSERT_EQ(known->value, GPOINTER_TO_SIZE(g_hash_table_lookup(wanted, key)));
-		live_remove(live, known);
+		int_map_remove(live, known);
 		g_hash_table_remove(wanted, key);
 	} else {
-		live_put(live, address, tag, value);
+		int_map_put(live, address, tag, value);
 		g_hash_table_insert(wanted, key, GSIZE_TO_POINTER(value));
 	}
-	ASSERT_EQ(live_count(live), g_hash_table_size(wanted));
+	ASSERT_EQ(int_map_count(live), g_hash_table_size(wanted));
 }
 
 TEST(live, agrees_with_a_hash_table)
 {
 	g_autoptr(GHashTable) wanted = g_hash_table_new(NULL, NULL);
 	g_autoptr(GRand) random = g_rand_new_with_seed(3);
-	struct live *live = live_new();
+	struct int_map *live = int_map_new();
 
 	for (guint i = 0; i < 200000; i++)
 		ASSERT_NO_FATAL(
 			live_step(live, wanted, (guint64)g_rand_int_range(random, 0, 3000) * 512,
 				  (guint32)g_rand_int_range(random, 0, 3), g_rand_int(random)));
-	EXPECT_GT(live_count(live), 1000u);
-	live_free(live);
+	EXPECT_GT(int_map_count(live), 1000u);
+	int_map_free(live);
 }

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Moments of a ledger against copies of all that was there; maps of them against a painted array of
+ * Moments of a table against copies of all that was there; maps of them against a painted array of
  * small units; and the bins of latencies.
  */
-#include <string.h>
 
+#include "allocation-table.h"
 #include "harness/test.h"
 #include "latency.h"
-#include "ledger.h"
 #include "maps.h"
 
 #define KEYS  64
@@ -25,49 +24,49 @@ struct shadow {
 	guint64 serial[KEYS]; /* 0: not there */
 };
 
-static void expect_moment(const struct ledger *l, const struct ledger_moment *m,
+static void expect_moment(const struct allocation_table *l, const struct moment *m,
 			  const struct shadow *s)
 {
-	g_autoptr(GPtrArray) items = ledger_at(l, m, LEDGER_BLOCK);
+	g_autoptr(GPtrArray) items = allocation_table_at(l, m, ALLOCATION_BLOCK);
 	guint count = 0;
 
 	for (guint k = 0; k < KEYS; k++)
 		count += s->serial[k] != 0;
 	ASSERT_EQ(items->len, count);
 	for (guint i = 0; i < items->len; i++) {
-		const struct ledger_item *item = g_ptr_array_index(items, i);
+		const struct allocation *item = g_ptr_array_index(items, i);
 		EXPECT_EQ(item->asked, s->serial[item->key]);
 		EXPECT_EQ(item->address, item->key * 16);
 	}
 }
 
-TEST(ledger, moments_are_what_was_there_however_often_they_are_marked)
+TEST(table, moments_are_what_was_there_however_often_they_are_marked)
 {
 	for (guint32 seed = 1; seed <= 20; seed++) {
-		struct ledger l;
+		struct allocation_table l;
 		struct shadow now = { 0 }, kept[3] = { 0 };
 		gboolean marked[3] = { FALSE };
-		const struct ledger_sums sums = { 0 };
+		const struct memory_sums sums = { 0 };
 		guint32 state = seed;
 		guint64 serial = 0;
 
-		ledger_init(&l);
+		allocation_table_init(&l);
 		for (guint m = 0; m < 3; m++)
-			ASSERT_TRUE(ledger_add_moment(&l, LEDGER_EVENT, m));
+			ASSERT_TRUE(allocation_table_add_moment(&l, MOMENT_EVENT, m));
 		for (guint step = 0; step < 2000; step++) {
 			guint64 key = next_random(&state) % KEYS;
 			guint what = next_random(&state) % 20, m = next_random(&state) % 3;
-			struct ledger_item item = { .key = key, .address = key * 16, .size = 16 };
+			struct allocation item = { .key = key, .address = key * 16, .size = 16 };
 			item.asked = ++serial;
 			if (what == 0) {
-				ledger_mark(&l, &l.moments[m], step, &sums);
+				allocation_table_mark(&l, &l.moments[m], step, &sums);
 				kept[m] = now;
 				marked[m] = TRUE;
 			} else if (what < 12) {
-				ledger_add(&l, LEDGER_BLOCK, &item);
+				allocation_table_add(&l, ALLOCATION_BLOCK, &item);
 				now.serial[key] = serial;
 			} else {
-				EXPECT_EQ(ledger_remove(&l, LEDGER_BLOCK, key),
+				EXPECT_EQ(allocation_table_remove(&l, ALLOCATION_BLOCK, key),
 					  now.serial[key] != 0);
 				now.serial[key] = 0;
 			}
@@ -77,62 +76,62 @@ TEST(ledger, moments_are_what_was_there_however_often_they_are_marked)
 			if (marked[m])
 				expect_moment(&l, &l.moments[m], &kept[m]);
 		}
-		ledger_clear(&l);
+		allocation_table_clear(&l);
 	}
 }
 
-TEST(ledger, addresses_that_are_taken_are_counted_once)
+TEST(table, addresses_that_are_taken_are_counted_once)
 {
-	struct ledger l;
-	const struct ledger_item area = { .key = 1, .address = 0, .size = 100 };
-	const struct ledger_item mapped = { .key = 2, .size = 50, .mapped = TRUE };
-	const struct ledger_item segment = { .key = 3, .address = 200, .size = 7 };
+	struct allocation_table l;
+	const struct allocation area = { .key = 1, .address = 0, .size = 100 };
+	const struct allocation mapped = { .key = 2, .size = 50, .mapped = TRUE };
+	const struct allocation segment = { .key = 3, .address = 200, .size = 7 };
 
-	ledger_init(&l);
-	ledger_add(&l, LEDGER_RESERVED, &area);
-	ledger_add(&l, LEDGER_MEMORY, &mapped);
-	ledger_add(&l, LEDGER_MEMORY, &segment);
+	allocation_table_init(&l);
+	allocation_table_add(&l, ALLOCATION_RESERVED, &area);
+	allocation_table_add(&l, ALLOCATION_MEMORY, &mapped);
+	allocation_table_add(&l, ALLOCATION_MEMORY, &segment);
 	EXPECT_EQ(l.reserved, 107u);
-	EXPECT_TRUE(ledger_remove(&l, LEDGER_MEMORY, 2));
-	EXPECT_TRUE(ledger_remove(&l, LEDGER_RESERVED, 1));
-	EXPECT_FALSE(ledger_remove(&l, LEDGER_RESERVED, 1));
+	EXPECT_TRUE(allocation_table_remove(&l, ALLOCATION_MEMORY, 2));
+	EXPECT_TRUE(allocation_table_remove(&l, ALLOCATION_RESERVED, 1));
+	EXPECT_FALSE(allocation_table_remove(&l, ALLOCATION_RESERVED, 1));
 	EXPECT_EQ(l.reserved, 7u);
-	ledger_clear(&l);
+	allocation_table_clear(&l);
 }
 
-static void look(struct ledger_item *item, gpointer data)
+static void look(struct allocation *item, gpointer data)
 {
-	struct ledger_run run = { .pa = item->va + 1000, .bytes = item->size };
+	struct physical_run run = { .pa = item->va + 1000, .bytes = item->size };
 
 	++*(guint *)data;
 	item->runs = g_array_new(FALSE, FALSE, sizeof run);
 	g_array_append_val(item->runs, run);
 }
 
-TEST(ledger, memory_is_looked_up_once_and_only_for_moments)
+TEST(table, memory_is_looked_up_once_and_only_for_moments)
 {
-	struct ledger l;
-	const struct ledger_sums sums = { 0 };
+	struct allocation_table l;
+	const struct memory_sums sums = { 0 };
 	guint looks = 0;
 
-	ledger_init(&l);
+	allocation_table_init(&l);
 	l.look = look;
 	l.data = &looks;
-	ledger_add_moment(&l, LEDGER_PEAK, 0);
+	allocation_table_add_moment(&l, MOMENT_PEAK, 0);
 	for (guint64 k = 0; k < 4; k++) {
-		const struct ledger_item item = { .key = k, .address = k, .size = 1, .va = k };
-		ledger_add(&l, LEDGER_MEMORY, &item);
+		const struct allocation item = { .key = k, .address = k, .size = 1, .va = k };
+		allocation_table_add(&l, ALLOCATION_MEMORY, &item);
 		if (k == 2)
-			ledger_mark(&l, &l.moments[0], 1, &sums);
+			allocation_table_mark(&l, &l.moments[0], 1, &sums);
 	}
-	ledger_remove(&l, LEDGER_MEMORY, 3);
+	allocation_table_remove(&l, ALLOCATION_MEMORY, 3);
 	EXPECT_EQ(looks, 0u);
-	ledger_look(&l, 1);
-	ledger_remove(&l, LEDGER_MEMORY, 1);
+	allocation_table_look(&l, 1);
+	allocation_table_remove(&l, ALLOCATION_MEMORY, 1);
 	EXPECT_EQ(looks, 1u);
-	ledger_look_all(&l);
+	allocation_table_look_all(&l);
 	EXPECT_EQ(looks, 3u);
-	ledger_clear(&l);
+	allocation_table_clear(&l);
 }
 
 /* ---- maps ---- */
@@ -140,22 +139,22 @@ TEST(ledger, memory_is_looked_up_once_and_only_for_moments)
 enum paint { NOTHING, RESERVED, FREE, LIVE };
 
 struct scene {
-	struct ledger ledger;
+	struct allocation_table table;
 	enum paint paint[SPACE];
 };
 
-static void put(struct scene *s, enum ledger_kind kind, guint64 start, guint64 size,
+static void put(struct scene *s, enum allocation_kind kind, guint64 start, guint64 size,
 		gboolean mapped)
 {
-	const struct ledger_item item = {
+	const struct allocation item = {
 		.key = start, .address = start, .size = size, .asked = size, .mapped = mapped
 	};
 
-	ledger_add(&s->ledger, kind, &item);
+	allocation_table_add(&s->table, kind, &item);
 	for (guint64 at = start; at < start + size; at++)
-		s->paint[at] = kind == LEDGER_RESERVED ? RESERVED
-			       : kind == LEDGER_MEMORY ? FREE
-						       : LIVE;
+		s->paint[at] = kind == ALLOCATION_RESERVED ? RESERVED
+			       : kind == ALLOCATION_MEMORY ? FREE
+							   : LIVE;
 }
 
 /* Reservations at 0 and 128, mappings and a segment, blocks that lie in them as a whole. */
@@ -164,25 +163,25 @@ static void random_scene(struct scene *s, guint32 seed)
 	guint32 state = seed;
 
 	*s = (struct scene){ 0 };
-	ledger_init(&s->ledger);
-	ledger_add_moment(&s->ledger, LEDGER_PEAK, 0);
-	put(s, LEDGER_RESERVED, 0, 100, FALSE);
-	put(s, LEDGER_RESERVED, 128, 64, FALSE);
+	allocation_table_init(&s->table);
+	allocation_table_add_moment(&s->table, MOMENT_PEAK, 0);
+	put(s, ALLOCATION_RESERVED, 0, 100, FALSE);
+	put(s, ALLOCATION_RESERVED, 128, 64, FALSE);
 	for (guint64 at = 0; at < 96; at += 8) {
 		if (next_random(&state) % 3)
-			put(s, LEDGER_MEMORY, at, 8, TRUE);
+			put(s, ALLOCATION_MEMORY, at, 8, TRUE);
 	}
-	put(s, LEDGER_MEMORY, 200, 32, FALSE);
-	put(s, LEDGER_MEMORY, 232, 8, FALSE);
+	put(s, ALLOCATION_MEMORY, 200, 32, FALSE);
+	put(s, ALLOCATION_MEMORY, 232, 8, FALSE);
 	for (guint64 at = 0; at < 240;) {
 		guint64 size = 1 + next_random(&state) % 12, end = at;
 		while (end < at + size && end < 240 && s->paint[end] == FREE && end != 232)
 			end++;
 		if (end > at && next_random(&state) % 2)
-			put(s, LEDGER_BLOCK, at, end - at, FALSE);
+			put(s, ALLOCATION_BLOCK, at, end - at, FALSE);
 		at = MAX(end, at + 1);
 	}
-	ledger_mark(&s->ledger, &s->ledger.moments[0], 1, &(struct ledger_sums){ 0 });
+	allocation_table_mark(&s->table, &s->table.moments[0], 1, &(struct memory_sums){ 0 });
 }
 
 TEST(maps, addresses_are_what_was_painted)
@@ -192,7 +191,7 @@ TEST(maps, addresses_are_what_was_painted)
 		guint64 end = 0, free_run = 0, most = 0;
 
 		random_scene(&s, seed);
-		struct address_map *map = address_map_new(&s.ledger, &s.ledger.moments[0]);
+		struct address_map *map = address_map_new(&s.table, &s.table.moments[0]);
 		for (guint i = 0; i < map->ranges->len; i++) {
 			const struct map_range *r =
 				&g_array_index(map->ranges, struct map_range, i);
@@ -215,24 +214,24 @@ TEST(maps, addresses_are_what_was_painted)
 		EXPECT_EQ(map->largest_free, most);
 		EXPECT_EQ(map->count, map->ranges->len);
 		address_map_free(map);
-		ledger_clear(&s.ledger);
+		allocation_table_clear(&s.table);
 	}
 }
 
 TEST(maps, too_many_ranges_are_put_together_and_lose_nothing)
 {
-	struct ledger l;
+	struct allocation_table l;
 	guint64 physical = 0, live = 0, before = 0;
 
-	ledger_init(&l);
-	ledger_add_moment(&l, LEDGER_PEAK, 0);
+	allocation_table_init(&l);
+	allocation_table_add_moment(&l, MOMENT_PEAK, 0);
 	for (guint64 i = 0; i < 9000; i++) {
-		const struct ledger_item m = { .key = i, .address = i * 8192, .size = 4096 };
-		const struct ledger_item b = { .key = i, .address = i * 8192 + 512, .size = 512 };
-		ledger_add(&l, LEDGER_MEMORY, &m);
-		ledger_add(&l, LEDGER_BLOCK, &b);
+		const struct allocation m = { .key = i, .address = i * 8192, .size = 4096 };
+		const struct allocation b = { .key = i, .address = i * 8192 + 512, .size = 512 };
+		allocation_table_add(&l, ALLOCATION_MEMORY, &m);
+		allocation_table_add(&l, ALLOCATION_BLOCK, &b);
 	}
-	ledger_mark(&l, &l.moments[0], 1, &(struct ledger_sums){ 0 });
+	allocation_table_mark(&l, &l.moments[0], 1, &(struct memory_sums){ 0 });
 	struct address_map *map = address_map_new(&l, &l.moments[0]);
 	EXPECT_EQ(map->count, 27000u);
 	EXPECT_TRUE(map->merged_bytes > 0);
@@ -248,14 +247,14 @@ TEST(maps, too_many_ranges_are_put_together_and_lose_nothing)
 	EXPECT_EQ(live, 9000u * 512);
 	EXPECT_EQ(map->largest_free, 3072u);
 	address_map_free(map);
-	ledger_clear(&l);
+	allocation_table_clear(&l);
 }
 
-static void add_frames(struct ledger *l, guint64 address, guint64 pa, guint64 bytes)
+static void add_frames(struct allocation_table *l, guint64 address, guint64 pa, guint64 bytes)
 {
-	const struct ledger_item item = { .key = address, .address = address, .size = bytes };
-	struct ledger_item *kept = ledger_add(l, LEDGER_MEMORY, &item);
-	struct ledger_run run = { .pa = pa, .bytes = bytes };
+	const struct allocation item = { .key = address, .address = address, .size = bytes };
+	struct allocation *kept = allocation_table_add(l, ALLOCATION_MEMORY, &item);
+	struct physical_run run = { .pa = pa, .bytes = bytes };
 
 	kept->runs = g_array_new(FALSE, FALSE, sizeof run);
 	g_array_append_val(kept->runs, run);
@@ -268,16 +267,16 @@ TEST(maps, frames_have_an_owner_or_several)
 		{ 3, 1, 12288, FRAME_SEVERAL, 0 }, { 4, 2, MAPS_FRAME_BYTES + 4096, 0x9000, 0 },
 		{ 6, 2, 0, FRAME_NOBODY, 0 },
 	};
-	struct ledger l;
+	struct allocation_table l;
 
-	ledger_init(&l);
-	ledger_add_moment(&l, LEDGER_PEAK, 0);
+	allocation_table_init(&l);
+	allocation_table_add_moment(&l, MOMENT_PEAK, 0);
 	add_frames(&l, 0x1000, MAPS_FRAME_BYTES, 2 * MAPS_FRAME_BYTES);
 	add_frames(&l, 0x5000, 3 * MAPS_FRAME_BYTES, 4096);
 	add_frames(&l, 0x6000, 3 * MAPS_FRAME_BYTES + 8192, 4096);
 	add_frames(&l, 0x7000, 3 * MAPS_FRAME_BYTES + 16384, 4096);
 	add_frames(&l, 0x9000, 4 * MAPS_FRAME_BYTES, MAPS_FRAME_BYTES + 4096);
-	ledger_mark(&l, &l.moments[0], 1, &(struct ledger_sums){ 0 });
+	allocation_table_mark(&l, &l.moments[0], 1, &(struct memory_sums){ 0 });
 	struct frame_map *map = frame_map_new(&l, &l.moments[0], 8 * MAPS_FRAME_BYTES);
 	ASSERT_NOT_NULL(map);
 	ASSERT_EQ(map->runs->len, (guint)G_N_ELEMENTS(wanted));
@@ -289,7 +288,7 @@ TEST(maps, frames_have_an_owner_or_several)
 		EXPECT_EQ(r->owner, wanted[i].owner);
 	}
 	frame_map_free(map);
-	ledger_clear(&l);
+	allocation_table_clear(&l);
 }
 
 /* ---- latencies ---- */

@@ -2,12 +2,13 @@
  *
  * Sorted runs, merged by a heap of their first records.
  */
-#include "spool.h"
+#include "external-sort.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "temp-file.h"
 
 #define READ_MIN (4u << 10)
 #define READ_MAX (256u << 10)
@@ -20,16 +21,15 @@ struct run {
 	guint8 *buffer;
 	gsize count, next; /* records in the buffer, and the first of them */
 };
-struct spool {
+struct external_sort {
 	gsize record_bytes;
-	spool_compare compare;
+	external_sort_compare compare;
 	guint8 *records;
 	gsize room, held, count; /* records of memory: at most, got, in use */
 	gsize next;              /* where they are read */
-	guint64 total;
-	int fd; /* -1: none */
+	int fd;                  /* -1: none */
 	goffset end;
-	GArray *runs;     /* struct run: at and unread as after spool_put */
+	GArray *runs;     /* struct run: at and unread as after external_sort_put */
 	struct run *open; /* the same, being read */
 	guint *heap;      /* of open runs, the one with the least record first */
 	guint heap_count;
@@ -37,9 +37,10 @@ struct spool {
 	gboolean started;   /* heap[0] has been handed out */
 };
 
-struct spool *spool_new(gsize record_bytes, gsize memory_bytes, spool_compare compare)
+struct external_sort *external_sort_new(gsize record_bytes, gsize memory_bytes,
+					external_sort_compare compare)
 {
-	struct spool *s = g_new0(struct spool, 1);
+	struct external_sort *s = g_new0(struct external_sort, 1);
 
 	s->record_bytes = record_bytes;
 	s->compare = compare;
@@ -49,7 +50,7 @@ struct spool *spool_new(gsize record_bytes, gsize memory_bytes, spool_compare co
 	return s;
 }
 
-static void close_runs(struct spool *s)
+static void close_runs(struct external_sort *s)
 {
 	for (guint i = 0; s->open && i < s->runs->len; i++)
 		g_free(s->open[i].buffer);
@@ -57,7 +58,7 @@ static void close_runs(struct spool *s)
 	g_clear_pointer(&s->heap, g_free);
 }
 
-void spool_free(struct spool *s)
+void external_sort_free(struct external_sort *s)
 {
 	if (s == NULL)
 		return;
@@ -69,67 +70,20 @@ void spool_free(struct spool *s)
 	g_free(s);
 }
 
-guint64 spool_count(const struct spool *s)
-{
-	return s->total;
-}
-
-gboolean spool_spilled(const struct spool *s)
+gboolean external_sort_spilled(const struct external_sort *s)
 {
 	return s->fd >= 0;
 }
 
 /* ---- the file ---- */
 
-/* /tmp is often memory: it is the last choice. */
-static const char *folder(void)
+static gboolean write_all(struct external_sort *s, const guint8 *bytes, gsize count, GError **error)
 {
-	const char *said = g_getenv("TMPDIR");
-
-	if (said && *said)
-		return said;
-	return g_file_test("/var/tmp", G_FILE_TEST_IS_DIR) ? "/var/tmp" : g_get_tmp_dir();
-}
-
-static gboolean fail(const char *what, GError **error)
-{
-	int code = errno;
-
-	g_set_error(error, G_FILE_ERROR, (gint)g_file_error_from_errno(code),
-		    "%s: a temporary file for events that do not fit into memory cannot be %s: %s; "
-		    "TMPDIR names another folder",
-		    folder(), what, g_strerror(code));
-	return FALSE;
-}
-
-static gboolean open_file(struct spool *s, GError **error)
-{
-	if (s->fd >= 0)
-		return TRUE;
-	s->fd = open(folder(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-	if (s->fd >= 0)
-		return TRUE;
-	/* a file system without O_TMPFILE */
-	g_autofree char *name = g_build_filename(folder(), "npusim-XXXXXX", NULL);
-	s->fd = g_mkstemp_full(name, O_RDWR | O_CLOEXEC, 0600);
 	if (s->fd < 0)
-		return fail("made", error);
-	unlink(name);
-	return TRUE;
-}
-
-static gboolean write_all(struct spool *s, const guint8 *bytes, gsize count, GError **error)
-{
-	while (count > 0) {
-		ssize_t n = pwrite(s->fd, bytes, count, s->end);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return fail("written", error);
-		bytes += n;
-		count -= (gsize)n;
-		s->end += n;
-	}
+		s->fd = temp_file_open(error);
+	if (s->fd < 0 || !temp_file_write(s->fd, bytes, count, s->end, error))
+		return FALSE;
+	s->end += (goffset)count;
 	return TRUE;
 }
 
@@ -137,12 +91,12 @@ static gboolean write_all(struct spool *s, const guint8 *bytes, gsize count, GEr
 
 static gint compare_with(gconstpointer a, gconstpointer b, gpointer data)
 {
-	const struct spool *s = data;
+	const struct external_sort *s = data;
 
 	return s->compare(a, b);
 }
 
-static gboolean is_sorted(const struct spool *s)
+static gboolean is_sorted(const struct external_sort *s)
 {
 	const guint8 *at = s->records;
 
@@ -153,18 +107,16 @@ static gboolean is_sorted(const struct spool *s)
 	return TRUE;
 }
 
-static void sort(struct spool *s)
+static void sort(struct external_sort *s)
 {
 	if (s->count > 1 && !is_sorted(s))
 		g_qsort_with_data(s->records, (gint)s->count, s->record_bytes, compare_with, s);
 }
 
-static gboolean spill(struct spool *s, GError **error)
+static gboolean spill(struct external_sort *s, GError **error)
 {
 	struct run run = { .unread = s->count };
 
-	if (!open_file(s, error))
-		return FALSE;
 	sort(s);
 	run.at = s->end;
 	if (!write_all(s, s->records, s->count * s->record_bytes, error))
@@ -174,7 +126,7 @@ static gboolean spill(struct spool *s, GError **error)
 	return TRUE;
 }
 
-gboolean spool_put(struct spool *s, const void *record, GError **error)
+gboolean external_sort_put(struct external_sort *s, const void *record, GError **error)
 {
 	if (s->count == s->room && !spill(s, error))
 		return FALSE;
@@ -184,13 +136,12 @@ gboolean spool_put(struct spool *s, const void *record, GError **error)
 	}
 	memcpy(s->records + s->count * s->record_bytes, record, s->record_bytes);
 	s->count++;
-	s->total++;
 	return TRUE;
 }
 
 /* ---- reading ---- */
 
-static gboolean fill(struct spool *s, struct run *run, GError **error)
+static gboolean fill(struct external_sort *s, struct run *run, GError **error)
 {
 	gsize count = (gsize)MIN(run->unread, s->read_records);
 	gsize bytes = count * s->record_bytes, got = 0;
@@ -202,7 +153,7 @@ static gboolean fill(struct spool *s, struct run *run, GError **error)
 		if (n == 0)
 			errno = EIO; /* somebody cut it */
 		if (n <= 0)
-			return fail("read", error);
+			return temp_file_fail("read", error);
 		got += (gsize)n;
 		run->at += n;
 	}
@@ -212,19 +163,19 @@ static gboolean fill(struct spool *s, struct run *run, GError **error)
 	return TRUE;
 }
 
-static const void *first_of(const struct spool *s, guint run)
+static const void *first_of(const struct external_sort *s, guint run)
 {
 	return s->open[run].buffer + s->open[run].next * s->record_bytes;
 }
 
-static gboolean before(const struct spool *s, guint a, guint b)
+static gboolean before(const struct external_sort *s, guint a, guint b)
 {
 	int order = s->compare(first_of(s, a), first_of(s, b));
 
 	return order ? order < 0 : a < b;
 }
 
-static void sift_down(struct spool *s, guint at)
+static void sift_down(struct external_sort *s, guint at)
 {
 	for (guint child = 2 * at + 1; child < s->heap_count; child = 2 * at + 1) {
 		child += child + 1 < s->heap_count && before(s, s->heap[child + 1], s->heap[child]);
@@ -237,7 +188,7 @@ static void sift_down(struct spool *s, guint at)
 	}
 }
 
-static gboolean open_runs(struct spool *s, GError **error)
+static gboolean open_runs(struct external_sort *s, GError **error)
 {
 	gsize bytes = s->room * s->record_bytes / s->runs->len;
 
@@ -256,7 +207,7 @@ static gboolean open_runs(struct spool *s, GError **error)
 	return TRUE;
 }
 
-gboolean spool_rewind(struct spool *s, GError **error)
+gboolean external_sort_rewind(struct external_sort *s, GError **error)
 {
 	s->started = FALSE;
 	s->next = 0;
@@ -272,7 +223,7 @@ gboolean spool_rewind(struct spool *s, GError **error)
 }
 
 /* What was handed out last goes. */
-static gboolean step_over(struct spool *s, GError **error)
+static gboolean step_over(struct external_sort *s, GError **error)
 {
 	struct run *run = &s->open[s->heap[0]];
 
@@ -285,7 +236,7 @@ static gboolean step_over(struct spool *s, GError **error)
 	return TRUE;
 }
 
-int spool_next(struct spool *s, const void **out, GError **error)
+int external_sort_next(struct external_sort *s, const void **out, GError **error)
 {
 	if (s->fd < 0) {
 		if (s->next == s->count)

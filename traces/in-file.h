@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Files that the command is to read: what can be read once only, standard input ("-") or a pipe, is
+ * kept, so that a verb may open it as often as it likes.
+ */
+#ifndef NPUSIM_TRACES_IN_FILE_H
+#define NPUSIM_TRACES_IN_FILE_H
+
+#include <glib.h>
+
+/* To be called once for each path that was given, before it is opened by that name (input.h). What
+ * is a file, or is not there, is left alone. FALSE and error. */
+gboolean in_file_keep(const char *path, GError **error);
+
+#endif

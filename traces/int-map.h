@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A hash map from a 64-bit key and a small tag to a 64-bit value, for millions of comings and
+ * goings: it is as large as the most that were in it at a time. Most keys are addresses, the tag
+ * a device or a kind. It keeps no past (allocation-table.h does) and adds nothing up.
+ */
+#ifndef NPUSIM_TRACES_INT_MAP_H
+#define NPUSIM_TRACES_INT_MAP_H
+
+#include <glib.h>
+
+struct int_map;
+struct int_map_entry {
+	guint64 key;
+	guint64 value;
+	guint32 tag;
+	guint32 used;
+};
+
+struct int_map *int_map_new(void);
+void int_map_free(struct int_map *map);
+guint64 int_map_count(const struct int_map *map);
+/* NULL: it is not there. Valid until the next call that changes the table. */
+struct int_map_entry *int_map_find(const struct int_map *map, guint64 key, guint32 tag);
+/* Puts it there, in place of what is there. */
+void int_map_put(struct int_map *map, guint64 key, guint32 tag, guint64 value);
+/* `entry`: as int_map_find() gave it. */
+void int_map_remove(struct int_map *map, struct int_map_entry *entry);
+
+/* For GHashTable, keys guint64 *: addresses that are multiples of large powers of two spread, as
+ * they do not with g_int64_hash(). */
+guint int_map_hash(gconstpointer key);
+
+#endif

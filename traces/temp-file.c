@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Made, written, and what is said where that fails.
+ */
+#include "temp-file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+static const char *folder(void)
+{
+	const char *said = g_getenv("TMPDIR");
+
+	if (said && *said)
+		return said;
+	return g_file_test("/var/tmp", G_FILE_TEST_IS_DIR) ? "/var/tmp" : g_get_tmp_dir();
+}
+
+gboolean temp_file_fail(const char *what, GError **error)
+{
+	int code = errno;
+
+	g_set_error(error, G_FILE_ERROR, (gint)g_file_error_from_errno(code),
+		    "%s: a temporary file for what does not fit into memory cannot be %s: %s; "
+		    "TMPDIR names another folder",
+		    folder(), what, g_strerror(code));
+	return FALSE;
+}
+
+int temp_file_open(GError **error)
+{
+	int fd = open(folder(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+
+	if (fd >= 0)
+		return fd;
+	/* a file system without O_TMPFILE */
+	g_autofree char *name = g_build_filename(folder(), "npusim-XXXXXX", NULL);
+	fd = g_mkstemp_full(name, O_RDWR | O_CLOEXEC, 0600);
+	if (fd < 0)
+		temp_file_fail("made", error);
+	else
+		unlink(name);
+	return fd;
+}
+
+gboolean temp_file_write(int fd, const guint8 *bytes, gsize count, goffset at, GError **error)
+{
+	while (count > 0) {
+		ssize_t n = pwrite(fd, bytes, count, at);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return temp_file_fail("written", error);
+		bytes += n;
+		count -= (gsize)n;
+		at += n;
+	}
+	return TRUE;
+}

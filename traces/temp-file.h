@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A file without a name, for what does not fit into memory or comes only once. It lies in $TMPDIR,
+ * or in /var/tmp: /tmp is often memory.
+ */
+#ifndef NPUSIM_TRACES_TEMP_FILE_H
+#define NPUSIM_TRACES_TEMP_FILE_H
+
+#include <glib.h>
+
+/* -1 and error, which names the folder. */
+int temp_file_open(GError **error);
+/* Adds bytes at an offset; FALSE and error, as above. */
+gboolean temp_file_write(int fd, const guint8 *bytes, gsize count, goffset at, GError **error);
+/* Sets the error from errno; `what`: "read". Always FALSE. */
+gboolean temp_file_fail(const char *what, GError **error);
+
+#endif

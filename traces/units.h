@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Powers of two of bytes, and rounding to them.
+ */
+#ifndef NPUSIM_TRACES_UNITS_H
+#define NPUSIM_TRACES_UNITS_H
+
+#include <glib.h>
+
+#define KIB (G_GUINT64_CONSTANT(1) << 10)
+#define MIB (G_GUINT64_CONSTANT(1) << 20)
+#define GIB (G_GUINT64_CONSTANT(1) << 30)
+
+/* Up to a multiple. */
+static inline guint64 round_up(guint64 size, guint64 to)
+{
+	return size / to * to + (size % to ? to : 0);
+}
+
+#endif
