@@ -13,7 +13,6 @@
 #define GENERATION_SHIFT (INDEX_SHIFT + INDEX_BITS)
 #define GENERATION_BITS  20
 #define KIND_SHIFT       44
-#define KIND_BITS        3
 
 _Static_assert(CORE_POOL_CHUNK_SLOTS *CORE_POOL_CHUNKS <= 1u << INDEX_BITS, "indices fit");
 _Static_assert(GENERATION_SHIFT + GENERATION_BITS <= KIND_SHIFT, "generations fit");

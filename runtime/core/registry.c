@@ -108,7 +108,11 @@ static const struct npu_backend *load_module(const char *name, char **error)
 	void *module;
 
 	if (!find_module(name, path)) {
-		say(error, "backend '%s' cannot be used: there is no file %s", name, path);
+		say(error, "backend '%s' cannot be used: there is no file %s%s", name, path,
+		    NPUSIM_HAVE_SIM || strcmp(name, "sim") != 0
+			    ? ""
+			    : "; this npusim was built without the model (-Dsim=disabled, or no "
+			      "SystemC when it was configured)");
 		return NULL;
 	}
 	module = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);

@@ -79,7 +79,8 @@ const char *case_code_text(int code)
 	return text;
 }
 
-bool case_code_of(const char *text, int *out)
+/* The number of a code's name ("ok", "107000"). False if it is none. */
+static bool code_of(const char *text, int *out)
 {
 	char *end;
 
@@ -185,7 +186,7 @@ static bool read_expect(struct reader *r, char *text, struct case_expect *out)
 		*colon++ = '\0';
 	out->given = true;
 	out->value = colon == NULL ? NULL : strdup(trim(colon));
-	if (!case_code_of(trim(text), &out->code))
+	if (!code_of(trim(text), &out->code))
 		return fail(r, "'%s' is no answer; say ok, any, a number, or a signal", trim(text));
 	return true;
 }

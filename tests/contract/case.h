@@ -54,8 +54,6 @@ struct case_list {
 /* Appends the cases of a file. False and *error (free()): names file, line and what is wrong there.
  */
 bool case_file_read(const char *path, struct case_list *list, char **error);
-/* The number of a code's name ("ok", "107000"). False if it is none. */
-bool case_code_of(const char *text, int *out);
 /* "107001 (ACL_ERROR_RT_INVALID_DEVICEID)" and the like; a static buffer. */
 const char *case_code_text(int code);
 
