@@ -167,7 +167,7 @@ static bool read_hbm(struct bsim *bs, char **error)
 		      bytes < 64 * NODE_FRAME_BYTES || bytes > UINT64_C(1) << 42)) {
 		if (asprintf(error,
 			     "NPUSIM_HBM=%s: HBM of a device is a multiple of 2 MiB from 128 MiB "
-			     "to 4 TiB",
+			     "to 4 TiB, with a unit as in 64G; a number alone is bytes",
 			     text) < 0)
 			*error = NULL;
 		return false;

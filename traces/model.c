@@ -40,6 +40,11 @@ const char *model_move_name(enum model_move move)
 const char *model_message(void)
 {
 	const char *text = aclGetRecentErrMsg();
+	gsize name = text ? strcspn(text, ": ") : 0;
+
+	/* who shows it has named the call already */
+	if (name > 0 && g_str_has_prefix(text, "acl") && g_str_has_prefix(text + name, ": "))
+		text += name + 2;
 	return text && *text ? text : "no message";
 }
 
