@@ -4,6 +4,8 @@
  */
 #include "model.h"
 
+#include <string.h>
+
 #include "npusim/npusim.h"
 
 static const char *const call_names[MODEL_CALL_COUNT] = {
