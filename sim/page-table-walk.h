@@ -8,7 +8,6 @@
 
 #include <glib.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "page-table.h"

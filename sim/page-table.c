@@ -8,6 +8,7 @@
 #include "page-table.h"
 
 #include <assert.h>
+#include <stddef.h>
 
 #include "page-table-walk.h"
 

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "hbm/hbm-map.h"
+#include "l2/l2-cache.h"
 #include "profile-data.h"
 
 enum kind { KIND_UNSIGNED, KIND_U32, KIND_U64, KIND_BOOL, KIND_STRING };
@@ -122,7 +123,7 @@ static const struct key keys[] = {
 
 	BIG("L2", "line_bytes", l2_line_bytes, 32, 4096),
 	BIG("L2", "block_bytes", l2_block_bytes, 32, 65536),
-	UINT("L2", "ways", l2_ways, 1, 16),
+	UINT("L2", "ways", l2_ways, 1, L2_WAYS_MAX),
 	TIME("L2", "hit_ps", l2_hit_ps),
 	RATE("L2", "bytes_per_us", l2_bytes_per_us),
 	TIME("L2", "conflict_ps", l2_conflict_ps),
@@ -251,6 +252,24 @@ static bool is_power_of_two(uint64_t x)
 	return x && !(x & (x - 1));
 }
 
+static char *check_l2(const struct sim_profile *p)
+{
+	if (!is_power_of_two(p->l2_line_bytes) || !is_power_of_two(p->l2_block_bytes) ||
+	    p->l2_block_bytes < p->l2_line_bytes || p->l2_block_bytes > 32 * p->l2_line_bytes)
+		return g_strdup_printf("L2.line_bytes=%" PRIu64 ", L2.block_bytes=%" PRIu64
+				       ": must be powers of two, and a block 1 to 32 lines",
+				       p->l2_line_bytes, p->l2_block_bytes);
+	if (p->l2_bytes % (p->l2_block_bytes * p->l2_ways))
+		return g_strdup_printf("SoCInfo.l2_bytes=%" PRIu64 ": must be a multiple of "
+				       "L2.block_bytes x L2.ways = %" PRIu64,
+				       p->l2_bytes, p->l2_block_bytes * p->l2_ways);
+	if (p->hbm_bytes > p->l2_block_bytes << L2_NUMBER_BITS)
+		return g_strdup_printf("L2.block_bytes=%" PRIu64 ": SoCInfo.hbm_bytes=%" PRIu64
+				       " has more than 2^%u such blocks",
+				       p->l2_block_bytes, p->hbm_bytes, L2_NUMBER_BITS);
+	return NULL;
+}
+
 /* What the values must be to one another. NULL, or what is wrong. */
 static char *check_profile(const struct sim_profile *p)
 {
@@ -265,18 +284,12 @@ static char *check_profile(const struct sim_profile *p)
 		return g_strdup_printf("SoCInfo.usable_frames=%" PRIu64 ": hbm_bytes=%" PRIu64
 				       " has %" PRIu64 " frames of 2 MiB",
 				       p->usable_frames, p->hbm_bytes, p->hbm_bytes >> 21);
-	if (!is_power_of_two(p->l2_line_bytes) || !is_power_of_two(p->l2_block_bytes) ||
-	    p->l2_block_bytes < p->l2_line_bytes || p->l2_block_bytes > 32 * p->l2_line_bytes)
-		return g_strdup_printf("L2.line_bytes=%" PRIu64 ", L2.block_bytes=%" PRIu64
-				       ": must be powers of two, and a block 1 to 32 lines",
-				       p->l2_line_bytes, p->l2_block_bytes);
+	problem = check_l2(p);
+	if (problem)
+		return problem;
 	if (p->hbm_ccd_l > 32 * MAX(1, p->hbm_ccd_s))
 		return g_strdup_printf("HBM.ccd_l_tck=%u: must be at most 32 x ccd_s_tck=%u",
 				       p->hbm_ccd_l, p->hbm_ccd_s);
-	if (p->l2_bytes % (p->l2_block_bytes * p->l2_ways))
-		return g_strdup_printf("SoCInfo.l2_bytes=%" PRIu64 ": must be a multiple of "
-				       "L2.block_bytes x L2.ways = %" PRIu64,
-				       p->l2_bytes, p->l2_block_bytes * p->l2_ways);
 	if (!is_power_of_two(p->hbm_stacks) || !is_power_of_two(p->hbm_channels) ||
 	    !is_power_of_two(p->hbm_bank_groups) || !is_power_of_two(p->hbm_banks) ||
 	    !is_power_of_two(p->hbm_columns) || !is_power_of_two(p->hbm_burst) ||

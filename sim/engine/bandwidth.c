@@ -25,7 +25,7 @@ void bandwidth_clear(struct bandwidth *bandwidth)
 static void allocate(struct bandwidth *bandwidth)
 {
 	bandwidth->slice = g_new0(struct bandwidth_slice, bandwidth->mask + 1);
-	bandwidth->oldest = 0;
+	bandwidth->oldest = bandwidth->full_from = bandwidth->full_to = 0;
 }
 
 static void note_full(struct bandwidth *b, uint64_t number)

@@ -33,7 +33,8 @@ struct bandwidth {
  * oldest slice is served as from there: 2^(slice_lg2 + count_lg2) ps before the latest booking. */
 void bandwidth_init(struct bandwidth *bandwidth, unsigned slice_lg2, unsigned count_lg2,
 		    uint64_t origin_ps);
-void bandwidth_clear(struct bandwidth *bandwidth); /* all zero is allowed */
+/* Nothing is taken any more. All zero is allowed. */
+void bandwidth_clear(struct bandwidth *bandwidth);
 
 static inline struct bandwidth_slice *bandwidth_slice_at(struct bandwidth *b, uint64_t number)
 {

@@ -12,7 +12,7 @@ static constexpr uint64_t piece_max = 1u << 21; // what one request to the MMU a
 static constexpr uint64_t request_bytes = 512;  // what the limits of outstanding requests count
 
 engine::engine(sc_core::sc_module_name name, unsigned device, sim_engine kind)
-    : sc_module(name), out("out"), m_device(device), m_kind(kind)
+    : sc_module(name), out("out"), m_kind(kind)
 {
 	SC_METHOD(step);
 	sensitive << m_wake;

@@ -108,7 +108,6 @@ private:
 	void rearm();
 	uint64_t rate(unsigned index) const;
 
-	const unsigned m_device;
 	const sim_engine m_kind;
 	const sim_profile *m_profile = nullptr;
 	unsigned m_first_lane = 0;

@@ -35,7 +35,7 @@ void hbm_free(struct hbm *hbm);
 uint64_t hbm_access(struct hbm *hbm, uint64_t offset, uint64_t bytes, bool write, uint64_t at_ps,
 		    uint64_t *out_first_ps);
 
-/* The bytes at offset will be asked for soon: brings their state near, and changes nothing. */
+/* The bytes at offset will be asked for soon: brings their state near, and changes no answer. */
 void hbm_expect(struct hbm *hbm, uint64_t offset);
 
 /* *out is valid up to the time of the latest access. */

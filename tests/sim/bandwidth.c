@@ -65,6 +65,15 @@ TEST(bandwidth, full_stretches_are_passed_over)
 			  ORIGIN + 40 * LENGTH + i);
 }
 
+TEST(bandwidth, cleared_has_nothing_taken)
+{
+	bandwidth_take(&channel, 40 * LENGTH, ORIGIN + 100 * LENGTH, &end);
+	bandwidth_clear(&channel);
+	EXPECT_EQ(bandwidth_take(&channel, 10, ORIGIN + 5, &end), ORIGIN + 5);
+	EXPECT_EQ(bandwidth_take(&channel, LENGTH, ORIGIN + 110 * LENGTH, &end),
+		  ORIGIN + 110 * LENGTH);
+}
+
 /* A time that is no longer remembered is served from the oldest that is, and what was booked
  * afterwards is left as it is. */
 TEST(bandwidth, memory_wraps_around)

@@ -132,16 +132,21 @@ TEST(mmu, second_asker_waits_for_the_walk_under_way)
 
 TEST(mmu, walks_beyond_the_walkers_queue)
 {
+	const unsigned walkers[] = { 1, 2, 3, 16 };
 	uint64_t hit = profile.tlb_l1_ps + profile.tlb_l2_ps;
 
-	mmu_state_free(mmu);
-	profile.walkers = 2;
+	map(0, 0, 21, 33);
 	profile.walk_cache_entries = 0;
-	open_mmu();
-	map(0, 0, 21, 3);
-	EXPECT_EQ(translate(0, 0, 0), hit + 3 * READ_PS);
-	EXPECT_EQ(translate(1, 1 << 21, 0), hit + 3 * READ_PS);
-	EXPECT_EQ(translate(2, 2 << 21, 0), hit + 6 * READ_PS);
+	for (size_t i = 0; i < G_N_ELEMENTS(walkers); i++) {
+		unsigned n = profile.walkers = walkers[i];
+		NOTE("%u walkers", n);
+
+		mmu_state_free(mmu);
+		open_mmu();
+		for (unsigned lane = 0; lane <= 2 * n; lane++)
+			EXPECT_EQ(translate(lane, (uint64_t)lane << 21, 0),
+				  hit + (1 + lane / n) * 3 * READ_PS);
+	}
 }
 
 TEST(mmu, faults_are_not_cached)

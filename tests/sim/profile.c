@@ -150,6 +150,8 @@ static const struct refusal refusals[] = {
 	{ "[Profile]\nbase=Ascend910B1\n[SoCInfo]\nhbm_bytes=1G\n", "usable_frames=31216" },
 	{ "[Profile]\nbase=Ascend910B1\n[MMU]\ntlb_l2_ways=7\n", "multiple of tlb_l2_ways=7" },
 	{ "[Profile]\nbase=Ascend910B1\n[L2]\nways=17\n", "L2.ways=17: must be 1 to 16" },
+	{ "[Profile]\nbase=H100\n[L2]\nline_bytes=32\nblock_bytes=32\n",
+	  "L2.block_bytes=32: SoCInfo.hbm_bytes=85899345920 has more than 2^31" },
 	{ "[Profile]\nbase=Ascend910B1\n[HBM]\nrefi_tck=100\n", "longer than the refresh itself" },
 	{ "[Profile]\nbase=Ascend910B1\n[HBM]\nmap=o5 c5 h3\n", "HBM.map=o5 c5 h3" },
 	{ "base=Ascend910B1\n", "group" },
