@@ -102,10 +102,11 @@ static bench_run_fn load_module(GError **error)
 {
 	g_autofree char *path = bench_module(error);
 	void *module = path ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
+	bench_run_fn run = module ? (bench_run_fn)dlsym(module, "npusim_bench_run") : NULL;
 
-	if (path && module == NULL)
+	if (path && run == NULL)
 		g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_FAILED, "%s", dlerror());
-	return module ? (bench_run_fn)dlsym(module, "npusim_bench_run") : NULL;
+	return run;
 }
 
 /* --- results --- */

@@ -38,8 +38,6 @@ struct align_side {
 	struct record_reader *reader;
 	struct tracker *tracker;
 };
-/* Called now and then with the lines that were read; may be NULL. */
-
 /* Reads both to their ends. At most `limit` hunks and refusals are kept. NULL and error where one
  * cannot be read. */
 struct align *align_run(const struct align_side sides[2], guint limit, struct progress *progress,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The figures of two traces, from their tracker.
+ * The figures of two traces, from their trackers.
  */
 #include "diff-trace.h"
 

@@ -28,7 +28,7 @@ struct event_row {
 struct event_sorter;
 
 #define EVENT_SORTER_MEMORY_BYTES (16u << 20) /* rows beyond it wait in a file */
-/* What histories made from now on have instead: for tests. */
+/* What sorters made from now on have instead: for tests. */
 void event_sorter_set_memory(gsize bytes);
 
 struct event_sorter *event_sorter_new(void);

@@ -54,17 +54,21 @@ gboolean in_file_keep(const char *path, GError **error)
 {
 	gboolean standard = strcmp(path, "-") == 0;
 	struct stat status;
-	gboolean known = standard ? fstat(STDIN_FILENO, &status) == 0 : stat(path, &status) == 0;
 
+	if (input_is_redirected(path))
+		return TRUE;
 	/* what is not there, whoever opens it tells */
-	if (!standard && (!known || S_ISREG(status.st_mode) || S_ISDIR(status.st_mode)))
+	if (!standard &&
+	    (stat(path, &status) != 0 || S_ISREG(status.st_mode) || S_ISDIR(status.st_mode)))
 		return TRUE;
 	int from = standard ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC);
 	if (from < 0 && standard)
 		g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_INVAL, "standard input is closed");
 	if (from < 0)
 		return !standard;
-	gboolean ok = keep(from, path, error);
+	/* a device that can be sought, as /dev/zero, need not end */
+	gboolean twice = !standard && lseek(from, 0, SEEK_SET) == 0;
+	gboolean ok = twice || keep(from, path, error);
 	close(from);
 	return ok;
 }

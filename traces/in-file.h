@@ -8,8 +8,9 @@
 
 #include <glib.h>
 
-/* To be called once for each path that was given, before it is opened by that name (input.h). What
- * is a file, or is not there, is left alone. FALSE and error. */
+/* To be called for each path that was given, before it is opened by that name (input.h); one that
+ * is given twice is the same twice. What can be read twice, or is not there, is left alone. FALSE
+ * and error. */
 gboolean in_file_keep(const char *path, GError **error);
 
 #endif

@@ -206,6 +206,11 @@ void input_redirect(const char *path, int fd)
 	g_hash_table_replace(redirected, g_strdup(path), g_strdup_printf("/proc/self/fd/%d", fd));
 }
 
+gboolean input_is_redirected(const char *path)
+{
+	return redirected && g_hash_table_contains(redirected, path);
+}
+
 struct input *input_open(const char *path, GError **error)
 {
 	struct input *in = g_new0(struct input, 1);

@@ -20,6 +20,7 @@ struct input *input_open_bytes(const guint8 *bytes, gsize count, const char *nam
 /* From now on the path stands for the file that a descriptor, which is taken over, leads to: where
  * what it names can be read only once. Not beside threads that open inputs. */
 void input_redirect(const char *path, int fd);
+gboolean input_is_redirected(const char *path);
 void input_close(struct input *input);
 
 /* Reads up to `room` bytes: less only at the end. -1 and error if the file cannot be read, or the

@@ -78,9 +78,10 @@ void out_file_begin(struct out_file *f, const char *path)
 gboolean out_file_check(const char *path, GError **error)
 {
 	g_autofree char *folder = g_path_get_dirname(path);
-	int why = g_file_test(path, G_FILE_TEST_IS_DIR)                 ? EISDIR
-		  : strcmp(path, "-") != 0 && access(folder, F_OK) != 0 ? errno
-									: 0;
+	int why = strcmp(path, "-") == 0                  ? 0
+		  : g_file_test(path, G_FILE_TEST_IS_DIR) ? EISDIR
+		  : access(folder, F_OK) != 0             ? errno
+							  : 0;
 
 	if (why)
 		g_set_error(error, G_FILE_ERROR, (gint)g_file_error_from_errno(why),

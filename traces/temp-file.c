@@ -22,8 +22,8 @@ gboolean temp_file_fail(const char *what, GError **error)
 	int code = errno;
 
 	g_set_error(error, G_FILE_ERROR, (gint)g_file_error_from_errno(code),
-		    "%s: a temporary file for what does not fit into memory cannot be %s: %s; "
-		    "TMPDIR names another folder",
+		    "%s: a temporary file for what does not fit into memory, or comes only once, "
+		    "cannot be %s: %s; TMPDIR names another folder",
 		    folder(), what, g_strerror(code));
 	return FALSE;
 }

@@ -11,8 +11,10 @@ import json
 import math
 import pathlib
 import re
+import shutil
+import subprocess
 
-from command import case, expect, main, npusim, same
+from command import NPUSIM, case, environment, expect, main, npusim, same
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
@@ -101,6 +103,22 @@ def text_and_json_say_the_same(folder):
                  'HBM row hits     ' + share(r['hbm_row_hits'],
                                              r['hbm_row_hits'] + r['hbm_row_misses'])):
         expect(text in run.stdout, repr(text), 'is not in', run.stdout)
+
+
+@case
+def a_module_that_is_none_is_told(folder):
+    """The command in another folder: no module beside it, then a library that is another."""
+    (folder / 'bin').mkdir()
+    (folder / 'sim').mkdir()
+    command = shutil.copy(NPUSIM, folder / 'bin')
+    env = environment(LD_LIBRARY_PATH=str(pathlib.Path(NPUSIM).parents[1] / 'runtime'))
+    for says in ('there is no bench.so', 'npusim_bench_run'):
+        run = subprocess.run([command, 'bench', '--count', '10'], env=env, capture_output=True,
+                             text=True)
+        same((run.returncode, run.stdout), (1, ''), says)
+        expect(says in run.stderr, says, 'is not in', run.stderr)
+        libc = re.search(r'/\S*/libc[.]so\S*', pathlib.Path('/proc/self/maps').read_text())
+        shutil.copy(libc.group(), folder / 'sim' / 'bench.so')
 
 
 @case

@@ -10,11 +10,12 @@ import gzip
 import io
 import json
 import pathlib
+import resource
 import subprocess
 import sys
 
-from command import (BASE, DATA, MIB, Device, Skip, case, expect, main, npusim, random_device,
-                     replay, same, snapshot, write)
+from command import (BASE, DATA, MIB, Device, Skip, case, environment, expect, main, npusim,
+                     random_device, replay, same, snapshot, write)
 
 SAMPLE = pathlib.Path(sys.argv[2])
 
@@ -264,6 +265,24 @@ def what_comes_through_a_pipe_is_read_as_a_file_is(folder):
         expect('no difference' in piped(result, 'diff', name, result), name)
         expect('5091 events' in piped(SAMPLE, 'replay', name), name)
         expect('<html' in piped(result, 'report', name, '-o', '-'), name)
+
+
+@case
+def what_comes_once_may_be_given_twice(folder):
+    for name in ('-', '/dev/stdin'):
+        expect('no difference' in piped(SAMPLE, 'diff', name, name), name)
+
+
+def with_small_files():
+    resource.setrlimit(resource.RLIMIT_FSIZE, (MIB, MIB))
+
+
+@case
+def a_device_that_never_ends_is_not_kept(folder):
+    for args in (['convert', '/dev/zero', folder / 'x.npt'], ['replay', '/dev/zero']):
+        run = npusim(*args, env=environment(TMPDIR=str(folder)), preexec_fn=with_small_files)
+        same((run.returncode, run.stdout), (1, ''), args)
+        expect('/dev/zero' in run.stderr, run.stderr)
 
 
 @case

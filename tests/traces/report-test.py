@@ -115,6 +115,14 @@ def a_recorded_workload_has_its_blocks(folder):
 
 
 @case
+def a_dash_is_standard_output_whatever_has_its_name(folder):
+    (folder / '-').mkdir()
+    run = npusim('replay', '--json', '-', os.path.abspath(SAMPLE), cwd=folder)
+    same((run.returncode, run.stderr), (0, ''))
+    json.loads(run.stdout)
+
+
+@case
 def what_is_no_file_is_never_replaced(folder):
     result = folder / 'r.json'
     same(npusim('replay', '--json', result, SAMPLE).returncode, 0)
