@@ -78,8 +78,13 @@ static gboolean collect(const char *folder, const char *output, gboolean remove,
 	struct merge_result result;
 	g_autoptr(GPtrArray) parts = merge_find(folder, error);
 
-	if (parts == NULL || !merge_write(parts, output, remove ? 0 : 1, &result, error))
+	if (parts == NULL)
 		return FALSE;
+	if (!merge_write(parts, output, remove ? 0 : 1, &result, error)) {
+		if (g_error_matches(*error, G_FILE_ERROR, G_FILE_ERROR_INVAL))
+			g_prefix_error(error, "%s: ", folder);
+		return FALSE;
+	}
 	for (guint i = 0; remove && i < parts->len; i++)
 		unlink(g_ptr_array_index(parts, i));
 	if (remove)
