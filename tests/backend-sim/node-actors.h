@@ -57,6 +57,15 @@ struct reply actor_hear(struct actor *actor);
 
 /* ACT(&a, do_create, .memory = 1, .frames = 3) */
 #define ACT(who, what, ...) actor_do((who), (what), (struct order){ .none = 0, ##__VA_ARGS__ })
+/* The code that it answers; and free frames of memory 0, as an actor sees them. */
+#define EXPECT_ACT(code, ...)                             \
+	do {                                              \
+		struct reply reply_ = ACT(__VA_ARGS__);   \
+		NOTE("%s", reply_.text);                  \
+		EXPECT_EQ(reply_.value, (int64_t)(code)); \
+	} while (0)
+#define EXPECT_FREE(frames, actor) \
+	EXPECT_EQ(ACT(actor, do_usage).usage.free_frames, (uint64_t)(frames))
 
 /* The orders. Codes are drvError_t, or 0 and 1. */
 void do_join(const struct order *order,

@@ -49,20 +49,12 @@ static uint32_t exported(struct actor *actor, unsigned block)
 	return (uint32_t)reply.usage.total_frames;
 }
 
-#define EXPECT_ACT(code, ...)                             \
-	do {                                              \
-		struct reply reply_ = ACT(__VA_ARGS__);   \
-		NOTE("%s", reply_.text);                  \
-		EXPECT_EQ(reply_.value, (int64_t)(code)); \
-	} while (0)
 #define EXPECT_SAYS(code, part, ...)                      \
 	do {                                              \
 		struct reply reply_ = ACT(__VA_ARGS__);   \
 		EXPECT_EQ(reply_.value, (int64_t)(code)); \
 		EXPECT_CONTAINS(reply_.text, part);       \
 	} while (0)
-#define EXPECT_FREE(frames, actor) \
-	EXPECT_EQ(ACT(actor, do_usage, .memory = 0).usage.free_frames, (uint64_t)(frames))
 
 TEST(node_sharing, capacity_is_one_for_all)
 {

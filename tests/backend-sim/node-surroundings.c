@@ -39,15 +39,6 @@ static void begin(const char *test)
 	ASSERT_STREQ(actor_do(&b, do_join, node).text, "");
 }
 
-#define EXPECT_ACT(code, ...)                             \
-	do {                                              \
-		struct reply reply_ = ACT(__VA_ARGS__);   \
-		NOTE("%s", reply_.text);                  \
-		EXPECT_EQ(reply_.value, (int64_t)(code)); \
-	} while (0)
-#define EXPECT_FREE(frames, actor) \
-	EXPECT_EQ(ACT(actor, do_usage).usage.free_frames, (uint64_t)(frames))
-
 /* ---- descriptors ---- */
 
 /* From now on no file can be opened. */
