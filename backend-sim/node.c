@@ -180,6 +180,7 @@ static bool map_memory(struct node *node, struct memory *m, int fd, char **error
 	char name[NODE_FILE_NAME];
 
 	memory_name(node, m->index, name);
+	/* A range that cannot be mapped may be anybody's by now: it is not given back. */
 	m->base = file_map(name, fd, m->bytes, range_take(m->bytes), error);
 	if (!m->base)
 		return false;

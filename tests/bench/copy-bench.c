@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "acl/acl.h"
+#include "bench-acl.h"
 #include "bench.h"
 
 #define GIB ((size_t)1 << 30)
@@ -15,26 +15,15 @@
 static aclrtStream stream;
 static aclrtDrvMemHandle handle;
 
-static void check(aclError code, const char *call)
-{
-	if (code != ACL_SUCCESS) {
-		fprintf(stderr, "%s: %d: %s\n", call, code, aclGetRecentErrMsg());
-		exit(1);
-	}
-}
-
 /* Memory of device 0 that the CPU reaches, too. */
 static char *device_memory(size_t bytes)
 {
-	aclrtPhysicalMemProp prop = { .memAttr = ACL_HBM_MEM_HUGE,
-				      .location = { .id = 0,
-						    .type = ACL_MEM_LOCATION_TYPE_DEVICE } };
 	aclrtMemAccessDesc host = { .flags = ACL_RT_MEM_ACCESS_FLAGS_READWRITE,
 				    .location = { 0, ACL_MEM_LOCATION_TYPE_HOST } };
 	void *va;
 
 	check(aclrtReserveMemAddress(&va, bytes, 0, NULL, 1), "aclrtReserveMemAddress");
-	check(aclrtMallocPhysical(&handle, bytes, &prop, 0), "aclrtMallocPhysical");
+	handle = create(0, bytes);
 	check(aclrtMapMem(va, bytes, 0, handle, 0), "aclrtMapMem");
 	check(aclrtMemSetAccess(va, bytes, &host, 1), "aclrtMemSetAccess");
 	memset(va, 1, bytes);

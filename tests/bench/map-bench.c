@@ -10,34 +10,12 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "acl/acl.h"
+#include "bench-acl.h"
 #include "bench.h"
 
-#define HUGE_BYTES ((size_t)2 << 20)
-#define PAIRS      200000
-#define FEW        10
-#define MANY       30000
-
-static void check(aclError code, const char *call)
-{
-	if (code != ACL_SUCCESS) {
-		fprintf(stderr, "%s: %d: %s\n", call, code, aclGetRecentErrMsg());
-		exit(1);
-	}
-}
-
-static aclrtDrvMemHandle create(int device, size_t bytes)
-{
-	aclrtPhysicalMemProp prop;
-	aclrtDrvMemHandle handle;
-
-	memset(&prop, 0, sizeof prop);
-	prop.memAttr = ACL_HBM_MEM_HUGE;
-	prop.location.type = ACL_MEM_LOCATION_TYPE_DEVICE;
-	prop.location.id = (uint32_t)device;
-	check(aclrtMallocPhysical(&handle, bytes, &prop, 0), "aclrtMallocPhysical");
-	return handle;
-}
+#define PAIRS 200000
+#define FEW   10
+#define MANY  30000
 
 struct pair {
 	char *va;

@@ -10,20 +10,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "acl/acl.h"
+#include "bench-acl.h"
 #include "bench.h"
 
-#define HUGE_BYTES ((size_t)2 << 20)
-#define PAIRS      20000
-#define TARGET_NS  2000
-
-static void check(aclError code, const char *call)
-{
-	if (code != ACL_SUCCESS) {
-		fprintf(stderr, "%s: %d: %s\n", call, code, aclGetRecentErrMsg());
-		exit(1);
-	}
-}
+#define PAIRS     20000
+#define TARGET_NS 2000
 
 struct pair {
 	void *va;
@@ -43,15 +34,12 @@ static void map_pairs(void *arg)
 /* The measured one: `live` handles and reservations that the recorder has names for. */
 static int measure(int live)
 {
-	aclrtPhysicalMemProp prop = { .memAttr = ACL_HBM_MEM_HUGE,
-				      .location = { .type = ACL_MEM_LOCATION_TYPE_DEVICE } };
 	struct pair pair;
 
 	check(aclInit(NULL), "aclInit");
 	check(aclrtSetDevice(0), "aclrtSetDevice");
 	for (int i = 0; i < live; i++) {
-		check(aclrtMallocPhysical(&pair.handle, HUGE_BYTES, &prop, 0),
-		      "aclrtMallocPhysical");
+		pair.handle = create(0, HUGE_BYTES);
 		check(aclrtReserveMemAddress(&pair.va, HUGE_BYTES, 0, NULL, 1),
 		      "aclrtReserveMemAddress");
 	}

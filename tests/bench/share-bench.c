@@ -11,32 +11,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "acl/acl.h"
+#include "bench-acl.h"
 #include "bench.h"
 
-#define HUGE_BYTES ((size_t)2 << 20)
-#define SECONDS    1.0
-#define HANDOVERS  1001
-
-static void check(aclError code, const char *call)
-{
-	if (code != ACL_SUCCESS) {
-		fprintf(stderr, "%s: %d: %s\n", call, code, aclGetRecentErrMsg());
-		exit(1);
-	}
-}
-
-static aclrtDrvMemHandle create(void)
-{
-	aclrtPhysicalMemProp prop;
-	aclrtDrvMemHandle handle;
-
-	memset(&prop, 0, sizeof prop);
-	prop.memAttr = ACL_HBM_MEM_HUGE;
-	prop.location.type = ACL_MEM_LOCATION_TYPE_DEVICE;
-	check(aclrtMallocPhysical(&handle, HUGE_BYTES, &prop, 0), "aclrtMallocPhysical");
-	return handle;
-}
+#define SECONDS   1.0
+#define HANDOVERS 1001
 
 static void start_runtime(void)
 {
@@ -61,7 +40,7 @@ static void worker(struct shared *shared, int index)
 	double start = bench_seconds(), end = start;
 	while (end - start < SECONDS) {
 		for (int i = 0; i < 1000; i++)
-			check(aclrtFreePhysical(create()), "aclrtFreePhysical");
+			check(aclrtFreePhysical(create(0, HUGE_BYTES)), "aclrtFreePhysical");
 		count += 1000;
 		end = bench_seconds();
 	}
@@ -125,7 +104,7 @@ static void handovers(void)
 	}
 	start_runtime();
 	for (int i = 0; i < HANDOVERS; i++) {
-		aclrtDrvMemHandle handle = create();
+		aclrtDrvMemHandle handle = create(0, HUGE_BYTES);
 		uint64_t shareable;
 		char byte;
 		double start = bench_seconds();
