@@ -160,15 +160,15 @@ static bool read_hbm(struct bsim *bs, char **error)
 {
 	bool given;
 	const char *text = npu_var_get(NPU_VAR_HBM, &given);
-	uint64_t bytes = bs->profile.hbm_bytes;
+	uint64_t bytes = bs->profile.hbm_bytes, most = sim_profile_hbm_max(&bs->profile);
 
 	given = given && *text != '\0';
 	if (given && (!npu_parse_size(text, &bytes) || bytes % NODE_FRAME_BYTES != 0 ||
-		      bytes < 64 * NODE_FRAME_BYTES || bytes > UINT64_C(1) << 42)) {
+		      bytes < 64 * NODE_FRAME_BYTES || bytes > most)) {
 		if (asprintf(error,
 			     "NPUSIM_HBM=%s: HBM of a device is a multiple of 2 MiB from 128 MiB "
-			     "to 4 TiB, with a unit as in 64G; a number alone is bytes",
-			     text) < 0)
+			     "to %s, with a unit as in 64G; a number alone is bytes",
+			     text, npu_size_text(most)) < 0)
 			*error = NULL;
 		return false;
 	}

@@ -252,6 +252,12 @@ static bool is_power_of_two(uint64_t x)
 	return x && !(x & (x - 1));
 }
 
+/* The L2 tells so many blocks apart; more than 4 TiB nobody has asked for. */
+uint64_t sim_profile_hbm_max(const struct sim_profile *p)
+{
+	return MIN(UINT64_C(1) << 42, p->l2_block_bytes << L2_NUMBER_BITS);
+}
+
 static char *check_l2(const struct sim_profile *p)
 {
 	if (!is_power_of_two(p->l2_line_bytes) || !is_power_of_two(p->l2_block_bytes) ||
@@ -263,7 +269,7 @@ static char *check_l2(const struct sim_profile *p)
 		return g_strdup_printf("SoCInfo.l2_bytes=%" PRIu64 ": must be a multiple of "
 				       "L2.block_bytes x L2.ways = %" PRIu64,
 				       p->l2_bytes, p->l2_block_bytes * p->l2_ways);
-	if (p->hbm_bytes > p->l2_block_bytes << L2_NUMBER_BITS)
+	if (p->hbm_bytes > sim_profile_hbm_max(p))
 		return g_strdup_printf("L2.block_bytes=%" PRIu64 ": SoCInfo.hbm_bytes=%" PRIu64
 				       " has more than 2^%u such blocks",
 				       p->l2_block_bytes, p->hbm_bytes, L2_NUMBER_BITS);

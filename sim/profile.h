@@ -106,6 +106,8 @@ bool sim_profile_load(const char *soc_name, struct sim_profile *out, char **erro
 bool sim_profile_load_file(const char *path, struct sim_profile *out, char **error);
 /* Sets one value by "Group.key=value" (the command's --set and --sweep). */
 bool sim_profile_set(struct sim_profile *profile, const char *assignment, char **error);
+/* The most HBM that a device of this profile may have, in bytes. */
+uint64_t sim_profile_hbm_max(const struct sim_profile *profile);
 /* The whole profile as an ini text, to be g_free()d. */
 char *sim_profile_dump(const struct sim_profile *profile);
 /* Simulated time of a driver call on `pages` pages of 2^page_lg2 bytes (12, 21 or 30), in ps. */

@@ -202,6 +202,20 @@ def info_shows_the_model_and_where_settings_come_from(folder):
 
 
 @case
+def memory_that_the_model_cannot_have_is_refused(folder):
+    profile = folder / 'small-blocks.ini'
+    profile.write_text('[Profile]\nbase=Ascend910B1\n[L2]\nblock_bytes=128\n')
+    for soc, size, status, most in (('Ascend910B1', '64', 1, '(4 TiB)'),
+                                    ('Ascend910B1', '5T', 1, '(4 TiB)'),
+                                    (profile, '512G', 1, '(256 GiB)'),
+                                    (profile, '256G', 0, '')):
+        run = npusim('info', '--soc', soc, '--hbm', size, '--devices', 1)
+        same(run.returncode, status, run.stderr)
+        expect('NPUSIM_HBM={}:'.format(size) in run.stderr or status == 0, run.stderr)
+        expect(most in run.stderr, most, 'is not in', run.stderr)
+
+
+@case
 def info_of_a_backend_that_is_not_there_says_why_and_shows_the_settings(folder):
     run = npusim('info', '--backend', 'hw', env=environment(NPUSIM_HAL='/nowhere/lib.so'))
     same(run.returncode, 1, 'status')
