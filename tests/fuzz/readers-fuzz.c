@@ -6,10 +6,10 @@
  */
 #include <string.h>
 
-#include "event-sorter.h"
+#include "read/event-sorter.h"
 #include "fuzz.h"
-#include "memory-usage.h"
-#include "readers.h"
+#include "track/memory-usage.h"
+#include "read/readers.h"
 
 #define FEW_BYTES 512 /* a few rows */
 

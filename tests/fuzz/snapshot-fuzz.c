@@ -4,7 +4,7 @@
  * other.
  */
 #include "fuzz.h"
-#include "memory-usage.h"
+#include "track/memory-usage.h"
 
 static void look(const struct trace_device *device)
 {

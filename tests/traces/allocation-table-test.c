@@ -4,10 +4,10 @@
  * small units; and the bins of latencies.
  */
 
-#include "allocation-table.h"
+#include "track/allocation-table.h"
 #include "harness/test.h"
-#include "latency.h"
-#include "maps.h"
+#include "play/latency.h"
+#include "track/maps.h"
 
 #define KEYS  64
 #define SPACE 256 /* addresses that are painted */

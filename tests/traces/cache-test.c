@@ -4,9 +4,9 @@
  * places, splits, merges and what is given back, each worked out by hand.
  */
 
-#include "cache.h"
+#include "policy/cache.h"
 #include "harness/test.h"
-#include "trace.h"
+#include "read/trace.h"
 
 #define KIB  (G_GUINT64_CONSTANT(1) << 10)
 #define MIB  (G_GUINT64_CONSTANT(1) << 20)

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "external-sort.h"
+#include "read/external-sort.h"
 #include "harness/test.h"
-#include "int-map.h"
+#include "read/int-map.h"
 
 struct record {
 	guint32 key;

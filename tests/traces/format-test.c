@@ -4,9 +4,9 @@
  */
 #include <string.h>
 
-#include "format.h"
+#include "format/format.h"
 #include "harness/test.h"
-#include "sites.h"
+#include "read/sites.h"
 
 static struct format_reader *open_text(const char *text, gsize count, GError **error)
 {

@@ -8,8 +8,8 @@
 #include <zlib.h>
 
 #include "harness/test.h"
-#include "input.h"
-#include "trace.h"
+#include "format/input.h"
+#include "read/trace.h"
 
 static char *folder;
 

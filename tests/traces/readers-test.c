@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "harness/test.h"
-#include "memory-usage.h"
-#include "readers.h"
+#include "track/memory-usage.h"
+#include "read/readers.h"
 
 #define SCOPE                                                                                  \
 	"ID,Event,Event Type,Name,Timestamp(ns),Process Id,Thread Id,Device Id,Ptr,Attr,Call " \

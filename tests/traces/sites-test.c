@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "harness/test.h"
-#include "holders.h"
-#include "sites.h"
+#include "track/holders.h"
+#include "read/sites.h"
 
 #define FRAME(function, path, number)                                          \
 	{                                                                      \

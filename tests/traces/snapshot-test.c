@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "harness/test.h"
-#include "memory-usage.h"
-#include "trace.h"
+#include "track/memory-usage.h"
+#include "read/trace.h"
 
 #define MIB (G_GUINT64_CONSTANT(1) << 20)
 

@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * npusim bench: access patterns on the model's memory system. The model is in a module, bench.so.
+ */
+#include "npusim.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "show/json-out.h"
+#include "sim/bench/bench.h"
+
+#define AMOUNT_MAX (1ull << 42) /* of bytes, and of accesses */
+
+struct options {
+	char *soc, *config, *pattern, *operation, *page, *size, *access, *stride, *count, *sweep,
+		*json;
+	int engines;
+	char **set;
+};
+
+static const char *const patterns[] = { "sequential", "random", "strided", "chase", NULL };
+static const char *const operations[] = { "read", "write", "mixed", NULL };
+static const char *const pages[] = { "4k", "2m", "1g", NULL };
+
+static gboolean choose(const char *option, const char *value, const char *const *words, guint *out,
+		       GError **error)
+{
+	g_autofree char *all = g_strjoinv(", ", (char **)words);
+
+	for (*out = 0; words[*out]; ++*out)
+		if (strcmp(words[*out], value) == 0)
+			return TRUE;
+	g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE, "--%s=%s: must be one of %s",
+		    option, value, all);
+	return FALSE;
+}
+
+/* "4096", "64k", "2m", "60g". */
+static gboolean parse_amount(const char *option, const char *value, guint64 *out, GError **error)
+{
+	static const char units[] = "kmg";
+	char *end;
+	const char *unit;
+	unsigned lg2;
+
+	errno = 0;
+	*out = g_ascii_strtoull(value, &end, 10);
+	unit = *end ? strchr(units, g_ascii_tolower(*end)) : NULL;
+	lg2 = unit ? 10 * (unsigned)(unit - units + 1) : 0;
+	if (g_ascii_isdigit(value[0]) && !errno && (!*end || (unit && !end[1])) &&
+	    *out <= AMOUNT_MAX >> lg2) {
+		*out <<= lg2;
+		return TRUE;
+	}
+	g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+		    "--%s=%s: must be a whole number, with k, m or g behind it for powers of 1024, "
+		    "at most %llug",
+		    option, value, AMOUNT_MAX >> 30);
+	return FALSE;
+}
+
+static gboolean get_request(const struct options *o, struct bench_request *r, GError **error)
+{
+	guint pattern, operation, page;
+
+	if (!choose("pattern", o->pattern ? o->pattern : "random", patterns, &pattern, error) ||
+	    !choose("op", o->operation ? o->operation : "read", operations, &operation, error) ||
+	    !choose("page", o->page ? o->page : "2m", pages, &page, error) ||
+	    !parse_amount("size", o->size ? o->size : "8g", &r->bytes, error) ||
+	    !parse_amount("access", o->access ? o->access : "128", &r->access_bytes, error) ||
+	    !parse_amount("stride", o->stride ? o->stride : "4k", &r->stride, error) ||
+	    !parse_amount("count", o->count ? o->count : "1000000", &r->accesses, error))
+		return FALSE;
+	r->pattern = (enum bench_pattern)pattern;
+	r->operation = (enum bench_operation)operation;
+	r->page_lg2 = 12 + 9 * page;
+	r->engines = (unsigned)o->engines;
+	return TRUE;
+}
+
+/* Returns the exit status. */
+static int load_profile(const struct options *o, struct sim_profile *profile)
+{
+	g_autofree char *soc = NULL, *file = NULL, *value = NULL;
+
+	if (o->config && o->soc)
+		return usage_error("bench", "--soc and --config: only one of them can be given");
+	if (o->config && !sim_profile_load_file(o->config, profile, &file))
+		return failure("bench", "--config: %s", file);
+	if (!o->config && !sim_profile_load(o->soc ? o->soc : "Ascend910B1", profile, &soc))
+		return usage_error("bench", "--soc: %s", soc);
+	for (char **set = o->set; set && *set; set++)
+		if (!sim_profile_set(profile, *set, &value))
+			return usage_error("bench", "--set: %s", value);
+	return NPUSIM_EXIT_OK;
+}
+
+static bench_run_fn load_module(GError **error)
+{
+	g_autofree char *path = bench_module(error);
+	void *module = path ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
+	bench_run_fn run = module ? (bench_run_fn)dlsym(module, "npusim_bench_run") : NULL;
+
+	if (path && run == NULL)
+		g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_FAILED, "%s", dlerror());
+	return run;
+}
+
+/* --- results --- */
+
+static double part(uint64_t of, uint64_t all)
+{
+	return all ? 100.0 * (double)of / (double)all : 0;
+}
+
+static double rate(const struct bench_result *r)
+{
+	return r->ps ? (double)r->bytes * 1000 / (double)r->ps : 0;
+}
+
+static void print_result(const struct bench_result *r)
+{
+	const struct sim_counters *c = &r->counters;
+	double walk_ns = c->walks ? (double)c->walk_ps / (double)c->walks / 1000 : 0;
+
+	g_print("accesses         %" G_GUINT64_FORMAT ", %" G_GUINT64_FORMAT " bytes in %.3f us\n",
+		r->accesses, r->bytes, (double)r->ps / 1e6);
+	g_print("bandwidth        %.2f GB/s\n", rate(r));
+	g_print("latency          min %.1f  mean %.1f  p50 %.1f  p90 %.1f  p99 %.1f  max %.1f ns\n",
+		(double)r->min_ps / 1e3, (double)r->mean_ps / 1e3, (double)r->p50_ps / 1e3,
+		(double)r->p90_ps / 1e3, (double)r->p99_ps / 1e3, (double)r->max_ps / 1e3);
+	g_print("TLB Hit Rate     %.2f %% (L1 %.2f %%, L2 %.2f %%)\n",
+		part(c->tlb_l1_hits + c->tlb_l2_hits, c->tlb_requests),
+		part(c->tlb_l1_hits, c->tlb_requests), part(c->tlb_l2_hits, c->tlb_requests));
+	g_print("TLB Miss Rate    %.2f %%\n", part(c->tlb_misses, c->tlb_requests));
+	g_print("walks            %" G_GUINT64_FORMAT ", %.1f ns each, walk cache hit %.2f %%\n",
+		c->walks, walk_ns, part(c->walk_cache_hits, c->walks));
+	g_print("TLB reach        %" G_GUINT64_FORMAT " MiB of %" G_GUINT64_FORMAT " entries\n",
+		c->tlb_live_bytes >> 20, c->tlb_l2_entries);
+	g_print("L2 hits          %.2f %% of reads, %.2f %% of writes, %" G_GUINT64_FORMAT
+		" conflicts\n",
+		part(c->l2_read_hits, c->l2_reads), part(c->l2_write_hits, c->l2_writes),
+		c->l2_conflicts);
+	g_print("HBM row hits     %.2f %%, %" G_GUINT64_FORMAT " bytes read, %" G_GUINT64_FORMAT
+		" written\n",
+		part(c->hbm_row_hits, c->hbm_row_hits + c->hbm_row_misses), c->hbm_read_bytes,
+		c->hbm_write_bytes);
+}
+
+static void print_row(const char *point, const struct bench_result *r)
+{
+	const struct sim_counters *c = &r->counters;
+
+	g_print("%-32s %10.2f %10.1f %10.1f %9.2f %9.2f %9.2f\n", point, rate(r),
+		(double)r->p50_ps / 1e3, (double)r->p99_ps / 1e3,
+		part(c->tlb_misses, c->tlb_requests), part(c->l2_read_hits, c->l2_reads),
+		part(c->hbm_row_hits, c->hbm_row_hits + c->hbm_row_misses));
+}
+
+#define COUNTER(member)                                                        \
+	{                                                                      \
+#member, G_STRUCT_OFFSET(struct bench_result, counters.member) \
+	}
+#define FIGURE(member)                                                \
+	{                                                             \
+#member, G_STRUCT_OFFSET(struct bench_result, member) \
+	}
+
+/* Members of a result, in their order; the page has them, too. */
+static const struct {
+	const char *name;
+	gsize offset;
+} members[] = {
+	FIGURE(accesses),
+	FIGURE(bytes),
+	FIGURE(ps),
+	FIGURE(min_ps),
+	FIGURE(mean_ps),
+	FIGURE(p50_ps),
+	FIGURE(p90_ps),
+	FIGURE(p99_ps),
+	FIGURE(max_ps),
+	COUNTER(tlb_requests),
+	COUNTER(tlb_l1_hits),
+	COUNTER(tlb_l2_hits),
+	COUNTER(tlb_misses),
+	COUNTER(walks),
+	COUNTER(walk_levels),
+	COUNTER(walk_cache_hits),
+	COUNTER(walk_ps),
+	COUNTER(tlb_l2_entries),
+	COUNTER(tlb_live_bytes),
+	COUNTER(l2_reads),
+	COUNTER(l2_read_hits),
+	COUNTER(l2_writes),
+	COUNTER(l2_write_hits),
+	COUNTER(l2_conflicts),
+	COUNTER(hbm_read_bytes),
+	COUNTER(hbm_write_bytes),
+	COUNTER(hbm_row_hits),
+	COUNTER(hbm_row_misses),
+	COUNTER(hbm_refreshes),
+};
+
+static void add_json(JsonBuilder *json, const char *point, const struct bench_result *r)
+{
+	json_builder_begin_object(json);
+	member_text(json, "point", point);
+	member_real(json, "gb_s", rate(r));
+	for (gsize i = 0; i < G_N_ELEMENTS(members); i++)
+		member_int(json, members[i].name, G_STRUCT_MEMBER(gint64, r, members[i].offset));
+	json_builder_end_object(json);
+}
+
+/* --- runs --- */
+
+struct plan {
+	const struct options *options;
+	bench_run_fn run;
+	struct bench_request request;
+	JsonBuilder *json;
+	gboolean quiet; /* the JSON goes where the text would go */
+};
+
+/* Returns the exit status. */
+static int run_point(struct plan *plan, const struct sim_profile *profile, const char *point)
+{
+	struct bench_result result = { 0 };
+	g_autofree char *problem = NULL;
+	enum bench_status status;
+
+	plan->request.profile = profile;
+	status = plan->run(&plan->request, &result, &problem);
+	if (status == BENCH_BAD_REQUEST)
+		return usage_error("bench", "%s", problem);
+	if (status != BENCH_OK)
+		return failure("bench", "%s", problem);
+	if (!plan->quiet && plan->options->sweep)
+		print_row(point, &result);
+	else if (!plan->quiet)
+		print_result(&result);
+	add_json(plan->json, point, &result);
+	return NPUSIM_EXIT_OK;
+}
+
+/* KEY=A,B,C: one run for each; none where one of them is no value of the key. */
+static int run_sweep(struct plan *plan, const struct sim_profile *profile)
+{
+	const char *sweep = plan->options->sweep, *values = strchr(sweep, '=');
+	g_auto(GStrv) each = values ? g_strsplit(values + 1, ",", -1) : NULL;
+	g_autofree struct sim_profile *changed = NULL;
+	gsize count = each ? g_strv_length(each) : 0;
+	int status = NPUSIM_EXIT_OK;
+
+	if (!count)
+		return usage_error("bench", "--sweep=%s: must be Group.key=A,B,C", sweep);
+	changed = g_new(struct sim_profile, count);
+	for (gsize i = 0; i < count; i++) {
+		g_autofree char *problem = NULL;
+		char *point = g_strdup_printf("%.*s=%s", (int)(values - sweep), sweep, each[i]);
+
+		g_free(each[i]);
+		each[i] = point;
+		changed[i] = *profile;
+		if (!sim_profile_set(&changed[i], point, &problem))
+			return usage_error("bench", "--sweep: %s", problem);
+	}
+	if (!plan->quiet)
+		g_print("%-32s %10s %10s %10s %9s %9s %9s\n", "", "GB/s", "p50 ns", "p99 ns",
+			"TLB miss%", "L2 hit%", "row hit%");
+	for (gsize i = 0; i < count && status == NPUSIM_EXIT_OK; i++)
+		status = run_point(plan, &changed[i], each[i]);
+	return status;
+}
+
+static int run_bench(const struct options *o, const struct bench_request *request)
+{
+	g_autoptr(JsonBuilder) json = json_builder_new();
+	g_autoptr(GError) error = NULL;
+	struct plan plan = { .options = o,
+			     .request = *request,
+			     .json = json,
+			     .quiet = g_strcmp0(o->json, "-") == 0 };
+	struct sim_profile profile;
+	int status = load_profile(o, &profile);
+
+	if (status != NPUSIM_EXIT_OK)
+		return status;
+	if (!(plan.run = load_module(&error)))
+		return failure("bench", "%s", error->message);
+	json_builder_begin_array(json);
+	status = o->sweep ? run_sweep(&plan, &profile) : run_point(&plan, &profile, "");
+	json_builder_end_array(json);
+	g_autoptr(JsonNode) root = json_builder_get_root(json);
+	if (status == NPUSIM_EXIT_OK && o->json && !json_out_write(root, o->json, &error))
+		return failure("bench", "%s", error->message);
+	return status;
+}
+
+static void clear_options(struct options *o)
+{
+	char **const texts[] = { &o->soc,   &o->config, &o->pattern, &o->operation,
+				 &o->page,  &o->size,   &o->access,  &o->stride,
+				 &o->count, &o->sweep,  &o->json };
+
+	for (gsize i = 0; i < G_N_ELEMENTS(texts); i++)
+		g_free(*texts[i]);
+	g_strfreev(o->set);
+}
+
+#define TEXT(name, member, help, value)                                 \
+	{                                                               \
+		name, 0, 0, G_OPTION_ARG_STRING, &o.member, help, value \
+	}
+
+int cmd_bench(int argc, char **argv)
+{
+	struct options o = { .engines = 1 };
+	struct bench_request request = { 0 };
+	g_autoptr(GError) error = NULL;
+	int status = NPUSIM_EXIT_OK;
+	const GOptionEntry entries[] = {
+		TEXT("pattern", pattern, "sequential, random, strided, chase (default random)",
+		     "WHAT"),
+		TEXT("op", operation, "read, write, mixed (default read)", "WHAT"),
+		{ "engines", 0, 0, G_OPTION_ARG_INT, &o.engines, "cores that run it (default 1)",
+		  "N" },
+		TEXT("page", page, "4k, 2m, 1g (default 2m)", "SIZE"),
+		TEXT("size", size, "memory that it goes over (default 8g)", "BYTES"),
+		TEXT("access", access, "of one access (default 128)", "BYTES"),
+		TEXT("stride", stride, "between accesses of strided (default 4k)", "BYTES"),
+		TEXT("count", count, "accesses of all engines (default 1000000)", "N"),
+		TEXT("soc", soc, "profile (default Ascend910B1)", "NAME"),
+		TEXT("config", config, "profile from a file", "FILE"),
+		{ "set", 0, 0, G_OPTION_ARG_STRING_ARRAY, &o.set, "change a value of the profile",
+		  "GROUP.KEY=VALUE" },
+		TEXT("sweep", sweep, "one run for each value, as a table", "GROUP.KEY=A,B,C"),
+		TEXT("json", json, "write the results there too; - instead", "FILE"),
+		{ NULL, 0, 0, 0, NULL, NULL, NULL },
+	};
+
+	if (!parse_options(NULL,
+			   "Runs an access pattern on the model's memory system, and shows "
+			   "bandwidth, latency, and hits of TLBs, L2 and rows in simulated time.",
+			   entries, OPTIONS_OWN, &argc, &argv, &status))
+		return status;
+	if (argc > 1)
+		status =
+			usage_error("bench", "no argument is expected, but '%s' is there", argv[1]);
+	else if (o.engines < 1)
+		status = usage_error("bench", "--engines=%d: must be at least 1", o.engines);
+	else if (!get_request(&o, &request, &error))
+		status = usage_error("bench", "%s", error->message);
+	else
+		status = run_bench(&o, &request);
+	clear_options(&o);
+	return status;
+}

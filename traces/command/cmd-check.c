@@ -1,0 +1,487 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * npusim check: the conformance cases on a driver, device by device; against the model; with all
+ * that a colleague needs to look at it from afar.
+ */
+#include "check/check.h"
+
+#include "npusim.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "config.h"
+#include "format/out-file.h"
+
+#define LATENCY_DEFAULT (G_GUINT64_CONSTANT(4) << 30)
+#define LATENCY_LEAST   (G_GUINT64_CONSTANT(2) << 20)
+
+static struct {
+	char *against, *format, *output, *record, *safe, *latency, *only, *library, *cases;
+	int device;
+	gboolean full, driver;
+} opt;
+
+static const GOptionEntry entries[] = {
+	{ "against", 0, 0, G_OPTION_ARG_STRING, &opt.against,
+	  "run the cases on this backend as well, and report where the answers differ", "BACKEND" },
+	{ "format", 0, 0, G_OPTION_ARG_STRING, &opt.format, "table (default), tap or junit", "F" },
+	{ "output", 'o', 0, G_OPTION_ARG_FILENAME, &opt.output, "write the report to FILE",
+	  "FILE" },
+	{ "record", 0, 0, G_OPTION_ARG_FILENAME, &opt.record,
+	  "keep environment, versions, devices, every call and its time in DIR, to be sent to "
+	  "somebody",
+	  "DIR" },
+	{ "safe", 0, 0, G_OPTION_ARG_STRING, &opt.safe,
+	  "one device only, and never more than SIZE of its memory", "SIZE" },
+	{ "device", 0, 0, G_OPTION_ARG_INT, &opt.device, "this device only", "N" },
+	{ "full", 0, 0, G_OPTION_ARG_NONE, &opt.full, "also cases that fill a device's memory",
+	  NULL },
+	{ "latency", 0, 0, G_OPTION_ARG_FILENAME, &opt.latency,
+	  "measure how long calls take, and write a profile for the model to FILE", "FILE" },
+	{ "only", 0, 0, G_OPTION_ARG_STRING, &opt.only, "cases whose SUITE.NAME fits the pattern",
+	  "PATTERN" },
+	{ "library", 0, 0, G_OPTION_ARG_FILENAME, &opt.library,
+	  "check this libascendcl.so, CANN's own say, instead of npusim's", "FILE" },
+	{ "cases", 0, 0, G_OPTION_ARG_FILENAME, &opt.cases, "folder of the cases", "DIR" },
+	{ NULL, 0, 0, 0, NULL, NULL, NULL },
+};
+
+struct check {
+	char *library, *folder;
+	const char *backend;
+	void (*write)(FILE *out, const struct check_report *report);
+	guint64 safe_bytes;
+	struct case_list cases;
+	struct check_server server;
+	GPtrArray *results;
+};
+
+/* ---- options ---- */
+
+static gboolean read_format(struct check *check)
+{
+	static const struct {
+		const char *name;
+		void (*write)(FILE *out, const struct check_report *report);
+	} formats[] = { { "table", check_report_table },
+			{ "tap", check_report_tap },
+			{ "junit", check_report_junit } };
+
+	for (gsize i = 0; i < G_N_ELEMENTS(formats); i++) {
+		if (opt.format == NULL || strcmp(opt.format, formats[i].name) == 0) {
+			check->write = formats[i].write;
+			return TRUE;
+		}
+	}
+	usage_error("check", "--format=%s: it is table, tap or junit", opt.format);
+	return FALSE;
+}
+
+static gboolean read_options(struct check *check)
+{
+	if (!read_format(check))
+		return FALSE;
+	if (opt.safe != NULL &&
+	    (!npu_parse_size(opt.safe, &check->safe_bytes) || check->safe_bytes < LATENCY_LEAST)) {
+		usage_error("check", "--safe=%s: it is a size of at least 2M, such as 1G",
+			    opt.safe);
+		return FALSE;
+	}
+	if (opt.safe != NULL && opt.full) {
+		usage_error("check", "--safe and --full are opposites: give one");
+		return FALSE;
+	}
+	if (opt.against != NULL && strcmp(opt.against, "sim") != 0 &&
+	    strcmp(opt.against, "hw") != 0) {
+		usage_error("check", "--against=%s: it is sim or hw", opt.against);
+		return FALSE;
+	}
+	return TRUE;
+}
+
+/* Installed beside this command, or in the tree that it was built from. */
+static char *find_cases(void)
+{
+	g_autofree char *self = g_file_read_link("/proc/self/exe", NULL);
+	g_autofree char *bin = self != NULL ? g_path_get_dirname(self) : g_strdup(".");
+
+	if (opt.cases != NULL)
+		return g_strdup(opt.cases);
+	if (g_str_has_prefix(bin, NPUSIM_BUILD_ROOT))
+		return g_strdup(NPUSIM_CHECK_CASES);
+	return g_build_filename(bin, "..", "share", "npusim", "cases", NULL);
+}
+
+static gboolean find_files(struct check *check, GError **error)
+{
+	g_autofree char *folder = NULL;
+
+	check->folder = find_cases();
+	if (opt.library != NULL) {
+		check->library = g_strdup(opt.library);
+		return TRUE;
+	}
+	folder = acl_library_folder(error);
+	if (folder == NULL)
+		return FALSE;
+	check->library = g_build_filename(folder, "libascendcl.so", NULL);
+	return TRUE;
+}
+
+/* ---- cases ---- */
+
+/* The program of a case sees this device as its 0, and those after it. */
+static void show_devices_from(unsigned device, unsigned devices)
+{
+	GString *list = g_string_new(NULL);
+
+	if (device == 0) {
+		g_unsetenv("ASCEND_RT_VISIBLE_DEVICES");
+	} else {
+		for (unsigned d = device; d < devices; d++)
+			g_string_append_printf(list, "%s%u", d > device ? "," : "", d);
+		g_setenv("ASCEND_RT_VISIBLE_DEVICES", list->str, TRUE);
+	}
+	g_string_free(list, TRUE);
+}
+
+static void fresh_node(const char *backend)
+{
+	g_autofree char *name = own_node_name("check");
+
+	g_setenv("NPUSIM_NODE", name, TRUE);
+	g_setenv("NPUSIM_BACKEND", backend, TRUE);
+}
+
+static gboolean is_wanted(const struct test_case *test)
+{
+	g_autofree char *name = g_strdup_printf("%s.%s", test->suite, test->name);
+
+	return opt.only == NULL || g_pattern_match_simple(opt.only, name);
+}
+
+static struct check_result *run_on(const struct check *check, const struct test_case *test,
+				   unsigned device, const char *backend)
+{
+	fresh_node(backend);
+	return check_case_run(test, device, check->library, opt.driver);
+}
+
+static struct check_result *run_case(struct check *check, const struct test_case *test,
+				     unsigned device, const struct check_limits *limits)
+{
+	const char *reason = check_case_skip(test, limits);
+	struct check_result *result, *other;
+
+	if (reason != NULL)
+		return check_case_skipped(test, device, reason);
+	result = run_on(check, test, device, check->backend);
+	if (opt.against == NULL)
+		return result;
+	other = run_on(check, test, device, opt.against);
+	check_compare(result, other, check->backend, opt.against);
+	check_result_free(other);
+	return result;
+}
+
+static void run_device(struct check *check, unsigned device)
+{
+	gboolean is_sim = strcmp(check->backend, "sim") == 0;
+	struct check_limits limits = {
+		.safe_bytes = check->safe_bytes,
+		.full = opt.full || (is_sim && check->safe_bytes == 0),
+		.device = device,
+		.is_first = device == 0 || opt.device >= 0 || check->safe_bytes > 0,
+		.devices = check->safe_bytes > 0 ? 1 : check->server.devices - device,
+		.same_shape =
+			device == 0 && check->server.devices == 8 && g_getenv("NPUSIM_HBM") == NULL,
+	};
+
+	show_devices_from(device, check->server.devices);
+	for (int i = 0; i < check->cases.count; i++) {
+		const struct test_case *test = &check->cases.cases[i];
+
+		if (!is_wanted(test))
+			continue;
+		g_ptr_array_add(check->results, run_case(check, test, device, &limits));
+		if (isatty(STDERR_FILENO))
+			fprintf(stderr, "\rdevice %u: %d of %d ", device, i + 1,
+				check->cases.count);
+	}
+	if (isatty(STDERR_FILENO))
+		fprintf(stderr, "\r\033[K");
+}
+
+/* The model beside a real driver is the same server. */
+static void shape_model(const struct check *check)
+{
+	g_autofree char *devices = g_strdup_printf("%u", MIN(check->server.devices, 16));
+
+	g_setenv("NPUSIM_SOC", check->server.soc, FALSE);
+	g_setenv("NPUSIM_DEVICES", devices, FALSE);
+}
+
+static void run_cases(struct check *check)
+{
+	unsigned device = opt.device >= 0 ? (unsigned)opt.device : 0;
+
+	if (opt.against != NULL && strcmp(check->backend, "hw") == 0)
+		shape_model(check);
+	if (opt.device >= 0 || check->safe_bytes > 0) {
+		run_device(check, device);
+		return;
+	}
+	for (; device < check->server.devices; device++)
+		run_device(check, device);
+}
+
+/* ---- latency ---- */
+
+static gboolean write_samples(const char *path, const GArray *samples, GError **error)
+{
+	GString *text = g_string_new("call,bytes,page_bytes,ns\n");
+	gboolean good;
+
+	for (guint i = 0; i < samples->len; i++) {
+		const struct check_sample *s = &g_array_index(samples, struct check_sample, i);
+
+		g_string_append_printf(text,
+				       "%s,%" G_GUINT64_FORMAT ",%" G_GUINT64_FORMAT ",%.3f\n",
+				       check_call_name(s->call), s->bytes,
+				       G_GUINT64_CONSTANT(1) << s->page_lg2, s->ns);
+	}
+	good = out_file_write(path, text->str, text->len, error);
+	g_string_free(text, TRUE);
+	return good;
+}
+
+static gboolean write_profile(const struct check *check, const char *path, const GArray *samples,
+			      GError **error)
+{
+	g_autofree char *where = g_strdup_printf("%s, backend %s, device %d", check->server.soc,
+						 check->backend, MAX(opt.device, 0));
+	char *text = NULL;
+	size_t length = 0;
+	FILE *out = open_memstream(&text, &length);
+	gboolean good = check_fit_write(out, check->server.soc, where, samples, error);
+
+	fclose(out);
+	good = good && out_file_write(path, text, length, error);
+	free(text);
+	return good;
+}
+
+static gboolean measure(struct check *check, GError **error)
+{
+	g_autofree char *profile = opt.latency != NULL
+					   ? g_strdup(opt.latency)
+					   : g_build_filename(opt.record, "profile.ini", NULL);
+	unsigned device = opt.device >= 0 ? (unsigned)opt.device : 0;
+	guint64 most = check->safe_bytes > 0
+			       ? check->safe_bytes
+			       : MIN(LATENCY_DEFAULT, check->server.free_bytes[device] / 4);
+	g_autoptr(GArray) samples = NULL;
+
+	fresh_node(check->backend);
+	g_unsetenv("ASCEND_RT_VISIBLE_DEVICES");
+	if (!check_latency(check->library, device, most, &samples, error)) {
+		g_prefix_error(error, "the latency of calls: ");
+		return FALSE;
+	}
+	if (opt.record != NULL) {
+		g_autofree char *csv = g_build_filename(opt.record, "latency.csv", NULL);
+
+		if (!write_samples(csv, samples, error))
+			return FALSE;
+	}
+	return write_profile(check, profile, samples, error);
+}
+
+/* ---- the record ---- */
+
+/* What may matter; nothing else of the environment leaves the machine. */
+static void append_environment(GString *text)
+{
+	static const char *const prefixes[] = { "NPUSIM_", "ASCEND_", "LD_LIBRARY_PATH",
+						"LD_PRELOAD" };
+	g_auto(GStrv) names = g_listenv();
+
+	for (char **name = names; *name != NULL; name++)
+		for (gsize i = 0; i < G_N_ELEMENTS(prefixes); i++)
+			if (g_str_has_prefix(*name, prefixes[i]))
+				g_string_append_printf(text, "env %s=%s\n", *name, g_getenv(*name));
+}
+
+static void append_file(GString *text, const char *path)
+{
+	g_autofree char *contents = NULL;
+
+	if (g_file_get_contents(path, &contents, NULL, NULL))
+		g_string_append_printf(text, "\n[%s]\n%s\n", path, contents);
+}
+
+static gboolean record_server(const struct check *check, GError **error)
+{
+	g_autofree char *path = g_build_filename(opt.record, "server.txt", NULL);
+	GString *text = g_string_new(NULL);
+	struct utsname machine;
+	gboolean good;
+
+	uname(&machine);
+	g_string_append_printf(text, "npusim %s\nsystem %s %s %s\nlibrary %s\n", NPUSIM_VERSION,
+			       machine.sysname, machine.release, machine.machine, check->library);
+	g_string_append_printf(text, "soc %s\n", check->server.soc);
+	for (unsigned d = 0; d < check->server.devices; d++)
+		g_string_append_printf(
+			text, "device %u free %" G_GUINT64_FORMAT " of %" G_GUINT64_FORMAT "\n", d,
+			check->server.free_bytes[d], check->server.total_bytes[d]);
+	append_environment(text);
+	if (check->server.backend != NULL)
+		g_string_append_printf(text, "\n[backend]\n%s", check->server.backend);
+	append_file(text, "/etc/os-release");
+	append_file(text, "/etc/ascend_install.info");
+	append_file(text, "/usr/local/Ascend/driver/version.info");
+	append_file(text, "/usr/local/Ascend/firmware/version.info");
+	good = out_file_write(path, text->str, text->len, error);
+	g_string_free(text, TRUE);
+	return good;
+}
+
+static gboolean write_report(const char *path, const struct check_report *report,
+			     void (*write)(FILE *out, const struct check_report *report),
+			     GError **error)
+{
+	char *text = NULL;
+	size_t length = 0;
+	FILE *out = open_memstream(&text, &length);
+
+	write(out, report);
+	fclose(out);
+	gboolean good = out_file_write(path, text, length, error);
+	free(text);
+	return good;
+}
+
+static gboolean begin_record(const struct check *check, GError **error)
+{
+	g_autofree char *calls = g_build_filename(opt.record, "calls", NULL);
+	g_autofree char *trace = g_build_filename(calls, "%p.npt", NULL);
+
+	if (g_mkdir_with_parents(calls, 0777) != 0) {
+		g_set_error(error, G_FILE_ERROR, g_file_error_from_errno(errno), "%s: %s", calls,
+			    g_strerror(errno));
+		return FALSE;
+	}
+	if (!record_server(check, error))
+		return FALSE;
+	/* Each process of each case: every call to the driver with its time. */
+	g_setenv("NPUSIM_TRACE", trace, TRUE);
+	return TRUE;
+}
+
+static gboolean end_record(const struct check_report *report, GError **error)
+{
+	static const struct {
+		const char *name;
+		void (*write)(FILE *out, const struct check_report *report);
+	} files[] = { { "steps.tsv", check_report_calls },
+		      { "report.xml", check_report_junit },
+		      { "report.txt", check_report_table } };
+	gboolean good = TRUE;
+
+	g_unsetenv("NPUSIM_TRACE");
+	for (gsize i = 0; good && i < G_N_ELEMENTS(files); i++) {
+		g_autofree char *path = g_build_filename(opt.record, files[i].name, NULL);
+		good = write_report(path, report, files[i].write, error);
+	}
+	return good;
+}
+
+/* ---- the command ---- */
+
+static gboolean probe(struct check *check, GError **error)
+{
+	if (!check_probe(check->library, &check->server, error))
+		return FALSE;
+	if (opt.device < (int)check->server.devices)
+		return TRUE;
+	g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+		    "--device=%d: the devices are 0 to %u", opt.device, check->server.devices - 1);
+	return FALSE;
+}
+
+static gboolean run_all(struct check *check, GError **error)
+{
+	struct check_report report = { check->backend, &check->server, check->results };
+
+	if (!probe(check, error) || !check_cases_read(check->folder, &check->cases, error))
+		return FALSE;
+	if (opt.record != NULL && !begin_record(check, error))
+		return FALSE;
+	run_cases(check);
+	if (opt.record != NULL && !end_record(&report, error))
+		return FALSE;
+	if (check->results->len == 0) {
+		g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+			    "--only=%s: no case fits", opt.only != NULL ? opt.only : "*");
+		return FALSE;
+	}
+	if ((opt.latency != NULL || opt.record != NULL) && !measure(check, error))
+		return FALSE;
+	return write_report(opt.output ? opt.output : "-", &report, check->write, error);
+}
+
+static int run_check(struct check *check)
+{
+	g_autoptr(GError) error = NULL;
+	struct check_report report;
+	int status = NPUSIM_EXIT_OK;
+
+	check->results = g_ptr_array_new_with_free_func((GDestroyNotify)check_result_free);
+	/* known before what may take long */
+	if ((opt.output != NULL && !out_file_check(opt.output, &error)) ||
+	    (opt.latency != NULL && !out_file_check(opt.latency, &error)) ||
+	    !find_files(check, &error) || !run_all(check, &error)) {
+		status = failure("check", "%s", error->message);
+	} else {
+		report = (struct check_report){ check->backend, &check->server, check->results };
+		status = check_report_count(&report, CHECK_FAILED) > 0 ? NPUSIM_EXIT_FAILED
+								       : NPUSIM_EXIT_OK;
+	}
+	g_ptr_array_unref(check->results);
+	check_cases_clear(&check->cases);
+	check_server_clear(&check->server);
+	g_free(check->library);
+	g_free(check->folder);
+	return status;
+}
+
+int cmd_check(int argc, char **argv)
+{
+	g_autoptr(GError) error = NULL;
+	g_autofree char *node = own_node_name("check");
+	struct check check = { 0 };
+	int status = NPUSIM_EXIT_OK;
+
+	opt.device = -1;
+	if (!parse_options("",
+			   "Runs the conformance cases on the driver of this server (--backend "
+			   "sim: on the model), device\n"
+			   "by device, each case in processes of its own.",
+			   entries, OPTIONS_OF_MODEL, &argc, &argv, &status))
+		return status;
+	if (argc > 1)
+		return usage_error("check", "it takes no argument '%s'", argv[1]);
+	if (!read_options(&check))
+		return NPUSIM_EXIT_USAGE;
+	if (!model_options_apply("hw", node, &error))
+		return usage_error("check", "%s", error->message);
+	check.backend = g_intern_string(npu_var_get(NPU_VAR_BACKEND, NULL));
+	opt.driver = strcmp(npu_var_get(NPU_VAR_CONTRACT, NULL), "driver") == 0;
+	g_setenv("NPUSIM_LOG", "error", FALSE);
+	return run_check(&check);
+}

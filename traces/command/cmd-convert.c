@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * npusim convert: a trace or a result in, another kind of file out.
+ */
+#include "npusim.h"
+
+#include <string.h>
+
+#include "show/convert.h"
+#include "format/in-file.h"
+#include "read/readers.h"
+
+enum target { TO_TRACE, TO_CHROME, TO_CSV, TO_COUNT };
+
+static const struct {
+	const char *name, *ending, *what;
+	gboolean (*convert)(struct convert_job *job, GError **error);
+} targets[TO_COUNT] = {
+	[TO_TRACE] = { "trace", ".npt", "a trace of npusim", convert_to_trace },
+	[TO_CHROME] = { "chrome", ".json", "the JSON of Chrome's trace viewer and Perfetto",
+			convert_to_chrome },
+	[TO_CSV] = { "csv", ".csv", "comma-separated values", convert_to_csv },
+};
+
+struct options {
+	const char *source, *target;
+	enum target to;
+	int device;
+	gboolean series;
+};
+
+/* By --to, or by the ending. FALSE and a message that names what there is. */
+static gboolean choose(const char *path, const char *to, enum target *out, char **message)
+{
+	g_autofree char *plain =
+		g_str_has_suffix(path, ".gz") ? g_strndup(path, strlen(path) - 3) : g_strdup(path);
+
+	for (*out = 0; *out < TO_COUNT; ++*out) {
+		if (to ? strcmp(to, targets[*out].name) == 0
+		       : g_str_has_suffix(plain, targets[*out].ending))
+			return TRUE;
+	}
+	*message = to ? g_strdup_printf("--to %s: known are trace, chrome and csv", to)
+		      : g_strdup_printf("%s: the ending says what it becomes: .npt (a trace), "
+					".json (for Chrome and Perfetto) or .csv, each also with "
+					".gz; or say it with --to trace, chrome or csv",
+					path);
+	return FALSE;
+}
+
+static gboolean has_device(const struct trace *trace, int device)
+{
+	for (guint i = 0; i < trace->devices->len; i++) {
+		if ((int)((struct trace_device *)g_ptr_array_index(trace->devices, i))->device ==
+		    device)
+			return TRUE;
+	}
+	return FALSE;
+}
+
+static char *devices_of(const struct trace *trace)
+{
+	GString *text = g_string_new(NULL);
+
+	for (guint i = 0; i < trace->devices->len; i++)
+		g_string_append_printf(
+			text, "%s%u", i ? ", " : "",
+			((struct trace_device *)g_ptr_array_index(trace->devices, i))->device);
+	return g_string_free(text, FALSE);
+}
+
+static gboolean convert_trace(const struct options *o, GError **error)
+{
+	struct record_reader *reader = record_reader_open(o->source, error);
+	struct progress bar;
+
+	if (reader == NULL)
+		return FALSE;
+	const struct trace *trace = record_reader_trace(reader);
+	if (o->device >= 0 && !has_device(trace, o->device)) {
+		g_autofree char *known = devices_of(trace);
+		g_set_error(error, TRACE_ERROR, TRACE_ERROR_UNKNOWN,
+			    "%s has nothing of device %d; it has: %s", o->source, o->device, known);
+		record_reader_close(reader);
+		return FALSE;
+	}
+	struct convert_job job = { .reader = reader,
+				   .tracker = tracker_new(trace->memory_calls > 0),
+				   .source = o->source,
+				   .target = o->target,
+				   .device = o->device,
+				   .progress = &bar };
+	progress_start(&bar, trace->events);
+	gboolean ok = targets[o->to].convert(&job, error);
+	progress_end(&bar);
+	tracker_free(job.tracker);
+	record_reader_close(reader);
+	return ok;
+}
+
+static gboolean convert(const struct options *o, GError **error)
+{
+	gboolean json;
+
+	if (!in_file_keep(o->source, error) || !readers_file_is_json(o->source, &json, error))
+		return FALSE;
+	if (!json && o->series) {
+		g_set_error(error, TRACE_ERROR, TRACE_ERROR_UNKNOWN,
+			    "%s: --series is for results of npusim replay --json; the rows of a "
+			    "trace have its memory in them",
+			    o->source);
+		return FALSE;
+	}
+	if (!json)
+		return convert_trace(o, error);
+	if (o->to == TO_CSV)
+		return convert_result_to_csv(o->source, o->target, o->series, o->device, error);
+	g_set_error(error, TRACE_ERROR, TRACE_ERROR_UNKNOWN,
+		    "%s is JSON, as results of npusim replay are; a result has figures and no "
+		    "events, and can become CSV, not %s",
+		    o->source, targets[o->to].what);
+	return FALSE;
+}
+
+#define SUMMARY                                                                                  \
+	"Makes of A, a trace of any kind that npusim replay reads or a result of npusim replay " \
+	"--json,\nanother kind of file, B. A file that is there is replaced."
+
+int cmd_convert(int argc, char **argv)
+{
+	g_autofree char *to = NULL, *message = NULL;
+	struct options o = { .device = -1 };
+	const GOptionEntry entries[] = {
+		{ "to", 0, 0, G_OPTION_ARG_STRING, &to,
+		  "trace, chrome or csv, whatever B's ending (.npt, .json, .csv)", "KIND" },
+		{ "device", 0, 0, G_OPTION_ARG_INT, &o.device, "only what is of device N", "N" },
+		{ "series", 0, 0, G_OPTION_ARG_NONE, &o.series,
+		  "of a result, its series instead of its figures", NULL },
+		{ NULL, 0, 0, 0, NULL, NULL, NULL },
+	};
+	g_autoptr(GError) error = NULL;
+	int status = NPUSIM_EXIT_OK;
+
+	if (!parse_options("A B", SUMMARY, entries, OPTIONS_OWN, &argc, &argv, &status))
+		return status;
+	if (argc != 3)
+		return usage_error("convert", "%s",
+				   argc < 3 ? "from which file to which?" : "one file to one file");
+	if (o.device < -1 || o.device > TRACE_DEVICE_LAST)
+		return usage_error("convert", "--device %d: devices are 0 to %d", o.device,
+				   TRACE_DEVICE_LAST);
+	if (!choose(argv[2], to, &o.to, &message))
+		return usage_error("convert", "%s", message);
+	o.source = argv[1];
+	o.target = argv[2];
+	return convert(&o, &error) ? NPUSIM_EXIT_OK : failure("convert", "%s", error->message);
+}

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * npusim node: the simulated servers of this user, as npu-smi shows a real one.
+ */
+#include "npusim.h"
+
+#include <stdlib.h>
+
+#include "node.h"
+#include "format/units.h"
+
+/* "60.97 GiB", "20 MiB"; valid until the fourth next call. */
+static const char *amount(guint64 frames)
+{
+	static char texts[4][32];
+	static guint next;
+	char *text = texts[next++ % G_N_ELEMENTS(texts)];
+	guint64 bytes = frames * NODE_FRAME_BYTES;
+
+	if (bytes >= 1024 * MIB)
+		g_snprintf(text, sizeof texts[0], "%.2f GiB", bytes / (1024.0 * MIB));
+	else
+		g_snprintf(text, sizeof texts[0], "%" G_GUINT64_FORMAT " MiB", bytes / MIB);
+	return text;
+}
+
+static void print_member(const struct node_info *node, const struct node_member_info *m)
+{
+	g_print("  %7d  %-24s", (int)m->pid, m->command);
+	for (unsigned d = 0; d < node->shape.devices; d++) {
+		if (m->frames[d])
+			g_print("  device %u: %s", d, amount(m->frames[d]));
+	}
+	if (m->frames[SIM_NODE_HOST])
+		g_print("  host: %s", amount(m->frames[SIM_NODE_HOST]));
+	g_print("  (%u allocations, %u shared)\n", m->blocks, m->shares);
+}
+
+static void print_node(const struct node_info *node)
+{
+	if (node->shape.devices == 0) /* only its processes are known */
+		g_print("node %s: another version of npusim, %u process%s\n", node->name,
+			node->member_count, node->member_count == 1 ? "" : "es");
+	else
+		g_print("node %s: %u x %s, %u process%s\n", node->name, node->shape.devices,
+			node->shape.soc_name, node->member_count,
+			node->member_count == 1 ? "" : "es");
+	for (unsigned d = 0; d < node->shape.devices; d++) {
+		const struct node_usage *u = &node->usage[d];
+		g_print("  device %-2u %10s used of %s\n", d,
+			amount(u->total_frames - u->free_frames), amount(u->total_frames));
+	}
+	for (unsigned m = 0; m < node->member_count; m++)
+		print_member(node, &node->members[m]);
+}
+
+static int list(const char *only)
+{
+	struct node_info *nodes;
+	unsigned count, shown = 0;
+	char *text = NULL;
+
+	if (!node_list(&nodes, &count, &text)) {
+		failure("node", "%s", text);
+		free(text);
+		return NPUSIM_EXIT_FAILED;
+	}
+	for (unsigned i = 0; i < count; i++) {
+		if (only && g_strcmp0(only, nodes[i].name) != 0)
+			continue;
+		print_node(&nodes[i]);
+		shown++;
+	}
+	node_list_free(nodes, count);
+	if (shown == 0 && only)
+		return failure("node", "no node '%s' is running", only);
+	if (shown == 0)
+		g_print("no node is running\n");
+	return NPUSIM_EXIT_OK;
+}
+
+int cmd_node(int argc, char **argv)
+{
+	g_autofree char *reset = NULL;
+	const GOptionEntry entries[] = {
+		{ "reset", 0, 0, G_OPTION_ARG_STRING, &reset, "end node NAME and its processes",
+		  "NAME" },
+		{ NULL, 0, 0, 0, NULL, NULL, NULL },
+	};
+	int status = NPUSIM_EXIT_OK;
+	char *text = NULL;
+
+	if (!parse_options("[NAME]",
+			   "Lists this user's nodes - simulated servers - with their processes and "
+			   "what each holds.",
+			   entries, OPTIONS_OWN, &argc, &argv, &status))
+		return status;
+	if (argc > 2 || (argc > 1 && reset))
+		return usage_error("node", "one name at a time");
+	if (reset == NULL)
+		return list(argc > 1 ? argv[1] : NULL);
+	if (node_reset(reset, &text))
+		return NPUSIM_EXIT_OK;
+	failure("node", "%s", text);
+	free(text);
+	return NPUSIM_EXIT_FAILED;
+}

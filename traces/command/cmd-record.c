@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * npusim record: runs a program and keeps what it called, of all its processes, in one trace. Each
+ * process writes a plain file of its own while it runs; they are put together at the end.
+ */
+#include "npusim.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "record/merge.h"
+
+static volatile sig_atomic_t child;
+
+static void pass_on(int signal_number)
+{
+	if (child > 0)
+		kill((pid_t)child, signal_number);
+}
+
+/* What the program's environment needs; `parts` is where its processes write. */
+static gboolean prepare(const char *parts, gboolean preload, GError **error)
+{
+	g_autofree char *pattern = g_build_filename(parts, "part-%p.npt", NULL);
+	g_autofree char *path = preload ? preload_library(error) : acl_library_folder(error);
+
+	if (path == NULL)
+		return FALSE;
+	if (preload && strpbrk(path, " :")) {
+		g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_INVAL,
+			    "%s: LD_PRELOAD takes no path with a blank or a colon in it", path);
+		return FALSE;
+	}
+	g_setenv("NPUSIM_TRACE", pattern, TRUE);
+	prepend_to_list(preload ? "LD_PRELOAD" : "LD_LIBRARY_PATH", path);
+	return TRUE;
+}
+
+/* Runs the program to its end; its status as a shell has it. Signals from the terminal are the
+ * program's: what it wrote is kept whatever ends it. */
+static int run(char **argv)
+{
+	static const int passed[] = { SIGTERM, SIGHUP };
+	struct sigaction ignore = { .sa_handler = SIG_IGN }, pass = { .sa_handler = pass_on };
+	int status;
+	pid_t pid;
+
+	fflush(stdout);
+	for (gsize i = 0; i < G_N_ELEMENTS(passed); i++)
+		sigaction(passed[i], &pass, NULL);
+	pid = fork();
+	if (pid < 0) {
+		failure("record", "%s: %s", argv[0], g_strerror(errno));
+		return NPUSIM_EXIT_NOT_RUNNABLE;
+	}
+	if (pid == 0) {
+		for (gsize i = 0; i < G_N_ELEMENTS(passed); i++)
+			signal(passed[i], SIG_DFL);
+		_exit(become_program("record", argv));
+	}
+	child = (sig_atomic_t)pid;
+	sigaction(SIGINT, &ignore, NULL);
+	sigaction(SIGQUIT, &ignore, NULL);
+	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	child = 0;
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+/* Puts the parts of a folder together; they are gone afterwards if `remove` and it worked. */
+static gboolean collect(const char *folder, const char *output, gboolean remove, GError **error)
+{
+	struct merge_result result;
+	g_autoptr(GPtrArray) parts = merge_find(folder, error);
+
+	if (parts == NULL)
+		return FALSE;
+	if (!merge_write(parts, output, remove ? 0 : 1, &result, error)) {
+		if (g_error_matches(*error, G_FILE_ERROR, G_FILE_ERROR_INVAL))
+			g_prefix_error(error, "%s: ", folder);
+		return FALSE;
+	}
+	for (guint i = 0; remove && i < parts->len; i++)
+		unlink(g_ptr_array_index(parts, i));
+	if (remove)
+		rmdir(folder);
+	g_printerr("%s: %" G_GUINT64_FORMAT " events of %u process%s%s\n", output, result.events,
+		   result.parts, result.parts == 1 ? "" : "es",
+		   result.parts == 0 ? ": the program made no call that needs a device" : "");
+	if (result.broken)
+		g_printerr("%u of them broke off inside a line, which was left out\n",
+			   result.broken);
+	return TRUE;
+}
+
+static int record(char **argv, const char *output, gboolean preload)
+{
+	g_autoptr(GError) error = NULL;
+	g_autofree char *whole = g_canonicalize_filename(output, NULL);
+	g_autofree char *parts = g_strconcat(whole, ".parts", NULL);
+	int status;
+
+	if (g_file_test(whole, G_FILE_TEST_IS_DIR))
+		return failure("record", "%s is a folder: -o wants the name of a file", whole);
+	if (mkdir(parts, 0777) != 0)
+		return errno == EEXIST
+			       ? failure("record",
+					 "%s is there already, of a recording that did not end: "
+					 "npusim record --merge %s -o FILE makes a trace of it",
+					 parts, parts)
+			       : failure("record",
+					 "%s: the folder for what the processes write cannot be "
+					 "made: %s",
+					 parts, g_strerror(errno));
+	if (!prepare(parts, preload, &error)) {
+		rmdir(parts);
+		return failure("record", "%s", error->message);
+	}
+	status = run(argv);
+	if ((status == NPUSIM_EXIT_NOT_FOUND || status == NPUSIM_EXIT_NOT_RUNNABLE) &&
+	    rmdir(parts) == 0)
+		return status;
+	if (!collect(parts, whole, TRUE, &error)) {
+		failure("record", "%s; what was recorded is in %s", error->message, parts);
+		return status == 0 ? NPUSIM_EXIT_FAILED : status;
+	}
+	return status;
+}
+
+static int merge(const char *folder, const char *output)
+{
+	g_autoptr(GError) error = NULL;
+
+	if (output == NULL)
+		return usage_error("record", "--merge needs -o FILE");
+	if (!collect(folder, output, FALSE, &error))
+		return failure("record", "%s", error->message);
+	return NPUSIM_EXIT_OK;
+}
+
+#define SUMMARY                                                                                 \
+	"Runs a program on the model, as npusim run does, and writes what all its processes "   \
+	"called to one trace. --preload: on this machine's own ACL library instead, CANN's on " \
+	"an Ascend server."
+
+int cmd_record(int argc, char **argv)
+{
+	g_autofree char *output = NULL, *folder = NULL, *node = own_node_name("record");
+	gboolean preload = FALSE;
+	const GOptionEntry entries[] = {
+		{ "output", 'o', 0, G_OPTION_ARG_FILENAME, &output,
+		  "the trace (default PROGRAM.npt.gz); .gz: compressed at the end", "FILE" },
+		{ "preload", 0, 0, G_OPTION_ARG_NONE, &preload,
+		  "leave the program its own ACL library, and record the calls in front of it",
+		  NULL },
+		{ "merge", 0, 0, G_OPTION_ARG_FILENAME, &folder,
+		  "run nothing; put the traces in FOLDER together", "FOLDER" },
+		{ NULL, 0, 0, 0, NULL, NULL, NULL },
+	};
+	g_autoptr(GError) error = NULL;
+	int status = NPUSIM_EXIT_OK;
+
+	if (!parse_options("-- PROGRAM [ARGUMENT...]", SUMMARY, entries, OPTIONS_OF_RECORD, &argc,
+			   &argv, &status))
+		return status;
+	skip_dashes(&argc, &argv);
+	if (folder)
+		return argc > 1 ? usage_error("record", "--merge runs no program")
+				: merge(folder, output);
+	if (argc < 2)
+		return usage_error("record", "which program?");
+	if (!model_options_apply(preload ? NULL : "sim", preload ? NULL : node, &error))
+		return usage_error("record", "%s", error->message);
+	if (output == NULL) {
+		g_autofree char *base = g_path_get_basename(argv[1]);
+		output = g_strconcat(base, ".npt.gz", NULL);
+	}
+	argv[argc] = NULL;
+	return record(argv + 1, output, preload);
+}

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * npusim replay: a file in, answers out.
+ */
+#include "npusim.h"
+
+#include <signal.h>
+#include <string.h>
+
+#include "format/in-file.h"
+#include "format/out-file.h"
+#include "progress.h"
+#include "play/replay.h"
+#include "show/result.h"
+
+static volatile sig_atomic_t interrupted;
+
+static void on_interrupt(int signal_number)
+{
+	(void)signal_number;
+	interrupted = 1;
+}
+
+static gboolean on_progress(guint64 done, guint64 total, gpointer data)
+{
+	struct progress *bar = data;
+
+	bar->total = total;
+	progress_step(bar, done);
+	return !interrupted;
+}
+
+static struct replay *run(struct trace *trace, const struct replay_options *asked, GError **error)
+{
+	struct progress bar;
+	struct replay_options options = *asked;
+	struct sigaction action = { .sa_handler = on_interrupt, .sa_flags = (int)SA_RESETHAND },
+			 before;
+
+	progress_start(&bar, trace->events);
+	options.progress = on_progress;
+	options.data = &bar;
+	sigaction(SIGINT, &action, &before);
+	struct replay *replay = replay_run(trace, &options, error);
+	sigaction(SIGINT, &before, NULL);
+	progress_end(&bar);
+	return replay;
+}
+
+/* What of the command line tells of the policy and the accesses. */
+struct chosen {
+	char *policy, *page, *access, *reads, *every;
+	char **settings, **at;
+};
+
+static void chosen_clear(struct chosen *c)
+{
+	g_free(c->policy);
+	g_free(c->page);
+	g_free(c->access);
+	g_free(c->reads);
+	g_free(c->every);
+	g_strfreev(c->settings);
+	g_strfreev(c->at);
+}
+
+/* "40us", "1.5ms", "2s", or the number of an event. */
+static gboolean parse_moment(const char *text, struct replay_moment *out)
+{
+	static const struct {
+		const char *name;
+		double us;
+	} units[] = { { "us", 1 }, { "ms", 1e3 }, { "s", 1e6 } };
+	char *end;
+	double value = g_ascii_strtod(text, &end);
+
+	*out = (struct replay_moment){ .what = MOMENT_EVENT };
+	if (g_ascii_string_to_unsigned(text, 10, 0, G_MAXINT64, &out->wanted, NULL))
+		return TRUE;
+	for (guint i = 0; i < G_N_ELEMENTS(units); i++) {
+		if (end == text || strcmp(end, units[i].name) != 0 || !(value >= 0) || value > 1e12)
+			continue;
+		*out = (struct replay_moment){ .what = MOMENT_TIME,
+					       .wanted = (guint64)(value * units[i].us) };
+		return TRUE;
+	}
+	return FALSE;
+}
+
+/* The peak and the first lack of memory are looked at in any case. */
+static gboolean choose_moments(struct replay_options *options, char **at, GError **error)
+{
+	for (; at && *at; at++) {
+		struct replay_moment m = { .what = MOMENT_END };
+		if (strcmp(*at, "peak") == 0 || strcmp(*at, "oom") == 0)
+			continue;
+		if (strcmp(*at, "end") != 0 && !parse_moment(*at, &m)) {
+			g_set_error(
+				error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+				"--at %s: peak, oom, end, the number of an event or a time such "
+				"as 1.5ms is wanted",
+				*at);
+			return FALSE;
+		}
+		if (options->moment_count == G_N_ELEMENTS(options->moments)) {
+			g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+				    "--at %s: more than %d moments", *at,
+				    (int)G_N_ELEMENTS(options->moments));
+			return FALSE;
+		}
+		options->moments[options->moment_count++] = m;
+	}
+	return TRUE;
+}
+
+static gboolean choose_number(const char *option, const char *text, guint64 most, guint64 *out,
+			      GError **error)
+{
+	if (text == NULL || g_ascii_string_to_unsigned(text, 10, 1, most, out, NULL))
+		return TRUE;
+	g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+		    "%s %s: a whole number from 1 to %" G_GUINT64_FORMAT " is wanted", option, text,
+		    most);
+	return FALSE;
+}
+
+static gboolean choose_access(struct access_options *access, const struct chosen *c, GError **error)
+{
+	access_options_init(access);
+	if (c->access && !access_parse(c->access, access, error))
+		return FALSE;
+	if (access->pattern == ACCESS_NONE && (c->reads || c->every)) {
+		g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+			    "%s needs --access seq, random or hot",
+			    c->reads ? "--access-reads" : "--access-every");
+		return FALSE;
+	}
+	return choose_number("--access-reads", c->reads, ACCESS_READS_MAX, &access->reads, error) &&
+	       choose_number("--access-every", c->every, ACCESS_EVERY_MAX, &access->every, error);
+}
+
+static gboolean choose(struct policy_options *policy, struct access_options *access,
+		       const struct chosen *c, GError **error)
+{
+	policy_options_init(policy);
+	if (c->policy && !policy_parse(c->policy, &policy->kind, error))
+		return FALSE;
+	for (guint i = 0; c->settings && c->settings[i]; i++) {
+		if (!policy_options_set(policy, c->settings[i], error))
+			return FALSE;
+	}
+	if (c->page && strcmp(c->page, "2m") != 0 && strcmp(c->page, "1g") != 0) {
+		g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+			    "--page %s: known are 2m and 1g", c->page);
+		return FALSE;
+	}
+	if (c->page)
+		policy->page_1g = c->page[0] == '1';
+	return choose_access(access, c, error) && policy_options_check(policy, error);
+}
+
+static int replay_file(const char *path, const char *json, const struct replay_options *options)
+{
+	g_autoptr(GError) error = NULL;
+	int status = NPUSIM_EXIT_OK;
+	struct trace *trace = in_file_keep(path, &error) ? trace_read(path, &error) : NULL;
+
+	if (trace == NULL)
+		return failure("replay", "%s", error->message);
+	/* known before what may take long */
+	if (json && !out_file_check(json, &error)) {
+		trace_free(trace);
+		return failure("replay", "%s", error->message);
+	}
+	struct replay *replay = run(trace, options, &error);
+	if (replay == NULL) {
+		status = g_error_matches(error, MODEL_ERROR, MODEL_ERROR_START)
+				 ? failure("replay", "%s", error->message)
+				 : failure("replay", "%s: %s", path, error->message);
+	} else {
+		if (json == NULL || g_strcmp0(json, "-") != 0)
+			result_print(stdout, path, trace, replay);
+		if (json && !result_write_json(json, path, trace, replay, &error))
+			status = failure("replay", "%s", error->message);
+		if (replay->interrupted)
+			status = 128 + SIGINT;
+	}
+	replay_free(replay);
+	trace_free(trace);
+	return status;
+}
+
+static int replay_chosen(const char *path, const char *json, const char *node,
+			 const struct chosen *chosen, struct replay_options *options)
+{
+	g_autoptr(GError) error = NULL;
+	struct policy_options policy;
+	int status;
+
+	options->policy = &policy;
+	/* what copies move does not matter, and memory for it may not be there */
+	g_setenv("NPUSIM_CONTENTS", "off", FALSE);
+	if (!choose(&policy, &options->access, chosen, &error) ||
+	    !choose_moments(options, chosen->at, &error) ||
+	    !model_options_apply("sim", node, &error))
+		status = usage_error("replay", "%s", error->message);
+	else
+		status = replay_file(path, json, options);
+	policy_options_clear(&policy);
+	return status;
+}
+
+#define SUMMARY                                                                                  \
+	"Replays an allocation history on the model, starting from what was live when it began." \
+	"\nFILE, plain or .gz, is a memory snapshot of PyTorch or torch_npu, an npusim trace, a" \
+	"\nmsMemScope dump, MindSpore's memory_block.csv or a log of STAlloc."
+
+int cmd_replay(int argc, char **argv)
+{
+	g_autofree char *json = NULL, *node = own_node_name("replay");
+	struct chosen chosen = { 0 };
+	struct replay_options options = { 0 };
+	const GOptionEntry entries[] = {
+		{ "json", 0, 0, G_OPTION_ARG_FILENAME, &json,
+		  "write the result as JSON to FILE; - is stdout", "FILE" },
+		{ "at", 0, 0, G_OPTION_ARG_STRING_ARRAY, &chosen.at,
+		  "a moment to be looked at beside the peak: end, the number of an event, a time",
+		  "M" },
+		{ "policy", 0, 0, G_OPTION_ARG_STRING, &chosen.policy,
+		  "as-recorded, native, caching or expandable: whose memory serves the blocks",
+		  "P" },
+		{ "page", 0, 0, G_OPTION_ARG_STRING, &chosen.page, "2m or 1g: pages of a policy",
+		  "SIZE" },
+		{ "access", 0, 0, G_OPTION_ARG_STRING, &chosen.access,
+		  "none, seq, random, hot or hot:T/M: what a core reads with each block", "A" },
+		{ "access-reads", 0, 0, G_OPTION_ARG_STRING, &chosen.reads,
+		  "how many places random and hot read each time; 64", "N" },
+		{ "access-every", 0, 0, G_OPTION_ARG_STRING, &chosen.every,
+		  "reads after each N events, not with each block", "N" },
+		{ "no-copies", 0, 0, G_OPTION_ARG_NONE, &options.no_copies,
+		  "leaves recorded copies and fills out", NULL },
+		{ "set", 0, 0, G_OPTION_ARG_STRING_ARRAY, &chosen.settings,
+		  "an option of the policy, as in PYTORCH_NPU_ALLOC_CONF", "KEY=VALUE" },
+		{ NULL, 0, 0, 0, NULL, NULL, NULL },
+	};
+	int status = NPUSIM_EXIT_OK;
+
+	gboolean parsed =
+		parse_options("FILE", SUMMARY, entries, OPTIONS_OF_MODEL, &argc, &argv, &status);
+	if (parsed && argc != 2)
+		status = usage_error("replay", argc < 2 ? "which file?" : "one file at a time");
+	else if (parsed)
+		status = replay_chosen(argv[1], json, node, &chosen, &options);
+	chosen_clear(&chosen);
+	return status;
+}

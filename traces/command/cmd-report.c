@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * npusim report: results in, one page out that needs nothing else.
+ */
+#include "npusim.h"
+
+#include <string.h>
+
+#include "show/csv.h"
+#include "format/in-file.h"
+#include "show/json-out.h"
+#include "format/out-file.h"
+#include "show/report-page.h"
+#include "show/result-file.h"
+
+/* The results as one list, each with the name of its file. */
+static JsonNode *as_list(GPtrArray *results, char *const *names)
+{
+	JsonArray *list = json_array_new();
+	JsonNode *root = json_node_new(JSON_NODE_ARRAY);
+
+	for (guint i = 0; i < results->len; i++) {
+		g_autofree char *base = g_path_get_basename(names[i]);
+		g_autofree char *shown = g_filename_display_name(base);
+		JsonObject *object = json_object_new(), *from;
+		g_autoptr(GList) members = NULL;
+
+		from = json_node_get_object(results->pdata[i]);
+		members = json_object_get_members(from);
+		json_object_set_string_member(object, "result_file", shown);
+		for (GList *m = members; m; m = m->next)
+			json_object_set_member(
+				object, m->data,
+				json_node_copy(json_object_get_member(from, m->data)));
+		json_array_add_object_element(list, object);
+	}
+	json_node_take_array(root, list);
+	return root;
+}
+
+/* Inside an element of HTML: nothing in it can end the element, or the line of a script. */
+static void append_safely(GString *out, const char *json)
+{
+	for (; *json; json++) {
+		if (*json == '<' || *json == '>' || *json == '&')
+			g_string_append_printf(out, "\\u%04x", (unsigned)*json);
+		else
+			g_string_append_c(out, *json);
+	}
+}
+
+static gboolean write_page(const char *path, GPtrArray *results, char *const *names, GError **error)
+{
+	g_autoptr(JsonNode) list = as_list(results, names);
+	g_autofree char *json = json_to_string(list, FALSE);
+	GString *page = g_string_new_len((const char *)report_page_before,
+					 (gssize)report_page_before_bytes);
+
+	append_safely(page, json);
+	g_string_append_len(page, (const char *)report_page_after, (gssize)report_page_after_bytes);
+	gboolean ok = out_file_write(path, page->str, page->len, error);
+	g_string_free(page, TRUE);
+	return ok;
+}
+
+/* Where each output goes; NULL: nowhere. */
+struct outputs {
+	char *page, *csv, *series, *json;
+};
+
+static gboolean write_text(const char *path, const char *text, GError **error)
+{
+	return out_file_write(path, text, strlen(text), error);
+}
+
+static gboolean write_outputs(const struct outputs *to, GPtrArray *results, char *const *names,
+			      GError **error)
+{
+	if (to->csv) {
+		g_autofree char *text = csv_of_figures(results, names);
+		if (!write_text(to->csv, text, error))
+			return FALSE;
+	}
+	if (to->series) {
+		g_autofree char *text = csv_of_series(results, names);
+		if (!write_text(to->series, text, error))
+			return FALSE;
+	}
+	if (to->json) {
+		g_autoptr(JsonNode) list = as_list(results, names);
+		if (!json_out_write(list, to->json, error))
+			return FALSE;
+	}
+	return to->page == NULL || write_page(to->page, results, names, error);
+}
+
+static void outputs_clear(struct outputs *to)
+{
+	g_free(to->page);
+	g_free(to->csv);
+	g_free(to->series);
+	g_free(to->json);
+}
+
+static GPtrArray *read_all(char *const *names, GError **error)
+{
+	GPtrArray *results = g_ptr_array_new_with_free_func((GDestroyNotify)json_node_unref);
+
+	for (; *names; names++) {
+		JsonNode *result =
+			in_file_keep(*names, error) ? result_file_read(*names, error) : NULL;
+		if (result == NULL) {
+			g_ptr_array_unref(results);
+			return NULL;
+		}
+		g_ptr_array_add(results, result);
+	}
+	return results;
+}
+
+#define SUMMARY                                                                                   \
+	"Writes one HTML page about results of npusim replay --json, side by side: it holds its " \
+	"charts and\n"                                                                            \
+	"needs no network."
+
+static int report(const struct outputs *to, char *const *names)
+{
+	g_autoptr(GError) error = NULL;
+	g_autoptr(GPtrArray) results = read_all(names, &error);
+
+	if (results == NULL || !write_outputs(to, results, names, &error))
+		return failure("report", "%s", error->message);
+	if (to->page && strcmp(to->page, "-") != 0)
+		g_printerr("%s: open it in a browser\n", to->page);
+	return NPUSIM_EXIT_OK;
+}
+
+int cmd_report(int argc, char **argv)
+{
+	struct outputs to = { 0 };
+	const GOptionEntry entries[] = {
+		{ "output", 'o', 0, G_OPTION_ARG_FILENAME, &to.page,
+		  "write the page to FILE (default report.html); - is stdout", "FILE" },
+		{ "csv", 0, 0, G_OPTION_ARG_FILENAME, &to.csv,
+		  "write the figures as CSV, a line for each device of each result", "FILE" },
+		{ "csv-series", 0, 0, G_OPTION_ARG_FILENAME, &to.series,
+		  "write memory over time as CSV, a line for each point", "FILE" },
+		{ "json", 0, 0, G_OPTION_ARG_FILENAME, &to.json,
+		  "write the results as one JSON list", "FILE" },
+		{ NULL, 0, 0, 0, NULL, NULL, NULL },
+	};
+	int status = NPUSIM_EXIT_OK;
+	gboolean parsed =
+		parse_options("RESULT...", SUMMARY, entries, OPTIONS_OWN, &argc, &argv, &status);
+
+	if (parsed && argc < 2) {
+		status = usage_error("report", "which results? npusim replay --json writes them");
+	} else if (parsed) {
+		argv[argc] = NULL;
+		/* where only the others are asked for, there is no page */
+		if (to.page == NULL && to.csv == NULL && to.series == NULL && to.json == NULL)
+			to.page = g_strdup("report.html");
+		status = report(&to, argv + 1);
+	}
+	outputs_clear(&to);
+	return status;
+}

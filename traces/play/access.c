@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The set of live blocks, from which places are drawn with the same chance for every byte, and the
+ * reads.
+ */
+#include "access.h"
+
+#include <string.h>
+
+#include "read/int-map.h"
+#include "npusim/npusim.h"
+#include "replay.h"
+
+#define SEQ_BYTES   (1u << 20) /* of a new block, at most */
+#define BATCH_READS 1024u
+#define CORES       24 /* take turns: cube cores that every SoC of the 910 family has some of */
+#define SLOTS_MIN   1024u
+
+struct block {
+	guint64 address; /* first: the table's key */
+	guint64 size;
+	guint slot;
+};
+struct access {
+	const struct access_options *options;
+	guint device;
+	access_find find;
+	gconstpointer data;
+	struct access_figures *figures;
+	GHashTable *blocks; /* of struct block */
+	GPtrArray *slots;   /* struct block *, NULL where one went */
+	GArray *free_slots; /* guint */
+	GArray *sums;       /* guint64: a binary indexed tree over the slots' sizes */
+	guint64 total;
+	GRand *random;
+	guint core;
+	guint64 events; /* since the last phase */
+};
+
+static const char *const names[] = {
+	[ACCESS_NONE] = "none",
+	[ACCESS_SEQ] = "seq",
+	[ACCESS_RANDOM] = "random",
+	[ACCESS_HOT] = "hot",
+};
+
+void access_options_init(struct access_options *options)
+{
+	*options = (struct access_options){ .pattern = ACCESS_NONE,
+					    .hot_touches = ACCESS_HOT_TOUCHES,
+					    .hot_bytes = ACCESS_HOT_BYTES,
+					    .reads = ACCESS_READS };
+}
+
+/* "90/10", both of them 1 to 100. */
+static gboolean parse_shares(const char *text, struct access_options *out)
+{
+	g_auto(GStrv) parts = g_strsplit(text, "/", -1);
+	guint64 touches, bytes;
+
+	if (g_strv_length(parts) != 2 ||
+	    !g_ascii_string_to_unsigned(parts[0], 10, 1, 100, &touches, NULL) ||
+	    !g_ascii_string_to_unsigned(parts[1], 10, 1, 100, &bytes, NULL))
+		return FALSE;
+	out->hot_touches = (guint)touches;
+	out->hot_bytes = (guint)bytes;
+	return TRUE;
+}
+
+gboolean access_parse(const char *text, struct access_options *out, GError **error)
+{
+	const char *shares = g_str_has_prefix(text, "hot:") ? text + strlen("hot:") : NULL;
+
+	for (guint i = 0; i < G_N_ELEMENTS(names); i++) {
+		if (g_strcmp0(shares ? "hot" : text, names[i]) != 0)
+			continue;
+		if (shares && !parse_shares(shares, out)) {
+			g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+				    "--access %s: hot:T/M is wanted, T per cent of the reads in "
+				    "the first M per cent of live memory, each 1 to 100",
+				    text);
+			return FALSE;
+		}
+		out->pattern = i;
+		return TRUE;
+	}
+	g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+		    "--access %s: known are none, seq, random, hot and hot:T/M", text);
+	return FALSE;
+}
+
+char *access_text(const struct access_options *options)
+{
+	return options->pattern == ACCESS_HOT
+		       ? g_strdup_printf("hot:%u/%u", options->hot_touches, options->hot_bytes)
+		       : g_strdup(names[options->pattern]);
+}
+
+struct access *access_new(const struct access_options *options, guint device, access_find find,
+			  gconstpointer data, struct access_figures *figures)
+{
+	struct access *a = g_new0(struct access, 1);
+
+	a->options = options;
+	a->device = device;
+	a->find = find;
+	a->data = data;
+	a->figures = figures;
+	a->blocks = g_hash_table_new_full(int_map_hash, g_int64_equal, g_free, NULL);
+	a->slots = g_ptr_array_new();
+	a->free_slots = g_array_new(FALSE, FALSE, sizeof(guint));
+	a->sums = g_array_new(FALSE, TRUE, sizeof(guint64));
+	a->random = g_rand_new_with_seed(1);
+	return a;
+}
+
+void access_free(struct access *a)
+{
+	if (a == NULL)
+		return;
+	g_hash_table_unref(a->blocks);
+	g_ptr_array_unref(a->slots);
+	g_array_unref(a->free_slots);
+	g_array_unref(a->sums);
+	g_rand_free(a->random);
+	g_free(a);
+}
+
+/* ---- what is live ---- */
+
+/* Sums are counted from 1: sums[i] has the slots that its lowest bit covers. */
+static void add_to_sums(struct access *a, guint slot, guint64 change)
+{
+	for (guint i = slot + 1; i < a->sums->len; i += i & -i)
+		g_array_index(a->sums, guint64, i) += change;
+	a->total += change;
+}
+
+static void rebuild_sums(struct access *a, guint length)
+{
+	g_array_set_size(a->sums, 0);
+	g_array_set_size(a->sums, length);
+	a->total = 0;
+	for (guint i = 0; i < a->slots->len; i++) {
+		const struct block *b = g_ptr_array_index(a->slots, i);
+		add_to_sums(a, i, b ? b->size : 0);
+	}
+}
+
+static guint take_slot(struct access *a)
+{
+	if (a->free_slots->len > 0) {
+		guint last = a->free_slots->len - 1,
+		      slot = g_array_index(a->free_slots, guint, last);
+		g_array_set_size(a->free_slots, last);
+		return slot;
+	}
+	if (a->slots->len + 1 >= a->sums->len)
+		rebuild_sums(a, MAX(2 * a->sums->len, SLOTS_MIN));
+	g_ptr_array_add(a->slots, NULL);
+	return a->slots->len - 1;
+}
+
+void access_go(struct access *a, guint64 address)
+{
+	struct block *b = g_hash_table_lookup(a->blocks, &address);
+
+	if (b == NULL)
+		return;
+	add_to_sums(a, b->slot, -b->size);
+	a->slots->pdata[b->slot] = NULL;
+	g_array_append_val(a->free_slots, b->slot);
+	g_hash_table_remove(a->blocks, &address);
+}
+
+void access_note(struct access *a, guint64 address, guint64 size)
+{
+	access_go(a, address);
+	if (size == 0 || a->find(a->data, address) == 0)
+		return;
+	struct block *b = g_new(struct block, 1);
+	*b = (struct block){ .address = address, .size = size, .slot = take_slot(a) };
+	a->slots->pdata[b->slot] = b;
+	add_to_sums(a, b->slot, size);
+	g_hash_table_add(a->blocks, b);
+}
+
+/* The block that has byte number `at` of all that is live; *at becomes its offset in it. */
+static const struct block *block_at(const struct access *a, guint64 *at)
+{
+	guint slot = 0, step = 1;
+
+	while (2 * step < a->sums->len)
+		step *= 2;
+	for (; step > 0; step /= 2) {
+		if (slot + step >= a->sums->len ||
+		    g_array_index(a->sums, guint64, slot + step) > *at)
+			continue;
+		slot += step;
+		*at -= g_array_index(a->sums, guint64, slot);
+	}
+	return g_ptr_array_index(a->slots, slot);
+}
+
+/* ---- reads ---- */
+
+static guint64 draw_below(struct access *a, guint64 below)
+{
+	guint64 high = g_rand_int(a->random), low = g_rand_int(a->random);
+
+	return (high << 32 | low) % below;
+}
+
+/* The number of a byte of all that is live. */
+static guint64 draw(struct access *a)
+{
+	const struct access_options *o = a->options;
+	guint64 hot = a->total / 100 * o->hot_bytes + a->total % 100 * o->hot_bytes / 100;
+
+	if (o->pattern != ACCESS_HOT || hot == 0 || hot == a->total)
+		return draw_below(a, a->total);
+	return draw_below(a, 100) < o->hot_touches ? draw_below(a, hot)
+						   : hot + draw_below(a, a->total - hot);
+}
+
+static void add_figures(struct access_figures *f, const struct npu_stats *from,
+			const struct npu_stats *to)
+{
+	f->ps += to->now_ps - from->now_ps;
+	f->tlb_requests += to->tlb_requests - from->tlb_requests;
+	f->tlb_hits += to->tlb_hits - from->tlb_hits;
+	f->tlb_misses += to->tlb_misses - from->tlb_misses;
+	f->walks += to->walks - from->walks;
+	f->walk_ps += to->walk_ps - from->walk_ps;
+	f->hbm_bytes += to->hbm_read_bytes - from->hbm_read_bytes;
+	f->row_hits += to->row_hits - from->row_hits;
+	f->row_misses += to->row_misses - from->row_misses;
+}
+
+static gboolean read_at(struct access *a, const guint64 *at, gsize count, gsize bytes,
+			GError **error)
+{
+	struct npu_stats before, after;
+
+	if (!model_stats(a->device, &before)) {
+		g_set_error(error, REPLAY_ERROR, 0, "--access: %s", model_message());
+		return FALSE;
+	}
+	int code = npusim_touch((int)a->device, at, count, bytes, a->core++ % CORES);
+	if (code != 0) {
+		g_set_error(error, REPLAY_ERROR, 0,
+			    "device %u: npusim_touch of %" G_GSIZE_FORMAT
+			    " places from 0x%" G_GINT64_MODIFIER "x on answered %d: %s",
+			    a->device, count, at[0], code, model_message());
+		return FALSE;
+	}
+	model_stats(a->device, &after);
+	add_figures(a->figures, &before, &after);
+	a->figures->reads += count;
+	a->figures->bytes += count * bytes;
+	return TRUE;
+}
+
+static gboolean read_places(struct access *a, GError **error)
+{
+	guint64 at[BATCH_READS];
+	guint64 left = a->total > 0 ? a->options->reads : 0;
+
+	while (left > 0) {
+		gsize count = 0;
+		for (; left > 0 && count < BATCH_READS; left--) {
+			guint64 offset = draw(a);
+			const struct block *b = block_at(a, &offset);
+			guint64 va = a->find(a->data, b->address);
+			/* a read lies in its block as a whole: blocks are multiples of it */
+			if (va)
+				at[count++] = va + offset / ACCESS_READ_BYTES * ACCESS_READ_BYTES;
+		}
+		if (count > 0 && !read_at(a, at, count, ACCESS_READ_BYTES, error))
+			return FALSE;
+	}
+	return TRUE;
+}
+
+/* All that is live, from one end of each block to the other. */
+static gboolean read_all(struct access *a, GError **error)
+{
+	for (guint i = 0; i < a->slots->len; i++) {
+		const struct block *b = g_ptr_array_index(a->slots, i);
+		guint64 va = b ? a->find(a->data, b->address) : 0;
+		if (va && !read_at(a, &va, 1, b->size, error))
+			return FALSE;
+	}
+	return TRUE;
+}
+
+gboolean access_come(struct access *a, guint64 address, guint64 size, GError **error)
+{
+	access_note(a, address, size);
+	if (a->options->every > 0)
+		return TRUE;
+	if (a->options->pattern != ACCESS_SEQ)
+		return read_places(a, error);
+	guint64 va = a->find(a->data, address);
+	return va == 0 || size == 0 || read_at(a, &va, 1, MIN(size, SEQ_BYTES), error);
+}
+
+gboolean access_tick(struct access *a, GError **error)
+{
+	a->events++;
+	if (a->options->every == 0 || a->events < a->options->every)
+		return TRUE;
+	a->events = 0;
+	return a->options->pattern == ACCESS_SEQ ? read_all(a, error) : read_places(a, error);
+}
+
+gboolean access_step(struct access *a, const struct trace_event *e, GError **error)
+{
+	if (e->action == TRACE_FREE_COMPLETED)
+		access_go(a, e->address);
+	if (e->action == TRACE_ALLOC && !access_come(a, e->address, e->size, error))
+		return FALSE;
+	return access_tick(a, error);
+}

@@ -1,0 +1,530 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Recorded calls made again. Names of the trace stand for what the model gives; a call that failed
+ * when it was recorded is made only where all that it names exists. A result other than the
+ * recorded one is counted, not an error.
+ */
+#include "read/by-address.h"
+#include "replay-traffic.h"
+#include "replay.h"
+#include "read/sites.h"
+#include "format/units.h"
+
+#define NOT_MADE (-1) /* what the call names is not there */
+
+/* What a name stands for. */
+struct object {
+	void *p; /* address, or handle */
+	guint64 size;
+	guint64 bytes; /* of physical memory, in whole pages */
+	gint32 device;
+	guint users;            /* tables that hold it */
+	guint references;       /* of a handle: that programs have */
+	guint model_references; /* the same, that the model knows of: an import is none of them */
+	guint maps;
+};
+struct call_replay {
+	struct replay *replay;
+	struct replay_device *first; /* counts what belongs to no device */
+	GHashTable *reservations, *handles, *allocations,
+		*shares; /* process << 32 | number -> struct object */
+	GTree *mapped;   /* the model's address -> struct object, a handle */
+	GHashTable *set; /* process << 32 | device -> how often it is set */
+	struct traffic *traffic;
+};
+
+/* ---- names ---- */
+
+static guint64 key_of(guint32 process, const struct npu_trace_name *name)
+{
+	return (guint64)process << 32 | name->number;
+}
+
+static struct object *find(GHashTable *table, guint32 process, const struct npu_trace_name *name)
+{
+	guint64 key = key_of(process, name);
+	return g_hash_table_lookup(table, &key);
+}
+
+static void object_unref(gpointer data)
+{
+	struct object *t = data;
+	if (--t->users == 0)
+		g_free(t);
+}
+
+static void keep(GHashTable *table, guint64 key, struct object *t)
+{
+	t->users++;
+	g_hash_table_replace(table, g_memdup2(&key, sizeof key), t);
+}
+
+/* What is mapped over an address of the model. */
+static struct object *mapped_over(struct call_replay *p, guint64 address)
+{
+	GTreeNode *node = by_address_node(p->mapped, address);
+	struct object *t = node ? g_tree_node_value(node) : NULL;
+	return t && address - *(guint64 *)g_tree_node_key(node) < t->size ? t : NULL;
+}
+
+static void keep_mapped(struct call_replay *p, void *va, struct object *t)
+{
+	guint64 key = (guint64)GPOINTER_TO_SIZE(va);
+	t->users++;
+	g_tree_replace(p->mapped, g_memdup2(&key, sizeof key), t);
+}
+
+static struct object *object_new(void *p, guint64 size, guint64 bytes, gint32 device)
+{
+	struct object *t = g_new0(struct object, 1);
+	*t = (struct object){ .p = p, .size = size, .bytes = bytes, .device = device };
+	return t;
+}
+
+static void forget(GHashTable *table, guint32 process, const struct npu_trace_name *name)
+{
+	guint64 key = key_of(process, name);
+	g_hash_table_remove(table, &key);
+}
+
+/* The address that a name stands for, or NULL. */
+static void *address(struct call_replay *p, guint32 process, const struct npu_trace_name *name)
+{
+	struct object *t = name->kind == 'r'   ? find(p->reservations, process, name)
+			   : name->kind == 'a' ? find(p->allocations, process, name)
+					       : NULL;
+	return t && name->offset <= t->size ? (char *)t->p + name->offset : NULL;
+}
+
+/* ---- physical memory ---- */
+
+static struct replay_device *device_of(struct call_replay *p, gint32 id)
+{
+	struct replay_device *device = replay_find(p->replay, id);
+	return device ? device : p->first;
+}
+
+static void obtained(struct call_replay *p, const struct object *t)
+{
+	if (t->device >= 0)
+		memory_usage_obtain(&device_of(p, t->device)->usage, t->size, t->bytes);
+}
+
+/* After a reference or a mapping went: the memory goes with the last of both. */
+static void maybe_returned(struct call_replay *p, struct object *t)
+{
+	if (t->references > 0 || t->maps > 0 || t->device < 0)
+		return;
+	/* what of a handle's size is rounding is told once */
+	memory_usage_return(&device_of(p, t->device)->usage, MIN(t->size, t->bytes), t->bytes);
+	t->bytes = 0;
+}
+
+static struct allocation_table *table_of(struct call_replay *p, gint32 device)
+{
+	return &device_of(p, device)->usage.table;
+}
+
+static void note(struct allocation_table *table, enum allocation_kind kind, const void *va,
+		 guint64 size, gboolean mapped)
+{
+	const struct allocation item = { .key = (guintptr)va,
+					 .address = (guintptr)va,
+					 .size = size,
+					 .va = (guintptr)va,
+					 .mapped = mapped };
+
+	allocation_table_add(table, kind, &item);
+}
+
+static struct replay_device *before_it_goes(struct call_replay *p, const struct object *t)
+{
+	struct replay_device *device = t ? device_of(p, t->device) : p->first;
+	replay_note_peak(device);
+	return device;
+}
+
+static void note_out_of_memory(struct replay_device *device, const struct npu_trace_record *c,
+			       gint32 code)
+{
+	if (code == ACL_ERROR_RT_MEMORY_ALLOCATION && c->code != code)
+		replay_note_failure(device, 0, c->line, c->size, SITE_NONE);
+}
+
+/* ---- one function a verb ---- */
+
+static gint32 play_reserve(struct call_replay *p, const struct npu_trace_record *c)
+{
+	void *va;
+	/* an address that was asked for is one of the recorder's; it matters where the call was
+	 * refused for it */
+	void *hint = c->code != 0 ? GSIZE_TO_POINTER(c->hint) : NULL;
+	gint32 code = model_reserve(&p->first->window, &va, c->size, c->align, hint, c->flags);
+	if (code == 0) {
+		keep(p->reservations, key_of(c->process, &c->name), object_new(va, c->size, 0, -1));
+		note(&p->first->usage.table, ALLOCATION_RESERVED, va, c->size, FALSE);
+	}
+	return code;
+}
+
+static gint32 play_unreserve(struct call_replay *p, const struct npu_trace_record *c)
+{
+	struct object *t = find(p->reservations, c->process, &c->name);
+	if (t == NULL)
+		return NOT_MADE;
+	gint32 code = model_unreserve(&p->first->window, t->p);
+	if (code == 0) {
+		allocation_table_remove(&p->first->usage.table, ALLOCATION_RESERVED,
+					(guintptr)t->p);
+		forget(p->reservations, c->process, &c->name);
+	}
+	return code;
+}
+
+static gint32 play_create(struct call_replay *p, const struct npu_trace_record *c)
+{
+	struct replay_device *device = device_of(p, c->device);
+	guint64 page = G_GUINT64_CONSTANT(1) << MAX(c->page_lg2, 21);
+	void *handle;
+	gint32 code = model_create(&device->window, &handle, c->size, c->device, c->page_lg2);
+	note_out_of_memory(device, c, code);
+	if (code != 0)
+		return code;
+	struct object *t =
+		object_new(handle, c->size, MAX(round_up(c->size, page), c->rounded), c->device);
+	t->references = t->model_references = 1;
+	keep(p->handles, key_of(c->process, &c->name), t);
+	obtained(p, t);
+	return code;
+}
+
+static gint32 play_release(struct call_replay *p, const struct npu_trace_record *c)
+{
+	struct object *t = find(p->handles, c->process, &c->name);
+	gint32 code = 0;
+	if (t == NULL || (t->references == 0 && c->code == 0))
+		return NOT_MADE;
+	/* the last of the importers' references is the model's first */
+	if (t->references <= t->model_references) {
+		code = model_release(&before_it_goes(p, t)->window, t->p);
+		if (code != 0)
+			return code;
+		t->model_references--;
+	}
+	t->references--;
+	maybe_returned(p, t);
+	if (t->references == 0)
+		forget(p->handles, c->process, &c->name);
+	return code;
+}
+
+static gint32 play_retain(struct call_replay *p, const struct npu_trace_record *c)
+{
+	void *va = address(p, c->process, &c->at), *handle;
+	guint64 key = (guint64)GPOINTER_TO_SIZE(va);
+	struct object *t = va ? g_tree_lookup(p->mapped, &key) : NULL;
+	if (va == NULL)
+		return NOT_MADE;
+	struct replay_device *device = t ? device_of(p, t->device) : p->first;
+	gint32 code = model_retain(&device->window, va, &handle);
+	if (code != 0 || t == NULL)
+		return code;
+	t->references++;
+	t->model_references++;
+	if (find(p->handles, c->process, &c->name) == NULL)
+		keep(p->handles, key_of(c->process, &c->name), t);
+	return code;
+}
+
+static gint32 play_map(struct call_replay *p, const struct npu_trace_record *c)
+{
+	struct object *t = find(p->handles, c->process, &c->handle);
+	void *va = address(p, c->process, &c->name);
+	if (t == NULL || va == NULL || t->model_references == 0)
+		return NOT_MADE;
+	gint32 code = model_map(&device_of(p, t->device)->window, va, c->size, t->p);
+	if (code == 0) {
+		t->maps++;
+		keep_mapped(p, va, t);
+		if (t->device >= 0)
+			note(table_of(p, t->device), ALLOCATION_MEMORY, va, c->size, TRUE);
+		traffic_come(p->traffic, t->device, va, c->size);
+	}
+	return code;
+}
+
+static gint32 play_unmap(struct call_replay *p, const struct npu_trace_record *c)
+{
+	void *va = address(p, c->process, &c->name);
+	guint64 key = (guint64)GPOINTER_TO_SIZE(va);
+	struct object *t = va ? g_tree_lookup(p->mapped, &key) : NULL;
+	if (va == NULL)
+		return NOT_MADE;
+	if (t) {
+		allocation_table_look(table_of(p, t->device), key);
+		traffic_go(p->traffic, t->device, va);
+	}
+	gint32 code = model_unmap(&before_it_goes(p, t)->window, va);
+	if (code == 0 && t) {
+		allocation_table_remove(table_of(p, t->device), ALLOCATION_MEMORY, key);
+		t->maps--;
+		maybe_returned(p, t);
+		g_tree_remove(p->mapped, &key);
+	}
+	return code;
+}
+
+static gint32 play_access(struct call_replay *p, const struct npu_trace_record *c)
+{
+	void *va = address(p, c->process, &c->name);
+	if (va == NULL)
+		return NOT_MADE;
+	return model_access(&device_of(p, c->device)->window, va, c->size, c->device,
+			    c->flags ? (int)c->flags : ACL_RT_MEM_ACCESS_FLAGS_READWRITE);
+}
+
+static gint32 play_malloc(struct call_replay *p, const struct npu_trace_record *c)
+{
+	struct replay_device *device = device_of(p, c->device);
+	void *at;
+	gint32 code = model_malloc(&device->window, &at, c->size, c->device, c->page_lg2);
+	note_out_of_memory(device, c, code);
+	if (code != 0)
+		return code;
+	guint64 pages = c->page_lg2 == 12   ? round_up(c->size, 4096)
+			: c->page_lg2 == 30 ? round_up(c->size, GIB)
+					    : memory_usage_pages(c->size);
+	struct object *t = object_new(at, c->size, pages, c->device);
+	keep(p->allocations, key_of(c->process, &c->name), t);
+	obtained(p, t);
+	if (t->device >= 0)
+		note(table_of(p, t->device), ALLOCATION_MEMORY, at, pages, FALSE);
+	traffic_come(p->traffic, t->device, at, c->size);
+	return code;
+}
+
+static gint32 play_mfree(struct call_replay *p, const struct npu_trace_record *c)
+{
+	struct object *t = find(p->allocations, c->process, &c->name);
+	if (t == NULL)
+		return NOT_MADE;
+	allocation_table_look(table_of(p, t->device), (guintptr)t->p);
+	traffic_go(p->traffic, t->device, t->p);
+	gint32 code = model_free(&before_it_goes(p, t)->window, t->p, t->device < 0);
+	if (code != 0)
+		return code;
+	allocation_table_remove(table_of(p, t->device), ALLOCATION_MEMORY, (guintptr)t->p);
+	maybe_returned(p, t);
+	forget(p->allocations, c->process, &c->name);
+	return code;
+}
+
+/* Shares cross processes; a replay is one process, so an import is one more name for the exported
+ * handle. */
+static gint32 play_export(struct call_replay *p, const struct npu_trace_record *c)
+{
+	struct object *t = find(p->handles, c->process, &c->handle);
+	if (t == NULL || c->code != 0)
+		return NOT_MADE;
+	keep(p->shares, key_of(0, &c->name), t);
+	return 0;
+}
+
+static gint32 play_import(struct call_replay *p, const struct npu_trace_record *c)
+{
+	struct object *t = find(p->shares, 0, &c->share);
+	if (t == NULL || c->code != 0 || t->references == 0)
+		return NOT_MADE;
+	t->references++;
+	keep(p->handles, key_of(c->process, &c->name), t);
+	return 0;
+}
+
+/* ---- devices ---- */
+
+/* The names of a process in a table, as a list of records that a verb can play. */
+static GArray *names_of(GHashTable *table, guint32 process, char kind, gint32 device)
+{
+	GArray *records = g_array_new(FALSE, FALSE, sizeof(struct npu_trace_record));
+	GHashTableIter iter;
+	gpointer key, value;
+
+	g_hash_table_iter_init(&iter, table);
+	while (g_hash_table_iter_next(&iter, &key, &value)) {
+		guint64 name = *(const guint64 *)key;
+		struct npu_trace_record c = { .process = process, .device = device };
+		if (name >> 32 != process ||
+		    (kind != 'r' && ((const struct object *)value)->device != device))
+			continue;
+		c.name = (struct npu_trace_name){ .kind = kind, .number = (guint32)name };
+		g_array_append_val(records, c);
+	}
+	return records;
+}
+
+static void play_all(struct call_replay *p, GArray *records,
+		     gint32 (*verb)(struct call_replay *, const struct npu_trace_record *))
+{
+	for (guint i = 0; i < records->len; i++)
+		verb(p, &g_array_index(records, struct npu_trace_record, i));
+	g_array_unref(records);
+}
+
+/* Unmaps what of a device is mapped in a reservation. */
+static gint32 clear_reservation(struct call_replay *p, const struct npu_trace_record *c)
+{
+	struct object *r = find(p->reservations, c->process, &c->name);
+	guint64 start = (guint64)GPOINTER_TO_SIZE(r->p), at = start;
+
+	for (GTreeNode *n; (n = g_tree_lower_bound(p->mapped, &at)) != NULL;) {
+		const struct object *t = g_tree_node_value(n);
+		struct npu_trace_record unmap = *c;
+		at = *(guint64 *)g_tree_node_key(n);
+		if (at - start >= r->size)
+			break;
+		unmap.name.offset = at++ - start;
+		if (t->device == c->device)
+			play_unmap(p, &unmap);
+	}
+	return 0;
+}
+
+/* The driver takes back what a process still has of a device that it closes. */
+static gint32 play_device(struct call_replay *p, const struct npu_trace_record *c)
+{
+	guint64 key = (guint64)c->process << 32 | (guint32)c->device;
+	gboolean reset = c->verb == NPU_TRACE_DEVICE_RESET;
+	guint set = GPOINTER_TO_UINT(g_hash_table_lookup(p->set, &key));
+
+	if (c->code != 0)
+		return NOT_MADE;
+	set = reset ? MAX(set, 1) - 1 : set + 1;
+	g_hash_table_replace(p->set, g_memdup2(&key, sizeof key), GUINT_TO_POINTER(set));
+	if (!reset)
+		return replay_find(p->replay, c->device) ? aclrtSetDevice((int)c->device) : 0;
+	if (set > 0)
+		return 0;
+	play_all(p, names_of(p->allocations, c->process, 'a', c->device), play_mfree);
+	play_all(p, names_of(p->reservations, c->process, 'r', c->device), clear_reservation);
+	play_all(p, names_of(p->handles, c->process, 'h', c->device), play_release);
+	return 0;
+}
+
+/* ---- copies ---- */
+
+/* FALSE: what the name stands for is not there. */
+static gboolean end_of(struct call_replay *p, guint32 process, const struct npu_trace_name *name,
+		       struct traffic_end *out)
+{
+	void *va = address(p, process, name);
+	guint64 key = (guint64)GPOINTER_TO_SIZE(va);
+
+	*out = (struct traffic_end){ .p = va, .device = -1 };
+	if (name->kind != 'r' && name->kind != 'a')
+		return TRUE;
+	const struct object *t =
+		name->kind == 'a' ? find(p->allocations, process, name) : mapped_over(p, key);
+	out->device = t ? t->device : -1;
+	return t != NULL;
+}
+
+static gint32 play_copy(struct call_replay *p, const struct npu_trace_record *c)
+{
+	struct traffic_end dst, src;
+
+	if (c->code != 0 || !end_of(p, c->process, &c->at, &dst) ||
+	    !end_of(p, c->process, &c->from, &src))
+		return NOT_MADE;
+	return traffic_copy(p->traffic, &dst, &src, c->size);
+}
+
+static gint32 play_fill(struct call_replay *p, const struct npu_trace_record *c)
+{
+	struct traffic_end dst;
+
+	if (c->code != 0 || !end_of(p, c->process, &c->at, &dst))
+		return NOT_MADE;
+	return traffic_fill(p->traffic, &dst, c->size);
+}
+
+static gint32 play(struct call_replay *p, const struct npu_trace_record *c)
+{
+	static gint32 (*const verbs[NPU_TRACE_VERB_COUNT])(struct call_replay *,
+							   const struct npu_trace_record *) = {
+		[NPU_TRACE_RESERVE] = play_reserve,   [NPU_TRACE_UNRESERVE] = play_unreserve,
+		[NPU_TRACE_CREATE] = play_create,     [NPU_TRACE_RELEASE] = play_release,
+		[NPU_TRACE_RETAIN] = play_retain,     [NPU_TRACE_MAP] = play_map,
+		[NPU_TRACE_UNMAP] = play_unmap,       [NPU_TRACE_ACCESS] = play_access,
+		[NPU_TRACE_EXPORT] = play_export,     [NPU_TRACE_IMPORT] = play_import,
+		[NPU_TRACE_MALLOC] = play_malloc,     [NPU_TRACE_MFREE] = play_mfree,
+		[NPU_TRACE_COPY] = play_copy,         [NPU_TRACE_FILL] = play_fill,
+		[NPU_TRACE_DEVICE_SET] = play_device, [NPU_TRACE_DEVICE_RESET] = play_device,
+	};
+	/* others are for the record */
+	return verbs[c->verb] ? verbs[c->verb](p, c) : c->code;
+}
+
+/* ---- all of it ---- */
+
+struct call_replay *call_replay_open(struct replay_run *run)
+{
+	struct call_replay *p = g_new0(struct call_replay, 1);
+	GHashTable **tables[] = { &p->reservations, &p->handles, &p->allocations, &p->shares };
+	for (gsize i = 0; i < G_N_ELEMENTS(tables); i++)
+		*tables[i] =
+			g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, object_unref);
+	p->mapped = by_address_tree(g_free, object_unref);
+	p->set = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
+	p->replay = run->replay;
+	p->first = g_ptr_array_index(run->replay->devices, 0);
+	p->traffic = traffic_open(run->replay, run->options);
+	return p;
+}
+
+gboolean call_replay_step(struct call_replay *p, const struct npu_trace_record *c, GError **error)
+{
+	struct replay_device *device = device_of(p, c->device);
+	gint32 code = play(p, c);
+	device->left_out += code == NOT_MADE && c->code == 0;
+	device->differing += code != NOT_MADE && code != c->code;
+	return traffic_tick(p->traffic, error);
+}
+
+static void release_all(struct call_replay *p, struct model_device *unused)
+{
+	GHashTableIter iter;
+	gpointer value;
+	g_hash_table_iter_init(&iter, p->handles);
+	while (g_hash_table_iter_next(&iter, NULL, &value)) {
+		struct object *t = value;
+		for (; t->model_references > 0; t->model_references--)
+			model_release(unused, t->p);
+	}
+}
+
+void call_replay_close(struct call_replay *p)
+{
+	struct model_device unused = { 0 };
+	GHashTableIter iter;
+	gpointer value;
+
+	for (guint d = 0; d < p->replay->devices->len; d++)
+		replay_note_end(g_ptr_array_index(p->replay->devices, d));
+	traffic_close(p->traffic);
+	for (GTreeNode *n = g_tree_node_first(p->mapped); n; n = g_tree_node_next(n))
+		model_unmap(&unused, GSIZE_TO_POINTER(*(guint64 *)g_tree_node_key(n)));
+	release_all(p, &unused);
+	g_hash_table_iter_init(&iter, p->allocations);
+	while (g_hash_table_iter_next(&iter, NULL, &value))
+		model_free(&unused, ((struct object *)value)->p,
+			   ((struct object *)value)->device < 0);
+	g_hash_table_iter_init(&iter, p->reservations);
+	while (g_hash_table_iter_next(&iter, NULL, &value))
+		model_unreserve(&unused, ((struct object *)value)->p);
+	GHashTable *tables[] = { p->reservations, p->handles, p->allocations, p->shares };
+	for (gsize i = 0; i < G_N_ELEMENTS(tables); i++)
+		g_hash_table_unref(tables[i]);
+	g_tree_unref(p->mapped);
+	g_hash_table_unref(p->set);
+	g_free(p);
+}

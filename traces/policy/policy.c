@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Policies by name, and their options: text in, numbers in range out.
+ */
+#include "policy.h"
+
+#include <string.h>
+
+#include "format/units.h"
+
+#define PAD_NPU   32
+#define ALIGN_NPU (16u << 10)
+
+static const char *const names[] = {
+	[POLICY_AS_RECORDED] = "as-recorded",
+	[POLICY_NATIVE] = "native",
+	[POLICY_CACHING] = "caching",
+	[POLICY_EXPANDABLE] = "expandable",
+};
+
+const char *policy_name(enum policy_kind kind)
+{
+	return names[kind];
+}
+
+static gboolean bad(GError **error, const char *format, ...) G_GNUC_PRINTF(2, 3);
+static gboolean bad(GError **error, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	g_autofree char *text = g_strdup_vprintf(format, args);
+	va_end(args);
+	g_set_error_literal(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE, text);
+	return FALSE;
+}
+
+gboolean policy_parse(const char *name, enum policy_kind *out, GError **error)
+{
+	for (guint i = 0; i < G_N_ELEMENTS(names); i++) {
+		if (strcmp(name, names[i]) == 0) {
+			*out = i;
+			return TRUE;
+		}
+	}
+	return bad(error, "--policy %s: known are as-recorded, native, caching and expandable",
+		   name);
+}
+
+void policy_options_init(struct policy_options *options)
+{
+	*options = (struct policy_options){
+		.max_split = G_MAXUINT64,
+		.non_split_rounding = 20 * MIB,
+		.large_segment = 20 * MIB,
+		.align = ALIGN_NPU,
+		.pad = PAD_NPU,
+		.memory_fraction = 1.0,
+		.empty_at = g_array_new(FALSE, FALSE, sizeof(guint64)),
+		.given = g_ptr_array_new_with_free_func(g_free),
+	};
+}
+
+void policy_options_clear(struct policy_options *options)
+{
+	g_array_unref(options->empty_at);
+	g_ptr_array_unref(options->given);
+}
+
+/* ---- one key each ---- */
+
+static gboolean whole(const char *key, const char *text, guint64 least, guint64 most, guint64 *out,
+		      GError **error)
+{
+	if (g_ascii_string_to_unsigned(text, 10, least, most, out, NULL))
+		return TRUE;
+	return bad(error,
+		   "%s=%s: a whole number from %" G_GUINT64_FORMAT " to %" G_GUINT64_FORMAT
+		   " is wanted",
+		   key, text, least, most);
+}
+
+static gboolean megabytes(const char *key, const char *text, guint64 least, guint64 most,
+			  guint64 *out, GError **error)
+{
+	guint64 value;
+
+	if (!whole(key, text, least, most, &value, error))
+		return FALSE;
+	*out = value * MIB;
+	return TRUE;
+}
+
+static gboolean share(const char *key, const char *text, gboolean one_too, double *out,
+		      GError **error)
+{
+	char *end;
+	double value = g_ascii_strtod(text, &end);
+
+	if (end == text || *end || !(value > 0) || value > 1 || (value == 1 && !one_too))
+		return bad(error, "%s=%s: a number above 0 and %s 1 is wanted", key, text,
+			   one_too ? "up to" : "below");
+	*out = value;
+	return TRUE;
+}
+
+static gboolean set_max_split(struct policy_options *o, const char *key, const char *text,
+			      GError **error)
+{
+	return megabytes(key, text, 21, 1u << 20, &o->max_split, error);
+}
+
+static gboolean set_rounding(struct policy_options *o, const char *key, const char *text,
+			     GError **error)
+{
+	return megabytes(key, text, 20, 1u << 20, &o->non_split_rounding, error);
+}
+
+static gboolean set_large_segment(struct policy_options *o, const char *key, const char *text,
+				  GError **error)
+{
+	if (!megabytes(key, text, 20, 512, &o->large_segment, error))
+		return FALSE;
+	return o->large_segment % (2 * MIB) == 0 ||
+	       bad(error, "%s=%s: a multiple of the page, 2 MiB, is wanted", key, text);
+}
+
+static gboolean set_threshold(struct policy_options *o, const char *key, const char *text,
+			      GError **error)
+{
+	return share(key, text, FALSE, &o->gc_threshold, error);
+}
+
+static gboolean set_fraction(struct policy_options *o, const char *key, const char *text,
+			     GError **error)
+{
+	return share(key, text, TRUE, &o->memory_fraction, error);
+}
+
+static gboolean set_align(struct policy_options *o, const char *key, const char *text,
+			  GError **error)
+{
+	guint64 value;
+
+	if (!whole(key, text, 0, 16, &value, error))
+		return FALSE;
+	o->align = value << 10;
+	o->align_given = TRUE;
+	return TRUE;
+}
+
+static gboolean set_page(struct policy_options *o, const char *key, const char *text,
+			 GError **error)
+{
+	if (g_ascii_strcasecmp(text, "1g") != 0 && g_ascii_strcasecmp(text, "2m") != 0)
+		return bad(error, "%s=%s: known are 2m and 1g", key, text);
+	o->page_1g = text[0] == '1';
+	return TRUE;
+}
+
+static gboolean set_expandable(struct policy_options *o, const char *key, const char *text,
+			       GError **error)
+{
+	if (strcmp(text, "True") != 0 && strcmp(text, "False") != 0)
+		return bad(error, "%s=%s: known are True and False", key, text);
+	gboolean wanted = text[0] == 'T';
+	if (o->kind != POLICY_CACHING && wanted != (o->kind == POLICY_EXPANDABLE))
+		return bad(error, "%s=%s does not go with --policy %s", key, text, names[o->kind]);
+	if (wanted)
+		o->kind = POLICY_EXPANDABLE;
+	return TRUE;
+}
+
+static gboolean is_power(guint64 n)
+{
+	return n != 0 && (n & (n - 1)) == 0;
+}
+
+/* "256:1": for sizes of 256 MiB and more; ">": for those beyond the last. The first says of smaller
+ * sizes too. */
+static gboolean set_division_pair(struct policy_options *o, const char *pair, int *last)
+{
+	g_auto(GStrv) parts = g_strsplit(pair, ":", 2);
+	guint64 size, n;
+	int at = POLICY_DIVISIONS - 1;
+
+	if (g_strv_length(parts) != 2 ||
+	    !g_ascii_string_to_unsigned(g_strstrip(parts[1]), 10, 0, 1u << 20, &n, NULL) ||
+	    (n != 0 && !is_power(n)))
+		return FALSE;
+	if (strcmp(g_strstrip(parts[0]), ">") != 0) {
+		if (!g_ascii_string_to_unsigned(parts[0], 10, 1, 1u << 15, &size, NULL) ||
+		    !is_power(size))
+			return FALSE;
+		at = (int)g_bit_storage(size) - 1;
+	}
+	if (at <= *last)
+		return FALSE;
+	gboolean fill = *last < 0 || parts[0][0] == '>';
+	for (int i = fill ? *last + 1 : at; i <= at; i++)
+		o->divisions[i] = n;
+	*last = at;
+	return TRUE;
+}
+
+static gboolean set_divisions(struct policy_options *o, const char *key, const char *text,
+			      GError **error)
+{
+	guint64 n;
+	int last = -1;
+	gsize length = strlen(text);
+
+	if (g_ascii_string_to_unsigned(text, 10, 0, 1u << 20, &n, NULL) &&
+	    (n == 0 || is_power(n))) {
+		for (int i = 0; i < POLICY_DIVISIONS; i++)
+			o->divisions[i] = n;
+		return TRUE;
+	}
+	gboolean ok = length > 2 && text[0] == '[' && text[length - 1] == ']';
+	g_autofree char *inner = ok ? g_strndup(text + 1, length - 2) : g_strdup("");
+	g_auto(GStrv) pairs = g_strsplit(inner, ",", -1);
+	for (guint i = 0; ok && pairs[i]; i++)
+		ok = set_division_pair(o, pairs[i], &last);
+	return ok || bad(error,
+			 "%s=%s: a power of two is wanted, or a list such as "
+			 "[256:1,512:2,1024:4,>:8] of rising powers of two",
+			 key, text);
+}
+
+static gboolean set_dialect(struct policy_options *o, const char *key, const char *text,
+			    GError **error)
+{
+	if (strcmp(text, "npu") != 0 && strcmp(text, "cuda") != 0)
+		return bad(error, "%s=%s: known are npu (torch_npu) and cuda (PyTorch's own)", key,
+			   text);
+	o->cuda = text[0] == 'c';
+	o->pad = o->cuda ? 0 : PAD_NPU;
+	if (!o->align_given)
+		o->align = o->cuda ? 0 : ALIGN_NPU;
+	return TRUE;
+}
+
+static gboolean set_empty(struct policy_options *o, const char *key, const char *text,
+			  GError **error)
+{
+	if (strcmp(text, "recorded") != 0 && strcmp(text, "never") != 0)
+		return bad(error, "%s=%s: known are recorded and never", key, text);
+	o->empty = text[0] == 'r' ? POLICY_EMPTY_RECORDED : POLICY_EMPTY_NEVER;
+	return TRUE;
+}
+
+static gboolean set_empty_at(struct policy_options *o, const char *key, const char *text,
+			     GError **error)
+{
+	g_auto(GStrv) words = g_strsplit(text, ",", -1);
+	guint64 before = 0, at;
+
+	g_array_set_size(o->empty_at, 0);
+	for (guint i = 0; words[i]; i++) {
+		if (!g_ascii_string_to_unsigned(words[i], 10, before, G_MAXINT64, &at, NULL))
+			return bad(error,
+				   "%s=%s: rising whole numbers with commas between them are "
+				   "wanted",
+				   key, text);
+		g_array_append_val(o->empty_at, at);
+		before = at;
+	}
+	o->empty = POLICY_EMPTY_AT;
+	return TRUE;
+}
+
+static const struct key {
+	const char *name;
+	gboolean (*set)(struct policy_options *options, const char *key, const char *text,
+			GError **error);
+} keys[] = {
+	{ "base_addr_aligned_kb", set_align },
+	{ "dialect", set_dialect },
+	{ "empty_cache", set_empty },
+	{ "empty_cache_at", set_empty_at },
+	{ "expandable_segments", set_expandable },
+	{ "garbage_collection_threshold", set_threshold },
+	{ "large_segment_size_mb", set_large_segment },
+	{ "max_non_split_rounding_mb", set_rounding },
+	{ "max_split_size_mb", set_max_split },
+	{ "page_size", set_page },
+	{ "per_process_memory_fraction", set_fraction },
+	{ "roundup_power2_divisions", set_divisions },
+};
+
+gboolean policy_options_set(struct policy_options *options, const char *setting, GError **error)
+{
+	const char *equals = strchr(setting, '=');
+
+	if (equals == NULL)
+		return bad(error, "--set %s: KEY=VALUE is wanted", setting);
+	g_autofree char *name = g_strndup(setting, (gsize)(equals - setting));
+	g_autoptr(GString) known = g_string_new(NULL);
+	for (guint i = 0; i < G_N_ELEMENTS(keys); i++) {
+		g_string_append_printf(known, "%s%s", i ? ", " : "", keys[i].name);
+		if (strcmp(name, keys[i].name) != 0)
+			continue;
+		if (!keys[i].set(options, name, equals + 1, error)) {
+			g_prefix_error(error, "--set ");
+			return FALSE;
+		}
+		g_ptr_array_add(options->given, g_strdup(setting));
+		return TRUE;
+	}
+	return bad(error, "--set %s: there is no key %s; known are %s", setting, name, known->str);
+}
+
+gboolean policy_options_check(const struct policy_options *o, GError **error)
+{
+	gboolean caches = o->kind == POLICY_CACHING || o->kind == POLICY_EXPANDABLE;
+
+	if (o->given->len > 0 && !caches)
+		return bad(error, "--set %s: policy %s has no options; caching and expandable have",
+			   (const char *)g_ptr_array_index(o->given, 0), names[o->kind]);
+	if (o->page_1g && o->kind == POLICY_AS_RECORDED)
+		return bad(error, "--page 1g needs a --policy: as-recorded has the file's pages");
+	if (o->kind == POLICY_EXPANDABLE && !o->cuda &&
+	    (o->max_split != G_MAXUINT64 || o->gc_threshold > 0))
+		return bad(error, "max_split_size_mb and garbage_collection_threshold do not go "
+				  "with expandable segments in torch_npu");
+	return TRUE;
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Readers of other programs' files, beside the snapshots of trace.h. Each tells its kind by the
+ * first bytes, takes the input over, on failure too, and names the line of what is damaged. What a
+ * reader leaves out is counted by its name among the events of its device.
+ */
+#ifndef NPUSIM_TRACES_READERS_H
+#define NPUSIM_TRACES_READERS_H
+
+#include "format/input.h"
+#include "trace.h"
+
+/* msMemScope (msLeaks), CSV: rows in any order, both dialects of attributes. */
+gboolean memscope_recognise(const guint8 *bytes, gsize count);
+struct trace *memscope_read(struct input *input, GError **error);
+/* The same as a SQLite database. */
+gboolean memscope_db_recognise(const guint8 *bytes, gsize count);
+struct trace *memscope_db_read(struct input *input, GError **error);
+/* MindSpore's memory_block.csv, whatever columns its version has. */
+gboolean mindspore_recognise(const guint8 *bytes, gsize count);
+struct trace *mindspore_read(struct input *input, GError **error);
+/* STAlloc's mem_log_dev*.txt. */
+gboolean stalloc_recognise(const guint8 *bytes, gsize count);
+struct trace *stalloc_read(struct input *input, GError **error);
+
+/* Addresses and sizes from here on are taken for damage. */
+#define READERS_ADDRESS_END (G_GUINT64_CONSTANT(1) << 56)
+
+/* Whether a file begins as JSON does, as results of npusim replay --json do. */
+gboolean readers_is_json(const guint8 *bytes, gsize count);
+/* The same of a file. FALSE and error: it cannot be read. */
+gboolean readers_file_is_json(const char *path, gboolean *out, GError **error);
+gboolean readers_begin_with(const guint8 *bytes, gsize count, const char *text);
+/* FALSE and error: "line N: ...". */
+gboolean readers_bad(guint64 line, GError **error, const char *format, ...) G_GNUC_PRINTF(3, 4);
+
+#endif

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * To a trace of npusim. The lines of one that is a trace already are copied as they are; others are
+ * written with the addresses that they have, so that a replay does with them what it did with the
+ * file.
+ */
+#include "convert.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "read/sites.h"
+
+/* ---- a trace's own lines ---- */
+
+static void drop_last_line(GString *text)
+{
+	gsize at = text->len - 1; /* its end */
+
+	while (at > 0 && text->str[at - 1] != '\n')
+		at--;
+	g_string_truncate(text, at);
+}
+
+/* All lines but those of events that are not wanted: each is the last that was read. */
+static gboolean copy_lines(struct convert_job *job, struct out_stream *out, GError **error)
+{
+	struct tracker_line event;
+	struct record_item item;
+	int more;
+
+	if (!record_reader_copy(job->reader, out->text, error))
+		return FALSE;
+	while ((more = record_reader_next(job->reader, &item, error)) > 0) {
+		tracker_step(job->tracker, &item, &event);
+		if (!convert_wants(job, &event))
+			drop_last_line(out->text);
+		out_stream_flush(out, FALSE);
+		progress_step(job->progress, item.number);
+	}
+	return more == 0;
+}
+
+static gboolean copy(struct convert_job *job, GError **error)
+{
+	struct out_stream out;
+
+	if (!out_stream_open(&out, job->target, error))
+		return FALSE;
+	gboolean ok = copy_lines(job, &out, error);
+	return out_stream_close(&out, ok, error);
+}
+
+/* ---- other files ---- */
+
+struct writing {
+	struct npu_trace_writer *writer;
+	const struct sites *sites;
+	GHashTable *numbers; /* text of a site -> its number in the trace */
+	GHashTable *texts;   /* site -> text, borrowed from numbers */
+	char number[24];
+};
+
+static gboolean written(int code, char *why, GError **error)
+{
+	if (code < 0)
+		g_set_error(error, G_FILE_ERROR, (gint)g_file_error_from_errno(-code), "%s",
+			    why ? why : g_strerror(-code));
+	free(why);
+	return code >= 0;
+}
+
+static gboolean info(struct writing *w, const char *key, const char *value, GError **error)
+{
+	char *why = NULL;
+
+	if (value == NULL || *value == '\0')
+		return TRUE;
+	return written(npu_trace_writer_info(w->writer, key, value, &why), why, error);
+}
+
+static gboolean head(struct writing *w, const struct trace *t, GError **error)
+{
+	g_autoptr(GString) of_process = g_string_new(NULL);
+	g_autofree char *about = g_strdup_printf("%s%sconverted from: %s", t->about ? t->about : "",
+						 t->about ? "; " : "", t->kind);
+	g_autofree char *unit = NULL;
+
+	for (guint i = 0; i < t->devices->len; i++) {
+		const struct trace_device *d = g_ptr_array_index(t->devices, i);
+		if (d->of_process)
+			g_string_append_printf(of_process, "%s%u", of_process->len ? "," : "",
+					       d->device);
+		if (d->block_unit && unit == NULL)
+			unit = g_strdup_printf("%u", d->block_unit);
+	}
+	return info(w, "addresses", "va", error) && info(w, "soc", t->soc, error) &&
+	       info(w, "about", about, error) && info(w, "block_unit", unit, error) &&
+	       info(w, "of_process", of_process->str, error);
+}
+
+/* Frames, innermost first, and behind them the one that stands for all if it is none of them. */
+static char *site_text(const struct sites *sites, guint32 site)
+{
+	GString *text = g_string_new(NULL);
+	const char *label = sites_label_text(sites, sites_label(sites, site));
+	gboolean has_label = FALSE, has_letter = FALSE;
+
+	for (guint i = 0; i < sites_depth(sites, site); i++) {
+		const char *frame = sites_frame(sites, site, i);
+		g_string_append_printf(text, "%s%s", i ? "\n" : "", frame);
+		has_label |= g_strcmp0(frame, label) == 0;
+	}
+	if (!has_label && label)
+		g_string_append_printf(text, "\n%s", label);
+	for (const char *c = text->str; *c; c++)
+		has_letter |= g_ascii_isalpha(*c);
+	return g_string_free(text, !has_letter);
+}
+
+/* The text where it is new, else its number. NULL: there is none. */
+static const char *site_of(struct writing *w, guint32 site)
+{
+	gpointer key = GUINT_TO_POINTER(site), known;
+
+	if (w->sites == NULL || site <= SITE_BEFORE)
+		return NULL;
+	if (!g_hash_table_contains(w->texts, key)) {
+		char *text = site_text(w->sites, site);
+		if (text == NULL)
+			return NULL;
+		if (!g_hash_table_lookup_extended(w->numbers, text, &known, NULL)) {
+			guint next = g_hash_table_size(w->numbers) + 1;
+			g_hash_table_insert(w->numbers, text, GUINT_TO_POINTER(next));
+			g_hash_table_insert(w->texts, key, text);
+			return text;
+		}
+		g_hash_table_insert(w->texts, key, known);
+		g_free(text);
+	}
+	known = g_hash_table_lookup(w->numbers, g_hash_table_lookup(w->texts, key));
+	g_snprintf(w->number, sizeof w->number, "%u", GPOINTER_TO_UINT(known));
+	return w->number;
+}
+
+static gboolean put_all(struct convert_job *job, struct writing *w, GError **error)
+{
+	struct tracker_line l;
+	int more;
+
+	while ((more = convert_next(job, &l, error)) > 0) {
+		struct npu_trace_record *r = &l.item.record;
+		char *why = NULL;
+		r->site = r->verb == NPU_TRACE_ALLOC ? site_of(w, l.item.site) : NULL;
+		r->has |= r->site ? NPU_TRACE_HAS_SITE : 0u;
+		if (!written(npu_trace_writer_put(w->writer, r, &why), why, error))
+			return FALSE;
+	}
+	return more == 0;
+}
+
+static gboolean write_records(struct convert_job *job, GError **error)
+{
+	struct writing w = { .sites = record_reader_trace(job->reader)->sites };
+	struct out_file file;
+	char *why = NULL;
+
+	out_file_begin(&file, job->target);
+	w.writer = npu_trace_writer_open(file.temp, NPU_TRACE_WRITER_BUFFERED, &why);
+	if (w.writer == NULL) {
+		written(-1, why, error);
+		return out_file_end(&file, FALSE, NULL);
+	}
+	w.numbers = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+	w.texts = g_hash_table_new(NULL, NULL);
+	gboolean ok = head(&w, record_reader_trace(job->reader), error) && put_all(job, &w, error);
+	int code = npu_trace_writer_close(w.writer, &why);
+	if (ok)
+		ok = written(code, why, error);
+	else
+		free(why);
+	g_hash_table_unref(w.texts);
+	g_hash_table_unref(w.numbers);
+	return out_file_end(&file, ok, error);
+}
+
+gboolean convert_to_trace(struct convert_job *job, GError **error)
+{
+	return record_reader_trace(job->reader)->format ? copy(job, error)
+							: write_records(job, error);
+}

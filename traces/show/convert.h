@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A trace or a result as another kind of file: a writer for each kind, over out-file.h.
+ * All read their input once, line by line.
+ */
+#ifndef NPUSIM_TRACES_CONVERT_H
+#define NPUSIM_TRACES_CONVERT_H
+
+#include "track/object-tracker.h"
+#include "format/out-file.h"
+#include "command/progress.h"
+
+struct convert_job {
+	struct record_reader *reader;
+	struct tracker *tracker;
+	const char *source, *target;
+	gint device; /* -1: all */
+	struct progress *progress;
+};
+/* The next line that is of the device that is wanted: 1, 0, -1 and error. */
+int convert_next(struct convert_job *job, struct tracker_line *out, GError **error);
+/* Whether a line is one of those that are wanted. */
+gboolean convert_wants(const struct convert_job *job, const struct tracker_line *line);
+
+gboolean convert_to_trace(struct convert_job *job, GError **error);
+gboolean convert_to_chrome(struct convert_job *job, GError **error);
+gboolean convert_to_csv(struct convert_job *job, GError **error);
+/* A result: its figures, or its series, a row each sample. device: -1: all. */
+gboolean convert_result_to_csv(const char *source, const char *target, gboolean series, gint device,
+			       GError **error);
+
+#endif

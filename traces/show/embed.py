@@ -1,0 +1,44 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+#
+# Puts the page of npusim report together, but for its data, as two C strings of bytes.
+# usage: embed.py OUT VERSION PAGE STYLE SCRIPT CHART
+
+import pathlib
+import re
+import sys
+
+
+def array(name, data):
+    rows = [', '.join(str(byte) for byte in data[i:i + 24]) for i in range(0, len(data), 24)]
+    return ('const unsigned char {}[] = {{\n{}\n}};\nconst unsigned long {}_bytes = {};\n'
+            .format(name, ',\n'.join(rows), name, len(data)))
+
+
+def main():
+    out, version, page, style, script, chart = sys.argv[1:]
+    parts = {
+        'VERSION': version,
+        'STYLE': pathlib.Path(style).read_text(encoding='utf-8'),
+        'SCRIPT': pathlib.Path(script).read_text(encoding='utf-8'),
+        'CHART': re.sub(r'\n//# sourceMappingURL=.*', '',
+                        pathlib.Path(chart).read_text(encoding='utf-8')).rstrip(),
+    }
+    for name in ('STYLE', 'SCRIPT', 'CHART'):
+        if re.search(r'</(script|style)', parts[name], re.I):
+            sys.exit('embed.py: {} would end its own element'.format(name))
+    text = pathlib.Path(page).read_text(encoding='utf-8')
+    before, after = text.split('@DATA@')
+
+    def fill(piece):
+        return re.sub(r'@([A-Z]+)@', lambda m: parts[m.group(1)], piece).encode()
+
+    pathlib.Path(out).write_text(
+        '/* SPDX-License-Identifier: Apache-2.0\n *\n'
+        ' * The page of npusim report before and after its data: written by embed.py. */\n'
+        '#include "show/report-page.h"\n\n'
+        + array('report_page_before', fill(before)) + '\n'
+        + array('report_page_after', fill(after)), encoding='ascii')
+
+
+main()

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Who held the live blocks of a moment: bytes and blocks by the line of the program that asked.
+ */
+#ifndef NPUSIM_TRACES_HOLDERS_H
+#define NPUSIM_TRACES_HOLDERS_H
+
+#include "allocation-table.h"
+#include "read/sites.h"
+
+struct holder {
+	guint32 label, site; /* of sites.h; the site of the label with the most bytes */
+	guint64 bytes, blocks;
+	guint64 site_bytes; /* inside: of that site */
+};
+
+/* struct holder, the largest first. `sites` may be NULL: the list is empty then. */
+GArray *holders_of(const struct allocation_table *table, const struct moment *moment,
+		   const struct sites *sites);
+
+#endif

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Pictures of a moment of a table: the addresses, and the frames of the device behind them. Both
+ * are lists that are put together where they are too long.
+ */
+#ifndef NPUSIM_TRACES_MAPS_H
+#define NPUSIM_TRACES_MAPS_H
+
+#include "allocation-table.h"
+#include "format/units.h"
+
+#define MAPS_RANGES_MAX  2000
+#define MAPS_FRAME_BYTES (2 * MIB)
+
+/* Addresses [address, address + bytes): `physical` of them have memory, `live` of that is taken by
+ * live blocks. A range is reserved (0, 0), free (bytes, 0), live (bytes, bytes), or put together
+ * from several. */
+struct map_range {
+	guint64 address, bytes, physical, live;
+	gboolean alone; /* inside: of a classic allocation, which nothing beside it makes larger */
+};
+struct address_map {
+	GArray *ranges;       /* struct map_range, sorted, apart */
+	guint64 count;        /* of ranges before they were put together */
+	guint64 merged_bytes; /* ranges of up to so many bytes were; 0: none */
+	guint64 largest_free; /* bytes */
+	guint64 live;         /* bytes of all ranges */
+};
+struct address_map *address_map_new(const struct allocation_table *table,
+				    const struct moment *moment);
+void address_map_free(struct address_map *map);
+
+#define FRAME_NOBODY  0 /* none of the replay's memory lies there */
+#define FRAME_SEVERAL 1
+/* Frames [frame, frame + count): `used` bytes of them belong to the memory at the address `owner`,
+ * or to FRAME_SEVERAL. */
+struct frame_run {
+	guint64 frame, count, used, owner;
+	guint64 tail; /* inside: what of `used` lies in the last frame */
+};
+struct frame_map {
+	GArray *runs;          /* struct frame_run: all frames of the device, in order */
+	guint64 count;         /* of runs before they were put together */
+	guint64 merged_frames; /* as above */
+};
+/* NULL: where the memory lies is not known. */
+struct frame_map *frame_map_new(const struct allocation_table *table, const struct moment *moment,
+				guint64 device_bytes);
+void frame_map_free(struct frame_map *map);
+
+#endif

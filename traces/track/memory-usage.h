@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a history says by itself: physical and live memory of one device, event by event, and what
+ * of the physical memory is lost to whom: the sums of a replay. Which blocks live it asks its
+ * table (allocation-table.h). It asks no model, and knows addresses, not names: the sums of records
+ * with names, for convert and diff, are those of object-tracker.h.
+ */
+#ifndef NPUSIM_TRACES_MEMORY_USAGE_H
+#define NPUSIM_TRACES_MEMORY_USAGE_H
+
+#include "allocation-table.h"
+#include "read/trace.h"
+
+struct memory_usage {
+	guint64 start_physical, start_live; /* when the window began */
+	guint64 physical, live;             /* now */
+	guint64 peak_physical, peak_live;
+	guint64 live_at_peak_physical; /* live bytes when physical memory was at its peak: what
+					  fragmentation is told from */
+	guint64 obtained;              /* physical bytes got since the start */
+	guint64 unmatched; /* frees of blocks that the history does not know, and blocks handed out
+			      twice */
+	guint64 taken;     /* by live blocks, with the rounding of who gave them */
+	guint64 rounding;  /* of `physical`: what pages are larger than what was asked for */
+	guint unit;        /* blocks are multiples of it, as far as the file tells */
+	struct allocation_table table; /* blocks, by the address that the file has; memory and
+				 reservations are whoever's who gets them */
+};
+
+void memory_usage_init(struct memory_usage *usage, const struct trace_device *device);
+void memory_usage_step(struct memory_usage *usage, const struct trace_event *event);
+void memory_usage_clear(struct memory_usage *usage);
+
+/* An ALLOC that lies at `address` and takes `taken` bytes. */
+void memory_usage_block(struct memory_usage *usage, const struct trace_event *event,
+			guint64 address, guint64 taken);
+/* A block of the start that lies elsewhere than the file says. */
+void memory_usage_place(struct memory_usage *usage, guint64 key, guint64 address, guint64 taken);
+/* Physical memory for `size` bytes, in whole pages `pages` bytes. */
+void memory_usage_obtain(struct memory_usage *usage, guint64 size, guint64 pages);
+void memory_usage_return(struct memory_usage *usage, guint64 size, guint64 pages);
+void memory_usage_sums(const struct memory_usage *usage, struct memory_sums *out);
+
+/* Bytes of the pages that an aclrtMalloc of `size` bytes takes: of 4 KiB up to 1 MiB, of 2 MiB
+ * above. */
+guint64 memory_usage_pages(guint64 size);
+
+#endif

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Follows the objects that the records of a trace name, from what makes each to what ends it: which
+ * device and which object a line is about, and how much is live, in segments, mapped by calls and
+ * reserved after it. For convert and diff, which replay nothing (a replay has memory-usage.h). It
+ * asks no model and keeps no record: memory is for what lives at a time, and for sizes that differ.
+ */
+#ifndef NPUSIM_TRACES_OBJECT_TRACKER_H
+#define NPUSIM_TRACES_OBJECT_TRACKER_H
+
+#include "read/record-reader.h"
+
+enum tracker_level {
+	TRACKER_LIVE,     /* requested sizes of blocks that are handed out */
+	TRACKER_SEGMENTS, /* of an allocator above */
+	TRACKER_PHYSICAL, /* that calls got; of a trace without such calls, its segments */
+	TRACKER_RESERVED, /* address space: of no device */
+	TRACKER_LEVEL_COUNT
+};
+const char *tracker_level_name(enum tracker_level level);
+
+struct tracker_peak {
+	guint64 bytes;
+	guint64 number;  /* of the event that reached it first; 0: the start */
+	guint64 host_ns; /* its time; 0: it has none */
+};
+struct tracker_device {
+	gint64 device; /* -1: the host; RECORD_NO_DEVICE: calls that are of no device */
+	guint64 now[TRACKER_LEVEL_COUNT];
+	struct tracker_peak peak[TRACKER_LEVEL_COUNT];
+	guint64 start[TRACKER_LEVEL_COUNT];
+	guint64 count[NPU_TRACE_VERB_COUNT];  /* of the window */
+	guint64 failed[NPU_TRACE_VERB_COUNT]; /* of them, calls that were refused */
+	guint64 bytes[NPU_TRACE_VERB_COUNT];  /* that those which were not refused name */
+	GHashTable *others; /* name -> struct tracker_size: NPU_TRACE_NOTE and calls */
+	GHashTable *sizes;  /* struct tracker_size, of what gets memory */
+};
+struct tracker_size {
+	guint64 size; /* first two: the key */
+	guint32 verb;
+	guint64 count;
+};
+
+/* A line, and what it is about: equal for lines that are about one object. */
+struct tracker_line {
+	struct record_item item;
+	gint64 device;   /* that it is about; RECORD_NO_DEVICE */
+	guint64 subject; /* of its name; 0: none, or not known */
+	guint64 handle;  /* of handle= and share= */
+	guint64 place;   /* of at=, and of what a name without an own object lies in */
+	guint64 from;    /* of src= */
+	guint64 had;     /* bytes of what goes with it */
+	gint64 offset;   /* into what the name means, from the first that was mapped there */
+	gboolean made;   /* its subject is there from now on */
+};
+struct tracker;
+
+/* `calls`: the trace has calls that get memory. */
+struct tracker *tracker_new(gboolean calls);
+void tracker_free(struct tracker *tracker);
+/* Adds one, and says what it is about. */
+void tracker_step(struct tracker *tracker, const struct record_item *item,
+		  struct tracker_line *out);
+
+/* The devices that lines were about, by number; RECORD_NO_DEVICE first, where there are such. */
+guint tracker_count(const struct tracker *tracker);
+const struct tracker_device *tracker_at(const struct tracker *tracker, guint index);
+const struct tracker_device *tracker_find(const struct tracker *tracker, gint64 device);
+/* Address space that is reserved. */
+guint64 tracker_reserved(const struct tracker *tracker);
+const struct tracker_peak *tracker_reserved_peak(const struct tracker *tracker);
+
+#endif
