@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "backend-sim/node-private.h"
+#include "backend-sim/node/node-private.h"
 #include "harness/test.h"
 #include "node-actors.h"
 

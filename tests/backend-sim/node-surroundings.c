@@ -21,7 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "backend-sim/node-private.h"
+#include "backend-sim/node/node-private.h"
 #include "harness/test.h"
 #include "node-actors.h"
 
