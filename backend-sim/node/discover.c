@@ -1,65 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How members find each other without a file that could go stale. Each member binds, and never
- * reads, an abstract socket "npusim/UID/PIDNS/NODE/PID/FD" (numbers in hexadecimal); the kernel
- * lists those in /proc/net/unix and removes them with the process. Members are then reached through
- * /proc/PID/fd/FD, which the kernel opens for the same user only. The start-up lock is such a
- * socket too: it reaches exactly as far as discovery does. Knows nothing of what lies in the
- * descriptors.
+ * Finds the members of a node, for newcomers and reports, without a file that could go stale: by
+ * the sockets that they have bound (socket.c), which the kernel lists in /proc/net/unix and removes
+ * with the process. Members are then reached through /proc/PID/fd/FD, which the kernel opens for
+ * the same user only. Knows nothing of what lies in the descriptors.
  */
-#include "node-private.h"
+#include "join.h"
 
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <glib.h>
 #include <limits.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
-#define LOCK_WAIT_MS 20000
-#define LOOKS        4
+#include "process.h"
 
-/* The start-up lock: a child that is forked while it is held must not keep it. */
-static struct own_file startup_lock = { .fd = -1 };
-static pthread_mutex_t startup_mutex = PTHREAD_MUTEX_INITIALIZER;
-static pthread_once_t startup_once = PTHREAD_ONCE_INIT;
-
-bool node_name_is_valid(const char *name)
-{
-	size_t length = strlen(name);
-
-	if (length < 1 || length > NODE_NAME_MAX)
-		return false;
-	for (; *name; name++)
-		if (!isascii((unsigned char)*name) ||
-		    (!isalnum((unsigned char)*name) && !strchr("._-", *name)))
-			return false;
-	return true;
-}
-
-static unsigned pid_namespace(void)
-{
-	struct stat file;
-
-	return stat("/proc/self/ns/pid", &file) == 0 ? (unsigned)file.st_ino : 0;
-}
+#define LOOKS 4
 
 /* ---- what the kernel lists ---- */
 
 struct search {
 	const char *name;
+	unsigned most; /* so many are enough */
 	bool saw_lock; /* a start-up lock: sockets are listed here */
-	struct candidate *found;
-	unsigned count, capacity;
-	int error; /* what is there could not be looked at */
+	GArray *found; /* of struct candidate */
+	int error;     /* what is there could not be looked at */
 };
 
 static void note_error(struct search *search)
@@ -70,15 +41,8 @@ static void note_error(struct search *search)
 
 static void add_candidate(struct search *search, const struct candidate *candidate)
 {
-	if (search->name && strcmp(search->name, candidate->name))
-		return;
-	if (search->count == search->capacity) {
-		search->capacity = search->capacity ? 2 * search->capacity : 16;
-		search->found = realloc(search->found, search->capacity * sizeof(*search->found));
-		if (!search->found)
-			abort();
-	}
-	search->found[search->count++] = *candidate;
+	if (!search->name || !strcmp(search->name, candidate->name))
+		g_array_append_val(search->found, *candidate);
 }
 
 /* "NODE/PID/FD" */
@@ -96,12 +60,12 @@ static bool parse_member(const char *text, struct candidate *out)
 
 static void search_sockets(struct search *search, FILE *list)
 {
-	char prefix[64], *line = NULL;
+	g_autofree char *start = socket_prefix(), *prefix = g_strdup_printf(" @%s", start);
+	char *line = NULL;
 	struct candidate candidate;
 	size_t size = 0;
 
-	snprintf(prefix, sizeof(prefix), " @npusim/%x/%x/", geteuid(), pid_namespace());
-	while (getline(&line, &size, list) > 0) {
+	while (search->found->len < search->most && getline(&line, &size, list) > 0) {
 		const char *name = strstr(line, prefix);
 
 		line[strcspn(line, "\n")] = '\0';
@@ -171,24 +135,25 @@ static void look_at_sockets(struct search *search)
 	}
 }
 
-bool node_discover(const char *name, struct candidate **out, unsigned *out_count)
+GArray *node_discover(const char *name, unsigned most)
 {
-	struct search search = { .name = name };
+	struct search search = {
+		.name = name,
+		.most = most,
+		.found = g_array_new(FALSE, FALSE, sizeof(struct candidate)),
+	};
 
 	/* While sockets come and go, the list may leave out one that is there all the time. */
-	for (unsigned look = 0; look < LOOKS && search.count == 0 && !search.error; look++)
+	for (unsigned look = 0; look < LOOKS && !search.found->len && !search.error; look++)
 		look_at_sockets(&search);
 	/* Who is about to join holds the lock: where not even that is listed, sockets are not. */
-	if (search.count == 0 && !search.saw_lock && !search.error)
+	if (!search.found->len && !search.saw_lock && !search.error)
 		search_processes(&search);
-	if (search.error) {
-		free(search.found);
-		errno = search.error;
-		return false;
-	}
-	*out = search.found;
-	*out_count = search.count;
-	return true;
+	if (!search.error)
+		return search.found;
+	g_array_unref(search.found);
+	errno = search.error;
+	return NULL;
 }
 
 /* ---- opening what others have ---- */
@@ -259,101 +224,4 @@ int node_open_descriptor(pid_t pid, int fd, const char *file)
 	copy = open_path(path, file);
 	return copy < 0 && (errno == ENOENT || errno == EACCES) ? open_of_threads(pid, fd, file)
 								: copy;
-}
-
-/* ---- sockets ---- */
-
-static bool bind_abstract(int fd, const char *text)
-{
-	struct sockaddr_un address = { .sun_family = AF_UNIX };
-	size_t length = strlen(text);
-
-	if (length > sizeof(address.sun_path) - 1) {
-		errno = ENAMETOOLONG;
-		return false;
-	}
-	memcpy(address.sun_path + 1, text, length);
-	return bind(fd, (struct sockaddr *)&address,
-		    (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + length)) == 0;
-}
-
-/* Nobody talks here. */
-static int make_socket(void)
-{
-	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-
-	if (fd >= 0)
-		shutdown(fd, SHUT_RDWR);
-	return fd;
-}
-
-int node_announce(const char *name, pid_t pid, int control_fd)
-{
-	int fd = make_socket(), error;
-	char text[128];
-
-	snprintf(text, sizeof(text), "npusim/%x/%x/%s/%x/%x", geteuid(), pid_namespace(), name,
-		 (unsigned)pid, (unsigned)control_fd);
-	if (fd < 0 || bind_abstract(fd, text))
-		return fd;
-	error = errno;
-	close(fd);
-	errno = error;
-	return -1;
-}
-
-/* The thread that was joining a node is not in the child, and neither are the memories. */
-static void forget_in_child(void)
-{
-	own_file_close(&startup_lock);
-	pthread_mutex_init(&startup_mutex, NULL);
-	ranges_forget();
-}
-
-static void register_fork_handler(void)
-{
-	pthread_atfork(NULL, NULL, forget_in_child);
-}
-
-static bool take_startup_lock(const char *text)
-{
-	const struct timespec pause = { .tv_nsec = 200000 };
-	unsigned waits = 0;
-
-	startup_lock = own_file(make_socket()); /* noted first, then bound: for a child */
-	if (startup_lock.fd < 0)
-		return false;
-	while (!bind_abstract(startup_lock.fd, text)) {
-		if (errno != EADDRINUSE || ++waits == LOCK_WAIT_MS * 5)
-			return false;
-		nanosleep(&pause, NULL);
-	}
-	return true;
-}
-
-bool node_startup_lock(const char *name, char **error)
-{
-	char text[128];
-
-	snprintf(text, sizeof(text), "npusim/%x/%x/%s/lock", geteuid(), pid_namespace(), name);
-	pthread_once(&startup_once, register_fork_handler);
-	pthread_mutex_lock(&startup_mutex);
-	if (take_startup_lock(text))
-		return true;
-	if (errno == EADDRINUSE)
-		*error = node_text("node %s: another process has been joining it for %d s (it "
-				   "holds the abstract socket \"@%s\"; `ss -xap | grep npusim` "
-				   "names it); end that process, or choose another NPUSIM_NODE",
-				   name, LOCK_WAIT_MS / 1000, text);
-	else
-		*error = node_text("node %s: cannot bind the abstract socket \"@%s\": %s", name,
-				   text, strerror(errno));
-	node_startup_unlock();
-	return false;
-}
-
-void node_startup_unlock(void)
-{
-	own_file_close(&startup_lock);
-	pthread_mutex_unlock(&startup_mutex);
 }

@@ -1,13 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Exported blocks. A share lives exactly as long as its block points back at it, so its end needs
- * no bookkeeping; an id is an index in the table and, above it, how often that index has been used.
+ * Lends blocks to other processes, for the driver's calls on shareable handles and on legacy shared
+ * memory: shares, which stand for whole blocks, and names, which stand for ranges of blocks.
+ *
+ * A share lives exactly as long as its block points back at it, so its end needs no bookkeeping; an
+ * id is an index in the table and, above it, how often that index has been used. A name is 64
+ * hexadecimal digits: its index and how often that has been used, then chance. It lives until its
+ * maker destroys it or ends.
  */
-#include "node-private.h"
+#include "blocks.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
 #define INDEX_MASK (NODE_SHARES - 1)
 #define GENERATIONS \
@@ -15,75 +21,126 @@
 #define SHARE_LIMIT_LEAST 4096u
 #define ALLOW_BATCH       256u /* pids added while the lock is held once */
 
-static bool share_is_live(const struct node *node, uint32_t index, struct block_place *out)
-{
-	const struct share_record *share = &node->shares[index];
+/* ---- what shares and names have in common ---- */
 
-	return block_find(node, share->block, share->block_generation, out) &&
-	       out->record->share == index + 1;
+static void write_grant(struct node *node, struct grant *grant, const struct node_block *block,
+			unsigned device)
+{
+	PUT(grant->block, block->id);
+	PUT(grant->block_generation, block->generation);
+	PUT(grant->exporter, node->slot);
+	PUT(grant->exporter_generation, node->generation);
+	PUT(grant->exporter_pid, node->pid);
+	PUT(grant->device, device);
+	PUT(grant->open, 0);
+	PUT(grant->allow, 0);
 }
 
-bool share_chain(const struct node *node, uint32_t index, uint32_t *out_chain)
-{
-	struct block_place place;
+/* What is said of an import of the grant, `what` in words, if that is not allowed. */
+static drvError_t check_allowed(const struct node *node, const struct grant *grant,
+				const char *what)
 
-	if (!share_is_live(node, index, &place))
-		return false;
-	*out_chain = node->shares[index].allow;
-	return true;
+{
+	enum allow_answer answer = grant->open || grant_is_mine(node, grant)
+					   ? ALLOW_YES
+					   : allow_check(node, grant->allow);
+
+	if (answer == ALLOW_YES)
+		return DRV_ERROR_NONE;
+	if (answer == ALLOW_STALE)
+		npu_message_set(
+			"import of %s: pid %d was whitelisted before this process started, so "
+			"another process was meant "
+			"(the number has been used again); process %d must whitelist it now",
+			what, node->pid, grant->exporter_pid);
+	else
+		npu_message_set("import of %s: this process (pid %d) is not on the whitelist of "
+				"process %d, which exported it; that "
+				"process must add it (aclrtMemSetPidToShareableHandle, "
+				"aclrtIpcMemSetImportPid) or export with the "
+				"flag that disables the check",
+				what, node->pid, grant->exporter_pid);
+	return DRV_ERROR_IOCRL_FAIL;
 }
 
-uint32_t share_end(struct node *node, const struct block_record *record)
+/* Enters the node, and finds what `key` names: a grant of this process, whose importers are to be
+ * changed. The lock is held only on success. */
+typedef drvError_t (*enter_own_fn)(struct node *node, const void *key, bool to_open,
+				   struct grant **out);
+
+static drvError_t allow(struct node *node, enter_own_fn enter, const void *key, const int *pids,
+			uint32_t count)
 {
-	return record->share ? node->shares[record->share - 1].allow : 0;
+	drvError_t error = DRV_ERROR_NONE;
+	uint64_t *start_times = allow_start_times(pids, count, &error);
+
+	for (uint32_t i = 0; start_times && error == DRV_ERROR_NONE && i < count;
+	     i += ALLOW_BATCH) {
+		uint32_t batch = count - i < ALLOW_BATCH ? count - i : ALLOW_BATCH;
+		struct grant *grant;
+
+		error = enter(node, key, false, &grant);
+		if (error != DRV_ERROR_NONE)
+			break;
+		error = allow_add(node, &grant->allow, pids + i, start_times + i, batch);
+		node_unlock(node);
+	}
+	free(start_times);
+	return error;
 }
 
-static bool is_exporter(const struct node *node, const struct share_record *share)
+static drvError_t set_open(struct node *node, enter_own_fn enter, const void *key)
 {
-	return share->exporter == node->slot && share->exporter_generation == node->generation;
+	struct grant *grant;
+	drvError_t error = enter(node, key, true, &grant);
+
+	if (error != DRV_ERROR_NONE)
+		return error;
+	PUT(grant->open, 1);
+	node_unlock(node);
+	return DRV_ERROR_NONE;
 }
 
-void share_exporter_gone(struct node *node, const struct block_record *record)
+/* The exporter has not yet chosen the other way. */
+static drvError_t check_order(const struct grant *grant, bool to_open, const char *what,
+			      const char *how)
 {
-	if (record->share && is_exporter(node, &node->shares[record->share - 1]))
-		PUT(node->shares[record->share - 1].exporter_gone, 1);
+	if (to_open ? !grant->allow : !grant->open)
+		return DRV_ERROR_NONE;
+	npu_message_set("%s: %s", what,
+			to_open ? "processes have been whitelisted, so the whitelist cannot be "
+				  "disabled any more"
+				: how);
+	return DRV_ERROR_OPER_NOT_PERMITTED;
 }
 
-/* Lock held. */
-static drvError_t find_share(const struct node *node, uint32_t share_id, struct share_record **out,
-			     struct block_place *out_place)
+/* ---- shares ---- */
+
+/* Enters the node, and finds the share; the lock is held only on success. */
+static drvError_t enter_share(struct node *node, uint32_t share_id, struct share_record **out,
+			      struct block_place *out_place)
 {
 	uint32_t index = share_id & INDEX_MASK;
+	drvError_t error = node_enter(node);
 
+	if (error != DRV_ERROR_NONE)
+		return error;
 	if (index < node->control->share_limit &&
 	    node->shares[index].generation == share_id >> NODE_SHARE_LG2 &&
 	    share_is_live(node, index, out_place)) {
 		*out = &node->shares[index];
 		return DRV_ERROR_NONE;
 	}
+	node_unlock(node);
 	npu_message_set(
 		"node %s has no share %u: it was never exported here, or its memory is freed",
 		node->name, share_id);
 	return DRV_ERROR_INVALID_HANDLE;
 }
 
-/* Enters the node, and finds the share; the lock is held only on success. */
-static drvError_t enter_share(struct node *node, uint32_t share_id, struct share_record **out,
-			      struct block_place *out_place)
-{
-	drvError_t error = node_enter(node);
-
-	if (error != DRV_ERROR_NONE)
-		return error;
-	error = find_share(node, share_id, out, out_place);
-	if (error != DRV_ERROR_NONE)
-		node_unlock(node);
-	return error;
-}
-
 /* A free index; indexes go round, in a table that stays at most half full, so that an id does not
  * come back soon. */
-static uint32_t take_index(struct node *node)
+static uint32_t take_share(struct node *node)
 {
 	struct control *control = node->control;
 	struct block_place place;
@@ -104,121 +161,78 @@ static uint32_t take_index(struct node *node)
 	return index;
 }
 
-static void write_share(struct node *node, uint32_t index, const struct node_block *block,
-			unsigned device)
-{
-	struct share_record *share = &node->shares[index];
-
-	PUT(share->generation, share->generation % GENERATIONS + 1);
-	PUT(share->block, block->id);
-	PUT(share->block_generation, block->generation);
-	PUT(share->exporter, node->slot);
-	PUT(share->exporter_generation, node->generation);
-	PUT(share->exporter_pid, node->pid);
-	PUT(share->exporter_gone, 0);
-	PUT(share->device, device);
-	PUT(share->open, 0);
-	PUT(share->allow, 0);
-}
-
 drvError_t node_share_export(struct node *node, const struct node_block *block, unsigned device,
 			     uint32_t *out_share_id)
 {
 	struct block_place place;
-	drvError_t error = node_enter(node);
+	drvError_t error = block_enter(node, block, &place);
+	struct share_record *share;
 	uint32_t index;
 
 	if (error != DRV_ERROR_NONE)
 		return error;
-	if (!block_find(node, block->id, block->generation, &place)) {
-		npu_message_set("node %s: block %u is no block any more", node->name, block->id);
-		error = DRV_ERROR_INVALID_HANDLE;
-	} else if (place.record->share) {
+	if (place.record->share) {
+		index = place.record->share - 1;
 		npu_message_set("this memory is exported already, by process %d, as share %u of "
 				"node %s; a block can be exported "
 				"once: pass the first shareable handle on, or free the memory and "
 				"allocate it anew",
-				node->shares[place.record->share - 1].exporter_pid,
-				node->shares[place.record->share - 1].generation << NODE_SHARE_LG2 |
-					(place.record->share - 1),
+				node->shares[index].grant.exporter_pid,
+				node->shares[index].generation << NODE_SHARE_LG2 | index,
 				node->name);
 		error = DRV_ERROR_PARA_ERROR;
-	} else if ((index = take_index(node)) == NODE_NONE) {
+	} else if ((index = take_share(node)) == NODE_NONE) {
 		npu_message_set("node %s: %u blocks are exported, which is the limit", node->name,
 				NODE_SHARES);
 		error = DRV_ERROR_NO_RESOURCES;
 	} else {
-		write_share(node, index, block, device);
+		share = &node->shares[index];
+		PUT(share->generation, share->generation % GENERATIONS + 1);
+		PUT(share->exporter_gone, 0);
+		write_grant(node, &share->grant, block, device);
 		PUT(node->control->share_count, node->control->share_count + 1);
 		PUT(place.record->share, index + 1); /* from here on it is shared */
-		*out_share_id = node->shares[index].generation << NODE_SHARE_LG2 | index;
+		*out_share_id = share->generation << NODE_SHARE_LG2 | index;
 	}
 	node_unlock(node);
 	return error;
 }
 
-/* enter_share() for a change of who imports it: by the exporter, and not after the other kind. */
-static drvError_t enter_own_share(struct node *node, uint32_t share_id, bool to_open,
-				  struct share_record **out)
+static drvError_t enter_own_share(struct node *node, const void *key, bool to_open,
+				  struct grant **out)
 {
+	const uint32_t share_id = *(const uint32_t *)key;
+	struct share_record *share;
 	struct block_place place;
-	drvError_t error = enter_share(node, share_id, out, &place);
+	drvError_t error = enter_share(node, share_id, &share, &place);
+	char what[96];
 
 	if (error != DRV_ERROR_NONE)
 		return error;
-	if (!is_exporter(node, *out)) {
-		npu_message_set("share %u of node %s: only process %d, which exported it, may "
-				"change who imports it",
-				share_id, node->name, (*out)->exporter_pid);
+	snprintf(what, sizeof(what), "share %u of node %s", share_id, node->name);
+	if (!grant_is_mine(node, &share->grant)) {
+		npu_message_set("%s: only process %d, which exported it, may change who imports it",
+				what, share->grant.exporter_pid);
 		error = DRV_ERROR_IOCRL_FAIL;
-	} else if (to_open ? (*out)->allow != 0 : (*out)->open) {
-		npu_message_set("share %u of node %s: %s", share_id, node->name,
-				to_open ? "processes have been whitelisted, so the whitelist "
-					  "cannot be disabled any more"
-					: "it was exported with the whitelist disabled, so no "
-					  "process can be added");
-		error = DRV_ERROR_OPER_NOT_PERMITTED;
+	} else {
+		error = check_order(&share->grant, to_open, what,
+				    "it was exported with the whitelist disabled, so no process "
+				    "can be added");
 	}
+	*out = &share->grant;
 	if (error != DRV_ERROR_NONE)
 		node_unlock(node);
 	return error;
 }
 
-static drvError_t allow_batch(struct node *node, uint32_t share_id, const int *pids,
-			      const uint64_t *start_times, uint32_t count)
-{
-	struct share_record *share;
-	drvError_t error = enter_own_share(node, share_id, false, &share);
-
-	if (error != DRV_ERROR_NONE)
-		return error;
-	error = allow_add(node, &share->allow, pids, start_times, count);
-	node_unlock(node);
-	return error;
-}
-
 drvError_t node_share_allow(struct node *node, uint32_t share_id, const int *pids, uint32_t count)
 {
-	drvError_t error = DRV_ERROR_NONE;
-	uint64_t *start_times = allow_start_times(pids, count, &error);
-
-	for (uint32_t i = 0; start_times && error == DRV_ERROR_NONE && i < count; i += ALLOW_BATCH)
-		error = allow_batch(node, share_id, pids + i, start_times + i,
-				    count - i < ALLOW_BATCH ? count - i : ALLOW_BATCH);
-	free(start_times);
-	return error;
+	return allow(node, enter_own_share, &share_id, pids, count);
 }
 
 drvError_t node_share_set_open(struct node *node, uint32_t share_id)
 {
-	struct share_record *share;
-	drvError_t error = enter_own_share(node, share_id, true, &share);
-
-	if (error != DRV_ERROR_NONE)
-		return error;
-	PUT(share->open, 1);
-	node_unlock(node);
-	return DRV_ERROR_NONE;
+	return set_open(node, enter_own_share, &share_id);
 }
 
 drvError_t node_share_get_open(struct node *node, uint32_t share_id, bool *out_open)
@@ -229,18 +243,9 @@ drvError_t node_share_get_open(struct node *node, uint32_t share_id, bool *out_o
 
 	if (error != DRV_ERROR_NONE)
 		return error;
-	*out_open = share->open;
+	*out_open = share->grant.open;
 	node_unlock(node);
 	return DRV_ERROR_NONE;
-}
-
-/* The exporter holds the block through a view of its own. */
-static bool exporter_holds(const struct node *node, const struct share_record *share,
-			   const struct block_record *record)
-{
-	return !record->closing && !share->exporter_gone &&
-	       member_is_live(node, share->exporter, share->exporter_generation) &&
-	       block_is_held_by(record, share->exporter);
 }
 
 drvError_t node_share_info(struct node *node, uint32_t share_id, struct node_share_info *out)
@@ -253,33 +258,16 @@ drvError_t node_share_info(struct node *node, uint32_t share_id, struct node_sha
 		return error;
 	*out = (struct node_share_info){
 		.memory = place.memory->index,
-		.device = share->device,
+		.device = share->grant.device,
 		.frames = place.record->frames,
 		.giant = place.record->giant,
-		.exporter_pid = share->exporter_pid,
-		.exporter_is_me = is_exporter(node, share),
-		.exporter_alive = member_is_live(node, share->exporter, share->exporter_generation),
+		.exporter_pid = share->grant.exporter_pid,
+		.exporter_is_me = grant_is_mine(node, &share->grant),
+		.exporter_alive = member_is_live(node, share->grant.exporter,
+						 share->grant.exporter_generation),
 	};
 	node_unlock(node);
 	return DRV_ERROR_NONE;
-}
-
-static drvError_t check_import(const struct node *node, uint32_t share_id,
-			       const struct share_record *share, const struct block_record *record)
-{
-	enum allow_answer answer = share->open ? ALLOW_YES : allow_check(node, share->allow);
-	char what[64];
-
-	if (answer != ALLOW_YES && !is_exporter(node, share)) {
-		snprintf(what, sizeof(what), "share %u of node %.20s", share_id, node->name);
-		return allow_refuse(node, answer, what, share->exporter_pid);
-	}
-	if (exporter_holds(node, share, record))
-		return DRV_ERROR_NONE;
-	npu_message_set("import of share %u of node %s: process %d, which exported it, has freed "
-			"the memory or has ended",
-			share_id, node->name, share->exporter_pid);
-	return DRV_ERROR_BUSY;
 }
 
 drvError_t node_share_import(struct node *node, uint32_t share_id, struct node_block **out)
@@ -287,12 +275,222 @@ drvError_t node_share_import(struct node *node, uint32_t share_id, struct node_b
 	struct share_record *share;
 	struct block_place place;
 	drvError_t error = enter_share(node, share_id, &share, &place);
+	const struct grant *grant;
+	char what[64];
 
 	if (error != DRV_ERROR_NONE)
 		return error;
-	error = check_import(node, share_id, share, place.record);
-	if (error == DRV_ERROR_NONE)
-		*out = block_view(node, share->block, true);
+	grant = &share->grant;
+	snprintf(what, sizeof(what), "share %u of node %.20s", share_id, node->name);
+	error = check_allowed(node, grant, what);
+	if (error != DRV_ERROR_NONE) {
+		node_unlock(node);
+		return error;
+	}
+	/* The exporter holds the block through a view of its own. */
+	if (!place.record->closing && !share->exporter_gone &&
+	    member_is_live(node, grant->exporter, grant->exporter_generation) &&
+	    block_is_held_by(&place, grant->exporter)) {
+		*out = block_view(node, grant->block, true);
+	} else {
+		npu_message_set("import of share %u of node %s: process %d, which exported it, has "
+				"freed the memory or has ended",
+				share_id, node->name, grant->exporter_pid);
+		error = DRV_ERROR_BUSY;
+	}
+	node_unlock(node);
+	return error;
+}
+
+/* ---- names ---- */
+
+/* Enters the node, and finds the name; the lock is held only on success. */
+static drvError_t enter_name(struct node *node, const char *name, struct name_record **out)
+{
+	drvError_t error = node_enter(node);
+	struct name_record *record;
+	unsigned index;
+
+	if (error != DRV_ERROR_NONE)
+		return error;
+	if (sscanf(name, "%8x", &index) == 1 && index < node->control->name_limit) {
+		record = &node->names[index];
+		if (record->state &&
+		    member_is_live(node, record->grant.exporter,
+				   record->grant.exporter_generation) &&
+		    !strcmp(record->text, name)) {
+			*out = record;
+			return DRV_ERROR_NONE;
+		}
+	}
+	node_unlock(node);
+	npu_message_set("node %s has no name \"%.64s\": it was never made here, or its maker "
+			"destroyed it or has ended",
+			node->name, name);
+	return DRV_ERROR_PARA_ERROR;
+}
+
+static drvError_t enter_own_name(struct node *node, const char *name, struct name_record **out)
+{
+	drvError_t error = enter_name(node, name, out);
+
+	if (error != DRV_ERROR_NONE || grant_is_mine(node, &(*out)->grant))
+		return error;
+	npu_message_set(
+		"the name \"%.64s\" belongs to process %d, and only that may change or destroy it",
+		name, (*out)->grant.exporter_pid);
+	node_unlock(node);
+	return DRV_ERROR_IOCRL_FAIL;
+}
+
+static uint32_t take_name(struct node *node)
+{
+	struct control *control = node->control;
+
+	for (uint32_t tries = 0; tries < NODE_NAMES; tries++) {
+		uint32_t index = control->name_next % NODE_NAMES;
+
+		PUT(control->name_next, index + 1);
+		if (index >= control->name_limit)
+			PUT(control->name_limit, index + 1);
+		if (!node->names[index].state)
+			return index;
+	}
+	return NODE_NONE;
+}
+
+static void write_text(struct name_record *record, uint32_t index)
+{
+	unsigned char chance[24];
+	size_t at;
+
+	if (getrandom(chance, sizeof(chance), 0) != sizeof(chance))
+		memset(chance, 0, sizeof(chance)); /* index and generation alone are unique */
+	node_step();
+	at = (size_t)snprintf(record->text, sizeof(record->text), "%08x%08x", index,
+			      record->generation);
+	for (unsigned i = 0; i < sizeof(chance); i++)
+		at += (size_t)snprintf(record->text + at, sizeof(record->text) - at, "%02x",
+				       chance[i]);
+}
+
+drvError_t node_name_create(struct node *node, const struct node_block *block, uint64_t offset,
+			    uint64_t bytes, unsigned device, char name[65])
+{
+	struct block_place place;
+	drvError_t error = block_enter(node, block, &place);
+	struct name_record *record;
+	uint32_t index;
+
+	if (error != DRV_ERROR_NONE)
+		return error;
+	index = take_name(node);
+	if (index == NODE_NONE) {
+		node_unlock(node);
+		npu_message_set("node %s: %u names exist, which is the limit; destroy some",
+				node->name, NODE_NAMES);
+		return DRV_ERROR_NO_RESOURCES;
+	}
+	PUT(place.record->named, 1);
+	record = &node->names[index];
+	PUT(record->generation, record->generation + 1);
+	write_grant(node, &record->grant, block, device);
+	PUT(record->offset, offset);
+	PUT(record->bytes, bytes);
+	write_text(record, index);
+	PUT(record->state, 1);
+	memcpy(name, record->text, 65);
+	node_unlock(node);
+	return DRV_ERROR_NONE;
+}
+
+drvError_t node_name_destroy(struct node *node, const char *name)
+{
+	struct name_record *record;
+	drvError_t error = enter_own_name(node, name, &record);
+
+	if (error != DRV_ERROR_NONE)
+		return error;
+	name_end(node, record);
+	node_unlock(node);
+	return DRV_ERROR_NONE;
+}
+
+static drvError_t enter_own_grant(struct node *node, const void *key, bool to_open,
+				  struct grant **out)
+{
+	struct name_record *record;
+	drvError_t error = enter_own_name(node, key, &record);
+	char what[96];
+
+	if (error != DRV_ERROR_NONE)
+		return error;
+	snprintf(what, sizeof(what), "the name \"%.64s\"", (const char *)key);
+	error = check_order(&record->grant, to_open, what,
+			    "its whitelist is disabled, so no process can be added");
+	*out = &record->grant;
+	if (error != DRV_ERROR_NONE)
+		node_unlock(node);
+	return error;
+}
+
+drvError_t node_name_allow(struct node *node, const char *name, const int *pids, uint32_t count)
+{
+	return allow(node, enter_own_grant, name, pids, count);
+}
+
+drvError_t node_name_set_open(struct node *node, const char *name)
+{
+	return set_open(node, enter_own_grant, name);
+}
+
+static void copy_info(const struct node *node, const struct name_record *record,
+		      struct node_name_info *out)
+{
+	*out = (struct node_name_info){
+		.offset = record->offset,
+		.bytes = record->bytes,
+		.device = record->grant.device,
+		.exporter_pid = record->grant.exporter_pid,
+		.exporter_is_me = grant_is_mine(node, &record->grant),
+	};
+}
+
+drvError_t node_name_info(struct node *node, const char *name, struct node_name_info *out)
+{
+	struct name_record *record;
+	drvError_t error = enter_name(node, name, &record);
+
+	if (error != DRV_ERROR_NONE)
+		return error;
+	copy_info(node, record, out);
+	node_unlock(node);
+	return DRV_ERROR_NONE;
+}
+
+drvError_t node_name_import(struct node *node, const char *name, struct node_name_info *out_info,
+			    struct node_block **out)
+{
+	struct name_record *record;
+	struct block_place place;
+	drvError_t error = enter_name(node, name, &record);
+	const struct grant *grant;
+
+	if (error != DRV_ERROR_NONE)
+		return error;
+	grant = &record->grant;
+	error = check_allowed(node, grant, "a named range of memory");
+	if (error == DRV_ERROR_NONE &&
+	    (!block_find(node, grant->block, grant->block_generation, &place) ||
+	     place.record->closing || !block_is_held_by(&place, grant->exporter))) {
+		npu_message_set("the memory of the name \"%.64s\" has been freed by process %d",
+				name, grant->exporter_pid);
+		error = DRV_ERROR_BUSY;
+	}
+	if (error == DRV_ERROR_NONE) {
+		copy_info(node, record, out_info);
+		*out = block_view(node, grant->block, true);
+	}
 	node_unlock(node);
 	return error;
 }
