@@ -33,7 +33,7 @@
 #include <pthread.h>
 
 #include "base/base.h"
-#include "node.h"
+#include "node/node.h"
 #include "npusim/driver.h"
 #include "page-table.h"
 #include "sim.h"

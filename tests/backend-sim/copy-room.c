@@ -6,7 +6,7 @@
  */
 #include "queue-rig.h"
 
-#include "node.h"
+#include "node/node.h"
 
 static uint64_t room = UINT64_MAX;
 

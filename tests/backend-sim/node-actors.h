@@ -7,7 +7,7 @@
 #ifndef NPUSIM_TESTS_NODE_ACTORS_H
 #define NPUSIM_TESTS_NODE_ACTORS_H
 
-#include "backend-sim/node.h"
+#include "backend-sim/node/node.h"
 
 #define ACTOR_BLOCKS 64
 #define ACTOR_DIED   INT64_MIN

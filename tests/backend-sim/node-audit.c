@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Counts a node's records anew, in another way than node-recover.c does, and says where they
+ * Counts a node's records anew, in another way than rebuild.c does, and says where they
  * contradict each other.
  */
 #include "node-actors.h"
@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "backend-sim/node-private.h"
+#include "backend-sim/node/join.h"
 
 struct audit {
 	struct node *node;
@@ -22,10 +22,10 @@ struct audit {
 	uint32_t alive[NODE_MEMBERS]; /* before: who dies meanwhile may be there */
 };
 
-#define WRONG(audit, ...)                                        \
-	do {                                                     \
-		if (!(audit)->wrong)                             \
-			(audit)->wrong = node_text(__VA_ARGS__); \
+#define WRONG(audit, ...)                                              \
+	do {                                                           \
+		if (!(audit)->wrong)                                   \
+			(audit)->wrong = g_strdup_printf(__VA_ARGS__); \
 	} while (0)
 
 static void audit_chain(struct audit *audit, uint32_t chain, const char *whose, uint32_t index)
@@ -42,6 +42,7 @@ static void audit_chain(struct audit *audit, uint32_t chain, const char *whose, 
 static void audit_block(struct audit *audit, struct memory *m, uint32_t first)
 {
 	const struct block_record *record = &m->blocks[first];
+	const struct block_place place = { m, first, &m->blocks[first] };
 	uint32_t frames = 0, extents = 0;
 	bool held = false;
 
@@ -67,7 +68,7 @@ static void audit_block(struct audit *audit, struct memory *m, uint32_t first)
 		      "memory %u, block %u: %u frames in %u extents, and %u in %u are written down",
 		      m->index, first, frames, extents, record->frames, record->extent_count);
 	for (unsigned slot = 0; slot < NODE_MEMBERS; slot++)
-		if (block_is_held_by(record, slot)) {
+		if (block_is_held_by(&place, slot)) {
 			held = true;
 			if (GET(audit->node->control->members[slot].state) != MEMBER_LIVE)
 				WRONG(audit, "memory %u, block %u: held by member %u, who is none",
@@ -80,11 +81,11 @@ static void audit_block(struct audit *audit, struct memory *m, uint32_t first)
 		const struct share_record *share = &audit->node->shares[record->share - 1];
 
 		audit->shares++;
-		if (share->block != m->id_base + first ||
-		    share->block_generation != record->generation)
+		if (share->grant.block != m->id_base + first ||
+		    share->grant.block_generation != record->generation)
 			WRONG(audit, "memory %u, block %u: its share is another block's", m->index,
 			      first);
-		audit_chain(audit, share->allow, "share", record->share - 1);
+		audit_chain(audit, share->grant.allow, "share", record->share - 1);
 	}
 }
 
@@ -133,15 +134,15 @@ static void audit_pool(struct audit *audit)
 
 	for (uint32_t i = 0; i < control->name_limit; i++) {
 		const struct name_record *name = &audit->node->names[i];
-		const struct member *member = &control->members[name->exporter];
+		const struct member *member = &control->members[name->grant.exporter];
 
 		if (!name->state)
 			continue;
-		audit_chain(audit, name->allow, "name", i);
+		audit_chain(audit, name->grant.allow, "name", i);
 		if (GET(member->state) != MEMBER_LIVE ||
-		    member->generation != name->exporter_generation)
+		    member->generation != name->grant.exporter_generation)
 			WRONG(audit, "name %u: it was made by member %u, who is none", i,
-			      name->exporter);
+			      name->grant.exporter);
 	}
 	for (unsigned slot = 0; slot < control->member_limit; slot++)
 		if (audit->alive[slot] & FUTEX_OWNER_DIED &&
@@ -163,7 +164,7 @@ char *node_audit(struct node *node)
 	for (unsigned slot = 0; slot < NODE_MEMBERS; slot++)
 		audit.alive[slot] = GET(node->control->alive[slot]);
 	if (node_enter(node) != DRV_ERROR_NONE)
-		return node_text("the node cannot be entered: %s", npu_message());
+		return g_strdup_printf("the node cannot be entered: %s", npu_message());
 	audit.reached = calloc(NODE_ALLOWS, 1);
 	for (unsigned i = 0; i < SIM_NODE_MAX; i++)
 		if (node->memory[i])

@@ -53,7 +53,7 @@ static void prepare_nothing(const struct order *order, struct reply *reply)
 static void prepare_pieces(const struct order *order, struct reply *reply)
 {
 	(void)order;
-	MUST(do_usage); /* pockets are empty */
+	MUST(do_usage); /* frame caches are empty */
 	for (unsigned i = 0; i < 20; i++)
 		MUST(do_create, .frames = 1, .block = i);
 	MUST(do_create, .frames = 228, .block = 20);
@@ -67,7 +67,7 @@ static void prepare_block(const struct order *order, struct reply *reply)
 	MUST(do_create, .frames = 4);
 }
 
-static void prepare_pocket(const struct order *order, struct reply *reply)
+static void prepare_cache(const struct order *order, struct reply *reply)
 {
 	(void)order;
 	MUST(do_create, .frames = 4);
@@ -300,7 +300,7 @@ static void look(void)
 	EXPECT_EQ(ACT(&witness, do_drop, .block = 9).value, 0);
 	EXPECT_EQ(ACT(&witness, do_read).value, 42);
 	EXPECT_EQ(ACT(&witness, do_create, .frames = 3, .block = 9).value, 0);
-	EXPECT_EQ(ACT(&witness, do_drop, .block = 9).value, 0); /* now in its pocket */
+	EXPECT_EQ(ACT(&witness, do_drop, .block = 9).value, 0); /* now in its frame cache */
 }
 
 static struct actor start_victim(bool joined)
@@ -344,10 +344,10 @@ static const struct death deaths[] = {
 	{ "create of pieces", prepare_pieces, act_pieces, 60 },
 	{ "create of giants", prepare_nothing, act_giant, 30 },
 	{ "table frame", prepare_nothing, act_table, 10 },
-	{ "drop into the pocket", prepare_block, act_drop, 4 },
-	{ "create from the pocket", prepare_pocket, act_create_again, 10 },
-	{ "create beside the pocket", prepare_pocket, act_giant, 40 },
-	{ "emptying pockets", prepare_pocket, act_call, 20 },
+	{ "drop into the frame cache", prepare_block, act_drop, 4 },
+	{ "create from the frame cache", prepare_cache, act_create_again, 10 },
+	{ "create beside the frame cache", prepare_cache, act_giant, 40 },
+	{ "emptying frame caches", prepare_cache, act_call, 20 },
 	{ "drop of touched", prepare_touched, act_drop, 7 },
 	{ "drop of shared", prepare_share, act_drop, 7 },
 	{ "drop of imported", prepare_import, act_drop, 2 },

@@ -16,7 +16,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "backend-sim/node-private.h"
+#include "backend-sim/node/join.h"
+#include "backend-sim/node/process.h"
 #include "harness/test.h"
 #include "node-actors.h"
 

@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "backend-sim/node-private.h"
+#include "backend-sim/node/join.h"
 #include "harness/test.h"
 #include "node-actors.h"
 
@@ -218,10 +218,7 @@ static void do_count(const struct order *order, struct reply *reply)
 	(void)order;
 	if (node_enter(actor_self.node) != DRV_ERROR_NONE)
 		return;
-	for (unsigned i = 0; i < SIM_NODE_MAX; i++)
-		if (actor_self.node->memory[i])
-			block_for_each(actor_self.node, actor_self.node->memory[i], count_block,
-				       &reply->value);
+	block_for_each(actor_self.node, count_block, &reply->value);
 	node_unlock(actor_self.node);
 }
 
@@ -379,8 +376,8 @@ struct claimer {
 	int wrong;
 };
 
-/* Creates and drops, mostly through the pocket; others empty it meanwhile, by asking or by needing
- * it. */
+/* Creates and drops, mostly through the frame cache; others empty it meanwhile, by asking or by
+ * needing it. */
 static void *claim_and_drop(void *arg)
 {
 	struct claimer *claimer = arg;

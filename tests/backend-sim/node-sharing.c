@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "backend-sim/node-private.h"
+#include "backend-sim/node/join.h"
 #include "harness/test.h"
 #include "node-actors.h"
 
@@ -72,7 +72,7 @@ TEST(node_sharing, capacity_is_one_for_all)
 
 TEST(node_sharing, what_others_keep_for_later_is_free)
 {
-	ASSERT_NO_FATAL(begin("pockets", 2));
+	ASSERT_NO_FATAL(begin("caches", 2));
 	for (unsigned i = 0; i < 8; i++)
 		EXPECT_ACT(NONE, &a, do_create, .frames = 10, .block = i);
 	for (unsigned i = 0; i < 8; i++)

@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "backend-sim/node.h"
+#include "backend-sim/node/node.h"
 #include "base/base.h"
 #include "bench.h"
 

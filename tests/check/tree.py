@@ -27,7 +27,7 @@ ARROWS = {
     'backend-hw': {'runtime/base'},
     'backend-sim': {'runtime/base', 'sim'},
     'runtime': set(),
-    'traces': {'runtime/base', 'runtime/trace', 'backend-sim/node.h', 'sim/bench/bench.h',
+    'traces': {'runtime/base', 'runtime/trace', 'backend-sim/node/node.h', 'sim/bench/bench.h',
                'sim/profile.h', 'tests/contract/case.h'},
 }
 

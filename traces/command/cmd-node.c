@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-#include "node.h"
+#include "backend-sim/node/node.h"
 #include "format/units.h"
 
 /* "60.97 GiB", "20 MiB"; valid until the fourth next call. */

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Whitelists: which processes may import. A process is its pid and its start time, so that a pid
- * that is used again is another process. One pool of entries for all shares and names; a list is a
- * chain through it.
+ * Keeps the whitelists of shares and names: which processes may import. A process is its pid and
+ * its start time, so that a pid that is used again is another process. One pool of entries for all;
+ * a list is a chain through it.
  */
-#include "node-private.h"
+#include "records.h"
 
 #include <errno.h>
+#include <glib.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "process.h"
 
 /* 0 for no process. False, and a message: it cannot be seen. */
 static bool look_at(int pid, uint64_t *out_start_time)
@@ -34,7 +37,7 @@ uint64_t *allow_start_times(const int *pids, uint32_t count, drvError_t *out_err
 		*out_error = DRV_ERROR_INVALID_VALUE;
 		return NULL;
 	}
-	start_times = node_alloc(count * sizeof(*start_times));
+	start_times = g_new0(uint64_t, count);
 	for (uint32_t i = 0; i < count; i++) {
 		if (!look_at(pids[i], &start_times[i])) {
 			free(start_times);
@@ -114,25 +117,6 @@ enum allow_answer allow_check(const struct node *node, uint32_t chain)
 	return node->allows[entry - 1].start_time == node->start_time ? ALLOW_YES : ALLOW_STALE;
 }
 
-drvError_t allow_refuse(const struct node *node, enum allow_answer answer, const char *what,
-			pid_t exporter)
-{
-	if (answer == ALLOW_STALE)
-		npu_message_set(
-			"import of %s: pid %d was whitelisted before this process started, so "
-			"another process was meant "
-			"(the number has been used again); process %d must whitelist it now",
-			what, node->pid, exporter);
-	else
-		npu_message_set("import of %s: this process (pid %d) is not on the whitelist of "
-				"process %d, which exported it; that "
-				"process must add it (aclrtMemSetPidToShareableHandle, "
-				"aclrtIpcMemSetImportPid) or export with the "
-				"flag that disables the check",
-				what, node->pid, exporter);
-	return DRV_ERROR_IOCRL_FAIL;
-}
-
 void allow_give_back(struct node *node, uint32_t chain)
 {
 	uint32_t last = chain;
@@ -143,37 +127,4 @@ void allow_give_back(struct node *node, uint32_t chain)
 		last = node->allows[last - 1].next;
 	PUT(node->allows[last - 1].next, node->control->allow_free);
 	PUT(node->control->allow_free, chain);
-}
-
-/* ---- after a death with the lock held ---- */
-
-static void mark_chain(const struct node *node, uint32_t chain, uint64_t *marks)
-{
-	for (; chain; chain = node->allows[chain - 1].next)
-		marks[(chain - 1) / 64] |= UINT64_C(1) << ((chain - 1) % 64);
-}
-
-void allow_rebuild(struct node *node)
-{
-	struct control *control = node->control;
-	uint32_t before = control->allow_top, top = 0, chain;
-	uint64_t *marks = node_alloc((before / 64 + 1) * sizeof(*marks));
-
-	for (uint32_t i = 0; i < control->share_limit; i++)
-		if (share_chain(node, i, &chain))
-			mark_chain(node, chain, marks);
-	for (uint32_t i = 0; i < control->name_limit; i++)
-		if (node->names[i].state)
-			mark_chain(node, node->names[i].allow, marks);
-	for (uint32_t i = 0; i < before; i++)
-		if (marks[i / 64] >> (i % 64) & 1)
-			top = i + 1;
-	PUT(control->allow_free, 0);
-	for (uint32_t i = 0; i < top; i++)
-		if (!(marks[i / 64] >> (i % 64) & 1)) {
-			PUT(node->allows[i].next, control->allow_free);
-			PUT(control->allow_free, i + 1);
-		}
-	PUT(control->allow_top, top);
-	free(marks);
 }

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The files of a node as this process has them: making memfds, mapping them, and descriptors that
- * the program may close at any time, since it takes them for its own. Knows nothing of what lies in
- * them.
+ * Makes the memfds of a node, maps them, and keeps an eye on their descriptors, which the program
+ * may close at any time, since it takes them for its own. Knows nothing of what lies in them.
  */
-#include "node-private.h"
+#include "file.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <glib.h>
+#include <pthread.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -58,12 +59,12 @@ int file_make(const char *name, uint64_t bytes, char **error)
 	/* Beyond this limit the kernel sends a signal that ends the program. */
 	if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
 	    limit.rlim_cur < bytes) {
-		*error = node_text("%s: needs a file of %llu bytes in memory (only touched pages "
-				   "cost), and this process "
-				   "may make files of %llu bytes at most; raise the limit (ulimit "
-				   "-f unlimited)",
-				   name, (unsigned long long)bytes,
-				   (unsigned long long)limit.rlim_cur);
+		*error = g_strdup_printf(
+			"%s: needs a file of %llu bytes in memory (only touched pages "
+			"cost), and this process "
+			"may make files of %llu bytes at most; raise the limit (ulimit "
+			"-f unlimited)",
+			name, (unsigned long long)bytes, (unsigned long long)limit.rlim_cur);
 		return -1;
 	}
 	fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
@@ -72,8 +73,8 @@ int file_make(const char *name, uint64_t bytes, char **error)
 	if (fd >= 0 && fchmod(fd, 0600) == 0 && ftruncate(fd, (off_t)bytes) == 0 &&
 	    fcntl(fd, F_ADD_SEALS, seals) == 0)
 		return fd;
-	*error = node_text("%s: cannot make a memory file (memfd) of %llu bytes: %s", name,
-			   (unsigned long long)bytes, strerror(errno));
+	*error = g_strdup_printf("%s: cannot make a memory file (memfd) of %llu bytes: %s", name,
+				 (unsigned long long)bytes, strerror(errno));
 	if (fd >= 0)
 		close(fd);
 	return -1;
@@ -94,7 +95,7 @@ void *range_take(uint64_t bytes)
 	void *base = NULL;
 
 	pthread_mutex_lock(&ranges_lock);
-	for (unsigned i = 0; !base && i < sizeof(ranges) / sizeof(*ranges); i++)
+	for (unsigned i = 0; !base && i < G_N_ELEMENTS(ranges); i++)
 		if (ranges[i].base && !ranges[i].used && ranges[i].bytes == bytes) {
 			ranges[i].used = true;
 			base = ranges[i].base;
@@ -105,16 +106,14 @@ void *range_take(uint64_t bytes)
 
 void range_give(void *base, uint64_t bytes)
 {
-	unsigned i, n = sizeof(ranges) / sizeof(*ranges);
+	struct range *at = NULL;
 
 	pthread_mutex_lock(&ranges_lock);
-	for (i = 0; i < n && ranges[i].base != base; i++)
-		continue;
-	for (unsigned j = 0; i == n && j < n; j++)
-		if (!ranges[j].base)
-			i = j;
-	if (i < n)
-		ranges[i] = (struct range){ .base = base, .bytes = bytes };
+	for (unsigned i = 0; i < G_N_ELEMENTS(ranges); i++)
+		if (ranges[i].base == base || (!at && !ranges[i].base))
+			at = &ranges[i];
+	if (at)
+		*at = (struct range){ .base = base, .bytes = bytes };
 	pthread_mutex_unlock(&ranges_lock);
 }
 
@@ -134,10 +133,11 @@ void *file_map(const char *name, int fd, uint64_t bytes, void *at, char **error)
 	if (base != MAP_FAILED)
 		munlock(base, bytes);
 	if (base == MAP_FAILED || mprotect(base, bytes, PROT_READ | PROT_WRITE) != 0) {
-		*error = node_text("%s: cannot map %llu bytes (only touched pages cost memory): "
-				   "%s; is the address space "
-				   "limited (ulimit -v)?",
-				   name, (unsigned long long)bytes, strerror(errno));
+		*error = g_strdup_printf(
+			"%s: cannot map %llu bytes (only touched pages cost memory): "
+			"%s; is the address space "
+			"limited (ulimit -v)?",
+			name, (unsigned long long)bytes, strerror(errno));
 		if (base != MAP_FAILED)
 			munmap(base, bytes);
 		return NULL;

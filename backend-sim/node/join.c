@@ -1,164 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Joining a node and leaving it: the control segment's layout, the memfds and where they are
- * mapped. Who else is there is found by node-discover.c; what is held is the business of the other
- * parts.
+ * Joins a node and leaves it: makes its memfds or opens those of a member, maps them, and enters
+ * this process into the table of members.
  */
-#include "node-private.h"
+#include "join.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define ALIGN_UP(value, to) (((value) + (to)-1) / (to) * (to))
-#define HBM_MIN_BYTES       (8 * NODE_FRAME_BYTES)
-#define RESERVED_MIN        4u /* frames for page tables */
-#define HOST_RESERVED_MAX   512u
+#include "process.h"
 
-void *node_alloc(size_t bytes)
-{
-	void *memory = calloc(1, bytes);
-
-	if (!memory)
-		abort();
-	return memory;
-}
-
-char *node_text(const char *format, ...)
-{
-	va_list args;
-	char *text;
-
-	va_start(args, format);
-	if (vasprintf(&text, format, args) < 0)
-		abort();
-	va_end(args);
-	return text;
-}
-
-/* ---- shape and layout ---- */
-
-static uint32_t reserved_frames(const struct node_config *shape, unsigned memory)
-{
-	uint32_t frames;
-
-	if (memory != SIM_NODE_HOST)
-		return (uint32_t)(shape->hbm_bytes / NODE_FRAME_BYTES - shape->usable_frames);
-	frames = (uint32_t)(shape->host_bytes / NODE_FRAME_BYTES / 32);
-	return frames < RESERVED_MIN        ? RESERVED_MIN
-	       : frames > HOST_RESERVED_MAX ? HOST_RESERVED_MAX
-					    : frames;
-}
-
-static struct layout memory_layout(uint64_t frames)
-{
-	struct layout layout;
-	uint64_t at = 0, words = ALIGN_UP(frames, 64) / 64;
-
-	layout.used = at;
-	at += ALIGN_UP(words * sizeof(uint64_t), 4096);
-	layout.live = at;
-	at += ALIGN_UP(words * sizeof(uint64_t), 4096);
-	layout.giant_used = at;
-	at += ALIGN_UP(ALIGN_UP(frames, NODE_GIANT_FRAMES) / NODE_GIANT_FRAMES * sizeof(uint16_t),
-		       4096);
-	layout.extents = at;
-	at += ALIGN_UP(frames * sizeof(struct extent_record), 4096);
-	layout.blocks = at;
-	at += ALIGN_UP(frames * sizeof(struct block_record), 4096);
-	layout.bytes = at;
-	return layout;
-}
-
-static void lay_memory(struct node *node, unsigned index, uint64_t bytes, uint64_t *at)
-{
-	struct memory *m = &node->memories[index];
-	uint64_t frames = bytes / NODE_FRAME_BYTES;
-	struct layout layout = memory_layout(frames);
-	unsigned char *base = (unsigned char *)node->control + *at;
-
-	*m = (struct memory){
-		.index = index, .frames = (uint32_t)frames, .bytes = bytes, .file.fd = -1
-	};
-	m->usable = m->frames - reserved_frames(&node->shape, index);
-	m->id_base = node->id_count;
-	node->id_count += m->frames;
-	*at += layout.bytes;
-	if (!node->control)
-		return;
-	m->state = &node->control->memories[index];
-	m->used = (uint64_t *)(base + layout.used);
-	m->live = (uint64_t *)(base + layout.live);
-	m->giant_used = (uint16_t *)(base + layout.giant_used);
-	m->extents = (struct extent_record *)(base + layout.extents);
-	m->blocks = (struct block_record *)(base + layout.blocks);
-	node->memory[index] = m;
-}
-
-/* Lays everything out for node->shape; with the control segment mapped, sets the pointers. Returns
- * the segment's size. */
-static uint64_t lay_out(struct node *node)
-{
-	uint64_t at = ALIGN_UP(sizeof(struct control), 4096), shares, names, allows;
-
-	shares = at;
-	at += ALIGN_UP(NODE_SHARES * sizeof(struct share_record), 4096);
-	names = at;
-	at += ALIGN_UP(NODE_NAMES * sizeof(struct name_record), 4096);
-	allows = at;
-	at += ALIGN_UP(NODE_ALLOWS * sizeof(struct allow_record), 4096);
-	node->id_count = 0;
-	for (unsigned d = 0; d < node->shape.devices; d++)
-		lay_memory(node, d, node->shape.hbm_bytes, &at);
-	lay_memory(node, SIM_NODE_HOST, node->shape.host_bytes, &at);
-	if (node->control) {
-		node->shares = (struct share_record *)((unsigned char *)node->control + shares);
-		node->names = (struct name_record *)((unsigned char *)node->control + names);
-		node->allows = (struct allow_record *)((unsigned char *)node->control + allows);
-	}
-	return at;
-}
-
-static bool check_config(struct node_config *config, char **error)
-{
-	uint64_t most = UINT64_C(1) << SIM_NODE_LG2, frames = config->hbm_bytes / NODE_FRAME_BYTES;
-
-	if (!config->name || !node_name_is_valid(config->name))
-		*error = node_text("NPUSIM_NODE is \"%s\": a node's name has 1 to %u characters, "
-				   "letters, digits, '.', "
-				   "'_' and '-'",
-				   config->name ? config->name : "", NODE_NAME_MAX);
-	else if (config->devices < 1 || config->devices > 16)
-		*error = node_text("node %s: %u devices asked for; 1 to 16 are possible",
-				   config->name, config->devices);
-	else if (config->hbm_bytes % NODE_FRAME_BYTES || config->hbm_bytes < HBM_MIN_BYTES ||
-		 config->hbm_bytes > most)
-		*error = node_text("node %s: %llu bytes of HBM a device asked for; multiples of 2 "
-				   "MiB from %llu MiB to 8 "
-				   "TiB are possible",
-				   config->name, (unsigned long long)config->hbm_bytes,
-				   (unsigned long long)(HBM_MIN_BYTES >> 20));
-	else if (config->host_bytes % NODE_FRAME_BYTES || config->host_bytes < HBM_MIN_BYTES ||
-		 config->host_bytes > most)
-		*error = node_text("node %s: %llu bytes of host memory asked for; multiples of 2 "
-				   "MiB from %llu MiB to 8 "
-				   "TiB are possible",
-				   config->name, (unsigned long long)config->host_bytes,
-				   (unsigned long long)(HBM_MIN_BYTES >> 20));
-	else {
-		if (config->usable_frames == 0 || config->usable_frames > frames - RESERVED_MIN)
-			config->usable_frames = frames - RESERVED_MIN;
-		return true;
-	}
-	return false;
-}
+#define FIRST_CANDIDATES 8u /* most often one of so many can be reached */
 
 /* ---- files ---- */
 
@@ -194,7 +54,7 @@ static bool map_memory(struct node *node, struct memory *m, int fd, char **error
 
 static struct node *node_new(const char *name)
 {
-	struct node *node = node_alloc(sizeof(*node));
+	struct node *node = g_new0(struct node, 1);
 	long page = sysconf(_SC_PAGESIZE);
 	void *mark;
 
@@ -213,7 +73,7 @@ static struct node *node_new(const char *name)
 
 static void node_free(struct node *node)
 {
-	pocket_end(node);
+	frame_cache_end(node);
 	for (unsigned i = 0; i < SIM_NODE_MAX; i++) {
 		struct memory *m = node->memory[i];
 
@@ -239,8 +99,8 @@ static bool make_views(struct node *node, char **error)
 			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 	if (views == MAP_FAILED) {
-		*error = node_text("node %s: no memory for its table of blocks: %s", node->name,
-				   strerror(errno));
+		*error = g_strdup_printf("node %s: no memory for its table of blocks: %s",
+					 node->name, strerror(errno));
 		return false;
 	}
 	node->views = views;
@@ -274,12 +134,12 @@ static void write_header(struct node *node)
 
 static bool map_control(struct node *node, char **error)
 {
-	node->control_bytes = lay_out(node);
+	node->control_bytes = layout_set(node);
 	node->control = file_map("the node's control segment", node->control_file.fd,
 				 node->control_bytes, NULL, error);
 	if (!node->control)
 		return false;
-	lay_out(node);
+	layout_set(node);
 	return make_views(node, error);
 }
 
@@ -288,7 +148,7 @@ static bool node_make(struct node *node, const struct node_config *config, char 
 	char name[NODE_FILE_NAME];
 
 	node->shape = *config;
-	node->control_bytes = lay_out(node);
+	node->control_bytes = layout_set(node);
 	node_control_name(node->name, name);
 	node->control_file = own_file(file_make(name, node->control_bytes, error));
 	if (node->control_file.fd < 0 || !map_control(node, error))
@@ -314,7 +174,7 @@ static bool node_make(struct node *node, const struct node_config *config, char 
 
 /* ---- joining one that runs ---- */
 
-enum meeting { MEETING_JOINED, MEETING_GONE, MEETING_REFUSED };
+enum attempt { ATTEMPT_MAPPED, ATTEMPT_GONE, ATTEMPT_REFUSED };
 
 /* A sealed file cannot shrink under the mapping. */
 static bool read_header(int fd, struct control *out)
@@ -331,20 +191,21 @@ static bool is_whole(struct node *node, const struct control *head)
 {
 	struct stat file;
 
-	return fstat(node->control_file.fd, &file) == 0 && lay_out(node) == head->segment_bytes &&
+	return fstat(node->control_file.fd, &file) == 0 &&
+	       layout_set(node) == head->segment_bytes &&
 	       (uint64_t)file.st_size == head->segment_bytes &&
 	       own_file_is(&node->control_file, head->device, head->inode);
 }
 
-static enum meeting check_header(struct node *node, const struct candidate *candidate,
+static enum attempt check_header(struct node *node, const struct candidate *candidate,
 				 const struct control *head, char **error)
 {
 	if (head->version != NODE_VERSION) {
-		*error =
-			node_text("node %s is run by another version of npusim (process %d); end "
-				  "it with `npusim node --reset %s`, or choose another NPUSIM_NODE",
-				  node->name, candidate->pid, node->name);
-		return MEETING_REFUSED;
+		*error = g_strdup_printf(
+			"node %s is run by another version of npusim (process %d); end "
+			"it with `npusim node --reset %s`, or choose another NPUSIM_NODE",
+			node->name, candidate->pid, node->name);
+		return ATTEMPT_REFUSED;
 	}
 	node->shape = (struct node_config){ .devices = head->devices,
 					    .hbm_bytes = head->hbm_bytes,
@@ -352,31 +213,37 @@ static enum meeting check_header(struct node *node, const struct candidate *cand
 					    .host_bytes = head->host_bytes };
 	memcpy(node->shape.soc_name, head->soc_name, sizeof(head->soc_name) - 1);
 	node->shape.name = node->name;
-	if (check_config(&node->shape, error) && is_whole(node, head))
-		return MEETING_JOINED;
+	if (config_check(&node->shape, error) && is_whole(node, head))
+		return ATTEMPT_MAPPED;
 	free(*error);
-	*error = node_text("node %s: the control segment of process %d is damaged; end it with "
-			   "`npusim node --reset %s`",
-			   node->name, candidate->pid, node->name);
-	return MEETING_REFUSED;
+	*error = g_strdup_printf(
+		"node %s: the control segment of process %d is damaged; end it with "
+		"`npusim node --reset %s`",
+		node->name, candidate->pid, node->name);
+	return ATTEMPT_REFUSED;
 }
 
-static enum meeting meet_header(struct node *node, const struct candidate *candidate, char **error)
+static enum attempt attempt_header(struct node *node, const struct candidate *candidate,
+				   char **error)
 {
-	struct control *head = node_alloc(sizeof(*head));
-	enum meeting meeting = read_header(node->control_file.fd, head)
+	struct control *head = g_new0(struct control, 1);
+	enum attempt attempt = read_header(node->control_file.fd, head)
 				       ? check_header(node, candidate, head, error)
-				       : MEETING_GONE;
+				       : ATTEMPT_GONE;
 
 	free(head);
-	return meeting;
+	return attempt;
 }
 
-static bool anyone_lives(const struct node *node)
+static bool anyone_lives(struct node *node)
 {
-	for (unsigned slot = 0; slot < node->control->member_limit; slot++)
-		if (!member_is_dead(node, slot) && !GET(node->control->members[slot].left))
+	for (unsigned slot = 0; slot < node->control->member_limit; slot++) {
+		if (member_is_dead(node, slot) || GET(node->control->members[slot].left))
+			continue;
+		member_check(node, slot);
+		if (!member_is_dead(node, slot))
 			return true;
+	}
 	return false;
 }
 
@@ -401,87 +268,97 @@ static int open_through_members(const struct node *node, const struct memory *m)
 	return -1;
 }
 
-static enum meeting open_memory(struct node *node, struct memory *m, char **error)
+static enum attempt open_memory(struct node *node, struct memory *m, char **error)
 {
 	int fd = open_through_members(node, m);
 
 	if (fd < 0 && !anyone_lives(node))
-		return MEETING_GONE;
+		return ATTEMPT_GONE;
 	if (fd < 0) {
-		*error = node_text("node %s: its memories cannot be opened through any of its "
-				   "processes (%s): did a program "
-				   "close descriptors that it had not opened?",
-				   node->name, strerror(errno));
-		return MEETING_REFUSED;
+		*error =
+			g_strdup_printf("node %s: its memories cannot be opened through any of its "
+					"processes (%s): did a program "
+					"close descriptors that it had not opened?",
+					node->name, strerror(errno));
+		return ATTEMPT_REFUSED;
 	}
 	if (map_memory(node, m, fd, error))
-		return MEETING_JOINED;
+		return ATTEMPT_MAPPED;
 	close(fd);
-	return MEETING_REFUSED;
+	return ATTEMPT_REFUSED;
 }
 
-static enum meeting meet(struct node *node, const struct candidate *candidate, char **error)
+static enum attempt attempt_candidate(struct node *node, const struct candidate *candidate,
+				      char **error)
 {
-	enum meeting meeting;
+	enum attempt attempt;
 	char name[NODE_FILE_NAME];
 
 	node_control_name(node->name, name);
 	node->control_file = own_file(node_open_descriptor(candidate->pid, candidate->fd, name));
 	if (node->control_file.fd < 0) {
 		if (errno == ENOENT || errno == ESRCH)
-			return MEETING_GONE;
-		*error = node_text(
+			return ATTEMPT_GONE;
+		*error = g_strdup_printf(
 			"node %s: process %d runs it, and its descriptors cannot be opened: %s",
 			node->name, candidate->pid, strerror(errno));
-		return MEETING_REFUSED;
+		return ATTEMPT_REFUSED;
 	}
-	meeting = meet_header(node, candidate, error);
-	if (meeting != MEETING_JOINED)
-		return meeting;
+	attempt = attempt_header(node, candidate, error);
+	if (attempt != ATTEMPT_MAPPED)
+		return attempt;
 	if (!map_control(node, error))
-		return MEETING_REFUSED;
-	member_check_all(node);
+		return ATTEMPT_REFUSED;
 	if (!anyone_lives(node))
-		return MEETING_GONE;
-	for (unsigned i = 0; i < SIM_NODE_MAX && meeting == MEETING_JOINED; i++)
+		return ATTEMPT_GONE;
+	for (unsigned i = 0; i < SIM_NODE_MAX && attempt == ATTEMPT_MAPPED; i++)
 		if (node->memory[i])
-			meeting = open_memory(node, node->memory[i], error);
-	return meeting;
+			attempt = open_memory(node, node->memory[i], error);
+	return attempt;
+}
+
+/* The first of the candidates whose node can be joined, its memories mapped. NULL; and *error says
+ * why not, if any of them was refused. */
+static struct node *try_candidates(const char *name, const GArray *candidates, char **error)
+{
+	for (unsigned i = 0; i < candidates->len; i++) {
+		const struct candidate *candidate = &g_array_index(candidates, struct candidate, i);
+		struct node *node = node_new(name);
+		char *refused = NULL;
+
+		if (attempt_candidate(node, candidate, &refused) == ATTEMPT_MAPPED) {
+			g_clear_pointer(error, free);
+			return node;
+		}
+		node_free(node);
+		if (*error)
+			free(refused);
+		else
+			*error = refused;
+	}
+	return NULL;
 }
 
 /* A node that runs, with its memories mapped. NULL: none (no *error), or none that may be used
  * (*error). */
 static struct node *find_running(const char *name, char **error)
 {
-	unsigned count;
-	struct candidate *candidates;
+	unsigned most = FIRST_CANDIDATES, count = most;
 	struct node *found = NULL;
-	char *refused = NULL;
 
-	if (!node_discover(name, &candidates, &count)) {
-		*error = node_text("node %s: cannot find out whether it runs: %s", name,
-				   strerror(errno));
-		return NULL;
-	}
-	for (unsigned i = 0; i < count && !found; i++) {
-		struct node *node = node_new(name);
-		char *text = NULL;
+	for (; !found && count >= most && most; most = most == FIRST_CANDIDATES ? UINT_MAX : 0) {
+		GArray *candidates = node_discover(name, most);
 
-		if (meet(node, &candidates[i], &text) == MEETING_JOINED) {
-			found = node;
-			continue;
+		if (!candidates) {
+			g_free(*error);
+			*error = g_strdup_printf("node %s: cannot find out whether it runs: %s",
+						 name, strerror(errno));
+			return NULL;
 		}
-		node_free(node);
-		if (refused)
-			free(text);
-		else
-			refused = text;
+		count = candidates->len;
+		found = try_candidates(name, candidates, error);
+		g_array_unref(candidates);
 	}
-	free(candidates);
-	if (found)
-		free(refused);
-	else
-		*error = refused;
 	return found;
 }
 
@@ -499,15 +376,16 @@ static bool check_shape(const struct node *node, const struct node_config *asked
 	for (unsigned slot = 0; slot < node->control->member_limit && !first; slot++)
 		if (!member_is_dead(node, slot))
 			first = &node->control->members[slot];
-	*error = node_text("node %s runs with %u devices of %s, %llu MiB of HBM each (process %d, "
-			   "%s), and %u devices of %s, "
-			   "%llu MiB each, are asked for; ask for the same, choose another "
-			   "NPUSIM_NODE, or end the node with "
-			   "`npusim node --reset %s`",
-			   node->name, shape->devices, shape->soc_name,
-			   (unsigned long long)(shape->hbm_bytes >> 20), first ? first->pid : 0,
-			   first ? first->command : "?", asked->devices, asked->soc_name,
-			   (unsigned long long)(asked->hbm_bytes >> 20), node->name);
+	*error = g_strdup_printf(
+		"node %s runs with %u devices of %s, %llu MiB of HBM each (process %d, "
+		"%s), and %u devices of %s, "
+		"%llu MiB each, are asked for; ask for the same, choose another "
+		"NPUSIM_NODE, or end the node with "
+		"`npusim node --reset %s`",
+		node->name, shape->devices, shape->soc_name,
+		(unsigned long long)(shape->hbm_bytes >> 20), first ? first->pid : 0,
+		first ? first->command : "?", asked->devices, asked->soc_name,
+		(unsigned long long)(asked->hbm_bytes >> 20), node->name);
 	return false;
 }
 
@@ -536,15 +414,16 @@ static bool become_member(struct node *node, bool visitor, char **error)
 	struct process_stat self = { .start_time = 0 }; /* there may be no /proc */
 
 	if (!process_stat(node->pid, 0, &self) && errno != ENOENT) {
-		*error = node_text("node %s: cannot look at this process in /proc: %s", node->name,
-				   strerror(errno));
+		*error = g_strdup_printf("node %s: cannot look at this process in /proc: %s",
+					 node->name, strerror(errno));
 		return false;
 	}
 	node->start_time = self.start_time;
 	if (visitor || announce(node))
 		return member_add(node, visitor, error);
-	*error = node_text("node %s: cannot bind the socket by which others find this process: %s",
-			   node->name, strerror(errno));
+	*error = g_strdup_printf(
+		"node %s: cannot bind the socket by which others find this process: %s", node->name,
+		strerror(errno));
 	return false;
 }
 
@@ -572,7 +451,6 @@ static struct node *join_locked(const struct node_config *config, char **error)
  * ones. */
 static void recover_others(struct node *node)
 {
-	member_check_all(node);
 	if (node_enter(node) == DRV_ERROR_NONE)
 		node_unlock(node);
 }
@@ -582,7 +460,7 @@ bool node_join(struct node_config *config, struct node **out, char **error)
 	struct node *node;
 
 	*error = NULL;
-	if (!check_config(config, error) || !node_startup_lock(config->name, error))
+	if (!config_check(config, error) || !node_startup_lock(config->name, error))
 		return false;
 	node = join_locked(config, error);
 	node_startup_unlock();
@@ -611,8 +489,10 @@ struct node *node_attach(const char *name, bool *gone, char **error)
 		node = NULL;
 	}
 	node_startup_unlock();
-	if (node)
+	if (node) {
+		member_check_all(node);
 		recover_others(node);
+	}
 	return node;
 }
 
@@ -635,33 +515,24 @@ bool node_find_shape(const char *name, struct node_config *out)
 
 static void drop_hold(struct node *node, uint32_t id, void *arg)
 {
+	struct block_place place = block_at(node, id);
+
 	(void)arg;
-	if (block_is_held_by(block_at(node, id).record, node->slot))
+	if (block_is_held_by(&place, node->slot))
 		block_leave(node, id);
 }
 
 void node_leave(struct node *node)
 {
-	if (!node)
+	if (!node || node_is_forked(node))
 		return;
-	if (!node_is_forked(node)) {
-		if (node_enter(node) == DRV_ERROR_NONE) {
-			pocket_empty(node, node->slot);
-			for (unsigned i = 0; i < SIM_NODE_MAX; i++)
-				if (node->memory[i])
-					block_for_each(node, node->memory[i], drop_hold, NULL);
-			node_unlock(node);
-		}
-		member_remove(node);
-		node_free(node);
+	if (node_enter(node) == DRV_ERROR_NONE) {
+		frame_cache_empty(node, node->slot);
+		block_for_each(node, drop_hold, NULL);
+		node_unlock(node);
 	}
-}
-
-bool node_is_forked(const struct node *node)
-{
-	if (node->fork_mark)
-		return __atomic_load_n(node->fork_mark, __ATOMIC_RELAXED) == 0;
-	return getpid() != node->pid;
+	member_remove(node);
+	node_free(node);
 }
 
 const struct node_config *node_shape(const struct node *node)

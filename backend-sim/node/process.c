@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What /proc says about a process: when it started, what runs in it, whether it is on its way out.
- * Keeps no state.
+ * Asks /proc about a process, for the member table and the whitelists: when it started, what runs
+ * in it, whether it is on its way out. Keeps no state.
  */
-#include "node-private.h"
+#include "process.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 /* include/linux/sched.h: set at the start of do_exit(), from where no thread returns to its
@@ -103,23 +105,6 @@ void process_command(pid_t pid, char *out, size_t size)
 			*c = '?';
 }
 
-/* A file as a thread has it under a number. */
-struct descriptor {
-	int fd;
-	uint64_t device, inode;
-};
-
-static bool has_descriptor(pid_t pid, pid_t tid, const struct descriptor *descriptor)
-{
-	char path[64];
-	struct stat file;
-
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/fd/%d", pid, tid, descriptor->fd);
-	if (stat(path, &file) != 0)
-		return errno != ENOENT && errno != ESRCH; /* if it cannot be seen, it may be */
-	return file.st_dev == descriptor->device && file.st_ino == descriptor->inode;
-}
-
 bool thread_has_ended(pid_t pid, pid_t tid)
 {
 	struct process_stat stat;
@@ -131,8 +116,8 @@ bool thread_has_ended(pid_t pid, pid_t tid)
 
 bool process_is_gone(pid_t pid, uint64_t start_time, int fd, uint64_t device, uint64_t inode)
 {
-	const struct descriptor descriptor = { .fd = fd, .device = device, .inode = inode };
 	struct dirent *entry;
+	struct stat file;
 	bool gone = true;
 	char path[64];
 	DIR *tasks;
@@ -144,9 +129,39 @@ bool process_is_gone(pid_t pid, uint64_t start_time, int fd, uint64_t device, ui
 	tasks = opendir(path);
 	if (!tasks)
 		return !is_there(pid, 0);
-	while (gone && (entry = readdir(tasks)))
-		if ((tid = atoi(entry->d_name)) > 0)
-			gone = thread_has_ended(pid, tid) || !has_descriptor(pid, tid, &descriptor);
+	while (gone && (entry = readdir(tasks))) {
+		if ((tid = atoi(entry->d_name)) <= 0 || thread_has_ended(pid, tid))
+			continue;
+		snprintf(path, sizeof(path), "/proc/%d/task/%d/fd/%d", pid, tid, fd);
+		if (stat(path, &file) == 0)
+			gone = file.st_dev != device || file.st_ino != inode;
+		else
+			gone = errno == ENOENT || errno == ESRCH; /* unseen, it may be there */
+	}
 	closedir(tasks);
 	return gone;
+}
+
+int process_open(pid_t pid)
+{
+	return (int)syscall(SYS_pidfd_open, pid, 0);
+}
+
+void process_wait(pid_t pid, int ms)
+{
+	struct pollfd end = { .fd = process_open(pid), .events = POLLIN };
+
+	if (end.fd < 0 && errno == ESRCH)
+		return;
+	poll(&end, 1, ms);
+	if (end.fd >= 0)
+		close(end.fd);
+}
+
+int64_t clock_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * INT64_C(1000) + now.tv_nsec / 1000000;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Room in the host's memory: what the machine and the control groups of this process leave. An
- * estimate for messages; nothing is reserved by asking.
+ * Says how much of the host's memory the machine and the control groups of this process leave, for
+ * messages. Nothing is reserved by asking.
  */
-#include "node-private.h"
+#include "node.h"
 
 #include <limits.h>
 #include <stdio.h>

@@ -1,21 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reports on this user's nodes, and ending one. To look, a process joins as a visitor, which others
- * do not see; to end a node it needs nothing but what the kernel lists.
+ * Reports on this user's nodes and ends them, for `npusim node`. To look, a process joins as a
+ * visitor, which others do not see; to end a node it needs nothing but what the kernel lists.
  */
-#include "node-private.h"
+#include "join.h"
 
 #include <errno.h>
+#include <limits.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
-#define TERM_WAIT_MS 2000
-#define KILL_WAIT_MS 5000
+#include "process.h"
+
+#define TERM_WAIT_MS  2000
+#define KILL_WAIT_MS  5000
+#define BLIND_LOOK_MS 20 /* where the kernel has no pidfd */
 
 /* ---- listing ---- */
 
@@ -28,22 +32,22 @@ static void list_block(struct node *node, uint32_t id, void *arg)
 {
 	struct listing *listing = arg;
 	struct block_place place = block_at(node, id);
-	const struct share_record *share =
-		place.record->share ? &node->shares[place.record->share - 1] : NULL;
+	const struct grant *grant =
+		place.record->share ? &node->shares[place.record->share - 1].grant : NULL;
 
 	if (place.frame >= place.memory->usable)
 		return;
-	for (unsigned slot = 0; slot < NODE_MEMBERS; slot++) {
+	for (unsigned slot = 0; slot < node->control->member_limit; slot++) {
 		struct node_member_info *member;
 
-		if (listing->entry[slot] < 0 || !block_is_held_by(place.record, slot))
+		if (listing->entry[slot] < 0 || !block_is_held_by(&place, slot))
 			continue;
 		member = &listing->info->members[listing->entry[slot]];
 		member->frames[place.memory->index] += place.record->frames;
 		member->blocks++;
 		member->shares +=
-			share && share->exporter == slot &&
-			share->exporter_generation == node->control->members[slot].generation;
+			grant && grant->exporter == slot &&
+			grant->exporter_generation == node->control->members[slot].generation;
 	}
 }
 
@@ -52,7 +56,7 @@ static void list_members(struct node *node, struct listing *listing)
 {
 	struct node_info *info = listing->info;
 
-	info->members = node_alloc(NODE_MEMBERS * sizeof(*info->members));
+	info->members = g_new0(struct node_member_info, NODE_MEMBERS);
 	for (unsigned slot = 0; slot < NODE_MEMBERS; slot++) {
 		const struct member *member = &node->control->members[slot];
 		struct node_member_info *out = &info->members[info->member_count];
@@ -65,35 +69,33 @@ static void list_members(struct node *node, struct listing *listing)
 		out->start_time = member->start_time;
 		memcpy(out->command, member->command, sizeof(out->command));
 	}
-	for (unsigned i = 0; i < SIM_NODE_MAX; i++)
-		if (node->memory[i])
-			block_for_each(node, node->memory[i], list_block, listing);
+	block_for_each(node, list_block, listing);
 }
 
 /* What the kernel lists, where the node cannot be joined: another version of npusim runs it. */
 static void list_strangers(const char *name, struct node_info *out)
 {
+	GArray *candidates = node_discover(name, UINT_MAX);
 	char file[NODE_FILE_NAME];
-	unsigned count;
-	struct candidate *candidates;
 
-	if (!node_discover(name, &candidates, &count))
+	if (!candidates)
 		return;
 	node_control_name(name, file);
-	out->members = node_alloc((count + 1) * sizeof(*out->members));
-	for (unsigned i = 0; i < count; i++) {
+	out->members = g_new0(struct node_member_info, candidates->len + 1);
+	for (unsigned i = 0; i < candidates->len; i++) {
+		const struct candidate *candidate = &g_array_index(candidates, struct candidate, i);
 		struct node_member_info *member = &out->members[out->member_count];
-		int fd = node_open_descriptor(candidates[i].pid, candidates[i].fd, file);
+		int fd = node_open_descriptor(candidate->pid, candidate->fd, file);
 
 		if (fd < 0)
 			continue;
 		close(fd);
-		member->pid = candidates[i].pid;
+		member->pid = candidate->pid;
 		member->start_time = process_start_time(member->pid);
 		process_command(member->pid, member->command, sizeof(member->command));
 		out->member_count++;
 	}
-	free(candidates);
+	g_array_unref(candidates);
 }
 
 static void list_joined(struct node *node, struct node_info *out)
@@ -103,7 +105,7 @@ static void list_joined(struct node *node, struct node_info *out)
 	out->shape = *node_shape(node);
 	out->shape.name = NULL; /* out->name: this structure may move */
 	if (node_enter(node) == DRV_ERROR_NONE) {
-		pockets_empty(node);
+		frame_caches_empty(node);
 		list_members(node, &listing);
 		node_unlock(node);
 	}
@@ -142,24 +144,23 @@ static int compare_names(const void *a, const void *b)
 
 bool node_list(struct node_info **out, unsigned *out_count, char **error)
 {
-	unsigned count, nodes = 0;
-	struct candidate *candidates;
-	struct node_info *list;
+	GArray *candidates = node_discover(NULL, UINT_MAX);
+	const struct candidate *all;
+	unsigned nodes = 0;
 
 	*error = NULL;
-	if (!node_discover(NULL, &candidates, &count)) {
-		*error = node_text("cannot find out which nodes run: %s", strerror(errno));
+	if (!candidates) {
+		*error = g_strdup_printf("cannot find out which nodes run: %s", strerror(errno));
 		return false;
 	}
-	list = node_alloc((count + 1) * sizeof(*list));
-	if (count)
-		qsort(candidates, count, sizeof(*candidates), compare_names);
-	for (unsigned i = 0; i < count; i++)
-		if ((i == 0 || strcmp(candidates[i].name, candidates[i - 1].name)) &&
-		    list_node(candidates[i].name, &list[nodes]))
+	g_array_sort(candidates, compare_names);
+	all = (const struct candidate *)(void *)candidates->data;
+	*out = g_new0(struct node_info, candidates->len + 1);
+	for (unsigned i = 0; i < candidates->len; i++)
+		if ((i == 0 || strcmp(all[i].name, all[i - 1].name)) &&
+		    list_node(all[i].name, &(*out)[nodes]))
 			nodes++;
-	free(candidates);
-	*out = list;
+	g_array_unref(candidates);
 	*out_count = nodes;
 	return true;
 }
@@ -200,80 +201,92 @@ static void send_signal(const struct victim *victim, int number)
 }
 
 /* The processes that really have what their socket names; a pidfd first, so that it is of what is
- * looked at afterwards, or of nobody. */
-static unsigned find_victims(const char *name, struct victim **out, char **error)
+ * looked at afterwards, or of nobody. Of struct victim. */
+static GArray *find_victims(const char *name, char **error)
 {
-	unsigned count = 0, victims = 0;
+	GArray *victims = g_array_new(FALSE, FALSE, sizeof(struct victim));
+	GArray *candidates = node_discover(name, UINT_MAX);
 	char file[NODE_FILE_NAME];
-	struct candidate *candidates = NULL;
-	struct victim *list;
 
-	if (!node_discover(name, &candidates, &count))
-		*error = node_text("cannot find out who runs node %s: %s", name, strerror(errno));
+	if (!candidates)
+		*error = g_strdup_printf("cannot find out who runs node %s: %s", name,
+					 strerror(errno));
 	node_control_name(name, file);
-	list = node_alloc((count + 1) * sizeof(*list));
-	for (unsigned i = 0; i < count; i++) {
-		struct victim victim = { .pid = candidates[i].pid };
-		int fd;
+	for (unsigned i = 0; candidates && i < candidates->len; i++) {
+		const struct candidate *candidate = &g_array_index(candidates, struct candidate, i);
+		struct victim victim = { .pid = candidate->pid,
+					 .fd = process_open(candidate->pid),
+					 .start_time = process_start_time(candidate->pid) };
+		int fd = node_open_descriptor(candidate->pid, candidate->fd, file);
 
-		victim.fd = (int)syscall(SYS_pidfd_open, victim.pid, 0);
-		victim.start_time = process_start_time(victim.pid);
-		fd = node_open_descriptor(candidates[i].pid, candidates[i].fd, file);
 		if (fd >= 0) {
 			close(fd);
-			list[victims++] = victim;
+			g_array_append_val(victims, victim);
 		} else if (victim.fd >= 0) {
 			close(victim.fd);
 		}
 	}
-	free(candidates);
-	*out = list;
+	if (candidates)
+		g_array_unref(candidates);
 	return victims;
 }
 
-static unsigned signal_all(const struct victim *victims, unsigned count, int number,
-			   unsigned wait_ms)
+/* Returns how many have not ended after that time. */
+static unsigned signal_all(const GArray *victims, int number, int wait_ms)
 {
-	const struct timespec pause = { .tv_nsec = 2000000 };
-	unsigned left = count;
+	struct pollfd *ends = g_new(struct pollfd, victims->len + 1);
+	const int64_t end = clock_ms() + wait_ms;
+	int64_t rest = wait_ms;
+	unsigned left;
 
-	for (unsigned i = 0; i < count; i++)
-		send_signal(&victims[i], number);
-	for (unsigned waited = 0; left && waited < wait_ms; waited += 2) {
-		nanosleep(&pause, NULL);
+	for (unsigned i = 0; i < victims->len; i++)
+		send_signal(&g_array_index(victims, struct victim, i), number);
+	for (;; rest = end - clock_ms()) {
 		left = 0;
-		for (unsigned i = 0; i < count; i++)
-			left += !victim_is_gone(&victims[i]);
+		for (unsigned i = 0; i < victims->len; i++) {
+			const struct victim *victim = &g_array_index(victims, struct victim, i);
+
+			if (victim_is_gone(victim))
+				continue;
+			ends[left++] = (struct pollfd){ .fd = victim->fd, .events = POLLIN };
+			if (victim->fd < 0)
+				rest = MIN(rest, BLIND_LOOK_MS);
+		}
+		if (!left || rest <= 0)
+			break;
+		poll(ends, left, (int)rest);
 	}
+	g_free(ends);
 	return left;
 }
 
 bool node_reset(const char *name, char **error)
 {
-	struct victim *victims;
-	unsigned count, left = 0;
+	GArray *victims;
+	unsigned left;
 
 	*error = NULL;
-	count = find_victims(name, &victims, error);
-	if (count == 0 && !*error)
-		*error = node_text("no process of this user runs a node of the name %s; `npusim "
-				   "node` lists those that run",
-				   name);
-	for (unsigned i = 0; i < count && !*error; i++)
-		if (victims[i].pid == getpid())
-			*error = node_text("node %s: this very process runs it", name);
+	victims = find_victims(name, error);
+	if (!victims->len && !*error)
+		*error = g_strdup_printf(
+			"no process of this user runs a node of the name %s; `npusim "
+			"node` lists those that run",
+			name);
+	for (unsigned i = 0; i < victims->len && !*error; i++)
+		if (g_array_index(victims, struct victim, i).pid == getpid())
+			*error = g_strdup_printf("node %s: this very process runs it", name);
 	if (!*error) {
-		left = signal_all(victims, count, SIGTERM, TERM_WAIT_MS);
+		left = signal_all(victims, SIGTERM, TERM_WAIT_MS);
 		if (left)
-			left = signal_all(victims, count, SIGKILL, KILL_WAIT_MS);
+			left = signal_all(victims, SIGKILL, KILL_WAIT_MS);
 		if (left)
-			*error = node_text(
+			*error = g_strdup_printf(
 				"node %s: %u of its %u processes do not end, not even by SIGKILL",
-				name, left, count);
+				name, left, victims->len);
 	}
-	for (unsigned i = 0; i < count; i++)
-		if (victims[i].fd >= 0)
-			close(victims[i].fd);
-	free(victims);
+	for (unsigned i = 0; i < victims->len; i++)
+		if (g_array_index(victims, struct victim, i).fd >= 0)
+			close(g_array_index(victims, struct victim, i).fd);
+	g_array_unref(victims);
 	return !*error;
 }

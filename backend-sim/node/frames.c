@@ -1,48 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which frames of a memory are used. All of it is derived: node_rebuild() makes it anew from the
- * living blocks.
+ * Chooses the frames of new blocks, and keeps which frames of a memory are used. All of it is
+ * derived: node_rebuild() makes it anew from the living blocks.
  *
  * Policy: a 1 GiB page needs 512 free frames that begin at a multiple of 512 ("a giant"), so whole
  * giants are kept as long as possible. A request takes as few whole giants as it can, fills giants
  * that are partly used, the fullest first, and in one piece where one of them has room in one
  * piece. Whole giants are taken from the smallest run of them that suffices.
  */
-#include "node-private.h"
+#include "records.h"
 
-#include <stdlib.h>
+#include <glib.h>
 #include <string.h>
-
-void extent_list_init(struct extent_list *list)
-{
-	list->extents = list->first;
-	list->count = 0;
-	list->capacity = sizeof(list->first) / sizeof(*list->first);
-}
-
-void extent_list_end(struct extent_list *list)
-{
-	if (list->extents != list->first)
-		free(list->extents);
-}
-
-static void extent_list_add(struct extent_list *list, uint32_t first, uint32_t count)
-{
-	struct node_extent *last = list->count ? &list->extents[list->count - 1] : NULL, *more;
-
-	if (last && last->frame + last->count == first) {
-		last->count += count;
-		return;
-	}
-	if (list->count == list->capacity) {
-		more = node_alloc(2 * list->capacity * sizeof(*more));
-		memcpy(more, list->extents, list->count * sizeof(*more));
-		extent_list_end(list);
-		list->extents = more;
-		list->capacity *= 2;
-	}
-	list->extents[list->count++] = (struct node_extent){ .frame = first, .count = count };
-}
 
 /* ---- bits ---- */
 
@@ -171,10 +140,22 @@ uint32_t frames_largest_run(const struct memory *m)
 
 /* ---- taking ---- */
 
-static void take(struct memory *m, uint32_t first, uint32_t count, struct extent_list *out)
+static void take(struct memory *m, uint32_t first, uint32_t count, struct extent_chain *out)
 {
+	struct extent_record *last = &m->extents[out->last];
+
 	frames_mark(m, first, count, true);
-	extent_list_add(out, first, count);
+	if (out->count && out->last + last->count == first) {
+		PUT(last->count, last->count + count);
+		return;
+	}
+	PUT(m->extents[first].count, count);
+	PUT(m->extents[first].next, NODE_NONE);
+	if (out->count++)
+		PUT(last->next, first);
+	else
+		out->first = first;
+	out->last = first;
 }
 
 /* The first run of `count` free frames within a giant, or NODE_NONE. */
@@ -212,7 +193,7 @@ static uint32_t fullest_giant(const struct memory *m, uint32_t count, uint32_t *
 	return best;
 }
 
-static void take_one(struct memory *m, struct extent_list *out)
+static void take_one(struct memory *m, struct extent_chain *out)
 {
 	uint32_t giant = m->state->hint, first = 0;
 
@@ -226,7 +207,7 @@ static void take_one(struct memory *m, struct extent_list *out)
 }
 
 /* From partly used giants, which have as many free frames. */
-static void take_partial(struct memory *m, uint32_t count, struct extent_list *out)
+static void take_partial(struct memory *m, uint32_t count, struct extent_chain *out)
 {
 	uint32_t first = 0, giant, end, stop;
 
@@ -270,7 +251,7 @@ static uint32_t run_of_giants(const struct memory *m, uint32_t count, uint32_t *
 	return best;
 }
 
-static void take_whole(struct memory *m, uint32_t count, struct extent_list *out)
+static void take_whole(struct memory *m, uint32_t count, struct extent_chain *out)
 {
 	while (count) {
 		uint32_t giants = (count + NODE_GIANT_FRAMES - 1) / NODE_GIANT_FRAMES, length;
@@ -282,30 +263,28 @@ static void take_whole(struct memory *m, uint32_t count, struct extent_list *out
 	}
 }
 
-void frames_take(struct memory *m, uint32_t count, bool giant, struct extent_list *out)
+struct extent_chain frames_take(struct memory *m, uint32_t count, bool giant)
 {
 	uint64_t partial = m->state->free_frames -
 			   (uint64_t)m->state->free_giants * NODE_GIANT_FRAMES,
-		 whole;
+		 whole = giant ? count : 0;
+	struct extent_chain chain = { .count = 0 };
 
-	if (giant) {
-		take_whole(m, count, out);
-		return;
-	}
-	whole = count > partial ? (count - partial + NODE_GIANT_FRAMES - 1) / NODE_GIANT_FRAMES *
-					  NODE_GIANT_FRAMES
-				: 0;
+	if (!giant && count > partial)
+		whole = (count - partial + NODE_GIANT_FRAMES - 1) / NODE_GIANT_FRAMES *
+			NODE_GIANT_FRAMES;
 	if (count > whole)
-		take_partial(m, (uint32_t)(count - whole), out);
-	take_whole(m, (uint32_t)(whole < count ? whole : count), out);
+		take_partial(m, (uint32_t)(count - whole), &chain);
+	take_whole(m, (uint32_t)MIN(whole, count), &chain);
+	return chain;
 }
 
-uint32_t frames_take_reserved(struct memory *m)
+struct extent_chain frames_take_reserved(struct memory *m)
 {
 	uint32_t frame = next_frame(m, m->usable, m->frames, false);
+	struct extent_chain chain = { .count = 0 };
 
-	if (frame >= m->frames)
-		return NODE_NONE;
-	frames_mark(m, frame, 1, true);
-	return frame;
+	if (frame < m->frames)
+		take(m, frame, 1, &chain);
+	return chain;
 }

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Finds the members of a node, for newcomers and reports, without a file that could go stale: by
+ * the sockets that they have bound (socket.c), which the kernel lists in /proc/net/unix and removes
+ * with the process. Members are then reached through /proc/PID/fd/FD, which the kernel opens for
+ * the same user only. Knows nothing of what lies in the descriptors.
+ */
+#include "join.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <glib.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "process.h"
+
+#define LOOKS 4
+
+/* ---- what the kernel lists ---- */
+
+struct search {
+	const char *name;
+	unsigned most; /* so many are enough */
+	bool saw_lock; /* a start-up lock: sockets are listed here */
+	GArray *found; /* of struct candidate */
+	int error;     /* what is there could not be looked at */
+};
+
+static void note_error(struct search *search)
+{
+	if (errno == EMFILE || errno == ENFILE || errno == ENOMEM)
+		search->error = errno;
+}
+
+static void add_candidate(struct search *search, const struct candidate *candidate)
+{
+	if (!search->name || !strcmp(search->name, candidate->name))
+		g_array_append_val(search->found, *candidate);
+}
+
+/* "NODE/PID/FD" */
+static bool parse_member(const char *text, struct candidate *out)
+{
+	unsigned pid, fd;
+	char end;
+
+	if (sscanf(text, "%63[A-Za-z0-9._-]/%x/%x%c", out->name, &pid, &fd, &end) != 3)
+		return false;
+	out->pid = (pid_t)pid;
+	out->fd = (int)fd;
+	return pid > 0 && pid <= INT32_MAX && fd <= INT32_MAX;
+}
+
+static void search_sockets(struct search *search, FILE *list)
+{
+	g_autofree char *start = socket_prefix(), *prefix = g_strdup_printf(" @%s", start);
+	char *line = NULL;
+	struct candidate candidate;
+	size_t size = 0;
+
+	while (search->found->len < search->most && getline(&line, &size, list) > 0) {
+		const char *name = strstr(line, prefix);
+
+		line[strcspn(line, "\n")] = '\0';
+		if (!name)
+			continue;
+		if (parse_member(name + strlen(prefix), &candidate))
+			add_candidate(search, &candidate);
+		else if (strstr(name, "/lock"))
+			search->saw_lock = true;
+	}
+	if (ferror(list))
+		search->error = errno;
+	free(line);
+}
+
+/* Where sockets are not listed: every descriptor of every process of this user. */
+static void search_process(struct search *search, int pid)
+{
+	struct candidate candidate = { .pid = pid };
+	char path[64], link[PATH_MAX];
+	struct dirent *entry;
+	ssize_t length;
+	DIR *fds;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd", pid);
+	fds = opendir(path);
+	if (!fds) {
+		note_error(search);
+		return;
+	}
+	while ((entry = readdir(fds))) {
+		length = readlinkat(dirfd(fds), entry->d_name, link, sizeof(link) - 1);
+		if (length <= 0)
+			continue;
+		link[length] = '\0';
+		candidate.fd = atoi(entry->d_name);
+		if (sscanf(link, "/memfd:npusim-node:%63[A-Za-z0-9._-]", candidate.name) == 1)
+			add_candidate(search, &candidate);
+	}
+	closedir(fds);
+}
+
+static void search_processes(struct search *search)
+{
+	DIR *processes = opendir("/proc");
+	struct dirent *entry;
+
+	if (!processes) {
+		note_error(search);
+		return;
+	}
+	while ((entry = readdir(processes)))
+		if (isdigit((unsigned char)entry->d_name[0]))
+			search_process(search, atoi(entry->d_name));
+	closedir(processes);
+}
+
+static void look_at_sockets(struct search *search)
+{
+	FILE *list = fopen("/proc/net/unix", "re");
+
+	if (list) {
+		search_sockets(search, list);
+		fclose(list);
+	} else {
+		note_error(search);
+	}
+}
+
+GArray *node_discover(const char *name, unsigned most)
+{
+	struct search search = {
+		.name = name,
+		.most = most,
+		.found = g_array_new(FALSE, FALSE, sizeof(struct candidate)),
+	};
+
+	/* While sockets come and go, the list may leave out one that is there all the time. */
+	for (unsigned look = 0; look < LOOKS && !search.found->len && !search.error; look++)
+		look_at_sockets(&search);
+	/* Who is about to join holds the lock: where not even that is listed, sockets are not. */
+	if (!search.found->len && !search.saw_lock && !search.error)
+		search_processes(&search);
+	if (!search.error)
+		return search.found;
+	g_array_unref(search.found);
+	errno = search.error;
+	return NULL;
+}
+
+/* ---- opening what others have ---- */
+
+/* The link of a memfd says "/memfd:NAME (deleted)". */
+static bool leads_to(const char *path, const char *file)
+{
+	char link[NODE_FILE_NAME + 32], start[NODE_FILE_NAME + 16];
+	ssize_t length = readlink(path, link, sizeof(link) - 1);
+	int start_length = snprintf(start, sizeof(start), "/memfd:%s ", file);
+
+	if (length < 0)
+		return false;
+	errno = ENOENT;
+	return length >= start_length && !memcmp(link, start, (size_t)start_length);
+}
+
+static int open_path(const char *path, const char *file)
+{
+	struct stat stat;
+	int copy;
+
+	if (!leads_to(path, file))
+		return -1;
+	copy = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (copy < 0)
+		return -1;
+	if (fstat(copy, &stat) == 0 && S_ISREG(stat.st_mode) && stat.st_uid == geteuid())
+		return copy;
+	close(copy);
+	errno = ENOENT;
+	return -1;
+}
+
+/* Through any thread that goes on. A main thread that has ended has no files, and the process of a
+ * member that ends just now lets nobody look. */
+static int open_of_threads(pid_t pid, int fd, const char *file)
+{
+	int copy = -1, error = ESRCH;
+	struct dirent *entry;
+	char path[64];
+	DIR *tasks;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	tasks = opendir(path);
+	if (!tasks)
+		return -1;
+	while (copy < 0 && (entry = readdir(tasks))) {
+		int tid = atoi(entry->d_name), cause;
+
+		snprintf(path, sizeof(path), "/proc/%d/task/%d/fd/%d", pid, tid, fd);
+		copy = open_path(path, file);
+		cause = errno;
+		if (tid > 0 && copy < 0 && !thread_has_ended(pid, tid))
+			error = cause;
+	}
+	closedir(tasks);
+	errno = error;
+	return copy;
+}
+
+int node_open_descriptor(pid_t pid, int fd, const char *file)
+{
+	char path[64];
+	int copy;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd/%d", pid, fd);
+	copy = open_path(path, file);
+	return copy < 0 && (errno == ENOENT || errno == EACCES) ? open_of_threads(pid, fd, file)
+								: copy;
+}

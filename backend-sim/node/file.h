@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Memfds, their descriptors and their mappings as this process has them.
+ */
+#ifndef NPUSIM_NODE_FILE_H
+#define NPUSIM_NODE_FILE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* A descriptor of ours. Programs close descriptors that are not theirs, and open others under the
+ * same number. */
+struct own_file {
+	int fd;
+	uint64_t device, inode;
+};
+
+struct own_file own_file(int fd);
+bool own_file_is(const struct own_file *file, uint64_t device, uint64_t inode);
+bool own_file_is_open(const struct own_file *file);
+/* Closes it, if it is open; what the program has under the number stays. */
+void own_file_close(struct own_file *file);
+/* A sealed memfd of that size. -1 and *error. */
+int file_make(const char *name, uint64_t bytes, char **error);
+/* Maps it, not for children; at NULL: anywhere. NULL and *error. */
+void *file_map(const char *name, int fd, uint64_t bytes, void *at, char **error);
+/* Where an earlier membership had a memory of that size; NULL: nowhere. */
+void *range_take(uint64_t bytes);
+void range_give(void *base, uint64_t bytes);
+/* In a child: what its parent had is not there, and may be something else. */
+void ranges_forget(void);
+
+#endif

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Decides which shapes a node can have, and where in the control segment the tables of each lie.
+ */
+#include "layout.h"
+
+#include <glib.h>
+#include <string.h>
+
+#define MEMORY_MIN_BYTES  (8 * NODE_FRAME_BYTES)
+#define RESERVED_MIN      4u /* frames for page tables */
+#define HOST_RESERVED_MAX 512u
+
+static uint32_t reserved_frames(const struct node_config *shape, unsigned memory)
+{
+	uint32_t frames;
+
+	if (memory != SIM_NODE_HOST)
+		return (uint32_t)(shape->hbm_bytes / NODE_FRAME_BYTES - shape->usable_frames);
+	frames = (uint32_t)(shape->host_bytes / NODE_FRAME_BYTES / 32);
+	return CLAMP(frames, RESERVED_MIN, HOST_RESERVED_MAX);
+}
+
+/* The next table, of whole pages. NULL while the segment is not mapped. */
+static void *take_table(const struct node *node, uint64_t *at, uint64_t count, size_t size)
+{
+	void *table = node->control ? (unsigned char *)node->control + *at : NULL;
+
+	*at += (count * size + 4095) / 4096 * 4096;
+	return table;
+}
+
+static void lay_memory(struct node *node, unsigned index, uint64_t bytes, uint64_t *at)
+{
+	struct memory *m = &node->memories[index];
+	uint64_t frames = bytes / NODE_FRAME_BYTES, words = (frames + 63) / 64;
+
+	*m = (struct memory){
+		.index = index, .frames = (uint32_t)frames, .bytes = bytes, .file.fd = -1
+	};
+	m->usable = m->frames - reserved_frames(&node->shape, index);
+	m->id_base = node->id_count;
+	node->id_count += m->frames;
+	m->used = take_table(node, at, words, sizeof(*m->used));
+	m->live = take_table(node, at, words, sizeof(*m->live));
+	m->giant_used = take_table(node, at, (frames + NODE_GIANT_FRAMES - 1) / NODE_GIANT_FRAMES,
+				   sizeof(*m->giant_used));
+	m->extents = take_table(node, at, frames, sizeof(*m->extents));
+	m->blocks = take_table(node, at, frames, sizeof(*m->blocks));
+	m->more_holders = take_table(node, at, frames, sizeof(*m->more_holders));
+	if (!node->control)
+		return;
+	m->state = &node->control->memories[index];
+	node->memory[index] = m;
+}
+
+uint64_t layout_set(struct node *node)
+{
+	uint64_t at = 0;
+
+	take_table(node, &at, 1, sizeof(struct control));
+	node->shares = take_table(node, &at, NODE_SHARES, sizeof(*node->shares));
+	node->names = take_table(node, &at, NODE_NAMES, sizeof(*node->names));
+	node->allows = take_table(node, &at, NODE_ALLOWS, sizeof(*node->allows));
+	node->id_count = 0;
+	for (unsigned d = 0; d < node->shape.devices; d++)
+		lay_memory(node, d, node->shape.hbm_bytes, &at);
+	lay_memory(node, SIM_NODE_HOST, node->shape.host_bytes, &at);
+	return at;
+}
+
+bool node_name_is_valid(const char *name)
+{
+	size_t length = strlen(name);
+
+	return length >= 1 && length <= NODE_NAME_MAX &&
+	       strspn(name, G_CSET_A_2_Z G_CSET_a_2_z G_CSET_DIGITS "._-") == length;
+}
+
+static bool bytes_fit(const char *name, const char *of_what, uint64_t bytes, char **error)
+{
+	if (bytes % NODE_FRAME_BYTES == 0 && bytes >= MEMORY_MIN_BYTES &&
+	    bytes <= UINT64_C(1) << SIM_NODE_LG2)
+		return true;
+	*error = g_strdup_printf("node %s: %llu bytes %s asked for; multiples of 2 MiB from %llu "
+				 "MiB to 8 TiB are possible",
+				 name, (unsigned long long)bytes, of_what,
+				 (unsigned long long)(MEMORY_MIN_BYTES >> 20));
+	return false;
+}
+
+bool config_check(struct node_config *config, char **error)
+{
+	uint64_t frames = config->hbm_bytes / NODE_FRAME_BYTES;
+
+	if (!config->name || !node_name_is_valid(config->name))
+		*error = g_strdup_printf(
+			"NPUSIM_NODE is \"%s\": a node's name has 1 to %u characters, "
+			"letters, digits, '.', "
+			"'_' and '-'",
+			config->name ? config->name : "", NODE_NAME_MAX);
+	else if (config->devices < 1 || config->devices > 16)
+		*error = g_strdup_printf("node %s: %u devices asked for; 1 to 16 are possible",
+					 config->name, config->devices);
+	else if (bytes_fit(config->name, "of HBM a device", config->hbm_bytes, error) &&
+		 bytes_fit(config->name, "of host memory", config->host_bytes, error)) {
+		if (config->usable_frames == 0 || config->usable_frames > frames - RESERVED_MIN)
+			config->usable_frames = frames - RESERVED_MIN;
+		return true;
+	}
+	return false;
+}

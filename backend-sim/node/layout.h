@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What lies in the control segment that members share, and what each process keeps beside it: the
+ * ground that all other files of the node stand on.
+ *
+ * Who knows whom, from below: process, file (one process, one memfd); layout; records.h (frames.c,
+ * whitelist.c, records.c, frame-cache.c, rebuild.c: the records, for whoever has the lock);
+ * members.h (member.c, lock.c, enter.c: who is alive, the lock, what dead members left); blocks.h
+ * (block.c); share.c and descriptor.c; join.h (socket.c, discover.c, join.c); list.c.
+ *
+ * The truth and what is derived. A member may die between any two instructions, the lock held. So
+ * the truth is little, and each change of it takes effect by one store:
+ *   - a block lives where the bit of its first frame is set in `live`; its records are complete
+ *     before the bit is set;
+ *   - a living block has at least one holder, or a descriptor; a member holds it where its bit is
+ *     set among the holders;
+ *   - a share lives while its block does and the block points back at it; a name while its state
+ *     says so;
+ *   - a whitelist is the chain that a living share or name points at.
+ * Which frames are used, how many are free, which whitelist entries are free: derived, and built
+ * anew from the truth by whoever finds the lock in the hands of a dead member. Everything that is
+ * not in the truth is thereby undone.
+ */
+#ifndef NPUSIM_NODE_LAYOUT_H
+#define NPUSIM_NODE_LAYOUT_H
+
+#include <linux/futex.h>
+#include <pthread.h>
+#include <semaphore.h>
+
+#include "base/base.h"
+#include "file.h"
+#include "node.h"
+
+#define NODE_MAGIC        UINT64_C(0x31306d697375706e)
+#define NODE_VERSION      4u
+#define NODE_NAME_MAX     63u
+#define NODE_FILE_NAME    128 /* of a memfd */
+#define NODE_MEMBERS      1024u
+#define NODE_HOLDER_WORDS (NODE_MEMBERS / 64)
+#define NODE_SHARE_LG2    18 /* share id: generation above, index in the table below */
+#define NODE_SHARES       (1u << NODE_SHARE_LG2)
+#define NODE_NAMES        16384u
+#define NODE_ALLOWS       (1u << 20)
+#define NODE_CACHED       8u     /* blocks of a frame cache */
+#define NODE_ALLOW_MAX    65535u /* of one share: the driver's limit */
+#define NODE_NONE         UINT32_MAX
+
+/* Every store into the control segment that another member relies on. Kept in program order; tests
+ * die between any two. */
+#ifdef NODE_STEPS
+void node_step(void);
+#else
+static inline void node_step(void)
+{
+}
+#endif
+#define PUT(place, value)                                              \
+	do {                                                           \
+		node_step();                                           \
+		__atomic_store_n(&(place), (value), __ATOMIC_RELEASE); \
+	} while (0)
+#define GET(place) __atomic_load_n(&(place), __ATOMIC_ACQUIRE)
+
+/* ---- the control segment ---- */
+
+enum member_state { MEMBER_FREE, MEMBER_LIVE };
+
+/* A process. Only a newcomer, under the start-up lock, takes a free entry; only the holder of the
+ * node's lock frees it. */
+struct member {
+	uint32_t state;
+	uint32_t generation;
+	uint32_t left;    /* the process makes no more calls: it need not be dead to be gone */
+	uint32_t visitor; /* only looks: not listed */
+	int32_t pid;
+	uint32_t service; /* the thread that vouches for it */
+	int32_t control_fd;
+	int32_t memory_fd[SIM_NODE_MAX];
+	uint64_t start_time;
+	char command[64];
+	struct robust_list_head robust; /* pointers of that process, for the kernel */
+	struct robust_list robust_entry;
+	uint64_t frame_cache[NODE_CACHED] __attribute__((aligned(64))); /* frame-cache.c */
+};
+
+struct extent_record { /* valid at the first frame of an extent */
+	uint32_t count;
+	uint32_t next; /* first frame of the next extent, NODE_NONE at the end */
+};
+
+struct block_record {     /* valid at the first frame of a block */
+	uint64_t holders; /* members 0-63; the others' bits lie in more_holders */
+	uint32_t generation;
+	uint32_t frames;
+	uint32_t extent_count;
+	uint32_t share; /* index + 1 */
+	uint8_t giant;
+	uint8_t touched;
+	uint8_t closing;      /* its holder is cleaning it, then it goes: no more imports */
+	uint8_t fd;           /* was exported as a descriptor */
+	uint8_t named;        /* a name was made for a part of it */
+	uint8_t holder_words; /* so many words of holders have been written: the rest are none */
+	char tag[34];
+};
+
+/* What a block's exporter has given others: the part that shares and names have in common. */
+struct grant {
+	uint32_t block, block_generation;
+	uint32_t exporter, exporter_generation; /* member */
+	int32_t exporter_pid;
+	uint32_t device;
+	uint32_t open;  /* to all: the whitelist is switched off */
+	uint32_t allow; /* the whitelist: index + 1 */
+};
+
+struct share_record {
+	uint32_t generation;
+	uint32_t exporter_gone; /* it dropped its own views, and holds imports of the block at most
+				 */
+	struct grant grant;
+};
+
+struct name_record {
+	uint32_t state; /* 0 or 1 */
+	uint32_t generation;
+	struct grant grant;
+	uint64_t offset, bytes;
+	char text[72];
+};
+
+struct allow_record { /* a process that may import */
+	int32_t pid;
+	uint32_t next;       /* index + 1 */
+	uint64_t start_time; /* of the process that had the pid then; 0: there was none */
+};
+
+struct memory_state {
+	uint64_t device, inode; /* of the memfd: what a newcomer opened is what was meant */
+	/* derived */
+	uint64_t free_frames;    /* usable ones */
+	uint64_t closing_frames; /* usable ones of closing blocks */
+	uint32_t free_giants;
+	uint32_t hint; /* a giant that is partly used, or NODE_NONE */
+};
+
+struct control {
+	uint64_t magic;
+	uint32_t version;
+	uint32_t reserved;
+	uint64_t segment_bytes;
+	uint64_t device, inode; /* of this segment's memfd */
+	char name[NODE_NAME_MAX + 1];
+	char soc_name[32];
+	uint32_t devices;
+	uint64_t hbm_bytes, usable_frames, host_bytes;
+
+	uint32_t lock __attribute__((aligned(64))); /* see lock.c */
+	uint32_t lock_owner;                        /* slot + 1 */
+	uint32_t frames_wanted; /* a futex: 1 while somebody waits for frames being cleaned */
+	uint32_t member_limit;  /* no member at or above */
+	uint32_t share_limit, share_next, share_count;
+	uint32_t name_limit, name_next;
+	uint32_t allow_top,
+		allow_free; /* derived: first never used; chain of free ones, index + 1 */
+	uint32_t fd_kept;   /* derived: blocks that descriptors alone keep */
+
+	/* The thread that lives as long as the member's process; FUTEX_OWNER_DIED, set by the
+	 * kernel, when it ended. */
+	uint32_t alive[NODE_MEMBERS] __attribute__((aligned(64)));
+	struct member members[NODE_MEMBERS];
+	struct memory_state memories[SIM_NODE_MAX];
+};
+
+/* ---- this process's side ---- */
+
+struct memory {
+	unsigned index;
+	uint32_t frames, usable;
+	uint32_t id_base; /* block id = id_base + first frame */
+	struct memory_state *state;
+	uint64_t *used, *live;
+	uint16_t *giant_used; /* used frames of each 512, usable ones */
+	struct extent_record *extents;
+	struct block_record *blocks;
+	uint64_t (*more_holders)[NODE_HOLDER_WORDS - 1]; /* by first frame, as blocks */
+	unsigned char *base;
+	uint64_t bytes;
+	uint64_t own_frames, own_peak_frames;
+	struct own_file file;
+};
+
+struct view_count {
+	uint32_t views;
+	uint32_t own; /* of them, not made by an import */
+};
+
+struct node {
+	struct node_config shape;
+	char name[NODE_NAME_MAX + 1];
+	pid_t pid;
+	uint64_t start_time;
+	uint32_t *fork_mark; /* reads 0 in a forked child; NULL: compare pids */
+
+	struct control *control;
+	uint64_t control_bytes;
+	struct own_file control_file, socket_file;
+
+	unsigned slot;
+	uint32_t generation,
+		service; /* the thread's id: it owns the lock on the process's behalf */
+	pthread_t service_thread;
+	sem_t service_stop;
+	bool serving;
+	int cancel_state;              /* of the thread that has the lock */
+	uint32_t waited[NODE_MEMBERS]; /* words of `alive` whose deaths have been waited for */
+
+	struct memory *memory[SIM_NODE_MAX]; /* NULL where there is none */
+	struct memory memories[SIM_NODE_MAX];
+	struct sim_memory sim_memory;
+	struct share_record *shares;
+	struct name_record *names;
+	struct allow_record *allows;
+	struct view_count *views;               /* by block id, under the node's lock */
+	struct node_block *cached[NODE_CACHED]; /* what lies in the frame cache */
+	uint64_t cached_keys[NODE_CACHED];
+	uint32_t id_count;
+};
+
+/* Corrects usable_frames. False and *error: there can be no such node. */
+bool config_check(struct node_config *config, char **error);
+bool node_name_is_valid(const char *name);
+/* Lays everything out for node->shape; with the control segment mapped, sets the pointers. Returns
+ * the segment's size. */
+uint64_t layout_set(struct node *node);
+
+#endif

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Builds anew all that is derived from the truth, for whoever makes a node or takes the lock over
+ * from a dead member. This may be the last step of this process too: whoever comes next begins
+ * again.
+ */
+#include "records.h"
+
+#include <glib.h>
+
+static void count_block(struct node *node, uint32_t id, void *arg)
+{
+	struct block_place place = block_at(node, id);
+	struct memory *m = place.memory;
+
+	(void)arg;
+	for (uint32_t first = place.frame; first != NODE_NONE; first = m->extents[first].next)
+		frames_mark(m, first, m->extents[first].count, true);
+	if (place.record->closing && place.frame < m->usable)
+		PUT(m->state->closing_frames, m->state->closing_frames + place.record->frames);
+	if (place.record->share)
+		PUT(node->control->share_count, node->control->share_count + 1);
+	if (holders_are_none_but(&place, NODE_NONE))
+		PUT(node->control->fd_kept, node->control->fd_kept + 1);
+}
+
+static void mark_chain(const struct node *node, uint32_t chain, uint8_t *reached)
+{
+	for (; chain; chain = node->allows[chain - 1].next)
+		reached[chain - 1] = 1;
+}
+
+/* What no living share or name reaches is free. */
+static void rebuild_whitelists(struct node *node)
+{
+	struct control *control = node->control;
+	uint32_t top = control->allow_top;
+	uint8_t *reached = g_malloc0(top + 1);
+	struct block_place place;
+
+	for (uint32_t i = 0; i < control->share_limit; i++)
+		if (share_is_live(node, i, &place))
+			mark_chain(node, node->shares[i].grant.allow, reached);
+	for (uint32_t i = 0; i < control->name_limit; i++)
+		if (node->names[i].state)
+			mark_chain(node, node->names[i].grant.allow, reached);
+	while (top && !reached[top - 1])
+		top--;
+	PUT(control->allow_free, 0);
+	for (uint32_t i = 0; i < top; i++)
+		if (!reached[i]) {
+			PUT(node->allows[i].next, control->allow_free);
+			PUT(control->allow_free, i + 1);
+		}
+	PUT(control->allow_top, top);
+	g_free(reached);
+}
+
+void node_rebuild(struct node *node)
+{
+	PUT(node->control->share_count, 0);
+	PUT(node->control->fd_kept, 0);
+	frame_caches_rebuild(node);
+	for (unsigned i = 0; i < SIM_NODE_MAX; i++)
+		if (node->memory[i])
+			frames_reset(node->memory[i]);
+	block_for_each(node, count_block, NULL);
+	rebuild_whitelists(node);
+}

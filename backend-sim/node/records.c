@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Finds, ends and cleans blocks by their records, and says who holds them, for all files that work
+ * on blocks with the node's lock held.
+ */
+#include "records.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* ---- finding ---- */
+
+struct block_place block_at(const struct node *node, uint32_t id)
+{
+	struct block_place place = { .memory = NULL };
+
+	for (unsigned i = 0; i < SIM_NODE_MAX; i++) {
+		struct memory *m = node->memory[i];
+
+		if (m && id - m->id_base < m->frames) {
+			place.memory = m;
+			place.frame = id - m->id_base;
+			place.record = &m->blocks[place.frame];
+			break;
+		}
+	}
+	return place;
+}
+
+bool block_find(const struct node *node, uint32_t id, uint32_t generation, struct block_place *out)
+{
+	if (id >= node->id_count)
+		return false;
+	*out = block_at(node, id);
+	return (out->memory->live[out->frame / 64] >> (out->frame % 64) & 1) &&
+	       GET(out->record->generation) == generation;
+}
+
+void block_for_each(struct node *node, void (*each)(struct node *node, uint32_t id, void *arg),
+		    void *arg)
+{
+	for (unsigned i = 0; i < SIM_NODE_MAX; i++) {
+		const struct memory *m = node->memory[i];
+
+		for (uint32_t word = 0; m && word < (m->frames + 63) / 64; word++)
+			for (uint64_t seen = 0, bits; (bits = m->live[word] & ~seen);) {
+				unsigned bit = (unsigned)__builtin_ctzll(bits);
+
+				seen |= (UINT64_C(1) << bit) | ((UINT64_C(1) << bit) - 1);
+				each(node, m->id_base + word * 64 + bit, arg);
+			}
+	}
+}
+
+/* ---- holders ---- */
+
+static uint64_t *holders_at(const struct block_place *place, unsigned w)
+{
+	return w ? &place->memory->more_holders[place->frame][w - 1] : &place->record->holders;
+}
+
+uint64_t holders_word(const struct block_place *place, unsigned w)
+{
+	return w < place->record->holder_words ? *holders_at(place, w) : 0;
+}
+
+/* What an earlier block left in later words is cleared when they are first needed. */
+void holders_set(const struct block_place *place, unsigned slot, bool held)
+{
+	unsigned words = place->record->holder_words;
+	uint64_t *at = holders_at(place, slot / 64);
+
+	for (; words <= slot / 64; words++) {
+		PUT(*holders_at(place, words), 0);
+		PUT(place->record->holder_words, (uint8_t)(words + 1));
+	}
+	PUT(*at, held ? *at | holder_bit(slot) : *at & ~holder_bit(slot));
+}
+
+bool holders_are_none_but(const struct block_place *place, unsigned slot)
+{
+	uint64_t others = 0;
+
+	for (unsigned w = 0; w < place->record->holder_words; w++)
+		others |= holders_word(place, w) &
+			  ~(slot != NODE_NONE && w == slot / 64 ? holder_bit(slot) : 0);
+	return others == 0;
+}
+
+/* ---- the end of a block ---- */
+
+/* Through the mapping, not through the descriptor, which the program may have closed. */
+static void clean_extent(const struct memory *m, uint32_t first, uint32_t count)
+{
+	unsigned char *start = m->base + (uint64_t)first * NODE_FRAME_BYTES;
+	size_t bytes = (size_t)count * NODE_FRAME_BYTES;
+
+	if (madvise(start, bytes, MADV_REMOVE) == 0)
+		return;
+	munlock(start, bytes); /* the program locks its memory (mlockall) */
+	if (madvise(start, bytes, MADV_REMOVE) != 0)
+		memset(start, 0, bytes);
+}
+
+void block_clean(struct node *node, uint32_t id)
+{
+	struct block_place place = block_at(node, id);
+	const struct memory *m = place.memory;
+
+	for (uint32_t first = place.frame; first != NODE_NONE; first = m->extents[first].next)
+		clean_extent(m, first, m->extents[first].count);
+}
+
+void block_close(struct node *node, uint32_t id)
+{
+	struct block_place place = block_at(node, id);
+	struct memory_state *state = place.memory->state;
+
+	if (place.record->closing)
+		return;
+	PUT(place.record->closing, 1);
+	if (place.frame < place.memory->usable)
+		PUT(state->closing_frames, state->closing_frames + place.record->frames);
+}
+
+void block_release(struct node *node, uint32_t id)
+{
+	struct block_place place = block_at(node, id);
+	struct control *control = node->control;
+	struct memory *m = place.memory;
+	uint32_t share = place.record->share, first = place.frame;
+	uint64_t *word = &m->live[first / 64];
+
+	PUT(*word,
+	    *word & ~(UINT64_C(1) << (first % 64))); /* here it ends; what follows is derived */
+	if (place.record->closing && first < m->usable)
+		PUT(m->state->closing_frames, m->state->closing_frames - place.record->frames);
+	for (; first != NODE_NONE; first = m->extents[first].next)
+		frames_mark(m, first, m->extents[first].count, false);
+	if (share) {
+		PUT(control->share_count, control->share_count - 1);
+		allow_give_back(node, node->shares[share - 1].grant.allow);
+	}
+	if (place.record->closing && control->frames_wanted) {
+		PUT(control->frames_wanted, 0);
+		syscall(SYS_futex, &control->frames_wanted, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
+	}
+}
+
+/* ---- descriptors, shares, names ---- */
+
+struct flock block_fd_lock(uint32_t id, short type)
+{
+	return (struct flock){
+		.l_type = type, .l_whence = SEEK_SET, .l_start = NODE_FD_BASE + id, .l_len = 1
+	};
+}
+
+bool block_fd_is_open(const struct node *node, uint32_t id)
+{
+	struct flock lock = block_fd_lock(id, F_WRLCK);
+
+	return !own_file_is_open(&node->control_file) ||
+	       fcntl(node->control_file.fd, F_OFD_GETLK, &lock) != 0 || lock.l_type != F_UNLCK;
+}
+
+bool share_is_live(const struct node *node, uint32_t index, struct block_place *out)
+{
+	const struct grant *grant = &node->shares[index].grant;
+
+	return block_find(node, grant->block, grant->block_generation, out) &&
+	       out->record->share == index + 1;
+}
+
+bool grant_is_mine(const struct node *node, const struct grant *grant)
+{
+	return grant->exporter == node->slot && grant->exporter_generation == node->generation;
+}
+
+void name_end(struct node *node, struct name_record *record)
+{
+	PUT(record->state, 0); /* here it ends; what follows is derived */
+	allow_give_back(node, record->grant.allow);
+}
+
+/* ---- this process's account ---- */
+
+void own_frames_add(struct memory *m, uint64_t frames)
+{
+	uint64_t now = __atomic_add_fetch(&m->own_frames, frames, __ATOMIC_RELAXED);
+	uint64_t peak = __atomic_load_n(&m->own_peak_frames, __ATOMIC_RELAXED);
+
+	while (now > peak && !__atomic_compare_exchange_n(&m->own_peak_frames, &peak, now, true,
+							  __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		continue;
+}
+
+void own_frames_sub(struct memory *m, uint64_t frames)
+{
+	__atomic_sub_fetch(&m->own_frames, frames, __ATOMIC_RELAXED);
+}

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The records of the control segment and what may be done to them: frames, whitelists, blocks with
+ * their holders, shares and names, and the frame caches. The caller has the node's lock, but where
+ * something else is said; nothing here takes it or lets it go.
+ */
+#ifndef NPUSIM_NODE_RECORDS_H
+#define NPUSIM_NODE_RECORDS_H
+
+#include "layout.h"
+
+/* ---- frames.c: which frames of a memory are used */
+
+/* Frames taken for one block, as m->extents has them. */
+struct extent_chain {
+	uint32_t first, last; /* first frames of the first and the last extent */
+	uint32_t count;       /* of extents */
+};
+/* Takes frames of the usable part; there must be enough of them. */
+struct extent_chain frames_take(struct memory *m, uint32_t count, bool giant);
+/* One frame of the reserved part; count 0: there is none. */
+struct extent_chain frames_take_reserved(struct memory *m);
+void frames_mark(struct memory *m, uint32_t first, uint32_t count, bool used);
+void frames_reset(struct memory *m);
+uint32_t frames_largest_run(const struct memory *m);
+
+/* ---- whitelist.c: chains of the processes that may import */
+
+enum allow_answer { ALLOW_YES, ALLOW_STALE, ALLOW_NO };
+/* Adds processes to the chain; start_times[i] belongs to pids[i]; pids of 0 are left out. */
+drvError_t allow_add(struct node *node, uint32_t *chain, const int *pids,
+		     const uint64_t *start_times, uint32_t count);
+enum allow_answer allow_check(const struct node *node, uint32_t chain);
+/* The chain's owner is gone: its entries may be used again. */
+void allow_give_back(struct node *node, uint32_t chain);
+/* Lock not needed. NULL, and the code and message, if the arguments are wrong. free(). */
+uint64_t *allow_start_times(const int *pids, uint32_t count, drvError_t *out_error);
+
+/* ---- records.c: blocks, shares, names */
+
+struct block_place {
+	struct memory *memory;
+	uint32_t frame;
+	struct block_record *record;
+};
+/* False: no such block lives. */
+bool block_find(const struct node *node, uint32_t id, uint32_t generation, struct block_place *out);
+struct block_place block_at(const struct node *node, uint32_t id);
+/* Calls each(arg, id) for each living block of the node; each() may end the block that it is called
+ * for. */
+void block_for_each(struct node *node, void (*each)(struct node *node, uint32_t id, void *arg),
+		    void *arg);
+/* The block ends: its frames are clean. */
+void block_release(struct node *node, uint32_t id);
+/* It is being cleaned, then it ends. */
+void block_close(struct node *node, uint32_t id);
+/* Makes the frames of a closing block read as zeros. Lock not needed. */
+void block_clean(struct node *node, uint32_t id);
+
+/* Whether a member holds it; word w has the bits of members 64 * w on. */
+uint64_t holders_word(const struct block_place *place, unsigned w);
+void holders_set(const struct block_place *place, unsigned slot, bool held);
+/* Nobody but that member holds it; NODE_NONE: nobody at all. */
+bool holders_are_none_but(const struct block_place *place, unsigned slot);
+static inline uint64_t holder_bit(unsigned slot)
+{
+	return UINT64_C(1) << (slot % 64);
+}
+static inline bool block_is_held_by(const struct block_place *place, unsigned slot)
+{
+	return holders_word(place, slot / 64) & holder_bit(slot);
+}
+
+/* The lock on the control segment's file that a descriptor of the block has, for fcntl(). */
+#define NODE_FD_BASE (INT64_C(1) << 40) /* beyond every byte of the segment */
+struct flock block_fd_lock(uint32_t id, short type);
+/* True if a process has, or a socket carries, a descriptor of the block. */
+bool block_fd_is_open(const struct node *node, uint32_t id);
+
+/* The share of that index lives: *out is its block. */
+bool share_is_live(const struct node *node, uint32_t index, struct block_place *out);
+bool grant_is_mine(const struct node *node, const struct grant *grant);
+void name_end(struct node *node, struct name_record *record);
+
+/* What this process holds of a memory, usable frames; any thread, lock not needed. */
+void own_frames_add(struct memory *m, uint64_t frames);
+void own_frames_sub(struct memory *m, uint64_t frames);
+
+/* ---- frame-cache.c */
+
+/* A block of that kind from this process's cache; NULL: there is none. Lock not needed. */
+struct node_block *frame_cache_take(struct node *node, unsigned memory, uint64_t frames, bool giant,
+				    const char *tag);
+/* Keeps the block in the cache; false: it is not one for the cache, or that is full. Lock not
+ * needed. */
+bool frame_cache_put(struct node *node, struct node_block *block);
+void frame_cache_end(struct node *node);
+/* What lies in the cache of one member, or of all, is free. */
+void frame_cache_empty(struct node *node, unsigned slot);
+void frame_caches_empty(struct node *node);
+/* The part of node_rebuild(). */
+void frame_caches_rebuild(struct node *node);
+
+/* ---- rebuild.c */
+
+/* Builds all that is derived from the truth. */
+void node_rebuild(struct node *node);
+
+#endif

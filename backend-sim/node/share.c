@@ -1,0 +1,496 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Lends blocks to other processes, for the driver's calls on shareable handles and on legacy shared
+ * memory: shares, which stand for whole blocks, and names, which stand for ranges of blocks.
+ *
+ * A share lives exactly as long as its block points back at it, so its end needs no bookkeeping; an
+ * id is an index in the table and, above it, how often that index has been used. A name is 64
+ * hexadecimal digits: its index and how often that has been used, then chance. It lives until its
+ * maker destroys it or ends.
+ */
+#include "blocks.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#define INDEX_MASK (NODE_SHARES - 1)
+#define GENERATIONS \
+	((1u << (32 - NODE_SHARE_LG2)) - 1) /* 0 is none: small made-up ids are never valid */
+#define SHARE_LIMIT_LEAST 4096u
+#define ALLOW_BATCH       256u /* pids added while the lock is held once */
+
+/* ---- what shares and names have in common ---- */
+
+static void write_grant(struct node *node, struct grant *grant, const struct node_block *block,
+			unsigned device)
+{
+	PUT(grant->block, block->id);
+	PUT(grant->block_generation, block->generation);
+	PUT(grant->exporter, node->slot);
+	PUT(grant->exporter_generation, node->generation);
+	PUT(grant->exporter_pid, node->pid);
+	PUT(grant->device, device);
+	PUT(grant->open, 0);
+	PUT(grant->allow, 0);
+}
+
+/* What is said of an import of the grant, `what` in words, if that is not allowed. */
+static drvError_t check_allowed(const struct node *node, const struct grant *grant,
+				const char *what)
+
+{
+	enum allow_answer answer = grant->open || grant_is_mine(node, grant)
+					   ? ALLOW_YES
+					   : allow_check(node, grant->allow);
+
+	if (answer == ALLOW_YES)
+		return DRV_ERROR_NONE;
+	if (answer == ALLOW_STALE)
+		npu_message_set(
+			"import of %s: pid %d was whitelisted before this process started, so "
+			"another process was meant "
+			"(the number has been used again); process %d must whitelist it now",
+			what, node->pid, grant->exporter_pid);
+	else
+		npu_message_set("import of %s: this process (pid %d) is not on the whitelist of "
+				"process %d, which exported it; that "
+				"process must add it (aclrtMemSetPidToShareableHandle, "
+				"aclrtIpcMemSetImportPid) or export with the "
+				"flag that disables the check",
+				what, node->pid, grant->exporter_pid);
+	return DRV_ERROR_IOCRL_FAIL;
+}
+
+/* Enters the node, and finds what `key` names: a grant of this process, whose importers are to be
+ * changed. The lock is held only on success. */
+typedef drvError_t (*enter_own_fn)(struct node *node, const void *key, bool to_open,
+				   struct grant **out);
+
+static drvError_t allow(struct node *node, enter_own_fn enter, const void *key, const int *pids,
+			uint32_t count)
+{
+	drvError_t error = DRV_ERROR_NONE;
+	uint64_t *start_times = allow_start_times(pids, count, &error);
+
+	for (uint32_t i = 0; start_times && error == DRV_ERROR_NONE && i < count;
+	     i += ALLOW_BATCH) {
+		uint32_t batch = count - i < ALLOW_BATCH ? count - i : ALLOW_BATCH;
+		struct grant *grant;
+
+		error = enter(node, key, false, &grant);
+		if (error != DRV_ERROR_NONE)
+			break;
+		error = allow_add(node, &grant->allow, pids + i, start_times + i, batch);
+		node_unlock(node);
+	}
+	free(start_times);
+	return error;
+}
+
+static drvError_t set_open(struct node *node, enter_own_fn enter, const void *key)
+{
+	struct grant *grant;
+	drvError_t error = enter(node, key, true, &grant);
+
+	if (error != DRV_ERROR_NONE)
+		return error;
+	PUT(grant->open, 1);
+	node_unlock(node);
+	return DRV_ERROR_NONE;
+}
+
+/* The exporter has not yet chosen the other way. */
+static drvError_t check_order(const struct grant *grant, bool to_open, const char *what,
+			      const char *how)
+{
+	if (to_open ? !grant->allow : !grant->open)
+		return DRV_ERROR_NONE;
+	npu_message_set("%s: %s", what,
+			to_open ? "processes have been whitelisted, so the whitelist cannot be "
+				  "disabled any more"
+				: how);
+	return DRV_ERROR_OPER_NOT_PERMITTED;
+}
+
+/* ---- shares ---- */
+
+/* Enters the node, and finds the share; the lock is held only on success. */
+static drvError_t enter_share(struct node *node, uint32_t share_id, struct share_record **out,
+			      struct block_place *out_place)
+{
+	uint32_t index = share_id & INDEX_MASK;
+	drvError_t error = node_enter(node);
+
+	if (error != DRV_ERROR_NONE)
+		return error;
+	if (index < node->control->share_limit &&
+	    node->shares[index].generation == share_id >> NODE_SHARE_LG2 &&
+	    share_is_live(node, index, out_place)) {
+		*out = &node->shares[index];
+		return DRV_ERROR_NONE;
+	}
+	node_unlock(node);
+	npu_message_set(
+		"node %s has no share %u: it was never exported here, or its memory is freed",
+		node->name, share_id);
+	return DRV_ERROR_INVALID_HANDLE;
+}
+
+/* A free index; indexes go round, in a table that stays at most half full, so that an id does not
+ * come back soon. */
+static uint32_t take_share(struct node *node)
+{
+	struct control *control = node->control;
+	struct block_place place;
+	uint32_t index;
+
+	if (control->share_limit == 0)
+		PUT(control->share_limit, SHARE_LIMIT_LEAST);
+	while (control->share_limit < NODE_SHARES &&
+	       2 * control->share_count >= control->share_limit)
+		PUT(control->share_limit, 2 * control->share_limit);
+	if (control->share_count >= NODE_SHARES)
+		return NODE_NONE;
+	index = control->share_next;
+	do {
+		index = index + 1 < control->share_limit ? index + 1 : 0;
+	} while (share_is_live(node, index, &place));
+	PUT(control->share_next, index);
+	return index;
+}
+
+drvError_t node_share_export(struct node *node, const struct node_block *block, unsigned device,
+			     uint32_t *out_share_id)
+{
+	struct block_place place;
+	drvError_t error = block_enter(node, block, &place);
+	struct share_record *share;
+	uint32_t index;
+
+	if (error != DRV_ERROR_NONE)
+		return error;
+	if (place.record->share) {
+		index = place.record->share - 1;
+		npu_message_set("this memory is exported already, by process %d, as share %u of "
+				"node %s; a block can be exported "
+				"once: pass the first shareable handle on, or free the memory and "
+				"allocate it anew",
+				node->shares[index].grant.exporter_pid,
+				node->shares[index].generation << NODE_SHARE_LG2 | index,
+				node->name);
+		error = DRV_ERROR_PARA_ERROR;
+	} else if ((index = take_share(node)) == NODE_NONE) {
+		npu_message_set("node %s: %u blocks are exported, which is the limit", node->name,
+				NODE_SHARES);
+		error = DRV_ERROR_NO_RESOURCES;
+	} else {
+		share = &node->shares[index];
+		PUT(share->generation, share->generation % GENERATIONS + 1);
+		PUT(share->exporter_gone, 0);
+		write_grant(node, &share->grant, block, device);
+		PUT(node->control->share_count, node->control->share_count + 1);
+		PUT(place.record->share, index + 1); /* from here on it is shared */
+		*out_share_id = share->generation << NODE_SHARE_LG2 | index;
+	}
+	node_unlock(node);
+	return error;
+}
+
+static drvError_t enter_own_share(struct node *node, const void *key, bool to_open,
+				  struct grant **out)
+{
+	const uint32_t share_id = *(const uint32_t *)key;
+	struct share_record *share;
+	struct block_place place;
+	drvError_t error = enter_share(node, share_id, &share, &place);
+	char what[96];
+
+	if (error != DRV_ERROR_NONE)
+		return error;
+	snprintf(what, sizeof(what), "share %u of node %s", share_id, node->name);
+	if (!grant_is_mine(node, &share->grant)) {
+		npu_message_set("%s: only process %d, which exported it, may change who imports it",
+				what, share->grant.exporter_pid);
+		error = DRV_ERROR_IOCRL_FAIL;
+	} else {
+		error = check_order(&share->grant, to_open, what,
+				    "it was exported with the whitelist disabled, so no process "
+				    "can be added");
+	}
+	*out = &share->grant;
+	if (error != DRV_ERROR_NONE)
+		node_unlock(node);
+	return error;
+}
+
+drvError_t node_share_allow(struct node *node, uint32_t share_id, const int *pids, uint32_t count)
+{
+	return allow(node, enter_own_share, &share_id, pids, count);
+}
+
+drvError_t node_share_set_open(struct node *node, uint32_t share_id)
+{
+	return set_open(node, enter_own_share, &share_id);
+}
+
+drvError_t node_share_get_open(struct node *node, uint32_t share_id, bool *out_open)
+{
+	struct share_record *share;
+	struct block_place place;
+	drvError_t error = enter_share(node, share_id, &share, &place);
+
+	if (error != DRV_ERROR_NONE)
+		return error;
+	*out_open = share->grant.open;
+	node_unlock(node);
+	return DRV_ERROR_NONE;
+}
+
+drvError_t node_share_info(struct node *node, uint32_t share_id, struct node_share_info *out)
+{
+	struct share_record *share;
+	struct block_place place;
+	drvError_t error = enter_share(node, share_id, &share, &place);
+
+	if (error != DRV_ERROR_NONE)
+		return error;
+	*out = (struct node_share_info){
+		.memory = place.memory->index,
+		.device = share->grant.device,
+		.frames = place.record->frames,
+		.giant = place.record->giant,
+		.exporter_pid = share->grant.exporter_pid,
+		.exporter_is_me = grant_is_mine(node, &share->grant),
+		.exporter_alive = member_is_live(node, share->grant.exporter,
+						 share->grant.exporter_generation),
+	};
+	node_unlock(node);
+	return DRV_ERROR_NONE;
+}
+
+drvError_t node_share_import(struct node *node, uint32_t share_id, struct node_block **out)
+{
+	struct share_record *share;
+	struct block_place place;
+	drvError_t error = enter_share(node, share_id, &share, &place);
+	const struct grant *grant;
+	char what[64];
+
+	if (error != DRV_ERROR_NONE)
+		return error;
+	grant = &share->grant;
+	snprintf(what, sizeof(what), "share %u of node %.20s", share_id, node->name);
+	error = check_allowed(node, grant, what);
+	if (error != DRV_ERROR_NONE) {
+		node_unlock(node);
+		return error;
+	}
+	/* The exporter holds the block through a view of its own. */
+	if (!place.record->closing && !share->exporter_gone &&
+	    member_is_live(node, grant->exporter, grant->exporter_generation) &&
+	    block_is_held_by(&place, grant->exporter)) {
+		*out = block_view(node, grant->block, true);
+	} else {
+		npu_message_set("import of share %u of node %s: process %d, which exported it, has "
+				"freed the memory or has ended",
+				share_id, node->name, grant->exporter_pid);
+		error = DRV_ERROR_BUSY;
+	}
+	node_unlock(node);
+	return error;
+}
+
+/* ---- names ---- */
+
+/* Enters the node, and finds the name; the lock is held only on success. */
+static drvError_t enter_name(struct node *node, const char *name, struct name_record **out)
+{
+	drvError_t error = node_enter(node);
+	struct name_record *record;
+	unsigned index;
+
+	if (error != DRV_ERROR_NONE)
+		return error;
+	if (sscanf(name, "%8x", &index) == 1 && index < node->control->name_limit) {
+		record = &node->names[index];
+		if (record->state &&
+		    member_is_live(node, record->grant.exporter,
+				   record->grant.exporter_generation) &&
+		    !strcmp(record->text, name)) {
+			*out = record;
+			return DRV_ERROR_NONE;
+		}
+	}
+	node_unlock(node);
+	npu_message_set("node %s has no name \"%.64s\": it was never made here, or its maker "
+			"destroyed it or has ended",
+			node->name, name);
+	return DRV_ERROR_PARA_ERROR;
+}
+
+static drvError_t enter_own_name(struct node *node, const char *name, struct name_record **out)
+{
+	drvError_t error = enter_name(node, name, out);
+
+	if (error != DRV_ERROR_NONE || grant_is_mine(node, &(*out)->grant))
+		return error;
+	npu_message_set(
+		"the name \"%.64s\" belongs to process %d, and only that may change or destroy it",
+		name, (*out)->grant.exporter_pid);
+	node_unlock(node);
+	return DRV_ERROR_IOCRL_FAIL;
+}
+
+static uint32_t take_name(struct node *node)
+{
+	struct control *control = node->control;
+
+	for (uint32_t tries = 0; tries < NODE_NAMES; tries++) {
+		uint32_t index = control->name_next % NODE_NAMES;
+
+		PUT(control->name_next, index + 1);
+		if (index >= control->name_limit)
+			PUT(control->name_limit, index + 1);
+		if (!node->names[index].state)
+			return index;
+	}
+	return NODE_NONE;
+}
+
+static void write_text(struct name_record *record, uint32_t index)
+{
+	unsigned char chance[24];
+	size_t at;
+
+	if (getrandom(chance, sizeof(chance), 0) != sizeof(chance))
+		memset(chance, 0, sizeof(chance)); /* index and generation alone are unique */
+	node_step();
+	at = (size_t)snprintf(record->text, sizeof(record->text), "%08x%08x", index,
+			      record->generation);
+	for (unsigned i = 0; i < sizeof(chance); i++)
+		at += (size_t)snprintf(record->text + at, sizeof(record->text) - at, "%02x",
+				       chance[i]);
+}
+
+drvError_t node_name_create(struct node *node, const struct node_block *block, uint64_t offset,
+			    uint64_t bytes, unsigned device, char name[65])
+{
+	struct block_place place;
+	drvError_t error = block_enter(node, block, &place);
+	struct name_record *record;
+	uint32_t index;
+
+	if (error != DRV_ERROR_NONE)
+		return error;
+	index = take_name(node);
+	if (index == NODE_NONE) {
+		node_unlock(node);
+		npu_message_set("node %s: %u names exist, which is the limit; destroy some",
+				node->name, NODE_NAMES);
+		return DRV_ERROR_NO_RESOURCES;
+	}
+	PUT(place.record->named, 1);
+	record = &node->names[index];
+	PUT(record->generation, record->generation + 1);
+	write_grant(node, &record->grant, block, device);
+	PUT(record->offset, offset);
+	PUT(record->bytes, bytes);
+	write_text(record, index);
+	PUT(record->state, 1);
+	memcpy(name, record->text, 65);
+	node_unlock(node);
+	return DRV_ERROR_NONE;
+}
+
+drvError_t node_name_destroy(struct node *node, const char *name)
+{
+	struct name_record *record;
+	drvError_t error = enter_own_name(node, name, &record);
+
+	if (error != DRV_ERROR_NONE)
+		return error;
+	name_end(node, record);
+	node_unlock(node);
+	return DRV_ERROR_NONE;
+}
+
+static drvError_t enter_own_grant(struct node *node, const void *key, bool to_open,
+				  struct grant **out)
+{
+	struct name_record *record;
+	drvError_t error = enter_own_name(node, key, &record);
+	char what[96];
+
+	if (error != DRV_ERROR_NONE)
+		return error;
+	snprintf(what, sizeof(what), "the name \"%.64s\"", (const char *)key);
+	error = check_order(&record->grant, to_open, what,
+			    "its whitelist is disabled, so no process can be added");
+	*out = &record->grant;
+	if (error != DRV_ERROR_NONE)
+		node_unlock(node);
+	return error;
+}
+
+drvError_t node_name_allow(struct node *node, const char *name, const int *pids, uint32_t count)
+{
+	return allow(node, enter_own_grant, name, pids, count);
+}
+
+drvError_t node_name_set_open(struct node *node, const char *name)
+{
+	return set_open(node, enter_own_grant, name);
+}
+
+static void copy_info(const struct node *node, const struct name_record *record,
+		      struct node_name_info *out)
+{
+	*out = (struct node_name_info){
+		.offset = record->offset,
+		.bytes = record->bytes,
+		.device = record->grant.device,
+		.exporter_pid = record->grant.exporter_pid,
+		.exporter_is_me = grant_is_mine(node, &record->grant),
+	};
+}
+
+drvError_t node_name_info(struct node *node, const char *name, struct node_name_info *out)
+{
+	struct name_record *record;
+	drvError_t error = enter_name(node, name, &record);
+
+	if (error != DRV_ERROR_NONE)
+		return error;
+	copy_info(node, record, out);
+	node_unlock(node);
+	return DRV_ERROR_NONE;
+}
+
+drvError_t node_name_import(struct node *node, const char *name, struct node_name_info *out_info,
+			    struct node_block **out)
+{
+	struct name_record *record;
+	struct block_place place;
+	drvError_t error = enter_name(node, name, &record);
+	const struct grant *grant;
+
+	if (error != DRV_ERROR_NONE)
+		return error;
+	grant = &record->grant;
+	error = check_allowed(node, grant, "a named range of memory");
+	if (error == DRV_ERROR_NONE &&
+	    (!block_find(node, grant->block, grant->block_generation, &place) ||
+	     place.record->closing || !block_is_held_by(&place, grant->exporter))) {
+		npu_message_set("the memory of the name \"%.64s\" has been freed by process %d",
+				name, grant->exporter_pid);
+		error = DRV_ERROR_BUSY;
+	}
+	if (error == DRV_ERROR_NONE) {
+		copy_info(node, record, out_info);
+		*out = block_view(node, grant->block, true);
+	}
+	node_unlock(node);
+	return error;
+}
