@@ -3,12 +3,12 @@
  * The backend as one object: reading its variables, building and ending the server, entry and exit
  * of every call, the table of functions, statistics. Owns no memory of programs.
  */
-#include "bsim.h"
+#include "process/process.h"
 
-#include "alloc.h"
-#include "contract.h"
+#include "memory/alloc.h"
+#include "process/contract.h"
 #include "device.h"
-#include "mapping.h"
+#include "memory/mapping.h"
 #include "ops.h"
 
 #include <glib.h>

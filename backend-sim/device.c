@@ -3,10 +3,10 @@
  * Devices: opening the first of them (which joins the node and builds the model), closing,
  * properties, peer access. Owns what a device is asked about; memory is others'.
  */
-#include "alloc.h"
+#include "memory/alloc.h"
 #include "device.h"
-#include "fault.h"
-#include "mapping.h"
+#include "memory/fault.h"
+#include "memory/mapping.h"
 #include "ops.h"
 
 #include <inttypes.h>

@@ -6,7 +6,7 @@
 #ifndef NPUSIM_BSIM_DEVICE_H
 #define NPUSIM_BSIM_DEVICE_H
 
-#include "bsim.h"
+#include "process/process.h"
 
 /* Where neither SoC, devices nor HBM were given: takes the shape of the node of that name that runs
  * already. Once. */

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "ops.h"
-#include "queue.h"
+#include "queue/queue.h"
 
 static const struct {
 	const char *name;

@@ -3,8 +3,8 @@
  * Heaps of classic allocations: 1 GiB each, of one kind, first fit. Owns which pages of a heap are
  * taken, and the frames behind 4 KiB pages.
  */
-#include "alloc.h"
-#include "mapping.h"
+#include "memory/alloc.h"
+#include "memory/mapping.h"
 
 #include <stdlib.h>
 #include <string.h>

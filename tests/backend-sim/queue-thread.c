@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "queue-rig.h"
-#include "queue.h"
+#include "queue/queue.h"
 
 SETUP(queue_thread)
 {

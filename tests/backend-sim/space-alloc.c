@@ -3,8 +3,8 @@
  * Classic allocations: pages, frames and addresses; memory information; registered host memory;
  * names.
  */
-#include "alloc.h"
-#include "mapping.h"
+#include "memory/alloc.h"
+#include "memory/mapping.h"
 #include "space-rig.h"
 
 #include <stdlib.h>

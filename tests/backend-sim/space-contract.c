@@ -3,10 +3,10 @@
  * The two contracts: every row of the table, met by a call, answers what the table says under
  * either.
  */
-#include "contract.h"
-#include "mapping.h"
+#include "process/contract.h"
+#include "memory/mapping.h"
 #include "space-rig.h"
-#include "window.h"
+#include "memory/window.h"
 
 #include <string.h>
 

@@ -3,8 +3,8 @@
  * Mappings: what is checked, who may reach one, what lies in the page tables; and a random run of
  * reserve, create, map, unmap, release against a plain model, the tables walked page by page.
  */
-#include "handle.h"
-#include "mapping.h"
+#include "memory/handle.h"
+#include "memory/mapping.h"
 #include "space-rig.h"
 
 #include <stdlib.h>

@@ -3,7 +3,7 @@
  * The process around the driver: a touch of device memory, what is left at the end, fork, the reset
  * of a device, threads, and what is known before a device is open.
  */
-#include "mapping.h"
+#include "memory/mapping.h"
 #include "space-rig.h"
 
 #include <pthread.h>

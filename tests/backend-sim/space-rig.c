@@ -4,7 +4,7 @@
  */
 #include "space-rig.h"
 
-#include "window.h"
+#include "memory/window.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -8,7 +8,7 @@
 
 #include "harness/test.h"
 
-#include "bsim.h"
+#include "process/process.h"
 #include "npusim/driver.h"
 
 #define KIB UINT64_C(1024)
