@@ -1,37 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What NPU_DIALECT_ANYWHERE does in place of the window's rules; driver.h says what programs see.
- * Called with bsim.lock held, by the files that own the calls.
+ * The CUDA dialect (NPU_DIALECT_CUDA), for those above it: who may reach a range of mappings.
+ * Everything else it does through the table of memory/dialect.h. Called with bsim.lock held.
  */
-#ifndef NPUSIM_BSIM_ANYWHERE_H
-#define NPUSIM_BSIM_ANYWHERE_H
+#ifndef NPUSIM_BSIM_CUDA_DIALECT_H
+#define NPUSIM_BSIM_CUDA_DIALECT_H
 
-#include "queue/copy.h"
-#include "memory/mapping.h"
+#include "process/process.h"
 
-static inline bool bsim_anywhere(const struct bsim *bs)
-{
-	return bs->dialect == NPU_DIALECT_ANYWHERE;
-}
+struct cuda_reach {
+	uint32_t readers, writers; /* bit d: device d may read, may write all of the range */
+	bool cpu;                  /* the CPU may reach all of it */
+};
 
-/* size a multiple of 2 MiB, alignment a power of two or 0, hint 0 or a multiple of 2 MiB: else
- * INVALID_VALUE. The hint is taken where all of it is free. */
-drvError_t anywhere_reserve_locked(struct bsim *bs, void **ptr, uint64_t size, uint64_t alignment,
-				   uint64_t hint);
-/* Ends a reservation that nothing is mapped in. */
-void anywhere_drop(struct window *w, struct range *r);
-/* window_close(): edges of reservations, and the addresses of heaps. */
-void anywhere_close(struct window *w);
-
-drvError_t anywhere_set_access_locked(struct bsim *bs, uint64_t va, uint64_t size,
-				      const struct drv_mem_access_desc *desc, size_t count);
-/* Of a range that begins in a reservation: a device that may reach all of it, one that may write
- * where there is one. */
-drvError_t anywhere_copy_end_locked(struct bsim *bs, const char *call, const char *argument,
-				    uint64_t va, uint64_t bytes, struct copy_end *out);
-drvError_t anywhere_export_locked(struct bsim *bs, const char *call, drv_mem_handle_t *handle,
-				  int *out_fd);
-drvError_t anywhere_import_locked(struct bsim *bs, const char *call, int fd, uint32_t dev,
-				  struct drv_mem_handle **out);
+/* Who may reach all of [va, va + bytes), which begins in a reservation; all of it must be mapped.
+ * IOCRL_FAIL, and a message that names the first byte that is not, or that nobody may read (write,
+ * where `write`). */
+drvError_t cuda_reach_locked(struct bsim *bs, const char *call, const char *argument, uint64_t va,
+			     uint64_t bytes, bool write, struct cuda_reach *out);
 
 #endif

@@ -4,7 +4,10 @@
  * pages behind those that have pages of their own; heaps are pool.c's.
  */
 #include "memory/alloc.h"
-#include "memory/mapping.h"
+
+#include "memory/place.h"
+#include "memory/tables.h"
+#include "memory/window.h"
 #include "ops.h"
 
 #include <errno.h>
@@ -42,14 +45,13 @@ static drvError_t decode_device(struct bsim *bs, uint64_t flag, struct alloc_req
 	if (!bsim_require_device_locked(bs, ALLOC, device))
 		return DRV_ERROR_INVALID_DEVICE;
 	out->giant = flag & MEM_PAGE_GIANT;
-	if (out->giant && !bs->profile.giant_pages) {
-		npu_message_set(ALLOC ": flag 0x%" PRIx64
-				      " asks for 1 GiB pages, which a %s does not have",
-				flag, bs->profile.soc_name);
-		return DRV_ERROR_NOT_SUPPORT;
-	}
+	if (out->giant && !bs->profile.giant_pages)
+		return bsim_fail(DRV_ERROR_NOT_SUPPORT,
+				 ALLOC ": flag 0x%" PRIx64
+				       " asks for 1 GiB pages, which a %s does not have",
+				 flag, bs->profile.soc_name);
 	out->kind = (struct pool_kind){
-		.use = ALLOCATION_DEVICE,
+		.use = NPU_PLACE_DEVICE,
 		.area = flag & MEM_READONLY         ? WINDOW_READ_ONLY
 			: flag & MEM_HOST_RW_DEV_RO ? WINDOW_DEVICE_READ_ONLY
 						    : WINDOW_NORMAL,
@@ -70,33 +72,32 @@ static drvError_t decode(struct bsim *bs, uint64_t flag, struct alloc_request *o
 	case MEM_DVPP_VAL:
 		return decode_device(bs, flag, out);
 	case MEM_HOST_VAL:
-		out->kind = (struct pool_kind){ .use = ALLOCATION_PINNED,
+		out->kind = (struct pool_kind){ .use = NPU_PLACE_PINNED,
 						.area = WINDOW_NORMAL,
 						.memory = SIM_NODE_HOST,
 						.page_lg2 = 12,
 						.mem_type = MEM_DDR_TYPE };
 		return DRV_ERROR_NONE;
 	default:
-		npu_message_set(ALLOC ": flag 0x%" PRIx64 " asks for side %" PRIu64
-				      "; 1 (device), 2 (host) and 3 (DVPP) are modelled, shared "
-				      "virtual memory is not",
-				flag, side);
-		return DRV_ERROR_NOT_SUPPORT;
+		return bsim_fail(DRV_ERROR_NOT_SUPPORT,
+				 ALLOC ": flag 0x%" PRIx64 " asks for side %" PRIu64
+				       "; 1 (device), 2 (host) and 3 (DVPP) are modelled, shared "
+				       "virtual memory is not",
+				 flag, side);
 	}
 }
 
 /* Pages of the allocation's own: device memory in 2 MiB and 1 GiB pages. */
 static drvError_t back_alone(struct bsim *bs, struct allocation *a, bool giant)
 {
-	drvError_t result = node_block_create(bs->node, a->memory, a->bytes >> NODE_FRAME_LG2,
-					      giant, "allocation", &a->block);
+	drvError_t result = bsim_pass(
+		"halMemAlloc", node_block_create(bs->node, a->memory, a->bytes >> NODE_FRAME_LG2,
+						 giant, "allocation", &a->block));
 
-	if (result != DRV_ERROR_NONE) {
-		npu_message_prefix(ALLOC ": ");
+	if (result != DRV_ERROR_NONE)
 		return result;
-	}
 	a->page_lg2 = giant ? 30 : 21;
-	if (!tables_map(bs, a->memory, a->va, a->bytes, a->block)) {
+	if (!tables_map(bs, a->memory, a->va, a->bytes, a->block, PT_WRITE)) {
 		npu_message_set(ALLOC ": no memory for page tables on device %u", a->memory);
 		node_block_drop(bs->node, a->block);
 		return DRV_ERROR_OUT_OF_MEMORY;
@@ -119,30 +120,33 @@ static drvError_t back_pinned(struct allocation *a)
 }
 
 static drvError_t alloc_locked(struct bsim *bs, void **pp, uint64_t size, uint64_t flag,
-			       uint64_t *out_pages, unsigned *out_lg2)
+			       struct bsim_call *c)
 {
 	struct alloc_request want;
 	struct allocation *a;
 	uint64_t page;
-	drvError_t result = bsim_require_open_locked(bs, ALLOC);
+	drvError_t result;
 
+	if (pp == NULL || size == 0)
+		return bsim_fail(DRV_ERROR_INVALID_VALUE, ALLOC ": %s",
+				 pp == NULL ? "pp is NULL" : "size is 0");
+	result = bsim_require_open_locked(bs, ALLOC);
 	if (result == DRV_ERROR_NONE)
 		result = decode(bs, flag, &want);
 	if (result != DRV_ERROR_NONE)
 		return result;
-	if (size > LARGEST) {
-		npu_message_set(ALLOC ": size %s is more than any memory of this server",
-				npu_size_text(size));
-		return DRV_ERROR_OUT_OF_MEMORY;
-	}
-	if (size > WINDOW_LARGE && want.kind.use == ALLOCATION_DEVICE)
+	if (size > LARGEST)
+		return bsim_fail(DRV_ERROR_OUT_OF_MEMORY,
+				 ALLOC ": size %s is more than any memory of this server",
+				 npu_size_text(size));
+	if (size > WINDOW_LARGE && want.kind.use == NPU_PLACE_DEVICE)
 		want.kind.page_lg2 = 21; /* heaps of its own take whole frames */
 	page = want.giant ? WINDOW_GIB : UINT64_C(1) << want.kind.page_lg2;
 	a = allocation_new(bs, ALLOC, &want.kind, (size + page - 1) / page * page, &result);
 	if (a == NULL)
 		return result;
 	a->asked = size;
-	if (a->kind == ALLOCATION_PINNED)
+	if (a->kind == NPU_PLACE_PINNED)
 		result = back_pinned(a);
 	else if (want.kind.page_lg2 == 21)
 		result = back_alone(bs, a, want.giant);
@@ -150,8 +154,8 @@ static drvError_t alloc_locked(struct bsim *bs, void **pp, uint64_t size, uint64
 		allocation_drop(bs, a);
 		return result;
 	}
-	*out_lg2 = a->page_lg2;
-	*out_pages = a->bytes >> a->page_lg2;
+	c->page_lg2 = a->page_lg2;
+	c->pages = a->bytes >> a->page_lg2;
 	*pp = (void *)(uintptr_t)a->va;
 	return DRV_ERROR_NONE;
 }
@@ -159,27 +163,18 @@ static drvError_t alloc_locked(struct bsim *bs, void **pp, uint64_t size, uint64
 drvError_t bsim_halMemAlloc(struct npu_driver *self, void **pp, unsigned long long size,
 			    unsigned long long flag)
 {
-	struct bsim *bs = bsim_of(self);
-	uint64_t pages = 1;
-	unsigned page_lg2 = 21;
-	drvError_t result = bsim_enter(bs);
+	struct bsim_call c = bsim_begin(self, SIM_CALL_ALLOC);
 
-	if (result != DRV_ERROR_NONE)
-		return result;
-	if (pp == NULL || size == 0) {
-		npu_message_set(ALLOC ": %s", pp == NULL ? "pp is NULL" : "size is 0");
-		result = DRV_ERROR_INVALID_VALUE;
-	} else {
-		result = alloc_locked(bs, pp, size, flag, &pages, &page_lg2);
-	}
-	return bsim_leave(bs, SIM_CALL_ALLOC, pages, page_lg2, result);
+	if (c.result == DRV_ERROR_NONE)
+		c.result = alloc_locked(c.bs, pp, size, flag, &c);
+	return bsim_end(&c);
 }
 
 /* ---- free ---- */
 
 void allocation_end(struct bsim *bs, struct allocation *a)
 {
-	if (a->kind == ALLOCATION_PINNED)
+	if (a->kind == NPU_PLACE_PINNED)
 		window_close_to_cpu(a->va, a->bytes);
 	if (a->block != NULL) {
 		tables_unmap(bs, a->memory, a->va, a->bytes, a->block->giant);
@@ -195,7 +190,7 @@ unsigned alloc_end_device(struct bsim *bs, unsigned device)
 
 	for (struct allocation *a = bs->allocs->all; a != NULL; a = next) {
 		next = a->next;
-		if (a->kind == ALLOCATION_REGISTERED ? a->device != device : a->memory != device)
+		if (a->kind == NPU_PLACE_REGISTERED ? a->device != device : a->memory != device)
 			continue;
 		allocation_end(bs, a);
 		ended++;
@@ -204,62 +199,55 @@ unsigned alloc_end_device(struct bsim *bs, unsigned device)
 	return ended;
 }
 
-static struct allocation *find_to_free(struct bsim *bs, uint64_t va)
+static drvError_t find_to_free(struct bsim *bs, uint64_t va, struct allocation **out)
 {
-	struct range *r = window_peek(bs->window, va);
-	struct allocation *a = r == NULL || r->kind <= RANGE_NOUC ? NULL : allocation_at(r, va);
+	struct npu_place p = place_at(bs, va);
 
-	if (r != NULL && r->kind <= RANGE_NOUC)
-		npu_message_set(FREE ": %s, which this call does not free: unmap it, free the "
-				     "handle, and free the reservation "
-				     "(aclrtUnmapMem, aclrtFreePhysical, aclrtReleaseMemAddress)",
-				bsim_place_text_locked(bs, va));
-	else if (a == NULL)
-		npu_message_set(
-			FREE ": pp %s%s", bsim_place_text_locked(bs, va),
+	*out = allocation_at(bs->window, va);
+	if (place_is_reserved(&p))
+		return bsim_fail(DRV_ERROR_INVALID_VALUE,
+				 FREE ": %s, which this call does not free: unmap it, free the "
+				      "handle, and free the reservation "
+				      "(aclrtUnmapMem, aclrtFreePhysical, aclrtReleaseMemAddress)",
+				 place_text_locked(bs, va));
+	if (*out == NULL)
+		return bsim_fail(
+			DRV_ERROR_INVALID_VALUE, FREE ": pp %s%s", place_text_locked(bs, va),
 			bs->handles->resets > 0
 				? "; a device was reset in this process, which ends its allocations"
 				: "");
-	else if (a->va != va || (a->kind != ALLOCATION_DEVICE && a->kind != ALLOCATION_PINNED))
-		npu_message_set(FREE ": pp %s; this call takes the start of what halMemAlloc gave",
-				bsim_place_text_locked(bs, va));
-	else
-		return a;
-	return NULL;
+	if (p.base != va || (p.kind != NPU_PLACE_DEVICE && p.kind != NPU_PLACE_PINNED))
+		return bsim_fail(DRV_ERROR_INVALID_VALUE,
+				 FREE ": pp %s; this call takes the start of what halMemAlloc gave",
+				 place_text_locked(bs, va));
+	return DRV_ERROR_NONE;
 }
 
-static drvError_t free_locked(struct bsim *bs, uint64_t va, uint64_t *out_pages, unsigned *out_lg2)
+static drvError_t free_memory_locked(struct bsim *bs, uint64_t va, struct bsim_call *c)
 {
 	struct allocation *a;
-	drvError_t result = bsim_require_open_locked(bs, FREE);
+	drvError_t result;
 
+	if (va == 0)
+		return bsim_null(FREE, "pp");
+	result = bsim_require_open_locked(bs, FREE);
+	if (result == DRV_ERROR_NONE)
+		result = find_to_free(bs, va, &a);
 	if (result != DRV_ERROR_NONE)
 		return result;
-	a = find_to_free(bs, va);
-	if (a == NULL)
-		return DRV_ERROR_INVALID_VALUE;
-	*out_lg2 = a->page_lg2;
-	*out_pages = a->bytes >> a->page_lg2;
+	c->page_lg2 = a->page_lg2;
+	c->pages = a->bytes >> a->page_lg2;
 	allocation_end(bs, a);
 	return DRV_ERROR_NONE;
 }
 
 drvError_t bsim_halMemFree(struct npu_driver *self, void *pp)
 {
-	struct bsim *bs = bsim_of(self);
-	uint64_t pages = 1;
-	unsigned page_lg2 = 21;
-	drvError_t result = bsim_enter(bs);
+	struct bsim_call c = bsim_begin(self, SIM_CALL_FREE);
 
-	if (result != DRV_ERROR_NONE)
-		return result;
-	if (pp == NULL) {
-		npu_message_set(FREE ": pp is NULL");
-		result = DRV_ERROR_INVALID_VALUE;
-	} else {
-		result = free_locked(bs, (uintptr_t)pp, &pages, &page_lg2);
-	}
-	return bsim_leave(bs, SIM_CALL_FREE, pages, page_lg2, result);
+	if (c.result == DRV_ERROR_NONE)
+		c.result = free_memory_locked(c.bs, (uintptr_t)pp, &c);
+	return bsim_end(&c);
 }
 
 /* ---- information ---- */
@@ -281,20 +269,17 @@ static void fill_pool(struct bsim *bs, unsigned memory, struct MemPhyInfo *out)
 /* Bits of mem_type: 1 << MEM_DEV_VAL, 1 << MEM_DVPP_VAL, and 1 << 4 for reserved addresses. */
 static drvError_t check_addresses(struct bsim *bs, struct MemAddrInfo *info)
 {
-	if (info->addr == NULL || info->cnt == 0 || info->cnt > CHECKED_ADDRESS_MAX) {
-		npu_message_set("halMemGetInfo: addr_info has %u addresses at %p; 1 to %u can be "
-				"checked at once",
-				info->cnt, (void *)info->addr, CHECKED_ADDRESS_MAX);
-		return DRV_ERROR_INVALID_VALUE;
-	}
+	if (info->addr == NULL || info->cnt == 0 || info->cnt > CHECKED_ADDRESS_MAX)
+		return bsim_fail(DRV_ERROR_INVALID_VALUE,
+				 "halMemGetInfo: addr_info has %u addresses at %p; 1 to %u can be "
+				 "checked at once",
+				 info->cnt, (void *)info->addr, CHECKED_ADDRESS_MAX);
 	info->flag = 1;
 	for (unsigned i = 0; i < info->cnt; i++) {
-		struct bsim_place p;
-		bool device, reserved;
+		struct npu_place p = place_at(bs, (uintptr_t)info->addr[i]);
+		bool reserved = place_is_reserved(&p);
+		bool device = !reserved && npu_place_is_translated(&p);
 
-		bsim_locate_locked(bs, (uintptr_t)info->addr[i], &p);
-		device = p.kind == PLACE_CLASSIC;
-		reserved = p.kind == PLACE_MAPPED || p.kind == PLACE_RESERVED;
 		if (!(device && info->mem_type & 1u << MEM_DEV_VAL) &&
 		    !(reserved && info->mem_type & 1u << 4))
 			info->flag = 0;
@@ -309,11 +294,10 @@ static drvError_t info_locked(struct bsim *bs, DVdevice dev, unsigned type, stru
 
 	if (result != DRV_ERROR_NONE)
 		return result;
-	if (dev >= bs->devices) {
-		npu_message_set("%s: device is %u; this server has devices 0 to %u", call, dev,
-				bs->devices - 1);
-		return DRV_ERROR_INVALID_DEVICE;
-	}
+	if (dev >= bs->devices)
+		return bsim_fail(DRV_ERROR_INVALID_DEVICE,
+				 "%s: device is %u; this server has devices 0 to %u", call, dev,
+				 bs->devices - 1);
 	switch (type) {
 	case MEM_INFO_TYPE_HBM_SIZE:
 	case MEM_INFO_TYPE_HBM_P2P_SIZE: /* the same memory: what peers may reach is no pool of its
@@ -337,16 +321,10 @@ static drvError_t info_locked(struct bsim *bs, DVdevice dev, unsigned type, stru
 drvError_t bsim_halMemGetInfo(struct npu_driver *self, DVdevice dev, unsigned int type,
 			      struct MemInfo *info)
 {
-	struct bsim *bs = bsim_of(self);
-	drvError_t result = bsim_enter(bs);
+	struct bsim_call c = bsim_begin(self, SIM_CALL_QUERY);
 
-	if (result != DRV_ERROR_NONE)
-		return result;
-	if (info == NULL) {
-		npu_message_set("halMemGetInfo: info is NULL");
-		result = DRV_ERROR_INVALID_VALUE;
-	} else {
-		result = info_locked(bs, dev, type, info);
-	}
-	return bsim_leave(bs, SIM_CALL_QUERY, 1, 21, result);
+	if (c.result == DRV_ERROR_NONE)
+		c.result = info == NULL ? bsim_null("halMemGetInfo", "info")
+					: info_locked(c.bs, dev, type, info);
+	return bsim_end(&c);
 }

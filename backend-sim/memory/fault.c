@@ -9,8 +9,8 @@
  */
 #include "memory/fault.h"
 
-#include "memory/alloc.h"
-#include "memory/mapping.h"
+#include "memory/memory.h"
+#include "memory/place.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -56,77 +56,66 @@ static void add_bytes(struct text *t, uint64_t bytes)
 	add(t, names[unit]);
 }
 
-static void add_owner(struct text *t, unsigned memory)
+static void add_owner(struct text *t, uint32_t owner)
 {
-	if (memory == SIM_NODE_HOST) {
+	if (owner == NPU_OWNER_HOST) {
 		add(t, " of the host");
 		return;
 	}
 	add(t, " of device ");
-	add_number(t, memory, 10);
+	add_number(t, owner, 10);
 }
 
-/* "0x... into the thing at 0x..., 4 MiB" */
-static void add_place(struct text *t, uint64_t va, const char *thing, uint64_t base, uint64_t bytes)
+/* "4 MiB into the thing at 0x..., 16 MiB" */
+static void add_place(struct text *t, uint64_t va, const char *thing, const struct npu_place *p)
 {
 	add(t, ": ");
-	add_bytes(t, va - base);
+	add_bytes(t, va - p->base);
 	add(t, " into the ");
 	add(t, thing);
 	add(t, " at ");
-	add_number(t, base, 16);
+	add_number(t, p->base, 16);
 	add(t, ", ");
-	add_bytes(t, bytes);
+	add_bytes(t, p->bytes);
 }
 
-static void tell_reservation(struct text *t, const struct window *w, const struct range *r,
-			     uint64_t va)
+static void tell(struct text *t, const struct bsim *bs, uint64_t va)
 {
-	const struct mapping *m = window_mapping(w, va);
+	struct npu_place p = place_at(bs, va);
 
-	if (m == NULL) {
-		add_place(t, va, "reservation", r->va, r->bytes);
+	switch (p.kind) {
+	case NPU_PLACE_RESERVED:
+		add_place(t, va, "reservation", &p);
 		add(t, ", where nothing is mapped (any more). Map memory there first (");
-		add(t, w->anywhere ? "cuMemMap)" : "aclrtMapMem)");
-		return;
-	}
-	add_place(t, va, "mapping", m->va, mapping_bytes(m));
-	add_owner(t, m->handle->space);
-	if (w->anywhere) {
-		add(t, ". The CPU may not reach it: copy with cuMemcpy");
-		return;
-	}
-	add(t, ". The CPU may not reach it: copy with aclrtMemcpy, or grant it with "
-	       "aclrtMemSetAccess on the whole mapping, location "
-	       "ACL_MEM_LOCATION_TYPE_HOST, id 0");
-}
-
-static void tell_allocation(struct text *t, const struct allocation *a, uint64_t va)
-{
-	if (a->kind == ALLOCATION_REGISTERED) {
-		add_place(t, va, "device's address of host memory", a->va, a->bytes);
+		add(t, bs->cuda != NULL ? "cuMemMap)" : "aclrtMapMem)");
+		break;
+	case NPU_PLACE_MAPPED:
+		add_place(t, va, "mapping", &p);
+		add_owner(t, p.owner);
+		add(t, bs->cuda != NULL
+			       ? ". The CPU may not reach it: copy with cuMemcpy"
+			       : ". The CPU may not reach it: copy with aclrtMemcpy, or grant it "
+				 "with aclrtMemSetAccess on the whole mapping, location "
+				 "ACL_MEM_LOCATION_TYPE_HOST, id 0");
+		break;
+	case NPU_PLACE_REGISTERED:
+		add_place(t, va, "device's address of host memory", &p);
 		add(t, ". The CPU has it at ");
-		add_number(t, a->host_va + (va - a->va), 16);
-		return;
-	}
-	add_place(t, va, a->kind == ALLOCATION_OPENED ? "memory opened by its key" : "allocation",
-		  a->va, a->bytes);
-	add_owner(t, a->memory);
-	add(t, ". The CPU may not reach device memory: copy it (aclrtMemcpy, cuMemcpy)");
-}
-
-static void tell(struct text *t, const struct window *w, uint64_t va)
-{
-	const struct range *r = window_peek(w, va);
-	const struct allocation *a =
-		r == NULL || r->kind <= RANGE_NOUC ? NULL : allocation_at(r, va);
-
-	if (r != NULL && r->kind <= RANGE_NOUC)
-		tell_reservation(t, w, r, va);
-	else if (a != NULL)
-		tell_allocation(t, a, va);
-	else
+		add_number(t, p.host_va, 16);
+		break;
+	case NPU_PLACE_DEVICE:
+	case NPU_PLACE_PINNED:
+	case NPU_PLACE_OPENED:
+		add_place(t, va,
+			  p.kind == NPU_PLACE_OPENED ? "memory opened by its key" : "allocation",
+			  &p);
+		add_owner(t, p.owner);
+		add(t, ". The CPU may not reach device memory: copy it (aclrtMemcpy, cuMemcpy)");
+		break;
+	default:
 		add(t, ": a device address that is not allocated, or not any more");
+		break;
+	}
 	add(t, ".\n");
 }
 
@@ -151,7 +140,7 @@ static void on_fault(int number, siginfo_t *info, void *context)
 		add_number(&t, (uint64_t)getpid(), 10);
 		add(&t, "] error: the program touched ");
 		add_number(&t, va, 16);
-		tell(&t, bsim_process->window, va);
+		tell(&t, bsim_process, va);
 		written = write(STDERR_FILENO, t.bytes, t.used);
 		(void)written;
 	}

@@ -3,10 +3,10 @@
  * Physical handles: halMemCreate, halMemRelease, halMemRetainAllocationHandle, their properties and
  * granularity.
  */
-#include "cuda/dialect.h"
 #include "memory/handle.h"
-#include "memory/mapping.h"
+
 #include "ops.h"
+#include "process/contract.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -42,6 +42,8 @@ bool handle_table_open(struct bsim *bs)
 		return false;
 	}
 	t->arena = arena;
+	TAILQ_INIT(&t->live);
+	TAILQ_INIT(&t->freed);
 	bs->handles = t;
 	if (__lsan_register_root_region != NULL)
 		__lsan_register_root_region(arena, HANDLE_MOST * HANDLE_STRIDE);
@@ -51,11 +53,12 @@ bool handle_table_open(struct bsim *bs)
 void handle_table_close(struct bsim *bs)
 {
 	struct handle_table *t = bs->handles;
+	struct drv_mem_handle *h;
 
 	if (t == NULL)
 		return;
-	for (struct drv_mem_handle *h = t->live; h != NULL; h = h->next)
-		node_block_drop(bs->node, h->block);
+	TAILQ_FOREACH(h, &t->live, link)
+	node_block_drop(bs->node, h->block);
 	if (__lsan_unregister_root_region != NULL)
 		__lsan_unregister_root_region(t->arena, HANDLE_MOST * HANDLE_STRIDE);
 	munmap(t->arena, HANDLE_MOST * HANDLE_STRIDE);
@@ -70,12 +73,10 @@ static struct drv_mem_handle *record_at(const struct handle_table *t, uint64_t i
 
 static struct drv_mem_handle *new_record(struct handle_table *t)
 {
-	struct drv_mem_handle *h = t->oldest_freed;
+	struct drv_mem_handle *h = TAILQ_FIRST(&t->freed);
 
 	if (t->freed_count > HANDLE_KEPT || (t->used == HANDLE_MOST && h != NULL)) {
-		t->oldest_freed = h->next;
-		if (h->next == NULL)
-			t->newest_freed = NULL;
+		TAILQ_REMOVE(&t->freed, h, link);
 		t->freed_count--;
 		return h;
 	}
@@ -89,23 +90,31 @@ static struct drv_mem_handle *new_record(struct handle_table *t)
 	return record_at(t, t->used++);
 }
 
+/* The record at that address, live or freed, as long as it is remembered; else NULL, no message. */
+static struct drv_mem_handle *remembered(const struct handle_table *t, const void *pointer)
+{
+	uint64_t offset = (uint64_t)((uintptr_t)pointer - (uintptr_t)t->arena);
+
+	if (pointer == NULL || offset >= t->used * HANDLE_STRIDE || offset % HANDLE_STRIDE != 0)
+		return NULL;
+	return record_at(t, offset / HANDLE_STRIDE);
+}
+
 static struct drv_mem_handle *find_live(struct bsim *bs, const char *call, const void *pointer)
 {
 	struct handle_table *t = bs->handles;
-	uint64_t offset = (uint64_t)((uintptr_t)pointer - (uintptr_t)t->arena);
-	struct drv_mem_handle *h;
+	struct drv_mem_handle *h = remembered(t, pointer);
 
 	if (pointer == NULL) {
-		npu_message_set("%s: handle is NULL", call);
+		bsim_null(call, "handle");
 		return NULL;
 	}
-	if (offset >= t->used * HANDLE_STRIDE || offset % HANDLE_STRIDE != 0) {
+	if (h == NULL) {
 		npu_message_set("%s: handle %p was never given out in this process (its %" PRIu64
 				" live handles come from creating and from importing memory)",
 				call, pointer, t->live_count);
 		return NULL;
 	}
-	h = record_at(t, offset / HANDLE_STRIDE);
 	if (h->state == HANDLE_LIVE)
 		return h;
 	if (h->state == HANDLE_LOST_TO_RESET)
@@ -132,17 +141,6 @@ drvError_t handle_find(struct bsim *bs, const char *call, const void *pointer,
 	return *out != NULL ? DRV_ERROR_NONE : DRV_ERROR_INVALID_VALUE;
 }
 
-/* The record at that address, live or freed, as long as it is remembered; else NULL, no message. */
-static const struct drv_mem_handle *remembered(struct bsim *bs, const void *pointer)
-{
-	struct handle_table *t = bs->handles;
-	uint64_t offset = (uint64_t)((uintptr_t)pointer - (uintptr_t)t->arena);
-
-	if (pointer == NULL || offset >= t->used * HANDLE_STRIDE || offset % HANDLE_STRIDE != 0)
-		return NULL;
-	return record_at(t, offset / HANDLE_STRIDE);
-}
-
 struct drv_mem_handle *handle_make(struct bsim *bs, const char *call, struct node_block *block)
 {
 	struct handle_table *t = bs->handles;
@@ -159,12 +157,8 @@ struct drv_mem_handle *handle_make(struct bsim *bs, const char *call, struct nod
 	h->space = (uint8_t)block->memory;
 	h->block = block;
 	h->bytes = block->frames << NODE_FRAME_LG2;
-	h->made.number = bs->call_number;
-	h->made.ps = bsim_now_locked(bs);
-	h->next = t->live;
-	if (h->next != NULL)
-		h->next->prev = h;
-	t->live = h;
+	h->made = bsim_made_locked(bs);
+	TAILQ_INSERT_HEAD(&t->live, h, link);
 	t->live_count++;
 	return h;
 }
@@ -191,6 +185,17 @@ void handle_add_import(struct bsim *bs, struct drv_mem_handle *h)
 	*bucket = h;
 }
 
+void handle_set_imported_prop(struct drv_mem_handle *h, uint32_t dev)
+{
+	bool host = h->space == SIM_NODE_HOST;
+
+	h->side = host ? MEM_HOST_SIDE : MEM_DEV_SIDE;
+	h->devid = host ? 0 : dev;
+	h->module_id = APP_MODULE_ID;
+	h->pg_type = h->block->giant ? MEM_GIANT_PAGE_TYPE : MEM_HUGE_PAGE_TYPE;
+	h->mem_type = host ? MEM_DDR_TYPE : MEM_HBM_TYPE;
+}
+
 static void remove_import(struct handle_table *t, struct drv_mem_handle *h)
 {
 	struct drv_mem_handle **at = import_bucket(t, h->share_id);
@@ -208,23 +213,28 @@ void handle_end(struct bsim *bs, struct drv_mem_handle *h, enum handle_state sta
 		remove_import(t, h);
 	node_block_drop(bs->node, h->block);
 	h->block = NULL;
-	if (h->prev != NULL)
-		h->prev->next = h->next;
-	else
-		t->live = h->next;
-	if (h->next != NULL)
-		h->next->prev = h->prev;
+	TAILQ_REMOVE(&t->live, h, link);
 	t->live_count--;
 	h->state = (uint8_t)state;
 	h->ref = h->map_ref = 0;
 	h->freed_number = bs->call_number;
-	h->next = h->prev = NULL;
-	if (t->newest_freed != NULL)
-		t->newest_freed->next = h;
-	else
-		t->oldest_freed = h;
-	t->newest_freed = h;
+	TAILQ_INSERT_TAIL(&t->freed, h, link);
 	t->freed_count++;
+}
+
+unsigned handle_end_device(struct bsim *bs, unsigned device)
+{
+	struct drv_mem_handle *next;
+	unsigned ended = 0;
+
+	for (struct drv_mem_handle *h = TAILQ_FIRST(&bs->handles->live); h != NULL; h = next) {
+		next = TAILQ_NEXT(h, link);
+		if (h->space == device) {
+			handle_end(bs, h, HANDLE_LOST_TO_RESET);
+			ended++;
+		}
+	}
+	return ended;
 }
 
 void handle_unmapped(struct bsim *bs, struct drv_mem_handle *h)
@@ -241,10 +251,8 @@ static drvError_t check_prop(struct bsim *bs, const char *call, const struct drv
 	const char *what = NULL;
 	uint64_t value = 0, limit = 0;
 
-	if (prop == NULL) {
-		npu_message_set("%s: prop is NULL", call);
-		return DRV_ERROR_INVALID_VALUE;
-	}
+	if (prop == NULL)
+		return bsim_fail(DRV_ERROR_INVALID_VALUE, "%s: prop is NULL", call);
 	if (prop->side >= MEM_MAX_SIDE) {
 		what = "side", value = prop->side, limit = MEM_MAX_SIDE;
 		if (prop->side == MEM_MAX_SIDE) /* managed: see the row */
@@ -255,48 +263,44 @@ static drvError_t check_prop(struct bsim *bs, const char *call, const struct drv
 		what = "pg_type", value = prop->pg_type, limit = MEM_MAX_PAGE_TYPE;
 	} else if (prop->mem_type >= MEM_MAX_TYPE) {
 		what = "mem_type", value = prop->mem_type, limit = MEM_MAX_TYPE;
-	} else if (prop->reserve != 0 && !bsim_anywhere(bs)) {
+	} else if (prop->reserve != 0 && bs->cuda == NULL) {
 		what = "reserve", value = prop->reserve, limit = 1;
 	}
 	if (what == NULL)
 		return DRV_ERROR_NONE;
-	npu_message_set("%s: prop.%s is %" PRIu64 "; it must be below %" PRIu64, call, what, value,
-			limit);
-	return DRV_ERROR_INVALID_VALUE;
+	return bsim_fail(DRV_ERROR_INVALID_VALUE,
+			 "%s: prop.%s is %" PRIu64 "; it must be below %" PRIu64, call, what, value,
+			 limit);
 }
 
 static drvError_t check_place(struct bsim *bs, const char *call, const struct drv_mem_prop *prop)
 {
-	if (prop->side == MEM_HOST_SIDE && prop->devid != 0) {
-		npu_message_set("%s: prop.devid is %u; memory of the host has id 0", call,
-				prop->devid);
-		return DRV_ERROR_NOT_SUPPORT;
-	}
-	if (prop->side == MEM_DEV_SIDE && prop->devid >= bs->devices) {
-		npu_message_set("%s: prop.devid is %u; this server has devices 0 to %u", call,
-				prop->devid, bs->devices - 1);
-		return DRV_ERROR_INVALID_DEVICE;
-	}
+	if (prop->side == MEM_HOST_SIDE && prop->devid != 0)
+		return bsim_fail(DRV_ERROR_NOT_SUPPORT,
+				 "%s: prop.devid is %u; memory of the host has id 0", call,
+				 prop->devid);
+	if (prop->side == MEM_DEV_SIDE && prop->devid >= bs->devices)
+		return bsim_fail(DRV_ERROR_INVALID_DEVICE,
+				 "%s: prop.devid is %u; this server has devices 0 to %u", call,
+				 prop->devid, bs->devices - 1);
 	if (prop->side == MEM_HOST_NUMA_SIDE && prop->devid != ANY_NUMA &&
-	    prop->devid >= bs->profile.host_numa_nodes) {
-		npu_message_set("%s: prop.devid is %d; this server's host has NUMA nodes 0 to %u, "
-				"and -1 stands for any",
-				call, (int)prop->devid, bs->profile.host_numa_nodes - 1);
-		return DRV_ERROR_PARA_ERROR;
-	}
+	    prop->devid >= bs->profile.host_numa_nodes)
+		return bsim_fail(DRV_ERROR_PARA_ERROR,
+				 "%s: prop.devid is %d; this server's host has NUMA nodes 0 to %u, "
+				 "and -1 stands for any",
+				 call, (int)prop->devid, bs->profile.host_numa_nodes - 1);
 	if (prop->pg_type != MEM_GIANT_PAGE_TYPE)
 		return DRV_ERROR_NONE;
 	if (!bs->profile.giant_pages || prop->mem_type == MEM_TS_DDR_TYPE ||
-	    (prop->side != MEM_DEV_SIDE && prop->mem_type != MEM_P2P_DDR_TYPE)) {
-		npu_message_set("%s: no 1 GiB pages for prop.mem_type %u on %s: %s", call,
-				prop->mem_type,
-				prop->side == MEM_DEV_SIDE ? "the device" : "the host",
-				!bs->profile.giant_pages ? "this device has none"
-				: prop->side != MEM_DEV_SIDE
-					? "the host has them as P2P memory only"
-					: "the task scheduler's memory has 2 MiB pages");
-		return DRV_ERROR_NOT_SUPPORT;
-	}
+	    (prop->side != MEM_DEV_SIDE && prop->mem_type != MEM_P2P_DDR_TYPE))
+		return bsim_fail(DRV_ERROR_NOT_SUPPORT,
+				 "%s: no 1 GiB pages for prop.mem_type %u on %s: %s", call,
+				 prop->mem_type,
+				 prop->side == MEM_DEV_SIDE ? "the device" : "the host",
+				 !bs->profile.giant_pages ? "this device has none"
+				 : prop->side != MEM_DEV_SIDE
+					 ? "the host has them as P2P memory only"
+					 : "the task scheduler's memory has 2 MiB pages");
 	return DRV_ERROR_NONE;
 }
 
@@ -306,12 +310,10 @@ static drvError_t frames_of(struct bsim *bs, const char *call, uint64_t size, bo
 {
 	uint64_t unit = giant ? WINDOW_GIB : NODE_FRAME_BYTES;
 
-	if (!giant && size % unit != 0 &&
-	    !contract_docs_apply(bs, CONTRACT_CREATE_UNALIGNED, call)) {
-		npu_message_set("%s: size %s is not a multiple of 2 MiB, the granularity", call,
-				npu_size_text(size));
-		return contract_code(bs, CONTRACT_CREATE_UNALIGNED, call);
-	}
+	if (!giant && size % unit != 0 && !contract_docs_apply(bs, CONTRACT_CREATE_UNALIGNED, call))
+		return bsim_fail(contract_code(bs, CONTRACT_CREATE_UNALIGNED, call),
+				 "%s: size %s is not a multiple of 2 MiB, the granularity", call,
+				 npu_size_text(size));
 	*out_frames = (size / unit + (size % unit != 0)) * (unit >> NODE_FRAME_LG2);
 	return DRV_ERROR_NONE;
 }
@@ -332,11 +334,10 @@ static drvError_t create_locked(struct bsim *bs, drv_mem_handle_t **out, uint64_
 		result = frames_of(bs, call, size, giant, out_frames);
 	if (result != DRV_ERROR_NONE)
 		return result;
-	result = node_block_create(bs->node, memory, *out_frames, giant, "physical", &block);
-	if (result != DRV_ERROR_NONE) {
-		npu_message_prefix("%s: ", call);
+	result = bsim_pass(
+		call, node_block_create(bs->node, memory, *out_frames, giant, "physical", &block));
+	if (result != DRV_ERROR_NONE)
 		return result;
-	}
 	h = handle_make(bs, call, block);
 	if (h == NULL) {
 		node_block_drop(bs->node, block);
@@ -355,25 +356,23 @@ static drvError_t create_locked(struct bsim *bs, drv_mem_handle_t **out, uint64_
 drvError_t bsim_halMemCreate(struct npu_driver *self, drv_mem_handle_t **handle, size_t size,
 			     const struct drv_mem_prop *prop, uint64_t flag)
 {
-	struct bsim *bs = bsim_of(self);
-	uint64_t frames = 1;
-	drvError_t result = bsim_enter(bs);
+	const char *call = "halMemCreate";
+	struct bsim_call c = bsim_begin(self, SIM_CALL_CREATE);
 
-	if (result != DRV_ERROR_NONE)
-		return result;
-	if (handle == NULL || size == 0 || flag != 0) {
-		npu_message_set("halMemCreate: %s", handle == NULL ? "handle is NULL"
-						    : size == 0    ? "size is 0"
-								   : "flag must be 0");
-		result = DRV_ERROR_INVALID_VALUE;
-	} else {
-		result = check_prop(bs, "halMemCreate", prop);
+	if (c.result == DRV_ERROR_NONE && (handle == NULL || size == 0 || flag != 0))
+		c.result = bsim_fail(DRV_ERROR_INVALID_VALUE, "%s: %s", call,
+				     handle == NULL ? "handle is NULL"
+				     : size == 0    ? "size is 0"
+						    : "flag must be 0");
+	if (c.result == DRV_ERROR_NONE)
+		c.result = check_prop(c.bs, call, prop);
+	if (c.result == DRV_ERROR_NONE)
+		c.result = create_locked(c.bs, handle, size, prop, &c.pages);
+	if (c.result == DRV_ERROR_NONE && prop->pg_type == MEM_GIANT_PAGE_TYPE) {
+		c.pages /= NODE_GIANT_FRAMES;
+		c.page_lg2 = 30;
 	}
-	if (result == DRV_ERROR_NONE)
-		result = create_locked(bs, handle, size, prop, &frames);
-	if (result == DRV_ERROR_NONE && prop->pg_type == MEM_GIANT_PAGE_TYPE)
-		return bsim_leave(bs, SIM_CALL_CREATE, frames / NODE_GIANT_FRAMES, 30, result);
-	return bsim_leave(bs, SIM_CALL_CREATE, frames, 21, result);
+	return bsim_end(&c);
 }
 
 /* ---- references ---- */
@@ -387,13 +386,12 @@ static drvError_t release_locked(struct bsim *bs, drv_mem_handle_t *handle, uint
 	if (result != DRV_ERROR_NONE)
 		return result;
 	*out_frames = h->block->frames;
-	if (h->map_ref != 0 && h->ref <= h->map_ref) {
-		npu_message_set("%s: handle %p was released too often: all of its references are "
-				"those of its %u mappings; the memory "
-				"goes with the last of them",
-				call, (void *)handle, h->map_ref);
-		return DRV_ERROR_INVALID_VALUE;
-	}
+	if (h->map_ref != 0 && h->ref <= h->map_ref)
+		return bsim_fail(DRV_ERROR_INVALID_VALUE,
+				 "%s: handle %p was released too often: all of its references are "
+				 "those of its %u mappings; the memory "
+				 "goes with the last of them",
+				 call, (void *)handle, h->map_ref);
 	if (h->ref == 1)
 		handle_end(bs, h, HANDLE_FREED);
 	else
@@ -403,60 +401,11 @@ static drvError_t release_locked(struct bsim *bs, drv_mem_handle_t *handle, uint
 
 drvError_t bsim_halMemRelease(struct npu_driver *self, drv_mem_handle_t *handle)
 {
-	struct bsim *bs = bsim_of(self);
-	uint64_t frames = 1;
-	drvError_t result = bsim_enter(bs);
+	struct bsim_call c = bsim_begin(self, SIM_CALL_RELEASE);
 
-	if (result != DRV_ERROR_NONE)
-		return result;
-	result = release_locked(bs, handle, &frames);
-	return bsim_leave(bs, SIM_CALL_RELEASE, frames, 21, result);
-}
-
-static drvError_t retain_locked(struct bsim *bs, drv_mem_handle_t **out, uint64_t va)
-{
-	const char *call = "halMemRetainAllocationHandle";
-	struct range *r;
-	struct mapping *m;
-	drvError_t result = bsim_require_open_locked(bs, call);
-
-	if (result != DRV_ERROR_NONE)
-		return result;
-	r = window_reservation(bs->window, va);
-	if (r == NULL || r->bound < 0) {
-		npu_message_set("%s: ptr 0x%" PRIx64 ": %s", call, va,
-				r == NULL
-					? bsim_place_text_locked(bs, va)
-					: "nothing has ever been mapped in the reservation there");
-		return DRV_ERROR_INVALID_HANDLE;
-	}
-	m = window_mapping(bs->window, va);
-	if (m == NULL || m->va != va) {
-		npu_message_set("%s: ptr must be the start of a live mapping: 0x%" PRIx64 " is %s",
-				call, va, bsim_place_text_locked(bs, va));
-		return DRV_ERROR_NOT_EXIST;
-	}
-	m->handle->ref++;
-	*out = m->handle;
-	return DRV_ERROR_NONE;
-}
-
-drvError_t bsim_halMemRetainAllocationHandle(struct npu_driver *self, drv_mem_handle_t **handle,
-					     void *ptr)
-{
-	struct bsim *bs = bsim_of(self);
-	drvError_t result = bsim_enter(bs);
-
-	if (result != DRV_ERROR_NONE)
-		return result;
-	if (handle == NULL || ptr == NULL) {
-		npu_message_set("halMemRetainAllocationHandle: %s is NULL",
-				handle == NULL ? "handle" : "ptr");
-		result = DRV_ERROR_INVALID_VALUE;
-	} else {
-		result = retain_locked(bs, handle, (uintptr_t)ptr);
-	}
-	return bsim_leave(bs, SIM_CALL_QUERY, 1, 21, result);
+	if (c.result == DRV_ERROR_NONE)
+		c.result = release_locked(c.bs, handle, &c.pages);
+	return bsim_end(&c);
 }
 
 /* ---- queries ---- */
@@ -467,49 +416,52 @@ drvError_t bsim_halMemGetAllocationGranularity(struct npu_driver *self,
 					       size_t *granularity)
 {
 	const char *call = "halMemGetAllocationGranularity";
-	struct bsim *bs = bsim_of(self);
-	drvError_t result = bsim_enter(bs);
+	struct bsim_call c = bsim_begin(self, SIM_CALL_QUERY);
+
+	if (c.result != DRV_ERROR_NONE)
+		return bsim_end(&c);
+	if ((unsigned)option >= MEM_ALLOC_GRANULARITY_INVALID)
+		c.result = bsim_fail(DRV_ERROR_NOT_SUPPORT,
+				     "%s: option is %d; known are 0 (minimum) and 1 (recommended)",
+				     call, (int)option);
+	else if (granularity == NULL)
+		c.result = bsim_null(call, "granularity");
+	else
+		c.result = check_prop(c.bs, call, prop);
+	if (c.result == DRV_ERROR_NONE)
+		*granularity = prop->pg_type == MEM_GIANT_PAGE_TYPE ? WINDOW_GIB : NODE_FRAME_BYTES;
+	return bsim_end(&c);
+}
+
+static drvError_t properties_locked(struct bsim *bs, const char *call, struct drv_mem_prop *prop,
+				    drv_mem_handle_t *handle)
+{
+	const struct drv_mem_handle *h = NULL;
+	drvError_t result = bsim_require_open_locked(bs, call);
 
 	if (result != DRV_ERROR_NONE)
 		return result;
-	if ((unsigned)option >= MEM_ALLOC_GRANULARITY_INVALID) {
-		npu_message_set("%s: option is %d; known are 0 (minimum) and 1 (recommended)", call,
-				(int)option);
-		result = DRV_ERROR_NOT_SUPPORT;
-	} else if (granularity == NULL) {
-		npu_message_set("%s: granularity is NULL", call);
-		result = DRV_ERROR_INVALID_VALUE;
-	} else {
-		result = check_prop(bs, call, prop);
-	}
-	if (result == DRV_ERROR_NONE)
-		*granularity = prop->pg_type == MEM_GIANT_PAGE_TYPE ? WINDOW_GIB : NODE_FRAME_BYTES;
-	return bsim_leave(bs, SIM_CALL_QUERY, 1, 21, result);
+	if (bs->cuda != NULL)
+		h = remembered(bs->handles, handle);
+	if (h == NULL)
+		h = find_live(bs, call, handle);
+	if (h == NULL)
+		return DRV_ERROR_INVALID_VALUE;
+	if (prop == NULL)
+		return bsim_null(call, "prop");
+	*prop = (struct drv_mem_prop){ h->side,    h->devid,    h->module_id,
+				       h->pg_type, h->mem_type, h->word };
+	return DRV_ERROR_NONE;
 }
 
 drvError_t bsim_halMemGetAllocationPropertiesFromHandle(struct npu_driver *self,
 							struct drv_mem_prop *prop,
 							drv_mem_handle_t *handle)
 {
-	const char *call = "halMemGetAllocationPropertiesFromHandle";
-	struct bsim *bs = bsim_of(self);
-	const struct drv_mem_handle *h = NULL;
-	drvError_t result = bsim_enter(bs);
+	struct bsim_call c = bsim_begin(self, SIM_CALL_QUERY);
 
-	if (result != DRV_ERROR_NONE)
-		return result;
-	result = bsim_require_open_locked(bs, call);
-	if (result == DRV_ERROR_NONE) {
-		h = bsim_anywhere(bs) ? remembered(bs, handle) : NULL;
-		if (h == NULL)
-			h = find_live(bs, call, handle);
-		if (h == NULL || prop == NULL)
-			result = DRV_ERROR_INVALID_VALUE;
-		if (h != NULL && prop == NULL)
-			npu_message_set("%s: prop is NULL", call);
-	}
-	if (result == DRV_ERROR_NONE)
-		*prop = (struct drv_mem_prop){ h->side,    h->devid,    h->module_id,
-					       h->pg_type, h->mem_type, h->word };
-	return bsim_leave(bs, SIM_CALL_QUERY, 1, 21, result);
+	if (c.result == DRV_ERROR_NONE)
+		c.result = properties_locked(c.bs, "halMemGetAllocationPropertiesFromHandle", prop,
+					     handle);
+	return bsim_end(&c);
 }

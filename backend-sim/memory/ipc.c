@@ -4,7 +4,8 @@
  * for a device. Owns the addresses that both get here; names and their whitelists are the node's.
  */
 #include "memory/alloc.h"
-#include "memory/mapping.h"
+#include "memory/place.h"
+#include "memory/tables.h"
 #include "ops.h"
 
 #include <inttypes.h>
@@ -17,167 +18,142 @@
 #define NAME_BYTES    65u
 #define PID_COUNT_MAX 65535
 
-static drvError_t of_node(const char *call, drvError_t result)
-{
-	if (result != DRV_ERROR_NONE)
-		npu_message_prefix("%s: ", call);
-	return result;
-}
-
 /* ---- names ---- */
 
 /* The allocation and where in its block the range starts. */
 static drvError_t find_named(struct bsim *bs, uint64_t va, uint64_t bytes,
 			     const struct node_block **out_block, uint64_t *out_offset)
 {
-	struct range *r = window_peek(bs->window, va);
-	struct allocation *a = r == NULL || r->kind <= RANGE_NOUC ? NULL : allocation_at(r, va);
+	struct allocation *a = allocation_at(bs->window, va);
 
-	if (a == NULL || a->kind != ALLOCATION_DEVICE) {
-		npu_message_set(CREATE ": va %s; a name is given to memory of halMemAlloc. Handles "
-				       "are exported instead "
-				       "(aclrtMemExportToShareableHandle)",
-				bsim_place_text_locked(bs, va));
-		return DRV_ERROR_INVALID_VALUE;
-	}
-	if (bytes > a->va + a->bytes - va) {
-		npu_message_set(CREATE ": [0x%" PRIx64
-				       ", +%s) ends behind the allocation at 0x%" PRIx64 ", %s",
-				va, npu_size_text(bytes), a->va, npu_size_text(a->bytes));
-		return DRV_ERROR_INVALID_VALUE;
-	}
+	if (a == NULL || a->kind != NPU_PLACE_DEVICE)
+		return bsim_fail(DRV_ERROR_INVALID_VALUE,
+				 CREATE
+				 ": va %s; a name is given to memory of halMemAlloc. Handles "
+				 "are exported instead "
+				 "(aclrtMemExportToShareableHandle)",
+				 place_text_locked(bs, va));
+	if (bytes > a->va + a->bytes - va)
+		return bsim_fail(DRV_ERROR_INVALID_VALUE,
+				 CREATE ": [0x%" PRIx64
+					", +%s) ends behind the allocation at 0x%" PRIx64 ", %s",
+				 va, npu_size_text(bytes), a->va, npu_size_text(a->bytes));
 	*out_block = allocation_frame(a, va);
 	*out_offset = a->block != NULL ? va - a->va : va % NODE_FRAME_BYTES;
-	if (a->block == NULL && *out_offset + bytes > NODE_FRAME_BYTES) {
-		npu_message_set(
+	if (a->block == NULL && *out_offset + bytes > NODE_FRAME_BYTES)
+		return bsim_fail(
+			DRV_ERROR_NOT_SUPPORT,
 			CREATE
 			": the allocation at 0x%" PRIx64
 			", %s, has 4 KiB pages and reaches over a 2 MiB boundary; one of huge "
 			"pages can be shared",
 			a->va, npu_size_text(a->bytes));
-		return DRV_ERROR_NOT_SUPPORT;
-	}
 	return DRV_ERROR_NONE;
 }
 
 drvError_t bsim_halShmemCreateHandle(struct npu_driver *self, DVdeviceptr va, size_t byte_count,
 				     char *name, uint32_t name_len)
 {
-	struct bsim *bs = bsim_of(self);
+	struct bsim_call c = bsim_begin(self, SIM_CALL_EXPORT);
 	const struct node_block *block;
 	uint64_t offset;
 	char made[NAME_BYTES];
-	drvError_t result = bsim_enter(bs);
 
-	if (result != DRV_ERROR_NONE)
-		return result;
-	result = bsim_require_open_locked(bs, CREATE);
-	if (result == DRV_ERROR_NONE &&
-	    (va == 0 || byte_count == 0 || name == NULL || name_len < NAME_BYTES)) {
-		npu_message_set(CREATE ": va 0x%" PRIx64
-				       ", byte_count %zu, name %p of %u bytes; a name takes %u",
-				(uint64_t)va, byte_count, (void *)name, name_len, NAME_BYTES);
-		result = DRV_ERROR_INVALID_VALUE;
-	}
-	if (result == DRV_ERROR_NONE)
-		result = find_named(bs, va, byte_count, &block, &offset);
-	if (result == DRV_ERROR_NONE)
-		result = of_node(CREATE, node_name_create(bs->node, block, offset, byte_count,
-							  block->memory, made));
-	if (result == DRV_ERROR_NONE)
+	if (c.result == DRV_ERROR_NONE)
+		c.result = bsim_require_open_locked(c.bs, CREATE);
+	if (c.result == DRV_ERROR_NONE &&
+	    (va == 0 || byte_count == 0 || name == NULL || name_len < NAME_BYTES))
+		c.result =
+			bsim_fail(DRV_ERROR_INVALID_VALUE,
+				  CREATE ": va 0x%" PRIx64
+					 ", byte_count %zu, name %p of %u bytes; a name takes %u",
+				  (uint64_t)va, byte_count, (void *)name, name_len, NAME_BYTES);
+	if (c.result == DRV_ERROR_NONE)
+		c.result = find_named(c.bs, va, byte_count, &block, &offset);
+	if (c.result == DRV_ERROR_NONE)
+		c.result = bsim_pass(CREATE, node_name_create(c.bs->node, block, offset, byte_count,
+							      block->memory, made));
+	if (c.result == DRV_ERROR_NONE)
 		memcpy(name, made, sizeof(made));
-	return bsim_leave(bs, SIM_CALL_EXPORT, 1, 21, result);
+	return bsim_end(&c);
 }
 
 static drvError_t check_name(struct bsim *bs, const char *call, const char *name)
 {
 	drvError_t result = bsim_require_open_locked(bs, call);
 
-	if (result == DRV_ERROR_NONE && name == NULL) {
-		npu_message_set("%s: name is NULL", call);
-		return DRV_ERROR_INVALID_VALUE;
-	}
+	if (result == DRV_ERROR_NONE && name == NULL)
+		return bsim_fail(DRV_ERROR_INVALID_VALUE, "%s: name is NULL", call);
 	return result;
 }
 
 drvError_t bsim_halShmemDestroyHandle(struct npu_driver *self, const char *name)
 {
 	const char *call = "halShmemDestroyHandle";
-	struct bsim *bs = bsim_of(self);
-	drvError_t result = bsim_enter(bs);
+	struct bsim_call c = bsim_begin(self, SIM_CALL_EXPORT);
 
-	if (result != DRV_ERROR_NONE)
-		return result;
-	result = check_name(bs, call, name);
-	if (result == DRV_ERROR_NONE)
-		result = of_node(call, node_name_destroy(bs->node, name));
-	return bsim_leave(bs, SIM_CALL_EXPORT, 1, 21, result);
+	if (c.result == DRV_ERROR_NONE)
+		c.result = check_name(c.bs, call, name);
+	if (c.result == DRV_ERROR_NONE)
+		c.result = bsim_pass(call, node_name_destroy(c.bs->node, name));
+	return bsim_end(&c);
 }
 
 drvError_t bsim_halShmemSetPidHandle(struct npu_driver *self, const char *name, int *pid, int num)
 {
 	const char *call = "halShmemSetPidHandle";
-	struct bsim *bs = bsim_of(self);
-	drvError_t result = bsim_enter(bs);
+	struct bsim_call c = bsim_begin(self, SIM_CALL_EXPORT);
 
-	if (result != DRV_ERROR_NONE)
-		return result;
-	result = check_name(bs, call, name);
-	if (result == DRV_ERROR_NONE && (pid == NULL || num <= 0 || num > PID_COUNT_MAX)) {
-		npu_message_set("%s: %d process ids at %p; 1 to %d are taken", call, num,
-				(void *)pid, PID_COUNT_MAX);
-		result = DRV_ERROR_INVALID_VALUE;
-	}
-	if (result == DRV_ERROR_NONE)
-		result = of_node(call, node_name_allow(bs->node, name, pid, (uint32_t)num));
-	return bsim_leave(bs, SIM_CALL_EXPORT, 1, 21, result);
+	if (c.result == DRV_ERROR_NONE)
+		c.result = check_name(c.bs, call, name);
+	if (c.result == DRV_ERROR_NONE && (pid == NULL || num <= 0 || num > PID_COUNT_MAX))
+		c.result = bsim_fail(DRV_ERROR_INVALID_VALUE,
+				     "%s: %d process ids at %p; 1 to %d are taken", call, num,
+				     (void *)pid, PID_COUNT_MAX);
+	if (c.result == DRV_ERROR_NONE)
+		c.result = bsim_pass(call, node_name_allow(c.bs->node, name, pid, (uint32_t)num));
+	return bsim_end(&c);
 }
 
 drvError_t bsim_halShmemSetAttribute(struct npu_driver *self, const char *name, uint32_t type,
 				     uint64_t attr)
 {
 	const char *call = "halShmemSetAttribute";
-	struct bsim *bs = bsim_of(self);
-	drvError_t result = bsim_enter(bs);
+	struct bsim_call c = bsim_begin(self, SIM_CALL_EXPORT);
 
-	if (result != DRV_ERROR_NONE)
-		return result;
-	result = check_name(bs, call, name);
-	if (result == DRV_ERROR_NONE &&
+	if (c.result == DRV_ERROR_NONE)
+		c.result = check_name(c.bs, call, name);
+	if (c.result == DRV_ERROR_NONE &&
 	    (type != SHMEM_ATTR_TYPE_NO_WLIST_IN_SERVER || attr != SHMEM_NO_WLIST_ENABLE)) {
 		npu_message_set("%s: type %u with value %" PRIu64
 				"; only type 1 (no whitelist) with 1 is known",
 				call, type, attr);
-		result = type != SHMEM_ATTR_TYPE_NO_WLIST_IN_SERVER ? DRV_ERROR_NOT_SUPPORT
-								    : DRV_ERROR_INVALID_VALUE;
+		c.result = type != SHMEM_ATTR_TYPE_NO_WLIST_IN_SERVER ? DRV_ERROR_NOT_SUPPORT
+								      : DRV_ERROR_INVALID_VALUE;
 	}
-	if (result == DRV_ERROR_NONE)
-		result = of_node(call, node_name_set_open(bs->node, name));
-	return bsim_leave(bs, SIM_CALL_EXPORT, 1, 21, result);
+	if (c.result == DRV_ERROR_NONE)
+		c.result = bsim_pass(call, node_name_set_open(c.bs->node, name));
+	return bsim_end(&c);
 }
 
 drvError_t bsim_halShmemInfoGet(struct npu_driver *self, const char *name,
 				struct ShmemGetInfo *info)
 {
 	const char *call = "halShmemInfoGet";
-	struct bsim *bs = bsim_of(self);
+	struct bsim_call c = bsim_begin(self, SIM_CALL_QUERY);
 	struct node_name_info found;
-	drvError_t result = bsim_enter(bs);
 
-	if (result != DRV_ERROR_NONE)
-		return result;
-	result = check_name(bs, call, name);
-	if (result == DRV_ERROR_NONE && info == NULL) {
-		npu_message_set("%s: info is NULL", call);
-		result = DRV_ERROR_INVALID_VALUE;
-	}
-	if (result == DRV_ERROR_NONE)
-		result = of_node(call, node_name_info(bs->node, name, &found));
-	if (result == DRV_ERROR_NONE) {
+	if (c.result == DRV_ERROR_NONE)
+		c.result = check_name(c.bs, call, name);
+	if (c.result == DRV_ERROR_NONE && info == NULL)
+		c.result = bsim_fail(DRV_ERROR_INVALID_VALUE, "%s: info is NULL", call);
+	if (c.result == DRV_ERROR_NONE)
+		c.result = bsim_pass(call, node_name_info(c.bs->node, name, &found));
+	if (c.result == DRV_ERROR_NONE) {
 		memset(info, 0, sizeof(*info));
 		info->phyDevid = found.device;
 	}
-	return bsim_leave(bs, SIM_CALL_QUERY, 1, 21, result);
+	return bsim_end(&c);
 }
 
 /* ---- opening by name ---- */
@@ -188,7 +164,7 @@ static drvError_t open_block(struct bsim *bs, unsigned device, const struct node
 			     struct node_block *block, uint64_t *va)
 {
 	struct pool_kind kind = {
-		.use = ALLOCATION_OPENED, .memory = device, .page_lg2 = 21, .mem_type = MEM_HBM_TYPE
+		.use = NPU_PLACE_OPENED, .memory = device, .page_lg2 = 21, .mem_type = MEM_HBM_TYPE
 	};
 	drvError_t result;
 	struct allocation *a =
@@ -196,7 +172,7 @@ static drvError_t open_block(struct bsim *bs, unsigned device, const struct node
 
 	if (a == NULL)
 		return result;
-	if (!tables_map(bs, device, a->va, a->bytes, block)) {
+	if (!tables_map(bs, device, a->va, a->bytes, block, PT_WRITE)) {
 		npu_message_set(OPEN ": no memory for page tables on device %u", device);
 		allocation_drop(bs, a);
 		return DRV_ERROR_OUT_OF_MEMORY;
@@ -210,7 +186,8 @@ static drvError_t open_block(struct bsim *bs, unsigned device, const struct node
 	return DRV_ERROR_NONE;
 }
 
-static drvError_t open_locked(struct bsim *bs, DVdevice dev, const char *name, DVdeviceptr *out)
+static drvError_t open_name_locked(struct bsim *bs, DVdevice dev, const char *name,
+				   DVdeviceptr *out)
 {
 	struct node_name_info info;
 	struct node_block *block;
@@ -219,7 +196,7 @@ static drvError_t open_locked(struct bsim *bs, DVdevice dev, const char *name, D
 
 	if (!bsim_require_device_locked(bs, OPEN, dev))
 		return DRV_ERROR_INVALID_DEVICE;
-	result = of_node(OPEN, node_name_import(bs->node, name, &info, &block));
+	result = bsim_pass(OPEN, node_name_import(bs->node, name, &info, &block));
 	if (result != DRV_ERROR_NONE)
 		return result;
 	result = open_block(bs, dev, &info, block, &va);
@@ -234,19 +211,15 @@ static drvError_t open_locked(struct bsim *bs, DVdevice dev, const char *name, D
 drvError_t bsim_halShmemOpenHandleByDevId(struct npu_driver *self, DVdevice dev, const char *name,
 					  DVdeviceptr *va)
 {
-	struct bsim *bs = bsim_of(self);
-	drvError_t result = bsim_enter(bs);
+	struct bsim_call c = bsim_begin(self, SIM_CALL_IMPORT);
 
-	if (result != DRV_ERROR_NONE)
-		return result;
-	result = check_name(bs, OPEN, name);
-	if (result == DRV_ERROR_NONE && va == NULL) {
-		npu_message_set(OPEN ": va is NULL");
-		result = DRV_ERROR_INVALID_VALUE;
-	}
-	if (result == DRV_ERROR_NONE)
-		result = open_locked(bs, dev, name, va);
-	return bsim_leave(bs, SIM_CALL_IMPORT, 1, 21, result);
+	if (c.result == DRV_ERROR_NONE)
+		c.result = check_name(c.bs, OPEN, name);
+	if (c.result == DRV_ERROR_NONE && va == NULL)
+		c.result = bsim_fail(DRV_ERROR_INVALID_VALUE, OPEN ": va is NULL");
+	if (c.result == DRV_ERROR_NONE)
+		c.result = open_name_locked(c.bs, dev, name, va);
+	return bsim_end(&c);
 }
 
 drvError_t bsim_halShmemOpenHandle(struct npu_driver *self, const char *name, DVdeviceptr *va)
@@ -259,35 +232,30 @@ drvError_t bsim_halShmemOpenHandle(struct npu_driver *self, const char *name, DV
 	return bsim_halShmemOpenHandleByDevId(self, dev, name, va);
 }
 
-static drvError_t close_locked(struct bsim *bs, uint64_t va)
+static drvError_t close_name_locked(struct bsim *bs, uint64_t va)
 {
 	const char *call = "halShmemCloseHandle";
-	struct range *r;
 	struct allocation *a;
 	drvError_t result = bsim_require_open_locked(bs, call);
 
 	if (result != DRV_ERROR_NONE)
 		return result;
-	r = window_peek(bs->window, va);
-	a = r == NULL || r->kind <= RANGE_NOUC ? NULL : allocation_at(r, va);
-	if (a == NULL || a->kind != ALLOCATION_OPENED || va != a->va + a->opened_offset) {
-		npu_message_set("%s: va %s; it must be what opening a name gave", call,
-				bsim_place_text_locked(bs, va));
-		return DRV_ERROR_INVALID_VALUE;
-	}
+	a = allocation_at(bs->window, va);
+	if (a == NULL || a->kind != NPU_PLACE_OPENED || va != a->va + a->opened_offset)
+		return bsim_fail(DRV_ERROR_INVALID_VALUE,
+				 "%s: va %s; it must be what opening a name gave", call,
+				 place_text_locked(bs, va));
 	allocation_end(bs, a);
 	return DRV_ERROR_NONE;
 }
 
 drvError_t bsim_halShmemCloseHandle(struct npu_driver *self, DVdeviceptr va)
 {
-	struct bsim *bs = bsim_of(self);
-	drvError_t result = bsim_enter(bs);
+	struct bsim_call c = bsim_begin(self, SIM_CALL_RELEASE);
 
-	if (result != DRV_ERROR_NONE)
-		return result;
-	result = close_locked(bs, va);
-	return bsim_leave(bs, SIM_CALL_RELEASE, 1, 21, result);
+	if (c.result == DRV_ERROR_NONE)
+		c.result = close_name_locked(c.bs, va);
+	return bsim_end(&c);
 }
 
 /* ---- registered host memory ---- */
@@ -303,10 +271,10 @@ static struct allocation *find_registered(struct bsim *bs, uint64_t va, uint64_t
 {
 	struct allocation *a = bs->allocs->all;
 
-	if (bs->allocs->count[ALLOCATION_REGISTERED] == 0)
+	if (bs->allocs->count[NPU_PLACE_REGISTERED] == 0)
 		return NULL;
 	while (a != NULL &&
-	       (a->kind != ALLOCATION_REGISTERED || a->device != dev ||
+	       (a->kind != NPU_PLACE_REGISTERED || a->device != dev ||
 		registered_start(a) >= va + bytes || registered_start(a) + a->asked <= va))
 		a = a->next;
 	return a;
@@ -315,47 +283,43 @@ static struct allocation *find_registered(struct bsim *bs, uint64_t va, uint64_t
 static drvError_t check_register(struct bsim *bs, uint64_t src, uint64_t size, uint32_t type,
 				 uint32_t dev)
 {
-	struct bsim_place p;
+	struct npu_place p;
 	struct allocation *other;
 
-	if (src == 0 || size == 0 || src + size < src) {
-		npu_message_set(REGISTER ": src 0x%" PRIx64 ", size %" PRIu64 "; both are needed",
-				src, size);
-		return DRV_ERROR_INVALID_VALUE;
-	}
+	if (src == 0 || size == 0 || src + size < src)
+		return bsim_fail(DRV_ERROR_INVALID_VALUE,
+				 REGISTER ": src 0x%" PRIx64 ", size %" PRIu64 "; both are needed",
+				 src, size);
 	if (type != HOST_MEM_MAP_DEV && type != HOST_SVM_MAP_DEV &&
-	    type != HOST_MEM_MAP_DEV_PCIE_TH && type != HOST_MEM_MAP_DMA) {
-		npu_message_set(
+	    type != HOST_MEM_MAP_DEV_PCIE_TH && type != HOST_MEM_MAP_DMA)
+		return bsim_fail(
+			DRV_ERROR_NOT_SUPPORT,
 			REGISTER
 			": type %u; memory (0), SVM memory (1), PCIe (3) and DMA (5) are modelled",
 			type);
-		return DRV_ERROR_NOT_SUPPORT;
-	}
 	if (!bsim_require_device_locked(bs, REGISTER, dev))
 		return DRV_ERROR_INVALID_DEVICE;
-	bsim_locate_locked(bs, src, &p);
-	if (p.kind != PLACE_PAGEABLE && p.kind != PLACE_PINNED &&
-	    !(p.kind == PLACE_MAPPED && p.memory == SIM_NODE_HOST)) {
-		npu_message_set(REGISTER ": src %s; memory of the host can be registered",
-				bsim_place_text_locked(bs, src));
-		return DRV_ERROR_INVALID_VALUE;
-	}
+	p = place_at(bs, src);
+	if (p.kind != NPU_PLACE_PAGEABLE && p.kind != NPU_PLACE_PINNED &&
+	    !(p.kind == NPU_PLACE_MAPPED && p.owner == NPU_OWNER_HOST))
+		return bsim_fail(DRV_ERROR_INVALID_VALUE,
+				 REGISTER ": src %s; memory of the host can be registered",
+				 place_text_locked(bs, src));
 	other = find_registered(bs, src, size, dev);
-	if (other != NULL) {
-		npu_message_set(REGISTER ": [0x%" PRIx64
-					 ", +%s) is registered for device %u already: [0x%" PRIx64
-					 ", +%s), by driver call %" PRIu64,
-				src, npu_size_text(size), dev, registered_start(other),
-				npu_size_text(other->asked), other->made.number);
-		return DRV_ERROR_BUSY;
-	}
+	if (other != NULL)
+		return bsim_fail(DRV_ERROR_BUSY,
+				 REGISTER ": [0x%" PRIx64
+					  ", +%s) is registered for device %u already: [0x%" PRIx64
+					  ", +%s), by driver call %" PRIu64,
+				 src, npu_size_text(size), dev, registered_start(other),
+				 npu_size_text(other->asked), other->made.number);
 	return DRV_ERROR_NONE;
 }
 
 static drvError_t register_locked(struct bsim *bs, uint64_t src, uint64_t size, uint32_t flag,
 				  uint32_t dev, void **dst)
 {
-	struct pool_kind kind = { .use = ALLOCATION_REGISTERED,
+	struct pool_kind kind = { .use = NPU_PLACE_REGISTERED,
 				  .memory = SIM_NODE_HOST,
 				  .page_lg2 = 12,
 				  .mem_type = MEM_DDR_TYPE };
@@ -365,10 +329,8 @@ static drvError_t register_locked(struct bsim *bs, uint64_t src, uint64_t size, 
 
 	if (result == DRV_ERROR_NONE)
 		result = check_register(bs, src, size, flag & 0xffff, dev);
-	if (result == DRV_ERROR_NONE && dst == NULL && (flag & 0xffff) != HOST_MEM_MAP_DMA) {
-		npu_message_set(REGISTER ": dst is NULL");
-		result = DRV_ERROR_INVALID_VALUE;
-	}
+	if (result == DRV_ERROR_NONE && dst == NULL && (flag & 0xffff) != HOST_MEM_MAP_DMA)
+		result = bsim_fail(DRV_ERROR_INVALID_VALUE, REGISTER ": dst is NULL");
 	if (result != DRV_ERROR_NONE)
 		return result;
 	a = allocation_new(bs, REGISTER, &kind, (lead + size + 4095) / 4096 * 4096, &result);
@@ -386,13 +348,13 @@ static drvError_t register_locked(struct bsim *bs, uint64_t src, uint64_t size, 
 drvError_t bsim_halHostRegister(struct npu_driver *self, void *src, uint64_t size, uint32_t flag,
 				uint32_t dev, void **dst)
 {
-	struct bsim *bs = bsim_of(self);
-	drvError_t result = bsim_enter(bs);
+	struct bsim_call c = bsim_begin(self, SIM_CALL_ALLOC);
 
-	if (result != DRV_ERROR_NONE)
-		return result;
-	result = register_locked(bs, (uintptr_t)src, size, flag, dev, dst);
-	return bsim_leave(bs, SIM_CALL_ALLOC, (size + 4095) / 4096, 12, result);
+	if (c.result == DRV_ERROR_NONE)
+		c.result = register_locked(c.bs, (uintptr_t)src, size, flag, dev, dst);
+	c.page_lg2 = 12;
+	c.pages = (size + 4095) / 4096;
+	return bsim_end(&c);
 }
 
 static drvError_t unregister_locked(struct bsim *bs, uint64_t src, uint32_t dev)
@@ -404,25 +366,23 @@ static drvError_t unregister_locked(struct bsim *bs, uint64_t src, uint32_t dev)
 	if (result != DRV_ERROR_NONE)
 		return result;
 	a = find_registered(bs, src, 1, dev);
-	if (a == NULL || registered_start(a) != src) {
-		npu_message_set("%s: src 0x%" PRIx64
-				" is not the start of memory that is registered for device %u",
-				call, src, dev);
-		return DRV_ERROR_INVALID_VALUE;
-	}
+	if (a == NULL || registered_start(a) != src)
+		return bsim_fail(DRV_ERROR_INVALID_VALUE,
+				 "%s: src 0x%" PRIx64
+				 " is not the start of memory that is registered for device %u",
+				 call, src, dev);
 	allocation_end(bs, a);
 	return DRV_ERROR_NONE;
 }
 
 drvError_t bsim_halHostUnregister(struct npu_driver *self, void *src, uint32_t dev)
 {
-	struct bsim *bs = bsim_of(self);
-	drvError_t result = bsim_enter(bs);
+	struct bsim_call c = bsim_begin(self, SIM_CALL_FREE);
 
-	if (result != DRV_ERROR_NONE)
-		return result;
-	result = unregister_locked(bs, (uintptr_t)src, dev);
-	return bsim_leave(bs, SIM_CALL_FREE, 1, 12, result);
+	if (c.result == DRV_ERROR_NONE)
+		c.result = unregister_locked(c.bs, (uintptr_t)src, dev);
+	c.page_lg2 = 12;
+	return bsim_end(&c);
 }
 
 drvError_t bsim_halHostUnregisterEx(struct npu_driver *self, void *src, uint32_t dev, uint32_t flag)

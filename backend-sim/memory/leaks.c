@@ -3,8 +3,7 @@
  * What this process still has: reservations, mappings, handles, allocations. For the report at
  * exit. Owns the words only.
  */
-#include "memory/alloc.h"
-#include "memory/mapping.h"
+#include "memory/memory.h"
 #include "ops.h"
 
 #include <inttypes.h>
@@ -40,21 +39,13 @@ static const char *made_text(const struct report *r, const struct bsim_made *mad
 	return text;
 }
 
-static const char *owner_text(unsigned memory)
-{
-	static __thread char text[24];
-
-	if (memory == SIM_NODE_HOST)
-		return "the host";
-	snprintf(text, sizeof(text), "device %u", memory);
-	return text;
-}
-
 static void say_reservations(const struct report *r, const struct bsim *bs, bool full)
 {
 	uint64_t count = 0, bytes = 0;
+	const struct range *v;
 
-	for (const struct range *v = bs->window->reservations; v != NULL; v = v->next) {
+	LIST_FOREACH(v, &bs->window->reservations, link)
+	{
 		count++;
 		bytes += v->bytes;
 		if (full)
@@ -69,13 +60,15 @@ static void say_reservations(const struct report *r, const struct bsim *bs, bool
 static void say_mappings(const struct report *r, const struct bsim *bs, bool full)
 {
 	uint64_t count = 0, bytes = 0;
+	const struct mapping *m;
 
-	for (const struct mapping *m = bs->mappings; m != NULL; m = m->next) {
+	LIST_FOREACH(m, &bs->mappings->live, link)
+	{
 		count++;
 		bytes += mapping_bytes(m);
 		if (full)
 			say(r, "  mapping 0x%" PRIx64 ", %s, %s, of handle %p, %s", m->va,
-			    npu_size_text(mapping_bytes(m)), owner_text(m->handle->space),
+			    npu_size_text(mapping_bytes(m)), bsim_memory_text(m->handle->space),
 			    (void *)m->handle, made_text(r, &m->made));
 	}
 	if (count > 0)
@@ -86,8 +79,10 @@ static void say_mappings(const struct report *r, const struct bsim *bs, bool ful
 static void say_handles(const struct report *r, const struct bsim *bs, bool full)
 {
 	uint64_t count = 0, bytes = 0, held = 0;
+	const struct drv_mem_handle *h;
 
-	for (const struct drv_mem_handle *h = bs->handles->live; h != NULL; h = h->next) {
+	TAILQ_FOREACH(h, &bs->handles->live, link)
+	{
 		count++;
 		bytes += h->bytes;
 		held += h->ref > h->map_ref;
@@ -95,7 +90,7 @@ static void say_handles(const struct report *r, const struct bsim *bs, bool full
 			say(r,
 			    "  handle %p, %s, %s%s, %u references of the program and %u of "
 			    "mappings, %s",
-			    (const void *)h, npu_size_text(h->bytes), owner_text(h->space),
+			    (const void *)h, npu_size_text(h->bytes), bsim_memory_text(h->space),
 			    h->imported   ? ", imported"
 			    : h->exported ? ", exported"
 					  : "",
@@ -111,17 +106,17 @@ static void say_handles(const struct report *r, const struct bsim *bs, bool full
 static void say_allocations(const struct report *r, const struct bsim *bs, bool full)
 {
 	static const char *const names[] = {
-		[ALLOCATION_DEVICE] = "device allocation",
-		[ALLOCATION_PINNED] = "pinned host allocation",
-		[ALLOCATION_OPENED] = "range opened by its key",
-		[ALLOCATION_REGISTERED] = "registered host range",
+		[NPU_PLACE_DEVICE] = "device allocation",
+		[NPU_PLACE_PINNED] = "pinned host allocation",
+		[NPU_PLACE_OPENED] = "range opened by its key",
+		[NPU_PLACE_REGISTERED] = "registered host range",
 	};
 
 	for (const struct allocation *a = bs->allocs->all; full && a != NULL; a = a->next)
 		say(r, "  %s 0x%" PRIx64 ", %s, %s, %s", names[a->kind], a->va,
-		    npu_size_text(a->asked), owner_text(a->memory), made_text(r, &a->made));
+		    npu_size_text(a->asked), bsim_memory_text(a->memory), made_text(r, &a->made));
 	for (unsigned kind = 0; kind < sizeof(names) / sizeof(names[0]); kind++)
-		if (bs->allocs->count[kind] > 0)
+		if (names[kind] != NULL && bs->allocs->count[kind] > 0)
 			say(r, "%" PRIu64 " %s%s: %s not freed", bs->allocs->count[kind],
 			    names[kind], bs->allocs->count[kind] == 1 ? "" : "s",
 			    npu_size_text(bs->allocs->bytes[kind]));
@@ -130,22 +125,20 @@ static void say_allocations(const struct report *r, const struct bsim *bs, bool 
 drvError_t bsim_npusimLeaks(struct npu_driver *self, void (*line)(void *arg, const char *text),
 			    void *arg, bool full)
 {
-	struct bsim *bs = bsim_of(self);
+	struct bsim_call c = bsim_begin(self, SIM_CALL_QUERY);
 	struct report r = { line, arg, 0 };
-	drvError_t result = bsim_enter(bs);
 
-	if (result != DRV_ERROR_NONE)
-		return result;
+	if (c.result != DRV_ERROR_NONE)
+		return bsim_end(&c);
 	if (line == NULL) {
-		npu_message_set("npusimLeaks: line is NULL");
-		result = DRV_ERROR_INVALID_VALUE;
-	} else if (bs->any_open) {
-		r.now_ps = bsim_now_locked(bs);
-		say_mappings(&r, bs, full);
-		say_handles(&r, bs, full);
-		say_reservations(&r, bs, full);
-		say_allocations(&r, bs, full);
+		c.result = bsim_null("npusimLeaks", "line");
+	} else if (c.bs->any_open) {
+		r.now_ps = bsim_now_locked(c.bs);
+		say_mappings(&r, c.bs, full);
+		say_handles(&r, c.bs, full);
+		say_reservations(&r, c.bs, full);
+		say_allocations(&r, c.bs, full);
 	}
-	pthread_mutex_unlock(&bs->lock);
-	return result;
+	pthread_mutex_unlock(&c.bs->lock); /* the report takes no time and is not counted */
+	return c.result;
 }

@@ -3,9 +3,14 @@
  * halMemMap, halMemUnmap, and who may reach a mapping. What is checked, and in which order, is the
  * driver's.
  */
-#include "cuda/dialect.h"
 #include "memory/mapping.h"
+
+#include "memory/handle.h"
+#include "memory/place.h"
+#include "memory/tables.h"
+#include "memory/window.h"
 #include "ops.h"
+#include "process/contract.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -18,48 +23,44 @@
 
 /* ---- records ---- */
 
-/* Blocks of records are never given back one by one: their first record only links them. */
-static bool more_records(struct bsim *bs)
+bool mapping_open(struct bsim *bs)
 {
-	struct mapping *block = calloc(MAPPINGS_AT_ONCE, sizeof(*block));
-
-	if (block == NULL)
-		return false;
-	block->next = bs->mapping_blocks;
-	bs->mapping_blocks = block;
-	for (unsigned i = 1; i < MAPPINGS_AT_ONCE; i++) {
-		block[i].next = bs->unused_mappings;
-		bs->unused_mappings = &block[i];
-	}
-	return true;
-}
-
-static struct mapping *new_mapping(struct bsim *bs)
-{
-	struct mapping *m;
-
-	if (bs->unused_mappings == NULL && !more_records(bs))
-		return NULL;
-	m = bs->unused_mappings;
-	bs->unused_mappings = m->next;
-	return m;
-}
-
-static void retire_mapping(struct bsim *bs, struct mapping *m)
-{
-	m->next = bs->unused_mappings;
-	bs->unused_mappings = m;
+	bs->mappings = calloc(1, sizeof(*bs->mappings));
+	return bs->mappings != NULL;
 }
 
 void mapping_close(struct bsim *bs)
 {
-	while (bs->mapping_blocks != NULL) {
-		struct mapping *block = bs->mapping_blocks;
+	struct mapping_table *t = bs->mappings;
 
-		bs->mapping_blocks = block->next;
+	while (t != NULL && t->blocks != NULL) {
+		struct mapping *block = t->blocks;
+
+		t->blocks = LIST_NEXT(block, link);
 		free(block);
 	}
-	bs->mappings = bs->unused_mappings = NULL;
+	free(t);
+	bs->mappings = NULL;
+}
+
+/* Blocks of records are never given back one by one: their first record only links them. */
+static struct mapping *new_mapping(struct mapping_table *t)
+{
+	struct mapping *m = LIST_FIRST(&t->unused);
+
+	if (m == NULL) {
+		struct mapping *block = calloc(MAPPINGS_AT_ONCE, sizeof(*block));
+
+		if (block == NULL)
+			return NULL;
+		LIST_NEXT(block, link) = t->blocks;
+		t->blocks = block;
+		for (unsigned i = 1; i < MAPPINGS_AT_ONCE; i++)
+			LIST_INSERT_HEAD(&t->unused, &block[i], link);
+		m = LIST_FIRST(&t->unused);
+	}
+	LIST_REMOVE(m, link);
+	return m;
 }
 
 /* ---- map: the checks ---- */
@@ -68,42 +69,26 @@ static drvError_t check_address(struct bsim *bs, uint64_t va, uint64_t size, str
 {
 	struct range *r = window_reservation(bs->window, va);
 
-	if (r == NULL) {
-		npu_message_set(MAP ": ptr 0x%" PRIx64 " is not reserved: %s", va,
-				bsim_place_text_locked(bs, va));
-		return DRV_ERROR_PARA_ERROR;
-	}
-	if (va % WINDOW_SLOT != 0) {
-		npu_message_set(MAP ": ptr 0x%" PRIx64 " is not a multiple of 2 MiB", va);
-		return DRV_ERROR_PARA_ERROR;
-	}
-	if (size % WINDOW_SLOT != 0) {
-		npu_message_set(MAP ": size %s is not a multiple of 2 MiB, the granularity",
-				npu_size_text(size));
-		return contract_code(bs, CONTRACT_MAP_UNALIGNED_SIZE, MAP);
-	}
-	if (size > r->va + r->bytes - va) {
-		npu_message_set(MAP ": [0x%" PRIx64
-				    ", +%s) ends %s behind the reservation at 0x%" PRIx64 ", %s",
-				va, npu_size_text(size),
-				npu_size_text(size - (r->va + r->bytes - va)), r->va,
-				npu_size_text(r->bytes));
-		return DRV_ERROR_PARA_ERROR;
-	}
+	if (r == NULL)
+		return bsim_fail(DRV_ERROR_PARA_ERROR,
+				 MAP ": ptr 0x%" PRIx64 " is not reserved: %s", va,
+				 place_text_locked(bs, va));
+	if (va % WINDOW_SLOT != 0)
+		return bsim_fail(DRV_ERROR_PARA_ERROR,
+				 MAP ": ptr 0x%" PRIx64 " is not a multiple of 2 MiB", va);
+	if (size % WINDOW_SLOT != 0)
+		return bsim_fail(contract_code(bs, CONTRACT_MAP_UNALIGNED_SIZE, MAP),
+				 MAP ": size %s is not a multiple of 2 MiB, the granularity",
+				 npu_size_text(size));
+	if (size > r->va + r->bytes - va)
+		return bsim_fail(DRV_ERROR_PARA_ERROR,
+				 MAP ": [0x%" PRIx64
+				     ", +%s) ends %s behind the reservation at 0x%" PRIx64 ", %s",
+				 va, npu_size_text(size),
+				 npu_size_text(size - (r->va + r->bytes - va)), r->va,
+				 npu_size_text(r->bytes));
 	*out = r;
 	return DRV_ERROR_NONE;
-}
-
-static const char *side_text(unsigned space)
-{
-	static __thread char text[2][24];
-	static __thread unsigned turn;
-	char *out = text[turn++ % 2];
-
-	if (space == SIM_NODE_HOST)
-		return "the host";
-	snprintf(out, sizeof(text[0]), "device %u", space);
-	return out;
 }
 
 static drvError_t check_free(struct bsim *bs, uint64_t va, uint64_t size, const struct range *r,
@@ -111,82 +96,78 @@ static drvError_t check_free(struct bsim *bs, uint64_t va, uint64_t size, const 
 {
 	struct mapping *in_the_way;
 
-	if (r->kind == RANGE_RESERVATION && r->bound >= 0 && (unsigned)r->bound != h->space) {
-		npu_message_set(MAP ": handle %p is of %s, but the reservation at 0x%" PRIx64
-				    " was bound to %s by its first mapping, "
-				    "until it is freed; reserve another range for %s",
-				(const void *)h, side_text(h->space), r->va,
-				side_text((unsigned)r->bound), side_text(h->space));
-		return DRV_ERROR_PARA_ERROR;
-	}
+	if (r->kind == RANGE_RESERVATION && r->bound >= 0 && (unsigned)r->bound != h->space)
+		return bsim_fail(DRV_ERROR_PARA_ERROR,
+				 MAP ": handle %p is of %s, but the reservation at 0x%" PRIx64
+				     " was bound to %s by its first mapping, "
+				     "until it is freed; reserve another range for %s",
+				 (const void *)h, bsim_memory_text(h->space), r->va,
+				 bsim_memory_text((unsigned)r->bound), bsim_memory_text(h->space));
 	if (window_slots_clear(bs->window, va, size, &in_the_way))
 		return DRV_ERROR_NONE;
-	npu_message_set(MAP ": [0x%" PRIx64 ", +%s) is mapped already: at 0x%" PRIx64
-			    " lie %s, mapped by driver call %" PRIu64 "; unmap that first",
-			va, npu_size_text(size), in_the_way->va,
-			npu_size_text(mapping_bytes(in_the_way)), in_the_way->made.number);
-	return DRV_ERROR_IOCRL_FAIL;
+	return bsim_fail(DRV_ERROR_IOCRL_FAIL,
+			 MAP ": [0x%" PRIx64 ", +%s) is mapped already: at 0x%" PRIx64
+			     " lie %s, mapped by driver call %" PRIu64 "; unmap that first",
+			 va, npu_size_text(size), in_the_way->va,
+			 npu_size_text(mapping_bytes(in_the_way)), in_the_way->made.number);
 }
 
 static drvError_t check_size(struct bsim *bs, uint64_t size, const struct drv_mem_handle *h)
 {
-	if (size > h->bytes) {
-		npu_message_set(MAP ": size %s is more than handle %p has, %s", npu_size_text(size),
-				(const void *)h, npu_size_text(h->bytes));
-		return contract_code(bs, CONTRACT_MAP_LARGER, MAP);
-	}
-	if (size < h->bytes && contract_docs_apply(bs, CONTRACT_MAP_SMALLER, MAP)) {
-		npu_message_set(
+	if (size > h->bytes)
+		return bsim_fail(contract_code(bs, CONTRACT_MAP_LARGER, MAP),
+				 MAP ": size %s is more than handle %p has, %s",
+				 npu_size_text(size), (const void *)h, npu_size_text(h->bytes));
+	if (size < h->bytes && contract_docs_apply(bs, CONTRACT_MAP_SMALLER, MAP))
+		return bsim_fail(
+			contract_code(bs, CONTRACT_MAP_SMALLER, MAP),
 			MAP ": size %s is less than handle %p has, %s; a handle is mapped whole",
 			npu_size_text(size), (const void *)h, npu_size_text(h->bytes));
-		return contract_code(bs, CONTRACT_MAP_SMALLER, MAP);
-	}
 	return DRV_ERROR_NONE;
 }
 
 static drvError_t check_pages(struct bsim *bs, uint64_t va, uint64_t size, const struct range *r,
 			      const struct drv_mem_handle *h)
 {
-	if (r->page_lg2 != 21) {
-		npu_message_set(
+	if (r->page_lg2 != 21)
+		return bsim_fail(
+			DRV_ERROR_PARA_ERROR,
 			MAP ": the reservation at 0x%" PRIx64
 			    " was made for %s: below 2 MiB its pages are of 4 KiB, and handle %p's "
 			    "are of 2 MiB; reserve 2 MiB or more",
 			r->va, npu_size_text(r->asked), (const void *)h);
-		return DRV_ERROR_PARA_ERROR;
-	}
-	if (handle_is_giant(h) && (va % WINDOW_GIB != 0 || size % WINDOW_GIB != 0)) {
-		npu_message_set(MAP ": handle %p has 1 GiB pages: ptr and size must be multiples "
-				    "of 1 GiB, %s is 0x%" PRIx64,
-				(const void *)h, va % WINDOW_GIB != 0 ? "ptr" : "size",
-				va % WINDOW_GIB != 0 ? va : size);
-		return DRV_ERROR_PARA_ERROR;
-	}
+	if (handle_is_giant(h) && (va % WINDOW_GIB != 0 || size % WINDOW_GIB != 0))
+		return bsim_fail(DRV_ERROR_PARA_ERROR,
+				 MAP ": handle %p has 1 GiB pages: ptr and size must be multiples "
+				     "of 1 GiB, %s is 0x%" PRIx64,
+				 (const void *)h, va % WINDOW_GIB != 0 ? "ptr" : "size",
+				 va % WINDOW_GIB != 0 ? va : size);
 	if (r->kind == RANGE_RESERVATION && (h->imported ? r->own : r->imported) > 0 &&
-	    contract_docs_apply(bs, CONTRACT_MAP_MIXED_IMPORT, MAP)) {
-		npu_message_set(MAP ": handle %p %s, and the reservation at 0x%" PRIx64
-				    " has mappings of handles that %s; reserve another range",
-				(const void *)h, h->imported ? "was imported" : "was made here",
-				r->va, h->imported ? "were made here" : "were imported");
-		return contract_code(bs, CONTRACT_MAP_MIXED_IMPORT, MAP);
-	}
+	    contract_docs_apply(bs, CONTRACT_MAP_MIXED_IMPORT, MAP))
+		return bsim_fail(contract_code(bs, CONTRACT_MAP_MIXED_IMPORT, MAP),
+				 MAP ": handle %p %s, and the reservation at 0x%" PRIx64
+				     " has mappings of handles that %s; reserve another range",
+				 (const void *)h, h->imported ? "was imported" : "was made here",
+				 r->va, h->imported ? "were made here" : "were imported");
 	return DRV_ERROR_NONE;
 }
 
 /* ---- map: the deed ---- */
 
-static bool reach(struct bsim *bs, const struct mapping *m)
+static bool open_mapping(struct bsim *bs, const struct mapping *m)
 {
 	struct drv_mem_handle *h = m->handle;
 
-	if (m->home && !tables_map(bs, h->space, m->va, mapping_bytes(m), h->block)) {
-		npu_message_set(MAP ": no memory for page tables on %s", side_text(h->space));
+	if (m->tables != 0 &&
+	    !tables_map(bs, h->space, m->va, mapping_bytes(m), h->block, PT_WRITE)) {
+		npu_message_set(MAP ": no memory for page tables on %s",
+				bsim_memory_text(h->space));
 		return false;
 	}
 	if (m->cpu && !tables_open_to_cpu(bs, m->va, mapping_bytes(m), h->block)) {
 		npu_message_set(MAP ": this process cannot map %s of the host's memory: %s",
 				npu_size_text(mapping_bytes(m)), strerror(errno));
-		if (m->home)
+		if (m->tables != 0)
 			tables_unmap(bs, h->space, m->va, mapping_bytes(m), handle_is_giant(h));
 		return false;
 	}
@@ -196,39 +177,29 @@ static bool reach(struct bsim *bs, const struct mapping *m)
 static drvError_t map_new(struct bsim *bs, uint64_t va, uint64_t size, struct range *r,
 			  struct drv_mem_handle *h, bool access)
 {
-	struct mapping *m = new_mapping(bs);
+	struct mapping *m = new_mapping(bs->mappings);
 
-	if (m == NULL) {
-		npu_message_set(MAP ": no memory for one more mapping");
-		return DRV_ERROR_OUT_OF_MEMORY;
-	}
+	if (m == NULL)
+		return bsim_fail(DRV_ERROR_OUT_OF_MEMORY, MAP ": no memory for one more mapping");
 	*m = (struct mapping){ .va = va,
 			       .slots = (uint32_t)(size >> 21),
 			       .handle = h,
-			       .home = access,
+			       .made = bsim_made_locked(bs),
+			       .tables = access ? UINT32_C(1) << h->space : 0,
 			       .cpu = access && h->space == SIM_NODE_HOST };
-	m->made.number = bs->call_number;
-	m->made.ps = bsim_now_locked(bs);
-	if (!window_set_mapping(bs->window, va, size, m) || !reach(bs, m)) {
+	if (!window_set_mapping(bs->window, va, size, m) || !open_mapping(bs, m)) {
 		if (bs->window->granules[(va + size - 1) >> 30].slots != NULL)
 			window_set_mapping(bs->window, va, size, NULL);
-		retire_mapping(bs, m);
+		LIST_INSERT_HEAD(&bs->mappings->unused, m, link);
 		return DRV_ERROR_OUT_OF_MEMORY;
 	}
-	m->next = bs->mappings;
-	m->link = &bs->mappings;
-	if (m->next != NULL)
-		m->next->link = &m->next;
-	bs->mappings = m;
+	LIST_INSERT_HEAD(&bs->mappings->live, m, link);
 	if (r->bound < 0)
 		r->bound = (int)h->space;
-	if (h->imported)
-		r->imported++;
-	else
-		r->own++;
+	*(h->imported ? &r->imported : &r->own) += 1;
 	h->ref++;
 	h->map_ref++;
-	bsim_space(bs, h->space)->mapped_bytes += size;
+	tables_space(h->space)->mapped_bytes += size;
 	node_block_touch(bs->node, h->block);
 	return DRV_ERROR_NONE;
 }
@@ -261,11 +232,10 @@ static drvError_t map_locked(struct bsim *bs, uint64_t va, uint64_t size, drv_me
 
 	if (result != DRV_ERROR_NONE)
 		return result;
-	if (bsim_anywhere(bs) && size != h->bytes) {
-		npu_message_set(MAP ": size is %s and handle %p has %s; a handle is mapped whole",
-				npu_size_text(size), (const void *)h, npu_size_text(h->bytes));
-		return DRV_ERROR_NOT_SUPPORT;
-	}
+	if (bs->cuda != NULL && size != h->bytes)
+		return bsim_fail(DRV_ERROR_NOT_SUPPORT,
+				 MAP ": size is %s and handle %p has %s; a handle is mapped whole",
+				 npu_size_text(size), (const void *)h, npu_size_text(h->bytes));
 	result = check_address(bs, va, size, &r);
 	if (result == DRV_ERROR_NONE)
 		result = check_free(bs, va, size, r, h);
@@ -297,25 +267,25 @@ static drvError_t check_map_arguments(const void *ptr, size_t size, size_t offse
 	return DRV_ERROR_INVALID_VALUE;
 }
 
-static drvError_t map(struct bsim *bs, void *ptr, size_t size, size_t offset,
+static drvError_t map(struct npu_driver *self, void *ptr, size_t size, size_t offset,
 		      drv_mem_handle_t *handle, uint64_t flag, bool access)
 {
-	drvError_t result = bsim_enter(bs);
+	struct bsim_call c = bsim_begin(self, SIM_CALL_MAP);
 
-	if (result != DRV_ERROR_NONE)
-		return result;
-	result = check_map_arguments(ptr, size, offset, handle, flag);
-	if (result == DRV_ERROR_NONE)
-		result = map_locked(bs, (uintptr_t)ptr, size, handle, access);
-	if (result == DRV_ERROR_NONE && handle_is_giant(handle))
-		return bsim_leave(bs, SIM_CALL_MAP, size >> 30, 30, result);
-	return bsim_leave(bs, SIM_CALL_MAP, size >> 21, 21, result);
+	if (c.result == DRV_ERROR_NONE)
+		c.result = check_map_arguments(ptr, size, offset, handle, flag);
+	if (c.result == DRV_ERROR_NONE)
+		c.result = map_locked(c.bs, (uintptr_t)ptr, size, handle, access);
+	if (c.result == DRV_ERROR_NONE)
+		c.page_lg2 = handle_is_giant(handle) ? 30 : 21;
+	c.pages = size >> c.page_lg2;
+	return bsim_end(&c);
 }
 
 drvError_t bsim_halMemMap(struct npu_driver *self, void *ptr, size_t size, size_t offset,
 			  drv_mem_handle_t *handle, uint64_t flag)
 {
-	return map(bsim_of(self), ptr, size, offset, handle, flag, true);
+	return map(self, ptr, size, offset, handle, flag, true);
 }
 
 /* The driver of the 910B and 910C has no such function: a mapping is made with its owner's access.
@@ -323,39 +293,33 @@ drvError_t bsim_halMemMap(struct npu_driver *self, void *ptr, size_t size, size_
 drvError_t bsim_halMemMapNoAccess(struct npu_driver *self, void *ptr, size_t size, size_t offset,
 				  drv_mem_handle_t *handle, uint64_t flag)
 {
-	if (bsim_anywhere(bsim_of(self)))
-		return map(bsim_of(self), ptr, size, offset, handle, flag, false);
-	npu_message_set("halMemMapNoAccess: this driver has no such function; halMemMap gives "
-			"access to the owner alone");
-	return DRV_ERROR_NOT_SUPPORT;
+	if (bsim_of(self)->cuda != NULL)
+		return map(self, ptr, size, offset, handle, flag, false);
+	return bsim_fail(DRV_ERROR_NOT_SUPPORT,
+			 "halMemMapNoAccess: this driver has no such function; halMemMap gives "
+			 "access to the owner alone");
 }
 
 /* ---- unmap ---- */
 
-/* Its leaves everywhere, the CPU's access, its handle's reference. */
+/* Its leaves everywhere, the owner's last; the CPU's access, its handle's reference. */
 static void end_mapping(struct bsim *bs, struct mapping *m)
 {
 	struct range *r = window_reservation(bs->window, m->va);
 	struct drv_mem_handle *h = m->handle;
-	bool giant = handle_is_giant(h);
 
-	for (unsigned d = 0; m->peers >> d != 0; d++)
-		if (m->peers >> d & 1)
-			tables_unmap(bs, d, m->va, mapping_bytes(m), giant);
+	for (uint32_t left = m->tables & ~(UINT32_C(1) << h->space); left != 0; left &= left - 1)
+		tables_unmap(bs, (unsigned)__builtin_ctz(left), m->va, mapping_bytes(m),
+			     handle_is_giant(h));
 	if (m->cpu)
 		window_close_to_cpu(m->va, mapping_bytes(m));
-	if (m->home)
-		tables_unmap(bs, h->space, m->va, mapping_bytes(m), giant);
+	if (m->tables >> h->space & 1)
+		tables_unmap(bs, h->space, m->va, mapping_bytes(m), handle_is_giant(h));
 	window_set_mapping(bs->window, m->va, mapping_bytes(m), NULL);
-	*m->link = m->next;
-	if (m->next != NULL)
-		m->next->link = m->link;
-	bsim_space(bs, h->space)->mapped_bytes -= mapping_bytes(m);
-	if (h->imported)
-		r->imported--;
-	else
-		r->own--;
-	retire_mapping(bs, m);
+	tables_space(h->space)->mapped_bytes -= mapping_bytes(m);
+	*(h->imported ? &r->imported : &r->own) -= 1;
+	LIST_REMOVE(m, link);
+	LIST_INSERT_HEAD(&bs->mappings->unused, m, link);
 	handle_unmapped(bs, h);
 }
 
@@ -364,15 +328,15 @@ unsigned mapping_end_device(struct bsim *bs, unsigned device)
 	struct mapping *next;
 	unsigned ended = 0;
 
-	for (struct mapping *m = bs->mappings; m != NULL; m = next) {
-		next = m->next;
+	for (struct mapping *m = LIST_FIRST(&bs->mappings->live); m != NULL; m = next) {
+		next = LIST_NEXT(m, link);
 		if (m->handle->space == device) {
 			end_mapping(bs, m);
 			ended++;
-		} else if (m->peers >> device & 1) {
+		} else if (m->tables >> device & 1) {
 			tables_unmap(bs, device, m->va, mapping_bytes(m),
 				     handle_is_giant(m->handle));
-			m->peers &= (uint16_t) ~(1u << device);
+			m->tables &= ~(UINT32_C(1) << device);
 		}
 	}
 	return ended;
@@ -388,22 +352,19 @@ static drvError_t unmap_locked(struct bsim *bs, uint64_t va, uint64_t *out_pages
 	if (result != DRV_ERROR_NONE)
 		return result;
 	m = window_mapping(bs->window, va);
-	if (m == NULL) {
-		npu_message_set(
-			"%s: nothing is mapped at ptr 0x%" PRIx64 ": %s%s", call, va,
-			bsim_place_text_locked(bs, va),
+	if (m == NULL)
+		return bsim_fail(
+			DRV_ERROR_PARA_ERROR, "%s: nothing is mapped at ptr 0x%" PRIx64 ": %s%s",
+			call, va, place_text_locked(bs, va),
 			bs->handles->resets > 0
 				? "; a device was reset in this process, which ends its mappings"
 				: "");
-		return DRV_ERROR_PARA_ERROR;
-	}
-	if (m->va != va) {
-		npu_message_set("%s: ptr 0x%" PRIx64 " lies %s into the mapping at 0x%" PRIx64
-				", %s; a mapping is removed whole, by its start",
-				call, va, npu_size_text(va - m->va), m->va,
-				npu_size_text(mapping_bytes(m)));
-		return DRV_ERROR_PARA_ERROR;
-	}
+	if (m->va != va)
+		return bsim_fail(DRV_ERROR_PARA_ERROR,
+				 "%s: ptr 0x%" PRIx64 " lies %s into the mapping at 0x%" PRIx64
+				 ", %s; a mapping is removed whole, by its start",
+				 call, va, npu_size_text(va - m->va), m->va,
+				 npu_size_text(mapping_bytes(m)));
 	*out_page_lg2 = handle_is_giant(m->handle) ? 30 : 21;
 	*out_pages = mapping_bytes(m) >> *out_page_lg2;
 	end_mapping(bs, m);
@@ -412,13 +373,49 @@ static drvError_t unmap_locked(struct bsim *bs, uint64_t va, uint64_t *out_pages
 
 drvError_t bsim_halMemUnmap(struct npu_driver *self, void *ptr)
 {
-	struct bsim *bs = bsim_of(self);
-	uint64_t pages = 1;
-	unsigned page_lg2 = 21;
-	drvError_t result = bsim_enter(bs);
+	struct bsim_call c = bsim_begin(self, SIM_CALL_UNMAP);
 
+	if (c.result == DRV_ERROR_NONE)
+		c.result = unmap_locked(c.bs, (uintptr_t)ptr, &c.pages, &c.page_lg2);
+	return bsim_end(&c);
+}
+
+/* ---- the handle of a mapping ---- */
+
+static drvError_t retain_locked(struct bsim *bs, drv_mem_handle_t **out, uint64_t va)
+{
+	const char *call = "halMemRetainAllocationHandle";
+	struct range *r;
+	struct mapping *m;
+	drvError_t result;
+
+	if (out == NULL || va == 0)
+		return bsim_null(call, out == NULL ? "handle" : "ptr");
+	result = bsim_require_open_locked(bs, call);
 	if (result != DRV_ERROR_NONE)
 		return result;
-	result = unmap_locked(bs, (uintptr_t)ptr, &pages, &page_lg2);
-	return bsim_leave(bs, SIM_CALL_UNMAP, pages, page_lg2, result);
+	r = window_reservation(bs->window, va);
+	if (r == NULL || r->bound < 0)
+		return bsim_fail(DRV_ERROR_INVALID_HANDLE, "%s: ptr 0x%" PRIx64 ": %s", call, va,
+				 r == NULL
+					 ? place_text_locked(bs, va)
+					 : "nothing has ever been mapped in the reservation there");
+	m = window_mapping(bs->window, va);
+	if (m == NULL || m->va != va)
+		return bsim_fail(DRV_ERROR_NOT_EXIST,
+				 "%s: ptr must be the start of a live mapping: 0x%" PRIx64 " is %s",
+				 call, va, place_text_locked(bs, va));
+	m->handle->ref++;
+	*out = m->handle;
+	return DRV_ERROR_NONE;
+}
+
+drvError_t bsim_halMemRetainAllocationHandle(struct npu_driver *self, drv_mem_handle_t **handle,
+					     void *ptr)
+{
+	struct bsim_call c = bsim_begin(self, SIM_CALL_QUERY);
+
+	if (c.result == DRV_ERROR_NONE)
+		c.result = retain_locked(c.bs, handle, (uintptr_t)ptr);
+	return bsim_end(&c);
 }

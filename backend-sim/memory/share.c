@@ -3,9 +3,10 @@
  * Export and import of handles between processes. Owns the shareable values' form and the rules
  * about who may import where; the shares themselves, their whitelists and lifetimes are the node's.
  */
-#include "cuda/dialect.h"
+#include "memory/dialect.h"
 #include "memory/handle.h"
 #include "ops.h"
+#include "process/contract.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -33,31 +34,20 @@ static uint64_t share_value(uint32_t device, uint32_t share_id)
 	return (uint64_t)device << 32 | share_id;
 }
 
-/* Passes on what the node said, with the call in front. */
-static drvError_t of_node(const char *call, drvError_t result)
-{
-	if (result != DRV_ERROR_NONE)
-		npu_message_prefix("%s: ", call);
-	return result;
-}
-
 /* ---- export ---- */
 
 static drvError_t check_export(const char *call, const void *handle, int type, bool fabric_too,
 			       uint64_t flags, const void *out)
 {
-	if (handle == NULL || out == NULL) {
-		npu_message_set("%s: %s is NULL", call,
-				handle == NULL ? "handle" : "the place for the result");
-		return DRV_ERROR_INVALID_VALUE;
-	}
+	if (handle == NULL || out == NULL)
+		return bsim_fail(DRV_ERROR_INVALID_VALUE, "%s: %s is NULL", call,
+				 handle == NULL ? "handle" : "the place for the result");
 	if (flags != 0 ||
-	    !(type == MEM_HANDLE_TYPE_NONE || (fabric_too && type == MEM_HANDLE_TYPE_FABRIC))) {
-		npu_message_set("%s: type %d with flags 0x%" PRIx64
-				" is not supported; type must be 0%s, flags 0",
-				call, type, flags, fabric_too ? " or 1 (fabric)" : "");
-		return DRV_ERROR_NOT_SUPPORT;
-	}
+	    !(type == MEM_HANDLE_TYPE_NONE || (fabric_too && type == MEM_HANDLE_TYPE_FABRIC)))
+		return bsim_fail(DRV_ERROR_NOT_SUPPORT,
+				 "%s: type %d with flags 0x%" PRIx64
+				 " is not supported; type must be 0%s, flags 0",
+				 call, type, flags, fabric_too ? " or 1 (fabric)" : "");
 	return DRV_ERROR_NONE;
 }
 
@@ -69,20 +59,19 @@ static drvError_t export_locked(struct bsim *bs, const char *call, drv_mem_handl
 
 	if (result != DRV_ERROR_NONE)
 		return result;
-	if (h->imported) {
-		npu_message_set("%s: handle %p was imported (share %u); only the process that made "
-				"the memory can export it",
-				call, (void *)handle, h->share_id);
-		return DRV_ERROR_PARA_ERROR;
-	}
-	if (h->exported) {
-		npu_message_set(
+	if (h->imported)
+		return bsim_fail(
+			DRV_ERROR_PARA_ERROR,
+			"%s: handle %p was imported (share %u); only the process that made "
+			"the memory can export it",
+			call, (void *)handle, h->share_id);
+	if (h->exported)
+		return bsim_fail(
+			DRV_ERROR_PARA_ERROR,
 			"%s: handle %p was exported already (share %u); use that value again", call,
 			(void *)handle, h->share_id);
-		return DRV_ERROR_PARA_ERROR;
-	}
 	*out_device = h->space == SIM_NODE_HOST ? 0 : h->space;
-	result = of_node(call, node_share_export(bs->node, h->block, *out_device, out_share_id));
+	result = bsim_pass(call, node_share_export(bs->node, h->block, *out_device, out_share_id));
 	if (result != DRV_ERROR_NONE)
 		return result;
 	h->exported = true;
@@ -95,18 +84,16 @@ drvError_t bsim_halMemExportToShareableHandle(struct npu_driver *self, drv_mem_h
 					      uint64_t *shareable)
 {
 	const char *call = "halMemExportToShareableHandle";
-	struct bsim *bs = bsim_of(self);
+	struct bsim_call c = bsim_begin(self, SIM_CALL_EXPORT);
 	uint32_t device, share_id;
-	drvError_t result = bsim_enter(bs);
 
-	if (result != DRV_ERROR_NONE)
-		return result;
-	result = check_export(call, handle, (int)type, false, flags, shareable);
-	if (result == DRV_ERROR_NONE)
-		result = export_locked(bs, call, handle, &device, &share_id);
-	if (result == DRV_ERROR_NONE)
+	if (c.result == DRV_ERROR_NONE)
+		c.result = check_export(call, handle, (int)type, false, flags, shareable);
+	if (c.result == DRV_ERROR_NONE)
+		c.result = export_locked(c.bs, call, handle, &device, &share_id);
+	if (c.result == DRV_ERROR_NONE)
 		*shareable = share_value(device, share_id);
-	return bsim_leave(bs, SIM_CALL_EXPORT, 1, 21, result);
+	return bsim_end(&c);
 }
 
 drvError_t bsim_halMemExportToShareableHandleV2(struct npu_driver *self, drv_mem_handle_t *handle,
@@ -114,33 +101,23 @@ drvError_t bsim_halMemExportToShareableHandleV2(struct npu_driver *self, drv_mem
 						struct MemShareHandle *shareable)
 {
 	const char *call = "halMemExportToShareableHandleV2";
-	struct bsim *bs = bsim_of(self);
+	struct bsim_call c = bsim_begin(self, SIM_CALL_EXPORT);
+	bool posix = c.bs->cuda != NULL && type == MEM_HANDLE_TYPE_POSIX;
 	struct share_block block = { .handle_type = (uint32_t)type };
-	drvError_t result = bsim_enter(bs);
+	int fd = -1;
 
-	if (result != DRV_ERROR_NONE)
-		return result;
-	if (bsim_anywhere(bs) && type == MEM_HANDLE_TYPE_POSIX) {
-		int fd = -1;
-
-		result = check_export(call, handle, MEM_HANDLE_TYPE_NONE, true, flags, shareable);
-		if (result == DRV_ERROR_NONE)
-			result = anywhere_export_locked(bs, call, handle, &fd);
-		if (result == DRV_ERROR_NONE) {
-			memset(shareable, 0, sizeof(*shareable));
-			memcpy(shareable, &fd, sizeof(fd));
-		}
-		return bsim_leave(bs, SIM_CALL_EXPORT, 1, 21, result);
-	}
-	result = check_export(call, handle, (int)type, true, flags, shareable);
-	if (result == DRV_ERROR_NONE)
-		result = export_locked(bs, call, handle, &block.devid, &block.share_id);
-	if (result == DRV_ERROR_NONE) {
+	if (c.result == DRV_ERROR_NONE)
+		c.result = check_export(call, handle, posix ? MEM_HANDLE_TYPE_NONE : (int)type,
+					true, flags, shareable);
+	if (c.result == DRV_ERROR_NONE)
+		c.result = posix ? c.bs->cuda->export_fd(c.bs, call, handle, &fd)
+				 : export_locked(c.bs, call, handle, &block.devid, &block.share_id);
+	if (c.result == DRV_ERROR_NONE) {
 		block.sdid = block.phy_devid = block.devid;
 		memset(shareable, 0, sizeof(*shareable));
-		memcpy(shareable, &block, sizeof(block));
+		memcpy(shareable, posix ? (void *)&fd : &block, posix ? sizeof(fd) : sizeof(block));
 	}
-	return bsim_leave(bs, SIM_CALL_EXPORT, 1, 21, result);
+	return bsim_end(&c);
 }
 
 /* ---- import ---- */
@@ -166,23 +143,12 @@ static drvError_t check_own_export(struct bsim *bs, uint32_t share_id, uint32_t 
 	return DRV_ERROR_IOCRL_FAIL;
 }
 
-static void set_prop(struct drv_mem_handle *h, uint32_t dev)
-{
-	bool host = h->space == SIM_NODE_HOST;
-
-	h->side = host ? MEM_HOST_SIDE : MEM_DEV_SIDE;
-	h->devid = host ? 0 : dev;
-	h->module_id = APP_MODULE_ID;
-	h->pg_type = h->block->giant ? MEM_GIANT_PAGE_TYPE : MEM_HUGE_PAGE_TYPE;
-	h->mem_type = host ? MEM_DDR_TYPE : MEM_HBM_TYPE;
-}
-
 static drvError_t import_new(struct bsim *bs, uint32_t share_id, uint32_t dev,
 			     struct drv_mem_handle **out)
 {
 	struct node_block *block;
 	struct drv_mem_handle *h;
-	drvError_t result = of_node(IMPORT, node_share_import(bs->node, share_id, &block));
+	drvError_t result = bsim_pass(IMPORT, node_share_import(bs->node, share_id, &block));
 
 	if (result != DRV_ERROR_NONE)
 		return result;
@@ -195,7 +161,7 @@ static drvError_t import_new(struct bsim *bs, uint32_t share_id, uint32_t dev,
 	h->share_id = share_id;
 	if (block->memory != SIM_NODE_HOST)
 		h->space = (uint8_t)dev;
-	set_prop(h, dev);
+	handle_set_imported_prop(h, dev);
 	handle_add_import(bs, h);
 	*out = h;
 	return DRV_ERROR_NONE;
@@ -216,14 +182,13 @@ static drvError_t import_locked(struct bsim *bs, uint64_t shareable, uint32_t de
 				bs->devices - 1);
 		return dev >= DEVICE_ID_LIMIT ? DRV_ERROR_INVALID_VALUE : DRV_ERROR_INVALID_DEVICE;
 	}
-	result = of_node(IMPORT, node_share_info(bs->node, share_id, &info));
-	if (result == DRV_ERROR_NONE && shareable != share_value(info.device, share_id)) {
-		npu_message_set(
+	result = bsim_pass(IMPORT, node_share_info(bs->node, share_id, &info));
+	if (result == DRV_ERROR_NONE && shareable != share_value(info.device, share_id))
+		result = bsim_fail(
+			DRV_ERROR_INVALID_HANDLE,
 			IMPORT ": 0x%" PRIx64
 			       " is not what was exported: share %u is of device %u, 0x%" PRIx64,
 			shareable, share_id, info.device, share_value(info.device, share_id));
-		result = DRV_ERROR_INVALID_HANDLE;
-	}
 	if (result == DRV_ERROR_NONE)
 		result = check_own_export(bs, share_id, dev, &info);
 	if (result != DRV_ERROR_NONE)
@@ -236,46 +201,41 @@ static drvError_t import_locked(struct bsim *bs, uint64_t shareable, uint32_t de
 	return DRV_ERROR_NONE;
 }
 
-static drvError_t import(struct bsim *bs, uint64_t shareable, uint32_t dev,
+static drvError_t import(struct npu_driver *self, uint64_t shareable, uint32_t dev,
 			 drv_mem_handle_t **handle)
 {
-	drvError_t result = bsim_enter(bs);
+	struct bsim_call c = bsim_begin(self, SIM_CALL_IMPORT);
 
-	if (result != DRV_ERROR_NONE)
-		return result;
-	if (handle == NULL) {
-		npu_message_set(IMPORT ": handle is NULL");
-		result = DRV_ERROR_INVALID_VALUE;
-	} else {
-		result = import_locked(bs, shareable, dev, handle);
-	}
-	return bsim_leave(bs, SIM_CALL_IMPORT,
-			  result == DRV_ERROR_NONE ? (*handle)->block->frames : 1, 21, result);
+	if (c.result == DRV_ERROR_NONE)
+		c.result = handle == NULL ? bsim_null(IMPORT, "handle")
+					  : import_locked(c.bs, shareable, dev, handle);
+	if (c.result == DRV_ERROR_NONE)
+		c.pages = (*handle)->block->frames;
+	return bsim_end(&c);
 }
 
 drvError_t bsim_halMemImportFromShareableHandle(struct npu_driver *self, uint64_t shareable,
 						uint32_t dev, drv_mem_handle_t **handle)
 {
-	return import(bsim_of(self), shareable, dev, handle);
+	return import(self, shareable, dev, handle);
 }
 
-static drvError_t import_fd(struct bsim *bs, const struct MemShareHandle *shareable, uint32_t dev,
-			    drv_mem_handle_t **handle)
+/* The memory says where it is. */
+static drvError_t import_posix(struct npu_driver *self, const struct MemShareHandle *shareable,
+			       drv_mem_handle_t **handle)
 {
-	drvError_t result = bsim_enter(bs);
-	int fd;
+	struct bsim_call c = bsim_begin(self, SIM_CALL_IMPORT);
+	int fd = -1;
 
-	if (result != DRV_ERROR_NONE)
-		return result;
-	if (shareable == NULL || handle == NULL) {
-		npu_message_set(IMPORT ": %s is NULL", handle == NULL ? "handle" : "shareable");
-		result = DRV_ERROR_INVALID_VALUE;
-	} else {
+	if (shareable != NULL)
 		memcpy(&fd, shareable, sizeof(fd));
-		result = anywhere_import_locked(bs, IMPORT, fd, dev, handle);
-	}
-	return bsim_leave(bs, SIM_CALL_IMPORT,
-			  result == DRV_ERROR_NONE ? (*handle)->block->frames : 1, 21, result);
+	if (c.result == DRV_ERROR_NONE)
+		c.result = shareable == NULL || handle == NULL
+				   ? bsim_null(IMPORT, handle == NULL ? "handle" : "shareable")
+				   : c.bs->cuda->import_fd(c.bs, IMPORT, fd, handle);
+	if (c.result == DRV_ERROR_NONE)
+		c.pages = (*handle)->block->frames;
+	return bsim_end(&c);
 }
 
 /* False and a message: the 128 bytes are none of an export. */
@@ -303,11 +263,11 @@ drvError_t bsim_halMemImportFromShareableHandleV2(struct npu_driver *self, drv_m
 {
 	struct share_block block;
 
-	if (bsim_anywhere(bsim_of(self)) && type == MEM_HANDLE_TYPE_POSIX)
-		return import_fd(bsim_of(self), shareable, dev, handle);
+	if (bsim_of(self)->cuda != NULL && type == MEM_HANDLE_TYPE_POSIX)
+		return import_posix(self, shareable, handle);
 	if (!read_block("halMemImportFromShareableHandleV2", (int)type, shareable, &block))
 		return DRV_ERROR_INVALID_VALUE;
-	return import(bsim_of(self), share_value(block.devid, block.share_id), dev, handle);
+	return import(self, share_value(block.devid, block.share_id), dev, handle);
 }
 
 drvError_t bsim_halMemTransShareableHandle(struct npu_driver *self, drv_mem_handle_type type,
@@ -318,10 +278,9 @@ drvError_t bsim_halMemTransShareableHandle(struct npu_driver *self, drv_mem_hand
 	struct share_block block;
 
 	(void)self;
-	if (server == NULL || shareable == NULL) {
-		npu_message_set("%s: %s is NULL", call, server == NULL ? "server" : "shareable");
-		return DRV_ERROR_INVALID_VALUE;
-	}
+	if (server == NULL || shareable == NULL)
+		return bsim_fail(DRV_ERROR_INVALID_VALUE, "%s: %s is NULL", call,
+				 server == NULL ? "server" : "shareable");
 	if (!read_block(call, (int)type, share, &block))
 		return DRV_ERROR_INVALID_VALUE;
 	*server = 0; /* the node is one server */
@@ -335,21 +294,18 @@ drvError_t bsim_halMemSetPidToShareableHandle(struct npu_driver *self, uint64_t 
 					      uint32_t pid_num)
 {
 	const char *call = "halMemSetPidToShareableHandle";
-	struct bsim *bs = bsim_of(self);
-	drvError_t result = bsim_enter(bs);
+	struct bsim_call c = bsim_begin(self, SIM_CALL_EXPORT);
 
-	if (result != DRV_ERROR_NONE)
-		return result;
-	result = bsim_require_open_locked(bs, call);
-	if (result == DRV_ERROR_NONE && (pid == NULL || pid_num == 0 || pid_num > PID_COUNT_MAX)) {
-		npu_message_set("%s: %u process ids at %p; 1 to %u are taken", call, pid_num,
-				(void *)pid, PID_COUNT_MAX);
-		result = DRV_ERROR_INVALID_VALUE;
-	}
-	if (result == DRV_ERROR_NONE)
-		result = of_node(call,
-				 node_share_allow(bs->node, SHARE_ID(shareable), pid, pid_num));
-	return bsim_leave(bs, SIM_CALL_EXPORT, 1, 21, result);
+	if (c.result == DRV_ERROR_NONE)
+		c.result = bsim_require_open_locked(c.bs, call);
+	if (c.result == DRV_ERROR_NONE && (pid == NULL || pid_num == 0 || pid_num > PID_COUNT_MAX))
+		c.result = bsim_fail(DRV_ERROR_INVALID_VALUE,
+				     "%s: %u process ids at %p; 1 to %u are taken", call, pid_num,
+				     (void *)pid, PID_COUNT_MAX);
+	if (c.result == DRV_ERROR_NONE)
+		c.result = bsim_pass(
+			call, node_share_allow(c.bs->node, SHARE_ID(shareable), pid, pid_num));
+	return bsim_end(&c);
 }
 
 static drvError_t check_attribute(struct bsim *bs, const char *call, int type, const void *attr)
@@ -358,10 +314,9 @@ static drvError_t check_attribute(struct bsim *bs, const char *call, int type, c
 
 	if (result != DRV_ERROR_NONE)
 		return result;
-	if (type != SHR_HANDLE_ATTR_NO_WLIST_IN_SERVER || attr == NULL) {
-		npu_message_set("%s: type is %d; only 0 (no whitelist) is known", call, type);
-		return DRV_ERROR_INVALID_VALUE;
-	}
+	if (type != SHR_HANDLE_ATTR_NO_WLIST_IN_SERVER || attr == NULL)
+		return bsim_fail(DRV_ERROR_INVALID_VALUE,
+				 "%s: type is %d; only 0 (no whitelist) is known", call, type);
 	return DRV_ERROR_NONE;
 }
 
@@ -370,21 +325,18 @@ drvError_t bsim_halMemShareHandleSetAttribute(struct npu_driver *self, uint64_t 
 					      struct ShareHandleAttr attr)
 {
 	const char *call = "halMemShareHandleSetAttribute";
-	struct bsim *bs = bsim_of(self);
-	drvError_t result = bsim_enter(bs);
+	struct bsim_call c = bsim_begin(self, SIM_CALL_EXPORT);
 
-	if (result != DRV_ERROR_NONE)
-		return result;
-	result = check_attribute(bs, call, (int)type, &attr);
-	if (result == DRV_ERROR_NONE && attr.enableFlag != SHR_HANDLE_NO_WLIST_ENABLE) {
-		npu_message_set(
+	if (c.result == DRV_ERROR_NONE)
+		c.result = check_attribute(c.bs, call, (int)type, &attr);
+	if (c.result == DRV_ERROR_NONE && attr.enableFlag != SHR_HANDLE_NO_WLIST_ENABLE)
+		c.result = bsim_fail(
+			DRV_ERROR_INVALID_VALUE,
 			"%s: enableFlag is %u; the whitelist can be switched off (1), not on again",
 			call, attr.enableFlag);
-		result = DRV_ERROR_INVALID_VALUE;
-	}
-	if (result == DRV_ERROR_NONE)
-		result = of_node(call, node_share_set_open(bs->node, SHARE_ID(shareable)));
-	return bsim_leave(bs, SIM_CALL_EXPORT, 1, 21, result);
+	if (c.result == DRV_ERROR_NONE)
+		c.result = bsim_pass(call, node_share_set_open(c.bs->node, SHARE_ID(shareable)));
+	return bsim_end(&c);
 }
 
 drvError_t bsim_halMemShareHandleGetAttribute(struct npu_driver *self, uint64_t shareable,
@@ -392,42 +344,38 @@ drvError_t bsim_halMemShareHandleGetAttribute(struct npu_driver *self, uint64_t 
 					      struct ShareHandleAttr *attr)
 {
 	const char *call = "halMemShareHandleGetAttribute";
-	struct bsim *bs = bsim_of(self);
+	struct bsim_call c = bsim_begin(self, SIM_CALL_QUERY);
 	bool open = false;
-	drvError_t result = bsim_enter(bs);
 
-	if (result != DRV_ERROR_NONE)
-		return result;
-	result = check_attribute(bs, call, (int)type, attr);
-	if (result == DRV_ERROR_NONE)
-		result = of_node(call, node_share_get_open(bs->node, SHARE_ID(shareable), &open));
-	if (result == DRV_ERROR_NONE) {
+	if (c.result == DRV_ERROR_NONE)
+		c.result = check_attribute(c.bs, call, (int)type, attr);
+	if (c.result == DRV_ERROR_NONE)
+		c.result = bsim_pass(call,
+				     node_share_get_open(c.bs->node, SHARE_ID(shareable), &open));
+	if (c.result == DRV_ERROR_NONE) {
 		memset(attr, 0, sizeof(*attr));
 		attr->enableFlag = open ? SHR_HANDLE_NO_WLIST_ENABLE : SHR_HANDLE_WLIST_ENABLE;
 	}
-	return bsim_leave(bs, SIM_CALL_QUERY, 1, 21, result);
+	return bsim_end(&c);
 }
 
 drvError_t bsim_halMemShareHandleInfoGet(struct npu_driver *self, uint64_t shareable,
 					 struct ShareHandleGetInfo *info)
 {
 	const char *call = "halMemShareHandleInfoGet";
-	struct bsim *bs = bsim_of(self);
+	struct bsim_call c = bsim_begin(self, SIM_CALL_QUERY);
 	struct node_share_info found;
-	drvError_t result = bsim_enter(bs);
 
-	if (result != DRV_ERROR_NONE)
-		return result;
-	result = bsim_require_open_locked(bs, call);
-	if (result == DRV_ERROR_NONE && info == NULL) {
-		npu_message_set("%s: info is NULL", call);
-		result = DRV_ERROR_INVALID_VALUE;
-	}
-	if (result == DRV_ERROR_NONE)
-		result = of_node(call, node_share_info(bs->node, SHARE_ID(shareable), &found));
-	if (result == DRV_ERROR_NONE) {
+	if (c.result == DRV_ERROR_NONE)
+		c.result = bsim_require_open_locked(c.bs, call);
+	if (c.result == DRV_ERROR_NONE && info == NULL)
+		c.result = bsim_fail(DRV_ERROR_INVALID_VALUE, "%s: info is NULL", call);
+	if (c.result == DRV_ERROR_NONE)
+		c.result =
+			bsim_pass(call, node_share_info(c.bs->node, SHARE_ID(shareable), &found));
+	if (c.result == DRV_ERROR_NONE) {
 		memset(info, 0, sizeof(*info));
 		info->phyDevid = found.memory == SIM_NODE_HOST ? BSIM_HOST_ID : found.device;
 	}
-	return bsim_leave(bs, SIM_CALL_QUERY, 1, 21, result);
+	return bsim_end(&c);
 }

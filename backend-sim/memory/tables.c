@@ -4,7 +4,9 @@
  * that tables take - frames of the node's reserved part, cut into 4 KiB - and turns a block's
  * extents into leaves. The format is page-table.h's.
  */
-#include "memory/mapping.h"
+#include "memory/tables.h"
+
+#include "memory/window.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -15,27 +17,22 @@
 #define TABLES_IN_FRAME  (NODE_FRAME_BYTES / TABLE_BYTES)
 #define ADDRESS_SPACE_ID 1u /* one address space a device in this process's simulation */
 
-struct table_owner {
-	struct bsim *bs;
-	unsigned memory;
-};
+static struct space spaces[SIM_NODE_MAX];
 
-static struct table_owner owners[SIM_NODE_MAX];
-
-struct bsim_space *bsim_space(struct bsim *bs, unsigned memory)
+struct space *tables_space(unsigned memory)
 {
-	return memory == SIM_NODE_HOST ? &bs->host : &bs->device[memory].space;
+	return &spaces[memory];
 }
 
 static void *table_at(void *ctx, uint64_t pa)
 {
-	const struct table_owner *owner = ctx;
+	const struct space *space = ctx;
 
-	return node_memory(owner->bs->node)->base[SIM_PA_NODE(pa)] + SIM_PA_OFFSET(pa);
+	return node_memory(space->bs->node)->base[SIM_PA_NODE(pa)] + SIM_PA_OFFSET(pa);
 }
 
 /* One more frame for tables. */
-static bool add_frame(struct table_owner *owner, struct bsim_space *space)
+static bool add_frame(struct space *space)
 {
 	struct node_block **blocks = realloc(
 		space->table_blocks, (space->table_block_count + 1) * sizeof(struct node_block *));
@@ -43,11 +40,11 @@ static bool add_frame(struct table_owner *owner, struct bsim_space *space)
 	if (blocks == NULL)
 		return false;
 	space->table_blocks = blocks;
-	if (node_table_frame(owner->bs->node, owner->memory, &blocks[space->table_block_count]) !=
+	if (node_table_frame(space->bs->node, space->memory, &blocks[space->table_block_count]) !=
 	    DRV_ERROR_NONE)
 		return false;
 	space->fresh_table_pa =
-		SIM_PA(owner->memory,
+		SIM_PA(space->memory,
 		       blocks[space->table_block_count]->extents[0].frame << NODE_FRAME_LG2);
 	space->fresh_tables = TABLES_IN_FRAME;
 	space->table_block_count++;
@@ -56,8 +53,7 @@ static bool add_frame(struct table_owner *owner, struct bsim_space *space)
 
 static uint64_t alloc_table(void *ctx)
 {
-	struct table_owner *owner = ctx;
-	struct bsim_space *space = bsim_space(owner->bs, owner->memory);
+	struct space *space = ctx;
 	uint64_t pa = space->free_table_pa;
 
 	if (pa != 0) {
@@ -67,7 +63,7 @@ static uint64_t alloc_table(void *ctx)
 		table[0] = 0;
 		return pa;
 	}
-	if (space->fresh_tables == 0 && !add_frame(owner, space))
+	if (space->fresh_tables == 0 && !add_frame(space))
 		return 0;
 	pa = space->fresh_table_pa;
 	space->fresh_table_pa += TABLE_BYTES;
@@ -77,8 +73,7 @@ static uint64_t alloc_table(void *ctx)
 
 static void free_table(void *ctx, uint64_t pa)
 {
-	struct table_owner *owner = ctx;
-	struct bsim_space *space = bsim_space(owner->bs, owner->memory);
+	struct space *space = ctx;
 	uint64_t *table = table_at(ctx, pa);
 
 	table[0] = space->free_table_pa;
@@ -87,17 +82,16 @@ static void free_table(void *ctx, uint64_t pa)
 
 void tables_open(struct bsim *bs, unsigned memory)
 {
-	struct bsim_space *space = bsim_space(bs, memory);
-	struct pt_host host = { alloc_table, free_table, table_at, &owners[memory] };
+	struct space *space = &spaces[memory];
+	struct pt_host host = { alloc_table, free_table, table_at, space };
 
-	owners[memory] = (struct table_owner){ bs, memory };
-	memset(space, 0, sizeof(*space));
+	*space = (struct space){ .bs = bs, .memory = memory };
 	pt_init(&space->pt, &host);
 }
 
 void tables_close(struct bsim *bs, unsigned memory)
 {
-	struct bsim_space *space = bsim_space(bs, memory);
+	struct space *space = &spaces[memory];
 
 	pt_destroy(&space->pt);
 	if (bs->sim != NULL)
@@ -109,7 +103,7 @@ void tables_close(struct bsim *bs, unsigned memory)
 }
 
 /* What follows a change of leaves: the root may be new, the tables more than ever. */
-static void after_map(struct bsim *bs, unsigned memory, struct bsim_space *space, uint64_t old_root)
+static void after_map(struct bsim *bs, unsigned memory, struct space *space, uint64_t old_root)
 {
 	if (space->pt.root_pa != old_root)
 		sim_set_root(bs->sim, (int)memory, ADDRESS_SPACE_ID, space->pt.root_pa);
@@ -118,15 +112,9 @@ static void after_map(struct bsim *bs, unsigned memory, struct bsim_space *space
 }
 
 bool tables_map(struct bsim *bs, unsigned memory, uint64_t va, uint64_t bytes,
-		const struct node_block *block)
+		const struct node_block *block, unsigned flags)
 {
-	return tables_map_as(bs, memory, va, bytes, block, PT_WRITE);
-}
-
-bool tables_map_as(struct bsim *bs, unsigned memory, uint64_t va, uint64_t bytes,
-		   const struct node_block *block, unsigned flags)
-{
-	struct bsim_space *space = bsim_space(bs, memory);
+	struct space *space = &spaces[memory];
 	unsigned page_lg2 = block->giant ? PT_GIANT_LG2 : PT_HUGE_LG2;
 	uint64_t old_root = space->pt.root_pa, done = 0;
 
@@ -150,7 +138,7 @@ bool tables_map_as(struct bsim *bs, unsigned memory, uint64_t va, uint64_t bytes
 
 void tables_unmap(struct bsim *bs, unsigned memory, uint64_t va, uint64_t bytes, bool giant)
 {
-	struct bsim_space *space = bsim_space(bs, memory);
+	struct space *space = &spaces[memory];
 
 	pt_unmap(&space->pt, va, bytes);
 	sim_invalidate(bs->sim, (int)memory, va, bytes);
@@ -159,7 +147,7 @@ void tables_unmap(struct bsim *bs, unsigned memory, uint64_t va, uint64_t bytes,
 
 bool tables_map_pages(struct bsim *bs, unsigned memory, uint64_t va, uint64_t pa, uint64_t pages)
 {
-	struct bsim_space *space = bsim_space(bs, memory);
+	struct space *space = &spaces[memory];
 	uint64_t old_root = space->pt.root_pa;
 
 	if (!pt_map(&space->pt, va, pa, PT_PAGE_LG2, pages, PT_WRITE))
@@ -171,7 +159,7 @@ bool tables_map_pages(struct bsim *bs, unsigned memory, uint64_t va, uint64_t pa
 
 void tables_unmap_pages(struct bsim *bs, unsigned memory, uint64_t va, uint64_t pages)
 {
-	struct bsim_space *space = bsim_space(bs, memory);
+	struct space *space = &spaces[memory];
 
 	pt_unmap(&space->pt, va, pages << PT_PAGE_LG2);
 	sim_invalidate(bs->sim, (int)memory, va, pages << PT_PAGE_LG2);

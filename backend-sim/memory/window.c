@@ -5,7 +5,7 @@
  */
 #include "memory/window.h"
 
-#include "cuda/dialect.h"
+#include "memory/dialect.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -34,9 +34,8 @@ extern void __lsan_unregister_root_region(const void *start, size_t bytes) __att
 
 /* ---- addresses of the host ---- */
 
-/* Straight to the kernel: sanitizers look at every address that mmap() gives, and end the
- * program if it
- * is not one that they leave to programs; here it is only asked for. */
+/* Straight to the kernel: sanitizers look at every address that mmap() gives, and end the program
+ * if it is not one that they leave to programs; here it is only asked for. */
 static void *map_nothing(uint64_t va, uint64_t bytes, int flags)
 {
 	flags |= MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
@@ -225,8 +224,7 @@ bool window_open(struct bsim *bs, char **error)
 		goto fail;
 	}
 	w->granules = granules;
-	w->anywhere = bsim_anywhere(bs);
-	if (!w->anywhere) {
+	if (bs->cuda == NULL) {
 		if (!place_window(w, error))
 			goto fail;
 		kept.base = w->base;
@@ -244,40 +242,41 @@ fail:
 	return false;
 }
 
-static void free_list(struct range *r)
+static void free_list(struct range_list *list)
 {
-	while (r != NULL) {
-		struct range *next = r->next;
+	struct range *r;
 
-		free(r->carved);
+	while ((r = LIST_FIRST(list)) != NULL) {
+		LIST_REMOVE(r, link);
+		free(r->cut);
 		free(r);
-		r = next;
 	}
 }
 
 void window_close(struct bsim *bs)
 {
 	struct window *w = bs->window;
+	struct range *r;
 
 	if (w == NULL)
 		return;
-	if (w->anywhere)
-		anywhere_close(w);
+	if (bs->cuda != NULL)
+		bs->cuda->close(w);
 	for (uint64_t i = 0; i < WINDOW_GRANULES; i++)
 		if (w->granules[i].range != NULL)
 			free(w->granules[i].slots);
-	for (struct range *r = w->reservations; r != NULL; r = r->next)
-		if (r->kind == RANGE_NOUC)
-			window_host_give(r->va, r->bytes);
-	if (!w->anywhere) {
+	LIST_FOREACH(r, &w->reservations, link)
+	if (r->kind == RANGE_NOUC)
+		window_host_give(r->va, r->bytes);
+	if (bs->cuda == NULL) {
 		map_nothing(w->mapped_base, w->end - w->mapped_base, MAP_FIXED);
 		syscall(SYS_madvise, w->mapped_base, w->end - w->mapped_base, MADV_DONTDUMP);
 	}
-	free_list(w->reservations);
-	free_list(w->carved[0]);
-	free_list(w->carved[1]);
-	free_list(w->pools);
-	free_list(w->unused);
+	free_list(&w->reservations);
+	free_list(&w->slabs[0]);
+	free_list(&w->slabs[1]);
+	free_list(&w->heaps);
+	free_list(&w->unused);
 	if (__lsan_unregister_root_region != NULL)
 		__lsan_unregister_root_region(w->granules,
 					      WINDOW_GRANULES * sizeof(struct granule));
@@ -334,29 +333,13 @@ bool window_slots_clear(const struct window *w, uint64_t va, uint64_t bytes,
 
 static struct range *new_range(struct window *w)
 {
-	struct range *r = w->unused;
+	struct range *r = LIST_FIRST(&w->unused);
 
 	if (r == NULL)
 		return calloc(1, sizeof(*r));
-	w->unused = r->next;
+	LIST_REMOVE(r, link);
 	memset(r, 0, sizeof(*r));
 	return r;
-}
-
-static void link_range(struct range **head, struct range *r)
-{
-	r->next = *head;
-	r->link = head;
-	if (r->next != NULL)
-		r->next->link = &r->next;
-	*head = r;
-}
-
-static void unlink_range(struct range *r)
-{
-	*r->link = r->next;
-	if (r->next != NULL)
-		r->next->link = r->link;
 }
 
 static void set_granules(struct window *w, uint64_t va, uint64_t bytes, struct range *r)
@@ -433,19 +416,16 @@ struct range *window_add(struct bsim *bs, enum range_kind kind, uint64_t va, uin
 	r->asked = bytes;
 	r->bound = -1;
 	r->page_lg2 = 21;
-	r->made.number = bs->call_number;
-	r->made.ps = bsim_now_locked(bs);
-	if (kind == RANGE_CARVED) {
-		r->carved = calloc(WINDOW_SLOTS, sizeof(struct range *));
-		if (r->carved == NULL) {
+	r->made = bsim_made_locked(bs);
+	if (kind == RANGE_SLAB) {
+		r->cut = calloc(WINDOW_SLOTS, sizeof(struct range *));
+		if (r->cut == NULL) {
 			free(r);
 			return NULL;
 		}
+	} else {
+		LIST_INSERT_HEAD(range_is_reservation(r) ? &w->reservations : &w->heaps, r, link);
 	}
-	if (kind <= RANGE_NOUC)
-		link_range(&w->reservations, r);
-	else if (kind != RANGE_CARVED)
-		link_range(&w->pools, r);
 	if (bytes >= WINDOW_GIB)
 		set_granules(w, va, bytes, r);
 	return r;
@@ -454,12 +434,11 @@ struct range *window_add(struct bsim *bs, enum range_kind kind, uint64_t va, uin
 struct range *window_take(struct bsim *bs, const char *call, enum window_area area,
 			  enum range_kind kind, uint64_t count)
 {
-	bool anywhere = bs->window->anywhere;
-	uint64_t va = anywhere ? window_host_find(count * WINDOW_GIB, WINDOW_GIB)
-			       : window_find_heaps(bs->window, area, count);
+	uint64_t va = bs->cuda != NULL ? window_host_find(count * WINDOW_GIB, WINDOW_GIB)
+				       : window_find_heaps(bs->window, area, count);
 	struct range *r = va == 0 ? NULL : window_add(bs, kind, va, count * WINDOW_GIB);
 
-	if (r == NULL && va != 0 && anywhere)
+	if (r == NULL && va != 0 && bs->cuda != NULL)
 		window_host_give(va, count * WINDOW_GIB);
 	if (r == NULL)
 		npu_message_set("%s: no %s of device addresses in a row are free: %s of the "
@@ -470,98 +449,103 @@ struct range *window_take(struct bsim *bs, const char *call, enum window_area ar
 	return r;
 }
 
-/* ---- shared heaps of reservations ---- */
+/* ---- slabs: heaps that smaller reservations are cut from ---- */
 
-static bool slots_free(const struct range *heap, unsigned first, unsigned count)
+static bool slots_free(const struct range *slab, unsigned first, unsigned count)
 {
 	for (unsigned s = first; s < first + count; s++)
-		if (heap->used[s / 64] >> (s % 64) & 1)
+		if (slab->used[s / 64] >> (s % 64) & 1)
 			return false;
 	return true;
 }
 
-static int find_slots(const struct range *heap, unsigned count)
+static int find_slots(const struct range *slab, unsigned count)
 {
 	unsigned run = 0;
 
-	if (heap->used_slots + count > WINDOW_SLOTS)
+	if (slab->used_slots + count > WINDOW_SLOTS)
 		return -1;
 	for (unsigned s = 0; s < WINDOW_SLOTS; s++) {
-		if (run == 0 && s % 64 == 0 && heap->used[s / 64] == UINT64_MAX) {
+		if (run == 0 && s % 64 == 0 && slab->used[s / 64] == UINT64_MAX) {
 			s += 63;
 			continue;
 		}
-		run = heap->used[s / 64] >> (s % 64) & 1 ? 0 : run + 1;
+		run = slab->used[s / 64] >> (s % 64) & 1 ? 0 : run + 1;
 		if (run == count)
 			return (int)(s + 1 - count);
 	}
 	return -1;
 }
 
-static void mark_slots(struct range *heap, uint64_t va, uint64_t bytes, struct range *r)
+static void mark_slots(struct range *slab, uint64_t va, uint64_t bytes, struct range *r)
 {
 	for (unsigned s = va >> 21 & (WINDOW_SLOTS - 1), n = bytes >> 21; n > 0; s++, n--) {
-		heap->carved[s] = r;
-		heap->used[s / 64] ^= UINT64_C(1) << (s % 64);
-		heap->used_slots += r != NULL ? 1 : -1u;
+		slab->cut[s] = r;
+		slab->used[s / 64] ^= UINT64_C(1) << (s % 64);
+		slab->used_slots += r != NULL ? 1 : -1u;
 	}
 }
 
-static struct range *add_heap(struct bsim *bs, uint64_t va, bool huge, bool hinted)
+static struct range *add_slab(struct bsim *bs, uint64_t va, bool huge, bool hinted)
 {
-	struct range *heap = window_add(bs, RANGE_CARVED, va, WINDOW_GIB);
-	struct range **at = &bs->window->carved[huge];
+	struct range *slab = window_add(bs, RANGE_SLAB, va, WINDOW_GIB);
+	struct range *before = NULL, *at;
 
-	if (heap == NULL)
+	if (slab == NULL)
 		return NULL;
-	heap->page_lg2 = huge ? 21 : 12;
-	heap->hinted = hinted;
-	while (*at != NULL && (*at)->va < va)
-		at = &(*at)->next;
-	link_range(at, heap);
-	return heap;
+	slab->page_lg2 = huge ? 21 : 12;
+	slab->hinted = hinted;
+	LIST_FOREACH(at, &bs->window->slabs[huge], link)
+	if (at->va < va)
+		before = at;
+	if (before != NULL)
+		LIST_INSERT_AFTER(before, slab, link);
+	else
+		LIST_INSERT_HEAD(&bs->window->slabs[huge], slab, link);
+	return slab;
 }
 
-static struct range *carve(struct bsim *bs, struct range *heap, unsigned first, uint64_t bytes)
+static struct range *cut(struct bsim *bs, struct range *slab, unsigned first, uint64_t bytes)
 {
-	struct range *r = window_add(bs, RANGE_RESERVATION, heap->va + first * WINDOW_SLOT, bytes);
+	struct range *r = window_add(bs, RANGE_RESERVATION, slab->va + first * WINDOW_SLOT, bytes);
 
 	if (r == NULL)
 		return NULL;
-	r->page_lg2 = heap->page_lg2;
-	mark_slots(heap, r->va, bytes, r);
+	r->page_lg2 = slab->page_lg2;
+	mark_slots(slab, r->va, bytes, r);
 	return r;
 }
 
-struct range *window_carve(struct bsim *bs, uint64_t bytes, bool huge)
+struct range *window_cut(struct bsim *bs, uint64_t bytes, bool huge)
 {
-	struct range *heap;
+	struct range *slab;
 	uint64_t va;
 
-	for (heap = bs->window->carved[huge]; heap != NULL; heap = heap->next) {
-		int first = heap->hinted ? -1 : find_slots(heap, (unsigned)(bytes >> 21));
+	LIST_FOREACH(slab, &bs->window->slabs[huge], link)
+	{
+		int first = slab->hinted ? -1 : find_slots(slab, (unsigned)(bytes >> 21));
 
 		if (first >= 0)
-			return carve(bs, heap, (unsigned)first, bytes);
+			return cut(bs, slab, (unsigned)first, bytes);
 	}
 	va = window_find_heaps(bs->window, WINDOW_NORMAL, 1);
-	heap = va == 0 ? NULL : add_heap(bs, va, huge, false);
-	return heap == NULL ? NULL : carve(bs, heap, 0, bytes);
+	slab = va == 0 ? NULL : add_slab(bs, va, huge, false);
+	return slab == NULL ? NULL : cut(bs, slab, 0, bytes);
 }
 
-struct range *window_carve_at(struct bsim *bs, uint64_t va, uint64_t bytes, bool huge)
+struct range *window_cut_at(struct bsim *bs, uint64_t va, uint64_t bytes, bool huge)
 {
-	struct range *heap = bs->window->granules[va >> 30].range;
+	struct range *slab = bs->window->granules[va >> 30].range;
 	unsigned first = va >> 21 & (WINDOW_SLOTS - 1);
 
 	if (first + (bytes >> 21) > WINDOW_SLOTS)
 		return NULL;
-	if (heap == NULL)
-		heap = add_heap(bs, va & ~(WINDOW_GIB - 1), huge, true);
-	else if (heap->kind != RANGE_CARVED || (heap->page_lg2 == 21) != huge ||
-		 !slots_free(heap, first, (unsigned)(bytes >> 21)))
+	if (slab == NULL)
+		slab = add_slab(bs, va & ~(WINDOW_GIB - 1), huge, true);
+	else if (slab->kind != RANGE_SLAB || (slab->page_lg2 == 21) != huge ||
+		 !slots_free(slab, first, (unsigned)(bytes >> 21)))
 		return NULL;
-	return heap == NULL ? NULL : carve(bs, heap, first, bytes);
+	return slab == NULL ? NULL : cut(bs, slab, first, bytes);
 }
 
 static void give_back_heaps(struct window *w, struct range *r)
@@ -575,11 +559,10 @@ static void give_back_heaps(struct window *w, struct range *r)
 
 void window_retire(struct window *w, struct range *r)
 {
-	unlink_range(r);
-	free(r->carved);
-	r->carved = NULL;
-	r->next = w->unused;
-	w->unused = r;
+	LIST_REMOVE(r, link);
+	free(r->cut);
+	r->cut = NULL;
+	LIST_INSERT_HEAD(&w->unused, r, link);
 }
 
 void window_drop(struct bsim *bs, struct range *range)
@@ -587,8 +570,8 @@ void window_drop(struct bsim *bs, struct range *range)
 	struct window *w = bs->window;
 	struct range *heap = w->granules[range->va >> 30].range;
 
-	if (w->anywhere && range->kind <= RANGE_NOUC) {
-		anywhere_drop(w, range);
+	if (bs->cuda != NULL && range_is_reservation(range)) {
+		bs->cuda->drop(w, range);
 		return;
 	}
 	if (heap != range) {
@@ -602,7 +585,7 @@ void window_drop(struct bsim *bs, struct range *range)
 		window_host_give(range->va, range->bytes);
 	} else {
 		give_back_heaps(w, range);
-		if (w->anywhere)
+		if (bs->cuda != NULL)
 			window_host_give(range->va, range->bytes);
 	}
 	window_retire(w, range);
@@ -654,7 +637,7 @@ const char *window_occupant(const struct window *w, uint64_t va)
 	static __thread char text[160];
 	struct range *r = window_peek(w, va);
 
-	if (r != NULL && r->kind <= RANGE_NOUC)
+	if (r != NULL && range_is_reservation(r))
 		snprintf(text, sizeof(text),
 			 "the reservation at 0x%" PRIx64 ", %s, of driver call %" PRIu64, r->va,
 			 npu_size_text(r->bytes), r->made.number);

@@ -89,7 +89,7 @@ drvError_t bsim_npusimAwait(struct npu_driver *self, uint32_t dev, uint32_t stre
 	drvError_t result;
 
 	if (out == NULL)
-		return queue_bad(DRV_ERROR_INVALID_VALUE, CALL ": out is NULL");
+		return bsim_fail(DRV_ERROR_INVALID_VALUE, CALL ": out is NULL");
 	pthread_mutex_lock(&bs->lock);
 	result = queue_device_find_locked(bs, CALL, dev, 0, &await.device);
 	if (result == DRV_ERROR_NONE) {

@@ -4,6 +4,8 @@
  * the messages. The bytes are moved by the model's engines through the page tables; only what lies
  * in the program's own memory on both sides is moved by the CPU.
  */
+#include "queue/copy.h"
+
 #include <errno.h>
 #include <glib.h>
 #include <stdio.h>
@@ -11,120 +13,120 @@
 #include <sys/mman.h>
 
 #include "cuda/dialect.h"
-#include "queue/copy.h"
+#include "memory/place.h"
+#include "memory/tables.h"
 #include "ops.h"
+#include "process/contract.h"
+#include "queue/queue.h"
 
 #define COPY_BATCH_MAX 4096u
 
 /* ---- one end ---- */
 
-static bool place_is_translated(enum bsim_place_kind kind)
-{
-	return kind == PLACE_CLASSIC || kind == PLACE_MAPPED;
-}
-
 static drvError_t not_mapped(struct bsim *bs, const char *call, const char *argument, uint64_t va,
 			     uint64_t bytes, uint64_t hole)
 {
+	struct npu_place place = place_at(bs, hole - 1);
 	char before[256] = "";
-	struct bsim_place place;
 
-	bsim_locate_locked(bs, hole - 1, &place);
-	if (hole != va || place_is_translated(place.kind))
+	if (hole != va || npu_place_is_translated(&place))
 		snprintf(before, sizeof(before), "; the byte before it is %s",
-			 bsim_place_text_locked(bs, hole - 1));
-	npu_message_set(
+			 place_text_locked(bs, hole - 1));
+	return bsim_fail(
+		DRV_ERROR_IOCRL_FAIL,
 		"%s: %s: byte %llu of %s at 0x%llx is not mapped: %s%s; map memory there first "
 		"(aclrtMapMem), or give the size of what is mapped",
 		call, argument, (unsigned long long)(hole - va), npu_size_text(bytes),
-		(unsigned long long)va, bsim_place_text_locked(bs, hole), before);
-	return DRV_ERROR_IOCRL_FAIL;
+		(unsigned long long)va, place_text_locked(bs, hole), before);
 }
 
 /* Registered memory lies where the program has it: what follows in device addresses does not follow
  * there. */
-static bool place_continues(const struct bsim_place *first, const struct bsim_place *next)
+static bool place_continues(const struct npu_place *first, const struct npu_place *next)
 {
-	if (first->kind == PLACE_REGISTERED || next->kind == PLACE_REGISTERED)
+	if (first->kind == NPU_PLACE_REGISTERED || next->kind == NPU_PLACE_REGISTERED)
 		return false;
-	if (!place_is_translated(first->kind))
-		return !place_is_translated(next->kind);
-	return place_is_translated(next->kind) && next->memory == first->memory;
+	if (!npu_place_is_translated(first))
+		return !npu_place_is_translated(next);
+	return npu_place_is_translated(next) && next->owner == first->owner;
 }
 
 /* Walks the places of [va, va + bytes): all of them must be reached in the way of the first. */
 static drvError_t range_check(struct bsim *bs, const char *call, const char *argument, uint64_t va,
-			      uint64_t bytes, const struct bsim_place *first)
+			      uint64_t bytes, const struct npu_place *first)
 {
-	struct bsim_place place = *first;
-	uint64_t end = va + bytes;
+	struct npu_place place = *first;
 
-	while (place.base + place.bytes < end) {
-		uint64_t at = place.base + place.bytes;
-
-		bsim_locate_locked(bs, at, &place);
-		if (place.kind == PLACE_FREE || place.kind == PLACE_RESERVED ||
-		    place.kind == PLACE_PAGEABLE)
+	for (uint64_t at; place.base + place.bytes < va + bytes;) {
+		at = place.base + place.bytes;
+		place = place_at(bs, at);
+		if (place.kind <= NPU_PLACE_RESERVED)
 			return not_mapped(bs, call, argument, va, bytes, at);
-		if (!place_continues(first, &place)) {
-			npu_message_set(
+		if (!place_continues(first, &place))
+			return bsim_fail(
+				DRV_ERROR_IOCRL_FAIL,
 				"%s: %s: %s at 0x%llx runs at 0x%llx into other memory: %s; "
 				"one copy covers memory of one device or of the host",
 				call, argument, npu_size_text(bytes), (unsigned long long)va,
-				(unsigned long long)at, bsim_place_text_locked(bs, at));
-			return DRV_ERROR_IOCRL_FAIL;
-		}
+				(unsigned long long)at, place_text_locked(bs, at));
 	}
+	return DRV_ERROR_NONE;
+}
+
+/* In the CUDA dialect access is by device: one that may reach all of the range, one that may write
+ * where there is one, the owner rather than another. */
+static drvError_t end_by_access(struct bsim *bs, const char *call, const char *argument,
+				uint64_t va, uint64_t bytes, const struct npu_place *place,
+				struct copy_end *out)
+{
+	struct cuda_reach reach;
+	drvError_t result = cuda_reach_locked(bs, call, argument, va, bytes, false, &reach);
+	uint32_t mask;
+
+	if (result != DRV_ERROR_NONE)
+		return result;
+	mask = reach.writers != 0 ? reach.writers : reach.readers;
+	*out = (struct copy_end){ .kind = NPU_PLACE_MAPPED, .memory = SIM_NODE_HOST };
+	out->ref = (struct sim_ref){ .space = SIM_RAW, .va = va };
+	if (mask == 0) /* host memory that the CPU alone has */
+		return DRV_ERROR_NONE;
+	out->memory = place->owner < BSIM_DEVICE_MAX && mask >> place->owner & 1
+			      ? place->owner
+			      : (unsigned)__builtin_ctz(mask);
+	out->ref.space = (int)out->memory;
 	return DRV_ERROR_NONE;
 }
 
 drvError_t copy_end_locked(struct bsim *bs, const char *call, const char *argument, uint64_t va,
 			   uint64_t bytes, struct copy_end *out)
 {
-	struct bsim_place place, last;
+	struct npu_place place = place_at(bs, va);
+	drvError_t result = DRV_ERROR_NONE;
+	bool translated = npu_place_is_translated(&place);
 
-	if (va + bytes < va) {
-		npu_message_set("%s: %s: 0x%llx + %s runs over the end of the address space", call,
-				argument, (unsigned long long)va, npu_size_text(bytes));
-		return DRV_ERROR_IOCRL_FAIL;
-	}
-	bsim_locate_locked(bs, va, &place);
-	if (place.kind == PLACE_FREE || place.kind == PLACE_RESERVED)
+	if (va + bytes < va)
+		return bsim_fail(DRV_ERROR_IOCRL_FAIL,
+				 "%s: %s: 0x%llx + %s runs over the end of the address space", call,
+				 argument, (unsigned long long)va, npu_size_text(bytes));
+	if (place.kind == NPU_PLACE_FREE || place.kind == NPU_PLACE_RESERVED)
 		return not_mapped(bs, call, argument, va, bytes, va);
-	if (place.kind == PLACE_MAPPED && bsim_anywhere(bs))
-		return anywhere_copy_end_locked(bs, call, argument, va, bytes, out);
+	if (place.kind == NPU_PLACE_MAPPED && bs->cuda != NULL)
+		return end_by_access(bs, call, argument, va, bytes, &place, out);
+	if (place.kind != NPU_PLACE_PAGEABLE)
+		result = range_check(bs, call, argument, va, bytes, &place);
+	else if (place_at(bs, va + bytes - 1).kind != NPU_PLACE_PAGEABLE)
+		result = bsim_fail(DRV_ERROR_IOCRL_FAIL,
+				   "%s: %s: %s at 0x%llx starts in the program's own memory and "
+				   "ends in %s",
+				   call, argument, npu_size_text(bytes), (unsigned long long)va,
+				   place_text_locked(bs, va + bytes - 1));
+	if (result != DRV_ERROR_NONE)
+		return result;
 	out->kind = place.kind;
-	if (place.kind == PLACE_PAGEABLE) {
-		bsim_locate_locked(bs, va + bytes - 1, &last);
-		if (last.kind != PLACE_PAGEABLE) {
-			npu_message_set("%s: %s: %s at 0x%llx starts in the program's own memory "
-					"and ends in %s",
-					call, argument, npu_size_text(bytes),
-					(unsigned long long)va,
-					bsim_place_text_locked(bs, va + bytes - 1));
-			return DRV_ERROR_IOCRL_FAIL;
-		}
-	} else {
-		drvError_t result = range_check(bs, call, argument, va, bytes, &place);
-
-		if (result != DRV_ERROR_NONE)
-			return result;
-	}
-	out->memory = place_is_translated(place.kind) ? place.memory : SIM_NODE_HOST;
-	out->ref.space = place_is_translated(place.kind) ? (int)place.memory : SIM_RAW;
-	out->ref.va = place_is_translated(place.kind) ? va : place.host_va;
+	out->memory = translated ? place_memory(&place) : SIM_NODE_HOST;
+	out->ref.space = translated ? (int)out->memory : SIM_RAW;
+	out->ref.va = translated ? va : place.host_va;
 	return DRV_ERROR_NONE;
-}
-
-drvError_t copy_ref_locked(struct bsim *bs, const char *call, const char *argument, uint64_t va,
-			   uint64_t bytes, struct sim_ref *out)
-{
-	struct copy_end end;
-	drvError_t result = copy_end_locked(bs, call, argument, va, bytes, &end);
-
-	if (result == DRV_ERROR_NONE)
-		*out = end.ref;
-	return result;
 }
 
 /* ---- the program's own memory ---- */
@@ -170,7 +172,7 @@ static drvError_t pageable_check(const struct bsim *bs, const char *call, const 
 	/* what is not written must not take memory of the machine */
 	bool writes = write && bs->contents;
 
-	if ((end->kind != PLACE_PAGEABLE && end->kind != PLACE_REGISTERED) ||
+	if ((end->kind != NPU_PLACE_PAGEABLE && end->kind != NPU_PLACE_REGISTERED) ||
 	    pages_usable(va, bytes, writes))
 		return DRV_ERROR_NONE;
 	while (bad - good > 1) { /* the shortest part that fails: its last byte */
@@ -181,10 +183,10 @@ static drvError_t pageable_check(const struct bsim *bs, const char *call, const 
 		else
 			bad = middle;
 	}
-	npu_message_set("%s: %s: byte %llu of %s at 0x%llx is no %s memory of this process", call,
-			argument, (unsigned long long)(bad - 1), npu_size_text(bytes),
-			(unsigned long long)va, write ? "writable" : "readable");
-	return DRV_ERROR_IOCRL_FAIL;
+	return bsim_fail(DRV_ERROR_IOCRL_FAIL,
+			 "%s: %s: byte %llu of %s at 0x%llx is no %s memory of this process", call,
+			 argument, (unsigned long long)(bad - 1), npu_size_text(bytes),
+			 (unsigned long long)va, write ? "writable" : "readable");
 }
 
 /* Bytes of a node's memory that the host has already given pages to, in [at, at + bytes) of this
@@ -227,13 +229,14 @@ drvError_t copy_room_locked(struct bsim *bs, const char *call, const struct copy
 	}
 	if (missing <= room)
 		return DRV_ERROR_NONE;
-	npu_message_set("%s: writing %s at 0x%llx needs %s of this machine's memory for pages that "
-			"nothing has touched "
-			"yet, and it has %s to give: use a smaller device (NPUSIM_HBM), fewer "
-			"processes, or touch less",
-			call, npu_size_text(bytes), (unsigned long long)end->ref.va,
-			npu_size_text(missing), npu_size_text(room));
-	return DRV_ERROR_OUT_OF_MEMORY;
+	return bsim_fail(
+		DRV_ERROR_OUT_OF_MEMORY,
+		"%s: writing %s at 0x%llx needs %s of this machine's memory for pages that "
+		"nothing has touched "
+		"yet, and it has %s to give: use a smaller device (NPUSIM_HBM), fewer "
+		"processes, or touch less",
+		call, npu_size_text(bytes), (unsigned long long)end->ref.va, npu_size_text(missing),
+		npu_size_text(room));
 }
 
 unsigned char *copy_at_locked(struct bsim *bs, const struct sim_ref *ref, bool write,
@@ -247,7 +250,7 @@ unsigned char *copy_at_locked(struct bsim *bs, const struct sim_ref *ref, bool w
 		*out_run = UINT64_MAX - ref->va;
 		return (unsigned char *)ref->va;
 	}
-	if (!pt_walk(&bsim_space(bs, (unsigned)ref->space)->pt, ref->va, &leaf))
+	if (!pt_walk(&tables_space((unsigned)ref->space)->pt, ref->va, &leaf))
 		return NULL;
 	memory = node_memory(bs->node);
 	page = UINT64_C(1) << leaf.page_lg2;
@@ -268,15 +271,15 @@ static bool may_access(const struct bsim *bs, unsigned device, unsigned peer)
 
 static drvError_t peer_missing(struct bsim *bs, const char *call, unsigned device, unsigned peer)
 {
-	npu_message_set("%s: device %u may not access memory of device %u%s: call "
-			"aclrtDeviceEnablePeerAccess(%u, 0) with "
-			"device %u current first",
-			call, device, peer,
-			may_access(bs, peer, device)
-				? " (peer access is enabled the other way round only)"
-				: "",
-			peer, device);
-	return DRV_ERROR_IOCRL_FAIL;
+	return bsim_fail(DRV_ERROR_IOCRL_FAIL,
+			 "%s: device %u may not access memory of device %u%s: call "
+			 "aclrtDeviceEnablePeerAccess(%u, 0) with "
+			 "device %u current first",
+			 call, device, peer,
+			 may_access(bs, peer, device)
+				 ? " (peer access is enabled the other way round only)"
+				 : "",
+			 peer, device);
 }
 
 /* Synchronous, two devices: the documents refuse it for mapped handles; else whichever side may
@@ -286,20 +289,19 @@ static drvError_t plan_two_devices(struct bsim *bs, const char *call, struct cop
 	unsigned dst = plan->dst.memory, src = plan->src.memory;
 
 	/* The pages say who may reach them; all else is one address space. */
-	if (bsim_anywhere(bs)) {
+	if (bs->cuda != NULL) {
 		plan->device = dst;
 		return DRV_ERROR_NONE;
 	}
-	if ((plan->dst.kind == PLACE_MAPPED || plan->src.kind == PLACE_MAPPED) &&
-	    contract_docs_apply(bs, CONTRACT_SYNC_COPY_TWO_DEVICES, call)) {
-		npu_message_set("%s: dst 0x%llx is on device %u and src 0x%llx on device %u: "
-				"within one process, memory of "
-				"aclrtReserveMemAddress is copied between two devices by "
-				"aclrtMemcpyAsync only",
-				call, (unsigned long long)plan->dst.ref.va, dst,
-				(unsigned long long)plan->src.ref.va, src);
-		return DRV_ERROR_IOCRL_FAIL;
-	}
+	if ((plan->dst.kind == NPU_PLACE_MAPPED || plan->src.kind == NPU_PLACE_MAPPED) &&
+	    contract_docs_apply(bs, CONTRACT_SYNC_COPY_TWO_DEVICES, call))
+		return bsim_fail(DRV_ERROR_IOCRL_FAIL,
+				 "%s: dst 0x%llx is on device %u and src 0x%llx on device %u: "
+				 "within one process, memory of "
+				 "aclrtReserveMemAddress is copied between two devices by "
+				 "aclrtMemcpyAsync only",
+				 call, (unsigned long long)plan->dst.ref.va, dst,
+				 (unsigned long long)plan->src.ref.va, src);
 	if (may_access(bs, dst, src))
 		plan->device = dst;
 	else if (may_access(bs, src, dst))
@@ -340,8 +342,7 @@ static drvError_t plan_sync_device(struct bsim *bs, const char *call, struct cop
 drvError_t copy_access_locked(struct bsim *bs, const char *call, unsigned device,
 			      const struct copy_end *end)
 {
-	if (end->memory == SIM_NODE_HOST || bsim_anywhere(bs) ||
-	    may_access(bs, device, end->memory))
+	if (end->memory == SIM_NODE_HOST || bs->cuda != NULL || may_access(bs, device, end->memory))
 		return DRV_ERROR_NONE;
 	return peer_missing(bs, call, device, end->memory);
 }
@@ -392,16 +393,12 @@ void copy_fault_message_locked(struct bsim *bs, const char *call, const struct s
 		[SIM_FAULT_PERMISSION] = "a write to memory that is mapped read-only",
 		[SIM_FAULT_ADDRESS] = "a page table entry that points to no memory",
 	};
-	char whose[24] = "the host";
-
-	if (job->fault_space != SIM_NODE_HOST)
-		snprintf(whose, sizeof(whose), "device %d", job->fault_space);
-	npu_message_set("%s: device %u's engine stopped after %llu of %llu bytes: %s at 0x%llx in "
-			"the page table of %s: %s",
-			call, job->device, (unsigned long long)job->moved_bytes,
-			(unsigned long long)job->bytes, why[job->status],
-			(unsigned long long)job->fault_va, whose,
-			bsim_place_text_locked(bs, job->fault_va));
+	npu_message_set(
+		"%s: device %u's engine stopped after %llu of %llu bytes: %s at 0x%llx in "
+		"the page table of %s: %s",
+		call, job->device, (unsigned long long)job->moved_bytes,
+		(unsigned long long)job->bytes, why[job->status], (unsigned long long)job->fault_va,
+		bsim_memory_text((unsigned)job->fault_space), place_text_locked(bs, job->fault_va));
 }
 
 /* ---- moving ---- */
@@ -446,17 +443,16 @@ static drvError_t move_locked(struct bsim *bs, const char *call, const struct co
 	return DRV_ERROR_NONE;
 }
 
-static drvError_t bad_value(const char *call, const char *argument, const char *must)
+static drvError_t bad_argument(const char *call, const char *argument, const char *must)
 {
-	npu_message_set("%s: %s %s", call, argument, must);
-	return DRV_ERROR_INVALID_VALUE;
+	return bsim_fail(DRV_ERROR_INVALID_VALUE, "%s: %s %s", call, argument, must);
 }
 
 static drvError_t too_small(const char *call, size_t dest_max, size_t count, const char *name)
 {
-	npu_message_set("%s: dest_max is %s and %s is %s: it must not be larger", call,
-			npu_size_text(dest_max), name, npu_size_text(count));
-	return DRV_ERROR_INVALID_VALUE;
+	return bsim_fail(DRV_ERROR_INVALID_VALUE,
+			 "%s: dest_max is %s and %s is %s: it must not be larger", call,
+			 npu_size_text(dest_max), name, npu_size_text(count));
 }
 
 static drvError_t memcpy_locked(struct bsim *bs, DVdeviceptr dst, size_t dest_max, DVdeviceptr src,
@@ -467,11 +463,11 @@ static drvError_t memcpy_locked(struct bsim *bs, DVdeviceptr dst, size_t dest_ma
 	drvError_t result;
 
 	if (dst == 0 || src == 0)
-		return bad_value(call, dst == 0 ? "dst" : "src",
-				 "is NULL: it must be the address of memory");
+		return bad_argument(call, dst == 0 ? "dst" : "src",
+				    "is NULL: it must be the address of memory");
 	if (dest_max == 0)
-		return bad_value(call, "dest_max",
-				 "is 0: it must be the size of the memory at dst");
+		return bad_argument(call, "dest_max",
+				    "is 0: it must be the size of the memory at dst");
 	if (dest_max < count)
 		return too_small(call, dest_max, count, "count");
 	if (count == 0)
@@ -483,13 +479,11 @@ static drvError_t memcpy_locked(struct bsim *bs, DVdeviceptr dst, size_t dest_ma
 drvError_t bsim_drvMemcpy(struct npu_driver *self, DVdeviceptr dst, size_t dest_max,
 			  DVdeviceptr src, size_t count)
 {
-	struct bsim *bs = bsim_of(self);
-	drvError_t result = bsim_enter(bs);
+	struct bsim_call c = bsim_begin(self, SIM_CALL_COPY);
 
-	if (result != DRV_ERROR_NONE)
-		return result;
-	result = memcpy_locked(bs, dst, dest_max, src, count);
-	return bsim_leave(bs, SIM_CALL_COPY, 1, PT_HUGE_LG2, result);
+	if (c.result == DRV_ERROR_NONE)
+		c.result = memcpy_locked(c.bs, dst, dest_max, src, count);
+	return bsim_end(&c);
 }
 
 /* ---- fills ---- */
@@ -536,9 +530,9 @@ static drvError_t memset_locked(struct bsim *bs, DVdeviceptr dst, size_t dest_ma
 	static const char call[] = "drvMemsetD8";
 
 	if (dst == 0)
-		return bad_value(call, "dst", "is NULL: it must be the address of memory");
+		return bad_argument(call, "dst", "is NULL: it must be the address of memory");
 	if (num == 0)
-		return bad_value(call, "num", "is 0: it must be the number of bytes to set");
+		return bad_argument(call, "num", "is 0: it must be the number of bytes to set");
 	if (dest_max < num)
 		return too_small(call, dest_max, num, "num");
 	return fill_locked(bs, call, dst, value, 1, num);
@@ -547,67 +541,62 @@ static drvError_t memset_locked(struct bsim *bs, DVdeviceptr dst, size_t dest_ma
 drvError_t bsim_drvMemsetD8(struct npu_driver *self, DVdeviceptr dst, size_t dest_max,
 			    uint8_t value, size_t num)
 {
-	struct bsim *bs = bsim_of(self);
-	drvError_t result = bsim_enter(bs);
+	struct bsim_call c = bsim_begin(self, SIM_CALL_COPY);
 
-	if (result != DRV_ERROR_NONE)
-		return result;
-	result = memset_locked(bs, dst, dest_max, value, num);
-	return bsim_leave(bs, SIM_CALL_COPY, 1, PT_HUGE_LG2, result);
+	if (c.result == DRV_ERROR_NONE)
+		c.result = memset_locked(c.bs, dst, dest_max, value, num);
+	return bsim_end(&c);
 }
 
 drvError_t bsim_npusimFill(struct npu_driver *self, DVdeviceptr dst, uint32_t pattern,
 			   unsigned pattern_bytes, size_t count)
 {
 	static const char call[] = "npusimFill";
-	struct bsim *bs = bsim_of(self);
-	drvError_t result = bsim_enter(bs);
+	struct bsim_call c = bsim_begin(self, SIM_CALL_COPY);
 
-	if (result != DRV_ERROR_NONE)
-		return result;
+	if (c.result != DRV_ERROR_NONE)
+		return bsim_end(&c);
 	if (dst == 0 || count == 0)
-		result = bad_value(call, dst == 0 ? "dst" : "count", "is 0");
+		c.result = bad_argument(call, dst == 0 ? "dst" : "count", "is 0");
 	else if (pattern_bytes != 1 && pattern_bytes != 2 && pattern_bytes != 4)
-		result = bad_value(call, "pattern_bytes", "must be 1, 2 or 4");
+		c.result = bad_argument(call, "pattern_bytes", "must be 1, 2 or 4");
 	else if (count > UINT64_MAX / pattern_bytes)
-		result = bad_value(call, "count", "runs over the end of the address space");
+		c.result = bad_argument(call, "count", "runs over the end of the address space");
 	else
-		result = fill_locked(bs, call, dst, pattern, pattern_bytes, count * pattern_bytes);
-	return bsim_leave(bs, SIM_CALL_COPY, 1, PT_HUGE_LG2, result);
+		c.result =
+			fill_locked(c.bs, call, dst, pattern, pattern_bytes, count * pattern_bytes);
+	return bsim_end(&c);
 }
 
 /* ---- two dimensions, and many at once ---- */
 
 static drvError_t not_supported(const char *call, const char *what)
 {
-	npu_message_set("%s: %s", call, what);
-	return DRV_ERROR_NOT_SUPPORT;
+	return bsim_fail(DRV_ERROR_NOT_SUPPORT, "%s: %s", call, what);
 }
 
 static drvError_t memcpy_2d_check(const char *call, const struct drvMem2D *copy)
 {
 	if (copy->dst == NULL || copy->src == NULL)
-		return bad_value(call, copy->dst == NULL ? "dst" : "src",
-				 "is NULL: it must be the address of memory");
+		return bad_argument(call, copy->dst == NULL ? "dst" : "src",
+				    "is NULL: it must be the address of memory");
 	if (copy->width == 0 || copy->height == 0)
-		return bad_value(call, copy->width == 0 ? "width" : "height",
-				 "is 0: it must be larger");
-	if (copy->width > copy->dpitch || copy->width > copy->spitch) {
-		npu_message_set("%s: width is %llu, dpitch %llu and spitch %llu: a pitch must not "
-				"be smaller than the width",
-				call, copy->width, copy->dpitch, copy->spitch);
-		return DRV_ERROR_INVALID_VALUE;
-	}
+		return bad_argument(call, copy->width == 0 ? "width" : "height",
+				    "is 0: it must be larger");
+	if (copy->width > copy->dpitch || copy->width > copy->spitch)
+		return bsim_fail(DRV_ERROR_INVALID_VALUE,
+				 "%s: width is %llu, dpitch %llu and spitch %llu: a pitch must not "
+				 "be smaller than the width",
+				 call, copy->width, copy->dpitch, copy->spitch);
 	if (copy->direction != DRV_MEMCPY_HOST_TO_DEVICE &&
-	    copy->direction != DRV_MEMCPY_DEVICE_TO_HOST) {
-		npu_message_set(
+	    copy->direction != DRV_MEMCPY_DEVICE_TO_HOST)
+		return bsim_fail(
+			DRV_ERROR_NOT_SUPPORT,
 			"%s: direction is %u: it must be 1 (host to device) or 2 (device to host)",
 			call, copy->direction);
-		return DRV_ERROR_NOT_SUPPORT;
-	}
 	if ((copy->height - 1) > (UINT64_MAX - copy->width) / MAX(copy->dpitch, copy->spitch))
-		return bad_value(call, "height",
-				 "times the pitch runs over the end of the address space");
+		return bad_argument(call, "height",
+				    "times the pitch runs over the end of the address space");
 	return DRV_ERROR_NONE;
 }
 
@@ -623,11 +612,11 @@ static drvError_t memcpy_2d_direction(const char *call, const struct copy_plan *
 			"one of dst and src must be memory of a device, and the other of the host");
 	if (to_device == (direction == DRV_MEMCPY_HOST_TO_DEVICE))
 		return DRV_ERROR_NONE;
-	npu_message_set("%s: direction says %s, but dst is memory of %s and src of %s", call,
-			direction == DRV_MEMCPY_HOST_TO_DEVICE ? "host to device"
-							       : "device to host",
-			to_device ? "a device" : "the host", from_device ? "a device" : "the host");
-	return DRV_ERROR_PARA_ERROR;
+	return bsim_fail(
+		DRV_ERROR_PARA_ERROR,
+		"%s: direction says %s, but dst is memory of %s and src of %s", call,
+		direction == DRV_MEMCPY_HOST_TO_DEVICE ? "host to device" : "device to host",
+		to_device ? "a device" : "the host", from_device ? "a device" : "the host");
 }
 
 /* The rows are one piece where the pitches are the width. */
@@ -657,23 +646,22 @@ static drvError_t memcpy_2d_locked(struct bsim *bs, const struct drvMem2D *copy)
 
 drvError_t bsim_halMemcpy2D(struct npu_driver *self, struct MEMCPY2D *copy)
 {
-	struct bsim *bs = bsim_of(self);
-	drvError_t result = bsim_enter(bs);
+	struct bsim_call c = bsim_begin(self, SIM_CALL_COPY);
 
-	if (result != DRV_ERROR_NONE)
-		return result;
+	if (c.result != DRV_ERROR_NONE)
+		return bsim_end(&c);
 	if (copy == NULL)
-		result = bad_value("halMemcpy2D", "copy", "is NULL");
+		c.result = bad_argument("halMemcpy2D", "copy", "is NULL");
 	else if (copy->type == DEVMM_MEMCPY2D_SYNC)
-		result = memcpy_2d_locked(bs, &copy->copy2d);
+		c.result = memcpy_2d_locked(c.bs, &copy->copy2d);
 	else if (copy->type == DEVMM_MEMCPY2D_ASYNC_CONVERT ||
 		 copy->type == DEVMM_MEMCPY2D_ASYNC_DESTROY)
-		result = not_supported(
+		c.result = not_supported(
 			"halMemcpy2D",
 			"descriptors of asynchronous copies are not made: entries carry addresses");
 	else
-		result = bad_value("halMemcpy2D", "type", "is not 0, 1 or 2");
-	return bsim_leave(bs, SIM_CALL_COPY, 1, PT_HUGE_LG2, result);
+		c.result = bad_argument("halMemcpy2D", "type", "is not 0, 1 or 2");
+	return bsim_end(&c);
 }
 
 static drvError_t batch_plan_locked(struct bsim *bs, uint64_t dst, uint64_t src, size_t bytes,
@@ -683,10 +671,10 @@ static drvError_t batch_plan_locked(struct bsim *bs, uint64_t dst, uint64_t src,
 	drvError_t result;
 
 	if (bytes == 0)
-		result = bad_value(call, "size", "is 0: it must be larger");
+		result = bad_argument(call, "size", "is 0: it must be larger");
 	else if (dst == 0 || src == 0)
-		result = bad_value(call, dst == 0 ? "dst" : "src",
-				   "is NULL: it must be the address of memory");
+		result = bad_argument(call, dst == 0 ? "dst" : "src",
+				      "is NULL: it must be the address of memory");
 	else
 		result = copy_plan_locked(bs, call, COPY_SYNC, dst, src, bytes, out);
 	if (result == DRV_ERROR_NONE &&
@@ -706,16 +694,13 @@ static drvError_t batch_locked(struct bsim *bs, const uint64_t *dst, const uint6
 	drvError_t result = DRV_ERROR_NONE;
 	struct copy_plan plan;
 
-	if (dst == NULL || src == NULL || size == NULL || count == 0) {
-		npu_message_set("%s: %s", call,
-				count == 0 ? "count is 0" : "dst, src or size is NULL");
-		return DRV_ERROR_PARA_ERROR;
-	}
-	if (count > COPY_BATCH_MAX) {
-		npu_message_set("%s: count is %zu: one call takes at most %u copies", call, count,
-				COPY_BATCH_MAX);
-		return DRV_ERROR_NOT_SUPPORT;
-	}
+	if (dst == NULL || src == NULL || size == NULL || count == 0)
+		return bsim_fail(DRV_ERROR_PARA_ERROR, "%s: %s", call,
+				 count == 0 ? "count is 0" : "dst, src or size is NULL");
+	if (count > COPY_BATCH_MAX)
+		return bsim_fail(DRV_ERROR_NOT_SUPPORT,
+				 "%s: count is %zu: one call takes at most %u copies", call, count,
+				 COPY_BATCH_MAX);
 	for (size_t i = 0; i < count && result == DRV_ERROR_NONE;
 	     i++) /* nothing moves until all is well */
 		result = batch_plan_locked(bs, dst[i], src[i], size[i], i, &plan);
@@ -730,13 +715,12 @@ static drvError_t batch_locked(struct bsim *bs, const uint64_t *dst, const uint6
 drvError_t bsim_halMemcpyBatch(struct npu_driver *self, uint64_t *dst, uint64_t *src, size_t *size,
 			       size_t count)
 {
-	struct bsim *bs = bsim_of(self);
-	drvError_t result = bsim_enter(bs);
+	struct bsim_call c = bsim_begin(self, SIM_CALL_COPY);
 
-	if (result != DRV_ERROR_NONE)
-		return result;
-	result = batch_locked(bs, dst, src, size, count);
-	return bsim_leave(bs, SIM_CALL_COPY, count == 0 ? 1 : count, PT_HUGE_LG2, result);
+	if (c.result == DRV_ERROR_NONE)
+		c.result = batch_locked(c.bs, dst, src, size, count);
+	c.pages = count == 0 ? 1 : count;
+	return bsim_end(&c);
 }
 
 /* ---- prefetch: checked, and nothing to do: all memory is where it was allocated ---- */
@@ -744,33 +728,61 @@ drvError_t bsim_halMemcpyBatch(struct npu_driver *self, uint64_t *dst, uint64_t 
 static drvError_t prefetch_locked(struct bsim *bs, DVdeviceptr va, size_t bytes, DVdevice device)
 {
 	static const char call[] = "drvMemPrefetchToDevice";
-	struct sim_ref ref;
+	struct copy_end end;
 	drvError_t result;
 
 	if (va == 0 || bytes == 0)
-		return bad_value(call, va == 0 ? "dev_ptr" : "len", va == 0 ? "is NULL" : "is 0");
-	if (device >= bs->devices) {
-		npu_message_set("%s: device is %u: there are %u, from 0 on", call, device,
-				bs->devices);
-		return DRV_ERROR_INVALID_DEVICE;
-	}
-	result = copy_ref_locked(bs, call, "dev_ptr", va, bytes, &ref);
-	if (result == DRV_ERROR_NONE && ref.space == SIM_RAW) {
-		npu_message_set("%s: 0x%llx is no memory of a device", call,
-				(unsigned long long)va);
-		return DRV_ERROR_INVALID_VALUE;
-	}
+		return bad_argument(call, va == 0 ? "dev_ptr" : "len",
+				    va == 0 ? "is NULL" : "is 0");
+	if (device >= bs->devices)
+		return bsim_fail(DRV_ERROR_INVALID_DEVICE,
+				 "%s: device is %u: there are %u, from 0 on", call, device,
+				 bs->devices);
+	result = copy_end_locked(bs, call, "dev_ptr", va, bytes, &end);
+	if (result == DRV_ERROR_NONE && end.ref.space == SIM_RAW)
+		return bsim_fail(DRV_ERROR_INVALID_VALUE, "%s: 0x%llx is no memory of a device",
+				 call, (unsigned long long)va);
 	return result;
 }
 
 drvError_t bsim_drvMemPrefetchToDevice(struct npu_driver *self, DVdeviceptr va, size_t len,
 				       DVdevice dev)
 {
-	struct bsim *bs = bsim_of(self);
-	drvError_t result = bsim_enter(bs);
+	struct bsim_call c = bsim_begin(self, SIM_CALL_QUERY);
 
-	if (result != DRV_ERROR_NONE)
-		return result;
-	result = prefetch_locked(bs, va, len, dev);
-	return bsim_leave(bs, SIM_CALL_QUERY, 1, PT_HUGE_LG2, result);
+	if (c.result == DRV_ERROR_NONE)
+		c.result = prefetch_locked(c.bs, va, len, dev);
+	return bsim_end(&c);
+}
+
+/* ---- whether a copy may be, before it is made ---- */
+
+static drvError_t check_end(struct bsim *bs, const char *argument, uint64_t va, uint64_t bytes,
+			    bool write)
+{
+	struct npu_place place = place_at(bs, va);
+	struct cuda_reach reach;
+	struct copy_end end;
+
+	if (bytes == 0 || va == 0)
+		return DRV_ERROR_NONE;
+	if (place_is_reserved(&place) && va + bytes >= va)
+		return cuda_reach_locked(bs, "copy", argument, va, bytes, write, &reach);
+	return copy_end_locked(bs, "copy", argument, va, bytes, &end);
+}
+
+drvError_t bsim_npusimCheckCopy(struct npu_driver *self, DVdeviceptr dst, DVdeviceptr src,
+				size_t count)
+{
+	struct bsim *bs = bsim_of(self);
+	drvError_t result;
+
+	pthread_mutex_lock(&bs->lock);
+	result = bsim_require_open_locked(bs, "npusimCheckCopy");
+	if (result == DRV_ERROR_NONE)
+		result = check_end(bs, "dst", dst, count, true);
+	if (result == DRV_ERROR_NONE)
+		result = check_end(bs, "src", src, count, false);
+	pthread_mutex_unlock(&bs->lock);
+	return result;
 }

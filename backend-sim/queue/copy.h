@@ -11,7 +11,7 @@
 
 struct copy_end {
 	struct sim_ref ref;
-	enum bsim_place_kind kind; /* of the first byte */
+	enum npu_place_kind kind; /* of the first byte */
 	unsigned memory; /* a device, or SIM_NODE_HOST: handles' host memory, pinned and pageable */
 };
 
@@ -21,7 +21,9 @@ struct copy_plan {
 	unsigned device; /* whose engine */
 };
 
-/* Classifies [va, va + bytes), bytes > 0. IOCRL_FAIL and a message as copy_ref_locked() has it. */
+/* How the bytes at [va, va + bytes), bytes > 0, are reached: SIM_RAW for the program's own and
+ * pinned memory, else a space. All of them must be one kind of place (they may span mappings);
+ * IOCRL_FAIL and a message that names the first byte that is not mapped. */
 drvError_t copy_end_locked(struct bsim *bs, const char *call, const char *argument, uint64_t va,
 			   uint64_t bytes, struct copy_end *out);
 /* IOCRL_FAIL and a message if an engine of `device` may not reach this memory. */

@@ -42,17 +42,17 @@ drvError_t queue_cq_make_locked(struct bsim *bs, uint32_t dev, struct queue_devi
 	uint32_t id;
 
 	if (in->cqeSize != sizeof(struct stars_logic_cqe))
-		return queue_bad(
+		return bsim_fail(
 			DRV_ERROR_INVALID_VALUE,
 			"%s: cqeSize is %u: entries of a logic completion queue have %zu bytes",
 			call, in->cqeSize, sizeof(struct stars_logic_cqe));
 	if (in->cqeDepth == 0 || in->cqeDepth > QUEUE_CQ_DEPTH)
-		return queue_bad(DRV_ERROR_INVALID_VALUE,
+		return bsim_fail(DRV_ERROR_INVALID_VALUE,
 				 "%s: cqeDepth is %u: it must be from 1 to %u", call, in->cqeDepth,
 				 QUEUE_CQ_DEPTH);
 	device->cq_ids.capacity = QUEUE_LOGIC_CQS;
 	if (!queue_id_take(&device->cq_ids, &id))
-		return queue_bad(DRV_ERROR_NO_RESOURCES,
+		return bsim_fail(DRV_ERROR_NO_RESOURCES,
 				 "%s: all %u logic completion queues of device %u are in use", call,
 				 QUEUE_LOGIC_CQS, dev);
 	device->cqs = queue_slots_for(device->cqs, &device->cq_slots, id);
@@ -188,7 +188,7 @@ static drvError_t recv_check(struct bsim *bs, const char *call, uint32_t dev,
 	drvError_t result;
 
 	if (info->type != DRV_LOGIC_TYPE)
-		return queue_bad(
+		return bsim_fail(
 			DRV_ERROR_NOT_SUPPORT,
 			"%s: type is %d: reports are made in logic completion queues, type %d",
 			call, info->type, DRV_LOGIC_TYPE);
@@ -196,16 +196,16 @@ static drvError_t recv_check(struct bsim *bs, const char *call, uint32_t dev,
 	if (result != DRV_ERROR_NONE)
 		return result;
 	if (queue_cq_find(*out, info->cqId) == NULL)
-		return queue_bad(
+		return bsim_fail(
 			DRV_ERROR_INVALID_VALUE,
 			"%s: cqId is %u: device %u has no logic completion queue of that id", call,
 			info->cqId, dev);
 	if (info->timeout < -1)
-		return queue_bad(DRV_ERROR_PARA_ERROR,
+		return bsim_fail(DRV_ERROR_PARA_ERROR,
 				 "%s: timeout is %d ms: it must be -1 (no limit), 0 or more", call,
 				 info->timeout);
 	if (info->cqe_addr == NULL || info->cqe_num == 0)
-		return queue_bad(DRV_ERROR_PARA_ERROR,
+		return bsim_fail(DRV_ERROR_PARA_ERROR,
 				 "%s: %s: there must be room for one report at least", call,
 				 info->cqe_num == 0 ? "cqe_num is 0" : "cqe_addr is NULL");
 	return DRV_ERROR_NONE;
@@ -229,10 +229,10 @@ static drvError_t recv_locked(struct bsim *bs, uint32_t dev, struct halReportRec
 		result = queue_wait_locked(bs, recv_ready, &wait, info->timeout);
 	}
 	if (result == DRV_ERROR_WAIT_TIMEOUT)
-		return queue_bad(result, "%s: no report within %d ms of simulated time", call,
+		return bsim_fail(result, "%s: no report within %d ms of simulated time", call,
 				 info->timeout);
 	if (result == DRV_ERROR_NONE && wait.gone)
-		return queue_bad(DRV_ERROR_INVALID_VALUE,
+		return bsim_fail(DRV_ERROR_INVALID_VALUE,
 				 "%s: the completion queue %u was freed by another thread", call,
 				 info->cqId);
 	if (result != DRV_ERROR_NONE)
@@ -253,17 +253,16 @@ static drvError_t recv_locked(struct bsim *bs, uint32_t dev, struct halReportRec
 drvError_t bsim_halCqReportRecv(struct npu_driver *self, uint32_t dev,
 				struct halReportRecvInfo *info)
 {
-	struct bsim *bs = bsim_of(self);
-	drvError_t result = bsim_enter(bs);
+	struct bsim_call c = bsim_begin(self, SIM_CALL_QUERY);
 
-	if (result != DRV_ERROR_NONE)
-		return result;
+	if (c.result != DRV_ERROR_NONE)
+		return bsim_end(&c);
 	if (info == NULL) {
-		result = queue_bad(DRV_ERROR_INVALID_VALUE, "halCqReportRecv: info is NULL");
+		c.result = bsim_fail(DRV_ERROR_INVALID_VALUE, "halCqReportRecv: info is NULL");
 	} else {
 		info->report_cqe_num = 0;
-		queue_catch_up_locked(bs);
-		result = recv_locked(bs, dev, info);
+		queue_catch_up_locked(c.bs);
+		c.result = recv_locked(c.bs, dev, info);
 	}
-	return bsim_leave(bs, SIM_CALL_QUERY, 1, PT_PAGE_LG2, result);
+	return bsim_end(&c);
 }

@@ -43,6 +43,7 @@ bool queue_open(struct bsim *bs, char **error)
 	set->idle_ns = IDLE_NS;
 	set->pid = getpid();
 	bs->queues = set;
+	bs->catch_up = queue_catch_up_locked;
 	return true;
 }
 
@@ -106,6 +107,7 @@ void queue_close(struct bsim *bs)
 		device_clear_locked(bs, &set->device[d]);
 	bury_locked(set);
 	bs->queues = NULL;
+	bs->catch_up = NULL;
 	pthread_mutex_unlock(&bs->lock);
 	pthread_cond_destroy(&set->changed);
 	pthread_cond_destroy(&set->work);
@@ -113,18 +115,6 @@ void queue_close(struct bsim *bs)
 }
 
 /* ---- finding ---- */
-
-drvError_t queue_bad(drvError_t code, const char *format, ...)
-{
-	g_autofree char *text = NULL;
-	va_list args;
-
-	va_start(args, format);
-	text = g_strdup_vprintf(format, args);
-	va_end(args);
-	npu_message_set("%s", text);
-	return code;
-}
 
 drvError_t queue_device_find_locked(struct bsim *bs, const char *call, uint32_t dev, uint32_t ts,
 				    struct queue_device **out)
@@ -134,14 +124,14 @@ drvError_t queue_device_find_locked(struct bsim *bs, const char *call, uint32_t 
 	if (result != DRV_ERROR_NONE)
 		return result;
 	if (ts != 0)
-		return queue_bad(DRV_ERROR_INVALID_VALUE,
+		return bsim_fail(DRV_ERROR_INVALID_VALUE,
 				 "%s: tsId is %u: there is one task scheduler, 0", call, ts);
 	if (dev >= bs->devices)
-		return queue_bad(DRV_ERROR_INVALID_DEVICE,
+		return bsim_fail(DRV_ERROR_INVALID_DEVICE,
 				 "%s: device is %u: there are %u, from 0 on", call, dev,
 				 bs->devices);
 	if (!bs->device[dev].open)
-		return queue_bad(DRV_ERROR_INVALID_HANDLE,
+		return bsim_fail(DRV_ERROR_INVALID_HANDLE,
 				 "%s: device %u is not open: call aclrtSetDevice(%u) first", call,
 				 dev, dev);
 	*out = &bs->queues->device[dev];
@@ -159,7 +149,7 @@ static drvError_t find_named_sq(const char *call, struct queue_device *device, u
 	*out = find_sq(device, id);
 	if (type == DRV_NORMAL_TYPE && *out != NULL)
 		return DRV_ERROR_NONE;
-	return queue_bad(DRV_ERROR_INVALID_VALUE,
+	return bsim_fail(DRV_ERROR_INVALID_VALUE,
 			 "%s: type is %d and sqId %u: device %u has no submission queue of that id",
 			 call, type, id, dev);
 }
@@ -184,15 +174,15 @@ static drvError_t sq_check(const char *call, const struct queue_device *device, 
 	if ((in->flag & TSDRV_FLAG_ONLY_SQCQ_ID) != 0)
 		return DRV_ERROR_NONE;
 	if (in->sqeSize != STARS_SQE_BYTES)
-		return queue_bad(DRV_ERROR_INVALID_VALUE,
+		return bsim_fail(DRV_ERROR_INVALID_VALUE,
 				 "%s: sqeSize is %u: entries have %u bytes", call, in->sqeSize,
 				 STARS_SQE_BYTES);
 	if (in->sqeDepth < 2 || in->sqeDepth > QUEUE_SQ_DEPTH)
-		return queue_bad(DRV_ERROR_INVALID_VALUE,
+		return bsim_fail(DRV_ERROR_INVALID_VALUE,
 				 "%s: sqeDepth is %u: it must be from 2 to %u", call, in->sqeDepth,
 				 QUEUE_SQ_DEPTH);
 	if (!queue_id_is_live(&device->ids[DRV_STREAM_ID], in->info[0]))
-		return queue_bad(DRV_ERROR_PARA_ERROR,
+		return bsim_fail(DRV_ERROR_PARA_ERROR,
 				 "%s: info[0] is %u: stream %u of device %u is not in use", call,
 				 in->info[0], in->info[0], dev);
 	return DRV_ERROR_NONE;
@@ -210,7 +200,7 @@ static drvError_t sq_make_locked(uint32_t dev, struct bsim *bs, struct queue_dev
 		return result;
 	device->sq_ids.capacity = QUEUE_SQS;
 	if (!queue_id_take(&device->sq_ids, &id))
-		return queue_bad(DRV_ERROR_NO_RESOURCES,
+		return bsim_fail(DRV_ERROR_NO_RESOURCES,
 				 "%s: all %u submission queues of device %u are in use", call,
 				 QUEUE_SQS, dev);
 	device->sqs = queue_slots_for(device->sqs, &device->sq_slots, id);
@@ -236,10 +226,10 @@ static drvError_t allocate_locked(struct bsim *bs, uint32_t dev, const struct ha
 	uint32_t id;
 
 	if (in == NULL || out == NULL)
-		return queue_bad(DRV_ERROR_INVALID_VALUE, "%s: %s is NULL", call,
+		return bsim_fail(DRV_ERROR_INVALID_VALUE, "%s: %s is NULL", call,
 				 in == NULL ? "in" : "out");
 	if (in->type != DRV_NORMAL_TYPE && in->type != DRV_LOGIC_TYPE)
-		return queue_bad(DRV_ERROR_NOT_SUPPORT,
+		return bsim_fail(DRV_ERROR_NOT_SUPPORT,
 				 "%s: type is %d: submission queues (0) and logic completion "
 				 "queues (2) are modelled",
 				 call, in->type);
@@ -256,16 +246,15 @@ static drvError_t allocate_locked(struct bsim *bs, uint32_t dev, const struct ha
 drvError_t bsim_halSqCqAllocate(struct npu_driver *self, uint32_t dev, struct halSqCqInputInfo *in,
 				struct halSqCqOutputInfo *out)
 {
-	struct bsim *bs = bsim_of(self);
-	drvError_t result = bsim_enter(bs);
+	struct bsim_call c = bsim_begin(self, SIM_CALL_QUERY);
 
-	if (result != DRV_ERROR_NONE)
-		return result;
-	result = allocate_locked(bs, dev, in, out);
-	return bsim_leave(bs, SIM_CALL_QUERY, 1, PT_PAGE_LG2, result);
+	if (c.result == DRV_ERROR_NONE)
+		c.result = allocate_locked(c.bs, dev, in, out);
+	return bsim_end(&c);
 }
 
-static drvError_t free_locked(struct bsim *bs, uint32_t dev, const struct halSqCqFreeInfo *info)
+static drvError_t free_queue_locked(struct bsim *bs, uint32_t dev,
+				    const struct halSqCqFreeInfo *info)
 {
 	static const char call[] = "halSqCqFree";
 	struct queue_device *device = NULL;
@@ -274,9 +263,9 @@ static drvError_t free_locked(struct bsim *bs, uint32_t dev, const struct halSqC
 	drvError_t result;
 
 	if (info == NULL)
-		return queue_bad(DRV_ERROR_INVALID_VALUE, "%s: info is NULL", call);
+		return bsim_fail(DRV_ERROR_INVALID_VALUE, "%s: info is NULL", call);
 	if (info->type != DRV_NORMAL_TYPE && info->type != DRV_LOGIC_TYPE)
-		return queue_bad(DRV_ERROR_INVALID_VALUE, "%s: type is %d: it must be 0 or 2", call,
+		return bsim_fail(DRV_ERROR_INVALID_VALUE, "%s: type is %d: it must be 0 or 2", call,
 				 info->type);
 	result = queue_device_find_locked(bs, call, dev, info->tsId, &device);
 	if (result != DRV_ERROR_NONE)
@@ -284,7 +273,7 @@ static drvError_t free_locked(struct bsim *bs, uint32_t dev, const struct halSqC
 	if (info->type == DRV_LOGIC_TYPE) {
 		cq = queue_cq_find(device, info->cqId);
 		if (cq == NULL)
-			return queue_bad(DRV_ERROR_PARA_ERROR,
+			return bsim_fail(DRV_ERROR_PARA_ERROR,
 					 "%s: cqId is %u: device %u has no logic completion queue "
 					 "of that id",
 					 call, info->cqId, dev);
@@ -292,7 +281,7 @@ static drvError_t free_locked(struct bsim *bs, uint32_t dev, const struct halSqC
 	} else {
 		sq = find_sq(device, info->sqId);
 		if (sq == NULL)
-			return queue_bad(
+			return bsim_fail(
 				DRV_ERROR_PARA_ERROR,
 				"%s: sqId is %u: device %u has no submission queue of that id",
 				call, info->sqId, dev);
@@ -307,14 +296,13 @@ static drvError_t free_locked(struct bsim *bs, uint32_t dev, const struct halSqC
 
 drvError_t bsim_halSqCqFree(struct npu_driver *self, uint32_t dev, struct halSqCqFreeInfo *info)
 {
-	struct bsim *bs = bsim_of(self);
-	drvError_t result = bsim_enter(bs);
+	struct bsim_call c = bsim_begin(self, SIM_CALL_QUERY);
 
-	if (result != DRV_ERROR_NONE)
-		return result;
-	queue_catch_up_locked(bs);
-	result = free_locked(bs, dev, info);
-	return bsim_leave(bs, SIM_CALL_QUERY, 1, PT_PAGE_LG2, result);
+	if (c.result != DRV_ERROR_NONE)
+		return bsim_end(&c);
+	queue_catch_up_locked(c.bs);
+	c.result = free_queue_locked(c.bs, dev, info);
+	return bsim_end(&c);
 }
 
 /* ---- asking ---- */
@@ -370,7 +358,7 @@ static drvError_t query_sq(const char *call, struct queue_device *device, struct
 		info->value[0] = sq->depth;
 		return DRV_ERROR_NONE;
 	default:
-		return queue_bad(DRV_ERROR_INVALID_VALUE, "%s: prop is %d: it must be from 0 to %d",
+		return bsim_fail(DRV_ERROR_INVALID_VALUE, "%s: prop is %d: it must be from 0 to %d",
 				 call, info->prop, DRV_SQCQ_PROP_SQ_DEPTH);
 	}
 }
@@ -383,7 +371,7 @@ static drvError_t query_locked(struct bsim *bs, uint32_t dev, struct halSqCqQuer
 	drvError_t result;
 
 	if (info == NULL)
-		return queue_bad(DRV_ERROR_INVALID_VALUE, "%s: info is NULL", call);
+		return bsim_fail(DRV_ERROR_INVALID_VALUE, "%s: info is NULL", call);
 	result = queue_device_find_locked(bs, call, dev, info->tsId, &device);
 	if (result != DRV_ERROR_NONE)
 		return result;
@@ -398,14 +386,13 @@ static drvError_t query_locked(struct bsim *bs, uint32_t dev, struct halSqCqQuer
 
 drvError_t bsim_halSqCqQuery(struct npu_driver *self, uint32_t dev, struct halSqCqQueryInfo *info)
 {
-	struct bsim *bs = bsim_of(self);
-	drvError_t result = bsim_enter(bs);
+	struct bsim_call c = bsim_begin(self, SIM_CALL_QUERY);
 
-	if (result != DRV_ERROR_NONE)
-		return result;
-	queue_catch_up_locked(bs);
-	result = query_locked(bs, dev, info);
-	return bsim_leave(bs, SIM_CALL_QUERY, 1, PT_PAGE_LG2, result);
+	if (c.result != DRV_ERROR_NONE)
+		return bsim_end(&c);
+	queue_catch_up_locked(c.bs);
+	c.result = query_locked(c.bs, dev, info);
+	return bsim_end(&c);
 }
 
 /* ---- sending ---- */
@@ -438,18 +425,18 @@ static drvError_t send_check(struct bsim *bs, const char *call, uint32_t dev,
 	drvError_t result;
 
 	if (info == NULL)
-		return queue_bad(DRV_ERROR_INVALID_VALUE, "%s: info is NULL", call);
+		return bsim_fail(DRV_ERROR_INVALID_VALUE, "%s: info is NULL", call);
 	result = queue_device_find_locked(bs, call, dev, info->tsId, out);
 	if (result == DRV_ERROR_NONE)
 		result = find_named_sq(call, *out, dev, info->type, info->sqId, &sq);
 	if (result != DRV_ERROR_NONE)
 		return result;
 	if (sq->only_id)
-		return queue_bad(DRV_ERROR_NOT_SUPPORT,
+		return bsim_fail(DRV_ERROR_NOT_SUPPORT,
 				 "%s: submission queue %u of device %u is an id only (flag 0x%x)",
 				 call, info->sqId, dev, TSDRV_FLAG_ONLY_SQCQ_ID);
 	if (info->sqe_addr == NULL || info->sqe_num == 0 || info->sqe_num >= sq->depth)
-		return queue_bad(DRV_ERROR_INVALID_VALUE,
+		return bsim_fail(DRV_ERROR_INVALID_VALUE,
 				 "%s: sqe_addr is %p and sqe_num %u: send 1 to %u entries", call,
 				 (void *)info->sqe_addr, info->sqe_num, sq->depth - 1);
 	return DRV_ERROR_NONE;
@@ -482,11 +469,11 @@ static drvError_t send_locked(struct bsim *bs, uint32_t dev, struct halTaskSendI
 	if (!send_ready(&wait))
 		result = queue_wait_locked(bs, send_ready, &wait, info->timeout);
 	if (result == DRV_ERROR_NONE && wait.gone)
-		return queue_bad(DRV_ERROR_INVALID_VALUE,
+		return bsim_fail(DRV_ERROR_INVALID_VALUE,
 				 "%s: submission queue %u was freed by another thread", call,
 				 info->sqId);
 	if (result == DRV_ERROR_WAIT_TIMEOUT)
-		return queue_bad(DRV_ERROR_NO_RESOURCES,
+		return bsim_fail(DRV_ERROR_NO_RESOURCES,
 				 "%s: submission queue %u of device %u has room for %u entries of "
 				 "%u, and %u are sent: nothing was "
 				 "completed within %d ms of simulated time",
@@ -506,15 +493,14 @@ static drvError_t send_locked(struct bsim *bs, uint32_t dev, struct halTaskSendI
 
 drvError_t bsim_halSqTaskSend(struct npu_driver *self, uint32_t dev, struct halTaskSendInfo *info)
 {
-	struct bsim *bs = bsim_of(self);
-	drvError_t result = bsim_enter(bs);
+	struct bsim_call c = bsim_begin(self, SIM_CALL_SUBMIT);
 
-	if (result != DRV_ERROR_NONE)
-		return result;
-	queue_catch_up_locked(bs);
-	result = send_locked(bs, dev, info);
-	return bsim_leave(bs, SIM_CALL_SUBMIT, info == NULL ? 1 : MAX(1, info->sqe_num),
-			  PT_PAGE_LG2, result);
+	if (c.result != DRV_ERROR_NONE)
+		return bsim_end(&c);
+	queue_catch_up_locked(c.bs);
+	c.result = send_locked(c.bs, dev, info);
+	c.pages = info == NULL ? 1 : MAX(1, info->sqe_num);
+	return bsim_end(&c);
 }
 
 /* ---- time ---- */
@@ -650,7 +636,7 @@ static drvError_t wait_locked(struct bsim *bs, bool (*ready)(void *arg), void *a
 		if (ready(arg))
 			return DRV_ERROR_NONE;
 		if (set->closing)
-			return queue_bad(DRV_ERROR_PROCESS_EXIT,
+			return bsim_fail(DRV_ERROR_PROCESS_EXIT,
 					 "the driver was closed while this call waited");
 		now = sim_host_ps(bs->sim);
 		if (now >= limits->ps ||

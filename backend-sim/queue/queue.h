@@ -122,6 +122,17 @@ struct queue_set {
 
 /* ---- queue.c ---- */
 
+/* The idle thread, and what the queues need at opening and end. */
+bool queue_open(struct bsim *bs, char **error);
+/* Called without bsim.lock: ends the idle thread, sends home who waits (PROCESS_EXIT). Does nothing
+ * in a forked child, nor where queue_open() was not called. */
+void queue_close(struct bsim *bs);
+/* What is due by the host's time takes effect: runs the model up to it, looks at value waits and
+ * time-outs. bsim_end() calls it after it has let time pass; cheap where nothing is due. */
+void queue_catch_up_locked(struct bsim *bs);
+/* halDeviceClose: the device's queues and ids go; what its engines have begun ends by itself. */
+void queue_device_close_locked(struct bsim *bs, unsigned device);
+
 /* The device's queues, if `dev` is one and is open, and `ts` is its task scheduler, 0. Else
  * INVALID_DEVICE, INVALID_HANDLE or INVALID_VALUE and a message. */
 drvError_t queue_device_find_locked(struct bsim *bs, const char *call, uint32_t dev, uint32_t ts,
@@ -141,8 +152,6 @@ drvError_t queue_wait_locked(struct bsim *bs, bool (*ready)(void *arg), void *ar
 drvError_t queue_await_locked(struct bsim *bs, bool (*ready)(void *arg), void *arg,
 			      uint32_t wall_ms);
 uint64_t queue_wall_ns(void);
-drvError_t queue_bad(drvError_t code, const char *format, ...)
-	__attribute__((format(printf, 2, 3)));
 
 /* ---- ident.c ---- */
 

@@ -280,7 +280,7 @@ static enum outcome start_copy(struct bsim *bs, struct queue_sq *sq, const char 
 	return STARTED;
 }
 
-static uint64_t join(uint32_t low, uint32_t high)
+static uint64_t word_of(uint32_t low, uint32_t high)
 {
 	return (uint64_t)high << 32 | low;
 }
@@ -304,8 +304,8 @@ static enum outcome sdma(struct bsim *bs, struct queue_sq *sq, const void *entry
 		     (sqe.control & SDMA_OFFSET_FLAG) != 0);
 		return DONE;
 	}
-	return start_copy(bs, sq, "SDMA copy", join(sqe.dst_addr_low, sqe.dst_addr_high),
-			  join(sqe.src_addr_low, sqe.src_addr_high), sqe.length, error);
+	return start_copy(bs, sq, "SDMA copy", word_of(sqe.dst_addr_low, sqe.dst_addr_high),
+			  word_of(sqe.src_addr_low, sqe.src_addr_high), sqe.length, error);
 }
 
 static enum outcome pcie_dma(struct bsim *bs, struct queue_sq *sq, const void *entry,
@@ -411,16 +411,16 @@ static enum outcome wait_notify(struct bsim *bs, struct queue_sq *sq, const void
 
 /* Memory that the task scheduler itself reaches: a device's, and the host's where the driver
  * allocated it. */
-static bool reach(struct bsim *bs, struct queue_sq *sq, const char *what, uint64_t va,
-		  unsigned bytes, struct copy_end *out, struct queue_error *error)
+static bool scheduler_reaches(struct bsim *bs, struct queue_sq *sq, const char *what, uint64_t va,
+			      unsigned bytes, struct copy_end *out, struct queue_error *error)
 {
 	char name[96], *kept = message_keep();
 	drvError_t result;
 
 	name_entry(sq, what, name, sizeof(name));
 	result = copy_end_locked(bs, name, "address", va, bytes, out);
-	if (result == DRV_ERROR_NONE && out->kind == PLACE_PAGEABLE)
-		result = queue_bad(DRV_ERROR_IOCRL_FAIL,
+	if (result == DRV_ERROR_NONE && out->kind == NPU_PLACE_PAGEABLE)
+		result = bsim_fail(DRV_ERROR_IOCRL_FAIL,
 				   "%s: address: 0x%llx is the program's own memory, which the "
 				   "task scheduler does not reach: "
 				   "use memory of aclrtMalloc or aclrtMallocHost",
@@ -510,9 +510,10 @@ static enum outcome write_value(struct bsim *bs, struct queue_sq *sq, const void
 		     WRITE_SIZE(sqe.write_addr_high), sqe.res5 & 1u);
 		return DONE;
 	}
-	va = join(sqe.write_addr_low, sqe.write_addr_high & WRITE_HIGH_MASK);
+	va = word_of(sqe.write_addr_low, sqe.write_addr_high & WRITE_HIGH_MASK);
 	bytes = 1u << WRITE_SIZE(sqe.write_addr_high);
-	if (!is_aligned(sq, what, va, bytes, error) || !reach(bs, sq, what, va, bytes, &end, error))
+	if (!is_aligned(sq, what, va, bytes, error) ||
+	    !scheduler_reaches(bs, sq, what, va, bytes, &end, error))
 		return DONE;
 	at = copy_at_locked(bs, &end.ref, true, &run);
 	if (at == NULL) {
@@ -550,7 +551,7 @@ static bool value_settled(struct bsim *bs, struct queue_sq *sq,
 	unsigned char *at;
 	uint64_t run;
 
-	if (!reach(bs, sq, what, sqe->addr, sizeof(uint64_t), &end, error))
+	if (!scheduler_reaches(bs, sq, what, sqe->addr, sizeof(uint64_t), &end, error))
 		return true;
 	at = copy_at_locked(bs, &end.ref, false, &run);
 	if (at == NULL) {

@@ -3,32 +3,31 @@
  * Reads by a core of a device, for time, TLBs and the memory's rows alone: npusimTouch. No bytes
  * are moved.
  */
-#include "queue/copy.h"
 #include "ops.h"
+#include "queue/copy.h"
+#include "queue/queue.h"
 
 #define CALL "npusimTouch"
 
-static drvError_t check(struct bsim *bs, uint32_t dev, const uint64_t *at, size_t count,
-			size_t bytes, uint32_t core)
+static drvError_t check_touch(struct bsim *bs, uint32_t dev, const uint64_t *at, size_t count,
+			      size_t bytes, uint32_t core)
 {
 	unsigned cores = bs->profile.cube_cores + bs->profile.vector_cores;
 
-	if (at == NULL || count == 0 || bytes == 0) {
-		npu_message_set(CALL ": %s", at == NULL   ? "at is NULL"
-					     : count == 0 ? "count is 0"
-							  : "bytes is 0");
-		return DRV_ERROR_INVALID_VALUE;
-	}
-	if (count > UINT64_MAX / bytes) {
-		npu_message_set(CALL ": %zu times %zu bytes is more than 2^64", count, bytes);
-		return DRV_ERROR_INVALID_VALUE;
-	}
+	if (at == NULL || count == 0 || bytes == 0)
+		return bsim_fail(DRV_ERROR_INVALID_VALUE, CALL ": %s",
+				 at == NULL   ? "at is NULL"
+				 : count == 0 ? "count is 0"
+					      : "bytes is 0");
+	if (count > UINT64_MAX / bytes)
+		return bsim_fail(DRV_ERROR_INVALID_VALUE,
+				 CALL ": %zu times %zu bytes is more than 2^64", count, bytes);
 	if (!bsim_require_device_locked(bs, CALL, dev))
 		return DRV_ERROR_PARA_ERROR;
-	if (core >= cores) {
-		npu_message_set(CALL ": core is %u; the device has cores 0 to %u", core, cores - 1);
-		return DRV_ERROR_INVALID_VALUE;
-	}
+	if (core >= cores)
+		return bsim_fail(DRV_ERROR_INVALID_VALUE,
+				 CALL ": core is %u; the device has cores 0 to %u", core,
+				 cores - 1);
 	return DRV_ERROR_NONE;
 }
 
@@ -66,15 +65,13 @@ static drvError_t touch_locked(struct bsim *bs, uint32_t dev, const uint64_t *at
 drvError_t bsim_npusimTouch(struct npu_driver *self, uint32_t dev, const uint64_t *at, size_t count,
 			    size_t bytes, uint32_t core)
 {
-	struct bsim *bs = bsim_of(self);
-	drvError_t result = bsim_enter(bs);
+	struct bsim_call c = bsim_begin(self, SIM_CALL_QUERY);
 
-	if (result != DRV_ERROR_NONE)
-		return result;
-	result = bsim_require_open_locked(bs, CALL);
-	if (result == DRV_ERROR_NONE)
-		result = check(bs, dev, at, count, bytes, core);
-	if (result == DRV_ERROR_NONE)
-		result = touch_locked(bs, dev, at, count, bytes, core);
-	return bsim_leave(bs, SIM_CALL_QUERY, 1, PT_HUGE_LG2, result);
+	if (c.result == DRV_ERROR_NONE)
+		c.result = bsim_require_open_locked(c.bs, CALL);
+	if (c.result == DRV_ERROR_NONE)
+		c.result = check_touch(c.bs, dev, at, count, bytes, core);
+	if (c.result == DRV_ERROR_NONE)
+		c.result = touch_locked(c.bs, dev, at, count, bytes, core);
+	return bsim_end(&c);
 }

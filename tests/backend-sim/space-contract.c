@@ -4,7 +4,6 @@
  * either.
  */
 #include "process/contract.h"
-#include "memory/mapping.h"
 #include "space-rig.h"
 #include "memory/window.h"
 
@@ -68,7 +67,7 @@ static drvError_t map_part(uint64_t bytes)
 
 	if (result == DRV_ERROR_NONE) {
 		EXPECT_EQ(space_place(a).bytes, bytes);
-		EXPECT_EQ(space_place(a + bytes).kind, PLACE_RESERVED);
+		EXPECT_EQ(space_place(a + bytes).kind, NPU_PLACE_RESERVED);
 		EXPECT_CODE(DRV_ERROR_NONE, halMemUnmap, at(a));
 	}
 	return result;
