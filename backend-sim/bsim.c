@@ -4,11 +4,8 @@
  * rooms hold, the table of functions, statistics, the description for `npusim info`.
  */
 #include "device.h"
-#include "memory/alloc.h"
-#include "memory/handle.h"
-#include "memory/mapping.h"
+#include "memory/memory.h"
 #include "memory/tables.h"
-#include "memory/window.h"
 #include "ops.h"
 #include "process/contract.h"
 #include "process/settings.h"

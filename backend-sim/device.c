@@ -5,10 +5,7 @@
  */
 #include "device.h"
 
-#include "memory/alloc.h"
-#include "memory/fault.h"
-#include "memory/handle.h"
-#include "memory/mapping.h"
+#include "memory/memory.h"
 #include "memory/tables.h"
 #include "ops.h"
 #include "process/settings.h"
@@ -111,6 +108,15 @@ static unsigned device_count(struct bsim *bs)
 	return count;
 }
 
+/* What most queries ask first. */
+static drvError_t check_query(struct bsim *bs, const char *call, const void *out, const char *name,
+			      uint32_t dev)
+{
+	if (out == NULL)
+		return bsim_null(call, name);
+	return dev < device_count(bs) ? DRV_ERROR_NONE : no_such_device(bs, call, dev);
+}
+
 drvError_t bsim_drvGetPlatformInfo(struct npu_driver *self, uint32_t *info)
 {
 	(void)self;
@@ -141,26 +147,22 @@ drvError_t bsim_drvGetDevIDs(struct npu_driver *self, uint32_t *devices, uint32_
 
 drvError_t bsim_drvDeviceGetIndexByPhyId(struct npu_driver *self, uint32_t phy, uint32_t *index)
 {
-	struct bsim *bs = bsim_of(self);
+	drvError_t result =
+		check_query(bsim_of(self), "drvDeviceGetIndexByPhyId", index, "index", phy);
 
-	if (index == NULL)
-		return bsim_null("drvDeviceGetIndexByPhyId", "index");
-	if (phy >= device_count(bs))
-		return no_such_device(bs, "drvDeviceGetIndexByPhyId", phy);
-	*index = phy;
-	return DRV_ERROR_NONE;
+	if (result == DRV_ERROR_NONE)
+		*index = phy;
+	return result;
 }
 
 drvError_t bsim_drvDeviceGetPhyIdByIndex(struct npu_driver *self, uint32_t index, uint32_t *phy)
 {
-	struct bsim *bs = bsim_of(self);
+	drvError_t result =
+		check_query(bsim_of(self), "drvDeviceGetPhyIdByIndex", phy, "phy", index);
 
-	if (phy == NULL)
-		return bsim_null("drvDeviceGetPhyIdByIndex", "phy");
-	if (index >= device_count(bs))
-		return no_such_device(bs, "drvDeviceGetPhyIdByIndex", index);
-	*phy = index;
-	return DRV_ERROR_NONE;
+	if (result == DRV_ERROR_NONE)
+		*phy = index;
+	return result;
 }
 
 drvError_t bsim_halGetHostID(struct npu_driver *self, uint32_t *host_id)
@@ -253,11 +255,10 @@ drvError_t bsim_halGetDeviceInfo(struct npu_driver *self, uint32_t dev, int32_t 
 {
 	const char *call = "halGetDeviceInfo";
 	struct bsim *bs = bsim_of(self);
+	drvError_t result = check_query(bs, call, value, "value", dev);
 
-	if (value == NULL)
-		return bsim_null(call, "value");
-	if (dev >= device_count(bs))
-		return no_such_device(bs, call, dev);
+	if (result != DRV_ERROR_NONE)
+		return result;
 	if (device_fact(bs, dev, module, info, value))
 		return DRV_ERROR_NONE;
 	return bsim_fail(DRV_ERROR_NOT_SUPPORT, "%s: module %d, info %d is not modelled", call,
@@ -288,11 +289,10 @@ drvError_t bsim_halGetSocVersion(struct npu_driver *self, uint32_t dev, char *so
 {
 	const char *call = "halGetSocVersion";
 	struct bsim *bs = bsim_of(self);
+	drvError_t result = check_query(bs, call, soc_version, "soc_version", dev);
 
-	if (soc_version == NULL)
-		return bsim_null(call, "soc_version");
-	if (dev >= device_count(bs))
-		return no_such_device(bs, call, dev);
+	if (result != DRV_ERROR_NONE)
+		return result;
 	if (len <= strlen(bs->profile.soc_name))
 		return bsim_fail(DRV_ERROR_INVALID_VALUE, "%s: len is %u; \"%s\" takes %zu bytes",
 				 call, len, bs->profile.soc_name, strlen(bs->profile.soc_name) + 1);
@@ -309,26 +309,20 @@ bool bsim_halSupportFeature(struct npu_driver *self, uint32_t dev, int feature)
 drvError_t bsim_halGetChipCapability(struct npu_driver *self, uint32_t dev,
 				     struct halCapabilityInfo *info)
 {
-	struct bsim *bs = bsim_of(self);
+	drvError_t result = check_query(bsim_of(self), "halGetChipCapability", info, "info", dev);
 
-	if (info == NULL)
-		return bsim_null("halGetChipCapability", "info");
-	if (dev >= device_count(bs))
-		return no_such_device(bs, "halGetChipCapability", dev);
-	memset(info, 0, sizeof(*info));
-	return DRV_ERROR_NONE;
+	if (result == DRV_ERROR_NONE)
+		memset(info, 0, sizeof(*info));
+	return result;
 }
 
 drvError_t bsim_drvMemSmmuQuery(struct npu_driver *self, DVdevice dev, uint32_t *ssid)
 {
-	struct bsim *bs = bsim_of(self);
+	drvError_t result = check_query(bsim_of(self), "drvMemSmmuQuery", ssid, "ssid", dev);
 
-	if (ssid == NULL)
-		return bsim_null("drvMemSmmuQuery", "ssid");
-	if (dev >= device_count(bs))
-		return no_such_device(bs, "drvMemSmmuQuery", dev);
-	*ssid = 0;
-	return DRV_ERROR_NONE;
+	if (result == DRV_ERROR_NONE)
+		*ssid = 0;
+	return result;
 }
 
 drvError_t bsim_drvDeviceGetTransWay(struct npu_driver *self, void *src, void *dst, uint8_t *way)

@@ -71,8 +71,8 @@ static void wake_locked(struct bsim *bs, unsigned device, int type, uint32_t id)
 	enum queue_sq_state state = type == DRV_EVENT_ID ? SQ_WAIT_EVENT : SQ_WAIT_NOTIFY;
 	struct queue_sq *sq, *next;
 
-	for (sq = bs->queues->blocked_first; sq != NULL; sq = next) {
-		next = sq->blocked_next;
+	for (sq = TAILQ_FIRST(&bs->queues->blocked); sq != NULL; sq = next) {
+		next = TAILQ_NEXT(sq, blocked_link);
 		if (sq->state == state && sq->wait_device == device && sq->wait_id == id) {
 			queue_kick_locked(bs, sq);
 			if (type == DRV_NOTIFY_ID)
@@ -204,12 +204,10 @@ static drvError_t id_free_locked(struct bsim *bs, uint32_t dev,
 drvError_t bsim_halResourceIdFree(struct npu_driver *self, uint32_t dev,
 				  struct halResourceIdInputInfo *in)
 {
-	struct bsim_call c = bsim_begin(self, SIM_CALL_QUERY);
+	struct bsim_call c = queue_begin(self, SIM_CALL_QUERY);
 
-	if (c.result != DRV_ERROR_NONE)
-		return bsim_end(&c);
-	queue_catch_up_locked(c.bs);
-	c.result = id_free_locked(c.bs, dev, in);
+	if (c.result == DRV_ERROR_NONE)
+		c.result = id_free_locked(c.bs, dev, in);
 	return bsim_end(&c);
 }
 
@@ -298,11 +296,9 @@ drvError_t bsim_halResourceConfig(struct npu_driver *self, uint32_t dev,
 				  struct halResourceIdInputInfo *in,
 				  struct halResourceConfigInfo *para)
 {
-	struct bsim_call c = bsim_begin(self, SIM_CALL_QUERY);
+	struct bsim_call c = queue_begin(self, SIM_CALL_QUERY);
 
-	if (c.result != DRV_ERROR_NONE)
-		return bsim_end(&c);
-	queue_catch_up_locked(c.bs);
-	c.result = config_locked(c.bs, dev, in, para);
+	if (c.result == DRV_ERROR_NONE)
+		c.result = config_locked(c.bs, dev, in, para);
 	return bsim_end(&c);
 }

@@ -3,9 +3,8 @@
  * Heaps of classic allocations: 1 GiB each, of one kind, first fit. Owns which pages of a heap are
  * taken, and the frames behind 4 KiB pages.
  */
-#include "memory/alloc.h"
+#include "memory/memory.h"
 #include "memory/tables.h"
-#include "memory/window.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -10,10 +10,9 @@
 #include "cuda/dialect.h"
 
 #include "memory/dialect.h"
-#include "memory/handle.h"
+#include "memory/memory.h"
 #include "memory/place.h"
 #include "memory/tables.h"
-#include "memory/window.h"
 #include "ops.h"
 #include "process/settings.h"
 

@@ -3,11 +3,9 @@
  * halMemAlloc, halMemFree and memory information. Owns what an allocation's flag means, and the
  * pages behind those that have pages of their own; heaps are pool.c's.
  */
-#include "memory/alloc.h"
-
+#include "memory/memory.h"
 #include "memory/place.h"
 #include "memory/tables.h"
-#include "memory/window.h"
 #include "ops.h"
 
 #include <errno.h>

@@ -7,8 +7,6 @@
  * The handler takes no lock and calls nothing but write() and sigaction(): it reads tables that
  * another thread may be changing, which at worst makes the report wrong, never the program's end.
  */
-#include "memory/fault.h"
-
 #include "memory/memory.h"
 #include "memory/place.h"
 

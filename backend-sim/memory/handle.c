@@ -3,8 +3,7 @@
  * Physical handles: halMemCreate, halMemRelease, halMemRetainAllocationHandle, their properties and
  * granularity.
  */
-#include "memory/handle.h"
-
+#include "memory/memory.h"
 #include "ops.h"
 #include "process/contract.h"
 
@@ -196,21 +195,16 @@ void handle_set_imported_prop(struct drv_mem_handle *h, uint32_t dev)
 	h->mem_type = host ? MEM_DDR_TYPE : MEM_HBM_TYPE;
 }
 
-static void remove_import(struct handle_table *t, struct drv_mem_handle *h)
-{
-	struct drv_mem_handle **at = import_bucket(t, h->share_id);
-
-	while (*at != h)
-		at = &(*at)->next_import;
-	*at = h->next_import;
-}
-
 void handle_end(struct bsim *bs, struct drv_mem_handle *h, enum handle_state state)
 {
 	struct handle_table *t = bs->handles;
+	struct drv_mem_handle **at = import_bucket(t, h->share_id);
 
-	if (h->imported)
-		remove_import(t, h);
+	if (h->imported) {
+		while (*at != h)
+			at = &(*at)->next_import;
+		*at = h->next_import;
+	}
 	node_block_drop(bs->node, h->block);
 	h->block = NULL;
 	TAILQ_REMOVE(&t->live, h, link);
@@ -252,7 +246,7 @@ static drvError_t check_prop(struct bsim *bs, const char *call, const struct drv
 	uint64_t value = 0, limit = 0;
 
 	if (prop == NULL)
-		return bsim_fail(DRV_ERROR_INVALID_VALUE, "%s: prop is NULL", call);
+		return bsim_null(call, "prop");
 	if (prop->side >= MEM_MAX_SIDE) {
 		what = "side", value = prop->side, limit = MEM_MAX_SIDE;
 		if (prop->side == MEM_MAX_SIDE) /* managed: see the row */
@@ -433,35 +427,26 @@ drvError_t bsim_halMemGetAllocationGranularity(struct npu_driver *self,
 	return bsim_end(&c);
 }
 
-static drvError_t properties_locked(struct bsim *bs, const char *call, struct drv_mem_prop *prop,
-				    drv_mem_handle_t *handle)
-{
-	const struct drv_mem_handle *h = NULL;
-	drvError_t result = bsim_require_open_locked(bs, call);
-
-	if (result != DRV_ERROR_NONE)
-		return result;
-	if (bs->cuda != NULL)
-		h = remembered(bs->handles, handle);
-	if (h == NULL)
-		h = find_live(bs, call, handle);
-	if (h == NULL)
-		return DRV_ERROR_INVALID_VALUE;
-	if (prop == NULL)
-		return bsim_null(call, "prop");
-	*prop = (struct drv_mem_prop){ h->side,    h->devid,    h->module_id,
-				       h->pg_type, h->mem_type, h->word };
-	return DRV_ERROR_NONE;
-}
-
 drvError_t bsim_halMemGetAllocationPropertiesFromHandle(struct npu_driver *self,
 							struct drv_mem_prop *prop,
 							drv_mem_handle_t *handle)
 {
-	struct bsim_call c = bsim_begin(self, SIM_CALL_QUERY);
+	const char *call = "halMemGetAllocationPropertiesFromHandle";
+	struct bsim_call c = bsim_begin_open(self, SIM_CALL_QUERY, call);
+	const struct drv_mem_handle *h = NULL;
 
-	if (c.result == DRV_ERROR_NONE)
-		c.result = properties_locked(c.bs, "halMemGetAllocationPropertiesFromHandle", prop,
-					     handle);
+	if (c.result != DRV_ERROR_NONE)
+		return bsim_end(&c);
+	if (c.bs->cuda != NULL)
+		h = remembered(c.bs->handles, handle);
+	if (h == NULL)
+		h = find_live(c.bs, call, handle);
+	if (h == NULL)
+		c.result = DRV_ERROR_INVALID_VALUE;
+	else if (prop == NULL)
+		c.result = bsim_null(call, "prop");
+	else
+		*prop = (struct drv_mem_prop){ h->side,    h->devid,    h->module_id,
+					       h->pg_type, h->mem_type, h->word };
 	return bsim_end(&c);
 }

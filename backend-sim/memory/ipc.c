@@ -3,7 +3,7 @@
  * Names of classic allocations for other processes (halShmem*), and host memory that is registered
  * for a device. Owns the addresses that both get here; names and their whitelists are the node's.
  */
-#include "memory/alloc.h"
+#include "memory/memory.h"
 #include "memory/place.h"
 #include "memory/tables.h"
 #include "ops.h"
@@ -54,13 +54,11 @@ static drvError_t find_named(struct bsim *bs, uint64_t va, uint64_t bytes,
 drvError_t bsim_halShmemCreateHandle(struct npu_driver *self, DVdeviceptr va, size_t byte_count,
 				     char *name, uint32_t name_len)
 {
-	struct bsim_call c = bsim_begin(self, SIM_CALL_EXPORT);
+	struct bsim_call c = bsim_begin_open(self, SIM_CALL_EXPORT, CREATE);
 	const struct node_block *block;
 	uint64_t offset;
 	char made[NAME_BYTES];
 
-	if (c.result == DRV_ERROR_NONE)
-		c.result = bsim_require_open_locked(c.bs, CREATE);
 	if (c.result == DRV_ERROR_NONE &&
 	    (va == 0 || byte_count == 0 || name == NULL || name_len < NAME_BYTES))
 		c.result =
@@ -78,22 +76,22 @@ drvError_t bsim_halShmemCreateHandle(struct npu_driver *self, DVdeviceptr va, si
 	return bsim_end(&c);
 }
 
-static drvError_t check_name(struct bsim *bs, const char *call, const char *name)
+/* A call that is about a name. */
+static struct bsim_call begin_named(struct npu_driver *self, enum sim_call cost, const char *call,
+				    const char *name)
 {
-	drvError_t result = bsim_require_open_locked(bs, call);
+	struct bsim_call c = bsim_begin_open(self, cost, call);
 
-	if (result == DRV_ERROR_NONE && name == NULL)
-		return bsim_fail(DRV_ERROR_INVALID_VALUE, "%s: name is NULL", call);
-	return result;
+	if (c.result == DRV_ERROR_NONE && name == NULL)
+		c.result = bsim_null(call, "name");
+	return c;
 }
 
 drvError_t bsim_halShmemDestroyHandle(struct npu_driver *self, const char *name)
 {
 	const char *call = "halShmemDestroyHandle";
-	struct bsim_call c = bsim_begin(self, SIM_CALL_EXPORT);
+	struct bsim_call c = begin_named(self, SIM_CALL_EXPORT, call, name);
 
-	if (c.result == DRV_ERROR_NONE)
-		c.result = check_name(c.bs, call, name);
 	if (c.result == DRV_ERROR_NONE)
 		c.result = bsim_pass(call, node_name_destroy(c.bs->node, name));
 	return bsim_end(&c);
@@ -102,10 +100,8 @@ drvError_t bsim_halShmemDestroyHandle(struct npu_driver *self, const char *name)
 drvError_t bsim_halShmemSetPidHandle(struct npu_driver *self, const char *name, int *pid, int num)
 {
 	const char *call = "halShmemSetPidHandle";
-	struct bsim_call c = bsim_begin(self, SIM_CALL_EXPORT);
+	struct bsim_call c = begin_named(self, SIM_CALL_EXPORT, call, name);
 
-	if (c.result == DRV_ERROR_NONE)
-		c.result = check_name(c.bs, call, name);
 	if (c.result == DRV_ERROR_NONE && (pid == NULL || num <= 0 || num > PID_COUNT_MAX))
 		c.result = bsim_fail(DRV_ERROR_INVALID_VALUE,
 				     "%s: %d process ids at %p; 1 to %d are taken", call, num,
@@ -119,10 +115,8 @@ drvError_t bsim_halShmemSetAttribute(struct npu_driver *self, const char *name, 
 				     uint64_t attr)
 {
 	const char *call = "halShmemSetAttribute";
-	struct bsim_call c = bsim_begin(self, SIM_CALL_EXPORT);
+	struct bsim_call c = begin_named(self, SIM_CALL_EXPORT, call, name);
 
-	if (c.result == DRV_ERROR_NONE)
-		c.result = check_name(c.bs, call, name);
 	if (c.result == DRV_ERROR_NONE &&
 	    (type != SHMEM_ATTR_TYPE_NO_WLIST_IN_SERVER || attr != SHMEM_NO_WLIST_ENABLE)) {
 		npu_message_set("%s: type %u with value %" PRIu64
@@ -140,13 +134,11 @@ drvError_t bsim_halShmemInfoGet(struct npu_driver *self, const char *name,
 				struct ShmemGetInfo *info)
 {
 	const char *call = "halShmemInfoGet";
-	struct bsim_call c = bsim_begin(self, SIM_CALL_QUERY);
+	struct bsim_call c = begin_named(self, SIM_CALL_QUERY, call, name);
 	struct node_name_info found;
 
-	if (c.result == DRV_ERROR_NONE)
-		c.result = check_name(c.bs, call, name);
 	if (c.result == DRV_ERROR_NONE && info == NULL)
-		c.result = bsim_fail(DRV_ERROR_INVALID_VALUE, "%s: info is NULL", call);
+		c.result = bsim_null(call, "info");
 	if (c.result == DRV_ERROR_NONE)
 		c.result = bsim_pass(call, node_name_info(c.bs->node, name, &found));
 	if (c.result == DRV_ERROR_NONE) {
@@ -211,12 +203,10 @@ static drvError_t open_name_locked(struct bsim *bs, DVdevice dev, const char *na
 drvError_t bsim_halShmemOpenHandleByDevId(struct npu_driver *self, DVdevice dev, const char *name,
 					  DVdeviceptr *va)
 {
-	struct bsim_call c = bsim_begin(self, SIM_CALL_IMPORT);
+	struct bsim_call c = begin_named(self, SIM_CALL_IMPORT, OPEN, name);
 
-	if (c.result == DRV_ERROR_NONE)
-		c.result = check_name(c.bs, OPEN, name);
 	if (c.result == DRV_ERROR_NONE && va == NULL)
-		c.result = bsim_fail(DRV_ERROR_INVALID_VALUE, OPEN ": va is NULL");
+		c.result = bsim_null(OPEN, "va");
 	if (c.result == DRV_ERROR_NONE)
 		c.result = open_name_locked(c.bs, dev, name, va);
 	return bsim_end(&c);
@@ -235,12 +225,8 @@ drvError_t bsim_halShmemOpenHandle(struct npu_driver *self, const char *name, DV
 static drvError_t close_name_locked(struct bsim *bs, uint64_t va)
 {
 	const char *call = "halShmemCloseHandle";
-	struct allocation *a;
-	drvError_t result = bsim_require_open_locked(bs, call);
+	struct allocation *a = allocation_at(bs->window, va);
 
-	if (result != DRV_ERROR_NONE)
-		return result;
-	a = allocation_at(bs->window, va);
 	if (a == NULL || a->kind != NPU_PLACE_OPENED || va != a->va + a->opened_offset)
 		return bsim_fail(DRV_ERROR_INVALID_VALUE,
 				 "%s: va %s; it must be what opening a name gave", call,
@@ -251,7 +237,7 @@ static drvError_t close_name_locked(struct bsim *bs, uint64_t va)
 
 drvError_t bsim_halShmemCloseHandle(struct npu_driver *self, DVdeviceptr va)
 {
-	struct bsim_call c = bsim_begin(self, SIM_CALL_RELEASE);
+	struct bsim_call c = bsim_begin_open(self, SIM_CALL_RELEASE, "halShmemCloseHandle");
 
 	if (c.result == DRV_ERROR_NONE)
 		c.result = close_name_locked(c.bs, va);
@@ -325,12 +311,10 @@ static drvError_t register_locked(struct bsim *bs, uint64_t src, uint64_t size, 
 				  .mem_type = MEM_DDR_TYPE };
 	uint64_t lead = src % 4096;
 	struct allocation *a;
-	drvError_t result = bsim_require_open_locked(bs, REGISTER);
+	drvError_t result = check_register(bs, src, size, flag & 0xffff, dev);
 
-	if (result == DRV_ERROR_NONE)
-		result = check_register(bs, src, size, flag & 0xffff, dev);
 	if (result == DRV_ERROR_NONE && dst == NULL && (flag & 0xffff) != HOST_MEM_MAP_DMA)
-		result = bsim_fail(DRV_ERROR_INVALID_VALUE, REGISTER ": dst is NULL");
+		result = bsim_null(REGISTER, "dst");
 	if (result != DRV_ERROR_NONE)
 		return result;
 	a = allocation_new(bs, REGISTER, &kind, (lead + size + 4095) / 4096 * 4096, &result);
@@ -348,7 +332,7 @@ static drvError_t register_locked(struct bsim *bs, uint64_t src, uint64_t size, 
 drvError_t bsim_halHostRegister(struct npu_driver *self, void *src, uint64_t size, uint32_t flag,
 				uint32_t dev, void **dst)
 {
-	struct bsim_call c = bsim_begin(self, SIM_CALL_ALLOC);
+	struct bsim_call c = bsim_begin_open(self, SIM_CALL_ALLOC, REGISTER);
 
 	if (c.result == DRV_ERROR_NONE)
 		c.result = register_locked(c.bs, (uintptr_t)src, size, flag, dev, dst);
@@ -360,12 +344,8 @@ drvError_t bsim_halHostRegister(struct npu_driver *self, void *src, uint64_t siz
 static drvError_t unregister_locked(struct bsim *bs, uint64_t src, uint32_t dev)
 {
 	const char *call = "halHostUnregister";
-	struct allocation *a;
-	drvError_t result = bsim_require_open_locked(bs, call);
+	struct allocation *a = find_registered(bs, src, 1, dev);
 
-	if (result != DRV_ERROR_NONE)
-		return result;
-	a = find_registered(bs, src, 1, dev);
 	if (a == NULL || registered_start(a) != src)
 		return bsim_fail(DRV_ERROR_INVALID_VALUE,
 				 "%s: src 0x%" PRIx64
@@ -377,7 +357,7 @@ static drvError_t unregister_locked(struct bsim *bs, uint64_t src, uint32_t dev)
 
 drvError_t bsim_halHostUnregister(struct npu_driver *self, void *src, uint32_t dev)
 {
-	struct bsim_call c = bsim_begin(self, SIM_CALL_FREE);
+	struct bsim_call c = bsim_begin_open(self, SIM_CALL_FREE, "halHostUnregister");
 
 	if (c.result == DRV_ERROR_NONE)
 		c.result = unregister_locked(c.bs, (uintptr_t)src, dev);

@@ -3,12 +3,9 @@
  * halMemMap, halMemUnmap, and who may reach a mapping. What is checked, and in which order, is the
  * driver's.
  */
-#include "memory/mapping.h"
-
-#include "memory/handle.h"
+#include "memory/memory.h"
 #include "memory/place.h"
 #include "memory/tables.h"
-#include "memory/window.h"
 #include "ops.h"
 #include "process/contract.h"
 
@@ -342,16 +339,11 @@ unsigned mapping_end_device(struct bsim *bs, unsigned device)
 	return ended;
 }
 
-static drvError_t unmap_locked(struct bsim *bs, uint64_t va, uint64_t *out_pages,
-			       unsigned *out_page_lg2)
+static drvError_t unmap_locked(struct bsim *bs, uint64_t va, struct bsim_call *c)
 {
 	const char *call = "halMemUnmap";
-	struct mapping *m;
-	drvError_t result = bsim_require_open_locked(bs, call);
+	struct mapping *m = window_mapping(bs->window, va);
 
-	if (result != DRV_ERROR_NONE)
-		return result;
-	m = window_mapping(bs->window, va);
 	if (m == NULL)
 		return bsim_fail(
 			DRV_ERROR_PARA_ERROR, "%s: nothing is mapped at ptr 0x%" PRIx64 ": %s%s",
@@ -365,18 +357,18 @@ static drvError_t unmap_locked(struct bsim *bs, uint64_t va, uint64_t *out_pages
 				 ", %s; a mapping is removed whole, by its start",
 				 call, va, npu_size_text(va - m->va), m->va,
 				 npu_size_text(mapping_bytes(m)));
-	*out_page_lg2 = handle_is_giant(m->handle) ? 30 : 21;
-	*out_pages = mapping_bytes(m) >> *out_page_lg2;
+	c->page_lg2 = handle_is_giant(m->handle) ? 30 : 21;
+	c->pages = mapping_bytes(m) >> c->page_lg2;
 	end_mapping(bs, m);
 	return DRV_ERROR_NONE;
 }
 
 drvError_t bsim_halMemUnmap(struct npu_driver *self, void *ptr)
 {
-	struct bsim_call c = bsim_begin(self, SIM_CALL_UNMAP);
+	struct bsim_call c = bsim_begin_open(self, SIM_CALL_UNMAP, "halMemUnmap");
 
 	if (c.result == DRV_ERROR_NONE)
-		c.result = unmap_locked(c.bs, (uintptr_t)ptr, &c.pages, &c.page_lg2);
+		c.result = unmap_locked(c.bs, (uintptr_t)ptr, &c);
 	return bsim_end(&c);
 }
 

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The memory of this process, as its driver model keeps it: ranges of addresses in the window,
- * handles of physical memory, mappings of handles, classic allocations; and how the record at an
- * address is found. What may be done with them stands in a header each:
+ * handles of physical memory, mappings of handles, classic allocations; how the record at an
+ * address is found, and what may be done with them:
  *
- *   window.h   addresses: the SVM window, 1 GiB heaps, slabs, NoUC ranges (reserve.c: the calls)
- *   handle.h   physical handles: create, release, references (share.c: between processes)
- *   mapping.h  map and unmap (access.c: who may reach a mapping)
- *   alloc.h    classic allocations and their heaps (ipc.c: names, registered host memory)
- *   tables.h   page tables, which say where bytes go
- *   place.h    what lies at an address, for all who ask
- *   fault.h    the report of a host access to device memory
- *   dialect.h  what another dialect does in place of the window's rules
+ *   window.c   addresses: the SVM window, 1 GiB heaps, slabs, NoUC ranges; reserve.c: the calls
+ *   handle.c   physical handles; share.c: between processes
+ *   mapping.c  map and unmap; access.c: who may reach a mapping
+ *   alloc.c    classic allocations; ipc.c: names of them, registered host memory
+ *   tables.c   page tables, which say where bytes go (tables.h)
+ *   place.c    what lies at an address, for all who ask (place.h)
+ *   leaks.c    what is left at exit; fault.c: the report of a host access to device memory
  *
- * leaks.c tells what is left at exit. All with bsim.lock held.
+ * dialect.h says what another dialect does in place of the window's rules. Every lookup is one
+ * step: an array over all addresses below 128 TiB, an entry a GiB; in it an array of 2 MiB slots
+ * where one is needed. All with bsim.lock held, but the lookups, which a signal handler may call.
  */
 #ifndef NPUSIM_BSIM_MEMORY_H
 #define NPUSIM_BSIM_MEMORY_H
@@ -274,5 +275,114 @@ static inline struct allocation *allocation_at(const struct window *w, uint64_t 
 		return r->allocation;
 	return NULL;
 }
+
+/* ---- window.c: who has which addresses ---- */
+
+/* Reserves the window's addresses, as NPUSIM_WINDOW says. False, and *error (free()). */
+bool window_open(struct bsim *bs, char **error);
+/* Gives the records back. The addresses stay reserved: a stale pointer still traps. */
+void window_close(struct bsim *bs);
+
+/* Makes [va, va + bytes) slots of m, or of nothing where m is NULL. The range is slot aligned and
+ * reserved. False: host memory. */
+bool window_set_mapping(struct window *w, uint64_t va, uint64_t bytes, struct mapping *m);
+/* True if every slot of the range is free of mappings; else *out_first is the first mapping. */
+bool window_slots_clear(const struct window *w, uint64_t va, uint64_t bytes,
+			struct mapping **out_first);
+
+/* Addresses for reservations. Each returns NULL where there is no room, without a message. `bytes`
+ * is rounded already. */
+uint64_t window_find_heaps(struct window *w, enum window_area area, uint64_t count);
+bool window_granules_free(const struct window *w, uint64_t va, uint64_t bytes, uint64_t *out_taken);
+struct range *window_add(struct bsim *bs, enum range_kind kind, uint64_t va, uint64_t bytes);
+struct range *window_cut(struct bsim *bs, uint64_t bytes, bool huge);
+struct range *window_cut_at(struct bsim *bs, uint64_t va, uint64_t bytes, bool huge);
+/* Takes the addresses from the host, too: errno says why it could not. */
+struct range *window_add_nouc(struct bsim *bs, uint64_t va, uint64_t bytes);
+
+/* `count` whole heaps for classic allocations, in the area that is asked for. NULL: no room
+ * (message set). */
+struct range *window_take(struct bsim *bs, const char *call, enum window_area area,
+			  enum range_kind kind, uint64_t count);
+/* Ends a heap of window_take(), or a reservation that nothing is mapped in. */
+void window_drop(struct bsim *bs, struct range *range);
+
+/* Addresses of the host: those, if nothing has them (errno); any that are aligned, or 0;
+ * and back. */
+bool window_host_take(uint64_t va, uint64_t bytes);
+uint64_t window_host_find(uint64_t bytes, uint64_t align);
+void window_host_give(uint64_t va, uint64_t bytes);
+/* The record of a range that is in no granule any more. */
+void window_retire(struct window *w, struct range *r);
+
+/* Makes [va, va + bytes), all inside the window or a NoUC range, inaccessible again for the CPU. */
+void window_close_to_cpu(uint64_t va, uint64_t bytes);
+
+/* What lies in the way at va, in words, for a message; a static buffer a thread. */
+const char *window_occupant(const struct window *w, uint64_t va);
+/* The same for addresses of the host outside the window. */
+const char *window_host_occupant(uint64_t va, uint64_t bytes);
+
+/* ---- handle.c: physical handles. A handle is never believed: its address is looked up first, so
+ * that a stale, foreign or made-up one gets its code. The record of a freed handle is kept until
+ * thousands more have been freed, and says who freed it. ---- */
+
+bool handle_table_open(struct bsim *bs);
+void handle_table_close(struct bsim *bs);
+
+/* The live handle at that address; INVALID_VALUE, and INVALID_HANDLE before any device is open,
+ * with a message that starts with the call. */
+drvError_t handle_find(struct bsim *bs, const char *call, const void *pointer,
+		       struct drv_mem_handle **out);
+/* A live handle for the block, with one reference. NULL: host memory is short (message set). */
+struct drv_mem_handle *handle_make(struct bsim *bs, const char *call, struct node_block *block);
+/* Ends a handle whatever its references say: its pages go back. */
+void handle_end(struct bsim *bs, struct drv_mem_handle *h, enum handle_state state);
+/* Ends all whose pages lie on, or were imported to, the device. Returns how many. */
+unsigned handle_end_device(struct bsim *bs, unsigned device);
+/* Drops the reference of a mapping that is gone; ends the handle with its last one. */
+void handle_unmapped(struct bsim *bs, struct drv_mem_handle *h);
+/* The import of a share on a device that this process has already. */
+struct drv_mem_handle *handle_find_import(struct bsim *bs, uint32_t share_id, unsigned space);
+void handle_add_import(struct bsim *bs, struct drv_mem_handle *h);
+/* The properties of a handle that was imported on a device. */
+void handle_set_imported_prop(struct drv_mem_handle *h, uint32_t dev);
+
+/* ---- mapping.c: mappings of handles. What a mapping says, its leaves in the page tables say too,
+ * always: it is made, granted and ended together with them. ---- */
+
+bool mapping_open(struct bsim *bs);
+/* Ends all of a device's: mappings of its memory, and others' in its page table. Returns how many
+ * mappings ended. */
+unsigned mapping_end_device(struct bsim *bs, unsigned device);
+void mapping_close(struct bsim *bs);
+
+/* ---- alloc.c and its heaps: memory that has an address from the start ---- */
+
+bool alloc_table_open(struct bsim *bs);
+void alloc_table_close(struct bsim *bs);
+/* Ends everything that lies in or was registered for a device; returns how many. */
+unsigned alloc_end_device(struct bsim *bs, unsigned device);
+
+/* Addresses for `bytes`, in a heap of that kind or, above 512 MiB, in heaps of its own. No pages
+ * yet, but where the kind is of 4 KiB device pages. NULL and a message: no room. */
+struct allocation *allocation_new(struct bsim *bs, const char *call, const struct pool_kind *kind,
+				  uint64_t bytes, drvError_t *out_error);
+/* Gives the addresses back, and what pages the heap had for them. Leaves, blocks and the CPU's maps
+ * are the caller's. */
+void allocation_drop(struct bsim *bs, struct allocation *a);
+/* Ends the heaps of a memory that nothing is in. */
+void pool_end_empty(struct bsim *bs, unsigned memory);
+/* Ends an allocation with everything that belongs to it. */
+void allocation_end(struct bsim *bs, struct allocation *a);
+
+/* The frame and offset behind a 4 KiB page allocation's first page. */
+const struct node_block *allocation_frame(const struct allocation *a, uint64_t va);
+
+/* ---- fault.c ---- */
+
+/* Reports a host access to device memory before it ends the program; once, and only where nobody
+ * has a handler for SIGSEGV. */
+void fault_install(void);
 
 #endif

@@ -8,7 +8,6 @@
 
 #include "memory/memory.h"
 #include "memory/tables.h"
-#include "memory/window.h"
 #include "ops.h"
 
 #include <inttypes.h>
@@ -139,14 +138,10 @@ drvError_t bsim_npusimPlace(struct npu_driver *self, uint64_t va, struct npu_pla
 static drvError_t range_locked(struct bsim *bs, uint64_t va, DVdeviceptr *base, size_t *size)
 {
 	const char *call = "halMemGetAddressRange";
-	struct npu_place p;
-	drvError_t result = bsim_require_open_locked(bs, call);
+	struct npu_place p = place_at(bs, va);
 
-	if (result != DRV_ERROR_NONE)
-		return result;
 	if (base == NULL && size == NULL)
 		return bsim_fail(DRV_ERROR_INVALID_VALUE, "%s: base and size are both NULL", call);
-	p = place_at(bs, va);
 	if (!npu_place_is_translated(&p))
 		return bsim_fail(DRV_ERROR_INVALID_VALUE,
 				 "%s: no memory of a device or mapping at %s", call,
@@ -161,7 +156,7 @@ static drvError_t range_locked(struct bsim *bs, uint64_t va, DVdeviceptr *base, 
 drvError_t bsim_halMemGetAddressRange(struct npu_driver *self, DVdeviceptr ptr, DVdeviceptr *base,
 				      size_t *size)
 {
-	struct bsim_call c = bsim_begin(self, SIM_CALL_QUERY);
+	struct bsim_call c = bsim_begin_open(self, SIM_CALL_QUERY, "halMemGetAddressRange");
 
 	if (c.result == DRV_ERROR_NONE)
 		c.result = range_locked(c.bs, ptr, base, size);

@@ -5,7 +5,7 @@
  */
 #include "memory/dialect.h"
 #include "memory/place.h"
-#include "memory/window.h"
+#include "memory/memory.h"
 #include "ops.h"
 #include "process/contract.h"
 

@@ -4,7 +4,7 @@
  * about who may import where; the shares themselves, their whitelists and lifetimes are the node's.
  */
 #include "memory/dialect.h"
-#include "memory/handle.h"
+#include "memory/memory.h"
 #include "ops.h"
 #include "process/contract.h"
 
@@ -294,10 +294,8 @@ drvError_t bsim_halMemSetPidToShareableHandle(struct npu_driver *self, uint64_t 
 					      uint32_t pid_num)
 {
 	const char *call = "halMemSetPidToShareableHandle";
-	struct bsim_call c = bsim_begin(self, SIM_CALL_EXPORT);
+	struct bsim_call c = bsim_begin_open(self, SIM_CALL_EXPORT, call);
 
-	if (c.result == DRV_ERROR_NONE)
-		c.result = bsim_require_open_locked(c.bs, call);
 	if (c.result == DRV_ERROR_NONE && (pid == NULL || pid_num == 0 || pid_num > PID_COUNT_MAX))
 		c.result = bsim_fail(DRV_ERROR_INVALID_VALUE,
 				     "%s: %u process ids at %p; 1 to %u are taken", call, pid_num,
@@ -308,12 +306,8 @@ drvError_t bsim_halMemSetPidToShareableHandle(struct npu_driver *self, uint64_t 
 	return bsim_end(&c);
 }
 
-static drvError_t check_attribute(struct bsim *bs, const char *call, int type, const void *attr)
+static drvError_t check_attribute(const char *call, int type, const void *attr)
 {
-	drvError_t result = bsim_require_open_locked(bs, call);
-
-	if (result != DRV_ERROR_NONE)
-		return result;
 	if (type != SHR_HANDLE_ATTR_NO_WLIST_IN_SERVER || attr == NULL)
 		return bsim_fail(DRV_ERROR_INVALID_VALUE,
 				 "%s: type is %d; only 0 (no whitelist) is known", call, type);
@@ -325,10 +319,10 @@ drvError_t bsim_halMemShareHandleSetAttribute(struct npu_driver *self, uint64_t 
 					      struct ShareHandleAttr attr)
 {
 	const char *call = "halMemShareHandleSetAttribute";
-	struct bsim_call c = bsim_begin(self, SIM_CALL_EXPORT);
+	struct bsim_call c = bsim_begin_open(self, SIM_CALL_EXPORT, call);
 
 	if (c.result == DRV_ERROR_NONE)
-		c.result = check_attribute(c.bs, call, (int)type, &attr);
+		c.result = check_attribute(call, (int)type, &attr);
 	if (c.result == DRV_ERROR_NONE && attr.enableFlag != SHR_HANDLE_NO_WLIST_ENABLE)
 		c.result = bsim_fail(
 			DRV_ERROR_INVALID_VALUE,
@@ -344,11 +338,11 @@ drvError_t bsim_halMemShareHandleGetAttribute(struct npu_driver *self, uint64_t 
 					      struct ShareHandleAttr *attr)
 {
 	const char *call = "halMemShareHandleGetAttribute";
-	struct bsim_call c = bsim_begin(self, SIM_CALL_QUERY);
+	struct bsim_call c = bsim_begin_open(self, SIM_CALL_QUERY, call);
 	bool open = false;
 
 	if (c.result == DRV_ERROR_NONE)
-		c.result = check_attribute(c.bs, call, (int)type, attr);
+		c.result = check_attribute(call, (int)type, attr);
 	if (c.result == DRV_ERROR_NONE)
 		c.result = bsim_pass(call,
 				     node_share_get_open(c.bs->node, SHARE_ID(shareable), &open));
@@ -363,11 +357,9 @@ drvError_t bsim_halMemShareHandleInfoGet(struct npu_driver *self, uint64_t share
 					 struct ShareHandleGetInfo *info)
 {
 	const char *call = "halMemShareHandleInfoGet";
-	struct bsim_call c = bsim_begin(self, SIM_CALL_QUERY);
+	struct bsim_call c = bsim_begin_open(self, SIM_CALL_QUERY, call);
 	struct node_share_info found;
 
-	if (c.result == DRV_ERROR_NONE)
-		c.result = bsim_require_open_locked(c.bs, call);
 	if (c.result == DRV_ERROR_NONE && info == NULL)
 		c.result = bsim_fail(DRV_ERROR_INVALID_VALUE, "%s: info is NULL", call);
 	if (c.result == DRV_ERROR_NONE)

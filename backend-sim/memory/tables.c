@@ -6,7 +6,7 @@
  */
 #include "memory/tables.h"
 
-#include "memory/window.h"
+#include "memory/memory.h"
 
 #include <errno.h>
 #include <stdlib.h>

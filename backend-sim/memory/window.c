@@ -3,8 +3,7 @@
  * The window's addresses: getting them from the host, handing out 1 GiB heaps, and the slots that
  * say which mapping has a page. Who asks for a reservation and what is checked stands in reserve.c.
  */
-#include "memory/window.h"
-
+#include "memory/memory.h"
 #include "memory/dialect.h"
 
 #include <errno.h>

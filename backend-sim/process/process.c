@@ -37,6 +37,15 @@ struct bsim_call bsim_begin(struct npu_driver *self, enum sim_call cost)
 	return call;
 }
 
+struct bsim_call bsim_begin_open(struct npu_driver *self, enum sim_call cost, const char *name)
+{
+	struct bsim_call call = bsim_begin(self, cost);
+
+	if (call.result == DRV_ERROR_NONE)
+		call.result = bsim_require_open_locked(call.bs, name);
+	return call;
+}
+
 drvError_t bsim_end(struct bsim_call *call)
 {
 	struct bsim *bs = call->bs;

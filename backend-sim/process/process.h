@@ -95,6 +95,8 @@ struct bsim_call {
  * lets time pass for the call, counts it, unlocks, and returns the result. */
 struct bsim_call bsim_begin(struct npu_driver *self, enum sim_call cost);
 drvError_t bsim_end(struct bsim_call *call);
+/* bsim_begin() of a call that needs an open device before all else. */
+struct bsim_call bsim_begin_open(struct npu_driver *self, enum sim_call cost, const char *name);
 /* True in a child that was forked after the node was joined. */
 bool bsim_is_forked(const struct bsim *bs);
 

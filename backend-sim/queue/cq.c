@@ -72,8 +72,8 @@ static void wake_writers_locked(struct bsim *bs, const struct queue_cq *cq)
 	struct queue_device *device = &bs->queues->device[cq->device];
 	struct queue_sq *sq, *next;
 
-	for (sq = bs->queues->blocked_first; sq != NULL; sq = next) {
-		next = sq->blocked_next;
+	for (sq = TAILQ_FIRST(&bs->queues->blocked); sq != NULL; sq = next) {
+		next = TAILQ_NEXT(sq, blocked_link);
 		if (sq->state == SQ_CQ_FULL && sq->device == cq->device &&
 		    (device->stream_cq == NULL || device->stream_cq[sq->stream_id] == cq->id ||
 		     device->stream_cq[sq->stream_id] == QUEUE_NO_CQ))
@@ -100,11 +100,6 @@ void queue_cq_drop_locked(struct bsim *bs, struct queue_device *device, struct q
 
 /* ---- taking reports ---- */
 
-static bool is_for(const struct stars_logic_cqe *cqe, uint32_t stream, uint32_t task)
-{
-	return cqe->stream_id == stream && cqe->task_id == task;
-}
-
 /* The run of reports that this caller gets: consecutive ones that are for anybody, and at its end
  * at most one that is for the caller's own task. Reports that are for others before the run are
  * stepped over; others' after its start end it. */
@@ -116,7 +111,7 @@ static uint32_t run_for(const struct queue_cq *cq, uint32_t stream, uint32_t tas
 	for (uint32_t i = 0; i < cq->count && length < limit; i++) {
 		const struct stars_logic_cqe *cqe = &cq->ring[(cq->first + i) % cq->depth];
 		bool reserved = (cqe->flags & STARS_CQE_FLAG_MATCH) != 0,
-		     mine = is_for(cqe, stream, task);
+		     mine = cqe->stream_id == stream && cqe->task_id == task;
 
 		if (reserved && !mine && length != 0)
 			break;
@@ -220,6 +215,7 @@ static drvError_t recv_locked(struct bsim *bs, uint32_t dev, struct halReportRec
 	uint32_t start, length;
 	bool told = false;
 
+	info->report_cqe_num = 0;
 	if (result != DRV_ERROR_NONE)
 		return result;
 	wait.cq = queue_cq_find(device, info->cqId);
@@ -253,16 +249,10 @@ static drvError_t recv_locked(struct bsim *bs, uint32_t dev, struct halReportRec
 drvError_t bsim_halCqReportRecv(struct npu_driver *self, uint32_t dev,
 				struct halReportRecvInfo *info)
 {
-	struct bsim_call c = bsim_begin(self, SIM_CALL_QUERY);
+	struct bsim_call c = queue_begin(self, SIM_CALL_QUERY);
 
-	if (c.result != DRV_ERROR_NONE)
-		return bsim_end(&c);
-	if (info == NULL) {
-		c.result = bsim_fail(DRV_ERROR_INVALID_VALUE, "halCqReportRecv: info is NULL");
-	} else {
-		info->report_cqe_num = 0;
-		queue_catch_up_locked(c.bs);
-		c.result = recv_locked(c.bs, dev, info);
-	}
+	if (c.result == DRV_ERROR_NONE)
+		c.result = info == NULL ? bsim_null("halCqReportRecv", "info")
+					: recv_locked(c.bs, dev, info);
 	return bsim_end(&c);
 }

@@ -39,6 +39,8 @@ bool queue_open(struct bsim *bs, char **error)
 		g_free(set);
 		return false;
 	}
+	TAILQ_INIT(&set->ready);
+	TAILQ_INIT(&set->blocked);
 	set->bs = bs;
 	set->idle_ns = IDLE_NS;
 	set->pid = getpid();
@@ -76,18 +78,20 @@ void queue_device_close_locked(struct bsim *bs, unsigned device)
 /* Queues that an engine of the model still works for when everything ends: the model drops their
  * jobs without a word, but may look at them until sim_close(). They are freed with the next
  * queue_close(), and can be reached until then. */
-static struct queue_sq *graveyard;
+static struct queue_list graveyard;
 
 static void bury_locked(struct queue_set *set)
 {
 	struct queue_sq *sq;
 
-	while ((sq = graveyard) != NULL) {
-		graveyard = sq->doomed_next;
+	while ((sq = LIST_FIRST(&graveyard)) != NULL) {
+		LIST_REMOVE(sq, doomed_link);
 		queue_sq_free(sq);
 	}
-	graveyard = set->doomed;
-	set->doomed = NULL;
+	while ((sq = LIST_FIRST(&set->doomed)) != NULL) {
+		LIST_REMOVE(sq, doomed_link);
+		LIST_INSERT_HEAD(&graveyard, sq, doomed_link);
+	}
 }
 
 void queue_close(struct bsim *bs)
@@ -114,7 +118,16 @@ void queue_close(struct bsim *bs)
 	g_free(set);
 }
 
-/* ---- finding ---- */
+/* ---- what calls begin with ---- */
+
+struct bsim_call queue_begin(struct npu_driver *self, enum sim_call cost)
+{
+	struct bsim_call c = bsim_begin(self, cost);
+
+	if (c.result == DRV_ERROR_NONE)
+		queue_catch_up_locked(c.bs);
+	return c;
+}
 
 drvError_t queue_device_find_locked(struct bsim *bs, const char *call, uint32_t dev, uint32_t ts,
 				    struct queue_device **out)
@@ -296,12 +309,10 @@ static drvError_t free_queue_locked(struct bsim *bs, uint32_t dev,
 
 drvError_t bsim_halSqCqFree(struct npu_driver *self, uint32_t dev, struct halSqCqFreeInfo *info)
 {
-	struct bsim_call c = bsim_begin(self, SIM_CALL_QUERY);
+	struct bsim_call c = queue_begin(self, SIM_CALL_QUERY);
 
-	if (c.result != DRV_ERROR_NONE)
-		return bsim_end(&c);
-	queue_catch_up_locked(c.bs);
-	c.result = free_queue_locked(c.bs, dev, info);
+	if (c.result == DRV_ERROR_NONE)
+		c.result = free_queue_locked(c.bs, dev, info);
 	return bsim_end(&c);
 }
 
@@ -386,12 +397,10 @@ static drvError_t query_locked(struct bsim *bs, uint32_t dev, struct halSqCqQuer
 
 drvError_t bsim_halSqCqQuery(struct npu_driver *self, uint32_t dev, struct halSqCqQueryInfo *info)
 {
-	struct bsim_call c = bsim_begin(self, SIM_CALL_QUERY);
+	struct bsim_call c = queue_begin(self, SIM_CALL_QUERY);
 
-	if (c.result != DRV_ERROR_NONE)
-		return bsim_end(&c);
-	queue_catch_up_locked(c.bs);
-	c.result = query_locked(c.bs, dev, info);
+	if (c.result == DRV_ERROR_NONE)
+		c.result = query_locked(c.bs, dev, info);
 	return bsim_end(&c);
 }
 
@@ -493,12 +502,10 @@ static drvError_t send_locked(struct bsim *bs, uint32_t dev, struct halTaskSendI
 
 drvError_t bsim_halSqTaskSend(struct npu_driver *self, uint32_t dev, struct halTaskSendInfo *info)
 {
-	struct bsim_call c = bsim_begin(self, SIM_CALL_SUBMIT);
+	struct bsim_call c = queue_begin(self, SIM_CALL_SUBMIT);
 
-	if (c.result != DRV_ERROR_NONE)
-		return bsim_end(&c);
-	queue_catch_up_locked(c.bs);
-	c.result = send_locked(c.bs, dev, info);
+	if (c.result == DRV_ERROR_NONE)
+		c.result = send_locked(c.bs, dev, info);
 	c.pages = info == NULL ? 1 : MAX(1, info->sqe_num);
 	return bsim_end(&c);
 }
@@ -520,10 +527,11 @@ uint64_t queue_wall_ns(void)
 static bool pass_time_out_locked(struct bsim *bs)
 {
 	uint64_t now = sim_host_ps(bs->sim), wall = queue_wall_ns();
-	struct queue_sq *first = NULL;
+	struct queue_sq *first = NULL, *sq;
 	bool busy = sim_busy(bs->sim);
 
-	for (struct queue_sq *sq = bs->queues->blocked_first; sq != NULL; sq = sq->blocked_next) {
+	TAILQ_FOREACH(sq, &bs->queues->blocked, blocked_link)
+	{
 		if (sq->deadline_ps == SIM_NEVER || wall < sq->deadline_wall_ns)
 			continue;
 		if (busy)
@@ -565,10 +573,12 @@ void queue_changed_locked(struct bsim *bs)
  * a blocked queue. */
 static uint64_t next_stop(const struct queue_set *set, uint64_t limit)
 {
+	const struct queue_sq *sq;
+
 	if (set->deadlines == 0)
 		return limit;
-	for (const struct queue_sq *sq = set->blocked_first; sq != NULL; sq = sq->blocked_next)
-		limit = MIN(limit, sq->deadline_ps);
+	TAILQ_FOREACH(sq, &set->blocked, blocked_link)
+	limit = MIN(limit, sq->deadline_ps);
 	return limit;
 }
 
@@ -577,9 +587,12 @@ static uint64_t next_stop(const struct queue_set *set, uint64_t limit)
 static uint64_t wake_ns(const struct queue_set *set, uint64_t wall_limit)
 {
 	uint64_t wall = queue_wall_ns(), now = sim_host_ps(set->bs->sim), until = wall_limit;
+	const struct queue_sq *sq;
 
-	for (const struct queue_sq *sq = set->blocked_first; set->deadlines != 0 && sq != NULL;
-	     sq = sq->blocked_next) {
+	if (set->deadlines == 0)
+		return until;
+	TAILQ_FOREACH(sq, &set->blocked, blocked_link)
+	{
 		if (sq->deadline_ps == SIM_NEVER)
 			continue;
 		until = MIN(until, sq->deadline_wall_ns);

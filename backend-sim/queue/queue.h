@@ -23,6 +23,8 @@
 #ifndef NPUSIM_BSIM_QUEUE_H
 #define NPUSIM_BSIM_QUEUE_H
 
+#include <sys/queue.h>
+
 #include "process/process.h"
 
 #define QUEUE_STREAMS   32768u
@@ -86,7 +88,8 @@ struct queue_sq {
 	struct stars_logic_cqe held; /* SQ_CQ_FULL: the completion that waits, and its text */
 	char *held_text;
 	bool holding;
-	struct queue_sq *ready_next, *blocked_next, *blocked_prev, *doomed_next;
+	TAILQ_ENTRY(queue_sq) ready_link, blocked_link;
+	LIST_ENTRY(queue_sq) doomed_link;
 };
 
 struct queue_device {
@@ -104,9 +107,8 @@ struct queue_set {
 	struct queue_device device[BSIM_DEVICE_MAX];
 	uint64_t now_ps; /* the time at which entries are being executed */
 	bool running;    /* queue_run_locked() is below on the stack */
-	struct queue_sq *ready_first, *ready_last;
-	struct queue_sq *blocked_first, *blocked_last;
-	struct queue_sq *doomed;
+	TAILQ_HEAD(, queue_sq) ready, blocked;
+	LIST_HEAD(queue_list, queue_sq) doomed;
 	unsigned value_waits, deadlines; /* blocked queues that a poll must look at */
 	/* calls that wait in wall time for another thread's */
 	pthread_cond_t changed;
@@ -133,6 +135,8 @@ void queue_catch_up_locked(struct bsim *bs);
 /* halDeviceClose: the device's queues and ids go; what its engines have begun ends by itself. */
 void queue_device_close_locked(struct bsim *bs, unsigned device);
 
+/* bsim_begin(), and what is due takes effect before the call looks. */
+struct bsim_call queue_begin(struct npu_driver *self, enum sim_call cost);
 /* The device's queues, if `dev` is one and is open, and `ts` is its task scheduler, 0. Else
  * INVALID_DEVICE, INVALID_HANDLE or INVALID_VALUE and a message. */
 drvError_t queue_device_find_locked(struct bsim *bs, const char *call, uint32_t dev, uint32_t ts,

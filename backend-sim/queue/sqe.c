@@ -16,49 +16,6 @@
 
 /* ---- lists ---- */
 
-static void ready_push(struct queue_set *set, struct queue_sq *sq)
-{
-	if (sq->listed)
-		return;
-	sq->listed = true;
-	sq->ready_next = NULL;
-	if (set->ready_last != NULL)
-		set->ready_last->ready_next = sq;
-	else
-		set->ready_first = sq;
-	set->ready_last = sq;
-}
-
-static struct queue_sq *ready_pop(struct queue_set *set)
-{
-	struct queue_sq *sq = set->ready_first;
-
-	if (sq == NULL)
-		return NULL;
-	set->ready_first = sq->ready_next;
-	if (set->ready_first == NULL)
-		set->ready_last = NULL;
-	sq->listed = false;
-	return sq;
-}
-
-static void ready_remove(struct queue_set *set, struct queue_sq *sq)
-{
-	struct queue_sq *before = NULL;
-
-	if (!sq->listed)
-		return;
-	for (struct queue_sq *at = set->ready_first; at != sq; at = at->ready_next)
-		before = at;
-	if (before != NULL)
-		before->ready_next = sq->ready_next;
-	else
-		set->ready_first = sq->ready_next;
-	if (set->ready_last == sq)
-		set->ready_last = before;
-	sq->listed = false;
-}
-
 static bool is_blocked(const struct queue_sq *sq)
 {
 	return sq->state != SQ_READY && sq->state != SQ_BUSY;
@@ -67,30 +24,16 @@ static bool is_blocked(const struct queue_sq *sq)
 static void block(struct queue_set *set, struct queue_sq *sq, enum queue_sq_state state)
 {
 	sq->state = state;
-	sq->blocked_next = NULL;
-	sq->blocked_prev = set->blocked_last;
-	if (set->blocked_last != NULL)
-		set->blocked_last->blocked_next = sq;
-	else
-		set->blocked_first = sq;
-	set->blocked_last = sq;
+	TAILQ_INSERT_TAIL(&set->blocked, sq, blocked_link);
 	set->value_waits += state == SQ_WAIT_VALUE;
 	set->deadlines += sq->deadline_ps != SIM_NEVER;
 }
 
 static void unblock(struct queue_set *set, struct queue_sq *sq)
 {
-	if (sq->blocked_prev != NULL)
-		sq->blocked_prev->blocked_next = sq->blocked_next;
-	else
-		set->blocked_first = sq->blocked_next;
-	if (sq->blocked_next != NULL)
-		sq->blocked_next->blocked_prev = sq->blocked_prev;
-	else
-		set->blocked_last = sq->blocked_prev;
+	TAILQ_REMOVE(&set->blocked, sq, blocked_link);
 	set->value_waits -= sq->state == SQ_WAIT_VALUE;
 	set->deadlines -= sq->deadline_ps != SIM_NEVER;
-	sq->blocked_next = sq->blocked_prev = NULL;
 }
 
 void queue_kick_locked(struct bsim *bs, struct queue_sq *sq)
@@ -99,7 +42,9 @@ void queue_kick_locked(struct bsim *bs, struct queue_sq *sq)
 		unblock(bs->queues, sq);
 		sq->state = SQ_READY;
 	}
-	ready_push(bs->queues, sq);
+	if (!sq->listed)
+		TAILQ_INSERT_TAIL(&bs->queues->ready, sq, ready_link);
+	sq->listed = true;
 }
 
 /* ---- completions ---- */
@@ -164,6 +109,8 @@ static void complete(struct bsim *bs, struct queue_sq *sq, struct queue_error *e
 
 /* ---- errors ---- */
 
+enum outcome { DONE, STARTED, BLOCKED };
+
 static void name_entry(const struct queue_sq *sq, const char *what, char *out, size_t size)
 {
 	struct stars_sqe_header header;
@@ -173,10 +120,9 @@ static void name_entry(const struct queue_sq *sq, const char *what, char *out, s
 		 header.stream_id & (unsigned)~STARS_SYNC_TASK_FLAG, header.task_id, what);
 }
 
-__attribute__((format(printf, 6, 7))) static void fail(const struct queue_sq *sq,
-						       struct queue_error *error, uint8_t type,
-						       uint32_t code, const char *what,
-						       const char *format, ...)
+__attribute__((format(printf, 6, 7))) static enum outcome
+fail_entry(const struct queue_sq *sq, struct queue_error *error, uint8_t type, uint32_t code,
+	   const char *what, const char *format, ...)
 {
 	char name[96];
 	va_list args;
@@ -189,6 +135,7 @@ __attribute__((format(printf, 6, 7))) static void fail(const struct queue_sq *sq
 	*error = (struct queue_error){ .type = type,
 				       .code = code,
 				       .text = g_strdup_printf("%s: %s", name, text) };
+	return DONE;
 }
 
 /* What a check says in the thread's message is about an entry, and not about the call that happens
@@ -198,21 +145,20 @@ static char *message_keep(void)
 	return npu_message()[0] == '\0' ? NULL : g_strdup(npu_message());
 }
 
-static char *message_take(char *kept)
+/* An entry's error from the thread's message, which becomes what was kept. */
+static struct queue_error error_of_message(uint32_t code, char *kept)
 {
-	char *text = g_strdup(npu_message());
+	struct queue_error error = { STARS_ERROR_EXCEPTION, code, g_strdup(npu_message()) };
 
 	if (kept != NULL)
 		npu_message_set("%s", kept);
 	else
 		npu_message_clear();
 	g_free(kept);
-	return text;
+	return error;
 }
 
 /* ---- copies ---- */
-
-enum outcome { DONE, STARTED, BLOCKED };
 
 static void job_done(struct sim_job *job)
 {
@@ -222,11 +168,7 @@ static void job_done(struct sim_job *job)
 	char name[96];
 
 	if (sq->doomed) {
-		struct queue_sq **link = &bs->queues->doomed;
-
-		while (*link != sq)
-			link = &(*link)->doomed_next;
-		*link = sq->doomed_next;
+		LIST_REMOVE(sq, doomed_link);
 		queue_sq_free(sq);
 		return;
 	}
@@ -237,8 +179,7 @@ static void job_done(struct sim_job *job)
 
 		name_entry(sq, "copy", name, sizeof(name));
 		copy_fault_message_locked(bs, name, job);
-		error = (struct queue_error){ STARS_ERROR_EXCEPTION, TS_ERROR_SDMA_ERROR,
-					      message_take(kept) };
+		error = error_of_message(TS_ERROR_SDMA_ERROR, kept);
 	}
 	complete(bs, sq, &error);
 	if (sq->state == SQ_READY)
@@ -258,8 +199,7 @@ static enum outcome start_copy(struct bsim *bs, struct queue_sq *sq, const char 
 	kept = message_keep();
 	name_entry(sq, what, name, sizeof(name));
 	if (copy_plan_locked(bs, name, (int)sq->device, dst, src, bytes, &plan) != DRV_ERROR_NONE) {
-		*error = (struct queue_error){ STARS_ERROR_EXCEPTION, TS_ERROR_SDMA_ERROR,
-					       message_take(kept) };
+		*error = error_of_message(TS_ERROR_SDMA_ERROR, kept);
 		return DONE;
 	}
 	g_free(kept);
@@ -296,14 +236,14 @@ static enum outcome sdma(struct bsim *bs, struct queue_sq *sq, const void *entry
 
 	memcpy(&sqe, entry, sizeof(sqe));
 	if ((sqe.control & SDMA_OPCODE_MASK) != 0 || (sqe.ptr_mode & 1) != 0 ||
-	    (sqe.control & SDMA_OFFSET_FLAG) != 0) {
-		fail(sq, error, STARS_ERROR_SQE, TS_ERROR_TASK_SQE_ERROR, "SDMA",
-		     "opcode %u, pointer mode %u, offset mode %u: only plain copies (0, 0, 0) are "
-		     "modelled",
-		     sqe.control & SDMA_OPCODE_MASK, sqe.ptr_mode & 1u,
-		     (sqe.control & SDMA_OFFSET_FLAG) != 0);
-		return DONE;
-	}
+	    (sqe.control & SDMA_OFFSET_FLAG) != 0)
+		return fail_entry(
+			sq, error, STARS_ERROR_SQE, TS_ERROR_TASK_SQE_ERROR, "SDMA",
+			"opcode %u, pointer mode %u, offset mode %u: only plain copies (0, 0, "
+			"0) are "
+			"modelled",
+			sqe.control & SDMA_OPCODE_MASK, sqe.ptr_mode & 1u,
+			(sqe.control & SDMA_OFFSET_FLAG) != 0);
 	return start_copy(bs, sq, "SDMA copy", word_of(sqe.dst_addr_low, sqe.dst_addr_high),
 			  word_of(sqe.src_addr_low, sqe.src_addr_high), sqe.length, error);
 }
@@ -314,13 +254,13 @@ static enum outcome pcie_dma(struct bsim *bs, struct queue_sq *sq, const void *e
 	struct stars_pcie_dma_sqe sqe;
 
 	memcpy(&sqe, entry, sizeof(sqe));
-	if ((sqe.convert & PCIE_DESCRIPTOR_MASK) != 0) {
-		fail(sq, error, STARS_ERROR_SQE, TS_ERROR_TASK_SQE_ERROR, "PCIe DMA",
-		     "the entry carries DMA descriptors (mode %u): give virtual addresses and mode "
-		     "0",
-		     sqe.convert & PCIE_DESCRIPTOR_MASK);
-		return DONE;
-	}
+	if ((sqe.convert & PCIE_DESCRIPTOR_MASK) != 0)
+		return fail_entry(
+			sq, error, STARS_ERROR_SQE, TS_ERROR_TASK_SQE_ERROR, "PCIe DMA",
+			"the entry carries DMA descriptors (mode %u): give virtual addresses "
+			"and mode "
+			"0",
+			sqe.convert & PCIE_DESCRIPTOR_MASK);
 	return start_copy(bs, sq, "PCIe DMA copy", sqe.dst, sqe.src, sqe.length, error);
 }
 
@@ -338,12 +278,10 @@ static enum outcome wait_longer(struct bsim *bs, struct queue_sq *sq, enum queue
 					  : SIM_NEVER - 1;
 		sq->deadline_wall_ns = queue_wall_ns() + timeout_s * UINT64_C(1000000000);
 	}
-	if (sq->deadline_ps != SIM_NEVER && set->now_ps >= sq->deadline_ps) {
-		fail(sq, error, STARS_ERROR_TIMEOUT, TS_ERROR_TASK_TIMEOUT, what,
-		     "%u of device %u was not recorded within %u s", sq->wait_id, sq->wait_device,
-		     timeout_s);
-		return DONE;
-	}
+	if (sq->deadline_ps != SIM_NEVER && set->now_ps >= sq->deadline_ps)
+		return fail_entry(sq, error, STARS_ERROR_TIMEOUT, TS_ERROR_TASK_TIMEOUT, what,
+				  "%u of device %u was not recorded within %u s", sq->wait_id,
+				  sq->wait_device, timeout_s);
 	block(set, sq, state);
 	return BLOCKED;
 }
@@ -356,10 +294,11 @@ static bool find_target(struct bsim *bs, struct queue_sq *sq, const struct stars
 	uint32_t id = type == DRV_EVENT_ID ? sqe->event_id : sqe->event_id % QUEUE_NOTIFIES;
 
 	if (device >= bs->devices || !queue_id_is_live(&bs->queues->device[device].ids[type], id)) {
-		fail(sq, error, STARS_ERROR_SQE, TS_ERROR_TASK_SQE_ERROR, what,
-		     "id %u of device %u is not in use: it was never taken, or given back before "
-		     "this task's turn came",
-		     id, device);
+		fail_entry(sq, error, STARS_ERROR_SQE, TS_ERROR_TASK_SQE_ERROR, what,
+			   "id %u of device %u is not in use: it was never taken, or given back "
+			   "before "
+			   "this task's turn came",
+			   id, device);
 		return false;
 	}
 	sq->wait_device = device;
@@ -431,8 +370,7 @@ static bool scheduler_reaches(struct bsim *bs, struct queue_sq *sq, const char *
 		g_free(kept);
 		return true;
 	}
-	*error = (struct queue_error){ STARS_ERROR_EXCEPTION, TS_ERROR_TASK_EXCEPTION,
-				       message_take(kept) };
+	*error = error_of_message(TS_ERROR_TASK_EXCEPTION, kept);
 	return false;
 }
 
@@ -441,8 +379,9 @@ static bool is_aligned(struct queue_sq *sq, const char *what, uint64_t va, unsig
 {
 	if (va % bytes == 0)
 		return true;
-	fail(sq, error, STARS_ERROR_SQE, TS_ERROR_TASK_SQE_ERROR, what,
-	     "0x%llx is not a multiple of the value's %u bytes", (unsigned long long)va, bytes);
+	fail_entry(sq, error, STARS_ERROR_SQE, TS_ERROR_TASK_SQE_ERROR, what,
+		   "0x%llx is not a multiple of the value's %u bytes", (unsigned long long)va,
+		   bytes);
 	return false;
 }
 
@@ -501,26 +440,25 @@ static enum outcome write_value(struct bsim *bs, struct queue_sq *sq, const void
 	if (sqe.sub_type == WRITE_EVENT_RESET)
 		return reset_event(bs, sq, sqe.res7, error);
 	if (sqe.sub_type != 0 || !(sqe.write_addr_high & WRITE_VIRTUAL) ||
-	    WRITE_SIZE(sqe.write_addr_high) > WRITE_SIZE_LG2_MAX || (sqe.res5 & 1) != 0) {
-		fail(sq, error, STARS_ERROR_SQE, TS_ERROR_TASK_SQE_ERROR, what,
-		     "sub type %u, %s address, 2^%u bytes, pointer mode %u: sub type 0, a virtual "
-		     "address, 1 to 32 bytes and "
-		     "mode 0 are modelled",
-		     sqe.sub_type, sqe.write_addr_high & WRITE_VIRTUAL ? "virtual" : "physical",
-		     WRITE_SIZE(sqe.write_addr_high), sqe.res5 & 1u);
-		return DONE;
-	}
+	    WRITE_SIZE(sqe.write_addr_high) > WRITE_SIZE_LG2_MAX || (sqe.res5 & 1) != 0)
+		return fail_entry(
+			sq, error, STARS_ERROR_SQE, TS_ERROR_TASK_SQE_ERROR, what,
+			"sub type %u, %s address, 2^%u bytes, pointer mode %u: sub type 0, a "
+			"virtual "
+			"address, 1 to 32 bytes and "
+			"mode 0 are modelled",
+			sqe.sub_type, sqe.write_addr_high & WRITE_VIRTUAL ? "virtual" : "physical",
+			WRITE_SIZE(sqe.write_addr_high), sqe.res5 & 1u);
 	va = word_of(sqe.write_addr_low, sqe.write_addr_high & WRITE_HIGH_MASK);
 	bytes = 1u << WRITE_SIZE(sqe.write_addr_high);
 	if (!is_aligned(sq, what, va, bytes, error) ||
 	    !scheduler_reaches(bs, sq, what, va, bytes, &end, error))
 		return DONE;
 	at = copy_at_locked(bs, &end.ref, true, &run);
-	if (at == NULL) {
-		fail(sq, error, STARS_ERROR_EXCEPTION, TS_ERROR_TASK_EXCEPTION, what,
-		     "0x%llx is mapped read-only or not at all", (unsigned long long)va);
-		return DONE;
-	}
+	if (at == NULL)
+		return fail_entry(sq, error, STARS_ERROR_EXCEPTION, TS_ERROR_TASK_EXCEPTION, what,
+				  "0x%llx is mapped read-only or not at all",
+				  (unsigned long long)va);
 	store(at, sqe.value, bytes);
 	queue_poll_locked(bs);
 	return DONE;
@@ -555,8 +493,8 @@ static bool value_settled(struct bsim *bs, struct queue_sq *sq,
 		return true;
 	at = copy_at_locked(bs, &end.ref, false, &run);
 	if (at == NULL) {
-		fail(sq, error, STARS_ERROR_EXCEPTION, TS_ERROR_TASK_EXCEPTION, what,
-		     "0x%llx does not translate", (unsigned long long)sqe->addr);
+		fail_entry(sq, error, STARS_ERROR_EXCEPTION, TS_ERROR_TASK_EXCEPTION, what,
+			   "0x%llx does not translate", (unsigned long long)sqe->addr);
 		return true;
 	}
 	return compares(sqe->compare, __atomic_load_n((uint64_t *)at, __ATOMIC_ACQUIRE),
@@ -570,12 +508,12 @@ static enum outcome wait_value(struct bsim *bs, struct queue_sq *sq, const void 
 	struct stars_value_wait_sqe sqe;
 
 	memcpy(&sqe, entry, sizeof(sqe));
-	if (sqe.magic != STARS_VALUE_WAIT_MAGIC || sqe.compare > COMPARE_NOR) {
-		fail(sq, error, STARS_ERROR_SQE, TS_ERROR_TASK_SQE_ERROR, what,
-		     "conditional entries are modelled as struct stars_value_wait_sqe with compare "
-		     "0 to 3 only");
-		return DONE;
-	}
+	if (sqe.magic != STARS_VALUE_WAIT_MAGIC || sqe.compare > COMPARE_NOR)
+		return fail_entry(
+			sq, error, STARS_ERROR_SQE, TS_ERROR_TASK_SQE_ERROR, what,
+			"conditional entries are modelled as struct stars_value_wait_sqe with "
+			"compare "
+			"0 to 3 only");
 	if (!is_aligned(sq, what, sqe.addr, sizeof(uint64_t), error) ||
 	    value_settled(bs, sq, &sqe, error))
 		return DONE;
@@ -611,11 +549,12 @@ static enum outcome execute(struct bsim *bs, struct queue_sq *sq, const void *en
 	case STARS_SQE_COND:
 		return wait_value(bs, sq, entry, error);
 	default:
-		fail(sq, error, STARS_ERROR_SQE, TS_ERROR_TASK_SQE_ERROR, "unknown",
-		     "entries of type %u are not modelled: npusim runs memory, copies, events and "
-		     "values, no kernels",
-		     header.type);
-		return DONE;
+		return fail_entry(
+			sq, error, STARS_ERROR_SQE, TS_ERROR_TASK_SQE_ERROR, "unknown",
+			"entries of type %u are not modelled: npusim runs memory, copies, "
+			"events and "
+			"values, no kernels",
+			header.type);
 	}
 }
 
@@ -640,8 +579,11 @@ void queue_run_locked(struct bsim *bs, uint64_t now_ps)
 		return;
 	set->running = true;
 	set->now_ps = now_ps;
-	while ((sq = ready_pop(set)) != NULL)
+	while ((sq = TAILQ_FIRST(&set->ready)) != NULL) {
+		TAILQ_REMOVE(&set->ready, sq, ready_link);
+		sq->listed = false;
 		advance(bs, sq);
+	}
 	set->running = false;
 }
 
@@ -653,12 +595,12 @@ void queue_poll_locked(struct bsim *bs)
 
 	if (set->value_waits == 0 && set->deadlines == 0)
 		return;
-	for (sq = set->blocked_first; sq != NULL; sq = next) {
+	for (sq = TAILQ_FIRST(&set->blocked); sq != NULL; sq = next) {
 		struct stars_value_wait_sqe sqe;
 		struct queue_error error = { 0 };
 		bool go = sq->deadline_ps != SIM_NEVER && now >= sq->deadline_ps;
 
-		next = sq->blocked_next;
+		next = TAILQ_NEXT(sq, blocked_link);
 		memcpy(&sqe, sq->ring[sq->head], sizeof(sqe));
 		if (sq->state == SQ_WAIT_VALUE)
 			go = value_settled(bs, sq, &sqe, &error);
@@ -680,13 +622,14 @@ void queue_sq_free(struct queue_sq *sq)
 void queue_sq_drop_locked(struct bsim *bs, struct queue_sq *sq)
 {
 	struct queue_set *set = bs->queues;
+
 	if (is_blocked(sq))
 		unblock(set, sq);
-	ready_remove(set, sq);
+	if (sq->listed)
+		TAILQ_REMOVE(&set->ready, sq, ready_link);
 	if (sq->state == SQ_BUSY) {
 		sq->doomed = true;
-		sq->doomed_next = set->doomed;
-		set->doomed = sq;
+		LIST_INSERT_HEAD(&set->doomed, sq, doomed_link);
 	} else {
 		queue_sq_free(sq);
 	}

@@ -65,10 +65,8 @@ static drvError_t touch_locked(struct bsim *bs, uint32_t dev, const uint64_t *at
 drvError_t bsim_npusimTouch(struct npu_driver *self, uint32_t dev, const uint64_t *at, size_t count,
 			    size_t bytes, uint32_t core)
 {
-	struct bsim_call c = bsim_begin(self, SIM_CALL_QUERY);
+	struct bsim_call c = bsim_begin_open(self, SIM_CALL_QUERY, CALL);
 
-	if (c.result == DRV_ERROR_NONE)
-		c.result = bsim_require_open_locked(c.bs, CALL);
 	if (c.result == DRV_ERROR_NONE)
 		c.result = check_touch(c.bs, dev, at, count, bytes, core);
 	if (c.result == DRV_ERROR_NONE)

@@ -3,7 +3,7 @@
  * Classic allocations: pages, frames and addresses; memory information; registered host memory;
  * names.
  */
-#include "memory/alloc.h"
+#include "memory/memory.h"
 #include "space-rig.h"
 
 #include <stdlib.h>

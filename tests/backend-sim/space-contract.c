@@ -5,7 +5,7 @@
  */
 #include "process/contract.h"
 #include "space-rig.h"
-#include "memory/window.h"
+#include "memory/memory.h"
 
 #include <string.h>
 

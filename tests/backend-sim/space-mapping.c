@@ -3,7 +3,7 @@
  * Mappings: what is checked, who may reach one, what lies in the page tables; and a random run of
  * reserve, create, map, unmap, release against a plain model, the tables walked page by page.
  */
-#include "memory/handle.h"
+#include "memory/memory.h"
 #include "space-rig.h"
 
 #include <stdlib.h>

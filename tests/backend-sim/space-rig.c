@@ -4,7 +4,7 @@
  */
 #include "space-rig.h"
 
-#include "memory/window.h"
+#include "memory/memory.h"
 
 #include <stdlib.h>
 #include <string.h>

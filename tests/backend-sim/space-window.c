@@ -3,7 +3,7 @@
  * Addresses: where reservations and heaps lie, which hints are taken, NoUC ranges, a moved window.
  */
 #include "space-rig.h"
-#include "memory/window.h"
+#include "memory/memory.h"
 
 #include <stdlib.h>
 #include <string.h>
