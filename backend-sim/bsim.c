@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The backend as one object: reading its variables, building and ending the server, entry and exit
- * of every call, the table of functions, statistics. Owns no memory of programs.
+ * The driver model as a backend of the runtime: opening and ending it with everything that its
+ * rooms hold, the table of functions, statistics, the description for `npusim info`.
  */
-#include "bsim.h"
-
-#include "alloc.h"
-#include "contract.h"
 #include "device.h"
-#include "mapping.h"
+#include "memory/memory.h"
+#include "memory/tables.h"
 #include "ops.h"
+#include "process/contract.h"
+#include "process/settings.h"
+#include "queue/queue.h"
 
 #include <glib.h>
 #include <inttypes.h>
@@ -19,239 +19,22 @@
 
 #include "config.h"
 
-struct bsim *bsim_process;
-static pthread_mutex_t users_lock = PTHREAD_MUTEX_INITIALIZER;
-static unsigned users; /* open() less close(); users_lock */
-
-/* ---- entry and exit of calls ---- */
-
-static bool is_forked(const struct bsim *bs)
-{
-	const struct node *node = __atomic_load_n(&bs->node, __ATOMIC_ACQUIRE);
-
-	return node != NULL && node_is_forked(node);
-}
-
-drvError_t bsim_enter(struct bsim *bs)
-{
-	if (is_forked(bs)) {
-		npu_message_set("this process was forked from one that had opened a device, and a "
-				"device does not survive fork(): call "
-				"exec(), or fork before the first device is opened (the parent is "
-				"unharmed)");
-		return DRV_ERROR_PROCESS_EXIT;
-	}
-	pthread_mutex_lock(&bs->lock);
-	bs->call_number++;
-	__atomic_add_fetch(&bs->calls, 1, __ATOMIC_RELAXED);
-	return DRV_ERROR_NONE;
-}
-
-drvError_t bsim_leave(struct bsim *bs, enum sim_call call, uint64_t pages, unsigned page_lg2,
-		      drvError_t result)
-{
-	if (result != DRV_ERROR_NONE) {
-		call = SIM_CALL_QUERY;
-		pages = 1;
-		page_lg2 = 21;
-	}
-	bs->call_count[call]++;
-	if (bs->timing && bs->sim != NULL) {
-		uint64_t ps = sim_call_ps(&bs->profile, call, pages, page_lg2);
-
-		bs->call_ps[call] += ps;
-		sim_spend(bs->sim, ps);
-	}
-	queue_catch_up_locked(bs);
-	pthread_mutex_unlock(&bs->lock);
-	return result;
-}
-
-uint64_t bsim_now_locked(struct bsim *bs)
-{
-	return bs->sim == NULL ? 0 : sim_host_ps(bs->sim);
-}
-
-drvError_t bsim_require_open_locked(struct bsim *bs, const char *call)
-{
-	if (bs->any_open)
-		return DRV_ERROR_NONE;
-	npu_message_set("%s: no device has been opened in this process: call aclrtSetDevice first",
-			call);
-	return DRV_ERROR_INVALID_HANDLE;
-}
-
-bool bsim_require_device_locked(struct bsim *bs, const char *call, unsigned device)
-{
-	if (device < bs->devices && bs->device[device].open)
-		return true;
-	npu_message_set("%s: device %u %s", call, device,
-			device >= bs->devices ? "does not exist on this server"
-					      : "has not been opened in this process");
-	return false;
-}
+static struct bsim server = { .lock = PTHREAD_MUTEX_INITIALIZER };
+static unsigned users; /* open() less close(); server.lock */
 
 /* A child that is forked while another thread is in a call finds the lock free; what it says then
- * is is_forked()'s. */
+ * is bsim_begin()'s. */
 static void before_fork(void)
 {
-	if (bsim_process != NULL)
-		pthread_mutex_lock(&bsim_process->lock);
+	pthread_mutex_lock(&server.lock);
 }
 
 static void after_fork(void)
 {
-	if (bsim_process != NULL)
-		pthread_mutex_unlock(&bsim_process->lock);
-}
-
-/* No thread of the child holds the lock that one of the parent may have held. */
-static void in_child(void)
-{
-	after_fork();
-	pthread_mutex_init(&users_lock, NULL);
+	pthread_mutex_unlock(&server.lock);
 }
 
 /* ---- the server ---- */
-
-static bool take_words(char **error, char *why)
-{
-	*error = why == NULL ? NULL : strdup(why);
-	g_free(why);
-	return false;
-}
-
-/* Loads the profile of config.soc_name, and what follows from it where the user did not say. */
-static bool load_profile(struct bsim *bs, char **error)
-{
-	char *why = NULL;
-
-	return sim_profile_load(bs->config.soc_name, &bs->profile, &why) || take_words(error, why);
-}
-
-/* NPUSIM_SOC may be a file, such as `npusim check --latency` writes; the node knows the
- * SoC's name. */
-static bool load_profile_of(struct bsim *bs, const char *soc, char **error)
-{
-	char *why = NULL;
-
-	if (strchr(soc, '/') != NULL || g_str_has_suffix(soc, ".ini")) {
-		if (!sim_profile_load_file(soc, &bs->profile, &why))
-			return take_words(error, why);
-		strcpy(bs->config.soc_name, bs->profile.soc_name);
-		return true;
-	}
-	if (strlen(soc) >= sizeof(bs->config.soc_name)) {
-		*error = strdup("NPUSIM_SOC: no SoC has so long a name");
-		return false;
-	}
-	strcpy(bs->config.soc_name, soc);
-	return load_profile(bs, error);
-}
-
-static uint64_t usable_frames(const struct sim_profile *p, uint64_t hbm_bytes)
-{
-	return hbm_bytes == p->hbm_bytes
-		       ? p->usable_frames
-		       : (uint64_t)((unsigned __int128)p->usable_frames * hbm_bytes / p->hbm_bytes);
-}
-
-static bool read_hbm(struct bsim *bs, char **error)
-{
-	bool given;
-	const char *text = npu_var_get(NPU_VAR_HBM, &given);
-	uint64_t bytes = bs->profile.hbm_bytes, most = sim_profile_hbm_max(&bs->profile);
-
-	given = given && *text != '\0';
-	if (given && (!npu_parse_size(text, &bytes) || bytes % NODE_FRAME_BYTES != 0 ||
-		      bytes < 64 * NODE_FRAME_BYTES || bytes > most)) {
-		if (asprintf(error,
-			     "NPUSIM_HBM=%s: HBM of a device is a multiple of 2 MiB from 128 MiB "
-			     "to %s, with a unit as in 64G; a number alone is bytes",
-			     text, npu_size_text(most)) < 0)
-			*error = NULL;
-		return false;
-	}
-	bs->config.hbm_bytes = bytes;
-	bs->config.usable_frames = usable_frames(&bs->profile, bytes);
-	bs->config.explicit_shape |= given;
-	return true;
-}
-
-static bool read_shape(struct bsim *bs, char **error)
-{
-	bool soc_given, devices_given;
-	const char *soc = npu_var_get(NPU_VAR_SOC, &soc_given);
-	const char *devices = npu_var_get(NPU_VAR_DEVICES, &devices_given);
-
-	if (!soc_given && bs->dialect == NPU_DIALECT_ANYWHERE)
-		soc = BSIM_SOC_ANYWHERE;
-	bs->config.name = npu_var_get(NPU_VAR_NODE, NULL);
-	if (!load_profile_of(bs, soc, error))
-		return false;
-	bs->config.devices =
-		devices_given ? (unsigned)strtoul(devices, NULL, 10) : bs->profile.default_devices;
-	bs->config.host_bytes = bs->profile.host_bytes;
-	bs->config.explicit_shape = soc_given || devices_given;
-	if (bs->config.devices < 1 || bs->config.devices > BSIM_DEVICE_MAX) {
-		if (asprintf(error, "NPUSIM_DEVICES=%s: a server has 1 to %d devices", devices,
-			     BSIM_DEVICE_MAX) < 0)
-			*error = NULL;
-		return false;
-	}
-	bs->devices = bs->config.devices;
-	return read_hbm(bs, error);
-}
-
-drvError_t bsim_set_dialect_locked(struct bsim *bs, enum npu_dialect dialect)
-{
-	char *error = NULL;
-	bool other = bs->dialect != dialect;
-
-	bs->dialect = dialect;
-	if (!other || bs->node != NULL || read_shape(bs, &error))
-		return DRV_ERROR_NONE;
-	npu_message_set("npusimSetDialect: %s", error != NULL ? error : "no memory");
-	free(error);
-	return DRV_ERROR_OPEN_FAILED;
-}
-
-static bool read_variables(struct bsim *bs, char **error)
-{
-	if (!npu_var_check_all(error))
-		return false;
-	bs->contract = strcmp(npu_var_get(NPU_VAR_CONTRACT, NULL), "driver") == 0 ? BSIM_DRIVER
-										  : BSIM_DOCS;
-	bs->timing = strcmp(npu_var_get(NPU_VAR_TIMING, NULL), "off") != 0;
-	bs->contents = strcmp(npu_var_get(NPU_VAR_CONTENTS, NULL), "off") != 0;
-	return read_shape(bs, error);
-}
-
-/* Takes over the shape of a node that runs: the profile, too, where the SoC is another. */
-static bool adopt(struct bsim *bs, const struct node_config *shape, char **error)
-{
-	bool other_soc = strcmp(shape->soc_name, bs->profile.soc_name) != 0;
-	const char *name = bs->config.name;
-
-	bs->config = *shape;
-	bs->config.name = name;
-	bs->devices = shape->devices;
-	return !other_soc || load_profile(bs, error);
-}
-
-void bsim_learn_shape_locked(struct bsim *bs)
-{
-	struct node_config shape;
-	char *error = NULL;
-
-	if (bs->shape_known || bs->config.explicit_shape || bs->node != NULL)
-		return;
-	bs->shape_known = true;
-	if (node_find_shape(bs->config.name, &shape) && !adopt(bs, &shape, &error)) {
-		npu_log(NPU_LOG_DEBUG, "%s", error);
-		free(error);
-	}
-}
 
 static bool join(struct bsim *bs, char **error)
 {
@@ -262,7 +45,7 @@ static bool join(struct bsim *bs, char **error)
 		return true;
 	if (!node_join(&config, &node, error))
 		return false;
-	if (!adopt(bs, &config, error)) {
+	if (!settings_adopt(bs, &config, error)) {
 		node_leave(node);
 		return false;
 	}
@@ -270,13 +53,14 @@ static bool join(struct bsim *bs, char **error)
 	return true;
 }
 
-static bool open_tables(struct bsim *bs, char **error)
+static bool open_records(struct bsim *bs, char **error)
 {
 	if (bs->handles == NULL && !handle_table_open(bs)) {
 		*error = strdup("no addresses for the table of handles");
 		return false;
 	}
-	if (bs->allocs == NULL && !alloc_table_open(bs)) {
+	if ((bs->mappings == NULL && !mapping_open(bs)) ||
+	    (bs->allocs == NULL && !alloc_table_open(bs))) {
 		*error = strdup("no memory for the table of allocations");
 		return false;
 	}
@@ -294,11 +78,8 @@ static bool open_model(struct bsim *bs, char **error)
 	if (bs->sim != NULL)
 		return true;
 	bs->sim = sim_open(&config, &why);
-	if (bs->sim == NULL) {
-		*error = why == NULL ? NULL : strdup(why);
-		g_free(why);
-		return false;
-	}
+	if (bs->sim == NULL)
+		return settings_take_words(error, why);
 	for (unsigned d = 0; d < bs->devices; d++)
 		tables_open(bs, d);
 	tables_open(bs, SIM_NODE_HOST);
@@ -312,7 +93,7 @@ drvError_t bsim_open_server_locked(struct bsim *bs)
 	if (bs->any_open)
 		return DRV_ERROR_NONE;
 	if (join(bs, &error) && (bs->window != NULL || window_open(bs, &error)) &&
-	    open_tables(bs, &error) && open_model(bs, &error) &&
+	    open_records(bs, &error) && open_model(bs, &error) &&
 	    (bs->queues != NULL || queue_open(bs, &error)))
 		return DRV_ERROR_NONE;
 	npu_message_set("the simulated server cannot be opened: %s",
@@ -327,7 +108,7 @@ drvError_t bsim_open_server_locked(struct bsim *bs)
 
 static void fill_memory(struct bsim *bs, unsigned dev, struct npu_stats *s)
 {
-	const struct bsim_space *space = bsim_space(bs, dev);
+	const struct space *space = tables_space(dev);
 	struct node_usage usage;
 
 	node_usage(bs->node, dev, &usage);
@@ -367,16 +148,13 @@ static drvError_t stats_locked(struct bsim *bs, uint32_t dev, struct npu_stats *
 {
 	struct npu_stats s = { .device = dev, .hbm_bytes = bs->config.hbm_bytes };
 
-	if (out == NULL || out->size < sizeof(uint32_t)) {
-		npu_message_set("npusimGetStats: out is %s",
-				out == NULL ? "NULL" : "without its size");
-		return DRV_ERROR_INVALID_VALUE;
-	}
-	if (dev >= bs->devices) {
-		npu_message_set("npusimGetStats: device is %u; this server has devices 0 to %u",
-				dev, bs->devices - 1);
-		return DRV_ERROR_INVALID_DEVICE;
-	}
+	if (out == NULL || out->size < sizeof(uint32_t))
+		return bsim_fail(DRV_ERROR_INVALID_VALUE, "npusimGetStats: out is %s",
+				 out == NULL ? "NULL" : "without its size");
+	if (dev >= bs->devices)
+		return bsim_fail(DRV_ERROR_INVALID_DEVICE,
+				 "npusimGetStats: device is %u; this server has devices 0 to %u",
+				 dev, bs->devices - 1);
 	s.now_ps = bsim_now_locked(bs);
 	s.usable_bytes = bs->config.usable_frames << NODE_FRAME_LG2;
 	if (bs->any_open) {
@@ -398,8 +176,8 @@ drvError_t bsim_npusimGetStats(struct npu_driver *self, uint32_t dev, struct npu
 	struct bsim *bs = bsim_of(self);
 	drvError_t result;
 
-	if (is_forked(bs))
-		return bsim_enter(bs);
+	if (bsim_is_forked(bs)) /* which words it, and takes no lock */
+		return bsim_begin(self, SIM_CALL_QUERY).result;
 	pthread_mutex_lock(&bs->lock);
 	result = stats_locked(bs, dev, out);
 	pthread_mutex_unlock(&bs->lock);
@@ -410,10 +188,8 @@ drvError_t bsim_npusimNow(struct npu_driver *self, uint64_t *ps)
 {
 	struct bsim *bs = bsim_of(self);
 
-	if (ps == NULL) {
-		npu_message_set("npusimNow: ps is NULL");
-		return DRV_ERROR_INVALID_VALUE;
-	}
+	if (ps == NULL)
+		return bsim_fail(DRV_ERROR_INVALID_VALUE, "npusimNow: ps is NULL");
 	pthread_mutex_lock(&bs->lock);
 	*ps = bsim_now_locked(bs);
 	pthread_mutex_unlock(&bs->lock);
@@ -460,13 +236,14 @@ static void close_backend(struct npu_driver *self)
 	struct bsim *bs = bsim_of(self);
 	bool used;
 
-	pthread_mutex_lock(&users_lock);
+	pthread_mutex_lock(&bs->lock);
 	used = --users > 0;
-	pthread_mutex_unlock(&users_lock);
+	if (!used)
+		bsim_process = NULL;
+	pthread_mutex_unlock(&bs->lock);
 	if (used)
 		return;
-	bsim_process = NULL;
-	if (bs->node != NULL && !is_forked(bs))
+	if (bs->node != NULL && !bsim_is_forked(bs))
 		end_server(bs);
 	pthread_mutex_lock(&bs->lock);
 	clear_locked(bs);
@@ -487,38 +264,32 @@ static void fill_driver(struct npu_driver *driver)
 #undef SET_OP
 }
 
-static struct npu_driver *open_once(char **error)
+static bool open_once_locked(char **error)
 {
-	static struct bsim server = { .lock = PTHREAD_MUTEX_INITIALIZER };
 	static bool fork_handled;
-	bool readable;
 
-	pthread_mutex_lock(&server.lock);
 	clear_locked(&server);
-	readable = read_variables(&server, error);
-	pthread_mutex_unlock(&server.lock);
-	if (!readable)
-		return NULL;
+	if (!settings_read(&server, error))
+		return false;
 	if (!fork_handled) {
 		fork_handled = true;
 		fill_driver(&server.driver);
-		pthread_atfork(before_fork, after_fork, in_child);
+		pthread_atfork(before_fork, after_fork, after_fork);
 	}
 	bsim_process = &server;
-	return &server.driver;
+	return true;
 }
 
 /* libascendcl.so and libascend_hal.so of one process are users of one model. */
 static struct npu_driver *open_backend(char **error)
 {
-	struct npu_driver *driver;
+	bool open;
 
-	pthread_mutex_lock(&users_lock);
-	driver = bsim_process != NULL ? &bsim_process->driver : open_once(error);
-	if (driver != NULL)
-		users++;
-	pthread_mutex_unlock(&users_lock);
-	return driver;
+	pthread_mutex_lock(&server.lock);
+	open = bsim_process != NULL || open_once_locked(error);
+	users += open;
+	pthread_mutex_unlock(&server.lock);
+	return open ? &server.driver : NULL;
 }
 
 static void add_line(GString *text, const char *key, const char *format, ...)
@@ -555,7 +326,7 @@ static char *describe_backend(void)
 
 	add_line(text, "backend", "sim");
 	add_line(text, "version", "%s", NPUSIM_VERSION);
-	if (bs != NULL && (own == NULL || read_variables(bs, &error))) {
+	if (bs != NULL && (own == NULL || settings_read(bs, &error))) {
 		add_line(text, "soc", "%s", bs->profile.soc_name);
 		add_line(text, "devices", "%u", bs->devices);
 		add_line(text, "hbm_bytes", "%" PRIu64, bs->config.hbm_bytes);

@@ -3,11 +3,13 @@
  * Devices: opening the first of them (which joins the node and builds the model), closing,
  * properties, peer access. Owns what a device is asked about; memory is others'.
  */
-#include "alloc.h"
 #include "device.h"
-#include "fault.h"
-#include "mapping.h"
+
+#include "memory/memory.h"
+#include "memory/tables.h"
 #include "ops.h"
+#include "process/settings.h"
+#include "queue/queue.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -18,15 +20,9 @@
 
 static drvError_t no_such_device(const struct bsim *bs, const char *call, uint32_t dev)
 {
-	npu_message_set("%s: device is %u; this server has devices 0 to %u", call, dev,
-			bs->devices - 1);
-	return DRV_ERROR_INVALID_DEVICE;
-}
-
-static drvError_t null_argument(const char *call, const char *argument)
-{
-	npu_message_set("%s: %s is NULL", call, argument);
-	return DRV_ERROR_INVALID_VALUE;
+	return bsim_fail(DRV_ERROR_INVALID_DEVICE,
+			 "%s: device is %u; this server has devices 0 to %u", call, dev,
+			 bs->devices - 1);
 }
 
 /* ---- opening and closing ---- */
@@ -34,54 +30,37 @@ static drvError_t null_argument(const char *call, const char *argument)
 drvError_t bsim_halDeviceOpen(struct npu_driver *self, uint32_t dev, halDevOpenIn *in,
 			      halDevOpenOut *out)
 {
-	struct bsim *bs = bsim_of(self);
-	drvError_t result = bsim_enter(bs);
+	struct bsim_call c = bsim_begin(self, SIM_CALL_QUERY);
 
 	(void)in;
-	if (result != DRV_ERROR_NONE)
-		return result;
-	bsim_learn_shape_locked(bs);
-	if (dev >= bs->devices)
-		result = no_such_device(bs, "halDeviceOpen", dev);
+	if (c.result != DRV_ERROR_NONE)
+		return bsim_end(&c);
+	settings_learn_shape_locked(c.bs);
+	if (dev >= c.bs->devices)
+		c.result = no_such_device(c.bs, "halDeviceOpen", dev);
 	else
-		result = bsim_open_server_locked(bs);
-	if (result == DRV_ERROR_NONE &&
-	    dev >= bs->devices) /* the node has fewer than was thought */
-		result = no_such_device(bs, "halDeviceOpen", dev);
-	if (result == DRV_ERROR_NONE) {
-		if (!bs->any_open)
+		c.result = bsim_open_server_locked(c.bs);
+	if (c.result == DRV_ERROR_NONE &&
+	    dev >= c.bs->devices) /* the node has fewer than was thought */
+		c.result = no_such_device(c.bs, "halDeviceOpen", dev);
+	if (c.result == DRV_ERROR_NONE) {
+		if (!c.bs->any_open)
 			fault_install();
-		bs->any_open = true;
-		bs->device[dev].open = true;
+		c.bs->any_open = true;
+		c.bs->device[dev].open = true;
 		if (out != NULL)
 			memset(out, 0, sizeof(*out));
 	}
-	return bsim_leave(bs, SIM_CALL_QUERY, 1, 21, result);
+	return bsim_end(&c);
 }
 
-/* Handles whose pages lie on, or were imported to, the device. */
-static unsigned end_handles(struct bsim *bs, unsigned device)
-{
-	struct drv_mem_handle *next;
-	unsigned ended = 0;
-
-	for (struct drv_mem_handle *h = bs->handles->live; h != NULL; h = next) {
-		next = h->next;
-		if (h->space != device)
-			continue;
-		handle_end(bs, h, HANDLE_LOST_TO_RESET);
-		ended++;
-	}
-	return ended;
-}
-
-static void close_locked(struct bsim *bs, unsigned dev)
+static void close_device_locked(struct bsim *bs, unsigned dev)
 {
 	unsigned mappings, handles, allocations;
 
 	queue_device_close_locked(bs, dev);
 	mappings = mapping_end_device(bs, dev);
-	handles = end_handles(bs, dev);
+	handles = handle_end_device(bs, dev);
 	allocations = alloc_end_device(bs, dev);
 	if (mappings + handles + allocations > 0) {
 		bs->handles->resets++;
@@ -99,21 +78,20 @@ static void close_locked(struct bsim *bs, unsigned dev)
 drvError_t bsim_halDeviceClose(struct npu_driver *self, uint32_t dev, halDevCloseIn *in)
 {
 	const char *call = "halDeviceClose";
-	struct bsim *bs = bsim_of(self);
-	drvError_t result = bsim_enter(bs);
+	struct bsim_call c = bsim_begin(self, SIM_CALL_QUERY);
 
 	(void)in;
-	if (result != DRV_ERROR_NONE)
-		return result;
-	if (dev >= bs->devices) {
-		result = no_such_device(bs, call, dev);
-	} else if (!bs->device[dev].open) {
-		npu_message_set("%s: device %u is not open in this process", call, dev);
-		result = DRV_ERROR_INVALID_HANDLE;
+	if (c.result != DRV_ERROR_NONE)
+		return bsim_end(&c);
+	if (dev >= c.bs->devices) {
+		c.result = no_such_device(c.bs, call, dev);
+	} else if (!c.bs->device[dev].open) {
+		c.result = bsim_fail(DRV_ERROR_INVALID_HANDLE,
+				     "%s: device %u is not open in this process", call, dev);
 	} else {
-		close_locked(bs, dev);
+		close_device_locked(c.bs, dev);
 	}
-	return bsim_leave(bs, SIM_CALL_QUERY, 1, 21, result);
+	return bsim_end(&c);
 }
 
 /* ---- how many, and which ---- */
@@ -124,17 +102,26 @@ static unsigned device_count(struct bsim *bs)
 	unsigned count;
 
 	pthread_mutex_lock(&bs->lock);
-	bsim_learn_shape_locked(bs);
+	settings_learn_shape_locked(bs);
 	count = bs->devices;
 	pthread_mutex_unlock(&bs->lock);
 	return count;
+}
+
+/* What most queries ask first. */
+static drvError_t check_query(struct bsim *bs, const char *call, const void *out, const char *name,
+			      uint32_t dev)
+{
+	if (out == NULL)
+		return bsim_null(call, name);
+	return dev < device_count(bs) ? DRV_ERROR_NONE : no_such_device(bs, call, dev);
 }
 
 drvError_t bsim_drvGetPlatformInfo(struct npu_driver *self, uint32_t *info)
 {
 	(void)self;
 	if (info == NULL)
-		return null_argument("drvGetPlatformInfo", "info");
+		return bsim_null("drvGetPlatformInfo", "info");
 	*info = 1; /* host with devices */
 	return DRV_ERROR_NONE;
 }
@@ -142,7 +129,7 @@ drvError_t bsim_drvGetPlatformInfo(struct npu_driver *self, uint32_t *info)
 drvError_t bsim_drvGetDevNum(struct npu_driver *self, uint32_t *num_dev)
 {
 	if (num_dev == NULL)
-		return null_argument("drvGetDevNum", "num_dev");
+		return bsim_null("drvGetDevNum", "num_dev");
 	*num_dev = device_count(bsim_of(self));
 	return DRV_ERROR_NONE;
 }
@@ -152,7 +139,7 @@ drvError_t bsim_drvGetDevIDs(struct npu_driver *self, uint32_t *devices, uint32_
 	unsigned count = device_count(bsim_of(self));
 
 	if (devices == NULL)
-		return null_argument("drvGetDevIDs", "devices");
+		return bsim_null("drvGetDevIDs", "devices");
 	for (uint32_t i = 0; i < len && i < count; i++)
 		devices[i] = i;
 	return DRV_ERROR_NONE;
@@ -160,33 +147,29 @@ drvError_t bsim_drvGetDevIDs(struct npu_driver *self, uint32_t *devices, uint32_
 
 drvError_t bsim_drvDeviceGetIndexByPhyId(struct npu_driver *self, uint32_t phy, uint32_t *index)
 {
-	struct bsim *bs = bsim_of(self);
+	drvError_t result =
+		check_query(bsim_of(self), "drvDeviceGetIndexByPhyId", index, "index", phy);
 
-	if (index == NULL)
-		return null_argument("drvDeviceGetIndexByPhyId", "index");
-	if (phy >= device_count(bs))
-		return no_such_device(bs, "drvDeviceGetIndexByPhyId", phy);
-	*index = phy;
-	return DRV_ERROR_NONE;
+	if (result == DRV_ERROR_NONE)
+		*index = phy;
+	return result;
 }
 
 drvError_t bsim_drvDeviceGetPhyIdByIndex(struct npu_driver *self, uint32_t index, uint32_t *phy)
 {
-	struct bsim *bs = bsim_of(self);
+	drvError_t result =
+		check_query(bsim_of(self), "drvDeviceGetPhyIdByIndex", phy, "phy", index);
 
-	if (phy == NULL)
-		return null_argument("drvDeviceGetPhyIdByIndex", "phy");
-	if (index >= device_count(bs))
-		return no_such_device(bs, "drvDeviceGetPhyIdByIndex", index);
-	*phy = index;
-	return DRV_ERROR_NONE;
+	if (result == DRV_ERROR_NONE)
+		*phy = index;
+	return result;
 }
 
 drvError_t bsim_halGetHostID(struct npu_driver *self, uint32_t *host_id)
 {
 	(void)self;
 	if (host_id == NULL)
-		return null_argument("halGetHostID", "host_id");
+		return bsim_null("halGetHostID", "host_id");
 	*host_id = BSIM_HOST_ID;
 	return DRV_ERROR_NONE;
 }
@@ -201,7 +184,7 @@ drvError_t bsim_halGetAPIVersion(struct npu_driver *self, int *version)
 {
 	(void)self;
 	if (version == NULL)
-		return null_argument("halGetAPIVersion", "version");
+		return bsim_null("halGetAPIVersion", "version");
 	*version = 0x072418; /* what CANN 9.0's runtime sets as its own */
 	return DRV_ERROR_NONE;
 }
@@ -272,15 +255,14 @@ drvError_t bsim_halGetDeviceInfo(struct npu_driver *self, uint32_t dev, int32_t 
 {
 	const char *call = "halGetDeviceInfo";
 	struct bsim *bs = bsim_of(self);
+	drvError_t result = check_query(bs, call, value, "value", dev);
 
-	if (value == NULL)
-		return null_argument(call, "value");
-	if (dev >= device_count(bs))
-		return no_such_device(bs, call, dev);
+	if (result != DRV_ERROR_NONE)
+		return result;
 	if (device_fact(bs, dev, module, info, value))
 		return DRV_ERROR_NONE;
-	npu_message_set("%s: module %d, info %d is not modelled", call, module, info);
-	return DRV_ERROR_NOT_SUPPORT;
+	return bsim_fail(DRV_ERROR_NOT_SUPPORT, "%s: module %d, info %d is not modelled", call,
+			 module, info);
 }
 
 drvError_t bsim_halGetPairDevicesInfo(struct npu_driver *self, uint32_t dev, uint32_t other,
@@ -291,13 +273,12 @@ drvError_t bsim_halGetPairDevicesInfo(struct npu_driver *self, uint32_t dev, uin
 	unsigned count = device_count(bs);
 
 	if (value == NULL)
-		return null_argument(call, "value");
+		return bsim_null(call, "value");
 	if (dev >= count || other >= count)
 		return no_such_device(bs, call, dev >= count ? dev : other);
-	if (info != 0) {
-		npu_message_set("%s: info is %d; only 0 (topology) is modelled", call, info);
-		return DRV_ERROR_NOT_SUPPORT;
-	}
+	if (info != 0)
+		return bsim_fail(DRV_ERROR_NOT_SUPPORT,
+				 "%s: info is %d; only 0 (topology) is modelled", call, info);
 	*value = bs->profile.is_910c && dev / DIES_OF_910C == other / DIES_OF_910C ? TOPOLOGY_SIO
 										   : TOPOLOGY_HCCS;
 	return DRV_ERROR_NONE;
@@ -308,16 +289,13 @@ drvError_t bsim_halGetSocVersion(struct npu_driver *self, uint32_t dev, char *so
 {
 	const char *call = "halGetSocVersion";
 	struct bsim *bs = bsim_of(self);
+	drvError_t result = check_query(bs, call, soc_version, "soc_version", dev);
 
-	if (soc_version == NULL)
-		return null_argument(call, "soc_version");
-	if (dev >= device_count(bs))
-		return no_such_device(bs, call, dev);
-	if (len <= strlen(bs->profile.soc_name)) {
-		npu_message_set("%s: len is %u; \"%s\" takes %zu bytes", call, len,
-				bs->profile.soc_name, strlen(bs->profile.soc_name) + 1);
-		return DRV_ERROR_INVALID_VALUE;
-	}
+	if (result != DRV_ERROR_NONE)
+		return result;
+	if (len <= strlen(bs->profile.soc_name))
+		return bsim_fail(DRV_ERROR_INVALID_VALUE, "%s: len is %u; \"%s\" takes %zu bytes",
+				 call, len, bs->profile.soc_name, strlen(bs->profile.soc_name) + 1);
 	strcpy(soc_version, bs->profile.soc_name);
 	return DRV_ERROR_NONE;
 }
@@ -331,33 +309,27 @@ bool bsim_halSupportFeature(struct npu_driver *self, uint32_t dev, int feature)
 drvError_t bsim_halGetChipCapability(struct npu_driver *self, uint32_t dev,
 				     struct halCapabilityInfo *info)
 {
-	struct bsim *bs = bsim_of(self);
+	drvError_t result = check_query(bsim_of(self), "halGetChipCapability", info, "info", dev);
 
-	if (info == NULL)
-		return null_argument("halGetChipCapability", "info");
-	if (dev >= device_count(bs))
-		return no_such_device(bs, "halGetChipCapability", dev);
-	memset(info, 0, sizeof(*info));
-	return DRV_ERROR_NONE;
+	if (result == DRV_ERROR_NONE)
+		memset(info, 0, sizeof(*info));
+	return result;
 }
 
 drvError_t bsim_drvMemSmmuQuery(struct npu_driver *self, DVdevice dev, uint32_t *ssid)
 {
-	struct bsim *bs = bsim_of(self);
+	drvError_t result = check_query(bsim_of(self), "drvMemSmmuQuery", ssid, "ssid", dev);
 
-	if (ssid == NULL)
-		return null_argument("drvMemSmmuQuery", "ssid");
-	if (dev >= device_count(bs))
-		return no_such_device(bs, "drvMemSmmuQuery", dev);
-	*ssid = 0;
-	return DRV_ERROR_NONE;
+	if (result == DRV_ERROR_NONE)
+		*ssid = 0;
+	return result;
 }
 
 drvError_t bsim_drvDeviceGetTransWay(struct npu_driver *self, void *src, void *dst, uint8_t *way)
 {
 	(void)self, (void)src, (void)dst;
 	if (way == NULL)
-		return null_argument("drvDeviceGetTransWay", "way");
+		return bsim_null("drvDeviceGetTransWay", "way");
 	*way = 0; /* SDMA */
 	return DRV_ERROR_NONE;
 }
@@ -381,17 +353,15 @@ drvError_t bsim_halMemCtl(struct npu_driver *self, int type, void *param, size_t
 	struct memory_features *answer = out;
 	unsigned long long have;
 
-	if (type != CTL_SUPPORT_FEATURE) {
-		npu_message_set("%s: type is %d; only 2 (which features memory has) is modelled",
-				call, type);
-		return DRV_ERROR_NOT_SUPPORT;
-	}
+	if (type != CTL_SUPPORT_FEATURE)
+		return bsim_fail(DRV_ERROR_NOT_SUPPORT,
+				 "%s: type is %d; only 2 (which features memory has) is modelled",
+				 call, type);
 	if (param == NULL || out == NULL || param_size < sizeof(*asked) ||
-	    (out_size != NULL && *out_size < sizeof(*answer))) {
-		npu_message_set("%s: param %p of %zu bytes, out %p; both take %zu bytes", call,
-				param, param_size, out, sizeof(*asked));
-		return DRV_ERROR_INVALID_VALUE;
-	}
+	    (out_size != NULL && *out_size < sizeof(*answer)))
+		return bsim_fail(DRV_ERROR_INVALID_VALUE,
+				 "%s: param %p of %zu bytes, out %p; both take %zu bytes", call,
+				 param, param_size, out, sizeof(*asked));
 	if (asked->device >= device_count(bs))
 		return no_such_device(bs, call, asked->device);
 	have = (bs->profile.giant_pages ? FEATURE_GIANT_PAGE : 0) |
@@ -406,7 +376,7 @@ drvError_t bsim_halMemCtl(struct npu_driver *self, int type, void *param, size_t
 
 static drvError_t check_pair(struct bsim *bs, const char *call, uint32_t dev, uint32_t peer)
 {
-	bsim_learn_shape_locked(bs);
+	settings_learn_shape_locked(bs);
 	if (dev >= bs->devices || peer >= bs->devices)
 		return no_such_device(bs, call, dev >= bs->devices ? dev : peer);
 	return DRV_ERROR_NONE;
@@ -415,62 +385,56 @@ static drvError_t check_pair(struct bsim *bs, const char *call, uint32_t dev, ui
 drvError_t bsim_halDeviceCanAccessPeer(struct npu_driver *self, int *can, uint32_t dev,
 				       uint32_t peer)
 {
-	struct bsim *bs = bsim_of(self);
-	drvError_t result = bsim_enter(bs);
+	struct bsim_call c = bsim_begin(self, SIM_CALL_QUERY);
 
-	if (result != DRV_ERROR_NONE)
-		return result;
-	result = can == NULL ? null_argument("halDeviceCanAccessPeer", "can")
-			     : check_pair(bs, "halDeviceCanAccessPeer", dev, peer);
-	if (result == DRV_ERROR_NONE)
+	if (c.result == DRV_ERROR_NONE)
+		c.result = can == NULL ? bsim_null("halDeviceCanAccessPeer", "can")
+				       : check_pair(c.bs, "halDeviceCanAccessPeer", dev, peer);
+	if (c.result == DRV_ERROR_NONE)
 		*can = dev != peer;
-	return bsim_leave(bs, SIM_CALL_QUERY, 1, 21, result);
+	return bsim_end(&c);
 }
 
-static drvError_t set_peer(struct bsim *bs, const char *call, uint32_t dev, uint32_t peer,
+static drvError_t set_peer(struct npu_driver *self, const char *call, uint32_t dev, uint32_t peer,
 			   uint32_t flag, bool enable)
 {
-	drvError_t result = bsim_enter(bs);
+	struct bsim_call c = bsim_begin(self, SIM_CALL_QUERY);
 
-	if (result != DRV_ERROR_NONE)
-		return result;
-	result = check_pair(bs, call, dev, peer);
-	if (result == DRV_ERROR_NONE && (dev == peer || flag != 0)) {
-		npu_message_set(
+	if (c.result == DRV_ERROR_NONE)
+		c.result = check_pair(c.bs, call, dev, peer);
+	if (c.result == DRV_ERROR_NONE && (dev == peer || flag != 0))
+		c.result = bsim_fail(
+			DRV_ERROR_INVALID_VALUE,
 			"%s: device %u, peer %u, flag %u; the two must differ, and flag be 0", call,
 			dev, peer, flag);
-		result = DRV_ERROR_INVALID_VALUE;
-	}
-	if (result == DRV_ERROR_NONE && enable)
-		bs->device[dev].peers |= 1u << peer;
-	else if (result == DRV_ERROR_NONE)
-		bs->device[dev].peers &= ~(1u << peer);
-	return bsim_leave(bs, SIM_CALL_QUERY, 1, 21, result);
+	if (c.result == DRV_ERROR_NONE && enable)
+		c.bs->device[dev].peers |= 1u << peer;
+	else if (c.result == DRV_ERROR_NONE)
+		c.bs->device[dev].peers &= ~(1u << peer);
+	return bsim_end(&c);
 }
 
 drvError_t bsim_halDeviceEnableP2P(struct npu_driver *self, uint32_t dev, uint32_t peer,
 				   uint32_t flag)
 {
-	return set_peer(bsim_of(self), "halDeviceEnableP2P", dev, peer, flag, true);
+	return set_peer(self, "halDeviceEnableP2P", dev, peer, flag, true);
 }
 
 drvError_t bsim_halDeviceDisableP2P(struct npu_driver *self, uint32_t dev, uint32_t peer,
 				    uint32_t flag)
 {
-	return set_peer(bsim_of(self), "halDeviceDisableP2P", dev, peer, flag, false);
+	return set_peer(self, "halDeviceDisableP2P", dev, peer, flag, false);
 }
 
 drvError_t bsim_drvGetP2PStatus(struct npu_driver *self, uint32_t dev, uint32_t peer,
 				uint32_t *status)
 {
-	struct bsim *bs = bsim_of(self);
-	drvError_t result = bsim_enter(bs);
+	struct bsim_call c = bsim_begin(self, SIM_CALL_QUERY);
 
-	if (result != DRV_ERROR_NONE)
-		return result;
-	result = status == NULL ? null_argument("drvGetP2PStatus", "status")
-				: check_pair(bs, "drvGetP2PStatus", dev, peer);
-	if (result == DRV_ERROR_NONE)
-		*status = bs->device[dev].peers >> peer & 1;
-	return bsim_leave(bs, SIM_CALL_QUERY, 1, 21, result);
+	if (c.result == DRV_ERROR_NONE)
+		c.result = status == NULL ? bsim_null("drvGetP2PStatus", "status")
+					  : check_pair(c.bs, "drvGetP2PStatus", dev, peer);
+	if (c.result == DRV_ERROR_NONE)
+		*status = c.bs->device[dev].peers >> peer & 1;
+	return bsim_end(&c);
 }

@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The simulated server as one process has it: learning its shape, and building the model at the
- * first device's opening. Owned by bsim.c; called by device.c with bsim.lock held.
+ * The simulated server as one process has it: building the model at the first device's opening.
+ * Owned by bsim.c; called by device.c with bsim.lock held.
  */
 #ifndef NPUSIM_BSIM_DEVICE_H
 #define NPUSIM_BSIM_DEVICE_H
 
-#include "bsim.h"
+#include "process/process.h"
 
-/* Where neither SoC, devices nor HBM were given: takes the shape of the node of that name that runs
- * already. Once. */
-void bsim_learn_shape_locked(struct bsim *bs);
 /* Joins the node, reserves the window, builds the model; nothing where that is done. Message on
  * failure. */
 drvError_t bsim_open_server_locked(struct bsim *bs);

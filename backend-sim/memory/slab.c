@@ -3,8 +3,8 @@
  * Heaps of classic allocations: 1 GiB each, of one kind, first fit. Owns which pages of a heap are
  * taken, and the frames behind 4 KiB pages.
  */
-#include "alloc.h"
-#include "mapping.h"
+#include "memory/memory.h"
+#include "memory/tables.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 
 static bool has_frames(const struct pool_kind *kind)
 {
-	return kind->page_lg2 == 12 && kind->use == ALLOCATION_DEVICE;
+	return kind->page_lg2 == 12 && kind->use == NPU_PLACE_DEVICE;
 }
 
 static void free_pool(struct pool *p)
@@ -282,8 +282,8 @@ struct allocation *allocation_new(struct bsim *bs, const char *call, const struc
 	struct allocation *a = calloc(1, sizeof(*a));
 
 	if (a == NULL) {
-		npu_message_set("%s: no memory for one more allocation", call);
-		*out_error = DRV_ERROR_OUT_OF_MEMORY;
+		*out_error = bsim_fail(DRV_ERROR_OUT_OF_MEMORY,
+				       "%s: no memory for one more allocation", call);
 		return NULL;
 	}
 	a->kind = kind->use;
@@ -355,16 +355,6 @@ void allocation_drop(struct bsim *bs, struct allocation *a)
 	bs->allocs->count[a->kind]--;
 	bs->allocs->bytes[a->kind] -= a->bytes;
 	free(a);
-}
-
-struct allocation *allocation_at(const struct range *r, uint64_t va)
-{
-	if (r->kind == RANGE_POOL)
-		return r->pool->owner[(va - r->va) >> r->pool->kind.page_lg2];
-	if (r->kind == RANGE_ALLOCATION && r->allocation != NULL &&
-	    va - r->allocation->va < r->allocation->bytes)
-		return r->allocation;
-	return NULL;
 }
 
 const struct node_block *allocation_frame(const struct allocation *a, uint64_t va)

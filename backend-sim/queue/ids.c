@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "ops.h"
-#include "queue.h"
+#include "queue/queue.h"
 
 static const struct {
 	const char *name;
@@ -71,8 +71,8 @@ static void wake_locked(struct bsim *bs, unsigned device, int type, uint32_t id)
 	enum queue_sq_state state = type == DRV_EVENT_ID ? SQ_WAIT_EVENT : SQ_WAIT_NOTIFY;
 	struct queue_sq *sq, *next;
 
-	for (sq = bs->queues->blocked_first; sq != NULL; sq = next) {
-		next = sq->blocked_next;
+	for (sq = TAILQ_FIRST(&bs->queues->blocked); sq != NULL; sq = next) {
+		next = TAILQ_NEXT(sq, blocked_link);
 		if (sq->state == state && sq->wait_device == device && sq->wait_id == id) {
 			queue_kick_locked(bs, sq);
 			if (type == DRV_NOTIFY_ID)
@@ -124,9 +124,9 @@ static drvError_t kind_check(struct bsim *bs, const char *call, uint32_t dev,
 			     const struct halResourceIdInputInfo *in, struct queue_device **out)
 {
 	if (in == NULL)
-		return queue_bad(DRV_ERROR_INVALID_VALUE, "%s: in is NULL", call);
+		return bsim_fail(DRV_ERROR_INVALID_VALUE, "%s: in is NULL", call);
 	if (in->type < 0 || in->type >= (int)G_N_ELEMENTS(kinds))
-		return queue_bad(
+		return bsim_fail(
 			DRV_ERROR_INVALID_VALUE,
 			"%s: type is %d: it must be 0 (stream), 1 (event), 2 (model) or 3 (notify)",
 			call, in->type);
@@ -138,7 +138,7 @@ static drvError_t id_check(const char *call, uint32_t dev, const struct queue_de
 {
 	if (queue_id_is_live(&device->ids[type], id))
 		return DRV_ERROR_NONE;
-	return queue_bad(DRV_ERROR_PARA_ERROR,
+	return bsim_fail(DRV_ERROR_PARA_ERROR,
 			 "%s: %s %u of device %u is not in use: take ids with halResourceIdAlloc",
 			 call, kinds[type].name, id, dev);
 }
@@ -155,11 +155,11 @@ static drvError_t id_alloc_locked(struct bsim *bs, uint32_t dev,
 	if (result != DRV_ERROR_NONE)
 		return result;
 	if (out == NULL)
-		return queue_bad(DRV_ERROR_INVALID_VALUE, "%s: out is NULL", call);
+		return bsim_fail(DRV_ERROR_INVALID_VALUE, "%s: out is NULL", call);
 	if (device->ids[in->type].capacity == 0)
 		device->ids[in->type].capacity = kinds[in->type].capacity;
 	if (!queue_id_take(&device->ids[in->type], &id))
-		return queue_bad(kinds[in->type].exhausted,
+		return bsim_fail(kinds[in->type].exhausted,
 				 "%s: all %u %s ids of device %u are in use: destroy some", call,
 				 kinds[in->type].capacity, kinds[in->type].name, dev);
 	if (in->type == DRV_EVENT_ID || in->type == DRV_NOTIFY_ID)
@@ -172,13 +172,11 @@ drvError_t bsim_halResourceIdAlloc(struct npu_driver *self, uint32_t dev,
 				   struct halResourceIdInputInfo *in,
 				   struct halResourceIdOutputInfo *out)
 {
-	struct bsim *bs = bsim_of(self);
-	drvError_t result = bsim_enter(bs);
+	struct bsim_call c = bsim_begin(self, SIM_CALL_QUERY);
 
-	if (result != DRV_ERROR_NONE)
-		return result;
-	result = id_alloc_locked(bs, dev, in, out);
-	return bsim_leave(bs, SIM_CALL_QUERY, 1, PT_PAGE_LG2, result);
+	if (c.result == DRV_ERROR_NONE)
+		c.result = id_alloc_locked(c.bs, dev, in, out);
+	return bsim_end(&c);
 }
 
 static drvError_t id_free_locked(struct bsim *bs, uint32_t dev,
@@ -206,14 +204,11 @@ static drvError_t id_free_locked(struct bsim *bs, uint32_t dev,
 drvError_t bsim_halResourceIdFree(struct npu_driver *self, uint32_t dev,
 				  struct halResourceIdInputInfo *in)
 {
-	struct bsim *bs = bsim_of(self);
-	drvError_t result = bsim_enter(bs);
+	struct bsim_call c = queue_begin(self, SIM_CALL_QUERY);
 
-	if (result != DRV_ERROR_NONE)
-		return result;
-	queue_catch_up_locked(bs);
-	result = id_free_locked(bs, dev, in);
-	return bsim_leave(bs, SIM_CALL_QUERY, 1, PT_PAGE_LG2, result);
+	if (c.result == DRV_ERROR_NONE)
+		c.result = id_free_locked(c.bs, dev, in);
+	return bsim_end(&c);
 }
 
 static drvError_t bind_locked(struct queue_device *device, uint32_t dev, uint32_t stream,
@@ -222,7 +217,7 @@ static drvError_t bind_locked(struct queue_device *device, uint32_t dev, uint32_
 	static const char call[] = "halResourceConfig";
 
 	if (cq != QUEUE_NO_CQ && queue_cq_find(device, cq) == NULL)
-		return queue_bad(
+		return bsim_fail(
 			DRV_ERROR_PARA_ERROR,
 			"%s: value[0] is %u: device %u has no logic completion queue of that id",
 			call, cq, dev);
@@ -251,7 +246,7 @@ static drvError_t config_state_locked(struct bsim *bs, struct queue_device *devi
 	drvError_t result;
 
 	if (in->type != DRV_EVENT_ID && in->type != DRV_NOTIFY_ID)
-		return queue_bad(DRV_ERROR_PARA_ERROR,
+		return bsim_fail(DRV_ERROR_PARA_ERROR,
 				 "%s: a %s cannot be recorded or reset: only events and notifies",
 				 call, kinds[in->type].name);
 	if (prop == DRV_ID_RESET && in->resourceId == UINT32_MAX)
@@ -280,14 +275,14 @@ static drvError_t config_locked(struct bsim *bs, uint32_t dev,
 	if (result != DRV_ERROR_NONE)
 		return result;
 	if (para == NULL)
-		return queue_bad(DRV_ERROR_INVALID_VALUE, "%s: para is NULL", call);
+		return bsim_fail(DRV_ERROR_INVALID_VALUE, "%s: para is NULL", call);
 	if (para->prop == DRV_ID_RECORD || para->prop == DRV_ID_RESET)
 		return config_state_locked(bs, device, dev, in, para->prop);
 	if (para->prop < DRV_STREAM_BIND_LOGIC_CQ || para->prop > DRV_ID_RESET)
-		return queue_bad(DRV_ERROR_INVALID_VALUE, "%s: prop is %d: it must be from 0 to %d",
+		return bsim_fail(DRV_ERROR_INVALID_VALUE, "%s: prop is %d: it must be from 0 to %d",
 				 call, para->prop, DRV_ID_RESET);
 	if (in->type != DRV_STREAM_ID)
-		return queue_bad(DRV_ERROR_PARA_ERROR,
+		return bsim_fail(DRV_ERROR_PARA_ERROR,
 				 "%s: prop %d is for streams, and type is %d (%s)", call,
 				 para->prop, in->type, kinds[in->type].name);
 	result = id_check(call, dev, device, in->type, in->resourceId);
@@ -301,12 +296,9 @@ drvError_t bsim_halResourceConfig(struct npu_driver *self, uint32_t dev,
 				  struct halResourceIdInputInfo *in,
 				  struct halResourceConfigInfo *para)
 {
-	struct bsim *bs = bsim_of(self);
-	drvError_t result = bsim_enter(bs);
+	struct bsim_call c = queue_begin(self, SIM_CALL_QUERY);
 
-	if (result != DRV_ERROR_NONE)
-		return result;
-	queue_catch_up_locked(bs);
-	result = config_locked(bs, dev, in, para);
-	return bsim_leave(bs, SIM_CALL_QUERY, 1, PT_PAGE_LG2, result);
+	if (c.result == DRV_ERROR_NONE)
+		c.result = config_locked(c.bs, dev, in, para);
+	return bsim_end(&c);
 }

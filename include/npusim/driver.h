@@ -18,6 +18,7 @@
 #define NPUSIM_DRIVER_H
 
 #include "hal.h"
+#include "place.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -222,7 +223,7 @@ struct npu_driver;
 
 /* Whose rules of virtual memory count in this process. Set before the first device is opened, or
  * never. NPU_DIALECT_WINDOW    the Ascend driver's: reservations lie in one window of addresses,
- * the SVM window NPU_DIALECT_ANYWHERE  reservations lie anywhere in the process's address space, of
+ * the SVM window NPU_DIALECT_CUDA  reservations lie anywhere in the process's address space, of
  * any size and alignment from 2 MiB on (halMemAddressReserve's alignment counts, its addr is a
  * hint, its flag is not looked at); memory of several devices may be mapped in one, and imported
  * memory beside other; halMemMapNoAccess is there; halMemSetAccess takes exactly one mapping, and
@@ -231,32 +232,10 @@ struct npu_driver;
  * bytes is an open file descriptor; struct drv_mem_prop.reserve is kept with the handle and
  * answered again, and the properties of a released handle are still answered. Devices need no peer
  * access to be given a mapping. Where NPUSIM_SOC is not set, the SoC is the H100. */
-enum npu_dialect { NPU_DIALECT_WINDOW = 0, NPU_DIALECT_ANYWHERE = 1 };
+enum npu_dialect { NPU_DIALECT_WINDOW = 0, NPU_DIALECT_CUDA = 1 };
 
-enum npu_place_kind {
-	NPU_PLACE_NONE,     /* nothing that the driver knows: the program's own memory, or none */
-	NPU_PLACE_RESERVED, /* a reservation, nothing mapped at the address */
-	NPU_PLACE_MAPPED,
-	NPU_PLACE_DEVICE, /* halMemAlloc'ed device memory, or such that was opened by its name */
-	NPU_PLACE_PINNED, /* halMemAlloc'ed host memory */
-	NPU_PLACE_REGISTERED
-};
-/* What lies at an address: npusimPlace costs no simulated time and fails only on NULL. */
-struct npu_place {
-	enum npu_place_kind kind;
-	uint64_t base, bytes;                   /* of the mapping, allocation or reservation */
-	uint64_t reserved_base, reserved_bytes; /* of the reservation, where there is one */
-	uint64_t next_mapped; /* RESERVED: where the next mapping begins, or the reservation ends */
-	uint32_t owner;       /* device that has the memory; UINT32_MAX: the host */
-	uint32_t readers;     /* MAPPED: bit d: device d may read */
-	uint32_t writers;     /* MAPPED: bit d: device d may write, too */
-	bool cpu;             /* MAPPED: the CPU may reach it */
-	bool imported;
-	uint64_t asked_bytes;  /* of an allocation, as the caller gave them */
-	uint64_t handle_bytes; /* MAPPED */
-	uint64_t handle_word;  /* MAPPED: struct drv_mem_prop.reserve of its handle */
-	uint64_t number; /* of the driver call that made it: tells objects at one address apart */
-};
+/* npusimPlace: what lies at an address (npusim/place.h). It costs no simulated time, and fails only
+ * on NULL. */
 
 /* npusimTouch: core `core` of the device (cube cores first, then vector cores) reads `bytes` bytes
  * at each of `count` addresses, one after the other, through the MMU, the caches and the memory;

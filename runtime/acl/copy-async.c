@@ -166,7 +166,7 @@ static aclrtMemcpyKind kind_of_places(bool from_device, bool to_device)
 }
 
 aclError acl_real_kind(const char *call, const void *dst, const void *src, aclrtMemcpyKind *kind,
-		       struct acl_place *to, struct acl_place *from)
+		       struct npu_place *to, struct npu_place *from)
 {
 	bool from_device, to_device, pageable;
 	aclError error = acl_place_of(call, "src", src, from);
@@ -175,12 +175,12 @@ aclError acl_real_kind(const char *call, const void *dst, const void *src, aclrt
 		error = acl_place_of(call, "dst", dst, to);
 	if (error != ACL_SUCCESS)
 		return error;
-	from_device = from->kind == ACL_PLACE_DEVICE || from->kind == ACL_PLACE_MANAGED;
-	to_device = to->kind == ACL_PLACE_DEVICE || to->kind == ACL_PLACE_MANAGED;
-	pageable = from->kind == ACL_PLACE_PAGEABLE || to->kind == ACL_PLACE_PAGEABLE;
+	from_device = from->kind == NPU_PLACE_DEVICE || from->kind == NPU_PLACE_MANAGED;
+	to_device = to->kind == NPU_PLACE_DEVICE || to->kind == NPU_PLACE_MANAGED;
+	pageable = from->kind == NPU_PLACE_PAGEABLE || to->kind == NPU_PLACE_PAGEABLE;
 	if (pageable &&
-	    !kind_is_heard(*kind, from_device, to_device, from->kind == ACL_PLACE_PAGEABLE,
-			   to->kind == ACL_PLACE_PAGEABLE))
+	    !kind_is_heard(*kind, from_device, to_device, from->kind == NPU_PLACE_PAGEABLE,
+			   to->kind == NPU_PLACE_PAGEABLE))
 		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, call,
 				"kind is %s, but src is %s memory and dst is %s memory; use %s or "
 				"ACL_MEMCPY_DEFAULT",
@@ -188,7 +188,7 @@ aclError acl_real_kind(const char *call, const void *dst, const void *src, aclrt
 				to_device ? "device" : "host",
 				acl_memcpy_kind_name(kind_of_places(from_device, to_device)));
 	/* Two pageable ends are a copy on the host only where the program says so. */
-	if (from->kind != ACL_PLACE_PAGEABLE || to->kind != ACL_PLACE_PAGEABLE ||
+	if (from->kind != NPU_PLACE_PAGEABLE || to->kind != NPU_PLACE_PAGEABLE ||
 	    *kind == ACL_MEMCPY_DEFAULT)
 		*kind = kind_of_places(from_device, to_device);
 	return ACL_SUCCESS;
@@ -221,7 +221,7 @@ static aclError add_device_copy(struct sender *sender, uint64_t dst, uint64_t sr
  */
 static aclError copy_through_buffer(struct sender *sender, void *dst, const void *src, size_t count)
 {
-	struct acl_place to, from;
+	struct npu_place to, from;
 	aclrtMemcpyKind kind = ACL_MEMCPY_DEFAULT;
 	void *buffer;
 	aclError error = acl_real_kind(sender->call, dst, src, &kind, &to, &from);
@@ -249,7 +249,7 @@ static aclError copy_through_buffer(struct sender *sender, void *dst, const void
 static aclError copy_async(const char *call, void *dst, size_t dst_max, const void *src,
 			   size_t count, aclrtMemcpyKind kind, aclrtStream stream)
 {
-	struct acl_place to, from;
+	struct npu_place to, from;
 	struct sender sender;
 	aclError error = acl_check_copy(call, dst, dst_max, src, count, kind);
 
@@ -269,13 +269,13 @@ static aclError copy_async(const char *call, void *dst, size_t dst_max, const vo
 				"function in the stream (aclrtLaunchHostFunc)");
 	if (dst == src)
 		return ACL_SUCCESS;
-	if (from.kind == ACL_PLACE_PAGEABLE || to.kind == ACL_PLACE_PAGEABLE) {
+	if (from.kind == NPU_PLACE_PAGEABLE || to.kind == NPU_PLACE_PAGEABLE) {
 		error = sender_wait(&sender);
 		return error != ACL_SUCCESS ? error : acl_copy_now(call, dst, dst_max, src, count);
 	}
 	if (kind == ACL_MEMCPY_DEVICE_TO_DEVICE)
 		add_device_copy(&sender, (uint64_t)(uintptr_t)dst, (uint64_t)(uintptr_t)src, count,
-				to.device != from.device);
+				acl_place_device(&to) != acl_place_device(&from));
 	else
 		add_dma(&sender, (uint64_t)(uintptr_t)dst, (uint64_t)(uintptr_t)src, count);
 	return sender_flush(&sender, NULL, NULL);
@@ -323,7 +323,7 @@ ACL_EXPORT aclError aclrtMemcpy2dAsync(void *dst, size_t dpitch, const void *src
 				       aclrtStream stream)
 {
 	const struct acl_rows rows = { dst, dpitch, src, spitch, width, height };
-	struct acl_place to, from;
+	struct npu_place to, from;
 	struct sender sender;
 	aclError error;
 
@@ -340,12 +340,12 @@ ACL_EXPORT aclError aclrtMemcpy2dAsync(void *dst, size_t dpitch, const void *src
 		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, __func__,
 				"src and dst are both host memory; rows are copied from, to or "
 				"between devices");
-	if (from.kind == ACL_PLACE_PAGEABLE || to.kind == ACL_PLACE_PAGEABLE) {
+	if (from.kind == NPU_PLACE_PAGEABLE || to.kind == NPU_PLACE_PAGEABLE) {
 		error = sender_wait(&sender);
 		return error != ACL_SUCCESS ? error : acl_copy_2d_now(__func__, &rows, kind);
 	}
 	return send_rows(&sender, &rows, kind == ACL_MEMCPY_DEVICE_TO_DEVICE,
-			 to.device != from.device);
+			 acl_place_device(&to) != acl_place_device(&from));
 }
 
 /* ---- fills ---- */
@@ -376,7 +376,7 @@ ACL_EXPORT aclError aclrtMemsetAsync(void *devPtr, size_t maxCount, int32_t valu
 				     aclrtStream stream)
 {
 	uint32_t byte = (uint8_t)value;
-	struct acl_place place;
+	struct npu_place place;
 	struct sender sender;
 	aclError error;
 
@@ -394,7 +394,7 @@ ACL_EXPORT aclError aclrtMemsetAsync(void *devPtr, size_t maxCount, int32_t valu
 		error = acl_place_of(__func__, "devPtr", devPtr, &place);
 	if (error != ACL_SUCCESS)
 		return error;
-	if (place.kind == ACL_PLACE_DEVICE)
+	if (place.kind == NPU_PLACE_DEVICE)
 		return fill_device(&sender, devPtr, byte * 0x01010101u, count);
 	error = sender_wait(&sender);
 	return error != ACL_SUCCESS
@@ -405,7 +405,7 @@ ACL_EXPORT aclError aclrtMemsetAsync(void *devPtr, size_t maxCount, int32_t valu
 ACL_EXPORT aclError aclrtMemsetD32Async(void *ptr, size_t memSize, uint32_t value, size_t N,
 					aclrtStream stream)
 {
-	struct acl_place place;
+	struct npu_place place;
 	struct sender sender;
 	aclError error;
 
@@ -416,7 +416,7 @@ ACL_EXPORT aclError aclrtMemsetD32Async(void *ptr, size_t memSize, uint32_t valu
 		error = sender_init(&sender, __func__, stream);
 	if (error != ACL_SUCCESS)
 		return error;
-	if (place.kind == ACL_PLACE_DEVICE)
+	if (place.kind == NPU_PLACE_DEVICE)
 		return fill_device(&sender, ptr, value, (uint64_t)N * sizeof(value));
 	error = sender_wait(&sender);
 	return error != ACL_SUCCESS ? error : acl_fill_d32_now(__func__, ptr, value, N);
@@ -425,9 +425,9 @@ ACL_EXPORT aclError aclrtMemsetD32Async(void *ptr, size_t memSize, uint32_t valu
 /* ---- batches ---- */
 
 static aclError batch_step(struct sender *sender, const struct acl_batch *batch, size_t i,
-			   const struct acl_place *to, const struct acl_place *from)
+			   const struct npu_place *to, const struct npu_place *from)
 {
-	if (to->kind != ACL_PLACE_PAGEABLE && from->kind != ACL_PLACE_PAGEABLE) {
+	if (to->kind != NPU_PLACE_PAGEABLE && from->kind != NPU_PLACE_PAGEABLE) {
 		add_dma(sender, (uint64_t)(uintptr_t)batch->dsts[i],
 			(uint64_t)(uintptr_t)batch->srcs[i], batch->sizes[i]);
 		return sender->error;
@@ -442,7 +442,7 @@ static aclError batch_step(struct sender *sender, const struct acl_batch *batch,
 static aclError copy_batch_async(const char *call, const struct acl_batch *batch,
 				 size_t *fail_index, aclrtStream stream)
 {
-	struct acl_place to, from;
+	struct npu_place to, from;
 	struct sender sender;
 	aclError error, sent;
 	size_t k = 0;
@@ -501,7 +501,7 @@ ACL_EXPORT aclError aclrtMemcpyBatchAsyncV2(void **dsts, size_t *destMaxs, void 
  */
 ACL_EXPORT aclError aclrtCmoAsync(void *src, size_t size, aclrtCmoType cmoType, aclrtStream stream)
 {
-	struct acl_place place;
+	struct npu_place place;
 	struct sender sender;
 	aclError error;
 
@@ -516,7 +516,7 @@ ACL_EXPORT aclError aclrtCmoAsync(void *src, size_t size, aclrtCmoType cmoType, 
 		error = acl_place_of(__func__, "src", src, &place);
 	if (error != ACL_SUCCESS)
 		return error;
-	if (place.kind != ACL_PLACE_DEVICE)
+	if (place.kind != NPU_PLACE_DEVICE)
 		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, __func__,
 				"src is %p, which is host memory; it must be device memory", src);
 	sender_add(&sender, STARS_SQE_PLACE_HOLDER);

@@ -34,13 +34,13 @@ aclError acl_check_copy_2d(const char *call, const struct acl_rows *rows, aclrtM
 /* The context too. */
 aclError acl_check_fill(const char *call, const void *ptr, size_t max, size_t count);
 aclError acl_check_fill_d32(const char *call, const void *ptr, size_t mem_size, size_t words,
-			    struct acl_place *out_place);
+			    struct npu_place *out_place);
 
 /* Where both ends lie, and the kind that follows: the addresses decide, *kind is heard where a
  * pageable end leaves a choice. 107000 where it is heard and impossible; the driver's code where an
  * address is nowhere. copy-async.c */
 aclError acl_real_kind(const char *call, const void *dst, const void *src, aclrtMemcpyKind *kind,
-		       struct acl_place *to, struct acl_place *from);
+		       struct npu_place *to, struct npu_place *from);
 
 /* The work, done when they return. */
 aclError acl_copy_now(const char *call, void *dst, size_t dst_max, const void *src, size_t count);
@@ -53,8 +53,8 @@ aclError acl_fill_d32_now(const char *call, void *ptr, uint32_t value, size_t wo
 /* The batch as a whole; *out_empty: nothing is to be copied. */
 aclError acl_check_batch(const char *call, const struct acl_batch *batch, bool *out_empty);
 aclError acl_check_batch_copy(const char *call, const struct acl_batch *batch, size_t i,
-			      const aclrtMemcpyBatchAttr *attr, struct acl_place *to,
-			      struct acl_place *from);
+			      const aclrtMemcpyBatchAttr *attr, struct npu_place *to,
+			      struct npu_place *from);
 const aclrtMemcpyBatchAttr *acl_batch_attr(const struct acl_batch *batch, size_t i, size_t *k);
 
 #endif

@@ -119,7 +119,7 @@ ACL_EXPORT aclError aclrtMemcpy2d(void *dst, size_t dpitch, const void *src, siz
 				  size_t width, size_t height, aclrtMemcpyKind kind)
 {
 	const struct acl_rows rows = { dst, dpitch, src, spitch, width, height };
-	struct acl_place from, to;
+	struct npu_place from, to;
 	aclrtMemcpyKind real = kind;
 	aclError error;
 
@@ -184,7 +184,7 @@ ACL_EXPORT aclError aclrtMemset(void *devPtr, size_t maxCount, int32_t value, si
 }
 
 aclError acl_check_fill_d32(const char *call, const void *ptr, size_t mem_size, size_t words,
-			    struct acl_place *out_place)
+			    struct npu_place *out_place)
 {
 	aclError error;
 
@@ -201,7 +201,7 @@ aclError acl_check_fill_d32(const char *call, const void *ptr, size_t mem_size, 
 	error = acl_place_of(call, "ptr", ptr, out_place);
 	if (error != ACL_SUCCESS)
 		return error;
-	if (out_place->kind != ACL_PLACE_DEVICE && out_place->kind != ACL_PLACE_HOST)
+	if (out_place->kind != NPU_PLACE_DEVICE && !acl_place_is_host(out_place))
 		return acl_fail(ACL_ERROR_INVALID_PARAM, call,
 				"ptr is %p, which is ordinary memory of the process; it must be "
 				"memory of aclrtMalloc, aclrtMallocHost "
@@ -239,7 +239,7 @@ aclError acl_fill_d32_now(const char *call, void *ptr, uint32_t value, size_t wo
 
 ACL_EXPORT aclError aclrtMemsetD32(void *ptr, size_t memSize, uint32_t value, size_t N)
 {
-	struct acl_place place;
+	struct npu_place place;
 	aclError error;
 
 	if (N == 0)
@@ -322,7 +322,7 @@ aclError acl_check_batch(const char *call, const struct acl_batch *batch, bool *
 
 /* The location that the program gives for one end against where it really is. */
 static aclError check_batch_end(const char *call, size_t i, const char *end, const void *ptr,
-				const aclrtMemLocation *said, struct acl_place *out)
+				const aclrtMemLocation *said, struct npu_place *out)
 {
 	bool said_device = said->type == ACL_MEM_LOCATION_TYPE_DEVICE;
 	bool said_host = said->type == ACL_MEM_LOCATION_TYPE_HOST ||
@@ -333,9 +333,9 @@ static aclError check_batch_end(const char *call, size_t i, const char *end, con
 
 	if (error != ACL_SUCCESS)
 		return error;
-	device = out->kind == ACL_PLACE_DEVICE;
+	device = out->kind == NPU_PLACE_DEVICE;
 	if (device)
-		core_logic_to_user(out->device, &user);
+		core_logic_to_user(out->owner, &user);
 	if (device ? said_device && (int32_t)said->id == user : said_host)
 		return ACL_SUCCESS;
 	if (device)
@@ -349,8 +349,8 @@ static aclError check_batch_end(const char *call, size_t i, const char *end, con
 }
 
 aclError acl_check_batch_copy(const char *call, const struct acl_batch *batch, size_t i,
-			      const aclrtMemcpyBatchAttr *attr, struct acl_place *to,
-			      struct acl_place *from)
+			      const aclrtMemcpyBatchAttr *attr, struct npu_place *to,
+			      struct npu_place *from)
 {
 	aclError error;
 
@@ -363,11 +363,11 @@ aclError acl_check_batch_copy(const char *call, const struct acl_batch *batch, s
 		error = check_batch_end(call, i, "src", batch->srcs[i], &attr->srcLoc, from);
 	if (error != ACL_SUCCESS)
 		return error;
-	if ((to->kind == ACL_PLACE_DEVICE) == (from->kind == ACL_PLACE_DEVICE))
+	if ((to->kind == NPU_PLACE_DEVICE) == (from->kind == NPU_PLACE_DEVICE))
 		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, call,
 				"dsts[%zu] and srcs[%zu] are both %s; a batch copies between host "
 				"and device",
-				i, i, to->kind == ACL_PLACE_DEVICE ? "on devices" : "on the host");
+				i, i, to->kind == NPU_PLACE_DEVICE ? "on devices" : "on the host");
 	return ACL_SUCCESS;
 }
 
@@ -409,7 +409,7 @@ static aclError send_batch(const char *call, const struct acl_batch *batch)
 
 static aclError copy_batch(const char *call, const struct acl_batch *batch, size_t *fail_index)
 {
-	struct acl_place to, from;
+	struct npu_place to, from;
 	aclError error;
 	bool empty;
 	size_t k = 0;

@@ -55,31 +55,31 @@ const char *acl_memcpy_kind_name(int kind)
 }
 
 /* The driver's kinds in the order in which CANN asks for them. */
-static bool place_kind_of(uint32_t mem_type, const void *ptr, enum acl_place_kind *out)
+static bool place_kind_of(uint32_t mem_type, const void *ptr, enum npu_place_kind *out)
 {
 	if ((mem_type & DV_MEM_LOCK_DEV) != 0)
-		*out = ACL_PLACE_DEVICE;
+		*out = NPU_PLACE_DEVICE;
 	else if ((mem_type & DV_MEM_LOCK_HOST) != 0)
-		*out = ACL_PLACE_HOST;
+		*out = NPU_PLACE_PINNED;
 	else if ((mem_type & (DV_MEM_LOCK_DEV_DVPP | DV_MEM_SOMA | DV_MEM_SVM_DEVICE)) != 0)
-		*out = ACL_PLACE_DEVICE;
+		*out = NPU_PLACE_DEVICE;
 	else if ((mem_type & DV_MEM_SVM_HOST) != 0)
-		*out = ACL_PLACE_HOST;
+		*out = NPU_PLACE_PINNED;
 	else if ((mem_type & DV_MEM_SVM) != 0)
-		*out = ACL_PLACE_DEVICE;
+		*out = NPU_PLACE_DEVICE;
 	else if ((mem_type & DV_MEM_USER_REGISTER) != 0)
-		*out = ACL_PLACE_HOST;
+		*out = NPU_PLACE_REGISTERED;
 	else if ((mem_type & DV_MEM_USER_MALLOC) != 0)
-		*out = acl_host_is_registered(ptr) ? ACL_PLACE_HOST : ACL_PLACE_PAGEABLE;
+		*out = acl_host_is_registered(ptr) ? NPU_PLACE_REGISTERED : NPU_PLACE_PAGEABLE;
 	else if ((mem_type & DV_MEM_UVM) != 0)
-		*out = ACL_PLACE_MANAGED;
+		*out = NPU_PLACE_MANAGED;
 	else
 		return false;
 	return true;
 }
 
 aclError acl_place_of(const char *call, const char *argument, const void *ptr,
-		      struct acl_place *out)
+		      struct npu_place *out)
 {
 	struct DVattribute found = { 0 };
 	drvError_t code;
@@ -92,13 +92,14 @@ aclError acl_place_of(const char *call, const char *argument, const void *ptr,
 		npu_message_prefix("%s is %p: ", argument, ptr);
 		return error;
 	}
+	*out = (struct npu_place){ .owner = found.devId, .page_bytes = found.pageSize };
 	if (!place_kind_of(found.memType, ptr, &out->kind))
 		return acl_fail(
 			ACL_ERROR_RT_PARAM_INVALID, call,
 			"%s is %p, for which the driver tells no known kind of memory (%#x)",
 			argument, ptr, found.memType);
-	out->device = out->kind == ACL_PLACE_HOST ? 0 : found.devId;
-	out->page_bytes = found.pageSize;
+	if (acl_place_is_host(out))
+		out->owner = NPU_OWNER_HOST;
 	return ACL_SUCCESS;
 }
 
@@ -107,13 +108,14 @@ aclError acl_place_of(const char *call, const char *argument, const void *ptr,
 ACL_EXPORT aclError aclrtPointerGetAttributes(const void *ptr, aclrtPtrAttributes *attributes)
 {
 	static const aclrtMemLocationType types[] = {
-		[ACL_PLACE_DEVICE] = ACL_MEM_LOCATION_TYPE_DEVICE,
-		[ACL_PLACE_HOST] = ACL_MEM_LOCATION_TYPE_HOST,
-		[ACL_PLACE_PAGEABLE] = ACL_MEM_LOCATION_TYPE_UNREGISTERED,
-		[ACL_PLACE_MANAGED] = ACL_MEM_LOCATION_TYPE_MANAGED,
+		[NPU_PLACE_DEVICE] = ACL_MEM_LOCATION_TYPE_DEVICE,
+		[NPU_PLACE_PINNED] = ACL_MEM_LOCATION_TYPE_HOST,
+		[NPU_PLACE_REGISTERED] = ACL_MEM_LOCATION_TYPE_HOST,
+		[NPU_PLACE_PAGEABLE] = ACL_MEM_LOCATION_TYPE_UNREGISTERED,
+		[NPU_PLACE_MANAGED] = ACL_MEM_LOCATION_TYPE_MANAGED,
 	};
 	aclrtPtrAttributes found = { 0 };
-	struct acl_place place = { 0 };
+	struct npu_place place = { 0 };
 	int32_t user = 0;
 	aclError error;
 
@@ -123,15 +125,15 @@ ACL_EXPORT aclError aclrtPointerGetAttributes(const void *ptr, aclrtPtrAttribute
 	if (error != ACL_SUCCESS)
 		return error;
 	found.location.type = types[place.kind];
-	found.location.id = place.device;
+	found.location.id = acl_place_device(&place);
 	found.pageSize = place.page_bytes;
-	if (place.kind == ACL_PLACE_DEVICE || place.kind == ACL_PLACE_MANAGED) {
-		if (!core_logic_to_user(place.device, &user))
+	if (place.kind == NPU_PLACE_DEVICE || place.kind == NPU_PLACE_MANAGED) {
+		if (!core_logic_to_user(place.owner, &user))
 			return acl_fail(ACL_ERROR_RT_INVALID_DEVICEID, __func__,
 					"ptr is memory of the driver's device %u, which "
 					"ASCEND_RT_VISIBLE_DEVICES does not show "
 					"(user -> driver: %s)",
-					place.device, core_visible_text());
+					place.owner, core_visible_text());
 		found.location.id = (uint32_t)user;
 	}
 	*attributes = found;

@@ -36,21 +36,23 @@ const char *acl_memcpy_kind_name(int kind);
 
 /* ---- where an address lies (info.c) ---- */
 
-enum acl_place_kind {
-	ACL_PLACE_DEVICE,
-	ACL_PLACE_HOST,     /* page-locked: aclrtMallocHost, registered, or a mapped host handle */
-	ACL_PLACE_PAGEABLE, /* the program's own */
-	ACL_PLACE_MANAGED
-};
-struct acl_place {
-	enum acl_place_kind kind;
-	uint32_t device; /* logic id; 0 where it is not DEVICE */
-	uint32_t page_bytes;
-};
-/* Asks the driver. The driver's codes: memory that is reserved and was never mapped, not allocated.
- */
+/* Page-locked: aclrtMallocHost, registered, or a mapped host handle. */
+static inline bool acl_place_is_host(const struct npu_place *place)
+{
+	return place->kind == NPU_PLACE_PINNED || place->kind == NPU_PLACE_REGISTERED;
+}
+
+/* Its logic id; 0 where the memory is the host's. */
+static inline uint32_t acl_place_device(const struct npu_place *place)
+{
+	return place->owner == NPU_OWNER_HOST ? 0 : place->owner;
+}
+
+/* What drvMemGetAttribute says of an address: kind (DEVICE, PINNED, REGISTERED, PAGEABLE, MANAGED;
+ * a mapped handle is one of the first two), owner (a logic id) and page_bytes. The driver's codes:
+ * memory that is reserved and was never mapped, not allocated. */
 aclError acl_place_of(const char *call, const char *argument, const void *ptr,
-		      struct acl_place *out);
+		      struct npu_place *out);
 
 /* ---- registered host memory (host.c) ---- */
 

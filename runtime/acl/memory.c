@@ -253,18 +253,18 @@ static aclError free_device(const char *call, void *pointer)
 
 static aclError free_host(const char *call, void *pointer)
 {
-	struct acl_place place;
+	struct npu_place place;
 	aclError error = acl_place_of(call, "hostPtr", pointer, &place);
 
 	if (error != ACL_SUCCESS) {
 		npu_message_prefix("%s: hostPtr is %p, which is no host memory: ", call, pointer);
 		return ACL_ERROR_RT_PARAM_INVALID;
 	}
-	if (place.kind != ACL_PLACE_HOST && place.kind != ACL_PLACE_PAGEABLE)
+	if (!acl_place_is_host(&place) && place.kind != NPU_PLACE_PAGEABLE)
 		return acl_fail(
 			ACL_ERROR_RT_PARAM_INVALID, call,
 			"hostPtr is %p, which is memory of device %u; give it back with aclrtFree",
-			pointer, place.device);
+			pointer, place.owner);
 	return free_device(call, pointer);
 }
 

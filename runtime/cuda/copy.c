@@ -13,14 +13,14 @@
 
 static bool is_pageable(struct npu_driver *drv, uint64_t va)
 {
-	return cuda_place(drv, va).kind == NPU_PLACE_NONE;
+	return cuda_place(drv, va).kind == NPU_PLACE_PAGEABLE;
 }
 
 static bool is_on_device(struct npu_driver *drv, uint64_t va)
 {
-	enum npu_place_kind kind = cuda_place(drv, va).kind;
+	struct npu_place place = cuda_place(drv, va);
 
-	return kind == NPU_PLACE_MAPPED || kind == NPU_PLACE_DEVICE;
+	return npu_place_is_translated(&place);
 }
 
 static CUresult begin(const char *call, struct npu_driver **drv)

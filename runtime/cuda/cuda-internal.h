@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What the files of the CUDA face share: entry checks, codes, contexts and streams as CUDA has
- * them. Everything below is runtime/core and the driver, in the dialect of NPU_DIALECT_ANYWHERE.
+ * them. Everything below is runtime/core and the driver, in the dialect of NPU_DIALECT_CUDA.
  */
 #ifndef NPUSIM_CUDA_INTERNAL_H
 #define NPUSIM_CUDA_INTERNAL_H

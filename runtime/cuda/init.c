@@ -142,7 +142,7 @@ CUDA_EXPORT CUresult cuInit(unsigned int flags)
 		npu_log(NPU_LOG_ERROR, "cuInit: %s", npu_message());
 		return CUDA_ERROR_NO_DEVICE;
 	}
-	result = npu_call(drv, npusimSetDialect, NPU_DIALECT_ANYWHERE);
+	result = npu_call(drv, npusimSetDialect, NPU_DIALECT_CUDA);
 	if (result != DRV_ERROR_NONE) {
 		npu_log(NPU_LOG_ERROR, "cuInit: the %s backend cannot serve CUDA: %s", drv->name,
 			result == DRV_ERROR_NOT_SUPPORT ? "only the model (NPUSIM_BACKEND=sim) can"

@@ -14,9 +14,10 @@
 
 #define HUGE_ABOVE_BYTES (UINT64_C(1) << 20)
 #define PITCH_BYTES      512u
+#define DEVICE_KINDS     (1u << NPU_PLACE_DEVICE | 1u << NPU_PLACE_MANAGED) /* of cuMemFree */
 
-/* By address: letter 'a' of cuMemAlloc, 'm' managed, 'h' host memory, 'r' registered; the number is
- * the context. */
+/* By address; the letter is the kind of place (DEVICE of cuMemAlloc, MANAGED, PINNED of
+ * cuMemAllocHost, REGISTERED), the number the context. */
 static struct trace_names allocations;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -25,9 +26,9 @@ static void *pointer(uint64_t va)
 	return (void *)(uintptr_t)va;
 }
 
-static bool remember(uint64_t va, uint64_t bytes, const void *context, char letter)
+static bool remember(uint64_t va, uint64_t bytes, const void *context, enum npu_place_kind kind)
 {
-	struct trace_name name = { va, bytes, (uintptr_t)context, 1, letter };
+	struct trace_name name = { va, bytes, (uintptr_t)context, 1, (char)kind };
 	bool added;
 
 	pthread_mutex_lock(&lock);
@@ -36,15 +37,15 @@ static bool remember(uint64_t va, uint64_t bytes, const void *context, char lett
 	return added;
 }
 
-/* Takes the allocation that begins at va, if it is of one of the letters. */
-static bool forget(uint64_t va, const char *letters, struct trace_name *out)
+/* Takes the allocation that begins at va, if it is of one of the kinds, one bit each. */
+static bool forget(uint64_t va, unsigned kinds, struct trace_name *out)
 {
 	const struct trace_name *name;
 	bool found;
 
 	pthread_mutex_lock(&lock);
 	name = trace_name_find(&allocations, va);
-	found = name != NULL && name->key == va && strchr(letters, name->letter) != NULL;
+	found = name != NULL && name->key == va && (kinds >> name->letter & 1);
 	if (found)
 		trace_name_take(&allocations, va, out);
 	pthread_mutex_unlock(&lock);
@@ -71,7 +72,7 @@ void *cuda_memory_context(uint64_t va)
 
 bool cuda_memory_is_managed(uint64_t va)
 {
-	return find(va).letter == 'm';
+	return find(va).letter == NPU_PLACE_MANAGED;
 }
 
 void cuda_memory_end_context(void *context)
@@ -86,7 +87,7 @@ void cuda_memory_end_context(void *context)
 		for (const struct trace_name *name = trace_name_from(&allocations, 0);
 		     name != NULL && va == 0; name = trace_name_from(&allocations, name->key + 1))
 			if (name->number == (uintptr_t)context &&
-			    strchr("am", name->letter) != NULL)
+			    (DEVICE_KINDS >> name->letter & 1))
 				va = name->key;
 		if (va != 0)
 			trace_name_take(&allocations, va, NULL);
@@ -100,7 +101,7 @@ void cuda_memory_end_context(void *context)
 /* ---- device memory ---- */
 
 static CUresult allocate(const char *call, CUdeviceptr *ptr, size_t size, uint64_t flags,
-			 char letter)
+			 enum npu_place_kind kind)
 {
 	struct core_context *context = core_context_peek();
 	void *made = NULL;
@@ -113,12 +114,12 @@ static CUresult allocate(const char *call, CUdeviceptr *ptr, size_t size, uint64
 	if (ptr == NULL || size == 0)
 		return cuda_fail(CUDA_ERROR_INVALID_VALUE, call, "%s",
 				 ptr == NULL ? "ptr is NULL" : "size is 0");
-	if (letter == 'a')
+	if (kind == NPU_PLACE_DEVICE)
 		flags |= context->device;
 	code = cuda_of_driver(call, npu_call(drv, halMemAlloc, &made, size, flags));
 	if (code != CUDA_SUCCESS)
 		return code;
-	if (!remember((uintptr_t)made, size, core_context_handle(context), letter)) {
+	if (!remember((uintptr_t)made, size, core_context_handle(context), kind)) {
 		npu_call(drv, halMemFree, made);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
@@ -140,7 +141,7 @@ static uint64_t host_flags(void)
 
 CUDA_EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *ptr, size_t size)
 {
-	return allocate("cuMemAlloc", ptr, size, device_flags(size), 'a');
+	return allocate("cuMemAlloc", ptr, size, device_flags(size), NPU_PLACE_DEVICE);
 }
 
 CUDA_EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *ptr, size_t *pitch, size_t width,
@@ -156,7 +157,8 @@ CUDA_EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *ptr, size_t *pitch, size_t 
 		return cuda_fail(CUDA_ERROR_INVALID_VALUE, "cuMemAllocPitch",
 				 "pitch %p, width %zu, height %zu, element %u", (void *)pitch,
 				 width, height, element);
-	code = allocate("cuMemAllocPitch", ptr, row * height, device_flags(row * height), 'a');
+	code = allocate("cuMemAllocPitch", ptr, row * height, device_flags(row * height),
+			NPU_PLACE_DEVICE);
 	if (code == CUDA_SUCCESS)
 		*pitch = row;
 	return code;
@@ -167,11 +169,11 @@ CUDA_EXPORT CUresult cuMemAllocManaged(CUdeviceptr *ptr, size_t size, unsigned i
 	if (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST)
 		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__,
 				 "flags is %u; it must be 1 or 2", flags);
-	return allocate(__func__, ptr, size, host_flags(), 'm');
+	return allocate(__func__, ptr, size, host_flags(), NPU_PLACE_MANAGED);
 }
 
 /* Work that still uses the memory ends first, as in CUDA's driver. */
-static CUresult release(const char *call, uint64_t va, const char *letters)
+static CUresult release(const char *call, uint64_t va, unsigned kinds)
 {
 	struct core_context *context = core_context_peek();
 	struct trace_name gone;
@@ -180,7 +182,7 @@ static CUresult release(const char *call, uint64_t va, const char *letters)
 	if (context == NULL)
 		return cuda_fail(CUDA_ERROR_INVALID_CONTEXT, call,
 				 "no context is current in this thread");
-	if (!forget(va, letters, &gone))
+	if (!forget(va, kinds, &gone))
 		return cuda_fail(CUDA_ERROR_INVALID_VALUE, call,
 				 "0x%llx is not the start of an allocation that this call frees",
 				 (unsigned long long)va);
@@ -190,7 +192,7 @@ static CUresult release(const char *call, uint64_t va, const char *letters)
 
 CUDA_EXPORT CUresult cuMemFree_v2(CUdeviceptr ptr)
 {
-	return release("cuMemFree", ptr, "am");
+	return release("cuMemFree", ptr, DEVICE_KINDS);
 }
 
 CUDA_EXPORT CUresult cuMemGetInfo_v2(size_t *free, size_t *total)
@@ -226,7 +228,8 @@ CUDA_EXPORT CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CU
 		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "base and size are NULL");
 	place = cuda_place(drv, ptr);
 	if (!(place.kind == NPU_PLACE_MAPPED && (place.readers != 0 || place.cpu)) &&
-	    place.kind != NPU_PLACE_DEVICE && place.kind != NPU_PLACE_PINNED)
+	    place.kind != NPU_PLACE_DEVICE && place.kind != NPU_PLACE_PINNED &&
+	    place.kind != NPU_PLACE_MANAGED)
 		return cuda_fail(CUDA_ERROR_NOT_FOUND, __func__,
 				 "no memory that a device can reach lies at 0x%llx", ptr);
 	if (base != NULL)
@@ -241,7 +244,8 @@ CUDA_EXPORT CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CU
 static CUresult allocate_host(const char *call, void **ptr, size_t size)
 {
 	CUdeviceptr made = 0;
-	CUresult code = allocate(call, ptr == NULL ? NULL : &made, size, host_flags(), 'h');
+	CUresult code =
+		allocate(call, ptr == NULL ? NULL : &made, size, host_flags(), NPU_PLACE_PINNED);
 
 	if (code == CUDA_SUCCESS)
 		*ptr = pointer(made);
@@ -264,7 +268,7 @@ CUDA_EXPORT CUresult cuMemHostAlloc(void **ptr, size_t size, unsigned int flags)
 
 CUDA_EXPORT CUresult cuMemFreeHost(void *ptr)
 {
-	return release(__func__, (uintptr_t)ptr, "h");
+	return release(__func__, (uintptr_t)ptr, 1u << NPU_PLACE_PINNED);
 }
 
 CUDA_EXPORT CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *ptr, void *host, unsigned int flags)
@@ -283,7 +287,7 @@ CUDA_EXPORT CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *ptr, void *host, 
 CUDA_EXPORT CUresult cuMemHostGetFlags(unsigned int *flags, void *host)
 {
 	CUDA_INITIALISED();
-	if (flags == NULL || find((uintptr_t)host).letter != 'h')
+	if (flags == NULL || find((uintptr_t)host).letter != NPU_PLACE_PINNED)
 		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__,
 				 "host %p was not made by "
 				 "cuMemHostAlloc",
@@ -304,7 +308,7 @@ CUDA_EXPORT CUresult cuMemHostRegister_v2(void *host, size_t size, unsigned int 
 	if (find((uintptr_t)host).bytes != 0 || find((uintptr_t)host + size - 1).bytes != 0)
 		return cuda_fail(CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED, "cuMemHostRegister",
 				 "host %p, size %zu", host, size);
-	return remember((uintptr_t)host, size, core_context_handle(context), 'r')
+	return remember((uintptr_t)host, size, core_context_handle(context), NPU_PLACE_REGISTERED)
 		       ? CUDA_SUCCESS
 		       : CUDA_ERROR_OUT_OF_MEMORY;
 }
@@ -314,7 +318,7 @@ CUDA_EXPORT CUresult cuMemHostUnregister(void *host)
 	struct trace_name gone;
 
 	CUDA_INITIALISED();
-	return forget((uintptr_t)host, "r", &gone)
+	return forget((uintptr_t)host, 1u << NPU_PLACE_REGISTERED, &gone)
 		       ? CUDA_SUCCESS
 		       : cuda_fail(CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED, __func__, "host %p",
 				   host);

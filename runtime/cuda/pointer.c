@@ -24,8 +24,7 @@ static void put_u64(void *data, uint64_t value)
 
 static bool is_device(const struct npu_place *place)
 {
-	return place->owner != UINT32_MAX &&
-	       (place->kind == NPU_PLACE_MAPPED || place->kind == NPU_PLACE_DEVICE);
+	return place->owner != NPU_OWNER_HOST && npu_place_is_translated(place);
 }
 
 static uint64_t access_flags(const struct npu_place *place)
@@ -68,7 +67,7 @@ static bool range_attribute(void *data, CUpointer_attribute attribute,
 static bool attribute_of(void *data, CUpointer_attribute attribute, uint64_t va,
 			 const struct npu_place *place)
 {
-	bool managed = cuda_memory_is_managed(va);
+	bool managed = place->kind == NPU_PLACE_MANAGED;
 	bool device = is_device(place);
 	void *none = NULL, *context = cuda_memory_context(va);
 
@@ -123,7 +122,7 @@ static bool attribute_of(void *data, CUpointer_attribute attribute, uint64_t va,
 
 static bool is_known(const struct npu_place *place)
 {
-	return place->kind != NPU_PLACE_NONE && place->kind != NPU_PLACE_RESERVED;
+	return place->kind != NPU_PLACE_PAGEABLE && place->kind != NPU_PLACE_RESERVED;
 }
 
 CUDA_EXPORT CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute,
@@ -137,7 +136,7 @@ CUDA_EXPORT CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attri
 	place = cuda_place(drv, ptr);
 	if (!is_known(&place))
 		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "ptr 0x%llx is %s", ptr,
-				 place.kind == NPU_PLACE_NONE
+				 place.kind == NPU_PLACE_PAGEABLE
 					 ? "no memory of this driver"
 					 : "reserved, and nothing is mapped there");
 	if (attribute_of(data, attribute, ptr, &place))

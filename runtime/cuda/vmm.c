@@ -21,9 +21,11 @@ static bool is_granular(uint64_t value)
 
 struct npu_place cuda_place(struct npu_driver *drv, uint64_t va)
 {
-	struct npu_place place = { .kind = NPU_PLACE_NONE };
+	struct npu_place place = { .kind = NPU_PLACE_PAGEABLE };
 
 	npu_call(drv, npusimPlace, va, &place);
+	if (place.kind == NPU_PLACE_PINNED && cuda_memory_is_managed(va))
+		place.kind = NPU_PLACE_MANAGED;
 	return place;
 }
 
@@ -497,7 +499,7 @@ static CUresult set_access_locked(struct npu_driver *drv, const char *call, uint
 	for (size_t i = 0; i < count && code == CUDA_SUCCESS; i++) {
 		struct drv_mem_access_desc grant = { 0 };
 
-		code = grant_of(call, &desc[i], place.owner == UINT32_MAX, &grant);
+		code = grant_of(call, &desc[i], place.owner == NPU_OWNER_HOST, &grant);
 		if (code == CUDA_SUCCESS)
 			code = grant_locked(drv, call, start, end, &grant, &changes);
 	}
@@ -548,7 +550,7 @@ CUDA_EXPORT CUresult cuMemGetAccess(unsigned long long *flags, const CUmemLocati
 	if (code != CUDA_SUCCESS)
 		return code;
 	place = cuda_place(drv, ptr);
-	host = host && place.kind == NPU_PLACE_MAPPED && place.owner == UINT32_MAX;
+	host = host && place.kind == NPU_PLACE_MAPPED && place.owner == NPU_OWNER_HOST;
 	if (!host && !cuda_device(location->id, &logic))
 		return cuda_fail(CUDA_ERROR_INVALID_DEVICE, __func__,
 				 "location.id is %d; there is no such device", location->id);

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "queue-rig.h"
-#include "queue.h"
+#include "queue/queue.h"
 
 SETUP(queue_order)
 {

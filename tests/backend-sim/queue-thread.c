@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "queue-rig.h"
-#include "queue.h"
+#include "queue/queue.h"
 
 SETUP(queue_thread)
 {
@@ -196,8 +196,10 @@ TEST(queue_thread, time_outs_end_in_wall_time)
 /* As if the blocked tasks had waited for their time-outs in wall time. */
 static void let_wall_time_pass(struct bsim *bs)
 {
+	struct queue_sq *sq;
+
 	pthread_mutex_lock(&bs->lock);
-	for (struct queue_sq *sq = bs->queues->blocked_first; sq != NULL; sq = sq->blocked_next)
+	TAILQ_FOREACH(sq, &bs->queues->blocked, blocked_link)
 		if (sq->deadline_ps != SIM_NEVER)
 			sq->deadline_wall_ns = 1;
 	pthread_mutex_unlock(&bs->lock);

@@ -3,8 +3,7 @@
  * Classic allocations: pages, frames and addresses; memory information; registered host memory;
  * names.
  */
-#include "alloc.h"
-#include "mapping.h"
+#include "memory/memory.h"
 #include "space-rig.h"
 
 #include <stdlib.h>
@@ -29,7 +28,7 @@ static unsigned leaf_of(unsigned device, uint64_t va)
 {
 	struct pt_leaf leaf;
 
-	return pt_walk(&bsim_of(drv)->device[device].space.pt, va, &leaf) ? leaf.page_lg2 : 0;
+	return pt_walk(&tables_space(device)->pt, va, &leaf) ? leaf.page_lg2 : 0;
 }
 
 static void write_bytes(uint64_t va, int value, uint64_t bytes)
@@ -59,9 +58,9 @@ TEST(alloc, each_kind_has_its_pages)
 	EXPECT_EQ(large % GIB, 0);
 	EXPECT_EQ(other - small, 4096);
 	EXPECT_EQ(frames - space_free_frames(1), 1 + 2 + 300 + 512);
-	EXPECT_EQ(space_place(other + 8191).kind, PLACE_CLASSIC);
-	EXPECT_EQ(space_place(other + 8192).kind, PLACE_FREE);
-	EXPECT_EQ(space_place(huge).memory, 1);
+	EXPECT_EQ(space_place(other + 8191).kind, NPU_PLACE_DEVICE);
+	EXPECT_EQ(space_place(other + 8192).kind, NPU_PLACE_FREE);
+	EXPECT_EQ(space_place(huge).owner, 1);
 	write_bytes(large + 599 * MIB, 3, MIB);
 	EXPECT_EQ(read_byte(large + 600 * MIB - 1), 3);
 	EXPECT_CODE(DRV_ERROR_NONE, halMemFree, at(small));
@@ -71,8 +70,8 @@ TEST(alloc, each_kind_has_its_pages)
 	EXPECT_CODE(DRV_ERROR_NONE, halMemFree, at(large));
 	EXPECT_CODE(DRV_ERROR_NONE, halMemFree, at(giant));
 	EXPECT_EQ(space_free_frames(1), frames);
-	EXPECT_EQ(bsim_of(drv)->device[1].space.leaves[0], 0);
-	EXPECT_EQ(bsim_of(drv)->device[1].space.pt.tables, 1);
+	EXPECT_EQ(tables_space(1)->leaves[0], 0);
+	EXPECT_EQ(tables_space(1)->pt.tables, 1);
 	EXPECT_EQ(space_alloc(1, DEVICE | 1), small); /* an empty heap is kept for the next */
 }
 
@@ -95,7 +94,7 @@ TEST(alloc, pinned_memory_is_the_programs)
 	memset(at(p), 0x31, 3 * MIB);
 	EXPECT_CODE(DRV_ERROR_NONE, drvMemGetAttribute, p + MIB, &attr);
 	EXPECT_EQ(attr.memType, DV_MEM_LOCK_HOST);
-	EXPECT_EQ(space_place(q).kind, PLACE_PINNED);
+	EXPECT_EQ(space_place(q).kind, NPU_PLACE_PINNED);
 	EXPECT_CODE(DRV_ERROR_NONE, halMemFree, at(p));
 	EXPECT_EQ(space_alloc(3 * MIB, PINNED), p);
 	EXPECT_EQ(*(char *)at(p), 0);
@@ -122,7 +121,7 @@ TEST(alloc, refusals_say_why)
 	EXPECT_CONTAINS(MESSAGE(), "aclrtReleaseMemAddress");
 	space_map(r, 2 * MIB, space_create(0, 2 * MIB));
 	EXPECT_CODE(DRV_ERROR_INVALID_VALUE, halMemFree, at(r));
-	EXPECT_EQ(space_place(r).kind, PLACE_MAPPED);
+	EXPECT_EQ(space_place(r).kind, NPU_PLACE_MAPPED);
 	EXPECT_CODE(DRV_ERROR_NONE, halMemFree, at(p));
 	EXPECT_CODE(DRV_ERROR_INVALID_VALUE, halMemFree, at(p));
 }
@@ -193,7 +192,7 @@ TEST(alloc, registered_memory_is_copied_through_the_devices_address)
 
 	EXPECT_CODE(DRV_ERROR_NONE, halHostRegister, start, 5000, HOST_MEM_MAP_DEV, 0, &dev);
 	EXPECT_NE(dev, start);
-	EXPECT_EQ(space_place((uintptr_t)dev + 7).kind, PLACE_REGISTERED);
+	EXPECT_EQ(space_place((uintptr_t)dev + 7).kind, NPU_PLACE_REGISTERED);
 	EXPECT_EQ(space_place((uintptr_t)dev + 7).host_va, (uintptr_t)start + 7);
 	start[4999] = 0x42;
 	EXPECT_CODE(DRV_ERROR_NONE, drvMemcpy, p, 1, (uintptr_t)dev + 4999, 1);
@@ -204,7 +203,7 @@ TEST(alloc, registered_memory_is_copied_through_the_devices_address)
 	EXPECT_CODE(DRV_ERROR_INVALID_VALUE, halHostUnregister, start + 1, 0);
 	EXPECT_CODE(DRV_ERROR_NONE, halHostUnregister, start, 0);
 	EXPECT_CODE(DRV_ERROR_INVALID_VALUE, halHostUnregister, start, 0);
-	EXPECT_EQ(space_place((uintptr_t)again).kind, PLACE_REGISTERED);
+	EXPECT_EQ(space_place((uintptr_t)again).kind, NPU_PLACE_REGISTERED);
 	EXPECT_CODE(DRV_ERROR_INVALID_VALUE, halHostRegister, at(p), 64, HOST_MEM_MAP_DEV, 0, &dev);
 	EXPECT_CODE(DRV_ERROR_NOT_SUPPORT, halHostRegister, start, 64, HOST_IO_MAP_DEV, 0, &dev);
 }

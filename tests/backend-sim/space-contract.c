@@ -3,10 +3,9 @@
  * The two contracts: every row of the table, met by a call, answers what the table says under
  * either.
  */
-#include "contract.h"
-#include "mapping.h"
+#include "process/contract.h"
 #include "space-rig.h"
-#include "window.h"
+#include "memory/memory.h"
 
 #include <string.h>
 
@@ -68,7 +67,7 @@ static drvError_t map_part(uint64_t bytes)
 
 	if (result == DRV_ERROR_NONE) {
 		EXPECT_EQ(space_place(a).bytes, bytes);
-		EXPECT_EQ(space_place(a + bytes).kind, PLACE_RESERVED);
+		EXPECT_EQ(space_place(a + bytes).kind, NPU_PLACE_RESERVED);
 		EXPECT_CODE(DRV_ERROR_NONE, halMemUnmap, at(a));
 	}
 	return result;

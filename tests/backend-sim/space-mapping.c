@@ -3,8 +3,7 @@
  * Mappings: what is checked, who may reach one, what lies in the page tables; and a random run of
  * reserve, create, map, unmap, release against a plain model, the tables walked page by page.
  */
-#include "handle.h"
-#include "mapping.h"
+#include "memory/memory.h"
 #include "space-rig.h"
 
 #include <stdlib.h>
@@ -26,7 +25,7 @@ static uint64_t walk(unsigned space, uint64_t va)
 {
 	struct pt_leaf leaf;
 
-	return pt_walk(&bsim_space(bsim_of(drv), space)->pt, va, &leaf) ? leaf.pa : 0;
+	return pt_walk(&tables_space(space)->pt, va, &leaf) ? leaf.pa : 0;
 }
 
 static uint64_t handle_pa(const drv_mem_handle_t *h, uint64_t offset)
@@ -54,7 +53,7 @@ TEST(mapping, tables_say_what_was_mapped)
 	EXPECT_EQ(walk(1, a + 512 * MIB), 0);
 	EXPECT_CODE(DRV_ERROR_NONE, halMemUnmap, at(a + 512 * MIB));
 	EXPECT_EQ(walk(0, a + 512 * MIB), 0);
-	EXPECT_EQ(bsim_of(drv)->device[0].space.pt.tables, 1); /* the root */
+	EXPECT_EQ(tables_space(0)->pt.tables, 1); /* the root */
 }
 
 TEST(mapping, arguments_that_are_refused)
@@ -119,12 +118,12 @@ TEST(mapping, giant_pages_are_leaves_of_one_gib)
 	EXPECT_CODE(DRV_ERROR_PARA_ERROR, halMemMap, at(a + 2 * MIB), GIB, 0, h, 0);
 	EXPECT_CONTAINS(MESSAGE(), "multiples of 1 GiB");
 	space_map(a + GIB, GIB, h);
-	ASSERT_TRUE(pt_walk(&bsim_of(drv)->device[0].space.pt, a + 2 * GIB - 1, &leaf));
+	ASSERT_TRUE(pt_walk(&tables_space(0)->pt, a + 2 * GIB - 1, &leaf));
 	EXPECT_EQ(leaf.page_lg2, PT_GIANT_LG2);
-	EXPECT_EQ(bsim_of(drv)->device[0].space.leaves[2], 1);
+	EXPECT_EQ(tables_space(0)->leaves[2], 1);
 	EXPECT_CODE(DRV_ERROR_NONE, halMemUnmap, at(a + GIB));
 	EXPECT_CODE(DRV_ERROR_NONE, halMemRelease, h);
-	EXPECT_EQ(bsim_of(drv)->device[0].space.leaves[2], 0);
+	EXPECT_EQ(tables_space(0)->leaves[2], 0);
 }
 
 /* ---- handles -----------------------------------------------------------------------------------
@@ -301,7 +300,7 @@ TEST(mapping, host_memory_is_the_cpus_at_once)
 	space_map(a, 2 * MIB, h);
 	memset(at(a), 7, 2 * MIB);
 	EXPECT_EQ(access_of(a, MEM_HOST_SIDE, 0), MEM_ACCESS_TYPE_READWRITE);
-	EXPECT_EQ(space_place(a).memory, SIM_NODE_HOST);
+	EXPECT_EQ(space_place(a).owner, NPU_OWNER_HOST);
 	EXPECT_CODE(DRV_ERROR_NONE, drvMemGetAttribute, a + 5, &attr);
 	EXPECT_EQ(attr.memType, DV_MEM_LOCK_HOST);
 	EXPECT_EQ(attr.pageSize, 4096);
@@ -486,13 +485,14 @@ static void check_everything(uint64_t frames[2])
 							    (i - (unsigned)s->start[i]) * 2 * MIB) +
 							  77
 						: 0);
-			ASSERT_EQ(space_place(va).kind, h != NULL ? PLACE_MAPPED : PLACE_RESERVED);
+			ASSERT_EQ(space_place(va).kind,
+				  h != NULL ? NPU_PLACE_MAPPED : NPU_PLACE_RESERVED);
 		}
 	}
 	for (unsigned d = 0; d < 2; d++) {
 		uint64_t n = 0;
 
-		ASSERT_TRUE(pt_check(&bsim_of(drv)->device[d].space.pt, &n));
+		ASSERT_TRUE(pt_check(&tables_space(d)->pt, &n));
 		counted += n;
 	}
 	ASSERT_EQ(counted, leaves);

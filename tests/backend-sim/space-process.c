@@ -3,7 +3,6 @@
  * The process around the driver: a touch of device memory, what is left at the end, fork, the reset
  * of a device, threads, and what is known before a device is open.
  */
-#include "mapping.h"
 #include "space-rig.h"
 
 #include <pthread.h>
@@ -421,7 +420,7 @@ static void *work(void *arg)
 		drv_mem_handle_t *h = space_create(device, 4 * MIB);
 
 		space_map(a, 4 * MIB, h);
-		EXPECT_EQ(space_place(a).memory, device);
+		EXPECT_EQ(space_place(a).owner, device);
 		EXPECT_CODE(DRV_ERROR_NONE, halMemRelease, h);
 		EXPECT_CODE(DRV_ERROR_NONE, halMemUnmap, at(a));
 		EXPECT_CODE(DRV_ERROR_NONE, halMemAddressFree, at(a));
@@ -442,5 +441,5 @@ TEST(process, threads_call_side_by_side)
 	for (unsigned i = 0; i < 4; i++)
 		pthread_join(threads[i], NULL);
 	EXPECT_EQ(space_free_frames(0) + space_free_frames(1), frames);
-	EXPECT_NULL(bsim_of(drv)->mappings);
+	EXPECT_NULL(LIST_FIRST(&bsim_of(drv)->mappings->live));
 }

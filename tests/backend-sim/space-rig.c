@@ -4,7 +4,7 @@
  */
 #include "space-rig.h"
 
-#include "window.h"
+#include "memory/memory.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -108,13 +108,13 @@ uint64_t space_free_frames(unsigned device)
 	return usage.free_frames;
 }
 
-struct bsim_place space_place(uint64_t va)
+struct npu_place space_place(uint64_t va)
 {
 	struct bsim *bs = bsim_of(drv);
-	struct bsim_place place;
+	struct npu_place place;
 
 	pthread_mutex_lock(&bs->lock);
-	bsim_locate_locked(bs, va, &place);
+	place = place_at(bs, va);
 	pthread_mutex_unlock(&bs->lock);
 	return place;
 }

@@ -8,7 +8,9 @@
 
 #include "harness/test.h"
 
-#include "bsim.h"
+#include "memory/memory.h"
+#include "memory/place.h"
+#include "memory/tables.h"
 #include "npusim/driver.h"
 
 #define KIB UINT64_C(1024)
@@ -47,7 +49,7 @@ uint64_t space_alloc(uint64_t bytes, uint64_t flag);
 /* Free frames of a device. */
 uint64_t space_free_frames(unsigned device);
 /* The place of an address, as copies ask for it. */
-struct bsim_place space_place(uint64_t va);
+struct npu_place space_place(uint64_t va);
 /* A property of device memory with 2 MiB pages. */
 struct drv_mem_prop space_prop(unsigned device);
 static inline void *at(uint64_t va)

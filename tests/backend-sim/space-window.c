@@ -3,7 +3,7 @@
  * Addresses: where reservations and heaps lie, which hints are taken, NoUC ranges, a moved window.
  */
 #include "space-rig.h"
-#include "window.h"
+#include "memory/memory.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -129,7 +129,7 @@ TEST(window, large_reservations_take_whole_gib)
 	EXPECT_EQ(a % GIB, 0);
 	EXPECT_EQ(b - a, 1 * GIB);
 	EXPECT_EQ(space_reserve(1, 0) - b, 2 * GIB);
-	EXPECT_EQ(space_place(a + GIB - 1).kind, PLACE_RESERVED);
+	EXPECT_EQ(space_place(a + GIB - 1).kind, NPU_PLACE_RESERVED);
 	EXPECT_EQ(space_place(a).bytes, 1 * GIB);
 }
 
@@ -185,8 +185,8 @@ TEST(window, two_hundred_thousand_small_ones)
 	EXPECT_EQ(bsim_of(drv)->window->reservation_count, count);
 	for (unsigned i = 0; i < count; i += 2)
 		EXPECT_CODE(DRV_ERROR_NONE, halMemAddressFree, at(va[i]));
-	EXPECT_EQ(space_place(va[0]).kind, PLACE_FREE);
-	EXPECT_EQ(space_place(va[1]).kind, PLACE_RESERVED);
+	EXPECT_EQ(space_place(va[0]).kind, NPU_PLACE_FREE);
+	EXPECT_EQ(space_place(va[1]).kind, NPU_PLACE_RESERVED);
 	for (unsigned i = 1; i < count; i += 2)
 		EXPECT_CODE(DRV_ERROR_NONE, halMemAddressFree, at(va[i]));
 	EXPECT_EQ(w->reserved_bytes, 0);
@@ -279,7 +279,7 @@ TEST(nouc, thirty_two_tib_at_once)
 	EXPECT_EQ((uintptr_t)va, hint);
 	space_map(hint + 31 * TIB, 2 * MIB, h);
 	space_map(hint, 2 * MIB, k); /* not bound to one device */
-	EXPECT_EQ(space_place(hint + 31 * TIB).kind, PLACE_MAPPED);
+	EXPECT_EQ(space_place(hint + 31 * TIB).kind, NPU_PLACE_MAPPED);
 	EXPECT_CODE(DRV_ERROR_BUSY, halMemAddressFree, va);
 	EXPECT_CODE(DRV_ERROR_NONE, halMemUnmap, at(hint));
 	EXPECT_CODE(DRV_ERROR_NONE, halMemUnmap, at(hint + 31 * TIB));

@@ -1,0 +1,468 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * NPU_DIALECT_CUDA: reservations anywhere in the process's address space, access to mappings device
+ * by device, and shares that are file descriptors. Owns the rules of that dialect where they differ
+ * from the window's; the records are those of memory/.
+ *
+ * Host addresses are taken exactly as far as a reservation reaches, so the kernel has the last word
+ * on what is free. Without a hint the lowest free addresses from 12 GiB up are given.
+ */
+#include "cuda/dialect.h"
+
+#include "memory/dialect.h"
+#include "memory/memory.h"
+#include "memory/place.h"
+#include "memory/tables.h"
+#include "ops.h"
+#include "process/settings.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define RESERVE "halMemAddressReserve"
+#define SET     "halMemSetAccess"
+
+#define FIRST_VA    UINT64_C(0x302000000)
+#define ATTEMPTS    16u /* places of our own choice that belong to something else */
+#define ALL_DEVICES ((1u << BSIM_DEVICE_MAX) - 1)
+
+/* ---- where reservations lie ---- */
+
+/* A record that says whose the slots of one GiB are. */
+static struct range *edge_slab(struct window *w, uint64_t va)
+{
+	struct granule *g = &w->granules[va >> 30];
+	struct range *slab;
+
+	if (g->range != NULL)
+		return g->range;
+	slab = calloc(1, sizeof(*slab));
+	if (slab == NULL)
+		return NULL;
+	slab->cut = calloc(WINDOW_SLOTS, sizeof(*slab->cut));
+	if (slab->cut == NULL) {
+		free(slab);
+		return NULL;
+	}
+	slab->kind = RANGE_SLAB;
+	slab->page_lg2 = 21;
+	slab->va = va & ~(WINDOW_GIB - 1);
+	slab->bytes = WINDOW_GIB;
+	g->range = slab;
+	return slab;
+}
+
+static void clear_granule(struct granule *g)
+{
+	free(g->slots);
+	g->slots = NULL;
+	g->range = NULL;
+}
+
+static void clear_range(struct window *w, uint64_t va, uint64_t end)
+{
+	while (va < end) {
+		struct granule *g = &w->granules[va >> 30];
+		uint64_t stop = (va | (WINDOW_GIB - 1)) + 1;
+
+		stop = stop < end ? stop : end;
+		if (stop - va == WINDOW_GIB) {
+			clear_granule(g);
+		} else {
+			struct range *slab = g->range;
+
+			for (uint64_t at = va; at < stop; at += WINDOW_SLOT, slab->used_slots--)
+				slab->cut[at >> 21 & (WINDOW_SLOTS - 1)] = NULL;
+			if (slab->used_slots == 0) {
+				clear_granule(g);
+				free(slab->cut);
+				free(slab);
+			}
+		}
+		va = stop;
+	}
+}
+
+static bool enter_range(struct window *w, struct range *r)
+{
+	uint64_t va = r->va, end = r->va + r->bytes;
+
+	while (va < end) {
+		uint64_t stop = (va | (WINDOW_GIB - 1)) + 1;
+
+		stop = stop < end ? stop : end;
+		if (stop - va == WINDOW_GIB) {
+			w->granules[va >> 30].range = r;
+		} else {
+			struct range *slab = edge_slab(w, va);
+
+			if (slab == NULL) {
+				clear_range(w, r->va, va);
+				return false;
+			}
+			for (uint64_t at = va; at < stop; at += WINDOW_SLOT, slab->used_slots++)
+				slab->cut[at >> 21 & (WINDOW_SLOTS - 1)] = r;
+		}
+		va = stop;
+	}
+	return true;
+}
+
+/* Where the first thing of ours that reaches into the range ends; 0: there is none. */
+static uint64_t taken_until(const struct window *w, uint64_t va, uint64_t bytes)
+{
+	for (uint64_t at = va, end = va + bytes; at < end;) {
+		const struct range *r = w->granules[at >> 30].range;
+
+		if (r == NULL) {
+			at = (at | (WINDOW_GIB - 1)) + 1;
+			continue;
+		}
+		if (r->kind == RANGE_SLAB)
+			r = r->cut[at >> 21 & (WINDOW_SLOTS - 1)];
+		if (r != NULL)
+			return r->va + r->bytes;
+		at += WINDOW_SLOT;
+	}
+	return 0;
+}
+
+/* The lowest place from `va` on that is free as far as this process's driver knows; 0: none. */
+static uint64_t next_free(const struct window *w, uint64_t va, uint64_t bytes, uint64_t align)
+{
+	while (va < WINDOW_HOST_END) {
+		uint64_t until;
+
+		va = bsim_round_up(va, align);
+		if (va >= WINDOW_HOST_END || bytes > WINDOW_HOST_END - va)
+			break;
+		until = taken_until(w, va, bytes);
+		if (until == 0)
+			return va;
+		va = until;
+	}
+	return 0;
+}
+
+static uint64_t choose(struct window *w, uint64_t bytes, uint64_t align)
+{
+	uint64_t va = w->cursor != 0 ? w->cursor : FIRST_VA;
+
+	for (unsigned i = 0; i < ATTEMPTS; i++) {
+		va = next_free(w, va, bytes, align);
+		if (va == 0)
+			break;
+		if (window_host_take(va, bytes)) {
+			if (align <= WINDOW_SLOT)
+				w->cursor = va + bytes;
+			return va;
+		}
+		va += bytes > WINDOW_GIB ? bytes : WINDOW_GIB;
+	}
+	return window_host_find(bytes, align);
+}
+
+static uint64_t find_addresses(struct window *w, uint64_t bytes, uint64_t align, uint64_t hint)
+{
+	if (hint != 0 && hint % align == 0 && taken_until(w, hint, bytes) == 0 &&
+	    window_host_take(hint, bytes))
+		return hint;
+	return choose(w, bytes, align);
+}
+
+static drvError_t check_request(void **ptr, uint64_t size, uint64_t alignment, uint64_t hint)
+{
+	if (ptr == NULL || size == 0 || size % WINDOW_SLOT != 0)
+		npu_message_set(RESERVE ": %s", ptr == NULL ? "ptr is NULL"
+						: size == 0 ? "size is 0"
+							    : "size must be a multiple of 2 MiB");
+	else if ((alignment & (alignment - 1)) != 0)
+		npu_message_set(RESERVE ": alignment is 0x%" PRIx64
+					"; it must be a power of two, or 0",
+				alignment);
+	else if (hint % WINDOW_SLOT != 0)
+		npu_message_set(RESERVE ": addr 0x%" PRIx64 " is not a multiple of 2 MiB", hint);
+	else
+		return DRV_ERROR_NONE;
+	return DRV_ERROR_INVALID_VALUE;
+}
+
+static drvError_t reserve_cuda(struct bsim *bs, void **ptr, uint64_t size, uint64_t alignment,
+			       uint64_t hint)
+{
+	struct window *w = bs->window;
+	uint64_t align = alignment > WINDOW_SLOT ? alignment : WINDOW_SLOT, va;
+	struct range *r;
+	drvError_t result = check_request(ptr, size, alignment, hint);
+
+	if (result != DRV_ERROR_NONE)
+		return result;
+	va = size >= WINDOW_HOST_END || align >= WINDOW_HOST_END || hint > WINDOW_HOST_END - size
+		     ? 0
+		     : find_addresses(w, size, align, hint);
+	if (va == 0)
+		return bsim_fail(
+			DRV_ERROR_OUT_OF_MEMORY,
+			RESERVE ": no %s in a row%s are free in this process's address space, "
+				"which ends at 0x%" PRIx64,
+			npu_size_text(size), hint >= WINDOW_HOST_END ? " at that address" : "",
+			WINDOW_HOST_END);
+	r = window_add(bs, RANGE_NOUC, va, 0);
+	if (r != NULL) {
+		r->va = va;
+		r->bytes = r->asked = size;
+		r->asked_page = MEM_HUGE_PAGE_TYPE;
+	}
+	if (r == NULL || !enter_range(w, r)) {
+		window_host_give(va, size);
+		if (r != NULL)
+			window_retire(w, r);
+		return bsim_fail(DRV_ERROR_OUT_OF_MEMORY,
+				 RESERVE ": no memory for one more reservation");
+	}
+	w->reserved_bytes += size;
+	w->reservation_count++;
+	w->nouc_count++;
+	*ptr = (void *)(uintptr_t)va;
+	return DRV_ERROR_NONE;
+}
+
+static void drop_reservation(struct window *w, struct range *r)
+{
+	clear_range(w, r->va, r->va + r->bytes);
+	window_host_give(r->va, r->bytes);
+	if (w->cursor != 0 && r->va < w->cursor && r->va >= FIRST_VA)
+		w->cursor = r->va;
+	window_retire(w, r);
+}
+
+static void close_window(struct window *w)
+{
+	for (uint64_t i = 0; i < WINDOW_GRANULES; i++) {
+		struct range *r = w->granules[i].range;
+
+		if (r == NULL)
+			continue;
+		if (r->kind == RANGE_SLAB) {
+			free(r->cut);
+			free(r);
+			clear_granule(&w->granules[i]);
+		} else if (!range_is_reservation(r) && r->va == i << 30) {
+			window_host_give(r->va, r->bytes);
+		}
+	}
+}
+
+/* ---- who may reach a mapping ---- */
+
+static drv_mem_access_type access_of(const struct mapping *m, unsigned device)
+{
+	if (!(mapping_readers(m) >> device & 1))
+		return MEM_ACCESS_TYPE_NONE;
+	return m->read_only >> device & 1 ? MEM_ACCESS_TYPE_READ : MEM_ACCESS_TYPE_READWRITE;
+}
+
+static void note_access(struct mapping *m, unsigned device, drv_mem_access_type type)
+{
+	uint32_t bit = UINT32_C(1) << device;
+
+	m->tables = type != MEM_ACCESS_TYPE_NONE ? m->tables | bit : m->tables & ~bit;
+	m->read_only =
+		(uint16_t)(type == MEM_ACCESS_TYPE_READ ? m->read_only | bit : m->read_only & ~bit);
+}
+
+static drvError_t set_device(struct bsim *bs, struct mapping *m, unsigned device,
+			     drv_mem_access_type type)
+{
+	uint64_t bytes = mapping_bytes(m);
+
+	if (access_of(m, device) == type)
+		return DRV_ERROR_NONE;
+	if (access_of(m, device) != MEM_ACCESS_TYPE_NONE)
+		tables_unmap(bs, device, m->va, bytes, handle_is_giant(m->handle));
+	note_access(m, device, MEM_ACCESS_TYPE_NONE);
+	if (type == MEM_ACCESS_TYPE_NONE)
+		return DRV_ERROR_NONE;
+	if (!tables_map(bs, device, m->va, bytes, m->handle->block,
+			type == MEM_ACCESS_TYPE_READWRITE ? PT_WRITE : 0))
+		return bsim_fail(DRV_ERROR_OUT_OF_MEMORY,
+				 SET ": no memory for page tables on device %u", device);
+	note_access(m, device, type);
+	return DRV_ERROR_NONE;
+}
+
+static drvError_t set_cpu(struct bsim *bs, struct mapping *m, drv_mem_access_type type)
+{
+	void *p = (void *)(uintptr_t)m->va;
+
+	if (m->handle->space != SIM_NODE_HOST)
+		return bsim_fail(DRV_ERROR_NOT_SUPPORT,
+				 SET ": the mapping at 0x%" PRIx64
+				     " is memory of device %u, which the "
+				     "CPU cannot be given",
+				 m->va, m->handle->space);
+	if (m->cpu)
+		window_close_to_cpu(m->va, mapping_bytes(m));
+	m->cpu = false;
+	if (type == MEM_ACCESS_TYPE_NONE)
+		return DRV_ERROR_NONE;
+	if (!tables_open_to_cpu(bs, m->va, mapping_bytes(m), m->handle->block))
+		return bsim_fail(DRV_ERROR_OUT_OF_MEMORY,
+				 SET ": this process cannot map %s for the CPU: %s",
+				 npu_size_text(mapping_bytes(m)), strerror(errno));
+	if (type == MEM_ACCESS_TYPE_READ)
+		mprotect(p, mapping_bytes(m), PROT_READ);
+	m->cpu = true;
+	return DRV_ERROR_NONE;
+}
+
+static drvError_t check_grant(struct bsim *bs, const struct drv_mem_access_desc *desc, size_t i)
+{
+	int type = (int)desc->type;
+	bool device = desc->location.side == MEM_DEV_SIDE;
+
+	if (type != MEM_ACCESS_TYPE_NONE && type != MEM_ACCESS_TYPE_READ &&
+	    type != MEM_ACCESS_TYPE_READWRITE)
+		npu_message_set(SET
+				": desc[%zu].type is %d; known are 0 (none), 1 (read) and 3 (read "
+				"and write)",
+				i, type);
+	else if (device ? desc->location.id >= bs->devices : desc->location.side >= MEM_MAX_SIDE)
+		npu_message_set(SET
+				": desc[%zu].location (side %d, id %u): this server has devices 0 "
+				"to %u",
+				i, (int)desc->location.side, desc->location.id, bs->devices - 1);
+	else
+		return DRV_ERROR_NONE;
+	return DRV_ERROR_INVALID_VALUE;
+}
+
+static drvError_t set_access_cuda(struct bsim *bs, uint64_t va, uint64_t size,
+				  const struct drv_mem_access_desc *desc, size_t count)
+{
+	struct mapping *m = window_mapping(bs->window, va);
+	drvError_t result = DRV_ERROR_NONE;
+
+	if (desc == NULL || count == 0)
+		return bsim_fail(DRV_ERROR_INVALID_VALUE, SET ": %s",
+				 desc == NULL ? "desc is NULL" : "count is 0");
+	if (m == NULL || m->va != va || mapping_bytes(m) != size)
+		return bsim_fail(DRV_ERROR_INVALID_VALUE,
+				 SET ": [0x%" PRIx64
+				     ", +%s) is not exactly one mapping: at ptr, %s",
+				 va, npu_size_text(size), place_text_locked(bs, va));
+	for (size_t i = 0; i < count && result == DRV_ERROR_NONE; i++)
+		result = check_grant(bs, &desc[i], i);
+	for (size_t i = 0; i < count && result == DRV_ERROR_NONE; i++)
+		result = desc[i].location.side == MEM_DEV_SIDE
+				 ? set_device(bs, m, desc[i].location.id, desc[i].type)
+				 : set_cpu(bs, m, desc[i].type);
+	return result;
+}
+
+/* ---- copies ---- */
+
+drvError_t cuda_reach_locked(struct bsim *bs, const char *call, const char *argument, uint64_t va,
+			     uint64_t bytes, bool write, struct cuda_reach *out)
+{
+	struct cuda_reach all = { ALL_DEVICES, ALL_DEVICES, true };
+
+	for (uint64_t at = va, end = va + bytes; at < end;) {
+		struct npu_place p = place_at(bs, at);
+
+		if (p.kind != NPU_PLACE_MAPPED)
+			return bsim_fail(DRV_ERROR_IOCRL_FAIL,
+					 "%s: %s: byte %" PRIu64 " of %s at 0x%" PRIx64
+					 " is not mapped: "
+					 "%s; map memory there first (cuMemMap, cuMemSetAccess)",
+					 call, argument, at - va, npu_size_text(bytes), va,
+					 place_text_locked(bs, at));
+		all.readers &= p.readers;
+		all.writers &= p.writers;
+		all.cpu &= p.cpu;
+		if ((write ? all.writers : all.readers) == 0 && !all.cpu)
+			return bsim_fail(DRV_ERROR_IOCRL_FAIL,
+					 "%s: %s: no device may %s 0x%" PRIx64
+					 ", %s: give access to it first (cuMemSetAccess)",
+					 call, argument, write ? "write" : "read", at,
+					 place_text_locked(bs, at));
+		at = p.base + p.bytes;
+	}
+	*out = all;
+	return DRV_ERROR_NONE;
+}
+
+/* ---- shares that are file descriptors ---- */
+
+static drvError_t export_fd(struct bsim *bs, const char *call, drv_mem_handle_t *handle,
+			    int *out_fd)
+{
+	struct drv_mem_handle *h;
+	drvError_t result = handle_find(bs, call, handle, &h);
+
+	if (result != DRV_ERROR_NONE)
+		return result;
+	return node_fd_export(bs->node, h->block, out_fd);
+}
+
+static drvError_t import_fd(struct bsim *bs, const char *call, int fd, struct drv_mem_handle **out)
+{
+	struct node_block *block;
+	struct drv_mem_handle *h;
+	drvError_t result = bsim_require_open_locked(bs, call);
+
+	if (result == DRV_ERROR_NONE)
+		result = node_fd_import(bs->node, fd, &block);
+	if (result != DRV_ERROR_NONE)
+		return result;
+	h = handle_make(bs, call, block);
+	if (h == NULL) {
+		node_block_drop(bs->node, block);
+		return DRV_ERROR_OUT_OF_MEMORY;
+	}
+	h->from_fd = true;
+	handle_set_imported_prop(h, h->space);
+	h->pg_type = MEM_HUGE_PAGE_TYPE;
+	*out = h;
+	return DRV_ERROR_NONE;
+}
+
+/* ---- which dialect counts ---- */
+
+static const struct dialect cuda_dialect = {
+	.reserve = reserve_cuda,
+	.drop = drop_reservation,
+	.close = close_window,
+	.set_access = set_access_cuda,
+	.export_fd = export_fd,
+	.import_fd = import_fd,
+};
+
+static drvError_t set_dialect_locked(struct bsim *bs, enum npu_dialect dialect)
+{
+	if (bs->any_open && bs->dialect != dialect)
+		return bsim_fail(DRV_ERROR_BUSY,
+				 "npusimSetDialect: this process has opened a device under the "
+				 "other rules of virtual memory: a process uses one of "
+				 "libascendcl.so and libcuda.so.1");
+	bs->cuda = dialect == NPU_DIALECT_CUDA ? &cuda_dialect : NULL;
+	return settings_set_dialect_locked(bs, dialect);
+}
+
+drvError_t bsim_npusimSetDialect(struct npu_driver *self, enum npu_dialect dialect)
+{
+	struct bsim *bs = bsim_of(self);
+	drvError_t result;
+
+	if (dialect != NPU_DIALECT_WINDOW && dialect != NPU_DIALECT_CUDA)
+		return bsim_fail(DRV_ERROR_INVALID_VALUE,
+				 "npusimSetDialect: dialect is %d; known are 0 and 1",
+				 (int)dialect);
+	pthread_mutex_lock(&bs->lock);
+	result = set_dialect_locked(bs, dialect);
+	pthread_mutex_unlock(&bs->lock);
+	return result;
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a dialect of virtual memory does in place of the window's rules (NPU_DIALECT_CUDA;
+ * npusim/driver.h says what programs see). The room above fills the table in, and bsim.cuda points
+ * to it while the dialect counts. Called with bsim.lock held.
+ */
+#ifndef NPUSIM_BSIM_DIALECT_H
+#define NPUSIM_BSIM_DIALECT_H
+
+#include "memory/memory.h"
+
+struct dialect {
+	drvError_t (*reserve)(struct bsim *bs, void **ptr, uint64_t size, uint64_t alignment,
+			      uint64_t hint);
+	/* Ends a reservation that nothing is mapped in. */
+	void (*drop)(struct window *w, struct range *r);
+	/* window_close(): edges of reservations, and the addresses of heaps. */
+	void (*close)(struct window *w);
+	drvError_t (*set_access)(struct bsim *bs, uint64_t va, uint64_t size,
+				 const struct drv_mem_access_desc *desc, size_t count);
+	/* Shares that are file descriptors. */
+	drvError_t (*export_fd)(struct bsim *bs, const char *call, drv_mem_handle_t *handle,
+				int *out_fd);
+	drvError_t (*import_fd)(struct bsim *bs, const char *call, int fd,
+				struct drv_mem_handle **out);
+};
+
+#endif

@@ -1,0 +1,452 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Physical handles: halMemCreate, halMemRelease, halMemRetainAllocationHandle, their properties and
+ * granularity.
+ */
+#include "memory/memory.h"
+#include "ops.h"
+#include "process/contract.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define HANDLE_STRIDE   sizeof(struct drv_mem_handle)
+#define HANDLE_MOST     (UINT64_C(1) << 22)
+#define HANDLE_GROW     4096u
+#define HANDLE_KEPT     4096u /* freed records that are kept before one is used again */
+#define DEVICE_ID_LIMIT 64u   /* of the driver, whatever the server has */
+#define ANY_NUMA        UINT32_MAX
+
+_Static_assert(HANDLE_GROW *HANDLE_STRIDE % 4096 == 0, "the arena grows by whole pages");
+
+/* The only pointers to blocks lie in the arena, where a sanitizer's leak checker does not look by
+ * itself. Not there otherwise. */
+extern void __lsan_register_root_region(const void *start, size_t bytes) __attribute__((weak));
+extern void __lsan_unregister_root_region(const void *start, size_t bytes) __attribute__((weak));
+
+/* ---- the table ---- */
+
+bool handle_table_open(struct bsim *bs)
+{
+	struct handle_table *t = calloc(1, sizeof(*t));
+	void *arena = mmap(NULL, HANDLE_MOST * HANDLE_STRIDE, PROT_NONE,
+			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (t == NULL || arena == MAP_FAILED) {
+		if (arena != MAP_FAILED)
+			munmap(arena, HANDLE_MOST * HANDLE_STRIDE);
+		free(t);
+		return false;
+	}
+	t->arena = arena;
+	TAILQ_INIT(&t->live);
+	TAILQ_INIT(&t->freed);
+	bs->handles = t;
+	if (__lsan_register_root_region != NULL)
+		__lsan_register_root_region(arena, HANDLE_MOST * HANDLE_STRIDE);
+	return true;
+}
+
+void handle_table_close(struct bsim *bs)
+{
+	struct handle_table *t = bs->handles;
+	struct drv_mem_handle *h;
+
+	if (t == NULL)
+		return;
+	TAILQ_FOREACH(h, &t->live, link)
+	node_block_drop(bs->node, h->block);
+	if (__lsan_unregister_root_region != NULL)
+		__lsan_unregister_root_region(t->arena, HANDLE_MOST * HANDLE_STRIDE);
+	munmap(t->arena, HANDLE_MOST * HANDLE_STRIDE);
+	bs->handles = NULL;
+	free(t);
+}
+
+static struct drv_mem_handle *record_at(const struct handle_table *t, uint64_t index)
+{
+	return (struct drv_mem_handle *)(void *)(t->arena + index * HANDLE_STRIDE);
+}
+
+static struct drv_mem_handle *new_record(struct handle_table *t)
+{
+	struct drv_mem_handle *h = TAILQ_FIRST(&t->freed);
+
+	if (t->freed_count > HANDLE_KEPT || (t->used == HANDLE_MOST && h != NULL)) {
+		TAILQ_REMOVE(&t->freed, h, link);
+		t->freed_count--;
+		return h;
+	}
+	if (t->used == t->usable) {
+		if (t->usable == HANDLE_MOST ||
+		    mprotect(record_at(t, t->usable), HANDLE_GROW * HANDLE_STRIDE,
+			     PROT_READ | PROT_WRITE) != 0)
+			return NULL;
+		t->usable += HANDLE_GROW;
+	}
+	return record_at(t, t->used++);
+}
+
+/* The record at that address, live or freed, as long as it is remembered; else NULL, no message. */
+static struct drv_mem_handle *remembered(const struct handle_table *t, const void *pointer)
+{
+	uint64_t offset = (uint64_t)((uintptr_t)pointer - (uintptr_t)t->arena);
+
+	if (pointer == NULL || offset >= t->used * HANDLE_STRIDE || offset % HANDLE_STRIDE != 0)
+		return NULL;
+	return record_at(t, offset / HANDLE_STRIDE);
+}
+
+static struct drv_mem_handle *find_live(struct bsim *bs, const char *call, const void *pointer)
+{
+	struct handle_table *t = bs->handles;
+	struct drv_mem_handle *h = remembered(t, pointer);
+
+	if (pointer == NULL) {
+		bsim_null(call, "handle");
+		return NULL;
+	}
+	if (h == NULL) {
+		npu_message_set("%s: handle %p was never given out in this process (its %" PRIu64
+				" live handles come from creating and from importing memory)",
+				call, pointer, t->live_count);
+		return NULL;
+	}
+	if (h->state == HANDLE_LIVE)
+		return h;
+	if (h->state == HANDLE_LOST_TO_RESET)
+		npu_message_set("%s: handle %p, %s on device %u, made by driver call %" PRIu64
+				", was destroyed when device %u was reset by driver call %" PRIu64,
+				call, pointer, npu_size_text(h->bytes), h->devid, h->made.number,
+				h->space, h->freed_number);
+	else
+		npu_message_set(
+			"%s: handle %p, %s, made by driver call %" PRIu64
+			", was freed by driver call %" PRIu64 " (its last reference went there)",
+			call, pointer, npu_size_text(h->bytes), h->made.number, h->freed_number);
+	return NULL;
+}
+
+drvError_t handle_find(struct bsim *bs, const char *call, const void *pointer,
+		       struct drv_mem_handle **out)
+{
+	drvError_t result = bsim_require_open_locked(bs, call);
+
+	if (result != DRV_ERROR_NONE)
+		return result;
+	*out = find_live(bs, call, pointer);
+	return *out != NULL ? DRV_ERROR_NONE : DRV_ERROR_INVALID_VALUE;
+}
+
+struct drv_mem_handle *handle_make(struct bsim *bs, const char *call, struct node_block *block)
+{
+	struct handle_table *t = bs->handles;
+	struct drv_mem_handle *h = new_record(t);
+
+	if (h == NULL) {
+		npu_message_set("%s: no memory for one more handle; %" PRIu64 " are live", call,
+				t->live_count);
+		return NULL;
+	}
+	memset(h, 0, sizeof(*h));
+	h->state = HANDLE_LIVE;
+	h->ref = 1;
+	h->space = (uint8_t)block->memory;
+	h->block = block;
+	h->bytes = block->frames << NODE_FRAME_LG2;
+	h->made = bsim_made_locked(bs);
+	TAILQ_INSERT_HEAD(&t->live, h, link);
+	t->live_count++;
+	return h;
+}
+
+static struct drv_mem_handle **import_bucket(struct handle_table *t, uint32_t share_id)
+{
+	return &t->imports[share_id % HANDLE_IMPORT_BUCKETS];
+}
+
+struct drv_mem_handle *handle_find_import(struct bsim *bs, uint32_t share_id, unsigned space)
+{
+	struct drv_mem_handle *h = *import_bucket(bs->handles, share_id);
+
+	while (h != NULL && (h->share_id != share_id || h->space != space))
+		h = h->next_import;
+	return h;
+}
+
+void handle_add_import(struct bsim *bs, struct drv_mem_handle *h)
+{
+	struct drv_mem_handle **bucket = import_bucket(bs->handles, h->share_id);
+
+	h->next_import = *bucket;
+	*bucket = h;
+}
+
+void handle_set_imported_prop(struct drv_mem_handle *h, uint32_t dev)
+{
+	bool host = h->space == SIM_NODE_HOST;
+
+	h->side = host ? MEM_HOST_SIDE : MEM_DEV_SIDE;
+	h->devid = host ? 0 : dev;
+	h->module_id = APP_MODULE_ID;
+	h->pg_type = h->block->giant ? MEM_GIANT_PAGE_TYPE : MEM_HUGE_PAGE_TYPE;
+	h->mem_type = host ? MEM_DDR_TYPE : MEM_HBM_TYPE;
+}
+
+void handle_end(struct bsim *bs, struct drv_mem_handle *h, enum handle_state state)
+{
+	struct handle_table *t = bs->handles;
+	struct drv_mem_handle **at = import_bucket(t, h->share_id);
+
+	if (h->imported) {
+		while (*at != h)
+			at = &(*at)->next_import;
+		*at = h->next_import;
+	}
+	node_block_drop(bs->node, h->block);
+	h->block = NULL;
+	TAILQ_REMOVE(&t->live, h, link);
+	t->live_count--;
+	h->state = (uint8_t)state;
+	h->ref = h->map_ref = 0;
+	h->freed_number = bs->call_number;
+	TAILQ_INSERT_TAIL(&t->freed, h, link);
+	t->freed_count++;
+}
+
+unsigned handle_end_device(struct bsim *bs, unsigned device)
+{
+	struct drv_mem_handle *next;
+	unsigned ended = 0;
+
+	for (struct drv_mem_handle *h = TAILQ_FIRST(&bs->handles->live); h != NULL; h = next) {
+		next = TAILQ_NEXT(h, link);
+		if (h->space == device) {
+			handle_end(bs, h, HANDLE_LOST_TO_RESET);
+			ended++;
+		}
+	}
+	return ended;
+}
+
+void handle_unmapped(struct bsim *bs, struct drv_mem_handle *h)
+{
+	h->map_ref--;
+	if (--h->ref == 0)
+		handle_end(bs, h, HANDLE_FREED);
+}
+
+/* ---- create ---- */
+
+static drvError_t check_prop(struct bsim *bs, const char *call, const struct drv_mem_prop *prop)
+{
+	const char *what = NULL;
+	uint64_t value = 0, limit = 0;
+
+	if (prop == NULL)
+		return bsim_null(call, "prop");
+	if (prop->side >= MEM_MAX_SIDE) {
+		what = "side", value = prop->side, limit = MEM_MAX_SIDE;
+		if (prop->side == MEM_MAX_SIDE) /* managed: see the row */
+			(void)contract_code(bs, CONTRACT_CREATE_MANAGED, call);
+	} else if (prop->side != MEM_HOST_NUMA_SIDE && prop->devid >= DEVICE_ID_LIMIT) {
+		what = "devid", value = prop->devid, limit = DEVICE_ID_LIMIT;
+	} else if (prop->pg_type >= MEM_MAX_PAGE_TYPE) {
+		what = "pg_type", value = prop->pg_type, limit = MEM_MAX_PAGE_TYPE;
+	} else if (prop->mem_type >= MEM_MAX_TYPE) {
+		what = "mem_type", value = prop->mem_type, limit = MEM_MAX_TYPE;
+	} else if (prop->reserve != 0 && bs->cuda == NULL) {
+		what = "reserve", value = prop->reserve, limit = 1;
+	}
+	if (what == NULL)
+		return DRV_ERROR_NONE;
+	return bsim_fail(DRV_ERROR_INVALID_VALUE,
+			 "%s: prop.%s is %" PRIu64 "; it must be below %" PRIu64, call, what, value,
+			 limit);
+}
+
+static drvError_t check_place(struct bsim *bs, const char *call, const struct drv_mem_prop *prop)
+{
+	if (prop->side == MEM_HOST_SIDE && prop->devid != 0)
+		return bsim_fail(DRV_ERROR_NOT_SUPPORT,
+				 "%s: prop.devid is %u; memory of the host has id 0", call,
+				 prop->devid);
+	if (prop->side == MEM_DEV_SIDE && prop->devid >= bs->devices)
+		return bsim_fail(DRV_ERROR_INVALID_DEVICE,
+				 "%s: prop.devid is %u; this server has devices 0 to %u", call,
+				 prop->devid, bs->devices - 1);
+	if (prop->side == MEM_HOST_NUMA_SIDE && prop->devid != ANY_NUMA &&
+	    prop->devid >= bs->profile.host_numa_nodes)
+		return bsim_fail(DRV_ERROR_PARA_ERROR,
+				 "%s: prop.devid is %d; this server's host has NUMA nodes 0 to %u, "
+				 "and -1 stands for any",
+				 call, (int)prop->devid, bs->profile.host_numa_nodes - 1);
+	if (prop->pg_type != MEM_GIANT_PAGE_TYPE)
+		return DRV_ERROR_NONE;
+	if (!bs->profile.giant_pages || prop->mem_type == MEM_TS_DDR_TYPE ||
+	    (prop->side != MEM_DEV_SIDE && prop->mem_type != MEM_P2P_DDR_TYPE))
+		return bsim_fail(DRV_ERROR_NOT_SUPPORT,
+				 "%s: no 1 GiB pages for prop.mem_type %u on %s: %s", call,
+				 prop->mem_type,
+				 prop->side == MEM_DEV_SIDE ? "the device" : "the host",
+				 !bs->profile.giant_pages ? "this device has none"
+				 : prop->side != MEM_DEV_SIDE
+					 ? "the host has them as P2P memory only"
+					 : "the task scheduler's memory has 2 MiB pages");
+	return DRV_ERROR_NONE;
+}
+
+/* The size in frames: of 1 GiB for giant pages, else of 2 MiB. */
+static drvError_t frames_of(struct bsim *bs, const char *call, uint64_t size, bool giant,
+			    uint64_t *out_frames)
+{
+	uint64_t unit = giant ? WINDOW_GIB : NODE_FRAME_BYTES;
+
+	if (!giant && size % unit != 0 && !contract_docs_apply(bs, CONTRACT_CREATE_UNALIGNED, call))
+		return bsim_fail(contract_code(bs, CONTRACT_CREATE_UNALIGNED, call),
+				 "%s: size %s is not a multiple of 2 MiB, the granularity", call,
+				 npu_size_text(size));
+	*out_frames = (size / unit + (size % unit != 0)) * (unit >> NODE_FRAME_LG2);
+	return DRV_ERROR_NONE;
+}
+
+static drvError_t create_locked(struct bsim *bs, drv_mem_handle_t **out, uint64_t size,
+				const struct drv_mem_prop *prop, uint64_t *out_frames)
+{
+	const char *call = "halMemCreate";
+	bool giant = prop->pg_type == MEM_GIANT_PAGE_TYPE;
+	unsigned memory = prop->side == MEM_DEV_SIDE ? prop->devid : SIM_NODE_HOST;
+	struct node_block *block;
+	struct drv_mem_handle *h;
+	drvError_t result = bsim_require_open_locked(bs, call);
+
+	if (result == DRV_ERROR_NONE)
+		result = check_place(bs, call, prop);
+	if (result == DRV_ERROR_NONE)
+		result = frames_of(bs, call, size, giant, out_frames);
+	if (result != DRV_ERROR_NONE)
+		return result;
+	result = bsim_pass(
+		call, node_block_create(bs->node, memory, *out_frames, giant, "physical", &block));
+	if (result != DRV_ERROR_NONE)
+		return result;
+	h = handle_make(bs, call, block);
+	if (h == NULL) {
+		node_block_drop(bs->node, block);
+		return DRV_ERROR_OUT_OF_MEMORY;
+	}
+	h->side = (uint8_t)prop->side;
+	h->devid = prop->devid;
+	h->module_id = prop->module_id;
+	h->pg_type = (uint8_t)prop->pg_type;
+	h->mem_type = (uint8_t)prop->mem_type;
+	h->word = prop->reserve;
+	*out = h;
+	return DRV_ERROR_NONE;
+}
+
+drvError_t bsim_halMemCreate(struct npu_driver *self, drv_mem_handle_t **handle, size_t size,
+			     const struct drv_mem_prop *prop, uint64_t flag)
+{
+	const char *call = "halMemCreate";
+	struct bsim_call c = bsim_begin(self, SIM_CALL_CREATE);
+
+	if (c.result == DRV_ERROR_NONE && (handle == NULL || size == 0 || flag != 0))
+		c.result = bsim_fail(DRV_ERROR_INVALID_VALUE, "%s: %s", call,
+				     handle == NULL ? "handle is NULL"
+				     : size == 0    ? "size is 0"
+						    : "flag must be 0");
+	if (c.result == DRV_ERROR_NONE)
+		c.result = check_prop(c.bs, call, prop);
+	if (c.result == DRV_ERROR_NONE)
+		c.result = create_locked(c.bs, handle, size, prop, &c.pages);
+	if (c.result == DRV_ERROR_NONE && prop->pg_type == MEM_GIANT_PAGE_TYPE) {
+		c.pages /= NODE_GIANT_FRAMES;
+		c.page_lg2 = 30;
+	}
+	return bsim_end(&c);
+}
+
+/* ---- references ---- */
+
+static drvError_t release_locked(struct bsim *bs, drv_mem_handle_t *handle, uint64_t *out_frames)
+{
+	const char *call = "halMemRelease";
+	struct drv_mem_handle *h;
+	drvError_t result = handle_find(bs, call, handle, &h);
+
+	if (result != DRV_ERROR_NONE)
+		return result;
+	*out_frames = h->block->frames;
+	if (h->map_ref != 0 && h->ref <= h->map_ref)
+		return bsim_fail(DRV_ERROR_INVALID_VALUE,
+				 "%s: handle %p was released too often: all of its references are "
+				 "those of its %u mappings; the memory "
+				 "goes with the last of them",
+				 call, (void *)handle, h->map_ref);
+	if (h->ref == 1)
+		handle_end(bs, h, HANDLE_FREED);
+	else
+		h->ref--;
+	return DRV_ERROR_NONE;
+}
+
+drvError_t bsim_halMemRelease(struct npu_driver *self, drv_mem_handle_t *handle)
+{
+	struct bsim_call c = bsim_begin(self, SIM_CALL_RELEASE);
+
+	if (c.result == DRV_ERROR_NONE)
+		c.result = release_locked(c.bs, handle, &c.pages);
+	return bsim_end(&c);
+}
+
+/* ---- queries ---- */
+
+drvError_t bsim_halMemGetAllocationGranularity(struct npu_driver *self,
+					       const struct drv_mem_prop *prop,
+					       drv_mem_granularity_options option,
+					       size_t *granularity)
+{
+	const char *call = "halMemGetAllocationGranularity";
+	struct bsim_call c = bsim_begin(self, SIM_CALL_QUERY);
+
+	if (c.result != DRV_ERROR_NONE)
+		return bsim_end(&c);
+	if ((unsigned)option >= MEM_ALLOC_GRANULARITY_INVALID)
+		c.result = bsim_fail(DRV_ERROR_NOT_SUPPORT,
+				     "%s: option is %d; known are 0 (minimum) and 1 (recommended)",
+				     call, (int)option);
+	else if (granularity == NULL)
+		c.result = bsim_null(call, "granularity");
+	else
+		c.result = check_prop(c.bs, call, prop);
+	if (c.result == DRV_ERROR_NONE)
+		*granularity = prop->pg_type == MEM_GIANT_PAGE_TYPE ? WINDOW_GIB : NODE_FRAME_BYTES;
+	return bsim_end(&c);
+}
+
+drvError_t bsim_halMemGetAllocationPropertiesFromHandle(struct npu_driver *self,
+							struct drv_mem_prop *prop,
+							drv_mem_handle_t *handle)
+{
+	const char *call = "halMemGetAllocationPropertiesFromHandle";
+	struct bsim_call c = bsim_begin_open(self, SIM_CALL_QUERY, call);
+	const struct drv_mem_handle *h = NULL;
+
+	if (c.result != DRV_ERROR_NONE)
+		return bsim_end(&c);
+	if (c.bs->cuda != NULL)
+		h = remembered(c.bs->handles, handle);
+	if (h == NULL)
+		h = find_live(c.bs, call, handle);
+	if (h == NULL)
+		c.result = DRV_ERROR_INVALID_VALUE;
+	else if (prop == NULL)
+		c.result = bsim_null(call, "prop");
+	else
+		*prop = (struct drv_mem_prop){ h->side,    h->devid,    h->module_id,
+					       h->pg_type, h->mem_type, h->word };
+	return bsim_end(&c);
+}

@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Names of classic allocations for other processes (halShmem*), and host memory that is registered
+ * for a device. Owns the addresses that both get here; names and their whitelists are the node's.
+ */
+#include "memory/memory.h"
+#include "memory/place.h"
+#include "memory/tables.h"
+#include "ops.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#define CREATE   "halShmemCreateHandle"
+#define OPEN     "halShmemOpenHandle"
+#define REGISTER "halHostRegister"
+
+#define NAME_BYTES    65u
+#define PID_COUNT_MAX 65535
+
+/* ---- names ---- */
+
+/* The allocation and where in its block the range starts. */
+static drvError_t find_named(struct bsim *bs, uint64_t va, uint64_t bytes,
+			     const struct node_block **out_block, uint64_t *out_offset)
+{
+	struct allocation *a = allocation_at(bs->window, va);
+
+	if (a == NULL || a->kind != NPU_PLACE_DEVICE)
+		return bsim_fail(DRV_ERROR_INVALID_VALUE,
+				 CREATE
+				 ": va %s; a name is given to memory of halMemAlloc. Handles "
+				 "are exported instead "
+				 "(aclrtMemExportToShareableHandle)",
+				 place_text_locked(bs, va));
+	if (bytes > a->va + a->bytes - va)
+		return bsim_fail(DRV_ERROR_INVALID_VALUE,
+				 CREATE ": [0x%" PRIx64
+					", +%s) ends behind the allocation at 0x%" PRIx64 ", %s",
+				 va, npu_size_text(bytes), a->va, npu_size_text(a->bytes));
+	*out_block = allocation_frame(a, va);
+	*out_offset = a->block != NULL ? va - a->va : va % NODE_FRAME_BYTES;
+	if (a->block == NULL && *out_offset + bytes > NODE_FRAME_BYTES)
+		return bsim_fail(
+			DRV_ERROR_NOT_SUPPORT,
+			CREATE
+			": the allocation at 0x%" PRIx64
+			", %s, has 4 KiB pages and reaches over a 2 MiB boundary; one of huge "
+			"pages can be shared",
+			a->va, npu_size_text(a->bytes));
+	return DRV_ERROR_NONE;
+}
+
+drvError_t bsim_halShmemCreateHandle(struct npu_driver *self, DVdeviceptr va, size_t byte_count,
+				     char *name, uint32_t name_len)
+{
+	struct bsim_call c = bsim_begin_open(self, SIM_CALL_EXPORT, CREATE);
+	const struct node_block *block;
+	uint64_t offset;
+	char made[NAME_BYTES];
+
+	if (c.result == DRV_ERROR_NONE &&
+	    (va == 0 || byte_count == 0 || name == NULL || name_len < NAME_BYTES))
+		c.result =
+			bsim_fail(DRV_ERROR_INVALID_VALUE,
+				  CREATE ": va 0x%" PRIx64
+					 ", byte_count %zu, name %p of %u bytes; a name takes %u",
+				  (uint64_t)va, byte_count, (void *)name, name_len, NAME_BYTES);
+	if (c.result == DRV_ERROR_NONE)
+		c.result = find_named(c.bs, va, byte_count, &block, &offset);
+	if (c.result == DRV_ERROR_NONE)
+		c.result = bsim_pass(CREATE, node_name_create(c.bs->node, block, offset, byte_count,
+							      block->memory, made));
+	if (c.result == DRV_ERROR_NONE)
+		memcpy(name, made, sizeof(made));
+	return bsim_end(&c);
+}
+
+/* A call that is about a name. */
+static struct bsim_call begin_named(struct npu_driver *self, enum sim_call cost, const char *call,
+				    const char *name)
+{
+	struct bsim_call c = bsim_begin_open(self, cost, call);
+
+	if (c.result == DRV_ERROR_NONE && name == NULL)
+		c.result = bsim_null(call, "name");
+	return c;
+}
+
+drvError_t bsim_halShmemDestroyHandle(struct npu_driver *self, const char *name)
+{
+	const char *call = "halShmemDestroyHandle";
+	struct bsim_call c = begin_named(self, SIM_CALL_EXPORT, call, name);
+
+	if (c.result == DRV_ERROR_NONE)
+		c.result = bsim_pass(call, node_name_destroy(c.bs->node, name));
+	return bsim_end(&c);
+}
+
+drvError_t bsim_halShmemSetPidHandle(struct npu_driver *self, const char *name, int *pid, int num)
+{
+	const char *call = "halShmemSetPidHandle";
+	struct bsim_call c = begin_named(self, SIM_CALL_EXPORT, call, name);
+
+	if (c.result == DRV_ERROR_NONE && (pid == NULL || num <= 0 || num > PID_COUNT_MAX))
+		c.result = bsim_fail(DRV_ERROR_INVALID_VALUE,
+				     "%s: %d process ids at %p; 1 to %d are taken", call, num,
+				     (void *)pid, PID_COUNT_MAX);
+	if (c.result == DRV_ERROR_NONE)
+		c.result = bsim_pass(call, node_name_allow(c.bs->node, name, pid, (uint32_t)num));
+	return bsim_end(&c);
+}
+
+drvError_t bsim_halShmemSetAttribute(struct npu_driver *self, const char *name, uint32_t type,
+				     uint64_t attr)
+{
+	const char *call = "halShmemSetAttribute";
+	struct bsim_call c = begin_named(self, SIM_CALL_EXPORT, call, name);
+
+	if (c.result == DRV_ERROR_NONE &&
+	    (type != SHMEM_ATTR_TYPE_NO_WLIST_IN_SERVER || attr != SHMEM_NO_WLIST_ENABLE)) {
+		npu_message_set("%s: type %u with value %" PRIu64
+				"; only type 1 (no whitelist) with 1 is known",
+				call, type, attr);
+		c.result = type != SHMEM_ATTR_TYPE_NO_WLIST_IN_SERVER ? DRV_ERROR_NOT_SUPPORT
+								      : DRV_ERROR_INVALID_VALUE;
+	}
+	if (c.result == DRV_ERROR_NONE)
+		c.result = bsim_pass(call, node_name_set_open(c.bs->node, name));
+	return bsim_end(&c);
+}
+
+drvError_t bsim_halShmemInfoGet(struct npu_driver *self, const char *name,
+				struct ShmemGetInfo *info)
+{
+	const char *call = "halShmemInfoGet";
+	struct bsim_call c = begin_named(self, SIM_CALL_QUERY, call, name);
+	struct node_name_info found;
+
+	if (c.result == DRV_ERROR_NONE && info == NULL)
+		c.result = bsim_null(call, "info");
+	if (c.result == DRV_ERROR_NONE)
+		c.result = bsim_pass(call, node_name_info(c.bs->node, name, &found));
+	if (c.result == DRV_ERROR_NONE) {
+		memset(info, 0, sizeof(*info));
+		info->phyDevid = found.device;
+	}
+	return bsim_end(&c);
+}
+
+/* ---- opening by name ---- */
+
+/* The frames that hold the range get an address here, whole: what was named may start inside the
+ * first. */
+static drvError_t open_block(struct bsim *bs, unsigned device, const struct node_name_info *info,
+			     struct node_block *block, uint64_t *va)
+{
+	struct pool_kind kind = {
+		.use = NPU_PLACE_OPENED, .memory = device, .page_lg2 = 21, .mem_type = MEM_HBM_TYPE
+	};
+	drvError_t result;
+	struct allocation *a =
+		allocation_new(bs, OPEN, &kind, block->frames << NODE_FRAME_LG2, &result);
+
+	if (a == NULL)
+		return result;
+	if (!tables_map(bs, device, a->va, a->bytes, block, PT_WRITE)) {
+		npu_message_set(OPEN ": no memory for page tables on device %u", device);
+		allocation_drop(bs, a);
+		return DRV_ERROR_OUT_OF_MEMORY;
+	}
+	a->asked = info->bytes;
+	a->block = block;
+	a->page_lg2 = block->giant ? 30 : 21;
+	a->opened_offset = info->offset;
+	node_block_touch(bs->node, block);
+	*va = a->va + info->offset;
+	return DRV_ERROR_NONE;
+}
+
+static drvError_t open_name_locked(struct bsim *bs, DVdevice dev, const char *name,
+				   DVdeviceptr *out)
+{
+	struct node_name_info info;
+	struct node_block *block;
+	uint64_t va = 0;
+	drvError_t result;
+
+	if (!bsim_require_device_locked(bs, OPEN, dev))
+		return DRV_ERROR_INVALID_DEVICE;
+	result = bsim_pass(OPEN, node_name_import(bs->node, name, &info, &block));
+	if (result != DRV_ERROR_NONE)
+		return result;
+	result = open_block(bs, dev, &info, block, &va);
+	if (result != DRV_ERROR_NONE) {
+		node_block_drop(bs->node, block);
+		return result;
+	}
+	*out = va;
+	return DRV_ERROR_NONE;
+}
+
+drvError_t bsim_halShmemOpenHandleByDevId(struct npu_driver *self, DVdevice dev, const char *name,
+					  DVdeviceptr *va)
+{
+	struct bsim_call c = begin_named(self, SIM_CALL_IMPORT, OPEN, name);
+
+	if (c.result == DRV_ERROR_NONE && va == NULL)
+		c.result = bsim_null(OPEN, "va");
+	if (c.result == DRV_ERROR_NONE)
+		c.result = open_name_locked(c.bs, dev, name, va);
+	return bsim_end(&c);
+}
+
+drvError_t bsim_halShmemOpenHandle(struct npu_driver *self, const char *name, DVdeviceptr *va)
+{
+	const struct bsim *bs = bsim_of(self);
+	DVdevice dev = 0;
+
+	while (dev + 1 < bs->devices && !bs->device[dev].open)
+		dev++;
+	return bsim_halShmemOpenHandleByDevId(self, dev, name, va);
+}
+
+static drvError_t close_name_locked(struct bsim *bs, uint64_t va)
+{
+	const char *call = "halShmemCloseHandle";
+	struct allocation *a = allocation_at(bs->window, va);
+
+	if (a == NULL || a->kind != NPU_PLACE_OPENED || va != a->va + a->opened_offset)
+		return bsim_fail(DRV_ERROR_INVALID_VALUE,
+				 "%s: va %s; it must be what opening a name gave", call,
+				 place_text_locked(bs, va));
+	allocation_end(bs, a);
+	return DRV_ERROR_NONE;
+}
+
+drvError_t bsim_halShmemCloseHandle(struct npu_driver *self, DVdeviceptr va)
+{
+	struct bsim_call c = bsim_begin_open(self, SIM_CALL_RELEASE, "halShmemCloseHandle");
+
+	if (c.result == DRV_ERROR_NONE)
+		c.result = close_name_locked(c.bs, va);
+	return bsim_end(&c);
+}
+
+/* ---- registered host memory ---- */
+
+static uint64_t registered_start(const struct allocation *a)
+{
+	return a->host_va + a->opened_offset;
+}
+
+/* The live registration that touches [va, va + bytes) for a device. */
+static struct allocation *find_registered(struct bsim *bs, uint64_t va, uint64_t bytes,
+					  uint32_t dev)
+{
+	struct allocation *a = bs->allocs->all;
+
+	if (bs->allocs->count[NPU_PLACE_REGISTERED] == 0)
+		return NULL;
+	while (a != NULL &&
+	       (a->kind != NPU_PLACE_REGISTERED || a->device != dev ||
+		registered_start(a) >= va + bytes || registered_start(a) + a->asked <= va))
+		a = a->next;
+	return a;
+}
+
+static drvError_t check_register(struct bsim *bs, uint64_t src, uint64_t size, uint32_t type,
+				 uint32_t dev)
+{
+	struct npu_place p;
+	struct allocation *other;
+
+	if (src == 0 || size == 0 || src + size < src)
+		return bsim_fail(DRV_ERROR_INVALID_VALUE,
+				 REGISTER ": src 0x%" PRIx64 ", size %" PRIu64 "; both are needed",
+				 src, size);
+	if (type != HOST_MEM_MAP_DEV && type != HOST_SVM_MAP_DEV &&
+	    type != HOST_MEM_MAP_DEV_PCIE_TH && type != HOST_MEM_MAP_DMA)
+		return bsim_fail(
+			DRV_ERROR_NOT_SUPPORT,
+			REGISTER
+			": type %u; memory (0), SVM memory (1), PCIe (3) and DMA (5) are modelled",
+			type);
+	if (!bsim_require_device_locked(bs, REGISTER, dev))
+		return DRV_ERROR_INVALID_DEVICE;
+	p = place_at(bs, src);
+	if (p.kind != NPU_PLACE_PAGEABLE && p.kind != NPU_PLACE_PINNED &&
+	    !(p.kind == NPU_PLACE_MAPPED && p.owner == NPU_OWNER_HOST))
+		return bsim_fail(DRV_ERROR_INVALID_VALUE,
+				 REGISTER ": src %s; memory of the host can be registered",
+				 place_text_locked(bs, src));
+	other = find_registered(bs, src, size, dev);
+	if (other != NULL)
+		return bsim_fail(DRV_ERROR_BUSY,
+				 REGISTER ": [0x%" PRIx64
+					  ", +%s) is registered for device %u already: [0x%" PRIx64
+					  ", +%s), by driver call %" PRIu64,
+				 src, npu_size_text(size), dev, registered_start(other),
+				 npu_size_text(other->asked), other->made.number);
+	return DRV_ERROR_NONE;
+}
+
+static drvError_t register_locked(struct bsim *bs, uint64_t src, uint64_t size, uint32_t flag,
+				  uint32_t dev, void **dst)
+{
+	struct pool_kind kind = { .use = NPU_PLACE_REGISTERED,
+				  .memory = SIM_NODE_HOST,
+				  .page_lg2 = 12,
+				  .mem_type = MEM_DDR_TYPE };
+	uint64_t lead = src % 4096;
+	struct allocation *a;
+	drvError_t result = check_register(bs, src, size, flag & 0xffff, dev);
+
+	if (result == DRV_ERROR_NONE && dst == NULL && (flag & 0xffff) != HOST_MEM_MAP_DMA)
+		result = bsim_null(REGISTER, "dst");
+	if (result != DRV_ERROR_NONE)
+		return result;
+	a = allocation_new(bs, REGISTER, &kind, (lead + size + 4095) / 4096 * 4096, &result);
+	if (a == NULL)
+		return result;
+	a->asked = size;
+	a->device = dev;
+	a->host_va = src - lead;
+	a->opened_offset = lead;
+	if (dst != NULL && (flag & 0xffff) != HOST_MEM_MAP_DMA)
+		*dst = (void *)(uintptr_t)(a->va + lead);
+	return DRV_ERROR_NONE;
+}
+
+drvError_t bsim_halHostRegister(struct npu_driver *self, void *src, uint64_t size, uint32_t flag,
+				uint32_t dev, void **dst)
+{
+	struct bsim_call c = bsim_begin_open(self, SIM_CALL_ALLOC, REGISTER);
+
+	if (c.result == DRV_ERROR_NONE)
+		c.result = register_locked(c.bs, (uintptr_t)src, size, flag, dev, dst);
+	c.page_lg2 = 12;
+	c.pages = (size + 4095) / 4096;
+	return bsim_end(&c);
+}
+
+static drvError_t unregister_locked(struct bsim *bs, uint64_t src, uint32_t dev)
+{
+	const char *call = "halHostUnregister";
+	struct allocation *a = find_registered(bs, src, 1, dev);
+
+	if (a == NULL || registered_start(a) != src)
+		return bsim_fail(DRV_ERROR_INVALID_VALUE,
+				 "%s: src 0x%" PRIx64
+				 " is not the start of memory that is registered for device %u",
+				 call, src, dev);
+	allocation_end(bs, a);
+	return DRV_ERROR_NONE;
+}
+
+drvError_t bsim_halHostUnregister(struct npu_driver *self, void *src, uint32_t dev)
+{
+	struct bsim_call c = bsim_begin_open(self, SIM_CALL_FREE, "halHostUnregister");
+
+	if (c.result == DRV_ERROR_NONE)
+		c.result = unregister_locked(c.bs, (uintptr_t)src, dev);
+	c.page_lg2 = 12;
+	return bsim_end(&c);
+}
+
+drvError_t bsim_halHostUnregisterEx(struct npu_driver *self, void *src, uint32_t dev, uint32_t flag)
+{
+	(void)flag; /* the registration knows its kind */
+	return bsim_halHostUnregister(self, src, dev);
+}
+
+drvError_t bsim_halHostRegisterCapabilities(struct npu_driver *self, uint32_t dev,
+					    uint32_t acc_module, uint32_t *cap)
+{
+	const struct bsim *bs = bsim_of(self);
+
+	if (dev >= bs->devices || cap == NULL) {
+		npu_message_set("halHostRegisterCapabilities: device %u of %u, cap %p", dev,
+				bs->devices, (void *)cap);
+		return dev >= bs->devices ? DRV_ERROR_INVALID_DEVICE : DRV_ERROR_INVALID_VALUE;
+	}
+	(void)acc_module; /* every unit of the device reaches registered memory the same way */
+	*cap = 1;
+	return DRV_ERROR_NONE;
+}

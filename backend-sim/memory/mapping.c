@@ -1,0 +1,413 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * halMemMap, halMemUnmap, and who may reach a mapping. What is checked, and in which order, is the
+ * driver's.
+ */
+#include "memory/memory.h"
+#include "memory/place.h"
+#include "memory/tables.h"
+#include "ops.h"
+#include "process/contract.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAP              "halMemMap"
+#define MAPPINGS_AT_ONCE 256u /* records taken from the C library at a time */
+
+/* ---- records ---- */
+
+bool mapping_open(struct bsim *bs)
+{
+	bs->mappings = calloc(1, sizeof(*bs->mappings));
+	return bs->mappings != NULL;
+}
+
+void mapping_close(struct bsim *bs)
+{
+	struct mapping_table *t = bs->mappings;
+
+	while (t != NULL && t->blocks != NULL) {
+		struct mapping *block = t->blocks;
+
+		t->blocks = LIST_NEXT(block, link);
+		free(block);
+	}
+	free(t);
+	bs->mappings = NULL;
+}
+
+/* Blocks of records are never given back one by one: their first record only links them. */
+static struct mapping *new_mapping(struct mapping_table *t)
+{
+	struct mapping *m = LIST_FIRST(&t->unused);
+
+	if (m == NULL) {
+		struct mapping *block = calloc(MAPPINGS_AT_ONCE, sizeof(*block));
+
+		if (block == NULL)
+			return NULL;
+		LIST_NEXT(block, link) = t->blocks;
+		t->blocks = block;
+		for (unsigned i = 1; i < MAPPINGS_AT_ONCE; i++)
+			LIST_INSERT_HEAD(&t->unused, &block[i], link);
+		m = LIST_FIRST(&t->unused);
+	}
+	LIST_REMOVE(m, link);
+	return m;
+}
+
+/* ---- map: the checks ---- */
+
+static drvError_t check_address(struct bsim *bs, uint64_t va, uint64_t size, struct range **out)
+{
+	struct range *r = window_reservation(bs->window, va);
+
+	if (r == NULL)
+		return bsim_fail(DRV_ERROR_PARA_ERROR,
+				 MAP ": ptr 0x%" PRIx64 " is not reserved: %s", va,
+				 place_text_locked(bs, va));
+	if (va % WINDOW_SLOT != 0)
+		return bsim_fail(DRV_ERROR_PARA_ERROR,
+				 MAP ": ptr 0x%" PRIx64 " is not a multiple of 2 MiB", va);
+	if (size % WINDOW_SLOT != 0)
+		return bsim_fail(contract_code(bs, CONTRACT_MAP_UNALIGNED_SIZE, MAP),
+				 MAP ": size %s is not a multiple of 2 MiB, the granularity",
+				 npu_size_text(size));
+	if (size > r->va + r->bytes - va)
+		return bsim_fail(DRV_ERROR_PARA_ERROR,
+				 MAP ": [0x%" PRIx64
+				     ", +%s) ends %s behind the reservation at 0x%" PRIx64 ", %s",
+				 va, npu_size_text(size),
+				 npu_size_text(size - (r->va + r->bytes - va)), r->va,
+				 npu_size_text(r->bytes));
+	*out = r;
+	return DRV_ERROR_NONE;
+}
+
+static drvError_t check_free(struct bsim *bs, uint64_t va, uint64_t size, const struct range *r,
+			     const struct drv_mem_handle *h)
+{
+	struct mapping *in_the_way;
+
+	if (r->kind == RANGE_RESERVATION && r->bound >= 0 && (unsigned)r->bound != h->space)
+		return bsim_fail(DRV_ERROR_PARA_ERROR,
+				 MAP ": handle %p is of %s, but the reservation at 0x%" PRIx64
+				     " was bound to %s by its first mapping, "
+				     "until it is freed; reserve another range for %s",
+				 (const void *)h, bsim_memory_text(h->space), r->va,
+				 bsim_memory_text((unsigned)r->bound), bsim_memory_text(h->space));
+	if (window_slots_clear(bs->window, va, size, &in_the_way))
+		return DRV_ERROR_NONE;
+	return bsim_fail(DRV_ERROR_IOCRL_FAIL,
+			 MAP ": [0x%" PRIx64 ", +%s) is mapped already: at 0x%" PRIx64
+			     " lie %s, mapped by driver call %" PRIu64 "; unmap that first",
+			 va, npu_size_text(size), in_the_way->va,
+			 npu_size_text(mapping_bytes(in_the_way)), in_the_way->made.number);
+}
+
+static drvError_t check_size(struct bsim *bs, uint64_t size, const struct drv_mem_handle *h)
+{
+	if (size > h->bytes)
+		return bsim_fail(contract_code(bs, CONTRACT_MAP_LARGER, MAP),
+				 MAP ": size %s is more than handle %p has, %s",
+				 npu_size_text(size), (const void *)h, npu_size_text(h->bytes));
+	if (size < h->bytes && contract_docs_apply(bs, CONTRACT_MAP_SMALLER, MAP))
+		return bsim_fail(
+			contract_code(bs, CONTRACT_MAP_SMALLER, MAP),
+			MAP ": size %s is less than handle %p has, %s; a handle is mapped whole",
+			npu_size_text(size), (const void *)h, npu_size_text(h->bytes));
+	return DRV_ERROR_NONE;
+}
+
+static drvError_t check_pages(struct bsim *bs, uint64_t va, uint64_t size, const struct range *r,
+			      const struct drv_mem_handle *h)
+{
+	if (r->page_lg2 != 21)
+		return bsim_fail(
+			DRV_ERROR_PARA_ERROR,
+			MAP ": the reservation at 0x%" PRIx64
+			    " was made for %s: below 2 MiB its pages are of 4 KiB, and handle %p's "
+			    "are of 2 MiB; reserve 2 MiB or more",
+			r->va, npu_size_text(r->asked), (const void *)h);
+	if (handle_is_giant(h) && (va % WINDOW_GIB != 0 || size % WINDOW_GIB != 0))
+		return bsim_fail(DRV_ERROR_PARA_ERROR,
+				 MAP ": handle %p has 1 GiB pages: ptr and size must be multiples "
+				     "of 1 GiB, %s is 0x%" PRIx64,
+				 (const void *)h, va % WINDOW_GIB != 0 ? "ptr" : "size",
+				 va % WINDOW_GIB != 0 ? va : size);
+	if (r->kind == RANGE_RESERVATION && (h->imported ? r->own : r->imported) > 0 &&
+	    contract_docs_apply(bs, CONTRACT_MAP_MIXED_IMPORT, MAP))
+		return bsim_fail(contract_code(bs, CONTRACT_MAP_MIXED_IMPORT, MAP),
+				 MAP ": handle %p %s, and the reservation at 0x%" PRIx64
+				     " has mappings of handles that %s; reserve another range",
+				 (const void *)h, h->imported ? "was imported" : "was made here",
+				 r->va, h->imported ? "were made here" : "were imported");
+	return DRV_ERROR_NONE;
+}
+
+/* ---- map: the deed ---- */
+
+static bool open_mapping(struct bsim *bs, const struct mapping *m)
+{
+	struct drv_mem_handle *h = m->handle;
+
+	if (m->tables != 0 &&
+	    !tables_map(bs, h->space, m->va, mapping_bytes(m), h->block, PT_WRITE)) {
+		npu_message_set(MAP ": no memory for page tables on %s",
+				bsim_memory_text(h->space));
+		return false;
+	}
+	if (m->cpu && !tables_open_to_cpu(bs, m->va, mapping_bytes(m), h->block)) {
+		npu_message_set(MAP ": this process cannot map %s of the host's memory: %s",
+				npu_size_text(mapping_bytes(m)), strerror(errno));
+		if (m->tables != 0)
+			tables_unmap(bs, h->space, m->va, mapping_bytes(m), handle_is_giant(h));
+		return false;
+	}
+	return true;
+}
+
+static drvError_t map_new(struct bsim *bs, uint64_t va, uint64_t size, struct range *r,
+			  struct drv_mem_handle *h, bool access)
+{
+	struct mapping *m = new_mapping(bs->mappings);
+
+	if (m == NULL)
+		return bsim_fail(DRV_ERROR_OUT_OF_MEMORY, MAP ": no memory for one more mapping");
+	*m = (struct mapping){ .va = va,
+			       .slots = (uint32_t)(size >> 21),
+			       .handle = h,
+			       .made = bsim_made_locked(bs),
+			       .tables = access ? UINT32_C(1) << h->space : 0,
+			       .cpu = access && h->space == SIM_NODE_HOST };
+	if (!window_set_mapping(bs->window, va, size, m) || !open_mapping(bs, m)) {
+		if (bs->window->granules[(va + size - 1) >> 30].slots != NULL)
+			window_set_mapping(bs->window, va, size, NULL);
+		LIST_INSERT_HEAD(&bs->mappings->unused, m, link);
+		return DRV_ERROR_OUT_OF_MEMORY;
+	}
+	LIST_INSERT_HEAD(&bs->mappings->live, m, link);
+	if (r->bound < 0)
+		r->bound = (int)h->space;
+	*(h->imported ? &r->imported : &r->own) += 1;
+	h->ref++;
+	h->map_ref++;
+	tables_space(h->space)->mapped_bytes += size;
+	node_block_touch(bs->node, h->block);
+	return DRV_ERROR_NONE;
+}
+
+/* Documented (rule R7): the flags of a reservation agree with the page type of what is mapped
+ * there. The driver does not look, and programs in the field do not care: told once, never refused.
+ */
+static void note_page_type(const struct range *r, const struct drv_mem_handle *h)
+{
+	static bool told;
+	unsigned fits =
+		h->pg_type == MEM_NORMAL_PAGE_TYPE ? MEM_NORMAL_PAGE_TYPE : MEM_HUGE_PAGE_TYPE;
+
+	if (told || r->asked_page == fits || !npu_log_enabled(NPU_LOG_INFO))
+		return;
+	told = true;
+	npu_log(NPU_LOG_INFO,
+		MAP ": the reservation at 0x%" PRIx64
+		    " was made with flags %u, and handle %p has page type %u: "
+		    "documented is that they agree (rule R7); no driver looks",
+		r->va, r->asked_page, (const void *)h, h->pg_type);
+}
+
+static drvError_t map_locked(struct bsim *bs, uint64_t va, uint64_t size, drv_mem_handle_t *handle,
+			     bool access)
+{
+	struct range *r = NULL;
+	struct drv_mem_handle *h;
+	drvError_t result = handle_find(bs, MAP, handle, &h);
+
+	if (result != DRV_ERROR_NONE)
+		return result;
+	if (bs->cuda != NULL && size != h->bytes)
+		return bsim_fail(DRV_ERROR_NOT_SUPPORT,
+				 MAP ": size is %s and handle %p has %s; a handle is mapped whole",
+				 npu_size_text(size), (const void *)h, npu_size_text(h->bytes));
+	result = check_address(bs, va, size, &r);
+	if (result == DRV_ERROR_NONE)
+		result = check_free(bs, va, size, r, h);
+	if (result == DRV_ERROR_NONE)
+		result = check_size(bs, size, h);
+	if (result == DRV_ERROR_NONE)
+		result = check_pages(bs, va, size, r, h);
+	if (result != DRV_ERROR_NONE)
+		return result;
+	note_page_type(r, h);
+	return map_new(bs, va, size, r, h, access);
+}
+
+static drvError_t check_map_arguments(const void *ptr, size_t size, size_t offset,
+				      const drv_mem_handle_t *handle, uint64_t flag)
+{
+	if (ptr == NULL || size == 0 || handle == NULL)
+		npu_message_set(MAP ": %s", ptr == NULL ? "ptr is NULL"
+					    : size == 0 ? "size is 0"
+							: "handle is NULL");
+	else if (offset != 0)
+		npu_message_set(MAP
+				": offset is %s; it must be 0: a handle is mapped from its start",
+				npu_size_text(offset));
+	else if (flag != 0)
+		npu_message_set(MAP ": flag is 0x%" PRIx64 "; it must be 0", flag);
+	else
+		return DRV_ERROR_NONE;
+	return DRV_ERROR_INVALID_VALUE;
+}
+
+static drvError_t map(struct npu_driver *self, void *ptr, size_t size, size_t offset,
+		      drv_mem_handle_t *handle, uint64_t flag, bool access)
+{
+	struct bsim_call c = bsim_begin(self, SIM_CALL_MAP);
+
+	if (c.result == DRV_ERROR_NONE)
+		c.result = check_map_arguments(ptr, size, offset, handle, flag);
+	if (c.result == DRV_ERROR_NONE)
+		c.result = map_locked(c.bs, (uintptr_t)ptr, size, handle, access);
+	if (c.result == DRV_ERROR_NONE)
+		c.page_lg2 = handle_is_giant(handle) ? 30 : 21;
+	c.pages = size >> c.page_lg2;
+	return bsim_end(&c);
+}
+
+drvError_t bsim_halMemMap(struct npu_driver *self, void *ptr, size_t size, size_t offset,
+			  drv_mem_handle_t *handle, uint64_t flag)
+{
+	return map(self, ptr, size, offset, handle, flag, true);
+}
+
+/* The driver of the 910B and 910C has no such function: a mapping is made with its owner's access.
+ */
+drvError_t bsim_halMemMapNoAccess(struct npu_driver *self, void *ptr, size_t size, size_t offset,
+				  drv_mem_handle_t *handle, uint64_t flag)
+{
+	if (bsim_of(self)->cuda != NULL)
+		return map(self, ptr, size, offset, handle, flag, false);
+	return bsim_fail(DRV_ERROR_NOT_SUPPORT,
+			 "halMemMapNoAccess: this driver has no such function; halMemMap gives "
+			 "access to the owner alone");
+}
+
+/* ---- unmap ---- */
+
+/* Its leaves everywhere, the owner's last; the CPU's access, its handle's reference. */
+static void end_mapping(struct bsim *bs, struct mapping *m)
+{
+	struct range *r = window_reservation(bs->window, m->va);
+	struct drv_mem_handle *h = m->handle;
+
+	for (uint32_t left = m->tables & ~(UINT32_C(1) << h->space); left != 0; left &= left - 1)
+		tables_unmap(bs, (unsigned)__builtin_ctz(left), m->va, mapping_bytes(m),
+			     handle_is_giant(h));
+	if (m->cpu)
+		window_close_to_cpu(m->va, mapping_bytes(m));
+	if (m->tables >> h->space & 1)
+		tables_unmap(bs, h->space, m->va, mapping_bytes(m), handle_is_giant(h));
+	window_set_mapping(bs->window, m->va, mapping_bytes(m), NULL);
+	tables_space(h->space)->mapped_bytes -= mapping_bytes(m);
+	*(h->imported ? &r->imported : &r->own) -= 1;
+	LIST_REMOVE(m, link);
+	LIST_INSERT_HEAD(&bs->mappings->unused, m, link);
+	handle_unmapped(bs, h);
+}
+
+unsigned mapping_end_device(struct bsim *bs, unsigned device)
+{
+	struct mapping *next;
+	unsigned ended = 0;
+
+	for (struct mapping *m = LIST_FIRST(&bs->mappings->live); m != NULL; m = next) {
+		next = LIST_NEXT(m, link);
+		if (m->handle->space == device) {
+			end_mapping(bs, m);
+			ended++;
+		} else if (m->tables >> device & 1) {
+			tables_unmap(bs, device, m->va, mapping_bytes(m),
+				     handle_is_giant(m->handle));
+			m->tables &= ~(UINT32_C(1) << device);
+		}
+	}
+	return ended;
+}
+
+static drvError_t unmap_locked(struct bsim *bs, uint64_t va, struct bsim_call *c)
+{
+	const char *call = "halMemUnmap";
+	struct mapping *m = window_mapping(bs->window, va);
+
+	if (m == NULL)
+		return bsim_fail(
+			DRV_ERROR_PARA_ERROR, "%s: nothing is mapped at ptr 0x%" PRIx64 ": %s%s",
+			call, va, place_text_locked(bs, va),
+			bs->handles->resets > 0
+				? "; a device was reset in this process, which ends its mappings"
+				: "");
+	if (m->va != va)
+		return bsim_fail(DRV_ERROR_PARA_ERROR,
+				 "%s: ptr 0x%" PRIx64 " lies %s into the mapping at 0x%" PRIx64
+				 ", %s; a mapping is removed whole, by its start",
+				 call, va, npu_size_text(va - m->va), m->va,
+				 npu_size_text(mapping_bytes(m)));
+	c->page_lg2 = handle_is_giant(m->handle) ? 30 : 21;
+	c->pages = mapping_bytes(m) >> c->page_lg2;
+	end_mapping(bs, m);
+	return DRV_ERROR_NONE;
+}
+
+drvError_t bsim_halMemUnmap(struct npu_driver *self, void *ptr)
+{
+	struct bsim_call c = bsim_begin_open(self, SIM_CALL_UNMAP, "halMemUnmap");
+
+	if (c.result == DRV_ERROR_NONE)
+		c.result = unmap_locked(c.bs, (uintptr_t)ptr, &c);
+	return bsim_end(&c);
+}
+
+/* ---- the handle of a mapping ---- */
+
+static drvError_t retain_locked(struct bsim *bs, drv_mem_handle_t **out, uint64_t va)
+{
+	const char *call = "halMemRetainAllocationHandle";
+	struct range *r;
+	struct mapping *m;
+	drvError_t result;
+
+	if (out == NULL || va == 0)
+		return bsim_null(call, out == NULL ? "handle" : "ptr");
+	result = bsim_require_open_locked(bs, call);
+	if (result != DRV_ERROR_NONE)
+		return result;
+	r = window_reservation(bs->window, va);
+	if (r == NULL || r->bound < 0)
+		return bsim_fail(DRV_ERROR_INVALID_HANDLE, "%s: ptr 0x%" PRIx64 ": %s", call, va,
+				 r == NULL
+					 ? place_text_locked(bs, va)
+					 : "nothing has ever been mapped in the reservation there");
+	m = window_mapping(bs->window, va);
+	if (m == NULL || m->va != va)
+		return bsim_fail(DRV_ERROR_NOT_EXIST,
+				 "%s: ptr must be the start of a live mapping: 0x%" PRIx64 " is %s",
+				 call, va, place_text_locked(bs, va));
+	m->handle->ref++;
+	*out = m->handle;
+	return DRV_ERROR_NONE;
+}
+
+drvError_t bsim_halMemRetainAllocationHandle(struct npu_driver *self, drv_mem_handle_t **handle,
+					     void *ptr)
+{
+	struct bsim_call c = bsim_begin(self, SIM_CALL_QUERY);
+
+	if (c.result == DRV_ERROR_NONE)
+		c.result = retain_locked(c.bs, handle, (uintptr_t)ptr);
+	return bsim_end(&c);
+}

@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The memory of this process, as its driver model keeps it: ranges of addresses in the window,
+ * handles of physical memory, mappings of handles, classic allocations; how the record at an
+ * address is found, and what may be done with them:
+ *
+ *   window.c   addresses: the SVM window, 1 GiB heaps, slabs, NoUC ranges; reserve.c: the calls
+ *   handle.c   physical handles; share.c: between processes
+ *   mapping.c  map and unmap; access.c: who may reach a mapping
+ *   alloc.c    classic allocations; ipc.c: names of them, registered host memory
+ *   tables.c   page tables, which say where bytes go (tables.h)
+ *   place.c    what lies at an address, for all who ask (place.h)
+ *   leaks.c    what is left at exit; fault.c: the report of a host access to device memory
+ *
+ * dialect.h says what another dialect does in place of the window's rules. Every lookup is one
+ * step: an array over all addresses below 128 TiB, an entry a GiB; in it an array of 2 MiB slots
+ * where one is needed. All with bsim.lock held, but the lookups, which a signal handler may call.
+ */
+#ifndef NPUSIM_BSIM_MEMORY_H
+#define NPUSIM_BSIM_MEMORY_H
+
+#include <sys/queue.h>
+
+#include "process/process.h"
+
+/* ---- addresses ---- */
+
+struct mapping;
+struct allocation;
+struct pool;
+
+#define WINDOW_DEFAULT_BASE  UINT64_C(0x100000000000)
+#define WINDOW_DEFAULT_BYTES (UINT64_C(8) << 40)
+#define WINDOW_SMALLEST      (UINT64_C(64) << 30)
+#define WINDOW_HOST_END \
+	(UINT64_C(1) << 47) /* where the host's address space ends (x86-64, four levels) */
+#define WINDOW_GIB         (UINT64_C(1) << 30)
+#define WINDOW_SLOT        (UINT64_C(1) << 21)
+#define WINDOW_SLOTS       512u
+#define WINDOW_GRANULES    (WINDOW_HOST_END >> 30)
+#define WINDOW_LARGE       (UINT64_C(512) << 20) /* more than this takes whole heaps */
+#define WINDOW_RESERVE_MAX (UINT64_C(128) << 30)
+#define WINDOW_NOUC_BASE   (UINT64_C(24) << 40)
+#define WINDOW_NOUC_MAX    (UINT64_C(128) << 40)
+
+enum window_area { WINDOW_NORMAL, WINDOW_READ_ONLY, WINDOW_DEVICE_READ_ONLY };
+
+/* Who has addresses of the window: its own bookkeeping, which place.h turns into an answer. */
+enum range_kind {
+	RANGE_RESERVATION, /* made by halMemAddressReserve in the window */
+	RANGE_NOUC,        /* the same, outside of it */
+	RANGE_SLAB,        /* a 1 GiB heap that reservations of up to 512 MiB are cut from */
+	RANGE_POOL,        /* a 1 GiB heap of classic allocations of one kind */
+	RANGE_ALLOCATION   /* heaps that one classic allocation takes whole */
+};
+
+struct range {
+	enum range_kind kind;
+	unsigned page_lg2; /* 12: below 2 MiB, its page table pages are of 4 KiB */
+	uint64_t va, bytes;
+	uint64_t asked;      /* bytes as the caller gave them */
+	unsigned asked_page; /* enum drv_mem_pg_type as the caller gave it: for a note only */
+	struct bsim_made made;
+	LIST_ENTRY(range) link; /* list of its kind, in the order of addresses only for slabs */
+	/* RESERVATION, NOUC */
+	int bound; /* memory side of the first map: a device, SIM_NODE_HOST, or -1; unmapping leaves
+		      it */
+	unsigned own, imported; /* live mappings of handles made here, and of imported ones */
+	/* SLAB */
+	bool hinted; /* made for a caller's address: reservations without one stay away */
+	unsigned used_slots;
+	uint64_t used[WINDOW_SLOTS / 64];
+	struct range **cut; /* [512]: the reservation that has the slot */
+	/* POOL, ALLOCATION */
+	struct pool *pool;
+	struct allocation *allocation;
+};
+
+struct granule {
+	struct range *range;
+	struct mapping **slots; /* [512], made at the first map in this GiB */
+};
+
+LIST_HEAD(range_list, range);
+
+struct window {
+	uint64_t base, bytes; /* of the window as it is laid out; 0, 0 in the CUDA dialect */
+	uint64_t cursor;      /* CUDA dialect: no free address that was given before lies below */
+	uint64_t mapped_base; /* what of it could be reserved: [mapped_base, base + bytes) */
+	uint64_t read_only_base, device_read_only_base, normal_base, end;
+	uint64_t lowest_free; /* no free granule of the normal heaps lies below */
+	uint64_t lowest_free_read_only;
+	struct granule *granules;       /* [WINDOW_GRANULES] */
+	struct range_list reservations; /* RESERVATION and NOUC */
+	struct range_list slabs[2];     /* by page: 0 small, 1 huge; sorted */
+	struct range_list heaps;        /* POOL and ALLOCATION */
+	struct range_list unused;       /* records to use again */
+	uint64_t reserved_bytes, reservation_count, nouc_count;
+};
+
+/* ---- physical handles ---- */
+
+enum handle_state { HANDLE_NEVER, HANDLE_LIVE, HANDLE_FREED, HANDLE_LOST_TO_RESET };
+
+/* Small, for there may be hundreds of thousands: side, devid, module_id, pg_type and mem_type are
+ * those of struct drv_mem_prop as given at creation. */
+struct drv_mem_handle {
+	uint8_t state; /* enum handle_state */
+	uint8_t space; /* whose page table translates where it is mapped: a device, or SIM_NODE_HOST
+			*/
+	bool imported, exported;
+	bool from_fd; /* by a descriptor, in this process or another */
+	uint8_t side, pg_type, mem_type;
+	uint32_t ref;      /* of the program and of mappings together */
+	uint32_t map_ref;  /* of mappings alone: map_ref <= ref */
+	uint32_t share_id; /* imported or exported */
+	uint32_t devid, module_id;
+	uint64_t bytes; /* rounded up */
+	uint64_t word;  /* struct drv_mem_prop.reserve */
+	struct node_block *block;
+	struct bsim_made made;
+	union {
+		struct drv_mem_handle *next_import; /* live: bucket of imports by share id */
+		uint64_t freed_number;              /* gone: by which driver call */
+	};
+	TAILQ_ENTRY(drv_mem_handle) link; /* live ones; freed ones by age */
+};
+
+#define HANDLE_IMPORT_BUCKETS 256u
+
+struct handle_table {
+	unsigned char *arena; /* one stretch of addresses, used from the bottom */
+	uint64_t used;        /* records that were ever handed out */
+	uint64_t usable;      /* records that can be written */
+	TAILQ_HEAD(, drv_mem_handle) live, freed; /* the newest first; the oldest first */
+	uint64_t live_count, freed_count;
+	struct drv_mem_handle *imports[HANDLE_IMPORT_BUCKETS];
+	uint64_t resets; /* devices that were closed with handles or mappings */
+};
+
+static inline bool handle_is_giant(const struct drv_mem_handle *h)
+{
+	return h->block->giant;
+}
+
+/* ---- mappings ---- */
+
+struct mapping {
+	uint64_t va;
+	struct drv_mem_handle *handle;
+	LIST_ENTRY(mapping) link;
+	struct bsim_made made;
+	uint32_t slots;     /* of 2 MiB */
+	uint32_t tables;    /* bit s: space s (a device, SIM_NODE_HOST) has it in its page table */
+	uint16_t read_only; /* bit d: device d may only read */
+	bool cpu;           /* the CPU may reach it */
+};
+
+struct mapping_table {
+	LIST_HEAD(mapping_list, mapping) live, unused;
+	struct mapping *blocks; /* of records, from the C library; linked by their first ones */
+};
+
+static inline uint64_t mapping_bytes(const struct mapping *m)
+{
+	return (uint64_t)m->slots << 21;
+}
+
+/* Bit d: device d may read. */
+static inline uint32_t mapping_readers(const struct mapping *m)
+{
+	return m->tables & ((UINT32_C(1) << BSIM_DEVICE_MAX) - 1);
+}
+
+/* Bit d: device d may write. */
+static inline uint32_t mapping_writers(const struct mapping *m)
+{
+	return mapping_readers(m) & ~(uint32_t)m->read_only;
+}
+
+/* ---- classic allocations ---- */
+
+/* What kind of heap an allocation comes from: those of one kind share 1 GiB heaps. */
+struct pool_kind {
+	enum npu_place_kind use; /* DEVICE, PINNED, OPENED, REGISTERED */
+	enum window_area area;
+	unsigned memory;   /* device, or SIM_NODE_HOST */
+	unsigned page_lg2; /* 12 or 21 */
+	unsigned mem_type; /* enum drv_mem_type */
+};
+
+struct allocation {
+	enum npu_place_kind kind; /* DEVICE, PINNED, OPENED, REGISTERED */
+	unsigned memory;
+	unsigned page_lg2; /* of its leaves: 12, 21, 30 */
+	unsigned device;   /* REGISTERED: for which device */
+	uint64_t va, bytes, asked;
+	uint64_t host_va; /* REGISTERED: of the first page */
+	struct range *range;
+	struct node_block *block; /* of its own; NULL where its pages are its heap's */
+	uint64_t opened_offset;   /* OPENED, REGISTERED: what was handed out is va + this */
+	struct allocation *next, **link;
+	struct bsim_made made;
+};
+
+/* A 1 GiB heap. Its pages are the allocations' own blocks, or - of 4 KiB on a device - parts of
+ * frames that it holds. */
+struct pool {
+	struct pool_kind kind;
+	struct range *range;
+	struct pool *next, **link;
+	unsigned pages, used, lowest_free; /* no free page lies below */
+	uint64_t *bits;
+	struct allocation **owner;  /* by page */
+	struct node_block **frames; /* [512] */
+	uint16_t *frame_used;       /* pages in use of each */
+	uint64_t *written;          /* pages that were handed out since their frame came */
+};
+
+struct alloc_table {
+	struct allocation *all; /* the newest first */
+	struct pool *pools;     /* in the order of their making */
+	uint64_t count[NPU_PLACE_KIND_COUNT], bytes[NPU_PLACE_KIND_COUNT];
+};
+
+/* ---- what lies at an address: place.h turns it into an answer ---- */
+
+static inline bool range_is_reservation(const struct range *r)
+{
+	return r->kind <= RANGE_NOUC;
+}
+
+static inline bool window_has(const struct window *w, uint64_t va)
+{
+	return va - w->base < w->bytes;
+}
+
+/* The reservation, heap or allocation at va; NULL for none. */
+static inline struct range *window_peek(const struct window *w, uint64_t va)
+{
+	struct range *r;
+
+	if (va >= WINDOW_HOST_END)
+		return NULL;
+	r = w->granules[va >> 30].range;
+	if (r != NULL && r->kind == RANGE_SLAB)
+		r = r->cut[va >> 21 & (WINDOW_SLOTS - 1)];
+	return r;
+}
+
+/* The reservation at va; NULL if none is there. */
+static inline struct range *window_reservation(const struct window *w, uint64_t va)
+{
+	struct range *r = window_peek(w, va);
+
+	return r != NULL && range_is_reservation(r) ? r : NULL;
+}
+
+static inline struct mapping *window_mapping(const struct window *w, uint64_t va)
+{
+	struct mapping **slots = va < WINDOW_HOST_END ? w->granules[va >> 30].slots : NULL;
+
+	return slots == NULL ? NULL : slots[va >> 21 & (WINDOW_SLOTS - 1)];
+}
+
+/* The allocation at va in a heap or in a range of its own; NULL for none. */
+static inline struct allocation *allocation_at(const struct window *w, uint64_t va)
+{
+	const struct range *r = window_peek(w, va);
+
+	if (r != NULL && r->kind == RANGE_POOL)
+		return r->pool->owner[(va - r->va) >> r->pool->kind.page_lg2];
+	if (r != NULL && r->kind == RANGE_ALLOCATION && r->allocation != NULL &&
+	    va - r->allocation->va < r->allocation->bytes)
+		return r->allocation;
+	return NULL;
+}
+
+/* ---- window.c: who has which addresses ---- */
+
+/* Reserves the window's addresses, as NPUSIM_WINDOW says. False, and *error (free()). */
+bool window_open(struct bsim *bs, char **error);
+/* Gives the records back. The addresses stay reserved: a stale pointer still traps. */
+void window_close(struct bsim *bs);
+
+/* Makes [va, va + bytes) slots of m, or of nothing where m is NULL. The range is slot aligned and
+ * reserved. False: host memory. */
+bool window_set_mapping(struct window *w, uint64_t va, uint64_t bytes, struct mapping *m);
+/* True if every slot of the range is free of mappings; else *out_first is the first mapping. */
+bool window_slots_clear(const struct window *w, uint64_t va, uint64_t bytes,
+			struct mapping **out_first);
+
+/* Addresses for reservations. Each returns NULL where there is no room, without a message. `bytes`
+ * is rounded already. */
+uint64_t window_find_heaps(struct window *w, enum window_area area, uint64_t count);
+bool window_granules_free(const struct window *w, uint64_t va, uint64_t bytes, uint64_t *out_taken);
+struct range *window_add(struct bsim *bs, enum range_kind kind, uint64_t va, uint64_t bytes);
+struct range *window_cut(struct bsim *bs, uint64_t bytes, bool huge);
+struct range *window_cut_at(struct bsim *bs, uint64_t va, uint64_t bytes, bool huge);
+/* Takes the addresses from the host, too: errno says why it could not. */
+struct range *window_add_nouc(struct bsim *bs, uint64_t va, uint64_t bytes);
+
+/* `count` whole heaps for classic allocations, in the area that is asked for. NULL: no room
+ * (message set). */
+struct range *window_take(struct bsim *bs, const char *call, enum window_area area,
+			  enum range_kind kind, uint64_t count);
+/* Ends a heap of window_take(), or a reservation that nothing is mapped in. */
+void window_drop(struct bsim *bs, struct range *range);
+
+/* Addresses of the host: those, if nothing has them (errno); any that are aligned, or 0;
+ * and back. */
+bool window_host_take(uint64_t va, uint64_t bytes);
+uint64_t window_host_find(uint64_t bytes, uint64_t align);
+void window_host_give(uint64_t va, uint64_t bytes);
+/* The record of a range that is in no granule any more. */
+void window_retire(struct window *w, struct range *r);
+
+/* Makes [va, va + bytes), all inside the window or a NoUC range, inaccessible again for the CPU. */
+void window_close_to_cpu(uint64_t va, uint64_t bytes);
+
+/* What lies in the way at va, in words, for a message; a static buffer a thread. */
+const char *window_occupant(const struct window *w, uint64_t va);
+/* The same for addresses of the host outside the window. */
+const char *window_host_occupant(uint64_t va, uint64_t bytes);
+
+/* ---- handle.c: physical handles. A handle is never believed: its address is looked up first, so
+ * that a stale, foreign or made-up one gets its code. The record of a freed handle is kept until
+ * thousands more have been freed, and says who freed it. ---- */
+
+bool handle_table_open(struct bsim *bs);
+void handle_table_close(struct bsim *bs);
+
+/* The live handle at that address; INVALID_VALUE, and INVALID_HANDLE before any device is open,
+ * with a message that starts with the call. */
+drvError_t handle_find(struct bsim *bs, const char *call, const void *pointer,
+		       struct drv_mem_handle **out);
+/* A live handle for the block, with one reference. NULL: host memory is short (message set). */
+struct drv_mem_handle *handle_make(struct bsim *bs, const char *call, struct node_block *block);
+/* Ends a handle whatever its references say: its pages go back. */
+void handle_end(struct bsim *bs, struct drv_mem_handle *h, enum handle_state state);
+/* Ends all whose pages lie on, or were imported to, the device. Returns how many. */
+unsigned handle_end_device(struct bsim *bs, unsigned device);
+/* Drops the reference of a mapping that is gone; ends the handle with its last one. */
+void handle_unmapped(struct bsim *bs, struct drv_mem_handle *h);
+/* The import of a share on a device that this process has already. */
+struct drv_mem_handle *handle_find_import(struct bsim *bs, uint32_t share_id, unsigned space);
+void handle_add_import(struct bsim *bs, struct drv_mem_handle *h);
+/* The properties of a handle that was imported on a device. */
+void handle_set_imported_prop(struct drv_mem_handle *h, uint32_t dev);
+
+/* ---- mapping.c: mappings of handles. What a mapping says, its leaves in the page tables say too,
+ * always: it is made, granted and ended together with them. ---- */
+
+bool mapping_open(struct bsim *bs);
+/* Ends all of a device's: mappings of its memory, and others' in its page table. Returns how many
+ * mappings ended. */
+unsigned mapping_end_device(struct bsim *bs, unsigned device);
+void mapping_close(struct bsim *bs);
+
+/* ---- alloc.c and its heaps: memory that has an address from the start ---- */
+
+bool alloc_table_open(struct bsim *bs);
+void alloc_table_close(struct bsim *bs);
+/* Ends everything that lies in or was registered for a device; returns how many. */
+unsigned alloc_end_device(struct bsim *bs, unsigned device);
+
+/* Addresses for `bytes`, in a heap of that kind or, above 512 MiB, in heaps of its own. No pages
+ * yet, but where the kind is of 4 KiB device pages. NULL and a message: no room. */
+struct allocation *allocation_new(struct bsim *bs, const char *call, const struct pool_kind *kind,
+				  uint64_t bytes, drvError_t *out_error);
+/* Gives the addresses back, and what pages the heap had for them. Leaves, blocks and the CPU's maps
+ * are the caller's. */
+void allocation_drop(struct bsim *bs, struct allocation *a);
+/* Ends the heaps of a memory that nothing is in. */
+void pool_end_empty(struct bsim *bs, unsigned memory);
+/* Ends an allocation with everything that belongs to it. */
+void allocation_end(struct bsim *bs, struct allocation *a);
+
+/* The frame and offset behind a 4 KiB page allocation's first page. */
+const struct node_block *allocation_frame(const struct allocation *a, uint64_t va);
+
+/* ---- fault.c ---- */
+
+/* Reports a host access to device memory before it ends the program; once, and only where nobody
+ * has a handler for SIGSEGV. */
+void fault_install(void);
+
+#endif

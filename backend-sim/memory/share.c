@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Export and import of handles between processes. Owns the shareable values' form and the rules
+ * about who may import where; the shares themselves, their whitelists and lifetimes are the node's.
+ */
+#include "memory/dialect.h"
+#include "memory/memory.h"
+#include "ops.h"
+#include "process/contract.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#define IMPORT "halMemImportFromShareableHandle"
+
+#define SHARE_ID(value) ((uint32_t)(value))
+#define PID_COUNT_MAX   65535u
+#define DEVICE_ID_LIMIT 64u
+
+/* The 128 bytes of the second form, in the driver's order. */
+struct share_block {
+	uint32_t handle_type;
+	uint32_t sdid;
+	uint32_t devid;
+	uint32_t phy_devid;
+	uint32_t share_id;
+};
+
+_Static_assert(sizeof(struct share_block) <= MEM_SHARE_HANDLE_LEN,
+	       "a shareable block does not fit");
+
+static uint64_t share_value(uint32_t device, uint32_t share_id)
+{
+	return (uint64_t)device << 32 | share_id;
+}
+
+/* ---- export ---- */
+
+static drvError_t check_export(const char *call, const void *handle, int type, bool fabric_too,
+			       uint64_t flags, const void *out)
+{
+	if (handle == NULL || out == NULL)
+		return bsim_fail(DRV_ERROR_INVALID_VALUE, "%s: %s is NULL", call,
+				 handle == NULL ? "handle" : "the place for the result");
+	if (flags != 0 ||
+	    !(type == MEM_HANDLE_TYPE_NONE || (fabric_too && type == MEM_HANDLE_TYPE_FABRIC)))
+		return bsim_fail(DRV_ERROR_NOT_SUPPORT,
+				 "%s: type %d with flags 0x%" PRIx64
+				 " is not supported; type must be 0%s, flags 0",
+				 call, type, flags, fabric_too ? " or 1 (fabric)" : "");
+	return DRV_ERROR_NONE;
+}
+
+static drvError_t export_locked(struct bsim *bs, const char *call, drv_mem_handle_t *handle,
+				uint32_t *out_device, uint32_t *out_share_id)
+{
+	struct drv_mem_handle *h;
+	drvError_t result = handle_find(bs, call, handle, &h);
+
+	if (result != DRV_ERROR_NONE)
+		return result;
+	if (h->imported)
+		return bsim_fail(
+			DRV_ERROR_PARA_ERROR,
+			"%s: handle %p was imported (share %u); only the process that made "
+			"the memory can export it",
+			call, (void *)handle, h->share_id);
+	if (h->exported)
+		return bsim_fail(
+			DRV_ERROR_PARA_ERROR,
+			"%s: handle %p was exported already (share %u); use that value again", call,
+			(void *)handle, h->share_id);
+	*out_device = h->space == SIM_NODE_HOST ? 0 : h->space;
+	result = bsim_pass(call, node_share_export(bs->node, h->block, *out_device, out_share_id));
+	if (result != DRV_ERROR_NONE)
+		return result;
+	h->exported = true;
+	h->share_id = *out_share_id;
+	return DRV_ERROR_NONE;
+}
+
+drvError_t bsim_halMemExportToShareableHandle(struct npu_driver *self, drv_mem_handle_t *handle,
+					      drv_mem_handle_type type, uint64_t flags,
+					      uint64_t *shareable)
+{
+	const char *call = "halMemExportToShareableHandle";
+	struct bsim_call c = bsim_begin(self, SIM_CALL_EXPORT);
+	uint32_t device, share_id;
+
+	if (c.result == DRV_ERROR_NONE)
+		c.result = check_export(call, handle, (int)type, false, flags, shareable);
+	if (c.result == DRV_ERROR_NONE)
+		c.result = export_locked(c.bs, call, handle, &device, &share_id);
+	if (c.result == DRV_ERROR_NONE)
+		*shareable = share_value(device, share_id);
+	return bsim_end(&c);
+}
+
+drvError_t bsim_halMemExportToShareableHandleV2(struct npu_driver *self, drv_mem_handle_t *handle,
+						drv_mem_handle_type type, uint64_t flags,
+						struct MemShareHandle *shareable)
+{
+	const char *call = "halMemExportToShareableHandleV2";
+	struct bsim_call c = bsim_begin(self, SIM_CALL_EXPORT);
+	bool posix = c.bs->cuda != NULL && type == MEM_HANDLE_TYPE_POSIX;
+	struct share_block block = { .handle_type = (uint32_t)type };
+	int fd = -1;
+
+	if (c.result == DRV_ERROR_NONE)
+		c.result = check_export(call, handle, posix ? MEM_HANDLE_TYPE_NONE : (int)type,
+					true, flags, shareable);
+	if (c.result == DRV_ERROR_NONE)
+		c.result = posix ? c.bs->cuda->export_fd(c.bs, call, handle, &fd)
+				 : export_locked(c.bs, call, handle, &block.devid, &block.share_id);
+	if (c.result == DRV_ERROR_NONE) {
+		block.sdid = block.phy_devid = block.devid;
+		memset(shareable, 0, sizeof(*shareable));
+		memcpy(shareable, posix ? (void *)&fd : &block, posix ? sizeof(fd) : sizeof(block));
+	}
+	return bsim_end(&c);
+}
+
+/* ---- import ---- */
+
+/* In the process that exported: refused on its own device by all, on another by the documents. */
+static drvError_t check_own_export(struct bsim *bs, uint32_t share_id, uint32_t dev,
+				   const struct node_share_info *info)
+{
+	if (!info->exporter_is_me)
+		return DRV_ERROR_NONE;
+	if (dev == info->device)
+		npu_message_set(IMPORT ": share %u was exported by this very process; use the "
+				       "handle that it was exported from",
+				share_id);
+	else if (contract_docs_apply(bs, CONTRACT_IMPORT_SAME_PROCESS, IMPORT))
+		npu_message_set(IMPORT
+				": share %u was exported by this very process; the documents "
+				"allow imports by other processes alone (the driver takes "
+				"those of another device: NPUSIM_CONTRACT=driver)",
+				share_id);
+	else
+		return DRV_ERROR_NONE;
+	return DRV_ERROR_IOCRL_FAIL;
+}
+
+static drvError_t import_new(struct bsim *bs, uint32_t share_id, uint32_t dev,
+			     struct drv_mem_handle **out)
+{
+	struct node_block *block;
+	struct drv_mem_handle *h;
+	drvError_t result = bsim_pass(IMPORT, node_share_import(bs->node, share_id, &block));
+
+	if (result != DRV_ERROR_NONE)
+		return result;
+	h = handle_make(bs, IMPORT, block);
+	if (h == NULL) {
+		node_block_drop(bs->node, block);
+		return DRV_ERROR_OUT_OF_MEMORY;
+	}
+	h->imported = true;
+	h->share_id = share_id;
+	if (block->memory != SIM_NODE_HOST)
+		h->space = (uint8_t)dev;
+	handle_set_imported_prop(h, dev);
+	handle_add_import(bs, h);
+	*out = h;
+	return DRV_ERROR_NONE;
+}
+
+static drvError_t import_locked(struct bsim *bs, uint64_t shareable, uint32_t dev,
+				drv_mem_handle_t **out)
+{
+	uint32_t share_id = SHARE_ID(shareable);
+	struct node_share_info info;
+	struct drv_mem_handle *h;
+	drvError_t result = bsim_require_open_locked(bs, IMPORT);
+
+	if (result != DRV_ERROR_NONE)
+		return result;
+	if (dev >= bs->devices) {
+		npu_message_set(IMPORT ": dev is %u; this server has devices 0 to %u", dev,
+				bs->devices - 1);
+		return dev >= DEVICE_ID_LIMIT ? DRV_ERROR_INVALID_VALUE : DRV_ERROR_INVALID_DEVICE;
+	}
+	result = bsim_pass(IMPORT, node_share_info(bs->node, share_id, &info));
+	if (result == DRV_ERROR_NONE && shareable != share_value(info.device, share_id))
+		result = bsim_fail(
+			DRV_ERROR_INVALID_HANDLE,
+			IMPORT ": 0x%" PRIx64
+			       " is not what was exported: share %u is of device %u, 0x%" PRIx64,
+			shareable, share_id, info.device, share_value(info.device, share_id));
+	if (result == DRV_ERROR_NONE)
+		result = check_own_export(bs, share_id, dev, &info);
+	if (result != DRV_ERROR_NONE)
+		return result;
+	h = handle_find_import(bs, share_id, info.memory == SIM_NODE_HOST ? SIM_NODE_HOST : dev);
+	if (h == NULL)
+		return import_new(bs, share_id, dev, out);
+	h->ref++;
+	*out = h;
+	return DRV_ERROR_NONE;
+}
+
+static drvError_t import(struct npu_driver *self, uint64_t shareable, uint32_t dev,
+			 drv_mem_handle_t **handle)
+{
+	struct bsim_call c = bsim_begin(self, SIM_CALL_IMPORT);
+
+	if (c.result == DRV_ERROR_NONE)
+		c.result = handle == NULL ? bsim_null(IMPORT, "handle")
+					  : import_locked(c.bs, shareable, dev, handle);
+	if (c.result == DRV_ERROR_NONE)
+		c.pages = (*handle)->block->frames;
+	return bsim_end(&c);
+}
+
+drvError_t bsim_halMemImportFromShareableHandle(struct npu_driver *self, uint64_t shareable,
+						uint32_t dev, drv_mem_handle_t **handle)
+{
+	return import(self, shareable, dev, handle);
+}
+
+/* The memory says where it is. */
+static drvError_t import_posix(struct npu_driver *self, const struct MemShareHandle *shareable,
+			       drv_mem_handle_t **handle)
+{
+	struct bsim_call c = bsim_begin(self, SIM_CALL_IMPORT);
+	int fd = -1;
+
+	if (shareable != NULL)
+		memcpy(&fd, shareable, sizeof(fd));
+	if (c.result == DRV_ERROR_NONE)
+		c.result = shareable == NULL || handle == NULL
+				   ? bsim_null(IMPORT, handle == NULL ? "handle" : "shareable")
+				   : c.bs->cuda->import_fd(c.bs, IMPORT, fd, handle);
+	if (c.result == DRV_ERROR_NONE)
+		c.pages = (*handle)->block->frames;
+	return bsim_end(&c);
+}
+
+/* False and a message: the 128 bytes are none of an export. */
+static bool read_block(const char *call, int type, const struct MemShareHandle *shareable,
+		       struct share_block *out)
+{
+	if (shareable == NULL) {
+		npu_message_set("%s: shareable is NULL", call);
+		return false;
+	}
+	memcpy(out, shareable, sizeof(*out));
+	if (out->handle_type != (uint32_t)type || type > MEM_HANDLE_TYPE_FABRIC ||
+	    type < MEM_HANDLE_TYPE_NONE) {
+		npu_message_set("%s: type is %d, and the shareable block says type %u; known are 0 "
+				"and 1 (fabric)",
+				call, type, out->handle_type);
+		return false;
+	}
+	return true;
+}
+
+drvError_t bsim_halMemImportFromShareableHandleV2(struct npu_driver *self, drv_mem_handle_type type,
+						  struct MemShareHandle *shareable, uint32_t dev,
+						  drv_mem_handle_t **handle)
+{
+	struct share_block block;
+
+	if (bsim_of(self)->cuda != NULL && type == MEM_HANDLE_TYPE_POSIX)
+		return import_posix(self, shareable, handle);
+	if (!read_block("halMemImportFromShareableHandleV2", (int)type, shareable, &block))
+		return DRV_ERROR_INVALID_VALUE;
+	return import(self, share_value(block.devid, block.share_id), dev, handle);
+}
+
+drvError_t bsim_halMemTransShareableHandle(struct npu_driver *self, drv_mem_handle_type type,
+					   struct MemShareHandle *share, uint32_t *server,
+					   uint64_t *shareable)
+{
+	const char *call = "halMemTransShareableHandle";
+	struct share_block block;
+
+	(void)self;
+	if (server == NULL || shareable == NULL)
+		return bsim_fail(DRV_ERROR_INVALID_VALUE, "%s: %s is NULL", call,
+				 server == NULL ? "server" : "shareable");
+	if (!read_block(call, (int)type, share, &block))
+		return DRV_ERROR_INVALID_VALUE;
+	*server = 0; /* the node is one server */
+	*shareable = share_value(block.devid, block.share_id);
+	return DRV_ERROR_NONE;
+}
+
+/* ---- who may import ---- */
+
+drvError_t bsim_halMemSetPidToShareableHandle(struct npu_driver *self, uint64_t shareable, int *pid,
+					      uint32_t pid_num)
+{
+	const char *call = "halMemSetPidToShareableHandle";
+	struct bsim_call c = bsim_begin_open(self, SIM_CALL_EXPORT, call);
+
+	if (c.result == DRV_ERROR_NONE && (pid == NULL || pid_num == 0 || pid_num > PID_COUNT_MAX))
+		c.result = bsim_fail(DRV_ERROR_INVALID_VALUE,
+				     "%s: %u process ids at %p; 1 to %u are taken", call, pid_num,
+				     (void *)pid, PID_COUNT_MAX);
+	if (c.result == DRV_ERROR_NONE)
+		c.result = bsim_pass(
+			call, node_share_allow(c.bs->node, SHARE_ID(shareable), pid, pid_num));
+	return bsim_end(&c);
+}
+
+static drvError_t check_attribute(const char *call, int type, const void *attr)
+{
+	if (type != SHR_HANDLE_ATTR_NO_WLIST_IN_SERVER || attr == NULL)
+		return bsim_fail(DRV_ERROR_INVALID_VALUE,
+				 "%s: type is %d; only 0 (no whitelist) is known", call, type);
+	return DRV_ERROR_NONE;
+}
+
+drvError_t bsim_halMemShareHandleSetAttribute(struct npu_driver *self, uint64_t shareable,
+					      enum ShareHandleAttrType type,
+					      struct ShareHandleAttr attr)
+{
+	const char *call = "halMemShareHandleSetAttribute";
+	struct bsim_call c = bsim_begin_open(self, SIM_CALL_EXPORT, call);
+
+	if (c.result == DRV_ERROR_NONE)
+		c.result = check_attribute(call, (int)type, &attr);
+	if (c.result == DRV_ERROR_NONE && attr.enableFlag != SHR_HANDLE_NO_WLIST_ENABLE)
+		c.result = bsim_fail(
+			DRV_ERROR_INVALID_VALUE,
+			"%s: enableFlag is %u; the whitelist can be switched off (1), not on again",
+			call, attr.enableFlag);
+	if (c.result == DRV_ERROR_NONE)
+		c.result = bsim_pass(call, node_share_set_open(c.bs->node, SHARE_ID(shareable)));
+	return bsim_end(&c);
+}
+
+drvError_t bsim_halMemShareHandleGetAttribute(struct npu_driver *self, uint64_t shareable,
+					      enum ShareHandleAttrType type,
+					      struct ShareHandleAttr *attr)
+{
+	const char *call = "halMemShareHandleGetAttribute";
+	struct bsim_call c = bsim_begin_open(self, SIM_CALL_QUERY, call);
+	bool open = false;
+
+	if (c.result == DRV_ERROR_NONE)
+		c.result = check_attribute(call, (int)type, attr);
+	if (c.result == DRV_ERROR_NONE)
+		c.result = bsim_pass(call,
+				     node_share_get_open(c.bs->node, SHARE_ID(shareable), &open));
+	if (c.result == DRV_ERROR_NONE) {
+		memset(attr, 0, sizeof(*attr));
+		attr->enableFlag = open ? SHR_HANDLE_NO_WLIST_ENABLE : SHR_HANDLE_WLIST_ENABLE;
+	}
+	return bsim_end(&c);
+}
+
+drvError_t bsim_halMemShareHandleInfoGet(struct npu_driver *self, uint64_t shareable,
+					 struct ShareHandleGetInfo *info)
+{
+	const char *call = "halMemShareHandleInfoGet";
+	struct bsim_call c = bsim_begin_open(self, SIM_CALL_QUERY, call);
+	struct node_share_info found;
+
+	if (c.result == DRV_ERROR_NONE && info == NULL)
+		c.result = bsim_fail(DRV_ERROR_INVALID_VALUE, "%s: info is NULL", call);
+	if (c.result == DRV_ERROR_NONE)
+		c.result =
+			bsim_pass(call, node_share_info(c.bs->node, SHARE_ID(shareable), &found));
+	if (c.result == DRV_ERROR_NONE) {
+		memset(info, 0, sizeof(*info));
+		info->phyDevid = found.memory == SIM_NODE_HOST ? BSIM_HOST_ID : found.device;
+	}
+	return bsim_end(&c);
+}

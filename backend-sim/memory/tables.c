@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Page tables of this process: one for each device, one for memory of the host. Owns the memory
+ * that tables take - frames of the node's reserved part, cut into 4 KiB - and turns a block's
+ * extents into leaves. The format is page-table.h's.
+ */
+#include "memory/tables.h"
+
+#include "memory/memory.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define TABLE_BYTES      (UINT64_C(1) << PT_PAGE_LG2)
+#define TABLES_IN_FRAME  (NODE_FRAME_BYTES / TABLE_BYTES)
+#define ADDRESS_SPACE_ID 1u /* one address space a device in this process's simulation */
+
+static struct space spaces[SIM_NODE_MAX];
+
+struct space *tables_space(unsigned memory)
+{
+	return &spaces[memory];
+}
+
+static void *table_at(void *ctx, uint64_t pa)
+{
+	const struct space *space = ctx;
+
+	return node_memory(space->bs->node)->base[SIM_PA_NODE(pa)] + SIM_PA_OFFSET(pa);
+}
+
+/* One more frame for tables. */
+static bool add_frame(struct space *space)
+{
+	struct node_block **blocks = realloc(
+		space->table_blocks, (space->table_block_count + 1) * sizeof(struct node_block *));
+
+	if (blocks == NULL)
+		return false;
+	space->table_blocks = blocks;
+	if (node_table_frame(space->bs->node, space->memory, &blocks[space->table_block_count]) !=
+	    DRV_ERROR_NONE)
+		return false;
+	space->fresh_table_pa =
+		SIM_PA(space->memory,
+		       blocks[space->table_block_count]->extents[0].frame << NODE_FRAME_LG2);
+	space->fresh_tables = TABLES_IN_FRAME;
+	space->table_block_count++;
+	return true;
+}
+
+static uint64_t alloc_table(void *ctx)
+{
+	struct space *space = ctx;
+	uint64_t pa = space->free_table_pa;
+
+	if (pa != 0) {
+		uint64_t *table = table_at(ctx, pa);
+
+		space->free_table_pa = table[0];
+		table[0] = 0;
+		return pa;
+	}
+	if (space->fresh_tables == 0 && !add_frame(space))
+		return 0;
+	pa = space->fresh_table_pa;
+	space->fresh_table_pa += TABLE_BYTES;
+	space->fresh_tables--;
+	return pa;
+}
+
+static void free_table(void *ctx, uint64_t pa)
+{
+	struct space *space = ctx;
+	uint64_t *table = table_at(ctx, pa);
+
+	table[0] = space->free_table_pa;
+	space->free_table_pa = pa;
+}
+
+void tables_open(struct bsim *bs, unsigned memory)
+{
+	struct space *space = &spaces[memory];
+	struct pt_host host = { alloc_table, free_table, table_at, space };
+
+	*space = (struct space){ .bs = bs, .memory = memory };
+	pt_init(&space->pt, &host);
+}
+
+void tables_close(struct bsim *bs, unsigned memory)
+{
+	struct space *space = &spaces[memory];
+
+	pt_destroy(&space->pt);
+	if (bs->sim != NULL)
+		sim_set_root(bs->sim, (int)memory, ADDRESS_SPACE_ID, 0);
+	for (unsigned i = 0; i < space->table_block_count; i++)
+		node_block_drop(bs->node, space->table_blocks[i]);
+	free(space->table_blocks);
+	memset(space, 0, sizeof(*space));
+}
+
+/* What follows a change of leaves: the root may be new, the tables more than ever. */
+static void after_map(struct bsim *bs, unsigned memory, struct space *space, uint64_t old_root)
+{
+	if (space->pt.root_pa != old_root)
+		sim_set_root(bs->sim, (int)memory, ADDRESS_SPACE_ID, space->pt.root_pa);
+	if (space->pt.tables * TABLE_BYTES > space->table_peak)
+		space->table_peak = space->pt.tables * TABLE_BYTES;
+}
+
+bool tables_map(struct bsim *bs, unsigned memory, uint64_t va, uint64_t bytes,
+		const struct node_block *block, unsigned flags)
+{
+	struct space *space = &spaces[memory];
+	unsigned page_lg2 = block->giant ? PT_GIANT_LG2 : PT_HUGE_LG2;
+	uint64_t old_root = space->pt.root_pa, done = 0;
+
+	for (unsigned i = 0; i < block->extent_count && done < bytes; i++) {
+		uint64_t part = block->extents[i].count << NODE_FRAME_LG2;
+		uint64_t pa = SIM_PA(block->memory, block->extents[i].frame << NODE_FRAME_LG2);
+
+		if (part > bytes - done)
+			part = bytes - done;
+		if (!pt_map(&space->pt, va + done, pa, page_lg2, part >> page_lg2, flags)) {
+			pt_unmap(&space->pt, va, done);
+			after_map(bs, memory, space, old_root);
+			return false;
+		}
+		done += part;
+	}
+	space->leaves[block->giant ? 2 : 1] += bytes >> page_lg2;
+	after_map(bs, memory, space, old_root);
+	return true;
+}
+
+void tables_unmap(struct bsim *bs, unsigned memory, uint64_t va, uint64_t bytes, bool giant)
+{
+	struct space *space = &spaces[memory];
+
+	pt_unmap(&space->pt, va, bytes);
+	sim_invalidate(bs->sim, (int)memory, va, bytes);
+	space->leaves[giant ? 2 : 1] -= bytes >> (giant ? PT_GIANT_LG2 : PT_HUGE_LG2);
+}
+
+bool tables_map_pages(struct bsim *bs, unsigned memory, uint64_t va, uint64_t pa, uint64_t pages)
+{
+	struct space *space = &spaces[memory];
+	uint64_t old_root = space->pt.root_pa;
+
+	if (!pt_map(&space->pt, va, pa, PT_PAGE_LG2, pages, PT_WRITE))
+		return false;
+	space->leaves[0] += pages;
+	after_map(bs, memory, space, old_root);
+	return true;
+}
+
+void tables_unmap_pages(struct bsim *bs, unsigned memory, uint64_t va, uint64_t pages)
+{
+	struct space *space = &spaces[memory];
+
+	pt_unmap(&space->pt, va, pages << PT_PAGE_LG2);
+	sim_invalidate(bs->sim, (int)memory, va, pages << PT_PAGE_LG2);
+	space->leaves[0] -= pages;
+}
+
+bool tables_open_to_cpu(struct bsim *bs, uint64_t va, uint64_t bytes,
+			const struct node_block *block)
+{
+	int fd = node_memory_fd(bs->node, block->memory);
+	uint64_t done = 0;
+
+	for (unsigned i = 0; i < block->extent_count && done < bytes; i++) {
+		uint64_t part = block->extents[i].count << NODE_FRAME_LG2;
+		void *p = (void *)(uintptr_t)(va + done);
+
+		if (part > bytes - done)
+			part = bytes - done;
+		if (mmap(p, part, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE,
+			 fd, (off_t)(block->extents[i].frame << NODE_FRAME_LG2)) == MAP_FAILED) {
+			int cause = errno;
+
+			window_close_to_cpu(va, bytes);
+			errno = cause;
+			return false;
+		}
+		madvise(p, part, MADV_DONTDUMP);
+		madvise(p, part, MADV_DONTFORK);
+		done += part;
+	}
+	return true;
+}

@@ -1,0 +1,656 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The window's addresses: getting them from the host, handing out 1 GiB heaps, and the slots that
+ * say which mapping has a page. Who asks for a reservation and what is checked stands in reserve.c.
+ */
+#include "memory/memory.h"
+#include "memory/dialect.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#ifndef MAP_FIXED_NOREPLACE
+#define MAP_FIXED_NOREPLACE 0x100000
+#endif
+
+/* Parts of the window in 32nds of it, from the driver's layout of 8 TiB: 2 TiB of DVPP, 256 GiB
+ * read-only, 512 GiB read-only to devices, the rest for everything else. */
+#define LAYOUT_PARTS            32
+#define LAYOUT_READ_ONLY        8
+#define LAYOUT_DEVICE_READ_ONLY 9
+#define LAYOUT_NORMAL           11
+
+/* The leak checker of a sanitizer looks for pointers in the heap only: the table of granules, which
+ * holds the only pointers to the slots, is shown to it. Not there otherwise. */
+extern void __lsan_register_root_region(const void *start, size_t bytes) __attribute__((weak));
+extern void __lsan_unregister_root_region(const void *start, size_t bytes) __attribute__((weak));
+
+/* ---- addresses of the host ---- */
+
+/* Straight to the kernel: sanitizers look at every address that mmap() gives, and end the program
+ * if it is not one that they leave to programs; here it is only asked for. */
+static void *map_nothing(uint64_t va, uint64_t bytes, int flags)
+{
+	flags |= MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+	return (void *)syscall(SYS_mmap, va, bytes, PROT_NONE, flags, -1, 0);
+}
+
+void window_host_give(uint64_t va, uint64_t bytes)
+{
+	syscall(SYS_munmap, va, bytes);
+}
+
+bool window_host_take(uint64_t va, uint64_t bytes)
+{
+	void *want = (void *)(uintptr_t)va;
+	void *got = map_nothing(va, bytes, MAP_FIXED_NOREPLACE);
+
+	if (got == MAP_FAILED)
+		return false;
+	if (got != want) { /* a kernel that takes the address for a hint */
+		window_host_give((uintptr_t)got, bytes);
+		errno = EEXIST;
+		return false;
+	}
+	syscall(SYS_madvise, got, bytes, MADV_DONTDUMP);
+	return true;
+}
+
+uint64_t window_host_find(uint64_t bytes, uint64_t align)
+{
+	void *got = map_nothing(0, bytes + align, 0);
+	uint64_t start = (uintptr_t)got, va = (start + align - 1) / align * align;
+
+	if (got == MAP_FAILED)
+		return 0;
+	if (va > start)
+		window_host_give(start, va - start);
+	if (start + align > va)
+		window_host_give(va + bytes, start + align - va);
+	if (va > WINDOW_HOST_END - bytes) { /* a host with more bits of address */
+		window_host_give(va, bytes);
+		errno = ENOMEM;
+		return 0;
+	}
+	syscall(SYS_madvise, va, bytes, MADV_DONTDUMP);
+	return va;
+}
+
+void window_close_to_cpu(uint64_t va, uint64_t bytes)
+{
+	void *p = (void *)(uintptr_t)va;
+
+	if (mmap(p, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
+		 0) == MAP_FAILED) {
+		/* No room for one more map of the host: the pages must not stay readable all the
+		 * same. */
+		mprotect(p, bytes, PROT_NONE);
+		return;
+	}
+	madvise(p, bytes, MADV_DONTDUMP);
+}
+
+static void lay_out(struct window *w, uint64_t base, uint64_t bytes, uint64_t mapped_base)
+{
+	uint64_t part = bytes / LAYOUT_PARTS;
+
+	w->base = base;
+	w->bytes = bytes;
+	w->end = base + bytes;
+	w->mapped_base = mapped_base;
+	w->read_only_base = base + LAYOUT_READ_ONLY * part;
+	w->device_read_only_base = base + LAYOUT_DEVICE_READ_ONLY * part;
+	w->normal_base = base + LAYOUT_NORMAL * part;
+	w->lowest_free = w->normal_base;
+	w->lowest_free_read_only = w->read_only_base;
+}
+
+/* The whole window, or all of it but the DVPP part, which nobody is given. */
+static bool try_window(struct window *w, uint64_t base, uint64_t bytes)
+{
+	uint64_t upper = base + bytes / LAYOUT_PARTS * LAYOUT_READ_ONLY;
+
+	errno = EINVAL;
+	if (base % WINDOW_GIB != 0 || base == 0 || bytes > WINDOW_HOST_END ||
+	    base > WINDOW_HOST_END - bytes)
+		return false;
+	if (window_host_take(base, bytes)) {
+		lay_out(w, base, bytes, base);
+		return true;
+	}
+	if (!window_host_take(upper, base + bytes - upper))
+		return false;
+	npu_log(NPU_LOG_INFO,
+		"device addresses: [0x%" PRIx64 ", 0x%" PRIx64
+		") belongs to something else; it is DVPP's part, not used",
+		base, upper);
+	lay_out(w, base, bytes, upper);
+	return true;
+}
+
+static bool try_sizes(struct window *w, uint64_t base, uint64_t most)
+{
+	for (uint64_t bytes = most; bytes >= WINDOW_SMALLEST; bytes /= 2)
+		if (try_window(w, base, bytes))
+			return true;
+	return false;
+}
+
+/* Where the addresses of the real driver cannot be had: other places, the best first. Below 512 GiB
+ * lies what ThreadSanitizer leaves to programs. */
+static bool try_elsewhere(struct window *w)
+{
+	static const struct {
+		uint64_t base, bytes;
+	} places[] = {
+		{ UINT64_C(96) << 40, WINDOW_DEFAULT_BYTES },
+		{ UINT64_C(64) << 30, UINT64_C(256) << 30 },
+		{ UINT64_C(0x560000000000), UINT64_C(512) << 30 },
+	};
+
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
+		if (try_sizes(w, places[i].base, places[i].bytes))
+			return true;
+	return false;
+}
+
+/* What the last window of this process left reserved: a later one takes it over. */
+static struct {
+	uint64_t base, bytes, mapped_base;
+} kept;
+
+static bool take_over(struct window *w, const char *text)
+{
+	if (kept.bytes == 0)
+		return false;
+	if (strcmp(text, "auto") == 0 || strtoull(text, NULL, 0) == kept.base) {
+		lay_out(w, kept.base, kept.bytes, kept.mapped_base);
+		return true;
+	}
+	window_host_give(kept.mapped_base, kept.base + kept.bytes - kept.mapped_base);
+	kept.bytes = 0;
+	return false;
+}
+
+static bool place_window(struct window *w, char **error)
+{
+	const char *text = npu_var_get(NPU_VAR_WINDOW, NULL);
+	uint64_t base;
+
+	if (take_over(w, text))
+		return true;
+	if (strcmp(text, "auto") == 0) {
+		if (try_window(w, WINDOW_DEFAULT_BASE, WINDOW_DEFAULT_BYTES))
+			return true;
+		if (try_elsewhere(w)) {
+			npu_log(NPU_LOG_INFO,
+				"device addresses: the driver's 0x%" PRIx64
+				" cannot be had; 0x%" PRIx64 ", %s instead",
+				WINDOW_DEFAULT_BASE, w->base, npu_size_text(w->bytes));
+			return true;
+		}
+		base = WINDOW_DEFAULT_BASE;
+	} else {
+		base = strtoull(text, NULL, 0);
+		if (try_sizes(w, base, WINDOW_DEFAULT_BYTES))
+			return true;
+	}
+	if (asprintf(error,
+		     "NPUSIM_WINDOW=%s: no room for device addresses at 0x%" PRIx64
+		     " (%s): it must be a multiple of 1 GiB with 64 GiB "
+		     "or more of free addresses behind it, below 0x%" PRIx64
+		     "; a limit on address space (ulimit -v) must allow for it",
+		     text, base, strerror(errno), WINDOW_HOST_END) < 0)
+		*error = NULL;
+	return false;
+}
+
+bool window_open(struct bsim *bs, char **error)
+{
+	struct window *w = calloc(1, sizeof(*w));
+	void *granules =
+		mmap(NULL, WINDOW_GRANULES * sizeof(struct granule), PROT_READ | PROT_WRITE,
+		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (w == NULL || granules == MAP_FAILED) {
+		*error = strdup("no memory for the table of device addresses");
+		goto fail;
+	}
+	w->granules = granules;
+	if (bs->cuda == NULL) {
+		if (!place_window(w, error))
+			goto fail;
+		kept.base = w->base;
+		kept.bytes = w->bytes;
+		kept.mapped_base = w->mapped_base;
+	}
+	bs->window = w;
+	if (__lsan_register_root_region != NULL)
+		__lsan_register_root_region(granules, WINDOW_GRANULES * sizeof(struct granule));
+	return true;
+fail:
+	if (granules != MAP_FAILED)
+		munmap(granules, WINDOW_GRANULES * sizeof(struct granule));
+	free(w);
+	return false;
+}
+
+static void free_list(struct range_list *list)
+{
+	struct range *r;
+
+	while ((r = LIST_FIRST(list)) != NULL) {
+		LIST_REMOVE(r, link);
+		free(r->cut);
+		free(r);
+	}
+}
+
+void window_close(struct bsim *bs)
+{
+	struct window *w = bs->window;
+	struct range *r;
+
+	if (w == NULL)
+		return;
+	if (bs->cuda != NULL)
+		bs->cuda->close(w);
+	for (uint64_t i = 0; i < WINDOW_GRANULES; i++)
+		if (w->granules[i].range != NULL)
+			free(w->granules[i].slots);
+	LIST_FOREACH(r, &w->reservations, link)
+	if (r->kind == RANGE_NOUC)
+		window_host_give(r->va, r->bytes);
+	if (bs->cuda == NULL) {
+		map_nothing(w->mapped_base, w->end - w->mapped_base, MAP_FIXED);
+		syscall(SYS_madvise, w->mapped_base, w->end - w->mapped_base, MADV_DONTDUMP);
+	}
+	free_list(&w->reservations);
+	free_list(&w->slabs[0]);
+	free_list(&w->slabs[1]);
+	free_list(&w->heaps);
+	free_list(&w->unused);
+	if (__lsan_unregister_root_region != NULL)
+		__lsan_unregister_root_region(w->granules,
+					      WINDOW_GRANULES * sizeof(struct granule));
+	munmap(w->granules, WINDOW_GRANULES * sizeof(struct granule));
+	bs->window = NULL;
+	free(w);
+}
+
+/* ---- slots ---- */
+
+static bool make_slots(struct window *w, uint64_t va, uint64_t bytes)
+{
+	for (uint64_t g = va >> 30; g <= (va + bytes - 1) >> 30; g++) {
+		if (w->granules[g].slots != NULL)
+			continue;
+		w->granules[g].slots = calloc(WINDOW_SLOTS, sizeof(struct mapping *));
+		if (w->granules[g].slots == NULL)
+			return false;
+	}
+	return true;
+}
+
+bool window_set_mapping(struct window *w, uint64_t va, uint64_t bytes, struct mapping *m)
+{
+	if (m != NULL && !make_slots(w, va, bytes))
+		return false;
+	for (uint64_t slot = va >> 21; slot < (va + bytes) >> 21; slot++)
+		w->granules[slot >> 9].slots[slot & (WINDOW_SLOTS - 1)] = m;
+	return true;
+}
+
+bool window_slots_clear(const struct window *w, uint64_t va, uint64_t bytes,
+			struct mapping **out_first)
+{
+	uint64_t slot = va >> 21, end = (va + bytes) >> 21;
+
+	while (slot < end) {
+		struct mapping **slots = w->granules[slot >> 9].slots;
+
+		if (slots == NULL) { /* nothing was ever mapped in this GiB */
+			slot = (slot | (WINDOW_SLOTS - 1)) + 1;
+			continue;
+		}
+		if (slots[slot & (WINDOW_SLOTS - 1)] != NULL) {
+			*out_first = slots[slot & (WINDOW_SLOTS - 1)];
+			return false;
+		}
+		slot++;
+	}
+	return true;
+}
+
+/* ---- heaps ---- */
+
+static struct range *new_range(struct window *w)
+{
+	struct range *r = LIST_FIRST(&w->unused);
+
+	if (r == NULL)
+		return calloc(1, sizeof(*r));
+	LIST_REMOVE(r, link);
+	memset(r, 0, sizeof(*r));
+	return r;
+}
+
+static void set_granules(struct window *w, uint64_t va, uint64_t bytes, struct range *r)
+{
+	for (uint64_t g = va >> 30; g < (va + bytes) >> 30; g++) {
+		if (r == NULL) {
+			free(w->granules[g].slots);
+			w->granules[g].slots = NULL;
+		}
+		w->granules[g].range = r;
+	}
+}
+
+bool window_granules_free(const struct window *w, uint64_t va, uint64_t bytes, uint64_t *out_taken)
+{
+	for (uint64_t g = va >> 30; g < (va + bytes) >> 30; g++) {
+		if (w->granules[g].range != NULL) {
+			*out_taken = g << 30;
+			return false;
+		}
+	}
+	return true;
+}
+
+/* First fit of `count` heaps in [from, end); 0 for none. *lowest is moved past heaps that are
+ * taken. */
+static uint64_t find_granules(struct window *w, uint64_t *lowest, uint64_t end, uint64_t count)
+{
+	uint64_t run = 0;
+	bool seen_free = false;
+
+	for (uint64_t va = *lowest; va < end; va += WINDOW_GIB) {
+		if (w->granules[va >> 30].range != NULL) {
+			run = 0;
+			continue;
+		}
+		if (!seen_free) {
+			seen_free = true;
+			*lowest = va;
+		}
+		if (++run == count)
+			return va - (count - 1) * WINDOW_GIB;
+	}
+	if (!seen_free)
+		*lowest = end;
+	return 0;
+}
+
+uint64_t window_find_heaps(struct window *w, enum window_area area, uint64_t count)
+{
+	uint64_t device_read_only = w->device_read_only_base;
+
+	switch (area) {
+	case WINDOW_READ_ONLY:
+		return find_granules(w, &w->lowest_free_read_only, w->device_read_only_base, count);
+	case WINDOW_DEVICE_READ_ONLY:
+		return find_granules(w, &device_read_only, w->normal_base, count);
+	case WINDOW_NORMAL:
+		break;
+	}
+	return find_granules(w, &w->lowest_free, w->end, count);
+}
+
+struct range *window_add(struct bsim *bs, enum range_kind kind, uint64_t va, uint64_t bytes)
+{
+	struct window *w = bs->window;
+	struct range *r = new_range(w);
+
+	if (r == NULL)
+		return NULL;
+	r->kind = kind;
+	r->va = va;
+	r->bytes = bytes;
+	r->asked = bytes;
+	r->bound = -1;
+	r->page_lg2 = 21;
+	r->made = bsim_made_locked(bs);
+	if (kind == RANGE_SLAB) {
+		r->cut = calloc(WINDOW_SLOTS, sizeof(struct range *));
+		if (r->cut == NULL) {
+			free(r);
+			return NULL;
+		}
+	} else {
+		LIST_INSERT_HEAD(range_is_reservation(r) ? &w->reservations : &w->heaps, r, link);
+	}
+	if (bytes >= WINDOW_GIB)
+		set_granules(w, va, bytes, r);
+	return r;
+}
+
+struct range *window_take(struct bsim *bs, const char *call, enum window_area area,
+			  enum range_kind kind, uint64_t count)
+{
+	uint64_t va = bs->cuda != NULL ? window_host_find(count * WINDOW_GIB, WINDOW_GIB)
+				       : window_find_heaps(bs->window, area, count);
+	struct range *r = va == 0 ? NULL : window_add(bs, kind, va, count * WINDOW_GIB);
+
+	if (r == NULL && va != 0 && bs->cuda != NULL)
+		window_host_give(va, count * WINDOW_GIB);
+	if (r == NULL)
+		npu_message_set("%s: no %s of device addresses in a row are free: %s of the "
+				"window's %s are reserved by %" PRIu64 " reservations",
+				call, npu_size_text(count * WINDOW_GIB),
+				npu_size_text(bs->window->reserved_bytes),
+				npu_size_text(bs->window->bytes), bs->window->reservation_count);
+	return r;
+}
+
+/* ---- slabs: heaps that smaller reservations are cut from ---- */
+
+static bool slots_free(const struct range *slab, unsigned first, unsigned count)
+{
+	for (unsigned s = first; s < first + count; s++)
+		if (slab->used[s / 64] >> (s % 64) & 1)
+			return false;
+	return true;
+}
+
+static int find_slots(const struct range *slab, unsigned count)
+{
+	unsigned run = 0;
+
+	if (slab->used_slots + count > WINDOW_SLOTS)
+		return -1;
+	for (unsigned s = 0; s < WINDOW_SLOTS; s++) {
+		if (run == 0 && s % 64 == 0 && slab->used[s / 64] == UINT64_MAX) {
+			s += 63;
+			continue;
+		}
+		run = slab->used[s / 64] >> (s % 64) & 1 ? 0 : run + 1;
+		if (run == count)
+			return (int)(s + 1 - count);
+	}
+	return -1;
+}
+
+static void mark_slots(struct range *slab, uint64_t va, uint64_t bytes, struct range *r)
+{
+	for (unsigned s = va >> 21 & (WINDOW_SLOTS - 1), n = bytes >> 21; n > 0; s++, n--) {
+		slab->cut[s] = r;
+		slab->used[s / 64] ^= UINT64_C(1) << (s % 64);
+		slab->used_slots += r != NULL ? 1 : -1u;
+	}
+}
+
+static struct range *add_slab(struct bsim *bs, uint64_t va, bool huge, bool hinted)
+{
+	struct range *slab = window_add(bs, RANGE_SLAB, va, WINDOW_GIB);
+	struct range *before = NULL, *at;
+
+	if (slab == NULL)
+		return NULL;
+	slab->page_lg2 = huge ? 21 : 12;
+	slab->hinted = hinted;
+	LIST_FOREACH(at, &bs->window->slabs[huge], link)
+	if (at->va < va)
+		before = at;
+	if (before != NULL)
+		LIST_INSERT_AFTER(before, slab, link);
+	else
+		LIST_INSERT_HEAD(&bs->window->slabs[huge], slab, link);
+	return slab;
+}
+
+static struct range *cut(struct bsim *bs, struct range *slab, unsigned first, uint64_t bytes)
+{
+	struct range *r = window_add(bs, RANGE_RESERVATION, slab->va + first * WINDOW_SLOT, bytes);
+
+	if (r == NULL)
+		return NULL;
+	r->page_lg2 = slab->page_lg2;
+	mark_slots(slab, r->va, bytes, r);
+	return r;
+}
+
+struct range *window_cut(struct bsim *bs, uint64_t bytes, bool huge)
+{
+	struct range *slab;
+	uint64_t va;
+
+	LIST_FOREACH(slab, &bs->window->slabs[huge], link)
+	{
+		int first = slab->hinted ? -1 : find_slots(slab, (unsigned)(bytes >> 21));
+
+		if (first >= 0)
+			return cut(bs, slab, (unsigned)first, bytes);
+	}
+	va = window_find_heaps(bs->window, WINDOW_NORMAL, 1);
+	slab = va == 0 ? NULL : add_slab(bs, va, huge, false);
+	return slab == NULL ? NULL : cut(bs, slab, 0, bytes);
+}
+
+struct range *window_cut_at(struct bsim *bs, uint64_t va, uint64_t bytes, bool huge)
+{
+	struct range *slab = bs->window->granules[va >> 30].range;
+	unsigned first = va >> 21 & (WINDOW_SLOTS - 1);
+
+	if (first + (bytes >> 21) > WINDOW_SLOTS)
+		return NULL;
+	if (slab == NULL)
+		slab = add_slab(bs, va & ~(WINDOW_GIB - 1), huge, true);
+	else if (slab->kind != RANGE_SLAB || (slab->page_lg2 == 21) != huge ||
+		 !slots_free(slab, first, (unsigned)(bytes >> 21)))
+		return NULL;
+	return slab == NULL ? NULL : cut(bs, slab, first, bytes);
+}
+
+static void give_back_heaps(struct window *w, struct range *r)
+{
+	set_granules(w, r->va, r->bytes, NULL);
+	if (r->va >= w->normal_base && r->va < w->lowest_free)
+		w->lowest_free = r->va;
+	if (r->va >= w->read_only_base && r->va < w->lowest_free_read_only)
+		w->lowest_free_read_only = r->va;
+}
+
+void window_retire(struct window *w, struct range *r)
+{
+	LIST_REMOVE(r, link);
+	free(r->cut);
+	r->cut = NULL;
+	LIST_INSERT_HEAD(&w->unused, r, link);
+}
+
+void window_drop(struct bsim *bs, struct range *range)
+{
+	struct window *w = bs->window;
+	struct range *heap = w->granules[range->va >> 30].range;
+
+	if (bs->cuda != NULL && range_is_reservation(range)) {
+		bs->cuda->drop(w, range);
+		return;
+	}
+	if (heap != range) {
+		mark_slots(heap, range->va, range->bytes, NULL);
+		if (heap->used_slots == 0) {
+			give_back_heaps(w, heap);
+			window_retire(w, heap);
+		}
+	} else if (range->kind == RANGE_NOUC) {
+		set_granules(w, range->va, range->bytes, NULL);
+		window_host_give(range->va, range->bytes);
+	} else {
+		give_back_heaps(w, range);
+		if (bs->cuda != NULL)
+			window_host_give(range->va, range->bytes);
+	}
+	window_retire(w, range);
+}
+
+/* ---- NoUC ranges ---- */
+
+struct range *window_add_nouc(struct bsim *bs, uint64_t va, uint64_t bytes)
+{
+	struct range *r;
+
+	if (!window_host_take(va, bytes))
+		return NULL;
+	r = window_add(bs, RANGE_NOUC, va, bytes);
+	if (r == NULL)
+		window_host_give(va, bytes);
+	return r;
+}
+
+const char *window_host_occupant(uint64_t va, uint64_t bytes)
+{
+	static __thread char text[160];
+	FILE *maps = fopen("/proc/self/maps", "re");
+	char line[512];
+
+	text[0] = '\0';
+	while (maps != NULL && text[0] == '\0' && fgets(line, sizeof(line), maps) != NULL) {
+		uint64_t start, end;
+		int name = 0;
+
+		if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %*s %*s %*s %*s %n", &start, &end,
+			   &name) < 2)
+			continue;
+		line[strcspn(line, "\n")] = '\0';
+		if (start < va + bytes && end > va)
+			snprintf(text, sizeof(text), "[0x%" PRIx64 ", 0x%" PRIx64 ") is %.80s",
+				 start, end,
+				 line[name] != '\0' ? line + name : "an anonymous mapping");
+	}
+	if (maps != NULL)
+		fclose(maps);
+	return text[0] != '\0' ? text
+			       : "nothing lies there; a limit on address space (ulimit -v) may be "
+				 "in the way";
+}
+
+const char *window_occupant(const struct window *w, uint64_t va)
+{
+	static __thread char text[160];
+	struct range *r = window_peek(w, va);
+
+	if (r != NULL && range_is_reservation(r))
+		snprintf(text, sizeof(text),
+			 "the reservation at 0x%" PRIx64 ", %s, of driver call %" PRIu64, r->va,
+			 npu_size_text(r->bytes), r->made.number);
+	else if (r != NULL)
+		snprintf(text, sizeof(text), "a heap of classic allocations at 0x%" PRIx64, r->va);
+	else if (w->granules[va >> 30].range != NULL)
+		snprintf(text, sizeof(text),
+			 "the heap at 0x%" PRIx64 ", which smaller reservations share",
+			 va & ~(WINDOW_GIB - 1));
+	else if (va < w->normal_base)
+		snprintf(text, sizeof(text),
+			 "the driver's own part of the window, [0x%" PRIx64 ", 0x%" PRIx64 ")",
+			 w->base, w->normal_base);
+	else
+		snprintf(text, sizeof(text), "nothing");
+	return text;
+}

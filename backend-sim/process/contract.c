@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The two contracts: every case in which the documents and the driver's source answer differently,
+ * one row each, and the note that a program leaves when it meets one. Owns the codes of both; where
+ * a row is met is the callers' business.
+ */
+#include "process/contract.h"
+
+/* Rules are those of CANN 8.5's pages on the virtual memory calls (R: aclrtReserveMemAddress, P:
+ * aclrtMallocPhysical, M: aclrtMapMem, I: aclrtMemImportFromShareableHandle). Where a page names no
+ * code, the one here is this model's choice. */
+/* clang-format off */
+static const struct contract_rule rules[CONTRACT_ROW_COUNT] = {
+	[CONTRACT_HINT_NOT_1G_ALIGNED] = {
+		"R5", "an expected address that is not a multiple of 1 GiB",
+		DRV_ERROR_INVALID_VALUE, DRV_ERROR_NONE, "107000", "success",
+		"documented: ACL_ERROR_RT_PARAM_INVALID; driver: up to 512 MiB, 2 MiB and the next "
+		"power of two suffice",
+	},
+	[CONTRACT_HINT_TAKEN] = {
+		"R6", "an expected address that is occupied",
+		DRV_ERROR_OUT_OF_MEMORY, DRV_ERROR_BUSY, "207001", "507899",
+		"documented: ACL_ERROR_RT_MEMORY_ALLOCATION; driver: busy",
+	},
+	[CONTRACT_HINT_OUT_OF_WINDOW] = {
+		"R6", "an expected address outside 16 TiB to 24 TiB",
+		DRV_ERROR_OUT_OF_MEMORY, DRV_ERROR_BUSY, "207001", "507899",
+		"documented: ACL_ERROR_RT_MEMORY_ALLOCATION; driver: busy",
+	},
+	[CONTRACT_CREATE_UNALIGNED] = {
+		"P3", "a physical size that is no multiple of the granularity",
+		DRV_ERROR_NONE, DRV_ERROR_PARA_ERROR, "success, rounded up", "507899",
+		"documented: aligning the size saves memory; driver: refuses it",
+	},
+	[CONTRACT_CREATE_MANAGED] = {
+		"P5", "location type 3, managed",
+		DRV_ERROR_INVALID_VALUE, DRV_ERROR_INVALID_VALUE, "100000", "107000",
+		"documented: host or device; driver: side out of range, where the runtime above "
+		"lets it pass",
+	},
+	[CONTRACT_MAP_SMALLER] = {
+		"M2", "a mapped size below the handle's",
+		DRV_ERROR_INVALID_VALUE, DRV_ERROR_NONE, "107000", "success",
+		"documented: equal to the size of aclrtMallocPhysical; driver: maps the first part",
+	},
+	[CONTRACT_MAP_LARGER] = {
+		"M2", "a mapped size above the handle's",
+		DRV_ERROR_INVALID_VALUE, DRV_ERROR_OUT_OF_MEMORY, "107000", "207001",
+		"documented: equal to the size of aclrtMallocPhysical; driver: the handle has no "
+		"more pages",
+	},
+	[CONTRACT_MAP_UNALIGNED_SIZE] = {
+		"M2", "a mapped size that is no multiple of the granularity",
+		DRV_ERROR_INVALID_VALUE, DRV_ERROR_PARA_ERROR, "107000", "507899",
+		"documented: a multiple of ACL_RT_MEM_ALLOC_GRANULARITY_MINIMUM; driver: invalid "
+		"argument",
+	},
+	[CONTRACT_MAP_MIXED_IMPORT] = {
+		"M6", "handles made here and imported ones in one reservation",
+		DRV_ERROR_INVALID_VALUE, DRV_ERROR_NONE, "107000", "success",
+		"documented: not at once; driver: does not look",
+	},
+	[CONTRACT_IMPORT_SAME_PROCESS] = {
+		"I5", "an import in the exporting process, on another device",
+		DRV_ERROR_IOCRL_FAIL, DRV_ERROR_NONE, "507899", "success",
+		"documented: across processes only; driver: refuses the exporter's device alone",
+	},
+	[CONTRACT_SYNC_COPY_TWO_DEVICES] = {
+		"R8", "a synchronous copy of reserved memory between two devices",
+		DRV_ERROR_IOCRL_FAIL, DRV_ERROR_NONE, "507899", "success",
+		"documented: aclrtMemcpyAsync only; driver: copies",
+	},
+	[CONTRACT_NOUC_NEEDS_910C] = {
+		"NoUC", "a range outside the window on a 910B",
+		DRV_ERROR_NOT_SUPPORT, DRV_ERROR_NONE, "207000", "success",
+		"documented: the 910C only (aclrtReserveMemAddressNoUCMemory); driver: any device",
+	},
+};
+/* clang-format on */
+
+#define NOTED_CALLS 4u /* of each row: more share the last place */
+
+static const char *noted[CONTRACT_ROW_COUNT][NOTED_CALLS]; /* bsim.lock */
+
+const struct contract_rule *contract_rule(enum contract_row row)
+{
+	return &rules[row];
+}
+
+/* True the first time. Names of calls are literals: told apart by their addresses. */
+static bool is_new(enum contract_row row, const char *call)
+{
+	unsigned i = 0;
+	bool fresh;
+
+	while (i < NOTED_CALLS - 1 && noted[row][i] != NULL && noted[row][i] != call)
+		i++;
+	fresh = noted[row][i] != call;
+	noted[row][i] = call;
+	return fresh;
+}
+
+static void note(const struct bsim *bs, enum contract_row row, const char *call)
+{
+	const struct contract_rule *rule = &rules[row];
+	enum npu_log_level level = is_new(row, call) ? NPU_LOG_WARN : NPU_LOG_DEBUG;
+	bool docs = bs->contract == BSIM_DOCS;
+
+	if (npu_log_enabled(level))
+		npu_log(level, "%s: %s (rule %s): %s by %s; %s by %s (%s)", call, rule->what,
+			rule->rule, docs ? rule->docs_text : rule->driver_text,
+			docs ? "the documents" : "the driver's source",
+			docs ? rule->driver_text : rule->docs_text,
+			docs ? "the driver's source" : "the documents", rule->source);
+}
+
+bool contract_docs_apply(struct bsim *bs, enum contract_row row, const char *call)
+{
+	note(bs, row, call);
+	return bs->contract == BSIM_DOCS;
+}
+
+drvError_t contract_code(struct bsim *bs, enum contract_row row, const char *call)
+{
+	note(bs, row, call);
+	return bs->contract == BSIM_DOCS ? rules[row].docs : rules[row].driver;
+}

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Entry and exit of every driver call, and what all calls ask first: whether this process was
+ * forked, whether a device is open. Owns the pointer to the one object of the process.
+ */
+#include "process/process.h"
+
+#include <stdio.h>
+
+struct bsim *bsim_process;
+
+bool bsim_is_forked(const struct bsim *bs)
+{
+	const struct node *node = __atomic_load_n(&bs->node, __ATOMIC_ACQUIRE);
+
+	return node != NULL && node_is_forked(node);
+}
+
+struct bsim_call bsim_begin(struct npu_driver *self, enum sim_call cost)
+{
+	struct bsim_call call = {
+		.bs = bsim_of(self), .cost = cost, .page_lg2 = 21, .pages = 1, .locked = true
+	};
+
+	if (bsim_is_forked(call.bs)) {
+		npu_message_set("this process was forked from one that had opened a device, and a "
+				"device does not survive fork(): call "
+				"exec(), or fork before the first device is opened (the parent is "
+				"unharmed)");
+		call.result = DRV_ERROR_PROCESS_EXIT;
+		call.locked = false;
+		return call;
+	}
+	pthread_mutex_lock(&call.bs->lock);
+	call.bs->call_number++;
+	__atomic_add_fetch(&call.bs->calls, 1, __ATOMIC_RELAXED);
+	return call;
+}
+
+struct bsim_call bsim_begin_open(struct npu_driver *self, enum sim_call cost, const char *name)
+{
+	struct bsim_call call = bsim_begin(self, cost);
+
+	if (call.result == DRV_ERROR_NONE)
+		call.result = bsim_require_open_locked(call.bs, name);
+	return call;
+}
+
+drvError_t bsim_end(struct bsim_call *call)
+{
+	struct bsim *bs = call->bs;
+	bool failed = call->result != DRV_ERROR_NONE;
+	enum sim_call cost = failed ? SIM_CALL_QUERY : call->cost;
+
+	if (!call->locked)
+		return call->result;
+	bs->call_count[cost]++;
+	if (bs->timing && bs->sim != NULL) {
+		uint64_t ps = sim_call_ps(&bs->profile, cost, failed ? 1 : call->pages,
+					  failed ? 21 : call->page_lg2);
+
+		bs->call_ps[cost] += ps;
+		sim_spend(bs->sim, ps);
+	}
+	if (bs->catch_up != NULL)
+		bs->catch_up(bs);
+	pthread_mutex_unlock(&bs->lock);
+	return call->result;
+}
+
+drvError_t bsim_pass(const char *call, drvError_t result)
+{
+	if (result != DRV_ERROR_NONE)
+		npu_message_prefix("%s: ", call);
+	return result;
+}
+
+drvError_t bsim_null(const char *call, const char *argument)
+{
+	return bsim_fail(DRV_ERROR_INVALID_VALUE, "%s: %s is NULL", call, argument);
+}
+
+uint64_t bsim_now_locked(struct bsim *bs)
+{
+	return bs->sim == NULL ? 0 : sim_host_ps(bs->sim);
+}
+
+struct bsim_made bsim_made_locked(struct bsim *bs)
+{
+	return (struct bsim_made){ bs->call_number, bsim_now_locked(bs) };
+}
+
+drvError_t bsim_require_open_locked(struct bsim *bs, const char *call)
+{
+	if (bs->any_open)
+		return DRV_ERROR_NONE;
+	return bsim_fail(DRV_ERROR_INVALID_HANDLE,
+			 "%s: no device has been opened in this process: call aclrtSetDevice first",
+			 call);
+}
+
+bool bsim_require_device_locked(struct bsim *bs, const char *call, unsigned device)
+{
+	if (device < bs->devices && bs->device[device].open)
+		return true;
+	npu_message_set("%s: device %u %s", call, device,
+			device >= bs->devices ? "does not exist on this server"
+					      : "has not been opened in this process");
+	return false;
+}
+
+const char *bsim_memory_text(unsigned memory)
+{
+	static __thread char text[2][24];
+	static __thread unsigned turn;
+	char *out = text[turn++ % 2];
+
+	if (memory == SIM_NODE_HOST)
+		return "the host";
+	snprintf(out, sizeof(text[0]), "device %u", memory);
+	return out;
+}

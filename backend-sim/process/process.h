@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The driver model as one process has it: settings, the lock, the node that it has joined, its
+ * devices and the model. Everything else in backend-sim is a room above this one:
+ *
+ *   process/  this object, entry and exit of calls, the two contracts
+ *   memory/   addresses, handles, mappings, allocations, page tables; what lies at an address
+ *   cuda/     what the CUDA dialect does in place of the window's rules
+ *   queue/    copies, submission and completion queues
+ *   hal/      the driver's names
+ *   bsim.c    opening and ending all of it, the table of functions, statistics; device.c: devices
+ *
+ * A room includes its own headers and those of the rooms below it: hal, queue, cuda, memory,
+ * process, node. Lock order: bsim.lock (this process), then the node's (all processes). sim.h is
+ * called under bsim.lock only. A function named *_locked is called with bsim.lock held.
+ */
+#ifndef NPUSIM_BSIM_PROCESS_H
+#define NPUSIM_BSIM_PROCESS_H
+
+#include <pthread.h>
+
+#include "base/base.h"
+#include "node/node.h"
+#include "npusim/driver.h"
+#include "sim.h"
+
+#define BSIM_DEVICE_MAX 16
+#define BSIM_HOST_ID    65 /* the driver's id of the host */
+
+enum bsim_contract { BSIM_DOCS, BSIM_DRIVER };
+
+struct bsim_device {
+	bool open;
+	uint32_t peers; /* bit p: P2P enabled from this device to device p */
+};
+
+struct bsim {
+	struct npu_driver driver; /* first: the driver's self is the bsim */
+	pthread_mutex_t lock;     /* of all that follows, and of the model */
+	enum bsim_contract contract;
+	enum npu_dialect dialect; /* fixed once any_open */
+	bool timing;
+	bool contents; /* copies and fills move bytes */
+	struct sim_profile profile;
+	struct node *node; /* joined at the first device's opening */
+	struct sim *sim;
+	unsigned devices; /* known before joining: from the environment, else the running node's */
+	bool shape_known; /* the running node, if any, has been looked at */
+	bool any_open;    /* a device has been opened: the window exists */
+	struct bsim_device device[BSIM_DEVICE_MAX];
+	struct node_config config; /* what was asked for; the node's shape once joined */
+	uint64_t calls; /* bsim_begin() counts with __atomic_add_fetch: the idle thread reads it
+			   without the lock */
+	uint64_t call_count[SIM_CALL_COUNT], call_ps[SIM_CALL_COUNT];
+	uint64_t call_number; /* of the call that runs, counted from 1: the sum of call_count, and 1
+			       */
+	/* The rooms above, each in its own headers. */
+	struct window *window;
+	struct mapping_table *mappings;
+	struct handle_table *handles;
+	struct alloc_table *allocs;
+	const struct dialect *cuda; /* NULL: the window's rules */
+	struct queue_set *queues;
+	void (*catch_up)(struct bsim *bs); /* of the queues, at the end of every call; or NULL */
+};
+
+/* The one object of the process: the report of a host access needs it outside of a call. NULL
+ * before and after its life. */
+extern struct bsim *bsim_process;
+
+static inline struct bsim *bsim_of(struct npu_driver *self)
+{
+	return (struct bsim *)self;
+}
+
+/* When and by which call a thing was made: for the report of what is left, and for messages. */
+struct bsim_made {
+	uint64_t number; /* of the driver call in this process */
+	uint64_t ps;     /* simulated time */
+};
+
+/* A driver call under way. What it costs when it succeeds is `cost` for `pages` pages of 2^page_lg2
+ * bytes; one that fails costs a query. */
+struct bsim_call {
+	struct bsim *bs;
+	drvError_t result; /* what the call is about to return */
+	enum sim_call cost;
+	unsigned page_lg2; /* 21 */
+	uint64_t pages;    /* 1 */
+	bool locked;
+};
+
+/* Entry and exit of every driver function that touches state. bsim_begin() takes the lock; in a
+ * forked child it fails: result is PROCESS_EXIT (message set), and the call only ends. bsim_end()
+ * lets time pass for the call, counts it, unlocks, and returns the result. */
+struct bsim_call bsim_begin(struct npu_driver *self, enum sim_call cost);
+drvError_t bsim_end(struct bsim_call *call);
+/* bsim_begin() of a call that needs an open device before all else. */
+struct bsim_call bsim_begin_open(struct npu_driver *self, enum sim_call cost, const char *name);
+/* True in a child that was forked after the node was joined. */
+bool bsim_is_forked(const struct bsim *bs);
+
+/* Sets the thread's message, and is the code: `return bsim_fail(code, "halMemMap: ...", ...)`. */
+#define bsim_fail(code, ...) (npu_message_set(__VA_ARGS__), (code))
+/* Passes on what the node or a room below said, with the call in front. */
+drvError_t bsim_pass(const char *call, drvError_t result);
+/* INVALID_VALUE: "call: argument is NULL". */
+drvError_t bsim_null(const char *call, const char *argument);
+
+/* Simulated time of the calling program. */
+uint64_t bsim_now_locked(struct bsim *bs);
+struct bsim_made bsim_made_locked(struct bsim *bs);
+/* Requires a device to be open: INVALID_HANDLE and a message "no device has been opened: call
+ * aclrtSetDevice first". */
+drvError_t bsim_require_open_locked(struct bsim *bs, const char *call);
+/* Requires this device to be open. False, and a message: which code that is differs by call. */
+bool bsim_require_device_locked(struct bsim *bs, const char *call, unsigned device);
+/* "the host", "device 3": a static buffer a thread, two in turn. */
+const char *bsim_memory_text(unsigned memory);
+
+static inline uint64_t bsim_round_up(uint64_t value, uint64_t unit)
+{
+	return (value + unit - 1) / unit * unit;
+}
+
+#endif

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the variables ask for, and what follows from it: profile, devices, HBM; and taking over the
+ * shape of a node that runs already.
+ */
+#include "process/settings.h"
+
+#include <glib.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CUDA_SOC "H100" /* of NPU_DIALECT_CUDA, where NPUSIM_SOC is not set */
+
+bool settings_take_words(char **error, char *why)
+{
+	*error = why == NULL ? NULL : strdup(why);
+	g_free(why);
+	return false;
+}
+
+/* Loads the profile of config.soc_name, and what follows from it where the user did not say. */
+static bool load_profile(struct bsim *bs, char **error)
+{
+	char *why = NULL;
+
+	return sim_profile_load(bs->config.soc_name, &bs->profile, &why) ||
+	       settings_take_words(error, why);
+}
+
+/* NPUSIM_SOC may be a file, such as `npusim check --latency` writes; the node knows the
+ * SoC's name. */
+static bool load_profile_of(struct bsim *bs, const char *soc, char **error)
+{
+	char *why = NULL;
+
+	if (strchr(soc, '/') != NULL || g_str_has_suffix(soc, ".ini")) {
+		if (!sim_profile_load_file(soc, &bs->profile, &why))
+			return settings_take_words(error, why);
+		strcpy(bs->config.soc_name, bs->profile.soc_name);
+		return true;
+	}
+	if (strlen(soc) >= sizeof(bs->config.soc_name)) {
+		*error = strdup("NPUSIM_SOC: no SoC has so long a name");
+		return false;
+	}
+	strcpy(bs->config.soc_name, soc);
+	return load_profile(bs, error);
+}
+
+static uint64_t usable_frames(const struct sim_profile *p, uint64_t hbm_bytes)
+{
+	return hbm_bytes == p->hbm_bytes
+		       ? p->usable_frames
+		       : (uint64_t)((unsigned __int128)p->usable_frames * hbm_bytes / p->hbm_bytes);
+}
+
+static bool read_hbm(struct bsim *bs, char **error)
+{
+	bool given;
+	const char *text = npu_var_get(NPU_VAR_HBM, &given);
+	uint64_t bytes = bs->profile.hbm_bytes, most = sim_profile_hbm_max(&bs->profile);
+
+	given = given && *text != '\0';
+	if (given && (!npu_parse_size(text, &bytes) || bytes % NODE_FRAME_BYTES != 0 ||
+		      bytes < 64 * NODE_FRAME_BYTES || bytes > most)) {
+		if (asprintf(error,
+			     "NPUSIM_HBM=%s: HBM of a device is a multiple of 2 MiB from 128 MiB "
+			     "to %s, with a unit as in 64G; a number alone is bytes",
+			     text, npu_size_text(most)) < 0)
+			*error = NULL;
+		return false;
+	}
+	bs->config.hbm_bytes = bytes;
+	bs->config.usable_frames = usable_frames(&bs->profile, bytes);
+	bs->config.explicit_shape |= given;
+	return true;
+}
+
+static bool read_shape(struct bsim *bs, char **error)
+{
+	bool soc_given, devices_given;
+	const char *soc = npu_var_get(NPU_VAR_SOC, &soc_given);
+	const char *devices = npu_var_get(NPU_VAR_DEVICES, &devices_given);
+
+	if (!soc_given && bs->dialect == NPU_DIALECT_CUDA)
+		soc = CUDA_SOC;
+	bs->config.name = npu_var_get(NPU_VAR_NODE, NULL);
+	if (!load_profile_of(bs, soc, error))
+		return false;
+	bs->config.devices =
+		devices_given ? (unsigned)strtoul(devices, NULL, 10) : bs->profile.default_devices;
+	bs->config.host_bytes = bs->profile.host_bytes;
+	bs->config.explicit_shape = soc_given || devices_given;
+	if (bs->config.devices < 1 || bs->config.devices > BSIM_DEVICE_MAX) {
+		if (asprintf(error, "NPUSIM_DEVICES=%s: a server has 1 to %d devices", devices,
+			     BSIM_DEVICE_MAX) < 0)
+			*error = NULL;
+		return false;
+	}
+	bs->devices = bs->config.devices;
+	return read_hbm(bs, error);
+}
+
+drvError_t settings_set_dialect_locked(struct bsim *bs, enum npu_dialect dialect)
+{
+	char *error = NULL;
+	bool other = bs->dialect != dialect;
+
+	bs->dialect = dialect;
+	if (!other || bs->node != NULL || read_shape(bs, &error))
+		return DRV_ERROR_NONE;
+	npu_message_set("npusimSetDialect: %s", error != NULL ? error : "no memory");
+	free(error);
+	return DRV_ERROR_OPEN_FAILED;
+}
+
+bool settings_read(struct bsim *bs, char **error)
+{
+	if (!npu_var_check_all(error))
+		return false;
+	bs->contract = strcmp(npu_var_get(NPU_VAR_CONTRACT, NULL), "driver") == 0 ? BSIM_DRIVER
+										  : BSIM_DOCS;
+	bs->timing = strcmp(npu_var_get(NPU_VAR_TIMING, NULL), "off") != 0;
+	bs->contents = strcmp(npu_var_get(NPU_VAR_CONTENTS, NULL), "off") != 0;
+	return read_shape(bs, error);
+}
+
+/* Takes over the shape of a node that runs: the profile, too, where the SoC is another. */
+bool settings_adopt(struct bsim *bs, const struct node_config *shape, char **error)
+{
+	bool other_soc = strcmp(shape->soc_name, bs->profile.soc_name) != 0;
+	const char *name = bs->config.name;
+
+	bs->config = *shape;
+	bs->config.name = name;
+	bs->devices = shape->devices;
+	return !other_soc || load_profile(bs, error);
+}
+
+void settings_learn_shape_locked(struct bsim *bs)
+{
+	struct node_config shape;
+	char *error = NULL;
+
+	if (bs->shape_known || bs->config.explicit_shape || bs->node != NULL)
+		return;
+	bs->shape_known = true;
+	if (node_find_shape(bs->config.name, &shape) && !settings_adopt(bs, &shape, &error)) {
+		npu_log(NPU_LOG_DEBUG, "%s", error);
+		free(error);
+	}
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The settings of the process's driver model, from the variables of the environment, and the shape
+ * of the server that they and a running node make. Errors are words, free().
+ */
+#ifndef NPUSIM_BSIM_SETTINGS_H
+#define NPUSIM_BSIM_SETTINGS_H
+
+#include "process/process.h"
+
+/* Reads every variable. False, and *error. */
+bool settings_read(struct bsim *bs, char **error);
+/* Takes over the shape of a node that runs: the profile, too, where the SoC is another. */
+bool settings_adopt(struct bsim *bs, const struct node_config *shape, char **error);
+/* Where neither SoC, devices nor HBM were given: takes the shape of the node of that name that runs
+ * already. Once. */
+void settings_learn_shape_locked(struct bsim *bs);
+/* No device is open. The SoC is the dialect's where none was named. */
+drvError_t settings_set_dialect_locked(struct bsim *bs, enum npu_dialect dialect);
+/* Moves GLib's words into *error; false. */
+bool settings_take_words(char **error, char *why);
+
+#endif

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * npusimAwait: a wait for a report that costs no simulated time and gives up in wall time, and what
+ * the head of a stream waits for. It takes no report and changes nothing.
+ */
+#include <string.h>
+
+#include "queue/copy.h"
+#include "ops.h"
+#include "queue/queue.h"
+
+#define CALL "npusimAwait"
+
+static struct queue_sq *sq_of_stream(const struct queue_device *device, uint32_t stream)
+{
+	for (uint32_t i = 0; i < device->sq_slots; i++)
+		if (device->sqs[i] != NULL && device->sqs[i]->stream_id == stream)
+			return device->sqs[i];
+	return NULL;
+}
+
+/* 0 where it cannot be read: the entry will fail at its next try, and say so. */
+static uint64_t value_at(struct bsim *bs, uint64_t va)
+{
+	struct copy_end end;
+	unsigned char *at = NULL;
+	uint64_t run;
+
+	if (copy_end_locked(bs, CALL, "address", va, sizeof(uint64_t), &end) == DRV_ERROR_NONE)
+		at = copy_at_locked(bs, &end.ref, false, &run);
+	return at == NULL ? 0 : __atomic_load_n((uint64_t *)at, __ATOMIC_ACQUIRE);
+}
+
+static void look_locked(struct bsim *bs, const struct queue_device *device, uint32_t stream,
+			struct npu_head *out)
+{
+	const struct queue_sq *sq = sq_of_stream(device, stream);
+	struct stars_value_wait_sqe value;
+
+	*out = (struct npu_head){ .kind = NPU_HEAD_NONE };
+	if (sq == NULL || sq->head == sq->tail)
+		return;
+	memcpy(&value, sq->ring[sq->head], sizeof(value));
+	out->task = value.header.task_id;
+	out->device = sq->wait_device;
+	out->id = sq->wait_id;
+	switch (sq->state) {
+	case SQ_WAIT_EVENT:
+		out->kind = NPU_HEAD_EVENT;
+		break;
+	case SQ_WAIT_NOTIFY:
+		out->kind = NPU_HEAD_NOTIFY;
+		break;
+	case SQ_WAIT_VALUE:
+		out->kind = NPU_HEAD_VALUE;
+		out->va = value.addr;
+		out->wanted = value.value;
+		out->compare = value.compare;
+		out->found = value_at(bs, value.addr);
+		break;
+	case SQ_CQ_FULL:
+		out->kind = NPU_HEAD_REPORT;
+		break;
+	default:
+		out->kind = NPU_HEAD_RUNS;
+		break;
+	}
+}
+
+struct await {
+	struct queue_device *device;
+	const struct queue_cq *cq;
+	uint32_t id;
+};
+
+static bool is_over(void *arg)
+{
+	const struct await *await = arg;
+	const struct queue_cq *cq = queue_cq_find(await->device, await->id);
+
+	return cq != await->cq || cq == NULL || cq->count != 0;
+}
+
+drvError_t bsim_npusimAwait(struct npu_driver *self, uint32_t dev, uint32_t stream, uint32_t cq,
+			    uint32_t wall_ms, struct npu_head *out)
+{
+	struct bsim *bs = bsim_of(self);
+	struct await await = { .id = cq };
+	drvError_t result;
+
+	if (out == NULL)
+		return bsim_fail(DRV_ERROR_INVALID_VALUE, CALL ": out is NULL");
+	pthread_mutex_lock(&bs->lock);
+	result = queue_device_find_locked(bs, CALL, dev, 0, &await.device);
+	if (result == DRV_ERROR_NONE) {
+		await.cq = queue_cq_find(await.device, cq);
+		result = queue_await_locked(bs, is_over, &await, wall_ms);
+	}
+	if (result == DRV_ERROR_WAIT_TIMEOUT)
+		look_locked(bs, await.device, stream, out);
+	pthread_mutex_unlock(&bs->lock);
+	return result;
+}

@@ -1,0 +1,788 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Synchronous copies and fills: argument checks in the driver's order, the choice of the engine,
+ * the messages. The bytes are moved by the model's engines through the page tables; only what lies
+ * in the program's own memory on both sides is moved by the CPU.
+ */
+#include "queue/copy.h"
+
+#include <errno.h>
+#include <glib.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "cuda/dialect.h"
+#include "memory/place.h"
+#include "memory/tables.h"
+#include "ops.h"
+#include "process/contract.h"
+#include "queue/queue.h"
+
+#define COPY_BATCH_MAX 4096u
+
+/* ---- one end ---- */
+
+static drvError_t not_mapped(struct bsim *bs, const char *call, const char *argument, uint64_t va,
+			     uint64_t bytes, uint64_t hole)
+{
+	struct npu_place place = place_at(bs, hole - 1);
+	char before[256] = "";
+
+	if (hole != va || npu_place_is_translated(&place))
+		snprintf(before, sizeof(before), "; the byte before it is %s",
+			 place_text_locked(bs, hole - 1));
+	return bsim_fail(
+		DRV_ERROR_IOCRL_FAIL,
+		"%s: %s: byte %llu of %s at 0x%llx is not mapped: %s%s; map memory there first "
+		"(aclrtMapMem), or give the size of what is mapped",
+		call, argument, (unsigned long long)(hole - va), npu_size_text(bytes),
+		(unsigned long long)va, place_text_locked(bs, hole), before);
+}
+
+/* Registered memory lies where the program has it: what follows in device addresses does not follow
+ * there. */
+static bool place_continues(const struct npu_place *first, const struct npu_place *next)
+{
+	if (first->kind == NPU_PLACE_REGISTERED || next->kind == NPU_PLACE_REGISTERED)
+		return false;
+	if (!npu_place_is_translated(first))
+		return !npu_place_is_translated(next);
+	return npu_place_is_translated(next) && next->owner == first->owner;
+}
+
+/* Walks the places of [va, va + bytes): all of them must be reached in the way of the first. */
+static drvError_t range_check(struct bsim *bs, const char *call, const char *argument, uint64_t va,
+			      uint64_t bytes, const struct npu_place *first)
+{
+	struct npu_place place = *first;
+
+	for (uint64_t at; place.base + place.bytes < va + bytes;) {
+		at = place.base + place.bytes;
+		place = place_at(bs, at);
+		if (place.kind <= NPU_PLACE_RESERVED)
+			return not_mapped(bs, call, argument, va, bytes, at);
+		if (!place_continues(first, &place))
+			return bsim_fail(
+				DRV_ERROR_IOCRL_FAIL,
+				"%s: %s: %s at 0x%llx runs at 0x%llx into other memory: %s; "
+				"one copy covers memory of one device or of the host",
+				call, argument, npu_size_text(bytes), (unsigned long long)va,
+				(unsigned long long)at, place_text_locked(bs, at));
+	}
+	return DRV_ERROR_NONE;
+}
+
+/* In the CUDA dialect access is by device: one that may reach all of the range, one that may write
+ * where there is one, the owner rather than another. */
+static drvError_t end_by_access(struct bsim *bs, const char *call, const char *argument,
+				uint64_t va, uint64_t bytes, const struct npu_place *place,
+				struct copy_end *out)
+{
+	struct cuda_reach reach;
+	drvError_t result = cuda_reach_locked(bs, call, argument, va, bytes, false, &reach);
+	uint32_t mask;
+
+	if (result != DRV_ERROR_NONE)
+		return result;
+	mask = reach.writers != 0 ? reach.writers : reach.readers;
+	*out = (struct copy_end){ .kind = NPU_PLACE_MAPPED, .memory = SIM_NODE_HOST };
+	out->ref = (struct sim_ref){ .space = SIM_RAW, .va = va };
+	if (mask == 0) /* host memory that the CPU alone has */
+		return DRV_ERROR_NONE;
+	out->memory = place->owner < BSIM_DEVICE_MAX && mask >> place->owner & 1
+			      ? place->owner
+			      : (unsigned)__builtin_ctz(mask);
+	out->ref.space = (int)out->memory;
+	return DRV_ERROR_NONE;
+}
+
+drvError_t copy_end_locked(struct bsim *bs, const char *call, const char *argument, uint64_t va,
+			   uint64_t bytes, struct copy_end *out)
+{
+	struct npu_place place = place_at(bs, va);
+	drvError_t result = DRV_ERROR_NONE;
+	bool translated = npu_place_is_translated(&place);
+
+	if (va + bytes < va)
+		return bsim_fail(DRV_ERROR_IOCRL_FAIL,
+				 "%s: %s: 0x%llx + %s runs over the end of the address space", call,
+				 argument, (unsigned long long)va, npu_size_text(bytes));
+	if (place.kind == NPU_PLACE_FREE || place.kind == NPU_PLACE_RESERVED)
+		return not_mapped(bs, call, argument, va, bytes, va);
+	if (place.kind == NPU_PLACE_MAPPED && bs->cuda != NULL)
+		return end_by_access(bs, call, argument, va, bytes, &place, out);
+	if (place.kind != NPU_PLACE_PAGEABLE)
+		result = range_check(bs, call, argument, va, bytes, &place);
+	else if (place_at(bs, va + bytes - 1).kind != NPU_PLACE_PAGEABLE)
+		result = bsim_fail(DRV_ERROR_IOCRL_FAIL,
+				   "%s: %s: %s at 0x%llx starts in the program's own memory and "
+				   "ends in %s",
+				   call, argument, npu_size_text(bytes), (unsigned long long)va,
+				   place_text_locked(bs, va + bytes - 1));
+	if (result != DRV_ERROR_NONE)
+		return result;
+	out->kind = place.kind;
+	out->memory = translated ? place_memory(&place) : SIM_NODE_HOST;
+	out->ref.space = translated ? (int)out->memory : SIM_RAW;
+	out->ref.va = translated ? va : place.host_va;
+	return DRV_ERROR_NONE;
+}
+
+/* ---- the program's own memory ---- */
+
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ  22
+#define MADV_POPULATE_WRITE 23
+#endif
+
+static int populate(uint64_t va, uint64_t bytes, bool write)
+{
+	uint64_t start = va & ~UINT64_C(4095), end = (va + bytes + 4095) & ~UINT64_C(4095);
+	int rc;
+
+	do
+		rc = madvise((void *)start, end - start,
+			     write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ);
+	while (rc != 0 && errno == EINTR);
+	return rc == 0 ? 0 : errno;
+}
+
+/* True unless the kernel says that some page of the range cannot be read or written. Kernels
+ * before 5.14 cannot tell: they say of any page what newer ones say of pages of the wrong kind. */
+static bool pages_usable(uint64_t va, uint64_t bytes, bool write)
+{
+	static int supported = -1; /* not known yet */
+	int known = __atomic_load_n(&supported, __ATOMIC_RELAXED);
+	int why = populate(va, bytes, write);
+
+	if (why != EINVAL)
+		return why != ENOMEM && why != EFAULT;
+	if (known < 0) {
+		known = populate((uint64_t)&known, sizeof(known), true) == 0;
+		__atomic_store_n(&supported, known, __ATOMIC_RELAXED);
+	}
+	return !known;
+}
+
+static drvError_t pageable_check(const struct bsim *bs, const char *call, const char *argument,
+				 const struct copy_end *end, uint64_t bytes, bool write)
+{
+	uint64_t va = end->ref.va, good = 0, bad = bytes;
+	/* what is not written must not take memory of the machine */
+	bool writes = write && bs->contents;
+
+	if ((end->kind != NPU_PLACE_PAGEABLE && end->kind != NPU_PLACE_REGISTERED) ||
+	    pages_usable(va, bytes, writes))
+		return DRV_ERROR_NONE;
+	while (bad - good > 1) { /* the shortest part that fails: its last byte */
+		uint64_t middle = good + (bad - good) / 2;
+
+		if (pages_usable(va, middle, writes))
+			good = middle;
+		else
+			bad = middle;
+	}
+	return bsim_fail(DRV_ERROR_IOCRL_FAIL,
+			 "%s: %s: byte %llu of %s at 0x%llx is no %s memory of this process", call,
+			 argument, (unsigned long long)(bad - 1), npu_size_text(bytes),
+			 (unsigned long long)va, write ? "writable" : "readable");
+}
+
+/* Bytes of a node's memory that the host has already given pages to, in [at, at + bytes) of this
+ * process. */
+static uint64_t resident_bytes(unsigned char *at, uint64_t bytes)
+{
+	unsigned char state[4096];
+	uint64_t start = (uint64_t)at & ~UINT64_C(4095), end = (uint64_t)at + bytes, resident = 0;
+
+	while (start < end) {
+		uint64_t pages = MIN((end - start + 4095) / 4096, sizeof(state));
+
+		if (mincore((void *)start, pages * 4096, state) != 0)
+			return resident;
+		for (uint64_t i = 0; i < pages; i++)
+			resident += (state[i] & 1) * 4096u;
+		start += pages * 4096;
+	}
+	return MIN(resident, bytes);
+}
+
+drvError_t copy_room_locked(struct bsim *bs, const char *call, const struct copy_end *end,
+			    uint64_t bytes)
+{
+	uint64_t room, missing = 0;
+
+	if (!bs->contents || end->ref.space == SIM_RAW || bytes < UINT64_C(64) << 20)
+		return DRV_ERROR_NONE;
+	room = node_host_room_bytes();
+	if (bytes <= room)
+		return DRV_ERROR_NONE;
+	for (uint64_t done = 0, run; done < bytes; done += run) {
+		struct sim_ref ref = { .space = end->ref.space, .va = end->ref.va + done };
+		unsigned char *at = copy_at_locked(bs, &ref, true, &run);
+
+		if (at == NULL)
+			return DRV_ERROR_NONE; /* the engine will say it better */
+		run = MIN(run, bytes - done);
+		missing += run - resident_bytes(at, run);
+	}
+	if (missing <= room)
+		return DRV_ERROR_NONE;
+	return bsim_fail(
+		DRV_ERROR_OUT_OF_MEMORY,
+		"%s: writing %s at 0x%llx needs %s of this machine's memory for pages that "
+		"nothing has touched "
+		"yet, and it has %s to give: use a smaller device (NPUSIM_HBM), fewer "
+		"processes, or touch less",
+		call, npu_size_text(bytes), (unsigned long long)end->ref.va, npu_size_text(missing),
+		npu_size_text(room));
+}
+
+unsigned char *copy_at_locked(struct bsim *bs, const struct sim_ref *ref, bool write,
+			      uint64_t *out_run)
+{
+	const struct sim_memory *memory;
+	struct pt_leaf leaf;
+	uint64_t page;
+
+	if (ref->space == SIM_RAW) {
+		*out_run = UINT64_MAX - ref->va;
+		return (unsigned char *)ref->va;
+	}
+	if (!pt_walk(&tables_space((unsigned)ref->space)->pt, ref->va, &leaf))
+		return NULL;
+	memory = node_memory(bs->node);
+	page = UINT64_C(1) << leaf.page_lg2;
+	*out_run = page - (ref->va & (page - 1));
+	if ((write && !(leaf.flags & PT_WRITE)) || SIM_PA_NODE(leaf.pa) >= SIM_NODE_MAX ||
+	    memory->base[SIM_PA_NODE(leaf.pa)] == NULL ||
+	    SIM_PA_OFFSET(leaf.pa) + *out_run > memory->bytes[SIM_PA_NODE(leaf.pa)])
+		return NULL;
+	return memory->base[SIM_PA_NODE(leaf.pa)] + SIM_PA_OFFSET(leaf.pa);
+}
+
+/* ---- the plan ---- */
+
+static bool may_access(const struct bsim *bs, unsigned device, unsigned peer)
+{
+	return device == peer || (bs->device[device].peers & (1u << peer)) != 0;
+}
+
+static drvError_t peer_missing(struct bsim *bs, const char *call, unsigned device, unsigned peer)
+{
+	return bsim_fail(DRV_ERROR_IOCRL_FAIL,
+			 "%s: device %u may not access memory of device %u%s: call "
+			 "aclrtDeviceEnablePeerAccess(%u, 0) with "
+			 "device %u current first",
+			 call, device, peer,
+			 may_access(bs, peer, device)
+				 ? " (peer access is enabled the other way round only)"
+				 : "",
+			 peer, device);
+}
+
+/* Synchronous, two devices: the documents refuse it for mapped handles; else whichever side may
+ * reach the other. */
+static drvError_t plan_two_devices(struct bsim *bs, const char *call, struct copy_plan *plan)
+{
+	unsigned dst = plan->dst.memory, src = plan->src.memory;
+
+	/* The pages say who may reach them; all else is one address space. */
+	if (bs->cuda != NULL) {
+		plan->device = dst;
+		return DRV_ERROR_NONE;
+	}
+	if ((plan->dst.kind == NPU_PLACE_MAPPED || plan->src.kind == NPU_PLACE_MAPPED) &&
+	    contract_docs_apply(bs, CONTRACT_SYNC_COPY_TWO_DEVICES, call))
+		return bsim_fail(DRV_ERROR_IOCRL_FAIL,
+				 "%s: dst 0x%llx is on device %u and src 0x%llx on device %u: "
+				 "within one process, memory of "
+				 "aclrtReserveMemAddress is copied between two devices by "
+				 "aclrtMemcpyAsync only",
+				 call, (unsigned long long)plan->dst.ref.va, dst,
+				 (unsigned long long)plan->src.ref.va, src);
+	if (may_access(bs, dst, src))
+		plan->device = dst;
+	else if (may_access(bs, src, dst))
+		plan->device = src;
+	else
+		return peer_missing(bs, call, dst, src);
+	return DRV_ERROR_NONE;
+}
+
+static int first_open_device(const struct bsim *bs)
+{
+	for (unsigned d = 0; d < bs->devices; d++) {
+		if (bs->device[d].open)
+			return (int)d;
+	}
+	return -1;
+}
+
+static drvError_t plan_sync_device(struct bsim *bs, const char *call, struct copy_plan *plan)
+{
+	bool dst_device = plan->dst.memory != SIM_NODE_HOST,
+	     src_device = plan->src.memory != SIM_NODE_HOST;
+
+	if (dst_device && src_device && plan->dst.memory != plan->src.memory)
+		return plan_two_devices(bs, call, plan);
+	if (dst_device)
+		plan->device = plan->dst.memory;
+	else if (src_device)
+		plan->device = plan->src.memory;
+	else if (plan->dst.ref.space == SIM_RAW && plan->src.ref.space == SIM_RAW)
+		plan->engine = SIM_ENGINE_COUNT;
+	else
+		plan->device =
+			(unsigned)first_open_device(bs); /* there are mappings, so one is open */
+	return DRV_ERROR_NONE;
+}
+
+drvError_t copy_access_locked(struct bsim *bs, const char *call, unsigned device,
+			      const struct copy_end *end)
+{
+	if (end->memory == SIM_NODE_HOST || bs->cuda != NULL || may_access(bs, device, end->memory))
+		return DRV_ERROR_NONE;
+	return peer_missing(bs, call, device, end->memory);
+}
+
+static drvError_t plan_queue_device(struct bsim *bs, const char *call, unsigned issuer,
+				    struct copy_plan *plan)
+{
+	drvError_t result = copy_access_locked(bs, call, issuer, &plan->dst);
+
+	plan->device = issuer;
+	return result == DRV_ERROR_NONE ? copy_access_locked(bs, call, issuer, &plan->src) : result;
+}
+
+drvError_t copy_plan_locked(struct bsim *bs, const char *call, int issuer, uint64_t dst,
+			    uint64_t src, uint64_t bytes, struct copy_plan *out)
+{
+	struct copy_plan plan = { .device = 0 };
+	drvError_t result = copy_end_locked(bs, call, "dst", dst, bytes, &plan.dst);
+
+	if (result == DRV_ERROR_NONE)
+		result = copy_end_locked(bs, call, "src", src, bytes, &plan.src);
+	if (result == DRV_ERROR_NONE)
+		result = pageable_check(bs, call, "src", &plan.src, bytes, false);
+	if (result == DRV_ERROR_NONE)
+		result = pageable_check(bs, call, "dst", &plan.dst, bytes, true);
+	if (result != DRV_ERROR_NONE)
+		return result;
+	if (plan.dst.memory == SIM_NODE_HOST)
+		plan.engine = plan.src.memory == SIM_NODE_HOST ? SIM_ENGINE_H2D : SIM_ENGINE_D2H;
+	else
+		plan.engine = plan.src.memory == SIM_NODE_HOST ? SIM_ENGINE_H2D : SIM_ENGINE_SDMA;
+	if (issuer == COPY_SYNC)
+		result = plan_sync_device(bs, call, &plan);
+	else
+		result = plan_queue_device(bs, call, (unsigned)issuer, &plan);
+	if (result == DRV_ERROR_NONE)
+		result = copy_room_locked(bs, call, &plan.dst, bytes);
+	if (result == DRV_ERROR_NONE)
+		*out = plan;
+	return result;
+}
+
+void copy_fault_message_locked(struct bsim *bs, const char *call, const struct sim_job *job)
+{
+	static const char *const why[] = {
+		[SIM_OK] = "nothing",
+		[SIM_FAULT_TRANSLATION] = "no translation",
+		[SIM_FAULT_PERMISSION] = "a write to memory that is mapped read-only",
+		[SIM_FAULT_ADDRESS] = "a page table entry that points to no memory",
+	};
+	npu_message_set(
+		"%s: device %u's engine stopped after %llu of %llu bytes: %s at 0x%llx in "
+		"the page table of %s: %s",
+		call, job->device, (unsigned long long)job->moved_bytes,
+		(unsigned long long)job->bytes, why[job->status], (unsigned long long)job->fault_va,
+		bsim_memory_text((unsigned)job->fault_space), place_text_locked(bs, job->fault_va));
+}
+
+/* ---- moving ---- */
+
+/* What the CPU moves passes at the host link's rate: the profile has no figure of the host's own
+ * memory. */
+static void spend_cpu_locked(struct bsim *bs, uint64_t bytes)
+{
+	if (bs->sim != NULL && bs->timing && bs->profile.h2d_bytes_per_us != 0)
+		sim_spend(bs->sim, bytes * SIM_PS_PER_US / bs->profile.h2d_bytes_per_us);
+}
+
+static drvError_t run_locked(struct bsim *bs, const char *call, struct sim_job *job)
+{
+	enum sim_status status = sim_execute(bs->sim, job);
+
+	queue_catch_up_locked(bs);
+	if (status == SIM_OK)
+		return DRV_ERROR_NONE;
+	copy_fault_message_locked(bs, call, job);
+	return DRV_ERROR_IOCRL_FAIL;
+}
+
+static drvError_t move_locked(struct bsim *bs, const char *call, const struct copy_plan *plan,
+			      uint64_t bytes)
+{
+	struct sim_job job = {
+		.kind = SIM_JOB_COPY,
+		.engine = plan->engine,
+		.device = plan->device,
+		.dst = plan->dst.ref,
+		.src = plan->src.ref,
+		.bytes = bytes,
+		.contents_stay = !bs->contents,
+	};
+
+	if (plan->engine != SIM_ENGINE_COUNT)
+		return run_locked(bs, call, &job);
+	if (bs->contents)
+		memmove((void *)plan->dst.ref.va, (const void *)plan->src.ref.va, bytes);
+	spend_cpu_locked(bs, bytes);
+	return DRV_ERROR_NONE;
+}
+
+static drvError_t bad_argument(const char *call, const char *argument, const char *must)
+{
+	return bsim_fail(DRV_ERROR_INVALID_VALUE, "%s: %s %s", call, argument, must);
+}
+
+static drvError_t too_small(const char *call, size_t dest_max, size_t count, const char *name)
+{
+	return bsim_fail(DRV_ERROR_INVALID_VALUE,
+			 "%s: dest_max is %s and %s is %s: it must not be larger", call,
+			 npu_size_text(dest_max), name, npu_size_text(count));
+}
+
+static drvError_t memcpy_locked(struct bsim *bs, DVdeviceptr dst, size_t dest_max, DVdeviceptr src,
+				size_t count)
+{
+	static const char call[] = "drvMemcpy";
+	struct copy_plan plan;
+	drvError_t result;
+
+	if (dst == 0 || src == 0)
+		return bad_argument(call, dst == 0 ? "dst" : "src",
+				    "is NULL: it must be the address of memory");
+	if (dest_max == 0)
+		return bad_argument(call, "dest_max",
+				    "is 0: it must be the size of the memory at dst");
+	if (dest_max < count)
+		return too_small(call, dest_max, count, "count");
+	if (count == 0)
+		return DRV_ERROR_NONE;
+	result = copy_plan_locked(bs, call, COPY_SYNC, dst, src, count, &plan);
+	return result == DRV_ERROR_NONE ? move_locked(bs, call, &plan, count) : result;
+}
+
+drvError_t bsim_drvMemcpy(struct npu_driver *self, DVdeviceptr dst, size_t dest_max,
+			  DVdeviceptr src, size_t count)
+{
+	struct bsim_call c = bsim_begin(self, SIM_CALL_COPY);
+
+	if (c.result == DRV_ERROR_NONE)
+		c.result = memcpy_locked(c.bs, dst, dest_max, src, count);
+	return bsim_end(&c);
+}
+
+/* ---- fills ---- */
+
+static drvError_t fill_locked(struct bsim *bs, const char *call, DVdeviceptr dst, uint32_t pattern,
+			      unsigned pattern_bytes, size_t bytes)
+{
+	struct copy_end end;
+	drvError_t result = copy_end_locked(bs, call, "dst", dst, bytes, &end);
+
+	if (result == DRV_ERROR_NONE)
+		result = pageable_check(bs, call, "dst", &end, bytes, true);
+	if (result == DRV_ERROR_NONE)
+		result = copy_room_locked(bs, call, &end, bytes);
+	if (result != DRV_ERROR_NONE)
+		return result;
+	if (end.ref.space == SIM_RAW) {
+		unsigned char *at = (unsigned char *)end.ref.va;
+
+		for (size_t i = 0; bs->contents && pattern_bytes > 1 && i < bytes; i++)
+			at[i] = (unsigned char)(pattern >> 8 * (i % pattern_bytes));
+		if (bs->contents && pattern_bytes == 1)
+			memset(at, (int)pattern, bytes);
+		spend_cpu_locked(bs, bytes);
+		return DRV_ERROR_NONE;
+	}
+	struct sim_job job = {
+		.kind = SIM_JOB_FILL,
+		.engine = end.memory == SIM_NODE_HOST ? SIM_ENGINE_D2H : SIM_ENGINE_SDMA,
+		.device =
+			end.memory == SIM_NODE_HOST ? (unsigned)first_open_device(bs) : end.memory,
+		.dst = end.ref,
+		.bytes = bytes,
+		.pattern = pattern,
+		.pattern_bytes = pattern_bytes,
+		.contents_stay = !bs->contents,
+	};
+	return run_locked(bs, call, &job);
+}
+
+static drvError_t memset_locked(struct bsim *bs, DVdeviceptr dst, size_t dest_max, uint8_t value,
+				size_t num)
+{
+	static const char call[] = "drvMemsetD8";
+
+	if (dst == 0)
+		return bad_argument(call, "dst", "is NULL: it must be the address of memory");
+	if (num == 0)
+		return bad_argument(call, "num", "is 0: it must be the number of bytes to set");
+	if (dest_max < num)
+		return too_small(call, dest_max, num, "num");
+	return fill_locked(bs, call, dst, value, 1, num);
+}
+
+drvError_t bsim_drvMemsetD8(struct npu_driver *self, DVdeviceptr dst, size_t dest_max,
+			    uint8_t value, size_t num)
+{
+	struct bsim_call c = bsim_begin(self, SIM_CALL_COPY);
+
+	if (c.result == DRV_ERROR_NONE)
+		c.result = memset_locked(c.bs, dst, dest_max, value, num);
+	return bsim_end(&c);
+}
+
+drvError_t bsim_npusimFill(struct npu_driver *self, DVdeviceptr dst, uint32_t pattern,
+			   unsigned pattern_bytes, size_t count)
+{
+	static const char call[] = "npusimFill";
+	struct bsim_call c = bsim_begin(self, SIM_CALL_COPY);
+
+	if (c.result != DRV_ERROR_NONE)
+		return bsim_end(&c);
+	if (dst == 0 || count == 0)
+		c.result = bad_argument(call, dst == 0 ? "dst" : "count", "is 0");
+	else if (pattern_bytes != 1 && pattern_bytes != 2 && pattern_bytes != 4)
+		c.result = bad_argument(call, "pattern_bytes", "must be 1, 2 or 4");
+	else if (count > UINT64_MAX / pattern_bytes)
+		c.result = bad_argument(call, "count", "runs over the end of the address space");
+	else
+		c.result =
+			fill_locked(c.bs, call, dst, pattern, pattern_bytes, count * pattern_bytes);
+	return bsim_end(&c);
+}
+
+/* ---- two dimensions, and many at once ---- */
+
+static drvError_t not_supported(const char *call, const char *what)
+{
+	return bsim_fail(DRV_ERROR_NOT_SUPPORT, "%s: %s", call, what);
+}
+
+static drvError_t memcpy_2d_check(const char *call, const struct drvMem2D *copy)
+{
+	if (copy->dst == NULL || copy->src == NULL)
+		return bad_argument(call, copy->dst == NULL ? "dst" : "src",
+				    "is NULL: it must be the address of memory");
+	if (copy->width == 0 || copy->height == 0)
+		return bad_argument(call, copy->width == 0 ? "width" : "height",
+				    "is 0: it must be larger");
+	if (copy->width > copy->dpitch || copy->width > copy->spitch)
+		return bsim_fail(DRV_ERROR_INVALID_VALUE,
+				 "%s: width is %llu, dpitch %llu and spitch %llu: a pitch must not "
+				 "be smaller than the width",
+				 call, copy->width, copy->dpitch, copy->spitch);
+	if (copy->direction != DRV_MEMCPY_HOST_TO_DEVICE &&
+	    copy->direction != DRV_MEMCPY_DEVICE_TO_HOST)
+		return bsim_fail(
+			DRV_ERROR_NOT_SUPPORT,
+			"%s: direction is %u: it must be 1 (host to device) or 2 (device to host)",
+			call, copy->direction);
+	if ((copy->height - 1) > (UINT64_MAX - copy->width) / MAX(copy->dpitch, copy->spitch))
+		return bad_argument(call, "height",
+				    "times the pitch runs over the end of the address space");
+	return DRV_ERROR_NONE;
+}
+
+static drvError_t memcpy_2d_direction(const char *call, const struct copy_plan *plan,
+				      unsigned direction)
+{
+	bool to_device = plan->dst.memory != SIM_NODE_HOST,
+	     from_device = plan->src.memory != SIM_NODE_HOST;
+
+	if (to_device == from_device)
+		return not_supported(
+			call,
+			"one of dst and src must be memory of a device, and the other of the host");
+	if (to_device == (direction == DRV_MEMCPY_HOST_TO_DEVICE))
+		return DRV_ERROR_NONE;
+	return bsim_fail(
+		DRV_ERROR_PARA_ERROR,
+		"%s: direction says %s, but dst is memory of %s and src of %s", call,
+		direction == DRV_MEMCPY_HOST_TO_DEVICE ? "host to device" : "device to host",
+		to_device ? "a device" : "the host", from_device ? "a device" : "the host");
+}
+
+/* The rows are one piece where the pitches are the width. */
+static drvError_t memcpy_2d_locked(struct bsim *bs, const struct drvMem2D *copy)
+{
+	static const char call[] = "halMemcpy2D";
+	drvError_t result = memcpy_2d_check(call, copy);
+	bool one_piece = copy->dpitch == copy->width && copy->spitch == copy->width;
+	uint64_t rows = one_piece ? 1 : copy->height;
+	uint64_t bytes = one_piece ? copy->width * copy->height : copy->width;
+
+	for (int move = 0; move < 2; move++) { /* nothing moves until all is well */
+		for (uint64_t row = 0; row < rows && result == DRV_ERROR_NONE; row++) {
+			struct copy_plan plan;
+
+			result = copy_plan_locked(
+				bs, call, COPY_SYNC, (uint64_t)copy->dst + row * copy->dpitch,
+				(uint64_t)copy->src + row * copy->spitch, bytes, &plan);
+			if (result == DRV_ERROR_NONE && row == 0)
+				result = memcpy_2d_direction(call, &plan, copy->direction);
+			if (result == DRV_ERROR_NONE && move)
+				result = move_locked(bs, call, &plan, bytes);
+		}
+	}
+	return result;
+}
+
+drvError_t bsim_halMemcpy2D(struct npu_driver *self, struct MEMCPY2D *copy)
+{
+	struct bsim_call c = bsim_begin(self, SIM_CALL_COPY);
+
+	if (c.result != DRV_ERROR_NONE)
+		return bsim_end(&c);
+	if (copy == NULL)
+		c.result = bad_argument("halMemcpy2D", "copy", "is NULL");
+	else if (copy->type == DEVMM_MEMCPY2D_SYNC)
+		c.result = memcpy_2d_locked(c.bs, &copy->copy2d);
+	else if (copy->type == DEVMM_MEMCPY2D_ASYNC_CONVERT ||
+		 copy->type == DEVMM_MEMCPY2D_ASYNC_DESTROY)
+		c.result = not_supported(
+			"halMemcpy2D",
+			"descriptors of asynchronous copies are not made: entries carry addresses");
+	else
+		c.result = bad_argument("halMemcpy2D", "type", "is not 0, 1 or 2");
+	return bsim_end(&c);
+}
+
+static drvError_t batch_plan_locked(struct bsim *bs, uint64_t dst, uint64_t src, size_t bytes,
+				    size_t index, struct copy_plan *out)
+{
+	static const char call[] = "halMemcpyBatch";
+	drvError_t result;
+
+	if (bytes == 0)
+		result = bad_argument(call, "size", "is 0: it must be larger");
+	else if (dst == 0 || src == 0)
+		result = bad_argument(call, dst == 0 ? "dst" : "src",
+				      "is NULL: it must be the address of memory");
+	else
+		result = copy_plan_locked(bs, call, COPY_SYNC, dst, src, bytes, out);
+	if (result == DRV_ERROR_NONE &&
+	    (out->dst.memory == SIM_NODE_HOST) == (out->src.memory == SIM_NODE_HOST))
+		result = not_supported(
+			call,
+			"one of dst and src must be memory of a device, and the other of the host");
+	if (result != DRV_ERROR_NONE)
+		npu_message_prefix("copy %zu of the batch: ", index);
+	return result;
+}
+
+static drvError_t batch_locked(struct bsim *bs, const uint64_t *dst, const uint64_t *src,
+			       const size_t *size, size_t count)
+{
+	static const char call[] = "halMemcpyBatch";
+	drvError_t result = DRV_ERROR_NONE;
+	struct copy_plan plan;
+
+	if (dst == NULL || src == NULL || size == NULL || count == 0)
+		return bsim_fail(DRV_ERROR_PARA_ERROR, "%s: %s", call,
+				 count == 0 ? "count is 0" : "dst, src or size is NULL");
+	if (count > COPY_BATCH_MAX)
+		return bsim_fail(DRV_ERROR_NOT_SUPPORT,
+				 "%s: count is %zu: one call takes at most %u copies", call, count,
+				 COPY_BATCH_MAX);
+	for (size_t i = 0; i < count && result == DRV_ERROR_NONE;
+	     i++) /* nothing moves until all is well */
+		result = batch_plan_locked(bs, dst[i], src[i], size[i], i, &plan);
+	for (size_t i = 0; i < count && result == DRV_ERROR_NONE; i++) {
+		result = batch_plan_locked(bs, dst[i], src[i], size[i], i, &plan);
+		if (result == DRV_ERROR_NONE)
+			result = move_locked(bs, call, &plan, size[i]);
+	}
+	return result;
+}
+
+drvError_t bsim_halMemcpyBatch(struct npu_driver *self, uint64_t *dst, uint64_t *src, size_t *size,
+			       size_t count)
+{
+	struct bsim_call c = bsim_begin(self, SIM_CALL_COPY);
+
+	if (c.result == DRV_ERROR_NONE)
+		c.result = batch_locked(c.bs, dst, src, size, count);
+	c.pages = count == 0 ? 1 : count;
+	return bsim_end(&c);
+}
+
+/* ---- prefetch: checked, and nothing to do: all memory is where it was allocated ---- */
+
+static drvError_t prefetch_locked(struct bsim *bs, DVdeviceptr va, size_t bytes, DVdevice device)
+{
+	static const char call[] = "drvMemPrefetchToDevice";
+	struct copy_end end;
+	drvError_t result;
+
+	if (va == 0 || bytes == 0)
+		return bad_argument(call, va == 0 ? "dev_ptr" : "len",
+				    va == 0 ? "is NULL" : "is 0");
+	if (device >= bs->devices)
+		return bsim_fail(DRV_ERROR_INVALID_DEVICE,
+				 "%s: device is %u: there are %u, from 0 on", call, device,
+				 bs->devices);
+	result = copy_end_locked(bs, call, "dev_ptr", va, bytes, &end);
+	if (result == DRV_ERROR_NONE && end.ref.space == SIM_RAW)
+		return bsim_fail(DRV_ERROR_INVALID_VALUE, "%s: 0x%llx is no memory of a device",
+				 call, (unsigned long long)va);
+	return result;
+}
+
+drvError_t bsim_drvMemPrefetchToDevice(struct npu_driver *self, DVdeviceptr va, size_t len,
+				       DVdevice dev)
+{
+	struct bsim_call c = bsim_begin(self, SIM_CALL_QUERY);
+
+	if (c.result == DRV_ERROR_NONE)
+		c.result = prefetch_locked(c.bs, va, len, dev);
+	return bsim_end(&c);
+}
+
+/* ---- whether a copy may be, before it is made ---- */
+
+static drvError_t check_end(struct bsim *bs, const char *argument, uint64_t va, uint64_t bytes,
+			    bool write)
+{
+	struct npu_place place = place_at(bs, va);
+	struct cuda_reach reach;
+	struct copy_end end;
+
+	if (bytes == 0 || va == 0)
+		return DRV_ERROR_NONE;
+	if (place_is_reserved(&place) && va + bytes >= va)
+		return cuda_reach_locked(bs, "copy", argument, va, bytes, write, &reach);
+	return copy_end_locked(bs, "copy", argument, va, bytes, &end);
+}
+
+drvError_t bsim_npusimCheckCopy(struct npu_driver *self, DVdeviceptr dst, DVdeviceptr src,
+				size_t count)
+{
+	struct bsim *bs = bsim_of(self);
+	drvError_t result;
+
+	pthread_mutex_lock(&bs->lock);
+	result = bsim_require_open_locked(bs, "npusimCheckCopy");
+	if (result == DRV_ERROR_NONE)
+		result = check_end(bs, "dst", dst, count, true);
+	if (result == DRV_ERROR_NONE)
+		result = check_end(bs, "src", src, count, false);
+	pthread_mutex_unlock(&bs->lock);
+	return result;
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Copies inside backend-sim: which engine of which device moves bytes between two addresses, and
+ * what is said when none may. Shared by the synchronous calls (copy.c) and by the queues (sqe.c).
+ * It moves nothing by itself.
+ */
+#ifndef NPUSIM_BSIM_COPY_H
+#define NPUSIM_BSIM_COPY_H
+
+#include "process/process.h"
+
+struct copy_end {
+	struct sim_ref ref;
+	enum npu_place_kind kind; /* of the first byte */
+	unsigned memory; /* a device, or SIM_NODE_HOST: handles' host memory, pinned and pageable */
+};
+
+struct copy_plan {
+	struct copy_end dst, src;
+	enum sim_engine engine;
+	unsigned device; /* whose engine */
+};
+
+/* How the bytes at [va, va + bytes), bytes > 0, are reached: SIM_RAW for the program's own and
+ * pinned memory, else a space. All of them must be one kind of place (they may span mappings);
+ * IOCRL_FAIL and a message that names the first byte that is not mapped. */
+drvError_t copy_end_locked(struct bsim *bs, const char *call, const char *argument, uint64_t va,
+			   uint64_t bytes, struct copy_end *out);
+/* IOCRL_FAIL and a message if an engine of `device` may not reach this memory. */
+drvError_t copy_access_locked(struct bsim *bs, const char *call, unsigned device,
+			      const struct copy_end *end);
+
+#define COPY_SYNC (-1) /* issuer: a synchronous call, not a device's queue */
+
+/* Plans a copy of `bytes` > 0 bytes, from the addresses alone. `issuer` is the device whose queue
+ * has the copy, or COPY_SYNC: then the device is the memory's own. With nothing but host memory on
+ * both sides and COPY_SYNC, the device is the first that is open; none need be where both sides are
+ * the program's own (engine is SIM_ENGINE_COUNT then: the CPU copies). IOCRL_FAIL and a message: a
+ * byte is not mapped, pageable memory is not the program's to read or write, P2P between the two
+ * devices is not enabled, or the contract refuses. */
+drvError_t copy_plan_locked(struct bsim *bs, const char *call, int issuer, uint64_t dst,
+			    uint64_t src, uint64_t bytes, struct copy_plan *out);
+
+/* OUT_OF_MEMORY and a message if writing [end, end + bytes) would need more memory than the host of
+ * the simulation has. */
+drvError_t copy_room_locked(struct bsim *bs, const char *call, const struct copy_end *end,
+			    uint64_t bytes);
+
+/* Where the byte at ref lies in this process, and how many follow it in one piece. NULL: it does
+ * not translate (or may not be written, where `write`). Takes no time. */
+unsigned char *copy_at_locked(struct bsim *bs, const struct sim_ref *ref, bool write,
+			      uint64_t *out_run);
+
+/* Says in the thread's message what stopped `job`. */
+void copy_fault_message_locked(struct bsim *bs, const char *call, const struct sim_job *job);
+
+#endif

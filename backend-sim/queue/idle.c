@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The idle thread: a program that has sent work and then polls memory, calling nothing, is served
+ * all the same. Once no driver call has been made for a millisecond and the model has work, the
+ * thread runs it to its end. Without work it sleeps. It is started at the first work that is sent,
+ * blocks all signals, and is gone in a forked child.
+ */
+#include <errno.h>
+#include <glib.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "queue/queue.h"
+
+#define IDLE_STACK_BYTES (512u << 10)
+#define IDLE_SLOWEST \
+	32u /* polls of memory that change nothing come this much more rarely in the end */
+
+static bool has_work(const struct bsim *bs)
+{
+	return sim_busy(bs->sim) || bs->queues->value_waits != 0 || bs->queues->deadlines != 0;
+}
+
+static void sleep_until_locked(struct bsim *bs, uint64_t wall_ns)
+{
+	struct timespec until = { .tv_sec = (time_t)(wall_ns / UINT64_C(1000000000)),
+				  .tv_nsec = (long)(wall_ns % UINT64_C(1000000000)) };
+
+	while (!bs->queues->idle_stop &&
+	       pthread_cond_timedwait(&bs->queues->work, &bs->lock, &until) != ETIMEDOUT)
+		;
+}
+
+static void *idle_main(void *arg)
+{
+	struct bsim *bs = arg;
+	struct queue_set *set = bs->queues;
+	unsigned slowness = 1;
+
+	pthread_mutex_lock(&bs->lock);
+	while (!set->idle_stop) {
+		uint64_t calls = __atomic_load_n(&bs->calls, __ATOMIC_RELAXED), now;
+
+		if (!has_work(bs)) {
+			slowness = 1;
+			set->idle_parked = true;
+			pthread_cond_wait(&set->work, &bs->lock);
+			set->idle_parked = false;
+			continue;
+		}
+		sleep_until_locked(bs, queue_wall_ns() + slowness * set->idle_ns);
+		if (set->idle_stop)
+			break;
+		if (__atomic_load_n(&bs->calls, __ATOMIC_RELAXED) != calls) {
+			slowness = 1;
+			continue;
+		}
+		now = sim_host_ps(bs->sim);
+		sim_drain(bs->sim);
+		queue_catch_up_locked(bs);
+		slowness = sim_host_ps(bs->sim) != now ? 1 : MIN(slowness * 2, IDLE_SLOWEST);
+	}
+	pthread_mutex_unlock(&bs->lock);
+	return NULL;
+}
+
+/* ---- start and end ---- */
+
+/* The bsim whose thread runs, for the end of the process: the thread must be gone before the
+ * model's libraries are. */
+static struct bsim *running;
+
+static void end_at_exit(void)
+{
+	if (running != NULL)
+		queue_idle_end(running);
+}
+
+static bool start(struct bsim *bs)
+{
+	static bool registered;
+	struct queue_set *set = bs->queues;
+	size_t stack = MAX((size_t)IDLE_STACK_BYTES, (size_t)PTHREAD_STACK_MIN);
+	sigset_t all, before;
+	pthread_attr_t attr;
+	int rc;
+
+	if (pthread_attr_init(&attr) != 0)
+		return false;
+	pthread_attr_setstacksize(&attr, stack);
+	sigfillset(&all);
+	pthread_sigmask(SIG_BLOCK, &all, &before);
+	rc = pthread_create(&set->idle_thread, &attr, idle_main, bs);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	pthread_attr_destroy(&attr);
+	if (rc != 0)
+		return false;
+	pthread_setname_np(set->idle_thread, "npusim-idle");
+	running = bs;
+	if (!registered)
+		registered = atexit(end_at_exit) == 0;
+	return true;
+}
+
+void queue_idle_wake_locked(struct bsim *bs)
+{
+	struct queue_set *set = bs->queues;
+
+	if (set->idle_stop || set->idle_failed || !has_work(bs))
+		return;
+	if (set->idle_started) {
+		if (set->idle_parked)
+			pthread_cond_broadcast(&set->work);
+		return;
+	}
+	set->idle_started = start(bs);
+	set->idle_failed = !set->idle_started;
+	if (set->idle_failed)
+		npu_log(NPU_LOG_WARN, "no thread can be started: a program that polls memory "
+				      "without calling anything will wait for ever");
+}
+
+/* Gives up after a while: a thread that holds the lock may never come back when the process is
+ * ending. */
+static bool lock_for_end(struct bsim *bs)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += 2;
+	return pthread_mutex_timedlock(&bs->lock, &until) == 0;
+}
+
+void queue_idle_end(struct bsim *bs)
+{
+	struct queue_set *set = bs->queues;
+	bool started;
+
+	if (set == NULL || set->pid != getpid() || !lock_for_end(bs))
+		return;
+	started = set->idle_started && !set->idle_stop;
+	set->idle_stop = true;
+	running = NULL;
+	pthread_cond_broadcast(&set->work);
+	pthread_mutex_unlock(&bs->lock);
+	if (started)
+		pthread_join(set->idle_thread, NULL);
+}

@@ -1,0 +1,695 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Submission queues: making and ending them, sending entries, asking for their state; opening and
+ * end of all queues; and waiting. What entries do is sqe.c's business.
+ */
+#include <errno.h>
+#include <glib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "ops.h"
+#include "queue/queue.h"
+
+#define IDLE_NS UINT64_C(1000000)
+
+/* ---- opening and end ---- */
+
+static bool cond_init(pthread_cond_t *cond)
+{
+	pthread_condattr_t attr;
+	bool ok;
+
+	if (pthread_condattr_init(&attr) != 0)
+		return false;
+	ok = pthread_condattr_setclock(&attr, CLOCK_MONOTONIC) == 0 &&
+	     pthread_cond_init(cond, &attr) == 0;
+	pthread_condattr_destroy(&attr);
+	return ok;
+}
+
+bool queue_open(struct bsim *bs, char **error)
+{
+	struct queue_set *set = g_new0(struct queue_set, 1);
+
+	if (!cond_init(&set->changed) || !cond_init(&set->work)) {
+		*error = strdup(
+			"backend-sim: the C library gives no condition variable for the queues");
+		g_free(set);
+		return false;
+	}
+	TAILQ_INIT(&set->ready);
+	TAILQ_INIT(&set->blocked);
+	set->bs = bs;
+	set->idle_ns = IDLE_NS;
+	set->pid = getpid();
+	bs->queues = set;
+	bs->catch_up = queue_catch_up_locked;
+	return true;
+}
+
+static void device_clear_locked(struct bsim *bs, struct queue_device *device)
+{
+	for (uint32_t i = 0; i < device->sq_slots; i++) {
+		if (device->sqs[i] != NULL)
+			queue_sq_drop_locked(bs, device->sqs[i]);
+	}
+	for (uint32_t i = 0; i < device->cq_slots; i++) {
+		if (device->cqs[i] != NULL)
+			queue_cq_drop_locked(bs, device, device->cqs[i]);
+	}
+	queue_idents_clear(device);
+	g_free(device->sq_ids.bits);
+	g_free(device->cq_ids.bits);
+	g_free(device->sqs);
+	g_free(device->cqs);
+	*device = (struct queue_device){ 0 };
+}
+
+void queue_device_close_locked(struct bsim *bs, unsigned device)
+{
+	if (bs->queues == NULL)
+		return;
+	device_clear_locked(bs, &bs->queues->device[device]);
+	queue_changed_locked(bs);
+}
+
+/* Queues that an engine of the model still works for when everything ends: the model drops their
+ * jobs without a word, but may look at them until sim_close(). They are freed with the next
+ * queue_close(), and can be reached until then. */
+static struct queue_list graveyard;
+
+static void bury_locked(struct queue_set *set)
+{
+	struct queue_sq *sq;
+
+	while ((sq = LIST_FIRST(&graveyard)) != NULL) {
+		LIST_REMOVE(sq, doomed_link);
+		queue_sq_free(sq);
+	}
+	while ((sq = LIST_FIRST(&set->doomed)) != NULL) {
+		LIST_REMOVE(sq, doomed_link);
+		LIST_INSERT_HEAD(&graveyard, sq, doomed_link);
+	}
+}
+
+void queue_close(struct bsim *bs)
+{
+	struct queue_set *set = bs->queues;
+
+	if (set == NULL || set->pid != getpid())
+		return;
+	queue_idle_end(bs);
+	pthread_mutex_lock(&bs->lock);
+	set->closing = true;
+	while (set->waiters != 0) {
+		pthread_cond_broadcast(&set->changed);
+		pthread_cond_wait(&set->work, &bs->lock);
+	}
+	for (unsigned d = 0; d < BSIM_DEVICE_MAX; d++)
+		device_clear_locked(bs, &set->device[d]);
+	bury_locked(set);
+	bs->queues = NULL;
+	bs->catch_up = NULL;
+	pthread_mutex_unlock(&bs->lock);
+	pthread_cond_destroy(&set->changed);
+	pthread_cond_destroy(&set->work);
+	g_free(set);
+}
+
+/* ---- what calls begin with ---- */
+
+struct bsim_call queue_begin(struct npu_driver *self, enum sim_call cost)
+{
+	struct bsim_call c = bsim_begin(self, cost);
+
+	if (c.result == DRV_ERROR_NONE)
+		queue_catch_up_locked(c.bs);
+	return c;
+}
+
+drvError_t queue_device_find_locked(struct bsim *bs, const char *call, uint32_t dev, uint32_t ts,
+				    struct queue_device **out)
+{
+	drvError_t result = bsim_require_open_locked(bs, call);
+
+	if (result != DRV_ERROR_NONE)
+		return result;
+	if (ts != 0)
+		return bsim_fail(DRV_ERROR_INVALID_VALUE,
+				 "%s: tsId is %u: there is one task scheduler, 0", call, ts);
+	if (dev >= bs->devices)
+		return bsim_fail(DRV_ERROR_INVALID_DEVICE,
+				 "%s: device is %u: there are %u, from 0 on", call, dev,
+				 bs->devices);
+	if (!bs->device[dev].open)
+		return bsim_fail(DRV_ERROR_INVALID_HANDLE,
+				 "%s: device %u is not open: call aclrtSetDevice(%u) first", call,
+				 dev, dev);
+	*out = &bs->queues->device[dev];
+	return DRV_ERROR_NONE;
+}
+
+static struct queue_sq *find_sq(struct queue_device *device, uint32_t id)
+{
+	return id < device->sq_slots ? device->sqs[id] : NULL;
+}
+
+static drvError_t find_named_sq(const char *call, struct queue_device *device, uint32_t dev,
+				int type, uint32_t id, struct queue_sq **out)
+{
+	*out = find_sq(device, id);
+	if (type == DRV_NORMAL_TYPE && *out != NULL)
+		return DRV_ERROR_NONE;
+	return bsim_fail(DRV_ERROR_INVALID_VALUE,
+			 "%s: type is %d and sqId %u: device %u has no submission queue of that id",
+			 call, type, id, dev);
+}
+
+void *queue_slots_for(void *slots, uint32_t *count, uint32_t id)
+{
+	uint32_t before = *count;
+
+	if (id < before)
+		return slots;
+	*count = MAX(16, (id + 1) * 2);
+	slots = g_renew(void *, slots, *count);
+	memset((void **)slots + before, 0, (*count - before) * sizeof(void *));
+	return slots;
+}
+
+/* ---- making and ending submission queues ---- */
+
+static drvError_t sq_check(const char *call, const struct queue_device *device, uint32_t dev,
+			   const struct halSqCqInputInfo *in)
+{
+	if ((in->flag & TSDRV_FLAG_ONLY_SQCQ_ID) != 0)
+		return DRV_ERROR_NONE;
+	if (in->sqeSize != STARS_SQE_BYTES)
+		return bsim_fail(DRV_ERROR_INVALID_VALUE,
+				 "%s: sqeSize is %u: entries have %u bytes", call, in->sqeSize,
+				 STARS_SQE_BYTES);
+	if (in->sqeDepth < 2 || in->sqeDepth > QUEUE_SQ_DEPTH)
+		return bsim_fail(DRV_ERROR_INVALID_VALUE,
+				 "%s: sqeDepth is %u: it must be from 2 to %u", call, in->sqeDepth,
+				 QUEUE_SQ_DEPTH);
+	if (!queue_id_is_live(&device->ids[DRV_STREAM_ID], in->info[0]))
+		return bsim_fail(DRV_ERROR_PARA_ERROR,
+				 "%s: info[0] is %u: stream %u of device %u is not in use", call,
+				 in->info[0], in->info[0], dev);
+	return DRV_ERROR_NONE;
+}
+
+static drvError_t sq_make_locked(uint32_t dev, struct bsim *bs, struct queue_device *device,
+				 const struct halSqCqInputInfo *in, uint32_t *out_id)
+{
+	static const char call[] = "halSqCqAllocate";
+	drvError_t result = sq_check(call, device, dev, in);
+	struct queue_sq *sq;
+	uint32_t id;
+
+	if (result != DRV_ERROR_NONE)
+		return result;
+	device->sq_ids.capacity = QUEUE_SQS;
+	if (!queue_id_take(&device->sq_ids, &id))
+		return bsim_fail(DRV_ERROR_NO_RESOURCES,
+				 "%s: all %u submission queues of device %u are in use", call,
+				 QUEUE_SQS, dev);
+	device->sqs = queue_slots_for(device->sqs, &device->sq_slots, id);
+	sq = g_new0(struct queue_sq, 1);
+	sq->bs = bs;
+	sq->device = dev;
+	sq->id = sq->cq_id = id;
+	sq->stream_id = in->info[0];
+	sq->depth = in->sqeDepth;
+	sq->only_id = (in->flag & TSDRV_FLAG_ONLY_SQCQ_ID) != 0;
+	sq->deadline_ps = sq->deadline_wall_ns = SIM_NEVER;
+	device->sqs[id] = sq;
+	*out_id = id;
+	return DRV_ERROR_NONE;
+}
+
+static drvError_t allocate_locked(struct bsim *bs, uint32_t dev, const struct halSqCqInputInfo *in,
+				  struct halSqCqOutputInfo *out)
+{
+	static const char call[] = "halSqCqAllocate";
+	struct queue_device *device = NULL;
+	drvError_t result;
+	uint32_t id;
+
+	if (in == NULL || out == NULL)
+		return bsim_fail(DRV_ERROR_INVALID_VALUE, "%s: %s is NULL", call,
+				 in == NULL ? "in" : "out");
+	if (in->type != DRV_NORMAL_TYPE && in->type != DRV_LOGIC_TYPE)
+		return bsim_fail(DRV_ERROR_NOT_SUPPORT,
+				 "%s: type is %d: submission queues (0) and logic completion "
+				 "queues (2) are modelled",
+				 call, in->type);
+	result = queue_device_find_locked(bs, call, dev, in->tsId, &device);
+	if (result != DRV_ERROR_NONE)
+		return result;
+	result = in->type == DRV_NORMAL_TYPE ? sq_make_locked(dev, bs, device, in, &id)
+					     : queue_cq_make_locked(bs, dev, device, in, &id);
+	if (result == DRV_ERROR_NONE)
+		*out = (struct halSqCqOutputInfo){ .sqId = id, .cqId = id, .flag = in->flag };
+	return result;
+}
+
+drvError_t bsim_halSqCqAllocate(struct npu_driver *self, uint32_t dev, struct halSqCqInputInfo *in,
+				struct halSqCqOutputInfo *out)
+{
+	struct bsim_call c = bsim_begin(self, SIM_CALL_QUERY);
+
+	if (c.result == DRV_ERROR_NONE)
+		c.result = allocate_locked(c.bs, dev, in, out);
+	return bsim_end(&c);
+}
+
+static drvError_t free_queue_locked(struct bsim *bs, uint32_t dev,
+				    const struct halSqCqFreeInfo *info)
+{
+	static const char call[] = "halSqCqFree";
+	struct queue_device *device = NULL;
+	struct queue_sq *sq;
+	struct queue_cq *cq;
+	drvError_t result;
+
+	if (info == NULL)
+		return bsim_fail(DRV_ERROR_INVALID_VALUE, "%s: info is NULL", call);
+	if (info->type != DRV_NORMAL_TYPE && info->type != DRV_LOGIC_TYPE)
+		return bsim_fail(DRV_ERROR_INVALID_VALUE, "%s: type is %d: it must be 0 or 2", call,
+				 info->type);
+	result = queue_device_find_locked(bs, call, dev, info->tsId, &device);
+	if (result != DRV_ERROR_NONE)
+		return result;
+	if (info->type == DRV_LOGIC_TYPE) {
+		cq = queue_cq_find(device, info->cqId);
+		if (cq == NULL)
+			return bsim_fail(DRV_ERROR_PARA_ERROR,
+					 "%s: cqId is %u: device %u has no logic completion queue "
+					 "of that id",
+					 call, info->cqId, dev);
+		queue_cq_drop_locked(bs, device, cq);
+	} else {
+		sq = find_sq(device, info->sqId);
+		if (sq == NULL)
+			return bsim_fail(
+				DRV_ERROR_PARA_ERROR,
+				"%s: sqId is %u: device %u has no submission queue of that id",
+				call, info->sqId, dev);
+		device->sqs[sq->id] = NULL;
+		queue_id_give(&device->sq_ids, sq->id);
+		queue_sq_drop_locked(bs, sq);
+		queue_changed_locked(bs);
+	}
+	queue_run_locked(bs, sim_host_ps(bs->sim));
+	return DRV_ERROR_NONE;
+}
+
+drvError_t bsim_halSqCqFree(struct npu_driver *self, uint32_t dev, struct halSqCqFreeInfo *info)
+{
+	struct bsim_call c = queue_begin(self, SIM_CALL_QUERY);
+
+	if (c.result == DRV_ERROR_NONE)
+		c.result = free_queue_locked(c.bs, dev, info);
+	return bsim_end(&c);
+}
+
+/* ---- asking ---- */
+
+/* Registers of a submission queue: nothing lies there, the runtime only hands the address on. */
+#define REGISTERS_BASE  UINT64_C(0x400000000)
+#define REGISTERS_BYTES 4096u
+
+static uint64_t registers_of(const struct queue_sq *sq)
+{
+	return REGISTERS_BASE + ((uint64_t)sq->device * QUEUE_SQS + sq->id) * REGISTERS_BYTES;
+}
+
+static bool has_report(const struct queue_device *device, uint32_t cq_id)
+{
+	return cq_id < device->cq_slots && device->cqs[cq_id] != NULL &&
+	       device->cqs[cq_id]->count != 0;
+}
+
+static drvError_t query_sq(const char *call, struct queue_device *device, struct queue_sq *sq,
+			   struct halSqCqQueryInfo *info)
+{
+	uint32_t cq = device->stream_cq == NULL ? QUEUE_NO_CQ : device->stream_cq[sq->stream_id];
+
+	switch (info->prop) {
+	case DRV_SQCQ_PROP_SQ_STATUS: /* an error has stopped it, and it has gone on: 0 is read once
+					 an error */
+		info->value[0] = sq->fresh_errors == 0;
+		sq->fresh_errors -= sq->fresh_errors != 0;
+		return DRV_ERROR_NONE;
+	case DRV_SQCQ_PROP_SQ_HEAD:
+		info->value[0] = sq->head;
+		return DRV_ERROR_NONE;
+	case DRV_SQCQ_PROP_SQ_TAIL:
+		info->value[0] = sq->tail;
+		return DRV_ERROR_NONE;
+	case DRV_SQCQ_PROP_SQ_DISABLE_TO_ENABLE:
+		info->value[0] = 1;
+		return DRV_ERROR_NONE;
+	case DRV_SQCQ_PROP_SQ_CQE_STATUS:
+		info->value[0] = has_report(device, cq);
+		return DRV_ERROR_NONE;
+	case DRV_SQCQ_PROP_SQ_REG_BASE:
+		info->value[0] = (uint32_t)(registers_of(sq) >> 32);
+		info->value[1] = (uint32_t)registers_of(sq);
+		info->value[2] = REGISTERS_BYTES;
+		return DRV_ERROR_NONE;
+	case DRV_SQCQ_PROP_SQ_BASE:
+		info->value[0] = (uint32_t)(uint64_t)sq->ring;
+		info->value[1] = (uint32_t)((uint64_t)sq->ring >> 32);
+		return DRV_ERROR_NONE;
+	case DRV_SQCQ_PROP_SQ_DEPTH:
+		info->value[0] = sq->depth;
+		return DRV_ERROR_NONE;
+	default:
+		return bsim_fail(DRV_ERROR_INVALID_VALUE, "%s: prop is %d: it must be from 0 to %d",
+				 call, info->prop, DRV_SQCQ_PROP_SQ_DEPTH);
+	}
+}
+
+static drvError_t query_locked(struct bsim *bs, uint32_t dev, struct halSqCqQueryInfo *info)
+{
+	static const char call[] = "halSqCqQuery";
+	struct queue_device *device = NULL;
+	struct queue_sq *sq;
+	drvError_t result;
+
+	if (info == NULL)
+		return bsim_fail(DRV_ERROR_INVALID_VALUE, "%s: info is NULL", call);
+	result = queue_device_find_locked(bs, call, dev, info->tsId, &device);
+	if (result != DRV_ERROR_NONE)
+		return result;
+	if (info->type == DRV_LOGIC_TYPE && info->prop == DRV_SQCQ_PROP_SQ_CQE_STATUS &&
+	    queue_cq_find(device, info->cqId) != NULL) {
+		info->value[0] = has_report(device, info->cqId);
+		return DRV_ERROR_NONE;
+	}
+	result = find_named_sq(call, device, dev, info->type, info->sqId, &sq);
+	return result != DRV_ERROR_NONE ? result : query_sq(call, device, sq, info);
+}
+
+drvError_t bsim_halSqCqQuery(struct npu_driver *self, uint32_t dev, struct halSqCqQueryInfo *info)
+{
+	struct bsim_call c = queue_begin(self, SIM_CALL_QUERY);
+
+	if (c.result == DRV_ERROR_NONE)
+		c.result = query_locked(c.bs, dev, info);
+	return bsim_end(&c);
+}
+
+/* ---- sending ---- */
+
+struct send_wait {
+	struct queue_device *device;
+	const struct queue_sq *sq;
+	uint32_t id, need;
+	bool gone;
+};
+
+static uint32_t room(const struct queue_sq *sq)
+{
+	return sq->depth - 1 - (sq->tail + sq->depth - sq->head) % sq->depth;
+}
+
+static bool send_ready(void *arg)
+{
+	struct send_wait *wait = arg;
+	struct queue_sq *sq = find_sq(wait->device, wait->id);
+
+	wait->gone = wait->gone || sq != wait->sq;
+	return wait->gone || room(sq) >= wait->need;
+}
+
+static drvError_t send_check(struct bsim *bs, const char *call, uint32_t dev,
+			     const struct halTaskSendInfo *info, struct queue_device **out)
+{
+	struct queue_sq *sq = NULL;
+	drvError_t result;
+
+	if (info == NULL)
+		return bsim_fail(DRV_ERROR_INVALID_VALUE, "%s: info is NULL", call);
+	result = queue_device_find_locked(bs, call, dev, info->tsId, out);
+	if (result == DRV_ERROR_NONE)
+		result = find_named_sq(call, *out, dev, info->type, info->sqId, &sq);
+	if (result != DRV_ERROR_NONE)
+		return result;
+	if (sq->only_id)
+		return bsim_fail(DRV_ERROR_NOT_SUPPORT,
+				 "%s: submission queue %u of device %u is an id only (flag 0x%x)",
+				 call, info->sqId, dev, TSDRV_FLAG_ONLY_SQCQ_ID);
+	if (info->sqe_addr == NULL || info->sqe_num == 0 || info->sqe_num >= sq->depth)
+		return bsim_fail(DRV_ERROR_INVALID_VALUE,
+				 "%s: sqe_addr is %p and sqe_num %u: send 1 to %u entries", call,
+				 (void *)info->sqe_addr, info->sqe_num, sq->depth - 1);
+	return DRV_ERROR_NONE;
+}
+
+static void put_entries(struct queue_sq *sq, const uint8_t *entries, uint32_t count)
+{
+	if (sq->ring == NULL)
+		sq->ring = g_malloc0((size_t)sq->depth * STARS_SQE_BYTES);
+	for (uint32_t i = 0; i < count; i++) {
+		memmove(sq->ring[sq->tail], entries + (size_t)i * STARS_SQE_BYTES, STARS_SQE_BYTES);
+		sq->tail = (sq->tail + 1) % sq->depth;
+	}
+}
+
+static drvError_t send_locked(struct bsim *bs, uint32_t dev, struct halTaskSendInfo *info)
+{
+	static const char call[] = "halSqTaskSend";
+	struct queue_device *device = NULL;
+	struct send_wait wait = { .gone = false };
+	drvError_t result = send_check(bs, call, dev, info, &device);
+	struct queue_sq *sq;
+
+	if (result != DRV_ERROR_NONE)
+		return result;
+	sq = find_sq(device, info->sqId);
+	wait = (struct send_wait){
+		.device = device, .sq = sq, .id = info->sqId, .need = info->sqe_num
+	};
+	if (!send_ready(&wait))
+		result = queue_wait_locked(bs, send_ready, &wait, info->timeout);
+	if (result == DRV_ERROR_NONE && wait.gone)
+		return bsim_fail(DRV_ERROR_INVALID_VALUE,
+				 "%s: submission queue %u was freed by another thread", call,
+				 info->sqId);
+	if (result == DRV_ERROR_WAIT_TIMEOUT)
+		return bsim_fail(DRV_ERROR_NO_RESOURCES,
+				 "%s: submission queue %u of device %u has room for %u entries of "
+				 "%u, and %u are sent: nothing was "
+				 "completed within %d ms of simulated time",
+				 call, info->sqId, dev, room(sq), sq->depth - 1, info->sqe_num,
+				 info->timeout);
+	if (result != DRV_ERROR_NONE)
+		return result;
+	info->pos = sq->tail;
+	put_entries(sq, info->sqe_addr, info->sqe_num);
+	if (sq->state == SQ_READY)
+		queue_kick_locked(bs, sq);
+	queue_run_locked(bs, sim_host_ps(bs->sim));
+	queue_changed_locked(bs);
+	queue_idle_wake_locked(bs);
+	return DRV_ERROR_NONE;
+}
+
+drvError_t bsim_halSqTaskSend(struct npu_driver *self, uint32_t dev, struct halTaskSendInfo *info)
+{
+	struct bsim_call c = queue_begin(self, SIM_CALL_SUBMIT);
+
+	if (c.result == DRV_ERROR_NONE)
+		c.result = send_locked(c.bs, dev, info);
+	c.pages = info == NULL ? 1 : MAX(1, info->sqe_num);
+	return bsim_end(&c);
+}
+
+/* ---- time ---- */
+
+uint64_t queue_wall_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+}
+
+/* A time-out of a task is one of simulated time. Where the model has nothing to do that time stands
+ * still: as much wall time ends the wait, and simulated time, if it is counted, goes on to where
+ * the first such time-out is. A model that works moves time by itself, however long that takes in
+ * wall time. False: there is none. */
+static bool pass_time_out_locked(struct bsim *bs)
+{
+	uint64_t now = sim_host_ps(bs->sim), wall = queue_wall_ns();
+	struct queue_sq *first = NULL, *sq;
+	bool busy = sim_busy(bs->sim);
+
+	TAILQ_FOREACH(sq, &bs->queues->blocked, blocked_link)
+	{
+		if (sq->deadline_ps == SIM_NEVER || wall < sq->deadline_wall_ns)
+			continue;
+		if (busy)
+			sq->deadline_wall_ns =
+				wall +
+				(sq->deadline_ps - MIN(now, sq->deadline_ps)) / SIM_PS_PER_NS;
+		else if (first == NULL || sq->deadline_ps < first->deadline_ps)
+			first = sq;
+	}
+	if (first == NULL)
+		return false;
+	if (bs->timing)
+		sim_spend(bs->sim, first->deadline_ps - MIN(now, first->deadline_ps));
+	else
+		first->deadline_ps = now;
+	return true;
+}
+
+void queue_catch_up_locked(struct bsim *bs)
+{
+	if (bs->queues == NULL || bs->sim == NULL)
+		return;
+	sim_catch_up(bs->sim);
+	if (bs->queues->value_waits == 0 && bs->queues->deadlines == 0)
+		return;
+	do {
+		queue_poll_locked(bs);
+		queue_run_locked(bs, sim_host_ps(bs->sim));
+	} while (bs->queues->deadlines != 0 && pass_time_out_locked(bs));
+}
+
+void queue_changed_locked(struct bsim *bs)
+{
+	if (bs->queues->waiters != 0)
+		pthread_cond_broadcast(&bs->queues->changed);
+}
+
+/* The first point of simulated time at which something must be looked at: `limit`, or a time-out of
+ * a blocked queue. */
+static uint64_t next_stop(const struct queue_set *set, uint64_t limit)
+{
+	const struct queue_sq *sq;
+
+	if (set->deadlines == 0)
+		return limit;
+	TAILQ_FOREACH(sq, &set->blocked, blocked_link)
+	limit = MIN(limit, sq->deadline_ps);
+	return limit;
+}
+
+/* When to wake up, in wall time: at the call's own limit or at the first time-out of a blocked
+ * queue. */
+static uint64_t wake_ns(const struct queue_set *set, uint64_t wall_limit)
+{
+	uint64_t wall = queue_wall_ns(), now = sim_host_ps(set->bs->sim), until = wall_limit;
+	const struct queue_sq *sq;
+
+	if (set->deadlines == 0)
+		return until;
+	TAILQ_FOREACH(sq, &set->blocked, blocked_link)
+	{
+		if (sq->deadline_ps == SIM_NEVER)
+			continue;
+		until = MIN(until, sq->deadline_wall_ns);
+		until = MIN(until,
+			    wall + (sq->deadline_ps - MIN(now, sq->deadline_ps)) / SIM_PS_PER_NS);
+	}
+	return until;
+}
+
+struct limits {
+	uint64_t ps, wall_ns; /* of the call: in simulated time, and what that is in wall time */
+	uint64_t give_up_ns;  /* in wall time, whatever simulated time is left */
+};
+
+/* The model has nothing to do: sleeps until another thread changes something, or so long in wall
+ * time as simulated time is left; then that has passed too. */
+static void sleep_locked(struct bsim *bs, struct limits *limits)
+{
+	struct queue_set *set = bs->queues;
+	uint64_t now = sim_host_ps(bs->sim), stop = next_stop(set, limits->ps), wake, until_ns;
+	int rc;
+
+	if (limits->ps != SIM_NEVER)
+		limits->wall_ns =
+			MIN(limits->wall_ns, queue_wall_ns() + (limits->ps - now) / SIM_PS_PER_NS);
+	wake = wake_ns(set, limits->wall_ns);
+	until_ns = MIN(wake, limits->give_up_ns);
+	set->waiters++;
+	if (until_ns == UINT64_MAX) {
+		rc = pthread_cond_wait(&set->changed, &bs->lock);
+	} else {
+		struct timespec until = { .tv_sec = (time_t)(until_ns / UINT64_C(1000000000)),
+					  .tv_nsec = (long)(until_ns % UINT64_C(1000000000)) };
+
+		rc = pthread_cond_timedwait(&set->changed, &bs->lock, &until);
+	}
+	set->waiters--;
+	if (set->closing)
+		pthread_cond_broadcast(&set->work);
+	now = sim_host_ps(bs->sim);
+	if (rc == ETIMEDOUT && until_ns == wake && stop != SIM_NEVER && stop > now)
+		sim_spend(bs->sim, stop - now);
+}
+
+static drvError_t wait_locked(struct bsim *bs, bool (*ready)(void *arg), void *arg,
+			      struct limits *limits)
+{
+	struct queue_set *set = bs->queues;
+
+	for (;;) {
+		uint64_t now, stop;
+
+		queue_catch_up_locked(bs);
+		if (ready(arg))
+			return DRV_ERROR_NONE;
+		if (set->closing)
+			return bsim_fail(DRV_ERROR_PROCESS_EXIT,
+					 "the driver was closed while this call waited");
+		now = sim_host_ps(bs->sim);
+		if (now >= limits->ps ||
+		    (limits->wall_ns != UINT64_MAX && queue_wall_ns() >= limits->wall_ns))
+			return DRV_ERROR_WAIT_TIMEOUT;
+		stop = next_stop(set, limits->ps);
+		if (sim_wait(bs->sim, ready, arg,
+			     stop == SIM_NEVER ? SIM_NEVER : stop - MIN(stop, now)) !=
+		    SIM_WAIT_IDLE)
+			continue;
+		queue_catch_up_locked(bs);
+		if (ready(arg))
+			continue;
+		if (limits->give_up_ns != UINT64_MAX && queue_wall_ns() >= limits->give_up_ns)
+			return DRV_ERROR_WAIT_TIMEOUT;
+		sleep_locked(bs, limits);
+	}
+}
+
+drvError_t queue_wait_locked(struct bsim *bs, bool (*ready)(void *arg), void *arg,
+			     int32_t timeout_ms)
+{
+	struct limits limits = {
+		.ps = timeout_ms < 0 ? SIM_NEVER
+				     : sim_host_ps(bs->sim) + (uint64_t)timeout_ms * SIM_PS_PER_MS,
+		.wall_ns = UINT64_MAX,
+		.give_up_ns = UINT64_MAX,
+	};
+
+	return wait_locked(bs, ready, arg, &limits);
+}
+
+drvError_t queue_await_locked(struct bsim *bs, bool (*ready)(void *arg), void *arg,
+			      uint32_t wall_ms)
+{
+	struct limits limits = {
+		.ps = SIM_NEVER,
+		.wall_ns = UINT64_MAX,
+		.give_up_ns = queue_wall_ns() + wall_ms * UINT64_C(1000000),
+	};
+
+	return wait_locked(bs, ready, arg, &limits);
+}

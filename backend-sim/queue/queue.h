@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The queues inside backend-sim: ids, submission queues, completion queues, and who executes the
+ * entries.
+ *
+ *   queue.c   opening and end, submission queues: halSqCqAllocate, halSqCqFree, halSqCqQuery,
+ *             halSqTaskSend; waiting
+ *   cq.c      logic completion queues: halCqReportRecv
+ *   ident.c   ids of streams, events, models and notifies: halResourceIdAlloc, halResourceIdFree,
+ *             halResourceConfig
+ *   await.c   npusimAwait: what a stream waits for that does not move
+ *   sqe.c     execution of entries
+ *   idle.c    the thread that serves a program which polls memory and calls nothing
+ *
+ * A queue executes its entries in order, on simulated time. Entries that move data are jobs of the
+ * device's engines; all others take no time of their own (no figure is known), and happen at the
+ * time at which their turn comes: when the entry before is complete, when what they wait for
+ * happens, or when they are sent. After an entry that failed the queue goes on with the next, as
+ * CANN's runtime has it by skipping the entry: the error is in the completion, which is made
+ * whether or not the entry asked for one. A full completion queue stops the queues that complete
+ * into it; nothing is lost. All under bsim.lock.
+ */
+#ifndef NPUSIM_BSIM_QUEUE_H
+#define NPUSIM_BSIM_QUEUE_H
+
+#include <sys/queue.h>
+
+#include "process/process.h"
+
+#define QUEUE_STREAMS   32768u
+#define QUEUE_EVENTS    65536u
+#define QUEUE_MODELS    32768u
+#define QUEUE_NOTIFIES  8192u /* 13 bits in an entry */
+#define QUEUE_SQS       32768u
+#define QUEUE_LOGIC_CQS 32768u
+#define QUEUE_SQ_DEPTH  4096u
+#define QUEUE_CQ_DEPTH  65536u
+#define QUEUE_NO_CQ     UINT32_MAX
+
+/* Ids 0 .. capacity - 1. After an id was given back, all others come first. */
+struct queue_ids {
+	uint32_t capacity, live, next;
+	uint64_t *bits; /* made at first use */
+};
+
+struct queue_cq {
+	unsigned device;
+	uint32_t id, depth;
+	uint32_t first, count;
+	struct stars_logic_cqe *ring;
+	char **texts; /* of entries with an error; NULL until there is one */
+};
+
+enum queue_sq_state {
+	SQ_READY,      /* its next entry, if any, can start */
+	SQ_BUSY,       /* an engine has it */
+	SQ_WAIT_EVENT, /* blocked: in queue_set.blocked */
+	SQ_WAIT_NOTIFY,
+	SQ_WAIT_VALUE,
+	SQ_CQ_FULL /* its completion does not fit */
+};
+
+/* Why an entry failed. type 0: it did not. text is the owner's to g_free(); NULL where type is 0.
+ */
+struct queue_error {
+	uint8_t type;
+	uint32_t code;
+	char *text;
+};
+
+struct queue_sq {
+	struct bsim *bs;
+	unsigned device;
+	uint32_t id, cq_id, stream_id, depth;
+	bool only_id; /* no entries can be sent */
+	uint8_t (*ring)[STARS_SQE_BYTES];
+	uint32_t head, tail;
+	uint32_t fresh_errors; /* not yet seen by DRV_SQCQ_PROP_SQ_STATUS */
+	enum queue_sq_state state;
+	bool listed; /* in queue_set.ready */
+	bool doomed; /* freed, waits for its job's end only */
+	struct sim_job job;
+	/* blocked on */
+	unsigned wait_device;
+	uint32_t wait_id;
+	/* of a wait with a time-out, else SIM_NEVER; in wall time: while the model stands still */
+	uint64_t deadline_ps, deadline_wall_ns;
+	struct stars_logic_cqe held; /* SQ_CQ_FULL: the completion that waits, and its text */
+	char *held_text;
+	bool holding;
+	TAILQ_ENTRY(queue_sq) ready_link, blocked_link;
+	LIST_ENTRY(queue_sq) doomed_link;
+};
+
+struct queue_device {
+	struct queue_ids ids[4]; /* by DRV_STREAM_ID, DRV_EVENT_ID, DRV_MODEL_ID, DRV_NOTIFY_ID */
+	struct queue_ids sq_ids, cq_ids;
+	uint64_t *recorded[4]; /* bits of events and notifies */
+	uint32_t *stream_cq;   /* logic completion queue of each stream */
+	struct queue_sq **sqs; /* by id; grows */
+	struct queue_cq **cqs;
+	uint32_t sq_slots, cq_slots;
+};
+
+struct queue_set {
+	struct bsim *bs;
+	struct queue_device device[BSIM_DEVICE_MAX];
+	uint64_t now_ps; /* the time at which entries are being executed */
+	bool running;    /* queue_run_locked() is below on the stack */
+	TAILQ_HEAD(, queue_sq) ready, blocked;
+	LIST_HEAD(queue_list, queue_sq) doomed;
+	unsigned value_waits, deadlines; /* blocked queues that a poll must look at */
+	/* calls that wait in wall time for another thread's */
+	pthread_cond_t changed;
+	unsigned waiters;
+	bool closing;
+	/* idle.c */
+	pthread_cond_t work;
+	pthread_t idle_thread;
+	bool idle_started, idle_failed, idle_stop, idle_parked;
+	uint64_t idle_ns; /* how long nothing must have been called; tests change it */
+	pid_t pid;
+};
+
+/* ---- queue.c ---- */
+
+/* The idle thread, and what the queues need at opening and end. */
+bool queue_open(struct bsim *bs, char **error);
+/* Called without bsim.lock: ends the idle thread, sends home who waits (PROCESS_EXIT). Does nothing
+ * in a forked child, nor where queue_open() was not called. */
+void queue_close(struct bsim *bs);
+/* What is due by the host's time takes effect: runs the model up to it, looks at value waits and
+ * time-outs. bsim_end() calls it after it has let time pass; cheap where nothing is due. */
+void queue_catch_up_locked(struct bsim *bs);
+/* halDeviceClose: the device's queues and ids go; what its engines have begun ends by itself. */
+void queue_device_close_locked(struct bsim *bs, unsigned device);
+
+/* bsim_begin(), and what is due takes effect before the call looks. */
+struct bsim_call queue_begin(struct npu_driver *self, enum sim_call cost);
+/* The device's queues, if `dev` is one and is open, and `ts` is its task scheduler, 0. Else
+ * INVALID_DEVICE, INVALID_HANDLE or INVALID_VALUE and a message. */
+drvError_t queue_device_find_locked(struct bsim *bs, const char *call, uint32_t dev, uint32_t ts,
+				    struct queue_device **out);
+/* Makes room for an object of that id in an array of pointers. */
+void *queue_slots_for(void *slots, uint32_t *count, uint32_t id);
+/* Something happened that a waiting call may be after. */
+void queue_changed_locked(struct bsim *bs);
+/* Waits until ready(arg), for timeout_ms of simulated time (-1: no limit). Lets the model run;
+ * where it has nothing to do, waits in wall time, with the lock released, for another thread's
+ * call, a nanosecond of one for one of the other. NONE, WAIT_TIMEOUT or, at queue_close(),
+ * PROCESS_EXIT. ready() may be called at any time in between. */
+drvError_t queue_wait_locked(struct bsim *bs, bool (*ready)(void *arg), void *arg,
+			     int32_t timeout_ms);
+/* The same without a limit, but it gives up (WAIT_TIMEOUT) when wall_ms have passed in wall time
+ * and the model has nothing to do. That costs no simulated time. */
+drvError_t queue_await_locked(struct bsim *bs, bool (*ready)(void *arg), void *arg,
+			      uint32_t wall_ms);
+uint64_t queue_wall_ns(void);
+
+/* ---- ident.c ---- */
+
+bool queue_id_is_live(const struct queue_ids *ids, uint32_t id);
+/* False: all are taken. */
+bool queue_id_take(struct queue_ids *ids, uint32_t *out);
+void queue_id_give(struct queue_ids *ids, uint32_t id);
+/* An event or a notify (type) of the device happens at queue_set.now_ps: who waits for it becomes
+ * ready. */
+void queue_record_locked(struct bsim *bs, unsigned device, int type, uint32_t id);
+void queue_reset_locked(struct bsim *bs, unsigned device, int type, uint32_t id);
+bool queue_is_recorded(struct bsim *bs, unsigned device, int type, uint32_t id);
+void queue_idents_clear(struct queue_device *device);
+
+/* ---- cq.c ---- */
+
+struct queue_cq *queue_cq_find(struct queue_device *device, uint32_t id);
+/* False: it is full. Takes text. */
+bool queue_cq_post(struct queue_cq *cq, const struct stars_logic_cqe *cqe, char *text);
+drvError_t queue_cq_make_locked(struct bsim *bs, uint32_t dev, struct queue_device *device,
+				const struct halSqCqInputInfo *in, uint32_t *out_id);
+void queue_cq_drop_locked(struct bsim *bs, struct queue_device *device, struct queue_cq *cq);
+
+/* ---- sqe.c ---- */
+
+/* The queue may be able to go on: the entry that it is blocked on is tried again, at the next
+ * queue_run_locked(). */
+void queue_kick_locked(struct bsim *bs, struct queue_sq *sq);
+/* Executes what can be, at now_ps. Does nothing when called from within itself. */
+void queue_run_locked(struct bsim *bs, uint64_t now_ps);
+/* Blocked queues whose value compares true, or whose time-out has passed, become ready. */
+void queue_poll_locked(struct bsim *bs);
+/* Ends a queue: now, or when its job has ended. */
+void queue_sq_drop_locked(struct bsim *bs, struct queue_sq *sq);
+void queue_sq_free(struct queue_sq *sq);
+
+/* ---- idle.c ---- */
+
+/* Work has been given to the model: starts or wakes the thread. */
+void queue_idle_wake_locked(struct bsim *bs);
+/* Ends the thread. Called without the lock. */
+void queue_idle_end(struct bsim *bs);
+
+#endif
