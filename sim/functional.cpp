@@ -5,7 +5,6 @@
 
 #include <algorithm>
 
-#include "sim/engine/bytes.h"
 #include "sim/page-table-walk.h"
 
 namespace npusim
@@ -18,42 +17,54 @@ static void *table_at(void *ctx, uint64_t pa)
 	return memory_at(static_cast<const sim_memory *>(ctx), pa, &bytes);
 }
 
-// Notes where [ref.va, ref.va + bytes) lies, up to a fault. Returns how many bytes can be reached.
+uint64_t find_mapped(const sim_memory *memory, uint64_t root_pa, uint64_t va, uint64_t bytes,
+		     bool write, span_list &spans, sim_status *out_status)
+{
+	uint64_t done = 0, page, room;
+	pt_leaf leaf;
+	pt_step steps;
+
+	*out_status = SIM_OK;
+	for (; done < bytes; done += page) {
+		unsigned char *at;
+
+		if (!pt_walk_from(0, root_pa, table_at, const_cast<sim_memory *>(memory), va + done,
+				  &leaf, &steps)) {
+			*out_status = SIM_FAULT_TRANSLATION;
+			break;
+		}
+		if (write && !(leaf.flags & PT_WRITE)) {
+			*out_status = SIM_FAULT_PERMISSION;
+			break;
+		}
+		at = memory_at(memory, leaf.pa, &room);
+		page = UINT64_C(1) << leaf.page_lg2;
+		page = std::min(page - ((va + done) & (page - 1)), bytes - done);
+		if (room < page) {
+			*out_status = SIM_FAULT_ADDRESS;
+			break;
+		}
+		spans.add(at, page);
+	}
+	return done;
+}
+
+// The same for a side of a job.
 static uint64_t reach(sim_job *job, const sim_ref &ref, bool write, uint64_t bytes,
 		      const sim_memory *memory, const mmu_root *roots, span_list &spans)
 {
-	uint64_t done = 0;
+	uint64_t done;
+	sim_status status;
 
 	if (ref.space == SIM_RAW) {
 		spans.add(reinterpret_cast<unsigned char *>(ref.va), bytes);
 		return bytes;
 	}
-	while (done < bytes) {
-		pt_leaf leaf;
-		pt_step steps;
-		sim_status status = SIM_OK;
-		uint64_t page, room = 0;
-		unsigned char *at = nullptr;
-
-		if (!pt_walk_from(0, roots[ref.space].root_pa, table_at,
-				  const_cast<sim_memory *>(memory), ref.va + done, &leaf, &steps))
-			status = SIM_FAULT_TRANSLATION;
-		else if (write && !(leaf.flags & PT_WRITE))
-			status = SIM_FAULT_PERMISSION;
-		else
-			at = memory_at(memory, leaf.pa, &room);
-		page = status == SIM_OK ? UINT64_C(1) << leaf.page_lg2 : 1;
-		page = std::min(page - ((ref.va + done) & (page - 1)), bytes - done);
-		if (status == SIM_OK && room < page)
-			status = SIM_FAULT_ADDRESS;
-		if (status != SIM_OK) {
-			job->status = status;
-			job->fault_space = ref.space;
-			job->fault_va = ref.va + done;
-			break;
-		}
-		spans.add(at, page);
-		done += page;
+	done = find_mapped(memory, roots[ref.space].root_pa, ref.va, bytes, write, spans, &status);
+	if (status != SIM_OK) {
+		job->status = status;
+		job->fault_space = ref.space;
+		job->fault_va = ref.va + done;
 	}
 	return done;
 }

@@ -10,35 +10,14 @@ namespace npusim
 {
 
 device::device(sc_core::sc_module_name name, unsigned index)
-    : sc_module(name), mmu("mmu", index), l2("l2"), hbm("hbm"),
-      sdma("sdma", index, SIM_ENGINE_SDMA), h2d("h2d", index, SIM_ENGINE_H2D),
-      d2h("d2h", index, SIM_ENGINE_D2H), core("core", index, SIM_ENGINE_CORE)
+    : sc_module(name), mmu("mmu", index), l2("l2", index), hbm("hbm", index),
+      sdma("sdma", SIM_ENGINE_SDMA), h2d("h2d", SIM_ENGINE_H2D), d2h("d2h", SIM_ENGINE_D2H),
+      core("core", SIM_ENGINE_CORE)
 {
-	sdma.out.bind(mmu.in);
-	h2d.out.bind(mmu.in);
-	d2h.out.bind(mmu.in);
-	core.out.bind(mmu.in);
+	for (engine *it : engines)
+		it->out.bind(mmu.in);
 	mmu.local.bind(l2.in);
-	l2.memory.bind(hbm.in);
-}
-
-engine &device::engine_of(sim_engine kind)
-{
-	switch (kind) {
-	case SIM_ENGINE_H2D:
-		return h2d;
-	case SIM_ENGINE_D2H:
-		return d2h;
-	case SIM_ENGINE_CORE:
-		return core;
-	default:
-		return sdma;
-	}
-}
-
-const engine &device::engine_of(sim_engine kind) const
-{
-	return const_cast<device *>(this)->engine_of(kind);
+	l2.out.bind(hbm.in);
 }
 
 model::model(unsigned devices) : m_interconnect(new interconnect("interconnect", devices))
@@ -47,28 +26,24 @@ model::model(unsigned devices) : m_interconnect(new interconnect("interconnect",
 		std::string name = "device" + std::to_string(i);
 
 		m_devices.emplace_back(new device(name.c_str(), i));
-		m_devices[i]->mmu.remote.bind(m_interconnect->in);
-		m_interconnect->out.bind(m_devices[i]->hbm.in);
+		at(i).mmu.remote.bind(m_interconnect->in[i]);
+		m_interconnect->out[i].bind(at(i).hbm.in);
 	}
 }
 
-void model::reset(const sim_config *config, uint64_t base_ps, uint64_t origin_ps)
+void model::reset(const sim_config *config, uint64_t origin_ps)
 {
 	unsigned cores = config->profile->cube_cores + config->profile->vector_cores;
 
-	for (unsigned i = 0; i < size(); i++) {
-		device &d = at(i);
-
-		d.mmu.reset(config, SIM_ENGINE_CORE + cores, &m_presence);
-		d.l2.reset(config, origin_ps - base_ps);
-		d.hbm.reset(config, origin_ps - base_ps);
-		d.sdma.reset(config, 1, SIM_ENGINE_SDMA, base_ps);
-		d.h2d.reset(config, 1, SIM_ENGINE_H2D, base_ps);
-		d.d2h.reset(config, 1, SIM_ENGINE_D2H, base_ps);
-		d.core.reset(config, cores, SIM_ENGINE_CORE, base_ps);
+	for (const auto &d : m_devices) {
+		d->mmu.reset(config, SIM_ENGINE_CORE + cores, &m_shared);
+		d->l2.reset(config, origin_ps);
+		d->hbm.reset(config, origin_ps);
+		for (unsigned kind = 0; kind < SIM_ENGINE_COUNT; kind++)
+			d->engines[kind]->reset(config, kind == SIM_ENGINE_CORE ? cores : 1, kind);
 	}
-	m_presence = {};
-	m_interconnect->reset(config, origin_ps - base_ps);
+	m_shared = {};
+	m_interconnect->reset(config, origin_ps);
 }
 
 uint64_t model::due_ps() const
@@ -76,22 +51,22 @@ uint64_t model::due_ps() const
 	uint64_t due = SIM_NEVER;
 
 	for (const auto &d : m_devices)
-		for (const engine *e : { &d->sdma, &d->h2d, &d->d2h, &d->core })
+		for (const engine *e : d->engines)
 			due = std::min(due, e->due_ps());
 	return due;
 }
 
 void model::flush(unsigned space, unsigned asid)
 {
-	for (uint32_t mask = m_presence.devices[space]; mask; mask &= mask - 1)
+	for (uint32_t mask = m_shared.filter.devices[space]; mask; mask &= mask - 1)
 		mmu_state_flush(at(static_cast<unsigned>(__builtin_ctz(mask))).mmu.state(), space,
 				asid);
 }
 
 void model::set_root(unsigned space, unsigned asid, uint64_t root_pa)
 {
-	mmu_root *seen = m_presence.seen[space];
-	unsigned &count = m_presence.seen_count[space], i = 0;
+	mmu_root *seen = m_shared.seen[space];
+	unsigned &count = m_shared.seen_count[space], i = 0;
 
 	while (i < count && seen[i].asid != asid)
 		i++;
@@ -102,16 +77,16 @@ void model::set_root(unsigned space, unsigned asid, uint64_t root_pa)
 		flush(space, seen[0].asid);
 	}
 	count = std::max(count, i + 1);
-	seen[i] = m_presence.root[space] = { root_pa, asid };
+	seen[i] = m_shared.root[space] = { root_pa, asid };
 }
 
 void model::invalidate(unsigned space, uint64_t va, uint64_t bytes, bool busy)
 {
 	if (busy)
 		for (const auto &d : m_devices)
-			for (engine *e : { &d->sdma, &d->h2d, &d->d2h, &d->core })
+			for (engine *e : d->engines)
 				e->settle(space, va, bytes);
-	for (uint32_t mask = m_presence.devices[space]; mask; mask &= mask - 1)
+	for (uint32_t mask = m_shared.filter.devices[space]; mask; mask &= mask - 1)
 		mmu_state_invalidate(at(static_cast<unsigned>(__builtin_ctz(mask))).mmu.state(),
 				     space, va, bytes);
 }
@@ -147,7 +122,7 @@ void model::get_counters(unsigned index, sim_counters *out) const
 	out->link_d2h_bytes = l.d2h_bytes;
 	out->link_peer_bytes = l.peer_bytes;
 	for (unsigned kind = 0; kind < SIM_ENGINE_COUNT; kind++) {
-		const engine &e = d.engine_of(static_cast<sim_engine>(kind));
+		const engine &e = *d.engines[kind];
 
 		out->engine_busy_ps[kind] = e.busy_ps();
 		out->jobs += e.jobs();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The elaborated model: the modules of all devices and the wiring. One at a time a process; it may
-// be reset for another simulation of as many devices.
+// The elaborated model: the modules of all devices and the wiring. One in a process, which is reset
+// for another simulation.
 #ifndef NPUSIM_SIM_MODEL_H
 #define NPUSIM_SIM_MODEL_H
 
@@ -23,28 +23,27 @@ struct device : public sc_core::sc_module {
 	npusim::l2 l2;
 	hbm_module hbm;
 	engine sdma, h2d, d2h, core;
+	engine *const engines[SIM_ENGINE_COUNT] = { &sdma, &h2d, &d2h, &core }; // by sim_engine
 
 	device(sc_core::sc_module_name name, unsigned index);
-	engine &engine_of(sim_engine kind);
-	const engine &engine_of(sim_engine kind) const;
+	engine &engine_of(sim_engine kind)
+	{
+		return *engines[kind];
+	}
 };
 
 class model
 {
 public:
 	explicit model(unsigned devices);
-	// base_ps: simulated time where the kernel's is 0. origin_ps: where this simulation begins.
-	void reset(const sim_config *config, uint64_t base_ps, uint64_t origin_ps);
+	// For a simulation of as many devices or fewer, which begins at origin_ps.
+	void reset(const sim_config *config, uint64_t origin_ps);
 
 	unsigned size() const
 	{
 		return static_cast<unsigned>(m_devices.size());
 	}
-	device &at(unsigned index)
-	{
-		return *m_devices[index];
-	}
-	const device &at(unsigned index) const
+	device &at(unsigned index) const
 	{
 		return *m_devices[index];
 	}
@@ -54,13 +53,13 @@ public:
 	// way.
 	void invalidate(unsigned space, uint64_t va, uint64_t bytes, bool busy);
 	void get_counters(unsigned device, sim_counters *out) const;
-	// The earliest time, in the kernel's, at which anything is to be done.
+	// The earliest time at which anything is to be done.
 	uint64_t due_ps() const;
 
 private:
 	void flush(unsigned space, unsigned asid);
 
-	mmu_presence m_presence = {};
+	mmu_shared m_shared = {};
 	std::unique_ptr<interconnect> m_interconnect;
 	std::vector<std::unique_ptr<device>> m_devices;
 };

@@ -8,21 +8,21 @@
 #include <atomic>
 #include <cstring>
 #include <glib.h>
+#include <stdexcept>
 #include <systemc>
 
 #include "functional.h"
 #include "model.h"
-#include "sim-private.h"
 
-using npusim::engine;
 using npusim::model;
+using npusim::now_ps;
 
 struct sim {
 	sim_config config;
 	model *built = nullptr;            // null without timing
 	mmu_root roots[SIM_NODE_MAX] = {}; // of the spaces
 	std::atomic<uint64_t> host_ps{ 0 };
-	uint64_t due_ps = SIM_NEVER; // the kernel's next event, in simulated time
+	uint64_t due_ps = SIM_NEVER; // the kernel's next event
 	bool running = false;        // inside the kernel
 	bool drop_invalidation = false;
 	uint64_t functional_jobs[SIM_NODE_MAX] = {}, functional_faults[SIM_NODE_MAX] = {};
@@ -31,16 +31,12 @@ struct sim {
 namespace
 {
 
-// The kernel outlives simulations: SystemC has no way back from a started one but a context of its
-// own.
+// SystemC elaborates once in a process: the model outlives simulations. Its time is the simulated
+// time.
 struct kernel {
 	model *built = nullptr;
-	uint64_t base_ps = 0; // simulated time where the kernel's is 0
 	uint64_t last_ps = 0; // of the simulation before
 	bool taken = false;
-	// Not the first one, which must stay: libsystemc's own static events are in it until the
-	// end.
-	bool fresh_context = false;
 };
 
 kernel the_kernel;
@@ -53,29 +49,16 @@ void on_report(const sc_core::sc_report &report, const sc_core::sc_actions &)
 		throw report;
 }
 
-uint64_t kernel_ps()
-{
-	return the_kernel.base_ps + npusim::now_ps();
-}
-
-// A model of so many devices, elaborated: the one that is there, or a new one in a fresh context.
+// The model, elaborated at the first call.
 model *get_model(unsigned devices)
 {
-	if (the_kernel.built && the_kernel.built->size() == devices)
-		return the_kernel.built;
-	if (the_kernel.built) {
-		the_kernel.base_ps = kernel_ps();
-		delete the_kernel.built;
-		the_kernel.built = nullptr;
-		if (the_kernel.fresh_context)
-			delete sc_core::sc_curr_simcontext;
-		the_kernel.fresh_context = true;
-		sc_core::sc_curr_simcontext = sc_core::sc_default_global_context =
-			new sc_core::sc_simcontext;
+	if (!the_kernel.built) {
+		sc_core::sc_report_handler::set_handler(on_report);
+		if (sc_core::sc_get_time_resolution() != sc_core::sc_time(1, sc_core::SC_PS))
+			throw std::runtime_error("the time resolution is not 1 ps");
+		the_kernel.built = new model(devices);
+		sc_core::sc_start(sc_core::SC_ZERO_TIME);
 	}
-	sc_core::sc_report_handler::set_handler(on_report);
-	the_kernel.built = new model(devices);
-	sc_core::sc_start(sc_core::SC_ZERO_TIME);
 	return the_kernel.built;
 }
 
@@ -90,9 +73,7 @@ void raise_host(sim *s, uint64_t to_ps)
 
 void update_due(sim *s)
 {
-	uint64_t due = s->built->due_ps();
-
-	s->due_ps = due == SIM_NEVER ? SIM_NEVER : the_kernel.base_ps + due;
+	s->due_ps = s->built->due_ps();
 }
 
 // Runs the kernel's next event; there is one.
@@ -100,9 +81,10 @@ void run_next(sim *s)
 {
 	s->running = true;
 	try {
-		uint64_t now = kernel_ps();
+		uint64_t now = now_ps();
 
-		sc_core::sc_start(npusim::ps(s->due_ps > now ? s->due_ps - now : 0));
+		sc_core::sc_start(
+			sc_core::sc_time::from_value(s->due_ps > now ? s->due_ps - now : 0));
 	} catch (const std::exception &e) {
 		g_error("SystemC: %s", e.what());
 	}
@@ -118,6 +100,11 @@ char *check_config(const sim_config *config)
 		return g_strdup("sim_open: a profile and a memory are needed");
 	if (config->devices < 1 || config->devices > 16)
 		return g_strdup_printf("sim_open: %u devices; must be 1 to 16", config->devices);
+	if (config->timing && the_kernel.built && the_kernel.built->size() < config->devices)
+		return g_strdup_printf("sim_open: %u devices; at most the %u of this process's "
+				       "first simulation: SystemC builds a model once, so run this "
+				       "in a process of its own",
+				       config->devices, the_kernel.built->size());
 	return nullptr;
 }
 
@@ -134,8 +121,8 @@ struct sim *sim_open(const struct sim_config *config, char **error)
 			s->config = *config;
 			if (config->timing) {
 				s->built = get_model(config->devices);
-				the_kernel.last_ps = std::max(the_kernel.last_ps, kernel_ps());
-				s->built->reset(config, the_kernel.base_ps, the_kernel.last_ps);
+				the_kernel.last_ps = std::max(the_kernel.last_ps, now_ps());
+				s->built->reset(config, the_kernel.last_ps);
 			}
 			s->host_ps = the_kernel.last_ps;
 			the_kernel.taken = true;
@@ -157,7 +144,7 @@ void sim_close(struct sim *s)
 	if (!s)
 		return;
 	if (s->built)
-		s->built->reset(&s->config, the_kernel.base_ps, the_kernel.last_ps);
+		s->built->reset(&s->config, the_kernel.last_ps);
 	the_kernel.last_ps = std::max(the_kernel.last_ps, s->host_ps.load());
 	the_kernel.taken = false;
 	delete s;
@@ -197,7 +184,7 @@ void sim_submit(struct sim *s, struct sim_job *job)
 	 * work does not wait for it. */
 	s->built->at(job->device)
 		.engine_of(job->engine)
-		.submit(job, s->running ? kernel_ps() : std::max(host, kernel_ps()));
+		.submit(job, s->running ? now_ps() : std::max(host, now_ps()));
 	if (!s->running)
 		update_due(s);
 }
@@ -225,7 +212,7 @@ enum sim_wait_result sim_wait(struct sim *s, bool (*ready)(void *arg), void *arg
 			return SIM_WAIT_TIMEOUT;
 		}
 		run_next(s);
-		raise_host(s, kernel_ps());
+		raise_host(s, now_ps());
 	}
 	return SIM_WAIT_READY;
 }
@@ -234,7 +221,7 @@ void sim_drain(struct sim *s)
 {
 	while (s->built && s->due_ps != SIM_NEVER) {
 		run_next(s);
-		raise_host(s, kernel_ps());
+		raise_host(s, now_ps());
 	}
 }
 

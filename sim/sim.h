@@ -12,153 +12,22 @@
 #define NPUSIM_SIM_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
-#include "profile.h"
+#include "sim/job.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* Physical addresses. A node is a memory: the devices' HBM are nodes 0 .. devices - 1, memory of
- * the host is the last. The distance between two nodes is 8 TiB, as between two chips of the 910B
- * (ascend_platform_910B.h, chip offset). */
-#define SIM_NODE_LG2         43
-#define SIM_NODE_MAX         32
-#define SIM_NODE_HOST        31
-#define SIM_PA(node, offset) (((uint64_t)(node) << SIM_NODE_LG2) | (uint64_t)(offset))
-#define SIM_PA_NODE(pa)      ((unsigned)((pa) >> SIM_NODE_LG2))
-#define SIM_PA_OFFSET(pa)    ((pa) & ((UINT64_C(1) << SIM_NODE_LG2) - 1))
-
-#define SIM_PS_PER_NS UINT64_C(1000)
-#define SIM_PS_PER_US UINT64_C(1000000)
-#define SIM_PS_PER_MS UINT64_C(1000000000)
-#define SIM_NEVER     UINT64_MAX
-
-/* Where the bytes of each node lie in this process; NULL for a node that is not there. The table is
- * read at every access, so an entry may be filled in later, before its first use. */
-struct sim_memory {
-	unsigned char *base[SIM_NODE_MAX];
-	uint64_t bytes[SIM_NODE_MAX];
-};
-
-/* A place to read or write. */
-struct sim_ref {
-	int space;   /* device whose page table translates va, SIM_NODE_HOST for the host's, or
-			SIM_RAW */
-	uint64_t va; /* virtual address there; with SIM_RAW a pointer of this process, pinned and
-			not translated */
-};
-#define SIM_RAW (-1)
-
-/* Engines. Each moves one job at a time, in the order of submission; engines run side by side and
- * share TLBs, walkers, memories and links. A core that only reads or writes begins the next job
- * while the last one's answers are under way. */
-enum sim_engine {
-	SIM_ENGINE_SDMA, /* the device's own copy engine: device to device, fills */
-	SIM_ENGINE_H2D,  /* host link, towards the device (PCIe DMA or HCCS) */
-	SIM_ENGINE_D2H,  /* host link, from the device */
-	SIM_ENGINE_CORE, /* an AI core's memory path (MTE); job.core says which: replayed accesses
-			    and microbenchmarks */
-	SIM_ENGINE_COUNT
-};
-
-enum sim_job_kind {
-	SIM_JOB_COPY,  /* bytes from src to dst */
-	SIM_JOB_FILL,  /* bytes at dst from pattern, repeated every pattern_bytes (1, 2 or 4) */
-	SIM_JOB_READ,  /* bytes at src read, nothing kept: time, TLB and row state only */
-	SIM_JOB_WRITE, /* bytes at dst written in time only: contents stay */
-	SIM_JOB_DELAY  /* delay_ps of the engine's time */
-};
-
-enum sim_status {
-	SIM_OK,
-	SIM_FAULT_TRANSLATION, /* no valid descriptor for fault_va in fault_space */
-	SIM_FAULT_PERMISSION,  /* write to a page mapped read-only */
-	SIM_FAULT_ADDRESS      /* a descriptor points at memory that is not there */
-};
-
-/* How many requests took how long: 16 buckets for each power of two of picoseconds; and exactly,
- * how many there were, their sum, the shortest and the longest. */
-#define SIM_HISTOGRAM_BUCKETS 976
-struct sim_histogram {
-	uint64_t count[SIM_HISTOGRAM_BUCKETS];
-	uint64_t total, sum_ps, min_ps, max_ps;
-};
-
-static inline void sim_histogram_add(struct sim_histogram *histogram, uint64_t ps)
-{
-	unsigned lg2 = 63u - (unsigned)__builtin_clzll(ps | 16);
-
-	histogram->count[(lg2 - 4) * 16 + (ps >> (lg2 - 4))]++;
-	histogram->min_ps = !histogram->total || ps < histogram->min_ps ? ps : histogram->min_ps;
-	histogram->max_ps = ps > histogram->max_ps ? ps : histogram->max_ps;
-	histogram->sum_ps += ps;
-	histogram->total++;
-}
-
-/* The least time of bucket i. */
-static inline uint64_t sim_histogram_ps(unsigned i)
-{
-	return i < 32 ? i : (uint64_t)(16 + i % 16) << (i / 16 - 1);
-}
-
-struct sim_job;
-/* Called at the job's simulated completion, from inside the kernel, the caller's lock held. It may
- * submit further jobs. */
-typedef void (*sim_done_fn)(struct sim_job *job);
-
-struct sim_job {
-	/* set by the caller, not touched by it until done */
-	enum sim_job_kind kind;
-	enum sim_engine engine;
-	unsigned device; /* whose engine, 0 .. devices - 1 */
-	unsigned core;   /* SIM_ENGINE_CORE: 0 .. cores - 1; cube cores first, then vector cores */
-	struct sim_ref dst, src;
-	uint64_t bytes;
-	/* SIM_JOB_READ and SIM_JOB_WRITE: rows of row_bytes that begin pitch_bytes apart, as of a
-	 * two-dimensional copy; bytes is the sum of them. 0: one stretch. */
-	uint64_t row_bytes, pitch_bytes;
-	/* Where row `row` begins, from src.va or dst.va on, for patterns of other kinds; NULL: row
-	 * x pitch_bytes. */
-	uint64_t (*row_offset)(const struct sim_job *job, uint64_t row);
-	/* SIM_JOB_READ and SIM_JOB_WRITE of a core: each request's latency is counted here; may be
-	 * NULL. */
-	struct sim_histogram *latency;
-	uint32_t pattern;
-	unsigned pattern_bytes;
-	uint64_t delay_ps;
-	bool contents_stay; /* SIM_JOB_COPY and SIM_JOB_FILL: in time only */
-	uint64_t start_ps;  /* not before this time; raised to the time at submission: the host's,
-			       in a done call the kernel's */
-	sim_done_fn done;   /* may be NULL */
-	void *arg;
-	/* set by the model, valid from done on */
-	enum sim_status status; /* bytes before the fault have been moved */
-	int fault_space;
-	uint64_t fault_va;
-	uint64_t begin_ps, finish_ps;
-	uint64_t moved_bytes;
-	/* the model's own */
-	struct sim_job *next;
-	void *model;
-};
-
-struct sim_config {
-	const struct sim_profile *profile; /* borrowed, for the life of the simulation */
-	const struct sim_memory *memory;   /* borrowed */
-	unsigned devices;                  /* 1 .. 16 */
-	bool timing; /* false: every job completes at once, at the host's time, and driver calls
-			cost nothing */
-};
-
 /* Builds and elaborates the model. NULL, and *error a message to be g_free()d, if it cannot be (a
- * second simulation in one process, a configuration out of range, a SystemC error). */
+ * second simulation at a time, a configuration out of range, a SystemC error). SystemC elaborates
+ * once in a process: the first simulation with timing fixes how many devices a later one may have
+ * at most. */
 struct sim *sim_open(const struct sim_config *config, char **error);
 /* Ends it: jobs that are not done are dropped without their done call. The kernel itself stays
- * until the process ends, so that a later sim_open() of the same shape may reuse it; time goes on
- * from where it was. NULL is allowed. */
+ * until the process ends, and a later sim_open() uses it again; time goes on from where it was.
+ * NULL is allowed. */
 void sim_close(struct sim *sim);
 
 /* The host's simulated time: where the calling program is. Any thread. */
@@ -197,20 +66,10 @@ void sim_set_root(struct sim *sim, int space, unsigned asid, uint64_t root_pa);
  * holds a page of the range. */
 void sim_invalidate(struct sim *sim, int space, uint64_t va, uint64_t bytes);
 
-/* Counters of one device since the start. The names follow msprof's soc_pmu where it has them. */
-struct sim_counters {
-	uint64_t tlb_requests, tlb_l1_hits, tlb_l2_hits, tlb_misses;
-	uint64_t walks, walk_levels, walk_cache_hits, walk_ps;
-	uint64_t tlb_l1_entries, tlb_l2_entries; /* capacities: reach = entries x page size */
-	uint64_t tlb_live_bytes;                 /* bytes that the L2 TLB covers now */
-	uint64_t l2_reads, l2_read_hits, l2_writes, l2_write_hits;
-	uint64_t l2_conflicts; /* requests that met another to the same 512 bytes in the L2 */
-	uint64_t hbm_read_bytes, hbm_write_bytes, hbm_row_hits, hbm_row_misses, hbm_refreshes;
-	uint64_t link_h2d_bytes, link_d2h_bytes, link_peer_bytes;
-	uint64_t engine_busy_ps[SIM_ENGINE_COUNT];
-	uint64_t jobs, faults;
-};
 void sim_get_counters(const struct sim *sim, unsigned device, struct sim_counters *out);
+
+/* For tests: the next sim_invalidate() is lost, and stale translations stay. */
+void sim_drop_next_invalidation(struct sim *sim);
 
 #ifdef __cplusplus
 }

@@ -11,22 +11,19 @@ namespace npusim
 static constexpr uint64_t piece_max = 1u << 21; // what one request to the MMU asks for at most
 static constexpr uint64_t request_bytes = 512;  // what the limits of outstanding requests count
 
-engine::engine(sc_core::sc_module_name name, unsigned device, sim_engine kind)
+engine::engine(sc_core::sc_module_name name, sim_engine kind)
     : sc_module(name), out("out"), m_kind(kind)
 {
 	SC_METHOD(step);
 	sensitive << m_wake;
 	dont_initialize();
-	m_access.device = device;
 }
 
-void engine::reset(const sim_config *config, unsigned lanes, unsigned first_lane, uint64_t base_ps)
+void engine::reset(const sim_config *config, unsigned lanes, unsigned first_lane)
 {
 	m_profile = config->profile;
 	m_first_lane = first_lane;
-	m_base_ps = base_ps;
-	m_lanes.clear();
-	m_lanes.resize(lanes);
+	m_lanes = std::vector<lane>(lanes);
 	m_active.clear();
 	m_wake.cancel();
 	m_due_ps = SIM_NEVER;
@@ -58,7 +55,7 @@ void engine::rearm()
 	m_due_ps = due;
 	m_wake.cancel();
 	if (due != SIM_NEVER)
-		m_wake.notify(ps(due > now_ps() ? due - now_ps() : 0));
+		m_wake.notify(sc_core::sc_time::from_value(due > now_ps() ? due - now_ps() : 0));
 }
 
 void engine::submit(sim_job *job, uint64_t not_before_ps)
@@ -76,7 +73,7 @@ void engine::submit(sim_job *job, uint64_t not_before_ps)
 	if (it.now != state::idle)
 		return;
 	it.now = state::waiting;
-	it.next_ps = std::max({ job->start_ps - m_base_ps, now_ps(), it.free_ps });
+	it.next_ps = std::max({ job->start_ps, now_ps(), it.free_ps });
 	it.due_ps = std::min(it.due_ps, it.next_ps);
 	if (!it.listed)
 		m_active.insert(std::lower_bound(m_active.begin(), m_active.end(), index), index);
@@ -91,7 +88,6 @@ void engine::step()
 	std::vector<unsigned> due;
 
 	m_stepping = true;
-	m_access.now_ps = now;
 	for (unsigned index : m_active)
 		if (m_lanes[index].due_ps <= now)
 			due.push_back(index);
@@ -102,11 +98,11 @@ void engine::step()
 			retire(it, now);
 			if (it.next_ps <= now)
 				advance(it, index, now);
-			it.due_ps = it.flights.empty()
+			it.due_ps = it.in_flight.empty()
 					    ? it.next_ps
-					    : std::min(it.next_ps, it.flights.front().due_ps);
+					    : std::min(it.next_ps, it.in_flight.front().due_ps);
 		}
-		if (it.now == state::idle && it.flights.empty()) {
+		if (it.now == state::idle && it.in_flight.empty()) {
 			m_active.erase(std::find(m_active.begin(), m_active.end(), index));
 			it.listed = false;
 		}
@@ -144,15 +140,15 @@ void engine::begin(lane &it, uint64_t now)
 	sim_job *job = it.head;
 	uint64_t start = 0;
 
-	if (job->start_ps > m_base_ps + now) {
-		it.next_ps = job->start_ps - m_base_ps;
+	if (job->start_ps > now) {
+		it.next_ps = job->start_ps;
 		return;
 	}
-	if (!it.flights.empty() && !is_pipelined(job)) {
-		it.next_ps = it.flights.back().due_ps;
+	if (!it.in_flight.empty() && !is_pipelined(job)) {
+		it.next_ps = it.in_flight.back().due_ps;
 		return;
 	}
-	job->begin_ps = m_base_ps + now;
+	job->begin_ps = now;
 	job->status = SIM_OK;
 	job->fault_va = 0;
 	job->moved_bytes = 0;
@@ -189,16 +185,50 @@ uint64_t engine::piece_bytes(const lane &it) const
 uint64_t engine::transport(const sim_ref &ref, bool write, unsigned index, span_list *spans,
 			   uint64_t offset, uint64_t bytes, uint64_t at_ps)
 {
-	sc_core::sc_time delay = ps(at_ps - m_access.now_ps);
-
 	m_access.space = ref.space;
 	m_access.lane = m_first_lane + index;
 	m_access.spans = spans;
-	m_payload.set_command(write ? tlm::TLM_WRITE_COMMAND : tlm::TLM_READ_COMMAND);
-	m_payload.set_address(ref.va + offset);
-	m_payload.set_data_length(static_cast<unsigned>(bytes));
-	out->b_transport(m_payload, delay);
-	return m_access.now_ps + to_ps(delay);
+	m_access.write = write;
+	m_access.address = ref.va + offset;
+	m_access.length = bytes;
+	m_access.at_ps = at_ps;
+	if (G_LIKELY(out.is_own()))
+		out.send(m_access, nullptr);
+	else
+		transport_foreign(m_lanes[index], spans);
+	return m_access.done_ps;
+}
+
+// A foreign target in place of the MMU has the bytes: they go with the request, and those that are
+// read are the list's until the job is complete. A write in time only is TLM_IGNORE_COMMAND. A
+// pointer of this process is no address of the target's: it is taken, or given, at once.
+void engine::transport_foreign(lane &it, span_list *spans)
+{
+	const sim_job *job = it.head;
+	tlm::tlm_command command = tlm::TLM_READ_COMMAND;
+	span_list piece;
+	unsigned char *data;
+
+	m_access.status = SIM_OK;
+	if (m_access.space == SIM_RAW) {
+		if (spans)
+			spans->add(reinterpret_cast<unsigned char *>(m_access.address),
+				   m_access.length);
+		m_access.first_ps = m_access.done_ps = m_access.at_ps;
+		m_access.bytes = m_access.length;
+		return;
+	}
+	data = (spans && !m_access.write ? *spans : piece).add_own(m_access.length);
+	if (m_access.write) {
+		bool keeps = spans && !job->contents_stay;
+
+		command = keeps ? tlm::TLM_WRITE_COMMAND : tlm::TLM_IGNORE_COMMAND;
+		it.src.cut(m_access.length);
+		move_bytes(job, piece, it.src, it.issued);
+		it.src.clear();
+	}
+	out.send_foreign(m_access, command, data);
+	m_access.bytes = m_access.status == SIM_OK ? m_access.length : 0;
 }
 
 // A piece is read when it is issued, and written when its first byte is there: on links that is
@@ -288,9 +318,8 @@ void engine::settle(unsigned space, uint64_t va, uint64_t bytes)
 		if (!job || is_pipelined(job) ||
 		    !(touches(job->src, job->bytes) || touches(job->dst, job->bytes)))
 			continue;
-		m_access.now_ps = now_ps();
 		if (it.now == state::writing)
-			write(it, index, m_access.now_ps);
+			write(it, index, now_ps());
 		if (it.issued > it.settled)
 			move_issued(it);
 	}
@@ -299,7 +328,7 @@ void engine::settle(unsigned space, uint64_t va, uint64_t bytes)
 // Results of a job that is over.
 void engine::complete(sim_job *job, uint64_t now)
 {
-	job->finish_ps = m_base_ps + now;
+	job->finish_ps = now;
 	m_busy_ps += job->finish_ps - job->begin_ps;
 	m_jobs++;
 	m_faults += job->status != SIM_OK;
@@ -433,18 +462,18 @@ void engine::issue_pipelined(lane &it, unsigned index, uint64_t now)
 							: m_profile->vector_core_row_ps;
 	bool begins = it.issued == 0, over;
 
-	if (!it.flights.empty() && it.flight_bytes + bytes > window) {
-		it.next_ps = it.flights.front().due_ps;
+	if (!it.in_flight.empty() && it.in_flight_bytes + bytes > window) {
+		it.next_ps = it.in_flight.front().due_ps;
 		return;
 	}
 	done = issue_rows(it, index, bytes, now, &rows);
 	pace = std::max(transfer_ps(bytes, rate(index)), job->row_bytes ? rows * row_ps : 0);
 	pace = std::max<uint64_t>(pace, begins ? m_profile->core_issue_ps : 1);
 	over = job->status != SIM_OK || it.issued == job->bytes;
-	if (!it.flights.empty())
-		done = std::max(done, it.flights.back().due_ps);
-	it.flights.push_back({ std::max(done, now + pace), bytes, over ? job : nullptr });
-	it.flight_bytes += bytes;
+	if (!it.in_flight.empty())
+		done = std::max(done, it.in_flight.back().due_ps);
+	it.in_flight.push_back({ std::max(done, now + pace), bytes, over ? job : nullptr });
+	it.in_flight_bytes += bytes;
 	it.next_ps = now + pace;
 	if (over) {
 		job->moved_bytes = it.issued;
@@ -454,11 +483,11 @@ void engine::issue_pipelined(lane &it, unsigned index, uint64_t now)
 
 void engine::retire(lane &it, uint64_t now)
 {
-	while (!it.flights.empty() && it.flights.front().due_ps <= now) {
-		sim_job *job = it.flights.front().job;
+	while (!it.in_flight.empty() && it.in_flight.front().due_ps <= now) {
+		sim_job *job = it.in_flight.front().job;
 
-		it.flight_bytes -= it.flights.front().bytes;
-		it.flights.pop_front();
+		it.in_flight_bytes -= it.in_flight.front().bytes;
+		it.in_flight.pop_front();
 		if (job)
 			complete(job, now);
 	}

@@ -7,16 +7,10 @@
 #ifndef NPUSIM_SIM_ENGINE_ENGINE_H
 #define NPUSIM_SIM_ENGINE_ENGINE_H
 
-#include <cstdint>
 #include <deque>
-#include <systemc>
-#include <tlm>
-#include <tlm_utils/simple_initiator_socket.h>
 #include <vector>
 
-#include "sim/engine/access.h"
-#include "sim/engine/bytes.h"
-#include "sim/sim.h"
+#include "sim/transport/socket.h"
 
 namespace npusim
 {
@@ -24,15 +18,15 @@ namespace npusim
 class engine : public sc_core::sc_module
 {
 public:
-	tlm_utils::simple_initiator_socket<engine> out;
+	request_socket out;
 
 	SC_HAS_PROCESS(engine);
-	engine(sc_core::sc_module_name name, unsigned device, sim_engine kind);
-	// base_ps: simulated time where the kernel's is 0. first_lane: of the MMU's lanes.
-	void reset(const sim_config *config, unsigned lanes, unsigned first_lane, uint64_t base_ps);
+	engine(sc_core::sc_module_name name, sim_engine kind);
+	// first_lane: of the MMU's lanes.
+	void reset(const sim_config *config, unsigned lanes, unsigned first_lane);
 
 	void submit(sim_job *job, uint64_t not_before_ps);
-	// When it has something to do next, in kernel time; SIM_NEVER if nothing is there.
+	// When it has something to do next; SIM_NEVER if nothing is there.
 	uint64_t due_ps() const
 	{
 		return m_due_ps;
@@ -58,7 +52,7 @@ private:
 	enum class state { idle, waiting, moving, writing, finishing };
 
 	// A piece that was issued and is not complete.
-	struct flight {
+	struct in_flight_piece {
 		uint64_t due_ps, bytes;
 		sim_job *job; // null but for a job's last piece
 	};
@@ -70,8 +64,8 @@ private:
 		uint64_t due_ps = SIM_NEVER;              // whatever is to be done first
 		uint64_t next_ps = SIM_NEVER;             // when the state changes next
 		uint64_t free_ps = 0;                     // when the last job has been issued
-		std::deque<flight> flights;               // of a pipelined lane, in order of time
-		uint64_t flight_bytes = 0;
+		std::deque<in_flight_piece> in_flight;    // of a pipelined lane, in order of time
+		uint64_t in_flight_bytes = 0;
 		uint64_t issued = 0;     // bytes of the job
 		uint64_t settled = 0;    // of them, moved ahead of time
 		uint64_t latency_ps = 0; // the shortest of its pieces: queues left out
@@ -100,6 +94,7 @@ private:
 	uint64_t piece_bytes(const lane &it) const;
 	uint64_t transport(const sim_ref &ref, bool write, unsigned index, span_list *spans,
 			   uint64_t offset, uint64_t bytes, uint64_t at_ps);
+	void transport_foreign(lane &it, span_list *spans);
 	uint64_t read_row(const sim_ref &ref, unsigned index, uint64_t offset, uint64_t bytes,
 			  uint64_t at_ps);
 	uint64_t read_unaligned(const sim_ref &ref, unsigned index, uint64_t offset, uint64_t bytes,
@@ -111,14 +106,12 @@ private:
 	const sim_engine m_kind;
 	const sim_profile *m_profile = nullptr;
 	unsigned m_first_lane = 0;
-	uint64_t m_base_ps = 0;
 	std::vector<lane> m_lanes;
 	std::vector<unsigned> m_active; // lanes with something to do, in order of their numbers
 	sc_core::sc_event m_wake;
 	uint64_t m_due_ps = SIM_NEVER;
 	bool m_stepping = false;
-	access_payload m_payload;
-	access &m_access = m_payload.it;
+	access m_access;
 	uint64_t m_busy_ps = 0, m_jobs = 0, m_faults = 0;
 };
 

@@ -6,7 +6,8 @@
 namespace npusim
 {
 
-hbm_module::hbm_module(sc_core::sc_module_name name) : sc_module(name), in("in")
+hbm_module::hbm_module(sc_core::sc_module_name name, unsigned device)
+    : sc_module(name), in("in"), m_device(device)
 {
 	in.bind(*this);
 }
@@ -22,6 +23,7 @@ void hbm_module::reset(const sim_config *config, uint64_t origin_ps)
 	m_hbm = nullptr;
 	m_profile = config->profile;
 	m_origin_ps = origin_ps;
+	set_memory(config->memory, m_device);
 }
 
 void hbm_module::expect(uint64_t pa)
@@ -37,21 +39,15 @@ void hbm_module::get_counters(hbm_counters *out) const
 		hbm_get_counters(m_hbm, out);
 }
 
-void hbm_module::b_transport(tlm::tlm_generic_payload &payload, sc_core::sc_time &delay)
+void hbm_module::serve(access &request)
 {
-	access &request = access_of(payload);
-	// Of the HBM's own time: the origin is never after what is asked for.
-	uint64_t now = request.now_ps - m_origin_ps, first;
-
 	if (!m_hbm)
 		m_hbm = hbm_new(m_profile);
-	delay = ps(hbm_access(m_hbm, SIM_PA_OFFSET(payload.get_address()),
-			      payload.get_data_length(),
-			      payload.get_command() == tlm::TLM_WRITE_COMMAND, now + to_ps(delay),
-			      &first) -
-		   now);
-	request.first_ps = first + m_origin_ps;
-	payload.set_response_status(tlm::TLM_OK_RESPONSE);
+	// Of the HBM's own time: the origin is never after what is asked for.
+	request.done_ps = m_origin_ps + hbm_access(m_hbm, SIM_PA_OFFSET(request.address),
+						   request.length, request.write,
+						   request.at_ps - m_origin_ps, &request.first_ps);
+	request.first_ps += m_origin_ps;
 }
 
 } // namespace npusim

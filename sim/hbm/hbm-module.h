@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The HBM as a module: a target by physical address. State and timing are hbm's.
+// The HBM of one device as a module: a target by physical address. State and timing are hbm's.
 #ifndef NPUSIM_SIM_HBM_HBM_MODULE_H
 #define NPUSIM_SIM_HBM_HBM_MODULE_H
 
-#include <systemc>
-#include <tlm>
-
-#include "sim/engine/access.h"
-#include "sim/engine/target.h"
 #include "sim/hbm/hbm.h"
+#include "sim/transport/socket.h"
 
 namespace npusim
 {
@@ -19,16 +15,17 @@ class hbm_module : public sc_core::sc_module, public target
 public:
 	target_socket in;
 
-	explicit hbm_module(sc_core::sc_module_name name);
+	hbm_module(sc_core::sc_module_name name, unsigned device);
 	~hbm_module() override;
 	// origin_ps: in the kernel's time; clocks and refreshes count from there, so that a
 	// simulation's times do not hang on when it was opened.
 	void reset(const sim_config *config, uint64_t origin_ps);
 	void get_counters(hbm_counters *out) const;
-	void b_transport(tlm::tlm_generic_payload &payload, sc_core::sc_time &delay) override;
+	void serve(access &request) override;
 	void expect(uint64_t pa) override;
 
 private:
+	const unsigned m_device;
 	const sim_profile *m_profile = nullptr;
 	uint64_t m_origin_ps = 0;
 	hbm *m_hbm = nullptr; // had at the first access: a device that nobody uses costs nothing

@@ -9,9 +9,8 @@
 namespace npusim
 {
 
-using sc_core::sc_time;
-
-l2::l2(sc_core::sc_module_name name) : sc_module(name), in("in"), memory("memory")
+l2::l2(sc_core::sc_module_name name, unsigned device)
+    : sc_module(name), in("in"), out("out"), m_device(device)
 {
 	in.bind(*this);
 }
@@ -22,11 +21,6 @@ l2::~l2()
 	bandwidth_clear(&m_bandwidth);
 }
 
-void l2::end_of_elaboration()
-{
-	m_next = dynamic_cast<target *>(memory.get_interface());
-}
-
 inline l2::meeting &l2::meeting_at(uint32_t block)
 {
 	return m_meeting[block * UINT32_C(0x9e3779b1) >> (32 - meeting_lg2)];
@@ -35,8 +29,7 @@ inline l2::meeting &l2::meeting_at(uint32_t block)
 void l2::expect(uint64_t pa)
 {
 	l2_cache_expect(m_cache, pa);
-	if (m_next)
-		m_next->expect(pa & ~(m_line_bytes - 1));
+	out.expect(pa & ~(m_line_bytes - 1));
 }
 
 void l2::reset(const sim_config *config, uint64_t origin_ps)
@@ -44,6 +37,7 @@ void l2::reset(const sim_config *config, uint64_t origin_ps)
 	const sim_profile *p = config->profile;
 
 	l2_cache_free(m_cache);
+	set_memory(config->memory, m_device);
 	m_profile = p;
 	m_cache = l2_cache_new(p->l2_bytes, p->l2_block_bytes, p->l2_line_bytes, p->l2_ways);
 	m_counters = {};
@@ -57,13 +51,12 @@ void l2::reset(const sim_config *config, uint64_t origin_ps)
 // One request to memory. Returns when its last byte is there, m_access when the first.
 inline uint64_t l2::ask(bool write, const l2_stretch &what, uint64_t at_ps)
 {
-	sc_time delay = ps(at_ps - m_access.now_ps);
-
-	m_payload.set_command(write ? tlm::TLM_WRITE_COMMAND : tlm::TLM_READ_COMMAND);
-	m_payload.set_address(what.pa);
-	m_payload.set_data_length(static_cast<unsigned>(what.bytes));
-	memory->b_transport(m_payload, delay);
-	return m_access.now_ps + to_ps(delay);
+	m_access.write = write;
+	m_access.address = what.pa;
+	m_access.length = what.bytes;
+	m_access.at_ps = at_ps;
+	out.send(m_access, memory());
+	return m_access.done_ps;
 }
 
 inline void l2::read(const l2_stretch &what, fetch &times)
@@ -149,18 +142,16 @@ inline uint64_t l2::book(uint64_t lines, bool conflict, uint64_t from_ps, uint64
 	return bandwidth_take(&m_bandwidth, takes, from_ps, out_end_ps);
 }
 
-void l2::b_transport(tlm::tlm_generic_payload &payload, sc_time &delay)
+void l2::serve(access &request)
 {
-	access &request = access_of(payload);
-	uint64_t now = request.now_ps, at = now + to_ps(delay), hit_ps = m_profile->l2_hit_ps;
-	uint64_t pa = payload.get_address(), bytes = payload.get_data_length(), start, end;
-	bool write = payload.get_command() == tlm::TLM_WRITE_COMMAND;
+	uint64_t at = request.at_ps, hit_ps = m_profile->l2_hit_ps;
+	uint64_t pa = request.address, bytes = request.length, start, end;
+	bool write = request.write;
 	uint32_t block = static_cast<uint32_t>(pa >> conflict_lg2);
 	meeting &met = meeting_at(block);
 	bool same = met.block == block;
 	fetch times = { at + hit_ps, SIM_NEVER, at + hit_ps, 0, 0 };
 
-	m_access.now_ps = now;
 	if (G_UNLIKELY(request.partial)) {
 		times.lines = bytes / m_line_bytes;
 		read({ pa, bytes }, times);
@@ -180,8 +171,11 @@ void l2::b_transport(tlm::tlm_generic_payload &payload, sc_time &delay)
 	(write ? m_counters.writes : m_counters.reads) += times.lines;
 	(write ? m_counters.write_hits : m_counters.read_hits) += times.hits;
 	request.first_ps = times.first_ps;
-	payload.set_response_status(tlm::TLM_OK_RESPONSE);
-	delay = ps(times.last_ps - now);
+	request.done_ps = times.last_ps;
+	if (G_UNLIKELY(m_access.status != SIM_OK)) { // from a foreign memory
+		request.status = m_access.status;
+		m_access.status = SIM_OK;
+	}
 }
 
 } // namespace npusim

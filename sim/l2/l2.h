@@ -5,14 +5,9 @@
 #ifndef NPUSIM_SIM_L2_L2_H
 #define NPUSIM_SIM_L2_L2_H
 
-#include <systemc>
-#include <tlm>
-#include <tlm_utils/simple_initiator_socket.h>
-
-#include "sim/engine/access.h"
-#include "sim/engine/bandwidth.h"
-#include "sim/engine/target.h"
 #include "sim/l2/l2-cache.h"
+#include "sim/transport/bandwidth.h"
+#include "sim/transport/socket.h"
 
 namespace npusim
 {
@@ -26,9 +21,9 @@ class l2 : public sc_core::sc_module, public target
 {
 public:
 	target_socket in;
-	tlm_utils::simple_initiator_socket<l2> memory;
+	request_socket out; // to memory
 
-	explicit l2(sc_core::sc_module_name name);
+	l2(sc_core::sc_module_name name, unsigned device);
 	~l2() override;
 	// origin_ps: the kernel's time where this simulation begins.
 	void reset(const sim_config *config, uint64_t origin_ps);
@@ -37,9 +32,8 @@ public:
 	{
 		return m_counters;
 	}
-	void b_transport(tlm::tlm_generic_payload &payload, sc_core::sc_time &delay) override;
+	void serve(access &request) override;
 	void expect(uint64_t pa) override;
-	void end_of_elaboration() override;
 
 private:
 	// When what is asked of memory is there, in the kernel's time; and what was looked up.
@@ -63,7 +57,7 @@ private:
 	};
 	meeting &meeting_at(uint32_t block);
 
-	target *m_next = nullptr; // behind the socket
+	const unsigned m_device;
 	const sim_profile *m_profile = nullptr;
 	l2_cache *m_cache = nullptr;
 	l2_counters m_counters = {};
@@ -74,8 +68,7 @@ private:
 	uint64_t m_line_bytes = 0; // the profile's
 	// what was booked last: mostly the same again
 	uint64_t m_booked_lines = 0, m_booked_ps = 0;
-	access_payload m_payload;
-	access &m_access = m_payload.it;
+	access m_access; // of memory
 };
 
 } // namespace npusim

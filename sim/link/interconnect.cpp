@@ -8,16 +8,18 @@
 namespace npusim
 {
 
-using sc_core::sc_time;
-
 // Slices of 0.26 us, 1.1 ms of them: a piece of 2 MiB takes 12 to 80 us, an engine has two on the
 // way, and 72 cores 64 KiB each.
 static constexpr unsigned slice_lg2 = 18, slices_lg2 = 12;
 
 interconnect::interconnect(sc_core::sc_module_name name, unsigned devices)
-    : sc_module(name), in("in"), out("out"), m_devices(devices)
+    : sc_module(name), in("in", devices), out("out", devices), m_gate(devices)
 {
-	in.register_b_transport(this, &interconnect::b_transport);
+	for (unsigned i = 0; i < devices; i++) {
+		m_gate[i].of = this;
+		m_gate[i].device = i;
+		in[i].bind(m_gate[i]);
+	}
 }
 
 interconnect::~interconnect()
@@ -39,65 +41,62 @@ void interconnect::reset(const sim_config *config, uint64_t origin_ps)
 	clear();
 	bandwidth_init(&idle, slice_lg2, slices_lg2, origin_ps);
 	m_profile = config->profile;
+	m_memory = config->memory;
+	m_devices = config->devices;
+	for (gate &it : m_gate)
+		it.set_memory(m_memory);
 	m_host.assign(2 * m_devices, idle);
 	m_peer.assign(m_devices * m_devices, idle);
 	m_counters.assign(m_devices, link_counters());
 }
 
 // The host's memory is faster than the link: only the link takes time.
-void interconnect::to_host(tlm::tlm_generic_payload &payload, access &request, sc_time &delay)
+void interconnect::to_host(unsigned device, access &request)
 {
-	uint64_t now = request.now_ps;
-	bool d2h = payload.get_command() == tlm::TLM_WRITE_COMMAND;
-	uint64_t rate = d2h ? m_profile->d2h_bytes_per_us : m_profile->h2d_bytes_per_us;
-	uint64_t bytes = payload.get_data_length();
-	uint64_t end, start = bandwidth_take(&m_host[2 * request.device + d2h],
-					     transfer_ps(bytes, rate), now + to_ps(delay), &end);
+	bool d2h = request.write;
+	uint64_t rate = d2h ? m_profile->d2h_bytes_per_us : m_profile->h2d_bytes_per_us, end;
+	uint64_t start = bandwidth_take(&m_host[2 * device + d2h],
+					transfer_ps(request.length, rate), request.at_ps, &end);
 
 	request.first_ps = start + m_profile->host_link_ps;
-	delay = ps(end + m_profile->host_link_ps - now);
-	(d2h ? m_counters[request.device].d2h_bytes : m_counters[request.device].h2d_bytes) +=
-		bytes;
+	request.done_ps = end + m_profile->host_link_ps;
+	(d2h ? m_counters[device].d2h_bytes : m_counters[device].h2d_bytes) += request.length;
 }
 
-void interconnect::to_peer(tlm::tlm_generic_payload &payload, access &request, sc_time &delay)
+void interconnect::to_peer(unsigned me, access &request)
 {
-	uint64_t now = request.now_ps;
-	bool write = payload.get_command() == tlm::TLM_WRITE_COMMAND;
-	unsigned peer = SIM_PA_NODE(payload.get_address()), me = request.device;
+	bool write = request.write;
+	unsigned peer = SIM_PA_NODE(request.address);
 	bool sio = m_profile->is_910c && peer / 2 == me / 2;
 	uint64_t latency = sio ? m_profile->sio_ps : m_profile->peer_ps;
 	uint64_t rate = sio     ? m_profile->sio_bytes_per_us
 			: write ? m_profile->peer_write_bytes_per_us
 				: m_profile->peer_read_bytes_per_us;
-	uint64_t bytes = payload.get_data_length(), takes = transfer_ps(bytes, rate), start, end;
+	uint64_t takes = transfer_ps(request.length, rate), start, end;
 	bandwidth *link = &m_peer[write ? me * m_devices + peer : peer * m_devices + me];
-	sc_time at_peer = delay + ps(latency / 2);
 
-	m_counters[me].peer_bytes += bytes;
+	m_counters[me].peer_bytes += request.length;
 	if (write) {
-		start = bandwidth_take(link, takes, now + to_ps(delay), &end);
-		at_peer = ps(start + latency - now);
-		out[peer]->b_transport(payload, at_peer);
+		start = bandwidth_take(link, takes, request.at_ps, &end);
+		request.at_ps = start + latency;
+		out[peer].send(request, m_memory);
 		request.first_ps = start + latency;
-		delay = std::max(at_peer, ps(end + latency - now));
+		request.done_ps = std::max(request.done_ps, end + latency);
 		return;
 	}
-	out[peer]->b_transport(payload, at_peer);
+	request.at_ps += latency / 2;
+	out[peer].send(request, m_memory);
 	start = bandwidth_take(link, takes, request.first_ps, &end);
 	request.first_ps = start + latency / 2;
-	delay = std::max(at_peer, ps(end - now)) + ps(latency / 2);
+	request.done_ps = std::max(request.done_ps, end) + latency / 2;
 }
 
-void interconnect::b_transport(int, tlm::tlm_generic_payload &payload, sc_time &delay)
+void interconnect::gate::serve(access &request)
 {
-	access &request = access_of(payload);
-
-	if (SIM_PA_NODE(payload.get_address()) < m_devices)
-		to_peer(payload, request, delay);
+	if (SIM_PA_NODE(request.address) < of->m_devices)
+		of->to_peer(device, request);
 	else
-		to_host(payload, request, delay);
-	payload.set_response_status(tlm::TLM_OK_RESPONSE);
+		of->to_host(device, request);
 }
 
 } // namespace npusim

@@ -6,13 +6,10 @@
 #ifndef NPUSIM_SIM_LINK_INTERCONNECT_H
 #define NPUSIM_SIM_LINK_INTERCONNECT_H
 
-#include <systemc>
-#include <tlm>
-#include <tlm_utils/multi_passthrough_initiator_socket.h>
-#include <tlm_utils/multi_passthrough_target_socket.h>
+#include <vector>
 
-#include "sim/engine/access.h"
-#include "sim/engine/bandwidth.h"
+#include "sim/transport/bandwidth.h"
+#include "sim/transport/socket.h"
 
 namespace npusim
 {
@@ -24,8 +21,8 @@ struct link_counters {
 class interconnect : public sc_core::sc_module
 {
 public:
-	tlm_utils::multi_passthrough_target_socket<interconnect> in;
-	tlm_utils::multi_passthrough_initiator_socket<interconnect> out; // to the HBM of device i
+	sc_core::sc_vector<target_socket> in;   // from the MMU of each device
+	sc_core::sc_vector<request_socket> out; // to the HBM of each device
 
 	interconnect(sc_core::sc_module_name name, unsigned devices);
 	~interconnect() override;
@@ -38,12 +35,25 @@ public:
 	}
 
 private:
-	void b_transport(int id, tlm::tlm_generic_payload &payload, sc_core::sc_time &delay);
-	void to_host(tlm::tlm_generic_payload &payload, access &request, sc_core::sc_time &delay);
-	void clear();
-	void to_peer(tlm::tlm_generic_payload &payload, access &request, sc_core::sc_time &delay);
+	// What takes the requests of one device.
+	struct gate : target {
+		interconnect *of = nullptr;
+		unsigned device = 0;
 
-	const unsigned m_devices;
+		void serve(access &request) override;
+		void set_memory(const sim_memory *memory)
+		{
+			target::set_memory(memory, any_node);
+		}
+	};
+
+	void to_host(unsigned device, access &request);
+	void to_peer(unsigned device, access &request);
+	void clear();
+
+	std::vector<gate> m_gate;
+	unsigned m_devices = 0; // of this simulation
+	const sim_memory *m_memory = nullptr;
 	const sim_profile *m_profile = nullptr;
 	std::vector<bandwidth> m_host; // of each device, towards it and from it
 	std::vector<bandwidth> m_peer; // from device to device

@@ -14,7 +14,7 @@
 
 struct mmu_state {
 	struct mmu_memory memory;
-	struct mmu_presence *presence;
+	struct mmu_shared *shared;
 	unsigned device, lanes, walkers;
 	uint64_t l1_ps, l2_ps;
 	struct tlb *l1; /* of each lane */
@@ -77,12 +77,12 @@ static inline unsigned free_walker(struct mmu_state *mmu, uint64_t at_ps)
 }
 
 struct mmu_state *mmu_state_new(const struct sim_profile *p, unsigned device, unsigned lanes,
-				struct mmu_presence *presence, const struct mmu_memory *memory)
+				struct mmu_shared *shared, const struct mmu_memory *memory)
 {
 	struct mmu_state *mmu = g_new0(struct mmu_state, 1);
 
 	mmu->memory = *memory;
-	mmu->presence = presence;
+	mmu->shared = shared;
 	mmu->device = device;
 	mmu->lanes = lanes;
 	mmu->walkers = p->walkers;
@@ -113,12 +113,12 @@ void mmu_state_free(struct mmu_state *mmu)
 
 /* --- who has what --- */
 
-static uint32_t *region_of(struct mmu_presence *presence, unsigned space, uint64_t va)
+static uint32_t *region_of(struct mmu_state *mmu, unsigned space, uint64_t va)
 {
 	uint64_t hash =
 		((va >> PT_HUGE_LG2) + space * UINT64_C(0x51ed27)) * UINT64_C(0x9e3779b97f4a7c15);
 
-	return &presence->region[hash >> 52 & (MMU_REGIONS - 1)];
+	return &mmu->shared->filter.region[hash >> 52 & (MMU_REGIONS - 1)];
 }
 
 static void entry_came(struct mmu_state *mmu, uint64_t key, bool is_page)
@@ -126,9 +126,9 @@ static void entry_came(struct mmu_state *mmu, uint64_t key, bool is_page)
 	unsigned space = tlb_key_space(key);
 
 	if (is_page && tlb_key_size(key) <= 1)
-		++*region_of(mmu->presence, space, tlb_key_va(key));
+		++*region_of(mmu, space, tlb_key_va(key));
 	if (G_UNLIKELY(!mmu->space_entries[space]++))
-		mmu->presence->devices[space] |= 1u << mmu->device;
+		mmu->shared->filter.devices[space] |= 1u << mmu->device;
 }
 
 static void entry_went(struct mmu_state *mmu, uint64_t key, bool is_page)
@@ -136,9 +136,9 @@ static void entry_went(struct mmu_state *mmu, uint64_t key, bool is_page)
 	unsigned space = tlb_key_space(key);
 
 	if (is_page && tlb_key_size(key) <= 1)
-		--*region_of(mmu->presence, space, tlb_key_va(key));
+		--*region_of(mmu, space, tlb_key_va(key));
 	if (G_UNLIKELY(!--mmu->space_entries[space]))
-		mmu->presence->devices[space] &= ~(1u << mmu->device);
+		mmu->shared->filter.devices[space] &= ~(1u << mmu->device);
 }
 
 /* A page that leaves the L2 TLB leaves every L1 TLB. */
@@ -254,7 +254,7 @@ static inline struct tlb_entry *fill(struct mmu_state *mmu, unsigned lane, uint6
 enum sim_status mmu_translate(struct mmu_state *mmu, unsigned lane, unsigned space, uint64_t va,
 			      bool write, uint64_t at_ps, struct mmu_answer *out)
 {
-	const struct mmu_root *root = &mmu->presence->root[space];
+	const struct mmu_root *root = &mmu->shared->root[space];
 	uint64_t base = tlb_key_base(space, root->asid);
 	struct tlb_entry *entry;
 
@@ -318,7 +318,7 @@ static void invalidate_asid(struct mmu_state *mmu, unsigned space, unsigned asid
 	uint64_t region = UINT64_C(1) << PT_HUGE_LG2, base = tlb_key_base(space, asid);
 
 	for (uint64_t at = va & ~(region - 1); at <= last; at += region) {
-		if (*region_of(mmu->presence, space, at)) {
+		if (*region_of(mmu, space, at)) {
 			drop_page(mmu, tlb_key(base, at, 1));
 			drop_small(mmu, base, MAX(at, va), MIN(at + (region - 1), last));
 		}
@@ -344,8 +344,8 @@ void mmu_state_invalidate(struct mmu_state *mmu, unsigned space, uint64_t va, ui
 		scan(mmu, space, va, last);
 		return;
 	}
-	for (unsigned i = 0; i < mmu->presence->seen_count[space]; i++)
-		invalidate_asid(mmu, space, mmu->presence->seen[space][i].asid, va, last);
+	for (unsigned i = 0; i < mmu->shared->seen_count[space]; i++)
+		invalidate_asid(mmu, space, mmu->shared->seen[space][i].asid, va, last);
 }
 
 static bool is_of(uint64_t key, unsigned space, unsigned asid)

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "sim/sim.h"
+#include "sim/job.h"
 #include "tlb.h"
 
 #ifdef __cplusplus
@@ -21,19 +21,24 @@ extern "C" {
 #define MMU_SPACES 32
 #define MMU_ASIDS  8 /* address spaces of one space that are remembered at once */
 
-/* Which tables translate for a space, shared by all MMUs of the simulation. */
+/* Which tables translate for a space. */
 struct mmu_root {
 	uint64_t root_pa;
 	unsigned asid;
 };
 
-/* What of a space any TLB of any device may have; shared by all MMUs of the simulation. Makes an
- * invalidation that concerns nobody cheap. */
+/* What of a space any TLB of any device may have: makes an invalidation that concerns nobody
+ * cheap. */
 #define MMU_REGIONS 4096u
-struct mmu_presence {
+struct shootdown_filter {
 	uint32_t devices[MMU_SPACES]; /* bit d: device d has entries of the space */
 	uint32_t region[MMU_REGIONS]; /* L2 entries of up to 2 MiB by hash of space and 2 MiB region
 				       */
+};
+
+/* What all MMUs of the simulation have in common. */
+struct mmu_shared {
+	struct shootdown_filter filter;
 	struct mmu_root root[MMU_SPACES];
 	struct mmu_root seen[MMU_SPACES][MMU_ASIDS];
 	unsigned seen_count[MMU_SPACES];
@@ -57,7 +62,7 @@ struct mmu_counters {
 struct mmu_state;
 
 struct mmu_state *mmu_state_new(const struct sim_profile *profile, unsigned device, unsigned lanes,
-				struct mmu_presence *presence, const struct mmu_memory *memory);
+				struct mmu_shared *shared, const struct mmu_memory *memory);
 void mmu_state_free(struct mmu_state *mmu);
 
 struct mmu_answer {

@@ -5,19 +5,15 @@
 
 #include <algorithm>
 
+#include "sim/functional.h"
+
 namespace npusim
 {
-
-using sc_core::sc_time;
 
 mmu::mmu(sc_core::sc_module_name name, unsigned device)
     : sc_module(name), in("in"), local("local"), remote("remote"), m_device(device)
 {
 	in.bind(*this);
-	m_walk.set_command(tlm::TLM_READ_COMMAND);
-	m_walk.set_data_length(8);
-	m_walk.set_streaming_width(8);
-	m_walk.it.device = device;
 }
 
 mmu::~mmu()
@@ -25,18 +21,15 @@ mmu::~mmu()
 	mmu_state_free(m_state);
 }
 
-void mmu::end_of_elaboration()
-{
-	m_local = dynamic_cast<target *>(local.get_interface());
-}
-
-void mmu::reset(const sim_config *config, unsigned lanes, mmu_presence *presence)
+void mmu::reset(const sim_config *config, unsigned lanes, mmu_shared *shared)
 {
 	const mmu_memory memory = { read_descriptor, descriptor_at, this, expect_page };
 
-	m_memory = config->memory;
+	set_memory(config->memory, any_node);
+	m_foreign_lane = lanes;
+	m_shared = shared;
 	mmu_state_free(m_state);
-	m_state = mmu_state_new(config->profile, m_device, lanes, presence, &memory);
+	m_state = mmu_state_new(config->profile, m_device, lanes + 1, shared, &memory);
 }
 
 // Walks go through the device's own L2 and HBM, or over the interconnect where a peer's table is
@@ -45,44 +38,37 @@ uint64_t mmu::read_descriptor(void *ctx, uint64_t pa, uint64_t at_ps)
 {
 	auto *self = static_cast<mmu *>(ctx);
 
-	self->m_walk.it.now_ps = self->m_now_ps;
-	return self->forward(self->m_walk, self->m_walk.it, pa, 8, at_ps);
+	return self->forward(self->m_walk, pa, 8, at_ps);
 }
 
 void *mmu::descriptor_at(void *ctx, uint64_t pa)
 {
 	uint64_t bytes;
 
-	return memory_at(static_cast<mmu *>(ctx)->m_memory, pa, &bytes);
+	return memory_at(static_cast<mmu *>(ctx)->memory(), pa, &bytes);
 }
 
 void mmu::expect_page(void *ctx, uint64_t pa)
 {
 	auto *self = static_cast<mmu *>(ctx);
 
-	if (self->m_local && SIM_PA_NODE(pa) == self->m_device)
-		self->m_local->expect(pa);
+	if (SIM_PA_NODE(pa) == self->m_device)
+		self->local.expect(pa);
 }
 
 // To where the physical address lies, at a time of the kernel. Returns when the last byte is there.
-uint64_t mmu::forward(tlm::tlm_generic_payload &payload, access &request, uint64_t pa,
-		      uint64_t bytes, uint64_t at_ps)
+uint64_t mmu::forward(access &request, uint64_t pa, uint64_t bytes, uint64_t at_ps)
 {
-	sc_time delay = ps(at_ps - request.now_ps);
-
-	payload.set_address(pa);
-	payload.set_data_length(static_cast<unsigned>(bytes));
-	request.first_ps = at_ps;
-	if (SIM_PA_NODE(pa) == m_device)
-		local->b_transport(payload, delay);
-	else
-		remote->b_transport(payload, delay);
-	return request.now_ps + to_ps(delay);
+	request.address = pa;
+	request.length = bytes;
+	request.at_ps = at_ps;
+	(SIM_PA_NODE(pa) == m_device ? local : remote).send(request, memory());
+	return request.done_ps;
 }
 
 // One page, or what is left of the request. False at a fault.
-bool mmu::forward_page(tlm::tlm_generic_payload &payload, access &request, uint64_t va,
-		       uint64_t left, uint64_t &issue_ps, uint64_t &end_ps)
+bool mmu::forward_page(access &request, uint64_t va, uint64_t left, uint64_t &issue_ps,
+		       uint64_t &end_ps)
 {
 	uint64_t pa, bytes, room;
 	unsigned char *place;
@@ -93,18 +79,17 @@ bool mmu::forward_page(tlm::tlm_generic_payload &payload, access &request, uint6
 		bytes = left;
 	} else {
 		mmu_answer answer;
-		bool write = payload.get_command() == tlm::TLM_WRITE_COMMAND;
 
 		request.status =
 			mmu_translate(m_state, request.lane, static_cast<unsigned>(request.space),
-				      va, write, issue_ps, &answer);
+				      va, request.write, issue_ps, &answer);
 		issue_ps = answer.done_ps;
 		if (request.status != SIM_OK)
 			return false;
 		pa = answer.pa;
 		room = UINT64_C(1) << answer.page_lg2;
 		bytes = std::min(room - (va & (room - 1)), left);
-		place = memory_at(m_memory, pa, &room);
+		place = memory_at(memory(), pa, &room);
 		if (room < bytes) {
 			request.status = SIM_FAULT_ADDRESS;
 			return false;
@@ -112,25 +97,24 @@ bool mmu::forward_page(tlm::tlm_generic_payload &payload, access &request, uint6
 	}
 	if (request.spans)
 		request.spans->add(place, bytes);
-	end_ps = std::max(end_ps, forward(payload, request, pa, bytes, issue_ps));
+	end_ps = std::max(end_ps, forward(request, pa, bytes, issue_ps));
+	if (G_UNLIKELY(request.status != SIM_OK)) // of a foreign memory
+		return false;
 	request.bytes += bytes;
 	return true;
 }
 
-void mmu::b_transport(tlm::tlm_generic_payload &payload, sc_time &delay)
+void mmu::serve(access &request)
 {
-	access &request = access_of(payload);
-	uint64_t va = payload.get_address(), bytes = payload.get_data_length();
-	uint64_t issue = request.now_ps + to_ps(delay), end = issue, first = 0;
+	uint64_t va = request.address, bytes = request.length, first = 0;
+	uint64_t issue = request.at_ps, end = issue;
 
-	m_now_ps = request.now_ps;
 	request.status = SIM_OK;
 	request.bytes = 0;
 	while (request.bytes < bytes) {
 		bool begins = request.bytes == 0;
 
-		if (!forward_page(payload, request, va + request.bytes, bytes - request.bytes,
-				  issue, end)) {
+		if (!forward_page(request, va + request.bytes, bytes - request.bytes, issue, end)) {
 			request.fault_va = va + request.bytes;
 			end = std::max(end, issue);
 			break;
@@ -139,9 +123,20 @@ void mmu::b_transport(tlm::tlm_generic_payload &payload, sc_time &delay)
 			first = request.first_ps;
 	}
 	request.first_ps = request.bytes ? first : end;
-	payload.set_response_status(request.status == SIM_OK ? tlm::TLM_OK_RESPONSE
-							     : tlm::TLM_ADDRESS_ERROR_RESPONSE);
-	delay = ps(end - request.now_ps);
+	request.done_ps = end;
+}
+
+// Of a payload: by the tables alone.
+uint64_t mmu::locate(access &request) const
+{
+	if (request.space == access::own_space)
+		request.space = static_cast<int>(m_device);
+	if (request.lane > m_foreign_lane)
+		request.lane = m_foreign_lane;
+	if (request.space < 0 || request.space >= MMU_SPACES)
+		return 0;
+	return find_mapped(memory(), m_shared->root[request.space].root_pa, request.address,
+			   request.length, request.write, *request.spans, &request.status);
 }
 
 } // namespace npusim

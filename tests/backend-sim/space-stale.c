@@ -6,7 +6,7 @@
  */
 #include "space-rig.h"
 
-#include "sim/sim-private.h"
+#include "sim/sim.h"
 
 #define NORMAL (MEM_DEV_VAL << MEM_VIRT_BIT | MEM_TYPE_HBM)
 #define HUGE   (NORMAL | MEM_PAGE_HUGE)

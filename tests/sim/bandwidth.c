@@ -2,7 +2,7 @@
  *
  * Bandwidth in slices: order, limits, what is remembered.
  */
-#include "sim/engine/bandwidth.h"
+#include "sim/transport/bandwidth.h"
 
 #include <glib.h>
 

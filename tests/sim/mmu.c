@@ -19,7 +19,7 @@
 #define TABLES  256
 
 static struct sim_profile profile;
-static struct mmu_presence presence;
+static struct mmu_shared shared;
 static struct mmu_state *mmu;
 static struct page_table table;
 static uint64_t (*tables)[512];
@@ -54,17 +54,17 @@ static void open_mmu(void)
 {
 	const struct mmu_memory memory = { read_descriptor, at, NULL, NULL };
 
-	memset(&presence, 0, sizeof(presence));
-	mmu = mmu_state_new(&profile, 0, LANES, &presence, &memory);
-	presence.root[0] = presence.seen[0][0] = (struct mmu_root){ table.root_pa, 0 };
-	presence.seen_count[0] = 1;
+	memset(&shared, 0, sizeof(shared));
+	mmu = mmu_state_new(&profile, 0, LANES, &shared, &memory);
+	shared.root[0] = shared.seen[0][0] = (struct mmu_root){ table.root_pa, 0 };
+	shared.seen_count[0] = 1;
 }
 
 static void map(uint64_t va, uint64_t pa, unsigned lg2, uint64_t count)
 {
 	ASSERT_TRUE(pt_map(&table, va, pa, lg2, count, PT_WRITE));
 	if (mmu)
-		presence.root[0].root_pa = presence.seen[0][0].root_pa = table.root_pa;
+		shared.root[0].root_pa = shared.seen[0][0].root_pa = table.root_pa;
 }
 
 SETUP(mmu)
@@ -211,9 +211,9 @@ TEST(mmu, long_ranges_are_invalidated_whole)
 	EXPECT_EQ(mmu_state_live_bytes(mmu), UINT64_C(2) << 21);
 	mmu_state_invalidate(mmu, 0, 0, UINT64_C(1) << 47);
 	EXPECT_EQ(mmu_state_live_bytes(mmu), 0u);
-	EXPECT_EQ(presence.devices[0], 0u);
+	EXPECT_EQ(shared.filter.devices[0], 0u);
 	for (unsigned i = 0; i < MMU_REGIONS; i++)
-		ASSERT_EQ(presence.region[i], 0u);
+		ASSERT_EQ(shared.filter.region[i], 0u);
 }
 
 /* A random sweep over 60 GiB by one lane, the L2 TLB fully associative: it misses with 1 - entries

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "machine.h"
-#include "sim/sim-private.h"
+#include "sim/sim.h"
 
 SETUP(jobs)
 {
@@ -485,34 +485,13 @@ TEST(jobs, same_calls_take_the_same_time)
 	EXPECT_EQ(first, second);
 }
 
-TEST(jobs, time_goes_on_across_simulations_of_any_shape)
+TEST(jobs, one_simulation_is_open_at_a_time)
 {
 	struct sim_config config = { &machine.profile, &machine.memory, 2, true };
-	uint64_t before;
 	char *error = NULL;
-	struct sim_job job = { .kind = SIM_JOB_DELAY, .delay_ps = 1234 };
 
 	EXPECT_NULL(sim_open(&config, &error));
 	EXPECT_CONTAINS(error, "open in this process already");
-	g_free(error);
-	sim_spend(machine.sim, 5 * SIM_PS_PER_MS);
-	before = sim_host_ps(machine.sim);
-	sim_close(machine.sim);
-	for (unsigned devices = 1; devices <= 16; devices *= 2) {
-		config.devices = devices;
-		machine.sim = sim_open(&config, &error);
-		ASSERT_NOT_NULL(machine.sim);
-		EXPECT_GE(sim_host_ps(machine.sim), before);
-		before = sim_host_ps(machine.sim) + 1234;
-		job.device = devices - 1;
-		EXPECT_EQ(sim_execute(machine.sim, &job), SIM_OK);
-		EXPECT_EQ(job.finish_ps, before);
-		sim_close(machine.sim);
-	}
-	config.devices = 17;
-	machine.sim = sim_open(&config, &error);
-	EXPECT_NULL(machine.sim);
-	EXPECT_CONTAINS(error, "17 devices");
 	g_free(error);
 }
 

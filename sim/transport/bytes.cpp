@@ -12,6 +12,7 @@ namespace npusim
 void span_list::clear()
 {
 	m_spans.clear();
+	m_own.clear();
 	m_bytes = 0;
 }
 
@@ -22,6 +23,13 @@ void span_list::add(unsigned char *at, uint64_t bytes)
 		m_spans.back().bytes += bytes;
 	else
 		m_spans.push_back({ at, bytes });
+}
+
+unsigned char *span_list::add_own(uint64_t bytes)
+{
+	m_own.emplace_back(new unsigned char[bytes]());
+	add(m_own.back().get(), bytes);
+	return m_own.back().get();
 }
 
 void span_list::cut(uint64_t bytes)
@@ -36,7 +44,7 @@ void span_list::cut(uint64_t bytes)
 	}
 }
 
-static void copy(const span_list &dst, const span_list &src)
+void copy_bytes(const span_list &dst, const span_list &src)
 {
 	auto s = src.spans().begin();
 	uint64_t into = 0;
@@ -87,7 +95,7 @@ void move_bytes(const sim_job *job, const span_list &dst, const span_list &src, 
 	if (job->contents_stay)
 		return;
 	if (job->kind == SIM_JOB_COPY)
-		copy(dst, src);
+		copy_bytes(dst, src);
 	if (job->kind != SIM_JOB_FILL)
 		return;
 	for (const span &d : dst.spans()) {

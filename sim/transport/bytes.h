@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The bytes of a job: where they lie in this process, and how they are moved. No time, no SystemC.
-#ifndef NPUSIM_SIM_ENGINE_BYTES_H
-#define NPUSIM_SIM_ENGINE_BYTES_H
+#ifndef NPUSIM_SIM_TRANSPORT_BYTES_H
+#define NPUSIM_SIM_TRANSPORT_BYTES_H
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
-#include "sim/sim.h"
+#include "sim/job.h"
 
 namespace npusim
 {
@@ -23,6 +24,8 @@ class span_list
 public:
 	void clear();
 	void add(unsigned char *at, uint64_t bytes);
+	// Adds memory of the list's own, all zeros, that is there until clear().
+	unsigned char *add_own(uint64_t bytes);
 	// Forgets all beyond the first `bytes`.
 	void cut(uint64_t bytes);
 	uint64_t bytes() const
@@ -36,6 +39,7 @@ public:
 
 private:
 	std::vector<span> m_spans;
+	std::vector<std::unique_ptr<unsigned char[]>> m_own;
 	uint64_t m_bytes = 0;
 };
 
@@ -51,6 +55,9 @@ inline unsigned char *memory_at(const sim_memory *memory, uint64_t pa, uint64_t 
 	*out_bytes = memory->bytes[node] - offset;
 	return memory->base[node] + offset;
 }
+
+// Copies src, which is as long at least, to dst.
+void copy_bytes(const span_list &dst, const span_list &src);
 
 // Copies src to dst, or fills dst, as the job says; the lists are as long as the job's bytes that
 // could be reached. A fill begins at byte `begin` of the job. Where contents stay, nothing moves.

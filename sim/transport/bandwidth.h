@@ -5,8 +5,8 @@
  * later may be ready, and served, earlier. Plain code: no kernel, no data. The L2 and every link
  * have one of these a direction.
  */
-#ifndef NPUSIM_SIM_ENGINE_BANDWIDTH_H
-#define NPUSIM_SIM_ENGINE_BANDWIDTH_H
+#ifndef NPUSIM_SIM_TRANSPORT_BANDWIDTH_H
+#define NPUSIM_SIM_TRANSPORT_BANDWIDTH_H
 
 #include <glib.h>
 #include <stdint.h>

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The sockets of the model's blocks, which follow the TLM-2.0 base protocol, loosely timed. A block
+// of the model that finds another one behind its socket when elaboration ends hands it the access
+// itself. All others get, and may send, generic payloads: data moves between the payload's data
+// pointer and the memory of the simulated server, byte enables and streaming are refused, a fault
+// is TLM_ADDRESS_ERROR_RESPONSE. A foreign target annotates its delay and must not wait(): requests
+// come from SC_METHODs. There is no direct memory interface.
+#ifndef NPUSIM_SIM_TRANSPORT_SOCKET_H
+#define NPUSIM_SIM_TRANSPORT_SOCKET_H
+
+#include <glib.h>
+#include <systemc>
+#include <tlm>
+#include <tlm_utils/simple_initiator_socket.h>
+#include <vector>
+
+#include "sim/transport/access.h"
+
+namespace npusim
+{
+
+// For any number of initiators; bound to the block itself.
+using target_socket =
+	tlm::tlm_target_socket<32, tlm::tlm_base_protocol_types, 0, sc_core::SC_ONE_OR_MORE_BOUND>;
+
+// What every block that takes requests is.
+class target : public tlm::tlm_fw_transport_if<>
+{
+public:
+	// From another block of the model. The answer is in the access on return; its address and
+	// length may have changed. Returns at once: time is in the access.
+	virtual void serve(access &request) = 0;
+	// The address will be asked for soon. Nothing comes of it but speed: what is looked up for
+	// it is brought near.
+	virtual void expect(uint64_t)
+	{
+	}
+	// From anybody: with an access as extension, or with none.
+	void b_transport(tlm::tlm_generic_payload &payload, sc_core::sc_time &delay) override;
+	// The same, done at once.
+	tlm::tlm_sync_enum nb_transport_fw(tlm::tlm_generic_payload &payload, tlm::tlm_phase &phase,
+					   sc_core::sc_time &delay) override;
+	bool get_direct_mem_ptr(tlm::tlm_generic_payload &, tlm::tlm_dmi &) override
+	{
+		return false;
+	}
+	unsigned transport_dbg(tlm::tlm_generic_payload &payload) override;
+
+protected:
+	static constexpr unsigned any_node = SIM_NODE_MAX;
+
+	// node: the one whose memory lies behind the block, or any_node.
+	void set_memory(const sim_memory *memory, unsigned node)
+	{
+		m_memory = memory;
+		m_node = node;
+	}
+	const sim_memory *memory() const
+	{
+		return m_memory;
+	}
+	// Notes in request.spans where the bytes lie that are asked for; returns how many do. By
+	// physical address, unless a block has another notion.
+	virtual uint64_t locate(access &request) const;
+
+private:
+	uint64_t locate(const tlm::tlm_generic_payload &payload, access &request,
+			span_list &place) const;
+
+	const sim_memory *m_memory = nullptr;
+	unsigned m_node = any_node;
+};
+
+// Where a block's own requests go out.
+class request_socket : public tlm_utils::simple_initiator_socket<request_socket>
+{
+public:
+	explicit request_socket(const char *name) : simple_initiator_socket(name)
+	{
+	}
+	// True if a block of the model is bound.
+	bool is_own() const
+	{
+		return m_own != nullptr;
+	}
+	// By physical address, the answer in the access. A foreign target sees the bytes that are
+	// in memory as they are written; what it reads is dropped: memory has its own.
+	void send(access &request, const sim_memory *memory)
+	{
+		if (G_LIKELY(m_own))
+			m_own->serve(request);
+		else
+			send_memory(request, memory);
+	}
+	// To a foreign target, with request.length bytes of data. request.bytes is left alone.
+	void send_foreign(access &request, tlm::tlm_command command, unsigned char *data);
+	void expect(uint64_t address)
+	{
+		if (m_own)
+			m_own->expect(address);
+	}
+
+private:
+	void send_memory(access &request, const sim_memory *memory);
+	void end_of_elaboration() override;
+
+	target *m_own = nullptr;
+	std::vector<unsigned char> m_dropped;
+};
+
+} // namespace npusim
+
+#endif

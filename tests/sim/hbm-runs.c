@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Runs in the HBM: what whole rows and whole stripes take by a closed form, against the burst
+ * scheduler, which gets the same bytes burst by burst, over random geometries, interleaves, timings
+ * and lengths: those of memories with 16 banks or more and a queue of 64 requests or more. With
+ * fewer of either, single bursts cannot fill the bus, and what runs assume does not hold.
+ */
+#include "harness/test.h"
+
+#include <glib.h>
+#include <string.h>
+
+#include "sim/hbm/hbm.h"
+
+#define SEED    20240607
+#define CONFIGS 500
+
+static unsigned between(GRand *rand, int least, int most)
+{
+	return (unsigned)g_rand_int_range(rand, least, most + 1);
+}
+
+static unsigned lg2(uint64_t x)
+{
+	return 63 - (unsigned)__builtin_clzll(x);
+}
+
+/* Of an address. */
+struct field {
+	char letter;
+	unsigned bits;
+};
+
+/* Fields in any order. */
+static void add_fields(GRand *rand, GString *map, struct field *field, unsigned fields)
+{
+	for (; fields; fields--) {
+		unsigned i = between(rand, 0, (int)fields - 1);
+
+		g_string_append_printf(map, " %c%u%s", field[i].letter, field[i].bits,
+				       field[i].letter != 'c' && between(rand, 0, 1) ? "x" : "");
+		field[i] = field[fields - 1];
+	}
+}
+
+/* As controllers have it: neighbours in other channels and bank groups, the row on top, half of the
+ * fields that may be are XORed with the row. */
+static void random_map(GRand *rand, struct sim_profile *p)
+{
+	unsigned columns = lg2(p->hbm_columns), low = between(rand, 0, 2);
+	struct field spread[] = {
+		{ 's', lg2(p->hbm_stacks) },
+		{ 'h', lg2(p->hbm_channels) },
+		{ 'p', lg2(p->hbm_pseudo_channels) },
+		{ 'g', lg2(p->hbm_bank_groups) },
+	};
+	struct field upper[] = { { 'c', columns - low }, { 'b', lg2(p->hbm_banks) } };
+	g_autoptr(GString) map = g_string_new(NULL);
+
+	g_string_printf(map, "o%u c%u", lg2(p->hbm_burst * 8), low);
+	add_fields(rand, map, spread, G_N_ELEMENTS(spread));
+	add_fields(rand, map, upper, G_N_ELEMENTS(upper));
+	g_string_append_printf(map, " r%u", lg2(p->hbm_rows));
+	g_strlcpy(p->hbm_map, map->str, sizeof(p->hbm_map));
+}
+
+static void random_timing(GRand *rand, struct sim_profile *p)
+{
+	p->hbm_cl = between(rand, 10, 40);
+	p->hbm_cwl = between(rand, 4, 20);
+	p->hbm_rcd_rd = between(rand, 10, 30);
+	p->hbm_rcd_wr = between(rand, 8, 24);
+	p->hbm_rp = between(rand, 10, 30);
+	p->hbm_ras = p->hbm_rcd_rd + between(rand, 10, 40);
+	p->hbm_rc = p->hbm_ras + p->hbm_rp;
+	p->hbm_wr = between(rand, 10, 32);
+	p->hbm_rtp = between(rand, 4, 12);
+	p->hbm_ccd_s = p->hbm_burst / 2;
+	p->hbm_ccd_l = p->hbm_ccd_s * between(rand, 1, 2);
+	p->hbm_rrd_s = between(rand, 2, 8);
+	p->hbm_rrd_l = p->hbm_rrd_s + between(rand, 0, 4);
+	p->hbm_faw = 4 * p->hbm_rrd_s + between(rand, 0, 8);
+	p->hbm_wtr_s = between(rand, 4, 14);
+	p->hbm_wtr_l = p->hbm_wtr_s + between(rand, 0, 6);
+	p->hbm_rtw = between(rand, 4, 20);
+	p->hbm_refresh = between(rand, 0, 1);
+	p->hbm_refresh_per_bank = between(rand, 0, 1);
+	p->hbm_rfc = between(rand, 300, 600);
+	p->hbm_refi = between(rand, 3000, 7000);
+	p->hbm_rfc_sb = between(rand, 100, 300);
+	p->hbm_refi_sb = between(rand, 400, 600);
+	p->hbm_queue = 64u << between(rand, 0, 2);
+}
+
+static void random_profile(GRand *rand, struct sim_profile *p)
+{
+	p->hbm_stacks = 1u << between(rand, 0, 1);
+	p->hbm_channels = 1u << between(rand, 1, 3);
+	p->hbm_pseudo_channels = between(rand, 1, 2);
+	p->hbm_bank_groups = 4u << between(rand, 0, 2);
+	p->hbm_banks = 4;
+	p->hbm_columns = 1u << between(rand, 4, 6);
+	p->hbm_burst = 4u << between(rand, 0, 1);
+	p->hbm_rows = 1u << 14;
+	random_map(rand, p);
+	random_timing(rand, p);
+}
+
+struct run {
+	uint64_t offset, bytes;
+	bool write;
+};
+
+/* Runs of writes are many buffers long, since what is in the buffer at the end is not written. */
+static struct run random_run(GRand *rand, const struct sim_profile *p)
+{
+	uint64_t burst = p->hbm_burst * 8;
+	bool write = between(rand, 0, 1);
+	uint64_t bursts = 1u << between(rand, write ? 14 : 3, 17);
+
+	bursts += between(rand, 0, (int)bursts);
+	return (struct run){ burst * between(rand, 0, 1 << 16), burst * bursts, write };
+}
+
+/* The run in one go. In clocks. */
+static double in_rows(const struct sim_profile *p, struct run run)
+{
+	struct hbm *hbm = hbm_new(p);
+	uint64_t done = hbm_access(hbm, run.offset, run.bytes, run.write, 0, NULL);
+
+	hbm_free(hbm);
+	return (double)done / p->hbm_tck_ps;
+}
+
+/* The run as the scheduler serves it: every burst asked for at once. In clocks. */
+static double by_bursts(const struct sim_profile *p, struct run run)
+{
+	struct hbm *hbm = hbm_new(p);
+	uint64_t burst = p->hbm_burst * 8, last = 0;
+
+	for (uint64_t at = run.offset; at < run.offset + run.bytes; at += burst) {
+		uint64_t done = hbm_access(hbm, at, burst, run.write, 0, NULL);
+
+		last = MAX(last, done);
+	}
+	hbm_free(hbm);
+	return (double)last / p->hbm_tck_ps;
+}
+
+/* What the scheduler's writes lose beside: they go in batches of half the queue, behind each of
+ * which the bus is turned, and which wait for a bank that is being refreshed on its own. */
+static double batch_pauses(const struct sim_profile *p, struct run run)
+{
+	unsigned pseudos = p->hbm_stacks * p->hbm_channels * p->hbm_pseudo_channels;
+	uint64_t batches = run.bytes / (p->hbm_burst * 8) / pseudos / MIN(p->hbm_queue / 2, 64);
+	unsigned pause = p->hbm_cwl + p->hbm_burst / 2 + p->hbm_wtr_s;
+
+	if (p->hbm_refresh && p->hbm_refresh_per_bank)
+		pause += p->hbm_rfc_sb + p->hbm_rtp + p->hbm_rp;
+	return (double)(batches * pause);
+}
+
+/* The bounds: reads within 20 %, either way. Writes take the scheduler no less than 0.9 of the
+ * closed form, and 1.5 times it at most beside the pauses between its batches. */
+TEST(hbm_runs, closed_form_agrees_with_the_burst_scheduler)
+{
+	g_autoptr(GRand) rand = g_rand_new_with_seed(SEED);
+	struct sim_profile profile;
+	char *error = NULL;
+
+	ASSERT_TRUE(sim_profile_load("Ascend910B1", &profile, &error));
+	for (unsigned i = 0; i < CONFIGS; i++) {
+		struct run run;
+		double rows, bursts;
+
+		random_profile(rand, &profile);
+		run = random_run(rand, &profile);
+		rows = in_rows(&profile, run);
+		bursts = by_bursts(&profile, run);
+		NOTE("configuration %u: %s, %s of %llu bytes at %llu", i, profile.hbm_map,
+		     run.write ? "write" : "read", (unsigned long long)run.bytes,
+		     (unsigned long long)run.offset);
+		if (run.write) {
+			EXPECT_GE(bursts, 0.9 * rows);
+			EXPECT_LE(bursts, 1.5 * rows + batch_pauses(&profile, run));
+		} else {
+			EXPECT_NEAR(rows, bursts, 0.2 * bursts);
+		}
+	}
+}

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Simulations of several numbers of devices: a process elaborates one model, for the number of its
+ * first simulation, so each number has a process of its own here.
+ */
+#include "harness/test.h"
+
+#include <glib.h>
+#include <string.h>
+
+#include "machine.h"
+
+static struct sim *open_devices(unsigned devices, char **error)
+{
+	struct sim_config config = { &machine.profile, &machine.memory, devices, true };
+
+	return sim_open(&config, error);
+}
+
+/* A job on the last device; time goes on from simulation to simulation. */
+static void use_devices(unsigned devices, uint64_t *since_ps)
+{
+	struct sim_job job = { .kind = SIM_JOB_DELAY, .device = devices - 1, .delay_ps = 1234 };
+	char *error = NULL;
+
+	NOTE("%u devices", devices);
+	machine.sim = open_devices(devices, &error);
+	ASSERT_NOT_NULL(machine.sim);
+	EXPECT_GE(sim_host_ps(machine.sim), *since_ps);
+	sim_spend(machine.sim, 5 * SIM_PS_PER_MS);
+	*since_ps = sim_host_ps(machine.sim) + 1234;
+	EXPECT_EQ(sim_execute(machine.sim, &job), SIM_OK);
+	EXPECT_EQ(job.finish_ps, *since_ps);
+	sim_close(machine.sim);
+}
+
+static void refuse_devices(unsigned devices, const char *words)
+{
+	char *error = NULL;
+
+	NOTE("%u devices", devices);
+	EXPECT_NULL(open_devices(devices, &error));
+	EXPECT_CONTAINS(error, words);
+	g_free(error);
+}
+
+static void as_many_or_fewer(void *first)
+{
+	unsigned most = *(const unsigned *)first;
+	g_autofree char *words = g_strdup_printf(
+		"sim_open: %u devices; at most the %u of this process", most + 1, most);
+	uint64_t since = 0;
+
+	machine_setup();
+	for (unsigned devices = most; devices; devices /= 2)
+		use_devices(devices, &since);
+	use_devices(most, &since);
+	if (most < 16)
+		refuse_devices(most + 1, words);
+	refuse_devices(17, "17 devices; must be 1 to 16");
+	refuse_devices(0, "0 devices; must be 1 to 16");
+	machine.sim = NULL;
+	machine_close();
+}
+
+TEST(devices, first_simulation_says_how_many_there_can_be)
+{
+	for (unsigned most = 1; most <= 16; most *= 2)
+		EXPECT_EXIT(0, as_many_or_fewer, &most);
+}
+
+/* Peers and the host are told apart in a simulation of fewer devices than the model was built for.
+ */
+static void fewer_than_built(void *arg)
+{
+	uint64_t since = 0;
+	struct sim_job read = { .kind = SIM_JOB_READ, .src = { 0, MACHINE_VA }, .bytes = HUGE };
+	struct sim_counters c;
+
+	(void)arg;
+	machine_setup();
+	use_devices(8, &since);
+	machine_open(true);
+	machine_map(0, MACHINE_VA, SIM_PA(SIM_NODE_HOST, 0), 21, 1, PT_WRITE);
+	EXPECT_EQ(sim_execute(machine.sim, &read), SIM_OK);
+	machine_unmap(0, MACHINE_VA, HUGE);
+	machine_map(0, MACHINE_VA, SIM_PA(1, 0), 21, 1, PT_WRITE);
+	EXPECT_EQ(sim_execute(machine.sim, &read), SIM_OK);
+	sim_get_counters(machine.sim, 0, &c);
+	EXPECT_EQ(c.link_h2d_bytes, HUGE);
+	EXPECT_EQ(c.link_peer_bytes, HUGE);
+	machine_close();
+}
+
+TEST(devices, later_simulation_may_have_fewer)
+{
+	EXPECT_EXIT(0, fewer_than_built, NULL);
+}
