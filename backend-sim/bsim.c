@@ -8,6 +8,7 @@
 #include "alloc.h"
 #include "contract.h"
 #include "device.h"
+#include "driver/stack.h"
 #include "mapping.h"
 #include "ops.h"
 
@@ -21,7 +22,8 @@
 
 struct bsim *bsim_process;
 static pthread_mutex_t users_lock = PTHREAD_MUTEX_INITIALIZER;
-static unsigned users; /* open() less close(); users_lock */
+static unsigned users;           /* open() less close(); users_lock */
+static struct npu_driver *stack; /* the top, of all users; users_lock */
 
 /* ---- entry and exit of calls ---- */
 
@@ -462,10 +464,13 @@ static void close_backend(struct npu_driver *self)
 
 	pthread_mutex_lock(&users_lock);
 	used = --users > 0;
+	if (!used) {
+		bsim_process = NULL;
+		driver_stack_end(stack);
+	}
 	pthread_mutex_unlock(&users_lock);
 	if (used)
 		return;
-	bsim_process = NULL;
 	if (bs->node != NULL && !is_forked(bs))
 		end_server(bs);
 	pthread_mutex_lock(&bs->lock);
@@ -476,15 +481,15 @@ static void close_backend(struct npu_driver *self)
 
 static void fill_driver(struct npu_driver *driver)
 {
-#define SET_OP(ret, missing, op, params, args) .op = bsim_##op,
-	*driver = (struct npu_driver){ .abi = NPU_DRIVER_ABI,
-				       .size = sizeof(*driver),
-				       .name = "sim",
-				       .caps = NPU_CAP_MODEL | NPU_CAP_VALUE_WAIT |
-					       NPU_CAP_SHARE_V2 | NPU_CAP_RETAIN,
-				       .close = close_backend,
-				       NPU_DRIVER_OPS(SET_OP) };
-#undef SET_OP
+	*driver = (struct npu_driver){
+		.abi = NPU_DRIVER_ABI,
+		.size = sizeof(*driver),
+		.name = "sim",
+		.caps = NPU_CAP_MODEL | NPU_CAP_VALUE_WAIT | NPU_CAP_SHARE_V2 | NPU_CAP_RETAIN,
+		.close = close_backend,
+#define NPU_OP(result, missing, op, ...) .op = bsim_##op,
+#include "npusim/driver-ops.h"
+	};
 }
 
 static struct npu_driver *open_once(char **error)
@@ -504,8 +509,12 @@ static struct npu_driver *open_once(char **error)
 		fill_driver(&server.driver);
 		pthread_atfork(before_fork, after_fork, in_child);
 	}
+	stack = driver_stack_open(&server.driver, error);
+	if (stack == NULL)
+		return NULL;
+	driver_stack_share(stack);
 	bsim_process = &server;
-	return &server.driver;
+	return stack;
 }
 
 /* libascendcl.so and libascend_hal.so of one process are users of one model. */
@@ -514,7 +523,7 @@ static struct npu_driver *open_backend(char **error)
 	struct npu_driver *driver;
 
 	pthread_mutex_lock(&users_lock);
-	driver = bsim_process != NULL ? &bsim_process->driver : open_once(error);
+	driver = bsim_process != NULL ? stack : open_once(error);
 	if (driver != NULL)
 		users++;
 	pthread_mutex_unlock(&users_lock);

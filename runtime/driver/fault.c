@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A driver that makes chosen calls fail, and forwards the others. Owns the text form of its rules
+ * A layer that makes chosen calls fail. Owns the text form of its rules
  * (NPUSIM_FAULT) and how often each has come to its call. A call that fails here never reaches the
  * driver below.
  */
-#include "driver-wrap.h"
+#include "driver/layer.h"
 
 #include "base/base.h"
 
 #include <ctype.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,8 +29,8 @@ struct fault_rule {
 	_Atomic uint64_t calls;
 };
 
-struct fault_driver {
-	struct npu_driver driver;
+struct fault_layer {
+	struct layer layer;
 	unsigned count;
 	struct fault_rule rule[RULES_MAX];
 };
@@ -69,61 +70,39 @@ static bool rule_hits(struct fault_rule *rule, enum driver_op op, uint64_t *out_
 	return false;
 }
 
-/* True if the call is to fail; every rule counts it all the same. */
-static bool fault_hits(struct fault_driver *fault, enum driver_op op, drvError_t *out_code)
+/* Every rule counts the call, though another may have made it fail. */
+static bool fault_before(struct layer *layer, struct layer_call *call)
 {
+	struct fault_layer *fault = (struct fault_layer *)layer;
 	bool hit = false;
 
 	fault_text[0] = '\0';
 	for (unsigned i = 0; i < fault->count; i++) {
-		uint64_t call;
+		uint64_t number;
 
-		if (!rule_hits(&fault->rule[i], op, &call) || hit)
+		if (!rule_hits(&fault->rule[i], call->op, &number) || hit)
 			continue;
 		hit = true;
-		*out_code = fault->rule[i].code;
+		call->code = fault->rule[i].code;
 		snprintf(fault_text, sizeof(fault_text),
 			 "NPUSIM_FAULT: call %llu of %s was made to fail with %d",
-			 (unsigned long long)call, driver_op_name(op), *out_code);
+			 (unsigned long long)number, driver_op_name(call->op), call->code);
 		npu_log(NPU_LOG_INFO, "%s", fault_text);
 	}
 	return hit;
 }
 
-#define FAULT_RESULT(ret, missing, code) \
-	__builtin_choose_expr(__builtin_types_compatible_p(ret, drvError_t), code, missing)
-#define FAULTY(ret, missing, op, params, args)                                      \
-	static ret faulty_##op NPU_WITH_SELF params                                 \
-	{                                                                           \
-		struct npu_driver *lower = self->lower;                             \
-		drvError_t code = DRV_ERROR_NONE;                                   \
-                                                                                    \
-		if (driver_op_is_call(DRIVER_OP_##op) &&                            \
-		    fault_hits((struct fault_driver *)self, DRIVER_OP_##op, &code)) \
-			return FAULT_RESULT(ret, missing, code);                    \
-		return lower->op DRIVER_LOWER args;                                 \
-	}
-NPU_DRIVER_OPS(FAULTY)
-#undef FAULTY
-
 static const char *fault_last_message(struct npu_driver *self)
 {
-	return fault_text[0] != '\0' ? fault_text : npu_call(self->lower, npusimLastMessage);
+	const struct layer *layer = (const struct layer *)self;
+
+	return fault_text[0] != '\0' ? fault_text : layer->below.npusimLastMessage(self->lower);
 }
 
-static void fault_close(struct npu_driver *self)
+static void fault_end(struct layer *layer)
 {
-	free(self);
+	free(layer);
 }
-
-static const struct npu_driver fault_table = { .abi = NPU_DRIVER_ABI,
-					       .size = sizeof(struct npu_driver),
-					       .name = "fault",
-					       .close = fault_close,
-#define FAULT_MEMBER(ret, missing, op, params, args) .op = faulty_##op,
-					       NPU_DRIVER_OPS(FAULT_MEMBER)
-#undef FAULT_MEMBER
-};
 
 /* ---- the text form ---- */
 
@@ -205,9 +184,10 @@ static bool parse_rule(char *text, struct fault_rule *rule, char **error)
 	return true;
 }
 
-struct npu_driver *fault_driver_open(struct npu_driver *lower, const char *spec, char **error)
+struct npu_driver *fault_layer_open(struct npu_driver *lower, const char *spec, char **error)
 {
-	struct fault_driver *fault = calloc(1, sizeof(*fault));
+	static const struct layer_hooks hooks = { .before = fault_before, .end = fault_end };
+	struct fault_layer *fault = calloc(1, sizeof(*fault));
 	char *text = strdup(spec);
 	char *place = NULL;
 	bool fine = fault != NULL && text != NULL;
@@ -227,9 +207,7 @@ struct npu_driver *fault_driver_open(struct npu_driver *lower, const char *spec,
 		free(fault);
 		return NULL;
 	}
-	fault->driver = fault_table;
-	fault->driver.npusimLastMessage = fault_last_message;
-	fault->driver.caps = lower->caps;
-	fault->driver.lower = lower;
-	return &fault->driver;
+	layer_init(&fault->layer, "fault", lower, &hooks);
+	fault->layer.driver.npusimLastMessage = fault_last_message;
+	return &fault->layer.driver;
 }

@@ -4,10 +4,10 @@
  * backend-sim.so, so that a process that holds both libascendcl.so and libascend_hal.so has one
  * model, one address window, one set of handles.
  *
- *   hal-export.c         the functions of the seam, made of NPU_DRIVER_OPS
- *   hal-export-more.c    functions beyond the seam that answer something
- *   hal-export-absent.c  functions that callers link strongly, and that have nothing behind them
- *   hal-export-open.c    opening the model at the first call; the symbol that says whose this is
+ *   functions.c   the functions of the seam, made of driver-ops.h, and a few more that answer
+ *   unmodelled.h  functions that callers link strongly, and that have nothing behind them
+ *   open.c        opening the model at the first call; the symbol that says whose this is
+ *   symbols.py    makes the list of exports from driver-ops.h, unmodelled.h and this header
  *
  * Names that callers take weakly and that stand in none of these stay out of the library: a caller
  * does without what it does not find, but believes what it finds.
@@ -20,14 +20,17 @@
 
 #define HAL_EXPORT __attribute__((visibility("default")))
 
-/* "(a, b)" as a parameter list, "()" as "(void)". */
-#define HAL_PARAMETERS(...) (HAL_VOID_(__VA_ARGS__) __VA_ARGS__)
-#define HAL_VOID_(...)      HAL_VOID_IF_##__VA_OPT__(NOT_EMPTY)
-#define HAL_VOID_IF_        void
-#define HAL_VOID_IF_NOT_EMPTY
+/* Beyond the seam. */
+HAL_EXPORT drvError_t drvDeviceStatus(uint32_t dev, int *status);
+HAL_EXPORT drvError_t halMemcpy(void *dst, size_t dst_size, void *src, size_t count,
+				struct memcpy_info *info);
+HAL_EXPORT void drvDfxShowReport(uint32_t dev);
+HAL_EXPORT void drvFlushCache(uint64_t base, uint32_t length);
+HAL_EXPORT extern int g_devmm_mem_dev;
+HAL_EXPORT extern const struct npusim_hal npusim_hal_is_ours;
 
-/* The model's driver, opened at the first call of any thread. NULL, and this thread's message says
- * why, if it cannot be; tried again at the next call. */
+/* The top of the model's stack of drivers, opened at the first call of any thread. NULL, and this
+ * thread's message says why, if it cannot be; tried again at the next call. */
 struct npu_driver *hal_driver(void);
 
 /* What a function answers without a model: NO_DEVICE where it answers a code, else `missing`. */

@@ -1,21 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Opens the model behind libascend_hal.so: finds backend-sim.so beside this library's own file, and
- * takes a driver of it at the first call. Owns the symbol that says whose library this is.
+ * Opens the model behind libascend_hal.so: takes a driver of backend-sim.so at the first call, with
+ * the layers that the process has. Owns the symbol that says whose library this is.
  */
-#include "hal-export.h"
+#include "hal.h"
 
 #include "base/base.h"
-#include "config.h"
+#include "driver/module.h"
 
 #include <dlfcn.h>
-#include <limits.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 static _Atomic(struct npu_driver *) driver;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -32,54 +30,20 @@ static void in_child(void)
 	pthread_mutex_init(&lock, NULL);
 }
 
-/* ---- the module ---- */
-
-/* Beside an installed lib/npusim/hal/libascend_hal.so, or in the build tree. */
-static bool find_module(char *out, size_t room, char **error)
+static const struct npu_backend *load_model(char **error)
 {
-	Dl_info info;
-	char own[PATH_MAX];
-	char *slash;
+	char path[MODULE_PATH_MAX];
+	const struct npu_backend *backend = NULL;
+	Dl_info own;
 
-	if (dladdr((void *)find_module, &info) == 0 || realpath(info.dli_fname, own) == NULL) {
-		*error = strdup("libascend_hal.so of npusim cannot tell where its own file is");
-		return false;
-	}
-	if (strncmp(own, NPUSIM_BUILD_ROOT "/", strlen(NPUSIM_BUILD_ROOT "/")) == 0) {
-		snprintf(out, room, "%s/backend-sim/backend-sim.so", NPUSIM_BUILD_ROOT);
-		return true;
-	}
-	slash = strrchr(own, '/');
-	*slash = '\0';
-	snprintf(out, room, "%s/../backend-sim.so", own);
-	if (access(out, F_OK) == 0)
-		return true;
-	if (asprintf(error,
-		     "%s belongs to %s, which is not there: npusim's libraries stay together, "
-		     "link to this one instead of copying it",
-		     info.dli_fname, out) < 0)
-		*error = NULL;
-	return false;
-}
-
-static const struct npu_backend *load_module(char **error)
-{
-	char path[PATH_MAX + sizeof("/../backend-sim.so")];
-	const struct npu_backend *backend;
-	void *module;
-
-	if (!find_module(path, sizeof(path), error))
-		return NULL;
-	module = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-	if (module == NULL) {
-		*error = strdup(dlerror());
-		return NULL;
-	}
-	backend = dlsym(module, NPU_BACKEND_SYMBOL);
-	if (backend != NULL && backend->abi == NPU_DRIVER_ABI)
+	if (driver_module_load("sim", path, &backend, error) != MODULE_ABSENT)
 		return backend;
-	if (asprintf(error, "%s has no %s of ABI %u: it belongs to another version of npusim", path,
-		     NPU_BACKEND_SYMBOL, NPU_DRIVER_ABI) < 0)
+	if (path[0] == '\0' || dladdr((void *)load_model, &own) == 0)
+		*error = strdup("libascend_hal.so of npusim cannot tell where its own file is");
+	else if (asprintf(error,
+			  "%s belongs to %s, which is not there: npusim's libraries stay together, "
+			  "link to this one instead of copying it",
+			  own.dli_fname, path) < 0)
 		*error = NULL;
 	return NULL;
 }
@@ -97,10 +61,10 @@ static struct npu_driver *open_locked(char **error)
 		fork_ready = true;
 		pthread_atfork(NULL, NULL, in_child);
 	}
-	backend = load_module(error);
+	backend = load_model(error);
 	drv = backend == NULL ? NULL : backend->open(error);
 	if (drv != NULL && drv->size < sizeof(*drv)) {
-		drv->close(drv);
+		npu_driver_close(drv);
 		*error = strdup("backend-sim.so has fewer functions than libascend_hal.so: they "
 				"belong to different versions of npusim");
 		drv = NULL;
@@ -175,14 +139,13 @@ static void close_for_backend(void)
 	if (users > 0 && --users == 0)
 		drv = atomic_exchange(&driver, NULL);
 	pthread_mutex_unlock(&lock);
-	if (drv != NULL)
-		drv->close(drv);
+	npu_driver_close(drv);
 }
 
 static char *describe_model(void)
 {
 	char *error = NULL, *text = NULL;
-	const struct npu_backend *backend = load_module(&error);
+	const struct npu_backend *backend = load_model(&error);
 
 	if (backend != NULL)
 		text = backend->describe();
@@ -190,7 +153,6 @@ static char *describe_model(void)
 	return text;
 }
 
-HAL_EXPORT extern const struct npusim_hal npusim_hal_is_ours;
 const struct npusim_hal npusim_hal_is_ours = {
 	.abi = NPUSIM_HAL_ABI,
 	.size = sizeof(struct npusim_hal),
