@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 #
-# Makes the export list of libascend_hal.so from the headers that declare its functions: the list, one
-# name a line and sorted, and the version script. The linker refuses a name that nothing defines.
+# Makes the export list of libascend_hal.so from the headers that declare its functions: the list,
+# one name a line and sorted, and the version script. The linker refuses a name that nothing
+# defines.
 
 import re
 import sys
 
-ENTRY = re.compile(r'^(?:NPU_(?:CALL|QUERY)\(|NPU_OP\([^,]+, [^,]+, |REFUSED\(|UNMODELLED\([^,]+, [^,]+, )'
+ENTRY = re.compile(r'^(?:(?:NPU_CALL|NPU_QUERY|REFUSED)\(|(?:NPU_OP|UNMODELLED)\([^,]+, [^,]+, )'
                    r'(\w+)', re.M)
 DECLARED = re.compile(r'^HAL_EXPORT [^;(]*?(\w+)[(;]', re.M)
 

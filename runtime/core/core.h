@@ -45,6 +45,8 @@ bool core_logic_to_user(uint32_t logic, int32_t *out_user);
 /* Another variable than ASCEND_RT_VISIBLE_DEVICES, before the first question for devices;
  * in_any_order: the list need not ascend. */
 void core_visible_use(const char *variable, bool in_any_order);
+/* The list is read again at the next question: core_shutdown(). */
+void core_visible_forget(void);
 /* What ASCEND_RT_VISIBLE_DEVICES says, for messages: "0 -> 2, 1 -> 3". */
 const char *core_visible_text(void);
 

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "trace/line.h"
-#include "trace/recorder-private.h"
+#include "trace/recorder-file.h"
 
 #define LINE_BYTES 512
 

@@ -4,7 +4,7 @@
  * nothing of what lies in the slots. A handle looks like an address but is none: kind, generation
  * and slot.
  */
-#include "core-private.h"
+#include "core/object/pool.h"
 
 #include <stdlib.h>
 

@@ -4,7 +4,11 @@
  * waits for which, and the rule that one thread at a time waits in the driver for a stream's
  * completions while the others wait for that thread.
  */
-#include "core-private.h"
+#include "core/object/queue.h"
+
+#include "core/object/error.h"
+#include "core/object/process.h"
+#include "core/object/stall.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -432,4 +436,32 @@ int core_stream_send_locked(struct core_stream *stream, void *entries, unsigned 
 	}
 	stream->sent += count;
 	return CORE_OK;
+}
+
+int core_stream_send_each(struct core_stream *stream, void *entries, unsigned count,
+			  const struct core_done *done, const char *call)
+{
+	int code;
+
+	pthread_mutex_lock(&stream->lock);
+	code = core_stream_send_locked(stream, entries, count, done, call);
+	pthread_mutex_unlock(&stream->lock);
+	return code;
+}
+
+void core_stream_reap_device(uint32_t device)
+{
+	unsigned count = 0;
+	void **handles = core_stream_list(device, &count);
+
+	for (unsigned i = 0; i < count; i++) {
+		struct core_stream *stream = core_pool_find(&core_streams, handles[i]);
+
+		if (stream == NULL)
+			continue;
+		pthread_mutex_lock(&stream->lock);
+		core_stream_reap_locked(stream);
+		pthread_mutex_unlock(&stream->lock);
+	}
+	free(handles);
 }

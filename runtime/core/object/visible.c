@@ -5,7 +5,8 @@
  * numbers; the list ends at the first entry that is no number of a device; a list that is not
  * ascending, or has no device, hides all.
  */
-#include "core-private.h"
+#include "core/object/error.h"
+#include "core/object/process.h"
 
 #include <ctype.h>
 #include <stdio.h>

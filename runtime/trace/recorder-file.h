@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What recorder.c (names and calls) and recorder-file.c (the file, the process) share.
+ * The file that a recorder writes, and what becomes of it in a child of fork(); the names in it are
+ * recorder.c's.
  */
-#ifndef NPUSIM_TRACE_RECORDER_PRIVATE_H
-#define NPUSIM_TRACE_RECORDER_PRIVATE_H
+#ifndef NPUSIM_TRACE_RECORDER_FILE_H
+#define NPUSIM_TRACE_RECORDER_FILE_H
 
 #include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
-#include "trace/recorder.h"
+#include "trace/names.h"
 
 struct trace_recorder {
 	pthread_mutex_t lock; /* of all below */

@@ -3,7 +3,9 @@
  * Waits that do not end: a program that waits for a stream of which nothing moves is told, once a
  * wait, which task stands there and what would end it. It decides nothing: the wait goes on.
  */
-#include "core-private.h"
+#include "core/object/stall.h"
+
+#include "core/object/process.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The process's runtime: when the driver stack is opened, what a fork and the end of the process do
- * to it, simulated time. Owns the pointer to the stack's top; whoever calls the driver takes it
- * from here.
+ * The process's driver: when the stack is opened, what a fork does to it, simulated time. Owns the
+ * pointer to the stack's top; whoever calls the driver takes it from here.
  */
-#include "core-private.h"
+#include "core/object/process.h"
 
-#include <stdio.h>
+#include <stdatomic.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 pthread_mutex_t core_setup_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -120,8 +118,7 @@ void core_driver_use(struct npu_driver *drv)
 {
 	pthread_mutex_lock(&open_lock);
 	watch_forks_locked();
-	npu_driver_complete(drv);
-	given = drv;
+	given = drv = npu_driver_complete(drv);
 	atomic_store_explicit(&top, drv, memory_order_release);
 	pthread_mutex_unlock(&open_lock);
 }
@@ -159,40 +156,17 @@ uint64_t core_deadline_ns(int32_t timeout_ms)
 
 /* ---- the end ---- */
 
-struct leak_text {
-	unsigned lines;
-};
-
-static void leak_line(void *arg, const char *text)
+struct npu_driver *core_driver_peek(void)
 {
-	struct leak_text *leaks = arg;
-
-	if (leaks->lines++ == 0)
-		npu_log(NPU_LOG_WARN, "left at the end of the process (NPUSIM_LEAKS=full lists "
-				      "all, off says nothing):");
-	npu_log(NPU_LOG_WARN, "  %s", text);
+	return core_is_forked() ? NULL : atomic_load(&top);
 }
 
-static void report_leaks(struct npu_driver *drv)
+void core_driver_end(void)
 {
-	const char *mode = npu_var_get(NPU_VAR_LEAKS, NULL);
-	struct leak_text leaks = { 0 };
+	struct npu_driver *drv;
 
-	if (drv == NULL || strcmp(mode, "off") == 0)
-		return;
-	npu_call(drv, npusimLeaks, leak_line, &leaks, strcmp(mode, "full") == 0);
-}
-
-void core_shutdown(void)
-{
-	struct npu_driver *drv = atomic_load(&top);
-
-	if (drv == NULL || core_is_forked())
-		return;
-	report_leaks(drv);
-	core_device_shutdown();
 	pthread_mutex_lock(&open_lock);
-	atomic_store(&top, NULL);
+	drv = atomic_exchange(&top, NULL);
 	pthread_mutex_unlock(&open_lock);
 	if (drv != given)
 		npu_driver_close(drv);
@@ -200,14 +174,7 @@ void core_shutdown(void)
 	atomic_store(&device_opened, false);
 }
 
-/* Other threads may still be inside of the driver, waiting for work that never ends: they are left
- * alone, and so is the driver. What the process holds goes with it. */
-__attribute__((destructor)) static void end_of_process(void)
+void core_driver_refuse(void)
 {
-	struct npu_driver *drv = atomic_load(&top);
-
-	if (core_is_forked() || drv == NULL)
-		return;
-	report_leaks(drv);
 	atomic_store(&ended, true);
 }

@@ -3,7 +3,7 @@
  * How calls fail: the code, the message that begins with the call's name, and the thread's last
  * error.
  */
-#include "core-private.h"
+#include "core/object/error.h"
 #include "driver/code.h"
 
 #include <stdio.h>

@@ -7,7 +7,10 @@
 #ifndef NPUSIM_CORE_RECORD_H
 #define NPUSIM_CORE_RECORD_H
 
-#include "core-private.h"
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "core/core.h"
 
 /* Ids of events in the driver. */
 drvError_t core_event_id_take(uint32_t device, uint32_t *out_id);

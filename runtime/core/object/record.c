@@ -2,7 +2,9 @@
  *
  * Records of events: their ids, who still needs them, and the relays to other devices.
  */
-#include "record.h"
+#include "core/object/record.h"
+
+#include "core/object/error.h"
 
 #include <stdlib.h>
 
