@@ -3,6 +3,7 @@
  * Streams as programs have them: made, found, waited for, ended. The queues behind them are
  * stream-queue.c's.
  */
+#include "base/clock.h"
 #include "core/end.h"
 #include "core/object/callback.h"
 #include "core/object/error.h"
@@ -11,9 +12,8 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <time.h>
 
-#define LEAVE_MAX_S 2 /* for a thread to leave the driver */
+#define LEAVE_MAX_MS 2000 /* for a thread to leave the driver */
 
 /* ---- made ---- */
 
@@ -338,11 +338,9 @@ static void drop_pending_locked(struct core_stream *stream)
 /* The thread that waits in the driver for this stream leaves when its queue is gone. */
 static bool wait_for_leave_locked(struct core_stream *stream)
 {
-	struct timespec until;
+	struct timespec until = clock_after_ms(LEAVE_MAX_MS);
 	int code = 0;
 
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += LEAVE_MAX_S;
 	while (stream->receiving && code != ETIMEDOUT)
 		code = pthread_cond_timedwait(&stream->progress, &stream->lock, &until);
 	return !stream->receiving;

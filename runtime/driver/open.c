@@ -8,32 +8,9 @@
 #include "base/base.h"
 #include "config.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* Adds to *error, which may be NULL: one line each. */
-static void say(char **error, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void say(char **error, const char *format, ...)
-{
-	char *text, *both;
-	va_list args;
-
-	va_start(args, format);
-	if (vasprintf(&text, format, args) < 0)
-		text = NULL;
-	va_end(args);
-	if (*error == NULL || text == NULL) {
-		*error = *error == NULL ? text : *error;
-		return;
-	}
-	if (asprintf(&both, "%s\n%s", *error, text) >= 0) {
-		free(*error);
-		*error = both;
-	}
-	free(text);
-}
 
 static const struct npu_backend *load_backend(const char *name, char **error)
 {
@@ -44,15 +21,17 @@ static const struct npu_backend *load_backend(const char *name, char **error)
 	case MODULE_LOADED:
 		return backend;
 	case MODULE_ABSENT:
-		say(error, "backend '%s' cannot be used: there is no file %s%s", name, path,
-		    NPUSIM_HAVE_SIM || strcmp(name, "sim") != 0
-			    ? ""
-			    : "; this npusim was built without the model (-Dsim=disabled, or no "
-			      "SystemC when it was configured)");
+		npu_text_add(error, "backend '%s' cannot be used: there is no file %s%s", name,
+			     path,
+			     NPUSIM_HAVE_SIM || strcmp(name, "sim") != 0
+				     ? ""
+				     : "; this npusim was built without the model (-Dsim=disabled, "
+				       "or no "
+				       "SystemC when it was configured)");
 		return NULL;
 	default:
-		say(error, "backend '%s' cannot be used: %s", name,
-		    reason != NULL ? reason : "no memory");
+		npu_text_add(error, "backend '%s' cannot be used: %s", name,
+			     reason != NULL ? reason : "no memory");
 		free(reason);
 		return NULL;
 	}
@@ -73,20 +52,21 @@ static struct npu_driver *open_backend(const char *name, char **error)
 		return NULL;
 	drv = backend->open(&reason);
 	if (drv == NULL) {
-		say(error, "backend '%s' cannot be used: %s", name,
-		    reason != NULL ? reason : "it does not say why");
+		npu_text_add(error, "backend '%s' cannot be used: %s", name,
+			     reason != NULL ? reason : "it does not say why");
 		free(reason);
 		return NULL;
 	}
 	if (drv->abi != NPU_DRIVER_ABI) {
-		say(error, "backend '%s' cannot be used: its driver has ABI %u, this library %u",
-		    name, drv->abi, NPU_DRIVER_ABI);
+		npu_text_add(error,
+			     "backend '%s' cannot be used: its driver has ABI %u, this library %u",
+			     name, drv->abi, NPU_DRIVER_ABI);
 		return NULL;
 	}
 	backend_in_use = backend;
 	whole = npu_driver_complete(drv);
 	if (whole == NULL)
-		say(error, "backend '%s' cannot be used: no memory", name);
+		npu_text_add(error, "backend '%s' cannot be used: no memory", name);
 	return whole;
 }
 
@@ -107,7 +87,7 @@ static struct npu_driver *open_auto(char **error)
 	}
 	if (drv != NULL) {
 		npu_driver_close(drv);
-		say(&reason, "backend 'hw': the server's driver has no device");
+		npu_text_add(&reason, "backend 'hw': the server's driver has no device");
 	}
 	npu_log(NPU_LOG_INFO, "backend sim: %s", reason != NULL ? reason : "");
 	free(reason);
@@ -120,10 +100,11 @@ static struct npu_driver *open_named(const char *name, char **error)
 		return open_auto(error);
 	if (strcmp(name, "hw") == 0 || strcmp(name, "sim") == 0)
 		return open_backend(name, error);
-	say(error,
-	    "there is no backend '%s': hw is the server's own driver, sim the model, auto takes hw "
-	    "where it has a device",
-	    name);
+	npu_text_add(error,
+		     "there is no backend '%s': hw is the server's own driver, sim the model, auto "
+		     "takes hw "
+		     "where it has a device",
+		     name);
 	return NULL;
 }
 

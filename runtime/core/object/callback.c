@@ -8,6 +8,7 @@
  */
 #include "core/object/callback.h"
 
+#include "base/clock.h"
 #include "core/object/error.h"
 #include "core/object/queue.h"
 #include "core/object/record.h"
@@ -16,7 +17,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 /* What a stream waits for behind a callback: an event that the host records. Of the callback and of
  * the entry that waits, whichever is the last. */
@@ -327,17 +327,13 @@ static struct subscriber *find_locked(uint64_t thread)
 struct subscriber *core_subscriber_join(uint64_t thread)
 {
 	struct subscriber *subscriber;
-	pthread_condattr_t attr;
 
 	pthread_mutex_lock(&subscribers_lock);
 	subscriber = find_locked(thread);
 	if (subscriber == NULL && (subscriber = calloc(1, sizeof(*subscriber))) != NULL) {
 		subscriber->thread = thread;
 		subscriber->ready_last = &subscriber->ready;
-		pthread_condattr_init(&attr);
-		pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-		pthread_cond_init(&subscriber->arrived, &attr);
-		pthread_condattr_destroy(&attr);
+		clock_cond_init(&subscriber->arrived);
 		subscriber->next = subscribers;
 		subscribers = subscriber;
 	}
@@ -365,16 +361,9 @@ uint64_t core_subscriber_thread(const struct subscriber *subscriber)
 static struct callback *await_locked(struct subscriber *subscriber, int32_t timeout_ms)
 {
 	struct callback *callback;
-	struct timespec until;
+	struct timespec until = clock_after_ms(timeout_ms < 0 ? 0 : (uint32_t)timeout_ms);
 	int code = 0;
 
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += timeout_ms / 1000;
-	until.tv_nsec += timeout_ms % 1000 * 1000000L;
-	if (until.tv_nsec >= 1000000000) {
-		until.tv_nsec -= 1000000000;
-		until.tv_sec++;
-	}
 	while (subscriber->ready == NULL && code != ETIMEDOUT)
 		code = timeout_ms < 0 ? pthread_cond_wait(&subscriber->arrived, &subscribers_lock)
 				      : pthread_cond_timedwait(&subscriber->arrived,

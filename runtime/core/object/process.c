@@ -5,9 +5,10 @@
  */
 #include "core/object/process.h"
 
+#include "base/clock.h"
+
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <time.h>
 
 pthread_mutex_t core_setup_lock = PTHREAD_MUTEX_INITIALIZER;
 pthread_mutex_t core_lists_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -125,14 +126,6 @@ void core_driver_use(struct npu_driver *drv)
 
 /* ---- time ---- */
 
-static uint64_t host_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
-}
-
 uint64_t core_now_ps(void)
 {
 	struct npu_driver *drv = atomic_load_explicit(&top, memory_order_acquire);
@@ -140,7 +133,7 @@ uint64_t core_now_ps(void)
 
 	if (drv != NULL && npu_call(drv, npusimNow, &ps) == DRV_ERROR_NONE)
 		return ps;
-	return host_ns() * 1000;
+	return clock_now_ns() * 1000;
 }
 
 uint64_t core_now_ns(void)

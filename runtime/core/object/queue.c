@@ -6,6 +6,7 @@
  */
 #include "core/object/queue.h"
 
+#include "base/clock.h"
 #include "core/object/error.h"
 #include "core/object/process.h"
 #include "core/object/stall.h"
@@ -14,7 +15,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define QUEUE_DEPTH   2048u
 #define IN_FLIGHT_MAX (QUEUE_DEPTH - 64u)
@@ -266,13 +266,7 @@ static void wait_for_receiver_locked(struct core_stream *stream, uint32_t most_m
 		pthread_cond_wait(&stream->progress, &stream->lock);
 		return;
 	}
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += most_ms / 1000;
-	until.tv_nsec += most_ms % 1000 * 1000000L;
-	if (until.tv_nsec >= 1000000000) {
-		until.tv_nsec -= 1000000000;
-		until.tv_sec++;
-	}
+	until = clock_after_ms(most_ms);
 	pthread_cond_timedwait(&stream->progress, &stream->lock, &until);
 }
 

@@ -5,13 +5,13 @@
  */
 #include "core/object/stall.h"
 
+#include "base/clock.h"
 #include "core/object/process.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define CHAIN_MAX 4u /* streams that wait for each other and are named */
 
@@ -31,14 +31,6 @@ __attribute__((format(printf, 2, 3))) static void add(struct report *report, con
 	more = vsnprintf(report->text + report->length, room, format, args);
 	va_end(args);
 	report->length += more < 0 ? 0 : (size_t)more < room ? (size_t)more : room - 1;
-}
-
-static uint64_t wall_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
 }
 
 /* ---- what the head of a stream waits for ---- */
@@ -133,7 +125,7 @@ uint32_t core_stall_due_locked(const struct core_stream *stream, struct core_wai
 		wait->patience_ns = patience_ns();
 	if (wait->patience_ns == UINT64_MAX)
 		return UINT32_MAX;
-	now = wall_ns();
+	now = clock_now_ns();
 	if (wait->since_ns == 0 || wait->seen != stream->done) {
 		wait->since_ns = now;
 		wait->seen = stream->done;
@@ -162,7 +154,7 @@ void core_stall_tell_locked(struct core_stream *stream, struct core_wait *wait)
 		npu_log(NPU_LOG_WARN, "%s", report.text);
 		wait->patience_ns = UINT64_MAX;
 	} else {
-		wait->since_ns = wall_ns();
+		wait->since_ns = clock_now_ns();
 	}
 	pthread_mutex_lock(&stream->lock);
 }

@@ -4,6 +4,7 @@
  */
 #include "core/object/stream.h"
 
+#include "base/clock.h"
 #include "core/object/process.h"
 
 #include <stdlib.h>
@@ -11,13 +12,9 @@
 static void prepare_stream(void *object)
 {
 	struct core_stream *stream = object;
-	pthread_condattr_t attr;
 
 	pthread_mutex_init(&stream->lock, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&stream->progress, &attr);
-	pthread_condattr_destroy(&attr);
+	clock_cond_init(&stream->progress);
 }
 
 struct core_pool core_streams = CORE_POOL(2, struct core_stream, prepare_stream);
