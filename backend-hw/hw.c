@@ -9,12 +9,13 @@
 #include <string.h>
 
 #include "base/base.h"
+#include "driver/stack.h"
 
 static struct npu_driver *open_driver(char **error)
 {
 	struct hw_places places;
 	struct hw_library library;
-	struct npu_driver *driver;
+	struct npu_driver *driver, *top;
 	uint32_t caps = 0;
 
 	hw_find(npu_var_get(NPU_VAR_HAL, NULL), HW_INSTALL_INFO, HW_DEFAULT_ROOT, &places);
@@ -24,24 +25,32 @@ static struct npu_driver *open_driver(char **error)
 	if (library.ours != NULL && !library.ours->open(&caps, error))
 		return NULL;
 	driver = hw_driver_new(&library, caps);
-	if (driver != NULL)
-		return driver;
-	if (library.ours != NULL)
-		library.ours->close();
-	*error = strdup("no memory");
-	return NULL;
+	if (driver == NULL) {
+		if (library.ours != NULL)
+			library.ours->close();
+		*error = strdup("no memory");
+		return NULL;
+	}
+	/* Over our own library there are the layers of the model below. */
+	top = library.ours != NULL ? driver : driver_stack_open(driver, error);
+	if (top == NULL)
+		driver->close(driver);
+	return top;
 }
 
 static void describe_library(FILE *out, const struct hw_library *library)
 {
 	char *missing = hw_missing_names(&library->symbols);
 	char *model = library->ours != NULL ? library->ours->describe() : NULL;
+	int api = library->api;
+
+	if (library->ours != NULL)
+		library->symbols.halGetAPIVersion(&api);
 
 	fprintf(out, "file=%s\n", library->path);
 	fprintf(out, "driver_version=%s\n", library->version);
-	if (library->api != 0)
-		fprintf(out, "interface=%d.%d.%d\n", library->api >> 16 & 0xff,
-			library->api >> 8 & 0xff, library->api & 0xff);
+	if (api != 0)
+		fprintf(out, "interface=%d.%d.%d\n", api >> 16 & 0xff, api >> 8 & 0xff, api & 0xff);
 	fprintf(out, "vendor=%s\n", library->ours != NULL ? "npusim" : "the server's own");
 	fprintf(out, "missing=%s\n", missing == NULL ? "" : missing);
 	if (model != NULL)

@@ -7,7 +7,6 @@
 
 #include <dlfcn.h>
 #include <link.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,27 +19,6 @@
 #define API_MAJOR_OF(api) ((api) >> 16 & 0xff)
 #define API_MINOR_OF(api) ((api) >> 8 & 0xff)
 #define API_PATCH_OF(api) ((api)&0xff)
-
-/* Adds to *text, which may be NULL. */
-__attribute__((format(printf, 2, 3))) static void append(char **text, const char *format, ...)
-{
-	char *more, *both;
-	va_list args;
-
-	va_start(args, format);
-	if (vasprintf(&more, format, args) < 0)
-		more = NULL;
-	va_end(args);
-	if (*text == NULL || more == NULL) {
-		*text = *text == NULL ? more : *text;
-		return;
-	}
-	if (asprintf(&both, "%s%s", *text, more) >= 0) {
-		free(*text);
-		*text = both;
-	}
-	free(more);
-}
 
 /* The loader blames a library that the driver's needs, not the driver's own. */
 static bool is_of_a_dependency(const char *path, const char *complaint)
@@ -63,17 +41,18 @@ static void *open_first(const struct hw_places *places, char **error)
 			return handle;
 		}
 		complaint = dlerror();
-		append(error, "%s%s", i == 0 ? "no driver: " : "; ", complaint);
+		npu_text_add(error, "%s%s", i == 0 ? "no driver: " : "; ", complaint);
 		if (is_of_a_dependency(path, complaint))
-			append(error,
-			       " (which %s needs: add the driver's lib64/common and lib64/driver "
-			       "to LD_LIBRARY_PATH)",
-			       path);
+			npu_text_add(
+				error,
+				" (which %s needs: add the driver's lib64/common and lib64/driver "
+				"to LD_LIBRARY_PATH)",
+				path);
 	}
 	if (!places->named)
-		append(error,
-		       "; a server with Ascend devices has one, here NPUSIM_HAL can name it, "
-		       "and NPUSIM_BACKEND=sim needs none");
+		npu_text_add(error,
+			     "; a server with Ascend devices has one, here NPUSIM_HAL can name it, "
+			     "and NPUSIM_BACKEND=sim needs none");
 	return NULL;
 }
 
@@ -91,10 +70,9 @@ static void where_is_it(struct hw_library *library)
 
 static void resolve(void *handle, struct hw_symbols *out)
 {
-#define HW_RESOLVE(ret, missing, op, params, args) *(void **)&out->op = dlsym(handle, #op);
-	NPU_DRIVER_OPS(HW_RESOLVE)
-#undef HW_RESOLVE
-#define HW_RESOLVE(ret, op, params) *(void **)&out->op = dlsym(handle, #op);
+#define NPU_OP(result, missing, op, ...) *(void **)&out->op = dlsym(handle, #op);
+#include "npusim/driver-ops.h"
+#define HW_RESOLVE(result, op, params) *(void **)&out->op = dlsym(handle, #op);
 	HW_OLD_SYMBOLS(HW_RESOLVE)
 #undef HW_RESOLVE
 }
@@ -105,23 +83,24 @@ static bool check_essential(const struct hw_library *library, char **error)
 	unsigned count = 0;
 	char *names = NULL;
 
-#define HW_CHECK(op)                     \
-	if (symbols->op == NULL) {       \
-		append(&names, " " #op); \
-		count++;                 \
+#define HW_CHECK(op)                           \
+	if (symbols->op == NULL) {             \
+		npu_text_add(&names, " " #op); \
+		count++;                       \
 	}
 	HW_ESSENTIAL(HW_CHECK)
 #undef HW_CHECK
 	if (symbols->halDeviceOpen == NULL &&
 	    (symbols->drvMemDeviceOpen == NULL || symbols->drvDeviceOpen == NULL)) {
-		append(&names, " halDeviceOpen (or drvMemDeviceOpen and drvDeviceOpen)");
+		npu_text_add(&names, " halDeviceOpen (or drvMemDeviceOpen and drvDeviceOpen)");
 		count++;
 	}
 	if (count > 0)
-		append(error,
-		       "%s (driver version %s) lacks %u function%s without which nothing runs:%s",
-		       library->path, library->version, count, count == 1 ? "" : "s",
-		       names == NULL ? "" : names);
+		npu_text_add(
+			error,
+			"%s (driver version %s) lacks %u function%s without which nothing runs:%s",
+			library->path, library->version, count, count == 1 ? "" : "s",
+			names == NULL ? "" : names);
 	free(names);
 	return count == 0;
 }
@@ -130,16 +109,18 @@ static bool check_version(struct hw_library *library, char **error)
 {
 	int major;
 
+	if (library->ours != NULL)
+		return true; /* its ABI says all; asking would open the model */
 	if (library->symbols.halGetAPIVersion == NULL ||
 	    library->symbols.halGetAPIVersion(&library->api) != DRV_ERROR_NONE)
 		return true; /* from before there was the question */
 	major = API_MAJOR_OF(library->api);
 	if (major > API_MAJOR)
-		append(error,
-		       "%s (driver version %s) speaks interface %d.%d.%d, and this npusim "
-		       "knows up to %d.x: a newer npusim may have its layouts",
-		       library->path, library->version, major, API_MINOR_OF(library->api),
-		       API_PATCH_OF(library->api), API_MAJOR);
+		npu_text_add(error,
+			     "%s (driver version %s) speaks interface %d.%d.%d, and this npusim "
+			     "knows up to %d.x: a newer npusim may have its layouts",
+			     library->path, library->version, major, API_MINOR_OF(library->api),
+			     API_PATCH_OF(library->api), API_MAJOR);
 	else if (major < API_MAJOR)
 		npu_log(NPU_LOG_WARN,
 			"%s (driver version %s) speaks interface %d.%d.%d, older than "
@@ -154,16 +135,17 @@ static bool check_ours(const struct hw_library *library, bool named, char **erro
 	if (library->ours == NULL)
 		return true;
 	if (!named) {
-		append(error,
-		       "%s is npusim's own model of a driver, and no driver; it is used if "
-		       "NPUSIM_HAL names it",
-		       library->path);
+		npu_text_add(error,
+			     "%s is npusim's own model of a driver, and no driver; it is used if "
+			     "NPUSIM_HAL names it",
+			     library->path);
 		return false;
 	}
 	if (library->ours->abi == NPUSIM_HAL_ABI)
 		return true;
-	append(error, "%s belongs to another version of npusim: its ABI is %u, and %u is wanted",
-	       library->path, library->ours->abi, NPUSIM_HAL_ABI);
+	npu_text_add(error,
+		     "%s belongs to another version of npusim: its ABI is %u, and %u is wanted",
+		     library->path, library->ours->abi, NPUSIM_HAL_ABI);
 	return false;
 }
 

@@ -26,24 +26,18 @@ static struct hw *hw_of(struct npu_driver *self)
 /* ---- straight calls, and what stands for a missing one ---- */
 
 #pragma GCC diagnostic ignored "-Wunused-parameter"
-#define HW_CALL(ret, missing, op, params, args)              \
-	static ret hw_##op NPU_WITH_SELF params              \
-	{                                                    \
-		return hw_of(self)->library.symbols.op args; \
-	}                                                    \
-	/* The same for a driver that lacks others. */       \
-	static ret found_##op NPU_WITH_SELF params           \
-	{                                                    \
-		missed = NULL;                               \
-		return hw_of(self)->library.symbols.op args; \
-	}                                                    \
-	static ret missing_##op NPU_WITH_SELF params         \
-	{                                                    \
-		missed = #op;                                \
-		return missing;                              \
+#define NPU_OP(result, missing, op, ...)                                       \
+	static result hw_##op NPU_WITH_SELF(__VA_ARGS__)                       \
+	{                                                                      \
+		missed = NULL;                                                 \
+		return hw_of(self)->library.symbols.op(NPU_ARGS(__VA_ARGS__)); \
+	}                                                                      \
+	static result missing_##op NPU_WITH_SELF(__VA_ARGS__)                  \
+	{                                                                      \
+		missed = #op;                                                  \
+		return missing;                                                \
 	}
-NPU_DRIVER_OPS(HW_CALL)
-#undef HW_CALL
+#include "npusim/driver-ops.h"
 
 /* ---- devices of drivers from before halDeviceOpen ---- */
 
@@ -122,23 +116,10 @@ static uint32_t caps_of(const struct hw_symbols *have)
 	return caps;
 }
 
-static bool lacks_some(const struct hw_symbols *have)
-{
-	char *names = hw_missing_names(have);
-	bool some = names == NULL || names[0] != '\0';
-
-	free(names);
-	return some;
-}
-
 static void take_functions(struct npu_driver *drv, const struct hw_symbols *have)
 {
-	bool some = lacks_some(have);
-
-#define HW_TAKE(ret, missing, op, params, args) \
-	drv->op = have->op == NULL ? missing_##op : some ? found_##op : hw_##op;
-	NPU_DRIVER_OPS(HW_TAKE)
-#undef HW_TAKE
+#define NPU_OP(result, missing, op, ...) drv->op = have->op == NULL ? missing_##op : hw_##op;
+#include "npusim/driver-ops.h"
 	if (have->halDeviceOpen == NULL) {
 		drv->halDeviceOpen = old_device_open;
 		drv->halDeviceClose = old_device_close;
@@ -171,11 +152,10 @@ char *hw_missing_names(const struct hw_symbols *have)
 
 	if (text == NULL)
 		return NULL;
-#define HW_LIST(ret, missing, op, params, args)                 \
+#define NPU_OP(result, missing, op, ...)                        \
 	if (have->op == NULL && strncmp(#op, "npusim", 6) != 0) \
 		fprintf(text, "%s%s", ftell(text) > 0 ? " " : "", #op);
-	NPU_DRIVER_OPS(HW_LIST)
-#undef HW_LIST
+#include "npusim/driver-ops.h"
 	fclose(text);
 	return names;
 }

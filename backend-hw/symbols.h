@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What backend-hw takes from libascend_hal.so. The functions of the seam come from NPU_DRIVER_OPS,
- * so that a pointer's type is the member's own; this file adds the few that the seam does not show,
- * and says which of all must be there.
+ * What backend-hw takes from libascend_hal.so. The functions of the seam come from
+ * npusim/driver-ops.h; this file adds the few that the seam does not show, and says which of all
+ * must be there.
  */
 #ifndef NPUSIM_HW_SYMBOLS_H
 #define NPUSIM_HW_SYMBOLS_H
@@ -44,17 +44,10 @@
 	X(halSqTaskSend)                  \
 	X(halCqReportRecv)
 
-/* "(a, b)" as a parameter list; "()" as "(void)". */
-#define HW_PARAMETERS(...) (HW_VOID_(__VA_ARGS__) __VA_ARGS__)
-#define HW_VOID_(...)      HW_VOID_IF_##__VA_OPT__(NOT_EMPTY)
-#define HW_VOID_IF_        void
-#define HW_VOID_IF_NOT_EMPTY
-
 struct hw_symbols {
-#define HW_POINTER(ret, missing, op, params, args) ret(*op) HW_PARAMETERS params;
-	NPU_DRIVER_OPS(HW_POINTER)
-#undef HW_POINTER
-#define HW_POINTER(ret, op, params) ret(*op) params;
+#define NPU_OP(result, missing, op, ...) result(*op) NPU_PLAIN(__VA_ARGS__);
+#include "npusim/driver-ops.h"
+#define HW_POINTER(result, op, params) result(*op) params;
 	HW_OLD_SYMBOLS(HW_POINTER)
 #undef HW_POINTER
 };

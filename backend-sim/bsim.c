@@ -4,6 +4,7 @@
  * rooms hold, the table of functions, statistics, the description for `npusim info`.
  */
 #include "device.h"
+#include "driver/stack.h"
 #include "memory/memory.h"
 #include "memory/tables.h"
 #include "ops.h"
@@ -20,7 +21,9 @@
 #include "config.h"
 
 static struct bsim server = { .lock = PTHREAD_MUTEX_INITIALIZER };
-static unsigned users; /* open() less close(); server.lock */
+static pthread_mutex_t users_lock = PTHREAD_MUTEX_INITIALIZER;
+static unsigned users;           /* open() less close(); users_lock */
+static struct npu_driver *stack; /* the top, of all users; users_lock */
 
 /* A child that is forked while another thread is in a call finds the lock free; what it says then
  * is bsim_begin()'s. */
@@ -236,11 +239,13 @@ static void close_backend(struct npu_driver *self)
 	struct bsim *bs = bsim_of(self);
 	bool used;
 
-	pthread_mutex_lock(&bs->lock);
+	pthread_mutex_lock(&users_lock);
 	used = --users > 0;
-	if (!used)
+	if (!used) {
 		bsim_process = NULL;
-	pthread_mutex_unlock(&bs->lock);
+		driver_stack_end(stack);
+	}
+	pthread_mutex_unlock(&users_lock);
 	if (used)
 		return;
 	if (bs->node != NULL && !bsim_is_forked(bs))
@@ -253,43 +258,52 @@ static void close_backend(struct npu_driver *self)
 
 static void fill_driver(struct npu_driver *driver)
 {
-#define SET_OP(ret, missing, op, params, args) .op = bsim_##op,
-	*driver = (struct npu_driver){ .abi = NPU_DRIVER_ABI,
-				       .size = sizeof(*driver),
-				       .name = "sim",
-				       .caps = NPU_CAP_MODEL | NPU_CAP_VALUE_WAIT |
-					       NPU_CAP_SHARE_V2 | NPU_CAP_RETAIN,
-				       .close = close_backend,
-				       NPU_DRIVER_OPS(SET_OP) };
-#undef SET_OP
+	*driver = (struct npu_driver){
+		.abi = NPU_DRIVER_ABI,
+		.size = sizeof(*driver),
+		.name = "sim",
+		.caps = NPU_CAP_MODEL | NPU_CAP_VALUE_WAIT | NPU_CAP_SHARE_V2 | NPU_CAP_RETAIN,
+		.close = close_backend,
+#define NPU_OP(result, missing, op, ...) .op = bsim_##op,
+#include "npusim/driver-ops.h"
+	};
 }
 
-static bool open_once_locked(char **error)
+static struct npu_driver *open_once(char **error)
 {
 	static bool fork_handled;
+	bool readable;
 
+	pthread_mutex_lock(&server.lock);
 	clear_locked(&server);
-	if (!settings_read(&server, error))
-		return false;
+	readable = settings_read(&server, error);
+	pthread_mutex_unlock(&server.lock);
+	if (!readable)
+		return NULL;
 	if (!fork_handled) {
 		fork_handled = true;
 		fill_driver(&server.driver);
 		pthread_atfork(before_fork, after_fork, after_fork);
 	}
+	stack = driver_stack_open(&server.driver, error);
+	if (stack == NULL)
+		return NULL;
+	driver_stack_share(stack);
 	bsim_process = &server;
-	return true;
+	return stack;
 }
 
 /* libascendcl.so and libascend_hal.so of one process are users of one model. */
 static struct npu_driver *open_backend(char **error)
 {
-	bool open;
+	struct npu_driver *driver;
 
-	pthread_mutex_lock(&server.lock);
-	open = bsim_process != NULL || open_once_locked(error);
-	users += open;
-	pthread_mutex_unlock(&server.lock);
-	return open ? &server.driver : NULL;
+	pthread_mutex_lock(&users_lock);
+	driver = bsim_process != NULL ? stack : open_once(error);
+	if (driver != NULL)
+		users++;
+	pthread_mutex_unlock(&users_lock);
+	return driver;
 }
 
 static void add_line(GString *text, const char *key, const char *format, ...)

@@ -68,5 +68,5 @@ char *npusim_backend_text(void)
 {
 	struct npu_driver *drv = core_driver();
 
-	return drv == NULL ? NULL : core_backend_text(drv);
+	return drv == NULL ? NULL : npu_driver_text(drv);
 }

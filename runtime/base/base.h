@@ -72,6 +72,9 @@ void npu_message_prefix(const char *format, ...) __attribute__((format(printf, 1
 void npu_message_clear(void);
 /* "" where there is none. Valid until the thread's next message. */
 const char *npu_message(void);
+/* Adds to *text, which is free()d by its owner and may be NULL; without memory it stays as it is.
+ */
+void npu_text_add(char **text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* A size or address the way messages print it: "2097152 (2 MiB)", "0x12c000000000"; four buffers a
  * thread in turn. */
 const char *npu_size_text(uint64_t bytes);

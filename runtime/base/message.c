@@ -6,6 +6,7 @@
 #include "base/base.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define MESSAGE_BYTES 4096
@@ -46,4 +47,20 @@ void npu_message_clear(void)
 const char *npu_message(void)
 {
 	return message;
+}
+
+void npu_text_add(char **text, const char *format, ...)
+{
+	char *more, *both;
+	va_list args;
+
+	va_start(args, format);
+	if (vasprintf(&more, format, args) < 0)
+		more = NULL;
+	va_end(args);
+	if (more != NULL && asprintf(&both, "%s%s", *text == NULL ? "" : *text, more) >= 0) {
+		free(*text);
+		*text = both;
+	}
+	free(more);
 }

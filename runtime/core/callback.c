@@ -1,341 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Functions of the host that a stream calls. On the queue such a call is a placeholder, whose
- * completion says that its turn has come, and, if the stream is to wait for its return, a wait for
- * an event that the host then records. A stream that has them has a thread of its own, which sees
- * the completions when nobody else waits, and runs aclrtLaunchHostFunc's functions;
- * aclrtLaunchCallback's are handed to the thread that subscribed.
+ * What programs do with callbacks: subscribe a thread to a stream, launch, process.
  */
-#include "record.h"
+#include "core/object/callback.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-
-/* What a stream waits for behind a callback: an event that the host records. Of the callback and of
- * the entry that waits, whichever is the last. */
-struct turn {
-	atomic_uint users;
-	uint32_t device, event_id;
-	void (*fn)(void *arg);
-	bool subscribed;
-	atomic_bool runs;
-};
-
-struct callback {
-	struct callback *next;
-	struct core_stream *stream;
-	void (*fn)(void *arg);
-	void *arg;
-	struct turn *turn;             /* NULL: the stream does not wait */
-	struct subscriber *subscriber; /* NULL: the stream's own thread */
-};
-
-struct subscriber {
-	struct subscriber *next;
-	uint64_t thread;
-	unsigned streams, due; /* subscribed; callbacks launched and not taken */
-	struct callback *ready, **ready_last;
-	pthread_cond_t arrived;
-};
-
-/* Of all subscribers. */
-static pthread_mutex_t subscribers_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct subscriber *subscribers;
-
-/* ---- a callback's turn ---- */
-
-static void unuse_turn(struct turn *turn)
-{
-	if (turn == NULL || atomic_fetch_sub(&turn->users, 1) > 1)
-		return;
-	core_event_id_give(turn->device, turn->event_id);
-	free(turn);
-}
-
-/* Under no lock. */
-static void run(struct callback *callback)
-{
-	struct turn *turn = callback->turn;
-
-	if (turn != NULL)
-		atomic_store(&turn->runs, true);
-	callback->fn(callback->arg);
-	if (turn != NULL)
-		core_event_id_record(turn->device, turn->event_id);
-	unuse_turn(turn);
-	free(callback);
-}
-
-static void give_to_subscriber(struct callback *callback)
-{
-	struct subscriber *subscriber = callback->subscriber;
-
-	pthread_mutex_lock(&subscribers_lock);
-	callback->next = NULL;
-	*subscriber->ready_last = callback;
-	subscriber->ready_last = &callback->next;
-	pthread_cond_broadcast(&subscriber->arrived);
-	pthread_mutex_unlock(&subscribers_lock);
-}
-
-/* A subscriber goes when no stream and no callback names it. */
-static void let_go_locked(struct subscriber *subscriber)
-{
-	struct subscriber **place = &subscribers;
-
-	if (subscriber->streams > 0 || subscriber->due > 0)
-		return;
-	while (*place != subscriber)
-		place = &(*place)->next;
-	*place = subscriber->next;
-	pthread_cond_destroy(&subscriber->arrived);
-	free(subscriber);
-}
-
-static void forget(struct callback *callback)
-{
-	if (callback->subscriber != NULL) {
-		pthread_mutex_lock(&subscribers_lock);
-		callback->subscriber->due--;
-		let_go_locked(callback->subscriber);
-		pthread_mutex_unlock(&subscribers_lock);
-	}
-	unuse_turn(callback->turn);
-	free(callback);
-}
-
-/* The placeholder is complete; the stream's lock is held. */
-static void turn_came(void *arg, const struct stars_logic_cqe *cqe)
-{
-	struct callback *callback = arg;
-	struct core_stream *stream = callback->stream;
-
-	core_attention_end_locked(stream);
-	if (cqe == NULL) {
-		forget(callback);
-		return;
-	}
-	if (callback->subscriber != NULL) {
-		give_to_subscriber(callback);
-		return;
-	}
-	callback->next = NULL;
-	*stream->ready_last = callback;
-	stream->ready_last = &callback->next;
-	pthread_cond_broadcast(&stream->progress);
-}
-
-/* The wait behind a callback is over. */
-static void return_seen(void *arg, const struct stars_logic_cqe *cqe)
-{
-	(void)cqe;
-	unuse_turn(arg);
-}
-
-static void describe_turn(void *arg, struct core_stall *out)
-{
-	struct turn *turn = arg;
-
-	snprintf(out->text, sizeof(out->text), "waits for the host function %p, which %s",
-		 (void *)(uintptr_t)turn->fn,
-		 atomic_load(&turn->runs) ? "runs: its return ends the wait"
-		 : turn->subscribed       ? "no thread has taken: aclrtProcessReport in the "
-					    "thread that subscribes runs it"
-					  : "is the next that the stream's thread runs");
-}
-
-/* ---- the stream's own thread ---- */
-
-static __thread const struct core_stream *pump_of;
-
-bool core_is_pump_of(const struct core_stream *stream)
-{
-	return pump_of == stream;
-}
-
-static void run_ready_locked(struct core_stream *stream)
-{
-	struct callback *callback = stream->ready;
-
-	stream->ready = callback->next;
-	if (stream->ready == NULL)
-		stream->ready_last = &stream->ready;
-	pthread_mutex_unlock(&stream->lock);
-	run(callback);
-	pthread_mutex_lock(&stream->lock);
-}
-
-static void *pump(void *arg)
-{
-	struct core_stream *stream = arg;
-	struct core_wait wait;
-
-	pump_of = stream;
-	pthread_mutex_lock(&stream->lock);
-	wait = core_wait_begin(stream, UINT64_MAX, NULL);
-	while (!stream->pump_stop) {
-		if (stream->ready != NULL)
-			run_ready_locked(stream);
-		else if (stream->attention > 0 && stream->alive &&
-			 core_stream_progress_locked(stream, &wait) == CORE_OK)
-			continue;
-		else
-			pthread_cond_wait(&stream->progress, &stream->lock);
-	}
-	pthread_mutex_unlock(&stream->lock);
-	return NULL;
-}
-
-int core_attention_begin_locked(struct core_stream *stream, const char *call)
-{
-	if (!stream->pump_started) {
-		int code = pthread_create(&stream->pump, NULL, pump, stream);
-
-		if (code != 0)
-			return core_fail(CORE_MEMORY_ALLOCATION, call,
-					 "no thread for stream %d's callbacks: %s", stream->id,
-					 strerror(code));
-		stream->pump_started = true;
-	}
-	stream->attention++;
-	pthread_cond_broadcast(&stream->progress);
-	return CORE_OK;
-}
-
-void core_attention_end_locked(struct core_stream *stream)
-{
-	stream->attention--;
-}
-
-void core_callback_end(struct core_stream *stream)
-{
-	pthread_mutex_lock(&stream->lock);
-	stream->pump_stop = true;
-	pthread_cond_broadcast(&stream->progress);
-	pthread_mutex_unlock(&stream->lock);
-	if (stream->pump_started)
-		pthread_join(stream->pump, NULL);
-	while (stream->ready != NULL) {
-		struct callback *next = stream->ready->next;
-
-		forget(stream->ready);
-		stream->ready = next;
-	}
-	if (stream->subscriber == NULL)
-		return;
-	pthread_mutex_lock(&subscribers_lock);
-	stream->subscriber->streams--;
-	let_go_locked(stream->subscriber);
-	pthread_mutex_unlock(&subscribers_lock);
-	stream->subscriber = NULL;
-}
-
-/* ---- launched ---- */
-
-static struct turn *make_turn(const struct callback *callback, const char *call, int *error)
-{
-	struct turn *turn = calloc(1, sizeof(*turn));
-	drvError_t code;
-
-	if (turn == NULL) {
-		*error = core_fail(CORE_MEMORY_ALLOCATION, call, "no memory for a callback");
-		return NULL;
-	}
-	*turn = (struct turn){ .device = callback->stream->device,
-			       .fn = callback->fn,
-			       .subscribed = callback->subscriber != NULL };
-	atomic_store(&turn->users, 2);
-	code = core_event_id_take(turn->device, &turn->event_id);
-	if (code == DRV_ERROR_NONE)
-		return turn;
-	*error = core_result(call, code);
-	free(turn);
-	return NULL;
-}
-
-/* The entries of a callback, and who hears of them. */
-static int send_locked(struct callback *callback, const char *call)
-{
-	struct core_stream *stream = callback->stream;
-	struct turn *turn = callback->turn;
-	struct stars_event_sqe sqe[2];
-	struct core_done done[2] = {
-		{ .fn = turn_came, .arg = callback },
-		{ .fn = return_seen, .arg = turn, .describe = describe_turn },
-	};
-	int code;
-
-	memset(sqe, 0, sizeof(sqe));
-	sqe[0].header.type = STARS_SQE_PLACE_HOLDER;
-	sqe[1].header.type = STARS_SQE_EVENT_WAIT;
-	sqe[1].event_id = turn == NULL ? 0 : (uint16_t)turn->event_id;
-	code = core_attention_begin_locked(stream, call);
-	if (code != CORE_OK)
-		return code;
-	code = core_stream_send_locked(stream, sqe, turn != NULL ? 2 : 1, done, call);
-	if (code != CORE_OK)
-		core_attention_end_locked(stream);
-	return code;
-}
-
-static int launch_locked(struct core_stream *stream, void (*fn)(void *), void *arg, bool block,
-			 const char *call)
-{
-	struct callback *callback = malloc(sizeof(*callback));
-	int code = CORE_OK;
-
-	if (callback == NULL)
-		return core_fail(CORE_MEMORY_ALLOCATION, call, "no memory for a callback");
-	*callback = (struct callback){
-		.stream = stream, .fn = fn, .arg = arg, .subscriber = stream->subscriber
-	};
-	if (block)
-		callback->turn = make_turn(callback, call, &code);
-	if (code == CORE_OK)
-		code = send_locked(callback, call);
-	if (code == CORE_OK)
-		return CORE_OK;
-	unuse_turn(callback->turn);
-	unuse_turn(callback->turn);
-	free(callback);
-	return code;
-}
+#include "core/object/error.h"
 
 int core_callback_launch(void (*fn)(void *arg), void *arg, bool block, void *handle,
 			 const char *call)
 {
 	int code;
 	struct core_stream *stream = core_stream_find(handle, call, &code);
-	struct subscriber *subscriber;
 
 	if (stream == NULL)
 		return code;
 	pthread_mutex_lock(&stream->lock);
-	subscriber = stream->subscriber;
 	if (stream->host_funcs) {
 		code = core_fail(CORE_STREAM_SUBSCRIBE, call,
 				 "stream %d has used aclrtLaunchHostFunc: a stream takes one kind "
 				 "of callback or the other",
 				 stream->id);
-	} else if (subscriber == NULL) {
+	} else if (stream->subscriber == NULL) {
 		code = core_fail(
 			CORE_STREAM_NO_CALLBACK, call,
 			"no thread subscribes to stream %d; call aclrtSubscribeReport first",
 			stream->id);
 	} else {
-		pthread_mutex_lock(&subscribers_lock);
-		subscriber->due++;
-		pthread_mutex_unlock(&subscribers_lock);
-		code = launch_locked(stream, fn, arg, block, call);
-		if (code != CORE_OK) {
-			pthread_mutex_lock(&subscribers_lock);
-			subscriber->due--;
-			let_go_locked(subscriber);
-			pthread_mutex_unlock(&subscribers_lock);
-		}
+		code = core_callback_launch_locked(stream, fn, arg, block, call);
 	}
 	pthread_mutex_unlock(&stream->lock);
 	return code;
@@ -358,44 +49,10 @@ int core_callback_launch_host(void (*fn)(void *arg), void *arg, void *handle, co
 	} else {
 		stream->host_funcs =
 			true; /* at once: the lock is released while there is no room */
-		code = launch_locked(stream, fn, arg, true, call);
+		code = core_callback_launch_locked(stream, fn, arg, true, call);
 	}
 	pthread_mutex_unlock(&stream->lock);
 	return code;
-}
-
-/* ---- subscribed ---- */
-
-static struct subscriber *find_locked(uint64_t thread)
-{
-	struct subscriber *subscriber = subscribers;
-
-	while (subscriber != NULL && subscriber->thread != thread)
-		subscriber = subscriber->next;
-	return subscriber;
-}
-
-static struct subscriber *subscribe(uint64_t thread)
-{
-	struct subscriber *subscriber;
-	pthread_condattr_t attr;
-
-	pthread_mutex_lock(&subscribers_lock);
-	subscriber = find_locked(thread);
-	if (subscriber == NULL && (subscriber = calloc(1, sizeof(*subscriber))) != NULL) {
-		subscriber->thread = thread;
-		subscriber->ready_last = &subscriber->ready;
-		pthread_condattr_init(&attr);
-		pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-		pthread_cond_init(&subscriber->arrived, &attr);
-		pthread_condattr_destroy(&attr);
-		subscriber->next = subscribers;
-		subscribers = subscriber;
-	}
-	if (subscriber != NULL)
-		subscriber->streams++;
-	pthread_mutex_unlock(&subscribers_lock);
-	return subscriber;
 }
 
 int core_callback_subscribe(uint64_t thread, void *handle, const char *call)
@@ -414,7 +71,7 @@ int core_callback_subscribe(uint64_t thread, void *handle, const char *call)
 				  "callback or the other"
 				: "has a subscriber already; call aclrtUnSubscribeReport first");
 	} else {
-		stream->subscriber = subscribe(thread);
+		stream->subscriber = core_subscriber_join(thread);
 		if (stream->subscriber == NULL)
 			code = core_fail(CORE_MEMORY_ALLOCATION, call,
 					 "no memory for a subscription");
@@ -434,74 +91,28 @@ int core_callback_unsubscribe(uint64_t thread, void *handle, const char *call)
 	if (stream->subscriber == NULL) {
 		code = core_fail(CORE_STREAM_SUBSCRIBE, call, "no thread subscribes to stream %d",
 				 stream->id);
-	} else if (stream->subscriber->thread != thread) {
+	} else if (core_subscriber_thread(stream->subscriber) != thread) {
 		code = core_fail(CORE_THREAD_SUBSCRIBE, call,
 				 "threadId=%llu does not subscribe to stream %d: thread %llu does",
 				 (unsigned long long)thread, stream->id,
-				 (unsigned long long)stream->subscriber->thread);
+				 (unsigned long long)core_subscriber_thread(stream->subscriber));
 	} else {
-		pthread_mutex_lock(&subscribers_lock);
-		stream->subscriber->streams--;
-		let_go_locked(stream->subscriber);
-		pthread_mutex_unlock(&subscribers_lock);
+		core_subscriber_leave(stream->subscriber);
 		stream->subscriber = NULL;
 	}
 	pthread_mutex_unlock(&stream->lock);
 	return code;
 }
 
-/* ---- processed ---- */
-
-/* The next callback of the subscriber, or NULL at the end of the time. The lock is held, and the
- * subscriber kept alive. */
-static struct callback *await_locked(struct subscriber *subscriber, int32_t timeout_ms)
-{
-	struct callback *callback;
-	struct timespec until;
-	int code = 0;
-
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += timeout_ms / 1000;
-	until.tv_nsec += timeout_ms % 1000 * 1000000L;
-	if (until.tv_nsec >= 1000000000) {
-		until.tv_nsec -= 1000000000;
-		until.tv_sec++;
-	}
-	while (subscriber->ready == NULL && code != ETIMEDOUT)
-		code = timeout_ms < 0 ? pthread_cond_wait(&subscriber->arrived, &subscribers_lock)
-				      : pthread_cond_timedwait(&subscriber->arrived,
-							       &subscribers_lock, &until);
-	callback = subscriber->ready;
-	if (callback == NULL)
-		return NULL;
-	subscriber->ready = callback->next;
-	if (subscriber->ready == NULL)
-		subscriber->ready_last = &subscriber->ready;
-	subscriber->due--;
-	return callback;
-}
-
 int core_callback_process(int32_t timeout_ms, const char *call)
 {
-	struct subscriber *subscriber;
-	struct callback *callback = NULL;
+	int code = core_subscriber_process(timeout_ms);
 
-	pthread_mutex_lock(&subscribers_lock);
-	subscriber = find_locked((uint64_t)pthread_self());
-	if (subscriber != NULL) {
-		subscriber->streams++; /* keeps it alive meanwhile */
-		callback = await_locked(subscriber, timeout_ms);
-		subscriber->streams--;
-		let_go_locked(subscriber);
-	}
-	pthread_mutex_unlock(&subscribers_lock);
-	if (subscriber == NULL)
-		return core_fail(CORE_THREAD_SUBSCRIBE, call,
+	if (code == CORE_THREAD_SUBSCRIBE)
+		return core_fail(code, call,
 				 "the calling thread subscribes to no stream; call "
 				 "aclrtSubscribeReport with pthread_self() first");
-	if (callback == NULL)
-		return core_fail(CORE_REPORT_TIMEOUT, call, "no callback came within %d ms",
-				 timeout_ms);
-	run(callback);
+	if (code == CORE_REPORT_TIMEOUT)
+		return core_fail(code, call, "no callback came within %d ms", timeout_ms);
 	return CORE_OK;
 }

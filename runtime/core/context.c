@@ -1,128 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Contexts, and which is current in each thread. A thread follows either one context, or whichever
- * is the primary context of one device: as in CANN, a device that was reset and set again is
- * current again in the threads that had set it.
+ * Contexts that programs make and destroy, and how any context ends.
  */
-#include "core-private.h"
-
-#include <stddef.h>
-#include <unistd.h>
-
-struct core_pool core_contexts = CORE_POOL(1, struct context, NULL);
-
-static __thread struct {
-	void *explicit_context; /* handle */
-	int64_t device_plus_1;  /* primary context of that device; 0: none */
-} current;
-
-struct context *core_context_of(const struct core_context *face)
-{
-	return (struct context *)((char *)(uintptr_t)face - offsetof(struct context, face));
-}
-
-void *core_context_handle(const struct core_context *context)
-{
-	return core_slot_handle(core_context_of(context));
-}
-
-struct context *core_context_make(int32_t user, uint32_t logic, bool primary)
-{
-	struct context *context = core_pool_take(&core_contexts);
-
-	if (context == NULL)
-		return NULL;
-	context->face.user_device = user;
-	context->face.device = logic;
-	context->face.primary = primary;
-	atomic_store(&context->default_stream, NULL);
-	context->events = NULL;
-	core_pool_publish(&core_contexts, context);
-	return context;
-}
+#include "core/end.h"
+#include "core/object/device.h"
+#include "core/object/error.h"
 
 void core_context_end(struct context *context, bool force, const char *call)
 {
-	bool left = true;
+	struct core_stream *stream;
 
-	while (left) {
-		struct core_stream *stream = core_stream_take_of(context, &left);
-
-		if (stream != NULL)
-			core_stream_end(stream, force, call);
-		else if (left)
-			usleep(500);
-	}
+	while ((stream = core_stream_take_of(context)) != NULL)
+		core_stream_end(stream, force, call);
 	core_event_end_all(context);
 	core_pool_give(&core_contexts, context);
 }
-
-/* ---- the current one ---- */
-
-void core_context_follow(int64_t logic)
-{
-	current.explicit_context = NULL;
-	current.device_plus_1 = logic + 1;
-}
-
-struct context *core_context_look(void **out_handle)
-{
-	*out_handle = NULL;
-	if (core_is_forked())
-		return NULL;
-	*out_handle = current.device_plus_1 > 0
-			      ? core_device_primary((uint32_t)(current.device_plus_1 - 1))
-			      : current.explicit_context;
-	return core_pool_find(&core_contexts, *out_handle);
-}
-
-struct core_context *core_context_peek(void)
-{
-	void *handle;
-	struct context *context = core_context_look(&handle);
-
-	return context == NULL ? NULL : &context->face;
-}
-
-struct core_context *core_context_current(void)
-{
-	struct core_context *context = core_context_peek();
-
-	if (context != NULL)
-		return context;
-	if (core_is_forked())
-		core_driver(); /* says so */
-	else if (current.device_plus_1 > 0 || current.explicit_context != NULL)
-		npu_message_set("no current context: the thread's was destroyed or its device "
-				"reset; call aclrtSetDevice or "
-				"aclrtSetCurrentContext in this thread");
-	else
-		npu_message_set("no current context: call aclrtSetDevice or aclrtSetCurrentContext "
-				"in this thread first");
-	core_last_error_note(CORE_CONTEXT_NULL);
-	return NULL;
-}
-
-void core_context_deselect(void)
-{
-	core_context_follow(-1);
-}
-
-struct core_context *core_context_find(void *handle)
-{
-	struct context *context = core_is_forked() ? NULL : core_pool_find(&core_contexts, handle);
-
-	return context == NULL ? NULL : &context->face;
-}
-
-int core_context_none(const char *call)
-{
-	core_context_current();
-	npu_message_prefix("%s: ", call);
-	return CORE_CONTEXT_NULL;
-}
-
-/* ---- those that programs make ---- */
 
 int core_context_create(int32_t user, void **out_context, const char *call)
 {
@@ -139,24 +31,11 @@ int core_context_create(int32_t user, void **out_context, const char *call)
 		return code;
 	context = core_context_make(user, logic, false);
 	if (context == NULL) {
-		pthread_mutex_lock(&core_setup_lock);
-		core_device_drop_locked(logic);
-		pthread_mutex_unlock(&core_setup_lock);
+		core_device_drop(logic);
 		return core_fail(CORE_MEMORY_ALLOCATION, call, "no memory for a context");
 	}
 	*out_context = core_slot_handle(context);
 	return core_context_select(*out_context, call);
-}
-
-static int no_such_context(const void *handle, const char *call)
-{
-	if (core_is_forked())
-		return core_context_none(call);
-	return core_fail(CORE_CONTEXT_NULL, call,
-			 "context=%p is no context of this process: it was destroyed, its device "
-			 "was reset, or it was not made "
-			 "by aclrtCreateContext",
-			 handle);
 }
 
 int core_context_destroy(void *handle, const char *call)
@@ -165,29 +44,17 @@ int core_context_destroy(void *handle, const char *call)
 	uint32_t logic;
 
 	if (context == NULL || core_is_forked())
-		return no_such_context(handle, call);
+		return core_context_no_such(handle, call);
 	if (context->face.primary)
 		return core_fail(CORE_CONTEXT_NULL, call,
 				 "context=%p is the primary context of device %d: aclrtResetDevice "
 				 "ends that",
 				 handle, context->face.user_device);
 	if (!core_pool_hide(&core_contexts, context, handle))
-		return no_such_context(handle, call);
+		return core_context_no_such(handle, call);
 	logic = context->face.device;
-	if (current.explicit_context == handle)
-		current.explicit_context = NULL;
+	core_context_leave(handle);
 	core_context_end(context, false, call);
-	pthread_mutex_lock(&core_setup_lock);
-	core_device_drop_locked(logic);
-	pthread_mutex_unlock(&core_setup_lock);
-	return CORE_OK;
-}
-
-int core_context_select(void *handle, const char *call)
-{
-	if (core_pool_find(&core_contexts, handle) == NULL || core_is_forked())
-		return no_such_context(handle, call);
-	current.explicit_context = handle;
-	current.device_plus_1 = 0;
+	core_device_drop(logic);
 	return CORE_OK;
 }

@@ -25,19 +25,14 @@
 /* The driver stack, opened at the first call that needs it (a program that never calls aclInit
  * works). NULL, message set, if no backend can be used; tried again at the next call. */
 struct npu_driver *core_driver(void);
-/* "key=value" lines: the drivers from the top, and what the backend says of itself. free(); NULL:
- * no memory. */
-char *core_backend_text(const struct npu_driver *top);
 /* Ends everything at the process's exit or for tests: streams, contexts, the driver; writes the
  * leak report. */
 void core_shutdown(void);
 
 /* ---- errors (error.c) ---- */
 
-/* A driver's code as an aclError (facts of CANN's errcode_manage): one table, tested as a table. */
-int core_error_of(drvError_t code);
-/* The same; a code other than 0 takes the driver's message where there is one, prefixed by the
- * call's name. */
+/* A driver's code as an aclError (driver/code.h). Other than 0 it takes the driver's message where
+ * there is one, prefixed by the call's name. */
 int core_result(const char *call, drvError_t code);
 
 /* ---- devices and their ids (device.c) ---- */
@@ -50,6 +45,8 @@ bool core_logic_to_user(uint32_t logic, int32_t *out_user);
 /* Another variable than ASCEND_RT_VISIBLE_DEVICES, before the first question for devices;
  * in_any_order: the list need not ascend. */
 void core_visible_use(const char *variable, bool in_any_order);
+/* The list is read again at the next question: core_shutdown(). */
+void core_visible_forget(void);
 /* What ASCEND_RT_VISIBLE_DEVICES says, for messages: "0 -> 2, 1 -> 3". */
 const char *core_visible_text(void);
 

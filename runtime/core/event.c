@@ -4,8 +4,12 @@
  * which queries and times are about, and the next, which waits that come before it already wait
  * for.
  */
-#include "core-private.h"
-#include "record.h"
+#include "core/end.h"
+#include "core/object/callback.h"
+#include "core/object/error.h"
+#include "core/object/process.h"
+#include "core/object/queue.h"
+#include "core/object/record.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,6 +39,7 @@ static void prepare_event(void *object)
 
 static struct core_pool events = CORE_POOL(3, struct event, prepare_event);
 static atomic_uint live[CORE_DEVICE_MAX];
+static pthread_cond_t unlinked = PTHREAD_COND_INITIALIZER; /* core_lists_lock */
 
 unsigned core_event_live(uint32_t device)
 {
@@ -88,35 +93,29 @@ static void end_event(struct event *event)
 	*event->link = event->next;
 	if (event->next != NULL)
 		event->next->link = event->link;
+	pthread_cond_broadcast(&unlinked);
 	pthread_mutex_unlock(&core_lists_lock);
 	atomic_fetch_sub(&live[event->device], 1);
 	give_event(event);
 }
 
-/* An event that is ours to end, or NULL. False: none is left, not even one that another thread is
- * ending. */
-static bool take_event(struct context *context, struct event **out)
-{
-	struct event *event;
-	bool left;
-
-	pthread_mutex_lock(&core_lists_lock);
-	event = context->events;
-	left = event != NULL;
-	while (event != NULL && !core_pool_hide(&events, event, core_slot_handle(event)))
-		event = event->next;
-	pthread_mutex_unlock(&core_lists_lock);
-	*out = event;
-	return left;
-}
-
 void core_event_end_all(struct context *context)
 {
-	struct event *event;
+	pthread_mutex_lock(&core_lists_lock);
+	while (context->events != NULL) {
+		struct event *event = context->events;
 
-	while (take_event(context, &event))
-		if (event != NULL)
-			end_event(event);
+		while (event != NULL && !core_pool_hide(&events, event, core_slot_handle(event)))
+			event = event->next;
+		if (event == NULL) { /* only such that another thread is ending */
+			pthread_cond_wait(&unlinked, &core_lists_lock);
+			continue;
+		}
+		pthread_mutex_unlock(&core_lists_lock);
+		end_event(event);
+		pthread_mutex_lock(&core_lists_lock);
+	}
+	pthread_mutex_unlock(&core_lists_lock);
 }
 
 /* Whether streams can wait for it; else it only marks a time or a place. */

@@ -4,7 +4,7 @@
  * pieces of long ones, and the host buffer that a fill reads its pattern from, which lives until
  * the entries are done.
  */
-#include "core/core.h"
+#include "core/object/error.h"
 
 #include <string.h>
 
@@ -40,9 +40,9 @@ static void fill_entry(union entry *entry, uint64_t dst, uint64_t src, uint64_t 
 int core_stream_copy(struct core_stream *stream, uint64_t dst, uint64_t src, uint64_t bytes,
 		     bool on_device, const char *call)
 {
-	int code = 0;
+	int code = CORE_OK;
 
-	for (uint64_t done = 0, now; done < bytes && code == 0; done += now) {
+	for (uint64_t done = 0, now; done < bytes && code == CORE_OK; done += now) {
 		union entry entry;
 
 		now = bytes - done < PIECE_BYTES ? bytes - done : PIECE_BYTES;
@@ -72,17 +72,17 @@ int core_stream_fill(struct core_stream *stream, uint64_t dst, uint32_t pattern,
 	int code;
 
 	if (drv == NULL)
-		return 500000; /* ACL_ERROR_INTERNAL_ERROR */
+		return CORE_API_INTERNAL;
 	code = core_result(call,
 			   npu_call(drv, halMemAlloc, &buffer, piece,
 				    (MEM_HOST_VAL << MEM_VIRT_BIT) |
 					    ((uint64_t)RUNTIME_MODULE_ID << MEM_MODULE_ID_BIT)));
-	if (code != 0)
+	if (code != CORE_OK)
 		return code;
 	for (uint64_t i = 0; i < piece; i++)
 		((uint8_t *)buffer)[i] = (uint8_t)(pattern >> (i % 4 * 8));
 	fill_entry(&entries[0], dst, (uintptr_t)buffer, piece, false);
-	for (uint64_t done = piece, now; done < bytes && code == 0; done += now) {
+	for (uint64_t done = piece, now; done < bytes && code == CORE_OK; done += now) {
 		now = bytes - done < done ? bytes - done : done;
 		now = now < PIECE_BYTES ? now : PIECE_BYTES;
 		if (count == ENTRIES_MAX) {
@@ -91,9 +91,9 @@ int core_stream_fill(struct core_stream *stream, uint64_t dst, uint32_t pattern,
 		}
 		fill_entry(&entries[count++], dst + done, dst, now, true);
 	}
-	if (code == 0)
+	if (code == CORE_OK)
 		code = core_stream_send(stream, entries, count, free_buffer, buffer, call);
-	if (code != 0)
+	if (code != CORE_OK)
 		free_buffer(buffer);
 	return code;
 }

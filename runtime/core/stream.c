@@ -3,90 +3,19 @@
  * Streams as programs have them: made, found, waited for, ended. The queues behind them are
  * stream-queue.c's.
  */
-#include "core-private.h"
+#include "base/clock.h"
+#include "core/end.h"
+#include "core/object/callback.h"
+#include "core/object/error.h"
+#include "core/object/process.h"
+#include "core/object/queue.h"
 
-#include <stdio.h>
+#include <errno.h>
 #include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
-static void prepare_stream(void *object)
-{
-	struct core_stream *stream = object;
-	pthread_condattr_t attr;
-
-	pthread_mutex_init(&stream->lock, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&stream->progress, &attr);
-	pthread_condattr_destroy(&attr);
-}
-
-struct core_pool core_streams = CORE_POOL(2, struct core_stream, prepare_stream);
-
-static atomic_uint live[CORE_DEVICE_MAX];
-
-unsigned core_stream_live(uint32_t device)
-{
-	return device < CORE_DEVICE_MAX ? atomic_load(&live[device]) : 0;
-}
+#define LEAVE_MAX_MS 2000 /* for a thread to leave the driver */
 
 /* ---- made ---- */
-
-static struct core_stream *streams[CORE_DEVICE_MAX]; /* core_lists_lock */
-
-/* From now on it is found, by the handle that is answered. NULL: its context, by that handle, has
- * ended, and nobody would end the stream. */
-static void *link_stream(struct core_stream *stream, const void *context)
-{
-	struct core_stream **first = &streams[stream->device];
-	void *handle = NULL;
-
-	pthread_mutex_lock(&core_lists_lock);
-	if (core_slot_handle(stream->context) == context) {
-		stream->next = *first;
-		stream->link = first;
-		if (stream->next != NULL)
-			stream->next->link = &stream->next;
-		*first = stream;
-		atomic_fetch_add(&live[stream->device], 1);
-		handle = core_pool_publish(&core_streams, stream);
-		if (stream->is_default)
-			atomic_store_explicit(&stream->context->default_stream, handle,
-					      memory_order_release);
-	}
-	pthread_mutex_unlock(&core_lists_lock);
-	return handle;
-}
-
-static void unlink_stream(struct core_stream *stream)
-{
-	pthread_mutex_lock(&core_lists_lock);
-	*stream->link = stream->next;
-	if (stream->next != NULL)
-		stream->next->link = stream->link;
-	stream->next = NULL;
-	stream->link = NULL;
-	pthread_mutex_unlock(&core_lists_lock);
-}
-
-struct core_stream *core_stream_take_of(struct context *context, bool *out_left)
-{
-	struct core_stream *taken = NULL;
-
-	*out_left = false;
-	pthread_mutex_lock(&core_lists_lock);
-	for (struct core_stream *stream = streams[context->face.device];
-	     stream != NULL && taken == NULL; stream = stream->next) {
-		if (stream->context != context)
-			continue;
-		*out_left = true;
-		if (core_pool_hide(&core_streams, stream, core_slot_handle(stream)))
-			taken = stream;
-	}
-	pthread_mutex_unlock(&core_lists_lock);
-	return taken;
-}
 
 /* All but the lock, the condition and the ring of pending entries, which are of the slot. */
 static void be_born_locked(struct core_stream *stream, struct context *context)
@@ -149,7 +78,7 @@ static int make_stream(const struct plan *plan, void **out_stream, const char *c
 	stream->flags = plan->flags;
 	code = core_stream_open_queue(stream, call);
 	pthread_mutex_unlock(&stream->lock);
-	handle = code == CORE_OK ? link_stream(stream, plan->owner) : NULL;
+	handle = code == CORE_OK ? core_stream_link(stream, plan->owner) : NULL;
 	if (handle != NULL) {
 		*out_stream = handle;
 		return CORE_OK;
@@ -277,17 +206,6 @@ static int wait_locked(struct core_stream *stream, uint64_t deadline_ns, const c
 	return code;
 }
 
-int core_stream_send_each(struct core_stream *stream, void *entries, unsigned count,
-			  const struct core_done *done, const char *call)
-{
-	int code;
-
-	pthread_mutex_lock(&stream->lock);
-	code = core_stream_send_locked(stream, entries, count, done, call);
-	pthread_mutex_unlock(&stream->lock);
-	return code;
-}
-
 struct kept {
 	void (*keep)(void *arg);
 	void *arg;
@@ -378,46 +296,11 @@ int core_stream_query(struct core_stream *stream, bool *out_idle, const char *ca
 	return CORE_OK;
 }
 
-/* Handles of the streams of a device; free(). */
-static void **list_streams(uint32_t device, unsigned *out_count)
-{
-	unsigned room = 0, count = 0;
-	void **handles;
-
-	pthread_mutex_lock(&core_lists_lock);
-	for (struct core_stream *stream = streams[device]; stream != NULL; stream = stream->next)
-		room++;
-	handles = calloc(room + 1, sizeof(*handles));
-	for (struct core_stream *stream = streams[device]; stream != NULL && handles != NULL;
-	     stream = stream->next)
-		handles[count++] = core_slot_handle(stream);
-	pthread_mutex_unlock(&core_lists_lock);
-	*out_count = count;
-	return handles;
-}
-
-void core_stream_reap_device(uint32_t device)
-{
-	unsigned count = 0;
-	void **handles = list_streams(device, &count);
-
-	for (unsigned i = 0; i < count; i++) {
-		struct core_stream *stream = core_pool_find(&core_streams, handles[i]);
-
-		if (stream == NULL)
-			continue;
-		pthread_mutex_lock(&stream->lock);
-		core_stream_reap_locked(stream);
-		pthread_mutex_unlock(&stream->lock);
-	}
-	free(handles);
-}
-
 int core_device_synchronize(uint32_t device, int32_t timeout_ms, const char *call)
 {
 	uint64_t deadline = core_deadline_ns(timeout_ms);
 	unsigned count = 0;
-	void **handles = list_streams(device, &count);
+	void **handles = core_stream_list(device, &count);
 	int first = CORE_OK;
 
 	if (handles == NULL)
@@ -455,11 +338,11 @@ static void drop_pending_locked(struct core_stream *stream)
 /* The thread that waits in the driver for this stream leaves when its queue is gone. */
 static bool wait_for_leave_locked(struct core_stream *stream)
 {
-	for (int tries = 0; stream->receiving && tries < 4000; tries++) {
-		pthread_mutex_unlock(&stream->lock);
-		usleep(500);
-		pthread_mutex_lock(&stream->lock);
-	}
+	struct timespec until = clock_after_ms(LEAVE_MAX_MS);
+	int code = 0;
+
+	while (stream->receiving && code != ETIMEDOUT)
+		code = pthread_cond_timedwait(&stream->progress, &stream->lock, &until);
 	return !stream->receiving;
 }
 
@@ -483,8 +366,7 @@ void core_stream_end(struct core_stream *stream, bool force, const char *call)
 			stream->id, stream->error_text);
 	pthread_mutex_unlock(&stream->lock);
 	core_callback_end(stream);
-	unlink_stream(stream);
-	atomic_fetch_sub(&live[stream->device], 1);
+	core_stream_unlink(stream);
 	if (left)
 		core_pool_give(&core_streams, stream);
 	else

@@ -2,7 +2,7 @@
  *
  * The file that a recorder writes, its head, and what becomes of both in a child of fork().
  */
-#include "trace/recorder-private.h"
+#include "trace/recorder-file.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -7,25 +7,17 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "trace/line.h"
-#include "trace/recorder-private.h"
+#include "trace/recorder-file.h"
 
 #define LINE_BYTES 512
 
-static uint64_t clock_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
-}
-
 struct trace_call trace_call_begin(const struct trace_recorder *recorder, const char *op)
 {
-	return (struct trace_call){ .op = op, .host_ns = clock_ns() - recorder->start_ns };
+	return (struct trace_call){ .op = op, .host_ns = clock_now_ns() - recorder->start_ns };
 }
 
 /* ---- names; the lock is held ---- */
@@ -394,7 +386,7 @@ struct trace_recorder *trace_recorder_open(const char *path, const char *about)
 	pthread_mutex_init(&recorder->lock, NULL);
 	recorder->fd = -1;
 	recorder->serial = trace_recorder_serial();
-	recorder->start_ns = clock_ns();
+	recorder->start_ns = clock_now_ns();
 	recorder->path = strdup(path);
 	recorder->about = strdup(about);
 	trace_recorder_enlist(recorder);

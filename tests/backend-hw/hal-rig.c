@@ -45,9 +45,8 @@ void *hal_symbol(const char *name)
 const char *hal_op_name(enum hal_op op)
 {
 	static const char *const names[] = {
-#define HAL_NAME(ret, missing, op, params, args) #op,
-		NPU_DRIVER_OPS(HAL_NAME)
-#undef HAL_NAME
+#define NPU_OP(result, missing, op, ...) #op,
+#include "npusim/driver-ops.h"
 	};
 
 	return names[op];

@@ -16,10 +16,9 @@ const struct hw_symbols *hal(void);
 void *hal_symbol(const char *name);
 
 enum hal_op {
-#define HAL_OP(ret, missing, op, params, args) HAL_OP_##op,
-	NPU_DRIVER_OPS(HAL_OP)
-#undef HAL_OP
-		HAL_OP_COUNT
+#define NPU_OP(result, missing, op, ...) HAL_OP_##op,
+#include "npusim/driver-ops.h"
+	HAL_OP_COUNT
 };
 extern bool hal_called[HAL_OP_COUNT];
 const char *hal_op_name(enum hal_op op);

@@ -20,13 +20,20 @@ MAX_COLUMNS = 100
 MAX_FILE_LINES = 800
 MAX_FUNCTION_LINES = 60
 
-# Folder: what of the others its files may include. include/ is open to all.
+# Room: what of the others its files may include. include/ is open to all. A folder that is not
+# named belongs to the room around it.
 ARROWS = {
     'include': set(),
     'sim': set(),
-    'backend-hw': {'runtime/base'},
-    'backend-sim': {'runtime/base', 'sim'},
-    'runtime': set(),
+    'backend-hw': {'runtime/base', 'runtime/driver'},
+    'backend-sim': {'runtime/base', 'runtime/driver', 'sim'},
+    'runtime/base': set(),
+    'runtime/trace': {'runtime/base'},
+    'runtime/driver': {'runtime/base', 'runtime/trace'},
+    'runtime/core/object': {'runtime/base', 'runtime/driver', 'runtime/core/core.h'},
+    'runtime/core': {'runtime/base', 'runtime/driver', 'runtime/core/object'},
+    'runtime/acl': {'runtime/base', 'runtime/core'},
+    'runtime/cuda': {'runtime/base', 'runtime/trace', 'runtime/core'},
     'traces': {'runtime/base', 'runtime/trace', 'backend-sim/node/node.h', 'sim/bench/bench.h',
                'sim/profile.h', 'tests/contract/case.h'},
 }
@@ -129,15 +136,20 @@ def owner_of(tree, path, name):
     return None
 
 
+def room_of(path):
+    rooms = [room for room in ARROWS if str(path).startswith(room + '/')]
+    return max(rooms, key=len, default=None)
+
+
 def who_includes_whom(tree):
     for path, number, line in tree.lines(C_SUFFIXES):
         found = INCLUDE.match(line)
-        folder = path.parts[0]
-        target = owner_of(tree, path, found.group(1)) if found and folder in ARROWS else None
-        if target is None or target.parts[0] in (folder, 'include'):
+        room = room_of(path)
+        target = owner_of(tree, path, found.group(1)) if found and room else None
+        if target is None or room_of(target) in (room, 'include'):
             continue
-        if not any((str(target) + '/').startswith(allowed + '/') for allowed in ARROWS[folder]):
-            yield path, number, '{} may not include {}'.format(folder, target)
+        if not any((str(target) + '/').startswith(allowed + '/') for allowed in ARROWS[room]):
+            yield path, number, '{} may not include {}'.format(room, target)
 
 
 RULES = [licence_line, private_paths, unfinished_work, white_space, width, length_of_files,

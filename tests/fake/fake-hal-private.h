@@ -10,9 +10,8 @@
 
 #include "symbols.h"
 
-#define FAKE_PROTOTYPE(ret, missing, op, params, args) ret op HW_PARAMETERS params;
-NPU_DRIVER_OPS(FAKE_PROTOTYPE)
-#undef FAKE_PROTOTYPE
+#define NPU_OP(result, missing, op, ...) result op NPU_PLAIN(__VA_ARGS__);
+#include "npusim/driver-ops.h"
 #define FAKE_PROTOTYPE(ret, op, params) ret op params;
 HW_OLD_SYMBOLS(FAKE_PROTOTYPE)
 #undef FAKE_PROTOTYPE

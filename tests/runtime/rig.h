@@ -8,7 +8,9 @@
 
 #include <stdlib.h>
 
-#include "core/core-private.h"
+#include "core/object/context.h"
+#include "core/object/error.h"
+#include "core/object/process.h"
 #include "fake/fake-driver.h"
 #include "harness/test.h"
 

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which driver is chosen, what stands where one lacks a function, and the wrappers: count, fault,
- * trace.
+ * Which driver is chosen, what stands where one lacks a function, and the layers over a driver: the
+ * hooks, faults, trace.
  */
 #include "harness/test.h"
 
-#include "core/driver-wrap.h"
+#include "driver/code.h"
+#include "driver/layer.h"
+#include "fake/count-layer.h"
 #include "rig.h"
 
 #include <stdio.h>
@@ -52,7 +54,7 @@ TEST(driver, table_of_errors)
 
 	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		NOTE("driver's code %d", rows[i][0]);
-		EXPECT_EQ(core_error_of(rows[i][0]), rows[i][1]);
+		EXPECT_EQ(driver_code_acl(rows[i][0]), rows[i][1]);
 	}
 }
 
@@ -84,7 +86,7 @@ __attribute__((noinline)) static struct npu_driver *old_driver(size_t size)
 }
 
 /* A driver of an older list is shorter memory: nothing may be written or read behind it. */
-TEST(driver, shorter_table_is_adapted)
+TEST(driver, shorter_table_is_completed)
 {
 	size_t size = offsetof(struct npu_driver, drvGetDevNum) + sizeof(void *);
 	struct npu_driver *old = old_driver(size), *drv;
@@ -95,9 +97,9 @@ TEST(driver, shorter_table_is_adapted)
 		       .abi = NPU_DRIVER_ABI, .size = (uint32_t)size, .name = "old", .caps = 5 },
 	       offsetof(struct npu_driver, drvGetPlatformInfo));
 	old->drvGetDevNum = seven;
-	npu_driver_complete(old);
-	drv = driver_adapt(old);
+	drv = npu_driver_complete(old);
 	ASSERT_NOT_NULL(drv);
+	ASSERT_NE((uintptr_t)drv, (uintptr_t)old);
 	EXPECT_STREQ(drv->name, "old");
 	EXPECT_EQ(drv->caps, 5);
 	EXPECT_EQ(npu_call(drv, drvGetDevNum, &num), DRV_ERROR_NONE);
@@ -121,17 +123,17 @@ TEST(driver, names_of_calls)
 	EXPECT_NULL(driver_op_nearest("zzzzzzzz"));
 }
 
-TEST(driver, count_counts)
+TEST(layer, counts_what_it_forwards)
 {
-	struct npu_driver *fake = fake_driver_open(2), *drv = count_driver_open(fake);
+	struct npu_driver *fake = fake_driver_open(2), *drv = count_layer_open(fake);
 	uint32_t num = 0;
 
 	npu_driver_complete(fake);
 	EXPECT_EQ(npu_call(drv, drvGetDevNum, &num), DRV_ERROR_NONE);
 	EXPECT_EQ(npu_call(drv, drvGetDevNum, &num), DRV_ERROR_NONE);
 	EXPECT_EQ(num, 2);
-	EXPECT_EQ(count_driver_calls(drv, DRIVER_OP_drvGetDevNum), 2);
-	EXPECT_EQ(count_driver_calls(drv, DRIVER_OP_halMemMap), 0);
+	EXPECT_EQ(count_layer_calls(drv, DRIVER_OP_drvGetDevNum), 2);
+	EXPECT_EQ(count_layer_calls(drv, DRIVER_OP_halMemMap), 0);
 	npu_driver_close(drv);
 }
 
@@ -143,7 +145,7 @@ static struct npu_driver *faulty(const char *spec)
 	char *error = NULL;
 
 	npu_driver_complete(fake);
-	drv = fault_driver_open(fake, spec, &error);
+	drv = fault_layer_open(fake, spec, &error);
 	if (drv == NULL) {
 		ADD_FAILURE("%s", error);
 		free(error);
@@ -227,7 +229,7 @@ TEST_EACH(fault, refuses, bad_specs, label)
 	struct npu_driver drv = { .size = sizeof(drv) };
 	char *error = NULL;
 
-	EXPECT_NULL(fault_driver_open(&drv, c->spec, &error));
+	EXPECT_NULL(fault_layer_open(&drv, c->spec, &error));
 	ASSERT_NOT_NULL(error);
 	EXPECT_CONTAINS(error, "NPUSIM_FAULT: ");
 	EXPECT_CONTAINS(error, c->error);
@@ -394,7 +396,7 @@ TEST(trace, names_and_codes)
 	fake->halMemExportToShareableHandle = t_export;
 	fake->drvMemcpy = t_copy;
 	npu_driver_complete(fake);
-	drv = trace_driver_open(fake, path, &error);
+	drv = trace_layer_open(fake, path, &error);
 	ASSERT_NOT_NULL(drv);
 	trace_some(drv);
 	npu_driver_close(drv);
@@ -424,7 +426,7 @@ TEST(trace, a_file_that_cannot_be_is_an_error)
 	char *error = NULL;
 
 	npu_driver_complete(&drv);
-	EXPECT_NULL(trace_driver_open(&drv, "/nonexistent/file", &error));
+	EXPECT_NULL(trace_layer_open(&drv, "/nonexistent/file", &error));
 	ASSERT_NOT_NULL(error);
 	EXPECT_CONTAINS(error, "NPUSIM_TRACE=/nonexistent/file cannot be written");
 	free(error);

@@ -17,7 +17,7 @@
 #define DEVICES_MAX 64 /* beyond it ids are taken as they are */
 #define SOC_TRIES   16
 
-/* The runtime of npusim leaves the recording to us where it sees this (runtime/core/registry.c). */
+/* The runtime of npusim leaves the recording to us where it sees this (runtime/driver/trace.c). */
 PRELOAD_EXPORT extern const int npusim_record_preloaded;
 const int npusim_record_preloaded = 1;
 

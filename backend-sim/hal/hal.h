@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * libascend_hal.so of npusim: backend-sim under the HAL's names. It is a small library that opens
+ * backend-sim.so, so that a process that holds both libascendcl.so and libascend_hal.so has one
+ * model, one address window, one set of handles.
+ *
+ *   functions.c   the functions of the seam, made of driver-ops.h, and a few more that answer
+ *   unmodelled.h  functions that callers link strongly, and that have nothing behind them
+ *   open.c        opening the model at the first call; the symbol that says whose this is
+ *   symbols.py    makes the list of exports from driver-ops.h, unmodelled.h and this header
+ *
+ * Names that callers take weakly and that stand in none of these stay out of the library: a caller
+ * does without what it does not find, but believes what it finds.
+ */
+#ifndef NPUSIM_HAL_EXPORT_H
+#define NPUSIM_HAL_EXPORT_H
+
+#include "npusim/driver.h"
+#include "npusim/hal-ours.h"
+
+#define HAL_EXPORT __attribute__((visibility("default")))
+
+/* Beyond the seam. */
+HAL_EXPORT drvError_t drvDeviceStatus(uint32_t dev, int *status);
+HAL_EXPORT drvError_t halMemcpy(void *dst, size_t dst_size, void *src, size_t count,
+				struct memcpy_info *info);
+HAL_EXPORT void drvDfxShowReport(uint32_t dev);
+HAL_EXPORT void drvFlushCache(uint64_t base, uint32_t length);
+HAL_EXPORT extern int g_devmm_mem_dev;
+HAL_EXPORT extern const struct npusim_hal npusim_hal_is_ours;
+
+/* The top of the model's stack of drivers, opened at the first call of any thread. NULL, and this
+ * thread's message says why, if it cannot be; tried again at the next call. */
+struct npu_driver *hal_driver(void);
+
+/* What a function answers without a model: NO_DEVICE where it answers a code, else `missing`. */
+#define HAL_NO_MODEL(missing) \
+	_Generic((missing), void * : hal_no_model_text, default : hal_no_model_code)(missing)
+int hal_no_model_code(int missing);
+const char *hal_no_model_text(const void *missing);
+
+#endif

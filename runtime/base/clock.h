@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The host's monotonic clock, and conditions that are waited for by it.
+ */
+#ifndef NPUSIM_BASE_CLOCK_H
+#define NPUSIM_BASE_CLOCK_H
+
+#include <pthread.h>
+#include <stdint.h>
+#include <time.h>
+
+static inline uint64_t clock_now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+}
+
+/* For pthread_cond_timedwait() of a clock_cond_init() condition. */
+static inline struct timespec clock_after_ms(uint32_t ms)
+{
+	uint64_t ns = clock_now_ns() + ms * UINT64_C(1000000);
+
+	return (struct timespec){ .tv_sec = (time_t)(ns / UINT64_C(1000000000)),
+				  .tv_nsec = (long)(ns % UINT64_C(1000000000)) };
+}
+
+static inline void clock_cond_init(pthread_cond_t *cond)
+{
+	pthread_condattr_t attr;
+
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(cond, &attr);
+	pthread_condattr_destroy(&attr);
+}
+
+#endif

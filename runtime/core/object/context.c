@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Contexts, and which is current in each thread. A thread follows either one context, or whichever
+ * is the primary context of one device: as in CANN, a device that was reset and set again is
+ * current again in the threads that had set it.
+ */
+#include "core/object/context.h"
+
+#include "core/object/device.h"
+#include "core/object/error.h"
+
+#include <stddef.h>
+
+struct core_pool core_contexts = CORE_POOL(1, struct context, NULL);
+
+static __thread struct {
+	void *explicit_context; /* handle */
+	int64_t device_plus_1;  /* primary context of that device; 0: none */
+} current;
+
+struct context *core_context_of(const struct core_context *face)
+{
+	return (struct context *)((char *)(uintptr_t)face - offsetof(struct context, face));
+}
+
+void *core_context_handle(const struct core_context *context)
+{
+	return core_slot_handle(core_context_of(context));
+}
+
+struct context *core_context_make(int32_t user, uint32_t logic, bool primary)
+{
+	struct context *context = core_pool_take(&core_contexts);
+
+	if (context == NULL)
+		return NULL;
+	context->face.user_device = user;
+	context->face.device = logic;
+	context->face.primary = primary;
+	atomic_store(&context->default_stream, NULL);
+	context->events = NULL;
+	core_pool_publish(&core_contexts, context);
+	return context;
+}
+
+/* ---- the current one ---- */
+
+void core_context_follow(int64_t logic)
+{
+	current.explicit_context = NULL;
+	current.device_plus_1 = logic + 1;
+}
+
+struct context *core_context_look(void **out_handle)
+{
+	*out_handle = NULL;
+	if (core_is_forked())
+		return NULL;
+	*out_handle = current.device_plus_1 > 0
+			      ? core_device_primary((uint32_t)(current.device_plus_1 - 1))
+			      : current.explicit_context;
+	return core_pool_find(&core_contexts, *out_handle);
+}
+
+struct core_context *core_context_peek(void)
+{
+	void *handle;
+	struct context *context = core_context_look(&handle);
+
+	return context == NULL ? NULL : &context->face;
+}
+
+struct core_context *core_context_current(void)
+{
+	struct core_context *context = core_context_peek();
+
+	if (context != NULL)
+		return context;
+	if (core_is_forked())
+		core_driver(); /* says so */
+	else if (current.device_plus_1 > 0 || current.explicit_context != NULL)
+		npu_message_set("no current context: the thread's was destroyed or its device "
+				"reset; call aclrtSetDevice or "
+				"aclrtSetCurrentContext in this thread");
+	else
+		npu_message_set("no current context: call aclrtSetDevice or aclrtSetCurrentContext "
+				"in this thread first");
+	core_last_error_note(CORE_CONTEXT_NULL);
+	return NULL;
+}
+
+void core_context_deselect(void)
+{
+	core_context_follow(-1);
+}
+
+struct core_context *core_context_find(void *handle)
+{
+	struct context *context = core_is_forked() ? NULL : core_pool_find(&core_contexts, handle);
+
+	return context == NULL ? NULL : &context->face;
+}
+
+int core_context_none(const char *call)
+{
+	core_context_current();
+	npu_message_prefix("%s: ", call);
+	return CORE_CONTEXT_NULL;
+}
+
+void core_context_leave(const void *handle)
+{
+	if (current.explicit_context == handle)
+		current.explicit_context = NULL;
+}
+
+int core_context_no_such(const void *handle, const char *call)
+{
+	if (core_is_forked())
+		return core_context_none(call);
+	return core_fail(CORE_CONTEXT_NULL, call,
+			 "context=%p is no context of this process: it was destroyed, its device "
+			 "was reset, or it was not made "
+			 "by aclrtCreateContext",
+			 handle);
+}
+
+int core_context_select(void *handle, const char *call)
+{
+	if (core_pool_find(&core_contexts, handle) == NULL || core_is_forked())
+		return core_context_no_such(handle, call);
+	current.explicit_context = handle;
+	current.device_plus_1 = 0;
+	return CORE_OK;
+}

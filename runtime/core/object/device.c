@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Opening a device in the driver at its first user, and closing it at its last.
+ */
+#include "core/object/device.h"
+
+#include "core/object/error.h"
+
+#include <string.h>
+
+struct device core_devices[CORE_DEVICE_MAX];
+
+/* In the order of CANN's runtime; what an older driver lacks of it does no harm. */
+static int open_device(struct npu_driver *drv, uint32_t logic, const char *call)
+{
+	halDevOpenIn in = { { 0 } };
+	halDevOpenOut out = { { 0 } };
+	struct halCapabilityInfo capability;
+	uint32_t ssid = 0;
+	drvError_t code = npu_call(drv, halDeviceOpen, logic, &in, &out);
+
+	if (code != DRV_ERROR_NONE) {
+		core_result(call, code);
+		npu_message_prefix("device %u cannot be opened: ", logic);
+		core_last_error_note(CORE_DEVICE_SETUP);
+		return CORE_DEVICE_SETUP;
+	}
+	core_device_was_opened();
+	npu_call(drv, drvMemSmmuQuery, logic, &ssid);
+	memset(&capability, 0, sizeof(capability));
+	npu_call(drv, halGetChipCapability, logic, &capability);
+	return CORE_OK;
+}
+
+int core_device_hold_locked(uint32_t logic, const char *call)
+{
+	struct npu_driver *drv = core_driver();
+	int code;
+
+	if (drv == NULL)
+		return CORE_API_INTERNAL;
+	if (core_devices[logic].users == 0) {
+		code = open_device(drv, logic, call);
+		if (code != CORE_OK)
+			return code;
+	}
+	core_devices[logic].users++;
+	return CORE_OK;
+}
+
+void core_device_drop_locked(uint32_t logic)
+{
+	struct npu_driver *drv = core_driver();
+	halDevCloseIn in = { { 0 } };
+
+	if (core_devices[logic].users == 0 || --core_devices[logic].users > 0 || drv == NULL)
+		return;
+	npu_call(drv, halDeviceClose, logic, &in);
+}
+
+void core_device_drop(uint32_t logic)
+{
+	pthread_mutex_lock(&core_setup_lock);
+	core_device_drop_locked(logic);
+	pthread_mutex_unlock(&core_setup_lock);
+}
+
+void *core_device_primary(uint32_t logic)
+{
+	return logic < CORE_DEVICE_MAX
+		       ? atomic_load_explicit(&core_devices[logic].primary, memory_order_acquire)
+		       : NULL;
+}

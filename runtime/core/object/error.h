@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The aclErrors that the core answers, and how a call is refused.
+ */
+#ifndef NPUSIM_CORE_ERROR_H
+#define NPUSIM_CORE_ERROR_H
+
+#include "core/core.h"
+
+/* The aclErrors that runtime/core answers; it knows no face's headers. */
+enum core_error {
+	CORE_OK = 0,
+	CORE_PARAM_INVALID = 107000,
+	CORE_INVALID_DEVICE = 107001,
+	CORE_CONTEXT_NULL = 107002,
+	CORE_STREAM_CONTEXT = 107003,
+	CORE_EVENT_TIMESTAMP_INVALID = 107006,
+	CORE_STREAM_SUBSCRIBE = 107011,
+	CORE_THREAD_SUBSCRIBE = 107012,
+	CORE_STREAM_NO_CALLBACK = 107015,
+	CORE_TASK_TIMEOUT = 107020,
+	CORE_NOT_SUPPORT = 207000,
+	CORE_MEMORY_ALLOCATION = 207001,
+	CORE_NO_DEVICE = 207004,
+	CORE_NO_EVENT = 207007,
+	CORE_NO_STREAM = 207008,
+	CORE_API_INTERNAL = 500000,
+	CORE_INTERNAL = 507000,
+	CORE_TS_ERROR = 507001,
+	CORE_CONTEXT_RELEASE = 507007,
+	CORE_REPORT_TIMEOUT = 507012,
+	CORE_SYS_DMA = 507013,
+	CORE_DEVICE_SETUP = 507033,
+	CORE_STREAM_SYNC_TIMEOUT = 507046,
+	CORE_EVENT_SYNC_TIMEOUT = 507047,
+	CORE_DRIVER_INTERNAL = 507899
+};
+/* Sets the message "<call>: <text>" and returns the code, which aclrtGetLastError() will answer. */
+int core_fail(int code, const char *call, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+#endif

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Slots for objects that programs hold handles of. Owns slots, handles and generations, and knows
+ * nothing of what lies in the slots. A handle looks like an address but is none: kind, generation
+ * and slot.
+ */
+#include "core/object/pool.h"
+
+#include <stdlib.h>
+
+#define INDEX_SHIFT      4
+#define INDEX_BITS       18
+#define GENERATION_SHIFT (INDEX_SHIFT + INDEX_BITS)
+#define GENERATION_BITS  20
+#define KIND_SHIFT       44
+
+_Static_assert(CORE_POOL_CHUNK_SLOTS *CORE_POOL_CHUNKS <= 1u << INDEX_BITS, "indices fit");
+_Static_assert(GENERATION_SHIFT + GENERATION_BITS <= KIND_SHIFT, "generations fit");
+
+static uint32_t field(uint64_t handle, unsigned shift, unsigned bits)
+{
+	return (uint32_t)(handle >> shift) & ((1u << bits) - 1);
+}
+
+static struct core_slot *slot_at(struct core_pool *pool, uint32_t index)
+{
+	char *chunk = atomic_load_explicit(&pool->chunk[index / CORE_POOL_CHUNK_SLOTS],
+					   memory_order_acquire);
+
+	return chunk == NULL ? NULL
+			     : (struct core_slot *)(chunk +
+						    (index % CORE_POOL_CHUNK_SLOTS) * pool->bytes);
+}
+
+static struct core_slot *new_slot_locked(struct core_pool *pool)
+{
+	uint32_t index = pool->slots;
+	struct core_slot *slot;
+
+	if (index >= CORE_POOL_CHUNK_SLOTS * CORE_POOL_CHUNKS)
+		return NULL;
+	if (index % CORE_POOL_CHUNK_SLOTS == 0) {
+		char *chunk = calloc(CORE_POOL_CHUNK_SLOTS, pool->bytes);
+
+		if (chunk == NULL)
+			return NULL;
+		atomic_store_explicit(&pool->chunk[index / CORE_POOL_CHUNK_SLOTS], chunk,
+				      memory_order_release);
+	}
+	slot = slot_at(pool, index);
+	slot->index = index;
+	if (pool->prepare != NULL)
+		pool->prepare(slot);
+	pool->slots++;
+	return slot;
+}
+
+void *core_pool_take(struct core_pool *pool)
+{
+	struct core_slot *slot;
+
+	pthread_mutex_lock(&pool->lock);
+	slot = pool->free_first;
+	if (slot != NULL) {
+		pool->free_first = slot->next_free;
+		if (pool->free_first == NULL)
+			pool->free_last = NULL;
+		slot->next_free = NULL;
+	} else {
+		slot = new_slot_locked(pool);
+	}
+	if (slot != NULL)
+		slot->generation++;
+	pthread_mutex_unlock(&pool->lock);
+	return slot;
+}
+
+void *core_pool_publish(struct core_pool *pool, void *object)
+{
+	struct core_slot *slot = object;
+	uint64_t generation = slot->generation & ((1u << GENERATION_BITS) - 1);
+	uint64_t handle = (uint64_t)pool->kind << KIND_SHIFT | generation << GENERATION_SHIFT |
+			  (uint64_t)slot->index << INDEX_SHIFT;
+
+	atomic_store_explicit(&slot->handle, handle, memory_order_release);
+	return (void *)(uintptr_t)handle;
+}
+
+bool core_pool_hide(struct core_pool *pool, void *object, const void *handle)
+{
+	struct core_slot *slot = object;
+	uint64_t value = (uint64_t)(uintptr_t)handle;
+
+	(void)pool;
+	return value != 0 &&
+	       atomic_compare_exchange_strong_explicit(&slot->handle, &value, 0,
+						       memory_order_acq_rel, memory_order_acquire);
+}
+
+void core_pool_give(struct core_pool *pool, void *object)
+{
+	struct core_slot *slot = object;
+
+	pthread_mutex_lock(&pool->lock);
+	if (pool->free_last != NULL)
+		pool->free_last->next_free = slot;
+	else
+		pool->free_first = slot;
+	pool->free_last = slot;
+	pthread_mutex_unlock(&pool->lock);
+}
+
+void *core_pool_find(struct core_pool *pool, const void *handle)
+{
+	uint64_t value = (uint64_t)(uintptr_t)handle;
+	struct core_slot *slot;
+
+	if (value >> KIND_SHIFT != pool->kind)
+		return NULL;
+	slot = slot_at(pool, field(value, INDEX_SHIFT, INDEX_BITS) %
+				     (CORE_POOL_CHUNK_SLOTS * CORE_POOL_CHUNKS));
+	if (slot == NULL || atomic_load_explicit(&slot->handle, memory_order_acquire) != value)
+		return NULL;
+	return slot;
+}
+
+void *core_pool_hide_any(struct core_pool *pool)
+{
+	uint32_t slots;
+
+	pthread_mutex_lock(&pool->lock);
+	slots = pool->slots;
+	pthread_mutex_unlock(&pool->lock);
+	for (uint32_t i = 0; i < slots; i++) {
+		struct core_slot *slot = slot_at(pool, i);
+
+		if (core_pool_hide(pool, slot, core_slot_handle(slot)))
+			return slot;
+	}
+	return NULL;
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Type-stable objects behind handles. A handle names slot and generation, so a stale one is told
+ * from the slot's next user. Slots are never given back to the system: a thread that still holds a
+ * pointer when another destroys the object finds a dead object, not freed memory.
+ */
+#ifndef NPUSIM_CORE_POOL_H
+#define NPUSIM_CORE_POOL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct core_slot {
+	_Atomic uint64_t handle; /* 0 while nobody may find it */
+	uint32_t index, generation;
+	struct core_slot *next_free;
+};
+
+#define CORE_POOL_CHUNK_SLOTS 64u
+#define CORE_POOL_CHUNKS      2048u
+
+struct core_pool {
+	uint8_t kind;                  /* 1 .. 7, unlike other pools' */
+	size_t bytes;                  /* of an object; a struct core_slot is its first member */
+	void (*prepare)(void *object); /* once a slot: locks and the like */
+	pthread_mutex_t lock;
+	_Atomic(char *) chunk[CORE_POOL_CHUNKS];
+	uint32_t slots;
+	struct core_slot *free_first, *free_last;
+};
+#define CORE_POOL(kind_, type_, prepare_)                                       \
+	{                                                                       \
+		.kind = (kind_), .bytes = sizeof(type_), .prepare = (prepare_), \
+		.lock = PTHREAD_MUTEX_INITIALIZER                               \
+	}
+/* An object that nobody finds yet; its contents are those of its last life. NULL: none left. */
+void *core_pool_take(struct core_pool *pool);
+/* From now on core_pool_find() answers the object for its handle. */
+void *core_pool_publish(struct core_pool *pool, void *object);
+/* From now on it does not. False if it did not before, or if the slot has another handle, and so
+ * another owner, since: of several callers that name one handle one gets true. */
+bool core_pool_hide(struct core_pool *pool, void *object, const void *handle);
+/* Ends the object's life; it must be hidden. */
+void core_pool_give(struct core_pool *pool, void *object);
+void *core_pool_find(struct core_pool *pool, const void *handle);
+/* Hides any one that is published, and answers it; NULL: none is. */
+void *core_pool_hide_any(struct core_pool *pool);
+static inline void *core_slot_handle(const void *object)
+{
+	return (void *)(uintptr_t)atomic_load_explicit(&((const struct core_slot *)object)->handle,
+						       memory_order_acquire);
+}
+
+#endif

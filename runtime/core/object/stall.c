@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Waits that do not end: a program that waits for a stream of which nothing moves is told, once a
+ * wait, which task stands there and what would end it. It decides nothing: the wait goes on.
+ */
+#include "core/object/stall.h"
+
+#include "base/clock.h"
+#include "core/object/process.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CHAIN_MAX 4u /* streams that wait for each other and are named */
+
+struct report {
+	char text[1024];
+	size_t length;
+};
+
+__attribute__((format(printf, 2, 3))) static void add(struct report *report, const char *format,
+						      ...)
+{
+	size_t room = sizeof(report->text) - report->length;
+	va_list args;
+	int more;
+
+	va_start(args, format);
+	more = vsnprintf(report->text + report->length, room, format, args);
+	va_end(args);
+	report->length += more < 0 ? 0 : (size_t)more < room ? (size_t)more : room - 1;
+}
+
+/* ---- what the head of a stream waits for ---- */
+
+static void add_value(struct report *report, const struct npu_head *head)
+{
+	static const char *const compares[] = { "at least", "equal to", "with a bit of",
+						"with a bit that is clear in it and in" };
+
+	add(report,
+	    "waits for a value at 0x%" PRIx64 " %s 0x%" PRIx64 ", where 0x%" PRIx64
+	    " is: a write of such a value ends the wait",
+	    head->va, head->compare < 4 ? compares[head->compare] : "compared with", head->wanted,
+	    head->found);
+}
+
+/* False: the stream moves, or has nothing to do. */
+static bool add_head(struct report *report, struct core_stream *stream, void **out_next)
+{
+	struct npu_driver *drv = core_driver();
+	struct core_stall stall = { .next = NULL };
+	struct npu_head head = { .kind = NPU_HEAD_RUNS };
+	const struct stream_pending *first;
+	unsigned task;
+	drvError_t code;
+	int32_t id;
+
+	pthread_mutex_lock(&stream->lock);
+	first = stream->pending_count == 0 ? NULL : &stream->pending[stream->pending_first];
+	task = (unsigned)((stream->done + 1) & (CORE_TASK_IDS - 1));
+	id = stream->id;
+	if (first != NULL && first->seq == stream->done + 1 && first->done.describe != NULL)
+		first->done.describe(first->done.arg, &stall);
+	pthread_mutex_unlock(&stream->lock);
+	code = drv == NULL ? DRV_ERROR_NOT_SUPPORT
+			   : npu_call(drv, npusimAwait, stream->device, (uint32_t)id,
+				      stream->logic_cq, 0, &head);
+	if (code != DRV_ERROR_NOT_SUPPORT &&
+	    (code != DRV_ERROR_WAIT_TIMEOUT || head.kind == NPU_HEAD_NONE ||
+	     head.kind == NPU_HEAD_RUNS || head.task != task))
+		return false;
+	add(report, "task %u of stream %d ", task, id);
+	if (stall.text[0] != '\0')
+		add(report, "%s", stall.text);
+	else if (head.kind == NPU_HEAD_VALUE)
+		add_value(report, &head);
+	else
+		add(report, "is not done");
+	*out_next = stall.next;
+	return true;
+}
+
+static bool add_chain(struct report *report, struct core_stream *stream)
+{
+	void *next = NULL;
+
+	if (!add_head(report, stream, &next))
+		return false;
+	for (unsigned i = 1; i < CHAIN_MAX && next != NULL; i++) {
+		struct core_stream *other = core_pool_find(&core_streams, next);
+		size_t length = report->length;
+
+		if (other == NULL || other == stream)
+			break;
+		add(report, "; there ");
+		if (add_head(report, other, &next))
+			continue;
+		report->length = length;
+		report->text[length] = '\0';
+		break;
+	}
+	return true;
+}
+
+/* ---- when it is said ---- */
+
+static uint64_t patience_ns(void)
+{
+	const char *value = npu_var_get(NPU_VAR_PATIENCE, NULL);
+	double seconds = strtod(value, NULL);
+
+	return strcmp(value, "off") == 0 ? UINT64_MAX : (uint64_t)(seconds * 1e9);
+}
+
+uint32_t core_stall_due_locked(const struct core_stream *stream, struct core_wait *wait)
+{
+	uint64_t now, passed, left_ms;
+
+	if (wait->call == NULL || wait->deadline_ns != UINT64_MAX)
+		return UINT32_MAX;
+	if (wait->since_ns == 0)
+		wait->patience_ns = patience_ns();
+	if (wait->patience_ns == UINT64_MAX)
+		return UINT32_MAX;
+	now = clock_now_ns();
+	if (wait->since_ns == 0 || wait->seen != stream->done) {
+		wait->since_ns = now;
+		wait->seen = stream->done;
+	}
+	passed = now - wait->since_ns;
+	if (passed >= wait->patience_ns)
+		return 0;
+	left_ms = (wait->patience_ns - passed) / 1000000 + 1;
+	return left_ms < UINT32_MAX ? (uint32_t)left_ms : UINT32_MAX;
+}
+
+void core_stall_tell_locked(struct core_stream *stream, struct core_wait *wait)
+{
+	bool findable = core_slot_handle(stream) != NULL && !stream->is_default;
+	struct report report = { .length = 0 };
+
+	if (!core_wait_holds(stream, wait) || core_stall_due_locked(stream, wait) != 0)
+		return;
+	pthread_mutex_unlock(&stream->lock);
+	add(&report,
+	    "%s has waited for stream %d for %.3g s in which nothing of it was done: ", wait->call,
+	    stream->id, (double)wait->patience_ns * 1e-9);
+	if (add_chain(&report, stream)) {
+		if (findable)
+			add(&report, "; aclrtDestroyStreamForce drops what is queued on a stream");
+		npu_log(NPU_LOG_WARN, "%s", report.text);
+		wait->patience_ns = UINT64_MAX;
+	} else {
+		wait->since_ns = clock_now_ns();
+	}
+	pthread_mutex_lock(&stream->lock);
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a driver's code is for programs: an aclError, and words.
+ */
+#ifndef NPUSIM_DRIVER_CODE_H
+#define NPUSIM_DRIVER_CODE_H
+
+#include "npusim/hal.h"
+
+/* As CANN's runtime translates it (its errcode_manage): one table, tested as a table. */
+int driver_code_acl(drvError_t code);
+/* "out of memory"; NULL: a code without a name. */
+const char *driver_code_name(drvError_t code);
+
+#endif

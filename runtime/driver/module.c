@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Finding and loading backend modules, for all libraries of npusim that open one.
+ */
+#include "driver/module.h"
+
+#include "config.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static bool own_folder(char *out)
+{
+	Dl_info info;
+	char *slash;
+
+	if (dladdr((void *)own_folder, &info) == 0 || info.dli_fname == NULL)
+		return false;
+	/* A program that was found through PATH names itself without a folder. */
+	if (realpath(info.dli_fname, out) == NULL) {
+		ssize_t length = readlink("/proc/self/exe", out, PATH_MAX - 1);
+
+		if (length < 0)
+			return false;
+		out[length] = '\0';
+	}
+	slash = strrchr(out, '/');
+	if (slash == NULL)
+		return false;
+	*slash = '\0';
+	return true;
+}
+
+static bool is_under(const char *folder, const char *root)
+{
+	size_t length = strlen(root);
+
+	return strncmp(folder, root, length) == 0 &&
+	       (folder[length] == '/' || folder[length] == '\0');
+}
+
+/* The first that is there: of the build tree, of an installed library, of an installed program. */
+static bool find_module(const char *name, char *out)
+{
+	char folder[PATH_MAX];
+	static const char *const places[] = { "..", "../lib/npusim" };
+
+	if (!own_folder(folder))
+		return false;
+	if (is_under(folder, NPUSIM_BUILD_ROOT)) {
+		snprintf(out, MODULE_PATH_MAX, "%s/backend-%s/backend-%s.so", NPUSIM_BUILD_ROOT,
+			 name, name);
+		if (access(out, F_OK) == 0)
+			return true;
+	}
+	for (unsigned i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+		int length = snprintf(out, MODULE_PATH_MAX, "%s/%s/backend-%s.so", folder,
+				      places[i], name);
+
+		if (length < MODULE_PATH_MAX && access(out, F_OK) == 0)
+			return true;
+	}
+	snprintf(out, MODULE_PATH_MAX, "%s/../backend-%s.so", folder, name);
+	return false;
+}
+
+enum module_state driver_module_load(const char *name, char *path, const struct npu_backend **out,
+				     char **error)
+{
+	void *module;
+
+	path[0] = '\0';
+	*error = NULL;
+	if (!find_module(name, path))
+		return MODULE_ABSENT;
+	module = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+	if (module == NULL) {
+		*error = strdup(dlerror());
+		return MODULE_UNUSABLE;
+	}
+	*out = dlsym(module, NPU_BACKEND_SYMBOL);
+	if (*out != NULL && (*out)->abi == NPU_DRIVER_ABI)
+		return MODULE_LOADED;
+	if (asprintf(error, "%s has no %s of ABI %u: it belongs to another version of npusim", path,
+		     NPU_BACKEND_SYMBOL, NPU_DRIVER_ABI) < 0)
+		*error = NULL;
+	return MODULE_UNUSABLE;
+}

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Which driver serves this process: opens the backend that is asked for. Owns the selection rules;
+ * knows no backend but by name.
+ */
+#include "driver/module.h"
+
+#include "base/base.h"
+#include "config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct npu_backend *load_backend(const char *name, char **error)
+{
+	char path[MODULE_PATH_MAX], *reason;
+	const struct npu_backend *backend = NULL;
+
+	switch (driver_module_load(name, path, &backend, &reason)) {
+	case MODULE_LOADED:
+		return backend;
+	case MODULE_ABSENT:
+		npu_text_add(error, "backend '%s' cannot be used: there is no file %s%s", name,
+			     path,
+			     NPUSIM_HAVE_SIM || strcmp(name, "sim") != 0
+				     ? ""
+				     : "; this npusim was built without the model (-Dsim=disabled, "
+				       "or no "
+				       "SystemC when it was configured)");
+		return NULL;
+	default:
+		npu_text_add(error, "backend '%s' cannot be used: %s", name,
+			     reason != NULL ? reason : "no memory");
+		free(reason);
+		return NULL;
+	}
+}
+
+/* ---- selection ---- */
+
+/* The one that was opened last: the process has one backend. */
+static const struct npu_backend *_Atomic backend_in_use;
+
+static struct npu_driver *open_backend(const char *name, char **error)
+{
+	const struct npu_backend *backend = load_backend(name, error);
+	struct npu_driver *drv, *whole;
+	char *reason = NULL;
+
+	if (backend == NULL)
+		return NULL;
+	drv = backend->open(&reason);
+	if (drv == NULL) {
+		npu_text_add(error, "backend '%s' cannot be used: %s", name,
+			     reason != NULL ? reason : "it does not say why");
+		free(reason);
+		return NULL;
+	}
+	if (drv->abi != NPU_DRIVER_ABI) {
+		npu_text_add(error,
+			     "backend '%s' cannot be used: its driver has ABI %u, this library %u",
+			     name, drv->abi, NPU_DRIVER_ABI);
+		return NULL;
+	}
+	backend_in_use = backend;
+	whole = npu_driver_complete(drv);
+	if (whole == NULL)
+		npu_text_add(error, "backend '%s' cannot be used: no memory", name);
+	return whole;
+}
+
+/* The server's own driver where it has a device, else the model. The layers do not hear of the
+ * question, which is not the program's. */
+static struct npu_driver *open_auto(char **error)
+{
+	char *reason = NULL;
+	struct npu_driver *drv = open_backend("hw", &reason), *bottom = drv;
+	uint32_t devices = 0;
+
+	while (bottom != NULL && bottom->lower != NULL)
+		bottom = bottom->lower;
+	if (drv != NULL && npu_call(bottom, drvGetDevNum, &devices) == DRV_ERROR_NONE &&
+	    devices > 0) {
+		npu_log(NPU_LOG_INFO, "backend hw: the server's driver, %u devices", devices);
+		return drv;
+	}
+	if (drv != NULL) {
+		npu_driver_close(drv);
+		npu_text_add(&reason, "backend 'hw': the server's driver has no device");
+	}
+	npu_log(NPU_LOG_INFO, "backend sim: %s", reason != NULL ? reason : "");
+	free(reason);
+	return open_backend("sim", error);
+}
+
+static struct npu_driver *open_named(const char *name, char **error)
+{
+	if (strcmp(name, "auto") == 0)
+		return open_auto(error);
+	if (strcmp(name, "hw") == 0 || strcmp(name, "sim") == 0)
+		return open_backend(name, error);
+	npu_text_add(error,
+		     "there is no backend '%s': hw is the server's own driver, sim the model, auto "
+		     "takes hw "
+		     "where it has a device",
+		     name);
+	return NULL;
+}
+
+struct npu_driver *npu_driver_open(const char *name, char **error)
+{
+	*error = NULL;
+	return open_named(name != NULL ? name : npu_var_get(NPU_VAR_BACKEND, NULL), error);
+}
+
+char *npu_driver_text(const struct npu_driver *top)
+{
+	const struct npu_backend *backend = backend_in_use;
+	char *more = backend != NULL && backend->describe != NULL ? backend->describe() : NULL;
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+
+	if (out != NULL) {
+		fputs("drivers=", out);
+		for (const struct npu_driver *drv = top; drv != NULL; drv = drv->lower)
+			fprintf(out, "%s%s", drv == top ? "" : ", ", drv->name);
+		fprintf(out, "\n%s", more != NULL ? more : "");
+		fclose(out);
+	}
+	free(more);
+	return text;
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The names of the driver's functions, as people write them in NPUSIM_FAULT.
+ */
+#include "driver/layer.h"
+
+#include "base/base-private.h"
+
+#include <ctype.h>
+#include <string.h>
+#include <strings.h>
+
+static const struct {
+	const char *name;
+	bool is_call;
+} ops[] = {
+#define NPU_OP(result, missing, op, ...) { #op, false },
+#define NPU_QUERY(op, ...)               { #op, false },
+#define NPU_CALL(op, ...)                { #op, true },
+#include "npusim/driver-ops.h"
+};
+
+const char *driver_op_name(enum driver_op op)
+{
+	return (unsigned)op < DRIVER_OP_COUNT ? ops[op].name : "?";
+}
+
+bool driver_op_is_call(enum driver_op op)
+{
+	return (unsigned)op < DRIVER_OP_COUNT && ops[op].is_call;
+}
+
+/* The letters that tell names apart: "halMemCreate", "mem_create" and "MEMCREATE" are one. */
+static void plain_name(const char *name, char *out, size_t room)
+{
+	size_t length = 0;
+
+	if (strncasecmp(name, "hal", 3) == 0 || strncasecmp(name, "drv", 3) == 0)
+		name += name[3] == '_' ? 4 : 3;
+	for (; *name != '\0' && length + 1 < room; name++)
+		if (isalnum((unsigned char)*name))
+			out[length++] = (char)tolower((unsigned char)*name);
+	out[length] = '\0';
+}
+
+enum driver_op driver_op_by_name(const char *name)
+{
+	char wanted[64], have[64];
+
+	plain_name(name, wanted, sizeof(wanted));
+	for (int i = 0; i < DRIVER_OP_COUNT; i++) {
+		plain_name(ops[i].name, have, sizeof(have));
+		if (strcmp(wanted, have) == 0)
+			return (enum driver_op)i;
+	}
+	return DRIVER_OP_COUNT;
+}
+
+const char *driver_op_nearest(const char *name)
+{
+	char wanted[64], plain[DRIVER_OP_COUNT][64];
+	const char *all[DRIVER_OP_COUNT], *nearest;
+
+	plain_name(name, wanted, sizeof(wanted));
+	for (int i = 0; i < DRIVER_OP_COUNT; i++) {
+		plain_name(ops[i].name, plain[i], sizeof(plain[i]));
+		all[i] = plain[i];
+	}
+	nearest = base_nearest(wanted, all, DRIVER_OP_COUNT);
+	for (int i = 0; i < DRIVER_OP_COUNT; i++)
+		if (all[i] == nearest)
+			return ops[i].name;
+	return NULL;
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Which layers a process has, and how they end: what NPUSIM_FAULT and NPUSIM_TRACE ask for.
+ */
+#include "driver/stack.h"
+
+#include "base/base.h"
+#include "driver/layer.h"
+
+struct npu_driver *driver_stack_open(struct npu_driver *bottom, char **error)
+{
+	static const struct {
+		enum npu_var var;
+		struct npu_driver *(*open)(struct npu_driver *lower, const char *text,
+					   char **error);
+	} layers[] = { { NPU_VAR_FAULT, fault_layer_open }, { NPU_VAR_TRACE, trace_layer_open } };
+	struct npu_driver *top = bottom;
+
+	*error = NULL;
+	for (unsigned i = 0; i < sizeof(layers) / sizeof(layers[0]); i++) {
+		bool wanted;
+		const char *text = npu_var_get(layers[i].var, &wanted);
+		struct npu_driver *upper = wanted ? layers[i].open(top, text, error) : top;
+
+		if (upper == NULL) {
+			driver_stack_end(top);
+			return NULL;
+		}
+		top = upper;
+	}
+	return top;
+}
+
+void driver_stack_share(struct npu_driver *top)
+{
+	for (; top->lower != NULL; top = top->lower)
+		top->close = NULL;
+}
+
+void driver_stack_end(struct npu_driver *top)
+{
+	while (top->lower != NULL) {
+		struct layer *layer = (struct layer *)top;
+
+		top = top->lower;
+		layer->hooks->end(layer);
+	}
+}
+
+void npu_driver_close(struct npu_driver *drv)
+{
+	while (drv != NULL) {
+		struct npu_driver *lower = drv->lower;
+
+		if (drv->close != NULL)
+			drv->close(drv);
+		drv = lower;
+	}
+}

@@ -1,0 +1,128 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+#
+# NPUSIM_TRACE and NPUSIM_FAULT reach programs that call the driver's functions themselves; where a
+# call goes through several libraries of npusim, or a process uses both faces, each call is recorded
+# and counted once. Prints TAP.
+
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+COMMAND, HAL, ALONE, BOTH = sys.argv[1:]
+OWN = ['reserve', 'create', 'map', 'fill', 'unmap', 'release', 'unreserve']
+NODE = 'layers-{}'.format(os.getpid())
+
+
+def run(program, command=(), **more):
+    env = {name: value for name, value in os.environ.items() if not name.startswith('NPUSIM_')}
+    env.update(NPUSIM_NODE=NODE, NPUSIM_DEVICES='2', NPUSIM_HBM='8G', NPUSIM_LEAKS='off', **more)
+    return subprocess.run([*command, program], env=env, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True, check=False, timeout=60)
+
+
+def verbs(path):
+    """Each line's verb, and op= of one without a verb of its own, without stamps."""
+    found = []
+    for line in path.read_text(encoding='ascii').splitlines()[2:]:
+        words = line.split()
+        while words[0][0] in '@~:':
+            del words[0]
+        found.append(words[0] if words[0] != 'call' else words[1].partition('=')[2])
+    return found
+
+
+def only(found, wanted):
+    return [verb for verb in found if verb in wanted]
+
+
+def expect(condition, *seen):
+    if not condition:
+        raise AssertionError(' '.join(map(repr, seen)))
+
+
+def trace_of_the_driver_alone(folder):
+    done = run(ALONE, NPUSIM_TRACE=str(folder / 'alone'))
+    expect(done.returncode == 0, done.stdout, done.stderr)
+    found = verbs(folder / 'alone')
+    expect(found == ['device', *OWN], found)
+    head = (folder / 'alone').read_text(encoding='ascii').splitlines()[1]
+    expect(' backend=sim ' in head and ' devices=2' in head, head)
+
+
+def trace_of_the_command(folder):
+    done = run(ALONE, [COMMAND, 'run', '--trace', str(folder / 'run'), '--'])
+    expect(done.returncode == 0, done.stdout, done.stderr)
+    expect(verbs(folder / 'run') == ['device', *OWN], verbs(folder / 'run'))
+
+
+def fault_of_the_driver_alone(_):
+    done = run(ALONE, NPUSIM_FAULT='halMemCreate:1:oom')
+    expect('halMemCreate 6 NPUSIM_FAULT: call 1 of halMemCreate was made to fail with 6\n'
+           in done.stdout, done.stdout, done.stderr)
+    expect('halMemAddressFree 0\n' in done.stdout, done.stdout)
+
+
+def fault_is_in_the_trace(folder):
+    run(ALONE, NPUSIM_FAULT='mem_map:1:busy', NPUSIM_TRACE=str(folder / 'fault'))
+    lines = (folder / 'fault').read_text(encoding='ascii').splitlines()
+    expect([line for line in lines if ' map ' in line and line.endswith(' => 507899')], lines)
+
+
+def wrong_fault_is_said(_):
+    done = run(ALONE, NPUSIM_FAULT='mem_craete:1:oom')
+    expect(done.returncode != 0 and 'is halMemCreate meant?' in done.stderr, done.stderr)
+
+
+def both_faces_share_one_trace(folder):
+    done = run(BOTH, NPUSIM_TRACE=str(folder / 'both'))
+    expect(done.returncode == 0, done.stdout, done.stderr)
+    found = only(verbs(folder / 'both'), OWN)
+    expect(found == ['create', 'release', *OWN], found)
+
+
+def both_faces_share_one_count(_):
+    done = run(BOTH, NPUSIM_FAULT='halMemCreate:2:oom')
+    expect('aclrtMallocPhysical 0\n' in done.stdout, done.stdout, done.stderr)
+    expect('halMemCreate 6 ' in done.stdout, done.stdout)
+
+
+def backend_hw_over_our_library_traces_once(folder):
+    done = run(BOTH, NPUSIM_TRACE=str(folder / 'hw'), NPUSIM_BACKEND='hw', NPUSIM_HAL=HAL)
+    expect(done.returncode == 0, done.stdout, done.stderr)
+    found = only(verbs(folder / 'hw'), OWN)
+    expect(found == ['create', 'release', *OWN], found)
+    expect(verbs(folder / 'hw').count('device') == 1, verbs(folder / 'hw'))
+
+
+def backend_hw_over_our_library_counts_once(_):
+    done = run(BOTH, NPUSIM_FAULT='halMemCreate:2:oom', NPUSIM_BACKEND='hw', NPUSIM_HAL=HAL)
+    expect('aclrtMallocPhysical 0\n' in done.stdout, done.stdout, done.stderr)
+    expect('halMemCreate 6 ' in done.stdout, done.stdout)
+
+
+TESTS = [trace_of_the_driver_alone, trace_of_the_command, fault_of_the_driver_alone,
+         fault_is_in_the_trace, wrong_fault_is_said, both_faces_share_one_trace,
+         both_faces_share_one_count, backend_hw_over_our_library_traces_once,
+         backend_hw_over_our_library_counts_once]
+
+
+def main():
+    failed = 0
+    print('1..{}'.format(len(TESTS)))
+    with tempfile.TemporaryDirectory() as folder:
+        for number, test in enumerate(TESTS, 1):
+            try:
+                test(pathlib.Path(folder))
+                result = 'ok'
+            except (AssertionError, OSError, subprocess.TimeoutExpired) as error:
+                failed += 1
+                result = 'not ok'
+                print('{}: {}'.format(test.__name__, error), file=sys.stderr)
+            print('{} {} {}'.format(result, number, test.__name__))
+    sys.exit(1 if failed else 0)
+
+
+main()
