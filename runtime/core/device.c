@@ -24,19 +24,31 @@ static int make_primary_locked(int32_t user, uint32_t logic, const char *call)
 	return CORE_OK;
 }
 
-int core_device_set(int32_t user, const char *call)
+/* One aclrtSetDevice more: *out_context is the primary context. */
+static int set_once(int32_t user, const char *argument, const char *call, uint32_t *out_logic,
+		    void **out_context)
 {
-	uint32_t logic;
-	int code = core_device_logic(user, "deviceId", call, &logic);
+	int code = core_device_logic(user, argument, call, out_logic);
 
 	if (code != CORE_OK)
 		return code;
 	pthread_mutex_lock(&core_setup_lock);
-	if (core_devices[logic].set == 0)
-		code = make_primary_locked(user, logic, call);
-	if (code == CORE_OK)
-		core_devices[logic].set++;
+	if (core_devices[*out_logic].set == 0)
+		code = make_primary_locked(user, *out_logic, call);
+	if (code == CORE_OK) {
+		core_devices[*out_logic].set++;
+		*out_context = core_device_primary(*out_logic);
+	}
 	pthread_mutex_unlock(&core_setup_lock);
+	return code;
+}
+
+int core_device_set(int32_t user, const char *call)
+{
+	void *context;
+	uint32_t logic;
+	int code = set_once(user, "deviceId", call, &logic, &context);
+
 	if (code == CORE_OK)
 		core_context_follow(logic);
 	return code;
@@ -45,19 +57,8 @@ int core_device_set(int32_t user, const char *call)
 int core_device_retain(int32_t user, void **out_context, const char *call)
 {
 	uint32_t logic;
-	int code = core_device_logic(user, "device", call, &logic);
 
-	if (code != CORE_OK)
-		return code;
-	pthread_mutex_lock(&core_setup_lock);
-	if (core_devices[logic].set == 0)
-		code = make_primary_locked(user, logic, call);
-	if (code == CORE_OK) {
-		core_devices[logic].set++;
-		*out_context = core_device_primary(logic);
-	}
-	pthread_mutex_unlock(&core_setup_lock);
-	return code;
+	return set_once(user, "device", call, &logic, out_context);
 }
 
 int core_device_keep(uint32_t logic, const char *call)

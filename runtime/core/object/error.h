@@ -32,8 +32,7 @@ enum core_error {
 	CORE_SYS_DMA = 507013,
 	CORE_DEVICE_SETUP = 507033,
 	CORE_STREAM_SYNC_TIMEOUT = 507046,
-	CORE_EVENT_SYNC_TIMEOUT = 507047,
-	CORE_DRIVER_INTERNAL = 507899
+	CORE_EVENT_SYNC_TIMEOUT = 507047
 };
 /* Sets the message "<call>: <text>" and returns the code, which aclrtGetLastError() will answer. */
 int core_fail(int code, const char *call, const char *format, ...)
