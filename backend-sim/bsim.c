@@ -179,8 +179,8 @@ drvError_t bsim_npusimGetStats(struct npu_driver *self, uint32_t dev, struct npu
 	struct bsim *bs = bsim_of(self);
 	drvError_t result;
 
-	if (bsim_is_forked(bs)) /* which words it, and takes no lock */
-		return bsim_begin(self, SIM_CALL_QUERY).result;
+	if (bsim_is_forked(bs))
+		return bsim_forked();
 	pthread_mutex_lock(&bs->lock);
 	result = stats_locked(bs, dev, out);
 	pthread_mutex_unlock(&bs->lock);

@@ -40,12 +40,18 @@ void mapping_close(struct bsim *bs)
 	bs->mappings = NULL;
 }
 
+static void retire_mapping(struct mapping_table *t, struct mapping *m)
+{
+	LIST_NEXT(m, link) = t->unused;
+	t->unused = m;
+}
+
 /* Blocks of records are never given back one by one: their first record only links them. */
 static struct mapping *new_mapping(struct mapping_table *t)
 {
-	struct mapping *m = LIST_FIRST(&t->unused);
+	struct mapping *m;
 
-	if (m == NULL) {
+	if (t->unused == NULL) {
 		struct mapping *block = calloc(MAPPINGS_AT_ONCE, sizeof(*block));
 
 		if (block == NULL)
@@ -53,10 +59,10 @@ static struct mapping *new_mapping(struct mapping_table *t)
 		LIST_NEXT(block, link) = t->blocks;
 		t->blocks = block;
 		for (unsigned i = 1; i < MAPPINGS_AT_ONCE; i++)
-			LIST_INSERT_HEAD(&t->unused, &block[i], link);
-		m = LIST_FIRST(&t->unused);
+			retire_mapping(t, &block[i]);
 	}
-	LIST_REMOVE(m, link);
+	m = t->unused;
+	t->unused = LIST_NEXT(m, link);
 	return m;
 }
 
@@ -187,7 +193,7 @@ static drvError_t map_new(struct bsim *bs, uint64_t va, uint64_t size, struct ra
 	if (!window_set_mapping(bs->window, va, size, m) || !open_mapping(bs, m)) {
 		if (bs->window->granules[(va + size - 1) >> 30].slots != NULL)
 			window_set_mapping(bs->window, va, size, NULL);
-		LIST_INSERT_HEAD(&bs->mappings->unused, m, link);
+		retire_mapping(bs->mappings, m);
 		return DRV_ERROR_OUT_OF_MEMORY;
 	}
 	LIST_INSERT_HEAD(&bs->mappings->live, m, link);
@@ -316,7 +322,7 @@ static void end_mapping(struct bsim *bs, struct mapping *m)
 	tables_space(h->space)->mapped_bytes -= mapping_bytes(m);
 	*(h->imported ? &r->imported : &r->own) -= 1;
 	LIST_REMOVE(m, link);
-	LIST_INSERT_HEAD(&bs->mappings->unused, m, link);
+	retire_mapping(bs->mappings, m);
 	handle_unmapped(bs, h);
 }
 

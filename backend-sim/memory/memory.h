@@ -157,7 +157,8 @@ struct mapping {
 };
 
 struct mapping_table {
-	LIST_HEAD(mapping_list, mapping) live, unused;
+	LIST_HEAD(, mapping) live;
+	struct mapping *unused; /* linked forwards alone */
 	struct mapping *blocks; /* of records, from the C library; linked by their first ones */
 };
 

@@ -16,25 +16,12 @@ bool bsim_is_forked(const struct bsim *bs)
 	return node != NULL && node_is_forked(node);
 }
 
-struct bsim_call bsim_begin(struct npu_driver *self, enum sim_call cost)
+drvError_t bsim_forked(void)
 {
-	struct bsim_call call = {
-		.bs = bsim_of(self), .cost = cost, .page_lg2 = 21, .pages = 1, .locked = true
-	};
-
-	if (bsim_is_forked(call.bs)) {
-		npu_message_set("this process was forked from one that had opened a device, and a "
-				"device does not survive fork(): call "
-				"exec(), or fork before the first device is opened (the parent is "
-				"unharmed)");
-		call.result = DRV_ERROR_PROCESS_EXIT;
-		call.locked = false;
-		return call;
-	}
-	pthread_mutex_lock(&call.bs->lock);
-	call.bs->call_number++;
-	__atomic_add_fetch(&call.bs->calls, 1, __ATOMIC_RELAXED);
-	return call;
+	return bsim_fail(DRV_ERROR_PROCESS_EXIT,
+			 "this process was forked from one that had opened a device, and a device "
+			 "does not survive fork(): call exec(), or fork before the first device is "
+			 "opened (the parent is unharmed)");
 }
 
 struct bsim_call bsim_begin_open(struct npu_driver *self, enum sim_call cost, const char *name)

@@ -90,15 +90,30 @@ struct bsim_call {
 	bool locked;
 };
 
+/* True in a child that was forked after the node was joined. */
+bool bsim_is_forked(const struct bsim *bs);
+drvError_t bsim_forked(void);
+
 /* Entry and exit of every driver function that touches state. bsim_begin() takes the lock; in a
  * forked child it fails: result is PROCESS_EXIT (message set), and the call only ends. bsim_end()
  * lets time pass for the call, counts it, unlocks, and returns the result. */
-struct bsim_call bsim_begin(struct npu_driver *self, enum sim_call cost);
+static inline struct bsim_call bsim_begin(struct npu_driver *self, enum sim_call cost)
+{
+	struct bsim_call call = { .bs = bsim_of(self), .cost = cost, .page_lg2 = 21, .pages = 1 };
+
+	if (bsim_is_forked(call.bs)) {
+		call.result = bsim_forked();
+		return call;
+	}
+	pthread_mutex_lock(&call.bs->lock);
+	call.locked = true;
+	call.bs->call_number++;
+	__atomic_add_fetch(&call.bs->calls, 1, __ATOMIC_RELAXED);
+	return call;
+}
 drvError_t bsim_end(struct bsim_call *call);
 /* bsim_begin() of a call that needs an open device before all else. */
 struct bsim_call bsim_begin_open(struct npu_driver *self, enum sim_call cost, const char *name);
-/* True in a child that was forked after the node was joined. */
-bool bsim_is_forked(const struct bsim *bs);
 
 /* Sets the thread's message, and is the code: `return bsim_fail(code, "halMemMap: ...", ...)`. */
 #define bsim_fail(code, ...) (npu_message_set(__VA_ARGS__), (code))
