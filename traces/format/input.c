@@ -28,6 +28,11 @@ struct input {
 	guint8 *chunk;    /* what zlib reads next */
 };
 
+GQuark trace_error_quark(void)
+{
+	return g_quark_from_static_string("npusim-trace");
+}
+
 static gboolean fail(struct input *in, GError **error, const char *what)
 {
 	g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_IO,

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "format/out-file.h"
+#include "out-file.h"
 #include "trace/line.h"
 
 struct part {
