@@ -115,7 +115,8 @@ TEST(format, a_failed_call_may_name_what_is_not_there)
 			   c, 3),
 		  2);
 	EXPECT_EQ(c[0].record.name.kind, '-');
-	EXPECT_EQ(c[1].record.device, G_MAXINT32);
+	EXPECT_EQ(c[1].record.device, (gint64)G_MAXUINT32);
+	EXPECT_EQ(c[1].device, G_MAXUINT);
 }
 
 TEST(format, an_allocators_events_have_one_address_for_each_name)

@@ -81,8 +81,8 @@ int trace_next_line(struct trace *trace, struct format_line *out, GError **error
 		more = trace->source->next(trace, &item, error);
 	while (more > 0 && record_is_of_start(&item.record));
 	out->record = item.record;
-	if (item.record.device == RECORD_NO_DEVICE)
-		out->record.device = 0;
+	out->record.device =
+		item.record.device == RECORD_NO_DEVICE ? 0 : MIN(item.record.device, G_MAXINT32);
 	event_of(&item, &out->event);
 	return more;
 }

@@ -218,7 +218,8 @@ static int take(struct trace *trace, struct record_item *out, GError **error)
 	int more = trace_reader_take(l->reader, r, error);
 	if (more <= 0)
 		return more;
-	r->device = r->has & NPU_TRACE_HAS_DEVICE ? MIN(r->device, G_MAXINT32) : RECORD_NO_DEVICE;
+	if (!(r->has & NPU_TRACE_HAS_DEVICE))
+		r->device = RECORD_NO_DEVICE;
 	out->device = trace_device_index(trace, r->device);
 	out->number = record_is_of_start(r) ? 0 : ++l->number;
 	return !trace_verbs[r->verb].event || put_event(trace, out, error) ? 1 : -1;
@@ -301,16 +302,14 @@ static void summarise(struct trace *trace, const struct record_item *item)
 	gboolean gets = r->verb == NPU_TRACE_CREATE || r->verb == NPU_TRACE_MALLOC;
 	gboolean event = trace_verbs[r->verb].event;
 
-	if (r->device >= 0 && r->code == 0 && event && item->number > 0)
-		trace_count(trace, (guint)r->device, r->verb, item->address, item->size,
-			    r->op && *r->op ? r->op : "note");
-	else if (r->device >= 0 && r->code == 0 && gets)
-		trace_device(trace, (guint)r->device);
-	else if (item->number == 0 && r->verb == NPU_TRACE_SEGMENT_MAP && r->code == 0)
-		trace_device_note_map(trace_device(trace, (guint)r->device), item->address,
-				      item->size);
-	else if (item->number == 0)
-		trace_device(trace, (guint)r->device);
+	if (r->device >= 0 && r->code == 0 && (event || gets)) {
+		struct trace_device *device = trace_device(trace, (guint)r->device);
+		if (event && item->number > 0)
+			trace_count(trace, device->device, r->verb, item->address, item->size,
+				    r->op && *r->op ? r->op : "note");
+		else if (r->verb == NPU_TRACE_SEGMENT_MAP)
+			trace_device_note_map(device, item->address, item->size);
+	}
 	trace->events += item->number > 0;
 	trace->calls += !event;
 	trace->memory_calls += gets;

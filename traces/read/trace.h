@@ -35,7 +35,7 @@ enum trace_action trace_action_of(guint32 verb);
 
 /* A record, and what a line of the file need not say of it. */
 struct record_item {
-	struct npu_trace_record record; /* device: at most G_MAXINT32 */
+	struct npu_trace_record record;
 	guint64 number; /* of the event, counted from 1; 0: it was there at the start */
 	guint32 site;   /* of the trace's sites; 0: the file has none */
 	guint device;   /* index in trace.devices; G_MAXUINT: it is on none of them */
