@@ -7,7 +7,7 @@
 
 #include "harness/test.h"
 #include "track/memory-usage.h"
-#include "read/trace.h"
+#include "read/readers.h"
 
 #define MIB (G_GUINT64_CONSTANT(1) << 20)
 
@@ -93,12 +93,39 @@ static void begin_events(GByteArray *out)
 	g_byte_array_append(out, (const guint8 *)"](](", 4);
 }
 
+static struct trace *read_bytes(const void *bytes, gsize count, GError **error)
+{
+	struct input *input = input_open_bytes(bytes, count, "snapshot", error);
+
+	return input ? snapshot_read(input, error) : NULL;
+}
+
 static struct trace *finish(GByteArray *out, GError **error)
 {
 	g_byte_array_append(out, (const guint8 *)"eeu.", 4);
-	struct trace *t = snapshot_read(out->data, out->len, error);
+	struct trace *t = read_bytes(out->data, out->len, error);
 	g_byte_array_unref(out);
 	return t;
+}
+
+static const struct trace_row *start_of(const struct trace *t, guint index)
+{
+	return &g_array_index(t->starts, struct trace_row, index);
+}
+
+/* Sums of the start, and then of all events. */
+static void begin_usage(struct trace *t, struct memory_usage *out)
+{
+	ASSERT_TRUE(trace_adapt(t, NULL));
+	memory_usage_init(out, g_ptr_array_index(t->devices, 0));
+}
+static void run_usage(struct trace *t, struct memory_usage *out)
+{
+	struct trace_event event;
+	guint device;
+
+	while (trace_next(t, &device, &event, NULL) > 0)
+		memory_usage_step(out, &event);
 }
 
 /* ---- tests ---- */
@@ -124,18 +151,19 @@ TEST(snapshot, window_starts_with_what_was_live)
 	put_event(out, "segment_unmap", base + 8 * MIB, 2 * MIB);
 	struct trace *t = finish(out, &error);
 	ASSERT_NOT_NULL(t);
-	const struct trace_device *d = g_ptr_array_index(t->devices, 0);
-	ASSERT_EQ(d->ranges->len, 2u);
-	EXPECT_EQ(g_array_index(d->ranges, struct trace_range, 0).size, 2 * MIB);
-	EXPECT_EQ(g_array_index(d->ranges, struct trace_range, 1).address, base + 8 * MIB);
-	EXPECT_EQ(d->blocks->len, 2u);
+	ASSERT_EQ(t->starts->len, 4u);
+	EXPECT_EQ((int)start_of(t, 0)->verb, (int)NPU_TRACE_SEGMENT_MAP);
+	EXPECT_EQ(start_of(t, 0)->size, 2 * MIB);
+	EXPECT_EQ((int)start_of(t, 1)->verb, (int)NPU_TRACE_SEGMENT_MAP);
+	EXPECT_EQ(start_of(t, 1)->address, base + 8 * MIB);
+	EXPECT_EQ((int)start_of(t, 2)->verb, (int)NPU_TRACE_ALLOC);
+	EXPECT_EQ((int)start_of(t, 3)->verb, (int)NPU_TRACE_ALLOC);
 
 	struct memory_usage a;
-	memory_usage_init(&a, d);
+	begin_usage(t, &a);
 	EXPECT_EQ(a.start_physical, 4 * MIB);
 	EXPECT_EQ(a.start_live, 1300u);
-	for (guint i = 0; i < d->events->len; i++)
-		memory_usage_step(&a, &g_array_index(d->events, struct trace_event, i));
+	run_usage(t, &a);
 	EXPECT_EQ(a.peak_physical, 6 * MIB);
 	EXPECT_EQ(a.peak_live, 2000u);
 	EXPECT_EQ(a.obtained, 2 * MIB);
@@ -159,11 +187,9 @@ TEST(snapshot, block_lives_until_free_completed)
 	put_event(out, "free_completed", 0x1000000, 100);
 	struct trace *t = finish(out, &error);
 	ASSERT_NOT_NULL(t);
-	const struct trace_device *d = g_ptr_array_index(t->devices, 0);
 	struct memory_usage a;
-	memory_usage_init(&a, d);
-	for (guint i = 0; i < d->events->len; i++)
-		memory_usage_step(&a, &g_array_index(d->events, struct trace_event, i));
+	begin_usage(t, &a);
+	run_usage(t, &a);
 	EXPECT_EQ(a.peak_live, 150u);
 	EXPECT_EQ(a.live, 50u);
 	memory_usage_clear(&a);
@@ -230,7 +256,7 @@ TEST(snapshot, refuses_more_events_than_its_bytes_allow)
 	for (int i = 0; i < 100; i++)
 		g_byte_array_append(out, (const guint8 *)"h\x01", 2);
 	g_byte_array_append(out, (const guint8 *)"eu.", 3);
-	struct trace *t = snapshot_read(out->data, out->len, &error);
+	struct trace *t = read_bytes(out->data, out->len, &error);
 	EXPECT_NULL(t);
 	ASSERT_NOT_NULL(error);
 	EXPECT_CONTAINS(error->message, "more than its size allows");
@@ -271,11 +297,11 @@ TEST(snapshot, blocks_without_addresses_follow_one_another)
 	put_event(out, "free_completed", (1 << 20) + 4096, 512);
 	struct trace *t = finish(out, &error);
 	ASSERT_NOT_NULL(t);
-	const struct trace_device *d = g_ptr_array_index(t->devices, 0);
-	ASSERT_EQ(d->blocks->len, 3u);
-	EXPECT_EQ(g_array_index(d->blocks, struct trace_block, 0).address, 1u << 20);
-	EXPECT_EQ(g_array_index(d->blocks, struct trace_block, 1).address, (1u << 20) + 1024);
-	EXPECT_EQ(g_array_index(d->blocks, struct trace_block, 2).address, (1u << 20) + 4096);
+	ASSERT_EQ(t->starts->len, 4u);
+	EXPECT_EQ((int)start_of(t, 0)->verb, (int)NPU_TRACE_SEGMENT_ALLOC);
+	EXPECT_EQ(start_of(t, 1)->address, 1u << 20);
+	EXPECT_EQ(start_of(t, 2)->address, (1u << 20) + 1024);
+	EXPECT_EQ(start_of(t, 3)->address, (1u << 20) + 4096);
 	trace_free(t);
 }
 
@@ -365,7 +391,7 @@ TEST_EACH(snapshot, refuses, others, name)
 {
 	const struct not_a_snapshot *o = param;
 	GError *error = NULL;
-	EXPECT_NULL(snapshot_read((const guint8 *)o->bytes, o->count, &error));
+	EXPECT_NULL(read_bytes(o->bytes, o->count, &error));
 	ASSERT_NOT_NULL(error);
 	EXPECT_CONTAINS(error->message, o->says);
 	g_error_free(error);

@@ -4,7 +4,6 @@
  * they are made again, and what the allocator above says of its segments is for the record; where
  * it has none, its segments are made.
  */
-#include "format/format.h"
 #include "replay-engine.h"
 
 struct lines {
@@ -74,7 +73,7 @@ gboolean replay_lines(struct replay_run *run, GError **error)
 	int more = 1;
 	gboolean ok = open_lines(&l, run, error);
 
-	while (ok && (more = format_next(run->trace->format, &line, error)) > 0) {
+	while (ok && (more = trace_next_line(run->trace, &line, error)) > 0) {
 		if (trace_verbs[line.record.verb].event)
 			ok = event(&l, &line, error);
 		else if (l.calls)
