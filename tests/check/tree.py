@@ -28,7 +28,7 @@ ARROWS = {
     'backend-sim': {'runtime/base', 'sim'},
     'runtime': set(),
     'traces': {'runtime/base', 'runtime/trace', 'backend-sim/node.h', 'sim/bench/bench.h',
-               'sim/profile.h', 'tests/contract/case.h'},
+               'sim/profile.h'},
 }
 
 PRIVATE_PATH = re.compile(r'(?<![\w.$}-])/(?:home|Users|root|wor[k]|mnt)/\w')
