@@ -35,7 +35,7 @@ ARROWS = {
     'runtime/acl': {'runtime/base', 'runtime/core'},
     'runtime/cuda': {'runtime/base', 'runtime/trace', 'runtime/core'},
     'traces': {'runtime/base', 'runtime/trace', 'backend-sim/node/node.h', 'sim/bench/bench.h',
-               'sim/profile.h', 'tests/contract/case.h'},
+               'sim/profile.h'},
 }
 
 PRIVATE_PATH = re.compile(r'(?<![\w.$}-])/(?:home|Users|root|wor[k]|mnt)/\w')

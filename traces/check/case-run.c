@@ -4,8 +4,6 @@
  * the file, answers compared with what the contract in question expects. Values that one process
  * publishes (shareable handles, keys, process ids) reach the others before the next step.
  */
-#include "case.h"
-
 #include <dlfcn.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -17,12 +15,15 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "case-step.h"
+#include "child.h"
+
 #define STEP_SECONDS 60
 
 struct worker {
 	pid_t pid;
 	int to, from;
-	bool ended;
+	gboolean ended;
 };
 /* What a worker is told: run a step, or learn a value. */
 struct order {
@@ -33,32 +34,42 @@ struct run {
 	const struct test_case *test;
 	const struct case_options *options;
 	struct worker workers[CASE_PROCESSES_MAX];
-	bool good;
+	gboolean good;
 };
 
-static bool transfer(int fd, void *data, size_t bytes, bool out)
+void case_preload(const char *const *libraries)
 {
-	for (size_t done = 0; done < bytes;) {
-		ssize_t n = out ? write(fd, (char *)data + done, bytes - done)
-				: read(fd, (char *)data + done, bytes - done);
-
-		if (n <= 0)
-			return false;
-		done += (size_t)n;
-	}
-	return true;
+	for (; *libraries != NULL; libraries++)
+		/* cppcheck-suppress leakReturnValNotUsed ; it stays loaded on purpose */
+		(void)dlopen(*libraries, RTLD_NOW | RTLD_LOCAL);
 }
 
 /* ---- in a worker ---- */
 
 static void apply_settings(const struct test_case *test)
 {
-	for (int i = 0; i < CASE_SETTINGS_MAX && test->settings[i] != NULL; i++) {
-		char *setting = strdup(test->settings[i]), *value = strchr(setting, '=');
+	for (guint i = 0; i < test->settings->len; i++) {
+		g_auto(GStrv) parts = g_strsplit(g_ptr_array_index(test->settings, i), "=", 2);
 
-		*value++ = '\0';
-		setenv(setting, value, 1);
-		free(setting);
+		g_setenv(parts[0], parts[1], TRUE);
+	}
+}
+
+static void begin(const struct test_case *test, void *library)
+{
+	const char *const *verb = test->dialect->beginning;
+
+	for (; !test->bare && *verb != NULL; verb++) {
+		char *words[] = { (char *)*verb, NULL };
+		struct case_step step = { .argc = 1, .argv = words, .text = words[0] };
+		struct case_answer answer = { 0 };
+
+		case_step_run(test->dialect, library, &step, &answer);
+		if (answer.code != 0) {
+			fprintf(stderr, "case: '%s' answers %s\n", *verb,
+				case_code_text(test->dialect, answer.code));
+			exit(4);
+		}
 	}
 }
 
@@ -66,29 +77,29 @@ static void work(struct run *run, int from, int to)
 {
 	void *library;
 	struct order order;
-	struct case_answer answer;
 
 	apply_settings(run->test);
-	setenv("NPUSIM_LEAKS", "off", 0); /* most cases end in the middle of things */
-	setenv("NPUSIM_CONTRACT", run->options->driver ? "driver" : "docs", 1);
+	g_setenv("NPUSIM_LEAKS", "off", FALSE); /* most cases end in the middle of things */
+	g_setenv("NPUSIM_CONTRACT", run->options->driver ? "driver" : "docs", TRUE);
 	library = dlopen(run->options->library, RTLD_NOW | RTLD_LOCAL);
 	if (library == NULL) {
 		fprintf(stderr, "case: %s\n", dlerror());
 		exit(3);
 	}
-	while (transfer(from, &order, sizeof(order), false)) {
-		if (order.step < 0) {
-			struct case_variable *known = case_variable(order.learned.name);
+	alarm(STEP_SECONDS);
+	begin(run->test, library);
+	while (child_read(from, &order, sizeof(order))) {
+		struct case_answer answer = { 0 };
 
-			if (known != NULL)
-				*known = order.learned;
+		if (order.step < 0) {
+			*case_variable(order.learned.name) = order.learned;
 			continue;
 		}
-		memset(&answer, 0, sizeof(answer));
 		alarm(STEP_SECONDS);
-		case_step_run(library, &run->test->steps[order.step], &answer);
+		case_step_run(run->test->dialect, library,
+			      case_step_at(run->test, (guint)order.step), &answer);
 		alarm(0);
-		if (!transfer(to, &answer, sizeof(answer), true))
+		if (!child_write(to, &answer, sizeof(answer)))
 			break;
 	}
 	exit(0);
@@ -96,29 +107,20 @@ static void work(struct run *run, int from, int to)
 
 /* ---- in the parent ---- */
 
-static bool start(struct run *run, int index)
+static gboolean start(struct run *run, int index)
 {
-	int orders[2], answers[2];
-	pid_t pid;
+	struct worker *worker = &run->workers[index];
+	int from, to;
 
-	if (pipe(orders) != 0 || pipe(answers) != 0)
-		return false;
-	fflush(NULL);
-	pid = fork();
-	if (pid == 0) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		for (int i = 0; i < index; i++) { /* else they would not see the parent's end */
-			close(run->workers[i].to);
-			close(run->workers[i].from);
-		}
-		close(orders[1]);
-		close(answers[0]);
-		work(run, orders[0], answers[1]);
+	worker->pid = child_start(&worker->to, &worker->from, &from, &to);
+	if (worker->pid != 0)
+		return worker->pid > 0;
+	for (int i = 0; i < index; i++) { /* else they would not see the parent's end */
+		close(run->workers[i].to);
+		close(run->workers[i].from);
 	}
-	close(orders[0]);
-	close(answers[1]);
-	run->workers[index] = (struct worker){ .pid = pid, .to = orders[1], .from = answers[0] };
-	return pid > 0;
+	work(run, from, to);
+	return FALSE;
 }
 
 static void tell(struct run *run, const struct case_variable *value)
@@ -127,7 +129,7 @@ static void tell(struct run *run, const struct case_variable *value)
 
 	for (int i = 0; i < run->test->processes; i++)
 		if (!run->workers[i].ended)
-			transfer(run->workers[i].to, &order, sizeof(order), true);
+			child_write(run->workers[i].to, &order, sizeof(order));
 }
 
 static void tell_pids(struct run *run)
@@ -143,19 +145,19 @@ static void tell_pids(struct run *run)
 static void ask(struct run *run, const struct case_step *step, struct case_answer *answer)
 {
 	struct worker *worker = &run->workers[step->process];
-	struct order order = { .step = (int)(step - run->test->steps) };
+	struct order order = { .step = (int)(step - case_step_at(run->test, 0)) };
 	int status = 0;
 
 	memset(answer, 0, sizeof(*answer));
-	if (!worker->ended && transfer(worker->to, &order, sizeof(order), true) &&
-	    transfer(worker->from, answer, sizeof(*answer), false)) {
+	if (!worker->ended && child_write(worker->to, &order, sizeof(order)) &&
+	    child_read(worker->from, answer, sizeof(*answer))) {
 		if (answer->published.name[0] != '\0')
 			tell(run, &answer->published);
 		return;
 	}
 	answer->code = CASE_SIGNAL;
 	if (!worker->ended) {
-		worker->ended = true;
+		worker->ended = TRUE;
 		waitpid(worker->pid, &status, 0);
 		answer->code = CASE_SIGNAL - (WIFSIGNALED(status) ? WTERMSIG(status)
 								  : 1000 + WEXITSTATUS(status));
@@ -163,7 +165,7 @@ static void ask(struct run *run, const struct case_step *step, struct case_answe
 }
 
 /* Token by token; "*" in what is wanted is any token. */
-static bool values_agree(const char *wanted, const char *got)
+static gboolean values_agree(const char *wanted, const char *got)
 {
 	for (;;) {
 		size_t w, g;
@@ -175,22 +177,23 @@ static bool values_agree(const char *wanted, const char *got)
 		if (w == 0 || g == 0)
 			return w == g;
 		if (!(w == 1 && *wanted == '*') && (w != g || strncmp(wanted, got, w) != 0))
-			return false;
+			return FALSE;
 		wanted += w;
 		got += g;
 	}
 }
 
-__attribute__((format(printf, 3, 4))) static void
-report(struct run *run, const struct case_step *step, const char *format, ...)
+static void report(struct run *run, const struct case_step *step, const char *format, ...)
+	G_GNUC_PRINTF(3, 4);
+static void report(struct run *run, const struct case_step *step, const char *format, ...)
 {
-	char text[2048];
+	g_autofree char *text = NULL;
 	va_list args;
 
 	va_start(args, format);
-	vsnprintf(text, sizeof(text), format, args);
+	text = g_strdup_vprintf(format, args);
 	va_end(args);
-	run->good = false;
+	run->good = FALSE;
 	run->options->failed(run->options->arg, run->test, step, text);
 }
 
@@ -198,12 +201,13 @@ static void check(struct run *run, const struct case_step *step, const struct ca
 {
 	const struct case_expect *want =
 		run->options->driver && step->driver.given ? &step->driver : &step->docs;
-	bool answered = answer->code > CASE_SIGNAL && answer->code != CASE_MISSING;
-	char wanted[128], *value = want->value;
+	gboolean answered = answer->code > CASE_SIGNAL && answer->code != CASE_MISSING;
+	g_autofree char *wanted = g_strdup(case_code_text(run->test->dialect, want->code));
+	const char *value = want->value;
 
-	snprintf(wanted, sizeof(wanted), "%s", case_code_text(want->code));
 	if (want->code == CASE_ANY ? !answered : want->code != answer->code)
-		report(run, step, "answered %s%s%s; expected %s%s%s", case_code_text(answer->code),
+		report(run, step, "answered %s%s%s; expected %s%s%s",
+		       case_code_text(run->test->dialect, answer->code),
 		       answer->complaint[0] == '\0' ? "" : ": ", answer->complaint, wanted,
 		       value == NULL ? "" : ": ", value == NULL ? "" : value);
 	else if (value != NULL && !values_agree(value, answer->value))
@@ -211,14 +215,6 @@ static void check(struct run *run, const struct case_step *step, const struct ca
 		       value);
 	else if (run->options->messages && answer->unexplained && want->code != CASE_ANY)
 		report(run, step, "answered %s, but %s", wanted, answer->complaint);
-}
-
-static uint64_t host_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
 }
 
 static void finish(struct run *run)
@@ -235,27 +231,32 @@ static void finish(struct run *run)
 	}
 }
 
-bool case_run(const struct test_case *test, const struct case_options *options)
+gboolean case_run(const struct test_case *test, const struct case_options *options)
 {
-	struct run run = { .test = test, .options = options, .good = true };
+	struct run run = { .test = test, .options = options, .good = TRUE };
 	void (*before)(int) = signal(SIGPIPE, SIG_IGN);
 	struct case_answer answer;
 
 	for (int i = 0; i < test->processes; i++)
 		if (!start(&run, i)) {
-			report(&run, &test->steps[0], "no process can be started");
+			report(&run, case_step_at(test, 0), "no process can be started");
 			finish(&run);
-			return false;
+			return FALSE;
 		}
 	tell_pids(&run);
-	for (int i = 0; i < test->step_count; i++) {
-		uint64_t start = host_ns();
+	for (guint i = 0; i < test->steps->len; i++) {
+		const struct case_step *step = case_step_at(test, i);
+		struct timespec before_step, after_step;
 
-		ask(&run, &test->steps[i], &answer);
+		clock_gettime(CLOCK_MONOTONIC, &before_step);
+		ask(&run, step, &answer);
+		clock_gettime(CLOCK_MONOTONIC, &after_step);
 		if (options->answered != NULL)
-			options->answered(options->arg, test, &test->steps[i], &answer,
-					  host_ns() - start);
-		check(&run, &test->steps[i], &answer);
+			options->answered(
+				options->arg, test, step, &answer,
+				(uint64_t)((after_step.tv_sec - before_step.tv_sec) * 1000000000 +
+					   after_step.tv_nsec - before_step.tv_nsec));
+		check(&run, step, &answer);
 	}
 	finish(&run);
 	signal(SIGPIPE, before);
