@@ -8,7 +8,7 @@
 
 #include "show/csv.h"
 #include "format/in-file.h"
-#include "show/json-out.h"
+#include "show/member.h"
 #include "format/out-file.h"
 #include "show/report-page.h"
 #include "show/result-file.h"
@@ -88,7 +88,7 @@ static gboolean write_outputs(const struct outputs *to, GPtrArray *results, char
 	}
 	if (to->json) {
 		g_autoptr(JsonNode) list = as_list(results, names);
-		if (!json_out_write(list, to->json, error))
+		if (!json_write(to->json, list, error))
 			return FALSE;
 	}
 	return to->page == NULL || write_page(to->page, results, names, error);

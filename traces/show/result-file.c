@@ -9,7 +9,7 @@
 
 #include "format/input.h"
 #include "read/readers.h"
-#include "result.h"
+#include "figures.h"
 #include "read/trace.h"
 
 static gboolean check(JsonNode *root, const char *path, GError **error)
@@ -18,7 +18,7 @@ static gboolean check(JsonNode *root, const char *path, GError **error)
 		root && JSON_NODE_HOLDS_OBJECT(root) ? json_node_get_object(root) : NULL;
 
 	if (object == NULL || result_array(object, "devices") == NULL ||
-	    strcmp(result_text(object, "program", ""), "npusim replay") != 0) {
+	    strcmp(result_text(object, "program", ""), RESULT_PROGRAM) != 0) {
 		g_set_error(error, TRACE_ERROR, TRACE_ERROR_UNKNOWN,
 			    "%s: it is JSON, but no result, which npusim replay --json RESULT "
 			    "writes",
