@@ -172,13 +172,13 @@ static char *name_of_point(gconstpointer at, gconstpointer point)
 	return g_strdup(point);
 }
 
-#define COUNTER(member)                                                                \
-	{                                                                              \
-#member, MEMBER_COUNT, MEMBER_AT(struct bench_result, counters.member) \
+#define COUNTER(member)                                                  \
+	{                                                                \
+#member, MEMBER_COUNT, AT(bench_result, counters.member) \
 	}
-#define FIGURE(member)                                                        \
-	{                                                                     \
-#member, MEMBER_COUNT, MEMBER_AT(struct bench_result, member) \
+#define FIGURE(member)                                          \
+	{                                                       \
+#member, MEMBER_COUNT, AT(bench_result, member) \
 	}
 
 /* Members of a result, in their order; the page has them, too. */

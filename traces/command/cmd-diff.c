@@ -45,9 +45,9 @@ struct verdict {
 };
 
 static const struct member side_members[] = {
-	{ "file", MEMBER_TEXT, MEMBER_AT(struct side, file) },
-	{ "kind", MEMBER_TEXT, MEMBER_AT(struct side, kind) },
-	{ "events", MEMBER_COUNT, MEMBER_AT(struct side, events) },
+	{ "file", MEMBER_TEXT, AT(side, file) },
+	{ "kind", MEMBER_TEXT, AT(side, kind) },
+	{ "events", MEMBER_COUNT, AT(side, events) },
 	{ 0 },
 };
 
@@ -68,12 +68,12 @@ static char *program(gconstpointer at, gconstpointer context)
 static const struct member verdict_members[] = {
 	{ "schema", MEMBER_COUNT, .whole = schema },
 	{ "program", MEMBER_TEXT, .text = program },
-	{ "what", MEMBER_TEXT, MEMBER_AT(struct verdict, what) },
-	{ "a", MEMBER_OBJECT, .members = side_members, MEMBER_AT(struct verdict, sides[0]) },
-	{ "b", MEMBER_OBJECT, .members = side_members, MEMBER_AT(struct verdict, sides[1]) },
-	{ "equal", MEMBER_FLAG, MEMBER_AT(struct verdict, equal) },
+	{ "what", MEMBER_TEXT, AT(verdict, what) },
+	{ "a", MEMBER_OBJECT, AT(verdict, sides[0]), .members = side_members },
+	{ "b", MEMBER_OBJECT, AT(verdict, sides[1]), .members = side_members },
+	{ "equal", MEMBER_FLAG, AT(verdict, equal) },
 	{ "figures", MEMBER_LIST, .array = ARRAY_POINTERS, .members = difference_members,
-	  MEMBER_AT(struct verdict, figures) },
+	  AT(verdict, figures) },
 	{ 0 },
 };
 

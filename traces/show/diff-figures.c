@@ -297,13 +297,13 @@ static double place_on_axis(gconstpointer at, gconstpointer context)
 }
 
 const struct member difference_members[] = {
-	{ "group", MEMBER_TEXT, MEMBER_AT(struct difference, group) },
-	{ "name", MEMBER_TEXT, MEMBER_AT(struct difference, name) },
+	{ "group", MEMBER_TEXT, AT(difference, group) },
+	{ "name", MEMBER_TEXT, AT(difference, name) },
 	{ "a", MEMBER_TEXT, .build = build_a },
 	{ "b", MEMBER_TEXT, .build = build_b },
 	{ "change", MEMBER_REAL, .has = tells_change, .build = build_change },
 	{ "percent", MEMBER_REAL, .has = tells_percent, .real = percent_of },
-	{ "axis", MEMBER_TEXT, MEMBER_AT(struct difference, axis) },
+	{ "axis", MEMBER_TEXT, AT(difference, axis) },
 	{ "at", MEMBER_REAL, .has = has_axis, .real = place_on_axis },
 	{ 0 },
 };

@@ -273,24 +273,14 @@ static void walk_nodes(struct walk *w, const struct member *m, const char *name,
 
 /* ---- devices ---- */
 
-static JsonNode *device_of(JsonArray *devices, gint64 number)
-{
-	for (guint i = 0; i < json_array_get_length(devices); i++) {
-		JsonNode *node = json_array_get_element(devices, i);
-		if (result_int(json_node_get_object(node), "device", -1) == number)
-			return node;
-	}
-	return NULL;
-}
-
-static void devices(struct walk *w, JsonArray *a, JsonArray *b, int side)
+static void devices(struct walk *w, JsonNode *a, JsonNode *b, int side)
 {
 	static const struct member device = { "", MEMBER_OBJECT, .members = figures_device };
+	JsonArray *list = result_array(json_node_get_object(side ? b : a), "devices");
 
-	for (guint i = 0; i < json_array_get_length(side ? b : a); i++) {
-		JsonObject *object = json_array_get_object_element(side ? b : a, i);
-		gint64 number = result_int(object, "device", -1);
-		JsonNode *x = device_of(a, number), *y = device_of(b, number);
+	for (guint i = 0; i < json_array_get_length(list); i++) {
+		gint64 number = result_int(json_array_get_object_element(list, i), "device", -1);
+		JsonNode *x = result_device(a, number), *y = result_device(b, number);
 		g_autofree char *group = g_strdup_printf("device %" G_GINT64_FORMAT, number);
 		if (side && x)
 			continue;
@@ -307,10 +297,8 @@ void diff_results(JsonNode *a, JsonNode *b, guint limit, struct differences *dif
 {
 	static const struct member whole = { "", MEMBER_OBJECT, .members = figures_result };
 	struct walk w = { .differences = differences, .group = "", .limit = limit };
-	JsonArray *of_a = result_array(json_node_get_object(a), "devices");
-	JsonArray *of_b = result_array(json_node_get_object(b), "devices");
 
 	walk_nodes(&w, &whole, "", a, b);
-	devices(&w, of_a, of_b, 0);
-	devices(&w, of_a, of_b, 1);
+	devices(&w, a, b, 0);
+	devices(&w, a, b, 1);
 }

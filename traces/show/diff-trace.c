@@ -333,11 +333,11 @@ static char *verb_of_size(gconstpointer at, gconstpointer context)
 }
 
 static const struct member size_members[] = {
-	{ "device", MEMBER_COUNT, .has = has_device, MEMBER_AT(struct trace_size, device) },
+	{ "device", MEMBER_COUNT, AT(trace_size, device), .has = has_device },
 	{ "verb", MEMBER_TEXT, .text = verb_of_size },
-	{ "size", MEMBER_BYTES, MEMBER_AT(struct trace_size, size) },
-	{ "a", MEMBER_COUNT, MEMBER_AT(struct trace_size, count[0]) },
-	{ "b", MEMBER_COUNT, MEMBER_AT(struct trace_size, count[1]) },
+	{ "size", MEMBER_BYTES, AT(trace_size, size) },
+	{ "a", MEMBER_COUNT, AT(trace_size, count[0]) },
+	{ "b", MEMBER_COUNT, AT(trace_size, count[1]) },
 	{ 0 },
 };
 
@@ -355,44 +355,42 @@ static gboolean in_b(gconstpointer at, gconstpointer context)
 }
 
 static const struct member refusal_members[] = {
-	{ "call", MEMBER_TEXT, MEMBER_AT(struct align_refusal, text) },
-	{ "a_event", MEMBER_PLACE, .has = in_a, MEMBER_AT(struct align_refusal, number[0]) },
-	{ "a_code", MEMBER_COUNT, .has = in_a, .is_signed = TRUE,
-	  MEMBER_AT(struct align_refusal, code[0]) },
-	{ "b_event", MEMBER_PLACE, .has = in_b, MEMBER_AT(struct align_refusal, number[1]) },
-	{ "b_code", MEMBER_COUNT, .has = in_b, .is_signed = TRUE,
-	  MEMBER_AT(struct align_refusal, code[1]) },
+	{ "call", MEMBER_TEXT, AT(align_refusal, text) },
+	{ "a_event", MEMBER_PLACE, AT(align_refusal, number[0]), .has = in_a },
+	{ "a_code", MEMBER_COUNT, AT(align_refusal, code[0]), .has = in_a, .is_signed = TRUE },
+	{ "b_event", MEMBER_PLACE, AT(align_refusal, number[1]), .has = in_b },
+	{ "b_code", MEMBER_COUNT, AT(align_refusal, code[1]), .has = in_b, .is_signed = TRUE },
 	{ 0 },
 };
 static const struct member alignment_members[] = {
-	{ "same", MEMBER_COUNT, MEMBER_AT(struct align, same) },
-	{ "changed", MEMBER_COUNT, MEMBER_AT(struct align, changed) },
-	{ "removed", MEMBER_COUNT, MEMBER_AT(struct align, removed) },
-	{ "added", MEMBER_COUNT, MEMBER_AT(struct align, added) },
-	{ "places", MEMBER_COUNT, MEMBER_AT(struct align, places) },
-	{ "refused_in_one", MEMBER_COUNT, MEMBER_AT(struct align, refused) },
+	{ "same", MEMBER_COUNT, AT(align, same) },
+	{ "changed", MEMBER_COUNT, AT(align, changed) },
+	{ "removed", MEMBER_COUNT, AT(align, removed) },
+	{ "added", MEMBER_COUNT, AT(align, added) },
+	{ "places", MEMBER_COUNT, AT(align, places) },
+	{ "refused_in_one", MEMBER_COUNT, AT(align, refused) },
 	{ 0 },
 };
 static const struct member hunk_members[] = {
-	{ "a_start", MEMBER_PLACE, MEMBER_AT(struct align_hunk, start[0]) },
-	{ "a_count", MEMBER_COUNT, MEMBER_AT(struct align_hunk, count[0]) },
-	{ "b_start", MEMBER_PLACE, MEMBER_AT(struct align_hunk, start[1]) },
-	{ "b_count", MEMBER_COUNT, MEMBER_AT(struct align_hunk, count[1]) },
-	{ "lines", MEMBER_LIST, .array = ARRAY_POINTERS, MEMBER_AT(struct align_hunk, lines) },
+	{ "a_start", MEMBER_PLACE, AT(align_hunk, start[0]) },
+	{ "a_count", MEMBER_COUNT, AT(align_hunk, count[0]) },
+	{ "b_start", MEMBER_PLACE, AT(align_hunk, start[1]) },
+	{ "b_count", MEMBER_COUNT, AT(align_hunk, count[1]) },
+	{ "lines", MEMBER_LIST, AT(align_hunk, lines), .array = ARRAY_POINTERS },
 	{ 0 },
 };
 
 static const struct member members[] = {
 	{ "sizes", MEMBER_LIST, .array = ARRAY_STRUCTS, .members = size_members,
-	  MEMBER_AT(struct trace_diff, sizes) },
+	  AT(trace_diff, sizes) },
 	{ 0 },
 };
 static const struct member members_of_align[] = {
 	{ "refusals", MEMBER_LIST, .array = ARRAY_POINTERS, .members = refusal_members,
-	  MEMBER_AT(struct align, refusals) },
+	  AT(align, refusals) },
 	{ "alignment", MEMBER_OBJECT, .members = alignment_members },
 	{ "hunks", MEMBER_LIST, .array = ARRAY_POINTERS, .members = hunk_members,
-	  MEMBER_AT(struct align, hunks) },
+	  AT(align, hunks) },
 	{ 0 },
 };
 

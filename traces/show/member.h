@@ -29,6 +29,7 @@ enum member_array { ARRAY_NONE, ARRAY_COLUMN, ARRAY_STRUCTS, ARRAY_POINTERS };
 struct member {
 	const char *name;
 	enum member_kind kind;
+	gsize offset; /* AT(), COLUMN() */
 	/* Of the manual page, in mdoc(7): a sentence. NULL: that of the next row is for both. */
 	const char *manual;
 	/* Reads the value of the struct `at`; none: it lies at `offset`, as guint64, const char *,
@@ -39,7 +40,7 @@ struct member {
 	gboolean (*has)(gconstpointer at, gconstpointer context); /* none: it is always there */
 	/* Adds the value, of whatever kind. */
 	void (*build)(JsonBuilder *builder, gconstpointer at, gconstpointer context);
-	gsize offset, field;
+	gsize field;
 	enum member_array array; /* COLUMN: a list of numbers of `kind`; others: a LIST */
 	const struct member *members;
 	gboolean in_text_only; /* no member of the JSON: text says it */
@@ -47,10 +48,10 @@ struct member {
 	gboolean is_signed;    /* at `offset` */
 };
 
-#define MEMBER_AT(type, member) .offset = G_STRUCT_OFFSET(type, member)
-#define MEMBER_COLUMN_OF(type, member, element, part)                   \
-	.offset = G_STRUCT_OFFSET(type, member), .array = ARRAY_COLUMN, \
-	.field = G_STRUCT_OFFSET(element, part)
+/* Where a row's value lies, or the values of its column. The sentence may follow. */
+#define AT(type, member) .offset = G_STRUCT_OFFSET(struct type, member)
+#define COLUMN(type, member, element, part) \
+	.array = ARRAY_COLUMN, .field = G_STRUCT_OFFSET(struct element, part), AT(type, member)
 
 /* Adds the members of a table, in its order, to the object that is open. Counts that no int64 holds
  * are the largest. */

@@ -132,3 +132,15 @@ JsonObject *result_object(JsonObject *object, const char *name)
 
 	return node && JSON_NODE_HOLDS_OBJECT(node) ? json_node_get_object(node) : NULL;
 }
+
+JsonNode *result_device(JsonNode *result, gint64 number)
+{
+	JsonArray *devices = result_array(json_node_get_object(result), "devices");
+
+	for (guint i = 0; i < json_array_get_length(devices); i++) {
+		JsonNode *node = json_array_get_element(devices, i);
+		if (result_int(json_node_get_object(node), "device", -1) == number)
+			return node;
+	}
+	return NULL;
+}
