@@ -178,9 +178,10 @@ static int replay_file(const char *path, const char *json, const struct replay_o
 				 ? failure("replay", "%s", error->message)
 				 : failure("replay", "%s: %s", path, error->message);
 	} else {
+		const struct result result = { path, trace, replay };
 		if (json == NULL || g_strcmp0(json, "-") != 0)
-			result_print(stdout, path, trace, replay);
-		if (json && !result_write_json(json, path, trace, replay, &error))
+			result_print(stdout, &result);
+		if (json && !members_write(json, figures_result, &result, &result, &error))
 			status = failure("replay", "%s", error->message);
 		if (replay->interrupted)
 			status = 128 + SIGINT;

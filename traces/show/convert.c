@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The lines of a conversion: those of one device, or all.
+ * What the conversions of a trace share: which of its lines they are to write.
  */
 #include "convert.h"
 
