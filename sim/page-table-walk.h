@@ -17,6 +17,10 @@
 #define PTE_TABLE    UINT64_C(2) /* levels 0 to 2: a table and not a block; level 3: always set */
 #define PTE_READONLY (UINT64_C(1) << 7) /* AP[2] */
 #define PTE_PA_MASK  UINT64_C(0x0000fffffffff000)
+/* Of a table descriptor bits 11:2 are ignored by the hardware: how many live entries the table has,
+ * 0 .. 512. */
+#define PTE_COUNT_LG2 2
+#define PTE_COUNT     (UINT64_C(0x3ff) << PTE_COUNT_LG2)
 
 #define PT_ENTRIES    512u
 #define PT_LEVEL_LEAF 3u

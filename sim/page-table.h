@@ -50,15 +50,12 @@ void pt_destroy(struct page_table *pt);
 
 /* Maps `count` pages of 2^page_lg2 bytes (12, 21 or 30) at va to consecutive physical pages from pa
  * on. Both aligned to the page. False if a table could not be had: nothing has been mapped then.
- * The range must be unmapped (checked by the caller through pt_is_clear()). */
+ * The range must be unmapped. */
 bool pt_map(struct page_table *pt, uint64_t va, uint64_t pa, unsigned page_lg2, uint64_t count,
 	    unsigned flags);
 /* Removes every leaf in [va, va + bytes), frees tables that became empty (the root stays). The
  * range cuts no leaf. */
 void pt_unmap(struct page_table *pt, uint64_t va, uint64_t bytes);
-
-/* True if no leaf lies in [va, va + bytes). */
-bool pt_is_clear(const struct page_table *pt, uint64_t va, uint64_t bytes);
 
 struct pt_leaf {
 	uint64_t pa;       /* of the byte at va */
@@ -69,8 +66,6 @@ struct pt_leaf {
 /* The translation of va. False: none; out->levels says how many descriptors were read to find out.
  */
 bool pt_walk(const struct page_table *pt, uint64_t va, struct pt_leaf *out);
-/* True if no descriptor on the way or below breaks the format: for tests. */
-bool pt_check(const struct page_table *pt, uint64_t *out_leaves);
 
 #ifdef __cplusplus
 }

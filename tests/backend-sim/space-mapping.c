@@ -5,6 +5,7 @@
  */
 #include "handle.h"
 #include "mapping.h"
+#include "sim/table-check.h"
 #include "space-rig.h"
 
 #include <stdlib.h>
