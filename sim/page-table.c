@@ -10,8 +10,6 @@
 #include <assert.h>
 #include <stddef.h>
 
-#include "page-table-walk.h"
-
 #define PTE_INNER      (UINT64_C(3) << 8)  /* SH: inner shareable */
 #define PTE_ACCESSED   (UINT64_C(1) << 10) /* AF */
 #define PTE_LEAF_FIXED (PTE_VALID | PTE_INNER | PTE_ACCESSED)

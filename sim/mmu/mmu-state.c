@@ -7,7 +7,7 @@
 #include <glib.h>
 #include <string.h>
 
-#include "sim/page-table-walk.h"
+#include "sim/page-table.h"
 
 #define HOLDER_BITS 64u
 #define SCAN_ABOVE  64u /* 2 MiB regions: a longer range is looked for by a scan of the entries */

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sim/page-table-walk.h"
+#include "sim/page-table.h"
 #include "table-check.h"
 
 #define TABLE_MAX 4096

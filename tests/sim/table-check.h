@@ -5,7 +5,7 @@
 #ifndef NPUSIM_TESTS_SIM_TABLE_CHECK_H
 #define NPUSIM_TESTS_SIM_TABLE_CHECK_H
 
-#include "sim/page-table-walk.h"
+#include "sim/page-table.h"
 
 static inline bool pt_check_level(const struct page_table *pt, const uint64_t *table,
 				  unsigned level, uint64_t *tables, uint64_t *leaves,
