@@ -224,6 +224,13 @@ char *preload_library(GError **error)
 	return library("libnpusim-record.so", places, "installed whole", error);
 }
 
+char *model_module(GError **error)
+{
+	const char *const places[] = { "../lib/npusim", "../backend-sim" };
+
+	return library("backend-sim.so", places, "built with the model", error);
+}
+
 char *bench_module(GError **error)
 {
 	const char *const places[] = { "../lib/npusim", "../sim" };
