@@ -219,7 +219,7 @@ static char *library(const char *file, const char *const places[2], const char *
 
 char *preload_library(GError **error)
 {
-	const char *const places[] = { "../lib/npusim/preload", "preload" };
+	const char *const places[] = { "../lib/npusim/preload", "record" };
 
 	return library("libnpusim-record.so", places, "installed whole", error);
 }
