@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The functions of the ACL that link and answer "not supported", made of unmodelled-list.h.
- * Nothing here touches a device, an argument or any state but the thread's message.
+ * The functions of the ACL that link and answer "not supported", made of the list that the build
+ * derives from include/acl/rt/other.h. Nothing here touches a device, an argument or any state but
+ * the thread's message.
  */
 #include "acl-internal.h"
 
@@ -28,4 +29,4 @@
 		return UINT32_MAX;                \
 	}
 
-#include "unmodelled-list.h"
+#include "acl-unmodelled-list.h"

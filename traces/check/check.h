@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * npusim check in parts. Nothing here is called in a process that has a device: the command itself
- * never loads a library of the ACL, it makes processes that do.
+ * never calls a library of the ACL, it makes processes that do.
  *
  *   probe.c    what there is: the backend, its devices
  *   cases.c    which cases can run on a device, running them, what they answered

@@ -227,7 +227,11 @@ static void shape_model(const struct check *check)
 static void run_cases(struct check *check)
 {
 	unsigned device = opt.device >= 0 ? (unsigned)opt.device : 0;
+	g_autofree char *model = opt.library == NULL ? model_module(NULL) : NULL;
+	const char *const libraries[] = { check->library, model, NULL };
 
+	if (model != NULL && (strcmp(check->backend, "sim") == 0 || opt.against != NULL))
+		case_preload(libraries);
 	if (opt.against != NULL && strcmp(check->backend, "hw") == 0)
 		shape_model(check);
 	if (opt.device >= 0 || check->safe_bytes > 0) {

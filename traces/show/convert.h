@@ -8,7 +8,7 @@
 
 #include "track/object-tracker.h"
 #include "format/out-file.h"
-#include "command/progress.h"
+#include "show/progress.h"
 
 struct convert_job {
 	struct record_reader *reader;

@@ -8,7 +8,7 @@
 
 #include <stdio.h>
 
-#include "command/progress.h"
+#include "show/progress.h"
 #include "member.h"
 #include "track/object-tracker.h"
 
