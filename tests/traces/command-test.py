@@ -17,7 +17,8 @@ import time
 from command import (NPUSIM, Device, Skip, case, environment, expect, main, npusim, replay, same,
                      snapshot, write)
 
-PAGES = {path.name: path for path in [*pathlib.Path(sys.argv[2]).glob('*.1'), *map(pathlib.Path, sys.argv[3:])]}
+PAGES = {path.name: path for path in [*pathlib.Path(sys.argv[2]).glob('*.1'),
+                                      *map(pathlib.Path, sys.argv[3:])]}
 VERBS = re.findall(r'^  (\w+) {2}', npusim('--help').stdout, re.M)
 
 

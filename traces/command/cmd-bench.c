@@ -160,17 +160,8 @@ static void print_row(const char *point, const struct bench_result *r)
 		part(c->hbm_row_hits, c->hbm_row_hits + c->hbm_row_misses));
 }
 
-static double rate_of_result(gconstpointer at, gconstpointer point)
-{
-	(void)point;
-	return rate(at);
-}
-
-static char *name_of_point(gconstpointer at, gconstpointer point)
-{
-	(void)at;
-	return g_strdup(point);
-}
+READ(double, rate_of_result, bench_result, r, rate(r))
+READ(char *, name_of_point, bench_result, r, g_strdup(context))
 
 #define COUNTER(member)                                                  \
 	{                                                                \

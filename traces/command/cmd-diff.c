@@ -51,19 +51,8 @@ static const struct member side_members[] = {
 	{ 0 },
 };
 
-static gint64 schema(gconstpointer at, gconstpointer context)
-{
-	(void)at;
-	(void)context;
-	return SCHEMA_VERSION;
-}
-
-static char *program(gconstpointer at, gconstpointer context)
-{
-	(void)at;
-	(void)context;
-	return g_strdup("npusim diff");
-}
+READ(gint64, schema, verdict, v, SCHEMA_VERSION)
+READ(char *, program, verdict, v, g_strdup("npusim diff"))
 
 static const struct member verdict_members[] = {
 	{ "schema", MEMBER_COUNT, .whole = schema },

@@ -259,12 +259,6 @@ static void build_b(JsonBuilder *b, gconstpointer at, gconstpointer context)
 	build_value(b, at, 1);
 }
 
-static gboolean tells_change(gconstpointer at, gconstpointer context)
-{
-	(void)context;
-	return has_change(at);
-}
-
 static void build_change(JsonBuilder *b, gconstpointer at, gconstpointer context)
 {
 	const struct difference *f = at;
@@ -273,28 +267,11 @@ static void build_change(JsonBuilder *b, gconstpointer at, gconstpointer context
 	add_number(b, f, f->whole[1] - f->whole[0], f->real[1] - f->real[0]);
 }
 
-static gboolean tells_percent(gconstpointer at, gconstpointer context)
-{
-	return tells_change(at, context) && ((const struct difference *)at)->real[0] != 0;
-}
-
-static double percent_of(gconstpointer at, gconstpointer context)
-{
-	(void)context;
-	return percent(at);
-}
-
-static gboolean has_axis(gconstpointer at, gconstpointer context)
-{
-	(void)context;
-	return ((const struct difference *)at)->axis != NULL;
-}
-
-static double place_on_axis(gconstpointer at, gconstpointer context)
-{
-	(void)context;
-	return ((const struct difference *)at)->at;
-}
+READ(gboolean, tells_change, difference, f, has_change(f))
+READ(gboolean, tells_percent, difference, f, has_change(f) && f->real[0] != 0)
+READ(double, percent_of, difference, f, percent(f))
+READ(gboolean, has_axis, difference, f, f->axis != NULL)
+READ(double, place_on_axis, difference, f, f->at)
 
 const struct member difference_members[] = {
 	{ "group", MEMBER_TEXT, AT(difference, group) },

@@ -320,17 +320,8 @@ void trace_diff_print(const struct trace_diff *diff, guint limit, FILE *out)
 
 /* ---- JSON ---- */
 
-static gboolean has_device(gconstpointer at, gconstpointer context)
-{
-	(void)context;
-	return ((const struct trace_size *)at)->device >= 0;
-}
-
-static char *verb_of_size(gconstpointer at, gconstpointer context)
-{
-	(void)context;
-	return g_strdup(record_verb_name(((const struct trace_size *)at)->verb));
-}
+READ(gboolean, has_device, trace_size, s, s->device >= 0)
+READ(char *, verb_of_size, trace_size, s, g_strdup(record_verb_name(s->verb)))
 
 static const struct member size_members[] = {
 	{ "device", MEMBER_COUNT, AT(trace_size, device), .has = has_device },
@@ -342,17 +333,8 @@ static const struct member size_members[] = {
 };
 
 /* A call that is not in one of the two has no number and no code there. */
-static gboolean in_a(gconstpointer at, gconstpointer context)
-{
-	(void)context;
-	return ((const struct align_refusal *)at)->number[0] != 0;
-}
-
-static gboolean in_b(gconstpointer at, gconstpointer context)
-{
-	(void)context;
-	return ((const struct align_refusal *)at)->number[1] != 0;
-}
+READ(gboolean, in_a, align_refusal, r, r->number[0] != 0)
+READ(gboolean, in_b, align_refusal, r, r->number[1] != 0)
 
 static const struct member refusal_members[] = {
 	{ "call", MEMBER_TEXT, AT(align_refusal, text) },

@@ -5,11 +5,12 @@
  */
 #include "figures.h"
 
-READ(char *, site_of_holder, holder, h, g_strdup(sites_label_text(r->replay->sites, h->label)))
+READ(char *, site_of_holder, holder, h,
+     g_strdup(sites_label_text(RESULT(context)->replay->sites, h->label)))
 
 static void build_frames(JsonBuilder *b, gconstpointer at, gconstpointer context)
 {
-	const struct sites *sites = ((const struct result *)context)->replay->sites;
+	const struct sites *sites = RESULT(context)->replay->sites;
 	const struct holder *h = at;
 
 	json_builder_begin_array(b);
@@ -110,24 +111,19 @@ static const struct member frame_map[] = {
 	{ 0 },
 };
 
-static char *moment_name(gconstpointer at, gconstpointer context)
-{
-	static const char *const names[] = { [MOMENT_PEAK] = "peak",
-					     [MOMENT_OOM] = "oom",
-					     [MOMENT_END] = "end",
-					     [MOMENT_EVENT] = "event",
-					     [MOMENT_TIME] = "time" };
+static const char *const names[] = { [MOMENT_PEAK] = "peak",
+				     [MOMENT_OOM] = "oom",
+				     [MOMENT_END] = "end",
+				     [MOMENT_EVENT] = "event",
+				     [MOMENT_TIME] = "time" };
 
-	(void)context;
-	return g_strdup(names[((const struct moment_view *)at)->moment->what]);
-}
-
+READ(char *, moment_name, moment_view, v, g_strdup(names[v->moment->what]))
 READ(gint64, moment_event, moment_view, v, (gint64)v->moment->event)
 READ(char *, words, moment_view, v, moment_words(v))
 READ(gboolean, has_live, moment_view, v, replay_tells_live(v->device))
 READ(gboolean, has_losses, moment_view, v,
      replay_tells_live(v->device) && replay_tells_fragmentation(v->device))
-READ(gboolean, has_largest_free, moment_view, v, has_losses(v, r) && v->placed)
+READ(gboolean, has_largest_free, moment_view, v, has_losses(v, context) && v->placed)
 READ(gboolean, has_sites, moment_view, v, v->sites != NULL)
 READ(gboolean, has_frames, moment_view, v, v->frames != NULL)
 BUILD(build_frame_map, moment_view, v, frame_map, v->frames)

@@ -160,7 +160,7 @@ READ(char *, place_of_failure, replay_device, d,
 
 static char *site_of_failure(gconstpointer at, gconstpointer context)
 {
-	const struct sites *sites = ((const struct result *)context)->replay->sites;
+	const struct sites *sites = RESULT(context)->replay->sites;
 	guint32 site = ((const struct replay_device *)at)->failed_site;
 
 	return sites && site != SITE_NONE
@@ -239,8 +239,8 @@ READ(gint64, is_rounded, replay_device, d,
 READ(gboolean, tells_live, replay_device, d, replay_tells_live(d))
 READ(gint64, live_is_told, replay_device, d, replay_tells_live(d))
 READ(gboolean, tells_losses, replay_device, d, replay_tells_fragmentation(d))
-READ(gboolean, has_policy, replay_device, d, policy_is_own(r->replay->policy))
-READ(gboolean, has_access, replay_device, d, r->replay->access.pattern != ACCESS_NONE)
+READ(gboolean, has_policy, replay_device, d, policy_is_own(RESULT(context)->replay->policy))
+READ(gboolean, has_access, replay_device, d, RESULT(context)->replay->access.pattern != ACCESS_NONE)
 READ(gboolean, has_failure, replay_device, d, d->failed_size != 0)
 
 static void build_events(JsonBuilder *b, gconstpointer at, gconstpointer context)
@@ -298,8 +298,7 @@ static void build_moments(JsonBuilder *b, gconstpointer at, gconstpointer contex
 	for (guint m = 0; m < table->moment_count; m++) {
 		if (!table->moments[m].reached)
 			continue;
-		moment_view_init(&v, ((const struct result *)context)->replay, d,
-				 &table->moments[m]);
+		moment_view_init(&v, RESULT(context)->replay, d, &table->moments[m]);
 		members_build_object(b, figures_moment, &v, context);
 		moment_view_clear(&v);
 	}

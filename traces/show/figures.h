@@ -14,30 +14,13 @@
 #define RESULT_PROGRAM        "npusim replay"
 #define RESULT_SCHEMA_VERSION 2
 
-/* A function of a row: `value`, of the struct `s` that the row is of, and the result `r`. */
-#define READ(answer, name, type, s, value)                          \
-	static answer name(gconstpointer at, gconstpointer context) \
-	{                                                           \
-		const struct type *s = at;                          \
-		const struct result *r = context;                   \
-		(void)s;                                            \
-		(void)r;                                            \
-		return value;                                       \
-	}
-/* The same of a row that builds an object: that of another struct, by its own table. */
-#define BUILD(name, type, s, table, value)                                              \
-	static void name(JsonBuilder *builder, gconstpointer at, gconstpointer context) \
-	{                                                                               \
-		const struct type *s = at;                                              \
-		members_build_object(builder, table, value, context);                   \
-	}
-
 /* The context of all these tables. */
 struct result {
 	const char *path; /* of the file, as it was given */
 	const struct trace *trace;
 	const struct replay *replay;
 };
+#define RESULT(context) ((const struct result *)(context))
 /* What calls of a kind, or copies in a direction, came to. */
 struct call_figures {
 	guint64 calls, refused, bytes, ps;

@@ -53,6 +53,23 @@ struct member {
 #define COLUMN(type, member, element, part) \
 	.array = ARRAY_COLUMN, .field = G_STRUCT_OFFSET(struct element, part), AT(type, member)
 
+/* A function of a row: `value`, of the struct `s` that the row is of; it may name `context`. */
+#define READ(answer, name, type, s, value)                          \
+	static answer name(gconstpointer at, gconstpointer context) \
+	{                                                           \
+		const struct type *s = at;                          \
+		(void)s;                                            \
+		(void)context;                                      \
+		return value;                                       \
+	}
+/* Of a row that builds an object: that of another struct, by its own table. */
+#define BUILD(name, type, s, table, value)                                              \
+	static void name(JsonBuilder *builder, gconstpointer at, gconstpointer context) \
+	{                                                                               \
+		const struct type *s = at;                                              \
+		members_build_object(builder, table, value, context);                   \
+	}
+
 /* Adds the members of a table, in its order, to the object that is open. Counts that no int64 holds
  * are the largest. */
 void members_build(JsonBuilder *builder, const struct member *table, gconstpointer at,
