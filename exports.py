@@ -9,9 +9,9 @@
 #
 # A list has one name a line, or "@declared PATH PREFIX": the functions of that prefix which a
 # header, or the headers of a folder, declare; or "@hal PATH": the HAL's functions that a header
-# lists or exports; or "@list PATH": the first word of each X() in a file; or "@wrapped FOLDER HEADERS": the wrappers in a folder, which the headers must declare.
-# Paths are the project's. A line that names nothing, a name twice, or a wrapper that no header
-# declares ends the build.
+# lists or exports; or "@list PATH": the first word of each X() in a file; or "@wrapped FOLDER
+# HEADERS": the wrappers in a folder, which the headers must declare. Paths are the project's. A
+# line that names nothing, a name twice, or a wrapper that no header declares ends the build.
 
 import pathlib
 import re

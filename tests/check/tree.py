@@ -63,7 +63,8 @@ ROOMS = {
     'traces/samples': [],
     'traces/command': ['runtime/base', 'backend-sim/node/node.h', 'sim/bench/bench.h',
                        'sim/profile.h', 'traces/show', 'traces/check', 'traces/record',
-                       'traces/play', 'traces/track', 'traces/policy', 'traces/read', 'traces/format'],
+                       'traces/play', 'traces/track', 'traces/policy', 'traces/read',
+                       'traces/format'],
 }
 
 PRIVATE_PATH = re.compile(r'(?<![\w.$}-])/(?:home|Users|root|wor[k]|mnt)/\w')
