@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "format/in-file.h"
-#include "progress.h"
+#include "show/progress.h"
 #include "read/readers.h"
 #include "show/diff.h"
 #include "show/result-file.h"

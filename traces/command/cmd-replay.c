@@ -9,7 +9,7 @@
 
 #include "format/in-file.h"
 #include "format/out-file.h"
-#include "progress.h"
+#include "show/progress.h"
 #include "play/replay.h"
 #include "show/result.h"
 
