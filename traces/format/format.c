@@ -228,7 +228,7 @@ static gboolean make_event(struct format_reader *r, const struct npu_trace_recor
 }
 
 /* 1: any line; 0 at the end; -1 and error. */
-static int next_line(struct format_reader *r, struct format_line *out, GError **error)
+int format_next_line(struct format_reader *r, struct format_line *out, GError **error)
 {
 	struct npu_trace_record *c = &out->record;
 	int result = trace_reader_take(r->reader, c, error);
@@ -252,7 +252,7 @@ int format_next(struct format_reader *r, struct format_line *out, GError **error
 
 	/* what was there at the start is in the summary */
 	do
-		result = next_line(r, out, error);
+		result = format_next_line(r, out, error);
 	while (result > 0 && is_of_start(&out->record));
 	return result;
 }
@@ -396,7 +396,7 @@ static void finish_devices(struct trace *trace, const struct npu_trace_reader *r
 static int read_one(struct trace *trace, GError **error)
 {
 	struct format_line line;
-	int result = next_line(trace->format, &line, error);
+	int result = format_next_line(trace->format, &line, error);
 
 	if (result > 0 && is_of_start(&line.record))
 		add_start(trace, &line);

@@ -29,6 +29,9 @@ gboolean format_rewind(struct format_reader *reader, GError **error);
 /* The next call or event: 1; 0 at the end; -1 and error, with the line, where one is not valid. */
 int format_next(struct format_reader *reader, struct format_line *out, GError **error);
 
+/* The same, with what was there at the start. */
+int format_next_line(struct format_reader *reader, struct format_line *out, GError **error);
+
 /* Reads all lines once, and keeps the reader, rewound, with their summary. Takes the input over. */
 struct trace *format_read(struct input *input, GError **error);
 

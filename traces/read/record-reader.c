@@ -10,6 +10,7 @@
 #include "by-address.h"
 #include "int-map.h"
 #include "readers.h"
+#include "format/format.h"
 #include "format/trace-reader.h"
 #include "format/units.h"
 
@@ -84,6 +85,21 @@ void record_reader_close(struct record_reader *reader)
 	int_map_free(reader->names);
 	trace_free(reader->trace);
 	g_free(reader);
+}
+
+gboolean record_reader_rewind(struct record_reader *reader, GError **error)
+{
+	int_map_free(reader->names);
+	reader->names = int_map_new();
+	memset(reader->last, 0, sizeof reader->last);
+	for (guint d = 0; d < reader->trace->devices->len; d++)
+		memset(reader->areas[d].numbers, 0, reader->areas[d].spans->len * sizeof(guint32));
+	reader->stage = STAGE_RANGES;
+	reader->device = reader->at = 0;
+	reader->number = 0;
+	reader->has_base = FALSE;
+	return (reader->lines == NULL || trace_reader_rewind(reader->lines, error)) &&
+	       trace_rewind(reader->trace, error);
 }
 
 gboolean record_reader_copy(struct record_reader *reader, GString *text, GError **error)
@@ -173,6 +189,8 @@ static struct npu_trace_record *begin(struct record_reader *reader, guint device
 	const struct trace_device *d = g_ptr_array_index(reader->trace->devices, device);
 
 	memset(out, 0, sizeof *out);
+	out->device = device;
+	out->size = size;
 	out->record.verb = actions[action].verb;
 	out->record.has = NPU_TRACE_HAS_DEVICE;
 	out->record.device = d->device;
@@ -194,6 +212,7 @@ static void of_range(struct record_reader *reader, const struct trace_range *ran
 		begin(reader, reader->device, action, range->size, range->stream, out);
 
 	put_name(reader, reader->device, action, range->address, r);
+	out->address = range->address;
 	r->has |= NPU_TRACE_HAS_START | (range->small ? NPU_TRACE_HAS_SMALL : 0u);
 }
 
@@ -205,6 +224,7 @@ static void of_block(struct record_reader *reader, const struct trace_block *blo
 
 	put_name(reader, reader->device, TRACE_ALLOC, block->address, r);
 	r->has |= NPU_TRACE_HAS_START;
+	out->address = block->address;
 	out->site = block->site;
 }
 
@@ -256,6 +276,8 @@ static void of_event(struct record_reader *reader, guint device, const struct tr
 	put_name(reader, device, e->action, e->address, r);
 	put_time(reader, e->time_us, r);
 	out->number = ++reader->number;
+	out->address = e->address;
+	out->time_us = e->time_us;
 	if (e->action == TRACE_OOM) {
 		r->has |= NPU_TRACE_HAS_FREE;
 		r->free_bytes = e->address;
@@ -267,6 +289,23 @@ static void of_event(struct record_reader *reader, guint device, const struct tr
 	} else {
 		out->site = e->site;
 	}
+}
+
+static guint index_of(const struct trace *trace, gint64 device)
+{
+	for (guint at = 0; at < trace->devices->len; at++) {
+		const struct trace_device *known = g_ptr_array_index(trace->devices, at);
+		if ((gint64)known->device == device)
+			return at;
+	}
+	return G_MAXUINT;
+}
+
+gboolean record_is_of_start(const struct npu_trace_record *r)
+{
+	return (r->has & NPU_TRACE_HAS_START) &&
+	       (r->verb == NPU_TRACE_ALLOC || r->verb == NPU_TRACE_SEGMENT_ALLOC ||
+		r->verb == NPU_TRACE_SEGMENT_MAP);
 }
 
 static int next_line(struct record_reader *reader, struct record_item *out, GError **error)
@@ -281,6 +320,17 @@ static int next_line(struct record_reader *reader, struct record_item *out, GErr
 	out->number = start || more <= 0 ? 0 : ++reader->number;
 	if (more > 0 && !(out->record.has & NPU_TRACE_HAS_DEVICE))
 		out->record.device = RECORD_NO_DEVICE;
+	struct format_line line;
+	if (more > 0 && format_next_line(reader->trace->format, &line, error) <= 0)
+		return -1;
+	out->device = index_of(reader->trace, out->record.device);
+	out->size = out->record.size;
+	out->time_us = (gint64)(out->record.host_ns / 1000);
+	if (more > 0 && trace_verbs[out->record.verb].event) {
+		out->address = line.event.address;
+		out->size = line.event.size;
+		out->site = line.event.action == TRACE_ALLOC ? line.event.site : 0;
+	}
 	return more;
 }
 

@@ -8,8 +8,9 @@
 
 #include "json-out.h"
 
-static const enum trace_action segment_actions[] = { TRACE_SEGMENT_ALLOC, TRACE_SEGMENT_FREE,
-						     TRACE_SEGMENT_MAP, TRACE_SEGMENT_UNMAP };
+static const enum npu_trace_verb segment_verbs[] = { NPU_TRACE_SEGMENT_ALLOC,
+						     NPU_TRACE_SEGMENT_FREE, NPU_TRACE_SEGMENT_MAP,
+						     NPU_TRACE_SEGMENT_UNMAP };
 
 /* ---- the table ---- */
 
@@ -17,12 +18,12 @@ static void print_segments(FILE *out, const struct replay_device *d)
 {
 	g_autoptr(GString) text = g_string_new(NULL);
 
-	for (guint i = 0; i < G_N_ELEMENTS(segment_actions); i++) {
-		guint64 n = d->policy_counts[segment_actions[i]];
+	for (guint i = 0; i < G_N_ELEMENTS(segment_verbs); i++) {
+		guint64 n = d->policy_counts[segment_verbs[i]];
 		if (n)
 			g_string_append_printf(text, "%s%" G_GUINT64_FORMAT " %s",
 					       text->len ? ", " : "", n,
-					       trace_action_name(segment_actions[i]));
+					       npu_trace_verb_name(segment_verbs[i]));
 	}
 	if (d->emptied)
 		g_string_append_printf(text, "%scache emptied %" G_GUINT64_FORMAT " times",
@@ -146,9 +147,9 @@ static void build_segments(JsonBuilder *b, const struct replay_device *d)
 {
 	json_builder_set_member_name(b, "policy_events");
 	json_builder_begin_object(b);
-	for (guint i = 0; i < G_N_ELEMENTS(segment_actions); i++)
-		member_count(b, trace_action_name(segment_actions[i]),
-			     d->policy_counts[segment_actions[i]]);
+	for (guint i = 0; i < G_N_ELEMENTS(segment_verbs); i++)
+		member_count(b, npu_trace_verb_name(segment_verbs[i]),
+			     d->policy_counts[segment_verbs[i]]);
 	member_count(b, "empty_cache", d->emptied);
 	json_builder_end_object(b);
 	member_count(b, "blocks_without_memory", d->lost_blocks);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Recorded calls made again. Names of the trace stand for what the model gives; a call that failed
- * when it was recorded is made only where all that it names exists. A result other than the
- * recorded one is counted, not an error.
+ * A call that failed when it was recorded is made only where all that it names exists. A result
+ * other than the recorded one is counted, not an error.
  */
-#include "read/by-address.h"
-#include "replay-traffic.h"
-#include "replay.h"
-#include "read/sites.h"
+#include "player.h"
+
 #include "format/units.h"
+#include "read/by-address.h"
+#include "read/sites.h"
+#include "traffic.h"
 
 #define NOT_MADE (-1) /* what the call names is not there */
 
@@ -23,14 +23,17 @@ struct object {
 	guint model_references; /* the same, that the model knows of: an import is none of them */
 	guint maps;
 };
-struct call_replay {
+struct player {
 	struct replay *replay;
+	gboolean recorded;
+	guint64 got;                 /* address of the last reservation or allocation */
 	struct replay_device *first; /* counts what belongs to no device */
 	GHashTable *reservations, *handles, *allocations,
 		*shares; /* process << 32 | number -> struct object */
 	GTree *mapped;   /* the model's address -> struct object, a handle */
 	GHashTable *set; /* process << 32 | device -> how often it is set */
 	struct traffic *traffic;
+	GError *refused; /* the first read that the model refused */
 };
 
 /* ---- names ---- */
@@ -60,14 +63,14 @@ static void keep(GHashTable *table, guint64 key, struct object *t)
 }
 
 /* What is mapped over an address of the model. */
-static struct object *mapped_over(struct call_replay *p, guint64 address)
+static struct object *mapped_over(struct player *p, guint64 address)
 {
 	GTreeNode *node = by_address_node(p->mapped, address);
 	struct object *t = node ? g_tree_node_value(node) : NULL;
 	return t && address - *(guint64 *)g_tree_node_key(node) < t->size ? t : NULL;
 }
 
-static void keep_mapped(struct call_replay *p, void *va, struct object *t)
+static void keep_mapped(struct player *p, void *va, struct object *t)
 {
 	guint64 key = (guint64)GPOINTER_TO_SIZE(va);
 	t->users++;
@@ -88,7 +91,7 @@ static void forget(GHashTable *table, guint32 process, const struct npu_trace_na
 }
 
 /* The address that a name stands for, or NULL. */
-static void *address(struct call_replay *p, guint32 process, const struct npu_trace_name *name)
+static void *address(struct player *p, guint32 process, const struct npu_trace_name *name)
 {
 	struct object *t = name->kind == 'r'   ? find(p->reservations, process, name)
 			   : name->kind == 'a' ? find(p->allocations, process, name)
@@ -98,96 +101,147 @@ static void *address(struct call_replay *p, guint32 process, const struct npu_tr
 
 /* ---- physical memory ---- */
 
-static struct replay_device *device_of(struct call_replay *p, gint32 id)
+static struct replay_device *device_of(struct player *p, gint32 id)
 {
 	struct replay_device *device = replay_find(p->replay, id);
 	return device ? device : p->first;
 }
 
-static void obtained(struct call_replay *p, const struct object *t)
+static void obtained(struct player *p, const struct object *t)
 {
-	if (t->device >= 0)
+	if (p->recorded && t->device >= 0)
 		memory_usage_obtain(&device_of(p, t->device)->usage, t->size, t->bytes);
 }
 
 /* After a reference or a mapping went: the memory goes with the last of both. */
-static void maybe_returned(struct call_replay *p, struct object *t)
+static void maybe_returned(struct player *p, struct object *t)
 {
-	if (t->references > 0 || t->maps > 0 || t->device < 0)
+	if (!p->recorded || t->references > 0 || t->maps > 0 || t->device < 0)
 		return;
 	/* what of a handle's size is rounding is told once */
 	memory_usage_return(&device_of(p, t->device)->usage, MIN(t->size, t->bytes), t->bytes);
 	t->bytes = 0;
 }
 
-static struct allocation_table *table_of(struct call_replay *p, gint32 device)
+static struct allocation_table *table_of(struct player *p, gint32 device)
 {
 	return &device_of(p, device)->usage.table;
 }
 
-static void note(struct allocation_table *table, enum allocation_kind kind, const void *va,
-		 guint64 size, gboolean mapped)
+static void note(struct player *p, const struct npu_trace_record *c, gint32 device,
+		 enum allocation_kind kind, const void *va, guint64 size)
 {
 	const struct allocation item = { .key = (guintptr)va,
-					 .address = (guintptr)va,
+					 .address =
+						 c->has & NPU_TRACE_HAS_VA ? c->va : (guintptr)va,
 					 .size = size,
 					 .va = (guintptr)va,
-					 .mapped = mapped };
+					 .mapped = c->verb == NPU_TRACE_MAP };
 
-	allocation_table_add(table, kind, &item);
+	allocation_table_add(table_of(p, device), kind, &item);
 }
 
-static struct replay_device *before_it_goes(struct call_replay *p, const struct object *t)
+/* Where a call is counted. */
+static struct model_device *calls_of(struct replay_device *device, const struct npu_trace_record *c)
+{
+	return c->has & NPU_TRACE_HAS_START ? &device->setup : &device->window;
+}
+
+/* The same of one that may give memory back. The handles that a policy releases without having
+ * mapped them are not in its sums: they make no peak. */
+static struct model_device *before_it_goes(struct player *p, const struct object *t,
+					   const struct npu_trace_record *c)
 {
 	struct replay_device *device = t ? device_of(p, t->device) : p->first;
-	replay_note_peak(device);
-	return device;
+
+	if (p->recorded || c->verb != NPU_TRACE_RELEASE)
+		replay_note_peak(device);
+	return calls_of(device, c);
 }
 
-static void note_out_of_memory(struct replay_device *device, const struct npu_trace_record *c,
-			       gint32 code)
+static void note_out_of_memory(const struct player *p, struct replay_device *device,
+			       const struct npu_trace_record *c, gint32 code)
 {
-	if (code == ACL_ERROR_RT_MEMORY_ALLOCATION && c->code != code)
+	if (p->recorded && code == ACL_ERROR_RT_MEMORY_ALLOCATION && c->code != code)
 		replay_note_failure(device, 0, c->line, c->size, SITE_NONE);
+}
+
+/* ---- reads ---- */
+
+/* Memory of a device that can be read now, and from now on no more. */
+static void come(struct player *p, gint32 device, const void *va, guint64 size)
+{
+	struct replay_device *d = p->recorded ? replay_find(p->replay, device) : NULL;
+
+	if (d && d->reads && p->refused == NULL)
+		access_come(d->reads, (guintptr)va, size, &p->refused);
+}
+
+static void go(struct player *p, gint32 device, const void *va)
+{
+	struct replay_device *d = p->recorded ? replay_find(p->replay, device) : NULL;
+
+	if (d && d->reads)
+		access_go(d->reads, (guintptr)va);
+}
+
+/* After each call: FALSE and error where the model refused a read. */
+static gboolean read_all(struct player *p, GError **error)
+{
+	for (guint i = 0; p->refused == NULL && i < p->replay->devices->len; i++) {
+		struct replay_device *d = g_ptr_array_index(p->replay->devices, i);
+		if (d->reads)
+			access_tick(d->reads, &p->refused);
+	}
+	if (p->refused == NULL)
+		return TRUE;
+	g_propagate_error(error, g_steal_pointer(&p->refused));
+	return FALSE;
 }
 
 /* ---- one function a verb ---- */
 
-static gint32 play_reserve(struct call_replay *p, const struct npu_trace_record *c)
+static gint32 play_reserve(struct player *p, const struct npu_trace_record *c)
 {
 	void *va;
 	/* an address that was asked for is one of the recorder's; it matters where the call was
 	 * refused for it */
 	void *hint = c->code != 0 ? GSIZE_TO_POINTER(c->hint) : NULL;
-	gint32 code = model_reserve(&p->first->window, &va, c->size, c->align, hint, c->flags);
+	/* addresses that a program reserves are of no device */
+	gint32 owner = p->recorded ? -1 : (gint32)c->device;
+	gint32 code = model_reserve(calls_of(device_of(p, owner), c), &va, c->size, c->align, hint,
+				    c->flags);
 	if (code == 0) {
-		keep(p->reservations, key_of(c->process, &c->name), object_new(va, c->size, 0, -1));
-		note(&p->first->usage.table, ALLOCATION_RESERVED, va, c->size, FALSE);
+		keep(p->reservations, key_of(c->process, &c->name),
+		     object_new(va, c->size, 0, owner));
+		note(p, c, owner, ALLOCATION_RESERVED, va, c->size);
+		p->got = (guintptr)va;
 	}
 	return code;
 }
 
-static gint32 play_unreserve(struct call_replay *p, const struct npu_trace_record *c)
+static gint32 play_unreserve(struct player *p, const struct npu_trace_record *c)
 {
 	struct object *t = find(p->reservations, c->process, &c->name);
 	if (t == NULL)
 		return NOT_MADE;
-	gint32 code = model_unreserve(&p->first->window, t->p);
+	gint32 code = model_unreserve(calls_of(device_of(p, t->device), c), t->p);
 	if (code == 0) {
-		allocation_table_remove(&p->first->usage.table, ALLOCATION_RESERVED,
+		allocation_table_remove(table_of(p, t->device), ALLOCATION_RESERVED,
 					(guintptr)t->p);
 		forget(p->reservations, c->process, &c->name);
 	}
 	return code;
 }
 
-static gint32 play_create(struct call_replay *p, const struct npu_trace_record *c)
+static gint32 play_create(struct player *p, const struct npu_trace_record *c)
 {
 	struct replay_device *device = device_of(p, c->device);
 	guint64 page = G_GUINT64_CONSTANT(1) << MAX(c->page_lg2, 21);
 	void *handle;
-	gint32 code = model_create(&device->window, &handle, c->size, c->device, c->page_lg2);
-	note_out_of_memory(device, c, code);
+	gint32 code =
+		model_create(calls_of(device, c), &handle, c->size, (int)c->device, c->page_lg2);
+	note_out_of_memory(p, device, c, code);
 	if (code != 0)
 		return code;
 	struct object *t =
@@ -198,7 +252,7 @@ static gint32 play_create(struct call_replay *p, const struct npu_trace_record *
 	return code;
 }
 
-static gint32 play_release(struct call_replay *p, const struct npu_trace_record *c)
+static gint32 play_release(struct player *p, const struct npu_trace_record *c)
 {
 	struct object *t = find(p->handles, c->process, &c->name);
 	gint32 code = 0;
@@ -206,7 +260,7 @@ static gint32 play_release(struct call_replay *p, const struct npu_trace_record 
 		return NOT_MADE;
 	/* the last of the importers' references is the model's first */
 	if (t->references <= t->model_references) {
-		code = model_release(&before_it_goes(p, t)->window, t->p);
+		code = model_release(before_it_goes(p, t, c), t->p);
 		if (code != 0)
 			return code;
 		t->model_references--;
@@ -218,7 +272,7 @@ static gint32 play_release(struct call_replay *p, const struct npu_trace_record 
 	return code;
 }
 
-static gint32 play_retain(struct call_replay *p, const struct npu_trace_record *c)
+static gint32 play_retain(struct player *p, const struct npu_trace_record *c)
 {
 	void *va = address(p, c->process, &c->at), *handle;
 	guint64 key = (guint64)GPOINTER_TO_SIZE(va);
@@ -236,24 +290,24 @@ static gint32 play_retain(struct call_replay *p, const struct npu_trace_record *
 	return code;
 }
 
-static gint32 play_map(struct call_replay *p, const struct npu_trace_record *c)
+static gint32 play_map(struct player *p, const struct npu_trace_record *c)
 {
 	struct object *t = find(p->handles, c->process, &c->handle);
 	void *va = address(p, c->process, &c->name);
 	if (t == NULL || va == NULL || t->model_references == 0)
 		return NOT_MADE;
-	gint32 code = model_map(&device_of(p, t->device)->window, va, c->size, t->p);
+	gint32 code = model_map(calls_of(device_of(p, t->device), c), va, c->size, t->p);
 	if (code == 0) {
 		t->maps++;
 		keep_mapped(p, va, t);
 		if (t->device >= 0)
-			note(table_of(p, t->device), ALLOCATION_MEMORY, va, c->size, TRUE);
-		traffic_come(p->traffic, t->device, va, c->size);
+			note(p, c, t->device, ALLOCATION_MEMORY, va, c->size);
+		come(p, t->device, va, c->size);
 	}
 	return code;
 }
 
-static gint32 play_unmap(struct call_replay *p, const struct npu_trace_record *c)
+static gint32 play_unmap(struct player *p, const struct npu_trace_record *c)
 {
 	void *va = address(p, c->process, &c->name);
 	guint64 key = (guint64)GPOINTER_TO_SIZE(va);
@@ -262,9 +316,9 @@ static gint32 play_unmap(struct call_replay *p, const struct npu_trace_record *c
 		return NOT_MADE;
 	if (t) {
 		allocation_table_look(table_of(p, t->device), key);
-		traffic_go(p->traffic, t->device, va);
+		go(p, t->device, va);
 	}
-	gint32 code = model_unmap(&before_it_goes(p, t)->window, va);
+	gint32 code = model_unmap(before_it_goes(p, t, c), va);
 	if (code == 0 && t) {
 		allocation_table_remove(table_of(p, t->device), ALLOCATION_MEMORY, key);
 		t->maps--;
@@ -274,7 +328,7 @@ static gint32 play_unmap(struct call_replay *p, const struct npu_trace_record *c
 	return code;
 }
 
-static gint32 play_access(struct call_replay *p, const struct npu_trace_record *c)
+static gint32 play_access(struct player *p, const struct npu_trace_record *c)
 {
 	void *va = address(p, c->process, &c->name);
 	if (va == NULL)
@@ -283,34 +337,35 @@ static gint32 play_access(struct call_replay *p, const struct npu_trace_record *
 			    c->flags ? (int)c->flags : ACL_RT_MEM_ACCESS_FLAGS_READWRITE);
 }
 
-static gint32 play_malloc(struct call_replay *p, const struct npu_trace_record *c)
+static gint32 play_malloc(struct player *p, const struct npu_trace_record *c)
 {
 	struct replay_device *device = device_of(p, c->device);
 	void *at;
-	gint32 code = model_malloc(&device->window, &at, c->size, c->device, c->page_lg2);
-	note_out_of_memory(device, c, code);
+	gint32 code = model_malloc(calls_of(device, c), &at, c->size, (int)c->device, c->page_lg2);
+	note_out_of_memory(p, device, c, code);
 	if (code != 0)
 		return code;
 	guint64 pages = c->page_lg2 == 12   ? round_up(c->size, 4096)
 			: c->page_lg2 == 30 ? round_up(c->size, GIB)
-					    : memory_usage_pages(c->size);
+					    : malloc_pages(c->size);
 	struct object *t = object_new(at, c->size, pages, c->device);
 	keep(p->allocations, key_of(c->process, &c->name), t);
 	obtained(p, t);
 	if (t->device >= 0)
-		note(table_of(p, t->device), ALLOCATION_MEMORY, at, pages, FALSE);
-	traffic_come(p->traffic, t->device, at, c->size);
+		note(p, c, t->device, ALLOCATION_MEMORY, at, pages);
+	come(p, t->device, at, c->size);
+	p->got = (guintptr)at;
 	return code;
 }
 
-static gint32 play_mfree(struct call_replay *p, const struct npu_trace_record *c)
+static gint32 play_mfree(struct player *p, const struct npu_trace_record *c)
 {
 	struct object *t = find(p->allocations, c->process, &c->name);
 	if (t == NULL)
 		return NOT_MADE;
 	allocation_table_look(table_of(p, t->device), (guintptr)t->p);
-	traffic_go(p->traffic, t->device, t->p);
-	gint32 code = model_free(&before_it_goes(p, t)->window, t->p, t->device < 0);
+	go(p, t->device, t->p);
+	gint32 code = model_free(before_it_goes(p, t, c), t->p, t->device < 0);
 	if (code != 0)
 		return code;
 	allocation_table_remove(table_of(p, t->device), ALLOCATION_MEMORY, (guintptr)t->p);
@@ -321,7 +376,7 @@ static gint32 play_mfree(struct call_replay *p, const struct npu_trace_record *c
 
 /* Shares cross processes; a replay is one process, so an import is one more name for the exported
  * handle. */
-static gint32 play_export(struct call_replay *p, const struct npu_trace_record *c)
+static gint32 play_export(struct player *p, const struct npu_trace_record *c)
 {
 	struct object *t = find(p->handles, c->process, &c->handle);
 	if (t == NULL || c->code != 0)
@@ -330,7 +385,7 @@ static gint32 play_export(struct call_replay *p, const struct npu_trace_record *
 	return 0;
 }
 
-static gint32 play_import(struct call_replay *p, const struct npu_trace_record *c)
+static gint32 play_import(struct player *p, const struct npu_trace_record *c)
 {
 	struct object *t = find(p->shares, 0, &c->share);
 	if (t == NULL || c->code != 0 || t->references == 0)
@@ -362,8 +417,8 @@ static GArray *names_of(GHashTable *table, guint32 process, char kind, gint32 de
 	return records;
 }
 
-static void play_all(struct call_replay *p, GArray *records,
-		     gint32 (*verb)(struct call_replay *, const struct npu_trace_record *))
+static void play_all(struct player *p, GArray *records,
+		     gint32 (*verb)(struct player *, const struct npu_trace_record *))
 {
 	for (guint i = 0; i < records->len; i++)
 		verb(p, &g_array_index(records, struct npu_trace_record, i));
@@ -371,7 +426,7 @@ static void play_all(struct call_replay *p, GArray *records,
 }
 
 /* Unmaps what of a device is mapped in a reservation. */
-static gint32 clear_reservation(struct call_replay *p, const struct npu_trace_record *c)
+static gint32 clear_reservation(struct player *p, const struct npu_trace_record *c)
 {
 	struct object *r = find(p->reservations, c->process, &c->name);
 	guint64 start = (guint64)GPOINTER_TO_SIZE(r->p), at = start;
@@ -390,7 +445,7 @@ static gint32 clear_reservation(struct call_replay *p, const struct npu_trace_re
 }
 
 /* The driver takes back what a process still has of a device that it closes. */
-static gint32 play_device(struct call_replay *p, const struct npu_trace_record *c)
+static gint32 play_device(struct player *p, const struct npu_trace_record *c)
 {
 	guint64 key = (guint64)c->process << 32 | (guint32)c->device;
 	gboolean reset = c->verb == NPU_TRACE_DEVICE_RESET;
@@ -413,7 +468,7 @@ static gint32 play_device(struct call_replay *p, const struct npu_trace_record *
 /* ---- copies ---- */
 
 /* FALSE: what the name stands for is not there. */
-static gboolean end_of(struct call_replay *p, guint32 process, const struct npu_trace_name *name,
+static gboolean end_of(struct player *p, guint32 process, const struct npu_trace_name *name,
 		       struct traffic_end *out)
 {
 	void *va = address(p, process, name);
@@ -428,7 +483,7 @@ static gboolean end_of(struct call_replay *p, guint32 process, const struct npu_
 	return t != NULL;
 }
 
-static gint32 play_copy(struct call_replay *p, const struct npu_trace_record *c)
+static gint32 play_copy(struct player *p, const struct npu_trace_record *c)
 {
 	struct traffic_end dst, src;
 
@@ -438,7 +493,7 @@ static gint32 play_copy(struct call_replay *p, const struct npu_trace_record *c)
 	return traffic_copy(p->traffic, &dst, &src, c->size);
 }
 
-static gint32 play_fill(struct call_replay *p, const struct npu_trace_record *c)
+static gint32 play_fill(struct player *p, const struct npu_trace_record *c)
 {
 	struct traffic_end dst;
 
@@ -447,9 +502,9 @@ static gint32 play_fill(struct call_replay *p, const struct npu_trace_record *c)
 	return traffic_fill(p->traffic, &dst, c->size);
 }
 
-static gint32 play(struct call_replay *p, const struct npu_trace_record *c)
+static gint32 play(struct player *p, const struct npu_trace_record *c)
 {
-	static gint32 (*const verbs[NPU_TRACE_VERB_COUNT])(struct call_replay *,
+	static gint32 (*const verbs[NPU_TRACE_VERB_COUNT])(struct player *,
 							   const struct npu_trace_record *) = {
 		[NPU_TRACE_RESERVE] = play_reserve,   [NPU_TRACE_UNRESERVE] = play_unreserve,
 		[NPU_TRACE_CREATE] = play_create,     [NPU_TRACE_RELEASE] = play_release,
@@ -466,31 +521,57 @@ static gint32 play(struct call_replay *p, const struct npu_trace_record *c)
 
 /* ---- all of it ---- */
 
-struct call_replay *call_replay_open(struct replay_run *run)
+const char *player_call_name(guint32 verb)
 {
-	struct call_replay *p = g_new0(struct call_replay, 1);
+	static const guint8 calls[NPU_TRACE_VERB_COUNT] = {
+		[NPU_TRACE_RESERVE] = MODEL_RESERVE, [NPU_TRACE_UNRESERVE] = MODEL_UNRESERVE,
+		[NPU_TRACE_CREATE] = MODEL_CREATE,   [NPU_TRACE_RELEASE] = MODEL_RELEASE,
+		[NPU_TRACE_MAP] = MODEL_MAP,         [NPU_TRACE_UNMAP] = MODEL_UNMAP,
+		[NPU_TRACE_MALLOC] = MODEL_MALLOC,   [NPU_TRACE_MFREE] = MODEL_FREE,
+	};
+
+	return model_call_name(calls[verb]);
+}
+
+struct player *player_open(struct replay *replay, gboolean recorded, gboolean copies)
+{
+	struct player *p = g_new0(struct player, 1);
 	GHashTable **tables[] = { &p->reservations, &p->handles, &p->allocations, &p->shares };
+
 	for (gsize i = 0; i < G_N_ELEMENTS(tables); i++)
 		*tables[i] =
 			g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, object_unref);
 	p->mapped = by_address_tree(g_free, object_unref);
 	p->set = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
-	p->replay = run->replay;
-	p->first = g_ptr_array_index(run->replay->devices, 0);
-	p->traffic = traffic_open(run->replay, run->options);
+	p->replay = replay;
+	p->recorded = recorded;
+	p->first = g_ptr_array_index(replay->devices, 0);
+	p->traffic = traffic_open(replay, copies);
 	return p;
 }
 
-gboolean call_replay_step(struct call_replay *p, const struct npu_trace_record *c, GError **error)
+gint32 player_call(struct player *p, const struct npu_trace_record *c, guint64 *out_va)
 {
-	struct replay_device *device = device_of(p, c->device);
 	gint32 code = play(p, c);
-	device->left_out += code == NOT_MADE && c->code == 0;
-	device->differing += code != NOT_MADE && code != c->code;
-	return traffic_tick(p->traffic, error);
+
+	*out_va = p->got;
+	return code;
 }
 
-static void release_all(struct call_replay *p, struct model_device *unused)
+gboolean player_step(struct player *p, const struct npu_trace_record *call, GError **error)
+{
+	struct replay_device *device = device_of(p, (gint32)call->device);
+	struct npu_trace_record c = *call;
+
+	/* they are for people */
+	c.has &= ~(guint32)(NPU_TRACE_HAS_VA | NPU_TRACE_HAS_START);
+	gint32 code = play(p, &c);
+	device->left_out += code == NOT_MADE && c.code == 0;
+	device->differing += code != NOT_MADE && code != c.code;
+	return read_all(p, error);
+}
+
+static void release_all(struct player *p, struct model_device *unused)
 {
 	GHashTableIter iter;
 	gpointer value;
@@ -502,15 +583,14 @@ static void release_all(struct call_replay *p, struct model_device *unused)
 	}
 }
 
-void call_replay_close(struct call_replay *p)
+void player_close(struct player *p)
 {
 	struct model_device unused = { 0 };
 	GHashTableIter iter;
 	gpointer value;
 
-	for (guint d = 0; d < p->replay->devices->len; d++)
-		replay_note_end(g_ptr_array_index(p->replay->devices, d));
 	traffic_close(p->traffic);
+	g_clear_error(&p->refused);
 	for (GTreeNode *n = g_tree_node_first(p->mapped); n; n = g_tree_node_next(n))
 		model_unmap(&unused, GSIZE_TO_POINTER(*(guint64 *)g_tree_node_key(n)));
 	release_all(p, &unused);
