@@ -8,7 +8,7 @@
 
 #include "read/event-sorter.h"
 #include "fuzz.h"
-#include "track/memory-usage.h"
+#include "../traces/usage-of-events.h"
 #include "read/readers.h"
 
 #define FEW_BYTES 512 /* a few rows */
@@ -22,10 +22,10 @@ static void look(struct trace *trace)
 	guint device;
 
 	for (guint i = 0; i < trace->devices->len; i++)
-		memory_usage_init(&usages[i], g_ptr_array_index(trace->devices, i));
+		usage_begin(&usages[i], g_ptr_array_index(trace->devices, i));
 	g_assert(trace_rewind(trace, NULL));
 	for (; trace_next(trace, &device, &event, NULL) > 0; events++)
-		memory_usage_step(&usages[device], &event);
+		usage_event(&usages[device], &event);
 	g_assert(events == trace->events);
 	for (guint i = 0; i < trace->devices->len; i++) {
 		struct memory_usage *a = &usages[i];

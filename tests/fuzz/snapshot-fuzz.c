@@ -4,14 +4,14 @@
  * other.
  */
 #include "fuzz.h"
-#include "track/memory-usage.h"
+#include "../traces/usage-of-events.h"
 
 static void look(const struct trace_device *device)
 {
 	struct memory_usage a;
-	memory_usage_init(&a, device);
+	usage_begin(&a, device);
 	for (guint i = 0; i < device->events->len; i++)
-		memory_usage_step(&a, &g_array_index(device->events, struct trace_event, i));
+		usage_event(&a, &g_array_index(device->events, struct trace_event, i));
 	g_assert(a.peak_physical >= a.start_physical && a.peak_live >= a.start_live);
 	g_assert(a.peak_physical >= a.physical && a.peak_live >= a.live);
 	g_assert(a.peak_physical <= G_MAXINT64 && a.live_at_peak_physical <= a.peak_live);

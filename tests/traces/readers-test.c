@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "harness/test.h"
-#include "track/memory-usage.h"
+#include "traces/usage-of-events.h"
 #include "read/readers.h"
 
 #define SCOPE                                                                                  \
@@ -125,9 +125,9 @@ TEST(readers, blocks_live_from_tick_to_tick)
 	EXPECT_EQ(d->counts[TRACE_FREE_COMPLETED], 2u);
 	EXPECT_EQ(d->counts[TRACE_OTHER], 2u);
 	struct memory_usage a;
-	memory_usage_init(&a, d);
+	usage_begin(&a, d);
 	for (guint i = 0; i < d->events->len; i++)
-		memory_usage_step(&a, &g_array_index(d->events, struct trace_event, i));
+		usage_event(&a, &g_array_index(d->events, struct trace_event, i));
 	EXPECT_EQ(a.peak_live, 150u);
 	EXPECT_EQ(a.live, 50u);
 	EXPECT_EQ(a.unmatched, 0u);

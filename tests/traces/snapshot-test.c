@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "harness/test.h"
-#include "track/memory-usage.h"
+#include "traces/usage-of-events.h"
 #include "read/trace.h"
 
 #define MIB (G_GUINT64_CONSTANT(1) << 20)
@@ -131,11 +131,11 @@ TEST(snapshot, window_starts_with_what_was_live)
 	EXPECT_EQ(d->blocks->len, 2u);
 
 	struct memory_usage a;
-	memory_usage_init(&a, d);
+	usage_begin(&a, d);
 	EXPECT_EQ(a.start_physical, 4 * MIB);
 	EXPECT_EQ(a.start_live, 1300u);
 	for (guint i = 0; i < d->events->len; i++)
-		memory_usage_step(&a, &g_array_index(d->events, struct trace_event, i));
+		usage_event(&a, &g_array_index(d->events, struct trace_event, i));
 	EXPECT_EQ(a.peak_physical, 6 * MIB);
 	EXPECT_EQ(a.peak_live, 2000u);
 	EXPECT_EQ(a.obtained, 2 * MIB);
@@ -161,9 +161,9 @@ TEST(snapshot, block_lives_until_free_completed)
 	ASSERT_NOT_NULL(t);
 	const struct trace_device *d = g_ptr_array_index(t->devices, 0);
 	struct memory_usage a;
-	memory_usage_init(&a, d);
+	usage_begin(&a, d);
 	for (guint i = 0; i < d->events->len; i++)
-		memory_usage_step(&a, &g_array_index(d->events, struct trace_event, i));
+		usage_event(&a, &g_array_index(d->events, struct trace_event, i));
 	EXPECT_EQ(a.peak_live, 150u);
 	EXPECT_EQ(a.live, 50u);
 	memory_usage_clear(&a);
@@ -284,17 +284,13 @@ TEST(usage, a_block_handed_out_twice_is_counted_once)
 	struct trace *t = trace_new("test");
 	struct trace_device *d = trace_device(t, 0);
 	struct memory_usage a;
-	memory_usage_init(&a, d);
-	memory_usage_step(
-		&a, &(struct trace_event){ .action = TRACE_ALLOC, .address = 1, .size = 100 });
-	memory_usage_step(&a,
-			  &(struct trace_event){ .action = TRACE_ALLOC, .address = 1, .size = 50 });
+	usage_begin(&a, d);
+	usage_event(&a, &(struct trace_event){ .action = TRACE_ALLOC, .address = 1, .size = 100 });
+	usage_event(&a, &(struct trace_event){ .action = TRACE_ALLOC, .address = 1, .size = 50 });
 	EXPECT_EQ(a.live, 50u);
 	EXPECT_EQ(a.unmatched, 1u);
-	memory_usage_step(&a,
-			  &(struct trace_event){ .action = TRACE_FREE_COMPLETED, .address = 1 });
-	memory_usage_step(&a,
-			  &(struct trace_event){ .action = TRACE_FREE_COMPLETED, .address = 1 });
+	usage_event(&a, &(struct trace_event){ .action = TRACE_FREE_COMPLETED, .address = 1 });
+	usage_event(&a, &(struct trace_event){ .action = TRACE_FREE_COMPLETED, .address = 1 });
 	EXPECT_EQ(a.live, 0u);
 	EXPECT_EQ(a.unmatched, 2u);
 	memory_usage_clear(&a);
@@ -305,15 +301,13 @@ TEST(usage, live_at_the_peak_is_the_most_that_the_peak_saw)
 {
 	struct trace *t = trace_new("test");
 	struct memory_usage a;
-	memory_usage_init(&a, trace_device(t, 0));
-	memory_usage_step(&a,
-			  &(struct trace_event){ .action = TRACE_SEGMENT_MAP, .size = 4 * MIB });
-	memory_usage_step(
-		&a, &(struct trace_event){ .action = TRACE_ALLOC, .address = 1, .size = 3 * MIB });
-	memory_usage_step(&a,
-			  &(struct trace_event){ .action = TRACE_SEGMENT_UNMAP, .size = 2 * MIB });
-	memory_usage_step(
-		&a, &(struct trace_event){ .action = TRACE_ALLOC, .address = 2, .size = 3 * MIB });
+	usage_begin(&a, trace_device(t, 0));
+	usage_event(&a, &(struct trace_event){ .action = TRACE_SEGMENT_MAP, .size = 4 * MIB });
+	usage_event(&a,
+		    &(struct trace_event){ .action = TRACE_ALLOC, .address = 1, .size = 3 * MIB });
+	usage_event(&a, &(struct trace_event){ .action = TRACE_SEGMENT_UNMAP, .size = 2 * MIB });
+	usage_event(&a,
+		    &(struct trace_event){ .action = TRACE_ALLOC, .address = 2, .size = 3 * MIB });
 	EXPECT_EQ(a.peak_physical, 4 * MIB);
 	EXPECT_EQ(a.live_at_peak_physical, 3 * MIB);
 	EXPECT_EQ(a.peak_live, 6 * MIB);

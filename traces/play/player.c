@@ -28,25 +28,30 @@ struct player {
 	gboolean recorded;
 	guint64 got;                 /* address of the last reservation or allocation */
 	struct replay_device *first; /* counts what belongs to no device */
-	GHashTable *reservations, *handles, *allocations,
-		*shares; /* process << 32 | number -> struct object */
-	GTree *mapped;   /* the model's address -> struct object, a handle */
-	GHashTable *set; /* process << 32 | device -> how often it is set */
+	GHashTable *names[128];      /* of a kind: process << 32 | number -> struct object */
+	GTree *mapped;               /* the model's address -> struct object, a handle */
+	GHashTable *set;             /* process << 32 | device -> how often it is set */
 	struct traffic *traffic;
 	GError *refused; /* the first read that the model refused */
 };
 
 /* ---- names ---- */
 
+static const char kinds[] = "rhas";
+
+/* Shares are numbered once in a file, the rest once in a process. */
 static guint64 key_of(guint32 process, const struct npu_trace_name *name)
 {
-	return (guint64)process << 32 | name->number;
+	return (guint64)(name->kind == 's' ? 0 : process) << 32 | name->number;
 }
 
-static struct object *find(GHashTable *table, guint32 process, const struct npu_trace_name *name)
+static struct object *find(const struct player *p, guint32 process,
+			   const struct npu_trace_name *name)
 {
 	guint64 key = key_of(process, name);
-	return g_hash_table_lookup(table, &key);
+	GHashTable *table = p->names[name->kind & 127];
+
+	return table ? g_hash_table_lookup(table, &key) : NULL;
 }
 
 static void object_unref(gpointer data)
@@ -56,10 +61,19 @@ static void object_unref(gpointer data)
 		g_free(t);
 }
 
-static void keep(GHashTable *table, guint64 key, struct object *t)
+static void keep(struct player *p, const struct npu_trace_record *c, struct object *t)
 {
+	guint64 key = key_of(c->process, &c->name);
+
 	t->users++;
-	g_hash_table_replace(table, g_memdup2(&key, sizeof key), t);
+	g_hash_table_replace(p->names[c->name.kind & 127], g_memdup2(&key, sizeof key), t);
+}
+
+static void forget(struct player *p, const struct npu_trace_record *c)
+{
+	guint64 key = key_of(c->process, &c->name);
+
+	g_hash_table_remove(p->names[c->name.kind & 127], &key);
 }
 
 /* What is mapped over an address of the model. */
@@ -77,25 +91,11 @@ static void keep_mapped(struct player *p, void *va, struct object *t)
 	g_tree_replace(p->mapped, g_memdup2(&key, sizeof key), t);
 }
 
-static struct object *object_new(void *p, guint64 size, guint64 bytes, gint32 device)
-{
-	struct object *t = g_new0(struct object, 1);
-	*t = (struct object){ .p = p, .size = size, .bytes = bytes, .device = device };
-	return t;
-}
-
-static void forget(GHashTable *table, guint32 process, const struct npu_trace_name *name)
-{
-	guint64 key = key_of(process, name);
-	g_hash_table_remove(table, &key);
-}
-
 /* The address that a name stands for, or NULL. */
 static void *address(struct player *p, guint32 process, const struct npu_trace_name *name)
 {
-	struct object *t = name->kind == 'r'   ? find(p->reservations, process, name)
-			   : name->kind == 'a' ? find(p->allocations, process, name)
-					       : NULL;
+	struct object *t = find(p, process, name);
+
 	return t && name->offset <= t->size ? (char *)t->p + name->offset : NULL;
 }
 
@@ -107,10 +107,17 @@ static struct replay_device *device_of(struct player *p, gint32 id)
 	return device ? device : p->first;
 }
 
-static void obtained(struct player *p, const struct object *t)
+/* What the record's name stands for from now on. */
+static struct object *add(struct player *p, const struct npu_trace_record *c, void *at,
+			  guint64 bytes, gint32 device)
 {
-	if (p->recorded && t->device >= 0)
-		memory_usage_obtain(&device_of(p, t->device)->usage, t->size, t->bytes);
+	struct object *t = g_new0(struct object, 1);
+
+	*t = (struct object){ .p = at, .size = c->size, .bytes = bytes, .device = device };
+	keep(p, c, t);
+	if (p->recorded && bytes > 0 && device >= 0)
+		memory_usage_obtain(&device_of(p, device)->usage, c->size, bytes);
+	return t;
 }
 
 /* After a reference or a mapping went: the memory goes with the last of both. */
@@ -212,8 +219,7 @@ static gint32 play_reserve(struct player *p, const struct npu_trace_record *c)
 	gint32 code = model_reserve(calls_of(device_of(p, owner), c), &va, c->size, c->align, hint,
 				    c->flags);
 	if (code == 0) {
-		keep(p->reservations, key_of(c->process, &c->name),
-		     object_new(va, c->size, 0, owner));
+		add(p, c, va, 0, owner);
 		note(p, c, owner, ALLOCATION_RESERVED, va, c->size);
 		p->got = (guintptr)va;
 	}
@@ -222,14 +228,14 @@ static gint32 play_reserve(struct player *p, const struct npu_trace_record *c)
 
 static gint32 play_unreserve(struct player *p, const struct npu_trace_record *c)
 {
-	struct object *t = find(p->reservations, c->process, &c->name);
+	struct object *t = find(p, c->process, &c->name);
 	if (t == NULL)
 		return NOT_MADE;
 	gint32 code = model_unreserve(calls_of(device_of(p, t->device), c), t->p);
 	if (code == 0) {
 		allocation_table_remove(table_of(p, t->device), ALLOCATION_RESERVED,
 					(guintptr)t->p);
-		forget(p->reservations, c->process, &c->name);
+		forget(p, c);
 	}
 	return code;
 }
@@ -245,16 +251,14 @@ static gint32 play_create(struct player *p, const struct npu_trace_record *c)
 	if (code != 0)
 		return code;
 	struct object *t =
-		object_new(handle, c->size, MAX(round_up(c->size, page), c->rounded), c->device);
+		add(p, c, handle, MAX(round_up(c->size, page), c->rounded), (gint32)c->device);
 	t->references = t->model_references = 1;
-	keep(p->handles, key_of(c->process, &c->name), t);
-	obtained(p, t);
 	return code;
 }
 
 static gint32 play_release(struct player *p, const struct npu_trace_record *c)
 {
-	struct object *t = find(p->handles, c->process, &c->name);
+	struct object *t = find(p, c->process, &c->name);
 	gint32 code = 0;
 	if (t == NULL || (t->references == 0 && c->code == 0))
 		return NOT_MADE;
@@ -268,7 +272,7 @@ static gint32 play_release(struct player *p, const struct npu_trace_record *c)
 	t->references--;
 	maybe_returned(p, t);
 	if (t->references == 0)
-		forget(p->handles, c->process, &c->name);
+		forget(p, c);
 	return code;
 }
 
@@ -285,14 +289,14 @@ static gint32 play_retain(struct player *p, const struct npu_trace_record *c)
 		return code;
 	t->references++;
 	t->model_references++;
-	if (find(p->handles, c->process, &c->name) == NULL)
-		keep(p->handles, key_of(c->process, &c->name), t);
+	if (find(p, c->process, &c->name) == NULL)
+		keep(p, c, t);
 	return code;
 }
 
 static gint32 play_map(struct player *p, const struct npu_trace_record *c)
 {
-	struct object *t = find(p->handles, c->process, &c->handle);
+	struct object *t = find(p, c->process, &c->handle);
 	void *va = address(p, c->process, &c->name);
 	if (t == NULL || va == NULL || t->model_references == 0)
 		return NOT_MADE;
@@ -348,9 +352,7 @@ static gint32 play_malloc(struct player *p, const struct npu_trace_record *c)
 	guint64 pages = c->page_lg2 == 12   ? round_up(c->size, 4096)
 			: c->page_lg2 == 30 ? round_up(c->size, GIB)
 					    : malloc_pages(c->size);
-	struct object *t = object_new(at, c->size, pages, c->device);
-	keep(p->allocations, key_of(c->process, &c->name), t);
-	obtained(p, t);
+	const struct object *t = add(p, c, at, pages, (gint32)c->device);
 	if (t->device >= 0)
 		note(p, c, t->device, ALLOCATION_MEMORY, at, pages);
 	come(p, t->device, at, c->size);
@@ -360,7 +362,7 @@ static gint32 play_malloc(struct player *p, const struct npu_trace_record *c)
 
 static gint32 play_mfree(struct player *p, const struct npu_trace_record *c)
 {
-	struct object *t = find(p->allocations, c->process, &c->name);
+	struct object *t = find(p, c->process, &c->name);
 	if (t == NULL)
 		return NOT_MADE;
 	allocation_table_look(table_of(p, t->device), (guintptr)t->p);
@@ -370,7 +372,7 @@ static gint32 play_mfree(struct player *p, const struct npu_trace_record *c)
 		return code;
 	allocation_table_remove(table_of(p, t->device), ALLOCATION_MEMORY, (guintptr)t->p);
 	maybe_returned(p, t);
-	forget(p->allocations, c->process, &c->name);
+	forget(p, c);
 	return code;
 }
 
@@ -378,57 +380,53 @@ static gint32 play_mfree(struct player *p, const struct npu_trace_record *c)
  * handle. */
 static gint32 play_export(struct player *p, const struct npu_trace_record *c)
 {
-	struct object *t = find(p->handles, c->process, &c->handle);
+	struct object *t = find(p, c->process, &c->handle);
 	if (t == NULL || c->code != 0)
 		return NOT_MADE;
-	keep(p->shares, key_of(0, &c->name), t);
+	keep(p, c, t);
 	return 0;
 }
 
 static gint32 play_import(struct player *p, const struct npu_trace_record *c)
 {
-	struct object *t = find(p->shares, 0, &c->share);
+	struct object *t = find(p, c->process, &c->share);
 	if (t == NULL || c->code != 0 || t->references == 0)
 		return NOT_MADE;
 	t->references++;
-	keep(p->handles, key_of(c->process, &c->name), t);
+	keep(p, c, t);
 	return 0;
 }
 
 /* ---- devices ---- */
 
-/* The names of a process in a table, as a list of records that a verb can play. */
-static GArray *names_of(GHashTable *table, guint32 process, char kind, gint32 device)
+/* Plays a verb for each thing of a kind that a process has on a device, of reservations all. */
+static void play_all(struct player *p, const struct npu_trace_record *reset, char kind,
+		     gint32 (*verb)(struct player *, const struct npu_trace_record *))
 {
-	GArray *records = g_array_new(FALSE, FALSE, sizeof(struct npu_trace_record));
+	g_autoptr(GArray) numbers = g_array_new(FALSE, FALSE, sizeof(guint32));
+	struct npu_trace_record c = { .process = reset->process, .device = reset->device };
 	GHashTableIter iter;
 	gpointer key, value;
 
-	g_hash_table_iter_init(&iter, table);
+	g_hash_table_iter_init(&iter, p->names[kind & 127]);
 	while (g_hash_table_iter_next(&iter, &key, &value)) {
 		guint64 name = *(const guint64 *)key;
-		struct npu_trace_record c = { .process = process, .device = device };
-		if (name >> 32 != process ||
-		    (kind != 'r' && ((const struct object *)value)->device != device))
-			continue;
-		c.name = (struct npu_trace_name){ .kind = kind, .number = (guint32)name };
-		g_array_append_val(records, c);
+		guint32 number = (guint32)name;
+		if (name >> 32 == c.process &&
+		    (kind == 'r' || ((const struct object *)value)->device == c.device))
+			g_array_append_val(numbers, number);
 	}
-	return records;
-}
-
-static void play_all(struct player *p, GArray *records,
-		     gint32 (*verb)(struct player *, const struct npu_trace_record *))
-{
-	for (guint i = 0; i < records->len; i++)
-		verb(p, &g_array_index(records, struct npu_trace_record, i));
-	g_array_unref(records);
+	for (guint i = 0; i < numbers->len; i++) {
+		c.name = (struct npu_trace_name){ .kind = kind,
+						  .number = g_array_index(numbers, guint32, i) };
+		verb(p, &c);
+	}
 }
 
 /* Unmaps what of a device is mapped in a reservation. */
 static gint32 clear_reservation(struct player *p, const struct npu_trace_record *c)
 {
-	struct object *r = find(p->reservations, c->process, &c->name);
+	struct object *r = find(p, c->process, &c->name);
 	guint64 start = (guint64)GPOINTER_TO_SIZE(r->p), at = start;
 
 	for (GTreeNode *n; (n = g_tree_lower_bound(p->mapped, &at)) != NULL;) {
@@ -459,9 +457,9 @@ static gint32 play_device(struct player *p, const struct npu_trace_record *c)
 		return replay_find(p->replay, c->device) ? aclrtSetDevice((int)c->device) : 0;
 	if (set > 0)
 		return 0;
-	play_all(p, names_of(p->allocations, c->process, 'a', c->device), play_mfree);
-	play_all(p, names_of(p->reservations, c->process, 'r', c->device), clear_reservation);
-	play_all(p, names_of(p->handles, c->process, 'h', c->device), play_release);
+	play_all(p, c, 'a', play_mfree);
+	play_all(p, c, 'r', clear_reservation);
+	play_all(p, c, 'h', play_release);
 	return 0;
 }
 
@@ -477,8 +475,7 @@ static gboolean end_of(struct player *p, guint32 process, const struct npu_trace
 	*out = (struct traffic_end){ .p = va, .device = -1 };
 	if (name->kind != 'r' && name->kind != 'a')
 		return TRUE;
-	const struct object *t =
-		name->kind == 'a' ? find(p->allocations, process, name) : mapped_over(p, key);
+	const struct object *t = name->kind == 'a' ? find(p, process, name) : mapped_over(p, key);
 	out->device = t ? t->device : -1;
 	return t != NULL;
 }
@@ -536,10 +533,9 @@ const char *player_call_name(guint32 verb)
 struct player *player_open(struct replay *replay, gboolean recorded, gboolean copies)
 {
 	struct player *p = g_new0(struct player, 1);
-	GHashTable **tables[] = { &p->reservations, &p->handles, &p->allocations, &p->shares };
 
-	for (gsize i = 0; i < G_N_ELEMENTS(tables); i++)
-		*tables[i] =
+	for (const char *kind = kinds; *kind; kind++)
+		p->names[*kind & 127] =
 			g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, object_unref);
 	p->mapped = by_address_tree(g_free, object_unref);
 	p->set = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
@@ -571,40 +567,31 @@ gboolean player_step(struct player *p, const struct npu_trace_record *call, GErr
 	return read_all(p, error);
 }
 
-static void release_all(struct player *p, struct model_device *unused)
-{
-	GHashTableIter iter;
-	gpointer value;
-	g_hash_table_iter_init(&iter, p->handles);
-	while (g_hash_table_iter_next(&iter, NULL, &value)) {
-		struct object *t = value;
-		for (; t->model_references > 0; t->model_references--)
-			model_release(unused, t->p);
-	}
-}
-
 void player_close(struct player *p)
 {
 	struct model_device unused = { 0 };
-	GHashTableIter iter;
-	gpointer value;
 
 	traffic_close(p->traffic);
-	g_clear_error(&p->refused);
 	for (GTreeNode *n = g_tree_node_first(p->mapped); n; n = g_tree_node_next(n))
 		model_unmap(&unused, GSIZE_TO_POINTER(*(guint64 *)g_tree_node_key(n)));
-	release_all(p, &unused);
-	g_hash_table_iter_init(&iter, p->allocations);
-	while (g_hash_table_iter_next(&iter, NULL, &value))
-		model_free(&unused, ((struct object *)value)->p,
-			   ((struct object *)value)->device < 0);
-	g_hash_table_iter_init(&iter, p->reservations);
-	while (g_hash_table_iter_next(&iter, NULL, &value))
-		model_unreserve(&unused, ((struct object *)value)->p);
-	GHashTable *tables[] = { p->reservations, p->handles, p->allocations, p->shares };
-	for (gsize i = 0; i < G_N_ELEMENTS(tables); i++)
-		g_hash_table_unref(tables[i]);
+	for (const char *kind = "hars"; *kind; kind++) {
+		GHashTableIter iter;
+		gpointer value;
+		g_hash_table_iter_init(&iter, p->names[*kind & 127]);
+		while (g_hash_table_iter_next(&iter, NULL, &value)) {
+			struct object *t = value;
+			if (*kind == 'a')
+				model_free(&unused, t->p, t->device < 0);
+			if (*kind == 'r')
+				model_unreserve(&unused, t->p);
+			for (; t->model_references > 0; t->model_references--)
+				model_release(&unused, t->p);
+		}
+	}
+	for (const char *kind = kinds; *kind; kind++)
+		g_hash_table_unref(p->names[*kind & 127]);
 	g_tree_unref(p->mapped);
 	g_hash_table_unref(p->set);
+	g_clear_error(&p->refused);
 	g_free(p);
 }
