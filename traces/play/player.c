@@ -550,7 +550,8 @@ gint32 player_call(struct player *p, const struct npu_trace_record *c, guint64 *
 {
 	gint32 code = play(p, c);
 
-	*out_va = p->got;
+	if (code == ACL_SUCCESS)
+		*out_va = p->got;
 	return code;
 }
 
