@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The words of a trace's line, and what a word can be: a number, a name. It knows no verb.
+ * Numbers in text, and the words of a trace's line: what a word can be, a number or a name. It
+ * knows no verb.
  */
-#ifndef NPUSIM_TRACES_FORMAT_WORDS_H
-#define NPUSIM_TRACES_FORMAT_WORDS_H
+#ifndef NPUSIM_TRACES_WORDS_H
+#define NPUSIM_TRACES_WORDS_H
 
 #include <string.h>
 
 #include <glib.h>
 
 #include "npusim/trace.h"
-#include "read/trace.h"
 
-#define FORMAT_MAGIC "npusim-trace"
+/* Of 64 bits: decimal, or hexadecimal with 0x. FALSE where the text as a whole is none. */
+gboolean number_parse(const char *text, gsize length, guint64 *out);
 
 /* Part of a line; not terminated. */
 struct word {

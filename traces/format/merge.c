@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Merging by the time of the host. A part's lines stay in their order, whatever their stamps say:
- * they were written when the calls returned.
+ * Merges the traces of several processes by the time of the host, for npusim record. A part's lines
+ * stay in their order, whatever their stamps say: they were written when the calls returned.
  */
 #include "merge.h"
 
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "format/out-file.h"
+#include "out-file.h"
 #include "trace/line.h"
 
 struct part {
