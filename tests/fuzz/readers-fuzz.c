@@ -8,7 +8,7 @@
 
 #include "read/event-sorter.h"
 #include "fuzz.h"
-#include "track/memory-usage.h"
+#include "../traces/usage-of-trace.h"
 #include "read/readers.h"
 
 #define FEW_BYTES 512 /* a few rows */
@@ -17,16 +17,14 @@ static void look(struct trace *trace)
 {
 	g_autofree struct memory_usage *usages =
 		g_new0(struct memory_usage, trace->devices->len + 1);
-	struct trace_event event;
+	struct record_item item;
 	guint64 events = 0;
-	guint device;
 
-	g_assert(trace_adapt(trace, NULL));
 	for (guint i = 0; i < trace->devices->len; i++)
-		memory_usage_init(&usages[i], g_ptr_array_index(trace->devices, i));
-	g_assert(trace_rewind(trace, NULL));
-	for (; trace_next(trace, &device, &event, NULL) > 0; events++)
-		memory_usage_step(&usages[device], &event);
+		usage_begin(&usages[i], trace, i);
+	g_assert(trace->source->rewind(trace, NULL));
+	for (; trace->source->next(trace, &item, NULL) > 0; events++)
+		memory_usage_step(&usages[item.device], &item);
 	g_assert(events == trace->events);
 	for (guint i = 0; i < trace->devices->len; i++) {
 		struct memory_usage *a = &usages[i];

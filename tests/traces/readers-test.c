@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "harness/test.h"
-#include "track/memory-usage.h"
+#include "traces/usage-of-trace.h"
 #include "read/readers.h"
 
 #define SCOPE                                                                                  \
@@ -145,12 +145,8 @@ TEST(readers, blocks_live_from_tick_to_tick)
 	EXPECT_EQ(d->counts[TRACE_FREE_COMPLETED], 2u);
 	EXPECT_EQ(d->counts[TRACE_OTHER], 2u);
 	struct memory_usage a;
-	struct trace_event event;
-	guint device;
-	memory_usage_init(&a, d);
-	ASSERT_TRUE(trace_rewind(t, NULL));
-	while (trace_next(t, &device, &event, NULL) > 0)
-		memory_usage_step(&a, &event);
+	usage_begin(&a, t, 0);
+	usage_run(&a, t, 0);
 	EXPECT_EQ(a.peak_live, 150u);
 	EXPECT_EQ(a.live, 50u);
 	EXPECT_EQ(a.unmatched, 0u);

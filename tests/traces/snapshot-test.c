@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "harness/test.h"
-#include "track/memory-usage.h"
+#include "traces/usage-of-trace.h"
 #include "read/readers.h"
 
 #define MIB (G_GUINT64_CONSTANT(1) << 20)
@@ -113,21 +113,6 @@ static const struct trace_row *start_of(const struct trace *t, guint index)
 	return &g_array_index(t->starts, struct trace_row, index);
 }
 
-/* Sums of the start, and then of all events. */
-static void begin_usage(struct trace *t, struct memory_usage *out)
-{
-	ASSERT_TRUE(trace_adapt(t, NULL));
-	memory_usage_init(out, g_ptr_array_index(t->devices, 0));
-}
-static void run_usage(struct trace *t, struct memory_usage *out)
-{
-	struct trace_event event;
-	guint device;
-
-	while (trace_next(t, &device, &event, NULL) > 0)
-		memory_usage_step(out, &event);
-}
-
 /* ---- tests ---- */
 
 TEST(snapshot, window_starts_with_what_was_live)
@@ -160,10 +145,10 @@ TEST(snapshot, window_starts_with_what_was_live)
 	EXPECT_EQ((int)start_of(t, 3)->verb, (int)NPU_TRACE_ALLOC);
 
 	struct memory_usage a;
-	begin_usage(t, &a);
+	usage_begin(&a, t, 0);
 	EXPECT_EQ(a.start_physical, 4 * MIB);
 	EXPECT_EQ(a.start_live, 1300u);
-	run_usage(t, &a);
+	usage_run(&a, t, 0);
 	EXPECT_EQ(a.peak_physical, 6 * MIB);
 	EXPECT_EQ(a.peak_live, 2000u);
 	EXPECT_EQ(a.obtained, 2 * MIB);
@@ -188,8 +173,8 @@ TEST(snapshot, block_lives_until_free_completed)
 	struct trace *t = finish(out, &error);
 	ASSERT_NOT_NULL(t);
 	struct memory_usage a;
-	begin_usage(t, &a);
-	run_usage(t, &a);
+	usage_begin(&a, t, 0);
+	usage_run(&a, t, 0);
 	EXPECT_EQ(a.peak_live, 150u);
 	EXPECT_EQ(a.live, 50u);
 	memory_usage_clear(&a);
@@ -307,44 +292,39 @@ TEST(snapshot, blocks_without_addresses_follow_one_another)
 
 TEST(usage, a_block_handed_out_twice_is_counted_once)
 {
-	struct trace *t = trace_new("test");
-	struct trace_device *d = trace_device(t, 0);
 	struct memory_usage a;
-	memory_usage_init(&a, d);
-	memory_usage_step(
-		&a, &(struct trace_event){ .action = TRACE_ALLOC, .address = 1, .size = 100 });
-	memory_usage_step(&a,
-			  &(struct trace_event){ .action = TRACE_ALLOC, .address = 1, .size = 50 });
+	memory_usage_init(&a, 0);
+	memory_usage_step(&a, &(struct record_item){
+				      .record.verb = NPU_TRACE_ALLOC, .address = 1, .size = 100 });
+	memory_usage_step(&a, &(struct record_item){
+				      .record.verb = NPU_TRACE_ALLOC, .address = 1, .size = 50 });
 	EXPECT_EQ(a.live, 50u);
 	EXPECT_EQ(a.unmatched, 1u);
-	memory_usage_step(&a,
-			  &(struct trace_event){ .action = TRACE_FREE_COMPLETED, .address = 1 });
-	memory_usage_step(&a,
-			  &(struct trace_event){ .action = TRACE_FREE_COMPLETED, .address = 1 });
+	memory_usage_step(&a, &(struct record_item){ .record.verb = NPU_TRACE_FREE, .address = 1 });
+	memory_usage_step(&a, &(struct record_item){ .record.verb = NPU_TRACE_FREE, .address = 1 });
 	EXPECT_EQ(a.live, 0u);
 	EXPECT_EQ(a.unmatched, 2u);
 	memory_usage_clear(&a);
-	trace_free(t);
 }
 
 TEST(usage, live_at_the_peak_is_the_most_that_the_peak_saw)
 {
-	struct trace *t = trace_new("test");
 	struct memory_usage a;
-	memory_usage_init(&a, trace_device(t, 0));
-	memory_usage_step(&a,
-			  &(struct trace_event){ .action = TRACE_SEGMENT_MAP, .size = 4 * MIB });
+	memory_usage_init(&a, 0);
 	memory_usage_step(
-		&a, &(struct trace_event){ .action = TRACE_ALLOC, .address = 1, .size = 3 * MIB });
-	memory_usage_step(&a,
-			  &(struct trace_event){ .action = TRACE_SEGMENT_UNMAP, .size = 2 * MIB });
-	memory_usage_step(
-		&a, &(struct trace_event){ .action = TRACE_ALLOC, .address = 2, .size = 3 * MIB });
+		&a, &(struct record_item){ .record.verb = NPU_TRACE_SEGMENT_MAP, .size = 4 * MIB });
+	memory_usage_step(&a, &(struct record_item){ .record.verb = NPU_TRACE_ALLOC,
+						     .address = 1,
+						     .size = 3 * MIB });
+	memory_usage_step(&a, &(struct record_item){ .record.verb = NPU_TRACE_SEGMENT_UNMAP,
+						     .size = 2 * MIB });
+	memory_usage_step(&a, &(struct record_item){ .record.verb = NPU_TRACE_ALLOC,
+						     .address = 2,
+						     .size = 3 * MIB });
 	EXPECT_EQ(a.peak_physical, 4 * MIB);
 	EXPECT_EQ(a.live_at_peak_physical, 3 * MIB);
 	EXPECT_EQ(a.peak_live, 6 * MIB);
 	memory_usage_clear(&a);
-	trace_free(t);
 }
 
 TEST(spans, merge_whatever_the_order)

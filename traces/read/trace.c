@@ -50,8 +50,6 @@ static void device_free(gpointer data)
 	g_hash_table_unref(device->other_index);
 	g_ptr_array_unref(device->other_names);
 	g_array_unref(device->other_counts);
-	g_array_unref(device->ranges);
-	g_array_unref(device->blocks);
 	g_free(device);
 }
 
@@ -117,8 +115,6 @@ struct trace_device *trace_device(struct trace *trace, guint id)
 	device->other_index = g_hash_table_new(g_str_hash, g_str_equal);
 	device->other_names = g_ptr_array_new_with_free_func(g_free);
 	device->other_counts = g_array_new(FALSE, TRUE, sizeof(guint64));
-	device->ranges = g_array_new(FALSE, FALSE, sizeof(struct trace_range));
-	device->blocks = g_array_new(FALSE, FALSE, sizeof(struct trace_block));
 	g_ptr_array_insert(trace->devices, (gint)lower_bound(trace, id), device);
 	return device;
 }

@@ -8,7 +8,6 @@
 #define NPUSIM_TRACES_TRACE_H
 
 #include "by-address.h"
-#include "event-adapter.h"
 #include "format/trace-reader.h"
 #include "npusim/trace.h"
 #include "trace/verbs.h"
@@ -71,8 +70,6 @@ struct trace_device {
 	GArray *other_counts;   /* guint64: notes, which are counted and else skipped */
 	GHashTable *other_index;
 	guint64 counts[TRACE_ACTION_COUNT];
-	GArray *ranges; /* struct trace_range: event-adapter.h */
-	GArray *blocks; /* struct trace_block */
 };
 struct sites;
 struct trace {

@@ -305,13 +305,13 @@ static void build_moments(JsonBuilder *b, gconstpointer at, gconstpointer contex
 	json_builder_end_array(b);
 }
 
-#define POLICY_EVENT(action) AT(replay_device, policy_counts[action])
+#define POLICY_EVENT(verb) AT(replay_device, policy_counts[verb])
 
 static const struct member policy_events[] = {
-	{ "segment_alloc", MEMBER_COUNT, POLICY_EVENT(TRACE_SEGMENT_ALLOC) },
-	{ "segment_free", MEMBER_COUNT, POLICY_EVENT(TRACE_SEGMENT_FREE) },
-	{ "segment_map", MEMBER_COUNT, POLICY_EVENT(TRACE_SEGMENT_MAP) },
-	{ "segment_unmap", MEMBER_COUNT, POLICY_EVENT(TRACE_SEGMENT_UNMAP),
+	{ "segment_alloc", MEMBER_COUNT, POLICY_EVENT(NPU_TRACE_SEGMENT_ALLOC) },
+	{ "segment_free", MEMBER_COUNT, POLICY_EVENT(NPU_TRACE_SEGMENT_FREE) },
+	{ "segment_map", MEMBER_COUNT, POLICY_EVENT(NPU_TRACE_SEGMENT_MAP) },
+	{ "segment_unmap", MEMBER_COUNT, POLICY_EVENT(NPU_TRACE_SEGMENT_UNMAP),
 	  "How often the allocator got and gave back memory." },
 	{ "empty_cache", MEMBER_COUNT, AT(replay_device, emptied),
 	  "How often its cache was emptied." },

@@ -127,8 +127,8 @@ static void print_segments(FILE *out, const struct replay_device *d)
 {
 	g_autoptr(GString) text = g_string_new(NULL);
 
-	for (int a = TRACE_SEGMENT_ALLOC; a <= TRACE_SEGMENT_UNMAP; a++)
-		add_item(text, d->policy_counts[a], trace_action_name(a), "");
+	for (guint32 v = NPU_TRACE_SEGMENT_ALLOC; v <= NPU_TRACE_SEGMENT_UNMAP; v++)
+		add_item(text, d->policy_counts[v], npu_trace_verb_name(v), "");
 	if (d->emptied)
 		g_string_append_printf(text, "%scache emptied %" G_GUINT64_FORMAT " times",
 				       text->len ? ", " : "", d->emptied);

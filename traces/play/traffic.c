@@ -2,7 +2,7 @@
  *
  * Memory of the program's own is stood for by one buffer: what is in it does not matter.
  */
-#include "replay-traffic.h"
+#include "traffic.h"
 
 #include <sys/mman.h>
 
@@ -11,31 +11,17 @@
 struct traffic {
 	struct replay *replay;
 	gboolean copies;
-	GPtrArray *accesses; /* struct access *, of each device of the replay; none: not wanted */
-	GError *refused;     /* the first access that the model refused */
-	void *buffer;        /* of the host */
+	void *buffer; /* of the host */
 	guint64 buffer_bytes;
 	guint64 peers; /* devices that may reach one another by now */
 };
 
-static guint64 find(gconstpointer data, guint64 address)
-{
-	(void)data;
-	return address;
-}
-
-struct traffic *traffic_open(struct replay *replay, const struct replay_options *options)
+struct traffic *traffic_open(struct replay *replay, gboolean copies)
 {
 	struct traffic *t = g_new0(struct traffic, 1);
 
 	t->replay = replay;
-	t->copies = !options->no_copies;
-	t->accesses = g_ptr_array_new_with_free_func((GDestroyNotify)access_free);
-	for (guint i = 0; options->access.pattern != ACCESS_NONE && i < replay->devices->len; i++) {
-		struct replay_device *d = g_ptr_array_index(replay->devices, i);
-		g_ptr_array_add(t->accesses,
-				access_new(&options->access, d->device, find, NULL, &d->access));
-	}
+	t->copies = copies;
 	return t;
 }
 
@@ -43,12 +29,8 @@ void traffic_close(struct traffic *t)
 {
 	if (t->buffer)
 		munmap(t->buffer, t->buffer_bytes);
-	g_ptr_array_unref(t->accesses);
-	g_clear_error(&t->refused);
 	g_free(t);
 }
-
-/* ---- copies and fills ---- */
 
 /* The buffer for what has no address in the model: addresses alone, while nobody writes there.
  * NULL: there are not so many. */
@@ -119,42 +101,4 @@ gint32 traffic_fill(struct traffic *t, const struct traffic_end *dst, guint64 si
 	if (to == NULL)
 		return ACL_ERROR_RT_MEMORY_ALLOCATION;
 	return model_fill(&counted_in(t, dst->device)->moves, to, size);
-}
-
-/* ---- accesses ---- */
-
-static struct access *access_of(const struct traffic *t, gint32 device)
-{
-	for (guint i = 0; i < t->accesses->len; i++) {
-		const struct replay_device *d = g_ptr_array_index(t->replay->devices, i);
-		if ((gint32)d->device == device)
-			return g_ptr_array_index(t->accesses, i);
-	}
-	return NULL;
-}
-
-void traffic_come(struct traffic *t, gint32 device, void *va, guint64 size)
-{
-	struct access *access = access_of(t, device);
-
-	if (access && t->refused == NULL)
-		access_come(access, (guintptr)va, size, &t->refused);
-}
-
-void traffic_go(struct traffic *t, gint32 device, void *va)
-{
-	struct access *access = access_of(t, device);
-
-	if (access)
-		access_go(access, (guintptr)va);
-}
-
-gboolean traffic_tick(struct traffic *t, GError **error)
-{
-	for (guint i = 0; t->refused == NULL && i < t->accesses->len; i++)
-		access_tick(g_ptr_array_index(t->accesses, i), &t->refused);
-	if (t->refused == NULL)
-		return TRUE;
-	g_propagate_error(error, g_steal_pointer(&t->refused));
-	return FALSE;
 }
