@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 #
-# What tests/harness/summary.py counts: runs of a small Meson project whose tests pass, fail, skip, crash,
-# hang or are not there. Prints TAP.
+# What tests/harness/summary.py counts: runs of a small Meson project whose tests pass, fail, skip,
+# crash, hang or are not there. Prints TAP.
 
 import pathlib
 import subprocess
