@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The functions of the ACL that link and answer "not supported", made of unmodelled-list.h.
+ * The functions of the ACL that link and answer "not supported", made of
+ * acl-unmodelled.h, which the build makes of acl/rt/other.h.
  * Nothing here touches a device, an argument or any state but the thread's message.
  */
 #include "acl-internal.h"
@@ -28,4 +29,4 @@
 		return UINT32_MAX;                \
 	}
 
-#include "unmodelled-list.h"
+#include "acl-unmodelled.h"

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Compares the functions that the ACL headers declare with the export list of libascendcl.so, and
-# those of rt/other.h with the list that the unmodelled functions are made of, and those of each
-# other header with the index in acl_rt.h, in which build files search. What the library
+# those of rt/other.h with the list that the unmodelled functions are made of (the build makes both of
+# the headers' text, this of what the compiler reads), and those of each other header with the index in acl_rt.h, in which build files search. What the library
 # really exports is compared with its list by tests/check/exported-symbols.py.
 
 import argparse
@@ -66,24 +66,25 @@ def indexed(path):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument('--root', type=pathlib.Path, required=True)
+    parser.add_argument('--exports', type=pathlib.Path, required=True)
+    parser.add_argument('--unmodelled', type=pathlib.Path, required=True)
     parser.add_argument('--cc', default='cc')
     options = parser.parse_args()
     include = options.root / 'include'
-    face = options.root / 'runtime' / 'acl'
 
     print('1..4')
     everything = declared(options.cc, include, 'acl/acl.h')
-    exports = {name for name in listed(face / 'libascendcl.symbols') if name.startswith('acl')}
+    exports = {name for name in listed(options.exports) if name.startswith('acl')}
     good = compare('headers and exports', everything, 'the headers', exports,
                    'libascendcl.symbols')
 
     headers = include / 'acl' / 'rt'
     other = set(DECLARATION.findall(without_comments(headers / 'other.h')))
     unmodelled = set(re.findall(r'^(?:ERROR|UINT32)\((\w+)|^POINTER\([^,]*, (\w+)',
-                                (face / 'unmodelled-list.h').read_text(), re.MULTILINE))
+                                options.unmodelled.read_text(), re.MULTILINE))
     unmodelled = {first or second for first, second in unmodelled}
     good &= compare('functions that are not modelled', other, 'rt/other.h', unmodelled,
-                    'unmodelled-list.h')
+                    'acl-unmodelled.h')
 
     stand = {'rt/{} {}'.format(header.name, name) for header in headers.glob('*.h')
              if header.name not in ('other.h', 'types.h', 'other-types.h')
@@ -91,7 +92,7 @@ def main():
     good &= compare('index of acl_rt.h', stand, 'rt/*.h', indexed(include / 'acl' / 'acl_rt.h'),
                     'acl_rt.h')
 
-    ours = {name for name in listed(face / 'libascendcl.symbols') if not name.startswith('acl')}
+    ours = {name for name in listed(options.exports) if not name.startswith('acl')}
     good &= compare('names of our own', ours, 'libascendcl.symbols',
                     {name for name in ours if name.startswith('npusim_')}, 'npusim_*')
     sys.exit(0 if good else 1)

@@ -17,7 +17,7 @@ static const struct function {
 #define ERROR(name, parameters)         { #name, AN_ERROR },
 #define POINTER(type, name, parameters) { #name, A_POINTER },
 #define UINT32(name, parameters)        { #name, A_NUMBER },
-#include "runtime/acl/unmodelled-list.h"
+#include "runtime/acl-unmodelled.h"
 #undef ERROR
 #undef POINTER
 #undef UINT32
