@@ -169,10 +169,8 @@ aclError acl_real_kind(const char *call, const void *dst, const void *src, aclrt
 		       struct npu_place *to, struct npu_place *from)
 {
 	bool from_device, to_device, pageable;
-	aclError error = acl_place_of(call, "src", src, from);
+	aclError error = acl_place_of(call, "src", src, from) ?: acl_place_of(call, "dst", dst, to);
 
-	if (error == ACL_SUCCESS)
-		error = acl_place_of(call, "dst", dst, to);
 	if (error != ACL_SUCCESS)
 		return error;
 	from_device = from->kind == NPU_PLACE_DEVICE || from->kind == NPU_PLACE_MANAGED;
@@ -201,7 +199,9 @@ static aclError add_device_copy(struct sender *sender, uint64_t dst, uint64_t sr
 	uint8_t way = 0;
 
 	if (other_device) {
-		ACL_DRIVER(drv);
+		struct npu_driver *drv = core_driver();
+		if (drv == NULL)
+			return ACL_ERROR_INTERNAL_ERROR;
 		sender->error = core_result(sender->call, npu_call(drv, drvDeviceGetTransWay,
 								   (void *)(uintptr_t)src,
 								   (void *)(uintptr_t)dst, &way));
@@ -251,10 +251,9 @@ static aclError copy_async(const char *call, void *dst, size_t dst_max, const vo
 {
 	struct npu_place to, from;
 	struct sender sender;
-	aclError error = acl_check_copy(call, dst, dst_max, src, count, kind);
+	aclError error = acl_check_copy(call, dst, dst_max, src, count, kind)
+				 ?: sender_init(&sender, call, stream);
 
-	if (error == ACL_SUCCESS)
-		error = sender_init(&sender, call, stream);
 	if (error != ACL_SUCCESS)
 		return error;
 	if (kind == ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE)
@@ -270,8 +269,7 @@ static aclError copy_async(const char *call, void *dst, size_t dst_max, const vo
 	if (dst == src)
 		return ACL_SUCCESS;
 	if (from.kind == NPU_PLACE_PAGEABLE || to.kind == NPU_PLACE_PAGEABLE) {
-		error = sender_wait(&sender);
-		return error != ACL_SUCCESS ? error : acl_copy_now(call, dst, dst_max, src, count);
+		return sender_wait(&sender) ?: acl_copy_now(call, dst, dst_max, src, count);
 	}
 	if (kind == ACL_MEMCPY_DEVICE_TO_DEVICE)
 		add_device_copy(&sender, (uint64_t)(uintptr_t)dst, (uint64_t)(uintptr_t)src, count,
@@ -329,11 +327,8 @@ ACL_EXPORT aclError aclrtMemcpy2dAsync(void *dst, size_t dpitch, const void *src
 
 	if (width == 0 || height == 0)
 		return ACL_SUCCESS;
-	error = acl_check_copy_2d(__func__, &rows, kind);
-	if (error == ACL_SUCCESS)
-		error = sender_init(&sender, __func__, stream);
-	if (error == ACL_SUCCESS)
-		error = acl_real_kind(__func__, dst, src, &kind, &to, &from);
+	error = acl_check_copy_2d(__func__, &rows, kind) ?: sender_init(&sender, __func__, stream)
+			?: acl_real_kind(__func__, dst, src, &kind, &to, &from);
 	if (error != ACL_SUCCESS)
 		return error;
 	if (kind == ACL_MEMCPY_HOST_TO_HOST)
@@ -341,8 +336,7 @@ ACL_EXPORT aclError aclrtMemcpy2dAsync(void *dst, size_t dpitch, const void *src
 				"src and dst are both host memory; rows are copied from, to or "
 				"between devices");
 	if (from.kind == NPU_PLACE_PAGEABLE || to.kind == NPU_PLACE_PAGEABLE) {
-		error = sender_wait(&sender);
-		return error != ACL_SUCCESS ? error : acl_copy_2d_now(__func__, &rows, kind);
+		return sender_wait(&sender) ?: acl_copy_2d_now(__func__, &rows, kind);
 	}
 	return send_rows(&sender, &rows, kind == ACL_MEMCPY_DEVICE_TO_DEVICE,
 			 acl_place_device(&to) != acl_place_device(&from));
@@ -387,19 +381,15 @@ ACL_EXPORT aclError aclrtMemsetAsync(void *devPtr, size_t maxCount, int32_t valu
 				"count is %s, but maxCount says that devPtr has room for %s; count "
 				"must be at most maxCount",
 				npu_size_text(count), npu_size_text(maxCount));
-	error = acl_check_fill(__func__, devPtr, maxCount, count);
-	if (error == ACL_SUCCESS)
-		error = sender_init(&sender, __func__, stream);
-	if (error == ACL_SUCCESS)
-		error = acl_place_of(__func__, "devPtr", devPtr, &place);
+	error = acl_check_fill(__func__, devPtr, maxCount, count)
+			?: sender_init(&sender, __func__, stream)
+			?: acl_place_of(__func__, "devPtr", devPtr, &place);
 	if (error != ACL_SUCCESS)
 		return error;
 	if (place.kind == NPU_PLACE_DEVICE)
 		return fill_device(&sender, devPtr, byte * 0x01010101u, count);
-	error = sender_wait(&sender);
-	return error != ACL_SUCCESS
-		       ? error
-		       : acl_fill_now(__func__, devPtr, maxCount, (uint8_t)value, count);
+	return sender_wait(&sender)
+		       ?: acl_fill_now(__func__, devPtr, maxCount, (uint8_t)value, count);
 }
 
 ACL_EXPORT aclError aclrtMemsetD32Async(void *ptr, size_t memSize, uint32_t value, size_t N,
@@ -411,15 +401,13 @@ ACL_EXPORT aclError aclrtMemsetD32Async(void *ptr, size_t memSize, uint32_t valu
 
 	if (N == 0)
 		return ACL_SUCCESS;
-	error = acl_check_fill_d32(__func__, ptr, memSize, N, &place);
-	if (error == ACL_SUCCESS)
-		error = sender_init(&sender, __func__, stream);
+	error = acl_check_fill_d32(__func__, ptr, memSize, N, &place)
+			?: sender_init(&sender, __func__, stream);
 	if (error != ACL_SUCCESS)
 		return error;
 	if (place.kind == NPU_PLACE_DEVICE)
 		return fill_device(&sender, ptr, value, (uint64_t)N * sizeof(value));
-	error = sender_wait(&sender);
-	return error != ACL_SUCCESS ? error : acl_fill_d32_now(__func__, ptr, value, N);
+	return sender_wait(&sender) ?: acl_fill_d32_now(__func__, ptr, value, N);
 }
 
 /* ---- batches ---- */
@@ -468,7 +456,7 @@ static aclError copy_batch_async(const char *call, const struct acl_batch *batch
 		}
 		error = batch_step(&sender, batch, i, &to, &from);
 	}
-	return error != ACL_SUCCESS ? error : sender_flush(&sender, NULL, NULL);
+	return error ?: sender_flush(&sender, NULL, NULL);
 }
 
 ACL_EXPORT aclError aclrtMemcpyBatchAsync(void **dsts, size_t *destMaxs, void **srcs, size_t *sizes,
@@ -479,8 +467,7 @@ ACL_EXPORT aclError aclrtMemcpyBatchAsync(void **dsts, size_t *destMaxs, void **
 	const struct acl_batch batch = { dsts,       destMaxs, srcs,         sizes,
 					 numBatches, attrs,    attrsIndexes, numAttrs };
 
-	ACL_CHECK_NULL(failIndex);
-	return copy_batch_async(__func__, &batch, failIndex, stream);
+	return ACL_IS_NULL(failIndex) ?: copy_batch_async(__func__, &batch, failIndex, stream);
 }
 
 ACL_EXPORT aclError aclrtMemcpyBatchAsyncV2(void **dsts, size_t *destMaxs, void **srcs,
@@ -505,15 +492,14 @@ ACL_EXPORT aclError aclrtCmoAsync(void *src, size_t size, aclrtCmoType cmoType, 
 	struct sender sender;
 	aclError error;
 
-	ACL_CHECK_NULL(src);
-	ACL_CHECK_POSITIVE(size);
+	if (ACL_IS_NULL(src) || ACL_IS_ZERO(size))
+		return ACL_ERROR_INVALID_PARAM;
 	if ((uint32_t)cmoType > ACL_RT_CMO_TYPE_FLUSH)
 		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, __func__,
 				"cmoType is %d; it must be between 0 and %d", (int)cmoType,
 				(int)ACL_RT_CMO_TYPE_FLUSH);
-	error = sender_init(&sender, __func__, stream);
-	if (error == ACL_SUCCESS)
-		error = acl_place_of(__func__, "src", src, &place);
+	error = sender_init(&sender, __func__, stream)
+			?: acl_place_of(__func__, "src", src, &place);
 	if (error != ACL_SUCCESS)
 		return error;
 	if (place.kind != NPU_PLACE_DEVICE)

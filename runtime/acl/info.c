@@ -84,7 +84,9 @@ aclError acl_place_of(const char *call, const char *argument, const void *ptr,
 	struct DVattribute found = { 0 };
 	drvError_t code;
 
-	ACL_DRIVER(drv);
+	struct npu_driver *drv = core_driver();
+	if (drv == NULL)
+		return ACL_ERROR_INTERNAL_ERROR;
 	code = npu_call(drv, drvMemGetAttribute, (DVdeviceptr)(uintptr_t)ptr, &found);
 	if (code != DRV_ERROR_NONE) {
 		aclError error = core_result(call, code);
@@ -117,11 +119,9 @@ ACL_EXPORT aclError aclrtPointerGetAttributes(const void *ptr, aclrtPtrAttribute
 	aclrtPtrAttributes found = { 0 };
 	struct npu_place place = { 0 };
 	int32_t user = 0;
-	aclError error;
+	aclError error = ACL_IS_NULL(ptr) ?: ACL_IS_NULL(attributes)
+			?: acl_place_of(__func__, "ptr", ptr, &place);
 
-	ACL_CHECK_NULL(ptr);
-	ACL_CHECK_NULL(attributes);
-	error = acl_place_of(__func__, "ptr", ptr, &place);
 	if (error != ACL_SUCCESS)
 		return error;
 	found.location.type = types[place.kind];
@@ -146,9 +146,10 @@ ACL_EXPORT aclError aclrtCheckMemType(void **addrList, uint32_t size, uint32_t m
 	const uint32_t known = ACL_RT_MEM_TYPE_DEV | ACL_RT_MEM_TYPE_DVPP | ACL_RT_MEM_TYPE_RSVD;
 	struct MemInfo info = { 0 };
 	aclError error;
+	struct core_context *context;
 
-	ACL_CHECK_NULL(addrList);
-	ACL_CHECK_NULL(checkResult);
+	if (ACL_IS_NULL(addrList) || ACL_IS_NULL(checkResult))
+		return ACL_ERROR_INVALID_PARAM;
 	*checkResult = 0; /* by any other answer too, as in CANN */
 	if (reserve != 0)
 		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, __func__, "reserve is %u; it must be 0",
@@ -162,14 +163,14 @@ ACL_EXPORT aclError aclrtCheckMemType(void **addrList, uint32_t size, uint32_t m
 				"(0x2), ACL_RT_MEM_TYPE_DVPP (0x8) "
 				"and ACL_RT_MEM_TYPE_RSVD (0x10)",
 				memType);
-	ACL_CONTEXT(context);
-	ACL_DRIVER(drv);
+	error = acl_current(__func__, &context);
+	if (error != ACL_SUCCESS)
+		return error;
 	info.addr_info.addr = (DVdeviceptr **)addrList;
 	info.addr_info.cnt = size;
 	info.addr_info.mem_type = memType;
 	info.addr_info.flag = 1;
-	error = core_result(__func__, npu_call(drv, halMemGetInfo, context->device,
-					       MEM_INFO_TYPE_ADDR_CHECK, &info));
+	error = ACL_CALL(__func__, halMemGetInfo, context->device, MEM_INFO_TYPE_ADDR_CHECK, &info);
 	if (error == ACL_SUCCESS)
 		*checkResult = info.addr_info.flag;
 	return error;
@@ -209,18 +210,18 @@ ACL_EXPORT aclError aclrtGetMemInfo(aclrtMemAttr attr, size_t *free, size_t *tot
 	struct MemInfo info = { 0 };
 	const struct MemPhyInfo *phy = &info.phy_info;
 	aclError error;
+	struct core_context *context;
 
-	ACL_CHECK_NULL(free);
-	ACL_CHECK_NULL(total);
+	if (ACL_IS_NULL(free) || ACL_IS_NULL(total))
+		return ACL_ERROR_INVALID_PARAM;
 	if ((uint32_t)attr >= rows)
 		return acl_fail(ACL_ERROR_RT_INVALID_MEMORY_TYPE, __func__,
 				"attr is %d; it must be an aclrtMemAttr, 0 (ACL_DDR_MEM) to %u "
 				"(ACL_MEM_P2P_HUGE1G)",
 				(int)attr, rows - 1);
-	ACL_CONTEXT(context);
-	ACL_DRIVER(drv);
-	error = core_result(__func__, npu_call(drv, halMemGetInfo, context->device,
-					       info_rows[attr].type, &info));
+	error = acl_current(__func__, &context)
+			?: ACL_CALL(__func__, halMemGetInfo, context->device, info_rows[attr].type,
+				    &info);
 	if (error != ACL_SUCCESS)
 		return error;
 	switch ((enum pool)info_rows[attr].pool) {
@@ -253,19 +254,15 @@ ACL_EXPORT aclError aclrtGetMemUsageInfo(int32_t deviceId, aclrtMemUsageInfo *me
 	uint32_t device = 0;
 	aclError error;
 
-	ACL_CHECK_NULL(memUsageInfo);
-	ACL_CHECK_NULL(outputNum);
+	if (ACL_IS_NULL(memUsageInfo) || ACL_IS_NULL(outputNum))
+		return ACL_ERROR_INVALID_PARAM;
 	*outputNum = 0; /* by any other answer too, as in CANN */
 	if (inputNum == 0)
 		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, __func__,
 				"inputNum is 0; memUsageInfo must have room for 1 at least");
-	error = core_device_logic(deviceId, "deviceId", __func__, &device);
-	if (error != ACL_SUCCESS)
-		return error;
-	ACL_CONTEXT(context);
-	(void)context;
-	ACL_DRIVER(drv);
-	error = core_result(__func__, npu_call(drv, npusimGetStats, device, &stats));
+	error = core_device_logic(deviceId, "deviceId", __func__, &device)
+			?: acl_check_context(__func__)
+			?: ACL_CALL(__func__, npusimGetStats, device, &stats);
 	if (error != ACL_SUCCESS)
 		return error;
 	memset(memUsageInfo, 0, sizeof(*memUsageInfo));
@@ -285,9 +282,8 @@ ACL_EXPORT aclError aclrtGetMemUceInfo(int32_t deviceId, aclrtMemUceInfo *memUce
 	aclError error;
 
 	(void)arraySize; /* room for none is enough: there are none */
-	ACL_CHECK_NULL(memUceInfoArray);
-	ACL_CHECK_NULL(retSize);
-	error = core_device_logic(deviceId, "deviceId", __func__, &device);
+	error = ACL_IS_NULL(memUceInfoArray) ?: ACL_IS_NULL(retSize)
+			?: core_device_logic(deviceId, "deviceId", __func__, &device);
 	if (error == ACL_SUCCESS)
 		*retSize = 0;
 	return error;
@@ -300,7 +296,8 @@ ACL_EXPORT aclError aclrtMemUceRepair(int32_t deviceId, aclrtMemUceInfo *memUceI
 	static const size_t zeros[UCE_INFO_RESERVED_SIZE];
 	uint32_t device = 0;
 
-	ACL_CHECK_NULL(memUceInfoArray);
+	if (ACL_IS_NULL(memUceInfoArray))
+		return ACL_ERROR_INVALID_PARAM;
 	if (arraySize > MAX_MEM_UCE_INFO_ARRAY_SIZE)
 		return acl_fail(ACL_ERROR_INVALID_PARAM, __func__,
 				"arraySize is %zu; it must be at most %d", arraySize,

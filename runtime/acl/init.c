@@ -128,7 +128,8 @@ ACL_EXPORT aclError aclInitCallbackRegister(aclRegisterCallbackType type,
 {
 	aclError code;
 
-	ACL_CHECK_NULL(cbFunc);
+	if (ACL_IS_NULL(cbFunc))
+		return ACL_ERROR_INVALID_PARAM;
 	lock();
 	code = add_hook(__func__, type, cbFunc, NULL, userData);
 	if (code == ACL_SUCCESS && init_count > 0)
@@ -141,8 +142,7 @@ ACL_EXPORT aclError aclInitCallbackRegister(aclRegisterCallbackType type,
 ACL_EXPORT aclError aclInitCallbackUnRegister(aclRegisterCallbackType type,
 					      aclInitCallbackFunc cbFunc)
 {
-	ACL_CHECK_NULL(cbFunc);
-	return remove_hook(__func__, type, cbFunc, NULL);
+	return ACL_IS_NULL(cbFunc) ?: remove_hook(__func__, type, cbFunc, NULL);
 }
 
 ACL_EXPORT aclError aclFinalizeCallbackRegister(aclRegisterCallbackType type,
@@ -150,7 +150,8 @@ ACL_EXPORT aclError aclFinalizeCallbackRegister(aclRegisterCallbackType type,
 {
 	aclError code;
 
-	ACL_CHECK_NULL(cbFunc);
+	if (ACL_IS_NULL(cbFunc))
+		return ACL_ERROR_INVALID_PARAM;
 	lock();
 	code = add_hook(__func__, type, NULL, cbFunc, userData);
 	unlock();
@@ -160,8 +161,7 @@ ACL_EXPORT aclError aclFinalizeCallbackRegister(aclRegisterCallbackType type,
 ACL_EXPORT aclError aclFinalizeCallbackUnRegister(aclRegisterCallbackType type,
 						  aclFinalizeCallbackFunc cbFunc)
 {
-	ACL_CHECK_NULL(cbFunc);
-	return remove_hook(__func__, type, NULL, cbFunc);
+	return ACL_IS_NULL(cbFunc) ?: remove_hook(__func__, type, NULL, cbFunc);
 }
 
 /* ---- start and stop ---- */
@@ -300,9 +300,8 @@ ACL_EXPORT aclError aclFinalizeReference(uint64_t *refCount)
 ACL_EXPORT aclError aclrtGetVersion(int32_t *majorVersion, int32_t *minorVersion,
 				    int32_t *patchVersion)
 {
-	ACL_CHECK_NULL(majorVersion);
-	ACL_CHECK_NULL(minorVersion);
-	ACL_CHECK_NULL(patchVersion);
+	if (ACL_IS_NULL(majorVersion) || ACL_IS_NULL(minorVersion) || ACL_IS_NULL(patchVersion))
+		return ACL_ERROR_INVALID_PARAM;
 	*majorVersion = ACL_MAJOR_VERSION;
 	*minorVersion = ACL_MINOR_VERSION;
 	*patchVersion = ACL_PATCH_VERSION;
@@ -364,7 +363,8 @@ ACL_EXPORT aclError aclsysGetCANNVersion(aclCANNPackageName name, aclCANNPackage
 	};
 	const struct package *package;
 
-	ACL_CHECK_NULL(version);
+	if (ACL_IS_NULL(version))
+		return ACL_ERROR_INVALID_PARAM;
 	if ((unsigned)name >= sizeof(names) / sizeof(names[0]))
 		return acl_fail(ACL_ERROR_INVALID_PARAM, __func__,
 				"name is %d; it must be an ACL_PKG_NAME_* (0 to %d)", (int)name,
@@ -383,8 +383,8 @@ ACL_EXPORT aclError aclsysGetVersionStr(char *pkgName, char *versionStr)
 {
 	const struct package *package;
 
-	ACL_CHECK_NULL(versionStr);
-	ACL_CHECK_NULL(pkgName);
+	if (ACL_IS_NULL(versionStr) || ACL_IS_NULL(pkgName))
+		return ACL_ERROR_INVALID_PARAM;
 	package = find_package(pkgName);
 	if (package == NULL)
 		return no_package(__func__, pkgName);
@@ -396,8 +396,8 @@ ACL_EXPORT aclError aclsysGetVersionNum(char *pkgName, int32_t *versionNum)
 {
 	const struct package *package;
 
-	ACL_CHECK_NULL(versionNum);
-	ACL_CHECK_NULL(pkgName);
+	if (ACL_IS_NULL(versionNum) || ACL_IS_NULL(pkgName))
+		return ACL_ERROR_INVALID_PARAM;
 	package = find_package(pkgName);
 	if (package == NULL)
 		return no_package(__func__, pkgName);

@@ -8,27 +8,6 @@
 
 #include "acl-internal.h"
 
-/* Returns from the calling function if integer `arg` is 0. */
-#define ACL_CHECK_POSITIVE(arg)                                                  \
-	do {                                                                     \
-		if ((arg) == 0)                                                  \
-			return acl_fail(ACL_ERROR_INVALID_PARAM, __func__,       \
-					"%s is 0; it must be at least 1", #arg); \
-	} while (0)
-/* Returns from the calling function if the reserved integer `arg` is not 0. */
-#define ACL_CHECK_ZERO(arg)                                                \
-	do {                                                               \
-		if ((arg) != 0)                                            \
-			return acl_fail(ACL_ERROR_INVALID_PARAM, __func__, \
-					"%s is %#llx; it must be 0", #arg, \
-					(unsigned long long)(arg));        \
-	} while (0)
-/* The current context, or return 107002 from the calling function. */
-#define ACL_CONTEXT(var)                                   \
-	struct core_context *var = core_context_current(); \
-	if (var == NULL)                                   \
-	return core_context_none(__func__)
-
 /* The names of enum values; "unknown" beyond them. */
 const char *acl_mem_attr_name(int attr);
 const char *acl_location_name(int type);
@@ -53,6 +32,9 @@ static inline uint32_t acl_place_device(const struct npu_place *place)
  * memory that is reserved and was never mapped, not allocated. */
 aclError acl_place_of(const char *call, const char *argument, const void *ptr,
 		      struct npu_place *out);
+
+/* Peer access, both ways, between a device and the one whose memory it imports. share.c */
+aclError acl_enable_peer(const char *call, uint32_t device, uint32_t peer_phy);
 
 /* ---- registered host memory (host.c) ---- */
 

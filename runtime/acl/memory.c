@@ -86,7 +86,9 @@ static aclError allocate(const struct request *request, uint64_t size, void **ou
 
 	if (context == NULL)
 		return core_context_none(request->call);
-	ACL_DRIVER(drv);
+	struct npu_driver *drv = core_driver();
+	if (drv == NULL)
+		return ACL_ERROR_INTERNAL_ERROR;
 	if (pages == PAGES_HUGE_FIRST)
 		pages = size > HUGE_ABOVE_BYTES ? PAGES_HUGE : PAGES_NORMAL;
 	code = npu_call(drv, halMemAlloc, &made, size, flags_of(request, context->device, pages));
@@ -118,14 +120,10 @@ static aclError allocate_classic(const char *call, void **devPtr, size_t size,
 {
 	struct request request = request_of(call, policy);
 	uint64_t bytes = 0;
-	aclError error;
 
-	if (devPtr == NULL)
-		return acl_fail_null(call, "devPtr");
-	if (size == 0)
-		return acl_fail(ACL_ERROR_INVALID_PARAM, call, "size is 0; it must be at least 1");
-	error = round_size(&request, size, padded, &bytes);
-	return error != ACL_SUCCESS ? error : allocate(&request, bytes, devPtr);
+	return acl_null(call, "devPtr", devPtr) ?: acl_zero(call, "size", size)
+		       ?: round_size(&request, size, padded, &bytes)
+		       ?: allocate(&request, bytes, devPtr);
 }
 
 ACL_EXPORT aclError aclrtMalloc(void **devPtr, size_t size, aclrtMemMallocPolicy policy)
@@ -208,22 +206,14 @@ static aclError allocate_with_cfg(const char *call, void **devPtr, size_t size,
 {
 	struct request request = request_of(call, policy);
 	uint64_t bytes = 0;
-	aclError error;
+	aclError error = acl_null(call, "devPtr", devPtr) ?: check_cfg(call, cfg)
+			?: acl_zero(call, "size", size) ?: acl_check_context(call);
 
-	if (devPtr == NULL)
-		return acl_fail_null(call, "devPtr");
-	error = check_cfg(call, cfg);
 	if (error != ACL_SUCCESS)
 		return error;
-	if (size == 0)
-		return acl_fail(ACL_ERROR_INVALID_PARAM, call, "size is 0; it must be at least 1");
-	if (core_context_peek() == NULL)
-		return core_context_none(call);
 	request.for_scheduler = for_scheduler;
-	error = apply_cfg(&request, cfg);
-	if (error == ACL_SUCCESS)
-		error = round_size(&request, size, false, &bytes);
-	return error != ACL_SUCCESS ? error : allocate(&request, bytes, devPtr);
+	return apply_cfg(&request, cfg) ?: round_size(&request, size, false, &bytes)
+		       ?: allocate(&request, bytes, devPtr);
 }
 
 ACL_EXPORT aclError aclrtMallocWithCfg(void **devPtr, size_t size, aclrtMemMallocPolicy policy,
@@ -244,11 +234,7 @@ ACL_EXPORT aclError aclrtMallocForTaskScheduler(void **devPtr, size_t size,
  * memory too. */
 static aclError free_device(const char *call, void *pointer)
 {
-	drvError_t code;
-
-	ACL_DRIVER(drv);
-	code = npu_call(drv, halMemFree, pointer);
-	return code == DRV_ERROR_NONE ? ACL_SUCCESS : core_result(call, code);
+	return ACL_CALL(call, halMemFree, pointer);
 }
 
 static aclError free_host(const char *call, void *pointer)
@@ -279,17 +265,12 @@ static aclError synchronize(const char *call)
 
 ACL_EXPORT aclError aclrtFree(void *devPtr)
 {
-	ACL_CHECK_NULL(devPtr);
-	return free_device(__func__, devPtr);
+	return ACL_IS_NULL(devPtr) ?: free_device(__func__, devPtr);
 }
 
 ACL_EXPORT aclError aclrtFreeWithDevSync(void *devPtr)
 {
-	aclError error;
-
-	ACL_CHECK_NULL(devPtr);
-	error = synchronize(__func__);
-	return error != ACL_SUCCESS ? error : free_device(__func__, devPtr);
+	return ACL_IS_NULL(devPtr) ?: synchronize(__func__) ?: free_device(__func__, devPtr);
 }
 
 /* ---- page-locked host memory ---- */
@@ -301,35 +282,33 @@ static aclError allocate_host(const char *call, void **out, uint64_t size, uint1
 			 ((uint64_t)ALIGNMENT_LG2 << MEM_ALIGN_BIT) |
 			 ((uint64_t)module << MEM_MODULE_ID_BIT);
 	void *made = NULL;
-	drvError_t code;
+	aclError error;
 
 	if (context == NULL)
 		return core_context_none(call);
 	if (size > UINT64_MAX - ALIGN_BYTES)
 		return acl_fail(ACL_ERROR_RT_MEMORY_ALLOCATION, call,
 				"size is %llu, more than any host has", (unsigned long long)size);
-	ACL_DRIVER(drv);
-	code = npu_call(drv, halMemAlloc, &made,
-			(size + ALIGN_BYTES - 1) / ALIGN_BYTES * ALIGN_BYTES, flags);
-	if (code != DRV_ERROR_NONE)
-		return core_result(call, code);
+	error = ACL_CALL(call, halMemAlloc, &made,
+			 (size + ALIGN_BYTES - 1) / ALIGN_BYTES * ALIGN_BYTES, flags);
+	if (error != ACL_SUCCESS)
+		return error;
 	*out = made;
 	return ACL_SUCCESS;
 }
 
 ACL_EXPORT aclError aclrtMallocHost(void **hostPtr, size_t size)
 {
-	ACL_CHECK_NULL(hostPtr);
-	ACL_CHECK_POSITIVE(size);
-	return allocate_host(__func__, hostPtr, size, APP_MODULE_ID);
+	return ACL_IS_NULL(hostPtr) ?: ACL_IS_ZERO(size)
+		       ?: allocate_host(__func__, hostPtr, size, APP_MODULE_ID);
 }
 
 ACL_EXPORT aclError aclrtMallocHostWithCfg(void **ptr, uint64_t size, aclrtMallocConfig *cfg)
 {
 	uint16_t module = RUNTIME_MODULE_ID;
 
-	ACL_CHECK_NULL(ptr);
-	ACL_CHECK_POSITIVE(size);
+	if (ACL_IS_NULL(ptr) || ACL_IS_ZERO(size))
+		return ACL_ERROR_INVALID_PARAM;
 	if (cfg != NULL && cfg->attrs == NULL)
 		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, __func__,
 				"cfg->attrs is NULL; give the attributes, or NULL for cfg");
@@ -358,17 +337,12 @@ ACL_EXPORT aclError aclrtMallocHostWithCfg(void **ptr, uint64_t size, aclrtMallo
 
 ACL_EXPORT aclError aclrtFreeHost(void *hostPtr)
 {
-	ACL_CHECK_NULL(hostPtr);
-	return free_host(__func__, hostPtr);
+	return ACL_IS_NULL(hostPtr) ?: free_host(__func__, hostPtr);
 }
 
 ACL_EXPORT aclError aclrtFreeHostWithDevSync(void *hostPtr)
 {
-	aclError error;
-
-	ACL_CHECK_NULL(hostPtr);
-	error = synchronize(__func__);
-	return error != ACL_SUCCESS ? error : free_host(__func__, hostPtr);
+	return ACL_IS_NULL(hostPtr) ?: synchronize(__func__) ?: free_host(__func__, hostPtr);
 }
 
 /* ---- caches ---- */
@@ -377,11 +351,8 @@ ACL_EXPORT aclError aclrtFreeHostWithDevSync(void *hostPtr)
  * CANN. */
 static aclError maintain_cache(const char *call, const void *devPtr, size_t size)
 {
-	if (devPtr == NULL)
-		return acl_fail_null(call, "devPtr");
-	if (size == 0)
-		return acl_fail(ACL_ERROR_INVALID_PARAM, call, "size is 0; it must be at least 1");
-	return core_context_current() == NULL ? core_context_none(call) : ACL_SUCCESS;
+	return acl_null(call, "devPtr", devPtr) ?: acl_zero(call, "size", size)
+		       ?: (core_context_current() == NULL ? core_context_none(call) : ACL_SUCCESS);
 }
 
 ACL_EXPORT aclError aclrtMemFlush(void *devPtr, size_t size)

@@ -12,14 +12,14 @@
 
 ACL_EXPORT aclError aclrtCreateStream(aclrtStream *stream)
 {
-	ACL_CHECK_NULL(stream);
-	return core_stream_create(0, 0, stream, __func__);
+	return ACL_IS_NULL(stream) ?: core_stream_create(0, 0, stream, __func__);
 }
 
 ACL_EXPORT aclError aclrtCreateStreamWithConfig(aclrtStream *stream, uint32_t priority,
 						uint32_t flag)
 {
-	ACL_CHECK_NULL(stream);
+	if (ACL_IS_NULL(stream))
+		return ACL_ERROR_INVALID_PARAM;
 	if ((flag & ACL_STREAM_DEVICE_USE_ONLY) != 0 &&
 	    (flag & FLAGS_KNOWN) != ACL_STREAM_DEVICE_USE_ONLY)
 		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, __func__,
@@ -37,14 +37,12 @@ ACL_EXPORT aclError aclrtCreateStreamWithConfig(aclrtStream *stream, uint32_t pr
 
 ACL_EXPORT aclError aclrtDestroyStream(aclrtStream stream)
 {
-	ACL_CHECK_NULL(stream);
-	return core_stream_destroy(stream, false, __func__);
+	return ACL_IS_NULL(stream) ?: core_stream_destroy(stream, false, __func__);
 }
 
 ACL_EXPORT aclError aclrtDestroyStreamForce(aclrtStream stream)
 {
-	ACL_CHECK_NULL(stream);
-	return core_stream_destroy(stream, true, __func__);
+	return ACL_IS_NULL(stream) ?: core_stream_destroy(stream, true, __func__);
 }
 
 aclError acl_check_timeout(const char *call, int32_t timeout, bool zero_is_fine)
@@ -71,9 +69,8 @@ ACL_EXPORT aclError aclrtSynchronizeStream(aclrtStream stream)
 
 ACL_EXPORT aclError aclrtSynchronizeStreamWithTimeout(aclrtStream stream, int32_t timeout)
 {
-	aclError code = acl_check_timeout(__func__, timeout, false);
-
-	return code != ACL_SUCCESS ? code : synchronize(__func__, stream, timeout);
+	return acl_check_timeout(__func__, timeout, false)
+		       ?: synchronize(__func__, stream, timeout);
 }
 
 ACL_EXPORT aclError aclrtStreamQuery(aclrtStream stream, aclrtStreamStatus *status)
@@ -82,7 +79,8 @@ ACL_EXPORT aclError aclrtStreamQuery(aclrtStream stream, aclrtStreamStatus *stat
 	bool idle;
 	int code;
 
-	ACL_CHECK_NULL(status);
+	if (ACL_IS_NULL(status))
+		return ACL_ERROR_INVALID_PARAM;
 	found = core_stream_find_any(stream, __func__, &code);
 	if (found == NULL)
 		return code;
@@ -97,7 +95,8 @@ ACL_EXPORT aclError aclrtStreamGetId(aclrtStream stream, int32_t *streamId)
 	struct core_stream *found;
 	int code;
 
-	ACL_CHECK_NULL(streamId);
+	if (ACL_IS_NULL(streamId))
+		return ACL_ERROR_INVALID_PARAM;
 	found = core_stream_find_any(stream, __func__, &code);
 	if (found != NULL)
 		*streamId = core_stream_id(found);
@@ -109,7 +108,8 @@ ACL_EXPORT aclError aclrtStreamGetPriority(aclrtStream stream, uint32_t *priorit
 	struct core_stream *found;
 	int code;
 
-	ACL_CHECK_NULL(priority);
+	if (ACL_IS_NULL(priority))
+		return ACL_ERROR_INVALID_PARAM;
 	found = core_stream_find_any(stream, __func__, &code);
 	if (found != NULL)
 		*priority = core_stream_priority(found);
@@ -121,7 +121,8 @@ ACL_EXPORT aclError aclrtStreamGetFlags(aclrtStream stream, uint32_t *flags)
 	struct core_stream *found;
 	int code;
 
-	ACL_CHECK_NULL(flags);
+	if (ACL_IS_NULL(flags))
+		return ACL_ERROR_INVALID_PARAM;
 	found = core_stream_find_any(stream, __func__, &code);
 	if (found != NULL)
 		*flags = core_stream_flags(found);
@@ -150,7 +151,8 @@ ACL_EXPORT aclError aclrtGetStreamAvailableNum(uint32_t *streamCount)
 {
 	struct core_context *context = core_context_peek();
 
-	ACL_CHECK_NULL(streamCount);
+	if (ACL_IS_NULL(streamCount))
+		return ACL_ERROR_INVALID_PARAM;
 	if (context == NULL)
 		return core_context_none(__func__);
 	*streamCount = CORE_STREAM_MAX - core_stream_live(context->device);
@@ -160,8 +162,9 @@ ACL_EXPORT aclError aclrtGetStreamAvailableNum(uint32_t *streamCount)
 ACL_EXPORT aclError aclrtDeviceGetStreamPriorityRange(int32_t *leastPriority,
 						      int32_t *greatestPriority)
 {
-	if (core_context_peek() == NULL)
-		return core_context_none(__func__);
+	aclError error = acl_check_context(__func__);
+	if (error != ACL_SUCCESS)
+		return error;
 	if (leastPriority != NULL)
 		*leastPriority = (int32_t)CORE_STREAM_PRIORITY_LEAST;
 	if (greatestPriority != NULL)
