@@ -291,10 +291,9 @@ static aclError allocate_host(const char *call, void **out, uint64_t size, uint1
 				"size is %llu, more than any host has", (unsigned long long)size);
 	error = ACL_CALL(call, halMemAlloc, &made,
 			 (size + ALIGN_BYTES - 1) / ALIGN_BYTES * ALIGN_BYTES, flags);
-	if (error != ACL_SUCCESS)
-		return error;
-	*out = made;
-	return ACL_SUCCESS;
+	if (error == ACL_SUCCESS)
+		*out = made;
+	return error;
 }
 
 ACL_EXPORT aclError aclrtMallocHost(void **hostPtr, size_t size)

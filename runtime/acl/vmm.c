@@ -144,10 +144,9 @@ static aclError reserve(const char *call, void **virPtr, size_t size, size_t ali
 				(unsigned long long)flags);
 	error = ACL_CALL(call, halMemAddressReserve, &va, size, alignment, expectPtr,
 			 flags | more_flags);
-	if (error != ACL_SUCCESS)
-		return error;
-	*virPtr = va;
-	return ACL_SUCCESS;
+	if (error == ACL_SUCCESS)
+		*virPtr = va;
+	return error;
 }
 
 ACL_EXPORT aclError aclrtReserveMemAddress(void **virPtr, size_t size, size_t alignment,
@@ -224,10 +223,9 @@ ACL_EXPORT aclError aclrtMemGetAllocationGranularity(aclrtPhysicalMemProp *prop,
 			?: ACL_CALL(__func__, halMemGetAllocationGranularity, &driver_prop,
 				    (drv_mem_granularity_options)option, &bytes);
 
-	if (error != ACL_SUCCESS)
-		return error;
-	*granularity = bytes;
-	return ACL_SUCCESS;
+	if (error == ACL_SUCCESS)
+		*granularity = bytes;
+	return error;
 }
 
 ACL_EXPORT aclError aclrtMemGetAllocationPropertiesFromHandle(aclrtDrvMemHandle handle,
@@ -365,10 +363,9 @@ ACL_EXPORT aclError aclrtMemGetAccess(void *virPtr, aclrtMemLocation *location, 
 	driver_location = (struct drv_mem_location){ .id = location->id,
 						     .side = (enum drv_mem_side)location->type };
 	error = ACL_CALL(__func__, halMemGetAccess, virPtr, &driver_location, &flags);
-	if (error != ACL_SUCCESS)
-		return error;
-	*flag = flags;
-	return ACL_SUCCESS;
+	if (error == ACL_SUCCESS)
+		*flag = flags;
+	return error;
 }
 
 /* ---- what lies at an address ---- */
@@ -379,10 +376,9 @@ ACL_EXPORT aclError aclrtMemRetainAllocationHandle(void *virPtr, aclrtDrvMemHand
 	aclError error = ACL_IS_NULL(virPtr) ?: ACL_IS_NULL(handle)
 			?: ACL_CALL(__func__, halMemRetainAllocationHandle, &found, virPtr);
 
-	if (error != ACL_SUCCESS)
-		return error;
-	*handle = found;
-	return ACL_SUCCESS;
+	if (error == ACL_SUCCESS)
+		*handle = found;
+	return error;
 }
 
 ACL_EXPORT aclError aclrtMemGetAddressRange(void *ptr, void **pbase, size_t *psize)

@@ -638,10 +638,9 @@ static int happened(void *handle, const char *argument, uint64_t *out_ns, const 
 int core_event_elapsed(void *start, void *end, float *out_ms, const char *call)
 {
 	uint64_t start_ns, end_ns;
-	int code = happened(start, "startEvent", &start_ns, call);
+	int code = happened(start, "startEvent", &start_ns, call)
+			   ?: happened(end, "endEvent", &end_ns, call);
 
-	if (code == CORE_OK)
-		code = happened(end, "endEvent", &end_ns, call);
 	if (code == CORE_OK)
 		*out_ms = (float)(((double)end_ns - (double)start_ns) * 1e-6);
 	return code;

@@ -84,10 +84,9 @@ static int make_stream(const struct plan *plan, void **out_stream, const char *c
 		return CORE_OK;
 	}
 	unmake_stream(stream, code == CORE_OK);
-	return code != CORE_OK
-		       ? code
-		       : core_fail(CORE_CONTEXT_NULL, call,
-				   "the current context ended while a stream of it was made");
+	return code
+		       ?: core_fail(CORE_CONTEXT_NULL, call,
+				    "the current context ended while a stream of it was made");
 }
 
 int core_stream_create(uint32_t priority, uint32_t flags, void **out_stream, const char *call)
@@ -274,9 +273,7 @@ static int synchronize_until(struct core_stream *stream, uint64_t deadline_ns, c
 				 "wait for ever",
 				 stream->id);
 	pthread_mutex_lock(&stream->lock);
-	code = wait_locked(stream, deadline_ns, call);
-	if (code == CORE_OK)
-		code = take_error_locked(stream, call);
+	code = wait_locked(stream, deadline_ns, call) ?: take_error_locked(stream, call);
 	pthread_mutex_unlock(&stream->lock);
 	return code;
 }

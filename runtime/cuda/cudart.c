@@ -47,10 +47,8 @@ static CUresult hold(int device, CUcontext *out)
 static CUresult enter(void)
 {
 	CUcontext context = NULL;
-	CUresult code = cuInit(0);
+	CUresult code = cuInit(0) ?: cuCtxGetCurrent(&context);
 
-	if (code == CUDA_SUCCESS)
-		code = cuCtxGetCurrent(&context);
 	if (code != CUDA_SUCCESS || context != NULL)
 		return code;
 	code = hold(current_device, &context);
@@ -67,10 +65,8 @@ EXPORT cudaError_t cudaGetDeviceCount(int *count)
 EXPORT cudaError_t cudaSetDevice(int device)
 {
 	CUcontext context;
-	CUresult code = hold(device, &context);
+	CUresult code = hold(device, &context) ?: cuCtxSetCurrent(context);
 
-	if (code == CUDA_SUCCESS)
-		code = cuCtxSetCurrent(context);
 	if (code == CUDA_SUCCESS)
 		current_device = device;
 	return done(code);

@@ -111,16 +111,33 @@ CUresult cuda_of_core(const char *call, int code)
 
 /* ---- the beginning ---- */
 
-struct npu_driver *cuda_driver(CUresult *code)
+CUresult cuda_initialised(void)
 {
-	struct npu_driver *drv = NULL;
-
 	if (__builtin_expect(atomic_load_explicit(&initialised, memory_order_acquire), 1) &&
-	    !core_is_forked())
-		drv = core_driver();
-	if (drv == NULL)
-		*code = CUDA_ERROR_NOT_INITIALIZED;
-	return drv;
+	    !core_is_forked() && core_driver() != NULL)
+		return CUDA_SUCCESS;
+	return CUDA_ERROR_NOT_INITIALIZED;
+}
+
+CUresult cuda_current(const char *call, struct core_context **out)
+{
+	*out = core_context_peek();
+	return *out != NULL ? CUDA_SUCCESS
+			    : cuda_fail(CUDA_ERROR_INVALID_CONTEXT, call,
+					"no context is current in this thread");
+}
+
+CUresult cuda_check_context(const char *call)
+{
+	struct core_context *context;
+
+	return cuda_current(call, &context);
+}
+
+CUresult cuda_null(const char *call, const char *argument, const void *value)
+{
+	return value != NULL ? CUDA_SUCCESS
+			     : cuda_fail(CUDA_ERROR_INVALID_VALUE, call, "%s is NULL", argument);
 }
 
 CUDA_EXPORT CUresult cuInit(unsigned int flags)
@@ -155,8 +172,9 @@ CUDA_EXPORT CUresult cuInit(unsigned int flags)
 
 CUDA_EXPORT CUresult cuDriverGetVersion(int *version)
 {
-	if (version == NULL)
-		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "version is NULL");
-	*version = CUDA_VERSION;
-	return CUDA_SUCCESS;
+	CUresult code = CUDA_IS_NULL(version);
+
+	if (code == CUDA_SUCCESS)
+		*version = CUDA_VERSION;
+	return code;
 }

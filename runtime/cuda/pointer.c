@@ -129,11 +129,11 @@ CUDA_EXPORT CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attri
 					   CUdeviceptr ptr)
 {
 	struct npu_place place;
+	CUresult code = cuda_initialised() ?: CUDA_IS_NULL(data);
 
-	CUDA_DRIVER(drv);
-	if (data == NULL)
-		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "data is NULL");
-	place = cuda_place(drv, ptr);
+	if (code != CUDA_SUCCESS)
+		return code;
+	place = cuda_place(ptr);
 	if (!is_known(&place))
 		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "ptr 0x%llx is %s", ptr,
 				 place.kind == NPU_PLACE_PAGEABLE
@@ -151,13 +151,15 @@ CUDA_EXPORT CUresult cuPointerGetAttributes(unsigned int count, CUpointer_attrib
 					    void **data, CUdeviceptr ptr)
 {
 	struct npu_place place;
+	CUresult code = cuda_initialised();
 
-	CUDA_DRIVER(drv);
+	if (code != CUDA_SUCCESS)
+		return code;
 	if (attributes == NULL || data == NULL || count == 0)
 		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__,
 				 "attributes %p, data %p, count %u", (void *)attributes,
 				 (void *)data, count);
-	place = cuda_place(drv, ptr);
+	place = cuda_place(ptr);
 	for (unsigned i = 0; i < count; i++) {
 		CUpointer_attribute a = attributes[i];
 		bool is_int = a == CU_POINTER_ATTRIBUTE_MEMORY_TYPE ||
@@ -183,9 +185,11 @@ CUDA_EXPORT CUresult cuPointerSetAttribute(const void *value, CUpointer_attribut
 					   CUdeviceptr ptr)
 {
 	struct npu_place place;
+	CUresult code = cuda_initialised();
 
-	CUDA_DRIVER(drv);
-	place = cuda_place(drv, ptr);
+	if (code != CUDA_SUCCESS)
+		return code;
+	place = cuda_place(ptr);
 	if (value == NULL || attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS || !is_known(&place))
 		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__,
 				 "attribute %d of 0x%llx cannot be set", (int)attribute, ptr);

@@ -8,11 +8,11 @@
 #include "cuda-internal.h"
 
 /* What lies at an address, at no cost. */
-struct npu_place cuda_place(struct npu_driver *drv, uint64_t va);
+struct npu_place cuda_place(uint64_t va);
 drv_mem_handle_t *cuda_handle(CUmemGenericAllocationHandle handle);
 CUresult cuda_vmm_ready(const char *call);
 /* Of a handle that is live, or was, and is remembered. */
-CUresult cuda_properties(const char *call, struct npu_driver *drv,
-			 CUmemGenericAllocationHandle handle, CUmemAllocationProp *out);
+CUresult cuda_properties(const char *call, CUmemGenericAllocationHandle handle,
+			 CUmemAllocationProp *out);
 
 #endif
