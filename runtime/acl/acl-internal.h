@@ -21,6 +21,9 @@ aclError acl_fail_null(const char *call, const char *argument);
 /* The answer of a function that npusim does not model (207000). */
 aclError acl_fail_unmodelled(const char *call);
 
+/* Waits for all streams of the current device. device.c */
+aclError acl_synchronize(const char *call, int32_t timeout);
+
 /* Timeouts of synchronizing calls: -1 or from 1, else ACL_ERROR_RT_PARAM_INVALID. zero_is_fine: 0
  * is looked at later. */
 aclError acl_check_timeout(const char *call, int32_t timeout, bool zero_is_fine);

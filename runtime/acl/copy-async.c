@@ -107,16 +107,10 @@ static aclError sender_wait(struct sender *sender)
 static void *buffer_alloc(const char *call, uint64_t bytes, aclError *error)
 {
 	void *made = NULL;
-	struct npu_driver *drv = core_driver();
 
-	if (drv == NULL) {
-		*error = ACL_ERROR_INTERNAL_ERROR;
-		return NULL;
-	}
-	*error = core_result(call,
-			     npu_call(drv, halMemAlloc, &made, bytes,
-				      (MEM_HOST_VAL << MEM_VIRT_BIT) |
-					      ((uint64_t)RUNTIME_MODULE_ID << MEM_MODULE_ID_BIT)));
+	*error = ACL_CALL(call, halMemAlloc, &made, bytes,
+			  (MEM_HOST_VAL << MEM_VIRT_BIT) |
+				  ((uint64_t)RUNTIME_MODULE_ID << MEM_MODULE_ID_BIT));
 	return *error == ACL_SUCCESS ? made : NULL;
 }
 
@@ -199,12 +193,8 @@ static aclError add_device_copy(struct sender *sender, uint64_t dst, uint64_t sr
 	uint8_t way = 0;
 
 	if (other_device) {
-		struct npu_driver *drv = core_driver();
-		if (drv == NULL)
-			return ACL_ERROR_INTERNAL_ERROR;
-		sender->error = core_result(sender->call, npu_call(drv, drvDeviceGetTransWay,
-								   (void *)(uintptr_t)src,
-								   (void *)(uintptr_t)dst, &way));
+		sender->error = ACL_CALL(sender->call, drvDeviceGetTransWay, (void *)(uintptr_t)src,
+					 (void *)(uintptr_t)dst, &way);
 	}
 	if (sender->error != ACL_SUCCESS)
 		return sender->error;

@@ -60,23 +60,22 @@ ACL_EXPORT aclError aclrtGetRunMode(aclrtRunMode *runMode)
 	return ACL_SUCCESS;
 }
 
-static aclError synchronize(const char *call, int32_t timeout)
+aclError acl_synchronize(const char *call, int32_t timeout)
 {
-	struct core_context *context = core_context_peek();
+	struct core_context *context;
 
-	if (context == NULL)
-		return core_context_none(call);
-	return core_device_synchronize(context->device, timeout, call);
+	return acl_current(call, &context)
+		       ?: core_device_synchronize(context->device, timeout, call);
 }
 
 ACL_EXPORT aclError aclrtSynchronizeDevice(void)
 {
-	return synchronize(__func__, -1);
+	return acl_synchronize(__func__, -1);
 }
 
 ACL_EXPORT aclError aclrtSynchronizeDeviceWithTimeout(int32_t timeout)
 {
-	return acl_check_timeout(__func__, timeout, false) ?: synchronize(__func__, timeout);
+	return acl_check_timeout(__func__, timeout, false) ?: acl_synchronize(__func__, timeout);
 }
 
 ACL_EXPORT aclError aclrtSetTsDevice(aclrtTsId tsId)

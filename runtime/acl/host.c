@@ -65,18 +65,12 @@ static aclError fail_registered(const char *call, const struct range *range)
 
 static aclError map_locked(const char *call, struct range *range, uint32_t kind)
 {
-	drvError_t code;
+	drvError_t code =
+		npu_call(core_driver(), halHostRegister, (void *)range->start,
+			 range->end - range->start, kind, range->device, &range->device_va);
+	aclError error = core_result(call, code);
 
-	struct npu_driver *drv = core_driver();
-	if (drv == NULL)
-		return ACL_ERROR_INTERNAL_ERROR;
-	code = npu_call(drv, halHostRegister, (void *)range->start, range->end - range->start, kind,
-			range->device, &range->device_va);
-	if (code == DRV_ERROR_BUSY) {
-		core_result(call, code);
-		return ACL_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
-	}
-	return code == DRV_ERROR_NONE ? ACL_SUCCESS : core_result(call, code);
+	return code == DRV_ERROR_BUSY ? ACL_ERROR_HOST_MEMORY_ALREADY_REGISTERED : error;
 }
 
 /* Registers [ptr, ptr + size): maps it to the device unless `kind` is -1. */
@@ -160,10 +154,9 @@ ACL_EXPORT aclError aclrtHostRegisterV2(void *ptr, uint64_t size, uint32_t flag)
 
 ACL_EXPORT aclError aclrtHostUnregister(void *ptr)
 {
-	struct range **link, *range = NULL;
-	aclError error = ACL_SUCCESS;
+	struct range **link, *range;
+	aclError error = ACL_IS_NULL(ptr) ?: acl_check_context(__func__);
 
-	error = ACL_IS_NULL(ptr) ?: acl_check_context(__func__);
 	if (error != ACL_SUCCESS)
 		return error;
 	pthread_mutex_lock(&registered.lock);
@@ -189,9 +182,9 @@ ACL_EXPORT aclError aclrtHostGetDevicePointer(void *pHost, void **pDevice, uint3
 {
 	const struct range *range;
 	bool mapped;
-
 	aclError error = ACL_IS_NULL(pHost) ?: ACL_IS_NULL(pDevice) ?: ACL_IS_SET(flag)
 			?: acl_check_context(__func__);
+
 	if (error != ACL_SUCCESS)
 		return error;
 	pthread_mutex_lock(&registered.lock);

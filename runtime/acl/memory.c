@@ -79,27 +79,26 @@ static uint64_t flags_of(const struct request *request, uint32_t device, enum pa
 /* `size` is final. HUGE_FIRST takes normal pages for little, and where there are no huge ones. */
 static aclError allocate(const struct request *request, uint64_t size, void **out)
 {
-	struct core_context *context = core_context_current();
-	enum page_choice pages = request->policy.pages;
+	bool choose = request->policy.pages == PAGES_HUGE_FIRST;
+	enum page_choice pages = !choose                   ? request->policy.pages
+				 : size > HUGE_ABOVE_BYTES ? PAGES_HUGE
+							   : PAGES_NORMAL;
+	struct core_context *context;
+	aclError error = acl_current(request->call, &context);
 	void *made = NULL;
-	drvError_t code;
 
-	if (context == NULL)
-		return core_context_none(request->call);
-	struct npu_driver *drv = core_driver();
-	if (drv == NULL)
-		return ACL_ERROR_INTERNAL_ERROR;
-	if (pages == PAGES_HUGE_FIRST)
-		pages = size > HUGE_ABOVE_BYTES ? PAGES_HUGE : PAGES_NORMAL;
-	code = npu_call(drv, halMemAlloc, &made, size, flags_of(request, context->device, pages));
-	if (code != DRV_ERROR_NONE && request->policy.pages == PAGES_HUGE_FIRST &&
-	    pages == PAGES_HUGE)
-		code = npu_call(drv, halMemAlloc, &made, size,
-				flags_of(request, context->device, PAGES_NORMAL));
-	if (code != DRV_ERROR_NONE)
-		return core_result(request->call, code);
-	*out = made;
-	return ACL_SUCCESS;
+	if (error != ACL_SUCCESS)
+		return error;
+	if (choose && pages == PAGES_HUGE &&
+	    npu_call(core_driver(), halMemAlloc, &made, size,
+		     flags_of(request, context->device, pages)) != DRV_ERROR_NONE)
+		pages = PAGES_NORMAL;
+	if (made == NULL)
+		error = ACL_CALL(request->call, halMemAlloc, &made, size,
+				 flags_of(request, context->device, pages));
+	if (error == ACL_SUCCESS)
+		*out = made;
+	return error;
 }
 
 /* Rounds up to 32 bytes, and adds 32 where the call pads; pages of 1 GiB are not padded. */
@@ -156,13 +155,12 @@ static aclError check_cfg(const char *call, const aclrtMallocConfig *cfg)
 /* The current device or nothing: memory of another device is had by making that one current. */
 static aclError check_cfg_device(const char *call, uint32_t user)
 {
-	struct core_context *context = core_context_current();
+	struct core_context *context;
 	uint32_t device;
+	aclError error = acl_current(call, &context);
 
-	if (context == NULL)
-		return core_context_none(call);
-	if (user == context->device)
-		return ACL_SUCCESS;
+	if (error != ACL_SUCCESS || user == context->device)
+		return error;
 	if (core_device_logic((int32_t)user, "cfg's device id", call, &device) != ACL_SUCCESS)
 		return ACL_ERROR_RT_PARAM_INVALID;
 	if (device != context->device)
@@ -254,15 +252,6 @@ static aclError free_host(const char *call, void *pointer)
 	return free_device(call, pointer);
 }
 
-/* The synchronisation of the ...WithDevSync calls. */
-static aclError synchronize(const char *call)
-{
-	struct core_context *context = core_context_current();
-
-	return context == NULL ? core_context_none(call)
-			       : core_device_synchronize(context->device, -1, call);
-}
-
 ACL_EXPORT aclError aclrtFree(void *devPtr)
 {
 	return ACL_IS_NULL(devPtr) ?: free_device(__func__, devPtr);
@@ -270,22 +259,21 @@ ACL_EXPORT aclError aclrtFree(void *devPtr)
 
 ACL_EXPORT aclError aclrtFreeWithDevSync(void *devPtr)
 {
-	return ACL_IS_NULL(devPtr) ?: synchronize(__func__) ?: free_device(__func__, devPtr);
+	return ACL_IS_NULL(devPtr) ?: acl_synchronize(__func__, -1) ?: free_device(__func__, devPtr);
 }
 
 /* ---- page-locked host memory ---- */
 
 static aclError allocate_host(const char *call, void **out, uint64_t size, uint16_t module)
 {
-	struct core_context *context = core_context_current();
 	uint64_t flags = (MEM_HOST_VAL << MEM_VIRT_BIT) |
 			 ((uint64_t)ALIGNMENT_LG2 << MEM_ALIGN_BIT) |
 			 ((uint64_t)module << MEM_MODULE_ID_BIT);
 	void *made = NULL;
-	aclError error;
+	aclError error = acl_check_context(call);
 
-	if (context == NULL)
-		return core_context_none(call);
+	if (error != ACL_SUCCESS)
+		return error;
 	if (size > UINT64_MAX - ALIGN_BYTES)
 		return acl_fail(ACL_ERROR_RT_MEMORY_ALLOCATION, call,
 				"size is %llu, more than any host has", (unsigned long long)size);
@@ -341,7 +329,7 @@ ACL_EXPORT aclError aclrtFreeHost(void *hostPtr)
 
 ACL_EXPORT aclError aclrtFreeHostWithDevSync(void *hostPtr)
 {
-	return ACL_IS_NULL(hostPtr) ?: synchronize(__func__) ?: free_host(__func__, hostPtr);
+	return ACL_IS_NULL(hostPtr) ?: acl_synchronize(__func__, -1) ?: free_host(__func__, hostPtr);
 }
 
 /* ---- caches ---- */
@@ -351,7 +339,7 @@ ACL_EXPORT aclError aclrtFreeHostWithDevSync(void *hostPtr)
 static aclError maintain_cache(const char *call, const void *devPtr, size_t size)
 {
 	return acl_null(call, "devPtr", devPtr) ?: acl_zero(call, "size", size)
-		       ?: (core_context_current() == NULL ? core_context_none(call) : ACL_SUCCESS);
+		       ?: acl_check_context(call);
 }
 
 ACL_EXPORT aclError aclrtMemFlush(void *devPtr, size_t size)

@@ -174,23 +174,16 @@ ACL_EXPORT aclError aclrtMallocPhysical(aclrtDrvMemHandle *handle, size_t size,
 {
 	struct drv_mem_prop driver_prop;
 	drv_mem_handle_t *made = NULL;
-	drvError_t code;
 	aclError error = ACL_IS_NULL(handle) ?: ACL_IS_NULL(prop) ?: ACL_IS_ZERO(size)
 			?: ACL_IS_SET(flags) ?: check_prop(__func__, prop)
 			?: prop_convert(__func__, prop, &driver_prop)
 			?: prop_translate(__func__, &driver_prop);
 	struct core_context *context;
 
-	if (error != ACL_SUCCESS)
-		return error;
-	struct npu_driver *drv = core_driver();
-	if (drv == NULL)
-		return ACL_ERROR_INTERNAL_ERROR;
-	if (driver_prop.side == MEM_HOST_NUMA_SIDE) {
+	if (error == ACL_SUCCESS && driver_prop.side == MEM_HOST_NUMA_SIDE) {
 		error = acl_current(__func__, &context);
-		if (error != ACL_SUCCESS)
-			return error;
-		if (!npu_call(drv, halSupportFeature, context->device,
+		if (error == ACL_SUCCESS &&
+		    !npu_call(core_driver(), halSupportFeature, context->device,
 			      FEATURE_SVM_VMM_NORMAL_GRANULARITY))
 			return acl_fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, __func__,
 					"prop->location.type is HOST_NUMA, which the driver in use "
@@ -199,11 +192,11 @@ ACL_EXPORT aclError aclrtMallocPhysical(aclrtDrvMemHandle *handle, size_t size,
 	}
 	/* Whether there are 1 GiB pages at all is the driver's answer too: NOT_SUPPORT, the same
 	 * code. */
-	code = npu_call(drv, halMemCreate, &made, size, &driver_prop, 0);
-	if (code != DRV_ERROR_NONE)
-		return core_result(__func__, code);
-	*handle = made;
-	return ACL_SUCCESS;
+	if (error == ACL_SUCCESS)
+		error = ACL_CALL(__func__, halMemCreate, &made, size, &driver_prop, 0);
+	if (error == ACL_SUCCESS)
+		*handle = made;
+	return error;
 }
 
 ACL_EXPORT aclError aclrtFreePhysical(aclrtDrvMemHandle handle)

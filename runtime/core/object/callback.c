@@ -279,8 +279,10 @@ static int send_locked(struct callback *callback, const char *call)
 	sqe[0].header.type = STARS_SQE_PLACE_HOLDER;
 	sqe[1].header.type = STARS_SQE_EVENT_WAIT;
 	sqe[1].event_id = turn == NULL ? 0 : (uint16_t)turn->event_id;
-	code = core_attention_begin_locked(stream, call)
-		       ?: core_stream_send_locked(stream, sqe, turn != NULL ? 2 : 1, done, call);
+	code = core_attention_begin_locked(stream, call);
+	if (code != CORE_OK)
+		return code;
+	code = core_stream_send_locked(stream, sqe, turn != NULL ? 2 : 1, done, call);
 	if (code != CORE_OK)
 		core_attention_end_locked(stream);
 	return code;
