@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the files of the ACL face share: how a call is refused. The face checks arguments in the
+ * What the files of the ACL face share: how a call is refused, how the driver is called, memory and
+ * copies. The face checks arguments in the
  * order of CANN's and calls runtime/core; it holds no state of its own. No file here calls an
  * exported acl function: programs interpose those.
  */
@@ -79,5 +80,96 @@ static inline aclError acl_check_driver(const char *call)
 		drv_ == NULL ? ACL_ERROR_INTERNAL_ERROR                                          \
 			     : core_result(call, npu_call(drv_, op __VA_OPT__(, ) __VA_ARGS__)); \
 	})
+
+/* ---- memory (info.c): names of values, where an address lies ---- */
+
+/* The names of enum values; "unknown" beyond them. */
+const char *acl_mem_attr_name(int attr);
+const char *acl_location_name(int type);
+const char *acl_memcpy_kind_name(int kind);
+
+/* Page-locked: aclrtMallocHost, registered, or a mapped host handle. */
+static inline bool acl_place_is_host(const struct npu_place *place)
+{
+	return place->kind == NPU_PLACE_PINNED || place->kind == NPU_PLACE_REGISTERED;
+}
+
+/* Its logic id; 0 where the memory is the host's. */
+static inline uint32_t acl_place_device(const struct npu_place *place)
+{
+	return place->owner == NPU_OWNER_HOST ? 0 : place->owner;
+}
+
+/* What drvMemGetAttribute says of an address: kind (DEVICE, PINNED, REGISTERED, PAGEABLE, MANAGED;
+ * a mapped handle is one of the first two), owner (a logic id) and page_bytes. The driver's codes:
+ * memory that is reserved and was never mapped, not allocated. */
+aclError acl_place_of(const char *call, const char *argument, const void *ptr,
+		      struct npu_place *out);
+
+/* Peer access, both ways, between a device and the one whose memory it imports. share.c */
+aclError acl_enable_peer(const char *call, uint32_t device, uint32_t peer_phy);
+
+/* ---- registered host memory (host.c) ---- */
+
+/* True if the address lies in memory that aclrtHostRegister or aclrtHostRegisterV2 registered. */
+bool acl_host_is_registered(const void *ptr);
+
+/* ---- copies and fills (copy.c, copy-async.c) ----
+ *
+ * Asynchronous calls on pageable memory come down to the synchronous work. */
+
+struct acl_rows {
+	void *dst;
+	size_t dpitch;
+	const void *src;
+	size_t spitch;
+	size_t width, height;
+};
+struct acl_batch {
+	void **dsts;
+	const size_t *dest_maxs;
+	void **srcs;
+	const size_t *sizes;
+	size_t count;
+	const aclrtMemcpyBatchAttr *attrs;
+	const size_t *indexes;
+	size_t attr_count;
+};
+
+/* Pointers, kind and size, in CANN's order. */
+aclError acl_check_copy(const char *call, const void *dst, size_t dst_max, const void *src,
+			size_t count, aclrtMemcpyKind kind);
+aclError acl_check_copy_2d(const char *call, const struct acl_rows *rows, aclrtMemcpyKind kind);
+/* The context too. */
+aclError acl_check_fill(const char *call, const void *ptr, size_t max, size_t count);
+aclError acl_check_fill_d32(const char *call, const void *ptr, size_t mem_size, size_t words,
+			    struct npu_place *out_place);
+
+/* Where both ends lie, and the kind that follows: the addresses decide, *kind is heard where a
+ * pageable end leaves a choice. 107000 where it is heard and impossible; the driver's code where an
+ * address is nowhere. copy-async.c */
+aclError acl_real_kind(const char *call, const void *dst, const void *src, aclrtMemcpyKind *kind,
+		       struct npu_place *to, struct npu_place *from);
+
+/* The work, done when they return. */
+aclError acl_copy_now(const char *call, void *dst, size_t dst_max, const void *src, size_t count);
+aclError acl_copy_2d_now(const char *call, const struct acl_rows *rows, aclrtMemcpyKind kind);
+aclError acl_fill_now(const char *call, void *ptr, size_t max, uint8_t value, size_t count);
+aclError acl_fill_d32_now(const char *call, void *ptr, uint32_t value, size_t words);
+
+/* Batches: all sizes 0; arrays and indices; one copy against its locations; the attributes of copy
+ * i (*k: 0 at first, then what the last call left). */
+/* The batch as a whole; *out_empty: nothing is to be copied. */
+aclError acl_check_batch(const char *call, const struct acl_batch *batch, bool *out_empty);
+aclError acl_check_batch_copy(const char *call, const struct acl_batch *batch, size_t i,
+			      const aclrtMemcpyBatchAttr *attr, struct npu_place *to,
+			      struct npu_place *from);
+const aclrtMemcpyBatchAttr *acl_batch_attr(const struct acl_batch *batch, size_t i, size_t *k);
+
+/* ---- whether a text is JSON (config-check.c) ---- */
+
+/* A text of blanks only counts as JSON too. False: `wrong` has line, column and what was expected
+ * there. */
+bool config_is_json(const char *text, char *wrong, size_t wrong_bytes);
 
 #endif

@@ -21,14 +21,12 @@ ACL_EXPORT aclError aclrtSetCurrentContext(aclrtContext context)
 
 ACL_EXPORT aclError aclrtGetCurrentContext(aclrtContext *context)
 {
-	struct core_context *current = core_context_peek();
+	struct core_context *current;
+	aclError code = ACL_IS_NULL(context) ?: acl_current(__func__, &current);
 
-	if (ACL_IS_NULL(context))
-		return ACL_ERROR_INVALID_PARAM;
-	if (current == NULL)
-		return core_context_none(__func__);
-	*context = core_context_handle(current);
-	return ACL_SUCCESS;
+	if (code == ACL_SUCCESS)
+		*context = core_context_handle(current);
+	return code;
 }
 
 ACL_EXPORT aclError aclrtGetPrimaryCtxState(int32_t deviceId, uint32_t *flags, int32_t *active)

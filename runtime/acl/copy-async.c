@@ -8,7 +8,7 @@
  * As CANN documents it, a copy that touches pageable host memory is not queued: it waits for the
  * stream and is done when the call returns. So only page-locked memory must outlive the call.
  */
-#include "copy-internal.h"
+#include "acl-internal.h"
 
 #include <assert.h>
 #include <stdlib.h>

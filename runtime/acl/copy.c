@@ -4,7 +4,7 @@
  * (copy-async.c). Owns the order of the checks; where bytes lie and how they move is the driver's
  * business. As in CANN a synchronous copy waits for no stream.
  */
-#include "copy-internal.h"
+#include "acl-internal.h"
 
 #include <stdlib.h>
 

@@ -27,14 +27,11 @@ ACL_EXPORT aclError aclrtResetDeviceForce(int32_t deviceId)
 ACL_EXPORT aclError aclrtGetDevice(int32_t *deviceId)
 {
 	struct core_context *context;
+	aclError code = ACL_IS_NULL(deviceId) ?: acl_current(__func__, &context);
 
-	if (ACL_IS_NULL(deviceId))
-		return ACL_ERROR_INVALID_PARAM;
-	context = core_context_peek();
-	if (context == NULL)
-		return core_context_none(__func__);
-	*deviceId = context->user_device;
-	return ACL_SUCCESS;
+	if (code == ACL_SUCCESS)
+		*deviceId = context->user_device;
+	return code;
 }
 
 ACL_EXPORT aclError aclrtGetDeviceCount(uint32_t *count)
@@ -367,11 +364,9 @@ static aclError physical_of_user(const char *call, const char *argument, int32_t
 				 int32_t *out_physical)
 {
 	uint32_t logic, physical;
-	aclError code = logic_of_user(call, argument, user, &logic);
+	aclError code = logic_of_user(call, argument, user, &logic) ?: acl_check_driver(call)
+			?: ACL_CALL(call, drvDeviceGetPhyIdByIndex, logic, &physical);
 
-	if (code != ACL_SUCCESS)
-		return code;
-	code = acl_check_driver(call) ?: ACL_CALL(call, drvDeviceGetPhyIdByIndex, logic, &physical);
 	if (code == ACL_SUCCESS)
 		*out_physical = (int32_t)physical;
 	return code;
@@ -380,6 +375,7 @@ static aclError physical_of_user(const char *call, const char *argument, int32_t
 static aclError user_of_physical(const char *call, int32_t physical, int32_t *out_user)
 {
 	uint32_t logic;
+
 	return check_id(call, "phyDevId", physical) ?: acl_check_driver(call)
 		       ?: ACL_CALL(call, drvDeviceGetIndexByPhyId, (uint32_t)physical, &logic)
 		       ?: user_of_logic(call, logic, out_user);

@@ -159,15 +159,12 @@ ACL_EXPORT aclError aclrtGetEventId(aclrtEvent event, uint32_t *eventId)
 
 ACL_EXPORT aclError aclrtGetEventAvailNum(uint32_t *eventCount)
 {
-	struct core_context *context = core_context_peek();
+	struct core_context *context;
+	aclError code = ACL_IS_NULL(eventCount) ?: acl_current(__func__, &context);
 
-	if (eventCount == NULL)
-		return acl_fail(ACL_ERROR_INVALID_PARAM, __func__,
-				"eventCount is NULL; it must point to something");
-	if (context == NULL)
-		return core_context_none(__func__);
-	*eventCount = CORE_EVENT_MAX - core_event_live(context->device);
-	return ACL_SUCCESS;
+	if (code == ACL_SUCCESS)
+		*eventCount = CORE_EVENT_MAX - core_event_live(context->device);
+	return code;
 }
 
 /* ---- streams wait for events ---- */

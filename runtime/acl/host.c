@@ -4,7 +4,7 @@
  * the driver cannot be asked for: who is registered already, where the device sees it, and that the
  * range counts as page-locked in copies.
  */
-#include "memory-internal.h"
+#include "acl-internal.h"
 
 #include <pthread.h>
 #include <stdlib.h>

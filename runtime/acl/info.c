@@ -4,7 +4,7 @@
  * Owns the names of enum values in messages, and the way from the driver's kinds of memory to the
  * ACL's locations.
  */
-#include "memory-internal.h"
+#include "acl-internal.h"
 
 #include <stdio.h>
 #include <string.h>

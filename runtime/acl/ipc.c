@@ -4,7 +4,7 @@
  * process imported: one call closes both an export and an import, and only this list tells which of
  * them a key is here.
  */
-#include "memory-internal.h"
+#include "acl-internal.h"
 
 #include <pthread.h>
 #include <stdlib.h>

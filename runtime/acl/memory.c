@@ -4,7 +4,7 @@
  * maintenance. Owns the sizes (rounded, padded), and the way from a policy to the driver's flags
  * and from huge to normal pages. It keeps no address.
  */
-#include "memory-internal.h"
+#include "acl-internal.h"
 
 #define ALIGN_BYTES      UINT64_C(32)
 #define PADDING_BYTES    UINT64_C(32)

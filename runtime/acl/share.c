@@ -4,7 +4,7 @@
  * second (V2) and as fabric handles. Owns the order of the checks and the peer access that an
  * import switches on; who may import what is the driver's business.
  */
-#include "memory-internal.h"
+#include "acl-internal.h"
 
 #include <string.h>
 

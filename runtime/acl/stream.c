@@ -54,12 +54,20 @@ aclError acl_check_timeout(const char *call, int32_t timeout, bool zero_is_fine)
 			timeout);
 }
 
-static aclError synchronize(const char *call, aclrtStream handle, int32_t timeout)
+/* A stream of any context. */
+static aclError find(const char *call, aclrtStream handle, struct core_stream **out)
 {
 	int code;
-	struct core_stream *stream = core_stream_find_any(handle, call, &code);
 
-	return stream == NULL ? code : core_stream_synchronize(stream, timeout, call);
+	*out = core_stream_find_any(handle, call, &code);
+	return code;
+}
+
+static aclError synchronize(const char *call, aclrtStream handle, int32_t timeout)
+{
+	struct core_stream *stream;
+
+	return find(call, handle, &stream) ?: core_stream_synchronize(stream, timeout, call);
 }
 
 ACL_EXPORT aclError aclrtSynchronizeStream(aclrtStream stream)
@@ -77,14 +85,9 @@ ACL_EXPORT aclError aclrtStreamQuery(aclrtStream stream, aclrtStreamStatus *stat
 {
 	struct core_stream *found;
 	bool idle;
-	int code;
+	aclError code = ACL_IS_NULL(status) ?: find(__func__, stream, &found)
+			?: core_stream_query(found, &idle, __func__);
 
-	if (ACL_IS_NULL(status))
-		return ACL_ERROR_INVALID_PARAM;
-	found = core_stream_find_any(stream, __func__, &code);
-	if (found == NULL)
-		return code;
-	code = core_stream_query(found, &idle, __func__);
 	if (code == ACL_SUCCESS)
 		*status = idle ? ACL_STREAM_STATUS_COMPLETE : ACL_STREAM_STATUS_NOT_READY;
 	return code;
@@ -93,12 +96,9 @@ ACL_EXPORT aclError aclrtStreamQuery(aclrtStream stream, aclrtStreamStatus *stat
 ACL_EXPORT aclError aclrtStreamGetId(aclrtStream stream, int32_t *streamId)
 {
 	struct core_stream *found;
-	int code;
+	aclError code = ACL_IS_NULL(streamId) ?: find(__func__, stream, &found);
 
-	if (ACL_IS_NULL(streamId))
-		return ACL_ERROR_INVALID_PARAM;
-	found = core_stream_find_any(stream, __func__, &code);
-	if (found != NULL)
+	if (code == ACL_SUCCESS)
 		*streamId = core_stream_id(found);
 	return code;
 }
@@ -106,12 +106,9 @@ ACL_EXPORT aclError aclrtStreamGetId(aclrtStream stream, int32_t *streamId)
 ACL_EXPORT aclError aclrtStreamGetPriority(aclrtStream stream, uint32_t *priority)
 {
 	struct core_stream *found;
-	int code;
+	aclError code = ACL_IS_NULL(priority) ?: find(__func__, stream, &found);
 
-	if (ACL_IS_NULL(priority))
-		return ACL_ERROR_INVALID_PARAM;
-	found = core_stream_find_any(stream, __func__, &code);
-	if (found != NULL)
+	if (code == ACL_SUCCESS)
 		*priority = core_stream_priority(found);
 	return code;
 }
@@ -119,12 +116,9 @@ ACL_EXPORT aclError aclrtStreamGetPriority(aclrtStream stream, uint32_t *priorit
 ACL_EXPORT aclError aclrtStreamGetFlags(aclrtStream stream, uint32_t *flags)
 {
 	struct core_stream *found;
-	int code;
+	aclError code = ACL_IS_NULL(flags) ?: find(__func__, stream, &found);
 
-	if (ACL_IS_NULL(flags))
-		return ACL_ERROR_INVALID_PARAM;
-	found = core_stream_find_any(stream, __func__, &code);
-	if (found != NULL)
+	if (code == ACL_SUCCESS)
 		*flags = core_stream_flags(found);
 	return code;
 }
@@ -133,36 +127,32 @@ ACL_EXPORT aclError aclrtSetStreamFailureMode(aclrtStream stream, uint64_t mode)
 {
 	bool stop = (mode & ACL_STOP_ON_FAILURE) != 0;
 	struct core_stream *found;
-	int code;
+	aclError code = find(__func__, stream, &found);
 
-	found = core_stream_find_any(stream, __func__, &code);
-	if (found == NULL)
-		return code;
-	if (!core_stream_set_stop(found, stop))
+	if (code == ACL_SUCCESS && !core_stream_set_stop(found, stop))
 		return acl_fail(
 			ACL_ERROR_RT_FEATURE_NOT_SUPPORT, __func__,
 			"mode is %llu; a stream of ACL_STOP_ON_FAILURE (1) cannot go back to "
 			"ACL_CONTINUE_ON_FAILURE (0): create another stream",
 			(unsigned long long)mode);
-	return ACL_SUCCESS;
+	return code;
 }
 
 ACL_EXPORT aclError aclrtGetStreamAvailableNum(uint32_t *streamCount)
 {
-	struct core_context *context = core_context_peek();
+	struct core_context *context;
+	aclError code = ACL_IS_NULL(streamCount) ?: acl_current(__func__, &context);
 
-	if (ACL_IS_NULL(streamCount))
-		return ACL_ERROR_INVALID_PARAM;
-	if (context == NULL)
-		return core_context_none(__func__);
-	*streamCount = CORE_STREAM_MAX - core_stream_live(context->device);
-	return ACL_SUCCESS;
+	if (code == ACL_SUCCESS)
+		*streamCount = CORE_STREAM_MAX - core_stream_live(context->device);
+	return code;
 }
 
 ACL_EXPORT aclError aclrtDeviceGetStreamPriorityRange(int32_t *leastPriority,
 						      int32_t *greatestPriority)
 {
 	aclError error = acl_check_context(__func__);
+
 	if (error != ACL_SUCCESS)
 		return error;
 	if (leastPriority != NULL)
@@ -176,11 +166,10 @@ ACL_EXPORT aclError aclrtDeviceGetStreamPriorityRange(int32_t *leastPriority,
 
 static aclError check_value_address(const char *call, const void *address)
 {
-	struct npu_driver *drv = core_driver();
-	struct DVattribute attr;
-	drvError_t code;
+	struct DVattribute attr = { 0 };
+	aclError error;
 
-	if (drv == NULL)
+	if (core_driver() == NULL)
 		return ACL_ERROR_INTERNAL_ERROR;
 	if (address == NULL)
 		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, call,
@@ -188,16 +177,13 @@ static aclError check_value_address(const char *call, const void *address)
 	if ((uintptr_t)address % 8 != 0)
 		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, call,
 				"devAddr=%p is not aligned to 8 bytes", address);
-	memset(&attr, 0, sizeof(attr));
-	code = npu_call(drv, drvMemGetAttribute, (DVdeviceptr)(uintptr_t)address, &attr);
-	if (code != DRV_ERROR_NONE)
-		return core_result(call, code);
-	if (attr.memType != DV_MEM_LOCK_DEV && attr.memType != DV_MEM_SVM_DEVICE &&
-	    attr.memType != DV_MEM_LOCK_DEV_DVPP)
+	error = ACL_CALL(call, drvMemGetAttribute, (DVdeviceptr)(uintptr_t)address, &attr);
+	if (error == ACL_SUCCESS && attr.memType != DV_MEM_LOCK_DEV &&
+	    attr.memType != DV_MEM_SVM_DEVICE && attr.memType != DV_MEM_LOCK_DEV_DVPP)
 		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, call,
 				"devAddr=%p is no device memory, but the host's (kind %#x)",
 				address, attr.memType);
-	return ACL_SUCCESS;
+	return error;
 }
 
 ACL_EXPORT aclError aclrtValueWrite(void *devAddr, uint64_t value, uint32_t flag,

@@ -4,7 +4,7 @@
  * what can be asked of them. Owns the order of the checks above the driver and the translation of
  * aclrtPhysicalMemProp both ways. It keeps no handle and no address: the driver does.
  */
-#include "memory-internal.h"
+#include "acl-internal.h"
 
 #include <stdlib.h>
 #include <string.h>

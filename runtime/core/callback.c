@@ -2,7 +2,7 @@
  *
  * What programs do with callbacks: subscribe a thread to a stream, launch, process.
  */
-#include "core/object/callback.h"
+#include "core/object/stream.h"
 
 #include "core/object/error.h"
 

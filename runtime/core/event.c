@@ -5,10 +5,9 @@
  * for.
  */
 #include "core/end.h"
-#include "core/object/callback.h"
+#include "core/object/stream.h"
 #include "core/object/error.h"
 #include "core/object/process.h"
-#include "core/object/queue.h"
 #include "core/object/record.h"
 
 #include <stdio.h>

@@ -7,7 +7,7 @@
  * A copy in a stream that touches the program's own pageable memory waits for the stream and is
  * done when the call returns.
  */
-#include "vmm.h"
+#include "cuda-internal.h"
 
 #define NO_STREAM ((const CUstream *)NULL)
 

@@ -55,6 +55,16 @@ void cuda_memory_end_context(void *context);
 void *cuda_memory_context(uint64_t va);
 bool cuda_memory_is_managed(uint64_t va);
 
+/* ---- vmm.c ---- */
+
+/* What lies at an address, at no cost. */
+struct npu_place cuda_place(uint64_t va);
+drv_mem_handle_t *cuda_handle(CUmemGenericAllocationHandle handle);
+CUresult cuda_vmm_ready(const char *call);
+/* Of a handle that is live, or was, and is remembered. */
+CUresult cuda_properties(const char *call, CUmemGenericAllocationHandle handle,
+			 CUmemAllocationProp *out);
+
 /* ---- stream.c ---- */
 
 /* The live stream of that handle, or the default one. */

@@ -4,7 +4,7 @@
  * allocation belongs to, and which are managed; the memory is the driver's. Managed memory is
  * page-locked host memory here, which both sides reach.
  */
-#include "vmm.h"
+#include "cuda-internal.h"
 
 #include "trace/names.h"
 

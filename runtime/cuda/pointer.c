@@ -2,7 +2,7 @@
  *
  * What a pointer is: cuPointerGetAttribute and its like. No state.
  */
-#include "vmm.h"
+#include "cuda-internal.h"
 
 #include <inttypes.h>
 #include <string.h>

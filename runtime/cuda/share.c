@@ -4,7 +4,7 @@
  * over sockets, keep memory alive and are the program's to close. Fabric handles answer as without
  * an IMEX channel.
  */
-#include "vmm.h"
+#include "cuda-internal.h"
 
 #include <string.h>
 

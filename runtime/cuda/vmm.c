@@ -6,7 +6,7 @@
  * One lock makes each call one step: a call on a range looks at all of its mappings before it
  * changes one. The driver below takes one mapping at a time.
  */
-#include "vmm.h"
+#include "cuda-internal.h"
 
 #include <inttypes.h>
 #include <pthread.h>

@@ -6,11 +6,10 @@
  * the completions when nobody else waits, and runs aclrtLaunchHostFunc's functions;
  * aclrtLaunchCallback's are handed to the thread that subscribed.
  */
-#include "core/object/callback.h"
+#include "core/object/stream.h"
 
 #include "base/clock.h"
 #include "core/object/error.h"
-#include "core/object/queue.h"
 #include "core/object/record.h"
 
 #include <errno.h>
