@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- shared with the other memory files (memory-internal.h) ---- */
+/* ---- shared with the other files (acl-internal.h) ---- */
 
 #define NAME_OF(table, value)                                                                \
 	((uint32_t)(value) < sizeof(table) / sizeof((table)[0]) ? (table)[(uint32_t)(value)] \

@@ -259,7 +259,8 @@ ACL_EXPORT aclError aclrtFree(void *devPtr)
 
 ACL_EXPORT aclError aclrtFreeWithDevSync(void *devPtr)
 {
-	return ACL_IS_NULL(devPtr) ?: acl_synchronize(__func__, -1) ?: free_device(__func__, devPtr);
+	return ACL_IS_NULL(devPtr) ?: acl_synchronize(__func__, -1)
+		       ?: free_device(__func__, devPtr);
 }
 
 /* ---- page-locked host memory ---- */
@@ -329,7 +330,8 @@ ACL_EXPORT aclError aclrtFreeHost(void *hostPtr)
 
 ACL_EXPORT aclError aclrtFreeHostWithDevSync(void *hostPtr)
 {
-	return ACL_IS_NULL(hostPtr) ?: acl_synchronize(__func__, -1) ?: free_host(__func__, hostPtr);
+	return ACL_IS_NULL(hostPtr) ?: acl_synchronize(__func__, -1)
+		       ?: free_host(__func__, hostPtr);
 }
 
 /* ---- caches ---- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Streams as programs have them: made, found, waited for, ended. The queues behind them are
- * stream-queue.c's.
+ * object/queue.c's.
  */
 #include "base/clock.h"
 #include "core/end.h"

@@ -25,6 +25,12 @@ static bool is_default(CUstream stream)
 	return stream == NULL || stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD;
 }
 
+/* What the core calls the stream. */
+static void *core_handle(CUstream stream)
+{
+	return is_default(stream) ? NULL : stream;
+}
+
 CUresult cuda_stream(CUstream handle, const char *call, struct core_stream **out)
 {
 	CUresult code;
@@ -255,7 +261,8 @@ CUDA_EXPORT CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void *
 	return cuda_initialised() ?: CUDA_IS_NULL(function) ?: check_stream(stream, __func__)
 		       ?: cuda_stream_order(stream, __func__)
 		       ?: cuda_of_core(__func__,
-				       core_callback_launch_host(function, user_data, is_default(stream) ? NULL : stream, __func__));
+				       core_callback_launch_host(function, user_data,
+								 core_handle(stream), __func__));
 }
 
 struct stream_callback {
@@ -332,7 +339,7 @@ CUDA_EXPORT CUresult cuEventRecord(CUevent event, CUstream stream)
 	return cuda_initialised() ?: check_stream(stream, __func__)
 		       ?: cuda_stream_order(stream, __func__)
 		       ?: of_event(__func__,
-				   core_event_record(event, is_default(stream) ? NULL : stream, __func__));
+				   core_event_record(event, core_handle(stream), __func__));
 }
 
 CUDA_EXPORT CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned int flags)
@@ -346,7 +353,7 @@ CUDA_EXPORT CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned 
 	(void)flags;
 	return cuda_initialised() ?: check_stream(stream, __func__)
 		       ?: of_event(__func__,
-				   core_event_wait(event, is_default(stream) ? NULL : stream, 0, __func__));
+				   core_event_wait(event, core_handle(stream), 0, __func__));
 }
 
 CUDA_EXPORT CUresult cuEventQuery(CUevent event)

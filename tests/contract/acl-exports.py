@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Compares the functions that the ACL headers declare with the export list of libascendcl.so, and
-# those of rt/other.h with the list that the unmodelled functions are made of (the build makes both of
-# the headers' text, this of what the compiler reads), and those of each other header with the index in acl_rt.h, in which build files search. What the library
-# really exports is compared with its list by tests/check/exported-symbols.py.
+# those of rt/other.h with the list that the unmodelled functions are made of (the build makes both
+# of the headers' text; this looks at what the compiler makes of it), and those of each other header
+# with the index in acl_rt.h, in which build files search. What the library really exports is
+# compared with its list by tests/check/exported-symbols.py.
 
 import argparse
 import pathlib
