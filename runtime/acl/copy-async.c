@@ -187,8 +187,7 @@ static aclError copy_through_buffer(struct sender *sender, void *dst, const void
 	if (kind != ACL_MEMCPY_HOST_TO_DEVICE)
 		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, sender->call,
 				"kind is ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE, but src and dst lie so "
-				"that this is %s; src must be host "
-				"memory and dst device memory",
+				"that this is %s; src must be host memory and dst device memory",
 				acl_memcpy_kind_name(kind));
 	buffer = buffer_alloc(sender->call, count, &error);
 	if (buffer == NULL)
@@ -218,10 +217,10 @@ static aclError copy_async(const char *call, void *dst, size_t dst_max, const vo
 	if (error != ACL_SUCCESS)
 		return error;
 	if (kind == ACL_MEMCPY_HOST_TO_HOST)
-		return acl_fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, call,
-				"src and dst are both host memory, which no engine of the device "
-				"copies; use aclrtMemcpy, or a host "
-				"function in the stream (aclrtLaunchHostFunc)");
+		return acl_fail(
+			ACL_ERROR_RT_FEATURE_NOT_SUPPORT, call,
+			"src and dst are both host memory, which no engine of the device copies; "
+			"use aclrtMemcpy, or a host function in the stream (aclrtLaunchHostFunc)");
 	if (dst == src)
 		return ACL_SUCCESS;
 	if (from.kind == NPU_PLACE_PAGEABLE || to.kind == NPU_PLACE_PAGEABLE)

@@ -21,11 +21,11 @@ aclError acl_check_copy(const char *call, const void *dst, size_t dst_max, const
 	if (acl_null(call, "dst", dst) || acl_null(call, "src", src))
 		return ACL_ERROR_INVALID_PARAM;
 	if ((uint32_t)kind > ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE)
-		return acl_fail(ACL_ERROR_INVALID_PARAM, call,
-				"kind is %d (%s); it must be ACL_MEMCPY_HOST_TO_HOST (0) to "
-				"ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE (5), "
-				"for instance ACL_MEMCPY_DEFAULT (4)",
-				(int)kind, acl_memcpy_kind_name(kind));
+		return acl_fail(
+			ACL_ERROR_INVALID_PARAM, call,
+			"kind is %d (%s); it must be ACL_MEMCPY_HOST_TO_HOST (0) to "
+			"ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE (5), for instance ACL_MEMCPY_DEFAULT (4)",
+			(int)kind, acl_memcpy_kind_name(kind));
 	if (count > dst_max)
 		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, call,
 				"count is %s, but destMax says that dst has room for %s; count "
@@ -68,8 +68,8 @@ aclError acl_check_copy_2d(const char *call, const struct acl_rows *rows, aclrtM
 	    kind != ACL_MEMCPY_DEVICE_TO_DEVICE && kind != ACL_MEMCPY_DEFAULT)
 		return acl_fail(ACL_ERROR_INVALID_PARAM, call,
 				"kind is %d (%s); rows are copied by ACL_MEMCPY_HOST_TO_DEVICE "
-				"(1), ACL_MEMCPY_DEVICE_TO_HOST (2), "
-				"ACL_MEMCPY_DEVICE_TO_DEVICE (3) and ACL_MEMCPY_DEFAULT (4)",
+				"(1), ACL_MEMCPY_DEVICE_TO_HOST (2), ACL_MEMCPY_DEVICE_TO_DEVICE "
+				"(3) and ACL_MEMCPY_DEFAULT (4)",
 				(int)kind, acl_memcpy_kind_name(kind));
 	if (rows->height > HEIGHT_MAX)
 		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, call,
@@ -118,8 +118,7 @@ ACL_EXPORT aclError aclrtMemcpy2d(void *dst, size_t dpitch, const void *src, siz
 	if (kind == ACL_MEMCPY_DEVICE_TO_DEVICE)
 		return acl_fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, __func__,
 				"kind is ACL_MEMCPY_DEVICE_TO_DEVICE; a synchronous copy of rows "
-				"goes from the host to a device or "
-				"back: use aclrtMemcpy2dAsync");
+				"goes from the host to a device or back: use aclrtMemcpy2dAsync");
 	error = acl_check_context(__func__) ?: acl_real_kind(__func__, dst, src, &real, &to, &from);
 	if (error != ACL_SUCCESS)
 		return error;
@@ -180,8 +179,7 @@ aclError acl_check_fill_d32(const char *call, const void *ptr, size_t mem_size, 
 	if (out_place->kind != NPU_PLACE_DEVICE && !acl_place_is_host(out_place))
 		return acl_fail(ACL_ERROR_INVALID_PARAM, call,
 				"ptr is %p, which is ordinary memory of the process; it must be "
-				"memory of aclrtMalloc, aclrtMallocHost "
-				"or aclrtMapMem",
+				"memory of aclrtMalloc, aclrtMallocHost or aclrtMapMem",
 				ptr);
 	return core_context_peek() == NULL ? core_context_none(call) : ACL_SUCCESS;
 }

@@ -24,8 +24,7 @@ static aclError fail_flag(const char *call, uint32_t flag)
 {
 	return acl_fail(ACL_ERROR_RT_PARAM_INVALID, call,
 			"flag is %#x; it must be one or more of ACL_EVENT_SYNC (0x1), "
-			"ACL_EVENT_CAPTURE_STREAM_PROGRESS (0x2) and "
-			"ACL_EVENT_TIME_LINE (0x8)",
+			"ACL_EVENT_CAPTURE_STREAM_PROGRESS (0x2) and ACL_EVENT_TIME_LINE (0x8)",
 			flag);
 }
 

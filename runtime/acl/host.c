@@ -121,8 +121,8 @@ ACL_EXPORT aclError aclrtHostRegister(void *ptr, uint64_t size, aclrtHostRegiste
 	if ((bits & ~REGISTER_TYPES) != 0)
 		return acl_fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, __func__,
 				"type is %#x; it must be ACL_HOST_REGISTER_MAPPED (0), "
-				"ACL_HOST_REGISTER_IOMEMORY (4), "
-				"ACL_HOST_REGISTER_READONLY (8), or the last two together",
+				"ACL_HOST_REGISTER_IOMEMORY (4), ACL_HOST_REGISTER_READONLY (8), "
+				"or the last two together",
 				bits);
 	return acl_current(__func__, &context)
 		       ?: add_range(__func__, ptr, size,
@@ -141,8 +141,8 @@ ACL_EXPORT aclError aclrtHostRegisterV2(void *ptr, uint64_t size, uint32_t flag)
 	if (flag == 0 || (flag & ~REGISTER_FLAGS) != 0)
 		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, __func__,
 				"flag is %#x; it must be a combination of ACL_HOST_REG_MAPPED "
-				"(0x2), ACL_HOST_REG_IOMEMORY (0x4), "
-				"ACL_HOST_REG_READONLY (0x8) and ACL_HOST_REG_PINNED (0x10000000)",
+				"(0x2), ACL_HOST_REG_IOMEMORY (0x4), ACL_HOST_REG_READONLY (0x8) "
+				"and ACL_HOST_REG_PINNED (0x10000000)",
 				flag);
 	return acl_current(__func__, &context)
 		       ?: add_range(__func__, ptr, size,

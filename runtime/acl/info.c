@@ -123,11 +123,11 @@ ACL_EXPORT aclError aclrtPointerGetAttributes(const void *ptr, aclrtPtrAttribute
 	found.pageSize = place.page_bytes;
 	if (place.kind == NPU_PLACE_DEVICE || place.kind == NPU_PLACE_MANAGED) {
 		if (!core_logic_to_user(place.owner, &user))
-			return acl_fail(ACL_ERROR_RT_INVALID_DEVICEID, __func__,
-					"ptr is memory of the driver's device %u, which "
-					"ASCEND_RT_VISIBLE_DEVICES does not show "
-					"(user -> driver: %s)",
-					place.owner, core_visible_text());
+			return acl_fail(
+				ACL_ERROR_RT_INVALID_DEVICEID, __func__,
+				"ptr is memory of the driver's device %u, which "
+				"ASCEND_RT_VISIBLE_DEVICES does not show (user -> driver: %s)",
+				place.owner, core_visible_text());
 		found.location.id = (uint32_t)user;
 	}
 	*attributes = found;
@@ -154,8 +154,7 @@ ACL_EXPORT aclError aclrtCheckMemType(void **addrList, uint32_t size, uint32_t m
 	if ((memType & ~known) != 0)
 		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, __func__,
 				"memType is %#x; it must be a combination of ACL_RT_MEM_TYPE_DEV "
-				"(0x2), ACL_RT_MEM_TYPE_DVPP (0x8) "
-				"and ACL_RT_MEM_TYPE_RSVD (0x10)",
+				"(0x2), ACL_RT_MEM_TYPE_DVPP (0x8) and ACL_RT_MEM_TYPE_RSVD (0x10)",
 				memType);
 	error = acl_current(__func__, &context);
 	if (error != ACL_SUCCESS)
@@ -172,7 +171,7 @@ ACL_EXPORT aclError aclrtCheckMemType(void **addrList, uint32_t size, uint32_t m
 
 /* ---- capacities ---- */
 
-enum pool { POOL_ALL, POOL_NORMAL, POOL_HUGE, POOL_GIANT };
+enum pool { POOL_NORMAL = 1, POOL_HUGE = 2, POOL_GIANT = 4, POOL_ALL = POOL_NORMAL | POOL_HUGE };
 struct info_row {
 	uint8_t type; /* MEM_INFO_TYPE_* */
 	uint8_t pool;
@@ -205,6 +204,7 @@ ACL_EXPORT aclError aclrtGetMemInfo(aclrtMemAttr attr, size_t *free, size_t *tot
 	const struct MemPhyInfo *phy = &info.phy_info;
 	aclError error;
 	struct core_context *context;
+	unsigned pool;
 
 	if (ACL_IS_NULL(free) || ACL_IS_NULL(total))
 		return ACL_ERROR_INVALID_PARAM;
@@ -218,24 +218,11 @@ ACL_EXPORT aclError aclrtGetMemInfo(aclrtMemAttr attr, size_t *free, size_t *tot
 				    &info);
 	if (error != ACL_SUCCESS)
 		return error;
-	switch ((enum pool)info_rows[attr].pool) {
-	case POOL_ALL:
-		*free = phy->free + phy->huge_free;
-		*total = phy->total + phy->huge_total;
-		break;
-	case POOL_NORMAL:
-		*free = phy->free;
-		*total = phy->total;
-		break;
-	case POOL_HUGE:
-		*free = phy->huge_free;
-		*total = phy->huge_total;
-		break;
-	case POOL_GIANT:
-		*free = phy->giant_free;
-		*total = phy->giant_total;
-		break;
-	}
+	pool = info_rows[attr].pool;
+	*free = (pool & POOL_NORMAL ? phy->free : 0) + (pool & POOL_HUGE ? phy->huge_free : 0) +
+		(pool & POOL_GIANT ? phy->giant_free : 0);
+	*total = (pool & POOL_NORMAL ? phy->total : 0) + (pool & POOL_HUGE ? phy->huge_total : 0) +
+		 (pool & POOL_GIANT ? phy->giant_total : 0);
 	return ACL_SUCCESS;
 }
 

@@ -74,11 +74,10 @@ ACL_EXPORT aclError aclrtIpcMemGetExportKey(void *devPtr, size_t size, char *key
 		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, __func__,
 				"len is 0; the key takes %u bytes", KEY_BYTES);
 	if (flags > ACL_RT_IPC_MEM_EXPORT_FLAG_DISABLE_PID_VALIDATION)
-		return acl_fail(
-			ACL_ERROR_RT_PARAM_INVALID, __func__,
-			"flags is %#llx; it must be ACL_RT_IPC_MEM_EXPORT_FLAG_DEFAULT (0) or "
-			"ACL_RT_IPC_MEM_EXPORT_FLAG_DISABLE_PID_VALIDATION (1)",
-			(unsigned long long)flags);
+		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, __func__,
+				"flags is %#llx; it must be ACL_RT_IPC_MEM_EXPORT_FLAG_DEFAULT (0) "
+				"or ACL_RT_IPC_MEM_EXPORT_FLAG_DISABLE_PID_VALIDATION (1)",
+				(unsigned long long)flags);
 	error = acl_check_context(__func__)
 			?: ACL_CALL(__func__, halShmemCreateHandle, (DVdeviceptr)(uintptr_t)devPtr,
 				    size, key, len > UINT32_MAX ? UINT32_MAX : (uint32_t)len);
@@ -110,11 +109,10 @@ ACL_EXPORT aclError aclrtIpcMemImportByKey(void **devPtr, const char *key, uint6
 	if (ACL_IS_NULL(devPtr) || ACL_IS_NULL(key))
 		return ACL_ERROR_INVALID_PARAM;
 	if (flags > ACL_RT_IPC_MEM_IMPORT_FLAG_ENABLE_PEER_ACCESS)
-		return acl_fail(
-			ACL_ERROR_RT_PARAM_INVALID, __func__,
-			"flags is %#llx; it must be ACL_RT_IPC_MEM_IMPORT_FLAG_DEFAULT (0) or "
-			"ACL_RT_IPC_MEM_IMPORT_FLAG_ENABLE_PEER_ACCESS (1)",
-			(unsigned long long)flags);
+		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, __func__,
+				"flags is %#llx; it must be ACL_RT_IPC_MEM_IMPORT_FLAG_DEFAULT (0) "
+				"or ACL_RT_IPC_MEM_IMPORT_FLAG_ENABLE_PEER_ACCESS (1)",
+				(unsigned long long)flags);
 	error = check_key(__func__, key) ?: acl_current(__func__, &context);
 	if (error != ACL_SUCCESS)
 		return error;

@@ -307,11 +307,11 @@ ACL_EXPORT aclError aclrtMallocHostWithCfg(void **ptr, uint64_t size, aclrtMallo
 			module = attr->value.moduleId > MODULE_ID_LAST ? RUNTIME_MODULE_ID
 								       : attr->value.moduleId;
 		else if ((int)attr->attr != ACL_RT_MEM_ATTR_VA_FLAG)
-			return acl_fail(ACL_ERROR_RT_PARAM_INVALID, __func__,
-					"cfg->attrs[%zu].attr is %d; host memory takes "
-					"ACL_RT_MEM_ATTR_MODULE_ID (1) and "
-					"ACL_RT_MEM_ATTR_VA_FLAG (3)",
-					i, (int)attr->attr);
+			return acl_fail(
+				ACL_ERROR_RT_PARAM_INVALID, __func__,
+				"cfg->attrs[%zu].attr is %d; host memory takes "
+				"ACL_RT_MEM_ATTR_MODULE_ID (1) and ACL_RT_MEM_ATTR_VA_FLAG (3)",
+				i, (int)attr->attr);
 		else if (attr->value.vaFlag == 1)
 			return acl_fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, __func__,
 					"cfg->attrs[%zu] asks for one address on host and device "

@@ -14,11 +14,11 @@ static aclError check_share_type(const char *call, aclrtMemSharedHandleType type
 {
 	if (type == ACL_MEM_SHARE_HANDLE_TYPE_DEFAULT || type == ACL_MEM_SHARE_HANDLE_TYPE_FABRIC)
 		return ACL_SUCCESS;
-	return acl_fail(ACL_ERROR_RT_PARAM_INVALID, call,
-			"shareType is %d; it must be ACL_MEM_SHARE_HANDLE_TYPE_DEFAULT (1: "
-			"shareableHandle is a uint64_t) or "
-			"ACL_MEM_SHARE_HANDLE_TYPE_FABRIC (2: an aclrtMemFabricHandle)",
-			(int)type);
+	return acl_fail(
+		ACL_ERROR_RT_PARAM_INVALID, call,
+		"shareType is %d; it must be ACL_MEM_SHARE_HANDLE_TYPE_DEFAULT (1: shareableHandle "
+		"is a uint64_t) or ACL_MEM_SHARE_HANDLE_TYPE_FABRIC (2: an aclrtMemFabricHandle)",
+		(int)type);
 }
 
 static aclError check_export_flags(const char *call, uint64_t flags)

@@ -130,11 +130,10 @@ ACL_EXPORT aclError aclrtSetStreamFailureMode(aclrtStream stream, uint64_t mode)
 	aclError code = find(__func__, stream, &found);
 
 	if (code == ACL_SUCCESS && !core_stream_set_stop(found, stop))
-		return acl_fail(
-			ACL_ERROR_RT_FEATURE_NOT_SUPPORT, __func__,
-			"mode is %llu; a stream of ACL_STOP_ON_FAILURE (1) cannot go back to "
-			"ACL_CONTINUE_ON_FAILURE (0): create another stream",
-			(unsigned long long)mode);
+		return acl_fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, __func__,
+				"mode is %llu; a stream of ACL_STOP_ON_FAILURE (1) cannot go back "
+				"to ACL_CONTINUE_ON_FAILURE (0): create another stream",
+				(unsigned long long)mode);
 	return code;
 }
 

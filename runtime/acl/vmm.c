@@ -73,19 +73,18 @@ static aclError prop_convert(const char *call, const aclrtPhysicalMemProp *prop,
 	const struct attr_row *row;
 
 	if (attr >= sizeof(attr_rows) / sizeof(attr_rows[0]) || !attr_rows[attr].known)
-		return acl_fail(
-			ACL_ERROR_INVALID_PARAM, call,
-			"prop->memAttr is %d (%s), which no handle can have; use ACL_HBM_MEM_HUGE "
-			"(2 MiB pages), "
-			"ACL_HBM_MEM_HUGE1G (1 GiB pages), ACL_HBM_MEM_NORMAL, or one of ACL_MEM_*",
-			(int)attr, acl_mem_attr_name((int)attr));
+		return acl_fail(ACL_ERROR_INVALID_PARAM, call,
+				"prop->memAttr is %d (%s), which no handle can have; use "
+				"ACL_HBM_MEM_HUGE (2 MiB pages), ACL_HBM_MEM_HUGE1G (1 GiB pages), "
+				"ACL_HBM_MEM_NORMAL, or one of ACL_MEM_*",
+				(int)attr, acl_mem_attr_name((int)attr));
 	row = &attr_rows[attr];
 	if (device && row->host_only)
-		return acl_fail(ACL_ERROR_INVALID_PARAM, call,
-				"prop->memAttr is %s with prop->location.type DEVICE; DDR is host "
-				"memory: use type HOST or "
-				"HOST_NUMA, or ACL_HBM_MEM_HUGE for device memory",
-				acl_mem_attr_name((int)attr));
+		return acl_fail(
+			ACL_ERROR_INVALID_PARAM, call,
+			"prop->memAttr is %s with prop->location.type DEVICE; DDR is host memory: "
+			"use type HOST or HOST_NUMA, or ACL_HBM_MEM_HUGE for device memory",
+			acl_mem_attr_name((int)attr));
 	*out = (struct drv_mem_prop){
 		.side = (uint32_t)prop->location.type,
 		.devid = prop->location.id,
@@ -187,8 +186,7 @@ ACL_EXPORT aclError aclrtMallocPhysical(aclrtDrvMemHandle *handle, size_t size,
 			      FEATURE_SVM_VMM_NORMAL_GRANULARITY))
 			return acl_fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, __func__,
 					"prop->location.type is HOST_NUMA, which the driver in use "
-					"does not support; use "
-					"type HOST with id 0");
+					"does not support; use type HOST with id 0");
 	}
 	/* Whether there are 1 GiB pages at all is the driver's answer too: NOT_SUPPORT, the same
 	 * code. */
@@ -294,12 +292,11 @@ static void hint_at_ids(const aclrtMemAccessDesc *desc, size_t count)
 			continue;
 		if (core_user_to_logic((int32_t)desc[i].location.id, &logic) &&
 		    logic != desc[i].location.id)
-			npu_message_set("%s; desc[%zu].location.id is the driver's device id, "
-					"which is not translated: if "
-					"user device %u was meant, pass %u "
-					"(aclrtGetLogicDevIdByUserDevId; user -> driver: "
-					"%s)",
-					cause, i, desc[i].location.id, logic, core_visible_text());
+			npu_message_set(
+				"%s; desc[%zu].location.id is the driver's device id, which is not "
+				"translated: if user device %u was meant, pass %u "
+				"(aclrtGetLogicDevIdByUserDevId; user -> driver: %s)",
+				cause, i, desc[i].location.id, logic, core_visible_text());
 		else
 			npu_message_set("%s", cause);
 		free(cause);

@@ -121,9 +121,8 @@ static const struct var_row vars[NPU_VAR_COUNT] = {
 			    .chosen = true },
 	[NPU_VAR_FAULT] = { { "NPUSIM_FAULT", "CALL:WHEN:HOW,...", "", "runtime",
 			      "makes driver calls fail; CALL: halMemCreate, mem_create, ..., or *; "
-			      "WHEN: 3 (the third), 3+ "
-			      "(from it on), every:3; HOW: oom, busy, invalid, notsupport, or a "
-			      "driver's code" } },
+			      "WHEN: 3 (the third), 3+ (from it on), every:3; HOW: oom, busy, "
+			      "invalid, notsupport, or a driver's code" } },
 	[NPU_VAR_WINDOW] = { { "NPUSIM_WINDOW", "an address, auto", "auto", "backend-sim",
 			       "base of the device address window; for sanitizers" },
 			     .check = check_window },

@@ -139,8 +139,7 @@ struct core_stream *core_stream_find_any(void *handle, const char *call, int *er
 	if (stream == NULL)
 		*error = core_fail(CORE_PARAM_INVALID, call,
 				   "stream=%p is no stream of this process: it was destroyed, its "
-				   "device was reset, or it was not "
-				   "made by aclrtCreateStream",
+				   "device was reset, or it was not made by aclrtCreateStream",
 				   handle);
 	return stream;
 }
@@ -152,11 +151,11 @@ struct core_stream *core_stream_find(void *handle, const char *call, int *error)
 
 	if (stream == NULL || context == NULL || stream->context == core_context_of(context))
 		return stream;
-	*error = core_fail(CORE_STREAM_CONTEXT, call,
-			   "stream=%p belongs to another context (device %d) than the calling "
-			   "thread's current one (device %d); "
-			   "call aclrtSetDevice or aclrtSetCurrentContext first",
-			   handle, stream->context->face.user_device, context->user_device);
+	*error = core_fail(
+		CORE_STREAM_CONTEXT, call,
+		"stream=%p belongs to another context (device %d) than the calling thread's "
+		"current one (device %d); call aclrtSetDevice or aclrtSetCurrentContext first",
+		handle, stream->context->face.user_device, context->user_device);
 	return NULL;
 }
 
@@ -381,8 +380,7 @@ int core_stream_destroy(void *handle, bool force, const char *call)
 	if (stream->is_default)
 		return core_fail(CORE_PARAM_INVALID, call,
 				 "stream=%p is a default stream: it goes with its context, "
-				 "aclrtResetDevice or "
-				 "aclrtDestroyContext",
+				 "aclrtResetDevice or aclrtDestroyContext",
 				 handle);
 	if (core_is_pump_of(stream))
 		return core_fail(CORE_PARAM_INVALID, call,

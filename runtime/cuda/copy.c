@@ -168,12 +168,11 @@ static CUresult copy_rows(const char *call, const CUDA_MEMCPY2D *rows, const CUs
 		     rows->srcY, spitch, &src) ||
 	    !base_of(rows->dstMemoryType, rows->dstHost, rows->dstDevice, rows->dstXInBytes,
 		     rows->dstY, dpitch, &dst))
-		return cuda_fail(
-			CUDA_ERROR_INVALID_VALUE, call,
-			"rows of %zu bytes, pitches %zu and %zu, memory types %d and %d: arrays "
-			"are not modelled, and a pitch is no smaller than a row",
-			rows->WidthInBytes, spitch, dpitch, (int)rows->srcMemoryType,
-			(int)rows->dstMemoryType);
+		return cuda_fail(CUDA_ERROR_INVALID_VALUE, call,
+				 "rows of %zu bytes, pitches %zu and %zu, memory types %d and %d: "
+				 "arrays are not modelled, and a pitch is no smaller than a row",
+				 rows->WidthInBytes, spitch, dpitch, (int)rows->srcMemoryType,
+				 (int)rows->dstMemoryType);
 	for (size_t y = 0; y < rows->Height && code == CUDA_SUCCESS; y++)
 		code = copy(call, dst + y * dpitch, src + y * spitch, rows->WidthInBytes, stream);
 	return code;

@@ -117,9 +117,8 @@ CUDA_EXPORT CUresult cuDeviceGetPCIBusId(char *id, int length, CUdevice device)
 		return code;
 	if (id == NULL || length < 13)
 		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__,
-				 "id is %p and length %d; 13 "
-				 "characters are written",
-				 (void *)id, length);
+				 "id is %p and length %d; 13 characters are written", (void *)id,
+				 length);
 	code = cuda_check_device(__func__, device, &logic);
 	if (code != CUDA_SUCCESS)
 		return code;

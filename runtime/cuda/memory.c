@@ -294,9 +294,7 @@ CUDA_EXPORT CUresult cuMemHostGetFlags(unsigned int *flags, void *host)
 		return code;
 	if (flags == NULL || find((uintptr_t)host).letter != NPU_PLACE_PINNED)
 		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__,
-				 "host %p was not made by "
-				 "cuMemHostAlloc",
-				 host);
+				 "host %p was not made by cuMemHostAlloc", host);
 	*flags = CU_MEMHOSTALLOC_DEVICEMAP;
 	return CUDA_SUCCESS;
 }

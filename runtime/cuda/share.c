@@ -36,11 +36,10 @@ CUDA_EXPORT CUresult cuMemExportToShareableHandle(void *shareable,
 	if (code != CUDA_SUCCESS)
 		return code;
 	if (((unsigned)prop.requestedHandleTypes & (unsigned)type) == 0)
-		return cuda_fail(
-			CUDA_ERROR_INVALID_VALUE, __func__,
-			"handle 0x%llx was not made to be shared: prop.requestedHandleTypes was "
-			"%d, and %d is asked for",
-			handle, (int)prop.requestedHandleTypes, (int)type);
+		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__,
+				 "handle 0x%llx was not made to be shared: "
+				 "prop.requestedHandleTypes was %d, and %d is asked for",
+				 handle, (int)prop.requestedHandleTypes, (int)type);
 	code = CUDA_CALL(__func__, halMemExportToShareableHandleV2, cuda_handle(handle),
 			 MEM_HANDLE_TYPE_POSIX, 0, &share);
 	if (code == CUDA_SUCCESS)

@@ -59,11 +59,10 @@ CUDA_EXPORT CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t a
 		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "%s",
 				 ptr == NULL ? "ptr is NULL" : "flags must be 0");
 	if (size == 0 || !is_granular(size) || !is_granular(addr))
-		return cuda_fail(
-			CUDA_ERROR_INVALID_VALUE, __func__,
-			"size is %zu and addr 0x%llx; both must be multiples of 2 MiB, and size "
-			"not 0",
-			size, addr);
+		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__,
+				 "size is %zu and addr 0x%llx; both must be multiples of 2 MiB, "
+				 "and size not 0",
+				 size, addr);
 	code = cuda_vmm_ready(__func__);
 	if (code != CUDA_SUCCESS)
 		return code;
@@ -134,15 +133,12 @@ static CUresult prop_location(const char *call, const CUmemAllocationProp *prop,
 		if (location->id >= 0)
 			return CUDA_SUCCESS;
 		return cuda_fail(CUDA_ERROR_INVALID_VALUE, call,
-				 "prop.location.id is %d; a NUMA node "
-				 "is 0 or more",
-				 location->id);
+				 "prop.location.id is %d; a NUMA node is 0 or more", location->id);
 	default:
-		return cuda_fail(
-			CUDA_ERROR_INVALID_VALUE, call,
-			"prop.location.type is %d; memory is made on a device (1), the host (2) "
-			"or one of its NUMA nodes (3)",
-			(int)location->type);
+		return cuda_fail(CUDA_ERROR_INVALID_VALUE, call,
+				 "prop.location.type is %d; memory is made on a device (1), the "
+				 "host (2) or one of its NUMA nodes (3)",
+				 (int)location->type);
 	}
 }
 
@@ -162,11 +158,10 @@ static CUresult prop_of(const char *call, const CUmemAllocationProp *prop, struc
 				 "prop.requestedHandleTypes is %u; Windows's handles are not here",
 				 types);
 	if (types & CU_MEM_HANDLE_TYPE_FABRIC)
-		return cuda_fail(
-			CUDA_ERROR_NOT_PERMITTED, call,
-			"prop.requestedHandleTypes is %u; fabric handles need an IMEX channel, "
-			"and there is none",
-			types);
+		return cuda_fail(CUDA_ERROR_NOT_PERMITTED, call,
+				 "prop.requestedHandleTypes is %u; fabric handles need an IMEX "
+				 "channel, and there is none",
+				 types);
 	out->reserve = types | (uint64_t)prop->allocFlags.compressionType << WORD_COMPRESSION |
 		       (uint64_t)prop->allocFlags.gpuDirectRDMACapable << WORD_RDMA |
 		       (uint64_t)prop->allocFlags.usage << WORD_USAGE;
@@ -296,11 +291,10 @@ CUDA_EXPORT CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset,
 	if (code != CUDA_SUCCESS)
 		return code;
 	if (ptr == 0 || size == 0 || handle == 0 || flags != 0 || !is_granular(ptr))
-		return cuda_fail(
-			CUDA_ERROR_INVALID_VALUE, __func__,
-			"ptr 0x%llx, size %zu, handle 0x%llx, flags %llu: ptr must be a multiple "
-			"of 2 MiB, none of the first three 0, and flags 0",
-			ptr, size, handle, flags);
+		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__,
+				 "ptr 0x%llx, size %zu, handle 0x%llx, flags %llu: ptr must be a "
+				 "multiple of 2 MiB, none of the first three 0, and flags 0",
+				 ptr, size, handle, flags);
 	if (offset != 0)
 		return cuda_fail(CUDA_ERROR_NOT_SUPPORTED, __func__, "offset is %zu; it must be 0",
 				 offset);

@@ -151,9 +151,9 @@ static void describe_turn(void *arg, struct core_stall *out)
 	snprintf(out->text, sizeof(out->text), "waits for the host function %p, which %s",
 		 (void *)(uintptr_t)turn->fn,
 		 atomic_load(&turn->runs) ? "runs: its return ends the wait"
-		 : turn->subscribed       ? "no thread has taken: aclrtProcessReport in the "
-					    "thread that subscribes runs it"
-					  : "is the next that the stream's thread runs");
+		 : turn->subscribed ? "no thread has taken: aclrtProcessReport in the thread that "
+				      "subscribes runs it"
+				    : "is the next that the stream's thread runs");
 }
 
 /* ---- the stream's own thread ---- */
