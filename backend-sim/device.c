@@ -7,7 +7,7 @@
 
 #include "memory/memory.h"
 #include "memory/tables.h"
-#include "ops.h"
+#include "process/ops.h"
 #include "process/settings.h"
 #include "queue/queue.h"
 

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "sim/page-table-walk.h"
+#include "sim/page-table.h"
 
 namespace npusim
 {

@@ -27,6 +27,7 @@ model::model(unsigned devices) : m_interconnect(new interconnect("interconnect",
 
 		m_devices.emplace_back(new device(name.c_str(), i));
 		at(i).mmu.remote.bind(m_interconnect->in[i]);
+		m_interconnect->count(i, &at(i).counters);
 		m_interconnect->out[i].bind(at(i).hbm.in);
 	}
 }
@@ -36,11 +37,15 @@ void model::reset(const sim_config *config, uint64_t origin_ps)
 	unsigned cores = config->profile->cube_cores + config->profile->vector_cores;
 
 	for (const auto &d : m_devices) {
-		d->mmu.reset(config, SIM_ENGINE_CORE + cores, &m_shared);
-		d->l2.reset(config, origin_ps);
+		sim_counters *counters = &d->counters;
+
+		*counters = {};
+		d->mmu.reset(config, SIM_ENGINE_CORE + cores, &m_shared, counters);
+		d->l2.reset(config, origin_ps, counters);
 		d->hbm.reset(config, origin_ps);
 		for (unsigned kind = 0; kind < SIM_ENGINE_COUNT; kind++)
-			d->engines[kind]->reset(config, kind == SIM_ENGINE_CORE ? cores : 1, kind);
+			d->engines[kind]->reset(config, kind == SIM_ENGINE_CORE ? cores : 1, kind,
+						counters);
 	}
 	m_shared = {};
 	m_interconnect->reset(config, origin_ps);
@@ -94,40 +99,10 @@ void model::invalidate(unsigned space, uint64_t va, uint64_t bytes, bool busy)
 void model::get_counters(unsigned index, sim_counters *out) const
 {
 	const device &d = at(index);
-	const mmu_counters &m = *mmu_state_counters(d.mmu.state());
-	const link_counters &l = m_interconnect->counters(index);
-	hbm_counters h;
 
-	out->tlb_requests = m.requests;
-	out->tlb_l1_hits = m.l1_hits;
-	out->tlb_l2_hits = m.l2_hits;
-	out->tlb_misses = m.misses;
-	out->walks = m.walks;
-	out->walk_levels = m.walk_levels;
-	out->walk_cache_hits = m.walk_cache_hits;
-	out->walk_ps = m.walk_ps;
+	*out = d.counters;
 	out->tlb_live_bytes = mmu_state_live_bytes(d.mmu.state());
-	out->l2_reads = d.l2.counters().reads;
-	out->l2_read_hits = d.l2.counters().read_hits;
-	out->l2_writes = d.l2.counters().writes;
-	out->l2_write_hits = d.l2.counters().write_hits;
-	out->l2_conflicts = d.l2.counters().conflicts;
-	d.hbm.get_counters(&h);
-	out->hbm_read_bytes = h.read_bytes;
-	out->hbm_write_bytes = h.write_bytes;
-	out->hbm_row_hits = h.row_hits;
-	out->hbm_row_misses = h.row_misses;
-	out->hbm_refreshes = h.refreshes;
-	out->link_h2d_bytes = l.h2d_bytes;
-	out->link_d2h_bytes = l.d2h_bytes;
-	out->link_peer_bytes = l.peer_bytes;
-	for (unsigned kind = 0; kind < SIM_ENGINE_COUNT; kind++) {
-		const engine &e = *d.engines[kind];
-
-		out->engine_busy_ps[kind] = e.busy_ps();
-		out->jobs += e.jobs();
-		out->faults += e.faults();
-	}
+	d.hbm.get_counters(out);
 }
 
 } // namespace npusim

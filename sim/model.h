@@ -19,6 +19,7 @@ namespace npusim
 {
 
 struct device : public sc_core::sc_module {
+	sim_counters counters = {};
 	npusim::mmu mmu;
 	npusim::l2 l2;
 	hbm_module hbm;

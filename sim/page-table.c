@@ -10,16 +10,11 @@
 #include <assert.h>
 #include <stddef.h>
 
-#include "page-table-walk.h"
-
 #define PTE_INNER      (UINT64_C(3) << 8)  /* SH: inner shareable */
 #define PTE_ACCESSED   (UINT64_C(1) << 10) /* AF */
 #define PTE_LEAF_FIXED (PTE_VALID | PTE_INNER | PTE_ACCESSED)
 
-/* Bits 11:2 of a table descriptor are ignored by the hardware: 0 .. 512 fits. */
-#define COUNT_LG2  2
-#define COUNT_ONE  (UINT64_C(1) << COUNT_LG2)
-#define COUNT_MASK (UINT64_C(0x3ff) << COUNT_LG2)
+#define COUNT_ONE (UINT64_C(1) << PTE_COUNT_LG2)
 
 #define NO_GIANT UINT64_MAX
 
@@ -86,7 +81,7 @@ static unsigned unmap_level(struct page_table *pt, uint64_t *table, unsigned lev
 
 			table[i] -=
 				COUNT_ONE * unmap_level(pt, table_at(pt, pte), level + 1, from, to);
-			if (table[i] & COUNT_MASK)
+			if (table[i] & PTE_COUNT)
 				continue;
 			pt->host.free_table(pt->host.ctx, pte & PTE_PA_MASK);
 			pt->tables--;
@@ -127,7 +122,7 @@ void pt_unmap(struct page_table *pt, uint64_t va, uint64_t bytes)
 			}
 			gone += table[first + i] & PTE_VALID;
 		}
-		if (gone < (*pt->cached_parent & COUNT_MASK) >> COUNT_LG2) {
+		if (gone < (*pt->cached_parent & PTE_COUNT) >> PTE_COUNT_LG2) {
 			for (unsigned i = 0; i < n; i++)
 				table[first + i] = 0;
 			*pt->cached_parent -= COUNT_ONE * gone;
@@ -236,70 +231,4 @@ bool pt_walk(const struct page_table *pt, uint64_t va, struct pt_leaf *out)
 			return pt_read_leaf(out, pte, va, 2);
 	}
 	return pt_walk_from(0, pt->root_pa, pt->host.at, pt->host.ctx, va, out, &steps);
-}
-
-static bool clear_level(const struct page_table *pt, const uint64_t *table, unsigned level,
-			uint64_t va, uint64_t last)
-{
-	uint64_t span = UINT64_C(1) << pt_level_lg2(level);
-
-	for (unsigned i = pt_index_of(va, level); i <= pt_index_of(last, level); i++) {
-		uint64_t start = (va & ~(span * PT_ENTRIES - 1)) + i * span;
-		uint64_t from = start > va ? start : va;
-		uint64_t to = start + (span - 1) < last ? start + (span - 1) : last;
-
-		if (!(table[i] & PTE_VALID))
-			continue;
-		if (!pt_is_table(table[i], level) ||
-		    !clear_level(pt, table_at(pt, table[i]), level + 1, from, to))
-			return false;
-	}
-	return true;
-}
-
-bool pt_is_clear(const struct page_table *pt, uint64_t va, uint64_t bytes)
-{
-	if (!pt->root_pa)
-		return true;
-	return clear_level(pt, table_at(pt, pt->root_pa), 0, va, va + bytes - 1);
-}
-
-static bool check_level(const struct page_table *pt, const uint64_t *table, unsigned level,
-			uint64_t *tables, uint64_t *leaves, unsigned *out_live)
-{
-	*out_live = 0;
-	++*tables;
-	for (unsigned i = 0; i < PT_ENTRIES; i++) {
-		uint64_t pte = table[i];
-		unsigned below;
-
-		if (!pte)
-			continue;
-		++*out_live;
-		if (pt_is_leaf(pte, level)) {
-			if ((pte & PTE_PA_MASK) & ((UINT64_C(1) << pt_level_lg2(level)) - 1))
-				return false;
-			++*leaves;
-			continue;
-		}
-		if (!pt_is_table(pte, level) ||
-		    !check_level(pt, table_at(pt, pte), level + 1, tables, leaves, &below) ||
-		    !below || below != (pte & COUNT_MASK) >> COUNT_LG2)
-			return false;
-	}
-	return true;
-}
-
-bool pt_check(const struct page_table *pt, uint64_t *out_leaves)
-{
-	uint64_t tables = 0, leaves = 0;
-	unsigned live;
-
-	if (pt->root_pa && !check_level(pt, table_at(pt, pt->root_pa), 0, &tables, &leaves, &live))
-		return false;
-	if (tables != pt->tables)
-		return false;
-	if (out_leaves)
-		*out_leaves = leaves;
-	return true;
 }

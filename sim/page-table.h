@@ -22,6 +22,103 @@ extern "C" {
 
 #define PT_WRITE 1u /* leaf may be written; without it, read only */
 
+/* --- the format, and the walk from table to table: what an MMU does at every miss --- */
+
+static inline bool pt_rarely(bool condition)
+{
+	return __builtin_expect(condition, false);
+}
+
+/* VMSAv8-64 stage 1 descriptors, 4 KiB granule, Arm DDI 0487 D8.3.1 and D8.3.2. */
+#define PTE_VALID    UINT64_C(1)
+#define PTE_TABLE    UINT64_C(2) /* levels 0 to 2: a table and not a block; level 3: always set */
+#define PTE_READONLY (UINT64_C(1) << 7) /* AP[2] */
+#define PTE_PA_MASK  UINT64_C(0x0000fffffffff000)
+/* Of a table descriptor bits 11:2 are ignored by the hardware: how many live entries the table has,
+ * 0 .. 512. */
+#define PTE_COUNT_LG2 2
+#define PTE_COUNT     (UINT64_C(0x3ff) << PTE_COUNT_LG2)
+
+#define PT_ENTRIES    512u
+#define PT_LEVEL_LEAF 3u
+#define PT_VA_LG2     48u
+
+static inline unsigned pt_level_lg2(unsigned level)
+{
+	return 39 - 9 * level;
+}
+
+static inline unsigned pt_index_of(uint64_t va, unsigned level)
+{
+	return (unsigned)(va >> pt_level_lg2(level)) & (PT_ENTRIES - 1);
+}
+
+static inline bool pt_is_table(uint64_t pte, unsigned level)
+{
+	return level < PT_LEVEL_LEAF && (pte & (PTE_VALID | PTE_TABLE)) == (PTE_VALID | PTE_TABLE);
+}
+
+static inline bool pt_is_leaf(uint64_t pte, unsigned level)
+{
+	uint64_t leaf = level == PT_LEVEL_LEAF ? PTE_VALID | PTE_TABLE : PTE_VALID;
+
+	return level > 0 && (pte & (PTE_VALID | PTE_TABLE)) == leaf;
+}
+
+struct pt_leaf {
+	uint64_t pa;       /* of the byte at va */
+	unsigned page_lg2; /* of the leaf that has it */
+	unsigned flags;
+	unsigned levels; /* descriptors read */
+};
+
+/* What the descriptor that ends the walk says; false: that there is nothing. */
+static inline bool pt_read_leaf(struct pt_leaf *out, uint64_t pte, uint64_t va, unsigned level)
+{
+	uint64_t offset = (UINT64_C(1) << pt_level_lg2(level)) - 1;
+
+	out->levels = level + 1;
+	if (pt_rarely(!pt_is_leaf(pte, level)))
+		return false;
+	out->pa = (pte & PTE_PA_MASK & ~offset) | (va & offset);
+	out->page_lg2 = pt_level_lg2(level);
+	out->flags = pte & PTE_READONLY ? 0 : PT_WRITE;
+	return true;
+}
+
+/* Where each descriptor that was read lies. */
+struct pt_step {
+	uint64_t descriptor_pa[PT_LEVEL_LEAF + 1];
+};
+
+/* pt_walk() from a table of `level` on (0: the root) that has va: what an MMU does which remembers
+ * tables. */
+static inline bool pt_walk_from(unsigned level, uint64_t table_pa,
+				void *(*at)(void *ctx, uint64_t pa), void *ctx, uint64_t va,
+				struct pt_leaf *out, struct pt_step *steps)
+{
+	uint64_t pa = table_pa;
+
+	out->levels = 0;
+	if (pt_rarely(!pa || va >> PT_VA_LG2))
+		return false;
+	for (;; level++) {
+		const uint64_t *table = (const uint64_t *)at(ctx, pa);
+		unsigned index = pt_index_of(va, level);
+		uint64_t pte;
+
+		if (pt_rarely(!table))
+			return false;
+		pte = table[index];
+		steps->descriptor_pa[level] = pa + 8 * index;
+		if (!pt_is_table(pte, level))
+			return pt_read_leaf(out, pte, va, level);
+		pa = pte & PTE_PA_MASK;
+	}
+}
+
+/* --- tables --- */
+
 struct pt_host {
 	/* Physical address of a zeroed 4 KiB table, or 0 if there is no memory for it. */
 	uint64_t (*alloc_table)(void *ctx);
@@ -50,27 +147,16 @@ void pt_destroy(struct page_table *pt);
 
 /* Maps `count` pages of 2^page_lg2 bytes (12, 21 or 30) at va to consecutive physical pages from pa
  * on. Both aligned to the page. False if a table could not be had: nothing has been mapped then.
- * The range must be unmapped (checked by the caller through pt_is_clear()). */
+ * The range must be unmapped. */
 bool pt_map(struct page_table *pt, uint64_t va, uint64_t pa, unsigned page_lg2, uint64_t count,
 	    unsigned flags);
 /* Removes every leaf in [va, va + bytes), frees tables that became empty (the root stays). The
  * range cuts no leaf. */
 void pt_unmap(struct page_table *pt, uint64_t va, uint64_t bytes);
 
-/* True if no leaf lies in [va, va + bytes). */
-bool pt_is_clear(const struct page_table *pt, uint64_t va, uint64_t bytes);
-
-struct pt_leaf {
-	uint64_t pa;       /* of the byte at va */
-	unsigned page_lg2; /* of the leaf that has it */
-	unsigned flags;
-	unsigned levels; /* descriptors read */
-};
 /* The translation of va. False: none; out->levels says how many descriptors were read to find out.
  */
 bool pt_walk(const struct page_table *pt, uint64_t va, struct pt_leaf *out);
-/* True if no descriptor on the way or below breaks the format: for tests. */
-bool pt_check(const struct page_table *pt, uint64_t *out_leaves);
 
 #ifdef __cplusplus
 }

@@ -12,7 +12,7 @@
 
 #include "hbm/hbm-map.h"
 #include "l2/l2-cache.h"
-#include "profile-data.h"
+#include "sim/profile-data.h" /* made of the texts in profiles/ */
 
 enum kind { KIND_UNSIGNED, KIND_U32, KIND_U64, KIND_BOOL, KIND_STRING };
 
@@ -26,30 +26,19 @@ struct key {
 
 #define PLACE(member) \
 	offsetof(struct sim_profile, member), sizeof(((struct sim_profile *)0)->member)
-#define TEXT(group, name, member)                                    \
-	{                                                            \
-		group, name, KIND_STRING, PLACE(member), 1, 0, false \
+#define KEY(group, name, kind, member, ...)                   \
+	{                                                     \
+		group, name, kind, PLACE(member), __VA_ARGS__ \
 	}
-#define FLAG(group, name, member)                                  \
-	{                                                          \
-		group, name, KIND_BOOL, PLACE(member), 0, 1, false \
-	}
-#define UINT(group, name, member, min, max)                                \
-	{                                                                  \
-		group, name, KIND_UNSIGNED, PLACE(member), min, max, false \
-	}
-#define BIG(group, name, member, min, max)                            \
-	{                                                             \
-		group, name, KIND_U64, PLACE(member), min, max, false \
-	}
-#define RATE(group, name, member) BIG(group, name, member, 1, UINT64_C(100000000))
-#define TIME(group, name, member) BIG(group, name, member, 0, UINT64_C(1000000000000))
-#define CLOCKS(name, member)      UINT("HBM", name, member, 0, 100000)
+#define TEXT(group, name, member)           KEY(group, name, KIND_STRING, member, 1, 0, false)
+#define FLAG(group, name, member)           KEY(group, name, KIND_BOOL, member, 0, 1, false)
+#define UINT(group, name, member, min, max) KEY(group, name, KIND_UNSIGNED, member, min, max, false)
+#define BIG(group, name, member, min, max)  KEY(group, name, KIND_U64, member, min, max, false)
+#define RATE(group, name, member)           BIG(group, name, member, 1, UINT64_C(100000000))
+#define TIME(group, name, member)           BIG(group, name, member, 0, UINT64_C(1000000000000))
+#define CLOCKS(name, member)                UINT("HBM", name, member, 0, 100000)
 /* 0 where a profile does not name it. */
-#define OPTIONAL(group, name, member, max)                         \
-	{                                                          \
-		group, name, KIND_U64, PLACE(member), 0, max, true \
-	}
+#define OPTIONAL(group, name, member, max) KEY(group, name, KIND_U64, member, 0, max, true)
 #define COST(which, prefix)                                                                       \
 	BIG("DriverCalls", prefix "_base_ns", call[which].base_ns, 0, 1000000000),                \
 		BIG("DriverCalls", prefix "_message_ns", call[which].message_ns, 0, 1000000000),  \
@@ -64,7 +53,7 @@ struct key {
 static const struct key keys[] = {
 	TEXT("SoCInfo", "soc_name", soc_name),
 	TEXT("SoCInfo", "short_name", short_name),
-	{ "SoCInfo", "hardware_version", KIND_U32, PLACE(hardware_version), 0, UINT32_MAX, false },
+	KEY("SoCInfo", "hardware_version", KIND_U32, hardware_version, 0, UINT32_MAX, false),
 	FLAG("SoCInfo", "is_910c", is_910c),
 	UINT("SoCInfo", "default_devices", default_devices, 1, 16),
 	UINT("SoCInfo", "cube_core_cnt", cube_cores, 1, 256),
@@ -276,11 +265,44 @@ static char *check_l2(const struct sim_profile *p)
 	return NULL;
 }
 
+/* All counts are powers of two, and the interleave has as many bits of each. */
+static char *check_hbm(const struct sim_profile *p)
+{
+	const uint64_t count[HBM_FIELDS] = {
+		[HBM_OFFSET] = p->hbm_burst * 8,
+		[HBM_COLUMN] = p->hbm_columns,
+		[HBM_STACK] = p->hbm_stacks,
+		[HBM_CHANNEL] = p->hbm_channels,
+		[HBM_PSEUDO] = p->hbm_pseudo_channels,
+		[HBM_GROUP] = p->hbm_bank_groups,
+		[HBM_BANK] = p->hbm_banks,
+		[HBM_ROW] = p->hbm_rows,
+	};
+	unsigned bits[HBM_FIELDS];
+	struct hbm_map map;
+	char *problem;
+
+	if (p->hbm_ccd_l > 32 * MAX(1, p->hbm_ccd_s))
+		return g_strdup_printf("HBM.ccd_l_tck=%u: must be at most 32 x ccd_s_tck=%u",
+				       p->hbm_ccd_l, p->hbm_ccd_s);
+	for (unsigned f = 0; f < HBM_FIELDS; f++) {
+		if (!is_power_of_two(count[f]))
+			return g_strdup("HBM: stacks, channels, bank_groups, banks, columns, rows "
+					"and burst_length must be powers of two");
+		bits[f] = (unsigned)__builtin_ctzll(count[f]);
+	}
+	if (p->hbm_refresh &&
+	    (p->hbm_refresh_per_bank ? p->hbm_refi_sb <= p->hbm_rfc_sb : p->hbm_refi <= p->hbm_rfc))
+		return g_strdup("HBM: the refresh interval must be longer than the refresh itself "
+				"(refi_tck > rfc_tck, refi_sb_tck > rfc_sb_tck)");
+	(void)hbm_map_init(&map, p->hbm_map, bits, &problem);
+	return problem;
+}
+
 /* What the values must be to one another. NULL, or what is wrong. */
 static char *check_profile(const struct sim_profile *p)
 {
-	struct hbm_map map;
-	char *problem = NULL;
+	char *problem;
 
 	if (p->tlb_l2_entries % p->tlb_l2_ways)
 		return g_strdup_printf(
@@ -291,23 +313,7 @@ static char *check_profile(const struct sim_profile *p)
 				       " has %" PRIu64 " frames of 2 MiB",
 				       p->usable_frames, p->hbm_bytes, p->hbm_bytes >> 21);
 	problem = check_l2(p);
-	if (problem)
-		return problem;
-	if (p->hbm_ccd_l > 32 * MAX(1, p->hbm_ccd_s))
-		return g_strdup_printf("HBM.ccd_l_tck=%u: must be at most 32 x ccd_s_tck=%u",
-				       p->hbm_ccd_l, p->hbm_ccd_s);
-	if (!is_power_of_two(p->hbm_stacks) || !is_power_of_two(p->hbm_channels) ||
-	    !is_power_of_two(p->hbm_bank_groups) || !is_power_of_two(p->hbm_banks) ||
-	    !is_power_of_two(p->hbm_columns) || !is_power_of_two(p->hbm_burst) ||
-	    !is_power_of_two(p->hbm_rows))
-		return g_strdup("HBM: stacks, channels, bank_groups, banks, columns, rows and "
-				"burst_length must be powers of two");
-	if (p->hbm_refresh &&
-	    (p->hbm_refresh_per_bank ? p->hbm_refi_sb <= p->hbm_rfc_sb : p->hbm_refi <= p->hbm_rfc))
-		return g_strdup("HBM: the refresh interval must be longer than the refresh itself "
-				"(refi_tck > rfc_tck, refi_sb_tck > rfc_sb_tck)");
-	(void)hbm_map_init(&map, p, &problem);
-	return problem;
+	return problem ? problem : check_hbm(p);
 }
 
 static char *apply_keys(struct sim_profile *profile, GKeyFile *file, const char *group, bool *seen)

@@ -13,7 +13,7 @@
 #include "memory/memory.h"
 #include "memory/place.h"
 #include "memory/tables.h"
-#include "ops.h"
+#include "process/ops.h"
 #include "process/settings.h"
 
 #include <errno.h>

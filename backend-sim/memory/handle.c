@@ -4,7 +4,7 @@
  * granularity.
  */
 #include "memory/memory.h"
-#include "ops.h"
+#include "process/ops.h"
 #include "process/contract.h"
 
 #include <inttypes.h>

@@ -6,7 +6,7 @@
 #include "memory/memory.h"
 #include "memory/place.h"
 #include "memory/tables.h"
-#include "ops.h"
+#include "process/ops.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -4,7 +4,7 @@
  * exit. Owns the words only.
  */
 #include "memory/memory.h"
-#include "ops.h"
+#include "process/ops.h"
 
 #include <inttypes.h>
 #include <stdio.h>

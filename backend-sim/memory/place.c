@@ -8,7 +8,7 @@
 
 #include "memory/memory.h"
 #include "memory/tables.h"
-#include "ops.h"
+#include "process/ops.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -6,7 +6,7 @@
 #include "memory/dialect.h"
 #include "memory/place.h"
 #include "memory/memory.h"
-#include "ops.h"
+#include "process/ops.h"
 #include "process/contract.h"
 
 #include <errno.h>

@@ -5,7 +5,7 @@
  */
 #include "memory/dialect.h"
 #include "memory/memory.h"
-#include "ops.h"
+#include "process/ops.h"
 #include "process/contract.h"
 
 #include <inttypes.h>

@@ -5,9 +5,9 @@
  */
 #include "node.h"
 
+#include <glib.h>
 #include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -15,35 +15,24 @@
 
 static bool read_number(const char *path, uint64_t *out)
 {
-	FILE *file = fopen(path, "re");
-	unsigned long long value;
-	bool found = false;
+	g_autofree char *text = NULL;
+	char *end = NULL;
 
-	if (!file)
-		return false;
-	if (fscanf(file, "%llu", &value) == 1) { /* "max" is no number, and no limit */
-		*out = value;
-		found = true;
-	}
-	fclose(file);
-	return found;
+	if (g_file_get_contents(path, &text, NULL, NULL))
+		*out = g_ascii_strtoull(text, &end, 10);
+	return end != text; /* "max" is no number, and no limit */
 }
 
 /* The value after `key` in a file of lines "key value". */
 static uint64_t read_key(const char *path, const char *key)
 {
-	FILE *file = fopen(path, "re");
-	unsigned long long value = 0;
-	size_t length = strlen(key);
-	char line[256];
+	g_autofree char *text = NULL;
+	const char *at = NULL;
 
-	if (!file)
-		return 0;
-	while (fgets(line, sizeof(line), file))
-		if (!strncmp(line, key, length) && sscanf(line + length, "%llu", &value) == 1)
-			break;
-	fclose(file);
-	return value;
+	if (g_file_get_contents(path, &text, NULL, NULL))
+		for (at = strstr(text, key); at && at != text && at[-1] != '\n';)
+			at = strstr(at + 1, key);
+	return at ? g_ascii_strtoull(at + strlen(key), NULL, 10) : 0;
 }
 
 static uint64_t machine_room(void)
@@ -66,11 +55,6 @@ static uint64_t commit_room(void)
 	if (limit == 0)
 		return UINT64_MAX;
 	return limit > used ? (limit - used) * 1024 : 0;
-}
-
-static uint64_t least_of(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
 }
 
 static uint64_t group_room(const char *folder, const char *limit_name, const char *used_name)
@@ -102,7 +86,7 @@ static uint64_t groups_room(const char *mount, const char *group, const char *li
 	snprintf(path, sizeof(path), "%s%s", mount, group);
 	do {
 		room = group_room(path, limit_name, used_name);
-		least = least_of(room, least);
+		least = MIN(room, least);
 		slash = strrchr(path + root - 1, '/');
 		if (slash)
 			*slash = '\0';
@@ -110,31 +94,32 @@ static uint64_t groups_room(const char *mount, const char *group, const char *li
 	return least;
 }
 
+/* "0::GROUP" of cgroup v2, "N:memory:GROUP" of v1. */
 static uint64_t control_group_room(void)
 {
-	FILE *file = fopen("/proc/self/cgroup", "re");
+	g_autofree char *text = NULL;
 	uint64_t least = UINT64_MAX, room;
-	char line[PATH_MAX];
 
-	if (!file)
+	if (!g_file_get_contents("/proc/self/cgroup", &text, NULL, NULL))
 		return least;
-	while (fgets(line, sizeof(line), file)) {
-		char *names = strchr(line, ':'), *group = names ? strchr(names + 1, ':') : NULL;
+	for (char *line = text, *next; *line; line = next) {
+		char *names = strchr(line, ':'), *group;
 
+		next = line + strcspn(line, "\n");
+		if (*next)
+			*next++ = '\0';
+		group = names ? strchr(names + 1, ':') : NULL;
 		if (!group)
 			continue;
 		*group++ = '\0';
-		group[strcspn(group, "\n")] = '\0';
+		room = UINT64_MAX;
 		if (!strcmp(names, ":"))
 			room = groups_room("/sys/fs/cgroup", group, "memory.max", "memory.current");
 		else if (!strcmp(names, ":memory"))
 			room = groups_room("/sys/fs/cgroup/memory", group, "memory.limit_in_bytes",
 					   "memory.usage_in_bytes");
-		else
-			continue;
-		least = least_of(room, least);
+		least = MIN(least, room);
 	}
-	fclose(file);
 	return least;
 }
 
@@ -143,7 +128,7 @@ uint64_t node_host_room_bytes(void)
 	static uint64_t room;
 	static int64_t when;
 	struct timespec now;
-	uint64_t least;
+	uint64_t machine, commit, group;
 	int64_t ns;
 
 	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
@@ -151,8 +136,11 @@ uint64_t node_host_room_bytes(void)
 	if (__atomic_load_n(&when, __ATOMIC_ACQUIRE) + FRESH_NS > ns &&
 	    __atomic_load_n(&when, __ATOMIC_RELAXED))
 		return __atomic_load_n(&room, __ATOMIC_RELAXED);
-	least = least_of(least_of(control_group_room(), machine_room()), commit_room());
-	__atomic_store_n(&room, least, __ATOMIC_RELAXED);
+	machine = machine_room();
+	commit = commit_room();
+	group = control_group_room();
+	group = MIN(group, MIN(machine, commit));
+	__atomic_store_n(&room, group, __ATOMIC_RELAXED);
 	__atomic_store_n(&when, ns, __ATOMIC_RELEASE);
-	return least;
+	return group;
 }

@@ -93,20 +93,6 @@ static void node_free(struct node *node)
 	free(node);
 }
 
-static bool make_views(struct node *node, char **error)
-{
-	void *views = mmap(NULL, node->id_count * sizeof(*node->views), PROT_READ | PROT_WRITE,
-			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-
-	if (views == MAP_FAILED) {
-		*error = g_strdup_printf("node %s: no memory for its table of blocks: %s",
-					 node->name, strerror(errno));
-		return false;
-	}
-	node->views = views;
-	return true;
-}
-
 /* ---- making a node ---- */
 
 static void write_header(struct node *node)
@@ -134,13 +120,23 @@ static void write_header(struct node *node)
 
 static bool map_control(struct node *node, char **error)
 {
+	void *views;
+
 	node->control_bytes = layout_set(node);
 	node->control = file_map("the node's control segment", node->control_file.fd,
 				 node->control_bytes, NULL, error);
 	if (!node->control)
 		return false;
 	layout_set(node);
-	return make_views(node, error);
+	views = mmap(NULL, node->id_count * sizeof(*node->views), PROT_READ | PROT_WRITE,
+		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (views == MAP_FAILED) {
+		*error = g_strdup_printf("node %s: no memory for its table of blocks: %s",
+					 node->name, strerror(errno));
+		return false;
+	}
+	node->views = views;
+	return true;
 }
 
 static bool node_make(struct node *node, const struct node_config *config, char **error)
@@ -176,63 +172,41 @@ static bool node_make(struct node *node, const struct node_config *config, char 
 
 enum attempt { ATTEMPT_MAPPED, ATTEMPT_GONE, ATTEMPT_REFUSED };
 
-/* A sealed file cannot shrink under the mapping. */
-static bool read_header(int fd, struct control *out)
+/* Reads and checks the shape. A sealed file cannot shrink under the mapping. */
+static enum attempt read_header(struct node *node, pid_t pid, char **error)
 {
-	int seals = fcntl(fd, F_GET_SEALS);
-
-	return seals >= 0 && (seals & F_SEAL_SHRINK) &&
-	       pread(fd, out, offsetof(struct control, lock), 0) ==
-		       offsetof(struct control, lock) &&
-	       out->magic == NODE_MAGIC;
-}
-
-static bool is_whole(struct node *node, const struct control *head)
-{
+	const int fd = node->control_file.fd, seals = fcntl(fd, F_GET_SEALS);
+	g_autofree struct control *head = g_new0(struct control, 1);
+	const size_t size = offsetof(struct control, lock);
 	struct stat file;
 
-	return fstat(node->control_file.fd, &file) == 0 &&
-	       layout_set(node) == head->segment_bytes &&
-	       (uint64_t)file.st_size == head->segment_bytes &&
-	       own_file_is(&node->control_file, head->device, head->inode);
-}
-
-static enum attempt check_header(struct node *node, const struct candidate *candidate,
-				 const struct control *head, char **error)
-{
+	if (seals < 0 || !(seals & F_SEAL_SHRINK) || pread(fd, head, size, 0) != (ssize_t)size ||
+	    head->magic != NODE_MAGIC)
+		return ATTEMPT_GONE;
 	if (head->version != NODE_VERSION) {
 		*error = g_strdup_printf(
 			"node %s is run by another version of npusim (process %d); end "
 			"it with `npusim node --reset %s`, or choose another NPUSIM_NODE",
-			node->name, candidate->pid, node->name);
+			node->name, pid, node->name);
 		return ATTEMPT_REFUSED;
 	}
-	node->shape = (struct node_config){ .devices = head->devices,
+	node->shape = (struct node_config){ .name = node->name,
+					    .devices = head->devices,
 					    .hbm_bytes = head->hbm_bytes,
 					    .usable_frames = head->usable_frames,
 					    .host_bytes = head->host_bytes };
 	memcpy(node->shape.soc_name, head->soc_name, sizeof(head->soc_name) - 1);
-	node->shape.name = node->name;
-	if (config_check(&node->shape, error) && is_whole(node, head))
+	if (config_check(&node->shape, error) && fstat(fd, &file) == 0 &&
+	    layout_set(node) == head->segment_bytes &&
+	    (uint64_t)file.st_size == head->segment_bytes &&
+	    own_file_is(&node->control_file, head->device, head->inode))
 		return ATTEMPT_MAPPED;
 	free(*error);
 	*error = g_strdup_printf(
 		"node %s: the control segment of process %d is damaged; end it with "
 		"`npusim node --reset %s`",
-		node->name, candidate->pid, node->name);
+		node->name, pid, node->name);
 	return ATTEMPT_REFUSED;
-}
-
-static enum attempt attempt_header(struct node *node, const struct candidate *candidate,
-				   char **error)
-{
-	struct control *head = g_new0(struct control, 1);
-	enum attempt attempt = read_header(node->control_file.fd, head)
-				       ? check_header(node, candidate, head, error)
-				       : ATTEMPT_GONE;
-
-	free(head);
-	return attempt;
 }
 
 static bool anyone_lives(struct node *node)
@@ -304,7 +278,7 @@ static enum attempt attempt_candidate(struct node *node, const struct candidate 
 			node->name, candidate->pid, strerror(errno));
 		return ATTEMPT_REFUSED;
 	}
-	attempt = attempt_header(node, candidate, error);
+	attempt = read_header(node, candidate->pid, error);
 	if (attempt != ATTEMPT_MAPPED)
 		return attempt;
 	if (!map_control(node, error))

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The node: the simulated server that processes share. Owns what on hardware lies in the devices
- * and in the driver's kernel part: the memories (HBM of every device, memory of the host), their
- * frames, the blocks that hold frames, the registry of shared blocks, and the list of member
- * processes. It knows nothing of virtual addresses.
+ * The node: the simulated server that processes share, for the driver model above it and for
+ * `npusim node`. Owns what on hardware lies in the devices and in the driver's kernel part: the
+ * memories (HBM of every device, memory of the host), their frames, the blocks that hold frames,
+ * the registry of shared blocks, and the list of member processes. It knows nothing of virtual
+ * addresses, and calls nobody but the C library, GLib and runtime/base. How its own files build
+ * upon each other stands in layout.h.
  *
  * No daemon: all state lies in memfds that the members map; a newcomer finds a live member and
  * opens them through /proc. A member that dies at any instruction, the node's lock held or not, is
@@ -132,7 +134,7 @@ drvError_t node_share_info(struct node *node, uint32_t share_id, struct node_sha
  * caller's. */
 drvError_t node_share_import(struct node *node, uint32_t share_id, struct node_block **out);
 
-/* ---- blocks as file descriptors (node-fd.c) ---- */
+/* ---- blocks as file descriptors ---- */
 
 /* A descriptor that stands for the block, as many times as asked for: it passes over sockets, is
  * inherited, and keeps the block alive, in whatever process it is, until the last copy of it is

@@ -57,16 +57,6 @@ void block_for_each(struct node *node, void (*each)(struct node *node, uint32_t 
 
 /* ---- holders ---- */
 
-static uint64_t *holders_at(const struct block_place *place, unsigned w)
-{
-	return w ? &place->memory->more_holders[place->frame][w - 1] : &place->record->holders;
-}
-
-uint64_t holders_word(const struct block_place *place, unsigned w)
-{
-	return w < place->record->holder_words ? *holders_at(place, w) : 0;
-}
-
 /* What an earlier block left in later words is cleared when they are first needed. */
 void holders_set(const struct block_place *place, unsigned slot, bool held)
 {

@@ -57,14 +57,21 @@ void block_close(struct node *node, uint32_t id);
 /* Makes the frames of a closing block read as zeros. Lock not needed. */
 void block_clean(struct node *node, uint32_t id);
 
-/* Whether a member holds it; word w has the bits of members 64 * w on. */
-uint64_t holders_word(const struct block_place *place, unsigned w);
 void holders_set(const struct block_place *place, unsigned slot, bool held);
 /* Nobody but that member holds it; NODE_NONE: nobody at all. */
 bool holders_are_none_but(const struct block_place *place, unsigned slot);
 static inline uint64_t holder_bit(unsigned slot)
 {
 	return UINT64_C(1) << (slot % 64);
+}
+static inline uint64_t *holders_at(const struct block_place *place, unsigned w)
+{
+	return w ? &place->memory->more_holders[place->frame][w - 1] : &place->record->holders;
+}
+/* The bits of members 64 * w on. */
+static inline uint64_t holders_word(const struct block_place *place, unsigned w)
+{
+	return w < place->record->holder_words ? *holders_at(place, w) : 0;
 }
 static inline bool block_is_held_by(const struct block_place *place, unsigned slot)
 {

@@ -32,6 +32,8 @@
  * must keep neither. */
 static struct own_file startup_lock = { .fd = -1 }, startup_wait = { .fd = -1 };
 static pthread_mutex_t startup_mutex = PTHREAD_MUTEX_INITIALIZER;
+/* Held from where a socket of the lock gets its number until that is noted, and while forking. */
+static pthread_mutex_t fork_mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t startup_once = PTHREAD_ONCE_INIT;
 
 char *socket_prefix(void)
@@ -78,9 +80,20 @@ int node_announce(const char *name, pid_t pid, int control_fd)
 
 /* ---- the start-up lock ---- */
 
+static void before_fork(void)
+{
+	pthread_mutex_lock(&fork_mutex);
+}
+
+static void after_fork(void)
+{
+	pthread_mutex_unlock(&fork_mutex);
+}
+
 /* The thread that was joining a node is not in the child, and neither are the memories. */
 static void forget_in_child(void)
 {
+	pthread_mutex_unlock(&fork_mutex);
 	own_file_close(&startup_lock);
 	own_file_close(&startup_wait);
 	pthread_mutex_init(&startup_mutex, NULL);
@@ -89,7 +102,15 @@ static void forget_in_child(void)
 
 static void register_fork_handler(void)
 {
-	pthread_atfork(NULL, NULL, forget_in_child);
+	pthread_atfork(before_fork, after_fork, forget_in_child);
+}
+
+static int note_socket(struct own_file *file, int flags)
+{
+	pthread_mutex_lock(&fork_mutex);
+	*file = own_file(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | flags, 0));
+	pthread_mutex_unlock(&fork_mutex);
+	return file->fd;
 }
 
 static void make_message(struct msghdr *message, void *control, size_t control_size)
@@ -123,28 +144,30 @@ static bool send_lock(int to)
 static int receive_lock(int from)
 {
 	char control[CMSG_SPACE(sizeof(int))] = { 0 };
-	const struct cmsghdr *head;
+	struct cmsghdr *head = NULL;
 	struct msghdr message;
 	ssize_t length;
-	int fd;
+	int error = 0, fd;
 
 	make_message(&message, control, sizeof(control));
+	pthread_mutex_lock(&fork_mutex);
 	length = recvmsg(from, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
 	if (length != 1)
-		return length < 0 && errno != EAGAIN && errno != EINTR ? errno : ECONNRESET;
-	head = CMSG_FIRSTHDR(&message);
-	if (!head || head->cmsg_type != SCM_RIGHTS)
-		return EMFILE; /* no number is free for it */
-	memcpy(&fd, CMSG_DATA(head), sizeof(fd));
-	startup_lock = own_file(fd);
-	listen(fd, LOCK_QUEUE); /* so that those who connect learn who has it */
-	return 0;
+		error = length < 0 && errno != EAGAIN && errno != EINTR ? errno : ECONNRESET;
+	else if (!(head = CMSG_FIRSTHDR(&message)) || head->cmsg_type != SCM_RIGHTS)
+		error = EMFILE; /* no number is free for it */
+	if (!error) {
+		memcpy(&fd, CMSG_DATA(head), sizeof(fd));
+		startup_lock = own_file(fd);
+		listen(fd, LOCK_QUEUE); /* so that those who connect learn who has it */
+	}
+	pthread_mutex_unlock(&fork_mutex);
+	return error;
 }
 
 static bool bind_lock(const struct sockaddr_un *address, socklen_t size)
 {
-	startup_lock = own_file(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-	if (startup_lock.fd >= 0 &&
+	if (note_socket(&startup_lock, SOCK_NONBLOCK) >= 0 &&
 	    bind(startup_lock.fd, (const struct sockaddr *)address, size) == 0)
 		return listen(startup_lock.fd, LOCK_QUEUE) == 0;
 	return false;
@@ -158,8 +181,7 @@ static int connect_lock(const struct sockaddr_un *address, socklen_t size, pid_t
 	struct ucred holder;
 	socklen_t length = sizeof(holder);
 
-	startup_wait = own_file(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-	if (startup_wait.fd < 0 ||
+	if (note_socket(&startup_wait, 0) < 0 ||
 	    setsockopt(startup_wait.fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout)) != 0 ||
 	    connect(startup_wait.fd, (const struct sockaddr *)address, size) != 0 ||
 	    getsockopt(startup_wait.fd, SOL_SOCKET, SO_PEERCRED, &holder, &length) != 0)

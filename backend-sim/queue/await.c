@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "queue/copy.h"
-#include "ops.h"
+#include "process/ops.h"
 #include "queue/queue.h"
 
 #define CALL "npusimAwait"

@@ -15,7 +15,7 @@
 #include "cuda/dialect.h"
 #include "memory/place.h"
 #include "memory/tables.h"
-#include "ops.h"
+#include "process/ops.h"
 #include "process/contract.h"
 #include "queue/queue.h"
 

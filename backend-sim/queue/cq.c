@@ -7,7 +7,7 @@
 #include <glib.h>
 #include <string.h>
 
-#include "ops.h"
+#include "process/ops.h"
 #include "queue/queue.h"
 
 struct queue_cq *queue_cq_find(struct queue_device *device, uint32_t id)

@@ -7,7 +7,7 @@
 #include <glib.h>
 #include <string.h>
 
-#include "ops.h"
+#include "process/ops.h"
 #include "queue/queue.h"
 
 static const struct {

@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "ops.h"
+#include "process/ops.h"
 #include "queue/queue.h"
 
 #define IDLE_NS UINT64_C(1000000)

@@ -3,7 +3,7 @@
  * Reads by a core of a device, for time, TLBs and the memory's rows alone: npusimTouch. No bytes
  * are moved.
  */
-#include "ops.h"
+#include "process/ops.h"
 #include "queue/copy.h"
 #include "queue/queue.h"
 

@@ -29,11 +29,12 @@ enum npu_place_kind {
 
 struct npu_place {
 	enum npu_place_kind kind;
-	uint32_t owner; /* the device that has the memory, or NPU_OWNER_HOST; of a reservation that of
-			   its first mapping; NPU_OWNER_NONE: nobody (never mapped, PAGEABLE, FREE) */
-	uint32_t page_bytes;                    /* 0: RESERVED and never mapped, FREE */
-	uint64_t base, bytes;                   /* of the mapping, allocation or reservation */
-	uint64_t host_va;                       /* PAGEABLE, PINNED, REGISTERED: the CPU's address */
+	uint32_t owner; /* the device that has the memory, or NPU_OWNER_HOST; of a reservation that
+			   of its first mapping; NPU_OWNER_NONE: nobody (never mapped, PAGEABLE,
+			   FREE) */
+	uint32_t page_bytes;  /* 0: RESERVED and never mapped, FREE */
+	uint64_t base, bytes; /* of the mapping, allocation or reservation */
+	uint64_t host_va;     /* PAGEABLE, PINNED, REGISTERED: the CPU's address */
 	uint64_t reserved_base, reserved_bytes; /* of the reservation, where there is one */
 	uint64_t next_mapped; /* RESERVED: where the next mapping begins, or the reservation ends */
 	uint32_t readers;     /* MAPPED: bit d: device d may read */

@@ -48,27 +48,62 @@ bool npu_parse_size(const char *text, uint64_t *out_bytes)
 	return true;
 }
 
-const char *npu_size_text(uint64_t bytes)
+static void write_exact(char *out, size_t room, uint64_t bytes)
 {
-	static __thread char buffers[4][64];
-	static __thread unsigned next;
-	char *out = buffers[next++ % 4];
-
 	for (size_t i = 0; i < UNIT_COUNT; i++) {
 		uint64_t unit = UINT64_C(1) << units[i].lg2;
 
 		if (bytes < unit)
 			continue;
 		if (bytes % unit == 0)
-			snprintf(out, sizeof(buffers[0]), "%llu (%llu %s)",
-				 (unsigned long long)bytes, (unsigned long long)(bytes / unit),
-				 units[i].name);
+			snprintf(out, room, "%llu (%llu %s)", (unsigned long long)bytes,
+				 (unsigned long long)(bytes / unit), units[i].name);
 		else
-			snprintf(out, sizeof(buffers[0]), "%llu (about %.2f %s)",
-				 (unsigned long long)bytes, (double)bytes / (double)unit,
-				 units[i].name);
-		return out;
+			snprintf(out, room, "%llu (about %.2f %s)", (unsigned long long)bytes,
+				 (double)bytes / (double)unit, units[i].name);
+		return;
 	}
-	snprintf(out, sizeof(buffers[0]), "%llu", (unsigned long long)bytes);
+	snprintf(out, room, "%llu", (unsigned long long)bytes);
+}
+
+static void write_unit(char *out, size_t room, uint64_t bytes)
+{
+	for (size_t i = 0; i < UNIT_COUNT; i++) {
+		double unit = (double)(UINT64_C(1) << units[i].lg2);
+
+		if ((double)bytes < unit)
+			continue;
+		snprintf(out, room, "%.2f %s", (double)bytes / unit, units[i].name);
+		return;
+	}
+	snprintf(out, room, "%llu B", (unsigned long long)bytes);
+}
+
+static void write_mib(char *out, size_t room, int64_t bytes)
+{
+	bool is_small = bytes < 1 << 20 && bytes > -(1 << 20);
+
+	if (bytes == 0)
+		snprintf(out, room, "0");
+	else if (is_small && bytes % 1024 != 0)
+		snprintf(out, room, "%lld bytes", (long long)bytes);
+	else if (is_small)
+		snprintf(out, room, "%lld KiB", (long long)bytes / 1024);
+	else
+		snprintf(out, room, "%.2f MiB", (double)bytes / 1048576.0);
+}
+
+const char *npu_size_words(uint64_t bytes, enum npu_size_form form)
+{
+	static __thread char buffers[16][64];
+	static __thread unsigned next;
+	char *out = buffers[next++ % 16];
+
+	if (form == NPU_SIZE_EXACT)
+		write_exact(out, sizeof(buffers[0]), bytes);
+	else if (form == NPU_SIZE_UNIT)
+		write_unit(out, sizeof(buffers[0]), bytes);
+	else
+		write_mib(out, sizeof(buffers[0]), (int64_t)bytes);
 	return out;
 }

@@ -19,7 +19,8 @@ engine::engine(sc_core::sc_module_name name, sim_engine kind)
 	dont_initialize();
 }
 
-void engine::reset(const sim_config *config, unsigned lanes, unsigned first_lane)
+void engine::reset(const sim_config *config, unsigned lanes, unsigned first_lane,
+		   sim_counters *counters)
 {
 	m_profile = config->profile;
 	m_first_lane = first_lane;
@@ -27,7 +28,7 @@ void engine::reset(const sim_config *config, unsigned lanes, unsigned first_lane
 	m_active.clear();
 	m_wake.cancel();
 	m_due_ps = SIM_NEVER;
-	m_busy_ps = m_jobs = m_faults = 0;
+	m_counters = counters;
 }
 
 uint64_t engine::rate(unsigned index) const
@@ -329,9 +330,9 @@ void engine::settle(unsigned space, uint64_t va, uint64_t bytes)
 void engine::complete(sim_job *job, uint64_t now)
 {
 	job->finish_ps = now;
-	m_busy_ps += job->finish_ps - job->begin_ps;
-	m_jobs++;
-	m_faults += job->status != SIM_OK;
+	m_counters->engine_busy_ps[m_kind] += job->finish_ps - job->begin_ps;
+	m_counters->jobs++;
+	m_counters->faults += job->status != SIM_OK;
 	job->next = nullptr;
 	job->model = nullptr;
 	if (job->done)

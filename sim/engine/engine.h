@@ -22,8 +22,9 @@ public:
 
 	SC_HAS_PROCESS(engine);
 	engine(sc_core::sc_module_name name, sim_engine kind);
-	// first_lane: of the MMU's lanes.
-	void reset(const sim_config *config, unsigned lanes, unsigned first_lane);
+	// first_lane: of the MMU's lanes. counters: of the device.
+	void reset(const sim_config *config, unsigned lanes, unsigned first_lane,
+		   sim_counters *counters);
 
 	void submit(sim_job *job, uint64_t not_before_ps);
 	// When it has something to do next; SIM_NEVER if nothing is there.
@@ -34,19 +35,6 @@ public:
 	// The bytes of a job under way that lie in these pages have reached them now: they are
 	// about to go.
 	void settle(unsigned space, uint64_t va, uint64_t bytes);
-
-	uint64_t busy_ps() const
-	{
-		return m_busy_ps;
-	}
-	uint64_t jobs() const
-	{
-		return m_jobs;
-	}
-	uint64_t faults() const
-	{
-		return m_faults;
-	}
 
 private:
 	enum class state { idle, waiting, moving, writing, finishing };
@@ -112,7 +100,7 @@ private:
 	uint64_t m_due_ps = SIM_NEVER;
 	bool m_stepping = false;
 	access m_access;
-	uint64_t m_busy_ps = 0, m_jobs = 0, m_faults = 0;
+	sim_counters *m_counters = nullptr;
 };
 
 } // namespace npusim

@@ -9,14 +9,14 @@
 
 static const char letters[] = "ocshpgbr";
 
-static char *bad(const struct sim_profile *profile, const char *why)
+static char *bad(const char *text, const char *why)
 {
-	return g_strdup_printf("HBM.map=%s: %s", profile->hbm_map, why);
+	return g_strdup_printf("HBM.map=%s: %s", text, why);
 }
 
-static char *parse(struct hbm_map *map, const struct sim_profile *profile)
+static char *parse(struct hbm_map *map, const char *text)
 {
-	g_auto(GStrv) words = g_strsplit_set(profile->hbm_map, " -", -1);
+	g_auto(GStrv) words = g_strsplit_set(text, " -", -1);
 	unsigned shift = 0, row_bit = 0;
 
 	for (size_t i = 0; words[i]; i++) {
@@ -28,13 +28,13 @@ static char *parse(struct hbm_map *map, const struct sim_profile *profile)
 		if (!words[i][0])
 			continue;
 		if (!letter || !g_ascii_isdigit(words[i][1]))
-			return bad(profile,
+			return bad(text,
 				   "fields are a letter of o c s h p g b r and a count of bits");
 		if (map->pieces == HBM_MAP_PIECES)
-			return bad(profile, "at most 16 fields");
+			return bad(text, "at most 16 fields");
 		bits = g_ascii_strtoull(words[i] + 1, &end, 10);
 		if (bits > 32 || (*end && strcmp(end, "x")))
-			return bad(profile, "a field has at most 32 bits, and x is the only mark");
+			return bad(text, "a field has at most 32 bits, and x is the only mark");
 		piece->field = (uint8_t)(letter - letters);
 		piece->shift = (uint8_t)shift;
 		piece->bits = (uint8_t)bits;
@@ -42,18 +42,13 @@ static char *parse(struct hbm_map *map, const struct sim_profile *profile)
 		piece->hashed = *end == 'x';
 		piece->row_bit = (uint8_t)row_bit;
 		if (piece->hashed && (piece->field < HBM_STACK || piece->field == HBM_ROW))
-			return bad(profile, "x goes with s, h, p, g and b only");
+			return bad(text, "x goes with s, h, p, g and b only");
 		row_bit += piece->hashed ? (unsigned)bits : 0;
 		map->bits[piece->field] += (unsigned)bits;
 		shift += (unsigned)bits;
 		map->pieces++;
 	}
-	return shift > 63 ? bad(profile, "more than 63 bits") : NULL;
-}
-
-static unsigned lg2(uint64_t x)
-{
-	return 63 - (unsigned)__builtin_clzll(x);
+	return shift > 63 ? bad(text, "more than 63 bits") : NULL;
 }
 
 /* The whole place of an offset, packed, field by field: what the tables are made of. */
@@ -99,27 +94,17 @@ static void make_tables(struct hbm_map *map)
 			map->part[i][value] = pack_place(map, value << (8 * i + map->skip));
 }
 
-bool hbm_map_init(struct hbm_map *map, const struct sim_profile *p, char **problem)
+bool hbm_map_init(struct hbm_map *map, const char *text, const unsigned *bits, char **problem)
 {
-	const unsigned want[HBM_FIELDS] = {
-		[HBM_OFFSET] = lg2(p->hbm_burst * 8),
-		[HBM_COLUMN] = lg2(p->hbm_columns),
-		[HBM_STACK] = lg2(p->hbm_stacks),
-		[HBM_CHANNEL] = lg2(p->hbm_channels),
-		[HBM_PSEUDO] = lg2(p->hbm_pseudo_channels),
-		[HBM_GROUP] = lg2(p->hbm_bank_groups),
-		[HBM_BANK] = lg2(p->hbm_banks),
-		[HBM_ROW] = lg2(p->hbm_rows),
-	};
 	unsigned run = 0;
 
 	memset(map, 0, sizeof(*map));
-	*problem = parse(map, p);
-	for (unsigned f = 0; !*problem && f < HBM_FIELDS; f++)
-		if (map->bits[f] != want[f])
+	*problem = parse(map, text);
+	for (unsigned f = 0; !*problem && bits && f < HBM_FIELDS; f++)
+		if (map->bits[f] != bits[f])
 			*problem = g_strdup_printf(
-				"HBM.map=%s: %u bits of '%c', where the geometry has %u",
-				p->hbm_map, map->bits[f], letters[f], want[f]);
+				"HBM.map=%s: %u bits of '%c', where the geometry has %u", text,
+				map->bits[f], letters[f], bits[f]);
 	if (*problem)
 		return false;
 	for (unsigned i = 0; i < map->pieces && map->piece[i].field <= HBM_COLUMN; i++)

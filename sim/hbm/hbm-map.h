@@ -1,23 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Where an address of a device's HBM lies: stack, channel, pseudo channel, bank group, bank, row,
- * column, by the profile's interleave. The text lists fields from the least significant bit up, a
- * letter and a count of bits each: o offset within a burst, c column, s stack, h channel, p pseudo
- * channel, g bank group, b bank, r row. A letter may come twice (its first piece is the lower). `x`
- * behind a field of s, h, p, g or b XORs it with bits of the row, those from bit 0 on for the first
- * such field, the next ones for the next: rows that would meet in one bank are spread.
+ * column, by the interleave of its profile (HBM.map). The text lists fields from the least
+ * significant bit up, a letter and a count of bits each: o offset within a burst, c column, s
+ * stack, h channel, p pseudo channel, g bank group, b bank, r row. A letter may come twice (its
+ * first piece is the lower). `x` behind a field of s, h, p, g or b XORs it with bits of the row,
+ * those from bit 0 on for the first such field, the next ones for the next: rows that would meet in
+ * one bank are spread.
  */
 #ifndef NPUSIM_SIM_HBM_HBM_MAP_H
 #define NPUSIM_SIM_HBM_HBM_MAP_H
 
+#include <glib.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "sim/profile.h"
-
-#ifdef __cplusplus
-extern "C" {
-#endif
+G_BEGIN_DECLS
 
 enum hbm_field {
 	HBM_OFFSET,
@@ -67,9 +65,9 @@ struct hbm_place {
 	uint32_t row, column;
 };
 
-/* False if the profile's text is no map, or its counts of bits are not those of the geometry; then
- * *problem is a message, to be g_free()d. */
-bool hbm_map_init(struct hbm_map *map, const struct sim_profile *profile, char **problem);
+/* False if the text is no map, or its fields have not as many bits as `bits` says (NULL: any
+ * count); then *problem is a message, to be g_free()d. */
+bool hbm_map_init(struct hbm_map *map, const char *text, const unsigned *bits, char **problem);
 
 /* Bits of the offset beyond the device's memory are not looked at. */
 static inline void hbm_map_find(const struct hbm_map *map, uint64_t offset, struct hbm_place *out)
@@ -84,8 +82,6 @@ static inline void hbm_map_find(const struct hbm_map *map, uint64_t offset, stru
 	out->pseudo = (uint32_t)(place >> HBM_MAP_PSEUDO_AT);
 }
 
-#ifdef __cplusplus
-}
-#endif
+G_END_DECLS
 
 #endif

@@ -32,9 +32,8 @@ void hbm_module::expect(uint64_t pa)
 		hbm_expect(m_hbm, SIM_PA_OFFSET(pa));
 }
 
-void hbm_module::get_counters(hbm_counters *out) const
+void hbm_module::get_counters(sim_counters *out) const
 {
-	*out = hbm_counters();
 	if (m_hbm)
 		hbm_get_counters(m_hbm, out);
 }

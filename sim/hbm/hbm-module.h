@@ -20,7 +20,7 @@ public:
 	// origin_ps: in the kernel's time; clocks and refreshes count from there, so that a
 	// simulation's times do not hang on when it was opened.
 	void reset(const sim_config *config, uint64_t origin_ps);
-	void get_counters(hbm_counters *out) const;
+	void get_counters(sim_counters *out) const;
 	void serve(access &request) override;
 	void expect(uint64_t pa) override;
 

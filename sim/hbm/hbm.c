@@ -85,7 +85,7 @@ struct hbm {
 	struct hbm_place expected_place;
 	struct pseudo *pseudo;
 	struct bank *bank; /* of all of them */
-	struct hbm_counters counters;
+	uint64_t read_bytes, write_bytes, row_hits, row_misses;
 };
 
 static uint64_t max_of(uint64_t a, uint64_t b)
@@ -137,7 +137,7 @@ static void set_map(struct hbm *hbm, const struct sim_profile *p)
 	char *problem = NULL;
 	unsigned columns = 0;
 
-	if (!hbm_map_init(&hbm->map, p, &problem))
+	if (!hbm_map_init(&hbm->map, p->hbm_map, NULL, &problem))
 		g_error("%s", problem); /* a profile's map was checked when it was read */
 	for (unsigned i = 0; i < hbm->map.pieces; i++) {
 		const struct hbm_piece *piece = &hbm->map.piece[i];
@@ -461,10 +461,10 @@ G_ALWAYS_INLINE static inline uint64_t open_row(struct hbm *hbm, struct pseudo *
 		bank->act_ok = max_of(bank->act_ok, free);
 	}
 	if (bank->row == row) {
-		hbm->counters.row_hits++;
+		hbm->row_hits++;
 		return max_of(t, bank->act + rcd);
 	}
-	hbm->counters.row_misses++;
+	hbm->row_misses++;
 	if (bank->row != NO_ROW)
 		bank->act_ok = max_of(bank->act_ok, max_of(t, bank->pre_ok) + hbm->rp);
 	activate(hbm, pseudo, bank, index, row, t, rcd);
@@ -495,12 +495,6 @@ G_ALWAYS_INLINE static inline uint64_t find_slots(const struct hbm *hbm,
 			    divide_up(&hbm->by_ccd_s, ready));
 }
 
-G_ALWAYS_INLINE static inline void take_slots(struct hbm *hbm, struct pseudo *pseudo,
-					      unsigned group, unsigned bursts, uint64_t s)
-{
-	hbm_bus_take(&pseudo->bus, &hbm->bus, group, bursts, s);
-}
-
 static inline bool was_open(const struct bank *bank, uint32_t row)
 {
 	bool any = false;
@@ -529,8 +523,8 @@ __attribute__((cold)) static uint64_t overtake(struct hbm *hbm, struct pseudo *p
 		s = find_slots(hbm, pseudo, group, bursts, write, cas);
 		if (s * hbm->ccd_s + length > old->pre)
 			continue;
-		take_slots(hbm, pseudo, group, bursts, s);
-		hbm->counters.row_hits += bursts;
+		hbm_bus_take(&pseudo->bus, &hbm->bus, group, bursts, s);
+		hbm->row_hits += bursts;
 		return s * hbm->ccd_s;
 	}
 	return 0;
@@ -559,9 +553,9 @@ G_ALWAYS_INLINE static inline uint64_t serve_row(struct hbm *hbm, struct pseudo 
 		bank->act_ok = free;
 		t = free;
 	}
-	take_slots(hbm, pseudo, group, bursts, s);
+	hbm_bus_take(&pseudo->bus, &hbm->bus, group, bursts, s);
 	close_after(hbm, bank, cas + (bursts - 1) * hbm->ccd_l, write);
-	hbm->counters.row_hits += bursts - 1;
+	hbm->row_hits += bursts - 1;
 	return cas;
 }
 
@@ -612,6 +606,16 @@ static uint64_t write_row(struct hbm *hbm, struct pseudo *pseudo, const struct h
 	return t + hbm->cwl + hbm->burst;
 }
 
+/* What a whole stripe has left in the pseudo channel. */
+static inline void follow_stripe(const struct hbm *hbm, struct pseudo *pseudo)
+{
+	if (G_LIKELY(pseudo->stripe == hbm->stripe))
+		return;
+	pseudo->stripe = hbm->stripe;
+	pseudo->floor = max_of(pseudo->floor, hbm->stripe_end);
+	*(hbm->stripe_write ? &pseudo->last_write : &pseudo->last_read) = hbm->stripe_end;
+}
+
 /* One piece of a row. */
 G_GNUC_NO_INLINE static uint64_t access_row(struct hbm *hbm, uint64_t offset, unsigned bursts,
 					    bool write, uint64_t t, uint64_t *out_first)
@@ -625,11 +629,7 @@ G_GNUC_NO_INLINE static uint64_t access_row(struct hbm *hbm, uint64_t offset, un
 	else
 		hbm_map_find(&hbm->map, offset, &place);
 	pseudo = &hbm->pseudo[place.pseudo];
-	if (G_UNLIKELY(pseudo->stripe != hbm->stripe)) {
-		pseudo->stripe = hbm->stripe;
-		pseudo->floor = max_of(pseudo->floor, hbm->stripe_end);
-		*(hbm->stripe_write ? &pseudo->last_write : &pseudo->last_read) = hbm->stripe_end;
-	}
+	follow_stripe(hbm, pseudo);
 	t = max_of(t, pseudo->queue[pseudo->queue_next]);
 	if (G_UNLIKELY(write)) {
 		done = write_row(hbm, pseudo, &place, bursts, t);
@@ -665,11 +665,7 @@ static uint64_t bulk_row(struct hbm *hbm, uint64_t offset, unsigned bursts, bool
 
 	hbm_map_find(&hbm->map, offset, &place);
 	pseudo = &hbm->pseudo[place.pseudo];
-	if (G_UNLIKELY(pseudo->stripe != hbm->stripe)) {
-		pseudo->stripe = hbm->stripe;
-		pseudo->floor = max_of(pseudo->floor, hbm->stripe_end);
-		*(hbm->stripe_write ? &pseudo->last_write : &pseudo->last_read) = hbm->stripe_end;
-	}
+	follow_stripe(hbm, pseudo);
 	cas = open_row(hbm, pseudo, place.bank, place.row, write, t);
 	cas = max_of(max_of(cas, turn(hbm, pseudo, write)),
 		     max_of(pseudo->floor, pseudo->bus.horizon * hbm->ccd_s));
@@ -677,7 +673,7 @@ static uint64_t bulk_row(struct hbm *hbm, uint64_t offset, unsigned bursts, bool
 	pseudo->floor = end;
 	*(write ? &pseudo->last_write : &pseudo->last_read) = end - hbm->ccd_s;
 	close_after(hbm, &pseudo->bank[place.bank], end - hbm->ccd_s, write);
-	hbm->counters.row_hits += bursts - 1;
+	hbm->row_hits += bursts - 1;
 	*out_first = cas + (write ? hbm->cwl : hbm->cl) + hbm->burst;
 	return end + (write ? hbm->cwl : hbm->cl) + hbm->burst;
 }
@@ -709,8 +705,8 @@ static uint64_t whole_stripes(struct hbm *hbm, uint64_t offset, uint64_t stripes
 	hbm->stripe_row = place.row;
 	hbm->stripe_write = write;
 	hbm->stripe_end = work_until(hbm, start, stripes * hbm->banks * row_clocks);
-	hbm->counters.row_hits += bursts - rows;
-	hbm->counters.row_misses += rows;
+	hbm->row_hits += bursts - rows;
+	hbm->row_misses += rows;
 	*out_first = start + (write ? hbm->cwl : hbm->cl) + hbm->burst;
 	return hbm->stripe_end + (write ? hbm->cwl : hbm->cl) + hbm->burst;
 }
@@ -749,7 +745,7 @@ uint64_t hbm_access(struct hbm *hbm, uint64_t offset, uint64_t bytes, bool write
 	uint64_t begin = offset & ~(piece - 1), stop = (offset + bytes + piece - 1) & ~(piece - 1);
 	uint64_t end = 0, first = UINT64_MAX, done, first_done;
 
-	*(write ? &hbm->counters.write_bytes : &hbm->counters.read_bytes) += bytes;
+	*(write ? &hbm->write_bytes : &hbm->read_bytes) += bytes;
 	if (G_LIKELY(is_one_piece(hbm, begin, stop - begin))) {
 		end = access_row(hbm, begin, (unsigned)(stop - begin) >> hbm->burst_lg2, write, t,
 				 &first);
@@ -778,14 +774,17 @@ uint64_t hbm_access(struct hbm *hbm, uint64_t offset, uint64_t bytes, bool write
 	return end * hbm->tck_ps;
 }
 
-void hbm_get_counters(const struct hbm *hbm, struct hbm_counters *out)
+void hbm_get_counters(const struct hbm *hbm, struct sim_counters *out)
 {
 	uint64_t refreshes = hbm->refreshes && hbm->latest > hbm->refresh_period
 				     ? hbm->latest / hbm->refresh_period
 				     : 0;
 
-	*out = hbm->counters;
-	out->refreshes = refreshes * hbm->pseudos * (hbm->refresh_step ? hbm->banks : 1);
+	out->hbm_read_bytes = hbm->read_bytes;
+	out->hbm_write_bytes = hbm->write_bytes;
+	out->hbm_row_hits = hbm->row_hits;
+	out->hbm_row_misses = hbm->row_misses;
+	out->hbm_refreshes = refreshes * hbm->pseudos * (hbm->refresh_step ? hbm->banks : 1);
 }
 
 void hbm_expect(struct hbm *hbm, uint64_t offset)

@@ -8,18 +8,14 @@
 #ifndef NPUSIM_SIM_HBM_HBM_H
 #define NPUSIM_SIM_HBM_HBM_H
 
+#include <glib.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "hbm-map.h"
+#include "sim/job.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
-struct hbm_counters {
-	uint64_t read_bytes, write_bytes, row_hits, row_misses, refreshes;
-};
+G_BEGIN_DECLS
 
 struct hbm;
 
@@ -38,11 +34,9 @@ uint64_t hbm_access(struct hbm *hbm, uint64_t offset, uint64_t bytes, bool write
 /* The bytes at offset will be asked for soon: brings their state near, and changes no answer. */
 void hbm_expect(struct hbm *hbm, uint64_t offset);
 
-/* *out is valid up to the time of the latest access. */
-void hbm_get_counters(const struct hbm *hbm, struct hbm_counters *out);
+/* Sets the hbm_ counters, up to the time of the latest access. */
+void hbm_get_counters(const struct hbm *hbm, struct sim_counters *out);
 
-#ifdef __cplusplus
-}
-#endif
+G_END_DECLS
 
 #endif

@@ -12,9 +12,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+G_BEGIN_DECLS
 
 #define L2_WAYS_MAX    16u
 #define L2_NUMBER_BITS 31u /* of a block's number that a tag holds; others are the memory's own */
@@ -192,8 +190,6 @@ static inline void l2_cache_access(struct l2_cache *cache, uint64_t pa, uint64_t
 		out->fill = l2_stretch_of(cache, number << cache->block_lg2, missing);
 }
 
-#ifdef __cplusplus
-}
-#endif
+G_END_DECLS
 
 #endif

@@ -32,7 +32,7 @@ void l2::expect(uint64_t pa)
 	out.expect(pa & ~(m_line_bytes - 1));
 }
 
-void l2::reset(const sim_config *config, uint64_t origin_ps)
+void l2::reset(const sim_config *config, uint64_t origin_ps, sim_counters *counters)
 {
 	const sim_profile *p = config->profile;
 
@@ -40,7 +40,7 @@ void l2::reset(const sim_config *config, uint64_t origin_ps)
 	set_memory(config->memory, m_device);
 	m_profile = p;
 	m_cache = l2_cache_new(p->l2_bytes, p->l2_block_bytes, p->l2_line_bytes, p->l2_ways);
-	m_counters = {};
+	m_counters = counters;
 	m_booked_lines = m_booked_ps = 0;
 	bandwidth_clear(&m_bandwidth);
 	bandwidth_init(&m_bandwidth, slice_lg2, slices_lg2, origin_ps);
@@ -138,7 +138,7 @@ inline uint64_t l2::book(uint64_t lines, bool conflict, uint64_t from_ps, uint64
 	}
 	takes = G_UNLIKELY(conflict) ? std::max(m_booked_ps, m_profile->l2_conflict_ps)
 				     : m_booked_ps;
-	m_counters.conflicts += conflict;
+	m_counters->l2_conflicts += conflict;
 	return bandwidth_take(&m_bandwidth, takes, from_ps, out_end_ps);
 }
 
@@ -168,8 +168,8 @@ void l2::serve(access &request)
 	times.last_ps = std::max(times.last_ps, end + hit_ps);
 	times.first_ps = std::min(times.first_ps, times.last_ps);
 	met = { start, block, static_cast<uint32_t>(std::max(start, times.first_ps) - start) };
-	(write ? m_counters.writes : m_counters.reads) += times.lines;
-	(write ? m_counters.write_hits : m_counters.read_hits) += times.hits;
+	(write ? m_counters->l2_writes : m_counters->l2_reads) += times.lines;
+	(write ? m_counters->l2_write_hits : m_counters->l2_read_hits) += times.hits;
 	request.first_ps = times.first_ps;
 	request.done_ps = times.last_ps;
 	if (G_UNLIKELY(m_access.status != SIM_OK)) { // from a foreign memory

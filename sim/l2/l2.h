@@ -12,11 +12,6 @@
 namespace npusim
 {
 
-struct l2_counters {
-	uint64_t reads, read_hits, writes, write_hits;
-	uint64_t conflicts; // requests that met another to the same 512 bytes
-};
-
 class l2 : public sc_core::sc_module, public target
 {
 public:
@@ -25,13 +20,8 @@ public:
 
 	l2(sc_core::sc_module_name name, unsigned device);
 	~l2() override;
-	// origin_ps: the kernel's time where this simulation begins.
-	void reset(const sim_config *config, uint64_t origin_ps);
-
-	const l2_counters &counters() const
-	{
-		return m_counters;
-	}
+	// origin_ps: where this simulation begins. counters: of the device.
+	void reset(const sim_config *config, uint64_t origin_ps, sim_counters *counters);
 	void serve(access &request) override;
 	void expect(uint64_t pa) override;
 
@@ -60,7 +50,7 @@ private:
 	const unsigned m_device;
 	const sim_profile *m_profile = nullptr;
 	l2_cache *m_cache = nullptr;
-	l2_counters m_counters = {};
+	sim_counters *m_counters = nullptr;
 	static constexpr unsigned slice_lg2 = 16, slices_lg2 = 10; // of 65.5 ns, 67 us of them
 	bandwidth m_bandwidth = {};
 	static constexpr unsigned meeting_lg2 = 11;

@@ -47,26 +47,25 @@ void interconnect::reset(const sim_config *config, uint64_t origin_ps)
 		it.set_memory(m_memory);
 	m_host.assign(2 * m_devices, idle);
 	m_peer.assign(m_devices * m_devices, idle);
-	m_counters.assign(m_devices, link_counters());
 }
 
 // The host's memory is faster than the link: only the link takes time.
-void interconnect::to_host(unsigned device, access &request)
+void interconnect::to_host(const gate &from, access &request)
 {
 	bool d2h = request.write;
 	uint64_t rate = d2h ? m_profile->d2h_bytes_per_us : m_profile->h2d_bytes_per_us, end;
-	uint64_t start = bandwidth_take(&m_host[2 * device + d2h],
+	uint64_t start = bandwidth_take(&m_host[2 * from.device + d2h],
 					transfer_ps(request.length, rate), request.at_ps, &end);
 
 	request.first_ps = start + m_profile->host_link_ps;
 	request.done_ps = end + m_profile->host_link_ps;
-	(d2h ? m_counters[device].d2h_bytes : m_counters[device].h2d_bytes) += request.length;
+	(d2h ? from.counters->link_d2h_bytes : from.counters->link_h2d_bytes) += request.length;
 }
 
-void interconnect::to_peer(unsigned me, access &request)
+void interconnect::to_peer(const gate &from, access &request)
 {
 	bool write = request.write;
-	unsigned peer = SIM_PA_NODE(request.address);
+	unsigned peer = SIM_PA_NODE(request.address), me = from.device;
 	bool sio = m_profile->is_910c && peer / 2 == me / 2;
 	uint64_t latency = sio ? m_profile->sio_ps : m_profile->peer_ps;
 	uint64_t rate = sio     ? m_profile->sio_bytes_per_us
@@ -75,7 +74,7 @@ void interconnect::to_peer(unsigned me, access &request)
 	uint64_t takes = transfer_ps(request.length, rate), start, end;
 	bandwidth *link = &m_peer[write ? me * m_devices + peer : peer * m_devices + me];
 
-	m_counters[me].peer_bytes += request.length;
+	from.counters->link_peer_bytes += request.length;
 	if (write) {
 		start = bandwidth_take(link, takes, request.at_ps, &end);
 		request.at_ps = start + latency;
@@ -94,9 +93,9 @@ void interconnect::to_peer(unsigned me, access &request)
 void interconnect::gate::serve(access &request)
 {
 	if (SIM_PA_NODE(request.address) < of->m_devices)
-		of->to_peer(device, request);
+		of->to_peer(*this, request);
 	else
-		of->to_host(device, request);
+		of->to_host(*this, request);
 }
 
 } // namespace npusim

@@ -14,10 +14,6 @@
 namespace npusim
 {
 
-struct link_counters {
-	uint64_t h2d_bytes, d2h_bytes, peer_bytes;
-};
-
 class interconnect : public sc_core::sc_module
 {
 public:
@@ -26,12 +22,12 @@ public:
 
 	interconnect(sc_core::sc_module_name name, unsigned devices);
 	~interconnect() override;
-	// origin_ps: the kernel's time where this simulation begins.
+	// origin_ps: where this simulation begins.
 	void reset(const sim_config *config, uint64_t origin_ps);
-
-	const link_counters &counters(unsigned device) const
+	// Where the bytes of a device's links are counted.
+	void count(unsigned device, sim_counters *counters)
 	{
-		return m_counters[device];
+		m_gate[device].counters = counters;
 	}
 
 private:
@@ -39,6 +35,7 @@ private:
 	struct gate : target {
 		interconnect *of = nullptr;
 		unsigned device = 0;
+		sim_counters *counters = nullptr;
 
 		void serve(access &request) override;
 		void set_memory(const sim_memory *memory)
@@ -47,8 +44,8 @@ private:
 		}
 	};
 
-	void to_host(unsigned device, access &request);
-	void to_peer(unsigned device, access &request);
+	void to_host(const gate &from, access &request);
+	void to_peer(const gate &from, access &request);
 	void clear();
 
 	std::vector<gate> m_gate;
@@ -57,7 +54,6 @@ private:
 	const sim_profile *m_profile = nullptr;
 	std::vector<bandwidth> m_host; // of each device, towards it and from it
 	std::vector<bandwidth> m_peer; // from device to device
-	std::vector<link_counters> m_counters;
 };
 
 } // namespace npusim

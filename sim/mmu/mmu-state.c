@@ -7,7 +7,7 @@
 #include <glib.h>
 #include <string.h>
 
-#include "sim/page-table-walk.h"
+#include "sim/page-table.h"
 
 #define HOLDER_BITS 64u
 #define SCAN_ABOVE  64u /* 2 MiB regions: a longer range is looked for by a scan of the entries */
@@ -26,7 +26,7 @@ struct mmu_state {
 	unsigned *walker_number;
 	unsigned leaves, next_walker;
 	uint64_t space_entries[MMU_SPACES]; /* of the L2 TLB and the walk cache */
-	struct mmu_counters counters;
+	struct sim_counters *counters;
 };
 
 /* --- walkers --- */
@@ -77,12 +77,14 @@ static inline unsigned free_walker(struct mmu_state *mmu, uint64_t at_ps)
 }
 
 struct mmu_state *mmu_state_new(const struct sim_profile *p, unsigned device, unsigned lanes,
-				struct mmu_shared *shared, const struct mmu_memory *memory)
+				struct mmu_shared *shared, const struct mmu_memory *memory,
+				struct sim_counters *counters)
 {
 	struct mmu_state *mmu = g_new0(struct mmu_state, 1);
 
 	mmu->memory = *memory;
 	mmu->shared = shared;
+	mmu->counters = counters;
 	mmu->device = device;
 	mmu->lanes = lanes;
 	mmu->walkers = p->walkers;
@@ -220,10 +222,10 @@ static inline uint64_t walk(struct mmu_state *mmu, uint64_t root_pa, uint64_t ba
 	for (; level < out_leaf->levels; level++)
 		t = mmu->memory.read(mmu->memory.ctx, steps.descriptor_pa[level], t);
 	set_walker(mmu, walker, t);
-	mmu->counters.walks++;
-	mmu->counters.walk_cache_hits += table != NULL;
-	mmu->counters.walk_levels += level - first;
-	mmu->counters.walk_ps += t - at_ps;
+	mmu->counters->walks++;
+	mmu->counters->walk_cache_hits += table != NULL;
+	mmu->counters->walk_levels += level - first;
+	mmu->counters->walk_ps += t - at_ps;
 	*out_done_ps = t;
 	if (G_UNLIKELY(first + 1 < level) && key)
 		cache_tables(mmu, base, va, &steps, first, level);
@@ -258,17 +260,17 @@ enum sim_status mmu_translate(struct mmu_state *mmu, unsigned lane, unsigned spa
 	uint64_t base = tlb_key_base(space, root->asid);
 	struct tlb_entry *entry;
 
-	mmu->counters.requests++;
+	mmu->counters->tlb_requests++;
 	out->done_ps = at_ps + mmu->l1_ps;
 	if ((entry = tlb_find_va(&mmu->l1[lane], base, va))) {
-		mmu->counters.l1_hits++;
+		mmu->counters->tlb_l1_hits++;
 	} else {
 		out->done_ps += mmu->l2_ps;
 		if ((entry = tlb_find_va(&mmu->l2, base, va))) {
-			mmu->counters.l2_hits++;
+			mmu->counters->tlb_l2_hits++;
 			put_l1(mmu, lane, entry);
 		} else {
-			mmu->counters.misses++;
+			mmu->counters->tlb_misses++;
 			entry = fill(mmu, lane, root->root_pa, base, va, out->done_ps,
 				     &out->done_ps);
 			if (G_UNLIKELY(!entry))
@@ -363,11 +365,6 @@ void mmu_state_flush(struct mmu_state *mmu, unsigned space, unsigned asid)
 	for (unsigned i = 0; mmu->walk_cache.entry && i < mmu->walk_cache.entries; i++)
 		if (is_of(mmu->walk_cache.entry[i].key, space, asid))
 			drop_table(mmu, mmu->walk_cache.entry[i].key);
-}
-
-const struct mmu_counters *mmu_state_counters(const struct mmu_state *mmu)
-{
-	return &mmu->counters;
 }
 
 uint64_t mmu_state_live_bytes(const struct mmu_state *mmu)

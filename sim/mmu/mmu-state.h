@@ -8,15 +8,14 @@
 #ifndef NPUSIM_SIM_MMU_MMU_STATE_H
 #define NPUSIM_SIM_MMU_MMU_STATE_H
 
+#include <glib.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "sim/job.h"
 #include "tlb.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+G_BEGIN_DECLS
 
 #define MMU_SPACES 32
 #define MMU_ASIDS  8 /* address spaces of one space that are remembered at once */
@@ -54,15 +53,12 @@ struct mmu_memory {
 	void (*expect)(void *ctx, uint64_t pa);
 };
 
-struct mmu_counters {
-	uint64_t requests, l1_hits, l2_hits, misses;
-	uint64_t walks, walk_levels, walk_cache_hits, walk_ps;
-};
-
 struct mmu_state;
 
+/* counters: of the device; the tlb_ and walk ones are counted there, but for what the TLBs have. */
 struct mmu_state *mmu_state_new(const struct sim_profile *profile, unsigned device, unsigned lanes,
-				struct mmu_shared *shared, const struct mmu_memory *memory);
+				struct mmu_shared *shared, const struct mmu_memory *memory,
+				struct sim_counters *counters);
 void mmu_state_free(struct mmu_state *mmu);
 
 struct mmu_answer {
@@ -81,11 +77,8 @@ void mmu_state_invalidate(struct mmu_state *mmu, unsigned space, uint64_t va, ui
 /* Drops all of a space's address space. */
 void mmu_state_flush(struct mmu_state *mmu, unsigned space, unsigned asid);
 
-const struct mmu_counters *mmu_state_counters(const struct mmu_state *mmu);
 uint64_t mmu_state_live_bytes(const struct mmu_state *mmu);
 
-#ifdef __cplusplus
-}
-#endif
+G_END_DECLS
 
 #endif

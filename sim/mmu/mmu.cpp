@@ -21,7 +21,8 @@ mmu::~mmu()
 	mmu_state_free(m_state);
 }
 
-void mmu::reset(const sim_config *config, unsigned lanes, mmu_shared *shared)
+void mmu::reset(const sim_config *config, unsigned lanes, mmu_shared *shared,
+		sim_counters *counters)
 {
 	const mmu_memory memory = { read_descriptor, descriptor_at, this, expect_page };
 
@@ -29,7 +30,7 @@ void mmu::reset(const sim_config *config, unsigned lanes, mmu_shared *shared)
 	m_foreign_lane = lanes;
 	m_shared = shared;
 	mmu_state_free(m_state);
-	m_state = mmu_state_new(config->profile, m_device, lanes + 1, shared, &memory);
+	m_state = mmu_state_new(config->profile, m_device, lanes + 1, shared, &memory, counters);
 }
 
 // Walks go through the device's own L2 and HBM, or over the interconnect where a peer's table is

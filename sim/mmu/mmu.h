@@ -22,8 +22,9 @@ public:
 
 	mmu(sc_core::sc_module_name name, unsigned device);
 	~mmu() override;
-	// lanes: of the device's engines.
-	void reset(const sim_config *config, unsigned lanes, mmu_shared *shared);
+	// lanes: of the device's engines. counters: of the device.
+	void reset(const sim_config *config, unsigned lanes, mmu_shared *shared,
+		   sim_counters *counters);
 
 	mmu_state *state() const
 	{

@@ -12,9 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+G_BEGIN_DECLS
 
 #define TLB_SIZES 4 /* pages, or spans of tables, of 4 KiB, 2 MiB, 1 GiB, 512 GiB */
 
@@ -210,8 +208,6 @@ void tlb_remove(struct tlb *tlb, struct tlb_entry *entry);
 /* Removes by key; false if it was not there. */
 bool tlb_drop(struct tlb *tlb, uint64_t key);
 
-#ifdef __cplusplus
-}
-#endif
+G_END_DECLS
 
 #endif

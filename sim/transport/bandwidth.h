@@ -11,9 +11,7 @@
 #include <glib.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+G_BEGIN_DECLS
 
 struct bandwidth_slice {
 	uint64_t number, taken_ps;
@@ -76,8 +74,6 @@ static inline uint64_t bandwidth_take(struct bandwidth *b, uint64_t ps, uint64_t
 	return start + b->origin_ps;
 }
 
-#ifdef __cplusplus
-}
-#endif
+G_END_DECLS
 
 #endif

@@ -4,6 +4,7 @@
  * reserve, create, map, unmap, release against a plain model, the tables walked page by page.
  */
 #include "memory/memory.h"
+#include "sim/table-check.h"
 #include "space-rig.h"
 
 #include <stdlib.h>

@@ -4,6 +4,7 @@
  * page tables say, over random runs of everything that changes either, in both dialects. No call is
  * expected to succeed: whatever it answers, the two must agree afterwards.
  */
+#include "sim/table-check.h"
 #include "space-rig.h"
 
 #include <string.h>

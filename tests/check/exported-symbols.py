@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 #
-# Compares what a shared library exports with its checked-in list; see README.md beside this file.
+# Compares what a shared library exports with what it is to export; see README.md beside this file.
 # Also checks its DT_SONAME, and that it needs no library that it must not know.
 
 import argparse
@@ -16,15 +16,10 @@ def output_of(*command):
     return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
 
 
-def read_list(path, errors):
+def read_list(path):
+    """The names of a version script of exports.py."""
     with open(path, encoding='ascii') as stream:
-        lines = [line.partition('#')[0].strip() for line in stream]
-    names = [line for line in lines if line]
-    for before, after in zip(names, names[1:]):
-        if before >= after:
-            errors.append('{}: {} stands before {}; the list is sorted, each name once'.format(
-                path, before, after))
-    return set(names)
+        return set(re.findall(r'^\t(\w+);$', stream.read(), re.MULTILINE))
 
 
 def exported(library, errors):
@@ -52,17 +47,20 @@ def check_dynamic(library, soname, forbidden, errors):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument('library')
-    parser.add_argument('list', help='one name a line, sorted; # starts a comment')
+    parser.add_argument('list', help='the version script that exports.py made')
+    parser.add_argument('--count', type=int, help='how many names there are')
     parser.add_argument('--soname')
     parser.add_argument('--forbid-needed', action='append', default=[], metavar='PATTERN')
     options = parser.parse_args()
 
     os.environ['LC_ALL'] = 'C'
     errors = []
-    wanted = read_list(options.list, errors)
+    wanted = read_list(options.list)
     found = exported(options.library, errors)
     errors += ['{}: exported, but not in the list'.format(name) for name in sorted(found - wanted)]
     errors += ['{}: in the list, but not exported'.format(name) for name in sorted(wanted - found)]
+    if options.count is not None and len(wanted) != options.count:
+        errors.append('{} names, and {} are known'.format(len(wanted), options.count))
     check_dynamic(options.library, options.soname, options.forbid_needed, errors)
     if errors:
         print('{} and {} disagree:'.format(options.library, options.list))

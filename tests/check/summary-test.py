@@ -1,11 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 #
-# What tests/harness/summary.py counts: small Meson projects whose tests pass, fail, skip, crash,
-# hang or are not there. Prints TAP.
+# What tests/harness/summary.py counts: runs of a small Meson project whose tests pass, fail, skip,
+# crash, hang or are not there. Prints TAP.
 
-import concurrent.futures
-import os
 import pathlib
 import subprocess
 import sys
@@ -70,25 +68,30 @@ CASES = [
 ]
 
 
-def build_project(folder, tests):
+def build_project(folder):
+    """One project with the tests of all cases, each named after its case and itself."""
     lines = ["project('example')", "python = import('python').find_installation('python3')"]
-    for name, protocol, program in tests:
-        (folder / (name + '.py')).write_text(program)
-        lines.append("test('{0}', python, args: files('{0}.py'), protocol: '{1}', suite: '{2}', "
-                     "timeout: 1)".format(name, protocol, 'x' if name == 'one' else 'y'))
+    for case, (_, tests, _, _) in enumerate(CASES):
+        for name, protocol, program in tests:
+            name = '{}-{}'.format(case, name)
+            (folder / (name + '.py')).write_text(program)
+            lines.append("test('{0}', python, args: files('{0}.py'), protocol: '{1}', "
+                         "suite: '{2}', timeout: 1)".format(
+                             name, protocol, 'x' if name.endswith('one') else 'y'))
     (folder / 'meson.build').write_text('\n'.join(lines) + '\n')
     subprocess.run(['meson', 'setup', 'build'], cwd=folder, check=True, stdout=subprocess.DEVNULL)
 
 
-def summarise(summary, tests):
-    """The last line that summary.py prints after a run of the tests, and its status."""
-    with tempfile.TemporaryDirectory(prefix='npusim-summary-') as name:
-        folder = pathlib.Path(name)
-        build_project(folder, tests)
-        subprocess.run(['meson', 'test', '-C', 'build', '--no-rebuild'], cwd=folder,
-                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        result = subprocess.run([sys.executable, summary, folder / 'build'], text=True,
-                                stdout=subprocess.PIPE)
+def summarise(summary, folder, case):
+    """The last line that summary.py prints after a run of a case's tests, and its status."""
+    names = ['{}-{}'.format(case, name) for name, _, _ in CASES[case][1]]
+    for log in (folder / 'build' / 'meson-logs').glob('testlog*'):
+        log.unlink()
+    subprocess.run(['meson', 'test', '-C', 'build', '--no-rebuild',
+                    *(names or ['--suite', 'none'])], cwd=folder,
+                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    result = subprocess.run([sys.executable, summary, folder / 'build'], text=True,
+                            stdout=subprocess.PIPE)
     return result.stdout.rstrip('\n').split('\n')[-1], result.returncode
 
 
@@ -97,15 +100,15 @@ def main():
         sys.exit('usage: summary-test.py SUMMARY.PY')
     failed = 0
     print('1..{}'.format(len(CASES)))
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        results = list(pool.map(lambda case: summarise(sys.argv[1], case[1]), CASES))
-    for number, (case, got) in enumerate(zip(CASES, results), 1):
-        title, _, wanted_line, wanted_status = case
-        wanted = (wanted_line, wanted_status)
-        failed += got != wanted
-        print('{}ok {} {}'.format('' if got == wanted else 'not ', number, title))
-        if got != wanted:
-            print('{}: wanted {}, got {}'.format(title, wanted, got), file=sys.stderr)
+    with tempfile.TemporaryDirectory(prefix='npusim-summary-') as name:
+        folder = pathlib.Path(name)
+        build_project(folder)
+        for case, (title, _, wanted_line, wanted_status) in enumerate(CASES):
+            wanted, got = (wanted_line, wanted_status), summarise(sys.argv[1], folder, case)
+            failed += got != wanted
+            print('{}ok {} {}'.format('' if got == wanted else 'not ', case + 1, title))
+            if got != wanted:
+                print('{}: wanted {}, got {}'.format(title, wanted, got), file=sys.stderr)
     sys.exit(1 if failed else 0)
 
 

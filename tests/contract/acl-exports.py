@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 #
-# Compares the functions that the ACL headers declare with the export list of libascendcl.so, and
-# those of rt/other.h with the list that the unmodelled functions are made of (the build makes both
-# of the headers' text; this looks at what the compiler makes of it), and those of each other header
-# with the index in acl_rt.h, in which build files search. What the library really exports is
-# compared with its list by tests/check/exported-symbols.py.
+# Compares the functions that the ACL headers declare, as a compiler sees them, with the exports of
+# libascendcl.so that the build derived; those of rt/other.h with the list that the unmodelled
+# functions are made of; and those of each other header with the index in acl_rt.h, in which build
+# files search. What the library really exports tests/check/exported-symbols.py looks at.
 
 import argparse
 import pathlib
@@ -34,9 +33,9 @@ def declared(compiler, include, header):
     return names
 
 
-def listed(path):
-    lines = [line.partition('#')[0].strip() for line in path.read_text().splitlines()]
-    return {line for line in lines if line}
+def exported(path):
+    """The names of a version script that exports.py made."""
+    return set(re.findall(r'^\t(\w+);$', path.read_text(), re.MULTILINE))
 
 
 def compare(what, left, left_name, right, right_name):
@@ -67,25 +66,25 @@ def indexed(path):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument('--root', type=pathlib.Path, required=True)
-    parser.add_argument('--exports', type=pathlib.Path, required=True)
-    parser.add_argument('--unmodelled', type=pathlib.Path, required=True)
     parser.add_argument('--cc', default='cc')
+    parser.add_argument('--map', type=pathlib.Path, required=True)
+    parser.add_argument('--list', type=pathlib.Path, required=True)
     options = parser.parse_args()
     include = options.root / 'include'
 
     print('1..4')
     everything = declared(options.cc, include, 'acl/acl.h')
-    exports = {name for name in listed(options.exports) if name.startswith('acl')}
+    exports = {name for name in exported(options.map) if name.startswith('acl')}
     good = compare('headers and exports', everything, 'the headers', exports,
-                   'libascendcl.symbols')
+                   'libascendcl.map')
 
     headers = include / 'acl' / 'rt'
     other = set(DECLARATION.findall(without_comments(headers / 'other.h')))
     unmodelled = set(re.findall(r'^(?:ERROR|UINT32)\((\w+)|^POINTER\([^,]*, (\w+)',
-                                options.unmodelled.read_text(), re.MULTILINE))
+                                options.list.read_text(), re.MULTILINE))
     unmodelled = {first or second for first, second in unmodelled}
     good &= compare('functions that are not modelled', other, 'rt/other.h', unmodelled,
-                    'acl-unmodelled.h')
+                    'acl-unmodelled-list.h')
 
     stand = {'rt/{} {}'.format(header.name, name) for header in headers.glob('*.h')
              if header.name not in ('other.h', 'types.h', 'other-types.h')
@@ -93,8 +92,8 @@ def main():
     good &= compare('index of acl_rt.h', stand, 'rt/*.h', indexed(include / 'acl' / 'acl_rt.h'),
                     'acl_rt.h')
 
-    ours = {name for name in listed(options.exports) if not name.startswith('acl')}
-    good &= compare('names of our own', ours, 'libascendcl.symbols',
+    ours = {name for name in exported(options.map) if not name.startswith('acl')}
+    good &= compare('names of our own', ours, 'libascendcl.map',
                     {name for name in ours if name.startswith('npusim_')}, 'npusim_*')
     sys.exit(0 if good else 1)
 

@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "format/format.h"
 #include "fuzz.h"
 #include "npusim/trace.h"
+#include "read/readers.h"
 
 #define FIRST_LINE "npusim-trace 1\n"
 
@@ -58,17 +58,17 @@ static guint64 read_public(const uint8_t *bytes, size_t count)
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 {
 	GError *error = NULL;
-	struct format_line line;
+	struct record_item item;
 	guint64 events = 0;
 	int result = 0;
 	struct input *input = input_open_bytes(bytes, count, "input", &error);
-	struct trace *trace = input ? format_read(input, &error) : NULL;
+	struct trace *trace = input ? npusim_read(input, &error) : NULL;
 	guint64 public_events = read_public(bytes, count);
 
 	g_assert((trace == NULL) == (error != NULL));
 	if (trace) {
-		while ((result = format_next(trace->format, &line, &error)) > 0)
-			events++;
+		while ((result = trace->source->next(trace, &item, &error)) > 0)
+			events += item.number > 0;
 		g_assert(result == 0 && error == NULL && events == trace->events);
 		g_assert(events <= public_events); /* less what was there at the start */
 	}

@@ -8,7 +8,7 @@
 
 #include "read/event-sorter.h"
 #include "fuzz.h"
-#include "track/memory-usage.h"
+#include "../traces/usage-of-trace.h"
 #include "read/readers.h"
 
 #define FEW_BYTES 512 /* a few rows */
@@ -17,15 +17,14 @@ static void look(struct trace *trace)
 {
 	g_autofree struct memory_usage *usages =
 		g_new0(struct memory_usage, trace->devices->len + 1);
-	struct trace_event event;
+	struct record_item item;
 	guint64 events = 0;
-	guint device;
 
 	for (guint i = 0; i < trace->devices->len; i++)
-		memory_usage_init(&usages[i], g_ptr_array_index(trace->devices, i));
-	g_assert(trace_rewind(trace, NULL));
-	for (; trace_next(trace, &device, &event, NULL) > 0; events++)
-		memory_usage_step(&usages[device], &event);
+		usage_begin(&usages[i], trace, i);
+	g_assert(trace->source->rewind(trace, NULL));
+	for (; trace->source->next(trace, &item, NULL) > 0; events++)
+		memory_usage_step(&usages[item.device], &item);
 	g_assert(events == trace->events);
 	for (guint i = 0; i < trace->devices->len; i++) {
 		struct memory_usage *a = &usages[i];
@@ -45,28 +44,30 @@ static struct trace *read_bytes(const uint8_t *bytes, size_t count, gsize memory
 
 static void same_event(struct trace *a, struct trace *b)
 {
-	struct trace_event x = { 0 }, y = { 0 };
-	guint in_a = 0, in_b = 0;
-	int more = trace_next(b, &in_b, &y, NULL);
+	struct record_item x, y;
+	int more = b->source->next(b, &y, NULL);
 
 	/* in memory it goes device after device: of one device all is comparable */
-	g_assert(trace_next(a, &in_a, &x, NULL) == more);
+	g_assert(a->source->next(a, &x, NULL) == more);
 	if (more > 0 && a->devices->len == 1)
-		g_assert(in_a == in_b && x.action == y.action && x.address == y.address &&
-			 x.size == y.size && x.stream == y.stream && x.time_us == y.time_us);
+		g_assert(x.device == y.device && x.record.verb == y.record.verb &&
+			 x.address == y.address && x.size == y.size &&
+			 x.record.stream == y.record.stream && x.time_us == y.time_us);
 }
 
 static void compare(struct trace *a, struct trace *b)
 {
-	g_assert(a->events == b->events && a->devices->len == b->devices->len);
+	g_assert(a->events == b->events && a->devices->len == b->devices->len &&
+		 a->starts->len == b->starts->len);
+	g_assert(a->starts->len == 0 || memcmp(a->starts->data, b->starts->data,
+					       a->starts->len * sizeof(struct trace_row)) == 0);
 	for (guint i = 0; i < a->devices->len; i++) {
 		const struct trace_device *x = g_ptr_array_index(a->devices, i);
 		const struct trace_device *y = g_ptr_array_index(b->devices, i);
-		g_assert(x->device == y->device && x->blocks->len == y->blocks->len &&
-			 x->ranges->len == y->ranges->len &&
+		g_assert(x->device == y->device &&
 			 memcmp(x->counts, y->counts, sizeof x->counts) == 0);
 	}
-	g_assert(trace_rewind(a, NULL) && trace_rewind(b, NULL));
+	g_assert(a->source->rewind(a, NULL) && b->source->rewind(b, NULL));
 	for (guint64 i = 0; i <= a->events; i++)
 		same_event(a, b);
 }

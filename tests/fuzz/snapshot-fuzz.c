@@ -4,14 +4,15 @@
  * other.
  */
 #include "fuzz.h"
-#include "track/memory-usage.h"
+#include "../traces/usage-of-trace.h"
+#include "read/readers.h"
 
-static void look(const struct trace_device *device)
+static void look(struct trace *trace, guint device)
 {
 	struct memory_usage a;
-	memory_usage_init(&a, device);
-	for (guint i = 0; i < device->events->len; i++)
-		memory_usage_step(&a, &g_array_index(device->events, struct trace_event, i));
+
+	usage_begin(&a, trace, device);
+	usage_run(&a, trace, device);
 	g_assert(a.peak_physical >= a.start_physical && a.peak_live >= a.start_live);
 	g_assert(a.peak_physical >= a.physical && a.peak_live >= a.live);
 	g_assert(a.peak_physical <= G_MAXINT64 && a.live_at_peak_physical <= a.peak_live);
@@ -21,10 +22,11 @@ static void look(const struct trace_device *device)
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 {
 	GError *error = NULL;
-	struct trace *trace = snapshot_read(bytes, count, &error);
+	struct input *input = input_open_bytes(bytes, count, "input", &error);
+	struct trace *trace = input ? snapshot_read(input, &error) : NULL;
 	g_assert((trace == NULL) == (error != NULL));
 	for (guint i = 0; trace && i < trace->devices->len; i++)
-		look(g_ptr_array_index(trace->devices, i));
+		look(trace, i);
 	g_clear_error(&error);
 	trace_free(trace);
 	return 0;

@@ -197,7 +197,7 @@ static struct outcome run_trace(const struct trace *trace, bool refresh)
 {
 	struct hbm *hbm = one_stack(refresh);
 	struct heap heap = { .n = 0 };
-	struct hbm_counters counters;
+	struct sim_counters counters;
 	uint64_t now = 0, last = 0, reads = 0;
 	double latency = 0;
 
@@ -220,8 +220,8 @@ static struct outcome run_trace(const struct trace *trace, bool refresh)
 	hbm_get_counters(hbm, &counters);
 	hbm_free(hbm);
 	return (struct outcome){ trace->requests * 64.0 / last * 1000, latency / reads,
-				 (double)counters.row_hits /
-					 (counters.row_hits + counters.row_misses) };
+				 (double)counters.hbm_row_hits /
+					 (counters.hbm_row_hits + counters.hbm_row_misses) };
 }
 
 TEST_EACH(hbm, agrees_with_published_simulators, golden, title)
@@ -317,7 +317,7 @@ TEST(hbm, later_hit_overtakes_a_waiting_conflict)
 	struct sim_profile narrow = stack_profile(false);
 	struct hbm *alone = one_stack(false), *hbm = one_stack(false), *late = one_stack(false);
 	struct hbm *bounded;
-	struct hbm_counters counters;
+	struct sim_counters counters;
 	uint64_t t = 625000, conflict, hit, opened;
 
 	(void)hbm_access(alone, 0, 64, false, t, NULL);
@@ -327,7 +327,7 @@ TEST(hbm, later_hit_overtakes_a_waiting_conflict)
 	hit = hbm_access(hbm, 4096, 64, false, t, NULL);
 	EXPECT_LE(hit, opened + 8 * 625); /* two bursts, tCCD_L apart */
 	hbm_get_counters(hbm, &counters);
-	EXPECT_EQ(counters.row_misses, 2u);
+	EXPECT_EQ(counters.hbm_row_misses, 2u);
 
 	(void)hbm_access(late, 0, 64, false, t, NULL);
 	(void)hbm_access(late, ROW_STEP, 64, false, t, NULL);

@@ -135,6 +135,7 @@ struct server : sc_core::sc_module {
 		to_links{ "to_links" };
 	mmu_shared shared = {};
 	sim_config config;
+	sim_counters counters[2] = {};
 
 	explicit server(sc_module_name name) : sc_module(name)
 	{
@@ -158,13 +159,16 @@ struct server : sc_core::sc_module {
 		uint64_t now = sc_core::sc_time_stamp().value();
 
 		config = { &machine.profile, &machine.memory, 2, true };
-		for (npusim::mmu *it : { &mmu0, &mmu1 })
-			it->reset(&config, 4, &shared);
-		for (npusim::l2 *it : { &l20, &l21 })
-			it->reset(&config, now);
+		mmu0.reset(&config, 4, &shared, &counters[0]);
+		mmu1.reset(&config, 4, &shared, &counters[1]);
+		l20.reset(&config, now, &counters[0]);
+		l21.reset(&config, now, &counters[1]);
 		hbm.reset(&config, now);
 		links.reset(&config, now);
-		engine.reset(&config, 1, SIM_ENGINE_SDMA);
+		links.count(0, &counters[0]);
+		links.count(1, &counters[1]);
+		engine.reset(&config, 1, SIM_ENGINE_SDMA, &counters[0]);
+		counters[0] = counters[1] = {};
 		shared = {};
 		for (foreign *it : { &memory, &peer, &flat }) {
 			std::fill(it->memory.begin(), it->memory.end(), 0);
@@ -329,7 +333,7 @@ TEST_F(tlm_sockets, debug_transport_moves_bytes_in_no_time)
 	hbm.prepare(tlm::TLM_READ_COMMAND, SIM_PA(0, MACHINE_BYTES - 1), back);
 	EXPECT_EQ(hbm.socket->transport_dbg(hbm.payload), 1u);
 	EXPECT_FALSE(hbm.socket->get_direct_mem_ptr(hbm.payload, dmi));
-	EXPECT_EQ(mmu_state_counters(s().mmu0.state())->requests, 0u);
+	EXPECT_EQ(s().counters[0].tlb_requests, 0u);
 }
 
 TEST_F(tlm_sockets, non_blocking_transport_is_done_at_once)

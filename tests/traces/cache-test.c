@@ -6,7 +6,7 @@
 
 #include "policy/cache.h"
 #include "harness/test.h"
-#include "read/trace.h"
+#include "read/record-reader.h"
 
 #define KIB  (G_GUINT64_CONSTANT(1) << 10)
 #define MIB  (G_GUINT64_CONSTANT(1) << 20)
@@ -379,8 +379,7 @@ TEST(cache, giant_steps_of_expandable_segments)
 
 /* Segments lie where the card's driver put them. */
 struct card {
-	const GArray *events; /* struct trace_event */
-	guint next;
+	struct record_reader *records;
 	guint gets, others; /* segments; of them, of another size than the card's */
 };
 
@@ -388,30 +387,28 @@ static enum cache_answer get_as_recorded(gpointer data, guint64 size, gboolean g
 					 guint64 *address)
 {
 	struct card *card = data;
-	const struct trace_event *e = NULL;
+	struct record_item item;
 
 	(void)giant;
 	card->gets++;
-	for (; card->next < card->events->len; card->next++) {
-		e = &g_array_index(card->events, struct trace_event, card->next);
-		if (e->action == TRACE_SEGMENT_ALLOC)
-			break;
-	}
-	if (card->next++ >= card->events->len)
-		return CACHE_NO_MEMORY;
-	card->others += e->size != size;
-	*address = e->address;
+	do {
+		if (record_reader_next(card->records, &item, NULL) <= 0)
+			return CACHE_NO_MEMORY;
+	} while (item.record.verb != NPU_TRACE_SEGMENT_ALLOC || item.number == 0);
+	card->others += item.record.size != size;
+	*address = item.record.va;
 	return CACHE_OK;
 }
 
-static void step(struct cache *cache, GHashTable *blocks, const struct trace_event *e)
+static void step(struct cache *cache, GHashTable *blocks, const struct npu_trace_record *e)
 {
-	gpointer key = GSIZE_TO_POINTER(e->address);
+	gpointer key = GSIZE_TO_POINTER(e->va);
 	struct cache_block *b = NULL;
 
-	if (e->action == TRACE_ALLOC && cache_alloc(cache, e->size, e->stream, &b) == CACHE_OK)
+	if (e->verb == NPU_TRACE_ALLOC &&
+	    cache_alloc(cache, e->size, (gint64)e->stream, &b) == CACHE_OK)
 		g_hash_table_insert(blocks, key, b);
-	if (e->action == TRACE_FREE_COMPLETED && (b = g_hash_table_lookup(blocks, key)) != NULL) {
+	if (e->verb == NPU_TRACE_FREE && (b = g_hash_table_lookup(blocks, key)) != NULL) {
 		g_hash_table_remove(blocks, key);
 		cache_release(cache, b);
 	}
@@ -428,24 +425,29 @@ TEST(cache, with_the_addresses_of_the_card_its_segments_follow)
 
 	if (!g_file_test(path, G_FILE_TEST_EXISTS))
 		SKIP("no %s", path);
-	struct trace *trace = trace_read(path, NULL);
-	ASSERT_NOT_NULL(trace);
+	struct record_reader *reader = record_reader_open(path, NULL);
+	ASSERT_NOT_NULL(reader);
 	struct rig *r =
 		rig_open(POLICY_CACHING, 80 * GIB, (const char *const[]){ "dialect=cuda", NULL });
-	const struct trace_device *device = g_ptr_array_index(trace->devices, 0);
-	struct card card = { .events = device->events };
+	const struct trace_device *device =
+		g_ptr_array_index(record_reader_trace(reader)->devices, 0);
+	struct record_item item;
+	struct card card = { .records = record_reader_open(path, NULL) };
 	struct cache_memory memory = { get_as_recorded, give,  reserve, unreserve, map,
 				       unmap,           &card, 80 * GIB };
 	struct cache *cache = cache_new(&r->options, &memory);
 	g_autoptr(GHashTable) blocks = g_hash_table_new(NULL, NULL);
 
-	for (guint i = 0; i < device->events->len; i++)
-		step(cache, blocks, &g_array_index(device->events, struct trace_event, i));
+	while (record_reader_next(reader, &item, NULL) > 0) {
+		if (item.number > 0)
+			step(cache, blocks, &item.record);
+	}
 	EXPECT_EQ(card.others, 0u);
 	EXPECT_EQ(card.gets, device->counts[TRACE_SEGMENT_ALLOC]);
 	cache_free(cache);
 	rig_close(r);
-	trace_free(trace);
+	record_reader_close(card.records);
+	record_reader_close(reader);
 }
 
 /* ---- what is said of a wrong value ---- */

@@ -3,7 +3,7 @@
 #
 # The npusim command from outside, but for replay: help and usage, run, info, node; and the manual
 # pages against what the command says of itself.
-# usage: command-test.py NPUSIM MAN-FOLDER
+# usage: command-test.py NPUSIM MAN-FOLDER PAGE...; the pages are those that the build made
 
 import os
 import pathlib
@@ -17,7 +17,8 @@ import time
 from command import (NPUSIM, Device, Skip, case, environment, expect, main, npusim, replay, same,
                      snapshot, write)
 
-MAN = pathlib.Path(sys.argv[2])
+PAGES = {path.name: path for path in [*pathlib.Path(sys.argv[2]).glob('*.1'),
+                                      *map(pathlib.Path, sys.argv[3:])]}
 VERBS = re.findall(r'^  (\w+) {2}', npusim('--help').stdout, re.M)
 
 
@@ -259,7 +260,7 @@ def nodes_are_listed_and_ended(folder):
 # ---- the manual ----
 
 def page(name):
-    return (MAN / name).read_text()
+    return PAGES[name].read_text()
 
 
 def plain(text):
@@ -345,7 +346,7 @@ def the_schema_names_every_member_of_a_result(folder):
 def pages_are_well_formed(folder):
     if shutil.which('groff') is None:
         raise Skip('there is no groff')
-    for path in sorted(MAN.glob('*.1')):
+    for path in sorted(PAGES.values()):
         run = subprocess.run(['groff', '-mandoc', '-Tutf8', '-ww', '-z', str(path)],
                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         same((run.returncode, run.stdout), (0, ''), path.name)

@@ -4,76 +4,66 @@
  */
 #include <string.h>
 
-#include "format/format.h"
 #include "harness/test.h"
+#include "read/readers.h"
 #include "read/sites.h"
 
-static struct format_reader *open_text(const char *text, gsize count, GError **error)
+static struct trace *read_text(const char *text, gsize count, GError **error)
 {
 	struct input *input = input_open_bytes((const guint8 *)text, count, "text", error);
-	return input ? format_open(input, error) : NULL;
-}
-
-/* Records of a text that is right, at most `room`; their number. */
-static int read_all(const char *text, struct format_line *out, int room)
-{
-	GError *error = NULL;
-	struct format_reader *r = open_text(text, strlen(text), &error);
-	int count = 0, result;
-
-	if (r == NULL) {
-		ADD_FAILURE("%s", error->message);
-		g_error_free(error);
-		return -1;
-	}
-	while (count < room && (result = format_next(r, &out[count], &error)) > 0)
-		count++;
-	if (error)
-		ADD_FAILURE("%s", error->message);
-	g_clear_error(&error);
-	format_close(r);
-	return count;
-}
-
-/* What is wrong with a text, or NULL. */
-static char *complaint(const char *text, gsize count)
-{
-	GError *error = NULL;
-	struct format_line line;
-	struct format_reader *r = open_text(text, count, &error);
-	char *message = NULL;
-
-	while (r && format_next(r, &line, &error) > 0) {
-	}
-	if (error)
-		message = g_strdup(error->message);
-	g_clear_error(&error);
-	format_close(r);
-	return message;
+	return input ? npusim_read(input, error) : NULL;
 }
 
 static struct trace *summary(const char *text)
 {
 	GError *error = NULL;
-	struct input *input = input_open_bytes((const guint8 *)text, strlen(text), "text", &error);
-	struct trace *t = input ? format_read(input, &error) : NULL;
+	struct trace *t = read_text(text, strlen(text), &error);
 	if (t == NULL)
 		ADD_FAILURE("%s", error->message);
 	g_clear_error(&error);
 	return t;
 }
 
+static int next(struct trace *t, struct record_item *out)
+{
+	return t->source->next(t, out, NULL);
+}
+
+/* Records of a text that is right, at most `room`; their number. Their texts are gone. */
+static int read_all(const char *text, struct record_item *out, int room)
+{
+	struct trace *t = summary(text);
+	int count = 0;
+
+	while (t && count < room && next(t, &out[count]) > 0)
+		count++;
+	trace_free(t);
+	return t ? count : -1;
+}
+
+/* What is wrong with a text, or NULL. */
+static char *complaint(const char *text, gsize count)
+{
+	GError *error = NULL;
+	struct trace *t = read_text(text, count, &error);
+	char *message = error ? g_strdup(error->message) : NULL;
+
+	g_clear_error(&error);
+	trace_free(t);
+	return message;
+}
+
 TEST(format, recognises_its_first_line)
 {
-	EXPECT_TRUE(format_recognise((const guint8 *)"npusim-trace 1\n", 15));
-	EXPECT_FALSE(format_recognise((const guint8 *)"npusim-tra", 10));
-	EXPECT_FALSE(format_recognise((const guint8 *)"npusim-tracer 1\n", 16));
-	EXPECT_FALSE(format_recognise((const guint8 *)"\x80\x04N.", 4));
+	EXPECT_TRUE(npusim_recognise((const guint8 *)"npusim-trace 1\n", 15));
+	EXPECT_FALSE(npusim_recognise((const guint8 *)"npusim-tra", 10));
+	EXPECT_FALSE(npusim_recognise((const guint8 *)"npusim-tracer 1\n", 16));
+	EXPECT_FALSE(npusim_recognise((const guint8 *)"\x80\x04N.", 4));
 }
 
 TEST(format, reads_calls)
 {
-	struct format_line c[4];
+	struct record_item c[4];
 	ASSERT_EQ(read_all("npusim-trace 1\n"
 			   "info soc=Ascend910B3 devices=8\n"
 			   "# a comment\n"
@@ -102,7 +92,7 @@ TEST(format, reads_calls)
 
 TEST(format, keeps_places_of_one_line_apart)
 {
-	struct format_line c[2];
+	struct record_item c[2];
 	ASSERT_EQ(read_all("npusim-trace 1\n"
 			   "copy size=4 dst=r1+8 src=a2+16\n"
 			   "retain h1 at=r5 handle=h9\n",
@@ -118,19 +108,20 @@ TEST(format, keeps_places_of_one_line_apart)
 
 TEST(format, a_failed_call_may_name_what_is_not_there)
 {
-	struct format_line c[3];
+	struct record_item c[3];
 	ASSERT_EQ(read_all("npusim-trace 1\n"
 			   "map host size=2097152 handle=h0 => 107000\n"
 			   "create h1 size=1 device=4294967295 page=2m => 107001\n",
 			   c, 3),
 		  2);
 	EXPECT_EQ(c[0].record.name.kind, '-');
-	EXPECT_EQ(c[1].record.device, G_MAXINT32);
+	EXPECT_EQ(c[1].record.device, (gint64)G_MAXUINT32);
+	EXPECT_EQ(c[1].device, G_MAXUINT);
 }
 
 TEST(format, an_allocators_events_have_one_address_for_each_name)
 {
-	struct format_line c[8];
+	struct record_item c[8];
 	ASSERT_EQ(read_all("npusim-trace 1\n"
 			   "segment_alloc a1 size=2097152 device=1\n"
 			   "alloc b1 size=512 device=1 at=a1+0\n"
@@ -142,16 +133,16 @@ TEST(format, an_allocators_events_have_one_address_for_each_name)
 			   "oom size=7 device=1 free=5\n",
 			   c, 8),
 		  8);
-	EXPECT_EQ((int)c[0].event.action, (int)TRACE_SEGMENT_ALLOC);
-	EXPECT_EQ((int)c[1].event.action, (int)TRACE_ALLOC);
-	EXPECT_EQ((int)c[2].event.action, (int)TRACE_FREE_REQUESTED);
-	EXPECT_EQ((int)c[3].event.action, (int)TRACE_FREE_COMPLETED);
-	EXPECT_EQ(c[1].event.address, c[3].event.address);
-	EXPECT_NE(c[4].event.address, c[5].event.address);
-	EXPECT_EQ(c[4].event.address, c[6].event.address);
-	EXPECT_EQ(c[4].event.address % (1u << 30), 4194304u);
-	EXPECT_EQ(c[7].event.address, 5u);
-	EXPECT_EQ(c[7].event.size, 7u);
+	EXPECT_EQ((int)c[0].record.verb, (int)NPU_TRACE_SEGMENT_ALLOC);
+	EXPECT_EQ((int)c[1].record.verb, (int)NPU_TRACE_ALLOC);
+	EXPECT_EQ((int)c[2].record.verb, (int)NPU_TRACE_FREE_REQUESTED);
+	EXPECT_EQ((int)c[3].record.verb, (int)NPU_TRACE_FREE);
+	EXPECT_EQ(c[1].address, c[3].address);
+	EXPECT_NE(c[4].address, c[5].address);
+	EXPECT_EQ(c[4].address, c[6].address);
+	EXPECT_EQ(c[4].address % (1u << 30), 4194304u);
+	EXPECT_EQ(c[7].address, 5u);
+	EXPECT_EQ(c[7].size, 7u);
 }
 
 TEST(format, summary_counts_what_is_in_the_file)
@@ -175,8 +166,8 @@ TEST(format, summary_counts_what_is_in_the_file)
 	const struct trace_device *d = g_ptr_array_index(t->devices, 0);
 	EXPECT_EQ(d->device, 1u);
 	EXPECT_EQ(d->counts[TRACE_ALLOC], 1u);
-	struct format_line first;
-	EXPECT_EQ(format_next(t->format, &first, NULL), 1);
+	struct record_item first;
+	EXPECT_EQ(next(t, &first), 1);
 	EXPECT_EQ((int)first.record.verb, (int)NPU_TRACE_CREATE);
 	trace_free(t);
 }
@@ -187,16 +178,16 @@ TEST(format, call_sites_are_those_of_the_trace)
 				  "alloc b1 size=512 device=1 site=train.py:3%20(f)\n"
 				  "alloc b2 size=512 device=1\n"
 				  "alloc b3 size=512 device=1 site=train.py:3%20(f)\n");
-	struct format_line first, second, third;
+	struct record_item first, second, third;
 
 	ASSERT_NOT_NULL(t);
 	ASSERT_NOT_NULL(t->sites);
-	EXPECT_EQ(format_next(t->format, &first, NULL), 1);
-	EXPECT_EQ(format_next(t->format, &second, NULL), 1);
-	EXPECT_EQ(format_next(t->format, &third, NULL), 1);
-	EXPECT_EQ(first.event.site, third.event.site);
-	EXPECT_EQ(second.event.site, (guint32)SITE_NONE);
-	EXPECT_STREQ(sites_label_text(t->sites, sites_label(t->sites, first.event.site)),
+	EXPECT_EQ(next(t, &first), 1);
+	EXPECT_EQ(next(t, &second), 1);
+	EXPECT_EQ(next(t, &third), 1);
+	EXPECT_EQ(first.site, third.site);
+	EXPECT_EQ(second.site, (guint32)SITE_NONE);
+	EXPECT_STREQ(sites_label_text(t->sites, sites_label(t->sites, first.site)),
 		     "train.py:3 (f)");
 	trace_free(t);
 }
@@ -214,25 +205,23 @@ TEST(format, a_header_alone_is_an_empty_trace)
 TEST(format, reads_files_larger_than_its_buffer)
 {
 	g_autoptr(GString) text = g_string_new("npusim-trace 1\n");
-	struct format_line line;
-	GError *error = NULL;
+	struct record_item line;
 	guint64 count = 0;
 
 	for (guint i = 1; i <= 100000; i++)
 		g_string_append_printf(text, "%*salloc b%u size=%u device=0\n", (int)(i % 61), "",
 				       i, i);
-	struct format_reader *r = open_text(text->str, text->len, &error);
-	ASSERT_NOT_NULL(r);
+	struct trace *t = summary(text->str);
+	ASSERT_NOT_NULL(t);
 	for (int pass = 0; pass < 2; pass++) {
-		for (count = 0; format_next(r, &line, &error) > 0; count++) {
+		for (count = 0; next(t, &line) > 0; count++) {
 			ASSERT_EQ(line.record.size, count + 1);
 			ASSERT_EQ(line.record.line, count + 2);
 		}
-		ASSERT_NULL(error);
 		EXPECT_EQ(count, 100000u);
-		ASSERT_TRUE(format_rewind(r, &error));
+		ASSERT_TRUE(t->source->rewind(t, NULL));
 	}
-	format_close(r);
+	trace_free(t);
 }
 
 struct bad_line {

@@ -196,14 +196,14 @@ TEST(input, a_file_of_an_unknown_kind_is_named)
 {
 	g_autofree char *path = write_file("PK\3\4", 4);
 	GError *error = NULL;
-	EXPECT_NULL(trace_read(path, &error));
+	EXPECT_NULL(trace_open(path, &error));
 	ASSERT_NOT_NULL(error);
 	EXPECT_EQ(error->code, (int)TRACE_ERROR_UNKNOWN);
 	EXPECT_CONTAINS(error->message, path);
 	EXPECT_CONTAINS(error->message, "PyTorch");
 	g_clear_error(&error);
 	g_autofree char *empty = write_file("", 0);
-	EXPECT_NULL(trace_read(empty, &error));
+	EXPECT_NULL(trace_open(empty, &error));
 	EXPECT_CONTAINS(error->message, "empty");
 	g_error_free(error);
 }

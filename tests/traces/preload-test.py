@@ -179,7 +179,7 @@ def a_killed_process_leaves_a_readable_part(folder):
 # ---- libraries that are opened, or are not there ----
 
 def wrapped_names():
-    return [name for name in SYMBOLS.read_text().split('\n') if name.startswith('aclrt')]
+    return re.findall(r'^\t(aclrt\w+);$', SYMBOLS.read_text(), re.MULTILINE)
 
 
 @case

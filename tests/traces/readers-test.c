@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "harness/test.h"
-#include "track/memory-usage.h"
+#include "traces/usage-of-trace.h"
 #include "read/readers.h"
 
 #define SCOPE                                                                                  \
@@ -23,6 +23,22 @@ static struct trace *read_text(reader read, const char *text, GError **error)
 	return input ? read(input, error) : NULL;
 }
 
+/* The trace's records behind those of the start, at most `room`; their number. */
+static guint take_records(struct trace *t, struct record_item *out, guint room)
+{
+	guint count = 0;
+
+	EXPECT_TRUE(t->source->rewind(t, NULL));
+	while (count < room && t->source->next(t, &out[count], NULL) > 0)
+		count++;
+	return count;
+}
+
+static const struct trace_row *start_of(const struct trace *t, guint index)
+{
+	return &g_array_index(t->starts, struct trace_row, index);
+}
+
 TEST(readers, rows_out_of_order_are_sorted)
 {
 	GError *error = NULL;
@@ -36,14 +52,16 @@ TEST(readers, rows_out_of_order_are_sorted)
 			  &error);
 	ASSERT_NOT_NULL(t);
 	const struct trace_device *d = g_ptr_array_index(t->devices, 0);
-	ASSERT_EQ(d->events->len, 5u);
-	const struct trace_event *e = (const struct trace_event *)d->events->data;
-	EXPECT_EQ(e[0].action, TRACE_SEGMENT_ALLOC);
-	EXPECT_EQ(e[1].action, TRACE_ALLOC);
-	EXPECT_EQ(e[2].action, TRACE_FREE_COMPLETED);
+	struct record_item e[8];
+	ASSERT_EQ(take_records(t, e, 8), 5u);
+	EXPECT_EQ((int)e[0].record.verb, (int)NPU_TRACE_SEGMENT_ALLOC);
+	EXPECT_EQ((int)e[1].record.verb, (int)NPU_TRACE_ALLOC);
+	EXPECT_EQ((int)e[2].record.verb, (int)NPU_TRACE_FREE);
 	EXPECT_EQ(e[2].size, 512u);
-	EXPECT_EQ(e[3].action, TRACE_SEGMENT_FREE);
+	EXPECT_EQ((int)e[3].record.verb, (int)NPU_TRACE_SEGMENT_FREE);
 	EXPECT_EQ(e[3].size, 2097152u);
+	EXPECT_EQ((int)e[4].record.verb, (int)NPU_TRACE_NOTE);
+	EXPECT_STREQ(e[4].record.op, "MALLOC HAL (host)");
 	EXPECT_STREQ((const char *)g_ptr_array_index(d->other_names, 0), "MALLOC HAL (host)");
 	trace_free(t);
 }
@@ -64,9 +82,10 @@ TEST(readers, processes_do_not_share_addresses)
 	EXPECT_EQ(d->counts[TRACE_SEGMENT_FREE], 2u);
 	EXPECT_EQ(d->counts[TRACE_OTHER], 0u);
 	/* segments alone are blocks as well; the second to come is the first to go */
-	const struct trace_event *e = (const struct trace_event *)d->events->data;
-	EXPECT_EQ(e[4].action, TRACE_FREE_COMPLETED);
-	EXPECT_EQ(e[5].action, TRACE_SEGMENT_FREE);
+	struct record_item e[8];
+	ASSERT_EQ(take_records(t, e, 8), 8u);
+	EXPECT_EQ((int)e[4].record.verb, (int)NPU_TRACE_FREE);
+	EXPECT_EQ((int)e[5].record.verb, (int)NPU_TRACE_SEGMENT_FREE);
 	EXPECT_EQ(e[5].size, 4194304u);
 	EXPECT_EQ(e[7].size, 2097152u);
 	trace_free(t);
@@ -87,8 +106,9 @@ TEST(readers, the_first_row_of_an_address_decides)
 				    &error);
 	ASSERT_NOT_NULL(t);
 	const struct trace_device *d = g_ptr_array_index(t->devices, 0);
-	ASSERT_EQ(d->blocks->len, 1u);
-	EXPECT_EQ(g_array_index(d->blocks, struct trace_block, 0).address, 8192u);
+	ASSERT_EQ(t->starts->len, 1u);
+	EXPECT_EQ((int)start_of(t, 0)->verb, (int)NPU_TRACE_ALLOC);
+	EXPECT_EQ(start_of(t, 0)->address, 8192u);
 	EXPECT_EQ(d->counts[TRACE_FREE_COMPLETED], 2u);
 	EXPECT_EQ(d->counts[TRACE_OTHER], 3u);
 	trace_free(t);
@@ -105,8 +125,8 @@ TEST(readers, quoted_attributes_are_read_and_what_is_freed_was_live)
 	ASSERT_NOT_NULL(t);
 	const struct trace_device *d = g_ptr_array_index(t->devices, 0);
 	EXPECT_EQ(d->device, 1u);
-	ASSERT_EQ(d->blocks->len, 1u);
-	EXPECT_EQ(g_array_index(d->blocks, struct trace_block, 0).size, 99u);
+	ASSERT_EQ(t->starts->len, 1u);
+	EXPECT_EQ(start_of(t, 0)->size, 99u);
 	trace_free(t);
 }
 
@@ -125,9 +145,8 @@ TEST(readers, blocks_live_from_tick_to_tick)
 	EXPECT_EQ(d->counts[TRACE_FREE_COMPLETED], 2u);
 	EXPECT_EQ(d->counts[TRACE_OTHER], 2u);
 	struct memory_usage a;
-	memory_usage_init(&a, d);
-	for (guint i = 0; i < d->events->len; i++)
-		memory_usage_step(&a, &g_array_index(d->events, struct trace_event, i));
+	usage_begin(&a, t, 0);
+	usage_run(&a, t, 0);
 	EXPECT_EQ(a.peak_live, 150u);
 	EXPECT_EQ(a.live, 50u);
 	EXPECT_EQ(a.unmatched, 0u);

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "harness/test.h"
-#include "track/memory-usage.h"
-#include "read/trace.h"
+#include "traces/usage-of-trace.h"
+#include "read/readers.h"
 
 #define MIB (G_GUINT64_CONSTANT(1) << 20)
 
@@ -93,12 +93,24 @@ static void begin_events(GByteArray *out)
 	g_byte_array_append(out, (const guint8 *)"](](", 4);
 }
 
+static struct trace *read_bytes(const void *bytes, gsize count, GError **error)
+{
+	struct input *input = input_open_bytes(bytes, count, "snapshot", error);
+
+	return input ? snapshot_read(input, error) : NULL;
+}
+
 static struct trace *finish(GByteArray *out, GError **error)
 {
 	g_byte_array_append(out, (const guint8 *)"eeu.", 4);
-	struct trace *t = snapshot_read(out->data, out->len, error);
+	struct trace *t = read_bytes(out->data, out->len, error);
 	g_byte_array_unref(out);
 	return t;
+}
+
+static const struct trace_row *start_of(const struct trace *t, guint index)
+{
+	return &g_array_index(t->starts, struct trace_row, index);
 }
 
 /* ---- tests ---- */
@@ -124,18 +136,19 @@ TEST(snapshot, window_starts_with_what_was_live)
 	put_event(out, "segment_unmap", base + 8 * MIB, 2 * MIB);
 	struct trace *t = finish(out, &error);
 	ASSERT_NOT_NULL(t);
-	const struct trace_device *d = g_ptr_array_index(t->devices, 0);
-	ASSERT_EQ(d->ranges->len, 2u);
-	EXPECT_EQ(g_array_index(d->ranges, struct trace_range, 0).size, 2 * MIB);
-	EXPECT_EQ(g_array_index(d->ranges, struct trace_range, 1).address, base + 8 * MIB);
-	EXPECT_EQ(d->blocks->len, 2u);
+	ASSERT_EQ(t->starts->len, 4u);
+	EXPECT_EQ((int)start_of(t, 0)->verb, (int)NPU_TRACE_SEGMENT_MAP);
+	EXPECT_EQ(start_of(t, 0)->size, 2 * MIB);
+	EXPECT_EQ((int)start_of(t, 1)->verb, (int)NPU_TRACE_SEGMENT_MAP);
+	EXPECT_EQ(start_of(t, 1)->address, base + 8 * MIB);
+	EXPECT_EQ((int)start_of(t, 2)->verb, (int)NPU_TRACE_ALLOC);
+	EXPECT_EQ((int)start_of(t, 3)->verb, (int)NPU_TRACE_ALLOC);
 
 	struct memory_usage a;
-	memory_usage_init(&a, d);
+	usage_begin(&a, t, 0);
 	EXPECT_EQ(a.start_physical, 4 * MIB);
 	EXPECT_EQ(a.start_live, 1300u);
-	for (guint i = 0; i < d->events->len; i++)
-		memory_usage_step(&a, &g_array_index(d->events, struct trace_event, i));
+	usage_run(&a, t, 0);
 	EXPECT_EQ(a.peak_physical, 6 * MIB);
 	EXPECT_EQ(a.peak_live, 2000u);
 	EXPECT_EQ(a.obtained, 2 * MIB);
@@ -159,11 +172,9 @@ TEST(snapshot, block_lives_until_free_completed)
 	put_event(out, "free_completed", 0x1000000, 100);
 	struct trace *t = finish(out, &error);
 	ASSERT_NOT_NULL(t);
-	const struct trace_device *d = g_ptr_array_index(t->devices, 0);
 	struct memory_usage a;
-	memory_usage_init(&a, d);
-	for (guint i = 0; i < d->events->len; i++)
-		memory_usage_step(&a, &g_array_index(d->events, struct trace_event, i));
+	usage_begin(&a, t, 0);
+	usage_run(&a, t, 0);
 	EXPECT_EQ(a.peak_live, 150u);
 	EXPECT_EQ(a.live, 50u);
 	memory_usage_clear(&a);
@@ -230,7 +241,7 @@ TEST(snapshot, refuses_more_events_than_its_bytes_allow)
 	for (int i = 0; i < 100; i++)
 		g_byte_array_append(out, (const guint8 *)"h\x01", 2);
 	g_byte_array_append(out, (const guint8 *)"eu.", 3);
-	struct trace *t = snapshot_read(out->data, out->len, &error);
+	struct trace *t = read_bytes(out->data, out->len, &error);
 	EXPECT_NULL(t);
 	ASSERT_NOT_NULL(error);
 	EXPECT_CONTAINS(error->message, "more than its size allows");
@@ -271,54 +282,49 @@ TEST(snapshot, blocks_without_addresses_follow_one_another)
 	put_event(out, "free_completed", (1 << 20) + 4096, 512);
 	struct trace *t = finish(out, &error);
 	ASSERT_NOT_NULL(t);
-	const struct trace_device *d = g_ptr_array_index(t->devices, 0);
-	ASSERT_EQ(d->blocks->len, 3u);
-	EXPECT_EQ(g_array_index(d->blocks, struct trace_block, 0).address, 1u << 20);
-	EXPECT_EQ(g_array_index(d->blocks, struct trace_block, 1).address, (1u << 20) + 1024);
-	EXPECT_EQ(g_array_index(d->blocks, struct trace_block, 2).address, (1u << 20) + 4096);
+	ASSERT_EQ(t->starts->len, 4u);
+	EXPECT_EQ((int)start_of(t, 0)->verb, (int)NPU_TRACE_SEGMENT_ALLOC);
+	EXPECT_EQ(start_of(t, 1)->address, 1u << 20);
+	EXPECT_EQ(start_of(t, 2)->address, (1u << 20) + 1024);
+	EXPECT_EQ(start_of(t, 3)->address, (1u << 20) + 4096);
 	trace_free(t);
 }
 
 TEST(usage, a_block_handed_out_twice_is_counted_once)
 {
-	struct trace *t = trace_new("test");
-	struct trace_device *d = trace_device(t, 0);
 	struct memory_usage a;
-	memory_usage_init(&a, d);
-	memory_usage_step(
-		&a, &(struct trace_event){ .action = TRACE_ALLOC, .address = 1, .size = 100 });
-	memory_usage_step(&a,
-			  &(struct trace_event){ .action = TRACE_ALLOC, .address = 1, .size = 50 });
+	memory_usage_init(&a, 0);
+	memory_usage_step(&a, &(struct record_item){
+				      .record.verb = NPU_TRACE_ALLOC, .address = 1, .size = 100 });
+	memory_usage_step(&a, &(struct record_item){
+				      .record.verb = NPU_TRACE_ALLOC, .address = 1, .size = 50 });
 	EXPECT_EQ(a.live, 50u);
 	EXPECT_EQ(a.unmatched, 1u);
-	memory_usage_step(&a,
-			  &(struct trace_event){ .action = TRACE_FREE_COMPLETED, .address = 1 });
-	memory_usage_step(&a,
-			  &(struct trace_event){ .action = TRACE_FREE_COMPLETED, .address = 1 });
+	memory_usage_step(&a, &(struct record_item){ .record.verb = NPU_TRACE_FREE, .address = 1 });
+	memory_usage_step(&a, &(struct record_item){ .record.verb = NPU_TRACE_FREE, .address = 1 });
 	EXPECT_EQ(a.live, 0u);
 	EXPECT_EQ(a.unmatched, 2u);
 	memory_usage_clear(&a);
-	trace_free(t);
 }
 
 TEST(usage, live_at_the_peak_is_the_most_that_the_peak_saw)
 {
-	struct trace *t = trace_new("test");
 	struct memory_usage a;
-	memory_usage_init(&a, trace_device(t, 0));
-	memory_usage_step(&a,
-			  &(struct trace_event){ .action = TRACE_SEGMENT_MAP, .size = 4 * MIB });
+	memory_usage_init(&a, 0);
 	memory_usage_step(
-		&a, &(struct trace_event){ .action = TRACE_ALLOC, .address = 1, .size = 3 * MIB });
-	memory_usage_step(&a,
-			  &(struct trace_event){ .action = TRACE_SEGMENT_UNMAP, .size = 2 * MIB });
-	memory_usage_step(
-		&a, &(struct trace_event){ .action = TRACE_ALLOC, .address = 2, .size = 3 * MIB });
+		&a, &(struct record_item){ .record.verb = NPU_TRACE_SEGMENT_MAP, .size = 4 * MIB });
+	memory_usage_step(&a, &(struct record_item){ .record.verb = NPU_TRACE_ALLOC,
+						     .address = 1,
+						     .size = 3 * MIB });
+	memory_usage_step(&a, &(struct record_item){ .record.verb = NPU_TRACE_SEGMENT_UNMAP,
+						     .size = 2 * MIB });
+	memory_usage_step(&a, &(struct record_item){ .record.verb = NPU_TRACE_ALLOC,
+						     .address = 2,
+						     .size = 3 * MIB });
 	EXPECT_EQ(a.peak_physical, 4 * MIB);
 	EXPECT_EQ(a.live_at_peak_physical, 3 * MIB);
 	EXPECT_EQ(a.peak_live, 6 * MIB);
 	memory_usage_clear(&a);
-	trace_free(t);
 }
 
 TEST(spans, merge_whatever_the_order)
@@ -365,7 +371,7 @@ TEST_EACH(snapshot, refuses, others, name)
 {
 	const struct not_a_snapshot *o = param;
 	GError *error = NULL;
-	EXPECT_NULL(snapshot_read((const guint8 *)o->bytes, o->count, &error));
+	EXPECT_NULL(read_bytes(o->bytes, o->count, &error));
 	ASSERT_NOT_NULL(error);
 	EXPECT_CONTAINS(error->message, o->says);
 	g_error_free(error);

@@ -1,75 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The conformance cases on one device: which of them can run there, and what they answered. The
- * cases and their runner are tests/contract's.
+ * The conformance cases on one device: which of them can run there, and what they answered.
  */
 #include "check.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-/* ---- reading ---- */
-
-static gint by_name(gconstpointer a, gconstpointer b)
-{
-	return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-gboolean check_cases_read(const char *folder, struct case_list *out, GError **error)
-{
-	g_autoptr(GDir) dir = g_dir_open(folder, 0, error);
-	g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
-	const char *name;
-
-	if (dir == NULL)
-		return FALSE;
-	while ((name = g_dir_read_name(dir)) != NULL)
-		if (g_str_has_suffix(name, ".case"))
-			g_ptr_array_add(names, g_build_filename(folder, name, NULL));
-	g_ptr_array_sort(names, by_name);
-	for (guint i = 0; i < names->len; i++) {
-		char *complaint = NULL;
-
-		if (case_file_read(g_ptr_array_index(names, i), out, &complaint))
-			continue;
-		g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_INVAL, "%s",
-			    complaint != NULL ? complaint : "no memory");
-		free(complaint);
-		return FALSE;
-	}
-	if (out->count > 0)
-		return TRUE;
-	g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_NOENT, "%s has no *.case file", folder);
-	return FALSE;
-}
-
-/* The lists are malloc()ed by their reader. */
-static void clear_step(struct case_step *step)
-{
-	for (int a = 0; a < step->argc; a++)
-		free(step->argv[a]);
-	free(step->docs.value);
-	free(step->driver.value);
-	free(step->text);
-}
-
-void check_cases_clear(struct case_list *list)
-{
-	for (int i = 0; i < list->count; i++) {
-		struct test_case *test = &list->cases[i];
-
-		for (int s = 0; s < test->step_count; s++)
-			clear_step(&test->steps[s]);
-		for (int v = 0; v < CASE_SETTINGS_MAX; v++)
-			free(test->settings[v]);
-		free(test->steps);
-		free(test->file);
-		free(test->suite);
-		free(test->name);
-	}
-	free(list->cases);
-	*list = (struct case_list){ 0 };
-}
 
 /* ---- what a case needs ---- */
 
@@ -111,8 +47,8 @@ static guint64 memory_of(const struct test_case *test)
 {
 	guint64 sum = 0;
 
-	for (int s = 0; s < test->step_count; s++) {
-		const struct case_step *step = &test->steps[s];
+	for (guint s = 0; s < test->steps->len; s++) {
+		const struct case_step *step = case_step_at(test, s);
 
 		for (int a = 2; makes_memory(step) && a < step->argc; a++)
 			if (strchr(step->argv[a], '=') == NULL)
@@ -126,8 +62,8 @@ static unsigned highest_device(const struct test_case *test)
 {
 	unsigned highest = 0;
 
-	for (int s = 0; s < test->step_count; s++) {
-		const struct case_step *step = &test->steps[s];
+	for (guint s = 0; s < test->steps->len; s++) {
+		const struct case_step *step = case_step_at(test, s);
 		gboolean bare = strcmp(step->argv[0], "device") == 0 ||
 				g_str_has_prefix(step->argv[0], "peer");
 
@@ -148,8 +84,9 @@ static unsigned highest_device(const struct test_case *test)
  * sees. */
 static gboolean names_devices(const struct test_case *test)
 {
-	for (int s = 0; s < test->step_count; s++) {
-		const char *value = test->steps[s].docs.value, *other = test->steps[s].driver.value;
+	for (guint s = 0; s < test->steps->len; s++) {
+		const char *value = case_step_at(test, s)->docs.value;
+		const char *other = case_step_at(test, s)->driver.value;
 
 		if ((value != NULL && strstr(value, "device:") != NULL) ||
 		    (other != NULL && strstr(other, "device:") != NULL))
@@ -160,8 +97,8 @@ static gboolean names_devices(const struct test_case *test)
 
 static gboolean sets(const struct test_case *test, const char *name)
 {
-	for (int i = 0; i < CASE_SETTINGS_MAX && test->settings[i] != NULL; i++)
-		if (g_str_has_prefix(test->settings[i], name))
+	for (guint i = 0; i < test->settings->len; i++)
+		if (g_str_has_prefix(g_ptr_array_index(test->settings, i), name))
 			return TRUE;
 	return FALSE;
 }

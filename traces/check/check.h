@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * npusim check in parts. Nothing here is called in a process that has a device: the command itself
- * never loads a library of the ACL, it makes processes that do.
+ * never calls a library of the ACL, it makes processes that do.
  *
  *   probe.c    what there is: the backend, its devices
  *   cases.c    which cases can run on a device, running them, what they answered
@@ -16,13 +16,12 @@
 #include <glib.h>
 #include <stdio.h>
 
-#include "contract/case.h"
+#include "case.h"
 #include "sim/profile.h"
 
 /* ---- probe.c ---- */
 
-#define CHECK_DEVICES_MAX    64
-#define CHECK_ANSWER_SECONDS 60 /* a driver that takes longer for one call hangs */
+#define CHECK_DEVICES_MAX 64
 
 struct check_server {
 	char soc[64];
@@ -34,11 +33,6 @@ struct check_server {
  * sentence otherwise: what the library says, or that it crashed. */
 gboolean check_probe(const char *library, struct check_server *out, GError **error);
 void check_server_clear(struct check_server *server);
-
-/* Runs work(arg, file) in a process of its own and gives what it wrote to the file. FALSE and error
- * if it died, or returned FALSE: then what it wrote is the message. */
-gboolean check_in_child(gboolean (*work)(void *arg, FILE *out), void *arg, char **out_text,
-			GError **error);
 
 /* ---- cases.c ---- */
 
@@ -67,9 +61,6 @@ struct check_result {
 	guint64 ns;
 };
 
-/* All cases of a folder's *.case files. FALSE and error otherwise. */
-gboolean check_cases_read(const char *folder, struct case_list *out, GError **error);
-void check_cases_clear(struct case_list *list);
 /* NULL, or why the case cannot run under these limits; static text, or g_intern_string()ed. */
 const char *check_case_skip(const struct test_case *test, const struct check_limits *limits);
 /* Runs it with the environment as it is; driver: the driver's contract. */

@@ -4,12 +4,11 @@
  * rounds. On the model it is simulated time that counts; on a real device the host's clock.
  */
 #include "check.h"
+#include "child.h"
 
 #include <dlfcn.h>
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -121,21 +120,6 @@ static void note(struct meter *m, enum sim_call which, double ns)
 
 /* ---- the process that imports ---- */
 
-static gboolean pass(int fd, void *data, gsize bytes, gboolean out)
-{
-	for (gsize done = 0; done < bytes;) {
-		gssize n = out ? write(fd, (char *)data + done, bytes - done)
-			       : read(fd, (char *)data + done, bytes - done);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return FALSE;
-		done += (gsize)n;
-	}
-	return TRUE;
-}
-
 static void import_until_told(const struct acl *acl, unsigned device, int from, int to)
 {
 	gint32 tgid = -1;
@@ -146,8 +130,8 @@ static void import_until_told(const struct acl *acl, unsigned device, int from, 
 	    acl->aclrtDeviceGetBareTgid(&tgid) != ACL_SUCCESS)
 		tgid = getpid(); /* a driver without the question is older than containers are to it
 				  */
-	pass(to, &tgid, sizeof(tgid), TRUE);
-	while (pass(from, &order, sizeof(order), FALSE) && !order.end) {
+	child_write(to, &tgid, sizeof(tgid));
+	while (child_read(from, &order, sizeof(order)) && !order.end) {
 		aclrtDrvMemHandle handle = NULL;
 		double start = now_ns(acl), ns = -1;
 
@@ -156,31 +140,23 @@ static void import_until_told(const struct acl *acl, unsigned device, int from, 
 			ns = now_ns(acl) - start;
 			acl->aclrtFreePhysical(handle);
 		}
-		if (!pass(to, &ns, sizeof(ns), TRUE))
+		if (!child_write(to, &ns, sizeof(ns)))
 			break;
 	}
 }
 
 static gboolean start_importer(struct meter *m)
 {
-	int orders[2], answers[2];
+	int from, to;
 
-	if (pipe(orders) != 0 || pipe(answers) != 0)
+	m->importer.pid = child_start(&m->importer.to, &m->importer.from, &from, &to);
+	if (m->importer.pid < 0)
 		return FALSE;
-	fflush(NULL);
-	m->importer.pid = fork();
 	if (m->importer.pid == 0) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		close(orders[1]);
-		close(answers[0]);
-		import_until_told(&m->acl, m->device, orders[0], answers[1]);
+		import_until_told(&m->acl, m->device, from, to);
 		_exit(0);
 	}
-	close(orders[0]);
-	close(answers[1]);
-	m->importer.to = orders[1];
-	m->importer.from = answers[0];
-	return pass(m->importer.from, &m->importer.tgid, sizeof(m->importer.tgid), FALSE) &&
+	return child_read(m->importer.from, &m->importer.tgid, sizeof(m->importer.tgid)) &&
 	       m->importer.tgid > 0;
 }
 
@@ -188,7 +164,7 @@ static void end_importer(struct meter *m)
 {
 	struct order order = { .end = TRUE };
 
-	pass(m->importer.to, &order, sizeof(order), TRUE);
+	child_write(m->importer.to, &order, sizeof(order));
 	close(m->importer.to);
 	close(m->importer.from);
 	waitpid(m->importer.pid, NULL, 0);
@@ -202,8 +178,8 @@ static gboolean import(struct meter *m, guint64 shareable)
 
 	if (m->acl.aclrtMemSetPidToShareableHandle(shareable, &m->importer.tgid, 1) != ACL_SUCCESS)
 		return TRUE;
-	if (!pass(m->importer.to, &order, sizeof(order), TRUE) ||
-	    !pass(m->importer.from, &ns, sizeof(ns), FALSE)) {
+	if (!child_write(m->importer.to, &order, sizeof(order)) ||
+	    !child_read(m->importer.from, &ns, sizeof(ns))) {
 		fprintf(m->out, "the process that imports has died");
 		return FALSE;
 	}
@@ -304,7 +280,7 @@ static gboolean measure_size(struct meter *m, guint64 bytes, gboolean giant)
 {
 	memset(m->rounds, 0, sizeof(m->rounds));
 	for (int round = 0; round < ROUNDS; round++) {
-		alarm(CHECK_ANSWER_SECONDS);
+		alarm(CHILD_ANSWER_SECONDS);
 		if (!mapping_round(m, bytes, giant) || !classic_round(m, bytes, giant))
 			return FALSE;
 	}
@@ -327,7 +303,7 @@ static gboolean measure(struct meter *m)
 {
 	int code;
 
-	alarm(CHECK_ANSWER_SECONDS);
+	alarm(CHILD_ANSWER_SECONDS);
 	code = m->acl.aclInit(NULL);
 	if (code == ACL_SUCCESS)
 		code = m->acl.aclrtSetDevice((int32_t)m->device);
@@ -375,7 +351,7 @@ gboolean check_latency(const char *library, unsigned device, guint64 most, GArra
 	g_autofree char *text = NULL;
 	g_auto(GStrv) lines = NULL;
 
-	if (!check_in_child(run_job, &job, &text, error))
+	if (!child_text(run_job, &job, &text, error))
 		return FALSE;
 	*out = g_array_new(FALSE, FALSE, sizeof(struct check_sample));
 	lines = g_strsplit(text, "\n", -1);

@@ -4,88 +4,15 @@
  * sentence.
  */
 #include "check.h"
+#include "child.h"
 
 #include <dlfcn.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "acl/acl.h"
 #include "npusim/npusim.h"
-
-/* ---- a process that writes a text ---- */
-
-static void read_all(int fd, GString *text)
-{
-	char part[4096];
-	ssize_t n;
-
-	while ((n = read(fd, part, sizeof(part))) > 0)
-		g_string_append_len(text, part, n);
-}
-
-/* Without what was answered before it went wrong: the lines that begin with \001. */
-static const char *complaint_in(const char *text)
-{
-	while (*text == '\001') {
-		text += strcspn(text, "\n");
-		text += *text == '\n';
-	}
-	return text;
-}
-
-static void set_ending(int status, const char *text, GError **error)
-{
-	text = complaint_in(text);
-	if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM)
-		g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_FAILED,
-			    "the driver has not answered a call for %d seconds",
-			    CHECK_ANSWER_SECONDS);
-	else if (WIFSIGNALED(status))
-		g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_FAILED,
-			    "the driver's process died of signal %d (%s)", WTERMSIG(status),
-			    strsignal(WTERMSIG(status)));
-	else
-		g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_FAILED, "%s",
-			    text[0] != '\0' ? text : "the driver's process ended without a word");
-}
-
-gboolean check_in_child(gboolean (*work)(void *arg, FILE *out), void *arg, char **out_text,
-			GError **error)
-{
-	GString *text = g_string_new(NULL);
-	int fds[2], status = 0;
-	pid_t pid;
-
-	if (pipe(fds) != 0)
-		g_error("no pipe");
-	fflush(NULL);
-	pid = fork();
-	if (pid == 0) {
-		FILE *out = fdopen(fds[1], "w");
-		gboolean good;
-
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		close(fds[0]);
-		good = work(arg, out);
-		fclose(out);
-		_exit(good ? 0 : 1);
-	}
-	close(fds[1]);
-	read_all(fds[0], text);
-	close(fds[0]);
-	waitpid(pid, &status, 0);
-	if (status != 0) {
-		set_ending(status, text->str, error);
-		g_string_free(text, TRUE);
-		return FALSE;
-	}
-	*out_text = g_string_free(text, FALSE);
-	return TRUE;
-}
 
 /* ---- asking ---- */
 
@@ -138,7 +65,7 @@ static gboolean ask_device(const struct asked *acl, unsigned device, FILE *out)
 	size_t free_bytes = 0, total_bytes = 0;
 	int code;
 
-	alarm(CHECK_ANSWER_SECONDS);
+	alarm(CHILD_ANSWER_SECONDS);
 	code = acl->set((int32_t)device);
 
 	if (code == ACL_SUCCESS)
@@ -161,7 +88,7 @@ static gboolean ask(void *arg, FILE *out)
 
 	if (!load(arg, &acl, out))
 		return FALSE;
-	alarm(CHECK_ANSWER_SECONDS);
+	alarm(CHILD_ANSWER_SECONDS);
 	code = acl.init(NULL);
 	if (code == ACL_SUCCESS)
 		code = acl.count(&count);
@@ -204,7 +131,7 @@ gboolean check_probe(const char *library, struct check_server *out, GError **err
 	char **lines;
 
 	memset(out, 0, sizeof(*out));
-	if (!check_in_child(ask, (void *)library, &text, error))
+	if (!child_text(ask, (void *)library, &text, error))
 		return FALSE;
 	lines = g_strsplit(text, "\n", -1);
 	backend = g_string_new(NULL);

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "show/json-out.h"
+#include "show/member.h"
 #include "sim/bench/bench.h"
 
 #define AMOUNT_MAX (1ull << 42) /* of bytes, and of accesses */
@@ -160,20 +160,22 @@ static void print_row(const char *point, const struct bench_result *r)
 		part(c->hbm_row_hits, c->hbm_row_hits + c->hbm_row_misses));
 }
 
-#define COUNTER(member)                                                        \
-	{                                                                      \
-#member, G_STRUCT_OFFSET(struct bench_result, counters.member) \
+READ(double, rate_of_result, bench_result, r, rate(r))
+READ(char *, name_of_point, bench_result, r, g_strdup(context))
+
+#define COUNTER(member)                                                  \
+	{                                                                \
+#member, MEMBER_COUNT, AT(bench_result, counters.member) \
 	}
-#define FIGURE(member)                                                \
-	{                                                             \
-#member, G_STRUCT_OFFSET(struct bench_result, member) \
+#define FIGURE(member)                                          \
+	{                                                       \
+#member, MEMBER_COUNT, AT(bench_result, member) \
 	}
 
 /* Members of a result, in their order; the page has them, too. */
-static const struct {
-	const char *name;
-	gsize offset;
-} members[] = {
+static const struct member members[] = {
+	{ "point", MEMBER_TEXT, .text = name_of_point },
+	{ "gb_s", MEMBER_REAL, .real = rate_of_result },
 	FIGURE(accesses),
 	FIGURE(bytes),
 	FIGURE(ps),
@@ -203,17 +205,8 @@ static const struct {
 	COUNTER(hbm_row_hits),
 	COUNTER(hbm_row_misses),
 	COUNTER(hbm_refreshes),
+	{ 0 },
 };
-
-static void add_json(JsonBuilder *json, const char *point, const struct bench_result *r)
-{
-	json_builder_begin_object(json);
-	member_text(json, "point", point);
-	member_real(json, "gb_s", rate(r));
-	for (gsize i = 0; i < G_N_ELEMENTS(members); i++)
-		member_int(json, members[i].name, G_STRUCT_MEMBER(gint64, r, members[i].offset));
-	json_builder_end_object(json);
-}
 
 /* --- runs --- */
 
@@ -242,7 +235,7 @@ static int run_point(struct plan *plan, const struct sim_profile *profile, const
 		print_row(point, &result);
 	else if (!plan->quiet)
 		print_result(&result);
-	add_json(plan->json, point, &result);
+	members_build_object(plan->json, members, &result, point);
 	return NPUSIM_EXIT_OK;
 }
 
@@ -295,7 +288,7 @@ static int run_bench(const struct options *o, const struct bench_request *reques
 	status = o->sweep ? run_sweep(&plan, &profile) : run_point(&plan, &profile, "");
 	json_builder_end_array(json);
 	g_autoptr(JsonNode) root = json_builder_get_root(json);
-	if (status == NPUSIM_EXIT_OK && o->json && !json_out_write(root, o->json, &error))
+	if (status == NPUSIM_EXIT_OK && o->json && !json_write(o->json, root, &error))
 		return failure("bench", "%s", error->message);
 	return status;
 }

@@ -55,7 +55,7 @@ struct check {
 	const char *backend;
 	void (*write)(FILE *out, const struct check_report *report);
 	guint64 safe_bytes;
-	struct case_list cases;
+	GPtrArray *cases; /* of struct test_case */
 	struct check_server server;
 	GPtrArray *results;
 };
@@ -113,7 +113,7 @@ static char *find_cases(void)
 		return g_strdup(opt.cases);
 	if (g_str_has_prefix(bin, NPUSIM_BUILD_ROOT))
 		return g_strdup(NPUSIM_CHECK_CASES);
-	return g_build_filename(bin, "..", "share", "npusim", "cases", NULL);
+	return g_build_filename(bin, "..", "share", "npusim", "cases", "acl", NULL);
 }
 
 static gboolean find_files(struct check *check, GError **error)
@@ -202,15 +202,14 @@ static void run_device(struct check *check, unsigned device)
 	};
 
 	show_devices_from(device, check->server.devices);
-	for (int i = 0; i < check->cases.count; i++) {
-		const struct test_case *test = &check->cases.cases[i];
+	for (guint i = 0; i < check->cases->len; i++) {
+		const struct test_case *test = g_ptr_array_index(check->cases, i);
 
 		if (!is_wanted(test))
 			continue;
 		g_ptr_array_add(check->results, run_case(check, test, device, &limits));
 		if (isatty(STDERR_FILENO))
-			fprintf(stderr, "\rdevice %u: %d of %d ", device, i + 1,
-				check->cases.count);
+			fprintf(stderr, "\rdevice %u: %u of %u ", device, i + 1, check->cases->len);
 	}
 	if (isatty(STDERR_FILENO))
 		fprintf(stderr, "\r\033[K");
@@ -228,7 +227,11 @@ static void shape_model(const struct check *check)
 static void run_cases(struct check *check)
 {
 	unsigned device = opt.device >= 0 ? (unsigned)opt.device : 0;
+	g_autofree char *model = opt.library == NULL ? model_module(NULL) : NULL;
+	const char *const libraries[] = { check->library, model, NULL };
 
+	if (model != NULL && (strcmp(check->backend, "sim") == 0 || opt.against != NULL))
+		case_preload(libraries);
 	if (opt.against != NULL && strcmp(check->backend, "hw") == 0)
 		shape_model(check);
 	if (opt.device >= 0 || check->safe_bytes > 0) {
@@ -418,7 +421,10 @@ static gboolean run_all(struct check *check, GError **error)
 {
 	struct check_report report = { check->backend, &check->server, check->results };
 
-	if (!probe(check, error) || !check_cases_read(check->folder, &check->cases, error))
+	if (!probe(check, error))
+		return FALSE;
+	check->cases = case_folder_read(check->folder, &case_acl, error);
+	if (check->cases == NULL)
 		return FALSE;
 	if (opt.record != NULL && !begin_record(check, error))
 		return FALSE;
@@ -453,7 +459,7 @@ static int run_check(struct check *check)
 								       : NPUSIM_EXIT_OK;
 	}
 	g_ptr_array_unref(check->results);
-	check_cases_clear(&check->cases);
+	g_clear_pointer(&check->cases, g_ptr_array_unref);
 	check_server_clear(&check->server);
 	g_free(check->library);
 	g_free(check->folder);

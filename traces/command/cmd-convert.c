@@ -6,9 +6,11 @@
 
 #include <string.h>
 
-#include "show/convert.h"
 #include "format/in-file.h"
 #include "read/readers.h"
+#include "show/convert.h"
+#include "show/csv.h"
+#include "show/result-file.h"
 
 enum target { TO_TRACE, TO_CHROME, TO_CSV, TO_COUNT };
 
@@ -98,6 +100,24 @@ static gboolean convert_trace(const struct options *o, GError **error)
 	return ok;
 }
 
+static gboolean convert_result(const struct options *o, GError **error)
+{
+	g_autoptr(GPtrArray) results =
+		g_ptr_array_new_with_free_func((GDestroyNotify)json_node_unref);
+	JsonNode *result = result_file_read(o->source, error);
+	char *names[] = { (char *)o->source, NULL };
+
+	if (result == NULL)
+		return FALSE;
+	g_ptr_array_add(results, result);
+	if (o->device >= 0 && result_device(result, o->device) == NULL) {
+		g_set_error(error, TRACE_ERROR, TRACE_ERROR_UNKNOWN, "%s has nothing of device %d",
+			    o->source, o->device);
+		return FALSE;
+	}
+	return csv_write(o->target, o->series, results, names, o->device, error);
+}
+
 static gboolean convert(const struct options *o, GError **error)
 {
 	gboolean json;
@@ -114,7 +134,7 @@ static gboolean convert(const struct options *o, GError **error)
 	if (!json)
 		return convert_trace(o, error);
 	if (o->to == TO_CSV)
-		return convert_result_to_csv(o->source, o->target, o->series, o->device, error);
+		return convert_result(o, error);
 	g_set_error(error, TRACE_ERROR, TRACE_ERROR_UNKNOWN,
 		    "%s is JSON, as results of npusim replay are; a result has figures and no "
 		    "events, and can become CSV, not %s",

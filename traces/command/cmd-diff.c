@@ -7,12 +7,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "show/diff-result.h"
-#include "show/diff-trace.h"
 #include "format/in-file.h"
-#include "show/json-out.h"
-#include "progress.h"
+#include "show/progress.h"
 #include "read/readers.h"
+#include "show/diff.h"
 #include "show/result-file.h"
 
 #define SCHEMA_VERSION 1
@@ -34,80 +32,96 @@ static int trouble(const GError *error)
 
 /* ---- output ---- */
 
-static void build_file(JsonBuilder *b, const char *name, const char *path, const char *kind,
-		       guint64 events)
-{
-	g_autofree char *shown = g_filename_display_name(path);
+/* What is said of the two files, whatever they are. */
+struct verdict {
+	const char *what; /* "traces" */
+	struct side {
+		char *file;
+		const char *kind;
+		guint64 events;
+	} sides[2];
+	guint64 equal;
+	GPtrArray *figures; /* struct difference * */
+};
 
-	json_builder_set_member_name(b, name);
+static const struct member side_members[] = {
+	{ "file", MEMBER_TEXT, AT(side, file) },
+	{ "kind", MEMBER_TEXT, AT(side, kind) },
+	{ "events", MEMBER_COUNT, AT(side, events) },
+	{ 0 },
+};
+
+READ(gint64, schema, verdict, v, SCHEMA_VERSION)
+READ(char *, program, verdict, v, g_strdup("npusim diff"))
+
+static const struct member verdict_members[] = {
+	{ "schema", MEMBER_COUNT, .whole = schema },
+	{ "program", MEMBER_TEXT, .text = program },
+	{ "what", MEMBER_TEXT, AT(verdict, what) },
+	{ "a", MEMBER_OBJECT, AT(verdict, sides[0]), .members = side_members },
+	{ "b", MEMBER_OBJECT, AT(verdict, sides[1]), .members = side_members },
+	{ "equal", MEMBER_FLAG, AT(verdict, equal) },
+	{ "figures", MEMBER_LIST, .array = ARRAY_POINTERS, .members = difference_members,
+	  AT(verdict, figures) },
+	{ 0 },
+};
+
+/* `diff`: of traces, what is told beside figures; NULL: results. */
+static gboolean write_json(const struct job *job, struct verdict *v, const struct trace_diff *diff,
+			   GError **error)
+{
+	g_autoptr(JsonBuilder) b = json_builder_new();
+
+	for (int side = 0; side < 2; side++)
+		v->sides[side].file = g_filename_display_name(job->paths[side]);
 	json_builder_begin_object(b);
-	member_text(b, "file", shown);
-	member_text(b, "kind", kind);
-	member_count(b, "events", events);
+	members_build(b, verdict_members, v, NULL);
+	if (diff)
+		trace_diff_build(diff, b);
 	json_builder_end_object(b);
+	g_autoptr(JsonNode) root = json_builder_get_root(b);
+	for (int side = 0; side < 2; side++)
+		g_free(v->sides[side].file);
+	return json_write(job->json, root, error);
 }
 
-static JsonBuilder *build_head(const struct job *job, const char *what, gboolean equal,
-			       const char *const kinds[2], const guint64 events[2])
+/* `same`: what there is of it, where all is. FALSE: there is nothing more to print. */
+static gboolean print_heads(const struct job *job, const struct verdict *v, guint64 same,
+			    const char *of_what)
 {
-	JsonBuilder *b = json_builder_new();
-
-	json_builder_begin_object(b);
-	member_int(b, "schema", SCHEMA_VERSION);
-	member_text(b, "program", "npusim diff");
-	member_text(b, "what", what);
-	build_file(b, "a", job->paths[0], kinds[0], events[0]);
-	build_file(b, "b", job->paths[1], kinds[1], events[1]);
-	member_bool(b, "equal", equal);
-	return b;
-}
-
-/* Ends the builder. */
-static gboolean write_json(JsonBuilder *b, const char *path, GError **error)
-{
-	json_builder_end_object(b);
-	JsonNode *root = json_builder_get_root(b);
-	gboolean ok = json_out_write(root, path, error);
-
-	json_node_unref(root);
-	g_object_unref(b);
-	return ok;
-}
-
-static void print_heads(const struct job *job, const char *const kinds[2], const guint64 events[2])
-{
+	if (g_strcmp0(job->json, "-") == 0)
+		return FALSE;
+	if (v->equal) {
+		printf("no difference: %" G_GUINT64_FORMAT " %s are the same\n", same, of_what);
+		return FALSE;
+	}
 	for (int side = 0; side < 2; side++)
 		printf("%s %s: %s, %" G_GUINT64_FORMAT " events\n", side ? "+++ B" : "--- A",
-		       job->paths[side], kinds[side], events[side]);
+		       job->paths[side], v->sides[side].kind, v->sides[side].events);
+	return TRUE;
 }
 
-static gboolean prints_text(const struct job *job)
+static int status_of(const struct verdict *v)
 {
-	return g_strcmp0(job->json, "-") != 0;
+	return v->equal ? EXIT_EQUAL : EXIT_DIFFERENT;
 }
 
 /* ---- traces ---- */
 
 static int show_traces(const struct job *job, const struct trace_diff *diff, GError **error)
 {
-	const char *const kinds[] = { diff->traces[0]->kind, diff->traces[1]->kind };
-	const guint64 events[] = { diff->traces[0]->events, diff->traces[1]->events };
-	gboolean equal = trace_diff_is_equal(diff);
+	struct verdict v = { "traces", .equal = trace_diff_is_equal(diff),
+			     .figures = diff->figures.list };
 
-	if (prints_text(job) && equal) {
-		printf("no difference: %" G_GUINT64_FORMAT " events are the same\n",
-		       diff->align->same);
-	} else if (prints_text(job)) {
-		print_heads(job, kinds, events);
+	for (int side = 0; side < 2; side++) {
+		v.sides[side].kind = diff->traces[side]->kind;
+		v.sides[side].events = diff->traces[side]->events;
+	}
+	if (print_heads(job, &v, diff->align->same, "events"))
 		trace_diff_print(diff, job->limit, stdout);
-	}
-	if (job->json) {
-		JsonBuilder *b = build_head(job, "traces", equal, kinds, events);
-		trace_diff_build(diff, b);
-		if (!write_json(b, job->json, error))
-			return EXIT_TROUBLE;
-	}
-	return equal ? EXIT_EQUAL : EXIT_DIFFERENT;
+	if (job->json && !write_json(job, &v, diff, error))
+		return EXIT_TROUBLE;
+	return status_of(&v);
 }
 
 static int diff_traces(const struct job *job)
@@ -136,55 +150,42 @@ static int diff_traces(const struct job *job)
 
 /* ---- results ---- */
 
-static const char *kind_of(JsonNode *result)
+static int show_results(const struct job *job, const struct differences *figures,
+			JsonNode *const results[2], GError **error)
 {
-	return result_text(json_node_get_object(result), "kind", "a result");
-}
+	struct verdict v = { "results", .equal = figures->list->len == 0,
+			     .figures = figures->list };
 
-static int show_results(const struct job *job, const struct figures *figures, JsonNode *a,
-			JsonNode *b, GError **error)
-{
-	const char *const kinds[] = { kind_of(a), kind_of(b) };
-	const guint64 events[] = {
-		(guint64)result_int(json_node_get_object(a), "events", 0),
-		(guint64)result_int(json_node_get_object(b), "events", 0),
-	};
-	gboolean equal = figures->list->len == 0;
-
-	if (prints_text(job) && equal) {
-		printf("no difference: %" G_GUINT64_FORMAT " figures are the same\n",
-		       figures->equal);
-	} else if (prints_text(job)) {
-		print_heads(job, kinds, events);
-		figures_print(figures, stdout);
+	for (int side = 0; side < 2; side++) {
+		JsonObject *result = json_node_get_object(results[side]);
+		v.sides[side].kind = result_text(result, "kind", "a result");
+		v.sides[side].events = (guint64)result_int(result, "events", 0);
+	}
+	if (print_heads(job, &v, figures->equal, "figures")) {
+		differences_print(figures, stdout);
 		printf("\n%u figures differ, %" G_GUINT64_FORMAT " are the same\n",
 		       figures->list->len, figures->equal);
 	}
-	if (job->json) {
-		JsonBuilder *builder = build_head(job, "results", equal, kinds, events);
-		figures_build(figures, builder);
-		if (!write_json(builder, job->json, error))
-			return EXIT_TROUBLE;
-	}
-	return equal ? EXIT_EQUAL : EXIT_DIFFERENT;
+	if (job->json && !write_json(job, &v, NULL, error))
+		return EXIT_TROUBLE;
+	return status_of(&v);
 }
 
 static int diff_two_results(const struct job *job)
 {
 	g_autoptr(GError) error = NULL;
-	JsonNode *a = result_file_read(job->paths[0], &error);
-	JsonNode *b = a ? result_file_read(job->paths[1], &error) : NULL;
+	g_autoptr(JsonNode) a = result_file_read(job->paths[0], &error);
+	g_autoptr(JsonNode) b = a ? result_file_read(job->paths[1], &error) : NULL;
+	JsonNode *const results[] = { a, b };
 	int status = EXIT_TROUBLE;
 
 	if (b) {
-		struct figures figures;
-		figures_init(&figures);
+		struct differences figures;
+		differences_init(&figures);
 		diff_results(a, b, job->limit, &figures);
-		status = show_results(job, &figures, a, b, &error);
-		figures_clear(&figures);
+		status = show_results(job, &figures, results, &error);
+		differences_clear(&figures);
 	}
-	g_clear_pointer(&a, json_node_unref);
-	g_clear_pointer(&b, json_node_unref);
 	return error ? trouble(error) : status;
 }
 

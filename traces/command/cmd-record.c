@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "record/merge.h"
+#include "format/merge.h"
 
 static volatile sig_atomic_t child;
 

@@ -9,7 +9,7 @@
 
 #include "format/in-file.h"
 #include "format/out-file.h"
-#include "progress.h"
+#include "show/progress.h"
 #include "play/replay.h"
 #include "show/result.h"
 
@@ -30,18 +30,19 @@ static gboolean on_progress(guint64 done, guint64 total, gpointer data)
 	return !interrupted;
 }
 
-static struct replay *run(struct trace *trace, const struct replay_options *asked, GError **error)
+static struct replay *run(struct record_reader *reader, const struct replay_options *asked,
+			  GError **error)
 {
 	struct progress bar;
 	struct replay_options options = *asked;
 	struct sigaction action = { .sa_handler = on_interrupt, .sa_flags = (int)SA_RESETHAND },
 			 before;
 
-	progress_start(&bar, trace->events);
+	progress_start(&bar, record_reader_trace(reader)->events);
 	options.progress = on_progress;
 	options.data = &bar;
 	sigaction(SIGINT, &action, &before);
-	struct replay *replay = replay_run(trace, &options, error);
+	struct replay *replay = replay_run(reader, &options, error);
 	sigaction(SIGINT, &before, NULL);
 	progress_end(&bar);
 	return replay;
@@ -163,30 +164,33 @@ static int replay_file(const char *path, const char *json, const struct replay_o
 {
 	g_autoptr(GError) error = NULL;
 	int status = NPUSIM_EXIT_OK;
-	struct trace *trace = in_file_keep(path, &error) ? trace_read(path, &error) : NULL;
+	struct record_reader *reader =
+		in_file_keep(path, &error) ? record_reader_open(path, &error) : NULL;
 
-	if (trace == NULL)
+	if (reader == NULL)
 		return failure("replay", "%s", error->message);
 	/* known before what may take long */
 	if (json && !out_file_check(json, &error)) {
-		trace_free(trace);
+		record_reader_close(reader);
 		return failure("replay", "%s", error->message);
 	}
-	struct replay *replay = run(trace, options, &error);
+	const struct trace *trace = record_reader_trace(reader);
+	struct replay *replay = run(reader, options, &error);
 	if (replay == NULL) {
 		status = g_error_matches(error, MODEL_ERROR, MODEL_ERROR_START)
 				 ? failure("replay", "%s", error->message)
 				 : failure("replay", "%s: %s", path, error->message);
 	} else {
+		const struct result result = { path, trace, replay };
 		if (json == NULL || g_strcmp0(json, "-") != 0)
-			result_print(stdout, path, trace, replay);
-		if (json && !result_write_json(json, path, trace, replay, &error))
+			result_print(stdout, &result);
+		if (json && !members_write(json, figures_result, &result, &result, &error))
 			status = failure("replay", "%s", error->message);
 		if (replay->interrupted)
 			status = 128 + SIGINT;
 	}
 	replay_free(replay);
-	trace_free(trace);
+	record_reader_close(reader);
 	return status;
 }
 

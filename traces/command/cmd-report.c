@@ -8,7 +8,7 @@
 
 #include "show/csv.h"
 #include "format/in-file.h"
-#include "show/json-out.h"
+#include "show/member.h"
 #include "format/out-file.h"
 #include "show/report-page.h"
 #include "show/result-file.h"
@@ -49,9 +49,8 @@ static void append_safely(GString *out, const char *json)
 	}
 }
 
-static gboolean write_page(const char *path, GPtrArray *results, char *const *names, GError **error)
+static gboolean write_page(const char *path, JsonNode *list, GError **error)
 {
-	g_autoptr(JsonNode) list = as_list(results, names);
 	g_autofree char *json = json_to_string(list, FALSE);
 	GString *page = g_string_new_len((const char *)report_page_before,
 					 (gssize)report_page_before_bytes);
@@ -68,30 +67,16 @@ struct outputs {
 	char *page, *csv, *series, *json;
 };
 
-static gboolean write_text(const char *path, const char *text, GError **error)
-{
-	return out_file_write(path, text, strlen(text), error);
-}
-
 static gboolean write_outputs(const struct outputs *to, GPtrArray *results, char *const *names,
 			      GError **error)
 {
-	if (to->csv) {
-		g_autofree char *text = csv_of_figures(results, names);
-		if (!write_text(to->csv, text, error))
-			return FALSE;
-	}
-	if (to->series) {
-		g_autofree char *text = csv_of_series(results, names);
-		if (!write_text(to->series, text, error))
-			return FALSE;
-	}
-	if (to->json) {
-		g_autoptr(JsonNode) list = as_list(results, names);
-		if (!json_out_write(list, to->json, error))
-			return FALSE;
-	}
-	return to->page == NULL || write_page(to->page, results, names, error);
+	if (to->csv && !csv_write(to->csv, FALSE, results, names, -1, error))
+		return FALSE;
+	if (to->series && !csv_write(to->series, TRUE, results, names, -1, error))
+		return FALSE;
+	g_autoptr(JsonNode) list = as_list(results, names);
+	return (to->json == NULL || json_write(to->json, list, error)) &&
+	       (to->page == NULL || write_page(to->page, list, error));
 }
 
 static void outputs_clear(struct outputs *to)

@@ -68,8 +68,9 @@ int become_program(const char *verb, char **program);
 char *acl_library_folder(GError **error);
 /* The same of libcuda.so.1. */
 char *cuda_library_folder(GError **error);
-/* The paths of libnpusim-record.so and of the module of bench, likewise. */
+/* The paths of libnpusim-record.so, of the model's module and of the module of bench, likewise. */
 char *preload_library(GError **error);
+char *model_module(GError **error);
 char *bench_module(GError **error);
 
 #endif

@@ -219,9 +219,16 @@ static char *library(const char *file, const char *const places[2], const char *
 
 char *preload_library(GError **error)
 {
-	const char *const places[] = { "../lib/npusim/preload", "preload" };
+	const char *const places[] = { "../lib/npusim/preload", "record" };
 
 	return library("libnpusim-record.so", places, "installed whole", error);
+}
+
+char *model_module(GError **error)
+{
+	const char *const places[] = { "../lib/npusim", "../backend-sim" };
+
+	return library("backend-sim.so", places, "built with the model", error);
 }
 
 char *bench_module(GError **error)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Pipes into temporary files.
+ * Keeps what a pipe brings in a temporary file, so that the verbs of the command can open it again.
  */
 #include "in-file.h"
 

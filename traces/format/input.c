@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reading a file, through zlib where it is gzip.
+ * Reads files for all readers of traces, through zlib where they are gzip. zlib's own gzread()
+ * passes over bytes behind the last member in silence: a damaged head would hide the rest of a
+ * file.
  */
 #include "input.h"
 
@@ -27,6 +29,11 @@ struct input {
 	guint64 raw_at;   /* bytes of the file that zlib was given */
 	guint8 *chunk;    /* what zlib reads next */
 };
+
+GQuark trace_error_quark(void)
+{
+	return g_quark_from_static_string("npusim-trace");
+}
 
 static gboolean fail(struct input *in, GError **error, const char *what)
 {
@@ -158,28 +165,37 @@ static struct input *checked(struct input *in, gboolean ok)
 	return NULL;
 }
 
-/* A pipe: its bytes are kept, so that they can be read twice. */
-static gboolean slurp(struct input *in, GError **error)
+/* All that `take` gives, added to `all`; FALSE and error also where it is more than 4 GiB. */
+static gboolean take_all(struct input *in, GByteArray *all, const char *too_large,
+			 gssize (*take)(struct input *, guint8 *, gsize, GError **), GError **error)
 {
-	GByteArray *all = g_byte_array_new();
 	gssize got = 1;
-	in->own = all;
+
 	while (got > 0) {
 		guint at = all->len;
 		if (at > WHOLE_MAX) {
-			g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_NOMEM,
-				    "%s: more than 4 GiB come from it", in->name);
+			g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_NOMEM, "%s: %s", in->name,
+				    too_large);
 			return FALSE;
 		}
 		g_byte_array_set_size(all, at + CHUNK_BYTES);
-		got = raw_take(in, all->data + at, CHUNK_BYTES, error);
+		got = take(in, all->data + at, CHUNK_BYTES, error);
 		g_byte_array_set_size(all, at + (guint)MAX(got, 0));
 	}
+	return got == 0;
+}
+
+/* A pipe: its bytes are kept, so that they can be read twice. */
+static gboolean slurp(struct input *in, GError **error)
+{
+	in->own = g_byte_array_new();
+	if (!take_all(in, in->own, "more than 4 GiB come from it", raw_take, error))
+		return FALSE;
 	close(in->fd);
 	in->fd = -1;
-	in->bytes = all->data;
-	in->count = all->len;
-	return got == 0;
+	in->bytes = in->own->data;
+	in->count = in->own->len;
+	return TRUE;
 }
 
 /* Whatever `in->fd` is. */
@@ -280,22 +296,10 @@ const char *input_name(const struct input *in)
 GBytes *input_whole(struct input *in, GError **error)
 {
 	GByteArray *all = g_byte_array_new();
-	gssize got = 1;
-	gboolean ok = input_rewind(in, error);
-	while (ok && got > 0) {
-		guint at = all->len;
-		if (at > WHOLE_MAX) {
-			g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_NOMEM,
-				    "%s: it holds more than this reader takes at once (4 GiB)",
-				    in->name);
-			ok = FALSE;
-			break;
-		}
-		g_byte_array_set_size(all, at + CHUNK_BYTES);
-		got = input_take(in, all->data + at, CHUNK_BYTES, error);
-		g_byte_array_set_size(all, at + (guint)MAX(got, 0));
-	}
-	if (ok && got == 0)
+
+	if (input_rewind(in, error) &&
+	    take_all(in, all, "it holds more than this reader takes at once (4 GiB)", input_take,
+		     error))
 		return g_byte_array_free_to_bytes(all);
 	g_byte_array_unref(all);
 	return NULL;

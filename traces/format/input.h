@@ -7,6 +7,14 @@
 
 #include <glib.h>
 
+/* Errors of a file's content; those of the file itself are G_FILE_ERROR. */
+#define TRACE_ERROR (trace_error_quark())
+enum trace_error {
+	TRACE_ERROR_FORMAT, /* damaged, or not of the kind that it says */
+	TRACE_ERROR_UNKNOWN /* no reader knows it */
+};
+GQuark trace_error_quark(void);
+
 struct input;
 
 /* Opens a file; one that begins as gzip does is inflated while it is read. What cannot be read

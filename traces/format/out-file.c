@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Temporary files, gzip, and errors of a full disk.
+ * Writes the files of the command beside their place and renames them, through zlib where they are
+ * gzip, and words the errors of a full disk.
  */
 #include "out-file.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Made, written, and what is said where that fails.
+ * Makes and writes temporary files for who has more than fits into memory, and words what fails.
  */
 #include "temp-file.h"
 

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The reader of npusim traces: lines are cut up where they lie, and become records.
+ * The reader of npusim traces, for npusim and as the library of others: lines are cut up where they
+ * lie, and become records.
  */
 #include "trace-reader.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "format-words.h"
-#include "number.h"
 #include "trace/verbs.h"
+#include "words.h"
 
 #define BUFFER_BYTES (1u << 20)
 #define INFOS_MAX    (1u << 16) /* what is behind them is passed over */
@@ -86,92 +87,82 @@ static gboolean read_op(struct line *l, struct word text)
 	return read_text(text, &l->reader->op, &r->op);
 }
 
-/* Keys that are for people: what is no number is no error. */
-static gboolean read_hint_key(struct line *l, struct word text, guint32 bit, guint64 *out)
-{
-	if (number_parse(text.at, text.length, out))
-		l->out->has |= bit;
-	return TRUE;
-}
+enum key_kind {
+	KEY_NUMBER,
+	KEY_HINT, /* a number for people: what is none is no error */
+	KEY_NAME, /* of the kinds of `text` */
+	KEY_FLAG, /* set if the value is `text` */
+	KEY_DEVICE,
+	KEY_PAGE,
+	KEY_OP,
+	KEY_SITE
+};
+#define FIELD(name) offsetof(struct npu_trace_record, name)
+static const struct {
+	const char *key;
+	enum key_kind kind;
+	guint32 bit;
+	gsize field; /* of the record: where the value goes */
+	const char *text;
+} keys[] = {
+	{ "size", KEY_NUMBER, NPU_TRACE_HAS_SIZE, FIELD(size), NULL },
+	{ "device", KEY_DEVICE, NPU_TRACE_HAS_DEVICE, 0, NULL },
+	{ "id", KEY_DEVICE, NPU_TRACE_HAS_DEVICE, 0, NULL },
+	{ "handle", KEY_NAME, NPU_TRACE_HAS_HANDLE, FIELD(handle), "h" },
+	{ "va", KEY_HINT, NPU_TRACE_HAS_VA, FIELD(va), NULL },
+	{ "at", KEY_NAME, NPU_TRACE_HAS_AT, FIELD(at), "ra" },
+	{ "dst", KEY_NAME, NPU_TRACE_HAS_AT, FIELD(at), "ra" },
+	{ "src", KEY_NAME, NPU_TRACE_HAS_FROM, FIELD(from), "ra" },
+	{ "page", KEY_PAGE, NPU_TRACE_HAS_PAGE, 0, NULL },
+	{ "op", KEY_OP, 0, 0, NULL },
+	{ "share", KEY_NAME, NPU_TRACE_HAS_SHARE, FIELD(share), "s" },
+	{ "key", KEY_HINT, NPU_TRACE_HAS_KEY, FIELD(key), NULL },
+	{ "type", KEY_HINT, NPU_TRACE_HAS_TYPE, FIELD(type), NULL },
+	{ "access", KEY_FLAG, NPU_TRACE_HAS_NO_ACCESS, 0, "none" },
+	{ "start", KEY_FLAG, NPU_TRACE_HAS_START, 0, "1" },
+	{ "pool", KEY_FLAG, NPU_TRACE_HAS_SMALL, 0, "small" },
+	{ "site", KEY_SITE, NPU_TRACE_HAS_SITE, 0, NULL },
+	{ "flags", KEY_NUMBER, NPU_TRACE_HAS_FLAGS, FIELD(flags), NULL },
+	{ "align", KEY_NUMBER, NPU_TRACE_HAS_ALIGN, FIELD(align), NULL },
+	{ "hint", KEY_NUMBER, NPU_TRACE_HAS_HINT, FIELD(hint), NULL },
+	{ "rounded", KEY_NUMBER, NPU_TRACE_HAS_ROUNDED, FIELD(rounded), NULL },
+	{ "stream", KEY_NUMBER, NPU_TRACE_HAS_STREAM, FIELD(stream), NULL },
+	{ "free", KEY_NUMBER, NPU_TRACE_HAS_FREE, FIELD(free_bytes), NULL },
+};
 
-static gboolean read_number_key(struct line *l, struct word key, struct word text)
-{
-	struct npu_trace_record *r = l->out;
-	const struct {
-		const char *name;
-		guint32 bit;
-		guint64 *out;
-	} keys[] = {
-		{ "size", NPU_TRACE_HAS_SIZE, &r->size },
-		{ "flags", NPU_TRACE_HAS_FLAGS, &r->flags },
-		{ "align", NPU_TRACE_HAS_ALIGN, &r->align },
-		{ "hint", NPU_TRACE_HAS_HINT, &r->hint },
-		{ "rounded", NPU_TRACE_HAS_ROUNDED, &r->rounded },
-		{ "stream", NPU_TRACE_HAS_STREAM, &r->stream },
-		{ "free", NPU_TRACE_HAS_FREE, &r->free_bytes },
-	};
-
-	for (gsize i = 0; i < G_N_ELEMENTS(keys); i++) {
-		if (!word_is(&key, keys[i].name))
-			continue;
-		r->has |= keys[i].bit;
-		return words_number(&l->w, keys[i].name, text, keys[i].out);
-	}
-	return TRUE;
-}
-
-static gboolean read_name_key(struct line *l, guint32 bit, struct word text, const char *kinds,
-			      struct npu_trace_name *out)
-{
-	l->out->has |= bit;
-	return words_name(&l->w, text, kinds, out);
-}
-
+/* Keys that are not known are passed over. */
 static gboolean read_key(struct line *l, struct word key, struct word text)
 {
 	struct npu_trace_record *r = l->out;
+	gsize i = 0;
 
-	if (word_is(&key, "device") || word_is(&key, "id")) {
-		r->has |= NPU_TRACE_HAS_DEVICE;
+	while (i < G_N_ELEMENTS(keys) && !word_is(&key, keys[i].key))
+		i++;
+	if (i == G_N_ELEMENTS(keys))
+		return TRUE;
+	void *field = (char *)r + keys[i].field;
+	if (keys[i].kind == KEY_HINT && !number_parse(text.at, text.length, field))
+		return TRUE;
+	if (keys[i].kind != KEY_FLAG || word_is(&text, keys[i].text))
+		r->has |= keys[i].bit;
+	switch (keys[i].kind) {
+	case KEY_NUMBER:
+		return words_number(&l->w, keys[i].key, text, field);
+	case KEY_NAME:
+		return words_name(&l->w, text, keys[i].text, field);
+	case KEY_DEVICE:
 		return read_device(l, text);
-	}
-	if (word_is(&key, "handle"))
-		return read_name_key(l, NPU_TRACE_HAS_HANDLE, text, "h", &r->handle);
-	if (word_is(&key, "va"))
-		return read_hint_key(l, text, NPU_TRACE_HAS_VA, &r->va);
-	if (word_is(&key, "at") || word_is(&key, "dst"))
-		return read_name_key(l, NPU_TRACE_HAS_AT, text, "ra", &r->at);
-	if (word_is(&key, "src"))
-		return read_name_key(l, NPU_TRACE_HAS_FROM, text, "ra", &r->from);
-	if (word_is(&key, "page")) {
-		r->has |= NPU_TRACE_HAS_PAGE;
+	case KEY_PAGE:
 		return read_page(l, text);
-	}
-	if (word_is(&key, "op"))
+	case KEY_OP:
 		return read_op(l, text);
-	if (word_is(&key, "share"))
-		return read_name_key(l, NPU_TRACE_HAS_SHARE, text, "s", &r->share);
-	if (word_is(&key, "key"))
-		return read_hint_key(l, text, NPU_TRACE_HAS_KEY, &r->key);
-	if (word_is(&key, "type"))
-		return read_hint_key(l, text, NPU_TRACE_HAS_TYPE, &r->type);
-	if (word_is(&key, "access")) {
-		r->has |= word_is(&text, "none") ? NPU_TRACE_HAS_NO_ACCESS : 0u;
-		return TRUE;
-	}
-	if (word_is(&key, "start")) {
-		r->has |= word_is(&text, "1") ? NPU_TRACE_HAS_START : 0u;
-		return TRUE;
-	}
-	if (word_is(&key, "pool")) {
-		r->has |= word_is(&text, "small") ? NPU_TRACE_HAS_SMALL : 0u;
-		return TRUE;
-	}
-	if (word_is(&key, "site")) {
-		r->has |= NPU_TRACE_HAS_SITE;
+	case KEY_SITE:
 		return read_text(text, &l->reader->site, &r->site);
+	case KEY_HINT:
+	case KEY_FLAG:
+		break;
 	}
-	return read_number_key(l, key, text);
+	return TRUE;
 }
 
 /* ---- lines ---- */
@@ -250,7 +241,8 @@ static gboolean read_word(struct line *l, struct word text)
 	if (l->out->has & NPU_TRACE_HAS_NAME)
 		return words_bad(&l->w, "'%s' is neither key=value nor expected",
 				 words_show(&l->w, text));
-	return read_name_key(l, NPU_TRACE_HAS_NAME, text, "rhsab", &l->out->name);
+	l->out->has |= NPU_TRACE_HAS_NAME;
+	return words_name(&l->w, text, "rhsab", &l->out->name);
 }
 
 static void read_info(struct npu_trace_reader *reader, struct line *l)

@@ -8,6 +8,8 @@
 #include "input.h"
 #include "npusim/trace.h"
 
+#define FORMAT_MAGIC "npusim-trace"
+
 /* Takes the input over, on failure too. Errors name the line, those of the input the file. */
 struct npu_trace_reader *trace_reader_new(struct input *input, GError **error);
 /* As npu_trace_reader_next(). */

@@ -17,4 +17,11 @@ static inline guint64 round_up(guint64 size, guint64 to)
 	return size / to * to + (size % to ? to : 0);
 }
 
+/* Bytes of the pages that an aclrtMalloc of `size` bytes takes: of 4 KiB up to 1 MiB, of 2 MiB
+ * above. */
+static inline guint64 malloc_pages(guint64 size)
+{
+	return round_up(size, size > MIB ? 2 * MIB : 4 * KIB);
+}
+
 #endif

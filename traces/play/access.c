@@ -9,7 +9,7 @@
 
 #include "read/int-map.h"
 #include "npusim/npusim.h"
-#include "replay.h"
+#include "model.h"
 
 #define SEQ_BYTES   (1u << 20) /* of a new block, at most */
 #define BATCH_READS 1024u
@@ -243,12 +243,12 @@ static gboolean read_at(struct access *a, const guint64 *at, gsize count, gsize 
 	struct npu_stats before, after;
 
 	if (!model_stats(a->device, &before)) {
-		g_set_error(error, REPLAY_ERROR, 0, "--access: %s", model_message());
+		g_set_error(error, MODEL_ERROR, MODEL_ERROR_CALL, "--access: %s", model_message());
 		return FALSE;
 	}
 	int code = npusim_touch((int)a->device, at, count, bytes, a->core++ % CORES);
 	if (code != 0) {
-		g_set_error(error, REPLAY_ERROR, 0,
+		g_set_error(error, MODEL_ERROR, MODEL_ERROR_CALL,
 			    "device %u: npusim_touch of %" G_GSIZE_FORMAT
 			    " places from 0x%" G_GINT64_MODIFIER "x on answered %d: %s",
 			    a->device, count, at[0], code, model_message());
@@ -312,13 +312,4 @@ gboolean access_tick(struct access *a, GError **error)
 		return TRUE;
 	a->events = 0;
 	return a->options->pattern == ACCESS_SEQ ? read_all(a, error) : read_places(a, error);
-}
-
-gboolean access_step(struct access *a, const struct trace_event *e, GError **error)
-{
-	if (e->action == TRACE_FREE_COMPLETED)
-		access_go(a, e->address);
-	if (e->action == TRACE_ALLOC && !access_come(a, e->address, e->size, error))
-		return FALSE;
-	return access_tick(a, error);
 }

@@ -6,7 +6,7 @@
 #ifndef NPUSIM_TRACES_ACCESS_H
 #define NPUSIM_TRACES_ACCESS_H
 
-#include "read/trace.h"
+#include <glib.h>
 
 enum access_pattern {
 	ACCESS_NONE,
@@ -55,7 +55,5 @@ gboolean access_come(struct access *access, guint64 address, guint64 size, GErro
 void access_go(struct access *access, guint64 address);
 /* An event is over: phases are counted in them. */
 gboolean access_tick(struct access *access, GError **error);
-/* The three of them, after an event was replayed. */
-gboolean access_step(struct access *access, const struct trace_event *event, GError **error);
 
 #endif

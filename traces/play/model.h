@@ -57,8 +57,9 @@ const char *model_message(void);
 
 #define MODEL_ERROR (model_error_quark())
 enum model_error {
-	MODEL_ERROR_START,  /* it does not start as the environment describes it */
-	MODEL_ERROR_DEVICES /* it has fewer devices */
+	MODEL_ERROR_START,   /* it does not start as the environment describes it */
+	MODEL_ERROR_DEVICES, /* it has fewer devices */
+	MODEL_ERROR_CALL     /* it refused a call */
 };
 GQuark model_error_quark(void);
 

@@ -1,21 +1,252 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A replay's frame: the model opened and closed, one device after another, what is common to both
- * kinds of event.
+ * Records on their way to the model. Recorded calls that get memory are made again; where a trace
+ * has none, or a policy is wanted, a filter of each device says which calls its events are.
  */
 #include "replay.h"
 
 #include "npusim/npusim.h"
-#include "replay-engine.h"
+#include "player.h"
+#include "policy/filter.h"
 
-GQuark replay_error_quark(void)
+struct run {
+	struct trace *trace;
+	struct record_reader *reader;
+	struct replay *replay;
+	const struct replay_options *options;
+	struct player *player;
+	gboolean recorded; /* its own calls are made */
+	GPtrArray *parts;  /* struct part *, of each device of the replay; none beside those */
+	GPtrArray *starts; /* GArray of struct record_item: what was there, of each device */
+};
+/* A device whose calls a filter makes. */
+struct part {
+	struct run *run;
+	struct replay_device *device;
+	struct filter *filter;
+	guint64 event; /* of this device, counted from 1; 0: what was there at the start */
+	guint64 line;  /* 0: the file has none */
+};
+
+static gboolean is_segment(guint32 verb)
 {
-	return g_quark_from_static_string("npusim-replay");
+	return verb == NPU_TRACE_SEGMENT_ALLOC || verb == NPU_TRACE_SEGMENT_FREE ||
+	       verb == NPU_TRACE_SEGMENT_MAP || verb == NPU_TRACE_SEGMENT_UNMAP;
 }
 
-gboolean replay_tick(struct replay_run *run)
+/* ---- what a filter says ---- */
+
+/* An area of the file's addresses must be there; any other call may find no memory. */
+static enum cache_answer on_call(gpointer data, const struct npu_trace_record *c, guint64 *out_va,
+				 GError **error)
+{
+	const struct part *part = data;
+	gboolean area = c->verb == NPU_TRACE_RESERVE && !policy_is_own(part->run->options->policy);
+	gint32 code = player_call(part->run->player, c, out_va);
+
+	if (code == ACL_SUCCESS)
+		return CACHE_OK;
+	if (code == ACL_ERROR_RT_MEMORY_ALLOCATION && !area)
+		return CACHE_NO_MEMORY;
+	g_autofree char *size =
+		area ? g_strdup_printf(" of %" G_GUINT64_FORMAT " bytes", c->size) : g_strdup("");
+	g_set_error(error, MODEL_ERROR, MODEL_ERROR_CALL, "%s%s answered %d: %s",
+		    player_call_name(c->verb), size, code, model_message());
+	return CACHE_FAILED;
+}
+
+static void on_event(gpointer data, const struct record_item *item)
+{
+	struct replay_device *device = ((struct part *)data)->device;
+
+	memory_usage_step(&device->usage, item);
+	if (is_segment(item->record.verb) && !(item->record.has & NPU_TRACE_HAS_START))
+		device->policy_counts[item->record.verb]++;
+}
+
+static void on_started(gpointer data)
+{
+	memory_usage_started(&((struct part *)data)->device->usage);
+}
+
+static void on_lost(gpointer data, guint64 size, guint32 site)
+{
+	struct part *part = data;
+
+	part->device->lost_blocks++;
+	replay_note_failure(part->device, part->event, part->line, size, site);
+}
+
+/* ---- a device ---- */
+
+/* Says where in the file the error is. */
+static gboolean located(const struct part *part, gboolean ok, GError **error)
+{
+	if (ok)
+		return TRUE;
+	if (policy_is_own(part->run->options->policy) || (part->line == 0 && part->event > 0))
+		g_prefix_error(error, "device %u, event %" G_GUINT64_FORMAT ": ",
+			       part->device->device, part->event);
+	else if (part->line)
+		g_prefix_error(error, "line %" G_GUINT64_FORMAT ": ", part->line);
+	else
+		g_prefix_error(error,
+			       "device %u, what was live at the start: ", part->device->device);
+	return FALSE;
+}
+
+static guint64 find(gconstpointer data, guint64 address)
+{
+	const struct filter *filter = ((const struct part *)data)->filter;
+
+	return filter->find(filter, address);
+}
+
+static guint64 at_itself(gconstpointer data, guint64 address)
+{
+	(void)data;
+	return address;
+}
+
+static struct access *reads_of(const struct run *run, struct replay_device *device,
+			       access_find finder, gconstpointer data)
+{
+	const struct access_options *wanted = &run->options->access;
+
+	return wanted->pattern == ACCESS_NONE
+		       ? NULL
+		       : access_new(wanted, device->device, finder, data, &device->access);
+}
+
+static struct part *part_new(struct run *run, struct replay_device *device)
+{
+	const struct replay_options *options = run->options;
+	struct part *part = g_new0(struct part, 1);
+	struct filter_output out = { on_call, on_event, on_started, on_lost, part, 0 };
+	struct npu_stats stats;
+
+	*part = (struct part){ .run = run, .device = device };
+	if (model_stats(device->device, &stats))
+		out.total = stats.usable_bytes;
+	part->filter = policy_is_own(options->policy)
+			       ? filter_allocator(options->policy, device->trace, &out)
+			       : filter_recorded(device->trace, &out);
+	device->reads = reads_of(run, device, find, part);
+	return part;
+}
+
+static void part_free(gpointer data)
+{
+	struct part *part = data;
+
+	part->device->emptied = part->filter->emptied;
+	part->filter->close(part->filter);
+	g_free(part);
+}
+
+/* The sums of a policy's memory are those of its own segments, from none on. */
+static void note_start(struct replay_device *device, const GArray *items, gboolean own)
+{
+	for (guint i = 0; i < items->len; i++) {
+		const struct record_item *item = &g_array_index(items, struct record_item, i);
+		if (!own || item->record.verb == NPU_TRACE_ALLOC)
+			memory_usage_step(&device->usage, item);
+	}
+}
+
+static gboolean part_start(struct part *part, const GArray *items, GError **error)
+{
+	struct replay_device *device = part->device;
+	gboolean ok = part->filter->start(part->filter, items, error);
+
+	for (guint i = 0; ok && device->reads && i < items->len; i++) {
+		const struct record_item *item = &g_array_index(items, struct record_item, i);
+		if (item->record.verb == NPU_TRACE_ALLOC)
+			access_note(device->reads, item->address, item->size);
+	}
+	return located(part, ok, error);
+}
+
+static gboolean part_step(struct part *part, const struct record_item *item, GError **error)
+{
+	struct replay_device *device = part->device;
+	guint32 verb = item->record.verb;
+
+	part->event++;
+	part->line = item->record.line;
+	if (!policy_is_own(part->run->options->policy) &&
+	    (verb == NPU_TRACE_SEGMENT_FREE || verb == NPU_TRACE_SEGMENT_UNMAP))
+		replay_note_peak(device);
+	gboolean ok = located(part, part->filter->step(part->filter, item, error), error);
+	replay_sample(device, part->event, (guint64)MAX(item->time_us, 0));
+	if (device->reads == NULL || !ok)
+		return ok;
+	if (verb == NPU_TRACE_FREE)
+		access_go(device->reads, item->address);
+	if (verb == NPU_TRACE_ALLOC &&
+	    !access_come(device->reads, item->address, item->size, error))
+		return FALSE;
+	return access_tick(device->reads, error);
+}
+
+/* ---- records ---- */
+
+/* Calls name no device: all are looked at. */
+static gboolean step_recorded(struct run *run, const struct record_item *item, GError **error)
+{
+	struct replay_device *device = replay_find(run->replay, item->record.device);
+	gboolean ok = TRUE;
+
+	if (!trace_verbs[item->record.verb].event)
+		ok = player_step(run->player, &item->record, error);
+	else if (item->record.code == 0 && device && !is_segment(item->record.verb))
+		memory_usage_step(&device->usage, item);
+	for (guint i = 0; i < run->replay->devices->len; i++)
+		replay_sample(g_ptr_array_index(run->replay->devices, i), run->replay->done + 1,
+			      (guint64)item->time_us);
+	return ok;
+}
+
+static gboolean step(struct run *run, struct record_item *item, GError **error)
+{
+	/* what an event takes is for its policy to say */
+	if (trace_verbs[item->record.verb].event)
+		item->record.has &= ~(guint32)NPU_TRACE_HAS_ROUNDED;
+	item->record.device = MIN(item->record.device, G_MAXINT32);
+	if (run->recorded)
+		return step_recorded(run, item, error);
+	if (item->device == G_MAXUINT || item->record.code != 0 ||
+	    !trace_verbs[item->record.verb].event)
+		return TRUE;
+	return part_step(g_ptr_array_index(run->parts, item->device), item, error);
+}
+
+static gboolean start(struct run *run, GError **error)
+{
+	gboolean own = policy_is_own(run->options->policy), ok = TRUE;
+
+	for (guint d = 0; ok && d < run->replay->devices->len; d++) {
+		struct replay_device *device = g_ptr_array_index(run->replay->devices, d);
+		const GArray *items = g_ptr_array_index(run->starts, d);
+		note_start(device, items, own);
+		if (run->recorded) {
+			memory_usage_started(&device->usage);
+			device->reads = reads_of(run, device, at_itself, NULL);
+			continue;
+		}
+		struct part *part = part_new(run, device);
+		g_ptr_array_add(run->parts, part);
+		ok = part_start(part, items, error);
+		replay_sample(device, 0, 0);
+	}
+	return ok;
+}
+
+/* Counts one event; FALSE if the user wants to stop. */
+static gboolean tick(struct run *run)
 {
 	struct replay *replay = run->replay;
+
 	replay->done++;
 	if (run->options->progress == NULL ||
 	    run->options->progress(replay->done, run->trace->events, run->options->data))
@@ -24,248 +255,147 @@ gboolean replay_tick(struct replay_run *run)
 	return FALSE;
 }
 
-void replay_note_peak(struct replay_device *device)
+static gboolean run_all(struct run *run, GError **error)
 {
-	guint64 physical = device->usage.physical;
-	struct npu_stats stats;
-	if (physical <= device->noted_physical || !model_stats(device->device, &stats))
-		return;
-	device->noted_physical = physical;
-	device->stats = stats;
-}
-
-static void mark(struct replay_device *device, struct moment *moment, guint64 event,
-		 const struct memory_sums *sums)
-{
-	allocation_table_mark(&device->usage.table, moment, event, sums);
-}
-
-/* A time has come with the first event that is not before it. */
-static gboolean has_come(const struct replay_device *device, const struct moment *m, guint64 event,
-			 guint64 time_us)
-{
-	if (m->what == MOMENT_EVENT)
-		return m->wanted == event;
-	return m->what == MOMENT_TIME && !m->reached && time_us > 0 &&
-	       time_us - MIN(time_us, device->first_us) >= m->wanted;
-}
-
-void replay_sample(struct replay_device *device, guint64 event, guint64 time_us)
-{
-	struct allocation_table *table = &device->usage.table;
-	struct moment *peak = &table->moments[0];
-	struct memory_sums sums;
-
-	if (device->first_us == 0)
-		device->first_us = time_us;
-	memory_usage_sums(&device->usage, &sums);
-	device->outside |= sums.external < 0;
-	series_add(&device->series, event, &sums);
-	if (!peak->reached || series_is_more(&peak->sums, &sums))
-		mark(device, peak, event, &sums);
-	for (guint m = 2; m < table->moment_count; m++) {
-		if (has_come(device, &table->moments[m], event, time_us))
-			mark(device, &table->moments[m], event, &sums);
-	}
-}
-
-void replay_note_failure(struct replay_device *device, guint64 event, guint64 line, guint64 size,
-			 guint32 site)
-{
-	struct memory_sums sums;
-
-	if (device->failed_size)
-		return;
-	device->failed_at = event;
-	device->failed_line = line;
-	device->failed_size = MAX(size, 1);
-	device->failed_site = site;
-	model_stats(device->device, &device->failed_stats);
-	memory_usage_sums(&device->usage, &sums);
-	mark(device, &device->usage.table.moments[1], event, &sums);
-}
-
-void replay_note_end(struct replay_device *device)
-{
-	struct allocation_table *table = &device->usage.table;
-	struct memory_sums sums;
-
-	replay_note_peak(device);
-	memory_usage_sums(&device->usage, &sums);
-	for (guint m = 2; m < table->moment_count; m++) {
-		if (table->moments[m].what == MOMENT_END)
-			mark(device, &table->moments[m], device->series.last.event, &sums);
-	}
-	allocation_table_look_all(table);
-}
-
-gboolean replay_tells_live(const struct replay_device *device)
-{
-	return device->trace->counts[TRACE_ALLOC] > 0 || device->usage.start_live > 0;
-}
-
-gboolean replay_tells_fragmentation(const struct replay_device *device)
-{
-	return replay_tells_live(device) && !device->outside;
-}
-
-guint64 replay_calls(const struct replay_device *device)
-{
-	guint64 sum = 0;
-	for (int c = 0; c < MODEL_CALL_COUNT; c++)
-		sum += device->window.count[c];
-	return sum;
-}
-
-guint64 replay_calls_ps(const struct replay_device *device)
-{
-	guint64 sum = 0;
-	for (int c = 0; c < MODEL_CALL_COUNT; c++)
-		sum += device->window.ps[c];
-	return sum;
-}
-
-struct replay_device *replay_find(const struct replay *replay, gint64 device)
-{
-	for (guint i = 0; i < replay->devices->len; i++) {
-		struct replay_device *known = g_ptr_array_index(replay->devices, i);
-		if ((gint64)known->device == device)
-			return known;
-	}
-	return NULL;
-}
-
-static void device_free(gpointer data)
-{
-	struct replay_device *device = data;
-	memory_usage_clear(&device->usage);
-	series_clear(&device->series);
-	model_device_clear(&device->window);
-	g_free(device);
-}
-
-/* Where an item's memory lies on the device. */
-static void look(struct allocation *item, gpointer data)
-{
-	const struct replay_device *device = data;
-	struct physical_run run;
-
-	item->runs = g_array_new(FALSE, FALSE, sizeof run);
-	for (guint64 at = 0; at < item->size; at += run.bytes) {
-		run.bytes = item->size - at;
-		if (!model_physical(device->device, item->va + at, &run.pa, &run.bytes))
-			return;
-		g_array_append_val(item->runs, run);
-	}
-}
-
-/* The peak is the first moment, the first lack of memory the second. */
-static void add_moments(struct allocation_table *table, const struct replay_options *options)
-{
-	allocation_table_add_moment(table, MOMENT_PEAK, 0);
-	allocation_table_add_moment(table, MOMENT_OOM, 0);
-	for (guint m = 0; m < options->moment_count; m++)
-		allocation_table_add_moment(table, options->moments[m].what,
-					    options->moments[m].wanted);
-}
-
-/* A trace that is about no device is replayed on device 0. */
-static void add_devices(struct replay *replay, struct trace *trace,
-			const struct replay_options *options)
-{
-	if (trace->devices->len == 0)
-		trace_device(trace, 0);
-	for (guint d = 0; d < trace->devices->len; d++) {
-		struct replay_device *device = g_new0(struct replay_device, 1);
-		device->trace = g_ptr_array_index(trace->devices, d);
-		device->device = device->trace->device;
-		memory_usage_init(&device->usage, device->trace);
-		add_moments(&device->usage.table, options);
-		device->usage.table.look = look;
-		device->usage.table.data = device;
-		device->window.timed = TRUE;
-		series_init(&device->series);
-		g_ptr_array_add(replay->devices, device);
-	}
-}
-
-static gboolean run_events(struct replay_run *run, GError **error)
-{
-	GPtrArray *engines = replay_engines_open(run, error);
-	struct trace_event event;
-	gboolean ok = engines && trace_rewind(run->trace, error);
-	guint device;
+	struct record_item item;
 	int more = 1;
 
-	while (ok && (more = trace_next(run->trace, &device, &event, error)) > 0) {
-		ok = replay_engine_step(g_ptr_array_index(engines, device), &event, 0, error);
-		if (!replay_tick(run))
+	run->player = player_open(run->replay, run->recorded, !run->options->no_copies);
+	run->parts = g_ptr_array_new_with_free_func(part_free);
+	gboolean ok = start(run, error);
+	while (ok && (more = record_reader_next(run->reader, &item, error)) > 0) {
+		if (record_is_of_start(&item.record))
+			continue;
+		ok = step(run, &item, error);
+		if (!tick(run))
 			break;
 	}
-	g_clear_pointer(&engines, g_ptr_array_unref);
+	for (guint d = 0; d < run->replay->devices->len; d++) {
+		struct replay_device *device = g_ptr_array_index(run->replay->devices, d);
+		replay_note_end(device);
+		g_clear_pointer(&device->reads, access_free);
+	}
+	g_ptr_array_unref(run->parts);
+	player_close(run->player);
 	return ok && more >= 0;
 }
 
-static gboolean run_all(struct replay_run *run, GError **error)
+/* ---- all of it ---- */
+
+/* Memory before blocks, each by address. */
+static gint by_place(gconstpointer a, gconstpointer b)
 {
-	return run->trace->format ? replay_lines(run, error) : run_events(run, error);
+	const struct record_item *x = a, *y = b;
+	gboolean x_block = x->record.verb == NPU_TRACE_ALLOC;
+	gboolean y_block = y->record.verb == NPU_TRACE_ALLOC;
+
+	if (x_block != y_block)
+		return x_block ? 1 : -1;
+	return x->address < y->address ? -1 : x->address > y->address;
 }
 
-static void finish_device(struct replay_device *device)
+/* A trace of npusim may say anywhere what was there; others begin with it. */
+static gboolean read_starts(struct run *run, GError **error)
 {
-	struct npu_stats last;
-	series_end(&device->series);
-	if (!model_stats(device->device, &last))
-		return;
-	if (device->stats.size == 0)
-		device->stats = last;
-	device->stats.page_table_peak_bytes = last.page_table_peak_bytes;
-	device->stats.own_peak_bytes = last.own_peak_bytes;
+	struct record_item item;
+	int more;
+
+	while ((more = record_reader_next(run->reader, &item, error)) > 0) {
+		gboolean of_start = record_is_of_start(&item.record);
+		if (!of_start && run->trace->format == NULL)
+			break;
+		/* texts go with the line */
+		item.record.op = item.record.site = NULL;
+		if (of_start && item.record.code == 0 && item.device != G_MAXUINT)
+			g_array_append_val((GArray *)g_ptr_array_index(run->starts, item.device),
+					   item);
+	}
+	for (guint d = 0; d < run->starts->len; d++)
+		g_array_sort(g_ptr_array_index(run->starts, d), by_place);
+	return more >= 0 && record_reader_rewind(run->reader, error);
 }
 
 /* A policy hands out blocks: there must be some. */
-static gboolean has_blocks(const struct trace *trace, GError **error)
+static gboolean has_blocks(const struct run *run, GError **error)
 {
-	for (guint d = 0; d < trace->devices->len; d++) {
-		const struct trace_device *device = g_ptr_array_index(trace->devices, d);
-		if (device->counts[TRACE_ALLOC] > 0 || device->blocks->len > 0)
+	for (guint d = 0; d < run->trace->devices->len; d++) {
+		const struct trace_device *device = g_ptr_array_index(run->trace->devices, d);
+		const GArray *items = g_ptr_array_index(run->starts, d);
+		if (device->counts[TRACE_ALLOC] > 0 ||
+		    (items->len > 0 &&
+		     g_array_index(items, struct record_item, items->len - 1).record.verb ==
+			     NPU_TRACE_ALLOC))
 			return TRUE;
 	}
 	g_set_error(
-		error, REPLAY_ERROR, 0,
+		error, TRACE_ERROR, TRACE_ERROR_FORMAT,
 		"the file tells of no blocks that an allocator handed out, which a policy needs: "
 		"use --policy as-recorded");
 	return FALSE;
 }
 
-struct replay *replay_run(struct trace *trace, const struct replay_options *options, GError **error)
+/* A trace that is about no device is replayed on device 0. */
+static void add_devices(struct run *run)
 {
-	if (policy_is_own(options->policy) && !has_blocks(trace, error))
-		return NULL;
+	const struct replay_options *options = run->options;
+	struct replay *replay = run->replay;
+	const GPtrArray *devices = run->trace->devices;
+
+	if (devices->len == 0) {
+		replay->empty = trace_new("");
+		trace_device(replay->empty, 0);
+		devices = replay->empty->devices;
+	}
+	for (guint d = 0; d < devices->len; d++) {
+		g_ptr_array_add(replay->devices,
+				replay_device_new(g_ptr_array_index(devices, d), options->moments,
+						  options->moment_count));
+		g_ptr_array_add(run->starts, g_array_new(FALSE, FALSE, sizeof(struct record_item)));
+	}
+}
+
+static gboolean run_on_model(struct run *run, GError **error)
+{
+	struct replay *replay = run->replay;
+	const struct replay_device *last =
+		g_ptr_array_index(replay->devices, replay->devices->len - 1);
+	guint devices = last->device + 1;
+
+	if (!model_open(devices, error))
+		return FALSE;
+	replay->soc = g_strdup(aclrtGetSocName());
+	gint64 wall = g_get_monotonic_time();
+	guint64 simulated = npusim_now_ps();
+	gboolean ok = run_all(run, error);
+	replay->wall_us = g_get_monotonic_time() - wall;
+	replay->simulated_ps = npusim_now_ps() - simulated;
+	for (guint d = 0; d < replay->devices->len; d++)
+		replay_finish(g_ptr_array_index(replay->devices, d));
+	model_close(devices);
+	return ok;
+}
+
+struct replay *replay_run(struct record_reader *reader, const struct replay_options *options,
+			  GError **error)
+{
+	struct trace *trace = record_reader_trace(reader);
+	gboolean own = policy_is_own(options->policy);
 	struct replay *replay = g_new0(struct replay, 1);
-	struct replay_run run = { .trace = trace, .replay = replay, .options = options };
+	struct run run = { .trace = trace,
+			   .reader = reader,
+			   .replay = replay,
+			   .options = options,
+			   .recorded = trace->memory_calls > 0 && !own };
 
 	replay->policy = options->policy;
 	replay->sites = trace->sites;
 	replay->access = options->access;
-	replay->devices = g_ptr_array_new_with_free_func(device_free);
-	add_devices(replay, trace, options);
-	const struct replay_device *last =
-		g_ptr_array_index(replay->devices, replay->devices->len - 1);
-	guint devices = last->device + 1;
-	if (!model_open(devices, error)) {
-		replay_free(replay);
-		return NULL;
-	}
-	replay->soc = g_strdup(aclrtGetSocName());
-	gint64 wall = g_get_monotonic_time();
-	guint64 simulated = npusim_now_ps();
-	gboolean ok = run_all(&run, error);
-	replay->wall_us = g_get_monotonic_time() - wall;
-	replay->simulated_ps = npusim_now_ps() - simulated;
-	for (guint d = 0; d < replay->devices->len; d++)
-		finish_device(g_ptr_array_index(replay->devices, d));
-	model_close(devices);
+	replay->devices = g_ptr_array_new_with_free_func(replay_device_free);
+	run.starts = g_ptr_array_new_with_free_func((GDestroyNotify)g_array_unref);
+	add_devices(&run);
+	gboolean ok = read_starts(&run, error) && (!own || has_blocks(&run, error)) &&
+		      run_on_model(&run, error);
+	g_ptr_array_unref(run.starts);
 	if (ok)
 		return replay;
 	replay_free(replay);
@@ -277,6 +407,7 @@ void replay_free(struct replay *replay)
 	if (replay == NULL)
 		return;
 	g_ptr_array_unref(replay->devices);
+	trace_free(replay->empty);
 	g_free(replay->soc);
 	g_free(replay);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The cache inside: blocks, pools and their orders; shared by cache.c, cache-expand.c and
+ * The cache inside: blocks, pools and their orders; shared by cache-allocate.c, cache-expand.c and
  * cache-release.c.
  */
 #ifndef NPUSIM_TRACES_CACHE_PRIVATE_H

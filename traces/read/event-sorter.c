@@ -1,46 +1,40 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Rows by time become events: frees are matched with what they free. Events are made in passes:
+ * Matches frees with what they free, over rows sorted by time. It goes over the rows in passes:
  * what was live at the start is known after the first.
  */
 #include "event-sorter.h"
 
 #include <string.h>
 
-#include "by-address.h"
 #include "external-sort.h"
+#include "format/units.h"
 #include "int-map.h"
 #include "sites.h"
 
-#define SEGMENT     (1u << 31) /* of a tag in the table: beside the device */
-#define PENDING_MAX 6          /* events that one row can become */
+#define PENDING_MAX 6 /* records that one row can become */
 
-/* What there was before the first row. */
-struct start {
-	guint64 address, size;
-	gint64 stream;
-	guint32 tag;
-};
-struct pending {
-	struct trace_event event;
-	guint32 device;
-	const char *other; /* OTHER: its name */
-};
 struct event_sorter {
+	struct trace *trace; /* being made; it owns the sorter where it is its source */
 	struct external_sort *rows;
-	GPtrArray *names; /* char * */
-	GHashTable *name_index;
 	gboolean doubled;
-	GArray *starts;      /* struct start */
-	struct sites *sites; /* NULL: no one asked for it */
+	guint32 no_free, no_alloc; /* notes */
+	GArray *starts;            /* struct trace_row: what there was before the first row */
 
 	/* of a pass */
 	struct int_map *live;     /* address and tag -> size */
 	struct int_map *segments; /* address -> device */
 	struct int_map *unknown;  /* NULL, or: what was freed and not known */
-	struct pending pending[PENDING_MAX];
+	struct trace_row pending[PENDING_MAX];
 	guint pending_first, pending_end;
 };
+
+static gsize memory_bytes = EVENT_SORTER_MEMORY_BYTES;
+
+void event_sorter_set_memory(gsize bytes)
+{
+	memory_bytes = bytes;
+}
 
 static int by_time(const void *a, const void *b)
 {
@@ -53,56 +47,46 @@ static int by_time(const void *a, const void *b)
 	return x->serial < y->serial ? -1 : x->serial > y->serial;
 }
 
-static gsize memory_bytes = EVENT_SORTER_MEMORY_BYTES;
-
-void event_sorter_set_memory(gsize bytes)
-{
-	memory_bytes = bytes;
-}
-
-struct event_sorter *event_sorter_new(void)
+struct event_sorter *event_sorter_new(const char *kind)
 {
 	struct event_sorter *s = g_new0(struct event_sorter, 1);
 
+	s->trace = trace_new(kind);
 	s->rows = external_sort_new(sizeof(struct event_row), memory_bytes, by_time);
-	s->names = g_ptr_array_new_with_free_func(g_free);
-	s->name_index = g_hash_table_new(g_str_hash, g_str_equal);
-	s->starts = g_array_new(FALSE, FALSE, sizeof(struct start));
+	s->starts = g_array_new(FALSE, FALSE, sizeof(struct trace_row));
+	s->no_free = event_sorter_note(s, "free that the file lacks");
+	s->no_alloc = event_sorter_note(s, "free of what is not allocated");
 	return s;
 }
 
-void event_sorter_free(struct event_sorter *s)
+static void free_all_but_trace(struct event_sorter *s)
 {
-	if (s == NULL)
-		return;
 	external_sort_free(s->rows);
-	g_hash_table_unref(s->name_index);
-	g_ptr_array_unref(s->names);
 	g_array_unref(s->starts);
-	sites_free(s->sites);
 	int_map_free(s->live);
 	int_map_free(s->segments);
 	int_map_free(s->unknown);
 	g_free(s);
 }
 
-guint32 event_sorter_name(struct event_sorter *s, const char *name)
+void event_sorter_free(struct event_sorter *s)
 {
-	gpointer index;
+	if (s == NULL)
+		return;
+	trace_free(s->trace);
+	free_all_but_trace(s);
+}
 
-	if (g_hash_table_lookup_extended(s->name_index, name, NULL, &index))
-		return GPOINTER_TO_UINT(index);
-	g_ptr_array_add(s->names, g_strdup(name));
-	g_hash_table_insert(s->name_index, g_ptr_array_index(s->names, s->names->len - 1),
-			    GUINT_TO_POINTER(s->names->len - 1));
-	return s->names->len - 1;
+guint32 event_sorter_note(struct event_sorter *s, const char *name)
+{
+	return trace_note(s->trace, name, strlen(name));
 }
 
 struct sites *event_sorter_sites(struct event_sorter *s)
 {
-	if (s->sites == NULL)
-		s->sites = sites_new();
-	return s->sites;
+	if (s->trace->sites == NULL)
+		s->trace->sites = sites_new();
+	return s->trace->sites;
 }
 
 gboolean event_sorter_add(struct event_sorter *s, const struct event_row *row, GError **error)
@@ -110,97 +94,99 @@ gboolean event_sorter_add(struct event_sorter *s, const struct event_row *row, G
 	return external_sort_put(s->rows, row, error);
 }
 
-/* ---- rows to events ---- */
+/* ---- rows as they are to rows that match ---- */
 
-static void push(struct event_sorter *s, guint32 device, const struct trace_event *event,
-		 const char *other)
+static gboolean is_segment(const struct trace_row *row)
 {
-	struct pending *p = &s->pending[s->pending_end++];
+	return row->verb == NPU_TRACE_SEGMENT_ALLOC || row->verb == NPU_TRACE_SEGMENT_FREE;
+}
 
-	*p = (struct pending){ .event = *event, .device = device, .other = other };
-	if (other)
-		p->event.action = TRACE_OTHER;
+/* In the tables: a segment is not the block at its address. */
+static guint32 tag_of(const struct trace_row *row)
+{
+	return row->device | (is_segment(row) ? 1u << 31 : 0);
+}
+
+static void push(struct event_sorter *s, const struct trace_row *row, guint32 verb)
+{
+	s->pending[s->pending_end] = *row;
+	s->pending[s->pending_end++].verb = (guint8)verb;
+}
+
+static void push_note(struct event_sorter *s, const struct trace_row *row, guint32 note)
+{
+	push(s, row, NPU_TRACE_NOTE);
+	s->pending[s->pending_end - 1].text = note;
 }
 
 /* A block or segment begins or ends; the block that a doubled segment is goes before it. */
-static void push_life(struct event_sorter *s, guint32 device, const struct trace_event *event)
+static void push_life(struct event_sorter *s, const struct trace_row *row)
 {
-	struct trace_event block = *event;
-
-	block.action = event->action == TRACE_SEGMENT_ALLOC ? TRACE_ALLOC : TRACE_FREE_COMPLETED;
-	if (s->doubled && event->action == TRACE_SEGMENT_FREE)
-		push(s, device, &block, NULL);
-	push(s, device, event, NULL);
-	if (s->doubled && event->action == TRACE_SEGMENT_ALLOC)
-		push(s, device, &block, NULL);
+	if (s->doubled && row->verb == NPU_TRACE_SEGMENT_FREE)
+		push(s, row, NPU_TRACE_FREE);
+	push(s, row, row->verb);
+	if (s->doubled && row->verb == NPU_TRACE_SEGMENT_ALLOC)
+		push(s, row, NPU_TRACE_ALLOC);
 }
 
-static void begin_live(struct event_sorter *s, guint32 device, const struct trace_event *event)
+static void begin_live(struct event_sorter *s, const struct trace_row *row)
 {
-	gboolean segment = event->action == TRACE_SEGMENT_ALLOC;
-	guint32 tag = device | (segment ? SEGMENT : 0);
-	struct int_map_entry *known = int_map_find(s->live, event->address, tag);
+	struct int_map_entry *known = int_map_find(s->live, row->address, tag_of(row));
 
 	if (known) {
-		struct trace_event gone = *event;
-		gone.action = segment ? TRACE_SEGMENT_FREE : TRACE_FREE_COMPLETED;
+		struct trace_row gone = *row;
+		gone.verb = is_segment(row) ? NPU_TRACE_SEGMENT_FREE : NPU_TRACE_FREE;
 		gone.size = known->value;
-		push_life(s, device, &gone);
-		push(s, device, event, "free that the file lacks");
+		push_life(s, &gone);
+		push_note(s, row, s->no_free);
 	}
-	int_map_put(s->live, event->address, tag, event->size);
-	if (segment)
-		int_map_put(s->segments, event->address, 0, device);
-	push_life(s, device, event);
+	int_map_put(s->live, row->address, tag_of(row), row->size);
+	if (is_segment(row))
+		int_map_put(s->segments, row->address, 0, row->device);
+	push_life(s, row);
 }
 
-static void end_live(struct event_sorter *s, guint32 device, const struct trace_event *event)
+static void end_live(struct event_sorter *s, const struct trace_row *row)
 {
-	gboolean segment = event->action == TRACE_SEGMENT_FREE;
-	guint32 tag = device | (segment ? SEGMENT : 0);
-	struct int_map_entry *known = int_map_find(s->live, event->address, tag);
+	struct int_map_entry *known = int_map_find(s->live, row->address, tag_of(row));
 	struct int_map_entry *of_any =
-		segment ? int_map_find(s->segments, event->address, 0) : NULL;
-	struct trace_event e = *event;
+		is_segment(row) ? int_map_find(s->segments, row->address, 0) : NULL;
+	struct trace_row gone = *row;
 
 	if (known == NULL) {
 		if (s->unknown)
-			int_map_put(s->unknown, event->address, tag, 0);
-		push(s, device, event, "free of what is not allocated");
+			int_map_put(s->unknown, row->address, tag_of(row), 0);
+		push_note(s, row, s->no_alloc);
 		return;
 	}
-	e.size = known->value;
+	gone.size = known->value;
 	int_map_remove(s->live, known);
-	if (of_any && of_any->value == device)
+	if (of_any && of_any->value == row->device)
 		int_map_remove(s->segments, of_any);
-	push_life(s, device, &e);
+	push_life(s, &gone);
 }
 
-static void take_row(struct event_sorter *s, const struct event_row *row)
+static void take_row(struct event_sorter *s, const struct trace_row *given)
 {
-	struct trace_event event = { .address = row->address,
-				     .size = row->size,
-				     .stream = row->stream,
-				     .time_us = row->time_us,
-				     .action = row->action };
-	guint32 device = row->device;
+	struct trace_row row = *given;
+	const struct int_map_entry *segment;
 
-	if (device == EVENT_SORTER_ANY_DEVICE) {
-		struct int_map_entry *segment = int_map_find(s->segments, row->address, 0);
-		device = segment ? (guint32)segment->value : 0;
-		event.action = segment ? event.action : TRACE_OTHER;
+	if (row.device == EVENT_SORTER_ANY_DEVICE) {
+		segment = int_map_find(s->segments, row.address, 0);
+		row.device = segment ? (guint16)segment->value : 0;
+		row.verb = segment ? row.verb : NPU_TRACE_NOTE;
 	}
-	gboolean begins = event.action == TRACE_ALLOC || event.action == TRACE_SEGMENT_ALLOC;
-	if (begins) {
-		event.site = row->other;
-		begin_live(s, device, &event);
-	} else if (event.action == TRACE_FREE_COMPLETED || event.action == TRACE_SEGMENT_FREE)
-		end_live(s, device, &event);
-	else
-		push(s, device, &event, g_ptr_array_index(s->names, row->other));
+	if (row.verb == NPU_TRACE_ALLOC || row.verb == NPU_TRACE_SEGMENT_ALLOC) {
+		begin_live(s, &row);
+	} else if (row.verb == NPU_TRACE_NOTE) {
+		push(s, &row, NPU_TRACE_NOTE);
+	} else {
+		row.text = 0;
+		end_live(s, &row);
+	}
 }
 
-gboolean event_sorter_rewind(struct event_sorter *s, GError **error)
+static gboolean rewind_rows(struct event_sorter *s, GError **error)
 {
 	int_map_free(s->live);
 	int_map_free(s->segments);
@@ -208,15 +194,15 @@ gboolean event_sorter_rewind(struct event_sorter *s, GError **error)
 	s->segments = int_map_new();
 	s->pending_first = s->pending_end = 0;
 	for (guint i = 0; i < s->starts->len; i++) {
-		const struct start *st = &g_array_index(s->starts, struct start, i);
-		int_map_put(s->live, st->address, st->tag, st->size);
-		if (st->tag & SEGMENT)
-			int_map_put(s->segments, st->address, 0, st->tag & ~SEGMENT);
+		const struct trace_row *start = &g_array_index(s->starts, struct trace_row, i);
+		int_map_put(s->live, start->address, tag_of(start), start->size);
+		if (is_segment(start))
+			int_map_put(s->segments, start->address, 0, start->device);
 	}
 	return external_sort_rewind(s->rows, error);
 }
 
-static int next_pending(struct event_sorter *s, const struct pending **out, GError **error)
+static int next_pending(struct event_sorter *s, const struct trace_row **out, GError **error)
 {
 	const void *row;
 
@@ -225,48 +211,53 @@ static int next_pending(struct event_sorter *s, const struct pending **out, GErr
 		if (more <= 0)
 			return more;
 		s->pending_first = s->pending_end = 0;
-		take_row(s, row);
+		take_row(s, &((const struct event_row *)row)->row);
 	}
 	*out = &s->pending[s->pending_first++];
 	return 1;
 }
 
-int event_sorter_next(struct event_sorter *s, const struct trace *trace, guint *out_device,
-		      struct trace_event *out, GError **error)
-{
-	const struct pending *p = NULL;
-	int more = next_pending(s, &p, error);
+/* ---- the source of what does not fit into memory ---- */
 
-	if (more <= 0)
-		return more;
-	guint at = 0;
-	const struct trace_device *device = g_ptr_array_index(trace->devices, at);
-	while (device->device != p->device)
-		device = g_ptr_array_index(trace->devices, ++at);
-	*out_device = at;
-	*out = p->event;
-	if (p->other)
-		out->other = GPOINTER_TO_UINT(g_hash_table_lookup(device->other_index, p->other));
-	return 1;
+static gboolean sorter_rewind(struct trace *trace, GError **error)
+{
+	return rewind_rows(trace->data, error);
+}
+
+static int sorter_next(struct trace *trace, struct record_item *out, GError **error)
+{
+	const struct trace_row *row = NULL;
+	int more = next_pending(trace->data, &row, error);
+
+	if (more > 0)
+		trace_row_item(trace, row, out);
+	return more;
+}
+
+static void sorter_close(struct trace *trace)
+{
+	free_all_but_trace(trace->data);
 }
 
 /* ---- what was live at the start ---- */
 
 /* Of each address that was freed without being known, the first row decides: a free says that it
  * was live, if it says how large it was. */
-static void decide(struct event_sorter *s, const struct event_row *row)
+static void decide(struct event_sorter *s, const struct trace_row *row)
 {
-	gboolean segment = row->action == TRACE_SEGMENT_ALLOC || row->action == TRACE_SEGMENT_FREE;
-	gboolean ends = row->action == TRACE_FREE_COMPLETED || row->action == TRACE_SEGMENT_FREE;
-	struct start start = { .address = row->address,
-			       .size = row->size,
-			       .stream = row->stream,
-			       .tag = row->device | (segment ? SEGMENT : 0) };
+	gboolean ends = row->verb == NPU_TRACE_FREE || row->verb == NPU_TRACE_SEGMENT_FREE;
+	struct trace_row start = { .address = row->address,
+				   .size = row->size,
+				   .stream = is_segment(row) ? row->stream : 0,
+				   .device = row->device,
+				   .verb = is_segment(row) ? NPU_TRACE_SEGMENT_ALLOC
+							   : NPU_TRACE_ALLOC,
+				   .small = is_segment(row) && row->size <= 2 * MIB };
 
-	if (row->action == TRACE_OTHER || row->device == EVENT_SORTER_ANY_DEVICE ||
+	if (row->verb == NPU_TRACE_NOTE || row->device == EVENT_SORTER_ANY_DEVICE ||
 	    (ends && row->size == 0))
 		return;
-	struct int_map_entry *unknown = int_map_find(s->unknown, start.address, start.tag);
+	struct int_map_entry *unknown = int_map_find(s->unknown, row->address, tag_of(row));
 	if (unknown == NULL)
 		return;
 	int_map_remove(s->unknown, unknown);
@@ -279,99 +270,81 @@ static gboolean find_starts(struct event_sorter *s, GError **error)
 	const void *row;
 	int more;
 
-	if (!event_sorter_rewind(s, error))
+	if (!rewind_rows(s, error))
 		return FALSE;
 	while ((more = external_sort_next(s->rows, &row, error)) > 0)
-		decide(s, row);
+		decide(s, &((const struct event_row *)row)->row);
 	g_clear_pointer(&s->unknown, int_map_free);
 	return more == 0;
 }
 
-static void add_start(const struct event_sorter *s, struct trace *trace, const struct start *st)
+static void add_starts(const struct event_sorter *s)
 {
-	struct trace_device *device = trace_device(trace, st->tag & ~SEGMENT);
-	struct trace_block block = { .address = st->address, .size = st->size };
-	struct trace_range range = { .address = st->address,
-				     .size = st->size,
-				     .stream = st->stream,
-				     .small = st->size <= 2u << 20 };
-
-	if (st->tag & SEGMENT)
-		g_array_append_val(device->ranges, range);
-	if (!(st->tag & SEGMENT) || s->doubled)
-		g_array_append_val(device->blocks, block);
-}
-
-static void add_starts(const struct event_sorter *s, struct trace *trace)
-{
-	for (guint i = 0; i < s->starts->len; i++)
-		add_start(s, trace, &g_array_index(s->starts, struct start, i));
-	for (guint i = 0; i < trace->devices->len; i++) {
-		struct trace_device *device = g_ptr_array_index(trace->devices, i);
-		g_array_sort(device->ranges, by_address);
-		g_array_sort(device->blocks, by_address);
+	for (guint i = 0; i < s->starts->len; i++) {
+		struct trace_row row = g_array_index(s->starts, struct trace_row, i);
+		trace_add_start(s->trace, &row);
+		if (row.verb == NPU_TRACE_ALLOC || !s->doubled)
+			continue;
+		row.verb = NPU_TRACE_ALLOC;
+		row.stream = 0;
+		row.small = 0;
+		trace_add_start(s->trace, &row);
 	}
+	trace_end_starts(s->trace);
 }
 
 /* ---- the trace ---- */
 
-/* One pass: counts, and where they fit into memory, the events themselves. */
-static gboolean collect(struct event_sorter *s, struct trace *trace, GError **error)
+/* One pass: counts, and where they fit into memory, the rows themselves. */
+static gboolean collect(struct event_sorter *s, GArray *kept, GError **error)
 {
 	gboolean keep = !external_sort_spilled(s->rows);
-	const struct pending *p = NULL;
+	const struct trace_row *row = NULL;
 	int more;
 
-	if (!event_sorter_rewind(s, error))
+	g_ptr_array_set_size(s->trace->devices, 0);
+	g_array_set_size(kept, 0);
+	s->trace->events = 0;
+	if (!rewind_rows(s, error))
 		return FALSE;
-	while ((more = next_pending(s, &p, error)) > 0) {
-		struct trace_device *device = trace_device(trace, p->device);
-		if (p->other)
-			trace_device_add_other(device, &p->event, p->other, strlen(p->other), keep);
-		else
-			trace_device_add(device, &p->event, keep);
-		trace->events++;
+	while ((more = next_pending(s, &row, error)) > 0) {
+		trace_count_row(s->trace, row);
+		if (keep)
+			g_array_append_vals(kept, row, 1);
 	}
 	return more == 0;
 }
 
-static struct trace *made(struct event_sorter *s, const char *kind, GError **error)
-{
-	struct trace *trace = trace_new(kind);
-
-	if (!collect(s, trace, error)) {
-		trace_free(trace);
-		return NULL;
-	}
-	add_starts(s, trace);
-	return trace;
-}
-
-static struct trace *finish(struct event_sorter *s, const char *kind, GError **error)
+static gboolean match(struct event_sorter *s, GArray *kept, GError **error)
 {
 	s->unknown = int_map_new();
-	struct trace *trace = made(s, kind, error);
-
-	if (trace && int_map_count(s->unknown) > 0) {
-		g_clear_pointer(&trace, trace_free);
-		if (find_starts(s, error))
-			trace = made(s, kind, error);
-	}
-	g_clear_pointer(&s->unknown, int_map_free);
-	return trace;
+	if (!collect(s, kept, error))
+		return FALSE;
+	if (int_map_count(s->unknown) == 0)
+		g_clear_pointer(&s->unknown, int_map_free);
+	else if (!find_starts(s, error) || !collect(s, kept, error))
+		return FALSE;
+	add_starts(s);
+	return TRUE;
 }
 
-struct trace *event_sorter_finish(struct event_sorter *s, const char *kind, gboolean doubled,
-				  GError **error)
+struct trace *event_sorter_finish(struct event_sorter *s, gboolean doubled, GError **error)
 {
-	s->doubled = doubled;
-	struct trace *trace = finish(s, kind, error);
+	static const struct trace_source source = { sorter_rewind, sorter_next, sorter_close };
+	g_autoptr(GArray) kept = g_array_new(FALSE, FALSE, sizeof(struct trace_row));
+	struct trace *trace = s->trace;
 
-	if (trace)
-		trace->sites = g_steal_pointer(&s->sites);
-	if (trace && external_sort_spilled(s->rows))
-		trace->sorter = s;
-	else
+	s->doubled = doubled;
+	if (!match(s, kept, error)) {
 		event_sorter_free(s);
+		return NULL;
+	}
+	if (external_sort_spilled(s->rows)) {
+		trace->source = &source;
+		trace->data = s;
+	} else {
+		trace_set_rows(trace, g_steal_pointer(&kept));
+		free_all_but_trace(s);
+	}
 	return trace;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * An allocator's events from rows in any order: sorted by time, and each free given the size of
+ * An allocator's history from rows in any order: sorted by time, and each free given the size of
  * what it frees. What is freed without having been allocated was live at the start. Many rows wait
- * in a file (external-sort.h), and are sorted again whenever the events are read: it takes memory
+ * in a file (external-sort.h), and are sorted again whenever the records are read: it takes memory
  * for what lives at a time, not for the length of the history. For readers of files that are not
  * in order.
  */
@@ -11,19 +11,15 @@
 
 #include "trace.h"
 
-#define EVENT_SORTER_ANY_DEVICE G_MAXUINT32 /* of a SEGMENT_FREE: as its SEGMENT_ALLOC */
+#define EVENT_SORTER_ANY_DEVICE G_MAXUINT16 /* of a SEGMENT_FREE: as its SEGMENT_ALLOC */
 
 struct event_row {
+	/* ALLOC, FREE, SEGMENT_ALLOC, SEGMENT_FREE, NOTE. text: of event_sorter_note(), also what a
+	 * SEGMENT_FREE of any device is noted as if there is none; of event_sorter_sites(), or 0 */
+	struct trace_row row;
 	gint64 order;   /* time, whatever its unit */
 	guint64 serial; /* of rows of one time and rank */
-	guint64 address, size;
-	gint64 stream, time_us;
-	guint32 device;
-	guint32 other; /* OTHER: event_sorter_name(); ALLOC, SEGMENT_ALLOC: of event_sorter_sites(),
-			  or 0 */
-	guint8 rank;   /* of rows of one time: the lower first */
-	guint8 action; /* enum trace_action: ALLOC, FREE_COMPLETED, SEGMENT_ALLOC, SEGMENT_FREE,
-			  OTHER */
+	guint8 rank;    /* of rows of one time: the lower first */
 };
 struct event_sorter;
 
@@ -31,22 +27,17 @@ struct event_sorter;
 /* What sorters made from now on have instead: for tests. */
 void event_sorter_set_memory(gsize bytes);
 
-struct event_sorter *event_sorter_new(void);
+/* `kind`: of the trace that the rows become. */
+struct event_sorter *event_sorter_new(const char *kind);
 void event_sorter_free(struct event_sorter *sorter);
-guint32 event_sorter_name(struct event_sorter *sorter, const char *name);
+guint32 event_sorter_note(struct event_sorter *sorter, const char *name);
 /* Where blocks were asked for; the trace will have it, if anything is in it. */
 struct sites *event_sorter_sites(struct event_sorter *sorter);
 /* FALSE and error where there is no room for them in a file. */
 gboolean event_sorter_add(struct event_sorter *sorter, const struct event_row *row, GError **error);
-/* The history as a trace, which takes it over, on failure too. `doubled`: the file has segments
- * alone, each of which is a block as well. NULL and error where the file of rows cannot be read. */
-struct trace *event_sorter_finish(struct event_sorter *sorter, const char *kind, gboolean doubled,
-				  GError **error);
-
-/* The events, by time. `trace`: what event_sorter_finish() made of it. */
-gboolean event_sorter_rewind(struct event_sorter *sorter, GError **error);
-/* 1: an event, and the index of its device in trace->devices; 0: the end; -1 and error. */
-int event_sorter_next(struct event_sorter *sorter, const struct trace *trace, guint *out_device,
-		      struct trace_event *out, GError **error);
+/* The history as a trace, which takes the sorter over, on failure too. `doubled`: the file has
+ * segments alone, each of which is a block as well. NULL and error where the file of rows cannot be
+ * read. */
+struct trace *event_sorter_finish(struct event_sorter *sorter, gboolean doubled, GError **error);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Open addressing: an entry lies at its place or behind it without a gap, and what goes closes its
- * gap.
+ * Keeps numbers by number for all who follow addresses. Open addressing: an entry lies at its place
+ * or behind it without a gap, and what goes closes its gap.
  */
 #include "int-map.h"
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Dumps of msMemScope. What the driver's calls got (HAL) are segments; what a framework's pool
- * handed out (PTA, MINDSPORE, ATB ...) are blocks. A file with HAL rows alone has each of them as a
- * block, too.
+ * Reads dumps of msMemScope, as CSV and as SQLite databases. What the driver's calls got (HAL) are
+ * segments; what a framework's pool handed out (PTA, MINDSPORE, ATB ...) are blocks. A file with
+ * HAL rows alone has each of them as a block, too.
  */
-#include "memscope.h"
-
+#include <sqlite3.h>
 #include <string.h>
 
-#include "format/number.h"
+#include "event-sorter.h"
+#include "format/words.h"
 #include "readers.h"
 #include "rows.h"
 #include "sites.h"
@@ -17,6 +17,19 @@
 #define PROCESS_SHIFT   56
 #define PROCESSES_MAX   256
 
+enum memscope_column {
+	MEMSCOPE_ID,
+	MEMSCOPE_EVENT,
+	MEMSCOPE_TYPE,
+	MEMSCOPE_TIME,
+	MEMSCOPE_PROCESS,
+	MEMSCOPE_DEVICE,
+	MEMSCOPE_PTR,
+	MEMSCOPE_ATTR,
+	MEMSCOPE_STACK_PYTHON,
+	MEMSCOPE_STACK_C,
+	MEMSCOPE_COLUMN_COUNT
+};
 static const char *const columns[MEMSCOPE_COLUMN_COUNT] = {
 	[MEMSCOPE_ID] = "ID",
 	[MEMSCOPE_EVENT] = "Event",
@@ -36,27 +49,10 @@ struct memscope {
 	GArray *processes; /* guint64: their ids, as they come */
 };
 
-const char *memscope_column_name(enum memscope_column column)
+static struct memscope memscope_begin(const char *kind)
 {
-	return columns[column];
-}
-
-struct memscope *memscope_new(void)
-{
-	struct memscope *s = g_new0(struct memscope, 1);
-
-	s->sorter = event_sorter_new();
-	s->processes = g_array_new(FALSE, FALSE, sizeof(guint64));
-	return s;
-}
-
-void memscope_free(struct memscope *s)
-{
-	if (s == NULL)
-		return;
-	event_sorter_free(s->sorter);
-	g_array_unref(s->processes);
-	g_free(s);
+	return (struct memscope){ .sorter = event_sorter_new(kind),
+				  .processes = g_array_new(FALSE, FALSE, sizeof(guint64)) };
 }
 
 /* A part of a row's text. */
@@ -114,13 +110,13 @@ static gboolean find_process(struct memscope *s, const char *text, guint64 line,
 	return TRUE;
 }
 
-static gboolean is_device(const char *text, guint32 *out)
+static gboolean is_device(const char *text, guint16 *out)
 {
 	guint64 id;
 
 	if (!rows_unsigned(text, &id) || id > TRACE_DEVICE_LAST)
 		return FALSE;
-	*out = (guint32)id;
+	*out = (guint16)id;
 	return TRUE;
 }
 
@@ -128,7 +124,7 @@ static gboolean is_device(const char *text, guint32 *out)
 static gboolean leave_out(struct memscope *s, struct event_row *row, const char *const *fields,
 			  GError **error)
 {
-	gboolean on_device = is_device(fields[MEMSCOPE_DEVICE], &row->device);
+	gboolean on_device = is_device(fields[MEMSCOPE_DEVICE], &row->row.device);
 	const char *event = fields[MEMSCOPE_EVENT], *type = fields[MEMSCOPE_TYPE];
 	g_autofree char *name =
 		strcmp(event, type) == 0
@@ -137,8 +133,8 @@ static gboolean leave_out(struct memscope *s, struct event_row *row, const char 
 					  !on_device && strcmp(event, "SYSTEM") != 0 ? " (host)"
 										     : "");
 
-	row->action = TRACE_OTHER;
-	row->other = event_sorter_name(s->sorter, name);
+	row->row.verb = NPU_TRACE_NOTE;
+	row->row.text = event_sorter_note(s->sorter, name);
 	return event_sorter_add(s->sorter, row, error);
 }
 
@@ -164,28 +160,31 @@ static gboolean read_memory(struct memscope *s, struct event_row *row, const cha
 
 	if ((*ptr == '\0' || strcmp(ptr, "N/A") == 0) && attribute(attr, "addr", &address))
 		where = address;
-	if (!number("Ptr", where, line, &row->address, error) ||
+	if (!number("Ptr", where, line, &row->row.address, error) ||
 	    !find_process(s, fields[MEMSCOPE_PROCESS], line, &process, error))
 		return FALSE;
-	row->address |= process;
+	row->row.address |= process;
 	gboolean sized = attribute(attr, "size", &size);
 	if (!sized && gets)
 		return readers_bad(line, error, "a MALLOC whose Attr has no size");
 	/* in some versions what goes has a size below zero */
 	gboolean minus = sized && !gets && *size.at == '-';
 	size = sized ? (struct part){ size.at + minus, size.length - minus } : (struct part){ 0 };
-	if (sized && !number("size of Attr", size, line, &row->size, error))
+	if (sized && !number("size of Attr", size, line, &row->row.size, error))
 		return FALSE;
 	s->pools |= !driver;
 	if (gets)
-		row->other = find_site(s, fields);
-	row->action = driver ? gets ? TRACE_SEGMENT_ALLOC : TRACE_SEGMENT_FREE
-		      : gets ? TRACE_ALLOC
-			     : TRACE_FREE_COMPLETED;
+		row->row.text = find_site(s, fields);
+	if (driver)
+		row->row.verb = gets ? NPU_TRACE_SEGMENT_ALLOC : NPU_TRACE_SEGMENT_FREE;
+	else
+		row->row.verb = gets ? NPU_TRACE_ALLOC : NPU_TRACE_FREE;
 	return event_sorter_add(s->sorter, row, error);
 }
 
-gboolean memscope_row(struct memscope *s, const char *const *fields, guint64 line, GError **error)
+/* `line`: of the file, or the row's number. */
+static gboolean read_row(struct memscope *s, const char *const *fields, guint64 line,
+			 GError **error)
 {
 	struct event_row row = { .serial = line };
 	const char *event = fields[MEMSCOPE_EVENT];
@@ -194,31 +193,31 @@ gboolean memscope_row(struct memscope *s, const char *const *fields, guint64 lin
 	if (!rows_signed(fields[MEMSCOPE_TIME], &row.order))
 		return readers_bad(line, error, "Timestamp(ns) is \"%.40s\", no number",
 				   fields[MEMSCOPE_TIME]);
-	row.time_us = row.order < NANOSECONDS_MIN ? row.order : row.order / 1000;
+	row.row.time_us = row.order < NANOSECONDS_MIN ? row.order : row.order / 1000;
 	if (rows_unsigned(fields[MEMSCOPE_ID], &id))
 		row.serial = id;
 	gboolean gets = strcmp(event, "MALLOC") == 0, gives = strcmp(event, "FREE") == 0;
 	gboolean driver = strcmp(fields[MEMSCOPE_TYPE], "HAL") == 0;
-	if ((gets || gives) && is_device(fields[MEMSCOPE_DEVICE], &row.device))
+	if ((gets || gives) && is_device(fields[MEMSCOPE_DEVICE], &row.row.device))
 		return read_memory(s, &row, fields, line, error);
 	if (!gives || !driver || strcmp(fields[MEMSCOPE_DEVICE], "N/A") != 0)
 		return leave_out(s, &row, fields, error);
 	/* the driver's FREE may say no device; that of memory of the host is left out */
-	row.device = EVENT_SORTER_ANY_DEVICE;
-	row.other = event_sorter_name(s->sorter, "FREE HAL (host)");
+	row.row.device = EVENT_SORTER_ANY_DEVICE;
+	row.row.text = event_sorter_note(s->sorter, "FREE HAL (host)");
 	return read_memory(s, &row, fields, line, error);
 }
 
-struct trace *memscope_finish(struct memscope *s, const char *kind, GError **error)
+/* Ends `s`. `ok`: all its rows were read. */
+static struct trace *finish(struct memscope *s, gboolean ok, GError **error)
 {
 	struct trace *trace =
-		event_sorter_finish(g_steal_pointer(&s->sorter), kind, !s->pools, error);
+		ok ? event_sorter_finish(g_steal_pointer(&s->sorter), !s->pools, error) : NULL;
 
-	for (guint i = 0; trace && i < trace->devices->len; i++) {
-		struct trace_device *device = g_ptr_array_index(trace->devices, i);
-		device->of_process = TRUE;
-	}
-	memscope_free(s);
+	for (guint i = 0; trace && i < trace->devices->len; i++)
+		((struct trace_device *)g_ptr_array_index(trace->devices, i))->of_process = TRUE;
+	event_sorter_free(s->sorter);
+	g_array_unref(s->processes);
 	return trace;
 }
 
@@ -229,27 +228,16 @@ gboolean memscope_recognise(const guint8 *bytes, gsize count)
 	return readers_begin_with(bytes, count, "ID,Event,Event Type,");
 }
 
-static gboolean find_columns(const struct rows *rows, guint *at, GError **error)
-{
-	for (int c = 0; c < MEMSCOPE_COLUMN_COUNT; c++) {
-		at[c] = 0;
-		while (at[c] < rows_count(rows) && strcmp(rows_field(rows, at[c]), columns[c]) != 0)
-			at[c]++;
-		if (c <= MEMSCOPE_ATTR && at[c] == rows_count(rows))
-			return readers_bad(rows_line(rows), error,
-					   "the header has no column \"%s\"", columns[c]);
-	}
-	return TRUE;
-}
-
-static gboolean read_rows(struct memscope *s, struct rows *rows, GError **error)
+static gboolean read_csv(struct memscope *s, struct rows *rows, GError **error)
 {
 	guint at[MEMSCOPE_COLUMN_COUNT];
 	const char *fields[MEMSCOPE_COLUMN_COUNT];
 	int more = rows_next(rows, error);
 
-	if (more < 0 || !find_columns(rows, at, error))
+	if (more < 0 || !rows_columns(rows, columns, MEMSCOPE_ATTR + 1, at, error))
 		return FALSE;
+	for (int c = MEMSCOPE_ATTR + 1; c < MEMSCOPE_COLUMN_COUNT; c++)
+		at[c] = rows_column(rows, columns[c]);
 	while ((more = rows_next(rows, error)) > 0) {
 		if (rows_count(rows) <= at[MEMSCOPE_ATTR])
 			return readers_bad(rows_line(rows), error,
@@ -257,7 +245,7 @@ static gboolean read_rows(struct memscope *s, struct rows *rows, GError **error)
 					   rows_count(rows), at[MEMSCOPE_ATTR] + 1);
 		for (int c = 0; c < MEMSCOPE_COLUMN_COUNT; c++)
 			fields[c] = rows_field(rows, at[c]);
-		if (!memscope_row(s, fields, rows_line(rows), error))
+		if (!read_row(s, fields, rows_line(rows), error))
 			return FALSE;
 	}
 	return more == 0;
@@ -265,14 +253,100 @@ static gboolean read_rows(struct memscope *s, struct rows *rows, GError **error)
 
 struct trace *memscope_read(struct input *input, GError **error)
 {
-	struct memscope *s = memscope_new();
+	struct memscope s = memscope_begin("msMemScope dump (CSV)");
 	struct rows *rows = rows_open(input, ',');
-	gboolean ok = read_rows(s, rows, error);
+	gboolean ok = read_csv(&s, rows, error);
 
 	rows_close(rows);
 	input_close(input);
+	return finish(&s, ok, error);
+}
+
+/* ---- SQLite: the table memscope_dump, read from memory; the file is not touched ---- */
+
+gboolean memscope_db_recognise(const guint8 *bytes, gsize count)
+{
+	return readers_begin_with(bytes, count, "SQLite format 3");
+}
+
+static gboolean bad(sqlite3 *db, const char *what, GError **error)
+{
+	g_set_error(error, TRACE_ERROR, TRACE_ERROR_FORMAT, "not a usable database: %s: %s", what,
+		    db ? sqlite3_errmsg(db) : "no memory");
+	return FALSE;
+}
+
+static char *query(void)
+{
+	GString *text = g_string_new("SELECT ");
+
+	for (int c = 0; c < MEMSCOPE_COLUMN_COUNT; c++)
+		g_string_append_printf(text, "%s\"memscope_dump\".\"%s\"", c ? ", " : "",
+				       columns[c]);
+	g_string_append(text, " FROM \"memscope_dump\"");
+	return g_string_free(text, FALSE);
+}
+
+static gboolean read_table(struct memscope *scope, sqlite3 *db, sqlite3_stmt *rows, GError **error)
+{
+	const char *fields[MEMSCOPE_COLUMN_COUNT];
+	guint64 row = 0;
+	int more;
+
+	while ((more = sqlite3_step(rows)) == SQLITE_ROW) {
+		for (int c = 0; c < MEMSCOPE_COLUMN_COUNT; c++) {
+			const char *text = (const char *)sqlite3_column_text(rows, c);
+			fields[c] = text ? text : "";
+		}
+		if (!read_row(scope, fields, ++row, error)) {
+			g_prefix_error(error, "table memscope_dump, row by ");
+			return FALSE;
+		}
+	}
+	return more == SQLITE_DONE || bad(db, "memscope_dump", error);
+}
+
+/* The database has a copy of the bytes, which is its own. */
+static gboolean open_bytes(GBytes *bytes, sqlite3 **db, GError **error)
+{
+	gsize count;
+	const guint8 *data = g_bytes_get_data(bytes, &count);
+	unsigned char *copy = NULL;
+
+	if (sqlite3_open_v2(":memory:", db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_MEMORY, NULL) !=
+		    SQLITE_OK ||
+	    (copy = sqlite3_malloc64(count)) == NULL)
+		return bad(*db, "opening it", error);
+	memcpy(copy, data, count);
+	if (sqlite3_deserialize(*db, "main", copy, (sqlite3_int64)count, (sqlite3_int64)count,
+				SQLITE_DESERIALIZE_FREEONCLOSE | SQLITE_DESERIALIZE_READONLY) !=
+	    SQLITE_OK)
+		return bad(*db, "opening it", error);
+	return TRUE;
+}
+
+static gboolean read_database(struct memscope *scope, GBytes *bytes, GError **error)
+{
+	g_autofree char *text = query();
+	sqlite3_stmt *rows = NULL;
+	sqlite3 *db = NULL;
+	gboolean ok = open_bytes(bytes, &db, error);
+
+	if (ok && sqlite3_prepare_v2(db, text, -1, &rows, NULL) != SQLITE_OK)
+		ok = bad(db, "the table memscope_dump", error);
 	if (ok)
-		return memscope_finish(s, "msMemScope dump (CSV)", error);
-	memscope_free(s);
-	return NULL;
+		ok = read_table(scope, db, rows, error);
+	sqlite3_finalize(rows);
+	sqlite3_close(db);
+	return ok;
+}
+
+struct trace *memscope_db_read(struct input *input, GError **error)
+{
+	g_autoptr(GBytes) bytes = input_whole(input, error);
+	struct memscope s = memscope_begin("msMemScope dump (SQLite)");
+	gboolean ok = bytes && read_database(&s, bytes, error);
+
+	input_close(input);
+	return finish(&s, ok, error);
 }

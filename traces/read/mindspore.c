@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * memory_block.csv of MindSpore's memory tracker: a row is a block from its first tick to its last.
- * Ticks are a counter, no time. Columns are found by their names, since each version has others.
+ * Reads memory_block.csv of MindSpore's memory tracker: a row is a block from its first tick to its
+ * last. Ticks are a counter, no time. Columns are found by their names, since each version has
+ * others.
  */
 #include <string.h>
 
@@ -21,7 +22,7 @@ static const char *const who[] = { "node_name", "task_name", "producer_task" };
 
 struct blocks {
 	struct event_sorter *sorter;
-	guint at[COLUMN_COUNT], last;
+	guint at[COLUMN_COUNT], last; /* of the columns, and the last of them */
 	guint who_at[G_N_ELEMENTS(who)], file_at, line_at; /* G_MAXUINT: there is no such column */
 };
 
@@ -30,36 +31,12 @@ gboolean mindspore_recognise(const guint8 *bytes, gsize count)
 	return readers_begin_with(bytes, count, "start_time_stamp,end_time_stamp,");
 }
 
-static gboolean find_columns(struct blocks *b, const struct rows *rows, GError **error)
-{
-	for (int c = 0; c < COLUMN_COUNT; c++) {
-		guint at = 0;
-		while (at < rows_count(rows) && strcmp(rows_field(rows, at), columns[c]) != 0)
-			at++;
-		if (at == rows_count(rows))
-			return readers_bad(rows_line(rows), error,
-					   "the header has no column \"%s\"", columns[c]);
-		b->at[c] = at;
-		b->last = MAX(b->last, at);
-	}
-	return TRUE;
-}
-
-static guint optional_column(const struct rows *rows, const char *name)
-{
-	for (guint at = 0; at < rows_count(rows); at++) {
-		if (strcmp(rows_field(rows, at), name) == 0)
-			return at;
-	}
-	return G_MAXUINT;
-}
-
 static void find_sources(struct blocks *b, const struct rows *rows)
 {
 	for (guint i = 0; i < G_N_ELEMENTS(who); i++)
-		b->who_at[i] = optional_column(rows, who[i]);
-	b->file_at = optional_column(rows, "file_name");
-	b->line_at = optional_column(rows, "line_num");
+		b->who_at[i] = rows_column(rows, who[i]);
+	b->file_at = rows_column(rows, "file_name");
+	b->line_at = rows_column(rows, "line_num");
 }
 
 static guint32 find_site(struct blocks *b, const struct rows *rows)
@@ -87,8 +64,8 @@ static gboolean number(const struct rows *rows, const char *name, const char *te
 
 static gboolean leave_out(struct blocks *b, struct event_row *row, const char *name, GError **error)
 {
-	row->action = TRACE_OTHER;
-	row->other = event_sorter_name(b->sorter, name);
+	row->row.verb = NPU_TRACE_NOTE;
+	row->row.text = event_sorter_note(b->sorter, name);
 	return event_sorter_add(b->sorter, row, error);
 }
 
@@ -99,15 +76,15 @@ static gboolean add_block(struct blocks *b, struct event_row *row, guint32 site,
 {
 	gint64 end;
 
-	row->action = TRACE_ALLOC;
+	row->row.verb = NPU_TRACE_ALLOC;
 	row->rank = 1;
-	row->other = site;
+	row->row.text = site;
 	if (!event_sorter_add(b->sorter, row, error))
 		return FALSE;
 	/* none, -1 or a huge number: it was never given back */
 	if (!rows_signed(end_text, &end) || end < row->order || end == G_MAXINT64)
 		return TRUE;
-	row->action = TRACE_FREE_COMPLETED;
+	row->row.verb = NPU_TRACE_FREE;
 	row->rank = end == row->order ? 2 : 0;
 	row->order = end;
 	return event_sorter_add(b->sorter, row, error);
@@ -131,10 +108,11 @@ static gboolean add_row(struct blocks *b, const struct rows *rows, GError **erro
 		return leave_out(b, &row, "block of the host", error);
 	if (row.order < 0)
 		return leave_out(b, &row, "block inside another (start -1)", error);
-	if (!number(rows, "device_addr", rows_field(rows, b->at[ADDRESS]), &row.address, error) ||
-	    !number(rows, "size", rows_field(rows, b->at[SIZE]), &row.size, error))
+	if (!number(rows, "device_addr", rows_field(rows, b->at[ADDRESS]), &row.row.address,
+		    error) ||
+	    !number(rows, "size", rows_field(rows, b->at[SIZE]), &row.row.size, error))
 		return FALSE;
-	if (*stream && !rows_signed(stream, &row.stream))
+	if (*stream && !rows_signed(stream, &row.row.stream))
 		return readers_bad(rows_line(rows), error, "stream_id is \"%.40s\", no number",
 				   stream);
 	return add_block(b, &row, find_site(b, rows), rows_field(rows, b->at[END]), error);
@@ -144,8 +122,10 @@ static gboolean read_rows(struct blocks *b, struct rows *rows, GError **error)
 {
 	int more = rows_next(rows, error);
 
-	if (more < 0 || !find_columns(b, rows, error))
+	if (more < 0 || !rows_columns(rows, columns, COLUMN_COUNT, b->at, error))
 		return FALSE;
+	for (int c = 0; c < COLUMN_COUNT; c++)
+		b->last = MAX(b->last, b->at[c]);
 	find_sources(b, rows);
 	while ((more = rows_next(rows, error)) > 0) {
 		if (!add_row(b, rows, error))
@@ -156,14 +136,14 @@ static gboolean read_rows(struct blocks *b, struct rows *rows, GError **error)
 
 struct trace *mindspore_read(struct input *input, GError **error)
 {
-	struct blocks b = { .sorter = event_sorter_new() };
+	struct blocks b = { .sorter = event_sorter_new("MindSpore memory_block.csv") };
 	struct rows *rows = rows_open(input, ',');
 	gboolean ok = read_rows(&b, rows, error);
 
 	rows_close(rows);
 	input_close(input);
 	if (ok)
-		return event_sorter_finish(b.sorter, "MindSpore memory_block.csv", FALSE, error);
+		return event_sorter_finish(b.sorter, FALSE, error);
 	event_sorter_free(b.sorter);
 	return NULL;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The pickle machine: a stack, a memo, and one handler an opcode. Values lie in an arena and are
- * shared, never copied, so a pickle that refers to one object many times costs one object.
+ * The pickle machine, for the reader of snapshots: a stack, a memo, and a table of what each opcode
+ * does. Values lie in an arena and are shared, never copied, so a pickle that refers to one object
+ * many times costs one object.
  */
 #include "pickle.h"
 
@@ -11,50 +12,100 @@
 #define PROTOCOL_MIN 2
 #define PROTOCOL_MAX 5
 
-enum opcode {
-	OP_MARK = '(',
-	OP_STOP = '.',
-	OP_POP = '0',
-	OP_POP_MARK = '1',
-	OP_DUP = '2',
-	OP_BINFLOAT = 'G',
-	OP_BININT = 'J',
-	OP_BININT1 = 'K',
-	OP_BININT2 = 'M',
-	OP_NONE = 'N',
-	OP_BINSTRING = 'T',
-	OP_SHORT_BINSTRING = 'U',
-	OP_BINUNICODE = 'X',
-	OP_BINBYTES = 'B',
-	OP_SHORT_BINBYTES = 'C',
-	OP_EMPTY_DICT = '}',
-	OP_EMPTY_LIST = ']',
-	OP_EMPTY_TUPLE = ')',
-	OP_APPEND = 'a',
-	OP_APPENDS = 'e',
-	OP_SETITEM = 's',
-	OP_SETITEMS = 'u',
-	OP_DICT = 'd',
-	OP_LIST = 'l',
-	OP_TUPLE = 't',
-	OP_BINGET = 'h',
-	OP_LONG_BINGET = 'j',
-	OP_BINPUT = 'q',
-	OP_LONG_BINPUT = 'r',
-	OP_PROTO = 0x80,
-	OP_TUPLE1 = 0x85,
-	OP_TUPLE2 = 0x86,
-	OP_TUPLE3 = 0x87,
-	OP_NEWTRUE = 0x88,
-	OP_NEWFALSE = 0x89,
-	OP_LONG1 = 0x8a,
-	OP_LONG4 = 0x8b,
-	OP_SHORT_BINUNICODE = 0x8c,
-	OP_BINUNICODE8 = 0x8d,
-	OP_BINBYTES8 = 0x8e,
-	OP_MEMOIZE = 0x94,
-	OP_FRAME = 0x95,
-	OP_BYTEARRAY8 = 0x96,
+/* What an opcode does; `with` is the width of the number that follows it, a count, a type. */
+enum deed {
+	UNKNOWN,
+	REFUSED,   /* text: why */
+	PUSH_INT,  /* with: its width; four bytes have a sign */
+	PUSH_LONG, /* with: width of its length */
+	PUSH_STR,  /* with: the same */
+	PUSH_BOOL, /* with: its value */
+	PUSH_NONE,
+	PUSH_FLOAT,
+	PUSH_EMPTY,  /* with: type */
+	TAKE_TUPLE,  /* with: values that it takes from the stack */
+	TAKE_MARKED, /* with: type of what the values above the mark become */
+	ADD_ONE,     /* with: type of what an item joins */
+	ADD_MARKED,  /* with: type of what the values above the mark join */
+	MARK,
+	POP,
+	POP_MARK,
+	DUP,
+	MEMO_GET, /* with: width of the index */
+	MEMO_PUT, /* with: the same; 0: the next */
+	SKIP,     /* with: bytes */
+	STOP
+};
+#define CLASS  "it names a class or function (GLOBAL)"
+#define OBJECT "it makes an object of a class (NEWOBJ)"
+#define PERSID "it refers to a persistent object (PERSID)"
+#define EXT    "it refers to a registered extension (EXT)"
+#define BUFFER "it refers to a buffer outside the file (NEXT_BUFFER)"
+#define SET    "it holds a set"
+static const struct {
+	guint8 deed, with;
+	const char *why;
+} opcodes[256] = {
+	['('] = { .deed = MARK },
+	['.'] = { .deed = STOP },
+	['0'] = { .deed = POP },
+	['1'] = { .deed = POP_MARK },
+	['2'] = { .deed = DUP },
+	['G'] = { .deed = PUSH_FLOAT },
+	['J'] = { .deed = PUSH_INT, .with = 4 },
+	['K'] = { .deed = PUSH_INT, .with = 1 },
+	['M'] = { .deed = PUSH_INT, .with = 2 },
+	[0x8a] = { .deed = PUSH_LONG, .with = 1 },
+	[0x8b] = { .deed = PUSH_LONG, .with = 4 },
+	['N'] = { .deed = PUSH_NONE },
+	[0x88] = { .deed = PUSH_BOOL, .with = TRUE },
+	[0x89] = { .deed = PUSH_BOOL, .with = FALSE },
+	['U'] = { .deed = PUSH_STR, .with = 1 },
+	['T'] = { .deed = PUSH_STR, .with = 4 },
+	['C'] = { .deed = PUSH_STR, .with = 1 },
+	['B'] = { .deed = PUSH_STR, .with = 4 },
+	[0x8e] = { .deed = PUSH_STR, .with = 8 },
+	[0x96] = { .deed = PUSH_STR, .with = 8 },
+	[0x8c] = { .deed = PUSH_STR, .with = 1 },
+	['X'] = { .deed = PUSH_STR, .with = 4 },
+	[0x8d] = { .deed = PUSH_STR, .with = 8 },
+	['}'] = { .deed = PUSH_EMPTY, .with = PICKLE_DICT },
+	[']'] = { .deed = PUSH_EMPTY, .with = PICKLE_LIST },
+	[')'] = { .deed = PUSH_EMPTY, .with = PICKLE_LIST },
+	[0x85] = { .deed = TAKE_TUPLE, .with = 1 },
+	[0x86] = { .deed = TAKE_TUPLE, .with = 2 },
+	[0x87] = { .deed = TAKE_TUPLE, .with = 3 },
+	['d'] = { .deed = TAKE_MARKED, .with = PICKLE_DICT },
+	['l'] = { .deed = TAKE_MARKED, .with = PICKLE_LIST },
+	['t'] = { .deed = TAKE_MARKED, .with = PICKLE_LIST },
+	['a'] = { .deed = ADD_ONE, .with = PICKLE_LIST },
+	['s'] = { .deed = ADD_ONE, .with = PICKLE_DICT },
+	['e'] = { .deed = ADD_MARKED, .with = PICKLE_LIST },
+	['u'] = { .deed = ADD_MARKED, .with = PICKLE_DICT },
+	['h'] = { .deed = MEMO_GET, .with = 1 },
+	['j'] = { .deed = MEMO_GET, .with = 4 },
+	['q'] = { .deed = MEMO_PUT, .with = 1 },
+	['r'] = { .deed = MEMO_PUT, .with = 4 },
+	[0x94] = { .deed = MEMO_PUT, .with = 0 },
+	[0x95] = { .deed = SKIP, .with = 8 },
+	['c'] = { .deed = REFUSED, .why = CLASS },
+	[0x93] = { .deed = REFUSED, .why = CLASS },
+	['R'] = { .deed = REFUSED, .why = "it calls something (REDUCE)" },
+	['b'] = { .deed = REFUSED, .why = "it sets an object's state (BUILD)" },
+	['i'] = { .deed = REFUSED, .why = OBJECT },
+	['o'] = { .deed = REFUSED, .why = OBJECT },
+	[0x81] = { .deed = REFUSED, .why = OBJECT },
+	[0x92] = { .deed = REFUSED, .why = OBJECT },
+	['P'] = { .deed = REFUSED, .why = PERSID },
+	['Q'] = { .deed = REFUSED, .why = PERSID },
+	[0x82] = { .deed = REFUSED, .why = EXT },
+	[0x83] = { .deed = REFUSED, .why = EXT },
+	[0x84] = { .deed = REFUSED, .why = EXT },
+	[0x97] = { .deed = REFUSED, .why = BUFFER },
+	[0x98] = { .deed = REFUSED, .why = BUFFER },
+	[0x8f] = { .deed = REFUSED, .why = SET },
+	[0x90] = { .deed = REFUSED, .why = SET },
+	[0x91] = { .deed = REFUSED, .why = SET },
 };
 
 struct pickle {
@@ -306,181 +357,75 @@ static gboolean memo_get(struct machine *m, guint64 index)
 	return push(m, g_array_index(m->memo, struct pickle_value, index));
 }
 
-static gboolean op_memo(struct machine *m, unsigned width, gboolean put)
-{
-	guint64 index;
-	return take_number(m, width, &index) && (put ? memo_put(m, index) : memo_get(m, index));
-}
-
 /* ---- the machine ---- */
-
-static gboolean step_container(struct machine *m, guint8 op, gboolean *known)
-{
-	gsize from;
-	switch (op) {
-	case OP_EMPTY_DICT:
-		return push_list(m, PICKLE_DICT, m->stack->len);
-	case OP_EMPTY_LIST:
-	case OP_EMPTY_TUPLE:
-		return push_list(m, PICKLE_LIST, m->stack->len);
-	case OP_TUPLE1:
-	case OP_TUPLE2:
-	case OP_TUPLE3:
-		from = (gsize)op - OP_TUPLE1 + 1;
-		return top(m, from - 1) && push_list(m, PICKLE_LIST, m->stack->len - from);
-	case OP_LIST:
-	case OP_TUPLE:
-		return pop_mark(m, &from) && push_list(m, PICKLE_LIST, from);
-	case OP_DICT:
-		return pop_mark(m, &from) && push_list(m, PICKLE_DICT, from);
-	case OP_APPEND:
-		return top(m, 1) && op_extend(m, PICKLE_LIST, m->stack->len - 1);
-	case OP_SETITEM:
-		return top(m, 2) && op_extend(m, PICKLE_DICT, m->stack->len - 2);
-	case OP_APPENDS:
-		return pop_mark(m, &from) && op_extend(m, PICKLE_LIST, from);
-	case OP_SETITEMS:
-		return pop_mark(m, &from) && op_extend(m, PICKLE_DICT, from);
-	default:
-		*known = FALSE;
-		return TRUE;
-	}
-}
-
-static gboolean step_scalar(struct machine *m, guint8 op, gboolean *known)
-{
-	guint64 n;
-	switch (op) {
-	case OP_NONE:
-		return push(m, (struct pickle_value){ .type = PICKLE_NONE });
-	case OP_NEWTRUE:
-	case OP_NEWFALSE:
-		return push_int(m, PICKLE_BOOL, op == OP_NEWTRUE);
-	case OP_BININT:
-		return take_number(m, 4, &n) && push_int(m, PICKLE_INT, (gint32)n);
-	case OP_BININT1:
-		return take_number(m, 1, &n) && push_int(m, PICKLE_INT, (gint64)n);
-	case OP_BININT2:
-		return take_number(m, 2, &n) && push_int(m, PICKLE_INT, (gint64)n);
-	case OP_LONG1:
-		return op_long(m, 1);
-	case OP_LONG4:
-		return op_long(m, 4);
-	case OP_BINFLOAT:
-		return op_float(m);
-	case OP_SHORT_BINUNICODE:
-	case OP_SHORT_BINBYTES:
-	case OP_SHORT_BINSTRING:
-		return op_string(m, 1);
-	case OP_BINUNICODE:
-	case OP_BINBYTES:
-	case OP_BINSTRING:
-		return op_string(m, 4);
-	case OP_BINUNICODE8:
-	case OP_BINBYTES8:
-	case OP_BYTEARRAY8:
-		return op_string(m, 8);
-	default:
-		*known = FALSE;
-		return TRUE;
-	}
-}
-
-static gboolean step_stack(struct machine *m, guint8 op, gboolean *known)
-{
-	gsize depth = m->stack->len;
-	const struct pickle_value *v;
-	switch (op) {
-	case OP_MARK:
-		g_array_append_val(m->marks, depth);
-		return TRUE;
-	case OP_POP:
-		if (top(m, 0) == NULL)
-			return FALSE;
-		g_array_set_size(m->stack, m->stack->len - 1);
-		return TRUE;
-	case OP_POP_MARK:
-		if (!pop_mark(m, &depth))
-			return FALSE;
-		g_array_set_size(m->stack, (guint)depth);
-		return TRUE;
-	case OP_DUP:
-		v = top(m, 0);
-		return v && push(m, (struct pickle_value) * v);
-	case OP_BINGET:
-		return op_memo(m, 1, FALSE);
-	case OP_LONG_BINGET:
-		return op_memo(m, 4, FALSE);
-	case OP_BINPUT:
-		return op_memo(m, 1, TRUE);
-	case OP_LONG_BINPUT:
-		return op_memo(m, 4, TRUE);
-	case OP_MEMOIZE:
-		return memo_put(m, m->memo->len);
-	case OP_FRAME:
-		return take_number(m, 8, &(guint64){ 0 });
-	default:
-		*known = FALSE;
-		return TRUE;
-	}
-}
-
-static const char *class_opcode(guint8 op)
-{
-	switch (op) {
-	case 'c':
-	case 0x93:
-		return "it names a class or function (GLOBAL)";
-	case 'R':
-		return "it calls something (REDUCE)";
-	case 'b':
-		return "it sets an object's state (BUILD)";
-	case 'i':
-	case 'o':
-	case 0x81:
-	case 0x92:
-		return "it makes an object of a class (NEWOBJ)";
-	case 'P':
-	case 'Q':
-		return "it refers to a persistent object (PERSID)";
-	case 0x82:
-	case 0x83:
-	case 0x84:
-		return "it refers to a registered extension (EXT)";
-	case 0x97:
-	case 0x98:
-		return "it refers to a buffer outside the file (NEXT_BUFFER)";
-	case 0x8f:
-	case 0x90:
-	case 0x91:
-		return "it holds a set";
-	default:
-		return NULL;
-	}
-}
 
 static gboolean step(struct machine *m, guint8 op)
 {
-	gboolean known = TRUE;
-	gboolean ok = step_scalar(m, op, &known);
-	if (!known) {
-		known = TRUE;
-		ok = step_container(m, op, &known);
+	unsigned with = opcodes[op].with;
+	enum deed deed = opcodes[op].deed;
+	gsize depth = m->stack->len;
+	const struct pickle_value *v;
+	guint64 n = m->memo->len; /* the number that follows, if there is one */
+
+	if ((deed == PUSH_INT || deed == MEMO_GET || deed == MEMO_PUT || deed == SKIP) && with &&
+	    !take_number(m, with, &n))
+		return FALSE;
+	if ((deed == POP_MARK || deed == TAKE_MARKED || deed == ADD_MARKED) && !pop_mark(m, &depth))
+		return FALSE;
+	switch (deed) {
+	case UNKNOWN:
+		return damaged(m, "there is no such opcode");
+	case REFUSED:
+		return refused(m, opcodes[op].why);
+	case PUSH_INT:
+		return push_int(m, PICKLE_INT, with == 4 ? (gint32)n : (gint64)n);
+	case PUSH_LONG:
+		return op_long(m, with);
+	case PUSH_STR:
+		return op_string(m, with);
+	case PUSH_BOOL:
+		return push_int(m, PICKLE_BOOL, with);
+	case PUSH_NONE:
+		return push(m, (struct pickle_value){ .type = PICKLE_NONE });
+	case PUSH_FLOAT:
+		return op_float(m);
+	case PUSH_EMPTY:
+	case TAKE_MARKED:
+		return push_list(m, with, depth);
+	case TAKE_TUPLE:
+		return top(m, with - 1) && push_list(m, PICKLE_LIST, depth - with);
+	case ADD_ONE:
+		depth -= with == PICKLE_DICT ? 2 : 1;
+		return top(m, m->stack->len - depth) && op_extend(m, with, depth);
+	case ADD_MARKED:
+		return op_extend(m, with, depth);
+	case MARK:
+		g_array_append_val(m->marks, depth);
+		return TRUE;
+	case POP:
+	case POP_MARK:
+		if (deed == POP && top(m, 0) == NULL)
+			return FALSE;
+		g_array_set_size(m->stack, (guint)(deed == POP ? depth - 1 : depth));
+		return TRUE;
+	case DUP:
+		v = top(m, 0);
+		return v && push(m, (struct pickle_value) * v);
+	case MEMO_GET:
+		return memo_get(m, n);
+	case MEMO_PUT:
+		return memo_put(m, n);
+	case SKIP:
+	case STOP:
+		return TRUE;
 	}
-	if (!known) {
-		known = TRUE;
-		ok = step_stack(m, op, &known);
-	}
-	if (known)
-		return ok;
-	return class_opcode(op) ? refused(m, class_opcode(op))
-				: damaged(m, "there is no such opcode");
+	return FALSE;
 }
 
 static gboolean run(struct machine *m)
 {
 	const guint8 *b;
-	if (!take(m, 2, &b) || b[0] != OP_PROTO)
+	if (!take(m, 2, &b) || b[0] != 0x80 /* PROTO */)
 		return *m->error ? FALSE : damaged(m, "this is no pickle of protocol 2 to 5");
 	if (b[1] < PROTOCOL_MIN || b[1] > PROTOCOL_MAX)
 		return damaged(m, "the protocol is not one of 2 to 5");
@@ -488,7 +433,7 @@ static gboolean run(struct machine *m)
 		m->op_at = m->at;
 		if (!take(m, 1, &b))
 			return FALSE;
-		if (*b == OP_STOP)
+		if (opcodes[*b].deed == STOP)
 			break;
 		if (!step(m, *b))
 			return FALSE;

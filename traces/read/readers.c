@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the readers of files share.
+ * Chooses the reader of a file by what it begins with, and words for readers what is damaged.
  */
 #include "readers.h"
 
@@ -44,4 +44,59 @@ gboolean readers_file_is_json(const char *path, gboolean *out, GError **error)
 	input_close(input);
 	*out = got > 0 && readers_is_json(head, (gsize)got);
 	return got >= 0;
+}
+
+/* ---- the choice ---- */
+
+static const struct {
+	gboolean (*recognise)(const guint8 *bytes, gsize count);
+	struct trace *(*read)(struct input *input, GError **error);
+} readers[] = {
+	{ npusim_recognise, npusim_read },           { memscope_recognise, memscope_read },
+	{ memscope_db_recognise, memscope_db_read }, { mindspore_recognise, mindspore_read },
+	{ stalloc_recognise, stalloc_read },         { snapshot_recognise, snapshot_read },
+};
+
+/* What a file begins with says what it is. */
+static struct trace *read_input(struct input *input, GError **error)
+{
+	guint8 head[64];
+	gssize got = input_take(input, head, sizeof head, error);
+	if (got >= 0 && !input_rewind(input, error))
+		got = -1;
+	for (guint i = 0; got > 0 && i < G_N_ELEMENTS(readers); i++) {
+		if (readers[i].recognise(head, (gsize)got))
+			return readers[i].read(input, error);
+	}
+	input_close(input);
+	if (got > 0 && readers_is_json(head, (gsize)got))
+		g_set_error(
+			error, TRACE_ERROR, TRACE_ERROR_UNKNOWN,
+			"it is JSON, as a result of npusim replay --json is: npusim report, diff "
+			"and convert read those, a replay wants the trace or snapshot itself");
+	else if (got >= 0)
+		g_set_error(error, TRACE_ERROR, TRACE_ERROR_UNKNOWN,
+			    "%s: npusim reads memory snapshots of PyTorch and torch_npu (pickle, "
+			    "protocol 2 to 5), npusim traces, dumps of msMemScope (CSV, SQLite), "
+			    "memory_block.csv of MindSpore and logs of STAlloc, each plain or .gz",
+			    got == 0 ? "the file is empty" : "not a kind of file that is known");
+	return NULL;
+}
+
+struct trace *trace_open(const char *path, GError **error)
+{
+	struct input *input = input_open(path, error);
+	if (input == NULL)
+		return NULL;
+	GError *cause = NULL;
+	struct trace *trace = read_input(input, &cause);
+	if (trace)
+		return trace;
+	/* errors of the file itself name it already */
+	if (cause->domain != G_FILE_ERROR) {
+		g_autofree char *name = g_filename_display_name(path);
+		g_prefix_error(&cause, "%s: ", name);
+	}
+	g_propagate_error(error, cause);
+	return NULL;
 }

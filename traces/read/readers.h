@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Readers of other programs' files, beside the snapshots of trace.h. Each tells its kind by the
- * first bytes, takes the input over, on failure too, and names the line of what is damaged. What a
- * reader leaves out is counted by its name among the events of its device.
+ * The readers of files, one a format, and what they share. Each tells its kind by the first bytes,
+ * takes the input over, on failure too, and names the line of what is damaged. What a reader leaves
+ * out is counted by its name among the events of its device.
  */
 #ifndef NPUSIM_TRACES_READERS_H
 #define NPUSIM_TRACES_READERS_H
@@ -10,6 +10,12 @@
 #include "format/input.h"
 #include "trace.h"
 
+/* Memory snapshots of PyTorch and torch_npu. */
+gboolean snapshot_recognise(const guint8 *bytes, gsize count);
+struct trace *snapshot_read(struct input *input, GError **error);
+/* traces/FORMAT.md */
+gboolean npusim_recognise(const guint8 *bytes, gsize count);
+struct trace *npusim_read(struct input *input, GError **error);
 /* msMemScope (msLeaks), CSV: rows in any order, both dialects of attributes. */
 gboolean memscope_recognise(const guint8 *bytes, gsize count);
 struct trace *memscope_read(struct input *input, GError **error);

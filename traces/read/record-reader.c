@@ -1,20 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Lines of a trace as they are, events of other files with names made for their addresses.
+ * Hands out the records of a trace, and names what a file knows by its address.
  */
 #include "record-reader.h"
 
-#include <stdlib.h>
 #include <string.h>
 
-#include "by-address.h"
-#include "int-map.h"
-#include "readers.h"
-#include "format/trace-reader.h"
 #include "format/units.h"
-
-/* What of the start comes next. */
-enum stage { STAGE_RANGES, STAGE_BLOCKS, STAGE_EVENTS };
+#include "int-map.h"
 
 /* Expandable segments of a device: a reservation for each stretch of addresses. */
 struct areas {
@@ -23,10 +16,10 @@ struct areas {
 };
 struct record_reader {
 	struct trace *trace;
-	struct npu_trace_reader *lines; /* of a trace of npusim, else NULL */
-	enum stage stage;
-	guint device, at; /* of the start */
+	guint start; /* the next of trace->starts */
 	guint64 number;
+
+	/* of a file without names */
 	struct int_map *names; /* address and letter of a device -> number */
 	struct areas *areas;   /* of each device */
 	guint32 last[128];     /* number given out, by letter */
@@ -36,38 +29,21 @@ struct record_reader {
 
 /* ---- opening ---- */
 
-static void areas_open(struct record_reader *reader)
-{
-	reader->areas = g_new0(struct areas, reader->trace->devices->len);
-	for (guint d = 0; d < reader->trace->devices->len; d++) {
-		struct trace_device *device = g_ptr_array_index(reader->trace->devices, d);
-		reader->areas[d].spans = spans_merged(&device->maps, GIB);
-		reader->areas[d].numbers = g_new0(guint32, MAX(reader->areas[d].spans->len, 1));
-	}
-}
-
-static gboolean lines_open(struct record_reader *reader, const char *path, GError **error)
-{
-	char *text = NULL;
-
-	reader->lines = npu_trace_reader_open(path, &text);
-	if (reader->lines == NULL)
-		g_set_error(error, TRACE_ERROR, TRACE_ERROR_FORMAT, "%s", text ? text : path);
-	free(text);
-	return reader->lines != NULL;
-}
-
 struct record_reader *record_reader_open(const char *path, GError **error)
 {
-	struct trace *trace = trace_read(path, error);
+	struct trace *trace = trace_open(path, error);
 
 	if (trace == NULL)
 		return NULL;
 	struct record_reader *reader = g_new0(struct record_reader, 1);
 	reader->trace = trace;
-	reader->names = int_map_new();
-	areas_open(reader);
-	if (trace->format ? lines_open(reader, path, error) : trace_rewind(trace, error))
+	reader->areas = g_new0(struct areas, trace->devices->len);
+	for (guint d = 0; d < trace->devices->len; d++) {
+		struct trace_device *device = g_ptr_array_index(trace->devices, d);
+		reader->areas[d].spans = spans_merged(&device->maps, GIB);
+		reader->areas[d].numbers = g_new0(guint32, MAX(reader->areas[d].spans->len, 1));
+	}
+	if (record_reader_rewind(reader, error))
 		return reader;
 	record_reader_close(reader);
 	return NULL;
@@ -80,16 +56,28 @@ void record_reader_close(struct record_reader *reader)
 	for (guint d = 0; d < reader->trace->devices->len; d++)
 		g_free(reader->areas[d].numbers);
 	g_free(reader->areas);
-	npu_trace_reader_close(reader->lines);
 	int_map_free(reader->names);
 	trace_free(reader->trace);
 	g_free(reader);
 }
 
+gboolean record_reader_rewind(struct record_reader *reader, GError **error)
+{
+	int_map_free(reader->names);
+	reader->names = int_map_new();
+	memset(reader->last, 0, sizeof reader->last);
+	for (guint d = 0; d < reader->trace->devices->len; d++)
+		memset(reader->areas[d].numbers, 0, reader->areas[d].spans->len * sizeof(guint32));
+	reader->start = 0;
+	reader->number = 0;
+	reader->has_base = FALSE;
+	return reader->trace->source->rewind(reader->trace, error);
+}
+
 gboolean record_reader_copy(struct record_reader *reader, GString *text, GError **error)
 {
-	trace_reader_copy(reader->lines, text);
-	return trace_reader_rewind(reader->lines, error);
+	trace_reader_copy(reader->trace->format, text);
+	return record_reader_rewind(reader, error);
 }
 
 struct trace *record_reader_trace(const struct record_reader *reader)
@@ -99,204 +87,84 @@ struct trace *record_reader_trace(const struct record_reader *reader)
 
 const char *record_reader_info(const struct record_reader *reader, const char *key)
 {
-	return reader->lines ? npu_trace_reader_info_of(reader->lines, key) : NULL;
+	return reader->trace->format ? npu_trace_reader_info_of(reader->trace->format, key) : NULL;
 }
 
 /* ---- names for addresses ---- */
 
-static const struct {
-	guint32 verb;
-	char letter; /* 0: no name */
-	gboolean ends;
-} actions[TRACE_ACTION_COUNT] = {
-	[TRACE_ALLOC] = { NPU_TRACE_ALLOC, 'b', FALSE },
-	[TRACE_FREE_REQUESTED] = { NPU_TRACE_FREE_REQUESTED, 'b', FALSE },
-	[TRACE_FREE_COMPLETED] = { NPU_TRACE_FREE, 'b', TRUE },
-	[TRACE_SEGMENT_ALLOC] = { NPU_TRACE_SEGMENT_ALLOC, 'a', FALSE },
-	[TRACE_SEGMENT_FREE] = { NPU_TRACE_SEGMENT_FREE, 'a', TRUE },
-	[TRACE_SEGMENT_MAP] = { NPU_TRACE_SEGMENT_MAP, 'r', FALSE },
-	[TRACE_SEGMENT_UNMAP] = { NPU_TRACE_SEGMENT_UNMAP, 'r', FALSE },
-	[TRACE_OOM] = { NPU_TRACE_OOM, 0, FALSE },
-	[TRACE_OTHER] = { NPU_TRACE_NOTE, 0, FALSE },
-};
-
 /* What is handed out twice keeps its name, and so does what is given back twice, in vain. */
-static struct npu_trace_name name_of(struct record_reader *reader, guint device, char letter,
-				     guint64 address, gboolean ends)
+static void put_number(struct record_reader *reader, struct record_item *item)
 {
-	guint32 tag = device << 8 | (guint8)letter;
-	struct int_map_entry *known = int_map_find(reader->names, address, tag);
-	struct npu_trace_name name = { .kind = letter };
+	struct npu_trace_record *r = &item->record;
+	gboolean ends = r->verb == NPU_TRACE_FREE || r->verb == NPU_TRACE_SEGMENT_FREE;
+	guint32 tag = item->device << 8 | (guint8)r->name.kind;
+	struct int_map_entry *known = int_map_find(reader->names, item->address, tag);
 
-	name.number = known ? (guint32)known->value : ++reader->last[(guint8)letter];
+	r->name.number = known ? (guint32)known->value : ++reader->last[(guint8)r->name.kind];
 	if (known && ends)
 		int_map_remove(reader->names, known);
 	else if (known == NULL && !ends)
-		int_map_put(reader->names, address, tag, name.number);
-	return name;
+		int_map_put(reader->names, item->address, tag, r->name.number);
 }
 
-static struct npu_trace_name area_of(struct record_reader *reader, guint device, guint64 address)
+static void put_area(struct record_reader *reader, struct record_item *item)
 {
-	const struct areas *areas = &reader->areas[device];
-	guint above = by_address_above(areas->spans, address);
-	struct npu_trace_name name = { .kind = 'r' };
+	const struct areas *areas = &reader->areas[item->device];
+	struct npu_trace_name *name = &item->record.name;
+	guint above = by_address_above(areas->spans, item->address);
 
 	if (above == 0) /* unmapped without ever having been mapped */
-		return name;
+		return;
 	if (areas->numbers[above - 1] == 0)
 		areas->numbers[above - 1] = ++reader->last['r'];
-	name.number = areas->numbers[above - 1];
-	name.offset = address - g_array_index(areas->spans, struct span, above - 1).start;
-	return name;
+	name->number = areas->numbers[above - 1];
+	name->offset = item->address - g_array_index(areas->spans, struct span, above - 1).start;
 }
 
-static void put_name(struct record_reader *reader, guint device, enum trace_action action,
-		     guint64 address, struct npu_trace_record *r)
+/* Times count from the first; 0 stays what has none. */
+static void put_time(struct record_reader *reader, struct record_item *item)
 {
-	char letter = actions[action].letter;
-
-	if (letter == 0)
+	if (item->time_us == 0)
 		return;
-	r->has |= NPU_TRACE_HAS_NAME | NPU_TRACE_HAS_VA;
-	r->va = address;
-	r->name = letter == 'r' ? area_of(reader, device, address)
-				: name_of(reader, device, letter, address, actions[action].ends);
+	if (!reader->has_base)
+		reader->base_us = (guint64)item->time_us - 1;
+	reader->has_base = TRUE;
+	guint64 since = (guint64)item->time_us - reader->base_us;
+	item->record.host_ns = since < G_MAXINT64 / 1000 ? since * 1000 : 0;
+	item->record.has |= NPU_TRACE_HAS_HOST_NS;
 }
 
 /* ---- records ---- */
 
-static struct npu_trace_record *begin(struct record_reader *reader, guint device,
-				      enum trace_action action, guint64 size, gint64 stream,
-				      struct record_item *out)
-{
-	const struct trace_device *d = g_ptr_array_index(reader->trace->devices, device);
-
-	memset(out, 0, sizeof *out);
-	out->record.verb = actions[action].verb;
-	out->record.has = NPU_TRACE_HAS_DEVICE;
-	out->record.device = d->device;
-	out->record.page_lg2 = 21;
-	if (size || action != TRACE_OTHER)
-		out->record.has |= NPU_TRACE_HAS_SIZE;
-	out->record.size = size;
-	if (stream)
-		out->record.has |= NPU_TRACE_HAS_STREAM;
-	out->record.stream = (guint64)stream;
-	return &out->record;
-}
-
-static void of_range(struct record_reader *reader, const struct trace_range *range,
-		     struct record_item *out)
-{
-	enum trace_action action = range->expandable ? TRACE_SEGMENT_MAP : TRACE_SEGMENT_ALLOC;
-	struct npu_trace_record *r =
-		begin(reader, reader->device, action, range->size, range->stream, out);
-
-	put_name(reader, reader->device, action, range->address, r);
-	r->has |= NPU_TRACE_HAS_START | (range->small ? NPU_TRACE_HAS_SMALL : 0u);
-}
-
-static void of_block(struct record_reader *reader, const struct trace_block *block,
-		     struct record_item *out)
-{
-	struct npu_trace_record *r =
-		begin(reader, reader->device, TRACE_ALLOC, block->size, 0, out);
-
-	put_name(reader, reader->device, TRACE_ALLOC, block->address, r);
-	r->has |= NPU_TRACE_HAS_START;
-	out->site = block->site;
-}
-
-/* Of what was there at the start; FALSE: that was all. */
-static gboolean next_of_start(struct record_reader *reader, struct record_item *out)
-{
-	for (; reader->device < reader->trace->devices->len; reader->device++) {
-		const struct trace_device *d =
-			g_ptr_array_index(reader->trace->devices, reader->device);
-		if (reader->stage == STAGE_RANGES && reader->at < d->ranges->len) {
-			of_range(reader,
-				 &g_array_index(d->ranges, struct trace_range, reader->at++), out);
-			return TRUE;
-		}
-		if (reader->stage == STAGE_RANGES)
-			reader->at = 0;
-		reader->stage = STAGE_BLOCKS;
-		if (reader->at < d->blocks->len) {
-			of_block(reader,
-				 &g_array_index(d->blocks, struct trace_block, reader->at++), out);
-			return TRUE;
-		}
-		reader->at = 0;
-		reader->stage = STAGE_RANGES;
-	}
-	reader->stage = STAGE_EVENTS;
-	return FALSE;
-}
-
-/* Times count from the first; 0 stays what has none. */
-static void put_time(struct record_reader *reader, gint64 time_us, struct npu_trace_record *r)
-{
-	if (time_us == 0)
-		return;
-	if (!reader->has_base)
-		reader->base_us = (guint64)time_us - 1;
-	reader->has_base = TRUE;
-	guint64 since = (guint64)time_us - reader->base_us;
-	r->host_ns = since < G_MAXINT64 / 1000 ? since * 1000 : 0;
-	r->has |= NPU_TRACE_HAS_HOST_NS;
-}
-
-static void of_event(struct record_reader *reader, guint device, const struct trace_event *e,
-		     struct record_item *out)
-{
-	const struct trace_device *d = g_ptr_array_index(reader->trace->devices, device);
-	struct npu_trace_record *r = begin(reader, device, e->action, e->size, e->stream, out);
-
-	put_name(reader, device, e->action, e->address, r);
-	put_time(reader, e->time_us, r);
-	out->number = ++reader->number;
-	if (e->action == TRACE_OOM) {
-		r->has |= NPU_TRACE_HAS_FREE;
-		r->free_bytes = e->address;
-	} else if (e->action == TRACE_OTHER) {
-		r->has |= NPU_TRACE_HAS_VA;
-		r->va = e->address;
-		r->has |= NPU_TRACE_HAS_OP;
-		r->op = g_ptr_array_index(d->other_names, e->other);
-	} else {
-		out->site = e->site;
-	}
-}
-
-static int next_line(struct record_reader *reader, struct record_item *out, GError **error)
-{
-	memset(out, 0, sizeof *out);
-	int more = npu_trace_reader_next(reader->lines, &out->record);
-	if (more < 0)
-		g_set_error(error, TRACE_ERROR, TRACE_ERROR_FORMAT, "%s",
-			    npu_trace_reader_error(reader->lines));
-	gboolean start =
-		(out->record.has & NPU_TRACE_HAS_START) && trace_verbs[out->record.verb].event;
-	out->number = start || more <= 0 ? 0 : ++reader->number;
-	if (more > 0 && !(out->record.has & NPU_TRACE_HAS_DEVICE))
-		out->record.device = RECORD_NO_DEVICE;
-	return more;
-}
-
 int record_reader_next(struct record_reader *reader, struct record_item *out, GError **error)
 {
-	struct trace_event event;
-	guint device;
+	struct trace *trace = reader->trace;
+	gboolean start = reader->start < trace->starts->len;
+	int more = 1;
 
-	if (reader->lines)
-		return next_line(reader, out, error);
-	if (reader->stage != STAGE_EVENTS && next_of_start(reader, out))
-		return 1;
-	int more = trace_next(reader->trace, &device, &event, error);
-	if (more > 0)
-		of_event(reader, device, &event, out);
-	return more;
+	if (start)
+		trace_row_item(trace,
+			       &g_array_index(trace->starts, struct trace_row, reader->start++),
+			       out);
+	else
+		more = trace->source->next(trace, out, error);
+	if (more <= 0 || trace->format)
+		return more;
+	out->record.name.kind = trace_verbs[out->record.verb].kind;
+	if (out->record.name.kind) {
+		out->record.has |= NPU_TRACE_HAS_NAME;
+		if (out->record.name.kind == 'r')
+			put_area(reader, out);
+		else
+			put_number(reader, out);
+	}
+	if (start) {
+		out->record.has |= NPU_TRACE_HAS_START;
+	} else {
+		out->number = ++reader->number;
+		put_time(reader, out);
+	}
+	return 1;
 }
 
 /* ---- text ---- */

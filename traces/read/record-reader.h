@@ -2,32 +2,26 @@
  *
  * A trace of any kind as records of npusim/trace.h, one after another: what was there when its
  * window began, then its events. A trace of npusim has names; what has addresses gets names in the
- * order in which they appear. It adds nothing up (object-tracker.h does), and is for convert and
- * diff; a replay reads trace.h and format.h.
+ * order in which they appear. For all who follow a history; it adds nothing up.
  */
 #ifndef NPUSIM_TRACES_RECORD_READER_H
 #define NPUSIM_TRACES_RECORD_READER_H
 
-#include "npusim/trace.h"
 #include "trace.h"
 
-#define RECORD_NO_DEVICE (-2) /* record.device of a line that has none */
-
-struct record_item {
-	struct npu_trace_record record;
-	guint64 number; /* of the event, counted from 1; 0: it was there at the start */
-	guint32 site;   /* of the trace's sites, where the record has no text; 0: none */
-};
 struct record_reader;
 
-/* Reads the file's summary; NULL and error where trace_read() has none. */
+/* Reads the file's summary; NULL and error where it has none. */
 struct record_reader *record_reader_open(const char *path, GError **error);
 void record_reader_close(struct record_reader *reader);
+/* Back to the first record. */
+gboolean record_reader_rewind(struct record_reader *reader, GError **error);
 /* The next: 1; 0 at the end; -1 and error. */
 int record_reader_next(struct record_reader *reader, struct record_item *out, GError **error);
 /* Of a trace of npusim, before the first record: its lines from the first on are added to a text
  * too, up to that of the last record. */
 gboolean record_reader_copy(struct record_reader *reader, GString *text, GError **error);
+/* The summary, which belongs to the reader. */
 struct trace *record_reader_trace(const struct record_reader *reader);
 /* What the file's head says of a key, or NULL. */
 const char *record_reader_info(const struct record_reader *reader, const char *key);

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One pass over the bytes, plain ones in runs; a row is kept as its fields, each ended by a zero.
+ * Splits text into rows for readers of tables, in one pass over the bytes, plain ones in runs; a
+ * row is kept as its fields, each ended by a zero.
  */
 #include "rows.h"
 
 #include <string.h>
 
-#include "format/number.h"
-#include "trace.h"
+#include "format/words.h"
+#include "readers.h"
 
 #define CHUNK_BYTES (256u << 10)
 #define ROW_MAX     (16u << 20)
@@ -59,8 +60,7 @@ void rows_close(struct rows *r)
 
 static int bad(const struct rows *r, const char *what, GError **error)
 {
-	g_set_error(error, TRACE_ERROR, TRACE_ERROR_FORMAT, "line %" G_GUINT64_FORMAT ": %s",
-		    r->first, what);
+	readers_bad(r->first, error, "%s", what);
 	return -1;
 }
 
@@ -185,6 +185,27 @@ const char *rows_field(const struct rows *r, guint index)
 {
 	return index < r->starts->len ? r->text->str + g_array_index(r->starts, guint32, index)
 				      : "";
+}
+
+guint rows_column(const struct rows *r, const char *name)
+{
+	for (guint at = 0; at < rows_count(r); at++) {
+		if (strcmp(rows_field(r, at), name) == 0)
+			return at;
+	}
+	return G_MAXUINT;
+}
+
+gboolean rows_columns(const struct rows *r, const char *const *names, guint count, guint *out,
+		      GError **error)
+{
+	for (guint i = 0; i < count; i++) {
+		out[i] = rows_column(r, names[i]);
+		if (out[i] == G_MAXUINT)
+			return readers_bad(rows_line(r), error, "the header has no column \"%s\"",
+					   names[i]);
+	}
+	return TRUE;
 }
 
 guint64 rows_line(const struct rows *r)

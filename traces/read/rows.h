@@ -20,8 +20,13 @@ int rows_next(struct rows *rows, GError **error);
 guint rows_count(const struct rows *rows);
 const char *rows_field(const struct rows *rows, guint index); /* "" beyond the last */
 guint64 rows_line(const struct rows *rows);
+/* Of a header: the index of a column, G_MAXUINT if it has none. */
+guint rows_column(const struct rows *rows, const char *name);
+/* The same of several; FALSE and error where one is not there. */
+gboolean rows_columns(const struct rows *rows, const char *const *names, guint count, guint *out,
+		      GError **error);
 
-/* Text to numbers as number.h has them; signed: also with a minus. */
+/* Text to numbers as number_parse() has them; signed: also with a minus. */
 gboolean rows_unsigned(const char *text, guint64 *out);
 gboolean rows_signed(const char *text, gint64 *out);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Two tables: texts of frames, each once, and stacks of their numbers, each once.
+ * Keeps the call sites of a trace for its reader, in two tables: texts of frames, each once, and
+ * stacks of their numbers, each once.
  */
 #include "sites.h"
 

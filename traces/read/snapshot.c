@@ -4,18 +4,18 @@
  * and `device_traces`, the last events of each device. The state at the start is the state at the
  * end with the events undone, last first.
  */
-#include "by-address.h"
 #include "pickle.h"
+#include "readers.h"
 #include "sites.h"
-#include "trace.h"
 
-#define DEVICE_MAX  (TRACE_DEVICE_LAST + 1)
-#define KEYS_MAX    64                            /* of an event, block or segment */
-#define BLOCK_UNIT  512                           /* the allocators' blocks are multiples */
-#define ADDRESS_END (G_GUINT64_CONSTANT(1) << 56) /* of any device's addresses */
+#define DEVICE_MAX (TRACE_DEVICE_LAST + 1)
+#define KEYS_MAX   64  /* of an event, block or segment */
+#define BLOCK_UNIT 512 /* the allocators' blocks are multiples */
 
 struct reader {
 	struct trace *trace;
+	GArray *events; /* struct trace_row, device after device */
+	GArray *ends;   /* struct trace_row: segments and blocks that are there at the end */
 	gsize room; /* events, blocks and segments that the file can still hold: each takes some of
 		       its bytes */
 	GHashTable *stacks; /* struct pickle_list * -> site: a file names a stack many times */
@@ -67,7 +67,7 @@ static gboolean take_dict(struct reader *r, const struct pickle_value *v, const 
 
 static gboolean in_address_space(guint64 address, guint64 size)
 {
-	return address <= ADDRESS_END && size <= ADDRESS_END - address;
+	return address <= READERS_ADDRESS_END && size <= READERS_ADDRESS_END - address;
 }
 
 /* ---- call sites ---- */
@@ -125,49 +125,55 @@ static guint32 read_site(struct reader *r, const struct pickle_value *of)
 
 /* ---- events ---- */
 
-static enum trace_action action_of(const struct pickle_value *name)
+static guint32 verb_of(const struct pickle_value *name)
 {
-	for (int a = 0; a < TRACE_OTHER; a++) {
-		if (pickle_is(name, trace_action_name(a)))
-			return a;
+	static const guint32 verbs[] = { NPU_TRACE_ALLOC,         NPU_TRACE_FREE_REQUESTED,
+					 NPU_TRACE_FREE,          NPU_TRACE_SEGMENT_ALLOC,
+					 NPU_TRACE_SEGMENT_FREE,  NPU_TRACE_SEGMENT_MAP,
+					 NPU_TRACE_SEGMENT_UNMAP, NPU_TRACE_OOM };
+
+	for (guint i = 0; i < G_N_ELEMENTS(verbs); i++) {
+		if (pickle_is(name, trace_action_name(trace_action_of(verbs[i]))))
+			return verbs[i];
 	}
-	return TRACE_OTHER;
+	return NPU_TRACE_NOTE;
 }
 
-static gboolean read_event(struct reader *r, struct trace_device *device,
-			   const struct pickle_value *entry, gsize index)
+static gboolean read_event(struct reader *r, guint device, const struct pickle_value *entry,
+			   gsize index)
 {
-	struct trace_event e = { 0 };
-	gint64 n;
+	struct trace_row e = { .device = (guint16)device };
 
 	if (!take_dict(r, entry, "event", index))
 		return FALSE;
 	const struct pickle_value *name = pickle_get(entry, "action");
 	if (name == NULL || name->type != PICKLE_STR)
-		return bad(r, "device_traces[%u][%" G_GSIZE_FORMAT "] has no action",
-			   device->device, index);
-	e.action = action_of(name);
+		return bad(r, "device_traces[%u][%" G_GSIZE_FORMAT "] has no action", device,
+			   index);
+	e.verb = (guint8)verb_of(name);
 	gboolean has_address =
-		get_size(entry, e.action == TRACE_OOM ? "device_free" : "addr", &e.address);
+		get_size(entry, e.verb == NPU_TRACE_OOM ? "device_free" : "addr", &e.address);
 	gboolean has_size = get_size(entry, "size", &e.size);
-	if (e.action < TRACE_OOM && (!has_address || !has_size))
-		return bad(r, "device_traces[%u][%" G_GSIZE_FORMAT "] (%s) has no valid %s",
-			   device->device, index, trace_action_name(e.action),
-			   has_address ? "size" : "addr");
-	if (e.action < TRACE_OOM && !in_address_space(e.address, e.size))
-		return bad(r,
-			   "device_traces[%u][%" G_GSIZE_FORMAT
-			   "] (%s) runs past the end of the address space",
-			   device->device, index, trace_action_name(e.action));
-	e.stream = pickle_get_int(entry, "stream", &n) ? n : 0;
-	e.time_us = pickle_get_int(entry, "time_us", &n) ? n : 0;
-	if (e.action == TRACE_ALLOC || e.action == TRACE_SEGMENT_ALLOC ||
-	    e.action == TRACE_SEGMENT_MAP || e.action == TRACE_OOM)
-		e.site = read_site(r, entry);
-	if (e.action == TRACE_OTHER)
-		trace_device_add_other(device, &e, name->string->text, name->string->length, TRUE);
-	else
-		trace_device_add(device, &e, TRUE);
+	if (e.verb != NPU_TRACE_OOM && e.verb != NPU_TRACE_NOTE) {
+		const char *action = trace_action_name(trace_action_of(e.verb));
+		if (!has_address || !has_size)
+			return bad(r, "device_traces[%u][%" G_GSIZE_FORMAT "] (%s) has no valid %s",
+				   device, index, action, has_address ? "size" : "addr");
+		if (!in_address_space(e.address, e.size))
+			return bad(r,
+				   "device_traces[%u][%" G_GSIZE_FORMAT
+				   "] (%s) runs past the end of the address space",
+				   device, index, action);
+	}
+	pickle_get_int(entry, "stream", &e.stream);
+	pickle_get_int(entry, "time_us", &e.time_us);
+	if (e.verb == NPU_TRACE_ALLOC || e.verb == NPU_TRACE_SEGMENT_ALLOC ||
+	    e.verb == NPU_TRACE_SEGMENT_MAP || e.verb == NPU_TRACE_OOM)
+		e.text = read_site(r, entry);
+	if (e.verb == NPU_TRACE_NOTE)
+		e.text = trace_note(r->trace, name->string->text, name->string->length);
+	trace_count_row(r->trace, &e);
+	g_array_append_val(r->events, e);
 	return TRUE;
 }
 
@@ -182,22 +188,18 @@ static gboolean read_events(struct reader *r, const struct pickle_value *traces)
 		const struct pickle_value *list = &traces->list->items[d];
 		if (list->type != PICKLE_LIST)
 			return bad(r, "device_traces[%" G_GSIZE_FORMAT "] is no list", d);
-		if (list->list->count == 0)
-			continue;
-		struct trace_device *device = trace_device(r->trace, (guint)d);
 		for (gsize i = 0; i < list->list->count; i++) {
-			if (!read_event(r, device, &list->list->items[i], i))
+			if (!read_event(r, (guint)d, &list->list->items[i], i))
 				return FALSE;
 		}
-		r->trace->events += device->events->len;
 	}
 	return TRUE;
 }
 
 /* ---- the state at the end ---- */
 
-static gboolean read_blocks(struct reader *r, struct trace_device *device,
-			    const struct pickle_value *segment, gsize index)
+static gboolean read_blocks(struct reader *r, guint16 device, const struct pickle_value *segment,
+			    gsize index)
 {
 	const struct pickle_value *blocks = pickle_get(segment, "blocks");
 	guint64 address = 0, requested;
@@ -218,12 +220,14 @@ static gboolean read_blocks(struct reader *r, struct trace_device *device,
 				   "] has no valid size",
 				   index, i);
 		if (!pickle_is(pickle_get(b, "state"), "inactive")) {
-			struct trace_block block = { .address = address,
-						     .size = size,
-						     .site = read_site(r, b) };
+			struct trace_row block = { .address = address,
+						   .size = size,
+						   .text = read_site(r, b),
+						   .device = device,
+						   .verb = NPU_TRACE_ALLOC };
 			if (get_size(b, "requested_size", &requested) && requested <= size)
 				block.size = requested;
-			g_array_append_val(device->blocks, block);
+			g_array_append_val(r->ends, block);
 		}
 		address += size;
 	}
@@ -232,26 +236,28 @@ static gboolean read_blocks(struct reader *r, struct trace_device *device,
 
 static gboolean read_segment(struct reader *r, const struct pickle_value *s, gsize index)
 {
-	struct trace_range range = { 0 };
-	gint64 id = 0, flag = 0, stream = 0;
+	struct trace_row segment = { .verb = NPU_TRACE_SEGMENT_ALLOC };
+	gint64 id = 0, flag = 0;
 
 	if (!take_dict(r, s, "segment", index))
 		return FALSE;
-	if (!get_size(s, "address", &range.address) || !get_size(s, "total_size", &range.size) ||
-	    !in_address_space(range.address, range.size))
+	if (!get_size(s, "address", &segment.address) ||
+	    !get_size(s, "total_size", &segment.size) ||
+	    !in_address_space(segment.address, segment.size))
 		return bad(r, "segments[%" G_GSIZE_FORMAT "] has no valid address and total_size",
 			   index);
 	if (pickle_get(s, "device") &&
 	    (!pickle_get_int(s, "device", &id) || id < 0 || id >= DEVICE_MAX))
 		return bad(r, "segments[%" G_GSIZE_FORMAT "] has no valid device", index);
 	pickle_get_int(s, "is_expandable", &flag);
-	pickle_get_int(s, "stream", &stream);
-	range.expandable = flag != 0;
-	range.small = pickle_is(pickle_get(s, "segment_type"), "small");
-	range.stream = stream;
-	struct trace_device *device = trace_device(r->trace, (guint)id);
-	g_array_append_val(device->ranges, range);
-	return read_blocks(r, device, s, index);
+	pickle_get_int(s, "stream", &segment.stream);
+	segment.device = (guint16)id;
+	segment.small = pickle_is(pickle_get(s, "segment_type"), "small");
+	if (flag)
+		segment.verb = NPU_TRACE_SEGMENT_MAP;
+	trace_device(r->trace, (guint)id);
+	g_array_append_val(r->ends, segment);
+	return read_blocks(r, segment.device, s, index);
 }
 
 static gboolean read_segments(struct reader *r, const struct pickle_value *segments)
@@ -267,142 +273,144 @@ static gboolean read_segments(struct reader *r, const struct pickle_value *segme
 
 /* ---- back to the start: trees by address, events undone ---- */
 
-/* The range of the tree that holds `address`, or NULL. */
-static struct trace_range *range_at(GTree *tree, guint64 address)
+/* The row of the tree that holds `address`, or NULL. */
+static struct trace_row *row_at(GTree *tree, guint64 address)
 {
 	GTreeNode *node = by_address_node(tree, address);
-	struct trace_range *r = node ? g_tree_node_value(node) : NULL;
+	struct trace_row *r = node ? g_tree_node_value(node) : NULL;
+
 	return r && address - r->address < r->size ? r : NULL;
 }
 
-static void range_insert(GTree *tree, struct trace_range range)
+static void insert(GTree *tree, const struct trace_row *row)
 {
-	struct trace_range *r = g_memdup2(&range, sizeof range);
+	struct trace_row *r = g_memdup2(row, sizeof *row);
+
 	g_tree_replace(tree, &r->address, r);
 }
 
 /* Takes [address, address + size) out of the tree, cutting what sticks out on either side. */
-static void range_remove(GTree *tree, guint64 address, guint64 size)
+static void remove_range(GTree *tree, guint64 address, guint64 size)
 {
 	guint64 at = address, end = address + size;
+
 	while (at < end) {
-		struct trace_range *r = range_at(tree, at);
+		const struct trace_row *r = row_at(tree, at);
 		if (r == NULL) {
-			guint64 key = at;
-			GTreeNode *next = g_tree_upper_bound(tree, &key);
+			GTreeNode *next = g_tree_upper_bound(tree, &at);
 			if (next == NULL)
 				return;
-			at = ((struct trace_range *)g_tree_node_value(next))->address;
+			at = ((struct trace_row *)g_tree_node_value(next))->address;
 			continue;
 		}
-		struct trace_range old = *r;
+		struct trace_row old = *r, part = old;
+		guint64 old_end = old.address + old.size;
 		g_tree_remove(tree, &old.address);
-		struct trace_range part = old;
 		part.size = at - old.address;
 		if (part.size > 0)
-			range_insert(tree, part);
-		guint64 old_end = old.address + old.size;
+			insert(tree, &part);
 		part.address = MIN(end, old_end);
 		part.size = old_end - part.address;
 		if (part.size > 0)
-			range_insert(tree, part);
+			insert(tree, &part);
 		at = old_end;
 	}
 }
 
-static void undo(const struct trace_event *e, GTree *ranges, GTree *blocks)
+static void undo(const struct trace_row *e, GTree *segments, GTree *blocks)
 {
-	struct trace_block *block;
-	switch (e->action) {
-	case TRACE_SEGMENT_ALLOC:
-	case TRACE_SEGMENT_MAP:
-		range_remove(ranges, e->address, e->size);
+	struct trace_row gone = { .address = e->address, .size = e->size, .device = e->device };
+
+	switch (e->verb) {
+	case NPU_TRACE_SEGMENT_ALLOC:
+	case NPU_TRACE_SEGMENT_MAP:
+		remove_range(segments, e->address, e->size);
 		break;
-	case TRACE_SEGMENT_FREE:
-	case TRACE_SEGMENT_UNMAP:
-		range_insert(ranges,
-			     (struct trace_range){ .address = e->address,
-						   .size = e->size,
-						   .stream = e->stream,
-						   .expandable = e->action == TRACE_SEGMENT_UNMAP,
-						   .small = e->size % (20u << 20) != 0 });
+	case NPU_TRACE_SEGMENT_FREE:
+	case NPU_TRACE_SEGMENT_UNMAP:
+		gone.verb = e->verb == NPU_TRACE_SEGMENT_FREE ? NPU_TRACE_SEGMENT_ALLOC
+							      : NPU_TRACE_SEGMENT_MAP;
+		gone.stream = e->stream;
+		gone.small = e->size % (20u << 20) != 0;
+		insert(segments, &gone);
 		break;
-	case TRACE_ALLOC:
+	case NPU_TRACE_ALLOC:
 		g_tree_remove(blocks, &e->address);
 		break;
-	case TRACE_FREE_COMPLETED:
-		block = g_new0(struct trace_block, 1);
-		*block = (struct trace_block){ .address = e->address, .size = e->size };
-		g_tree_replace(blocks, &block->address, block);
+	case NPU_TRACE_FREE:
+		gone.verb = NPU_TRACE_ALLOC;
+		insert(blocks, &gone);
 		break;
 	default:
 		break;
 	}
 }
 
-static gboolean collect_range(gpointer key, gpointer value, gpointer array)
+static gboolean collect(gpointer key, gpointer value, gpointer trace)
 {
 	(void)key;
-	g_array_append_vals(array, value, 1);
+	trace_add_start(trace, value);
 	return FALSE;
 }
 
-static void note_maps(struct trace_device *device)
+/* `left`: events that are not undone yet, the device's last. */
+static void find_start(struct reader *r, guint16 device, guint *left)
 {
-	for (guint i = 0; i < device->ranges->len; i++) {
-		const struct trace_range *r = &g_array_index(device->ranges, struct trace_range, i);
-		if (r->expandable)
-			trace_device_note_map(device, r->address, r->size);
-	}
-}
-
-static void rewind_device(struct trace_device *device)
-{
-	GTree *ranges = by_address_tree(NULL, g_free);
+	GTree *segments = by_address_tree(NULL, g_free);
 	GTree *blocks = by_address_tree(NULL, g_free);
 
-	for (guint i = 0; i < device->ranges->len; i++)
-		range_insert(ranges, g_array_index(device->ranges, struct trace_range, i));
-	for (guint i = 0; i < device->blocks->len; i++) {
-		struct trace_block *b =
-			g_memdup2(&g_array_index(device->blocks, struct trace_block, i), sizeof *b);
-		g_tree_replace(blocks, &b->address, b);
+	for (guint i = 0; i < r->ends->len; i++) {
+		const struct trace_row *end = &g_array_index(r->ends, struct trace_row, i);
+		if (end->device == device)
+			insert(end->verb == NPU_TRACE_ALLOC ? blocks : segments, end);
 	}
-	for (guint i = device->events->len; i > 0; i--)
-		undo(&g_array_index(device->events, struct trace_event, i - 1), ranges, blocks);
-	g_array_set_size(device->ranges, 0);
-	g_array_set_size(device->blocks, 0);
-	g_tree_foreach(ranges, collect_range, device->ranges);
-	g_tree_foreach(blocks, collect_range, device->blocks);
-	g_tree_destroy(ranges);
+	for (; *left > 0; --*left) {
+		const struct trace_row *e = &g_array_index(r->events, struct trace_row, *left - 1);
+		if (e->device != device)
+			break;
+		undo(e, segments, blocks);
+	}
+	g_tree_foreach(segments, collect, r->trace);
+	g_tree_foreach(blocks, collect, r->trace);
+	g_tree_destroy(segments);
 	g_tree_destroy(blocks);
-	note_maps(device);
 }
 
-struct trace *snapshot_read(const guint8 *bytes, gsize count, GError **error)
+static struct trace *read_pickle(struct reader *r, const struct pickle_value *root)
 {
-	struct pickle *pickle = pickle_read(bytes, count, error);
-	if (pickle == NULL)
-		return NULL;
-	struct trace *trace = trace_new("memory snapshot of PyTorch or torch_npu");
-	struct reader r = { .trace = trace,
-			    .room = count,
-			    .stacks = g_hash_table_new(NULL, NULL),
-			    .error = error };
-	const struct pickle_value *root = pickle_root(pickle);
-	gboolean ok = root->type == PICKLE_DICT || bad(&r, "it is no dict");
-	ok = ok && read_events(&r, pickle_get(root, "device_traces")) &&
-	     read_segments(&r, pickle_get(root, "segments"));
-	g_hash_table_unref(r.stacks);
-	pickle_free(pickle);
-	if (!ok) {
-		trace_free(trace);
-		return NULL;
-	}
-	for (guint i = 0; i < trace->devices->len; i++) {
-		struct trace_device *device = g_ptr_array_index(trace->devices, i);
+	gboolean ok = root->type == PICKLE_DICT || bad(r, "it is no dict");
+
+	r->trace = trace_new("memory snapshot of PyTorch or torch_npu");
+	r->events = g_array_new(FALSE, FALSE, sizeof(struct trace_row));
+	r->ends = g_array_new(FALSE, FALSE, sizeof(struct trace_row));
+	r->stacks = g_hash_table_new(NULL, NULL);
+	ok = ok && read_events(r, pickle_get(root, "device_traces")) &&
+	     read_segments(r, pickle_get(root, "segments"));
+	guint left = r->events->len;
+	for (guint i = r->trace->devices->len; ok && i > 0; i--) {
+		struct trace_device *device = g_ptr_array_index(r->trace->devices, i - 1);
 		device->block_unit = BLOCK_UNIT;
-		rewind_device(device);
+		find_start(r, (guint16)device->device, &left);
 	}
+	trace_end_starts(r->trace);
+	trace_set_rows(r->trace, r->events);
+	if (!ok)
+		g_clear_pointer(&r->trace, trace_free);
+	g_array_unref(r->ends);
+	g_hash_table_unref(r->stacks);
+	return r->trace;
+}
+
+struct trace *snapshot_read(struct input *input, GError **error)
+{
+	g_autoptr(GBytes) bytes = input_whole(input, error);
+	gsize count = 0;
+	const guint8 *data = bytes ? g_bytes_get_data(bytes, &count) : NULL;
+	struct pickle *pickle = bytes ? pickle_read(data, count, error) : NULL;
+	struct reader r = { .room = count, .error = error };
+	struct trace *trace = pickle ? read_pickle(&r, pickle_root(pickle)) : NULL;
+
+	input_close(input);
+	pickle_free(pickle);
 	return trace;
 }

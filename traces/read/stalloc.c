@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * STAlloc's logs: a line for each block that a program got (1) or gave back (0), with address, size
- * and stream, in their order; and marks of iterations and layers, which are counted.
+ * Reads STAlloc's logs: a line for each block that a program got (1) or gave back (0), with
+ * address, size and stream, in their order; and marks of iterations and layers, which are counted.
  */
 #include <stdio.h>
 #include <string.h>
@@ -24,40 +24,44 @@ gboolean stalloc_recognise(const guint8 *bytes, gsize count)
 }
 
 /* mem_log_dev3.txt is of device 3. */
-static guint32 device_of(const char *path)
+static guint16 device_of(const char *path)
 {
 	g_autofree char *name = g_path_get_basename(path);
 	const char *at = strstr(name, "dev");
 	guint device = 0;
 
-	return at && sscanf(at, "dev%4u", &device) == 1 && device <= TRACE_DEVICE_LAST ? device : 0;
+	return at && sscanf(at, "dev%4u", &device) == 1 && device <= TRACE_DEVICE_LAST
+		       ? (guint16)device
+		       : 0;
 }
 
-static gboolean read_block(struct event_sorter *sorter, const struct rows *rows, guint32 device,
+static gboolean read_block(struct event_sorter *sorter, const struct rows *rows, guint16 device,
 			   GError **error)
 {
 	const char *what = rows_field(rows, 0), *stream = rows_field(rows, 3);
-	struct event_row row = { .order = (gint64)rows_line(rows), .device = device };
+	struct event_row row = { .order = (gint64)rows_line(rows), .row.device = device };
 
 	if (rows_count(rows) < 3)
 		return readers_bad(rows_line(rows), error,
 				   "%u fields: 1 or 0, an address, a size and a stream are wanted",
 				   rows_count(rows));
-	if (!rows_unsigned(rows_field(rows, 1), &row.address) || row.address >= READERS_ADDRESS_END)
+	if (!rows_unsigned(rows_field(rows, 1), &row.row.address) ||
+	    row.row.address >= READERS_ADDRESS_END)
 		return readers_bad(rows_line(rows), error, "the address is \"%.40s\"",
 				   rows_field(rows, 1));
-	if (!rows_unsigned(rows_field(rows, 2), &row.size) || row.size >= READERS_ADDRESS_END)
+	if (!rows_unsigned(rows_field(rows, 2), &row.row.size) ||
+	    row.row.size >= READERS_ADDRESS_END)
 		return readers_bad(rows_line(rows), error, "the size is \"%.40s\"",
 				   rows_field(rows, 2));
 	guint64 pointer = 0;
-	if (*stream && !rows_signed(stream, &row.stream) && !rows_unsigned(stream, &pointer))
+	if (*stream && !rows_signed(stream, &row.row.stream) && !rows_unsigned(stream, &pointer))
 		return readers_bad(rows_line(rows), error, "the stream is \"%.40s\"", stream);
-	row.stream += (gint64)pointer;
-	row.action = what[0] == '1' ? TRACE_ALLOC : TRACE_FREE_COMPLETED;
+	row.row.stream += (gint64)pointer;
+	row.row.verb = what[0] == '1' ? NPU_TRACE_ALLOC : NPU_TRACE_FREE;
 	return event_sorter_add(sorter, &row, error);
 }
 
-static gboolean read_rows(struct event_sorter *sorter, struct rows *rows, guint32 device,
+static gboolean read_rows(struct event_sorter *sorter, struct rows *rows, guint16 device,
 			  GError **error)
 {
 	int more;
@@ -65,16 +69,16 @@ static gboolean read_rows(struct event_sorter *sorter, struct rows *rows, guint3
 	while ((more = rows_next(rows, error)) > 0) {
 		const char *first = rows_field(rows, 0);
 		struct event_row row = { .order = (gint64)rows_line(rows),
-					 .device = device,
-					 .action = TRACE_OTHER };
+					 .row.device = device,
+					 .row.verb = NPU_TRACE_NOTE };
 		if (strcmp(first, "1") == 0 || strcmp(first, "0") == 0) {
 			if (!read_block(sorter, rows, device, error))
 				return FALSE;
 		} else if (strcmp(first, "Iteration") == 0 ||
 			   strcmp(rows_field(rows, 1), "Layer") == 0) {
-			row.other = event_sorter_name(sorter, strcmp(first, "Iteration") == 0
-								      ? "mark of an iteration"
-								      : "mark of a layer");
+			row.row.text = event_sorter_note(sorter, strcmp(first, "Iteration") == 0
+									 ? "mark of an iteration"
+									 : "mark of a layer");
 			if (!event_sorter_add(sorter, &row, error))
 				return FALSE;
 		} else {
@@ -89,14 +93,14 @@ static gboolean read_rows(struct event_sorter *sorter, struct rows *rows, guint3
 
 struct trace *stalloc_read(struct input *input, GError **error)
 {
-	struct event_sorter *sorter = event_sorter_new();
+	struct event_sorter *sorter = event_sorter_new("STAlloc log");
 	struct rows *rows = rows_open(input, ' ');
 	gboolean ok = read_rows(sorter, rows, device_of(input_name(input)), error);
 
 	rows_close(rows);
 	input_close(input);
 	if (ok)
-		return event_sorter_finish(sorter, "STAlloc log", FALSE, error);
+		return event_sorter_finish(sorter, FALSE, error);
 	event_sorter_free(sorter);
 	return NULL;
 }

@@ -1,39 +1,50 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The history's containers, and the choice of a reader.
+ * Keeps the summary of a trace for those who read files, and rows in memory as one source of its
+ * records.
  */
 #include "trace.h"
 
-#include "event-sorter.h"
-#include "format/format.h"
-#include "format/input.h"
-#include "readers.h"
-#include "sites.h"
-#include "trace/verbs.h"
-#include "format/units.h"
+#include <string.h>
 
-static const char *const action_names[TRACE_ACTION_COUNT] = {
-	[TRACE_ALLOC] = "alloc",
-	[TRACE_FREE_REQUESTED] = "free_requested",
-	[TRACE_FREE_COMPLETED] = "free_completed",
-	[TRACE_SEGMENT_ALLOC] = "segment_alloc",
-	[TRACE_SEGMENT_FREE] = "segment_free",
-	[TRACE_SEGMENT_MAP] = "segment_map",
-	[TRACE_SEGMENT_UNMAP] = "segment_unmap",
-	[TRACE_OOM] = "oom",
+#include "format/units.h"
+#include "sites.h"
+
+static const struct {
+	guint32 verb;
+	const char *name;
+} actions[TRACE_ACTION_COUNT] = {
+	[TRACE_ALLOC] = { NPU_TRACE_ALLOC, "alloc" },
+	[TRACE_FREE_REQUESTED] = { NPU_TRACE_FREE_REQUESTED, "free_requested" },
+	[TRACE_FREE_COMPLETED] = { NPU_TRACE_FREE, "free_completed" },
+	[TRACE_SEGMENT_ALLOC] = { NPU_TRACE_SEGMENT_ALLOC, "segment_alloc" },
+	[TRACE_SEGMENT_FREE] = { NPU_TRACE_SEGMENT_FREE, "segment_free" },
+	[TRACE_SEGMENT_MAP] = { NPU_TRACE_SEGMENT_MAP, "segment_map" },
+	[TRACE_SEGMENT_UNMAP] = { NPU_TRACE_SEGMENT_UNMAP, "segment_unmap" },
+	[TRACE_OOM] = { NPU_TRACE_OOM, "oom" },
+	[TRACE_OTHER] = { NPU_TRACE_NOTE, NULL },
 };
 
 const char *trace_action_name(enum trace_action action)
 {
-	return action_names[action];
+	return actions[action].name;
 }
+
+enum trace_action trace_action_of(guint32 verb)
+{
+	int a = 0;
+
+	while (a < TRACE_OTHER && actions[a].verb != verb)
+		a++;
+	return a;
+}
+
+/* ---- the containers ---- */
 
 static void device_free(gpointer data)
 {
 	struct trace_device *device = data;
-	g_array_unref(device->ranges);
-	g_array_unref(device->blocks);
-	g_array_unref(device->events);
+
 	spans_clear(&device->maps);
 	spans_clear(&device->cuts);
 	g_hash_table_unref(device->other_index);
@@ -45,8 +56,12 @@ static void device_free(gpointer data)
 struct trace *trace_new(const char *kind)
 {
 	struct trace *trace = g_new0(struct trace, 1);
+
 	trace->devices = g_ptr_array_new_with_free_func(device_free);
 	trace->kind = g_strdup(kind);
+	trace->starts = g_array_new(FALSE, FALSE, sizeof(struct trace_row));
+	trace->notes = g_ptr_array_new_with_free_func(g_free);
+	trace->note_index = g_hash_table_new(g_str_hash, g_str_equal);
 	return trace;
 }
 
@@ -54,9 +69,12 @@ void trace_free(struct trace *trace)
 {
 	if (trace == NULL)
 		return;
+	if (trace->source)
+		trace->source->close(trace);
 	g_ptr_array_unref(trace->devices);
-	format_close(trace->format);
-	event_sorter_free(trace->sorter);
+	g_array_unref(trace->starts);
+	g_hash_table_unref(trace->note_index);
+	g_ptr_array_unref(trace->notes);
 	sites_free(trace->sites);
 	g_free(trace->kind);
 	g_free(trace->soc);
@@ -64,180 +82,214 @@ void trace_free(struct trace *trace)
 	g_free(trace);
 }
 
-struct trace_device *trace_device(struct trace *trace, guint id)
+/* Index of the first device whose id is not below. */
+static guint lower_bound(const struct trace *trace, guint id)
 {
 	guint at = 0;
-	for (; at < trace->devices->len; at++) {
-		struct trace_device *known = g_ptr_array_index(trace->devices, at);
-		if (known->device == id)
-			return known;
-		if (known->device > id)
-			break;
-	}
+
+	while (at < trace->devices->len &&
+	       ((struct trace_device *)g_ptr_array_index(trace->devices, at))->device < id)
+		at++;
+	return at;
+}
+
+guint trace_device_index(const struct trace *trace, gint64 id)
+{
+	guint at = id < 0 || id > G_MAXINT32 ? trace->devices->len : lower_bound(trace, (guint)id);
+	const struct trace_device *known =
+		at < trace->devices->len ? g_ptr_array_index(trace->devices, at) : NULL;
+
+	return known && known->device == (guint)id ? at : G_MAXUINT;
+}
+
+struct trace_device *trace_device(struct trace *trace, guint id)
+{
+	guint at = trace_device_index(trace, id);
+
+	if (at != G_MAXUINT)
+		return g_ptr_array_index(trace->devices, at);
 	struct trace_device *device = g_new0(struct trace_device, 1);
 	device->device = id;
-	device->ranges = g_array_new(FALSE, FALSE, sizeof(struct trace_range));
-	device->blocks = g_array_new(FALSE, FALSE, sizeof(struct trace_block));
-	device->events = g_array_new(FALSE, FALSE, sizeof(struct trace_event));
 	spans_init(&device->maps);
 	spans_init(&device->cuts);
 	device->other_index = g_hash_table_new(g_str_hash, g_str_equal);
 	device->other_names = g_ptr_array_new_with_free_func(g_free);
 	device->other_counts = g_array_new(FALSE, TRUE, sizeof(guint64));
-	g_ptr_array_insert(trace->devices, (gint)at, device);
+	g_ptr_array_insert(trace->devices, (gint)lower_bound(trace, id), device);
 	return device;
 }
 
-void trace_device_note_map(struct trace_device *device, guint64 address, guint64 size)
+/* The index of a text in a list of texts, which it joins if it is new. */
+static guint index_of(GPtrArray *texts, GHashTable *indices, const char *text)
 {
-	guint64 end = address + size;
-	if (size == 0)
-		return;
-	spans_add(&device->maps, address / GIB * GIB, round_up(end, GIB));
+	gpointer known;
+
+	if (g_hash_table_lookup_extended(indices, text, NULL, &known))
+		return GPOINTER_TO_UINT(known);
+	g_ptr_array_add(texts, g_strdup(text));
+	g_hash_table_insert(indices, g_ptr_array_index(texts, texts->len - 1),
+			    GUINT_TO_POINTER(texts->len - 1));
+	return texts->len - 1;
 }
 
-void trace_device_add(struct trace_device *device, const struct trace_event *event, gboolean keep)
+guint32 trace_note(struct trace *trace, const char *name, gsize length)
 {
-	device->counts[event->action]++;
-	if (event->action == TRACE_SEGMENT_MAP)
-		trace_device_note_map(device, event->address, event->size);
-	if (event->action == TRACE_SEGMENT_UNMAP) {
-		spans_add(&device->cuts, event->address, event->address + 1);
-		spans_add(&device->cuts, event->address + event->size,
-			  event->address + event->size + 1);
-	}
-	if (keep)
-		g_array_append_vals(device->events, event, 1);
-}
-
-void trace_device_add_other(struct trace_device *device, const struct trace_event *event,
-			    const char *name, gsize length, gboolean keep)
-{
-	struct trace_event e = *event;
 	g_autofree char *text = g_strndup(name, length);
 	g_autofree char *valid = g_utf8_make_valid(text, -1);
-	gpointer index;
 
-	if (g_hash_table_lookup_extended(device->other_index, valid, NULL, &index)) {
-		e.other = GPOINTER_TO_UINT(index);
+	return index_of(trace->notes, trace->note_index, valid);
+}
+
+/* ---- counting ---- */
+
+void trace_device_note_map(struct trace_device *device, guint64 address, guint64 size)
+{
+	if (size > 0)
+		spans_add(&device->maps, address / GIB * GIB, round_up(address + size, GIB));
+}
+
+void trace_count(struct trace *trace, guint id, guint32 verb, guint64 address, guint64 size,
+		 const char *note)
+{
+	struct trace_device *device = trace_device(trace, id);
+
+	device->counts[trace_action_of(verb)]++;
+	if (verb == NPU_TRACE_SEGMENT_MAP)
+		trace_device_note_map(device, address, size);
+	if (verb == NPU_TRACE_SEGMENT_UNMAP) {
+		spans_add(&device->cuts, address, address + 1);
+		spans_add(&device->cuts, address + size, address + size + 1);
+	}
+	if (verb == NPU_TRACE_NOTE) {
+		guint index = index_of(device->other_names, device->other_index, note);
+		if (index == device->other_counts->len)
+			g_array_set_size(device->other_counts, index + 1);
+		g_array_index(device->other_counts, guint64, index)++;
+	}
+}
+
+void trace_count_row(struct trace *trace, const struct trace_row *row)
+{
+	trace_count(trace, row->device, row->verb, row->address, row->size,
+		    row->verb == NPU_TRACE_NOTE ? g_ptr_array_index(trace->notes, row->text)
+						: NULL);
+	trace->events++;
+}
+
+/* ---- what was there at the start ---- */
+
+gboolean record_is_of_start(const struct npu_trace_record *record)
+{
+	return (record->has & NPU_TRACE_HAS_START) &&
+	       (record->verb == NPU_TRACE_ALLOC || record->verb == NPU_TRACE_SEGMENT_ALLOC ||
+		record->verb == NPU_TRACE_SEGMENT_MAP);
+}
+
+void trace_add_start(struct trace *trace, const struct trace_row *row)
+{
+	struct trace_device *device = trace_device(trace, row->device);
+
+	g_array_append_vals(trace->starts, row, 1);
+	if (row->verb == NPU_TRACE_SEGMENT_MAP)
+		trace_device_note_map(device, row->address, row->size);
+}
+
+static gint by_start(gconstpointer a, gconstpointer b)
+{
+	const struct trace_row *x = a, *y = b;
+	gboolean x_block = x->verb == NPU_TRACE_ALLOC, y_block = y->verb == NPU_TRACE_ALLOC;
+
+	if (x->device != y->device)
+		return x->device < y->device ? -1 : 1;
+	return x_block != y_block ? x_block - y_block : by_address(a, b);
+}
+
+void trace_end_starts(struct trace *trace)
+{
+	g_array_sort(trace->starts, by_start);
+}
+
+/* ---- rows ---- */
+
+void trace_row_item(const struct trace *trace, const struct trace_row *row, struct record_item *out)
+{
+	struct npu_trace_record *r = &out->record;
+
+	memset(out, 0, sizeof *out);
+	r->verb = row->verb;
+	r->has = NPU_TRACE_HAS_DEVICE | (row->small ? NPU_TRACE_HAS_SMALL : 0u);
+	r->device = row->device;
+	r->page_lg2 = 21;
+	r->size = row->size;
+	r->stream = (guint64)row->stream;
+	r->has |= row->size || row->verb != NPU_TRACE_NOTE ? NPU_TRACE_HAS_SIZE : 0u;
+	r->has |= row->stream ? NPU_TRACE_HAS_STREAM : 0u;
+	if (row->verb == NPU_TRACE_OOM) {
+		r->has |= NPU_TRACE_HAS_FREE;
+		r->free_bytes = row->address;
 	} else {
-		e.other = device->other_names->len;
-		g_hash_table_insert(device->other_index, valid, GUINT_TO_POINTER(e.other));
-		g_ptr_array_add(device->other_names, g_steal_pointer(&valid));
-		g_array_set_size(device->other_counts, device->other_names->len);
+		r->has |= NPU_TRACE_HAS_VA;
+		r->va = row->address;
 	}
-	g_array_index(device->other_counts, guint64, e.other)++;
-	trace_device_add(device, &e, keep);
-}
-
-/* ---- the events once more ---- */
-
-gboolean trace_rewind(struct trace *trace, GError **error)
-{
-	trace->next_device = trace->next_event = 0;
-	if (trace->format)
-		return format_rewind(trace->format, error);
-	return trace->sorter == NULL || event_sorter_rewind(trace->sorter, error);
-}
-
-static int next_of_format(struct trace *trace, guint *out_device, struct trace_event *out,
-			  GError **error)
-{
-	struct format_line line;
-	int more;
-
-	while ((more = format_next(trace->format, &line, error)) > 0) {
-		if (!trace_verbs[line.record.verb].event || line.record.code != 0)
-			continue;
-		for (guint at = 0; at < trace->devices->len; at++) {
-			const struct trace_device *device = g_ptr_array_index(trace->devices, at);
-			if ((gint64)device->device != line.record.device)
-				continue;
-			*out_device = at;
-			*out = line.event;
-			return 1;
-		}
+	if (row->verb == NPU_TRACE_NOTE) {
+		r->has |= NPU_TRACE_HAS_OP;
+		r->op = g_ptr_array_index(trace->notes, row->text);
+	} else {
+		out->site = row->text;
 	}
-	return more;
+	out->device = trace_device_index(trace, row->device);
+	out->address = row->address;
+	out->size = row->size;
+	out->time_us = row->time_us;
 }
 
-int trace_next(struct trace *trace, guint *out_device, struct trace_event *out, GError **error)
-{
-	if (trace->format)
-		return next_of_format(trace, out_device, out, error);
-	if (trace->sorter)
-		return event_sorter_next(trace->sorter, trace, out_device, out, error);
-	for (; trace->next_device < trace->devices->len; trace->next_device++) {
-		const struct trace_device *device =
-			g_ptr_array_index(trace->devices, trace->next_device);
-		if (trace->next_event < device->events->len) {
-			*out_device = trace->next_device;
-			*out = g_array_index(device->events, struct trace_event,
-					     trace->next_event++);
-			return 1;
-		}
-		trace->next_event = 0;
-	}
-	return 0;
-}
-
-/* Readers that take the input over. */
-static const struct {
-	gboolean (*recognise)(const guint8 *bytes, gsize count);
-	struct trace *(*read)(struct input *input, GError **error);
-} readers[] = {
-	{ format_recognise, format_read },           { memscope_recognise, memscope_read },
-	{ memscope_db_recognise, memscope_db_read }, { mindspore_recognise, mindspore_read },
-	{ stalloc_recognise, stalloc_read },
+/* As the data of a source. */
+struct rows_source {
+	GArray *rows;
+	guint next;
 };
 
-/* What a file begins with says what it is. */
-static struct trace *read_input(struct input *input, GError **error)
+static gboolean rows_rewind(struct trace *trace, GError **error)
 {
-	guint8 head[64];
-	gssize got = input_take(input, head, sizeof head, error);
-	if (got >= 0 && !input_rewind(input, error))
-		got = -1;
-	for (guint i = 0; got > 0 && i < G_N_ELEMENTS(readers); i++) {
-		if (readers[i].recognise(head, (gsize)got))
-			return readers[i].read(input, error);
-	}
-	if (got > 0 && snapshot_recognise(head, (gsize)got)) {
-		g_autoptr(GBytes) bytes = input_whole(input, error);
-		input_close(input);
-		return bytes ? snapshot_read(g_bytes_get_data(bytes, NULL), g_bytes_get_size(bytes),
-					     error)
-			     : NULL;
-	}
-	input_close(input);
-	if (got > 0 && readers_is_json(head, (gsize)got))
-		g_set_error(
-			error, TRACE_ERROR, TRACE_ERROR_UNKNOWN,
-			"it is JSON, as a result of npusim replay --json is: npusim report, diff "
-			"and convert read those, a replay wants the trace or snapshot itself");
-	else if (got >= 0)
-		g_set_error(error, TRACE_ERROR, TRACE_ERROR_UNKNOWN,
-			    "%s: npusim reads memory snapshots of PyTorch and torch_npu (pickle, "
-			    "protocol 2 to 5), npusim traces, dumps of msMemScope (CSV, SQLite), "
-			    "memory_block.csv of MindSpore and logs of STAlloc, each plain or .gz",
-			    got == 0 ? "the file is empty" : "not a kind of file that is known");
-	return NULL;
+	(void)error;
+	((struct rows_source *)trace->data)->next = 0;
+	return TRUE;
 }
 
-struct trace *trace_read(const char *path, GError **error)
+static int rows_take(struct trace *trace, struct record_item *out, GError **error)
 {
-	struct input *input = input_open(path, error);
-	if (input == NULL)
-		return NULL;
-	GError *cause = NULL;
-	struct trace *trace = read_input(input, &cause);
-	if (trace)
-		return trace;
-	/* errors of the file itself name it already */
-	if (cause->domain != G_FILE_ERROR) {
-		g_autofree char *name = g_filename_display_name(path);
-		g_prefix_error(&cause, "%s: ", name);
-	}
-	g_propagate_error(error, cause);
-	return NULL;
+	struct rows_source *s = trace->data;
+
+	(void)error;
+	if (s->next == s->rows->len)
+		return 0;
+	trace_row_item(trace, &g_array_index(s->rows, struct trace_row, s->next++), out);
+	return 1;
+}
+
+static void rows_free(struct trace *trace)
+{
+	struct rows_source *s = trace->data;
+
+	g_array_unref(s->rows);
+	g_free(s);
+}
+
+static gint by_device(gconstpointer a, gconstpointer b)
+{
+	const struct trace_row *x = a, *y = b;
+
+	return x->device < y->device ? -1 : x->device > y->device;
+}
+
+void trace_set_rows(struct trace *trace, GArray *rows)
+{
+	static const struct trace_source source = { rows_rewind, rows_take, rows_free };
+	struct rows_source *s = g_new0(struct rows_source, 1);
+
+	if (trace->devices->len > 1)
+		g_array_sort(rows, by_device);
+	s->rows = rows;
+	trace->source = &source;
+	trace->data = s;
 }

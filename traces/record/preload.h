@@ -12,8 +12,17 @@
 #include <stdint.h>
 
 #include "acl/acl.h"
-#include "functions.h"
+#include "record-functions.h"
 #include "trace/recorder.h"
+
+/* Functions that it calls for its own sake: they are asked for, never stood in front of. What it
+ * stands in front of, PRELOAD_FUNCTIONS(X), sorted by name, the build finds in the wrappers. A
+ * program that looks one up by dlsym() gets ours too. */
+#define PRELOAD_ASKED(X)                 \
+	X(aclrtGetDevice)                \
+	X(aclrtGetDeviceCount)           \
+	X(aclrtGetLogicDevIdByUserDevId) \
+	X(aclrtGetSocName)
 
 #define PRELOAD_EXPORT __attribute__((visibility("default")))
 

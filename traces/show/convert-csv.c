@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * To comma-separated values: a row an event of a trace, or what a result has.
+ * A trace to comma-separated values: a row an event.
  */
 #include "convert.h"
 
-#include <string.h>
-
 #include "csv.h"
-#include "result-file.h"
 
 static void number(GString *out, gboolean has, guint64 value)
 {
@@ -76,58 +73,4 @@ gboolean convert_to_csv(struct convert_job *job, GError **error)
 		out_stream_flush(&out, FALSE);
 	}
 	return out_stream_close(&out, more == 0, error);
-}
-
-/* A copy of the result with one of its devices alone. */
-static JsonNode *of_device(JsonNode *result, gint device)
-{
-	JsonNode *copy = json_node_new(JSON_NODE_OBJECT);
-	JsonObject *from = json_node_get_object(result), *to = json_object_new();
-	JsonArray *all = json_object_get_array_member(from, "devices"), *one = json_array_new();
-	g_autoptr(GList) members = json_object_get_members(from);
-
-	for (GList *m = members; m; m = m->next) {
-		if (strcmp(m->data, "devices") != 0)
-			json_object_set_member(
-				to, m->data, json_node_copy(json_object_get_member(from, m->data)));
-	}
-	for (guint i = 0; i < json_array_get_length(all); i++) {
-		JsonNode *node = json_array_get_element(all, i);
-		if (result_int(json_node_get_object(node), "device", -1) == device)
-			json_array_add_element(one, json_node_copy(node));
-	}
-	json_object_set_array_member(to, "devices", one);
-	json_node_take_object(copy, to);
-	return copy;
-}
-
-static gboolean has_devices(JsonNode *result)
-{
-	return json_array_get_length(result_array(json_node_get_object(result), "devices")) > 0;
-}
-
-gboolean convert_result_to_csv(const char *source, const char *target, gboolean series, gint device,
-			       GError **error)
-{
-	g_autoptr(GPtrArray) results =
-		g_ptr_array_new_with_free_func((GDestroyNotify)json_node_unref);
-	JsonNode *result = result_file_read(source, error);
-	char *names[] = { (char *)source, NULL };
-	struct out_stream out;
-
-	if (result == NULL)
-		return FALSE;
-	g_ptr_array_add(results, device >= 0 ? of_device(result, device) : json_node_ref(result));
-	json_node_unref(result);
-	if (device >= 0 && !has_devices(results->pdata[0])) {
-		g_set_error(error, TRACE_ERROR, TRACE_ERROR_UNKNOWN, "%s has nothing of device %d",
-			    source, device);
-		return FALSE;
-	}
-	if (!out_stream_open(&out, target, error))
-		return FALSE;
-	g_autofree char *text =
-		series ? csv_of_series(results, names) : csv_of_figures(results, names);
-	g_string_append(out.text, text);
-	return out_stream_close(&out, TRUE, error);
 }

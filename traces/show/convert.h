@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A trace or a result as another kind of file: a writer for each kind, over out-file.h.
- * All read their input once, line by line.
+ * A trace as another kind of file: a writer for each kind, over out-file.h. All read their input
+ * once, line by line. (A result becomes CSV: csv.h.)
  */
 #ifndef NPUSIM_TRACES_CONVERT_H
 #define NPUSIM_TRACES_CONVERT_H
 
 #include "track/object-tracker.h"
 #include "format/out-file.h"
-#include "command/progress.h"
+#include "show/progress.h"
 
 struct convert_job {
 	struct record_reader *reader;
@@ -25,8 +25,5 @@ gboolean convert_wants(const struct convert_job *job, const struct tracker_line 
 gboolean convert_to_trace(struct convert_job *job, GError **error);
 gboolean convert_to_chrome(struct convert_job *job, GError **error);
 gboolean convert_to_csv(struct convert_job *job, GError **error);
-/* A result: its figures, or its series, a row each sample. device: -1: all. */
-gboolean convert_result_to_csv(const char *source, const char *target, gboolean series, gint device,
-			       GError **error);
 
 #endif

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Columns are the members that are there, in the order in which they are first seen.
+ * Results as CSV: columns are the members that are there, in the order in which they are first
+ * seen.
  */
 #include "csv.h"
 
 #include <string.h>
 
+#include "format/out-file.h"
 #include "result-file.h"
 
 void csv_field(GString *out, gboolean first, const char *text)
@@ -25,148 +27,107 @@ void csv_field(GString *out, gboolean first, const char *text)
 	g_string_append_c(out, '"');
 }
 
-static void field_of_node(GString *out, gboolean first, JsonNode *node)
+/* Never the first of a line. */
+static void field_of_node(GString *out, JsonNode *node)
 {
-	char number[G_ASCII_DTOSTR_BUF_SIZE];
+	GType type =
+		node && JSON_NODE_HOLDS_VALUE(node) ? json_node_get_value_type(node) : G_TYPE_NONE;
+	char number[G_ASCII_DTOSTR_BUF_SIZE] = "";
 
-	if (node == NULL || !JSON_NODE_HOLDS_VALUE(node)) {
-		csv_field(out, first, "");
-	} else if (json_node_get_value_type(node) == G_TYPE_STRING) {
-		csv_field(out, first, json_node_get_string(node));
-	} else if (json_node_get_value_type(node) == G_TYPE_DOUBLE) {
-		csv_field(out, first,
-			  g_ascii_dtostr(number, sizeof number, json_node_get_double(node)));
-	} else if (json_node_get_value_type(node) == G_TYPE_BOOLEAN) {
-		csv_field(out, first, json_node_get_boolean(node) ? "1" : "0");
-	} else {
+	if (type == G_TYPE_DOUBLE)
+		g_ascii_dtostr(number, sizeof number, json_node_get_double(node));
+	else if (type == G_TYPE_BOOLEAN)
+		g_strlcpy(number, json_node_get_boolean(node) ? "1" : "0", sizeof number);
+	else if (type == G_TYPE_INT64)
 		g_snprintf(number, sizeof number, "%" G_GINT64_FORMAT, json_node_get_int(node));
-		csv_field(out, first, number);
-	}
+	csv_field(out, FALSE, type == G_TYPE_STRING ? json_node_get_string(node) : number);
 }
 
-static void add_once(GPtrArray *columns, const char *name)
-{
-	if (!g_ptr_array_find_with_equal_func(columns, name, g_str_equal, NULL))
-		g_ptr_array_add(columns, g_strdup(name));
-}
-
-static void add_columns(GPtrArray *columns, JsonObject *object)
+/* The members of a kind that are not there yet. */
+static void add_columns(GPtrArray *columns, JsonObject *object, JsonNodeType type)
 {
 	g_autoptr(GList) members = json_object_get_members(object);
 
 	for (GList *m = members; m; m = m->next) {
-		JsonNode *node = json_object_get_member(object, m->data);
-		if (JSON_NODE_HOLDS_VALUE(node))
-			add_once(columns, m->data);
+		if (json_node_get_node_type(json_object_get_member(object, m->data)) == type &&
+		    !g_ptr_array_find_with_equal_func(columns, m->data, g_str_equal, NULL))
+			g_ptr_array_add(columns, g_strdup(m->data));
 	}
 }
 
-static void head(GString *out, const char *const *fixed, GPtrArray *columns)
+/* A device of a result. */
+struct subject {
+	const char *name; /* of the result's file */
+	JsonObject *result, *device;
+};
+
+static GArray *subjects_of(GPtrArray *results, char *const *names, gint wanted)
 {
-	for (guint i = 0; fixed[i]; i++)
-		csv_field(out, i == 0, fixed[i]);
-	for (guint c = 0; c < columns->len; c++)
-		csv_field(out, FALSE, g_ptr_array_index(columns, c));
-	g_string_append_c(out, '\n');
-}
-
-static JsonObject *device_of(JsonNode *result, guint d)
-{
-	JsonArray *devices = result_array(json_node_get_object(result), "devices");
-
-	return d < json_array_get_length(devices) ? json_array_get_object_element(devices, d)
-						  : NULL;
-}
-
-static void figures_line(GString *out, const char *name, JsonNode *result, JsonObject *device,
-			 GPtrArray *columns)
-{
-	JsonObject *whole = json_node_get_object(result);
-
-	csv_field(out, TRUE, name);
-	csv_field(out, FALSE, result_text(whole, "file", ""));
-	csv_field(out, FALSE, result_text(whole, "policy", ""));
-	csv_field(out, FALSE, result_text(whole, "soc", ""));
-	for (guint c = 0; c < columns->len; c++)
-		field_of_node(out, FALSE,
-			      json_object_get_member(device, g_ptr_array_index(columns, c)));
-	g_string_append_c(out, '\n');
-}
-
-char *csv_of_figures(GPtrArray *results, char *const *names)
-{
-	static const char *const fixed[] = { "result", "file", "policy", "soc", NULL };
-	g_autoptr(GPtrArray) columns = g_ptr_array_new_with_free_func(g_free);
-	GString *out = g_string_new(NULL);
-	JsonObject *device;
+	GArray *subjects = g_array_new(FALSE, FALSE, sizeof(struct subject));
 
 	for (guint i = 0; i < results->len; i++) {
-		for (guint d = 0; (device = device_of(results->pdata[i], d)); d++)
-			add_columns(columns, device);
+		JsonObject *result = json_node_get_object(results->pdata[i]);
+		JsonArray *devices = result_array(result, "devices");
+		for (guint d = 0; d < json_array_get_length(devices); d++) {
+			JsonObject *device = json_array_get_object_element(devices, d);
+			struct subject s = { names[i], result, device };
+			if (wanted < 0 || result_int(device, "device", -1) == wanted)
+				g_array_append_val(subjects, s);
+		}
 	}
-	head(out, fixed, columns);
-	for (guint i = 0; i < results->len; i++) {
-		for (guint d = 0; (device = device_of(results->pdata[i], d)); d++)
-			figures_line(out, names[i], results->pdata[i], device, columns);
-	}
-	return g_string_free(out, FALSE);
+	return subjects;
 }
 
-/* ---- series ---- */
-
-static void add_lists(GPtrArray *columns, JsonObject *series)
+static void figures(GString *out, const struct subject *s, GPtrArray *columns)
 {
-	g_autoptr(GList) members = json_object_get_members(series);
-
-	for (GList *m = members; m; m = m->next) {
-		if (result_array(series, m->data))
-			add_once(columns, m->data);
-	}
-}
-
-static void series_line(GString *out, JsonObject *series, GPtrArray *columns, guint at)
-{
-	for (guint c = 0; c < columns->len; c++) {
-		JsonArray *list = result_array(series, g_ptr_array_index(columns, c));
-		field_of_node(out, FALSE,
-			      list && at < json_array_get_length(list)
-				      ? json_array_get_element(list, at)
-				      : NULL);
-	}
+	csv_field(out, TRUE, s->name);
+	csv_field(out, FALSE, result_text(s->result, "file", ""));
+	csv_field(out, FALSE, result_text(s->result, "policy", ""));
+	csv_field(out, FALSE, result_text(s->result, "soc", ""));
+	for (guint c = 0; c < columns->len; c++)
+		field_of_node(out, json_object_get_member(s->device, columns->pdata[c]));
 	g_string_append_c(out, '\n');
 }
 
-static void series_lines(GString *out, const char *name, JsonNode *result, JsonObject *device,
-			 GPtrArray *columns)
+/* A result without a series has no line. */
+static void points(GString *out, const struct subject *s, GPtrArray *columns)
 {
-	JsonObject *series = result_object(device, "series");
+	JsonObject *series = result_object(s->device, "series");
 	JsonArray *events = series ? result_array(series, "event") : NULL;
 
 	for (guint i = 0; events && i < json_array_get_length(events); i++) {
-		csv_field(out, TRUE, name);
-		csv_field(out, FALSE, result_text(json_node_get_object(result), "policy", ""));
-		field_of_node(out, FALSE, json_object_get_member(device, "device"));
-		series_line(out, series, columns, i);
+		csv_field(out, TRUE, s->name);
+		csv_field(out, FALSE, result_text(s->result, "policy", ""));
+		field_of_node(out, json_object_get_member(s->device, "device"));
+		for (guint c = 0; c < columns->len; c++) {
+			JsonArray *list = result_array(series, columns->pdata[c]);
+			field_of_node(out, list && i < json_array_get_length(list)
+						   ? json_array_get_element(list, i)
+						   : NULL);
+		}
+		g_string_append_c(out, '\n');
 	}
 }
 
-char *csv_of_series(GPtrArray *results, char *const *names)
+gboolean csv_write(const char *path, gboolean series, GPtrArray *results, char *const *names,
+		   gint device, GError **error)
 {
-	static const char *const fixed[] = { "result", "policy", "device", NULL };
 	g_autoptr(GPtrArray) columns = g_ptr_array_new_with_free_func(g_free);
-	GString *out = g_string_new(NULL);
-	JsonObject *device;
+	g_autoptr(GArray) subjects = subjects_of(results, names, device);
+	g_autoptr(GString) out =
+		g_string_new(series ? "result,policy,device" : "result,file,policy,soc");
 
-	for (guint i = 0; i < results->len; i++) {
-		for (guint d = 0; (device = device_of(results->pdata[i], d)); d++) {
-			if (result_object(device, "series"))
-				add_lists(columns, result_object(device, "series"));
-		}
+	for (guint i = 0; i < subjects->len; i++) {
+		JsonObject *of = g_array_index(subjects, struct subject, i).device;
+		of = series ? result_object(of, "series") : of;
+		if (of)
+			add_columns(columns, of, series ? JSON_NODE_ARRAY : JSON_NODE_VALUE);
 	}
-	head(out, fixed, columns);
-	for (guint i = 0; i < results->len; i++) {
-		for (guint d = 0; (device = device_of(results->pdata[i], d)); d++)
-			series_lines(out, names[i], results->pdata[i], device, columns);
-	}
-	return g_string_free(out, FALSE);
+	for (guint c = 0; c < columns->len; c++)
+		csv_field(out, FALSE, columns->pdata[c]);
+	g_string_append_c(out, '\n');
+	for (guint i = 0; i < subjects->len; i++)
+		(series ? points : figures)(out, &g_array_index(subjects, struct subject, i),
+					    columns);
+	return out_file_write(path, out->str, out->len, error);
 }

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In step while lines are the same; where they part, the nearest place at which three lines in a
- * row look the same again is looked for in windows that grow. No window is looked at twice without
- * getting on, so that time grows with the length of the histories.
+ * Lays two histories side by side: in step while lines are the same; where they part, the nearest
+ * place at which three lines in a row look the same again is looked for in windows that grow. No
+ * window is looked at twice without getting on, so that time grows with the length of the
+ * histories.
  */
-#include "diff-align.h"
+#include "diff.h"
 
 #include <string.h>
 
-#include "diff-window.h"
 #include "read/int-map.h"
 
 #define CONTEXT    3
@@ -189,7 +189,7 @@ static void end_hunks(const struct align *align)
 static void note_refusal(struct run *run, const struct window_line *x, const struct window_line *y)
 {
 	const struct window_line *lines[] = { x, y };
-	gint32 codes[2] = { 0, 0 };
+	gint64 codes[2] = { 0, 0 };
 	guint64 numbers[2] = { 0, 0 };
 
 	for (int side = 0; side < 2; side++) {

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Columns as wide as what is in them.
+ * Figures of two files that differ: gathered, and shown as columns that are as wide as what is in
+ * them, or as JSON. What they are of, it does not know.
  */
-#include "diff-figures.h"
+#include "diff.h"
 
 #include <math.h>
 
-#include "json-out.h"
+#include "base/base.h"
 
-#define MIB 1048576.0
-
-static void figure_free(gpointer data)
+static void difference_free(gpointer data)
 {
-	struct figure *f = data;
+	struct difference *f = data;
 
 	g_free(f->group);
 	g_free(f->name);
@@ -22,76 +21,79 @@ static void figure_free(gpointer data)
 	g_free(f);
 }
 
-void figures_init(struct figures *figures)
+void differences_init(struct differences *differences)
 {
-	*figures = (struct figures){ .list = g_ptr_array_new_with_free_func(figure_free) };
+	*differences =
+		(struct differences){ .list = g_ptr_array_new_with_free_func(difference_free) };
 }
 
-void figures_clear(struct figures *figures)
+void differences_clear(struct differences *differences)
 {
-	g_ptr_array_unref(figures->list);
+	g_ptr_array_unref(differences->list);
 }
 
-static struct figure *add(struct figures *figures, const char *group, const char *name,
-			  enum figure_kind kind)
+static struct difference *add(struct differences *differences, const char *group, const char *name,
+			      enum member_kind kind)
 {
-	struct figure *f = g_new0(struct figure, 1);
+	struct difference *f = g_new0(struct difference, 1);
 
 	f->group = g_strdup(group);
 	f->name = g_strdup(name);
 	f->kind = kind;
 	f->has[0] = f->has[1] = TRUE;
-	g_ptr_array_add(figures->list, f);
+	g_ptr_array_add(differences->list, f);
 	return f;
 }
 
-void figures_whole(struct figures *figures, const char *group, const char *name,
-		   enum figure_kind kind, gint64 a, gint64 b)
+void differences_add_whole(struct differences *differences, const char *group, const char *name,
+			   enum member_kind kind, gint64 a, gint64 b)
 {
-	figures->equal += a == b;
+	differences->equal += a == b;
 	if (a == b)
 		return;
-	struct figure *f = add(figures, group, name, kind);
+	struct difference *f = add(differences, group, name, kind);
 	f->whole[0] = a;
 	f->whole[1] = b;
 	f->real[0] = (double)a;
 	f->real[1] = (double)b;
 }
 
-void figures_real(struct figures *figures, const char *group, const char *name, double a, double b)
+void differences_add_real(struct differences *differences, const char *group, const char *name,
+			  double a, double b)
 {
 	gboolean equal = a == b || (isnan(a) && isnan(b));
 
-	figures->equal += equal;
+	differences->equal += equal;
 	if (equal)
 		return;
-	struct figure *f = add(figures, group, name, FIGURE_REAL);
+	struct difference *f = add(differences, group, name, MEMBER_REAL);
 	f->real[0] = a;
 	f->real[1] = b;
 }
 
-void figures_text(struct figures *figures, const char *group, const char *name, const char *a,
-		  const char *b)
+void differences_add_text(struct differences *differences, const char *group, const char *name,
+			  const char *a, const char *b)
 {
 	gboolean equal = g_strcmp0(a, b) == 0;
 
-	figures->equal += equal;
+	differences->equal += equal;
 	if (equal)
 		return;
-	struct figure *f = add(figures, group, name, FIGURE_TEXT);
+	struct difference *f = add(differences, group, name, MEMBER_TEXT);
 	f->has[0] = a != NULL;
 	f->has[1] = b != NULL;
 	f->text[0] = g_strdup(a);
 	f->text[1] = g_strdup(b);
 }
 
-void figures_series(struct figures *figures, const char *group, const char *name,
-		    enum figure_kind kind, const double values[2], const char *axis, double at)
+void differences_add_series(struct differences *differences, const char *group, const char *name,
+			    enum member_kind kind, const double values[2], const char *axis,
+			    double at)
 {
-	figures->equal += values[0] == values[1];
+	differences->equal += values[0] == values[1];
 	if (values[0] == values[1])
 		return;
-	struct figure *f = add(figures, group, name, kind);
+	struct difference *f = add(differences, group, name, kind);
 	for (int side = 0; side < 2; side++) {
 		f->real[side] = values[side];
 		f->whole[side] = (gint64)values[side];
@@ -100,59 +102,44 @@ void figures_series(struct figures *figures, const char *group, const char *name
 	f->at = at;
 }
 
-void figures_alone(struct figures *figures, const char *group, const char *name, int side,
-		   gboolean is_real, double value, const char *text, enum figure_kind kind)
+void differences_add_alone(struct differences *differences, const char *group, const char *name,
+			   int side, enum member_kind kind, double value)
 {
-	struct figure *f = add(figures, group, name,
-			       text      ? FIGURE_TEXT
-			       : is_real ? FIGURE_REAL
-					 : kind);
+	struct difference *f = add(differences, group, name, kind);
 
 	f->has[1 - side] = FALSE;
-	f->whole[side] = is_real || text ? 0 : (gint64)value;
+	f->whole[side] = kind == MEMBER_REAL ? 0 : (gint64)value;
 	f->real[side] = value;
-	f->text[side] = g_strdup(text);
 }
 
 /* ---- the table ---- */
 
-char *figures_bytes(gint64 bytes)
+static char *number_text(enum member_kind kind, gint64 whole, double real)
 {
-	if (bytes == 0)
-		return g_strdup("0");
-	if (ABS(bytes) < 1 << 20 && bytes % 1024 != 0)
-		return g_strdup_printf("%" G_GINT64_FORMAT " bytes", bytes);
-	if (ABS(bytes) < 1 << 20)
-		return g_strdup_printf("%" G_GINT64_FORMAT " KiB", bytes / 1024);
-	return g_strdup_printf("%.2f MiB", bytes / MIB);
-}
-
-static char *number_text(enum figure_kind kind, gint64 whole, double real)
-{
-	if (kind == FIGURE_BYTES)
-		return figures_bytes(whole);
-	if (kind == FIGURE_NS)
+	if (kind == MEMBER_BYTES)
+		return g_strdup(npu_size_words((guint64)whole, NPU_SIZE_MIB));
+	if (kind == MEMBER_TIME)
 		return g_strdup_printf("%.3f us", real / 1e3);
-	if (kind == FIGURE_REAL)
+	if (kind == MEMBER_REAL)
 		return g_strdup_printf("%.6g", real);
 	return g_strdup_printf("%" G_GINT64_FORMAT, whole);
 }
 
-static char *value_text(const struct figure *f, int side)
+static char *value_text(const struct difference *f, int side)
 {
 	if (!f->has[side])
 		return g_strdup("-");
-	if (f->kind == FIGURE_TEXT)
+	if (f->kind == MEMBER_TEXT)
 		return g_strdup(f->text[side]);
 	return number_text(f->kind, f->whole[side], f->real[side]);
 }
 
-static gboolean has_change(const struct figure *f)
+static gboolean has_change(const struct difference *f)
 {
-	return f->has[0] && f->has[1] && f->kind != FIGURE_TEXT && f->kind != FIGURE_PLACE;
+	return f->has[0] && f->has[1] && f->kind != MEMBER_TEXT && f->kind != MEMBER_PLACE;
 }
 
-static char *change_text(const struct figure *f)
+static char *change_text(const struct difference *f)
 {
 	if (!has_change(f))
 		return g_strdup("");
@@ -162,12 +149,12 @@ static char *change_text(const struct figure *f)
 	return g_strconcat(real > 0 ? "+" : "", number, NULL);
 }
 
-static double percent(const struct figure *f)
+static double percent(const struct difference *f)
 {
 	return 100 * (f->real[1] - f->real[0]) / fabs(f->real[0]);
 }
 
-static char *percent_text(const struct figure *f)
+static char *percent_text(const struct difference *f)
 {
 	if (!has_change(f) || f->real[0] == 0)
 		return g_strdup("");
@@ -176,7 +163,7 @@ static char *percent_text(const struct figure *f)
 
 enum column { COLUMN_A, COLUMN_B, COLUMN_CHANGE, COLUMN_PERCENT, COLUMN_COUNT };
 
-static char *cell(const struct figure *f, enum column column)
+static char *cell(const struct difference *f, enum column column)
 {
 	return column == COLUMN_A        ? value_text(f, 0)
 	       : column == COLUMN_B      ? value_text(f, 1)
@@ -189,15 +176,16 @@ static int columns_of(const char *text)
 	return (int)g_utf8_strlen(text, -1);
 }
 
-static void measure(const struct figures *figures, int *name_width, int widths[COLUMN_COUNT])
+static void measure(const struct differences *differences, int *name_width,
+		    int widths[COLUMN_COUNT])
 {
 	static const int most[COLUMN_COUNT] = { 28, 28, 18, 12 };
 
 	*name_width = 12;
 	for (int c = 0; c < COLUMN_COUNT; c++)
 		widths[c] = 6;
-	for (guint i = 0; i < figures->list->len; i++) {
-		const struct figure *f = g_ptr_array_index(figures->list, i);
+	for (guint i = 0; i < differences->list->len; i++) {
+		const struct difference *f = g_ptr_array_index(differences->list, i);
 		*name_width = MAX(*name_width, columns_of(f->name));
 		for (int c = 0; c < COLUMN_COUNT; c++) {
 			g_autofree char *text = cell(f, c);
@@ -211,15 +199,15 @@ static void print_cell(FILE *out, const char *text, int width)
 	fprintf(out, "  %*s%s", MAX(width - columns_of(text), 0), "", text);
 }
 
-void figures_print(const struct figures *figures, FILE *out)
+void differences_print(const struct differences *differences, FILE *out)
 {
 	static const char *const heads[COLUMN_COUNT] = { "A", "B", "change", "" };
 	const char *group = NULL;
 	int name_width, widths[COLUMN_COUNT];
 
-	measure(figures, &name_width, widths);
-	for (guint i = 0; i < figures->list->len; i++) {
-		const struct figure *f = g_ptr_array_index(figures->list, i);
+	measure(differences, &name_width, widths);
+	for (guint i = 0; i < differences->list->len; i++) {
+		const struct difference *f = g_ptr_array_index(differences->list, i);
 		if (g_strcmp0(group, f->group) != 0) {
 			group = f->group;
 			fprintf(out, "\n%-*s", name_width + 2, *group ? group : "whole file");
@@ -241,41 +229,58 @@ void figures_print(const struct figures *figures, FILE *out)
 
 /* ---- JSON ---- */
 
-static void build_value(const struct figure *f, int side, JsonBuilder *b)
+static void add_number(JsonBuilder *b, const struct difference *f, gint64 whole, double real)
 {
-	json_builder_set_member_name(b, side ? "b" : "a");
-	if (!f->has[side])
-		json_builder_add_null_value(b);
-	else if (f->kind == FIGURE_TEXT)
-		json_builder_add_string_value(b, f->text[side]);
-	else if (f->kind == FIGURE_REAL)
-		json_builder_add_double_value(b, f->real[side]);
+	if (f->kind == MEMBER_REAL)
+		json_builder_add_double_value(b, real);
 	else
-		json_builder_add_int_value(b, f->whole[side]);
+		json_builder_add_int_value(b, whole);
 }
 
-void figures_build(const struct figures *figures, JsonBuilder *b)
+static void build_value(JsonBuilder *b, const struct difference *f, int side)
 {
-	json_builder_set_member_name(b, "figures");
-	json_builder_begin_array(b);
-	for (guint i = 0; i < figures->list->len; i++) {
-		const struct figure *f = g_ptr_array_index(figures->list, i);
-		json_builder_begin_object(b);
-		member_text(b, "group", f->group);
-		member_text(b, "name", f->name);
-		build_value(f, 0, b);
-		build_value(f, 1, b);
-		if (has_change(f) && f->kind == FIGURE_REAL)
-			member_real(b, "change", f->real[1] - f->real[0]);
-		else if (has_change(f))
-			member_int(b, "change", f->whole[1] - f->whole[0]);
-		if (has_change(f) && f->real[0] != 0)
-			member_real(b, "percent", percent(f));
-		if (f->axis) {
-			member_text(b, "axis", f->axis);
-			member_real(b, "at", f->at);
-		}
-		json_builder_end_object(b);
-	}
-	json_builder_end_array(b);
+	if (!f->has[side])
+		json_builder_add_null_value(b);
+	else if (f->kind == MEMBER_TEXT)
+		json_builder_add_string_value(b, f->text[side]);
+	else
+		add_number(b, f, f->whole[side], f->real[side]);
 }
+
+static void build_a(JsonBuilder *b, gconstpointer at, gconstpointer context)
+{
+	(void)context;
+	build_value(b, at, 0);
+}
+
+static void build_b(JsonBuilder *b, gconstpointer at, gconstpointer context)
+{
+	(void)context;
+	build_value(b, at, 1);
+}
+
+static void build_change(JsonBuilder *b, gconstpointer at, gconstpointer context)
+{
+	const struct difference *f = at;
+
+	(void)context;
+	add_number(b, f, f->whole[1] - f->whole[0], f->real[1] - f->real[0]);
+}
+
+READ(gboolean, tells_change, difference, f, has_change(f))
+READ(gboolean, tells_percent, difference, f, has_change(f) && f->real[0] != 0)
+READ(double, percent_of, difference, f, percent(f))
+READ(gboolean, has_axis, difference, f, f->axis != NULL)
+READ(double, place_on_axis, difference, f, f->at)
+
+const struct member difference_members[] = {
+	{ "group", MEMBER_TEXT, AT(difference, group) },
+	{ "name", MEMBER_TEXT, AT(difference, name) },
+	{ "a", MEMBER_TEXT, .build = build_a },
+	{ "b", MEMBER_TEXT, .build = build_b },
+	{ "change", MEMBER_REAL, .has = tells_change, .build = build_change },
+	{ "percent", MEMBER_REAL, .has = tells_percent, .real = percent_of },
+	{ "axis", MEMBER_TEXT, AT(difference, axis) },
+	{ "at", MEMBER_REAL, .has = has_axis, .real = place_on_axis },
+	{ 0 },
+};

@@ -1,41 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A walk through two trees at once.
+ * Two results, compared by a walk through both trees at once, with the table of figures beside it:
+ * the table says how a number is to be read, and what is no figure. A member that it does not know
+ * is a count or a text.
  */
-#include "diff-result.h"
+#include "diff.h"
 
 #include <math.h>
 #include <string.h>
 
+#include "figures.h"
+#include "result-file.h"
+
 struct walk {
-	struct figures *figures;
+	struct differences *differences;
 	const char *group;
 	guint limit;
 };
 
-static void walk_nodes(struct walk *w, const char *name, JsonNode *a, JsonNode *b);
+/* `m`: the row of the nodes, or NULL; `name`: the path to them. One of the nodes may be NULL. */
+static void walk_nodes(struct walk *w, const struct member *m, const char *name, JsonNode *a,
+		       JsonNode *b);
 
 /* ---- values ---- */
 
-static enum figure_kind kind_of(const char *name)
+static gboolean is_of_type(JsonNode *node, GType type)
 {
-	return g_str_has_suffix(name, "bytes") || strstr(name, "_bytes_")          ? FIGURE_BYTES
-	       : g_str_has_suffix(name, "_ns")                                     ? FIGURE_NS
-	       : g_str_has_suffix(name, "line") || g_str_has_suffix(name, "event") ? FIGURE_PLACE
-										   : FIGURE_COUNT;
+	return node && JSON_NODE_HOLDS_VALUE(node) && json_node_get_value_type(node) == type;
 }
 
 static gboolean is_number(JsonNode *node)
 {
-	GType type =
-		node && JSON_NODE_HOLDS_VALUE(node) ? json_node_get_value_type(node) : G_TYPE_NONE;
-
-	return type == G_TYPE_INT64 || type == G_TYPE_DOUBLE;
-}
-
-static gboolean is_whole(JsonNode *node)
-{
-	return is_number(node) && json_node_get_value_type(node) == G_TYPE_INT64;
+	return is_of_type(node, G_TYPE_INT64) || is_of_type(node, G_TYPE_DOUBLE);
 }
 
 /* What is no number, as text; free it. NULL: it is not there. */
@@ -43,30 +39,34 @@ static char *text_of(JsonNode *node)
 {
 	if (node == NULL || JSON_NODE_HOLDS_NULL(node))
 		return NULL;
-	if (JSON_NODE_HOLDS_VALUE(node) && json_node_get_value_type(node) == G_TYPE_STRING)
-		return g_strdup(json_node_get_string(node));
-	return json_to_string(node, FALSE);
+	return is_of_type(node, G_TYPE_STRING) ? g_strdup(json_node_get_string(node))
+					       : json_to_string(node, FALSE);
 }
 
-static void one_value(struct walk *w, const char *name, int side, JsonNode *node)
+static enum member_kind kind_of(const struct member *m)
 {
-	g_autofree char *text = is_number(node) ? NULL : text_of(node);
-
-	figures_alone(w->figures, w->group, name, side, is_number(node) && !is_whole(node),
-		      is_number(node) ? json_node_get_double(node) : 0, text, kind_of(name));
+	return m ? m->kind : MEMBER_COUNT;
 }
 
-static void values(struct walk *w, const char *name, JsonNode *a, JsonNode *b)
+static void values(struct walk *w, const struct member *m, const char *name, JsonNode *a,
+		   JsonNode *b)
 {
-	if (is_whole(a) && is_whole(b)) {
-		figures_whole(w->figures, w->group, name, kind_of(name), json_node_get_int(a),
-			      json_node_get_int(b));
+	JsonNode *alone = a && b ? NULL : a ? a : b;
+
+	if (is_of_type(a, G_TYPE_INT64) && is_of_type(b, G_TYPE_INT64)) {
+		differences_add_whole(w->differences, w->group, name, kind_of(m),
+				      json_node_get_int(a), json_node_get_int(b));
 	} else if (is_number(a) && is_number(b)) {
-		figures_real(w->figures, w->group, name, json_node_get_double(a),
-			     json_node_get_double(b));
+		differences_add_real(w->differences, w->group, name, json_node_get_double(a),
+				     json_node_get_double(b));
+	} else if (is_number(alone)) {
+		gboolean is_whole = is_of_type(alone, G_TYPE_INT64);
+		differences_add_alone(w->differences, w->group, name, alone == b,
+				      is_whole ? kind_of(m) : MEMBER_REAL,
+				      json_node_get_double(alone));
 	} else {
 		g_autofree char *x = text_of(a), *y = text_of(b);
-		figures_text(w->figures, w->group, name, x, y);
+		differences_add_text(w->differences, w->group, name, x, y);
 	}
 }
 
@@ -80,14 +80,13 @@ static gboolean is_column(JsonNode *node)
 	return json_array_get_length(array) > 0 && is_number(json_array_get_element(array, 0));
 }
 
-/* An object of columns of one length, the first of which says where each row is. */
-static const char *axis_of(JsonObject *object)
+/* Of an object of columns, the one that says where each row is; NULL: it is none. */
+static const char *axis_of(const struct member *m, JsonObject *object)
 {
-	static const char *const known[] = { "event", "line", "time_ns", "number" };
-
-	for (guint i = 0; i < G_N_ELEMENTS(known); i++) {
-		if (is_column(json_object_get_member(object, known[i])))
-			return known[i];
+	for (const struct member *row = m ? m->members : NULL; row && row->kind; row++) {
+		if (row->array == ARRAY_COLUMN && row->kind == MEMBER_PLACE && object &&
+		    is_column(json_object_get_member(object, row->name)))
+			return row->name;
 	}
 	return NULL;
 }
@@ -102,10 +101,10 @@ static struct column column_of(JsonObject *object, const char *axis, const char 
 	JsonNode *values = json_object_get_member(object, name);
 	struct column c = { .axis = json_object_get_array_member(object, axis) };
 
-	if (is_column(values))
+	if (is_column(values)) {
 		c.values = json_node_get_array(values);
-	c.length =
-		c.values ? MIN(json_array_get_length(c.axis), json_array_get_length(c.values)) : 0;
+		c.length = MIN(json_array_get_length(c.axis), json_array_get_length(c.values));
+	}
 	return c;
 }
 
@@ -123,8 +122,8 @@ static double next_place(const struct column *c)
 }
 
 /* A value holds until the next row. */
-static void series(struct walk *w, const char *name, const char *axis, struct column a,
-		   struct column b)
+static void series(struct walk *w, enum member_kind kind, const char *name, const char *axis,
+		   struct column a, struct column b)
 {
 	double best = -1, at = 0, values[2] = { 0, 0 };
 
@@ -146,82 +145,67 @@ static void series(struct walk *w, const char *name, const char *axis, struct co
 		b.at += of_b <= place;
 	}
 	g_autofree char *text = g_strconcat(name, ", furthest apart", NULL);
-	figures_series(w->figures, w->group, text, kind_of(name), values, axis, at);
-}
-
-static void all_series(struct walk *w, const char *name, JsonObject *a, JsonObject *b,
-		       const char *axis)
-{
-	g_autoptr(GList) members = json_object_get_members(a);
-
-	for (GList *m = members; m; m = m->next) {
-		g_autofree char *path = g_strconcat(name, ".", m->data, NULL);
-		if (strcmp(m->data, axis) != 0)
-			series(w, path, axis, column_of(a, axis, m->data),
-			       column_of(b, axis, m->data));
-	}
+	differences_add_series(w->differences, w->group, text, kind, values, axis, at);
 }
 
 /* ---- objects and lists ---- */
 
-static char *path_to(const char *name, const char *member)
+static JsonObject *object_of(JsonNode *node)
 {
-	return *name ? g_strconcat(name, ".", member, NULL) : g_strdup(member);
+	return node && JSON_NODE_HOLDS_OBJECT(node) ? json_node_get_object(node) : NULL;
 }
 
-static JsonNode *member(JsonObject *object, const char *name)
+static JsonArray *array_of(JsonNode *node)
+{
+	return node && JSON_NODE_HOLDS_ARRAY(node) ? json_node_get_array(node) : NULL;
+}
+
+static JsonNode *node_in(JsonObject *object, const char *name)
 {
 	return object ? json_object_get_member(object, name) : NULL;
 }
 
-/* What is no figure: where the result is from, and pictures of what its figures say. */
-static gboolean is_left_out(const char *path, const char *name)
+/* The members of `of`, one of the two, but for those of `but`. */
+static void members(struct walk *w, const struct member *m, const char *name, JsonObject *a,
+		    JsonObject *b, JsonObject *of, JsonObject *but)
 {
-	static const char *const whole[] = { "file",    "kind",    "about", "wall_us",
-					     "program", "devices", NULL };
-	static const char *const anywhere[] = { "address_map", "frame_map", "histogram", "words",
-						NULL };
+	const char *axis_a = axis_of(m, a), *axis_b = axis_of(m, b);
+	const char *axis = g_strcmp0(axis_a, axis_b) == 0 ? axis_a : NULL;
+	g_autoptr(GList) list = of ? json_object_get_members(of) : NULL;
 
-	return g_strv_contains(whole, path) || g_strv_contains(anywhere, name);
-}
-
-static void members(struct walk *w, const char *name, JsonObject *a, JsonObject *b, int pass)
-{
-	g_autoptr(GList) list = json_object_get_members(pass ? b : a);
-
-	for (GList *m = list; m; m = m->next) {
-		g_autofree char *path = path_to(name, m->data);
-		if (is_left_out(path, m->data) || (pass && member(a, m->data)))
+	for (GList *l = list; l; l = l->next) {
+		const char *key = l->data;
+		/* of a map, one row is for all */
+		const struct member *row = m == NULL               ? NULL
+					   : m->kind == MEMBER_MAP ? m->members
+								   : members_find(m->members, key);
+		g_autofree char *path = g_strconcat(name, *name ? "." : "", key, NULL);
+		if ((row && row->no_figure) || node_in(but, key))
 			continue;
-		walk_nodes(w, path, member(a, m->data), member(b, m->data));
+		if (axis == NULL)
+			walk_nodes(w, row, path, node_in(a, key), node_in(b, key));
+		else if (of == a && strcmp(key, axis) != 0)
+			series(w, kind_of(row), path, axis, column_of(a, axis, key),
+			       column_of(b, axis, key));
 	}
 }
 
-static void objects(struct walk *w, const char *name, JsonObject *a, JsonObject *b)
+static void objects(struct walk *w, const struct member *m, const char *name, JsonObject *a,
+		    JsonObject *b)
 {
-	const char *of_a = a ? axis_of(a) : NULL, *of_b = b ? axis_of(b) : NULL;
-
-	if (of_a && of_b && strcmp(of_a, of_b) == 0) {
-		all_series(w, name, a, b, of_a);
-		return;
-	}
-	if (a)
-		members(w, name, a, b, 0);
-	if (b)
-		members(w, name, a, b, 1);
+	members(w, m, name, a, b, a, NULL);
+	members(w, m, name, a, b, b, a);
 }
 
 /* What names a thing in a list: its first member that is a text; else its place. */
 static char *name_in_list(JsonNode *node, guint index)
 {
-	if (!JSON_NODE_HOLDS_OBJECT(node))
-		return g_strdup_printf("%u", index);
-	JsonObject *object = json_node_get_object(node);
-	g_autoptr(GList) list = json_object_get_members(object);
-	for (GList *m = list; m; m = m->next) {
-		JsonNode *value = json_object_get_member(object, m->data);
-		if (JSON_NODE_HOLDS_VALUE(value) &&
-		    json_node_get_value_type(value) == G_TYPE_STRING)
+	JsonObject *object = object_of(node);
+	g_autoptr(GList) list = object ? json_object_get_members(object) : NULL;
+
+	for (GList *l = list; l; l = l->next) {
+		JsonNode *value = json_object_get_member(object, l->data);
+		if (is_of_type(value, G_TYPE_STRING))
 			return g_strdup(json_node_get_string(value));
 	}
 	return g_strdup_printf("%u", index);
@@ -243,105 +227,78 @@ static GHashTable *by_name(JsonArray *array)
 	return table;
 }
 
-static void thing(struct walk *w, const char *list, const char *name, JsonNode *x, JsonNode *y,
-		  guint *differ)
+/* The things of one of two lists, but for those whose names are in the other. */
+static void things(struct walk *w, const struct member *m, const char *list, JsonArray *array,
+		   GHashTable *const named[2], int side, guint *differ)
 {
-	g_autofree char *path = g_strdup_printf("%s[%s]", list, name);
-	guint before = w->figures->list->len;
-
-	walk_nodes(w, path, x, y);
-	if (w->figures->list->len == before)
-		return;
-	if (++*differ > w->limit)
-		g_ptr_array_set_size(w->figures->list, (gint)before);
+	for (guint i = 0; array && i < json_array_get_length(array); i++) {
+		g_autofree char *key = name_in_list(json_array_get_element(array, i), i);
+		g_autofree char *path = g_strdup_printf("%s[%s]", list, key);
+		JsonNode *a = g_hash_table_lookup(named[0], key);
+		JsonNode *b = g_hash_table_lookup(named[1], key);
+		guint before = w->differences->list->len;
+		if ((side ? b : a) != json_array_get_element(array, i) || (side && a))
+			continue;
+		walk_nodes(w, m && m->kind == MEMBER_LIST ? m : NULL, path, a, b);
+		if (w->differences->list->len > before && ++*differ > w->limit)
+			g_ptr_array_set_size(w->differences->list, (gint)before);
+	}
 }
 
-static void arrays(struct walk *w, const char *name, JsonArray *a, JsonArray *b)
+static void arrays(struct walk *w, const struct member *m, const char *name, JsonArray *a,
+		   JsonArray *b)
 {
 	g_autoptr(GHashTable) of_a = by_name(a), of_b = by_name(b);
+	GHashTable *const named[] = { of_a, of_b };
 	guint differ = 0;
 
-	for (guint i = 0; a && i < json_array_get_length(a); i++) {
-		JsonNode *node = json_array_get_element(a, i);
-		g_autofree char *key = name_in_list(node, i);
-		if (g_hash_table_lookup(of_a, key) == node)
-			thing(w, name, key, node, g_hash_table_lookup(of_b, key), &differ);
-	}
-	for (guint i = 0; b && i < json_array_get_length(b); i++) {
-		JsonNode *node = json_array_get_element(b, i);
-		g_autofree char *key = name_in_list(node, i);
-		if (g_hash_table_lookup(of_b, key) == node && !g_hash_table_contains(of_a, key))
-			thing(w, name, key, NULL, node, &differ);
-	}
+	things(w, m, name, a, named, 0, &differ);
+	things(w, m, name, b, named, 1, &differ);
 	if (differ <= w->limit)
 		return;
 	g_autofree char *more = g_strdup_printf("%s, further that differ", name);
-	figures_whole(w->figures, w->group, more, FIGURE_PLACE, differ - w->limit, 0);
+	differences_add_whole(w->differences, w->group, more, MEMBER_PLACE, differ - w->limit, 0);
 }
 
-static JsonObject *object_of(JsonNode *node)
-{
-	return node && JSON_NODE_HOLDS_OBJECT(node) ? json_node_get_object(node) : NULL;
-}
-
-static JsonArray *array_of(JsonNode *node)
-{
-	return node && JSON_NODE_HOLDS_ARRAY(node) ? json_node_get_array(node) : NULL;
-}
-
-static void walk_nodes(struct walk *w, const char *name, JsonNode *a, JsonNode *b)
+static void walk_nodes(struct walk *w, const struct member *m, const char *name, JsonNode *a,
+		       JsonNode *b)
 {
 	if ((a == NULL || object_of(a)) && (b == NULL || object_of(b)))
-		objects(w, name, object_of(a), object_of(b));
+		objects(w, m, name, object_of(a), object_of(b));
 	else if ((a == NULL || array_of(a)) && (b == NULL || array_of(b)))
-		arrays(w, name, array_of(a), array_of(b));
-	else if (a && b)
-		values(w, name, a, b);
+		arrays(w, m, name, array_of(a), array_of(b));
 	else
-		one_value(w, name, b ? 1 : 0, a ? a : b);
+		values(w, m, name, a, b);
 }
 
 /* ---- devices ---- */
 
-static JsonNode *device_of(JsonNode *result, gint64 number)
+static void devices(struct walk *w, JsonNode *a, JsonNode *b, int side)
 {
-	JsonArray *devices = json_object_get_array_member(json_node_get_object(result), "devices");
-
-	for (guint i = 0; i < json_array_get_length(devices); i++) {
-		JsonNode *node = json_array_get_element(devices, i);
-		if (json_object_get_int_member_with_default(json_node_get_object(node), "device",
-							    -1) == number)
-			return node;
-	}
-	return NULL;
-}
-
-static void devices(struct walk *w, JsonNode *a, JsonNode *b, int pass)
-{
-	JsonArray *list =
-		json_object_get_array_member(json_node_get_object(pass ? b : a), "devices");
+	static const struct member device = { "", MEMBER_OBJECT, .members = figures_device };
+	JsonArray *list = result_array(json_node_get_object(side ? b : a), "devices");
 
 	for (guint i = 0; i < json_array_get_length(list); i++) {
-		JsonObject *object = json_array_get_object_element(list, i);
-		gint64 number = json_object_get_int_member_with_default(object, "device", -1);
-		JsonNode *x = device_of(a, number), *y = device_of(b, number);
+		gint64 number = result_int(json_array_get_object_element(list, i), "device", -1);
+		JsonNode *x = result_device(a, number), *y = result_device(b, number);
 		g_autofree char *group = g_strdup_printf("device %" G_GINT64_FORMAT, number);
-		if (pass && x)
+		if (side && x)
 			continue;
 		w->group = group;
 		if (x && y)
-			walk_nodes(w, "", x, y);
+			walk_nodes(w, &device, "", x, y);
 		else
-			figures_text(w->figures, group, "device", x ? "there" : NULL,
-				     y ? "there" : NULL);
+			differences_add_text(w->differences, group, "device", x ? "there" : NULL,
+					     y ? "there" : NULL);
 	}
 }
 
-void diff_results(JsonNode *a, JsonNode *b, guint limit, struct figures *figures)
+void diff_results(JsonNode *a, JsonNode *b, guint limit, struct differences *differences)
 {
-	struct walk w = { .figures = figures, .group = "", .limit = limit };
+	static const struct member whole = { "", MEMBER_OBJECT, .members = figures_result };
+	struct walk w = { .differences = differences, .group = "", .limit = limit };
 
-	objects(&w, "", json_node_get_object(a), json_node_get_object(b));
+	walk_nodes(&w, &whole, "", a, b);
 	devices(&w, a, b, 0);
 	devices(&w, a, b, 1);
 }

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The figures of two traces, from their trackers.
+ * Two traces: their figures, from their trackers; sizes that differ; and all of it as text and as
+ * the members of the JSON, whose schema is in npusim-diff(1).
  */
-#include "diff-trace.h"
+#include "diff.h"
 
 #include <string.h>
+
+#include "base/base.h"
 
 /* ---- figures ---- */
 
@@ -18,7 +21,7 @@ static void head(struct trace_diff *diff, struct record_reader *const readers[2]
 			   *b = record_reader_info(readers[1], keys[i]);
 		/* a file of another kind has no head: nothing to compare */
 		if (a && b)
-			figures_text(&diff->figures, "", keys[i], a, b);
+			differences_add_text(&diff->figures, "", keys[i], a, b);
 	}
 }
 
@@ -29,19 +32,19 @@ static const char *verb_text(guint32 verb)
 	return verb == NPU_TRACE_NOTE ? "notes" : record_verb_name(verb);
 }
 
-static void verbs(struct figures *f, const char *group, const struct tracker_device *a,
+static void verbs(struct differences *f, const char *group, const struct tracker_device *a,
 		  const struct tracker_device *b)
 {
 	for (guint32 v = 0; v < NPU_TRACE_VERB_COUNT; v++) {
 		g_autofree char *bytes = g_strconcat(verb_text(v), ", bytes", NULL);
 		g_autofree char *refused = g_strconcat(verb_text(v), ", refused", NULL);
 		if (v != NPU_TRACE_NOTE) /* by its name, below */
-			figures_whole(f, group, verb_text(v), FIGURE_COUNT, (gint64)a->count[v],
-				      (gint64)b->count[v]);
-		figures_whole(f, group, refused, FIGURE_COUNT, (gint64)a->failed[v],
-			      (gint64)b->failed[v]);
-		figures_whole(f, group, bytes, FIGURE_BYTES, (gint64)a->bytes[v],
-			      (gint64)b->bytes[v]);
+			differences_add_whole(f, group, verb_text(v), MEMBER_COUNT,
+					      (gint64)a->count[v], (gint64)b->count[v]);
+		differences_add_whole(f, group, refused, MEMBER_COUNT, (gint64)a->failed[v],
+				      (gint64)b->failed[v]);
+		differences_add_whole(f, group, bytes, MEMBER_BYTES, (gint64)a->bytes[v],
+				      (gint64)b->bytes[v]);
 	}
 }
 
@@ -72,7 +75,7 @@ static void add_names(GPtrArray *names, const struct tracker_device *d,
 	}
 }
 
-static void others(struct figures *f, const char *group, const struct tracker_device *a,
+static void others(struct differences *f, const char *group, const struct tracker_device *a,
 		   const struct tracker_device *b)
 {
 	g_autoptr(GPtrArray) names = g_ptr_array_new();
@@ -82,12 +85,12 @@ static void others(struct figures *f, const char *group, const struct tracker_de
 	g_ptr_array_sort(names, by_text);
 	for (guint i = 0; i < names->len; i++) {
 		const char *name = g_ptr_array_index(names, i);
-		figures_whole(f, group, name, FIGURE_COUNT, (gint64)count_in(a, name),
-			      (gint64)count_in(b, name));
+		differences_add_whole(f, group, name, MEMBER_COUNT, (gint64)count_in(a, name),
+				      (gint64)count_in(b, name));
 	}
 }
 
-static void peaks(struct figures *f, const char *group, const char *level,
+static void peaks(struct differences *f, const char *group, const char *level,
 		  const struct tracker_peak *a, const struct tracker_peak *b)
 {
 	g_autofree char *peak = g_strconcat(level, ", peak", NULL);
@@ -96,13 +99,14 @@ static void peaks(struct figures *f, const char *group, const char *level,
 
 	if (a->bytes == b->bytes && a->number == b->number)
 		return;
-	figures_whole(f, group, peak, FIGURE_BYTES, (gint64)a->bytes, (gint64)b->bytes);
-	figures_whole(f, group, at, FIGURE_PLACE, (gint64)a->number, (gint64)b->number);
+	differences_add_whole(f, group, peak, MEMBER_BYTES, (gint64)a->bytes, (gint64)b->bytes);
+	differences_add_whole(f, group, at, MEMBER_PLACE, (gint64)a->number, (gint64)b->number);
 	if (a->host_ns && b->host_ns)
-		figures_whole(f, group, time, FIGURE_NS, (gint64)a->host_ns, (gint64)b->host_ns);
+		differences_add_whole(f, group, time, MEMBER_TIME, (gint64)a->host_ns,
+				      (gint64)b->host_ns);
 }
 
-static void levels(struct figures *f, const char *group, const struct tracker_device *a,
+static void levels(struct differences *f, const char *group, const struct tracker_device *a,
 		   const struct tracker_device *b)
 {
 	for (int level = 0; level < TRACKER_RESERVED; level++) {
@@ -114,11 +118,11 @@ static void levels(struct figures *f, const char *group, const struct tracker_de
 		    memcmp(&a->peak[level], &a->peak[TRACKER_SEGMENTS], sizeof a->peak[0]) == 0 &&
 		    memcmp(&b->peak[level], &b->peak[TRACKER_SEGMENTS], sizeof b->peak[0]) == 0)
 			continue;
-		figures_whole(f, group, start, FIGURE_BYTES, (gint64)a->start[level],
-			      (gint64)b->start[level]);
+		differences_add_whole(f, group, start, MEMBER_BYTES, (gint64)a->start[level],
+				      (gint64)b->start[level]);
 		peaks(f, group, tracker_level_name(level), &a->peak[level], &b->peak[level]);
-		figures_whole(f, group, end, FIGURE_BYTES, (gint64)a->now[level],
-			      (gint64)b->now[level]);
+		differences_add_whole(f, group, end, MEMBER_BYTES, (gint64)a->now[level],
+				      (gint64)b->now[level]);
 	}
 }
 
@@ -210,7 +214,7 @@ struct trace_diff *trace_diff_run(struct record_reader *const readers[2], guint 
 	struct trace_diff *diff = g_new0(struct trace_diff, 1);
 	struct align_side sides[2];
 
-	figures_init(&diff->figures);
+	differences_init(&diff->figures);
 	diff->sizes = g_array_new(FALSE, FALSE, sizeof(struct trace_size));
 	for (int side = 0; side < 2; side++) {
 		diff->traces[side] = record_reader_trace(readers[side]);
@@ -235,7 +239,7 @@ void trace_diff_free(struct trace_diff *diff)
 {
 	if (diff == NULL)
 		return;
-	figures_clear(&diff->figures);
+	differences_clear(&diff->figures);
 	g_array_unref(diff->sizes);
 	align_free(diff->align);
 	g_free(diff);
@@ -256,7 +260,6 @@ static void print_sizes(const struct trace_diff *diff, guint limit, FILE *out)
 	fprintf(out, "\nsizes asked for\n");
 	for (guint i = 0; i < MIN(diff->sizes->len, limit); i++) {
 		const struct trace_size *s = &g_array_index(diff->sizes, struct trace_size, i);
-		g_autofree char *size = figures_bytes((gint64)s->size);
 		gint64 apart = (gint64)(s->count[1] - s->count[0]);
 		g_autofree char *group =
 			s->device >= 0 ? g_strdup_printf("device %" G_GINT64_FORMAT, s->device)
@@ -264,7 +267,8 @@ static void print_sizes(const struct trace_diff *diff, guint limit, FILE *out)
 		fprintf(out,
 			"  %-9s %-14s %14s  %9" G_GUINT64_FORMAT "  %9" G_GUINT64_FORMAT
 			"  %+9" G_GINT64_FORMAT "\n",
-			group, record_verb_name(s->verb), size, s->count[0], s->count[1], apart);
+			group, record_verb_name(s->verb), npu_size_words(s->size, NPU_SIZE_MIB),
+			s->count[0], s->count[1], apart);
 	}
 	if (diff->sizes->len > limit)
 		fprintf(out, "  and %u more\n", diff->sizes->len - limit);
@@ -307,9 +311,73 @@ static void print_hunks(const struct align *align, FILE *out)
 
 void trace_diff_print(const struct trace_diff *diff, guint limit, FILE *out)
 {
-	figures_print(&diff->figures, out);
+	differences_print(&diff->figures, out);
 	print_sizes(diff, limit, out);
 	print_refusals(diff->align, out);
 	if (diff->align->places > 0)
 		print_hunks(diff->align, out);
+}
+
+/* ---- JSON ---- */
+
+READ(gboolean, has_device, trace_size, s, s->device >= 0)
+READ(char *, verb_of_size, trace_size, s, g_strdup(record_verb_name(s->verb)))
+
+static const struct member size_members[] = {
+	{ "device", MEMBER_COUNT, AT(trace_size, device), .has = has_device },
+	{ "verb", MEMBER_TEXT, .text = verb_of_size },
+	{ "size", MEMBER_BYTES, AT(trace_size, size) },
+	{ "a", MEMBER_COUNT, AT(trace_size, count[0]) },
+	{ "b", MEMBER_COUNT, AT(trace_size, count[1]) },
+	{ 0 },
+};
+
+/* A call that is not in one of the two has no number and no code there. */
+READ(gboolean, in_a, align_refusal, r, r->number[0] != 0)
+READ(gboolean, in_b, align_refusal, r, r->number[1] != 0)
+
+static const struct member refusal_members[] = {
+	{ "call", MEMBER_TEXT, AT(align_refusal, text) },
+	{ "a_event", MEMBER_PLACE, AT(align_refusal, number[0]), .has = in_a },
+	{ "a_code", MEMBER_COUNT, AT(align_refusal, code[0]), .has = in_a, .is_signed = TRUE },
+	{ "b_event", MEMBER_PLACE, AT(align_refusal, number[1]), .has = in_b },
+	{ "b_code", MEMBER_COUNT, AT(align_refusal, code[1]), .has = in_b, .is_signed = TRUE },
+	{ 0 },
+};
+static const struct member alignment_members[] = {
+	{ "same", MEMBER_COUNT, AT(align, same) },
+	{ "changed", MEMBER_COUNT, AT(align, changed) },
+	{ "removed", MEMBER_COUNT, AT(align, removed) },
+	{ "added", MEMBER_COUNT, AT(align, added) },
+	{ "places", MEMBER_COUNT, AT(align, places) },
+	{ "refused_in_one", MEMBER_COUNT, AT(align, refused) },
+	{ 0 },
+};
+static const struct member hunk_members[] = {
+	{ "a_start", MEMBER_PLACE, AT(align_hunk, start[0]) },
+	{ "a_count", MEMBER_COUNT, AT(align_hunk, count[0]) },
+	{ "b_start", MEMBER_PLACE, AT(align_hunk, start[1]) },
+	{ "b_count", MEMBER_COUNT, AT(align_hunk, count[1]) },
+	{ "lines", MEMBER_LIST, AT(align_hunk, lines), .array = ARRAY_POINTERS },
+	{ 0 },
+};
+
+static const struct member members[] = {
+	{ "sizes", MEMBER_LIST, .array = ARRAY_STRUCTS, .members = size_members,
+	  AT(trace_diff, sizes) },
+	{ 0 },
+};
+static const struct member members_of_align[] = {
+	{ "refusals", MEMBER_LIST, .array = ARRAY_POINTERS, .members = refusal_members,
+	  AT(align, refusals) },
+	{ "alignment", MEMBER_OBJECT, .members = alignment_members },
+	{ "hunks", MEMBER_LIST, .array = ARRAY_POINTERS, .members = hunk_members,
+	  AT(align, hunks) },
+	{ 0 },
+};
+
+void trace_diff_build(const struct trace_diff *diff, JsonBuilder *builder)
+{
+	members_build(builder, members, diff, NULL);
+	members_build(builder, members_of_align, diff->align, NULL);
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * An array with a hole at its front, which is closed now and then.
+ * The lines of a history that diff-align.c looks at: an array with a hole at its front, which is
+ * closed now and then.
  */
-#include "diff-window.h"
+#include "diff.h"
 
 #include <string.h>
 

@@ -9,7 +9,7 @@
 
 #include "format/input.h"
 #include "read/readers.h"
-#include "result.h"
+#include "figures.h"
 #include "read/trace.h"
 
 static gboolean check(JsonNode *root, const char *path, GError **error)
@@ -18,7 +18,7 @@ static gboolean check(JsonNode *root, const char *path, GError **error)
 		root && JSON_NODE_HOLDS_OBJECT(root) ? json_node_get_object(root) : NULL;
 
 	if (object == NULL || result_array(object, "devices") == NULL ||
-	    strcmp(result_text(object, "program", ""), "npusim replay") != 0) {
+	    strcmp(result_text(object, "program", ""), RESULT_PROGRAM) != 0) {
 		g_set_error(error, TRACE_ERROR, TRACE_ERROR_UNKNOWN,
 			    "%s: it is JSON, but no result, which npusim replay --json RESULT "
 			    "writes",
@@ -131,4 +131,16 @@ JsonObject *result_object(JsonObject *object, const char *name)
 	JsonNode *node = json_object_get_member(object, name);
 
 	return node && JSON_NODE_HOLDS_OBJECT(node) ? json_node_get_object(node) : NULL;
+}
+
+JsonNode *result_device(JsonNode *result, gint64 number)
+{
+	JsonArray *devices = result_array(json_node_get_object(result), "devices");
+
+	for (guint i = 0; i < json_array_get_length(devices); i++) {
+		JsonNode *node = json_array_get_element(devices, i);
+		if (result_int(json_node_get_object(node), "device", -1) == number)
+			return node;
+	}
+	return NULL;
 }

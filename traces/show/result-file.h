@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Results as npusim replay --json writes them, read back; who writes them is
- * result.h. It knows no member but those that tell that the file is one.
+ * Results as npusim replay --json writes them, read back (figures.h has the table that they are
+ * written from). It knows no member but those that tell that the file is one.
  */
 #ifndef NPUSIM_TRACES_RESULT_FILE_H
 #define NPUSIM_TRACES_RESULT_FILE_H
@@ -18,5 +18,7 @@ const char *result_text(JsonObject *object, const char *name, const char *otherw
 /* NULL: there is none. */
 JsonArray *result_array(JsonObject *object, const char *name);
 JsonObject *result_object(JsonObject *object, const char *name);
+/* One of its devices, by number; NULL: there is none. */
+JsonNode *result_device(JsonNode *result, gint64 number);
 
 #endif

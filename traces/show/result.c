@@ -1,85 +1,171 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The table and the JSON of a replay.
+ * The text of a result. Most lines are templates over the table of figures; what lists as much as
+ * the file has, events and calls, is written here.
  */
 #include "result.h"
 
-#include "json-out.h"
-#include "result-moment.h"
-#include "result-policy.h"
+#include <stdlib.h>
+#include <string.h>
 
-#define MIB (1024.0 * 1024.0)
+#include "base/base.h"
 
-/* ---- figures that follow from others ---- */
+#define PRINTED_HOLDERS 5
+#define LINE_COLUMNS    98
+#define LINE_INDENT     4
 
-/* Share of physical memory that no live block used when physical memory was at its peak. */
-static double fragmentation(const struct memory_usage *a)
+static void row(FILE *out, const char *label, const char *text)
 {
-	return a->peak_physical ? 1.0 - (double)MIN(a->live_at_peak_physical, a->peak_physical) /
-						  a->peak_physical
-				: 0;
+	fprintf(out, "  %-30s%s\n", label, text);
 }
 
-/* Bytes that the second-level TLB can cover with the pages that were in use at the peak. */
-static guint64 tlb_reach(const struct npu_stats *s)
+/* ---- templates ---- */
+
+/* A line: in its text, {NAME} is the figure as it is, {NAME:2 MiB} with two decimals in that unit.
+ */
+struct line {
+	const char *label, *text;
+	const char *when; /* it is shown where this figure is there and not 0; NULL: always */
+};
+/* Whose figures they are. */
+struct source {
+	const struct member *table;
+	gconstpointer at;
+	const struct result *result;
+};
+
+static double in_unit(double value, const char *unit)
 {
-	guint64 page = s->leaves_1g > s->leaves_2m          ? 30
-		       : s->leaves_2m >= s->leaves_4k / 512 ? 21
-							    : 12;
-	return s->tlb_l2_entries << page;
+	static const struct {
+		const char *name;
+		double divisor, factor;
+	} units[] = { { "KiB", 1024, 1 },
+		      { "MiB", 1048576, 1 },
+		      { "us", 1e6, 1 },
+		      { "ms", 1e9, 1 },
+		      { "%", 1, 100 } };
+
+	for (guint i = 0; i < G_N_ELEMENTS(units); i++) {
+		if (strcmp(unit, units[i].name) == 0)
+			return value * units[i].factor / units[i].divisor;
+	}
+	return value;
 }
 
-/* What the page table led to, by maps and by mallocs. */
-static guint64 mapped_bytes(const struct npu_stats *s)
+/* `place`: NAME or NAME:FORMAT */
+static void append_figure(GString *out, const char *place, const struct source *of)
 {
-	return (s->leaves_4k << 12) + (s->leaves_2m << 21) + (s->leaves_1g << 30);
+	g_auto(GStrv) parts = g_strsplit(place, ":", 2);
+	const struct member *m = members_find(of->table, parts[0]);
+
+	g_assert(m);
+	if (parts[1] == NULL) {
+		g_autofree char *text = member_text(m, of->at, of->result);
+		g_string_append(out, text);
+	} else {
+		char *unit;
+		int digits = (int)strtol(parts[1], &unit, 10);
+		double value = member_number(m, of->at, of->result);
+		g_string_append_printf(out, "%.*f%s", digits, in_unit(value, g_strchug(unit)),
+				       *unit ? " " : "");
+		g_string_append(out, unit);
+	}
 }
 
-/* ---- the table ---- */
-
-static void row(FILE *out, const char *name, const char *format, ...) G_GNUC_PRINTF(3, 4);
-static void row(FILE *out, const char *name, const char *format, ...)
+static void append_line(GString *out, const char *text, const struct source *of)
 {
-	va_list args;
-	fprintf(out, "  %-30s", name);
-	va_start(args, format);
-	vfprintf(out, format, args);
-	va_end(args);
-	fputc('\n', out);
+	for (const char *end; *text; text = end) {
+		end = text + strcspn(text, "{");
+		g_string_append_len(out, text, end - text);
+		if (*end == '\0')
+			break;
+		text = end + 1;
+		end = text + strcspn(text, "}");
+		g_autofree char *place = g_strndup(text, (gsize)(end - text));
+		append_figure(out, place, of);
+		end++;
+	}
+}
+
+static void print_lines(FILE *out, const struct line *lines, guint count, const struct source *of)
+{
+	for (guint i = 0; i < count; i++) {
+		const struct member *when = members_find(of->table, lines[i].when);
+		g_autoptr(GString) text = g_string_new(NULL);
+		if (when && (!member_has(when, of->at, of->result) ||
+			     member_number(when, of->at, of->result) == 0))
+			continue;
+		append_line(text, lines[i].text, of);
+		row(out, lines[i].label, text->str);
+	}
+}
+
+/* ---- lists ---- */
+
+/* "3 alloc" */
+static void add_item(GString *list, guint64 count, const char *name, const char *suffix)
+{
+	if (count)
+		g_string_append_printf(list, "%s%" G_GUINT64_FORMAT " %s%s", list->len ? ", " : "",
+				       count, name, suffix);
 }
 
 static void print_events(FILE *out, const struct trace_device *t)
 {
 	g_autoptr(GString) text = g_string_new(NULL);
-	for (int a = 0; a < TRACE_OTHER; a++) {
-		if (t->counts[a])
-			g_string_append_printf(text, "%s%" G_GUINT64_FORMAT " %s",
-					       text->len ? ", " : "", t->counts[a],
-					       trace_action_name(a));
-	}
+
+	for (int a = 0; a < TRACE_OTHER; a++)
+		add_item(text, t->counts[a], trace_action_name(a), "");
 	for (guint i = 0; i < t->other_names->len; i++)
-		g_string_append_printf(text, "%s%" G_GUINT64_FORMAT " %s (skipped)",
-				       text->len ? ", " : "",
-				       g_array_index(t->other_counts, guint64, i),
-				       (const char *)g_ptr_array_index(t->other_names, i));
+		add_item(text, g_array_index(t->other_counts, guint64, i),
+			 g_ptr_array_index(t->other_names, i), " (skipped)");
 	if (text->len)
-		row(out, "events", "%s", text->str);
+		row(out, "events", text->str);
+}
+
+static void print_segments(FILE *out, const struct replay_device *d)
+{
+	g_autoptr(GString) text = g_string_new(NULL);
+
+	for (guint32 v = NPU_TRACE_SEGMENT_ALLOC; v <= NPU_TRACE_SEGMENT_UNMAP; v++)
+		add_item(text, d->policy_counts[v], npu_trace_verb_name(v), "");
+	if (d->emptied)
+		g_string_append_printf(text, "%scache emptied %" G_GUINT64_FORMAT " times",
+				       text->len ? ", " : "", d->emptied);
+	row(out, "of the policy", text->len ? text->str : "nothing");
+}
+
+static void print_moves(FILE *out, const struct result *r, const struct replay_device *d)
+{
+	for (int m = 0; m < MODEL_MOVE_COUNT; m++) {
+		const struct call_figures f = figures_of_moves(d, m);
+		const struct source of = { figures_moves, &f, r };
+		g_autofree char *name = g_strdelimit(g_strdup(model_move_name(m)), "_", ' ');
+		const struct line line = {
+			name,
+			f.refused ? "{calls} x, {bytes:1 MiB}, {time_ns:3 ms}, {bandwidth:2 GB/s} "
+				    "({refused} refused)"
+				  : "{calls} x, {bytes:1 MiB}, {time_ns:3 ms}, {bandwidth:2 GB/s}",
+			"calls",
+		};
+		print_lines(out, &line, 1, &of);
+	}
 }
 
 /* Two kinds a line. */
 static void print_calls(FILE *out, const struct replay_device *d)
 {
 	int shown = 0;
-	row(out, "driver calls", "%" G_GUINT64_FORMAT ", %.3f ms of simulated time",
-	    replay_calls(d), replay_calls_ps(d) / 1e9);
+
 	for (int c = 0; c < MODEL_CALL_COUNT; c++) {
-		if (d->window.count[c] == 0)
+		const struct call_figures f = figures_of_calls(d, c);
+		if (f.calls == 0)
 			continue;
 		fprintf(out, "%s%-23s %7" G_GUINT64_FORMAT " x %5.1f us",
-			shown % 2 ? "   " : "    ", model_call_name(c), d->window.count[c],
-			d->window.ps[c] / 1e6 / d->window.count[c]);
-		if (d->window.failed[c])
-			fprintf(out, " (%" G_GUINT64_FORMAT " refused)", d->window.failed[c]);
+			shown % 2 ? "   " : "    ", model_call_name(c), f.calls,
+			f.ps / 1e6 / f.calls);
+		if (f.refused)
+			fprintf(out, " (%" G_GUINT64_FORMAT " refused)", f.refused);
 		if (++shown % 2 == 0)
 			fputc('\n', out);
 	}
@@ -87,63 +173,152 @@ static void print_calls(FILE *out, const struct replay_device *d)
 		fputc('\n', out);
 }
 
-static char *place_of_failure(const struct replay_device *d)
+/* ---- moments ---- */
+
+/* Words on lines that are not too long. */
+static void print_words(FILE *out, const char *text)
 {
-	if (d->failed_line)
-		return g_strdup_printf("line %" G_GUINT64_FORMAT, d->failed_line);
-	if (d->failed_at)
-		return g_strdup_printf("event %" G_GUINT64_FORMAT, d->failed_at);
-	return g_strdup("what was live at the start");
+	g_auto(GStrv) words = g_strsplit(text, " ", -1);
+	gsize column = 0;
+
+	for (guint i = 0; words[i]; i++) {
+		gsize length = (gsize)g_utf8_strlen(words[i], -1);
+		if (column > 0 && column + 1 + length > LINE_COLUMNS) {
+			fputc('\n', out);
+			column = 0;
+		}
+		if (column == 0)
+			column = (gsize)fprintf(out, "%*s", i ? LINE_INDENT : 2, "");
+		else
+			column += (gsize)fprintf(out, " ");
+		fputs(words[i], out);
+		column += length;
+	}
+	fputc('\n', out);
 }
 
-static void print_memory(FILE *out, const struct replay_device *d)
+static void print_moment(FILE *out, const struct moment_view *v)
 {
-	const struct memory_usage *a = &d->usage;
-	guint64 used = d->stats.own_peak_bytes;
-	row(out, "physical memory",
-	    "%.2f MiB at the start, %.2f MiB at the peak, %.2f MiB obtained since",
-	    a->start_physical / MIB, a->peak_physical / MIB, a->obtained / MIB);
-	if (replay_tells_live(d)) {
-		row(out, "live memory", "%.2f MiB at the start, %.2f MiB at the peak",
-		    a->start_live / MIB, a->peak_live / MIB);
-		row(out, "fragmentation", "%.1f %% of the physical peak held no live block",
-		    100 * fragmentation(a));
-	}
-	if (used != a->peak_physical && d->failed_size == 0)
-		row(out, "on the device", "%.2f MiB at the peak, in whole pages", used / MIB);
-	if (d->failed_size) {
-		g_autofree char *place = place_of_failure(d);
-		row(out, "OUT OF MEMORY",
-		    "%s wanted %.2f MiB more than the device had (%.2f MiB in all)", place,
-		    d->failed_size / MIB, d->stats.usable_bytes / MIB);
+	g_autofree char *words = moment_words(v);
+
+	print_words(out, words);
+	for (guint i = 0; i < v->holders->len && i < PRINTED_HOLDERS; i++) {
+		const struct holder *h = &g_array_index(v->holders, struct holder, i);
+		fprintf(out, "    %10s %8" G_GUINT64_FORMAT " block%s  %s\n",
+			npu_size_words(h->bytes, NPU_SIZE_UNIT), h->blocks,
+			h->blocks == 1 ? " " : "s", sites_label_text(v->sites, h->label));
 	}
 }
 
-static void print_device(FILE *out, const struct replay *replay, const struct replay_device *d)
+static void print_missed(FILE *out, const struct moment *moment)
 {
-	const struct npu_stats *s = &d->stats;
-	guint64 mapped = mapped_bytes(s);
+	if (moment->what == MOMENT_EVENT)
+		fprintf(out, "  --at %" G_GUINT64_FORMAT ": the device has no such event\n",
+			moment->wanted);
+	if (moment->what == MOMENT_TIME)
+		fprintf(out,
+			"  --at %" G_GUINT64_FORMAT "us: no event of the device is so late, or "
+			"the file has no times\n",
+			moment->wanted);
+}
+
+static void print_moments(FILE *out, const struct replay *replay, const struct replay_device *d)
+{
+	const struct allocation_table *table = &d->usage.table;
+	struct moment_view v;
+
+	for (guint m = 0; m < table->moment_count; m++) {
+		if (!table->moments[m].reached) {
+			print_missed(out, &table->moments[m]);
+			continue;
+		}
+		moment_view_init(&v, replay, d, &table->moments[m]);
+		print_moment(out, &v);
+		moment_view_clear(&v);
+	}
+}
+
+/* ---- all of it ---- */
+
+static const struct line memory_lines[] = {
+	{ "physical memory",
+	  "{start_physical_bytes:2 MiB} at the start, {peak_physical_bytes:2 MiB} at the peak, "
+	  "{obtained_bytes:2 MiB} obtained since",
+	  NULL },
+	{ "live memory",
+	  "{start_live_bytes:2 MiB} at the start, {peak_live_bytes:2 MiB} at the peak",
+	  "tells_live" },
+	{ "fragmentation", "{fragmentation:1 %} of the physical peak held no live block",
+	  "tells_live" },
+	{ "on the device", "{device_peak_bytes:2 MiB} at the peak, in whole pages", "is_rounded" },
+};
+static const struct line failure_lines[] = {
+	{ "OUT OF MEMORY",
+	  "{place} wanted {bytes:2 MiB} more than the device had ({all_bytes:2 MiB} in all)",
+	  "bytes" },
+};
+static const struct line policy_lines[] = {
+	{ "blocks without memory", "{blocks_without_memory}", "blocks_without_memory" },
+};
+static const struct line access_lines[] = {
+	{ "TLB Hit Rate", "{tlb_hit_rate:2 %}", NULL },
+	{ "TLB Miss Rate", "{tlb_miss_rate:2 %}", NULL },
+	{ "page walks", "{walks}, {mean_walk_ns:1} ns each", NULL },
+	{ "HBM row hits", "{row_hit_rate:2 %}", NULL },
+};
+static const struct line call_lines[] = {
+	{ "driver calls", "{vmm_calls}, {vmm_time_ns:3 ms} of simulated time", NULL },
+};
+static const struct line table_lines[] = {
+	{ "page table", "{page_table_bytes:1 KiB} at the peak", NULL },
+	{ "TLB reach",
+	  "{tlb_reach_bytes:0 MiB} ({tlb_entries} entries), {tlb_share:1} % of what was mapped at "
+	  "the peak",
+	  "tlb_entries" },
+};
+static const struct line doubt_lines[] = {
+	{ "frees of unknown blocks", "{unknown_frees}", "unknown_frees" },
+	{ "results not as recorded", "{differing_results} calls", "differing_results" },
+	{ "calls left out", "{calls_left_out}: what they name is not there", "calls_left_out" },
+};
+#define PRINT_LINES(out, lines, of) print_lines(out, lines, G_N_ELEMENTS(lines), of)
+
+static void print_accesses(FILE *out, const struct result *r, const struct replay_device *d)
+{
+	const struct source of = { figures_access, &d->access, r };
+	enum access_pattern pattern = r->replay->access.pattern;
+	const struct line reads = { pattern == ACCESS_SEQ   ? "read one after another"
+				    : pattern == ACCESS_HOT ? "read, most in a hot part"
+							    : "read at random",
+				    "{bytes:1 MiB} in {reads} reads, {time_ns:3 ms}, "
+				    "{bandwidth:2 GB/s}",
+				    NULL };
+
+	if (pattern == ACCESS_NONE || d->access.reads == 0)
+		return;
+	print_lines(out, &reads, 1, &of);
+	PRINT_LINES(out, access_lines, &of);
+}
+
+static void print_device(FILE *out, const struct result *r, const struct replay_device *d)
+{
+	const struct source of = { figures_device, d, r };
+	const struct source of_failure = { figures_failure, d, r };
 
 	fprintf(out, "\ndevice %u\n", d->device);
 	print_events(out, d->trace);
-	print_memory(out, d);
-	result_print_policy(out, replay, d);
+	PRINT_LINES(out, memory_lines, &of);
+	PRINT_LINES(out, failure_lines, &of_failure);
+	if (policy_is_own(r->replay->policy))
+		print_segments(out, d);
+	PRINT_LINES(out, policy_lines, &of);
+	print_accesses(out, r, d);
+	print_moves(out, r, d);
+	PRINT_LINES(out, call_lines, &of);
 	print_calls(out, d);
-	row(out, "page table", "%.1f KiB at the peak", s->page_table_peak_bytes / 1024.0);
-	if (s->tlb_l2_entries)
-		row(out, "TLB reach",
-		    "%.0f MiB (%" G_GUINT64_FORMAT
-		    " entries), %.1f %% of what was mapped at the peak",
-		    tlb_reach(s) / MIB, s->tlb_l2_entries,
-		    mapped ? MIN(100.0, 100.0 * tlb_reach(s) / mapped) : 100.0);
-	result_print_moments(out, replay, d);
-	if (d->usage.unmatched)
-		row(out, "frees of unknown blocks", "%" G_GUINT64_FORMAT, d->usage.unmatched);
-	if (d->differing)
-		row(out, "results not as recorded", "%" G_GUINT64_FORMAT " calls", d->differing);
-	if (d->left_out)
-		row(out, "calls left out", "%" G_GUINT64_FORMAT ": what they name is not there",
-		    d->left_out);
+	PRINT_LINES(out, table_lines, &of);
+	print_moments(out, r->replay, d);
+	PRINT_LINES(out, doubt_lines, &of);
 }
 
 static void print_file(FILE *out, const char *path, const struct trace *trace)
@@ -166,10 +341,11 @@ static void print_file(FILE *out, const char *path, const struct trace *trace)
 			trace->skipped, trace->skipped == 1 ? "" : "s");
 }
 
-void result_print(FILE *out, const char *path, const struct trace *trace,
-		  const struct replay *replay)
+void result_print(FILE *out, const struct result *result)
 {
-	print_file(out, path, trace);
+	const struct replay *replay = result->replay;
+
+	print_file(out, result->path, result->trace);
 	fprintf(out, "replayed on %s in %.3f s: %.3f ms of simulated time\n", replay->soc,
 		replay->wall_us / 1e6, replay->simulated_ps / 1e9);
 	if (replay->interrupted)
@@ -177,109 +353,5 @@ void result_print(FILE *out, const char *path, const struct trace *trace,
 			"interrupted after %" G_GUINT64_FORMAT " events: what follows is partial\n",
 			replay->done);
 	for (guint d = 0; d < replay->devices->len; d++)
-		print_device(out, replay, g_ptr_array_index(replay->devices, d));
-}
-
-/* ---- JSON ---- */
-
-static void build_events(JsonBuilder *b, const struct trace_device *t)
-{
-	json_builder_set_member_name(b, "events");
-	json_builder_begin_object(b);
-	for (int a = 0; a < TRACE_OTHER; a++) {
-		if (t->counts[a])
-			member_count(b, trace_action_name(a), t->counts[a]);
-	}
-	for (guint i = 0; i < t->other_names->len; i++)
-		member_count(b, g_ptr_array_index(t->other_names, i),
-			     g_array_index(t->other_counts, guint64, i));
-	json_builder_end_object(b);
-}
-
-static void build_calls(JsonBuilder *b, const struct replay_device *d)
-{
-	member_count(b, "vmm_calls", replay_calls(d));
-	member_count(b, "vmm_time_ns", replay_calls_ps(d) / 1000);
-	json_builder_set_member_name(b, "vmm_calls_by_kind");
-	json_builder_begin_object(b);
-	for (int c = 0; c < MODEL_CALL_COUNT; c++) {
-		if (d->window.count[c] == 0)
-			continue;
-		json_builder_set_member_name(b, model_call_name(c));
-		json_builder_begin_object(b);
-		member_count(b, "calls", d->window.count[c]);
-		member_count(b, "refused", d->window.failed[c]);
-		member_count(b, "time_ns", d->window.ps[c] / 1000);
-		result_build_latency(b, d->window.latency[c]);
-		json_builder_end_object(b);
-	}
-	json_builder_end_object(b);
-}
-
-static void build_device(JsonBuilder *b, const struct replay *replay, const struct replay_device *d)
-{
-	const struct memory_usage *a = &d->usage;
-	json_builder_begin_object(b);
-	member_count(b, "device", d->device);
-	build_events(b, d->trace);
-	member_count(b, "start_physical_bytes", a->start_physical);
-	member_count(b, "start_live_bytes", a->start_live);
-	member_count(b, "peak_physical_bytes", a->peak_physical);
-	member_count(b, "peak_live_bytes", a->peak_live);
-	member_count(b, "obtained_bytes", a->obtained);
-	member_count(b, "live_at_physical_peak_bytes", a->live_at_peak_physical);
-	if (replay_tells_live(d))
-		member_real(b, "fragmentation", fragmentation(a));
-	member_count(b, "device_peak_bytes", d->stats.own_peak_bytes);
-	member_count(b, "device_bytes", d->stats.usable_bytes);
-	build_calls(b, d);
-	member_count(b, "page_table_bytes", d->stats.page_table_peak_bytes);
-	member_count(b, "tlb_reach_bytes", tlb_reach(&d->stats));
-	member_count(b, "mapped_bytes_at_peak", mapped_bytes(&d->stats));
-	member_count(b, "unknown_frees", a->unmatched);
-	member_count(b, "differing_results", d->differing);
-	member_count(b, "calls_left_out", d->left_out);
-	result_build_policy_device(b, replay, d);
-	result_build_failure(b, replay, d);
-	result_build_moments(b, replay, d);
-	json_builder_end_object(b);
-}
-
-static JsonNode *build(const char *path, const struct trace *trace, const struct replay *replay)
-{
-	g_autoptr(JsonBuilder) b = json_builder_new();
-	g_autofree char *name = g_filename_display_name(path);
-	json_builder_begin_object(b);
-	member_count(b, "schema", RESULT_SCHEMA_VERSION);
-	member_text(b, "program", "npusim replay");
-	member_text(b, "file", name);
-	member_text(b, "kind", trace->kind);
-	member_text(b, "soc", replay->soc);
-	if (trace->soc)
-		member_text(b, "recorded_soc", trace->soc);
-	if (trace->about)
-		member_text(b, "about", trace->about);
-	member_count(b, "events", trace->events);
-	member_count(b, "events_done", replay->done);
-	result_build_policy(b, replay);
-	member_count(b, "simulated_ns", replay->simulated_ps / 1000);
-	member_count(b, "wall_us", (guint64)replay->wall_us);
-	member_bool(b, "complete", !replay->interrupted);
-	json_builder_set_member_name(b, "devices");
-	json_builder_begin_array(b);
-	for (guint d = 0; d < replay->devices->len; d++)
-		build_device(b, replay, g_ptr_array_index(replay->devices, d));
-	json_builder_end_array(b);
-	json_builder_end_object(b);
-	return json_builder_get_root(b);
-}
-
-gboolean result_write_json(const char *file, const char *path, const struct trace *trace,
-			   const struct replay *replay, GError **error)
-{
-	JsonNode *root = build(path, trace, replay);
-	gboolean ok = json_out_write(root, file, error);
-
-	json_node_unref(root);
-	return ok;
+		print_device(out, result, g_ptr_array_index(replay->devices, d));
 }

@@ -1,20 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a replay found, for people (a table) and for programs (JSON; the schema is in the manual
- * page npusim-replay(1)).
+ * What a replay found, for people: a text. (For programs it is JSON: figures.h has its table, and
+ * npusim-replay(1) its schema.)
  */
 #ifndef NPUSIM_TRACES_RESULT_H
 #define NPUSIM_TRACES_RESULT_H
 
 #include <stdio.h>
 
-#include "play/replay.h"
+#include "figures.h"
 
-#define RESULT_SCHEMA_VERSION 2
-
-void result_print(FILE *out, const char *path, const struct trace *trace,
-		  const struct replay *replay);
-gboolean result_write_json(const char *file, const char *path, const struct trace *trace,
-			   const struct replay *replay, GError **error);
+void result_print(FILE *out, const struct result *result);
 
 #endif

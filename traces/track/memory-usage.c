@@ -7,19 +7,10 @@
 #include "read/sites.h"
 #include "format/units.h"
 
-#define SMALL_MAX  MIB
-#define SMALL_PAGE (4 * KIB)
-#define HUGE_PAGE  (2 * MIB)
-
 /* A file can say anything: sums end at what an int64 holds. */
 static guint64 sum(guint64 a, guint64 b)
 {
 	return a + b < a || a + b > G_MAXINT64 ? G_MAXINT64 : a + b;
-}
-
-guint64 memory_usage_pages(guint64 size)
-{
-	return round_up(size, size > SMALL_MAX ? HUGE_PAGE : SMALL_PAGE);
 }
 
 /* ---- blocks ---- */
@@ -48,31 +39,40 @@ static void block_add(struct memory_usage *a, const struct allocation *block)
 	a->peak_live = MAX(a->peak_live, a->live);
 }
 
-void memory_usage_block(struct memory_usage *a, const struct trace_event *e, guint64 address,
+/* A block of the start that lies elsewhere than the file says. */
+static void block_place(struct memory_usage *a, const struct allocation *known, guint64 address,
 			guint64 taken)
 {
-	const struct allocation block = { .key = e->address,
-					  .address = address,
-					  .size = taken,
-					  .asked = e->size,
-					  .site = e->site };
-
-	block_add(a, &block);
-	if (a->physical == a->peak_physical)
-		a->live_at_peak_physical = MAX(a->live_at_peak_physical, a->live);
-}
-
-void memory_usage_place(struct memory_usage *a, guint64 key, guint64 address, guint64 taken)
-{
-	const struct allocation *known = allocation_table_find(&a->table, ALLOCATION_BLOCK, key);
-
-	if (known == NULL)
-		return;
 	struct allocation block = *known;
+
 	a->taken = sum(a->taken - MIN(a->taken, block.size), taken);
 	block.address = address;
 	block.size = taken;
 	allocation_table_add(&a->table, ALLOCATION_BLOCK, &block);
+}
+
+static void on_alloc(struct memory_usage *a, const struct record_item *item)
+{
+	const struct npu_trace_record *r = &item->record;
+	gboolean placed = (r->has & NPU_TRACE_HAS_ROUNDED) != 0;
+	gboolean start = (r->has & NPU_TRACE_HAS_START) != 0;
+	const struct allocation *known =
+		allocation_table_find(&a->table, ALLOCATION_BLOCK, item->address);
+	const struct allocation block = {
+		.key = item->address,
+		.address = placed ? r->va : item->address,
+		.size = placed ? r->rounded : round_up(item->size, a->unit),
+		.asked = item->size,
+		.site = start && item->site == SITE_NONE ? SITE_BEFORE : item->site
+	};
+
+	if (start && placed && known) {
+		block_place(a, known, block.address, block.size);
+		return;
+	}
+	block_add(a, &block);
+	if (a->physical == a->peak_physical)
+		a->live_at_peak_physical = MAX(a->live_at_peak_physical, a->live);
 }
 
 /* ---- physical memory ---- */
@@ -98,44 +98,38 @@ void memory_usage_return(struct memory_usage *a, guint64 size, guint64 pages)
 
 /* ---- a history ---- */
 
-void memory_usage_init(struct memory_usage *a, const struct trace_device *device)
+void memory_usage_init(struct memory_usage *a, guint unit)
 {
-	*a = (struct memory_usage){ .unit = MAX(device->block_unit, 1) };
+	*a = (struct memory_usage){ .unit = MAX(unit, 1) };
 	allocation_table_init(&a->table);
-	for (guint i = 0; i < device->ranges->len; i++) {
-		const struct trace_range *r = &g_array_index(device->ranges, struct trace_range, i);
-		memory_usage_obtain(a, r->size, memory_usage_pages(r->size));
-	}
-	for (guint i = 0; i < device->blocks->len; i++) {
-		const struct trace_block *b = &g_array_index(device->blocks, struct trace_block, i);
-		const struct allocation block = { .key = b->address,
-						  .address = b->address,
-						  .size = round_up(b->size, a->unit),
-						  .asked = b->size,
-						  .site = b->site ? b->site : SITE_BEFORE };
-		block_add(a, &block);
-	}
-	a->obtained = 0;
-	a->start_physical = a->peak_physical = a->physical;
-	a->start_live = a->live_at_peak_physical = a->live;
 }
 
-void memory_usage_step(struct memory_usage *a, const struct trace_event *e)
+void memory_usage_started(struct memory_usage *a)
 {
-	switch (e->action) {
-	case TRACE_ALLOC:
-		memory_usage_block(a, e, e->address, round_up(e->size, a->unit));
+	a->obtained = 0;
+	a->start_physical = a->physical;
+	a->start_live = a->peak_live = a->live_at_peak_physical = a->live;
+}
+
+void memory_usage_step(struct memory_usage *a, const struct record_item *item)
+{
+	const struct npu_trace_record *r = &item->record;
+	guint64 pages = r->has & NPU_TRACE_HAS_ROUNDED ? r->rounded : malloc_pages(item->size);
+
+	switch (r->verb) {
+	case NPU_TRACE_ALLOC:
+		on_alloc(a, item);
 		break;
-	case TRACE_FREE_COMPLETED:
-		block_remove(a, e->address);
+	case NPU_TRACE_FREE:
+		block_remove(a, item->address);
 		break;
-	case TRACE_SEGMENT_ALLOC:
-	case TRACE_SEGMENT_MAP:
-		memory_usage_obtain(a, e->size, memory_usage_pages(e->size));
+	case NPU_TRACE_SEGMENT_ALLOC:
+	case NPU_TRACE_SEGMENT_MAP:
+		memory_usage_obtain(a, item->size, pages);
 		break;
-	case TRACE_SEGMENT_FREE:
-	case TRACE_SEGMENT_UNMAP:
-		memory_usage_return(a, e->size, memory_usage_pages(e->size));
+	case NPU_TRACE_SEGMENT_FREE:
+	case NPU_TRACE_SEGMENT_UNMAP:
+		memory_usage_return(a, item->size, pages);
 		break;
 	default:
 		break;

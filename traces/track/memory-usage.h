@@ -9,7 +9,7 @@
 #define NPUSIM_TRACES_MEMORY_USAGE_H
 
 #include "allocation-table.h"
-#include "read/trace.h"
+#include "read/record-reader.h"
 
 struct memory_usage {
 	guint64 start_physical, start_live; /* when the window began */
@@ -27,22 +27,18 @@ struct memory_usage {
 				 reservations are whoever's who gets them */
 };
 
-void memory_usage_init(struct memory_usage *usage, const struct trace_device *device);
-void memory_usage_step(struct memory_usage *usage, const struct trace_event *event);
+/* `unit`: of the allocator's blocks; 0: not known. */
+void memory_usage_init(struct memory_usage *usage, guint unit);
+/* What there was at the start has been added: the window begins. */
+void memory_usage_started(struct memory_usage *usage);
+/* Adds an allocator's event. Where it has `rounded`, that is what it takes, and a block lies at
+ * `va`: a block of the start that is known already is placed anew. */
+void memory_usage_step(struct memory_usage *usage, const struct record_item *item);
 void memory_usage_clear(struct memory_usage *usage);
 
-/* An ALLOC that lies at `address` and takes `taken` bytes. */
-void memory_usage_block(struct memory_usage *usage, const struct trace_event *event,
-			guint64 address, guint64 taken);
-/* A block of the start that lies elsewhere than the file says. */
-void memory_usage_place(struct memory_usage *usage, guint64 key, guint64 address, guint64 taken);
 /* Physical memory for `size` bytes, in whole pages `pages` bytes. */
 void memory_usage_obtain(struct memory_usage *usage, guint64 size, guint64 pages);
 void memory_usage_return(struct memory_usage *usage, guint64 size, guint64 pages);
 void memory_usage_sums(const struct memory_usage *usage, struct memory_sums *out);
-
-/* Bytes of the pages that an aclrtMalloc of `size` bytes takes: of 4 KiB up to 1 MiB, of 2 MiB
- * above. */
-guint64 memory_usage_pages(guint64 size);
 
 #endif

@@ -1,0 +1,152 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+#
+# Makes what the build derives from headers and lists, so that a name stands in one place:
+#
+#   exports.py map OUT DEPFILE LIST        the version script of a library from its NAME.symbols
+#   exports.py unmodelled OUT HEADER       ERROR(), POINTER(), UINT32(): the functions of a header
+#   exports.py cuda OUT HEADER NAMES       CUDA_UNMODELLED(X), CUDA_ALIASES(X), of names.txt
+#   exports.py wrapped OUT FOLDER HEADERS  PRELOAD_FUNCTIONS(X) of the wrappers in a folder
+#
+# A list has one name a line, or "@declared PATH PREFIX": the functions of that prefix which a
+# header, or the headers of a folder, declare; or "@hal PATH": the HAL's functions that a header
+# lists or exports; or "@list PATH": the first word of each X() in a file; or "@names PATH": the
+# first word of each line; or "@wrapped FOLDER
+# HEADERS": the wrappers in a folder, which the headers must declare. Paths are the project's. A
+# line that names nothing, a name twice, or a wrapper that no header declares ends the build.
+
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent
+
+HAL_FUNCTION = re.compile(r'^(?:(?:NPU_CALL|NPU_QUERY|REFUSED)\('
+                          r'|(?:NPU_OP|UNMODELLED)\([^,]+, [^,]+, |HAL_EXPORT [^;(]*?)(\w+)[(),;]',
+                          re.MULTILINE)
+
+
+def text_of(path):
+    """A file without comments, directives and continued lines."""
+    text = re.sub(r'/\*.*?\*/', '', path.read_text(), flags=re.DOTALL).replace('\\\n', '\n')
+    return re.sub(r'^[ \t]*#.*$', '', text, flags=re.MULTILINE)
+
+
+def headers_of(path):
+    return sorted(path.rglob('*.h')) if path.is_dir() else [path]
+
+
+def declarations(path, prefix):
+    """(type, name, parameters) of each function that a header declares."""
+    function = re.compile(r'^(.*?)\b(' + prefix + r'\w+)\s*(\(.*\))$', re.DOTALL)
+    for statement in text_of(path).split(';'):
+        statement = ' '.join(statement.rpartition('{')[2].split())
+        found = function.match(statement)
+        # the name of a pointer to a function stands in parentheses
+        if found and '(' not in found.group(1) and 'typedef' not in statement:
+            before = re.sub(r'\b[A-Z]+(?:_[A-Z]+)+\b', '', found.group(1))
+            yield ' '.join(before.split()), found.group(2), found.group(3)
+
+
+def wrappers(folder, headers):
+    """The functions that the sources of a folder stand in front of, sorted."""
+    defined = re.compile(r'^(?:PRELOAD_EXPORT aclError |FREE\(|OTHER\()(acl\w+)', re.MULTILINE)
+    names = sorted(name for source in folder.glob('*.c')
+                   for name in defined.findall(source.read_text()))
+    known = {name for header in headers_of(headers) for _, name, _ in declarations(header, 'acl')}
+    strangers = [name for name in names if name not in known]
+    if strangers:
+        sys.exit('{}: no header declares {}'.format(folder, ' '.join(strangers)))
+    return names
+
+
+def lines_of(path):
+    """(first word, second or '') of each line that is no comment."""
+    for line in path.read_text().splitlines():
+        words = line.partition('#')[0].split()
+        if words:
+            yield words[0], ' '.join(words[1:])
+
+
+def names_in(list_path):
+    """The names of a list, and the files that they came from."""
+    names, files = [], [list_path]
+    for line in list_path.read_text().splitlines():
+        words = line.partition('#')[0].split()
+        found, paths = words, []
+        if words and words[0].startswith('@'):
+            paths = headers_of(ROOT / words[1])
+        if paths and words[0] == '@declared':
+            found = [name for path in paths for _, name, _ in declarations(path, words[2])]
+        elif paths and words[0] == '@hal':
+            found = HAL_FUNCTION.findall(paths[0].read_text())
+        elif paths and words[0] == '@wrapped':
+            paths = sorted((ROOT / words[1]).glob('*.c'))
+            found = wrappers(ROOT / words[1], ROOT / words[2])
+        elif paths and words[0] == '@names':
+            found = [name for name, _ in lines_of(paths[0])]
+        elif paths and words[0] == '@list':
+            text = re.sub(r'/\*.*?\*/', '', paths[0].read_text(), flags=re.DOTALL)
+            found = re.findall(r'^\s*X\((\w+)', text, re.MULTILINE)
+        if words and not found:
+            sys.exit('{}: "{}" names nothing'.format(list_path, line))
+        names += found
+        files += paths
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        sys.exit('{}: named twice: {}'.format(list_path, ' '.join(twice)))
+    return sorted(names), files
+
+
+def write_map(out, depfile, list_path):
+    names, files = names_in(pathlib.Path(list_path).resolve())
+    with open(out, 'w', encoding='ascii') as stream:
+        stream.write('{\n\tglobal:\n')
+        stream.writelines('\t{};\n'.format(name) for name in names)
+        stream.write('\tlocal: *;\n};\n')
+    with open(depfile, 'w', encoding='utf-8') as stream:
+        stream.write('{}: {}\n'.format(pathlib.Path(out).name, ' '.join(map(str, files))))
+
+
+def write_unmodelled(out, header):
+    with open(out, 'w', encoding='ascii') as stream:
+        for kind, name, parameters in declarations(pathlib.Path(header), 'acl'):
+            if kind == 'aclError':
+                stream.write('ERROR({}, {})\n'.format(name, parameters))
+            elif kind == 'uint32_t':
+                stream.write('UINT32({}, {})\n'.format(name, parameters))
+            elif kind.endswith('*') or kind.startswith('aclrt'):  # handles are pointers
+                stream.write('POINTER({}, {}, {})\n'.format(kind, name, parameters))
+            else:
+                sys.exit('{}: {} returns {}, and there is no answer of that type'.format(
+                    header, name, kind))
+
+
+def write_cuda(out, functions, names):
+    modelled = set(re.findall(r'^\tX\((\w+),', pathlib.Path(functions).read_text(), re.MULTILINE))
+    unmodelled, aliases = [], []
+    for name, since in lines_of(pathlib.Path(names)):
+        plain = re.sub(r'_pt[sd][sz]$', '', name)
+        if since:
+            unmodelled.append((name, re.sub(r'_v\d+$', '', plain), since))
+            continue
+        aliases.append((name, plain if plain != name else name + '_v2'))
+        if aliases[-1][1] not in modelled:
+            sys.exit('{}: {} is the second name of {}, which {} does not have'.format(
+                names, *aliases[-1], functions))
+    with open(out, 'w', encoding='ascii') as stream:
+        for macro, rows in (('CUDA_UNMODELLED', unmodelled), ('CUDA_ALIASES', aliases)):
+            stream.write('#define {}(X) \\\n'.format(macro))
+            stream.write(' \\\n'.join('\tX({})'.format(', '.join(row)) for row in rows) + '\n')
+
+
+def write_wrapped(out, folder, headers):
+    names = wrappers(pathlib.Path(folder), pathlib.Path(headers))
+    with open(out, 'w', encoding='ascii') as stream:
+        stream.write('#define PRELOAD_FUNCTIONS(X) \\\n')
+        stream.write(' \\\n'.join('\tX({})'.format(name) for name in names) + '\n')
+
+
+if __name__ == '__main__':
+    {'map': write_map, 'unmodelled': write_unmodelled, 'cuda': write_cuda,
+     'wrapped': write_wrapped}[sys.argv[1]](*sys.argv[2:])

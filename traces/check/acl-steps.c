@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The ACL dialect of the cases: the steps of cases/FORMAT.md as calls of libascendcl.so.
+ */
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "acl/acl.h"
+#include "case-step.h"
+
+static size_t marked_free;
+
+/* ---- arguments ---- */
+
+static const char *const attr_names[] = { "ddr",
+					  "hbm",
+					  "ddr-huge",
+					  "ddr-normal",
+					  "hbm-huge",
+					  "hbm-normal",
+					  "ddr-p2p-huge",
+					  "ddr-p2p-normal",
+					  "hbm-p2p-huge",
+					  "hbm-p2p-normal",
+					  "hbm-huge1g",
+					  "hbm-p2p-huge1g",
+					  "mem-normal",
+					  "mem-huge",
+					  "mem-huge1g",
+					  "mem-p2p-normal",
+					  "mem-p2p-huge",
+					  "mem-p2p-huge1g",
+					  NULL };
+static const char *const location_names[] = { "host",    "device", "unregistered",
+					      "managed", "numa",   NULL };
+
+static const char *location_name(unsigned type)
+{
+	return type < G_N_ELEMENTS(location_names) - 1 ? location_names[type] : "none";
+}
+
+/* "device:1", "host", "numa:0", "type-7:2"; device:0 without. */
+static aclrtMemLocation location_of(struct step *s, const char *option)
+{
+	g_auto(GStrv) parts = g_strsplit(step_option(s, option, "device:0"), ":", 2);
+	aclrtMemLocation location = { .id = parts[1] == NULL ? 0
+							     : (uint32_t)step_value(s, parts[1]) };
+
+	for (int i = 0; location_names[i] != NULL; i++)
+		if (strcmp(parts[0], location_names[i]) == 0) {
+			location.type = (aclrtMemLocationType)i;
+			return location;
+		}
+	location.type = (aclrtMemLocationType)atoi(parts[0] + strlen("type-"));
+	return location;
+}
+
+static aclrtPhysicalMemProp prop_of(struct step *s)
+{
+	return (aclrtPhysicalMemProp){
+		.handleType = (aclrtMemHandleType)step_option_number(s, "handle-type", 0),
+		.allocationType = (aclrtMemAllocationType)step_option_number(s, "allocation", 0),
+		.memAttr = (aclrtMemAttr)step_choice(s, "as", attr_names, ACL_HBM_MEM_HUGE),
+		.location = location_of(s, "on"),
+		.reserve = step_option_number(s, "reserve", 0),
+	};
+}
+
+static aclrtMemAccessDesc access_of(struct step *s, const char *location)
+{
+	const char *access = step_option(s, "access", "rw");
+
+	return (aclrtMemAccessDesc){
+		.flags = strcmp(access, "rw") == 0  ? ACL_RT_MEM_ACCESS_FLAGS_READWRITE
+			 : strcmp(access, "r") == 0 ? ACL_RT_MEM_ACCESS_FLAGS_READ
+						    : ACL_RT_MEM_ACCESS_FLAGS_NONE,
+		.location = location_of(s, location),
+	};
+}
+
+/* The words behind the first, as process ids. */
+static uint64_t pids_of(struct step *s, int32_t pids[4])
+{
+	uint64_t count = 0;
+
+	while (count < 4 && strcmp(step_word(s, (int)count + 2), "0") != 0) {
+		pids[count] = (int32_t)step_number(s, (int)count + 2);
+		count++;
+	}
+	return count;
+}
+
+static gboolean argument(struct step *s, const char *word, uint64_t *out)
+{
+	static uint8_t buffer[65536];
+	static int32_t pids[4];
+	static aclrtPhysicalMemProp prop;
+	static aclrtMemAccessDesc descs[2];
+	static aclrtMemLocation location, of;
+
+	if (strcmp(word, "prop") == 0) {
+		prop = prop_of(s);
+		*out = (uintptr_t)&prop;
+	} else if (strcmp(word, "desc") == 0) {
+		descs[0] = access_of(s, "to");
+		descs[1] = access_of(s, step_option(s, "and", NULL) != NULL ? "and" : "to");
+		*out = (uintptr_t)descs;
+	} else if (strcmp(word, "descs") == 0) {
+		*out = step_option(s, "and", NULL) != NULL ? 2 : 1;
+	} else if (strcmp(word, "location") == 0) {
+		location = location_of(s, "to");
+		*out = (uintptr_t)&location;
+	} else if (strcmp(word, "of") == 0) {
+		of = location_of(s, "of");
+		*out = (uintptr_t)&of;
+	} else if (strcmp(word, "attr") == 0) {
+		*out = (uint64_t)step_choice(s, "of", attr_names, ACL_HBM_MEM);
+	} else if (strcmp(word, "pid") == 0) {
+		pids_of(s, pids);
+		*out = (uintptr_t)pids;
+	} else if (strcmp(word, "pids") == 0) {
+		*out = pids_of(s, pids);
+	} else if (strcmp(word, "buffer") == 0) {
+		*out = (uintptr_t)buffer;
+	} else if (strcmp(word, "option") == 0) {
+		*out = strcmp(step_word(s, 1), "minimum") == 0       ? 0
+		       : strcmp(step_word(s, 1), "recommended") == 0 ? 1
+								     : step_number(s, 1);
+	} else {
+		return FALSE;
+	}
+	return TRUE;
+}
+
+/* ---- what calls gave ---- */
+
+static void show_number(struct step *s)
+{
+	step_show(s, "%d", (int)s->out[0][0]);
+}
+
+static void show_tgid(struct step *s)
+{
+	step_show(s, (int32_t)s->out[0][0] == getpid() ? "mine" : "other");
+}
+
+/* "same" or "other" than the variable of option same-as=. */
+static void show_same(struct step *s)
+{
+	const char *name = step_option(s, "same-as", NULL);
+
+	if (name != NULL)
+		step_show(s, step_value(s, name) == s->out[STEP_RESULT][0] ? "same" : "other");
+}
+
+static void show_address(struct step *s)
+{
+	uint64_t va = s->out[STEP_RESULT][0];
+	const char *alignment = (va & ((UINT64_C(1) << 30) - 1)) == 0   ? "1G"
+				: (va & ((UINT64_C(2) << 20) - 1)) == 0 ? "2M"
+									: "less";
+
+	step_show(s, "%s%s", alignment,
+		  step_option(s, "at", NULL) == NULL     ? ""
+		  : step_option_number(s, "at", 0) == va ? " as-asked"
+							 : " elsewhere");
+}
+
+static void show_size(struct step *s)
+{
+	step_show(s, "%s", step_size_text((int64_t)s->out[0][0]));
+}
+
+static void show_properties(struct step *s)
+{
+	aclrtPhysicalMemProp prop;
+
+	memcpy(&prop, s->out[0], sizeof(prop));
+	step_show(s, "%s %s:%u %d %d",
+		  (unsigned)prop.memAttr < G_N_ELEMENTS(attr_names) - 1 ? attr_names[prop.memAttr]
+									: "none",
+		  location_name((unsigned)prop.location.type), prop.location.id,
+		  (int)prop.handleType, (int)prop.allocationType);
+}
+
+static void show_access(struct step *s)
+{
+	static const char *const names[] = { "none", "r", "unknown", "rw" };
+
+	step_show(s, "%s", s->out[0][0] < G_N_ELEMENTS(names) ? names[s->out[0][0]] : "unknown");
+}
+
+static void show_range(struct step *s)
+{
+	g_autofree char *offset =
+		g_strdup(step_size_text((int64_t)(step_number(s, 1) - s->out[0][0])));
+
+	step_show(s, "%s %s", offset, step_size_text((int64_t)s->out[1][0]));
+}
+
+static void show_whose(struct step *s)
+{
+	aclrtPtrAttributes attributes;
+
+	memcpy(&attributes, s->out[0], sizeof(attributes));
+	step_show(s, "%s:%u %s", location_name((unsigned)attributes.location.type),
+		  attributes.location.id, step_size_text(attributes.pageSize));
+}
+
+static void publish_number(struct step *s)
+{
+	step_publish(s, 1, s->out[0][0], NULL, 0);
+}
+
+static void publish_fabric(struct step *s)
+{
+	step_publish(s, 1, s->out[0][0], s->out[0], sizeof(aclrtMemFabricHandle));
+}
+
+static void publish_key(struct step *s)
+{
+	step_publish(s, 1, strlen((const char *)s->out[0]), s->out[0], 65);
+}
+
+static void keep_mark(struct step *s)
+{
+	marked_free = s->out[0][0];
+}
+
+/* Bytes taken since the mark, by whomever. */
+static void show_used(struct step *s)
+{
+	step_show(s, "%s", step_size_text((int64_t)(marked_free - s->out[0][0])));
+}
+
+/* ---- the process ---- */
+
+static void die(struct step *s)
+{
+	(void)s;
+	kill(getpid(), SIGKILL);
+}
+
+static void end(struct step *s)
+{
+	exit((int)step_number(s, 1));
+}
+
+static void poke(struct step *s)
+{
+	*(volatile uint8_t *)(uintptr_t)step_number(s, 1) = (uint8_t)step_number(s, 2);
+}
+
+static void peek(struct step *s)
+{
+	step_show(s, "%u", *(volatile uint8_t *)(uintptr_t)step_number(s, 1));
+}
+
+/* Ordinary memory of the process, aligned to 4 KiB, of zeros. */
+static void plain(struct step *s)
+{
+	size_t size = (step_number(s, 2) + 4095) / 4096 * 4096;
+	void *va = aligned_alloc(4096, size);
+
+	if (va != NULL)
+		memset(va, 0, size);
+	step_set(s, 1, (uintptr_t)va);
+}
+
+/* ---- copies ---- */
+
+/* "read ADDRESS [SIZE]": shows the first and the last byte, or "mixed" if those between differ from
+ * both. */
+static void read_bytes(struct step *s)
+{
+	gboolean mixed = FALSE;
+
+	s->size = MAX(step_number(s, 2), 1);
+	s->host = g_malloc0(s->size);
+	if (step_call(s, "aclrtMemcpy", "host size $1 size 2") != ACL_SUCCESS)
+		return;
+	for (uint64_t i = 1; i + 1 < s->size; i++)
+		mixed = mixed || (s->host[i] != s->host[0] && s->host[i] != s->host[s->size - 1]);
+	if (s->size == 1)
+		step_show(s, "%u", s->host[0]);
+	else
+		step_show(s, "%u %u%s", s->host[0], s->host[s->size - 1], mixed ? " mixed" : "");
+}
+
+/* "write ADDRESS BYTE SIZE [room=]": from ordinary host memory. */
+static void write_bytes(struct step *s)
+{
+	s->size = step_number(s, 3);
+	s->host = g_malloc(MAX(s->size, 1));
+	memset(s->host, (int)step_number(s, 2), s->size);
+	step_call(s, "aclrtMemcpy", "$1 room=size host size 1");
+}
+
+/* In a stream of its own, which it waits for; the first failure counts. */
+static void copy_async(struct step *s)
+{
+	g_autofree char *copy = NULL, *stream = NULL;
+	int first;
+
+	if (step_call(s, "aclrtCreateStream", "out") != ACL_SUCCESS)
+		return;
+	stream = g_strdup_printf("%" G_GUINT64_FORMAT, s->out[0][0]);
+	copy = g_strdup_printf("$1 $3 $2 $3 kind=3 %s", stream);
+	first = step_call(s, "aclrtMemcpyAsync", copy);
+	if (first == ACL_SUCCESS)
+		first = step_call(s, "aclrtSynchronizeStream", stream);
+	step_call(s, first == ACL_SUCCESS ? "aclrtDestroyStream" : "aclrtDestroyStreamForce",
+		  stream);
+	if (first != ACL_SUCCESS) {
+		s->function = NULL;
+		s->answer->code = first;
+	}
+}
+
+/* ---- the dialect ---- */
+
+static const struct case_verb verbs[] = {
+	{ "init", "aclInit", "0", NULL },
+	{ "finalize", "aclFinalize", "", NULL },
+	{ "device", "aclrtSetDevice", "$1", NULL },
+	{ "reset-device", "aclrtResetDevice", "$1", NULL },
+	{ "current-device", "aclrtGetDevice", "out", show_number },
+	{ "devices", "aclrtGetDeviceCount", "out", show_number },
+	{ "peer-possible", "aclrtDeviceCanAccessPeer", "out $1 $2", show_number },
+	{ "peer", "aclrtDeviceEnablePeerAccess", "$1 flags=0", NULL },
+	{ "tgid", "aclrtDeviceGetBareTgid", "out", show_tgid },
+	{ "die", NULL, NULL, die },
+	{ "exit", NULL, NULL, end },
+	{ "reserve", "aclrtReserveMemAddress", ">1 $2 align=0 at=0 flags=1", show_address },
+	{ "reserve-nouc", "aclrtReserveMemAddressNoUCMemory", ">1 $2 align=0 at=0 flags=1",
+	  show_address },
+	{ "unreserve", "aclrtReleaseMemAddress", "$1", NULL },
+	{ "create", "aclrtMallocPhysical", ">1 $2 prop flags=0", NULL },
+	{ "destroy", "aclrtFreePhysical", "$1", NULL },
+	{ "granularity", "aclrtMemGetAllocationGranularity", "prop option out", show_size },
+	{ "properties", "aclrtMemGetAllocationPropertiesFromHandle", "$1 out", show_properties },
+	{ "retain", "aclrtMemRetainAllocationHandle", "$2 >1", show_same },
+	{ "map", "aclrtMapMem", "$1 $2 offset=0 $3 flags=0", NULL },
+	{ "map-no-access", "aclrtMemMapNoAccess", "$1 $2 offset=0 $3 flags=0", NULL },
+	{ "unmap", "aclrtUnmapMem", "$1", NULL },
+	{ "grant", "aclrtMemSetAccess", "$1 $2 desc count=descs", NULL },
+	{ "access", "aclrtMemGetAccess", "$1 of out", show_access },
+	{ "range", "aclrtMemGetAddressRange", "$1 out out1", show_range },
+	{ "whose", "aclrtPointerGetAttributes", "$1 out", show_whose },
+	{ "export", "aclrtMemExportToShareableHandle", "$2 type=0 flags=0 out", publish_number },
+	{ "export-v2", "aclrtMemExportToShareableHandleV2", "$2 flags=0 type=1 out",
+	  publish_fabric },
+	{ "allow", "aclrtMemSetPidToShareableHandle", "$1 pid count=pids", NULL },
+	{ "allow-v2", "aclrtMemSetPidToShareableHandleV2", "blob1 type=1 pid pids", NULL },
+	{ "import", "aclrtMemImportFromShareableHandle", "$2 on=0 >1", show_same },
+	{ "import-v2", "aclrtMemImportFromShareableHandleV2", "blob2 type=1 flags=0 >1",
+	  show_same },
+	{ "export-key", "aclrtIpcMemGetExportKey", "$2 $3 out 65 flags=0", publish_key },
+	{ "allow-key", "aclrtIpcMemSetImportPid", "blob1 pid pids", NULL },
+	{ "import-key", "aclrtIpcMemImportByKey", ">1 blob2 flags=0", NULL },
+	{ "close-key", "aclrtIpcMemClose", "blob1", NULL },
+	{ "mark", "aclrtGetMemInfo", "attr out out1", keep_mark },
+	{ "used", "aclrtGetMemInfo", "attr out out1", show_used },
+	{ "malloc", "aclrtMalloc", ">1 $2 policy=0", NULL },
+	{ "free", "aclrtFree", "$1", NULL },
+	{ "malloc-host", "aclrtMallocHost", ">1 $2", NULL },
+	{ "free-host", "aclrtFreeHost", "$1", NULL },
+	{ "plain", NULL, NULL, plain },
+	{ "fill", "aclrtMemset", "$1 room=$3 $2 $3", NULL },
+	{ "read", NULL, NULL, read_bytes },
+	{ "write", NULL, NULL, write_bytes },
+	{ "copy", "aclrtMemcpy", "$1 $3 $2 $3 kind=3", NULL },
+	{ "copy-async", NULL, NULL, copy_async },
+	{ "poke", NULL, NULL, poke },
+	{ "peek", NULL, NULL, peek },
+	{ NULL, NULL, NULL, NULL },
+};
+
+#define CODE(name)          \
+	{                   \
+		name, #name \
+	}
+static const struct case_code codes[] = {
+	CODE(ACL_ERROR_INVALID_PARAM),
+	CODE(ACL_ERROR_REPEAT_INITIALIZE),
+	CODE(ACL_ERROR_REPEAT_FINALIZE),
+	CODE(ACL_ERROR_FEATURE_UNSUPPORTED),
+	CODE(ACL_ERROR_INTERNAL_ERROR),
+	CODE(ACL_ERROR_RT_PARAM_INVALID),
+	CODE(ACL_ERROR_RT_INVALID_DEVICEID),
+	CODE(ACL_ERROR_RT_CONTEXT_NULL),
+	CODE(ACL_ERROR_RT_STREAM_CONTEXT),
+	CODE(ACL_ERROR_RT_INVALID_MEMORY_TYPE),
+	CODE(ACL_ERROR_RT_INVALID_HANDLE),
+	CODE(ACL_ERROR_RT_FEATURE_NOT_SUPPORT),
+	CODE(ACL_ERROR_RT_MEMORY_ALLOCATION),
+	CODE(ACL_ERROR_RT_RESOURCE_ALLOC_FAIL),
+	CODE(ACL_ERROR_RT_NO_PERMISSION),
+	CODE(ACL_ERROR_RT_CONTEXT_RELEASE_ERROR),
+	CODE(ACL_ERROR_RT_STREAM_SYNC_TIMEOUT),
+	CODE(ACL_ERROR_RT_DRV_INTERNAL_ERROR),
+	CODE(ACL_ERROR_HOST_MEMORY_ALREADY_REGISTERED),
+	CODE(ACL_ERROR_HOST_MEMORY_NOT_REGISTERED),
+	{ 0, NULL },
+};
+
+static const char *const beginning[] = { NULL };
+const struct case_dialect case_acl = { verbs, codes, beginning, "aclGetRecentErrMsg", argument };

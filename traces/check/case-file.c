@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Reads case files (cases/FORMAT.md): lines to cases, steps and expected answers. What a step does
+ * is not known here, only which verbs and codes the dialect has.
+ */
+#include <signal.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "case-step.h"
+
+static const struct case_code signals[] = { { CASE_SIGNAL - SIGSEGV, "SIGSEGV" },
+					    { CASE_SIGNAL - SIGBUS, "SIGBUS" },
+					    { CASE_SIGNAL - SIGKILL, "SIGKILL" },
+					    { CASE_SIGNAL - SIGABRT, "SIGABRT" },
+					    { 0, NULL } };
+/* code_of() finds them, case_code_text() has words of its own. */
+static const struct case_code endings[] = {
+	{ 0, "ok" }, { CASE_ANY, "any" }, { CASE_EXIT, "exit" }, { 0, NULL }
+};
+
+static const char *name_of(const struct case_code *codes, int code)
+{
+	for (; codes->name != NULL; codes++)
+		if (codes->code == code)
+			return codes->name;
+	return NULL;
+}
+
+const char *case_code_text(const struct case_dialect *dialect, int code)
+{
+	static char text[96];
+	const char *name = name_of(dialect->codes, code);
+
+	if (code == CASE_MISSING)
+		return "no such function";
+	if (code == CASE_ANY)
+		return "any answer";
+	if (code == CASE_EXIT)
+		return "the end of the process";
+	if (name_of(signals, code) != NULL)
+		return name_of(signals, code);
+	if (code == 0)
+		return "ok";
+	if (code <= CASE_SIGNAL)
+		g_snprintf(text, sizeof(text), "the end of the process (signal or status %d)",
+			   CASE_SIGNAL - code);
+	else if (name != NULL)
+		g_snprintf(text, sizeof(text), "%d (%s)", code, name);
+	else
+		g_snprintf(text, sizeof(text), "%d", code);
+	return text;
+}
+
+/* The number of a code's name ("ok", "107000"). FALSE if it is none. */
+static gboolean code_of(const struct case_dialect *dialect, const char *text, int *out)
+{
+	const struct case_code *const tables[] = { endings, signals, dialect->codes };
+	char *end;
+
+	for (gsize t = 0; t < G_N_ELEMENTS(tables); t++)
+		for (const struct case_code *code = tables[t]; code->name != NULL; code++)
+			if (strcmp(text, code->name) == 0) {
+				*out = code->code;
+				return TRUE;
+			}
+	*out = (int)g_ascii_strtoll(text, &end, 10);
+	return end != text && *end == '\0';
+}
+
+/* ---- lines ---- */
+
+struct reader {
+	const struct case_dialect *dialect;
+	const char *path;
+	int line;
+	GPtrArray *cases;
+	char *suite;
+	GError **error;
+};
+
+static gboolean fail(struct reader *r, const char *format, ...) G_GNUC_PRINTF(2, 3);
+static gboolean fail(struct reader *r, const char *format, ...)
+{
+	g_autofree char *text = NULL;
+	va_list args;
+
+	va_start(args, format);
+	text = g_strdup_vprintf(format, args);
+	va_end(args);
+	g_set_error(r->error, G_FILE_ERROR, G_FILE_ERROR_INVAL, "%s:%d: %s", r->path, r->line,
+		    text);
+	return FALSE;
+}
+
+static void clear_step(gpointer data)
+{
+	struct case_step *step = data;
+
+	g_strfreev(step->argv);
+	g_free(step->docs.value);
+	g_free(step->driver.value);
+	g_free(step->text);
+}
+
+static void free_case(gpointer data)
+{
+	struct test_case *test = data;
+
+	g_array_unref(test->steps);
+	g_ptr_array_unref(test->settings);
+	g_free(test->file);
+	g_free(test->suite);
+	g_free(test->name);
+	g_free(test);
+}
+
+/* The words of a text, which blanks part. */
+static char **words_of(const char *text, int *count)
+{
+	GStrvBuilder *builder = g_strv_builder_new();
+	g_auto(GStrv) parts = g_strsplit_set(text, " \t", -1);
+	char **found;
+
+	for (char **part = parts; *part != NULL; part++)
+		if (**part != '\0')
+			g_strv_builder_add(builder, *part);
+	found = g_strv_builder_end(builder);
+	g_strv_builder_unref(builder);
+	*count = (int)g_strv_length(found);
+	return found;
+}
+
+/* "case NAME [processes=N] [absolute] [full-size] [bare] [NAME=VALUE]..." */
+static gboolean read_case(struct reader *r, const char *rest)
+{
+	struct test_case *test = g_new0(struct test_case, 1);
+	int count;
+	g_auto(GStrv) parts = words_of(rest, &count);
+
+	test->dialect = r->dialect;
+	test->file = g_strdup(r->path);
+	test->suite = g_strdup(r->suite);
+	test->name = g_strdup(parts[0]);
+	test->line = r->line;
+	test->processes = 1;
+	test->settings = g_ptr_array_new_with_free_func(g_free);
+	test->steps = g_array_new(FALSE, FALSE, sizeof(struct case_step));
+	g_array_set_clear_func(test->steps, clear_step);
+	g_ptr_array_add(r->cases, test);
+	if (count == 0)
+		return fail(r, "a case needs a name");
+	for (int i = 1; i < count; i++) {
+		if (g_str_has_prefix(parts[i], "processes="))
+			test->processes = (int)g_ascii_strtoll(parts[i] + 10, NULL, 10);
+		else if (strcmp(parts[i], "absolute") == 0)
+			test->absolute = TRUE;
+		else if (strcmp(parts[i], "full-size") == 0)
+			test->full_size = TRUE;
+		else if (strcmp(parts[i], "bare") == 0)
+			test->bare = TRUE;
+		else if (strchr(parts[i], '=') != NULL)
+			g_ptr_array_add(test->settings, g_strdup(parts[i]));
+		else
+			return fail(r, "'%s' says nothing about a case", parts[i]);
+	}
+	if (test->processes < 1 || test->processes > CASE_PROCESSES_MAX)
+		return fail(r, "processes must be between 1 and %d", CASE_PROCESSES_MAX);
+	return TRUE;
+}
+
+/* "CODE[: VALUE]" */
+static gboolean read_expect(struct reader *r, const char *text, struct case_expect *out)
+{
+	g_auto(GStrv) parts = g_strsplit(text, ":", 2);
+
+	if (!code_of(r->dialect, g_strstrip(parts[0]), &out->code))
+		return fail(r, "'%s' is no answer; say ok, any, a number, or a signal", parts[0]);
+	out->given = TRUE;
+	out->value = parts[1] == NULL ? NULL : g_strdup(g_strstrip(parts[1]));
+	return TRUE;
+}
+
+/* "STEP [| ANSWER] [| docs ANSWER] [| driver ANSWER]" */
+static gboolean read_step(struct reader *r, const char *text)
+{
+	struct test_case *test =
+		r->cases->len == 0 ? NULL : g_ptr_array_index(r->cases, r->cases->len - 1);
+	g_auto(GStrv) parts = g_strsplit(text, "|", -1);
+	const char *words = parts[0];
+	struct case_step step = { .line = r->line, .docs = { .given = TRUE } };
+
+	if (test == NULL || strcmp(test->file, r->path) != 0)
+		return fail(r, "a step before the first case");
+	if (words[0] >= 'A' && words[0] < 'A' + CASE_PROCESSES_MAX && words[1] == '>') {
+		step.process = words[0] - 'A';
+		words += 2;
+	}
+	if (step.process >= test->processes)
+		return fail(r, "the case has no process %c", 'A' + step.process);
+	step.text = g_strdup(text);
+	step.argv = words_of(words, &step.argc);
+	g_array_append_val(test->steps, step);
+	if (step.argc == 0 || !case_verb_known(r->dialect, step.argv[0]))
+		return fail(r, "'%s' is no step", step.argc == 0 ? "" : step.argv[0]);
+	for (char **part = parts + 1; *part != NULL; part++) {
+		struct case_step *last =
+			&g_array_index(test->steps, struct case_step, test->steps->len - 1);
+		const char *answer = g_strstrip(*part);
+		gboolean driver = g_str_has_prefix(answer, "driver ");
+
+		answer += driver ? 7 : g_str_has_prefix(answer, "docs ") ? 5 : 0;
+		if (!read_expect(r, answer, driver ? &last->driver : &last->docs))
+			return FALSE;
+	}
+	return TRUE;
+}
+
+static gboolean read_file(struct reader *r)
+{
+	g_autofree char *text = NULL, *suite = g_path_get_basename(r->path);
+	g_auto(GStrv) lines = NULL;
+	gboolean good = TRUE;
+
+	if (!g_file_get_contents(r->path, &text, NULL, NULL))
+		return fail(r, "cannot be opened");
+	suite[strcspn(suite, ".")] = '\0'; /* the file's name without its ending */
+	r->suite = g_strcanon(suite, G_CSET_A_2_Z G_CSET_a_2_z G_CSET_DIGITS, '_');
+	lines = g_strsplit(text, "\n", -1);
+	for (char **line = lines; good && *line != NULL; line++) {
+		(*line)[strcspn(*line, "#\r")] = '\0';
+		g_strstrip(*line);
+		r->line++;
+		if (g_str_has_prefix(*line, "case "))
+			good = read_case(r, *line + 5);
+		else if (**line != '\0')
+			good = read_step(r, *line);
+	}
+	return good;
+}
+
+static gint by_name(gconstpointer a, gconstpointer b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+GPtrArray *case_folder_read(const char *path, const struct case_dialect *dialect, GError **error)
+{
+	g_autoptr(GDir) dir = g_dir_open(path, 0, error);
+	g_autoptr(GPtrArray) files = g_ptr_array_new_with_free_func(g_free);
+	g_autoptr(GPtrArray) cases = g_ptr_array_new_with_free_func(free_case);
+	const char *name;
+
+	while (dir != NULL && (name = g_dir_read_name(dir)) != NULL)
+		if (g_str_has_suffix(name, ".case"))
+			g_ptr_array_add(files, g_build_filename(path, name, NULL));
+	if (dir == NULL)
+		return NULL;
+	g_ptr_array_sort(files, by_name);
+	for (guint i = 0; i < files->len; i++) {
+		struct reader r = { .dialect = dialect,
+				    .path = g_ptr_array_index(files, i),
+				    .cases = cases,
+				    .error = error };
+
+		if (!read_file(&r))
+			return NULL;
+	}
+	if (cases->len > 0)
+		return g_steal_pointer(&cases);
+	g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_NOENT, "%s has no *.case file", path);
+	return NULL;
+}

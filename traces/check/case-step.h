@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a dialect of the cases is made of, and what its steps find in the process that runs them:
+ * the words of the step at hand, its variables, calls of the library.
+ */
+#ifndef NPUSIM_TRACES_CHECK_CASE_STEP_H
+#define NPUSIM_TRACES_CHECK_CASE_STEP_H
+
+#include "case.h"
+
+#define STEP_OUTS   8 /* memory that calls write to: "out" or "out0", "out1", ... */
+#define STEP_RESULT 7 /* the one of ">N" */
+
+struct step {
+	const struct case_dialect *dialect;
+	void *library;
+	const struct case_step *text;
+	struct case_answer *answer;
+	const char *function; /* called last */
+	gboolean broken;      /* the step itself is wrong: a word without a value, say */
+	uint64_t out[STEP_OUTS][64];
+	int result;    /* the word of the variable that out[STEP_RESULT] becomes, at the end; 0 */
+	uint8_t *host; /* "host": memory of this process, "size" bytes, for what a step copies */
+	uint64_t size;
+};
+
+/* A step calls one function of the library, and shows or keeps what that gave. Arguments are words
+ * (step_call()). `then` runs if the call answered 0, or alone where there is no function; it may
+ * make calls of its own. */
+struct case_verb {
+	const char *name, *function, *arguments;
+	void (*then)(struct step *step);
+};
+struct case_code {
+	int code;
+	const char *name;
+};
+struct case_dialect {
+	const struct case_verb *verbs; /* ends with a NULL name */
+	const struct case_code *codes; /* likewise */
+	const char *const *beginning;  /* verbs before the first step; ends with NULL */
+	const char *message;           /* function that says why the last call failed; or NULL */
+	/* The argument that a word of the dialect stands for, such as "prop". FALSE: no such word.
+	 */
+	gboolean (*argument)(struct step *step, const char *word, uint64_t *out);
+};
+
+/* Runs a step in this process, which has the library open as `library`. */
+void case_step_run(const struct case_dialect *dialect, void *library, const struct case_step *text,
+		   struct case_answer *answer);
+gboolean case_verb_known(const struct case_dialect *dialect, const char *name);
+/* The variable, made (0) if it is new. */
+struct case_variable *case_variable(const char *name);
+
+/* Word `index` after the verb, from 1, options not counted; "0" beyond the last. As a number: a sum
+ * of terms, which are numbers with K, M, G, T, or names. */
+const char *step_word(struct step *step, int index);
+uint64_t step_number(struct step *step, int index);
+/* Option NAME=VALUE as text or number, or what it is without. */
+const char *step_option(struct step *step, const char *name, const char *without);
+uint64_t step_option_number(struct step *step, const char *name, uint64_t without);
+/* The option's place among the names, which NULL ends, or its value as a number. */
+int step_choice(struct step *step, const char *name, const char *const *names, int without);
+uint64_t step_value(struct step *step, const char *text);
+
+/* Calls a function of the library with up to ten arguments, words apart by a space:
+ *   $N         the number that word N stands for      N            a number
+ *   >N         memory for what becomes the value of the variable that word N names
+ *   NAME=WORD  option NAME, or without it what WORD stands for
+ *   &NAME      where a variable is                    blobN        the bytes of variable N
+ *   out, outN  memory                                 host, size   as in struct step
+ *   and the words of the dialect. Returns the code, which is the step's from then on. */
+int step_call(struct step *step, const char *function, const char *arguments);
+
+/* Gives a value to the variable that word `index` names. */
+void step_set(struct step *step, int index, uint64_t value);
+/* The same, for all processes, with bytes beside the number. */
+void step_publish(struct step *step, int index, uint64_t value, const void *bytes, size_t size);
+/* The value that the step shows, in printf's form. */
+void step_show(struct step *step, const char *format, ...) G_GNUC_PRINTF(2, 3);
+/* "4M", "1G", "-2M", "17": the way values are shown; static. */
+const char *step_size_text(int64_t bytes);
+
+#endif

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Processes that use a device on behalf of this one, so that a driver that crashes costs an answer
+ * and not the command: started with pipes, or run for the text that they write.
+ */
+#include "child.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* ---- a process that is asked and answers ---- */
+
+gboolean child_read(int fd, void *data, gsize bytes)
+{
+	for (gsize done = 0; done < bytes;) {
+		gssize n = read(fd, (char *)data + done, bytes - done);
+
+		if (n <= 0 && !(n < 0 && errno == EINTR))
+			return FALSE;
+		done += n > 0 ? (gsize)n : 0;
+	}
+	return TRUE;
+}
+
+gboolean child_write(int fd, const void *data, gsize bytes)
+{
+	for (gsize done = 0; done < bytes;) {
+		gssize n = write(fd, (const char *)data + done, bytes - done);
+
+		if (n <= 0 && !(n < 0 && errno == EINTR))
+			return FALSE;
+		done += n > 0 ? (gsize)n : 0;
+	}
+	return TRUE;
+}
+
+pid_t child_start(int *to, int *from, int *child_from, int *child_to)
+{
+	int orders[2], answers[2];
+	pid_t pid;
+
+	if (pipe(orders) != 0 || pipe(answers) != 0)
+		return -1;
+	fflush(NULL);
+	pid = fork();
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		close(orders[1]);
+		close(answers[0]);
+		*child_from = orders[0];
+		*child_to = answers[1];
+		return 0;
+	}
+	close(orders[0]);
+	close(answers[1]);
+	*to = orders[1];
+	*from = answers[0];
+	return pid;
+}
+
+/* ---- a process that writes a text ---- */
+
+static void read_all(int fd, GString *text)
+{
+	char part[4096];
+	ssize_t n;
+
+	while ((n = read(fd, part, sizeof(part))) > 0)
+		g_string_append_len(text, part, n);
+}
+
+/* Without what was answered before it went wrong: the lines that begin with \001. */
+static const char *complaint_in(const char *text)
+{
+	while (*text == '\001') {
+		text += strcspn(text, "\n");
+		text += *text == '\n';
+	}
+	return text;
+}
+
+static void set_ending(int status, const char *text, GError **error)
+{
+	text = complaint_in(text);
+	if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM)
+		g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_FAILED,
+			    "the driver has not answered a call for %d seconds",
+			    CHILD_ANSWER_SECONDS);
+	else if (WIFSIGNALED(status))
+		g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_FAILED,
+			    "the driver's process died of signal %d (%s)", WTERMSIG(status),
+			    strsignal(WTERMSIG(status)));
+	else
+		g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_FAILED, "%s",
+			    text[0] != '\0' ? text : "the driver's process ended without a word");
+}
+
+gboolean child_text(gboolean (*work)(void *arg, FILE *out), void *arg, char **out_text,
+		    GError **error)
+{
+	GString *text = g_string_new(NULL);
+	int fds[2], status = 0;
+	pid_t pid;
+
+	if (pipe(fds) != 0)
+		g_error("no pipe");
+	fflush(NULL);
+	pid = fork();
+	if (pid == 0) {
+		FILE *out = fdopen(fds[1], "w");
+		gboolean good;
+
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		close(fds[0]);
+		good = work(arg, out);
+		fclose(out);
+		_exit(good ? 0 : 1);
+	}
+	close(fds[1]);
+	read_all(fds[0], text);
+	close(fds[0]);
+	waitpid(pid, &status, 0);
+	if (status != 0) {
+		set_ending(status, text->str, error);
+		g_string_free(text, TRUE);
+		return FALSE;
+	}
+	*out_text = g_string_free(text, FALSE);
+	return TRUE;
+}

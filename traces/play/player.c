@@ -1,0 +1,598 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A call that failed when it was recorded is made only where all that it names exists. A result
+ * other than the recorded one is counted, not an error.
+ */
+#include "player.h"
+
+#include "format/units.h"
+#include "read/by-address.h"
+#include "read/sites.h"
+#include "traffic.h"
+
+#define NOT_MADE (-1) /* what the call names is not there */
+
+/* What a name stands for. */
+struct object {
+	void *p; /* address, or handle */
+	guint64 size;
+	guint64 bytes; /* of physical memory, in whole pages */
+	gint32 device;
+	guint users;            /* tables that hold it */
+	guint references;       /* of a handle: that programs have */
+	guint model_references; /* the same, that the model knows of: an import is none of them */
+	guint maps;
+};
+struct player {
+	struct replay *replay;
+	gboolean recorded;
+	guint64 got;                 /* address of the last reservation or allocation */
+	struct replay_device *first; /* counts what belongs to no device */
+	GHashTable *names[128];      /* of a kind: process << 32 | number -> struct object */
+	GTree *mapped;               /* the model's address -> struct object, a handle */
+	GHashTable *set;             /* process << 32 | device -> how often it is set */
+	struct traffic *traffic;
+	GError *refused; /* the first read that the model refused */
+};
+
+/* ---- names ---- */
+
+static const char kinds[] = "rhas";
+
+/* Shares are numbered once in a file, the rest once in a process. */
+static guint64 key_of(guint32 process, const struct npu_trace_name *name)
+{
+	return (guint64)(name->kind == 's' ? 0 : process) << 32 | name->number;
+}
+
+static struct object *find(const struct player *p, guint32 process,
+			   const struct npu_trace_name *name)
+{
+	guint64 key = key_of(process, name);
+	GHashTable *table = p->names[name->kind & 127];
+
+	return table ? g_hash_table_lookup(table, &key) : NULL;
+}
+
+static void object_unref(gpointer data)
+{
+	struct object *t = data;
+	if (--t->users == 0)
+		g_free(t);
+}
+
+static void keep(struct player *p, const struct npu_trace_record *c, struct object *t)
+{
+	guint64 key = key_of(c->process, &c->name);
+
+	t->users++;
+	g_hash_table_replace(p->names[c->name.kind & 127], g_memdup2(&key, sizeof key), t);
+}
+
+static void forget(struct player *p, const struct npu_trace_record *c)
+{
+	guint64 key = key_of(c->process, &c->name);
+
+	g_hash_table_remove(p->names[c->name.kind & 127], &key);
+}
+
+/* What is mapped over an address of the model. */
+static struct object *mapped_over(struct player *p, guint64 address)
+{
+	GTreeNode *node = by_address_node(p->mapped, address);
+	struct object *t = node ? g_tree_node_value(node) : NULL;
+	return t && address - *(guint64 *)g_tree_node_key(node) < t->size ? t : NULL;
+}
+
+static void keep_mapped(struct player *p, void *va, struct object *t)
+{
+	guint64 key = (guint64)GPOINTER_TO_SIZE(va);
+	t->users++;
+	g_tree_replace(p->mapped, g_memdup2(&key, sizeof key), t);
+}
+
+/* The address that a name stands for, or NULL. */
+static void *address(struct player *p, guint32 process, const struct npu_trace_name *name)
+{
+	struct object *t = find(p, process, name);
+
+	return t && name->offset <= t->size ? (char *)t->p + name->offset : NULL;
+}
+
+/* ---- physical memory ---- */
+
+static struct replay_device *device_of(struct player *p, gint32 id)
+{
+	struct replay_device *device = replay_find(p->replay, id);
+	return device ? device : p->first;
+}
+
+/* What the record's name stands for from now on. */
+static struct object *add(struct player *p, const struct npu_trace_record *c, void *at,
+			  guint64 bytes, gint32 device)
+{
+	struct object *t = g_new0(struct object, 1);
+
+	*t = (struct object){ .p = at, .size = c->size, .bytes = bytes, .device = device };
+	keep(p, c, t);
+	if (p->recorded && bytes > 0 && device >= 0)
+		memory_usage_obtain(&device_of(p, device)->usage, c->size, bytes);
+	return t;
+}
+
+/* After a reference or a mapping went: the memory goes with the last of both. */
+static void maybe_returned(struct player *p, struct object *t)
+{
+	if (!p->recorded || t->references > 0 || t->maps > 0 || t->device < 0)
+		return;
+	/* what of a handle's size is rounding is told once */
+	memory_usage_return(&device_of(p, t->device)->usage, MIN(t->size, t->bytes), t->bytes);
+	t->bytes = 0;
+}
+
+static struct allocation_table *table_of(struct player *p, gint32 device)
+{
+	return &device_of(p, device)->usage.table;
+}
+
+static void note(struct player *p, const struct npu_trace_record *c, gint32 device,
+		 enum allocation_kind kind, const void *va, guint64 size)
+{
+	const struct allocation item = { .key = (guintptr)va,
+					 .address =
+						 c->has & NPU_TRACE_HAS_VA ? c->va : (guintptr)va,
+					 .size = size,
+					 .va = (guintptr)va,
+					 .mapped = c->verb == NPU_TRACE_MAP };
+
+	allocation_table_add(table_of(p, device), kind, &item);
+}
+
+/* Where a call is counted. */
+static struct model_device *calls_of(struct replay_device *device, const struct npu_trace_record *c)
+{
+	return c->has & NPU_TRACE_HAS_START ? &device->setup : &device->window;
+}
+
+/* The same of one that may give memory back. The handles that a policy releases without having
+ * mapped them are not in its sums: they make no peak. */
+static struct model_device *before_it_goes(struct player *p, const struct object *t,
+					   const struct npu_trace_record *c)
+{
+	struct replay_device *device = t ? device_of(p, t->device) : p->first;
+
+	if (p->recorded || c->verb != NPU_TRACE_RELEASE)
+		replay_note_peak(device);
+	return calls_of(device, c);
+}
+
+static void note_out_of_memory(const struct player *p, struct replay_device *device,
+			       const struct npu_trace_record *c, gint32 code)
+{
+	if (p->recorded && code == ACL_ERROR_RT_MEMORY_ALLOCATION && c->code != code)
+		replay_note_failure(device, 0, c->line, c->size, SITE_NONE);
+}
+
+/* ---- reads ---- */
+
+/* Memory of a device that can be read now, and from now on no more. */
+static void come(struct player *p, gint32 device, const void *va, guint64 size)
+{
+	struct replay_device *d = p->recorded ? replay_find(p->replay, device) : NULL;
+
+	if (d && d->reads && p->refused == NULL)
+		access_come(d->reads, (guintptr)va, size, &p->refused);
+}
+
+static void go(struct player *p, gint32 device, const void *va)
+{
+	struct replay_device *d = p->recorded ? replay_find(p->replay, device) : NULL;
+
+	if (d && d->reads)
+		access_go(d->reads, (guintptr)va);
+}
+
+/* After each call: FALSE and error where the model refused a read. */
+static gboolean read_all(struct player *p, GError **error)
+{
+	for (guint i = 0; p->refused == NULL && i < p->replay->devices->len; i++) {
+		struct replay_device *d = g_ptr_array_index(p->replay->devices, i);
+		if (d->reads)
+			access_tick(d->reads, &p->refused);
+	}
+	if (p->refused == NULL)
+		return TRUE;
+	g_propagate_error(error, g_steal_pointer(&p->refused));
+	return FALSE;
+}
+
+/* ---- one function a verb ---- */
+
+static gint32 play_reserve(struct player *p, const struct npu_trace_record *c)
+{
+	void *va;
+	/* an address that was asked for is one of the recorder's; it matters where the call was
+	 * refused for it */
+	void *hint = c->code != 0 ? GSIZE_TO_POINTER(c->hint) : NULL;
+	/* addresses that a program reserves are of no device */
+	gint32 owner = p->recorded ? -1 : (gint32)c->device;
+	gint32 code = model_reserve(calls_of(device_of(p, owner), c), &va, c->size, c->align, hint,
+				    c->flags);
+	if (code == 0) {
+		add(p, c, va, 0, owner);
+		note(p, c, owner, ALLOCATION_RESERVED, va, c->size);
+		p->got = (guintptr)va;
+	}
+	return code;
+}
+
+static gint32 play_unreserve(struct player *p, const struct npu_trace_record *c)
+{
+	struct object *t = find(p, c->process, &c->name);
+	if (t == NULL)
+		return NOT_MADE;
+	gint32 code = model_unreserve(calls_of(device_of(p, t->device), c), t->p);
+	if (code == 0) {
+		allocation_table_remove(table_of(p, t->device), ALLOCATION_RESERVED,
+					(guintptr)t->p);
+		forget(p, c);
+	}
+	return code;
+}
+
+static gint32 play_create(struct player *p, const struct npu_trace_record *c)
+{
+	struct replay_device *device = device_of(p, c->device);
+	guint64 page = G_GUINT64_CONSTANT(1) << MAX(c->page_lg2, 21);
+	void *handle;
+	gint32 code =
+		model_create(calls_of(device, c), &handle, c->size, (int)c->device, c->page_lg2);
+	note_out_of_memory(p, device, c, code);
+	if (code != 0)
+		return code;
+	struct object *t =
+		add(p, c, handle, MAX(round_up(c->size, page), c->rounded), (gint32)c->device);
+	t->references = t->model_references = 1;
+	return code;
+}
+
+static gint32 play_release(struct player *p, const struct npu_trace_record *c)
+{
+	struct object *t = find(p, c->process, &c->name);
+	gint32 code = 0;
+	if (t == NULL || (t->references == 0 && c->code == 0))
+		return NOT_MADE;
+	/* the last of the importers' references is the model's first */
+	if (t->references <= t->model_references) {
+		code = model_release(before_it_goes(p, t, c), t->p);
+		if (code != 0)
+			return code;
+		t->model_references--;
+	}
+	t->references--;
+	maybe_returned(p, t);
+	if (t->references == 0)
+		forget(p, c);
+	return code;
+}
+
+static gint32 play_retain(struct player *p, const struct npu_trace_record *c)
+{
+	void *va = address(p, c->process, &c->at), *handle;
+	guint64 key = (guint64)GPOINTER_TO_SIZE(va);
+	struct object *t = va ? g_tree_lookup(p->mapped, &key) : NULL;
+	if (va == NULL)
+		return NOT_MADE;
+	struct replay_device *device = t ? device_of(p, t->device) : p->first;
+	gint32 code = model_retain(&device->window, va, &handle);
+	if (code != 0 || t == NULL)
+		return code;
+	t->references++;
+	t->model_references++;
+	if (find(p, c->process, &c->name) == NULL)
+		keep(p, c, t);
+	return code;
+}
+
+static gint32 play_map(struct player *p, const struct npu_trace_record *c)
+{
+	struct object *t = find(p, c->process, &c->handle);
+	void *va = address(p, c->process, &c->name);
+	if (t == NULL || va == NULL || t->model_references == 0)
+		return NOT_MADE;
+	gint32 code = model_map(calls_of(device_of(p, t->device), c), va, c->size, t->p);
+	if (code == 0) {
+		t->maps++;
+		keep_mapped(p, va, t);
+		if (t->device >= 0)
+			note(p, c, t->device, ALLOCATION_MEMORY, va, c->size);
+		come(p, t->device, va, c->size);
+	}
+	return code;
+}
+
+static gint32 play_unmap(struct player *p, const struct npu_trace_record *c)
+{
+	void *va = address(p, c->process, &c->name);
+	guint64 key = (guint64)GPOINTER_TO_SIZE(va);
+	struct object *t = va ? g_tree_lookup(p->mapped, &key) : NULL;
+	if (va == NULL)
+		return NOT_MADE;
+	if (t) {
+		allocation_table_look(table_of(p, t->device), key);
+		go(p, t->device, va);
+	}
+	gint32 code = model_unmap(before_it_goes(p, t, c), va);
+	if (code == 0 && t) {
+		allocation_table_remove(table_of(p, t->device), ALLOCATION_MEMORY, key);
+		t->maps--;
+		maybe_returned(p, t);
+		g_tree_remove(p->mapped, &key);
+	}
+	return code;
+}
+
+static gint32 play_access(struct player *p, const struct npu_trace_record *c)
+{
+	void *va = address(p, c->process, &c->name);
+	if (va == NULL)
+		return NOT_MADE;
+	return model_access(&device_of(p, c->device)->window, va, c->size, c->device,
+			    c->flags ? (int)c->flags : ACL_RT_MEM_ACCESS_FLAGS_READWRITE);
+}
+
+static gint32 play_malloc(struct player *p, const struct npu_trace_record *c)
+{
+	struct replay_device *device = device_of(p, c->device);
+	void *at;
+	gint32 code = model_malloc(calls_of(device, c), &at, c->size, (int)c->device, c->page_lg2);
+	note_out_of_memory(p, device, c, code);
+	if (code != 0)
+		return code;
+	guint64 pages = c->page_lg2 == 12   ? round_up(c->size, 4096)
+			: c->page_lg2 == 30 ? round_up(c->size, GIB)
+					    : malloc_pages(c->size);
+	const struct object *t = add(p, c, at, pages, (gint32)c->device);
+	if (t->device >= 0)
+		note(p, c, t->device, ALLOCATION_MEMORY, at, pages);
+	come(p, t->device, at, c->size);
+	p->got = (guintptr)at;
+	return code;
+}
+
+static gint32 play_mfree(struct player *p, const struct npu_trace_record *c)
+{
+	struct object *t = find(p, c->process, &c->name);
+	if (t == NULL)
+		return NOT_MADE;
+	allocation_table_look(table_of(p, t->device), (guintptr)t->p);
+	go(p, t->device, t->p);
+	gint32 code = model_free(before_it_goes(p, t, c), t->p, t->device < 0);
+	if (code != 0)
+		return code;
+	allocation_table_remove(table_of(p, t->device), ALLOCATION_MEMORY, (guintptr)t->p);
+	maybe_returned(p, t);
+	forget(p, c);
+	return code;
+}
+
+/* Shares cross processes; a replay is one process, so an import is one more name for the exported
+ * handle. */
+static gint32 play_export(struct player *p, const struct npu_trace_record *c)
+{
+	struct object *t = find(p, c->process, &c->handle);
+	if (t == NULL || c->code != 0)
+		return NOT_MADE;
+	keep(p, c, t);
+	return 0;
+}
+
+static gint32 play_import(struct player *p, const struct npu_trace_record *c)
+{
+	struct object *t = find(p, c->process, &c->share);
+	if (t == NULL || c->code != 0 || t->references == 0)
+		return NOT_MADE;
+	t->references++;
+	keep(p, c, t);
+	return 0;
+}
+
+/* ---- devices ---- */
+
+/* Plays a verb for each thing of a kind that a process has on a device, of reservations all. */
+static void play_all(struct player *p, const struct npu_trace_record *reset, char kind,
+		     gint32 (*verb)(struct player *, const struct npu_trace_record *))
+{
+	g_autoptr(GArray) numbers = g_array_new(FALSE, FALSE, sizeof(guint32));
+	struct npu_trace_record c = { .process = reset->process, .device = reset->device };
+	GHashTableIter iter;
+	gpointer key, value;
+
+	g_hash_table_iter_init(&iter, p->names[kind & 127]);
+	while (g_hash_table_iter_next(&iter, &key, &value)) {
+		guint64 name = *(const guint64 *)key;
+		guint32 number = (guint32)name;
+		if (name >> 32 == c.process &&
+		    (kind == 'r' || ((const struct object *)value)->device == c.device))
+			g_array_append_val(numbers, number);
+	}
+	for (guint i = 0; i < numbers->len; i++) {
+		c.name = (struct npu_trace_name){ .kind = kind,
+						  .number = g_array_index(numbers, guint32, i) };
+		verb(p, &c);
+	}
+}
+
+/* Unmaps what of a device is mapped in a reservation. */
+static gint32 clear_reservation(struct player *p, const struct npu_trace_record *c)
+{
+	struct object *r = find(p, c->process, &c->name);
+	guint64 start = (guint64)GPOINTER_TO_SIZE(r->p), at = start;
+
+	for (GTreeNode *n; (n = g_tree_lower_bound(p->mapped, &at)) != NULL;) {
+		const struct object *t = g_tree_node_value(n);
+		struct npu_trace_record unmap = *c;
+		at = *(guint64 *)g_tree_node_key(n);
+		if (at - start >= r->size)
+			break;
+		unmap.name.offset = at++ - start;
+		if (t->device == c->device)
+			play_unmap(p, &unmap);
+	}
+	return 0;
+}
+
+/* The driver takes back what a process still has of a device that it closes. */
+static gint32 play_device(struct player *p, const struct npu_trace_record *c)
+{
+	guint64 key = (guint64)c->process << 32 | (guint32)c->device;
+	gboolean reset = c->verb == NPU_TRACE_DEVICE_RESET;
+	guint set = GPOINTER_TO_UINT(g_hash_table_lookup(p->set, &key));
+
+	if (c->code != 0)
+		return NOT_MADE;
+	set = reset ? MAX(set, 1) - 1 : set + 1;
+	g_hash_table_replace(p->set, g_memdup2(&key, sizeof key), GUINT_TO_POINTER(set));
+	if (!reset)
+		return replay_find(p->replay, c->device) ? aclrtSetDevice((int)c->device) : 0;
+	if (set > 0)
+		return 0;
+	play_all(p, c, 'a', play_mfree);
+	play_all(p, c, 'r', clear_reservation);
+	play_all(p, c, 'h', play_release);
+	return 0;
+}
+
+/* ---- copies ---- */
+
+/* FALSE: what the name stands for is not there. */
+static gboolean end_of(struct player *p, guint32 process, const struct npu_trace_name *name,
+		       struct traffic_end *out)
+{
+	void *va = address(p, process, name);
+	guint64 key = (guint64)GPOINTER_TO_SIZE(va);
+
+	*out = (struct traffic_end){ .p = va, .device = -1 };
+	if (name->kind != 'r' && name->kind != 'a')
+		return TRUE;
+	const struct object *t = name->kind == 'a' ? find(p, process, name) : mapped_over(p, key);
+	out->device = t ? t->device : -1;
+	return t != NULL;
+}
+
+static gint32 play_copy(struct player *p, const struct npu_trace_record *c)
+{
+	struct traffic_end dst, src;
+
+	if (c->code != 0 || !end_of(p, c->process, &c->at, &dst) ||
+	    !end_of(p, c->process, &c->from, &src))
+		return NOT_MADE;
+	return traffic_copy(p->traffic, &dst, &src, c->size);
+}
+
+static gint32 play_fill(struct player *p, const struct npu_trace_record *c)
+{
+	struct traffic_end dst;
+
+	if (c->code != 0 || !end_of(p, c->process, &c->at, &dst))
+		return NOT_MADE;
+	return traffic_fill(p->traffic, &dst, c->size);
+}
+
+static gint32 play(struct player *p, const struct npu_trace_record *c)
+{
+	static gint32 (*const verbs[NPU_TRACE_VERB_COUNT])(struct player *,
+							   const struct npu_trace_record *) = {
+		[NPU_TRACE_RESERVE] = play_reserve,   [NPU_TRACE_UNRESERVE] = play_unreserve,
+		[NPU_TRACE_CREATE] = play_create,     [NPU_TRACE_RELEASE] = play_release,
+		[NPU_TRACE_RETAIN] = play_retain,     [NPU_TRACE_MAP] = play_map,
+		[NPU_TRACE_UNMAP] = play_unmap,       [NPU_TRACE_ACCESS] = play_access,
+		[NPU_TRACE_EXPORT] = play_export,     [NPU_TRACE_IMPORT] = play_import,
+		[NPU_TRACE_MALLOC] = play_malloc,     [NPU_TRACE_MFREE] = play_mfree,
+		[NPU_TRACE_COPY] = play_copy,         [NPU_TRACE_FILL] = play_fill,
+		[NPU_TRACE_DEVICE_SET] = play_device, [NPU_TRACE_DEVICE_RESET] = play_device,
+	};
+	/* others are for the record */
+	return verbs[c->verb] ? verbs[c->verb](p, c) : c->code;
+}
+
+/* ---- all of it ---- */
+
+const char *player_call_name(guint32 verb)
+{
+	static const guint8 calls[NPU_TRACE_VERB_COUNT] = {
+		[NPU_TRACE_RESERVE] = MODEL_RESERVE, [NPU_TRACE_UNRESERVE] = MODEL_UNRESERVE,
+		[NPU_TRACE_CREATE] = MODEL_CREATE,   [NPU_TRACE_RELEASE] = MODEL_RELEASE,
+		[NPU_TRACE_MAP] = MODEL_MAP,         [NPU_TRACE_UNMAP] = MODEL_UNMAP,
+		[NPU_TRACE_MALLOC] = MODEL_MALLOC,   [NPU_TRACE_MFREE] = MODEL_FREE,
+	};
+
+	return model_call_name(calls[verb]);
+}
+
+struct player *player_open(struct replay *replay, gboolean recorded, gboolean copies)
+{
+	struct player *p = g_new0(struct player, 1);
+
+	for (const char *kind = kinds; *kind; kind++)
+		p->names[*kind & 127] =
+			g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, object_unref);
+	p->mapped = by_address_tree(g_free, object_unref);
+	p->set = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
+	p->replay = replay;
+	p->recorded = recorded;
+	p->first = g_ptr_array_index(replay->devices, 0);
+	p->traffic = traffic_open(replay, copies);
+	return p;
+}
+
+gint32 player_call(struct player *p, const struct npu_trace_record *c, guint64 *out_va)
+{
+	gint32 code = play(p, c);
+
+	if (code == ACL_SUCCESS)
+		*out_va = p->got;
+	return code;
+}
+
+gboolean player_step(struct player *p, const struct npu_trace_record *call, GError **error)
+{
+	struct replay_device *device = device_of(p, (gint32)call->device);
+	struct npu_trace_record c = *call;
+
+	/* they are for people */
+	c.has &= ~(guint32)(NPU_TRACE_HAS_VA | NPU_TRACE_HAS_START);
+	gint32 code = play(p, &c);
+	device->left_out += code == NOT_MADE && c.code == 0;
+	device->differing += code != NOT_MADE && code != c.code;
+	return read_all(p, error);
+}
+
+void player_close(struct player *p)
+{
+	struct model_device unused = { 0 };
+
+	traffic_close(p->traffic);
+	for (GTreeNode *n = g_tree_node_first(p->mapped); n; n = g_tree_node_next(n))
+		model_unmap(&unused, GSIZE_TO_POINTER(*(guint64 *)g_tree_node_key(n)));
+	for (const char *kind = "hars"; *kind; kind++) {
+		GHashTableIter iter;
+		gpointer value;
+		g_hash_table_iter_init(&iter, p->names[*kind & 127]);
+		while (g_hash_table_iter_next(&iter, NULL, &value)) {
+			struct object *t = value;
+			if (*kind == 'a')
+				model_free(&unused, t->p, t->device < 0);
+			if (*kind == 'r')
+				model_unreserve(&unused, t->p);
+			for (; t->model_references > 0; t->model_references--)
+				model_release(&unused, t->p);
+		}
+	}
+	for (const char *kind = kinds; *kind; kind++)
+		g_hash_table_unref(p->names[*kind & 127]);
+	g_tree_unref(p->mapped);
+	g_hash_table_unref(p->set);
+	g_clear_error(&p->refused);
+	g_free(p);
+}

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a replay notes of a device: peaks, moments, the first lack of memory.
+ */
+#include "replay-device.h"
+
+void replay_note_peak(struct replay_device *device)
+{
+	guint64 physical = device->usage.physical;
+	struct npu_stats stats;
+	if (physical <= device->noted_physical || !model_stats(device->device, &stats))
+		return;
+	device->noted_physical = physical;
+	device->stats = stats;
+}
+
+static void mark(struct replay_device *device, struct moment *moment, guint64 event,
+		 const struct memory_sums *sums)
+{
+	allocation_table_mark(&device->usage.table, moment, event, sums);
+}
+
+/* A time has come with the first event that is not before it. */
+static gboolean has_come(const struct replay_device *device, const struct moment *m, guint64 event,
+			 guint64 time_us)
+{
+	if (m->what == MOMENT_EVENT)
+		return m->wanted == event;
+	return m->what == MOMENT_TIME && !m->reached && time_us > 0 &&
+	       time_us - MIN(time_us, device->first_us) >= m->wanted;
+}
+
+void replay_sample(struct replay_device *device, guint64 event, guint64 time_us)
+{
+	struct allocation_table *table = &device->usage.table;
+	struct moment *peak = &table->moments[0];
+	struct memory_sums sums;
+
+	if (device->first_us == 0)
+		device->first_us = time_us;
+	memory_usage_sums(&device->usage, &sums);
+	device->outside |= sums.external < 0;
+	series_add(&device->series, event, &sums);
+	if (!peak->reached || series_is_more(&peak->sums, &sums))
+		mark(device, peak, event, &sums);
+	for (guint m = 2; m < table->moment_count; m++) {
+		if (has_come(device, &table->moments[m], event, time_us))
+			mark(device, &table->moments[m], event, &sums);
+	}
+}
+
+void replay_note_failure(struct replay_device *device, guint64 event, guint64 line, guint64 size,
+			 guint32 site)
+{
+	struct memory_sums sums;
+
+	if (device->failed_size)
+		return;
+	device->failed_at = event;
+	device->failed_line = line;
+	device->failed_size = MAX(size, 1);
+	device->failed_site = site;
+	model_stats(device->device, &device->failed_stats);
+	memory_usage_sums(&device->usage, &sums);
+	mark(device, &device->usage.table.moments[1], event, &sums);
+}
+
+void replay_note_end(struct replay_device *device)
+{
+	struct allocation_table *table = &device->usage.table;
+	struct memory_sums sums;
+
+	replay_note_peak(device);
+	memory_usage_sums(&device->usage, &sums);
+	for (guint m = 2; m < table->moment_count; m++) {
+		if (table->moments[m].what == MOMENT_END)
+			mark(device, &table->moments[m], device->series.last.event, &sums);
+	}
+	allocation_table_look_all(table);
+}
+
+gboolean replay_tells_live(const struct replay_device *device)
+{
+	return device->trace->counts[TRACE_ALLOC] > 0 || device->usage.start_live > 0;
+}
+
+gboolean replay_tells_fragmentation(const struct replay_device *device)
+{
+	return replay_tells_live(device) && !device->outside;
+}
+
+guint64 replay_calls(const struct replay_device *device)
+{
+	guint64 sum = 0;
+	for (int c = 0; c < MODEL_CALL_COUNT; c++)
+		sum += device->window.count[c];
+	return sum;
+}
+
+guint64 replay_calls_ps(const struct replay_device *device)
+{
+	guint64 sum = 0;
+	for (int c = 0; c < MODEL_CALL_COUNT; c++)
+		sum += device->window.ps[c];
+	return sum;
+}
+
+struct replay_device *replay_find(const struct replay *replay, gint64 device)
+{
+	for (guint i = 0; i < replay->devices->len; i++) {
+		struct replay_device *known = g_ptr_array_index(replay->devices, i);
+		if ((gint64)known->device == device)
+			return known;
+	}
+	return NULL;
+}
+
+/* Where an item's memory lies on the device. */
+static void look(struct allocation *item, gpointer data)
+{
+	const struct replay_device *device = data;
+	struct physical_run run;
+
+	item->runs = g_array_new(FALSE, FALSE, sizeof run);
+	for (guint64 at = 0; at < item->size; at += run.bytes) {
+		run.bytes = item->size - at;
+		if (!model_physical(device->device, item->va + at, &run.pa, &run.bytes))
+			return;
+		g_array_append_val(item->runs, run);
+	}
+}
+
+/* The peak is the first moment, the first lack of memory the second. */
+struct replay_device *replay_device_new(struct trace_device *trace,
+					const struct replay_moment *moments, guint count)
+{
+	struct replay_device *device = g_new0(struct replay_device, 1);
+	struct allocation_table *table = &device->usage.table;
+
+	device->trace = trace;
+	device->device = trace->device;
+	memory_usage_init(&device->usage, trace->block_unit);
+	allocation_table_add_moment(table, MOMENT_PEAK, 0);
+	allocation_table_add_moment(table, MOMENT_OOM, 0);
+	for (guint m = 0; m < count; m++)
+		allocation_table_add_moment(table, moments[m].what, moments[m].wanted);
+	table->look = look;
+	table->data = device;
+	device->window.timed = TRUE;
+	series_init(&device->series);
+	return device;
+}
+
+void replay_device_free(gpointer data)
+{
+	struct replay_device *device = data;
+
+	memory_usage_clear(&device->usage);
+	series_clear(&device->series);
+	model_device_clear(&device->window);
+	g_free(device);
+}
+
+void replay_finish(struct replay_device *device)
+{
+	struct npu_stats last;
+
+	series_end(&device->series);
+	if (!model_stats(device->device, &last))
+		return;
+	if (device->stats.size == 0)
+		device->stats = last;
+	device->stats.page_table_peak_bytes = last.page_table_peak_bytes;
+	device->stats.own_peak_bytes = last.own_peak_bytes;
+}

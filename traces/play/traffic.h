@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What recorded calls move: copies and fills, made again for the time that they take. It knows no
+ * names of a trace.
+ */
+#ifndef NPUSIM_TRACES_TRAFFIC_H
+#define NPUSIM_TRACES_TRAFFIC_H
+
+#include "replay-device.h"
+
+struct traffic;
+/* One end of a copy. */
+struct traffic_end {
+	void *p;       /* NULL: memory that the program had by itself */
+	gint32 device; /* whose memory it is; -1: the host's */
+};
+
+/* `copies`: they are made; FALSE: each is answered with 0. */
+struct traffic *traffic_open(struct replay *replay, gboolean copies);
+void traffic_close(struct traffic *traffic);
+
+/* The model's answer, counted with the device that has an end of it. */
+gint32 traffic_copy(struct traffic *traffic, const struct traffic_end *dst,
+		    const struct traffic_end *src, guint64 size);
+gint32 traffic_fill(struct traffic *traffic, const struct traffic_end *dst, guint64 size);
+
+#endif

@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Another allocator than the file's: its blocks are handed out by the caching allocator, or each by
+ * a classic allocation of its own. The file's segments say only where its cache was emptied.
+ */
+#include "filter.h"
+#include "format/units.h"
+#include "read/by-address.h"
+#include "read/int-map.h"
+
+/* A block of the history. */
+struct held {
+	guint64 address;           /* of the file; first: the table's key */
+	struct cache_block *block; /* of the cache, or */
+	guint64 own, size;         /* a classic allocation of its own */
+};
+/* A reservation. */
+struct stretch {
+	guint64 address; /* first: by-address.h */
+	guint32 number;
+};
+struct allocator {
+	struct filter base;
+	const struct policy_options *options;
+	struct cache *cache;   /* NULL: native */
+	GHashTable *blocks;    /* of struct held */
+	struct int_map *names; /* address, letter -> number: handles mapped there, segments */
+	GArray *stretches;     /* struct stretch, by address */
+	guint32 last[128];     /* number given out, by letter */
+	guint32 start;         /* NPU_TRACE_HAS_START while it is rebuilt */
+	guint64 history;       /* blocks handed out and gone so far */
+	guint empty_next;      /* in options->empty_at */
+	gboolean in_burst;
+	GError *cause; /* of CACHE_FAILED: the first */
+};
+
+/* ---- what goes out ---- */
+
+static enum cache_answer call(struct allocator *a, struct npu_trace_record c, guint64 *va)
+{
+	guint64 got;
+
+	c.has |= a->start | NPU_TRACE_HAS_DEVICE;
+	c.device = a->base.trace->device;
+	c.process = a->base.trace->device + 1;
+	return a->base.out.call(a->base.out.data, &c, va ? va : &got, a->cause ? NULL : &a->cause);
+}
+
+static struct npu_trace_name new_name(struct allocator *a, char kind)
+{
+	return (struct npu_trace_name){ .kind = kind, .number = ++a->last[(guint8)kind] };
+}
+
+/* The name of what lies at an address. */
+static struct npu_trace_name name_at(const struct allocator *a, char kind, guint64 address)
+{
+	const struct int_map_entry *e = int_map_find(a->names, address, (guint32)kind);
+
+	return (struct npu_trace_name){ .kind = kind, .number = (guint32)e->value };
+}
+
+static void forget(struct allocator *a, char kind, guint64 address)
+{
+	int_map_remove(a->names, int_map_find(a->names, address, (guint32)kind));
+}
+
+/* Segments got or given back: `size` bytes in pages of `pages` bytes. */
+static void put_event(struct allocator *a, enum npu_trace_verb verb, guint64 size, guint64 pages)
+{
+	const struct record_item item = {
+		.record = { .verb = verb,
+			    .has = a->start | NPU_TRACE_HAS_ROUNDED,
+			    .size = size,
+			    .rounded = pages },
+		.size = size,
+	};
+
+	a->base.out.event(a->base.out.data, &item);
+}
+
+/* ---- classic allocations ---- */
+
+static enum cache_answer classic_alloc(struct allocator *a, guint64 size, gboolean giant,
+				       guint64 *address)
+{
+	const struct npu_trace_record c = { .verb = NPU_TRACE_MALLOC,
+					    .name = new_name(a, 'a'),
+					    .size = size,
+					    .page_lg2 = giant ? 30 : 21 };
+	enum cache_answer answer = call(a, c, address);
+
+	if (answer == CACHE_OK)
+		int_map_put(a->names, *address, 'a', c.name.number);
+	return answer;
+}
+
+static enum cache_answer classic_free(struct allocator *a, guint64 address)
+{
+	const struct npu_trace_record c = { .verb = NPU_TRACE_MFREE,
+					    .name = name_at(a, 'a', address) };
+
+	forget(a, 'a', address);
+	return call(a, c, NULL);
+}
+
+/* ---- memory for the cache ---- */
+
+static enum cache_answer get(gpointer data, guint64 size, gboolean giant, guint64 *address)
+{
+	enum cache_answer answer = classic_alloc(data, size, giant, address);
+
+	if (answer == CACHE_OK)
+		put_event(data, NPU_TRACE_SEGMENT_ALLOC, size, size);
+	return answer;
+}
+
+static enum cache_answer give(gpointer data, guint64 address, guint64 size)
+{
+	enum cache_answer answer = classic_free(data, address);
+
+	put_event(data, NPU_TRACE_SEGMENT_FREE, size, size);
+	return answer;
+}
+
+static enum cache_answer reserve(gpointer data, guint64 size, guint64 *address)
+{
+	struct allocator *a = data;
+	struct npu_trace_record c = {
+		.verb = NPU_TRACE_RESERVE, .name = new_name(a, 'r'), .size = size, .flags = 1
+	};
+	enum cache_answer answer = call(a, c, address);
+
+	if (answer == CACHE_OK) {
+		const struct stretch stretch = { *address, c.name.number };
+		g_array_insert_val(a->stretches, by_address_above(a->stretches, *address), stretch);
+	}
+	return answer;
+}
+
+static enum cache_answer unreserve(gpointer data, guint64 address)
+{
+	struct allocator *a = data;
+	guint index = by_address_above(a->stretches, address) - 1;
+	guint32 number = g_array_index(a->stretches, struct stretch, index).number;
+	const struct npu_trace_record c = { .verb = NPU_TRACE_UNRESERVE,
+					    .name = { .kind = 'r', .number = number } };
+
+	g_array_remove_index(a->stretches, index);
+	return call(a, c, NULL);
+}
+
+/* An address in a reservation. */
+static struct npu_trace_name place_of(const struct allocator *a, guint64 address)
+{
+	const struct stretch *s = &g_array_index(a->stretches, struct stretch,
+						 by_address_above(a->stretches, address) - 1);
+
+	return (struct npu_trace_name){ .kind = 'r',
+					.number = s->number,
+					.offset = address - s->address };
+}
+
+static enum cache_answer release(struct allocator *a, guint32 handle)
+{
+	const struct npu_trace_record c = { .verb = NPU_TRACE_RELEASE,
+					    .name = { .kind = 'h', .number = handle } };
+
+	return call(a, c, NULL);
+}
+
+/* `n` handles, numbered on from `first`; or none. */
+static enum cache_answer create_all(struct allocator *a, guint32 first, guint64 n, guint64 step)
+{
+	struct npu_trace_record c = { .verb = NPU_TRACE_CREATE,
+				      .size = step,
+				      .page_lg2 = step >= GIB ? 30 : 21 };
+	enum cache_answer answer = CACHE_OK;
+
+	for (guint64 i = 0; i < n && answer == CACHE_OK; i++) {
+		c.name = new_name(a, 'h');
+		answer = call(a, c, NULL);
+	}
+	for (guint32 h = first; answer != CACHE_OK && h < a->last['h']; h++)
+		release(a, h);
+	return answer;
+}
+
+/* As torch_npu does: all handles are made, then all of them mapped. */
+static enum cache_answer map(gpointer data, guint64 address, guint64 size, guint64 step)
+{
+	struct allocator *a = data;
+	guint32 first = a->last['h'] + 1;
+	enum cache_answer answer = create_all(a, first, size / step, step);
+
+	for (guint64 i = 0; i < size / step && answer == CACHE_OK; i++) {
+		guint64 at = address + i * step;
+		const struct npu_trace_record c = { .verb = NPU_TRACE_MAP,
+						    .name = place_of(a, at),
+						    .handle = { .kind = 'h',
+								.number = first + (guint32)i },
+						    .size = step };
+		answer = call(a, c, NULL);
+		if (answer == CACHE_OK)
+			int_map_put(a->names, at, 'h', c.handle.number);
+	}
+	if (answer == CACHE_OK)
+		put_event(a, NPU_TRACE_SEGMENT_MAP, size, size);
+	return answer;
+}
+
+static enum cache_answer unmap(gpointer data, guint64 address, guint64 size, guint64 step)
+{
+	struct allocator *a = data;
+	enum cache_answer answer = CACHE_OK;
+
+	for (guint64 at = address; at < address + size && answer == CACHE_OK; at += step) {
+		const struct npu_trace_record c = { .verb = NPU_TRACE_UNMAP,
+						    .name = place_of(a, at) };
+		answer = call(a, c, NULL);
+		if (answer == CACHE_OK)
+			answer = release(a, name_at(a, 'h', at).number);
+		forget(a, 'h', at);
+	}
+	put_event(a, NPU_TRACE_SEGMENT_UNMAP, size, size);
+	return answer;
+}
+
+/* ---- blocks ---- */
+
+/* Bytes of the pages that a block of its own takes. */
+static guint64 own_pages(const struct allocator *a, guint64 size)
+{
+	return a->options->page_1g ? round_up(MAX(size, 1), GIB) : malloc_pages(MAX(size, 1));
+}
+
+static enum cache_answer own_alloc(struct allocator *a, struct held *held)
+{
+	enum cache_answer answer =
+		classic_alloc(a, MAX(held->size, 1), a->options->page_1g, &held->own);
+
+	if (answer == CACHE_OK)
+		put_event(a, NPU_TRACE_SEGMENT_ALLOC, held->size, own_pages(a, held->size));
+	return answer;
+}
+
+static enum cache_answer own_free(struct allocator *a, const struct held *held)
+{
+	enum cache_answer answer = classic_free(a, held->own);
+
+	put_event(a, NPU_TRACE_SEGMENT_FREE, held->size, own_pages(a, held->size));
+	return answer;
+}
+
+/* Where the block lies; 0: it has no memory. */
+static guint64 address_of(const struct held *held)
+{
+	return held->block ? cache_block_address(held->block) : held->own;
+}
+
+static gboolean failed(struct allocator *a, enum cache_answer answer, GError **error)
+{
+	if (answer != CACHE_FAILED)
+		return TRUE;
+	g_propagate_error(error, g_steal_pointer(&a->cause));
+	return FALSE;
+}
+
+/* What finds no memory is kept as a block that lies nowhere. */
+static gboolean hand_out(struct allocator *a, const struct record_item *item, gint64 stream,
+			 GError **error)
+{
+	struct held held = { .address = item->address, .size = item->size };
+	struct record_item placed = *item;
+	enum cache_answer answer = a->cache ? cache_alloc(a->cache, item->size, stream, &held.block)
+					    : own_alloc(a, &held);
+
+	if (answer == CACHE_NO_MEMORY)
+		a->base.out.lost(a->base.out.data, item->size, item->site);
+	if (!failed(a, answer, error))
+		return FALSE;
+	g_hash_table_add(a->blocks, g_memdup2(&held, sizeof held));
+	placed.record.va = address_of(&held);
+	placed.record.rounded = held.block ? cache_block_size(held.block) : held.size;
+	placed.record.has |= NPU_TRACE_HAS_VA | NPU_TRACE_HAS_ROUNDED;
+	if (placed.record.va == 0)
+		placed.record.verb = NPU_TRACE_FREE;
+	if (placed.record.va != 0 || a->start)
+		a->base.out.event(a->base.out.data, &placed);
+	return TRUE;
+}
+
+static gboolean take_back(struct allocator *a, guint64 address, GError **error)
+{
+	const struct held *held = g_hash_table_lookup(a->blocks, &address);
+	enum cache_answer answer = CACHE_OK;
+
+	if (held == NULL)
+		return TRUE;
+	if (held->block)
+		cache_release(a->cache, held->block);
+	else if (held->own)
+		answer = own_free(a, held);
+	g_hash_table_remove(a->blocks, &address);
+	return failed(a, answer, error);
+}
+
+/* ---- when the cache is emptied ---- */
+
+static gboolean empty(struct allocator *a, GError **error)
+{
+	if (a->cache == NULL)
+		return TRUE;
+	a->base.emptied++;
+	return failed(a, cache_empty(a->cache), error);
+}
+
+static gboolean empty_where_said(struct allocator *a, GError **error)
+{
+	const GArray *at = a->options->empty_at;
+
+	while (a->options->empty == POLICY_EMPTY_AT && a->empty_next < at->len &&
+	       g_array_index(at, guint64, a->empty_next) <= a->history) {
+		a->empty_next++;
+		if (!empty(a, error))
+			return FALSE;
+	}
+	return TRUE;
+}
+
+static gboolean empty_where_recorded(struct allocator *a, guint32 verb, GError **error)
+{
+	gboolean gives = verb == NPU_TRACE_SEGMENT_FREE || verb == NPU_TRACE_SEGMENT_UNMAP;
+	gboolean begins = gives && !a->in_burst;
+
+	a->in_burst = gives;
+	if (!begins || a->options->empty != POLICY_EMPTY_RECORDED || a->base.trace->of_process)
+		return TRUE;
+	return empty(a, error);
+}
+
+/* ---- the filter ---- */
+
+/* Blocks of the start, by address, as the segments are that they lie in: what has no block behind
+ * it says the stream. */
+static gboolean start(struct filter *base, const GArray *items, GError **error)
+{
+	struct allocator *a = (struct allocator *)base;
+	guint segment = 0, i = 0;
+
+#define ITEM(index) (&g_array_index(items, struct record_item, index))
+	while (i < items->len && ITEM(i)->record.verb != NPU_TRACE_ALLOC)
+		i++;
+	for (guint segments = i; i < items->len; i++) {
+		while (segment + 1 < segments &&
+		       ITEM(i)->address >= ITEM(segment)->address + ITEM(segment)->size)
+			segment++;
+		gint64 stream = segments ? (gint64)ITEM(segment)->record.stream : 0;
+		if (!hand_out(a, ITEM(i), stream, error))
+			return FALSE;
+	}
+#undef ITEM
+	a->start = 0;
+	base->out.started(base->out.data);
+	return empty_where_said(a, error);
+}
+
+static gboolean step(struct filter *base, const struct record_item *item, GError **error)
+{
+	struct allocator *a = (struct allocator *)base;
+	const struct held *held = g_hash_table_lookup(a->blocks, &item->address);
+	guint32 verb = item->record.verb;
+	gboolean ok = empty_where_recorded(a, verb, error);
+
+	if (ok && verb == NPU_TRACE_ALLOC) {
+		a->history++;
+		ok = take_back(a, item->address, error) &&
+		     hand_out(a, item, (gint64)item->record.stream, error);
+	} else if (ok && verb == NPU_TRACE_FREE) {
+		a->history++;
+		/* a block that found no memory was not live */
+		if (held == NULL || address_of(held) != 0)
+			base->out.event(base->out.data, item);
+		ok = take_back(a, item->address, error);
+	}
+	return ok && empty_where_said(a, error);
+}
+
+static guint64 find(const struct filter *base, guint64 address)
+{
+	const struct held *held =
+		g_hash_table_lookup(((const struct allocator *)base)->blocks, &address);
+
+	return held ? address_of(held) : 0;
+}
+
+static void close_filter(struct filter *base)
+{
+	struct allocator *a = (struct allocator *)base;
+
+	if (a->cache)
+		cache_free(a->cache);
+	g_hash_table_unref(a->blocks);
+	int_map_free(a->names);
+	g_array_unref(a->stretches);
+	g_clear_error(&a->cause);
+	g_free(a);
+}
+
+struct filter *filter_allocator(const struct policy_options *options, struct trace_device *trace,
+				const struct filter_output *out)
+{
+	struct allocator *a = g_new0(struct allocator, 1);
+	const struct cache_memory memory = { get, give,  reserve, unreserve,
+					     map, unmap, a,       out->total };
+
+	a->base = (struct filter){ start, step, find, close_filter, trace, *out, 0 };
+	a->options = options;
+	a->blocks = g_hash_table_new_full(int_map_hash, g_int64_equal, g_free, NULL);
+	a->names = int_map_new();
+	a->stretches = g_array_new(FALSE, FALSE, sizeof(struct stretch));
+	a->start = NPU_TRACE_HAS_START;
+	if (options->kind != POLICY_NATIVE)
+		a->cache = cache_new(options, &memory);
+	return &a->base;
+}

@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Reads npusim traces: sums a file up in one pass, and then is the source of its records, line by
+ * line, with an address for each name, so that who follows memory by its address can.
+ */
+#include <string.h>
+
+#include "format/units.h"
+#include "int-map.h"
+#include "readers.h"
+#include "sites.h"
+
+#define ADDRESS_END  (G_GUINT64_CONSTANT(1) << 62) /* some readers mark addresses above 2^56 */
+#define OFFSET_BITS  43 /* of a reservation's offset in an event's address: 8 TiB */
+#define RESERVATIONS (1u << (62 - OFFSET_BITS))
+/* Addresses of what has only a name: of reservations above 2^62, of segments below, each behind the
+ * one before; process and number of a block that says not where it lies. */
+#define RESERVED_BASE (G_GUINT64_CONSTANT(1) << 62)
+#define SEGMENT_BASE  (G_GUINT64_CONSTANT(1) << 61)
+#define SEGMENT_UNIT  (2 * MIB)
+
+struct lines {
+	struct npu_trace_reader *reader;
+	char *name;               /* of the file */
+	GHashTable *reservations; /* process << 32 | number -> index + 1, of those that segment_map
+				     lines name */
+	struct int_map *segments; /* address and device of those that live -> size */
+	struct int_map *names;    /* process << 32 | number, letter -> address of what lives */
+	guint64 next_segment;     /* its address */
+	guint64 number;           /* of the last event */
+	gboolean head_read, by_address;
+	GHashTable *site_texts; /* site= as it is written -> number in trace.sites */
+	GArray *site_numbers;   /* guint32: the same, in order of appearance */
+};
+
+static gboolean bad(const struct npu_trace_record *record, GError **error, const char *text)
+{
+	return readers_bad(record->line, error, "%s", text);
+}
+
+/* ---- addresses ---- */
+
+static guint64 key_of(const struct npu_trace_record *r, const struct npu_trace_name *name)
+{
+	return (guint64)r->process << 32 | name->number;
+}
+
+static guint64 reserved_address(guint index, guint64 offset)
+{
+	return RESERVED_BASE | (guint64)index << OFFSET_BITS | offset;
+}
+
+static gboolean expandable_address(struct lines *l, const struct npu_trace_record *r, guint64 *out,
+				   GError **error)
+{
+	guint64 key = key_of(r, &r->name);
+	guint index = GPOINTER_TO_UINT(g_hash_table_lookup(l->reservations, &key));
+
+	if (index == 0) {
+		index = g_hash_table_size(l->reservations) + 1;
+		if (index >= RESERVATIONS)
+			return bad(r, error,
+				   "there are more reservations than the 524287 of a replay");
+		g_hash_table_insert(l->reservations, g_memdup2(&key, sizeof key),
+				    GUINT_TO_POINTER(index));
+	}
+	if (r->name.offset >> OFFSET_BITS || r->size >> OFFSET_BITS ||
+	    (r->name.offset + r->size) >> OFFSET_BITS)
+		return bad(r, error, "it ends more than 8 TiB into its reservation");
+	*out = reserved_address(index, r->name.offset);
+	return TRUE;
+}
+
+/* Where the head says that addresses count, they do: a converter wrote it, from a file that has
+ * nothing else. */
+static gboolean has_addresses(struct lines *l)
+{
+	if (!l->head_read)
+		l->by_address =
+			g_strcmp0(npu_trace_reader_info_of(l->reader, "addresses"), "va") == 0;
+	l->head_read = TRUE;
+	return l->by_address;
+}
+
+/* Where at= says that a block lies; 0: it says nothing that is known. */
+static guint64 place_of(struct lines *l, const struct npu_trace_record *r)
+{
+	guint64 key = key_of(r, &r->at);
+	gpointer index = r->at.kind == 'r' ? g_hash_table_lookup(l->reservations, &key) : NULL;
+	const struct int_map_entry *segment =
+		r->at.kind == 'a' ? int_map_find(l->names, key, 'a') : NULL;
+
+	if (r->at.offset >> OFFSET_BITS)
+		return 0;
+	if (index)
+		return reserved_address(GPOINTER_TO_UINT(index), r->at.offset);
+	return segment ? segment->value + r->at.offset : 0;
+}
+
+/* A segment without an address lies behind the one before. */
+static guint64 next_segment(struct lines *l, guint64 size)
+{
+	guint64 address = l->next_segment;
+
+	if (size < RESERVED_BASE - address - SEGMENT_UNIT)
+		l->next_segment += (size / SEGMENT_UNIT + 2) * SEGMENT_UNIT;
+	return address;
+}
+
+/* Of a segment or a block: its first line says where it lies, others name it alone. What is not
+ * known has an address that none has. */
+static guint64 address_of_name(struct lines *l, const struct npu_trace_record *r)
+{
+	guint32 letter = (guint32)r->name.kind;
+	guint64 key = key_of(r, &r->name), address = 0;
+	struct int_map_entry *known = int_map_find(l->names, key, letter);
+
+	if (known)
+		address = known->value;
+	else if (r->code == 0 && r->verb == NPU_TRACE_SEGMENT_ALLOC)
+		address = next_segment(l, r->size);
+	else if (r->code == 0 && r->verb == NPU_TRACE_ALLOC)
+		address = place_of(l, r);
+	if (known && r->code == 0 &&
+	    (r->verb == NPU_TRACE_SEGMENT_FREE || r->verb == NPU_TRACE_FREE))
+		int_map_remove(l->names, known);
+	else if (known == NULL && address != 0)
+		int_map_put(l->names, key, letter, address);
+	return address ? address : key;
+}
+
+/* Where what an event is about lies. */
+static gboolean put_address(struct lines *l, const struct npu_trace_record *r, guint64 *address,
+			    GError **error)
+{
+	if (r->verb == NPU_TRACE_OOM) {
+		*address = r->free_bytes;
+	} else if (r->verb == NPU_TRACE_NOTE) {
+		*address = key_of(r, &r->name);
+	} else if ((r->has & NPU_TRACE_HAS_VA) && has_addresses(l)) {
+		*address = r->va;
+		return (r->va <= ADDRESS_END && r->size <= ADDRESS_END - r->va) ||
+		       bad(r, error, "its address runs past 2^62");
+	} else if (r->verb == NPU_TRACE_SEGMENT_MAP || r->verb == NPU_TRACE_SEGMENT_UNMAP) {
+		return expandable_address(l, r, address, error);
+	} else {
+		*address = address_of_name(l, r);
+	}
+	return TRUE;
+}
+
+/* A line that frees a segment need not say how large it was. */
+static void follow_segment(struct lines *l, struct record_item *item)
+{
+	const struct npu_trace_record *r = &item->record;
+	guint32 device = (guint32)r->device;
+
+	if (r->code != 0)
+		return;
+	if (r->verb == NPU_TRACE_SEGMENT_ALLOC) {
+		int_map_put(l->segments, item->address, device, item->size);
+		return;
+	}
+	struct int_map_entry *known = int_map_find(l->segments, item->address, device);
+	if (known == NULL)
+		return;
+	if (!(r->has & NPU_TRACE_HAS_SIZE))
+		item->size = known->value;
+	int_map_remove(l->segments, known);
+}
+
+/* ---- records ---- */
+
+/* A text, or the number of one that was there before. */
+static guint32 site_of(struct trace *trace, const char *text)
+{
+	struct lines *l = trace->data;
+	guint64 number;
+	gpointer known;
+
+	if (g_ascii_string_to_unsigned(text, 10, 1, G_MAXUINT32, &number, NULL))
+		return number <= l->site_numbers->len
+			       ? g_array_index(l->site_numbers, guint32, number - 1)
+			       : SITE_NONE;
+	if (g_hash_table_lookup_extended(l->site_texts, text, NULL, &known))
+		return GPOINTER_TO_UINT(known);
+	if (trace->sites == NULL)
+		trace->sites = sites_new();
+	guint32 site = sites_add_lines(trace->sites, text);
+	if (site == SITE_NONE)
+		return site;
+	g_hash_table_insert(l->site_texts, g_strdup(text), GUINT_TO_POINTER(site));
+	g_array_append_val(l->site_numbers, site);
+	return site;
+}
+
+static gboolean put_event(struct trace *trace, struct record_item *item, GError **error)
+{
+	const struct npu_trace_record *r = &item->record;
+
+	item->size = r->size;
+	item->time_us = (gint64)(r->host_ns / 1000);
+	if (r->site && r->verb == NPU_TRACE_ALLOC)
+		item->site = site_of(trace, r->site);
+	if (!put_address(trace->data, r, &item->address, error))
+		return FALSE;
+	if (r->verb == NPU_TRACE_SEGMENT_ALLOC || r->verb == NPU_TRACE_SEGMENT_FREE)
+		follow_segment(trace->data, item);
+	return TRUE;
+}
+
+static int take(struct trace *trace, struct record_item *out, GError **error)
+{
+	struct lines *l = trace->data;
+	struct npu_trace_record *r = &out->record;
+
+	memset(out, 0, sizeof *out);
+	int more = trace_reader_take(l->reader, r, error);
+	if (more <= 0)
+		return more;
+	if (!(r->has & NPU_TRACE_HAS_DEVICE))
+		r->device = RECORD_NO_DEVICE;
+	out->device = trace_device_index(trace, r->device);
+	out->number = record_is_of_start(r) ? 0 : ++l->number;
+	return !trace_verbs[r->verb].event || put_event(trace, out, error) ? 1 : -1;
+}
+
+static int npusim_next(struct trace *trace, struct record_item *out, GError **error)
+{
+	GError *cause = NULL;
+	int more = take(trace, out, &cause);
+
+	if (cause && cause->domain == TRACE_ERROR)
+		g_prefix_error(&cause, "%s: ", ((struct lines *)trace->data)->name);
+	if (cause)
+		g_propagate_error(error, cause);
+	return more;
+}
+
+/* ---- the source ---- */
+
+/* No line was read. */
+static void start_over(struct lines *l)
+{
+	g_hash_table_remove_all(l->reservations);
+	int_map_free(l->segments);
+	int_map_free(l->names);
+	l->segments = int_map_new();
+	l->names = int_map_new();
+	l->next_segment = SEGMENT_BASE;
+	l->number = 0;
+	l->head_read = FALSE;
+}
+
+static gboolean npusim_rewind(struct trace *trace, GError **error)
+{
+	struct lines *l = trace->data;
+
+	start_over(l);
+	return trace_reader_rewind(l->reader, error);
+}
+
+static void npusim_close(struct trace *trace)
+{
+	struct lines *l = trace->data;
+
+	npu_trace_reader_close(l->reader);
+	g_hash_table_unref(l->reservations);
+	int_map_free(l->segments);
+	int_map_free(l->names);
+	g_hash_table_unref(l->site_texts);
+	g_array_unref(l->site_numbers);
+	g_free(l->name);
+	g_free(l);
+}
+
+static void open_lines(struct trace *trace, struct npu_trace_reader *reader, const char *name)
+{
+	static const struct trace_source source = { npusim_rewind, npusim_next, npusim_close };
+	struct lines *l = g_new0(struct lines, 1);
+
+	l->reader = trace->format = reader;
+	l->name = g_strdup(name);
+	l->reservations = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
+	l->site_texts = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+	l->site_numbers = g_array_new(FALSE, FALSE, sizeof(guint32));
+	start_over(l);
+	trace->source = &source;
+	trace->data = l;
+}
+
+/* ---- the summary ---- */
+
+gboolean npusim_recognise(const guint8 *bytes, gsize count)
+{
+	return readers_begin_with(bytes, count, FORMAT_MAGIC " ");
+}
+
+static void summarise(struct trace *trace, const struct record_item *item)
+{
+	const struct npu_trace_record *r = &item->record;
+	gboolean gets = r->verb == NPU_TRACE_CREATE || r->verb == NPU_TRACE_MALLOC;
+	gboolean event = trace_verbs[r->verb].event;
+
+	if (r->device >= 0 && r->code == 0 && (event || gets)) {
+		struct trace_device *device = trace_device(trace, (guint)r->device);
+		if (event && item->number > 0)
+			trace_count(trace, device->device, r->verb, item->address, item->size,
+				    r->op && *r->op ? r->op : "note");
+		else if (r->verb == NPU_TRACE_SEGMENT_MAP)
+			trace_device_note_map(device, item->address, item->size);
+	}
+	trace->events += item->number > 0;
+	trace->calls += !event;
+	trace->memory_calls += gets;
+}
+
+/* What the head tells of the allocator. */
+static void finish_devices(struct trace *trace)
+{
+	const char *unit = npu_trace_reader_info_of(trace->format, "block_unit");
+	const char *of_process = npu_trace_reader_info_of(trace->format, "of_process");
+	g_auto(GStrv) list = g_strsplit(of_process ? of_process : "", ",", -1);
+	guint64 bytes = 0;
+
+	if (unit)
+		g_ascii_string_to_unsigned(unit, 10, 1, 1u << 30, &bytes, NULL);
+	for (guint i = 0; i < trace->devices->len; i++) {
+		struct trace_device *device = g_ptr_array_index(trace->devices, i);
+		g_autofree char *id = g_strdup_printf("%u", device->device);
+		device->block_unit = (guint)bytes;
+		device->of_process = g_strv_contains((const char *const *)list, id);
+	}
+}
+
+struct trace *npusim_read(struct input *input, GError **error)
+{
+	g_autofree char *name = g_strdup(input_name(input));
+	struct npu_trace_reader *reader = trace_reader_new(input, error);
+	struct record_item item;
+	int more;
+
+	if (reader == NULL)
+		return NULL;
+	struct trace *trace = trace_new("npusim trace");
+	open_lines(trace, reader, name);
+	while ((more = take(trace, &item, error)) > 0)
+		summarise(trace, &item);
+	trace->soc = g_strdup(npu_trace_reader_info_of(reader, "soc"));
+	trace->about = g_strdup(npu_trace_reader_info_of(reader, "about"));
+	trace->skipped = npu_trace_reader_skipped(reader);
+	trace->truncated = npu_trace_reader_truncated(reader);
+	finish_devices(trace);
+	if (more == 0 && npusim_rewind(trace, error))
+		return trace;
+	trace_free(trace);
+	return NULL;
+}

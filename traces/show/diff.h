@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What differs between two results, or between two traces of whatever kinds: figures, and where the
+ * histories of traces part. Below, what its files have for each other.
+ */
+#ifndef NPUSIM_TRACES_DIFF_H
+#define NPUSIM_TRACES_DIFF_H
+
+#include <stdio.h>
+
+#include "show/progress.h"
+#include "member.h"
+#include "track/object-tracker.h"
+
+/* ---- diff-figures.c: figures that differ ---- */
+
+struct difference {
+	char *group; /* "device 0", or "" for the whole file */
+	char *name;
+	enum member_kind kind; /* times: nanoseconds */
+	gboolean has[2];
+	gint64 whole[2];
+	double real[2]; /* of all numbers */
+	char *text[2];
+	char *axis; /* of a series: what `at` counts, or NULL */
+	double at;  /* where it is furthest apart */
+};
+struct differences {
+	GPtrArray *list; /* struct difference *, those that differ */
+	guint64 equal;   /* how many do not */
+};
+void differences_init(struct differences *differences);
+void differences_clear(struct differences *differences);
+void differences_add_whole(struct differences *differences, const char *group, const char *name,
+			   enum member_kind kind, gint64 a, gint64 b);
+void differences_add_real(struct differences *differences, const char *group, const char *name,
+			  double a, double b);
+/* NULL: that file does not say. */
+void differences_add_text(struct differences *differences, const char *group, const char *name,
+			  const char *a, const char *b);
+/* A series, at the place where it is furthest apart; `axis` says what `at` counts. */
+void differences_add_series(struct differences *differences, const char *group, const char *name,
+			    enum member_kind kind, const double values[2], const char *axis,
+			    double at);
+/* A number of one file alone, `side` 0 or 1. */
+void differences_add_alone(struct differences *differences, const char *group, const char *name,
+			   int side, enum member_kind kind, double value);
+void differences_print(const struct differences *differences, FILE *out);
+/* The rows of a struct difference. */
+extern const struct member difference_members[];
+
+/* ---- diff-result.c: two results of npusim replay --json ---- */
+
+/* Member by member: devices by their number, lists of things by the name that each has, series at
+ * the place where they are furthest apart. What is no figure is left out. Of a list of things at
+ * most `limit` that differ are told one by one. */
+void diff_results(JsonNode *a, JsonNode *b, guint limit, struct differences *differences);
+
+/* ---- diff-align.c: two histories laid side by side in their order ---- */
+
+/* A place where they differ, as diff -u has it. */
+struct align_hunk {
+	guint64 start[2], count[2]; /* events of either, with those around */
+	guint64 hidden[2];          /* of them, those that are not among the lines */
+	GPtrArray *lines;           /* char *: "-alloc b1 size=512 device=0" */
+};
+/* A call that was refused in one of them alone. */
+struct align_refusal {
+	guint64 number[2]; /* of the event; 0: there is none */
+	gint64 code[2];
+	char *text;
+};
+struct align {
+	guint64 same;        /* lines in both */
+	guint64 changed;     /* one line for another that does the same to another size or thing */
+	guint64 removed;     /* lines of the first alone */
+	guint64 added;       /* of the second alone */
+	guint64 places;      /* at which they differ */
+	GPtrArray *hunks;    /* struct align_hunk *, of the first such places */
+	guint64 refused;     /* calls refused in one alone */
+	GPtrArray *refusals; /* struct align_refusal *, the first of them */
+};
+struct align_side {
+	struct record_reader *reader;
+	struct tracker *tracker;
+};
+/* Reads both to their ends, and holds two windows of them. Things are compared by what they are to
+ * each history, never by address or number: two lines are the same if they do the same to things
+ * that came from the same lines. At most `limit` hunks and refusals are kept. NULL and error where
+ * one cannot be read. */
+struct align *align_run(const struct align_side sides[2], guint limit, struct progress *progress,
+			GError **error);
+void align_free(struct align *align);
+
+/* ---- diff-window.c: the lines of a history that are looked at ---- */
+
+/* Those to come, as many as were asked for, and a few that went before. What a line looks like is a
+ * number: two lines that look the same do the same to things of the same size. */
+struct window_line {
+	struct tracker_line line;
+	guint64 looks;      /* with the size of what it frees */
+	guint64 looks_free; /* without it */
+};
+struct window;
+
+/* Reads from the reader, and keeps its tracker. */
+struct window *window_new(struct record_reader *reader, struct tracker *tracker);
+void window_free(struct window *window);
+
+/* Reads on until there are `lines` to come, or all. FALSE and error. */
+gboolean window_fill(struct window *window, guint lines, GError **error);
+guint window_length(const struct window *window);
+/* The line to come, 0 the next; NULL: there is none. */
+const struct window_line *window_at(const struct window *window, guint index);
+/* Goes past lines. */
+void window_take(struct window *window, guint lines);
+guint64 window_taken(const struct window *window);
+/* Lines that went before and are still there; 1 the last. */
+guint window_past(const struct window *window);
+const struct window_line *window_before(const struct window *window, guint back);
+
+/* Places of which is known what three lines from there on look like; behind the end of the history
+ * is a place, too. */
+guint window_grams(const struct window *window);
+guint64 window_gram(const struct window *window, guint index);
+
+/* ---- diff-trace.c: two traces ---- */
+
+/* A size that one of them asked for more often. */
+struct trace_size {
+	gint64 device;
+	guint32 verb;
+	guint64 size, count[2];
+};
+struct trace_diff {
+	struct trace *traces[2]; /* borrowed */
+	struct differences figures;
+	GArray *sizes; /* struct trace_size: those that differ, what differs by most bytes first */
+	struct align *align;
+};
+/* The readers must outlive the result. NULL and error where one cannot be read. */
+struct trace_diff *trace_diff_run(struct record_reader *const readers[2], guint limit,
+				  struct progress *progress, GError **error);
+void trace_diff_free(struct trace_diff *diff);
+gboolean trace_diff_is_equal(const struct trace_diff *diff);
+void trace_diff_print(const struct trace_diff *diff, guint limit, FILE *out);
+/* The members "sizes", "refusals", "alignment", "hunks". */
+void trace_diff_build(const struct trace_diff *diff, JsonBuilder *builder);
+
+#endif

@@ -1,0 +1,524 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The table of figures: a result and its devices, the objects from the innermost on, and in front
+ * of each the figures that follow from others. show/manual.py reads the rows' names and sentences
+ * for the manual page.
+ */
+#include "figures.h"
+
+#include <string.h>
+
+static double share(guint64 part, guint64 rest)
+{
+	return part + rest ? (double)part / (double)(part + rest) : 0;
+}
+
+/* ---- calls and copies ---- */
+
+struct call_figures figures_of_calls(const struct replay_device *d, enum model_call call)
+{
+	return (struct call_figures){ .calls = d->window.count[call],
+				      .refused = d->window.failed[call],
+				      .ps = d->window.ps[call],
+				      .latency = d->window.latency[call] };
+}
+
+struct call_figures figures_of_moves(const struct replay_device *d, enum model_move move)
+{
+	return (struct call_figures){ .calls = d->moves.count[move],
+				      .refused = d->moves.failed[move],
+				      .bytes = d->moves.bytes[move],
+				      .ps = d->moves.ps[move] };
+}
+
+struct histogram {
+	GArray *ends, *calls; /* guint64 */
+};
+static const struct member histogram[] = {
+	{ "up_to_ns", MEMBER_COUNT, AT(histogram, ends), .array = ARRAY_COLUMN },
+	{ "calls", MEMBER_COUNT, AT(histogram, calls),
+	  "Lists of one length: how many calls took longer than the entry before and at most as "
+	  "long.\n"
+	  "An entry ends where a time is a quarter, a half, three quarters or the whole of the way "
+	  "to its double, counted in picoseconds from powers of two; entries without calls are "
+	  "left out.",
+	  .array = ARRAY_COLUMN },
+	{ 0 },
+};
+
+/* Bins of a quarter of a doubling; those without calls are left out. */
+#define FINE_BINS 16
+
+static void build_histogram(JsonBuilder *b, gconstpointer at, gconstpointer context)
+{
+	const struct latency *l = at;
+	g_autoptr(GArray) ends = g_array_new(FALSE, FALSE, sizeof(guint64));
+	g_autoptr(GArray) counts = g_array_new(FALSE, FALSE, sizeof(guint64));
+
+	for (guint bin = 0; bin < LATENCY_BINS; bin += FINE_BINS) {
+		guint64 count = 0, end = latency_bin_end_ps(bin + FINE_BINS - 1) / 1000;
+		for (guint i = 0; i < FINE_BINS; i++)
+			count += l->bins[bin + i];
+		if (count == 0)
+			continue;
+		g_array_append_val(ends, end);
+		g_array_append_val(counts, count);
+	}
+	const struct histogram h = { ends, counts };
+	members_build_object(b, histogram, &h, context);
+}
+
+READ(gint64, quantile_50, latency, l, (gint64)latency_quantile_ps(l, 0.5))
+READ(gint64, quantile_90, latency, l, (gint64)latency_quantile_ps(l, 0.9))
+READ(gint64, quantile_99, latency, l, (gint64)latency_quantile_ps(l, 0.99))
+
+static const struct member latency[] = {
+	{ "min_ns", MEMBER_TIME, AT(latency, min_ps) },
+	{ "p50_ns", MEMBER_TIME, .whole = quantile_50 },
+	{ "p90_ns", MEMBER_TIME, .whole = quantile_90 },
+	{ "p99_ns", MEMBER_TIME, .whole = quantile_99 },
+	{ "max_ns", MEMBER_TIME, AT(latency, max_ps),
+	  "The shortest, what so many per cent of the calls did not exceed, and the longest.\n"
+	  "The first and the last are exact, the others within 1.6 per cent, never too short." },
+	{ "histogram", MEMBER_OBJECT, 0, "An object with the two members that follow.",
+	  .build = build_histogram, .members = histogram, .no_figure = TRUE },
+	{ 0 },
+};
+
+READ(gboolean, has_latency, call_figures, c, c->latency != NULL)
+BUILD(build_latency, call_figures, c, latency, c->latency)
+
+static const struct member calls[] = {
+	{ "calls", MEMBER_COUNT, AT(call_figures, calls), "How many." },
+	{ "refused", MEMBER_COUNT, AT(call_figures, refused),
+	  "How many of them the model answered with an error." },
+	{ "time_ns", MEMBER_TIME, AT(call_figures, ps), "The time in them." },
+	{ "latency", MEMBER_OBJECT, 0,
+	  "How long each of them took, refused or not: an object with the members that "
+	  "follow.",
+	  .has = has_latency, .build = build_latency, .members = latency },
+	{ 0 },
+};
+static const struct member any_calls[] = { { "", MEMBER_OBJECT, .members = calls }, { 0 } };
+
+READ(double, bandwidth_of_moves, call_figures, c, c->ps ? c->bytes * 1e3 / c->ps : 0.0)
+
+const struct member figures_moves[] = {
+	{ "calls", MEMBER_COUNT, AT(call_figures, calls), "How many." },
+	{ "refused", MEMBER_COUNT, AT(call_figures, refused),
+	  "How many of them the model answered with an error." },
+	{ "bytes", MEMBER_BYTES, AT(call_figures, bytes), "What they moved." },
+	{ "time_ns", MEMBER_TIME, AT(call_figures, ps), "The time in them." },
+	{ "bandwidth", MEMBER_REAL, .real = bandwidth_of_moves, .in_text_only = TRUE },
+	{ 0 },
+};
+static const struct member any_moves[] = { { "", MEMBER_OBJECT, .members = figures_moves }, { 0 } };
+
+/* ---- accesses ---- */
+
+READ(double, bandwidth_of_reads, access_figures, a, a->ps ? a->bytes * 1e3 / a->ps : 0.0)
+READ(double, tlb_hit_rate, access_figures, a, share(a->tlb_hits, a->tlb_misses))
+READ(double, tlb_miss_rate, access_figures, a, share(a->tlb_misses, a->tlb_hits))
+READ(double, row_hit_rate, access_figures, a, share(a->row_hits, a->row_misses))
+READ(double, mean_walk_ns, access_figures, a, a->walks ? a->walk_ps / 1e3 / a->walks : 0.0)
+
+const struct member figures_access[] = {
+	{ "reads", MEMBER_COUNT, AT(access_figures, reads) },
+	{ "bytes", MEMBER_BYTES, AT(access_figures, bytes) },
+	{ "time_ns", MEMBER_TIME, AT(access_figures, ps),
+	  "How often cores read, how much, and the time that it took." },
+	{ "tlb_requests", MEMBER_COUNT, AT(access_figures, tlb_requests) },
+	{ "tlb_hits", MEMBER_COUNT, AT(access_figures, tlb_hits) },
+	{ "tlb_misses", MEMBER_COUNT, AT(access_figures, tlb_misses),
+	  "What the TLBs were asked for, what they had and had not." },
+	{ "walks", MEMBER_COUNT, AT(access_figures, walks) },
+	{ "walk_ns", MEMBER_TIME, AT(access_figures, walk_ps),
+	  "Walks of the page table, and the time in them." },
+	{ "hbm_bytes", MEMBER_BYTES, AT(access_figures, hbm_bytes), "What was read from HBM." },
+	{ "row_hits", MEMBER_COUNT, AT(access_figures, row_hits) },
+	{ "row_misses", MEMBER_COUNT, AT(access_figures, row_misses),
+	  "Accesses to HBM whose row was open, and was not." },
+	{ "bandwidth", MEMBER_REAL, .real = bandwidth_of_reads, .in_text_only = TRUE },
+	{ "tlb_hit_rate", MEMBER_REAL, .real = tlb_hit_rate, .in_text_only = TRUE },
+	{ "tlb_miss_rate", MEMBER_REAL, .real = tlb_miss_rate, .in_text_only = TRUE },
+	{ "row_hit_rate", MEMBER_REAL, .real = row_hit_rate, .in_text_only = TRUE },
+	{ "mean_walk_ns", MEMBER_REAL, .real = mean_walk_ns, .in_text_only = TRUE },
+	{ 0 },
+};
+
+/* ---- a device ---- */
+
+READ(gboolean, failed_at_line, replay_device, d, d->failed_line != 0)
+READ(gboolean, failed_at_event, replay_device, d, d->failed_line == 0)
+READ(gboolean, knows_device, replay_device, d, d->failed_stats.size != 0)
+READ(gint64, device_free, replay_device, d,
+     (gint64)(d->failed_stats.usable_bytes -
+	      MIN(d->failed_stats.used_bytes, d->failed_stats.usable_bytes)))
+READ(gint64, usable, replay_device, d, (gint64)d->stats.usable_bytes)
+READ(char *, place_of_failure, replay_device, d,
+     moment_place(d->failed_at, d->failed_line, "what was live at the start"))
+
+static char *site_of_failure(gconstpointer at, gconstpointer context)
+{
+	const struct sites *sites = RESULT(context)->replay->sites;
+	guint32 site = ((const struct replay_device *)at)->failed_site;
+
+	return sites && site != SITE_NONE
+		       ? g_strdup(sites_label_text(sites, sites_label(sites, site)))
+		       : NULL;
+}
+
+const struct member figures_failure[] = {
+	{ "line", MEMBER_PLACE, AT(replay_device, failed_line),
+	  "The line, of a trace that has calls.", .has = failed_at_line },
+	{ "event", MEMBER_PLACE, AT(replay_device, failed_at),
+	  "Else the number of the event in the device's history, counted from 1 (0: what was there "
+	  "when the window began).",
+	  .has = failed_at_event },
+	{ "bytes", MEMBER_BYTES, AT(replay_device, failed_size), "What was asked for." },
+	{ "site", MEMBER_TEXT, 0, "Who asked, where the file tells.", .text = site_of_failure },
+	{ "device_free_bytes", MEMBER_BYTES, 0, "Of the device at that time: what nobody held.",
+	  .has = knows_device, .whole = device_free },
+	{ "largest_free_frames_bytes", MEMBER_BYTES,
+	  AT(replay_device, failed_stats.largest_free_bytes),
+	  "The longest run of frames that nobody held.", .has = knows_device },
+	{ "free_1g_pages", MEMBER_COUNT, AT(replay_device, failed_stats.free_giants),
+	  "The pages of 1 GiB that could be had.", .has = knows_device },
+	{ "place", MEMBER_TEXT, .text = place_of_failure, .in_text_only = TRUE },
+	{ "all_bytes", MEMBER_BYTES, .whole = usable, .in_text_only = TRUE },
+	{ 0 },
+};
+
+/* Share of physical memory that no live block used when physical memory was at its peak. */
+static double fragmentation(gconstpointer at, gconstpointer context)
+{
+	const struct memory_usage *u = &((const struct replay_device *)at)->usage;
+
+	(void)context;
+	return u->peak_physical ? 1.0 - (double)MIN(u->live_at_peak_physical, u->peak_physical) /
+						  u->peak_physical
+				: 0;
+}
+
+/* Bytes that the second-level TLB can cover with the pages that were in use at the peak. */
+static guint64 tlb_reach_of(const struct npu_stats *s)
+{
+	guint64 page = s->leaves_1g > s->leaves_2m          ? 30
+		       : s->leaves_2m >= s->leaves_4k / 512 ? 21
+							    : 12;
+	return s->tlb_l2_entries << page;
+}
+
+/* What the page table led to, by maps and by mallocs. */
+static guint64 mapped_of(const struct npu_stats *s)
+{
+	return (s->leaves_4k << 12) + (s->leaves_2m << 21) + (s->leaves_1g << 30);
+}
+
+static gboolean has_moves(gconstpointer at, gconstpointer context)
+{
+	const struct model_moves *moves = &((const struct replay_device *)at)->moves;
+	guint64 sum = 0;
+
+	(void)context;
+	for (int m = 0; m < MODEL_MOVE_COUNT; m++)
+		sum += moves->count[m];
+	return sum > 0;
+}
+
+READ(gint64, device_number, replay_device, d, d->device)
+READ(gint64, vmm_calls, replay_device, d, (gint64)replay_calls(d))
+READ(gint64, vmm_ps, replay_device, d, (gint64)replay_calls_ps(d))
+READ(gint64, tlb_reach, replay_device, d, (gint64)tlb_reach_of(&d->stats))
+READ(gint64, mapped, replay_device, d, (gint64)mapped_of(&d->stats))
+READ(double, tlb_share, replay_device, d,
+     mapped_of(&d->stats) ? MIN(100.0, 100.0 * tlb_reach_of(&d->stats) / mapped_of(&d->stats))
+			  : 100.0)
+READ(gint64, is_rounded, replay_device, d,
+     d->failed_size == 0 && d->stats.own_peak_bytes != d->usage.peak_physical)
+READ(gboolean, tells_live, replay_device, d, replay_tells_live(d))
+READ(gint64, live_is_told, replay_device, d, replay_tells_live(d))
+READ(gboolean, tells_losses, replay_device, d, replay_tells_fragmentation(d))
+READ(gboolean, has_policy, replay_device, d, policy_is_own(RESULT(context)->replay->policy))
+READ(gboolean, has_access, replay_device, d, RESULT(context)->replay->access.pattern != ACCESS_NONE)
+READ(gboolean, has_failure, replay_device, d, d->failed_size != 0)
+
+static void build_events(JsonBuilder *b, gconstpointer at, gconstpointer context)
+{
+	const struct trace_device *t = ((const struct replay_device *)at)->trace;
+
+	(void)context;
+	json_builder_begin_object(b);
+	for (int a = 0; a < TRACE_OTHER; a++) {
+		if (t->counts[a] == 0)
+			continue;
+		json_builder_set_member_name(b, trace_action_name(a));
+		json_builder_add_int_value(b, (gint64)t->counts[a]);
+	}
+	for (guint i = 0; i < t->other_names->len; i++) {
+		json_builder_set_member_name(b, g_ptr_array_index(t->other_names, i));
+		json_builder_add_int_value(b, (gint64)g_array_index(t->other_counts, guint64, i));
+	}
+	json_builder_end_object(b);
+}
+
+static void build_calls(JsonBuilder *b, gconstpointer at, gconstpointer context)
+{
+	json_builder_begin_object(b);
+	for (int c = 0; c < MODEL_CALL_COUNT; c++) {
+		const struct call_figures f = figures_of_calls(at, c);
+		if (f.calls == 0)
+			continue;
+		json_builder_set_member_name(b, model_call_name(c));
+		members_build_object(b, calls, &f, context);
+	}
+	json_builder_end_object(b);
+}
+
+static void build_moves(JsonBuilder *b, gconstpointer at, gconstpointer context)
+{
+	json_builder_begin_object(b);
+	for (int m = 0; m < MODEL_MOVE_COUNT; m++) {
+		const struct call_figures f = figures_of_moves(at, m);
+		if (f.calls == 0)
+			continue;
+		json_builder_set_member_name(b, model_move_name(m));
+		members_build_object(b, figures_moves, &f, context);
+	}
+	json_builder_end_object(b);
+}
+
+static void build_moments(JsonBuilder *b, gconstpointer at, gconstpointer context)
+{
+	const struct replay_device *d = at;
+	const struct allocation_table *table = &d->usage.table;
+	struct moment_view v;
+
+	json_builder_begin_array(b);
+	for (guint m = 0; m < table->moment_count; m++) {
+		if (!table->moments[m].reached)
+			continue;
+		moment_view_init(&v, RESULT(context)->replay, d, &table->moments[m]);
+		members_build_object(b, figures_moment, &v, context);
+		moment_view_clear(&v);
+	}
+	json_builder_end_array(b);
+}
+
+#define POLICY_EVENT(verb) AT(replay_device, policy_counts[verb])
+
+static const struct member policy_events[] = {
+	{ "segment_alloc", MEMBER_COUNT, POLICY_EVENT(NPU_TRACE_SEGMENT_ALLOC) },
+	{ "segment_free", MEMBER_COUNT, POLICY_EVENT(NPU_TRACE_SEGMENT_FREE) },
+	{ "segment_map", MEMBER_COUNT, POLICY_EVENT(NPU_TRACE_SEGMENT_MAP) },
+	{ "segment_unmap", MEMBER_COUNT, POLICY_EVENT(NPU_TRACE_SEGMENT_UNMAP),
+	  "How often the allocator got and gave back memory." },
+	{ "empty_cache", MEMBER_COUNT, AT(replay_device, emptied),
+	  "How often its cache was emptied." },
+	{ 0 },
+};
+
+#define OF_POINT(part) COLUMN(replay_device, series.points, series_point, part)
+
+static const struct member series[] = {
+	{ "event", MEMBER_PLACE, OF_POINT(event), "The number of the event, 0 for the start." },
+	{ "live_bytes", MEMBER_BYTES, OF_POINT(sums.live) },
+	{ "physical_bytes", MEMBER_BYTES, OF_POINT(sums.physical) },
+	{ "reserved_bytes", MEMBER_BYTES, OF_POINT(sums.reserved), "As MEMORY below has them." },
+	{ "internal_bytes", MEMBER_BYTES, OF_POINT(sums.internal), .has = tells_losses },
+	{ "external_bytes", MEMBER_BYTES, OF_POINT(sums.external), .has = tells_losses },
+	{ "page_rounding_bytes", MEMBER_BYTES, OF_POINT(sums.rounding),
+	  "The same, where the file tells what was live and all of it lay in memory that "
+	  "the file tells of.",
+	  .has = tells_losses },
+	{ 0 },
+};
+
+const struct member figures_device[] = {
+	{ "device", MEMBER_COUNT, 0, "Its number.", .whole = device_number },
+	{ "events", MEMBER_MAP, 0, "An object: the count of each action in the file, by its name.",
+	  .build = build_events },
+	{ "start_physical_bytes", MEMBER_BYTES, AT(replay_device, usage.start_physical),
+	  "Physical memory when the window began." },
+	{ "start_live_bytes", MEMBER_BYTES, AT(replay_device, usage.start_live),
+	  "Requested sizes of the blocks that were live when the window began." },
+	{ "peak_physical_bytes", MEMBER_BYTES, AT(replay_device, usage.peak_physical),
+	  "The most physical memory that was held." },
+	{ "peak_live_bytes", MEMBER_BYTES, AT(replay_device, usage.peak_live),
+	  "The most that was live." },
+	{ "obtained_bytes", MEMBER_BYTES, AT(replay_device, usage.obtained),
+	  "Physical memory that was obtained since the window began, all in all." },
+	{ "live_at_physical_peak_bytes", MEMBER_BYTES,
+	  AT(replay_device, usage.live_at_peak_physical),
+	  "The most that was live while physical memory was at its peak." },
+	{ "fragmentation", MEMBER_REAL, 0,
+	  "The share of the physical peak that held no live block, 0 to 1; left out "
+	  "where the file does not tell what was live.",
+	  .has = tells_live, .real = fragmentation },
+	{ "device_peak_bytes", MEMBER_BYTES, AT(replay_device, stats.own_peak_bytes),
+	  "The most that the model's device gave to the replay, in whole pages." },
+	{ "device_bytes", MEMBER_BYTES, AT(replay_device, stats.usable_bytes),
+	  "What programs can get of the model's device." },
+	{ "vmm_calls", MEMBER_COUNT,
+	  .manual =
+		  "How many calls that get, give and map memory were made since the window began.",
+	  .whole = vmm_calls },
+	{ "vmm_time_ns", MEMBER_TIME, 0, "The time in them.", .whole = vmm_ps },
+	{ "vmm_calls_by_kind", MEMBER_MAP, 0,
+	  "An object with a member for each function of the ACL that was called, such as "
+	  "aclrtMapMem: an object.",
+	  .build = build_calls, .members = any_calls },
+	{ "page_table_bytes", MEMBER_BYTES, AT(replay_device, stats.page_table_peak_bytes),
+	  "The most that its page table took." },
+	{ "tlb_reach_bytes", MEMBER_BYTES, 0,
+	  "How much the second-level TLB covers with pages of the size that was in use "
+	  "at the peak.",
+	  .whole = tlb_reach },
+	{ "mapped_bytes_at_peak", MEMBER_BYTES, 0,
+	  "What the page table led to when physical memory was at its peak, by maps and "
+	  "by mallocs.",
+	  .whole = mapped },
+	{ "unknown_frees", MEMBER_COUNT, AT(replay_device, usage.unmatched),
+	  "Blocks that were given back without having been handed out, or handed out twice." },
+	{ "differing_results", MEMBER_COUNT, AT(replay_device, differing),
+	  "Recorded calls that the model answered otherwise." },
+	{ "calls_left_out", MEMBER_COUNT, AT(replay_device, left_out),
+	  "Recorded calls that were not made, since what they name is not there." },
+	{ "policy_events", MEMBER_OBJECT, 0,
+	  "Only under a policy: an object with what the allocator did since the window "
+	  "began.",
+	  .has = has_policy, .members = policy_events },
+	{ "blocks_without_memory", MEMBER_COUNT, AT(replay_device, lost_blocks),
+	  "Only under a policy: blocks that the device had no memory for.", .has = has_policy },
+	{ "access", MEMBER_OBJECT, AT(replay_device, access),
+	  "Only where cores read\n"
+	  ".Pq Fl -access :\n"
+	  "an object with what the reads came to.",
+	  .has = has_access, .members = figures_access },
+	{ "copies", MEMBER_MAP, 0,
+	  "Only where recorded copies or fills were made again: an object with the "
+	  "members\n"
+	  ".Ic host_to_host , host_to_device , device_to_host , device_to_device\n"
+	  "and\n"
+	  ".Ic fill\n"
+	  "that there were, each an object.\n"
+	  "Copies between two devices are told of the one that they go to.",
+	  .has = has_moves, .build = build_moves, .members = any_moves },
+	{ "series", MEMBER_OBJECT, 0,
+	  "An object with lists of one length, at most 2000.\n"
+	  "Of neighbouring events the one with the most physical memory is there, and of "
+	  "two alike the one with the most that was live.",
+	  .members = series },
+	{ "out_of_memory", MEMBER_OBJECT, 0,
+	  "Only where the device ran out of memory: an object about the first time.",
+	  .has = has_failure, .members = figures_failure },
+	{ "moments", MEMBER_LIST, 0,
+	  "A list of objects, one for each moment: the peak, the first lack of memory if "
+	  "there was one, and what\n"
+	  ".Fl -at\n"
+	  "says, as far as the device's history has it.",
+	  .build = build_moments, .members = figures_moment },
+	{ "tells_live", MEMBER_FLAG, .whole = live_is_told, .in_text_only = TRUE },
+	{ "is_rounded", MEMBER_FLAG, .whole = is_rounded, .in_text_only = TRUE },
+	{ "tlb_entries", MEMBER_COUNT, AT(replay_device, stats.tlb_l2_entries),
+	  .in_text_only = TRUE },
+	{ "tlb_share", MEMBER_REAL, .real = tlb_share, .in_text_only = TRUE },
+	{ 0 },
+};
+
+/* ---- the whole ---- */
+
+READ(gint64, schema, result, w, RESULT_SCHEMA_VERSION)
+READ(char *, program, result, w, g_strdup(RESULT_PROGRAM))
+READ(char *, file, result, w, g_filename_display_name(w->path))
+READ(char *, kind, result, w, g_strdup(w->trace->kind))
+READ(char *, soc, result, w, g_strdup(w->replay->soc))
+READ(char *, recorded_soc, result, w, g_strdup(w->trace->soc))
+READ(char *, about, result, w, g_strdup(w->trace->about))
+READ(gint64, events, result, w, (gint64)w->trace->events)
+READ(gint64, events_done, result, w, (gint64)w->replay->done)
+READ(char *, policy, result, w,
+     g_strdup(policy_name(w->replay->policy ? w->replay->policy->kind : POLICY_AS_RECORDED)))
+READ(char *, page, result, w,
+     policy_is_own(w->replay->policy) ? g_strdup(w->replay->policy->page_1g ? "1g" : "2m") : NULL)
+READ(char *, access_pattern, result, w, access_text(&w->replay->access))
+READ(gint64, access_every, result, w, (gint64)w->replay->access.every)
+READ(gboolean, in_phases, result, w, w->replay->access.every > 0)
+READ(gint64, simulated, result, w, (gint64)w->replay->simulated_ps)
+READ(gint64, wall, result, w, w->replay->wall_us)
+READ(gint64, complete, result, w, !w->replay->interrupted)
+
+/* A key that was set twice has its last value. */
+static void build_options(JsonBuilder *b, gconstpointer at, gconstpointer context)
+{
+	const struct policy_options *policy = ((const struct result *)at)->replay->policy;
+
+	(void)context;
+	json_builder_begin_object(b);
+	for (guint i = 0; policy && i < policy->given->len; i++) {
+		const char *setting = g_ptr_array_index(policy->given, i);
+		const char *equals = strchr(setting, '=');
+		g_autofree char *key = g_strndup(setting, (gsize)(equals - setting));
+		json_builder_set_member_name(b, key);
+		json_builder_add_string_value(b, equals + 1);
+	}
+	json_builder_end_object(b);
+}
+
+static void build_devices(JsonBuilder *b, gconstpointer at, gconstpointer context)
+{
+	const GPtrArray *devices = ((const struct result *)at)->replay->devices;
+
+	json_builder_begin_array(b);
+	for (guint d = 0; d < devices->len; d++)
+		members_build_object(b, figures_device, devices->pdata[d], context);
+	json_builder_end_array(b);
+}
+
+const struct member figures_result[] = {
+	{ "schema", MEMBER_COUNT, 0, "The schema's version: 2.", .whole = schema },
+	{ "program", MEMBER_TEXT, 0, ".Qq npusim replay .", .text = program, .no_figure = TRUE },
+	{ "file", MEMBER_TEXT, 0, "The file's name as it was given.", .text = file,
+	  .no_figure = TRUE },
+	{ "kind", MEMBER_TEXT, 0, "What the file is, in words.", .text = kind, .no_figure = TRUE },
+	{ "soc", MEMBER_TEXT, 0, "The SoC of the model.", .text = soc },
+	{ "recorded_soc", MEMBER_TEXT, 0,
+	  "The SoC that the file was recorded on, where it says so.", .text = recorded_soc },
+	{ "about", MEMBER_TEXT, 0, "What was recorded, in words, where the file says so.",
+	  .text = about, .no_figure = TRUE },
+	{ "events", MEMBER_COUNT, 0, "How many events the file has.", .whole = events },
+	{ "events_done", MEMBER_COUNT, 0, "How many of them were replayed.", .whole = events_done },
+	{ "policy", MEMBER_TEXT, 0,
+	  "Whose memory served the blocks:\n"
+	  ".Fl -policy .",
+	  .text = policy },
+	{ "page", MEMBER_TEXT, 0,
+	  "The pages of a policy,\n"
+	  ".Qq 2m\n"
+	  "or\n"
+	  ".Qq 1g ;\n"
+	  "left out as recorded.",
+	  .text = page },
+	{ "options", MEMBER_MAP, 0,
+	  "An object with each\n"
+	  ".Fl -set ,\n"
+	  "key and value as text.",
+	  .build = build_options },
+	{ "access", MEMBER_TEXT, 0,
+	  "The pattern of\n"
+	  ".Fl -access .",
+	  .text = access_pattern },
+	{ "access_every", MEMBER_COUNT, 0,
+	  "The events of a phase,\n"
+	  ".Fl -access-every ;\n"
+	  "left out where reads come with blocks.",
+	  .has = in_phases, .whole = access_every },
+	{ "simulated_ns", MEMBER_TIME, 0, "Simulated time from the first event to the last.",
+	  .whole = simulated },
+	{ "wall_us", MEMBER_COUNT, 0, "Time that the replay took here, in microseconds.",
+	  .whole = wall, .no_figure = TRUE },
+	{ "complete", MEMBER_FLAG, 0, "False if the replay was interrupted.", .whole = complete },
+	{ "devices", MEMBER_LIST, 0, "A list of objects, one for each device that the file uses.",
+	  .build = build_devices, .members = figures_device, .no_figure = TRUE },
+	{ 0 },
+};

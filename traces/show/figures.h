@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The table of a replay's figures. Each stands in it once: its name, what it is measured in, how it
+ * is read, and a sentence for npusim-replay(1). JSON, text, the difference of two results and the
+ * manual page are made from it; CSV has what the JSON has.
+ */
+#ifndef NPUSIM_TRACES_FIGURES_H
+#define NPUSIM_TRACES_FIGURES_H
+
+#include "member.h"
+#include "moment.h"
+#include "play/replay.h"
+
+#define RESULT_PROGRAM        "npusim replay"
+#define RESULT_SCHEMA_VERSION 2
+
+/* The context of all these tables. */
+struct result {
+	const char *path; /* of the file, as it was given */
+	const struct trace *trace;
+	const struct replay *replay;
+};
+#define RESULT(context) ((const struct result *)(context))
+/* What calls of a kind, or copies in a direction, came to. */
+struct call_figures {
+	guint64 calls, refused, bytes, ps;
+	const struct latency *latency; /* or NULL */
+};
+struct call_figures figures_of_calls(const struct replay_device *device, enum model_call call);
+struct call_figures figures_of_moves(const struct replay_device *device, enum model_move move);
+
+/* The whole; of a struct result. */
+extern const struct member figures_result[];
+/* Of a struct replay_device; the second: where it ran out of memory. */
+extern const struct member figures_device[], figures_failure[];
+/* Of a struct access_figures, of a struct call_figures. */
+extern const struct member figures_access[], figures_moves[];
+/* Of a struct moment_view. */
+extern const struct member figures_moment[];
+
+#endif

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Reads values by the rows of member tables, and hands them to json-glib.
+ */
+#include "member.h"
+
+#include <string.h>
+
+#include "format/out-file.h"
+
+static gconstpointer place(const struct member *m, gconstpointer at)
+{
+	return (const char *)at + m->offset;
+}
+
+static gint64 whole(const struct member *m, gconstpointer at, gconstpointer context)
+{
+	if (m->whole)
+		return m->whole(at, context);
+	guint64 value = *(const guint64 *)place(m, at);
+	return m->is_signed ? (gint64)value : (gint64)MIN(value, (guint64)G_MAXINT64);
+}
+
+gboolean member_has(const struct member *m, gconstpointer at, gconstpointer context)
+{
+	return m->has == NULL || m->has(at, context);
+}
+
+double member_number(const struct member *m, gconstpointer at, gconstpointer context)
+{
+	return m->kind == MEMBER_REAL ? m->real(at, context) : (double)whole(m, at, context);
+}
+
+char *member_text(const struct member *m, gconstpointer at, gconstpointer context)
+{
+	if (m->kind != MEMBER_TEXT)
+		return g_strdup_printf("%" G_GINT64_FORMAT, whole(m, at, context));
+	return m->text ? m->text(at, context) : g_strdup(*(char *const *)place(m, at));
+}
+
+const struct member *members_find(const struct member *table, const char *name)
+{
+	for (const struct member *m = table; m && name && m->kind != MEMBER_END; m++) {
+		if (strcmp(m->name, name) == 0)
+			return m;
+	}
+	return NULL;
+}
+
+/* ---- JSON ---- */
+
+static void build_column(JsonBuilder *b, const struct member *m, gconstpointer at)
+{
+	GArray *array = *(GArray *const *)place(m, at);
+	gsize size = g_array_get_element_size(array);
+
+	json_builder_begin_array(b);
+	for (guint i = 0; i < array->len; i++)
+		json_builder_add_int_value(
+			b, *(const gint64 *)(gconstpointer)(array->data + i * size + m->field));
+	json_builder_end_array(b);
+}
+
+static void build_list(JsonBuilder *b, const struct member *m, gconstpointer at,
+		       gconstpointer context)
+{
+	/* both kinds of array begin with their data and its length */
+	const GArray *structs = *(GArray *const *)place(m, at);
+	const GPtrArray *pointers = *(GPtrArray *const *)place(m, at);
+	gboolean by_pointer = m->array == ARRAY_POINTERS;
+	gsize size = by_pointer ? 0 : g_array_get_element_size((GArray *)structs);
+
+	json_builder_begin_array(b);
+	for (guint i = 0; i < (by_pointer ? pointers->len : structs->len); i++) {
+		gconstpointer element = by_pointer ? pointers->pdata[i] : structs->data + i * size;
+		if (m->members)
+			members_build_object(b, m->members, element, context);
+		else
+			json_builder_add_string_value(b, element);
+	}
+	json_builder_end_array(b);
+}
+
+static void build_value(JsonBuilder *b, const struct member *m, gconstpointer at,
+			gconstpointer context)
+{
+	if (m->build)
+		m->build(b, at, context);
+	else if (m->array == ARRAY_COLUMN)
+		build_column(b, m, at);
+	else if (m->array != ARRAY_NONE)
+		build_list(b, m, at, context);
+	else if (m->kind == MEMBER_OBJECT)
+		members_build_object(b, m->members, place(m, at), context);
+	else if (m->kind == MEMBER_REAL)
+		json_builder_add_double_value(b, m->real(at, context));
+	else if (m->kind == MEMBER_FLAG)
+		json_builder_add_boolean_value(b, whole(m, at, context) != 0);
+	else
+		json_builder_add_int_value(b, whole(m, at, context) /
+						      (m->kind == MEMBER_TIME ? 1000 : 1));
+}
+
+void members_build(JsonBuilder *b, const struct member *table, gconstpointer at,
+		   gconstpointer context)
+{
+	for (const struct member *m = table; m->kind != MEMBER_END; m++) {
+		if (m->in_text_only || !member_has(m, at, context))
+			continue;
+		if (m->kind == MEMBER_TEXT && !m->build) {
+			g_autofree char *text = member_text(m, at, context);
+			if (text == NULL)
+				continue;
+			json_builder_set_member_name(b, m->name);
+			json_builder_add_string_value(b, text);
+		} else {
+			json_builder_set_member_name(b, m->name);
+			build_value(b, m, at, context);
+		}
+	}
+}
+
+void members_build_object(JsonBuilder *b, const struct member *table, gconstpointer at,
+			  gconstpointer context)
+{
+	json_builder_begin_object(b);
+	members_build(b, table, at, context);
+	json_builder_end_object(b);
+}
+
+gboolean members_write(const char *path, const struct member *table, gconstpointer at,
+		       gconstpointer context, GError **error)
+{
+	g_autoptr(JsonBuilder) b = json_builder_new();
+
+	members_build_object(b, table, at, context);
+	g_autoptr(JsonNode) root = json_builder_get_root(b);
+	return json_write(path, root, error);
+}
+
+gboolean json_write(const char *path, JsonNode *root, GError **error)
+{
+	g_autofree char *text = json_to_string(root, TRUE);
+	g_autofree char *line = g_strconcat(text, "\n", NULL);
+
+	return out_file_write(path, line, strlen(line), error);
+}

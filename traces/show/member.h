@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Tables that say how the members of a JSON object are read from a struct in C. Whoever shows a
+ * result (JSON, text, the difference of two, the manual page) reads such a table; what the members
+ * mean, this file does not know.
+ */
+#ifndef NPUSIM_TRACES_MEMBER_H
+#define NPUSIM_TRACES_MEMBER_H
+
+#include <json-glib/json-glib.h>
+
+enum member_kind {
+	MEMBER_END, /* behind the last row of a table */
+	MEMBER_COUNT,
+	MEMBER_BYTES,
+	MEMBER_TIME,  /* picoseconds in the struct, nanoseconds in JSON */
+	MEMBER_PLACE, /* a number that says where: one place less another means nothing */
+	MEMBER_REAL,
+	MEMBER_FLAG,
+	MEMBER_TEXT,
+	MEMBER_OBJECT, /* with `members` */
+	MEMBER_LIST,   /* of objects with `members`, or of texts */
+	MEMBER_MAP /* an object whose names are data; `members` has one row for all values, or is
+		    * NULL: counts and texts */
+};
+/* How the values of an array are found: GArray * at `offset`, each at `field` of its element. */
+enum member_array { ARRAY_NONE, ARRAY_COLUMN, ARRAY_STRUCTS, ARRAY_POINTERS };
+
+struct member {
+	const char *name;
+	enum member_kind kind;
+	gsize offset; /* AT(), COLUMN() */
+	/* Of the manual page, in mdoc(7): a sentence. NULL: that of the next row is for both. */
+	const char *manual;
+	/* Reads the value of the struct `at`; none: it lies at `offset`, as guint64, const char *,
+	 * or the struct of an object. `context`: whatever the caller of members_build() gave. */
+	gint64 (*whole)(gconstpointer at, gconstpointer context);
+	double (*real)(gconstpointer at, gconstpointer context);
+	char *(*text)(gconstpointer at, gconstpointer context);   /* to be freed; NULL: not there */
+	gboolean (*has)(gconstpointer at, gconstpointer context); /* none: it is always there */
+	/* Adds the value, of whatever kind. */
+	void (*build)(JsonBuilder *builder, gconstpointer at, gconstpointer context);
+	gsize field;
+	enum member_array array; /* COLUMN: a list of numbers of `kind`; others: a LIST */
+	const struct member *members;
+	gboolean in_text_only; /* no member of the JSON: text says it */
+	gboolean no_figure;    /* two results are not compared by it */
+	gboolean is_signed;    /* at `offset` */
+};
+
+/* Where a row's value lies, or the values of its column. The sentence may follow. */
+#define AT(type, member) .offset = G_STRUCT_OFFSET(struct type, member)
+#define COLUMN(type, member, element, part) \
+	.array = ARRAY_COLUMN, .field = G_STRUCT_OFFSET(struct element, part), AT(type, member)
+
+/* A function of a row: `value`, of the struct `s` that the row is of; it may name `context`. */
+#define READ(answer, name, type, s, value)                          \
+	static answer name(gconstpointer at, gconstpointer context) \
+	{                                                           \
+		const struct type *s = at;                          \
+		(void)s;                                            \
+		(void)context;                                      \
+		return value;                                       \
+	}
+/* Of a row that builds an object: that of another struct, by its own table. */
+#define BUILD(name, type, s, table, value)                                              \
+	static void name(JsonBuilder *builder, gconstpointer at, gconstpointer context) \
+	{                                                                               \
+		const struct type *s = at;                                              \
+		members_build_object(builder, table, value, context);                   \
+	}
+
+/* Adds the members of a table, in its order, to the object that is open. Counts that no int64 holds
+ * are the largest. */
+void members_build(JsonBuilder *builder, const struct member *table, gconstpointer at,
+		   gconstpointer context);
+/* An object of its own with them. */
+void members_build_object(JsonBuilder *builder, const struct member *table, gconstpointer at,
+			  gconstpointer context);
+/* The row of a name; NULL: there is none. Both may be NULL. */
+const struct member *members_find(const struct member *table, const char *name);
+
+gboolean member_has(const struct member *member, gconstpointer at, gconstpointer context);
+/* Of a number; times are picoseconds. */
+double member_number(const struct member *member, gconstpointer at, gconstpointer context);
+/* The value as it is, a count without a unit; to be freed. NULL: it is not there. */
+char *member_text(const struct member *member, gconstpointer at, gconstpointer context);
+
+/* The object of a table as a file of several lines; "-": to standard output. FALSE and error, which
+ * names the file. */
+gboolean members_write(const char *path, const struct member *table, gconstpointer at,
+		       gconstpointer context, GError **error);
+/* A tree as such a file. */
+gboolean json_write(const char *path, JsonNode *root, GError **error);
+
+#endif

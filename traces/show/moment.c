@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Gathers what a moment shows, and makes sentences of its figures.
+ */
+#include "moment.h"
+
+#include "base/base.h"
+#include "format/units.h"
+
+void moment_view_init(struct moment_view *v, const struct replay *replay,
+		      const struct replay_device *device, const struct moment *moment)
+{
+	const struct allocation_table *table = &device->usage.table;
+	g_autoptr(GPtrArray) blocks = allocation_table_at(table, moment, ALLOCATION_BLOCK);
+
+	*v = (struct moment_view){
+		.replay = replay,
+		.device = device,
+		.moment = moment,
+		.sums = moment->sums,
+		.sites = replay->sites,
+		.map = address_map_new(table, moment),
+		.frames = frame_map_new(table, moment, device->stats.hbm_bytes),
+		.holders = holders_of(table, moment, replay->sites),
+		.blocks = blocks->len,
+	};
+	v->addresses = *v->map;
+	for (guint i = HOLDERS_SHOWN; i < v->holders->len; i++) {
+		v->others.sites++;
+		v->others.bytes += g_array_index(v->holders, struct holder, i).bytes;
+		v->others.blocks += g_array_index(v->holders, struct holder, i).blocks;
+	}
+	v->placed = v->addresses.live > 0 || moment->sums.live == 0;
+}
+
+void moment_view_clear(struct moment_view *v)
+{
+	address_map_free(v->map);
+	frame_map_free(v->frames);
+	g_array_unref(v->holders);
+}
+
+static const char *in_words(guint64 bytes)
+{
+	return npu_size_words(bytes, NPU_SIZE_UNIT);
+}
+
+char *moment_place(guint64 event, guint64 line, const char *start)
+{
+	if (line)
+		return g_strdup_printf("line %" G_GUINT64_FORMAT, line);
+	if (event)
+		return g_strdup_printf("event %" G_GUINT64_FORMAT, event);
+	return g_strdup(start);
+}
+
+/* ---- what there was ---- */
+
+/* A part of a list: commas before all but the first. */
+static void say_part(GString *out, gboolean *begun, guint64 bytes, const char *what)
+{
+	if (bytes == 0)
+		return;
+	g_string_append_printf(out, "%s%s %s", *begun ? ", " : "", in_words(bytes), what);
+	*begun = TRUE;
+}
+
+static void say_lost(GString *out, const struct moment_view *v)
+{
+	const struct memory_sums *s = &v->sums;
+	guint64 external = (guint64)MAX(s->external, 0);
+	gboolean begun = FALSE;
+
+	if (external + s->internal + s->rounding == 0)
+		return;
+	g_string_append(out, " The rest: ");
+	say_part(out, &begun, external, "free between and beside blocks");
+	if (external && v->placed)
+		g_string_append_printf(out, " (the largest free range %s)",
+				       in_words(v->addresses.largest_free));
+	say_part(out, &begun, s->internal, "lost inside blocks");
+	say_part(out, &begun, s->rounding, "in pages that are larger than what was asked for");
+	g_string_append_c(out, '.');
+}
+
+static void say_live(GString *out, const struct moment_view *v)
+{
+	const struct memory_sums *s = &v->sums;
+
+	if (!replay_tells_live(v->device)) {
+		g_string_append(out, " The file does not tell what of it was in use.");
+		return;
+	}
+	g_string_append_printf(out, " %s of it %s live, in %" G_GUINT64_FORMAT " block%s.",
+			       in_words(s->live), s->live == 1 ? "was" : "were", v->blocks,
+			       v->blocks == 1 ? "" : "s");
+	if (replay_tells_fragmentation(v->device))
+		say_lost(out, v);
+	else
+		g_string_append(out, " Some blocks lie in memory that the file does not tell of.");
+}
+
+static void say_holder(GString *out, const struct moment_view *v)
+{
+	if (v->holders->len == 0)
+		return;
+	const struct holder *h = &g_array_index(v->holders, struct holder, 0);
+	g_string_append_printf(out, " The largest holder: %s, %s in %" G_GUINT64_FORMAT " block%s.",
+			       sites_label_text(v->sites, h->label), in_words(h->bytes), h->blocks,
+			       h->blocks == 1 ? "" : "s");
+}
+
+static void say_moment(GString *out, const struct moment_view *v)
+{
+	const struct moment *m = v->moment;
+	g_autofree char *place = moment_place(m->event, 0, "the start");
+
+	if (m->what == MOMENT_PEAK)
+		g_string_append_printf(out, "Physical memory was at its most, %s, %s%s.",
+				       in_words(v->sums.physical), m->event ? "after " : "at ",
+				       place);
+	else
+		g_string_append_printf(out, "%s %s there were %s of physical memory.",
+				       m->event ? "After" : "At", place,
+				       in_words(v->sums.physical));
+	if (v->sums.physical > 0)
+		say_live(out, v);
+	say_holder(out, v);
+}
+
+/* ---- a lack of memory ---- */
+
+static void say_device(GString *out, const struct npu_stats *s)
+{
+	guint64 used = MIN(s->used_bytes, s->usable_bytes);
+
+	if (s->size == 0)
+		return;
+	g_string_append_printf(out, " The device had %s free of %s",
+			       in_words(s->usable_bytes - used), in_words(s->usable_bytes));
+	if (s->used_bytes > s->own_bytes)
+		g_string_append_printf(out, ", with %s held by other processes",
+				       in_words(s->used_bytes - s->own_bytes));
+	g_string_append_c(out, '.');
+}
+
+/* Why, and what would have had room: from what was live, what was free, and what the device has. */
+static void say_cause(GString *out, const struct moment_view *v)
+{
+	const struct replay_device *d = v->device;
+	const struct memory_sums *s = &v->sums;
+	guint64 asked = d->failed_size, largest = v->addresses.largest_free;
+	guint64 external = (guint64)MAX(s->external, 0), needed = s->live + s->internal + asked;
+	guint64 others = d->failed_stats.used_bytes - d->failed_stats.own_bytes;
+	guint64 room = d->failed_stats.usable_bytes - MIN(others, d->failed_stats.usable_bytes);
+
+	if (d->failed_stats.size == 0 || !replay_tells_fragmentation(d))
+		return;
+	g_string_append_printf(out, " The allocator held %s, of which %s were live",
+			       in_words(s->physical), in_words(s->live));
+	if (external > 0)
+		g_string_append_printf(out, " and %s free", in_words(external));
+	if (external > 0 && v->placed)
+		g_string_append_printf(out, ", the largest free range %s", in_words(largest));
+	g_string_append_c(out, '.');
+	if (v->placed && external >= asked && largest < asked)
+		g_string_append(out, " That is enough in sum, and no piece of it is large enough: "
+				     "fragmentation.");
+	if (v->placed && largest >= asked && policy_is_own(v->replay->policy))
+		g_string_append(out, " A range that large was free, and not for this request: of "
+				     "another stream or pool, or not to be split.");
+	if (needed > room)
+		g_string_append_printf(out,
+				       " What was live and this request come to %s, more than "
+				       "the %s that there are: no allocator has room for it.",
+				       in_words(needed), in_words(room));
+	else
+		g_string_append_printf(out,
+				       " What was live and this request come to %s of %s: it "
+				       "would fit if all that is free lay together. Expandable "
+				       "segments join what is free in whole steps of 20 MiB: "
+				       "--policy expandable shows whether that is enough.",
+				       in_words(needed), in_words(room));
+}
+
+static void say_giants(GString *out, const struct npu_stats *s, guint64 asked)
+{
+	if (s->size == 0 || asked < GIB || s->free_giants > 0 ||
+	    s->usable_bytes - MIN(s->used_bytes, s->usable_bytes) < GIB)
+		return;
+	g_string_append(out, " No page of 1 GiB was whole.");
+}
+
+static void say_failure(GString *out, const struct moment_view *v)
+{
+	const struct replay_device *d = v->device;
+	g_autofree char *place = moment_place(d->failed_at, d->failed_line, "the start");
+
+	g_string_append_printf(out, "At %s the device had no room for %s more", place,
+			       in_words(d->failed_size));
+	if (v->sites && d->failed_site != SITE_NONE)
+		g_string_append_printf(
+			out, ", which %s asked for",
+			sites_label_text(v->sites, sites_label(v->sites, d->failed_site)));
+	g_string_append_c(out, '.');
+	say_device(out, &d->failed_stats);
+	say_giants(out, &d->failed_stats, d->failed_size);
+	say_cause(out, v);
+	say_holder(out, v);
+}
+
+char *moment_words(const struct moment_view *v)
+{
+	GString *out = g_string_new(NULL);
+
+	if (v->moment->what == MOMENT_OOM)
+		say_failure(out, v);
+	else
+		say_moment(out, v);
+	return g_string_free(out, FALSE);
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A moment of a replay, looked at: its sums, its maps, who held memory; and all of it in words,
+ * which say only what the figures do.
+ */
+#ifndef NPUSIM_TRACES_MOMENT_H
+#define NPUSIM_TRACES_MOMENT_H
+
+#include "play/replay.h"
+#include "track/holders.h"
+#include "track/maps.h"
+
+#define HOLDERS_SHOWN 20
+
+struct moment_view {
+	const struct replay *replay;
+	const struct replay_device *device;
+	const struct moment *moment;
+	struct memory_sums sums;   /* of it */
+	const struct sites *sites; /* or NULL */
+	struct address_map *map;
+	struct address_map addresses; /* what is in the map */
+	struct frame_map *frames;     /* or NULL */
+	GArray *holders;              /* struct holder */
+	struct {
+		guint64 sites, bytes, blocks;
+	} others;        /* holders behind the first HOLDERS_SHOWN */
+	guint64 blocks;  /* live ones */
+	gboolean placed; /* some lie in the memory that the addresses show */
+};
+void moment_view_init(struct moment_view *view, const struct replay *replay,
+		      const struct replay_device *device, const struct moment *moment);
+void moment_view_clear(struct moment_view *view);
+
+/* Whole sentences, to be freed. */
+char *moment_words(const struct moment_view *view);
+/* "event 17", "line 3", "the start" */
+char *moment_place(guint64 event, guint64 line, const char *start);
+
+#endif
