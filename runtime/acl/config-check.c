@@ -3,7 +3,7 @@
  * A JSON reader that keeps nothing: it finds where a text stops being JSON. It knows RFC 8259 and
  * no configuration.
  */
-#include "config-check.h"
+#include "acl-internal.h"
 
 #include <ctype.h>
 #include <stdio.h>

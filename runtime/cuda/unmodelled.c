@@ -3,9 +3,8 @@
  * What is there for programs to link with, and is not modelled: each answers NOT_SUPPORTED and says
  * once what is missing. The parameters are not looked at.
  */
-#include "unmodelled.h"
-
 #include "cuda-internal.h"
+#include "cuda-names.h"
 
 static CUresult missing(const char *symbol, _Atomic int *told)
 {
@@ -17,7 +16,9 @@ static CUresult missing(const char *symbol, _Atomic int *told)
 	return CUDA_ERROR_NOT_SUPPORTED;
 }
 
+/* The parameters are nobody's, so the prototypes have none. */
 #define MISSING(symbol, name, since)            \
+	CUresult symbol(void);                  \
 	CUDA_EXPORT CUresult symbol(void)       \
 	{                                       \
 		static _Atomic int told;        \

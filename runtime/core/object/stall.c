@@ -3,7 +3,7 @@
  * Waits that do not end: a program that waits for a stream of which nothing moves is told, once a
  * wait, which task stands there and what would end it. It decides nothing: the wait goes on.
  */
-#include "core/object/stall.h"
+#include "core/object/stream.h"
 
 #include "base/clock.h"
 #include "core/object/process.h"
