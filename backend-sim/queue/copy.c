@@ -148,14 +148,38 @@ static int populate(uint64_t va, uint64_t bytes, bool write)
 	return rc == 0 ? 0 : errno;
 }
 
+/* True if every page of the range is mapped, whatever for; touches none. *resident: bytes whose
+ * pages the host has given already, as far as that holds. */
+static bool pages_mapped(uint64_t va, uint64_t bytes, uint64_t *resident)
+{
+	unsigned char state[4096];
+	uint64_t end = va + bytes;
+
+	*resident = 0;
+	for (uint64_t at = va & ~UINT64_C(4095), pages; at < end; at += pages * 4096) {
+		pages = MIN((end - at + 4095) / 4096, sizeof(state));
+		if (mincore((void *)at, pages * 4096, state) != 0)
+			return false;
+		for (uint64_t i = 0; i < pages; i++)
+			*resident += (state[i] & 1) * 4096u;
+	}
+	return true;
+}
+
 /* True unless the kernel says that some page of the range cannot be read or written. Kernels
- * before 5.14 cannot tell: they say of any page what newer ones say of pages of the wrong kind. */
-static bool pages_usable(uint64_t va, uint64_t bytes, bool write)
+ * before 5.14 cannot tell: they say of any page what newer ones say of pages of the wrong kind.
+ * Where no bytes move the check takes no memory: some kernels give a page that is only read some.
+ */
+static bool pages_usable(const struct bsim *bs, uint64_t va, uint64_t bytes, bool write)
 {
 	static int supported = -1; /* not known yet */
 	int known = __atomic_load_n(&supported, __ATOMIC_RELAXED);
-	int why = populate(va, bytes, write);
+	uint64_t resident;
+	int why;
 
+	if (!bs->contents)
+		return pages_mapped(va, bytes, &resident);
+	why = populate(va, bytes, write);
 	if (why != EINVAL)
 		return why != ENOMEM && why != EFAULT;
 	if (known < 0) {
@@ -165,38 +189,18 @@ static bool pages_usable(uint64_t va, uint64_t bytes, bool write)
 	return !known;
 }
 
-/* True if every page of the range is mapped, whatever for; touches none. */
-static bool pages_mapped(uint64_t va, uint64_t bytes)
-{
-	unsigned char state[4096];
-	uint64_t end = (va + bytes + 4095) & ~UINT64_C(4095);
-
-	for (uint64_t at = va & ~UINT64_C(4095); at < end; at += sizeof(state) * 4096) {
-		if (mincore((void *)at, MIN(end - at, sizeof(state) * 4096), state) != 0)
-			return false;
-	}
-	return true;
-}
-
-/* Where no bytes move, the check must not take memory of the machine: on some kernels a page that
- * is only read takes it, too. */
-static bool range_usable(const struct bsim *bs, uint64_t va, uint64_t bytes, bool write)
-{
-	return bs->contents ? pages_usable(va, bytes, write) : pages_mapped(va, bytes);
-}
-
 static drvError_t pageable_check(const struct bsim *bs, const char *call, const char *argument,
 				 const struct copy_end *end, uint64_t bytes, bool write)
 {
 	uint64_t va = end->ref.va, good = 0, bad = bytes;
 
 	if ((end->kind != NPU_PLACE_PAGEABLE && end->kind != NPU_PLACE_REGISTERED) ||
-	    range_usable(bs, va, bytes, write))
+	    pages_usable(bs, va, bytes, write))
 		return DRV_ERROR_NONE;
 	while (bad - good > 1) { /* the shortest part that fails: its last byte */
 		uint64_t middle = good + (bad - good) / 2;
 
-		if (range_usable(bs, va, middle, write))
+		if (pages_usable(bs, va, middle, write))
 			good = middle;
 		else
 			bad = middle;
@@ -207,29 +211,10 @@ static drvError_t pageable_check(const struct bsim *bs, const char *call, const 
 			 (unsigned long long)va, write ? "writable" : "readable");
 }
 
-/* Bytes of a node's memory that the host has already given pages to, in [at, at + bytes) of this
- * process. */
-static uint64_t resident_bytes(unsigned char *at, uint64_t bytes)
-{
-	unsigned char state[4096];
-	uint64_t start = (uint64_t)at & ~UINT64_C(4095), end = (uint64_t)at + bytes, resident = 0;
-
-	while (start < end) {
-		uint64_t pages = MIN((end - start + 4095) / 4096, sizeof(state));
-
-		if (mincore((void *)start, pages * 4096, state) != 0)
-			return resident;
-		for (uint64_t i = 0; i < pages; i++)
-			resident += (state[i] & 1) * 4096u;
-		start += pages * 4096;
-	}
-	return MIN(resident, bytes);
-}
-
 drvError_t copy_room_locked(struct bsim *bs, const char *call, const struct copy_end *end,
 			    uint64_t bytes)
 {
-	uint64_t room, missing = 0;
+	uint64_t room, resident, missing = 0;
 
 	if (!bs->contents || end->ref.space == SIM_RAW || bytes < UINT64_C(64) << 20)
 		return DRV_ERROR_NONE;
@@ -243,7 +228,8 @@ drvError_t copy_room_locked(struct bsim *bs, const char *call, const struct copy
 		if (at == NULL)
 			return DRV_ERROR_NONE; /* the engine will say it better */
 		run = MIN(run, bytes - done);
-		missing += run - resident_bytes(at, run);
+		pages_mapped((uint64_t)at, run, &resident);
+		missing += run - MIN(resident, run);
 	}
 	if (missing <= room)
 		return DRV_ERROR_NONE;

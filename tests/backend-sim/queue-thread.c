@@ -240,7 +240,7 @@ TEST(queue_thread, wall_time_of_a_busy_model_is_no_time_out)
 	bs->queues->idle_ns = UINT64_C(3600000000000); /* nobody else lets the model run */
 	pthread_mutex_unlock(&bs->lock);
 	rig_sdma(&works, b, a, 64 * MIB, REPORT);
-	rig_event(&waits, STARS_SQE_EVENT_WAIT, 0, event, 1, REPORT);
+	rig_event(&waits, STARS_SQE_EVENT_WAIT, 0, event, 60, REPORT);
 	let_wall_time_pass(bs);
 	EXPECT_EQ(rig_recv(&waits, &cqe, 1, 0, &count), DRV_ERROR_NONE);
 	EXPECT_EQ(count, 0u);
