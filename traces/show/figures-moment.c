@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The table of figures, of a moment: its sums, who held memory, and the maps. show/manual.py reads
- * it, too.
+ * The table of figures of a moment: its sums, its holders of memory, and its maps. show/manual.py
+ * reads it, too.
  */
 #include "figures.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The table of figures: a result and its devices, the objects from the innermost on, and in front
- * of each the figures that follow from others. show/manual.py reads the rows' names and sentences
- * for the manual page.
+ * The table of figures of a result and its devices: the objects from the innermost outwards, each
+ * preceded by the figures that are derived from others. show/manual.py reads the rows' names and
+ * sentences for the manual page.
  */
 #include "figures.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Objects by their names, and sums.
+ * Tracks objects by their names, and their sums, for convert and diff.
  */
 #include "object-tracker.h"
 
