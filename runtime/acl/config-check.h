@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Whether a text is JSON. It says no more: nothing that is configured there is modelled.
+ * Checks whether a text is JSON, and no more: nothing that can be configured there is modelled.
  */
 #ifndef NPUSIM_ACL_CONFIG_CHECK_H
 #define NPUSIM_ACL_CONFIG_CHECK_H

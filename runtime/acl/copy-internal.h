@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What synchronous (copy.c) and asynchronous copies and fills (copy-async.c) share: checks, the
- * real direction of a copy, and the synchronous work itself, which asynchronous calls on pageable
- * memory come down to. No state.
+ * actual direction of a copy, and the synchronous work itself, which asynchronous calls on
+ * pageable memory also use. No state.
  */
 #ifndef NPUSIM_ACL_COPY_INTERNAL_H
 #define NPUSIM_ACL_COPY_INTERNAL_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the memory files of the ACL face share: the current context, device ids, where an address
- * lies, names of values in messages. No state.
+ * What the memory files of the ACL face share: the current context, device ids, the location of an
+ * address, names of values in messages. No state.
  */
 #ifndef NPUSIM_ACL_MEMORY_INTERNAL_H
 #define NPUSIM_ACL_MEMORY_INTERNAL_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The environment variables: one table of all, their defaults and their syntax. Whoever reads one
- * gives it its meaning; what only a reader can judge (a path, the name of a SoC, the calls of
- * NPUSIM_FAULT) is checked there.
+ * The environment variables: one table of their names, defaults and syntax. The reader of a
+ * variable gives it its meaning, and checks what only a reader can judge (a path, the name of a
+ * SoC, the calls of NPUSIM_FAULT).
  */
 #include "base/base.h"
 #include "base-private.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Prototypes of what is not modelled: without parameters, which nobody looks at.
+ * Prototypes of the functions that are not modelled: without parameters, since these are ignored.
  */
 #ifndef NPUSIM_CUDA_UNMODELLED_H
 #define NPUSIM_CUDA_UNMODELLED_H

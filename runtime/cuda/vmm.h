@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What vmm.c offers those who ask about mappings. No state.
+ * What vmm.c offers to the files that query mappings. No state.
  */
 #ifndef NPUSIM_CUDA_VMM_H
 #define NPUSIM_CUDA_VMM_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Host functions of a stream as objects: whose turn comes when, the stream's own thread, and the
- * threads that subscribe.
+ * Host functions of a stream as objects: their order, the stream's own thread, and the subscribed
+ * threads.
  */
 #ifndef NPUSIM_CORE_CALLBACK_H
 #define NPUSIM_CORE_CALLBACK_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A stream's queues in the driver: entries out, completions in.
+ * A stream's queues in the driver, for streams and copies: entries go out, completions come in.
  */
 #ifndef NPUSIM_CORE_QUEUE_H
 #define NPUSIM_CORE_QUEUE_H

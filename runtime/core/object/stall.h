@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Waits that do not end.
+ * Warnings about waits on streams that make no progress.
  */
 #ifndef NPUSIM_CORE_STALL_H
 #define NPUSIM_CORE_STALL_H

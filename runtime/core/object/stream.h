@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A stream as an object: what it consists of, and which are live. Its queue, its callbacks and what
- * waits for it are others' (queue.h, callback.h, stall.h).
+ * A stream as an object: its parts, and the list of live ones. Its queue, its callbacks and its
+ * waiters are in queue.h, callback.h and stall.h.
  */
 #ifndef NPUSIM_CORE_STREAM_H
 #define NPUSIM_CORE_STREAM_H
