@@ -3,7 +3,7 @@
  * The layout of the control segment that members share, and the state that each process keeps in
  * addition: the basis of all other files of the node.
  *
- * Dependencies, from the lowest up: process, file (one process, one memfd); layout; records.h (frames.c,
+ * Dependencies, lowest first: process, file (one process, one memfd); layout; records.h (frames.c,
  * whitelist.c, records.c, frame-cache.c, rebuild.c: the records, for whoever has the lock);
  * members.h (member.c, lock.c, enter.c: who is alive, the lock, what dead members left); blocks.h
  * (block.c); share.c and descriptor.c; join.h (socket.c, discover.c, join.c); list.c.
