@@ -5,11 +5,13 @@
 #
 #   exports.py map OUT DEPFILE LIST        the version script of a library from its NAME.symbols
 #   exports.py unmodelled OUT HEADER       ERROR(), POINTER(), UINT32(): the functions of a header
+#   exports.py cuda OUT HEADER NAMES       CUDA_UNMODELLED(X), CUDA_ALIASES(X), of names.txt
 #   exports.py wrapped OUT FOLDER HEADERS  PRELOAD_FUNCTIONS(X) of the wrappers in a folder
 #
 # A list has one name a line, or "@declared PATH PREFIX": the functions of that prefix which a
 # header, or the headers of a folder, declare; or "@hal PATH": the HAL's functions that a header
-# lists or exports; or "@list PATH": the first word of each X() in a file; or "@wrapped FOLDER
+# lists or exports; or "@list PATH": the first word of each X() in a file; or "@names PATH": the
+# first word of each line; or "@wrapped FOLDER
 # HEADERS": the wrappers in a folder, which the headers must declare. Paths are the project's. A
 # line that names nothing, a name twice, or a wrapper that no header declares ends the build.
 
@@ -58,6 +60,14 @@ def wrappers(folder, headers):
     return names
 
 
+def lines_of(path):
+    """(first word, second or '') of each line that is no comment."""
+    for line in path.read_text().splitlines():
+        words = line.partition('#')[0].split()
+        if words:
+            yield words[0], ' '.join(words[1:])
+
+
 def names_in(list_path):
     """The names of a list, and the files that they came from."""
     names, files = [], [list_path]
@@ -73,6 +83,8 @@ def names_in(list_path):
         elif paths and words[0] == '@wrapped':
             paths = sorted((ROOT / words[1]).glob('*.c'))
             found = wrappers(ROOT / words[1], ROOT / words[2])
+        elif paths and words[0] == '@names':
+            found = [name for name, _ in lines_of(paths[0])]
         elif paths and words[0] == '@list':
             text = re.sub(r'/\*.*?\*/', '', paths[0].read_text(), flags=re.DOTALL)
             found = re.findall(r'^\s*X\((\w+)', text, re.MULTILINE)
@@ -110,6 +122,24 @@ def write_unmodelled(out, header):
                     header, name, kind))
 
 
+def write_cuda(out, functions, names):
+    modelled = set(re.findall(r'^\tX\((\w+),', pathlib.Path(functions).read_text(), re.MULTILINE))
+    unmodelled, aliases = [], []
+    for name, since in lines_of(pathlib.Path(names)):
+        plain = re.sub(r'_pt[sd][sz]$', '', name)
+        if since:
+            unmodelled.append((name, re.sub(r'_v\d+$', '', plain), since))
+            continue
+        aliases.append((name, plain if plain != name else name + '_v2'))
+        if aliases[-1][1] not in modelled:
+            sys.exit('{}: {} is the second name of {}, which {} does not have'.format(
+                names, *aliases[-1], functions))
+    with open(out, 'w', encoding='ascii') as stream:
+        for macro, rows in (('CUDA_UNMODELLED', unmodelled), ('CUDA_ALIASES', aliases)):
+            stream.write('#define {}(X) \\\n'.format(macro))
+            stream.write(' \\\n'.join('\tX({})'.format(', '.join(row)) for row in rows) + '\n')
+
+
 def write_wrapped(out, folder, headers):
     names = wrappers(pathlib.Path(folder), pathlib.Path(headers))
     with open(out, 'w', encoding='ascii') as stream:
@@ -118,5 +148,5 @@ def write_wrapped(out, folder, headers):
 
 
 if __name__ == '__main__':
-    {'map': write_map, 'unmodelled': write_unmodelled,
+    {'map': write_map, 'unmodelled': write_unmodelled, 'cuda': write_cuda,
      'wrapped': write_wrapped}[sys.argv[1]](*sys.argv[2:])

@@ -165,20 +165,38 @@ static bool pages_usable(uint64_t va, uint64_t bytes, bool write)
 	return !known;
 }
 
+/* True if every page of the range is mapped, whatever for; touches none. */
+static bool pages_mapped(uint64_t va, uint64_t bytes)
+{
+	unsigned char state[4096];
+	uint64_t end = (va + bytes + 4095) & ~UINT64_C(4095);
+
+	for (uint64_t at = va & ~UINT64_C(4095); at < end; at += sizeof(state) * 4096) {
+		if (mincore((void *)at, MIN(end - at, sizeof(state) * 4096), state) != 0)
+			return false;
+	}
+	return true;
+}
+
+/* Where no bytes move, the check must not take memory of the machine: on some kernels a page that
+ * is only read takes it, too. */
+static bool range_usable(const struct bsim *bs, uint64_t va, uint64_t bytes, bool write)
+{
+	return bs->contents ? pages_usable(va, bytes, write) : pages_mapped(va, bytes);
+}
+
 static drvError_t pageable_check(const struct bsim *bs, const char *call, const char *argument,
 				 const struct copy_end *end, uint64_t bytes, bool write)
 {
 	uint64_t va = end->ref.va, good = 0, bad = bytes;
-	/* what is not written must not take memory of the machine */
-	bool writes = write && bs->contents;
 
 	if ((end->kind != NPU_PLACE_PAGEABLE && end->kind != NPU_PLACE_REGISTERED) ||
-	    pages_usable(va, bytes, writes))
+	    range_usable(bs, va, bytes, write))
 		return DRV_ERROR_NONE;
 	while (bad - good > 1) { /* the shortest part that fails: its last byte */
 		uint64_t middle = good + (bad - good) / 2;
 
-		if (pages_usable(va, middle, writes))
+		if (range_usable(bs, va, middle, write))
 			good = middle;
 		else
 			bad = middle;

@@ -23,8 +23,8 @@ aclError acl_fail_null(const char *call, const char *argument)
 
 aclError acl_fail_unmodelled(const char *call)
 {
-	return acl_fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, call,
-			"outside of what npusim models: it runs the runtime's memory, device, "
-			"stream and event "
-			"functions, and no operators; runtime/COVERAGE.md lists what works");
+	return acl_fail(
+		ACL_ERROR_RT_FEATURE_NOT_SUPPORT, call,
+		"outside of what npusim models: it runs the runtime's memory, device, stream and "
+		"event functions, and no operators; runtime/COVERAGE.md lists what works");
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the files of the ACL face share: how a call is refused. The face checks arguments in CANN's
- * order and calls runtime/core; it holds no state of its own. No file here calls an exported acl
- * function, since programs interpose those.
+ * What the files of the ACL face share: how a call is refused, how the driver is called, memory
+ * and copies. The face checks arguments in CANN's order and calls runtime/core; it holds no state
+ * of its own. No file here calls an exported acl function, since programs interpose those.
  */
 #ifndef NPUSIM_ACL_INTERNAL_H
 #define NPUSIM_ACL_INTERNAL_H
@@ -21,22 +21,154 @@ aclError acl_fail_null(const char *call, const char *argument);
 /* The answer of a function that npusim does not model (207000). */
 aclError acl_fail_unmodelled(const char *call);
 
+/* Waits for all streams of the current device. device.c */
+aclError acl_synchronize(const char *call, int32_t timeout);
+
 /* Timeouts of synchronizing calls: -1 or from 1, else ACL_ERROR_RT_PARAM_INVALID. zero_is_fine: 0
  * is looked at later. */
 aclError acl_check_timeout(const char *call, int32_t timeout, bool zero_is_fine);
 
-/* Returns from the calling function if pointer `arg` is NULL. */
-#define ACL_CHECK_NULL(arg)                                   \
-	do {                                                  \
-		if ((arg) == NULL)                            \
-			return acl_fail_null(__func__, #arg); \
-	} while (0)
+/* The checks and calls below answer 0, or the code of a refusal whose message is set; joined by
+ * `?:` they are heard in order, up to the first refusal. */
 
-/* The driver, or return ACL_ERROR_RT_DRV_INTERNAL_ERROR... from the calling function (message set
- * by core_driver()). */
-#define ACL_DRIVER(var)                         \
-	struct npu_driver *var = core_driver(); \
-	if (var == NULL)                        \
-	return ACL_ERROR_INTERNAL_ERROR
+/* ACL_ERROR_INVALID_PARAM for a NULL pointer, a 0, and a reserved argument that is not 0. */
+static inline aclError acl_null(const char *call, const char *argument, const void *value)
+{
+	return value != NULL ? ACL_SUCCESS : acl_fail_null(call, argument);
+}
+static inline aclError acl_zero(const char *call, const char *argument, uint64_t value)
+{
+	return value != 0 ? ACL_SUCCESS
+			  : acl_fail(ACL_ERROR_INVALID_PARAM, call,
+				     "%s is 0; it must be at least 1", argument);
+}
+static inline aclError acl_set(const char *call, const char *argument, uint64_t value)
+{
+	return value == 0 ? ACL_SUCCESS
+			  : acl_fail(ACL_ERROR_INVALID_PARAM, call, "%s is %#llx; it must be 0",
+				     argument, (unsigned long long)value);
+}
+#define ACL_IS_NULL(arg) acl_null(__func__, #arg, arg)
+#define ACL_IS_ZERO(arg) acl_zero(__func__, #arg, arg)
+#define ACL_IS_SET(arg)  acl_set(__func__, #arg, arg)
+
+/* The current context; 107002 without one. */
+static inline aclError acl_current(const char *call, struct core_context **out)
+{
+	*out = core_context_peek();
+	return *out != NULL ? ACL_SUCCESS : core_context_none(call);
+}
+static inline aclError acl_check_context(const char *call)
+{
+	return core_context_peek() != NULL ? ACL_SUCCESS : core_context_none(call);
+}
+/* ACL_ERROR_INTERNAL_ERROR where no driver can be had; the message begins with the call's name. */
+static inline aclError acl_check_driver(const char *call)
+{
+	if (core_driver() != NULL)
+		return ACL_SUCCESS;
+	npu_message_prefix("%s: ", call);
+	return ACL_ERROR_INTERNAL_ERROR;
+}
+/* Calls the driver: ACL_CALL(call, halMemUnmap, va). ACL_ERROR_INTERNAL_ERROR where none can be
+ * had, the message that of core_driver(). */
+#define ACL_CALL(call, op, ...)                                                                  \
+	({                                                                                       \
+		struct npu_driver *drv_ = core_driver();                                         \
+                                                                                                 \
+		drv_ == NULL ? ACL_ERROR_INTERNAL_ERROR                                          \
+			     : core_result(call, npu_call(drv_, op __VA_OPT__(, ) __VA_ARGS__)); \
+	})
+
+/* ---- memory (info.c): names of values, where an address lies ---- */
+
+/* The names of enum values; "unknown" beyond them. */
+const char *acl_mem_attr_name(int attr);
+const char *acl_location_name(int type);
+const char *acl_memcpy_kind_name(int kind);
+
+/* Page-locked: aclrtMallocHost, registered, or a mapped host handle. */
+static inline bool acl_place_is_host(const struct npu_place *place)
+{
+	return place->kind == NPU_PLACE_PINNED || place->kind == NPU_PLACE_REGISTERED;
+}
+
+/* Its logic id; 0 where the memory is the host's. */
+static inline uint32_t acl_place_device(const struct npu_place *place)
+{
+	return place->owner == NPU_OWNER_HOST ? 0 : place->owner;
+}
+
+/* What drvMemGetAttribute says of an address: kind (DEVICE, PINNED, REGISTERED, PAGEABLE, MANAGED;
+ * a mapped handle is one of the first two), owner (a logic id) and page_bytes. The driver's codes:
+ * memory that is reserved and was never mapped, not allocated. */
+aclError acl_place_of(const char *call, const char *argument, const void *ptr,
+		      struct npu_place *out);
+
+/* Peer access, both ways, between a device and the one whose memory it imports. share.c */
+aclError acl_enable_peer(const char *call, uint32_t device, uint32_t peer_phy);
+
+/* ---- registered host memory (host.c) ---- */
+
+/* True if the address lies in memory that aclrtHostRegister or aclrtHostRegisterV2 registered. */
+bool acl_host_is_registered(const void *ptr);
+
+/* ---- copies and fills (copy.c, copy-async.c) ----
+ *
+ * Asynchronous calls on pageable memory come down to the synchronous work. */
+
+struct acl_rows {
+	void *dst;
+	size_t dpitch;
+	const void *src;
+	size_t spitch;
+	size_t width, height;
+};
+struct acl_batch {
+	void **dsts;
+	const size_t *dest_maxs;
+	void **srcs;
+	const size_t *sizes;
+	size_t count;
+	const aclrtMemcpyBatchAttr *attrs;
+	const size_t *indexes;
+	size_t attr_count;
+};
+
+/* Pointers, kind and size, in CANN's order. */
+aclError acl_check_copy(const char *call, const void *dst, size_t dst_max, const void *src,
+			size_t count, aclrtMemcpyKind kind);
+aclError acl_check_copy_2d(const char *call, const struct acl_rows *rows, aclrtMemcpyKind kind);
+/* The context too. */
+aclError acl_check_fill(const char *call, const void *ptr, size_t max, size_t count);
+aclError acl_check_fill_d32(const char *call, const void *ptr, size_t mem_size, size_t words,
+			    struct npu_place *out_place);
+
+/* Where both ends lie, and the kind that follows: the addresses decide, *kind is heard where a
+ * pageable end leaves a choice. 107000 where it is heard and impossible; the driver's code where an
+ * address is nowhere. copy-async.c */
+aclError acl_real_kind(const char *call, const void *dst, const void *src, aclrtMemcpyKind *kind,
+		       struct npu_place *to, struct npu_place *from);
+
+/* The work, done when they return. */
+aclError acl_copy_now(const char *call, void *dst, size_t dst_max, const void *src, size_t count);
+aclError acl_copy_2d_now(const char *call, const struct acl_rows *rows, aclrtMemcpyKind kind);
+aclError acl_fill_now(const char *call, void *ptr, size_t max, uint8_t value, size_t count);
+aclError acl_fill_d32_now(const char *call, void *ptr, uint32_t value, size_t words);
+
+/* Batches: all sizes 0; arrays and indices; one copy against its locations; the attributes of copy
+ * i (*k: 0 at first, then what the last call left). */
+/* The batch as a whole; *out_empty: nothing is to be copied. */
+aclError acl_check_batch(const char *call, const struct acl_batch *batch, bool *out_empty);
+aclError acl_check_batch_copy(const char *call, const struct acl_batch *batch, size_t i,
+			      const aclrtMemcpyBatchAttr *attr, struct npu_place *to,
+			      struct npu_place *from);
+const aclrtMemcpyBatchAttr *acl_batch_attr(const struct acl_batch *batch, size_t i, size_t *k);
+
+/* ---- whether a text is JSON (config-check.c) ---- */
+
+/* A text of blanks only counts as JSON too. False: `wrong` has line, column and what was expected
+ * there. */
+bool config_is_json(const char *text, char *wrong, size_t wrong_bytes);
 
 #endif

@@ -3,7 +3,7 @@
  * A validating JSON parser that stores nothing: it finds where a text stops being JSON. It
  * implements RFC 8259 and knows no configuration.
  */
-#include "config-check.h"
+#include "acl-internal.h"
 
 #include <ctype.h>
 #include <stdio.h>

@@ -6,31 +6,27 @@
 
 ACL_EXPORT aclError aclrtCreateContext(aclrtContext *context, int32_t deviceId)
 {
-	ACL_CHECK_NULL(context);
-	return core_context_create(deviceId, context, __func__);
+	return ACL_IS_NULL(context) ?: core_context_create(deviceId, context, __func__);
 }
 
 ACL_EXPORT aclError aclrtDestroyContext(aclrtContext context)
 {
-	ACL_CHECK_NULL(context);
-	return core_context_destroy(context, __func__);
+	return ACL_IS_NULL(context) ?: core_context_destroy(context, __func__);
 }
 
 ACL_EXPORT aclError aclrtSetCurrentContext(aclrtContext context)
 {
-	ACL_CHECK_NULL(context);
-	return core_context_select(context, __func__);
+	return ACL_IS_NULL(context) ?: core_context_select(context, __func__);
 }
 
 ACL_EXPORT aclError aclrtGetCurrentContext(aclrtContext *context)
 {
-	struct core_context *current = core_context_peek();
+	struct core_context *current;
+	aclError code = ACL_IS_NULL(context) ?: acl_current(__func__, &current);
 
-	ACL_CHECK_NULL(context);
-	if (current == NULL)
-		return core_context_none(__func__);
-	*context = core_context_handle(current);
-	return ACL_SUCCESS;
+	if (code == ACL_SUCCESS)
+		*context = core_context_handle(current);
+	return code;
 }
 
 ACL_EXPORT aclError aclrtGetPrimaryCtxState(int32_t deviceId, uint32_t *flags, int32_t *active)
@@ -38,7 +34,8 @@ ACL_EXPORT aclError aclrtGetPrimaryCtxState(int32_t deviceId, uint32_t *flags, i
 	bool is_active;
 	aclError code;
 
-	ACL_CHECK_NULL(active);
+	if (ACL_IS_NULL(active))
+		return ACL_ERROR_INVALID_PARAM;
 	if (flags != NULL)
 		return acl_fail(ACL_ERROR_INVALID_PARAM, __func__,
 				"flags is reserved; it must be NULL");
@@ -50,6 +47,5 @@ ACL_EXPORT aclError aclrtGetPrimaryCtxState(int32_t deviceId, uint32_t *flags, i
 
 ACL_EXPORT aclError aclrtCtxGetCurrentDefaultStream(aclrtStream *stream)
 {
-	ACL_CHECK_NULL(stream);
-	return core_stream_default(stream, __func__);
+	return ACL_IS_NULL(stream) ?: core_stream_default(stream, __func__);
 }

@@ -8,24 +8,14 @@
  * As CANN documents it, a copy that touches pageable host memory is not queued: it waits for the
  * stream and is done when the call returns. So only page-locked memory must outlive the call.
  */
-#include "copy-internal.h"
+#include "acl-internal.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define PIECE_BYTES (UINT64_C(2) << 30) /* of one entry: SDMA counts in 32 bits */
-#define PATTERN_BYTES \
-	UINT64_C(65536) /* what a fill brings from the host; the rest is copied on the device */
 #define ENTRIES_MAX 32u /* sent at once */
-
-union entry {
-	struct stars_sqe_header header;
-	struct stars_pcie_dma_sqe dma;
-	struct stars_sdma_sqe sdma;
-	uint8_t bytes[STARS_SQE_BYTES];
-};
-static_assert(sizeof(union entry) == STARS_SQE_BYTES, "entries have 64 bytes");
+static_assert(sizeof(union core_entry) == STARS_SQE_BYTES, "entries have 64 bytes");
 
 /* Collects entries and sends them in order; the first failure stays. */
 struct sender {
@@ -33,7 +23,7 @@ struct sender {
 	struct core_stream *stream;
 	aclError error;
 	unsigned count;
-	union entry entries[ENTRIES_MAX];
+	union core_entry entries[ENTRIES_MAX];
 };
 
 static aclError sender_init(struct sender *sender, const char *call, aclrtStream stream)
@@ -56,42 +46,21 @@ static aclError sender_flush(struct sender *sender, void (*keep)(void *arg), voi
 	return sender->error;
 }
 
-static union entry *sender_add(struct sender *sender, uint8_t type)
+static union core_entry *sender_add(struct sender *sender)
 {
-	union entry *entry;
-
 	if (sender->count == ENTRIES_MAX)
 		sender_flush(sender, NULL, NULL);
-	entry = &sender->entries[sender->count++];
-	memset(entry, 0, sizeof(*entry));
-	entry->header.type = type & 0x3f;
-	return entry;
+	return &sender->entries[sender->count++];
 }
 
-static void add_dma(struct sender *sender, uint64_t dst, uint64_t src, uint64_t bytes)
+/* Of any length: SDMA between device addresses, else PCIe DMA. */
+static void add_copy(struct sender *sender, uint64_t dst, uint64_t src, uint64_t bytes,
+		     bool on_device)
 {
-	for (uint64_t done = 0; done < bytes; done += PIECE_BYTES) {
-		struct stars_pcie_dma_sqe *entry = &sender_add(sender, STARS_SQE_PCIE_DMA)->dma;
-
-		entry->dst = dst + done;
-		entry->src = src + done;
-		entry->length = bytes - done < PIECE_BYTES ? bytes - done : PIECE_BYTES;
-	}
-}
-
-static void add_sdma(struct sender *sender, uint64_t dst, uint64_t src, uint64_t bytes)
-{
-	for (uint64_t done = 0; done < bytes; done += PIECE_BYTES) {
-		struct stars_sdma_sqe *entry = &sender_add(sender, STARS_SQE_SDMA)->sdma;
-		uint64_t to = dst + done, from = src + done;
-
-		entry->control = STARS_SDMA_COPY_CONTROL;
-		entry->length = (uint32_t)(bytes - done < PIECE_BYTES ? bytes - done : PIECE_BYTES);
-		entry->src_addr_low = (uint32_t)from;
-		entry->src_addr_high = (uint32_t)(from >> 32);
-		entry->dst_addr_low = (uint32_t)to;
-		entry->dst_addr_high = (uint32_t)(to >> 32);
-	}
+	for (uint64_t done = 0; done < bytes; done += CORE_PIECE_BYTES)
+		core_copy_entry(sender_add(sender), dst + done, src + done,
+				bytes - done < CORE_PIECE_BYTES ? bytes - done : CORE_PIECE_BYTES,
+				on_device);
 }
 
 /* Waits for the stream, what was collected included. */
@@ -107,16 +76,10 @@ static aclError sender_wait(struct sender *sender)
 static void *buffer_alloc(const char *call, uint64_t bytes, aclError *error)
 {
 	void *made = NULL;
-	struct npu_driver *drv = core_driver();
 
-	if (drv == NULL) {
-		*error = ACL_ERROR_INTERNAL_ERROR;
-		return NULL;
-	}
-	*error = core_result(call,
-			     npu_call(drv, halMemAlloc, &made, bytes,
-				      (MEM_HOST_VAL << MEM_VIRT_BIT) |
-					      ((uint64_t)RUNTIME_MODULE_ID << MEM_MODULE_ID_BIT)));
+	*error = ACL_CALL(call, halMemAlloc, &made, bytes,
+			  (MEM_HOST_VAL << MEM_VIRT_BIT) |
+				  ((uint64_t)RUNTIME_MODULE_ID << MEM_MODULE_ID_BIT));
 	return *error == ACL_SUCCESS ? made : NULL;
 }
 
@@ -169,10 +132,8 @@ aclError acl_real_kind(const char *call, const void *dst, const void *src, aclrt
 		       struct npu_place *to, struct npu_place *from)
 {
 	bool from_device, to_device, pageable;
-	aclError error = acl_place_of(call, "src", src, from);
+	aclError error = acl_place_of(call, "src", src, from) ?: acl_place_of(call, "dst", dst, to);
 
-	if (error == ACL_SUCCESS)
-		error = acl_place_of(call, "dst", dst, to);
 	if (error != ACL_SUCCESS)
 		return error;
 	from_device = from->kind == NPU_PLACE_DEVICE || from->kind == NPU_PLACE_MANAGED;
@@ -201,17 +162,12 @@ static aclError add_device_copy(struct sender *sender, uint64_t dst, uint64_t sr
 	uint8_t way = 0;
 
 	if (other_device) {
-		ACL_DRIVER(drv);
-		sender->error = core_result(sender->call, npu_call(drv, drvDeviceGetTransWay,
-								   (void *)(uintptr_t)src,
-								   (void *)(uintptr_t)dst, &way));
+		sender->error = ACL_CALL(sender->call, drvDeviceGetTransWay, (void *)(uintptr_t)src,
+					 (void *)(uintptr_t)dst, &way);
 	}
 	if (sender->error != ACL_SUCCESS)
 		return sender->error;
-	if (way == 1)
-		add_dma(sender, dst, src, bytes);
-	else
-		add_sdma(sender, dst, src, bytes);
+	add_copy(sender, dst, src, bytes, way != 1);
 	return sender->error;
 }
 
@@ -231,8 +187,7 @@ static aclError copy_through_buffer(struct sender *sender, void *dst, const void
 	if (kind != ACL_MEMCPY_HOST_TO_DEVICE)
 		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, sender->call,
 				"kind is ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE, but src and dst lie so "
-				"that this is %s; src must be host "
-				"memory and dst device memory",
+				"that this is %s; src must be host memory and dst device memory",
 				acl_memcpy_kind_name(kind));
 	buffer = buffer_alloc(sender->call, count, &error);
 	if (buffer == NULL)
@@ -242,7 +197,7 @@ static aclError copy_through_buffer(struct sender *sender, void *dst, const void
 		buffer_free(buffer);
 		return error;
 	}
-	add_dma(sender, (uint64_t)(uintptr_t)dst, (uint64_t)(uintptr_t)buffer, count);
+	add_copy(sender, (uint64_t)(uintptr_t)dst, (uint64_t)(uintptr_t)buffer, count, false);
 	return sender_flush_buffer(sender, buffer);
 }
 
@@ -251,10 +206,9 @@ static aclError copy_async(const char *call, void *dst, size_t dst_max, const vo
 {
 	struct npu_place to, from;
 	struct sender sender;
-	aclError error = acl_check_copy(call, dst, dst_max, src, count, kind);
+	aclError error = acl_check_copy(call, dst, dst_max, src, count, kind)
+				 ?: sender_init(&sender, call, stream);
 
-	if (error == ACL_SUCCESS)
-		error = sender_init(&sender, call, stream);
 	if (error != ACL_SUCCESS)
 		return error;
 	if (kind == ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE)
@@ -263,21 +217,19 @@ static aclError copy_async(const char *call, void *dst, size_t dst_max, const vo
 	if (error != ACL_SUCCESS)
 		return error;
 	if (kind == ACL_MEMCPY_HOST_TO_HOST)
-		return acl_fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, call,
-				"src and dst are both host memory, which no engine of the device "
-				"copies; use aclrtMemcpy, or a host "
-				"function in the stream (aclrtLaunchHostFunc)");
+		return acl_fail(
+			ACL_ERROR_RT_FEATURE_NOT_SUPPORT, call,
+			"src and dst are both host memory, which no engine of the device copies; "
+			"use aclrtMemcpy, or a host function in the stream (aclrtLaunchHostFunc)");
 	if (dst == src)
 		return ACL_SUCCESS;
-	if (from.kind == NPU_PLACE_PAGEABLE || to.kind == NPU_PLACE_PAGEABLE) {
-		error = sender_wait(&sender);
-		return error != ACL_SUCCESS ? error : acl_copy_now(call, dst, dst_max, src, count);
-	}
+	if (from.kind == NPU_PLACE_PAGEABLE || to.kind == NPU_PLACE_PAGEABLE)
+		return sender_wait(&sender) ?: acl_copy_now(call, dst, dst_max, src, count);
 	if (kind == ACL_MEMCPY_DEVICE_TO_DEVICE)
 		add_device_copy(&sender, (uint64_t)(uintptr_t)dst, (uint64_t)(uintptr_t)src, count,
 				acl_place_device(&to) != acl_place_device(&from));
 	else
-		add_dma(&sender, (uint64_t)(uintptr_t)dst, (uint64_t)(uintptr_t)src, count);
+		add_copy(&sender, (uint64_t)(uintptr_t)dst, (uint64_t)(uintptr_t)src, count, false);
 	return sender_flush(&sender, NULL, NULL);
 }
 
@@ -313,7 +265,7 @@ static aclError send_rows(struct sender *sender, const struct acl_rows *rows, bo
 		if (on_devices)
 			add_device_copy(sender, dst, src, bytes, other_device);
 		else
-			add_dma(sender, dst, src, bytes);
+			add_copy(sender, dst, src, bytes, false);
 	}
 	return sender_flush(sender, NULL, NULL);
 }
@@ -329,48 +281,21 @@ ACL_EXPORT aclError aclrtMemcpy2dAsync(void *dst, size_t dpitch, const void *src
 
 	if (width == 0 || height == 0)
 		return ACL_SUCCESS;
-	error = acl_check_copy_2d(__func__, &rows, kind);
-	if (error == ACL_SUCCESS)
-		error = sender_init(&sender, __func__, stream);
-	if (error == ACL_SUCCESS)
-		error = acl_real_kind(__func__, dst, src, &kind, &to, &from);
+	error = acl_check_copy_2d(__func__, &rows, kind) ?: sender_init(&sender, __func__, stream)
+			?: acl_real_kind(__func__, dst, src, &kind, &to, &from);
 	if (error != ACL_SUCCESS)
 		return error;
 	if (kind == ACL_MEMCPY_HOST_TO_HOST)
 		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, __func__,
 				"src and dst are both host memory; rows are copied from, to or "
 				"between devices");
-	if (from.kind == NPU_PLACE_PAGEABLE || to.kind == NPU_PLACE_PAGEABLE) {
-		error = sender_wait(&sender);
-		return error != ACL_SUCCESS ? error : acl_copy_2d_now(__func__, &rows, kind);
-	}
+	if (from.kind == NPU_PLACE_PAGEABLE || to.kind == NPU_PLACE_PAGEABLE)
+		return sender_wait(&sender) ?: acl_copy_2d_now(__func__, &rows, kind);
 	return send_rows(&sender, &rows, kind == ACL_MEMCPY_DEVICE_TO_DEVICE,
 			 acl_place_device(&to) != acl_place_device(&from));
 }
 
 /* ---- fills ---- */
-
-/* A piece of the pattern from the host, then the device doubles what it has. */
-static aclError fill_device(struct sender *sender, void *ptr, uint32_t word, uint64_t bytes)
-{
-	uint64_t piece = bytes < PATTERN_BYTES ? bytes : PATTERN_BYTES,
-		 va = (uint64_t)(uintptr_t)ptr;
-	aclError error;
-	uint8_t *buffer = buffer_alloc(sender->call, piece, &error);
-
-	if (buffer == NULL)
-		return error;
-	for (uint64_t i = 0; i < piece; i++)
-		buffer[i] = (uint8_t)(word >> (i % 4 * 8));
-	add_dma(sender, va, (uint64_t)(uintptr_t)buffer, piece);
-	for (uint64_t done = piece, now; done < bytes; done += now) {
-		now = bytes - done < done ? bytes - done : done;
-		if (now > PIECE_BYTES)
-			now = PIECE_BYTES;
-		add_sdma(sender, va + done, va, now);
-	}
-	return sender_flush_buffer(sender, buffer);
-}
 
 ACL_EXPORT aclError aclrtMemsetAsync(void *devPtr, size_t maxCount, int32_t value, size_t count,
 				     aclrtStream stream)
@@ -387,19 +312,16 @@ ACL_EXPORT aclError aclrtMemsetAsync(void *devPtr, size_t maxCount, int32_t valu
 				"count is %s, but maxCount says that devPtr has room for %s; count "
 				"must be at most maxCount",
 				npu_size_text(count), npu_size_text(maxCount));
-	error = acl_check_fill(__func__, devPtr, maxCount, count);
-	if (error == ACL_SUCCESS)
-		error = sender_init(&sender, __func__, stream);
-	if (error == ACL_SUCCESS)
-		error = acl_place_of(__func__, "devPtr", devPtr, &place);
+	error = acl_check_fill(__func__, devPtr, maxCount, count)
+			?: sender_init(&sender, __func__, stream)
+			?: acl_place_of(__func__, "devPtr", devPtr, &place);
 	if (error != ACL_SUCCESS)
 		return error;
 	if (place.kind == NPU_PLACE_DEVICE)
-		return fill_device(&sender, devPtr, byte * 0x01010101u, count);
-	error = sender_wait(&sender);
-	return error != ACL_SUCCESS
-		       ? error
-		       : acl_fill_now(__func__, devPtr, maxCount, (uint8_t)value, count);
+		return core_stream_fill(sender.stream, (uintptr_t)devPtr, byte * 0x01010101u, count,
+					__func__);
+	return sender_wait(&sender)
+		       ?: acl_fill_now(__func__, devPtr, maxCount, (uint8_t)value, count);
 }
 
 ACL_EXPORT aclError aclrtMemsetD32Async(void *ptr, size_t memSize, uint32_t value, size_t N,
@@ -411,15 +333,14 @@ ACL_EXPORT aclError aclrtMemsetD32Async(void *ptr, size_t memSize, uint32_t valu
 
 	if (N == 0)
 		return ACL_SUCCESS;
-	error = acl_check_fill_d32(__func__, ptr, memSize, N, &place);
-	if (error == ACL_SUCCESS)
-		error = sender_init(&sender, __func__, stream);
+	error = acl_check_fill_d32(__func__, ptr, memSize, N, &place)
+			?: sender_init(&sender, __func__, stream);
 	if (error != ACL_SUCCESS)
 		return error;
 	if (place.kind == NPU_PLACE_DEVICE)
-		return fill_device(&sender, ptr, value, (uint64_t)N * sizeof(value));
-	error = sender_wait(&sender);
-	return error != ACL_SUCCESS ? error : acl_fill_d32_now(__func__, ptr, value, N);
+		return core_stream_fill(sender.stream, (uintptr_t)ptr, value,
+					(uint64_t)N * sizeof(value), __func__);
+	return sender_wait(&sender) ?: acl_fill_d32_now(__func__, ptr, value, N);
 }
 
 /* ---- batches ---- */
@@ -428,8 +349,8 @@ static aclError batch_step(struct sender *sender, const struct acl_batch *batch,
 			   const struct npu_place *to, const struct npu_place *from)
 {
 	if (to->kind != NPU_PLACE_PAGEABLE && from->kind != NPU_PLACE_PAGEABLE) {
-		add_dma(sender, (uint64_t)(uintptr_t)batch->dsts[i],
-			(uint64_t)(uintptr_t)batch->srcs[i], batch->sizes[i]);
+		add_copy(sender, (uint64_t)(uintptr_t)batch->dsts[i],
+			 (uint64_t)(uintptr_t)batch->srcs[i], batch->sizes[i], false);
 		return sender->error;
 	}
 	if (sender_wait(sender) == ACL_SUCCESS)
@@ -468,7 +389,7 @@ static aclError copy_batch_async(const char *call, const struct acl_batch *batch
 		}
 		error = batch_step(&sender, batch, i, &to, &from);
 	}
-	return error != ACL_SUCCESS ? error : sender_flush(&sender, NULL, NULL);
+	return error ?: sender_flush(&sender, NULL, NULL);
 }
 
 ACL_EXPORT aclError aclrtMemcpyBatchAsync(void **dsts, size_t *destMaxs, void **srcs, size_t *sizes,
@@ -479,8 +400,7 @@ ACL_EXPORT aclError aclrtMemcpyBatchAsync(void **dsts, size_t *destMaxs, void **
 	const struct acl_batch batch = { dsts,       destMaxs, srcs,         sizes,
 					 numBatches, attrs,    attrsIndexes, numAttrs };
 
-	ACL_CHECK_NULL(failIndex);
-	return copy_batch_async(__func__, &batch, failIndex, stream);
+	return ACL_IS_NULL(failIndex) ?: copy_batch_async(__func__, &batch, failIndex, stream);
 }
 
 ACL_EXPORT aclError aclrtMemcpyBatchAsyncV2(void **dsts, size_t *destMaxs, void **srcs,
@@ -503,22 +423,24 @@ ACL_EXPORT aclError aclrtCmoAsync(void *src, size_t size, aclrtCmoType cmoType, 
 {
 	struct npu_place place;
 	struct sender sender;
+	union core_entry *entry;
 	aclError error;
 
-	ACL_CHECK_NULL(src);
-	ACL_CHECK_POSITIVE(size);
+	if (ACL_IS_NULL(src) || ACL_IS_ZERO(size))
+		return ACL_ERROR_INVALID_PARAM;
 	if ((uint32_t)cmoType > ACL_RT_CMO_TYPE_FLUSH)
 		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, __func__,
 				"cmoType is %d; it must be between 0 and %d", (int)cmoType,
 				(int)ACL_RT_CMO_TYPE_FLUSH);
-	error = sender_init(&sender, __func__, stream);
-	if (error == ACL_SUCCESS)
-		error = acl_place_of(__func__, "src", src, &place);
+	error = sender_init(&sender, __func__, stream)
+			?: acl_place_of(__func__, "src", src, &place);
 	if (error != ACL_SUCCESS)
 		return error;
 	if (place.kind != NPU_PLACE_DEVICE)
 		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, __func__,
 				"src is %p, which is host memory; it must be device memory", src);
-	sender_add(&sender, STARS_SQE_PLACE_HOLDER);
+	entry = sender_add(&sender);
+	memset(entry, 0, sizeof(*entry));
+	entry->header.type = STARS_SQE_PLACE_HOLDER;
 	return sender_flush(&sender, NULL, NULL);
 }

@@ -4,7 +4,7 @@
  * (copy-async.c). Owns the order of the checks; where bytes lie and how they move is the driver's
  * business. As in CANN a synchronous copy waits for no stream.
  */
-#include "copy-internal.h"
+#include "acl-internal.h"
 
 #include <stdlib.h>
 
@@ -18,16 +18,14 @@
 aclError acl_check_copy(const char *call, const void *dst, size_t dst_max, const void *src,
 			size_t count, aclrtMemcpyKind kind)
 {
-	if (dst == NULL)
-		return acl_fail_null(call, "dst");
-	if (src == NULL)
-		return acl_fail_null(call, "src");
+	if (acl_null(call, "dst", dst) || acl_null(call, "src", src))
+		return ACL_ERROR_INVALID_PARAM;
 	if ((uint32_t)kind > ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE)
-		return acl_fail(ACL_ERROR_INVALID_PARAM, call,
-				"kind is %d (%s); it must be ACL_MEMCPY_HOST_TO_HOST (0) to "
-				"ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE (5), "
-				"for instance ACL_MEMCPY_DEFAULT (4)",
-				(int)kind, acl_memcpy_kind_name(kind));
+		return acl_fail(
+			ACL_ERROR_INVALID_PARAM, call,
+			"kind is %d (%s); it must be ACL_MEMCPY_HOST_TO_HOST (0) to "
+			"ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE (5), for instance ACL_MEMCPY_DEFAULT (4)",
+			(int)kind, acl_memcpy_kind_name(kind));
 	if (count > dst_max)
 		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, call,
 				"count is %s, but destMax says that dst has room for %s; count "
@@ -38,12 +36,8 @@ aclError acl_check_copy(const char *call, const void *dst, size_t dst_max, const
 
 aclError acl_copy_now(const char *call, void *dst, size_t dst_max, const void *src, size_t count)
 {
-	drvError_t code;
-
-	ACL_DRIVER(drv);
-	code = npu_call(drv, drvMemcpy, (DVdeviceptr)(uintptr_t)dst, dst_max,
+	return ACL_CALL(call, drvMemcpy, (DVdeviceptr)(uintptr_t)dst, dst_max,
 			(DVdeviceptr)(uintptr_t)src, count);
-	return code == DRV_ERROR_NONE ? ACL_SUCCESS : core_result(call, code);
 }
 
 ACL_EXPORT aclError aclrtMemcpy(void *dst, size_t destMax, const void *src, size_t count,
@@ -56,19 +50,15 @@ ACL_EXPORT aclError aclrtMemcpy(void *dst, size_t destMax, const void *src, size
 	error = acl_check_copy(__func__, dst, destMax, src, count, kind);
 	if (error != ACL_SUCCESS || dst == src)
 		return error;
-	if (core_context_peek() == NULL)
-		return core_context_none(__func__);
-	return acl_copy_now(__func__, dst, destMax, src, count);
+	return acl_check_context(__func__) ?: acl_copy_now(__func__, dst, destMax, src, count);
 }
 
 /* ---- rows ---- */
 
 aclError acl_check_copy_2d(const char *call, const struct acl_rows *rows, aclrtMemcpyKind kind)
 {
-	if (rows->dst == NULL)
-		return acl_fail_null(call, "dst");
-	if (rows->src == NULL)
-		return acl_fail_null(call, "src");
+	if (acl_null(call, "dst", rows->dst) || acl_null(call, "src", rows->src))
+		return ACL_ERROR_INVALID_PARAM;
 	if (rows->width > rows->spitch || rows->width > rows->dpitch)
 		return acl_fail(ACL_ERROR_INVALID_PARAM, call,
 				"width is %zu, but spitch is %zu and dpitch is %zu; a row must fit "
@@ -78,8 +68,8 @@ aclError acl_check_copy_2d(const char *call, const struct acl_rows *rows, aclrtM
 	    kind != ACL_MEMCPY_DEVICE_TO_DEVICE && kind != ACL_MEMCPY_DEFAULT)
 		return acl_fail(ACL_ERROR_INVALID_PARAM, call,
 				"kind is %d (%s); rows are copied by ACL_MEMCPY_HOST_TO_DEVICE "
-				"(1), ACL_MEMCPY_DEVICE_TO_HOST (2), "
-				"ACL_MEMCPY_DEVICE_TO_DEVICE (3) and ACL_MEMCPY_DEFAULT (4)",
+				"(1), ACL_MEMCPY_DEVICE_TO_HOST (2), ACL_MEMCPY_DEVICE_TO_DEVICE "
+				"(3) and ACL_MEMCPY_DEFAULT (4)",
 				(int)kind, acl_memcpy_kind_name(kind));
 	if (rows->height > HEIGHT_MAX)
 		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, call,
@@ -108,11 +98,8 @@ aclError acl_copy_2d_now(const char *call, const struct acl_rows *rows, aclrtMem
 			.direction = direction,
 		},
 	};
-	drvError_t code;
 
-	ACL_DRIVER(drv);
-	code = npu_call(drv, halMemcpy2D, &copy);
-	return code == DRV_ERROR_NONE ? ACL_SUCCESS : core_result(call, code);
+	return ACL_CALL(call, halMemcpy2D, &copy);
 }
 
 ACL_EXPORT aclError aclrtMemcpy2d(void *dst, size_t dpitch, const void *src, size_t spitch,
@@ -131,11 +118,8 @@ ACL_EXPORT aclError aclrtMemcpy2d(void *dst, size_t dpitch, const void *src, siz
 	if (kind == ACL_MEMCPY_DEVICE_TO_DEVICE)
 		return acl_fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, __func__,
 				"kind is ACL_MEMCPY_DEVICE_TO_DEVICE; a synchronous copy of rows "
-				"goes from the host to a device or "
-				"back: use aclrtMemcpy2dAsync");
-	if (core_context_peek() == NULL)
-		return core_context_none(__func__);
-	error = acl_real_kind(__func__, dst, src, &real, &to, &from);
+				"goes from the host to a device or back: use aclrtMemcpy2dAsync");
+	error = acl_check_context(__func__) ?: acl_real_kind(__func__, dst, src, &real, &to, &from);
 	if (error != ACL_SUCCESS)
 		return error;
 	if (real != ACL_MEMCPY_HOST_TO_DEVICE && real != ACL_MEMCPY_DEVICE_TO_HOST)
@@ -150,19 +134,14 @@ ACL_EXPORT aclError aclrtMemcpy2d(void *dst, size_t dpitch, const void *src, siz
 
 aclError acl_fill_now(const char *call, void *ptr, size_t max, uint8_t value, size_t count)
 {
-	drvError_t code;
-
-	ACL_DRIVER(drv);
-	code = npu_call(drv, drvMemsetD8, (DVdeviceptr)(uintptr_t)ptr, max, value, count);
-	return code == DRV_ERROR_NONE ? ACL_SUCCESS : core_result(call, code);
+	return ACL_CALL(call, drvMemsetD8, (DVdeviceptr)(uintptr_t)ptr, max, value, count);
 }
 
 aclError acl_check_fill(const char *call, const void *ptr, size_t max, size_t count)
 {
-	if (ptr == NULL)
-		return acl_fail_null(call, "devPtr");
-	if (core_context_peek() == NULL)
-		return core_context_none(call);
+	aclError error = acl_null(call, "devPtr", ptr) ?: acl_check_context(call);
+	if (error != ACL_SUCCESS)
+		return error;
 	if (count > max)
 		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, call,
 				"count is %s, but maxCount says that devPtr has room for %s; count "
@@ -173,14 +152,10 @@ aclError acl_check_fill(const char *call, const void *ptr, size_t max, size_t co
 
 ACL_EXPORT aclError aclrtMemset(void *devPtr, size_t maxCount, int32_t value, size_t count)
 {
-	aclError error;
-
 	if (count == 0)
 		return ACL_SUCCESS;
-	error = acl_check_fill(__func__, devPtr, maxCount, count);
-	return error != ACL_SUCCESS
-		       ? error
-		       : acl_fill_now(__func__, devPtr, maxCount, (uint8_t)value, count);
+	return acl_check_fill(__func__, devPtr, maxCount, count)
+		       ?: acl_fill_now(__func__, devPtr, maxCount, (uint8_t)value, count);
 }
 
 aclError acl_check_fill_d32(const char *call, const void *ptr, size_t mem_size, size_t words,
@@ -188,8 +163,8 @@ aclError acl_check_fill_d32(const char *call, const void *ptr, size_t mem_size, 
 {
 	aclError error;
 
-	if (ptr == NULL)
-		return acl_fail_null(call, "ptr");
+	if (acl_null(call, "ptr", ptr))
+		return ACL_ERROR_INVALID_PARAM;
 	if (((uintptr_t)ptr & 3) != 0)
 		return acl_fail(ACL_ERROR_INVALID_PARAM, call,
 				"ptr is %p; it must be a multiple of 4", ptr);
@@ -204,8 +179,7 @@ aclError acl_check_fill_d32(const char *call, const void *ptr, size_t mem_size, 
 	if (out_place->kind != NPU_PLACE_DEVICE && !acl_place_is_host(out_place))
 		return acl_fail(ACL_ERROR_INVALID_PARAM, call,
 				"ptr is %p, which is ordinary memory of the process; it must be "
-				"memory of aclrtMalloc, aclrtMallocHost "
-				"or aclrtMapMem",
+				"memory of aclrtMalloc, aclrtMallocHost or aclrtMapMem",
 				ptr);
 	return core_context_peek() == NULL ? core_context_none(call) : ACL_SUCCESS;
 }
@@ -240,12 +214,11 @@ aclError acl_fill_d32_now(const char *call, void *ptr, uint32_t value, size_t wo
 ACL_EXPORT aclError aclrtMemsetD32(void *ptr, size_t memSize, uint32_t value, size_t N)
 {
 	struct npu_place place;
-	aclError error;
 
 	if (N == 0)
 		return ACL_SUCCESS;
-	error = acl_check_fill_d32(__func__, ptr, memSize, N, &place);
-	return error != ACL_SUCCESS ? error : acl_fill_d32_now(__func__, ptr, value, N);
+	return acl_check_fill_d32(__func__, ptr, memSize, N, &place)
+		       ?: acl_fill_d32_now(__func__, ptr, value, N);
 }
 
 /* ---- batches ---- */
@@ -260,16 +233,10 @@ static bool batch_is_empty(const struct acl_batch *batch)
 
 static aclError check_batch_arrays(const char *call, const struct acl_batch *batch)
 {
-	if (batch->dsts == NULL)
-		return acl_fail_null(call, "dsts");
-	if (batch->dest_maxs == NULL)
-		return acl_fail_null(call, "destMaxs");
-	if (batch->srcs == NULL)
-		return acl_fail_null(call, "srcs");
-	if (batch->attrs == NULL)
-		return acl_fail_null(call, "attrs");
-	if (batch->indexes == NULL)
-		return acl_fail_null(call, "attrsIndexes");
+	if (acl_null(call, "dsts", batch->dsts) || acl_null(call, "destMaxs", batch->dest_maxs) ||
+	    acl_null(call, "srcs", batch->srcs) || acl_null(call, "attrs", batch->attrs) ||
+	    acl_null(call, "attrsIndexes", batch->indexes))
+		return ACL_ERROR_INVALID_PARAM;
 	for (size_t i = 0; i < batch->count; i++)
 		if (batch->dest_maxs[i] < batch->sizes[i])
 			return acl_fail(ACL_ERROR_INVALID_PARAM, call,
@@ -305,19 +272,16 @@ static aclError check_batch_indexes(const char *call, const struct acl_batch *ba
 
 aclError acl_check_batch(const char *call, const struct acl_batch *batch, bool *out_empty)
 {
-	aclError error;
-
 	*out_empty = false;
-	if (batch->sizes == NULL)
-		return acl_fail_null(call, "sizes");
+	if (acl_null(call, "sizes", batch->sizes))
+		return ACL_ERROR_INVALID_PARAM;
 	if (batch->count == 0)
 		return acl_fail(ACL_ERROR_INVALID_PARAM, call,
 				"numBatches is 0; it must be at least 1");
 	*out_empty = batch_is_empty(batch);
 	if (*out_empty)
 		return ACL_SUCCESS;
-	error = check_batch_arrays(call, batch);
-	return error != ACL_SUCCESS ? error : check_batch_indexes(call, batch);
+	return check_batch_arrays(call, batch) ?: check_batch_indexes(call, batch);
 }
 
 /* The location that the program gives for one end against where it really is. */
@@ -358,9 +322,8 @@ aclError acl_check_batch_copy(const char *call, const struct acl_batch *batch, s
 		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, call,
 				"%s[%zu] is NULL; it must point to something",
 				batch->srcs[i] == NULL ? "srcs" : "dsts", i);
-	error = check_batch_end(call, i, "dst", batch->dsts[i], &attr->dstLoc, to);
-	if (error == ACL_SUCCESS)
-		error = check_batch_end(call, i, "src", batch->srcs[i], &attr->srcLoc, from);
+	error = check_batch_end(call, i, "dst", batch->dsts[i], &attr->dstLoc, to)
+			?: check_batch_end(call, i, "src", batch->srcs[i], &attr->srcLoc, from);
 	if (error != ACL_SUCCESS)
 		return error;
 	if ((to->kind == NPU_PLACE_DEVICE) == (from->kind == NPU_PLACE_DEVICE))
@@ -422,8 +385,9 @@ static aclError copy_batch(const char *call, const struct acl_batch *batch, size
 		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, call,
 				"numBatches is %zu; it must be at most %u", batch->count,
 				BATCH_SYNC_MAX);
-	if (core_context_peek() == NULL)
-		return core_context_none(call);
+	error = acl_check_context(call);
+	if (error != ACL_SUCCESS)
+		return error;
 	for (size_t i = 0; i < batch->count; i++) {
 		error = acl_check_batch_copy(call, batch, i, acl_batch_attr(batch, i, &k), &to,
 					     &from);
@@ -442,8 +406,7 @@ ACL_EXPORT aclError aclrtMemcpyBatch(void **dsts, size_t *destMaxs, void **srcs,
 	const struct acl_batch batch = { dsts,       destMaxs, srcs,         sizes,
 					 numBatches, attrs,    attrsIndexes, numAttrs };
 
-	ACL_CHECK_NULL(failIndex);
-	return copy_batch(__func__, &batch, failIndex);
+	return ACL_IS_NULL(failIndex) ?: copy_batch(__func__, &batch, failIndex);
 }
 
 ACL_EXPORT aclError aclrtMemcpyBatchV2(void **dsts, size_t *destMaxs, void **srcs, size_t *sizes,

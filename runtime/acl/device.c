@@ -9,15 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Returns from the calling function if no driver can be had, as ACL_DRIVER, but with the call's
- * name in the message. */
-#define DRIVER(var)                                   \
-	struct npu_driver *var = core_driver();       \
-	if (var == NULL) {                            \
-		npu_message_prefix("%s: ", __func__); \
-		return ACL_ERROR_INTERNAL_ERROR;      \
-	}
-
 ACL_EXPORT aclError aclrtSetDevice(int32_t deviceId)
 {
 	return core_device_set(deviceId, __func__);
@@ -36,13 +27,11 @@ ACL_EXPORT aclError aclrtResetDeviceForce(int32_t deviceId)
 ACL_EXPORT aclError aclrtGetDevice(int32_t *deviceId)
 {
 	struct core_context *context;
+	aclError code = ACL_IS_NULL(deviceId) ?: acl_current(__func__, &context);
 
-	ACL_CHECK_NULL(deviceId);
-	context = core_context_peek();
-	if (context == NULL)
-		return core_context_none(__func__);
-	*deviceId = context->user_device;
-	return ACL_SUCCESS;
+	if (code == ACL_SUCCESS)
+		*deviceId = context->user_device;
+	return code;
 }
 
 ACL_EXPORT aclError aclrtGetDeviceCount(uint32_t *count)
@@ -50,7 +39,8 @@ ACL_EXPORT aclError aclrtGetDeviceCount(uint32_t *count)
 	uint32_t user, logic;
 	int code;
 
-	ACL_CHECK_NULL(count);
+	if (ACL_IS_NULL(count))
+		return ACL_ERROR_INVALID_PARAM;
 	code = core_device_count(&user, &logic);
 	if (code == ACL_SUCCESS)
 		*count = user;
@@ -61,30 +51,28 @@ ACL_EXPORT aclError aclrtGetDeviceCount(uint32_t *count)
 
 ACL_EXPORT aclError aclrtGetRunMode(aclrtRunMode *runMode)
 {
-	ACL_CHECK_NULL(runMode);
+	if (ACL_IS_NULL(runMode))
+		return ACL_ERROR_INVALID_PARAM;
 	*runMode = ACL_HOST;
 	return ACL_SUCCESS;
 }
 
-static aclError synchronize(const char *call, int32_t timeout)
+aclError acl_synchronize(const char *call, int32_t timeout)
 {
-	struct core_context *context = core_context_peek();
+	struct core_context *context;
 
-	if (context == NULL)
-		return core_context_none(call);
-	return core_device_synchronize(context->device, timeout, call);
+	return acl_current(call, &context)
+		       ?: core_device_synchronize(context->device, timeout, call);
 }
 
 ACL_EXPORT aclError aclrtSynchronizeDevice(void)
 {
-	return synchronize(__func__, -1);
+	return acl_synchronize(__func__, -1);
 }
 
 ACL_EXPORT aclError aclrtSynchronizeDeviceWithTimeout(int32_t timeout)
 {
-	aclError code = acl_check_timeout(__func__, timeout, false);
-
-	return code != ACL_SUCCESS ? code : synchronize(__func__, timeout);
+	return acl_check_timeout(__func__, timeout, false) ?: acl_synchronize(__func__, timeout);
 }
 
 ACL_EXPORT aclError aclrtSetTsDevice(aclrtTsId tsId)
@@ -130,9 +118,11 @@ static bool ask_soc_name(const char *call, char *out, uint32_t room)
 		npu_message_prefix("%s: ", call);
 		return false;
 	}
-	if (npu_call(drv, halGetSocVersion, 0, out, room) == DRV_ERROR_NONE && out[0] != '\0')
+	if (npu_call(core_driver(), halGetSocVersion, 0, out, room) == DRV_ERROR_NONE &&
+	    out[0] != '\0')
 		return true;
-	code = npu_call(drv, halGetDeviceInfo, 0, MODULE_TYPE_SYSTEM, INFO_TYPE_VERSION, &version);
+	code = npu_call(core_driver(), halGetDeviceInfo, 0, MODULE_TYPE_SYSTEM, INFO_TYPE_VERSION,
+			&version);
 	if (code != DRV_ERROR_NONE) {
 		core_result(call, code);
 		return false;
@@ -162,11 +152,11 @@ ACL_EXPORT const char *aclrtGetSocName(void)
 	return answer;
 }
 
-static aclError utilization(struct npu_driver *drv, uint32_t logic, int module, int32_t *out)
+static aclError utilization(uint32_t logic, int module, int32_t *out)
 {
 	int64_t value = 0;
-	drvError_t code =
-		npu_call(drv, halGetDeviceInfo, logic, module, INFO_TYPE_UTILIZATION, &value);
+	drvError_t code = npu_call(core_driver(), halGetDeviceInfo, logic, module,
+				   INFO_TYPE_UTILIZATION, &value);
 
 	/* CANN says -1 where the driver does not know. */
 	*out = code == DRV_ERROR_NONE ? (int32_t)value : -1;
@@ -181,20 +171,22 @@ ACL_EXPORT aclError aclrtGetDeviceUtilizationRate(int32_t deviceId,
 	uint32_t logic;
 	int code;
 
-	ACL_CHECK_NULL(utilizationInfo);
+	if (ACL_IS_NULL(utilizationInfo))
+		return ACL_ERROR_INVALID_PARAM;
 	if (utilizationInfo->utilizationExtend != NULL)
 		return acl_fail(ACL_ERROR_INVALID_PARAM, __func__,
 				"utilizationInfo->utilizationExtend is reserved; it must be NULL");
-	DRIVER(drv);
-	code = core_device_logic(deviceId, "deviceId", __func__, &logic);
+	code = acl_check_driver(__func__)
+		       ?: core_device_logic(deviceId, "deviceId", __func__, &logic);
 	if (code != ACL_SUCCESS)
 		return code;
-	utilization(drv, logic, MODULE_TYPE_AICORE, &utilizationInfo->cubeUtilization);
-	utilization(drv, logic, MODULE_TYPE_VECTOR_CORE, &utilizationInfo->vectorUtilization);
-	utilization(drv, logic, MODULE_TYPE_AICPU, &utilizationInfo->aicpuUtilization);
+	utilization(logic, MODULE_TYPE_AICORE, &utilizationInfo->cubeUtilization);
+	utilization(logic, MODULE_TYPE_VECTOR_CORE, &utilizationInfo->vectorUtilization);
+	utilization(logic, MODULE_TYPE_AICPU, &utilizationInfo->aicpuUtilization);
 	utilizationInfo->memoryUtilization = -1;
 	memset(&info, 0, sizeof(info));
-	if (npu_call(drv, halMemGetInfo, logic, MEM_INFO_TYPE_HBM_SIZE, &info) != DRV_ERROR_NONE)
+	if (npu_call(core_driver(), halMemGetInfo, logic, MEM_INFO_TYPE_HBM_SIZE, &info) !=
+	    DRV_ERROR_NONE)
 		return ACL_SUCCESS;
 	total = info.phy_info.total + info.phy_info.huge_total;
 	free_bytes = info.phy_info.free + info.phy_info.huge_free;
@@ -206,10 +198,9 @@ ACL_EXPORT aclError aclrtGetDeviceUtilizationRate(int32_t deviceId,
 ACL_EXPORT aclError aclrtQueryDeviceStatus(int32_t deviceId, aclrtDeviceStatus *deviceStatus)
 {
 	uint32_t logic;
-	int code;
+	int code = ACL_IS_NULL(deviceStatus)
+			   ?: core_device_logic(deviceId, "deviceId", __func__, &logic);
 
-	ACL_CHECK_NULL(deviceStatus);
-	code = core_device_logic(deviceId, "deviceId", __func__, &logic);
 	if (code == ACL_SUCCESS)
 		*deviceStatus = ACL_RT_DEVICE_STATUS_NORMAL;
 	return code;
@@ -237,26 +228,24 @@ static const struct attribute {
 #define L2_BYTES (INT64_C(192) << 20)
 #define NPU_ARCH 2201
 
-static aclError memory_size(const char *call, struct npu_driver *drv, uint32_t logic,
-			    int64_t *value)
+static aclError memory_size(const char *call, uint32_t logic, int64_t *value)
 {
 	struct MemInfo info;
 	drvError_t code;
 
 	memset(&info, 0, sizeof(info));
-	code = npu_call(drv, halMemGetInfo, logic, MEM_INFO_TYPE_HBM_SIZE, &info);
+	code = npu_call(core_driver(), halMemGetInfo, logic, MEM_INFO_TYPE_HBM_SIZE, &info);
 	if (code == DRV_ERROR_NONE)
 		*value = (int64_t)(info.phy_info.total + info.phy_info.huge_total);
 	return core_result(call, code);
 }
 
 /* What has no question of its own. */
-static aclError other_attribute(const char *call, struct npu_driver *drv, uint32_t logic,
-				aclrtDevAttr attr, int64_t *value)
+static aclError other_attribute(const char *call, uint32_t logic, aclrtDevAttr attr, int64_t *value)
 {
 	switch ((int)attr) {
 	case ACL_DEV_ATTR_TOTAL_GLOBAL_MEM_SIZE:
-		return memory_size(call, drv, logic, value);
+		return memory_size(call, logic, value);
 	case ACL_DEV_ATTR_L2_CACHE_SIZE:
 		*value = L2_BYTES;
 		return ACL_SUCCESS;
@@ -281,19 +270,22 @@ static aclError other_attribute(const char *call, struct npu_driver *drv, uint32
 ACL_EXPORT aclError aclrtGetDeviceInfo(uint32_t deviceId, aclrtDevAttr attr, int64_t *value)
 {
 	uint32_t logic;
+	aclError error;
 
-	ACL_CHECK_NULL(value);
-	DRIVER(drv);
+	if (ACL_IS_NULL(value))
+		return ACL_ERROR_INVALID_PARAM;
+	error = acl_check_driver(__func__);
+	if (error != ACL_SUCCESS)
+		return error;
 	if (core_device_logic((int32_t)deviceId, "deviceId", __func__, &logic) != ACL_SUCCESS) {
 		core_last_error_note(ACL_ERROR_RT_PARAM_INVALID);
 		return ACL_ERROR_RT_PARAM_INVALID;
 	}
 	for (unsigned i = 0; i < sizeof(attributes) / sizeof(attributes[0]); i++)
 		if (attributes[i].attr == attr)
-			return core_result(__func__, npu_call(drv, halGetDeviceInfo, logic,
-							      attributes[i].module,
-							      attributes[i].info, value));
-	return other_attribute(__func__, drv, logic, attr, value);
+			return ACL_CALL(__func__, halGetDeviceInfo, logic, attributes[i].module,
+					attributes[i].info, value);
+	return other_attribute(__func__, logic, attr, value);
 }
 
 /* Made of what tells devices of one node apart, and nodes: the same in every process. */
@@ -304,17 +296,20 @@ ACL_EXPORT aclError aclrtDeviceGetUuid(int32_t deviceId, aclrtUuid *uuid)
 	uint64_t hash = UINT64_C(0xcbf29ce484222325);
 	int code;
 
-	ACL_CHECK_NULL(uuid);
-	DRIVER(drv);
-	code = core_device_logic(deviceId, "deviceId", __func__, &logic);
+	if (ACL_IS_NULL(uuid))
+		return ACL_ERROR_INVALID_PARAM;
+	code = acl_check_driver(__func__)
+		       ?: core_device_logic(deviceId, "deviceId", __func__, &logic);
 	if (code != ACL_SUCCESS)
 		return code;
-	npu_call(drv, halGetHostID, &host);
-	if (npu_call(drv, drvDeviceGetPhyIdByIndex, logic, &physical) != DRV_ERROR_NONE)
+	npu_call(core_driver(), halGetHostID, &host);
+	if (npu_call(core_driver(), drvDeviceGetPhyIdByIndex, logic, &physical) != DRV_ERROR_NONE)
 		physical = logic;
-	npu_call(drv, halGetDeviceInfo, logic, MODULE_TYPE_SYSTEM, INFO_TYPE_VERSION, &words[0]);
-	npu_call(drv, halGetDeviceInfo, logic, MODULE_TYPE_SYSTEM, INFO_TYPE_SERVER_ID, &words[1]);
-	npu_call(drv, halGetDeviceInfo, logic, MODULE_TYPE_SYSTEM, INFO_TYPE_SUPER_POD_ID,
+	npu_call(core_driver(), halGetDeviceInfo, logic, MODULE_TYPE_SYSTEM, INFO_TYPE_VERSION,
+		 &words[0]);
+	npu_call(core_driver(), halGetDeviceInfo, logic, MODULE_TYPE_SYSTEM, INFO_TYPE_SERVER_ID,
+		 &words[1]);
+	npu_call(core_driver(), halGetDeviceInfo, logic, MODULE_TYPE_SYSTEM, INFO_TYPE_SUPER_POD_ID,
 		 &words[2]);
 	for (size_t i = 0; i < sizeof(words); i++)
 		hash = (hash ^ ((const unsigned char *)words)[i]) * UINT64_C(0x100000001b3);
@@ -328,10 +323,8 @@ ACL_EXPORT aclError aclrtGetDeviceCapability(int32_t deviceId, aclrtDevFeatureTy
 					     int32_t *value)
 {
 	uint32_t logic;
-	int code;
+	int code = ACL_IS_NULL(value) ?: core_device_logic(deviceId, "deviceId", __func__, &logic);
 
-	ACL_CHECK_NULL(value);
-	code = core_device_logic(deviceId, "deviceId", __func__, &logic);
 	if (code != ACL_SUCCESS)
 		return code;
 	if (devFeatureType != ACL_FEATURE_TSCPU_TASK_UPDATE_SUPPORT_AIC_AIV &&
@@ -355,9 +348,7 @@ static aclError check_id(const char *call, const char *argument, int32_t id)
 static aclError logic_of_user(const char *call, const char *argument, int32_t user,
 			      uint32_t *out_logic)
 {
-	aclError code = check_id(call, argument, user);
-
-	return code != ACL_SUCCESS ? code : core_device_logic(user, argument, call, out_logic);
+	return check_id(call, argument, user) ?: core_device_logic(user, argument, call, out_logic);
 }
 
 static aclError user_of_logic(const char *call, uint32_t logic, int32_t *out_user)
@@ -373,12 +364,9 @@ static aclError physical_of_user(const char *call, const char *argument, int32_t
 				 int32_t *out_physical)
 {
 	uint32_t logic, physical;
-	aclError code = logic_of_user(call, argument, user, &logic);
+	aclError code = logic_of_user(call, argument, user, &logic) ?: acl_check_driver(call)
+			?: ACL_CALL(call, drvDeviceGetPhyIdByIndex, logic, &physical);
 
-	if (code != ACL_SUCCESS)
-		return code;
-	DRIVER(drv);
-	code = core_result(call, npu_call(drv, drvDeviceGetPhyIdByIndex, logic, &physical));
 	if (code == ACL_SUCCESS)
 		*out_physical = (int32_t)physical;
 	return code;
@@ -387,50 +375,43 @@ static aclError physical_of_user(const char *call, const char *argument, int32_t
 static aclError user_of_physical(const char *call, int32_t physical, int32_t *out_user)
 {
 	uint32_t logic;
-	aclError code = check_id(call, "phyDevId", physical);
 
-	if (code != ACL_SUCCESS)
-		return code;
-	DRIVER(drv);
-	code = core_result(call,
-			   npu_call(drv, drvDeviceGetIndexByPhyId, (uint32_t)physical, &logic));
-	return code != ACL_SUCCESS ? code : user_of_logic(call, logic, out_user);
+	return check_id(call, "phyDevId", physical) ?: acl_check_driver(call)
+		       ?: ACL_CALL(call, drvDeviceGetIndexByPhyId, (uint32_t)physical, &logic)
+		       ?: user_of_logic(call, logic, out_user);
 }
 
 /* CANN's "logic id" of this one and the next is the user's: its documents say so, and have the same
  * again under better names. */
 ACL_EXPORT aclError aclrtGetPhyDevIdByLogicDevId(const int32_t logicDevId, int32_t *const phyDevId)
 {
-	ACL_CHECK_NULL(phyDevId);
-	return physical_of_user(__func__, "logicDevId", logicDevId, phyDevId);
+	return ACL_IS_NULL(phyDevId)
+		       ?: physical_of_user(__func__, "logicDevId", logicDevId, phyDevId);
 }
 
 ACL_EXPORT aclError aclrtGetLogicDevIdByPhyDevId(const int32_t phyDevId, int32_t *const logicDevId)
 {
-	ACL_CHECK_NULL(logicDevId);
-	return user_of_physical(__func__, phyDevId, logicDevId);
+	return ACL_IS_NULL(logicDevId) ?: user_of_physical(__func__, phyDevId, logicDevId);
 }
 
 ACL_EXPORT aclError aclrtGetPhyDevIdByUserDevId(const int32_t userDevId, int32_t *const phyDevId)
 {
-	ACL_CHECK_NULL(phyDevId);
-	return physical_of_user(__func__, "userDevId", userDevId, phyDevId);
+	return ACL_IS_NULL(phyDevId)
+		       ?: physical_of_user(__func__, "userDevId", userDevId, phyDevId);
 }
 
 ACL_EXPORT aclError aclrtGetUserDevIdByPhyDevId(const int32_t phyDevId, int32_t *const userDevId)
 {
-	ACL_CHECK_NULL(userDevId);
-	return user_of_physical(__func__, phyDevId, userDevId);
+	return ACL_IS_NULL(userDevId) ?: user_of_physical(__func__, phyDevId, userDevId);
 }
 
 ACL_EXPORT aclError aclrtGetLogicDevIdByUserDevId(const int32_t userDevid,
 						  int32_t *const logicDevId)
 {
 	uint32_t logic;
-	aclError code;
+	aclError code =
+		ACL_IS_NULL(logicDevId) ?: logic_of_user(__func__, "userDevid", userDevid, &logic);
 
-	ACL_CHECK_NULL(logicDevId);
-	code = logic_of_user(__func__, "userDevid", userDevid, &logic);
 	if (code == ACL_SUCCESS)
 		*logicDevId = (int32_t)logic;
 	return code;
@@ -439,21 +420,21 @@ ACL_EXPORT aclError aclrtGetLogicDevIdByUserDevId(const int32_t userDevid,
 ACL_EXPORT aclError aclrtGetUserDevIdByLogicDevId(const int32_t logicDevId,
 						  int32_t *const userDevid)
 {
-	aclError code;
-
-	ACL_CHECK_NULL(userDevid);
-	code = check_id(__func__, "logicDevId", logicDevId);
-	return code != ACL_SUCCESS ? code
-				   : user_of_logic(__func__, (uint32_t)logicDevId, userDevid);
+	return ACL_IS_NULL(userDevid) ?: check_id(__func__, "logicDevId", logicDevId)
+		       ?: user_of_logic(__func__, (uint32_t)logicDevId, userDevid);
 }
 
 ACL_EXPORT aclError aclrtDeviceGetBareTgid(int32_t *pid)
 {
 	pid_t tgid;
+	aclError error;
 
-	ACL_CHECK_NULL(pid);
-	DRIVER(drv);
-	tgid = npu_call(drv, drvDeviceGetBareTgid);
+	if (ACL_IS_NULL(pid))
+		return ACL_ERROR_INVALID_PARAM;
+	error = acl_check_driver(__func__);
+	if (error != ACL_SUCCESS)
+		return error;
+	tgid = npu_call(core_driver(), drvDeviceGetBareTgid);
 	if (tgid < 0)
 		return acl_fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, __func__,
 				"the driver does not tell the process's id on the host");
@@ -479,12 +460,8 @@ static aclError peer_logic(const char *call, const char *argument, int32_t user,
 static aclError peer_physical(const char *call, const char *argument, int32_t user, uint32_t *out)
 {
 	uint32_t logic;
-	aclError code = peer_logic(call, argument, user, &logic);
-
-	if (code != ACL_SUCCESS)
-		return code;
-	DRIVER(drv);
-	return core_result(call, npu_call(drv, drvDeviceGetPhyIdByIndex, logic, out));
+	return peer_logic(call, argument, user, &logic) ?: acl_check_driver(call)
+		       ?: ACL_CALL(call, drvDeviceGetPhyIdByIndex, logic, out);
 }
 
 static aclError fail_same(const char *call, int32_t device)
@@ -503,16 +480,15 @@ ACL_EXPORT aclError aclrtDeviceCanAccessPeer(int32_t *canAccessPeer, int32_t dev
 
 	if (deviceId == peerDeviceId)
 		return fail_same(__func__, deviceId);
-	DRIVER(drv);
-	code = peer_physical(__func__, "peerDeviceId", peerDeviceId, &peer);
-	if (code == ACL_SUCCESS)
-		code = peer_logic(__func__, "deviceId", deviceId, &logic);
+	code = acl_check_driver(__func__)
+			?: peer_physical(__func__, "peerDeviceId", peerDeviceId, &peer)
+			?: peer_logic(__func__, "deviceId", deviceId, &logic);
 	if (code != ACL_SUCCESS)
 		return code;
 	if (canAccessPeer == NULL)
 		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, __func__,
 				"canAccessPeer is NULL; it must point to something");
-	code = core_result(__func__, npu_call(drv, halDeviceCanAccessPeer, &can, logic, peer));
+	code = ACL_CALL(__func__, halDeviceCanAccessPeer, &can, logic, peer);
 	if (code == ACL_SUCCESS)
 		*canAccessPeer = can;
 	return code;
@@ -536,27 +512,21 @@ static aclError current_and_peer(const char *call, int32_t peer_device, uint32_t
 ACL_EXPORT aclError aclrtDeviceEnablePeerAccess(int32_t peerDeviceId, uint32_t flags)
 {
 	uint32_t logic = 0, peer = 0;
-	aclError code;
 
 	if (flags != 0)
 		return acl_fail(ACL_ERROR_FEATURE_UNSUPPORTED, __func__,
 				"flags is %#x; it is reserved and must be 0", flags);
-	code = current_and_peer(__func__, peerDeviceId, &logic, &peer);
-	if (code != ACL_SUCCESS)
-		return code;
-	DRIVER(drv);
-	return core_result(__func__, npu_call(drv, halDeviceEnableP2P, logic, peer, flags));
+	return current_and_peer(__func__, peerDeviceId, &logic, &peer)
+		       ?: acl_check_driver(__func__)
+		       ?: ACL_CALL(__func__, halDeviceEnableP2P, logic, peer, flags);
 }
 
 ACL_EXPORT aclError aclrtDeviceDisablePeerAccess(int32_t peerDeviceId)
 {
 	uint32_t logic = 0, peer = 0;
-	aclError code = current_and_peer(__func__, peerDeviceId, &logic, &peer);
-
-	if (code != ACL_SUCCESS)
-		return code;
-	DRIVER(drv);
-	return core_result(__func__, npu_call(drv, halDeviceDisableP2P, logic, peer, 0));
+	return current_and_peer(__func__, peerDeviceId, &logic, &peer)
+		       ?: acl_check_driver(__func__)
+		       ?: ACL_CALL(__func__, halDeviceDisableP2P, logic, peer, 0);
 }
 
 ACL_EXPORT aclError aclrtDevicePeerAccessStatus(int32_t deviceId, int32_t peerDeviceId,
@@ -565,14 +535,11 @@ ACL_EXPORT aclError aclrtDevicePeerAccessStatus(int32_t deviceId, int32_t peerDe
 	uint32_t logic, peer, enabled = 0;
 	aclError code;
 
-	ACL_CHECK_NULL(status);
-	DRIVER(drv);
-	code = peer_logic(__func__, "deviceId", deviceId, &logic);
-	if (code == ACL_SUCCESS)
-		code = peer_physical(__func__, "peerDeviceId", peerDeviceId, &peer);
-	if (code != ACL_SUCCESS)
-		return code;
-	code = core_result(__func__, npu_call(drv, drvGetP2PStatus, logic, peer, &enabled));
+	if (ACL_IS_NULL(status))
+		return ACL_ERROR_INVALID_PARAM;
+	code = acl_check_driver(__func__) ?: peer_logic(__func__, "deviceId", deviceId, &logic)
+			?: peer_physical(__func__, "peerDeviceId", peerDeviceId, &peer)
+			?: ACL_CALL(__func__, drvGetP2PStatus, logic, peer, &enabled);
 	if (code == ACL_SUCCESS)
 		*status = (int32_t)enabled;
 	return code;
@@ -584,14 +551,13 @@ ACL_EXPORT aclError aclrtGetDevicesTopo(uint32_t deviceId, uint32_t otherDeviceI
 	int64_t topology = 0;
 	int code;
 
-	ACL_CHECK_NULL(value);
-	DRIVER(drv);
-	code = core_device_logic((int32_t)deviceId, "deviceId", __func__, &logic);
-	if (code == ACL_SUCCESS)
-		code = core_device_logic((int32_t)otherDeviceId, "otherDeviceId", __func__, &other);
-	if (code == ACL_SUCCESS)
-		code = core_result(
-			__func__, npu_call(drv, halGetPairDevicesInfo, logic, other, 0, &topology));
+	if (ACL_IS_NULL(value))
+		return ACL_ERROR_INVALID_PARAM;
+	code = acl_check_driver(__func__)
+			?: core_device_logic((int32_t)deviceId, "deviceId", __func__, &logic)
+			?: core_device_logic((int32_t)otherDeviceId, "otherDeviceId", __func__,
+					     &other)
+			?: ACL_CALL(__func__, halGetPairDevicesInfo, logic, other, 0, &topology);
 	if (code != ACL_SUCCESS)
 		return code;
 	/* The driver counts kinds of connection from 0; the ACL has a bit for each, in the same

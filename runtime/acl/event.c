@@ -14,23 +14,24 @@ _Static_assert(ACL_EVENT_SYNC == CORE_EVENT_SYNC && ACL_EVENT_TIME_LINE == CORE_
 
 ACL_EXPORT aclError aclrtCreateEvent(aclrtEvent *event)
 {
-	ACL_CHECK_NULL(event);
-	return core_event_create(CORE_EVENT_PLAIN, CORE_EVENT_SYNC | CORE_EVENT_TIME_LINE, event,
-				 __func__);
+	return ACL_IS_NULL(event)
+		       ?: core_event_create(CORE_EVENT_PLAIN,
+					    CORE_EVENT_SYNC | CORE_EVENT_TIME_LINE, event,
+					    __func__);
 }
 
 static aclError fail_flag(const char *call, uint32_t flag)
 {
 	return acl_fail(ACL_ERROR_RT_PARAM_INVALID, call,
 			"flag is %#x; it must be one or more of ACL_EVENT_SYNC (0x1), "
-			"ACL_EVENT_CAPTURE_STREAM_PROGRESS (0x2) and "
-			"ACL_EVENT_TIME_LINE (0x8)",
+			"ACL_EVENT_CAPTURE_STREAM_PROGRESS (0x2) and ACL_EVENT_TIME_LINE (0x8)",
 			flag);
 }
 
 ACL_EXPORT aclError aclrtCreateEventWithFlag(aclrtEvent *event, uint32_t flag)
 {
-	ACL_CHECK_NULL(event);
+	if (ACL_IS_NULL(event))
+		return ACL_ERROR_INVALID_PARAM;
 	if (flag == 0 || (flag & ~(FLAGS_COMBINED | FLAGS_ALONE)) != 0)
 		return fail_flag(__func__, flag);
 	if ((flag & FLAGS_ALONE) != 0 && flag != ACL_EVENT_DEVICE_USE_ONLY &&
@@ -46,7 +47,8 @@ ACL_EXPORT aclError aclrtCreateEventWithFlag(aclrtEvent *event, uint32_t flag)
 
 ACL_EXPORT aclError aclrtCreateEventExWithFlag(aclrtEvent *event, uint32_t flag)
 {
-	ACL_CHECK_NULL(event);
+	if (ACL_IS_NULL(event))
+		return ACL_ERROR_INVALID_PARAM;
 	if (flag == ACL_EVENT_IPC)
 		return acl_fail(
 			ACL_ERROR_RT_FEATURE_NOT_SUPPORT, __func__,
@@ -58,14 +60,12 @@ ACL_EXPORT aclError aclrtCreateEventExWithFlag(aclrtEvent *event, uint32_t flag)
 
 ACL_EXPORT aclError aclrtDestroyEvent(aclrtEvent event)
 {
-	ACL_CHECK_NULL(event);
-	return core_event_destroy(event, __func__);
+	return ACL_IS_NULL(event) ?: core_event_destroy(event, __func__);
 }
 
 ACL_EXPORT aclError aclrtRecordEvent(aclrtEvent event, aclrtStream stream)
 {
-	ACL_CHECK_NULL(event);
-	return core_event_record(event, stream, __func__);
+	return ACL_IS_NULL(event) ?: core_event_record(event, stream, __func__);
 }
 
 /* ACL_EVENT_RECORD_* and ACL_EVENT_WAIT_* have the same two values. */
@@ -83,27 +83,21 @@ static aclError check_default_flag(const char *call, uint32_t flag)
 
 ACL_EXPORT aclError aclrtRecordEventWithFlag(aclrtEvent event, aclrtStream stream, uint32_t flag)
 {
-	aclError code;
-
-	ACL_CHECK_NULL(event);
-	code = check_default_flag(__func__, flag);
-	return code != ACL_SUCCESS ? code : core_event_record(event, stream, __func__);
+	return ACL_IS_NULL(event) ?: check_default_flag(__func__, flag)
+		       ?: core_event_record(event, stream, __func__);
 }
 
 ACL_EXPORT aclError aclrtResetEvent(aclrtEvent event, aclrtStream stream)
 {
-	ACL_CHECK_NULL(event);
-	return core_event_reset(event, stream, __func__);
+	return ACL_IS_NULL(event) ?: core_event_reset(event, stream, __func__);
 }
 
 ACL_EXPORT aclError aclrtQueryEvent(aclrtEvent event, aclrtEventStatus *status)
 {
-	aclError code;
 	bool done;
+	aclError code = ACL_IS_NULL(event) ?: ACL_IS_NULL(status)
+			?: core_event_query(event, true, &done, __func__);
 
-	ACL_CHECK_NULL(event);
-	ACL_CHECK_NULL(status);
-	code = core_event_query(event, true, &done, __func__);
 	if (code == ACL_SUCCESS)
 		*status = done ? ACL_EVENT_STATUS_COMPLETE : ACL_EVENT_STATUS_NOT_READY;
 	return code;
@@ -111,12 +105,10 @@ ACL_EXPORT aclError aclrtQueryEvent(aclrtEvent event, aclrtEventStatus *status)
 
 ACL_EXPORT aclError aclrtQueryEventStatus(aclrtEvent event, aclrtEventRecordedStatus *status)
 {
-	aclError code;
 	bool done;
+	aclError code = ACL_IS_NULL(event) ?: ACL_IS_NULL(status)
+			?: core_event_query(event, false, &done, __func__);
 
-	ACL_CHECK_NULL(event);
-	ACL_CHECK_NULL(status);
-	code = core_event_query(event, false, &done, __func__);
 	if (code == ACL_SUCCESS)
 		*status = done ? ACL_EVENT_RECORDED_STATUS_COMPLETE
 			       : ACL_EVENT_RECORDED_STATUS_NOT_READY;
@@ -125,12 +117,10 @@ ACL_EXPORT aclError aclrtQueryEventStatus(aclrtEvent event, aclrtEventRecordedSt
 
 ACL_EXPORT aclError aclrtQueryEventWaitStatus(aclrtEvent event, aclrtEventWaitStatus *status)
 {
-	aclError code;
 	bool done;
+	aclError code = ACL_IS_NULL(event) ?: ACL_IS_NULL(status)
+			?: core_event_query_waits(event, &done, __func__);
 
-	ACL_CHECK_NULL(event);
-	ACL_CHECK_NULL(status);
-	code = core_event_query_waits(event, &done, __func__);
 	if (code == ACL_SUCCESS)
 		*status = done ? ACL_EVENT_WAIT_STATUS_COMPLETE : ACL_EVENT_WAIT_STATUS_NOT_READY;
 	return code;
@@ -138,62 +128,49 @@ ACL_EXPORT aclError aclrtQueryEventWaitStatus(aclrtEvent event, aclrtEventWaitSt
 
 ACL_EXPORT aclError aclrtSynchronizeEvent(aclrtEvent event)
 {
-	ACL_CHECK_NULL(event);
-	return core_event_synchronize(event, -1, __func__);
+	return ACL_IS_NULL(event) ?: core_event_synchronize(event, -1, __func__);
 }
 
 ACL_EXPORT aclError aclrtSynchronizeEventWithTimeout(aclrtEvent event, int32_t timeout)
 {
-	aclError code = acl_check_timeout(__func__, timeout, true);
-
-	if (code != ACL_SUCCESS)
-		return code;
-	ACL_CHECK_NULL(event);
-	code = acl_check_timeout(__func__, timeout, false);
-	return code != ACL_SUCCESS ? code : core_event_synchronize(event, timeout, __func__);
+	return acl_check_timeout(__func__, timeout, true) ?: ACL_IS_NULL(event)
+		       ?: acl_check_timeout(__func__, timeout, false)
+		       ?: core_event_synchronize(event, timeout, __func__);
 }
 
 ACL_EXPORT aclError aclrtEventElapsedTime(float *ms, aclrtEvent startEvent, aclrtEvent endEvent)
 {
-	ACL_CHECK_NULL(ms);
-	ACL_CHECK_NULL(startEvent);
-	ACL_CHECK_NULL(endEvent);
-	return core_event_elapsed(startEvent, endEvent, ms, __func__);
+	return ACL_IS_NULL(ms) ?: ACL_IS_NULL(startEvent) ?: ACL_IS_NULL(endEvent)
+		       ?: core_event_elapsed(startEvent, endEvent, ms, __func__);
 }
 
 ACL_EXPORT aclError aclrtEventGetTimestamp(aclrtEvent event, uint64_t *timestamp)
 {
-	ACL_CHECK_NULL(timestamp);
-	ACL_CHECK_NULL(event);
-	return core_event_timestamp(event, timestamp, __func__);
+	return ACL_IS_NULL(timestamp) ?: ACL_IS_NULL(event)
+		       ?: core_event_timestamp(event, timestamp, __func__);
 }
 
 ACL_EXPORT aclError aclrtGetEventId(aclrtEvent event, uint32_t *eventId)
 {
-	ACL_CHECK_NULL(event);
-	ACL_CHECK_NULL(eventId);
-	return core_event_id(event, eventId, __func__);
+	return ACL_IS_NULL(event) ?: ACL_IS_NULL(eventId)
+		       ?: core_event_id(event, eventId, __func__);
 }
 
 ACL_EXPORT aclError aclrtGetEventAvailNum(uint32_t *eventCount)
 {
-	struct core_context *context = core_context_peek();
+	struct core_context *context;
+	aclError code = ACL_IS_NULL(eventCount) ?: acl_current(__func__, &context);
 
-	if (eventCount == NULL)
-		return acl_fail(ACL_ERROR_INVALID_PARAM, __func__,
-				"eventCount is NULL; it must point to something");
-	if (context == NULL)
-		return core_context_none(__func__);
-	*eventCount = CORE_EVENT_MAX - core_event_live(context->device);
-	return ACL_SUCCESS;
+	if (code == ACL_SUCCESS)
+		*eventCount = CORE_EVENT_MAX - core_event_live(context->device);
+	return code;
 }
 
 /* ---- streams wait for events ---- */
 
 ACL_EXPORT aclError aclrtStreamWaitEvent(aclrtStream stream, aclrtEvent event)
 {
-	ACL_CHECK_NULL(event);
-	return core_event_wait(event, stream, 0, __func__);
+	return ACL_IS_NULL(event) ?: core_event_wait(event, stream, 0, __func__);
 }
 
 ACL_EXPORT aclError aclrtStreamWaitEventWithTimeout(aclrtStream stream, aclrtEvent event,
@@ -212,9 +189,6 @@ ACL_EXPORT aclError aclrtStreamWaitEventWithTimeout(aclrtStream stream, aclrtEve
 ACL_EXPORT aclError aclrtStreamWaitEventWithFlag(aclrtStream stream, aclrtEvent event,
 						 uint32_t timeout, uint32_t flag)
 {
-	aclError code;
-
-	ACL_CHECK_NULL(event);
-	code = check_default_flag(__func__, flag);
-	return code != ACL_SUCCESS ? code : core_event_wait(event, stream, timeout, __func__);
+	return ACL_IS_NULL(event) ?: check_default_flag(__func__, flag)
+		       ?: core_event_wait(event, stream, timeout, __func__);
 }

@@ -19,44 +19,35 @@ int npusim_get_stats(int device, struct npu_stats *out)
 {
 	struct npu_driver *drv;
 	uint32_t logic;
-	int code;
 
-	ACL_CHECK_NULL(out);
+	if (ACL_IS_NULL(out))
+		return ACL_ERROR_INVALID_PARAM;
 	if (out->size == 0)
 		return acl_fail(ACL_ERROR_INVALID_PARAM, __func__,
 				"out->size is 0; it must be sizeof(struct npu_stats), %zu",
 				sizeof(*out));
-	code = find(device, __func__, &drv, &logic);
-	return code != ACL_SUCCESS
-		       ? code
-		       : core_result(__func__, npu_call(drv, npusimGetStats, logic, out));
+	return find(device, __func__, &drv, &logic)
+		       ?: core_result(__func__, npu_call(drv, npusimGetStats, logic, out));
 }
 
 int npusim_touch(int device, const uint64_t *at, size_t count, size_t bytes, unsigned core)
 {
 	struct npu_driver *drv;
 	uint32_t logic;
-	int code;
 
-	ACL_CHECK_NULL(at);
-	code = find(device, __func__, &drv, &logic);
-	if (code != ACL_SUCCESS)
-		return code;
-	return core_result(__func__, npu_call(drv, npusimTouch, logic, at, count, bytes, core));
+	return ACL_IS_NULL(at) ?: find(device, __func__, &drv, &logic)
+		       ?: core_result(__func__,
+				      npu_call(drv, npusimTouch, logic, at, count, bytes, core));
 }
 
 int npusim_physical(int device, uint64_t va, uint64_t *pa, uint64_t *bytes)
 {
 	struct npu_driver *drv;
 	uint32_t logic;
-	int code;
 
-	ACL_CHECK_NULL(pa);
-	ACL_CHECK_NULL(bytes);
-	code = find(device, __func__, &drv, &logic);
-	if (code != ACL_SUCCESS)
-		return code;
-	return core_result(__func__, npu_call(drv, npusimPhysical, logic, va, pa, bytes));
+	return ACL_IS_NULL(pa) ?: ACL_IS_NULL(bytes) ?: find(device, __func__, &drv, &logic)
+		       ?: core_result(__func__,
+				      npu_call(drv, npusimPhysical, logic, va, pa, bytes));
 }
 
 uint64_t npusim_now_ps(void)

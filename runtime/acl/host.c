@@ -4,7 +4,7 @@
  * which the driver cannot be asked: what is already registered, at which address the device sees
  * it, and that the range counts as page-locked in copies.
  */
-#include "memory-internal.h"
+#include "acl-internal.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -65,16 +65,12 @@ static aclError fail_registered(const char *call, const struct range *range)
 
 static aclError map_locked(const char *call, struct range *range, uint32_t kind)
 {
-	drvError_t code;
+	drvError_t code =
+		npu_call(core_driver(), halHostRegister, (void *)range->start,
+			 range->end - range->start, kind, range->device, &range->device_va);
+	aclError error = core_result(call, code);
 
-	ACL_DRIVER(drv);
-	code = npu_call(drv, halHostRegister, (void *)range->start, range->end - range->start, kind,
-			range->device, &range->device_va);
-	if (code == DRV_ERROR_BUSY) {
-		core_result(call, code);
-		return ACL_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
-	}
-	return code == DRV_ERROR_NONE ? ACL_SUCCESS : core_result(call, code);
+	return code == DRV_ERROR_BUSY ? ACL_ERROR_HOST_MEMORY_ALREADY_REGISTERED : error;
 }
 
 /* Registers [ptr, ptr + size): maps it to the device unless `kind` is -1. */
@@ -118,60 +114,59 @@ ACL_EXPORT aclError aclrtHostRegister(void *ptr, uint64_t size, aclrtHostRegiste
 				      void **devPtr)
 {
 	uint32_t bits = (uint32_t)type;
+	struct core_context *context;
 
-	ACL_CHECK_NULL(ptr);
-	ACL_CHECK_NULL(devPtr);
-	ACL_CHECK_POSITIVE(size);
+	if (ACL_IS_NULL(ptr) || ACL_IS_NULL(devPtr) || ACL_IS_ZERO(size))
+		return ACL_ERROR_INVALID_PARAM;
 	if ((bits & ~REGISTER_TYPES) != 0)
 		return acl_fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, __func__,
 				"type is %#x; it must be ACL_HOST_REGISTER_MAPPED (0), "
-				"ACL_HOST_REGISTER_IOMEMORY (4), "
-				"ACL_HOST_REGISTER_READONLY (8), or the last two together",
+				"ACL_HOST_REGISTER_IOMEMORY (4), ACL_HOST_REGISTER_READONLY (8), "
+				"or the last two together",
 				bits);
-	ACL_CONTEXT(context);
-	return add_range(
-		__func__, ptr, size,
-		mapping_kind(bits & ACL_HOST_REGISTER_IOMEMORY, bits & ACL_HOST_REGISTER_READONLY),
-		context->device, devPtr);
+	return acl_current(__func__, &context)
+		       ?: add_range(__func__, ptr, size,
+				    mapping_kind(bits & ACL_HOST_REGISTER_IOMEMORY,
+						 bits & ACL_HOST_REGISTER_READONLY),
+				    context->device, devPtr);
 }
 
 ACL_EXPORT aclError aclrtHostRegisterV2(void *ptr, uint64_t size, uint32_t flag)
 {
 	bool mapped = (flag & ~(uint32_t)ACL_HOST_REG_PINNED) != 0;
+	struct core_context *context;
 
-	ACL_CHECK_NULL(ptr);
-	ACL_CHECK_POSITIVE(size);
+	if (ACL_IS_NULL(ptr) || ACL_IS_ZERO(size))
+		return ACL_ERROR_INVALID_PARAM;
 	if (flag == 0 || (flag & ~REGISTER_FLAGS) != 0)
 		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, __func__,
 				"flag is %#x; it must be a combination of ACL_HOST_REG_MAPPED "
-				"(0x2), ACL_HOST_REG_IOMEMORY (0x4), "
-				"ACL_HOST_REG_READONLY (0x8) and ACL_HOST_REG_PINNED (0x10000000)",
+				"(0x2), ACL_HOST_REG_IOMEMORY (0x4), ACL_HOST_REG_READONLY (0x8) "
+				"and ACL_HOST_REG_PINNED (0x10000000)",
 				flag);
-	ACL_CONTEXT(context);
-	return add_range(__func__, ptr, size,
-			 mapped ? (int64_t)mapping_kind(flag & ACL_HOST_REG_IOMEMORY,
-							flag & ACL_HOST_REG_READONLY)
-				: -1,
-			 context->device, NULL);
+	return acl_current(__func__, &context)
+		       ?: add_range(__func__, ptr, size,
+				    mapped ? (int64_t)mapping_kind(flag & ACL_HOST_REG_IOMEMORY,
+								   flag & ACL_HOST_REG_READONLY)
+					   : -1,
+				    context->device, NULL);
 }
 
 ACL_EXPORT aclError aclrtHostUnregister(void *ptr)
 {
-	struct range **link, *range = NULL;
-	aclError error = ACL_SUCCESS;
+	struct range **link, *range;
+	aclError error = ACL_IS_NULL(ptr) ?: acl_check_context(__func__);
 
-	ACL_CHECK_NULL(ptr);
-	ACL_CONTEXT(context);
-	(void)context;
-	ACL_DRIVER(drv);
+	if (error != ACL_SUCCESS)
+		return error;
 	pthread_mutex_lock(&registered.lock);
 	for (link = &registered.first; *link != NULL && (*link)->start != (uintptr_t)ptr;
 	     link = &(*link)->next)
 		;
 	range = *link;
 	if (range != NULL && range->mapped)
-		error = core_result(__func__, npu_call(drv, halHostUnregisterEx, ptr, range->device,
-						       HOST_MEM_MAP_DEV_PCIE_TH));
+		error = ACL_CALL(__func__, halHostUnregisterEx, ptr, range->device,
+				 HOST_MEM_MAP_DEV_PCIE_TH);
 	if (range != NULL && error == ACL_SUCCESS)
 		*link = range->next;
 	else if (range == NULL)
@@ -187,12 +182,11 @@ ACL_EXPORT aclError aclrtHostGetDevicePointer(void *pHost, void **pDevice, uint3
 {
 	const struct range *range;
 	bool mapped;
+	aclError error = ACL_IS_NULL(pHost) ?: ACL_IS_NULL(pDevice) ?: ACL_IS_SET(flag)
+			?: acl_check_context(__func__);
 
-	ACL_CHECK_NULL(pHost);
-	ACL_CHECK_NULL(pDevice);
-	ACL_CHECK_ZERO(flag);
-	ACL_CONTEXT(context);
-	(void)context;
+	if (error != ACL_SUCCESS)
+		return error;
 	pthread_mutex_lock(&registered.lock);
 	range = find_locked((uintptr_t)pHost, (uintptr_t)pHost + 1);
 	mapped = range != NULL && range->mapped;
@@ -211,21 +205,19 @@ ACL_EXPORT aclError aclrtHostMemMapCapabilities(uint32_t deviceId, aclrtHacType 
 						aclrtHostMemMapCapability *capabilities)
 {
 	uint32_t device = 0, found = 0;
-	aclError error;
+	aclError error =
+		ACL_IS_NULL(capabilities)
+			?: core_device_logic((int32_t)deviceId, "deviceId", __func__, &device);
 
-	ACL_CHECK_NULL(capabilities);
-	error = core_device_logic((int32_t)deviceId, "deviceId", __func__, &device);
 	if (error != ACL_SUCCESS)
 		return error;
 	if ((uint32_t)hacType > ACL_RT_HAC_TYPE_CCU)
 		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, __func__,
 				"hacType is %d; it must be between 0 and %d", (int)hacType,
 				(int)ACL_RT_HAC_TYPE_CCU);
-	ACL_CONTEXT(context);
-	(void)context;
-	ACL_DRIVER(drv);
-	error = core_result(__func__, npu_call(drv, halHostRegisterCapabilities, device,
-					       (uint32_t)hacType, &found));
+	error = acl_check_context(__func__)
+			?: ACL_CALL(__func__, halHostRegisterCapabilities, device,
+				    (uint32_t)hacType, &found);
 	if (error == ACL_SUCCESS)
 		*capabilities = found != 0 ? ACL_RT_HOST_MEM_MAP_SUPPORTED
 					   : ACL_RT_HOST_MEM_MAP_NOT_SUPPORTED;

@@ -4,12 +4,12 @@
  * of enum values in messages, and the translation from the driver's kinds of memory to the ACL's
  * locations.
  */
-#include "memory-internal.h"
+#include "acl-internal.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* ---- shared with the other memory files (memory-internal.h) ---- */
+/* ---- shared with the other files (acl-internal.h) ---- */
 
 #define NAME_OF(table, value)                                                                \
 	((uint32_t)(value) < sizeof(table) / sizeof((table)[0]) ? (table)[(uint32_t)(value)] \
@@ -82,16 +82,12 @@ aclError acl_place_of(const char *call, const char *argument, const void *ptr,
 		      struct npu_place *out)
 {
 	struct DVattribute found = { 0 };
-	drvError_t code;
+	aclError error = ACL_CALL(call, drvMemGetAttribute, (DVdeviceptr)(uintptr_t)ptr, &found);
 
-	ACL_DRIVER(drv);
-	code = npu_call(drv, drvMemGetAttribute, (DVdeviceptr)(uintptr_t)ptr, &found);
-	if (code != DRV_ERROR_NONE) {
-		aclError error = core_result(call, code);
-
+	if (error != ACL_SUCCESS && core_driver() != NULL)
 		npu_message_prefix("%s is %p: ", argument, ptr);
+	if (error != ACL_SUCCESS)
 		return error;
-	}
 	*out = (struct npu_place){ .owner = found.devId, .page_bytes = found.pageSize };
 	if (!place_kind_of(found.memType, ptr, &out->kind))
 		return acl_fail(
@@ -117,11 +113,9 @@ ACL_EXPORT aclError aclrtPointerGetAttributes(const void *ptr, aclrtPtrAttribute
 	aclrtPtrAttributes found = { 0 };
 	struct npu_place place = { 0 };
 	int32_t user = 0;
-	aclError error;
+	aclError error = ACL_IS_NULL(ptr) ?: ACL_IS_NULL(attributes)
+			?: acl_place_of(__func__, "ptr", ptr, &place);
 
-	ACL_CHECK_NULL(ptr);
-	ACL_CHECK_NULL(attributes);
-	error = acl_place_of(__func__, "ptr", ptr, &place);
 	if (error != ACL_SUCCESS)
 		return error;
 	found.location.type = types[place.kind];
@@ -129,11 +123,11 @@ ACL_EXPORT aclError aclrtPointerGetAttributes(const void *ptr, aclrtPtrAttribute
 	found.pageSize = place.page_bytes;
 	if (place.kind == NPU_PLACE_DEVICE || place.kind == NPU_PLACE_MANAGED) {
 		if (!core_logic_to_user(place.owner, &user))
-			return acl_fail(ACL_ERROR_RT_INVALID_DEVICEID, __func__,
-					"ptr is memory of the driver's device %u, which "
-					"ASCEND_RT_VISIBLE_DEVICES does not show "
-					"(user -> driver: %s)",
-					place.owner, core_visible_text());
+			return acl_fail(
+				ACL_ERROR_RT_INVALID_DEVICEID, __func__,
+				"ptr is memory of the driver's device %u, which "
+				"ASCEND_RT_VISIBLE_DEVICES does not show (user -> driver: %s)",
+				place.owner, core_visible_text());
 		found.location.id = (uint32_t)user;
 	}
 	*attributes = found;
@@ -146,9 +140,10 @@ ACL_EXPORT aclError aclrtCheckMemType(void **addrList, uint32_t size, uint32_t m
 	const uint32_t known = ACL_RT_MEM_TYPE_DEV | ACL_RT_MEM_TYPE_DVPP | ACL_RT_MEM_TYPE_RSVD;
 	struct MemInfo info = { 0 };
 	aclError error;
+	struct core_context *context;
 
-	ACL_CHECK_NULL(addrList);
-	ACL_CHECK_NULL(checkResult);
+	if (ACL_IS_NULL(addrList) || ACL_IS_NULL(checkResult))
+		return ACL_ERROR_INVALID_PARAM;
 	*checkResult = 0; /* by any other answer too, as in CANN */
 	if (reserve != 0)
 		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, __func__, "reserve is %u; it must be 0",
@@ -159,17 +154,16 @@ ACL_EXPORT aclError aclrtCheckMemType(void **addrList, uint32_t size, uint32_t m
 	if ((memType & ~known) != 0)
 		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, __func__,
 				"memType is %#x; it must be a combination of ACL_RT_MEM_TYPE_DEV "
-				"(0x2), ACL_RT_MEM_TYPE_DVPP (0x8) "
-				"and ACL_RT_MEM_TYPE_RSVD (0x10)",
+				"(0x2), ACL_RT_MEM_TYPE_DVPP (0x8) and ACL_RT_MEM_TYPE_RSVD (0x10)",
 				memType);
-	ACL_CONTEXT(context);
-	ACL_DRIVER(drv);
+	error = acl_current(__func__, &context);
+	if (error != ACL_SUCCESS)
+		return error;
 	info.addr_info.addr = (DVdeviceptr **)addrList;
 	info.addr_info.cnt = size;
 	info.addr_info.mem_type = memType;
 	info.addr_info.flag = 1;
-	error = core_result(__func__, npu_call(drv, halMemGetInfo, context->device,
-					       MEM_INFO_TYPE_ADDR_CHECK, &info));
+	error = ACL_CALL(__func__, halMemGetInfo, context->device, MEM_INFO_TYPE_ADDR_CHECK, &info);
 	if (error == ACL_SUCCESS)
 		*checkResult = info.addr_info.flag;
 	return error;
@@ -177,7 +171,7 @@ ACL_EXPORT aclError aclrtCheckMemType(void **addrList, uint32_t size, uint32_t m
 
 /* ---- capacities ---- */
 
-enum pool { POOL_ALL, POOL_NORMAL, POOL_HUGE, POOL_GIANT };
+enum pool { POOL_NORMAL = 1, POOL_HUGE = 2, POOL_GIANT = 4, POOL_ALL = POOL_NORMAL | POOL_HUGE };
 struct info_row {
 	uint8_t type; /* MEM_INFO_TYPE_* */
 	uint8_t pool;
@@ -209,38 +203,26 @@ ACL_EXPORT aclError aclrtGetMemInfo(aclrtMemAttr attr, size_t *free, size_t *tot
 	struct MemInfo info = { 0 };
 	const struct MemPhyInfo *phy = &info.phy_info;
 	aclError error;
+	struct core_context *context;
+	unsigned pool;
 
-	ACL_CHECK_NULL(free);
-	ACL_CHECK_NULL(total);
+	if (ACL_IS_NULL(free) || ACL_IS_NULL(total))
+		return ACL_ERROR_INVALID_PARAM;
 	if ((uint32_t)attr >= rows)
 		return acl_fail(ACL_ERROR_RT_INVALID_MEMORY_TYPE, __func__,
 				"attr is %d; it must be an aclrtMemAttr, 0 (ACL_DDR_MEM) to %u "
 				"(ACL_MEM_P2P_HUGE1G)",
 				(int)attr, rows - 1);
-	ACL_CONTEXT(context);
-	ACL_DRIVER(drv);
-	error = core_result(__func__, npu_call(drv, halMemGetInfo, context->device,
-					       info_rows[attr].type, &info));
+	error = acl_current(__func__, &context)
+			?: ACL_CALL(__func__, halMemGetInfo, context->device, info_rows[attr].type,
+				    &info);
 	if (error != ACL_SUCCESS)
 		return error;
-	switch ((enum pool)info_rows[attr].pool) {
-	case POOL_ALL:
-		*free = phy->free + phy->huge_free;
-		*total = phy->total + phy->huge_total;
-		break;
-	case POOL_NORMAL:
-		*free = phy->free;
-		*total = phy->total;
-		break;
-	case POOL_HUGE:
-		*free = phy->huge_free;
-		*total = phy->huge_total;
-		break;
-	case POOL_GIANT:
-		*free = phy->giant_free;
-		*total = phy->giant_total;
-		break;
-	}
+	pool = info_rows[attr].pool;
+	*free = (pool & POOL_NORMAL ? phy->free : 0) + (pool & POOL_HUGE ? phy->huge_free : 0) +
+		(pool & POOL_GIANT ? phy->giant_free : 0);
+	*total = (pool & POOL_NORMAL ? phy->total : 0) + (pool & POOL_HUGE ? phy->huge_total : 0) +
+		 (pool & POOL_GIANT ? phy->giant_total : 0);
 	return ACL_SUCCESS;
 }
 
@@ -253,19 +235,15 @@ ACL_EXPORT aclError aclrtGetMemUsageInfo(int32_t deviceId, aclrtMemUsageInfo *me
 	uint32_t device = 0;
 	aclError error;
 
-	ACL_CHECK_NULL(memUsageInfo);
-	ACL_CHECK_NULL(outputNum);
+	if (ACL_IS_NULL(memUsageInfo) || ACL_IS_NULL(outputNum))
+		return ACL_ERROR_INVALID_PARAM;
 	*outputNum = 0; /* by any other answer too, as in CANN */
 	if (inputNum == 0)
 		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, __func__,
 				"inputNum is 0; memUsageInfo must have room for 1 at least");
-	error = core_device_logic(deviceId, "deviceId", __func__, &device);
-	if (error != ACL_SUCCESS)
-		return error;
-	ACL_CONTEXT(context);
-	(void)context;
-	ACL_DRIVER(drv);
-	error = core_result(__func__, npu_call(drv, npusimGetStats, device, &stats));
+	error = core_device_logic(deviceId, "deviceId", __func__, &device)
+			?: acl_check_context(__func__)
+			?: ACL_CALL(__func__, npusimGetStats, device, &stats);
 	if (error != ACL_SUCCESS)
 		return error;
 	memset(memUsageInfo, 0, sizeof(*memUsageInfo));
@@ -285,9 +263,8 @@ ACL_EXPORT aclError aclrtGetMemUceInfo(int32_t deviceId, aclrtMemUceInfo *memUce
 	aclError error;
 
 	(void)arraySize; /* room for none is enough: there are none */
-	ACL_CHECK_NULL(memUceInfoArray);
-	ACL_CHECK_NULL(retSize);
-	error = core_device_logic(deviceId, "deviceId", __func__, &device);
+	error = ACL_IS_NULL(memUceInfoArray) ?: ACL_IS_NULL(retSize)
+			?: core_device_logic(deviceId, "deviceId", __func__, &device);
 	if (error == ACL_SUCCESS)
 		*retSize = 0;
 	return error;
@@ -300,7 +277,8 @@ ACL_EXPORT aclError aclrtMemUceRepair(int32_t deviceId, aclrtMemUceInfo *memUceI
 	static const size_t zeros[UCE_INFO_RESERVED_SIZE];
 	uint32_t device = 0;
 
-	ACL_CHECK_NULL(memUceInfoArray);
+	if (ACL_IS_NULL(memUceInfoArray))
+		return ACL_ERROR_INVALID_PARAM;
 	if (arraySize > MAX_MEM_UCE_INFO_ARRAY_SIZE)
 		return acl_fail(ACL_ERROR_INVALID_PARAM, __func__,
 				"arraySize is %zu; it must be at most %d", arraySize,

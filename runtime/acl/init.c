@@ -5,7 +5,6 @@
  * nothing.
  */
 #include "acl-internal.h"
-#include "config-check.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -66,27 +65,38 @@ static struct hook **find_hook(aclRegisterCallbackType type, aclInitCallbackFunc
 	return NULL;
 }
 
-static aclError add_hook(const char *call, aclRegisterCallbackType type, aclInitCallbackFunc init,
-			 aclFinalizeCallbackFunc finalize, void *user_data)
+static aclError add_hook_locked(const char *call, struct hook added)
 {
 	struct hook **place = &hooks;
-	struct hook *hook;
 
-	if (type != ACL_REG_TYPE_OTHER && find_hook(type, init, finalize, true) != NULL)
+	if (added.type != ACL_REG_TYPE_OTHER &&
+	    find_hook(added.type, added.init, added.finalize, true) != NULL)
 		return acl_fail(ACL_ERROR_INTERNAL_ERROR, call,
 				"type=%d has a callback already; only ACL_REG_TYPE_OTHER (%d) can "
 				"have several",
-				(int)type, (int)ACL_REG_TYPE_OTHER);
-	hook = calloc(1, sizeof(*hook));
-	if (hook == NULL)
-		return acl_fail(ACL_ERROR_BAD_ALLOC, call, "no memory for a callback");
-	*hook = (struct hook){
-		.type = type, .init = init, .finalize = finalize, .user_data = user_data
-	};
+				(int)added.type, (int)ACL_REG_TYPE_OTHER);
 	while (*place != NULL)
 		place = &(*place)->next;
-	*place = hook;
+	*place = malloc(sizeof(**place));
+	if (*place == NULL)
+		return acl_fail(ACL_ERROR_BAD_ALLOC, call, "no memory for a callback");
+	**place = added;
 	return ACL_SUCCESS;
+}
+
+/* One that comes after aclInit is called at once. */
+static aclError add_hook(const char *call, struct hook added)
+{
+	const char *text;
+	aclError code;
+
+	lock();
+	text = init_config != NULL ? init_config : "";
+	code = add_hook_locked(call, added);
+	if (code == ACL_SUCCESS && added.init != NULL && init_count > 0)
+		code = added.init(text, strlen(text), added.user_data);
+	unlock();
+	return code;
 }
 
 static aclError remove_hook(const char *call, aclRegisterCallbackType type,
@@ -126,71 +136,47 @@ static aclError run_hooks(bool init)
 ACL_EXPORT aclError aclInitCallbackRegister(aclRegisterCallbackType type,
 					    aclInitCallbackFunc cbFunc, void *userData)
 {
-	aclError code;
-
-	ACL_CHECK_NULL(cbFunc);
-	lock();
-	code = add_hook(__func__, type, cbFunc, NULL, userData);
-	if (code == ACL_SUCCESS && init_count > 0)
-		code = cbFunc(init_config != NULL ? init_config : "",
-			      init_config != NULL ? strlen(init_config) : 0, userData);
-	unlock();
-	return code;
+	return ACL_IS_NULL(cbFunc)
+		       ?: add_hook(__func__, (struct hook){ .type = type,
+							    .init = cbFunc,
+							    .user_data = userData });
 }
 
 ACL_EXPORT aclError aclInitCallbackUnRegister(aclRegisterCallbackType type,
 					      aclInitCallbackFunc cbFunc)
 {
-	ACL_CHECK_NULL(cbFunc);
-	return remove_hook(__func__, type, cbFunc, NULL);
+	return ACL_IS_NULL(cbFunc) ?: remove_hook(__func__, type, cbFunc, NULL);
 }
 
 ACL_EXPORT aclError aclFinalizeCallbackRegister(aclRegisterCallbackType type,
 						aclFinalizeCallbackFunc cbFunc, void *userData)
 {
-	aclError code;
-
-	ACL_CHECK_NULL(cbFunc);
-	lock();
-	code = add_hook(__func__, type, NULL, cbFunc, userData);
-	unlock();
-	return code;
+	return ACL_IS_NULL(cbFunc)
+		       ?: add_hook(__func__, (struct hook){ .type = type,
+							    .finalize = cbFunc,
+							    .user_data = userData });
 }
 
 ACL_EXPORT aclError aclFinalizeCallbackUnRegister(aclRegisterCallbackType type,
 						  aclFinalizeCallbackFunc cbFunc)
 {
-	ACL_CHECK_NULL(cbFunc);
-	return remove_hook(__func__, type, NULL, cbFunc);
+	return ACL_IS_NULL(cbFunc) ?: remove_hook(__func__, type, NULL, cbFunc);
 }
 
 /* ---- start and stop ---- */
 
-/* The whole file, zero-terminated; free(). NULL: errno says why. */
+/* The file up to a zero byte; free(). NULL: errno says why. */
 static char *read_file(const char *path)
 {
 	FILE *file = fopen(path, "re");
-	size_t length = 0, room = 0, got = 1;
 	char *text = NULL;
+	size_t room = 0;
 
 	if (file == NULL)
 		return NULL;
-	while (got > 0) {
-		char *grown;
-
-		room += 65536;
-		grown = realloc(text, room + 1);
-		if (grown == NULL)
-			break;
-		text = grown;
-		got = fread(text + length, 1, room - length, file);
-		length += got;
-	}
-	if (ferror(file) || got > 0) {
+	if (getdelim(&text, &room, '\0', file) < 0) {
 		free(text);
-		text = NULL;
-	} else {
-		text[length] = '\0';
+		text = feof(file) ? strdup("") : NULL;
 	}
 	fclose(file);
 	return text;
@@ -220,15 +206,8 @@ static aclError read_config(const char *call, const char *path)
 
 static aclError start_locked(const char *call, const char *path)
 {
-	aclError code = read_config(call, path);
+	aclError code = read_config(call, path) ?: acl_check_driver(call) ?: run_hooks(true);
 
-	if (code != ACL_SUCCESS)
-		return code;
-	if (core_driver() == NULL) {
-		npu_message_prefix("%s: ", call);
-		return ACL_ERROR_INTERNAL_ERROR;
-	}
-	code = run_hooks(true);
 	if (code == ACL_SUCCESS) {
 		init_count = 1;
 		finalized = false;
@@ -300,9 +279,8 @@ ACL_EXPORT aclError aclFinalizeReference(uint64_t *refCount)
 ACL_EXPORT aclError aclrtGetVersion(int32_t *majorVersion, int32_t *minorVersion,
 				    int32_t *patchVersion)
 {
-	ACL_CHECK_NULL(majorVersion);
-	ACL_CHECK_NULL(minorVersion);
-	ACL_CHECK_NULL(patchVersion);
+	if (ACL_IS_NULL(majorVersion) || ACL_IS_NULL(minorVersion) || ACL_IS_NULL(patchVersion))
+		return ACL_ERROR_INVALID_PARAM;
 	*majorVersion = ACL_MAJOR_VERSION;
 	*minorVersion = ACL_MINOR_VERSION;
 	*patchVersion = ACL_PATCH_VERSION;
@@ -334,16 +312,13 @@ static bool same_name(const char *a, const char *b)
 	return *a == *b;
 }
 
-static const struct package *find_package(const char *name)
+static aclError find_package(const char *call, const char *name, const struct package **out)
 {
-	for (unsigned i = 0; i < PACKAGE_COUNT; i++)
+	for (unsigned i = 0; i < PACKAGE_COUNT; i++) {
+		*out = &packages[i];
 		if (same_name(packages[i].name, name))
-			return &packages[i];
-	return NULL;
-}
-
-static aclError no_package(const char *call, const char *name)
-{
+			return ACL_SUCCESS;
+	}
 	return acl_fail(ACL_ERROR_INVALID_FILE, call,
 			"there is no package '%s'; known are runtime, bisheng-compiler, hccl, "
 			"oam-tools, ops-legacy and driver",
@@ -364,12 +339,13 @@ ACL_EXPORT aclError aclsysGetCANNVersion(aclCANNPackageName name, aclCANNPackage
 	};
 	const struct package *package;
 
-	ACL_CHECK_NULL(version);
+	if (ACL_IS_NULL(version))
+		return ACL_ERROR_INVALID_PARAM;
 	if ((unsigned)name >= sizeof(names) / sizeof(names[0]))
 		return acl_fail(ACL_ERROR_INVALID_PARAM, __func__,
 				"name is %d; it must be an ACL_PKG_NAME_* (0 to %d)", (int)name,
 				(int)ACL_PKG_NAME_DRIVER);
-	package = find_package(names[name]);
+	find_package(__func__, names[name], &package);
 	memset(version, 0, sizeof(*version));
 	snprintf(version->version, sizeof(version->version), "%s", package->version);
 	snprintf(version->majorVersion, sizeof(version->majorVersion), "%s", package->parts[0]);
@@ -382,25 +358,21 @@ ACL_EXPORT aclError aclsysGetCANNVersion(aclCANNPackageName name, aclCANNPackage
 ACL_EXPORT aclError aclsysGetVersionStr(char *pkgName, char *versionStr)
 {
 	const struct package *package;
+	aclError code = ACL_IS_NULL(versionStr) ?: ACL_IS_NULL(pkgName)
+			?: find_package(__func__, pkgName, &package);
 
-	ACL_CHECK_NULL(versionStr);
-	ACL_CHECK_NULL(pkgName);
-	package = find_package(pkgName);
-	if (package == NULL)
-		return no_package(__func__, pkgName);
-	snprintf(versionStr, ACL_PKG_VERSION_MAX_SIZE, "%s", package->version);
-	return ACL_SUCCESS;
+	if (code == ACL_SUCCESS)
+		snprintf(versionStr, ACL_PKG_VERSION_MAX_SIZE, "%s", package->version);
+	return code;
 }
 
 ACL_EXPORT aclError aclsysGetVersionNum(char *pkgName, int32_t *versionNum)
 {
 	const struct package *package;
+	aclError code = ACL_IS_NULL(versionNum) ?: ACL_IS_NULL(pkgName)
+			?: find_package(__func__, pkgName, &package);
 
-	ACL_CHECK_NULL(versionNum);
-	ACL_CHECK_NULL(pkgName);
-	package = find_package(pkgName);
-	if (package == NULL)
-		return no_package(__func__, pkgName);
-	*versionNum = package->number;
-	return ACL_SUCCESS;
+	if (code == ACL_SUCCESS)
+		*versionNum = package->number;
+	return code;
 }

@@ -4,7 +4,7 @@
  * that this process imported: one call closes both an export and an import, and only this list
  * tells which of the two a key is.
  */
-#include "memory-internal.h"
+#include "acl-internal.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -65,8 +65,8 @@ ACL_EXPORT aclError aclrtIpcMemGetExportKey(void *devPtr, size_t size, char *key
 {
 	aclError error;
 
-	ACL_CHECK_NULL(devPtr);
-	ACL_CHECK_NULL(key);
+	if (ACL_IS_NULL(devPtr) || ACL_IS_NULL(key))
+		return ACL_ERROR_INVALID_PARAM;
 	if (size == 0)
 		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, __func__,
 				"size is 0; it must be at least 1");
@@ -74,92 +74,57 @@ ACL_EXPORT aclError aclrtIpcMemGetExportKey(void *devPtr, size_t size, char *key
 		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, __func__,
 				"len is 0; the key takes %u bytes", KEY_BYTES);
 	if (flags > ACL_RT_IPC_MEM_EXPORT_FLAG_DISABLE_PID_VALIDATION)
-		return acl_fail(
-			ACL_ERROR_RT_PARAM_INVALID, __func__,
-			"flags is %#llx; it must be ACL_RT_IPC_MEM_EXPORT_FLAG_DEFAULT (0) or "
-			"ACL_RT_IPC_MEM_EXPORT_FLAG_DISABLE_PID_VALIDATION (1)",
-			(unsigned long long)flags);
-	ACL_CONTEXT(context);
-	(void)context;
-	ACL_DRIVER(drv);
-	error = core_result(__func__,
-			    npu_call(drv, halShmemCreateHandle, (DVdeviceptr)(uintptr_t)devPtr,
-				     size, key, len > UINT32_MAX ? UINT32_MAX : (uint32_t)len));
+		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, __func__,
+				"flags is %#llx; it must be ACL_RT_IPC_MEM_EXPORT_FLAG_DEFAULT (0) "
+				"or ACL_RT_IPC_MEM_EXPORT_FLAG_DISABLE_PID_VALIDATION (1)",
+				(unsigned long long)flags);
+	error = acl_check_context(__func__)
+			?: ACL_CALL(__func__, halShmemCreateHandle, (DVdeviceptr)(uintptr_t)devPtr,
+				    size, key, len > UINT32_MAX ? UINT32_MAX : (uint32_t)len);
 	if (error == ACL_SUCCESS && flags != 0)
-		error = core_result(__func__, npu_call(drv, halShmemSetAttribute, key,
-						       SHMEM_ATTR_TYPE_NO_WLIST_IN_SERVER,
-						       SHMEM_NO_WLIST_ENABLE));
+		error = ACL_CALL(__func__, halShmemSetAttribute, key,
+				 SHMEM_ATTR_TYPE_NO_WLIST_IN_SERVER, SHMEM_NO_WLIST_ENABLE);
 	return error;
 }
 
 ACL_EXPORT aclError aclrtIpcMemSetImportPid(const char *key, int32_t *pid, size_t num)
 {
-	aclError error;
-
-	ACL_CHECK_NULL(key);
-	ACL_CHECK_NULL(pid);
+	if (ACL_IS_NULL(key) || ACL_IS_NULL(pid))
+		return ACL_ERROR_INVALID_PARAM;
 	if (num == 0 || num > INT32_MAX)
 		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, __func__,
 				"num is %zu; it must be between 1 and %d", num, INT32_MAX);
-	error = check_key(__func__, key);
-	if (error != ACL_SUCCESS)
-		return error;
-	ACL_CONTEXT(context);
-	(void)context;
-	ACL_DRIVER(drv);
-	return core_result(__func__, npu_call(drv, halShmemSetPidHandle, key, pid, (int)num));
-}
-
-/* Peer access to the exporter's device, both ways. */
-static aclError enable_peer(const char *call, struct npu_driver *drv, uint32_t device,
-			    const char *key)
-{
-	struct ShmemGetInfo info = { 0 };
-	uint32_t phy = 0, peer = 0;
-	aclError error;
-
-	error = core_result(call, npu_call(drv, halShmemInfoGet, key, &info));
-	if (error == ACL_SUCCESS)
-		error = core_result(call, npu_call(drv, drvDeviceGetPhyIdByIndex, device, &phy));
-	if (error == ACL_SUCCESS)
-		error = core_result(call,
-				    npu_call(drv, drvDeviceGetIndexByPhyId, info.phyDevid, &peer));
-	if (error != ACL_SUCCESS || phy == info.phyDevid)
-		return error;
-	error = core_result(call, npu_call(drv, halDeviceEnableP2P, peer, phy, 0));
-	if (error == ACL_SUCCESS)
-		error = core_result(call,
-				    npu_call(drv, halDeviceEnableP2P, device, info.phyDevid, 0));
-	return error;
+	return check_key(__func__, key) ?: acl_check_context(__func__)
+		       ?: ACL_CALL(__func__, halShmemSetPidHandle, key, pid, (int)num);
 }
 
 ACL_EXPORT aclError aclrtIpcMemImportByKey(void **devPtr, const char *key, uint64_t flags)
 {
+	struct core_context *context;
+
+	struct ShmemGetInfo info = { 0 };
 	DVdeviceptr va = 0;
 	aclError error;
 
-	ACL_CHECK_NULL(devPtr);
-	ACL_CHECK_NULL(key);
+	if (ACL_IS_NULL(devPtr) || ACL_IS_NULL(key))
+		return ACL_ERROR_INVALID_PARAM;
 	if (flags > ACL_RT_IPC_MEM_IMPORT_FLAG_ENABLE_PEER_ACCESS)
-		return acl_fail(
-			ACL_ERROR_RT_PARAM_INVALID, __func__,
-			"flags is %#llx; it must be ACL_RT_IPC_MEM_IMPORT_FLAG_DEFAULT (0) or "
-			"ACL_RT_IPC_MEM_IMPORT_FLAG_ENABLE_PEER_ACCESS (1)",
-			(unsigned long long)flags);
-	error = check_key(__func__, key);
+		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, __func__,
+				"flags is %#llx; it must be ACL_RT_IPC_MEM_IMPORT_FLAG_DEFAULT (0) "
+				"or ACL_RT_IPC_MEM_IMPORT_FLAG_ENABLE_PEER_ACCESS (1)",
+				(unsigned long long)flags);
+	error = check_key(__func__, key) ?: acl_current(__func__, &context);
 	if (error != ACL_SUCCESS)
 		return error;
-	ACL_CONTEXT(context);
-	ACL_DRIVER(drv);
 	if (flags != 0)
-		error = enable_peer(__func__, drv, context->device, key);
+		error = ACL_CALL(__func__, halShmemInfoGet, key, &info)
+				?: acl_enable_peer(__func__, context->device, info.phyDevid);
 	if (error == ACL_SUCCESS)
-		error = core_result(__func__, npu_call(drv, halShmemOpenHandleByDevId,
-						       context->device, key, &va));
+		error = ACL_CALL(__func__, halShmemOpenHandleByDevId, context->device, key, &va);
 	if (error != ACL_SUCCESS)
 		return error;
 	if (!add_entry(key, va)) {
-		npu_call(drv, halShmemCloseHandle, va);
+		npu_call(core_driver(), halShmemCloseHandle, va);
 		return acl_fail(ACL_ERROR_RT_MEMORY_ALLOCATION, __func__,
 				"no host memory for one more imported key");
 	}
@@ -172,15 +137,11 @@ ACL_EXPORT aclError aclrtIpcMemImportByKey(void **devPtr, const char *key, uint6
 ACL_EXPORT aclError aclrtIpcMemClose(const char *key)
 {
 	struct import **link, *entry;
-	aclError error;
+	aclError error = ACL_IS_NULL(key) ?: check_key(__func__, key)
+			?: acl_check_context(__func__);
 
-	ACL_CHECK_NULL(key);
-	error = check_key(__func__, key);
 	if (error != ACL_SUCCESS)
 		return error;
-	ACL_CONTEXT(context);
-	(void)context;
-	ACL_DRIVER(drv);
 	pthread_mutex_lock(&imports.lock);
 	link = find_locked(key);
 	entry = *link;
@@ -188,8 +149,8 @@ ACL_EXPORT aclError aclrtIpcMemClose(const char *key)
 		*link = entry->next;
 	pthread_mutex_unlock(&imports.lock);
 	if (entry == NULL)
-		return core_result(__func__, npu_call(drv, halShmemDestroyHandle, key));
-	error = core_result(__func__, npu_call(drv, halShmemCloseHandle, entry->va));
+		return ACL_CALL(__func__, halShmemDestroyHandle, key);
+	error = ACL_CALL(__func__, halShmemCloseHandle, entry->va);
 	if (error == ACL_SUCCESS) {
 		free(entry);
 	} else { /* it is still open: back to where it was found first */

@@ -4,7 +4,7 @@
  * sizes (rounded, padded), and the translation from a policy to the driver's flags and the
  * fallback from huge to normal pages. It stores no addresses.
  */
-#include "memory-internal.h"
+#include "acl-internal.h"
 
 #define ALIGN_BYTES      UINT64_C(32)
 #define PADDING_BYTES    UINT64_C(32)
@@ -79,25 +79,26 @@ static uint64_t flags_of(const struct request *request, uint32_t device, enum pa
 /* `size` is final. HUGE_FIRST takes normal pages for little, and where there are no huge ones. */
 static aclError allocate(const struct request *request, uint64_t size, void **out)
 {
-	struct core_context *context = core_context_current();
-	enum page_choice pages = request->policy.pages;
+	bool choose = request->policy.pages == PAGES_HUGE_FIRST;
+	enum page_choice pages = !choose                   ? request->policy.pages
+				 : size > HUGE_ABOVE_BYTES ? PAGES_HUGE
+							   : PAGES_NORMAL;
+	struct core_context *context;
+	aclError error = acl_current(request->call, &context);
 	void *made = NULL;
-	drvError_t code;
 
-	if (context == NULL)
-		return core_context_none(request->call);
-	ACL_DRIVER(drv);
-	if (pages == PAGES_HUGE_FIRST)
-		pages = size > HUGE_ABOVE_BYTES ? PAGES_HUGE : PAGES_NORMAL;
-	code = npu_call(drv, halMemAlloc, &made, size, flags_of(request, context->device, pages));
-	if (code != DRV_ERROR_NONE && request->policy.pages == PAGES_HUGE_FIRST &&
-	    pages == PAGES_HUGE)
-		code = npu_call(drv, halMemAlloc, &made, size,
-				flags_of(request, context->device, PAGES_NORMAL));
-	if (code != DRV_ERROR_NONE)
-		return core_result(request->call, code);
-	*out = made;
-	return ACL_SUCCESS;
+	if (error != ACL_SUCCESS)
+		return error;
+	if (choose && pages == PAGES_HUGE &&
+	    npu_call(core_driver(), halMemAlloc, &made, size,
+		     flags_of(request, context->device, pages)) != DRV_ERROR_NONE)
+		pages = PAGES_NORMAL;
+	if (made == NULL)
+		error = ACL_CALL(request->call, halMemAlloc, &made, size,
+				 flags_of(request, context->device, pages));
+	if (error == ACL_SUCCESS)
+		*out = made;
+	return error;
 }
 
 /* Rounds up to 32 bytes, and adds 32 where the call pads; pages of 1 GiB are not padded. */
@@ -118,14 +119,10 @@ static aclError allocate_classic(const char *call, void **devPtr, size_t size,
 {
 	struct request request = request_of(call, policy);
 	uint64_t bytes = 0;
-	aclError error;
 
-	if (devPtr == NULL)
-		return acl_fail_null(call, "devPtr");
-	if (size == 0)
-		return acl_fail(ACL_ERROR_INVALID_PARAM, call, "size is 0; it must be at least 1");
-	error = round_size(&request, size, padded, &bytes);
-	return error != ACL_SUCCESS ? error : allocate(&request, bytes, devPtr);
+	return acl_null(call, "devPtr", devPtr) ?: acl_zero(call, "size", size)
+		       ?: round_size(&request, size, padded, &bytes)
+		       ?: allocate(&request, bytes, devPtr);
 }
 
 ACL_EXPORT aclError aclrtMalloc(void **devPtr, size_t size, aclrtMemMallocPolicy policy)
@@ -158,13 +155,12 @@ static aclError check_cfg(const char *call, const aclrtMallocConfig *cfg)
 /* The current device or nothing: memory of another device is had by making that one current. */
 static aclError check_cfg_device(const char *call, uint32_t user)
 {
-	struct core_context *context = core_context_current();
+	struct core_context *context;
 	uint32_t device;
+	aclError error = acl_current(call, &context);
 
-	if (context == NULL)
-		return core_context_none(call);
-	if (user == context->device)
-		return ACL_SUCCESS;
+	if (error != ACL_SUCCESS || user == context->device)
+		return error;
 	if (core_device_logic((int32_t)user, "cfg's device id", call, &device) != ACL_SUCCESS)
 		return ACL_ERROR_RT_PARAM_INVALID;
 	if (device != context->device)
@@ -208,22 +204,14 @@ static aclError allocate_with_cfg(const char *call, void **devPtr, size_t size,
 {
 	struct request request = request_of(call, policy);
 	uint64_t bytes = 0;
-	aclError error;
+	aclError error = acl_null(call, "devPtr", devPtr) ?: check_cfg(call, cfg)
+			?: acl_zero(call, "size", size) ?: acl_check_context(call);
 
-	if (devPtr == NULL)
-		return acl_fail_null(call, "devPtr");
-	error = check_cfg(call, cfg);
 	if (error != ACL_SUCCESS)
 		return error;
-	if (size == 0)
-		return acl_fail(ACL_ERROR_INVALID_PARAM, call, "size is 0; it must be at least 1");
-	if (core_context_peek() == NULL)
-		return core_context_none(call);
 	request.for_scheduler = for_scheduler;
-	error = apply_cfg(&request, cfg);
-	if (error == ACL_SUCCESS)
-		error = round_size(&request, size, false, &bytes);
-	return error != ACL_SUCCESS ? error : allocate(&request, bytes, devPtr);
+	return apply_cfg(&request, cfg) ?: round_size(&request, size, false, &bytes)
+		       ?: allocate(&request, bytes, devPtr);
 }
 
 ACL_EXPORT aclError aclrtMallocWithCfg(void **devPtr, size_t size, aclrtMemMallocPolicy policy,
@@ -244,11 +232,7 @@ ACL_EXPORT aclError aclrtMallocForTaskScheduler(void **devPtr, size_t size,
  * memory too. */
 static aclError free_device(const char *call, void *pointer)
 {
-	drvError_t code;
-
-	ACL_DRIVER(drv);
-	code = npu_call(drv, halMemFree, pointer);
-	return code == DRV_ERROR_NONE ? ACL_SUCCESS : core_result(call, code);
+	return ACL_CALL(call, halMemFree, pointer);
 }
 
 static aclError free_host(const char *call, void *pointer)
@@ -268,68 +252,51 @@ static aclError free_host(const char *call, void *pointer)
 	return free_device(call, pointer);
 }
 
-/* The synchronisation of the ...WithDevSync calls. */
-static aclError synchronize(const char *call)
-{
-	struct core_context *context = core_context_current();
-
-	return context == NULL ? core_context_none(call)
-			       : core_device_synchronize(context->device, -1, call);
-}
-
 ACL_EXPORT aclError aclrtFree(void *devPtr)
 {
-	ACL_CHECK_NULL(devPtr);
-	return free_device(__func__, devPtr);
+	return ACL_IS_NULL(devPtr) ?: free_device(__func__, devPtr);
 }
 
 ACL_EXPORT aclError aclrtFreeWithDevSync(void *devPtr)
 {
-	aclError error;
-
-	ACL_CHECK_NULL(devPtr);
-	error = synchronize(__func__);
-	return error != ACL_SUCCESS ? error : free_device(__func__, devPtr);
+	return ACL_IS_NULL(devPtr) ?: acl_synchronize(__func__, -1)
+		       ?: free_device(__func__, devPtr);
 }
 
 /* ---- page-locked host memory ---- */
 
 static aclError allocate_host(const char *call, void **out, uint64_t size, uint16_t module)
 {
-	struct core_context *context = core_context_current();
 	uint64_t flags = (MEM_HOST_VAL << MEM_VIRT_BIT) |
 			 ((uint64_t)ALIGNMENT_LG2 << MEM_ALIGN_BIT) |
 			 ((uint64_t)module << MEM_MODULE_ID_BIT);
 	void *made = NULL;
-	drvError_t code;
+	aclError error = acl_check_context(call);
 
-	if (context == NULL)
-		return core_context_none(call);
+	if (error != ACL_SUCCESS)
+		return error;
 	if (size > UINT64_MAX - ALIGN_BYTES)
 		return acl_fail(ACL_ERROR_RT_MEMORY_ALLOCATION, call,
 				"size is %llu, more than any host has", (unsigned long long)size);
-	ACL_DRIVER(drv);
-	code = npu_call(drv, halMemAlloc, &made,
-			(size + ALIGN_BYTES - 1) / ALIGN_BYTES * ALIGN_BYTES, flags);
-	if (code != DRV_ERROR_NONE)
-		return core_result(call, code);
-	*out = made;
-	return ACL_SUCCESS;
+	error = ACL_CALL(call, halMemAlloc, &made,
+			 (size + ALIGN_BYTES - 1) / ALIGN_BYTES * ALIGN_BYTES, flags);
+	if (error == ACL_SUCCESS)
+		*out = made;
+	return error;
 }
 
 ACL_EXPORT aclError aclrtMallocHost(void **hostPtr, size_t size)
 {
-	ACL_CHECK_NULL(hostPtr);
-	ACL_CHECK_POSITIVE(size);
-	return allocate_host(__func__, hostPtr, size, APP_MODULE_ID);
+	return ACL_IS_NULL(hostPtr) ?: ACL_IS_ZERO(size)
+		       ?: allocate_host(__func__, hostPtr, size, APP_MODULE_ID);
 }
 
 ACL_EXPORT aclError aclrtMallocHostWithCfg(void **ptr, uint64_t size, aclrtMallocConfig *cfg)
 {
 	uint16_t module = RUNTIME_MODULE_ID;
 
-	ACL_CHECK_NULL(ptr);
-	ACL_CHECK_POSITIVE(size);
+	if (ACL_IS_NULL(ptr) || ACL_IS_ZERO(size))
+		return ACL_ERROR_INVALID_PARAM;
 	if (cfg != NULL && cfg->attrs == NULL)
 		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, __func__,
 				"cfg->attrs is NULL; give the attributes, or NULL for cfg");
@@ -340,11 +307,11 @@ ACL_EXPORT aclError aclrtMallocHostWithCfg(void **ptr, uint64_t size, aclrtMallo
 			module = attr->value.moduleId > MODULE_ID_LAST ? RUNTIME_MODULE_ID
 								       : attr->value.moduleId;
 		else if ((int)attr->attr != ACL_RT_MEM_ATTR_VA_FLAG)
-			return acl_fail(ACL_ERROR_RT_PARAM_INVALID, __func__,
-					"cfg->attrs[%zu].attr is %d; host memory takes "
-					"ACL_RT_MEM_ATTR_MODULE_ID (1) and "
-					"ACL_RT_MEM_ATTR_VA_FLAG (3)",
-					i, (int)attr->attr);
+			return acl_fail(
+				ACL_ERROR_RT_PARAM_INVALID, __func__,
+				"cfg->attrs[%zu].attr is %d; host memory takes "
+				"ACL_RT_MEM_ATTR_MODULE_ID (1) and ACL_RT_MEM_ATTR_VA_FLAG (3)",
+				i, (int)attr->attr);
 		else if (attr->value.vaFlag == 1)
 			return acl_fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, __func__,
 					"cfg->attrs[%zu] asks for one address on host and device "
@@ -358,17 +325,13 @@ ACL_EXPORT aclError aclrtMallocHostWithCfg(void **ptr, uint64_t size, aclrtMallo
 
 ACL_EXPORT aclError aclrtFreeHost(void *hostPtr)
 {
-	ACL_CHECK_NULL(hostPtr);
-	return free_host(__func__, hostPtr);
+	return ACL_IS_NULL(hostPtr) ?: free_host(__func__, hostPtr);
 }
 
 ACL_EXPORT aclError aclrtFreeHostWithDevSync(void *hostPtr)
 {
-	aclError error;
-
-	ACL_CHECK_NULL(hostPtr);
-	error = synchronize(__func__);
-	return error != ACL_SUCCESS ? error : free_host(__func__, hostPtr);
+	return ACL_IS_NULL(hostPtr) ?: acl_synchronize(__func__, -1)
+		       ?: free_host(__func__, hostPtr);
 }
 
 /* ---- caches ---- */
@@ -377,11 +340,8 @@ ACL_EXPORT aclError aclrtFreeHostWithDevSync(void *hostPtr)
  * CANN. */
 static aclError maintain_cache(const char *call, const void *devPtr, size_t size)
 {
-	if (devPtr == NULL)
-		return acl_fail_null(call, "devPtr");
-	if (size == 0)
-		return acl_fail(ACL_ERROR_INVALID_PARAM, call, "size is 0; it must be at least 1");
-	return core_context_current() == NULL ? core_context_none(call) : ACL_SUCCESS;
+	return acl_null(call, "devPtr", devPtr) ?: acl_zero(call, "size", size)
+		       ?: acl_check_context(call);
 }
 
 ACL_EXPORT aclError aclrtMemFlush(void *devPtr, size_t size)

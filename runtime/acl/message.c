@@ -27,14 +27,10 @@ static aclError check_level(const char *call, aclrtLastErrLevel level)
 
 ACL_EXPORT aclError aclrtPeekAtLastError(aclrtLastErrLevel level)
 {
-	aclError code = check_level(__func__, level);
-
-	return code != ACL_SUCCESS ? code : core_last_error_peek();
+	return check_level(__func__, level) ?: core_last_error_peek();
 }
 
 ACL_EXPORT aclError aclrtGetLastError(aclrtLastErrLevel level)
 {
-	aclError code = check_level(__func__, level);
-
-	return code != ACL_SUCCESS ? code : core_last_error_take();
+	return check_level(__func__, level) ?: core_last_error_take();
 }

@@ -4,7 +4,7 @@
  * number), the second (V2) and as fabric handles. Owns the order of the checks and the peer access
  * that an import enables; the driver decides who may import what.
  */
-#include "memory-internal.h"
+#include "acl-internal.h"
 
 #include <string.h>
 
@@ -14,11 +14,11 @@ static aclError check_share_type(const char *call, aclrtMemSharedHandleType type
 {
 	if (type == ACL_MEM_SHARE_HANDLE_TYPE_DEFAULT || type == ACL_MEM_SHARE_HANDLE_TYPE_FABRIC)
 		return ACL_SUCCESS;
-	return acl_fail(ACL_ERROR_RT_PARAM_INVALID, call,
-			"shareType is %d; it must be ACL_MEM_SHARE_HANDLE_TYPE_DEFAULT (1: "
-			"shareableHandle is a uint64_t) or "
-			"ACL_MEM_SHARE_HANDLE_TYPE_FABRIC (2: an aclrtMemFabricHandle)",
-			(int)type);
+	return acl_fail(
+		ACL_ERROR_RT_PARAM_INVALID, call,
+		"shareType is %d; it must be ACL_MEM_SHARE_HANDLE_TYPE_DEFAULT (1: shareableHandle "
+		"is a uint64_t) or ACL_MEM_SHARE_HANDLE_TYPE_FABRIC (2: an aclrtMemFabricHandle)",
+		(int)type);
 }
 
 static aclError check_export_flags(const char *call, uint64_t flags)
@@ -33,56 +33,52 @@ static aclError check_export_flags(const char *call, uint64_t flags)
 
 /* Any process of the server may import from now on. The export stays where this fails, as with
  * CANN. */
-static aclError disable_validation(const char *call, struct npu_driver *drv, uint64_t shareable)
+static aclError disable_validation(const char *call, uint64_t shareable)
 {
 	struct ShareHandleAttr attr = { .enableFlag = SHR_HANDLE_NO_WLIST_ENABLE };
 
-	return core_result(call, npu_call(drv, halMemShareHandleSetAttribute, shareable,
-					  SHR_HANDLE_ATTR_NO_WLIST_IN_SERVER, attr));
+	return ACL_CALL(call, halMemShareHandleSetAttribute, shareable,
+			SHR_HANDLE_ATTR_NO_WLIST_IN_SERVER, attr);
 }
 
 /* The number behind either form, and the server it comes from (SERVER_ID_UNKNOWN for a number: this
  * one). */
-static aclError number_of(const char *call, struct npu_driver *drv, aclrtMemSharedHandleType type,
-			  void *shareable, uint32_t *out_server, uint64_t *out_number)
+static aclError number_of(const char *call, aclrtMemSharedHandleType type, void *shareable,
+			  uint32_t *out_server, uint64_t *out_number)
 {
 	*out_server = SERVER_ID_UNKNOWN;
 	if (type == ACL_MEM_SHARE_HANDLE_TYPE_DEFAULT) {
 		memcpy(out_number, shareable, sizeof(*out_number));
 		return ACL_SUCCESS;
 	}
-	return core_result(call,
-			   npu_call(drv, halMemTransShareableHandle, MEM_HANDLE_TYPE_FABRIC,
-				    (struct MemShareHandle *)shareable, out_server, out_number));
+	return ACL_CALL(call, halMemTransShareableHandle, MEM_HANDLE_TYPE_FABRIC,
+			(struct MemShareHandle *)shareable, out_server, out_number);
 }
 
-static aclError server_of(const char *call, struct npu_driver *drv, uint32_t device,
-			  int64_t *out_server)
+static aclError server_of(const char *call, uint32_t device, int64_t *out_server)
 {
-	return core_result(call, npu_call(drv, halGetDeviceInfo, device, MODULE_TYPE_SYSTEM,
-					  INFO_TYPE_SERVER_ID, out_server));
+	return ACL_CALL(call, halGetDeviceInfo, device, MODULE_TYPE_SYSTEM, INFO_TYPE_SERVER_ID,
+			out_server);
 }
 
 /* ---- export ---- */
 
-static aclError export_number(const char *call, struct npu_driver *drv, aclrtDrvMemHandle handle,
-			      uint64_t flags, void *out_shareable)
+static aclError export_number(const char *call, aclrtDrvMemHandle handle, uint64_t flags,
+			      void *out_shareable)
 {
 	uint64_t number = 0;
-	aclError error;
+	aclError error = ACL_CALL(call, halMemExportToShareableHandle, (drv_mem_handle_t *)handle,
+				  MEM_HANDLE_TYPE_NONE, 0, &number);
 
-	error = core_result(call,
-			    npu_call(drv, halMemExportToShareableHandle, (drv_mem_handle_t *)handle,
-				     MEM_HANDLE_TYPE_NONE, 0, &number));
 	if (error == ACL_SUCCESS && (flags & ACL_RT_VMM_EXPORT_FLAG_DISABLE_PID_VALIDATION) != 0)
-		error = disable_validation(call, drv, number);
+		error = disable_validation(call, number);
 	if (error == ACL_SUCCESS)
 		memcpy(out_shareable, &number, sizeof(number));
 	return error;
 }
 
-static aclError export_fabric(const char *call, struct npu_driver *drv, aclrtDrvMemHandle handle,
-			      uint64_t flags, void *out_shareable)
+static aclError export_fabric(const char *call, aclrtDrvMemHandle handle, uint64_t flags,
+			      void *out_shareable)
 {
 	struct core_context *context = core_context_current();
 	struct MemShareHandle fabric = { { 0 } };
@@ -93,16 +89,12 @@ static aclError export_fabric(const char *call, struct npu_driver *drv, aclrtDrv
 
 	if (context == NULL)
 		return core_context_none(call);
-	error = server_of(call, drv, context->device, &here);
-	if (error == ACL_SUCCESS)
-		error = core_result(call, npu_call(drv, halMemExportToShareableHandleV2,
-						   (drv_mem_handle_t *)handle,
-						   MEM_HANDLE_TYPE_FABRIC, 0, &fabric));
+	error = server_of(call, context->device, &here)
+			?: ACL_CALL(call, halMemExportToShareableHandleV2,
+				    (drv_mem_handle_t *)handle, MEM_HANDLE_TYPE_FABRIC, 0, &fabric);
 	if (error == ACL_SUCCESS && (flags & ACL_RT_VMM_EXPORT_FLAG_DISABLE_PID_VALIDATION) != 0) {
-		error = number_of(call, drv, ACL_MEM_SHARE_HANDLE_TYPE_FABRIC, &fabric, &server,
-				  &number);
-		if (error == ACL_SUCCESS)
-			error = disable_validation(call, drv, number);
+		error = number_of(call, ACL_MEM_SHARE_HANDLE_TYPE_FABRIC, &fabric, &server, &number)
+				?: disable_validation(call, number);
 	}
 	if (error == ACL_SUCCESS)
 		memcpy(out_shareable, &fabric, sizeof(fabric));
@@ -113,59 +105,47 @@ ACL_EXPORT aclError aclrtMemExportToShareableHandle(aclrtDrvMemHandle handle,
 						    aclrtMemHandleType handleType, uint64_t flags,
 						    uint64_t *shareableHandle)
 {
-	aclError error;
-
-	ACL_CHECK_NULL(handle);
+	if (ACL_IS_NULL(handle))
+		return ACL_ERROR_INVALID_PARAM;
 	if (handleType != ACL_MEM_HANDLE_TYPE_NONE)
 		return acl_fail(ACL_ERROR_INVALID_PARAM, __func__,
 				"handleType is %d; it must be ACL_MEM_HANDLE_TYPE_NONE (0)",
 				(int)handleType);
-	ACL_CHECK_NULL(shareableHandle);
-	error = check_export_flags(__func__, flags);
-	if (error != ACL_SUCCESS)
-		return error;
-	ACL_DRIVER(drv);
-	return export_number(__func__, drv, handle, flags, shareableHandle);
+	return ACL_IS_NULL(shareableHandle) ?: check_export_flags(__func__, flags)
+		       ?: export_number(__func__, handle, flags, shareableHandle);
 }
 
 ACL_EXPORT aclError aclrtMemExportToShareableHandleV2(aclrtDrvMemHandle handle, uint64_t flags,
 						      aclrtMemSharedHandleType shareType,
 						      void *shareableHandle)
 {
-	aclError error;
+	aclError error = ACL_IS_NULL(handle) ?: ACL_IS_NULL(shareableHandle)
+			?: check_share_type(__func__, shareType)
+			?: check_export_flags(__func__, flags);
 
-	ACL_CHECK_NULL(handle);
-	ACL_CHECK_NULL(shareableHandle);
-	error = check_share_type(__func__, shareType);
-	if (error == ACL_SUCCESS)
-		error = check_export_flags(__func__, flags);
 	if (error != ACL_SUCCESS)
 		return error;
-	ACL_DRIVER(drv);
 	if (shareType == ACL_MEM_SHARE_HANDLE_TYPE_DEFAULT)
-		return export_number(__func__, drv, handle, flags, shareableHandle);
-	return export_fabric(__func__, drv, handle, flags, shareableHandle);
+		return export_number(__func__, handle, flags, shareableHandle);
+	return export_fabric(__func__, handle, flags, shareableHandle);
 }
 
 /* ---- white list ---- */
 
-static aclError set_pids(const char *call, struct npu_driver *drv, uint64_t number, int32_t *pids,
-			 size_t count)
+static aclError set_pids(const char *call, uint64_t number, int32_t *pids, size_t count)
 {
 	/* The driver takes 32 bits: what is more is refused there too, not cut off. */
 	uint32_t passed = count > UINT32_MAX ? UINT32_MAX : (uint32_t)count;
 
-	return core_result(call,
-			   npu_call(drv, halMemSetPidToShareableHandle, number, pids, passed));
+	return ACL_CALL(call, halMemSetPidToShareableHandle, number, pids, passed);
 }
 
 ACL_EXPORT aclError aclrtMemSetPidToShareableHandle(uint64_t shareableHandle, int32_t *pid,
 						    size_t pidNum)
 {
-	ACL_CHECK_NULL(pid);
-	ACL_CHECK_POSITIVE(pidNum);
-	ACL_DRIVER(drv);
-	return set_pids(__func__, drv, shareableHandle, pid, pidNum);
+	if (ACL_IS_NULL(pid) || ACL_IS_ZERO(pidNum))
+		return ACL_ERROR_INVALID_PARAM;
+	return set_pids(__func__, shareableHandle, pid, pidNum);
 }
 
 ACL_EXPORT aclError aclrtMemSetPidToShareableHandleV2(void *shareableHandle,
@@ -174,57 +154,42 @@ ACL_EXPORT aclError aclrtMemSetPidToShareableHandleV2(void *shareableHandle,
 {
 	uint64_t number = 0;
 	uint32_t server;
-	aclError error;
-
-	ACL_CHECK_NULL(shareableHandle);
-	ACL_CHECK_NULL(pid);
-	ACL_CHECK_POSITIVE(pidNum);
-	error = check_share_type(__func__, shareType);
-	if (error != ACL_SUCCESS)
-		return error;
-	ACL_DRIVER(drv);
-	error = number_of(__func__, drv, shareType, shareableHandle, &server, &number);
-	if (error != ACL_SUCCESS)
-		return error;
-	return set_pids(__func__, drv, number, pid, pidNum);
+	return ACL_IS_NULL(shareableHandle) ?: ACL_IS_NULL(pid) ?: ACL_IS_ZERO(pidNum)
+		       ?: check_share_type(__func__, shareType)
+		       ?: number_of(__func__, shareType, shareableHandle, &server, &number)
+		       ?: set_pids(__func__, number, pid, pidNum);
 }
 
 /* ---- import ---- */
 
-/* Peer access both ways between the current device and the one whose memory is imported. */
-static aclError enable_peer(const char *call, struct npu_driver *drv, uint32_t device,
-			    uint32_t peer_phy)
+aclError acl_enable_peer(const char *call, uint32_t device, uint32_t peer_phy)
 {
 	uint32_t phy = 0, peer = 0;
-	aclError error;
+	aclError error = ACL_CALL(call, drvDeviceGetPhyIdByIndex, device, &phy)
+				 ?: ACL_CALL(call, drvDeviceGetIndexByPhyId, peer_phy, &peer);
 
-	error = core_result(call, npu_call(drv, drvDeviceGetPhyIdByIndex, device, &phy));
-	if (error == ACL_SUCCESS)
-		error = core_result(call, npu_call(drv, drvDeviceGetIndexByPhyId, peer_phy, &peer));
 	if (error != ACL_SUCCESS || phy == peer_phy)
 		return error;
-	error = core_result(call, npu_call(drv, halDeviceEnableP2P, peer, phy, 0));
-	if (error == ACL_SUCCESS)
-		error = core_result(call, npu_call(drv, halDeviceEnableP2P, device, peer_phy, 0));
-	return error;
+	return ACL_CALL(call, halDeviceEnableP2P, peer, phy, 0)
+		       ?: ACL_CALL(call, halDeviceEnableP2P, device, peer_phy, 0);
 }
 
 /* Peer access to the exporter's device where the driver can tell it; memory of the host needs none.
  */
-static aclError prepare_peer(const char *call, struct npu_driver *drv, uint32_t device,
-			     uint64_t number)
+static aclError prepare_peer(const char *call, uint32_t device, uint64_t number)
 {
 	struct ShareHandleGetInfo info = { 0 };
 	uint32_t host_id = 0;
-	drvError_t code = npu_call(drv, halMemShareHandleInfoGet, number, &info);
+	drvError_t code = npu_call(core_driver(), halMemShareHandleInfoGet, number, &info);
 
 	if (code == DRV_ERROR_NOT_SUPPORT)
 		return ACL_SUCCESS;
 	if (code != DRV_ERROR_NONE)
 		return core_result(call, code);
-	if (npu_call(drv, halGetHostID, &host_id) == DRV_ERROR_NONE && host_id == info.phyDevid)
+	if (npu_call(core_driver(), halGetHostID, &host_id) == DRV_ERROR_NONE &&
+	    host_id == info.phyDevid)
 		return ACL_SUCCESS;
-	return enable_peer(call, drv, device, info.phyDevid);
+	return acl_enable_peer(call, device, info.phyDevid);
 }
 
 ACL_EXPORT aclError aclrtMemImportFromShareableHandle(uint64_t shareableHandle, int32_t deviceId,
@@ -232,40 +197,37 @@ ACL_EXPORT aclError aclrtMemImportFromShareableHandle(uint64_t shareableHandle, 
 {
 	drv_mem_handle_t *made = NULL;
 	uint32_t device = 0;
-	aclError error;
+	aclError error =
+		ACL_IS_NULL(handle) ?: core_device_logic(deviceId, "deviceId", __func__, &device);
+	struct core_context *context;
 
-	ACL_CHECK_NULL(handle);
-	error = core_device_logic(deviceId, "deviceId", __func__, &device);
 	if (error != ACL_SUCCESS)
 		return error;
-	ACL_CONTEXT(context);
-	ACL_DRIVER(drv);
-	error = prepare_peer(__func__, drv, context->device, shareableHandle);
-	if (error == ACL_SUCCESS)
-		error = core_result(__func__, npu_call(drv, halMemImportFromShareableHandle,
-						       shareableHandle, device, &made));
+	error = acl_current(__func__, &context)
+			?: prepare_peer(__func__, context->device, shareableHandle)
+			?: ACL_CALL(__func__, halMemImportFromShareableHandle, shareableHandle,
+				    device, &made);
 	if (error == ACL_SUCCESS)
 		*handle = made;
 	return error;
 }
 
-static aclError import_fabric(const char *call, struct npu_driver *drv, uint32_t device,
-			      struct MemShareHandle *fabric, drv_mem_handle_t **out)
+static aclError import_fabric(const char *call, uint32_t device, struct MemShareHandle *fabric,
+			      drv_mem_handle_t **out)
 {
 	int64_t here = 0;
 	uint32_t server;
 	uint64_t number = 0;
-	aclError error = server_of(call, drv, device, &here);
+	aclError error = server_of(call, device, &here)
+				 ?: number_of(call, ACL_MEM_SHARE_HANDLE_TYPE_FABRIC, fabric,
+					      &server, &number);
 
-	if (error == ACL_SUCCESS)
-		error = number_of(call, drv, ACL_MEM_SHARE_HANDLE_TYPE_FABRIC, fabric, &server,
-				  &number);
 	if (error == ACL_SUCCESS && (int64_t)server == here)
-		error = prepare_peer(call, drv, device, number);
+		error = prepare_peer(call, device, number);
 	if (error != ACL_SUCCESS)
 		return error;
-	return core_result(call, npu_call(drv, halMemImportFromShareableHandleV2,
-					  MEM_HANDLE_TYPE_FABRIC, fabric, device, out));
+	return ACL_CALL(call, halMemImportFromShareableHandleV2, MEM_HANDLE_TYPE_FABRIC, fabric,
+			device, out);
 }
 
 ACL_EXPORT aclError aclrtMemImportFromShareableHandleV2(void *shareableHandle,
@@ -274,28 +236,25 @@ ACL_EXPORT aclError aclrtMemImportFromShareableHandleV2(void *shareableHandle,
 {
 	drv_mem_handle_t *made = NULL;
 	aclError error;
+	struct core_context *context;
 
-	ACL_CHECK_NULL(shareableHandle);
-	ACL_CHECK_NULL(handle);
-	ACL_CHECK_ZERO(flags);
-	ACL_CONTEXT(context);
-	error = check_share_type(__func__, shareType);
+	if (ACL_IS_NULL(shareableHandle) || ACL_IS_NULL(handle) || ACL_IS_SET(flags))
+		return ACL_ERROR_INVALID_PARAM;
+	error = acl_current(__func__, &context) ?: check_share_type(__func__, shareType);
 	if (error != ACL_SUCCESS)
 		return error;
-	ACL_DRIVER(drv);
 	if (shareType == ACL_MEM_SHARE_HANDLE_TYPE_FABRIC) {
 		struct MemShareHandle fabric;
 
 		memcpy(&fabric, shareableHandle, sizeof(fabric));
-		error = import_fabric(__func__, drv, context->device, &fabric, &made);
+		error = import_fabric(__func__, context->device, &fabric, &made);
 	} else {
 		uint64_t number;
 
 		memcpy(&number, shareableHandle, sizeof(number));
-		error = prepare_peer(__func__, drv, context->device, number);
-		if (error == ACL_SUCCESS)
-			error = core_result(__func__, npu_call(drv, halMemImportFromShareableHandle,
-							       number, context->device, &made));
+		error = prepare_peer(__func__, context->device, number)
+				?: ACL_CALL(__func__, halMemImportFromShareableHandle, number,
+					    context->device, &made);
 	}
 	if (error == ACL_SUCCESS)
 		*handle = made;

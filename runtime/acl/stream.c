@@ -12,14 +12,14 @@
 
 ACL_EXPORT aclError aclrtCreateStream(aclrtStream *stream)
 {
-	ACL_CHECK_NULL(stream);
-	return core_stream_create(0, 0, stream, __func__);
+	return ACL_IS_NULL(stream) ?: core_stream_create(0, 0, stream, __func__);
 }
 
 ACL_EXPORT aclError aclrtCreateStreamWithConfig(aclrtStream *stream, uint32_t priority,
 						uint32_t flag)
 {
-	ACL_CHECK_NULL(stream);
+	if (ACL_IS_NULL(stream))
+		return ACL_ERROR_INVALID_PARAM;
 	if ((flag & ACL_STREAM_DEVICE_USE_ONLY) != 0 &&
 	    (flag & FLAGS_KNOWN) != ACL_STREAM_DEVICE_USE_ONLY)
 		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, __func__,
@@ -37,14 +37,12 @@ ACL_EXPORT aclError aclrtCreateStreamWithConfig(aclrtStream *stream, uint32_t pr
 
 ACL_EXPORT aclError aclrtDestroyStream(aclrtStream stream)
 {
-	ACL_CHECK_NULL(stream);
-	return core_stream_destroy(stream, false, __func__);
+	return ACL_IS_NULL(stream) ?: core_stream_destroy(stream, false, __func__);
 }
 
 ACL_EXPORT aclError aclrtDestroyStreamForce(aclrtStream stream)
 {
-	ACL_CHECK_NULL(stream);
-	return core_stream_destroy(stream, true, __func__);
+	return ACL_IS_NULL(stream) ?: core_stream_destroy(stream, true, __func__);
 }
 
 aclError acl_check_timeout(const char *call, int32_t timeout, bool zero_is_fine)
@@ -56,12 +54,20 @@ aclError acl_check_timeout(const char *call, int32_t timeout, bool zero_is_fine)
 			timeout);
 }
 
-static aclError synchronize(const char *call, aclrtStream handle, int32_t timeout)
+/* A stream of any context. */
+static aclError find(const char *call, aclrtStream handle, struct core_stream **out)
 {
 	int code;
-	struct core_stream *stream = core_stream_find_any(handle, call, &code);
 
-	return stream == NULL ? code : core_stream_synchronize(stream, timeout, call);
+	*out = core_stream_find_any(handle, call, &code);
+	return code;
+}
+
+static aclError synchronize(const char *call, aclrtStream handle, int32_t timeout)
+{
+	struct core_stream *stream;
+
+	return find(call, handle, &stream) ?: core_stream_synchronize(stream, timeout, call);
 }
 
 ACL_EXPORT aclError aclrtSynchronizeStream(aclrtStream stream)
@@ -71,22 +77,17 @@ ACL_EXPORT aclError aclrtSynchronizeStream(aclrtStream stream)
 
 ACL_EXPORT aclError aclrtSynchronizeStreamWithTimeout(aclrtStream stream, int32_t timeout)
 {
-	aclError code = acl_check_timeout(__func__, timeout, false);
-
-	return code != ACL_SUCCESS ? code : synchronize(__func__, stream, timeout);
+	return acl_check_timeout(__func__, timeout, false)
+		       ?: synchronize(__func__, stream, timeout);
 }
 
 ACL_EXPORT aclError aclrtStreamQuery(aclrtStream stream, aclrtStreamStatus *status)
 {
 	struct core_stream *found;
 	bool idle;
-	int code;
+	aclError code = ACL_IS_NULL(status) ?: find(__func__, stream, &found)
+			?: core_stream_query(found, &idle, __func__);
 
-	ACL_CHECK_NULL(status);
-	found = core_stream_find_any(stream, __func__, &code);
-	if (found == NULL)
-		return code;
-	code = core_stream_query(found, &idle, __func__);
 	if (code == ACL_SUCCESS)
 		*status = idle ? ACL_STREAM_STATUS_COMPLETE : ACL_STREAM_STATUS_NOT_READY;
 	return code;
@@ -95,11 +96,9 @@ ACL_EXPORT aclError aclrtStreamQuery(aclrtStream stream, aclrtStreamStatus *stat
 ACL_EXPORT aclError aclrtStreamGetId(aclrtStream stream, int32_t *streamId)
 {
 	struct core_stream *found;
-	int code;
+	aclError code = ACL_IS_NULL(streamId) ?: find(__func__, stream, &found);
 
-	ACL_CHECK_NULL(streamId);
-	found = core_stream_find_any(stream, __func__, &code);
-	if (found != NULL)
+	if (code == ACL_SUCCESS)
 		*streamId = core_stream_id(found);
 	return code;
 }
@@ -107,11 +106,9 @@ ACL_EXPORT aclError aclrtStreamGetId(aclrtStream stream, int32_t *streamId)
 ACL_EXPORT aclError aclrtStreamGetPriority(aclrtStream stream, uint32_t *priority)
 {
 	struct core_stream *found;
-	int code;
+	aclError code = ACL_IS_NULL(priority) ?: find(__func__, stream, &found);
 
-	ACL_CHECK_NULL(priority);
-	found = core_stream_find_any(stream, __func__, &code);
-	if (found != NULL)
+	if (code == ACL_SUCCESS)
 		*priority = core_stream_priority(found);
 	return code;
 }
@@ -119,11 +116,9 @@ ACL_EXPORT aclError aclrtStreamGetPriority(aclrtStream stream, uint32_t *priorit
 ACL_EXPORT aclError aclrtStreamGetFlags(aclrtStream stream, uint32_t *flags)
 {
 	struct core_stream *found;
-	int code;
+	aclError code = ACL_IS_NULL(flags) ?: find(__func__, stream, &found);
 
-	ACL_CHECK_NULL(flags);
-	found = core_stream_find_any(stream, __func__, &code);
-	if (found != NULL)
+	if (code == ACL_SUCCESS)
 		*flags = core_stream_flags(found);
 	return code;
 }
@@ -132,36 +127,33 @@ ACL_EXPORT aclError aclrtSetStreamFailureMode(aclrtStream stream, uint64_t mode)
 {
 	bool stop = (mode & ACL_STOP_ON_FAILURE) != 0;
 	struct core_stream *found;
-	int code;
+	aclError code = find(__func__, stream, &found);
 
-	found = core_stream_find_any(stream, __func__, &code);
-	if (found == NULL)
-		return code;
-	if (!core_stream_set_stop(found, stop))
-		return acl_fail(
-			ACL_ERROR_RT_FEATURE_NOT_SUPPORT, __func__,
-			"mode is %llu; a stream of ACL_STOP_ON_FAILURE (1) cannot go back to "
-			"ACL_CONTINUE_ON_FAILURE (0): create another stream",
-			(unsigned long long)mode);
-	return ACL_SUCCESS;
+	if (code == ACL_SUCCESS && !core_stream_set_stop(found, stop))
+		return acl_fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, __func__,
+				"mode is %llu; a stream of ACL_STOP_ON_FAILURE (1) cannot go back "
+				"to ACL_CONTINUE_ON_FAILURE (0): create another stream",
+				(unsigned long long)mode);
+	return code;
 }
 
 ACL_EXPORT aclError aclrtGetStreamAvailableNum(uint32_t *streamCount)
 {
-	struct core_context *context = core_context_peek();
+	struct core_context *context;
+	aclError code = ACL_IS_NULL(streamCount) ?: acl_current(__func__, &context);
 
-	ACL_CHECK_NULL(streamCount);
-	if (context == NULL)
-		return core_context_none(__func__);
-	*streamCount = CORE_STREAM_MAX - core_stream_live(context->device);
-	return ACL_SUCCESS;
+	if (code == ACL_SUCCESS)
+		*streamCount = CORE_STREAM_MAX - core_stream_live(context->device);
+	return code;
 }
 
 ACL_EXPORT aclError aclrtDeviceGetStreamPriorityRange(int32_t *leastPriority,
 						      int32_t *greatestPriority)
 {
-	if (core_context_peek() == NULL)
-		return core_context_none(__func__);
+	aclError error = acl_check_context(__func__);
+
+	if (error != ACL_SUCCESS)
+		return error;
 	if (leastPriority != NULL)
 		*leastPriority = (int32_t)CORE_STREAM_PRIORITY_LEAST;
 	if (greatestPriority != NULL)
@@ -173,11 +165,10 @@ ACL_EXPORT aclError aclrtDeviceGetStreamPriorityRange(int32_t *leastPriority,
 
 static aclError check_value_address(const char *call, const void *address)
 {
-	struct npu_driver *drv = core_driver();
-	struct DVattribute attr;
-	drvError_t code;
+	struct DVattribute attr = { 0 };
+	aclError error;
 
-	if (drv == NULL)
+	if (core_driver() == NULL)
 		return ACL_ERROR_INTERNAL_ERROR;
 	if (address == NULL)
 		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, call,
@@ -185,16 +176,13 @@ static aclError check_value_address(const char *call, const void *address)
 	if ((uintptr_t)address % 8 != 0)
 		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, call,
 				"devAddr=%p is not aligned to 8 bytes", address);
-	memset(&attr, 0, sizeof(attr));
-	code = npu_call(drv, drvMemGetAttribute, (DVdeviceptr)(uintptr_t)address, &attr);
-	if (code != DRV_ERROR_NONE)
-		return core_result(call, code);
-	if (attr.memType != DV_MEM_LOCK_DEV && attr.memType != DV_MEM_SVM_DEVICE &&
-	    attr.memType != DV_MEM_LOCK_DEV_DVPP)
+	error = ACL_CALL(call, drvMemGetAttribute, (DVdeviceptr)(uintptr_t)address, &attr);
+	if (error == ACL_SUCCESS && attr.memType != DV_MEM_LOCK_DEV &&
+	    attr.memType != DV_MEM_SVM_DEVICE && attr.memType != DV_MEM_LOCK_DEV_DVPP)
 		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, call,
 				"devAddr=%p is no device memory, but the host's (kind %#x)",
 				address, attr.memType);
-	return ACL_SUCCESS;
+	return error;
 }
 
 ACL_EXPORT aclError aclrtValueWrite(void *devAddr, uint64_t value, uint32_t flag,

@@ -4,7 +4,7 @@
  * queries about them. Owns the order of the checks above the driver and the translation of
  * aclrtPhysicalMemProp in both directions. It stores no handles and no addresses: the driver does.
  */
-#include "memory-internal.h"
+#include "acl-internal.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -73,19 +73,18 @@ static aclError prop_convert(const char *call, const aclrtPhysicalMemProp *prop,
 	const struct attr_row *row;
 
 	if (attr >= sizeof(attr_rows) / sizeof(attr_rows[0]) || !attr_rows[attr].known)
-		return acl_fail(
-			ACL_ERROR_INVALID_PARAM, call,
-			"prop->memAttr is %d (%s), which no handle can have; use ACL_HBM_MEM_HUGE "
-			"(2 MiB pages), "
-			"ACL_HBM_MEM_HUGE1G (1 GiB pages), ACL_HBM_MEM_NORMAL, or one of ACL_MEM_*",
-			(int)attr, acl_mem_attr_name((int)attr));
+		return acl_fail(ACL_ERROR_INVALID_PARAM, call,
+				"prop->memAttr is %d (%s), which no handle can have; use "
+				"ACL_HBM_MEM_HUGE (2 MiB pages), ACL_HBM_MEM_HUGE1G (1 GiB pages), "
+				"ACL_HBM_MEM_NORMAL, or one of ACL_MEM_*",
+				(int)attr, acl_mem_attr_name((int)attr));
 	row = &attr_rows[attr];
 	if (device && row->host_only)
-		return acl_fail(ACL_ERROR_INVALID_PARAM, call,
-				"prop->memAttr is %s with prop->location.type DEVICE; DDR is host "
-				"memory: use type HOST or "
-				"HOST_NUMA, or ACL_HBM_MEM_HUGE for device memory",
-				acl_mem_attr_name((int)attr));
+		return acl_fail(
+			ACL_ERROR_INVALID_PARAM, call,
+			"prop->memAttr is %s with prop->location.type DEVICE; DDR is host memory: "
+			"use type HOST or HOST_NUMA, or ACL_HBM_MEM_HUGE for device memory",
+			acl_mem_attr_name((int)attr));
 	*out = (struct drv_mem_prop){
 		.side = (uint32_t)prop->location.type,
 		.devid = prop->location.id,
@@ -134,23 +133,19 @@ static aclError reserve(const char *call, void **virPtr, size_t size, size_t ali
 			void *expectPtr, uint64_t flags, uint64_t more_flags)
 {
 	void *va = NULL;
-	drvError_t code;
+	aclError error;
 
-	if (virPtr == NULL)
-		return acl_fail_null(call, "virPtr");
-	if (size == 0)
-		return acl_fail(ACL_ERROR_INVALID_PARAM, call, "size is 0; it must be at least 1");
+	if (acl_null(call, "virPtr", virPtr) || acl_zero(call, "size", size))
+		return ACL_ERROR_INVALID_PARAM;
 	if (flags > 1)
 		return acl_fail(ACL_ERROR_INVALID_PARAM, call,
 				"flags is %#llx; it must be 0 (normal pages) or 1 (huge pages)",
 				(unsigned long long)flags);
-	ACL_DRIVER(drv);
-	code = npu_call(drv, halMemAddressReserve, &va, size, alignment, expectPtr,
-			flags | more_flags);
-	if (code != DRV_ERROR_NONE)
-		return core_result(call, code);
-	*virPtr = va;
-	return ACL_SUCCESS;
+	error = ACL_CALL(call, halMemAddressReserve, &va, size, alignment, expectPtr,
+			 flags | more_flags);
+	if (error == ACL_SUCCESS)
+		*virPtr = va;
+	return error;
 }
 
 ACL_EXPORT aclError aclrtReserveMemAddress(void **virPtr, size_t size, size_t alignment,
@@ -168,9 +163,7 @@ ACL_EXPORT aclError aclrtReserveMemAddressNoUCMemory(void **virPtr, size_t size,
 
 ACL_EXPORT aclError aclrtReleaseMemAddress(void *virPtr)
 {
-	ACL_CHECK_NULL(virPtr);
-	ACL_DRIVER(drv);
-	return core_result(__func__, npu_call(drv, halMemAddressFree, virPtr));
+	return ACL_IS_NULL(virPtr) ?: ACL_CALL(__func__, halMemAddressFree, virPtr);
 }
 
 /* ---- physical memory ---- */
@@ -180,44 +173,33 @@ ACL_EXPORT aclError aclrtMallocPhysical(aclrtDrvMemHandle *handle, size_t size,
 {
 	struct drv_mem_prop driver_prop;
 	drv_mem_handle_t *made = NULL;
-	aclError error;
-	drvError_t code;
+	aclError error = ACL_IS_NULL(handle) ?: ACL_IS_NULL(prop) ?: ACL_IS_ZERO(size)
+			?: ACL_IS_SET(flags) ?: check_prop(__func__, prop)
+			?: prop_convert(__func__, prop, &driver_prop)
+			?: prop_translate(__func__, &driver_prop);
+	struct core_context *context;
 
-	ACL_CHECK_NULL(handle);
-	ACL_CHECK_NULL(prop);
-	ACL_CHECK_POSITIVE(size);
-	ACL_CHECK_ZERO(flags);
-	error = check_prop(__func__, prop);
-	if (error == ACL_SUCCESS)
-		error = prop_convert(__func__, prop, &driver_prop);
-	if (error == ACL_SUCCESS)
-		error = prop_translate(__func__, &driver_prop);
-	if (error != ACL_SUCCESS)
-		return error;
-	ACL_DRIVER(drv);
-	if (driver_prop.side == MEM_HOST_NUMA_SIDE) {
-		ACL_CONTEXT(context);
-		if (!npu_call(drv, halSupportFeature, context->device,
+	if (error == ACL_SUCCESS && driver_prop.side == MEM_HOST_NUMA_SIDE) {
+		error = acl_current(__func__, &context);
+		if (error == ACL_SUCCESS &&
+		    !npu_call(core_driver(), halSupportFeature, context->device,
 			      FEATURE_SVM_VMM_NORMAL_GRANULARITY))
 			return acl_fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, __func__,
 					"prop->location.type is HOST_NUMA, which the driver in use "
-					"does not support; use "
-					"type HOST with id 0");
+					"does not support; use type HOST with id 0");
 	}
 	/* Whether there are 1 GiB pages at all is the driver's answer too: NOT_SUPPORT, the same
 	 * code. */
-	code = npu_call(drv, halMemCreate, &made, size, &driver_prop, 0);
-	if (code != DRV_ERROR_NONE)
-		return core_result(__func__, code);
-	*handle = made;
-	return ACL_SUCCESS;
+	if (error == ACL_SUCCESS)
+		error = ACL_CALL(__func__, halMemCreate, &made, size, &driver_prop, 0);
+	if (error == ACL_SUCCESS)
+		*handle = made;
+	return error;
 }
 
 ACL_EXPORT aclError aclrtFreePhysical(aclrtDrvMemHandle handle)
 {
-	ACL_CHECK_NULL(handle);
-	ACL_DRIVER(drv);
-	return core_result(__func__, npu_call(drv, halMemRelease, (drv_mem_handle_t *)handle));
+	return ACL_IS_NULL(handle) ?: ACL_CALL(__func__, halMemRelease, (drv_mem_handle_t *)handle);
 }
 
 ACL_EXPORT aclError aclrtMemGetAllocationGranularity(aclrtPhysicalMemProp *prop,
@@ -226,23 +208,15 @@ ACL_EXPORT aclError aclrtMemGetAllocationGranularity(aclrtPhysicalMemProp *prop,
 {
 	struct drv_mem_prop driver_prop;
 	size_t bytes = 0;
-	aclError error;
-	drvError_t code;
+	aclError error = ACL_IS_NULL(prop) ?: ACL_IS_NULL(granularity)
+			?: prop_convert(__func__, prop, &driver_prop)
+			?: prop_translate(__func__, &driver_prop)
+			?: ACL_CALL(__func__, halMemGetAllocationGranularity, &driver_prop,
+				    (drv_mem_granularity_options)option, &bytes);
 
-	ACL_CHECK_NULL(prop);
-	ACL_CHECK_NULL(granularity);
-	error = prop_convert(__func__, prop, &driver_prop);
 	if (error == ACL_SUCCESS)
-		error = prop_translate(__func__, &driver_prop);
-	if (error != ACL_SUCCESS)
-		return error;
-	ACL_DRIVER(drv);
-	code = npu_call(drv, halMemGetAllocationGranularity, &driver_prop,
-			(drv_mem_granularity_options)option, &bytes);
-	if (code != DRV_ERROR_NONE)
-		return core_result(__func__, code);
-	*granularity = bytes;
-	return ACL_SUCCESS;
+		*granularity = bytes;
+	return error;
 }
 
 ACL_EXPORT aclError aclrtMemGetAllocationPropertiesFromHandle(aclrtDrvMemHandle handle,
@@ -251,15 +225,12 @@ ACL_EXPORT aclError aclrtMemGetAllocationPropertiesFromHandle(aclrtDrvMemHandle 
 	struct drv_mem_prop found = { 0 };
 	int attr = -1;
 	bool host;
-	drvError_t code;
+	aclError error = ACL_IS_NULL(handle) ?: ACL_IS_NULL(prop)
+			?: ACL_CALL(__func__, halMemGetAllocationPropertiesFromHandle, &found,
+				    (drv_mem_handle_t *)handle);
 
-	ACL_CHECK_NULL(handle);
-	ACL_CHECK_NULL(prop);
-	ACL_DRIVER(drv);
-	code = npu_call(drv, halMemGetAllocationPropertiesFromHandle, &found,
-			(drv_mem_handle_t *)handle);
-	if (code != DRV_ERROR_NONE)
-		return core_result(__func__, code);
+	if (error != ACL_SUCCESS)
+		return error;
 	host = found.side != MEM_DEV_SIDE;
 	if (found.mem_type < MEM_TS_DDR_TYPE && found.pg_type < MEM_MAX_PAGE_TYPE)
 		attr = attr_back[host][found.mem_type][found.pg_type];
@@ -288,32 +259,22 @@ ACL_EXPORT aclError aclrtMemGetAllocationPropertiesFromHandle(aclrtDrvMemHandle 
 ACL_EXPORT aclError aclrtMapMem(void *virPtr, size_t size, size_t offset, aclrtDrvMemHandle handle,
 				uint64_t flags)
 {
-	ACL_CHECK_NULL(virPtr);
-	ACL_CHECK_NULL(handle);
-	ACL_CHECK_POSITIVE(size);
-	ACL_CHECK_ZERO(flags);
-	ACL_DRIVER(drv);
-	return core_result(__func__, npu_call(drv, halMemMap, virPtr, size, offset,
-					      (drv_mem_handle_t *)handle, 0));
+	return ACL_IS_NULL(virPtr) ?: ACL_IS_NULL(handle) ?: ACL_IS_ZERO(size) ?: ACL_IS_SET(flags)
+		       ?: ACL_CALL(__func__, halMemMap, virPtr, size, offset,
+				   (drv_mem_handle_t *)handle, 0);
 }
 
 ACL_EXPORT aclError aclrtMemMapNoAccess(void *virPtr, size_t size, size_t offset,
 					aclrtDrvMemHandle handle, uint64_t flags)
 {
-	ACL_CHECK_NULL(virPtr);
-	ACL_CHECK_NULL(handle);
-	ACL_CHECK_POSITIVE(size);
-	ACL_CHECK_ZERO(flags);
-	ACL_DRIVER(drv);
-	return core_result(__func__, npu_call(drv, halMemMapNoAccess, virPtr, size, offset,
-					      (drv_mem_handle_t *)handle, 0));
+	return ACL_IS_NULL(virPtr) ?: ACL_IS_NULL(handle) ?: ACL_IS_ZERO(size) ?: ACL_IS_SET(flags)
+		       ?: ACL_CALL(__func__, halMemMapNoAccess, virPtr, size, offset,
+				   (drv_mem_handle_t *)handle, 0);
 }
 
 ACL_EXPORT aclError aclrtUnmapMem(void *virPtr)
 {
-	ACL_CHECK_NULL(virPtr);
-	ACL_DRIVER(drv);
-	return core_result(__func__, npu_call(drv, halMemUnmap, virPtr));
+	return ACL_IS_NULL(virPtr) ?: ACL_CALL(__func__, halMemUnmap, virPtr);
 }
 
 /* ---- access ---- */
@@ -331,12 +292,11 @@ static void hint_at_ids(const aclrtMemAccessDesc *desc, size_t count)
 			continue;
 		if (core_user_to_logic((int32_t)desc[i].location.id, &logic) &&
 		    logic != desc[i].location.id)
-			npu_message_set("%s; desc[%zu].location.id is the driver's device id, "
-					"which is not translated: if "
-					"user device %u was meant, pass %u "
-					"(aclrtGetLogicDevIdByUserDevId; user -> driver: "
-					"%s)",
-					cause, i, desc[i].location.id, logic, core_visible_text());
+			npu_message_set(
+				"%s; desc[%zu].location.id is the driver's device id, which is not "
+				"translated: if user device %u was meant, pass %u "
+				"(aclrtGetLogicDevIdByUserDevId; user -> driver: %s)",
+				cause, i, desc[i].location.id, logic, core_visible_text());
 		else
 			npu_message_set("%s", cause);
 		free(cause);
@@ -347,7 +307,6 @@ ACL_EXPORT aclError aclrtMemSetAccess(void *virPtr, size_t size, aclrtMemAccessD
 				      size_t count)
 {
 	struct drv_mem_access_desc on_stack[ACCESS_ON_STACK], *converted = on_stack;
-	drvError_t code;
 	aclError error;
 
 	if (virPtr == NULL)
@@ -359,7 +318,6 @@ ACL_EXPORT aclError aclrtMemSetAccess(void *virPtr, size_t size, aclrtMemAccessD
 	if (count > ACCESS_MAX)
 		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, __func__,
 				"count is %zu; it must be between 1 and %u", count, ACCESS_MAX);
-	ACL_DRIVER(drv);
 	if (count > ACCESS_ON_STACK) {
 		converted = calloc(count, sizeof(*converted));
 		if (converted == NULL)
@@ -376,8 +334,7 @@ ACL_EXPORT aclError aclrtMemSetAccess(void *virPtr, size_t size, aclrtMemAccessD
 			.location = { .id = desc[i].location.id,
 				      .side = (enum drv_mem_side)desc[i].location.type },
 		};
-	code = npu_call(drv, halMemSetAccess, virPtr, size, converted, count);
-	error = code == DRV_ERROR_NONE ? ACL_SUCCESS : core_result(__func__, code);
+	error = ACL_CALL(__func__, halMemSetAccess, virPtr, size, converted, count);
 	if (error != ACL_SUCCESS)
 		hint_at_ids(desc, count);
 	if (converted != on_stack)
@@ -389,19 +346,16 @@ ACL_EXPORT aclError aclrtMemGetAccess(void *virPtr, aclrtMemLocation *location, 
 {
 	struct drv_mem_location driver_location;
 	uint64_t flags = 0;
-	drvError_t code;
+	aclError error;
 
-	ACL_CHECK_NULL(virPtr);
-	ACL_CHECK_NULL(location);
-	ACL_CHECK_NULL(flag);
-	ACL_DRIVER(drv);
+	if (ACL_IS_NULL(virPtr) || ACL_IS_NULL(location) || ACL_IS_NULL(flag))
+		return ACL_ERROR_INVALID_PARAM;
 	driver_location = (struct drv_mem_location){ .id = location->id,
 						     .side = (enum drv_mem_side)location->type };
-	code = npu_call(drv, halMemGetAccess, virPtr, &driver_location, &flags);
-	if (code != DRV_ERROR_NONE)
-		return core_result(__func__, code);
-	*flag = flags;
-	return ACL_SUCCESS;
+	error = ACL_CALL(__func__, halMemGetAccess, virPtr, &driver_location, &flags);
+	if (error == ACL_SUCCESS)
+		*flag = flags;
+	return error;
 }
 
 /* ---- what lies at an address ---- */
@@ -409,33 +363,30 @@ ACL_EXPORT aclError aclrtMemGetAccess(void *virPtr, aclrtMemLocation *location, 
 ACL_EXPORT aclError aclrtMemRetainAllocationHandle(void *virPtr, aclrtDrvMemHandle *handle)
 {
 	drv_mem_handle_t *found = NULL;
-	drvError_t code;
+	aclError error = ACL_IS_NULL(virPtr) ?: ACL_IS_NULL(handle)
+			?: ACL_CALL(__func__, halMemRetainAllocationHandle, &found, virPtr);
 
-	ACL_CHECK_NULL(virPtr);
-	ACL_CHECK_NULL(handle);
-	ACL_DRIVER(drv);
-	code = npu_call(drv, halMemRetainAllocationHandle, &found, virPtr);
-	if (code != DRV_ERROR_NONE)
-		return core_result(__func__, code);
-	*handle = found;
-	return ACL_SUCCESS;
+	if (error == ACL_SUCCESS)
+		*handle = found;
+	return error;
 }
 
 ACL_EXPORT aclError aclrtMemGetAddressRange(void *ptr, void **pbase, size_t *psize)
 {
 	DVdeviceptr base = 0;
 	size_t size = 0;
-	drvError_t code;
+	aclError error;
 
-	ACL_CHECK_NULL(ptr);
+	if (ACL_IS_NULL(ptr))
+		return ACL_ERROR_INVALID_PARAM;
 	if (pbase == NULL && psize == NULL)
 		return acl_fail(
 			ACL_ERROR_RT_PARAM_INVALID, __func__,
 			"pbase and psize are both NULL; at least one must point to something");
-	ACL_DRIVER(drv);
-	code = npu_call(drv, halMemGetAddressRange, (DVdeviceptr)(uintptr_t)ptr, &base, &size);
-	if (code != DRV_ERROR_NONE)
-		return core_result(__func__, code);
+	error = ACL_CALL(__func__, halMemGetAddressRange, (DVdeviceptr)(uintptr_t)ptr, &base,
+			 &size);
+	if (error != ACL_SUCCESS)
+		return error;
 	if (pbase != NULL)
 		*pbase = (void *)(uintptr_t)base;
 	if (psize != NULL)
@@ -447,14 +398,11 @@ ACL_EXPORT aclError aclrtMemP2PMap(void *devPtr, size_t size, int32_t dstDevId, 
 {
 	uint32_t device;
 
-	ACL_CHECK_NULL(devPtr);
-	ACL_CHECK_POSITIVE(size);
-	ACL_CHECK_ZERO(flags);
+	if (ACL_IS_NULL(devPtr) || ACL_IS_ZERO(size) || ACL_IS_SET(flags))
+		return ACL_ERROR_INVALID_PARAM;
 	if (core_device_logic(dstDevId, "dstDevId", __func__, &device) != ACL_SUCCESS)
 		return ACL_ERROR_RT_PARAM_INVALID; /* CANN's code for an id in the peer functions */
-	ACL_CONTEXT(context);
-	(void)context;
-	ACL_DRIVER(drv);
-	return core_result(__func__, npu_call(drv, drvMemPrefetchToDevice,
-					      (DVdeviceptr)(uintptr_t)devPtr, size, device));
+	return acl_check_context(__func__)
+		       ?: ACL_CALL(__func__, drvMemPrefetchToDevice, (DVdeviceptr)(uintptr_t)devPtr,
+				   size, device);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The environment variables: one table of their names, defaults and syntax. The reader of a
- * variable gives it its meaning, and checks what only a reader can judge (a path, the name of a
- * SoC, the calls of NPUSIM_FAULT).
+ * The environment variables: one table of all, their defaults and their syntax. Whoever reads one
+ * gives it its meaning; what only a reader can judge (a path, the name of a SoC, the calls of
+ * NPUSIM_FAULT) is checked there.
  */
 #include "base/base.h"
 #include "base-private.h"
@@ -20,11 +20,11 @@
 
 extern char **environ;
 
-/* `check` returns NULL if the value is valid, else what would be. Where there is none, `choices`
- * decides; where there is neither, any text is valid. */
+/* `check` returns NULL if the value is valid, else what would be. Where there is none, the value is
+ * one of info.values if `chosen`, else any text. */
 struct var_row {
 	struct npu_var_info info;
-	const char *const *choices; /* ends with NULL */
+	bool chosen;
 	const char *(*check)(const char *value);
 };
 
@@ -79,85 +79,57 @@ static const char *check_patience(const char *value)
 		       : "seconds above 0, such as 10 or 0.5, or off";
 }
 
-static const char *const choices_backend[] = { "hw", "sim", "auto", NULL };
-static const char *const choices_contract[] = { "docs", "driver", NULL };
-static const char *const choices_switch[] = { "on", "off", NULL };
-static const char *const choices_log[] = { "error", "warn", "info", "debug", NULL };
-static const char *const choices_leaks[] = { "summary", "full", "off", NULL };
-
 static const struct var_row vars[NPU_VAR_COUNT] = {
 	[NPU_VAR_BACKEND] = { { "NPUSIM_BACKEND", "hw, sim, auto", "auto", "runtime",
 				"which driver serves the calls; auto takes the server's own if it "
 				"has a device" },
-			      choices_backend,
-			      NULL },
+			      .chosen = true },
 	[NPU_VAR_HAL] = { { "NPUSIM_HAL", "a path", "", "backend-hw",
 			    "the libascend_hal.so that backend hw opens; the loader's path if not "
-			    "given" },
-			  NULL,
-			  NULL },
+			    "given" } },
 	[NPU_VAR_CONTRACT] = { { "NPUSIM_CONTRACT", "docs, driver", "docs", "backend-sim",
 				 "whose answers where documentation and driver differ" },
-			       choices_contract,
-			       NULL },
+			       .chosen = true },
 	[NPU_VAR_SOC] = { { "NPUSIM_SOC", "a SoC as aclrtGetSocName names it, or a profile's file",
-			    "Ascend910B1", "backend-sim", "which device is modelled" },
-			  NULL,
-			  NULL },
+			    "Ascend910B1", "backend-sim", "which device is modelled" } },
 	[NPU_VAR_DEVICES] = { { "NPUSIM_DEVICES", "1 to 16", "8", "backend-sim",
 				"how many devices the simulated server has" },
-			      NULL,
-			      check_devices },
+			      .check = check_devices },
 	[NPU_VAR_HBM] = { { "NPUSIM_HBM", "a size, such as 64G", "", "backend-sim",
 			    "HBM of each device; the SoC's own if not given" },
-			  NULL,
-			  check_hbm },
+			  .check = check_hbm },
 	[NPU_VAR_TIMING] = { { "NPUSIM_TIMING", "on, off", "on", "backend-sim",
 			       "whether calls and copies take simulated time" },
-			     choices_switch,
-			     NULL },
+			     .chosen = true },
 	[NPU_VAR_CONTENTS] = { { "NPUSIM_CONTENTS", "on, off", "on", "backend-sim",
 				 "whether copies and fills move bytes; off: they take their time "
 				 "alone" },
-			       choices_switch,
-			       NULL },
+			       .chosen = true },
 	[NPU_VAR_NODE] = { { "NPUSIM_NODE", "a name", "default", "backend-sim",
 			     "the simulated server that this process belongs to" },
-			   NULL,
-			   check_node },
+			   .check = check_node },
 	[NPU_VAR_LOG] = { { "NPUSIM_LOG", "error, warn, info, debug", "warn", "all",
 			    "the least important lines that are still written" },
-			  choices_log,
-			  NULL },
+			  .chosen = true },
 	[NPU_VAR_LOG_FILE] = { { "NPUSIM_LOG_FILE", "a path, stderr", "stderr", "all",
-				 "where log lines are added" },
-			       NULL,
-			       NULL },
+				 "where log lines are added" } },
 	[NPU_VAR_TRACE] = { { "NPUSIM_TRACE", "a path", "", "runtime",
 			      "file to record the driver's calls to; %p stands for the process "
-			      "id" },
-			    NULL,
-			    NULL },
+			      "id" } },
 	[NPU_VAR_LEAKS] = { { "NPUSIM_LEAKS", "summary, full, off", "summary", "runtime",
 			      "what the report at exit says of memory that is still held" },
-			    choices_leaks,
-			    NULL },
+			    .chosen = true },
 	[NPU_VAR_FAULT] = { { "NPUSIM_FAULT", "CALL:WHEN:HOW,...", "", "runtime",
 			      "makes driver calls fail; CALL: halMemCreate, mem_create, ..., or *; "
-			      "WHEN: 3 (the third), 3+ "
-			      "(from it on), every:3; HOW: oom, busy, invalid, notsupport, or a "
-			      "driver's code" },
-			    NULL,
-			    NULL },
+			      "WHEN: 3 (the third), 3+ (from it on), every:3; HOW: oom, busy, "
+			      "invalid, notsupport, or a driver's code" } },
 	[NPU_VAR_WINDOW] = { { "NPUSIM_WINDOW", "an address, auto", "auto", "backend-sim",
 			       "base of the device address window; for sanitizers" },
-			     NULL,
-			     check_window },
+			     .check = check_window },
 	[NPU_VAR_PATIENCE] = { { "NPUSIM_PATIENCE", "seconds, off", "10", "runtime",
 				 "how long a stream may make no progress before a warning says "
 				 "what blocks the calls that wait for it" },
-			       NULL,
-			       check_patience },
+			       .check = check_patience },
 };
 
 const struct npu_var_info *npu_var_info(enum npu_var var)
@@ -231,27 +203,33 @@ const char *base_nearest(const char *word, const char *const *names, size_t coun
 
 /* ---- checking all ---- */
 
-static const char *what_is_wrong(const struct var_row *row, const char *value)
-{
-	if (row->check != NULL)
-		return row->check(value);
-	if (row->choices == NULL)
-		return NULL;
-	for (const char *const *choice = row->choices; *choice != NULL; choice++)
-		if (strcmp(*choice, value) == 0)
-			return NULL;
-	return row->info.values;
-}
+#define CHOICES_MAX 4
 
-static const char *nearest_choice(const struct var_row *row, const char *value)
+/* The values of a row that is chosen from some, at the most CHOICES_MAX. */
+static size_t split_choices(const struct var_row *row, char text[64], const char **out)
 {
 	size_t count = 0;
+	char *place = NULL;
 
-	if (row->choices == NULL)
-		return NULL;
-	while (row->choices[count] != NULL)
-		count++;
-	return base_nearest(value, row->choices, count);
+	snprintf(text, 64, "%s", row->chosen ? row->info.values : "");
+	for (char *one = strtok_r(text, ", ", &place); one != NULL;
+	     one = strtok_r(NULL, ", ", &place))
+		out[count++] = one;
+	return count;
+}
+
+static const char *what_is_wrong(const struct var_row *row, const char *value)
+{
+	const char *choices[CHOICES_MAX];
+	char text[64];
+	size_t count = split_choices(row, text, choices);
+
+	if (row->check != NULL)
+		return row->check(value);
+	for (size_t i = 0; i < count; i++)
+		if (strcmp(choices[i], value) == 0)
+			return NULL;
+	return row->chosen ? row->info.values : NULL;
 }
 
 static void warn_unknown(const char *entry)
@@ -282,26 +260,18 @@ static void warn_unknown(const char *entry)
 			"environment: %s is no variable of npusim; `npusim info` lists them", name);
 }
 
-static void warn_unknown_all(void)
-{
-	if (secure_getenv("PATH") == NULL && getenv("PATH") != NULL)
-		return; /* a set-uid program: nothing is read, nothing is said */
-	for (char **entry = environ; entry != NULL && *entry != NULL; entry++)
-		if (strncmp(*entry, PREFIX, strlen(PREFIX)) == 0)
-			warn_unknown(*entry);
-}
-
 bool npu_var_check_all(char **error)
 {
 	for (int i = 0; i < NPU_VAR_COUNT; i++) {
 		bool from_env;
 		const char *value = npu_var_get((enum npu_var)i, &from_env);
 		const char *wanted = from_env ? what_is_wrong(&vars[i], value) : NULL;
-		const char *nearest;
+		const char *nearest, *choices[CHOICES_MAX];
+		char text[64];
 
 		if (wanted == NULL)
 			continue;
-		nearest = nearest_choice(&vars[i], value);
+		nearest = base_nearest(value, choices, split_choices(&vars[i], text, choices));
 		if (asprintf(error,
 			     "environment: %s=%s is not valid: it takes %s%s%s%s (default: %s)",
 			     vars[i].info.name, value, wanted, nearest != NULL ? "; is " : "",
@@ -310,6 +280,10 @@ bool npu_var_check_all(char **error)
 			*error = NULL;
 		return false;
 	}
-	warn_unknown_all();
+	if (secure_getenv("PATH") == NULL && getenv("PATH") != NULL)
+		return true; /* a set-uid program: nothing is read, nothing is said */
+	for (char **entry = environ; entry != NULL && *entry != NULL; entry++)
+		if (strncmp(*entry, PREFIX, strlen(PREFIX)) == 0)
+			warn_unknown(*entry);
 	return true;
 }

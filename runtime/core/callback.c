@@ -2,7 +2,7 @@
  *
  * Operations on callbacks: subscribing a thread to a stream, launching, processing.
  */
-#include "core/object/callback.h"
+#include "core/object/stream.h"
 
 #include "core/object/error.h"
 
@@ -43,8 +43,7 @@ int core_callback_launch_host(void (*fn)(void *arg), void *arg, void *handle, co
 	if (stream->subscriber != NULL) {
 		code = core_fail(CORE_STREAM_SUBSCRIBE, call,
 				 "a thread subscribes to stream %d (aclrtSubscribeReport): a "
-				 "stream takes one kind of callback or "
-				 "the other",
+				 "stream takes one kind of callback or the other",
 				 stream->id);
 	} else {
 		stream->host_funcs =

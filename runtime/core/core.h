@@ -176,6 +176,19 @@ int core_event_timestamp(void *event, uint64_t *out_us, const char *call);
 int core_event_id(void *event, uint32_t *out_id, const char *call);
 unsigned core_event_live(uint32_t device);
 
+/* An entry of a stream's queue. */
+union core_entry {
+	struct stars_sqe_header header;
+	struct stars_pcie_dma_sqe dma;
+	struct stars_sdma_sqe sdma;
+	uint8_t bytes[STARS_SQE_BYTES];
+};
+#define CORE_PIECE_BYTES (UINT64_C(2) << 30) /* of one entry: SDMA counts in 32 bits */
+/* Makes it a copy of up to CORE_PIECE_BYTES: by SDMA between device addresses (on_device), by PCIe
+ * DMA between host and device. */
+void core_copy_entry(union core_entry *entry, uint64_t dst, uint64_t src, uint64_t bytes,
+		     bool on_device);
+
 /* copies and fills in a stream (stream-copy.c): of device and page-locked memory only; the driver
  * says at their turn if an address is wrong. on_device: both ends are. */
 int core_stream_copy(struct core_stream *stream, uint64_t dst, uint64_t src, uint64_t bytes,

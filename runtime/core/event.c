@@ -5,10 +5,9 @@
  * wait.
  */
 #include "core/end.h"
-#include "core/object/callback.h"
+#include "core/object/stream.h"
 #include "core/object/error.h"
 #include "core/object/process.h"
-#include "core/object/queue.h"
 #include "core/object/record.h"
 
 #include <stdio.h>
@@ -176,12 +175,10 @@ static int no_event(const void *handle, const char *call)
 			 handle);
 }
 
-static struct event *find_event(void *handle, const char *call, int *error)
+static int find_event(void *handle, const char *call, struct event **out)
 {
-	struct event *event = core_is_forked() ? NULL : core_pool_find(&events, handle);
-
-	*error = event != NULL ? CORE_OK : no_event(handle, call);
-	return event;
+	*out = core_is_forked() ? NULL : core_pool_find(&events, handle);
+	return *out != NULL ? CORE_OK : no_event(handle, call);
 }
 
 /* Takes the event's lock for one that may have been destroyed since it was found. */
@@ -196,10 +193,10 @@ static int lock_event(struct event *event, const void *handle, const char *call)
 
 int core_event_destroy(void *handle, const char *call)
 {
-	int code;
-	struct event *event = find_event(handle, call, &code);
+	struct event *event;
+	int code = find_event(handle, call, &event);
 
-	if (event == NULL)
+	if (code != CORE_OK)
 		return code;
 	if (!core_pool_hide(&events, event, handle))
 		return core_fail(CORE_PARAM_INVALID, call,
@@ -353,14 +350,14 @@ static void take_back(struct event *event, struct record *record, struct record 
 /* The event's lock is not held while an entry is sent, which may have to wait for room. */
 int core_event_record(void *handle, void *stream_handle, const char *call)
 {
-	int code;
-	struct event *event = find_event(handle, call, &code);
+	struct event *event;
+	int code = find_event(handle, call, &event);
 	struct core_stream *stream;
 	struct stars_event_sqe sqe;
 	struct core_done done = { .fn = core_record_done };
 	struct record *record, *before = NULL;
 
-	if (event == NULL)
+	if (code != CORE_OK)
 		return code;
 	stream = core_stream_find(stream_handle, call, &code);
 	if (stream == NULL)
@@ -438,13 +435,13 @@ static struct record *awaited_locked(struct event *event, const struct core_stre
 
 int core_event_wait(void *handle, void *stream_handle, uint32_t timeout_s, const char *call)
 {
-	int code;
-	struct event *event = find_event(handle, call, &code);
+	struct event *event;
+	int code = find_event(handle, call, &event);
 	struct core_stream *stream;
 	struct record *record = NULL;
 	struct waits *waits = NULL;
 
-	if (event == NULL)
+	if (code != CORE_OK)
 		return code;
 	if (!can_be_waited_for(event))
 		return core_fail(CORE_NOT_SUPPORT, call,
@@ -475,10 +472,10 @@ int core_event_wait(void *handle, void *stream_handle, uint32_t timeout_s, const
 
 int core_event_reset(void *handle, void *stream_handle, const char *call)
 {
-	int code;
-	struct event *event = find_event(handle, call, &code);
+	struct event *event;
+	int code = find_event(handle, call, &event);
 
-	if (event == NULL)
+	if (code != CORE_OK)
 		return code;
 	if (event->kind == CORE_EVENT_AGAIN)
 		return core_fail(CORE_NOT_SUPPORT, call,
@@ -526,11 +523,11 @@ static struct record *look(struct event *event)
 
 int core_event_query(void *handle, bool deprecated, bool *out_done, const char *call)
 {
-	int code;
-	struct event *event = find_event(handle, call, &code);
+	struct event *event;
+	int code = find_event(handle, call, &event);
 	struct record *record;
 
-	if (event == NULL)
+	if (code != CORE_OK)
 		return code;
 	if (deprecated && event->kind == CORE_EVENT_AGAIN)
 		return core_fail(CORE_NOT_SUPPORT, call,
@@ -548,12 +545,12 @@ int core_event_query(void *handle, bool deprecated, bool *out_done, const char *
 
 int core_event_query_waits(void *handle, bool *out_done, const char *call)
 {
-	int code;
-	struct event *event = find_event(handle, call, &code);
+	struct event *event;
+	int code = find_event(handle, call, &event);
 	struct core_context *context = core_context_peek();
 	struct waits *waits;
 
-	if (event == NULL)
+	if (code != CORE_OK)
 		return code;
 	if (event->kind == CORE_EVENT_AGAIN)
 		return core_fail(CORE_NOT_SUPPORT, call,
@@ -574,14 +571,14 @@ int core_event_query_waits(void *handle, bool *out_done, const char *call)
 
 int core_event_synchronize(void *handle, int32_t timeout_ms, const char *call)
 {
-	int code;
-	struct event *event = find_event(handle, call, &code);
+	struct event *event;
+	int code = find_event(handle, call, &event);
 	uint64_t deadline = core_deadline_ns(timeout_ms);
 	struct core_stream *stream;
 	struct core_wait wait;
 	struct record *record;
 
-	if (event == NULL)
+	if (code != CORE_OK)
 		return code;
 	record = look(event);
 	stream =
@@ -608,11 +605,11 @@ int core_event_synchronize(void *handle, int32_t timeout_ms, const char *call)
 /* When the event's last record happened. 107006 with a message if that is not known. */
 static int happened(void *handle, const char *argument, uint64_t *out_ns, const char *call)
 {
-	int code;
-	struct event *event = find_event(handle, call, &code);
+	struct event *event;
+	int code = find_event(handle, call, &event);
 	struct record *record;
 
-	if (event == NULL)
+	if (code != CORE_OK)
 		return code;
 	record = look(event);
 	if (record == NULL)
@@ -638,10 +635,9 @@ static int happened(void *handle, const char *argument, uint64_t *out_ns, const 
 int core_event_elapsed(void *start, void *end, float *out_ms, const char *call)
 {
 	uint64_t start_ns, end_ns;
-	int code = happened(start, "startEvent", &start_ns, call);
+	int code = happened(start, "startEvent", &start_ns, call)
+			   ?: happened(end, "endEvent", &end_ns, call);
 
-	if (code == CORE_OK)
-		code = happened(end, "endEvent", &end_ns, call);
 	if (code == CORE_OK)
 		*out_ms = (float)(((double)end_ns - (double)start_ns) * 1e-6);
 	return code;
@@ -659,10 +655,10 @@ int core_event_timestamp(void *handle, uint64_t *out_us, const char *call)
 
 int core_event_id(void *handle, uint32_t *out_id, const char *call)
 {
-	int code;
-	struct event *event = find_event(handle, call, &code);
+	struct event *event;
+	int code = find_event(handle, call, &event);
 
-	if (event != NULL)
+	if (code == CORE_OK)
 		*out_id = event->slot.index;
 	return code;
 }

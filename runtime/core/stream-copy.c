@@ -8,23 +8,16 @@
 
 #include <string.h>
 
-#define PIECE_BYTES   (UINT64_C(2) << 30) /* of one entry: SDMA counts in 32 bits */
 #define PATTERN_BYTES UINT64_C(65536)
 #define ENTRIES_MAX   32u
 
-union entry {
-	struct stars_sqe_header header;
-	struct stars_pcie_dma_sqe dma;
-	struct stars_sdma_sqe sdma;
-	uint8_t bytes[STARS_SQE_BYTES];
-};
-
-static void fill_entry(union entry *entry, uint64_t dst, uint64_t src, uint64_t bytes,
-		       bool on_device)
+void core_copy_entry(union core_entry *entry, uint64_t dst, uint64_t src, uint64_t bytes,
+		     bool on_device)
 {
 	memset(entry, 0, sizeof(*entry));
 	entry->header.type = (on_device ? STARS_SQE_SDMA : STARS_SQE_PCIE_DMA) & 0x3f;
 	if (on_device) {
+		entry->sdma.control = STARS_SDMA_COPY_CONTROL;
 		entry->sdma.length = (uint32_t)bytes;
 		entry->sdma.src_addr_low = (uint32_t)src;
 		entry->sdma.src_addr_high = (uint32_t)(src >> 32);
@@ -43,10 +36,10 @@ int core_stream_copy(struct core_stream *stream, uint64_t dst, uint64_t src, uin
 	int code = CORE_OK;
 
 	for (uint64_t done = 0, now; done < bytes && code == CORE_OK; done += now) {
-		union entry entry;
+		union core_entry entry;
 
-		now = bytes - done < PIECE_BYTES ? bytes - done : PIECE_BYTES;
-		fill_entry(&entry, dst + done, src + done, now, on_device);
+		now = bytes - done < CORE_PIECE_BYTES ? bytes - done : CORE_PIECE_BYTES;
+		core_copy_entry(&entry, dst + done, src + done, now, on_device);
 		code = core_stream_send(stream, &entry, 1, NULL, NULL, call);
 	}
 	return code;
@@ -66,7 +59,7 @@ int core_stream_fill(struct core_stream *stream, uint64_t dst, uint32_t pattern,
 {
 	uint64_t piece = bytes < PATTERN_BYTES ? bytes : PATTERN_BYTES;
 	struct npu_driver *drv = core_driver();
-	union entry entries[ENTRIES_MAX];
+	union core_entry entries[ENTRIES_MAX];
 	void *buffer = NULL;
 	unsigned count = 1;
 	int code;
@@ -81,15 +74,15 @@ int core_stream_fill(struct core_stream *stream, uint64_t dst, uint32_t pattern,
 		return code;
 	for (uint64_t i = 0; i < piece; i++)
 		((uint8_t *)buffer)[i] = (uint8_t)(pattern >> (i % 4 * 8));
-	fill_entry(&entries[0], dst, (uintptr_t)buffer, piece, false);
+	core_copy_entry(&entries[0], dst, (uintptr_t)buffer, piece, false);
 	for (uint64_t done = piece, now; done < bytes && code == CORE_OK; done += now) {
 		now = bytes - done < done ? bytes - done : done;
-		now = now < PIECE_BYTES ? now : PIECE_BYTES;
+		now = now < CORE_PIECE_BYTES ? now : CORE_PIECE_BYTES;
 		if (count == ENTRIES_MAX) {
 			code = core_stream_send(stream, entries, count, NULL, NULL, call);
 			count = 0;
 		}
-		fill_entry(&entries[count++], dst + done, dst, now, true);
+		core_copy_entry(&entries[count++], dst + done, dst, now, true);
 	}
 	if (code == CORE_OK)
 		code = core_stream_send(stream, entries, count, free_buffer, buffer, call);

@@ -5,10 +5,9 @@
  */
 #include "base/clock.h"
 #include "core/end.h"
-#include "core/object/callback.h"
+#include "core/object/stream.h"
 #include "core/object/error.h"
 #include "core/object/process.h"
-#include "core/object/queue.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -84,10 +83,9 @@ static int make_stream(const struct plan *plan, void **out_stream, const char *c
 		return CORE_OK;
 	}
 	unmake_stream(stream, code == CORE_OK);
-	return code != CORE_OK
-		       ? code
-		       : core_fail(CORE_CONTEXT_NULL, call,
-				   "the current context ended while a stream of it was made");
+	return code
+		       ?: core_fail(CORE_CONTEXT_NULL, call,
+				    "the current context ended while a stream of it was made");
 }
 
 int core_stream_create(uint32_t priority, uint32_t flags, void **out_stream, const char *call)
@@ -141,8 +139,7 @@ struct core_stream *core_stream_find_any(void *handle, const char *call, int *er
 	if (stream == NULL)
 		*error = core_fail(CORE_PARAM_INVALID, call,
 				   "stream=%p is no stream of this process: it was destroyed, its "
-				   "device was reset, or it was not "
-				   "made by aclrtCreateStream",
+				   "device was reset, or it was not made by aclrtCreateStream",
 				   handle);
 	return stream;
 }
@@ -154,11 +151,11 @@ struct core_stream *core_stream_find(void *handle, const char *call, int *error)
 
 	if (stream == NULL || context == NULL || stream->context == core_context_of(context))
 		return stream;
-	*error = core_fail(CORE_STREAM_CONTEXT, call,
-			   "stream=%p belongs to another context (device %d) than the calling "
-			   "thread's current one (device %d); "
-			   "call aclrtSetDevice or aclrtSetCurrentContext first",
-			   handle, stream->context->face.user_device, context->user_device);
+	*error = core_fail(
+		CORE_STREAM_CONTEXT, call,
+		"stream=%p belongs to another context (device %d) than the calling thread's "
+		"current one (device %d); call aclrtSetDevice or aclrtSetCurrentContext first",
+		handle, stream->context->face.user_device, context->user_device);
 	return NULL;
 }
 
@@ -274,9 +271,7 @@ static int synchronize_until(struct core_stream *stream, uint64_t deadline_ns, c
 				 "wait for ever",
 				 stream->id);
 	pthread_mutex_lock(&stream->lock);
-	code = wait_locked(stream, deadline_ns, call);
-	if (code == CORE_OK)
-		code = take_error_locked(stream, call);
+	code = wait_locked(stream, deadline_ns, call) ?: take_error_locked(stream, call);
 	pthread_mutex_unlock(&stream->lock);
 	return code;
 }
@@ -385,8 +380,7 @@ int core_stream_destroy(void *handle, bool force, const char *call)
 	if (stream->is_default)
 		return core_fail(CORE_PARAM_INVALID, call,
 				 "stream=%p is a default stream: it goes with its context, "
-				 "aclrtResetDevice or "
-				 "aclrtDestroyContext",
+				 "aclrtResetDevice or aclrtDestroyContext",
 				 handle);
 	if (core_is_pump_of(stream))
 		return core_fail(CORE_PARAM_INVALID, call,

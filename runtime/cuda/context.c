@@ -12,11 +12,6 @@ static __thread struct {
 	unsigned depth;
 } stack;
 
-bool cuda_context_is_live(CUcontext context)
-{
-	return core_context_find(context) != NULL;
-}
-
 static void *current_handle(void)
 {
 	struct core_context *context = core_context_peek();
@@ -36,30 +31,17 @@ static CUresult select_context(const char *call, void *context)
 	return cuda_of_core(call, core_context_select(context, call));
 }
 
-static CUresult check_device(const char *call, CUdevice device, uint32_t *logic)
-{
-	if (cuda_device(device, logic))
-		return CUDA_SUCCESS;
-	return cuda_fail(CUDA_ERROR_INVALID_DEVICE, call, "device is %d; there is no such device",
-			 device);
-}
-
 /* ---- primary contexts ---- */
 
 CUDA_EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
 {
 	void *made = NULL;
 	uint32_t logic;
-	CUresult code;
+	CUresult code = cuda_initialised() ?: CUDA_IS_NULL(context)
+			?: cuda_check_device(__func__, device, &logic)
+			?: cuda_keep(logic, __func__)
+			?: cuda_of_core(__func__, core_device_retain(device, &made, __func__));
 
-	CUDA_INITIALISED();
-	if (context == NULL)
-		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "context is NULL");
-	code = check_device(__func__, device, &logic);
-	if (code == CUDA_SUCCESS)
-		code = cuda_keep(logic, __func__);
-	if (code == CUDA_SUCCESS)
-		code = cuda_of_core(__func__, core_device_retain(device, &made, __func__));
 	if (code == CUDA_SUCCESS)
 		*context = made;
 	return code;
@@ -70,7 +52,7 @@ static CUresult leave_primary(const char *call, CUdevice device, bool all)
 	struct core_context *context;
 	void *handle = NULL;
 	uint32_t logic;
-	CUresult code = check_device(call, device, &logic);
+	CUresult code = cuda_check_device(call, device, &logic);
 	bool active = false;
 
 	if (code == CUDA_SUCCESS)
@@ -95,40 +77,37 @@ static CUresult leave_primary(const char *call, CUdevice device, bool all)
 
 CUDA_EXPORT CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device)
 {
-	CUDA_INITIALISED();
-	return leave_primary(__func__, device, false);
+	return cuda_initialised() ?: leave_primary(__func__, device, false);
 }
 
 CUDA_EXPORT CUresult cuDevicePrimaryCtxReset_v2(CUdevice device)
 {
-	CUDA_INITIALISED();
-	return leave_primary(__func__, device, true);
+	return cuda_initialised() ?: leave_primary(__func__, device, true);
 }
 
 /* How a thread waits for a device: this model's threads always sleep. */
 CUDA_EXPORT CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice device, unsigned int flags)
 {
 	uint32_t logic;
+	CUresult code = cuda_initialised();
 
-	CUDA_INITIALISED();
+	if (code != CUDA_SUCCESS)
+		return code;
 	(void)flags;
-	return check_device(__func__, device, &logic);
+	return cuda_check_device(__func__, device, &logic);
 }
 
 CUDA_EXPORT CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned int *flags, int *active)
 {
 	uint32_t logic;
 	bool is_active = false;
-	CUresult code;
+	CUresult code = cuda_initialised() ?: CUDA_IS_NULL(flags) ?: CUDA_IS_NULL(active);
 
-	CUDA_INITIALISED();
-	if (flags == NULL || active == NULL)
-		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "%s is NULL",
-				 flags == NULL ? "flags" : "active");
-	code = check_device(__func__, device, &logic);
-	if (code == CUDA_SUCCESS)
-		code = cuda_of_core(__func__,
-				    core_device_primary_active(device, &is_active, __func__));
+	if (code != CUDA_SUCCESS)
+		return code;
+	code = cuda_check_device(__func__, device, &logic)
+		       ?: cuda_of_core(__func__,
+				       core_device_primary_active(device, &is_active, __func__));
 	*flags = 0;
 	*active = is_active;
 	return code;
@@ -152,7 +131,10 @@ static CUresult push(const char *call, void *context)
 
 CUDA_EXPORT CUresult cuCtxPushCurrent_v2(CUcontext context)
 {
-	CUDA_INITIALISED();
+	CUresult code = cuda_initialised();
+
+	if (code != CUDA_SUCCESS)
+		return code;
 	if (context == NULL)
 		return cuda_fail(CUDA_ERROR_INVALID_CONTEXT, __func__, "context is NULL");
 	return push(__func__, context);
@@ -161,8 +143,10 @@ CUDA_EXPORT CUresult cuCtxPushCurrent_v2(CUcontext context)
 CUDA_EXPORT CUresult cuCtxPopCurrent_v2(CUcontext *context)
 {
 	void *top = current_handle(), *next;
+	CUresult code = cuda_initialised();
 
-	CUDA_INITIALISED();
+	if (code != CUDA_SUCCESS)
+		return code;
 	if (top == NULL)
 		return cuda_fail(CUDA_ERROR_INVALID_CONTEXT, __func__,
 				 "no context is current in this thread");
@@ -176,17 +160,16 @@ CUDA_EXPORT CUresult cuCtxPopCurrent_v2(CUcontext *context)
 
 CUDA_EXPORT CUresult cuCtxSetCurrent(CUcontext context)
 {
-	CUDA_INITIALISED();
-	return select_context(__func__, context);
+	return cuda_initialised() ?: select_context(__func__, context);
 }
 
 CUDA_EXPORT CUresult cuCtxGetCurrent(CUcontext *context)
 {
-	CUDA_INITIALISED();
-	if (context == NULL)
-		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "context is NULL");
-	*context = current_handle();
-	return CUDA_SUCCESS;
+	CUresult code = cuda_initialised() ?: CUDA_IS_NULL(context);
+
+	if (code == CUDA_SUCCESS)
+		*context = current_handle();
+	return code;
 }
 
 /* ---- those that programs make ---- */
@@ -195,14 +178,9 @@ static CUresult create(const char *call, CUcontext *context, CUdevice device)
 {
 	void *before = current_handle(), *made = NULL;
 	uint32_t logic;
-	CUresult code;
+	CUresult code = cuda_initialised() ?: cuda_null(call, "context", context)
+			?: cuda_check_device(call, device, &logic) ?: cuda_keep(logic, call);
 
-	CUDA_INITIALISED();
-	if (context == NULL)
-		return cuda_fail(CUDA_ERROR_INVALID_VALUE, call, "context is NULL");
-	code = check_device(call, device, &logic);
-	if (code == CUDA_SUCCESS)
-		code = cuda_keep(logic, call);
 	if (code == CUDA_SUCCESS && stack.depth == STACK_MAX)
 		code = CUDA_ERROR_OUT_OF_MEMORY;
 	if (code == CUDA_SUCCESS)
@@ -238,8 +216,10 @@ CUDA_EXPORT CUresult cuCtxDestroy_v2(CUcontext context)
 {
 	const struct core_context *found;
 	bool current;
+	CUresult code = cuda_initialised();
 
-	CUDA_INITIALISED();
+	if (code != CUDA_SUCCESS)
+		return code;
 	found = core_context_find(context);
 	if (found == NULL)
 		return cuda_fail(CUDA_ERROR_INVALID_CONTEXT, __func__,
@@ -260,32 +240,31 @@ CUDA_EXPORT CUresult cuCtxDestroy_v2(CUcontext context)
 
 CUDA_EXPORT CUresult cuCtxGetDevice(CUdevice *device)
 {
-	CUDA_INITIALISED();
-	CUDA_CONTEXT(context);
-	if (device == NULL)
-		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "device is NULL");
-	*device = context->user_device;
-	return CUDA_SUCCESS;
+	struct core_context *context;
+	CUresult code = cuda_initialised() ?: cuda_current(__func__, &context)
+			?: CUDA_IS_NULL(device);
+
+	if (code == CUDA_SUCCESS)
+		*device = context->user_device;
+	return code;
 }
 
 CUDA_EXPORT CUresult cuCtxGetFlags(unsigned int *flags)
 {
-	CUDA_INITIALISED();
-	CUDA_CONTEXT(context);
-	if (flags == NULL)
-		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "flags is NULL");
-	(void)context;
-	*flags = 0;
-	return CUDA_SUCCESS;
+	CUresult code = cuda_initialised() ?: cuda_check_context(__func__) ?: CUDA_IS_NULL(flags);
+
+	if (code == CUDA_SUCCESS)
+		*flags = 0;
+	return code;
 }
 
 CUDA_EXPORT CUresult cuCtxGetId(CUcontext context, unsigned long long *id)
 {
 	void *asked = context != NULL ? (void *)context : current_handle();
+	CUresult code = cuda_initialised() ?: CUDA_IS_NULL(id);
 
-	CUDA_INITIALISED();
-	if (id == NULL)
-		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "id is NULL");
+	if (code != CUDA_SUCCESS)
+		return code;
 	if (core_context_find(asked) == NULL)
 		return cuda_fail(CUDA_ERROR_CONTEXT_IS_DESTROYED, __func__,
 				 "context %p is no live context of this process", asked);
@@ -295,14 +274,19 @@ CUDA_EXPORT CUresult cuCtxGetId(CUcontext context, unsigned long long *id)
 
 CUDA_EXPORT CUresult cuCtxSynchronize(void)
 {
-	CUDA_INITIALISED();
-	CUDA_CONTEXT(context);
-	return cuda_of_core(__func__, core_device_synchronize(context->device, -1, __func__));
+	struct core_context *context;
+
+	return cuda_initialised() ?: cuda_current(__func__, &context)
+		       ?: cuda_of_core(__func__,
+				       core_device_synchronize(context->device, -1, __func__));
 }
 
 CUDA_EXPORT CUresult cuCtxGetApiVersion(CUcontext context, unsigned int *version)
 {
-	CUDA_INITIALISED();
+	CUresult code = cuda_initialised();
+
+	if (code != CUDA_SUCCESS)
+		return code;
 	if (version == NULL || (context != NULL && core_context_find(context) == NULL))
 		return cuda_fail(version == NULL ? CUDA_ERROR_INVALID_VALUE
 						 : CUDA_ERROR_INVALID_CONTEXT,
@@ -313,9 +297,10 @@ CUDA_EXPORT CUresult cuCtxGetApiVersion(CUcontext context, unsigned int *version
 
 CUDA_EXPORT CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest)
 {
-	CUDA_INITIALISED();
-	CUDA_CONTEXT(context);
-	(void)context;
+	CUresult code = cuda_initialised() ?: cuda_check_context(__func__);
+
+	if (code != CUDA_SUCCESS)
+		return code;
 	if (least != NULL)
 		*least = 0;
 	if (greatest != NULL)
@@ -329,8 +314,10 @@ static CUresult set_peer(const char *call, CUcontext peer, bool enable)
 {
 	struct core_context *own, *other;
 	uint32_t status = 0;
+	CUresult code = cuda_initialised();
 
-	CUDA_DRIVER(drv);
+	if (code != CUDA_SUCCESS)
+		return code;
 	own = core_context_peek();
 	other = core_context_find(peer);
 	if (own == NULL || other == NULL)
@@ -340,19 +327,23 @@ static CUresult set_peer(const char *call, CUcontext peer, bool enable)
 	if (own->device == other->device)
 		return cuda_fail(CUDA_ERROR_INVALID_DEVICE, call, "both contexts are of device %d",
 				 own->user_device);
-	npu_call(drv, drvGetP2PStatus, own->device, other->device, &status);
+	npu_call(core_driver(), drvGetP2PStatus, own->device, other->device, &status);
 	if (enable && status != 0)
 		return cuda_fail(CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED, call, "it is enabled");
 	if (!enable && status == 0)
 		return cuda_fail(CUDA_ERROR_PEER_ACCESS_NOT_ENABLED, call, "it is not enabled");
-	return cuda_of_driver(
-		call, enable ? npu_call(drv, halDeviceEnableP2P, own->device, other->device, 0)
-			     : npu_call(drv, halDeviceDisableP2P, own->device, other->device, 0));
+	return cuda_of_driver(call, enable ? npu_call(core_driver(), halDeviceEnableP2P,
+						      own->device, other->device, 0)
+					   : npu_call(core_driver(), halDeviceDisableP2P,
+						      own->device, other->device, 0));
 }
 
 CUDA_EXPORT CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned int flags)
 {
-	CUDA_INITIALISED();
+	CUresult code = cuda_initialised();
+
+	if (code != CUDA_SUCCESS)
+		return code;
 	if (flags != 0)
 		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "flags is %u; it must be 0",
 				 flags);
@@ -361,6 +352,5 @@ CUDA_EXPORT CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned int flags)
 
 CUDA_EXPORT CUresult cuCtxDisablePeerAccess(CUcontext peer)
 {
-	CUDA_INITIALISED();
 	return set_peer(__func__, peer, false);
 }

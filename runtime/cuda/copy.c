@@ -7,57 +7,41 @@
  * A copy in a stream that touches the program's own pageable memory waits for the stream and is
  * complete when the call returns.
  */
-#include "vmm.h"
+#include "cuda-internal.h"
 
 #define NO_STREAM ((const CUstream *)NULL)
 
-static bool is_pageable(struct npu_driver *drv, uint64_t va)
+static bool is_pageable(uint64_t va)
 {
-	return cuda_place(drv, va).kind == NPU_PLACE_PAGEABLE;
+	return cuda_place(va).kind == NPU_PLACE_PAGEABLE;
 }
 
-static bool is_on_device(struct npu_driver *drv, uint64_t va)
+static bool is_on_device(uint64_t va)
 {
-	struct npu_place place = cuda_place(drv, va);
+	struct npu_place place = cuda_place(va);
 
 	return npu_place_is_translated(&place);
 }
 
-static CUresult begin(const char *call, struct npu_driver **drv)
-{
-	CUresult code = CUDA_SUCCESS;
-
-	*drv = cuda_driver(&code);
-	if (*drv != NULL && core_context_peek() == NULL)
-		code = cuda_fail(CUDA_ERROR_INVALID_CONTEXT, call,
-				 "no context is current in this thread");
-	return code;
-}
-
 /* ---- one piece ---- */
 
-static CUresult copy_now(const char *call, struct npu_driver *drv, uint64_t dst, uint64_t src,
-			 size_t bytes)
+static CUresult copy_now(const char *call, uint64_t dst, uint64_t src, size_t bytes)
 {
-	return cuda_of_driver(call, npu_call(drv, drvMemcpy, dst, bytes, src, bytes));
+	return CUDA_CALL(call, drvMemcpy, dst, bytes, src, bytes);
 }
 
-static CUresult copy_in_stream(const char *call, struct npu_driver *drv, uint64_t dst, uint64_t src,
-			       size_t bytes, CUstream handle)
+static CUresult copy_in_stream(const char *call, uint64_t dst, uint64_t src, size_t bytes,
+			       CUstream handle)
 {
-	CUresult code = CUDA_SUCCESS;
-	struct core_stream *stream = cuda_stream(handle, call, &code);
-	bool to_device = is_on_device(drv, dst), from_device = is_on_device(drv, src);
+	bool to_device = is_on_device(dst), from_device = is_on_device(src);
+	struct core_stream *stream;
+	CUresult code = cuda_stream(handle, call, &stream) ?: cuda_stream_order(handle, call);
 
-	if (stream == NULL)
-		return code;
-	code = cuda_stream_order(handle, call);
 	if (code != CUDA_SUCCESS)
 		return code;
-	if (is_pageable(drv, dst) || is_pageable(drv, src) || (!to_device && !from_device)) {
-		code = cuda_of_core(call, core_stream_synchronize(stream, -1, call));
-		return code != CUDA_SUCCESS ? code : copy_now(call, drv, dst, src, bytes);
-	}
+	if (is_pageable(dst) || is_pageable(src) || (!to_device && !from_device))
+		return cuda_of_core(call, core_stream_synchronize(stream, -1, call))
+			       ?: copy_now(call, dst, src, bytes);
 	return cuda_of_core(
 		call, core_stream_copy(stream, dst, src, bytes, to_device && from_device, call));
 }
@@ -66,21 +50,19 @@ static CUresult copy_in_stream(const char *call, struct npu_driver *drv, uint64_
 static CUresult copy(const char *call, uint64_t dst, uint64_t src, size_t bytes,
 		     const CUstream *stream)
 {
-	struct npu_driver *drv;
-	CUresult code = begin(call, &drv);
+	CUresult code = cuda_initialised() ?: cuda_check_context(call);
 
 	if (code != CUDA_SUCCESS || bytes == 0)
 		return code;
 	if (dst == 0 || src == 0)
 		return cuda_fail(CUDA_ERROR_INVALID_VALUE, call, "%s is NULL",
 				 dst == 0 ? "dst" : "src");
-	code = cuda_of_driver(call, npu_call(drv, npusimCheckCopy, dst, src, bytes));
+	code = CUDA_CALL(call, npusimCheckCopy, dst, src, bytes);
 	if (code != CUDA_SUCCESS)
 		return code;
 	if (stream != NULL)
-		return copy_in_stream(call, drv, dst, src, bytes, *stream);
-	code = cuda_stream_before_sync(call);
-	return code != CUDA_SUCCESS ? code : copy_now(call, drv, dst, src, bytes);
+		return copy_in_stream(call, dst, src, bytes, *stream);
+	return cuda_stream_before_sync(call) ?: copy_now(call, dst, src, bytes);
 }
 
 static uint64_t address(const void *p)
@@ -134,8 +116,11 @@ CUDA_EXPORT CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr dst, CUdeviceptr src, size
 static CUresult copy_peer(const char *call, CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src,
 			  CUcontext src_context, size_t bytes, const CUstream *stream)
 {
-	CUDA_INITIALISED();
-	if (!cuda_context_is_live(dst_context) || !cuda_context_is_live(src_context))
+	CUresult code = cuda_initialised();
+
+	if (code != CUDA_SUCCESS)
+		return code;
+	if (core_context_find(dst_context) == NULL || core_context_find(src_context) == NULL)
 		return cuda_fail(CUDA_ERROR_INVALID_CONTEXT, call, "dst_context %p, src_context %p",
 				 (void *)dst_context, (void *)src_context);
 	return copy(call, dst, src, bytes, stream);
@@ -167,13 +152,12 @@ static bool base_of(CUmemorytype type, const void *host, CUdeviceptr device, siz
 
 static CUresult copy_rows(const char *call, const CUDA_MEMCPY2D *rows, const CUstream *stream)
 {
-	CUresult code = CUDA_SUCCESS;
+	CUresult code = cuda_initialised() ?: cuda_null(call, "copy", rows);
 	size_t spitch, dpitch;
 	uint64_t src, dst;
 
-	CUDA_INITIALISED();
-	if (rows == NULL)
-		return cuda_fail(CUDA_ERROR_INVALID_VALUE, call, "copy is NULL");
+	if (code != CUDA_SUCCESS)
+		return code;
 	if (rows->WidthInBytes == 0 || rows->Height == 0)
 		return CUDA_SUCCESS;
 	spitch = rows->srcPitch != 0 ? rows->srcPitch : rows->WidthInBytes;
@@ -184,12 +168,11 @@ static CUresult copy_rows(const char *call, const CUDA_MEMCPY2D *rows, const CUs
 		     rows->srcY, spitch, &src) ||
 	    !base_of(rows->dstMemoryType, rows->dstHost, rows->dstDevice, rows->dstXInBytes,
 		     rows->dstY, dpitch, &dst))
-		return cuda_fail(
-			CUDA_ERROR_INVALID_VALUE, call,
-			"rows of %zu bytes, pitches %zu and %zu, memory types %d and %d: arrays "
-			"are not modelled, and a pitch is no smaller than a row",
-			rows->WidthInBytes, spitch, dpitch, (int)rows->srcMemoryType,
-			(int)rows->dstMemoryType);
+		return cuda_fail(CUDA_ERROR_INVALID_VALUE, call,
+				 "rows of %zu bytes, pitches %zu and %zu, memory types %d and %d: "
+				 "arrays are not modelled, and a pitch is no smaller than a row",
+				 rows->WidthInBytes, spitch, dpitch, (int)rows->srcMemoryType,
+				 (int)rows->dstMemoryType);
 	for (size_t y = 0; y < rows->Height && code == CUDA_SUCCESS; y++)
 		code = copy(call, dst + y * dpitch, src + y * spitch, rows->WidthInBytes, stream);
 	return code;
@@ -212,33 +195,27 @@ CUDA_EXPORT CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *copy_, CUstream str
 
 /* ---- fills ---- */
 
-static CUresult fill_in_stream(const char *call, struct npu_driver *drv, uint64_t dst,
-			       uint32_t pattern, unsigned bytes, size_t count, CUstream handle)
+static CUresult fill_in_stream(const char *call, uint64_t dst, uint32_t pattern, unsigned bytes,
+			       size_t count, CUstream handle)
 {
-	CUresult code = CUDA_SUCCESS;
-	struct core_stream *stream = cuda_stream(handle, call, &code);
+	struct core_stream *stream;
+	CUresult code = cuda_stream(handle, call, &stream) ?: cuda_stream_order(handle, call);
 	uint32_t word = bytes == 1   ? pattern * 0x01010101u
 			: bytes == 2 ? pattern * 0x00010001u
 				     : pattern;
 
-	if (stream == NULL)
-		return code;
-	code = cuda_stream_order(handle, call);
 	if (code != CUDA_SUCCESS)
 		return code;
-	if (is_on_device(drv, dst))
+	if (is_on_device(dst))
 		return cuda_of_core(call, core_stream_fill(stream, dst, word, count * bytes, call));
-	code = cuda_of_core(call, core_stream_synchronize(stream, -1, call));
-	return code != CUDA_SUCCESS ? code
-				    : cuda_of_driver(call, npu_call(drv, npusimFill, dst, pattern,
-								    bytes, count));
+	return cuda_of_core(call, core_stream_synchronize(stream, -1, call))
+		       ?: CUDA_CALL(call, npusimFill, dst, pattern, bytes, count);
 }
 
 static CUresult fill(const char *call, uint64_t dst, uint32_t pattern, unsigned bytes, size_t count,
 		     const CUstream *stream)
 {
-	struct npu_driver *drv;
-	CUresult code = begin(call, &drv);
+	CUresult code = cuda_initialised() ?: cuda_check_context(call);
 
 	if (code != CUDA_SUCCESS || count == 0)
 		return code;
@@ -246,26 +223,25 @@ static CUresult fill(const char *call, uint64_t dst, uint32_t pattern, unsigned 
 		return cuda_fail(CUDA_ERROR_INVALID_VALUE, call,
 				 "dst is 0x%llx; it must be a multiple of %u, and not 0",
 				 (unsigned long long)dst, bytes);
-	code = cuda_of_driver(call, npu_call(drv, npusimCheckCopy, dst, 0, count * bytes));
+	code = CUDA_CALL(call, npusimCheckCopy, dst, 0, count * bytes);
 	if (code != CUDA_SUCCESS)
 		return code;
-	if (is_pageable(drv, dst))
+	if (is_pageable(dst))
 		return cuda_fail(CUDA_ERROR_INVALID_VALUE, call,
 				 "dst 0x%llx is no memory of the driver", (unsigned long long)dst);
 	if (stream != NULL)
-		return fill_in_stream(call, drv, dst, pattern, bytes, count, *stream);
-	code = cuda_stream_before_sync(call);
-	return code != CUDA_SUCCESS ? code
-				    : cuda_of_driver(call, npu_call(drv, npusimFill, dst, pattern,
-								    bytes, count));
+		return fill_in_stream(call, dst, pattern, bytes, count, *stream);
+	return cuda_stream_before_sync(call)
+		       ?: CUDA_CALL(call, npusimFill, dst, pattern, bytes, count);
 }
 
 static CUresult fill_rows(const char *call, uint64_t dst, size_t pitch, uint32_t pattern,
 			  unsigned bytes, size_t width, size_t height, const CUstream *stream)
 {
-	CUresult code = CUDA_SUCCESS;
+	CUresult code = cuda_initialised();
 
-	CUDA_INITIALISED();
+	if (code != CUDA_SUCCESS)
+		return code;
 	if (height > 1 && (width > pitch / bytes || pitch % bytes != 0))
 		return cuda_fail(CUDA_ERROR_INVALID_VALUE, call,
 				 "pitch is %zu, and a row has %zu values of %u bytes", pitch, width,

@@ -14,26 +14,19 @@
 
 /* ---- init.c ---- */
 
-/* The driver, after cuInit. NULL, and *code, before, and in a child that was forked afterwards. */
-struct npu_driver *cuda_driver(CUresult *code);
-/* Declares the driver, or returns from the calling function. */
-#define CUDA_DRIVER(drv)                                   \
-	CUresult drv##_code = CUDA_SUCCESS;                \
-	struct npu_driver *drv = cuda_driver(&drv##_code); \
-	if (drv == NULL)                                   \
-	return drv##_code
-#define CUDA_INITIALISED()                       \
-	do {                                     \
-		CUresult code_ = CUDA_SUCCESS;   \
-		if (cuda_driver(&code_) == NULL) \
-			return code_;            \
-	} while (0)
-/* The current context, or return INVALID_CONTEXT from the calling function. */
-#define CUDA_CONTEXT(var)                                      \
-	struct core_context *var = core_context_peek();        \
-	if (var == NULL)                                       \
-	return cuda_fail(CUDA_ERROR_INVALID_CONTEXT, __func__, \
-			 "no context is current in this thread")
+/* All that answers a CUresult is joined by `?:`, and heard in order up to the first failure. */
+
+/* NOT_INITIALIZED before cuInit, and in a child that was forked afterwards. */
+CUresult cuda_initialised(void);
+/* The current context; INVALID_CONTEXT without one. */
+CUresult cuda_current(const char *call, struct core_context **out);
+CUresult cuda_check_context(const char *call);
+/* INVALID_VALUE for a NULL pointer. */
+#define CUDA_IS_NULL(arg) cuda_null(__func__, #arg, arg)
+CUresult cuda_null(const char *call, const char *argument, const void *value);
+/* Calls the driver, once there is one: CUDA_CALL(call, halMemUnmap, va). */
+#define CUDA_CALL(call, op, ...) \
+	cuda_of_driver(call, npu_call(core_driver(), op __VA_OPT__(, ) __VA_ARGS__))
 
 /* Each says the failure in the log, level info, and returns the code. */
 CUresult cuda_fail(CUresult code, const char *call, const char *format, ...)
@@ -47,15 +40,12 @@ const char *cuda_error_name(CUresult code); /* NULL: there is no such code */
 
 /* True for a CUdevice that is there; *logic is the driver's number of it. */
 bool cuda_device(CUdevice device, uint32_t *logic);
+/* The same; INVALID_DEVICE. */
+CUresult cuda_check_device(const char *call, CUdevice device, uint32_t *logic);
 /* The CUdevice of a driver's device; -1: it is hidden. */
 int cuda_ordinal(uint32_t logic);
 /* The device stays open until the process ends: memory of cuMemCreate needs no context. */
 CUresult cuda_keep(uint32_t logic, const char *call);
-
-/* ---- context.c ---- */
-
-/* True if the context is that of a live one. */
-bool cuda_context_is_live(CUcontext context);
 
 /* ---- memory.c ---- */
 
@@ -65,10 +55,20 @@ void cuda_memory_end_context(void *context);
 void *cuda_memory_context(uint64_t va);
 bool cuda_memory_is_managed(uint64_t va);
 
+/* ---- vmm.c ---- */
+
+/* What lies at an address, at no cost. */
+struct npu_place cuda_place(uint64_t va);
+drv_mem_handle_t *cuda_handle(CUmemGenericAllocationHandle handle);
+CUresult cuda_vmm_ready(const char *call);
+/* Of a handle that is live, or was, and is remembered. */
+CUresult cuda_properties(const char *call, CUmemGenericAllocationHandle handle,
+			 CUmemAllocationProp *out);
+
 /* ---- stream.c ---- */
 
-/* NULL, and *code. */
-struct core_stream *cuda_stream(CUstream stream, const char *call, CUresult *code);
+/* The live stream of that handle, or the default one. */
+CUresult cuda_stream(CUstream handle, const char *call, struct core_stream **out);
 /* What a call on that stream must wait for, as the default stream and the blocking ones do for one
  * another. */
 CUresult cuda_stream_order(CUstream stream, const char *call);

@@ -47,30 +47,23 @@ static CUresult hold(int device, CUcontext *out)
 static CUresult enter(void)
 {
 	CUcontext context = NULL;
-	CUresult code = cuInit(0);
+	CUresult code = cuInit(0) ?: cuCtxGetCurrent(&context);
 
-	if (code == CUDA_SUCCESS)
-		code = cuCtxGetCurrent(&context);
 	if (code != CUDA_SUCCESS || context != NULL)
 		return code;
-	code = hold(current_device, &context);
-	return code == CUDA_SUCCESS ? cuCtxSetCurrent(context) : code;
+	return hold(current_device, &context) ?: cuCtxSetCurrent(context);
 }
 
 EXPORT cudaError_t cudaGetDeviceCount(int *count)
 {
-	CUresult code = cuInit(0);
-
-	return done(code != CUDA_SUCCESS ? code : cuDeviceGetCount(count));
+	return done(cuInit(0) ?: cuDeviceGetCount(count));
 }
 
 EXPORT cudaError_t cudaSetDevice(int device)
 {
 	CUcontext context;
-	CUresult code = hold(device, &context);
+	CUresult code = hold(device, &context) ?: cuCtxSetCurrent(context);
 
-	if (code == CUDA_SUCCESS)
-		code = cuCtxSetCurrent(context);
 	if (code == CUDA_SUCCESS)
 		current_device = device;
 	return done(code);
@@ -90,9 +83,7 @@ EXPORT cudaError_t cudaGetDevice(int *device)
 
 EXPORT cudaError_t cudaDeviceSynchronize(void)
 {
-	CUresult code = enter();
-
-	return done(code != CUDA_SUCCESS ? code : cuCtxSynchronize());
+	return done(enter() ?: cuCtxSynchronize());
 }
 
 EXPORT cudaError_t cudaMalloc(void **ptr, size_t size)
@@ -111,23 +102,17 @@ EXPORT cudaError_t cudaMalloc(void **ptr, size_t size)
 
 EXPORT cudaError_t cudaFree(void *ptr)
 {
-	CUresult code = enter();
-
-	return done(code != CUDA_SUCCESS || ptr == NULL ? code : cuMemFree_v2((uintptr_t)ptr));
+	return done(enter() ?: (ptr == NULL ? CUDA_SUCCESS : cuMemFree_v2((uintptr_t)ptr)));
 }
 
 EXPORT cudaError_t cudaMallocHost(void **ptr, size_t size)
 {
-	CUresult code = enter();
-
-	return done(code != CUDA_SUCCESS ? code : cuMemAllocHost_v2(ptr, size));
+	return done(enter() ?: cuMemAllocHost_v2(ptr, size));
 }
 
 EXPORT cudaError_t cudaFreeHost(void *ptr)
 {
-	CUresult code = enter();
-
-	return done(code != CUDA_SUCCESS || ptr == NULL ? code : cuMemFreeHost(ptr));
+	return done(enter() ?: (ptr == NULL ? CUDA_SUCCESS : cuMemFreeHost(ptr)));
 }
 
 EXPORT cudaError_t cudaMemcpy(void *dst, const void *src, size_t count, int kind)
@@ -136,23 +121,17 @@ EXPORT cudaError_t cudaMemcpy(void *dst, const void *src, size_t count, int kind
 
 	if (code == CUDA_SUCCESS && (kind < 0 || kind > KIND_LAST))
 		code = (CUresult)CUDART_INVALID_MEMCPY_DIRECTION;
-	return done(code != CUDA_SUCCESS ? code : cuMemcpy((uintptr_t)dst, (uintptr_t)src, count));
+	return done(code ?: cuMemcpy((uintptr_t)dst, (uintptr_t)src, count));
 }
 
 EXPORT cudaError_t cudaMemset(void *ptr, int value, size_t count)
 {
-	CUresult code = enter();
-
-	return done(code != CUDA_SUCCESS
-			    ? code
-			    : cuMemsetD8_v2((uintptr_t)ptr, (unsigned char)value, count));
+	return done(enter() ?: cuMemsetD8_v2((uintptr_t)ptr, (unsigned char)value, count));
 }
 
 EXPORT cudaError_t cudaMemGetInfo(size_t *free, size_t *total)
 {
-	CUresult code = enter();
-
-	return done(code != CUDA_SUCCESS ? code : cuMemGetInfo_v2(free, total));
+	return done(enter() ?: cuMemGetInfo_v2(free, total));
 }
 
 /* ---- errors ---- */

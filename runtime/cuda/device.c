@@ -34,10 +34,12 @@ CUresult cuda_keep(uint32_t logic, const char *call)
 	return code;
 }
 
-static CUresult bad_device(const char *call, CUdevice device)
+CUresult cuda_check_device(const char *call, CUdevice device, uint32_t *logic)
 {
-	return cuda_fail(CUDA_ERROR_INVALID_DEVICE, call, "device is %d; there is no such device",
-			 device);
+	return cuda_device(device, logic)
+		       ? CUDA_SUCCESS
+		       : cuda_fail(CUDA_ERROR_INVALID_DEVICE, call,
+				   "device is %d; there is no such device", device);
 }
 
 /* ---- which there are ---- */
@@ -45,10 +47,10 @@ static CUresult bad_device(const char *call, CUdevice device)
 CUDA_EXPORT CUresult cuDeviceGetCount(int *count)
 {
 	uint32_t users, all;
+	CUresult code = cuda_initialised() ?: CUDA_IS_NULL(count);
 
-	CUDA_INITIALISED();
-	if (count == NULL)
-		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "count is NULL");
+	if (code != CUDA_SUCCESS)
+		return code;
 	if (core_device_count(&users, &all) != 0)
 		users = 0;
 	*count = (int)users;
@@ -58,28 +60,29 @@ CUDA_EXPORT CUresult cuDeviceGetCount(int *count)
 CUDA_EXPORT CUresult cuDeviceGet(CUdevice *device, int ordinal)
 {
 	uint32_t logic;
+	CUresult code = cuda_initialised() ?: CUDA_IS_NULL(device)
+			?: cuda_check_device(__func__, ordinal, &logic);
 
-	CUDA_INITIALISED();
-	if (device == NULL)
-		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "device is NULL");
-	if (!cuda_device(ordinal, &logic))
-		return bad_device(__func__, ordinal);
-	*device = ordinal;
-	return CUDA_SUCCESS;
+	if (code == CUDA_SUCCESS)
+		*device = ordinal;
+	return code;
 }
 
 CUDA_EXPORT CUresult cuDeviceGetName(char *name, int length, CUdevice device)
 {
 	char soc[64] = "";
 	uint32_t logic;
+	CUresult code = cuda_initialised();
 
-	CUDA_DRIVER(drv);
+	if (code != CUDA_SUCCESS)
+		return code;
 	if (name == NULL || length <= 0)
 		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "name is %p and length %d",
 				 (void *)name, length);
-	if (!cuda_device(device, &logic))
-		return bad_device(__func__, device);
-	npu_call(drv, halGetSocVersion, logic, soc, (uint32_t)sizeof(soc));
+	code = cuda_check_device(__func__, device, &logic);
+	if (code != CUDA_SUCCESS)
+		return code;
+	npu_call(core_driver(), halGetSocVersion, logic, soc, (uint32_t)sizeof(soc));
 	snprintf(name, (size_t)length, "%s",
 		 strcmp(soc, "H100") == 0 ? "NVIDIA H100 80GB HBM3" : soc);
 	return CUDA_SUCCESS;
@@ -89,12 +92,11 @@ CUDA_EXPORT CUresult cuDeviceGetName(char *name, int length, CUdevice device)
 CUDA_EXPORT CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice device)
 {
 	uint32_t logic;
+	CUresult code = cuda_initialised() ?: CUDA_IS_NULL(uuid)
+			?: cuda_check_device(__func__, device, &logic);
 
-	CUDA_INITIALISED();
-	if (uuid == NULL)
-		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "uuid is NULL");
-	if (!cuda_device(device, &logic))
-		return bad_device(__func__, device);
+	if (code != CUDA_SUCCESS)
+		return code;
 	memcpy(uuid->bytes, "npusim-device-\0\0", sizeof(uuid->bytes));
 	uuid->bytes[14] = (char)(logic >> 8);
 	uuid->bytes[15] = (char)logic;
@@ -109,15 +111,17 @@ CUDA_EXPORT CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice device)
 CUDA_EXPORT CUresult cuDeviceGetPCIBusId(char *id, int length, CUdevice device)
 {
 	uint32_t logic;
+	CUresult code = cuda_initialised();
 
-	CUDA_INITIALISED();
+	if (code != CUDA_SUCCESS)
+		return code;
 	if (id == NULL || length < 13)
 		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__,
-				 "id is %p and length %d; 13 "
-				 "characters are written",
-				 (void *)id, length);
-	if (!cuda_device(device, &logic))
-		return bad_device(__func__, device);
+				 "id is %p and length %d; 13 characters are written", (void *)id,
+				 length);
+	code = cuda_check_device(__func__, device, &logic);
+	if (code != CUDA_SUCCESS)
+		return code;
 	snprintf(id, (size_t)length, "0000:%02X:00.0", 0x10 + logic);
 	return CUDA_SUCCESS;
 }
@@ -127,11 +131,10 @@ CUDA_EXPORT CUresult cuDeviceGetByPCIBusId(CUdevice *device, const char *id)
 	unsigned bus = 0;
 	const char *colon;
 	int ordinal;
+	CUresult code = cuda_initialised() ?: CUDA_IS_NULL(device) ?: CUDA_IS_NULL(id);
 
-	CUDA_INITIALISED();
-	if (device == NULL || id == NULL)
-		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "%s is NULL",
-				 device == NULL ? "device" : "id");
+	if (code != CUDA_SUCCESS)
+		return code;
 	colon = strchr(id, ':');
 	if (colon != NULL && strchr(colon + 1, ':') != NULL)
 		id = colon + 1;
@@ -150,15 +153,11 @@ CUDA_EXPORT CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device)
 {
 	int64_t value = 0;
 	uint32_t logic;
-	CUresult code;
+	CUresult code = cuda_initialised() ?: CUDA_IS_NULL(bytes)
+			?: cuda_check_device(__func__, device, &logic)
+			?: CUDA_CALL(__func__, halGetDeviceInfo, logic, MODULE_TYPE_MEMORY, 0,
+				     &value);
 
-	CUDA_DRIVER(drv);
-	if (bytes == NULL)
-		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "bytes is NULL");
-	if (!cuda_device(device, &logic))
-		return bad_device(__func__, device);
-	code = cuda_of_driver(
-		__func__, npu_call(drv, halGetDeviceInfo, logic, MODULE_TYPE_MEMORY, 0, &value));
 	if (code == CUDA_SUCCESS)
 		*bytes = (size_t)value;
 	return code;
@@ -206,27 +205,30 @@ CUDA_EXPORT CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribu
 {
 	int64_t number = 0;
 	uint32_t logic;
+	CUresult code = cuda_initialised();
 
-	CUDA_DRIVER(drv);
+	if (code != CUDA_SUCCESS)
+		return code;
 	if (value == NULL || attribute < 1 || attribute > ATTRIBUTE_LAST)
 		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "value is %p and attribute %d",
 				 (void *)value, attribute);
-	if (!cuda_device(device, &logic))
-		return bad_device(__func__, device);
+	code = cuda_check_device(__func__, device, &logic);
+	if (code != CUDA_SUCCESS)
+		return code;
 	*value = 0;
 	for (size_t i = 0; i < sizeof(attributes) / sizeof(attributes[0]); i++)
 		if (attributes[i].attribute == attribute)
 			*value = attributes[i].value;
 	if (attribute == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT) {
-		npu_call(drv, halGetDeviceInfo, logic, MODULE_TYPE_AICORE, INFO_TYPE_CORE_NUM,
-			 &number);
+		npu_call(core_driver(), halGetDeviceInfo, logic, MODULE_TYPE_AICORE,
+			 INFO_TYPE_CORE_NUM, &number);
 		*value = (int)number;
 	} else if (attribute == 13) { /* CLOCK_RATE, kHz */
-		npu_call(drv, halGetDeviceInfo, logic, MODULE_TYPE_AICORE, INFO_TYPE_FREQUE,
-			 &number);
+		npu_call(core_driver(), halGetDeviceInfo, logic, MODULE_TYPE_AICORE,
+			 INFO_TYPE_FREQUE, &number);
 		*value = (int)number * 1000;
 	} else if (attribute == 38) { /* L2_CACHE_SIZE */
-		npu_call(drv, halGetDeviceInfo, logic, MODULE_TYPE_L2BUFF, 0, &number);
+		npu_call(core_driver(), halGetDeviceInfo, logic, MODULE_TYPE_L2BUFF, 0, &number);
 		*value = (int)number;
 	} else if (attribute == 33) { /* PCI_BUS_ID */
 		*value = 0x10 + (int)logic;
@@ -236,17 +238,11 @@ CUDA_EXPORT CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribu
 
 CUDA_EXPORT CUresult cuDeviceComputeCapability(int *major, int *minor, CUdevice device)
 {
-	CUresult code;
-
-	CUDA_INITIALISED();
-	if (major == NULL || minor == NULL)
-		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "%s is NULL",
-				 major == NULL ? "major" : "minor");
-	code = cuDeviceGetAttribute(major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device);
-	return code != CUDA_SUCCESS
-		       ? code
-		       : cuDeviceGetAttribute(minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
-					      device);
+	return cuda_initialised() ?: CUDA_IS_NULL(major) ?: CUDA_IS_NULL(minor)
+		       ?: cuDeviceGetAttribute(major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
+					       device)
+		       ?: cuDeviceGetAttribute(minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
+					       device);
 }
 
 /* ---- peers ---- */
@@ -255,14 +251,10 @@ CUDA_EXPORT CUresult cuDeviceCanAccessPeer(int *can, CUdevice device, CUdevice p
 {
 	uint32_t from, to;
 
-	CUDA_DRIVER(drv);
-	if (can == NULL)
-		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "can is NULL");
-	if (!cuda_device(device, &from))
-		return bad_device(__func__, device);
-	if (!cuda_device(peer, &to))
-		return bad_device(__func__, peer);
-	return cuda_of_driver(__func__, npu_call(drv, halDeviceCanAccessPeer, can, from, to));
+	return cuda_initialised() ?: CUDA_IS_NULL(can)
+		       ?: cuda_check_device(__func__, device, &from)
+		       ?: cuda_check_device(__func__, peer, &to)
+		       ?: CUDA_CALL(__func__, halDeviceCanAccessPeer, can, from, to);
 }
 
 enum { P2P_PERFORMANCE_RANK = 1, P2P_ACCESS, P2P_NATIVE_ATOMIC, P2P_ARRAY_ACCESS, P2P_LAST };
@@ -273,7 +265,8 @@ CUDA_EXPORT CUresult cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute a
 	if (value != NULL && (attribute < P2P_PERFORMANCE_RANK || attribute >= P2P_LAST))
 		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "attribute is %d", attribute);
 	if (value != NULL && src == dst)
-		return bad_device(__func__, dst);
+		return cuda_fail(CUDA_ERROR_INVALID_DEVICE, __func__,
+				 "device is %d; there is no such device", dst);
 	if (attribute == P2P_ACCESS || attribute == P2P_NATIVE_ATOMIC || value == NULL)
 		return cuDeviceCanAccessPeer(value, src, dst);
 	*value = 0;

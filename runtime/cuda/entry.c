@@ -3,13 +3,15 @@
  * cuGetProcAddress, through which most programs find all other functions, and second names of
  * functions. Both are generated from the lists of functions.
  */
-#include "alias-list.h"
 #include "cuda-internal.h"
-#include "unmodelled.h"
+#include "cuda-names.h"
 
 #include <string.h>
 
 #define FLAGS_KNOWN UINT64_C(3) /* legacy and per-thread default stream */
+
+#define PROTOTYPE(symbol, name, since) CUresult symbol(void);
+CUDA_UNMODELLED(PROTOTYPE)
 
 static const struct entry {
 	const char *name;

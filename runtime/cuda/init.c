@@ -29,30 +29,28 @@ CUresult cuda_fail(CUresult code, const char *call, const char *format, ...)
 
 static CUresult of_driver(drvError_t code)
 {
-	switch (code) {
-	case DRV_ERROR_NONE:
-		return CUDA_SUCCESS;
-	case DRV_ERROR_OUT_OF_MEMORY:
-	case DRV_ERROR_MALLOC_FAIL:
-	case DRV_ERROR_NO_RESOURCES:
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	case DRV_ERROR_NO_DEVICE:
-		return CUDA_ERROR_NO_DEVICE;
-	case DRV_ERROR_INVALID_DEVICE:
-		return CUDA_ERROR_INVALID_DEVICE;
-	case DRV_ERROR_NOT_SUPPORT:
-		return CUDA_ERROR_NOT_SUPPORTED;
-	case DRV_ERROR_OPER_NOT_PERMITTED:
-		return CUDA_ERROR_NOT_PERMITTED;
-	case DRV_ERROR_PROCESS_EXIT:
-		return CUDA_ERROR_DEINITIALIZED;
-	case DRV_ERROR_FILE_OPS:
-	case DRV_ERROR_OPEN_FAILED:
-	case DRV_ERROR_INNER_ERR:
-		return CUDA_ERROR_UNKNOWN;
-	default:
-		return CUDA_ERROR_INVALID_VALUE;
-	}
+	static const struct {
+		drvError_t code;
+		CUresult cuda;
+	} codes[] = {
+		{ DRV_ERROR_NONE, CUDA_SUCCESS },
+		{ DRV_ERROR_OUT_OF_MEMORY, CUDA_ERROR_OUT_OF_MEMORY },
+		{ DRV_ERROR_MALLOC_FAIL, CUDA_ERROR_OUT_OF_MEMORY },
+		{ DRV_ERROR_NO_RESOURCES, CUDA_ERROR_OUT_OF_MEMORY },
+		{ DRV_ERROR_NO_DEVICE, CUDA_ERROR_NO_DEVICE },
+		{ DRV_ERROR_INVALID_DEVICE, CUDA_ERROR_INVALID_DEVICE },
+		{ DRV_ERROR_NOT_SUPPORT, CUDA_ERROR_NOT_SUPPORTED },
+		{ DRV_ERROR_OPER_NOT_PERMITTED, CUDA_ERROR_NOT_PERMITTED },
+		{ DRV_ERROR_PROCESS_EXIT, CUDA_ERROR_DEINITIALIZED },
+		{ DRV_ERROR_FILE_OPS, CUDA_ERROR_UNKNOWN },
+		{ DRV_ERROR_OPEN_FAILED, CUDA_ERROR_UNKNOWN },
+		{ DRV_ERROR_INNER_ERR, CUDA_ERROR_UNKNOWN },
+	};
+
+	for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++)
+		if (codes[i].code == code)
+			return codes[i].cuda;
+	return CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult cuda_of_driver(const char *call, drvError_t code)
@@ -69,39 +67,33 @@ CUresult cuda_of_driver(const char *call, drvError_t code)
 
 static CUresult of_core(int code)
 {
-	switch (code) {
-	case 0:
-		return CUDA_SUCCESS;
-	case 107000: /* ACL_ERROR_RT_PARAM_INVALID */
-		return CUDA_ERROR_INVALID_VALUE;
-	case 107001: /* ACL_ERROR_RT_INVALID_DEVICEID */
-	case 507033: /* ACL_ERROR_RT_DEV_SETUP_ERROR */
-		return CUDA_ERROR_INVALID_DEVICE;
-	case 107002: /* ACL_ERROR_RT_CONTEXT_NULL */
-		return CUDA_ERROR_INVALID_CONTEXT;
-	case 107003: /* ACL_ERROR_RT_STREAM_CONTEXT */
-	case 107006: /* ACL_ERROR_RT_EVENT_TIMESTOMP_INVALID */
-		return CUDA_ERROR_INVALID_HANDLE;
-	case 107020: /* ACL_ERROR_RT_TASK_TIMEOUT */
-	case 507046: /* ACL_ERROR_RT_STREAM_SYNC_TIMEOUT */
-	case 507047: /* ACL_ERROR_RT_EVENT_SYNC_TIMEOUT */
-		return CUDA_ERROR_NOT_READY;
-	case 207000: /* ACL_ERROR_RT_FEATURE_NOT_SUPPORT */
-		return CUDA_ERROR_NOT_SUPPORTED;
-	case 207001: /* ACL_ERROR_RT_MEMORY_ALLOCATION */
-	case 207007: /* ACL_ERROR_RT_NO_EVENT_RESOURCE */
-	case 207008: /* ACL_ERROR_RT_NO_STREAM_RESOURCE */
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	case 207004: /* ACL_ERROR_RT_NO_DEVICE */
-	case 500000: /* ACL_ERROR_INTERNAL_ERROR */
-		return CUDA_ERROR_NO_DEVICE;
-	case 507007: /* ACL_ERROR_RT_CONTEXT_RELEASE_ERROR */
-		return CUDA_ERROR_INVALID_CONTEXT;
-	case 507013: /* ACL_ERROR_RT_SYS_DMA_ERROR */
-		return CUDA_ERROR_ILLEGAL_ADDRESS;
-	default:
-		return CUDA_ERROR_UNKNOWN;
-	}
+	static const struct {
+		int code;
+		CUresult cuda;
+	} codes[] = {
+		{ 107000, CUDA_ERROR_INVALID_VALUE },   /* ACL_ERROR_RT_PARAM_INVALID */
+		{ 107001, CUDA_ERROR_INVALID_DEVICE },  /* ACL_ERROR_RT_INVALID_DEVICEID */
+		{ 107002, CUDA_ERROR_INVALID_CONTEXT }, /* ACL_ERROR_RT_CONTEXT_NULL */
+		{ 107003, CUDA_ERROR_INVALID_HANDLE },  /* ACL_ERROR_RT_STREAM_CONTEXT */
+		{ 107006, CUDA_ERROR_INVALID_HANDLE },  /* ACL_ERROR_RT_EVENT_TIMESTOMP_INVALID */
+		{ 107020, CUDA_ERROR_NOT_READY },       /* ACL_ERROR_RT_TASK_TIMEOUT */
+		{ 207000, CUDA_ERROR_NOT_SUPPORTED },   /* ACL_ERROR_RT_FEATURE_NOT_SUPPORT */
+		{ 207001, CUDA_ERROR_OUT_OF_MEMORY },   /* ACL_ERROR_RT_MEMORY_ALLOCATION */
+		{ 207004, CUDA_ERROR_NO_DEVICE },       /* ACL_ERROR_RT_NO_DEVICE */
+		{ 207007, CUDA_ERROR_OUT_OF_MEMORY },   /* ACL_ERROR_RT_NO_EVENT_RESOURCE */
+		{ 207008, CUDA_ERROR_OUT_OF_MEMORY },   /* ACL_ERROR_RT_NO_STREAM_RESOURCE */
+		{ 500000, CUDA_ERROR_NO_DEVICE },       /* ACL_ERROR_INTERNAL_ERROR */
+		{ 507007, CUDA_ERROR_INVALID_CONTEXT }, /* ACL_ERROR_RT_CONTEXT_RELEASE_ERROR */
+		{ 507013, CUDA_ERROR_ILLEGAL_ADDRESS }, /* ACL_ERROR_RT_SYS_DMA_ERROR */
+		{ 507033, CUDA_ERROR_INVALID_DEVICE },  /* ACL_ERROR_RT_DEV_SETUP_ERROR */
+		{ 507046, CUDA_ERROR_NOT_READY },       /* ACL_ERROR_RT_STREAM_SYNC_TIMEOUT */
+		{ 507047, CUDA_ERROR_NOT_READY },       /* ACL_ERROR_RT_EVENT_SYNC_TIMEOUT */
+	};
+
+	for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++)
+		if (codes[i].code == code)
+			return codes[i].cuda;
+	return CUDA_ERROR_UNKNOWN;
 }
 
 CUresult cuda_of_core(const char *call, int code)
@@ -111,16 +103,33 @@ CUresult cuda_of_core(const char *call, int code)
 
 /* ---- the beginning ---- */
 
-struct npu_driver *cuda_driver(CUresult *code)
+CUresult cuda_initialised(void)
 {
-	struct npu_driver *drv = NULL;
-
 	if (__builtin_expect(atomic_load_explicit(&initialised, memory_order_acquire), 1) &&
-	    !core_is_forked())
-		drv = core_driver();
-	if (drv == NULL)
-		*code = CUDA_ERROR_NOT_INITIALIZED;
-	return drv;
+	    !core_is_forked() && core_driver() != NULL)
+		return CUDA_SUCCESS;
+	return CUDA_ERROR_NOT_INITIALIZED;
+}
+
+CUresult cuda_current(const char *call, struct core_context **out)
+{
+	*out = core_context_peek();
+	return *out != NULL ? CUDA_SUCCESS
+			    : cuda_fail(CUDA_ERROR_INVALID_CONTEXT, call,
+					"no context is current in this thread");
+}
+
+CUresult cuda_check_context(const char *call)
+{
+	struct core_context *context;
+
+	return cuda_current(call, &context);
+}
+
+CUresult cuda_null(const char *call, const char *argument, const void *value)
+{
+	return value != NULL ? CUDA_SUCCESS
+			     : cuda_fail(CUDA_ERROR_INVALID_VALUE, call, "%s is NULL", argument);
 }
 
 CUDA_EXPORT CUresult cuInit(unsigned int flags)
@@ -155,8 +164,9 @@ CUDA_EXPORT CUresult cuInit(unsigned int flags)
 
 CUDA_EXPORT CUresult cuDriverGetVersion(int *version)
 {
-	if (version == NULL)
-		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "version is NULL");
-	*version = CUDA_VERSION;
-	return CUDA_SUCCESS;
+	CUresult code = CUDA_IS_NULL(version);
+
+	if (code == CUDA_SUCCESS)
+		*version = CUDA_VERSION;
+	return code;
 }

@@ -4,7 +4,7 @@
  * context an allocation belongs to, and which ones are managed; the memory is the driver's.
  * Managed memory is page-locked host memory here, which host and device can both access.
  */
-#include "vmm.h"
+#include "cuda-internal.h"
 
 #include "trace/names.h"
 
@@ -77,8 +77,7 @@ bool cuda_memory_is_managed(uint64_t va)
 
 void cuda_memory_end_context(void *context)
 {
-	struct npu_driver *drv = core_driver();
-	bool more = drv != NULL;
+	bool more = core_driver() != NULL;
 
 	while (more) {
 		uint64_t va = 0;
@@ -94,7 +93,7 @@ void cuda_memory_end_context(void *context)
 		pthread_mutex_unlock(&lock);
 		more = va != 0;
 		if (more)
-			npu_call(drv, halMemFree, pointer(va));
+			npu_call(core_driver(), halMemFree, pointer(va));
 	}
 }
 
@@ -103,24 +102,22 @@ void cuda_memory_end_context(void *context)
 static CUresult allocate(const char *call, CUdeviceptr *ptr, size_t size, uint64_t flags,
 			 enum npu_place_kind kind)
 {
-	struct core_context *context = core_context_peek();
+	struct core_context *context;
 	void *made = NULL;
-	CUresult code;
+	CUresult code = cuda_initialised() ?: cuda_current(call, &context);
 
-	CUDA_DRIVER(drv);
-	if (context == NULL)
-		return cuda_fail(CUDA_ERROR_INVALID_CONTEXT, call,
-				 "no context is current in this thread");
+	if (code != CUDA_SUCCESS)
+		return code;
 	if (ptr == NULL || size == 0)
 		return cuda_fail(CUDA_ERROR_INVALID_VALUE, call, "%s",
 				 ptr == NULL ? "ptr is NULL" : "size is 0");
 	if (kind == NPU_PLACE_DEVICE)
 		flags |= context->device;
-	code = cuda_of_driver(call, npu_call(drv, halMemAlloc, &made, size, flags));
+	code = CUDA_CALL(call, halMemAlloc, &made, size, flags);
 	if (code != CUDA_SUCCESS)
 		return code;
 	if (!remember((uintptr_t)made, size, core_context_handle(context), kind)) {
-		npu_call(drv, halMemFree, made);
+		npu_call(core_driver(), halMemFree, made);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	*ptr = (uintptr_t)made;
@@ -148,9 +145,10 @@ CUDA_EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *ptr, size_t *pitch, size_t 
 					size_t height, unsigned int element)
 {
 	size_t row = (width + PITCH_BYTES - 1) / PITCH_BYTES * PITCH_BYTES;
-	CUresult code;
+	CUresult code = cuda_initialised();
 
-	CUDA_INITIALISED();
+	if (code != CUDA_SUCCESS)
+		return code;
 	if (pitch == NULL || width == 0 || height == 0 ||
 	    (element != 4 && element != 8 && element != 16) || row < width ||
 	    height > SIZE_MAX / row)
@@ -175,19 +173,18 @@ CUDA_EXPORT CUresult cuMemAllocManaged(CUdeviceptr *ptr, size_t size, unsigned i
 /* Work that still uses the memory ends first, as in CUDA's driver. */
 static CUresult release(const char *call, uint64_t va, unsigned kinds)
 {
-	struct core_context *context = core_context_peek();
+	struct core_context *context;
 	struct trace_name gone;
+	CUresult code = cuda_initialised() ?: cuda_current(call, &context);
 
-	CUDA_DRIVER(drv);
-	if (context == NULL)
-		return cuda_fail(CUDA_ERROR_INVALID_CONTEXT, call,
-				 "no context is current in this thread");
+	if (code != CUDA_SUCCESS)
+		return code;
 	if (!forget(va, kinds, &gone))
 		return cuda_fail(CUDA_ERROR_INVALID_VALUE, call,
 				 "0x%llx is not the start of an allocation that this call frees",
 				 (unsigned long long)va);
 	core_device_synchronize(context->device, -1, call);
-	return cuda_of_driver(call, npu_call(drv, halMemFree, pointer(va)));
+	return CUDA_CALL(call, halMemFree, pointer(va));
 }
 
 CUDA_EXPORT CUresult cuMemFree_v2(CUdeviceptr ptr)
@@ -198,15 +195,15 @@ CUDA_EXPORT CUresult cuMemFree_v2(CUdeviceptr ptr)
 CUDA_EXPORT CUresult cuMemGetInfo_v2(size_t *free, size_t *total)
 {
 	struct MemInfo info;
-	CUresult code;
+	struct core_context *context;
+	CUresult code = cuda_initialised() ?: cuda_current(__func__, &context);
 
-	CUDA_DRIVER(drv);
-	CUDA_CONTEXT(context);
+	if (code != CUDA_SUCCESS)
+		return code;
 	if (free == NULL && total == NULL)
 		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "free and total are NULL");
 	memset(&info, 0, sizeof(info));
-	code = cuda_of_driver(__func__, npu_call(drv, halMemGetInfo, context->device,
-						 MEM_INFO_TYPE_HBM_SIZE, &info));
+	code = CUDA_CALL(__func__, halMemGetInfo, context->device, MEM_INFO_TYPE_HBM_SIZE, &info);
 	if (code != CUDA_SUCCESS)
 		return code;
 	if (free != NULL)
@@ -220,13 +217,13 @@ CUDA_EXPORT CUresult cuMemGetInfo_v2(size_t *free, size_t *total)
 CUDA_EXPORT CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdeviceptr ptr)
 {
 	struct npu_place place;
+	CUresult code = cuda_initialised() ?: cuda_check_context(__func__);
 
-	CUDA_DRIVER(drv);
-	CUDA_CONTEXT(context);
-	(void)context;
+	if (code != CUDA_SUCCESS)
+		return code;
 	if (base == NULL && size == NULL)
 		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "base and size are NULL");
-	place = cuda_place(drv, ptr);
+	place = cuda_place(ptr);
 	if (!(place.kind == NPU_PLACE_MAPPED && (place.readers != 0 || place.cpu)) &&
 	    place.kind != NPU_PLACE_DEVICE && place.kind != NPU_PLACE_PINNED &&
 	    place.kind != NPU_PLACE_MANAGED)
@@ -259,7 +256,10 @@ CUDA_EXPORT CUresult cuMemAllocHost_v2(void **ptr, size_t size)
 
 CUDA_EXPORT CUresult cuMemHostAlloc(void **ptr, size_t size, unsigned int flags)
 {
-	CUDA_INITIALISED();
+	CUresult code = cuda_initialised();
+
+	if (code != CUDA_SUCCESS)
+		return code;
 	if (flags >
 	    (CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED))
 		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "flags is %u", flags);
@@ -274,8 +274,10 @@ CUDA_EXPORT CUresult cuMemFreeHost(void *ptr)
 CUDA_EXPORT CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *ptr, void *host, unsigned int flags)
 {
 	struct trace_name name;
+	CUresult code = cuda_initialised();
 
-	CUDA_INITIALISED();
+	if (code != CUDA_SUCCESS)
+		return code;
 	name = find((uintptr_t)host);
 	if (ptr == NULL || flags != 0 || name.bytes == 0)
 		return cuda_fail(CUDA_ERROR_INVALID_VALUE, "cuMemHostGetDevicePointer",
@@ -286,12 +288,13 @@ CUDA_EXPORT CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *ptr, void *host, 
 
 CUDA_EXPORT CUresult cuMemHostGetFlags(unsigned int *flags, void *host)
 {
-	CUDA_INITIALISED();
+	CUresult code = cuda_initialised();
+
+	if (code != CUDA_SUCCESS)
+		return code;
 	if (flags == NULL || find((uintptr_t)host).letter != NPU_PLACE_PINNED)
 		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__,
-				 "host %p was not made by "
-				 "cuMemHostAlloc",
-				 host);
+				 "host %p was not made by cuMemHostAlloc", host);
 	*flags = CU_MEMHOSTALLOC_DEVICEMAP;
 	return CUDA_SUCCESS;
 }
@@ -299,8 +302,11 @@ CUDA_EXPORT CUresult cuMemHostGetFlags(unsigned int *flags, void *host)
 /* Copies reach the program's own memory as it is: only who registered what is kept. */
 CUDA_EXPORT CUresult cuMemHostRegister_v2(void *host, size_t size, unsigned int flags)
 {
-	CUDA_INITIALISED();
-	CUDA_CONTEXT(context);
+	struct core_context *context;
+	CUresult code = cuda_initialised() ?: cuda_current(__func__, &context);
+
+	if (code != CUDA_SUCCESS)
+		return code;
 	(void)flags;
 	if (host == NULL || size == 0)
 		return cuda_fail(CUDA_ERROR_INVALID_VALUE, "cuMemHostRegister", "host %p, size %zu",
@@ -317,9 +323,9 @@ CUDA_EXPORT CUresult cuMemHostUnregister(void *host)
 {
 	struct trace_name gone;
 
-	CUDA_INITIALISED();
-	return forget((uintptr_t)host, 1u << NPU_PLACE_REGISTERED, &gone)
-		       ? CUDA_SUCCESS
-		       : cuda_fail(CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED, __func__, "host %p",
-				   host);
+	return cuda_initialised()
+		       ?: (forget((uintptr_t)host, 1u << NPU_PLACE_REGISTERED, &gone)
+				   ? CUDA_SUCCESS
+				   : cuda_fail(CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED, __func__,
+					       "host %p", host));
 }

@@ -2,29 +2,28 @@
  *
  * Answers queries about pointers: cuPointerGetAttribute and related calls. No state.
  */
-#include "vmm.h"
+#include "cuda-internal.h"
 
-#include <inttypes.h>
 #include <string.h>
 
-static void put(void *data, const void *value, size_t bytes)
+static bool is_int(CUpointer_attribute a)
 {
-	memcpy(data, value, bytes);
+	return a == CU_POINTER_ATTRIBUTE_MEMORY_TYPE || a == CU_POINTER_ATTRIBUTE_SYNC_MEMOPS ||
+	       (a >= CU_POINTER_ATTRIBUTE_IS_MANAGED &&
+		a <= CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE) ||
+	       a == CU_POINTER_ATTRIBUTE_MAPPED ||
+	       a == CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE;
 }
 
-static void put_int(void *data, int value)
+/* As an int or a number or pointer of 64 bits, whichever the attribute is. */
+static void put(void *data, CUpointer_attribute attribute, uint64_t value)
 {
-	put(data, &value, sizeof(value));
-}
+	int number = (int)value;
 
-static void put_u64(void *data, uint64_t value)
-{
-	put(data, &value, sizeof(value));
-}
-
-static bool is_device(const struct npu_place *place)
-{
-	return place->owner != NPU_OWNER_HOST && npu_place_is_translated(place);
+	if (is_int(attribute))
+		memcpy(data, &number, sizeof(number));
+	else
+		memcpy(data, &value, sizeof(value));
 }
 
 static uint64_t access_flags(const struct npu_place *place)
@@ -34,90 +33,66 @@ static uint64_t access_flags(const struct npu_place *place)
 	return place->readers != 0 ? CU_MEM_ACCESS_FLAGS_PROT_READ : CU_MEM_ACCESS_FLAGS_PROT_NONE;
 }
 
-static uint64_t asked(const struct npu_place *place)
+/* False: memory like that has no such attribute. A range is that of the reservation, as on the
+ * H100. */
+static bool value_of(CUpointer_attribute attribute, uint64_t va, const struct npu_place *place,
+		     uint64_t *out)
 {
-	return place->kind == NPU_PLACE_MAPPED ? place->bytes : place->asked_bytes;
-}
+	bool mapped = place->kind == NPU_PLACE_MAPPED, managed = place->kind == NPU_PLACE_MANAGED;
+	bool device = place->owner != NPU_OWNER_HOST && npu_place_is_translated(place);
 
-/* A range is that of the reservation, as on the H100. */
-static bool range_attribute(void *data, CUpointer_attribute attribute,
-			    const struct npu_place *place)
-{
-	bool mapped = place->kind == NPU_PLACE_MAPPED;
-
+	*out = 0;
 	switch (attribute) {
 	case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
-		put_u64(data, mapped ? place->reserved_base : place->base);
-		return true;
+		*out = mapped ? place->reserved_base : place->base;
+		break;
 	case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
-		put_u64(data, mapped ? place->reserved_bytes : place->asked_bytes);
-		return true;
+		*out = mapped ? place->reserved_bytes : place->asked_bytes;
+		break;
 	case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
-		put_u64(data, place->base);
-		return true;
+		*out = place->base;
+		break;
 	case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
-		put_u64(data, asked(place));
-		return true;
-	default:
-		return false;
-	}
-}
-
-/* One that has no place for it answers false. */
-static bool attribute_of(void *data, CUpointer_attribute attribute, uint64_t va,
-			 const struct npu_place *place)
-{
-	bool managed = place->kind == NPU_PLACE_MANAGED;
-	bool device = is_device(place);
-	void *none = NULL, *context = cuda_memory_context(va);
-
-	if (range_attribute(data, attribute, place))
-		return true;
-	switch (attribute) {
+		*out = mapped ? place->bytes : place->asked_bytes;
+		break;
 	case CU_POINTER_ATTRIBUTE_CONTEXT:
-		put(data, &context, sizeof(context));
-		return true;
+		*out = (uintptr_t)cuda_memory_context(va);
+		break;
 	case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
-		put_int(data, device || managed ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST);
-		return true;
+		*out = device || managed ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
+		break;
 	case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
-		put_u64(data, va);
-		return true;
 	case CU_POINTER_ATTRIBUTE_HOST_POINTER:
-		if (device)
-			return false;
-		put_u64(data, va);
-		return true;
+		*out = va;
+		return attribute == CU_POINTER_ATTRIBUTE_DEVICE_POINTER || !device;
 	case CU_POINTER_ATTRIBUTE_BUFFER_ID:
 	case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
-		put_u64(data, place->number);
-		return true;
+		*out = place->number;
+		break;
 	case CU_POINTER_ATTRIBUTE_IS_MANAGED:
-		put_int(data, managed);
-		return true;
+		*out = managed;
+		break;
 	case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
-		put_int(data, device ? cuda_ordinal(place->owner) : 0);
-		return true;
+		*out = device ? (uint64_t)cuda_ordinal(place->owner) : 0;
+		break;
 	case CU_POINTER_ATTRIBUTE_MAPPED:
-		put_int(data, 1);
-		return true;
+		*out = 1;
+		break;
 	case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
-		put_u64(data, (uint32_t)place->handle_word);
-		return true;
+		*out = (uint32_t)place->handle_word;
+		break;
 	case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
-		put_u64(data, access_flags(place));
-		return true;
+		*out = access_flags(place);
+		break;
 	case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
 	case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
 	case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
-		put_int(data, 0);
-		return true;
 	case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
-		put(data, &none, sizeof(none));
-		return true;
+		break;
 	default:
 		return false;
 	}
+	return true;
 }
 
 static bool is_known(const struct npu_place *place)
@@ -129,21 +104,23 @@ CUDA_EXPORT CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attri
 					   CUdeviceptr ptr)
 {
 	struct npu_place place;
+	uint64_t value;
+	CUresult code = cuda_initialised() ?: CUDA_IS_NULL(data);
 
-	CUDA_DRIVER(drv);
-	if (data == NULL)
-		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "data is NULL");
-	place = cuda_place(drv, ptr);
+	if (code != CUDA_SUCCESS)
+		return code;
+	place = cuda_place(ptr);
 	if (!is_known(&place))
 		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "ptr 0x%llx is %s", ptr,
 				 place.kind == NPU_PLACE_PAGEABLE
 					 ? "no memory of this driver"
 					 : "reserved, and nothing is mapped there");
-	if (attribute_of(data, attribute, ptr, &place))
-		return CUDA_SUCCESS;
-	return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__,
-			 "attribute %d is unknown, or memory like that at 0x%llx has none",
-			 (int)attribute, ptr);
+	if (!value_of(attribute, ptr, &place, &value))
+		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__,
+				 "attribute %d is unknown, or memory like that at 0x%llx has none",
+				 (int)attribute, ptr);
+	put(data, attribute, value);
+	return CUDA_SUCCESS;
 }
 
 /* What does not apply is 0, as CUDA documents it; that is no failure. */
@@ -151,30 +128,24 @@ CUDA_EXPORT CUresult cuPointerGetAttributes(unsigned int count, CUpointer_attrib
 					    void **data, CUdeviceptr ptr)
 {
 	struct npu_place place;
+	CUresult code = cuda_initialised();
 
-	CUDA_DRIVER(drv);
+	if (code != CUDA_SUCCESS)
+		return code;
 	if (attributes == NULL || data == NULL || count == 0)
 		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__,
 				 "attributes %p, data %p, count %u", (void *)attributes,
 				 (void *)data, count);
-	place = cuda_place(drv, ptr);
+	place = cuda_place(ptr);
 	for (unsigned i = 0; i < count; i++) {
 		CUpointer_attribute a = attributes[i];
-		bool is_int = a == CU_POINTER_ATTRIBUTE_MEMORY_TYPE ||
-			      a == CU_POINTER_ATTRIBUTE_SYNC_MEMOPS ||
-			      (a >= CU_POINTER_ATTRIBUTE_IS_MANAGED &&
-			       a <= CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE) ||
-			      a == CU_POINTER_ATTRIBUTE_MAPPED ||
-			      a == CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE;
+		uint64_t value;
 
-		if (is_known(&place) && attribute_of(data[i], a, ptr, &place))
-			continue;
-		if (a == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL)
-			put_int(data[i], -2); /* cudaInvalidDeviceId */
-		else if (is_int)
-			put_int(data[i], 0);
-		else
-			put_u64(data[i], 0);
+		if (!is_known(&place) || !value_of(a, ptr, &place, &value))
+			value = a == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
+					? (uint64_t)-2 /* cudaInvalidDeviceId */
+					: 0;
+		put(data[i], a, value);
 	}
 	return CUDA_SUCCESS;
 }
@@ -183,9 +154,11 @@ CUDA_EXPORT CUresult cuPointerSetAttribute(const void *value, CUpointer_attribut
 					   CUdeviceptr ptr)
 {
 	struct npu_place place;
+	CUresult code = cuda_initialised();
 
-	CUDA_DRIVER(drv);
-	place = cuda_place(drv, ptr);
+	if (code != CUDA_SUCCESS)
+		return code;
+	place = cuda_place(ptr);
 	if (value == NULL || attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS || !is_known(&place))
 		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__,
 				 "attribute %d of 0x%llx cannot be set", (int)attribute, ptr);

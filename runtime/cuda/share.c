@@ -4,7 +4,7 @@
  * over sockets, keep memory alive and are the program's to close. Fabric handles answer as without
  * an IMEX channel.
  */
-#include "vmm.h"
+#include "cuda-internal.h"
 
 #include <string.h>
 
@@ -23,28 +23,25 @@ CUDA_EXPORT CUresult cuMemExportToShareableHandle(void *shareable,
 {
 	struct MemShareHandle share;
 	CUmemAllocationProp prop;
-	CUresult code;
+	CUresult code = cuda_initialised();
 
-	CUDA_DRIVER(drv);
+	if (code != CUDA_SUCCESS)
+		return code;
 	if (shareable == NULL || handle == 0 || flags != 0)
 		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "%s",
 				 shareable == NULL ? "shareable is NULL"
 				 : handle == 0     ? "handle is 0"
 						   : "flags must be 0");
-	code = check_type(__func__, type);
-	if (code == CUDA_SUCCESS)
-		code = cuda_properties(__func__, drv, handle, &prop);
+	code = check_type(__func__, type) ?: cuda_properties(__func__, handle, &prop);
 	if (code != CUDA_SUCCESS)
 		return code;
 	if (((unsigned)prop.requestedHandleTypes & (unsigned)type) == 0)
-		return cuda_fail(
-			CUDA_ERROR_INVALID_VALUE, __func__,
-			"handle 0x%llx was not made to be shared: prop.requestedHandleTypes was "
-			"%d, and %d is asked for",
-			handle, (int)prop.requestedHandleTypes, (int)type);
-	code = cuda_of_driver(__func__,
-			      npu_call(drv, halMemExportToShareableHandleV2, cuda_handle(handle),
-				       MEM_HANDLE_TYPE_POSIX, 0, &share));
+		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__,
+				 "handle 0x%llx was not made to be shared: "
+				 "prop.requestedHandleTypes was %d, and %d is asked for",
+				 handle, (int)prop.requestedHandleTypes, (int)type);
+	code = CUDA_CALL(__func__, halMemExportToShareableHandleV2, cuda_handle(handle),
+			 MEM_HANDLE_TYPE_POSIX, 0, &share);
 	if (code == CUDA_SUCCESS)
 		memcpy(shareable, &share, sizeof(int));
 	return code;
@@ -56,22 +53,19 @@ CUDA_EXPORT CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle
 	struct MemShareHandle share = { { 0 } };
 	drv_mem_handle_t *made = NULL;
 	int fd = (int)(intptr_t)shareable;
-	CUresult code;
+	CUresult code = cuda_initialised() ?: CUDA_IS_NULL(handle);
 
-	CUDA_DRIVER(drv);
-	if (handle == NULL)
-		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "handle is NULL");
+	if (code != CUDA_SUCCESS)
+		return code;
 	if (type == CU_MEM_HANDLE_TYPE_FABRIC)
 		return cuda_fail(CUDA_ERROR_NOT_PERMITTED, __func__,
 				 "fabric handles need an IMEX channel, and there is none");
-	code = check_type(__func__, type);
-	if (code == CUDA_SUCCESS)
-		code = cuda_vmm_ready(__func__);
+	code = check_type(__func__, type) ?: cuda_vmm_ready(__func__);
 	if (code != CUDA_SUCCESS)
 		return code;
 	memcpy(&share, &fd, sizeof(fd));
-	code = cuda_of_driver(__func__, npu_call(drv, halMemImportFromShareableHandleV2,
-						 MEM_HANDLE_TYPE_POSIX, &share, 0, &made));
+	code = CUDA_CALL(__func__, halMemImportFromShareableHandleV2, MEM_HANDLE_TYPE_POSIX, &share,
+			 0, &made);
 	if (code == CUDA_SUCCESS)
 		*handle = (uintptr_t)made;
 	return code;

@@ -25,25 +25,37 @@ static bool is_default(CUstream stream)
 	return stream == NULL || stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD;
 }
 
-struct core_stream *cuda_stream(CUstream handle, const char *call, CUresult *code)
+/* What the core calls the stream. */
+static void *core_handle(CUstream stream)
 {
-	int error = 0;
+	return is_default(stream) ? NULL : stream;
+}
+
+CUresult cuda_stream(CUstream handle, const char *call, struct core_stream **out)
+{
+	CUresult code;
+	int error;
+
+	if (!is_default(handle)) {
+		*out = core_stream_find_any(handle, call, &error);
+		return *out != NULL
+			       ? CUDA_SUCCESS
+			       : cuda_fail(CUDA_ERROR_INVALID_HANDLE, call, "%s", npu_message());
+	}
+	default_used = true;
+	code = cuda_check_context(call);
+	if (code != CUDA_SUCCESS)
+		return code;
+	*out = core_stream_find(NULL, call, &error);
+	return *out != NULL ? CUDA_SUCCESS : cuda_of_core(call, error);
+}
+
+/* As above, where only its being there matters. */
+static CUresult check_stream(CUstream handle, const char *call)
+{
 	struct core_stream *stream;
 
-	if (is_default(handle))
-		default_used = true;
-	if (core_context_peek() == NULL && is_default(handle)) {
-		*code = cuda_fail(CUDA_ERROR_INVALID_CONTEXT, call,
-				  "no context is current in this thread");
-		return NULL;
-	}
-	stream = is_default(handle) ? core_stream_find(NULL, call, &error)
-				    : core_stream_find_any(handle, call, &error);
-	if (stream == NULL)
-		*code = is_default(handle)
-				? cuda_of_core(call, error)
-				: cuda_fail(CUDA_ERROR_INVALID_HANDLE, call, "%s", npu_message());
-	return stream;
+	return cuda_stream(handle, call, &stream);
 }
 
 /* ---- the default stream and the others ---- */
@@ -83,6 +95,7 @@ static void *blocking_at(unsigned i)
 	return stream;
 }
 
+/* NULL: the default stream of the current context. What is gone needs no waiting. */
 static CUresult wait_for(void *handle, const char *call)
 {
 	int error;
@@ -95,18 +108,12 @@ static CUresult wait_for(void *handle, const char *call)
 CUresult cuda_stream_order(CUstream stream, const char *call)
 {
 	CUresult code = CUDA_SUCCESS;
-	struct core_stream *own;
 	void *other;
 
-	if (!is_default(stream)) {
-		int error;
-
-		if (!default_used || !take_blocking(stream, false) || core_context_peek() == NULL)
-			return CUDA_SUCCESS;
-		own = core_stream_find(NULL, call, &error);
-		return own == NULL ? CUDA_SUCCESS
-				   : cuda_of_core(call, core_stream_synchronize(own, -1, call));
-	}
+	if (!is_default(stream))
+		return default_used && take_blocking(stream, false) && core_context_peek() != NULL
+			       ? wait_for(NULL, call)
+			       : CUDA_SUCCESS;
 	for (unsigned i = 0;
 	     code == CUDA_SUCCESS && blocking_count > 0 && (other = blocking_at(i)) != NULL; i++)
 		code = wait_for(other, call);
@@ -116,14 +123,8 @@ CUresult cuda_stream_order(CUstream stream, const char *call)
 CUresult cuda_stream_before_sync(const char *call)
 {
 	CUresult code = cuda_stream_order(NULL, call);
-	struct core_stream *own;
-	int error;
 
-	if (code != CUDA_SUCCESS || !default_used)
-		return code;
-	own = core_stream_find(NULL, call, &error);
-	return own == NULL ? CUDA_SUCCESS
-			   : cuda_of_core(call, core_stream_synchronize(own, -1, call));
+	return code != CUDA_SUCCESS || !default_used ? code : wait_for(NULL, call);
 }
 
 /* ---- streams ---- */
@@ -132,12 +133,10 @@ static CUresult create(const char *call, CUstream *stream, unsigned int flags, i
 {
 	struct blocking *one = NULL;
 	void *made = NULL;
-	CUresult code;
+	CUresult code = cuda_initialised() ?: cuda_check_context(call);
 
-	CUDA_INITIALISED();
-	if (core_context_peek() == NULL)
-		return cuda_fail(CUDA_ERROR_INVALID_CONTEXT, call,
-				 "no context is current in this thread");
+	if (code != CUDA_SUCCESS)
+		return code;
 	if (stream == NULL || flags > CU_STREAM_NON_BLOCKING)
 		return cuda_fail(CUDA_ERROR_INVALID_VALUE, call, "stream %p, flags %u",
 				 (void *)stream, flags);
@@ -177,119 +176,93 @@ CUDA_EXPORT CUresult cuStreamCreateWithPriority(CUstream *stream, unsigned int f
 
 CUDA_EXPORT CUresult cuStreamDestroy_v2(CUstream stream)
 {
-	CUresult code = CUDA_SUCCESS;
+	const char *call = "cuStreamDestroy";
+	CUresult code = cuda_initialised();
 
-	CUDA_INITIALISED();
+	if (code != CUDA_SUCCESS)
+		return code;
 	if (is_default(stream))
-		return cuda_fail(CUDA_ERROR_INVALID_HANDLE, "cuStreamDestroy",
+		return cuda_fail(CUDA_ERROR_INVALID_HANDLE, call,
 				 "the default stream cannot be destroyed");
-	if (cuda_stream(stream, "cuStreamDestroy", &code) == NULL)
+	code = check_stream(stream, call);
+	if (code != CUDA_SUCCESS)
 		return code;
 	take_blocking(stream, true);
-	return cuda_of_core("cuStreamDestroy",
-			    core_stream_destroy(stream, false, "cuStreamDestroy"));
+	return cuda_of_core(call, core_stream_destroy(stream, false, call));
 }
 
 CUDA_EXPORT CUresult cuStreamQuery(CUstream handle)
 {
-	CUresult code = CUDA_SUCCESS;
 	struct core_stream *stream;
 	bool idle = false;
+	CUresult code = cuda_initialised() ?: cuda_stream(handle, __func__, &stream)
+			?: cuda_of_core(__func__, core_stream_query(stream, &idle, __func__));
 
-	CUDA_INITIALISED();
-	stream = cuda_stream(handle, __func__, &code);
-	if (stream == NULL)
-		return code;
-	code = cuda_of_core(__func__, core_stream_query(stream, &idle, __func__));
 	return code == CUDA_SUCCESS && !idle ? CUDA_ERROR_NOT_READY : code;
 }
 
 CUDA_EXPORT CUresult cuStreamSynchronize(CUstream handle)
 {
-	CUresult code = CUDA_SUCCESS;
 	struct core_stream *stream;
 
-	CUDA_INITIALISED();
-	stream = cuda_stream(handle, __func__, &code);
-	return stream == NULL
-		       ? code
-		       : cuda_of_core(__func__, core_stream_synchronize(stream, -1, __func__));
+	return cuda_initialised() ?: cuda_stream(handle, __func__, &stream)
+		       ?: cuda_of_core(__func__, core_stream_synchronize(stream, -1, __func__));
 }
 
 CUDA_EXPORT CUresult cuStreamGetFlags(CUstream stream, unsigned int *flags)
 {
-	CUresult code = CUDA_SUCCESS;
+	CUresult code = cuda_initialised() ?: CUDA_IS_NULL(flags) ?: check_stream(stream, __func__);
 
-	CUDA_INITIALISED();
-	if (flags == NULL)
-		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "flags is NULL");
-	if (cuda_stream(stream, __func__, &code) == NULL)
-		return code;
-	*flags = is_default(stream) || take_blocking(stream, false) ? CU_STREAM_DEFAULT
-								    : CU_STREAM_NON_BLOCKING;
-	return CUDA_SUCCESS;
+	if (code == CUDA_SUCCESS)
+		*flags = is_default(stream) || take_blocking(stream, false)
+				 ? CU_STREAM_DEFAULT
+				 : CU_STREAM_NON_BLOCKING;
+	return code;
 }
 
 CUDA_EXPORT CUresult cuStreamGetPriority(CUstream handle, int *priority)
 {
-	CUresult code = CUDA_SUCCESS;
 	struct core_stream *stream;
+	CUresult code = cuda_initialised() ?: CUDA_IS_NULL(priority)
+			?: cuda_stream(handle, __func__, &stream);
 
-	CUDA_INITIALISED();
-	if (priority == NULL)
-		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "priority is NULL");
-	stream = cuda_stream(handle, __func__, &code);
-	if (stream == NULL)
-		return code;
-	*priority = is_default(handle) ? 0 : (int)core_stream_priority(stream) + PRIORITY_GREATEST;
-	return CUDA_SUCCESS;
+	if (code == CUDA_SUCCESS)
+		*priority = is_default(handle)
+				    ? 0
+				    : (int)core_stream_priority(stream) + PRIORITY_GREATEST;
+	return code;
 }
 
 CUDA_EXPORT CUresult cuStreamGetCtx(CUstream stream, CUcontext *context)
 {
-	CUresult code = CUDA_SUCCESS;
+	struct core_context *current;
+	CUresult code = cuda_initialised() ?: cuda_current(__func__, &current)
+			?: CUDA_IS_NULL(context) ?: check_stream(stream, __func__);
 
-	CUDA_INITIALISED();
-	CUDA_CONTEXT(current);
-	if (context == NULL)
-		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "context is NULL");
-	if (cuda_stream(stream, __func__, &code) == NULL)
-		return code;
-	*context = core_context_handle(current);
-	return CUDA_SUCCESS;
+	if (code == CUDA_SUCCESS)
+		*context = core_context_handle(current);
+	return code;
 }
 
 CUDA_EXPORT CUresult cuStreamIsCapturing(CUstream stream, int *status)
 {
-	CUresult code = CUDA_SUCCESS;
+	CUresult code = cuda_initialised() ?: CUDA_IS_NULL(status)
+			?: check_stream(stream, __func__);
 
-	CUDA_INITIALISED();
-	if (status == NULL)
-		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "status is NULL");
-	if (cuda_stream(stream, __func__, &code) == NULL)
-		return code;
-	*status = 0; /* graphs are not modelled */
-	return CUDA_SUCCESS;
+	if (code == CUDA_SUCCESS)
+		*status = 0; /* graphs are not modelled */
+	return code;
 }
 
 /* ---- host functions ---- */
 
 CUDA_EXPORT CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void *user_data)
 {
-	CUresult code = CUDA_SUCCESS;
-
-	CUDA_INITIALISED();
-	if (function == NULL)
-		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "function is NULL");
-	if (cuda_stream(stream, __func__, &code) == NULL)
-		return code;
-	code = cuda_stream_order(stream, __func__);
-	return code != CUDA_SUCCESS
-		       ? code
-		       : cuda_of_core(__func__,
-				      core_callback_launch_host(function, user_data,
-								is_default(stream) ? NULL : stream,
-								__func__));
+	return cuda_initialised() ?: CUDA_IS_NULL(function) ?: check_stream(stream, __func__)
+		       ?: cuda_stream_order(stream, __func__)
+		       ?: cuda_of_core(__func__,
+				       core_callback_launch_host(function, user_data,
+								 core_handle(stream), __func__));
 }
 
 struct stream_callback {
@@ -310,9 +283,10 @@ CUDA_EXPORT CUresult cuStreamAddCallback(CUstream stream, CUstreamCallback funct
 					 void *user_data, unsigned int flags)
 {
 	struct stream_callback *callback;
-	CUresult code;
+	CUresult code = cuda_initialised();
 
-	CUDA_INITIALISED();
+	if (code != CUDA_SUCCESS)
+		return code;
 	if (function == NULL || flags != 0)
 		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "%s",
 				 function == NULL ? "callback is NULL" : "flags must be 0");
@@ -332,11 +306,10 @@ CUDA_EXPORT CUresult cuEventCreate(CUevent *event, unsigned int flags)
 {
 	uint32_t want = CORE_EVENT_SYNC;
 	void *made = NULL;
-	CUresult code;
+	CUresult code = cuda_initialised() ?: cuda_check_context(__func__);
 
-	CUDA_INITIALISED();
-	CUDA_CONTEXT(context);
-	(void)context;
+	if (code != CUDA_SUCCESS)
+		return code;
 	if (event == NULL || flags > 7)
 		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "event %p, flags %u",
 				 (void *)event, flags);
@@ -357,23 +330,16 @@ static CUresult of_event(const char *call, int code)
 
 CUDA_EXPORT CUresult cuEventDestroy_v2(CUevent event)
 {
-	CUDA_INITIALISED();
-	return of_event("cuEventDestroy", core_event_destroy(event, "cuEventDestroy"));
+	return cuda_initialised()
+		       ?: of_event("cuEventDestroy", core_event_destroy(event, "cuEventDestroy"));
 }
 
 CUDA_EXPORT CUresult cuEventRecord(CUevent event, CUstream stream)
 {
-	CUresult code = CUDA_SUCCESS;
-
-	CUDA_INITIALISED();
-	if (cuda_stream(stream, __func__, &code) == NULL)
-		return code;
-	code = cuda_stream_order(stream, __func__);
-	return code != CUDA_SUCCESS
-		       ? code
-		       : of_event(__func__,
-				  core_event_record(event, is_default(stream) ? NULL : stream,
-						    __func__));
+	return cuda_initialised() ?: check_stream(stream, __func__)
+		       ?: cuda_stream_order(stream, __func__)
+		       ?: of_event(__func__,
+				   core_event_record(event, core_handle(stream), __func__));
 }
 
 CUDA_EXPORT CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned int flags)
@@ -384,48 +350,39 @@ CUDA_EXPORT CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsi
 
 CUDA_EXPORT CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags)
 {
-	CUresult code = CUDA_SUCCESS;
-
-	CUDA_INITIALISED();
 	(void)flags;
-	if (cuda_stream(stream, __func__, &code) == NULL)
-		return code;
-	return of_event(__func__,
-			core_event_wait(event, is_default(stream) ? NULL : stream, 0, __func__));
+	return cuda_initialised() ?: check_stream(stream, __func__)
+		       ?: of_event(__func__,
+				   core_event_wait(event, core_handle(stream), 0, __func__));
 }
 
 CUDA_EXPORT CUresult cuEventQuery(CUevent event)
 {
 	bool done = false;
-	CUresult code;
+	CUresult code =
+		cuda_initialised()
+			?: of_event(__func__, core_event_query(event, false, &done, __func__));
 
-	CUDA_INITIALISED();
-	code = of_event(__func__, core_event_query(event, false, &done, __func__));
 	return code == CUDA_SUCCESS && !done ? CUDA_ERROR_NOT_READY : code;
 }
 
 CUDA_EXPORT CUresult cuEventSynchronize(CUevent event)
 {
-	CUDA_INITIALISED();
-	return of_event(__func__, core_event_synchronize(event, -1, __func__));
+	return cuda_initialised()
+		       ?: of_event(__func__, core_event_synchronize(event, -1, __func__));
 }
 
 CUDA_EXPORT CUresult cuEventElapsedTime(float *ms, CUevent start, CUevent end)
 {
 	bool done = false;
-	CUresult code;
+	CUresult code = cuda_initialised() ?: CUDA_IS_NULL(ms)
+			?: of_event(__func__, core_event_query(start, false, &done, __func__));
 
-	CUDA_INITIALISED();
-	if (ms == NULL)
-		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "ms is NULL");
-	code = of_event(__func__, core_event_query(start, false, &done, __func__));
 	if (code == CUDA_SUCCESS && done)
 		code = of_event(__func__, core_event_query(end, false, &done, __func__));
 	if (code == CUDA_SUCCESS && !done)
 		return CUDA_ERROR_NOT_READY;
-	return code != CUDA_SUCCESS
-		       ? code
-		       : of_event(__func__, core_event_elapsed(start, end, ms, __func__));
+	return code ?: of_event(__func__, core_event_elapsed(start, end, ms, __func__));
 }
 
 CUDA_EXPORT CUresult cuEventElapsedTime_v2(float *ms, CUevent start, CUevent end)

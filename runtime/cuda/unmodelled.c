@@ -3,9 +3,8 @@
  * Functions that exist for programs to link with, and are not modelled: each answers NOT_SUPPORTED
  * and logs once what is missing. The parameters are ignored.
  */
-#include "unmodelled.h"
-
 #include "cuda-internal.h"
+#include "cuda-names.h"
 
 static CUresult missing(const char *symbol, _Atomic int *told)
 {
@@ -17,7 +16,9 @@ static CUresult missing(const char *symbol, _Atomic int *told)
 	return CUDA_ERROR_NOT_SUPPORTED;
 }
 
+/* The parameters are nobody's, so the prototypes have none. */
 #define MISSING(symbol, name, since)            \
+	CUresult symbol(void);                  \
 	CUDA_EXPORT CUresult symbol(void)       \
 	{                                       \
 		static _Atomic int told;        \

@@ -6,7 +6,7 @@
  * One lock makes each call one step: a call on a range looks at all of its mappings before it
  * changes one. The driver below takes one mapping at a time.
  */
-#include "vmm.h"
+#include "cuda-internal.h"
 
 #include <inttypes.h>
 #include <pthread.h>
@@ -19,11 +19,11 @@ static bool is_granular(uint64_t value)
 	return value % CUDA_GRANULE_BYTES == 0;
 }
 
-struct npu_place cuda_place(struct npu_driver *drv, uint64_t va)
+struct npu_place cuda_place(uint64_t va)
 {
 	struct npu_place place = { .kind = NPU_PLACE_PAGEABLE };
 
-	npu_call(drv, npusimPlace, va, &place);
+	npu_call(core_driver(), npusimPlace, va, &place);
 	if (place.kind == NPU_PLACE_PINNED && cuda_memory_is_managed(va))
 		place.kind = NPU_PLACE_MANAGED;
 	return place;
@@ -51,34 +51,32 @@ CUDA_EXPORT CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t a
 					 CUdeviceptr addr, unsigned long long flags)
 {
 	void *made = NULL;
-	CUresult code;
+	CUresult code = cuda_initialised();
 
-	CUDA_DRIVER(drv);
+	if (code != CUDA_SUCCESS)
+		return code;
 	if (ptr == NULL || flags != 0)
 		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "%s",
 				 ptr == NULL ? "ptr is NULL" : "flags must be 0");
 	if (size == 0 || !is_granular(size) || !is_granular(addr))
-		return cuda_fail(
-			CUDA_ERROR_INVALID_VALUE, __func__,
-			"size is %zu and addr 0x%llx; both must be multiples of 2 MiB, and size "
-			"not 0",
-			size, addr);
+		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__,
+				 "size is %zu and addr 0x%llx; both must be multiples of 2 MiB, "
+				 "and size not 0",
+				 size, addr);
 	code = cuda_vmm_ready(__func__);
 	if (code != CUDA_SUCCESS)
 		return code;
 	pthread_mutex_lock(&lock);
-	code = cuda_of_driver(__func__, npu_call(drv, halMemAddressReserve, &made, size, alignment,
-						 pointer(addr), 0));
+	code = CUDA_CALL(__func__, halMemAddressReserve, &made, size, alignment, pointer(addr), 0);
 	pthread_mutex_unlock(&lock);
 	if (code == CUDA_SUCCESS)
 		*ptr = (uintptr_t)made;
 	return code;
 }
 
-static CUresult address_free_locked(struct npu_driver *drv, const char *call, CUdeviceptr ptr,
-				    size_t size)
+static CUresult address_free_locked(const char *call, CUdeviceptr ptr, size_t size)
 {
-	struct npu_place place = cuda_place(drv, ptr);
+	struct npu_place place = cuda_place(ptr);
 
 	if (place.reserved_bytes == 0 || place.reserved_base != ptr || place.reserved_bytes != size)
 		return cuda_fail(CUDA_ERROR_INVALID_VALUE, call,
@@ -86,19 +84,17 @@ static CUresult address_free_locked(struct npu_driver *drv, const char *call, CU
 				 "[0x%" PRIx64 ", +0x%" PRIx64 ")",
 				 ptr, size, place.reserved_bytes == 0 ? "none" : "this one",
 				 place.reserved_base, place.reserved_bytes);
-	return cuda_of_driver(call, npu_call(drv, halMemAddressFree, pointer(ptr)));
+	return CUDA_CALL(call, halMemAddressFree, pointer(ptr));
 }
 
 CUDA_EXPORT CUresult cuMemAddressFree(CUdeviceptr ptr, size_t size)
 {
-	CUresult code;
+	CUresult code = cuda_initialised() ?: cuda_vmm_ready(__func__);
 
-	CUDA_DRIVER(drv);
-	code = cuda_vmm_ready(__func__);
 	if (code != CUDA_SUCCESS)
 		return code;
 	pthread_mutex_lock(&lock);
-	code = address_free_locked(drv, __func__, ptr, size);
+	code = address_free_locked(__func__, ptr, size);
 	pthread_mutex_unlock(&lock);
 	return code;
 }
@@ -137,15 +133,12 @@ static CUresult prop_location(const char *call, const CUmemAllocationProp *prop,
 		if (location->id >= 0)
 			return CUDA_SUCCESS;
 		return cuda_fail(CUDA_ERROR_INVALID_VALUE, call,
-				 "prop.location.id is %d; a NUMA node "
-				 "is 0 or more",
-				 location->id);
+				 "prop.location.id is %d; a NUMA node is 0 or more", location->id);
 	default:
-		return cuda_fail(
-			CUDA_ERROR_INVALID_VALUE, call,
-			"prop.location.type is %d; memory is made on a device (1), the host (2) "
-			"or one of its NUMA nodes (3)",
-			(int)location->type);
+		return cuda_fail(CUDA_ERROR_INVALID_VALUE, call,
+				 "prop.location.type is %d; memory is made on a device (1), the "
+				 "host (2) or one of its NUMA nodes (3)",
+				 (int)location->type);
 	}
 }
 
@@ -165,11 +158,10 @@ static CUresult prop_of(const char *call, const CUmemAllocationProp *prop, struc
 				 "prop.requestedHandleTypes is %u; Windows's handles are not here",
 				 types);
 	if (types & CU_MEM_HANDLE_TYPE_FABRIC)
-		return cuda_fail(
-			CUDA_ERROR_NOT_PERMITTED, call,
-			"prop.requestedHandleTypes is %u; fabric handles need an IMEX channel, "
-			"and there is none",
-			types);
+		return cuda_fail(CUDA_ERROR_NOT_PERMITTED, call,
+				 "prop.requestedHandleTypes is %u; fabric handles need an IMEX "
+				 "channel, and there is none",
+				 types);
 	out->reserve = types | (uint64_t)prop->allocFlags.compressionType << WORD_COMPRESSION |
 		       (uint64_t)prop->allocFlags.gpuDirectRDMACapable << WORD_RDMA |
 		       (uint64_t)prop->allocFlags.usage << WORD_USAGE;
@@ -181,9 +173,10 @@ CUDA_EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t si
 {
 	struct drv_mem_prop want = { 0 };
 	drv_mem_handle_t *made = NULL;
-	CUresult code;
+	CUresult code = cuda_initialised();
 
-	CUDA_DRIVER(drv);
+	if (code != CUDA_SUCCESS)
+		return code;
 	if (handle == NULL || prop == NULL || flags != 0)
 		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "%s",
 				 handle == NULL ? "handle is NULL"
@@ -193,11 +186,9 @@ CUDA_EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t si
 		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__,
 				 "size is %zu; it must be a multiple of 2 MiB, the granularity",
 				 size);
-	code = prop_of(__func__, prop, &want);
-	if (code == CUDA_SUCCESS)
-		code = cuda_keep(want.side == MEM_DEV_SIDE ? want.devid : 0, __func__);
-	if (code == CUDA_SUCCESS)
-		code = cuda_of_driver(__func__, npu_call(drv, halMemCreate, &made, size, &want, 0));
+	code = prop_of(__func__, prop, &want)
+			?: cuda_keep(want.side == MEM_DEV_SIDE ? want.devid : 0, __func__)
+			?: CUDA_CALL(__func__, halMemCreate, &made, size, &want, 0);
 	if (code == CUDA_SUCCESS)
 		*handle = (uintptr_t)made;
 	return code;
@@ -205,38 +196,31 @@ CUDA_EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t si
 
 CUDA_EXPORT CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
 {
-	CUresult code;
+	CUresult code = cuda_initialised();
 
-	CUDA_DRIVER(drv);
+	if (code != CUDA_SUCCESS)
+		return code;
 	if (handle == 0)
 		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "handle is 0");
-	code = cuda_vmm_ready(__func__);
-	return code != CUDA_SUCCESS ? code
-				    : cuda_of_driver(__func__, npu_call(drv, halMemRelease,
-									cuda_handle(handle)));
+	return cuda_vmm_ready(__func__) ?: CUDA_CALL(__func__, halMemRelease, cuda_handle(handle));
 }
 
 CUDA_EXPORT CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *addr)
 {
 	drv_mem_handle_t *got = NULL;
 	struct npu_place place;
-	CUresult code;
+	CUresult code = cuda_initialised() ?: CUDA_IS_NULL(handle) ?: CUDA_IS_NULL(addr)
+			?: cuda_vmm_ready(__func__);
 
-	CUDA_DRIVER(drv);
-	if (handle == NULL || addr == NULL)
-		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "%s is NULL",
-				 handle == NULL ? "handle" : "addr");
-	code = cuda_vmm_ready(__func__);
 	if (code != CUDA_SUCCESS)
 		return code;
 	pthread_mutex_lock(&lock);
-	place = cuda_place(drv, (uintptr_t)addr);
+	place = cuda_place((uintptr_t)addr);
 	if (place.kind != NPU_PLACE_MAPPED)
 		code = cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "nothing is mapped at %p",
 				 addr);
 	else
-		code = cuda_of_driver(__func__, npu_call(drv, halMemRetainAllocationHandle, &got,
-							 pointer(place.base)));
+		code = CUDA_CALL(__func__, halMemRetainAllocationHandle, &got, pointer(place.base));
 	pthread_mutex_unlock(&lock);
 	if (code == CUDA_SUCCESS)
 		*handle = (uintptr_t)got;
@@ -247,10 +231,10 @@ CUDA_EXPORT CUresult cuMemGetAllocationGranularity(size_t *granularity,
 						   const CUmemAllocationProp *prop,
 						   CUmemAllocationGranularity_flags option)
 {
-	CUDA_INITIALISED();
-	if (granularity == NULL || prop == NULL)
-		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "%s is NULL",
-				 granularity == NULL ? "granularity" : "prop");
+	CUresult code = cuda_initialised() ?: CUDA_IS_NULL(granularity) ?: CUDA_IS_NULL(prop);
+
+	if (code != CUDA_SUCCESS)
+		return code;
 	if ((unsigned)option > CU_MEM_ALLOC_GRANULARITY_RECOMMENDED)
 		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__,
 				 "option is %d; known are 0 (minimum) and 1 (recommended)",
@@ -259,15 +243,14 @@ CUDA_EXPORT CUresult cuMemGetAllocationGranularity(size_t *granularity,
 	return CUDA_SUCCESS;
 }
 
-CUresult cuda_properties(const char *call, struct npu_driver *drv,
-			 CUmemGenericAllocationHandle handle, CUmemAllocationProp *out)
+CUresult cuda_properties(const char *call, CUmemGenericAllocationHandle handle,
+			 CUmemAllocationProp *out)
 {
 	struct drv_mem_prop have = { 0 };
-	CUresult code = cuda_vmm_ready(call);
+	CUresult code = cuda_vmm_ready(call)
+				?: CUDA_CALL(call, halMemGetAllocationPropertiesFromHandle, &have,
+					     cuda_handle(handle));
 
-	if (code == CUDA_SUCCESS)
-		code = cuda_of_driver(call, npu_call(drv, halMemGetAllocationPropertiesFromHandle,
-						     &have, cuda_handle(handle)));
 	if (code != CUDA_SUCCESS)
 		return code;
 	*out = (CUmemAllocationProp){
@@ -288,11 +271,14 @@ CUresult cuda_properties(const char *call, struct npu_driver *drv,
 CUDA_EXPORT CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop,
 							    CUmemGenericAllocationHandle handle)
 {
-	CUDA_DRIVER(drv);
+	CUresult code = cuda_initialised();
+
+	if (code != CUDA_SUCCESS)
+		return code;
 	if (prop == NULL || handle == 0)
 		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "%s",
 				 prop == NULL ? "prop is NULL" : "handle is 0");
-	return cuda_properties(__func__, drv, handle, prop);
+	return cuda_properties(__func__, handle, prop);
 }
 
 /* ---- mappings ---- */
@@ -300,15 +286,15 @@ CUDA_EXPORT CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp 
 CUDA_EXPORT CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset,
 			      CUmemGenericAllocationHandle handle, unsigned long long flags)
 {
-	CUresult code;
+	CUresult code = cuda_initialised();
 
-	CUDA_DRIVER(drv);
+	if (code != CUDA_SUCCESS)
+		return code;
 	if (ptr == 0 || size == 0 || handle == 0 || flags != 0 || !is_granular(ptr))
-		return cuda_fail(
-			CUDA_ERROR_INVALID_VALUE, __func__,
-			"ptr 0x%llx, size %zu, handle 0x%llx, flags %llu: ptr must be a multiple "
-			"of 2 MiB, none of the first three 0, and flags 0",
-			ptr, size, handle, flags);
+		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__,
+				 "ptr 0x%llx, size %zu, handle 0x%llx, flags %llu: ptr must be a "
+				 "multiple of 2 MiB, none of the first three 0, and flags 0",
+				 ptr, size, handle, flags);
 	if (offset != 0)
 		return cuda_fail(CUDA_ERROR_NOT_SUPPORTED, __func__, "offset is %zu; it must be 0",
 				 offset);
@@ -316,18 +302,17 @@ CUDA_EXPORT CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset,
 	if (code != CUDA_SUCCESS)
 		return code;
 	pthread_mutex_lock(&lock);
-	code = cuda_of_driver(__func__, npu_call(drv, halMemMapNoAccess, pointer(ptr), size, 0,
-						 cuda_handle(handle), 0));
+	code = CUDA_CALL(__func__, halMemMapNoAccess, pointer(ptr), size, 0, cuda_handle(handle),
+			 0);
 	pthread_mutex_unlock(&lock);
 	return code;
 }
 
 /* Every mapping that the range touches must lie in it; parts of it may be without one. */
-static CUresult check_whole_locked(struct npu_driver *drv, const char *call, uint64_t start,
-				   uint64_t end)
+static CUresult check_whole_locked(const char *call, uint64_t start, uint64_t end)
 {
 	for (uint64_t at = start; at < end;) {
-		struct npu_place place = cuda_place(drv, at);
+		struct npu_place place = cuda_place(at);
 
 		if (place.reserved_bytes == 0 || place.reserved_base > start ||
 		    place.reserved_base + place.reserved_bytes < end)
@@ -347,15 +332,15 @@ static CUresult check_whole_locked(struct npu_driver *drv, const char *call, uin
 	return CUDA_SUCCESS;
 }
 
-static CUresult unmap_locked(struct npu_driver *drv, const char *call, uint64_t start, uint64_t end)
+static CUresult unmap_locked(const char *call, uint64_t start, uint64_t end)
 {
-	CUresult code = check_whole_locked(drv, call, start, end);
+	CUresult code = check_whole_locked(call, start, end);
 
 	for (uint64_t at = start; code == CUDA_SUCCESS && at < end;) {
-		struct npu_place place = cuda_place(drv, at);
+		struct npu_place place = cuda_place(at);
 
 		if (place.kind == NPU_PLACE_MAPPED)
-			code = cuda_of_driver(call, npu_call(drv, halMemUnmap, pointer(at)));
+			code = CUDA_CALL(call, halMemUnmap, pointer(at));
 		at = place.kind == NPU_PLACE_MAPPED ? place.base + place.bytes : place.next_mapped;
 	}
 	return code;
@@ -363,9 +348,10 @@ static CUresult unmap_locked(struct npu_driver *drv, const char *call, uint64_t 
 
 CUDA_EXPORT CUresult cuMemUnmap(CUdeviceptr ptr, size_t size)
 {
-	CUresult code;
+	CUresult code = cuda_initialised();
 
-	CUDA_DRIVER(drv);
+	if (code != CUDA_SUCCESS)
+		return code;
 	if (ptr == 0 || size == 0 || !is_granular(ptr) || !is_granular(size) || ptr + size < ptr)
 		return cuda_fail(
 			CUDA_ERROR_INVALID_VALUE, __func__,
@@ -375,7 +361,7 @@ CUDA_EXPORT CUresult cuMemUnmap(CUdeviceptr ptr, size_t size)
 	if (code != CUDA_SUCCESS)
 		return code;
 	pthread_mutex_lock(&lock);
-	code = unmap_locked(drv, __func__, ptr, ptr + size);
+	code = unmap_locked(__func__, ptr, ptr + size);
 	pthread_mutex_unlock(&lock);
 	return code;
 }
@@ -443,24 +429,24 @@ static void note(struct changes *changes, const struct npu_place *place,
 }
 
 /* The last first. */
-static void take_back(struct npu_driver *drv, struct changes *changes)
+static void take_back(struct changes *changes)
 {
 	while (changes->count > 0) {
 		struct changed *change = &changes->list[--changes->count];
 
-		npu_call(drv, halMemSetAccess, pointer(change->va), change->bytes, &change->before,
-			 1);
+		npu_call(core_driver(), halMemSetAccess, pointer(change->va), change->bytes,
+			 &change->before, 1);
 	}
 }
 
 /* To all mappings from `start` on that follow one another without a gap. */
-static CUresult grant_locked(struct npu_driver *drv, const char *call, uint64_t start, uint64_t end,
+static CUresult grant_locked(const char *call, uint64_t start, uint64_t end,
 			     struct drv_mem_access_desc *grant, struct changes *changes)
 {
 	CUresult code = CUDA_SUCCESS;
 
 	for (uint64_t at = start; at < end && code == CUDA_SUCCESS;) {
-		struct npu_place place = cuda_place(drv, at);
+		struct npu_place place = cuda_place(at);
 
 		if (place.kind != NPU_PLACE_MAPPED)
 			break;
@@ -473,8 +459,7 @@ static CUresult grant_locked(struct npu_driver *drv, const char *call, uint64_t 
 			changes->list = list;
 			changes->room = room;
 		}
-		code = cuda_of_driver(
-			call, npu_call(drv, halMemSetAccess, pointer(at), place.bytes, grant, 1));
+		code = CUDA_CALL(call, halMemSetAccess, pointer(at), place.bytes, grant, 1);
 		if (code == CUDA_SUCCESS)
 			note(changes, &place, grant);
 		at += place.bytes;
@@ -483,10 +468,10 @@ static CUresult grant_locked(struct npu_driver *drv, const char *call, uint64_t 
 }
 
 /* The range must begin where a mapping does and end where one does. */
-static CUresult set_access_locked(struct npu_driver *drv, const char *call, uint64_t start,
-				  uint64_t end, const CUmemAccessDesc *desc, size_t count)
+static CUresult set_access_locked(const char *call, uint64_t start, uint64_t end,
+				  const CUmemAccessDesc *desc, size_t count)
 {
-	struct npu_place place = cuda_place(drv, start), last = cuda_place(drv, end - 1);
+	struct npu_place place = cuda_place(start), last = cuda_place(end - 1);
 	struct changes changes = { 0 };
 	CUresult code = CUDA_SUCCESS;
 
@@ -499,12 +484,11 @@ static CUresult set_access_locked(struct npu_driver *drv, const char *call, uint
 	for (size_t i = 0; i < count && code == CUDA_SUCCESS; i++) {
 		struct drv_mem_access_desc grant = { 0 };
 
-		code = grant_of(call, &desc[i], place.owner == NPU_OWNER_HOST, &grant);
-		if (code == CUDA_SUCCESS)
-			code = grant_locked(drv, call, start, end, &grant, &changes);
+		code = grant_of(call, &desc[i], place.owner == NPU_OWNER_HOST, &grant)
+			       ?: grant_locked(call, start, end, &grant, &changes);
 	}
 	if (code != CUDA_SUCCESS)
-		take_back(drv, &changes);
+		take_back(&changes);
 	free(changes.list);
 	return code;
 }
@@ -512,9 +496,10 @@ static CUresult set_access_locked(struct npu_driver *drv, const char *call, uint
 CUDA_EXPORT CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *desc,
 				    size_t count)
 {
-	CUresult code;
+	CUresult code = cuda_initialised();
 
-	CUDA_DRIVER(drv);
+	if (code != CUDA_SUCCESS)
+		return code;
 	if (ptr == 0 || size == 0 || desc == NULL || count == 0 || ptr + size < ptr)
 		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__,
 				 "ptr 0x%llx, size %zu, desc %p, count %zu: none may be 0", ptr,
@@ -523,7 +508,7 @@ CUDA_EXPORT CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAcc
 	if (code != CUDA_SUCCESS)
 		return code;
 	pthread_mutex_lock(&lock);
-	code = set_access_locked(drv, __func__, ptr, ptr + size, desc, count);
+	code = set_access_locked(__func__, ptr, ptr + size, desc, count);
 	pthread_mutex_unlock(&lock);
 	return code;
 }
@@ -535,12 +520,10 @@ CUDA_EXPORT CUresult cuMemGetAccess(unsigned long long *flags, const CUmemLocati
 	struct npu_place place;
 	uint32_t logic = 0;
 	bool host;
-	CUresult code;
+	CUresult code = cuda_initialised() ?: CUDA_IS_NULL(flags) ?: CUDA_IS_NULL(location);
 
-	CUDA_DRIVER(drv);
-	if (flags == NULL || location == NULL)
-		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "%s is NULL",
-				 flags == NULL ? "flags" : "location");
+	if (code != CUDA_SUCCESS)
+		return code;
 	host = location->type >= CU_MEM_LOCATION_TYPE_HOST &&
 	       location->type <= CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT;
 	if (location->type != CU_MEM_LOCATION_TYPE_DEVICE && !host)
@@ -549,7 +532,7 @@ CUDA_EXPORT CUresult cuMemGetAccess(unsigned long long *flags, const CUmemLocati
 	code = cuda_vmm_ready(__func__);
 	if (code != CUDA_SUCCESS)
 		return code;
-	place = cuda_place(drv, ptr);
+	place = cuda_place(ptr);
 	host = host && place.kind == NPU_PLACE_MAPPED && place.owner == NPU_OWNER_HOST;
 	if (!host && !cuda_device(location->id, &logic))
 		return cuda_fail(CUDA_ERROR_INVALID_DEVICE, __func__,

@@ -26,8 +26,7 @@ static const struct npu_backend *load_backend(const char *name, char **error)
 			     NPUSIM_HAVE_SIM || strcmp(name, "sim") != 0
 				     ? ""
 				     : "; this npusim was built without the model (-Dsim=disabled, "
-				       "or no "
-				       "SystemC when it was configured)");
+				       "or no SystemC when it was configured)");
 		return NULL;
 	default:
 		npu_text_add(error, "backend '%s' cannot be used: %s", name,
@@ -102,8 +101,7 @@ static struct npu_driver *open_named(const char *name, char **error)
 		return open_backend(name, error);
 	npu_text_add(error,
 		     "there is no backend '%s': hw is the server's own driver, sim the model, auto "
-		     "takes hw "
-		     "where it has a device",
+		     "takes hw where it has a device",
 		     name);
 	return NULL;
 }

@@ -33,16 +33,12 @@ struct tracker {
 	struct tracker_peak reserved_peak;
 };
 
-static const char *const level_names[TRACKER_LEVEL_COUNT] = {
-	[TRACKER_LIVE] = "live",
-	[TRACKER_SEGMENTS] = "segments",
-	[TRACKER_PHYSICAL] = "physical",
-	[TRACKER_RESERVED] = "reserved",
-};
-
 const char *tracker_level_name(enum tracker_level level)
 {
-	return level_names[level];
+	static const char *const names[] = { "live", "segments", "physical", "reserved" };
+
+	G_STATIC_ASSERT(G_N_ELEMENTS(names) == TRACKER_LEVEL_COUNT);
+	return names[level];
 }
 
 /* Whether a verb gets memory, or address space: its sizes are counted. */

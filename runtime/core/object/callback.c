@@ -6,11 +6,10 @@
  * the completions when no other thread waits, and runs the functions of aclrtLaunchHostFunc; those
  * of aclrtLaunchCallback are passed to the subscribed thread.
  */
-#include "core/object/callback.h"
+#include "core/object/stream.h"
 
 #include "base/clock.h"
 #include "core/object/error.h"
-#include "core/object/queue.h"
 #include "core/object/record.h"
 
 #include <errno.h>
@@ -152,9 +151,9 @@ static void describe_turn(void *arg, struct core_stall *out)
 	snprintf(out->text, sizeof(out->text), "waits for the host function %p, which %s",
 		 (void *)(uintptr_t)turn->fn,
 		 atomic_load(&turn->runs) ? "runs: its return ends the wait"
-		 : turn->subscribed       ? "no thread has taken: aclrtProcessReport in the "
-					    "thread that subscribes runs it"
-					  : "is the next that the stream's thread runs");
+		 : turn->subscribed ? "no thread has taken: aclrtProcessReport in the thread that "
+				      "subscribes runs it"
+				    : "is the next that the stream's thread runs");
 }
 
 /* ---- the stream's own thread ---- */

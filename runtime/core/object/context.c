@@ -79,9 +79,9 @@ struct core_context *core_context_current(void)
 	if (core_is_forked())
 		core_driver(); /* says so */
 	else if (current.device_plus_1 > 0 || current.explicit_context != NULL)
-		npu_message_set("no current context: the thread's was destroyed or its device "
-				"reset; call aclrtSetDevice or "
-				"aclrtSetCurrentContext in this thread");
+		npu_message_set(
+			"no current context: the thread's was destroyed or its device reset; call "
+			"aclrtSetDevice or aclrtSetCurrentContext in this thread");
 	else
 		npu_message_set("no current context: call aclrtSetDevice or aclrtSetCurrentContext "
 				"in this thread first");
@@ -120,8 +120,7 @@ int core_context_no_such(const void *handle, const char *call)
 		return core_context_none(call);
 	return core_fail(CORE_CONTEXT_NULL, call,
 			 "context=%p is no context of this process: it was destroyed, its device "
-			 "was reset, or it was not made "
-			 "by aclrtCreateContext",
+			 "was reset, or it was not made by aclrtCreateContext",
 			 handle);
 }
 

@@ -92,8 +92,8 @@ static struct npu_driver *open_driver(void)
 
 	if (core_is_forked()) {
 		npu_message_set("npusim: this process was forked after its parent had opened a "
-				"device; no device context "
-				"survives a fork: fork before the first aclrtSetDevice, or exec");
+				"device; no device context survives a fork: fork before the first "
+				"aclrtSetDevice, or exec");
 		return NULL;
 	}
 	if (atomic_load(&ended)) {

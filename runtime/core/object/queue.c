@@ -4,12 +4,11 @@
  * entries, what waits for which, and the rule that one thread at a time waits in the driver for a
  * stream's completions while the others wait for that thread.
  */
-#include "core/object/queue.h"
+#include "core/object/stream.h"
 
 #include "base/clock.h"
 #include "core/object/error.h"
 #include "core/object/process.h"
-#include "core/object/stall.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -4,7 +4,7 @@
  * is told, once per wait, which task is at its head and what would complete it. It decides
  * nothing: the wait goes on.
  */
-#include "core/object/stall.h"
+#include "core/object/stream.h"
 
 #include "base/clock.h"
 #include "core/object/process.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A stream as an object: its parts, and the list of live ones. Its queue, its callbacks and its
- * waiters are in queue.h, callback.h and stall.h.
+ * A stream as an object: its parts, the list of live streams, its queues in the driver, its host
+ * functions, and its waiters.
  */
 #ifndef NPUSIM_CORE_STREAM_H
 #define NPUSIM_CORE_STREAM_H
@@ -96,5 +96,60 @@ void core_stream_unlink(struct core_stream *stream);
 struct core_stream *core_stream_take_of(struct context *context);
 /* Handles of the streams of a device; free(). */
 void **core_stream_list(uint32_t device, unsigned *out_count);
+
+/* ---- a stream's queues in the driver: entries out, completions in (queue.c) ---- */
+
+/* Sends entries that belong together, so that nothing comes between them. `done` has one for each
+ * entry, or is NULL. */
+int core_stream_send_each(struct core_stream *stream, void *entries, unsigned count,
+			  const struct core_done *done, const char *call);
+/* The same with the stream's lock held (it is released while there is no room). */
+int core_stream_send_locked(struct core_stream *stream, void *entries, unsigned count,
+			    const struct core_done *done, const char *call);
+/* Waits until something completes or changes: 0, CORE_STREAM_SYNC_TIMEOUT when the deadline has
+ * passed, or the code of a driver that does not answer. */
+int core_stream_progress_locked(struct core_stream *stream, struct core_wait *wait);
+/* Takes what is complete, without waiting. */
+void core_stream_reap_locked(struct core_stream *stream);
+void core_stream_reap_device(uint32_t device);
+/* Makes the stream's queue, or takes it down. */
+int core_stream_open_queue(struct core_stream *stream, const char *call);
+void core_stream_close_queue(struct core_stream *stream);
+
+/* ---- host functions: whose turn comes when, the stream's own thread, and the threads that
+ * subscribe (callback.c) ---- */
+
+/* Queues a call of fn(arg) on the stream, whose lock is held (it is released while there is no
+ * room): by the stream's subscriber, else by its own thread. `block`: the stream waits for its
+ * return. aclError. */
+int core_callback_launch_locked(struct core_stream *stream, void (*fn)(void *), void *arg,
+				bool block, const char *call);
+
+/* The thread subscribes to one stream more; NULL: no memory. */
+struct subscriber *core_subscriber_join(uint64_t thread);
+/* To one less. */
+void core_subscriber_leave(struct subscriber *subscriber);
+uint64_t core_subscriber_thread(const struct subscriber *subscriber);
+/* Runs the next callback of the calling thread, waiting for it timeout_ms of the host's time, -1:
+ * no limit. 0, CORE_REPORT_TIMEOUT or CORE_THREAD_SUBSCRIBE. */
+int core_subscriber_process(int32_t timeout_ms);
+
+/* The stream's own thread looks after one more entry (lock held), and one less. It exists from the
+ * first on. */
+int core_attention_begin_locked(struct core_stream *stream, const char *call);
+void core_attention_end_locked(struct core_stream *stream);
+/* The stream ends: its thread is stopped, its subscription is gone. No lock is held. */
+void core_callback_end(struct core_stream *stream);
+/* True in the stream's own thread, where one must not wait for it. */
+bool core_is_pump_of(const struct core_stream *stream);
+
+/* ---- waits that do not end (stall.c) ---- */
+
+/* Wall time in ms until core_stall_tell_locked() has something to say of this wait; UINT32_MAX:
+ * never. */
+uint32_t core_stall_due_locked(const struct core_stream *stream, struct core_wait *wait);
+/* Warns, once a wait, if it is due and the stream stands: who waits, for which task, and what would
+ * end it. The lock is released meanwhile. */
+void core_stall_tell_locked(struct core_stream *stream, struct core_wait *wait);
 
 #endif

@@ -42,9 +42,8 @@ static bool parse_entry(const char *text, size_t length, uint32_t *out)
 static void warn_cut(const struct visible *v, const char *entry, size_t length)
 {
 	npu_log(NPU_LOG_WARN,
-		"%s=%s: '%.*s' is no device (there are 0 to %u): it and "
-		"what follows it are ignored, "
-		"%u of the list are used",
+		"%s=%s: '%.*s' is no device (there are 0 to %u): it and what follows it are "
+		"ignored, %u of the list are used",
 		variable, v->value, (int)length, entry, v->devices - 1, v->count);
 }
 
@@ -160,9 +159,8 @@ int core_device_count(uint32_t *out_user_count, uint32_t *out_logic_count)
 	if (v == NULL)
 		return CORE_API_INTERNAL;
 	if (v->wrong != NULL) {
-		npu_message_set("%s=%s %s; it must be a list of devices "
-				"from 0 to %u, ascending, such as "
-				"0,1",
+		npu_message_set("%s=%s %s; it must be a list of devices from 0 to %u, ascending, "
+				"such as 0,1",
 				variable, v->value, v->wrong, v->devices - 1);
 		core_last_error_note(CORE_NO_DEVICE);
 		return CORE_NO_DEVICE;
@@ -187,8 +185,7 @@ static void say_bad_user(const struct visible *v, int32_t user)
 				v->wrong);
 	else
 		npu_message_set("device %d does not exist: %s. These are user ids, indices of "
-				"%s=%s; user "
-				"id -> driver's logic id: %s",
+				"%s=%s; user id -> driver's logic id: %s",
 				user, range, variable, v->value, v->text);
 }
 
@@ -222,9 +219,8 @@ bool core_logic_to_user(uint32_t logic, int32_t *out_user)
 		npu_message_set("logic device %u does not exist: the driver has 0 to %u", logic,
 				v->devices - 1);
 	else
-		npu_message_set("logic device %u is hidden from this program by "
-				"%s=%s; user id -> logic "
-				"id: %s",
+		npu_message_set("logic device %u is hidden from this program by %s=%s; user id -> "
+				"logic id: %s",
 				logic, variable, v->value, v->text);
 	return false;
 }
