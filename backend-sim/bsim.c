@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The driver model as a backend of the runtime: opening and ending it with everything that its
- * rooms hold, the table of functions, statistics, the description for `npusim info`.
+ * The driver model as a backend of the runtime: opening and closing it with everything that its
+ * rooms hold, the table of functions, statistics, and the description for `npusim info`.
  */
 #include "device.h"
 #include "driver/stack.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Devices: opening the first of them (which joins the node and builds the model), closing,
- * properties, peer access. Owns what a device is asked about; memory is others'.
+ * Opens and closes devices for the driver's calls (opening the first one joins the node and builds
+ * the model), and answers for their properties and peer access. Memory is handled elsewhere.
  */
 #include "device.h"
 

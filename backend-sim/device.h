@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The simulated server as one process has it: building the model at the first device's opening.
- * Owned by bsim.c; called by device.c with bsim.lock held.
+ * Builds the model of the simulated server in this process when the first device is opened. Owned
+ * by bsim.c; called by device.c with bsim.lock held.
  */
 #ifndef NPUSIM_BSIM_DEVICE_H
 #define NPUSIM_BSIM_DEVICE_H

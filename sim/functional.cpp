@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Jobs without time.
+// Executes jobs without simulated time, by the same page tables.
 #include "functional.h"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Jobs without time: the same tables, the same bytes, no TLBs and no kernel. For simulations
-// without timing, and for debug transport.
+// Jobs without time: the same page tables and the same bytes, but no TLBs and no kernel. For
+// simulations without timing, and for debug transport.
 #ifndef NPUSIM_SIM_FUNCTIONAL_H
 #define NPUSIM_SIM_FUNCTIONAL_H
 

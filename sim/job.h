@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the face of the model (sim.h) and its blocks have in common: physical addresses, memory,
- * jobs and their histograms, the configuration and the counters of a simulation. Plain C, no state.
+ * What the interface of the model (sim.h) and its blocks have in common: physical addresses,
+ * memory, jobs and their histograms, the configuration and the counters of a simulation. Plain C,
+ * no state.
  */
 #ifndef NPUSIM_SIM_JOB_H
 #define NPUSIM_SIM_JOB_H

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Building and wiring the modules.
+// Builds the modules of all devices and wires them.
 #include "model.h"
 
 #include <algorithm>

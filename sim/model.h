@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The elaborated model: the modules of all devices and the wiring. One in a process, which is reset
-// for another simulation.
+// The elaborated model: the modules of all devices and their wiring. There is one per process,
+// which is reset for another simulation.
 #ifndef NPUSIM_SIM_MODEL_H
 #define NPUSIM_SIM_MODEL_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Device profiles: one table says each key's group, name, type, place and limits; reading, setting,
- * dumping and checking go through it. Values live in profiles/, never here.
+ * Device profiles: one table holds each key's group, name, type, place and limits; reading,
+ * setting, dumping and checking use it. Values are in profiles/, never here.
  */
 #include "profile.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A device profile: every constant of the model of one SoC, read from an ini file in the manner of
- * CANN's platform_config. Each key names its unit; each value's source stands in the ini beside it,
- * or the word "assumed". It owns parsing and checking; it simulates nothing.
+ * A device profile: every constant of the model of one SoC, read from an ini file in the style of
+ * CANN's platform_config. Each key names its unit; the source of each value is given next to it in
+ * the ini file, or the word "assumed". It owns parsing and checking; it simulates nothing.
  */
 #ifndef NPUSIM_SIM_PROFILE_H
 #define NPUSIM_SIM_PROFILE_H

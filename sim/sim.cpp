@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// sim.h: one simulation over the one SystemC kernel of the process, and its two clocks: the host's
-// (where the calling program is) and the kernel's, which follows it. No exception leaves this file.
+// Implements sim.h: one simulation over the one SystemC kernel of the process, and its two clocks:
+// host time (that of the calling program) and kernel time, which follows it. No exception leaves
+// this file.
 #include "sim.h"
 
 #include <algorithm>

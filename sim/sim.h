@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The face of the SystemC model: what the driver model (backend-sim) may ask of it. Plain C.
- * It owns simulated time, the MMUs and TLBs, the memories' timing, the engines and the links of
- * every device of one simulated server as one process sees it. It knows nothing of the ACL, of
- * processes or of handles.
+ * The interface of the SystemC model: what the driver model (backend-sim) may ask of it. Plain C.
+ * It owns simulated time, the MMUs and TLBs, the timing of the memories, the engines and the links
+ * of every device of one simulated server as one process sees it. It is independent of the ACL, of
+ * processes and of handles.
  *
- * One simulation a process. Not thread-safe: the caller holds one lock of its own around every
+ * One simulation per process. Not thread-safe: the caller holds one lock of its own around every
  * call, except those marked "any thread". No call throws; no call reads the environment.
  */
 #ifndef NPUSIM_SIM_H

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * NPU_DIALECT_CUDA: reservations anywhere in the process's address space, access to mappings device
- * by device, and shares that are file descriptors. Owns the rules of that dialect where they differ
- * from the window's; the records are those of memory/.
+ * NPU_DIALECT_CUDA: reservations anywhere in the process's address space, access to mappings
+ * device by device, and shares that are file descriptors. Owns the rules of that dialect where
+ * they differ from the window's; the records are those of memory/.
  *
- * Host addresses are taken exactly as far as a reservation reaches, so the kernel has the last word
- * on what is free. Without a hint the lowest free addresses from 12 GiB up are given.
+ * Host address space is reserved for exactly the length of a reservation, so the kernel decides
+ * what is free. Without a hint the lowest free addresses from 12 GiB up are chosen.
  */
 #include "cuda/dialect.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The CUDA dialect (NPU_DIALECT_CUDA), for those above it: who may reach a range of mappings.
- * Everything else it does through the table of memory/dialect.h. Called with bsim.lock held.
+ * The CUDA dialect (NPU_DIALECT_CUDA) as the rooms above see it: who may access a range of
+ * mappings. Everything else goes through the table of memory/dialect.h. Called with bsim.lock
+ * held.
  */
 #ifndef NPUSIM_BSIM_CUDA_DIALECT_H
 #define NPUSIM_BSIM_CUDA_DIALECT_H

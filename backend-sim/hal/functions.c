@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What libascend_hal.so does: the functions of the seam under their own names, each the top
- * driver's member of that name, and the few beyond the seam that have an answer.
+ * Implements libascend_hal.so: the functions of the seam under their own names, each of which
+ * calls the top driver's member of that name, and the few beyond the seam that have an answer.
  */
 #include "hal.h"
 

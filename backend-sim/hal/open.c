@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Opens the model behind libascend_hal.so: takes a driver of backend-sim.so at the first call, with
- * the layers that the process has. Owns the symbol that says whose library this is.
+ * Opens the model behind libascend_hal.so: obtains a driver from backend-sim.so at the first call,
+ * with the layers of the process. Owns the symbol that identifies whose library this is.
  */
 #include "hal.h"
 

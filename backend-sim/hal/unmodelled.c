@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The functions of unmodelled.h: each says what it is when it is called, once, and refuses.
+ * Implements the functions of unmodelled.h: each logs once what is missing when it is called, and
+ * refuses.
  */
 #include "hal.h"
 

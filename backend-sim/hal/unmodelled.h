@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Names that must be there for others to load, with nothing behind them: what CANN's runtime links
- * strongly (the channel to the device's daemons, report queues of older chips, physical addresses),
- * and what memfabric looks up and does not call on drivers that have the virtual memory functions.
- * Who includes this defines UNMODELLED(result type, answer, name, what it is); none of them looks
- * at an argument.
+ * Names that must exist for other libraries to load, with nothing behind them: what CANN's runtime
+ * links strongly (the channel to the device's daemons, report queues of older chips, physical
+ * addresses), and what memfabric looks up but does not call on drivers that have the virtual
+ * memory functions. A file that includes this defines UNMODELLED(result type, answer, name, what
+ * it is); no function uses its arguments.
  */
 #ifndef UNMODELLED
 #define UNMODELLED(result, answer, name, what)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Who may reach a mapping: halMemSetAccess and halMemGetAccess.
+ * Sets and queries access rights to mappings: halMemSetAccess and halMemGetAccess.
  */
 #include "memory/dialect.h"
 #include "memory/memory.h"

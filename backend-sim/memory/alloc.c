@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * halMemAlloc, halMemFree and memory information. Owns what an allocation's flag means, and the
- * pages behind those that have pages of their own; heaps are pool.c's.
+ * Implements halMemAlloc, halMemFree and memory information. Owns the meaning of an allocation's
+ * flags, and the pages of allocations that have their own; allocations from heaps are in slab.c.
  */
 #include "memory/memory.h"
 #include "memory/place.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a dialect of virtual memory does in place of the window's rules (NPU_DIALECT_CUDA;
- * npusim/driver.h says what programs see). The room above fills the table in, and bsim.cuda points
- * to it while the dialect counts. Called with bsim.lock held.
+ * The table by which a dialect of virtual memory replaces the window's rules (NPU_DIALECT_CUDA;
+ * npusim/driver.h says what programs see). The room above fills in the table, and bsim.cuda points
+ * to it while the dialect is in use. Called with bsim.lock held.
  */
 #ifndef NPUSIM_BSIM_DIALECT_H
 #define NPUSIM_BSIM_DIALECT_H

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The report of a host access to device memory: what was touched, whose it is, and the right call.
- * Owns the SIGSEGV handler, which is installed only where nobody has one, and steps aside after its
- * report: the access is repeated and ends the program as it would have without it.
+ * Reports a host access to device memory: the address, its owner, and the call to use instead.
+ * Owns the SIGSEGV handler, which is installed only if the program has none, and which removes
+ * itself after its report: the access is repeated and ends the program as it would have without
+ * it.
  *
- * The handler takes no lock and calls nothing but write() and sigaction(): it reads tables that
- * another thread may be changing, which at worst makes the report wrong, never the program's end.
+ * The handler takes no lock and calls only write() and sigaction(): it reads tables that another
+ * thread may be changing, which at worst makes the report wrong but never affects how the program
+ * ends.
  */
 #include "memory/memory.h"
 #include "memory/place.h"

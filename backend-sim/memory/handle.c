@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Physical handles: halMemCreate, halMemRelease, halMemRetainAllocationHandle, their properties and
- * granularity.
+ * Implements physical handles: halMemCreate, halMemRelease, halMemRetainAllocationHandle, their
+ * properties and granularity.
  */
 #include "memory/memory.h"
 #include "process/ops.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Names of classic allocations for other processes (halShmem*), and host memory that is registered
- * for a device. Owns the addresses that both get here; names and their whitelists are the node's.
+ * Shares classic allocations with other processes by name (halShmem*), and registers host memory
+ * for a device. Owns the addresses that both get here; names and their whitelists belong to the
+ * node.
  */
 #include "memory/memory.h"
 #include "memory/place.h"

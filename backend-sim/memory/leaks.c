@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What this process still has: reservations, mappings, handles, allocations. For the report at
- * exit. Owns the words only.
+ * Lists what this process still holds, namely reservations, mappings, handles and allocations, for
+ * the report at exit. Owns only the wording.
  */
 #include "memory/memory.h"
 #include "process/ops.h"

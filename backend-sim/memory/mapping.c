@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * halMemMap, halMemUnmap, and who may reach a mapping. What is checked, and in which order, is the
- * driver's.
+ * Implements halMemMap and halMemUnmap. The checks and their order are those of the driver.
  */
 #include "memory/memory.h"
 #include "memory/place.h"

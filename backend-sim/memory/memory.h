@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The memory of this process, as its driver model keeps it: ranges of addresses in the window,
- * handles of physical memory, mappings of handles, classic allocations; how the record at an
- * address is found, and what may be done with them:
+ * handles of physical memory, mappings of handles, classic allocations; the lookup of the record
+ * at an address, and the operations on all of these:
  *
  *   window.c   addresses: the SVM window, 1 GiB heaps, slabs, NoUC ranges; reserve.c: the calls
  *   handle.c   physical handles; share.c: between processes
- *   mapping.c  map and unmap; access.c: who may reach a mapping
+ *   mapping.c  map and unmap; access.c: access rights to a mapping
  *   alloc.c    classic allocations; ipc.c: names of them, registered host memory
  *   tables.c   page tables, which say where bytes go (tables.h)
- *   place.c    what lies at an address, for all who ask (place.h)
+ *   place.c    what lies at an address, for every caller (place.h)
  *   leaks.c    what is left at exit; fault.c: the report of a host access to device memory
  *
- * dialect.h says what another dialect does in place of the window's rules. Every lookup is one
- * step: an array over all addresses below 128 TiB, an entry a GiB; in it an array of 2 MiB slots
- * where one is needed. All with bsim.lock held, but the lookups, which a signal handler may call.
+ * dialect.h is the table by which another dialect replaces the window's rules. A lookup takes
+ * constant time: an array over all addresses below 128 TiB has an entry per GiB, and in it an
+ * array of 2 MiB slots where one is needed. All are called with bsim.lock held, except the
+ * lookups, which a signal handler may call.
  */
 #ifndef NPUSIM_BSIM_MEMORY_H
 #define NPUSIM_BSIM_MEMORY_H

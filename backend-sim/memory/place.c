@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What lies at an address, for all who ask: copies, queries, checks, the runtime above
- * (npusimPlace, npusimPhysical, halMemGetAddressRange, drvMemGetAttribute), and messages. Owns
- * nothing.
+ * Answers what lies at an address, for copies, queries, checks, the runtime above (npusimPlace,
+ * npusimPhysical, halMemGetAddressRange, drvMemGetAttribute), and messages. Owns nothing.
  */
 #include "memory/place.h"
 

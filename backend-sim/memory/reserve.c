@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reservations: halMemAddressReserve and halMemAddressFree. Owns the checks and their order; the
- * addresses are window.c's.
+ * Implements reservations: halMemAddressReserve and halMemAddressFree. Owns the checks and their
+ * order; window.c chooses the addresses.
  */
 #include "memory/dialect.h"
 #include "memory/place.h"

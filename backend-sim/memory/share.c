@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Export and import of handles between processes. Owns the shareable values' form and the rules
- * about who may import where; the shares themselves, their whitelists and lifetimes are the node's.
+ * Exports and imports handles between processes. Owns the form of shareable values and the rules
+ * about which process may import where; the shares themselves, their whitelists and lifetimes
+ * belong to the node.
  */
 #include "memory/dialect.h"
 #include "memory/memory.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Heaps of classic allocations: 1 GiB each, of one kind, first fit. Owns which pages of a heap are
- * taken, and the frames behind 4 KiB pages.
+ * Manages the heaps of classic allocations: 1 GiB each, of one kind, first fit. Owns the record of
+ * which pages of a heap are in use, and the frames behind 4 KiB pages.
  */
 #include "memory/memory.h"
 #include "memory/tables.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Page tables of this process: one for each device, one for memory of the host. Owns the memory
- * that tables take - frames of the node's reserved part, cut into 4 KiB - and turns a block's
- * extents into leaves. The format is page-table.h's.
+ * Maintains the page tables of this process: one for each device, one for host memory. Owns the
+ * memory of the tables (frames of the node's reserved part, divided into 4 KiB tables) and turns a
+ * block's extents into leaves. The format is defined in page-table.h.
  */
 #include "memory/tables.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Page tables of this process: one for each device, one for memory of the host, in the format of
- * page-table.h, in the memory that they describe. They alone say where bytes go: copies and the
- * model's MMUs walk them. Called with bsim.lock held.
+ * The page tables of this process: one for each device, one for host memory, in the format of
+ * page-table.h, stored in the memory that they describe. They alone determine where bytes go:
+ * copies and the model's MMUs walk them. Called with bsim.lock held.
  */
 #ifndef NPUSIM_BSIM_TABLES_H
 #define NPUSIM_BSIM_TABLES_H

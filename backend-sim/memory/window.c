@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The window's addresses: getting them from the host, handing out 1 GiB heaps, and the slots that
- * say which mapping has a page. Who asks for a reservation and what is checked stands in reserve.c.
+ * Manages the addresses of the window: obtains them from the host, hands out 1 GiB heaps, and
+ * keeps the slots that say which mapping a page belongs to. The checks of a reservation are in
+ * reserve.c.
  */
 #include "memory/memory.h"
 #include "memory/dialect.h"

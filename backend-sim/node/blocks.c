@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Makes blocks, the physical allocations, and ends them; makes the views that a process has of
- * them, and says who holds how much when there is no room for one. frames.c chooses the frames.
+ * Creates and ends blocks, the physical allocations, and the views that a process has of them, and
+ * says who holds how much when there is no room for a new one. frames.c chooses the frames.
  */
 #include "blocks.h"
 

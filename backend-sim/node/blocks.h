@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Views of blocks, for the files that make and end them: imports, and a process that leaves.
+ * Views of blocks, for the files that create and end them: imports, and processes that leave.
  */
 #ifndef NPUSIM_NODE_BLOCKS_H
 #define NPUSIM_NODE_BLOCKS_H

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Exports blocks as file descriptors and imports them again, for the calls that pass memory over
- * sockets. The kernel keeps the account: a descriptor is an opening of the control segment's
- * memfd of its own that has a lock on the byte of its block. Such a lock (of an open file
- * description) ends when the last copy of the descriptor is closed, in whatever process or socket
- * that is; whoever asks for the byte's lock learns whether one is left. The position in the file
- * says which block it is.
+ * sockets. The kernel tracks the references: a descriptor is a separate open file description of
+ * the control segment's memfd, which holds a lock on the byte of its block. Such a lock ends when
+ * the last copy of the descriptor is closed, in whatever process or socket that is; a process that
+ * queries the byte's lock learns whether one is left. The file position identifies the block.
  *
- * Limits. That the last copy was closed is noticed at the next question for free memory, or when
- * memory is short. A descriptor does not keep the node itself: where all members have ended it
- * stands for nothing. A process that moves the position (lseek, read) has made it stand for
- * nothing, too. A program that closed the node's own descriptor cannot ask: then blocks count as
- * kept.
+ * Limits. That the last copy was closed is noticed at the next query for free memory, or when
+ * memory is short. A descriptor does not keep the node itself alive: once all members have ended
+ * it is invalid. A process that moves the file position (lseek, read) also makes it invalid. A
+ * program that closed the node's own descriptor cannot query the locks: its blocks then count as
+ * still referenced.
  */
 #include "blocks.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Finds the members of a node, for newcomers and reports, without a file that could go stale: by
- * the sockets that they have bound (socket.c), which the kernel lists in /proc/net/unix and removes
- * with the process. Members are then reached through /proc/PID/fd/FD, which the kernel opens for
- * the same user only. Knows nothing of what lies in the descriptors.
+ * Finds the members of a node, for newcomers and reports, without a file that could become stale:
+ * by the sockets that they have bound (socket.c), which the kernel lists in /proc/net/unix and
+ * removes with the process. Members are then reached through /proc/PID/fd/FD, which the kernel
+ * opens only for the same user. It does not know what the descriptors contain.
  */
 #include "join.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Lets a caller into the node, and on the way gives back what dead members left: their holds, their
- * names, their places in the table. Each step may be the last of this process too: whoever comes
- * next begins again.
+ * Lets a caller into the node, and first reclaims what dead members left behind: their holds,
+ * their names, their slots in the table. This process may die at any step too: the next to enter
+ * then starts over.
  */
 #include "members.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Makes the memfds of a node, maps them, and keeps an eye on their descriptors, which the program
- * may close at any time, since it takes them for its own. Knows nothing of what lies in them.
+ * Creates and maps the memfds of a node, and guards their descriptors, which the program may close
+ * at any time in the belief that they are its own. It does not know what the memfds contain.
  */
 #include "file.h"
 

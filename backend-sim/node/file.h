@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Memfds, their descriptors and their mappings as this process has them.
+ * The memfds of a node, with their descriptors and mappings in this process.
  */
 #ifndef NPUSIM_NODE_FILE_H
 #define NPUSIM_NODE_FILE_H

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Chooses the frames of new blocks, and keeps which frames of a memory are used. All of it is
- * derived: node_rebuild() makes it anew from the living blocks.
+ * Chooses the frames of new blocks, and tracks which frames of a memory are in use. All of this is
+ * derived state: node_rebuild() recomputes it from the living blocks.
  *
  * Policy: a 1 GiB page needs 512 free frames that begin at a multiple of 512 ("a giant"), so whole
- * giants are kept as long as possible. A request takes as few whole giants as it can, fills giants
- * that are partly used, the fullest first, and in one piece where one of them has room in one
- * piece. Whole giants are taken from the smallest run of them that suffices.
+ * giants are preserved as long as possible. A request takes as few whole giants as it can; it uses
+ * partly used giants first, the fullest before others, and in one piece if one of them has enough
+ * room in one piece. Whole giants are taken from the smallest sufficient run.
  */
 #include "records.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Says how much of the host's memory the machine and the control groups of this process leave, for
- * messages. Nothing is reserved by asking.
+ * Determines how much host memory the machine and the control groups of this process leave, for
+ * messages. Asking reserves nothing.
  */
 #include "node.h"
 

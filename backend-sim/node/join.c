@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Joins a node and leaves it: makes its memfds or opens those of a member, maps them, and enters
- * this process into the table of members.
+ * Joins and leaves a node: creates its memfds or opens those of a member, maps them, and enters
+ * this process in the member table.
  */
 #include "join.h"
 

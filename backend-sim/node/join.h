@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How processes find and join a node: the sockets by which members are found, the start-up lock,
- * and membership itself; for the files of the node that join or look.
+ * How processes find and join a node, for the files of the node that join or look: the sockets by
+ * which members are found, the start-up lock, and membership itself.
  */
 #ifndef NPUSIM_NODE_JOIN_H
 #define NPUSIM_NODE_JOIN_H

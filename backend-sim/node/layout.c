@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Decides which shapes a node can have, and where in the control segment the tables of each lie.
+ * Decides which shapes a node can have, and where the tables of each lie in the control segment.
  */
 #include "layout.h"
 

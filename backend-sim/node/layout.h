@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What lies in the control segment that members share, and what each process keeps beside it: the
- * ground that all other files of the node stand on.
+ * The layout of the control segment that members share, and the state that each process keeps in
+ * addition: the basis of all other files of the node.
  *
- * Who knows whom, from below: process, file (one process, one memfd); layout; records.h (frames.c,
+ * Dependencies, lowest first: process, file (one process, one memfd); layout; records.h (frames.c,
  * whitelist.c, records.c, frame-cache.c, rebuild.c: the records, for whoever has the lock);
  * members.h (member.c, lock.c, enter.c: who is alive, the lock, what dead members left); blocks.h
  * (block.c); share.c and descriptor.c; join.h (socket.c, discover.c, join.c); list.c.
  *
- * The truth and what is derived. A member may die between any two instructions, the lock held. So
- * the truth is little, and each change of it takes effect by one store:
+ * Truth and derived state. A member may die between any two instructions while it holds the lock.
+ * So the truth is small, and each change of it takes effect by one store:
  *   - a block lives where the bit of its first frame is set in `live`; its records are complete
  *     before the bit is set;
  *   - a living block has at least one holder, or a descriptor; a member holds it where its bit is

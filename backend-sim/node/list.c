@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reports on this user's nodes and ends them, for `npusim node`. To look, a process joins as a
- * visitor, which others do not see; to end a node it needs nothing but what the kernel lists.
+ * Lists and ends this user's nodes, for `npusim node`. To look, a process joins as a visitor that
+ * others do not see; to end a node it needs only what the kernel lists.
  */
 #include "join.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The member table, the node's lock, and the entry that every function of the node makes: who is
- * alive, who may go on, and that what dead members left is back.
+ * The member table, the node's lock, and the entry to the node through which every function
+ * passes: who is alive, who may proceed, and that the memory of dead members has been reclaimed.
  */
 #ifndef NPUSIM_NODE_MEMBERS_H
 #define NPUSIM_NODE_MEMBERS_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Asks /proc about a process, for the member table and the whitelists: when it started, what runs
- * in it, whether it is on its way out. Keeps no state.
+ * Asks /proc about a process, for the member table and the whitelists: when it started, which
+ * program it runs, whether it is exiting. Keeps no state.
  */
 #include "process.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What /proc and the kernel say about a process, for whoever must know whether a member has ended.
+ * What /proc and the kernel say about a process, for code that must know whether a member has
+ * ended.
  */
 #ifndef NPUSIM_NODE_PROCESS_H
 #define NPUSIM_NODE_PROCESS_H

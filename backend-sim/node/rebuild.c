@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Builds anew all that is derived from the truth, for whoever makes a node or takes the lock over
- * from a dead member. This may be the last step of this process too: whoever comes next begins
- * again.
+ * Rebuilds all derived state from the truth, for a process that creates a node or takes over the
+ * lock of a dead member. This process may die at any step too: the next one then starts over.
  */
 #include "records.h"
 

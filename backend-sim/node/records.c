@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Finds, ends and cleans blocks by their records, and says who holds them, for all files that work
- * on blocks with the node's lock held.
+ * Finds, ends and cleans up blocks by their records, and says who holds them, for all files that
+ * work on blocks with the node's lock held.
  */
 #include "records.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The records of the control segment and what may be done to them: frames, whitelists, blocks with
- * their holders, shares and names, and the frame caches. The caller has the node's lock, but where
- * something else is said; nothing here takes it or lets it go.
+ * The records of the control segment and the operations on them: frames, whitelists, blocks with
+ * their holders, shares and names, and the frame caches. The caller holds the node's lock unless
+ * stated otherwise; nothing here takes or releases it.
  */
 #ifndef NPUSIM_NODE_RECORDS_H
 #define NPUSIM_NODE_RECORDS_H

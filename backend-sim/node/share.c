@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Lends blocks to other processes, for the driver's calls on shareable handles and on legacy shared
- * memory: shares, which stand for whole blocks, and names, which stand for ranges of blocks.
+ * Shares blocks with other processes, for the driver's calls on shareable handles and on legacy
+ * shared memory: shares, which refer to whole blocks, and names, which refer to ranges of blocks.
  *
- * A share lives exactly as long as its block points back at it, so its end needs no bookkeeping; an
- * id is an index in the table and, above it, how often that index has been used. A name is 64
- * hexadecimal digits: its index and how often that has been used, then chance. It lives until its
- * maker destroys it or ends.
+ * A share lives exactly as long as its block points back at it, so its end needs no bookkeeping;
+ * its id is an index in the table and, in the upper bits, how often that index has been used. A
+ * name is 64 hexadecimal digits: its index and how often that has been used, followed by random
+ * digits. It lives until its creator destroys it or ends.
  */
 #include "blocks.h"
 

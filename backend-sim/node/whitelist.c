@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Keeps the whitelists of shares and names: which processes may import. A process is its pid and
- * its start time, so that a pid that is used again is another process. One pool of entries for all;
- * a list is a chain through it.
+ * Keeps the whitelists of shares and names: which processes may import. A process is identified by
+ * its pid and its start time, so that a reused pid is another process. All entries come from one
+ * pool; a list is a chain through it.
  */
 #include "records.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The two contracts: every case in which the documents and the driver's source answer differently,
- * one row each, and the note that a program leaves when it meets one. Owns the codes of both; where
- * a row is met is the callers' business.
+ * Holds the two contracts: one row for each case in which the documentation and the driver's
+ * source answer differently, and the note that a program leaves when a row applies. Owns the codes
+ * of both; where a row applies is decided by the callers.
  */
 #include "process/contract.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The two contracts: where the documents and the driver's source differ, what each answers, and the
- * question that a call asks when it meets such a case. Called with bsim.lock held.
+ * The two contracts, for calls that reach a case in which the documentation and the driver's
+ * source differ: what each of them answers, and the query for the answer in force. Called with
+ * bsim.lock held.
  */
 #ifndef NPUSIM_BSIM_CONTRACT_H
 #define NPUSIM_BSIM_CONTRACT_H

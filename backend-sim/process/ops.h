@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Prototypes of the driver's functions as this backend implements them: bsim_NAME for each NAME of
- * npusim/driver-ops.h. Which file has which is said in process/process.h. Nothing here but the
- * prototypes.
+ * npusim/driver-ops.h. process/process.h says which file has which.
  */
 #ifndef NPUSIM_BSIM_OPS_H
 #define NPUSIM_BSIM_OPS_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Entry and exit of every driver call, and what all calls ask first: whether this process was
- * forked, whether a device is open. Owns the pointer to the one object of the process.
+ * Entry and exit of every driver call, and the checks common to all calls: whether this process is
+ * a forked child, and whether a device is open. Owns the pointer to the one object of the process.
  */
 #include "process/process.h"
 

@@ -5,10 +5,10 @@
  *
  *   process/  this object, entry and exit of calls, the two contracts
  *   memory/   addresses, handles, mappings, allocations, page tables; what lies at an address
- *   cuda/     what the CUDA dialect does in place of the window's rules
+ *   cuda/     the CUDA dialect, which replaces the window's rules
  *   queue/    copies, submission and completion queues
  *   hal/      the driver's names
- *   bsim.c    opening and ending all of it, the table of functions, statistics; device.c: devices
+ *   bsim.c    opening and closing all of it, the table of functions, statistics; device.c: devices
  *
  * A room includes its own headers and those of the rooms below it: hal, queue, cuda, memory,
  * process, node. Lock order: bsim.lock (this process), then the node's (all processes). sim.h is

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the variables ask for, and what follows from it: profile, devices, HBM; and taking over the
- * shape of a node that runs already.
+ * Derives the settings of the driver model from the environment variables: profile, devices, HBM;
+ * and adopts the shape of a node that is already running.
  */
 #include "process/settings.h"
 

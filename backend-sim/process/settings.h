@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The settings of the process's driver model, from the variables of the environment, and the shape
- * of the server that they and a running node make. Errors are words, free().
+ * The settings of the process's driver model, from the environment variables, and the shape of the
+ * server that they and a running node determine. Errors are strings, to be freed with free().
  */
 #ifndef NPUSIM_BSIM_SETTINGS_H
 #define NPUSIM_BSIM_SETTINGS_H

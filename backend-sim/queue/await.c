@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * npusimAwait: a wait for a report that costs no simulated time and gives up in wall time, and what
- * the head of a stream waits for. It takes no report and changes nothing.
+ * Implements npusimAwait: a wait for a report that takes no simulated time and gives up after a
+ * wall time, and the query for what the head of a stream is waiting for. It takes no report and
+ * changes nothing.
  */
 #include <string.h>
 

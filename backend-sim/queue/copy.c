@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Synchronous copies and fills: argument checks in the driver's order, the choice of the engine,
- * the messages. The bytes are moved by the model's engines through the page tables; only what lies
- * in the program's own memory on both sides is moved by the CPU.
+ * and the messages. The model's engines move the bytes through the page tables; the CPU moves them
+ * only if both sides lie in the program's own memory.
  */
 #include "queue/copy.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Copies inside backend-sim: which engine of which device moves bytes between two addresses, and
- * what is said when none may. Shared by the synchronous calls (copy.c) and by the queues (sqe.c).
- * It moves nothing by itself.
+ * the message if none may. Shared by the synchronous calls (copy.c) and the queues (sqe.c). It
+ * moves nothing itself.
  */
 #ifndef NPUSIM_BSIM_COPY_H
 #define NPUSIM_BSIM_COPY_H

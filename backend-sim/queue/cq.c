@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Logic completion queues: what entries report when they are done, and the call that takes the
- * reports. A report of a task that somebody waits for (STARS_CQE_FLAG_MATCH) is left in place for
- * who asks for that very task.
+ * Logic completion queues: the reports of completed entries, and the call that takes them. The
+ * report of a task for which a caller waits (STARS_CQE_FLAG_MATCH) is left in place for the caller
+ * that asks for that task.
  */
 #include <glib.h>
 #include <string.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The idle thread: a program that has sent work and then polls memory, calling nothing, is served
- * all the same. Once no driver call has been made for a millisecond and the model has work, the
- * thread runs it to its end. Without work it sleeps. It is started at the first work that is sent,
- * blocks all signals, and is gone in a forked child.
+ * The idle thread, which serves a program that has sent work and then polls memory without making
+ * calls. Once no driver call has been made for a millisecond and the model has work, the thread
+ * runs it to completion. Without work it sleeps. It is started when the first work is sent, blocks
+ * all signals, and does not exist in a forked child.
  */
 #include <errno.h>
 #include <glib.h>

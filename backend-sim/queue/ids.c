@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Ids of streams, events, models and notifies, one set a device; whether events and notifies are
- * recorded; which logic completion queue a stream has. An event stays recorded until it is reset,
- * or its id is given back and taken anew; a wait for a notify takes it back to not recorded.
+ * Ids of streams, events, models and notifies, one set per device; whether events and notifies are
+ * recorded; and which logic completion queue a stream has. An event stays recorded until it is
+ * reset, or its id is freed and allocated again; a wait for a notify resets it to not recorded.
  */
 #include <glib.h>
 #include <string.h>

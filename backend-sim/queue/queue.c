@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Submission queues: making and ending them, sending entries, asking for their state; opening and
- * end of all queues; and waiting. What entries do is sqe.c's business.
+ * Submission queues: creating and ending them, sending entries, querying their state; opening and
+ * closing all queues; and waiting. The execution of entries is in sqe.c.
  */
 #include <errno.h>
 #include <glib.h>

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The queues inside backend-sim: ids, submission queues, completion queues, and who executes the
+ * The queues inside backend-sim: ids, submission queues, completion queues, and the execution of
  * entries.
  *
- *   queue.c   opening and end, submission queues: halSqCqAllocate, halSqCqFree, halSqCqQuery,
+ *   queue.c   opening, closing, submission queues: halSqCqAllocate, halSqCqFree, halSqCqQuery,
  *             halSqTaskSend; waiting
  *   cq.c      logic completion queues: halCqReportRecv
- *   ident.c   ids of streams, events, models and notifies: halResourceIdAlloc, halResourceIdFree,
+ *   ids.c     ids of streams, events, models and notifies: halResourceIdAlloc, halResourceIdFree,
  *             halResourceConfig
- *   await.c   npusimAwait: what a stream waits for that does not move
+ *   await.c   npusimAwait: what a stream without progress is waiting for
  *   sqe.c     execution of entries
- *   idle.c    the thread that serves a program which polls memory and calls nothing
+ *   idle.c    the thread that serves a program which polls memory without making calls
  *
  * A queue executes its entries in order, on simulated time. Entries that move data are jobs of the
  * device's engines; all others take no time of their own (no figure is known), and happen at the

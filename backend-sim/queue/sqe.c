@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Execution of submission queue entries. An entry is tried when it reaches the head of its queue;
- * it completes, or an engine takes it, or the queue is blocked until somebody kicks it, and then
- * the entry is tried again. Kicked queues stand in one list and run in its order: what happens at
+ * Executes the entries of submission queues. An entry is tried when it reaches the head of its
+ * queue: it completes, or an engine takes it, or the queue is blocked until it is kicked, and the
+ * entry is tried again. Kicked queues are kept in one list and run in its order: what happens at
  * one point of simulated time happens in the same order every time.
  */
 #include <glib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reads by a core of a device, for time, TLBs and the memory's rows alone: npusimTouch. No bytes
- * are moved.
+ * Implements npusimTouch: reads by a core of a device, for their effect on time, TLBs and the
+ * memory's rows only. No bytes are moved.
  */
 #include "process/ops.h"
 #include "queue/copy.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How the calls of the ACL face are refused: the thread's message and the code. Owns the wording
- * that is the same for all calls; what is wrong and what would be right is said by the call itself.
+ * Refuses calls of the ACL face: sets the thread's message and returns the code. Owns the wording
+ * common to all calls; the call itself says what is wrong and what would be right.
  */
 #include "acl-internal.h"
 

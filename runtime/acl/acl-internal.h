@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the files of the ACL face share: how a call is refused, how the driver is called, memory and
- * copies. The face checks arguments in the
- * order of CANN's and calls runtime/core; it holds no state of its own. No file here calls an
- * exported acl function: programs interpose those.
+ * What the files of the ACL face share: how a call is refused, how the driver is called, memory
+ * and copies. The face checks arguments in CANN's order and calls runtime/core; it holds no state
+ * of its own. No file here calls an exported acl function, since programs interpose those.
  */
 #ifndef NPUSIM_ACL_INTERNAL_H
 #define NPUSIM_ACL_INTERNAL_H

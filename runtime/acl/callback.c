@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Functions of the host that streams call: the ACL's face of runtime/core/callback.c.
+ * Host functions that streams call: the ACL face of runtime/core/callback.c.
  */
 #include "acl-internal.h"
 

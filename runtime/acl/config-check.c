@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A JSON reader that keeps nothing: it finds where a text stops being JSON. It knows RFC 8259 and
- * no configuration.
+ * A validating JSON parser that stores nothing: it finds where a text stops being JSON. It
+ * implements RFC 8259 and knows no configuration.
  */
 #include "acl-internal.h"
 

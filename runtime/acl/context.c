@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Contexts: the ACL's face of runtime/core/context.c.
+ * Contexts: the ACL face of runtime/core/context.c.
  */
 #include "acl-internal.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Devices, their ids, attributes and peers: the ACL's face of runtime/core/device.c, and questions
+ * Devices, their ids, attributes and peers: the ACL face of runtime/core/device.c, and queries
  * that the driver answers.
  */
 #include "acl-internal.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Events: the ACL's face of runtime/core/event.c.
+ * Events: the ACL face of runtime/core/event.c.
  */
 #include "acl-internal.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * npusim's own functions beside the ACL's: include/npusim/npusim.h.
+ * npusim's own functions in addition to the ACL's: include/npusim/npusim.h.
  */
 #include "acl-internal.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Host memory that the program registers for the device. Owns the list of registered ranges, which
- * the driver cannot be asked for: who is registered already, where the device sees it, and that the
- * range counts as page-locked in copies.
+ * Registers host memory of the program for the device. Owns the list of registered ranges, for
+ * which the driver cannot be asked: what is already registered, at which address the device sees
+ * it, and that the range counts as page-locked in copies.
  */
 #include "acl-internal.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What can be asked of memory: capacities, whose memory an address is, errors of the memory itself.
- * Owns the names of enum values in messages, and the way from the driver's kinds of memory to the
- * ACL's locations.
+ * Answers queries about memory: capacities, the owner of an address, memory errors. Owns the names
+ * of enum values in messages, and the translation from the driver's kinds of memory to the ACL's
+ * locations.
  */
 #include "acl-internal.h"
 

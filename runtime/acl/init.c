@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Start-up and shutdown as the ACL counts them, the callbacks around them, and versions. The
- * runtime itself starts when it is first needed, and ends with the process: what is counted here
- * frees nothing.
+ * runtime itself starts when it is first needed, and ends with the process: this count frees
+ * nothing.
  */
 #include "acl-internal.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Memory of aclrtMalloc between processes, by key (aclrtIpcMem*). Owns the list of keys that this
- * process imported: one call closes both an export and an import, and only this list tells which of
- * them a key is here.
+ * Shares memory of aclrtMalloc between processes, by key (aclrtIpcMem*). Owns the list of keys
+ * that this process imported: one call closes both an export and an import, and only this list
+ * tells which of the two a key is.
  */
 #include "acl-internal.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Memory in one piece: device memory and page-locked host memory of the classic calls, cache
- * maintenance. Owns the sizes (rounded, padded), and the way from a policy to the driver's flags
- * and from huge to normal pages. It keeps no address.
+ * Classic allocations: device memory, page-locked host memory, and cache maintenance. Owns the
+ * sizes (rounded, padded), and the translation from a policy to the driver's flags and the
+ * fallback from huge to normal pages. It stores no addresses.
  */
 #include "acl-internal.h"
 

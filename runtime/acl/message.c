@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What went wrong: the thread's message and its last code, as the ACL hands them out.
+ * Hands out the thread's error message and its last code through the ACL.
  */
 #include "acl-internal.h"
 

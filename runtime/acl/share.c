@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Physical memory between processes: export, white list, import, in the first form (a number), the
- * second (V2) and as fabric handles. Owns the order of the checks and the peer access that an
- * import switches on; who may import what is the driver's business.
+ * Shares physical memory between processes: export, whitelist, import, in the first form (a
+ * number), the second (V2) and as fabric handles. Owns the order of the checks and the peer access
+ * that an import enables; the driver decides who may import what.
  */
 #include "acl-internal.h"
 

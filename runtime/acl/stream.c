@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Streams, and values that streams write and wait for: the ACL's face of runtime/core/stream.c.
+ * Streams, and values that streams write and wait for: the ACL face of runtime/core/stream.c.
  */
 #include "acl-internal.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Virtual memory of the ACL face: address reservations, physical handles, mappings, access, and
- * what can be asked of them. Owns the order of the checks above the driver and the translation of
- * aclrtPhysicalMemProp both ways. It keeps no handle and no address: the driver does.
+ * queries about them. Owns the order of the checks above the driver and the translation of
+ * aclrtPhysicalMemProp in both directions. It stores no handles and no addresses: the driver does.
  */
 #include "acl-internal.h"
 

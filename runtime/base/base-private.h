@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the files of runtime/base share, and what its tests look at. Nobody else includes it.
+ * What the files of runtime/base share with each other and with their tests. No other file
+ * includes it.
  */
 #ifndef NPUSIM_BASE_PRIVATE_H
 #define NPUSIM_BASE_PRIVATE_H

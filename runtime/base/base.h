@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What every part of npusim may use: the environment variables, the log, the messages of failed
- * calls. A static library, hidden, linked into each shared one. It knows no driver and no model.
+ * calls. It is a static library, hidden, linked into each shared one, and independent of drivers
+ * and models.
  */
 #ifndef NPUSIM_BASE_H
 #define NPUSIM_BASE_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The host's monotonic clock, and conditions that are waited for by it.
+ * The host's monotonic clock, and timed waits on conditions that use it.
  */
 #ifndef NPUSIM_BASE_CLOCK_H
 #define NPUSIM_BASE_CLOCK_H

@@ -127,8 +127,8 @@ static const struct var_row vars[NPU_VAR_COUNT] = {
 			       "base of the device address window; for sanitizers" },
 			     .check = check_window },
 	[NPU_VAR_PATIENCE] = { { "NPUSIM_PATIENCE", "seconds, off", "10", "runtime",
-				 "how long nothing of a stream may move before a warning says what "
-				 "a call that waits for it waits for" },
+				 "how long a stream may make no progress before a warning says "
+				 "what blocks the calls that wait for it" },
 			       .check = check_patience },
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The log: where lines go and which are written. Owns the file descriptor and the level, both read
- * from the environment once. It never fails and never blocks a caller for want of a place to write.
+ * from the environment once. It never fails, and never blocks a caller if it cannot write.
  */
 #include "base/base.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The calling thread's message: why its last failed call failed. Owns one text a thread, cut at
- * MESSAGE_BYTES; it needs no memory, so that a failure for want of memory is explained too.
+ * The calling thread's message, which says why its last failed call failed. Owns one text per
+ * thread, truncated at MESSAGE_BYTES; it allocates nothing, so that a failure for lack of memory
+ * is explained too.
  */
 #include "base/base.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Sizes as people write and read them. Owns no state but a few buffers of the thread.
+ * Parses and formats human-readable sizes. Owns no state except a few buffers per thread.
  */
 #include "base/base.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What programs do with callbacks: subscribe a thread to a stream, launch, process.
+ * Operations on callbacks: subscribing a thread to a stream, launching, processing.
  */
 #include "core/object/stream.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Contexts that programs make and destroy, and how any context ends.
+ * Creates and destroys the contexts that programs ask for, and ends contexts of any kind.
  */
 #include "core/end.h"
 #include "core/object/device.h"

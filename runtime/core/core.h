@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The runtime below its faces: devices, contexts, streams, events, and the way from a driver's code
- * to an error of the ACL. It calls the driver through npu_call() and nothing else; it knows no
- * backend. The faces (runtime/acl, runtime/cuda) check arguments in their own dialect and call in
- * here.
+ * The runtime below its faces: devices, contexts, streams, events, and the translation from a
+ * driver's code to an error of the ACL. It calls the driver through npu_call() only, and is
+ * independent of the backend. The faces (runtime/acl, runtime/cuda) check arguments in their own
+ * dialect and call in here.
  *
- * Objects are handed out as opaque pointers that are looked up, never dereferenced untested: a
- * stale or made-up one is answered with a code. All functions may be called from any thread.
+ * Objects are handed out as opaque pointers that are looked up and never dereferenced unchecked: a
+ * stale or invalid one gets an error code. All functions may be called from any thread.
  */
 #ifndef NPUSIM_CORE_H
 #define NPUSIM_CORE_H

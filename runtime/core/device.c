@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What programs do with devices: set, reset, retain them, which makes and ends their primary
- * contexts.
+ * Operations on devices: set, reset and retain, which create and end their primary contexts.
  */
 #include "core/end.h"
 #include "core/object/device.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How objects end, for those that hold them: each function calls what is below it.
+ * How objects end, for the objects that contain them: each function calls only what is below it.
  */
 #ifndef NPUSIM_CORE_END_H
 #define NPUSIM_CORE_END_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Events as programs have them. An event names two records (record.h): the last that was made,
- * which queries and times are about, and the next, which waits that come before it already wait
- * for.
+ * Events as programs see them. An event refers to two records (record.h): the last that was made,
+ * to which queries and times refer, and the next, for which waits that come before it already
+ * wait.
  */
 #include "core/end.h"
 #include "core/object/stream.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The end of the runtime: what the process still holds is told, and what it has ends.
+ * The shutdown of the runtime: reports what the process still holds, and ends its objects.
  */
 #include "core/end.h"
 #include "core/object/process.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Copies and fills as entries of a stream, for faces that have checked addresses already. Owns the
- * pieces of long ones, and the host buffer that a fill reads its pattern from, which lives until
- * the entries are done.
+ * Copies and fills as entries of a stream, for faces that have already checked the addresses. Owns
+ * the splitting of long ones, and the host buffer from which a fill reads its pattern, which lives
+ * until the entries are done.
  */
 #include "core/object/error.h"
 

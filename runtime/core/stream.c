@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Streams as programs have them: made, found, waited for, ended. The queues behind them are
- * object/queue.c's.
+ * Operations on streams: creating, finding, waiting, ending. The queues behind them are in
+ * object/queue.c.
  */
 #include "base/clock.h"
 #include "core/end.h"

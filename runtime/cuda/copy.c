@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Copies and fills, synchronous and in streams. Every range is looked at before anything moves: a
- * hole, or a mapping without the access that is needed, is INVALID_VALUE at the call, as on the
- * H100. Owns no state.
+ * Copies and fills, synchronous and in streams. Every range is checked before anything moves: a
+ * hole, or a mapping without the required access, is INVALID_VALUE at the call, as on the H100.
+ * Owns no state.
  *
  * A copy in a stream that touches the program's own pageable memory waits for the stream and is
- * done when the call returns.
+ * complete when the call returns.
  */
 #include "cuda-internal.h"
 

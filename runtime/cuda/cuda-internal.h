@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the files of the CUDA face share: entry checks, codes, contexts and streams as CUDA has
+ * What the files of the CUDA face share: entry checks, codes, contexts and streams as CUDA defines
  * them. Everything below is runtime/core and the driver, in the dialect of NPU_DIALECT_CUDA.
  */
 #ifndef NPUSIM_CUDA_INTERNAL_H

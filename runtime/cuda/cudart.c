@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * libcudart: the few entry points of CUDA's runtime that memory programs use, on libcuda.so.1. Owns
- * each thread's device and last error. A device's primary context is taken at the first call that
- * needs it, and kept.
+ * libcudart: the few entry points of CUDA's runtime API that memory programs use, on top of
+ * libcuda.so.1. Owns each thread's device and last error. A device's primary context is retained
+ * at the first call that needs it, and kept.
  */
 #include "cudart.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Devices: how many, their names and attributes, peer access. Owns the table of attributes; memory
- * sizes and core counts are the model's.
+ * Devices: their number, names and attributes, and peer access. Owns the table of attributes;
+ * memory sizes and core counts are the model's.
  */
 #include "cuda-internal.h"
 

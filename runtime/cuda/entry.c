@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * cuGetProcAddress, through which most programs find all others, and second names of functions. All
- * from the lists of functions.
+ * cuGetProcAddress, through which most programs find all other functions, and second names of
+ * functions. Both are generated from the lists of functions.
  */
 #include "cuda-internal.h"
 #include "cuda-names.h"

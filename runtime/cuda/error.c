@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The names of CUDA's codes, and short texts. No state.
+ * The names and short texts of CUDA's codes. No state.
  */
 #include "cuda-internal.h"
 

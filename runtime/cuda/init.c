@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * cuInit, versions, and the way from codes of the driver and of the core to those of CUDA. Owns
- * whether the process has called cuInit.
+ * cuInit, versions, and the translation from codes of the driver and of the core to those of CUDA.
+ * Owns whether the process has called cuInit.
  */
 #include "cuda-internal.h"
 

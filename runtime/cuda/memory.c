@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Memory in one piece: cuMemAlloc and its like, host memory, managed memory. Owns which context an
- * allocation belongs to, and which are managed; the memory is the driver's. Managed memory is
- * page-locked host memory here, which both sides reach.
+ * Classic allocations: cuMemAlloc and related calls, host memory, managed memory. Owns which
+ * context an allocation belongs to, and which ones are managed; the memory is the driver's.
+ * Managed memory is page-locked host memory here, which host and device can both access.
  */
 #include "cuda-internal.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a pointer is: cuPointerGetAttribute and its like. No state.
+ * Answers queries about pointers: cuPointerGetAttribute and related calls. No state.
  */
 #include "cuda-internal.h"
 

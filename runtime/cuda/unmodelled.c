@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What is there for programs to link with, and is not modelled: each answers NOT_SUPPORTED and says
- * once what is missing. The parameters are not looked at.
+ * Functions that exist for programs to link with, and are not modelled: each answers NOT_SUPPORTED
+ * and logs once what is missing. The parameters are ignored.
  */
 #include "cuda-internal.h"
 #include "cuda-names.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The driver's codes: one table of names and of the aclErrors that CANN's runtime makes of them. A
- * code that is not in it is the driver's internal error, as CANN has it.
+ * The driver's codes: one table of their names and of the aclErrors to which CANN's runtime
+ * translates them. A code that is not in it is treated as the driver's internal error, as in CANN.
  */
 #include "driver/code.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a driver's code is for programs: an aclError, and words.
+ * The translation of a driver's code for programs: to an aclError, and to words.
  */
 #ifndef NPUSIM_DRIVER_CODE_H
 #define NPUSIM_DRIVER_CODE_H

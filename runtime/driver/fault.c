@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A layer that makes chosen calls fail. Owns the text form of its rules
- * (NPUSIM_FAULT) and how often each has come to its call. A call that fails here never reaches the
- * driver below.
+ * A layer that makes selected calls fail. Owns the text form of its rules (NPUSIM_FAULT) and the
+ * call count of each. A call that fails here never reaches the driver below.
  */
 #include "driver/layer.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The one forwarding driver, which every layer is made of, and the answers of functions that a
+ * The one forwarding driver, on which every layer is built, and the answers for functions that a
  * driver lacks.
  */
 #include "driver/layer.h"

@@ -5,10 +5,10 @@
  * faults of NPUSIM_FAULT and the trace of NPUSIM_TRACE are layers.
  *
  *   ops.c      the names of the driver's functions
- *   forward.c  the forwarding driver, and what answers where a driver lacks a function
+ *   forward.c  the forwarding driver, and the answers for functions that a driver lacks
  *   fault.c    makes chosen calls fail
  *   trace.c    records calls
- *   stack.c    puts on the layers that the environment asks for
+ *   stack.c    adds the layers that the environment asks for
  *   code.c     the driver's codes: as aclErrors, and their names
  *   module.c   finds and loads backend modules
  *   open.c     chooses the backend of the process

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Finding and loading backend modules, for all libraries of npusim that open one.
+ * Finds and loads backend modules, for all libraries of npusim that open one.
  */
 #include "driver/module.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Backend modules: where the build and the installation put them, and loading one.
+ * Backend modules: where the build and the installation place them, and how one is loaded.
  */
 #ifndef NPUSIM_DRIVER_MODULE_H
 #define NPUSIM_DRIVER_MODULE_H

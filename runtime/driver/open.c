@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which driver serves this process: opens the backend that is asked for. Owns the selection rules;
- * knows no backend but by name.
+ * Opens the backend that the settings select as the driver of this process. Owns the selection
+ * rules; knows backends only by name.
  */
 #include "driver/module.h"
 

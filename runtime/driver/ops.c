@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The names of the driver's functions, as people write them in NPUSIM_FAULT.
+ * The names of the driver's functions, as users write them in NPUSIM_FAULT.
  */
 #include "driver/layer.h"
 

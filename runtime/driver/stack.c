@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which layers a process has, and how they end: what NPUSIM_FAULT and NPUSIM_TRACE ask for.
+ * Builds the layers of a process that NPUSIM_FAULT and NPUSIM_TRACE ask for, and ends them.
  */
 #include "driver/stack.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A layer that records calls, in the format of traces/FORMAT.md. What the lines are, and the file,
- * is the recorder's; here is which call becomes which line.
+ * A layer that records calls, in the format of traces/FORMAT.md. It decides which call becomes
+ * which line; the recorder owns the lines and the file.
  */
 #include "driver/layer.h"
 

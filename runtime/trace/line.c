@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A record as a line. Every writer of npusim makes its lines here; it needs no memory, and is quick
- * enough for the inside of a call.
+ * Formats a record as a line, for every writer of npusim. It allocates no memory, and is fast
+ * enough to run inside a call.
  */
 #include "trace/line.h"
 

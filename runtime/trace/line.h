@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Text of a trace that is put together in a buffer of the caller's: npu_trace_line() of
- * npusim/trace.h, and what info lines need.
+ * Builds the text of a trace in a buffer of the caller's: npu_trace_line() of npusim/trace.h, and
+ * the parts of info lines.
  */
 #ifndef NPUSIM_TRACE_LINE_H
 #define NPUSIM_TRACE_LINE_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A tree of names, ordered by key, balanced by dice (a treap): tens of thousands of them cost a
- * call well under a microsecond.
+ * A tree of names, ordered by key, balanced by random priorities (a treap): with tens of thousands
+ * of them, a call costs well under a microsecond.
  */
 #include "trace/names.h"
 

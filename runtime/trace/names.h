@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The names that a trace gives to addresses, handles and shares (traces/FORMAT.md): what runs from
- * 0x12c000000000 is r1. Not thread-safe: the recorder has one lock.
+ * The names that a trace gives to addresses, handles and shares (traces/FORMAT.md): for example,
+ * the range that begins at 0x12c000000000 is r1. Not thread-safe: the recorder has one lock.
  */
 #ifndef NPUSIM_TRACE_NAMES_H
 #define NPUSIM_TRACE_NAMES_H

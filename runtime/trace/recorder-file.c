@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The file that a recorder writes, its head, and what becomes of both in a child of fork().
+ * The file that a recorder writes, its header, and what happens to both in a child of fork().
  */
 #include "trace/recorder-file.h"
 

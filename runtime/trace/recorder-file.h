@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The file that a recorder writes, and what becomes of it in a child of fork(); the names in it are
- * recorder.c's.
+ * The file that a recorder writes, and what happens to it in a child of fork(); the names in it
+ * are recorder.c's.
  */
 #ifndef NPUSIM_TRACE_RECORDER_FILE_H
 #define NPUSIM_TRACE_RECORDER_FILE_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Calls as records, with names for their addresses, handles and shares.
+ * Turns calls into records, with names for their addresses, handles and shares.
  */
 #include "trace/recorder.h"
 

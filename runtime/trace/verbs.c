@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The table of verbs, and what holds for a record whatever wrote it.
+ * The table of verbs, and the rules that hold for a record whatever wrote it.
  */
 #include "trace/verbs.h"
 

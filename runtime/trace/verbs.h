@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What each verb of a trace is called and must say, for its reader and its writer alike.
+ * The name of each verb of a trace and the keys that it requires, for reader and writer alike.
  */
 #ifndef NPUSIM_TRACE_VERBS_H
 #define NPUSIM_TRACE_VERBS_H

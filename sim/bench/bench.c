@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The patterns: which access is where, and jobs that bring them to the cores.
+ * The access patterns of npusim bench: computes the addresses, and submits the jobs that bring the
+ * accesses to the cores.
  */
 #include "bench.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Access patterns on the model of one device, with memory and page tables of their own: no driver.
- * A module of its own (bench.so), so that who needs no model needs no SystemC.
+ * Access patterns on the model of one device, with their own memory and page tables, without a
+ * driver. It is a module of its own (bench.so), so that what needs no model needs no SystemC.
  */
 #ifndef NPUSIM_SIM_BENCH_BENCH_H
 #define NPUSIM_SIM_BENCH_BENCH_H

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Jobs on engines.
+// Executes jobs on the engines of a device, piece by piece.
 #include "engine.h"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Division by a number that is known long before, without a division.
+ * Fast division by a number that is known in advance, by multiplication and shift.
  */
 #ifndef NPUSIM_SIM_HBM_DIVISOR_H
 #define NPUSIM_SIM_HBM_DIVISOR_H

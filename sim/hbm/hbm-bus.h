@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The data bus of one pseudo channel as a ring of bits: which slots a bank group cannot take,
- * because a burst is there or one of the same group is too near. Slots are of tCCD_S; a word of
- * every group lies side by side, so that a search or a booking touches one or two cache lines.
+ * The data bus of one pseudo channel as a ring of bits: which slots a bank group cannot use,
+ * because a burst occupies them or one of the same group is too near. Slots are tCCD_S long; the
+ * words of all groups lie side by side, so that a search or a booking touches one or two cache
+ * lines.
  */
 #ifndef NPUSIM_SIM_HBM_HBM_BUS_H
 #define NPUSIM_SIM_HBM_HBM_BUS_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Parsing of the HBM address interleave, and the decoding of addresses by it. No state, no time.
+ * Parses the HBM address interleave, and decodes addresses with it. No state, no time.
  */
 #include "hbm-map.h"
 

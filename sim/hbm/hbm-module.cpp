@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Requests to the HBM.
+// Serves requests to the HBM module with the timing of hbm.c.
 #include "hbm-module.h"
 
 namespace npusim

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The HBM's state and rules. A request is placed when it comes: its bank's commands at the earliest
- * times that the bank and the activation window allow, its bursts in the earliest free slots of its
- * pseudo channel's bus. Requests to busy banks so hold up nobody else, which is what a first-ready
- * scheduler achieves. All inner times are clocks.
+ * The state and scheduling rules of the HBM. A request is scheduled when it arrives: its bank's
+ * commands at the earliest times that the bank and the activation window allow, its bursts in the
+ * earliest free slots of its pseudo channel's bus. So requests to busy banks do not delay others,
+ * which is what a first-ready scheduler achieves. All internal times are clocks.
  */
 #include "hbm.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The HBM of one device: banks, open rows, the buses of the pseudo channels, refresh. Plain code:
- * it answers when bytes that are asked for at a time will have come, and keeps the state that the
- * next request meets. It holds no data, and knows no kernel. See TIMING.md for the rules and what
- * they leave out.
+ * it computes when the bytes of a request will have arrived, and updates the state that the next
+ * request sees. It holds no data and is independent of the kernel. See TIMING.md for the rules and
+ * what they leave out.
  */
 #ifndef NPUSIM_SIM_HBM_HBM_H
 #define NPUSIM_SIM_HBM_HBM_H

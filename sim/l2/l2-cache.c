@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * L2 tags: their memory, and what writes need. Lookups are in the header.
+ * Allocates the L2 tags, and handles the writes. Lookups are in the header.
  */
 #include "l2-cache.h"
 

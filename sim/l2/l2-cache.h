@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The tags of a device's L2: set-associative, least recently used goes first, write-back. A tag
- * covers a block of several lines, each with its own valid and dirty bit, so that a stream costs a
- * step a block. Plain code: no time, no data.
+ * The tags of a device's L2: set-associative, LRU, write-back. A tag covers a block of several
+ * lines, each with its own valid and dirty bit, so that a stream costs one step per block. Plain
+ * code: no time, no data.
  */
 #ifndef NPUSIM_SIM_L2_L2_CACHE_H
 #define NPUSIM_SIM_L2_L2_CACHE_H

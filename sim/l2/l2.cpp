@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Requests through the L2.
+// Serves requests through the L2: hits, misses and evictions.
 #include "l2.h"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The L2 as a module between the MMU and the HBM of one device. Tags are l2-cache's; here are hit
-// time, bandwidth, and the requests to memory that misses and evictions bring about.
+// The L2 as a module between the MMU and the HBM of one device. The tags are in l2-cache; this
+// module adds hit time, bandwidth, and the memory requests that misses and evictions cause.
 #ifndef NPUSIM_SIM_L2_L2_H
 #define NPUSIM_SIM_L2_L2_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Requests over links.
+// Carries requests over the links between devices and host.
 #include "interconnect.h"
 
 #include <algorithm>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What lies between the devices and the host of a server: one host link a device, one link between
-// any two devices, and SIO between the two dies of a 910C. Remote requests come from the MMUs;
-// those to a device go on to its HBM.
+// The interconnect between the devices and the host of a server: one host link per device, one
+// link between any two devices, and SIO between the two dies of a 910C. Remote requests come from
+// the MMUs; those to a device go on to its HBM.
 #ifndef NPUSIM_SIM_LINK_INTERCONNECT_H
 #define NPUSIM_SIM_LINK_INTERCONNECT_H
 

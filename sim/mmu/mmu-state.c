@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Translation: L1, L2, walk; and how entries go.
+ * Translates addresses through L1 TLB, L2 TLB and page table walk, and invalidates entries.
  */
 #include "mmu-state.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The state of one device's MMU: an L1 TLB for each lane (an engine's or a core's port), an L2 TLB
- * that has every page that an L1 TLB has, walkers, a walk cache. Plain code: it is told the time
- * and answers when a translation will be there; descriptors are read through a callback, which
- * knows how long that takes.
+ * The state of one device's MMU: an L1 TLB for each lane (the port of an engine or a core), an L2
+ * TLB that holds every page that an L1 TLB holds, walkers, a walk cache. Plain code: it takes the
+ * current time and returns when a translation will be available; descriptors are read through a
+ * callback, which knows how long that takes.
  */
 #ifndef NPUSIM_SIM_MMU_MMU_STATE_H
 #define NPUSIM_SIM_MMU_MMU_STATE_H

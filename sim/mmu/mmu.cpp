@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Requests through the MMU.
+// Translates requests in the MMU module and passes them on, split at pages.
 #include "mmu.h"
 
 #include <algorithm>

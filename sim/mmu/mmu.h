@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The MMU as a module: requests by virtual address come in from the engines, requests by physical
+// The MMU as a module: requests by virtual address come in from the engines; requests by physical
 // address go out, to the device's own memory or to the interconnect, split at pages. State and
-// policy are mmu-state's. A foreign initiator's addresses are those of the MMU's own device, and it
-// has a lane of its own, unless its payload has an access that says otherwise.
+// policy are mmu-state's. A foreign initiator's addresses belong to the MMU's own device, and it
+// has a lane of its own, unless its payload has an access extension that says otherwise.
 #ifndef NPUSIM_SIM_MMU_MMU_H
 #define NPUSIM_SIM_MMU_MMU_H
 

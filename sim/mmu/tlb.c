@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The translation cache: one hash table over all entries finds them, a ring for each set orders
- * them. An entry with its links is a cache line of the machine that runs the model. What every
- * request does is in the header.
+ * The translation cache: one hash table finds all entries, and a ring for each set orders them. An
+ * entry with its links fills one cache line of the host. The code that every request runs is in
+ * the header.
  */
 #include "tlb.h"
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A translation cache: set-associative, least recently used goes first, entries of several page
- * sizes side by side. L1 TLBs, the L2 TLB and the walk cache are all made of it. Plain code: no
- * time, no tables.
+ * A translation cache: set-associative, LRU, with entries of several page sizes side by side. L1
+ * TLBs, the L2 TLB and the walk cache are all built from it. Plain code: no time, no tables.
  */
 #ifndef NPUSIM_SIM_MMU_TLB_H
 #define NPUSIM_SIM_MMU_TLB_H

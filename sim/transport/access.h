@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What travels through the model: an access says what is asked for, by whom, and when it gets
-// there, and takes up what came of it. Between two blocks of the model it is handed over as it is,
-// with time as a number of picoseconds; on a generic payload it is an extension, by which a foreign
-// initiator may say more than the base protocol can.
+// What travels through the model: an access says what is requested, by whom, and when it arrives,
+// and collects the results. Between two blocks of the model it is passed as it is, with time as a
+// number of picoseconds; on a generic payload it is an extension, by which a foreign initiator may
+// say more than the base protocol can.
 #ifndef NPUSIM_SIM_TRANSPORT_ACCESS_H
 #define NPUSIM_SIM_TRANSPORT_ACCESS_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Bookings that take more than a part of one slice, and the slices' memory.
+ * Books requests that take more than part of one slice, and manages the memory of the slices.
  */
 #include "bandwidth.h"
 

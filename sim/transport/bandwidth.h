@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Bandwidth that requests share, booked in slices of time: how much of each is taken. Requests
- * come with times that differ by what their translation or their read took, so one that is booked
- * later may be ready, and served, earlier. Plain code: no kernel, no data. The L2 and every link
- * have one of these a direction.
+ * Bandwidth that requests share, booked in slices of time, each of which records how much of it is
+ * taken. Requests arrive with times that differ by what their translation or their read took, so
+ * one that is booked later may be ready, and served, earlier. Plain code: no kernel, no data. The
+ * L2 has one of these, and every link one per direction.
  */
 #ifndef NPUSIM_SIM_TRANSPORT_BANDWIDTH_H
 #define NPUSIM_SIM_TRANSPORT_BANDWIDTH_H

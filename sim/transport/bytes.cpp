@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Moving the bytes of jobs, in pieces as long as both sides are in one stretch.
+// Moves the bytes of jobs, in pieces over which both sides are contiguous.
 #include "bytes.h"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Generic payloads in and out of the model, for what is not part of it.
+// Converts generic payloads at the model's sockets, for foreign initiators and targets.
 #include "socket.h"
 
 #include <algorithm>

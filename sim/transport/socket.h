@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The sockets of the model's blocks, which follow the TLM-2.0 base protocol, loosely timed. A block
-// of the model that finds another one behind its socket when elaboration ends hands it the access
-// itself. All others get, and may send, generic payloads: data moves between the payload's data
-// pointer and the memory of the simulated server, byte enables and streaming are refused, a fault
-// is TLM_ADDRESS_ERROR_RESPONSE. A foreign target annotates its delay and must not wait(): requests
-// come from SC_METHODs. There is no direct memory interface.
+// The sockets of the model's blocks, which follow the TLM-2.0 base protocol, loosely timed. A
+// block of the model that finds another one bound to its socket at the end of elaboration passes
+// it the access itself. All others receive, and may send, generic payloads: data moves between the
+// payload's data pointer and the memory of the simulated server, byte enables and streaming are
+// refused, a fault is TLM_ADDRESS_ERROR_RESPONSE. A foreign target annotates its delay and must
+// not wait(): requests come from SC_METHODs. There is no direct memory interface.
 #ifndef NPUSIM_SIM_TRANSPORT_SOCKET_H
 #define NPUSIM_SIM_TRANSPORT_SOCKET_H
 

@@ -21,8 +21,8 @@ WORKLOAD, SAMPLE = sys.argv[2], sys.argv[3]
 
 
 SECTIONS = ['At a glance', 'Memory over time', 'Fragmentation over time',
-            'Calls that get, give and map memory', 'Page table, TLB and HBM', 'A moment',
-            'All figures']
+            'Calls that get, give and map memory', 'Page table, TLB and HBM',
+            'Memory at one point in time', 'All figures']
 
 
 def chromium(page, folder, *options):
@@ -233,7 +233,7 @@ def a_page_draws_every_part_without_errors_and_without_a_network(folder):
     same(page.charts, 16 + 10, 'canvases')
     page.shows('5 replays side by side', 'caching, 1G pages', 'caching, 2M pages', 'TLB misses',
                'Bandwidth', 'layer (src/model.py:8)', 'Who held it', 'Frames of the device',
-               'Kinds, one on the other')
+               'Fragmentation by kind, stacked')
     shots = pathlib.Path('meson-logs')
     for name, scheme in (('light', 1), ('dark', 0)):
         shot = (shots if shots.is_dir() else folder) / 'report-{}.png'.format(name)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reads case files (cases/FORMAT.md): lines to cases, steps and expected answers. What a step does
- * is not known here, only which verbs and codes the dialect has.
+ * Reads case files (cases/FORMAT.md) into cases, steps and expected answers. It does not know what
+ * a step does, only which verbs and codes the dialect has.
  */
 #include <signal.h>
 #include <stdarg.h>

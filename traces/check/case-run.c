@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Runs one case: a process of its own for each letter, steps one after the other in the order of
- * the file, answers compared with what the contract in question expects. Values that one process
- * publishes (shareable handles, keys, process ids) reach the others before the next step.
+ * Runs one case: one process for each letter, the steps one after another in the order of the
+ * file, and each answer compared with what the contract in question expects. Values that one
+ * process publishes (shareable handles, keys, process ids) reach the others before the next step.
  */
 #include <dlfcn.h>
 #include <signal.h>

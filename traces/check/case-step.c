@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Carries the steps of a case out, in the process that runs it: evaluates words, keeps variables,
- * calls the library by the table of the dialect. Also the check that a refusal leaves a message
- * that names the call.
+ * Executes the steps of a case in the process that runs it: evaluates words, keeps variables, and
+ * calls the library through the table of the dialect. It also checks that a refusal leaves a
+ * message that names the call.
  */
 #include "case-step.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a dialect of the cases is made of, and what its steps find in the process that runs them:
- * the words of the step at hand, its variables, calls of the library.
+ * The interface between the case runner and a dialect: what a dialect consists of, and what its
+ * steps can use in the process that runs them, namely the words of the current step, its
+ * variables, and calls of the library.
  */
 #ifndef NPUSIM_TRACES_CHECK_CASE_STEP_H
 #define NPUSIM_TRACES_CHECK_CASE_STEP_H

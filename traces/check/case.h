@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Conformance cases: what a library that calls itself libascendcl.so, or libcuda.so.1, must answer,
- * as data (cases/FORMAT.md). One language for both, and a dialect each: its steps and its codes.
+ * as data (cases/FORMAT.md). Both use one language, with a dialect each: its steps and its codes.
  *
  *   case-file.c               reads the files
  *   case-run.c                runs a case in processes of its own, and compares its answers
- *   case-step.c               words, numbers, variables, calls: what every step is made of
+ *   case-step.c               words, numbers, variables, calls: the parts of every step
  *   acl-steps.c, cuda-steps.c the steps of a dialect
  *
  * Nothing here knows npusim or a test framework.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The conformance cases on one device: which of them can run there, and what they answered.
+ * Selects the conformance cases that can run on one device, runs them, and keeps their answers.
  */
 #include "check.h"
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * npusim check in parts. Nothing here is called in a process that has a device: the command itself
- * never calls a library of the ACL, it makes processes that do.
+ * The parts of npusim check. Nothing here is called in a process that has a device open: the
+ * command never calls an ACL library itself, but starts processes that do.
  *
- *   probe.c    what there is: the backend, its devices
- *   cases.c    which cases can run on a device, running them, what they answered
- *   compare.c  the answers of two backends, side by side
+ *   probe.c    finds the backend and its devices
+ *   cases.c    selects the cases that can run on a device, runs them, keeps their answers
+ *   compare.c  compares the answers of two backends
  *   report.c   table, TAP, JUnit XML
  *   latency.c  how long each call takes, by size
- *   fit.c      from such times to the lines of a device profile
+ *   fit.c      fits the lines of a device profile to these times
  */
 #ifndef NPUSIM_TRACES_CHECK_H
 #define NPUSIM_TRACES_CHECK_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Processes that use a device on behalf of this one, so that a driver that crashes costs an answer
- * and not the command: started with pipes, or run for the text that they write.
+ * Starts processes that use a device on behalf of the command, so that a crash of the driver costs
+ * one answer and not the command. They are connected by pipes, or run for their output.
  */
 #include "child.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Processes that use a device on behalf of this one: a driver that crashes or hangs takes one of
- * them along, never the command.
+ * Processes that use a device on behalf of the command: a driver that crashes or hangs takes down
+ * one of them, never the command.
  */
 #ifndef NPUSIM_TRACES_CHECK_CHILD_H
 #define NPUSIM_TRACES_CHECK_CHILD_H

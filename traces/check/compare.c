@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Two backends' answers to one case, step by step.
+ * Compares the answers of two backends to one case, step by step.
  */
 #include "check.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * From measured times to a device profile: least squares of relative errors, no cost below zero.
- * Measures nothing.
+ * Fits the lines of a device profile to measured times: least squares of relative errors, with no
+ * negative cost. It measures nothing.
  */
 #include "check.h"
 

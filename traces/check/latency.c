@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How long calls take, by size: through the ACL, each call once in a round, the median of some
- * rounds. On the model it is simulated time that counts; on a real device the host's clock.
+ * Measures how long calls take, by size: through the ACL, each call once per round, as the median
+ * over several rounds. On the model simulated time counts; on a real device, the host's clock.
  */
 #include "check.h"
 #include "child.h"

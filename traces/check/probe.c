@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What there is to check: asked in a process of its own, so that a driver that crashes is a
- * sentence.
+ * Finds out which devices there are to check. It asks in a separate process, so that a crash of
+ * the driver becomes an error message.
  */
 #include "check.h"
 #include "child.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Results for people (a table), for test runners (TAP 13) and for CI servers (JUnit XML).
+ * Writes the results for people (a table), for test runners (TAP 13) and for CI servers (JUnit
+ * XML).
  */
 #include "check.h"
 

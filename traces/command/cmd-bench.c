@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * npusim bench: access patterns on the model's memory system. The model is in a module, bench.so.
+ * npusim bench: runs access patterns on the model's memory system. The model is in a module,
+ * bench.so.
  */
 #include "npusim.h"
 

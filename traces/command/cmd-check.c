@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * npusim check: the conformance cases on a driver, device by device; against the model; with all
- * that a colleague needs to look at it from afar.
+ * npusim check: runs the conformance cases on a driver, device by device, compares the answers
+ * with the model, and records everything that is needed to analyse them elsewhere.
  */
 #include "check/check.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * npusim convert: a trace or a result in, another kind of file out.
+ * npusim convert: reads a trace or a result and writes it as another kind of file.
  */
 #include "npusim.h"
 

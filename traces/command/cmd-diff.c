@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * npusim diff: two traces or two results in, what changed out.
+ * npusim diff: reads two traces or two results and writes what changed.
  */
 #include "npusim.h"
 

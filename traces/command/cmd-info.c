@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * npusim info: what would run here, and why.
+ * npusim info: shows what a program would run on here, and why.
  */
 #include "npusim.h"
 

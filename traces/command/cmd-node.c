@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * npusim node: the simulated servers of this user, as npu-smi shows a real one.
+ * npusim node: shows the simulated servers of this user, as npu-smi shows a real one.
  */
 #include "npusim.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * npusim record: runs a program and keeps what it called, of all its processes, in one trace. Each
- * process writes a plain file of its own while it runs; they are put together at the end.
+ * npusim record: runs a program and records the calls of all its processes in one trace. Each
+ * process writes its own plain file while it runs; the files are merged at the end.
  */
 #include "npusim.h"
 

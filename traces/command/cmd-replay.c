@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * npusim replay: a file in, answers out.
+ * npusim replay: reads a trace or a snapshot, replays it on the model, and writes the result.
  */
 #include "npusim.h"
 

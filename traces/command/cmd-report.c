@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * npusim report: results in, one page out that needs nothing else.
+ * npusim report: reads results and writes one self-contained page.
  */
 #include "npusim.h"
 

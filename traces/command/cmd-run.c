@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * npusim run: sets the environment up and becomes the program, so that signals and the exit status
- * are its own.
+ * npusim run: sets up the environment and then executes the program in its own place, so that
+ * signals and the exit status are the program's.
  */
 #include "npusim.h"
 

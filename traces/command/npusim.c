@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The npusim command: finds the verb.
+ * The main function of the npusim command, which finds the verb and runs it.
  */
 #include "npusim.h"
 

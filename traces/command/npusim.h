@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The npusim command: its verbs, and the options that they share.
+ * The verbs of the npusim command, and the options that they share.
  */
 #ifndef NPUSIM_TRACES_NPUSIM_H
 #define NPUSIM_TRACES_NPUSIM_H

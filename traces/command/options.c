@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the verbs share: messages, the model's options, where the libraries are.
+ * What the verbs share: messages, the options of the model, and the location of the libraries.
  */
 #include "npusim.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Keeps what a pipe brings in a temporary file, so that the verbs of the command can open it again.
+ * Copies what a pipe delivers to a temporary file, so that the verbs of the command can open it
+ * again.
  */
 #include "in-file.h"
 

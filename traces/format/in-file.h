@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Files that the command is to read: what can be read once only, standard input ("-") or a pipe, is
- * kept, so that a verb may open it as often as it likes.
+ * Input files of the command: what can be read only once, standard input ("-") or a pipe, is kept,
+ * so that a verb may open it as often as it needs.
  */
 #ifndef NPUSIM_TRACES_IN_FILE_H
 #define NPUSIM_TRACES_IN_FILE_H

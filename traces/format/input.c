@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reads files for all readers of traces, through zlib where they are gzip. zlib's own gzread()
- * passes over bytes behind the last member in silence: a damaged head would hide the rest of a
- * file.
+ * Reads files for all readers of traces, through zlib if they are gzip. zlib's own gzread()
+ * silently ignores bytes after the last member: a damaged header would hide the rest of a file.
  */
 #include "input.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A file's bytes, plain or gzip, piece by piece or whole. It knows no format.
+ * The bytes of a file, plain or gzip, piece by piece or as a whole. It is independent of the
+ * format.
  */
 #ifndef NPUSIM_TRACES_INPUT_H
 #define NPUSIM_TRACES_INPUT_H

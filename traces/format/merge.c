@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Merges the traces of several processes by the time of the host, for npusim record. A part's lines
- * stay in their order, whatever their stamps say: they were written when the calls returned.
+ * Merges the traces of several processes by host time, for npusim record. The lines of a part stay
+ * in order whatever their stamps say: they were written when the calls returned.
  */
 #include "merge.h"
 

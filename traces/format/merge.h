@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Several traces of processes that ran at the same time, put together as one: by the time of the
- * host, with processes numbered and shares given one name in all. It copies lines and changes their
- * names and stamps; what a line means it does not know.
+ * Merges traces of processes that ran at the same time into one: by host time, with processes
+ * numbered, and with one name for each share. It copies lines and changes their names and stamps,
+ * without knowing what a line means.
  */
 #ifndef NPUSIM_TRACES_MERGE_H
 #define NPUSIM_TRACES_MERGE_H

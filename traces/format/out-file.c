@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Writes the files of the command beside their place and renames them, through zlib where they are
- * gzip, and words the errors of a full disk.
+ * Writes the files of the command next to their destination and renames them at the end,
+ * compresses them if wanted, and words the errors of a full disk.
  */
 #include "out-file.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the command writes to: a file that is there whole or not at all, standard output ("-"), or
- * what is no regular file, such as a pipe or /dev/full, which is written to and never replaced. It
- * does not know what is written.
+ * Output files of the command: a file that exists complete or not at all, standard output ("-"),
+ * or something that is not a regular file, such as a pipe or /dev/full, which is written to but
+ * never replaced. It does not know what is written.
  */
 #ifndef NPUSIM_TRACES_OUT_FILE_H
 #define NPUSIM_TRACES_OUT_FILE_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Makes and writes temporary files for who has more than fits into memory, and words what fails.
+ * Creates and writes temporary files for data that does not fit into memory, and words the errors.
  */
 #include "temp-file.h"
 

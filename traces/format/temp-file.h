@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A file without a name, for what does not fit into memory or comes only once. It lies in $TMPDIR,
- * or in /var/tmp: /tmp is often memory.
+ * An unnamed file for data that does not fit into memory or can be read only once. It lies in
+ * $TMPDIR, or in /var/tmp, since /tmp is often in memory.
  */
 #ifndef NPUSIM_TRACES_TEMP_FILE_H
 #define NPUSIM_TRACES_TEMP_FILE_H

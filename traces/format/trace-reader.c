@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The reader of npusim traces, for npusim and as the library of others: lines are cut up where they
- * lie, and become records.
+ * The reader of npusim traces, for npusim and as a library for other programs: it splits lines in
+ * place and turns them into records.
  */
 #include "trace-reader.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The reader of npusim/trace.h as the rest of npusim has it: over an input, with GError.
+ * The reader of npusim/trace.h as npusim itself uses it: over an input, with GError.
  */
 #ifndef NPUSIM_TRACES_TRACE_READER_H
 #define NPUSIM_TRACES_TRACE_READER_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The writer of npusim/trace.h: owns the file and when bytes go into it. What a line is, line.c
- * knows.
+ * The writer of npusim/trace.h: owns the file and decides when bytes are written to it. The text
+ * of a line is made by line.c.
  */
 #include "npusim/trace.h"
 

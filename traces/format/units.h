@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Powers of two of bytes, and rounding to them.
+ * Byte units that are powers of two, and rounding to them.
  */
 #ifndef NPUSIM_TRACES_UNITS_H
 #define NPUSIM_TRACES_UNITS_H

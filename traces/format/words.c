@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Cuts the lines of traces into words for their reader, and reads numbers and names out of text for
- * all readers of files.
+ * Splits the lines of traces into words for their reader, and parses numbers and names for all
+ * readers of files.
  */
 #include "words.h"
 

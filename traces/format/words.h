@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Numbers in text, and the words of a trace's line: what a word can be, a number or a name. It
- * knows no verb.
+ * Numbers in text, and the words of a trace line: numbers and names. It is independent of the
+ * verbs.
  */
 #ifndef NPUSIM_TRACES_WORDS_H
 #define NPUSIM_TRACES_WORDS_H

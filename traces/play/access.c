@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The set of live blocks, from which places are drawn with the same chance for every byte, and the
- * reads.
+ * Keeps the set of live blocks, from which places are drawn with equal probability for every byte,
+ * and makes the reads.
  */
 #include "access.h"
 

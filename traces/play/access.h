@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Memory touched while a history is replayed: with each block that is handed out, or in phases, a
- * core of the model reads, and the TLBs and the HBM say what it cost.
+ * Memory accesses during a replay: with each block that is handed out, or in phases, a core of the
+ * model reads, and the TLBs and the HBM account for the cost.
  */
 #ifndef NPUSIM_TRACES_ACCESS_H
 #define NPUSIM_TRACES_ACCESS_H

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A bin is named by the seven highest bits of its times.
+ * Counts the latencies of calls in a histogram, whose bins are indexed by the seven highest bits
+ * of a time.
  */
 #include "latency.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Times of calls, counted by their length: 64 bins for each doubling, so that what is asked of them
- * is right within 1.6 percent; the shortest and the longest are exact.
+ * A histogram of the latencies of calls: 64 bins for each doubling, so that quantiles are within
+ * 1.6 percent; the minimum and the maximum are exact.
  */
 #ifndef NPUSIM_TRACES_LATENCY_H
 #define NPUSIM_TRACES_LATENCY_H

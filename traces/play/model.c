@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One wrapper a call: the time before, the call, the time after.
+ * Wraps each memory call for a replay, and reads the simulated time before and after it.
  */
 #include "model.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The memory calls of a replay: the ACL functions that libascendcl.so has, each counted with the
- * simulated time that it took. It keeps no record of what is allocated.
+ * The memory calls of a replay: the ACL functions of libascendcl.so, each counted together with
+ * the simulated time that it took. It keeps no record of what is allocated.
  */
 #ifndef NPUSIM_TRACES_MODEL_H
 #define NPUSIM_TRACES_MODEL_H

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A call that failed when it was recorded is made only where all that it names exists. A result
- * other than the recorded one is counted, not an error.
+ * Makes the driver calls of records on the model. A call that failed when it was recorded is made
+ * only if everything that it names exists. A result other than the recorded one is counted and is
+ * not an error.
  */
 #include "player.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Makes the driver calls that records name, on the model: names stand for what the model gives. For
- * a replay, which gets them from a trace or from a policy's filter.
+ * Makes the driver calls that records name on the model, and maps their names to the model's
+ * objects. It serves replays, which take the records from a trace or from a policy's filter.
  */
 #ifndef NPUSIM_TRACES_PLAYER_H
 #define NPUSIM_TRACES_PLAYER_H

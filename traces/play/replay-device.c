@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a replay notes of a device: peaks, moments, the first lack of memory.
+ * Keeps what a replay records about a device: peaks, moments, and the first out-of-memory event.
  */
 #include "replay-device.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a replay finds out of a device: its memory over the events, its calls, its moments.
+ * What a replay measures on a device: its memory over the events, its calls, and its moments.
  */
 #ifndef NPUSIM_TRACES_REPLAY_DEVICE_H
 #define NPUSIM_TRACES_REPLAY_DEVICE_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Records on their way to the model. Recorded calls that get memory are made again; where a trace
- * has none, or a policy is wanted, a filter of each device says which calls its events are.
+ * Feeds records to the model. Recorded calls that allocate memory are made again; if a trace has
+ * none, or under a policy, a filter for each device determines the calls behind its events.
  */
 #include "replay.h"
 

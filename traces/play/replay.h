@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A replay: the driver calls that a trace has, or that a policy makes of its events, made on the
- * model, and what came of it.
+ * A replay: makes the driver calls of a trace, or those that a policy derives from its events, on
+ * the model, and keeps the results.
  */
 #ifndef NPUSIM_TRACES_REPLAY_H
 #define NPUSIM_TRACES_REPLAY_H

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Memory of the program's own is stood for by one buffer: what is in it does not matter.
+ * Repeats recorded copies and fills. One buffer takes the place of all memory of the program's
+ * own, since its contents do not matter.
  */
 #include "traffic.h"
 

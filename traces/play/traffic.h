@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What recorded calls move: copies and fills, made again for the time that they take. It knows no
- * names of a trace.
+ * The traffic of recorded calls: copies and fills, repeated for the time that they take. It is
+ * independent of the names in a trace.
  */
 #ifndef NPUSIM_TRACES_TRAFFIC_H
 #define NPUSIM_TRACES_TRAFFIC_H

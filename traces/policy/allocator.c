@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Another allocator than the file's: its blocks are handed out by the caching allocator, or each by
- * a classic allocation of its own. The file's segments say only where its cache was emptied.
+ * Replays a history with another allocator than the file's: its blocks are handed out by the
+ * caching allocator, or by one classic allocation each. The file's segments only show where its
+ * cache was emptied.
  */
 #include "filter.h"
 #include "format/units.h"

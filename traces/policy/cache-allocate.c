@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Blocks out of the cache: sizes rounded, the best fit found, split, merged. Where memory comes
- * from and goes to is in cache-expand.c and cache-release.c.
+ * Hands blocks out of the cache: rounds sizes, finds the best fit, splits and merges. Where memory
+ * comes from and goes to is in cache-expand.c and cache-release.c.
  */
 #include "cache-private.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Expandable segments: stretches of addresses that are mapped step by step, at the lowest address
- * that has room, and unmapped where whole steps are unused.
+ * Expandable segments of the caching allocator: address ranges that are mapped step by step, at
+ * the lowest address with enough room, and unmapped where whole steps are unused.
  */
 #include "cache-private.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The cache inside: blocks, pools and their orders; shared by cache-allocate.c, cache-expand.c and
- * cache-release.c.
+ * The internals of the cache, namely blocks, pools and their orders, which cache-allocate.c,
+ * cache-expand.c and cache-release.c share.
  */
 #ifndef NPUSIM_TRACES_CACHE_PRIVATE_H
 #define NPUSIM_TRACES_CACHE_PRIVATE_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the cache gives back, and when: all that is unused, what is old, what is too large to be
- * split.
+ * Decides what the cache gives back, and when: everything unused, what is old, and what is too
+ * large to be split.
  */
 #include "cache-private.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The caching allocator of PyTorch and torch_npu, classic and with expandable segments: which block
- * is handed out, what is split and merged, when memory is got and given back. It places blocks and
- * keeps them; memory itself is what its owner gives it.
+ * The caching allocator of PyTorch and torch_npu, classic and with expandable segments: which
+ * block is handed out, what is split and merged, and when memory is obtained and released. It
+ * places and tracks blocks; the memory itself is provided by its owner.
  */
 #ifndef NPUSIM_TRACES_CACHE_H
 #define NPUSIM_TRACES_CACHE_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a policy makes of one device's history: an allocator's events come in, driver calls and the
- * events of the policy's own segments and blocks go out. Who takes them says whether a call found
- * memory; a policy may then give some back and ask again.
+ * A policy's filter for the history of one device: it takes the allocator's events, and emits
+ * driver calls and the events of the policy's own segments and blocks. The consumer reports
+ * whether a call found memory; if not, a policy may release some and ask again.
  */
 #ifndef NPUSIM_TRACES_FILTER_H
 #define NPUSIM_TRACES_FILTER_H

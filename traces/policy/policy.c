@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Policies by name, and their options: text in, numbers in range out.
+ * Looks up policies by name, and parses their options into numbers that are in range.
  */
 #include "policy.h"
 

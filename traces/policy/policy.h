@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What if another allocator had served a program: the policies and their options, named as in
- * PYTORCH_NPU_ALLOC_CONF. It knows no model.
+ * Answers what would have happened if another allocator had served a program: the policies and
+ * their options, named as in PYTORCH_NPU_ALLOC_CONF. It is independent of the model.
  */
 #ifndef NPUSIM_TRACES_POLICY_H
 #define NPUSIM_TRACES_POLICY_H

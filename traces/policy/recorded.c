@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * As recorded: the calls behind an allocator's own segments. A segment is one classic allocation; a
- * part of an expandable segment is physical handles mapped into a reservation.
+ * The as-recorded policy: derives the calls behind an allocator's own segments. A segment is one
+ * classic allocation; a part of an expandable segment is a set of physical handles mapped into a
+ * reservation.
  */
 #include "filter.h"
 #include "format/units.h"

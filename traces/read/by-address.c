@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One order by address for arrays and trees. Sets of ranges are lists that are sorted and merged
- * whenever they have doubled.
+ * Orders arrays and trees by address. Sets of ranges are lists that are sorted and merged whenever
+ * they have doubled.
  */
 #include "by-address.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Matches frees with what they free, over rows sorted by time. It goes over the rows in passes:
- * what was live at the start is known after the first.
+ * Matches frees with the allocations that they free, over rows sorted by time. It makes several
+ * passes over the rows: after the first it knows what was live at the start.
  */
 #include "event-sorter.h"
 

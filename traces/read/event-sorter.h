@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * An allocator's history from rows in any order: sorted by time, and each free given the size of
- * what it frees. What is freed without having been allocated was live at the start. Many rows wait
- * in a file (external-sort.h), and are sorted again whenever the records are read: it takes memory
- * for what lives at a time, not for the length of the history. For readers of files that are not
- * in order.
+ * Makes an allocator's history from rows in any order, for readers of files that are not sorted:
+ * rows are sorted by time, and each free gets the size of what it frees. What is freed without
+ * having been allocated was live at the start. Large inputs are kept in a file (external-sort.h)
+ * and sorted again whenever the records are read: memory use depends on what is live at one time,
+ * not on the length of the history.
  */
 #ifndef NPUSIM_TRACES_EVENT_SORTER_H
 #define NPUSIM_TRACES_EVENT_SORTER_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Sorts more records than memory holds, for event-sorter.c: sorted runs in a file, merged by a heap
- * of their first records.
+ * Sorts more records than fit into memory, for event-sorter.c: sorted runs in a file, merged
+ * through a heap of their first records.
  */
 #include "external-sort.h"
 

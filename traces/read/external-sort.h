@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * An external merge sort: records of one size, put in any order and read in theirs, as often as
- * wanted. Few are sorted in memory; many are sorted piece by piece into a file without a name. It
- * does not know what a record is.
+ * An external merge sort of records of one size, which are added in any order and can be read in
+ * sorted order as often as needed. Small inputs are sorted in memory; large ones run by run into
+ * an unnamed file. It does not know what a record is.
  */
 #ifndef NPUSIM_TRACES_EXTERNAL_SORT_H
 #define NPUSIM_TRACES_EXTERNAL_SORT_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Keeps numbers by number for all who follow addresses. Open addressing: an entry lies at its place
- * or behind it without a gap, and what goes closes its gap.
+ * A map from numbers to numbers for everything that tracks addresses. Open addressing with linear
+ * probing: an entry lies at its home slot or after it without a gap, and a removal closes its gap.
  */
 #include "int-map.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reads dumps of msMemScope, as CSV and as SQLite databases. What the driver's calls got (HAL) are
- * segments; what a framework's pool handed out (PTA, MINDSPORE, ATB ...) are blocks. A file with
- * HAL rows alone has each of them as a block, too.
+ * Reads dumps of msMemScope, as CSV and as SQLite databases. What the driver's calls allocated
+ * (HAL) are segments; what a framework's pool handed out (PTA, MINDSPORE, ATB ...) are blocks. In
+ * a file with only HAL rows, each of them is also a block.
  */
 #include <sqlite3.h>
 #include <string.h>

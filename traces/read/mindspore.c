@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reads memory_block.csv of MindSpore's memory tracker: a row is a block from its first tick to its
- * last. Ticks are a counter, no time. Columns are found by their names, since each version has
- * others.
+ * Reads memory_block.csv of MindSpore's memory tracker: a row is a block from its first tick to
+ * its last. Ticks are a counter, not a time. Columns are found by name, since they differ between
+ * versions.
  */
 #include <string.h>
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reads npusim traces: sums a file up in one pass, and then is the source of its records, line by
- * line, with an address for each name, so that who follows memory by its address can.
+ * Reads npusim traces: a first pass computes a file's summary; after that it is the source of its
+ * records, line by line, with an address for each name, for consumers that track memory by
+ * address.
  */
 #include <string.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The pickle machine, for the reader of snapshots: a stack, a memo, and a table of what each opcode
- * does. Values lie in an arena and are shared, never copied, so a pickle that refers to one object
- * many times costs one object.
+ * The pickle machine, for the reader of snapshots: a stack, a memo, and a table of opcode
+ * handlers. Values are allocated in an arena and shared, never copied, so a pickle that refers to
+ * one object many times stores it once.
  */
 #include "pickle.h"
 

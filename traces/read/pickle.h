@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A reader of Python pickles, protocols 2 to 5, that takes plain data only: None, bool, int, float,
- * str, bytes, list, tuple, dict. Whatever would make Python import or call something is refused,
- * with its place: no class is ever loaded. It runs no code, recurses never, and takes memory in
- * proportion to the file.
+ * A reader of Python pickles, protocols 2 to 5, that accepts plain data only: None, bool, int,
+ * float, str, bytes, list, tuple, dict. Anything that would make Python import or call something
+ * is refused, with its position: no class is ever loaded. It runs no code, never recurses, and
+ * uses memory in proportion to the file.
  */
 #ifndef NPUSIM_TRACES_PICKLE_H
 #define NPUSIM_TRACES_PICKLE_H

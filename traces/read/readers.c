@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Chooses the reader of a file by what it begins with, and words for readers what is damaged.
+ * Chooses the reader of a file by its first bytes, and words the errors about damaged files for
+ * the readers.
  */
 #include "readers.h"
 

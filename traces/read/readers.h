@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The readers of files, one a format, and what they share. Each tells its kind by the first bytes,
- * takes the input over, on failure too, and names the line of what is damaged. What a reader leaves
- * out is counted by its name among the events of its device.
+ * The readers of files, one per format, and what they share. Each recognises its format by the
+ * first bytes, takes over the input, even on failure, and names the line of any damage. What a
+ * reader leaves out is counted by its name among the events of its device.
  */
 #ifndef NPUSIM_TRACES_READERS_H
 #define NPUSIM_TRACES_READERS_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Hands out the records of a trace, and names what a file knows by its address.
+ * Delivers the records of a trace, and gives names to what a file identifies by address.
  */
 #include "record-reader.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A trace of any kind as records of npusim/trace.h, one after another: what was there when its
- * window began, then its events. A trace of npusim has names; what has addresses gets names in the
- * order in which they appear. For all who follow a history; it adds nothing up.
+ * A trace of any kind as a sequence of npusim/trace.h records, for every consumer of a history:
+ * first the state when its window began, then its events. A trace of npusim has names; objects
+ * known by address get names in the order in which they appear. It computes no sums.
  */
 #ifndef NPUSIM_TRACES_RECORD_READER_H
 #define NPUSIM_TRACES_RECORD_READER_H

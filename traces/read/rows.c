@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Splits text into rows for readers of tables, in one pass over the bytes, plain ones in runs; a
- * row is kept as its fields, each ended by a zero.
+ * Splits text into rows for readers of tables, in one pass over the bytes; a row is kept as its
+ * fields, each terminated by a zero.
  */
 #include "rows.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Rows of a text file, split into fields: comma separated with quotes that may hold commas and line
- * ends, or separated by blanks. It knows no columns.
+ * Rows of a text file, split into fields: comma-separated with quotes that may contain commas and
+ * line ends, or separated by spaces. It is independent of the columns.
  */
 #ifndef NPUSIM_TRACES_ROWS_H
 #define NPUSIM_TRACES_ROWS_H

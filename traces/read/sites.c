@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Keeps the call sites of a trace for its reader, in two tables: texts of frames, each once, and
- * stacks of their numbers, each once.
+ * Keeps the call sites of a trace in two tables, the texts of frames and the stacks of their
+ * numbers, each stored once.
  */
 #include "sites.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Call sites: the places of a program that asked for memory, as stacks of frames. Texts and stacks
- * are kept once, however often a file names them. It reads no file.
+ * Call sites: the places in a program that requested memory, as stacks of frames. Texts and stacks
+ * are stored once, however often a file names them. It reads no file.
  */
 #ifndef NPUSIM_TRACES_SITES_H
 #define NPUSIM_TRACES_SITES_H

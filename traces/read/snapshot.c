@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Memory snapshots of PyTorch and torch_npu: a pickled dict with `segments`, the state at the end,
- * and `device_traces`, the last events of each device. The state at the start is the state at the
- * end with the events undone, last first.
+ * Reads memory snapshots of PyTorch and torch_npu: a pickled dict with `segments`, the state at
+ * the end, and `device_traces`, the last events of each device. The state at the start is the
+ * state at the end with the events undone, last first.
  */
 #include "pickle.h"
 #include "readers.h"

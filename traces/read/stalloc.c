@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reads STAlloc's logs: a line for each block that a program got (1) or gave back (0), with
- * address, size and stream, in their order; and marks of iterations and layers, which are counted.
+ * Reads STAlloc's logs: one line for each block that a program allocated (1) or freed (0), with
+ * address, size and stream, in order; and marks of iterations and layers, which are counted.
  */
 #include <stdio.h>
 #include <string.h>

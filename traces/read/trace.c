@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Keeps the summary of a trace for those who read files, and rows in memory as one source of its
- * records.
+ * Keeps the summary of a trace for the readers of files, and serves rows in memory as one source
+ * of its records.
  */
 #include "trace.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The summary of a trace, whatever file it came from: its devices, what is counted on each, and the
- * source of its records. Readers of files fill it in; replay, convert, diff and reports ask it, and
- * read the records themselves with record-reader.h.
+ * The summary of a trace, whatever file it came from: its devices, the counts of each, and the
+ * source of its records. Readers of files fill it in; replay, convert, diff and reports query it,
+ * and read the records themselves through record-reader.h.
  */
 #ifndef NPUSIM_TRACES_TRACE_H
 #define NPUSIM_TRACES_TRACE_H

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What the files of libnpusim-record.so share. The library is loaded by LD_PRELOAD in front of an
- * ACL library, CANN's or any other: its functions of the same names call that one's, and write down
- * what was called and answered. It needs libc and nothing else, and changes nothing: results, errno
- * and outputs are those of the real function.
+ * ACL library, CANN's or any other: its functions of the same names call the real ones, and record
+ * what was called and answered. It needs only libc, and changes nothing: results, errno and
+ * outputs are those of the real function.
  */
 #ifndef NPUSIM_PRELOAD_H
 #define NPUSIM_PRELOAD_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Where the real functions are, and dlsym(): a program that opens its ACL library and looks a
- * function up there is told ours, since LD_PRELOAD alone does not come between those two.
+ * Finds the real functions, and interposes dlsym(): a program that opens its ACL library and looks
+ * up a function there gets ours, since LD_PRELOAD alone does not affect such a lookup.
  */
 #include "preload.h"
 

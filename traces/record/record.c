@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The one recorder of the process, who is inside a call, and what the head of the trace says of the
- * server.
+ * Owns the one recorder of the process, tracks which threads are inside a call, and writes what
+ * the header of the trace says about the server.
  */
 #include "preload.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Copies and memsets: a line each, a batch's items one line each. What is queued on a stream is
- * written when it is queued.
+ * Records copies and memsets, one line each, and one line for each item of a batch. Work queued on
+ * a stream is recorded when it is queued.
  */
 #include "preload.h"
 

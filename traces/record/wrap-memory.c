@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Memory in one piece, of devices and of the host. A size is written as the driver gets it, rounded
- * up as CANN does, so that a replay asks for the same.
+ * Records classic allocations, of device and host memory. A size is written as the driver receives
+ * it, rounded up as CANN does, so that a replay requests the same.
  */
 #include "preload.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Devices, virtual memory and its sharing: the functions as a program calls them.
+ * Records the calls for devices, virtual memory and its sharing, as a program makes them.
  */
 #include "preload.h"
 

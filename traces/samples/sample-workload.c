@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A small language model that is served, as far as memory goes: weights that sleep and wake, an
- * allocator with expandable segments for activations, a cache that grows with each request. It
- * computes nothing. It prints what it knows of its own memory, and, where NPUSIM_TRACE names a
- * file, adds its blocks to the trace (FORMAT.md, "Recording").
+ * The memory behaviour of a small language model that is served: weights that are put to sleep and
+ * woken up, an allocator with expandable segments for activations, a cache that grows with each
+ * request. It computes nothing. It prints what it knows of its own memory and, if NPUSIM_TRACE
+ * names a file, adds its blocks to the trace (FORMAT.md, "Recording").
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * To the JSON of Chrome's trace viewer, which Perfetto opens too: calls as slices of their threads,
- * an allocator's segments as slices of a track of their device, memory as counters of each device,
- * what was refused as instants. What waits for the next line of its thread is one call a thread.
+ * Converts to the JSON of Chrome's trace viewer, which Perfetto also opens: calls become slices of
+ * their threads, an allocator's segments slices of a track of their device, memory a counter of
+ * each device, refusals instants. One call per thread is held back until the next line of that
+ * thread.
  */
 #include "convert.h"
 

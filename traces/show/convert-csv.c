@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A trace to comma-separated values: a row an event.
+ * Converts a trace to comma-separated values, one row per event.
  */
 #include "convert.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * To a trace of npusim. The lines of one that is a trace already are copied as they are; others are
- * written with the addresses that they have, so that a replay does with them what it did with the
- * file.
+ * Converts to a trace of npusim. The lines of a file that already is one are copied unchanged;
+ * others are written with the addresses that they have, so that a replay gives the same results as
+ * for the original file.
  */
 #include "convert.h"
 

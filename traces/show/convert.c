@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the conversions of a trace share: which of its lines they are to write.
+ * Decides which lines of a trace are written, for all conversions of a trace.
  */
 #include "convert.h"
 

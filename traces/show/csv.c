@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Results as CSV: columns are the members that are there, in the order in which they are first
- * seen.
+ * Writes results as CSV: the columns are the members that exist, in the order in which they first
+ * occur.
  */
 #include "csv.h"
 

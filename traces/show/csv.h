@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Comma-separated values, as RFC 4180 has them but for the ends of lines, which are those of Unix:
- * the figures of results, and their series.
+ * Comma-separated values, as in RFC 4180 except for line ends, which are those of Unix: the
+ * figures of results, and their series.
  */
 #ifndef NPUSIM_TRACES_CSV_H
 #define NPUSIM_TRACES_CSV_H

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Lays two histories side by side: in step while lines are the same; where they part, the nearest
- * place at which three lines in a row look the same again is looked for in windows that grow. No
- * window is looked at twice without getting on, so that time grows with the length of the
- * histories.
+ * Aligns two histories: in step while lines are the same; where they diverge, windows of growing
+ * size are searched for the nearest place at which three lines in a row agree again. No window is
+ * searched twice without progress, so the time is proportional to the length of the histories.
  */
 #include "diff.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Figures of two files that differ: gathered, and shown as columns that are as wide as what is in
- * them, or as JSON. What they are of, it does not know.
+ * Collects the figures that differ between two files, and shows them as columns as wide as their
+ * contents, or as JSON. It does not know what the figures describe.
  */
 #include "diff.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Two results, compared by a walk through both trees at once, with the table of figures beside it:
- * the table says how a number is to be read, and what is no figure. A member that it does not know
- * is a count or a text.
+ * Compares two results by walking both trees at once along the table of figures: the table says
+ * how a number is read, and what is not compared. A member that the table does not have is a count
+ * or a string.
  */
 #include "diff.h"
 

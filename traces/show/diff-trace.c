@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Two traces: their figures, from their trackers; sizes that differ; and all of it as text and as
- * the members of the JSON, whose schema is in npusim-diff(1).
+ * Compares two traces: their figures, from their trackers, and the sizes that differ; and writes
+ * all of it as text and as the members of the JSON whose schema is in npusim-diff(1).
  */
 #include "diff.h"
 

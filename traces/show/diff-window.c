@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The lines of a history that diff-align.c looks at: an array with a hole at its front, which is
- * closed now and then.
+ * Holds the lines of a history that diff-align.c is comparing: an array with a gap at its front,
+ * which is closed now and then.
  */
 #include "diff.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What differs between two results, or between two traces of whatever kinds: figures, and where the
- * histories of traces part. Below, what its files have for each other.
+ * The differences between two results, or between two traces of any kinds: figures, and the places
+ * where the histories of traces diverge. The second half is what its files share with each other.
  */
 #ifndef NPUSIM_TRACES_DIFF_H
 #define NPUSIM_TRACES_DIFF_H

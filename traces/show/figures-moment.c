@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The table of figures, of a moment: its sums, who held memory, and the maps. show/manual.py reads
- * it, too.
+ * The table of figures of a moment: its sums, its holders of memory, and its maps. show/manual.py
+ * reads it, too.
  */
 #include "figures.h"
 
@@ -21,22 +21,21 @@ static void build_frames(JsonBuilder *b, gconstpointer at, gconstpointer context
 
 static const struct member holders[] = {
 	{ "site", MEMBER_TEXT, 0,
-	  "The line of the program that asked, as\n"
+	  "The line of the program that requested the memory, as\n"
 	  ".Qq function (file:line) .\n"
-	  "It is the innermost frame that lies in no installed package (site-packages, "
-	  "dist-packages), in no C++ name space of the frameworks, and not in Python "
-	  "itself; where all do, the innermost one with a file.\n"
+	  "It is the innermost frame outside installed packages (site-packages, "
+	  "dist-packages), the C++ namespaces of the frameworks, and Python itself; if "
+	  "there is none, the innermost frame with a file.\n"
 	  ".Qq (before the file begins)\n"
-	  "stands for blocks that were there when the window began,\n"
+	  "stands for blocks that were live when the window began,\n"
 	  ".Qq (no call site in the file)\n"
 	  "for those without frames.",
 	  .text = site_of_holder },
-	{ "bytes", MEMBER_BYTES, AT(holder, bytes),
-	  "Requested sizes of the live blocks that it asked for." },
-	{ "blocks", MEMBER_COUNT, AT(holder, blocks), "How many." },
+	{ "bytes", MEMBER_BYTES, AT(holder, bytes), "The requested sizes of its live blocks." },
+	{ "blocks", MEMBER_COUNT, AT(holder, blocks), "The number of live blocks." },
 	{ "frames", MEMBER_LIST, 0,
-	  "A list of up to eight frames, the innermost first, of the stack with the most "
-	  "of these bytes.",
+	  "A list of up to eight frames, innermost first, of the stack with the largest "
+	  "part of these bytes.",
 	  .build = build_frames },
 	{ 0 },
 };
@@ -55,7 +54,7 @@ static const struct member other_holders[] = {
 	{ "sites", MEMBER_COUNT, AT(moment_view, others.sites) },
 	{ "bytes", MEMBER_BYTES, AT(moment_view, others.bytes) },
 	{ "blocks", MEMBER_COUNT, AT(moment_view, others.blocks),
-	  "As above, and how many call sites." },
+	  "The number of call sites, and their bytes and blocks as above." },
 	{ 0 },
 };
 
@@ -63,25 +62,25 @@ READ(gboolean, is_placed, moment_view, v, v->placed)
 
 static const struct member address_map[] = {
 	{ "ranges", MEMBER_COUNT, AT(moment_view, addresses.count),
-	  "How many ranges there are.\n"
-	  "Where that is more than 2000, neighbours that come to no more than\n"
+	  "The number of ranges.\n"
+	  "If there are more than 2000, adjacent ranges of together no more than\n"
 	  ".Ic merged_bytes\n"
-	  "together are put together." },
+	  "are merged." },
 	{ "merged_bytes", MEMBER_BYTES, AT(moment_view, addresses.merged_bytes),
-	  "As above; 0: none are." },
+	  "As above; 0 means that none are merged." },
 	{ "address", MEMBER_COUNT, COLUMN(moment_view, addresses.ranges, map_range, address) },
 	{ "bytes", MEMBER_BYTES, COLUMN(moment_view, addresses.ranges, map_range, bytes),
-	  "Lists of one length, as all that follow: an entry a range.\n"
-	  "A range without physical memory is reserved; neighbours of one kind are one "
-	  "range.\n"
-	  "Addresses are those of the file as recorded, and else the model's." },
+	  "Lists of equal length, as are all that follow, with one entry per range.\n"
+	  "A range without physical memory is reserved; adjacent ranges of the same kind "
+	  "are one range.\n"
+	  "As recorded, addresses are those of the file; otherwise they are the model's." },
 	{ "physical_bytes", MEMBER_BYTES,
 	  COLUMN(moment_view, addresses.ranges, map_range, physical),
-	  "How many of these bytes have physical memory." },
+	  "The bytes of the range that are backed by physical memory." },
 	{ "live_bytes", MEMBER_BYTES, COLUMN(moment_view, addresses.ranges, map_range, live),
-	  "How many of them are live, with the rounding of the allocator; left out where "
-	  "none of the blocks lies in the memory that is shown: those of a trace with "
-	  "calls have no addresses.",
+	  "The bytes of the range that are live, including the allocator's rounding; left "
+	  "out if no block lies in the memory shown: the blocks of a trace with calls have "
+	  "no addresses.",
 	  .has = is_placed },
 	{ 0 },
 };
@@ -96,18 +95,18 @@ static const struct member frame_map[] = {
 	  ".Ic ranges\n"
 	  "and\n"
 	  ".Ic merged_bytes\n"
-	  "above." },
+	  "above, in frames." },
 	{ "frame", MEMBER_COUNT, COLUMN(frame_map, runs, frame_run, frame) },
 	{ "count", MEMBER_COUNT, COLUMN(frame_map, runs, frame_run, count),
-	  "Lists of one length, as all that follow, an entry a run of frames: the number "
-	  "of the first, and how many." },
+	  "Lists of equal length, as are all that follow, with one entry per run of frames: "
+	  "the number of the first frame, and the number of frames." },
 	{ "used_bytes", MEMBER_BYTES, COLUMN(frame_map, runs, frame_run, used),
-	  "How many bytes of them are taken." },
+	  "The bytes in use in these frames." },
 	{ "owner", MEMBER_COUNT, COLUMN(frame_map, runs, frame_run, owner),
-	  "Whose they are: the address at which it begins in the model's or the file's "
-	  "addresses, as in\n"
+	  "The owner of the frames, as the start address of the memory that lies there, in "
+	  "the same addresses as\n"
 	  ".Ic address_map ;\n"
-	  "0: none of the replay's memory lies there; 1: several things do." },
+	  "0: none of the replay's memory lies there; 1: several allocations do." },
 	{ 0 },
 };
 
@@ -131,54 +130,53 @@ BUILD(build_frame_map, moment_view, v, frame_map, v->frames)
 const struct member figures_moment[] = {
 	{ "moment", MEMBER_TEXT, 0,
 	  ".Qq peak ,\n"
-	  "the first event after which physical memory was at its most and as much as "
-	  "possible of it live;\n"
+	  "the first event after which physical memory was at its maximum, with as much of "
+	  "it live as at any such event;\n"
 	  ".Qq oom ,\n"
-	  "before the request that found no memory is counted;\n"
+	  "just before the request that failed for lack of memory;\n"
 	  ".Qq end ,\n"
 	  ".Qq event\n"
 	  "or\n"
 	  ".Qq time .",
 	  .text = moment_name },
 	{ "event", MEMBER_PLACE, 0,
-	  "The number of the event that it comes after, as in\n"
+	  "The number of the event just before this point, as in\n"
 	  ".Ic series .",
 	  .whole = moment_event },
-	{ "words", MEMBER_TEXT, 0, "The moment in words, for people.", .text = words,
+	{ "words", MEMBER_TEXT, 0, "A description of the point for human readers.", .text = words,
 	  .no_figure = TRUE },
 	{ "physical_bytes", MEMBER_BYTES, AT(moment_view, sums.physical) },
 	{ "reserved_bytes", MEMBER_BYTES, AT(moment_view, sums.reserved),
-	  "As MEMORY below has them." },
+	  "As defined under MEMORY below." },
 	{ "live_bytes", MEMBER_BYTES, AT(moment_view, sums.live),
-	  "The same; this and all that follow are left out where the file does not tell what was "
-	  "live.",
+	  "Likewise; this and all following members are left out if the file does not "
+	  "record what was live.",
 	  .has = has_live },
-	{ "blocks", MEMBER_COUNT, AT(moment_view, blocks), "How many blocks were live.",
+	{ "blocks", MEMBER_COUNT, AT(moment_view, blocks), "The number of live blocks.",
 	  .has = has_live },
 	{ "internal_bytes", MEMBER_BYTES, AT(moment_view, sums.internal), .has = has_losses },
 	{ "external_bytes", MEMBER_BYTES, AT(moment_view, sums.external), .has = has_losses,
 	  .is_signed = TRUE },
 	{ "page_rounding_bytes", MEMBER_BYTES, AT(moment_view, sums.rounding),
-	  "As MEMORY below has them; left out as in\n"
+	  "As defined under MEMORY below; left out under the same conditions as in\n"
 	  ".Ic series .",
 	  .has = has_losses },
 	{ "largest_free_bytes", MEMBER_BYTES, AT(moment_view, addresses.largest_free),
-	  "The longest stretch of physical memory without a live block: inside one classic "
-	  "allocation, or in mappings that follow one another; left out where the address map has "
-	  "no\n"
+	  "The longest stretch of physical memory without a live block, inside one classic "
+	  "allocation or across consecutive mappings; left out if the address map has no\n"
 	  ".Ic live_bytes .",
 	  .has = has_largest_free },
 	{ "holders", MEMBER_LIST, 0,
-	  "A list of the call sites with the most live bytes, at most 20, the largest "
-	  "first; left out where the file has no call sites at all.",
+	  "A list of the call sites with the most live bytes, at most 20, largest first; "
+	  "left out if the file has no call sites.",
 	  .has = has_sites, .build = build_holders, .members = holders },
-	{ "other_holders", MEMBER_OBJECT, 0, "What is not in the list: an object.",
+	{ "other_holders", MEMBER_OBJECT, 0, "The call sites that are not in the list: an object.",
 	  .has = has_sites, .members = other_holders },
-	{ "address_map", MEMBER_OBJECT, 0, "What lies at which address: an object.",
+	{ "address_map", MEMBER_OBJECT, 0, "What lies at each address: an object.",
 	  .members = address_map, .no_figure = TRUE },
 	{ "frame_map", MEMBER_OBJECT, 0,
-	  "The device's memory in frames: an object; left out where the model does not "
-	  "tell.",
+	  "The device's memory, in frames: an object; left out if the model does not "
+	  "provide it.",
 	  .has = has_frames, .build = build_frame_map, .members = frame_map, .no_figure = TRUE },
 	{ 0 },
 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The table of figures: a result and its devices, the objects from the innermost on, and in front
- * of each the figures that follow from others. show/manual.py reads the rows' names and sentences
- * for the manual page.
+ * The table of figures of a result and its devices: the objects from the innermost outwards, each
+ * preceded by the figures that are derived from others. show/manual.py reads the rows' names and
+ * sentences for the manual page.
  */
 #include "figures.h"
 
@@ -37,11 +37,10 @@ struct histogram {
 static const struct member histogram[] = {
 	{ "up_to_ns", MEMBER_COUNT, AT(histogram, ends), .array = ARRAY_COLUMN },
 	{ "calls", MEMBER_COUNT, AT(histogram, calls),
-	  "Lists of one length: how many calls took longer than the entry before and at most as "
-	  "long.\n"
-	  "An entry ends where a time is a quarter, a half, three quarters or the whole of the way "
-	  "to its double, counted in picoseconds from powers of two; entries without calls are "
-	  "left out.",
+	  "Lists of equal length: the upper bound of each bucket, and the number of calls "
+	  "that took longer than the previous bound and at most this one.\n"
+	  "The bounds divide each power of two of picoseconds into four equal parts; "
+	  "buckets without calls are left out.",
 	  .array = ARRAY_COLUMN },
 	{ 0 },
 };
@@ -78,9 +77,10 @@ static const struct member latency[] = {
 	{ "p90_ns", MEMBER_TIME, .whole = quantile_90 },
 	{ "p99_ns", MEMBER_TIME, .whole = quantile_99 },
 	{ "max_ns", MEMBER_TIME, AT(latency, max_ps),
-	  "The shortest, what so many per cent of the calls did not exceed, and the longest.\n"
-	  "The first and the last are exact, the others within 1.6 per cent, never too short." },
-	{ "histogram", MEMBER_OBJECT, 0, "An object with the two members that follow.",
+	  "The minimum, the 50th, 90th and 99th percentiles, and the maximum.\n"
+	  "Minimum and maximum are exact; the percentiles are within 1.6 per cent and never "
+	  "too small." },
+	{ "histogram", MEMBER_OBJECT, 0, "The distribution: an object with the two members below.",
 	  .build = build_histogram, .members = histogram, .no_figure = TRUE },
 	{ 0 },
 };
@@ -89,13 +89,12 @@ READ(gboolean, has_latency, call_figures, c, c->latency != NULL)
 BUILD(build_latency, call_figures, c, latency, c->latency)
 
 static const struct member calls[] = {
-	{ "calls", MEMBER_COUNT, AT(call_figures, calls), "How many." },
+	{ "calls", MEMBER_COUNT, AT(call_figures, calls), "The number of calls." },
 	{ "refused", MEMBER_COUNT, AT(call_figures, refused),
-	  "How many of them the model answered with an error." },
-	{ "time_ns", MEMBER_TIME, AT(call_figures, ps), "The time in them." },
+	  "The number of them that the model refused with an error." },
+	{ "time_ns", MEMBER_TIME, AT(call_figures, ps), "The total time spent in them." },
 	{ "latency", MEMBER_OBJECT, 0,
-	  "How long each of them took, refused or not: an object with the members that "
-	  "follow.",
+	  "How long these calls took, refused or not: an object with the members below.",
 	  .has = has_latency, .build = build_latency, .members = latency },
 	{ 0 },
 };
@@ -104,11 +103,11 @@ static const struct member any_calls[] = { { "", MEMBER_OBJECT, .members = calls
 READ(double, bandwidth_of_moves, call_figures, c, c->ps ? c->bytes * 1e3 / c->ps : 0.0)
 
 const struct member figures_moves[] = {
-	{ "calls", MEMBER_COUNT, AT(call_figures, calls), "How many." },
+	{ "calls", MEMBER_COUNT, AT(call_figures, calls), "The number of calls." },
 	{ "refused", MEMBER_COUNT, AT(call_figures, refused),
-	  "How many of them the model answered with an error." },
-	{ "bytes", MEMBER_BYTES, AT(call_figures, bytes), "What they moved." },
-	{ "time_ns", MEMBER_TIME, AT(call_figures, ps), "The time in them." },
+	  "The number of them that the model refused with an error." },
+	{ "bytes", MEMBER_BYTES, AT(call_figures, bytes), "The bytes that they moved." },
+	{ "time_ns", MEMBER_TIME, AT(call_figures, ps), "The total time spent in them." },
 	{ "bandwidth", MEMBER_REAL, .real = bandwidth_of_moves, .in_text_only = TRUE },
 	{ 0 },
 };
@@ -126,18 +125,18 @@ const struct member figures_access[] = {
 	{ "reads", MEMBER_COUNT, AT(access_figures, reads) },
 	{ "bytes", MEMBER_BYTES, AT(access_figures, bytes) },
 	{ "time_ns", MEMBER_TIME, AT(access_figures, ps),
-	  "How often cores read, how much, and the time that it took." },
+	  "The number of reads by cores, their bytes, and the time that they took." },
 	{ "tlb_requests", MEMBER_COUNT, AT(access_figures, tlb_requests) },
 	{ "tlb_hits", MEMBER_COUNT, AT(access_figures, tlb_hits) },
 	{ "tlb_misses", MEMBER_COUNT, AT(access_figures, tlb_misses),
-	  "What the TLBs were asked for, what they had and had not." },
+	  "Lookups in the TLBs, their hits and their misses." },
 	{ "walks", MEMBER_COUNT, AT(access_figures, walks) },
 	{ "walk_ns", MEMBER_TIME, AT(access_figures, walk_ps),
-	  "Walks of the page table, and the time in them." },
-	{ "hbm_bytes", MEMBER_BYTES, AT(access_figures, hbm_bytes), "What was read from HBM." },
+	  "Page table walks, and the total time spent in them." },
+	{ "hbm_bytes", MEMBER_BYTES, AT(access_figures, hbm_bytes), "Bytes read from HBM." },
 	{ "row_hits", MEMBER_COUNT, AT(access_figures, row_hits) },
 	{ "row_misses", MEMBER_COUNT, AT(access_figures, row_misses),
-	  "Accesses to HBM whose row was open, and was not." },
+	  "HBM accesses that hit an open row, and that did not." },
 	{ "bandwidth", MEMBER_REAL, .real = bandwidth_of_reads, .in_text_only = TRUE },
 	{ "tlb_hit_rate", MEMBER_REAL, .real = tlb_hit_rate, .in_text_only = TRUE },
 	{ "tlb_miss_rate", MEMBER_REAL, .real = tlb_miss_rate, .in_text_only = TRUE },
@@ -170,20 +169,21 @@ static char *site_of_failure(gconstpointer at, gconstpointer context)
 
 const struct member figures_failure[] = {
 	{ "line", MEMBER_PLACE, AT(replay_device, failed_line),
-	  "The line, of a trace that has calls.", .has = failed_at_line },
+	  "The line of the trace, if it has calls.", .has = failed_at_line },
 	{ "event", MEMBER_PLACE, AT(replay_device, failed_at),
-	  "Else the number of the event in the device's history, counted from 1 (0: what was there "
-	  "when the window began).",
+	  "Otherwise the number of the event in the device's history, counted from 1 (0: "
+	  "the state when the window began).",
 	  .has = failed_at_event },
-	{ "bytes", MEMBER_BYTES, AT(replay_device, failed_size), "What was asked for." },
-	{ "site", MEMBER_TEXT, 0, "Who asked, where the file tells.", .text = site_of_failure },
-	{ "device_free_bytes", MEMBER_BYTES, 0, "Of the device at that time: what nobody held.",
+	{ "bytes", MEMBER_BYTES, AT(replay_device, failed_size), "The size that was requested." },
+	{ "site", MEMBER_TEXT, 0, "The call site of the request, if the file records it.",
+	  .text = site_of_failure },
+	{ "device_free_bytes", MEMBER_BYTES, 0, "The free memory of the device at that time.",
 	  .has = knows_device, .whole = device_free },
 	{ "largest_free_frames_bytes", MEMBER_BYTES,
-	  AT(replay_device, failed_stats.largest_free_bytes),
-	  "The longest run of frames that nobody held.", .has = knows_device },
+	  AT(replay_device, failed_stats.largest_free_bytes), "The longest run of free frames.",
+	  .has = knows_device },
 	{ "free_1g_pages", MEMBER_COUNT, AT(replay_device, failed_stats.free_giants),
-	  "The pages of 1 GiB that could be had.", .has = knows_device },
+	  "The number of pages of 1 GiB that could be allocated.", .has = knows_device },
 	{ "place", MEMBER_TEXT, .text = place_of_failure, .in_text_only = TRUE },
 	{ "all_bytes", MEMBER_BYTES, .whole = usable, .in_text_only = TRUE },
 	{ 0 },
@@ -312,7 +312,7 @@ static const struct member policy_events[] = {
 	{ "segment_free", MEMBER_COUNT, POLICY_EVENT(NPU_TRACE_SEGMENT_FREE) },
 	{ "segment_map", MEMBER_COUNT, POLICY_EVENT(NPU_TRACE_SEGMENT_MAP) },
 	{ "segment_unmap", MEMBER_COUNT, POLICY_EVENT(NPU_TRACE_SEGMENT_UNMAP),
-	  "How often the allocator got and gave back memory." },
+	  "How often the allocator obtained and released memory." },
 	{ "empty_cache", MEMBER_COUNT, AT(replay_device, emptied),
 	  "How often its cache was emptied." },
 	{ 0 },
@@ -321,102 +321,110 @@ static const struct member policy_events[] = {
 #define OF_POINT(part) COLUMN(replay_device, series.points, series_point, part)
 
 static const struct member series[] = {
-	{ "event", MEMBER_PLACE, OF_POINT(event), "The number of the event, 0 for the start." },
+	{ "event", MEMBER_PLACE, OF_POINT(event), "The number of the event; 0 is the start." },
 	{ "live_bytes", MEMBER_BYTES, OF_POINT(sums.live) },
 	{ "physical_bytes", MEMBER_BYTES, OF_POINT(sums.physical) },
-	{ "reserved_bytes", MEMBER_BYTES, OF_POINT(sums.reserved), "As MEMORY below has them." },
+	{ "reserved_bytes", MEMBER_BYTES, OF_POINT(sums.reserved),
+	  "As defined under MEMORY below." },
 	{ "internal_bytes", MEMBER_BYTES, OF_POINT(sums.internal), .has = tells_losses },
 	{ "external_bytes", MEMBER_BYTES, OF_POINT(sums.external), .has = tells_losses },
 	{ "page_rounding_bytes", MEMBER_BYTES, OF_POINT(sums.rounding),
-	  "The same, where the file tells what was live and all of it lay in memory that "
-	  "the file tells of.",
+	  "Likewise, if the file records what was live and all of it lay in memory that the "
+	  "file also records.",
 	  .has = tells_losses },
 	{ 0 },
 };
 
 const struct member figures_device[] = {
-	{ "device", MEMBER_COUNT, 0, "Its number.", .whole = device_number },
-	{ "events", MEMBER_MAP, 0, "An object: the count of each action in the file, by its name.",
+	{ "device", MEMBER_COUNT, 0, "The number of the device.", .whole = device_number },
+	{ "events", MEMBER_MAP, 0,
+	  "An object: the number of events of each action in the file, by the name of the "
+	  "action.",
 	  .build = build_events },
 	{ "start_physical_bytes", MEMBER_BYTES, AT(replay_device, usage.start_physical),
 	  "Physical memory when the window began." },
 	{ "start_live_bytes", MEMBER_BYTES, AT(replay_device, usage.start_live),
-	  "Requested sizes of the blocks that were live when the window began." },
+	  "The requested sizes of the blocks that were live when the window began." },
 	{ "peak_physical_bytes", MEMBER_BYTES, AT(replay_device, usage.peak_physical),
-	  "The most physical memory that was held." },
+	  "The peak of physical memory." },
 	{ "peak_live_bytes", MEMBER_BYTES, AT(replay_device, usage.peak_live),
-	  "The most that was live." },
+	  "The peak of live memory." },
 	{ "obtained_bytes", MEMBER_BYTES, AT(replay_device, usage.obtained),
-	  "Physical memory that was obtained since the window began, all in all." },
+	  "The total physical memory obtained since the window began." },
 	{ "live_at_physical_peak_bytes", MEMBER_BYTES,
 	  AT(replay_device, usage.live_at_peak_physical),
-	  "The most that was live while physical memory was at its peak." },
+	  "The most live memory while physical memory was at its peak." },
 	{ "fragmentation", MEMBER_REAL, 0,
-	  "The share of the physical peak that held no live block, 0 to 1; left out "
-	  "where the file does not tell what was live.",
+	  "The fraction of the physical peak that held no live block, 0 to 1; left out if "
+	  "the file does not record what was live.",
 	  .has = tells_live, .real = fragmentation },
 	{ "device_peak_bytes", MEMBER_BYTES, AT(replay_device, stats.own_peak_bytes),
-	  "The most that the model's device gave to the replay, in whole pages." },
+	  "The most memory of the model's device that the replay held, in whole pages." },
 	{ "device_bytes", MEMBER_BYTES, AT(replay_device, stats.usable_bytes),
-	  "What programs can get of the model's device." },
+	  "The memory of the model's device that programs can allocate." },
 	{ "vmm_calls", MEMBER_COUNT,
-	  .manual =
-		  "How many calls that get, give and map memory were made since the window began.",
+	  .manual = "The number of calls since the window began that allocate, free, map or unmap "
+		    "memory.",
 	  .whole = vmm_calls },
-	{ "vmm_time_ns", MEMBER_TIME, 0, "The time in them.", .whole = vmm_ps },
+	{ "vmm_time_ns", MEMBER_TIME, 0, "The total time spent in them.", .whole = vmm_ps },
 	{ "vmm_calls_by_kind", MEMBER_MAP, 0,
-	  "An object with a member for each function of the ACL that was called, such as "
-	  "aclrtMapMem: an object.",
+	  "An object with one member, itself an object, for each ACL function that was "
+	  "called, such as aclrtMapMem.",
 	  .build = build_calls, .members = any_calls },
 	{ "page_table_bytes", MEMBER_BYTES, AT(replay_device, stats.page_table_peak_bytes),
-	  "The most that its page table took." },
+	  "The peak size of its page table." },
 	{ "tlb_reach_bytes", MEMBER_BYTES, 0,
-	  "How much the second-level TLB covers with pages of the size that was in use "
-	  "at the peak.",
+	  "The memory that the second-level TLB covers with pages of the size in use at the "
+	  "peak.",
 	  .whole = tlb_reach },
 	{ "mapped_bytes_at_peak", MEMBER_BYTES, 0,
-	  "What the page table led to when physical memory was at its peak, by maps and "
-	  "by mallocs.",
+	  "The memory mapped in the page table when physical memory was at its peak, by "
+	  "maps and by classic allocations.",
 	  .whole = mapped },
 	{ "unknown_frees", MEMBER_COUNT, AT(replay_device, usage.unmatched),
-	  "Blocks that were given back without having been handed out, or handed out twice." },
+	  "The number of blocks that were freed without having been allocated, or allocated "
+	  "twice." },
 	{ "differing_results", MEMBER_COUNT, AT(replay_device, differing),
-	  "Recorded calls that the model answered otherwise." },
+	  "The number of recorded calls that the model answered differently." },
 	{ "calls_left_out", MEMBER_COUNT, AT(replay_device, left_out),
-	  "Recorded calls that were not made, since what they name is not there." },
+	  "The number of recorded calls that were skipped because an object that they name "
+	  "does not exist." },
 	{ "policy_events", MEMBER_OBJECT, 0,
-	  "Only under a policy: an object with what the allocator did since the window "
-	  "began.",
+	  "Only under a policy: an object that counts the allocator's actions since the "
+	  "window began.",
 	  .has = has_policy, .members = policy_events },
 	{ "blocks_without_memory", MEMBER_COUNT, AT(replay_device, lost_blocks),
-	  "Only under a policy: blocks that the device had no memory for.", .has = has_policy },
+	  "Only under a policy: the number of blocks for which the device had no memory.",
+	  .has = has_policy },
 	{ "access", MEMBER_OBJECT, AT(replay_device, access),
-	  "Only where cores read\n"
+	  "Only if cores read\n"
 	  ".Pq Fl -access :\n"
-	  "an object with what the reads came to.",
+	  "an object with the results of the reads.",
 	  .has = has_access, .members = figures_access },
 	{ "copies", MEMBER_MAP, 0,
-	  "Only where recorded copies or fills were made again: an object with the "
+	  "Only if recorded copies or fills were repeated: an object with those of the "
 	  "members\n"
 	  ".Ic host_to_host , host_to_device , device_to_host , device_to_device\n"
 	  "and\n"
 	  ".Ic fill\n"
-	  "that there were, each an object.\n"
-	  "Copies between two devices are told of the one that they go to.",
+	  "that occurred, each an object.\n"
+	  "Copies between two devices count for the destination device.",
 	  .has = has_moves, .build = build_moves, .members = any_moves },
 	{ "series", MEMBER_OBJECT, 0,
-	  "An object with lists of one length, at most 2000.\n"
-	  "Of neighbouring events the one with the most physical memory is there, and of "
-	  "two alike the one with the most that was live.",
+	  "An object with lists of equal length, at most 2000 entries.\n"
+	  "A longer history is thinned out: of adjacent events, the one with the most "
+	  "physical memory is kept and, if that is equal, the one with the most live "
+	  "memory.",
 	  .members = series },
 	{ "out_of_memory", MEMBER_OBJECT, 0,
-	  "Only where the device ran out of memory: an object about the first time.",
+	  "Only if the device ran out of memory: an object that describes the first such "
+	  "event.",
 	  .has = has_failure, .members = figures_failure },
 	{ "moments", MEMBER_LIST, 0,
-	  "A list of objects, one for each moment: the peak, the first lack of memory if "
-	  "there was one, and what\n"
+	  "A list of objects, one for each point in the history that is shown: the peak, "
+	  "the first out-of-memory event if there was one, and the points that\n"
 	  ".Fl -at\n"
-	  "says, as far as the device's history has it.",
+	  "names, if the device's history contains them.",
 	  .build = build_moments, .members = figures_moment },
 	{ "tells_live", MEMBER_FLAG, .whole = live_is_told, .in_text_only = TRUE },
 	{ "is_rounded", MEMBER_FLAG, .whole = is_rounded, .in_text_only = TRUE },
@@ -478,44 +486,45 @@ static void build_devices(JsonBuilder *b, gconstpointer at, gconstpointer contex
 const struct member figures_result[] = {
 	{ "schema", MEMBER_COUNT, 0, "The schema's version: 2.", .whole = schema },
 	{ "program", MEMBER_TEXT, 0, ".Qq npusim replay .", .text = program, .no_figure = TRUE },
-	{ "file", MEMBER_TEXT, 0, "The file's name as it was given.", .text = file,
+	{ "file", MEMBER_TEXT, 0, "The name of the file, as given.", .text = file,
 	  .no_figure = TRUE },
-	{ "kind", MEMBER_TEXT, 0, "What the file is, in words.", .text = kind, .no_figure = TRUE },
+	{ "kind", MEMBER_TEXT, 0, "The kind of file, as text.", .text = kind, .no_figure = TRUE },
 	{ "soc", MEMBER_TEXT, 0, "The SoC of the model.", .text = soc },
 	{ "recorded_soc", MEMBER_TEXT, 0,
-	  "The SoC that the file was recorded on, where it says so.", .text = recorded_soc },
-	{ "about", MEMBER_TEXT, 0, "What was recorded, in words, where the file says so.",
+	  "The SoC on which the file was recorded, if the file says so.", .text = recorded_soc },
+	{ "about", MEMBER_TEXT, 0, "A description of what was recorded, if the file has one.",
 	  .text = about, .no_figure = TRUE },
-	{ "events", MEMBER_COUNT, 0, "How many events the file has.", .whole = events },
-	{ "events_done", MEMBER_COUNT, 0, "How many of them were replayed.", .whole = events_done },
+	{ "events", MEMBER_COUNT, 0, "The number of events in the file.", .whole = events },
+	{ "events_done", MEMBER_COUNT, 0, "The number of events that were replayed.",
+	  .whole = events_done },
 	{ "policy", MEMBER_TEXT, 0,
-	  "Whose memory served the blocks:\n"
+	  "The allocator that served the blocks:\n"
 	  ".Fl -policy .",
 	  .text = policy },
 	{ "page", MEMBER_TEXT, 0,
-	  "The pages of a policy,\n"
+	  "The page size of the policy,\n"
 	  ".Qq 2m\n"
 	  "or\n"
 	  ".Qq 1g ;\n"
 	  "left out as recorded.",
 	  .text = page },
 	{ "options", MEMBER_MAP, 0,
-	  "An object with each\n"
+	  "An object with the key and value of each\n"
 	  ".Fl -set ,\n"
-	  "key and value as text.",
+	  "as text.",
 	  .build = build_options },
 	{ "access", MEMBER_TEXT, 0,
-	  "The pattern of\n"
+	  "The access pattern:\n"
 	  ".Fl -access .",
 	  .text = access_pattern },
 	{ "access_every", MEMBER_COUNT, 0,
-	  "The events of a phase,\n"
+	  "The number of events in a phase,\n"
 	  ".Fl -access-every ;\n"
-	  "left out where reads come with blocks.",
+	  "left out if reads happen with each block.",
 	  .has = in_phases, .whole = access_every },
 	{ "simulated_ns", MEMBER_TIME, 0, "Simulated time from the first event to the last.",
 	  .whole = simulated },
-	{ "wall_us", MEMBER_COUNT, 0, "Time that the replay took here, in microseconds.",
+	{ "wall_us", MEMBER_COUNT, 0, "The time that the replay took on the host, in microseconds.",
 	  .whole = wall, .no_figure = TRUE },
 	{ "complete", MEMBER_FLAG, 0, "False if the replay was interrupted.", .whole = complete },
 	{ "devices", MEMBER_LIST, 0, "A list of objects, one for each device that the file uses.",

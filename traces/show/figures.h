@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The table of a replay's figures. Each stands in it once: its name, what it is measured in, how it
- * is read, and a sentence for npusim-replay(1). JSON, text, the difference of two results and the
- * manual page are made from it; CSV has what the JSON has.
+ * The table of a replay's figures. Each has one row: its name, its unit, how it is read, and a
+ * sentence for npusim-replay(1). JSON, text, the comparison of two results and the manual page are
+ * generated from it; CSV has the same members as JSON.
  */
 #ifndef NPUSIM_TRACES_FIGURES_H
 #define NPUSIM_TRACES_FIGURES_H

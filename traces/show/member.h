@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tables that say how the members of a JSON object are read from a struct in C. Whoever shows a
- * result (JSON, text, the difference of two, the manual page) reads such a table; what the members
- * mean, this file does not know.
+ * Tables that say how the members of a JSON object are read from a struct in C. Everything that
+ * shows a result (JSON, text, the comparison of two, the manual page) reads such a table; this
+ * file does not know what the members mean.
  */
 #ifndef NPUSIM_TRACES_MEMBER_H
 #define NPUSIM_TRACES_MEMBER_H

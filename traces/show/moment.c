@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Gathers what a moment shows, and makes sentences of its figures.
+ * Gathers the data that is shown of a moment, and words its figures as sentences.
  */
 #include "moment.h"
 

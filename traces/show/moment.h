@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A moment of a replay, looked at: its sums, its maps, who held memory; and all of it in words,
- * which say only what the figures do.
+ * The view of one moment of a replay: its sums, its maps, its holders of memory, and a description
+ * in words that says only what the figures do.
  */
 #ifndef NPUSIM_TRACES_MOMENT_H
 #define NPUSIM_TRACES_MOMENT_H

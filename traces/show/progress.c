@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The bar on stderr.
+ * Draws the progress bar on stderr.
  */
 #include "progress.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A bar on a terminal for what takes long. What is short shows none, and so does what is no
- * terminal.
+ * A progress bar on a terminal for long operations. Nothing is shown for short ones, or if the
+ * output is not a terminal.
  */
 #ifndef NPUSIM_TRACES_PROGRESS_H
 #define NPUSIM_TRACES_PROGRESS_H

@@ -275,7 +275,7 @@ function summary() {
 		for (const { result, device, index } of devices(number)) {
 			const facts = [['peak physical', bytes(device.peak_physical_bytes)],
 				       ['peak live', device.fragmentation === undefined ? '–' : bytes(device.peak_live_bytes)],
-				       ['held, not live', device.fragmentation === undefined ? '–' : percent(device.fragmentation)],
+				       ['held but not live', device.fragmentation === undefined ? '–' : percent(device.fragmentation)],
 				       ['VMM calls', count(device.vmm_calls)],
 				       ['time in them', time(device.vmm_time_ns)]];
 			grid.append(element('div', { class: 'card' }, heading(index, number),
@@ -349,7 +349,7 @@ function fragmentation() {
 	const last = Math.max(...of_kinds.map((e) => Math.max(...e.device.series.event)));
 	for (const { device, index, number } of of_kinds) {
 		const holder = element('div', { class: 'canvas' });
-		grid.append(element('div', { class: 'card' }, heading(index, number, 'Kinds, one on the other'), holder));
+		grid.append(element('div', { class: 'card' }, heading(index, number, 'Fragmentation by kind, stacked'), holder));
 		chart(holder, 'Kinds of fragmentation, ' + title[index] + ', device ' + number, () => {
 			const made = lines(kinds(device).map((c, i) => ({ label: FRAGMENT_LABELS[c], points: points(device, c),
 				colour: ['c2', 'c4', 'c5'][i], fill: true })), 'event', bytes, most, last);
@@ -621,14 +621,14 @@ function frameMap(e, m) {
 		shade = owner === 0 ? shade : 1 - shade;
 		return { size: map.count[i], back: 'line', colour: owner === 1 ? 'c5' : 'c3', share: owner === 0 ? 0 : owner === 1 ? 1 : 0.65 + 0.35 * shade,
 			 about: 'Frame ' + count(frame) + (map.count[i] > 1 ? ' to ' + count(frame + map.count[i] - 1) : '') + ', ' + bytes(size) + ': ' +
-				(owner === 0 ? 'nobody’s' : bytes(map.used_bytes[i]) + ' of ' + (owner === 1 ? 'several' : hex(owner))) };
+				(owner === 0 ? 'free' : bytes(map.used_bytes[i]) + ' of ' + (owner === 1 ? 'several' : hex(owner))) };
 	});
 	const card = element('div', { class: 'card' }, heading(e.index, e.number, 'Frames of the device'));
 	const drawn = strip('Frames: ' + count(map.runs) + ' runs', cells);
 	card.append(drawn.canvas, drawn.note, legend([['used, each owner in turn lighter and darker', 'c3', 1],
-		...(map.owner.includes(1) ? [['shared by several', 'c5', 1]] : []), ['nobody’s', 'line', 1]]));
+		...(map.owner.includes(1) ? [['shared by several', 'c5', 1]] : []), ['free', 'line', 1]]));
 	card.append(element('p', { class: 'quiet small' }, bytes(used) + ' used, in ' + count(map.runs) + ' runs; frames ' + count(map.frame[first]) + ' to ' + count(end - 1) + ' are shown, the other ' +
-		bytes((frames - end + map.frame[first]) * map.frame_bytes) + ' are nobody’s' + (map.merged_frames > 0 ? '; runs of up to ' + count(map.merged_frames) +
+		bytes((frames - end + map.frame[first]) * map.frame_bytes) + ' are free' + (map.merged_frames > 0 ? '; runs of up to ' + count(map.merged_frames) +
 		' frames are put together' : '') + '.'));
 	strips.push(drawn.entry);
 	return card;
@@ -642,7 +642,7 @@ function moments() {
 	const names = [...new Set(list.flatMap((e) => e.device.moments.map(when)))];
 	const choice = element('select', { 'aria-label': 'Moment' }, ...names.map((n) => element('option', {}, n)));
 	const body = element('div', {});
-	section('A moment', 'What was live, by the place in the program that asked for it, and where it lay.');
+	section('Memory at one point in time', 'What was live, by the place in the program that asked for it, and where it lay.');
 	page.append(element('p', {}, element('label', {}, 'Moment: ', choice)), body);
 	const show = () => {
 		strips = [];

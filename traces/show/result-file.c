@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reading results. Members that are not known are left alone.
+ * Reads results for report, diff and convert. Unknown members are ignored.
  */
 #include "result-file.h"
 

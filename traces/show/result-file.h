@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Results as npusim replay --json writes them, read back (figures.h has the table that they are
- * written from). It knows no member but those that tell that the file is one.
+ * Results as npusim replay --json writes them, read back (figures.h has the table from which they
+ * are written). It knows only the members that identify the file as a result.
  */
 #ifndef NPUSIM_TRACES_RESULT_FILE_H
 #define NPUSIM_TRACES_RESULT_FILE_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The text of a result. Most lines are templates over the table of figures; what lists as much as
- * the file has, events and calls, is written here.
+ * Writes a result as text. Most lines are templates over the table of figures; variable-length
+ * lists, of events and calls, are written here.
  */
 #include "result.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a replay found, for people: a text. (For programs it is JSON: figures.h has its table, and
- * npusim-replay(1) its schema.)
+ * The result of a replay as text for people. (For programs there is JSON: figures.h has its table,
+ * and npusim-replay(1) its schema.)
  */
 #ifndef NPUSIM_TRACES_RESULT_H
 #define NPUSIM_TRACES_RESULT_H

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Items have serial numbers; a moment is the serial number that it was marked at. What goes and is
- * not younger than a moment goes on its list. To mark a moment is to empty its list.
+ * Keeps the items at each address with serial numbers; a moment is the serial number at which it
+ * was marked. An item that goes away and is not younger than a moment is put on that moment's
+ * list. Marking a moment anew empties its list.
  */
 #include "allocation-table.h"
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What is there at an address, now and at moments of the past: reservations, physical memory and
- * blocks of one device. A moment is marked when it is there, and may be marked again; the table
- * then keeps what goes away, as long as it was there at the moment. Each step costs the same,
- * however often moments are marked. For maps and holders of a replay; sums are memory-usage.h's. It
- * knows no model.
+ * What is at an address, now and at marked moments of the past: reservations, physical memory and
+ * blocks of one device. A moment is marked when it occurs, and may be marked again; the table then
+ * keeps what goes away, provided that it existed at the moment. Each step costs the same, however
+ * often moments are marked. For maps and holders of a replay; sums are in memory-usage.h. It is
+ * independent of the model.
  */
 #ifndef NPUSIM_TRACES_ALLOCATION_TABLE_H
 #define NPUSIM_TRACES_ALLOCATION_TABLE_H

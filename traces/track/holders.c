@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Sums by site, then by label.
+ * Adds up the live blocks of a moment for the list of holders, first by call site, then by label.
  */
 #include "holders.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Who held the live blocks of a moment: bytes and blocks by the line of the program that asked.
+ * The holders of the live blocks at a moment: bytes and blocks by the line of the program that
+ * requested them.
  */
 #ifndef NPUSIM_TRACES_HOLDERS_H
 #define NPUSIM_TRACES_HOLDERS_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Sorted lists laid over each other: reservations, memory, blocks.
+ * Builds the maps of a moment from its sorted lists of reservations, physical memory and blocks.
  */
 #include "maps.h"
 

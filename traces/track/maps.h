@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Pictures of a moment of a table: the addresses, and the frames of the device behind them. Both
- * are lists that are put together where they are too long.
+ * Maps of a table at a moment: the addresses, and the frames of the device behind them. Neighbours
+ * in either list are merged if it is too long.
  */
 #ifndef NPUSIM_TRACES_MAPS_H
 #define NPUSIM_TRACES_MAPS_H

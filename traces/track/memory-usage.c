@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Bytes, counted.
+ * Computes the sums of a replay from its events: physical and live memory, and what is lost to
+ * rounding and fragmentation.
  */
 #include "memory-usage.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a history says by itself: physical and live memory of one device, event by event, and what
- * of the physical memory is lost to whom: the sums of a replay. Which blocks live it asks its
- * table (allocation-table.h). It asks no model, and knows addresses, not names: the sums of records
- * with names, for convert and diff, are those of object-tracker.h.
+ * What a history itself says about memory: physical and live memory of one device, event by event,
+ * and which parts of the physical memory are lost to what: the sums of a replay. It asks its table
+ * which blocks are live (allocation-table.h). It is independent of the model, and knows addresses,
+ * not names: the sums of records with names, for convert and diff, are in object-tracker.h.
  */
 #ifndef NPUSIM_TRACES_MEMORY_USAGE_H
 #define NPUSIM_TRACES_MEMORY_USAGE_H

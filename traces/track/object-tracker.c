@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Follows the objects that the records of a trace name, and sums their memory by device.
+ * Tracks objects by their names, and their sums, for convert and diff.
  */
 #include "object-tracker.h"
 

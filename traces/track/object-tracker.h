@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Follows the objects that the records of a trace name, from what makes each to what ends it: which
- * device and which object a line is about, and how much is live, in segments, mapped by calls and
- * reserved after it. For convert and diff, which replay nothing (a replay has memory-usage.h). It
- * asks no model and keeps no record: memory is for what lives at a time, and for sizes that differ.
+ * Follows the objects that the records of a trace name, from their creation to their end: which
+ * device and which object a line refers to, and how much is live, in segments, mapped by calls and
+ * reserved after it. For convert and diff, which replay nothing (a replay uses memory-usage.h). It
+ * is independent of the model and keeps no records: it needs memory only for what is live at one
+ * time, and for sizes that differ.
  */
 #ifndef NPUSIM_TRACES_OBJECT_TRACKER_H
 #define NPUSIM_TRACES_OBJECT_TRACKER_H

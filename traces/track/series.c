@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Points put together two by two when there are too many.
+ * Keeps the points of a series, and merges them in pairs when there are too many.
  */
 #include "series.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Memory over the events of a replay, thinned while it grows: of neighbouring events the one with
- * the most physical memory stays, so that the peak always does.
+ * Memory over the events of a replay, thinned out as it grows: of adjacent events the one with the
+ * most physical memory is kept, so that the peak always remains.
  */
 #ifndef NPUSIM_TRACES_SERIES_H
 #define NPUSIM_TRACES_SERIES_H

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Functions of the host that a stream calls. On the queue such a call is a placeholder, whose
- * completion says that its turn has come, and, if the stream is to wait for its return, a wait for
- * an event that the host then records. A stream that has them has a thread of its own, which sees
- * the completions when nobody else waits, and runs aclrtLaunchHostFunc's functions;
- * aclrtLaunchCallback's are handed to the thread that subscribed.
+ * Host functions that a stream calls. In the queue such a call is a placeholder, whose completion
+ * signals that its turn has come, and, if the stream is to wait for its return, a wait for an
+ * event that the host then records. A stream with such calls has its own thread, which receives
+ * the completions when no other thread waits, and runs the functions of aclrtLaunchHostFunc; those
+ * of aclrtLaunchCallback are passed to the subscribed thread.
  */
 #include "core/object/stream.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Contexts, and which is current in each thread. A thread follows either one context, or whichever
- * is the primary context of one device: as in CANN, a device that was reset and set again is
- * current again in the threads that had set it.
+ * Contexts, and which one is current in each thread. A thread follows either one context, or
+ * whichever is the primary context of one device: as in CANN, a device that was reset and set
+ * again is current again in the threads that had set it.
  */
 #include "core/object/context.h"
 

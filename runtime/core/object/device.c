@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Opening a device in the driver at its first user, and closing it at its last.
+ * Opens a device in the driver for its first user, and closes it after its last.
  */
 #include "core/object/device.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How calls fail: the code, the message that begins with the call's name, and the thread's last
- * error.
+ * Refuses calls for all of the core: the code, the message that begins with the call's name, and
+ * the thread's last error.
  */
 #include "core/object/error.h"
 #include "driver/code.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The aclErrors that the core answers, and how a call is refused.
+ * The aclErrors that the core returns, and how a call is refused.
  */
 #ifndef NPUSIM_CORE_ERROR_H
 #define NPUSIM_CORE_ERROR_H

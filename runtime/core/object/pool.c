@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Slots for objects that programs hold handles of. Owns slots, handles and generations, and knows
- * nothing of what lies in the slots. A handle looks like an address but is none: kind, generation
- * and slot.
+ * Slots for objects that programs hold handles to. Owns slots, handles and generations, and does
+ * not know what the slots contain. A handle looks like an address but is not one: it holds kind,
+ * generation and slot.
  */
 #include "core/object/pool.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The process's driver: when the stack is opened, what a fork does to it, simulated time. Owns the
- * pointer to the stack's top; whoever calls the driver takes it from here.
+ * The driver of the process: when the driver stack is opened, how a fork affects it, simulated
+ * time. Owns the pointer to the top of the stack, through which all driver calls go.
  */
 #include "core/object/process.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A stream's queues in the driver: entries out, completions in. Owns the numbers of entries, what
- * waits for which, and the rule that one thread at a time waits in the driver for a stream's
- * completions while the others wait for that thread.
+ * A stream's queues in the driver: entries go out, completions come in. Owns the numbers of
+ * entries, what waits for which, and the rule that one thread at a time waits in the driver for a
+ * stream's completions while the others wait for that thread.
  */
 #include "core/object/stream.h"
 

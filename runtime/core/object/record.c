@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Records of events: their ids, who still needs them, and the relays to other devices.
+ * Records of events: their ids, their users, and the relays to other devices.
  */
 #include "core/object/record.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Records of events. Each is an object of its own, with a fresh id in the driver: whoever waits for
- * a record waits for that one, however often its event is recorded again meanwhile. Ids in the
- * driver are here too; what programs call an event is event.c's.
+ * Records of events. Each is an object of its own, with a fresh id in the driver: a wait for a
+ * record waits for that one, however often its event is recorded again in the meantime. Driver ids
+ * are also here; the events that programs see are in event.c.
  */
 #ifndef NPUSIM_CORE_RECORD_H
 #define NPUSIM_CORE_RECORD_H

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Waits that do not end: a program that waits for a stream of which nothing moves is told, once a
- * wait, which task stands there and what would end it. It decides nothing: the wait goes on.
+ * Warns about waits without progress: a program that waits for a stream on which nothing happens
+ * is told, once per wait, which task is at its head and what would complete it. It decides
+ * nothing: the wait goes on.
  */
 #include "core/object/stream.h"
 

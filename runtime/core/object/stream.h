@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A stream as an object: what it consists of, which are live, its queues in the driver, its host
- * functions, and what waits for it.
+ * A stream as an object: its parts, the list of live streams, its queues in the driver, its host
+ * functions, and its waiters.
  */
 #ifndef NPUSIM_CORE_STREAM_H
 #define NPUSIM_CORE_STREAM_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * User ids and logic ids: what ASCEND_RT_VISIBLE_DEVICES makes of the driver's devices. Owns the
+ * User ids and logic ids: how ASCEND_RT_VISIBLE_DEVICES maps to the driver's devices. Owns the
  * list as it was when the driver was first asked. The rules are those of CANN's runtime: ascending
- * numbers; the list ends at the first entry that is no number of a device; a list that is not
+ * numbers; the list ends at the first entry that is not the number of a device; a list that is not
  * ascending, or has no device, hides all.
  */
 #include "core/object/error.h"
