@@ -200,8 +200,8 @@ static void let_wall_time_pass(struct bsim *bs)
 
 	pthread_mutex_lock(&bs->lock);
 	TAILQ_FOREACH(sq, &bs->queues->blocked, blocked_link)
-		if (sq->deadline_ps != SIM_NEVER)
-			sq->deadline_wall_ns = 1;
+	if (sq->deadline_ps != SIM_NEVER)
+		sq->deadline_wall_ns = 1;
 	pthread_mutex_unlock(&bs->lock);
 }
 
