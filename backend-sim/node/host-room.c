@@ -18,8 +18,9 @@ static bool read_number(const char *path, uint64_t *out)
 	g_autofree char *text = NULL;
 	char *end = NULL;
 
-	if (g_file_get_contents(path, &text, NULL, NULL))
-		*out = g_ascii_strtoull(text, &end, 10);
+	if (!g_file_get_contents(path, &text, NULL, NULL))
+		return false;
+	*out = g_ascii_strtoull(text, &end, 10);
 	return end != text; /* "max" is no number, and no limit */
 }
 

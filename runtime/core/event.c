@@ -634,7 +634,7 @@ static int happened(void *handle, const char *argument, uint64_t *out_ns, const 
 
 int core_event_elapsed(void *start, void *end, float *out_ms, const char *call)
 {
-	uint64_t start_ns, end_ns;
+	uint64_t start_ns = 0, end_ns = 0;
 	int code = happened(start, "startEvent", &start_ns, call)
 			   ?: happened(end, "endEvent", &end_ns, call);
 
@@ -645,7 +645,7 @@ int core_event_elapsed(void *start, void *end, float *out_ms, const char *call)
 
 int core_event_timestamp(void *handle, uint64_t *out_us, const char *call)
 {
-	uint64_t ns;
+	uint64_t ns = 0;
 	int code = happened(handle, "event", &ns, call);
 
 	if (code == CORE_OK)

@@ -65,7 +65,7 @@ gboolean words_number(struct words *w, const char *what, struct word text, guint
 
 gboolean words_small(struct words *w, const char *key, struct word text, guint64 last, guint32 *out)
 {
-	guint64 v;
+	guint64 v = 0;
 	if (!words_number(w, key, text, &v))
 		return FALSE;
 	if (v > last)
