@@ -211,6 +211,7 @@ static int replay_chosen(const char *path, const char *json, const char *node,
 	else
 		status = replay_file(path, json, options);
 	policy_options_clear(&policy);
+	options->policy = NULL;
 	return status;
 }
 

@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "acl/acl.h"
-#include "record-functions.h"
+#include "traces/record/record-functions.h"
 #include "trace/recorder.h"
 
 /* Functions that it calls for its own sake: they are asked for, never stood in front of. What it
