@@ -166,6 +166,11 @@ static struct {
 	uint64_t base, bytes, mapped_base;
 } kept;
 
+bool window_traps(uint64_t va)
+{
+	return va >= kept.mapped_base && va - kept.base < kept.bytes;
+}
+
 static bool take_over(struct window *w, const char *text)
 {
 	if (kept.bytes == 0)
