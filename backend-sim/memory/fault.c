@@ -16,9 +16,11 @@
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <ucontext.h>
 #include <unistd.h>
 
+#define FIRST_LOOKS 256u
 #define REPORTS_MAX 16u /* of a process that survives them */
 
 struct text {
@@ -131,8 +133,9 @@ static void tell(struct text *t, const struct bsim *bs, uint64_t va)
 
 static bool is_ours(const struct bsim *bs, uint64_t va)
 {
-	return window_traps(va) ||
-	       (bs != NULL && bs->window != NULL && window_peek(bs->window, va) != NULL);
+	const struct window *w = bs == NULL ? NULL : __atomic_load_n(&bs->window, __ATOMIC_RELAXED);
+
+	return window_traps(va) || (w != NULL && window_peek(w, va) != NULL);
 }
 
 /* ---- the handler ---- */
@@ -224,6 +227,25 @@ static void on_fault(int number, siginfo_t *info, void *context)
 		next->plain(number);
 }
 
+/* A look is a system call, and a map none: one a tick of the clock (1 to 4 ms), but each of the
+ * first ones, since a short program may have no later tick. */
+static bool is_due(void)
+{
+	static unsigned looks;
+	static long tick;
+	struct timespec now;
+
+	if (looks < FIRST_LOOKS) {
+		looks++;
+		return true;
+	}
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+	if (now.tv_nsec == tick)
+		return false;
+	tick = now.tv_nsec;
+	return true;
+}
+
 /* Flags and mask are those of the handler below, which the kernel then serves as if we were not
  * there: SA_NODEFER, SA_RESETHAND, SA_ONSTACK. The first time over anything, later over SIG_DFL
  * alone: any other handler was put over ours. */
@@ -233,7 +255,7 @@ void fault_install(void)
 	static bool done;
 	struct action now;
 
-	if (exchange(NULL, &now) != 0 || (done && now.plain != SIG_DFL))
+	if (!is_due() || exchange(NULL, &now) != 0 || (done && now.plain != SIG_DFL))
 		return;
 	done = true;
 	npu_log_enabled(NPU_LOG_ERROR); /* opens what reports are written to */

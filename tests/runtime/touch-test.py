@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # A host touch of device memory under what has SIGSEGV itself: each environment touches device
-# memory, and then, with no driver, a page of its own that nobody may reach. The first has our report
-# once, and both end the same. Ends with 77 where a tool is missing.
+# memory, and then, with no driver, a page of its own that nobody may reach. The first has our
+# report once, and both end the same. Ends with 77 where a tool is missing.
 
 import argparse
 import os
@@ -231,7 +231,8 @@ def npusim_run(rig):
     """README's example: the report reaches who started it."""
     command = pytest_command('pytest')
     write_python(rig)
-    done, reports = rig.run([os.path.abspath(rig.options.npusim), 'run', '--', *command], [('KIND', 'device')])
+    npusim = os.path.abspath(rig.options.npusim)
+    done, reports = rig.run([npusim, 'run', '--', *command], [('KIND', 'device')])
     found = [len(REPORT.findall(text)) for text in (done.stderr, reports)]
     good = done.returncode == -11 and sum(found) > 0 and max(found) == 1
     if not good:
