@@ -386,8 +386,8 @@ const struct node_block *allocation_frame(const struct allocation *a, uint64_t v
 /* ---- fault.c ---- */
 
 /* Reports a host access to device memory before the program gets its SIGSEGV: installs the handler
- * over the program's, and again where SIG_DFL was put over ours. For each call that makes device
- * addresses; bsim.lock held. */
+ * over the program's, and again where SIG_DFL or that one was put over ours. For each call that
+ * makes device addresses; bsim.lock held. */
 void fault_install(void);
 
 #endif

@@ -364,6 +364,25 @@ TEST(touch, is_reported_after_the_default_was_put_back)
 	EXPECT_EQ(reports(), 1);
 }
 
+/* A test framework's handler stands for one test at a time. */
+static void touch_in_second_test(void *arg)
+{
+	struct sigaction framework = { .sa_handler = exit_42 };
+
+	(void)arg;
+	sigaction(SIGSEGV, &framework, &previous);
+	space_open("docs", NULL);
+	sigaction(SIGSEGV, &previous, NULL);
+	sigaction(SIGSEGV, &framework, &previous);
+	*(volatile char *)at(space_alloc(2 * MIB, HUGE)) = 1;
+}
+
+TEST(touch, is_reported_in_each_test_of_a_framework)
+{
+	EXPECT_EXIT(42, touch_in_second_test, NULL);
+	EXPECT_EQ(reports(), 1);
+}
+
 static void jump_back(int number)
 {
 	(void)number;

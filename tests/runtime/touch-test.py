@@ -228,13 +228,14 @@ def xdist(rig):
 
 
 def npusim_run(rig):
-    """README's example: the report reaches who started it."""
-    command = pytest_command('pytest')
+    """README's example: the report reaches who started it, once."""
+    command, started = pytest_command('pytest'), [os.path.abspath(rig.options.npusim), 'run', '--']
     write_python(rig)
-    npusim = os.path.abspath(rig.options.npusim)
-    done, reports = rig.run([npusim, 'run', '--', *command], [('KIND', 'device')])
-    found = [len(REPORT.findall(text)) for text in (done.stderr, reports)]
-    good = done.returncode == -11 and sum(found) > 0 and max(found) == 1
+    own = rig.env.pop('NPUSIM_REPORT_FILE')
+    if not rig.run([*started, 'printenv', 'NPUSIM_REPORT_FILE'])[0].stdout:
+        rig.env['NPUSIM_REPORT_FILE'] = own
+    done, reports = rig.run([*started, *command], [('KIND', 'device')])
+    good = done.returncode == -11 and len(REPORT.findall(done.stderr + reports)) == 1
     if not good:
         print(done, reports, sep='\n')
     return good
