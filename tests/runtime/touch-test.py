@@ -116,11 +116,12 @@ class Rig:
                         LD_LIBRARY_PATH=os.path.dirname(self.acl), PYTHONDONTWRITEBYTECODE='1')
 
     def cc(self, output, *args):
-        """Compiles; 77 where the compiler lacks what the arguments want."""
+        """Compiles; 77 where the compiler lacks a sanitizer."""
         command = [*self.options.cc.split(), '-g', '-o', str(self.folder / output), *map(str, args)]
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         if done.returncode != 0:
-            skip('{}:\n{}'.format(' '.join(command), done.stdout))
+            said = '{}:\n{}'.format(' '.join(command), done.stdout)
+            skip(said) if '-fsanitize' in said else sys.exit(said)
         return str(self.folder / output)
 
     def program(self, output, *flags):
