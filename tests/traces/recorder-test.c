@@ -282,8 +282,9 @@ TEST(recorder, each_process_of_a_run_has_a_whole_file)
 	GDir *dir;
 	const char *name;
 	guint files = 0;
-	pid_t pids[3]; /* three one after the other: those that have ended keep their files */
+	pid_t pids[3]; /* one after the other: those that have ended keep their files */
 
+	setenv("NPUSIM_RUN", "tree", 1);
 	for (int i = 0; i < 3; i++) {
 		pids[i] = fork();
 		if (pids[i] == 0) {
@@ -292,6 +293,7 @@ TEST(recorder, each_process_of_a_run_has_a_whole_file)
 		}
 		waitpid(pids[i], NULL, 0);
 	}
+	unsetenv("NPUSIM_RUN");
 	dir = g_dir_open(folder, 0, NULL);
 	ASSERT_NOT_NULL(dir);
 	while ((name = g_dir_read_name(dir)) != NULL) {
