@@ -6,8 +6,8 @@
 #   exports.py map OUT DEPFILE LIST        the version script of a library from its NAME.symbols
 #   exports.py unmodelled OUT HEADER       ERROR(), POINTER(), UINT32(): the functions of a header
 #   exports.py cuda OUT HEADER NAMES       CUDA_UNMODELLED(X), CUDA_ALIASES(X), of names.txt
-#   exports.py doors OUT FACE HEADERS...   FACE_DOORS(X): name, parameters, arguments of each function
-#                                          that answers a code; FACE_CODES(X): the codes' names
+#   exports.py doors OUT FACE HEADERS...   FACE_DOORS(X): name, parameters, arguments of what
+#                                          answers a code; FACE_CODES(X): the codes' names
 #   exports.py wrapped OUT FOLDER HEADERS  PRELOAD_FUNCTIONS(X) of the wrappers in a folder
 #
 # A list has one name a line, or "@declared PATH PREFIX": the functions of that prefix which a

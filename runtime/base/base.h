@@ -82,9 +82,10 @@ struct npu_failure {
 	const void *site; /* the return address in the program */
 	bool expected;    /* what allocators try: out of memory, not supported */
 };
-/* Unless NPUSIM_FAILURES is off: writes the first failure of each site and code at warn, all others, and those that are expected,
- * at info. At the process's end one line has how many there were, of how many kinds, and the first;
- * a child of fork() counts anew. No lock; any thread. Faces call it where a call returns. */
+/* Unless NPUSIM_FAILURES is off: writes the first failure of each site and code at warn, all
+ * others, and those that are expected, at info. At the process's end one line has how many there
+ * were, of how many kinds, and the first; a child of fork() counts anew. No lock; any thread. Faces
+ * call it where a call returns. */
 void npu_failure_note(const struct npu_failure *failure);
 
 /* ---- the thread's message (message.c) ---- */

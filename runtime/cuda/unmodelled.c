@@ -18,12 +18,12 @@ static CUresult missing(const char *symbol, _Atomic int *told, const void *site)
 }
 
 /* The parameters are nobody's, so the prototypes have none. */
-#define MISSING(symbol, name, since)            \
-	CUresult symbol(void);                  \
-	CUDA_EXPORT CUresult symbol(void)       \
-	{                                       \
-		static _Atomic int told;        \
-                                                \
+#define MISSING(symbol, name, since)                                         \
+	CUresult symbol(void);                                               \
+	CUDA_EXPORT CUresult symbol(void)                                    \
+	{                                                                    \
+		static _Atomic int told;                                     \
+                                                                             \
 		return missing(#symbol, &told, __builtin_return_address(0)); \
 	}
 CUDA_UNMODELLED(MISSING)

@@ -19,7 +19,6 @@
 
 #include "base/base.h"
 #include "trace/line.h"
-#include "trace/recorder.h"
 
 #define HEAD_BYTES 1024
 #define NAMES_MAX  10000 /* of one process */

@@ -31,6 +31,9 @@ uint32_t trace_recorder_serial(void);
 /* Joins, leaves the list of those that a fork() has to see to. */
 void trace_recorder_enlist(struct trace_recorder *recorder);
 void trace_recorder_delist(struct trace_recorder *recorder);
+/* Why no file can be made or written there, as far as that can be told without making it; NULL:
+ * nothing is in the way. */
+const char *trace_path_problem(const char *path);
 /* Opens the file, another where another process of the run has it, and writes its head. False:
  * errno says why. */
 bool trace_file_open(struct trace_recorder *recorder);

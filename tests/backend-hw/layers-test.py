@@ -116,7 +116,8 @@ def backend_hw_over_our_library_counts_once(_):
 
 
 TESTS = [trace_of_the_driver_alone, trace_of_the_command, fault_of_the_driver_alone,
-         failures_are_told_once, fault_is_in_the_trace, wrong_fault_is_said, both_faces_share_one_trace,
+         failures_are_told_once, fault_is_in_the_trace, wrong_fault_is_said,
+         both_faces_share_one_trace,
          both_faces_share_one_count, backend_hw_over_our_library_traces_once,
          backend_hw_over_our_library_counts_once]
 

@@ -95,8 +95,8 @@ def every_verb_is_recorded_as_the_runtime_records_it(folder):
 def the_head_says_where_it_comes_from(folder):
     lines = traced(folder, 'head.npt', [PROGRAM, 'all'], True)
     same(lines[0], 'npusim-trace 1', 'first line')
-    expect(re.fullmatch(r'info program=preload-program pid=\d+ start=\d+ run=\S+ backend=cann', lines[1]),
-           lines[1])
+    expect(re.fullmatch(r'info program=preload-program pid=\d+ start=\d+ run=\S+ backend=cann',
+                        lines[1]), lines[1])
     same([line for line in lines if line.startswith('info soc')],
          ['info soc=Ascend910B1 devices=8'], 'what the library says')
     # no simulated time, and one thread
