@@ -315,6 +315,7 @@ struct allocation *allocation_new(struct bsim *bs, const char *call, const struc
 	allocation_move(a, &bs->allocs->all);
 	bs->allocs->count[a->kind]++;
 	bs->allocs->bytes[a->kind] += a->bytes;
+	fault_install();
 	return a;
 }
 
