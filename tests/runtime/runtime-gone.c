@@ -260,11 +260,11 @@ TEST(gone, failure_is_told_when_it_happens)
 
 	unsetenv("NPUSIM_LOG");
 	EXPECT_EXIT(0, fail_unheard, &force);
-	EXPECT_EQ(count(harness_last_stderr(), "warn: "), 1u);
+	EXPECT_EQ(count(harness_last_stderr(), "warn: device 0, stream"), 1u);
 	EXPECT_CONTAINS(harness_last_stderr(), "is not mapped");
 	force = true;
 	EXPECT_EXIT(0, fail_unheard, &force);
-	EXPECT_EQ(count(harness_last_stderr(), "warn: "), 1u);
+	EXPECT_EQ(count(harness_last_stderr(), "warn: device 0, stream"), 1u);
 }
 
 static void fail_often(void *arg)
@@ -288,7 +288,7 @@ static void fail_often(void *arg)
 TEST(gone, failures_of_one_stream_are_bounded_and_whole)
 {
 	EXPECT_EXIT(0, fail_often, NULL);
-	EXPECT_EQ(count(harness_last_stderr(), "warn: "), 8u);
+	EXPECT_EQ(count(harness_last_stderr(), "warn: device 0, stream"), 8u);
 	EXPECT_CONTAINS(harness_last_stderr(), "further failures on this stream");
 }
 
