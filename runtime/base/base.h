@@ -34,6 +34,11 @@ enum npu_var {
 	NPU_VAR_FAULT,
 	NPU_VAR_WINDOW, /* base of the SVM window, for sanitizers: an address, or "auto" */
 	NPU_VAR_PATIENCE,
+	NPU_VAR_STACKS,
+	NPU_VAR_VALIDATE,
+	NPU_VAR_VALIDATE_FILE,
+	NPU_VAR_VALIDATE_RULES,
+	NPU_VAR_VALIDATE_EXIT,
 	NPU_VAR_COUNT
 };
 struct npu_var_info {

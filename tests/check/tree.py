@@ -29,6 +29,7 @@ ROOMS = {
     'runtime/base': [],
     'runtime/trace': ['runtime/base'],
     'runtime/driver': ['runtime/base', 'runtime/trace'],
+    'runtime/validate': ['runtime/base', 'runtime/driver'],
     'runtime/core/core.h': ['runtime/base', 'runtime/driver'],
     'runtime/core/object': ['runtime/base', 'runtime/driver', 'runtime/core/core.h'],
     'runtime/core': ['runtime/base', 'runtime/driver', 'runtime/core/core.h',
