@@ -63,7 +63,8 @@ ROOMS = {
                     'traces/format'],
     'traces/samples': [],
     'traces/command': ['runtime/base', 'backend-sim/node/node.h', 'sim/bench/bench.h',
-                       'sim/profile.h', 'traces/show', 'traces/check', 'traces/record',
+                       'sim/profile.h', 'runtime/validate/rules.h', 'traces/show', 'traces/check',
+                       'traces/record',
                        'traces/play', 'traces/track', 'traces/policy', 'traces/read',
                        'traces/format'],
 }

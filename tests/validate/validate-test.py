@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 
-PROGRAM = sys.argv[1]
+PROGRAM, COMMAND, DOCUMENT = sys.argv[1:]
 NODE = 'validate-{}'.format(os.getpid())
 
 # Case, the reports as (rule, call, the other call).
@@ -121,12 +121,28 @@ def without_stacks(folder):
     expect({report['rule'] for report in reports} == {'race'} and not reports[0]['stack'], reports)
 
 
+def document(folder):
+    """Each rule is explained, has a row in the document, and a case above that finds it."""
+    lines = subprocess.run([COMMAND, 'explain'], stdout=subprocess.PIPE, text=True, check=True)
+    ids = [line.split()[0] for line in lines.stdout.splitlines()]
+    text = pathlib.Path(DOCUMENT).read_text(encoding='utf-8')
+    for rule in ids:
+        expect('| `{}` |'.format(rule) in text, rule)
+        expect(any(rule == report[0] for _, wanted in WRONG for report in wanted), rule)
+        said = subprocess.run([COMMAND, 'explain', rule], stdout=subprocess.PIPE, text=True,
+                              check=True).stdout
+        expect(said.startswith(rule + ': ') and 'Right would be: ' in said, said)
+    done = subprocess.run([COMMAND, 'explain', 'raze'], stderr=subprocess.PIPE, text=True,
+                          check=False)
+    expect(done.returncode == 2 and "no rule 'raze'" in done.stderr, done)
+
+
 def main():
     tests = [('finds/' + case, lambda f, c=case, w=wanted: finds(c, w, f)) for case, wanted in WRONG]
     tests += [('answers_as_without/' + case, lambda f, c=case: as_without(c, f)) for case, _ in WRONG]
     tests += [('silent/' + case, lambda f, c=case: silent(c, f)) for case in RIGHT]
     tests += [('strict', strict), ('rules', rules), ('exit_status', exit_status),
-              ('without_stacks', without_stacks)]
+              ('without_stacks', without_stacks), ('document', document)]
     print('1..{}'.format(len(tests)))
     failed = 0
     with tempfile.TemporaryDirectory() as folder:
