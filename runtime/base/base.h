@@ -27,6 +27,7 @@ enum npu_var {
 	NPU_VAR_TIMING,
 	NPU_VAR_CONTENTS,
 	NPU_VAR_NODE,
+	NPU_VAR_JOIN_FILE,
 	NPU_VAR_LOG,
 	NPU_VAR_LOG_FILE,
 	NPU_VAR_TRACE,
@@ -34,6 +35,8 @@ enum npu_var {
 	NPU_VAR_FAULT,
 	NPU_VAR_WINDOW, /* base of the SVM window, for sanitizers: an address, or "auto" */
 	NPU_VAR_PATIENCE,
+	NPU_VAR_REPORT_FILE,
+	NPU_VAR_REPORT_STDERR,
 	NPU_VAR_COUNT
 };
 struct npu_var_info {

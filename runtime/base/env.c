@@ -79,6 +79,16 @@ static const char *check_patience(const char *value)
 		       : "seconds above 0, such as 10 or 0.5, or off";
 }
 
+static const char *check_file_id(const char *value)
+{
+	unsigned long long device, inode;
+	int end = 0;
+
+	return sscanf(value, "%llu:%llu%n", &device, &inode, &end) == 2 && value[end] == '\0'
+		       ? NULL
+		       : "device:inode, two decimal numbers";
+}
+
 static const struct var_row vars[NPU_VAR_COUNT] = {
 	[NPU_VAR_BACKEND] = { { "NPUSIM_BACKEND", "hw, sim, auto", "auto", "runtime",
 				"which driver serves the calls; auto takes the server's own if it "
@@ -108,6 +118,9 @@ static const struct var_row vars[NPU_VAR_COUNT] = {
 	[NPU_VAR_NODE] = { { "NPUSIM_NODE", "a name", "default", "backend-sim",
 			     "the simulated server that this process belongs to" },
 			   .check = check_node },
+	[NPU_VAR_JOIN_FILE] = { { "NPUSIM_JOIN_FILE", "a path", "", "all",
+				  "where each process that loads npusim's library adds a byte; npusim "
+				  "run sets it" } },
 	[NPU_VAR_LOG] = { { "NPUSIM_LOG", "error, warn, info, debug", "warn", "all",
 			    "the least important lines that are still written" },
 			  .chosen = true },
@@ -130,6 +143,13 @@ static const struct var_row vars[NPU_VAR_COUNT] = {
 				 "how long a stream may make no progress before a warning says "
 				 "what blocks the calls that wait for it" },
 			       .check = check_patience },
+	[NPU_VAR_REPORT_FILE] = { { "NPUSIM_REPORT_FILE", "a path", "", "all",
+				    "where reports of what ends the program are added, besides "
+				    "stderr; npusim run sets it" } },
+	[NPU_VAR_REPORT_STDERR] = { { "NPUSIM_REPORT_STDERR", "device:inode", "", "all",
+				      "the stderr whose reader gets NPUSIM_REPORT_FILE too: what "
+				      "is written there is not written twice" },
+				    .check = check_file_id },
 };
 
 const struct npu_var_info *npu_var_info(enum npu_var var)

@@ -4,7 +4,6 @@
  */
 #include "npusim.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -168,14 +167,6 @@ void prepend_to_list(const char *variable, const char *entry)
 	g_setenv(variable, list, TRUE);
 }
 
-int become_program(const char *verb, char **program)
-{
-	execvp(program[0], program);
-	int why = errno;
-	failure(verb, "%s: %s", program[0], g_strerror(why));
-	return why == ENOENT ? NPUSIM_EXIT_NOT_FOUND : NPUSIM_EXIT_NOT_RUNNABLE;
-}
-
 /* The first of `places`, relative to this command's folder, that has the file. */
 static char *library_folder(const char *file, const char *const places[2], const char *hint,
 			    GError **error)
@@ -207,6 +198,13 @@ char *cuda_library_folder(GError **error)
 	const char *const places[] = { "../lib/npusim/cuda", "../runtime/cuda" };
 
 	return library_folder("libcuda.so.1", places, "installed whole", error);
+}
+
+char *hal_library_folder(GError **error)
+{
+	const char *const places[] = { "../lib/npusim/hal", "../backend-sim/hal" };
+
+	return library_folder("libascend_hal.so", places, "built with the model", error);
 }
 
 static char *library(const char *file, const char *const places[2], const char *hint,
