@@ -5,9 +5,9 @@
  * NPUSIM_FAULT) is checked there.
  */
 #include "base/base.h"
-#include "base-private.h"
 
 #include <ctype.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -129,6 +129,10 @@ static const struct var_row vars[NPU_VAR_COUNT] = {
 	[NPU_VAR_TRACE] = { { "NPUSIM_TRACE", "a path", "", "runtime",
 			      "file to record the driver's calls to; %p stands for the process "
 			      "id" } },
+	[NPU_VAR_RUN] = { { "NPUSIM_RUN", "a name", "", "runtime",
+			    "names what is recorded together: its processes leave one another's "
+			    "NPUSIM_TRACE files alone; `npusim run` sets it" },
+			  .check = check_node },
 	[NPU_VAR_LEAKS] = { { "NPUSIM_LEAKS", "summary, full, off", "summary", "runtime",
 			      "what the report at exit says of memory that is still held" },
 			    .chosen = true },
@@ -205,7 +209,7 @@ static unsigned edit_distance(const char *a, const char *b)
 	return row[length_b];
 }
 
-const char *base_nearest(const char *word, const char *const *names, size_t count)
+const char *npu_nearest(const char *word, const char *const *names, size_t count)
 {
 	const char *best = NULL;
 	unsigned best_distance = (unsigned)strlen(word) / 3 + 1;
@@ -271,7 +275,7 @@ static void warn_unknown(const char *entry)
 	/* Without the prefix, which every name shares and which would make all of them near. */
 	for (int i = 0; i < NPU_VAR_COUNT; i++)
 		names[i] += strlen(PREFIX);
-	nearest = base_nearest(name + strlen(PREFIX), names, NPU_VAR_COUNT);
+	nearest = npu_nearest(name + strlen(PREFIX), names, NPU_VAR_COUNT);
 	if (nearest != NULL)
 		npu_log(NPU_LOG_WARN, "environment: %s is no variable of npusim; is %s%s meant?",
 			name, PREFIX, nearest);
@@ -291,7 +295,7 @@ bool npu_var_check_all(char **error)
 
 		if (wanted == NULL)
 			continue;
-		nearest = base_nearest(value, choices, split_choices(&vars[i], text, choices));
+		nearest = npu_nearest(value, choices, split_choices(&vars[i], text, choices));
 		if (asprintf(error,
 			     "environment: %s=%s is not valid: it takes %s%s%s%s (default: %s)",
 			     vars[i].info.name, value, wanted, nearest != NULL ? "; is " : "",
@@ -300,10 +304,18 @@ bool npu_var_check_all(char **error)
 			*error = NULL;
 		return false;
 	}
+	return true;
+}
+
+void npu_var_warn_unknown(void)
+{
+	static atomic_flag warned = ATOMIC_FLAG_INIT;
+
+	if (atomic_flag_test_and_set(&warned))
+		return;
 	if (secure_getenv("PATH") == NULL && getenv("PATH") != NULL)
-		return true; /* a set-uid program: nothing is read, nothing is said */
+		return; /* a set-uid program: nothing is read, nothing is said */
 	for (char **entry = environ; entry != NULL && *entry != NULL; entry++)
 		if (strncmp(*entry, PREFIX, strlen(PREFIX)) == 0)
 			warn_unknown(*entry);
-	return true;
 }

@@ -6,13 +6,14 @@
 #include "cuda-internal.h"
 #include "cuda-names.h"
 
-static CUresult missing(const char *symbol, _Atomic int *told)
+static CUresult missing(const char *symbol, _Atomic int *told, const void *site)
 {
 	if ((*told)++ == 0)
 		npu_log(NPU_LOG_WARN,
 			"%s is not modelled: npusim's CUDA has memory, streams and events, and no "
 			"modules, kernels, graphs, arrays, multicast or pools",
 			symbol);
+	cuda_note(symbol, CUDA_ERROR_NOT_SUPPORTED, site);
 	return CUDA_ERROR_NOT_SUPPORTED;
 }
 
@@ -23,6 +24,6 @@ static CUresult missing(const char *symbol, _Atomic int *told)
 	{                                       \
 		static _Atomic int told;        \
                                                 \
-		return missing(#symbol, &told); \
+		return missing(#symbol, &told, __builtin_return_address(0)); \
 	}
 CUDA_UNMODELLED(MISSING)

@@ -31,8 +31,9 @@ uint32_t trace_recorder_serial(void);
 /* Joins, leaves the list of those that a fork() has to see to. */
 void trace_recorder_enlist(struct trace_recorder *recorder);
 void trace_recorder_delist(struct trace_recorder *recorder);
-/* Opens the file and writes its head. False: errno says why. */
-bool trace_file_open(struct trace_recorder *recorder, bool is_child);
+/* Opens the file, another where another process of the run has it, and writes its head. False:
+ * errno says why. */
+bool trace_file_open(struct trace_recorder *recorder);
 /* Whole lines. Lock held. */
 void trace_file_write(struct trace_recorder *recorder, const char *text, size_t length);
 
