@@ -391,10 +391,10 @@ def wrong_settings_are_told_before_the_program_runs(folder):
             (['--soc', soc_file], {}, 'no_such_key'),
             (['--soc', folder / 'none.ini'], {}, 'none.ini'),
             (['--hbm', '3M'], {}, '3M', '2 MiB'),
-            (['--hbm', '900G'], {}, '900G'),
+            (['--hbm', '900T'], {}, '--hbm=900T'),
             (['--contract', 'Docs'], {}, 'is docs meant?'),
             (['--node', '.x'], {}, '--node=.x'),
-            (['--trace', folder / 'no/x.npt'], {}, 'no/x.npt'),
+            (['--trace', folder / 'no/x.npt'], {}, '--trace=', 'no/x.npt'),
             (['--trace', folder / 'file/x.npt'], {}, 'file/x.npt'),
             (['--cuda', '--trace', folder / 'no/x.npt'], {}, 'no/x.npt'),
             (['--exec', '--soc', 'Ascend910B9'], {}, 'Ascend910B9'),
@@ -409,12 +409,14 @@ def wrong_settings_are_told_before_the_program_runs(folder):
         same((run.returncode, run.stdout), (2, ''), (options, variables, run.stderr))
         for text in says:
             expect(text in run.stderr, repr(text), 'is not in', run.stderr)
+    run = npusim('record', '--soc', 'ascend910b1', '-o', folder / 'x.npt', '--', 'echo', 'ran')
+    same((run.returncode, run.stdout), (2, ''), run.stderr)
     same(sorted(path.name for path in folder.iterdir()), ['file', 'soc.ini'], 'files')
 
 
 @case
 def a_check_leaves_no_trace(folder):
-    for trace in ('plain.npt', '%p.npt', '%p/x.npt'):
+    for trace in ('plain.npt', '%p.npt'):
         ends(start('--trace', folder / trace, '--', 'true'), 0)
     same(list(folder.iterdir()), [], 'files')
 

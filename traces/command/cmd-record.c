@@ -135,7 +135,8 @@ int cmd_record(int argc, char **argv)
 				: merge(folder, output);
 	if (argc < 2)
 		return usage_error("record", "which program?");
-	if (!model_options_apply(preload ? NULL : "sim", preload ? NULL : node, &error))
+	if (!model_options_apply(preload ? NULL : "sim", preload ? NULL : node, &error) ||
+	    (!preload && !run_check_settings(&error)))
 		return usage_error("record", "%s", error->message);
 	if (output == NULL) {
 		g_autofree char *base = g_path_get_basename(argv[1]);

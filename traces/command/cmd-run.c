@@ -12,33 +12,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "acl/acl.h"
-
-/* ---- before ---- */
-
-/* As the first call of the program would; nothing is opened that lasts. */
-static gboolean run_check_settings(GError **error)
-{
-	g_autofree char *trace = g_strdup(g_getenv("NPUSIM_TRACE"));
-	g_autofree char *folder = trace ? g_path_get_dirname(trace) : NULL;
-	gboolean fine;
-
-	if (folder && !strstr(folder, "%p") && access(folder, W_OK | X_OK) != 0) {
-		g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
-			    "NPUSIM_TRACE=%s: no file can be made in %s", trace, folder);
-		return FALSE;
-	}
-	g_unsetenv("NPUSIM_TRACE"); /* opening the driver would make the file */
-	fine = aclInit(NULL) == ACL_SUCCESS;
-	if (!fine)
-		g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE, "%s",
-			    aclGetRecentErrMsg());
-	aclFinalize();
-	if (trace)
-		g_setenv("NPUSIM_TRACE", trace, TRUE);
-	return fine;
-}
-
 /* ---- the program's processes, as they tell it ---- */
 
 struct told {

@@ -40,6 +40,9 @@ int failure(const char *verb, const char *format, ...) G_GNUC_PRINTF(2, 3);
  * environment says; NULL: what it says. FALSE and error, with the values that would be valid, if
  * one is not. */
 gboolean model_options_apply(const char *default_backend, const char *fresh_node, GError **error);
+/* Looks at all settings as the first call of a program in this environment will: FALSE and error,
+ * in the options' words where an option gave the value. Opens nothing. */
+gboolean run_check_settings(GError **error);
 /* A node name that nobody else has: "run-1234-5f0c33a1". */
 char *own_node_name(const char *what);
 /* Where a variable's value comes from: "option", "environment", "default". */

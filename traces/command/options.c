@@ -10,6 +10,7 @@
 
 #include "base/base.h"
 #include "config.h"
+#include "npusim/npusim.h"
 
 static char *opt_backend, *opt_soc, *opt_devices, *opt_hbm, *opt_contract, *opt_timing, *opt_node,
 	*opt_trace;
@@ -102,12 +103,29 @@ static char *as_options(const char *text)
 	for (int var = 0; var < NPU_VAR_COUNT; var++) {
 		const char *name = npu_var_info(var)->name;
 		g_autofree char *option = g_ascii_strdown(name + strlen("NPUSIM_"), -1);
-		g_autofree char *before = g_strdup_printf("environment: %s=", name);
+		g_autofree char *before = g_strdup_printf("%s=", name);
 		g_autofree char *after = g_strdup_printf("--%s=", option);
-		if (given_as_option[var])
-			g_string_replace(out, before, after, 0);
+		if (given_as_option[var] && g_string_replace(out, before, after, 0))
+			g_string_replace(out, "environment: --", "--", 1);
 	}
 	return g_string_free(out, FALSE);
+}
+
+/* Takes text. */
+static gboolean settings_wrong(char *text, GError **error)
+{
+	g_autofree char *said = as_options(text ? text : "a setting is not valid");
+
+	g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE, "%s", said);
+	free(text);
+	return FALSE;
+}
+
+gboolean run_check_settings(GError **error)
+{
+	char *problem = npusim_settings_check();
+
+	return problem == NULL || settings_wrong(problem, error);
 }
 
 gboolean model_options_apply(const char *default_backend, const char *fresh_node, GError **error)
@@ -121,12 +139,7 @@ gboolean model_options_apply(const char *default_backend, const char *fresh_node
 	apply(NPU_VAR_TIMING, opt_timing, NULL);
 	apply(NPU_VAR_NODE, opt_node ? opt_node : fresh_node, NULL);
 	apply_trace();
-	if (npu_var_check_all(&text))
-		return TRUE;
-	g_autofree char *said = as_options(text ? text : "a setting is not valid");
-	g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE, "%s", said);
-	free(text);
-	return FALSE;
+	return npu_var_check_all(&text) || settings_wrong(text, error);
 }
 
 gboolean parse_options(const char *parameters, const char *summary, const GOptionEntry *entries,
