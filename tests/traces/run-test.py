@@ -421,6 +421,20 @@ def a_check_leaves_no_trace(folder):
     same(list(folder.iterdir()), [], 'files')
 
 
+@case
+def processes_of_a_run_leave_each_others_traces_alone(folder):
+    for _ in range(2):  # those of the run before are written again
+        run = npusim('run', '--trace', folder / 'x.npt', '--', 'sh', '-c',
+                     '"$0" -c "$1" && "$2" run -- "$0" -c "$1"', sys.executable,
+                     LOAD + '.aclInit(None)', NPUSIM)
+        same(run.returncode, 0, run.stderr)
+        plain = (folder / 'x.npt').read_text()
+        expect('run-' in plain.splitlines()[1], plain[:200])
+        (other,) = (path for path in folder.iterdir() if path.name != 'x.npt')
+        same(len(other.read_text().splitlines()), len(plain.splitlines()), 'lines')
+        other.unlink()
+
+
 # ---- libraries ----
 
 def says(*command, status=0, env=None):

@@ -167,6 +167,7 @@ int cmd_run(int argc, char **argv)
 	if (folder == NULL)
 		return failure("run", "%s", error->message);
 	prepend_to_list("LD_LIBRARY_PATH", folder);
+	g_setenv("NPUSIM_RUN", node, FALSE); /* traces of a run inside this one are of this one */
 	if (in_place || is_traced())
 		return become_program("run", argv + 1);
 	fill_standard_files();
