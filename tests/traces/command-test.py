@@ -151,8 +151,8 @@ def options_are_variables_of_the_program(folder):
     same(got['NPUSIM_BACKEND'], 'sim', 'the default of run')
     expect('NPUSIM_SOC' not in got, got)
     got = variables('--soc', 'Ascend910B2', env=environment(NPUSIM_SOC='Ascend910B3',
-                                                            NPUSIM_BACKEND='hw'))
-    same((got['NPUSIM_SOC'], got['NPUSIM_BACKEND']), ('Ascend910B2', 'hw'), 'options win')
+                                                            NPUSIM_BACKEND='auto'))
+    same((got['NPUSIM_SOC'], got['NPUSIM_BACKEND']), ('Ascend910B2', 'auto'), 'options win')
 
 
 @case

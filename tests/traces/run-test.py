@@ -22,6 +22,7 @@ RUN_PROGRAM, WORKLOAD = (pathlib.Path(name).resolve() for name in sys.argv[2:4])
 FOREIGN = RUN_PROGRAM.parent
 NOBODY = "npusim run: no process of this run loaded npusim's libascendcl: "
 LOAD = 'import ctypes; ctypes.CDLL("libascendcl.so")'
+os.environ.pop('LD_LIBRARY_PATH', None)  # the build's: it has FOREIGN
 PATIENCE = 60  # seconds, for what takes none
 
 
@@ -101,8 +102,10 @@ def signals_that_the_program_sends_to_its_group_do_not_come_back():
 def the_programs_signal_ends_run_without_a_second_core(folder):
     for number in (signal.SIGSEGV, signal.SIGABRT, signal.SIGKILL, signal.SIGTERM, signal.SIGPIPE,
                    signal.SIGRTMIN):
-        run = start('--', 'sh', '-c', 'kill -{:d} $$'.format(number), stdout=subprocess.DEVNULL, cwd=folder, preexec_fn=lambda: resource.setrlimit(
-                        resource.RLIMIT_CORE, (resource.getrlimit(resource.RLIMIT_CORE)[1],) * 2))
+        most = resource.getrlimit(resource.RLIMIT_CORE)[1]
+        run = start('--', 'sh', '-c', 'kill -{:d} $$'.format(number), cwd=folder, preexec_fn=lambda:
+                    resource.setrlimit(resource.RLIMIT_CORE, (most, most)),
+                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         _, status = os.waitpid(run.pid, 0)
         run.returncode = 0
         same((os.WIFSIGNALED(status), os.WTERMSIG(status)), (True, number), number)
@@ -362,12 +365,11 @@ def a_closed_pipe_ends_the_program_and_run():
 
 @case
 def closed_standard_files_stay_closed():
-    script = '[ -e /proc/self/fd/{0} ] && exit 1; exit 0'
     for fd in (0, 1, 2):
         run = start('--', sys.executable, '-c',
                     'import os\ntry: os.fstat({})\nexcept OSError: os._exit(5)'.format(fd),
                     preexec_fn=lambda: os.close(fd))
-        ends(run, 5, script.format(fd))
+        ends(run, 5, fd)
 
 
 @case
