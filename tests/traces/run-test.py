@@ -26,9 +26,10 @@ os.environ.pop('LD_LIBRARY_PATH', None)  # the build's: it has FOREIGN
 PATIENCE = 60  # seconds, for what takes none
 
 
-def start(*command, front=(), **more):
+def start(*command, front=(), env=None, **more):
     more = {'stdout': subprocess.PIPE, 'stderr': subprocess.PIPE, 'text': True, **more}
-    return subprocess.Popen([*front, NPUSIM, 'run', *map(str, command)], env=environment(), **more)
+    return subprocess.Popen([*front, NPUSIM, 'run', *map(str, command)],
+                            env=env or environment(), **more)
 
 
 def ends(process, status, what=''):
@@ -285,7 +286,7 @@ def timeout_ends_the_program(folder):
     need('timeout')
     for options in ([], ['--foreground'], ['-s', 'KILL']):
         run = start('--', 'sh', '-c', 'echo $$ >pid; exec sleep 1000', cwd=folder,
-                    front=['timeout', *options, '1'])
+                    env=environment(TMPDIR=str(folder)), front=['timeout', *options, '1'])
         ends(run, -signal.SIGKILL if 'KILL' in options else 124, options)
         if (folder / 'pid').exists():
             pid = int((folder / 'pid').read_text() or 0)
@@ -317,8 +318,9 @@ def mpirun_starts_runs_and_gets_their_status():
 # ---- what lives how long ----
 
 @case
-def killing_run_kills_the_program_alone():
-    run = start('--', 'sh', '-c', 'sleep 1000 & echo $$ $!; wait', stderr=subprocess.DEVNULL)
+def killing_run_kills_the_program_alone(folder):
+    run = start('--', 'sh', '-c', 'sleep 1000 & echo $$ $!; wait', stderr=subprocess.DEVNULL,
+                env=environment(TMPDIR=str(folder)))
     program, child = map(int, run.stdout.readline().split())
     run.kill()
     same(run.wait(PATIENCE), -signal.SIGKILL, 'run')
