@@ -34,6 +34,7 @@ enum npu_var {
 	NPU_VAR_TRACE,
 	NPU_VAR_RUN,
 	NPU_VAR_LEAKS,
+	NPU_VAR_FAILURES,
 	NPU_VAR_FAULT,
 	NPU_VAR_WINDOW, /* base of the SVM window, for sanitizers: an address, or "auto" */
 	NPU_VAR_PATIENCE,
@@ -84,7 +85,7 @@ struct npu_failure {
 	const void *site; /* the return address in the program */
 	bool expected;    /* what allocators try: out of memory, not supported */
 };
-/* Writes the first failure of each site and code at warn, all others, and those that are expected,
+/* Unless NPUSIM_FAILURES is off: writes the first failure of each site and code at warn, all others, and those that are expected,
  * at info. At the process's end one line has how many there were, of how many kinds, and the first;
  * a child of fork() counts anew. No lock; any thread. Faces call it where a call returns. */
 void npu_failure_note(const struct npu_failure *failure);

@@ -5,6 +5,7 @@
  * NPUSIM_FAULT) is checked there.
  */
 #include "base/base.h"
+#include "base/clock.h"
 
 #include <ctype.h>
 #include <stdatomic.h>
@@ -12,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 #define PREFIX         "NPUSIM_"
 #define NAME_MAX_LEN   63
@@ -132,11 +134,14 @@ static const struct var_row vars[NPU_VAR_COUNT] = {
 			      "id" } },
 	[NPU_VAR_RUN] = { { "NPUSIM_RUN", "a name", "", "runtime",
 			    "names what is recorded together: its processes leave one another's "
-			    "NPUSIM_TRACE files alone; `npusim run` sets it" },
+			    "NPUSIM_TRACE files alone; the first of them sets it" },
 			  .check = check_node },
 	[NPU_VAR_LEAKS] = { { "NPUSIM_LEAKS", "summary, full, off", "summary", "runtime",
 			      "what the report at exit says of memory that is still held" },
 			    .chosen = true },
+	[NPU_VAR_FAILURES] = { { "NPUSIM_FAILURES", "on, off", "on", "all",
+				 "whether the log has the program's calls that fail" },
+			       .chosen = true },
 	[NPU_VAR_FAULT] = { { "NPUSIM_FAULT", "CALL:WHEN:HOW,...", "", "runtime",
 			      "makes driver calls fail; CALL: halMemCreate, mem_create, ..., or *; "
 			      "WHEN: 3 (the third), 3+ (from it on), every:3; HOW: oom, busy, "
@@ -283,6 +288,21 @@ static void warn_unknown(const char *entry)
 	else
 		npu_log(NPU_LOG_WARN,
 			"environment: %s is no variable of npusim; `npusim info` lists them", name);
+}
+
+/* What a process starts belongs to its run. When the library is loaded, which is mostly before
+ * other threads can read the environment. */
+__attribute__((constructor)) static void name_run(void)
+{
+	bool traced, named;
+	char name[64];
+
+	npu_var_get(NPU_VAR_TRACE, &traced);
+	npu_var_get(NPU_VAR_RUN, &named);
+	if (!traced || named)
+		return;
+	snprintf(name, sizeof(name), "%d-%llx", (int)getpid(), (unsigned long long)clock_now_ns());
+	setenv(vars[NPU_VAR_RUN].info.name, name, 1);
 }
 
 bool npu_var_check_all(char **error)

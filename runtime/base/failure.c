@@ -22,6 +22,7 @@ static _Atomic uint64_t kinds[KIND_MAX]; /* 0: free */
 static _Atomic uint64_t failures, expected, kind_count;
 static char first_text[FIRST_BYTES];
 static atomic_bool first_is_there;
+static bool is_off; /* begin() */
 
 static void in_child(void)
 {
@@ -32,8 +33,9 @@ static void in_child(void)
 	atomic_store(&first_is_there, false);
 }
 
-static void watch_forks(void)
+static void begin(void)
 {
+	is_off = strcmp(npu_var_get(NPU_VAR_FAILURES, NULL), "off") == 0;
 	pthread_atfork(NULL, NULL, in_child);
 }
 
@@ -78,29 +80,36 @@ static void describe(const struct npu_failure *failure, const char *text, char *
 		 (size_t)((uintptr_t)failure->site - (uintptr_t)info.dli_fbase));
 }
 
-void npu_failure_note(const struct npu_failure *failure)
+static void note(const struct npu_failure *failure)
 {
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	bool logged = false, is_new = is_new_kind(failure);
 	const char *text = failure->text != NULL ? failure->text : npu_message_next(&logged);
 	enum npu_log_level level =
 		is_new && !failure->expected && !logged ? NPU_LOG_WARN : NPU_LOG_INFO;
 	char line[LINE_BYTES];
-	int saved = errno;
 	bool is_first;
 
-	pthread_once(&once, watch_forks);
 	if (failure->expected)
 		atomic_fetch_add(&expected, 1);
 	is_first = atomic_fetch_add(&failures, 1) == 0;
-	if (is_first || npu_log_enabled(level)) {
-		describe(failure, text, line, sizeof(line));
-		npu_log(level, "%s", line);
-	}
+	if (!is_first && !npu_log_enabled(level))
+		return;
+	describe(failure, text, line, sizeof(line));
+	npu_log(level, "%s", line);
 	if (is_first) {
 		memcpy(first_text, line, sizeof(first_text) - 1);
 		atomic_store(&first_is_there, true);
 	}
+}
+
+void npu_failure_note(const struct npu_failure *failure)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	int saved = errno;
+
+	pthread_once(&once, begin);
+	if (!is_off)
+		note(failure);
 	errno = saved;
 }
 
@@ -113,8 +122,7 @@ __attribute__((destructor)) static void end_of_process(void)
 	if (count == 0)
 		return;
 	if (tried > 0)
-		snprintf(more, sizeof(more), ", %" PRIu64 " of them out of memory or not supported",
-			 tried);
+		snprintf(more, sizeof(more), ", %" PRIu64 " of them such as programs try", tried);
 	npu_log(NPU_LOG_WARN, "%" PRIu64 " failure%s of %" PRIu64 "%s kind%s%s; the first: %s",
 		count, count == 1 ? "" : "s", kind, kind == KIND_MAX ? " or more" : "",
 		kind == 1 ? "" : "s", more, atomic_load(&first_is_there) ? first_text : "?");

@@ -4,6 +4,7 @@
  */
 #include "trace/recorder-file.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -12,7 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/auxv.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -123,19 +123,17 @@ static char *file_name(const char *path, unsigned turn)
 	return text;
 }
 
-/* Names the run: what NPUSIM_RUN says, else this program and its children up to an exec, which have
- * the kernel's random bytes in common. */
-static void put_run(struct trace_text *text)
+/* False: the run has no name. */
+static bool put_run(struct trace_text *text)
 {
-	bool given;
-	const char *name = npu_var_get(NPU_VAR_RUN, &given);
-	const void *random = (const void *)getauxval(AT_RANDOM);
-	char own[32];
+	bool named;
+	const char *name = npu_var_get(NPU_VAR_RUN, &named);
 
-	snprintf(own, sizeof(own), "x%016" PRIx64, trace_key_of_bytes(random, random ? 16 : 0));
-	trace_text_put(text, " run=", strlen(" run="));
-	trace_text_put_value(text, given ? name : own);
-	trace_text_put(text, " ", 1);
+	if (named) {
+		trace_text_put(text, " run=", strlen(" run="));
+		trace_text_put_value(text, name);
+	}
+	return named;
 }
 
 /* True if the file has the trace of a process of this run, which has ended. */
@@ -145,14 +143,16 @@ static bool is_of_this_run(const char *name)
 	struct trace_text text = { .at = run, .end = run + sizeof(run) - 1 };
 	int fd = open(name, O_RDONLY | O_CLOEXEC);
 	ssize_t length = fd >= 0 ? read(fd, head, HEAD_BYTES) : 0;
+	const char *found;
 
 	if (fd >= 0)
 		close(fd);
 	head[length > 0 ? length : 0] = '\0';
-	put_run(&text);
+	if (strncmp(head, TRACE_FIRST_LINE, strlen(TRACE_FIRST_LINE)) != 0 || !put_run(&text))
+		return false;
 	*text.at = '\0';
-	return strncmp(head, TRACE_FIRST_LINE, strlen(TRACE_FIRST_LINE)) == 0 &&
-	       strstr(head, run) != NULL;
+	found = strstr(head, run);
+	return found != NULL && isspace((unsigned char)found[text.at - run]);
 }
 
 /* The file, empty, locked for as long as it is open; -1 with errno: EEXIST where it is another
@@ -185,6 +185,7 @@ static void write_head(struct trace_recorder *recorder)
 	trace_text_put_value(&text, program_invocation_short_name);
 	trace_text_put(&text, more, (size_t)length);
 	put_run(&text);
+	trace_text_put(&text, " ", recorder->about[0] != '\0');
 	trace_text_put(&text, recorder->about, strlen(recorder->about));
 	trace_text_put(&text, "\n", 1);
 	trace_file_write(recorder, head, (size_t)(text.at - head));
@@ -225,10 +226,12 @@ bool trace_file_open(struct trace_recorder *recorder)
 				recorder->path, name);
 		free(name);
 		errno = code;
-		if (recorder->fd >= 0)
+		if (recorder->fd >= 0) {
 			write_head(recorder);
-		if (recorder->fd >= 0 || code != EEXIST)
-			return recorder->fd >= 0;
+			return true;
+		}
+		if (code != EEXIST)
+			return false;
 	}
 	return false;
 }

@@ -90,9 +90,9 @@ static void apply(enum npu_var var, const char *given, const char *otherwise)
 static void apply_trace(void)
 {
 	g_autofree char *path = opt_trace ? g_canonicalize_filename(opt_trace, NULL) : NULL;
-	g_autofree char *run = own_node_name("run");
+	g_autofree char *run = opt_trace ? own_node_name("run") : NULL;
 	apply(NPU_VAR_TRACE, path, NULL);
-	apply(NPU_VAR_RUN, opt_trace ? run : NULL, run);
+	apply(NPU_VAR_RUN, run, NULL);
 }
 
 /* What is said of a variable that an option gave, said of the option. */
