@@ -120,6 +120,10 @@ static const struct var_row vars[NPU_VAR_COUNT] = {
 	[NPU_VAR_NODE] = { { "NPUSIM_NODE", "a name", "default", "backend-sim",
 			     "the simulated server that this process belongs to" },
 			   .check = check_node },
+	[NPU_VAR_JOIN_FILE] = { { "NPUSIM_JOIN_FILE", "a path", "", "all",
+				  "where each process that loads npusim's library adds a byte; "
+				  "npusim "
+				  "run sets it" } },
 	[NPU_VAR_LOG] = { { "NPUSIM_LOG", "error, warn, info, debug", "warn", "all",
 			    "the least important lines that are still written" },
 			  .chosen = true },

@@ -11,6 +11,7 @@
  *   stack.c    adds the layers that the environment asks for
  *   code.c     the driver's codes: as aclErrors, and their names
  *   module.c   finds and loads backend modules
+ *   joined.c   tells `npusim run` of the process, and the process of a second libascendcl
  *   open.c     chooses the backend of the process
  */
 #ifndef NPUSIM_DRIVER_LAYER_H
