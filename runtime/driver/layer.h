@@ -11,6 +11,7 @@
  *   stack.c    adds the layers that the environment asks for
  *   code.c     the driver's codes: as aclErrors, and their names
  *   module.c   finds and loads backend modules
+ *   joined.c   tells `npusim run` of the process, and the process of a second libascendcl
  *   open.c     chooses the backend of the process
  */
 #ifndef NPUSIM_DRIVER_LAYER_H
@@ -84,6 +85,8 @@ void layer_init(struct layer *layer, const char *name, struct npu_driver *lower,
  * libnpusim-record.so writes the file: it has the calls as the program makes them. NULL and *error
  * (free()) if the file cannot be written. */
 struct npu_driver *trace_layer_open(struct npu_driver *lower, const char *path, char **error);
+/* Whether the file can be made and written, as far as that can be told without making it. */
+bool trace_layer_check(const char *path, char **error);
 
 /* Of npusim-validate.so (runtime/validate): opens the layer that finds errors of the program;
  * `mode` is "on" or "strict". NULL and *error (free()): the settings are not right. */
@@ -93,5 +96,6 @@ struct npu_driver *trace_layer_open(struct npu_driver *lower, const char *path, 
  * NULL and *error if the text is not right: says what is wrong, what could be meant, and the form.
  */
 struct npu_driver *fault_layer_open(struct npu_driver *lower, const char *spec, char **error);
+bool fault_layer_check(const char *spec, char **error);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Modules: where the build and the installation place them, and how a backend is loaded.
+ * Modules: where the build and the installation place them, and how a backend is loaded; and the
+ * library that this is linked into among the libraries of the process.
  */
 #ifndef NPUSIM_DRIVER_MODULE_H
 #define NPUSIM_DRIVER_MODULE_H
@@ -28,5 +29,10 @@ enum module_state {
  * as long as the process. */
 enum module_state driver_module_load(const char *name, char *path, const struct npu_backend **out,
 				     char **error);
+
+/* Warns, the first time, of each library of the process that has the name of one of ours and is
+ * another: which file, and what brought it in. with_hal: libascend_hal.so too, since the model is
+ * about to serve the calls. */
+void driver_warn_of_others(bool with_hal);
 
 #endif
