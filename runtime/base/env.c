@@ -81,6 +81,16 @@ static const char *check_patience(const char *value)
 		       : "seconds above 0, such as 10 or 0.5, or off";
 }
 
+static const char *check_exit(const char *value)
+{
+	char *end;
+	long code = strtol(value, &end, 10);
+
+	return isdigit((unsigned char)*value) && *end == '\0' && code >= 0 && code <= 255
+		       ? NULL
+		       : "an exit status, 0 to 255";
+}
+
 static const char *check_file_id(const char *value)
 {
 	unsigned long long device, inode;
@@ -153,6 +163,22 @@ static const struct var_row vars[NPU_VAR_COUNT] = {
 				 "how long a stream may make no progress before a warning says "
 				 "what blocks the calls that wait for it" },
 			       .check = check_patience },
+	[NPU_VAR_STACKS] = { { "NPUSIM_STACKS", "off, short, full", "", "runtime",
+			       "call stacks that are kept of what the program makes: none, 8 or 64 "
+			       "frames; short where NPUSIM_VALIDATE is on, else off" },
+			     .chosen = true },
+	[NPU_VAR_VALIDATE] = { { "NPUSIM_VALIDATE", "off, on, strict", "off", "runtime",
+				 "looks for errors that the device does not tell of; strict: a "
+				 "call that would harm is refused" },
+			       .chosen = true },
+	[NPU_VAR_VALIDATE_FILE] = { { "NPUSIM_VALIDATE_FILE", "a path", "", "runtime",
+				      "file to add the reports of NPUSIM_VALIDATE to, a line of "
+				      "JSON each; %p stands for the process id" } },
+	[NPU_VAR_VALIDATE_RULES] = { { "NPUSIM_VALIDATE_RULES", "+RULE, -RULE, ...", "", "runtime",
+				       "rules of NPUSIM_VALIDATE to add or to leave out" } },
+	[NPU_VAR_VALIDATE_EXIT] = { { "NPUSIM_VALIDATE_EXIT", "0 to 255", "0", "runtime",
+				      "exit status of a process with reports; 0: its own" },
+				    .check = check_exit },
 	[NPU_VAR_REPORT_FILE] = { { "NPUSIM_REPORT_FILE", "a path", "", "all",
 				    "where reports of what ends the program are added, besides "
 				    "stderr; npusim run sets it" } },
