@@ -24,6 +24,7 @@ enum npu_var {
 	NPU_VAR_SOC,
 	NPU_VAR_DEVICES,
 	NPU_VAR_HBM,
+	NPU_VAR_HOST_MEMORY,
 	NPU_VAR_TIMING,
 	NPU_VAR_CONTENTS,
 	NPU_VAR_NODE,
@@ -54,6 +55,8 @@ const char *npu_var_get(enum npu_var var, bool *from_env);
 bool npu_var_check_all(char **error);
 /* Sizes: "64G", "512M", "2097152"; powers of 1024. False if it is none. */
 bool npu_parse_size(const char *text, uint64_t *out_bytes);
+/* NPUSIM_WINDOW: an address, or ADDRESS+SIZE; without a size *bytes stays. */
+bool npu_parse_window(const char *text, uint64_t *base, uint64_t *bytes);
 
 /* ---- log (log.c) ---- */
 
