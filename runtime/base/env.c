@@ -40,7 +40,7 @@ static const char *check_devices(const char *value)
 		       : "a number of devices, 1 to 16";
 }
 
-static const char *check_hbm(const char *value)
+static const char *check_size(const char *value)
 {
 	uint64_t bytes;
 
@@ -58,16 +58,23 @@ static const char *check_node(const char *value)
 		       : "1 to 63 letters, digits, '.', '_' or '-', not starting with '.'";
 }
 
-static const char *check_window(const char *value)
+bool npu_parse_window(const char *text, uint64_t *base, uint64_t *bytes)
 {
 	char *end;
 
-	if (strcmp(value, "auto") == 0)
-		return NULL;
-	strtoull(value, &end, 0);
-	return isdigit((unsigned char)*value) && *end == '\0'
+	*base = strtoull(text, &end, 0);
+	return isdigit((unsigned char)*text) &&
+	       (*end == '\0' || (*end == '+' && npu_parse_size(end + 1, bytes)));
+}
+
+static const char *check_window(const char *value)
+{
+	uint64_t base, bytes = 0;
+
+	return strcmp(value, "auto") == 0 || npu_parse_window(value, &base, &bytes)
 		       ? NULL
-		       : "an address, such as 0x100000000000, or auto";
+		       : "an address, such as 0x100000000000, with a size behind it or not "
+			 "(0x200000000+32G), or auto";
 }
 
 static const char *check_patience(const char *value)
@@ -119,7 +126,11 @@ static const struct var_row vars[NPU_VAR_COUNT] = {
 			      .check = check_devices },
 	[NPU_VAR_HBM] = { { "NPUSIM_HBM", "a size, such as 64G", "", "backend-sim",
 			    "HBM of each device; the SoC's own if not given" },
-			  .check = check_hbm },
+			  .check = check_size },
+	[NPU_VAR_HOST_MEMORY] = { { "NPUSIM_HOST_MEMORY", "a size, such as 64G", "", "backend-sim",
+				    "the host's memory that handles may take; the SoC's own if not "
+				    "given" },
+				  .check = check_size },
 	[NPU_VAR_TIMING] = { { "NPUSIM_TIMING", "on, off", "on", "backend-sim",
 			       "whether calls and copies take simulated time" },
 			     .chosen = true },
@@ -156,8 +167,10 @@ static const struct var_row vars[NPU_VAR_COUNT] = {
 			      "makes driver calls fail; CALL: halMemCreate, mem_create, ..., or *; "
 			      "WHEN: 3 (the third), 3+ (from it on), every:3; HOW: oom, busy, "
 			      "invalid, notsupport, or a driver's code" } },
-	[NPU_VAR_WINDOW] = { { "NPUSIM_WINDOW", "an address, auto", "auto", "backend-sim",
-			       "base of the device address window; for sanitizers" },
+	[NPU_VAR_WINDOW] = { { "NPUSIM_WINDOW", "an address or ADDRESS+SIZE, auto", "auto",
+			       "backend-sim",
+			       "base of the device address window, and its size at most; for "
+			       "sanitizers and valgrind" },
 			     .check = check_window },
 	[NPU_VAR_PATIENCE] = { { "NPUSIM_PATIENCE", "seconds, off", "10", "runtime",
 				 "how long a stream may make no progress before a warning says "
