@@ -69,18 +69,10 @@ static enum cache_answer map_block(struct cache *cache, struct cache_block *b, g
 		return answer;
 	cache->held += bytes;
 	cache_pool_remove(b);
+	if (bytes < b->size)
+		cache_pool_insert(cache_cut(cache, b, bytes));
 	b->mapped = TRUE;
-	if (bytes < b->size) {
-		struct cache_block *rest =
-			cache_block_new(cache, b, b->address + bytes, b->size - bytes);
-		rest->mapped = FALSE;
-		b->size = bytes;
-		cache_block_link(rest, b, b->next);
-		cache_pool_insert(rest);
-	}
-	cache_merge(cache, b, b->prev);
-	cache_merge(cache, b, b->next);
-	cache_pool_insert(b);
+	cache_put_back(cache, b);
 	return CACHE_OK;
 }
 
@@ -115,26 +107,6 @@ static enum cache_answer end_stretch(struct cache *cache, struct cache_block *b)
 	return answer;
 }
 
-/* What of a free block lies beside its whole steps stays free. */
-static void cut_free(struct cache *cache, struct cache_block *b, guint64 start, guint64 end)
-{
-	guint64 block_end = b->address + b->size;
-
-	if (start > b->address) {
-		struct cache_block *before =
-			cache_block_new(cache, b, b->address, start - b->address);
-		cache_block_link(before, b->prev, b);
-		cache_pool_insert(before);
-	}
-	if (block_end > end) {
-		struct cache_block *after = cache_block_new(cache, b, end, block_end - end);
-		cache_block_link(after, b, b->next);
-		cache_pool_insert(after);
-	}
-	b->address = start;
-	b->size = end - start;
-}
-
 enum cache_answer cache_shrink(struct cache *cache, struct cache_block *b)
 {
 	const struct cache_stretch *s = b->stretch;
@@ -149,10 +121,15 @@ enum cache_answer cache_shrink(struct cache *cache, struct cache_block *b)
 		return answer;
 	cache->held -= end - start;
 	cache_pool_remove(b);
-	cut_free(cache, b, s->address + start, s->address + end);
+	/* what of the block lies beside its whole steps stays free */
+	if (start > offset) {
+		struct cache_block *before = b;
+		b = cache_cut(cache, before, start - offset);
+		cache_pool_insert(before);
+	}
+	if (b->size > end - start)
+		cache_pool_insert(cache_cut(cache, b, end - start));
 	b->mapped = FALSE;
-	cache_merge(cache, b, b->prev);
-	cache_merge(cache, b, b->next);
-	cache_pool_insert(b);
+	cache_put_back(cache, b);
 	return cache_is_split(b) ? CACHE_OK : end_stretch(cache, b);
 }

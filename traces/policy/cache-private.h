@@ -59,13 +59,12 @@ static inline gboolean cache_is_split(const struct cache_block *b)
 struct cache_block *cache_block_new(struct cache *cache, const struct cache_block *like,
 				    guint64 address, guint64 size);
 void cache_block_drop(struct cache *cache, struct cache_block *block);
-/* Puts `block` between two neighbours, either of which may be NULL. */
-void cache_block_link(struct cache_block *block, struct cache_block *before,
-		      struct cache_block *after);
+/* Cuts `block`, which is in no pool, after `size` bytes; what is behind them, in no pool either. */
+struct cache_block *cache_cut(struct cache *cache, struct cache_block *block, guint64 size);
 void cache_pool_insert(struct cache_block *block);
 void cache_pool_remove(struct cache_block *block);
-/* Unites `block`, which is in no tree, with a free neighbour of its kind, which goes. */
-void cache_merge(struct cache *cache, struct cache_block *block, struct cache_block *neighbour);
+/* Makes `block`, which is in no pool, free, one with free neighbours of its kind. */
+void cache_put_back(struct cache *cache, struct cache_block *block);
 
 /* cache-expand.c: a free block of want->size, mapped for it; out of its pool. */
 enum cache_answer cache_expand(struct cache *cache, const struct cache_want *want,
