@@ -117,15 +117,12 @@ static const char *const names[] = { [MOMENT_PEAK] = "peak",
 				     [MOMENT_TIME] = "time" };
 
 READ(char *, moment_name, moment_view, v, g_strdup(names[v->moment->what]))
-READ(gint64, moment_event, moment_view, v, (gint64)v->moment->event)
 READ(char *, words, moment_view, v, moment_words(v))
 READ(gboolean, has_live, moment_view, v, replay_tells_live(v->device))
 READ(gboolean, has_losses, moment_view, v,
      replay_tells_live(v->device) && replay_tells_fragmentation(v->device))
 READ(gboolean, has_largest_free, moment_view, v, has_losses(v, context) && v->placed)
 READ(gboolean, has_sites, moment_view, v, v->sites != NULL)
-READ(gboolean, has_frames, moment_view, v, v->frames != NULL)
-BUILD(build_frame_map, moment_view, v, frame_map, v->frames)
 
 const struct member figures_moment[] = {
 	{ "moment", MEMBER_TEXT, 0,
@@ -139,10 +136,9 @@ const struct member figures_moment[] = {
 	  "or\n"
 	  ".Qq time .",
 	  .text = moment_name },
-	{ "event", MEMBER_PLACE, 0,
-	  "The number of the event just before this point, as in\n"
-	  ".Ic series .",
-	  .whole = moment_event },
+	{ "event", MEMBER_PLACE, VIA(moment_view, moment, moment, event),
+	  .manual = "The number of the event just before this point, as in\n"
+		    ".Ic series ." },
 	{ "words", MEMBER_TEXT, 0, "A description of the point for human readers.", .text = words,
 	  .no_figure = TRUE },
 	{ "physical_bytes", MEMBER_BYTES, AT(moment_view, sums.physical) },
@@ -174,9 +170,9 @@ const struct member figures_moment[] = {
 	  .has = has_sites, .members = other_holders },
 	{ "address_map", MEMBER_OBJECT, 0, "What lies at each address: an object.",
 	  .members = address_map, .no_figure = TRUE },
-	{ "frame_map", MEMBER_OBJECT, 0,
-	  "The device's memory, in frames: an object; left out if the model does not "
-	  "provide it.",
-	  .has = has_frames, .build = build_frame_map, .members = frame_map, .no_figure = TRUE },
+	{ "frame_map", MEMBER_OBJECT, THROUGH(moment_view, frames),
+	  .manual = "The device's memory, in frames: an object; left out if the model does not "
+		    "provide it.",
+	  .members = frame_map, .no_figure = TRUE },
 	{ 0 },
 };

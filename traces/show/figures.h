@@ -21,14 +21,6 @@ struct result {
 	const struct replay *replay;
 };
 #define RESULT(context) ((const struct result *)(context))
-/* What calls of a kind, or copies in a direction, came to. */
-struct call_figures {
-	guint64 calls, refused, bytes, ps;
-	const struct latency *latency; /* or NULL */
-};
-struct call_figures figures_of_calls(const struct replay_device *device, enum model_call call);
-struct call_figures figures_of_moves(const struct replay_device *device, enum model_move move);
-
 /* The whole; of a struct result. */
 extern const struct member figures_result[];
 /* Of a struct replay_device; the second: where it ran out of memory. */
