@@ -85,12 +85,12 @@ struct check_report {
 	const struct check_server *server;
 	GPtrArray *results; /* of struct check_result */
 };
-void check_report_table(FILE *out, const struct check_report *report);
-void check_report_tap(FILE *out, const struct check_report *report);
-void check_report_junit(FILE *out, const struct check_report *report);
+void check_report_table(GString *out, const struct check_report *report);
+void check_report_tap(GString *out, const struct check_report *report);
+void check_report_junit(GString *out, const struct check_report *report);
 unsigned check_report_count(const struct check_report *report, enum check_status status);
 /* Every step of every case, one a line, with its answer and its time; tab separated. */
-void check_report_calls(FILE *out, const struct check_report *report);
+void check_report_calls(GString *out, const struct check_report *report);
 
 /* ---- latency.c ---- */
 
@@ -107,11 +107,10 @@ gboolean check_latency(const char *library, unsigned device, guint64 most, GArra
 
 /* ---- fit.c ---- */
 
-/* Writes a profile that starts from the built-in one of `soc`, and has the costs of the calls that
- * were measured: t = base + messages x message + pages x page, with the pages of a message taken
- * from the built-in profile. FALSE and error for an unknown SoC. */
-gboolean check_fit_write(FILE *out, const char *soc, const char *where, const GArray *samples,
-			 GError **error);
+/* The text of a profile that starts from the built-in one of `soc`, and has the costs of the calls
+ * that were measured: t = base + messages x message + pages x page, with the pages of a message
+ * taken from the built-in profile. NULL and error for an unknown SoC. */
+char *check_fit_text(const char *soc, const char *where, const GArray *samples, GError **error);
 /* "reserve", "map": as the profile's keys begin. */
 const char *check_call_name(enum sim_call call);
 

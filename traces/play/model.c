@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+#include "format/input.h"
+
 static const char *const call_names[MODEL_CALL_COUNT] = {
 	[MODEL_RESERVE] = "aclrtReserveMemAddress",
 	[MODEL_UNRESERVE] = "aclrtReleaseMemAddress",
@@ -71,9 +73,8 @@ static gboolean opened(const char *call, aclError code, GError **error)
 {
 	if (code == ACL_SUCCESS || code == ACL_ERROR_REPEAT_INITIALIZE)
 		return TRUE;
-	g_set_error(error, MODEL_ERROR, MODEL_ERROR_START, "%s answered %d: %s", call, code,
-		    model_message());
-	return FALSE;
+	return refuse(error, MODEL_ERROR, MODEL_ERROR_START, "%s answered %d: %s", call, code,
+		      model_message());
 }
 
 gboolean model_open(guint devices, GError **error)
@@ -82,13 +83,11 @@ gboolean model_open(guint devices, GError **error)
 	if (!opened("aclInit", aclInit(NULL), error) ||
 	    !opened("aclrtGetDeviceCount", aclrtGetDeviceCount(&count), error))
 		return FALSE;
-	if (devices > count) {
-		g_set_error(
+	if (devices > count)
+		return refuse(
 			error, MODEL_ERROR, MODEL_ERROR_DEVICES,
 			"the trace uses device %u, the model has devices 0 to %u: use --devices %u",
 			devices - 1, count - 1, devices);
-		return FALSE;
-	}
 	for (guint i = devices; i > 0; i--) {
 		if (!opened("aclrtSetDevice", aclrtSetDevice((int32_t)i - 1), error))
 			return FALSE;

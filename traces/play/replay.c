@@ -327,11 +327,10 @@ static gboolean has_blocks(const struct run *run, GError **error)
 			     NPU_TRACE_ALLOC))
 			return TRUE;
 	}
-	g_set_error(
+	return refuse(
 		error, TRACE_ERROR, TRACE_ERROR_FORMAT,
 		"the file tells of no blocks that an allocator handed out, which a policy needs: "
 		"use --policy as-recorded");
-	return FALSE;
 }
 
 /* A trace that is about no device is replayed on device 0. */

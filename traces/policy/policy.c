@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "format/input.h"
 #include "format/units.h"
 
 #define PAD_NPU   32
@@ -23,18 +24,6 @@ const char *policy_name(enum policy_kind kind)
 	return names[kind];
 }
 
-static gboolean bad(GError **error, const char *format, ...) G_GNUC_PRINTF(2, 3);
-static gboolean bad(GError **error, const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	g_autofree char *text = g_strdup_vprintf(format, args);
-	va_end(args);
-	g_set_error_literal(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE, text);
-	return FALSE;
-}
-
 gboolean policy_parse(const char *name, enum policy_kind *out, GError **error)
 {
 	for (guint i = 0; i < G_N_ELEMENTS(names); i++) {
@@ -43,8 +32,8 @@ gboolean policy_parse(const char *name, enum policy_kind *out, GError **error)
 			return TRUE;
 		}
 	}
-	return bad(error, "--policy %s: known are as-recorded, native, caching and expandable",
-		   name);
+	return refuse_option(
+		error, "--policy %s: known are as-recorded, native, caching and expandable", name);
 }
 
 void policy_options_init(struct policy_options *options)
@@ -86,10 +75,10 @@ static gboolean set_whole(struct policy_options *o, const struct key *key, const
 	guint64 value;
 
 	if (!g_ascii_string_to_unsigned(text, 10, key->least, key->most, &value, NULL))
-		return bad(error,
-			   "%s=%s: a whole number from %" G_GUINT64_FORMAT " to %" G_GUINT64_FORMAT
-			   " is wanted",
-			   key->name, text, key->least, key->most);
+		return refuse_option(error,
+				     "%s=%s: a whole number from %" G_GUINT64_FORMAT
+				     " to %" G_GUINT64_FORMAT " is wanted",
+				     key->name, text, key->least, key->most);
 	*(guint64 *)((char *)o + key->offset) = value * key->unit;
 	return TRUE;
 }
@@ -101,8 +90,8 @@ static gboolean set_share(struct policy_options *o, const struct key *key, const
 	double value = g_ascii_strtod(text, &end);
 
 	if (end == text || *end || !(value > 0) || value > 1 || (value == 1 && !key->one_too))
-		return bad(error, "%s=%s: a number above 0 and %s 1 is wanted", key->name, text,
-			   key->one_too ? "up to" : "below");
+		return refuse_option(error, "%s=%s: a number above 0 and %s 1 is wanted", key->name,
+				     text, key->one_too ? "up to" : "below");
 	*(double *)((char *)o + key->offset) = value;
 	return TRUE;
 }
@@ -113,7 +102,8 @@ static gboolean set_large_segment(struct policy_options *o, const struct key *ke
 	if (!set_whole(o, key, text, error))
 		return FALSE;
 	return o->large_segment % (2 * MIB) == 0 ||
-	       bad(error, "%s=%s: a multiple of the page, 2 MiB, is wanted", key->name, text);
+	       refuse_option(error, "%s=%s: a multiple of the page, 2 MiB, is wanted", key->name,
+			     text);
 }
 
 static gboolean set_align(struct policy_options *o, const struct key *key, const char *text,
@@ -126,7 +116,7 @@ static gboolean set_page(struct policy_options *o, const struct key *key, const 
 			 GError **error)
 {
 	if (g_ascii_strcasecmp(text, "1g") != 0 && g_ascii_strcasecmp(text, "2m") != 0)
-		return bad(error, "%s=%s: known are 2m and 1g", key->name, text);
+		return refuse_option(error, "%s=%s: known are 2m and 1g", key->name, text);
 	o->page_1g = text[0] == '1';
 	return TRUE;
 }
@@ -135,11 +125,11 @@ static gboolean set_expandable(struct policy_options *o, const struct key *key, 
 			       GError **error)
 {
 	if (strcmp(text, "True") != 0 && strcmp(text, "False") != 0)
-		return bad(error, "%s=%s: known are True and False", key->name, text);
+		return refuse_option(error, "%s=%s: known are True and False", key->name, text);
 	gboolean wanted = text[0] == 'T';
 	if (o->kind != POLICY_CACHING && wanted != (o->kind == POLICY_EXPANDABLE))
-		return bad(error, "%s=%s does not go with --policy %s", key->name, text,
-			   names[o->kind]);
+		return refuse_option(error, "%s=%s does not go with --policy %s", key->name, text,
+				     names[o->kind]);
 	if (wanted)
 		o->kind = POLICY_EXPANDABLE;
 	return TRUE;
@@ -195,18 +185,19 @@ static gboolean set_divisions(struct policy_options *o, const struct key *key, c
 	g_auto(GStrv) pairs = g_strsplit(inner, ",", -1);
 	for (guint i = 0; ok && pairs[i]; i++)
 		ok = set_division_pair(o, pairs[i], &last);
-	return ok || bad(error,
-			 "%s=%s: a power of two is wanted, or a list such as "
-			 "[256:1,512:2,1024:4,>:8] of rising powers of two",
-			 key->name, text);
+	return ok || refuse_option(error,
+				   "%s=%s: a power of two is wanted, or a list such as "
+				   "[256:1,512:2,1024:4,>:8] of rising powers of two",
+				   key->name, text);
 }
 
 static gboolean set_dialect(struct policy_options *o, const struct key *key, const char *text,
 			    GError **error)
 {
 	if (strcmp(text, "npu") != 0 && strcmp(text, "cuda") != 0)
-		return bad(error, "%s=%s: known are npu (torch_npu) and cuda (PyTorch's own)",
-			   key->name, text);
+		return refuse_option(error,
+				     "%s=%s: known are npu (torch_npu) and cuda (PyTorch's own)",
+				     key->name, text);
 	o->cuda = text[0] == 'c';
 	o->pad = o->cuda ? 0 : PAD_NPU;
 	if (!o->align_given)
@@ -218,7 +209,7 @@ static gboolean set_empty(struct policy_options *o, const struct key *key, const
 			  GError **error)
 {
 	if (strcmp(text, "recorded") != 0 && strcmp(text, "never") != 0)
-		return bad(error, "%s=%s: known are recorded and never", key->name, text);
+		return refuse_option(error, "%s=%s: known are recorded and never", key->name, text);
 	o->empty = text[0] == 'r' ? POLICY_EMPTY_RECORDED : POLICY_EMPTY_NEVER;
 	return TRUE;
 }
@@ -232,10 +223,11 @@ static gboolean set_empty_at(struct policy_options *o, const struct key *key, co
 	g_array_set_size(o->empty_at, 0);
 	for (guint i = 0; words[i]; i++) {
 		if (!g_ascii_string_to_unsigned(words[i], 10, before, G_MAXINT64, &at, NULL))
-			return bad(error,
-				   "%s=%s: rising whole numbers with commas between them are "
-				   "wanted",
-				   key->name, text);
+			return refuse_option(
+				error,
+				"%s=%s: rising whole numbers with commas between them are "
+				"wanted",
+				key->name, text);
 		g_array_append_val(o->empty_at, at);
 		before = at;
 	}
@@ -266,7 +258,7 @@ gboolean policy_options_set(struct policy_options *options, const char *setting,
 	const char *equals = strchr(setting, '=');
 
 	if (equals == NULL)
-		return bad(error, "--set %s: KEY=VALUE is wanted", setting);
+		return refuse_option(error, "--set %s: KEY=VALUE is wanted", setting);
 	g_autofree char *name = g_strndup(setting, (gsize)(equals - setting));
 	g_autoptr(GString) known = g_string_new(NULL);
 	for (guint i = 0; i < G_N_ELEMENTS(keys); i++) {
@@ -280,7 +272,8 @@ gboolean policy_options_set(struct policy_options *options, const char *setting,
 		g_ptr_array_add(options->given, g_strdup(setting));
 		return TRUE;
 	}
-	return bad(error, "--set %s: there is no key %s; known are %s", setting, name, known->str);
+	return refuse_option(error, "--set %s: there is no key %s; known are %s", setting, name,
+			     known->str);
 }
 
 gboolean policy_options_check(const struct policy_options *o, GError **error)
@@ -288,13 +281,16 @@ gboolean policy_options_check(const struct policy_options *o, GError **error)
 	gboolean caches = o->kind == POLICY_CACHING || o->kind == POLICY_EXPANDABLE;
 
 	if (o->given->len > 0 && !caches)
-		return bad(error, "--set %s: policy %s has no options; caching and expandable have",
-			   (const char *)g_ptr_array_index(o->given, 0), names[o->kind]);
+		return refuse_option(
+			error, "--set %s: policy %s has no options; caching and expandable have",
+			(const char *)g_ptr_array_index(o->given, 0), names[o->kind]);
 	if (o->page_1g && o->kind == POLICY_AS_RECORDED)
-		return bad(error, "--page 1g needs a --policy: as-recorded has the file's pages");
+		return refuse_option(
+			error, "--page 1g needs a --policy: as-recorded has the file's pages");
 	if (o->kind == POLICY_EXPANDABLE && !o->cuda &&
 	    (o->max_split != G_MAXUINT64 || o->gc_threshold > 0))
-		return bad(error, "max_split_size_mb and garbage_collection_threshold do not go "
-				  "with expandable segments in torch_npu");
+		return refuse_option(error,
+				     "max_split_size_mb and garbage_collection_threshold do not go "
+				     "with expandable segments in torch_npu");
 	return TRUE;
 }

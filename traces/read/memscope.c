@@ -271,9 +271,8 @@ gboolean memscope_db_recognise(const guint8 *bytes, gsize count)
 
 static gboolean bad(sqlite3 *db, const char *what, GError **error)
 {
-	g_set_error(error, TRACE_ERROR, TRACE_ERROR_FORMAT, "not a usable database: %s: %s", what,
-		    db ? sqlite3_errmsg(db) : "no memory");
-	return FALSE;
+	return refuse(error, TRACE_ERROR, TRACE_ERROR_FORMAT, "not a usable database: %s: %s", what,
+		      db ? sqlite3_errmsg(db) : "no memory");
 }
 
 static char *query(void)
