@@ -4,11 +4,9 @@
  * command never calls an ACL library itself, but starts processes that do.
  *
  *   probe.c    finds the backend and its devices
- *   cases.c    selects the cases that can run on a device, runs them, keeps their answers
- *   compare.c  compares the answers of two backends
- *   report.c   table, TAP, JUnit XML
- *   latency.c  how long each call takes, by size
- *   fit.c      fits the lines of a device profile to these times
+ *   cases.c    selects the cases that can run on a device, runs them, keeps their answers, compares
+ * them report.c   table, TAP, JUnit XML latency.c  how long each call takes, by size fit.c fits the
+ * lines of a device profile to these times
  */
 #ifndef NPUSIM_TRACES_CHECK_H
 #define NPUSIM_TRACES_CHECK_H
@@ -69,8 +67,6 @@ struct check_result *check_case_run(const struct test_case *test, unsigned devic
 struct check_result *check_case_skipped(const struct test_case *test, unsigned device,
 					const char *reason);
 void check_result_free(struct check_result *result);
-
-/* ---- compare.c ---- */
 
 /* Marks `result` as failed where it answers other than `other`, the same case on another backend,
  * and says how, with what the documents and the driver's source say. Returns how many steps differ.

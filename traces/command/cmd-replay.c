@@ -10,7 +10,7 @@
 #include "format/out-file.h"
 #include "show/progress.h"
 #include "play/replay.h"
-#include "show/result.h"
+#include "show/figures.h"
 
 static volatile sig_atomic_t interrupted;
 

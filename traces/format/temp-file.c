@@ -8,8 +8,6 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "input.h"
-
 static const char *folder(void)
 {
 	const char *said = g_getenv("TMPDIR");
@@ -23,11 +21,11 @@ gboolean temp_file_fail(const char *what, GError **error)
 {
 	int code = errno;
 
-	return refuse_file(
-		error, code,
-		"%s: a temporary file for what does not fit into memory, or comes only once, "
-		"cannot be %s: %s; TMPDIR names another folder",
-		folder(), what, g_strerror(code));
+	g_set_error(error, G_FILE_ERROR, (gint)g_file_error_from_errno(code),
+		    "%s: a temporary file for what does not fit into memory, or comes only once, "
+		    "cannot be %s: %s; TMPDIR names another folder",
+		    folder(), what, g_strerror(code));
+	return FALSE;
 }
 
 int temp_file_open(GError **error)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Hands blocks out of the cache: rounds sizes, finds the best fit, splits and merges. Where memory
- * comes from and goes to is in cache-expand.c and cache-release.c.
+ * comes from and goes to is in cache-memory.c.
  */
 #include "cache-private.h"
 

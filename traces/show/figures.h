@@ -7,6 +7,8 @@
 #ifndef NPUSIM_TRACES_FIGURES_H
 #define NPUSIM_TRACES_FIGURES_H
 
+#include <stdio.h>
+
 #include "member.h"
 #include "moment.h"
 #include "play/replay.h"
@@ -29,5 +31,8 @@ extern const struct member figures_device[], figures_failure[];
 extern const struct member figures_access[], figures_moves[];
 /* Of a struct moment_view. */
 extern const struct member figures_moment[];
+
+/* The result as text for people: result.c. */
+void result_print(FILE *out, const struct result *result);
 
 #endif
