@@ -49,16 +49,6 @@ static gboolean choose(const char *path, const char *to, enum target *out, char 
 	return FALSE;
 }
 
-static gboolean has_device(const struct trace *trace, int device)
-{
-	for (guint i = 0; i < trace->devices->len; i++) {
-		if ((int)((struct trace_device *)g_ptr_array_index(trace->devices, i))->device ==
-		    device)
-			return TRUE;
-	}
-	return FALSE;
-}
-
 static char *devices_of(const struct trace *trace)
 {
 	GString *text = g_string_new(NULL);
@@ -78,7 +68,7 @@ static gboolean convert_trace(const struct options *o, GError **error)
 	if (reader == NULL)
 		return FALSE;
 	const struct trace *trace = record_reader_trace(reader);
-	if (o->device >= 0 && !has_device(trace, o->device)) {
+	if (o->device >= 0 && trace_device_index(trace, o->device) == G_MAXUINT) {
 		g_autofree char *known = devices_of(trace);
 		g_set_error(error, TRACE_ERROR, TRACE_ERROR_UNKNOWN,
 			    "%s has nothing of device %d; it has: %s", o->source, o->device, known);
