@@ -79,7 +79,7 @@ static gboolean set_whole(struct policy_options *o, const struct key *key, const
 				     "%s=%s: a whole number from %" G_GUINT64_FORMAT
 				     " to %" G_GUINT64_FORMAT " is wanted",
 				     key->name, text, key->least, key->most);
-	*(guint64 *)((char *)o + key->offset) = value * key->unit;
+	G_STRUCT_MEMBER(guint64, o, key->offset) = value * key->unit;
 	return TRUE;
 }
 
@@ -92,7 +92,7 @@ static gboolean set_share(struct policy_options *o, const struct key *key, const
 	if (end == text || *end || !(value > 0) || value > 1 || (value == 1 && !key->one_too))
 		return refuse_option(error, "%s=%s: a number above 0 and %s 1 is wanted", key->name,
 				     text, key->one_too ? "up to" : "below");
-	*(double *)((char *)o + key->offset) = value;
+	G_STRUCT_MEMBER(double, o, key->offset) = value;
 	return TRUE;
 }
 
