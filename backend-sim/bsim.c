@@ -274,6 +274,7 @@ static struct npu_driver *open_once(char **error)
 	static bool fork_handled;
 	bool readable;
 
+	npu_var_warn_unknown();
 	pthread_mutex_lock(&server.lock);
 	clear_locked(&server);
 	readable = settings_read(&server, error);

@@ -203,6 +203,7 @@ static drvError_t map_new(struct bsim *bs, uint64_t va, uint64_t size, struct ra
 	h->map_ref++;
 	tables_space(h->space)->mapped_bytes += size;
 	node_block_touch(bs->node, h->block);
+	fault_install();
 	return DRV_ERROR_NONE;
 }
 

@@ -284,6 +284,8 @@ static inline struct allocation *allocation_at(const struct window *w, uint64_t 
 bool window_open(struct bsim *bs, char **error);
 /* Gives the records back. The addresses stay reserved: a stale pointer still traps. */
 void window_close(struct bsim *bs);
+/* The address is in a window of this process, also in one that is closed. For signal handlers. */
+bool window_traps(uint64_t va);
 
 /* Makes [va, va + bytes) slots of m, or of nothing where m is NULL. The range is slot aligned and
  * reserved. False: host memory. */
@@ -383,8 +385,9 @@ const struct node_block *allocation_frame(const struct allocation *a, uint64_t v
 
 /* ---- fault.c ---- */
 
-/* Reports a host access to device memory before it ends the program; once, and only where nobody
- * has a handler for SIGSEGV. */
+/* Reports a host access to device memory before the program gets its SIGSEGV: installs the handler
+ * over the program's, and again where SIG_DFL or that one was put over ours. For each call that
+ * makes device addresses; bsim.lock held. */
 void fault_install(void);
 
 #endif

@@ -305,6 +305,7 @@ struct allocation *allocation_new(struct bsim *bs, const char *call, const struc
 	bs->allocs->all = a;
 	bs->allocs->count[a->kind]++;
 	bs->allocs->bytes[a->kind] += a->bytes;
+	fault_install();
 	return a;
 }
 

@@ -166,6 +166,11 @@ static struct {
 	uint64_t base, bytes, mapped_base;
 } kept;
 
+bool window_traps(uint64_t va)
+{
+	return va >= kept.mapped_base && va - kept.base < kept.bytes;
+}
+
 static bool take_over(struct window *w, const char *text)
 {
 	if (kept.bytes == 0)
@@ -260,6 +265,7 @@ void window_close(struct bsim *bs)
 
 	if (w == NULL)
 		return;
+	__atomic_store_n(&bs->window, NULL, __ATOMIC_RELEASE); /* the fault handler reads it */
 	if (bs->cuda != NULL)
 		bs->cuda->close(w);
 	for (uint64_t i = 0; i < WINDOW_GRANULES; i++)
@@ -281,7 +287,6 @@ void window_close(struct bsim *bs)
 		__lsan_unregister_root_region(w->granules,
 					      WINDOW_GRANULES * sizeof(struct granule));
 	munmap(w->granules, WINDOW_GRANULES * sizeof(struct granule));
-	bs->window = NULL;
 	free(w);
 }
 

@@ -28,6 +28,24 @@ static bool load_profile(struct bsim *bs, char **error)
 	       settings_take_words(error, why);
 }
 
+static bool soc_is_known(const char *soc, char **error)
+{
+	const char *const *names = sim_profile_names();
+	size_t count = 0;
+	const char *nearest;
+
+	for (; names[count] != NULL; count++)
+		if (strcmp(names[count], soc) == 0)
+			return true;
+	nearest = npu_nearest(soc, names, count);
+	npu_text_add(error, "NPUSIM_SOC=%s: there is no such SoC%s%s%s known are", soc,
+		     nearest != NULL ? "; is " : ";", nearest != NULL ? nearest : "",
+		     nearest != NULL ? " meant?" : "");
+	for (size_t i = 0; i < count; i++)
+		npu_text_add(error, "%s %s", i > 0 ? "," : "", names[i]);
+	return false;
+}
+
 /* NPUSIM_SOC may be a file, such as `npusim check --latency` writes; the node knows the
  * SoC's name. */
 static bool load_profile_of(struct bsim *bs, const char *soc, char **error)
@@ -35,17 +53,21 @@ static bool load_profile_of(struct bsim *bs, const char *soc, char **error)
 	char *why = NULL;
 
 	if (strchr(soc, '/') != NULL || g_str_has_suffix(soc, ".ini")) {
-		if (!sim_profile_load_file(soc, &bs->profile, &why))
-			return settings_take_words(error, why);
+		if (!sim_profile_load_file(soc, &bs->profile, &why)) {
+			npu_text_add(error, "NPUSIM_SOC=%s%s%s",
+				     g_str_has_prefix(why, soc) ? "" : soc,
+				     g_str_has_prefix(why, soc) ? "" : ": ", why);
+			g_free(why);
+			return false;
+		}
 		strcpy(bs->config.soc_name, bs->profile.soc_name);
 		return true;
 	}
-	if (strlen(soc) >= sizeof(bs->config.soc_name)) {
-		*error = strdup("NPUSIM_SOC: no SoC has so long a name");
-		return false;
+	if (soc_is_known(soc, error)) {
+		strcpy(bs->config.soc_name, soc);
+		return load_profile(bs, error);
 	}
-	strcpy(bs->config.soc_name, soc);
-	return load_profile(bs, error);
+	return false;
 }
 
 static uint64_t usable_frames(const struct sim_profile *p, uint64_t hbm_bytes)

@@ -157,6 +157,10 @@ struct npu_driver *npu_driver_complete(struct npu_driver *drv);
 /* Opens the backend that `name` says ("hw", "sim", "auto"; NULL: NPUSIM_BACKEND, else auto). NULL
  * and *error (free()) otherwise. */
 struct npu_driver *npu_driver_open(const char *name, char **error);
+/* Whether all that the environment sets is valid, for a program that is to be started with it:
+ * variables, layers, and what the backend that would be opened says of its own. Opens no device,
+ * joins no node. False, and *error (free()): the variable, its value, what would be right. */
+bool npu_settings_check(char **error);
 /* "key=value" lines: the drivers from the top, and what the backend that was opened last says of
  * itself. free(); NULL: no memory. */
 char *npu_driver_text(const struct npu_driver *top);

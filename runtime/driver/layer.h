@@ -81,10 +81,13 @@ void layer_init(struct layer *layer, const char *name, struct npu_driver *lower,
  * libnpusim-record.so writes the file: it has the calls as the program makes them. NULL and *error
  * (free()) if the file cannot be written. */
 struct npu_driver *trace_layer_open(struct npu_driver *lower, const char *path, char **error);
+/* Whether the file can be made and written, as far as that can be told without making it. */
+bool trace_layer_check(const char *path, char **error);
 
 /* Makes calls fail as `spec` says: CALL:WHEN:HOW, several separated by commas; see NPUSIM_FAULT.
  * NULL and *error if the text is not right: says what is wrong, what could be meant, and the form.
  */
 struct npu_driver *fault_layer_open(struct npu_driver *lower, const char *spec, char **error);
+bool fault_layer_check(const char *spec, char **error);
 
 #endif

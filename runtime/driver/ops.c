@@ -4,7 +4,7 @@
  */
 #include "driver/layer.h"
 
-#include "base/base-private.h"
+#include "base/base.h"
 
 #include <ctype.h>
 #include <string.h>
@@ -66,7 +66,7 @@ const char *driver_op_nearest(const char *name)
 		plain_name(ops[i].name, plain[i], sizeof(plain[i]));
 		all[i] = plain[i];
 	}
-	nearest = base_nearest(wanted, all, DRIVER_OP_COUNT);
+	nearest = npu_nearest(wanted, all, DRIVER_OP_COUNT);
 	for (int i = 0; i < DRIVER_OP_COUNT; i++)
 		if (all[i] == nearest)
 			return ops[i].name;

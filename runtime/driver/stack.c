@@ -7,17 +7,32 @@
 #include "base/base.h"
 #include "driver/layer.h"
 
+static const struct {
+	enum npu_var var;
+	struct npu_driver *(*open)(struct npu_driver *lower, const char *text, char **error);
+	bool (*check)(const char *text, char **error);
+} layers[] = { { NPU_VAR_FAULT, fault_layer_open, fault_layer_check },
+	       { NPU_VAR_TRACE, trace_layer_open, trace_layer_check } };
+#define LAYER_COUNT (sizeof(layers) / sizeof(layers[0]))
+
+bool driver_stack_check(char **error)
+{
+	for (unsigned i = 0; i < LAYER_COUNT; i++) {
+		bool wanted;
+		const char *text = npu_var_get(layers[i].var, &wanted);
+
+		if (wanted && !layers[i].check(text, error))
+			return false;
+	}
+	return true;
+}
+
 struct npu_driver *driver_stack_open(struct npu_driver *bottom, char **error)
 {
-	static const struct {
-		enum npu_var var;
-		struct npu_driver *(*open)(struct npu_driver *lower, const char *text,
-					   char **error);
-	} layers[] = { { NPU_VAR_FAULT, fault_layer_open }, { NPU_VAR_TRACE, trace_layer_open } };
 	struct npu_driver *top = bottom;
 
 	*error = NULL;
-	for (unsigned i = 0; i < sizeof(layers) / sizeof(layers[0]); i++) {
+	for (unsigned i = 0; i < LAYER_COUNT; i++) {
 		bool wanted;
 		const char *text = npu_var_get(layers[i].var, &wanted);
 		struct npu_driver *upper = wanted ? layers[i].open(top, text, error) : top;

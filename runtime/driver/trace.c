@@ -8,6 +8,7 @@
 #include "base/base.h"
 #include "driver/code.h"
 #include "trace/line.h"
+#include "trace/recorder-file.h"
 #include "trace/recorder.h"
 
 #include <dlfcn.h>
@@ -316,6 +317,17 @@ static void trace_end(struct layer *layer)
 	free(layer);
 }
 
+bool trace_layer_check(const char *path, char **error)
+{
+	const char *problem = trace_path_problem(path);
+
+	if (problem == NULL)
+		return true;
+	if (asprintf(error, "NPUSIM_TRACE=%s cannot be written: %s", path, problem) < 0)
+		*error = NULL;
+	return false;
+}
+
 struct npu_driver *trace_layer_open(struct npu_driver *lower, const char *path, char **error)
 {
 	static const struct layer_hooks hooks = { trace_before, trace_after, trace_end };
@@ -325,6 +337,8 @@ struct npu_driver *trace_layer_open(struct npu_driver *lower, const char *path, 
 	*error = NULL;
 	if (dlsym(RTLD_DEFAULT, "npusim_record_preloaded") != NULL)
 		return lower;
+	if (!trace_layer_check(path, error))
+		return NULL;
 	trace = calloc(1, sizeof(*trace));
 	describe(lower, about, sizeof(about));
 	if (trace != NULL)

@@ -1,136 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The process around the driver: a touch of device memory, what is left at the end, fork, the reset
- * of a device, threads, and what is known before a device is open.
+ * The process around the driver: what is left at the end, fork, the reset of a device, threads, and
+ * what is known before a device is open.
  */
 #include "space-rig.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED 1
-#else
-#define SANITIZED 0
-#endif
-
 #define HUGE (MEM_DEV_VAL << MEM_VIRT_BIT | MEM_TYPE_HBM | MEM_PAGE_HUGE)
 
 TEARDOWN(process)
 {
 	space_close();
-}
-
-/* ---- a touch of device memory ---- */
-
-static void touch_mapping(void *arg)
-{
-	uint64_t a;
-
-	(void)arg;
-	space_open("docs", NULL);
-	a = space_reserve(4 * MIB, 0);
-	space_map(a, 4 * MIB, space_create(1, 4 * MIB));
-	*(volatile char *)at(a + 3 * MIB) = 1;
-}
-
-static void touch_allocation(void *arg)
-{
-	(void)arg;
-	space_open("docs", NULL);
-	*(volatile char *)at(space_alloc(2 * MIB, HUGE) + 5) = 1;
-}
-
-static void touch_unmapped(void *arg)
-{
-	uint64_t a;
-
-	(void)arg;
-	space_open("docs", NULL);
-	a = space_reserve(2 * MIB, 0);
-	space_map(a, 2 * MIB, space_create(0, 2 * MIB));
-	CALL(halMemUnmap, at(a));
-	*(volatile char *)at(a) = 1;
-}
-
-static void touch_freed(void *arg)
-{
-	uint64_t a;
-
-	(void)arg;
-	space_open("docs", NULL);
-	a = space_reserve(2 * MIB, 0);
-	CALL(halMemAddressFree, at(a));
-	*(volatile char *)at(a) = 1;
-}
-
-static volatile uint64_t nowhere = 64;
-
-static void touch_nothing(void *arg)
-{
-	(void)arg;
-	space_open("docs", NULL);
-	*(volatile char *)at(nowhere) = 1;
-}
-
-static void send_fault(void *arg)
-{
-	(void)arg;
-	space_open("docs", NULL);
-	kill(getpid(), SIGSEGV);
-	pause();
-}
-
-TEST(process, a_touch_traps_with_a_report)
-{
-	if (SANITIZED)
-		SKIP("a sanitizer has SIGSEGV");
-	EXPECT_SIGNAL(SIGSEGV, touch_mapping, NULL);
-	EXPECT_CONTAINS(harness_last_stderr(), "the program touched 0x");
-	EXPECT_CONTAINS(harness_last_stderr(), ": 3 MiB into the mapping at 0x");
-	EXPECT_CONTAINS(harness_last_stderr(), "of device 1");
-	EXPECT_CONTAINS(harness_last_stderr(), "aclrtMemSetAccess");
-	EXPECT_SIGNAL(SIGSEGV, touch_allocation, NULL);
-	EXPECT_CONTAINS(harness_last_stderr(), "5 bytes into the allocation at 0x");
-	EXPECT_CONTAINS(harness_last_stderr(), "aclrtMemcpy");
-	EXPECT_SIGNAL(SIGSEGV, touch_unmapped, NULL);
-	EXPECT_CONTAINS(harness_last_stderr(), "where nothing is mapped");
-	EXPECT_SIGNAL(SIGSEGV, touch_freed, NULL);
-	EXPECT_CONTAINS(harness_last_stderr(), "not allocated, or not any more");
-}
-
-TEST(process, other_faults_are_passed_on)
-{
-	if (SANITIZED)
-		SKIP("a sanitizer has SIGSEGV");
-	EXPECT_SIGNAL(SIGSEGV, touch_nothing, NULL);
-	EXPECT_STREQ(harness_last_stderr(), "");
-	EXPECT_SIGNAL(SIGSEGV, send_fault, NULL);
-}
-
-static void own_handler(int number)
-{
-	(void)number;
-	_exit(42);
-}
-
-static void keep_own_handler(void *arg)
-{
-	struct sigaction mine = { .sa_handler = own_handler };
-
-	(void)arg;
-	sigaction(SIGSEGV, &mine, NULL);
-	touch_mapping(NULL);
-}
-
-TEST(process, a_programs_own_handler_stays)
-{
-	EXPECT_EXIT(42, keep_own_handler, NULL);
 }
 
 /* ---- what is left ---- */

@@ -180,6 +180,7 @@ static int replay_chosen(const char *path, const char *json, const char *node,
 	options->policy = &policy;
 	/* what copies move does not matter, and memory for it may not be there */
 	g_setenv("NPUSIM_CONTENTS", "off", FALSE);
+	g_setenv("NPUSIM_FAILURES", "off", TRUE); /* the result has them */
 	if (!choose(&policy, &options->access, chosen, &error) ||
 	    !choose_moments(options, chosen->at, &error) ||
 	    !model_options_apply("sim", node, &error))

@@ -86,11 +86,13 @@ static void apply(enum npu_var var, const char *given, const char *otherwise)
 		g_setenv(name, otherwise, FALSE);
 }
 
-/* The program may go to another folder before it opens the file. */
+/* The program may go to another folder before it opens the file, and may be many processes. */
 static void apply_trace(void)
 {
 	g_autofree char *path = opt_trace ? g_canonicalize_filename(opt_trace, NULL) : NULL;
+	g_autofree char *run = opt_trace ? own_node_name("run") : NULL;
 	apply(NPU_VAR_TRACE, path, NULL);
+	apply(NPU_VAR_RUN, run, NULL);
 }
 
 /* What is said of a variable that an option gave, said of the option. */

@@ -9,6 +9,7 @@
 
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 
 pthread_mutex_t core_setup_lock = PTHREAD_MUTEX_INITIALIZER;
 pthread_mutex_t core_lists_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -16,6 +17,7 @@ pthread_mutex_t core_lists_lock = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic(struct npu_driver *) top;
 static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
 static bool fork_watched;        /* open_lock */
+static bool complained;          /* open_lock */
 static struct npu_driver *given; /* core_driver_use()'s */
 static atomic_bool device_opened, forked, ended;
 
@@ -78,6 +80,10 @@ static bool open_locked(void)
 	if (drv == NULL) {
 		npu_message_set("npusim: %s",
 				error != NULL ? error : "no driver, and no memory to say why");
+		if (!complained)
+			npu_log(NPU_LOG_ERROR, "%s", npu_message() + strlen("npusim: "));
+		complained = true;
+		npu_message_logged();
 		free(error);
 		return false;
 	}
