@@ -22,11 +22,9 @@ static gboolean prepare(const char *parts, gboolean preload, GError **error)
 
 	if (path == NULL)
 		return FALSE;
-	if (preload && strpbrk(path, " :")) {
-		g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_INVAL,
-			    "%s: LD_PRELOAD takes no path with a blank or a colon in it", path);
-		return FALSE;
-	}
+	if (preload && strpbrk(path, " :"))
+		return refuse(error, G_FILE_ERROR, G_FILE_ERROR_INVAL,
+			      "%s: LD_PRELOAD takes no path with a blank or a colon in it", path);
 	g_autofree char *name = own_node_name("record");
 	g_setenv("NPUSIM_TRACE", pattern, TRUE);
 	g_setenv("NPUSIM_RUN", name, TRUE);

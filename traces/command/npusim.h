@@ -8,6 +8,7 @@
 #include <glib.h>
 
 #include "base/base.h"
+#include "format/input.h"
 
 /* Exit statuses: 0 done, 1 failed, 2 wrong usage; run passes its program's on. */
 enum { NPUSIM_EXIT_OK = 0, NPUSIM_EXIT_FAILED = 1, NPUSIM_EXIT_USAGE = 2 };
@@ -59,6 +60,9 @@ enum options_with {
  * (0). */
 gboolean parse_options(const char *parameters, const char *summary, const GOptionEntry *entries,
 		       enum options_with with, int *argc, char ***argv, int *status);
+
+/* Frees the texts that the options of a verb were given. */
+void options_clear(const GOptionEntry *entries);
 
 /* Leaves out a "--" in front of the program's words. */
 void skip_dashes(int *argc, char ***argv);

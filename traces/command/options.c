@@ -165,6 +165,16 @@ gboolean parse_options(const char *parameters, const char *summary, const GOptio
 	return FALSE;
 }
 
+void options_clear(const GOptionEntry *entries)
+{
+	for (; entries->long_name; entries++) {
+		if (entries->arg == G_OPTION_ARG_STRING || entries->arg == G_OPTION_ARG_FILENAME)
+			g_free(*(char **)entries->arg_data);
+		if (entries->arg == G_OPTION_ARG_STRING_ARRAY)
+			g_strfreev(*(char ***)entries->arg_data);
+	}
+}
+
 void skip_dashes(int *argc, char ***argv)
 {
 	if (*argc < 2 || strcmp((*argv)[1], "--") != 0)
