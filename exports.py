@@ -52,7 +52,7 @@ def declarations(path, prefix):
 
 def wrappers(folder, headers):
     """The functions that the sources of a folder stand in front of, sorted."""
-    defined = re.compile(r'^(?:PRELOAD_EXPORT aclError |FREE\(|OTHER\()(acl\w+)', re.MULTILINE)
+    defined = re.compile(r'^[A-Z_]+\((acl\w+)', re.MULTILINE)
     names = sorted(name for source in folder.glob('*.c')
                    for name in defined.findall(source.read_text()))
     known = {name for header in headers_of(headers) for _, name, _ in declarations(header, 'acl')}

@@ -61,6 +61,7 @@ static struct npu_driver *open_locked(char **error)
 		fork_ready = true;
 		pthread_atfork(NULL, NULL, in_child);
 	}
+	driver_warn_of_others(true);
 	backend = load_model(error);
 	drv = backend == NULL ? NULL : backend->open(error);
 	if (drv != NULL && drv->size < sizeof(*drv)) {

@@ -168,7 +168,7 @@ static bool open_mapping(struct bsim *bs, const struct mapping *m)
 	}
 	if (m->cpu && !tables_open_to_cpu(bs, m->va, mapping_bytes(m), h->block)) {
 		npu_message_set(MAP ": this process cannot map %s of the host's memory: %s",
-				npu_size_text(mapping_bytes(m)), strerror(errno));
+				npu_size_text(mapping_bytes(m)), host_map_problem(errno));
 		if (m->tables != 0)
 			tables_unmap(bs, h->space, m->va, mapping_bytes(m), handle_is_giant(h));
 		return false;

@@ -11,6 +11,8 @@
 #include <string.h>
 
 #define CUDA_SOC "H100" /* of NPU_DIALECT_CUDA, where NPUSIM_SOC is not set */
+#define HOST_MIN (UINT64_C(128) << 20)
+#define HOST_MAX (UINT64_C(1) << SIM_NODE_LG2)
 
 bool settings_take_words(char **error, char *why)
 {
@@ -77,26 +79,26 @@ static uint64_t usable_frames(const struct sim_profile *p, uint64_t hbm_bytes)
 		       : (uint64_t)((unsigned __int128)p->usable_frames * hbm_bytes / p->hbm_bytes);
 }
 
-static bool read_hbm(struct bsim *bs, char **error)
+/* What the variable says, if it is given: *bytes. False, and *error. */
+static bool read_bytes(enum npu_var var, const char *what, uint64_t least, uint64_t most,
+		       uint64_t *bytes, bool *explicit_shape, char **error)
 {
 	bool given;
-	const char *text = npu_var_get(NPU_VAR_HBM, &given);
-	uint64_t bytes = bs->profile.hbm_bytes, most = sim_profile_hbm_max(&bs->profile);
+	const char *text = npu_var_get(var, &given);
 
-	given = given && *text != '\0';
-	if (given && (!npu_parse_size(text, &bytes) || bytes % NODE_FRAME_BYTES != 0 ||
-		      bytes < 64 * NODE_FRAME_BYTES || bytes > most)) {
-		if (asprintf(error,
-			     "NPUSIM_HBM=%s: HBM of a device is a multiple of 2 MiB from 128 MiB "
-			     "to %s, with a unit as in 64G; a number alone is bytes",
-			     text, npu_size_text(most)) < 0)
-			*error = NULL;
-		return false;
-	}
-	bs->config.hbm_bytes = bytes;
-	bs->config.usable_frames = usable_frames(&bs->profile, bytes);
-	bs->config.explicit_shape |= given;
-	return true;
+	if (!given)
+		return true;
+	*explicit_shape = true;
+	if (npu_parse_size(text, bytes) && *bytes % NODE_FRAME_BYTES == 0 && *bytes >= least &&
+	    *bytes <= most)
+		return true;
+	if (asprintf(error,
+		     "%s=%s: %s is a multiple of 2 MiB from %s to %s, with a unit as in 64G; a "
+		     "number alone is bytes",
+		     npu_var_info(var)->name, text, what, npu_size_text(least),
+		     npu_size_text(most)) < 0)
+		*error = NULL;
+	return false;
 }
 
 static bool read_shape(struct bsim *bs, char **error)
@@ -112,6 +114,7 @@ static bool read_shape(struct bsim *bs, char **error)
 		return false;
 	bs->config.devices =
 		devices_given ? (unsigned)strtoul(devices, NULL, 10) : bs->profile.default_devices;
+	bs->config.hbm_bytes = bs->profile.hbm_bytes;
 	bs->config.host_bytes = bs->profile.host_bytes;
 	bs->config.explicit_shape = soc_given || devices_given;
 	if (bs->config.devices < 1 || bs->config.devices > BSIM_DEVICE_MAX) {
@@ -121,7 +124,14 @@ static bool read_shape(struct bsim *bs, char **error)
 		return false;
 	}
 	bs->devices = bs->config.devices;
-	return read_hbm(bs, error);
+	if (!read_bytes(NPU_VAR_HBM, "HBM of a device", 64 * NODE_FRAME_BYTES,
+			sim_profile_hbm_max(&bs->profile), &bs->config.hbm_bytes,
+			&bs->config.explicit_shape, error) ||
+	    !read_bytes(NPU_VAR_HOST_MEMORY, "the host's memory", HOST_MIN, HOST_MAX,
+			&bs->config.host_bytes, &bs->config.explicit_shape, error))
+		return false;
+	bs->config.usable_frames = usable_frames(&bs->profile, bs->config.hbm_bytes);
+	return true;
 }
 
 drvError_t settings_set_dialect_locked(struct bsim *bs, enum npu_dialect dialect)

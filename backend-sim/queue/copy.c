@@ -287,10 +287,7 @@ static drvError_t run_locked(struct bsim *bs, const char *call, struct sim_job *
 	enum sim_status status = sim_execute(bs->sim, job);
 
 	queue_catch_up_locked(bs);
-	if (status == SIM_OK)
-		return DRV_ERROR_NONE;
-	copy_fault_message_locked(bs, call, job);
-	return DRV_ERROR_IOCRL_FAIL;
+	return status == SIM_OK ? DRV_ERROR_NONE : copy_fault_locked(bs, call, job);
 }
 
 static drvError_t move_locked(struct bsim *bs, const char *call, const struct copy_plan *plan,

@@ -191,7 +191,7 @@ static void job_done(struct sim_job *job)
 		char *kept = message_keep();
 
 		name_entry(sq, "copy", name, sizeof(name));
-		copy_fault_message_locked(bs, name, job);
+		copy_fault_locked(bs, name, job);
 		error = error_of_message(job->status == SIM_FAULT_HOST ? TS_ERROR_HOST_MEMORY
 								       : TS_ERROR_SDMA_ERROR,
 					 kept);

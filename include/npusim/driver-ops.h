@@ -342,6 +342,10 @@ NPU_QUERY(npusimAwait, (uint32_t, dev), (uint32_t, stream), (uint32_t, cq), (uin
  * time. IOCRL_FAIL where nothing of that device's memory is mapped. */
 NPU_QUERY(npusimPhysical, (uint32_t, dev), (uint64_t, va), (uint64_t *, pa), (uint64_t *, bytes))
 
+/* Told, not asked: what a call of the program establishes without a call of the driver. A layer
+ * that follows order listens; a driver has no use for it. */
+NPU_QUERY(npusimOrder, (uint32_t, dev), (enum npu_order, what), (uint32_t, id), (uint64_t, value))
+
 /* `call`, a literal, has given back host memory of which the driver did not know: if queued work
  * finds it gone, the message says so. */
 NPU_QUERY(npusimGaveBack, (uint64_t, va), (uint64_t, bytes), (const char *, call))

@@ -25,9 +25,11 @@ enum npu_var {
 	NPU_VAR_SOC,
 	NPU_VAR_DEVICES,
 	NPU_VAR_HBM,
+	NPU_VAR_HOST_MEMORY,
 	NPU_VAR_TIMING,
 	NPU_VAR_CONTENTS,
 	NPU_VAR_NODE,
+	NPU_VAR_JOIN_FILE,
 	NPU_VAR_LOG,
 	NPU_VAR_LOG_FILE,
 	NPU_VAR_TRACE,
@@ -37,6 +39,11 @@ enum npu_var {
 	NPU_VAR_FAULT,
 	NPU_VAR_WINDOW, /* base of the SVM window, for sanitizers: an address, or "auto" */
 	NPU_VAR_PATIENCE,
+	NPU_VAR_STACKS,
+	NPU_VAR_VALIDATE,
+	NPU_VAR_VALIDATE_FILE,
+	NPU_VAR_VALIDATE_RULES,
+	NPU_VAR_VALIDATE_EXIT,
 	NPU_VAR_REPORT_FILE,
 	NPU_VAR_REPORT_STDERR,
 	NPU_VAR_COUNT
@@ -65,6 +72,8 @@ void npu_var_warn_unknown(void);
 const char *npu_nearest(const char *word, const char *const *names, size_t count);
 /* Sizes: "64G", "512M", "2097152"; powers of 1024. False if it is none. */
 bool npu_parse_size(const char *text, uint64_t *out_bytes);
+/* NPUSIM_WINDOW: an address, or ADDRESS+SIZE; without a size *bytes stays. */
+bool npu_parse_window(const char *text, uint64_t *base, uint64_t *bytes);
 
 /* ---- log (log.c) ---- */
 

@@ -40,7 +40,7 @@ static const char *check_devices(const char *value)
 		       : "a number of devices, 1 to 16";
 }
 
-static const char *check_hbm(const char *value)
+static const char *check_size(const char *value)
 {
 	uint64_t bytes;
 
@@ -58,16 +58,23 @@ static const char *check_node(const char *value)
 		       : "1 to 63 letters, digits, '.', '_' or '-', not starting with '.'";
 }
 
-static const char *check_window(const char *value)
+bool npu_parse_window(const char *text, uint64_t *base, uint64_t *bytes)
 {
 	char *end;
 
-	if (strcmp(value, "auto") == 0)
-		return NULL;
-	strtoull(value, &end, 0);
-	return isdigit((unsigned char)*value) && *end == '\0'
+	*base = strtoull(text, &end, 0);
+	return isdigit((unsigned char)*text) &&
+	       (*end == '\0' || (*end == '+' && npu_parse_size(end + 1, bytes)));
+}
+
+static const char *check_window(const char *value)
+{
+	uint64_t base, bytes = 0;
+
+	return strcmp(value, "auto") == 0 || npu_parse_window(value, &base, &bytes)
 		       ? NULL
-		       : "an address, such as 0x100000000000, or auto";
+		       : "an address, such as 0x100000000000, with a size behind it or not "
+			 "(0x200000000+32G), or auto";
 }
 
 static const char *check_patience(const char *value)
@@ -79,6 +86,16 @@ static const char *check_patience(const char *value)
 					     seconds > 0 && seconds <= PATIENCE_MAX_S)
 		       ? NULL
 		       : "seconds above 0, such as 10 or 0.5, or off";
+}
+
+static const char *check_exit(const char *value)
+{
+	char *end;
+	long code = strtol(value, &end, 10);
+
+	return isdigit((unsigned char)*value) && *end == '\0' && code >= 0 && code <= 255
+		       ? NULL
+		       : "an exit status, 0 to 255";
 }
 
 static const char *check_file_id(const char *value)
@@ -109,7 +126,11 @@ static const struct var_row vars[NPU_VAR_COUNT] = {
 			      .check = check_devices },
 	[NPU_VAR_HBM] = { { "NPUSIM_HBM", "a size, such as 64G", "", "backend-sim",
 			    "HBM of each device; the SoC's own if not given" },
-			  .check = check_hbm },
+			  .check = check_size },
+	[NPU_VAR_HOST_MEMORY] = { { "NPUSIM_HOST_MEMORY", "a size, such as 64G", "", "backend-sim",
+				    "the host's memory that handles may take; the SoC's own if not "
+				    "given" },
+				  .check = check_size },
 	[NPU_VAR_TIMING] = { { "NPUSIM_TIMING", "on, off", "on", "backend-sim",
 			       "whether calls and copies take simulated time" },
 			     .chosen = true },
@@ -120,6 +141,10 @@ static const struct var_row vars[NPU_VAR_COUNT] = {
 	[NPU_VAR_NODE] = { { "NPUSIM_NODE", "a name", "default", "backend-sim",
 			     "the simulated server that this process belongs to" },
 			   .check = check_node },
+	[NPU_VAR_JOIN_FILE] = { { "NPUSIM_JOIN_FILE", "a path", "", "all",
+				  "where each process that loads npusim's library adds a byte; "
+				  "npusim "
+				  "run sets it" } },
 	[NPU_VAR_LOG] = { { "NPUSIM_LOG", "error, warn, info, debug", "warn", "all",
 			    "the least important lines that are still written" },
 			  .chosen = true },
@@ -142,13 +167,31 @@ static const struct var_row vars[NPU_VAR_COUNT] = {
 			      "makes driver calls fail; CALL: halMemCreate, mem_create, ..., or *; "
 			      "WHEN: 3 (the third), 3+ (from it on), every:3; HOW: oom, busy, "
 			      "invalid, notsupport, or a driver's code" } },
-	[NPU_VAR_WINDOW] = { { "NPUSIM_WINDOW", "an address, auto", "auto", "backend-sim",
-			       "base of the device address window; for sanitizers" },
+	[NPU_VAR_WINDOW] = { { "NPUSIM_WINDOW", "an address or ADDRESS+SIZE, auto", "auto",
+			       "backend-sim",
+			       "base of the device address window, and its size at most; for "
+			       "sanitizers and valgrind" },
 			     .check = check_window },
 	[NPU_VAR_PATIENCE] = { { "NPUSIM_PATIENCE", "seconds, off", "10", "runtime",
 				 "how long a stream may make no progress before a warning says "
 				 "what blocks the calls that wait for it" },
 			       .check = check_patience },
+	[NPU_VAR_STACKS] = { { "NPUSIM_STACKS", "off, short, full", "", "runtime",
+			       "call stacks that are kept of what the program makes: none, 8 or 64 "
+			       "frames; short where NPUSIM_VALIDATE is on, else off" },
+			     .chosen = true },
+	[NPU_VAR_VALIDATE] = { { "NPUSIM_VALIDATE", "off, on, strict", "off", "runtime",
+				 "looks for errors that the device does not tell of; strict: a "
+				 "call that would harm is refused" },
+			       .chosen = true },
+	[NPU_VAR_VALIDATE_FILE] = { { "NPUSIM_VALIDATE_FILE", "a path", "", "runtime",
+				      "file to add the reports of NPUSIM_VALIDATE to, a line of "
+				      "JSON each; %p stands for the process id" } },
+	[NPU_VAR_VALIDATE_RULES] = { { "NPUSIM_VALIDATE_RULES", "+RULE, -RULE, ...", "", "runtime",
+				       "rules of NPUSIM_VALIDATE to add or to leave out" } },
+	[NPU_VAR_VALIDATE_EXIT] = { { "NPUSIM_VALIDATE_EXIT", "0 to 255", "0", "runtime",
+				      "exit status of a process with reports; 0: its own" },
+				    .check = check_exit },
 	[NPU_VAR_REPORT_FILE] = { { "NPUSIM_REPORT_FILE", "a path", "", "all",
 				    "where reports of what ends the program are added, besides "
 				    "stderr; npusim run sets it" } },

@@ -110,7 +110,10 @@ static struct npu_driver *open_named(const char *name, char **error)
 struct npu_driver *npu_driver_open(const char *name, char **error)
 {
 	*error = NULL;
-	return open_named(name != NULL ? name : npu_var_get(NPU_VAR_BACKEND, NULL), error);
+	if (name == NULL)
+		name = npu_var_get(NPU_VAR_BACKEND, NULL);
+	driver_warn_of_others(strcmp(name, "sim") == 0);
+	return open_named(name, error);
 }
 
 /* What a backend's description says is wrong; NULL: nothing. free() */

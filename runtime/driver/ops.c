@@ -72,3 +72,24 @@ const char *driver_op_nearest(const char *name)
 			return ops[i].name;
 	return NULL;
 }
+
+bool driver_entry_copy(const uint8_t *entry, uint64_t *dst, uint64_t *src, uint64_t *bytes)
+{
+	struct stars_sdma_sqe sdma;
+	struct stars_pcie_dma_sqe pcie;
+
+	memcpy(&sdma, entry, sizeof(sdma));
+	memcpy(&pcie, entry, sizeof(pcie));
+	if (sdma.header.type == STARS_SQE_SDMA) {
+		*dst = (uint64_t)sdma.dst_addr_high << 32 | sdma.dst_addr_low;
+		*src = (uint64_t)sdma.src_addr_high << 32 | sdma.src_addr_low;
+		*bytes = sdma.length;
+	} else if (sdma.header.type == STARS_SQE_PCIE_DMA) {
+		*dst = pcie.dst;
+		*src = pcie.src;
+		*bytes = pcie.length;
+	} else {
+		return false;
+	}
+	return true;
+}

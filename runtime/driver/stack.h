@@ -8,9 +8,9 @@
 
 #include "npusim/driver.h"
 
-/* Puts the layers that the environment asks for over `bottom`: NPUSIM_FAULT, and above it
- * NPUSIM_TRACE, so that the record shows what the program was told. The top, which is `bottom`
- * where there is no layer. NULL and *error (free()): `bottom` is as it was. */
+/* Puts the layers that the environment asks for over `bottom`: NPUSIM_FAULT, NPUSIM_VALIDATE, and
+ * above them NPUSIM_TRACE, so that the record shows what the program was told. The top, which is
+ * `bottom` where there is no layer. NULL and *error (free()): `bottom` is as it was. */
 struct npu_driver *driver_stack_open(struct npu_driver *bottom, char **error);
 /* Whether their settings are valid; opens nothing. False, and *error (free()). */
 bool driver_stack_check(char **error);

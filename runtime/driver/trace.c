@@ -88,22 +88,13 @@ static int64_t device_of(uint32_t side, uint32_t device)
 static void record_entry(struct trace_recorder *recorder, const struct trace_call *call,
 			 const uint8_t *entry)
 {
-	struct stars_sdma_sqe sdma;
-	struct stars_pcie_dma_sqe pcie;
-	uint64_t type;
+	const struct stars_sqe_header *header = (const void *)entry;
+	uint64_t dst, src, bytes, type = header->type;
 
-	memcpy(&sdma, entry, sizeof(sdma));
-	type = sdma.header.type;
-	if (type == STARS_SQE_SDMA) {
-		trace_record_copy(
-			recorder, call, (uint64_t)sdma.dst_addr_high << 32 | sdma.dst_addr_low,
-			(uint64_t)sdma.src_addr_high << 32 | sdma.src_addr_low, sdma.length);
-	} else if (type == STARS_SQE_PCIE_DMA) {
-		memcpy(&pcie, entry, sizeof(pcie));
-		trace_record_copy(recorder, call, pcie.dst, pcie.src, pcie.length);
-	} else {
+	if (driver_entry_copy(entry, &dst, &src, &bytes))
+		trace_record_copy(recorder, call, dst, src, bytes);
+	else
 		trace_record_other(recorder, call, &type);
-	}
 }
 
 /* ---- calls that have returned ---- */

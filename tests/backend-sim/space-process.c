@@ -272,6 +272,25 @@ TEST(process, takes_the_shape_of_the_running_node)
 	space_other_end(&other);
 }
 
+TEST(process, host_memory_is_as_large_as_the_variable_says)
+{
+	struct drv_mem_prop prop = { .side = MEM_HOST_SIDE };
+	drv_mem_handle_t *h;
+	char *error = NULL;
+
+	setenv("NPUSIM_HOST_MEMORY", "256M", 1);
+	ASSERT_NO_FATAL(space_open("docs", NULL));
+	EXPECT_EQ(bsim_of(drv)->config.host_bytes, 256 * MIB);
+	space_create_host(200 * MIB);
+	EXPECT_CODE(DRV_ERROR_OUT_OF_MEMORY, halMemCreate, &h, 200 * MIB, &prop, 0);
+	space_close();
+	setenv("NPUSIM_HOST_MEMORY", "64M", 1);
+	EXPECT_NULL(npusim_backend_1.open(&error));
+	EXPECT_CONTAINS(error, "NPUSIM_HOST_MEMORY=64M: the host's memory is a multiple of 2 MiB");
+	free(error);
+	unsetenv("NPUSIM_HOST_MEMORY");
+}
+
 TEST(process, statistics_count_calls_and_pages)
 {
 	struct npu_stats s = { .size = sizeof(s) };

@@ -49,6 +49,14 @@ static void in_child(void)
 	after_fork();
 }
 
+void core_order(uint32_t device, enum npu_order what, uint32_t id, uint64_t value)
+{
+	struct npu_driver *drv = core_driver_peek();
+
+	if (drv != NULL)
+		npu_call(drv, npusimOrder, device, what, id, value);
+}
+
 bool core_is_forked(void)
 {
 	return atomic_load_explicit(&forked, memory_order_relaxed);
