@@ -346,6 +346,10 @@ NPU_QUERY(npusimPhysical, (uint32_t, dev), (uint64_t, va), (uint64_t *, pa), (ui
  * that follows order listens; a driver has no use for it. */
 NPU_QUERY(npusimOrder, (uint32_t, dev), (enum npu_order, what), (uint32_t, id), (uint64_t, value))
 
+/* `call`, a literal, has given back host memory of which the driver did not know: if queued work
+ * finds it gone, the message says so. */
+NPU_QUERY(npusimGaveBack, (uint64_t, va), (uint64_t, bytes), (const char *, call))
+
 #undef NPU_OP
 #undef NPU_CALL
 #undef NPU_QUERY
