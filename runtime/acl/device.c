@@ -525,7 +525,8 @@ ACL_EXPORT aclError aclrtDevicePeerAccessStatus(int32_t deviceId, int32_t peerDe
 
 	if (ACL_IS_NULL(status))
 		return ACL_ERROR_INVALID_PARAM;
-	code = acl_check_driver(__func__) ?: core_device_logic(deviceId, "deviceId", __func__, &logic)
+	code = acl_check_driver(__func__)
+			?: core_device_logic(deviceId, "deviceId", __func__, &logic)
 			?: peer_physical(__func__, "peerDeviceId", peerDeviceId, &peer)
 			?: ACL_CALL(__func__, drvGetP2PStatus, logic, peer, &enabled);
 	if (code == ACL_SUCCESS)
