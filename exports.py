@@ -6,6 +6,8 @@
 #   exports.py map OUT DEPFILE LIST        the version script of a library from its NAME.symbols
 #   exports.py unmodelled OUT HEADER       ERROR(), POINTER(), UINT32(): the functions of a header
 #   exports.py cuda OUT HEADER NAMES       CUDA_UNMODELLED(X), CUDA_ALIASES(X), of names.txt
+#   exports.py doors OUT FACE HEADERS...   FACE_DOORS(X): name, parameters, arguments of what
+#                                          answers a code; FACE_CODES(X): the codes' names
 #   exports.py wrapped OUT FOLDER HEADERS  PRELOAD_FUNCTIONS(X) of the wrappers in a folder
 #
 # A list has one name a line, or "@declared PATH PREFIX": the functions of that prefix which a
@@ -50,7 +52,7 @@ def declarations(path, prefix):
 
 def wrappers(folder, headers):
     """The functions that the sources of a folder stand in front of, sorted."""
-    defined = re.compile(r'^(?:PRELOAD_EXPORT aclError |FREE\(|OTHER\()(acl\w+)', re.MULTILINE)
+    defined = re.compile(r'^[A-Z_]+\((acl\w+)', re.MULTILINE)
     names = sorted(name for source in folder.glob('*.c')
                    for name in defined.findall(source.read_text()))
     known = {name for header in headers_of(headers) for _, name, _ in declarations(header, 'acl')}
@@ -140,6 +142,31 @@ def write_cuda(out, functions, names):
             stream.write(' \\\n'.join('\tX({})'.format(', '.join(row)) for row in rows) + '\n')
 
 
+def doors_of(path):
+    """(name, parameters) of each function that answers a code."""
+    listed = re.findall(r'\bX\((\w+), \w+, \d+, (\([^()]*\))\)', ' '.join(text_of(path).split()))
+    yield from listed or ((name, parameters) for prefix in ('acl', 'npusim_')
+                          for kind, name, parameters in declarations(path, prefix)
+                          if kind in ('aclError', 'int'))
+
+
+def write_doors(out, face, *headers):
+    paths = [path for header in headers for path in headers_of(pathlib.Path(header))]
+    doors, codes = {}, {}
+    for path in paths:
+        for name, parameters in doors_of(path):
+            arguments = re.findall(r'(\w+)\s*(?:\[\w*\])?\s*[,)]', parameters)
+            doors[name] = (parameters, ', '.join(a for a in arguments if a != 'void'))
+        for name, code in re.findall(r'\b(ACL_ERROR_\w+),?\s+(\d+)\b', path.read_text()):
+            codes.setdefault(code, name)
+    with open(out, 'w', encoding='ascii') as stream:
+        stream.write('#define {}_DOORS(X) \\\n'.format(face))
+        stream.write(' \\\n'.join('\tX({}, {}, ({}))'.format(name, *doors[name])
+                                for name in sorted(doors)) + '\n')
+        stream.write('#define {}_CODES(X) \\\n'.format(face))
+        stream.write(' \\\n'.join('\tX({}, "{}")'.format(*row) for row in codes.items()) + '\n')
+
+
 def write_wrapped(out, folder, headers):
     names = wrappers(pathlib.Path(folder), pathlib.Path(headers))
     with open(out, 'w', encoding='ascii') as stream:
@@ -149,4 +176,4 @@ def write_wrapped(out, folder, headers):
 
 if __name__ == '__main__':
     {'map': write_map, 'unmodelled': write_unmodelled, 'cuda': write_cuda,
-     'wrapped': write_wrapped}[sys.argv[1]](*sys.argv[2:])
+     'doors': write_doors, 'wrapped': write_wrapped}[sys.argv[1]](*sys.argv[2:])

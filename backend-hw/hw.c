@@ -21,6 +21,8 @@ static struct npu_driver *open_driver(char **error)
 	hw_find(npu_var_get(NPU_VAR_HAL, NULL), HW_INSTALL_INFO, HW_DEFAULT_ROOT, &places);
 	if (!hw_load(&places, &library, error))
 		return NULL;
+	if (library.ours == NULL)
+		npu_var_warn_unknown();
 	npu_log(NPU_LOG_INFO, "%s, driver version %s", library.path, library.version);
 	if (library.ours != NULL && !library.ours->open(&caps, error))
 		return NULL;

@@ -269,11 +269,24 @@ static void fill_driver(struct npu_driver *driver)
 	};
 }
 
+/* For layers: the model knows its order. */
+drvError_t bsim_npusimOrder(struct npu_driver *self, uint32_t dev, enum npu_order what, uint32_t id,
+			    uint64_t value)
+{
+	(void)self;
+	(void)dev;
+	(void)what;
+	(void)id;
+	(void)value;
+	return DRV_ERROR_NOT_SUPPORT;
+}
+
 static struct npu_driver *open_once(char **error)
 {
 	static bool fork_handled;
 	bool readable;
 
+	npu_var_warn_unknown();
 	pthread_mutex_lock(&server.lock);
 	clear_locked(&server);
 	readable = settings_read(&server, error);

@@ -45,8 +45,7 @@ drvError_t bsim_halDeviceOpen(struct npu_driver *self, uint32_t dev, halDevOpenI
 	    dev >= c.bs->devices) /* the node has fewer than was thought */
 		c.result = no_such_device(c.bs, "halDeviceOpen", dev);
 	if (c.result == DRV_ERROR_NONE) {
-		if (!c.bs->any_open)
-			fault_install();
+		fault_install();
 		c.bs->any_open = true;
 		c.bs->device[dev].open = true;
 		if (out != NULL)

@@ -72,7 +72,8 @@ enum sim_status {
 	SIM_OK,
 	SIM_FAULT_TRANSLATION, /* no valid descriptor for fault_va in fault_space */
 	SIM_FAULT_PERMISSION,  /* write to a page mapped read-only */
-	SIM_FAULT_ADDRESS      /* a descriptor points at memory that is not there */
+	SIM_FAULT_ADDRESS,     /* a descriptor points at memory that is not there */
+	SIM_NO_MEMORY          /* this process has none for the job; no fault_va */
 };
 
 /* How many requests took how long: 16 buckets for each power of two of picoseconds; and exactly,

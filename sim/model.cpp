@@ -61,6 +61,13 @@ uint64_t model::due_ps() const
 	return due;
 }
 
+void model::catch_up()
+{
+	for (const auto &d : m_devices)
+		for (engine *e : d->engines)
+			e->catch_up();
+}
+
 void model::flush(unsigned space, unsigned asid)
 {
 	for (uint32_t mask = m_shared.filter.devices[space]; mask; mask &= mask - 1)

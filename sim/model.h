@@ -54,6 +54,8 @@ public:
 	// way.
 	void invalidate(unsigned space, uint64_t va, uint64_t bytes, bool busy);
 	void get_counters(unsigned device, sim_counters *out) const;
+	// Does what is due, and was not done for want of memory.
+	void catch_up();
 	// The earliest time at which anything is to be done.
 	uint64_t due_ps() const;
 

@@ -316,6 +316,17 @@ static char *check_profile(const struct sim_profile *p)
 	return problem ? problem : check_hbm(p);
 }
 
+static char *unknown_key(const char *name, const char *group)
+{
+	g_autoptr(GString) text = g_string_new(NULL);
+
+	g_string_printf(text, "unknown key \"%s\" in group [%s]; known are", name, group);
+	for (size_t i = 0; i < G_N_ELEMENTS(keys); i++)
+		if (!strcmp(keys[i].group, group))
+			g_string_append_printf(text, " %s", keys[i].name);
+	return g_strdup(text->str);
+}
+
 static char *apply_keys(struct sim_profile *profile, GKeyFile *file, const char *group, bool *seen)
 {
 	g_auto(GStrv) names = g_key_file_get_keys(file, group, NULL, NULL);
@@ -326,7 +337,7 @@ static char *apply_keys(struct sim_profile *profile, GKeyFile *file, const char 
 		char *problem;
 
 		if (!key)
-			return g_strdup_printf("unknown key \"%s\" in group [%s]", names[i], group);
+			return unknown_key(names[i], group);
 		problem = set_value(profile, key, text ? g_strchomp(text) : "");
 		if (problem)
 			return problem;

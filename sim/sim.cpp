@@ -89,8 +89,12 @@ void run_next(sim *s)
 	} catch (const std::exception &e) {
 		g_error("SystemC: %s", e.what());
 	}
-	s->running = false;
 	update_due(s);
+	if (G_UNLIKELY(s->due_ps <= now_ps())) {
+		s->built->catch_up();
+		update_due(s);
+	}
+	s->running = false;
 }
 
 char *check_config(const sim_config *config)
@@ -144,8 +148,12 @@ void sim_close(struct sim *s)
 {
 	if (!s)
 		return;
-	if (s->built)
-		s->built->reset(&s->config, the_kernel.last_ps);
+	try {
+		if (s->built)
+			s->built->reset(&s->config, the_kernel.last_ps);
+	} catch (const std::bad_alloc &) {
+		// The next sim_open() does it again.
+	}
 	the_kernel.last_ps = std::max(the_kernel.last_ps, s->host_ps.load());
 	the_kernel.taken = false;
 	delete s;
@@ -171,7 +179,12 @@ void sim_submit(struct sim *s, struct sim_job *job)
 	g_assert(job->engine != SIM_ENGINE_CORE ||
 		 job->core < s->config.profile->cube_cores + s->config.profile->vector_cores);
 	if (!s->built) {
-		npusim::run_functionally(job, s->config.memory, s->roots);
+		try {
+			npusim::run_functionally(job, s->config.memory, s->roots);
+		} catch (const std::bad_alloc &) {
+			job->status = SIM_NO_MEMORY;
+			job->moved_bytes = 0;
+		}
 		job->begin_ps = job->finish_ps = host;
 		s->functional_jobs[job->device]++;
 		s->functional_faults[job->device] += job->status != SIM_OK;

@@ -312,7 +312,7 @@ static drvError_t set_cpu(struct bsim *bs, struct mapping *m, drv_mem_access_typ
 	if (!tables_open_to_cpu(bs, m->va, mapping_bytes(m), m->handle->block))
 		return bsim_fail(DRV_ERROR_OUT_OF_MEMORY,
 				 SET ": this process cannot map %s for the CPU: %s",
-				 npu_size_text(mapping_bytes(m)), strerror(errno));
+				 npu_size_text(mapping_bytes(m)), host_map_problem(errno));
 	if (type == MEM_ACCESS_TYPE_READ)
 		mprotect(p, mapping_bytes(m), PROT_READ);
 	m->cpu = true;

@@ -5,9 +5,11 @@
  */
 #include "hal.h"
 
+#include <dlfcn.h>
 #include <string.h>
 
 #include "base/base.h"
+#include "driver/code.h"
 
 #define DEVICE_WORKS 1
 
@@ -25,23 +27,73 @@ static bool has_no_name(struct npu_driver *drv)
 	       strncmp(name, no_name, strlen(no_name)) == 0;
 }
 
-#define NPU_OP(result, missing, op, ...)                                      \
-	HAL_EXPORT result op NPU_PLAIN(__VA_ARGS__);                          \
-	result op NPU_PLAIN(__VA_ARGS__)                                      \
-	{                                                                     \
-		struct npu_driver *drv = hal_driver();                        \
-                                                                              \
-		if (drv == NULL)                                              \
-			return HAL_NO_MODEL(missing);                         \
-		if (strcmp(#op, "halGetSocVersion") == 0 && has_no_name(drv)) \
-			return missing;                                       \
-		return drv->op NPU_TO(drv, ##__VA_ARGS__);                    \
+/* Its tables have these functions themselves, so the call may come from any of its libraries. */
+static bool is_npusims_runtime(const void *site)
+{
+	static const char *const ours[] = { "/backend-hw.so", "/libascendcl.so", "/libcuda.so" };
+	Dl_info info;
+
+	for (unsigned i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
+		if (dladdr(site, &info) != 0 && strstr(info.dli_fname, ours[i]) != NULL)
+			return true;
+	return false;
+}
+
+__attribute__((cold, noinline)) static void note(const char *call, drvError_t code,
+						 const void *site)
+{
+	struct npu_driver *drv = hal_driver();
+	const char *text = drv != NULL ? drv->npusimLastMessage(drv) : NULL;
+
+	if (code == DRV_ERROR_WAIT_TIMEOUT || code == DRV_ERROR_QUEUE_EMPTY)
+		return; /* answers to a poll */
+	if (is_npusims_runtime(site))
+		return;
+	npu_failure_note(&(struct npu_failure){
+		.call = call,
+		.code = code,
+		.name = driver_code_name(code),
+		.text = text != NULL && strstr(text, call) != NULL ? text : NULL,
+		.site = site,
+		.expected = code == DRV_ERROR_OUT_OF_MEMORY || code == DRV_ERROR_NOT_SUPPORT });
+}
+
+drvError_t hal_answer(const char *call, drvError_t code, const void *site)
+{
+	if (__builtin_expect(code != DRV_ERROR_NONE, 0))
+		note(call, code, site);
+	return code;
+}
+
+/* What those answer without a model that answer no code. */
+#define NO_MODEL(missing) _Generic((missing), void * : npu_message(), default : (missing))
+
+#define NPU_OP(result, missing, op, ...)                                                     \
+	HAL_EXPORT result op NPU_PLAIN(__VA_ARGS__);                                         \
+	result op NPU_PLAIN(__VA_ARGS__)                                                     \
+	{                                                                                    \
+		struct npu_driver *drv = hal_driver();                                       \
+                                                                                             \
+		return drv == NULL ? NO_MODEL(missing) : drv->op NPU_TO(drv, ##__VA_ARGS__); \
+	}
+#define NPU_CALL(op, ...)                                                                    \
+	HAL_EXPORT drvError_t op NPU_PLAIN(__VA_ARGS__);                                     \
+	drvError_t op NPU_PLAIN(__VA_ARGS__)                                                 \
+	{                                                                                    \
+		struct npu_driver *drv = hal_driver();                                       \
+                                                                                             \
+		if (strcmp(#op, "halGetSocVersion") == 0 && drv != NULL && has_no_name(drv)) \
+			return DRV_ERROR_NOT_SUPPORT;                                        \
+		return hal_answer(#op,                                                       \
+				  drv == NULL ? DRV_ERROR_NO_DEVICE                          \
+					      : drv->op NPU_TO(drv, ##__VA_ARGS__),          \
+				  __builtin_return_address(0));                              \
 	}
 #include "npusim/driver-ops.h"
 
 /* ---- beyond the seam ---- */
 
-drvError_t drvDeviceStatus(uint32_t dev, int *status)
+static drvError_t device_status(uint32_t dev, int *status)
 {
 	struct npu_driver *drv = hal_driver();
 	uint32_t devices;
@@ -65,8 +117,14 @@ drvError_t drvDeviceStatus(uint32_t dev, int *status)
 	return DRV_ERROR_NONE;
 }
 
+drvError_t drvDeviceStatus(uint32_t dev, int *status)
+{
+	return hal_answer(__func__, device_status(dev, status), __builtin_return_address(0));
+}
+
 /* The addresses say where the bytes are; the direction is a promise of the caller's. */
-drvError_t halMemcpy(void *dst, size_t dst_size, void *src, size_t count, struct memcpy_info *info)
+static drvError_t copy(void *dst, size_t dst_size, void *src, size_t count,
+		       const struct memcpy_info *info)
 {
 	struct npu_driver *drv = hal_driver();
 
@@ -83,6 +141,12 @@ drvError_t halMemcpy(void *dst, size_t dst_size, void *src, size_t count, struct
 	}
 	return drv->drvMemcpy(drv, (DVdeviceptr)(uintptr_t)dst, dst_size,
 			      (DVdeviceptr)(uintptr_t)src, count);
+}
+
+drvError_t halMemcpy(void *dst, size_t dst_size, void *src, size_t count, struct memcpy_info *info)
+{
+	return hal_answer(__func__, copy(dst, dst_size, src, count, info),
+			  __builtin_return_address(0));
 }
 
 /* Nothing to show, and no cache of the host that a device does not see. */

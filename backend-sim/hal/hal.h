@@ -33,10 +33,8 @@ HAL_EXPORT extern const struct npusim_hal npusim_hal_is_ours;
  * thread's message says why, if it cannot be; tried again at the next call. */
 struct npu_driver *hal_driver(void);
 
-/* What a function answers without a model: NO_DEVICE where it answers a code, else `missing`. */
-#define HAL_NO_MODEL(missing) \
-	_Generic((missing), void * : hal_no_model_text, default : hal_no_model_code)(missing)
-int hal_no_model_code(int missing);
-const char *hal_no_model_text(const void *missing);
+/* Passes on what a function answered to a program at `site`: a failure is noted for the log, unless
+ * a runtime above made the call, which tells of its own. */
+drvError_t hal_answer(const char *call, drvError_t code, const void *site);
 
 #endif

@@ -61,6 +61,7 @@ static struct npu_driver *open_locked(char **error)
 		fork_ready = true;
 		pthread_atfork(NULL, NULL, in_child);
 	}
+	driver_warn_of_others(true);
 	backend = load_model(error);
 	drv = backend == NULL ? NULL : backend->open(error);
 	if (drv != NULL && drv->size < sizeof(*drv)) {
@@ -92,6 +93,7 @@ static struct npu_driver *open_at_first_call(void)
 			error == NULL ? "no memory" : error);
 	if (!atomic_exchange(&complained, true))
 		npu_log(NPU_LOG_ERROR, "%s", npu_message());
+	npu_message_logged();
 	free(error);
 	return NULL;
 }
@@ -101,17 +103,6 @@ struct npu_driver *hal_driver(void)
 	struct npu_driver *drv = atomic_load_explicit(&driver, memory_order_acquire);
 
 	return __builtin_expect(drv != NULL, 1) ? drv : open_at_first_call();
-}
-
-int hal_no_model_code(int missing)
-{
-	return missing == DRV_ERROR_NOT_SUPPORT ? DRV_ERROR_NO_DEVICE : missing;
-}
-
-const char *hal_no_model_text(const void *missing)
-{
-	(void)missing;
-	return npu_message();
 }
 
 /* ---- for backend-hw ---- */

@@ -70,7 +70,7 @@ static drvError_t grant_cpu(struct bsim *bs, struct mapping *m)
 	if (!tables_open_to_cpu(bs, m->va, mapping_bytes(m), m->handle->block))
 		return bsim_fail(DRV_ERROR_OUT_OF_MEMORY,
 				 SET ": this process cannot map %s for the CPU: %s",
-				 npu_size_text(mapping_bytes(m)), strerror(errno));
+				 npu_size_text(mapping_bytes(m)), host_map_problem(errno));
 	m->cpu = true;
 	return DRV_ERROR_NONE;
 }

@@ -108,11 +108,12 @@ static drvError_t back_pinned(struct allocation *a)
 {
 	void *p = (void *)(uintptr_t)a->va;
 
-	if (mmap(p, a->bytes, PROT_READ | PROT_WRITE,
+	if (host_maps_left(1) &&
+	    mmap(p, a->bytes, PROT_READ | PROT_WRITE,
 		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0) != MAP_FAILED)
 		return DRV_ERROR_NONE;
 	npu_message_set(ALLOC ": this host has no %s for pinned memory: %s",
-			npu_size_text(a->bytes), strerror(errno));
+			npu_size_text(a->bytes), host_map_problem(errno));
 	window_close_to_cpu(a->va, a->bytes);
 	return DRV_ERROR_OUT_OF_MEMORY;
 }

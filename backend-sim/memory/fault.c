@@ -1,24 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Reports a host access to device memory: the address, its owner, and the call to use instead.
- * Owns the SIGSEGV handler, which is installed only if the program has none, and which removes
- * itself after its report: the access is repeated and ends the program as it would have without
- * it.
+ * Owns the place of its SIGSEGV handler, over whatever handler was there: each signal goes on to
+ * that one, with what the kernel gave, so that the program ends, or goes on, as it would without.
  *
- * The handler takes no lock and calls only write() and sigaction(): it reads tables that another
- * thread may be changing, which at worst makes the report wrong but never affects how the program
- * ends.
+ * The handler takes no lock and calls only what a signal handler may: it reads tables that another
+ * thread may be changing, which at worst makes the report wrong. Thread stacks may be small: what
+ * passes by has a small frame, a report one of less than 1 KiB.
  */
 #include "memory/memory.h"
 #include "memory/place.h"
 
 #include <errno.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <ucontext.h>
 #include <unistd.h>
 
+#define FIRST_LOOKS 256u
+#define REPORTS_MAX 16u /* of a process that survives them */
+
 struct text {
-	char bytes[1024];
+	char bytes[512];
 	size_t used;
 };
 
@@ -81,8 +87,14 @@ static void add_place(struct text *t, uint64_t va, const char *thing, const stru
 
 static void tell(struct text *t, const struct bsim *bs, uint64_t va)
 {
-	struct npu_place p = place_at(bs, va);
+	struct npu_place p = { .kind = NPU_PLACE_FREE };
 
+	if (bs != NULL && bsim_is_forked(bs)) {
+		add(t, ": device memory of the process that this one was forked from.\n");
+		return;
+	}
+	if (bs != NULL && bs->window != NULL)
+		p = place_at(bs, va);
 	switch (p.kind) {
 	case NPU_PLACE_RESERVED:
 		add_place(t, va, "reservation", &p);
@@ -121,44 +133,151 @@ static void tell(struct text *t, const struct bsim *bs, uint64_t va)
 
 static bool is_ours(const struct bsim *bs, uint64_t va)
 {
-	return bs != NULL && bs->window != NULL && va < WINDOW_HOST_END &&
-	       (window_has(bs->window, va) || window_peek(bs->window, va) != NULL);
+	const struct window *w = bs == NULL ? NULL : __atomic_load_n(&bs->window, __ATOMIC_RELAXED);
+
+	return window_traps(va) || (w != NULL && window_peek(w, va) != NULL);
+}
+
+/* ---- the handler ---- */
+
+/* As the kernel has it. The C library's sigaction() may be a sanitizer's, which hides the handler
+ * that it has itself. */
+struct action {
+	union {
+		void (*plain)(int);
+		void (*full)(int, siginfo_t *, void *);
+	};
+	unsigned long flags;
+	void (*restorer)(void);
+	uint64_t mask;
+};
+
+static const struct action standard; /* SIG_DFL */
+static struct action found;          /* what was there at first */
+static const struct action *_Atomic below = &standard;
+
+static long exchange(const struct action *new, struct action *out_old)
+{
+	return syscall(SYS_rt_sigaction, SIGSEGV, new, out_old, sizeof(new->mask));
+}
+
+/* Where a signal was sent, that of the thread's last fault: handlers such as Python's faulthandler
+ * pass a fault on by sending it again. */
+static uint64_t fault_va(const siginfo_t *info, const ucontext_t *frame)
+{
+	if (info->si_code > 0)
+		return (uintptr_t)info->si_addr;
+#if defined(__x86_64__)
+	return (uint64_t)frame->uc_mcontext.gregs[REG_CR2];
+#elif defined(__aarch64__)
+	return frame->uc_mcontext.fault_address;
+#else
+	(void)frame;
+	return 0;
+#endif
+}
+
+static __attribute__((noinline)) void report(uint64_t va, bool sent)
+{
+	static _Atomic uint64_t last;
+	static atomic_uint told;
+	struct text t = { .used = 0 };
+	unsigned number;
+
+	if (atomic_exchange(&last, va) == va && sent)
+		return;
+	number = atomic_fetch_add(&told, 1) + 1;
+	if (number > REPORTS_MAX)
+		return;
+	add(&t, "npusim[");
+	add_number(&t, (uint64_t)getpid(), 10);
+	add(&t, "] error: the program touched ");
+	add_number(&t, va, 16);
+	tell(&t, bsim_process, va);
+	if (number == REPORTS_MAX)
+		add(&t, "Such accesses are not reported any more.\n");
+	npu_report_write(t.bytes, t.used);
+}
+
+/* The signal once more, without us: it is delivered when the handler returns. */
+static void end_program(int number, siginfo_t *info)
+{
+	exchange(&standard, NULL);
+	if (syscall(SYS_rt_tgsigqueueinfo, getpid(), syscall(SYS_gettid), number, info) != 0 &&
+	    info->si_code <= 0) /* a fault repeats itself */
+		raise(number);
 }
 
 static void on_fault(int number, siginfo_t *info, void *context)
 {
+	const struct action *next = atomic_load_explicit(&below, memory_order_acquire);
+	uint64_t va = fault_va(info, context);
 	int saved = errno;
-	struct sigaction standard = { .sa_handler = SIG_DFL };
-	uint64_t va = (uintptr_t)info->si_addr;
-	struct text t = { .used = 0 };
 
-	(void)context;
-	if (info->si_code > 0 && is_ours(bsim_process, va)) {
-		ssize_t written;
-
-		add(&t, "npusim[");
-		add_number(&t, (uint64_t)getpid(), 10);
-		add(&t, "] error: the program touched ");
-		add_number(&t, va, 16);
-		tell(&t, bsim_process, va);
-		written = write(STDERR_FILENO, t.bytes, t.used);
-		(void)written;
-	}
-	sigaction(number, &standard, NULL);
-	if (info->si_code <= 0) /* sent, not met: nothing would repeat it */
-		raise(number);
+	if (is_ours(bsim_process, va))
+		report(va, info->si_code <= 0);
+	if (next->plain == SIG_DFL || (next->plain == SIG_IGN && info->si_code > 0))
+		end_program(number, info);
 	errno = saved;
+	if (next->plain == SIG_DFL || next->plain == SIG_IGN)
+		return;
+	if (next->flags & SA_SIGINFO)
+		next->full(number, info, context);
+	else
+		next->plain(number);
 }
 
+/* A look is a system call, and a map none: one a tick of the clock (1 to 4 ms), but each of the
+ * first ones, since a short program may have no later tick. */
+static bool is_due(void)
+{
+	static unsigned looks;
+	static long tick;
+	struct timespec now;
+
+	if (looks < FIRST_LOOKS) {
+		looks++;
+		return true;
+	}
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+	if (now.tv_nsec == tick)
+		return false;
+	tick = now.tv_nsec;
+	return true;
+}
+
+/* Over anything the first time; later over SIG_DFL, and over what was there the first time: test
+ * frameworks put their handler in place for each test, and back what was there before it. Any other
+ * was put over ours. */
+static bool is_to_cover(const struct action *now)
+{
+	static bool done;
+	bool first = !done;
+
+	done = true;
+	return first || now->plain == SIG_DFL || now->plain == found.plain;
+}
+
+/* Flags and mask are those of the handler below, which the kernel then serves as if we were not
+ * there: SA_NODEFER, SA_RESETHAND, SA_ONSTACK. */
 void fault_install(void)
 {
-	struct sigaction now,
-		ours = { .sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_ONSTACK };
-	static bool done;
+	struct sigaction fresh = { .sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_ONSTACK };
+	struct action now;
 
-	if (done || sigaction(SIGSEGV, NULL, &now) != 0)
+	if (!is_due() || exchange(NULL, &now) != 0 || !is_to_cover(&now))
 		return;
-	done = true;
-	if (!(now.sa_flags & SA_SIGINFO) && now.sa_handler == SIG_DFL)
-		sigaction(SIGSEGV, &ours, NULL);
+	npu_log_enabled(NPU_LOG_ERROR); /* opens what reports are written to */
+	if (now.plain != SIG_DFL)
+		found = now;
+	atomic_store_explicit(&below, now.plain == SIG_DFL ? &standard : &found,
+			      memory_order_release);
+	if (now.plain == SIG_DFL || now.plain == SIG_IGN) { /* the C library knows the restorer */
+		fresh.sa_flags |= now.plain == SIG_IGN ? SA_RESTART : 0;
+		sigaction(SIGSEGV, &fresh, NULL);
+	} else {
+		now.full = on_fault;
+		now.flags |= SA_SIGINFO;
+		exchange(&now, &found);
+	}
 }

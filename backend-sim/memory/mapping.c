@@ -168,7 +168,7 @@ static bool open_mapping(struct bsim *bs, const struct mapping *m)
 	}
 	if (m->cpu && !tables_open_to_cpu(bs, m->va, mapping_bytes(m), h->block)) {
 		npu_message_set(MAP ": this process cannot map %s of the host's memory: %s",
-				npu_size_text(mapping_bytes(m)), strerror(errno));
+				npu_size_text(mapping_bytes(m)), host_map_problem(errno));
 		if (m->tables != 0)
 			tables_unmap(bs, h->space, m->va, mapping_bytes(m), handle_is_giant(h));
 		return false;
@@ -203,6 +203,7 @@ static drvError_t map_new(struct bsim *bs, uint64_t va, uint64_t size, struct ra
 	h->map_ref++;
 	tables_space(h->space)->mapped_bytes += size;
 	node_block_touch(bs->node, h->block);
+	fault_install();
 	return DRV_ERROR_NONE;
 }
 

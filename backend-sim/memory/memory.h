@@ -5,6 +5,7 @@
  * at an address, and the operations on all of these:
  *
  *   window.c   addresses: the SVM window, 1 GiB heaps, slabs, NoUC ranges; reserve.c: the calls
+ *   host-space.c  where the host gives them, and how many maps it allows
  *   handle.c   physical handles; share.c: between processes
  *   mapping.c  map and unmap; access.c: access rights to a mapping
  *   alloc.c    classic allocations; ipc.c: names of them, registered host memory
@@ -32,7 +33,7 @@ struct pool;
 
 #define WINDOW_DEFAULT_BASE  UINT64_C(0x100000000000)
 #define WINDOW_DEFAULT_BYTES (UINT64_C(8) << 40)
-#define WINDOW_SMALLEST      (UINT64_C(64) << 30)
+#define WINDOW_SMALLEST      (UINT64_C(32) << 30)
 #define WINDOW_HOST_END \
 	(UINT64_C(1) << 47) /* where the host's address space ends (x86-64, four levels) */
 #define WINDOW_GIB         (UINT64_C(1) << 30)
@@ -62,7 +63,7 @@ struct range {
 	uint64_t asked;      /* bytes as the caller gave them */
 	unsigned asked_page; /* enum drv_mem_pg_type as the caller gave it: for a note only */
 	struct bsim_made made;
-	LIST_ENTRY(range) link; /* list of its kind, in the order of addresses only for slabs */
+	LIST_ENTRY(range) link; /* list of its kind */
 	/* RESERVATION, NOUC */
 	int bound; /* memory side of the first map: a device, SIM_NODE_HOST, or -1; unmapping leaves
 		      it */
@@ -93,9 +94,13 @@ struct window {
 	uint64_t lowest_free_read_only;
 	struct granule *granules;       /* [WINDOW_GRANULES] */
 	struct range_list reservations; /* RESERVATION and NOUC */
-	struct range_list slabs[2];     /* by page: 0 small, 1 huge; sorted */
-	struct range_list heaps;        /* POOL and ALLOCATION */
-	struct range_list unused;       /* records to use again */
+	struct range_list slabs;
+	/* The longest run of free slots of each slab, by page (0 small, 1 huge): a tree of maxima
+	 * whose leaves are the window's granules. */
+	uint16_t *room[2];        /* [2 * leaves] */
+	uint64_t leaves;          /* a power of two */
+	struct range_list heaps;  /* POOL and ALLOCATION */
+	struct range_list unused; /* records to use again */
 	uint64_t reserved_bytes, reservation_count, nouc_count;
 };
 
@@ -225,6 +230,21 @@ struct alloc_table {
 	uint64_t count[NPU_PLACE_KIND_COUNT], bytes[NPU_PLACE_KIND_COUNT];
 };
 
+/* The first bit from `from` on that is set (flip 0), or clear (flip ~0); `end` for none. */
+static inline unsigned bits_next(const uint64_t *bits, unsigned from, unsigned end, uint64_t flip)
+{
+	while (from < end) {
+		uint64_t word = (bits[from / 64] ^ flip) >> (from % 64);
+
+		if (word != 0) {
+			from += (unsigned)__builtin_ctzll(word);
+			return from < end ? from : end;
+		}
+		from += 64 - from % 64;
+	}
+	return end;
+}
+
 /* ---- what lies at an address: place.h turns it into an answer ---- */
 
 static inline bool range_is_reservation(const struct range *r)
@@ -284,6 +304,8 @@ static inline struct allocation *allocation_at(const struct window *w, uint64_t 
 bool window_open(struct bsim *bs, char **error);
 /* Gives the records back. The addresses stay reserved: a stale pointer still traps. */
 void window_close(struct bsim *bs);
+/* The address is in a window of this process, also in one that is closed. For signal handlers. */
+bool window_traps(uint64_t va);
 
 /* Makes [va, va + bytes) slots of m, or of nothing where m is NULL. The range is slot aligned and
  * reserved. False: host memory. */
@@ -309,21 +331,29 @@ struct range *window_take(struct bsim *bs, const char *call, enum window_area ar
 /* Ends a heap of window_take(), or a reservation that nothing is mapped in. */
 void window_drop(struct bsim *bs, struct range *range);
 
-/* Addresses of the host: those, if nothing has them (errno); any that are aligned, or 0;
- * and back. */
-bool window_host_take(uint64_t va, uint64_t bytes);
-uint64_t window_host_find(uint64_t bytes, uint64_t align);
-void window_host_give(uint64_t va, uint64_t bytes);
 /* The record of a range that is in no granule any more. */
 void window_retire(struct window *w, struct range *r);
 
-/* Makes [va, va + bytes), all inside the window or a NoUC range, inaccessible again for the CPU. */
-void window_close_to_cpu(uint64_t va, uint64_t bytes);
-
 /* What lies in the way at va, in words, for a message; a static buffer a thread. */
 const char *window_occupant(const struct window *w, uint64_t va);
-/* The same for addresses of the host outside the window. */
+
+/* ---- host-space.c: the address space of this process ---- */
+
+/* Those addresses, if nothing has them (errno); any that are aligned, or 0; and back. */
+bool window_host_take(uint64_t va, uint64_t bytes);
+uint64_t window_host_find(uint64_t bytes, uint64_t align);
+void window_host_give(uint64_t va, uint64_t bytes);
+/* What was taken stays taken, and nothing is there any more. */
+void window_host_keep(uint64_t va, uint64_t bytes);
+/* Makes [va, va + bytes), all inside the window or a NoUC range, inaccessible for the CPU again. */
+void window_close_to_cpu(uint64_t va, uint64_t bytes);
+/* What of this process lies there, in words; a static buffer a thread. */
 const char *window_host_occupant(uint64_t va, uint64_t bytes);
+/* True if `pieces` more parts of the window may be mapped for the CPU. The kernel limits how many
+ * maps a process has, and its C library needs some, too: the last eighth is left to the program. */
+bool host_maps_left(uint64_t pieces);
+/* Why memory could not be mapped for the CPU; a static buffer a thread. */
+const char *host_map_problem(int error);
 
 /* ---- handle.c: physical handles. A handle is never believed: its address is looked up first, so
  * that a stale, foreign or made-up one gets its code. The record of a freed handle is kept until
@@ -383,8 +413,9 @@ const struct node_block *allocation_frame(const struct allocation *a, uint64_t v
 
 /* ---- fault.c ---- */
 
-/* Reports a host access to device memory before it ends the program; once, and only where nobody
- * has a handler for SIGSEGV. */
+/* Reports a host access to device memory before the program gets its SIGSEGV: installs the handler
+ * over the program's, and again where SIG_DFL or that one was put over ours. For each call that
+ * makes device addresses; bsim.lock held. */
 void fault_install(void);
 
 #endif

@@ -168,7 +168,8 @@ static drvError_t reserve_nouc(struct bsim *bs, uint64_t size, uint64_t va, stru
 	return bsim_fail(DRV_ERROR_OUT_OF_MEMORY,
 			 CALL ": [0x%" PRIx64
 			      ", +%s) cannot be had in this process's address space (%s): %s",
-			 va, npu_size_text(size), strerror(errno), window_host_occupant(va, size));
+			 va, npu_size_text(size), host_map_problem(errno),
+			 window_host_occupant(va, size));
 }
 
 static drvError_t reserve_locked(struct bsim *bs, void **ptr, uint64_t size, uint64_t hint,

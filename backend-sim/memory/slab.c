@@ -89,25 +89,10 @@ static unsigned placed(const struct pool *p, unsigned page, unsigned count)
 	return page;
 }
 
-/* The first page from `page` on that is taken (flip 0), or free (flip ~0); `end` for none. */
-static unsigned next_page(const uint64_t *bits, unsigned page, unsigned end, uint64_t flip)
-{
-	while (page < end) {
-		uint64_t word = (bits[page / 64] ^ flip) >> (page % 64);
-
-		if (word != 0) {
-			page += (unsigned)__builtin_ctzll(word);
-			return page < end ? page : end;
-		}
-		page += 64 - page % 64;
-	}
-	return end;
-}
-
 /* First fit; p->pages for none. */
 static unsigned find_pages(struct pool *p, unsigned count)
 {
-	unsigned page = next_page(p->bits, p->lowest_free, p->pages, UINT64_MAX);
+	unsigned page = bits_next(p->bits, p->lowest_free, p->pages, UINT64_MAX);
 
 	p->lowest_free = page;
 	if (count > p->pages - p->used)
@@ -118,10 +103,10 @@ static unsigned find_pages(struct pool *p, unsigned count)
 		page = placed(p, page, count);
 		if (page + count > p->pages)
 			break;
-		taken = next_page(p->bits, page, page + count, 0);
+		taken = bits_next(p->bits, page, page + count, 0);
 		if (taken == page + count)
 			return page;
-		page = next_page(p->bits, taken, p->pages, UINT64_MAX);
+		page = bits_next(p->bits, taken, p->pages, UINT64_MAX);
 	}
 	return p->pages;
 }
@@ -305,6 +290,7 @@ struct allocation *allocation_new(struct bsim *bs, const char *call, const struc
 	bs->allocs->all = a;
 	bs->allocs->count[a->kind]++;
 	bs->allocs->bytes[a->kind] += a->bytes;
+	fault_install();
 	return a;
 }
 

@@ -172,6 +172,8 @@ bool tables_open_to_cpu(struct bsim *bs, uint64_t va, uint64_t bytes,
 	int fd = node_memory_fd(bs->node, block->memory);
 	uint64_t done = 0;
 
+	if (!host_maps_left(block->extent_count))
+		return false;
 	for (unsigned i = 0; i < block->extent_count && done < bytes; i++) {
 		uint64_t part = block->extents[i].count << NODE_FRAME_LG2;
 		void *p = (void *)(uintptr_t)(va + done);

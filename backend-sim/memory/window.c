@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Manages the addresses of the window: obtains them from the host, hands out 1 GiB heaps, and
+ * Manages the addresses of the window: places it, hands out 1 GiB heaps, and
  * keeps the slots that say which mapping a page belongs to. The checks of a reservation are in
  * reserve.c.
  */
@@ -16,10 +16,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#ifndef MAP_FIXED_NOREPLACE
-#define MAP_FIXED_NOREPLACE 0x100000
-#endif
-
 /* Parts of the window in 32nds of it, from the driver's layout of 8 TiB: 2 TiB of DVPP, 256 GiB
  * read-only, 512 GiB read-only to devices, the rest for everything else. */
 #define LAYOUT_PARTS            32
@@ -32,70 +28,7 @@
 extern void __lsan_register_root_region(const void *start, size_t bytes) __attribute__((weak));
 extern void __lsan_unregister_root_region(const void *start, size_t bytes) __attribute__((weak));
 
-/* ---- addresses of the host ---- */
-
-/* Straight to the kernel: sanitizers look at every address that mmap() gives, and end the program
- * if it is not one that they leave to programs; here it is only asked for. */
-static void *map_nothing(uint64_t va, uint64_t bytes, int flags)
-{
-	flags |= MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
-	return (void *)syscall(SYS_mmap, va, bytes, PROT_NONE, flags, -1, 0);
-}
-
-void window_host_give(uint64_t va, uint64_t bytes)
-{
-	syscall(SYS_munmap, va, bytes);
-}
-
-bool window_host_take(uint64_t va, uint64_t bytes)
-{
-	void *want = (void *)(uintptr_t)va;
-	void *got = map_nothing(va, bytes, MAP_FIXED_NOREPLACE);
-
-	if (got == MAP_FAILED)
-		return false;
-	if (got != want) { /* a kernel that takes the address for a hint */
-		window_host_give((uintptr_t)got, bytes);
-		errno = EEXIST;
-		return false;
-	}
-	syscall(SYS_madvise, got, bytes, MADV_DONTDUMP);
-	return true;
-}
-
-uint64_t window_host_find(uint64_t bytes, uint64_t align)
-{
-	void *got = map_nothing(0, bytes + align, 0);
-	uint64_t start = (uintptr_t)got, va = (start + align - 1) / align * align;
-
-	if (got == MAP_FAILED)
-		return 0;
-	if (va > start)
-		window_host_give(start, va - start);
-	if (start + align > va)
-		window_host_give(va + bytes, start + align - va);
-	if (va > WINDOW_HOST_END - bytes) { /* a host with more bits of address */
-		window_host_give(va, bytes);
-		errno = ENOMEM;
-		return 0;
-	}
-	syscall(SYS_madvise, va, bytes, MADV_DONTDUMP);
-	return va;
-}
-
-void window_close_to_cpu(uint64_t va, uint64_t bytes)
-{
-	void *p = (void *)(uintptr_t)va;
-
-	if (mmap(p, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
-		 0) == MAP_FAILED) {
-		/* No room for one more map of the host: the pages must not stay readable all the
-		 * same. */
-		mprotect(p, bytes, PROT_NONE);
-		return;
-	}
-	madvise(p, bytes, MADV_DONTDUMP);
-}
+/* ---- the window ---- */
 
 static void lay_out(struct window *w, uint64_t base, uint64_t bytes, uint64_t mapped_base)
 {
@@ -137,6 +70,8 @@ static bool try_window(struct window *w, uint64_t base, uint64_t bytes)
 
 static bool try_sizes(struct window *w, uint64_t base, uint64_t most)
 {
+	while (most & (most - 1)) /* sizes are powers of two */
+		most &= most - 1;
 	for (uint64_t bytes = most; bytes >= WINDOW_SMALLEST; bytes /= 2)
 		if (try_window(w, base, bytes))
 			return true;
@@ -166,11 +101,19 @@ static struct {
 	uint64_t base, bytes, mapped_base;
 } kept;
 
+bool window_traps(uint64_t va)
+{
+	return va >= kept.mapped_base && va - kept.base < kept.bytes;
+}
+
 static bool take_over(struct window *w, const char *text)
 {
+	uint64_t base, bytes;
+
 	if (kept.bytes == 0)
 		return false;
-	if (strcmp(text, "auto") == 0 || strtoull(text, NULL, 0) == kept.base) {
+	if (strcmp(text, "auto") == 0 ||
+	    (npu_parse_window(text, &base, &bytes) && base == kept.base)) {
 		lay_out(w, kept.base, kept.bytes, kept.mapped_base);
 		return true;
 	}
@@ -182,7 +125,7 @@ static bool take_over(struct window *w, const char *text)
 static bool place_window(struct window *w, char **error)
 {
 	const char *text = npu_var_get(NPU_VAR_WINDOW, NULL);
-	uint64_t base;
+	uint64_t base = WINDOW_DEFAULT_BASE, bytes = WINDOW_DEFAULT_BYTES;
 
 	if (take_over(w, text))
 		return true;
@@ -196,20 +139,27 @@ static bool place_window(struct window *w, char **error)
 				WINDOW_DEFAULT_BASE, w->base, npu_size_text(w->bytes));
 			return true;
 		}
-		base = WINDOW_DEFAULT_BASE;
-	} else {
-		base = strtoull(text, NULL, 0);
-		if (try_sizes(w, base, WINDOW_DEFAULT_BYTES))
-			return true;
+	} else if (npu_parse_window(text, &base, &bytes) && try_sizes(w, base, bytes)) {
+		return true;
 	}
 	if (asprintf(error,
 		     "NPUSIM_WINDOW=%s: no room for device addresses at 0x%" PRIx64
-		     " (%s): it must be a multiple of 1 GiB with 64 GiB "
+		     " (%s): it must be a multiple of 1 GiB with 32 GiB "
 		     "or more of free addresses behind it, below 0x%" PRIx64
 		     "; a limit on address space (ulimit -v) must allow for it",
 		     text, base, strerror(errno), WINDOW_HOST_END) < 0)
 		*error = NULL;
 	return false;
+}
+
+static bool make_room(struct window *w)
+{
+	w->leaves = 1;
+	while (w->leaves < w->bytes / WINDOW_GIB)
+		w->leaves *= 2;
+	w->room[0] = calloc(4 * w->leaves, sizeof(*w->room[0]));
+	w->room[1] = w->room[0] + 2 * w->leaves;
+	return w->room[0] != NULL;
 }
 
 bool window_open(struct bsim *bs, char **error)
@@ -230,6 +180,10 @@ bool window_open(struct bsim *bs, char **error)
 		kept.base = w->base;
 		kept.bytes = w->bytes;
 		kept.mapped_base = w->mapped_base;
+		if (!make_room(w)) {
+			*error = strdup("no memory for the table of reservations");
+			goto fail;
+		}
 	}
 	bs->window = w;
 	if (__lsan_register_root_region != NULL)
@@ -260,6 +214,7 @@ void window_close(struct bsim *bs)
 
 	if (w == NULL)
 		return;
+	__atomic_store_n(&bs->window, NULL, __ATOMIC_RELEASE); /* the fault handler reads it */
 	if (bs->cuda != NULL)
 		bs->cuda->close(w);
 	for (uint64_t i = 0; i < WINDOW_GRANULES; i++)
@@ -269,19 +224,17 @@ void window_close(struct bsim *bs)
 	if (r->kind == RANGE_NOUC)
 		window_host_give(r->va, r->bytes);
 	if (bs->cuda == NULL) {
-		map_nothing(w->mapped_base, w->end - w->mapped_base, MAP_FIXED);
-		syscall(SYS_madvise, w->mapped_base, w->end - w->mapped_base, MADV_DONTDUMP);
+		window_host_keep(w->mapped_base, w->end - w->mapped_base);
 	}
 	free_list(&w->reservations);
-	free_list(&w->slabs[0]);
-	free_list(&w->slabs[1]);
+	free_list(&w->slabs);
 	free_list(&w->heaps);
 	free_list(&w->unused);
 	if (__lsan_unregister_root_region != NULL)
 		__lsan_unregister_root_region(w->granules,
 					      WINDOW_GRANULES * sizeof(struct granule));
 	munmap(w->granules, WINDOW_GRANULES * sizeof(struct granule));
-	bs->window = NULL;
+	free(w->room[0]);
 	free(w);
 }
 
@@ -451,57 +404,70 @@ struct range *window_take(struct bsim *bs, const char *call, enum window_area ar
 
 /* ---- slabs: heaps that smaller reservations are cut from ---- */
 
-static bool slots_free(const struct range *slab, unsigned first, unsigned count)
+/* Where the first run of `count` free slots begins, or -1; *longest: that of those before it. */
+static int find_slots(const struct range *slab, unsigned count, unsigned *longest)
 {
-	for (unsigned s = first; s < first + count; s++)
-		if (slab->used[s / 64] >> (s % 64) & 1)
-			return false;
-	return true;
-}
+	unsigned end, first = bits_next(slab->used, 0, WINDOW_SLOTS, UINT64_MAX);
 
-static int find_slots(const struct range *slab, unsigned count)
-{
-	unsigned run = 0;
-
-	if (slab->used_slots + count > WINDOW_SLOTS)
-		return -1;
-	for (unsigned s = 0; s < WINDOW_SLOTS; s++) {
-		if (run == 0 && s % 64 == 0 && slab->used[s / 64] == UINT64_MAX) {
-			s += 63;
-			continue;
-		}
-		run = slab->used[s / 64] >> (s % 64) & 1 ? 0 : run + 1;
-		if (run == count)
-			return (int)(s + 1 - count);
+	for (*longest = 0; first < WINDOW_SLOTS;
+	     first = bits_next(slab->used, end, WINDOW_SLOTS, UINT64_MAX)) {
+		end = bits_next(slab->used, first, WINDOW_SLOTS, 0);
+		if (end - first >= count)
+			return (int)first;
+		*longest = end - first > *longest ? end - first : *longest;
 	}
 	return -1;
 }
 
-static void mark_slots(struct range *slab, uint64_t va, uint64_t bytes, struct range *r)
+/* Notes the longest free run of a slab, for reservations that may lie anywhere. */
+static void note_room(struct window *w, const struct range *slab)
 {
-	for (unsigned s = va >> 21 & (WINDOW_SLOTS - 1), n = bytes >> 21; n > 0; s++, n--) {
+	uint16_t *room = w->room[slab->page_lg2 == 21];
+	uint64_t at = w->leaves + ((slab->va - w->base) >> 30);
+	unsigned longest = 0;
+
+	if (!slab->hinted && slab->used_slots > 0)
+		find_slots(slab, WINDOW_SLOTS + 1, &longest);
+	for (room[at] = (uint16_t)longest; at > 1;) {
+		at /= 2;
+		room[at] = room[2 * at] > room[2 * at + 1] ? room[2 * at] : room[2 * at + 1];
+	}
+}
+
+/* The lowest slab that has a run of as many free slots; NULL: none. */
+static struct range *find_slab(const struct window *w, bool huge, unsigned count)
+{
+	const uint16_t *room = w->room[huge];
+	uint64_t at = 1;
+
+	if (room[at] < count)
+		return NULL;
+	while (at < w->leaves)
+		at = 2 * at + (room[2 * at] < count);
+	return w->granules[(w->base >> 30) + at - w->leaves].range;
+}
+
+static void mark_slots(struct window *w, struct range *slab, const struct range *part,
+		       struct range *r)
+{
+	for (unsigned s = part->va >> 21 & (WINDOW_SLOTS - 1), n = part->bytes >> 21; n > 0;
+	     s++, n--) {
 		slab->cut[s] = r;
 		slab->used[s / 64] ^= UINT64_C(1) << (s % 64);
 		slab->used_slots += r != NULL ? 1 : -1u;
 	}
+	note_room(w, slab);
 }
 
 static struct range *add_slab(struct bsim *bs, uint64_t va, bool huge, bool hinted)
 {
 	struct range *slab = window_add(bs, RANGE_SLAB, va, WINDOW_GIB);
-	struct range *before = NULL, *at;
 
 	if (slab == NULL)
 		return NULL;
 	slab->page_lg2 = huge ? 21 : 12;
 	slab->hinted = hinted;
-	LIST_FOREACH(at, &bs->window->slabs[huge], link)
-	if (at->va < va)
-		before = at;
-	if (before != NULL)
-		LIST_INSERT_AFTER(before, slab, link);
-	else
-		LIST_INSERT_HEAD(&bs->window->slabs[huge], slab, link);
+	LIST_INSERT_HEAD(&bs->window->slabs, slab, link);
 	return slab;
 }
 
@@ -512,22 +478,18 @@ static struct range *cut(struct bsim *bs, struct range *slab, unsigned first, ui
 	if (r == NULL)
 		return NULL;
 	r->page_lg2 = slab->page_lg2;
-	mark_slots(slab, r->va, bytes, r);
+	mark_slots(bs->window, slab, r, r);
 	return r;
 }
 
 struct range *window_cut(struct bsim *bs, uint64_t bytes, bool huge)
 {
-	struct range *slab;
+	unsigned count = (unsigned)(bytes >> 21), longest;
+	struct range *slab = find_slab(bs->window, huge, count);
 	uint64_t va;
 
-	LIST_FOREACH(slab, &bs->window->slabs[huge], link)
-	{
-		int first = slab->hinted ? -1 : find_slots(slab, (unsigned)(bytes >> 21));
-
-		if (first >= 0)
-			return cut(bs, slab, (unsigned)first, bytes);
-	}
+	if (slab != NULL)
+		return cut(bs, slab, (unsigned)find_slots(slab, count, &longest), bytes);
 	va = window_find_heaps(bs->window, WINDOW_NORMAL, 1);
 	slab = va == 0 ? NULL : add_slab(bs, va, huge, false);
 	return slab == NULL ? NULL : cut(bs, slab, 0, bytes);
@@ -536,14 +498,14 @@ struct range *window_cut(struct bsim *bs, uint64_t bytes, bool huge)
 struct range *window_cut_at(struct bsim *bs, uint64_t va, uint64_t bytes, bool huge)
 {
 	struct range *slab = bs->window->granules[va >> 30].range;
-	unsigned first = va >> 21 & (WINDOW_SLOTS - 1);
+	unsigned first = va >> 21 & (WINDOW_SLOTS - 1), end = first + (unsigned)(bytes >> 21);
 
-	if (first + (bytes >> 21) > WINDOW_SLOTS)
+	if (end > WINDOW_SLOTS)
 		return NULL;
 	if (slab == NULL)
 		slab = add_slab(bs, va & ~(WINDOW_GIB - 1), huge, true);
 	else if (slab->kind != RANGE_SLAB || (slab->page_lg2 == 21) != huge ||
-		 !slots_free(slab, first, (unsigned)(bytes >> 21)))
+		 bits_next(slab->used, first, end, 0) != end)
 		return NULL;
 	return slab == NULL ? NULL : cut(bs, slab, first, bytes);
 }
@@ -575,7 +537,7 @@ void window_drop(struct bsim *bs, struct range *range)
 		return;
 	}
 	if (heap != range) {
-		mark_slots(heap, range->va, range->bytes, NULL);
+		mark_slots(w, heap, range, NULL);
 		if (heap->used_slots == 0) {
 			give_back_heaps(w, heap);
 			window_retire(w, heap);
@@ -603,33 +565,6 @@ struct range *window_add_nouc(struct bsim *bs, uint64_t va, uint64_t bytes)
 	if (r == NULL)
 		window_host_give(va, bytes);
 	return r;
-}
-
-const char *window_host_occupant(uint64_t va, uint64_t bytes)
-{
-	static __thread char text[160];
-	FILE *maps = fopen("/proc/self/maps", "re");
-	char line[512];
-
-	text[0] = '\0';
-	while (maps != NULL && text[0] == '\0' && fgets(line, sizeof(line), maps) != NULL) {
-		uint64_t start, end;
-		int name = 0;
-
-		if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %*s %*s %*s %*s %n", &start, &end,
-			   &name) < 2)
-			continue;
-		line[strcspn(line, "\n")] = '\0';
-		if (start < va + bytes && end > va)
-			snprintf(text, sizeof(text), "[0x%" PRIx64 ", 0x%" PRIx64 ") is %.80s",
-				 start, end,
-				 line[name] != '\0' ? line + name : "an anonymous mapping");
-	}
-	if (maps != NULL)
-		fclose(maps);
-	return text[0] != '\0' ? text
-			       : "nothing lies there; a limit on address space (ulimit -v) may be "
-				 "in the way";
 }
 
 const char *window_occupant(const struct window *w, uint64_t va)

@@ -21,7 +21,8 @@
 
 #include "process.h"
 
-#define LOOKS 4
+#define LOOKS       4
+#define LIST_BUFFER 16384 /* the kernel gives a page at a time, the C library asks for less */
 
 /* ---- what the kernel lists ---- */
 
@@ -126,8 +127,10 @@ static void search_processes(struct search *search)
 static void look_at_sockets(struct search *search)
 {
 	FILE *list = fopen("/proc/net/unix", "re");
+	char buffer[LIST_BUFFER];
 
 	if (list) {
+		setvbuf(list, buffer, _IOFBF, sizeof(buffer));
 		search_sockets(search, list);
 		fclose(list);
 	} else {

@@ -142,7 +142,7 @@ static void wait_until_gone(struct node *node)
 	}
 }
 
-bool node_is_quiet(const struct node *node)
+bool node_is_quiet(struct node *node)
 {
 	return !node_is_forked(node) && !member_anyone_died(node) &&
 	       member_is_live(node, node->slot, node->generation);

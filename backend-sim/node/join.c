@@ -263,7 +263,7 @@ static enum attempt open_memory(struct node *node, struct memory *m, char **erro
 }
 
 static enum attempt attempt_candidate(struct node *node, const struct candidate *candidate,
-				      char **error)
+				      bool memories, char **error)
 {
 	enum attempt attempt;
 	char name[NODE_FILE_NAME];
@@ -271,11 +271,14 @@ static enum attempt attempt_candidate(struct node *node, const struct candidate 
 	node_control_name(node->name, name);
 	node->control_file = own_file(node_open_descriptor(candidate->pid, candidate->fd, name));
 	if (node->control_file.fd < 0) {
-		if (errno == ENOENT || errno == ESRCH)
+		int cause = errno;
+
+		/* Any user may bind any name. */
+		if (cause == ENOENT || cause == ESRCH || process_user(candidate->pid) != geteuid())
 			return ATTEMPT_GONE;
 		*error = g_strdup_printf(
 			"node %s: process %d runs it, and its descriptors cannot be opened: %s",
-			node->name, candidate->pid, strerror(errno));
+			node->name, candidate->pid, strerror(cause));
 		return ATTEMPT_REFUSED;
 	}
 	attempt = read_header(node, candidate->pid, error);
@@ -285,22 +288,23 @@ static enum attempt attempt_candidate(struct node *node, const struct candidate 
 		return ATTEMPT_REFUSED;
 	if (!anyone_lives(node))
 		return ATTEMPT_GONE;
-	for (unsigned i = 0; i < SIM_NODE_MAX && attempt == ATTEMPT_MAPPED; i++)
+	for (unsigned i = 0; memories && i < SIM_NODE_MAX && attempt == ATTEMPT_MAPPED; i++)
 		if (node->memory[i])
 			attempt = open_memory(node, node->memory[i], error);
 	return attempt;
 }
 
-/* The first of the candidates whose node can be joined, its memories mapped. NULL; and *error says
- * why not, if any of them was refused. */
-static struct node *try_candidates(const char *name, const GArray *candidates, char **error)
+/* The first of the candidates whose node can be joined, its memories mapped where they are wanted.
+ * NULL; and *error says why not, if any of them was refused. */
+static struct node *try_candidates(const char *name, const GArray *candidates, bool memories,
+				   char **error)
 {
 	for (unsigned i = 0; i < candidates->len; i++) {
 		const struct candidate *candidate = &g_array_index(candidates, struct candidate, i);
 		struct node *node = node_new(name);
 		char *refused = NULL;
 
-		if (attempt_candidate(node, candidate, &refused) == ATTEMPT_MAPPED) {
+		if (attempt_candidate(node, candidate, memories, &refused) == ATTEMPT_MAPPED) {
 			g_clear_pointer(error, free);
 			return node;
 		}
@@ -313,9 +317,9 @@ static struct node *try_candidates(const char *name, const GArray *candidates, c
 	return NULL;
 }
 
-/* A node that runs, with its memories mapped. NULL: none (no *error), or none that may be used
- * (*error). */
-static struct node *find_running(const char *name, char **error)
+/* A node that runs, with its memories mapped where they are wanted. NULL: none (no *error), or none
+ * that may be used (*error). */
+static struct node *find_running(const char *name, bool memories, char **error)
 {
 	unsigned most = FIRST_CANDIDATES, count = most;
 	struct node *found = NULL;
@@ -330,7 +334,7 @@ static struct node *find_running(const char *name, char **error)
 			return NULL;
 		}
 		count = candidates->len;
-		found = try_candidates(name, candidates, error);
+		found = try_candidates(name, candidates, memories, error);
 		g_array_unref(candidates);
 	}
 	return found;
@@ -345,21 +349,22 @@ static bool check_shape(const struct node *node, const struct node_config *asked
 
 	if (!asked->explicit_shape ||
 	    (!strcmp(asked->soc_name, shape->soc_name) && asked->devices == shape->devices &&
-	     asked->hbm_bytes == shape->hbm_bytes))
+	     asked->hbm_bytes == shape->hbm_bytes && asked->host_bytes == shape->host_bytes))
 		return true;
 	for (unsigned slot = 0; slot < node->control->member_limit && !first; slot++)
 		if (!member_is_dead(node, slot))
 			first = &node->control->members[slot];
 	*error = g_strdup_printf(
-		"node %s runs with %u devices of %s, %llu MiB of HBM each (process %d, "
-		"%s), and %u devices of %s, "
-		"%llu MiB each, are asked for; ask for the same, choose another "
-		"NPUSIM_NODE, or end the node with "
+		"node %s runs with %u devices of %s, %llu MiB of HBM each, %llu MiB of host memory "
+		"(process %d, %s), and %u devices of %s, %llu MiB each, %llu MiB of host memory, "
+		"are asked for; ask for the same, choose another NPUSIM_NODE, or end the node with "
 		"`npusim node --reset %s`",
 		node->name, shape->devices, shape->soc_name,
-		(unsigned long long)(shape->hbm_bytes >> 20), first ? first->pid : 0,
+		(unsigned long long)(shape->hbm_bytes >> 20),
+		(unsigned long long)(shape->host_bytes >> 20), first ? first->pid : 0,
 		first ? first->command : "?", asked->devices, asked->soc_name,
-		(unsigned long long)(asked->hbm_bytes >> 20), node->name);
+		(unsigned long long)(asked->hbm_bytes >> 20),
+		(unsigned long long)(asked->host_bytes >> 20), node->name);
 	return false;
 }
 
@@ -403,7 +408,7 @@ static bool become_member(struct node *node, bool visitor, char **error)
 
 static struct node *join_locked(const struct node_config *config, char **error)
 {
-	struct node *node = find_running(config->name, error);
+	struct node *node = find_running(config->name, true, error);
 
 	if (!node && !*error) {
 		node = node_new(config->name);
@@ -456,7 +461,7 @@ struct node *node_attach(const char *name, bool *gone, char **error)
 	*gone = false;
 	if (!node_startup_lock(name, error))
 		return NULL;
-	node = find_running(name, error);
+	node = find_running(name, true, error);
 	*gone = !node && !*error;
 	if (node && !become_member(node, true, error)) {
 		node_free(node);
@@ -473,16 +478,13 @@ struct node *node_attach(const char *name, bool *gone, char **error)
 bool node_find_shape(const char *name, struct node_config *out)
 {
 	char *error = NULL;
-	bool locked = node_startup_lock(name, &error);
-	struct node *node = locked ? find_running(name, &error) : NULL;
+	struct node *node = find_running(name, false, &error);
 
 	if (node) {
 		*out = node->shape;
 		out->name = NULL;
 		node_free(node);
 	}
-	if (locked)
-		node_startup_unlock();
 	free(error);
 	return node != NULL;
 }

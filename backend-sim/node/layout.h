@@ -32,11 +32,13 @@
 #include "file.h"
 #include "node.h"
 
-#define NODE_MAGIC        UINT64_C(0x31306d697375706e)
-#define NODE_VERSION      4u
-#define NODE_NAME_MAX     63u
-#define NODE_FILE_NAME    128 /* of a memfd */
-#define NODE_MEMBERS      1024u
+#define NODE_MAGIC     UINT64_C(0x31306d697375706e)
+#define NODE_VERSION   5u
+#define NODE_NAME_MAX  63u
+#define NODE_FILE_NAME 128 /* of a memfd */
+#ifndef NODE_MEMBERS       /* tests have fewer */
+#define NODE_MEMBERS 1024u
+#endif
 #define NODE_HOLDER_WORDS (NODE_MEMBERS / 64)
 #define NODE_SHARE_LG2    18 /* share id: generation above, index in the table below */
 #define NODE_SHARES       (1u << NODE_SHARE_LG2)
@@ -71,8 +73,9 @@ enum member_state { MEMBER_FREE, MEMBER_LIVE };
 struct member {
 	uint32_t state;
 	uint32_t generation;
-	uint32_t left;    /* the process makes no more calls: it need not be dead to be gone */
-	uint32_t visitor; /* only looks: not listed */
+	uint32_t left;      /* the process makes no more calls: it need not be dead to be gone */
+	uint32_t visitor;   /* only looks: not listed */
+	uint32_t unvouched; /* the kernel will not say when it ends */
 	int32_t pid;
 	uint32_t service; /* the thread that vouches for it */
 	int32_t control_fd;
@@ -164,6 +167,7 @@ struct control {
 	uint32_t allow_top,
 		allow_free; /* derived: first never used; chain of free ones, index + 1 */
 	uint32_t fd_kept;   /* derived: blocks that descriptors alone keep */
+	uint32_t unvouched; /* there has been such a member */
 
 	/* The thread that lives as long as the member's process; FUTEX_OWNER_DIED, set by the
 	 * kernel, when it ended. */
@@ -213,6 +217,7 @@ struct node {
 	sem_t service_stop;
 	bool serving;
 	int cancel_state;              /* of the thread that has the lock */
+	int64_t looked_ms;             /* when unvouched members were last looked at */
 	uint32_t waited[NODE_MEMBERS]; /* words of `alive` whose deaths have been waited for */
 
 	struct memory *memory[SIM_NODE_MAX]; /* NULL where there is none */

@@ -53,10 +53,8 @@ static void warn_if_stopped(const struct node *node)
 {
 	unsigned slot = GET(node->control->lock_owner) - 1;
 	const struct member *member = &node->control->members[slot];
-	struct process_stat stat;
 
-	if (slot < NODE_MEMBERS && process_stat(member->pid, 0, &stat) &&
-	    (stat.state == 'T' || stat.state == 't'))
+	if (slot < NODE_MEMBERS && process_is_stopped(member->pid))
 		npu_log(NPU_LOG_WARN,
 			"node %s: process %d (%s) is stopped, and holds the node's lock: all "
 			"processes of the "

@@ -9,6 +9,9 @@
  * read eight words. The list's head lies in the segment too, where the reaper of the out-of-memory
  * killer does not come. The thread may end some microseconds before its siblings notice that they
  * are dead: see process_is_gone().
+ *
+ * Where the kernel has no robust lists (a filter of system calls, qemu-user), others look in /proc
+ * for such a member, every few milliseconds.
  */
 #include "members.h"
 
@@ -20,6 +23,8 @@
 #include <unistd.h>
 
 #include "process.h"
+
+#define LOOK_MS 5 /* for members that the kernel does not vouch for */
 
 /* ---- who is alive ---- */
 
@@ -39,25 +44,43 @@ bool member_is_live(const struct node *node, unsigned slot, uint32_t generation)
 	return !member_is_dead(node, slot) && node->control->members[slot].generation == generation;
 }
 
-bool member_anyone_died(const struct node *node)
+static void look_at_unvouched(struct node *node)
+{
+	const int64_t now = clock_ms();
+
+	if (now - __atomic_load_n(&node->looked_ms, __ATOMIC_RELAXED) < LOOK_MS)
+		return;
+	__atomic_store_n(&node->looked_ms, now, __ATOMIC_RELAXED);
+	for (unsigned slot = 0; slot < GET(node->control->member_limit); slot++)
+		if (slot != node->slot && GET(node->control->members[slot].unvouched))
+			member_check(node, slot);
+}
+
+bool member_anyone_died(struct node *node)
 {
 	const struct control *control = node->control;
 	uint32_t limit = GET(control->member_limit), words = 0;
 
+	if (__builtin_expect(GET(control->unvouched), false))
+		look_at_unvouched(node);
 	for (unsigned slot = 0; slot < limit; slot++)
 		words |= __atomic_load_n(&control->alive[slot], __ATOMIC_ACQUIRE);
 	return words & FUTEX_OWNER_DIED;
 }
 
+static bool process_of_is_gone(const struct node *node, const struct member *member)
+{
+	return process_is_gone(member->pid, member->start_time, member->control_fd,
+			       node->control->device, node->control->inode);
+}
+
 bool member_is_gone(const struct node *node, unsigned slot)
 {
-	const struct control *control = node->control;
-	const struct member *member = &control->members[slot];
+	const struct member *member = &node->control->members[slot];
 
 	return member_has_died(node, slot) &&
 	       (GET(member->state) != MEMBER_LIVE || GET(member->left) ||
-		process_is_gone(member->pid, member->start_time, member->control_fd,
-				control->device, control->inode));
+		process_of_is_gone(node, member));
 }
 
 bool member_wait_gone(const struct node *node, unsigned slot, int ms)
@@ -94,7 +117,8 @@ void member_check(struct node *node, unsigned slot)
 	uint32_t *alive = &node->control->alive[slot], word = GET(*alive);
 
 	if (GET(member->state) == MEMBER_LIVE && !(word & FUTEX_OWNER_DIED) &&
-	    !process_is_same(member->pid, member->start_time))
+	    (GET(member->unvouched) ? process_of_is_gone(node, member)
+				    : !process_is_same(member->pid, member->start_time)))
 		__atomic_compare_exchange_n(alive, &word, word | FUTEX_OWNER_DIED, false,
 					    __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 }
@@ -112,7 +136,6 @@ void member_check_all(struct node *node)
 struct service {
 	struct node *node;
 	sem_t started;
-	long error;
 };
 
 static void *serve(void *arg)
@@ -131,8 +154,14 @@ static void *serve(void *arg)
 	node->service = (uint32_t)syscall(SYS_gettid);
 	PUT(member->service, node->service);
 	PUT(*word, node->service);
-	service->error =
-		syscall(SYS_set_robust_list, &member->robust, sizeof(member->robust)) ? errno : 0;
+	if (syscall(SYS_set_robust_list, &member->robust, sizeof(member->robust)) != 0) {
+		PUT(member->unvouched, 1);
+		PUT(node->control->unvouched, 1);
+		npu_log(NPU_LOG_INFO,
+			"node %s: the kernel does not tell others when this process ends "
+			"(set_robust_list: %s); they look for it every %d ms",
+			node->name, strerror(errno), LOOK_MS);
+	}
 	sem_post(&service->started);
 	while (sem_wait(&node->service_stop) != 0)
 		continue;
@@ -156,7 +185,6 @@ static bool start_service(struct node *node, char **error)
 		while (sem_wait(&service.started) != 0)
 			continue;
 		node->serving = true;
-		failed = (int)service.error;
 	}
 	sem_destroy(&service.started);
 	if (!failed)
@@ -233,6 +261,7 @@ bool member_add(struct node *node, bool visitor, char **error)
 		PUT(member->frame_cache[i], 0);
 	PUT(member->left, 0);
 	PUT(member->visitor, visitor);
+	PUT(member->unvouched, 0);
 	PUT(member->pid, node->pid);
 	PUT(member->start_time, node->start_time);
 	process_command(node->pid, member->command, sizeof(member->command));
@@ -253,6 +282,11 @@ bool member_add(struct node *node, bool visitor, char **error)
  * frees the entry. */
 void member_remove(struct node *node)
 {
-	PUT(node->control->members[node->slot].left, 1);
+	struct member *member = &node->control->members[node->slot];
+
+	PUT(member->left, 1);
 	stop_service(node);
+	if (member->unvouched)
+		__atomic_fetch_or(&node->control->alive[node->slot], FUTEX_OWNER_DIED,
+				  __ATOMIC_ACQ_REL);
 }

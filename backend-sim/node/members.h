@@ -21,7 +21,7 @@ bool member_is_dead(const struct node *node, unsigned slot);
 bool member_is_live(const struct node *node, unsigned slot, uint32_t generation);
 /* The kernel says that a member in the table has ended. */
 bool member_has_died(const struct node *node, unsigned slot);
-bool member_anyone_died(const struct node *node);
+bool member_anyone_died(struct node *node);
 /* Dead, and none of its threads runs any more. */
 bool member_is_gone(const struct node *node, unsigned slot);
 /* Waits for that, `ms` at most; also ends, with true, when the entry is another's. */
@@ -40,7 +40,7 @@ void node_unlock(struct node *node);
  * and a message. */
 drvError_t node_enter(struct node *node);
 /* True if this process may go on without entering: it is a member, and nobody is dead. */
-bool node_is_quiet(const struct node *node);
+bool node_is_quiet(struct node *node);
 /* Blocks that only descriptors kept, and whose descriptors are closed, go. Lock held at entry and
  * return; let go while frames are cleaned. */
 void node_sweep(struct node *node);

@@ -114,6 +114,27 @@ bool thread_has_ended(pid_t pid, pid_t tid)
 	return stat.state == 'Z' || stat.state == 'X' || (stat.flags & FLAG_EXITING);
 }
 
+bool process_is_stopped(pid_t pid)
+{
+	struct process_stat stat;
+
+	return process_stat(pid, 0, &stat) && (stat.state == 'T' || stat.state == 't');
+}
+
+/* Not by the owner of its files: of a process that lets nobody look, that is root. */
+uid_t process_user(pid_t pid)
+{
+	char path[64], text[1024];
+	const char *line;
+	unsigned user;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	if (read_file(path, text, sizeof(text)) < 0)
+		return (uid_t)-1;
+	line = strstr(text, "\nUid:");
+	return line && sscanf(line, "\nUid: %*u %u", &user) == 1 ? user : (uid_t)-1;
+}
+
 bool process_is_gone(pid_t pid, uint64_t start_time, int fd, uint64_t device, uint64_t inode)
 {
 	struct dirent *entry;

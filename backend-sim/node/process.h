@@ -21,6 +21,8 @@ struct process_stat {
 bool process_stat(pid_t pid, pid_t tid, struct process_stat *out);
 /* It is on its way out, from where it does not return to its program, or is no more. */
 bool thread_has_ended(pid_t pid, pid_t tid);
+bool process_is_stopped(pid_t pid);
+uid_t process_user(pid_t pid); /* the effective one; -1 and errno */
 /* False: that process has ended for certain. */
 bool process_is_same(pid_t pid, uint64_t start_time);
 uint64_t process_start_time(pid_t pid); /* 0: none */

@@ -82,17 +82,49 @@ bool holders_are_none_but(const struct block_place *place, unsigned slot)
 
 /* ---- the end of a block ---- */
 
-/* Through the mapping, not through the descriptor, which the program may have closed. */
+/* Some that translate system calls (qemu-user) say that MADV_REMOVE is done, and do nothing. */
+static bool remove_works(void)
+{
+	static int known = -1;
+	int works = __atomic_load_n(&known, __ATOMIC_RELAXED), fd;
+	volatile unsigned char *page = MAP_FAILED;
+	const size_t size = (size_t)sysconf(_SC_PAGESIZE);
+
+	if (works >= 0)
+		return works;
+	fd = memfd_create("npusim-probe", MFD_CLOEXEC);
+	if (fd >= 0 && ftruncate(fd, (off_t)size) == 0)
+		page = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (fd >= 0)
+		close(fd);
+	if (page == MAP_FAILED)
+		return false; /* for now */
+	*page = 1;
+	works = madvise((void *)page, size, MADV_REMOVE) == 0 && *page == 0;
+	munmap((void *)page, size);
+	__atomic_store_n(&known, works, __ATOMIC_RELAXED);
+	return works;
+}
+
+/* Through the mapping: the program may close the descriptor at any time, and have another file
+ * under its number. */
 static void clean_extent(const struct memory *m, uint32_t first, uint32_t count)
 {
 	unsigned char *start = m->base + (uint64_t)first * NODE_FRAME_BYTES;
 	size_t bytes = (size_t)count * NODE_FRAME_BYTES;
 
-	if (madvise(start, bytes, MADV_REMOVE) == 0)
+	if (remove_works()) {
+		if (madvise(start, bytes, MADV_REMOVE) == 0)
+			return;
+		munlock(start, bytes); /* the program locks its memory (mlockall) */
+		if (madvise(start, bytes, MADV_REMOVE) == 0)
+			return;
+	} else if (own_file_is_open(&m->file) &&
+		   fallocate(m->file.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+			     (off_t)first * (off_t)NODE_FRAME_BYTES, (off_t)bytes) == 0) {
 		return;
-	munlock(start, bytes); /* the program locks its memory (mlockall) */
-	if (madvise(start, bytes, MADV_REMOVE) != 0)
-		memset(start, 0, bytes);
+	}
+	memset(start, 0, bytes);
 }
 
 void block_clean(struct node *node, uint32_t id)

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <unistd.h>
 
 #define INDEX_MASK (NODE_SHARES - 1)
 #define GENERATIONS \
@@ -22,6 +23,26 @@
 #define ALLOW_BATCH       256u /* pids added while the lock is held once */
 
 /* ---- what shares and names have in common ---- */
+
+/* For who finds nothing: whether others are there at all. A static buffer a thread. */
+static const char *company_of(const struct node *node)
+{
+	static __thread char text[320];
+	char pid[40] = "", net[40] = "";
+	unsigned members = 0;
+
+	for (unsigned slot = 0; slot < GET(node->control->member_limit); slot++)
+		members += !member_is_dead(node, slot) && !node->control->members[slot].visitor;
+	if (readlink("/proc/self/ns/pid", pid, sizeof(pid) - 1) < 0 ||
+	    readlink("/proc/self/ns/net", net, sizeof(net) - 1) < 0)
+		strcpy(pid, "no /proc");
+	snprintf(text, sizeof(text),
+		 "; the node has %u member%s in this pid and network namespace (%s, %s): a process "
+		 "in another container or namespace is on another node of that name, see "
+		 "npusim-node(1)",
+		 members, members == 1 ? "" : "s", pid, net);
+	return text;
+}
 
 static void write_grant(struct node *node, struct grant *grant, const struct node_block *block,
 			unsigned device)
@@ -133,8 +154,8 @@ static drvError_t enter_share(struct node *node, uint32_t share_id, struct share
 	}
 	node_unlock(node);
 	npu_message_set(
-		"node %s has no share %u: it was never exported here, or its memory is freed",
-		node->name, share_id);
+		"node %s has no share %u: it was never exported here, or its memory is freed%s",
+		node->name, share_id, company_of(node));
 	return DRV_ERROR_INVALID_HANDLE;
 }
 
@@ -325,8 +346,8 @@ static drvError_t enter_name(struct node *node, const char *name, struct name_re
 	}
 	node_unlock(node);
 	npu_message_set("node %s has no name \"%.64s\": it was never made here, or its maker "
-			"destroyed it or has ended",
-			node->name, name);
+			"destroyed it or has ended%s",
+			node->name, name, company_of(node));
 	return DRV_ERROR_PARA_ERROR;
 }
 

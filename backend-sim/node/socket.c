@@ -6,9 +6,13 @@
  *
  * Who has the socket "npusim/UID/PIDNS/NODE/lock" has the start-up lock: it reaches exactly as far
  * as discovery does. It listens, and who wants the lock connects and sleeps. To unlock is to send
- * the listening socket to the one who has slept longest: newcomers enter one by one, and each is
- * woken once. Where the holder dies, or the one that it was sent to, the kernel closes the socket,
- * and with it the connections of all who wait: they begin anew.
+ * the listening socket to the one who has slept longest and is not stopped: newcomers enter one by
+ * one, and each is woken once. Where the holder dies, or the one that it was sent to, the kernel
+ * closes the socket, and with it the connections of all who wait: they begin anew.
+ *
+ * Names of abstract sockets are anybody's. So the lock has some: it is taken by taking all of them,
+ * in order, but for those that another user has. Two who have it at once would have to agree on no
+ * name at all.
  */
 #include "join.h"
 
@@ -27,10 +31,13 @@
 
 #define LOCK_WAIT_MS 20000 /* for one process that joins */
 #define LOCK_QUEUE   4096
+#define LOCK_NAMES   3
+#define LOCK_MUTE_MS 1000 /* a name of ours listens at once; one that does not is not ours */
 
 /* The start-up lock, and the connection by which it is waited for: a child that is forked meanwhile
  * must keep neither. */
-static struct own_file startup_lock = { .fd = -1 }, startup_wait = { .fd = -1 };
+static struct own_file startup_locks[LOCK_NAMES] = { { .fd = -1 }, { .fd = -1 }, { .fd = -1 } };
+static struct own_file startup_wait = { .fd = -1 };
 static pthread_mutex_t startup_mutex = PTHREAD_MUTEX_INITIALIZER;
 /* Held from where a socket of the lock gets its number until that is noted, and while forking. */
 static pthread_mutex_t fork_mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -94,7 +101,8 @@ static void after_fork(void)
 static void forget_in_child(void)
 {
 	pthread_mutex_unlock(&fork_mutex);
-	own_file_close(&startup_lock);
+	for (unsigned i = 0; i < LOCK_NAMES; i++)
+		own_file_close(&startup_locks[i]);
 	own_file_close(&startup_wait);
 	pthread_mutex_init(&startup_mutex, NULL);
 	ranges_forget();
@@ -125,7 +133,7 @@ static void make_message(struct msghdr *message, void *control, size_t control_s
 }
 
 /* False: the other end is closed. */
-static bool send_lock(int to)
+static bool send_lock(const struct own_file *lock, int to)
 {
 	char control[CMSG_SPACE(sizeof(int))] = { 0 };
 	struct msghdr message;
@@ -136,12 +144,12 @@ static bool send_lock(int to)
 	head->cmsg_level = SOL_SOCKET;
 	head->cmsg_type = SCM_RIGHTS;
 	head->cmsg_len = CMSG_LEN(sizeof(int));
-	memcpy(CMSG_DATA(head), &startup_lock.fd, sizeof(int));
+	memcpy(CMSG_DATA(head), &lock->fd, sizeof(int));
 	return sendmsg(to, &message, MSG_NOSIGNAL) == 1;
 }
 
 /* 0; or ECONNRESET: who had the lock died; or another error. */
-static int receive_lock(int from)
+static int receive_lock(struct own_file *lock, int from)
 {
 	char control[CMSG_SPACE(sizeof(int))] = { 0 };
 	struct cmsghdr *head = NULL;
@@ -158,41 +166,48 @@ static int receive_lock(int from)
 		error = EMFILE; /* no number is free for it */
 	if (!error) {
 		memcpy(&fd, CMSG_DATA(head), sizeof(fd));
-		startup_lock = own_file(fd);
+		*lock = own_file(fd);
 		listen(fd, LOCK_QUEUE); /* so that those who connect learn who has it */
 	}
 	pthread_mutex_unlock(&fork_mutex);
 	return error;
 }
 
-static bool bind_lock(const struct sockaddr_un *address, socklen_t size)
+static bool bind_lock(struct own_file *lock, const struct sockaddr_un *address, socklen_t size)
 {
-	if (note_socket(&startup_lock, SOCK_NONBLOCK) >= 0 &&
-	    bind(startup_lock.fd, (const struct sockaddr *)address, size) == 0)
-		return listen(startup_lock.fd, LOCK_QUEUE) == 0;
+	if (note_socket(lock, SOCK_NONBLOCK) >= 0 &&
+	    bind(lock->fd, (const struct sockaddr *)address, size) == 0)
+		return listen(lock->fd, LOCK_QUEUE) == 0;
 	return false;
 }
 
+/* Who is at the other end. */
+static struct ucred peer_of(int fd)
+{
+	struct ucred peer = { .uid = (uid_t)-1 };
+	socklen_t length = sizeof(peer);
+
+	getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length);
+	return peer;
+}
+
 /* Connects to whom has the lock. 0, or an error: ECONNREFUSED and EPROTOTYPE, it does not listen;
- * EAGAIN: LOCK_WAIT_MS are over. */
-static int connect_lock(const struct sockaddr_un *address, socklen_t size, pid_t *out_holder)
+ * EAGAIN: LOCK_WAIT_MS are over; EPERM: another user. */
+static int connect_lock(const struct sockaddr_un *address, socklen_t size, struct ucred *out_holder)
 {
 	const struct timeval timeout = { .tv_sec = LOCK_WAIT_MS / 1000 };
-	struct ucred holder;
-	socklen_t length = sizeof(holder);
 
 	if (note_socket(&startup_wait, 0) < 0 ||
 	    setsockopt(startup_wait.fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout)) != 0 ||
-	    connect(startup_wait.fd, (const struct sockaddr *)address, size) != 0 ||
-	    getsockopt(startup_wait.fd, SOL_SOCKET, SO_PEERCRED, &holder, &length) != 0)
+	    connect(startup_wait.fd, (const struct sockaddr *)address, size) != 0)
 		return errno;
-	*out_holder = holder.pid;
-	return 0;
+	*out_holder = peer_of(startup_wait.fd);
+	return out_holder->uid == geteuid() ? 0 : EPERM;
 }
 
 /* Sleeps until the lock comes: 0. ECONNRESET: it is to be tried for again. ETIMEDOUT: nobody sent
  * it for LOCK_WAIT_MS. */
-static int wait_for_lock(void)
+static int wait_for_lock(struct own_file *lock)
 {
 	struct pollfd wait = { .fd = startup_wait.fd, .events = POLLIN };
 	const int64_t end = clock_ms() + LOCK_WAIT_MS;
@@ -203,43 +218,45 @@ static int wait_for_lock(void)
 
 		ready = poll(&wait, 1, left > 0 ? (int)left : 0);
 	} while (ready < 0 && errno == EINTR);
-	return ready > 0 ? receive_lock(wait.fd) : ready < 0 ? errno : ETIMEDOUT;
+	return ready > 0 ? receive_lock(lock, wait.fd) : ready < 0 ? errno : ETIMEDOUT;
 }
 
-/* 0 or an error; ETIMEDOUT: one process has had the lock for LOCK_WAIT_MS. */
-static int take_lock(const struct sockaddr_un *address, socklen_t size)
+/* 0 or an error; ETIMEDOUT: one process has had the lock for LOCK_WAIT_MS; EPERM: another user has
+ * the name. */
+static int take_name(struct own_file *lock, const struct sockaddr_un *address, socklen_t size,
+		     struct ucred *holder)
 {
 	const struct timespec pause = { .tv_nsec = 200000 };
 	int64_t refused_since = 0;
-	pid_t holder = 0, before = 0;
+	pid_t before = 0;
 
 	for (;;) {
 		int error;
 
-		if (bind_lock(address, size))
+		if (bind_lock(lock, address, size))
 			return 0;
 		error = errno;
-		own_file_close(&startup_lock);
+		own_file_close(lock);
 		if (error != EADDRINUSE)
 			return error;
-		error = connect_lock(address, size, &holder);
-		if (error == 0 && before && holder == before)
+		error = connect_lock(address, size, holder);
+		if (error == 0 && before && holder->pid == before)
 			error = ETIMEDOUT;
 		else if (error == 0)
-			error = wait_for_lock();
+			error = wait_for_lock(lock);
 		own_file_close(&startup_wait);
 		switch (error) {
 		case ETIMEDOUT:
-			if (before == holder)
+			if (before == holder->pid)
 				return ETIMEDOUT;
-			before = holder;
+			before = holder->pid;
 			break;
 		case ECONNREFUSED: /* it was just bound, or has just been closed */
 		case EPROTOTYPE:   /* an earlier version of npusim has it */
 			if (!refused_since)
 				refused_since = clock_ms();
-			if (clock_ms() - refused_since > LOCK_WAIT_MS)
-				return ETIMEDOUT;
+			if (clock_ms() - refused_since > LOCK_MUTE_MS)
+				return EPERM;
 			nanosleep(&pause, NULL);
 			continue;
 		case ECONNRESET:
@@ -255,42 +272,74 @@ static int take_lock(const struct sockaddr_un *address, socklen_t size)
 	}
 }
 
-bool node_startup_lock(const char *name, char **error)
+/* As many of the names as are ours to take. 0, or an error. */
+static int take_lock(const char *text, struct ucred *holder)
 {
-	g_autofree char *prefix = socket_prefix();
-	g_autofree char *text = g_strdup_printf("%s%s/lock", prefix, name);
 	struct sockaddr_un address;
 	socklen_t size;
-	int cause;
+	int error = EPERM;
 
-	pthread_once(&startup_once, register_fork_handler);
-	pthread_mutex_lock(&startup_mutex);
-	cause = make_address(text, &address, &size) ? take_lock(&address, size) : errno;
-	if (!cause)
-		return true;
-	if (cause == ETIMEDOUT)
-		*error = g_strdup_printf(
-			"node %s: another process has been joining it for %d s (it "
-			"holds the abstract socket \"@%s\"; `ss -xap | grep npusim` "
-			"names it); end that process, or choose another NPUSIM_NODE",
-			name, LOCK_WAIT_MS / 1000, text);
-	else
-		*error = g_strdup_printf("node %s: cannot bind the abstract socket \"@%s\": %s",
-					 name, text, strerror(cause));
-	pthread_mutex_unlock(&startup_mutex);
-	return false;
+	for (unsigned i = 0; i < LOCK_NAMES; i++) {
+		g_autofree char *name = i ? g_strdup_printf("%s%u", text, i) : g_strdup(text);
+		int cause = make_address(name, &address, &size)
+				    ? take_name(&startup_locks[i], &address, size, holder)
+				    : errno;
+
+		if (cause && cause != EPERM)
+			return cause;
+		error = cause ? error : 0;
+	}
+	return error;
 }
 
-void node_startup_unlock(void)
+/* To the first who waits; who is stopped would keep all others out, and asks again when he goes on.
+ */
+static void pass_lock(struct own_file *lock)
 {
 	bool sent = false;
 	int next;
 
-	while (!sent && own_file_is_open(&startup_lock) &&
-	       (next = accept4(startup_lock.fd, NULL, NULL, SOCK_CLOEXEC)) >= 0) {
-		sent = send_lock(next);
+	while (!sent && own_file_is_open(lock) &&
+	       (next = accept4(lock->fd, NULL, NULL, SOCK_CLOEXEC)) >= 0) {
+		sent = !process_is_stopped(peer_of(next).pid) && send_lock(lock, next);
 		close(next);
 	}
-	own_file_close(&startup_lock);
+	own_file_close(lock);
+}
+
+/* The first name last: where others wait. */
+void node_startup_unlock(void)
+{
+	for (unsigned i = LOCK_NAMES; i-- > 0;)
+		pass_lock(&startup_locks[i]);
 	pthread_mutex_unlock(&startup_mutex);
+}
+
+bool node_startup_lock(const char *name, char **error)
+{
+	g_autofree char *prefix = socket_prefix();
+	g_autofree char *text = g_strdup_printf("%s%s/lock", prefix, name);
+	struct ucred holder = { .pid = 0 };
+	int cause;
+
+	pthread_once(&startup_once, register_fork_handler);
+	pthread_mutex_lock(&startup_mutex);
+	cause = take_lock(text, &holder);
+	if (!cause)
+		return true;
+	if (cause == ETIMEDOUT)
+		*error = g_strdup_printf(
+			"node %s: process %d has been joining it for %d s (it holds the abstract "
+			"socket \"@%s\"); end that process, or choose another NPUSIM_NODE",
+			name, holder.pid, LOCK_WAIT_MS / 1000, text);
+	else if (cause == EPERM)
+		*error = g_strdup_printf(
+			"node %s: another user (process %d, user %d) has bound the abstract "
+			"sockets \"@%s\" by which processes join; choose another NPUSIM_NODE",
+			name, holder.pid, (int)holder.uid, text);
+	else
+		*error = g_strdup_printf("node %s: cannot bind the abstract socket \"@%s\": %s",
+					 name, text, strerror(cause));
+	node_startup_unlock();
+	return false;
 }

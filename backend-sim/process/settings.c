@@ -11,6 +11,8 @@
 #include <string.h>
 
 #define CUDA_SOC "H100" /* of NPU_DIALECT_CUDA, where NPUSIM_SOC is not set */
+#define HOST_MIN (UINT64_C(128) << 20)
+#define HOST_MAX (UINT64_C(1) << SIM_NODE_LG2)
 
 bool settings_take_words(char **error, char *why)
 {
@@ -28,6 +30,24 @@ static bool load_profile(struct bsim *bs, char **error)
 	       settings_take_words(error, why);
 }
 
+static bool soc_is_known(const char *soc, char **error)
+{
+	const char *const *names = sim_profile_names();
+	size_t count = 0;
+	const char *nearest;
+
+	for (; names[count] != NULL; count++)
+		if (strcmp(names[count], soc) == 0)
+			return true;
+	nearest = npu_nearest(soc, names, count);
+	npu_text_add(error, "NPUSIM_SOC=%s: there is no such SoC%s%s%s known are", soc,
+		     nearest != NULL ? "; is " : ";", nearest != NULL ? nearest : "",
+		     nearest != NULL ? " meant?" : "");
+	for (size_t i = 0; i < count; i++)
+		npu_text_add(error, "%s %s", i > 0 ? "," : "", names[i]);
+	return false;
+}
+
 /* NPUSIM_SOC may be a file, such as `npusim check --latency` writes; the node knows the
  * SoC's name. */
 static bool load_profile_of(struct bsim *bs, const char *soc, char **error)
@@ -35,17 +55,21 @@ static bool load_profile_of(struct bsim *bs, const char *soc, char **error)
 	char *why = NULL;
 
 	if (strchr(soc, '/') != NULL || g_str_has_suffix(soc, ".ini")) {
-		if (!sim_profile_load_file(soc, &bs->profile, &why))
-			return settings_take_words(error, why);
+		if (!sim_profile_load_file(soc, &bs->profile, &why)) {
+			npu_text_add(error, "NPUSIM_SOC=%s%s%s",
+				     g_str_has_prefix(why, soc) ? "" : soc,
+				     g_str_has_prefix(why, soc) ? "" : ": ", why);
+			g_free(why);
+			return false;
+		}
 		strcpy(bs->config.soc_name, bs->profile.soc_name);
 		return true;
 	}
-	if (strlen(soc) >= sizeof(bs->config.soc_name)) {
-		*error = strdup("NPUSIM_SOC: no SoC has so long a name");
-		return false;
+	if (soc_is_known(soc, error)) {
+		strcpy(bs->config.soc_name, soc);
+		return load_profile(bs, error);
 	}
-	strcpy(bs->config.soc_name, soc);
-	return load_profile(bs, error);
+	return false;
 }
 
 static uint64_t usable_frames(const struct sim_profile *p, uint64_t hbm_bytes)
@@ -55,26 +79,26 @@ static uint64_t usable_frames(const struct sim_profile *p, uint64_t hbm_bytes)
 		       : (uint64_t)((unsigned __int128)p->usable_frames * hbm_bytes / p->hbm_bytes);
 }
 
-static bool read_hbm(struct bsim *bs, char **error)
+/* What the variable says, if it is given: *bytes. False, and *error. */
+static bool read_bytes(enum npu_var var, const char *what, uint64_t least, uint64_t most,
+		       uint64_t *bytes, bool *explicit_shape, char **error)
 {
 	bool given;
-	const char *text = npu_var_get(NPU_VAR_HBM, &given);
-	uint64_t bytes = bs->profile.hbm_bytes, most = sim_profile_hbm_max(&bs->profile);
+	const char *text = npu_var_get(var, &given);
 
-	given = given && *text != '\0';
-	if (given && (!npu_parse_size(text, &bytes) || bytes % NODE_FRAME_BYTES != 0 ||
-		      bytes < 64 * NODE_FRAME_BYTES || bytes > most)) {
-		if (asprintf(error,
-			     "NPUSIM_HBM=%s: HBM of a device is a multiple of 2 MiB from 128 MiB "
-			     "to %s, with a unit as in 64G; a number alone is bytes",
-			     text, npu_size_text(most)) < 0)
-			*error = NULL;
-		return false;
-	}
-	bs->config.hbm_bytes = bytes;
-	bs->config.usable_frames = usable_frames(&bs->profile, bytes);
-	bs->config.explicit_shape |= given;
-	return true;
+	if (!given)
+		return true;
+	*explicit_shape = true;
+	if (npu_parse_size(text, bytes) && *bytes % NODE_FRAME_BYTES == 0 && *bytes >= least &&
+	    *bytes <= most)
+		return true;
+	if (asprintf(error,
+		     "%s=%s: %s is a multiple of 2 MiB from %s to %s, with a unit as in 64G; a "
+		     "number alone is bytes",
+		     npu_var_info(var)->name, text, what, npu_size_text(least),
+		     npu_size_text(most)) < 0)
+		*error = NULL;
+	return false;
 }
 
 static bool read_shape(struct bsim *bs, char **error)
@@ -90,6 +114,7 @@ static bool read_shape(struct bsim *bs, char **error)
 		return false;
 	bs->config.devices =
 		devices_given ? (unsigned)strtoul(devices, NULL, 10) : bs->profile.default_devices;
+	bs->config.hbm_bytes = bs->profile.hbm_bytes;
 	bs->config.host_bytes = bs->profile.host_bytes;
 	bs->config.explicit_shape = soc_given || devices_given;
 	if (bs->config.devices < 1 || bs->config.devices > BSIM_DEVICE_MAX) {
@@ -99,7 +124,14 @@ static bool read_shape(struct bsim *bs, char **error)
 		return false;
 	}
 	bs->devices = bs->config.devices;
-	return read_hbm(bs, error);
+	if (!read_bytes(NPU_VAR_HBM, "HBM of a device", 64 * NODE_FRAME_BYTES,
+			sim_profile_hbm_max(&bs->profile), &bs->config.hbm_bytes,
+			&bs->config.explicit_shape, error) ||
+	    !read_bytes(NPU_VAR_HOST_MEMORY, "the host's memory", HOST_MIN, HOST_MAX,
+			&bs->config.host_bytes, &bs->config.explicit_shape, error))
+		return false;
+	bs->config.usable_frames = usable_frames(&bs->profile, bs->config.hbm_bytes);
+	return true;
 }
 
 drvError_t settings_set_dialect_locked(struct bsim *bs, enum npu_dialect dialect)

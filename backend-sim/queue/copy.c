@@ -166,27 +166,33 @@ static bool pages_mapped(uint64_t va, uint64_t bytes, uint64_t *resident)
 	return true;
 }
 
-/* True unless the kernel says that some page of the range cannot be read or written. Kernels
- * before 5.14 cannot tell: they say of any page what newer ones say of pages of the wrong kind.
- * Where no bytes move the check takes no memory: some kernels give a page that is only read some.
- */
+/* Kernels before 5.14 know no such call, and qemu-user says of any page that all is well. */
+static bool populate_works(void)
+{
+	static int known = -1;
+	int works = __atomic_load_n(&known, __ATOMIC_RELAXED);
+	void *none;
+
+	if (works >= 0)
+		return works;
+	none = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	works = populate((uint64_t)&works, sizeof(works), true) == 0 &&
+		populate((uint64_t)none, 4096, false) != 0;
+	munmap(none, 4096);
+	__atomic_store_n(&known, works, __ATOMIC_RELAXED);
+	return works;
+}
+
+/* Where no bytes move the check takes no memory: some kernels give a page that is read some. */
 static bool pages_usable(const struct bsim *bs, uint64_t va, uint64_t bytes, bool write)
 {
-	static int supported = -1; /* not known yet */
-	int known = __atomic_load_n(&supported, __ATOMIC_RELAXED);
 	uint64_t resident;
 	int why;
 
-	if (!bs->contents)
+	if (!bs->contents || !populate_works())
 		return pages_mapped(va, bytes, &resident);
 	why = populate(va, bytes, write);
-	if (why != EINVAL)
-		return why != ENOMEM && why != EFAULT;
-	if (known < 0) {
-		known = populate((uint64_t)&known, sizeof(known), true) == 0;
-		__atomic_store_n(&supported, known, __ATOMIC_RELAXED);
-	}
-	return !known;
+	return why != ENOMEM && why != EFAULT && why != EINVAL;
 }
 
 static drvError_t pageable_check(const struct bsim *bs, const char *call, const char *argument,
@@ -389,20 +395,25 @@ drvError_t copy_plan_locked(struct bsim *bs, const char *call, int issuer, uint6
 	return result;
 }
 
-void copy_fault_message_locked(struct bsim *bs, const char *call, const struct sim_job *job)
+drvError_t copy_fault_locked(struct bsim *bs, const char *call, const struct sim_job *job)
 {
 	static const char *const why[] = {
-		[SIM_OK] = "nothing",
 		[SIM_FAULT_TRANSLATION] = "no translation",
 		[SIM_FAULT_PERMISSION] = "a write to memory that is mapped read-only",
 		[SIM_FAULT_ADDRESS] = "a page table entry that points to no memory",
 	};
-	npu_message_set(
-		"%s: device %u's engine stopped after %llu of %llu bytes: %s at 0x%llx in "
-		"the page table of %s: %s",
-		call, job->device, (unsigned long long)job->moved_bytes,
-		(unsigned long long)job->bytes, why[job->status], (unsigned long long)job->fault_va,
-		bsim_memory_text((unsigned)job->fault_space), place_text_locked(bs, job->fault_va));
+	unsigned long long bytes = job->bytes, moved = job->moved_bytes, va = job->fault_va;
+
+	if (job->status == SIM_NO_MEMORY)
+		return bsim_fail(DRV_ERROR_OUT_OF_MEMORY,
+				 "%s: this process has no memory left to model a copy (ulimit -d, "
+				 "ulimit -v); %llu of %llu bytes were copied",
+				 call, moved, bytes);
+	return bsim_fail(DRV_ERROR_IOCRL_FAIL,
+			 "%s: device %u's engine stopped after %llu of %llu bytes: %s at 0x%llx in "
+			 "the page table of %s: %s",
+			 call, job->device, moved, bytes, why[job->status], va,
+			 bsim_memory_text((unsigned)job->fault_space), place_text_locked(bs, va));
 }
 
 /* ---- moving ---- */
@@ -420,10 +431,7 @@ static drvError_t run_locked(struct bsim *bs, const char *call, struct sim_job *
 	enum sim_status status = sim_execute(bs->sim, job);
 
 	queue_catch_up_locked(bs);
-	if (status == SIM_OK)
-		return DRV_ERROR_NONE;
-	copy_fault_message_locked(bs, call, job);
-	return DRV_ERROR_IOCRL_FAIL;
+	return status == SIM_OK ? DRV_ERROR_NONE : copy_fault_locked(bs, call, job);
 }
 
 static drvError_t move_locked(struct bsim *bs, const char *call, const struct copy_plan *plan,

@@ -51,7 +51,7 @@ drvError_t copy_room_locked(struct bsim *bs, const char *call, const struct copy
 unsigned char *copy_at_locked(struct bsim *bs, const struct sim_ref *ref, bool write,
 			      uint64_t *out_run);
 
-/* Says in the thread's message what stopped `job`. */
-void copy_fault_message_locked(struct bsim *bs, const char *call, const struct sim_job *job);
+/* The code and the message of what stopped `job`. */
+drvError_t copy_fault_locked(struct bsim *bs, const char *call, const struct sim_job *job);
 
 #endif

@@ -178,7 +178,7 @@ static void job_done(struct sim_job *job)
 		char *kept = message_keep();
 
 		name_entry(sq, "copy", name, sizeof(name));
-		copy_fault_message_locked(bs, name, job);
+		copy_fault_locked(bs, name, job);
 		error = error_of_message(TS_ERROR_SDMA_ERROR, kept);
 	}
 	complete(bs, sq, &error);

@@ -56,10 +56,7 @@ static drvError_t touch_locked(struct bsim *bs, uint32_t dev, const uint64_t *at
 	enum sim_status status = sim_execute(bs->sim, &job);
 
 	queue_catch_up_locked(bs);
-	if (status == SIM_OK)
-		return DRV_ERROR_NONE;
-	copy_fault_message_locked(bs, CALL, &job);
-	return DRV_ERROR_IOCRL_FAIL;
+	return status == SIM_OK ? DRV_ERROR_NONE : copy_fault_locked(bs, CALL, &job);
 }
 
 drvError_t bsim_npusimTouch(struct npu_driver *self, uint32_t dev, const uint64_t *at, size_t count,

@@ -343,6 +343,10 @@ NPU_QUERY(npusimAwait, (uint32_t, dev), (uint32_t, stream), (uint32_t, cq), (uin
  * time. IOCRL_FAIL where nothing of that device's memory is mapped. */
 NPU_QUERY(npusimPhysical, (uint32_t, dev), (uint64_t, va), (uint64_t *, pa), (uint64_t *, bytes))
 
+/* Told, not asked: what a call of the program establishes without a call of the driver. A layer
+ * that follows order listens; a driver has no use for it. */
+NPU_QUERY(npusimOrder, (uint32_t, dev), (enum npu_order, what), (uint32_t, id), (uint64_t, value))
+
 /* Whether the calling thread's next calls, until it says otherwise, are those of an aclrt function:
  * CANN's documents make rules for these alone, which NPUSIM_CONTRACT=docs applies. Off at first: a
  * program's own calls get the driver's answers. The thread's last message stays. */

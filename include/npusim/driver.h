@@ -58,6 +58,16 @@ struct npu_head {
 	uint32_t compare;           /* VALUE: an ACL_STREAM_WAIT_VALUE_* */
 };
 
+/* What the runtime knows of order and the driver cannot see: see npusimOrder. */
+enum npu_order {
+	NPU_ORDER_STREAM, /* the program knows that entries 1 to `value` of stream `id` are done,
+			     counted since its queue was made */
+	NPU_ORDER_EVENT,  /* ... that the record of event `id` has happened */
+	NPU_ORDER_RELAY,  /* event `id` is recorded by the host when event (uint32_t)value of device
+			     value >> 32 has happened */
+	NPU_ORDER_OWN     /* the memory at address `value` is the runtime's, not the program's */
+};
+
 /* What the model knows of one device, beyond the HAL. */
 struct npu_stats {
 	uint32_t size; /* set by the caller: sizeof(struct npu_stats); append-only */
@@ -157,6 +167,10 @@ struct npu_driver *npu_driver_complete(struct npu_driver *drv);
 /* Opens the backend that `name` says ("hw", "sim", "auto"; NULL: NPUSIM_BACKEND, else auto). NULL
  * and *error (free()) otherwise. */
 struct npu_driver *npu_driver_open(const char *name, char **error);
+/* Whether all that the environment sets is valid, for a program that is to be started with it:
+ * variables, layers, and what the backend that would be opened says of its own. Opens no device,
+ * joins no node. False, and *error (free()): the variable, its value, what would be right. */
+bool npu_settings_check(char **error);
 /* "key=value" lines: the drivers from the top, and what the backend that was opened last says of
  * itself. free(); NULL: no memory. */
 char *npu_driver_text(const struct npu_driver *top);

@@ -90,6 +90,17 @@ NPUSIM_PUBLIC uint64_t npusim_now_ps(void);
  */
 NPUSIM_PUBLIC char *npusim_backend_text(void);
 
+/**
+ * npusim_settings_check:
+ *
+ * Looks at all that the environment sets (NPUSIM_*), as the first call of a program would, and
+ * opens nothing: for who starts programs with it. Any thread.
+ *
+ * Returns: NULL where all is valid; else text for free(): the variable, its value, and what would
+ * be right. Since: 0.3.
+ */
+NPUSIM_PUBLIC char *npusim_settings_check(void);
+
 #ifdef __cplusplus
 }
 #endif

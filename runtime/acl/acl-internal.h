@@ -8,7 +8,14 @@
 #define NPUSIM_ACL_INTERNAL_H
 
 #include "acl/acl.h"
+#include "acl-doors.h"
 #include "core/core.h"
+#include "npusim/npusim.h"
+
+/* Functions that answer a code are called through door.c, which has their exported names: what is
+ * defined here by that name is another symbol. */
+#define ACL_INSIDE(call, params, args) extern __typeof__(call) call __asm__("inside." #call);
+ACL_DOORS(ACL_INSIDE)
 
 #define ACL_EXPORT __attribute__((visibility("default")))
 

@@ -80,7 +80,10 @@ static void *buffer_alloc(const char *call, uint64_t bytes, aclError *error)
 	*error = ACL_CALL(call, halMemAlloc, &made, bytes,
 			  (MEM_HOST_VAL << MEM_VIRT_BIT) |
 				  ((uint64_t)RUNTIME_MODULE_ID << MEM_MODULE_ID_BIT));
-	return *error == ACL_SUCCESS ? made : NULL;
+	if (*error != ACL_SUCCESS)
+		return NULL;
+	core_order(0, NPU_ORDER_OWN, 0, (uintptr_t)made);
+	return made;
 }
 
 static void buffer_free(void *buffer)

@@ -4,7 +4,7 @@
  */
 #include "acl-internal.h"
 
-#include "npusim/npusim.h"
+#include <string.h>
 
 /* The driver, and the device's number there. */
 static int find(int device, const char *call, struct npu_driver **out_drv, uint32_t *out_logic)
@@ -60,4 +60,13 @@ char *npusim_backend_text(void)
 	struct npu_driver *drv = core_driver();
 
 	return drv == NULL ? NULL : npu_driver_text(drv);
+}
+
+char *npusim_settings_check(void)
+{
+	char *error = NULL;
+
+	if (npu_settings_check(&error))
+		return NULL;
+	return error != NULL ? error : strdup("a setting is not valid");
 }

@@ -9,6 +9,7 @@
 
 #include <stdarg.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -24,16 +25,27 @@ enum npu_var {
 	NPU_VAR_SOC,
 	NPU_VAR_DEVICES,
 	NPU_VAR_HBM,
+	NPU_VAR_HOST_MEMORY,
 	NPU_VAR_TIMING,
 	NPU_VAR_CONTENTS,
 	NPU_VAR_NODE,
+	NPU_VAR_JOIN_FILE,
 	NPU_VAR_LOG,
 	NPU_VAR_LOG_FILE,
 	NPU_VAR_TRACE,
+	NPU_VAR_RUN,
 	NPU_VAR_LEAKS,
+	NPU_VAR_FAILURES,
 	NPU_VAR_FAULT,
 	NPU_VAR_WINDOW, /* base of the SVM window, for sanitizers: an address, or "auto" */
 	NPU_VAR_PATIENCE,
+	NPU_VAR_STACKS,
+	NPU_VAR_VALIDATE,
+	NPU_VAR_VALIDATE_FILE,
+	NPU_VAR_VALIDATE_RULES,
+	NPU_VAR_VALIDATE_EXIT,
+	NPU_VAR_REPORT_FILE,
+	NPU_VAR_REPORT_STDERR,
 	NPU_VAR_COUNT
 };
 struct npu_var_info {
@@ -49,11 +61,19 @@ const struct npu_var_info *npu_var_info(enum npu_var var);
  * long as the environment's. */
 const char *npu_var_get(enum npu_var var, bool *from_env);
 /* False, and *error (free()) with the variable, the value and the known values, if a value is not
- * valid. Checks the syntax of every variable at once, and NPUSIM_* names that do not exist (with
- * the nearest known name). */
+ * valid. Checks the syntax of every variable at once. */
 bool npu_var_check_all(char **error);
+/* Warns of NPUSIM_* names that do not exist, with the nearest known one: once, and in a child of
+ * fork() not again. For who opens the driver at the bottom, which a process has one of. */
+void npu_var_warn_unknown(void);
+/* The name among `names` (`count` of them) that is nearest to `word`, upper and lower case being
+ * the same; NULL if none is near. An edit distance of up to a third of the word's length is near.
+ */
+const char *npu_nearest(const char *word, const char *const *names, size_t count);
 /* Sizes: "64G", "512M", "2097152"; powers of 1024. False if it is none. */
 bool npu_parse_size(const char *text, uint64_t *out_bytes);
+/* NPUSIM_WINDOW: an address, or ADDRESS+SIZE; without a size *bytes stays. */
+bool npu_parse_window(const char *text, uint64_t *base, uint64_t *bytes);
 
 /* ---- log (log.c) ---- */
 
@@ -62,6 +82,28 @@ enum npu_log_level { NPU_LOG_ERROR, NPU_LOG_WARN, NPU_LOG_INFO, NPU_LOG_DEBUG };
 void npu_log(enum npu_log_level level, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 bool npu_log_enabled(enum npu_log_level level);
+/* Writes a report, whole lines that say why the program is about to fail: to stderr, to the file of
+ * the log where that is another one, and to NPUSIM_REPORT_FILE, since a test runner may have
+ * captured stderr; not to the latter where stderr is still the file that NPUSIM_REPORT_STDERR
+ * names: whoever prints the report file wrote there already. Async-signal-safe once
+ * npu_log_enabled() was called, which reads the variables; keeps errno. */
+void npu_report_write(const char *text, size_t bytes);
+
+/* ---- calls of the program that failed (failure.c) ---- */
+
+struct npu_failure {
+	const char *call;
+	int code;
+	const char *name; /* the code's, or NULL */
+	const char *text; /* the reason; NULL: the thread's message, if it is new */
+	const void *site; /* the return address in the program */
+	bool expected;    /* what allocators try: out of memory, not supported */
+};
+/* Unless NPUSIM_FAILURES is off: writes the first failure of each site and code at warn, all
+ * others, and those that are expected, at info. At the process's end one line has how many there
+ * were, of how many kinds, and the first; a child of fork() counts anew. No lock; any thread. Faces
+ * call it where a call returns. */
+void npu_failure_note(const struct npu_failure *failure);
 
 /* ---- the thread's message (message.c) ---- */
 
@@ -73,6 +115,10 @@ void npu_message_prefix(const char *format, ...) __attribute__((format(printf, 1
 void npu_message_clear(void);
 /* "" where there is none. Valid until the thread's next message. */
 const char *npu_message(void);
+/* The log has it already, as an error. */
+void npu_message_logged(void);
+/* The message if it was set since this was last asked, else NULL. */
+const char *npu_message_next(bool *out_logged);
 /* Adds to *text, which is free()d by its owner and may be NULL; without memory it stays as it is.
  */
 void npu_text_add(char **text, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -5,13 +5,15 @@
  * NPUSIM_FAULT) is checked there.
  */
 #include "base/base.h"
-#include "base-private.h"
+#include "base/clock.h"
 
 #include <ctype.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 #define PREFIX         "NPUSIM_"
 #define NAME_MAX_LEN   63
@@ -38,7 +40,7 @@ static const char *check_devices(const char *value)
 		       : "a number of devices, 1 to 16";
 }
 
-static const char *check_hbm(const char *value)
+static const char *check_size(const char *value)
 {
 	uint64_t bytes;
 
@@ -56,16 +58,23 @@ static const char *check_node(const char *value)
 		       : "1 to 63 letters, digits, '.', '_' or '-', not starting with '.'";
 }
 
-static const char *check_window(const char *value)
+bool npu_parse_window(const char *text, uint64_t *base, uint64_t *bytes)
 {
 	char *end;
 
-	if (strcmp(value, "auto") == 0)
-		return NULL;
-	strtoull(value, &end, 0);
-	return isdigit((unsigned char)*value) && *end == '\0'
+	*base = strtoull(text, &end, 0);
+	return isdigit((unsigned char)*text) &&
+	       (*end == '\0' || (*end == '+' && npu_parse_size(end + 1, bytes)));
+}
+
+static const char *check_window(const char *value)
+{
+	uint64_t base, bytes = 0;
+
+	return strcmp(value, "auto") == 0 || npu_parse_window(value, &base, &bytes)
 		       ? NULL
-		       : "an address, such as 0x100000000000, or auto";
+		       : "an address, such as 0x100000000000, with a size behind it or not "
+			 "(0x200000000+32G), or auto";
 }
 
 static const char *check_patience(const char *value)
@@ -77,6 +86,26 @@ static const char *check_patience(const char *value)
 					     seconds > 0 && seconds <= PATIENCE_MAX_S)
 		       ? NULL
 		       : "seconds above 0, such as 10 or 0.5, or off";
+}
+
+static const char *check_exit(const char *value)
+{
+	char *end;
+	long code = strtol(value, &end, 10);
+
+	return isdigit((unsigned char)*value) && *end == '\0' && code >= 0 && code <= 255
+		       ? NULL
+		       : "an exit status, 0 to 255";
+}
+
+static const char *check_file_id(const char *value)
+{
+	unsigned long long device, inode;
+	int end = 0;
+
+	return sscanf(value, "%llu:%llu%n", &device, &inode, &end) == 2 && value[end] == '\0'
+		       ? NULL
+		       : "device:inode, two decimal numbers";
 }
 
 static const struct var_row vars[NPU_VAR_COUNT] = {
@@ -97,7 +126,11 @@ static const struct var_row vars[NPU_VAR_COUNT] = {
 			      .check = check_devices },
 	[NPU_VAR_HBM] = { { "NPUSIM_HBM", "a size, such as 64G", "", "backend-sim",
 			    "HBM of each device; the SoC's own if not given" },
-			  .check = check_hbm },
+			  .check = check_size },
+	[NPU_VAR_HOST_MEMORY] = { { "NPUSIM_HOST_MEMORY", "a size, such as 64G", "", "backend-sim",
+				    "the host's memory that handles may take; the SoC's own if not "
+				    "given" },
+				  .check = check_size },
 	[NPU_VAR_TIMING] = { { "NPUSIM_TIMING", "on, off", "on", "backend-sim",
 			       "whether calls and copies take simulated time" },
 			     .chosen = true },
@@ -108,6 +141,10 @@ static const struct var_row vars[NPU_VAR_COUNT] = {
 	[NPU_VAR_NODE] = { { "NPUSIM_NODE", "a name", "default", "backend-sim",
 			     "the simulated server that this process belongs to" },
 			   .check = check_node },
+	[NPU_VAR_JOIN_FILE] = { { "NPUSIM_JOIN_FILE", "a path", "", "all",
+				  "where each process that loads npusim's library adds a byte; "
+				  "npusim "
+				  "run sets it" } },
 	[NPU_VAR_LOG] = { { "NPUSIM_LOG", "error, warn, info, debug", "warn", "all",
 			    "the least important lines that are still written" },
 			  .chosen = true },
@@ -116,20 +153,52 @@ static const struct var_row vars[NPU_VAR_COUNT] = {
 	[NPU_VAR_TRACE] = { { "NPUSIM_TRACE", "a path", "", "runtime",
 			      "file to record the driver's calls to; %p stands for the process "
 			      "id" } },
+	[NPU_VAR_RUN] = { { "NPUSIM_RUN", "a name", "", "runtime",
+			    "names what is recorded together: its processes leave one another's "
+			    "NPUSIM_TRACE files alone; the first of them sets it" },
+			  .check = check_node },
 	[NPU_VAR_LEAKS] = { { "NPUSIM_LEAKS", "summary, full, off", "summary", "runtime",
 			      "what the report at exit says of memory that is still held" },
 			    .chosen = true },
+	[NPU_VAR_FAILURES] = { { "NPUSIM_FAILURES", "on, off", "on", "all",
+				 "whether the log has the program's calls that fail" },
+			       .chosen = true },
 	[NPU_VAR_FAULT] = { { "NPUSIM_FAULT", "CALL:WHEN:HOW,...", "", "runtime",
 			      "makes driver calls fail; CALL: halMemCreate, mem_create, ..., or *; "
 			      "WHEN: 3 (the third), 3+ (from it on), every:3; HOW: oom, busy, "
 			      "invalid, notsupport, or a driver's code" } },
-	[NPU_VAR_WINDOW] = { { "NPUSIM_WINDOW", "an address, auto", "auto", "backend-sim",
-			       "base of the device address window; for sanitizers" },
+	[NPU_VAR_WINDOW] = { { "NPUSIM_WINDOW", "an address or ADDRESS+SIZE, auto", "auto",
+			       "backend-sim",
+			       "base of the device address window, and its size at most; for "
+			       "sanitizers and valgrind" },
 			     .check = check_window },
 	[NPU_VAR_PATIENCE] = { { "NPUSIM_PATIENCE", "seconds, off", "10", "runtime",
 				 "how long a stream may make no progress before a warning says "
 				 "what blocks the calls that wait for it" },
 			       .check = check_patience },
+	[NPU_VAR_STACKS] = { { "NPUSIM_STACKS", "off, short, full", "", "runtime",
+			       "call stacks that are kept of what the program makes: none, 8 or 64 "
+			       "frames; short where NPUSIM_VALIDATE is on, else off" },
+			     .chosen = true },
+	[NPU_VAR_VALIDATE] = { { "NPUSIM_VALIDATE", "off, on, strict", "off", "runtime",
+				 "looks for errors that the device does not tell of; strict: a "
+				 "call that would harm is refused" },
+			       .chosen = true },
+	[NPU_VAR_VALIDATE_FILE] = { { "NPUSIM_VALIDATE_FILE", "a path", "", "runtime",
+				      "file to add the reports of NPUSIM_VALIDATE to, a line of "
+				      "JSON each; %p stands for the process id" } },
+	[NPU_VAR_VALIDATE_RULES] = { { "NPUSIM_VALIDATE_RULES", "+RULE, -RULE, ...", "", "runtime",
+				       "rules of NPUSIM_VALIDATE to add or to leave out" } },
+	[NPU_VAR_VALIDATE_EXIT] = { { "NPUSIM_VALIDATE_EXIT", "0 to 255", "0", "runtime",
+				      "exit status of a process with reports; 0: its own" },
+				    .check = check_exit },
+	[NPU_VAR_REPORT_FILE] = { { "NPUSIM_REPORT_FILE", "a path", "", "all",
+				    "where reports of what ends the program are added, besides "
+				    "stderr; npusim run sets it" } },
+	[NPU_VAR_REPORT_STDERR] = { { "NPUSIM_REPORT_STDERR", "device:inode", "", "all",
+				      "the stderr whose reader gets NPUSIM_REPORT_FILE too: what "
+				      "is written there is not written twice" },
+				    .check = check_file_id },
 };
 
 const struct npu_var_info *npu_var_info(enum npu_var var)
@@ -185,7 +254,7 @@ static unsigned edit_distance(const char *a, const char *b)
 	return row[length_b];
 }
 
-const char *base_nearest(const char *word, const char *const *names, size_t count)
+const char *npu_nearest(const char *word, const char *const *names, size_t count)
 {
 	const char *best = NULL;
 	unsigned best_distance = (unsigned)strlen(word) / 3 + 1;
@@ -251,13 +320,28 @@ static void warn_unknown(const char *entry)
 	/* Without the prefix, which every name shares and which would make all of them near. */
 	for (int i = 0; i < NPU_VAR_COUNT; i++)
 		names[i] += strlen(PREFIX);
-	nearest = base_nearest(name + strlen(PREFIX), names, NPU_VAR_COUNT);
+	nearest = npu_nearest(name + strlen(PREFIX), names, NPU_VAR_COUNT);
 	if (nearest != NULL)
 		npu_log(NPU_LOG_WARN, "environment: %s is no variable of npusim; is %s%s meant?",
 			name, PREFIX, nearest);
 	else
 		npu_log(NPU_LOG_WARN,
 			"environment: %s is no variable of npusim; `npusim info` lists them", name);
+}
+
+/* What a process starts belongs to its run. When the library is loaded, which is mostly before
+ * other threads can read the environment. */
+__attribute__((constructor)) static void name_run(void)
+{
+	bool traced, named;
+	char name[64];
+
+	npu_var_get(NPU_VAR_TRACE, &traced);
+	npu_var_get(NPU_VAR_RUN, &named);
+	if (!traced || named)
+		return;
+	snprintf(name, sizeof(name), "%d-%llx", (int)getpid(), (unsigned long long)clock_now_ns());
+	setenv(vars[NPU_VAR_RUN].info.name, name, 1);
 }
 
 bool npu_var_check_all(char **error)
@@ -271,7 +355,7 @@ bool npu_var_check_all(char **error)
 
 		if (wanted == NULL)
 			continue;
-		nearest = base_nearest(value, choices, split_choices(&vars[i], text, choices));
+		nearest = npu_nearest(value, choices, split_choices(&vars[i], text, choices));
 		if (asprintf(error,
 			     "environment: %s=%s is not valid: it takes %s%s%s%s (default: %s)",
 			     vars[i].info.name, value, wanted, nearest != NULL ? "; is " : "",
@@ -280,10 +364,18 @@ bool npu_var_check_all(char **error)
 			*error = NULL;
 		return false;
 	}
+	return true;
+}
+
+void npu_var_warn_unknown(void)
+{
+	static atomic_flag warned = ATOMIC_FLAG_INIT;
+
+	if (atomic_flag_test_and_set(&warned))
+		return;
 	if (secure_getenv("PATH") == NULL && getenv("PATH") != NULL)
-		return true; /* a set-uid program: nothing is read, nothing is said */
+		return; /* a set-uid program: nothing is read, nothing is said */
 	for (char **entry = environ; entry != NULL && *entry != NULL; entry++)
 		if (strncmp(*entry, PREFIX, strlen(PREFIX)) == 0)
 			warn_unknown(*entry);
-	return true;
 }

@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The log: where lines go and which are written. Owns the file descriptor and the level, both read
- * from the environment once. It never fails, and never blocks a caller if it cannot write.
+ * The log: where lines go and which are written; and where reports go. Owns the file descriptor,
+ * the level and the report file's name, all read from the environment once. It never fails, and
+ * never blocks a caller if it cannot write.
  */
 #include "base/base.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define LINE_BYTES 1024
@@ -21,14 +24,27 @@ static const char *const level_names[] = { "error", "warn", "info", "debug" };
 static pthread_once_t log_once = PTHREAD_ONCE_INIT;
 static atomic_int log_level = -1;
 static int log_fd = STDERR_FILENO;
+static char *report_path; /* NULL: none */
+static unsigned long long report_stderr[] = { ULLONG_MAX, ULLONG_MAX };
 
-static void write_line(const char *text, size_t length)
+static void write_line(int fd, const char *text, size_t length)
 {
 	ssize_t done;
 
 	do
-		done = write(log_fd, text, length);
+		done = write(fd, text, length);
 	while (done < 0 && errno == EINTR);
+}
+
+/* Copies: the program may change its environment. */
+static void read_report_variables(void)
+{
+	const char *path = npu_var_get(NPU_VAR_REPORT_FILE, NULL);
+
+	if (path[0] != '\0')
+		report_path = strdup(path);
+	sscanf(npu_var_get(NPU_VAR_REPORT_STDERR, NULL), "%llu:%llu", &report_stderr[0],
+	       &report_stderr[1]);
 }
 
 static void log_open(void)
@@ -51,6 +67,7 @@ static void log_open(void)
 				"to stderr\n",
 				(int)getpid(), path, strerror(errno));
 	}
+	read_report_variables();
 	atomic_store_explicit(&log_level, chosen, memory_order_release);
 }
 
@@ -108,8 +125,30 @@ void npu_log(enum npu_log_level level, const char *format, ...)
 	va_start(args, format);
 	text = format_line(line, level, format, args, &length);
 	va_end(args);
-	write_line(text, length);
+	write_line(log_fd, text, length);
 	if (text != line)
 		free(text);
+	errno = saved;
+}
+
+void npu_report_write(const char *text, size_t bytes)
+{
+	int saved = errno, fd;
+	struct stat err = { 0 }, log;
+
+	npu_log_enabled(NPU_LOG_ERROR);
+	write_line(STDERR_FILENO, text, bytes);
+	fstat(STDERR_FILENO, &err);
+	if (log_fd != STDERR_FILENO && fstat(log_fd, &log) == 0 &&
+	    (log.st_dev != err.st_dev || log.st_ino != err.st_ino))
+		write_line(log_fd, text, bytes);
+	if (report_path != NULL &&
+	    (err.st_dev != report_stderr[0] || err.st_ino != report_stderr[1])) {
+		fd = open(report_path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0666);
+		if (fd >= 0) {
+			write_line(fd, text, bytes);
+			close(fd);
+		}
+	}
 	errno = saved;
 }

@@ -13,6 +13,7 @@
 #define MESSAGE_BYTES 4096
 
 static __thread char message[MESSAGE_BYTES];
+static __thread enum { OLD, FRESH, LOGGED } state;
 
 /* Through a buffer: the arguments may point into the message itself. */
 void npu_message_set(const char *format, ...)
@@ -24,6 +25,7 @@ void npu_message_set(const char *format, ...)
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
 	memcpy(message, text, strlen(text) + 1);
+	state = FRESH;
 }
 
 void npu_message_prefix(const char *format, ...)
@@ -48,6 +50,20 @@ void npu_message_clear(void)
 const char *npu_message(void)
 {
 	return message;
+}
+
+void npu_message_logged(void)
+{
+	state = LOGGED;
+}
+
+const char *npu_message_next(bool *out_logged)
+{
+	const char *text = state == OLD || message[0] == '\0' ? NULL : message;
+
+	*out_logged = state == LOGGED;
+	state = OLD;
+	return text;
 }
 
 void npu_text_add(char **text, const char *format, ...)

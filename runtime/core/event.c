@@ -521,6 +521,16 @@ static struct record *look(struct event *event)
 	return record;
 }
 
+/* Whether it has happened; the program knows it from now on. */
+static bool is_seen(struct record *record)
+{
+	bool done = record != NULL && atomic_load(&record->done);
+
+	if (done)
+		core_order(record->device, NPU_ORDER_EVENT, record->id, 0);
+	return done;
+}
+
 int core_event_query(void *handle, bool deprecated, bool *out_done, const char *call)
 {
 	struct event *event;
@@ -538,7 +548,7 @@ int core_event_query(void *handle, bool deprecated, bool *out_done, const char *
 	if (record == NULL)
 		*out_done = deprecated || event->kind == CORE_EVENT_AGAIN;
 	else
-		*out_done = atomic_load(&record->done);
+		*out_done = is_seen(record);
 	core_record_unuse(record);
 	return CORE_OK;
 }
@@ -598,6 +608,7 @@ int core_event_synchronize(void *handle, int32_t timeout_ms, const char *call)
 					 "event=%p has not happened within %d ms", handle,
 					 timeout_ms);
 	}
+	is_seen(record);
 	core_record_unuse(record);
 	return code;
 }

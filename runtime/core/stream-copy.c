@@ -72,6 +72,7 @@ int core_stream_fill(struct core_stream *stream, uint64_t dst, uint32_t pattern,
 					    ((uint64_t)RUNTIME_MODULE_ID << MEM_MODULE_ID_BIT)));
 	if (code != CORE_OK)
 		return code;
+	core_order(0, NPU_ORDER_OWN, 0, (uintptr_t)buffer);
 	for (uint64_t i = 0; i < piece; i++)
 		((uint8_t *)buffer)[i] = (uint8_t)(pattern >> (i % 4 * 8));
 	core_copy_entry(&entries[0], dst, (uintptr_t)buffer, piece, false);

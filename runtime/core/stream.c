@@ -263,6 +263,7 @@ static int take_error_locked(struct core_stream *stream, const char *call)
 
 static int synchronize_until(struct core_stream *stream, uint64_t deadline_ns, const char *call)
 {
+	uint64_t target;
 	int code;
 
 	if (core_is_pump_of(stream))
@@ -271,7 +272,11 @@ static int synchronize_until(struct core_stream *stream, uint64_t deadline_ns, c
 				 "wait for ever",
 				 stream->id);
 	pthread_mutex_lock(&stream->lock);
-	code = wait_locked(stream, deadline_ns, call) ?: take_error_locked(stream, call);
+	target = stream->sent;
+	code = wait_locked(stream, deadline_ns, call);
+	if (code == CORE_OK)
+		core_order(stream->device, NPU_ORDER_STREAM, stream->sq, target);
+	code = code ?: take_error_locked(stream, call);
 	pthread_mutex_unlock(&stream->lock);
 	return code;
 }
@@ -287,6 +292,8 @@ int core_stream_query(struct core_stream *stream, bool *out_idle, const char *ca
 	pthread_mutex_lock(&stream->lock);
 	core_stream_reap_locked(stream);
 	*out_idle = stream->done == stream->sent;
+	if (*out_idle)
+		core_order(stream->device, NPU_ORDER_STREAM, stream->sq, stream->sent);
 	pthread_mutex_unlock(&stream->lock);
 	return CORE_OK;
 }

@@ -7,7 +7,13 @@
 #define NPUSIM_CUDA_INTERNAL_H
 
 #include "core/core.h"
+#include "cuda-doors.h"
 #include "cuda/cuda.h"
+
+/* Programs call through door.c, which has the exported names: what is defined here by such a name
+ * is another symbol. */
+#define CUDA_INSIDE(call, params, args) extern __typeof__(call) call __asm__("inside." #call);
+CUDA_DOORS(CUDA_INSIDE)
 
 #define CUDA_EXPORT        __attribute__((visibility("default")))
 #define CUDA_GRANULE_BYTES (UINT64_C(2) << 20)
@@ -28,13 +34,15 @@ CUresult cuda_null(const char *call, const char *argument, const void *value);
 #define CUDA_CALL(call, op, ...) \
 	cuda_of_driver(call, npu_call(core_driver(), op __VA_OPT__(, ) __VA_ARGS__))
 
-/* Each says the failure in the log, level info, and returns the code. */
+/* Each sets the thread's message, which the log has when the call returns, and returns the code. */
 CUresult cuda_fail(CUresult code, const char *call, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 CUresult cuda_of_driver(const char *call, drvError_t code);
 CUresult cuda_of_core(const char *call, int code);
 
 const char *cuda_error_name(CUresult code); /* NULL: there is no such code */
+/* A call of the program's, from `site`, has failed. door.c */
+void cuda_note(const char *call, CUresult code, const void *site);
 
 /* ---- device.c ---- */
 

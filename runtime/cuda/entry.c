@@ -12,13 +12,15 @@
 
 #define PROTOTYPE(symbol, name, since) CUresult symbol(void);
 CUDA_UNMODELLED(PROTOTYPE)
+#define DOOR(symbol, params, args) CUresult door_##symbol params __asm__(#symbol);
+CUDA_DOORS(DOOR)
 
 static const struct entry {
 	const char *name;
 	int since;
 	void (*function)(void);
 } entries[] = {
-#define ENTRY(symbol, name, since, params) { #name, since, (void (*)(void))symbol },
+#define ENTRY(symbol, name, since, params) { #name, since, (void (*)(void))door_##symbol },
 	CUDA_FUNCTIONS(ENTRY)
 #undef ENTRY
 #define ENTRY(symbol, name, since) { #name, since, (void (*)(void))symbol },

@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static atomic_bool initialised;
 
@@ -15,15 +16,16 @@ static atomic_bool initialised;
 
 CUresult cuda_fail(CUresult code, const char *call, const char *format, ...)
 {
-	char text[512];
+	char text[2048];
 	va_list args;
 
-	if (!npu_log_enabled(NPU_LOG_INFO))
-		return code;
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
-	npu_log(NPU_LOG_INFO, "%s: %s: %s", call, cuda_error_name(code), text);
+	if (strncmp(text, call, strlen(call)) == 0)
+		npu_message_set("%s", text);
+	else
+		npu_message_set("%s: %s", call, text);
 	return code;
 }
 
@@ -59,8 +61,6 @@ CUresult cuda_of_driver(const char *call, drvError_t code)
 
 	if (code == DRV_ERROR_NONE)
 		return CUDA_SUCCESS;
-	if (!npu_log_enabled(NPU_LOG_INFO))
-		return of_driver(code);
 	text = npu_call(core_driver(), npusimLastMessage);
 	return cuda_fail(of_driver(code), call, "%s", text != NULL ? text : "the driver refuses");
 }
@@ -147,10 +147,8 @@ CUDA_EXPORT CUresult cuInit(unsigned int flags)
 		return CUDA_SUCCESS;
 	core_visible_use("CUDA_VISIBLE_DEVICES", true);
 	drv = core_driver();
-	if (drv == NULL) {
-		npu_log(NPU_LOG_ERROR, "cuInit: %s", npu_message());
+	if (drv == NULL)
 		return CUDA_ERROR_NO_DEVICE;
-	}
 	result = npu_call(drv, npusimSetDialect, NPU_DIALECT_CUDA);
 	if (result != DRV_ERROR_NONE) {
 		npu_log(NPU_LOG_ERROR, "cuInit: the %s backend cannot serve CUDA: %s", drv->name,

@@ -183,9 +183,8 @@ static bool parse_rule(char *text, struct fault_rule *rule, char **error)
 	return true;
 }
 
-struct npu_driver *fault_layer_open(struct npu_driver *lower, const char *spec, char **error)
+static struct fault_layer *parse(const char *spec, char **error)
 {
-	static const struct layer_hooks hooks = { .before = fault_before, .end = fault_end };
 	struct fault_layer *fault = calloc(1, sizeof(*fault));
 	char *text = strdup(spec);
 	char *place = NULL;
@@ -206,6 +205,24 @@ struct npu_driver *fault_layer_open(struct npu_driver *lower, const char *spec, 
 		free(fault);
 		return NULL;
 	}
+	return fault;
+}
+
+bool fault_layer_check(const char *spec, char **error)
+{
+	struct fault_layer *fault = parse(spec, error);
+
+	free(fault);
+	return fault != NULL;
+}
+
+struct npu_driver *fault_layer_open(struct npu_driver *lower, const char *spec, char **error)
+{
+	static const struct layer_hooks hooks = { .before = fault_before, .end = fault_end };
+	struct fault_layer *fault = parse(spec, error);
+
+	if (fault == NULL)
+		return NULL;
 	layer_init(&fault->layer, "fault", lower, &hooks);
 	fault->layer.driver.npusimLastMessage = fault_last_message;
 	return &fault->layer.driver;

@@ -11,6 +11,7 @@
  *   stack.c    adds the layers that the environment asks for
  *   code.c     the driver's codes: as aclErrors, and their names
  *   module.c   finds and loads backend modules
+ *   joined.c   tells `npusim run` of the process, and the process of a second libascendcl
  *   open.c     chooses the backend of the process
  */
 #ifndef NPUSIM_DRIVER_LAYER_H
@@ -36,6 +37,9 @@ bool driver_op_is_call(enum driver_op op);
 enum driver_op driver_op_by_name(const char *name);
 /* The name that is nearest to one that does not exist, or NULL. */
 const char *driver_op_nearest(const char *name);
+
+/* The copy that an entry of a queue asks for; false: it is none. */
+bool driver_entry_copy(const uint8_t *entry, uint64_t *dst, uint64_t *src, uint64_t *bytes);
 
 /* ---- the forwarding driver (forward.c) ---- */
 
@@ -81,10 +85,17 @@ void layer_init(struct layer *layer, const char *name, struct npu_driver *lower,
  * libnpusim-record.so writes the file: it has the calls as the program makes them. NULL and *error
  * (free()) if the file cannot be written. */
 struct npu_driver *trace_layer_open(struct npu_driver *lower, const char *path, char **error);
+/* Whether the file can be made and written, as far as that can be told without making it. */
+bool trace_layer_check(const char *path, char **error);
+
+/* Of npusim-validate.so (runtime/validate): opens the layer that finds errors of the program;
+ * `mode` is "on" or "strict". NULL and *error (free()): the settings are not right. */
+#define VALIDATE_SYMBOL "npusim_validate_1"
 
 /* Makes calls fail as `spec` says: CALL:WHEN:HOW, several separated by commas; see NPUSIM_FAULT.
  * NULL and *error if the text is not right: says what is wrong, what could be meant, and the form.
  */
 struct npu_driver *fault_layer_open(struct npu_driver *lower, const char *spec, char **error);
+bool fault_layer_check(const char *spec, char **error);
 
 #endif

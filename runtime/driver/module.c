@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Finds and loads backend modules, for all libraries of npusim that open one.
+ * Finds modules and loads backends, for all libraries of npusim that open one.
  */
 #include "driver/module.h"
 
@@ -42,39 +42,39 @@ static bool is_under(const char *folder, const char *root)
 	       (folder[length] == '/' || folder[length] == '\0');
 }
 
-/* The first that is there: of the build tree, of an installed library, of an installed program. */
-static bool find_module(const char *name, char *out)
+bool driver_module_find(const char *build_folder, const char *file, char *out)
 {
 	char folder[PATH_MAX];
-	static const char *const places[] = { "..", "../lib/npusim" };
+	static const char *const places[] = { ".", "..", "../lib/npusim" };
 
 	if (!own_folder(folder))
 		return false;
 	if (is_under(folder, NPUSIM_BUILD_ROOT)) {
-		snprintf(out, MODULE_PATH_MAX, "%s/backend-%s/backend-%s.so", NPUSIM_BUILD_ROOT,
-			 name, name);
+		snprintf(out, MODULE_PATH_MAX, "%s/%s/%s", NPUSIM_BUILD_ROOT, build_folder, file);
 		if (access(out, F_OK) == 0)
 			return true;
 	}
 	for (unsigned i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
-		int length = snprintf(out, MODULE_PATH_MAX, "%s/%s/backend-%s.so", folder,
-				      places[i], name);
+		int length = snprintf(out, MODULE_PATH_MAX, "%s/%s/%s", folder, places[i], file);
 
 		if (length < MODULE_PATH_MAX && access(out, F_OK) == 0)
 			return true;
 	}
-	snprintf(out, MODULE_PATH_MAX, "%s/../backend-%s.so", folder, name);
+	snprintf(out, MODULE_PATH_MAX, "%s/../%s", folder, file);
 	return false;
 }
 
 enum module_state driver_module_load(const char *name, char *path, const struct npu_backend **out,
 				     char **error)
 {
+	char folder[32], file[32];
 	void *module;
 
 	path[0] = '\0';
 	*error = NULL;
-	if (!find_module(name, path))
+	snprintf(folder, sizeof(folder), "backend-%s", name);
+	snprintf(file, sizeof(file), "backend-%s.so", name);
+	if (!driver_module_find(folder, file, path))
 		return MODULE_ABSENT;
 	module = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
 	if (module == NULL) {

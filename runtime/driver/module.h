@@ -1,15 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Backend modules: where the build and the installation place them, and how one is loaded.
+ * Modules: where the build and the installation place them, and how a backend is loaded; and the
+ * library that this is linked into among the libraries of the process.
  */
 #ifndef NPUSIM_DRIVER_MODULE_H
 #define NPUSIM_DRIVER_MODULE_H
 
 #include <limits.h>
+#include <stdbool.h>
 
 #include "npusim/driver.h"
 
 #define MODULE_PATH_MAX (PATH_MAX + 64)
+
+/* Where the module `file` is: in build_folder of the build tree, or beside the library or program
+ * that this function is linked into. False: it is not there; out[MODULE_PATH_MAX] is then where it
+ * should be. */
+bool driver_module_find(const char *build_folder, const char *file, char *out);
 
 enum module_state {
 	MODULE_LOADED,
@@ -22,5 +29,10 @@ enum module_state {
  * as long as the process. */
 enum module_state driver_module_load(const char *name, char *path, const struct npu_backend **out,
 				     char **error);
+
+/* Warns, the first time, of each library of the process that has the name of one of ours and is
+ * another: which file, and what brought it in. with_hal: libascend_hal.so too, since the model is
+ * about to serve the calls. */
+void driver_warn_of_others(bool with_hal);
 
 #endif

@@ -4,6 +4,7 @@
  * rules; knows backends only by name.
  */
 #include "driver/module.h"
+#include "driver/stack.h"
 
 #include "base/base.h"
 #include "config.h"
@@ -109,7 +110,44 @@ static struct npu_driver *open_named(const char *name, char **error)
 struct npu_driver *npu_driver_open(const char *name, char **error)
 {
 	*error = NULL;
-	return open_named(name != NULL ? name : npu_var_get(NPU_VAR_BACKEND, NULL), error);
+	if (name == NULL)
+		name = npu_var_get(NPU_VAR_BACKEND, NULL);
+	driver_warn_of_others(strcmp(name, "sim") == 0);
+	return open_named(name, error);
+}
+
+/* What a backend's description says is wrong; NULL: nothing. free() */
+static char *backend_problem(const char *name)
+{
+	char *problem = NULL, *text = NULL;
+	const struct npu_backend *backend = load_backend(name, &problem);
+	char *line, *place = NULL;
+
+	if (backend != NULL && backend->describe != NULL)
+		text = backend->describe();
+	for (line = text != NULL ? strtok_r(text, "\n", &place) : NULL; line != NULL;
+	     line = strtok_r(NULL, "\n", &place))
+		if (strncmp(line, "error=", strlen("error=")) == 0)
+			npu_text_add(&problem, "backend '%s' cannot be used: %s", name,
+				     line + strlen("error="));
+	free(text);
+	return problem;
+}
+
+bool npu_settings_check(char **error)
+{
+	const char *name = npu_var_get(NPU_VAR_BACKEND, NULL);
+	bool choose = strcmp(name, "auto") == 0;
+
+	*error = NULL;
+	if (!npu_var_check_all(error) || !driver_stack_check(error))
+		return false;
+	*error = backend_problem(choose ? "hw" : name);
+	if (choose && *error != NULL) {
+		free(*error);
+		*error = backend_problem("sim");
+	}
+	return *error == NULL;
 }
 
 char *npu_driver_text(const struct npu_driver *top)

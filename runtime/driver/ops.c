@@ -4,7 +4,7 @@
  */
 #include "driver/layer.h"
 
-#include "base/base-private.h"
+#include "base/base.h"
 
 #include <ctype.h>
 #include <string.h>
@@ -66,9 +66,30 @@ const char *driver_op_nearest(const char *name)
 		plain_name(ops[i].name, plain[i], sizeof(plain[i]));
 		all[i] = plain[i];
 	}
-	nearest = base_nearest(wanted, all, DRIVER_OP_COUNT);
+	nearest = npu_nearest(wanted, all, DRIVER_OP_COUNT);
 	for (int i = 0; i < DRIVER_OP_COUNT; i++)
 		if (all[i] == nearest)
 			return ops[i].name;
 	return NULL;
+}
+
+bool driver_entry_copy(const uint8_t *entry, uint64_t *dst, uint64_t *src, uint64_t *bytes)
+{
+	struct stars_sdma_sqe sdma;
+	struct stars_pcie_dma_sqe pcie;
+
+	memcpy(&sdma, entry, sizeof(sdma));
+	memcpy(&pcie, entry, sizeof(pcie));
+	if (sdma.header.type == STARS_SQE_SDMA) {
+		*dst = (uint64_t)sdma.dst_addr_high << 32 | sdma.dst_addr_low;
+		*src = (uint64_t)sdma.src_addr_high << 32 | sdma.src_addr_low;
+		*bytes = sdma.length;
+	} else if (sdma.header.type == STARS_SQE_PCIE_DMA) {
+		*dst = pcie.dst;
+		*src = pcie.src;
+		*bytes = pcie.length;
+	} else {
+		return false;
+	}
+	return true;
 }

@@ -1,23 +1,64 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Builds the layers of a process that NPUSIM_FAULT and NPUSIM_TRACE ask for, and ends them.
+ * Builds the layers of a process that NPUSIM_FAULT, NPUSIM_VALIDATE and NPUSIM_TRACE ask for, and
+ * ends them.
  */
 #include "driver/stack.h"
 
 #include "base/base.h"
 #include "driver/layer.h"
+#include "driver/module.h"
+
+#include <dlfcn.h>
+#include <string.h>
+
+/* A module of its own: a process that does not validate does not load it. */
+static struct npu_driver *open_validation(struct npu_driver *lower, const char *mode, char **error)
+{
+	struct npu_driver *(*open)(struct npu_driver * lower, const char *mode, char **error);
+	char path[MODULE_PATH_MAX] = "npusim-validate.so";
+	void *module, *function;
+
+	if (strcmp(mode, "off") == 0)
+		return lower;
+	driver_module_find("runtime/validate", "npusim-validate.so", path);
+	module = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+	function = module == NULL ? NULL : dlsym(module, VALIDATE_SYMBOL);
+	if (function == NULL) {
+		npu_text_add(error, "NPUSIM_VALIDATE=%s: %s", mode, dlerror());
+		return NULL;
+	}
+	memcpy(&open, &function, sizeof(open));
+	return open(lower, mode, error);
+}
+
+static const struct {
+	enum npu_var var;
+	struct npu_driver *(*open)(struct npu_driver *lower, const char *text, char **error);
+	bool (*check)(const char *text, char **error);
+} layers[] = { { NPU_VAR_FAULT, fault_layer_open, fault_layer_check },
+	       { NPU_VAR_VALIDATE, open_validation, NULL },
+	       { NPU_VAR_TRACE, trace_layer_open, trace_layer_check } };
+#define LAYER_COUNT (sizeof(layers) / sizeof(layers[0]))
+
+bool driver_stack_check(char **error)
+{
+	for (unsigned i = 0; i < LAYER_COUNT; i++) {
+		bool wanted;
+		const char *text = npu_var_get(layers[i].var, &wanted);
+
+		if (wanted && layers[i].check != NULL && !layers[i].check(text, error))
+			return false;
+	}
+	return true;
+}
 
 struct npu_driver *driver_stack_open(struct npu_driver *bottom, char **error)
 {
-	static const struct {
-		enum npu_var var;
-		struct npu_driver *(*open)(struct npu_driver *lower, const char *text,
-					   char **error);
-	} layers[] = { { NPU_VAR_FAULT, fault_layer_open }, { NPU_VAR_TRACE, trace_layer_open } };
 	struct npu_driver *top = bottom;
 
 	*error = NULL;
-	for (unsigned i = 0; i < sizeof(layers) / sizeof(layers[0]); i++) {
+	for (unsigned i = 0; i < LAYER_COUNT; i++) {
 		bool wanted;
 		const char *text = npu_var_get(layers[i].var, &wanted);
 		struct npu_driver *upper = wanted ? layers[i].open(top, text, error) : top;

@@ -8,10 +8,12 @@
 
 #include "npusim/driver.h"
 
-/* Puts the layers that the environment asks for over `bottom`: NPUSIM_FAULT, and above it
- * NPUSIM_TRACE, so that the record shows what the program was told. The top, which is `bottom`
- * where there is no layer. NULL and *error (free()): `bottom` is as it was. */
+/* Puts the layers that the environment asks for over `bottom`: NPUSIM_FAULT, NPUSIM_VALIDATE, and
+ * above them NPUSIM_TRACE, so that the record shows what the program was told. The top, which is
+ * `bottom` where there is no layer. NULL and *error (free()): `bottom` is as it was. */
 struct npu_driver *driver_stack_open(struct npu_driver *bottom, char **error);
+/* Whether their settings are valid; opens nothing. False, and *error (free()). */
+bool driver_stack_check(char **error);
 
 /* For a bottom that several open: npu_driver_close() of the stack closes only the bottom, which
  * calls driver_stack_end() at its last close. */

@@ -8,6 +8,7 @@
 #include "base/base.h"
 #include "driver/code.h"
 #include "trace/line.h"
+#include "trace/recorder-file.h"
 #include "trace/recorder.h"
 
 #include <dlfcn.h>
@@ -87,22 +88,13 @@ static int64_t device_of(uint32_t side, uint32_t device)
 static void record_entry(struct trace_recorder *recorder, const struct trace_call *call,
 			 const uint8_t *entry)
 {
-	struct stars_sdma_sqe sdma;
-	struct stars_pcie_dma_sqe pcie;
-	uint64_t type;
+	const struct stars_sqe_header *header = (const void *)entry;
+	uint64_t dst, src, bytes, type = header->type;
 
-	memcpy(&sdma, entry, sizeof(sdma));
-	type = sdma.header.type;
-	if (type == STARS_SQE_SDMA) {
-		trace_record_copy(
-			recorder, call, (uint64_t)sdma.dst_addr_high << 32 | sdma.dst_addr_low,
-			(uint64_t)sdma.src_addr_high << 32 | sdma.src_addr_low, sdma.length);
-	} else if (type == STARS_SQE_PCIE_DMA) {
-		memcpy(&pcie, entry, sizeof(pcie));
-		trace_record_copy(recorder, call, pcie.dst, pcie.src, pcie.length);
-	} else {
+	if (driver_entry_copy(entry, &dst, &src, &bytes))
+		trace_record_copy(recorder, call, dst, src, bytes);
+	else
 		trace_record_other(recorder, call, &type);
-	}
 }
 
 /* ---- calls that have returned ---- */
@@ -316,6 +308,17 @@ static void trace_end(struct layer *layer)
 	free(layer);
 }
 
+bool trace_layer_check(const char *path, char **error)
+{
+	const char *problem = trace_path_problem(path);
+
+	if (problem == NULL)
+		return true;
+	if (asprintf(error, "NPUSIM_TRACE=%s cannot be written: %s", path, problem) < 0)
+		*error = NULL;
+	return false;
+}
+
 struct npu_driver *trace_layer_open(struct npu_driver *lower, const char *path, char **error)
 {
 	static const struct layer_hooks hooks = { trace_before, trace_after, trace_end };
@@ -325,6 +328,8 @@ struct npu_driver *trace_layer_open(struct npu_driver *lower, const char *path, 
 	*error = NULL;
 	if (dlsym(RTLD_DEFAULT, "npusim_record_preloaded") != NULL)
 		return lower;
+	if (!trace_layer_check(path, error))
+		return NULL;
 	trace = calloc(1, sizeof(*trace));
 	describe(lower, about, sizeof(about));
 	if (trace != NULL)

@@ -4,19 +4,24 @@
  */
 #include "trace/recorder-file.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/base.h"
 #include "trace/line.h"
 
 #define HEAD_BYTES 1024
+#define NAMES_MAX  10000 /* of one process */
 
 /* ---- fork ---- */
 
@@ -91,56 +96,143 @@ void trace_recorder_delist(struct trace_recorder *recorder)
 
 /* ---- the file ---- */
 
-/* free() */
-static char *file_name(const char *path, bool is_child)
+/* The name that a process tries as its `turn`-th: the path with %p replaced, then with the
+ * process's id and a number put in before the extension. free() */
+static char *file_name(const char *path, unsigned turn)
 {
-	const char *mark = strstr(path, "%p");
-	char *text;
-	int length;
+	const char *mark = strstr(path, "%p"), *base, *dot;
+	char pid[32], number[32] = "", *plain, *text;
 
-	if (mark != NULL)
-		length = asprintf(&text, "%.*s%d%s", (int)(mark - path), path, (int)getpid(),
-				  mark + 2);
-	else if (is_child)
-		length = asprintf(&text, "%s.%d", path, (int)getpid());
-	else
-		return strdup(path);
-	return length < 0 ? NULL : text;
+	snprintf(pid, sizeof(pid), "%d", (int)getpid());
+	if (asprintf(&plain, "%.*s%s%s", (int)(mark != NULL ? mark - path : 0), path,
+		     mark != NULL ? pid : "", mark != NULL ? mark + 2 : path) < 0)
+		return NULL;
+	if (turn == 0)
+		return plain;
+	base = strrchr(plain, '/') != NULL ? strrchr(plain, '/') + 1 : plain;
+	dot = base[0] != '\0' ? strrchr(base + 1, '.') : NULL;
+	dot = dot != NULL ? dot : plain + strlen(plain);
+	turn += mark != NULL;
+	if (turn > 1)
+		snprintf(number, sizeof(number), "-%u", turn);
+	if (asprintf(&text, "%.*s%s%s%s%s", (int)(dot - plain), plain, mark != NULL ? "" : ".",
+		     mark != NULL ? "" : pid, number, dot) < 0)
+		text = NULL;
+	free(plain);
+	return text;
+}
+
+/* False: the run has no name. */
+static bool put_run(struct trace_text *text)
+{
+	bool named;
+	const char *name = npu_var_get(NPU_VAR_RUN, &named);
+
+	if (named) {
+		trace_text_put(text, " run=", strlen(" run="));
+		trace_text_put_value(text, name);
+	}
+	return named;
+}
+
+/* True if the file has the trace of a process of this run, which has ended. */
+static bool is_of_this_run(const char *name)
+{
+	char head[HEAD_BYTES + 1], run[128];
+	struct trace_text text = { .at = run, .end = run + sizeof(run) - 1 };
+	int fd = open(name, O_RDONLY | O_CLOEXEC);
+	ssize_t length = fd >= 0 ? read(fd, head, HEAD_BYTES) : 0;
+	const char *found;
+
+	if (fd >= 0)
+		close(fd);
+	head[length > 0 ? length : 0] = '\0';
+	if (strncmp(head, TRACE_FIRST_LINE, strlen(TRACE_FIRST_LINE)) != 0 || !put_run(&text))
+		return false;
+	*text.at = '\0';
+	found = strstr(head, run);
+	return found != NULL && isspace((unsigned char)found[text.at - run]);
+}
+
+/* The file, empty, locked for as long as it is open; -1 with errno: EEXIST where it is another
+ * process's. What is no plain file is everyone's. */
+static int claim(const char *name)
+{
+	int fd = open(name, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+	bool taken;
+	struct stat at;
+
+	if (fd < 0 || fstat(fd, &at) != 0 || !S_ISREG(at.st_mode))
+		return fd;
+	taken = flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+	if (!taken && !is_of_this_run(name) && ftruncate(fd, 0) == 0)
+		return fd;
+	close(fd);
+	errno = EEXIST;
+	return -1;
 }
 
 static void write_head(struct trace_recorder *recorder)
 {
 	char head[HEAD_BYTES], more[96];
 	struct trace_text text = { .at = head, .end = head + sizeof(head) };
-	int length = snprintf(more, sizeof(more), " pid=%d start=%" PRIu64 "%s", (int)getpid(),
-			      recorder->start_ns, recorder->about[0] != '\0' ? " " : "");
+	int length = snprintf(more, sizeof(more), " pid=%d start=%" PRIu64, (int)getpid(),
+			      recorder->start_ns);
 
 	trace_text_put(&text, TRACE_FIRST_LINE, strlen(TRACE_FIRST_LINE));
 	trace_text_put(&text, "info program=", strlen("info program="));
 	trace_text_put_value(&text, program_invocation_short_name);
 	trace_text_put(&text, more, (size_t)length);
+	put_run(&text);
+	trace_text_put(&text, " ", recorder->about[0] != '\0');
 	trace_text_put(&text, recorder->about, strlen(recorder->about));
 	trace_text_put(&text, "\n", 1);
 	trace_file_write(recorder, head, (size_t)(text.at - head));
 }
 
-bool trace_file_open(struct trace_recorder *recorder, bool is_child)
+const char *trace_path_problem(const char *path)
 {
-	char *name = file_name(recorder->path, is_child);
+	const char *slash = strrchr(path, '/');
+	char folder[PATH_MAX];
+	struct stat at;
 
-	if (name == NULL)
-		return false;
-	recorder->fd = open(name, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0666);
-	if (recorder->fd < 0) {
-		int code = errno;
+	if (stat(path, &at) == 0)
+		return S_ISDIR(at.st_mode)       ? "it is a folder"
+		       : access(path, W_OK) != 0 ? strerror(errno)
+						 : NULL;
+	if (slash == NULL || slash == path)
+		slash = path + (slash == path);
+	snprintf(folder, sizeof(folder), "%.*s", (int)(slash - path), path);
+	if (access(folder[0] == '\0' ? "." : folder, W_OK | X_OK) == 0)
+		return NULL;
+	return errno == ENOENT ? "its folder does not exist; make that first" : strerror(errno);
+}
 
+bool trace_file_open(struct trace_recorder *recorder)
+{
+	for (unsigned turn = 0; turn < NAMES_MAX; turn++) {
+		char *name = file_name(recorder->path, turn);
+		int code;
+
+		if (name == NULL)
+			return false;
+		recorder->fd = claim(name);
+		code = errno;
+		if (recorder->fd >= 0 && turn > 0)
+			npu_log(NPU_LOG_INFO,
+				"NPUSIM_TRACE=%s is another process's; the calls of this one go to "
+				"%s",
+				recorder->path, name);
 		free(name);
 		errno = code;
-		return false;
+		if (recorder->fd >= 0) {
+			write_head(recorder);
+			return true;
+		}
+		if (code != EEXIST)
+			return false;
 	}
-	free(name);
-	write_head(recorder);
-	return true;
+	return false;
 }
 
 static void give_up(struct trace_recorder *recorder)
@@ -159,7 +251,7 @@ void trace_file_write(struct trace_recorder *recorder, const char *text, size_t 
 
 	if (recorder->over)
 		return;
-	if (recorder->fd < 0 && !trace_file_open(recorder, true)) {
+	if (recorder->fd < 0 && !trace_file_open(recorder)) {
 		give_up(recorder);
 		return;
 	}

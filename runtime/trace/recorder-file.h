@@ -31,8 +31,12 @@ uint32_t trace_recorder_serial(void);
 /* Joins, leaves the list of those that a fork() has to see to. */
 void trace_recorder_enlist(struct trace_recorder *recorder);
 void trace_recorder_delist(struct trace_recorder *recorder);
-/* Opens the file and writes its head. False: errno says why. */
-bool trace_file_open(struct trace_recorder *recorder, bool is_child);
+/* Why no file can be made or written there, as far as that can be told without making it; NULL:
+ * nothing is in the way. */
+const char *trace_path_problem(const char *path);
+/* Opens the file, another where another process of the run has it, and writes its head. False:
+ * errno says why. */
+bool trace_file_open(struct trace_recorder *recorder);
 /* Whole lines. Lock held. */
 void trace_file_write(struct trace_recorder *recorder, const char *text, size_t length);
 

@@ -390,7 +390,7 @@ struct trace_recorder *trace_recorder_open(const char *path, const char *about)
 	recorder->path = strdup(path);
 	recorder->about = strdup(about);
 	trace_recorder_enlist(recorder);
-	if (recorder->path != NULL && recorder->about != NULL && trace_file_open(recorder, false))
+	if (recorder->path != NULL && recorder->about != NULL && trace_file_open(recorder))
 		return recorder;
 	code = errno;
 	trace_recorder_close(recorder);

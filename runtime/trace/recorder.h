@@ -9,9 +9,10 @@
  * way because it is recorded. Where the file takes no more (a full disk), the log says so once, and
  * the recording is over.
  *
- * A child of fork() starts a trace of its own with its first call: %p in the path is its process
- * id, and where there is no %p its id is put behind the name. What the parent's handles were is not
- * in it.
+ * Each process has a file of its own: %p in the path is its id. A file that another process writes,
+ * or one of the same run (NPUSIM_RUN) has written, is left alone, and the id goes in before the
+ * extension: calls.12.trace; a second program in one process, after exec(), takes calls.12-2.trace.
+ * A child of fork() starts with its first call; what the parent's handles were is not in it.
  */
 #ifndef NPUSIM_TRACE_RECORDER_H
 #define NPUSIM_TRACE_RECORDER_H
@@ -34,9 +35,8 @@ struct trace_call {
 	int32_t code; /* aclError that it answered */
 };
 
-/* Makes the file, or empties it. `about` follows program, process and start in its info line:
- * "backend=sim soc=Ascend910B1". %p in the path is the process id: several processes can share one
- * setting. NULL: errno says why. */
+/* Makes the file, or empties one of an earlier run. `about` follows program, process and start in
+ * its info line: "backend=sim soc=Ascend910B1". NULL: errno says why. */
 struct trace_recorder *trace_recorder_open(const char *path, const char *about);
 void trace_recorder_close(struct trace_recorder *recorder);
 /* One more info line: "key=value key=value". */

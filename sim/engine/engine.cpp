@@ -26,6 +26,8 @@ void engine::reset(const sim_config *config, unsigned lanes, unsigned first_lane
 	m_first_lane = first_lane;
 	m_lanes = std::vector<lane>(lanes);
 	m_active.clear();
+	m_active.reserve(lanes); // so that nothing below needs memory
+	m_due.reserve(lanes);
 	m_wake.cancel();
 	m_due_ps = SIM_NEVER;
 	m_counters = counters;
@@ -55,8 +57,19 @@ void engine::rearm()
 		due = std::min(due, m_lanes[index].due_ps);
 	m_due_ps = due;
 	m_wake.cancel();
-	if (due != SIM_NEVER)
+	if (due == SIM_NEVER)
+		return;
+	try {
 		m_wake.notify(sc_core::sc_time::from_value(due > now_ps() ? due - now_ps() : 0));
+	} catch (const std::bad_alloc &) {
+		// No memory for the kernel's event: catch_up() comes instead.
+	}
+}
+
+void engine::catch_up()
+{
+	if (m_due_ps <= now_ps())
+		step();
 }
 
 void engine::submit(sim_job *job, uint64_t not_before_ps)
@@ -86,19 +99,23 @@ void engine::submit(sim_job *job, uint64_t not_before_ps)
 void engine::step()
 {
 	uint64_t now = now_ps();
-	std::vector<unsigned> due;
 
 	m_stepping = true;
+	m_due.clear();
 	for (unsigned index : m_active)
 		if (m_lanes[index].due_ps <= now)
-			due.push_back(index);
-	for (unsigned index : due) {
+			m_due.push_back(index);
+	for (unsigned index : m_due) {
 		lane &it = m_lanes[index];
 
 		while (it.due_ps <= now) {
 			retire(it, now);
 			if (it.next_ps <= now)
-				advance(it, index, now);
+				try {
+					advance(it, index, now);
+				} catch (const std::bad_alloc &) {
+					give_up(it, now);
+				}
 			it.due_ps = it.in_flight.empty()
 					    ? it.next_ps
 					    : std::min(it.next_ps, it.in_flight.front().due_ps);
@@ -320,7 +337,11 @@ void engine::settle(unsigned space, uint64_t va, uint64_t bytes)
 		    !(touches(job->src, job->bytes) || touches(job->dst, job->bytes)))
 			continue;
 		if (it.now == state::writing)
-			write(it, index, now_ps());
+			try {
+				write(it, index, now_ps());
+			} catch (const std::bad_alloc &) {
+				give_up(it, now_ps());
+			}
 		if (it.issued > it.settled)
 			move_issued(it);
 	}
@@ -347,6 +368,22 @@ void engine::next_job(lane &it, uint64_t next_ps)
 	it.now = it.head ? state::waiting : state::idle;
 	it.free_ps = next_ps;
 	it.next_ps = it.head ? next_ps : SIM_NEVER;
+}
+
+// The host has no memory for what the job needs: it ends with what has been issued.
+void engine::give_up(lane &it, uint64_t now)
+{
+	sim_job *job = it.head;
+
+	job->status = SIM_NO_MEMORY;
+	if (!is_pipelined(job)) {
+		it.now = state::finishing;
+		it.next_ps = now;
+		return;
+	}
+	job->moved_bytes = it.issued;
+	next_job(it, now);
+	complete(job, now);
 }
 
 void engine::finish(lane &it, uint64_t now)

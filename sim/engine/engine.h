@@ -32,6 +32,8 @@ public:
 	{
 		return m_due_ps;
 	}
+	// Does what is due where the kernel could not be told of it.
+	void catch_up();
 	// The bytes of a job under way that lie in these pages have reached them now: they are
 	// about to go.
 	void settle(unsigned space, uint64_t va, uint64_t bytes);
@@ -71,6 +73,7 @@ private:
 	void issue(lane &it, unsigned index, uint64_t now);
 	void write(lane &it, unsigned index, uint64_t now);
 	void finish(lane &it, uint64_t now);
+	void give_up(lane &it, uint64_t now);
 	void issue_pipelined(lane &it, unsigned index, uint64_t now);
 	void retire(lane &it, uint64_t now);
 	void complete(sim_job *job, uint64_t now);
@@ -96,6 +99,7 @@ private:
 	unsigned m_first_lane = 0;
 	std::vector<lane> m_lanes;
 	std::vector<unsigned> m_active; // lanes with something to do, in order of their numbers
+	std::vector<unsigned> m_due;    // those of a step
 	sc_core::sc_event m_wake;
 	uint64_t m_due_ps = SIM_NEVER;
 	bool m_stepping = false;

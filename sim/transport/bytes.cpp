@@ -18,11 +18,11 @@ void span_list::clear()
 
 void span_list::add(unsigned char *at, uint64_t bytes)
 {
-	m_bytes += bytes;
 	if (!m_spans.empty() && m_spans.back().at + m_spans.back().bytes == at)
 		m_spans.back().bytes += bytes;
 	else
 		m_spans.push_back({ at, bytes });
+	m_bytes += bytes; // last: where there is no memory, nothing has changed
 }
 
 unsigned char *span_list::add_own(uint64_t bytes)

@@ -65,6 +65,18 @@ def fault_of_the_driver_alone(_):
     expect('halMemAddressFree 0\n' in done.stdout, done.stdout)
 
 
+def failures_are_told_once(_):
+    fault = 'halMemMap:1:busy,halMemCreate:2:invalid'
+    done = run(ALONE, NPUSIM_FAULT=fault)
+    expect(done.stderr.count(' warn: NPUSIM_FAULT: call 1 of halMemMap') +
+           done.stderr.count(' warn: halMemMap: NPUSIM_FAULT: call 1') == 1 and
+           ' warn: 3 failures of 3 kinds; the first: ' in done.stderr, done.stderr)
+    # over backend-hw it is the ACL that tells of its calls, and the program's own are told too
+    done = run(BOTH, NPUSIM_FAULT='halMemCreate:1:invalid', NPUSIM_BACKEND='hw', NPUSIM_HAL=HAL)
+    expect(' warn: aclrtMallocPhysical: ' in done.stderr and 'warn: halMemCreate' not in done.stderr
+           and done.stderr.count(' warn: 1 failure of 1 kind; ') == 1, done.stderr)
+
+
 def fault_is_in_the_trace(folder):
     run(ALONE, NPUSIM_FAULT='mem_map:1:busy', NPUSIM_TRACE=str(folder / 'fault'))
     lines = (folder / 'fault').read_text(encoding='ascii').splitlines()
@@ -104,7 +116,8 @@ def backend_hw_over_our_library_counts_once(_):
 
 
 TESTS = [trace_of_the_driver_alone, trace_of_the_command, fault_of_the_driver_alone,
-         fault_is_in_the_trace, wrong_fault_is_said, both_faces_share_one_trace,
+         failures_are_told_once, fault_is_in_the_trace, wrong_fault_is_said,
+         both_faces_share_one_trace,
          both_faces_share_one_count, backend_hw_over_our_library_traces_once,
          backend_hw_over_our_library_counts_once]
 

@@ -128,7 +128,9 @@ TEST(node_joining, the_first_one_gives_the_shape)
 	EXPECT_EQ(reply.value, 1);
 	EXPECT_CONTAINS(reply.text, first.node);
 	EXPECT_CONTAINS(reply.text, "runs with 2 devices of Ascend910B1, 64 MiB of HBM each");
-	EXPECT_CONTAINS(reply.text, "4 devices of Ascend910B1, 128 MiB each, are asked for");
+	EXPECT_CONTAINS(
+		reply.text,
+		"4 devices of Ascend910B1, 128 MiB each, 128 MiB of host memory, are asked for");
 	EXPECT_CONTAINS(reply.text, "npusim node --reset");
 	snprintf(who, sizeof(who), "(process %d, ", a.pid);
 	EXPECT_CONTAINS(reply.text, who);

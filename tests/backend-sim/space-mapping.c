@@ -7,6 +7,7 @@
 #include "sim/table-check.h"
 #include "space-rig.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -290,6 +291,64 @@ TEST(mapping, the_cpu_sees_the_same_bytes_once_it_may)
 	EXPECT_MEMEQ(at(a), at(b), 4 * MIB);
 	EXPECT_CODE(DRV_ERROR_NONE, halMemUnmap, at(a));
 	EXPECT_EQ(((unsigned char *)at(b))[4 * MIB - 1], 0x5a);
+}
+
+/* Takes maps of the kernel until `left` are left. Returns how many pages they take; 0: too many. */
+static size_t fill_maps(size_t left, unsigned char **out)
+{
+	FILE *file = fopen("/proc/sys/vm/max_map_count", "re");
+	size_t limit = 0, used = 0, pages;
+	int byte;
+
+	if (file == NULL || fscanf(file, "%zu", &limit) != 1 || limit > 300000)
+		limit = 0;
+	if (file != NULL)
+		fclose(file);
+	file = fopen("/proc/self/maps", "re");
+	while (file != NULL && (byte = getc(file)) != EOF)
+		used += byte == '\n';
+	if (file != NULL)
+		fclose(file);
+	if (limit < used + left)
+		return 0;
+	pages = limit - used - left;
+	*out = mmap(NULL, pages * 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	for (size_t i = 0; *out != MAP_FAILED && i < pages; i += 2)
+		mprotect(*out + i * 4096, 4096, PROT_READ);
+	return *out == MAP_FAILED ? 0 : pages;
+}
+
+#define GRANTS 1200u
+
+/* A process has so many maps (vm.max_map_count), and its own allocator needs some. */
+TEST(mapping, host_grants_leave_maps_to_the_program)
+{
+	uint64_t a = space_reserve(2 * GRANTS * 2 * MIB, 0);
+	drv_mem_handle_t *h = space_create(0, 2 * MIB);
+	unsigned char *filler;
+	size_t pages, granted = 0;
+	void *own;
+
+	for (unsigned i = 0; i < GRANTS; i++)
+		space_map(a + 2 * i * 2 * MIB, 2 * MIB, h);
+	pages = fill_maps(65530 / 8 + 100, &filler);
+	if (pages == 0)
+		SKIP("vm.max_map_count cannot be read, or is large");
+	while (granted < GRANTS &&
+	       grant(a + 2 * granted * 2 * MIB, 2 * MIB, MEM_HOST_SIDE, 0, 3) == DRV_ERROR_NONE)
+		granted++;
+	ASSERT_LT(granted, (size_t)GRANTS);
+	EXPECT_EQ(grant(a + 2 * granted * 2 * MIB, 2 * MIB, MEM_HOST_SIDE, 0, 3),
+		  DRV_ERROR_OUT_OF_MEMORY);
+	EXPECT_CONTAINS(MESSAGE(), "vm.max_map_count");
+	EXPECT_CONTAINS(MESSAGE(), "are left to the program");
+	for (unsigned i = 0; i < 1000; i++) {
+		own = mmap(NULL, 8192, i % 2 ? PROT_READ : PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS,
+			   -1, 0);
+		ASSERT_NE(own, MAP_FAILED);
+	}
+	munmap(filler, pages * 4096);
+	EXPECT_EQ(grant(a + 2 * granted * 2 * MIB, 2 * MIB, MEM_HOST_SIDE, 0, 3), DRV_ERROR_NONE);
 }
 
 TEST(mapping, host_memory_is_the_cpus_at_once)

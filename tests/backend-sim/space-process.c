@@ -1,136 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The process around the driver: a touch of device memory, what is left at the end, fork, the reset
- * of a device, threads, and what is known before a device is open.
+ * The process around the driver: what is left at the end, fork, the reset of a device, threads, and
+ * what is known before a device is open.
  */
 #include "space-rig.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED 1
-#else
-#define SANITIZED 0
-#endif
-
 #define HUGE (MEM_DEV_VAL << MEM_VIRT_BIT | MEM_TYPE_HBM | MEM_PAGE_HUGE)
 
 TEARDOWN(process)
 {
 	space_close();
-}
-
-/* ---- a touch of device memory ---- */
-
-static void touch_mapping(void *arg)
-{
-	uint64_t a;
-
-	(void)arg;
-	space_open("docs", NULL);
-	a = space_reserve(4 * MIB, 0);
-	space_map(a, 4 * MIB, space_create(1, 4 * MIB));
-	*(volatile char *)at(a + 3 * MIB) = 1;
-}
-
-static void touch_allocation(void *arg)
-{
-	(void)arg;
-	space_open("docs", NULL);
-	*(volatile char *)at(space_alloc(2 * MIB, HUGE) + 5) = 1;
-}
-
-static void touch_unmapped(void *arg)
-{
-	uint64_t a;
-
-	(void)arg;
-	space_open("docs", NULL);
-	a = space_reserve(2 * MIB, 0);
-	space_map(a, 2 * MIB, space_create(0, 2 * MIB));
-	CALL(halMemUnmap, at(a));
-	*(volatile char *)at(a) = 1;
-}
-
-static void touch_freed(void *arg)
-{
-	uint64_t a;
-
-	(void)arg;
-	space_open("docs", NULL);
-	a = space_reserve(2 * MIB, 0);
-	CALL(halMemAddressFree, at(a));
-	*(volatile char *)at(a) = 1;
-}
-
-static volatile uint64_t nowhere = 64;
-
-static void touch_nothing(void *arg)
-{
-	(void)arg;
-	space_open("docs", NULL);
-	*(volatile char *)at(nowhere) = 1;
-}
-
-static void send_fault(void *arg)
-{
-	(void)arg;
-	space_open("docs", NULL);
-	kill(getpid(), SIGSEGV);
-	pause();
-}
-
-TEST(process, a_touch_traps_with_a_report)
-{
-	if (SANITIZED)
-		SKIP("a sanitizer has SIGSEGV");
-	EXPECT_SIGNAL(SIGSEGV, touch_mapping, NULL);
-	EXPECT_CONTAINS(harness_last_stderr(), "the program touched 0x");
-	EXPECT_CONTAINS(harness_last_stderr(), ": 3 MiB into the mapping at 0x");
-	EXPECT_CONTAINS(harness_last_stderr(), "of device 1");
-	EXPECT_CONTAINS(harness_last_stderr(), "aclrtMemSetAccess");
-	EXPECT_SIGNAL(SIGSEGV, touch_allocation, NULL);
-	EXPECT_CONTAINS(harness_last_stderr(), "5 bytes into the allocation at 0x");
-	EXPECT_CONTAINS(harness_last_stderr(), "aclrtMemcpy");
-	EXPECT_SIGNAL(SIGSEGV, touch_unmapped, NULL);
-	EXPECT_CONTAINS(harness_last_stderr(), "where nothing is mapped");
-	EXPECT_SIGNAL(SIGSEGV, touch_freed, NULL);
-	EXPECT_CONTAINS(harness_last_stderr(), "not allocated, or not any more");
-}
-
-TEST(process, other_faults_are_passed_on)
-{
-	if (SANITIZED)
-		SKIP("a sanitizer has SIGSEGV");
-	EXPECT_SIGNAL(SIGSEGV, touch_nothing, NULL);
-	EXPECT_STREQ(harness_last_stderr(), "");
-	EXPECT_SIGNAL(SIGSEGV, send_fault, NULL);
-}
-
-static void own_handler(int number)
-{
-	(void)number;
-	_exit(42);
-}
-
-static void keep_own_handler(void *arg)
-{
-	struct sigaction mine = { .sa_handler = own_handler };
-
-	(void)arg;
-	sigaction(SIGSEGV, &mine, NULL);
-	touch_mapping(NULL);
-}
-
-TEST(process, a_programs_own_handler_stays)
-{
-	EXPECT_EXIT(42, keep_own_handler, NULL);
 }
 
 /* ---- what is left ---- */
@@ -384,6 +270,25 @@ TEST(process, takes_the_shape_of_the_running_node)
 	EXPECT_CODE(DRV_ERROR_OPEN_FAILED, halDeviceOpen, 0, NULL, NULL);
 	EXPECT_CONTAINS(MESSAGE(), "the simulated server cannot be opened: ");
 	space_other_end(&other);
+}
+
+TEST(process, host_memory_is_as_large_as_the_variable_says)
+{
+	struct drv_mem_prop prop = { .side = MEM_HOST_SIDE };
+	drv_mem_handle_t *h;
+	char *error = NULL;
+
+	setenv("NPUSIM_HOST_MEMORY", "256M", 1);
+	ASSERT_NO_FATAL(space_open("docs", NULL));
+	EXPECT_EQ(bsim_of(drv)->config.host_bytes, 256 * MIB);
+	space_create_host(200 * MIB);
+	EXPECT_CODE(DRV_ERROR_OUT_OF_MEMORY, halMemCreate, &h, 200 * MIB, &prop, 0);
+	space_close();
+	setenv("NPUSIM_HOST_MEMORY", "64M", 1);
+	EXPECT_NULL(npusim_backend_1.open(&error));
+	EXPECT_CONTAINS(error, "NPUSIM_HOST_MEMORY=64M: the host's memory is a multiple of 2 MiB");
+	free(error);
+	unsetenv("NPUSIM_HOST_MEMORY");
 }
 
 TEST(process, statistics_count_calls_and_pages)

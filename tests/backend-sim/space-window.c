@@ -312,6 +312,81 @@ TEST(nouc, says_what_is_in_the_way)
  */
 
 /* Where there is room beside each sanitizer's own memory. */
+/* ---- which place a reservation takes ---- */
+
+#define FIT_SLABS  6u
+#define FIT_LIVE   400u
+#define FIT_ROUNDS 6000u
+
+/* Whose slots of a few heaps are, one by one; a heap of which none is taken is not there. */
+struct fit {
+	uint64_t base;
+	bool taken[FIT_SLABS][WINDOW_SLOTS];
+	unsigned used[FIT_SLABS];
+};
+
+static void fit_set(struct fit *fit, uint64_t va, unsigned slots, bool taken)
+{
+	unsigned slab = (unsigned)((va - fit->base) / GIB), first = va / WINDOW_SLOT % WINDOW_SLOTS;
+
+	for (unsigned s = first; s < first + slots; s++)
+		fit->taken[slab][s] = taken;
+	fit->used[slab] += taken ? slots : -slots;
+}
+
+static uint64_t fit_find(const struct fit *fit, unsigned slots)
+{
+	for (unsigned slab = 0; slab < FIT_SLABS; slab++)
+		for (unsigned s = 0, run = 0; fit->used[slab] > 0 && s < WINDOW_SLOTS; s++) {
+			run = fit->taken[slab][s] ? 0 : run + 1;
+			if (run == slots)
+				return fit->base + slab * GIB + (s + 1 - slots) * WINDOW_SLOT;
+		}
+	for (unsigned slab = 0; slab < FIT_SLABS; slab++)
+		if (fit->used[slab] == 0)
+			return fit->base + slab * GIB;
+	return 0;
+}
+
+/* The lowest place that fits in a heap that is there, else the lowest free heap. */
+TEST(window, reservation_takes_the_lowest_place_that_fits)
+{
+	static struct fit fit;
+	static struct {
+		uint64_t va;
+		unsigned slots;
+	} live[FIT_LIVE];
+	uint64_t random = 1, first = space_reserve(2 * MIB, 0), room = FIT_SLABS * WINDOW_SLOTS;
+
+	memset(&fit, 0, sizeof(fit));
+	fit.base = first & ~(GIB - 1);
+	EXPECT_CODE(DRV_ERROR_NONE, halMemAddressFree, at(first));
+	for (unsigned round = 0; round < FIT_ROUNDS && !harness_has_failed(); round++) {
+		unsigned i, slots;
+
+		random = random * 6364136223846793005 + 1442695040888963407;
+		i = (unsigned)(random >> 33) % FIT_LIVE;
+		slots = (random >> 50 & 7) ? 1 + (unsigned)(random >> 53) % 4
+					   : 1 + (unsigned)(random >> 53) % 256;
+		if (live[i].slots > 0) {
+			EXPECT_CODE(DRV_ERROR_NONE, halMemAddressFree, at(live[i].va));
+			fit_set(&fit, live[i].va, live[i].slots, false);
+			room += live[i].slots;
+			live[i].slots = 0;
+		} else if (slots * 3 < room) {
+			live[i].slots = slots;
+			live[i].va = fit_find(&fit, slots);
+			if (live[i].va == 0) { /* a heap that is not watched here */
+				live[i].slots = 0;
+				continue;
+			}
+			ASSERT_EQ(space_reserve(slots * WINDOW_SLOT, 0), live[i].va);
+			fit_set(&fit, live[i].va, slots, true);
+			room -= slots;
+		}
+	}
+}
+
 #ifdef __SANITIZE_ADDRESS__
 #define MOVED_BASE UINT64_C(0x200000000000)
 #define MOVED_TEXT "0x200000000000"

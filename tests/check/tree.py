@@ -29,6 +29,7 @@ ROOMS = {
     'runtime/base': [],
     'runtime/trace': ['runtime/base'],
     'runtime/driver': ['runtime/base', 'runtime/trace'],
+    'runtime/validate': ['runtime/base', 'runtime/driver'],
     'runtime/core/core.h': ['runtime/base', 'runtime/driver'],
     'runtime/core/object': ['runtime/base', 'runtime/driver', 'runtime/core/core.h'],
     'runtime/core': ['runtime/base', 'runtime/driver', 'runtime/core/core.h',
@@ -62,7 +63,8 @@ ROOMS = {
                     'traces/format'],
     'traces/samples': [],
     'traces/command': ['runtime/base', 'backend-sim/node/node.h', 'sim/bench/bench.h',
-                       'sim/profile.h', 'traces/show', 'traces/check', 'traces/record',
+                       'sim/profile.h', 'runtime/validate/rules.h', 'traces/show', 'traces/check',
+                       'traces/record',
                        'traces/play', 'traces/track', 'traces/policy', 'traces/read',
                        'traces/format'],
 }

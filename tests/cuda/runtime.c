@@ -11,6 +11,40 @@
 #include <string.h>
 #include <unistd.h>
 
+static void fails(void *arg)
+{
+	void *unknown = arg;
+	CUdeviceptr ptr;
+	CUevent event;
+
+	rig_begin();
+	for (int i = 0; i < 3; i++)
+		FAILS(INVALID_VALUE, cuMemUnmap(MIB, GRANULE));
+	FAILS(INVALID_VALUE, cuMemAlloc_v2(NULL, MIB));
+	FAILS(OUT_OF_MEMORY, cuMemAlloc_v2(&ptr, UINT64_C(1) << 40));
+	FAILS(NOT_FOUND, cuGetProcAddress("cuNoSuchFunction", &unknown, 12000, 0));
+	TRY(cuEventCreate(&event, 0));
+	TRY(cuEventQuery(event));
+	exit(0);
+}
+
+/* First in this file: the process has not used a device yet, and its child may. */
+TEST(cuda_log, has_each_kind_of_failure_once)
+{
+	const char *log;
+
+	setenv("NPUSIM_FAILURES", "on", 1);
+	EXPECT_EXIT(0, fails, NULL);
+	log = harness_last_stderr();
+	EXPECT_CONTAINS(log, " warn: cuMemUnmap: ");
+	EXPECT_CONTAINS(log, " (1 CUDA_ERROR_INVALID_VALUE, at cuda-runtime+0x");
+	EXPECT_CONTAINS(log, " warn: cuMemAlloc_v2: ");
+	EXPECT_NULL(strstr(log, " warn: cuGetProcAddress"));
+	EXPECT_CONTAINS(log, " warn: 6 failures of 4 kinds, 2 of them such as programs try; the "
+			     "first: cuMemUnmap: ");
+	EXPECT_NULL(strstr(strstr(log, " warn: cuMemUnmap: ") + 1, " warn: cuMemUnmap: "));
+}
+
 SETUP(cuda_runtime)
 {
 	rig_begin();

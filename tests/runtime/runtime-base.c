@@ -4,12 +4,14 @@
  */
 #include "harness/test.h"
 
-#include "base/base-private.h"
 #include "base/base.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 SETUP(env)
@@ -121,11 +123,15 @@ static const struct value_case {
 	{ "devices_text", "NPUSIM_DEVICES", "two", "1 to 16" },
 	{ "hbm", "NPUSIM_HBM", "512M", NULL },
 	{ "hbm_zero", "NPUSIM_HBM", "0", "a size above 0" },
+	{ "host_memory", "NPUSIM_HOST_MEMORY", "64G", NULL },
+	{ "host_memory_text", "NPUSIM_HOST_MEMORY", "much", "a size above 0" },
 	{ "node", "NPUSIM_NODE", "test-1.x_y", NULL },
 	{ "node_path", "NPUSIM_NODE", "../x", "1 to 63" },
 	{ "node_long", "NPUSIM_NODE",
 	  "0123456789012345678901234567890123456789012345678901234567890123", "1 to 63" },
 	{ "window", "NPUSIM_WINDOW", "0x100000000000", NULL },
+	{ "window_size", "NPUSIM_WINDOW", "0x200000000+32G", NULL },
+	{ "window_size_text", "NPUSIM_WINDOW", "0x1000000000+all", "0x200000000+32G" },
 	{ "window_auto", "NPUSIM_WINDOW", "auto", NULL },
 	{ "window_text", "NPUSIM_WINDOW", "low", "an address" },
 	{ "log", "NPUSIM_LOG", "debug", NULL },
@@ -135,6 +141,9 @@ static const struct value_case {
 	{ "patience", "NPUSIM_PATIENCE", "0.5", NULL },
 	{ "patience_off", "NPUSIM_PATIENCE", "off", NULL },
 	{ "patience_zero", "NPUSIM_PATIENCE", "0", "seconds above 0" },
+	{ "report_stderr", "NPUSIM_REPORT_STDERR", "65024:1234567", NULL },
+	{ "report_stderr_half", "NPUSIM_REPORT_STDERR", "65024:", "device:inode" },
+	{ "report_stderr_text", "NPUSIM_REPORT_STDERR", "tty", "device:inode" },
 	{ "patience_text", "NPUSIM_PATIENCE", "10s", "or off" },
 	{ "timing_unknown", "NPUSIM_TIMING", "1", "on, off" },
 };
@@ -165,9 +174,21 @@ static void misspelt(void *arg)
 	setenv("NPUSIM_BAKEND", "sim", 1);
 	setenv("NPUSIM_QUITE_ANOTHER_THING", "1", 1);
 	EXPECT_TRUE(npu_var_check_all(&error));
+	npu_var_warn_unknown();
+	npu_var_warn_unknown();
 }
 
-TEST(env, unknown_names_are_warned_of)
+/* How often the last child wrote it. */
+static int count_of(const char *text)
+{
+	int count = 0;
+
+	for (const char *at = harness_last_stderr(); (at = strstr(at, text)) != NULL; at++)
+		count++;
+	return count;
+}
+
+TEST(env, unknown_names_are_warned_of_once)
 {
 	EXPECT_EXIT(0, misspelt, NULL);
 	EXPECT_CONTAINS(harness_last_stderr(),
@@ -176,15 +197,16 @@ TEST(env, unknown_names_are_warned_of)
 			"NPUSIM_QUITE_ANOTHER_THING is no variable of npusim");
 	EXPECT_NULL(strstr(harness_last_stderr(),
 			   "NPUSIM_QUITE_ANOTHER_THING is no variable of npusim; is"));
+	EXPECT_EQ(count_of("NPUSIM_BAKEND"), 1);
 }
 
 TEST(nearest, knows_when_nothing_is_near)
 {
 	static const char *const names[] = { "docs", "driver" };
 
-	EXPECT_STREQ(base_nearest("drivr", names, 2), "driver");
-	EXPECT_STREQ(base_nearest("DOCS", names, 2), "docs");
-	EXPECT_NULL(base_nearest("hardware", names, 2));
+	EXPECT_STREQ(npu_nearest("drivr", names, 2), "driver");
+	EXPECT_STREQ(npu_nearest("DOCS", names, 2), "docs");
+	EXPECT_NULL(npu_nearest("hardware", names, 2));
 }
 
 TEST(message, set_prefix_clear)
@@ -256,4 +278,69 @@ TEST(log, falls_back_to_stderr)
 	EXPECT_CONTAINS(harness_last_stderr(),
 			"NPUSIM_LOG_FILE=/nonexistent/file cannot be opened");
 	EXPECT_CONTAINS(harness_last_stderr(), "warn: still heard");
+}
+
+/* ---- reports ---- */
+
+/* fd 2 of each case: the harness's own, or the log's file. */
+static const struct report_case {
+	const char *label;
+	bool same_log, shown; /* fd 2 is the log's file; is NPUSIM_REPORT_STDERR's */
+} report_cases[] = {
+	{ "captured", false, false },
+	{ "shown_already", false, true },
+	{ "log_is_stderr", true, false },
+};
+
+static const char report_line[] = "npusim[1] error: a report\n";
+
+struct report_files {
+	char log[32], report[32];
+	const struct report_case *of;
+};
+
+static void write_report(void *arg)
+{
+	const struct report_files *files = arg;
+	struct stat err;
+	char id[64];
+
+	if (files->of->same_log)
+		dup2(open(files->log, O_WRONLY | O_APPEND), STDERR_FILENO);
+	fstat(STDERR_FILENO, &err);
+	snprintf(id, sizeof(id), "%llu:%llu", (unsigned long long)err.st_dev,
+		 (unsigned long long)err.st_ino + !files->of->shown);
+	setenv("NPUSIM_LOG_FILE", files->log, 1);
+	setenv("NPUSIM_REPORT_FILE", files->report, 1);
+	setenv("NPUSIM_REPORT_STDERR", id, 1);
+	npu_log_enabled(NPU_LOG_ERROR);
+	setenv("NPUSIM_REPORT_FILE", "/nonexistent/file", 1); /* read once */
+	errno = EDOM;
+	npu_report_write(report_line, strlen(report_line));
+	EXPECT_EQ(errno, EDOM);
+}
+
+static void expect_file(char *path, const char *wanted)
+{
+	char text[256] = "";
+	int fd = open(path, O_RDONLY);
+
+	EXPECT_GE(read(fd, text, sizeof(text) - 1), 0);
+	EXPECT_STREQ(text, wanted);
+	close(fd);
+	unlink(path);
+}
+
+TEST_EACH(report, goes_to_each_file_once, report_cases, label)
+{
+	const struct report_case *c = param;
+	struct report_files files = { "/tmp/npusim-log-XXXXXX", "/tmp/npusim-report-XXXXXX", c };
+
+	close(mkstemp(files.log));
+	close(mkstemp(files.report));
+	EXPECT_EXIT(0, write_report, &files);
+	if (!c->same_log)
+		EXPECT_STREQ(harness_last_stderr(), report_line);
+	expect_file(files.log, report_line);
+	expect_file(files.report, c->shown ? "" : report_line);
 }

@@ -443,7 +443,7 @@ TEST(cache, with_the_addresses_of_the_card_its_segments_follow)
 			step(cache, blocks, &item.record);
 	}
 	EXPECT_EQ(card.others, 0u);
-	EXPECT_EQ(card.gets, device->counts[TRACE_SEGMENT_ALLOC]);
+	EXPECT_EQ(card.gets, device->counts[NPU_TRACE_SEGMENT_ALLOC]);
 	cache_free(cache);
 	rig_close(r);
 	record_reader_close(card.records);

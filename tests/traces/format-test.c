@@ -165,7 +165,7 @@ TEST(format, summary_counts_what_is_in_the_file)
 	ASSERT_EQ(t->devices->len, 2u);
 	const struct trace_device *d = g_ptr_array_index(t->devices, 0);
 	EXPECT_EQ(d->device, 1u);
-	EXPECT_EQ(d->counts[TRACE_ALLOC], 1u);
+	EXPECT_EQ(d->counts[NPU_TRACE_ALLOC], 1u);
 	struct record_item first;
 	EXPECT_EQ(next(t, &first), 1);
 	EXPECT_EQ((int)first.record.verb, (int)NPU_TRACE_CREATE);

@@ -26,7 +26,7 @@ KILLS = int(os.environ.get('NPUSIM_TEST_KILLS', '50'))
 def own_environment(folder, preload, **more):
     name = folder.name.replace('npusim-command-', '')
     env = environment(NPUSIM_NODE='preload-' + name, LD_LIBRARY_PATH=os.path.dirname(ASCENDCL),
-                      **more)
+                      NPUSIM_FAILURES='off', **more)
     # where the program carries a sanitizer, it is not the first library any more
     env['ASAN_OPTIONS'] = env.get('ASAN_OPTIONS', '') + ':verify_asan_link_order=0'
     if preload:
@@ -95,8 +95,8 @@ def every_verb_is_recorded_as_the_runtime_records_it(folder):
 def the_head_says_where_it_comes_from(folder):
     lines = traced(folder, 'head.npt', [PROGRAM, 'all'], True)
     same(lines[0], 'npusim-trace 1', 'first line')
-    expect(re.fullmatch(r'info program=preload-program pid=\d+ start=\d+ backend=cann', lines[1]),
-           lines[1])
+    expect(re.fullmatch(r'info program=preload-program pid=\d+ start=\d+ run=\S+ backend=cann',
+                        lines[1]), lines[1])
     same([line for line in lines if line.startswith('info soc')],
          ['info soc=Ascend910B1 devices=8'], 'what the library says')
     # no simulated time, and one thread
@@ -148,13 +148,33 @@ def children_write_parts_of_their_own(folder):
 
 
 @case
-def a_fork_without_a_pattern_leaves_the_parents_file_alone(folder):
-    env = own_environment(folder, True, NPUSIM_TRACE=str(folder / 'one.npt'))
-    same(run([PROGRAM, 'family'], env).returncode, 0, 'status')
-    names = sorted(path.name for path in folder.iterdir())
-    # the child that ran exec began anew, with the name that it was given
-    expect(len(names) == 2 or len(names) == 3, names)
-    expect(all(re.fullmatch(r'one\.npt(\.\d+)?', name) for name in names), names)
+def each_process_has_a_file_without_a_pattern_too(folder):
+    for preload in (True, False):
+        name = 'one' if preload else 'two'
+        env = own_environment(folder, preload, NPUSIM_TRACE=str(folder / (name + '.npt')))
+        same(run([PROGRAM, 'family'], env).returncode, 0, 'status')
+        parts = sorted(folder.glob(name + '*'))
+        same(len(parts), 4 if preload else 3, parts)  # the runtime hears no call after the fork
+        plain = 0
+        for path in parts:
+            pid = re.search(r' pid=(\d+) ', path.read_text().split('\n')[1]).group(1)
+            plain += path.name == name + '.npt'
+            expect(path.name in (name + '.npt', '{}.{}.npt'.format(name, pid)), path)
+            readable(path)
+        same(plain, 1, 'the first')
+
+
+@case
+def programs_of_one_run_keep_their_files(folder):
+    env = own_environment(folder, True, NPUSIM_TRACE=str(folder / 'run.npt'), NPUSIM_RUN='one')
+    script = '{0} all && {0} all && exec {0} all'.format(PROGRAM)
+    same(run(['sh', '-c', script], env).returncode, 0, 'status')
+    parts = sorted(folder.glob('run*'))
+    same(len(parts), 3, parts)
+    same(len({tuple(events(path.read_text().split('\n'))) for path in parts}), 1, 'traces')
+    env['NPUSIM_RUN'] = 'two'
+    same(run([PROGRAM, 'outcomes'], env).returncode, 0, 'status')
+    expect('=> 107001' in (folder / 'run.npt').read_text(), 'the next run begins anew')
 
 
 @case

@@ -78,9 +78,9 @@ TEST(readers, processes_do_not_share_addresses)
 				    &error);
 	ASSERT_NOT_NULL(t);
 	const struct trace_device *d = g_ptr_array_index(t->devices, 0);
-	EXPECT_EQ(d->counts[TRACE_SEGMENT_ALLOC], 2u);
-	EXPECT_EQ(d->counts[TRACE_SEGMENT_FREE], 2u);
-	EXPECT_EQ(d->counts[TRACE_OTHER], 0u);
+	EXPECT_EQ(d->counts[NPU_TRACE_SEGMENT_ALLOC], 2u);
+	EXPECT_EQ(d->counts[NPU_TRACE_SEGMENT_FREE], 2u);
+	EXPECT_EQ(d->counts[NPU_TRACE_NOTE], 0u);
 	/* segments alone are blocks as well; the second to come is the first to go */
 	struct record_item e[8];
 	ASSERT_EQ(take_records(t, e, 8), 8u);
@@ -109,8 +109,8 @@ TEST(readers, the_first_row_of_an_address_decides)
 	ASSERT_EQ(t->starts->len, 1u);
 	EXPECT_EQ((int)start_of(t, 0)->verb, (int)NPU_TRACE_ALLOC);
 	EXPECT_EQ(start_of(t, 0)->address, 8192u);
-	EXPECT_EQ(d->counts[TRACE_FREE_COMPLETED], 2u);
-	EXPECT_EQ(d->counts[TRACE_OTHER], 3u);
+	EXPECT_EQ(d->counts[NPU_TRACE_FREE], 2u);
+	EXPECT_EQ(d->counts[NPU_TRACE_NOTE], 3u);
 	trace_free(t);
 }
 
@@ -141,9 +141,9 @@ TEST(readers, blocks_live_from_tick_to_tick)
 				    &error);
 	ASSERT_NOT_NULL(t);
 	const struct trace_device *d = g_ptr_array_index(t->devices, 0);
-	EXPECT_EQ(d->counts[TRACE_ALLOC], 3u);
-	EXPECT_EQ(d->counts[TRACE_FREE_COMPLETED], 2u);
-	EXPECT_EQ(d->counts[TRACE_OTHER], 2u);
+	EXPECT_EQ(d->counts[NPU_TRACE_ALLOC], 3u);
+	EXPECT_EQ(d->counts[NPU_TRACE_FREE], 2u);
+	EXPECT_EQ(d->counts[NPU_TRACE_NOTE], 2u);
 	struct memory_usage a;
 	usage_begin(&a, t, 0);
 	usage_run(&a, t, 0);
@@ -162,8 +162,8 @@ TEST(readers, logs_name_their_device)
 	ASSERT_NOT_NULL(t);
 	const struct trace_device *d = g_ptr_array_index(t->devices, 0);
 	EXPECT_EQ(d->device, 3u);
-	EXPECT_EQ(d->counts[TRACE_FREE_COMPLETED], 1u);
-	EXPECT_EQ(d->counts[TRACE_OTHER], 1u);
+	EXPECT_EQ(d->counts[NPU_TRACE_FREE], 1u);
+	EXPECT_EQ(d->counts[NPU_TRACE_NOTE], 1u);
 	trace_free(t);
 }
 

@@ -214,6 +214,14 @@ TEST(recorder, what_it_has_not_seen_is_a_call)
 			    "info soc=X\n");
 }
 
+/* The file of another process of the run than the first, or of a process's second program. */
+static char *own_name(pid_t pid, const char *number)
+{
+	g_autofree char *stem = g_strndup(path, strlen(path) - strlen(".npt"));
+
+	return g_strdup_printf("%s.%d%s.npt", stem, (int)pid, number);
+}
+
 TEST(recorder, a_child_of_fork_begins_anew)
 {
 	struct trace_recorder *r = trace_recorder_open(path, "backend=test");
@@ -231,7 +239,7 @@ TEST(recorder, a_child_of_fork_begins_anew)
 	waitpid(pid, NULL, 0);
 	trace_record_unmap(r, &ok, VA);
 	trace_recorder_close(r);
-	g_autofree char *child = g_strdup_printf("%s.%d", path, (int)pid);
+	g_autofree char *child = own_name(pid, "");
 	g_autofree char *lines = lines_of(path), *lines_of_child = lines_of(child);
 	g_autofree char *head = NULL, *says = g_strdup_printf(" pid=%d ", (int)pid);
 	EXPECT_STREQ(lines, ":1.1 reserve r1 size=8192 flags=1 va=0x12c000000000\n"
@@ -241,6 +249,102 @@ TEST(recorder, a_child_of_fork_begins_anew)
 	ASSERT_TRUE(g_file_get_contents(child, &head, NULL, NULL));
 	EXPECT_CONTAINS(head, says);
 	g_unlink(child);
+}
+
+/* A process, and the two below it, to the depth: each opens the recorder itself. */
+static void tree(unsigned depth)
+{
+	struct trace_recorder *r;
+	pid_t below[2] = { -1, -1 };
+
+	for (int i = 0; i < 2 && depth > 0; i++) {
+		below[i] = fork();
+		if (below[i] == 0) {
+			tree(depth - 1);
+			_exit(0);
+		}
+	}
+	r = trace_recorder_open(path, "backend=test");
+	for (int i = 0; r != NULL && i < 100; i++) {
+		struct trace_call call = answered(r, "someCall", 0);
+
+		trace_record_fill(r, &call, 0, 4096);
+	}
+	for (int i = 0; i < 2; i++)
+		if (below[i] > 0)
+			waitpid(below[i], NULL, 0);
+	trace_recorder_close(r);
+}
+
+TEST(recorder, each_process_of_a_run_has_a_whole_file)
+{
+	g_autofree char *folder = g_path_get_dirname(path);
+	GDir *dir;
+	const char *name;
+	guint files = 0;
+	pid_t pids[3]; /* one after the other: those that have ended keep their files */
+
+	setenv("NPUSIM_RUN", "tree", 1);
+	for (int i = 0; i < 3; i++) {
+		pids[i] = fork();
+		if (pids[i] == 0) {
+			tree(i == 0 ? 3 : 0);
+			_exit(0);
+		}
+		waitpid(pids[i], NULL, 0);
+	}
+	unsetenv("NPUSIM_RUN");
+	dir = g_dir_open(folder, 0, NULL);
+	ASSERT_NOT_NULL(dir);
+	while ((name = g_dir_read_name(dir)) != NULL) {
+		g_autofree char *file = g_build_filename(folder, name, NULL);
+		g_autofree char *lines = lines_of(file), *head = NULL, *plain = NULL;
+		const char *pid;
+		guint count = 0;
+
+		files++;
+		ASSERT_TRUE(g_file_get_contents(file, &head, NULL, NULL));
+		pid = strstr(head, " pid=");
+		plain = own_name(pid != NULL ? atoi(pid + strlen(" pid=")) : 0, "");
+		EXPECT_TRUE(strcmp(file, path) == 0 || strcmp(file, plain) == 0);
+		for (const char *at = lines; (at = strstr(at, ":1.1 fill size=4096 ")) != NULL;
+		     at++)
+			count++;
+		EXPECT_EQ(count, 100u);
+		EXPECT_EQ(strstr(head, "info program") == g_strrstr(head, "info program"), true);
+		g_unlink(file);
+	}
+	g_dir_close(dir);
+	EXPECT_EQ(files, 15u + 2u);
+}
+
+TEST(recorder, the_next_run_empties_the_file)
+{
+	struct trace_recorder *r;
+	struct trace_call ok;
+	g_autofree char *second = own_name(getpid(), ""), *third = own_name(getpid(), "-2");
+
+	setenv("NPUSIM_RUN", "first", 1);
+	for (int i = 0; i < 3; i++) {
+		r = trace_recorder_open(path, "backend=test");
+		ASSERT_NOT_NULL(r);
+		ok = answered(r, "someCall", 0);
+		trace_record_fill(r, &ok, 0, (guint64)i + 1);
+		trace_recorder_close(r);
+	}
+	g_autofree char *one = lines_of(path), *two = lines_of(second), *three = lines_of(third);
+	EXPECT_STREQ(one, ":1.1 fill size=1 dst=host\n");
+	EXPECT_STREQ(two, ":1.1 fill size=2 dst=host\n");
+	EXPECT_STREQ(three, ":1.1 fill size=3 dst=host\n");
+	g_unlink(second);
+	g_unlink(third);
+	setenv("NPUSIM_RUN", "second", 1);
+	r = trace_recorder_open(path, "backend=test");
+	unsetenv("NPUSIM_RUN");
+	ASSERT_NOT_NULL(r);
+	trace_recorder_close(r);
+	g_autofree char *again = lines_of(path);
+	EXPECT_STREQ(again, "");
 }
 
 TEST(recorder, a_file_that_cannot_be_made_is_told)

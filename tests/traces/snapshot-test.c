@@ -193,7 +193,7 @@ TEST(snapshot, unknown_actions_are_counted_by_name)
 	ASSERT_NOT_NULL(t);
 	const struct trace_device *d = g_ptr_array_index(t->devices, 0);
 	ASSERT_EQ(d->other_names->len, 1u);
-	EXPECT_EQ(d->counts[TRACE_OTHER], 2u);
+	EXPECT_EQ(d->counts[NPU_TRACE_NOTE], 2u);
 	EXPECT_STREQ((const char *)g_ptr_array_index(d->other_names, 0), "workspace_snapshot");
 	EXPECT_EQ(g_array_index(d->other_counts, guint64, 0), 2u);
 	trace_free(t);

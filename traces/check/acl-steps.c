@@ -14,47 +14,28 @@ static size_t marked_free;
 
 /* ---- arguments ---- */
 
-static const char *const attr_names[] = { "ddr",
-					  "hbm",
-					  "ddr-huge",
-					  "ddr-normal",
-					  "hbm-huge",
-					  "hbm-normal",
-					  "ddr-p2p-huge",
-					  "ddr-p2p-normal",
-					  "hbm-p2p-huge",
-					  "hbm-p2p-normal",
-					  "hbm-huge1g",
-					  "hbm-p2p-huge1g",
-					  "mem-normal",
-					  "mem-huge",
-					  "mem-huge1g",
-					  "mem-p2p-normal",
-					  "mem-p2p-huge",
-					  "mem-p2p-huge1g",
-					  NULL };
-static const char *const location_names[] = { "host",    "device", "unregistered",
-					      "managed", "numa",   NULL };
+static const char attr_names[] =
+	"ddr hbm ddr-huge ddr-normal hbm-huge hbm-normal ddr-p2p-huge ddr-p2p-normal hbm-p2p-huge "
+	"hbm-p2p-normal hbm-huge1g hbm-p2p-huge1g mem-normal mem-huge mem-huge1g mem-p2p-normal "
+	"mem-p2p-huge mem-p2p-huge1g";
+static const char location_names[] = "host device unregistered managed numa";
 
 static const char *location_name(unsigned type)
 {
-	return type < G_N_ELEMENTS(location_names) - 1 ? location_names[type] : "none";
+	return step_word_at(location_names, type, "none");
 }
 
 /* "device:1", "host", "numa:0", "type-7:2"; device:0 without. */
 static aclrtMemLocation location_of(struct step *s, const char *option)
 {
 	g_auto(GStrv) parts = g_strsplit(step_option(s, option, "device:0"), ":", 2);
-	aclrtMemLocation location = { .id = parts[1] == NULL ? 0
-							     : (uint32_t)step_value(s, parts[1]) };
+	int place = step_place(location_names, parts[0]);
 
-	for (int i = 0; location_names[i] != NULL; i++)
-		if (strcmp(parts[0], location_names[i]) == 0) {
-			location.type = (aclrtMemLocationType)i;
-			return location;
-		}
-	location.type = (aclrtMemLocationType)atoi(parts[0] + strlen("type-"));
-	return location;
+	return (aclrtMemLocation){
+		.id = parts[1] == NULL ? 0 : (uint32_t)step_value(s, parts[1]),
+		.type = (aclrtMemLocationType)(place >= 0 ? place
+							  : atoi(parts[0] + strlen("type-"))),
+	};
 }
 
 static aclrtPhysicalMemProp prop_of(struct step *s)
@@ -176,20 +157,18 @@ static void show_size(struct step *s)
 static void show_properties(struct step *s)
 {
 	aclrtPhysicalMemProp prop;
+	g_autofree char *attr = NULL;
 
 	memcpy(&prop, s->out[0], sizeof(prop));
-	step_show(s, "%s %s:%u %d %d",
-		  (unsigned)prop.memAttr < G_N_ELEMENTS(attr_names) - 1 ? attr_names[prop.memAttr]
-									: "none",
-		  location_name((unsigned)prop.location.type), prop.location.id,
-		  (int)prop.handleType, (int)prop.allocationType);
+	attr = g_strdup(step_word_at(attr_names, (unsigned)prop.memAttr, "none"));
+	step_show(s, "%s %s:%u %d %d", attr, location_name((unsigned)prop.location.type),
+		  prop.location.id, (int)prop.handleType, (int)prop.allocationType);
 }
 
 static void show_access(struct step *s)
 {
-	static const char *const names[] = { "none", "r", "unknown", "rw" };
-
-	step_show(s, "%s", s->out[0][0] < G_N_ELEMENTS(names) ? names[s->out[0][0]] : "unknown");
+	step_show(s, "%s",
+		  step_word_at("none r unknown rw", (unsigned)MIN(s->out[0][0], 4), "unknown"));
 }
 
 static void show_range(struct step *s)

@@ -112,14 +112,31 @@ uint64_t step_option_number(struct step *step, const char *name, uint64_t withou
 	return text == NULL ? without : step_value(step, text);
 }
 
-int step_choice(struct step *step, const char *name, const char *const *names, int without)
+int step_place(const char *words, const char *word)
+{
+	g_auto(GStrv) list = g_strsplit(words, " ", -1);
+
+	for (int i = 0; list[i] != NULL; i++)
+		if (strcmp(list[i], word) == 0)
+			return i;
+	return -1;
+}
+
+const char *step_word_at(const char *words, unsigned place, const char *otherwise)
+{
+	static char word[32];
+	g_auto(GStrv) list = g_strsplit(words, " ", -1);
+
+	g_strlcpy(word, place < g_strv_length(list) ? list[place] : otherwise, sizeof(word));
+	return word;
+}
+
+int step_choice(struct step *step, const char *name, const char *words, int without)
 {
 	const char *text = step_option(step, name, NULL);
+	int place = text != NULL ? step_place(words, text) : -1;
 
-	for (int i = 0; text != NULL && names[i] != NULL; i++)
-		if (strcmp(text, names[i]) == 0)
-			return i;
-	return text == NULL ? without : (int)step_value(step, text);
+	return text == NULL ? without : place >= 0 ? place : (int)step_value(step, text);
 }
 
 void step_set(struct step *step, int index, uint64_t value)

@@ -60,8 +60,12 @@ uint64_t step_number(struct step *step, int index);
 /* Option NAME=VALUE as text or number, or what it is without. */
 const char *step_option(struct step *step, const char *name, const char *without);
 uint64_t step_option_number(struct step *step, const char *name, uint64_t without);
-/* The option's place among the names, which NULL ends, or its value as a number. */
-int step_choice(struct step *step, const char *name, const char *const *names, int without);
+/* The option's place in a list of words apart by a space, or its value as a number. */
+int step_choice(struct step *step, const char *name, const char *words, int without);
+/* The place of a word in such a list, -1: it is not there; and the word at a place, or what there
+ * is instead; static. */
+int step_place(const char *words, const char *word);
+const char *step_word_at(const char *words, unsigned place, const char *otherwise);
 uint64_t step_value(struct step *step, const char *text);
 
 /* Calls a function of the library with up to ten arguments, words apart by a space:

@@ -4,11 +4,9 @@
  * command never calls an ACL library itself, but starts processes that do.
  *
  *   probe.c    finds the backend and its devices
- *   cases.c    selects the cases that can run on a device, runs them, keeps their answers
- *   compare.c  compares the answers of two backends
- *   report.c   table, TAP, JUnit XML
- *   latency.c  how long each call takes, by size
- *   fit.c      fits the lines of a device profile to these times
+ *   cases.c    selects the cases that can run on a device, runs them, keeps their answers, compares
+ * them report.c   table, TAP, JUnit XML latency.c  how long each call takes, by size fit.c fits the
+ * lines of a device profile to these times
  */
 #ifndef NPUSIM_TRACES_CHECK_H
 #define NPUSIM_TRACES_CHECK_H
@@ -70,8 +68,6 @@ struct check_result *check_case_skipped(const struct test_case *test, unsigned d
 					const char *reason);
 void check_result_free(struct check_result *result);
 
-/* ---- compare.c ---- */
-
 /* Marks `result` as failed where it answers other than `other`, the same case on another backend,
  * and says how, with what the documents and the driver's source say. Returns how many steps differ.
  */
@@ -85,12 +81,12 @@ struct check_report {
 	const struct check_server *server;
 	GPtrArray *results; /* of struct check_result */
 };
-void check_report_table(FILE *out, const struct check_report *report);
-void check_report_tap(FILE *out, const struct check_report *report);
-void check_report_junit(FILE *out, const struct check_report *report);
+void check_report_table(GString *out, const struct check_report *report);
+void check_report_tap(GString *out, const struct check_report *report);
+void check_report_junit(GString *out, const struct check_report *report);
 unsigned check_report_count(const struct check_report *report, enum check_status status);
 /* Every step of every case, one a line, with its answer and its time; tab separated. */
-void check_report_calls(FILE *out, const struct check_report *report);
+void check_report_calls(GString *out, const struct check_report *report);
 
 /* ---- latency.c ---- */
 
@@ -107,11 +103,10 @@ gboolean check_latency(const char *library, unsigned device, guint64 most, GArra
 
 /* ---- fit.c ---- */
 
-/* Writes a profile that starts from the built-in one of `soc`, and has the costs of the calls that
- * were measured: t = base + messages x message + pages x page, with the pages of a message taken
- * from the built-in profile. FALSE and error for an unknown SoC. */
-gboolean check_fit_write(FILE *out, const char *soc, const char *where, const GArray *samples,
-			 GError **error);
+/* The text of a profile that starts from the built-in one of `soc`, and has the costs of the calls
+ * that were measured: t = base + messages x message + pages x page, with the pages of a message
+ * taken from the built-in profile. NULL and error for an unknown SoC. */
+char *check_fit_text(const char *soc, const char *where, const GArray *samples, GError **error);
 /* "reserve", "map": as the profile's keys begin. */
 const char *check_call_name(enum sim_call call);
 

@@ -103,26 +103,23 @@ gboolean child_text(gboolean (*work)(void *arg, FILE *out), void *arg, char **ou
 		    GError **error)
 {
 	GString *text = g_string_new(NULL);
-	int fds[2], status = 0;
-	pid_t pid;
+	int to, from, child_from, child_to, status = 0;
+	pid_t pid = child_start(&to, &from, &child_from, &child_to);
 
-	if (pipe(fds) != 0)
-		g_error("no pipe");
-	fflush(NULL);
-	pid = fork();
+	if (pid < 0)
+		g_error("no process can be started");
 	if (pid == 0) {
-		FILE *out = fdopen(fds[1], "w");
+		FILE *out = fdopen(child_to, "w");
 		gboolean good;
 
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		close(fds[0]);
+		close(child_from);
 		good = work(arg, out);
 		fclose(out);
 		_exit(good ? 0 : 1);
 	}
-	close(fds[1]);
-	read_all(fds[0], text);
-	close(fds[0]);
+	close(to);
+	read_all(from, text);
+	close(from);
 	waitpid(pid, &status, 0);
 	if (status != 0) {
 		set_ending(status, text->str, error);

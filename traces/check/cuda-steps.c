@@ -13,25 +13,20 @@ static uint64_t marked_free;
 
 /* ---- arguments ---- */
 
-static const char *const handle_types[] = { "none", "fd", "2", "3",      "4",
-					    "5",    "6",  "7", "fabric", NULL };
+static const char handle_types[] = "none fd 2 3 4 5 6 7 fabric";
 
 static CUmemLocation location_of(struct step *s)
 {
-	static const char *const kinds[] = {
-		"none", "device", "host", "numa", "numacurrent", NULL
-	};
-
-	return (CUmemLocation){ (CUmemLocationType)step_choice(s, "loc", kinds, 1),
+	return (CUmemLocation){ (CUmemLocationType)step_choice(
+					s, "loc", "none device host numa numacurrent", 1),
 				(int)step_option_number(s, "dev", 0) };
 }
 
 static CUmemAllocationProp prop_of(struct step *s)
 {
-	static const char *const types[] = { "0", "pinned", "managed", NULL };
 	CUmemAllocationProp prop = { .location = location_of(s) };
 
-	prop.type = (CUmemAllocationType)step_choice(s, "type", types, 1);
+	prop.type = (CUmemAllocationType)step_choice(s, "type", "0 pinned managed", 1);
 	prop.requestedHandleTypes =
 		(CUmemAllocationHandleType)step_choice(s, "handle", handle_types, 0);
 	prop.allocFlags.compressionType = (unsigned char)step_option_number(s, "compression", 0);
@@ -42,7 +37,6 @@ static CUmemAllocationProp prop_of(struct step *s)
 
 static gboolean argument(struct step *s, const char *word, uint64_t *out)
 {
-	static const char *const access[] = { "none", "r", "2", "rw", NULL };
 	static CUmemAllocationProp prop;
 	static CUmemAccessDesc descs[2];
 	static CUmemLocation location;
@@ -52,7 +46,7 @@ static gboolean argument(struct step *s, const char *word, uint64_t *out)
 		*out = (uintptr_t)&prop;
 	} else if (strcmp(word, "descs") == 0) {
 		descs[0].location = location_of(s);
-		descs[0].flags = (CUmemAccess_flags)step_choice(s, "flags", access, 3);
+		descs[0].flags = (CUmemAccess_flags)step_choice(s, "flags", "none r 2 rw", 3);
 		descs[1] = descs[0];
 		*out = (uintptr_t)descs;
 	} else if (strcmp(word, "location") == 0) {

@@ -10,6 +10,8 @@
 
 #define TERMS 3 /* base, messages, pages */
 
+#define put g_string_append_printf
+
 static const char *const names[SIM_CALL_COUNT] = {
 	[SIM_CALL_RESERVE] = "reserve", [SIM_CALL_ADDRESS_FREE] = "address_free",
 	[SIM_CALL_CREATE] = "create",   [SIM_CALL_RELEASE] = "release",
@@ -72,7 +74,7 @@ static gboolean solve(double a[TERMS][TERMS + 1], unsigned mask, double out[TERM
 	return TRUE;
 }
 
-static double error_of(const GArray *samples, enum sim_call call, const struct sim_call_cost *cost,
+static double error_of(const GArray *samples, const struct sim_call_cost *cost,
 		       const double x[TERMS])
 {
 	double sum = 0;
@@ -81,8 +83,6 @@ static double error_of(const GArray *samples, enum sim_call call, const struct s
 		const struct check_sample *sample = &g_array_index(samples, struct check_sample, s);
 		double terms[TERMS], guess = 0, weight = sample->ns > 1 ? sample->ns : 1;
 
-		if (sample->call != call)
-			continue;
 		terms_of(sample, cost, terms);
 		for (int i = 0; i < TERMS; i++)
 			guess += terms[i] * x[i];
@@ -91,16 +91,14 @@ static double error_of(const GArray *samples, enum sim_call call, const struct s
 	return sum;
 }
 
-static void normal_equations(const GArray *samples, enum sim_call call,
-			     const struct sim_call_cost *cost, double out[TERMS][TERMS + 1])
+static void normal_equations(const GArray *samples, const struct sim_call_cost *cost,
+			     double out[TERMS][TERMS + 1])
 {
 	memset(out, 0, sizeof(double) * TERMS * (TERMS + 1));
 	for (guint s = 0; s < samples->len; s++) {
 		const struct check_sample *sample = &g_array_index(samples, struct check_sample, s);
 		double terms[TERMS], weight = sample->ns > 1 ? sample->ns : 1;
 
-		if (sample->call != call)
-			continue;
 		terms_of(sample, cost, terms);
 		for (int i = 0; i < TERMS; i++) {
 			for (int j = 0; j < TERMS; j++)
@@ -111,12 +109,12 @@ static void normal_equations(const GArray *samples, enum sim_call call,
 }
 
 /* The best of all choices of terms with none below zero. Returns its error. */
-static double best_of(const GArray *samples, enum sim_call call, const struct sim_call_cost *cost,
-		      unsigned allowed, double best[TERMS])
+static double best_of(const GArray *samples, const struct sim_call_cost *cost, unsigned allowed,
+		      double best[TERMS])
 {
 	double a[TERMS][TERMS + 1], least = INFINITY;
 
-	normal_equations(samples, call, cost, a);
+	normal_equations(samples, cost, a);
 	for (unsigned mask = 1; mask < 1u << TERMS; mask++) {
 		double x[TERMS], error;
 
@@ -124,7 +122,7 @@ static double best_of(const GArray *samples, enum sim_call call, const struct si
 			continue;
 		if (x[0] < 0 || x[1] < 0 || x[2] < 0)
 			continue;
-		error = error_of(samples, call, cost, x);
+		error = error_of(samples, cost, x);
 		if (error < least * (1 - 1e-9) - 1e-18) {
 			least = error;
 			memcpy(best, x, sizeof(x));
@@ -134,15 +132,14 @@ static double best_of(const GArray *samples, enum sim_call call, const struct si
 }
 
 /* Whether some sample took more than one message. */
-static gboolean has_messages(const GArray *samples, enum sim_call call,
-			     const struct sim_call_cost *cost)
+static gboolean has_messages(const GArray *samples, const struct sim_call_cost *cost)
 {
 	for (guint s = 0; s < samples->len; s++) {
 		const struct check_sample *sample = &g_array_index(samples, struct check_sample, s);
 		double terms[TERMS];
 
 		terms_of(sample, cost, terms);
-		if (sample->call == call && terms[1] > 1)
+		if (terms[1] > 1)
 			return TRUE;
 	}
 	return FALSE;
@@ -154,8 +151,7 @@ static guint64 whole(double ns)
 }
 
 /* The cost that fits the samples of one call best. */
-static void fit(const GArray *samples, enum sim_call call, struct sim_call_cost *cost,
-		gboolean *out_separable)
+static void fit(const GArray *samples, struct sim_call_cost *cost, gboolean *out_separable)
 {
 	guint64 message_ns = cost->message_ns, units[2] = { cost->giant_units, 0 };
 	double best[TERMS] = { 0 }, least = INFINITY;
@@ -168,8 +164,8 @@ static void fit(const GArray *samples, enum sim_call call, struct sim_call_cost 
 		gboolean more;
 
 		guess.giant_units = units[u];
-		more = has_messages(samples, call, &guess);
-		error = best_of(samples, call, &guess, more ? 7 : 5, x);
+		more = has_messages(samples, &guess);
+		error = best_of(samples, &guess, more ? 7 : 5, x);
 		if (error < least * 0.99) {
 			least = error;
 			memcpy(best, x, sizeof(best));
@@ -189,56 +185,56 @@ static void fit(const GArray *samples, enum sim_call call, struct sim_call_cost 
 	*out_separable = separable;
 }
 
-static gboolean was_measured(const GArray *samples, enum sim_call call)
+static GArray *samples_of(const GArray *all, enum sim_call call)
 {
-	for (guint s = 0; s < samples->len; s++)
-		if (g_array_index(samples, struct check_sample, s).call == call)
-			return TRUE;
-	return FALSE;
+	GArray *samples = g_array_new(FALSE, FALSE, sizeof(struct check_sample));
+
+	for (guint s = 0; s < all->len; s++)
+		if (g_array_index(all, struct check_sample, s).call == call)
+			g_array_append_val(samples, g_array_index(all, struct check_sample, s));
+	return samples;
 }
 
-static void write_call(FILE *out, const GArray *samples, enum sim_call call,
+/* `samples`: of the call, which was measured. */
+static void write_call(GString *out, const GArray *samples, enum sim_call call,
 		       const struct sim_call_cost *builtin)
 {
 	struct sim_call_cost cost = *builtin;
 	gboolean separable = TRUE;
 
-	fit(samples, call, &cost, &separable);
+	fit(samples, &cost, &separable);
 	for (guint s = 0; s < samples->len; s++) {
 		const struct check_sample *sample = &g_array_index(samples, struct check_sample, s);
 
-		if (sample->call == call)
-			fprintf(out, "# %s, %" G_GUINT64_FORMAT " MiB in pages of %s: %.0f ns\n",
-				names[call], sample->bytes >> 20,
-				sample->page_lg2 >= 30 ? "1 GiB" : "2 MiB", sample->ns);
+		put(out, "# %s, %" G_GUINT64_FORMAT " MiB in pages of %s: %.0f ns\n", names[call],
+		    sample->bytes >> 20, sample->page_lg2 >= 30 ? "1 GiB" : "2 MiB", sample->ns);
 	}
 	if (!separable && cost.message_ns > 0)
-		fprintf(out, "# each took one message: message_ns is the built-in value\n");
-	fprintf(out, "%s_base_ns=%" G_GUINT64_FORMAT "\n", names[call], (guint64)cost.base_ns);
-	fprintf(out, "%s_message_ns=%" G_GUINT64_FORMAT "\n", names[call],
-		(guint64)cost.message_ns);
-	fprintf(out, "%s_page_ns=%" G_GUINT64_FORMAT "\n", names[call], (guint64)cost.page_ns);
-	fprintf(out, "%s_giant_units=%" G_GUINT64_FORMAT "\n", names[call],
-		(guint64)cost.giant_units);
+		put(out, "# each took one message: message_ns is the built-in value\n");
+	put(out, "%s_base_ns=%" G_GUINT64_FORMAT "\n", names[call], (guint64)cost.base_ns);
+	put(out, "%s_message_ns=%" G_GUINT64_FORMAT "\n", names[call], (guint64)cost.message_ns);
+	put(out, "%s_page_ns=%" G_GUINT64_FORMAT "\n", names[call], (guint64)cost.page_ns);
+	put(out, "%s_giant_units=%" G_GUINT64_FORMAT "\n", names[call], (guint64)cost.giant_units);
 }
 
-gboolean check_fit_write(FILE *out, const char *soc, const char *where, const GArray *samples,
-			 GError **error)
+char *check_fit_text(const char *soc, const char *where, const GArray *samples, GError **error)
 {
+	g_autofree char *complaint = NULL;
 	struct sim_profile profile;
-	char *complaint = NULL;
 
 	if (!sim_profile_load(soc, &profile, &complaint)) {
 		g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_INVAL, "no profile to start from: %s",
 			    complaint != NULL ? complaint : soc);
-		g_free(complaint);
-		return FALSE;
+		return NULL;
 	}
-	fprintf(out, "# Times of driver calls, measured by npusim check on %s.\n", where);
-	fprintf(out, "# NPUSIM_SOC=FILE makes the model use them.\n\n");
-	fprintf(out, "[Profile]\nbase=%s\n\n[DriverCalls]\n", soc);
-	for (int call = 0; call < SIM_CALL_COUNT; call++)
-		if (was_measured(samples, (enum sim_call)call))
-			write_call(out, samples, (enum sim_call)call, &profile.call[call]);
-	return TRUE;
+	GString *out = g_string_new(NULL);
+	put(out, "# Times of driver calls, measured by npusim check on %s.\n", where);
+	put(out, "# NPUSIM_SOC=FILE makes the model use them.\n\n");
+	put(out, "[Profile]\nbase=%s\n\n[DriverCalls]\n", soc);
+	for (int call = 0; call < SIM_CALL_COUNT; call++) {
+		g_autoptr(GArray) measured = samples_of(samples, (enum sim_call)call);
+		if (measured->len > 0)
+			write_call(out, measured, (enum sim_call)call, &profile.call[call]);
+	}
+	return g_string_free(out, FALSE);
 }

@@ -7,6 +7,8 @@
 
 #include <string.h>
 
+#define put g_string_append_printf
+
 static const struct check_result *at(const struct check_report *report, guint i)
 {
 	return g_ptr_array_index(report->results, i);
@@ -24,7 +26,7 @@ unsigned check_report_count(const struct check_report *report, enum check_status
 /* ---- table ---- */
 
 /* How often each reason for a skip stands, since there may be dozens of skips. */
-static void write_skips(FILE *out, const struct check_report *report)
+static void write_skips(GString *out, const struct check_report *report)
 {
 	g_autoptr(GHashTable) reasons = g_hash_table_new(g_str_hash, g_str_equal);
 	GHashTableIter iter;
@@ -41,10 +43,10 @@ static void write_skips(FILE *out, const struct check_report *report)
 	}
 	g_hash_table_iter_init(&iter, reasons);
 	while (g_hash_table_iter_next(&iter, &reason, &count))
-		fprintf(out, "  %3u skipped: %s\n", GPOINTER_TO_UINT(count), (const char *)reason);
+		put(out, "  %3u skipped: %s\n", GPOINTER_TO_UINT(count), (const char *)reason);
 }
 
-static void write_failures(FILE *out, const struct check_report *report)
+static void write_failures(GString *out, const struct check_report *report)
 {
 	for (guint i = 0; i < report->results->len; i++) {
 		const struct check_result *r = at(report, i);
@@ -52,19 +54,18 @@ static void write_failures(FILE *out, const struct check_report *report)
 
 		if (r->status != CHECK_FAILED)
 			continue;
-		fprintf(out, "\nFAILED device %u  %s.%s\n", r->device, r->test->suite,
-			r->test->name);
+		put(out, "\nFAILED device %u  %s.%s\n", r->device, r->test->suite, r->test->name);
 		for (char **line = lines; *line != NULL; line++)
-			fprintf(out, "  %s\n", *line);
+			put(out, "  %s\n", *line);
 	}
 }
 
 /* One line a suite and device. */
-static void write_counts(FILE *out, const struct check_report *report)
+static void write_counts(GString *out, const struct check_report *report)
 {
 	guint i = 0;
 
-	fprintf(out, "device  suite                passed  failed skipped     time\n");
+	put(out, "device  suite                passed  failed skipped     time\n");
 	while (i < report->results->len) {
 		const struct check_result *first = at(report, i);
 		unsigned counts[3] = { 0 };
@@ -76,83 +77,81 @@ static void write_counts(FILE *out, const struct check_report *report)
 			counts[at(report, i)->status]++;
 			ns += at(report, i)->ns;
 		}
-		fprintf(out, "%-7u %-20s %6u %7u %7u %6.2f s\n", first->device, first->test->suite,
-			counts[CHECK_PASSED], counts[CHECK_FAILED], counts[CHECK_SKIPPED],
-			(double)ns / 1e9);
+		put(out, "%-7u %-20s %6u %7u %7u %6.2f s\n", first->device, first->test->suite,
+		    counts[CHECK_PASSED], counts[CHECK_FAILED], counts[CHECK_SKIPPED],
+		    (double)ns / 1e9);
 	}
 }
 
-void check_report_table(FILE *out, const struct check_report *report)
+void check_report_table(GString *out, const struct check_report *report)
 {
-	fprintf(out, "backend %s, %u x %s\n\n", report->backend, report->server->devices,
-		report->server->soc);
+	put(out, "backend %s, %u x %s\n\n", report->backend, report->server->devices,
+	    report->server->soc);
 	write_counts(out, report);
 	write_skips(out, report);
 	write_failures(out, report);
-	fprintf(out, "\n%u passed, %u failed, %u skipped\n",
-		check_report_count(report, CHECK_PASSED), check_report_count(report, CHECK_FAILED),
-		check_report_count(report, CHECK_SKIPPED));
+	put(out, "\n%u passed, %u failed, %u skipped\n", check_report_count(report, CHECK_PASSED),
+	    check_report_count(report, CHECK_FAILED), check_report_count(report, CHECK_SKIPPED));
 }
 
 /* ---- TAP ---- */
 
-void check_report_tap(FILE *out, const struct check_report *report)
+void check_report_tap(GString *out, const struct check_report *report)
 {
-	fprintf(out, "TAP version 13\n1..%u\n", report->results->len);
-	fprintf(out, "# backend %s, %u x %s\n", report->backend, report->server->devices,
-		report->server->soc);
+	put(out, "TAP version 13\n1..%u\n", report->results->len);
+	put(out, "# backend %s, %u x %s\n", report->backend, report->server->devices,
+	    report->server->soc);
 	for (guint i = 0; i < report->results->len; i++) {
 		const struct check_result *r = at(report, i);
 		g_auto(GStrv) lines = g_strsplit(r->text->str, "\n", -1);
 
-		fprintf(out, "%sok %u device %u %s.%s%s%s\n",
-			r->status == CHECK_FAILED ? "not " : "", i + 1, r->device, r->test->suite,
-			r->test->name, r->status == CHECK_SKIPPED ? " # SKIP " : "",
-			r->status == CHECK_SKIPPED ? r->text->str : "");
+		put(out, "%sok %u device %u %s.%s%s%s\n", r->status == CHECK_FAILED ? "not " : "",
+		    i + 1, r->device, r->test->suite, r->test->name,
+		    r->status == CHECK_SKIPPED ? " # SKIP " : "",
+		    r->status == CHECK_SKIPPED ? r->text->str : "");
 		for (char **line = lines; r->status == CHECK_FAILED && *line != NULL; line++)
-			fprintf(out, "# %s\n", *line);
+			put(out, "# %s\n", *line);
 	}
 }
 
 /* ---- JUnit XML ---- */
 
-static void write_junit_case(FILE *out, const struct check_result *r)
+static void write_junit_case(GString *out, const struct check_result *r)
 {
 	g_autofree char *name = g_markup_escape_text(r->test->name, -1);
 	g_autofree char *suite = g_markup_escape_text(r->test->suite, -1);
 	g_autofree char *text = g_markup_escape_text(r->text->str, -1);
 
-	fprintf(out, "    <testcase classname=\"device%u.%s\" name=\"%s\" time=\"%.6f\"", r->device,
-		suite, name, (double)r->ns / 1e9);
+	put(out, "    <testcase classname=\"device%u.%s\" name=\"%s\" time=\"%.6f\"", r->device,
+	    suite, name, (double)r->ns / 1e9);
 	if (r->status == CHECK_PASSED)
-		fprintf(out, "/>\n");
+		put(out, "/>\n");
 	else if (r->status == CHECK_SKIPPED)
-		fprintf(out, ">\n      <skipped message=\"%s\"/>\n    </testcase>\n", text);
+		put(out, ">\n      <skipped message=\"%s\"/>\n    </testcase>\n", text);
 	else
-		fprintf(out, ">\n      <failure>%s</failure>\n    </testcase>\n", text);
+		put(out, ">\n      <failure>%s</failure>\n    </testcase>\n", text);
 }
 
-void check_report_junit(FILE *out, const struct check_report *report)
+void check_report_junit(GString *out, const struct check_report *report)
 {
 	g_autofree char *soc = g_markup_escape_text(report->server->soc, -1);
 
-	fprintf(out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n");
-	fprintf(out,
-		"  <testsuite name=\"npusim check %s %s\" tests=\"%u\" failures=\"%u\" "
-		"skipped=\"%u\">\n",
-		report->backend, soc, report->results->len,
-		check_report_count(report, CHECK_FAILED),
-		check_report_count(report, CHECK_SKIPPED));
+	put(out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n");
+	put(out,
+	    "  <testsuite name=\"npusim check %s %s\" tests=\"%u\" failures=\"%u\" "
+	    "skipped=\"%u\">\n",
+	    report->backend, soc, report->results->len, check_report_count(report, CHECK_FAILED),
+	    check_report_count(report, CHECK_SKIPPED));
 	for (guint i = 0; i < report->results->len; i++)
 		write_junit_case(out, at(report, i));
-	fprintf(out, "  </testsuite>\n</testsuites>\n");
+	put(out, "  </testsuite>\n</testsuites>\n");
 }
 
 /* ---- every call ---- */
 
-void check_report_calls(FILE *out, const struct check_report *report)
+void check_report_calls(GString *out, const struct check_report *report)
 {
-	fprintf(out, "device\tcase\tline\tstep\tcode\tvalue\tns\n");
+	put(out, "device\tcase\tline\tstep\tcode\tvalue\tns\n");
 	for (guint i = 0; i < report->results->len; i++) {
 		const struct check_result *r = at(report, i);
 
@@ -161,9 +160,9 @@ void check_report_calls(FILE *out, const struct check_report *report)
 				&g_array_index(r->answers, struct check_answer, a);
 			g_autofree char *step = g_strescape(answer->step->text, NULL);
 
-			fprintf(out, "%u\t%s.%s\t%d\t%s\t%d\t%s\t%" G_GUINT64_FORMAT "\n",
-				r->device, r->test->suite, r->test->name, answer->step->line, step,
-				answer->code, answer->value, answer->ns);
+			put(out, "%u\t%s.%s\t%d\t%s\t%d\t%s\t%" G_GUINT64_FORMAT "\n", r->device,
+			    r->test->suite, r->test->name, answer->step->line, step, answer->code,
+			    answer->value, answer->ns);
 		}
 	}
 }

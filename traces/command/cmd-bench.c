@@ -35,9 +35,7 @@ static gboolean choose(const char *option, const char *value, const char *const 
 	for (*out = 0; words[*out]; ++*out)
 		if (strcmp(words[*out], value) == 0)
 			return TRUE;
-	g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE, "--%s=%s: must be one of %s",
-		    option, value, all);
-	return FALSE;
+	return refuse_option(error, "--%s=%s: must be one of %s", option, value, all);
 }
 
 /* "4096", "64k", "2m", "60g". */
@@ -57,11 +55,11 @@ static gboolean parse_amount(const char *option, const char *value, guint64 *out
 		*out <<= lg2;
 		return TRUE;
 	}
-	g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
-		    "--%s=%s: must be a whole number, with k, m or g behind it for powers of 1024, "
-		    "at most %llug",
-		    option, value, AMOUNT_MAX >> 30);
-	return FALSE;
+	return refuse_option(
+		error,
+		"--%s=%s: must be a whole number, with k, m or g behind it for powers of 1024, "
+		"at most %llug",
+		option, value, AMOUNT_MAX >> 30);
 }
 
 static gboolean get_request(const struct options *o, struct bench_request *r, GError **error)
@@ -295,17 +293,6 @@ static int run_bench(const struct options *o, const struct bench_request *reques
 	return status;
 }
 
-static void clear_options(struct options *o)
-{
-	char **const texts[] = { &o->soc,   &o->config, &o->pattern, &o->operation,
-				 &o->page,  &o->size,   &o->access,  &o->stride,
-				 &o->count, &o->sweep,  &o->json };
-
-	for (gsize i = 0; i < G_N_ELEMENTS(texts); i++)
-		g_free(*texts[i]);
-	g_strfreev(o->set);
-}
-
 #define TEXT(name, member, help, value)                                 \
 	{                                                               \
 		name, 0, 0, G_OPTION_ARG_STRING, &o.member, help, value \
@@ -351,6 +338,6 @@ int cmd_bench(int argc, char **argv)
 		status = usage_error("bench", "%s", error->message);
 	else
 		status = run_bench(&o, &request);
-	clear_options(&o);
+	options_clear(entries);
 	return status;
 }

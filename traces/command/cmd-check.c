@@ -50,10 +50,11 @@ static const GOptionEntry entries[] = {
 	{ NULL, 0, 0, 0, NULL, NULL, NULL },
 };
 
+typedef void report_writer(GString *out, const struct check_report *report);
 struct check {
 	char *library, *folder;
 	const char *backend;
-	void (*write)(FILE *out, const struct check_report *report);
+	report_writer *write;
 	guint64 safe_bytes;
 	GPtrArray *cases; /* of struct test_case */
 	struct check_server server;
@@ -66,7 +67,7 @@ static gboolean read_format(struct check *check)
 {
 	static const struct {
 		const char *name;
-		void (*write)(FILE *out, const struct check_report *report);
+		report_writer *write;
 	} formats[] = { { "table", check_report_table },
 			{ "tap", check_report_tap },
 			{ "junit", check_report_junit } };
@@ -137,16 +138,14 @@ static gboolean find_files(struct check *check, GError **error)
 /* The program of a case sees this device as its 0, and those after it. */
 static void show_devices_from(unsigned device, unsigned devices)
 {
-	GString *list = g_string_new(NULL);
+	g_autoptr(GString) list = g_string_new(NULL);
 
-	if (device == 0) {
+	for (unsigned d = device; d < devices; d++)
+		g_string_append_printf(list, "%s%u", d > device ? "," : "", d);
+	if (device == 0)
 		g_unsetenv("ASCEND_RT_VISIBLE_DEVICES");
-	} else {
-		for (unsigned d = device; d < devices; d++)
-			g_string_append_printf(list, "%s%u", d > device ? "," : "", d);
+	else
 		g_setenv("ASCEND_RT_VISIBLE_DEVICES", list->str, TRUE);
-	}
-	g_string_free(list, TRUE);
 }
 
 static void fresh_node(const char *backend)
@@ -246,8 +245,7 @@ static void run_cases(struct check *check)
 
 static gboolean write_samples(const char *path, const GArray *samples, GError **error)
 {
-	GString *text = g_string_new("call,bytes,page_bytes,ns\n");
-	gboolean good;
+	g_autoptr(GString) text = g_string_new("call,bytes,page_bytes,ns\n");
 
 	for (guint i = 0; i < samples->len; i++) {
 		const struct check_sample *s = &g_array_index(samples, struct check_sample, i);
@@ -257,9 +255,7 @@ static gboolean write_samples(const char *path, const GArray *samples, GError **
 				       check_call_name(s->call), s->bytes,
 				       G_GUINT64_CONSTANT(1) << s->page_lg2, s->ns);
 	}
-	good = out_file_write(path, text->str, text->len, error);
-	g_string_free(text, TRUE);
-	return good;
+	return out_file_write(path, text->str, text->len, error);
 }
 
 static gboolean write_profile(const struct check *check, const char *path, const GArray *samples,
@@ -267,15 +263,9 @@ static gboolean write_profile(const struct check *check, const char *path, const
 {
 	g_autofree char *where = g_strdup_printf("%s, backend %s, device %d", check->server.soc,
 						 check->backend, MAX(opt.device, 0));
-	char *text = NULL;
-	size_t length = 0;
-	FILE *out = open_memstream(&text, &length);
-	gboolean good = check_fit_write(out, check->server.soc, where, samples, error);
+	g_autofree char *text = check_fit_text(check->server.soc, where, samples, error);
 
-	fclose(out);
-	good = good && out_file_write(path, text, length, error);
-	free(text);
-	return good;
+	return text != NULL && out_file_write(path, text, strlen(text), error);
 }
 
 static gboolean measure(struct check *check, GError **error)
@@ -330,9 +320,8 @@ static void append_file(GString *text, const char *path)
 static gboolean record_server(const struct check *check, GError **error)
 {
 	g_autofree char *path = g_build_filename(opt.record, "server.txt", NULL);
-	GString *text = g_string_new(NULL);
+	g_autoptr(GString) text = g_string_new(NULL);
 	struct utsname machine;
-	gboolean good;
 
 	uname(&machine);
 	g_string_append_printf(text, "npusim %s\nsystem %s %s %s\nlibrary %s\n", NPUSIM_VERSION,
@@ -349,24 +338,16 @@ static gboolean record_server(const struct check *check, GError **error)
 	append_file(text, "/etc/ascend_install.info");
 	append_file(text, "/usr/local/Ascend/driver/version.info");
 	append_file(text, "/usr/local/Ascend/firmware/version.info");
-	good = out_file_write(path, text->str, text->len, error);
-	g_string_free(text, TRUE);
-	return good;
+	return out_file_write(path, text->str, text->len, error);
 }
 
 static gboolean write_report(const char *path, const struct check_report *report,
-			     void (*write)(FILE *out, const struct check_report *report),
-			     GError **error)
+			     report_writer *put, GError **error)
 {
-	char *text = NULL;
-	size_t length = 0;
-	FILE *out = open_memstream(&text, &length);
+	g_autoptr(GString) text = g_string_new(NULL);
 
-	write(out, report);
-	fclose(out);
-	gboolean good = out_file_write(path, text, length, error);
-	free(text);
-	return good;
+	put(text, report);
+	return out_file_write(path, text->str, text->len, error);
 }
 
 static gboolean begin_record(const struct check *check, GError **error)
@@ -374,11 +355,8 @@ static gboolean begin_record(const struct check *check, GError **error)
 	g_autofree char *calls = g_build_filename(opt.record, "calls", NULL);
 	g_autofree char *trace = g_build_filename(calls, "%p.npt", NULL);
 
-	if (g_mkdir_with_parents(calls, 0777) != 0) {
-		g_set_error(error, G_FILE_ERROR, g_file_error_from_errno(errno), "%s: %s", calls,
-			    g_strerror(errno));
-		return FALSE;
-	}
+	if (g_mkdir_with_parents(calls, 0777) != 0)
+		return refuse_file(error, errno, "%s: %s", calls, g_strerror(errno));
 	if (!record_server(check, error))
 		return FALSE;
 	/* Each process of each case: every call to the driver with its time. */
@@ -390,7 +368,7 @@ static gboolean end_record(const struct check_report *report, GError **error)
 {
 	static const struct {
 		const char *name;
-		void (*write)(FILE *out, const struct check_report *report);
+		report_writer *write;
 	} files[] = { { "steps.tsv", check_report_calls },
 		      { "report.xml", check_report_junit },
 		      { "report.txt", check_report_table } };
@@ -412,9 +390,8 @@ static gboolean probe(struct check *check, GError **error)
 		return FALSE;
 	if (opt.device < (int)check->server.devices)
 		return TRUE;
-	g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
-		    "--device=%d: the devices are 0 to %u", opt.device, check->server.devices - 1);
-	return FALSE;
+	return refuse_option(error, "--device=%d: the devices are 0 to %u", opt.device,
+			     check->server.devices - 1);
 }
 
 static gboolean run_all(struct check *check, GError **error)
@@ -431,11 +408,9 @@ static gboolean run_all(struct check *check, GError **error)
 	run_cases(check);
 	if (opt.record != NULL && !end_record(&report, error))
 		return FALSE;
-	if (check->results->len == 0) {
-		g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
-			    "--only=%s: no case fits", opt.only != NULL ? opt.only : "*");
-		return FALSE;
-	}
+	if (check->results->len == 0)
+		return refuse_option(error, "--only=%s: no case fits",
+				     opt.only != NULL ? opt.only : "*");
 	if ((opt.latency != NULL || opt.record != NULL) && !measure(check, error))
 		return FALSE;
 	return write_report(opt.output ? opt.output : "-", &report, check->write, error);

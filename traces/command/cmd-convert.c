@@ -6,7 +6,6 @@
 
 #include <string.h>
 
-#include "format/in-file.h"
 #include "read/readers.h"
 #include "show/convert.h"
 #include "show/csv.h"
@@ -50,16 +49,6 @@ static gboolean choose(const char *path, const char *to, enum target *out, char 
 	return FALSE;
 }
 
-static gboolean has_device(const struct trace *trace, int device)
-{
-	for (guint i = 0; i < trace->devices->len; i++) {
-		if ((int)((struct trace_device *)g_ptr_array_index(trace->devices, i))->device ==
-		    device)
-			return TRUE;
-	}
-	return FALSE;
-}
-
 static char *devices_of(const struct trace *trace)
 {
 	GString *text = g_string_new(NULL);
@@ -79,7 +68,7 @@ static gboolean convert_trace(const struct options *o, GError **error)
 	if (reader == NULL)
 		return FALSE;
 	const struct trace *trace = record_reader_trace(reader);
-	if (o->device >= 0 && !has_device(trace, o->device)) {
+	if (o->device >= 0 && trace_device_index(trace, o->device) == G_MAXUINT) {
 		g_autofree char *known = devices_of(trace);
 		g_set_error(error, TRACE_ERROR, TRACE_ERROR_UNKNOWN,
 			    "%s has nothing of device %d; it has: %s", o->source, o->device, known);
@@ -110,11 +99,9 @@ static gboolean convert_result(const struct options *o, GError **error)
 	if (result == NULL)
 		return FALSE;
 	g_ptr_array_add(results, result);
-	if (o->device >= 0 && result_device(result, o->device) == NULL) {
-		g_set_error(error, TRACE_ERROR, TRACE_ERROR_UNKNOWN, "%s has nothing of device %d",
-			    o->source, o->device);
-		return FALSE;
-	}
+	if (o->device >= 0 && result_device(result, o->device) == NULL)
+		return refuse(error, TRACE_ERROR, TRACE_ERROR_UNKNOWN,
+			      "%s has nothing of device %d", o->source, o->device);
 	return csv_write(o->target, o->series, results, names, o->device, error);
 }
 
@@ -122,24 +109,21 @@ static gboolean convert(const struct options *o, GError **error)
 {
 	gboolean json;
 
-	if (!in_file_keep(o->source, error) || !readers_file_is_json(o->source, &json, error))
+	if (!input_keep(o->source, error) || !readers_file_is_json(o->source, &json, error))
 		return FALSE;
-	if (!json && o->series) {
-		g_set_error(error, TRACE_ERROR, TRACE_ERROR_UNKNOWN,
-			    "%s: --series is for results of npusim replay --json; the rows of a "
-			    "trace have its memory in them",
-			    o->source);
-		return FALSE;
-	}
+	if (!json && o->series)
+		return refuse(error, TRACE_ERROR, TRACE_ERROR_UNKNOWN,
+			      "%s: --series is for results of npusim replay --json; the rows of a "
+			      "trace have its memory in them",
+			      o->source);
 	if (!json)
 		return convert_trace(o, error);
 	if (o->to == TO_CSV)
 		return convert_result(o, error);
-	g_set_error(error, TRACE_ERROR, TRACE_ERROR_UNKNOWN,
-		    "%s is JSON, as results of npusim replay are; a result has figures and no "
-		    "events, and can become CSV, not %s",
-		    o->source, targets[o->to].what);
-	return FALSE;
+	return refuse(error, TRACE_ERROR, TRACE_ERROR_UNKNOWN,
+		      "%s is JSON, as results of npusim replay are; a result has figures and no "
+		      "events, and can become CSV, not %s",
+		      o->source, targets[o->to].what);
 }
 
 #define SUMMARY                                                                                  \

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "format/in-file.h"
 #include "show/progress.h"
 #include "read/readers.h"
 #include "show/diff.h"
@@ -196,7 +195,7 @@ static int run(const struct job *job)
 	g_autoptr(GError) error = NULL;
 	gboolean json[2];
 
-	if (!in_file_keep(job->paths[0], &error) || !in_file_keep(job->paths[1], &error) ||
+	if (!input_keep(job->paths[0], &error) || !input_keep(job->paths[1], &error) ||
 	    !readers_file_is_json(job->paths[0], &json[0], &error) ||
 	    !readers_file_is_json(job->paths[1], &json[1], &error))
 		return trouble(error);

@@ -6,7 +6,6 @@
 #include "npusim.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -14,14 +13,6 @@
 #include <unistd.h>
 
 #include "format/merge.h"
-
-static volatile sig_atomic_t child;
-
-static void pass_on(int signal_number)
-{
-	if (child > 0)
-		kill((pid_t)child, signal_number);
-}
 
 /* What the program's environment needs; `parts` is where its processes write. */
 static gboolean prepare(const char *parts, gboolean preload, GError **error)
@@ -31,45 +22,14 @@ static gboolean prepare(const char *parts, gboolean preload, GError **error)
 
 	if (path == NULL)
 		return FALSE;
-	if (preload && strpbrk(path, " :")) {
-		g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_INVAL,
-			    "%s: LD_PRELOAD takes no path with a blank or a colon in it", path);
-		return FALSE;
-	}
+	if (preload && strpbrk(path, " :"))
+		return refuse(error, G_FILE_ERROR, G_FILE_ERROR_INVAL,
+			      "%s: LD_PRELOAD takes no path with a blank or a colon in it", path);
+	g_autofree char *name = own_node_name("record");
 	g_setenv("NPUSIM_TRACE", pattern, TRUE);
+	g_setenv("NPUSIM_RUN", name, TRUE);
 	prepend_to_list(preload ? "LD_PRELOAD" : "LD_LIBRARY_PATH", path);
 	return TRUE;
-}
-
-/* Runs the program to its end; its status as a shell has it. Signals from the terminal are the
- * program's: what it wrote is kept whatever ends it. */
-static int run(char **argv)
-{
-	static const int passed[] = { SIGTERM, SIGHUP };
-	struct sigaction ignore = { .sa_handler = SIG_IGN }, pass = { .sa_handler = pass_on };
-	int status;
-	pid_t pid;
-
-	fflush(stdout);
-	for (gsize i = 0; i < G_N_ELEMENTS(passed); i++)
-		sigaction(passed[i], &pass, NULL);
-	pid = fork();
-	if (pid < 0) {
-		failure("record", "%s: %s", argv[0], g_strerror(errno));
-		return NPUSIM_EXIT_NOT_RUNNABLE;
-	}
-	if (pid == 0) {
-		for (gsize i = 0; i < G_N_ELEMENTS(passed); i++)
-			signal(passed[i], SIG_DFL);
-		_exit(become_program("record", argv));
-	}
-	child = (sig_atomic_t)pid;
-	sigaction(SIGINT, &ignore, NULL);
-	sigaction(SIGQUIT, &ignore, NULL);
-	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-		;
-	child = 0;
-	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
 /* Puts the parts of a folder together; they are gone afterwards if `remove` and it worked. */
@@ -121,10 +81,11 @@ static int record(char **argv, const char *output, gboolean preload)
 		rmdir(parts);
 		return failure("record", "%s", error->message);
 	}
-	status = run(argv);
-	if ((status == NPUSIM_EXIT_NOT_FOUND || status == NPUSIM_EXIT_NOT_RUNNABLE) &&
-	    rmdir(parts) == 0)
+	if (!program_run("record", argv, &status)) {
+		rmdir(parts);
 		return status;
+	}
+	status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 	if (!collect(parts, whole, TRUE, &error)) {
 		failure("record", "%s; what was recorded is in %s", error->message, parts);
 		return status == 0 ? NPUSIM_EXIT_FAILED : status;
@@ -174,7 +135,8 @@ int cmd_record(int argc, char **argv)
 				: merge(folder, output);
 	if (argc < 2)
 		return usage_error("record", "which program?");
-	if (!model_options_apply(preload ? NULL : "sim", preload ? NULL : node, &error))
+	if (!model_options_apply(preload ? NULL : "sim", preload ? NULL : node, &error) ||
+	    (!preload && !run_check_settings(&error)))
 		return usage_error("record", "%s", error->message);
 	if (output == NULL) {
 		g_autofree char *base = g_path_get_basename(argv[1]);

@@ -7,11 +7,10 @@
 #include <signal.h>
 #include <string.h>
 
-#include "format/in-file.h"
 #include "format/out-file.h"
 #include "show/progress.h"
 #include "play/replay.h"
-#include "show/result.h"
+#include "show/figures.h"
 
 static volatile sig_atomic_t interrupted;
 
@@ -54,17 +53,6 @@ struct chosen {
 	char **settings, **at;
 };
 
-static void chosen_clear(struct chosen *c)
-{
-	g_free(c->policy);
-	g_free(c->page);
-	g_free(c->access);
-	g_free(c->reads);
-	g_free(c->every);
-	g_strfreev(c->settings);
-	g_strfreev(c->at);
-}
-
 /* "40us", "1.5ms", "2s", or the number of an event. */
 static gboolean parse_moment(const char *text, struct replay_moment *out)
 {
@@ -95,20 +83,15 @@ static gboolean choose_moments(struct replay_options *options, char **at, GError
 		struct replay_moment m = { .what = MOMENT_END };
 		if (strcmp(*at, "peak") == 0 || strcmp(*at, "oom") == 0)
 			continue;
-		if (strcmp(*at, "end") != 0 && !parse_moment(*at, &m)) {
-			g_set_error(
-				error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+		if (strcmp(*at, "end") != 0 && !parse_moment(*at, &m))
+			return refuse_option(
+				error,
 				"--at %s: peak, oom, end, the number of an event or a time such "
 				"as 1.5ms is wanted",
 				*at);
-			return FALSE;
-		}
-		if (options->moment_count == G_N_ELEMENTS(options->moments)) {
-			g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
-				    "--at %s: more than %d moments", *at,
-				    (int)G_N_ELEMENTS(options->moments));
-			return FALSE;
-		}
+		if (options->moment_count == G_N_ELEMENTS(options->moments))
+			return refuse_option(error, "--at %s: more than %d moments", *at,
+					     (int)G_N_ELEMENTS(options->moments));
 		options->moments[options->moment_count++] = m;
 	}
 	return TRUE;
@@ -119,10 +102,9 @@ static gboolean choose_number(const char *option, const char *text, guint64 most
 {
 	if (text == NULL || g_ascii_string_to_unsigned(text, 10, 1, most, out, NULL))
 		return TRUE;
-	g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
-		    "%s %s: a whole number from 1 to %" G_GUINT64_FORMAT " is wanted", option, text,
-		    most);
-	return FALSE;
+	return refuse_option(error,
+			     "%s %s: a whole number from 1 to %" G_GUINT64_FORMAT " is wanted",
+			     option, text, most);
 }
 
 static gboolean choose_access(struct access_options *access, const struct chosen *c, GError **error)
@@ -130,12 +112,9 @@ static gboolean choose_access(struct access_options *access, const struct chosen
 	access_options_init(access);
 	if (c->access && !access_parse(c->access, access, error))
 		return FALSE;
-	if (access->pattern == ACCESS_NONE && (c->reads || c->every)) {
-		g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
-			    "%s needs --access seq, random or hot",
-			    c->reads ? "--access-reads" : "--access-every");
-		return FALSE;
-	}
+	if (access->pattern == ACCESS_NONE && (c->reads || c->every))
+		return refuse_option(error, "%s needs --access seq, random or hot",
+				     c->reads ? "--access-reads" : "--access-every");
 	return choose_number("--access-reads", c->reads, ACCESS_READS_MAX, &access->reads, error) &&
 	       choose_number("--access-every", c->every, ACCESS_EVERY_MAX, &access->every, error);
 }
@@ -150,11 +129,8 @@ static gboolean choose(struct policy_options *policy, struct access_options *acc
 		if (!policy_options_set(policy, c->settings[i], error))
 			return FALSE;
 	}
-	if (c->page && strcmp(c->page, "2m") != 0 && strcmp(c->page, "1g") != 0) {
-		g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
-			    "--page %s: known are 2m and 1g", c->page);
-		return FALSE;
-	}
+	if (c->page && strcmp(c->page, "2m") != 0 && strcmp(c->page, "1g") != 0)
+		return refuse_option(error, "--page %s: known are 2m and 1g", c->page);
 	if (c->page)
 		policy->page_1g = c->page[0] == '1';
 	return choose_access(access, c, error) && policy_options_check(policy, error);
@@ -165,7 +141,7 @@ static int replay_file(const char *path, const char *json, const struct replay_o
 	g_autoptr(GError) error = NULL;
 	int status = NPUSIM_EXIT_OK;
 	struct record_reader *reader =
-		in_file_keep(path, &error) ? record_reader_open(path, &error) : NULL;
+		input_keep(path, &error) ? record_reader_open(path, &error) : NULL;
 
 	if (reader == NULL)
 		return failure("replay", "%s", error->message);
@@ -204,6 +180,7 @@ static int replay_chosen(const char *path, const char *json, const char *node,
 	options->policy = &policy;
 	/* what copies move does not matter, and memory for it may not be there */
 	g_setenv("NPUSIM_CONTENTS", "off", FALSE);
+	g_setenv("NPUSIM_FAILURES", "off", TRUE); /* the result has them */
 	if (!choose(&policy, &options->access, chosen, &error) ||
 	    !choose_moments(options, chosen->at, &error) ||
 	    !model_options_apply("sim", node, &error))
@@ -222,7 +199,8 @@ static int replay_chosen(const char *path, const char *json, const char *node,
 
 int cmd_replay(int argc, char **argv)
 {
-	g_autofree char *json = NULL, *node = own_node_name("replay");
+	g_autofree char *node = own_node_name("replay");
+	char *json = NULL;
 	struct chosen chosen = { 0 };
 	struct replay_options options = { 0 };
 	const GOptionEntry entries[] = {
@@ -256,6 +234,6 @@ int cmd_replay(int argc, char **argv)
 		status = usage_error("replay", argc < 2 ? "which file?" : "one file at a time");
 	else if (parsed)
 		status = replay_chosen(argv[1], json, node, &chosen, &options);
-	chosen_clear(&chosen);
+	options_clear(entries);
 	return status;
 }

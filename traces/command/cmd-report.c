@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "show/csv.h"
-#include "format/in-file.h"
 #include "show/member.h"
 #include "format/out-file.h"
 #include "show/report-page.h"
@@ -79,21 +78,13 @@ static gboolean write_outputs(const struct outputs *to, GPtrArray *results, char
 	       (to->page == NULL || write_page(to->page, list, error));
 }
 
-static void outputs_clear(struct outputs *to)
-{
-	g_free(to->page);
-	g_free(to->csv);
-	g_free(to->series);
-	g_free(to->json);
-}
-
 static GPtrArray *read_all(char *const *names, GError **error)
 {
 	GPtrArray *results = g_ptr_array_new_with_free_func((GDestroyNotify)json_node_unref);
 
 	for (; *names; names++) {
 		JsonNode *result =
-			in_file_keep(*names, error) ? result_file_read(*names, error) : NULL;
+			input_keep(*names, error) ? result_file_read(*names, error) : NULL;
 		if (result == NULL) {
 			g_ptr_array_unref(results);
 			return NULL;
@@ -147,6 +138,6 @@ int cmd_report(int argc, char **argv)
 			to.page = g_strdup("report.html");
 		status = report(&to, argv + 1);
 	}
-	outputs_clear(&to);
+	options_clear(entries);
 	return status;
 }

@@ -1,18 +1,149 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * npusim run: sets up the environment and then executes the program in its own place, so that
- * signals and the exit status are the program's.
+ * npusim run: checks the settings, puts npusim's libraries in place, runs the program, and says
+ * afterwards what only it can know: that no process had the libraries, and what processes reported
+ * whose stderr was captured.
  */
 #include "npusim.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---- the program's processes, as they tell it ---- */
+
+struct told {
+	char *joined, *reports; /* files; NULL: none */
+};
+
+/* A file of this user's alone, named by the variable; NULL: it cannot be made. */
+static char *make_file(const char *variable)
+{
+	g_autoptr(GError) error = NULL;
+	char *path = NULL;
+	int fd = g_file_open_tmp("npusim-run-XXXXXX", &path, &error);
+
+	if (fd < 0) {
+		g_unsetenv(variable);
+		failure("run", "%s; reports of processes whose stderr is captured are lost",
+			error->message);
+		return NULL;
+	}
+	close(fd);
+	g_setenv(variable, path, TRUE);
+	return path;
+}
+
+/* A report file of the user's own is left to him; one of a run around this one is not. */
+static struct told listen(void)
+{
+	struct told told = { .joined = make_file("NPUSIM_JOIN_FILE") };
+	g_autofree char *id = NULL;
+	struct stat st;
+
+	if (told.joined == NULL || fstat(STDERR_FILENO, &st) != 0 ||
+	    (g_getenv("NPUSIM_REPORT_FILE") && !g_getenv("NPUSIM_REPORT_STDERR")))
+		return told;
+	id = g_strdup_printf("%ju:%ju", (uintmax_t)st.st_dev, (uintmax_t)st.st_ino);
+	g_setenv("NPUSIM_REPORT_STDERR", id, TRUE);
+	told.reports = make_file("NPUSIM_REPORT_FILE");
+	return told;
+}
+
+/* What the file has; it is gone afterwards. g_free() */
+static char *take(char *path, gsize *out_length)
+{
+	char *text = NULL;
+
+	*out_length = 0;
+	if (path && !g_file_get_contents(path, &text, out_length, NULL))
+		*out_length = 0;
+	if (path)
+		unlink(path);
+	g_free(path);
+	return text;
+}
+
+static void warn_of_nobody(const char *program, const char *library, const struct needed *needed)
+{
+	g_autofree char *why =
+		needed->obstacle ? g_strdup_printf("%s %s", program, needed->obstacle)
+		: needed->foreign
+			? g_strdup_printf("%s gets %s", program, needed->foreign)
+			: g_strdup_printf("%s may have no use for it; or a script puts another "
+					  "folder in front of LD_LIBRARY_PATH, as CANN's "
+					  "set_env.sh does, or another file is opened by its path",
+					  program);
+
+	failure("run", "no process of this run loaded npusim's %s: %s", library, why);
+}
+
+static void say_what_was_told(struct told told, const char *program, const char *library,
+			      const struct needed *needed)
+{
+	gsize joined, length;
+	gboolean known = told.joined != NULL;
+	g_autofree char *marks = take(told.joined, &joined);
+	g_autofree char *reports = take(told.reports, &length);
+
+	if (length > 0)
+		g_printerr("npusim run: reported by processes whose stderr was captured:\n%s%s",
+			   reports, reports[length - 1] == '\n' ? "" : "\n");
+	if (known && joined == 0 && npu_log_enabled(NPU_LOG_WARN))
+		warn_of_nobody(program, library, needed);
+}
+
+/* ---- the verb ---- */
+
+static int run_as_parent(char **program, const char *folder, gboolean cuda)
+{
+	const char *library = cuda ? "libcuda" : "libascendcl";
+	gboolean model = strcmp(npu_var_get(NPU_VAR_BACKEND, NULL), "sim") == 0;
+	struct needed needed = needed_of(program[0], folder, model && !cuda);
+	struct told told = listen();
+	int status;
+	gboolean ran;
+
+	if (needed.foreign && npu_log_enabled(NPU_LOG_WARN))
+		failure("run", "%s gets %s, not npusim's: its calls go there", program[0],
+			needed.foreign);
+	ran = program_run("run", program, &status);
+	if (ran) {
+		say_what_was_told(told, program[0], library, &needed);
+		status = program_end_as(status);
+	} else {
+		gsize length;
+		g_free(take(told.joined, &length));
+		g_free(take(told.reports, &length));
+	}
+	g_free(needed.foreign);
+	return status;
+}
+
+/* Files that are opened later are not those that the program finds closed. */
+static void fill_standard_files(void)
+{
+	int fd;
+
+	do
+		fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	while (fd >= 0 && fd <= STDERR_FILENO);
+	close(fd);
+}
 
 int cmd_run(int argc, char **argv)
 {
 	g_autoptr(GError) error = NULL;
 	g_autofree char *node = own_node_name("run");
-	gboolean cuda = FALSE;
+	gboolean cuda = FALSE, in_place = FALSE;
 	const GOptionEntry entries[] = {
 		{ "cuda", 0, 0, G_OPTION_ARG_NONE, &cuda,
 		  "put npusim's libcuda.so.1 in place instead, on a model of an H100", NULL },
+		{ "exec", 0, 0, G_OPTION_ARG_NONE, &in_place,
+		  "become the program instead of waiting for it: nothing is said at its end",
+		  NULL },
 		{ NULL, 0, 0, 0, NULL, NULL, NULL },
 	};
 	int status = NPUSIM_EXIT_OK;
@@ -30,9 +161,15 @@ int cmd_run(int argc, char **argv)
 		return usage_error("run", "%s", error->message);
 	if (cuda) /* named here, so that a record of the calls has it in its head */
 		g_setenv("NPUSIM_SOC", "H100", FALSE);
+	if (!run_check_settings(&error))
+		return usage_error("run", "%s", error->message);
 	g_autofree char *folder = cuda ? cuda_library_folder(&error) : acl_library_folder(&error);
 	if (folder == NULL)
 		return failure("run", "%s", error->message);
 	prepend_to_list("LD_LIBRARY_PATH", folder);
-	return become_program("run", argv + 1);
+	g_setenv("NPUSIM_RUN", node, FALSE); /* traces of a run inside this one are of this one */
+	if (in_place || is_traced())
+		return become_program("run", argv + 1);
+	fill_standard_files();
+	return run_as_parent(argv + 1, folder, cuda);
 }

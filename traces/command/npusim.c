@@ -26,6 +26,7 @@ static const struct verb {
 	  "run the conformance cases on a driver, or compare it with the model" },
 	{ "bench", cmd_bench, "run access patterns on the model's memory system" },
 	{ "node", cmd_node, "list the simulated servers, their processes, and who holds how much" },
+	{ "explain", cmd_explain, "say what a rule of NPUSIM_VALIDATE finds, and what is right" },
 	{ "info", cmd_info, "show the backend, the devices, and every setting with its origin" },
 };
 

@@ -8,6 +8,7 @@
 #include <glib.h>
 
 #include "base/base.h"
+#include "format/input.h"
 
 /* Exit statuses: 0 done, 1 failed, 2 wrong usage; run passes its program's on. */
 enum { NPUSIM_EXIT_OK = 0, NPUSIM_EXIT_FAILED = 1, NPUSIM_EXIT_USAGE = 2 };
@@ -20,6 +21,7 @@ int cmd_report(int argc, char **argv);
 int cmd_check(int argc, char **argv);
 int cmd_convert(int argc, char **argv);
 int cmd_diff(int argc, char **argv);
+int cmd_explain(int argc, char **argv);
 int cmd_info(int argc, char **argv);
 int cmd_bench(int argc, char **argv);
 int cmd_node(int argc, char **argv);
@@ -40,6 +42,9 @@ int failure(const char *verb, const char *format, ...) G_GNUC_PRINTF(2, 3);
  * environment says; NULL: what it says. FALSE and error, with the values that would be valid, if
  * one is not. */
 gboolean model_options_apply(const char *default_backend, const char *fresh_node, GError **error);
+/* Looks at all settings as the first call of a program in this environment will: FALSE and error,
+ * in the options' words where an option gave the value. Opens nothing. */
+gboolean run_check_settings(GError **error);
 /* A node name that nobody else has: "run-1234-5f0c33a1". */
 char *own_node_name(const char *what);
 /* Where a variable's value comes from: "option", "environment", "default". */
@@ -56,21 +61,50 @@ enum options_with {
 gboolean parse_options(const char *parameters, const char *summary, const GOptionEntry *entries,
 		       enum options_with with, int *argc, char ***argv, int *status);
 
+/* Frees the texts that the options of a verb were given. */
+void options_clear(const GOptionEntry *entries);
+
 /* Leaves out a "--" in front of the program's words. */
 void skip_dashes(int *argc, char ***argv);
 /* Puts an entry in front of a variable's list, which colons part. */
 void prepend_to_list(const char *variable, const char *entry);
-/* Becomes the program; where that fails, says why and returns the exit status. */
-int become_program(const char *verb, char **program);
 
 /* The folder of libascendcl.so that belongs to this command: the installed one beside it, or the
  * build tree's. NULL and error, naming the folders that were tried, if there is none. */
 char *acl_library_folder(GError **error);
-/* The same of libcuda.so.1. */
+/* The same of libcuda.so.1, and of libascend_hal.so. */
 char *cuda_library_folder(GError **error);
+char *hal_library_folder(GError **error);
 /* The paths of libnpusim-record.so, of the model's module and of the module of bench, likewise. */
 char *preload_library(GError **error);
 char *model_module(GError **error);
 char *bench_module(GError **error);
+
+/* ---- program.c ---- */
+
+/* Becomes the program; where that fails, says why and returns the exit status. */
+int become_program(const char *verb, char **program);
+/* Whether a debugger, or strace, follows this process, and would lose the program in a child. */
+gboolean is_traced(void);
+/* Runs the program to its end, and passes signals on to it; it dies with this process. TRUE:
+ * *out_status is waitpid()'s. FALSE: it could not be run, which was said; *out_status is the exit
+ * status. This process's signals stay blocked, its stdin and stdout are /dev/null, and files that
+ * it inherited are closed. */
+gboolean program_run(const char *verb, char **program, int *out_status);
+/* Ends this process by the program's signal, without a core of its own; the exit status if it
+ * exited. */
+int program_end_as(int status);
+
+/* ---- needed.c ---- */
+
+/* What of npusim's libraries a program gets, as far as its file tells. */
+struct needed {
+	const char
+		*obstacle; /* why it can get none: "is linked statically ..."; NULL: none known */
+	char *foreign;     /* "libascendcl.so from PATH (RPATH from file PROGRAM)", or NULL */
+};
+/* Asks the program's own loader, in this process's environment. `folder`: npusim's libraries;
+ * with_hal: libascend_hal.so counts too. g_free() foreign. */
+struct needed needed_of(const char *program, const char *folder, gboolean with_hal);
 
 #endif

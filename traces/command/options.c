@@ -4,13 +4,13 @@
  */
 #include "npusim.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/base.h"
 #include "config.h"
+#include "npusim/npusim.h"
 
 static char *opt_backend, *opt_soc, *opt_devices, *opt_hbm, *opt_contract, *opt_timing, *opt_node,
 	*opt_trace;
@@ -86,11 +86,13 @@ static void apply(enum npu_var var, const char *given, const char *otherwise)
 		g_setenv(name, otherwise, FALSE);
 }
 
-/* The program may go to another folder before it opens the file. */
+/* The program may go to another folder before it opens the file, and may be many processes. */
 static void apply_trace(void)
 {
 	g_autofree char *path = opt_trace ? g_canonicalize_filename(opt_trace, NULL) : NULL;
+	g_autofree char *run = opt_trace ? own_node_name("run") : NULL;
 	apply(NPU_VAR_TRACE, path, NULL);
+	apply(NPU_VAR_RUN, run, NULL);
 }
 
 /* What is said of a variable that an option gave, said of the option. */
@@ -101,12 +103,29 @@ static char *as_options(const char *text)
 	for (int var = 0; var < NPU_VAR_COUNT; var++) {
 		const char *name = npu_var_info(var)->name;
 		g_autofree char *option = g_ascii_strdown(name + strlen("NPUSIM_"), -1);
-		g_autofree char *before = g_strdup_printf("environment: %s=", name);
+		g_autofree char *before = g_strdup_printf("%s=", name);
 		g_autofree char *after = g_strdup_printf("--%s=", option);
-		if (given_as_option[var])
-			g_string_replace(out, before, after, 0);
+		if (given_as_option[var] && g_string_replace(out, before, after, 0))
+			g_string_replace(out, "environment: --", "--", 1);
 	}
 	return g_string_free(out, FALSE);
+}
+
+/* Takes text. */
+static gboolean settings_wrong(char *text, GError **error)
+{
+	g_autofree char *said = as_options(text ? text : "a setting is not valid");
+
+	g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE, "%s", said);
+	free(text);
+	return FALSE;
+}
+
+gboolean run_check_settings(GError **error)
+{
+	char *problem = npusim_settings_check();
+
+	return problem == NULL || settings_wrong(problem, error);
 }
 
 gboolean model_options_apply(const char *default_backend, const char *fresh_node, GError **error)
@@ -120,12 +139,7 @@ gboolean model_options_apply(const char *default_backend, const char *fresh_node
 	apply(NPU_VAR_TIMING, opt_timing, NULL);
 	apply(NPU_VAR_NODE, opt_node ? opt_node : fresh_node, NULL);
 	apply_trace();
-	if (npu_var_check_all(&text))
-		return TRUE;
-	g_autofree char *said = as_options(text ? text : "a setting is not valid");
-	g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE, "%s", said);
-	free(text);
-	return FALSE;
+	return npu_var_check_all(&text) || settings_wrong(text, error);
 }
 
 gboolean parse_options(const char *parameters, const char *summary, const GOptionEntry *entries,
@@ -151,6 +165,16 @@ gboolean parse_options(const char *parameters, const char *summary, const GOptio
 	return FALSE;
 }
 
+void options_clear(const GOptionEntry *entries)
+{
+	for (; entries->long_name; entries++) {
+		if (entries->arg == G_OPTION_ARG_STRING || entries->arg == G_OPTION_ARG_FILENAME)
+			g_free(*(char **)entries->arg_data);
+		if (entries->arg == G_OPTION_ARG_STRING_ARRAY)
+			g_strfreev(*(char ***)entries->arg_data);
+	}
+}
+
 void skip_dashes(int *argc, char ***argv)
 {
 	if (*argc < 2 || strcmp((*argv)[1], "--") != 0)
@@ -166,14 +190,6 @@ void prepend_to_list(const char *variable, const char *entry)
 		old && *old ? g_strdup_printf("%s:%s", entry, old) : g_strdup(entry);
 
 	g_setenv(variable, list, TRUE);
-}
-
-int become_program(const char *verb, char **program)
-{
-	execvp(program[0], program);
-	int why = errno;
-	failure(verb, "%s: %s", program[0], g_strerror(why));
-	return why == ENOENT ? NPUSIM_EXIT_NOT_FOUND : NPUSIM_EXIT_NOT_RUNNABLE;
 }
 
 /* The first of `places`, relative to this command's folder, that has the file. */
@@ -207,6 +223,13 @@ char *cuda_library_folder(GError **error)
 	const char *const places[] = { "../lib/npusim/cuda", "../runtime/cuda" };
 
 	return library_folder("libcuda.so.1", places, "installed whole", error);
+}
+
+char *hal_library_folder(GError **error)
+{
+	const char *const places[] = { "../lib/npusim/hal", "../backend-sim/hal" };
+
+	return library_folder("libascend_hal.so", places, "built with the model", error);
 }
 
 static char *library(const char *file, const char *const places[2], const char *hint,

@@ -12,6 +12,8 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include "temp-file.h"
+
 #define CHUNK_BYTES (256u << 10)
 #define WHOLE_MAX   (G_MAXUINT32 - CHUNK_BYTES)
 
@@ -34,20 +36,27 @@ GQuark trace_error_quark(void)
 	return g_quark_from_static_string("npusim-trace");
 }
 
+gboolean refuse(GError **error, GQuark domain, gint code, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	g_propagate_error(error, g_error_new_valist(domain, code, format, args));
+	va_end(args);
+	return FALSE;
+}
+
 static gboolean fail(struct input *in, GError **error, const char *what)
 {
-	g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_IO,
-		    "%s: gzip damaged at byte %" G_GUINT64_FORMAT ": %s", in->name,
-		    in->raw_at - in->z.avail_in, what);
-	return FALSE;
+	return refuse(error, G_FILE_ERROR, G_FILE_ERROR_IO,
+		      "%s: gzip damaged at byte %" G_GUINT64_FORMAT ": %s", in->name,
+		      in->raw_at - in->z.avail_in, what);
 }
 
 static gboolean fail_errno(struct input *in, GError **error, const char *what)
 {
 	int code = errno;
-	g_set_error(error, G_FILE_ERROR, (gint)g_file_error_from_errno(code), "%s: %s: %s",
-		    in->name, what, g_strerror(code));
-	return FALSE;
+	return refuse_file(error, code, "%s: %s: %s", in->name, what, g_strerror(code));
 }
 
 /* ---- bytes of the file itself ---- */
@@ -172,11 +181,9 @@ static gboolean take_all(struct input *in, GByteArray *all, const char *too_larg
 
 	while (got > 0) {
 		guint at = all->len;
-		if (at > WHOLE_MAX) {
-			g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_NOMEM, "%s: %s", in->name,
-				    too_large);
-			return FALSE;
-		}
+		if (at > WHOLE_MAX)
+			return refuse(error, G_FILE_ERROR, G_FILE_ERROR_NOMEM, "%s: %s", in->name,
+				      too_large);
 		g_byte_array_set_size(all, at + CHUNK_BYTES);
 		got = take(in, all->data + at, CHUNK_BYTES, error);
 		g_byte_array_set_size(all, at + (guint)MAX(got, 0));
@@ -212,24 +219,58 @@ static struct input *opened(struct input *in, GError **error)
 	return checked(in, (twice || slurp(in, error)) && begin(in, error));
 }
 
-static GHashTable *redirected; /* path -> where to find its file; NULL: none was */
+static GHashTable *kept; /* path -> where to find its file; NULL: none was */
 
-void input_redirect(const char *path, int fd)
+static gboolean keep(int from, const char *path, GError **error)
 {
-	if (redirected == NULL)
-		redirected = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
-	g_hash_table_replace(redirected, g_strdup(path), g_strdup_printf("/proc/self/fd/%d", fd));
+	g_autofree guint8 *piece = g_malloc(CHUNK_BYTES);
+	struct input in = { .name = (char *)path, .fd = from };
+	int fd = temp_file_open(error);
+	goffset at = 0;
+	gboolean ok = fd >= 0;
+	gssize got = CHUNK_BYTES;
+
+	while (ok && got == CHUNK_BYTES) {
+		got = raw_take(&in, piece, CHUNK_BYTES, error);
+		ok = got >= 0 && temp_file_write(fd, piece, (gsize)got, at, error);
+		at += got;
+	}
+	if (!ok && fd >= 0)
+		close(fd);
+	if (!ok)
+		return FALSE;
+	if (kept == NULL)
+		kept = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+	g_hash_table_replace(kept, g_strdup(path), g_strdup_printf("/proc/self/fd/%d", fd));
+	return TRUE;
 }
 
-gboolean input_is_redirected(const char *path)
+gboolean input_keep(const char *path, GError **error)
 {
-	return redirected && g_hash_table_contains(redirected, path);
+	gboolean standard = strcmp(path, "-") == 0;
+	struct stat status;
+
+	if (kept && g_hash_table_contains(kept, path))
+		return TRUE;
+	/* what is not there, whoever opens it tells */
+	if (!standard &&
+	    (stat(path, &status) != 0 || S_ISREG(status.st_mode) || S_ISDIR(status.st_mode)))
+		return TRUE;
+	int from = standard ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC);
+	if (from < 0)
+		return !standard ||
+		       refuse(error, G_FILE_ERROR, G_FILE_ERROR_INVAL, "standard input is closed");
+	/* a device that can be sought, as /dev/zero, need not end */
+	gboolean twice = !standard && lseek(from, 0, SEEK_SET) == 0;
+	gboolean ok = twice || keep(from, path, error);
+	close(from);
+	return ok;
 }
 
 struct input *input_open(const char *path, GError **error)
 {
 	struct input *in = g_new0(struct input, 1);
-	const char *where = redirected ? g_hash_table_lookup(redirected, path) : NULL;
+	const char *where = kept ? g_hash_table_lookup(kept, path) : NULL;
 
 	in->name = g_filename_display_name(path);
 	in->fd = open(where ? where : path, O_RDONLY | O_CLOEXEC);

@@ -16,6 +16,15 @@ enum trace_error {
 };
 GQuark trace_error_quark(void);
 
+/* Sets the error. Always FALSE. */
+gboolean refuse(GError **error, GQuark domain, gint code, const char *format, ...)
+	G_GNUC_PRINTF(4, 5);
+/* The same of an option's value, and of what errno says of a file. */
+#define refuse_option(error, ...) \
+	refuse(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE, __VA_ARGS__)
+#define refuse_file(error, code, ...) \
+	refuse(error, G_FILE_ERROR, (gint)g_file_error_from_errno(code), __VA_ARGS__)
+
 struct input;
 
 /* Opens a file; one that begins as gzip does is inflated while it is read. What cannot be read
@@ -26,10 +35,11 @@ struct input *input_open(const char *path, GError **error);
 struct input *input_open_fd(int fd, const char *name, GError **error);
 /* The same over bytes; `name` stands for a path in messages. `bytes` are borrowed. */
 struct input *input_open_bytes(const guint8 *bytes, gsize count, const char *name, GError **error);
-/* From now on the path stands for the file that a descriptor, which is taken over, leads to: where
- * what it names can be read only once. Not beside threads that open inputs. */
-void input_redirect(const char *path, int fd);
-gboolean input_is_redirected(const char *path);
+/* Keeps what can be read only once, standard input ("-") or a pipe, so that the path may be opened
+ * as often as wanted; to be called for each path that was given, before it is opened. One that is
+ * given twice is the same twice; what can be read twice, or is not there, is left alone. Not beside
+ * threads that open inputs. FALSE and error. */
+gboolean input_keep(const char *path, GError **error);
 void input_close(struct input *input);
 
 /* Reads up to `room` bytes: less only at the end. -1 and error if the file cannot be read, or the

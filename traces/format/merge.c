@@ -57,16 +57,20 @@ static gboolean next_line(struct part *p)
 	return FALSE;
 }
 
+/* What a line's stamp says, since the earliest part began. */
+static guint64 time_of(const struct merge *m, const struct part *p, const char *stamp)
+{
+	return g_ascii_strtoull(stamp + 1, NULL, 0) + (p->start ? p->start - m->start : 0);
+}
+
 /* Goes on to the next event. */
 static void advance(struct merge *m, struct part *p)
 {
 	while (next_line(p)) {
 		if (p->line[0] == '\0' || p->line[0] == '#')
 			continue;
-		if (p->line[0] == '@') {
-			guint64 since = g_ascii_strtoull(p->line + 1, NULL, 0);
-			p->time = MAX(p->time, since + (p->start ? p->start - m->start : 0));
-		}
+		if (p->line[0] == '@')
+			p->time = MAX(p->time, time_of(m, p, p->line));
 		return;
 	}
 }
@@ -114,9 +118,8 @@ static guint process_number(struct merge *m, const struct part *p, guint64 proce
 static guint share_number(struct merge *m, const struct part *p, const char *number,
 			  const char *key)
 {
-	if (key)
-		return number_in(m->shares, g_strdup(key));
-	return number_in(m->shares, g_strdup_printf("%u.%s", p->index, number));
+	return number_in(m->shares,
+			 key ? g_strdup(key) : g_strdup_printf("%u.%s", p->index, number));
 }
 
 static void put_word(struct merge *m, const struct part *p, char **words, guint i, GString *out)
@@ -155,9 +158,7 @@ static void put_event(struct merge *m, struct part *p)
 		if (i > 0)
 			g_string_append_c(out, ' ');
 		if (i == 0 && words[i][0] == '@')
-			g_string_append_printf(out, "@%" G_GUINT64_FORMAT,
-					       g_ascii_strtoull(words[i] + 1, NULL, 0) +
-						       (p->start ? p->start - m->start : 0));
+			g_string_append_printf(out, "@%" G_GUINT64_FORMAT, time_of(m, p, words[i]));
 		else
 			put_word(m, p, words, i, out);
 	}
@@ -165,25 +166,20 @@ static void put_event(struct merge *m, struct part *p)
 	m->result->events++;
 }
 
-static void put_heads(struct merge *m)
+static void put_info(struct merge *m, const struct part *p, const char *text)
 {
-	GString *out = m->out.text;
-
-	g_string_append(out, TRACE_FIRST_LINE);
-	for (guint i = 0; i < m->parts->len; i++) {
-		struct part *p = g_ptr_array_index(m->parts, i);
-		guint process = process_number(m, p, 1);
-		for (guint k = 0; k < p->infos->len; k++)
-			g_string_append_printf(out, "info process=%u %s\n", process,
-					       (const char *)g_ptr_array_index(p->infos, k));
-	}
+	g_string_append_printf(m->out.text, "info process=%u %s\n", process_number(m, p, 1), text);
 }
 
-/* What a program says of itself while it runs. */
-static void put_info(struct merge *m, const struct part *p)
+static void put_heads(struct merge *m)
 {
-	g_string_append_printf(m->out.text, "info process=%u %s\n", process_number(m, p, 1),
-			       p->line + strlen("info "));
+	g_string_append(m->out.text, TRACE_FIRST_LINE);
+	for (guint i = 0; i < m->parts->len; i++) {
+		const struct part *p = g_ptr_array_index(m->parts, i);
+		process_number(m, p, 1);
+		for (guint k = 0; k < p->infos->len; k++)
+			put_info(m, p, g_ptr_array_index(p->infos, k));
+	}
 }
 
 static struct part *earliest(struct merge *m)
@@ -205,7 +201,7 @@ static void put_all(struct merge *m)
 	put_heads(m);
 	while ((p = earliest(m))) {
 		if (g_str_has_prefix(p->line, "info "))
-			put_info(m, p);
+			put_info(m, p, p->line + strlen("info ")); /* said while it ran */
 		else
 			put_event(m, p);
 		out_stream_flush(&m->out, FALSE);
@@ -246,8 +242,7 @@ static void open_parts(struct merge *m, GPtrArray *paths)
 	for (guint i = 0; i < m->parts->len; i++) {
 		struct part *p = g_ptr_array_index(m->parts, i);
 		if (!p->at_end && p->line[0] == '@')
-			p->time = g_ascii_strtoull(p->line + 1, NULL, 0) +
-				  (p->start ? p->start - m->start : 0);
+			p->time = time_of(m, p, p->line);
 	}
 	m->result->parts = m->parts->len;
 }

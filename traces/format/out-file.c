@@ -14,6 +14,8 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include "input.h"
+
 #define FLUSH_AT (64u << 10)
 
 static const int signals[] = { SIGINT, SIGTERM, SIGHUP };
@@ -84,20 +86,15 @@ gboolean out_file_check(const char *path, GError **error)
 		  : access(folder, F_OK) != 0             ? errno
 							  : 0;
 
-	if (why)
-		g_set_error(error, G_FILE_ERROR, (gint)g_file_error_from_errno(why),
-			    "%s cannot be written: %s", path, g_strerror(why));
-	return why == 0;
+	return why == 0 ||
+	       refuse_file(error, why, "%s cannot be written: %s", path, g_strerror(why));
 }
 
 gboolean out_file_end(struct out_file *f, gboolean ok, GError **error)
 {
-	if (f->renames && ok && rename(f->temp, f->path) != 0) {
-		int why = errno;
-		g_set_error(error, G_FILE_ERROR, (gint)g_file_error_from_errno(why),
-			    "%s cannot become %s: %s", f->temp, f->path, g_strerror(why));
-		ok = FALSE;
-	}
+	if (f->renames && ok && rename(f->temp, f->path) != 0)
+		ok = refuse_file(error, errno, "%s cannot become %s: %s", f->temp, f->path,
+				 g_strerror(errno));
 	if (f->renames && !ok)
 		unlink(f->temp);
 	if (f->renames)
@@ -125,11 +122,9 @@ gboolean out_stream_open(struct out_stream *out, const char *path, GError **erro
 		return TRUE;
 	if (fd >= 0)
 		close(fd);
-	g_set_error(error, G_FILE_ERROR, (gint)g_file_error_from_errno(why),
-		    "%s cannot be written: %s", path, g_strerror(why));
 	g_string_free(out->text, TRUE);
 	out_file_end(&out->file, FALSE, NULL);
-	return FALSE;
+	return refuse_file(error, why, "%s cannot be written: %s", path, g_strerror(why));
 }
 
 void out_stream_flush(struct out_stream *out, gboolean all)
@@ -150,10 +145,10 @@ gboolean out_stream_close(struct out_stream *out, gboolean ok, GError **error)
 	if (gzclose(out->gzip) != Z_OK && out->failed == 0)
 		out->failed = errno ? errno : EIO;
 	if (ok && out->failed)
-		g_set_error(error, G_FILE_ERROR, (gint)g_file_error_from_errno(out->failed),
-			    "%s cannot be written: %s", out->file.path, g_strerror(out->failed));
+		ok = refuse_file(error, out->failed, "%s cannot be written: %s", out->file.path,
+				 g_strerror(out->failed));
 	g_string_free(out->text, TRUE);
-	return out_file_end(&out->file, ok && out->failed == 0, error);
+	return out_file_end(&out->file, ok, error);
 }
 
 gboolean out_file_write(const char *path, const char *text, gsize length, GError **error)

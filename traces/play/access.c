@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "format/input.h"
 #include "read/int-map.h"
 #include "npusim/npusim.h"
 #include "model.h"
@@ -74,19 +75,17 @@ gboolean access_parse(const char *text, struct access_options *out, GError **err
 	for (guint i = 0; i < G_N_ELEMENTS(names); i++) {
 		if (g_strcmp0(shares ? "hot" : text, names[i]) != 0)
 			continue;
-		if (shares && !parse_shares(shares, out)) {
-			g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
-				    "--access %s: hot:T/M is wanted, T per cent of the reads in "
-				    "the first M per cent of live memory, each 1 to 100",
-				    text);
-			return FALSE;
-		}
+		if (shares && !parse_shares(shares, out))
+			return refuse_option(
+				error,
+				"--access %s: hot:T/M is wanted, T per cent of the reads in "
+				"the first M per cent of live memory, each 1 to 100",
+				text);
 		out->pattern = i;
 		return TRUE;
 	}
-	g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
-		    "--access %s: known are none, seq, random, hot and hot:T/M", text);
-	return FALSE;
+	return refuse_option(error, "--access %s: known are none, seq, random, hot and hot:T/M",
+			     text);
 }
 
 char *access_text(const struct access_options *options)
@@ -242,18 +241,15 @@ static gboolean read_at(struct access *a, const guint64 *at, gsize count, gsize 
 {
 	struct npu_stats before, after;
 
-	if (!model_stats(a->device, &before)) {
-		g_set_error(error, MODEL_ERROR, MODEL_ERROR_CALL, "--access: %s", model_message());
-		return FALSE;
-	}
+	if (!model_stats(a->device, &before))
+		return refuse(error, MODEL_ERROR, MODEL_ERROR_CALL, "--access: %s",
+			      model_message());
 	int code = npusim_touch((int)a->device, at, count, bytes, a->core++ % CORES);
-	if (code != 0) {
-		g_set_error(error, MODEL_ERROR, MODEL_ERROR_CALL,
-			    "device %u: npusim_touch of %" G_GSIZE_FORMAT
-			    " places from 0x%" G_GINT64_MODIFIER "x on answered %d: %s",
-			    a->device, count, at[0], code, model_message());
-		return FALSE;
-	}
+	if (code != 0)
+		return refuse(error, MODEL_ERROR, MODEL_ERROR_CALL,
+			      "device %u: npusim_touch of %" G_GSIZE_FORMAT
+			      " places from 0x%" G_GINT64_MODIFIER "x on answered %d: %s",
+			      a->device, count, at[0], code, model_message());
 	model_stats(a->device, &after);
 	add_figures(a->figures, &before, &after);
 	a->figures->reads += count;

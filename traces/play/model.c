@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Wraps each memory call for a replay, and reads the simulated time before and after it.
+ * Counts the memory calls of a replay, and wraps those whose arguments depend on the device.
  */
 #include "model.h"
 
 #include <string.h>
 
-#include "npusim/npusim.h"
+#include "format/input.h"
 
 static const char *const call_names[MODEL_CALL_COUNT] = {
 	[MODEL_RESERVE] = "aclrtReserveMemAddress",
@@ -19,14 +19,6 @@ static const char *const call_names[MODEL_CALL_COUNT] = {
 	[MODEL_ACCESS] = "aclrtMemSetAccess",
 	[MODEL_MALLOC] = "aclrtMallocAlign32",
 	[MODEL_FREE] = "aclrtFree",
-};
-
-const char *model_call_name(enum model_call call)
-{
-	return call_names[call];
-}
-
-static const char *const move_names[MODEL_MOVE_COUNT] = {
 	[MODEL_HOST_TO_HOST] = "host_to_host",
 	[MODEL_HOST_TO_DEVICE] = "host_to_device",
 	[MODEL_DEVICE_TO_HOST] = "device_to_host",
@@ -34,9 +26,9 @@ static const char *const move_names[MODEL_MOVE_COUNT] = {
 	[MODEL_FILL] = "fill",
 };
 
-const char *model_move_name(enum model_move move)
+const char *model_call_name(enum model_call call)
 {
-	return move_names[move];
+	return call_names[call];
 }
 
 const char *model_message(void)
@@ -50,25 +42,26 @@ const char *model_message(void)
 	return text && *text ? text : "no message";
 }
 
-static aclError counted(struct model_device *d, enum model_call call, guint64 before, aclError code)
+aclError model_counted(struct model_device *d, enum model_call call, aclError code)
 {
-	guint64 ps = npusim_now_ps() - before;
+	struct call_figures *f = &d->calls[call];
+	guint64 ps = npusim_now_ps() - d->before_ps;
 
-	d->count[call]++;
-	d->failed[call] += code != ACL_SUCCESS;
-	d->ps[call] += ps;
-	if (!d->timed)
+	f->calls++;
+	f->refused += code != ACL_SUCCESS;
+	f->ps += ps;
+	if (!d->timed || call >= MODEL_MOVES)
 		return code;
-	if (d->latency[call] == NULL)
-		d->latency[call] = latency_new();
-	latency_add(d->latency[call], ps);
+	if (f->latency == NULL)
+		f->latency = latency_new();
+	latency_add(f->latency, ps);
 	return code;
 }
 
 void model_device_clear(struct model_device *d)
 {
 	for (int c = 0; c < MODEL_CALL_COUNT; c++)
-		g_clear_pointer(&d->latency[c], g_free);
+		g_clear_pointer(&d->calls[c].latency, g_free);
 }
 
 GQuark model_error_quark(void)
@@ -80,9 +73,8 @@ static gboolean opened(const char *call, aclError code, GError **error)
 {
 	if (code == ACL_SUCCESS || code == ACL_ERROR_REPEAT_INITIALIZE)
 		return TRUE;
-	g_set_error(error, MODEL_ERROR, MODEL_ERROR_START, "%s answered %d: %s", call, code,
-		    model_message());
-	return FALSE;
+	return refuse(error, MODEL_ERROR, MODEL_ERROR_START, "%s answered %d: %s", call, code,
+		      model_message());
 }
 
 gboolean model_open(guint devices, GError **error)
@@ -91,13 +83,11 @@ gboolean model_open(guint devices, GError **error)
 	if (!opened("aclInit", aclInit(NULL), error) ||
 	    !opened("aclrtGetDeviceCount", aclrtGetDeviceCount(&count), error))
 		return FALSE;
-	if (devices > count) {
-		g_set_error(
+	if (devices > count)
+		return refuse(
 			error, MODEL_ERROR, MODEL_ERROR_DEVICES,
 			"the trace uses device %u, the model has devices 0 to %u: use --devices %u",
 			devices - 1, count - 1, devices);
-		return FALSE;
-	}
 	for (guint i = devices; i > 0; i--) {
 		if (!opened("aclrtSetDevice", aclrtSetDevice((int32_t)i - 1), error))
 			return FALSE;
@@ -112,100 +102,39 @@ void model_close(guint devices)
 	aclFinalize();
 }
 
-aclError model_reserve(struct model_device *d, void **out, guint64 size, guint64 align, void *hint,
-		       guint64 flags)
+aclrtMemLocation model_location(int device)
 {
-	guint64 before = npusim_now_ps();
-	return counted(d, MODEL_RESERVE, before,
-		       aclrtReserveMemAddress(out, size, align, hint, flags));
-}
-
-aclError model_unreserve(struct model_device *d, void *va)
-{
-	guint64 before = npusim_now_ps();
-	return counted(d, MODEL_UNRESERVE, before, aclrtReleaseMemAddress(va));
+	return (aclrtMemLocation){ .id = device < 0 ? 0 : (uint32_t)device,
+				   .type = device < 0 ? ACL_MEM_LOCATION_TYPE_HOST
+						      : ACL_MEM_LOCATION_TYPE_DEVICE };
 }
 
 aclError model_create(struct model_device *d, aclrtDrvMemHandle *out, guint64 size, int device,
 		      unsigned page_lg2)
 {
-	aclrtPhysicalMemProp prop = {
-		.handleType = ACL_MEM_HANDLE_TYPE_NONE,
-		.allocationType = ACL_MEM_ALLOCATION_TYPE_PINNED,
-		.memAttr = page_lg2 == 30 ? ACL_HBM_MEM_HUGE1G : ACL_HBM_MEM_HUGE,
-		.location = { .id = device < 0 ? 0 : (uint32_t)device,
-			      .type = device < 0 ? ACL_MEM_LOCATION_TYPE_HOST
-						 : ACL_MEM_LOCATION_TYPE_DEVICE }
-	};
-	guint64 before = npusim_now_ps();
-	return counted(d, MODEL_CREATE, before, aclrtMallocPhysical(out, size, &prop, 0));
-}
+	aclrtPhysicalMemProp prop = { .handleType = ACL_MEM_HANDLE_TYPE_NONE,
+				      .allocationType = ACL_MEM_ALLOCATION_TYPE_PINNED,
+				      .memAttr = page_lg2 == 30 ? ACL_HBM_MEM_HUGE1G
+								: ACL_HBM_MEM_HUGE,
+				      .location = model_location(device) };
 
-aclError model_release(struct model_device *d, aclrtDrvMemHandle handle)
-{
-	guint64 before = npusim_now_ps();
-	return counted(d, MODEL_RELEASE, before, aclrtFreePhysical(handle));
-}
-
-aclError model_retain(struct model_device *d, void *va, aclrtDrvMemHandle *out)
-{
-	guint64 before = npusim_now_ps();
-	return counted(d, MODEL_RETAIN, before, aclrtMemRetainAllocationHandle(va, out));
-}
-
-aclError model_map(struct model_device *d, void *va, guint64 size, aclrtDrvMemHandle handle)
-{
-	guint64 before = npusim_now_ps();
-	return counted(d, MODEL_MAP, before, aclrtMapMem(va, size, 0, handle, 0));
-}
-
-aclError model_unmap(struct model_device *d, void *va)
-{
-	guint64 before = npusim_now_ps();
-	return counted(d, MODEL_UNMAP, before, aclrtUnmapMem(va));
-}
-
-aclError model_access(struct model_device *d, void *va, guint64 size, int device, int flags)
-{
-	aclrtMemAccessDesc desc = { .flags = (aclrtMemAccessFlags)flags,
-				    .location = {
-					    .id = device < 0 ? 0 : (uint32_t)device,
-					    .type = device < 0 ? ACL_MEM_LOCATION_TYPE_HOST
-							       : ACL_MEM_LOCATION_TYPE_DEVICE } };
-	guint64 before = npusim_now_ps();
-	return counted(d, MODEL_ACCESS, before, aclrtMemSetAccess(va, size, &desc, 1));
+	return MODEL_CALL(d, MODEL_CREATE, aclrtMallocPhysical(out, size, &prop, 0));
 }
 
 aclError model_malloc(struct model_device *d, void **out, guint64 size, int device,
 		      unsigned page_lg2)
 {
-	guint64 before = npusim_now_ps();
-	if (device < 0)
-		return counted(d, MODEL_MALLOC, before, aclrtMallocHost(out, size));
-	aclError code = aclrtSetDevice(device);
-	if (code != ACL_SUCCESS)
-		return counted(d, MODEL_MALLOC, before, code);
 	aclrtMemMallocPolicy policy = page_lg2 == 30   ? ACL_MEM_MALLOC_HUGE1G_ONLY
 				      : page_lg2 == 12 ? ACL_MEM_MALLOC_NORMAL_ONLY
 						       : ACL_MEM_MALLOC_HUGE_FIRST;
-	before = npusim_now_ps();
-	return counted(d, MODEL_MALLOC, before, aclrtMallocAlign32(out, size, policy));
-}
 
-aclError model_free(struct model_device *d, void *p, gboolean host)
-{
-	guint64 before = npusim_now_ps();
-	return counted(d, MODEL_FREE, before, host ? aclrtFreeHost(p) : aclrtFree(p));
-}
-
-static aclError moved(struct model_moves *m, enum model_move move, guint64 bytes, guint64 before,
-		      aclError code)
-{
-	m->count[move]++;
-	m->failed[move] += code != ACL_SUCCESS;
-	m->bytes[move] += code == ACL_SUCCESS ? bytes : 0;
-	m->ps[move] += npusim_now_ps() - before;
-	return code;
+	d->before_ps = npusim_now_ps();
+	aclError code = device < 0 ? ACL_SUCCESS : aclrtSetDevice(device);
+	if (code != ACL_SUCCESS)
+		return model_counted(d, MODEL_MALLOC, code);
+	return MODEL_CALL(d, MODEL_MALLOC,
+			  device < 0 ? aclrtMallocHost(out, size)
+				     : aclrtMallocAlign32(out, size, policy));
 }
 
 static aclError copy_between(void *dst, int dst_device, const void *src, guint64 size)
@@ -217,7 +146,7 @@ static aclError copy_between(void *dst, int dst_device, const void *src, guint64
 	return code == ACL_SUCCESS ? aclrtSynchronizeStream(NULL) : code;
 }
 
-aclError model_copy(struct model_moves *m, void *dst, int dst_device, const void *src,
+aclError model_copy(struct model_device *d, void *dst, int dst_device, const void *src,
 		    int src_device, guint64 size)
 {
 	static const aclrtMemcpyKind kinds[] = {
@@ -226,23 +155,25 @@ aclError model_copy(struct model_moves *m, void *dst, int dst_device, const void
 		[MODEL_DEVICE_TO_HOST] = ACL_MEMCPY_DEVICE_TO_HOST,
 		[MODEL_DEVICE_TO_DEVICE] = ACL_MEMCPY_DEVICE_TO_DEVICE,
 	};
-	enum model_move move =
+	enum model_call move =
 		src_device >= 0   ? dst_device >= 0 ? MODEL_DEVICE_TO_DEVICE : MODEL_DEVICE_TO_HOST
 		: dst_device >= 0 ? MODEL_HOST_TO_DEVICE
 				  : MODEL_HOST_TO_HOST;
-	guint64 before = npusim_now_ps();
-	aclError code = move == MODEL_DEVICE_TO_DEVICE && dst_device != src_device
-				? copy_between(dst, dst_device, src, size)
-				: aclrtMemcpy(dst, size, src, size, kinds[move]);
+	aclError code = MODEL_CALL(d, move,
+				   move == MODEL_DEVICE_TO_DEVICE && dst_device != src_device
+					   ? copy_between(dst, dst_device, src, size)
+					   : aclrtMemcpy(dst, size, src, size, kinds[move]));
 
-	return moved(m, move, size, before, code);
+	d->calls[move].bytes += code == ACL_SUCCESS ? size : 0;
+	return code;
 }
 
-aclError model_fill(struct model_moves *m, void *dst, guint64 size)
+aclError model_fill(struct model_device *d, void *dst, guint64 size)
 {
-	guint64 before = npusim_now_ps();
+	aclError code = MODEL_CALL(d, MODEL_FILL, aclrtMemset(dst, size, 0, size));
 
-	return moved(m, MODEL_FILL, size, before, aclrtMemset(dst, size, 0, size));
+	d->calls[MODEL_FILL].bytes += code == ACL_SUCCESS ? size : 0;
+	return code;
 }
 
 gboolean model_physical(guint device, guint64 va, guint64 *pa, guint64 *bytes)

@@ -11,6 +11,7 @@
 #include "acl/acl.h"
 #include "latency.h"
 #include "npusim/driver.h"
+#include "npusim/npusim.h"
 
 enum model_call {
 	MODEL_RESERVE,
@@ -23,34 +24,29 @@ enum model_call {
 	MODEL_ACCESS,
 	MODEL_MALLOC,
 	MODEL_FREE,
-	MODEL_CALL_COUNT
-};
-/* The call's name in the ACL, "aclrtMapMem" ... */
-const char *model_call_name(enum model_call call);
-
-struct model_device {
-	guint64 count[MODEL_CALL_COUNT], failed[MODEL_CALL_COUNT];
-	guint64 ps[MODEL_CALL_COUNT];              /* simulated */
-	gboolean timed;                            /* how long each call took is kept: */
-	struct latency *latency[MODEL_CALL_COUNT]; /* NULL: there was none */
-};
-void model_device_clear(struct model_device *device);
-
-/* Where bytes are moved; each has counts of its own. */
-enum model_move {
-	MODEL_HOST_TO_HOST,
+	MODEL_MOVES, /* from here on: where bytes are moved */
+	MODEL_HOST_TO_HOST = MODEL_MOVES,
 	MODEL_HOST_TO_DEVICE,
 	MODEL_DEVICE_TO_HOST,
 	MODEL_DEVICE_TO_DEVICE,
 	MODEL_FILL,
-	MODEL_MOVE_COUNT
+	MODEL_CALL_COUNT
 };
-/* "host_to_device" ... */
-const char *model_move_name(enum model_move move);
-struct model_moves {
-	guint64 count[MODEL_MOVE_COUNT], failed[MODEL_MOVE_COUNT], bytes[MODEL_MOVE_COUNT];
-	guint64 ps[MODEL_MOVE_COUNT]; /* simulated */
+/* The call's name in the ACL, "aclrtMapMem" ...; "host_to_device" ... */
+const char *model_call_name(enum model_call call);
+
+/* What calls of a kind came to. */
+struct call_figures {
+	guint64 calls, refused, ps; /* simulated */
+	guint64 bytes;              /* that were moved */
+	struct latency *latency;    /* NULL: of moves, or where it is not kept */
 };
+struct model_device {
+	struct call_figures calls[MODEL_CALL_COUNT];
+	guint64 before_ps; /* inside: when the last call began */
+	gboolean timed;    /* how long each call took is kept */
+};
+void model_device_clear(struct model_device *device);
 
 /* The cause of the last failure; never NULL. */
 const char *model_message(void);
@@ -67,24 +63,22 @@ GQuark model_error_quark(void);
 gboolean model_open(guint devices, GError **error);
 void model_close(guint devices);
 
-aclError model_reserve(struct model_device *d, void **out, guint64 size, guint64 align, void *hint,
-		       guint64 flags);
-aclError model_unreserve(struct model_device *d, void *va);
-/* device < 0: memory of the host. */
+/* Makes a memory call, and counts it with the simulated time that it takes. `d` is looked at twice.
+ */
+#define MODEL_CALL(d, call, answer) \
+	((d)->before_ps = npusim_now_ps(), model_counted((d), (call), (answer)))
+aclError model_counted(struct model_device *d, enum model_call call, aclError code);
+/* A device < 0: memory of the host, as in what follows. */
+aclrtMemLocation model_location(int device);
+/* Those that depend on whose memory it is. */
 aclError model_create(struct model_device *d, aclrtDrvMemHandle *out, guint64 size, int device,
 		      unsigned page_lg2);
-aclError model_release(struct model_device *d, aclrtDrvMemHandle handle);
-aclError model_map(struct model_device *d, void *va, guint64 size, aclrtDrvMemHandle handle);
-aclError model_unmap(struct model_device *d, void *va);
-aclError model_access(struct model_device *d, void *va, guint64 size, int device, int flags);
 aclError model_malloc(struct model_device *d, void **out, guint64 size, int device,
 		      unsigned page_lg2);
-aclError model_free(struct model_device *d, void *p, gboolean host);
-aclError model_retain(struct model_device *d, void *va, aclrtDrvMemHandle *out);
-/* A device < 0: memory of the host. Between two devices by a stream, which is waited for. */
-aclError model_copy(struct model_moves *moves, void *dst, int dst_device, const void *src,
+/* Between two devices by a stream, which is waited for. */
+aclError model_copy(struct model_device *d, void *dst, int dst_device, const void *src,
 		    int src_device, guint64 size);
-aclError model_fill(struct model_moves *moves, void *dst, guint64 size);
+aclError model_fill(struct model_device *d, void *dst, guint64 size);
 /* Where the device's memory behind an address lies; *bytes is in and out. FALSE where it is not
  * known. */
 gboolean model_physical(guint device, guint64 va, guint64 *pa, guint64 *bytes);

@@ -27,18 +27,17 @@ struct object {
 struct player {
 	struct replay *replay;
 	gboolean recorded;
-	guint64 got;                 /* address of the last reservation or allocation */
-	struct replay_device *first; /* counts what belongs to no device */
-	GHashTable *names[128];      /* of a kind: process << 32 | number -> struct object */
-	GTree *mapped;               /* the model's address -> struct object, a handle */
-	GHashTable *set;             /* process << 32 | device -> how often it is set */
+	guint64 got;            /* address of the last reservation or allocation */
+	GHashTable *names[128]; /* of a kind: process << 32 | number -> struct object */
+	GTree *mapped;          /* the model's address -> struct object, a handle */
+	GHashTable *set;        /* process << 32 | device -> how often it is set */
 	struct traffic *traffic;
 	GError *refused; /* the first read that the model refused */
 };
 
 /* ---- names ---- */
 
-static const char kinds[] = "rhas";
+static const char kinds[] = "hars"; /* in the order in which they are given back */
 
 /* Shares are numbered once in a file, the rest once in a process. */
 static guint64 key_of(guint32 process, const struct npu_trace_name *name)
@@ -85,13 +84,6 @@ static struct object *mapped_over(struct player *p, guint64 address)
 	return t && address - *(guint64 *)g_tree_node_key(node) < t->size ? t : NULL;
 }
 
-static void keep_mapped(struct player *p, void *va, struct object *t)
-{
-	guint64 key = (guint64)GPOINTER_TO_SIZE(va);
-	t->users++;
-	g_tree_replace(p->mapped, g_memdup2(&key, sizeof key), t);
-}
-
 /* The address that a name stands for, or NULL. */
 static void *address(struct player *p, guint32 process, const struct npu_trace_name *name)
 {
@@ -102,10 +94,11 @@ static void *address(struct player *p, guint32 process, const struct npu_trace_n
 
 /* ---- physical memory ---- */
 
+/* The first counts what belongs to no device. */
 static struct replay_device *device_of(struct player *p, gint32 id)
 {
 	struct replay_device *device = replay_find(p->replay, id);
-	return device ? device : p->first;
+	return device ? device : g_ptr_array_index(p->replay->devices, 0);
 }
 
 /* What the record's name stands for from now on. */
@@ -150,8 +143,9 @@ static void note(struct player *p, const struct npu_trace_record *c, gint32 devi
 }
 
 /* Where a call is counted. */
-static struct model_device *calls_of(struct replay_device *device, const struct npu_trace_record *c)
+static struct model_device *calls_of(struct player *p, gint32 id, const struct npu_trace_record *c)
 {
+	struct replay_device *device = device_of(p, id);
 	return c->has & NPU_TRACE_HAS_START ? &device->setup : &device->window;
 }
 
@@ -160,37 +154,40 @@ static struct model_device *calls_of(struct replay_device *device, const struct 
 static struct model_device *before_it_goes(struct player *p, const struct object *t,
 					   const struct npu_trace_record *c)
 {
-	struct replay_device *device = t ? device_of(p, t->device) : p->first;
+	gint32 device = t ? t->device : -1;
 
 	if (p->recorded || c->verb != NPU_TRACE_RELEASE)
-		replay_note_peak(device);
-	return calls_of(device, c);
+		replay_note_peak(device_of(p, device));
+	return calls_of(p, device, c);
 }
 
-static void note_out_of_memory(const struct player *p, struct replay_device *device,
-			       const struct npu_trace_record *c, gint32 code)
+static void note_out_of_memory(struct player *p, gint32 device, const struct npu_trace_record *c,
+			       gint32 code)
 {
 	if (p->recorded && code == ACL_ERROR_RT_MEMORY_ALLOCATION && c->code != code)
-		replay_note_failure(device, 0, c->line, c->size, SITE_NONE);
+		replay_note_failure(device_of(p, device), 0, c->line, c->size, SITE_NONE);
 }
 
 /* ---- reads ---- */
 
-/* Memory of a device that can be read now, and from now on no more. */
-static void come(struct player *p, gint32 device, const void *va, guint64 size)
+static struct access *reads_of(const struct player *p, gint32 device)
 {
 	struct replay_device *d = p->recorded ? replay_find(p->replay, device) : NULL;
 
-	if (d && d->reads && p->refused == NULL)
-		access_come(d->reads, (guintptr)va, size, &p->refused);
+	return d ? d->reads : NULL;
+}
+
+/* Memory of a device that can be read now, and from now on no more. */
+static void come(struct player *p, gint32 device, const void *va, guint64 size)
+{
+	if (reads_of(p, device) && p->refused == NULL)
+		access_come(reads_of(p, device), (guintptr)va, size, &p->refused);
 }
 
 static void go(struct player *p, gint32 device, const void *va)
 {
-	struct replay_device *d = p->recorded ? replay_find(p->replay, device) : NULL;
-
-	if (d && d->reads)
-		access_go(d->reads, (guintptr)va);
+	if (reads_of(p, device))
+		access_go(reads_of(p, device), (guintptr)va);
 }
 
 /* After each call: FALSE and error where the model refused a read. */
@@ -217,8 +214,9 @@ static gint32 play_reserve(struct player *p, const struct npu_trace_record *c)
 	void *hint = c->code != 0 ? GSIZE_TO_POINTER(c->hint) : NULL;
 	/* addresses that a program reserves are of no device */
 	gint32 owner = p->recorded ? -1 : (gint32)c->device;
-	gint32 code = model_reserve(calls_of(device_of(p, owner), c), &va, c->size, c->align, hint,
-				    c->flags);
+	struct model_device *calls = calls_of(p, owner, c);
+	gint32 code = MODEL_CALL(calls, MODEL_RESERVE,
+				 aclrtReserveMemAddress(&va, c->size, c->align, hint, c->flags));
 	if (code == 0) {
 		add(p, c, va, 0, owner);
 		note(p, c, owner, ALLOCATION_RESERVED, va, c->size);
@@ -232,7 +230,8 @@ static gint32 play_unreserve(struct player *p, const struct npu_trace_record *c)
 	struct object *t = find(p, c->process, &c->name);
 	if (t == NULL)
 		return NOT_MADE;
-	gint32 code = model_unreserve(calls_of(device_of(p, t->device), c), t->p);
+	struct model_device *calls = calls_of(p, t->device, c);
+	gint32 code = MODEL_CALL(calls, MODEL_UNRESERVE, aclrtReleaseMemAddress(t->p));
 	if (code == 0) {
 		allocation_table_remove(table_of(p, t->device), ALLOCATION_RESERVED,
 					(guintptr)t->p);
@@ -243,16 +242,14 @@ static gint32 play_unreserve(struct player *p, const struct npu_trace_record *c)
 
 static gint32 play_create(struct player *p, const struct npu_trace_record *c)
 {
-	struct replay_device *device = device_of(p, c->device);
 	guint64 page = G_GUINT64_CONSTANT(1) << MAX(c->page_lg2, 21);
+	gint32 device = (gint32)c->device;
 	void *handle;
-	gint32 code =
-		model_create(calls_of(device, c), &handle, c->size, (int)c->device, c->page_lg2);
+	gint32 code = model_create(calls_of(p, device, c), &handle, c->size, device, c->page_lg2);
 	note_out_of_memory(p, device, c, code);
 	if (code != 0)
 		return code;
-	struct object *t =
-		add(p, c, handle, MAX(round_up(c->size, page), c->rounded), (gint32)c->device);
+	struct object *t = add(p, c, handle, MAX(round_up(c->size, page), c->rounded), device);
 	t->references = t->model_references = 1;
 	return code;
 }
@@ -265,7 +262,8 @@ static gint32 play_release(struct player *p, const struct npu_trace_record *c)
 		return NOT_MADE;
 	/* the last of the importers' references is the model's first */
 	if (t->references <= t->model_references) {
-		code = model_release(before_it_goes(p, t, c), t->p);
+		struct model_device *calls = before_it_goes(p, t, c);
+		code = MODEL_CALL(calls, MODEL_RELEASE, aclrtFreePhysical(t->p));
 		if (code != 0)
 			return code;
 		t->model_references--;
@@ -284,8 +282,8 @@ static gint32 play_retain(struct player *p, const struct npu_trace_record *c)
 	struct object *t = va ? g_tree_lookup(p->mapped, &key) : NULL;
 	if (va == NULL)
 		return NOT_MADE;
-	struct replay_device *device = t ? device_of(p, t->device) : p->first;
-	gint32 code = model_retain(&device->window, va, &handle);
+	struct model_device *calls = &device_of(p, t ? t->device : -1)->window;
+	gint32 code = MODEL_CALL(calls, MODEL_RETAIN, aclrtMemRetainAllocationHandle(va, &handle));
 	if (code != 0 || t == NULL)
 		return code;
 	t->references++;
@@ -301,10 +299,13 @@ static gint32 play_map(struct player *p, const struct npu_trace_record *c)
 	void *va = address(p, c->process, &c->name);
 	if (t == NULL || va == NULL || t->model_references == 0)
 		return NOT_MADE;
-	gint32 code = model_map(calls_of(device_of(p, t->device), c), va, c->size, t->p);
+	struct model_device *calls = calls_of(p, t->device, c);
+	gint32 code = MODEL_CALL(calls, MODEL_MAP, aclrtMapMem(va, c->size, 0, t->p, 0));
 	if (code == 0) {
+		guint64 key = (guint64)GPOINTER_TO_SIZE(va);
 		t->maps++;
-		keep_mapped(p, va, t);
+		t->users++;
+		g_tree_replace(p->mapped, g_memdup2(&key, sizeof key), t);
 		if (t->device >= 0)
 			note(p, c, t->device, ALLOCATION_MEMORY, va, c->size);
 		come(p, t->device, va, c->size);
@@ -323,7 +324,8 @@ static gint32 play_unmap(struct player *p, const struct npu_trace_record *c)
 		allocation_table_look(table_of(p, t->device), key);
 		go(p, t->device, va);
 	}
-	gint32 code = model_unmap(before_it_goes(p, t, c), va);
+	struct model_device *calls = before_it_goes(p, t, c);
+	gint32 code = MODEL_CALL(calls, MODEL_UNMAP, aclrtUnmapMem(va));
 	if (code == 0 && t) {
 		allocation_table_remove(table_of(p, t->device), ALLOCATION_MEMORY, key);
 		t->maps--;
@@ -338,25 +340,28 @@ static gint32 play_access(struct player *p, const struct npu_trace_record *c)
 	void *va = address(p, c->process, &c->name);
 	if (va == NULL)
 		return NOT_MADE;
-	return model_access(&device_of(p, c->device)->window, va, c->size, c->device,
-			    c->flags ? (int)c->flags : ACL_RT_MEM_ACCESS_FLAGS_READWRITE);
+	struct model_device *calls = &device_of(p, c->device)->window;
+	aclrtMemAccessDesc desc = { .flags = c->flags ? (aclrtMemAccessFlags)c->flags
+						      : ACL_RT_MEM_ACCESS_FLAGS_READWRITE,
+				    .location = model_location((int)c->device) };
+	return MODEL_CALL(calls, MODEL_ACCESS, aclrtMemSetAccess(va, c->size, &desc, 1));
 }
 
 static gint32 play_malloc(struct player *p, const struct npu_trace_record *c)
 {
-	struct replay_device *device = device_of(p, c->device);
+	gint32 device = (gint32)c->device;
 	void *at;
-	gint32 code = model_malloc(calls_of(device, c), &at, c->size, (int)c->device, c->page_lg2);
+	gint32 code = model_malloc(calls_of(p, device, c), &at, c->size, device, c->page_lg2);
 	note_out_of_memory(p, device, c, code);
 	if (code != 0)
 		return code;
 	guint64 pages = c->page_lg2 == 12   ? round_up(c->size, 4096)
 			: c->page_lg2 == 30 ? round_up(c->size, GIB)
 					    : malloc_pages(c->size);
-	const struct object *t = add(p, c, at, pages, (gint32)c->device);
-	if (t->device >= 0)
-		note(p, c, t->device, ALLOCATION_MEMORY, at, pages);
-	come(p, t->device, at, c->size);
+	add(p, c, at, pages, device);
+	if (device >= 0)
+		note(p, c, device, ALLOCATION_MEMORY, at, pages);
+	come(p, device, at, c->size);
 	p->got = (guintptr)at;
 	return code;
 }
@@ -368,7 +373,9 @@ static gint32 play_mfree(struct player *p, const struct npu_trace_record *c)
 		return NOT_MADE;
 	allocation_table_look(table_of(p, t->device), (guintptr)t->p);
 	go(p, t->device, t->p);
-	gint32 code = model_free(before_it_goes(p, t, c), t->p, t->device < 0);
+	struct model_device *calls = before_it_goes(p, t, c);
+	gint32 code = MODEL_CALL(calls, MODEL_FREE,
+				 t->device < 0 ? aclrtFreeHost(t->p) : aclrtFree(t->p));
 	if (code != 0)
 		return code;
 	allocation_table_remove(table_of(p, t->device), ALLOCATION_MEMORY, (guintptr)t->p);
@@ -483,52 +490,48 @@ static gboolean end_of(struct player *p, guint32 process, const struct npu_trace
 
 static gint32 play_copy(struct player *p, const struct npu_trace_record *c)
 {
+	gboolean fill = c->verb == NPU_TRACE_FILL;
 	struct traffic_end dst, src;
 
 	if (c->code != 0 || !end_of(p, c->process, &c->at, &dst) ||
-	    !end_of(p, c->process, &c->from, &src))
+	    (!fill && !end_of(p, c->process, &c->from, &src)))
 		return NOT_MADE;
-	return traffic_copy(p->traffic, &dst, &src, c->size);
+	return traffic_move(p->traffic, &dst, fill ? NULL : &src, c->size);
 }
 
-static gint32 play_fill(struct player *p, const struct npu_trace_record *c)
-{
-	struct traffic_end dst;
-
-	if (c->code != 0 || !end_of(p, c->process, &c->at, &dst))
-		return NOT_MADE;
-	return traffic_fill(p->traffic, &dst, c->size);
-}
+/* One row a verb; others are for the record. */
+static const struct {
+	gint32 (*play)(struct player *p, const struct npu_trace_record *c);
+	enum model_call call; /* of those that a policy makes */
+} verbs[NPU_TRACE_VERB_COUNT] = {
+	[NPU_TRACE_RESERVE] = { play_reserve, MODEL_RESERVE },
+	[NPU_TRACE_UNRESERVE] = { play_unreserve, MODEL_UNRESERVE },
+	[NPU_TRACE_CREATE] = { play_create, MODEL_CREATE },
+	[NPU_TRACE_RELEASE] = { play_release, MODEL_RELEASE },
+	[NPU_TRACE_RETAIN] = { play_retain },
+	[NPU_TRACE_MAP] = { play_map, MODEL_MAP },
+	[NPU_TRACE_UNMAP] = { play_unmap, MODEL_UNMAP },
+	[NPU_TRACE_ACCESS] = { play_access },
+	[NPU_TRACE_EXPORT] = { play_export },
+	[NPU_TRACE_IMPORT] = { play_import },
+	[NPU_TRACE_MALLOC] = { play_malloc, MODEL_MALLOC },
+	[NPU_TRACE_MFREE] = { play_mfree, MODEL_FREE },
+	[NPU_TRACE_COPY] = { play_copy },
+	[NPU_TRACE_FILL] = { play_copy },
+	[NPU_TRACE_DEVICE_SET] = { play_device },
+	[NPU_TRACE_DEVICE_RESET] = { play_device },
+};
 
 static gint32 play(struct player *p, const struct npu_trace_record *c)
 {
-	static gint32 (*const verbs[NPU_TRACE_VERB_COUNT])(struct player *,
-							   const struct npu_trace_record *) = {
-		[NPU_TRACE_RESERVE] = play_reserve,   [NPU_TRACE_UNRESERVE] = play_unreserve,
-		[NPU_TRACE_CREATE] = play_create,     [NPU_TRACE_RELEASE] = play_release,
-		[NPU_TRACE_RETAIN] = play_retain,     [NPU_TRACE_MAP] = play_map,
-		[NPU_TRACE_UNMAP] = play_unmap,       [NPU_TRACE_ACCESS] = play_access,
-		[NPU_TRACE_EXPORT] = play_export,     [NPU_TRACE_IMPORT] = play_import,
-		[NPU_TRACE_MALLOC] = play_malloc,     [NPU_TRACE_MFREE] = play_mfree,
-		[NPU_TRACE_COPY] = play_copy,         [NPU_TRACE_FILL] = play_fill,
-		[NPU_TRACE_DEVICE_SET] = play_device, [NPU_TRACE_DEVICE_RESET] = play_device,
-	};
-	/* others are for the record */
-	return verbs[c->verb] ? verbs[c->verb](p, c) : c->code;
+	return verbs[c->verb].play ? verbs[c->verb].play(p, c) : c->code;
 }
 
 /* ---- all of it ---- */
 
 const char *player_call_name(guint32 verb)
 {
-	static const guint8 calls[NPU_TRACE_VERB_COUNT] = {
-		[NPU_TRACE_RESERVE] = MODEL_RESERVE, [NPU_TRACE_UNRESERVE] = MODEL_UNRESERVE,
-		[NPU_TRACE_CREATE] = MODEL_CREATE,   [NPU_TRACE_RELEASE] = MODEL_RELEASE,
-		[NPU_TRACE_MAP] = MODEL_MAP,         [NPU_TRACE_UNMAP] = MODEL_UNMAP,
-		[NPU_TRACE_MALLOC] = MODEL_MALLOC,   [NPU_TRACE_MFREE] = MODEL_FREE,
-	};
-
-	return model_call_name(calls[verb]);
+	return model_call_name(verbs[verb].call);
 }
 
 struct player *player_open(struct replay *replay, gboolean recorded, gboolean copies)
@@ -542,7 +545,6 @@ struct player *player_open(struct replay *replay, gboolean recorded, gboolean co
 	p->set = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
 	p->replay = replay;
 	p->recorded = recorded;
-	p->first = g_ptr_array_index(replay->devices, 0);
 	p->traffic = traffic_open(replay, copies);
 	return p;
 }
@@ -571,27 +573,26 @@ gboolean player_step(struct player *p, const struct npu_trace_record *call, GErr
 
 void player_close(struct player *p)
 {
-	struct model_device unused = { 0 };
-
 	traffic_close(p->traffic);
 	for (GTreeNode *n = g_tree_node_first(p->mapped); n; n = g_tree_node_next(n))
-		model_unmap(&unused, GSIZE_TO_POINTER(*(guint64 *)g_tree_node_key(n)));
-	for (const char *kind = "hars"; *kind; kind++) {
+		aclrtUnmapMem(GSIZE_TO_POINTER(*(guint64 *)g_tree_node_key(n)));
+	for (const char *kind = kinds; *kind; kind++) {
 		GHashTableIter iter;
 		gpointer value;
 		g_hash_table_iter_init(&iter, p->names[*kind & 127]);
 		while (g_hash_table_iter_next(&iter, NULL, &value)) {
 			struct object *t = value;
-			if (*kind == 'a')
-				model_free(&unused, t->p, t->device < 0);
+			if (*kind == 'a' && t->device < 0)
+				aclrtFreeHost(t->p);
+			else if (*kind == 'a')
+				aclrtFree(t->p);
 			if (*kind == 'r')
-				model_unreserve(&unused, t->p);
+				aclrtReleaseMemAddress(t->p);
 			for (; t->model_references > 0; t->model_references--)
-				model_release(&unused, t->p);
+				aclrtFreePhysical(t->p);
 		}
-	}
-	for (const char *kind = kinds; *kind; kind++)
 		g_hash_table_unref(p->names[*kind & 127]);
+	}
 	g_tree_unref(p->mapped);
 	g_hash_table_unref(p->set);
 	g_clear_error(&p->refused);

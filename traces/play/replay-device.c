@@ -14,12 +14,6 @@ void replay_note_peak(struct replay_device *device)
 	device->stats = stats;
 }
 
-static void mark(struct replay_device *device, struct moment *moment, guint64 event,
-		 const struct memory_sums *sums)
-{
-	allocation_table_mark(&device->usage.table, moment, event, sums);
-}
-
 /* A time has come with the first event that is not before it. */
 static gboolean has_come(const struct replay_device *device, const struct moment *m, guint64 event,
 			 guint64 time_us)
@@ -42,10 +36,10 @@ void replay_sample(struct replay_device *device, guint64 event, guint64 time_us)
 	device->outside |= sums.external < 0 && device->failed_size == 0;
 	series_add(&device->series, event, &sums);
 	if (!peak->reached || series_is_more(&peak->sums, &sums))
-		mark(device, peak, event, &sums);
+		allocation_table_mark(table, peak, event, &sums);
 	for (guint m = 2; m < table->moment_count; m++) {
 		if (has_come(device, &table->moments[m], event, time_us))
-			mark(device, &table->moments[m], event, &sums);
+			allocation_table_mark(table, &table->moments[m], event, &sums);
 	}
 }
 
@@ -62,7 +56,7 @@ void replay_note_failure(struct replay_device *device, guint64 event, guint64 li
 	device->failed_site = site;
 	model_stats(device->device, &device->failed_stats);
 	memory_usage_sums(&device->usage, &sums);
-	mark(device, &device->usage.table.moments[1], event, &sums);
+	allocation_table_mark(&device->usage.table, &device->usage.table.moments[1], event, &sums);
 }
 
 void replay_note_end(struct replay_device *device)
@@ -74,14 +68,15 @@ void replay_note_end(struct replay_device *device)
 	memory_usage_sums(&device->usage, &sums);
 	for (guint m = 2; m < table->moment_count; m++) {
 		if (table->moments[m].what == MOMENT_END)
-			mark(device, &table->moments[m], device->series.last.event, &sums);
+			allocation_table_mark(table, &table->moments[m], device->series.last.event,
+					      &sums);
 	}
 	allocation_table_look_all(table);
 }
 
 gboolean replay_tells_live(const struct replay_device *device)
 {
-	return device->trace->counts[TRACE_ALLOC] > 0 || device->usage.start_live > 0;
+	return device->trace->counts[NPU_TRACE_ALLOC] > 0 || device->usage.start_live > 0;
 }
 
 gboolean replay_tells_fragmentation(const struct replay_device *device)
@@ -89,19 +84,15 @@ gboolean replay_tells_fragmentation(const struct replay_device *device)
 	return replay_tells_live(device) && !device->outside;
 }
 
-guint64 replay_calls(const struct replay_device *device)
+struct call_figures replay_calls(const struct replay_device *device, enum model_call first,
+				 enum model_call end)
 {
-	guint64 sum = 0;
-	for (int c = 0; c < MODEL_CALL_COUNT; c++)
-		sum += device->window.count[c];
-	return sum;
-}
+	struct call_figures sum = { 0 };
 
-guint64 replay_calls_ps(const struct replay_device *device)
-{
-	guint64 sum = 0;
-	for (int c = 0; c < MODEL_CALL_COUNT; c++)
-		sum += device->window.ps[c];
+	for (enum model_call c = first; c < end; c++) {
+		sum.calls += device->window.calls[c].calls;
+		sum.ps += device->window.calls[c].ps;
+	}
 	return sum;
 }
 

@@ -34,9 +34,8 @@ struct replay_device {
 	struct series series;
 	struct access *reads; /* inside; NULL: none are wanted */
 	struct access_figures access;
-	struct model_moves moves; /* copies and fills of recorded calls */
-	guint64 first_us;         /* time of the first event that has one */
-	gboolean outside;         /* blocks lay in memory that the file does not tell of */
+	guint64 first_us; /* time of the first event that has one */
+	gboolean outside; /* blocks lay in memory that the file does not tell of */
 };
 struct replay {
 	GPtrArray *devices;  /* struct replay_device * */
@@ -59,9 +58,9 @@ struct replay_moment {
 /* Whether the file tells what was live; and whether all of it lay in memory that it tells of. */
 gboolean replay_tells_live(const struct replay_device *device);
 gboolean replay_tells_fragmentation(const struct replay_device *device);
-/* Device memory calls of the window: how many, and the simulated time in them. */
-guint64 replay_calls(const struct replay_device *device);
-guint64 replay_calls_ps(const struct replay_device *device);
+/* What the calls of the window from `first` on, and before `end`, came to: calls and time. */
+struct call_figures replay_calls(const struct replay_device *device, enum model_call first,
+				 enum model_call end);
 
 /* ---- inside ---- */
 

@@ -321,17 +321,16 @@ static gboolean has_blocks(const struct run *run, GError **error)
 	for (guint d = 0; d < run->trace->devices->len; d++) {
 		const struct trace_device *device = g_ptr_array_index(run->trace->devices, d);
 		const GArray *items = g_ptr_array_index(run->starts, d);
-		if (device->counts[TRACE_ALLOC] > 0 ||
+		if (device->counts[NPU_TRACE_ALLOC] > 0 ||
 		    (items->len > 0 &&
 		     g_array_index(items, struct record_item, items->len - 1).record.verb ==
 			     NPU_TRACE_ALLOC))
 			return TRUE;
 	}
-	g_set_error(
+	return refuse(
 		error, TRACE_ERROR, TRACE_ERROR_FORMAT,
 		"the file tells of no blocks that an allocator handed out, which a policy needs: "
 		"use --policy as-recorded");
-	return FALSE;
 }
 
 /* A trace that is about no device is replayed on device 0. */

@@ -78,28 +78,21 @@ static void open_peers(struct traffic *t, gint32 a, gint32 b)
 	}
 }
 
-gint32 traffic_copy(struct traffic *t, const struct traffic_end *dst, const struct traffic_end *src,
+gint32 traffic_move(struct traffic *t, const struct traffic_end *dst, const struct traffic_end *src,
 		    guint64 size)
 {
-	struct replay_device *device = counted_in(t, dst->device >= 0 ? dst->device : src->device);
+	struct replay_device *device =
+		counted_in(t, dst->device >= 0 || src == NULL ? dst->device : src->device);
 
 	if (!t->copies)
 		return 0;
 	void *to = dst->p ? dst->p : own_memory(t, size);
-	const void *from = src->p ? src->p : own_memory(t, size);
-	if (to == NULL || from == NULL)
+	const void *from = src && src->p ? src->p : src ? own_memory(t, size) : NULL;
+	if (to == NULL || (src && from == NULL))
 		return ACL_ERROR_RT_MEMORY_ALLOCATION;
+	if (src == NULL)
+		return model_fill(&device->window, to, size);
 	if (dst->device >= 0 && src->device >= 0 && dst->device != src->device)
 		open_peers(t, dst->device, src->device);
-	return model_copy(&device->moves, to, dst->device, from, src->device, size);
-}
-
-gint32 traffic_fill(struct traffic *t, const struct traffic_end *dst, guint64 size)
-{
-	if (!t->copies)
-		return 0;
-	void *to = dst->p ? dst->p : own_memory(t, size);
-	if (to == NULL)
-		return ACL_ERROR_RT_MEMORY_ALLOCATION;
-	return model_fill(&counted_in(t, dst->device)->moves, to, size);
+	return model_copy(&device->window, to, dst->device, from, src->device, size);
 }

@@ -19,9 +19,9 @@ struct traffic_end {
 struct traffic *traffic_open(struct replay *replay, gboolean copies);
 void traffic_close(struct traffic *traffic);
 
-/* The model's answer, counted with the device that has an end of it. */
-gint32 traffic_copy(struct traffic *traffic, const struct traffic_end *dst,
+/* A copy, or a fill where `src` is NULL. The model's answer, counted with the device that has an
+ * end of it. */
+gint32 traffic_move(struct traffic *traffic, const struct traffic_end *dst,
 		    const struct traffic_end *src, guint64 size);
-gint32 traffic_fill(struct traffic *traffic, const struct traffic_end *dst, guint64 size);
 
 #endif

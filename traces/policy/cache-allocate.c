@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Hands blocks out of the cache: rounds sizes, finds the best fit, splits and merges. Where memory
- * comes from and goes to is in cache-expand.c and cache-release.c.
+ * comes from and goes to is in cache-memory.c.
  */
 #include "cache-private.h"
 
@@ -59,15 +59,18 @@ static void free_block(gpointer block)
 	g_slice_free(struct cache_block, block);
 }
 
-void cache_block_link(struct cache_block *block, struct cache_block *before,
-		      struct cache_block *after)
+struct cache_block *cache_cut(struct cache *cache, struct cache_block *b, guint64 size)
 {
-	block->prev = before;
-	block->next = after;
-	if (before)
-		before->next = block;
-	if (after)
-		after->prev = block;
+	struct cache_block *rest = cache_block_new(cache, b, b->address + size, b->size - size);
+
+	rest->mapped = b->mapped;
+	rest->prev = b;
+	rest->next = b->next;
+	if (rest->next)
+		rest->next->prev = rest;
+	b->next = rest;
+	b->size = size;
+	return rest;
 }
 
 void cache_pool_insert(struct cache_block *block)
@@ -83,7 +86,8 @@ void cache_pool_remove(struct cache_block *block)
 	g_tree_remove(block->mapped ? block->pool->free : block->pool->unmapped, block);
 }
 
-void cache_merge(struct cache *cache, struct cache_block *block, struct cache_block *neighbour)
+/* Unites `block` with a free neighbour of its kind, which goes. */
+static void merge(struct cache *cache, struct cache_block *block, struct cache_block *neighbour)
 {
 	if (neighbour == NULL || neighbour->taken || neighbour->mapped != block->mapped)
 		return;
@@ -100,6 +104,13 @@ void cache_merge(struct cache *cache, struct cache_block *block, struct cache_bl
 	}
 	block->size += neighbour->size;
 	cache_block_drop(cache, neighbour);
+}
+
+void cache_put_back(struct cache *cache, struct cache_block *block)
+{
+	merge(cache, block, block->prev);
+	merge(cache, block, block->next);
+	cache_pool_insert(block);
 }
 
 guint64 cache_block_address(const struct cache_block *block)
@@ -252,9 +263,7 @@ static struct cache_block *align_block(struct cache *cache, struct cache_block *
 	guint64 before = align - b->address % align;
 	if (before + size > b->size)
 		return b;
-	struct cache_block *rest = cache_block_new(cache, b, b->address + before, b->size - before);
-	b->size = before;
-	cache_block_link(rest, b, b->next);
+	struct cache_block *rest = cache_cut(cache, b, before);
 	cache_pool_insert(b);
 	return rest;
 }
@@ -266,15 +275,6 @@ static gboolean should_split(const struct cache *cache, const struct cache_block
 	if (b->pool->small || cache->options->kind == POLICY_EXPANDABLE)
 		return rest >= CACHE_BLOCK_MIN;
 	return size < cache->options->max_split && rest > CACHE_SMALL_MAX;
-}
-
-static void split_block(struct cache *cache, struct cache_block *b, guint64 size)
-{
-	struct cache_block *rest = cache_block_new(cache, b, b->address + size, b->size - size);
-
-	b->size = size;
-	cache_block_link(rest, b, b->next);
-	cache_pool_insert(rest);
 }
 
 enum cache_answer cache_alloc(struct cache *cache, guint64 size, gint64 stream,
@@ -295,7 +295,7 @@ enum cache_answer cache_alloc(struct cache *cache, guint64 size, gint64 stream,
 	}
 	b = align_block(cache, b, want.size);
 	if (should_split(cache, b, want.size))
-		split_block(cache, b, want.size);
+		cache_pool_insert(cache_cut(cache, b, want.size));
 	b->taken = TRUE;
 	*out = b;
 	return CACHE_OK;
@@ -304,9 +304,7 @@ enum cache_answer cache_alloc(struct cache *cache, guint64 size, gint64 stream,
 void cache_release(struct cache *cache, struct cache_block *block)
 {
 	block->taken = FALSE;
-	cache_merge(cache, block, block->prev);
-	cache_merge(cache, block, block->next);
-	cache_pool_insert(block);
+	cache_put_back(cache, block);
 }
 
 /* ---- the cache ---- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The internals of the cache, namely blocks, pools and their orders, which cache-allocate.c,
- * cache-expand.c and cache-release.c share.
+ * The internals of the cache, namely blocks, pools and their orders, which cache-allocate.c
+ * and cache-memory.c share.
  */
 #ifndef NPUSIM_TRACES_CACHE_PRIVATE_H
 #define NPUSIM_TRACES_CACHE_PRIVATE_H
@@ -59,22 +59,19 @@ static inline gboolean cache_is_split(const struct cache_block *b)
 struct cache_block *cache_block_new(struct cache *cache, const struct cache_block *like,
 				    guint64 address, guint64 size);
 void cache_block_drop(struct cache *cache, struct cache_block *block);
-/* Puts `block` between two neighbours, either of which may be NULL. */
-void cache_block_link(struct cache_block *block, struct cache_block *before,
-		      struct cache_block *after);
+/* Cuts `block`, which is in no pool, after `size` bytes; what is behind them, in no pool either. */
+struct cache_block *cache_cut(struct cache *cache, struct cache_block *block, guint64 size);
 void cache_pool_insert(struct cache_block *block);
 void cache_pool_remove(struct cache_block *block);
-/* Unites `block`, which is in no tree, with a free neighbour of its kind, which goes. */
-void cache_merge(struct cache *cache, struct cache_block *block, struct cache_block *neighbour);
+/* Makes `block`, which is in no pool, free, one with free neighbours of its kind. */
+void cache_put_back(struct cache *cache, struct cache_block *block);
 
-/* cache-expand.c: a free block of want->size, mapped for it; out of its pool. */
+/* ---- cache-memory.c ---- */
+
+/* A free block of want->size, mapped for it; out of its pool. */
 enum cache_answer cache_expand(struct cache *cache, const struct cache_want *want,
 			       struct cache_block **out);
-/* Unmaps the pages that lie in the free block as a whole, and ends its stretch if nothing is left.
- */
-enum cache_answer cache_shrink(struct cache *cache, struct cache_block *block);
-
-/* cache-release.c: gives back old segments while more than a share of the device is held. */
+/* Gives back old segments while more than a share of the device is held. */
 enum cache_answer cache_collect(struct cache *cache);
 /* Gives back as many blocks that may not be split as the allocation needs. NO_MEMORY: there are not
  * enough. */

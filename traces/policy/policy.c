@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "format/input.h"
 #include "format/units.h"
 
 #define PAD_NPU   32
@@ -23,18 +24,6 @@ const char *policy_name(enum policy_kind kind)
 	return names[kind];
 }
 
-static gboolean bad(GError **error, const char *format, ...) G_GNUC_PRINTF(2, 3);
-static gboolean bad(GError **error, const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	g_autofree char *text = g_strdup_vprintf(format, args);
-	va_end(args);
-	g_set_error_literal(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE, text);
-	return FALSE;
-}
-
 gboolean policy_parse(const char *name, enum policy_kind *out, GError **error)
 {
 	for (guint i = 0; i < G_N_ELEMENTS(names); i++) {
@@ -43,8 +32,8 @@ gboolean policy_parse(const char *name, enum policy_kind *out, GError **error)
 			return TRUE;
 		}
 	}
-	return bad(error, "--policy %s: known are as-recorded, native, caching and expandable",
-		   name);
+	return refuse_option(
+		error, "--policy %s: known are as-recorded, native, caching and expandable", name);
 }
 
 void policy_options_init(struct policy_options *options)
@@ -67,105 +56,80 @@ void policy_options_clear(struct policy_options *options)
 	g_ptr_array_unref(options->given);
 }
 
-/* ---- one key each ---- */
+/* ---- keys ---- */
 
-static gboolean whole(const char *key, const char *text, guint64 least, guint64 most, guint64 *out,
-		      GError **error)
-{
-	if (g_ascii_string_to_unsigned(text, 10, least, most, out, NULL))
-		return TRUE;
-	return bad(error,
-		   "%s=%s: a whole number from %" G_GUINT64_FORMAT " to %" G_GUINT64_FORMAT
-		   " is wanted",
-		   key, text, least, most);
-}
+struct key;
+typedef gboolean setter(struct policy_options *options, const struct key *key, const char *text,
+			GError **error);
+struct key {
+	const char *name;
+	setter *set;
+	gsize offset;              /* in the options, for a setter of several keys */
+	guint64 least, most, unit; /* set_whole */
+	gboolean one_too;          /* set_share: 1 is right as well */
+};
 
-static gboolean megabytes(const char *key, const char *text, guint64 least, guint64 most,
-			  guint64 *out, GError **error)
-{
-	guint64 value;
-
-	if (!whole(key, text, least, most, &value, error))
-		return FALSE;
-	*out = value * MIB;
-	return TRUE;
-}
-
-static gboolean share(const char *key, const char *text, gboolean one_too, double *out,
-		      GError **error)
-{
-	char *end;
-	double value = g_ascii_strtod(text, &end);
-
-	if (end == text || *end || !(value > 0) || value > 1 || (value == 1 && !one_too))
-		return bad(error, "%s=%s: a number above 0 and %s 1 is wanted", key, text,
-			   one_too ? "up to" : "below");
-	*out = value;
-	return TRUE;
-}
-
-static gboolean set_max_split(struct policy_options *o, const char *key, const char *text,
-			      GError **error)
-{
-	return megabytes(key, text, 21, 1u << 20, &o->max_split, error);
-}
-
-static gboolean set_rounding(struct policy_options *o, const char *key, const char *text,
-			     GError **error)
-{
-	return megabytes(key, text, 20, 1u << 20, &o->non_split_rounding, error);
-}
-
-static gboolean set_large_segment(struct policy_options *o, const char *key, const char *text,
-				  GError **error)
-{
-	if (!megabytes(key, text, 20, 512, &o->large_segment, error))
-		return FALSE;
-	return o->large_segment % (2 * MIB) == 0 ||
-	       bad(error, "%s=%s: a multiple of the page, 2 MiB, is wanted", key, text);
-}
-
-static gboolean set_threshold(struct policy_options *o, const char *key, const char *text,
-			      GError **error)
-{
-	return share(key, text, FALSE, &o->gc_threshold, error);
-}
-
-static gboolean set_fraction(struct policy_options *o, const char *key, const char *text,
-			     GError **error)
-{
-	return share(key, text, TRUE, &o->memory_fraction, error);
-}
-
-static gboolean set_align(struct policy_options *o, const char *key, const char *text,
+static gboolean set_whole(struct policy_options *o, const struct key *key, const char *text,
 			  GError **error)
 {
 	guint64 value;
 
-	if (!whole(key, text, 0, 16, &value, error))
-		return FALSE;
-	o->align = value << 10;
-	o->align_given = TRUE;
+	if (!g_ascii_string_to_unsigned(text, 10, key->least, key->most, &value, NULL))
+		return refuse_option(error,
+				     "%s=%s: a whole number from %" G_GUINT64_FORMAT
+				     " to %" G_GUINT64_FORMAT " is wanted",
+				     key->name, text, key->least, key->most);
+	G_STRUCT_MEMBER(guint64, o, key->offset) = value * key->unit;
 	return TRUE;
 }
 
-static gboolean set_page(struct policy_options *o, const char *key, const char *text,
+static gboolean set_share(struct policy_options *o, const struct key *key, const char *text,
+			  GError **error)
+{
+	char *end;
+	double value = g_ascii_strtod(text, &end);
+
+	if (end == text || *end || !(value > 0) || value > 1 || (value == 1 && !key->one_too))
+		return refuse_option(error, "%s=%s: a number above 0 and %s 1 is wanted", key->name,
+				     text, key->one_too ? "up to" : "below");
+	G_STRUCT_MEMBER(double, o, key->offset) = value;
+	return TRUE;
+}
+
+static gboolean set_large_segment(struct policy_options *o, const struct key *key, const char *text,
+				  GError **error)
+{
+	if (!set_whole(o, key, text, error))
+		return FALSE;
+	return o->large_segment % (2 * MIB) == 0 ||
+	       refuse_option(error, "%s=%s: a multiple of the page, 2 MiB, is wanted", key->name,
+			     text);
+}
+
+static gboolean set_align(struct policy_options *o, const struct key *key, const char *text,
+			  GError **error)
+{
+	return o->align_given = set_whole(o, key, text, error);
+}
+
+static gboolean set_page(struct policy_options *o, const struct key *key, const char *text,
 			 GError **error)
 {
 	if (g_ascii_strcasecmp(text, "1g") != 0 && g_ascii_strcasecmp(text, "2m") != 0)
-		return bad(error, "%s=%s: known are 2m and 1g", key, text);
+		return refuse_option(error, "%s=%s: known are 2m and 1g", key->name, text);
 	o->page_1g = text[0] == '1';
 	return TRUE;
 }
 
-static gboolean set_expandable(struct policy_options *o, const char *key, const char *text,
+static gboolean set_expandable(struct policy_options *o, const struct key *key, const char *text,
 			       GError **error)
 {
 	if (strcmp(text, "True") != 0 && strcmp(text, "False") != 0)
-		return bad(error, "%s=%s: known are True and False", key, text);
+		return refuse_option(error, "%s=%s: known are True and False", key->name, text);
 	gboolean wanted = text[0] == 'T';
 	if (o->kind != POLICY_CACHING && wanted != (o->kind == POLICY_EXPANDABLE))
-		return bad(error, "%s=%s does not go with --policy %s", key, text, names[o->kind]);
+		return refuse_option(error, "%s=%s does not go with --policy %s", key->name, text,
+				     names[o->kind]);
 	if (wanted)
 		o->kind = POLICY_EXPANDABLE;
 	return TRUE;
@@ -203,7 +167,7 @@ static gboolean set_division_pair(struct policy_options *o, const char *pair, in
 	return TRUE;
 }
 
-static gboolean set_divisions(struct policy_options *o, const char *key, const char *text,
+static gboolean set_divisions(struct policy_options *o, const struct key *key, const char *text,
 			      GError **error)
 {
 	guint64 n;
@@ -221,18 +185,19 @@ static gboolean set_divisions(struct policy_options *o, const char *key, const c
 	g_auto(GStrv) pairs = g_strsplit(inner, ",", -1);
 	for (guint i = 0; ok && pairs[i]; i++)
 		ok = set_division_pair(o, pairs[i], &last);
-	return ok || bad(error,
-			 "%s=%s: a power of two is wanted, or a list such as "
-			 "[256:1,512:2,1024:4,>:8] of rising powers of two",
-			 key, text);
+	return ok || refuse_option(error,
+				   "%s=%s: a power of two is wanted, or a list such as "
+				   "[256:1,512:2,1024:4,>:8] of rising powers of two",
+				   key->name, text);
 }
 
-static gboolean set_dialect(struct policy_options *o, const char *key, const char *text,
+static gboolean set_dialect(struct policy_options *o, const struct key *key, const char *text,
 			    GError **error)
 {
 	if (strcmp(text, "npu") != 0 && strcmp(text, "cuda") != 0)
-		return bad(error, "%s=%s: known are npu (torch_npu) and cuda (PyTorch's own)", key,
-			   text);
+		return refuse_option(error,
+				     "%s=%s: known are npu (torch_npu) and cuda (PyTorch's own)",
+				     key->name, text);
 	o->cuda = text[0] == 'c';
 	o->pad = o->cuda ? 0 : PAD_NPU;
 	if (!o->align_given)
@@ -240,16 +205,16 @@ static gboolean set_dialect(struct policy_options *o, const char *key, const cha
 	return TRUE;
 }
 
-static gboolean set_empty(struct policy_options *o, const char *key, const char *text,
+static gboolean set_empty(struct policy_options *o, const struct key *key, const char *text,
 			  GError **error)
 {
 	if (strcmp(text, "recorded") != 0 && strcmp(text, "never") != 0)
-		return bad(error, "%s=%s: known are recorded and never", key, text);
+		return refuse_option(error, "%s=%s: known are recorded and never", key->name, text);
 	o->empty = text[0] == 'r' ? POLICY_EMPTY_RECORDED : POLICY_EMPTY_NEVER;
 	return TRUE;
 }
 
-static gboolean set_empty_at(struct policy_options *o, const char *key, const char *text,
+static gboolean set_empty_at(struct policy_options *o, const struct key *key, const char *text,
 			     GError **error)
 {
 	g_auto(GStrv) words = g_strsplit(text, ",", -1);
@@ -258,10 +223,11 @@ static gboolean set_empty_at(struct policy_options *o, const char *key, const ch
 	g_array_set_size(o->empty_at, 0);
 	for (guint i = 0; words[i]; i++) {
 		if (!g_ascii_string_to_unsigned(words[i], 10, before, G_MAXINT64, &at, NULL))
-			return bad(error,
-				   "%s=%s: rising whole numbers with commas between them are "
-				   "wanted",
-				   key, text);
+			return refuse_option(
+				error,
+				"%s=%s: rising whole numbers with commas between them are "
+				"wanted",
+				key->name, text);
 		g_array_append_val(o->empty_at, at);
 		before = at;
 	}
@@ -269,23 +235,22 @@ static gboolean set_empty_at(struct policy_options *o, const char *key, const ch
 	return TRUE;
 }
 
-static const struct key {
-	const char *name;
-	gboolean (*set)(struct policy_options *options, const char *key, const char *text,
-			GError **error);
-} keys[] = {
-	{ "base_addr_aligned_kb", set_align },
-	{ "dialect", set_dialect },
-	{ "empty_cache", set_empty },
-	{ "empty_cache_at", set_empty_at },
-	{ "expandable_segments", set_expandable },
-	{ "garbage_collection_threshold", set_threshold },
-	{ "large_segment_size_mb", set_large_segment },
-	{ "max_non_split_rounding_mb", set_rounding },
-	{ "max_split_size_mb", set_max_split },
-	{ "page_size", set_page },
-	{ "per_process_memory_fraction", set_fraction },
-	{ "roundup_power2_divisions", set_divisions },
+#define OF(member) .offset = G_STRUCT_OFFSET(struct policy_options, member)
+#define WHOLE(setter, member, from, to, by) \
+	.set = setter, OF(member), .least = from, .most = to, .unit = by
+static const struct key keys[] = {
+	{ "base_addr_aligned_kb", WHOLE(set_align, align, 0, 16, KIB) },
+	{ "dialect", .set = set_dialect },
+	{ "empty_cache", .set = set_empty },
+	{ "empty_cache_at", .set = set_empty_at },
+	{ "expandable_segments", .set = set_expandable },
+	{ "garbage_collection_threshold", .set = set_share, OF(gc_threshold) },
+	{ "large_segment_size_mb", WHOLE(set_large_segment, large_segment, 20, 512, MIB) },
+	{ "max_non_split_rounding_mb", WHOLE(set_whole, non_split_rounding, 20, 1u << 20, MIB) },
+	{ "max_split_size_mb", WHOLE(set_whole, max_split, 21, 1u << 20, MIB) },
+	{ "page_size", .set = set_page },
+	{ "per_process_memory_fraction", .set = set_share, OF(memory_fraction), .one_too = TRUE },
+	{ "roundup_power2_divisions", .set = set_divisions },
 };
 
 gboolean policy_options_set(struct policy_options *options, const char *setting, GError **error)
@@ -293,21 +258,22 @@ gboolean policy_options_set(struct policy_options *options, const char *setting,
 	const char *equals = strchr(setting, '=');
 
 	if (equals == NULL)
-		return bad(error, "--set %s: KEY=VALUE is wanted", setting);
+		return refuse_option(error, "--set %s: KEY=VALUE is wanted", setting);
 	g_autofree char *name = g_strndup(setting, (gsize)(equals - setting));
 	g_autoptr(GString) known = g_string_new(NULL);
 	for (guint i = 0; i < G_N_ELEMENTS(keys); i++) {
 		g_string_append_printf(known, "%s%s", i ? ", " : "", keys[i].name);
 		if (strcmp(name, keys[i].name) != 0)
 			continue;
-		if (!keys[i].set(options, name, equals + 1, error)) {
+		if (!keys[i].set(options, &keys[i], equals + 1, error)) {
 			g_prefix_error(error, "--set ");
 			return FALSE;
 		}
 		g_ptr_array_add(options->given, g_strdup(setting));
 		return TRUE;
 	}
-	return bad(error, "--set %s: there is no key %s; known are %s", setting, name, known->str);
+	return refuse_option(error, "--set %s: there is no key %s; known are %s", setting, name,
+			     known->str);
 }
 
 gboolean policy_options_check(const struct policy_options *o, GError **error)
@@ -315,13 +281,16 @@ gboolean policy_options_check(const struct policy_options *o, GError **error)
 	gboolean caches = o->kind == POLICY_CACHING || o->kind == POLICY_EXPANDABLE;
 
 	if (o->given->len > 0 && !caches)
-		return bad(error, "--set %s: policy %s has no options; caching and expandable have",
-			   (const char *)g_ptr_array_index(o->given, 0), names[o->kind]);
+		return refuse_option(
+			error, "--set %s: policy %s has no options; caching and expandable have",
+			(const char *)g_ptr_array_index(o->given, 0), names[o->kind]);
 	if (o->page_1g && o->kind == POLICY_AS_RECORDED)
-		return bad(error, "--page 1g needs a --policy: as-recorded has the file's pages");
+		return refuse_option(
+			error, "--page 1g needs a --policy: as-recorded has the file's pages");
 	if (o->kind == POLICY_EXPANDABLE && !o->cuda &&
 	    (o->max_split != G_MAXUINT64 || o->gc_threshold > 0))
-		return bad(error, "max_split_size_mb and garbage_collection_threshold do not go "
-				  "with expandable segments in torch_npu");
+		return refuse_option(error,
+				     "max_split_size_mb and garbage_collection_threshold do not go "
+				     "with expandable segments in torch_npu");
 	return TRUE;
 }

@@ -38,17 +38,7 @@ struct recorded {
 	gboolean lost;                /* there were parts that the device had no memory for */
 };
 
-static gboolean bad(GError **error, const char *format, ...) G_GNUC_PRINTF(2, 3);
-static gboolean bad(GError **error, const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	g_autofree char *text = g_strdup_vprintf(format, args);
-	va_end(args);
-	g_set_error_literal(error, TRACE_ERROR, TRACE_ERROR_FORMAT, text);
-	return FALSE;
-}
+#define bad(error, ...) refuse(error, TRACE_ERROR, TRACE_ERROR_FORMAT, __VA_ARGS__)
 
 /* TRUE: it is made, or there was no memory for it, which *lost says where it is wanted. */
 static gboolean call(struct recorded *f, struct npu_trace_record c, guint64 *va, gboolean *lost,

@@ -69,14 +69,6 @@ static void free_all_but_trace(struct event_sorter *s)
 	g_free(s);
 }
 
-void event_sorter_free(struct event_sorter *s)
-{
-	if (s == NULL)
-		return;
-	trace_free(s->trace);
-	free_all_but_trace(s);
-}
-
 guint32 event_sorter_note(struct event_sorter *s, const char *name)
 {
 	return trace_note(s->trace, name, strlen(name));
@@ -328,15 +320,17 @@ static gboolean match(struct event_sorter *s, GArray *kept, GError **error)
 	return TRUE;
 }
 
-struct trace *event_sorter_finish(struct event_sorter *s, gboolean doubled, GError **error)
+struct trace *event_sorter_finish(struct event_sorter *s, gboolean ok, gboolean doubled,
+				  GError **error)
 {
 	static const struct trace_source source = { sorter_rewind, sorter_next, sorter_close };
 	g_autoptr(GArray) kept = g_array_new(FALSE, FALSE, sizeof(struct trace_row));
 	struct trace *trace = s->trace;
 
 	s->doubled = doubled;
-	if (!match(s, kept, error)) {
-		event_sorter_free(s);
+	if (!ok || !match(s, kept, error)) {
+		trace_free(trace);
+		free_all_but_trace(s);
 		return NULL;
 	}
 	if (external_sort_spilled(s->rows)) {

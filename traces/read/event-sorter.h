@@ -29,15 +29,15 @@ void event_sorter_set_memory(gsize bytes);
 
 /* `kind`: of the trace that the rows become. */
 struct event_sorter *event_sorter_new(const char *kind);
-void event_sorter_free(struct event_sorter *sorter);
 guint32 event_sorter_note(struct event_sorter *sorter, const char *name);
 /* Where blocks were asked for; the trace will have it, if anything is in it. */
 struct sites *event_sorter_sites(struct event_sorter *sorter);
 /* FALSE and error where there is no room for them in a file. */
 gboolean event_sorter_add(struct event_sorter *sorter, const struct event_row *row, GError **error);
-/* The history as a trace, which takes the sorter over, on failure too. `doubled`: the file has
- * segments alone, each of which is a block as well. NULL and error where the file of rows cannot be
- * read. */
-struct trace *event_sorter_finish(struct event_sorter *sorter, gboolean doubled, GError **error);
+/* The history as a trace, which takes the sorter over, on failure too. `ok`: all rows were added,
+ * else error is set already. `doubled`: the file has segments alone, each of which is a block as
+ * well. NULL and error where the file of rows cannot be read. */
+struct trace *event_sorter_finish(struct event_sorter *sorter, gboolean ok, gboolean doubled,
+				  GError **error);
 
 #endif

@@ -211,12 +211,10 @@ static gboolean read_row(struct memscope *s, const char *const *fields, guint64 
 /* Ends `s`. `ok`: all its rows were read. */
 static struct trace *finish(struct memscope *s, gboolean ok, GError **error)
 {
-	struct trace *trace =
-		ok ? event_sorter_finish(g_steal_pointer(&s->sorter), !s->pools, error) : NULL;
+	struct trace *trace = event_sorter_finish(s->sorter, ok, !s->pools, error);
 
 	for (guint i = 0; trace && i < trace->devices->len; i++)
 		((struct trace_device *)g_ptr_array_index(trace->devices, i))->of_process = TRUE;
-	event_sorter_free(s->sorter);
 	g_array_unref(s->processes);
 	return trace;
 }
@@ -271,9 +269,8 @@ gboolean memscope_db_recognise(const guint8 *bytes, gsize count)
 
 static gboolean bad(sqlite3 *db, const char *what, GError **error)
 {
-	g_set_error(error, TRACE_ERROR, TRACE_ERROR_FORMAT, "not a usable database: %s: %s", what,
-		    db ? sqlite3_errmsg(db) : "no memory");
-	return FALSE;
+	return refuse(error, TRACE_ERROR, TRACE_ERROR_FORMAT, "not a usable database: %s: %s", what,
+		      db ? sqlite3_errmsg(db) : "no memory");
 }
 
 static char *query(void)

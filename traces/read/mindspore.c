@@ -142,8 +142,5 @@ struct trace *mindspore_read(struct input *input, GError **error)
 
 	rows_close(rows);
 	input_close(input);
-	if (ok)
-		return event_sorter_finish(b.sorter, FALSE, error);
-	event_sorter_free(b.sorter);
-	return NULL;
+	return event_sorter_finish(b.sorter, ok, FALSE, error);
 }

@@ -125,20 +125,6 @@ static guint32 read_site(struct reader *r, const struct pickle_value *of)
 
 /* ---- events ---- */
 
-static guint32 verb_of(const struct pickle_value *name)
-{
-	static const guint32 verbs[] = { NPU_TRACE_ALLOC,         NPU_TRACE_FREE_REQUESTED,
-					 NPU_TRACE_FREE,          NPU_TRACE_SEGMENT_ALLOC,
-					 NPU_TRACE_SEGMENT_FREE,  NPU_TRACE_SEGMENT_MAP,
-					 NPU_TRACE_SEGMENT_UNMAP, NPU_TRACE_OOM };
-
-	for (guint i = 0; i < G_N_ELEMENTS(verbs); i++) {
-		if (pickle_is(name, trace_action_name(trace_action_of(verbs[i]))))
-			return verbs[i];
-	}
-	return NPU_TRACE_NOTE;
-}
-
 static gboolean read_event(struct reader *r, guint device, const struct pickle_value *entry,
 			   gsize index)
 {
@@ -150,12 +136,15 @@ static gboolean read_event(struct reader *r, guint device, const struct pickle_v
 	if (name == NULL || name->type != PICKLE_STR)
 		return bad(r, "device_traces[%u][%" G_GSIZE_FORMAT "] has no action", device,
 			   index);
-	e.verb = (guint8)verb_of(name);
+	guint a = 0;
+	while (a < TRACE_ACTIONS && !pickle_is(name, trace_actions[a].name))
+		a++;
+	e.verb = a < TRACE_ACTIONS ? (guint8)trace_actions[a].verb : NPU_TRACE_NOTE;
 	gboolean has_address =
 		get_size(entry, e.verb == NPU_TRACE_OOM ? "device_free" : "addr", &e.address);
 	gboolean has_size = get_size(entry, "size", &e.size);
 	if (e.verb != NPU_TRACE_OOM && e.verb != NPU_TRACE_NOTE) {
-		const char *action = trace_action_name(trace_action_of(e.verb));
+		const char *action = trace_actions[a].name;
 		if (!has_address || !has_size)
 			return bad(r, "device_traces[%u][%" G_GSIZE_FORMAT "] (%s) has no valid %s",
 				   device, index, action, has_address ? "size" : "addr");

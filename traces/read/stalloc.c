@@ -99,8 +99,5 @@ struct trace *stalloc_read(struct input *input, GError **error)
 
 	rows_close(rows);
 	input_close(input);
-	if (ok)
-		return event_sorter_finish(sorter, FALSE, error);
-	event_sorter_free(sorter);
-	return NULL;
+	return event_sorter_finish(sorter, ok, FALSE, error);
 }

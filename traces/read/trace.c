@@ -10,34 +10,16 @@
 #include "format/units.h"
 #include "sites.h"
 
-static const struct {
-	guint32 verb;
-	const char *name;
-} actions[TRACE_ACTION_COUNT] = {
-	[TRACE_ALLOC] = { NPU_TRACE_ALLOC, "alloc" },
-	[TRACE_FREE_REQUESTED] = { NPU_TRACE_FREE_REQUESTED, "free_requested" },
-	[TRACE_FREE_COMPLETED] = { NPU_TRACE_FREE, "free_completed" },
-	[TRACE_SEGMENT_ALLOC] = { NPU_TRACE_SEGMENT_ALLOC, "segment_alloc" },
-	[TRACE_SEGMENT_FREE] = { NPU_TRACE_SEGMENT_FREE, "segment_free" },
-	[TRACE_SEGMENT_MAP] = { NPU_TRACE_SEGMENT_MAP, "segment_map" },
-	[TRACE_SEGMENT_UNMAP] = { NPU_TRACE_SEGMENT_UNMAP, "segment_unmap" },
-	[TRACE_OOM] = { NPU_TRACE_OOM, "oom" },
-	[TRACE_OTHER] = { NPU_TRACE_NOTE, NULL },
+const struct trace_action trace_actions[TRACE_ACTIONS] = {
+	{ NPU_TRACE_ALLOC, "alloc" },
+	{ NPU_TRACE_FREE_REQUESTED, "free_requested" },
+	{ NPU_TRACE_FREE, "free_completed" },
+	{ NPU_TRACE_SEGMENT_ALLOC, "segment_alloc" },
+	{ NPU_TRACE_SEGMENT_FREE, "segment_free" },
+	{ NPU_TRACE_SEGMENT_MAP, "segment_map" },
+	{ NPU_TRACE_SEGMENT_UNMAP, "segment_unmap" },
+	{ NPU_TRACE_OOM, "oom" },
 };
-
-const char *trace_action_name(enum trace_action action)
-{
-	return actions[action].name;
-}
-
-enum trace_action trace_action_of(guint32 verb)
-{
-	int a = 0;
-
-	while (a < TRACE_OTHER && actions[a].verb != verb)
-		a++;
-	return a;
-}
 
 /* ---- the containers ---- */
 
@@ -153,7 +135,7 @@ void trace_count(struct trace *trace, guint id, guint32 verb, guint64 address, g
 {
 	struct trace_device *device = trace_device(trace, id);
 
-	device->counts[trace_action_of(verb)]++;
+	device->counts[verb]++;
 	if (verb == NPU_TRACE_SEGMENT_MAP)
 		trace_device_note_map(device, address, size);
 	if (verb == NPU_TRACE_SEGMENT_UNMAP) {

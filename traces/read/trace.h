@@ -12,23 +12,13 @@
 #include "npusim/trace.h"
 #include "trace/verbs.h"
 
-/* What an allocator's events are counted as, in the order of reports. */
-enum trace_action {
-	TRACE_ALLOC,          /* a block handed out */
-	TRACE_FREE_REQUESTED, /* given back by the program; lives on */
-	TRACE_FREE_COMPLETED, /* gone */
-	TRACE_SEGMENT_ALLOC,  /* a segment obtained by the classic call */
-	TRACE_SEGMENT_FREE,
-	TRACE_SEGMENT_MAP, /* physical memory mapped into an expandable segment */
-	TRACE_SEGMENT_UNMAP,
-	TRACE_OOM,
-	TRACE_OTHER, /* snapshot, workspace_snapshot, ...: counted by its name */
-	TRACE_ACTION_COUNT
+/* An allocator's events with their names in files, in the order of reports. */
+struct trace_action {
+	guint32 verb;
+	const char *name;
 };
-/* As the files write them: "alloc", "free_requested", ...; NULL for TRACE_OTHER. */
-const char *trace_action_name(enum trace_action action);
-/* Of an allocator's verb; TRACE_OTHER for any other. */
-enum trace_action trace_action_of(guint32 verb);
+#define TRACE_ACTIONS 8
+extern const struct trace_action trace_actions[TRACE_ACTIONS];
 
 #define RECORD_NO_DEVICE (-2) /* record.device of a line that has none */
 
@@ -69,7 +59,7 @@ struct trace_device {
 	GPtrArray *other_names; /* char *, and */
 	GArray *other_counts;   /* guint64: notes, which are counted and else skipped */
 	GHashTable *other_index;
-	guint64 counts[TRACE_ACTION_COUNT];
+	guint64 counts[NPU_TRACE_VERB_COUNT]; /* of events */
 };
 struct sites;
 struct trace {

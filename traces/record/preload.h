@@ -56,29 +56,40 @@ int64_t preload_device_at(const struct trace_call *call, const aclrtMemLocation 
 /* The calling thread's current one. */
 int64_t preload_current_device(const struct trace_call *call);
 
-/* The body of a wrapper but for its lines: calls the real function, and returns at once where
- * nothing is to be written down. Afterwards `recorder` and `call` are there; PRELOAD_END returns.
- * `before` is done in front of the call. */
-#define PRELOAD_BEGIN(name, before, ...)                                          \
-	int code_of_errno = errno;                                                \
-	__typeof__(&name) real = (__typeof__(&name))preload_real(PRELOAD_##name); \
-	struct trace_recorder *recorder;                                          \
-	struct trace_call call;                                                   \
-                                                                                  \
-	if (real == NULL)                                                         \
-		return preload_missing(PRELOAD_##name);                           \
-	recorder = preload_enter(PRELOAD_##name, &call);                          \
-	if (recorder == NULL) {                                                   \
-		errno = code_of_errno;                                            \
-		return real(__VA_ARGS__);                                         \
-	}                                                                         \
-	before;                                                                   \
-	errno = code_of_errno;                                                    \
-	call.code = real(__VA_ARGS__);                                            \
-	code_of_errno = errno
-#define PRELOAD_END                     \
-	preload_leave(recorder, &call); \
-	errno = code_of_errno;          \
-	return call.code
+/* A function in front of the real one: `lines` write down a call, with `recorder` and `call`,
+ * unless nothing is to be written down; `before` is done in front of the call. */
+#define WRAP_AROUND(name, parameters, arguments, before, lines)                           \
+	PRELOAD_EXPORT aclError name parameters                                           \
+	{                                                                                 \
+		int code_of_errno = errno;                                                \
+		__typeof__(&name) real = (__typeof__(&name))preload_real(PRELOAD_##name); \
+		struct trace_recorder *recorder;                                          \
+		struct trace_call call;                                                   \
+                                                                                          \
+		if (real == NULL)                                                         \
+			return preload_missing(PRELOAD_##name);                           \
+		recorder = preload_enter(PRELOAD_##name, &call);                          \
+		if (recorder == NULL) {                                                   \
+			errno = code_of_errno;                                            \
+			return real arguments;                                            \
+		}                                                                         \
+		before;                                                                   \
+		errno = code_of_errno;                                                    \
+		call.code = real arguments;                                               \
+		code_of_errno = errno;                                                    \
+		lines;                                                                    \
+		preload_leave(recorder, &call);                                           \
+		errno = code_of_errno;                                                    \
+		return call.code;                                                         \
+	}
+#define WRAP(name, parameters, arguments, lines) WRAP_AROUND(name, parameters, arguments, , lines)
+/* A call that no verb is for. */
+#define WRAP_OTHER(name, parameters, arguments) \
+	WRAP(name, parameters, arguments, trace_record_other(recorder, &call, NULL))
+/* One that ends what begins at an address. */
+#define WRAP_END(name, pointer, verb)                                                 \
+	WRAP_AROUND(name, (void *pointer), (pointer),                                 \
+		    struct trace_ending ending = trace_place_ends(recorder, pointer), \
+		    trace_record_place_end(recorder, &call, verb, &ending))
 
 #endif

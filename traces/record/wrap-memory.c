@@ -44,106 +44,59 @@ static void record_device(struct trace_recorder *recorder, const struct trace_ca
 			    preload_current_device(call), page_lg2_of(policy, bytes));
 }
 
-PRELOAD_EXPORT aclError aclrtMalloc(void **devPtr, size_t size, aclrtMemMallocPolicy policy)
-{
-	PRELOAD_BEGIN(aclrtMalloc, , devPtr, size, policy);
-	record_device(recorder, &call, devPtr, size, policy, true);
-	PRELOAD_END;
-}
+#define WRAP_DEVICE(name, parameters, arguments, padded) \
+	WRAP(name, parameters, arguments,                \
+	     record_device(recorder, &call, devPtr, size, policy, padded))
+#define WRAP_HOST(name, parameters, arguments, out)                                               \
+	WRAP(name, parameters, arguments,                                                         \
+	     trace_record_malloc(recorder, &call, call.code == ACL_SUCCESS ? *(out) : NULL, size, \
+				 NPU_TRACE_HOST, 12))
 
-PRELOAD_EXPORT aclError aclrtMallocAlign32(void **devPtr, size_t size, aclrtMemMallocPolicy policy)
-{
-	PRELOAD_BEGIN(aclrtMallocAlign32, , devPtr, size, policy);
-	record_device(recorder, &call, devPtr, size, policy, false);
-	PRELOAD_END;
-}
-
-PRELOAD_EXPORT aclError aclrtMallocCached(void **devPtr, size_t size, aclrtMemMallocPolicy policy)
-{
-	PRELOAD_BEGIN(aclrtMallocCached, , devPtr, size, policy);
-	record_device(recorder, &call, devPtr, size, policy, true);
-	PRELOAD_END;
-}
-
-PRELOAD_EXPORT aclError aclrtMallocWithCfg(void **devPtr, size_t size, aclrtMemMallocPolicy policy,
-					   aclrtMallocConfig *cfg)
-{
-	PRELOAD_BEGIN(aclrtMallocWithCfg, , devPtr, size, policy, cfg);
-	record_device(recorder, &call, devPtr, size, policy, false);
-	PRELOAD_END;
-}
-
-PRELOAD_EXPORT aclError aclrtMallocForTaskScheduler(void **devPtr, size_t size,
-						    aclrtMemMallocPolicy policy,
-						    aclrtMallocConfig *cfg)
-{
-	PRELOAD_BEGIN(aclrtMallocForTaskScheduler, , devPtr, size, policy, cfg);
-	record_device(recorder, &call, devPtr, size, policy, false);
-	PRELOAD_END;
-}
-
-PRELOAD_EXPORT aclError aclrtMallocHost(void **hostPtr, size_t size)
-{
-	PRELOAD_BEGIN(aclrtMallocHost, , hostPtr, size);
-	trace_record_malloc(recorder, &call, call.code == ACL_SUCCESS ? *hostPtr : NULL, size,
-			    NPU_TRACE_HOST, 12);
-	PRELOAD_END;
-}
-
-PRELOAD_EXPORT aclError aclrtMallocHostWithCfg(void **ptr, uint64_t size, aclrtMallocConfig *cfg)
-{
-	PRELOAD_BEGIN(aclrtMallocHostWithCfg, , ptr, size, cfg);
-	trace_record_malloc(recorder, &call, call.code == ACL_SUCCESS ? *ptr : NULL, size,
-			    NPU_TRACE_HOST, 12);
-	PRELOAD_END;
-}
+WRAP_DEVICE(aclrtMalloc, (void **devPtr, size_t size, aclrtMemMallocPolicy policy),
+	    (devPtr, size, policy), true)
+WRAP_DEVICE(aclrtMallocAlign32, (void **devPtr, size_t size, aclrtMemMallocPolicy policy),
+	    (devPtr, size, policy), false)
+WRAP_DEVICE(aclrtMallocCached, (void **devPtr, size_t size, aclrtMemMallocPolicy policy),
+	    (devPtr, size, policy), true)
+WRAP_DEVICE(aclrtMallocWithCfg,
+	    (void **devPtr, size_t size, aclrtMemMallocPolicy policy, aclrtMallocConfig *cfg),
+	    (devPtr, size, policy, cfg), false)
+WRAP_DEVICE(aclrtMallocForTaskScheduler,
+	    (void **devPtr, size_t size, aclrtMemMallocPolicy policy, aclrtMallocConfig *cfg),
+	    (devPtr, size, policy, cfg), false)
+WRAP_HOST(aclrtMallocHost, (void **hostPtr, size_t size), (hostPtr, size), hostPtr)
+WRAP_HOST(aclrtMallocHostWithCfg, (void **ptr, uint64_t size, aclrtMallocConfig *cfg),
+	  (ptr, size, cfg), ptr)
 
 /* ---- giving back ---- */
 
-#define FREE(name, pointer)                                                                     \
-	PRELOAD_EXPORT aclError name(void *pointer)                                             \
-	{                                                                                       \
-		PRELOAD_BEGIN(name,                                                             \
-			      struct trace_ending ending = trace_place_ends(recorder, pointer), \
-			      pointer);                                                         \
-		trace_record_place_end(recorder, &call, NPU_TRACE_MFREE, &ending);              \
-		PRELOAD_END;                                                                    \
-	}
-
-FREE(aclrtFree, devPtr)
-FREE(aclrtFreeWithDevSync, devPtr)
-FREE(aclrtFreeHost, hostPtr)
-FREE(aclrtFreeHostWithDevSync, hostPtr)
+WRAP_END(aclrtFree, devPtr, NPU_TRACE_MFREE)
+WRAP_END(aclrtFreeWithDevSync, devPtr, NPU_TRACE_MFREE)
+WRAP_END(aclrtFreeHost, hostPtr, NPU_TRACE_MFREE)
+WRAP_END(aclrtFreeHostWithDevSync, hostPtr, NPU_TRACE_MFREE)
 
 /* ---- for the record ---- */
 
-/* A call that no verb is for. */
-#define OTHER(name, parameters, ...)                       \
-	PRELOAD_EXPORT aclError name parameters            \
-	{                                                  \
-		PRELOAD_BEGIN(name, , __VA_ARGS__);        \
-		trace_record_other(recorder, &call, NULL); \
-		PRELOAD_END;                               \
-	}
-
-OTHER(aclrtHostRegister, (void *ptr, uint64_t size, aclrtHostRegisterType type, void **devPtr), ptr,
-      size, type, devPtr)
-OTHER(aclrtHostRegisterV2, (void *ptr, uint64_t size, uint32_t flag), ptr, size, flag)
-OTHER(aclrtHostUnregister, (void *ptr), ptr)
-OTHER(aclrtMemAllocManaged, (void **ptr, uint64_t size, uint32_t flag), ptr, size, flag)
-OTHER(aclrtMemFlush, (void *devPtr, size_t size), devPtr, size)
-OTHER(aclrtMemInvalidate, (void *devPtr, size_t size), devPtr, size)
-OTHER(aclrtCmoAsync, (void *src, size_t size, aclrtCmoType cmoType, aclrtStream stream), src, size,
-      cmoType, stream)
-OTHER(aclrtMemP2PMap, (void *devPtr, size_t size, int32_t dstDevId, uint64_t flags), devPtr, size,
-      dstDevId, flags)
-OTHER(aclrtMemSetPidToShareableHandle, (uint64_t shareableHandle, int32_t *pid, size_t pidNum),
-      shareableHandle, pid, pidNum)
-OTHER(aclrtMemSetPidToShareableHandleV2,
-      (void *shareableHandle, aclrtMemSharedHandleType shareType, int32_t *pid, size_t pidNum),
-      shareableHandle, shareType, pid, pidNum)
-OTHER(aclrtIpcMemGetExportKey, (void *devPtr, size_t size, char *key, size_t len, uint64_t flags),
-      devPtr, size, key, len, flags)
-OTHER(aclrtIpcMemSetImportPid, (const char *key, int32_t *pid, size_t num), key, pid, num)
-OTHER(aclrtIpcMemImportByKey, (void **devPtr, const char *key, uint64_t flags), devPtr, key, flags)
-OTHER(aclrtIpcMemClose, (const char *key), key)
+WRAP_OTHER(aclrtHostRegister, (void *ptr, uint64_t size, aclrtHostRegisterType type, void **devPtr),
+	   (ptr, size, type, devPtr))
+WRAP_OTHER(aclrtHostRegisterV2, (void *ptr, uint64_t size, uint32_t flag), (ptr, size, flag))
+WRAP_OTHER(aclrtHostUnregister, (void *ptr), (ptr))
+WRAP_OTHER(aclrtMemAllocManaged, (void **ptr, uint64_t size, uint32_t flag), (ptr, size, flag))
+WRAP_OTHER(aclrtMemFlush, (void *devPtr, size_t size), (devPtr, size))
+WRAP_OTHER(aclrtMemInvalidate, (void *devPtr, size_t size), (devPtr, size))
+WRAP_OTHER(aclrtCmoAsync, (void *src, size_t size, aclrtCmoType cmoType, aclrtStream stream),
+	   (src, size, cmoType, stream))
+WRAP_OTHER(aclrtMemP2PMap, (void *devPtr, size_t size, int32_t dstDevId, uint64_t flags),
+	   (devPtr, size, dstDevId, flags))
+WRAP_OTHER(aclrtMemSetPidToShareableHandle, (uint64_t shareableHandle, int32_t *pid, size_t pidNum),
+	   (shareableHandle, pid, pidNum))
+WRAP_OTHER(aclrtMemSetPidToShareableHandleV2,
+	   (void *shareableHandle, aclrtMemSharedHandleType shareType, int32_t *pid, size_t pidNum),
+	   (shareableHandle, shareType, pid, pidNum))
+WRAP_OTHER(aclrtIpcMemGetExportKey,
+	   (void *devPtr, size_t size, char *key, size_t len, uint64_t flags),
+	   (devPtr, size, key, len, flags))
+WRAP_OTHER(aclrtIpcMemSetImportPid, (const char *key, int32_t *pid, size_t num), (key, pid, num))
+WRAP_OTHER(aclrtIpcMemImportByKey, (void **devPtr, const char *key, uint64_t flags),
+	   (devPtr, key, flags))
+WRAP_OTHER(aclrtIpcMemClose, (const char *key), (key))

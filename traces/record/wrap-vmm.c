@@ -13,56 +13,24 @@ static const void *got(const struct trace_call *call, void *const *out)
 
 /* ---- devices ---- */
 
-PRELOAD_EXPORT aclError aclrtSetDevice(int32_t deviceId)
-{
-	PRELOAD_BEGIN(aclrtSetDevice, , deviceId);
-	trace_record_device(recorder, &call, preload_device(&call, (uint32_t)deviceId), false);
-	PRELOAD_END;
-}
-
-PRELOAD_EXPORT aclError aclrtResetDevice(int32_t deviceId)
-{
-	PRELOAD_BEGIN(aclrtResetDevice, , deviceId);
-	trace_record_device(recorder, &call, preload_device(&call, (uint32_t)deviceId), true);
-	PRELOAD_END;
-}
-
-PRELOAD_EXPORT aclError aclrtResetDeviceForce(int32_t deviceId)
-{
-	PRELOAD_BEGIN(aclrtResetDeviceForce, , deviceId);
-	trace_record_device(recorder, &call, preload_device(&call, (uint32_t)deviceId), true);
-	PRELOAD_END;
-}
+WRAP(aclrtSetDevice, (int32_t deviceId), (deviceId),
+     trace_record_device(recorder, &call, preload_device(&call, (uint32_t)deviceId), false))
+WRAP(aclrtResetDevice, (int32_t deviceId), (deviceId),
+     trace_record_device(recorder, &call, preload_device(&call, (uint32_t)deviceId), true))
+WRAP(aclrtResetDeviceForce, (int32_t deviceId), (deviceId),
+     trace_record_device(recorder, &call, preload_device(&call, (uint32_t)deviceId), true))
 
 /* ---- reservations ---- */
 
-PRELOAD_EXPORT aclError aclrtReserveMemAddress(void **virPtr, size_t size, size_t alignment,
-					       void *expectPtr, uint64_t flags)
-{
-	PRELOAD_BEGIN(aclrtReserveMemAddress, , virPtr, size, alignment, expectPtr, flags);
-	trace_record_reserve(recorder, &call, got(&call, virPtr), size, (uintptr_t)expectPtr,
-			     flags);
-	PRELOAD_END;
-}
-
-PRELOAD_EXPORT aclError aclrtReserveMemAddressNoUCMemory(void **virPtr, size_t size,
-							 size_t alignment, void *expectPtr,
-							 uint64_t flags)
-{
-	PRELOAD_BEGIN(aclrtReserveMemAddressNoUCMemory, , virPtr, size, alignment, expectPtr,
-		      flags);
-	trace_record_reserve(recorder, &call, got(&call, virPtr), size, (uintptr_t)expectPtr,
-			     flags);
-	PRELOAD_END;
-}
-
-PRELOAD_EXPORT aclError aclrtReleaseMemAddress(void *virPtr)
-{
-	PRELOAD_BEGIN(aclrtReleaseMemAddress,
-		      struct trace_ending ending = trace_place_ends(recorder, virPtr), virPtr);
-	trace_record_place_end(recorder, &call, NPU_TRACE_UNRESERVE, &ending);
-	PRELOAD_END;
-}
+WRAP(aclrtReserveMemAddress,
+     (void **virPtr, size_t size, size_t alignment, void *expectPtr, uint64_t flags),
+     (virPtr, size, alignment, expectPtr, flags),
+     trace_record_reserve(recorder, &call, got(&call, virPtr), size, (uintptr_t)expectPtr, flags))
+WRAP(aclrtReserveMemAddressNoUCMemory,
+     (void **virPtr, size_t size, size_t alignment, void *expectPtr, uint64_t flags),
+     (virPtr, size, alignment, expectPtr, flags),
+     trace_record_reserve(recorder, &call, got(&call, virPtr), size, (uintptr_t)expectPtr, flags))
+WRAP_END(aclrtReleaseMemAddress, virPtr, NPU_TRACE_UNRESERVE)
 
 /* ---- physical memory ---- */
 
@@ -86,70 +54,44 @@ static uint32_t page_lg2_of(aclrtMemAttr attr)
 	}
 }
 
-PRELOAD_EXPORT aclError aclrtMallocPhysical(aclrtDrvMemHandle *handle, size_t size,
-					    const aclrtPhysicalMemProp *prop, uint64_t flags)
-{
-	PRELOAD_BEGIN(aclrtMallocPhysical, , handle, size, prop, flags);
-	trace_record_create(recorder, &call, got(&call, handle), size,
-			    prop != NULL ? preload_device_at(&call, &prop->location)
-					 : NPU_TRACE_HOST,
-			    prop != NULL ? page_lg2_of(prop->memAttr) : 0);
-	PRELOAD_END;
-}
-
-PRELOAD_EXPORT aclError aclrtFreePhysical(aclrtDrvMemHandle handle)
-{
-	PRELOAD_BEGIN(aclrtFreePhysical,
-		      struct trace_ending ending = trace_handle_ends(recorder, handle), handle);
-	trace_record_release(recorder, &call, &ending);
-	PRELOAD_END;
-}
-
-PRELOAD_EXPORT aclError aclrtMemRetainAllocationHandle(void *virPtr, aclrtDrvMemHandle *handle)
-{
-	PRELOAD_BEGIN(aclrtMemRetainAllocationHandle, , virPtr, handle);
-	trace_record_retain(recorder, &call, got(&call, handle), virPtr);
-	PRELOAD_END;
-}
+WRAP(aclrtMallocPhysical,
+     (aclrtDrvMemHandle * handle, size_t size, const aclrtPhysicalMemProp *prop, uint64_t flags),
+     (handle, size, prop, flags),
+     trace_record_create(recorder, &call, got(&call, handle), size,
+			 prop != NULL ? preload_device_at(&call, &prop->location) : NPU_TRACE_HOST,
+			 prop != NULL ? page_lg2_of(prop->memAttr) : 0))
+WRAP_AROUND(aclrtFreePhysical, (aclrtDrvMemHandle handle), (handle),
+	    struct trace_ending ending = trace_handle_ends(recorder, handle),
+	    trace_record_release(recorder, &call, &ending))
+WRAP(aclrtMemRetainAllocationHandle, (void *virPtr, aclrtDrvMemHandle *handle), (virPtr, handle),
+     trace_record_retain(recorder, &call, got(&call, handle), virPtr))
 
 /* ---- mappings ---- */
 
-PRELOAD_EXPORT aclError aclrtMapMem(void *virPtr, size_t size, size_t offset,
-				    aclrtDrvMemHandle handle, uint64_t flags)
-{
-	PRELOAD_BEGIN(aclrtMapMem, , virPtr, size, offset, handle, flags);
-	trace_record_map(recorder, &call, virPtr, size, handle, false);
-	PRELOAD_END;
-}
-
-PRELOAD_EXPORT aclError aclrtMemMapNoAccess(void *virPtr, size_t size, size_t offset,
-					    aclrtDrvMemHandle handle, uint64_t flags)
-{
-	PRELOAD_BEGIN(aclrtMemMapNoAccess, , virPtr, size, offset, handle, flags);
-	trace_record_map(recorder, &call, virPtr, size, handle, true);
-	PRELOAD_END;
-}
-
-PRELOAD_EXPORT aclError aclrtUnmapMem(void *virPtr)
-{
-	PRELOAD_BEGIN(aclrtUnmapMem, , virPtr);
-	trace_record_unmap(recorder, &call, virPtr);
-	PRELOAD_END;
-}
+WRAP(aclrtMapMem,
+     (void *virPtr, size_t size, size_t offset, aclrtDrvMemHandle handle, uint64_t flags),
+     (virPtr, size, offset, handle, flags),
+     trace_record_map(recorder, &call, virPtr, size, handle, false))
+WRAP(aclrtMemMapNoAccess,
+     (void *virPtr, size_t size, size_t offset, aclrtDrvMemHandle handle, uint64_t flags),
+     (virPtr, size, offset, handle, flags),
+     trace_record_map(recorder, &call, virPtr, size, handle, true))
+WRAP(aclrtUnmapMem, (void *virPtr), (virPtr), trace_record_unmap(recorder, &call, virPtr))
 
 /* Here CANN takes an id of the server, unlike anywhere else. */
-PRELOAD_EXPORT aclError aclrtMemSetAccess(void *virPtr, size_t size, aclrtMemAccessDesc *desc,
-					  size_t count)
+static void record_access(struct trace_recorder *recorder, const struct trace_call *call,
+			  const void *va, size_t size, const aclrtMemAccessDesc *desc, size_t count)
 {
-	PRELOAD_BEGIN(aclrtMemSetAccess, , virPtr, size, desc, count);
 	for (size_t i = 0; desc != NULL && i < count && i < ACCESS_LINES_MAX; i++)
-		trace_record_access(recorder, &call, virPtr, size,
+		trace_record_access(recorder, call, va, size,
 				    desc[i].location.type == ACL_MEM_LOCATION_TYPE_DEVICE
 					    ? (int64_t)desc[i].location.id
 					    : NPU_TRACE_HOST,
 				    (uint64_t)desc[i].flags);
-	PRELOAD_END;
 }
+
+WRAP(aclrtMemSetAccess, (void *virPtr, size_t size, aclrtMemAccessDesc *desc, size_t count),
+     (virPtr, size, desc, count), record_access(recorder, &call, virPtr, size, desc, count))
 
 /* ---- sharing ---- */
 
@@ -163,48 +105,28 @@ static uint64_t key_of(const void *share, aclrtMemSharedHandleType type)
 		       : *(const uint64_t *)share;
 }
 
-PRELOAD_EXPORT aclError aclrtMemExportToShareableHandle(aclrtDrvMemHandle handle,
-							aclrtMemHandleType handleType,
-							uint64_t flags, uint64_t *shareableHandle)
-{
-	PRELOAD_BEGIN(aclrtMemExportToShareableHandle, , handle, handleType, flags,
-		      shareableHandle);
-	trace_record_export(recorder, &call, call.code == ACL_SUCCESS ? *shareableHandle : 0,
-			    handle, flags);
-	PRELOAD_END;
-}
-
-PRELOAD_EXPORT aclError aclrtMemExportToShareableHandleV2(aclrtDrvMemHandle handle, uint64_t flags,
-							  aclrtMemSharedHandleType shareType,
-							  void *shareableHandle)
-{
-	PRELOAD_BEGIN(aclrtMemExportToShareableHandleV2, , handle, flags, shareType,
-		      shareableHandle);
-	trace_record_export(recorder, &call,
-			    call.code == ACL_SUCCESS ? key_of(shareableHandle, shareType) : 0,
-			    handle, flags);
-	PRELOAD_END;
-}
-
-PRELOAD_EXPORT aclError aclrtMemImportFromShareableHandle(uint64_t shareableHandle,
-							  int32_t deviceId,
-							  aclrtDrvMemHandle *handle)
-{
-	PRELOAD_BEGIN(aclrtMemImportFromShareableHandle, , shareableHandle, deviceId, handle);
-	trace_record_import(recorder, &call, shareableHandle,
-			    preload_device(&call, (uint32_t)deviceId), got(&call, handle));
-	PRELOAD_END;
-}
-
-PRELOAD_EXPORT aclError aclrtMemImportFromShareableHandleV2(void *shareableHandle,
-							    aclrtMemSharedHandleType shareType,
-							    uint64_t flags,
-							    aclrtDrvMemHandle *handle)
-{
-	PRELOAD_BEGIN(aclrtMemImportFromShareableHandleV2, , shareableHandle, shareType, flags,
-		      handle);
-	trace_record_import(recorder, &call,
-			    call.code == ACL_SUCCESS ? key_of(shareableHandle, shareType) : 0,
-			    preload_current_device(&call), got(&call, handle));
-	PRELOAD_END;
-}
+WRAP(aclrtMemExportToShareableHandle,
+     (aclrtDrvMemHandle handle, aclrtMemHandleType handleType, uint64_t flags,
+      uint64_t *shareableHandle),
+     (handle, handleType, flags, shareableHandle),
+     trace_record_export(recorder, &call, call.code == ACL_SUCCESS ? *shareableHandle : 0, handle,
+			 flags))
+WRAP(aclrtMemExportToShareableHandleV2,
+     (aclrtDrvMemHandle handle, uint64_t flags, aclrtMemSharedHandleType shareType,
+      void *shareableHandle),
+     (handle, flags, shareType, shareableHandle),
+     trace_record_export(recorder, &call,
+			 call.code == ACL_SUCCESS ? key_of(shareableHandle, shareType) : 0, handle,
+			 flags))
+WRAP(aclrtMemImportFromShareableHandle,
+     (uint64_t shareableHandle, int32_t deviceId, aclrtDrvMemHandle *handle),
+     (shareableHandle, deviceId, handle),
+     trace_record_import(recorder, &call, shareableHandle,
+			 preload_device(&call, (uint32_t)deviceId), got(&call, handle)))
+WRAP(aclrtMemImportFromShareableHandleV2,
+     (void *shareableHandle, aclrtMemSharedHandleType shareType, uint64_t flags,
+      aclrtDrvMemHandle *handle),
+     (shareableHandle, shareType, flags, handle),
+     trace_record_import(recorder, &call,
+			 call.code == ACL_SUCCESS ? key_of(shareableHandle, shareType) : 0,
+			 preload_current_device(&call), got(&call, handle)))

@@ -15,7 +15,7 @@ enum clock { CLOCK_OF_HOST, CLOCK_SIMULATED, CLOCK_OF_EVENTS };
 
 /* A call that is not written yet: its end is not known. */
 struct open_call {
-	guint32 process, thread; /* first two: the key */
+	guint64 key; /* process << 32 | thread */
 	gboolean waits;
 	guint64 at_ns, last_ns;
 	guint64 simulated_ps;
@@ -40,11 +40,21 @@ struct chrome {
 
 /* ---- JSON ---- */
 
-static GString *begin(struct chrome *c)
+/* An event but for its end; `name` may be NULL, `more` follows it. */
+static GString *begin(struct chrome *c, char phase, const char *name, const char *more, guint64 pid,
+		      guint64 tid)
 {
-	g_string_append(c->out->text, c->first_done ? ",\n" : "\n");
+	GString *out = c->out->text;
+
+	g_string_append_printf(out, "%s\n{\"ph\":\"%c\"", c->first_done ? "," : "", phase);
 	c->first_done = TRUE;
-	return c->out->text;
+	if (name) {
+		g_string_append(out, ",\"name\":");
+		out_json_text(out, name);
+	}
+	g_string_append_printf(out, "%s,\"pid\":%" G_GUINT64_FORMAT ",\"tid\":%" G_GUINT64_FORMAT,
+			       more, pid, tid);
+	return out;
 }
 
 static void put_us(GString *out, const char *key, guint64 ns)
@@ -53,23 +63,28 @@ static void put_us(GString *out, const char *key, guint64 ns)
 			       (unsigned)(ns % 1000));
 }
 
-static void put_name(struct chrome *c, const char *what, guint64 pid, guint64 tid, const char *name)
+static void put_name(struct chrome *c, const char *what, guint64 pid, guint64 tid,
+		     const char *format, ...) G_GNUC_PRINTF(5, 6);
+static void put_name(struct chrome *c, const char *what, guint64 pid, guint64 tid,
+		     const char *format, ...)
 {
-	GString *out = begin(c);
+	GString *out = begin(c, 'M', what, "", pid, tid);
+	va_list args;
 
-	g_string_append_printf(out,
-			       "{\"ph\":\"M\",\"name\":\"%s\",\"pid\":%" G_GUINT64_FORMAT
-			       ",\"tid\":%" G_GUINT64_FORMAT ",\"args\":{\"name\":",
-			       what, pid, tid);
-	out_json_text(out, name);
-	g_string_append(out, "}}");
+	va_start(args, format);
+	g_string_append(out, ",\"args\":{\"name\":\"");
+	g_string_append_vprintf(out, format, args);
+	g_string_append(out, "\"}}");
+	va_end(args);
 }
 
+/* The end of an event. */
 static void put_args(GString *out, const struct tracker_line *l)
 {
 	const struct npu_trace_record *r = &l->item.record;
+	g_autoptr(GString) text = g_string_new(NULL);
 
-	g_string_append_printf(out, "\"args\":{\"event\":%" G_GUINT64_FORMAT ",\"code\":%d",
+	g_string_append_printf(out, ",\"args\":{\"event\":%" G_GUINT64_FORMAT ",\"code\":%d",
 			       l->item.number, r->code);
 	if (r->has & NPU_TRACE_HAS_SIZE)
 		g_string_append_printf(out, ",\"size\":%" G_GUINT64_FORMAT, r->size);
@@ -78,12 +93,10 @@ static void put_args(GString *out, const struct tracker_line *l)
 	if (r->has & NPU_TRACE_HAS_SIMULATED)
 		g_string_append_printf(out, ",\"simulated_ps\":%" G_GUINT64_FORMAT,
 				       r->simulated_ps);
-	GString *text = g_string_new(NULL);
 	record_text(&l->item, text);
 	g_string_append(out, ",\"line\":");
 	out_json_text(out, text->str);
-	g_string_free(text, TRUE);
-	g_string_append_c(out, '}');
+	g_string_append(out, "}}");
 }
 
 static const char *title(const struct npu_trace_record *r)
@@ -94,19 +107,29 @@ static const char *title(const struct npu_trace_record *r)
 static void put_instant(struct chrome *c, const struct tracker_line *l, const char *scope,
 			guint64 pid, guint64 tid, guint64 at_ns, const char *suffix)
 {
-	GString *out = begin(c);
 	g_autofree char *name = g_strconcat(title(&l->item.record), suffix, NULL);
+	g_autofree char *more = g_strdup_printf(",\"cat\":\"refused\",\"s\":\"%s\"", scope);
+	GString *out = begin(c, 'i', name, more, pid, tid);
 
-	g_string_append(out, "{\"ph\":\"i\",\"name\":");
-	out_json_text(out, name);
-	g_string_append_printf(out,
-			       ",\"cat\":\"refused\",\"s\":\"%s\",\"pid\":%" G_GUINT64_FORMAT
-			       ",\"tid\":%" G_GUINT64_FORMAT,
-			       scope, pid, tid);
 	put_us(out, "ts", at_ns);
-	g_string_append_c(out, ',');
 	put_args(out, l);
-	g_string_append_c(out, '}');
+}
+
+static void put_counter(struct chrome *c, const char *name, guint64 pid, guint64 at_ns,
+			guint64 bytes)
+{
+	GString *out = begin(c, 'C', name, "", pid, 0);
+
+	put_us(out, "ts", at_ns);
+	g_string_append_printf(out, ",\"args\":{\"bytes\":%" G_GUINT64_FORMAT "}}", bytes);
+}
+
+/* What a slice is called, and its end. */
+static void put_slice(GString *out, const char *category, const struct tracker_line *l)
+{
+	g_string_append_printf(out, ",\"cat\":\"%s\",\"name\":", category);
+	out_json_text(out, title(&l->item.record));
+	put_args(out, l);
 }
 
 /* ---- time ---- */
@@ -135,16 +158,9 @@ static void tick(struct chrome *c, const struct tracker_line *l)
 
 static guint call_hash(gconstpointer key)
 {
-	const struct open_call *c = key;
+	guint64 k = *(const guint64 *)key;
 
-	return c->process * 31 + c->thread;
-}
-
-static gboolean call_equal(gconstpointer a, gconstpointer b)
-{
-	const struct open_call *x = a, *y = b;
-
-	return x->process == y->process && x->thread == y->thread;
+	return (guint)(k >> 32) * 31 + (guint)k;
 }
 
 static void call_free(gpointer data)
@@ -157,20 +173,16 @@ static void call_free(gpointer data)
 
 static struct open_call *thread_of(struct chrome *c, const struct npu_trace_record *r)
 {
-	struct open_call key = { .process = r->process, .thread = r->thread };
+	struct open_call key = { .key = (guint64)r->process << 32 | r->thread };
 	struct open_call *known = g_hash_table_lookup(c->threads, &key);
-	gpointer process = GUINT_TO_POINTER(r->process);
 
 	if (known)
 		return known;
 	known = g_memdup2(&key, sizeof key);
 	g_hash_table_add(c->threads, known);
-	if (g_hash_table_add(c->processes, process)) {
-		g_autofree char *name = g_strdup_printf("process %u", r->process);
-		put_name(c, "process_name", r->process, 0, name);
-	}
-	g_autofree char *name = g_strdup_printf("thread %u", r->thread);
-	put_name(c, "thread_name", r->process, r->thread, name);
+	if (g_hash_table_add(c->processes, GUINT_TO_POINTER(r->process)))
+		put_name(c, "process_name", r->process, 0, "process %u", r->process);
+	put_name(c, "thread_name", r->process, r->thread, "thread %u", r->thread);
 	return known;
 }
 
@@ -178,12 +190,9 @@ static void end_call(struct chrome *c, struct open_call *call, guint64 length_ns
 {
 	if (!call->waits)
 		return;
-	GString *out = begin(c);
-	g_string_append_printf(out, "{\"ph\":\"X\",\"pid\":%u,\"tid\":%u", call->process,
-			       call->thread);
+	GString *out = begin(c, 'X', NULL, "", call->key >> 32, (guint32)call->key);
 	put_us(out, "ts", call->at_ns);
 	put_us(out, "dur", length_ns);
-	g_string_append_c(out, ',');
 	g_string_append(out, call->rest);
 	g_clear_pointer(&call->rest, g_free);
 	call->waits = FALSE;
@@ -205,13 +214,10 @@ static void on_call(struct chrome *c, const struct tracker_line *l)
 {
 	const struct npu_trace_record *r = &l->item.record;
 	struct open_call *call = thread_of(c, r);
-	GString *rest = g_string_new("\"cat\":\"call\",\"name\":");
+	GString *rest = g_string_new(NULL);
 
 	end_call(c, call, length_of(c, call, r));
-	out_json_text(rest, title(r));
-	g_string_append_c(rest, ',');
-	put_args(rest, l);
-	g_string_append_c(rest, '}');
+	put_slice(rest, "call", l);
 	call->rest = g_string_free(rest, FALSE);
 	call->waits = TRUE;
 	call->at_ns = call->last_ns = MAX(c->now_ns, call->last_ns);
@@ -232,8 +238,8 @@ static struct device_track *track_of(struct chrome *c, gint64 device)
 	track = g_new0(struct device_track, 1);
 	track->device = device;
 	g_hash_table_insert(c->devices, &track->device, track);
-	g_autofree char *name = g_strdup_printf("device %" G_GINT64_FORMAT, device);
-	put_name(c, "process_name", DEVICE_PID + (guint64)device, 0, name);
+	put_name(c, "process_name", DEVICE_PID + (guint64)device, 0, "device %" G_GINT64_FORMAT,
+		 device);
 	put_name(c, "thread_name", DEVICE_PID + (guint64)device, 0, "allocator");
 	return track;
 }
@@ -246,45 +252,9 @@ static void counters(struct chrome *c, struct device_track *track)
 		if (d->now[level] == track->shown[level])
 			continue;
 		track->shown[level] = d->now[level];
-		GString *out = begin(c);
-		g_string_append_printf(
-			out,
-			"{\"ph\":\"C\",\"name\":\"%s\",\"pid\":%" G_GUINT64_FORMAT ",\"tid\":0",
-			tracker_level_name(level), DEVICE_PID + (guint64)track->device);
-		put_us(out, "ts", track->at_ns);
-		g_string_append_printf(out, ",\"args\":{\"bytes\":%" G_GUINT64_FORMAT "}}",
-				       d->now[level]);
+		put_counter(c, tracker_level_name(level), DEVICE_PID + (guint64)track->device,
+			    track->at_ns, d->now[level]);
 	}
-}
-
-/* Address space is of no device. */
-static void reserved(struct chrome *c, guint64 *shown)
-{
-	guint64 now = tracker_reserved(c->job->tracker);
-
-	if (now == *shown)
-		return;
-	*shown = now;
-	GString *out = begin(c);
-	g_string_append_printf(out, "{\"ph\":\"C\",\"name\":\"reserved\",\"pid\":%d,\"tid\":0",
-			       DEVICE_PID - 1);
-	put_us(out, "ts", c->now_ns);
-	g_string_append_printf(out, ",\"args\":{\"bytes\":%" G_GUINT64_FORMAT "}}", now);
-}
-
-static void on_segment(struct chrome *c, const struct tracker_line *l,
-		       const struct device_track *track)
-{
-	GString *out = begin(c);
-
-	g_string_append_printf(out, "{\"ph\":\"X\",\"pid\":%" G_GUINT64_FORMAT ",\"tid\":0",
-			       DEVICE_PID + (guint64)track->device);
-	put_us(out, "ts", track->at_ns);
-	g_string_append(out, ",\"dur\":0,\"cat\":\"segment\",\"name\":");
-	out_json_text(out, title(&l->item.record));
-	g_string_append_c(out, ',');
-	put_args(out, l);
-	g_string_append_c(out, '}');
 }
 
 static void on_device(struct chrome *c, const struct tracker_line *l)
@@ -295,8 +265,12 @@ static void on_device(struct chrome *c, const struct tracker_line *l)
 	/* lines of several threads may come a little out of order */
 	track->at_ns = MAX(track->at_ns, c->now_ns);
 	if (verb >= NPU_TRACE_SEGMENT_ALLOC && verb <= NPU_TRACE_SEGMENT_UNMAP &&
-	    l->item.number > 0)
-		on_segment(c, l, track);
+	    l->item.number > 0) {
+		GString *out = begin(c, 'X', NULL, "", DEVICE_PID + (guint64)l->device, 0);
+		put_us(out, "ts", track->at_ns);
+		g_string_append(out, ",\"dur\":0");
+		put_slice(out, "segment", l);
+	}
 	if (verb == NPU_TRACE_OOM)
 		put_instant(c, l, "g", DEVICE_PID + (guint64)l->device, 0, track->at_ns,
 			    ": out of memory");
@@ -328,10 +302,12 @@ static int run(struct chrome *c, GError **error)
 			on_call(c, &l);
 		if (l.device >= 0)
 			on_device(c, &l);
-		guint64 now = c->now_ns;
-		c->now_ns = monotonic = MAX(monotonic, now);
-		reserved(c, &shown);
-		c->now_ns = now;
+		/* address space is of no device */
+		guint64 reserved = tracker_reserved(c->job->tracker);
+		monotonic = MAX(monotonic, c->now_ns);
+		if (reserved != shown)
+			put_counter(c, "reserved", DEVICE_PID - 1, monotonic, reserved);
+		shown = reserved;
 		out_stream_flush(c->out, FALSE);
 	}
 	end_all(c);
@@ -346,7 +322,7 @@ gboolean convert_to_chrome(struct convert_job *job, GError **error)
 
 	if (!out_stream_open(&out, job->target, error))
 		return FALSE;
-	c.threads = g_hash_table_new_full(call_hash, call_equal, call_free, NULL);
+	c.threads = g_hash_table_new_full(call_hash, g_int64_equal, call_free, NULL);
 	c.processes = g_hash_table_new(NULL, NULL);
 	c.devices = g_hash_table_new_full(g_int64_hash, g_int64_equal, NULL, g_free);
 	g_string_append(out.text, "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[");

@@ -14,23 +14,159 @@
 #define LOOK_FIRST 16u
 #define LOOK_LAST  4096u
 #define HUNK_LINES 80u /* that are shown; the rest is counted */
+#define GRAM       3u
+#define CLOSE_AT   8192u
+#define AFTER_END  G_GUINT64_CONSTANT(0x9ddfea08eb382d69)
 
+/* What a line looks like is a number: two lines that look the same do the same to things of the
+ * same size. */
+struct window_line {
+	struct tracker_line line;
+	guint64 looks;      /* with the size of what it frees */
+	guint64 looks_free; /* without it */
+};
+/* One history: a window of its lines, those to come and a few that went before, in an array with a
+ * gap at its front, which is closed now and then. */
+struct side {
+	struct record_reader *reader;
+	struct tracker *tracker;
+	GArray *lines; /* struct window_line */
+	guint next;    /* in it */
+	guint64 taken;
+	gboolean ended;
+	GHashTable *streams;   /* stream -> order of appearance */
+	GStringChunk *strings; /* names of calls */
+	struct int_map *pairs; /* object -> the other side's */
+};
 struct run {
 	struct align *align;
-	struct window *windows[2];
-	struct int_map *pairs[2]; /* object of either -> the other's */
-	guint limit, after;       /* lines that belong to the last place still */
-	gboolean kept;            /* that place has a hunk */
+	struct side sides[2];
+	guint limit, after; /* lines that belong to the last place still */
+	gboolean kept;      /* that place has a hunk */
 	struct progress *progress;
 	GError **error;
 };
+
+/* ---- windows ---- */
+
+static guint64 mix(guint64 h, guint64 value)
+{
+	h = (h ^ value) * G_GUINT64_CONSTANT(0x9e3779b97f4a7c15);
+	return h ^ h >> 29;
+}
+
+static guint stream_of(struct side *w, const struct npu_trace_record *r)
+{
+	guint64 stream = r->stream;
+	guint n = GPOINTER_TO_UINT(g_hash_table_lookup(w->streams, &stream));
+
+	if (n == 0) {
+		n = g_hash_table_size(w->streams) + 1;
+		g_hash_table_insert(w->streams, g_memdup2(&stream, sizeof stream),
+				    GUINT_TO_POINTER(n));
+	}
+	return n;
+}
+
+static gboolean frees(guint32 verb)
+{
+	return verb == NPU_TRACE_FREE || verb == NPU_TRACE_FREE_REQUESTED ||
+	       verb == NPU_TRACE_SEGMENT_FREE;
+}
+
+static void look(struct side *w, struct window_line *l)
+{
+	const struct npu_trace_record *r = &l->line.item.record;
+	gboolean streams = r->verb == NPU_TRACE_ALLOC || r->verb == NPU_TRACE_SEGMENT_ALLOC ||
+			   r->verb == NPU_TRACE_SEGMENT_MAP;
+	guint64 h = mix(AFTER_END, r->verb);
+
+	h = mix(h, (guint64)l->line.device);
+	h = mix(h, (guint64)(guint32)r->code);
+	h = mix(h, frees(r->verb) ? 0 : r->size);
+	h = mix(h, (guint64)l->line.offset);
+	h = mix(h, r->flags);
+	h = mix(h, r->align << 8 | r->page_lg2);
+	h = mix(h, r->free_bytes);
+	h = mix(h, r->at.offset);
+	h = mix(h, r->from.offset);
+	h = mix(h, l->line.item.number == 0);
+	h = mix(h, streams ? stream_of(w, r) : 0);
+	if (r->op)
+		h = mix(h, g_str_hash(r->op));
+	l->looks_free = h;
+	l->looks = mix(h, l->line.had ? l->line.had : frees(r->verb) ? r->size : 0);
+}
+
+/* Reads on until there are `lines` to come, or all. FALSE and error. */
+static gboolean fill_side(struct side *w, guint lines, GError **error)
+{
+	struct record_item item;
+	int more = 1;
+
+	if (w->next > CLOSE_AT) {
+		g_array_remove_range(w->lines, 0, w->next - CONTEXT);
+		w->next = CONTEXT;
+	}
+	while (!w->ended && w->lines->len - w->next < lines &&
+	       (more = record_reader_next(w->reader, &item, error)) > 0) {
+		if (item.record.op)
+			item.record.op = g_string_chunk_insert_const(w->strings, item.record.op);
+		item.record.site = NULL;
+		guint at = w->lines->len;
+		g_array_set_size(w->lines, at + 1);
+		struct window_line *l = &g_array_index(w->lines, struct window_line, at);
+		tracker_step(w->tracker, &item, &l->line);
+		look(w, l);
+	}
+	w->ended = w->ended || more == 0;
+	return more >= 0;
+}
+
+static guint length_of(const struct side *w)
+{
+	return w->lines->len - w->next;
+}
+
+/* A line to come, 0 the next, or below 0 one that went. NULL: there is none. */
+static const struct window_line *line_at(const struct side *w, gint index)
+{
+	guint at = w->next + (guint)index;
+
+	return at < w->lines->len ? &g_array_index(w->lines, struct window_line, at) : NULL;
+}
+
+/* Goes past lines. */
+static void take(struct side *w, guint lines)
+{
+	w->next += lines;
+	w->taken += lines;
+}
+
+/* Places of which is known what three lines from there on look like; behind the end of the history
+ * is a place, too. */
+static guint count_grams(const struct side *w)
+{
+	return w->ended ? length_of(w) + 1 : length_of(w) - MIN(length_of(w), GRAM - 1);
+}
+
+static guint64 gram(const struct side *w, guint index)
+{
+	guint64 h = 0;
+
+	for (guint i = 0; i < GRAM; i++) {
+		const struct window_line *l = line_at(w, (gint)(index + i));
+		h = mix(h, l ? l->looks : AFTER_END);
+	}
+	return h;
+}
 
 /* ---- pairs of objects ---- */
 
 static gboolean are_pair(const struct run *run, guint64 a, guint64 b)
 {
-	const struct int_map_entry *of_a = int_map_find(run->pairs[0], a, 0),
-				   *of_b = int_map_find(run->pairs[1], b, 0);
+	const struct int_map_entry *of_a = int_map_find(run->sides[0].pairs, a, 0),
+				   *of_b = int_map_find(run->sides[1].pairs, b, 0);
 
 	if (a == 0 || b == 0)
 		return a == b;
@@ -42,10 +178,10 @@ static gboolean are_pair(const struct run *run, guint64 a, guint64 b)
 
 static void pair(struct run *run, guint64 a, guint64 b)
 {
-	if (a == 0 || b == 0 || int_map_find(run->pairs[0], a, 0))
+	if (a == 0 || b == 0 || int_map_find(run->sides[0].pairs, a, 0))
 		return;
-	int_map_put(run->pairs[0], a, 0, b);
-	int_map_put(run->pairs[1], b, 0, a);
+	int_map_put(run->sides[0].pairs, a, 0, b);
+	int_map_put(run->sides[1].pairs, b, 0, a);
 }
 
 static gboolean ends(guint32 verb)
@@ -56,10 +192,11 @@ static gboolean ends(guint32 verb)
 
 static void unpair(struct run *run, int side, const struct tracker_line *l)
 {
-	struct int_map_entry *e =
-		ends(l->item.record.verb) ? int_map_find(run->pairs[side], l->subject, 0) : NULL;
+	struct int_map_entry *e = ends(l->item.record.verb)
+					  ? int_map_find(run->sides[side].pairs, l->subject, 0)
+					  : NULL;
 	if (e)
-		int_map_remove(run->pairs[side], e);
+		int_map_remove(run->sides[side].pairs, e);
 }
 
 static gboolean same(const struct run *run, const struct window_line *x,
@@ -136,11 +273,11 @@ static void add_line(struct align_hunk *h, char mark, const struct window_line *
 	}
 }
 
-static guint64 number_at(const struct window *w)
+static guint64 number_at(const struct side *w)
 {
-	const struct window_line *l = window_at(w, 0);
+	const struct window_line *l = line_at(w, 0);
 
-	return l ? l->line.item.number : window_taken(w) + 1;
+	return l ? l->line.item.number : w->taken + 1;
 }
 
 /* NULL: there are enough. */
@@ -153,23 +290,16 @@ static struct align_hunk *open_hunk(struct run *run)
 	if (!run->kept)
 		return NULL;
 	struct align_hunk *h = g_new0(struct align_hunk, 1);
-	guint before =
-		MIN(CONTEXT, MIN(window_past(run->windows[0]), window_past(run->windows[1])));
+	guint before = MIN(CONTEXT, MIN(run->sides[0].next, run->sides[1].next));
 	h->lines = g_ptr_array_new_with_free_func(g_free);
 	for (int side = 0; side < 2; side++) {
-		const struct window_line *l = window_before(run->windows[side], before);
-		h->start[side] = before ? l->line.item.number : number_at(run->windows[side]);
+		const struct window_line *l = line_at(&run->sides[side], -(gint)before);
+		h->start[side] = before ? l->line.item.number : number_at(&run->sides[side]);
 	}
 	for (guint i = before; i > 0; i--)
-		add_line(h, ' ', window_before(run->windows[0], i));
+		add_line(h, ' ', line_at(&run->sides[0], -(gint)i));
 	g_ptr_array_add(run->align->hunks, h);
 	return h;
-}
-
-static void add_lines(struct align_hunk *h, const struct window *w, int side, guint count)
-{
-	for (guint i = 0; i < count; i++)
-		add_line(h, side ? '+' : '-', window_at(w, i));
 }
 
 static void end_hunks(const struct align *align)
@@ -187,86 +317,72 @@ static void end_hunks(const struct align *align)
 
 static void note_refusal(struct run *run, const struct window_line *x, const struct window_line *y)
 {
-	const struct window_line *lines[] = { x, y };
-	gint64 codes[2] = { 0, 0 };
-	guint64 numbers[2] = { 0, 0 };
+	const struct record_item *a = x ? &x->line.item : NULL, *b = y ? &y->line.item : NULL;
+	struct align_refusal refusal = { { a ? a->number : 0, b ? b->number : 0 },
+					 { a ? a->record.code : 0, b ? b->record.code : 0 },
+					 NULL };
 
-	for (int side = 0; side < 2; side++) {
-		if (lines[side] == NULL)
-			continue;
-		codes[side] = lines[side]->line.item.record.code;
-		numbers[side] = lines[side]->line.item.number;
-	}
-	if ((codes[0] == 0) == (codes[1] == 0))
+	if ((refusal.code[0] == 0) == (refusal.code[1] == 0) || run->align->refused++ >= run->limit)
 		return;
-	if (run->align->refused++ >= run->limit)
-		return;
-	struct align_refusal *r = g_new0(struct align_refusal, 1);
-	memcpy(r->number, numbers, sizeof numbers);
-	memcpy(r->code, codes, sizeof codes);
 	GString *text = g_string_new(NULL);
-	record_text(&lines[codes[0] ? 0 : 1]->line.item, text);
-	r->text = g_string_free(text, FALSE);
-	g_ptr_array_add(run->align->refusals, r);
+	record_text(refusal.code[0] ? a : b, text);
+	refusal.text = g_string_free(text, FALSE);
+	g_ptr_array_add(run->align->refusals, g_memdup2(&refusal, sizeof refusal));
 }
 
 /* ---- getting on ---- */
 
-static gboolean is_one_for_one(const struct run *run, guint count[2])
+static gboolean is_one_for_one(const struct run *run, const guint count[2])
 {
-	if (count[0] != count[1])
-		return FALSE;
-	for (guint i = 0; i < count[0]; i++) {
-		if (window_at(run->windows[0], i)->line.item.record.verb !=
-		    window_at(run->windows[1], i)->line.item.record.verb)
-			return FALSE;
-	}
-	return TRUE;
+	gboolean alike = count[0] == count[1];
+
+	for (gint i = 0; alike && i < (gint)count[0]; i++)
+		alike = line_at(&run->sides[0], i)->line.item.record.verb ==
+			line_at(&run->sides[1], i)->line.item.record.verb;
+	return alike;
 }
 
 /* So many lines of either have no like in the other. */
-static void differ(struct run *run, guint count[2])
+static void differ(struct run *run, const guint count[2])
 {
 	struct align *align = run->align;
 	struct align_hunk *h = open_hunk(run);
 	gboolean one_for_one = is_one_for_one(run, count);
 
-	for (int side = 0; h && side < 2; side++)
-		add_lines(h, run->windows[side], side, count[side]);
-	if (one_for_one) {
-		align->changed += count[0];
-		for (guint i = 0; i < count[0]; i++) {
-			const struct window_line *x = window_at(run->windows[0], i),
-						 *y = window_at(run->windows[1], i);
-			note_refusal(run, x, y);
-			take_pair(run, x, y);
-		}
-	} else {
-		align->removed += count[0];
-		align->added += count[1];
-		for (guint i = 0; i < count[0]; i++) {
-			note_refusal(run, window_at(run->windows[0], i), NULL);
-			unpair(run, 0, &window_at(run->windows[0], i)->line);
-		}
-		for (guint i = 0; i < count[1]; i++) {
-			note_refusal(run, NULL, window_at(run->windows[1], i));
-			unpair(run, 1, &window_at(run->windows[1], i)->line);
+	for (int side = 0; side < 2; side++) {
+		for (gint i = 0; i < (gint)count[side]; i++) {
+			const struct window_line *l = line_at(&run->sides[side], i);
+			if (h)
+				add_line(h, side ? '+' : '-', l);
+			if (one_for_one)
+				continue;
+			note_refusal(run, side ? NULL : l, side ? l : NULL);
+			unpair(run, side, &l->line);
 		}
 	}
+	for (gint i = 0; one_for_one && i < (gint)count[0]; i++) {
+		const struct window_line *x = line_at(&run->sides[0], i),
+					 *y = line_at(&run->sides[1], i);
+		note_refusal(run, x, y);
+		take_pair(run, x, y);
+	}
+	align->changed += one_for_one ? count[0] : 0;
+	align->removed += one_for_one ? 0 : count[0];
+	align->added += one_for_one ? 0 : count[1];
 	run->after = CONTEXT;
 	for (int side = 0; side < 2; side++)
-		window_take(run->windows[side], count[side]);
+		take(&run->sides[side], count[side]);
 }
 
 static void go_on(struct run *run)
 {
-	take_pair(run, window_at(run->windows[0], 0), window_at(run->windows[1], 0));
+	take_pair(run, line_at(&run->sides[0], 0), line_at(&run->sides[1], 0));
 	run->align->same++;
 	if (run->after > 0 && run->kept)
-		add_line(last_hunk(run), ' ', window_at(run->windows[0], 0));
+		add_line(last_hunk(run), ' ', line_at(&run->sides[0], 0));
 	run->after -= run->after > 0;
-	window_take(run->windows[0], 1);
-	window_take(run->windows[1], 1);
+	take(&run->sides[0], 1);
+	take(&run->sides[1], 1);
 }
 
 /* Few lines: all pairs of places, the nearest first. */
@@ -276,9 +392,9 @@ static gboolean look_near(const struct run *run, guint count[2])
 	guint lengths[2];
 
 	for (int side = 0; side < 2; side++) {
-		lengths[side] = MIN(window_grams(run->windows[side]), LOOK_FIRST + 1);
+		lengths[side] = MIN(count_grams(&run->sides[side]), LOOK_FIRST + 1);
 		for (guint i = 0; i < lengths[side]; i++)
-			grams[side][i] = window_gram(run->windows[side], i);
+			grams[side][i] = gram(&run->sides[side], i);
 	}
 	for (guint far = 1; far + 1 < lengths[0] + lengths[1]; far++) {
 		for (guint i = 0; i <= far && i < lengths[0]; i++) {
@@ -294,15 +410,14 @@ static gboolean look_near(const struct run *run, guint count[2])
 
 static gboolean look_far(const struct run *run, guint count[2])
 {
-	guint lengths[2] = { window_grams(run->windows[0]), window_grams(run->windows[1]) };
+	guint lengths[2] = { count_grams(&run->sides[0]), count_grams(&run->sides[1]) };
 	guint best = G_MAXUINT;
 	struct int_map *places = int_map_new();
 
 	for (guint j = lengths[1]; j > 0; j--)
-		int_map_put(places, window_gram(run->windows[1], j - 1), 0, j - 1);
+		int_map_put(places, gram(&run->sides[1], j - 1), 0, j - 1);
 	for (guint i = 0; i < lengths[0] && i < best; i++) {
-		const struct int_map_entry *e =
-			int_map_find(places, window_gram(run->windows[0], i), 0);
+		const struct int_map_entry *e = int_map_find(places, gram(&run->sides[0], i), 0);
 		if (e == NULL || i + e->value == 0 || i + e->value >= best)
 			continue;
 		best = i + (guint)e->value;
@@ -315,8 +430,8 @@ static gboolean look_far(const struct run *run, guint count[2])
 
 static gboolean fill(struct run *run, guint lines)
 {
-	return window_fill(run->windows[0], lines, run->error) &&
-	       window_fill(run->windows[1], lines, run->error);
+	return fill_side(&run->sides[0], lines, run->error) &&
+	       fill_side(&run->sides[1], lines, run->error);
 }
 
 static gboolean part(struct run *run)
@@ -333,7 +448,7 @@ static gboolean part(struct run *run)
 	}
 	/* nothing alike so far: half of what was looked at is no more */
 	for (int side = 0; side < 2; side++)
-		count[side] = MIN(window_length(run->windows[side]), LOOK_LAST / 2);
+		count[side] = MIN(length_of(&run->sides[side]), LOOK_LAST / 2);
 	differ(run, count);
 	return TRUE;
 }
@@ -343,41 +458,46 @@ static gboolean run_all(struct run *run)
 	for (;;) {
 		if (!fill(run, 1))
 			return FALSE;
-		const struct window_line *x = window_at(run->windows[0], 0),
-					 *y = window_at(run->windows[1], 0);
+		const struct window_line *x = line_at(&run->sides[0], 0),
+					 *y = line_at(&run->sides[1], 0);
 		if (x == NULL && y == NULL)
 			return TRUE;
 		if (x && y && same(run, x, y))
 			go_on(run);
 		else if (!part(run))
 			return FALSE;
-		progress_step(run->progress,
-			      window_taken(run->windows[0]) + window_taken(run->windows[1]));
+		progress_step(run->progress, run->sides[0].taken + run->sides[1].taken);
 	}
 }
 
-struct align *align_run(const struct align_side sides[2], guint limit, struct progress *progress,
-			GError **error)
+struct align *align_run(struct record_reader *const readers[2], struct tracker *const trackers[2],
+			guint limit, struct progress *progress, GError **error)
 {
 	struct align *align = g_new0(struct align, 1);
 	struct run run = { .align = align, .limit = limit, .progress = progress, .error = error };
 
 	align->hunks = g_ptr_array_new_with_free_func(hunk_free);
 	align->refusals = g_ptr_array_new_with_free_func(refusal_free);
-	for (int side = 0; side < 2; side++) {
-		run.windows[side] = window_new(sides[side].reader, sides[side].tracker);
-		run.pairs[side] = int_map_new();
-	}
+	for (int i = 0; i < 2; i++)
+		run.sides[i] = (struct side){
+			.reader = readers[i],
+			.tracker = trackers[i],
+			.lines = g_array_new(FALSE, FALSE, sizeof(struct window_line)),
+			.streams = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL),
+			.strings = g_string_chunk_new(256),
+			.pairs = int_map_new(),
+		};
 	gboolean ok = run_all(&run);
 	end_hunks(align);
-	for (int side = 0; side < 2; side++) {
-		window_free(run.windows[side]);
-		int_map_free(run.pairs[side]);
+	for (int i = 0; i < 2; i++) {
+		g_array_unref(run.sides[i].lines);
+		g_hash_table_unref(run.sides[i].streams);
+		g_string_chunk_free(run.sides[i].strings);
+		int_map_free(run.sides[i].pairs);
 	}
-	if (ok)
-		return align;
-	align_free(align);
-	return NULL;
+	if (!ok)
+		g_clear_pointer(&align, align_free);
+	return align;
 }
 
 void align_free(struct align *align)

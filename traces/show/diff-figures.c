@@ -58,19 +58,6 @@ void differences_add_whole(struct differences *differences, const char *group, c
 	f->real[1] = (double)b;
 }
 
-void differences_add_real(struct differences *differences, const char *group, const char *name,
-			  double a, double b)
-{
-	gboolean equal = a == b || (isnan(a) && isnan(b));
-
-	differences->equal += equal;
-	if (equal)
-		return;
-	struct difference *f = add(differences, group, name, MEMBER_REAL);
-	f->real[0] = a;
-	f->real[1] = b;
-}
-
 void differences_add_text(struct differences *differences, const char *group, const char *name,
 			  const char *a, const char *b)
 {
@@ -86,30 +73,23 @@ void differences_add_text(struct differences *differences, const char *group, co
 	f->text[1] = g_strdup(b);
 }
 
-void differences_add_series(struct differences *differences, const char *group, const char *name,
-			    enum member_kind kind, const double values[2], const char *axis,
-			    double at)
+struct difference *differences_add_real(struct differences *differences, const char *group,
+					const char *name, enum member_kind kind,
+					const double values[2], int alone)
 {
-	differences->equal += values[0] == values[1];
-	if (values[0] == values[1])
-		return;
+	gboolean equal =
+		alone < 0 && (values[0] == values[1] || (isnan(values[0]) && isnan(values[1])));
+
+	differences->equal += equal;
+	if (equal)
+		return NULL;
 	struct difference *f = add(differences, group, name, kind);
 	for (int side = 0; side < 2; side++) {
+		f->has[side] = alone < 0 || alone == side;
 		f->real[side] = values[side];
-		f->whole[side] = (gint64)values[side];
+		f->whole[side] = kind == MEMBER_REAL ? 0 : (gint64)values[side];
 	}
-	f->axis = g_strdup(axis);
-	f->at = at;
-}
-
-void differences_add_alone(struct differences *differences, const char *group, const char *name,
-			   int side, enum member_kind kind, double value)
-{
-	struct difference *f = add(differences, group, name, kind);
-
-	f->has[1 - side] = FALSE;
-	f->whole[side] = kind == MEMBER_REAL ? 0 : (gint64)value;
-	f->real[side] = value;
+	return f;
 }
 
 /* ---- the table ---- */

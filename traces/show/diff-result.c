@@ -56,14 +56,12 @@ static void values(struct walk *w, const struct member *m, const char *name, Jso
 	if (is_of_type(a, G_TYPE_INT64) && is_of_type(b, G_TYPE_INT64)) {
 		differences_add_whole(w->differences, w->group, name, kind_of(m),
 				      json_node_get_int(a), json_node_get_int(b));
-	} else if (is_number(a) && is_number(b)) {
-		differences_add_real(w->differences, w->group, name, json_node_get_double(a),
-				     json_node_get_double(b));
-	} else if (is_number(alone)) {
-		gboolean is_whole = is_of_type(alone, G_TYPE_INT64);
-		differences_add_alone(w->differences, w->group, name, alone == b,
-				      is_whole ? kind_of(m) : MEMBER_REAL,
-				      json_node_get_double(alone));
+	} else if (is_number(alone) || (is_number(a) && is_number(b))) {
+		const double numbers[] = { a ? json_node_get_double(a) : 0,
+					   b ? json_node_get_double(b) : 0 };
+		differences_add_real(w->differences, w->group, name,
+				     is_of_type(alone, G_TYPE_INT64) ? kind_of(m) : MEMBER_REAL,
+				     numbers, alone ? alone == b : -1);
 	} else {
 		g_autofree char *x = text_of(a), *y = text_of(b);
 		differences_add_text(w->differences, w->group, name, x, y);
@@ -145,7 +143,12 @@ static void series(struct walk *w, enum member_kind kind, const char *name, cons
 		b.at += of_b <= place;
 	}
 	g_autofree char *text = g_strconcat(name, ", furthest apart", NULL);
-	differences_add_series(w->differences, w->group, text, kind, values, axis, at);
+	struct difference *f =
+		differences_add_real(w->differences, w->group, text, kind, values, -1);
+	if (f) {
+		f->axis = g_strdup(axis);
+		f->at = at;
+	}
 }
 
 /* ---- objects and lists ---- */

@@ -27,24 +27,24 @@ static void head(struct trace_diff *diff, struct record_reader *const readers[2]
 
 static const struct tracker_device none;
 
-static const char *verb_text(guint32 verb)
+/* A figure of both; `suffix` follows its name. */
+static void put(struct differences *f, const char *group, const char *name, const char *suffix,
+		enum member_kind kind, guint64 a, guint64 b)
 {
-	return verb == NPU_TRACE_NOTE ? "notes" : record_verb_name(verb);
+	g_autofree char *whole = g_strconcat(name, suffix, NULL);
+
+	differences_add_whole(f, group, whole, kind, (gint64)a, (gint64)b);
 }
 
 static void verbs(struct differences *f, const char *group, const struct tracker_device *a,
 		  const struct tracker_device *b)
 {
 	for (guint32 v = 0; v < NPU_TRACE_VERB_COUNT; v++) {
-		g_autofree char *bytes = g_strconcat(verb_text(v), ", bytes", NULL);
-		g_autofree char *refused = g_strconcat(verb_text(v), ", refused", NULL);
+		const char *name = v == NPU_TRACE_NOTE ? "notes" : record_verb_name(v);
 		if (v != NPU_TRACE_NOTE) /* by its name, below */
-			differences_add_whole(f, group, verb_text(v), MEMBER_COUNT,
-					      (gint64)a->count[v], (gint64)b->count[v]);
-		differences_add_whole(f, group, refused, MEMBER_COUNT, (gint64)a->failed[v],
-				      (gint64)b->failed[v]);
-		differences_add_whole(f, group, bytes, MEMBER_BYTES, (gint64)a->bytes[v],
-				      (gint64)b->bytes[v]);
+			put(f, group, name, "", MEMBER_COUNT, a->count[v], b->count[v]);
+		put(f, group, name, ", refused", MEMBER_COUNT, a->failed[v], b->failed[v]);
+		put(f, group, name, ", bytes", MEMBER_BYTES, a->bytes[v], b->bytes[v]);
 	}
 }
 
@@ -85,44 +85,39 @@ static void others(struct differences *f, const char *group, const struct tracke
 	g_ptr_array_sort(names, by_text);
 	for (guint i = 0; i < names->len; i++) {
 		const char *name = g_ptr_array_index(names, i);
-		differences_add_whole(f, group, name, MEMBER_COUNT, (gint64)count_in(a, name),
-				      (gint64)count_in(b, name));
+		put(f, group, name, "", MEMBER_COUNT, count_in(a, name), count_in(b, name));
 	}
 }
 
 static void peaks(struct differences *f, const char *group, const char *level,
 		  const struct tracker_peak *a, const struct tracker_peak *b)
 {
-	g_autofree char *peak = g_strconcat(level, ", peak", NULL);
-	g_autofree char *at = g_strconcat(level, ", peak at event", NULL);
-	g_autofree char *time = g_strconcat(level, ", peak at time", NULL);
-
 	if (a->bytes == b->bytes && a->number == b->number)
 		return;
-	differences_add_whole(f, group, peak, MEMBER_BYTES, (gint64)a->bytes, (gint64)b->bytes);
-	differences_add_whole(f, group, at, MEMBER_PLACE, (gint64)a->number, (gint64)b->number);
+	put(f, group, level, ", peak", MEMBER_BYTES, a->bytes, b->bytes);
+	put(f, group, level, ", peak at event", MEMBER_PLACE, a->number, b->number);
 	if (a->host_ns && b->host_ns)
-		differences_add_whole(f, group, time, MEMBER_TIME, (gint64)a->host_ns,
-				      (gint64)b->host_ns);
+		put(f, group, level, ", peak at time", MEMBER_TIME, a->host_ns, b->host_ns);
+}
+
+static gboolean is_like_segments(const struct tracker_device *d)
+{
+	return memcmp(&d->peak[TRACKER_PHYSICAL], &d->peak[TRACKER_SEGMENTS], sizeof d->peak[0]) ==
+	       0;
 }
 
 static void levels(struct differences *f, const char *group, const struct tracker_device *a,
 		   const struct tracker_device *b)
 {
 	for (int level = 0; level < TRACKER_RESERVED; level++) {
-		g_autofree char *start =
-			g_strconcat(tracker_level_name(level), ", at the start", NULL);
-		g_autofree char *end = g_strconcat(tracker_level_name(level), ", at the end", NULL);
+		const char *name = tracker_level_name(level);
 		/* without calls, segments are all the physical memory that there is */
-		if (level == TRACKER_PHYSICAL &&
-		    memcmp(&a->peak[level], &a->peak[TRACKER_SEGMENTS], sizeof a->peak[0]) == 0 &&
-		    memcmp(&b->peak[level], &b->peak[TRACKER_SEGMENTS], sizeof b->peak[0]) == 0)
+		if (level == TRACKER_PHYSICAL && is_like_segments(a) && is_like_segments(b))
 			continue;
-		differences_add_whole(f, group, start, MEMBER_BYTES, (gint64)a->start[level],
-				      (gint64)b->start[level]);
-		peaks(f, group, tracker_level_name(level), &a->peak[level], &b->peak[level]);
-		differences_add_whole(f, group, end, MEMBER_BYTES, (gint64)a->now[level],
-				      (gint64)b->now[level]);
+		put(f, group, name, ", at the start", MEMBER_BYTES, a->start[level],
+		    b->start[level]);
+		peaks(f, group, name, &a->peak[level], &b->peak[level]);
+		put(f, group, name, ", at the end", MEMBER_BYTES, a->now[level], b->now[level]);
 	}
 }
 
@@ -177,7 +172,7 @@ static gint by_weight(gconstpointer a, gconstpointer b)
 
 /* ---- all of it ---- */
 
-static void device(struct trace_diff *diff, const struct tracker *const tracker[2], gint64 number)
+static void device(struct trace_diff *diff, struct tracker *const tracker[2], gint64 number)
 {
 	const struct tracker_device *a = tracker_find(tracker[0], number),
 				    *b = tracker_find(tracker[1], number);
@@ -194,7 +189,7 @@ static void device(struct trace_diff *diff, const struct tracker *const tracker[
 	add_sizes(diff->sizes, b, a, 1, number);
 }
 
-static void compare(struct trace_diff *diff, const struct tracker *const tracker[2])
+static void compare(struct trace_diff *diff, struct tracker *const tracker[2])
 {
 	peaks(&diff->figures, "", "reserved address space", tracker_reserved_peak(tracker[0]),
 	      tracker_reserved_peak(tracker[1]));
@@ -212,27 +207,24 @@ struct trace_diff *trace_diff_run(struct record_reader *const readers[2], guint 
 				  struct progress *progress, GError **error)
 {
 	struct trace_diff *diff = g_new0(struct trace_diff, 1);
-	struct align_side sides[2];
+	struct tracker *trackers[2];
 
 	differences_init(&diff->figures);
 	diff->sizes = g_array_new(FALSE, FALSE, sizeof(struct trace_size));
 	for (int side = 0; side < 2; side++) {
 		diff->traces[side] = record_reader_trace(readers[side]);
-		sides[side].reader = readers[side];
-		sides[side].tracker = tracker_new(diff->traces[side]->memory_calls > 0);
+		trackers[side] = tracker_new(diff->traces[side]->memory_calls > 0);
 	}
-	diff->align = align_run(sides, limit, progress, error);
-	const struct tracker *const tracker[2] = { sides[0].tracker, sides[1].tracker };
+	diff->align = align_run(readers, trackers, limit, progress, error);
 	if (diff->align) {
 		head(diff, readers);
-		compare(diff, tracker);
+		compare(diff, trackers);
 	}
-	tracker_free(sides[0].tracker);
-	tracker_free(sides[1].tracker);
-	if (diff->align)
-		return diff;
-	trace_diff_free(diff);
-	return NULL;
+	tracker_free(trackers[0]);
+	tracker_free(trackers[1]);
+	if (!diff->align)
+		g_clear_pointer(&diff, trace_diff_free);
+	return diff;
 }
 
 void trace_diff_free(struct trace_diff *diff)

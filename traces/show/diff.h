@@ -33,18 +33,13 @@ void differences_init(struct differences *differences);
 void differences_clear(struct differences *differences);
 void differences_add_whole(struct differences *differences, const char *group, const char *name,
 			   enum member_kind kind, gint64 a, gint64 b);
-void differences_add_real(struct differences *differences, const char *group, const char *name,
-			  double a, double b);
 /* NULL: that file does not say. */
 void differences_add_text(struct differences *differences, const char *group, const char *name,
 			  const char *a, const char *b);
-/* A series, at the place where it is furthest apart; `axis` says what `at` counts. */
-void differences_add_series(struct differences *differences, const char *group, const char *name,
-			    enum member_kind kind, const double values[2], const char *axis,
-			    double at);
-/* A number of one file alone, `side` 0 or 1. */
-void differences_add_alone(struct differences *differences, const char *group, const char *name,
-			   int side, enum member_kind kind, double value);
+/* Numbers of any kind; `alone`: the file that has one, -1: both do. NULL: they do not differ. */
+struct difference *differences_add_real(struct differences *differences, const char *group,
+					const char *name, enum member_kind kind,
+					const double values[2], int alone);
 void differences_print(const struct differences *differences, FILE *out);
 /* The rows of a struct difference. */
 extern const struct member difference_members[];
@@ -80,49 +75,13 @@ struct align {
 	guint64 refused;     /* calls refused in one alone */
 	GPtrArray *refusals; /* struct align_refusal *, the first of them */
 };
-struct align_side {
-	struct record_reader *reader;
-	struct tracker *tracker;
-};
 /* Reads both to their ends, and holds two windows of them. Things are compared by what they are to
  * each history, never by address or number: two lines are the same if they do the same to things
  * that came from the same lines. At most `limit` hunks and refusals are kept. NULL and error where
  * one cannot be read. */
-struct align *align_run(const struct align_side sides[2], guint limit, struct progress *progress,
-			GError **error);
+struct align *align_run(struct record_reader *const readers[2], struct tracker *const trackers[2],
+			guint limit, struct progress *progress, GError **error);
 void align_free(struct align *align);
-
-/* ---- diff-window.c: the lines of a history that are looked at ---- */
-
-/* Those to come, as many as were asked for, and a few that went before. What a line looks like is a
- * number: two lines that look the same do the same to things of the same size. */
-struct window_line {
-	struct tracker_line line;
-	guint64 looks;      /* with the size of what it frees */
-	guint64 looks_free; /* without it */
-};
-struct window;
-
-/* Reads from the reader, and keeps its tracker. */
-struct window *window_new(struct record_reader *reader, struct tracker *tracker);
-void window_free(struct window *window);
-
-/* Reads on until there are `lines` to come, or all. FALSE and error. */
-gboolean window_fill(struct window *window, guint lines, GError **error);
-guint window_length(const struct window *window);
-/* The line to come, 0 the next; NULL: there is none. */
-const struct window_line *window_at(const struct window *window, guint index);
-/* Goes past lines. */
-void window_take(struct window *window, guint lines);
-guint64 window_taken(const struct window *window);
-/* Lines that went before and are still there; 1 the last. */
-guint window_past(const struct window *window);
-const struct window_line *window_before(const struct window *window, guint back);
-
-/* Places of which is known what three lines from there on look like; behind the end of the history
- * is a place, too. */
-guint window_grams(const struct window *window);
-guint64 window_gram(const struct window *window, guint index);
 
 /* ---- diff-trace.c: two traces ---- */
 

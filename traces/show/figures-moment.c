@@ -60,24 +60,25 @@ static const struct member other_holders[] = {
 
 READ(gboolean, is_placed, moment_view, v, v->placed)
 
+#define OF_RANGE(part) THROUGH(moment_view, map), COLUMN(address_map, ranges, map_range, part)
+
 static const struct member address_map[] = {
-	{ "ranges", MEMBER_COUNT, AT(moment_view, addresses.count),
+	{ "ranges", MEMBER_COUNT, VIA(moment_view, map, address_map, count),
 	  "The number of ranges.\n"
 	  "If there are more than 2000, adjacent ranges of together no more than\n"
 	  ".Ic merged_bytes\n"
 	  "are merged." },
-	{ "merged_bytes", MEMBER_BYTES, AT(moment_view, addresses.merged_bytes),
+	{ "merged_bytes", MEMBER_BYTES, VIA(moment_view, map, address_map, merged_bytes),
 	  "As above; 0 means that none are merged." },
-	{ "address", MEMBER_COUNT, COLUMN(moment_view, addresses.ranges, map_range, address) },
-	{ "bytes", MEMBER_BYTES, COLUMN(moment_view, addresses.ranges, map_range, bytes),
+	{ "address", MEMBER_COUNT, OF_RANGE(address) },
+	{ "bytes", MEMBER_BYTES, OF_RANGE(bytes),
 	  "Lists of equal length, as are all that follow, with one entry per range.\n"
 	  "A range without physical memory is reserved; adjacent ranges of the same kind "
 	  "are one range.\n"
 	  "As recorded, addresses are those of the file; otherwise they are the model's." },
-	{ "physical_bytes", MEMBER_BYTES,
-	  COLUMN(moment_view, addresses.ranges, map_range, physical),
+	{ "physical_bytes", MEMBER_BYTES, OF_RANGE(physical),
 	  "The bytes of the range that are backed by physical memory." },
-	{ "live_bytes", MEMBER_BYTES, COLUMN(moment_view, addresses.ranges, map_range, live),
+	{ "live_bytes", MEMBER_BYTES, OF_RANGE(live),
 	  "The bytes of the range that are live, including the allocator's rounding; left "
 	  "out if no block lies in the memory shown: the blocks of a trace with calls have "
 	  "no addresses.",
@@ -117,15 +118,12 @@ static const char *const names[] = { [MOMENT_PEAK] = "peak",
 				     [MOMENT_TIME] = "time" };
 
 READ(char *, moment_name, moment_view, v, g_strdup(names[v->moment->what]))
-READ(gint64, moment_event, moment_view, v, (gint64)v->moment->event)
 READ(char *, words, moment_view, v, moment_words(v))
 READ(gboolean, has_live, moment_view, v, replay_tells_live(v->device))
 READ(gboolean, has_losses, moment_view, v,
      replay_tells_live(v->device) && replay_tells_fragmentation(v->device))
 READ(gboolean, has_largest_free, moment_view, v, has_losses(v, context) && v->placed)
 READ(gboolean, has_sites, moment_view, v, v->sites != NULL)
-READ(gboolean, has_frames, moment_view, v, v->frames != NULL)
-BUILD(build_frame_map, moment_view, v, frame_map, v->frames)
 
 const struct member figures_moment[] = {
 	{ "moment", MEMBER_TEXT, 0,
@@ -139,10 +137,9 @@ const struct member figures_moment[] = {
 	  "or\n"
 	  ".Qq time .",
 	  .text = moment_name },
-	{ "event", MEMBER_PLACE, 0,
+	{ "event", MEMBER_PLACE, VIA(moment_view, moment, moment, event),
 	  "The number of the event just before this point, as in\n"
-	  ".Ic series .",
-	  .whole = moment_event },
+	  ".Ic series ." },
 	{ "words", MEMBER_TEXT, 0, "A description of the point for human readers.", .text = words,
 	  .no_figure = TRUE },
 	{ "physical_bytes", MEMBER_BYTES, AT(moment_view, sums.physical) },
@@ -161,7 +158,7 @@ const struct member figures_moment[] = {
 	  "As defined under MEMORY below; left out under the same conditions as in\n"
 	  ".Ic series .",
 	  .has = has_losses },
-	{ "largest_free_bytes", MEMBER_BYTES, AT(moment_view, addresses.largest_free),
+	{ "largest_free_bytes", MEMBER_BYTES, VIA(moment_view, map, address_map, largest_free),
 	  "The longest stretch of physical memory without a live block, inside one classic "
 	  "allocation or across consecutive mappings; left out if the address map has no\n"
 	  ".Ic live_bytes .",
@@ -174,9 +171,9 @@ const struct member figures_moment[] = {
 	  .has = has_sites, .members = other_holders },
 	{ "address_map", MEMBER_OBJECT, 0, "What lies at each address: an object.",
 	  .members = address_map, .no_figure = TRUE },
-	{ "frame_map", MEMBER_OBJECT, 0,
-	  "The device's memory, in frames: an object; left out if the model does not "
-	  "provide it.",
-	  .has = has_frames, .build = build_frame_map, .members = frame_map, .no_figure = TRUE },
+	{ "frame_map", MEMBER_OBJECT, THROUGH(moment_view, frames),
+	  .manual = "The device's memory, in frames: an object; left out if the model does not "
+		    "provide it.",
+	  .members = frame_map, .no_figure = TRUE },
 	{ 0 },
 };

@@ -15,22 +15,6 @@ static double share(guint64 part, guint64 rest)
 
 /* ---- calls and copies ---- */
 
-struct call_figures figures_of_calls(const struct replay_device *d, enum model_call call)
-{
-	return (struct call_figures){ .calls = d->window.count[call],
-				      .refused = d->window.failed[call],
-				      .ps = d->window.ps[call],
-				      .latency = d->window.latency[call] };
-}
-
-struct call_figures figures_of_moves(const struct replay_device *d, enum model_move move)
-{
-	return (struct call_figures){ .calls = d->moves.count[move],
-				      .refused = d->moves.failed[move],
-				      .bytes = d->moves.bytes[move],
-				      .ps = d->moves.ps[move] };
-}
-
 struct histogram {
 	GArray *ends, *calls; /* guint64 */
 };
@@ -85,17 +69,14 @@ static const struct member latency[] = {
 	{ 0 },
 };
 
-READ(gboolean, has_latency, call_figures, c, c->latency != NULL)
-BUILD(build_latency, call_figures, c, latency, c->latency)
-
 static const struct member calls[] = {
 	{ "calls", MEMBER_COUNT, AT(call_figures, calls), "The number of calls." },
 	{ "refused", MEMBER_COUNT, AT(call_figures, refused),
 	  "The number of them that the model refused with an error." },
 	{ "time_ns", MEMBER_TIME, AT(call_figures, ps), "The total time spent in them." },
-	{ "latency", MEMBER_OBJECT, 0,
-	  "How long these calls took, refused or not: an object with the members below.",
-	  .has = has_latency, .build = build_latency, .members = latency },
+	{ "latency", MEMBER_OBJECT, THROUGH(call_figures, latency),
+	  .manual = "How long these calls took, refused or not: an object with the members below.",
+	  .members = latency },
 	{ 0 },
 };
 static const struct member any_calls[] = { { "", MEMBER_OBJECT, .members = calls }, { 0 } };
@@ -215,20 +196,11 @@ static guint64 mapped_of(const struct npu_stats *s)
 	return (s->leaves_4k << 12) + (s->leaves_2m << 21) + (s->leaves_1g << 30);
 }
 
-static gboolean has_moves(gconstpointer at, gconstpointer context)
-{
-	const struct model_moves *moves = &((const struct replay_device *)at)->moves;
-	guint64 sum = 0;
-
-	(void)context;
-	for (int m = 0; m < MODEL_MOVE_COUNT; m++)
-		sum += moves->count[m];
-	return sum > 0;
-}
-
 READ(gint64, device_number, replay_device, d, d->device)
-READ(gint64, vmm_calls, replay_device, d, (gint64)replay_calls(d))
-READ(gint64, vmm_ps, replay_device, d, (gint64)replay_calls_ps(d))
+READ(gint64, vmm_calls, replay_device, d, (gint64)replay_calls(d, 0, MODEL_MOVES).calls)
+READ(gint64, vmm_ps, replay_device, d, (gint64)replay_calls(d, 0, MODEL_MOVES).ps)
+READ(gboolean, has_moves, replay_device, d,
+     replay_calls(d, MODEL_MOVES, MODEL_CALL_COUNT).calls > 0)
 READ(gint64, tlb_reach, replay_device, d, (gint64)tlb_reach_of(&d->stats))
 READ(gint64, mapped, replay_device, d, (gint64)mapped_of(&d->stats))
 READ(double, tlb_share, replay_device, d,
@@ -249,11 +221,12 @@ static void build_events(JsonBuilder *b, gconstpointer at, gconstpointer context
 
 	(void)context;
 	json_builder_begin_object(b);
-	for (int a = 0; a < TRACE_OTHER; a++) {
-		if (t->counts[a] == 0)
+	for (guint a = 0; a < TRACE_ACTIONS; a++) {
+		guint64 count = t->counts[trace_actions[a].verb];
+		if (count == 0)
 			continue;
-		json_builder_set_member_name(b, trace_action_name(a));
-		json_builder_add_int_value(b, (gint64)t->counts[a]);
+		json_builder_set_member_name(b, trace_actions[a].name);
+		json_builder_add_int_value(b, (gint64)count);
 	}
 	for (guint i = 0; i < t->other_names->len; i++) {
 		json_builder_set_member_name(b, g_ptr_array_index(t->other_names, i));
@@ -262,30 +235,28 @@ static void build_events(JsonBuilder *b, gconstpointer at, gconstpointer context
 	json_builder_end_object(b);
 }
 
-static void build_calls(JsonBuilder *b, gconstpointer at, gconstpointer context)
+/* An object for each call from `first` on, and before `end`, that was made. */
+static void put_calls(JsonBuilder *b, const struct replay_device *d, enum model_call first,
+		      enum model_call end, const struct member *table, gconstpointer context)
 {
 	json_builder_begin_object(b);
-	for (int c = 0; c < MODEL_CALL_COUNT; c++) {
-		const struct call_figures f = figures_of_calls(at, c);
-		if (f.calls == 0)
+	for (enum model_call c = first; c < end; c++) {
+		if (d->window.calls[c].calls == 0)
 			continue;
 		json_builder_set_member_name(b, model_call_name(c));
-		members_build_object(b, calls, &f, context);
+		members_build_object(b, table, &d->window.calls[c], context);
 	}
 	json_builder_end_object(b);
 }
 
+static void build_calls(JsonBuilder *b, gconstpointer at, gconstpointer context)
+{
+	put_calls(b, at, 0, MODEL_MOVES, calls, context);
+}
+
 static void build_moves(JsonBuilder *b, gconstpointer at, gconstpointer context)
 {
-	json_builder_begin_object(b);
-	for (int m = 0; m < MODEL_MOVE_COUNT; m++) {
-		const struct call_figures f = figures_of_moves(at, m);
-		if (f.calls == 0)
-			continue;
-		json_builder_set_member_name(b, model_move_name(m));
-		members_build_object(b, figures_moves, &f, context);
-	}
-	json_builder_end_object(b);
+	put_calls(b, at, MODEL_MOVES, MODEL_CALL_COUNT, figures_moves, context);
 }
 
 static void build_moments(JsonBuilder *b, gconstpointer at, gconstpointer context)
@@ -439,21 +410,12 @@ const struct member figures_device[] = {
 READ(gint64, schema, result, w, RESULT_SCHEMA_VERSION)
 READ(char *, program, result, w, g_strdup(RESULT_PROGRAM))
 READ(char *, file, result, w, g_filename_display_name(w->path))
-READ(char *, kind, result, w, g_strdup(w->trace->kind))
-READ(char *, soc, result, w, g_strdup(w->replay->soc))
-READ(char *, recorded_soc, result, w, g_strdup(w->trace->soc))
-READ(char *, about, result, w, g_strdup(w->trace->about))
-READ(gint64, events, result, w, (gint64)w->trace->events)
-READ(gint64, events_done, result, w, (gint64)w->replay->done)
 READ(char *, policy, result, w,
      g_strdup(policy_name(w->replay->policy ? w->replay->policy->kind : POLICY_AS_RECORDED)))
 READ(char *, page, result, w,
      policy_is_own(w->replay->policy) ? g_strdup(w->replay->policy->page_1g ? "1g" : "2m") : NULL)
 READ(char *, access_pattern, result, w, access_text(&w->replay->access))
-READ(gint64, access_every, result, w, (gint64)w->replay->access.every)
 READ(gboolean, in_phases, result, w, w->replay->access.every > 0)
-READ(gint64, simulated, result, w, (gint64)w->replay->simulated_ps)
-READ(gint64, wall, result, w, w->replay->wall_us)
 READ(gint64, complete, result, w, !w->replay->interrupted)
 
 /* A key that was set twice has its last value. */
@@ -473,30 +435,23 @@ static void build_options(JsonBuilder *b, gconstpointer at, gconstpointer contex
 	json_builder_end_object(b);
 }
 
-static void build_devices(JsonBuilder *b, gconstpointer at, gconstpointer context)
-{
-	const GPtrArray *devices = ((const struct result *)at)->replay->devices;
-
-	json_builder_begin_array(b);
-	for (guint d = 0; d < devices->len; d++)
-		members_build_object(b, figures_device, devices->pdata[d], context);
-	json_builder_end_array(b);
-}
+#define OF_REPLAY(part) VIA(result, replay, replay, part)
+#define OF_TRACE(part)  VIA(result, trace, trace, part)
 
 const struct member figures_result[] = {
 	{ "schema", MEMBER_COUNT, 0, "The schema's version: 2.", .whole = schema },
 	{ "program", MEMBER_TEXT, 0, ".Qq npusim replay .", .text = program, .no_figure = TRUE },
 	{ "file", MEMBER_TEXT, 0, "The name of the file, as given.", .text = file,
 	  .no_figure = TRUE },
-	{ "kind", MEMBER_TEXT, 0, "The kind of file, as text.", .text = kind, .no_figure = TRUE },
-	{ "soc", MEMBER_TEXT, 0, "The SoC of the model.", .text = soc },
-	{ "recorded_soc", MEMBER_TEXT, 0,
-	  "The SoC on which the file was recorded, if the file says so.", .text = recorded_soc },
-	{ "about", MEMBER_TEXT, 0, "A description of what was recorded, if the file has one.",
-	  .text = about, .no_figure = TRUE },
-	{ "events", MEMBER_COUNT, 0, "The number of events in the file.", .whole = events },
-	{ "events_done", MEMBER_COUNT, 0, "The number of events that were replayed.",
-	  .whole = events_done },
+	{ "kind", MEMBER_TEXT, OF_TRACE(kind), "The kind of file, as text.", .no_figure = TRUE },
+	{ "soc", MEMBER_TEXT, OF_REPLAY(soc), "The SoC of the model." },
+	{ "recorded_soc", MEMBER_TEXT, OF_TRACE(soc),
+	  "The SoC on which the file was recorded, if the file says so." },
+	{ "about", MEMBER_TEXT, OF_TRACE(about),
+	  "A description of what was recorded, if the file has one.", .no_figure = TRUE },
+	{ "events", MEMBER_COUNT, OF_TRACE(events), "The number of events in the file." },
+	{ "events_done", MEMBER_COUNT, OF_REPLAY(done),
+	  "The number of events that were replayed." },
 	{ "policy", MEMBER_TEXT, 0,
 	  "The allocator that served the blocks:\n"
 	  ".Fl -policy .",
@@ -517,17 +472,18 @@ const struct member figures_result[] = {
 	  "The access pattern:\n"
 	  ".Fl -access .",
 	  .text = access_pattern },
-	{ "access_every", MEMBER_COUNT, 0,
+	{ "access_every", MEMBER_COUNT, OF_REPLAY(access.every),
 	  "The number of events in a phase,\n"
 	  ".Fl -access-every ;\n"
 	  "left out if reads happen with each block.",
-	  .has = in_phases, .whole = access_every },
-	{ "simulated_ns", MEMBER_TIME, 0, "Simulated time from the first event to the last.",
-	  .whole = simulated },
-	{ "wall_us", MEMBER_COUNT, 0, "The time that the replay took on the host, in microseconds.",
-	  .whole = wall, .no_figure = TRUE },
+	  .has = in_phases },
+	{ "simulated_ns", MEMBER_TIME, OF_REPLAY(simulated_ps),
+	  "Simulated time from the first event to the last." },
+	{ "wall_us", MEMBER_COUNT, OF_REPLAY(wall_us),
+	  "The time that the replay took on the host, in microseconds.", .no_figure = TRUE },
 	{ "complete", MEMBER_FLAG, 0, "False if the replay was interrupted.", .whole = complete },
-	{ "devices", MEMBER_LIST, 0, "A list of objects, one for each device that the file uses.",
-	  .build = build_devices, .members = figures_device, .no_figure = TRUE },
+	{ "devices", MEMBER_LIST, OF_REPLAY(devices),
+	  "A list of objects, one for each device that the file uses.", .array = ARRAY_POINTERS,
+	  .members = figures_device, .no_figure = TRUE },
 	{ 0 },
 };

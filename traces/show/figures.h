@@ -7,6 +7,8 @@
 #ifndef NPUSIM_TRACES_FIGURES_H
 #define NPUSIM_TRACES_FIGURES_H
 
+#include <stdio.h>
+
 #include "member.h"
 #include "moment.h"
 #include "play/replay.h"
@@ -21,14 +23,6 @@ struct result {
 	const struct replay *replay;
 };
 #define RESULT(context) ((const struct result *)(context))
-/* What calls of a kind, or copies in a direction, came to. */
-struct call_figures {
-	guint64 calls, refused, bytes, ps;
-	const struct latency *latency; /* or NULL */
-};
-struct call_figures figures_of_calls(const struct replay_device *device, enum model_call call);
-struct call_figures figures_of_moves(const struct replay_device *device, enum model_move move);
-
 /* The whole; of a struct result. */
 extern const struct member figures_result[];
 /* Of a struct replay_device; the second: where it ran out of memory. */
@@ -37,5 +31,8 @@ extern const struct member figures_device[], figures_failure[];
 extern const struct member figures_access[], figures_moves[];
 /* Of a struct moment_view. */
 extern const struct member figures_moment[];
+
+/* The result as text for people: result.c. */
+void result_print(FILE *out, const struct result *result);
 
 #endif

@@ -10,6 +10,8 @@
 
 static gconstpointer place(const struct member *m, gconstpointer at)
 {
+	if (m->via)
+		at = *(gconstpointer const *)((const char *)at + m->via - 1);
 	return (const char *)at + m->offset;
 }
 
@@ -23,6 +25,8 @@ static gint64 whole(const struct member *m, gconstpointer at, gconstpointer cont
 
 gboolean member_has(const struct member *m, gconstpointer at, gconstpointer context)
 {
+	if (m->via && *(gconstpointer const *)((const char *)at + m->via - 1) == NULL)
+		return FALSE;
 	return m->has == NULL || m->has(at, context);
 }
 

@@ -40,6 +40,8 @@ struct member {
 	gboolean (*has)(gconstpointer at, gconstpointer context); /* none: it is always there */
 	/* Adds the value, of whatever kind. */
 	void (*build)(JsonBuilder *builder, gconstpointer at, gconstpointer context);
+	gsize via; /* not 0: a pointer leads to the struct of the value, or is NULL; its place + 1
+		    */
 	gsize field;
 	enum member_array array; /* COLUMN: a list of numbers of `kind`; others: a LIST */
 	const struct member *members;
@@ -48,8 +50,11 @@ struct member {
 	gboolean is_signed;    /* at `offset` */
 };
 
-/* Where a row's value lies, or the values of its column. The sentence may follow. */
-#define AT(type, member) .offset = G_STRUCT_OFFSET(struct type, member)
+/* Where a row's value lies, or the values of its column; VIA, THROUGH: behind a pointer. The
+ * sentence may follow. */
+#define AT(type, member)               .offset = G_STRUCT_OFFSET(struct type, member)
+#define THROUGH(type, pointer)         .via = G_STRUCT_OFFSET(struct type, pointer) + 1
+#define VIA(type, pointer, to, member) THROUGH(type, pointer), AT(to, member)
 #define COLUMN(type, member, element, part) \
 	.array = ARRAY_COLUMN, .field = G_STRUCT_OFFSET(struct element, part), AT(type, member)
 
@@ -62,14 +67,6 @@ struct member {
 		(void)context;                                      \
 		return value;                                       \
 	}
-/* Of a row that builds an object: that of another struct, by its own table. */
-#define BUILD(name, type, s, table, value)                                              \
-	static void name(JsonBuilder *builder, gconstpointer at, gconstpointer context) \
-	{                                                                               \
-		const struct type *s = at;                                              \
-		members_build_object(builder, table, value, context);                   \
-	}
-
 /* Adds the members of a table, in its order, to the object that is open. Counts that no int64 holds
  * are the largest. */
 void members_build(JsonBuilder *builder, const struct member *table, gconstpointer at,

@@ -24,13 +24,12 @@ void moment_view_init(struct moment_view *v, const struct replay *replay,
 		.holders = holders_of(table, moment, replay->sites),
 		.blocks = blocks->len,
 	};
-	v->addresses = *v->map;
 	for (guint i = HOLDERS_SHOWN; i < v->holders->len; i++) {
 		v->others.sites++;
 		v->others.bytes += g_array_index(v->holders, struct holder, i).bytes;
 		v->others.blocks += g_array_index(v->holders, struct holder, i).blocks;
 	}
-	v->placed = v->addresses.live > 0 || moment->sums.live == 0;
+	v->placed = v->map->live > 0 || moment->sums.live == 0;
 }
 
 void moment_view_clear(struct moment_view *v)
@@ -77,7 +76,7 @@ static void say_lost(GString *out, const struct moment_view *v)
 	say_part(out, &begun, external, "free between and beside blocks");
 	if (external && v->placed)
 		g_string_append_printf(out, " (the largest free range %s)",
-				       in_words(v->addresses.largest_free));
+				       in_words(v->map->largest_free));
 	say_part(out, &begun, s->internal, "lost inside blocks");
 	say_part(out, &begun, s->rounding, "in pages that are larger than what was asked for");
 	g_string_append_c(out, '.');
@@ -151,7 +150,7 @@ static void say_cause(GString *out, const struct moment_view *v)
 {
 	const struct replay_device *d = v->device;
 	const struct memory_sums *s = &v->sums;
-	guint64 asked = d->failed_size, largest = v->addresses.largest_free;
+	guint64 asked = d->failed_size, largest = v->map->largest_free;
 	guint64 external = (guint64)MAX(s->external, 0), needed = s->live + s->internal + asked;
 	guint64 others = d->failed_stats.used_bytes - d->failed_stats.own_bytes;
 	guint64 room = d->failed_stats.usable_bytes - MIN(others, d->failed_stats.usable_bytes);

@@ -19,9 +19,8 @@ struct moment_view {
 	struct memory_sums sums;   /* of it */
 	const struct sites *sites; /* or NULL */
 	struct address_map *map;
-	struct address_map addresses; /* what is in the map */
-	struct frame_map *frames;     /* or NULL */
-	GArray *holders;              /* struct holder */
+	struct frame_map *frames; /* or NULL */
+	GArray *holders;          /* struct holder */
 	struct {
 		guint64 sites, bytes, blocks;
 	} others;        /* holders behind the first HOLDERS_SHOWN */

@@ -18,27 +18,22 @@ static gboolean check(JsonNode *root, const char *path, GError **error)
 		root && JSON_NODE_HOLDS_OBJECT(root) ? json_node_get_object(root) : NULL;
 
 	if (object == NULL || result_array(object, "devices") == NULL ||
-	    strcmp(result_text(object, "program", ""), RESULT_PROGRAM) != 0) {
-		g_set_error(error, TRACE_ERROR, TRACE_ERROR_UNKNOWN,
-			    "%s: it is JSON, but no result, which npusim replay --json RESULT "
-			    "writes",
-			    path);
-		return FALSE;
-	}
-	if (result_int(object, "schema", 0) != RESULT_SCHEMA_VERSION) {
-		g_set_error(error, TRACE_ERROR, TRACE_ERROR_UNKNOWN,
-			    "%s: the result's schema is %" G_GINT64_FORMAT
-			    ", this npusim reads schema %d",
-			    path, result_int(object, "schema", 0), RESULT_SCHEMA_VERSION);
-		return FALSE;
-	}
+	    strcmp(result_text(object, "program", ""), RESULT_PROGRAM) != 0)
+		return refuse(error, TRACE_ERROR, TRACE_ERROR_UNKNOWN,
+			      "%s: it is JSON, but no result, which npusim replay --json RESULT "
+			      "writes",
+			      path);
+	if (result_int(object, "schema", 0) != RESULT_SCHEMA_VERSION)
+		return refuse(error, TRACE_ERROR, TRACE_ERROR_UNKNOWN,
+			      "%s: the result's schema is %" G_GINT64_FORMAT
+			      ", this npusim reads schema %d",
+			      path, result_int(object, "schema", 0), RESULT_SCHEMA_VERSION);
 	for (guint i = 0; i < json_array_get_length(result_array(object, "devices")); i++) {
 		JsonNode *device = json_array_get_element(result_array(object, "devices"), i);
 		if (JSON_NODE_HOLDS_OBJECT(device))
 			continue;
-		g_set_error(error, TRACE_ERROR, TRACE_ERROR_FORMAT, "%s: devices[%u] is no object",
-			    path, i);
-		return FALSE;
+		return refuse(error, TRACE_ERROR, TRACE_ERROR_FORMAT,
+			      "%s: devices[%u] is no object", path, i);
 	}
 	return TRUE;
 }
@@ -51,11 +46,10 @@ static gboolean is_json(GBytes *bytes, const char *path, GError **error)
 
 	if (readers_is_json(data, size))
 		return TRUE;
-	g_set_error(error, TRACE_ERROR, TRACE_ERROR_UNKNOWN,
-		    "%s: %s: a result is wanted, which npusim replay --json RESULT writes from a "
-		    "trace or a snapshot",
-		    path, size == 0 ? "the file is empty" : "it is no JSON");
-	return FALSE;
+	return refuse(error, TRACE_ERROR, TRACE_ERROR_UNKNOWN,
+		      "%s: %s: a result is wanted, which npusim replay --json RESULT writes from a "
+		      "trace or a snapshot",
+		      path, size == 0 ? "the file is empty" : "it is no JSON");
 }
 
 /* json-glib begins with "<data>:LINE:COLUMN: Parse error: ". */

@@ -3,7 +3,7 @@
  * Writes a result as text. Most lines are templates over the table of figures; variable-length
  * lists, of events and calls, are written here.
  */
-#include "result.h"
+#include "figures.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -112,8 +112,8 @@ static void print_events(FILE *out, const struct trace_device *t)
 {
 	g_autoptr(GString) text = g_string_new(NULL);
 
-	for (int a = 0; a < TRACE_OTHER; a++)
-		add_item(text, t->counts[a], trace_action_name(a), "");
+	for (guint a = 0; a < TRACE_ACTIONS; a++)
+		add_item(text, t->counts[trace_actions[a].verb], trace_actions[a].name, "");
 	for (guint i = 0; i < t->other_names->len; i++)
 		add_item(text, g_array_index(t->other_counts, guint64, i),
 			 g_ptr_array_index(t->other_names, i), " (skipped)");
@@ -135,15 +135,15 @@ static void print_segments(FILE *out, const struct replay_device *d)
 
 static void print_moves(FILE *out, const struct result *r, const struct replay_device *d)
 {
-	for (int m = 0; m < MODEL_MOVE_COUNT; m++) {
-		const struct call_figures f = figures_of_moves(d, m);
-		const struct source of = { figures_moves, &f, r };
-		g_autofree char *name = g_strdelimit(g_strdup(model_move_name(m)), "_", ' ');
+	for (enum model_call m = MODEL_MOVES; m < MODEL_CALL_COUNT; m++) {
+		const struct call_figures *f = &d->window.calls[m];
+		const struct source of = { figures_moves, f, r };
+		g_autofree char *name = g_strdelimit(g_strdup(model_call_name(m)), "_", ' ');
 		const struct line line = {
 			name,
-			f.refused ? "{calls} x, {bytes}, {time_ns:3 ms}, {bandwidth:2 GB/s} "
-				    "({refused} refused)"
-				  : "{calls} x, {bytes}, {time_ns:3 ms}, {bandwidth:2 GB/s}",
+			f->refused ? "{calls} x, {bytes}, {time_ns:3 ms}, {bandwidth:2 GB/s} "
+				     "({refused} refused)"
+				   : "{calls} x, {bytes}, {time_ns:3 ms}, {bandwidth:2 GB/s}",
 			"calls",
 		};
 		print_lines(out, &line, 1, &of);
@@ -155,15 +155,15 @@ static void print_calls(FILE *out, const struct replay_device *d)
 {
 	int shown = 0;
 
-	for (int c = 0; c < MODEL_CALL_COUNT; c++) {
-		const struct call_figures f = figures_of_calls(d, c);
-		if (f.calls == 0)
+	for (enum model_call c = 0; c < MODEL_MOVES; c++) {
+		const struct call_figures *f = &d->window.calls[c];
+		if (f->calls == 0)
 			continue;
 		fprintf(out, "%s%-23s %7" G_GUINT64_FORMAT " x %5.1f us",
-			shown % 2 ? "   " : "    ", model_call_name(c), f.calls,
-			f.ps / 1e6 / f.calls);
-		if (f.refused)
-			fprintf(out, " (%" G_GUINT64_FORMAT " refused)", f.refused);
+			shown % 2 ? "   " : "    ", model_call_name(c), f->calls,
+			f->ps / 1e6 / f->calls);
+		if (f->refused)
+			fprintf(out, " (%" G_GUINT64_FORMAT " refused)", f->refused);
 		if (++shown % 2 == 0)
 			fputc('\n', out);
 	}

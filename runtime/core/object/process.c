@@ -9,6 +9,7 @@
 
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 
 pthread_mutex_t core_setup_lock = PTHREAD_MUTEX_INITIALIZER;
 pthread_mutex_t core_lists_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -16,6 +17,7 @@ pthread_mutex_t core_lists_lock = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic(struct npu_driver *) top;
 static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
 static bool fork_watched;        /* open_lock */
+static bool complained;          /* open_lock */
 static struct npu_driver *given; /* core_driver_use()'s */
 static atomic_bool device_opened, forked, ended;
 
@@ -44,6 +46,14 @@ static void in_child(void)
 		atomic_store(&top, NULL);
 	}
 	after_fork();
+}
+
+void core_order(uint32_t device, enum npu_order what, uint32_t id, uint64_t value)
+{
+	struct npu_driver *drv = core_driver_peek();
+
+	if (drv != NULL)
+		npu_call(drv, npusimOrder, device, what, id, value);
 }
 
 bool core_is_forked(void)
@@ -78,6 +88,10 @@ static bool open_locked(void)
 	if (drv == NULL) {
 		npu_message_set("npusim: %s",
 				error != NULL ? error : "no driver, and no memory to say why");
+		if (!complained)
+			npu_log(NPU_LOG_ERROR, "%s", npu_message() + strlen("npusim: "));
+		complained = true;
+		npu_message_logged();
 		free(error);
 		return false;
 	}

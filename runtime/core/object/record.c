@@ -127,6 +127,7 @@ int core_record_add_relay(struct record *record, uint32_t device, uint32_t id, c
 
 	if (relay == NULL)
 		return core_fail(CORE_MEMORY_ALLOCATION, call, "no memory for an event");
+	core_order(device, NPU_ORDER_RELAY, id, (uint64_t)record->device << 32 | record->id);
 	*relay = (struct relay){ .device = device, .id = id };
 	pthread_mutex_lock(&record->lock);
 	done = atomic_load(&record->done);

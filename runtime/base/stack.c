@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Call stacks: glibc unwinds, a table keeps each stack once, libdw names lines. libdw is loaded
+ * when the first stack is put in words: a process that prints none needs no debug information.
+ */
+#include "base/stack.h"
+
+#include "base/base.h"
+
+#include <dlfcn.h>
+#include <execinfo.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define OWN_FRAMES_MAX 16 /* of npusim, between the program and npu_stack_here() */
+#define STACKS_MAX     (1u << 20)
+#define SLOTS_FIRST    1024u
+
+struct kept {
+	uint64_t hash;
+	const char *call; /* npusim's function that the program called */
+	unsigned count;
+	void *frames[];
+};
+
+static unsigned depth; /* frames of the program; 0: stacks are off */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct kept *_Atomic *stacks; /* by number; STACKS_MAX of them, touched as they fill */
+static unsigned stack_count = 1;
+static uint32_t *slots; /* numbers, by hash */
+static unsigned slot_count;
+
+void npu_stack_use(unsigned unset)
+{
+	bool set;
+	const char *value = npu_var_get(NPU_VAR_STACKS, &set);
+	void *warm[2];
+
+	pthread_mutex_lock(&lock);
+	if (set)
+		unset = strcmp(value, "full") == 0    ? NPU_STACK_FULL
+			: strcmp(value, "short") == 0 ? NPU_STACK_SHORT
+						      : 0;
+	if (unset > 0 && stacks == NULL) {
+		stacks = calloc(STACKS_MAX, sizeof(*stacks));
+		slots = calloc(SLOTS_FIRST, sizeof(*slots));
+		slot_count = slots == NULL ? 0 : SLOTS_FIRST;
+		backtrace(warm, 2); /* the first call loads libgcc */
+	}
+	depth = stacks == NULL || slots == NULL ? 0 : unset;
+	pthread_mutex_unlock(&lock);
+}
+
+/* ---- whose a frame is ---- */
+
+/* npusim's objects, once known: their text ranges do not change. */
+struct range {
+	uintptr_t begin, end;
+};
+static struct range own[8];
+static _Atomic unsigned own_count;
+
+static bool is_own_name(const char *path)
+{
+	static const char *const names[] = { "libascendcl.so",   "libacl_rt.so",
+					     "libascend_hal.so", "libcuda.so",
+					     "libcudart.so",     "backend-sim.so",
+					     "backend-hw.so",    "npusim-validate.so" };
+	const char *base = strrchr(path, '/');
+
+	base = base == NULL ? path : base + 1;
+	for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (strncmp(base, names[i], strlen(names[i])) == 0)
+			return true;
+	return false;
+}
+
+/* Looks an address up where no range of ours has it. Whether it is npusim's. */
+static bool is_own(void *address)
+{
+	uintptr_t at = (uintptr_t)address;
+	unsigned known = atomic_load_explicit(&own_count, memory_order_acquire);
+	static __thread struct range foreign; /* of the thread's last foreign frame */
+	Dl_info info;
+	struct range found;
+	struct dl_find_object object;
+
+	for (unsigned i = 0; i < known; i++)
+		if (at >= own[i].begin && at < own[i].end)
+			return true;
+	if (at >= foreign.begin && at < foreign.end)
+		return false;
+	if (_dl_find_object(address, &object) != 0)
+		return false;
+	found = (struct range){ (uintptr_t)object.dlfo_map_start, (uintptr_t)object.dlfo_map_end };
+	if (dladdr(address, &info) == 0 || info.dli_fname == NULL || !is_own_name(info.dli_fname)) {
+		foreign = found;
+		return false;
+	}
+	pthread_mutex_lock(&lock);
+	known = atomic_load(&own_count);
+	if (known < sizeof(own) / sizeof(own[0])) {
+		own[known] = found;
+		atomic_store_explicit(&own_count, known + 1, memory_order_release);
+	}
+	pthread_mutex_unlock(&lock);
+	return true;
+}
+
+/* ---- taken ---- */
+
+static uint64_t hash_of(void *const *frames, unsigned count)
+{
+	uint64_t hash = UINT64_C(0xcbf29ce484222325);
+
+	for (unsigned i = 0; i < count; i++)
+		hash = (hash ^ (uintptr_t)frames[i]) * UINT64_C(0x100000001b3);
+	return hash ^ hash >> 29;
+}
+
+static npu_stack find_locked(uint64_t hash, void *const *frames, unsigned count, unsigned *out_slot)
+{
+	unsigned slot = (unsigned)hash & (slot_count - 1);
+
+	for (; slots[slot] != 0; slot = (slot + 1) & (slot_count - 1)) {
+		struct kept *kept = stacks[slots[slot]];
+
+		if (kept->hash == hash && kept->count == count &&
+		    memcmp(kept->frames, frames, count * sizeof(*frames)) == 0)
+			return slots[slot];
+	}
+	*out_slot = slot;
+	return 0;
+}
+
+static void grow_locked(void)
+{
+	uint32_t *grown = calloc(slot_count * 2u, sizeof(*grown));
+	unsigned mask = slot_count * 2 - 1;
+
+	if (grown == NULL)
+		return;
+	for (unsigned i = 1; i < stack_count; i++) {
+		unsigned slot = (unsigned)stacks[i]->hash & mask;
+
+		while (grown[slot] != 0)
+			slot = (slot + 1) & mask;
+		grown[slot] = i;
+	}
+	free(slots);
+	slots = grown;
+	slot_count *= 2;
+}
+
+static npu_stack keep(void *const *frames, unsigned count, const void *entry)
+{
+	uint64_t hash = hash_of(frames, count) ^ (uintptr_t)entry;
+	static __thread struct {
+		uint64_t hash;
+		npu_stack stack;
+	} recent[16];
+	unsigned at = (unsigned)(hash >> 7) % 16, slot = 0;
+	struct kept *kept = NULL;
+	npu_stack stack;
+	Dl_info info;
+
+	if (recent[at].hash == hash && recent[at].stack != 0)
+		return recent[at].stack;
+	pthread_mutex_lock(&lock);
+	stack = find_locked(hash, frames, count, &slot);
+	if (stack == 0 && stack_count < STACKS_MAX)
+		kept = malloc(sizeof(*kept) + count * sizeof(*frames));
+	if (kept != NULL) {
+		*kept = (struct kept){ .hash = hash, .count = count };
+		if (entry != NULL && dladdr(entry, &info) != 0)
+			kept->call = info.dli_sname;
+		memcpy(kept->frames, frames, count * sizeof(*frames));
+		stack = stack_count++;
+		atomic_store(&stacks[stack], kept);
+		slots[slot] = stack;
+		if (stack_count * 2 > slot_count)
+			grow_locked();
+	}
+	pthread_mutex_unlock(&lock);
+	recent[at].hash = hash;
+	recent[at].stack = stack;
+	return stack;
+}
+
+npu_stack npu_stack_here(void)
+{
+	void *frames[OWN_FRAMES_MAX + NPU_STACK_FULL], *entry = NULL;
+	int got, first;
+
+	if (depth == 0)
+		return 0;
+	got = backtrace(frames, (int)(OWN_FRAMES_MAX + depth));
+	for (first = 0; first < got && first < OWN_FRAMES_MAX && is_own(frames[first]); first++)
+		entry = frames[first];
+	got -= first;
+	if (got > (int)depth)
+		got = (int)depth;
+	return got <= 0 ? 0 : keep(frames + first, (unsigned)got, entry);
+}
+
+/* ---- in words ---- */
+
+static struct kept *kept_of(npu_stack stack)
+{
+	return stack == 0 || stacks == NULL || stack >= STACKS_MAX ? NULL
+								   : atomic_load(&stacks[stack]);
+}
+
+unsigned npu_stack_frames(npu_stack stack, void *const **out_frames)
+{
+	struct kept *kept = kept_of(stack);
+
+	*out_frames = kept == NULL ? NULL : kept->frames;
+	return kept == NULL ? 0 : kept->count;
+}
+
+const char *npu_stack_call(npu_stack stack)
+{
+	struct kept *kept = kept_of(stack);
+
+	return kept == NULL ? NULL : kept->call;
+}
+
+/* libdw's functions that are used here, as elfutils/libdwfl.h declares them, without a need of that
+ * header. */
+struct dwfl_callbacks {
+	void *find_elf, *find_debuginfo, *section_address;
+	char **debuginfo_path;
+};
+static struct {
+	bool tried;
+	void *dwfl;
+	void *(*begin)(const struct dwfl_callbacks *);
+	int (*proc_report)(void *dwfl, pid_t pid);
+	int (*report_end)(void *dwfl, void *removed, void *arg);
+	void *(*module)(void *dwfl, uint64_t address);
+	const char *(*name)(void *module, uint64_t address);
+	void *(*source)(void *module, uint64_t address);
+	const char *(*line)(void *line, uint64_t *address, int *number, int *column, uint64_t *time,
+			    uint64_t *length);
+} dw;
+static pthread_mutex_t dw_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static bool find(void *library, const char *name, void *out_function)
+{
+	void *function = dlsym(library, name);
+
+	memcpy(out_function, &function, sizeof(function));
+	return function != NULL;
+}
+
+static void open_locked(void)
+{
+	static struct dwfl_callbacks callbacks;
+	void *library = dlopen("libdw.so.1", RTLD_LAZY | RTLD_LOCAL);
+
+	dw.tried = true;
+	if (library == NULL || !find(library, "dwfl_begin", &dw.begin) ||
+	    !find(library, "dwfl_linux_proc_report", &dw.proc_report) ||
+	    !find(library, "dwfl_report_end", &dw.report_end) ||
+	    !find(library, "dwfl_addrmodule", &dw.module) ||
+	    !find(library, "dwfl_module_addrname", &dw.name) ||
+	    !find(library, "dwfl_module_getsrc", &dw.source) ||
+	    !find(library, "dwfl_lineinfo", &dw.line) ||
+	    !find(library, "dwfl_linux_proc_find_elf", &callbacks.find_elf) ||
+	    !find(library, "dwfl_standard_find_debuginfo", &callbacks.find_debuginfo))
+		return;
+	dw.dwfl = dw.begin(&callbacks);
+}
+
+/* A frame holds the address after its call: the line is that of the byte before. */
+static void *module_locked(uint64_t at)
+{
+	void *module;
+
+	if (!dw.tried)
+		open_locked();
+	if (dw.dwfl == NULL)
+		return NULL;
+	module = dw.module(dw.dwfl, at);
+	if (module == NULL && dw.proc_report(dw.dwfl, getpid()) == 0) {
+		dw.report_end(dw.dwfl, NULL, NULL); /* an object that was loaded since */
+		module = dw.module(dw.dwfl, at);
+	}
+	return module;
+}
+
+char *npu_stack_frame(const void *address)
+{
+	uint64_t at = (uintptr_t)address - 1;
+	const char *name = NULL, *file = NULL;
+	void *module, *line = NULL;
+	Dl_info info = { 0 };
+	char *text = NULL;
+	int number = 0;
+
+	pthread_mutex_lock(&dw_lock);
+	module = module_locked(at);
+	if (module != NULL) {
+		name = dw.name(module, at);
+		line = dw.source(module, at);
+	}
+	if (line != NULL)
+		file = dw.line(line, NULL, &number, NULL, NULL, NULL);
+	if (dladdr((const void *)(uintptr_t)at, &info) == 0)
+		info = (Dl_info){ 0 };
+	if (name == NULL)
+		name = info.dli_sname;
+	npu_text_add(&text, "%s", name != NULL ? name : "?");
+	if (file != NULL)
+		npu_text_add(&text, " at %s:%d", file, number);
+	else if (info.dli_fname != NULL)
+		npu_text_add(&text, " in %s+%#tx", info.dli_fname,
+			     (const char *)address - (const char *)info.dli_fbase);
+	else
+		npu_text_add(&text, " at %p", address);
+	pthread_mutex_unlock(&dw_lock);
+	return text;
+}
+
+void npu_stack_add(char **text, npu_stack stack, const char *indent)
+{
+	struct kept *kept = kept_of(stack);
+
+	if (kept == NULL)
+		return;
+	if (kept->call != NULL)
+		npu_text_add(text, "%s%s\n", indent, kept->call);
+	for (unsigned i = 0; i < kept->count; i++) {
+		char *frame = npu_stack_frame(kept->frames[i]);
+		bool last = frame != NULL && strncmp(frame, "main ", 5) == 0;
+
+		npu_text_add(text, "%s%s\n", indent, frame != NULL ? frame : "?");
+		free(frame);
+		if (last)
+			break;
+	}
+}

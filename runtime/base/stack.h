@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Call stacks: taken where something happens, kept once each, and put in words when somebody asks.
+ * Who keeps an object keeps the number of its stack beside it.
+ */
+#ifndef NPUSIM_BASE_STACK_H
+#define NPUSIM_BASE_STACK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* 0: none is known. */
+typedef uint32_t npu_stack;
+
+enum { NPU_STACK_SHORT = 8, NPU_STACK_FULL = 64 };
+
+/* How many frames of the program a stack has, from NPUSIM_STACKS (off: 0, short, full); `unset` is
+ * for a process that says nothing. Before the first npu_stack_here(). */
+void npu_stack_use(unsigned unset);
+/* The calling thread's, from the function of npusim that the program called on. Equal stacks have
+ * one number. Any thread; it takes a lock for a new stack only. */
+npu_stack npu_stack_here(void);
+/* Adds a line a frame to *text (free()), each after `indent`: the function, and the file and line
+ * where libdw finds them, else the object and the offset into it. */
+void npu_stack_add(char **text, npu_stack stack, const char *indent);
+/* The function of npusim that the program called ("aclrtFree"), the innermost of a stack; NULL: it
+ * is not known. */
+const char *npu_stack_call(npu_stack stack);
+/* The frames of a stack, innermost first, the program's own only; valid for ever. */
+unsigned npu_stack_frames(npu_stack stack, void *const **out_frames);
+/* A frame in words: "step() at train.c:41"; free(). */
+char *npu_stack_frame(const void *address);
+
+#endif

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The doors of the CUDA face: the exported functions. Each calls its namesake inside, and notes for
+ * the log where the program called it if that fails.
+ */
+#include "cuda-internal.h"
+
+/* What programs try, and go on without. */
+static bool is_expected(CUresult code)
+{
+	return code == CUDA_ERROR_OUT_OF_MEMORY || code == CUDA_ERROR_NOT_SUPPORTED ||
+	       code == CUDA_ERROR_NOT_FOUND || code == CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED;
+}
+
+void cuda_note(const char *call, CUresult code, const void *site)
+{
+	if (code == CUDA_ERROR_NOT_READY)
+		return; /* the answer of a query */
+	npu_failure_note(&(struct npu_failure){ .call = call,
+						.code = (int)code,
+						.name = cuda_error_name(code),
+						.site = site,
+						.expected = is_expected(code) });
+}
+
+#define DOOR(call, params, args)                                             \
+	CUresult door_##call params __asm__(#call);                          \
+	CUDA_EXPORT CUresult door_##call params                              \
+	{                                                                    \
+		CUresult code = call args;                                   \
+                                                                             \
+		if (__builtin_expect(code != CUDA_SUCCESS, 0))               \
+			cuda_note(#call, code, __builtin_return_address(0)); \
+		return code;                                                 \
+	}
+CUDA_DOORS(DOOR)

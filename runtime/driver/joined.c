@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * This library among those of the process: tells `npusim run` that a process of its run has it, and
+ * warns of a second library of the same name.
+ */
+#include "driver/module.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <link.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "npusim/hal-ours.h"
+
+#define OTHERS_MAX 4
+
+/* A program that loads the library and makes no call has joined, too. */
+__attribute__((constructor)) static void tell_run(void)
+{
+	const char *path = npu_var_get(NPU_VAR_JOIN_FILE, NULL);
+	int fd = path[0] != '\0' ? open(path, O_WRONLY | O_APPEND | O_NONBLOCK | O_CLOEXEC) : -1;
+
+	if (fd < 0)
+		return;
+	if (write(fd, "+", 1) != 1)
+		npu_log(NPU_LOG_DEBUG, "%s cannot be written", path);
+	close(fd);
+}
+
+/* ---- other libraries ---- */
+
+struct others {
+	bool with_hal;
+	char own[PATH_MAX];
+	unsigned count;
+	char path[OTHERS_MAX][PATH_MAX];
+};
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash != NULL ? slash + 1 : path;
+}
+
+/* Under any version: libascendcl.so.1. The CUDA driver's name counts only where we have it: a
+ * program may use both kinds of device. */
+static bool is_our_name(const struct others *others, const char *name)
+{
+	static const char *const names[] = { "libascendcl.so", "libacl_rt.so", "libascend_hal.so",
+					     "libcuda.so.1" };
+	bool cuda = strncmp(base_name(others->own), "libcuda.", 8) == 0;
+
+	for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (strncmp(name, names[i], strlen(names[i])) == 0)
+			return i == 2 ? others->with_hal && !cuda : cuda == (i == 3);
+	return false;
+}
+
+/* The list is the loader's, and locked: nothing is asked of it here. */
+static int find_others(struct dl_phdr_info *info, size_t size, void *data)
+{
+	struct others *others = data;
+	char real[PATH_MAX];
+
+	(void)size;
+	if (info->dlpi_name[0] == '\0' || !is_our_name(others, base_name(info->dlpi_name)) ||
+	    realpath(info->dlpi_name, real) == NULL || strcmp(real, others->own) == 0 ||
+	    others->count == OTHERS_MAX)
+		return 0;
+	for (unsigned i = 0; i < others->count; i++)
+		if (strcmp(others->path[i], real) == 0)
+			return 0;
+	strcpy(others->path[others->count++], real);
+	return 0;
+}
+
+/* Our libascend_hal.so and our libascendcl.so share one model; two copies of either do not. */
+static bool is_partner(const struct others *others, const char *path)
+{
+	void *handle = strncmp(base_name(path), base_name(others->own), 10) != 0
+			       ? dlopen(path, RTLD_LAZY | RTLD_NOLOAD)
+			       : NULL;
+	bool ours = handle != NULL && (dlsym(handle, NPUSIM_HAL_SYMBOL) != NULL ||
+				       dlsym(handle, "npusim_backend_text") != NULL);
+
+	if (handle != NULL)
+		dlclose(handle);
+	return ours;
+}
+
+static bool is_in_list(const char *variable, const char *folder, size_t length)
+{
+	const char *at = secure_getenv(variable);
+
+	for (; at != NULL && *at != '\0'; at += strcspn(at, ":"), at += *at == ':') {
+		size_t entry = strcspn(at, ":");
+
+		while (entry > 1 && at[entry - 1] == '/')
+			entry--;
+		if (entry == length && strncmp(at, folder, length) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* What is likely; the loader keeps no account. */
+static const char *what_brought_it(const char *path)
+{
+	const char *preload = secure_getenv("LD_PRELOAD");
+
+	if (preload != NULL && strstr(preload, base_name(path)) != NULL)
+		return "LD_PRELOAD has it";
+	if (is_in_list("LD_LIBRARY_PATH", path, (size_t)(base_name(path) - path - 1)))
+		return "LD_LIBRARY_PATH has its folder";
+	return "a DT_RPATH or DT_RUNPATH names its folder, or dlopen() its path";
+}
+
+static void warn_of_others(bool with_hal)
+{
+	struct others *others = calloc(1, sizeof(*others));
+	Dl_info own;
+
+	if (others == NULL || dladdr((void *)find_others, &own) == 0 ||
+	    realpath(own.dli_fname, others->own) == NULL) {
+		free(others);
+		return;
+	}
+	others->with_hal = with_hal;
+	dl_iterate_phdr(find_others, others);
+	for (unsigned i = 0; i < others->count; i++)
+		if (!is_partner(others, others->path[i]))
+			npu_log(NPU_LOG_WARN,
+				"this process also has %s, which is not npusim's: calls that reach "
+				"it get its answers, not those of %s; %s",
+				others->path[i], others->own, what_brought_it(others->path[i]));
+	free(others);
+}
+
+static bool once_with_hal;
+
+static void warn_once(void)
+{
+	warn_of_others(once_with_hal);
+}
+
+void driver_warn_of_others(bool with_hal)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	once_with_hal = with_hal;
+	pthread_once(&once, warn_once);
+}

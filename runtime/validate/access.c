@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Accesses on their way, in an array sorted by address: as many as queues have entries.
+ */
+#include "validate/access.h"
+
+struct accesses {
+	GArray *sorted;   /* of struct access, by begin */
+	uint64_t longest; /* bytes of one; never too small */
+};
+
+struct accesses *accesses_new(void)
+{
+	struct accesses *accesses = g_new0(struct accesses, 1);
+
+	accesses->sorted = g_array_new(FALSE, FALSE, sizeof(struct access));
+	return accesses;
+}
+
+void accesses_free(struct accesses *accesses)
+{
+	g_array_unref(accesses->sorted);
+	g_free(accesses);
+}
+
+unsigned accesses_count(const struct accesses *accesses)
+{
+	return accesses->sorted->len;
+}
+
+/* The first that begins at the address or behind it. */
+static guint first_from(const struct accesses *accesses, uint64_t begin)
+{
+	guint low = 0, high = accesses->sorted->len;
+
+	while (low < high) {
+		guint middle = (low + high) / 2;
+
+		if (g_array_index(accesses->sorted, struct access, middle).begin < begin)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+void accesses_add(struct accesses *accesses, const struct access *access)
+{
+	guint at = first_from(accesses, access->begin);
+
+	for (guint i = at; i < accesses->sorted->len; i++) {
+		struct access *old = &g_array_index(accesses->sorted, struct access, i);
+
+		if (old->begin != access->begin)
+			break;
+		if (old->end == access->end && old->stream == access->stream &&
+		    old->write <= access->write) {
+			*old = *access;
+			return;
+		}
+	}
+	g_array_insert_val(accesses->sorted, at, *access);
+	accesses->longest = MAX(accesses->longest, access->end - access->begin);
+}
+
+void accesses_settle(struct accesses *accesses, const struct order *order)
+{
+	const struct clock *host = order_host(order);
+	guint kept = 0;
+
+	for (guint i = 0; i < accesses->sorted->len; i++) {
+		const struct access *access = &g_array_index(accesses->sorted, struct access, i);
+
+		if (access->stream < host->count && host->at[access->stream] >= access->number)
+			continue;
+		if (kept != i)
+			g_array_index(accesses->sorted, struct access, kept) = *access;
+		kept++;
+	}
+	g_array_set_size(accesses->sorted, kept);
+	if (kept == 0)
+		accesses->longest = 0;
+}
+
+void accesses_unordered(const struct accesses *accesses, const struct order *order,
+			const struct clock *clock, uint64_t begin, uint64_t end, bool write,
+			bool or_after, access_fn fn, void *arg)
+{
+	uint64_t from = begin > accesses->longest ? begin - accesses->longest : 0;
+
+	for (guint i = first_from(accesses, from); i < accesses->sorted->len; i++) {
+		const struct access *access = &g_array_index(accesses->sorted, struct access, i);
+
+		if (access->begin >= end)
+			break;
+		if (access->end > begin && (write || access->write) &&
+		    (or_after || !order_is_tainted(order, access->taint)) &&
+		    !order_is_before(order, access->stream, access->number, clock))
+			fn(arg, access);
+	}
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the program holds, each with the stack of the call that made it, and what it held: the last
+ * that were given back, with both stacks. Under the caller's lock.
+ */
+#ifndef NPUSIM_VALIDATE_OBJECTS_H
+#define NPUSIM_VALIDATE_OBJECTS_H
+
+#include <glib.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/stack.h"
+
+enum object_kind {
+	OBJECT_RESERVATION,
+	OBJECT_MAPPING,
+	OBJECT_ALLOCATION, /* of a device: aclrtMalloc */
+	OBJECT_PINNED,     /* aclrtMallocHost */
+	OBJECT_REGISTERED, /* the program's own memory: by its address */
+	OBJECT_OPENED,     /* another process's, by its name */
+	OBJECT_HANDLE,     /* physical memory: key is the handle */
+	OBJECT_KIND_COUNT
+};
+
+#define OBJECT_NO_DEVICE UINT32_MAX
+
+struct object {
+	uint64_t key; /* its address, or the handle */
+	uint64_t bytes;
+	uint64_t inside;     /* MAPPING: the handle; REGISTERED: the device's address */
+	uint32_t references; /* HANDLE */
+	uint32_t dev;        /* OBJECT_NO_DEVICE: of none */
+	uint8_t kind;
+	bool own; /* the runtime's, not the program's */
+	npu_stack made, ended;
+};
+
+/* In words: "allocation", and the call that gives one back. */
+const char *object_name(enum object_kind kind);
+const char *object_ender(enum object_kind kind);
+
+struct objects;
+
+struct objects *objects_new(void);
+void objects_free(struct objects *objects);
+/* In the place of one with the same key. */
+void objects_add(struct objects *objects, const struct object *object);
+/* Borrowed until the next change; NULL: there is none. */
+struct object *objects_find(struct objects *objects, enum object_kind kind, uint64_t key);
+/* The one that an address lies in, of any kind with addresses but RESERVATION. */
+struct object *objects_around(struct objects *objects, uint64_t address);
+/* Into the history. */
+void objects_end(struct objects *objects, enum object_kind kind, uint64_t key, npu_stack stack);
+/* The last that was given back of what had the address (in it, or `exact`: as its start) or the
+ * handle. NULL: none is known. */
+const struct object *objects_ended(const struct objects *objects, bool handle, uint64_t key,
+				   bool exact);
+/* The device is closed, and what the process had there is gone; OBJECT_NO_DEVICE: all of it. */
+void objects_end_of(struct objects *objects, uint32_t dev, npu_stack stack);
+void objects_each(struct objects *objects, void (*fn)(void *arg, const struct object *object),
+		  void *arg);
+
+#endif

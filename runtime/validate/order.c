@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What happens before what: the clocks and their edges.
+ */
+#include "validate/order.h"
+
+#include <string.h>
+
+#define TASK_IDS 0x8000u
+
+struct order_edge {
+	uint64_t number; /* of the entry that waits */
+	struct clock clock;
+};
+
+struct event {
+	bool recorded;
+	uint64_t relay_of; /* name of its source + 1; 0: none */
+	struct clock clock;
+};
+
+struct order {
+	GPtrArray *streams; /* by index; an index is used again */
+	GHashTable *by_id;  /* (dev, id) -> live struct order_stream */
+	GHashTable *events; /* name -> struct event */
+	struct clock host;
+	uint64_t host_version;
+	uint64_t taints, settled; /* numbers of waits; up to which nothing matters any more */
+	uint64_t values;          /* the last of them that is a value's */
+};
+
+/* ---- clocks ---- */
+
+static void advance(struct clock *clock, unsigned stream, uint64_t number)
+{
+	if (stream >= clock->count) {
+		clock->at = g_renew(uint64_t, clock->at, stream + 1);
+		memset(clock->at + clock->count, 0,
+		       (stream + 1 - clock->count) * sizeof(*clock->at));
+		clock->count = stream + 1;
+	}
+	if (clock->at[stream] < number)
+		clock->at[stream] = number;
+}
+
+static void join(struct clock *clock, const struct clock *other)
+{
+	for (unsigned i = other->count; i-- > 0;)
+		if (other->at[i] > 0)
+			advance(clock, i, other->at[i]);
+	clock->taint = MAX(clock->taint, other->taint);
+}
+
+static struct clock copy_of(const struct clock *clock)
+{
+	struct clock copy = { .count = clock->count, .taint = clock->taint };
+
+	copy.at = g_memdup2(clock->at, clock->count * sizeof(*clock->at));
+	return copy;
+}
+
+static void clear_edge(gpointer data)
+{
+	g_free(((struct order_edge *)data)->clock.at);
+}
+
+/* ---- streams ---- */
+
+static gpointer stream_key(uint32_t dev, uint32_t id)
+{
+	return (gpointer)(uintptr_t)((uint64_t)dev << 32 | id);
+}
+
+static void free_stream(gpointer data)
+{
+	struct order_stream *stream = data;
+
+	g_array_unref(stream->edges);
+	g_free(stream->clock.at);
+	g_free(stream);
+}
+
+static void free_event(gpointer data)
+{
+	g_free(((struct event *)data)->clock.at);
+	g_free(data);
+}
+
+struct order *order_new(void)
+{
+	struct order *order = g_new0(struct order, 1);
+
+	order->streams = g_ptr_array_new_with_free_func(free_stream);
+	order->by_id = g_hash_table_new(g_direct_hash, g_direct_equal);
+	order->events = g_hash_table_new_full(g_direct_hash, g_direct_equal, NULL, free_event);
+	order->host_version = 1;
+	return order;
+}
+
+void order_free(struct order *order)
+{
+	g_hash_table_unref(order->by_id);
+	g_hash_table_unref(order->events);
+	g_ptr_array_unref(order->streams);
+	g_free(order->host.at);
+	g_free(order);
+}
+
+struct order_stream *order_stream(struct order *order, uint32_t dev, uint32_t id)
+{
+	struct order_stream *stream = g_hash_table_lookup(order->by_id, stream_key(dev, id));
+
+	if (stream != NULL)
+		return stream;
+	for (unsigned i = 0; i < order->streams->len && stream == NULL; i++) {
+		struct order_stream *old = g_ptr_array_index(order->streams, i);
+
+		stream = old->live ? NULL : old;
+	}
+	if (stream == NULL) {
+		stream = g_new0(struct order_stream, 1);
+		stream->index = order->streams->len;
+		stream->edges = g_array_new(FALSE, FALSE, sizeof(struct order_edge));
+		g_array_set_clear_func(stream->edges, clear_edge);
+		g_ptr_array_add(order->streams, stream);
+	}
+	stream->dev = dev;
+	stream->id = id;
+	stream->base = stream->sent;
+	stream->host_version = 0;
+	stream->live = true;
+	g_hash_table_insert(order->by_id, stream_key(dev, id), stream);
+	return stream;
+}
+
+const struct order_stream *order_stream_at(const struct order *order, unsigned index)
+{
+	return g_ptr_array_index(order->streams, index);
+}
+
+void order_stream_end(struct order *order, uint32_t dev, uint32_t id)
+{
+	struct order_stream *stream = g_hash_table_lookup(order->by_id, stream_key(dev, id));
+
+	if (stream == NULL)
+		return;
+	order_seen(order, stream, stream->sent, false);
+	g_hash_table_remove(order->by_id, stream_key(dev, id));
+	stream->live = false;
+	stream->clock.taint = 0;
+}
+
+/* ---- entries ---- */
+
+uint64_t order_entry(struct order *order, struct order_stream *stream, uint16_t task)
+{
+	if (stream->host_version != order->host_version) {
+		join(&stream->clock, &order->host);
+		stream->host_version = order->host_version;
+	}
+	stream->last_task = task;
+	advance(&stream->clock, stream->index, ++stream->sent);
+	return stream->sent;
+}
+
+static void add_edge(struct order_stream *stream, const struct clock *clock)
+{
+	struct order_edge edge;
+
+	join(&stream->clock, clock);
+	edge = (struct order_edge){ .number = stream->sent, .clock = copy_of(clock) };
+	g_array_append_val(stream->edges, edge);
+}
+
+/* Whoever waits for something that is not known may have waited for this. */
+static void resolve(struct order *order, const struct clock *clock)
+{
+	for (unsigned i = 0; order->taints > order->settled && i < order->streams->len; i++) {
+		struct order_stream *stream = g_ptr_array_index(order->streams, i);
+
+		if (stream->live && stream->clock.taint > order->settled)
+			add_edge(stream, clock);
+	}
+}
+
+static void taint(struct order *order, struct order_stream *stream)
+{
+	stream->clock.taint = ++order->taints;
+}
+
+static struct event *event_of(struct order *order, uint64_t name)
+{
+	gpointer key = (gpointer)(uintptr_t)(name + 1);
+	struct event *event = g_hash_table_lookup(order->events, key);
+
+	if (event == NULL) {
+		event = g_new0(struct event, 1);
+		g_hash_table_insert(order->events, key, event);
+	}
+	return event;
+}
+
+static struct event *source_of(struct order *order, uint64_t name)
+{
+	struct event *event = event_of(order, name);
+
+	return event->relay_of != 0 ? event_of(order, event->relay_of - 1) : event;
+}
+
+static void set_recorded(struct event *event, const struct clock *clock)
+{
+	g_free(event->clock.at);
+	event->clock = copy_of(clock);
+	event->recorded = true;
+}
+
+void order_record(struct order *order, struct order_stream *stream, uint64_t name)
+{
+	set_recorded(event_of(order, name), &stream->clock);
+	resolve(order, &stream->clock);
+}
+
+void order_wait(struct order *order, struct order_stream *stream, uint64_t name)
+{
+	struct event *event = source_of(order, name);
+
+	if (event->recorded)
+		add_edge(stream, &event->clock);
+	else
+		taint(order, stream);
+}
+
+void order_value_write(struct order *order, struct order_stream *stream)
+{
+	resolve(order, &stream->clock);
+}
+
+void order_value_wait(struct order *order, struct order_stream *stream)
+{
+	taint(order, stream);
+}
+
+/* ---- events by the host ---- */
+
+void order_host_record(struct order *order, uint64_t name)
+{
+	struct event *event = event_of(order, name);
+
+	if (event->relay_of != 0)
+		return;
+	set_recorded(event, &order->host);
+	resolve(order, &order->host);
+}
+
+void order_event_reset(struct order *order, uint64_t name)
+{
+	event_of(order, name)->recorded = false;
+}
+
+void order_event_end(struct order *order, uint64_t name)
+{
+	g_hash_table_remove(order->events, (gpointer)(uintptr_t)(name + 1));
+}
+
+void order_relay(struct order *order, uint64_t name, uint64_t source)
+{
+	event_of(order, name)->relay_of = source + 1;
+}
+
+/* ---- what the host knows ---- */
+
+static void host_learns(struct order *order, const struct clock *clock)
+{
+	join(&order->host, clock);
+	order->host_version++;
+}
+
+void order_seen(struct order *order, struct order_stream *stream, uint64_t number, bool of_queue)
+{
+	unsigned passed = 0;
+
+	number = MIN(number + (of_queue ? stream->base : 0), stream->sent);
+	while (passed < stream->edges->len) {
+		const struct order_edge *edge =
+			&g_array_index(stream->edges, struct order_edge, passed);
+
+		if (edge->number > number)
+			break;
+		join(&order->host, &edge->clock);
+		passed++;
+	}
+	if (passed > 0)
+		g_array_remove_range(stream->edges, 0, passed);
+	advance(&order->host, stream->index, number);
+	order->host_version++;
+	if (number == stream->sent)
+		host_learns(order, &stream->clock);
+}
+
+void order_seen_event(struct order *order, uint64_t name)
+{
+	struct event *event = source_of(order, name);
+
+	if (event->recorded)
+		host_learns(order, &event->clock);
+}
+
+void order_seen_task(struct order *order, struct order_stream *stream, uint16_t task)
+{
+	uint64_t behind = (unsigned)(stream->last_task - task) & (TASK_IDS - 1);
+
+	if (behind < stream->sent - stream->base)
+		order_seen(order, stream, stream->sent - behind, false);
+}
+
+bool order_is_tainted(const struct order *order, uint64_t taint)
+{
+	return taint > order->settled;
+}
+
+bool order_is_before(const struct order *order, unsigned stream, uint64_t number,
+		     const struct clock *clock)
+{
+	return clock->taint > order->settled ||
+	       (stream < clock->count && clock->at[stream] >= number);
+}
+
+const struct clock *order_host(const struct order *order)
+{
+	return &order->host;
+}
+
+uint64_t order_host_version(const struct order *order)
+{
+	return order->host_version;
+}
+
+void order_quiet(struct order *order)
+{
+	order->settled = order->taints;
+}

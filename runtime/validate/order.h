@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What happens before what: a vector clock a stream, and one for the host, whose threads count as
+ * one that makes calls in the order in which they enter. Edges come from the queue's entries and
+ * from what the runtime tells of the program's waits; simulated time plays no part.
+ *
+ * Where an edge cannot be known (a value that somebody may write, an event that is recorded later)
+ * the clock is tainted: nothing that comes later in it is called unordered, with what came before
+ * or comes after, until all queues have been empty. Errors may be missed so; none is invented.
+ *
+ * Under the caller's lock.
+ */
+#ifndef NPUSIM_VALIDATE_ORDER_H
+#define NPUSIM_VALIDATE_ORDER_H
+
+#include <glib.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct clock {
+	uint64_t *at; /* by stream: the last entry that has happened before */
+	unsigned count;
+	uint64_t taint; /* number of the last wait whose edge is not known; 0: none */
+};
+
+struct order_stream {
+	uint32_t dev, id;
+	unsigned index;
+	uint64_t base; /* entries of the streams that had this index before */
+	uint64_t sent; /* of all that had it */
+	uint16_t last_task;
+	uint64_t host_version; /* of the host's clock, joined last */
+	struct clock clock;
+	GArray *edges; /* of struct order_edge: what the waits brought, oldest first */
+	bool live;
+};
+
+struct order;
+
+struct order *order_new(void);
+void order_free(struct order *order);
+
+/* The live stream of that id; made where there is none. */
+struct order_stream *order_stream(struct order *order, uint32_t dev, uint32_t id);
+/* The last that had an index. */
+const struct order_stream *order_stream_at(const struct order *order, unsigned index);
+/* Its queue is gone, and all of its work with it. */
+void order_stream_end(struct order *order, uint32_t dev, uint32_t id);
+
+/* The stream's next entry: its number. Everything that the host knows happened before it. */
+uint64_t order_entry(struct order *order, struct order_stream *stream, uint16_t task);
+/* That entry records an event, waits for one, writes a value, waits for one. */
+void order_record(struct order *order, struct order_stream *stream, uint64_t event);
+void order_wait(struct order *order, struct order_stream *stream, uint64_t event);
+void order_value_write(struct order *order, struct order_stream *stream);
+void order_value_wait(struct order *order, struct order_stream *stream);
+
+/* Events are named by device and id; a notify by its id with NOTIFY set. */
+#define ORDER_NOTIFY UINT64_C(0x80000000)
+static inline uint64_t order_event_name(uint32_t dev, uint32_t id)
+{
+	return (uint64_t)dev << 32 | id;
+}
+/* The host records it; it is not recorded any more; its id is given back. */
+void order_host_record(struct order *order, uint64_t event);
+void order_event_reset(struct order *order, uint64_t event);
+void order_event_end(struct order *order, uint64_t event);
+/* The host records `event` when `source` has happened. */
+void order_relay(struct order *order, uint64_t event, uint64_t source);
+
+/* The host knows that entries of a stream up to the number are done: counted as order_entry() does,
+ * or since the stream's queue was made (of_queue). */
+void order_seen(struct order *order, struct order_stream *stream, uint64_t number, bool of_queue);
+void order_seen_event(struct order *order, uint64_t event);
+/* By the task id of a completion. */
+void order_seen_task(struct order *order, struct order_stream *stream, uint16_t task);
+
+/* Whether the entry has happened before whatever comes next in the clock. */
+bool order_is_before(const struct order *order, unsigned stream, uint64_t number,
+		     const struct clock *clock);
+/* Whether a clock's taint still matters. */
+bool order_is_tainted(const struct order *order, uint64_t taint);
+const struct clock *order_host(const struct order *order);
+/* Counts changes of what the host knows. */
+uint64_t order_host_version(const struct order *order);
+/* No entry is on its way: what was not known does not matter any more. */
+void order_quiet(struct order *order);
+
+#endif

@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Entries of queues, copies and fills: each is put into the order, and its ranges are compared with
+ * those that are on their way.
+ */
+#include "validate/validate.h"
+
+#include "base/base.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Who makes an access: a stream's entry, or a call of the host (stream NULL). */
+struct actor {
+	struct validate *v;
+	const struct order_stream *stream;
+	const struct clock *clock;
+	uint64_t number;
+	npu_stack stack;
+};
+
+/* ---- what meets ---- */
+
+struct meeting {
+	const struct actor *actor;
+	uint64_t begin, end;
+	bool write;
+};
+
+static void tell_race(void *arg, const struct access *other)
+{
+	const struct meeting *meeting = arg;
+	const struct actor *actor = meeting->actor;
+	const struct order_stream *before = order_stream_at(actor->v->order, other->stream);
+	char who[48] = "the host", there[64];
+	struct report report = { .rule = VALIDATE_RACE,
+				 .now = actor->stack,
+				 .then = "the other access was queued by",
+				 .before = other->stack };
+	uint64_t begin = MAX(meeting->begin, other->begin), end = MIN(meeting->end, other->end);
+
+	if (actor->stream == before)
+		return;
+	if (actor->stream != NULL)
+		snprintf(who, sizeof(who), "queue %u of device %u", actor->stream->id,
+			 actor->stream->dev);
+	snprintf(there, sizeof(there), "queue %u of device %u", before->id, before->dev);
+	report_make(&report, "%s %s %s, which %s %s, and nothing orders the two", who,
+		    meeting->write ? "writes" : "reads", validate_range(actor->v, begin, end),
+		    there, other->write ? "writes" : "reads");
+}
+
+static void touch(const struct actor *actor, uint64_t begin, uint64_t bytes, bool write)
+{
+	struct validate *v = actor->v;
+	struct meeting meeting = { actor, begin, begin + bytes, write };
+	struct access access;
+
+	if (bytes == 0)
+		return;
+	if (report_wanted(VALIDATE_RACE))
+		accesses_unordered(v->accesses, v->order, actor->clock, begin, begin + bytes, write,
+				   false, tell_race, &meeting);
+	if (actor->stream == NULL)
+		return;
+	access = (struct access){ .begin = begin,
+				  .end = begin + bytes,
+				  .stream = actor->stream->index,
+				  .write = write,
+				  .number = actor->number,
+				  .taint = actor->clock->taint,
+				  .stack = actor->stack };
+	accesses_add(v->accesses, &access);
+}
+
+void validate_settle(struct validate *v)
+{
+	if (v->settled == order_host_version(v->order))
+		return;
+	v->settled = order_host_version(v->order);
+	accesses_settle(v->accesses, v->order);
+	if (accesses_count(v->accesses) == 0)
+		order_quiet(v->order);
+}
+
+struct pending {
+	struct validate *v;
+	struct report report;
+	const struct object *object;
+	uint64_t begin, end;
+	bool found;
+};
+
+static void tell_pending(void *arg, const struct access *access)
+{
+	struct pending *pending = arg;
+	const struct order_stream *stream = order_stream_at(pending->v->order, access->stream);
+	const char *call = npu_stack_call(pending->report.now);
+
+	pending->found = true;
+	pending->report.before = access->stack;
+	report_make(&pending->report,
+		    "%s gives %s back, which work of queue %u of device %u still %s: nobody has "
+		    "waited for it",
+		    call != NULL ? call : object_ender(pending->object->kind),
+		    validate_range(pending->v, MAX(pending->begin, access->begin),
+				   MIN(pending->end, access->end)),
+		    stream->id, stream->dev, access->write ? "writes" : "reads");
+}
+
+bool validate_pending(struct validate *v, enum validate_rule rule, npu_stack stack,
+		      const struct object *object, uint64_t begin, uint64_t end)
+{
+	struct pending pending = { .v = v,
+				   .report = { .rule = rule,
+					       .now = stack,
+					       .then = "the work was queued by",
+					       .made = object->made },
+				   .object = object,
+				   .begin = begin,
+				   .end = end };
+
+	validate_settle(v);
+	accesses_unordered(v->accesses, v->order, order_host(v->order), begin, end, true, true,
+			   tell_pending, &pending);
+	return pending.found;
+}
+
+/* ---- entries ---- */
+
+static uint64_t event_name(uint32_t dev, const struct stars_event_sqe *sqe, bool notify)
+{
+	if (notify)
+		return order_event_name(dev, sqe->event_id) | ORDER_NOTIFY;
+	return order_event_name(sqe->res2 != 0 ? sqe->res2 - 1u : dev, sqe->event_id);
+}
+
+static void write_value(struct validate *v, struct order_stream *stream, const uint8_t *entry)
+{
+	struct stars_write_value_sqe sqe;
+
+	memcpy(&sqe, entry, sizeof(sqe));
+	if (sqe.sub_type == 1)
+		order_event_reset(v->order, order_event_name(stream->dev, sqe.res7));
+	else
+		order_value_write(v->order, stream);
+}
+
+static void enter(struct validate *v, struct order_stream *stream, const uint8_t *entry,
+		  npu_stack stack)
+{
+	const struct stars_sqe_header *header = (const void *)entry;
+	struct actor actor = { .v = v, .stream = stream, .clock = &stream->clock, .stack = stack };
+	uint64_t dst, src, bytes;
+	struct stars_event_sqe event;
+
+	memcpy(&event, entry, sizeof(event));
+	actor.number = order_entry(v->order, stream, header->task_id);
+	switch (header->type) {
+	case STARS_SQE_EVENT_RECORD:
+	case STARS_SQE_NOTIFY_RECORD:
+		order_record(
+			v->order, stream,
+			event_name(stream->dev, &event, header->type == STARS_SQE_NOTIFY_RECORD));
+		break;
+	case STARS_SQE_EVENT_WAIT:
+		order_wait(v->order, stream, event_name(stream->dev, &event, false));
+		break;
+	case STARS_SQE_NOTIFY_WAIT: /* it takes the record with it */
+		order_wait(v->order, stream, event_name(stream->dev, &event, true));
+		order_event_reset(v->order, event_name(stream->dev, &event, true));
+		break;
+	case STARS_SQE_WRITE_VALUE:
+		write_value(v, stream, entry);
+		break;
+	case STARS_SQE_COND:
+		order_value_wait(v->order, stream);
+		break;
+	default:
+		if (!driver_entry_copy(entry, &dst, &src, &bytes))
+			break;
+		touch(&actor, src, bytes, false);
+		touch(&actor, dst, bytes, true);
+		/* Somebody may wait for a value that the copy brings. */
+		if (bytes <= sizeof(uint64_t))
+			order_value_write(v->order, stream);
+	}
+}
+
+static void send(struct validate *v, uint32_t dev, const struct halTaskSendInfo *info,
+		 npu_stack stack)
+{
+	struct order_stream *stream = order_stream(v->order, dev, info->sqId);
+
+	for (uint32_t i = 0; i < info->sqe_num; i++)
+		enter(v, stream, info->sqe_addr + (size_t)i * STARS_SQE_BYTES, stack);
+}
+
+/* ---- copies that the host waits for ---- */
+
+static void copy(struct validate *v, uint64_t dst, uint64_t src, uint64_t bytes, npu_stack stack)
+{
+	struct actor host = { .v = v, .clock = order_host(v->order), .stack = stack };
+
+	touch(&host, src, bytes, false);
+	touch(&host, dst, bytes, true);
+}
+
+static void fill(struct validate *v, uint64_t dst, uint64_t bytes, npu_stack stack)
+{
+	struct actor host = { .v = v, .clock = order_host(v->order), .stack = stack };
+
+	touch(&host, dst, bytes, true);
+}
+
+static void copy_rows(struct validate *v, const struct drvMem2D *rows, npu_stack stack)
+{
+	for (unsigned long long i = 0; i < rows->height; i++)
+		copy(v, (uintptr_t)rows->dst + i * rows->dpitch,
+		     (uintptr_t)rows->src + i * rows->spitch, rows->width, stack);
+}
+
+/* ---- what is known to be done ---- */
+
+static void received(struct validate *v, uint32_t dev, const struct halReportRecvInfo *info)
+{
+	const struct stars_logic_cqe *cqe = (const void *)info->cqe_addr;
+
+	for (uint32_t i = 0; !v->told && info->type == DRV_LOGIC_TYPE && i < info->report_cqe_num;
+	     i++)
+		order_seen_task(v->order, order_stream(v->order, dev, cqe[i].sq_id),
+				cqe[i].task_id);
+}
+
+static void configure(struct validate *v, uint32_t dev, const struct halResourceIdInputInfo *id,
+		      const struct halResourceConfigInfo *config)
+{
+	uint64_t name = order_event_name(dev, id->resourceId) |
+			(id->type == DRV_NOTIFY_ID ? ORDER_NOTIFY : 0);
+
+	if (id->type != DRV_EVENT_ID && id->type != DRV_NOTIFY_ID)
+		return;
+	if (config->prop == DRV_ID_RECORD)
+		order_host_record(v->order, name);
+	else if (config->prop == DRV_ID_RESET)
+		order_event_reset(v->order, name);
+}
+
+void validate_told(struct validate *v, uint32_t dev, enum npu_order what, uint32_t id,
+		   uint64_t value)
+{
+	struct object *object;
+
+	v->told = true;
+	switch (what) {
+	case NPU_ORDER_STREAM:
+		order_seen(v->order, order_stream(v->order, dev, id), value, true);
+		break;
+	case NPU_ORDER_EVENT:
+		order_seen_event(v->order, order_event_name(dev, id));
+		break;
+	case NPU_ORDER_RELAY:
+		order_relay(v->order, order_event_name(dev, id), value);
+		break;
+	case NPU_ORDER_OWN:
+		object = objects_find(v->objects, OBJECT_PINNED, value);
+		if (object != NULL)
+			object->own = true;
+		break;
+	}
+}
+
+void validate_queue_call(struct validate *v, const struct layer_call *call, npu_stack stack)
+{
+	const union layer_arguments *with = &call->with;
+
+	validate_settle(v);
+	switch (call->op) {
+	case DRIVER_OP_halSqTaskSend:
+		send(v, with->halSqTaskSend.dev, with->halSqTaskSend.info, stack);
+		break;
+	case DRIVER_OP_halSqCqFree:
+		if (with->halSqCqFree.info->type == DRV_NORMAL_TYPE)
+			order_stream_end(v->order, with->halSqCqFree.dev,
+					 with->halSqCqFree.info->sqId);
+		break;
+	case DRIVER_OP_halCqReportRecv:
+		received(v, with->halCqReportRecv.dev, with->halCqReportRecv.info);
+		break;
+	case DRIVER_OP_halResourceConfig:
+		configure(v, with->halResourceConfig.dev, with->halResourceConfig.in,
+			  with->halResourceConfig.para);
+		break;
+	case DRIVER_OP_halResourceIdFree:
+		if (with->halResourceIdFree.in->type == DRV_EVENT_ID)
+			order_event_end(v->order,
+					order_event_name(with->halResourceIdFree.dev,
+							 with->halResourceIdFree.in->resourceId));
+		break;
+	case DRIVER_OP_drvMemcpy:
+		copy(v, with->drvMemcpy.dst, with->drvMemcpy.src, with->drvMemcpy.count, stack);
+		break;
+	case DRIVER_OP_halMemcpy2D:
+		if (with->halMemcpy2D.copy->type == DEVMM_MEMCPY2D_SYNC)
+			copy_rows(v, &with->halMemcpy2D.copy->copy2d, stack);
+		break;
+	case DRIVER_OP_halMemcpyBatch:
+		for (size_t i = 0; i < with->halMemcpyBatch.count; i++)
+			copy(v, with->halMemcpyBatch.dst[i], with->halMemcpyBatch.src[i],
+			     with->halMemcpyBatch.size[i], stack);
+		break;
+	case DRIVER_OP_drvMemsetD8:
+		fill(v, with->drvMemsetD8.dst, with->drvMemsetD8.num, stack);
+		break;
+	case DRIVER_OP_npusimFill:
+		fill(v, with->npusimFill.dst,
+		     (uint64_t)with->npusimFill.count * with->npusimFill.pattern_bytes, stack);
+		break;
+	default:
+		break;
+	}
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The rules of NPUSIM_VALIDATE: one entry each. Reports, `npusim explain` and VALIDATION.md are
+ * made from this list; ids are stable.
+ *
+ *   VALIDATE_RULE(enumerator, "id", "what it finds", "why hardware would hurt", "what is right")
+ */
+VALIDATE_RULE(RACE, "race",
+	      "two accesses to one range, at least one of them a write, that nothing orders",
+	      "Streams, engines and the host run side by side on the device. Which access comes "
+	      "first changes from run to run, so the bytes do as well; it often shows under load "
+	      "only.",
+	      "Record an event behind the first access (aclrtRecordEvent) and let the second's "
+	      "stream wait for it (aclrtStreamWaitEvent), use one stream for both, or synchronize "
+	      "the first stream before the host goes on.")
+VALIDATE_RULE(PENDING_UNMAP, "pending-unmap",
+	      "memory unmapped or unregistered while queued work still uses it",
+	      "The copy reads or writes through a translation that is gone: an MMU fault that ends "
+	      "the stream, or, where the address is mapped again in time, the next owner's bytes.",
+	      "Synchronize the stream (aclrtSynchronizeStream) or an event behind the work before "
+	      "aclrtUnmapMem or aclrtHostUnregister.")
+VALIDATE_RULE(PENDING_FREE, "pending-free", "memory freed while queued work still uses it",
+	      "The driver gives the pages to the next allocation at once. The work then lands in "
+	      "memory of another owner, with code 0.",
+	      "Synchronize the stream before aclrtFree and aclrtFreeHost, or call "
+	      "aclrtFreeWithDevSync or aclrtFreeHostWithDevSync, which wait.")
+VALIDATE_RULE(STALE_ADDRESS, "stale-address", "use of an address after its memory was given back",
+	      "The address may belong to nobody, or to somebody else by now.",
+	      "Keep the memory until its last use is done, or clear the pointer when it is freed.")
+VALIDATE_RULE(STALE_HANDLE, "stale-handle", "use of a handle after its last reference was released",
+	      "The driver may have given the number to another handle.",
+	      "Call aclrtFreePhysical after the last use, or take a reference of your own by "
+	      "aclrtMemRetainAllocationHandle.")
+VALIDATE_RULE(DOUBLE_FREE, "double-free", "memory that was given back is given back again",
+	      "Between the two calls the address may have become somebody else's, who then loses "
+	      "it.",
+	      "Give memory back once; set the pointer to NULL where it is freed.")
+VALIDATE_RULE(
+	WRONG_FREE, "wrong-free", "memory given back by the call for another kind",
+	"The driver refuses, or does half: the memory stays held.",
+	"aclrtMalloc goes with aclrtFree, aclrtMallocHost with aclrtFreeHost, aclrtMapMem with "
+	"aclrtUnmapMem, aclrtReserveMemAddress with aclrtReleaseMemAddress, aclrtMallocPhysical "
+	"with aclrtFreePhysical, aclrtHostRegister with aclrtHostUnregister.")
+VALIDATE_RULE(LEAK, "leak", "what a process still holds at its end, by call stack",
+	      "In a long-running process that is memory lost to all others.",
+	      "Give it back, or suppress the rule for memory that is meant to live as long as the "
+	      "process.")
+#undef VALIDATE_RULE

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The validation layer: a driver over a lower driver that finds errors of the program which the
+ * device answers with silence. npusim-validate.so, which is loaded where NPUSIM_VALIDATE asks for
+ * it. Answers stay the lower driver's, but where `strict` refuses a call.
+ *
+ *   rules.h    the rules, in words
+ *   order.c    what happens before what
+ *   access.c   accesses of queued work
+ *   objects.c  what the program holds and held
+ *   queue.c    entries of queues and copies: who touches what, in which order
+ *   memory.c   memory made and given back
+ *   report.c   reports
+ *   validate.c the layer: hooks, settings, end
+ */
+#ifndef NPUSIM_VALIDATE_VALIDATE_H
+#define NPUSIM_VALIDATE_VALIDATE_H
+
+#include <pthread.h>
+
+#include "driver/layer.h"
+#include "validate/access.h"
+#include "validate/objects.h"
+#include "validate/report.h"
+
+struct validate {
+	struct layer layer;
+	pthread_mutex_t lock; /* of all that follows */
+	struct order *order;
+	struct accesses *accesses;
+	uint64_t settled; /* the host's version to which accesses are settled */
+	struct objects *objects;
+	bool strict;
+	bool told; /* a runtime tells of the program's waits: completions alone say nothing */
+};
+
+/* "0x1000, 2 MiB (4 KiB into the allocation at 0x0, 16 MiB)"; sixteen texts a thread in turn. */
+const char *validate_range(struct validate *v, uint64_t begin, uint64_t end);
+
+/* ---- queue.c: after the call, which succeeded, under the lock ---- */
+
+void validate_queue_call(struct validate *v, const struct layer_call *call, npu_stack stack);
+void validate_told(struct validate *v, uint32_t dev, enum npu_order what, uint32_t id,
+		   uint64_t value);
+/* Forgets accesses that the host knows to be done. */
+void validate_settle(struct validate *v);
+/* Reports queued work that uses [begin, end), if the host does not know that it is done. Whether
+ * there is such work. */
+bool validate_pending(struct validate *v, enum validate_rule rule, npu_stack stack,
+		      const struct object *object, uint64_t begin, uint64_t end);
+
+/* ---- memory.c: under the lock ---- */
+
+/* True: the call is refused with call->code. */
+bool validate_memory_before(struct validate *v, struct layer_call *call, npu_stack stack);
+void validate_memory_after(struct validate *v, const struct layer_call *call, npu_stack stack);
+/* What is still held, a report a stack. */
+void validate_memory_left(struct validate *v);
+
+#endif

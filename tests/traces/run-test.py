@@ -1,0 +1,571 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+#
+# npusim run as the parent of its program: signals, the terminal, debuggers and launchers, what ends
+# when; the settings that it checks; what it says of libraries and of captured reports.
+# usage: run-test.py NPUSIM RUN-PROGRAM SAMPLE-WORKLOAD
+
+import os
+import pathlib
+import pty
+import resource
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+from command import NPUSIM, Skip, case, environment, expect, main, npusim, same
+
+RUN_PROGRAM, WORKLOAD = (pathlib.Path(name).resolve() for name in sys.argv[2:4])
+FOREIGN = RUN_PROGRAM.parent
+NOBODY = "npusim run: no process of this run loaded npusim's libascendcl: "
+LOAD = 'import ctypes; ctypes.CDLL("libascendcl.so")'
+os.environ.pop('LD_LIBRARY_PATH', None)  # the build's: it has FOREIGN
+PATIENCE = 60  # seconds, for what takes none
+
+
+def start(*command, front=(), env=None, **more):
+    more = {'stdout': subprocess.PIPE, 'stderr': subprocess.PIPE, 'text': True, **more}
+    return subprocess.Popen([*front, NPUSIM, 'run', *map(str, command)],
+                            env=env or environment(), **more)
+
+
+def ends(process, status, what=''):
+    out, err = process.communicate(timeout=PATIENCE)
+    same(process.returncode, status, what or err)
+    return out, err
+
+
+def wait_until(condition, what):
+    end = time.monotonic() + PATIENCE
+    while not condition():
+        expect(time.monotonic() < end, what)
+        time.sleep(.01)
+
+
+def is_alive(pid):
+    try:
+        stat = pathlib.Path('/proc', str(pid), 'stat').read_text()
+    except OSError:
+        return False
+    return stat.rpartition(')')[2].split()[0] not in 'ZX'
+
+
+def need(tool):
+    if shutil.which(tool) is None:
+        raise Skip('there is no ' + tool)
+
+
+# ---- signals ----
+
+COUNTER = '''
+import os, signal, sys
+def note(number, frame):
+    print('got', signal.Signals(number).name, flush=True)
+for name in sys.argv[1:]:
+    signal.signal(getattr(signal, name), note)
+print('ready', os.getpid(), os.getppid(), flush=True)
+for line in sys.stdin:
+    print('heard', line.strip(), flush=True)
+sys.exit(9)
+'''
+PASSED = ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT', 'SIGWINCH', 'SIGTSTP', 'SIGCONT', 'SIGUSR1',
+          'SIGUSR2', 'SIGALRM', 'SIGABRT', 'SIGRTMIN']
+
+
+@case
+def signals_are_passed_on_once_each():
+    run = start('--', sys.executable, '-c', COUNTER, *PASSED, stdin=subprocess.PIPE)
+    ready = run.stdout.readline().split()
+    same((ready[0], ready[2]), ('ready', str(run.pid)), 'run is the parent')
+    for name in PASSED:
+        run.send_signal(getattr(signal, name))
+        same(run.stdout.readline(), 'got {}\n'.format(name), name)
+    out, _ = run.communicate('end\n', timeout=PATIENCE)
+    same((run.returncode, out), (9, 'heard end\n'), 'nothing came twice')
+
+
+@case
+def signals_that_the_program_sends_to_its_group_do_not_come_back():
+    script = COUNTER.replace("print('heard", "os.killpg(0, signal.SIGUSR1); print('heard")
+    run = start('--', sys.executable, '-c', script, 'SIGUSR1', stdin=subprocess.PIPE,
+                start_new_session=True)
+    run.stdin.write('go\nthere\n')
+    run.stdin.close()
+    run.stdin = None
+    out, _ = ends(run, 9)
+    same(out.count('got SIGUSR1'), 2, out)
+
+
+@case
+def the_programs_signal_ends_run_without_a_second_core(folder):
+    for number in (signal.SIGSEGV, signal.SIGABRT, signal.SIGKILL, signal.SIGTERM, signal.SIGPIPE,
+                   signal.SIGRTMIN):
+        most = resource.getrlimit(resource.RLIMIT_CORE)[1]
+        run = start('--', 'sh', '-c', 'kill -{:d} $$'.format(number), cwd=folder, preexec_fn=lambda:
+                    resource.setrlimit(resource.RLIMIT_CORE, (most, most)),
+                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        _, status = os.waitpid(run.pid, 0)
+        run.returncode = 0
+        same((os.WIFSIGNALED(status), os.WTERMSIG(status)), (True, number), number)
+        expect(not os.WCOREDUMP(status), 'a core of run')
+
+
+@case
+def the_program_finds_signals_as_run_did():
+    def setting():
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR2])
+
+    def lines(text):
+        return [line for line in text.splitlines() if line.startswith(('SigBlk', 'SigIgn'))]
+
+    command = ['cat', '/proc/self/status']
+    plain = subprocess.run(command, preexec_fn=setting, stdout=subprocess.PIPE, text=True).stdout
+    out, _ = ends(start('--', *command, preexec_fn=setting), 0)
+    same(lines(out), lines(plain), 'signals')
+
+
+@case
+def an_alarm_from_before_reaches_the_program():
+    run = start('--', 'sleep', 1000, preexec_fn=lambda: signal.setitimer(signal.ITIMER_REAL, .3))
+    ends(run, -signal.SIGALRM)
+
+
+@case
+def a_program_that_stops_and_goes_on_alone_is_waited_for():
+    run = start('--', sys.executable, '-c', COUNTER, 'SIGCONT', stdin=subprocess.PIPE)
+    pid = int(run.stdout.readline().split()[1])
+    os.kill(pid, signal.SIGSTOP)
+    wait_until(lambda: ') T' in pathlib.Path('/proc', str(pid), 'stat').read_text(), 'stopped')
+    os.kill(pid, signal.SIGCONT)
+    out, _ = run.communicate('end\n', timeout=PATIENCE)
+    same((run.returncode, out), (9, 'got SIGCONT\nheard end\n'), 'the program')
+
+
+@case
+def exec_becomes_the_program():
+    run = start('--exec', '--', 'sh', '-c', 'echo $$; exit 6')
+    out, err = ends(run, 6)
+    same((out, err), ('{}\n'.format(run.pid), ''), 'in place')
+
+
+# ---- the terminal ----
+
+class Shell:
+    """A shell with one job, run, on a terminal of its own, as far as job control goes."""
+
+    def __init__(self, *command):
+        self.text = ''
+        self.pid, self.terminal = pty.fork()
+        if self.pid == 0:
+            self.serve([NPUSIM, 'run', '--', *command])
+
+    @staticmethod
+    def serve(argv):
+        signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+        job = os.fork()
+        if job == 0:
+            os.setpgid(0, 0)
+            os.tcsetpgrp(0, os.getpid())
+            signal.signal(signal.SIGTTOU, signal.SIG_DFL)
+            os.execve(argv[0], argv, environment())
+        while True:
+            _, status = os.waitpid(job, os.WUNTRACED)
+            os.tcsetpgrp(0, os.getpgrp())
+            if not os.WIFSTOPPED(status):
+                break
+            print('job stopped', signal.Signals(os.WSTOPSIG(status)).name, flush=True)
+            sys.stdin.readline()
+            os.tcsetpgrp(0, job)
+            os.killpg(job, signal.SIGCONT)
+        print('job ended', os.WEXITSTATUS(status) if os.WIFEXITED(status) else
+              signal.Signals(os.WTERMSIG(status)).name, flush=True)
+        os._exit(0)
+
+    def expect(self, word):
+        """What there was before the word."""
+        end = time.monotonic() + PATIENCE
+        while word not in self.text:
+            expect(select.select([self.terminal], [], [], max(0, end - time.monotonic()))[0],
+                   repr(word), 'does not come after', repr(self.text))
+            self.text += os.read(self.terminal, 4096).decode()
+        before, _, self.text = self.text.partition(word)
+        return before
+
+    def type(self, text):
+        os.write(self.terminal, text.encode())
+
+    def end(self):
+        os.close(self.terminal)
+        os.waitpid(self.pid, 0)
+
+
+@case
+def control_c_reaches_the_program_once():
+    shell = Shell(sys.executable, '-c', COUNTER, 'SIGINT', 'SIGQUIT')
+    shell.expect('ready')
+    for key, name in (('\x03', 'SIGINT'), ('\x1c', 'SIGQUIT'), ('\x03', 'SIGINT')):
+        shell.type(key)
+        shell.expect('got ' + name)
+    shell.type('end\n')
+    same('got' in shell.expect('heard end'), False, 'nothing came twice')
+    shell.type('\x04')
+    shell.expect('job ended 9')
+    shell.end()
+
+
+@case
+def control_c_ends_a_program_that_has_no_handler_for_it():
+    shell = Shell('sh', '-c', 'echo ready; exec sleep 1000')
+    shell.expect('ready')
+    shell.type('\x03')
+    shell.expect('job ended SIGINT')
+    shell.end()
+
+
+@case
+def control_z_stops_the_job_until_it_is_continued():
+    shell = Shell(sys.executable, '-c', COUNTER, 'SIGCONT')
+    shell.expect('ready')
+    for _ in range(2):
+        shell.type('\x1a')
+        shell.expect('job stopped SIGTSTP')
+        shell.type('fg\n')
+        shell.expect('got SIGCONT')
+        shell.type('more\n')
+        shell.expect('heard more')
+    shell.type('\x04')
+    shell.expect('job ended 9')
+    shell.end()
+
+
+@case
+def control_z_is_the_programs_if_it_handles_it():
+    shell = Shell(sys.executable, '-c', COUNTER, 'SIGTSTP')
+    shell.expect('ready')
+    shell.type('\x1a')
+    shell.expect('got SIGTSTP')
+    shell.type('more\n')
+    expect('stopped' not in shell.expect('heard more'), 'run stopped, the program did not')
+    shell.type('\x04')
+    shell.expect('job ended 9')
+    shell.end()
+
+
+@case
+def a_program_that_stops_itself_on_a_terminal_stops_the_job():
+    shell = Shell('sh', '-c', 'echo ready; kill -STOP $$; echo again')
+    shell.expect('job stopped SIGSTOP')
+    shell.type('fg\n')
+    shell.expect('again')
+    shell.expect('job ended 0')
+    shell.end()
+
+
+@case
+def a_terminal_that_hangs_up_ends_the_program():
+    pid, terminal = pty.fork()  # run leads the session, as in a container: it alone gets SIGHUP
+    if pid == 0:
+        os.execve(NPUSIM, [NPUSIM, 'run', '--', 'sh', '-c', 'echo $$; exec sleep 1000'],
+                  environment())
+    program = int(os.read(terminal, 100).split()[0])
+    os.close(terminal)
+    _, status = os.waitpid(pid, 0)
+    same(os.WIFSIGNALED(status) and os.WTERMSIG(status), signal.SIGHUP, 'run')
+    expect(not is_alive(program), 'the program')
+
+
+# ---- launchers and debuggers ----
+
+@case
+def timeout_ends_the_program(folder):
+    need('timeout')
+    for options in ([], ['--foreground'], ['-s', 'KILL']):
+        run = start('--', 'sh', '-c', 'echo $$ >pid; exec sleep 1000', cwd=folder,
+                    env=environment(TMPDIR=str(folder)), front=['timeout', *options, '1'])
+        ends(run, -signal.SIGKILL if 'KILL' in options else 124, options)
+        if (folder / 'pid').exists():
+            pid = int((folder / 'pid').read_text() or 0)
+            wait_until(lambda: not is_alive(pid), 'the program lives on')
+
+
+@case
+def gdb_follows_into_the_program():
+    need('gdb')
+    run = subprocess.run(['gdb', '-q', '-nx', '-batch', '-ex', 'set startup-with-shell off', '-ex',
+                          'run', '--args', NPUSIM, 'run', '--', 'false'],
+                         env=environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                         stderr=subprocess.STDOUT, text=True, timeout=PATIENCE)
+    if 'ot permitted' in run.stdout:
+        raise Skip('processes may not be traced here')
+    expect('executing new program' in run.stdout and 'exited with code 01' in run.stdout,
+           run.stdout)
+
+
+@case
+def mpirun_starts_runs_and_gets_their_status():
+    need('mpirun')
+    front = ['mpirun', '--allow-run-as-root', '--oversubscribe', '-n', '2']
+    out, err = ends(start('--', 'sh', '-c', 'echo rank $OMPI_COMM_WORLD_RANK', front=front), 0)
+    same(sorted(out.split()), ['0', '1', 'rank', 'rank'], err)
+    ends(start('--', 'sh', '-c', 'exit 3', front=front), 3)
+
+
+# ---- what lives how long ----
+
+@case
+def killing_run_kills_the_program_alone(folder):
+    run = start('--', 'sh', '-c', 'sleep 1000 & echo $$ $!; wait', stderr=subprocess.DEVNULL,
+                env=environment(TMPDIR=str(folder)))
+    program, child = map(int, run.stdout.readline().split())
+    run.kill()
+    same(run.wait(PATIENCE), -signal.SIGKILL, 'run')
+    wait_until(lambda: not is_alive(program), 'the program lives on')
+    expect(is_alive(child), 'what the program had started is gone')
+    os.kill(child, signal.SIGKILL)
+    run.stdout.close()
+
+
+@case
+def a_daemon_is_not_waited_for():
+    run = start('--', 'sh', '-c', 'setsid sleep 1000 & echo $!', stderr=subprocess.DEVNULL)
+    daemon = int(run.stdout.readline())
+    same(run.wait(PATIENCE), 0, 'run')
+    expect(is_alive(daemon), 'the daemon is gone')
+    os.kill(daemon, signal.SIGKILL)
+    same(run.stdout.read(), '', 'stdout')
+
+
+@case
+def pipes_end_when_the_program_closes_them():
+    read_end, write_end = os.pipe()
+    run = start('--', 'sh', '-c', 'exec >&- {}>&-; read line; exit 4'.format(write_end),
+                stdin=subprocess.PIPE, pass_fds=[write_end])
+    os.close(write_end)
+    same((run.stdout.read(), os.read(read_end, 1)), ('', b''), 'what the program closed')
+    same(run.poll(), None, 'the program goes on')
+    run.stdin.write('go\n')
+    ends(run, 4)
+    os.close(read_end)
+
+
+@case
+def a_closed_pipe_ends_the_program_and_run():
+    need('yes')
+    run = start('--', 'yes', stderr=subprocess.DEVNULL)
+    run.stdout.readline()
+    run.stdout.close()
+    same(run.wait(PATIENCE), -signal.SIGPIPE, 'run')
+    run = start('--', 'sh', '-c', 'exit 8')  # nobody reads what run itself says
+    run.stderr.close()
+    same(run.wait(PATIENCE), 8, 'run')
+
+
+@case
+def closed_standard_files_stay_closed():
+    for fd in (0, 1, 2):
+        run = start('--', sys.executable, '-c',
+                    'import os\ntry: os.fstat({})\nexcept OSError: os._exit(5)'.format(fd),
+                    preexec_fn=lambda: os.close(fd))
+        ends(run, 5, fd)
+
+
+@case
+def a_run_inside_a_run_says_its_own_part():
+    out, err = ends(start('--', NPUSIM, 'run', '--', 'sh', '-c', 'echo $PPID; exit 3'), 3)
+    same(err.count(NOBODY), 1, err)
+    out, err = ends(start('--', NPUSIM, 'run', '--', sys.executable, '-c', LOAD), 0)
+    same(err, '', 'both have joined')
+
+
+# ---- settings ----
+
+@case
+def wrong_settings_are_told_before_the_program_runs(folder):
+    (folder / 'file').write_text('')
+    soc_file = folder / 'soc.ini'
+    soc_file.write_text('[Profile]\nbase=Ascend910B1\n[MMU]\nno_such_key=1\n')
+    for options, variables, *says in [
+            (['--soc', 'Ascend910B9'], {}, 'Ascend910B9', 'Ascend910B1'),
+            (['--soc', 'ascend910b1'], {}, 'ascend910b1', 'is Ascend910B1 meant?'),
+            (['--soc', soc_file], {}, 'no_such_key'),
+            (['--soc', folder / 'none.ini'], {}, 'none.ini'),
+            (['--hbm', '3M'], {}, '3M', '2 MiB'),
+            (['--hbm', '900T'], {}, '--hbm=900T'),
+            (['--contract', 'Docs'], {}, 'is docs meant?'),
+            (['--node', '.x'], {}, '--node=.x'),
+            (['--trace', folder / 'no/x.npt'], {}, '--trace=', 'no/x.npt'),
+            (['--trace', folder / 'file/x.npt'], {}, 'file/x.npt'),
+            (['--cuda', '--trace', folder / 'no/x.npt'], {}, 'no/x.npt'),
+            (['--exec', '--soc', 'Ascend910B9'], {}, 'Ascend910B9'),
+            ([], {'NPUSIM_FAULT': 'halBogus:2:oom'}, 'halBogus:2:oom', 'no such call'),
+            ([], {'NPUSIM_FAULT': 'halMemCreate:0:oom'}, 'halMemCreate:0:oom'),
+            (['--cuda'], {'NPUSIM_FAULT': 'halBogus:2:oom'}, 'halBogus:2:oom'),
+            ([], {'NPUSIM_SOC': 'Ascend910B9'}, 'Ascend910B9'),
+            ([], {'NPUSIM_TRACE': str(folder / 'no/x')}, 'no/x'),
+            ([], {'NPUSIM_PATIENCE': '-1'}, 'NPUSIM_PATIENCE=-1'),
+            (['--backend', 'hw'], {'NPUSIM_HAL': str(folder / 'none.so')}, 'none.so')]:
+        run = npusim('run', *options, '--', 'echo', 'ran', env=environment(**variables))
+        same((run.returncode, run.stdout), (2, ''), (options, variables, run.stderr))
+        for text in says:
+            expect(text in run.stderr, repr(text), 'is not in', run.stderr)
+    run = npusim('record', '--soc', 'ascend910b1', '-o', folder / 'x.npt', '--', 'echo', 'ran')
+    same((run.returncode, run.stdout), (2, ''), run.stderr)
+    same(sorted(path.name for path in folder.iterdir()), ['file', 'soc.ini'], 'files')
+
+
+@case
+def a_check_leaves_no_trace(folder):
+    for trace in ('plain.npt', '%p.npt'):
+        ends(start('--trace', folder / trace, '--', 'true'), 0)
+    same(list(folder.iterdir()), [], 'files')
+
+
+@case
+def processes_of_a_run_leave_each_others_traces_alone(folder):
+    for _ in range(2):  # those of the run before are written again
+        run = npusim('run', '--trace', folder / 'x.npt', '--', 'sh', '-c',
+                     '"$0" -c "$1" && "$2" run -- "$0" -c "$1"', sys.executable,
+                     LOAD + '.aclInit(None)', NPUSIM)
+        same(run.returncode, 0, run.stderr)
+        plain = (folder / 'x.npt').read_text()
+        expect('run-' in plain.splitlines()[1], plain[:200])
+        (other,) = (path for path in folder.iterdir() if path.name != 'x.npt')
+        same(len(other.read_text().splitlines()), len(plain.splitlines()), 'lines')
+        other.unlink()
+
+
+# ---- libraries ----
+
+def says(*command, status=0, env=None):
+    run = npusim('run', '--', *command, env=env)
+    same(run.returncode, status, run.stderr)
+    return run.stderr
+
+
+@case
+def a_run_that_nobody_joins_says_so_in_one_line(folder):
+    text = says('true')
+    expect(text.startswith(NOBODY + 'true ') and text.count('\n') == 1, text)
+    for cause in ('LD_LIBRARY_PATH', 'set_env.sh', 'path'):
+        expect(cause in text, text)
+    same(says('true', env=environment(NPUSIM_LOG='error')), '', 'below warnings')
+    same(says(sys.executable, '-c', LOAD), '', 'a program that loads the library')
+    same(says('sh', '-c', '"$0" -c "$1"; :', sys.executable, LOAD), '', 'a child that does')
+    same(npusim('run', '--', WORKLOAD).stderr, '', 'a program that is linked with it')
+    run = npusim('run', '--cuda', '--', sys.executable, '-c', 'import ctypes; '
+                 'ctypes.CDLL("libcuda.so.1")')
+    same((run.returncode, run.stderr), (0, ''), 'the CUDA library')
+    expect("npusim's libcuda:" in npusim('run', '--cuda', '--', 'true').stderr, 'CUDA')
+
+
+@case
+def programs_that_can_load_nothing_are_told_apart(folder):
+    image = bytearray(pathlib.Path('/bin/true').read_bytes())
+    start_of, size, count = (int.from_bytes(image[at:at + width], sys.byteorder)
+                             for at, width in ((32, 8), (54, 2), (56, 2)))
+    for at in range(start_of, start_of + size * count, size):
+        if image[at:at + 4] == (3).to_bytes(4, sys.byteorder):  # PT_INTERP
+            image[at:at + 4] = bytes(4)
+    kinds = {'static': (bytes(image), 'is linked statically'),
+             'script': (b'#!/bin/sh\nexit 0\n', 'set_env.sh')}
+    for name, (data, text) in kinds.items():
+        (folder / name).write_bytes(data)
+        (folder / name).chmod(0o755)
+        run = npusim('run', '--', folder / name)
+        expect(NOBODY in run.stderr and text in run.stderr, name, run.stderr)
+
+
+@case
+def a_program_that_gets_another_library_is_told_before_and_after():
+    text = says(RUN_PROGRAM, status=42)
+    before, after = text.splitlines()
+    for name in ('libascendcl.so', 'libascend_hal.so'):
+        file = '{} from {}'.format(name, FOREIGN / name)
+        expect(file in before and file in after, name, text)
+    expect(before.count('(RPATH from file') == 2 and after.startswith(NOBODY), text)
+    text = says(RUN_PROGRAM, status=42, env=environment(NPUSIM_BACKEND='hw', NPUSIM_HAL=str(
+        FOREIGN / '../../backend-sim/hal/libascend_hal.so')))
+    expect('libascendcl.so from' in text and 'libascend_hal' not in text, text)
+    file = FOREIGN / 'libascend_hal.so'
+    text = says('true', env=environment(LD_PRELOAD=str(file)))
+    expect('libascend_hal.so from {} (LD_PRELOAD)'.format(file) in text, text)
+
+
+@case
+def the_command_finds_its_own_library_behind_a_vendors(folder):
+    env = environment(LD_LIBRARY_PATH=str(FOREIGN))
+    same(says(sys.executable, '-c', LOAD, env=env), '', 'run')
+    same(npusim('info', env=env).returncode, 0, 'info')
+
+
+@case
+def a_script_that_puts_another_folder_in_front_is_noticed(folder):
+    (folder / 'set_env.sh').write_text(
+        'export LD_LIBRARY_PATH={}:$LD_LIBRARY_PATH\n'.format(FOREIGN))
+    script = '. {}/set_env.sh; exec "$0" -c "$1"'.format(folder)
+    text = says('sh', '-c', script, sys.executable, LOAD)
+    expect(NOBODY in text and 'set_env.sh' in text, text)
+
+
+@case
+def a_process_with_two_libraries_warns():
+    call = 'import ctypes; a = ctypes.CDLL("libascendcl.so"); ctypes.CDLL({!r}); a.aclInit(0)'
+    for name in ('libascendcl.so', 'libascend_hal.so'):
+        text = says(sys.executable, '-c', call.format(str(FOREIGN / name)))
+        expect(text.count('\n') == 1 and str(FOREIGN / name) in text and 'warn' in text, text)
+        expect('dlopen()' in text, text)
+    ours = FOREIGN / '../../backend-sim/hal/libascend_hal.so'
+    same(says(sys.executable, '-c', call.format(str(ours))), '', 'our own libascend_hal.so')
+    text = says('sh', '-c', 'LD_LIBRARY_PATH=$LD_LIBRARY_PATH:{} exec "$0" -c "$1"'.format(FOREIGN),
+                sys.executable, call.format(str(FOREIGN / 'libascendcl.so')))
+    expect('LD_LIBRARY_PATH has its folder' in text, text)
+    text = says(sys.executable, '-c', 'import ctypes; ctypes.CDLL({!r}); {}'.format(
+        str(FOREIGN / 'libascendcl.so'), LOAD.partition('; ')[2]))
+    expect(NOBODY in text, 'the one that is there is taken for the other', text)
+
+
+# ---- reports ----
+
+REPORT = 'stat -c "%a %n" $NPUSIM_REPORT_FILE; echo "a report" >>$NPUSIM_REPORT_FILE'
+
+
+@case
+def captured_reports_are_shown_at_the_end():
+    run = start('--', 'sh', '-c', REPORT + '; echo $NPUSIM_REPORT_STDERR; kill -SEGV $$')
+    stderr = os.fstat(run.stderr.fileno())
+    out, err = ends(run, -signal.SIGSEGV)
+    (mode, path), (where,) = (line.split() for line in out.splitlines())
+    same((mode, where), ('600', '{}:{}'.format(stderr.st_dev, stderr.st_ino)), 'file and stderr')
+    expect('whose stderr was captured:\na report\n' in err, err)
+    expect(not pathlib.Path(path).exists(), path)
+
+
+@case
+def files_of_run_are_gone_afterwards(folder):
+    for command, status in ((['true'], 0), (['npusim-no-such-program'], 127)):
+        run = npusim('run', '--', *command, env=environment(TMPDIR=str(folder)))
+        same((run.returncode, list(folder.iterdir())), (status, []), command)
+    run = npusim('run', '--', 'true', env=environment(TMPDIR=str(folder / 'none')))
+    expect(run.returncode == 0 and str(folder / 'none') in run.stderr, run.stderr)
+
+
+@case
+def a_report_file_of_the_user_is_left_to_him(folder):
+    file = folder / 'mine'
+    file.write_text('')
+    file.chmod(0o600)
+    run = npusim('run', '--', 'sh', '-c', REPORT, env=environment(NPUSIM_REPORT_FILE=str(file)))
+    same((run.returncode, run.stdout, file.read_text()),
+         (0, '600 {}\n'.format(file), 'a report\n'), 'the file')
+    expect('captured' not in run.stderr, run.stderr)
+    run = npusim('run', '--', NPUSIM, 'run', '--', 'sh', '-c', REPORT)
+    same(run.stderr.count('a report'), 1, run.stderr)
+
+
+if __name__ == '__main__':
+    main()

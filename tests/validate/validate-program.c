@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Programs that are wrong in one way, and their right twins, for validate-test.py: the case is
+ * named by the first argument. Each prints the codes of the calls that are looked at.
+ */
+#include <acl/acl.h>
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#define MIB (1u << 20)
+
+static aclrtStream one, two;
+static aclrtEvent event, other_event;
+static char *device, *pinned;
+
+static void must(aclError code, const char *call)
+{
+	if (code != ACL_SUCCESS)
+		printf("%s: %d\n", call, code);
+}
+#define MUST(call) must(call, #call)
+
+static void copy_in(aclrtStream stream)
+{
+	MUST(aclrtMemcpyAsync(device, MIB, pinned, MIB, ACL_MEMCPY_HOST_TO_DEVICE, stream));
+}
+
+static void copy_out(aclrtStream stream)
+{
+	MUST(aclrtMemcpyAsync(pinned, MIB, device, MIB, ACL_MEMCPY_DEVICE_TO_HOST, stream));
+}
+
+/* ---- order ---- */
+
+static void streams_race(void)
+{
+	copy_in(one);
+	copy_out(two);
+}
+
+static void streams_apart(void)
+{
+	copy_in(one);
+	MUST(aclrtMemcpyAsync(device + 2 * MIB, MIB, pinned, MIB, ACL_MEMCPY_HOST_TO_DEVICE, two));
+}
+
+static void streams_read_one(void)
+{
+	copy_in(one);
+	MUST(aclrtSynchronizeStream(one));
+	MUST(aclrtMemcpyAsync(device + MIB, MIB, device, MIB, ACL_MEMCPY_DEVICE_TO_DEVICE, one));
+	MUST(aclrtMemcpyAsync(device + 2 * MIB, MIB, device, MIB, ACL_MEMCPY_DEVICE_TO_DEVICE,
+			      two));
+}
+
+static void streams_event(void)
+{
+	for (int i = 0; i < 3; i++) {
+		copy_in(one);
+		MUST(aclrtRecordEvent(event, one));
+		MUST(aclrtStreamWaitEvent(two, event));
+		copy_out(two);
+		MUST(aclrtRecordEvent(other_event, two));
+		MUST(aclrtStreamWaitEvent(one, other_event));
+	}
+}
+
+static void event_too_early(void)
+{
+	MUST(aclrtRecordEvent(event, one));
+	copy_in(one);
+	MUST(aclrtStreamWaitEvent(two, event));
+	copy_out(two);
+}
+
+static void through_a_third(void)
+{
+	aclrtStream three;
+
+	MUST(aclrtCreateStream(&three));
+	copy_in(one);
+	MUST(aclrtRecordEvent(event, one));
+	MUST(aclrtStreamWaitEvent(three, event));
+	MUST(aclrtRecordEvent(other_event, three));
+	MUST(aclrtStreamWaitEvent(two, other_event));
+	copy_out(two);
+	MUST(aclrtSynchronizeStream(two));
+	MUST(aclrtDestroyStream(three));
+}
+
+static void wait_before_record(void)
+{
+	aclrtEvent first;
+
+	MUST(aclrtCreateEventWithFlag(&first, ACL_EVENT_SYNC)); /* a wait for it waits */
+	MUST(aclrtStreamWaitEvent(two, first));
+	copy_in(one);
+	MUST(aclrtRecordEvent(first, one));
+	copy_out(two);
+	MUST(aclrtSynchronizeStream(two));
+	MUST(aclrtDestroyEvent(first));
+}
+
+static void host_race(void)
+{
+	copy_in(one);
+	MUST(aclrtMemcpy(pinned, MIB, device, MIB, ACL_MEMCPY_DEVICE_TO_HOST));
+}
+
+static void host_synchronized(void)
+{
+	copy_in(one);
+	MUST(aclrtSynchronizeStream(one));
+	MUST(aclrtMemcpy(pinned, MIB, device, MIB, ACL_MEMCPY_DEVICE_TO_HOST));
+}
+
+static void host_event(void)
+{
+	copy_in(one);
+	MUST(aclrtRecordEvent(event, one));
+	MUST(aclrtSynchronizeEvent(event));
+	MUST(aclrtMemcpy(pinned, MIB, device, MIB, ACL_MEMCPY_DEVICE_TO_HOST));
+}
+
+static void host_query(void)
+{
+	aclrtEventRecordedStatus status = ACL_EVENT_RECORDED_STATUS_NOT_READY;
+
+	copy_in(one);
+	MUST(aclrtRecordEvent(event, one));
+	while (status != ACL_EVENT_RECORDED_STATUS_COMPLETE)
+		MUST(aclrtQueryEventStatus(event, &status));
+	MUST(aclrtMemcpy(pinned, MIB, device, MIB, ACL_MEMCPY_DEVICE_TO_HOST));
+}
+
+static void host_device(void)
+{
+	copy_in(one);
+	MUST(aclrtSynchronizeDevice());
+	MUST(aclrtMemcpy(pinned, MIB, device, MIB, ACL_MEMCPY_DEVICE_TO_HOST));
+}
+
+/* The transitive edge: the host waits for `two`, which has waited for `one`. */
+static void host_transitive(void)
+{
+	copy_in(one);
+	MUST(aclrtRecordEvent(event, one));
+	MUST(aclrtStreamWaitEvent(two, event));
+	MUST(aclrtSynchronizeStream(two));
+	MUST(aclrtMemcpy(pinned, MIB, device, MIB, ACL_MEMCPY_DEVICE_TO_HOST));
+}
+
+static void on_host(void *arg)
+{
+	MUST(aclrtSetDevice(0));
+	MUST(aclrtMemcpy(arg, MIB, device, MIB, ACL_MEMCPY_DEVICE_TO_HOST));
+}
+
+static void host_function(void)
+{
+	copy_in(one);
+	MUST(aclrtLaunchHostFunc(one, on_host, pinned));
+	MUST(aclrtRecordEvent(event, one));
+	MUST(aclrtStreamWaitEvent(two, event));
+	copy_in(two);
+}
+
+static void fills(void)
+{
+	MUST(aclrtMemsetAsync(device, MIB, 1, MIB, one));
+	MUST(aclrtMemsetAsync(device, MIB, 2, MIB, one));
+	copy_out(one);
+}
+
+static void devices_event(void)
+{
+	void *remote;
+	aclrtStream far;
+
+	copy_in(one);
+	MUST(aclrtRecordEvent(event, one));
+	MUST(aclrtSetDevice(1));
+	MUST(aclrtCreateStream(&far));
+	MUST(aclrtMalloc(&remote, MIB, ACL_MEM_MALLOC_HUGE_FIRST));
+	MUST(aclrtStreamWaitEvent(far, event));
+	MUST(aclrtMemcpyAsync(remote, MIB, pinned, MIB, ACL_MEMCPY_HOST_TO_DEVICE, far));
+	MUST(aclrtMemcpyAsync(pinned, MIB, remote, MIB, ACL_MEMCPY_DEVICE_TO_HOST, far));
+	MUST(aclrtSynchronizeStream(far));
+	MUST(aclrtFree(remote));
+	MUST(aclrtDestroyStream(far));
+	MUST(aclrtResetDevice(1));
+	MUST(aclrtSetDevice(0));
+}
+
+/* ---- memory that goes ---- */
+
+struct mapping {
+	char *va;
+	aclrtDrvMemHandle handle;
+};
+
+static struct mapping map(void)
+{
+	aclrtPhysicalMemProp prop = { .handleType = ACL_MEM_HANDLE_TYPE_NONE,
+				      .allocationType = ACL_MEM_ALLOCATION_TYPE_PINNED,
+				      .memAttr = ACL_HBM_MEM_HUGE,
+				      .location = { .id = 0,
+						    .type = ACL_MEM_LOCATION_TYPE_DEVICE } };
+	struct mapping mapping;
+	void *va;
+
+	MUST(aclrtReserveMemAddress(&va, 2 * MIB, 0, NULL, 1));
+	MUST(aclrtMallocPhysical(&mapping.handle, 2 * MIB, &prop, 0));
+	MUST(aclrtMapMem(va, 2 * MIB, 0, mapping.handle, 0));
+	mapping.va = va;
+	return mapping;
+}
+
+static void unmap(struct mapping mapping)
+{
+	MUST(aclrtUnmapMem(mapping.va));
+	MUST(aclrtFreePhysical(mapping.handle));
+	MUST(aclrtReleaseMemAddress(mapping.va));
+}
+
+static void unmap_pending(void)
+{
+	struct mapping mapping = map();
+	aclError code;
+
+	MUST(aclrtMemcpyAsync(mapping.va, MIB, pinned, MIB, ACL_MEMCPY_HOST_TO_DEVICE, one));
+	code = aclrtUnmapMem(mapping.va);
+	printf("unmap %d\n", code);
+	MUST(aclrtSynchronizeStream(one));
+	if (code != ACL_SUCCESS)
+		MUST(aclrtUnmapMem(mapping.va));
+	MUST(aclrtFreePhysical(mapping.handle));
+	MUST(aclrtReleaseMemAddress(mapping.va));
+}
+
+static void unmap_synchronized(void)
+{
+	struct mapping mapping = map();
+
+	MUST(aclrtMemcpyAsync(mapping.va, MIB, pinned, MIB, ACL_MEMCPY_HOST_TO_DEVICE, one));
+	MUST(aclrtSynchronizeStream(one));
+	unmap(mapping);
+}
+
+static void free_device(void)
+{
+	printf("free %d\n", aclrtFree(device));
+	device = NULL;
+}
+
+static void free_pending(void)
+{
+	copy_in(one);
+	free_device();
+}
+
+static void free_synchronized(void)
+{
+	copy_in(one);
+	MUST(aclrtSynchronizeStream(one));
+	free_device();
+}
+
+static void free_with_sync(void)
+{
+	copy_in(one);
+	MUST(aclrtFreeWithDevSync(device));
+	device = NULL;
+}
+
+static void free_host_pending(void)
+{
+	copy_out(one);
+	printf("free %d\n", aclrtFreeHost(pinned));
+	pinned = NULL;
+}
+
+static void free_twice(void)
+{
+	void *device_again = device;
+
+	free_device();
+	printf("again %d\n", aclrtFree(device_again));
+}
+
+static void free_as_host(void)
+{
+	printf("free %d\n", aclrtFree(pinned));
+	pinned = NULL;
+}
+
+static void use_after_free(void)
+{
+	void *old = device;
+
+	free_device();
+	printf("copy %d\n", aclrtMemcpy(pinned, 64, old, 64, ACL_MEMCPY_DEVICE_TO_HOST));
+}
+
+static void use_handle_after_release(void)
+{
+	struct mapping mapping = map();
+
+	MUST(aclrtUnmapMem(mapping.va));
+	MUST(aclrtFreePhysical(mapping.handle));
+	printf("map %d\n", aclrtMapMem(mapping.va, 2 * MIB, 0, mapping.handle, 0));
+	MUST(aclrtReleaseMemAddress(mapping.va));
+}
+
+static void leak(void)
+{
+	void *lost;
+
+	MUST(aclrtMalloc(&lost, 3 * MIB, ACL_MEM_MALLOC_HUGE_FIRST));
+	MUST(aclrtMalloc(&lost, 3 * MIB, ACL_MEM_MALLOC_HUGE_FIRST));
+}
+
+static const struct {
+	const char *name;
+	void (*run)(void);
+} cases[] = {
+#define CASE(name)          \
+	{                   \
+#name, name \
+	}
+	CASE(streams_race),
+	CASE(streams_apart),
+	CASE(streams_read_one),
+	CASE(streams_event),
+	CASE(event_too_early),
+	CASE(through_a_third),
+	CASE(wait_before_record),
+	CASE(host_race),
+	CASE(host_synchronized),
+	CASE(host_event),
+	CASE(host_query),
+	CASE(host_device),
+	CASE(host_transitive),
+	CASE(host_function),
+	CASE(fills),
+	CASE(devices_event),
+	CASE(unmap_pending),
+	CASE(unmap_synchronized),
+	CASE(free_pending),
+	CASE(free_synchronized),
+	CASE(free_with_sync),
+	CASE(free_host_pending),
+	CASE(free_twice),
+	CASE(free_as_host),
+	CASE(use_after_free),
+	CASE(use_handle_after_release),
+	CASE(leak),
+};
+
+static bool begin(void)
+{
+	void *memory;
+
+	if (aclInit(NULL) != ACL_SUCCESS)
+		return false;
+	MUST(aclrtSetDevice(0));
+	MUST(aclrtCreateStream(&one));
+	MUST(aclrtCreateStream(&two));
+	MUST(aclrtCreateEventExWithFlag(&event, ACL_EVENT_SYNC));
+	MUST(aclrtCreateEventExWithFlag(&other_event, ACL_EVENT_SYNC));
+	MUST(aclrtMalloc(&memory, 4 * MIB, ACL_MEM_MALLOC_HUGE_FIRST));
+	device = memory;
+	MUST(aclrtMallocHost(&memory, MIB));
+	pinned = memory;
+	memset(pinned, 1, MIB);
+	return true;
+}
+
+static void end(void)
+{
+	MUST(aclrtSynchronizeStream(one));
+	MUST(aclrtSynchronizeStream(two));
+	if (device != NULL)
+		MUST(aclrtFree(device));
+	if (pinned != NULL)
+		MUST(aclrtFreeHost(pinned));
+	MUST(aclrtDestroyEvent(event));
+	MUST(aclrtDestroyEvent(other_event));
+	MUST(aclrtDestroyStream(one));
+	MUST(aclrtDestroyStream(two));
+}
+
+int main(int argc, char **argv)
+{
+	for (unsigned i = 0; argc == 2 && i < sizeof(cases) / sizeof(cases[0]); i++) {
+		if (strcmp(argv[1], cases[i].name) != 0)
+			continue;
+		if (!begin())
+			return 3;
+		cases[i].run();
+		end();
+		return 0;
+	}
+	fprintf(stderr, "usage: validate-program CASE\n");
+	return 2;
+}

@@ -1,0 +1,163 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+#
+# NPUSIM_VALIDATE: each rule finds what it is for, with both call stacks, and stays silent where the
+# program is right; answers are those of a run without it. Prints TAP.
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+PROGRAM, COMMAND, DOCUMENT = sys.argv[1:]
+NODE = 'validate-{}'.format(os.getpid())
+
+# Case, the reports as (rule, call, the other call).
+WRONG = [
+    ('streams_race', [('race', 'aclrtMemcpyAsync', 'aclrtMemcpyAsync')] * 2),
+    ('event_too_early', [('race', 'aclrtMemcpyAsync', 'aclrtMemcpyAsync')] * 2),
+    ('host_race', [('race', 'aclrtMemcpy', 'aclrtMemcpyAsync')] * 2),
+    ('unmap_pending', [('pending-unmap', 'aclrtUnmapMem', 'aclrtMemcpyAsync')]),
+    ('free_pending', [('pending-free', 'aclrtFree', 'aclrtMemcpyAsync')]),
+    ('free_host_pending', [('pending-free', 'aclrtFreeHost', 'aclrtMemcpyAsync')]),
+    ('free_twice', [('double-free', 'aclrtFree', 'aclrtFree')]),
+    ('free_as_host', [('wrong-free', 'aclrtFree', None)]),
+    ('use_after_free', [('stale-address', 'aclrtMemcpy', 'aclrtFree')]),
+    ('use_handle_after_release', [('stale-handle', 'aclrtMapMem', 'aclrtFreePhysical')]),
+    ('leak', [('leak', None, None)] * 2),
+]
+RIGHT = [
+    'streams_apart', 'streams_read_one', 'streams_event', 'through_a_third', 'wait_before_record',
+    'host_synchronized', 'host_event', 'host_query', 'host_device', 'host_transitive',
+    'host_function', 'fills', 'devices_event', 'unmap_synchronized', 'free_synchronized',
+    'free_with_sync',
+]
+
+
+def run(case, mode, folder, **more):
+    path = pathlib.Path(folder) / case
+    if path.exists():
+        path.unlink()
+    env = {name: value for name, value in os.environ.items() if not name.startswith('NPUSIM_')}
+    env.update(NPUSIM_NODE=NODE, NPUSIM_DEVICES='2', NPUSIM_HBM='8G', NPUSIM_LEAKS='off',
+               NPUSIM_VALIDATE=mode, NPUSIM_VALIDATE_FILE=str(path), **more)
+    done = subprocess.run([PROGRAM, case], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          text=True, check=False, timeout=60)
+    text = path.read_text(encoding='utf-8') if path.exists() else ''
+    return done, [json.loads(line) for line in text.splitlines()]
+
+
+def expect(condition, *seen):
+    if not condition:
+        raise AssertionError(' '.join(map(repr, seen)))
+
+
+def first(stack):
+    return stack[0] if stack else None
+
+
+def finds(case, wanted, folder):
+    done, reports = run(case, 'on', folder)
+    expect(done.returncode == 0, done.returncode, done.stderr)
+    found = [(report['rule'], first(report['stack']), first(report.get('other_stack', [])))
+             for report in reports]
+    # Equal reports, by rule and stacks, are written once.
+    expect(sorted(set(found), key=str) == sorted(set(wanted), key=str), found, done.stderr)
+    for report in reports:
+        frames = report['stack'] or report['made_stack']
+        expect(any(case in frame and 'validate-program.c:' in frame for frame in
+                   frames + report.get('other_stack', []) + report['made_stack'])
+               or case == 'leak', report)
+        expect(report['text'] in done.stderr, report['text'], done.stderr)
+    last = done.stderr.strip().splitlines()[-1]
+    expect('finding' in last and wanted[0][0] in last, last)
+    return done
+
+
+def as_without(case, folder):
+    off, reports = run(case, 'off', folder)
+    on, _ = run(case, 'on', folder)
+    expect(off.stdout == on.stdout, off.stdout, on.stdout)
+    expect('validate' not in off.stderr and not reports, off.stderr)
+
+
+def silent(case, folder):
+    for stacks in ('short', 'off'):
+        done, reports = run(case, 'on', folder, NPUSIM_STACKS=stacks)
+        expect(done.returncode == 0, done.returncode)
+        expect(': ' not in done.stdout and done.stderr == '' and not reports, done.stdout,
+               done.stderr)
+
+
+def strict(folder):
+    """A call that would unmap what queued work uses is refused as the driver refuses a busy one."""
+    done, reports = run('unmap_pending', 'strict', folder)
+    expect(done.stdout == 'unmap 507899\n', done.stdout, done.stderr)
+    expect([report['rule'] for report in reports] == ['pending-unmap'], reports)
+    done, _ = run('unmap_pending', 'on', folder)
+    expect(done.stdout.startswith('unmap 0\n'), done.stdout)
+
+
+def rules(folder):
+    done, reports = run('leak', 'on', folder, NPUSIM_VALIDATE_RULES='-leak')
+    expect(not reports and done.stderr == '', done.stderr)
+    done, reports = run('streams_race', 'on', folder, NPUSIM_VALIDATE_RULES='leak')
+    expect(not reports and done.stderr == '', done.stderr)
+    done, _ = run('leak', 'on', folder, NPUSIM_VALIDATE_RULES='-leaks')
+    expect(done.returncode == 3, done)
+
+
+def exit_status(folder):
+    done, _ = run('leak', 'on', folder, NPUSIM_VALIDATE_EXIT='9')
+    expect(done.returncode == 9, done.returncode)
+    done, _ = run('fills', 'on', folder, NPUSIM_VALIDATE_EXIT='9')
+    expect(done.returncode == 0, done.returncode)
+
+
+def without_stacks(folder):
+    done, reports = run('streams_race', 'on', folder, NPUSIM_STACKS='off')
+    expect({report['rule'] for report in reports} == {'race'} and not reports[0]['stack'], reports)
+
+
+def document(folder):
+    """Each rule is explained, has a row in the document, and a case above that finds it."""
+    lines = subprocess.run([COMMAND, 'explain'], stdout=subprocess.PIPE, text=True, check=True)
+    ids = [line.split()[0] for line in lines.stdout.splitlines()]
+    text = pathlib.Path(DOCUMENT).read_text(encoding='utf-8')
+    for rule in ids:
+        expect('| `{}` |'.format(rule) in text, rule)
+        expect(any(rule == report[0] for _, wanted in WRONG for report in wanted), rule)
+        said = subprocess.run([COMMAND, 'explain', rule], stdout=subprocess.PIPE, text=True,
+                              check=True).stdout
+        expect(said.startswith(rule + ': ') and 'Right would be: ' in said, said)
+    done = subprocess.run([COMMAND, 'explain', 'raze'], stderr=subprocess.PIPE, text=True,
+                          check=False)
+    expect(done.returncode == 2 and "no rule 'raze'" in done.stderr, done)
+
+
+def main():
+    tests = []
+    for case, wanted in WRONG:
+        tests.append(('finds/' + case, lambda f, c=case, w=wanted: finds(c, w, f)))
+        tests.append(('answers_as_without/' + case, lambda f, c=case: as_without(c, f)))
+    tests += [('silent/' + case, lambda f, c=case: silent(c, f)) for case in RIGHT]
+    tests += [('strict', strict), ('rules', rules), ('exit_status', exit_status),
+              ('without_stacks', without_stacks), ('document', document)]
+    print('1..{}'.format(len(tests)))
+    failed = 0
+    with tempfile.TemporaryDirectory() as folder:
+        for number, (name, test) in enumerate(tests, 1):
+            try:
+                test(folder)
+                print('ok {} - {}'.format(number, name), flush=True)
+            except (AssertionError, subprocess.TimeoutExpired) as error:
+                failed += 1
+                print('not ok {} - {}\n# {}'.format(number, name, str(error).replace('\n', '\n# ')),
+                      flush=True)
+    return 1 if failed else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())

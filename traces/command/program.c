@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A program that the command starts as its child: in the command's own process group, so that the
+ * terminal stays the program's; with the signals that the command gets; until the program's end,
+ * not that of what it leaves behind. Nothing else of the program passes through here: the command
+ * keeps no end of its pipes but stderr.
+ */
+#include "npusim.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+int become_program(const char *verb, char **program)
+{
+	execvp(program[0], program);
+	int why = errno;
+	failure(verb, "%s: %s", program[0], g_strerror(why));
+	return why == ENOENT ? NPUSIM_EXIT_NOT_FOUND : NPUSIM_EXIT_NOT_RUNNABLE;
+}
+
+gboolean is_traced(void)
+{
+	g_autofree char *text = NULL;
+	const char *tracer = g_file_get_contents("/proc/self/status", &text, NULL, NULL)
+				     ? strstr(text, "\nTracerPid:")
+				     : NULL;
+
+	return tracer && atoi(tracer + strlen("\nTracerPid:")) != 0;
+}
+
+/* ---- start ---- */
+
+/* Of this process, as the program has to find it. */
+struct inherited {
+	sigset_t mask;
+	struct sigaction child_action;
+};
+
+/* All but the two that stop who uses the terminal from the background. */
+static void block_signals(sigset_t *out_blocked, struct inherited *out)
+{
+	const struct sigaction usual = { .sa_handler = SIG_DFL };
+
+	sigfillset(out_blocked);
+	sigdelset(out_blocked, SIGTTIN);
+	sigdelset(out_blocked, SIGTTOU);
+	sigprocmask(SIG_BLOCK, out_blocked, &out->mask);
+	/* who ignores it has no children to wait for */
+	sigaction(SIGCHLD, &usual, &out->child_action);
+}
+
+/* Whoever kills the command by SIGKILL means the program, which nobody could tell. What the program
+ * has started does not inherit this. */
+static void die_with(pid_t parent)
+{
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent)
+		raise(SIGKILL);
+}
+
+/* -1: it was said why; *out_status is the exit status. */
+static pid_t start(const char *verb, char **program, const struct inherited *inherited,
+		   int *out_status)
+{
+	pid_t self = getpid(), child;
+	guint8 status = NPUSIM_EXIT_NOT_RUNNABLE;
+	int said[2]; /* closed by the exec that works */
+
+	if (pipe2(said, O_CLOEXEC) != 0 || (child = fork()) < 0) {
+		*out_status = status;
+		failure(verb, "%s: %s", program[0], g_strerror(errno));
+		return -1;
+	}
+	if (child == 0) {
+		die_with(self);
+		sigaction(SIGCHLD, &inherited->child_action, NULL);
+		sigprocmask(SIG_SETMASK, &inherited->mask, NULL);
+		status = (guint8)become_program(verb, program);
+		_exit(write(said[1], &status, 1) == 1 ? status : NPUSIM_EXIT_NOT_RUNNABLE);
+	}
+	close(said[1]);
+	if (read(said[0], &status, 1) == 1) {
+		waitpid(child, NULL, 0);
+		*out_status = status;
+		child = -1;
+	}
+	close(said[0]);
+	return child;
+}
+
+/* The program's pipes and locks end when it closes them. What the command opened for itself is
+ * close-on-exec. */
+static void let_go_of_files(void)
+{
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	g_autoptr(GDir) open_files = g_dir_open("/proc/self/fd", 0, NULL);
+	const char *name;
+
+	if (null >= 0) {
+		dup2(null, STDIN_FILENO);
+		dup2(null, STDOUT_FILENO);
+		close(null);
+	}
+	while (open_files && (name = g_dir_read_name(open_files)) != NULL) {
+		int fd = atoi(name);
+		if (fd > STDERR_FILENO && fcntl(fd, F_GETFD) == 0)
+			close(fd);
+	}
+}
+
+/* ---- until the end ---- */
+
+static gboolean is_in_foreground(pid_t child)
+{
+	int terminal = open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC);
+	pid_t group = terminal >= 0 ? tcgetpgrp(terminal) : -1;
+
+	if (terminal >= 0)
+		close(terminal);
+	return group > 0 && (group == getpgrp() || group == getpgid(child));
+}
+
+/* The shell has to see that its job stopped. SIGSTOP is no terminal's: away from one, who sends it
+ * to the program sends it SIGCONT too, and would not know of the command. */
+static void stop_too(pid_t child, int signal_number)
+{
+	const struct sigaction usual = { .sa_handler = SIG_DFL };
+	struct sigaction action;
+	sigset_t one, mask;
+
+	if (signal_number == SIGSTOP && !is_in_foreground(child))
+		return;
+	sigemptyset(&one);
+	sigaddset(&one, signal_number);
+	if (signal_number != SIGSTOP)
+		sigaction(signal_number, &usual, &action);
+	raise(signal_number);
+	sigprocmask(SIG_UNBLOCK, &one, &mask); /* here it stops, until SIGCONT */
+	sigprocmask(SIG_SETMASK, &mask, NULL);
+	if (signal_number != SIGSTOP)
+		sigaction(signal_number, &action, NULL);
+}
+
+/* TRUE: the program has ended. Orphans that it left are waited for, too, but not awaited. */
+static gboolean reap(pid_t child, int *out_status)
+{
+	int status;
+	pid_t got;
+
+	while ((got = waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0) {
+		if (got == child && WIFSTOPPED(status)) {
+			stop_too(child, WSTOPSIG(status));
+		} else if (got == child) {
+			*out_status = status;
+			return TRUE;
+		}
+	}
+	return FALSE;
+}
+
+/* What a terminal's keys and its window send, the whole group got; what the program sends to its
+ * group, or the command to itself by a write to a closed pipe, the program need not hear. */
+static gboolean is_for_program(const siginfo_t *info, pid_t child)
+{
+	static const int keys[] = { SIGINT, SIGQUIT, SIGTSTP, SIGWINCH };
+
+	if (info->si_code <= 0 && (info->si_pid == child || info->si_pid == getpid()))
+		return FALSE;
+	for (gsize i = 0; i < G_N_ELEMENTS(keys); i++)
+		if (info->si_signo == keys[i] && info->si_code == SI_KERNEL)
+			return FALSE;
+	return TRUE;
+}
+
+static int wait_for_end(pid_t child, const sigset_t *signals)
+{
+	siginfo_t info;
+	int status;
+
+	for (;;) {
+		if (sigwaitinfo(signals, &info) < 0)
+			continue;
+		if (info.si_signo == SIGCHLD) {
+			if (reap(child, &status))
+				return status;
+		} else if (is_for_program(&info, child)) {
+			if (info.si_code == SI_QUEUE)
+				sigqueue(child, info.si_signo, info.si_value);
+			else
+				kill(child, info.si_signo);
+		}
+	}
+}
+
+gboolean program_run(const char *verb, char **program, int *out_status)
+{
+	struct inherited inherited;
+	sigset_t blocked;
+	pid_t child;
+
+	fflush(stdout);
+	block_signals(&blocked, &inherited);
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
+	child = start(verb, program, &inherited, out_status);
+	if (child < 0)
+		return FALSE;
+	let_go_of_files();
+	*out_status = wait_for_end(child, &blocked);
+	return TRUE;
+}
+
+int program_end_as(int status)
+{
+	const struct rlimit none = { 0, 0 };
+	int signal_number = WTERMSIG(status);
+	sigset_t one;
+
+	if (WIFEXITED(status))
+		return WEXITSTATUS(status);
+	/* the program's core is enough */
+	setrlimit(RLIMIT_CORE, &none);
+	prctl(PR_SET_DUMPABLE, 0);
+	signal(signal_number, SIG_DFL);
+	raise(signal_number);
+	sigemptyset(&one);
+	sigaddset(&one, signal_number);
+	sigprocmask(SIG_UNBLOCK, &one, NULL);
+	return 128 + signal_number; /* the first process of a container does not die of it */
+}
