@@ -449,6 +449,7 @@ int cmd_check(int argc, char **argv)
 	int status = NPUSIM_EXIT_OK;
 
 	opt.device = -1;
+	g_setenv("NPUSIM_FAILURES", "off", FALSE); /* the report has them */
 	if (!parse_options("",
 			   "Runs the conformance cases on the driver of this server (--backend "
 			   "sim: on the model), device\n"
