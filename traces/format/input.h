@@ -11,8 +11,9 @@
 /* Errors of a file's content; those of the file itself are G_FILE_ERROR. */
 #define TRACE_ERROR (trace_error_quark())
 enum trace_error {
-	TRACE_ERROR_FORMAT, /* damaged, or not of the kind that it says */
-	TRACE_ERROR_UNKNOWN /* no reader knows it */
+	TRACE_ERROR_FORMAT,  /* damaged, or not of the kind that it says */
+	TRACE_ERROR_UNKNOWN, /* no reader knows it */
+	TRACE_ERROR_MEMORY   /* reading it takes more than the limit: memory-limit.h */
 };
 GQuark trace_error_quark(void);
 

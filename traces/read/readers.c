@@ -7,6 +7,10 @@
 
 #include <string.h>
 
+#include "json-scan.h"
+
+#define HEAD_BYTES (256u << 10) /* what tells the kind of a file */
+
 gboolean readers_is_json(const guint8 *bytes, gsize count)
 {
 	gsize i = 0;
@@ -61,8 +65,8 @@ static const struct {
 /* What a file begins with says what it is. */
 static struct trace *read_input(struct input *input, GError **error)
 {
-	guint8 head[64];
-	gssize got = input_take(input, head, sizeof head, error);
+	g_autofree guint8 *head = g_malloc(HEAD_BYTES);
+	gssize got = input_take(input, head, HEAD_BYTES, error);
 	if (got >= 0 && !input_rewind(input, error))
 		got = -1;
 	for (guint i = 0; got > 0 && i < G_N_ELEMENTS(readers); i++) {
@@ -70,7 +74,11 @@ static struct trace *read_input(struct input *input, GError **error)
 			return readers[i].read(input, error);
 	}
 	input_close(input);
-	if (got > 0 && readers_is_json(head, (gsize)got))
+	gboolean json = got > 0 && readers_is_json(head, (gsize)got);
+	const char *words = json ? json_kind_words(json_kind_of(head, (gsize)got)) : NULL;
+	if (words)
+		g_set_error(error, TRACE_ERROR, TRACE_ERROR_UNKNOWN, "it is %s", words);
+	else if (json)
 		g_set_error(
 			error, TRACE_ERROR, TRACE_ERROR_UNKNOWN,
 			"it is JSON, as a result of npusim replay --json is: npusim report, diff "
