@@ -3,7 +3,7 @@
 #
 # Files that would make the command grow, hang or crash, files that are something else than what is
 # wanted, and places that output must not go to.
-# usage: hostile-test.py NPUSIM SAMPLE
+# usage: hostile-test.py NPUSIM SAMPLE FOLDER-OF-FILES
 
 import gzip
 import json
@@ -19,6 +19,7 @@ from command import (BASE, MIB, NPUSIM, Device, Skip, case, environment, expect,
                      replay, same, snapshot, write, write_trace)
 
 SAMPLE = pathlib.Path(sys.argv[2])
+CORPUS = pathlib.Path(sys.argv[3])  # right and wrong files, a folder for each reader
 LIMIT = 64
 # Runs a command, and says the most memory that it held, in KiB.
 MEASURE = ('import resource, subprocess, sys\n'
@@ -72,7 +73,8 @@ def pickles_that_unpack_to_gigabytes_stop_at_the_limit(folder):
     path = folder / 'bomb.pickle.gz'
     for part in (b']' * 1024, b'}' * 1024, b'N' * 1024, b'}}s' * 1024, b'(NNNNNNNNNNNNNNt' * 64,
                  b'(' * 1024, b'\x8c\x00' * 512):
-        beyond(['replay', packed(path, b'\x80\x04}', *[part] * 8192)], 'bomb.pickle.gz: pickle at byte ')
+        packed(path, b'\x80\x04}', *[part] * 8192)
+        beyond(['replay', path], 'bomb.pickle.gz: pickle at byte ')
     beyond(['replay', packed(path, b'\x80\x04Nr\xff\xff\x6f\x00', b'0N' * 4000000)],
            'pickle at byte 3')
     beyond(['replay', packed(path, b'\x80\x04', *[bytes(MIB)] * 80)], 'the whole file, at byte ')
@@ -161,6 +163,52 @@ def the_limit_is_a_size(folder):
                  ['convert', SAMPLE, '-']):
         for value in ('5', '15M', 'much', '-1', ''):
             refused([*verb, '--memory', value], 2, '--memory=' + value, 'at least 16M')
+
+
+@case
+def damaged_files_are_read_or_refused_by_name(folder):
+    files = [SAMPLE, *(max(kind.iterdir(), key=lambda path: path.stat().st_size)
+                       for kind in sorted(CORPUS.iterdir()))]
+    outcomes = {}
+    for number, whole in enumerate(files):
+        data = whole.read_bytes()
+        middle = len(data) // 2
+        for what, bad in [('cut', data[:middle]), ('cut near the end', data[:-1]),
+                          ('cut near the start', data[:20]),
+                          ('a bit', data[:middle] + bytes([data[middle] ^ 64]) + data[middle + 1:]),
+                          ('zeros', data[:middle] + bytes(64) + data[middle + 64:]),
+                          ('ones', data[:middle] + b'\xff' * 64 + data[middle + 64:]),
+                          ('twice', data + data), ('without its start', data[3:]),
+                          ('a hole', data[:middle] + data[middle + 7:]),
+                          ('packed and cut', gzip.compress(data, 1)[:-9])]:
+            path = folder / 'damaged-{}'.format(number)
+            path.write_bytes(bad)
+            run = npusim('convert', '--to', 'csv', path, '-')
+            expect(run.returncode in (0, 1), whole.name, what, run.returncode, run.stderr)
+            if run.returncode:
+                expect(run.stderr.startswith('npusim convert: {}: '.format(path)) and
+                       run.stderr.count('\n') == 1, whole.name, what, run.stderr)
+            outcomes[run.returncode] = outcomes.get(run.returncode, 0) + 1
+    expect(sum(outcomes.values()) >= 80 and outcomes[1] >= 40, outcomes)
+
+
+@case
+def long_names_and_stacks_are_read_in_part(folder):
+    name = 'x' * 30000000
+    frame = dict(name=name, filename='/usr/lib/python3/dist-packages/' + name, line=1)
+    events = [dict(action='alloc', addr=BASE + 512 * n, size=512, stream=0, time_us=1,
+                   frames=[frame] * 20000) for n in range(20)]
+    events += [dict(action=name, addr=0, size=0, stream=0)] * 20
+    path = write(folder / 'a.pickle', dict(segments=[], device_traces=[events]))
+    same(npusim('convert', path, folder / 'a.npt', '--memory', '256M').returncode, 0, 'status')
+    rows = 'ID,Event,Event Type,Timestamp(ns),Process Id,Thread Id,Device Id,Ptr,Attr,' \
+           'Call Stack(Python),Call Stack(C)\n'
+    stack = 'f (a.py:1)\n' * 1000000
+    (folder / 'a.csv').write_text(
+        rows + '1,MALLOC,PTA,5,1,1,0,4096,{size:512},"' + stack + '",\n')
+    same(npusim('replay', folder / 'a.csv', '--memory', '64M').returncode, 0, 'status')
+    (folder / 'a.csv').write_text(rows + '1' + ',' * 9000000)
+    refused(['replay', folder / 'a.csv', '--memory', '64M'], 1, 'line 2: a row of more than')
 
 
 # ---- JSON that is no result ----

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "input.h"
+#include "failure.h"
 
 #define LOOK_EVERY (2u << 20)
 

@@ -13,6 +13,7 @@
 #define DEVICE_MAX (TRACE_DEVICE_LAST + 1)
 #define KEYS_MAX   64  /* of an event, block or segment */
 #define BLOCK_UNIT 512 /* the allocators' blocks are multiples */
+#define TEXT_MAX   4096
 #define ITEM_BYTES 192 /* about what is kept of an event, a block or a segment */
 
 struct reader {
@@ -83,7 +84,9 @@ static gboolean get_text(const struct pickle_value *dict, const char *key, const
 	if (v == NULL || v->type != PICKLE_STR)
 		return FALSE;
 	*out = v->string->text;
-	*length = v->string->length;
+	/* the end of a path tells more, and nobody reads megabytes of a name again and again */
+	*length = MIN(v->string->length, TEXT_MAX);
+	*out += v->string->length - *length;
 	return TRUE;
 }
 
@@ -91,7 +94,7 @@ static guint32 read_stack(struct reader *r, const struct pickle_list *list)
 {
 	g_autoptr(GArray) frames = g_array_new(FALSE, FALSE, sizeof(struct site_frame));
 
-	for (gsize i = 0; i < list->count; i++) {
+	for (gsize i = 0; i < list->count && frames->len < SITE_FRAMES_READ; i++) {
 		const struct pickle_value *v = &list->items[i];
 		struct site_frame f = { 0 };
 		if (v->type != PICKLE_DICT || v->list->count / 2 > KEYS_MAX)
@@ -163,7 +166,8 @@ static gboolean read_event(struct reader *r, guint device, const struct pickle_v
 	    e.verb == NPU_TRACE_SEGMENT_MAP || e.verb == NPU_TRACE_OOM)
 		e.text = read_site(r, entry);
 	if (e.verb == NPU_TRACE_NOTE)
-		e.text = trace_note(r->trace, name->string->text, name->string->length);
+		e.text = trace_note(r->trace, name->string->text,
+				    MIN(name->string->length, TEXT_MAX));
 	trace_count_row(r->trace, &e);
 	g_array_append_val(r->events, e);
 	return TRUE;
