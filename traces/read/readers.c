@@ -9,7 +9,7 @@
 
 #include "json-scan.h"
 
-#define HEAD_BYTES (256u << 10) /* what tells the kind of a file */
+#define JSON_BYTES (256u << 10) /* what tells whose JSON it is */
 
 gboolean readers_is_json(const guint8 *bytes, gsize count)
 {
@@ -65,20 +65,24 @@ static const struct {
 /* What a file begins with says what it is. */
 static struct trace *read_input(struct input *input, GError **error)
 {
-	g_autofree guint8 *head = g_malloc(HEAD_BYTES);
-	gssize got = input_take(input, head, HEAD_BYTES, error);
+	guint8 head[64];
+	gssize got = input_take(input, head, sizeof head, error);
 	if (got >= 0 && !input_rewind(input, error))
 		got = -1;
 	for (guint i = 0; got > 0 && i < G_N_ELEMENTS(readers); i++) {
 		if (readers[i].recognise(head, (gsize)got))
 			return readers[i].read(input, error);
 	}
-	input_close(input);
 	gboolean json = got > 0 && readers_is_json(head, (gsize)got);
-	const char *words = json ? json_kind_words(json_kind_of(head, (gsize)got)) : NULL;
+	g_autofree guint8 *more = json ? g_malloc(JSON_BYTES) : NULL;
+	if (json)
+		got = input_take(input, more, JSON_BYTES, error);
+	const char *words =
+		json && got > 0 ? json_kind_words(json_kind_of(more, (gsize)got)) : NULL;
+	input_close(input);
 	if (words)
 		g_set_error(error, TRACE_ERROR, TRACE_ERROR_UNKNOWN, "it is %s", words);
-	else if (json)
+	else if (json && got >= 0)
 		g_set_error(
 			error, TRACE_ERROR, TRACE_ERROR_UNKNOWN,
 			"it is JSON, as a result of npusim replay --json is: npusim report, diff "

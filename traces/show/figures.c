@@ -138,9 +138,6 @@ READ(gint64, usable, replay_device, d, (gint64)d->stats.usable_bytes)
 READ(char *, place_of_failure, replay_device, d,
      moment_place(d->failed_at, d->failed_line, "what was live at the start"))
 
-READ(gboolean, oom_at_line, recorded_oom, o, o->line > 0)
-READ(gboolean, oom_at_event, recorded_oom, o, o->line == 0)
-
 static char *site_of_failure(gconstpointer at, gconstpointer context)
 {
 	const struct sites *sites = RESULT(context)->replay->sites;
@@ -174,11 +171,8 @@ const struct member figures_failure[] = {
 };
 
 static const struct member figures_recorded_oom[] = {
-	{ "line", MEMBER_PLACE, AT(recorded_oom, line), "The line of the trace, if it has lines.",
-	  .has = oom_at_line },
 	{ "event", MEMBER_PLACE, AT(recorded_oom, event),
-	  "Otherwise the number of the event in the device's history, counted from 1.",
-	  .has = oom_at_event },
+	  "The number of the event in the device's history, counted from 1." },
 	{ "bytes", MEMBER_BYTES, AT(recorded_oom, asked),
 	  "The size that the allocator asked the device for." },
 	{ "device_free_bytes", MEMBER_BYTES, AT(recorded_oom, free_bytes),

@@ -210,7 +210,7 @@ static void say_failure(GString *out, const struct moment_view *v)
 
 char *recorded_oom_words(const struct recorded_oom *o)
 {
-	g_autofree char *place = moment_place(o->event, o->line, NULL);
+	g_autofree char *place = moment_place(o->event, 0, NULL);
 	guint64 unused = o->physical - MIN(o->live, o->physical);
 
 	if (place == NULL)

@@ -119,10 +119,10 @@ void history_step(struct history *h, const struct record_item *item, guint64 eve
 		h->physical -= MIN(h->physical, item->size);
 		break;
 	case NPU_TRACE_OOM:
-		if (h->oom.line || h->oom.event)
+		if (h->oom.event)
 			break;
-		h->oom = (struct recorded_oom){ item->record.line,       event,       item->size,
-						item->record.free_bytes, h->physical, h->live };
+		h->oom = (struct recorded_oom){ event, item->size, item->record.free_bytes,
+						h->physical, h->live };
 		break;
 	default:
 		break;

@@ -15,8 +15,7 @@ struct history {
 	guint64 contradictions;
 	char *first; /* the first of them in words, with its place; NULL: none */
 	struct recorded_oom {
-		guint64 line,
-			event; /* 0: it has none; event 0 and line 0: there is no such event */
+		guint64 event; /* from 1; 0: there is none */
 		guint64 asked, free_bytes, physical, live;
 	} oom; /* the first */
 };
