@@ -20,7 +20,7 @@ from command import (BASE, MIB, NPUSIM, Device, Skip, case, environment, expect,
 
 SAMPLE = pathlib.Path(sys.argv[2])
 CORPUS = pathlib.Path(sys.argv[3])  # right and wrong files, a folder for each reader
-LIMIT = 64
+LIMIT = 32
 # Runs a command, and says the most memory that it held, in KiB.
 MEASURE = ('import resource, subprocess, sys\n'
            'code = subprocess.run(sys.argv[1:], stdin=subprocess.DEVNULL).returncode\n'
@@ -48,7 +48,7 @@ def beyond(args, *says):
     run = subprocess.run([sys.executable, '-c', MEASURE, NPUSIM, *args], env=environment(),
                          capture_output=True, text=True, timeout=120)
     same(run.returncode, 4, '{} ({})'.format(args, run.stderr[:500]))
-    has(run.stderr, *says, '64.0 MiB that --memory allows')
+    has(run.stderr, *says, '{}.0 MiB that --memory allows'.format(LIMIT))
     peak = int(run.stdout.split()[-1]) / 1024
     # sanitizers hold memory of their own
     if 'libasan' not in loaded() and 'libtsan' not in loaded():
@@ -77,7 +77,7 @@ def pickles_that_unpack_to_gigabytes_stop_at_the_limit(folder):
         beyond(['replay', path], 'bomb.pickle.gz: pickle at byte ')
     beyond(['replay', packed(path, b'\x80\x04Nr\xff\xff\x6f\x00', b'0N' * 4000000)],
            'pickle at byte 3')
-    beyond(['replay', packed(path, b'\x80\x04', *[bytes(MIB)] * 80)], 'the whole file, at byte ')
+    beyond(['replay', packed(path, b'\x80\x04', *[bytes(MIB)] * 40)], 'the whole file, at byte ')
     beyond(['convert', path, folder / 'out.npt'], 'the whole file, at byte ')
     beyond(['diff', path, path], 'the whole file, at byte ')
 
@@ -86,7 +86,7 @@ def pickles_that_unpack_to_gigabytes_stop_at_the_limit(folder):
 def what_a_history_keeps_alive_stops_at_the_limit(folder):
     path = folder / 'a.npt.gz'
     packed(path, b'npusim-trace 1\n',
-           *[b'alloc b%d size=512 device=0\n' % number for number in range(600000)])
+           *[b'alloc b%d size=512 device=0\n' % number for number in range(400000)])
     for args in (['replay', path], ['diff', path, SAMPLE], ['convert', path, folder / 'out.csv']):
         beyond(args, 'event ' if args[0] == 'diff' else 'a.npt.gz: ')
     small = folder / 'b.npt.gz'
@@ -102,7 +102,7 @@ def json_that_grows_stops_at_the_limit(folder):
     for args in (['report', path, '-o', folder / 'a.html'], ['diff', path, path],
                  ['convert', path, folder / 'a.csv']):
         beyond(args, 'a.json.gz: line 2, column ')
-    packed(path, b'{"x": "', *[bytes(b'x' * MIB)] * 80, b'"}')
+    packed(path, b'{"x": "', *[bytes(b'x' * MIB)] * 40, b'"}')
     beyond(['report', path, '-o', folder / 'a.html'], 'a.json.gz: the whole file, at byte ')
 
 
