@@ -351,7 +351,7 @@ static int run_bench(const struct options *o, const struct bench_request *reques
 	/* known before what may take long */
 	if ((o->json && !out_file_check(o->json, &error)) || !(plan.run = load_module(&error)))
 		return failure("bench", "%s", error->message);
-	interrupts_watch();
+	interrupts_watch(TRUE);
 	json_builder_begin_array(json);
 	status = o->sweep ? run_sweep(&plan, &profile) : run_point(&plan, &profile, "");
 	json_builder_end_array(json);

@@ -406,7 +406,7 @@ static gboolean run_all(struct check *check, GError **error)
 	if (opt.record != NULL && !begin_record(check, error))
 		return FALSE;
 	/* an interrupt, and the cases that have run are reported */
-	interrupts_watch();
+	interrupts_watch(TRUE);
 	run_cases(check);
 	interrupts_leave();
 	if (opt.record != NULL && !end_record(&report, error))

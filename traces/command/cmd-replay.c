@@ -30,7 +30,7 @@ static struct replay *run(struct record_reader *reader, const struct replay_opti
 	progress_start(&bar, record_reader_trace(reader)->events);
 	options.progress = on_progress;
 	options.data = &bar;
-	interrupts_watch();
+	interrupts_watch(FALSE);
 	struct replay *replay = replay_run(reader, &options, error);
 	interrupts_leave();
 	progress_end(&bar);

@@ -38,10 +38,10 @@ int failure(const char *verb, const char *format, ...) G_GNUC_PRINTF(2, 3);
 /* The same of an error, and its exit status. */
 int failure_of(const char *verb, const GError *error);
 
-/* From now on an interrupt (SIGINT, SIGTERM, SIGHUP) is noted, a second one ends the process, and a
- * closed pipe is an error of who writes: what is finished can be kept. interrupts_leave(): as it
- * was before. */
-void interrupts_watch(void);
+/* From now on an interrupt (SIGINT; termination: SIGTERM and SIGHUP too) is noted, a second one
+ * ends the process, and a closed pipe is an error of who writes: what is finished can be kept.
+ * interrupts_leave(): as it was before. */
+void interrupts_watch(gboolean termination);
 void interrupts_leave(void);
 /* The signal, or SIGPIPE where stdout cannot be written any more; 0: go on. */
 int interrupted(void);

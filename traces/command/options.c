@@ -81,8 +81,9 @@ int usage_error(const char *verb, const char *format, ...)
 	return NPUSIM_EXIT_USAGE;
 }
 
-static const int watched[] = { SIGINT, SIGTERM, SIGHUP, SIGPIPE };
-static struct sigaction unwatched[G_N_ELEMENTS(watched)];
+static const int watchable[] = { SIGINT, SIGPIPE, SIGTERM, SIGHUP };
+static gsize watched; /* the first of them */
+static struct sigaction unwatched[G_N_ELEMENTS(watchable)];
 static volatile sig_atomic_t interrupt;
 
 static void on_interrupt(int number)
@@ -91,23 +92,24 @@ static void on_interrupt(int number)
 }
 
 /* Who ignores a signal goes on ignoring it. */
-void interrupts_watch(void)
+void interrupts_watch(gboolean termination)
 {
-	for (gsize i = 0; i < G_N_ELEMENTS(watched); i++) {
-		const struct sigaction action = { .sa_handler = watched[i] == SIGPIPE
+	watched = termination ? G_N_ELEMENTS(watchable) : 2;
+	for (gsize i = 0; i < watched; i++) {
+		const struct sigaction action = { .sa_handler = watchable[i] == SIGPIPE
 									? SIG_IGN
 									: on_interrupt,
 						  .sa_flags = (int)SA_RESETHAND | SA_RESTART };
-		sigaction(watched[i], NULL, &unwatched[i]);
+		sigaction(watchable[i], NULL, &unwatched[i]);
 		if (unwatched[i].sa_handler != SIG_IGN)
-			sigaction(watched[i], &action, NULL);
+			sigaction(watchable[i], &action, NULL);
 	}
 }
 
 void interrupts_leave(void)
 {
-	for (gsize i = 0; i < G_N_ELEMENTS(watched); i++)
-		sigaction(watched[i], &unwatched[i], NULL);
+	for (gsize i = 0; i < watched; i++)
+		sigaction(watchable[i], &unwatched[i], NULL);
 }
 
 int interrupted(void)
@@ -125,11 +127,11 @@ int output_error(void)
 	static int first;
 	struct pollfd reader = { .fd = STDOUT_FILENO, .events = POLLOUT };
 
-	errno = 0;
 	if ((fflush(stdout) == 0 && !ferror(stdout)) || first != 0)
 		return first;
-	/* what failed may have been a print before: a pipe still tells */
-	first = errno ? errno : poll(&reader, 1, 0) > 0 && (reader.revents & POLLERR) ? EPIPE : EIO;
+	/* a print before may have failed, and others have set errno since: a pipe tells itself */
+	int why = errno ? errno : EIO;
+	first = poll(&reader, 1, 0) > 0 && (reader.revents & POLLERR) ? EPIPE : why;
 	return first;
 }
 

@@ -85,8 +85,8 @@ static void on_alloc(struct history *h, const struct record_item *item, guint64 
 		contradict(h, item, event, there);
 		block_remove(h, there);
 	}
-	struct block *block = g_new(struct block, 1);
-	*block = (struct block){ item->address, item->size, r->line, event };
+	const struct block new = { item->address, item->size, r->line, event };
+	struct block *block = g_memdup2(&new, sizeof new);
 	h->live += MIN(item->size, G_MAXINT64 - MIN(h->live, G_MAXINT64));
 	g_tree_replace(h->blocks, &block->address, block);
 }
