@@ -88,7 +88,8 @@ def what_a_history_keeps_alive_stops_at_the_limit(folder):
     packed(path, b'npusim-trace 1\n',
            *[b'alloc b%d size=512 device=0\n' % number for number in range(400000)])
     for args in (['replay', path], ['diff', path, SAMPLE], ['convert', path, folder / 'out.csv']):
-        beyond(args, 'event ' if args[0] == 'diff' else 'a.npt.gz: ')
+        # where it stops: at a record, or at the bytes of the next ones
+        beyond(args, 'npusim {}: '.format(args[0]), ': it needs more memory than')
     small = folder / 'b.npt.gz'
     packed(small, b'npusim-trace 1\n',
            *[b'alloc b%d size=512 device=0\nfree b%d device=0\n' % (n, n) for n in range(1000)])
