@@ -346,6 +346,10 @@ NPU_QUERY(npusimPhysical, (uint32_t, dev), (uint64_t, va), (uint64_t *, pa), (ui
  * that follows order listens; a driver has no use for it. */
 NPU_QUERY(npusimOrder, (uint32_t, dev), (enum npu_order, what), (uint32_t, id), (uint64_t, value))
 
+/* Told as well: the program has made a block of its own of memory at `va`; bytes 0: it gives the
+ * block at `va` back. */
+NPU_QUERY(npusimBlock, (uint64_t, va), (uint64_t, bytes))
+
 #undef NPU_OP
 #undef NPU_CALL
 #undef NPU_QUERY
