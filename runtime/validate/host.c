@@ -9,9 +9,17 @@
 
 #include <string.h>
 
-#define ENDS_BYTES (UINT64_C(1) << 20) /* of longer memory half of this at either end counts */
-#define PATTERN    0xff                /* not a number, as a float */
-#define FLAG_BYTES 64u                 /* what is not longer may be a flag that the program polls */
+/* What a copy of 1 MiB costs bounds what may be looked at: of longer memory than the first a word
+ * of each 128 bytes is hashed, and 64 bytes of each 512 are filled; of longer than the second half
+ * of it at either end. */
+#define WHOLE_BYTES (UINT64_C(64) << 10)
+#define ENDS_BYTES  (UINT64_C(1) << 20)
+#define HASH_STEP   128u
+#define LINE        64u
+#define FILL_STEP   512u
+
+#define PATTERN    0xff /* not a number, as a float */
+#define FLAG_BYTES 64u  /* what is not longer may be a flag that the program polls */
 
 /* Memory that the layer may read and write while it is held. */
 static bool is_pinned(struct validate *v, uint64_t begin, uint64_t end)
@@ -38,20 +46,24 @@ static bool next_part(uint64_t begin, uint64_t end, uint64_t *part, uint64_t *by
 
 static uint64_t hash_of(uint64_t begin, uint64_t end)
 {
+	const uint64_t factor = UINT64_C(0x9e3779b97f4a7c15);
 	uint64_t lanes[4] = { 1, 2, 3, 4 }, part = 0, bytes = 0, word;
+	uint64_t step = end - begin <= WHOLE_BYTES ? sizeof(word) : HASH_STEP;
 
 	while (next_part(begin, end, &part, &bytes)) {
 		const unsigned char *at = (const unsigned char *)(uintptr_t)part;
 		uint64_t i = 0;
 
-		for (; i + 32 <= bytes; i += 32)
+		for (; i + 4 * step <= bytes; i += 4 * step)
 			for (unsigned lane = 0; lane < 4; lane++) {
-				memcpy(&word, at + i + lane * 8, 8);
-				lanes[lane] = (lanes[lane] ^ word) * UINT64_C(0x9e3779b97f4a7c15);
-				lanes[lane] ^= lanes[lane] >> 29;
+				memcpy(&word, at + i + lane * step, sizeof(word));
+				lanes[lane] = (lanes[lane] ^ word) * factor;
 			}
-		for (; i < bytes; i++)
-			lanes[i % 4] = (lanes[i % 4] ^ at[i]) * UINT64_C(0x9e3779b97f4a7c15);
+		for (; i < bytes; i += sizeof(word)) {
+			word = 0;
+			memcpy(&word, at + i, MIN(bytes - i, sizeof(word)));
+			lanes[0] = (lanes[0] ^ word) * factor;
+		}
 	}
 	return lanes[0] ^ lanes[1] * 3 ^ lanes[2] * 5 ^ lanes[3] * 7;
 }
@@ -86,13 +98,34 @@ void validate_host_done(void *arg, const struct access *access)
 /* ---- targets ---- */
 
 struct saved {
-	uint64_t at, bytes;
-	void *old;
+	uint64_t begin, end;
+	unsigned char *old;
 };
 
 static void clear_saved(gpointer data)
 {
 	g_free(((struct saved *)data)->old);
+}
+
+/* Keeps what is there and fills it, or puts it back. */
+static void swap(struct saved *saved, bool back)
+{
+	uint64_t length = saved->end - saved->begin, part = 0, bytes = 0, run;
+	uint64_t step = length <= WHOLE_BYTES ? LINE : FILL_STEP;
+	unsigned char *kept;
+
+	if (!back)
+		saved->old = g_malloc(MIN(length, ENDS_BYTES) / step * LINE + 2 * FILL_STEP);
+	kept = saved->old;
+	while (next_part(saved->begin, saved->end, &part, &bytes))
+		for (uint64_t i = 0; i < bytes; i += step, kept += run) {
+			void *at = (void *)(uintptr_t)(part + i);
+
+			run = MIN(bytes - i, LINE);
+			memcpy(back ? at : kept, back ? kept : at, run);
+			if (!back)
+				memset(at, PATTERN, run);
+		}
 }
 
 /* Nothing on its way, nor any earlier entry of the same call, uses the target: what is there is no
@@ -110,6 +143,14 @@ static bool is_free(struct validate *v, const struct halTaskSendInfo *info, uint
 	return !accesses_meet(v->accesses, begin, end, false);
 }
 
+static bool waits(const uint8_t *entry)
+{
+	unsigned type = ((const struct stars_sqe_header *)(const void *)entry)->type;
+
+	return type == STARS_SQE_EVENT_WAIT || type == STARS_SQE_NOTIFY_WAIT ||
+	       type == STARS_SQE_COND;
+}
+
 GArray *validate_host_send(struct validate *v, uint32_t dev, const struct halTaskSendInfo *info)
 {
 	const struct order_stream *stream = order_stream(v->order, dev, info->sqId);
@@ -121,14 +162,10 @@ GArray *validate_host_send(struct validate *v, uint32_t dev, const struct halTas
 		return NULL;
 	for (uint32_t i = 0; i < info->sqe_num; i++) {
 		const uint8_t *entry = info->sqe_addr + (size_t)i * STARS_SQE_BYTES;
-		uint64_t part = 0, part_bytes = 0;
+		struct saved old;
 
-		if (((const struct stars_sqe_header *)(const void *)entry)->type ==
-			    STARS_SQE_EVENT_WAIT ||
-		    ((const struct stars_sqe_header *)(const void *)entry)->type ==
-			    STARS_SQE_NOTIFY_WAIT ||
-		    ((const struct stars_sqe_header *)(const void *)entry)->type == STARS_SQE_COND)
-			break; /* the program may be waited for */
+		if (waits(entry))
+			break; /* maybe for the program */
 		if (!driver_entry_copy(entry, &dst, &src, &bytes) || bytes <= FLAG_BYTES ||
 		    !is_pinned(v, dst, dst + bytes) || !is_free(v, info, i, dst, dst + bytes) ||
 		    (src < dst + bytes && dst < src + bytes))
@@ -137,13 +174,9 @@ GArray *validate_host_send(struct validate *v, uint32_t dev, const struct halTas
 			saved = g_array_new(FALSE, FALSE, sizeof(struct saved));
 			g_array_set_clear_func(saved, clear_saved);
 		}
-		while (next_part(dst, dst + bytes, &part, &part_bytes)) {
-			struct saved old = { part, part_bytes,
-					     g_memdup2((void *)(uintptr_t)part, part_bytes) };
-
-			g_array_append_val(saved, old);
-			memset((void *)(uintptr_t)part, PATTERN, part_bytes);
-		}
+		old = (struct saved){ .begin = dst, .end = dst + bytes };
+		swap(&old, false);
+		g_array_append_val(saved, old);
 	}
 	return saved;
 }
@@ -152,10 +185,7 @@ void validate_host_sent(GArray *saved, bool taken)
 {
 	if (saved == NULL)
 		return;
-	for (guint i = 0; i < saved->len && !taken; i++) {
-		const struct saved *old = &g_array_index(saved, struct saved, i);
-
-		memcpy((void *)(uintptr_t)old->at, old->old, old->bytes);
-	}
+	for (guint i = 0; i < saved->len && !taken; i++)
+		swap(&g_array_index(saved, struct saved, i), true);
 	g_array_unref(saved);
 }
