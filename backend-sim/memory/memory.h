@@ -409,6 +409,8 @@ void pool_end_empty(struct bsim *bs, unsigned memory);
 void allocation_end(struct bsim *bs, struct allocation *a);
 
 /* The frame and offset behind a 4 KiB page allocation's first page. */
+/* NPUSIM_POISON: fills a device's new frames, as far as the host has room for them. */
+void block_poison(struct bsim *bs, const struct node_block *block);
 const struct node_block *allocation_frame(const struct allocation *a, uint64_t va);
 
 /* ---- fault.c ---- */

@@ -62,7 +62,7 @@ VALIDATE_RULE(
 	UNINITIALISED, "uninitialised",
 	"a copy that reads memory of a device which nobody wrote since it was made",
 	"The model's new memory is zeros. A device's has what the last owner left, so results "
-	"change from run to run.",
+	"change from run to run; NPUSIM_POISON=0xff shows it.",
 	"Fill it (aclrtMemset), or copy only what was written.")
 VALIDATE_RULE(HOST_READ, "host-read",
 	      "page-locked memory that the program rewrote while a queued copy was to read it",

@@ -305,6 +305,28 @@ static void written_in_other_stream(void)
 	MUST(aclrtFree(memory));
 }
 
+/* What new memory holds: little, much and mapped; twice, since the second may have been the
+ * first's.
+ */
+static void new_memory(void)
+{
+	for (int i = 0; i < 2; i++) {
+		struct mapping mapping = map();
+		char *made[] = { small(4096), small(3 * MIB), mapping.va };
+
+		for (int k = 0; k < 3; k++) {
+			unsigned char last = 1;
+
+			MUST(aclrtMemcpy(&last, 1, made[k] + 4095, 1, ACL_MEMCPY_DEVICE_TO_HOST));
+			printf(" %d", last);
+			MUST(aclrtMemset(made[k], 4096, 7, 4096));
+		}
+		MUST(aclrtFree(made[0]));
+		MUST(aclrtFree(made[1]));
+		unmap(mapping);
+	}
+}
+
 /* ---- blocks ---- */
 
 static void block_past_end(void)
@@ -379,6 +401,7 @@ const struct validate_case bytes_cases[] = {
 	CASE(written_by_host),
 	CASE(written_elsewhere),
 	CASE(written_in_other_stream),
+	CASE(new_memory),
 	CASE(block_past_end),
 	CASE(block_unwritten),
 	CASE(block_given_back),

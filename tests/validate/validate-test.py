@@ -121,6 +121,15 @@ def early_read(folder):
         expect(not reports and done.stderr == '', done.stderr)
 
 
+def poison(folder):
+    """NPUSIM_POISON: what new memory of a device holds."""
+    for byte, held in (('0', 0), ('0xff', 255), ('17', 17)):
+        done, _ = run('new_memory', 'off', folder, NPUSIM_POISON=byte)
+        expect(done.stdout == ' {}'.format(held) * 6, byte, done.stdout, done.stderr)
+    done, _ = run('new_memory', 'off', folder, NPUSIM_POISON='256')
+    expect(done.returncode == 3 and '0 to 0xff' in done.stderr, done.stderr)
+
+
 def strict(folder):
     """A call that would unmap what queued work uses is refused as the driver refuses a busy one."""
     done, reports = run('unmap_pending', 'strict', folder)
@@ -174,7 +183,7 @@ def main():
         tests.append(('answers_as_without/' + case, lambda f, c=case: as_without(c, f)))
     tests += [('silent/' + case, lambda f, c=case: silent(c, f)) for case in RIGHT]
     tests += [('strict', strict), ('rules', rules), ('exit_status', exit_status),
-              ('without_stacks', without_stacks), ('early_read', early_read), ('document', document)]
+              ('without_stacks', without_stacks), ('early_read', early_read), ('poison', poison), ('document', document)]
     print('1..{}'.format(len(tests)))
     failed = 0
     with tempfile.TemporaryDirectory() as folder:
