@@ -157,7 +157,7 @@ static void check_bounds(struct validate *v, const struct bytes_move *move, uint
 	report.made = object->made;
 	report_make(&report, "%s %s %s, which ends %s behind the %s: %s were asked for",
 		    call_of(move), write ? "writes" : "reads", validate_range(v, begin, end),
-		    npu_size_words(end - object->key - object->bytes, NPU_SIZE_UNIT),
+		    npu_size_words((int64_t)(end - object->key - object->bytes)),
 		    object_name(object->kind), npu_size_text(object->bytes));
 }
 
