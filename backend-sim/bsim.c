@@ -269,7 +269,15 @@ static void fill_driver(struct npu_driver *driver)
 	};
 }
 
-/* For layers: the model knows its order. */
+/* For layers: the model knows its order, and has no use for blocks. */
+drvError_t bsim_npusimBlock(struct npu_driver *self, uint64_t va, uint64_t bytes)
+{
+	(void)self;
+	(void)va;
+	(void)bytes;
+	return DRV_ERROR_NOT_SUPPORT;
+}
+
 drvError_t bsim_npusimOrder(struct npu_driver *self, uint32_t dev, enum npu_order what, uint32_t id,
 			    uint64_t value)
 {

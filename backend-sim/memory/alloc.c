@@ -85,6 +85,26 @@ static drvError_t decode(struct bsim *bs, uint64_t flag, struct alloc_request *o
 	}
 }
 
+void block_poison(struct bsim *bs, const struct node_block *block)
+{
+	uint64_t bytes = block->frames << NODE_FRAME_LG2;
+
+	if (bs->poison == 0 || !bs->contents || block->memory == SIM_NODE_HOST)
+		return;
+	if (bytes > node_host_room_bytes()) {
+		npu_log(NPU_LOG_WARN,
+			"NPUSIM_POISON: %s of device %u stay zeros: this machine's memory has no "
+			"room for them",
+			npu_size_text(bytes), block->memory);
+		return;
+	}
+	node_block_touch(bs->node, block);
+	for (unsigned i = 0; i < block->extent_count; i++)
+		memset(node_memory(bs->node)->base[block->memory] +
+			       ((uint64_t)block->extents[i].frame << NODE_FRAME_LG2),
+		       bs->poison, (uint64_t)block->extents[i].count << NODE_FRAME_LG2);
+}
+
 /* Pages of the allocation's own: device memory in 2 MiB and 1 GiB pages. */
 static drvError_t back_alone(struct bsim *bs, struct allocation *a, bool giant)
 {
@@ -101,6 +121,7 @@ static drvError_t back_alone(struct bsim *bs, struct allocation *a, bool giant)
 		return DRV_ERROR_OUT_OF_MEMORY;
 	}
 	node_block_touch(bs->node, a->block);
+	block_poison(bs, a->block);
 	return DRV_ERROR_NONE;
 }
 

@@ -339,6 +339,7 @@ static drvError_t create_locked(struct bsim *bs, drv_mem_handle_t **out, uint64_
 		node_block_drop(bs->node, block);
 		return DRV_ERROR_OUT_OF_MEMORY;
 	}
+	block_poison(bs, block);
 	h->side = (uint8_t)prop->side;
 	h->devid = prop->devid;
 	h->module_id = prop->module_id;

@@ -439,6 +439,8 @@ void allocation_finish(struct bsim *bs, struct allocation *a);
 void allocation_move(struct allocation *a, struct allocation **list);
 
 /* The frame and offset behind a 4 KiB page allocation's first page. */
+/* NPUSIM_POISON: fills a device's new frames, as far as the host has room for them. */
+void block_poison(struct bsim *bs, const struct node_block *block);
 const struct node_block *allocation_frame(const struct allocation *a, uint64_t va);
 
 /* ---- gone.c: host memory that was given back ---- */

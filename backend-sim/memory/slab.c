@@ -165,13 +165,14 @@ static uint64_t page_pa(const struct pool *p, unsigned page)
 		      (frame->extents[0].frame << NODE_FRAME_LG2) + (page % FRAME_PAGES << 12));
 }
 
-/* A page that was somebody's before reads as zeros again. */
+/* A page that was somebody's before reads as new memory again. */
 static void clean_page(struct bsim *bs, struct pool *p, unsigned page)
 {
 	uint64_t pa = page_pa(p, page);
 
-	if (bs->contents && page_used(p->written, page))
-		memset(node_memory(bs->node)->base[SIM_PA_NODE(pa)] + SIM_PA_OFFSET(pa), 0, 4096);
+	if (bs->contents && (bs->poison != 0 || page_used(p->written, page)))
+		memset(node_memory(bs->node)->base[SIM_PA_NODE(pa)] + SIM_PA_OFFSET(pa), bs->poison,
+		       4096);
 	p->written[page / 64] |= UINT64_C(1) << (page % 64);
 }
 

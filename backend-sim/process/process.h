@@ -41,7 +41,8 @@ struct bsim {
 	enum bsim_contract contract;
 	enum npu_dialect dialect; /* fixed once any_open */
 	bool timing;
-	bool contents; /* copies and fills move bytes */
+	bool contents;  /* copies and fills move bytes */
+	uint8_t poison; /* what new memory of a device holds */
 	struct sim_profile profile;
 	struct node *node; /* joined at the first device's opening */
 	struct sim *sim;

@@ -356,6 +356,10 @@ NPU_QUERY(npusimGaveBack, (uint64_t, va), (uint64_t, bytes), (const char *, call
  * program's own calls get the driver's answers. The thread's last message stays. */
 NPU_QUERY(npusimDocumented, (bool, on))
 
+/* Told, as npusimOrder: the program has made a block of its own of memory at `va`; bytes 0: it
+ * gives the block at `va` back. */
+NPU_QUERY(npusimBlock, (uint64_t, va), (uint64_t, bytes))
+
 #undef NPU_OP
 #undef NPU_CALL
 #undef NPU_QUERY

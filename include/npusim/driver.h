@@ -58,14 +58,18 @@ struct npu_head {
 	uint32_t compare;           /* VALUE: an ACL_STREAM_WAIT_VALUE_* */
 };
 
-/* What the runtime knows of order and the driver cannot see: see npusimOrder. */
+/* What the runtime knows and the driver cannot see: see npusimOrder. */
 enum npu_order {
 	NPU_ORDER_STREAM, /* the program knows that entries 1 to `value` of stream `id` are done,
 			     counted since its queue was made */
 	NPU_ORDER_EVENT,  /* ... that the record of event `id` has happened */
 	NPU_ORDER_RELAY,  /* event `id` is recorded by the host when event (uint32_t)value of device
 			     value >> 32 has happened */
-	NPU_ORDER_OWN     /* the memory at address `value` is the runtime's, not the program's */
+	NPU_ORDER_OWN,    /* the memory at address `value` is the runtime's, not the program's */
+	NPU_ORDER_ASKED,  /* of the allocation at `value` the program asked for `id` bytes less than
+			     the driver was asked for */
+	NPU_ORDER_KIND    /* the calling thread's next copy, to address `value`, has the
+			     aclrtMemcpyKind `id` */
 };
 
 /* What the model knows of one device, beyond the HAL. */

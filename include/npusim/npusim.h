@@ -71,6 +71,36 @@ NPUSIM_PUBLIC int npusim_touch(int device, const uint64_t *at, size_t count, siz
 NPUSIM_PUBLIC int npusim_physical(int device, uint64_t va, uint64_t *pa, uint64_t *bytes);
 
 /**
+ * npusimBlock:
+ * @ptr: an address in memory of a device or page-locked memory that the program holds.
+ * @size: bytes of the block, at least 1.
+ *
+ * Tells NPUSIM_VALIDATE that the program has carved a block out of its own memory, as an allocator
+ * with a pool does. The block's bytes count as unwritten from now on, a copy that begins in it is
+ * to end in it, and after npusimBlockFree() its address is stale. Blocks that it meets are over;
+ * all are with the memory that they lie in. Work that is queued may still use a block that has been
+ * given back: an allocator may hand it on in the order of a stream.
+ *
+ * Without NPUSIM_VALIDATE nothing happens. It changes no call's answer, and takes no simulated
+ * time. Any thread.
+ *
+ * Returns: 0, or an aclError: 100000 @ptr is null or @size is 0; 500000 there is no backend.
+ * Since: 0.4.
+ */
+NPUSIM_PUBLIC int npusimBlock(const void *ptr, size_t size);
+
+/**
+ * npusimBlockFree:
+ * @ptr: as npusimBlock() was given it; others are ignored, but one that was given back already is
+ * reported.
+ *
+ * The block is given back. Any thread.
+ *
+ * Returns: as npusimBlock(). Since: 0.4.
+ */
+NPUSIM_PUBLIC int npusimBlockFree(const void *ptr);
+
+/**
  * npusim_now_ps:
  *
  * Returns: the simulated time of the process in picoseconds; on a real device the host's monotonic

@@ -216,6 +216,7 @@ static aclError copy_async(const char *call, void *dst, size_t dst_max, const vo
 		return error;
 	if (kind == ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE)
 		return copy_through_buffer(&sender, dst, src, count);
+	core_order(0, NPU_ORDER_KIND, (uint32_t)kind, (uintptr_t)dst);
 	error = acl_real_kind(call, dst, src, &kind, &to, &from);
 	if (error != ACL_SUCCESS)
 		return error;
@@ -284,8 +285,11 @@ ACL_EXPORT aclError aclrtMemcpy2dAsync(void *dst, size_t dpitch, const void *src
 
 	if (width == 0 || height == 0)
 		return ACL_SUCCESS;
-	error = acl_check_copy_2d(__func__, &rows, kind) ?: sender_init(&sender, __func__, stream)
-			?: acl_real_kind(__func__, dst, src, &kind, &to, &from);
+	error = acl_check_copy_2d(__func__, &rows, kind) ?: sender_init(&sender, __func__, stream);
+	if (error != ACL_SUCCESS)
+		return error;
+	core_order(0, NPU_ORDER_KIND, (uint32_t)kind, (uintptr_t)dst);
+	error = acl_real_kind(__func__, dst, src, &kind, &to, &from);
 	if (error != ACL_SUCCESS)
 		return error;
 	if (kind == ACL_MEMCPY_HOST_TO_HOST)

@@ -50,7 +50,11 @@ ACL_EXPORT aclError aclrtMemcpy(void *dst, size_t destMax, const void *src, size
 	error = acl_check_copy(__func__, dst, destMax, src, count, kind);
 	if (error != ACL_SUCCESS || dst == src)
 		return error;
-	return acl_check_context(__func__) ?: acl_copy_now(__func__, dst, destMax, src, count);
+	error = acl_check_context(__func__);
+	if (error != ACL_SUCCESS)
+		return error;
+	core_order(0, NPU_ORDER_KIND, (uint32_t)kind, (uintptr_t)dst);
+	return acl_copy_now(__func__, dst, destMax, src, count);
 }
 
 /* ---- rows ---- */

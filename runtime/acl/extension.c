@@ -50,6 +50,26 @@ int npusim_physical(int device, uint64_t va, uint64_t *pa, uint64_t *bytes)
 				      npu_call(drv, npusimPhysical, logic, va, pa, bytes));
 }
 
+static int tell_block(const void *ptr, size_t size)
+{
+	struct npu_driver *drv = core_driver();
+
+	if (drv == NULL)
+		return ACL_ERROR_INTERNAL_ERROR;
+	npu_call(drv, npusimBlock, (uintptr_t)ptr, size);
+	return ACL_SUCCESS;
+}
+
+int npusimBlock(const void *ptr, size_t size)
+{
+	return ACL_IS_NULL(ptr) ?: ACL_IS_ZERO(size) ?: tell_block(ptr, size);
+}
+
+int npusimBlockFree(const void *ptr)
+{
+	return ACL_IS_NULL(ptr) ?: tell_block(ptr, 0);
+}
+
 uint64_t npusim_now_ps(void)
 {
 	return core_now_ps();

@@ -76,31 +76,6 @@ static uint64_t flags_of(const struct request *request, uint32_t device, enum pa
 	return flags;
 }
 
-/* `size` is final. HUGE_FIRST takes normal pages for little, and where there are no huge ones. */
-static aclError allocate(const struct request *request, uint64_t size, void **out)
-{
-	bool choose = request->policy.pages == PAGES_HUGE_FIRST;
-	enum page_choice pages = !choose                   ? request->policy.pages
-				 : size > HUGE_ABOVE_BYTES ? PAGES_HUGE
-							   : PAGES_NORMAL;
-	struct core_context *context;
-	aclError error = acl_current(request->call, &context);
-	void *made = NULL;
-
-	if (error != ACL_SUCCESS)
-		return error;
-	if (choose && pages == PAGES_HUGE &&
-	    npu_call(core_driver(), halMemAlloc, &made, size,
-		     flags_of(request, context->device, pages)) != DRV_ERROR_NONE)
-		pages = PAGES_NORMAL;
-	if (made == NULL)
-		error = ACL_CALL(request->call, halMemAlloc, &made, size,
-				 flags_of(request, context->device, pages));
-	if (error == ACL_SUCCESS)
-		*out = made;
-	return error;
-}
-
 /* Rounds up to 32 bytes, and adds 32 where the call pads; pages of 1 GiB are not padded. */
 static aclError round_size(const struct request *request, size_t size, bool padded, uint64_t *out)
 {
@@ -114,15 +89,47 @@ static aclError round_size(const struct request *request, size_t size, bool padd
 	return ACL_SUCCESS;
 }
 
+/* Layers know the driver's size; what the program asked for is told. */
+static void hand_out(void *made, uint64_t size, uint64_t asked, void **out)
+{
+	core_order(0, NPU_ORDER_ASKED, (uint32_t)(size - asked), (uintptr_t)made);
+	*out = made;
+}
+
+/* HUGE_FIRST takes normal pages for little, and where there are no huge ones. */
+static aclError allocate(const struct request *request, uint64_t asked, bool padded, void **out)
+{
+	uint64_t size = 0;
+	aclError error = round_size(request, asked, padded, &size);
+	bool choose = request->policy.pages == PAGES_HUGE_FIRST;
+	enum page_choice pages = !choose                   ? request->policy.pages
+				 : size > HUGE_ABOVE_BYTES ? PAGES_HUGE
+							   : PAGES_NORMAL;
+	struct core_context *context;
+	void *made = NULL;
+
+	error = error ?: acl_current(request->call, &context);
+	if (error != ACL_SUCCESS)
+		return error;
+	if (choose && pages == PAGES_HUGE &&
+	    npu_call(core_driver(), halMemAlloc, &made, size,
+		     flags_of(request, context->device, pages)) != DRV_ERROR_NONE)
+		pages = PAGES_NORMAL;
+	if (made == NULL)
+		error = ACL_CALL(request->call, halMemAlloc, &made, size,
+				 flags_of(request, context->device, pages));
+	if (error == ACL_SUCCESS)
+		hand_out(made, size, asked, out);
+	return error;
+}
+
 static aclError allocate_classic(const char *call, void **devPtr, size_t size,
 				 aclrtMemMallocPolicy policy, bool padded)
 {
 	struct request request = request_of(call, policy);
-	uint64_t bytes = 0;
 
 	return acl_null(call, "devPtr", devPtr) ?: acl_zero(call, "size", size)
-		       ?: round_size(&request, size, padded, &bytes)
-		       ?: allocate(&request, bytes, devPtr);
+		       ?: allocate(&request, size, padded, devPtr);
 }
 
 ACL_EXPORT aclError aclrtMalloc(void **devPtr, size_t size, aclrtMemMallocPolicy policy)
@@ -203,15 +210,13 @@ static aclError allocate_with_cfg(const char *call, void **devPtr, size_t size,
 				  bool for_scheduler)
 {
 	struct request request = request_of(call, policy);
-	uint64_t bytes = 0;
 	aclError error = acl_null(call, "devPtr", devPtr) ?: check_cfg(call, cfg)
 			?: acl_zero(call, "size", size) ?: acl_check_context(call);
 
 	if (error != ACL_SUCCESS)
 		return error;
 	request.for_scheduler = for_scheduler;
-	return apply_cfg(&request, cfg) ?: round_size(&request, size, false, &bytes)
-		       ?: allocate(&request, bytes, devPtr);
+	return apply_cfg(&request, cfg) ?: allocate(&request, size, false, devPtr);
 }
 
 ACL_EXPORT aclError aclrtMallocWithCfg(void **devPtr, size_t size, aclrtMemMallocPolicy policy,
@@ -265,8 +270,9 @@ ACL_EXPORT aclError aclrtFreeWithDevSync(void *devPtr)
 
 /* ---- page-locked host memory ---- */
 
-static aclError allocate_host(const char *call, void **out, uint64_t size, uint16_t module)
+static aclError allocate_host(const char *call, void **out, uint64_t asked, uint16_t module)
 {
+	uint64_t size = (asked + ALIGN_BYTES - 1) / ALIGN_BYTES * ALIGN_BYTES;
 	uint64_t flags = (MEM_HOST_VAL << MEM_VIRT_BIT) |
 			 ((uint64_t)ALIGNMENT_LG2 << MEM_ALIGN_BIT) |
 			 ((uint64_t)module << MEM_MODULE_ID_BIT);
@@ -275,13 +281,12 @@ static aclError allocate_host(const char *call, void **out, uint64_t size, uint1
 
 	if (error != ACL_SUCCESS)
 		return error;
-	if (size > UINT64_MAX - ALIGN_BYTES)
+	if (asked > UINT64_MAX - ALIGN_BYTES)
 		return acl_fail(ACL_ERROR_RT_MEMORY_ALLOCATION, call,
-				"size is %llu, more than any host has", (unsigned long long)size);
-	error = ACL_CALL(call, halMemAlloc, &made,
-			 (size + ALIGN_BYTES - 1) / ALIGN_BYTES * ALIGN_BYTES, flags);
+				"size is %llu, more than any host has", (unsigned long long)asked);
+	error = ACL_CALL(call, halMemAlloc, &made, size, flags);
 	if (error == ACL_SUCCESS)
-		*out = made;
+		hand_out(made, size, asked, out);
 	return error;
 }
 

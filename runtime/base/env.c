@@ -98,6 +98,16 @@ static const char *check_exit(const char *value)
 		       : "an exit status, 0 to 255";
 }
 
+static const char *check_poison(const char *value)
+{
+	char *end;
+	long byte = strtol(value, &end, 0);
+
+	return isdigit((unsigned char)*value) && *end == '\0' && byte >= 0 && byte <= 0xff
+		       ? NULL
+		       : "a byte, 0 to 0xff";
+}
+
 static const char *check_file_id(const char *value)
 {
 	unsigned long long device, inode;
@@ -138,6 +148,9 @@ static const struct var_row vars[NPU_VAR_COUNT] = {
 				 "whether copies and fills move bytes; off: they take their time "
 				 "alone" },
 			       .chosen = true },
+	[NPU_VAR_POISON] = { { "NPUSIM_POISON", "a byte, such as 0xff", "0", "backend-sim",
+			       "what new memory of a device holds, instead of zeros" },
+			     .check = check_poison },
 	[NPU_VAR_NODE] = { { "NPUSIM_NODE", "a name", "default", "backend-sim",
 			     "the simulated server that this process belongs to" },
 			   .check = check_node },

@@ -54,7 +54,7 @@ void accesses_add(struct accesses *accesses, const struct access *access)
 		if (old->begin != access->begin)
 			break;
 		if (old->end == access->end && old->stream == access->stream &&
-		    old->write <= access->write) {
+		    old->write <= access->write && !old->hashed) {
 			*old = *access;
 			return;
 		}
@@ -63,7 +63,7 @@ void accesses_add(struct accesses *accesses, const struct access *access)
 	accesses->longest = MAX(accesses->longest, access->end - access->begin);
 }
 
-void accesses_settle(struct accesses *accesses, const struct order *order)
+void accesses_settle(struct accesses *accesses, const struct order *order, access_fn fn, void *arg)
 {
 	const struct clock *host = order_host(order);
 	guint kept = 0;
@@ -71,8 +71,11 @@ void accesses_settle(struct accesses *accesses, const struct order *order)
 	for (guint i = 0; i < accesses->sorted->len; i++) {
 		const struct access *access = &g_array_index(accesses->sorted, struct access, i);
 
-		if (access->stream < host->count && host->at[access->stream] >= access->number)
+		if (access->stream < host->count && host->at[access->stream] >= access->number) {
+			if (access->hashed)
+				fn(arg, access);
 			continue;
+		}
 		if (kept != i)
 			g_array_index(accesses->sorted, struct access, kept) = *access;
 		kept++;
@@ -82,20 +85,54 @@ void accesses_settle(struct accesses *accesses, const struct order *order)
 		accesses->longest = 0;
 }
 
+/* The next from *at on that has a byte in [begin, end); the first search starts at G_MAXUINT. */
+static struct access *next_meeting(const struct accesses *accesses, guint *at, uint64_t begin,
+				   uint64_t end)
+{
+	if (*at == G_MAXUINT)
+		*at = first_from(accesses,
+				 begin > accesses->longest ? begin - accesses->longest : 0);
+	while (*at < accesses->sorted->len) {
+		struct access *access = &g_array_index(accesses->sorted, struct access, (*at)++);
+
+		if (access->begin >= end)
+			return NULL;
+		if (access->end > begin)
+			return access;
+	}
+	return NULL;
+}
+
+bool accesses_meet(const struct accesses *accesses, uint64_t begin, uint64_t end, bool write)
+{
+	const struct access *access;
+	guint at = G_MAXUINT;
+
+	while ((access = next_meeting(accesses, &at, begin, end)) != NULL)
+		if (!write || access->write)
+			return true;
+	return false;
+}
+
+void accesses_unhash(struct accesses *accesses, uint64_t begin, uint64_t end)
+{
+	struct access *access;
+	guint at = G_MAXUINT;
+
+	while ((access = next_meeting(accesses, &at, begin, end)) != NULL)
+		access->hashed = false;
+}
+
 void accesses_unordered(const struct accesses *accesses, const struct order *order,
 			const struct clock *clock, uint64_t begin, uint64_t end, bool write,
 			bool or_after, access_fn fn, void *arg)
 {
-	uint64_t from = begin > accesses->longest ? begin - accesses->longest : 0;
+	const struct access *access;
+	guint at = G_MAXUINT;
 
-	for (guint i = first_from(accesses, from); i < accesses->sorted->len; i++) {
-		const struct access *access = &g_array_index(accesses->sorted, struct access, i);
-
-		if (access->begin >= end)
-			break;
-		if (access->end > begin && (write || access->write) &&
+	while ((access = next_meeting(accesses, &at, begin, end)) != NULL)
+		if ((write || access->write) &&
 		    (or_after || !order_is_tainted(order, access->taint)) &&
 		    !order_is_before(order, access->stream, access->number, clock))
 			fn(arg, access);
-	}
 }

@@ -16,6 +16,8 @@ struct access {
 	uint64_t number; /* of the entry in its stream */
 	uint64_t taint;  /* of its clock: what it waits for may be anybody */
 	npu_stack stack; /* where it was queued */
+	bool hashed;     /* a read of memory of the host, which the program is to leave alone */
+	uint64_t hash;   /* of its bytes, as they were queued */
 };
 
 struct accesses; /* sorted by address */
@@ -23,12 +25,18 @@ struct accesses; /* sorted by address */
 struct accesses *accesses_new(void);
 void accesses_free(struct accesses *accesses);
 unsigned accesses_count(const struct accesses *accesses);
-/* Takes the place of an earlier access of its stream to the same range that is no more than it. */
+/* Takes the place of an earlier access of its stream to the same range that is no more than it, but
+ * of none with a hash. */
 void accesses_add(struct accesses *accesses, const struct access *access);
-/* Forgets what the host knows to be done. */
-void accesses_settle(struct accesses *accesses, const struct order *order);
-
 typedef void (*access_fn)(void *arg, const struct access *access);
+/* Forgets what the host knows to be done; calls fn for each that has a hash. */
+void accesses_settle(struct accesses *accesses, const struct order *order, access_fn fn, void *arg);
+/* Whether any, or a write, has a byte in [begin, end). */
+bool accesses_meet(const struct accesses *accesses, uint64_t begin, uint64_t end, bool write);
+/* Takes the hashes of those that have a byte in [begin, end): others than the program may change
+ * what they read, or it may know that they are done. */
+void accesses_unhash(struct accesses *accesses, uint64_t begin, uint64_t end);
+
 /* Calls fn for each that has a byte in [begin, end) and has not happened before `clock`; reads only
  * if `write`; `or_after`: those that may come after as well. */
 void accesses_unordered(const struct accesses *accesses, const struct order *order,

@@ -89,6 +89,8 @@ bool validate_memory_before(struct validate *v, struct layer_call *call, npu_sta
 
 	if (object != NULL && (object->kind == OBJECT_ALLOCATION || object->kind == OBJECT_PINNED))
 		tell_wrong_call(object, stack);
+	if (object != NULL && object->kind == OBJECT_PINNED)
+		accesses_unhash(v->accesses, object->key, object->key + object->bytes);
 	if (object == NULL || object->own || ending.kind == OBJECT_HANDLE ||
 	    ending.kind == OBJECT_RESERVATION)
 		return false;
@@ -138,7 +140,7 @@ static void explain_ending(struct validate *v, const struct layer_call *call,
 		tell_ended(call, stack, VALIDATE_DOUBLE_FREE, old, ending->key);
 		return;
 	}
-	for (unsigned kind = 0; kind < OBJECT_KIND_COUNT; kind++) {
+	for (unsigned kind = 0; kind < OBJECT_BLOCK; kind++) {
 		const struct object *live = objects_find(v->objects, kind, ending->key);
 
 		if (live == NULL || kind == ending->kind)
@@ -211,11 +213,13 @@ static void end_object(struct validate *v, struct ending *ending, npu_stack stac
 
 	if (object == NULL || (object->kind == OBJECT_HANDLE && --object->references > 0))
 		return;
+	if (ending->kind != OBJECT_HANDLE)
+		validate_bytes_forget(v, object->key, object->key + object->bytes, stack);
 	objects_end(v->objects, ending->kind, ending->key, stack);
 }
 
-static void add(struct validate *v, enum object_kind kind, uint64_t key, uint64_t bytes,
-		uint32_t dev, uint64_t inside, npu_stack stack)
+static struct object *add(struct validate *v, enum object_kind kind, uint64_t key, uint64_t bytes,
+			  uint32_t dev, uint64_t inside, npu_stack stack)
 {
 	struct object object = { .kind = kind,
 				 .key = key,
@@ -225,7 +229,7 @@ static void add(struct validate *v, enum object_kind kind, uint64_t key, uint64_
 				 .references = 1,
 				 .made = stack };
 
-	objects_add(v->objects, &object);
+	return objects_add(v->objects, &object);
 }
 
 static void add_handle(struct validate *v, const drv_mem_handle_t *handle, uint64_t bytes,
@@ -236,16 +240,50 @@ static void add_handle(struct validate *v, const drv_mem_handle_t *handle, uint6
 	if (object != NULL)
 		object->references++;
 	else
-		add(v, OBJECT_HANDLE, key_of(handle), bytes, dev, 0, stack);
+		object = add(v, OBJECT_HANDLE, key_of(handle), bytes, dev, 0, stack);
+	/* What was made elsewhere may be written there. */
+	if (object->references == 1 && bytes > 0 && dev != OBJECT_NO_DEVICE)
+		object->written = written_new(bytes);
 }
 
-static void add_mapping(struct validate *v, const void *ptr, uint64_t bytes,
+static void add_mapping(struct validate *v, const void *ptr, uint64_t bytes, uint64_t offset,
 			const drv_mem_handle_t *handle, npu_stack stack)
 {
 	const struct object *of = objects_find(v->objects, OBJECT_HANDLE, key_of(handle));
+	struct object *object = add(v, OBJECT_MAPPING, key_of(ptr), bytes,
+				    of != NULL ? of->dev : OBJECT_NO_DEVICE, key_of(handle), stack);
 
-	add(v, OBJECT_MAPPING, key_of(ptr), bytes, of != NULL ? of->dev : OBJECT_NO_DEVICE,
-	    key_of(handle), stack);
+	object->written = of != NULL ? written_ref(of->written) : NULL;
+	object->offset = offset;
+}
+
+static void add_allocation(struct validate *v, uint64_t va, uint64_t bytes, uint64_t flag,
+			   npu_stack stack)
+{
+	uint64_t where = flag >> MEM_VIRT_BIT & 0xf;
+	struct object *object = add(v, where == MEM_HOST_VAL ? OBJECT_PINNED : OBJECT_ALLOCATION,
+				    va, bytes, (uint32_t)(flag & MEM_DEVID_MASK), 0, stack);
+
+	/* The program's own loads and stores, and the scheduler's, are not seen. */
+	if (where == MEM_DEV_VAL && (flag & (MEM_READONLY | MEM_ADVISE_TS)) == 0)
+		object->written = written_new(bytes);
+}
+
+/* The handle's memory leaves the process. */
+static void export(struct validate *v, const drv_mem_handle_t *handle)
+{
+	const struct object *object = objects_find(v->objects, OBJECT_HANDLE, key_of(handle));
+
+	if (object != NULL && object->written != NULL)
+		written_give_up(object->written);
+}
+
+static void open_to_host(struct validate *v, uint64_t va, uint64_t bytes,
+			 const struct drv_mem_access_desc *desc, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (desc[i].location.side != MEM_DEV_SIDE)
+			validate_bytes_give_up(v, va, va + bytes);
 }
 
 static void add_opened(struct validate *v, DVdeviceptr va, uint32_t dev, npu_stack stack)
@@ -294,20 +332,30 @@ void validate_memory_after(struct validate *v, const struct layer_call *call, np
 			   stack);
 		break;
 	case DRIVER_OP_halMemMap:
-		add_mapping(v, with->halMemMap.ptr, with->halMemMap.size, with->halMemMap.handle,
-			    stack);
+		add_mapping(v, with->halMemMap.ptr, with->halMemMap.size, with->halMemMap.offset,
+			    with->halMemMap.handle, stack);
 		break;
 	case DRIVER_OP_halMemMapNoAccess:
 		add_mapping(v, with->halMemMapNoAccess.ptr, with->halMemMapNoAccess.size,
-			    with->halMemMapNoAccess.handle, stack);
+			    with->halMemMapNoAccess.offset, with->halMemMapNoAccess.handle, stack);
 		break;
 	case DRIVER_OP_halMemAlloc:
-		add(v,
-		    (with->halMemAlloc.flag >> MEM_VIRT_BIT & 0xf) == MEM_HOST_VAL
-			    ? OBJECT_PINNED
-			    : OBJECT_ALLOCATION,
-		    key_of(*with->halMemAlloc.pp), with->halMemAlloc.size,
-		    (uint32_t)(with->halMemAlloc.flag & MEM_DEVID_MASK), 0, stack);
+		add_allocation(v, key_of(*with->halMemAlloc.pp), with->halMemAlloc.size,
+			       with->halMemAlloc.flag, stack);
+		break;
+	case DRIVER_OP_halMemSetAccess:
+		open_to_host(v, key_of(with->halMemSetAccess.ptr), with->halMemSetAccess.size,
+			     with->halMemSetAccess.desc, with->halMemSetAccess.count);
+		break;
+	case DRIVER_OP_halMemExportToShareableHandle:
+		export(v, with->halMemExportToShareableHandle.handle);
+		break;
+	case DRIVER_OP_halMemExportToShareableHandleV2:
+		export(v, with->halMemExportToShareableHandleV2.handle);
+		break;
+	case DRIVER_OP_halShmemCreateHandle:
+		validate_bytes_give_up(v, with->halShmemCreateHandle.va,
+				       with->halShmemCreateHandle.va + 1);
 		break;
 	case DRIVER_OP_halHostRegister:
 		add(v, OBJECT_REGISTERED, key_of(with->halHostRegister.src),
@@ -343,7 +391,7 @@ static void sum_left(void *arg, const struct object *object)
 	guint64 key = (guint64)object->kind << 32 | object->made;
 	struct left *left;
 
-	if (object->own)
+	if (object->own || object->kind >= OBJECT_BLOCK)
 		return;
 	left = g_hash_table_lookup(sums, &key);
 	if (left == NULL) {

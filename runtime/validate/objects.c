@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the program holds: a table a kind, by address or handle, and a ring of what it gave back.
+ * What the program holds: a tree a kind, by address or handle, and a ring of what it gave back.
  */
 #include "validate/objects.h"
 
 #define HISTORY_MAX 4096u
 
 struct objects {
-	GHashTable *live[OBJECT_KIND_COUNT]; /* key -> struct object */
-	struct object *history;              /* a ring of HISTORY_MAX */
-	unsigned ended;                      /* since the start */
+	GTree *live[OBJECT_KIND_COUNT]; /* key -> struct object */
+	struct object *history;         /* a ring of HISTORY_MAX */
+	unsigned ended;                 /* since the start */
 };
 
 static const struct {
@@ -22,6 +22,8 @@ static const struct {
 	[OBJECT_REGISTERED] = { "registered host memory", "aclrtHostUnregister" },
 	[OBJECT_OPENED] = { "memory of another process", "aclrtIpcMemClose" },
 	[OBJECT_HANDLE] = { "handle", "aclrtFreePhysical" },
+	[OBJECT_BLOCK] = { "block", "npusimBlockFree" },
+	[OBJECT_OLD_BLOCK] = { "block", "npusimBlock" },
 };
 
 const char *object_name(enum object_kind kind)
@@ -34,12 +36,26 @@ const char *object_ender(enum object_kind kind)
 	return kinds[kind].ender;
 }
 
+static gint compare(gconstpointer a, gconstpointer b, gpointer unused)
+{
+	const uint64_t *left = a, *right = b;
+
+	(void)unused;
+	return (*left > *right) - (*left < *right);
+}
+
+static void free_object(gpointer data)
+{
+	written_unref(((struct object *)data)->written);
+	g_free(data);
+}
+
 struct objects *objects_new(void)
 {
 	struct objects *objects = g_new0(struct objects, 1);
 
 	for (unsigned i = 0; i < OBJECT_KIND_COUNT; i++)
-		objects->live[i] = g_hash_table_new_full(g_int64_hash, g_int64_equal, NULL, g_free);
+		objects->live[i] = g_tree_new_full(compare, NULL, NULL, free_object);
 	objects->history = g_new0(struct object, HISTORY_MAX);
 	return objects;
 }
@@ -47,41 +63,55 @@ struct objects *objects_new(void)
 void objects_free(struct objects *objects)
 {
 	for (unsigned i = 0; i < OBJECT_KIND_COUNT; i++)
-		g_hash_table_unref(objects->live[i]);
+		g_tree_unref(objects->live[i]);
 	g_free(objects->history);
 	g_free(objects);
 }
 
-void objects_add(struct objects *objects, const struct object *object)
+struct object *objects_add(struct objects *objects, const struct object *object)
 {
 	struct object *kept = g_memdup2(object, sizeof(*object));
 
-	g_hash_table_replace(objects->live[object->kind], &kept->key, kept);
+	g_tree_replace(objects->live[object->kind], &kept->key, kept);
+	return kept;
 }
 
 struct object *objects_find(struct objects *objects, enum object_kind kind, uint64_t key)
 {
-	return g_hash_table_lookup(objects->live[kind], &key);
+	return g_tree_lookup(objects->live[kind], &key);
+}
+
+struct object *objects_before(struct objects *objects, enum object_kind kind, uint64_t address)
+{
+	GTreeNode *node = g_tree_upper_bound(objects->live[kind], &address);
+
+	node = node != NULL ? g_tree_node_previous(node) : g_tree_node_last(objects->live[kind]);
+	return node != NULL ? g_tree_node_value(node) : NULL;
+}
+
+struct object *objects_meeting(struct objects *objects, enum object_kind kind, uint64_t begin,
+			       uint64_t end)
+{
+	struct object *object = objects_before(objects, kind, begin);
+	GTreeNode *node;
+
+	if (object != NULL && begin - object->key < object->bytes)
+		return object;
+	node = g_tree_upper_bound(objects->live[kind], &begin);
+	object = node != NULL ? g_tree_node_value(node) : NULL;
+	return object != NULL && object->key < end ? object : NULL;
 }
 
 struct object *objects_around(struct objects *objects, uint64_t address)
 {
-	static const enum object_kind with_memory[] = { OBJECT_ALLOCATION, OBJECT_PINNED,
-							OBJECT_REGISTERED, OBJECT_OPENED,
-							OBJECT_MAPPING };
-	GHashTableIter iter;
-	gpointer value;
+	static const enum object_kind with_memory[] = { OBJECT_BLOCK,  OBJECT_ALLOCATION,
+							OBJECT_PINNED, OBJECT_REGISTERED,
+							OBJECT_OPENED, OBJECT_MAPPING };
+	struct object *object = NULL;
 
-	for (unsigned i = 0; i < G_N_ELEMENTS(with_memory); i++) {
-		g_hash_table_iter_init(&iter, objects->live[with_memory[i]]);
-		while (g_hash_table_iter_next(&iter, NULL, &value)) {
-			struct object *object = value;
-
-			if (address - object->key < object->bytes)
-				return object;
-		}
-	}
-	return NULL;
+	for (unsigned i = 0; i < G_N_ELEMENTS(with_memory) && object == NULL; i++)
+		object = objects_meeting(objects, with_memory[i], address, address + 1);
+	return object;
 }
 
 static void remember(struct objects *objects, const struct object *object, npu_stack stack)
@@ -89,6 +119,7 @@ static void remember(struct objects *objects, const struct object *object, npu_s
 	struct object *place = &objects->history[objects->ended++ % HISTORY_MAX];
 
 	*place = *object;
+	place->written = NULL;
 	place->ended = stack;
 }
 
@@ -99,23 +130,20 @@ void objects_end(struct objects *objects, enum object_kind kind, uint64_t key, n
 	if (object == NULL)
 		return;
 	remember(objects, object, stack);
-	g_hash_table_remove(objects->live[kind], &key);
+	g_tree_remove(objects->live[kind], &key);
 }
 
 void objects_end_of(struct objects *objects, uint32_t dev, npu_stack stack)
 {
-	GHashTableIter iter;
-	gpointer value;
-
 	for (unsigned i = 0; i < OBJECT_KIND_COUNT; i++) {
-		g_hash_table_iter_init(&iter, objects->live[i]);
-		while (g_hash_table_iter_next(&iter, NULL, &value)) {
-			const struct object *object = value;
+		GTreeNode *node = g_tree_node_first(objects->live[i]), *next;
 
-			if (dev != OBJECT_NO_DEVICE && object->dev != dev)
-				continue;
-			remember(objects, object, stack);
-			g_hash_table_iter_remove(&iter);
+		for (; node != NULL; node = next) {
+			const struct object *object = g_tree_node_value(node);
+
+			next = g_tree_node_next(node);
+			if (dev == OBJECT_NO_DEVICE || object->dev == dev)
+				objects_end(objects, object->kind, object->key, stack);
 		}
 	}
 }
@@ -138,12 +166,8 @@ const struct object *objects_ended(const struct objects *objects, bool handle, u
 void objects_each(struct objects *objects, void (*fn)(void *arg, const struct object *object),
 		  void *arg)
 {
-	GHashTableIter iter;
-	gpointer value;
-
-	for (unsigned i = 0; i < OBJECT_KIND_COUNT; i++) {
-		g_hash_table_iter_init(&iter, objects->live[i]);
-		while (g_hash_table_iter_next(&iter, NULL, &value))
-			fn(arg, value);
-	}
+	for (unsigned i = 0; i < OBJECT_KIND_COUNT; i++)
+		for (GTreeNode *node = g_tree_node_first(objects->live[i]); node != NULL;
+		     node = g_tree_node_next(node))
+			fn(arg, g_tree_node_value(node));
 }

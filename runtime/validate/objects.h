@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "base/stack.h"
+#include "validate/written.h"
 
 enum object_kind {
 	OBJECT_RESERVATION,
@@ -20,20 +21,24 @@ enum object_kind {
 	OBJECT_REGISTERED, /* the program's own memory: by its address */
 	OBJECT_OPENED,     /* another process's, by its name */
 	OBJECT_HANDLE,     /* physical memory: key is the handle */
+	OBJECT_BLOCK,      /* what the program says it has carved out of one of these */
+	OBJECT_OLD_BLOCK,  /* and given back, where no other block is */
 	OBJECT_KIND_COUNT
 };
 
 #define OBJECT_NO_DEVICE UINT32_MAX
 
 struct object {
-	uint64_t key; /* its address, or the handle */
-	uint64_t bytes;
+	uint64_t key;        /* its address, or the handle */
+	uint64_t bytes;      /* as the program asked for them, where that is known */
 	uint64_t inside;     /* MAPPING: the handle; REGISTERED: the device's address */
 	uint32_t references; /* HANDLE */
 	uint32_t dev;        /* OBJECT_NO_DEVICE: of none */
 	uint8_t kind;
 	bool own; /* the runtime's, not the program's */
 	npu_stack made, ended;
+	struct written *written; /* ALLOCATION, HANDLE, MAPPING: owned; NULL: all of it counts */
+	uint64_t offset;         /* MAPPING: of its first byte in that */
 };
 
 /* In words: "allocation", and the call that gives one back. */
@@ -44,11 +49,16 @@ struct objects;
 
 struct objects *objects_new(void);
 void objects_free(struct objects *objects);
-/* In the place of one with the same key. */
-void objects_add(struct objects *objects, const struct object *object);
+/* In the place of one with the same key; returns the one that is kept. */
+struct object *objects_add(struct objects *objects, const struct object *object);
 /* Borrowed until the next change; NULL: there is none. */
 struct object *objects_find(struct objects *objects, enum object_kind kind, uint64_t key);
-/* The one that an address lies in, of any kind with addresses but RESERVATION. */
+/* One of the kind, the first, that has a byte of [begin, end); NULL: there is none. */
+struct object *objects_meeting(struct objects *objects, enum object_kind kind, uint64_t begin,
+			       uint64_t end);
+/* The last of the kind that begins at the address or before it. */
+struct object *objects_before(struct objects *objects, enum object_kind kind, uint64_t address);
+/* The one that an address lies in, of any kind with addresses but RESERVATION; the innermost. */
 struct object *objects_around(struct objects *objects, uint64_t address);
 /* Into the history. */
 void objects_end(struct objects *objects, enum object_kind kind, uint64_t key, npu_stack stack);

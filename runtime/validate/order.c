@@ -337,5 +337,11 @@ uint64_t order_host_version(const struct order *order)
 
 void order_quiet(struct order *order)
 {
+	for (unsigned i = 0; i < order->streams->len; i++) {
+		const struct order_stream *stream = g_ptr_array_index(order->streams, i);
+
+		if (stream->live && (i >= order->host.count || order->host.at[i] < stream->sent))
+			return;
+	}
 	order->settled = order->taints;
 }

@@ -83,7 +83,7 @@ bool order_is_tainted(const struct order *order, uint64_t taint);
 const struct clock *order_host(const struct order *order);
 /* Counts changes of what the host knows. */
 uint64_t order_host_version(const struct order *order);
-/* No entry is on its way: what was not known does not matter any more. */
+/* If the host knows all entries to be done, what was not known does not matter any more. */
 void order_quiet(struct order *order);
 
 #endif

@@ -58,6 +58,8 @@ static void touch(const struct actor *actor, uint64_t begin, uint64_t bytes, boo
 
 	if (bytes == 0)
 		return;
+	if (write)
+		accesses_unhash(v->accesses, begin, begin + bytes);
 	if (report_wanted(VALIDATE_RACE))
 		accesses_unordered(v->accesses, v->order, actor->clock, begin, begin + bytes, write,
 				   false, tell_race, &meeting);
@@ -70,7 +72,23 @@ static void touch(const struct actor *actor, uint64_t begin, uint64_t bytes, boo
 				  .number = actor->number,
 				  .taint = actor->clock->taint,
 				  .stack = actor->stack };
+	validate_host_access(v, &access);
 	accesses_add(v->accesses, &access);
+}
+
+/* A fill has no source. */
+static void move(const struct actor *actor, uint64_t dst, uint64_t src, uint64_t bytes)
+{
+	struct order *order = actor->v->order;
+	struct bytes_move move = { dst, src, bytes, actor->stack,
+				   !order_is_tainted(order, actor->clock->taint) };
+
+	if (bytes == 0)
+		return;
+	validate_bytes(actor->v, &move);
+	if (src != 0)
+		touch(actor, src, bytes, false);
+	touch(actor, dst, bytes, true);
 }
 
 void validate_settle(struct validate *v)
@@ -78,7 +96,7 @@ void validate_settle(struct validate *v)
 	if (v->settled == order_host_version(v->order))
 		return;
 	v->settled = order_host_version(v->order);
-	accesses_settle(v->accesses, v->order);
+	accesses_settle(v->accesses, v->order, validate_host_done, v);
 	if (accesses_count(v->accesses) == 0)
 		order_quiet(v->order);
 }
@@ -144,6 +162,8 @@ static void write_value(struct validate *v, struct order_stream *stream, const u
 		order_event_reset(v->order, order_event_name(stream->dev, sqe.res7));
 	else
 		order_value_write(v->order, stream);
+	/* The program may read the value, and so know what is done. */
+	accesses_unhash(v->accesses, 0, UINT64_MAX);
 }
 
 static void enter(struct validate *v, struct order_stream *stream, const uint8_t *entry,
@@ -176,14 +196,19 @@ static void enter(struct validate *v, struct order_stream *stream, const uint8_t
 	case STARS_SQE_COND:
 		order_value_wait(v->order, stream);
 		break;
+	case STARS_SQE_PLACE_HOLDER:
+		break;
 	default:
-		if (!driver_entry_copy(entry, &dst, &src, &bytes))
+		if (!driver_entry_copy(entry, &dst, &src, &bytes)) {
+			v->kernels = true;
 			break;
-		touch(&actor, src, bytes, false);
-		touch(&actor, dst, bytes, true);
+		}
+		move(&actor, dst, src, bytes);
 		/* Somebody may wait for a value that the copy brings. */
-		if (bytes <= sizeof(uint64_t))
+		if (bytes <= sizeof(uint64_t)) {
 			order_value_write(v->order, stream);
+			accesses_unhash(v->accesses, 0, UINT64_MAX);
+		}
 	}
 }
 
@@ -196,21 +221,13 @@ static void send(struct validate *v, uint32_t dev, const struct halTaskSendInfo 
 		enter(v, stream, info->sqe_addr + (size_t)i * STARS_SQE_BYTES, stack);
 }
 
-/* ---- copies that the host waits for ---- */
+/* ---- copies and fills (src 0) that the host waits for ---- */
 
 static void copy(struct validate *v, uint64_t dst, uint64_t src, uint64_t bytes, npu_stack stack)
 {
 	struct actor host = { .v = v, .clock = order_host(v->order), .stack = stack };
 
-	touch(&host, src, bytes, false);
-	touch(&host, dst, bytes, true);
-}
-
-static void fill(struct validate *v, uint64_t dst, uint64_t bytes, npu_stack stack)
-{
-	struct actor host = { .v = v, .clock = order_host(v->order), .stack = stack };
-
-	touch(&host, dst, bytes, true);
+	move(&host, dst, src, bytes);
 }
 
 static void copy_rows(struct validate *v, const struct drvMem2D *rows, npu_stack stack)
@@ -251,7 +268,7 @@ void validate_told(struct validate *v, uint32_t dev, enum npu_order what, uint32
 {
 	struct object *object;
 
-	v->told = true;
+	v->told |= what != NPU_ORDER_ASKED && what != NPU_ORDER_KIND;
 	switch (what) {
 	case NPU_ORDER_STREAM:
 		order_seen(v->order, order_stream(v->order, dev, id), value, true);
@@ -267,7 +284,17 @@ void validate_told(struct validate *v, uint32_t dev, enum npu_order what, uint32
 		if (object != NULL)
 			object->own = true;
 		break;
+	case NPU_ORDER_ASKED:
+		object = objects_find(v->objects, OBJECT_ALLOCATION, value)
+				 ?: objects_find(v->objects, OBJECT_PINNED, value);
+		if (object != NULL && id < object->bytes)
+			object->bytes -= id;
+		break;
+	case NPU_ORDER_KIND:
+		validate_bytes_kind(id, value);
+		break;
 	}
+	validate_settle(v); /* at once: from now on the program may do what the wait allows */
 }
 
 void validate_queue_call(struct validate *v, const struct layer_call *call, npu_stack stack)
@@ -310,13 +337,17 @@ void validate_queue_call(struct validate *v, const struct layer_call *call, npu_
 			     with->halMemcpyBatch.size[i], stack);
 		break;
 	case DRIVER_OP_drvMemsetD8:
-		fill(v, with->drvMemsetD8.dst, with->drvMemsetD8.num, stack);
+		copy(v, with->drvMemsetD8.dst, 0, with->drvMemsetD8.num, stack);
 		break;
 	case DRIVER_OP_npusimFill:
-		fill(v, with->npusimFill.dst,
+		copy(v, with->npusimFill.dst, 0,
 		     (uint64_t)with->npusimFill.count * with->npusimFill.pattern_bytes, stack);
+		break;
+	case DRIVER_OP_halDeviceClose:
+		accesses_unhash(v->accesses, 0, UINT64_MAX);
 		break;
 	default:
 		break;
 	}
+	validate_settle(v);
 }

@@ -41,6 +41,34 @@ VALIDATE_RULE(
 	"aclrtMalloc goes with aclrtFree, aclrtMallocHost with aclrtFreeHost, aclrtMapMem with "
 	"aclrtUnmapMem, aclrtReserveMemAddress with aclrtReleaseMemAddress, aclrtMallocPhysical "
 	"with aclrtFreePhysical, aclrtHostRegister with aclrtHostUnregister.")
+VALIDATE_RULE(
+	KIND, "kind", "a copy whose kind contradicts where its source and target lie",
+	"The synchronous copy takes the direction from the addresses and goes on; asynchronous "
+	"ones and copies of rows are refused with 107000 or 507899, which of them depends on "
+	"the release and on whether memory is page-locked.",
+	"Give the kind that the addresses have, or ACL_MEMCPY_DEFAULT, which takes it from "
+	"them.")
+VALIDATE_RULE(OVERLAP, "overlap", "a copy whose source and target overlap",
+	      "Engines read and write in pieces, several at a time: bytes that are read after they "
+	      "were written come out twice.",
+	      "Copy through other memory, or in pieces no longer than the distance of the two, the "
+	      "ones first that are written over.")
+VALIDATE_RULE(BOUNDS, "bounds",
+	      "a copy or fill that begins in an allocation or block and ends behind its end",
+	      "Memory comes in pages, so the bytes behind the end are often there, and often "
+	      "another allocation's: they are overwritten with code 0.",
+	      "Ask for as many bytes as are copied.")
+VALIDATE_RULE(
+	UNINITIALISED, "uninitialised",
+	"a copy that reads memory of a device which nobody wrote since it was made",
+	"The model's new memory is zeros. A device's has what the last owner left, so results "
+	"change from run to run; NPUSIM_POISON=0xff shows it.",
+	"Fill it (aclrtMemset), or copy only what was written.")
+VALIDATE_RULE(HOST_READ, "host-read",
+	      "page-locked memory that the program rewrote while a queued copy was to read it",
+	      "The copy reads it when its turn comes: old bytes, new ones, or some of each.",
+	      "Synchronize the stream, or an event behind the copy, before the memory is used "
+	      "again; or use two buffers in turn.")
 VALIDATE_RULE(LEAK, "leak", "what a process still holds at its end, by call stack",
 	      "In a long-running process that is memory lost to all others.",
 	      "Give it back, or suppress the rule for memory that is meant to live as long as the "

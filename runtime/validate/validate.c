@@ -39,6 +39,7 @@ const char *validate_range(struct validate *v, uint64_t begin, uint64_t end)
 struct note {
 	npu_stack stack;
 	bool refused;
+	GArray *saved; /* of validate_host_send() */
 };
 
 /* Calls that change neither memory nor order. */
@@ -75,6 +76,10 @@ static bool validate_before(struct layer *layer, struct layer_call *call)
 	note->stack = stack_of(call);
 	pthread_mutex_lock(&v->lock);
 	note->refused = validate_memory_before(v, call, note->stack);
+	note->saved = call->op == DRIVER_OP_halSqTaskSend
+			      ? validate_host_send(v, call->with.halSqTaskSend.dev,
+						   call->with.halSqTaskSend.info)
+			      : NULL;
 	pthread_mutex_unlock(&v->lock);
 	return note->refused;
 }
@@ -88,6 +93,7 @@ static void validate_after(struct layer *layer, struct layer_call *call)
 	if (is_idle(call->op))
 		return;
 	pthread_mutex_lock(&v->lock);
+	validate_host_sent(note->saved, call->code == DRV_ERROR_NONE);
 	if (call->code == DRV_ERROR_NONE)
 		validate_queue_call(v, call, stack);
 	if (call->code == DRV_ERROR_NONE || !note->refused)
@@ -104,6 +110,19 @@ static drvError_t validate_order(struct npu_driver *self, uint32_t dev, enum npu
 	pthread_mutex_lock(&v->lock);
 	validate_told(v, dev, what, id, value);
 	pthread_mutex_unlock(&v->lock);
+	report_flush();
+	return DRV_ERROR_NONE;
+}
+
+static drvError_t validate_block(struct npu_driver *self, uint64_t va, uint64_t bytes)
+{
+	struct validate *v = (struct validate *)self;
+	npu_stack stack = npu_stack_here();
+
+	pthread_mutex_lock(&v->lock);
+	validate_bytes_block(v, va, bytes, stack);
+	pthread_mutex_unlock(&v->lock);
+	report_flush();
 	return DRV_ERROR_NONE;
 }
 
@@ -145,6 +164,7 @@ static void forget_in_child(void)
 		return;
 	objects_free(active->objects);
 	active->objects = objects_new();
+	accesses_unhash(active->accesses, 0, UINT64_MAX);
 	unlock_after_fork();
 }
 
@@ -164,6 +184,7 @@ struct npu_driver *npusim_validate_1(struct npu_driver *lower, const char *mode,
 		return NULL;
 	layer_init(&v->layer, "validate", lower, &hooks);
 	v->layer.driver.npusimOrder = validate_order;
+	v->layer.driver.npusimBlock = validate_block;
 	pthread_mutex_init(&v->lock, NULL);
 	v->order = order_new();
 	v->accesses = accesses_new();

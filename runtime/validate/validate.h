@@ -9,6 +9,9 @@
  *   access.c   accesses of queued work
  *   objects.c  what the program holds and held
  *   queue.c    entries of queues and copies: who touches what, in which order
+ *   bytes.c    what a copy is asked to do: bounds, overlap, direction, bytes that nobody wrote
+ *   written.c  which bytes somebody wrote
+ *   host.c     memory of the host that a queued copy reads or writes
  *   memory.c   memory made and given back
  *   report.c   reports
  *   validate.c the layer: hooks, settings, end
@@ -31,7 +34,8 @@ struct validate {
 	uint64_t settled; /* the host's version to which accesses are settled */
 	struct objects *objects;
 	bool strict;
-	bool told; /* a runtime tells of the program's waits: completions alone say nothing */
+	bool told;    /* a runtime tells of the program's waits: completions alone say nothing */
+	bool kernels; /* queues have had entries that may write anywhere */
 };
 
 /* "0x1000, 2 MiB (4 KiB into the allocation at 0x0, 16 MiB)"; sixteen texts a thread in turn. */
@@ -48,6 +52,35 @@ void validate_settle(struct validate *v);
  * there is such work. */
 bool validate_pending(struct validate *v, enum validate_rule rule, npu_stack stack,
 		      const struct object *object, uint64_t begin, uint64_t end);
+
+/* ---- bytes.c: under the lock ---- */
+
+struct bytes_move {
+	uint64_t dst, src, bytes; /* src 0: a fill */
+	npu_stack stack;
+	bool known; /* what has happened before it is known, so what was written is, too */
+};
+/* A copy or a fill that the driver has taken. */
+void validate_bytes(struct validate *v, const struct bytes_move *move);
+/* The calling thread's next copy to `dst` has this aclrtMemcpyKind. */
+void validate_bytes_kind(uint32_t kind, uint64_t dst);
+/* bytes 0: the block is given back. */
+void validate_bytes_block(struct validate *v, uint64_t va, uint64_t bytes, npu_stack stack);
+/* Memory goes, and the blocks in it do. */
+void validate_bytes_forget(struct validate *v, uint64_t begin, uint64_t end, npu_stack stack);
+/* Whoever may write the memory at the addresses is not seen. */
+void validate_bytes_give_up(struct validate *v, uint64_t begin, uint64_t end);
+
+/* ---- host.c: under the lock ---- */
+
+/* A queued read or write of the host's memory: completes *access, which is not yet added. */
+void validate_host_access(struct validate *v, struct access *access);
+/* The entries are about to be sent: fills what they will write. What it leaves is given to _sent(),
+ * which puts the old bytes back where they were not taken. */
+GArray *validate_host_send(struct validate *v, uint32_t dev, const struct halTaskSendInfo *info);
+void validate_host_sent(GArray *saved, bool taken);
+/* The host knows that the access, which has a hash, is done. */
+void validate_host_done(void *v, const struct access *access);
 
 /* ---- memory.c: under the lock ---- */
 

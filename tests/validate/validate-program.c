@@ -3,31 +3,28 @@
  * Programs that are wrong in one way, and their right twins, for validate-test.py: the case is
  * named by the first argument. Each prints the codes of the calls that are looked at.
  */
-#include <acl/acl.h>
+#include "validate-program.h"
 
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
-#define MIB (1u << 20)
+aclrtStream one, two;
+aclrtEvent event, other_event;
+char *device, *pinned;
 
-static aclrtStream one, two;
-static aclrtEvent event, other_event;
-static char *device, *pinned;
-
-static void must(aclError code, const char *call)
+void must(aclError code, const char *call)
 {
 	if (code != ACL_SUCCESS)
 		printf("%s: %d\n", call, code);
 }
-#define MUST(call) must(call, #call)
 
-static void copy_in(aclrtStream stream)
+void copy_in(aclrtStream stream)
 {
 	MUST(aclrtMemcpyAsync(device, MIB, pinned, MIB, ACL_MEMCPY_HOST_TO_DEVICE, stream));
 }
 
-static void copy_out(aclrtStream stream)
+void copy_out(aclrtStream stream)
 {
 	MUST(aclrtMemcpyAsync(pinned, MIB, device, MIB, ACL_MEMCPY_DEVICE_TO_HOST, stream));
 }
@@ -196,12 +193,7 @@ static void devices_event(void)
 
 /* ---- memory that goes ---- */
 
-struct mapping {
-	char *va;
-	aclrtDrvMemHandle handle;
-};
-
-static struct mapping map(void)
+struct mapping map(void)
 {
 	aclrtPhysicalMemProp prop = { .handleType = ACL_MEM_HANDLE_TYPE_NONE,
 				      .allocationType = ACL_MEM_ALLOCATION_TYPE_PINNED,
@@ -218,7 +210,7 @@ static struct mapping map(void)
 	return mapping;
 }
 
-static void unmap(struct mapping mapping)
+void unmap(struct mapping mapping)
 {
 	MUST(aclrtUnmapMem(mapping.va));
 	MUST(aclrtFreePhysical(mapping.handle));
@@ -275,11 +267,19 @@ static void free_with_sync(void)
 	device = NULL;
 }
 
+/* The copy waits, so that it has not begun when the memory goes. */
 static void free_host_pending(void)
 {
+	aclrtEvent gate;
+
+	MUST(aclrtCreateEventWithFlag(&gate, ACL_EVENT_SYNC));
+	MUST(aclrtStreamWaitEvent(one, gate));
 	copy_out(one);
 	printf("free %d\n", aclrtFreeHost(pinned));
 	pinned = NULL;
+	MUST(aclrtRecordEvent(gate, two));
+	MUST(aclrtSynchronizeStream(one));
+	MUST(aclrtDestroyEvent(gate));
 }
 
 static void free_twice(void)
@@ -322,14 +322,7 @@ static void leak(void)
 	MUST(aclrtMalloc(&lost, 3 * MIB, ACL_MEM_MALLOC_HUGE_FIRST));
 }
 
-static const struct {
-	const char *name;
-	void (*run)(void);
-} cases[] = {
-#define CASE(name)          \
-	{                   \
-#name, name \
-	}
+static const struct validate_case order_cases[] = {
 	CASE(streams_race),
 	CASE(streams_apart),
 	CASE(streams_read_one),
@@ -357,6 +350,7 @@ static const struct {
 	CASE(use_after_free),
 	CASE(use_handle_after_release),
 	CASE(leak),
+	{ NULL, NULL },
 };
 
 static bool begin(void)
@@ -372,6 +366,7 @@ static bool begin(void)
 	MUST(aclrtCreateEventExWithFlag(&other_event, ACL_EVENT_SYNC));
 	MUST(aclrtMalloc(&memory, 4 * MIB, ACL_MEM_MALLOC_HUGE_FIRST));
 	device = memory;
+	MUST(aclrtMemset(device, 4 * MIB, 0, 4 * MIB));
 	MUST(aclrtMallocHost(&memory, MIB));
 	pinned = memory;
 	memset(pinned, 1, MIB);
@@ -394,15 +389,18 @@ static void end(void)
 
 int main(int argc, char **argv)
 {
-	for (unsigned i = 0; argc == 2 && i < sizeof(cases) / sizeof(cases[0]); i++) {
-		if (strcmp(argv[1], cases[i].name) != 0)
-			continue;
-		if (!begin())
-			return 3;
-		cases[i].run();
-		end();
-		return 0;
-	}
+	const struct validate_case *const tables[] = { order_cases, bytes_cases };
+
+	for (unsigned i = 0; argc == 2 && i < sizeof(tables) / sizeof(tables[0]); i++)
+		for (const struct validate_case *at = tables[i]; at->name != NULL; at++) {
+			if (strcmp(argv[1], at->name) != 0)
+				continue;
+			if (!begin())
+				return 3;
+			at->run();
+			end();
+			return 0;
+		}
 	fprintf(stderr, "usage: validate-program CASE\n");
 	return 2;
 }

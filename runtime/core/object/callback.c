@@ -35,6 +35,8 @@ struct callback {
 	void *arg;
 	struct turn *turn;             /* NULL: the stream does not wait */
 	struct subscriber *subscriber; /* NULL: the stream's own thread */
+	uint32_t device, sq;           /* the stream's, which may be gone when it runs */
+	uint64_t number;               /* of the placeholder, once its turn has come */
 };
 
 struct subscriber {
@@ -66,6 +68,7 @@ static void run(struct callback *callback)
 
 	if (turn != NULL)
 		atomic_store(&turn->runs, true);
+	core_order(callback->device, NPU_ORDER_STREAM, callback->sq, callback->number);
 	callback->fn(callback->arg);
 	if (turn != NULL)
 		core_event_id_record(turn->device, turn->event_id);
@@ -128,6 +131,8 @@ static void turn_came(void *arg, const struct stars_logic_cqe *cqe)
 		forget(callback);
 		return;
 	}
+	callback->number =
+		stream->done + 1 + ((cqe->task_id - (stream->done + 1)) & (CORE_TASK_IDS - 1));
 	if (callback->subscriber != NULL) {
 		give_to_subscriber(callback);
 		return;
@@ -296,9 +301,12 @@ int core_callback_launch_locked(struct core_stream *stream, void (*fn)(void *), 
 
 	if (callback == NULL)
 		return core_fail(CORE_MEMORY_ALLOCATION, call, "no memory for a callback");
-	*callback = (struct callback){
-		.stream = stream, .fn = fn, .arg = arg, .subscriber = stream->subscriber
-	};
+	*callback = (struct callback){ .stream = stream,
+				       .fn = fn,
+				       .arg = arg,
+				       .subscriber = stream->subscriber,
+				       .device = stream->device,
+				       .sq = stream->sq };
 	count_due(callback->subscriber, 1);
 	if (block)
 		callback->turn = make_turn(callback, call, &code);

@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Cases of validate-program about bytes: directions, bounds, overlaps, what nobody wrote, what the
+ * program does to memory under a copy, and blocks that it carves itself.
+ */
+#include "validate-program.h"
+
+#include <npusim/npusim.h>
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- kinds ---- */
+
+static void kind_wrong(void)
+{
+	printf("copy %d\n", aclrtMemcpy(device, 64, pinned, 64, ACL_MEMCPY_DEVICE_TO_HOST));
+}
+
+static void kind_wrong_queued(void)
+{
+	printf("copy %d\n",
+	       aclrtMemcpyAsync(device, 64, pinned, 64, ACL_MEMCPY_DEVICE_TO_DEVICE, one));
+}
+
+static void kinds_right(void)
+{
+	char stack[64] = "";
+
+	MUST(aclrtMemcpy(device, 64, pinned, 64, ACL_MEMCPY_HOST_TO_DEVICE));
+	MUST(aclrtMemcpy(stack, 64, device, 64, ACL_MEMCPY_DEVICE_TO_HOST));
+	MUST(aclrtMemcpy(pinned, 64, stack, 64, ACL_MEMCPY_HOST_TO_HOST));
+	MUST(aclrtMemcpy(device + 64, 64, device, 64, ACL_MEMCPY_DEVICE_TO_DEVICE));
+	MUST(aclrtMemcpy(device, 64, stack, 64, ACL_MEMCPY_DEFAULT));
+	MUST(aclrtMemcpyAsync(device, 64, pinned, 64, ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE, one));
+	MUST(aclrtMemcpyAsync(device, 64, stack, 64, ACL_MEMCPY_HOST_TO_DEVICE, one));
+}
+
+/* ---- overlaps ---- */
+
+static void overlaps(void)
+{
+	MUST(aclrtMemcpy(device + MIB / 2, MIB, device, MIB, ACL_MEMCPY_DEVICE_TO_DEVICE));
+}
+
+static void overlaps_queued(void)
+{
+	MUST(aclrtMemcpyAsync(device, MIB, device + 1, MIB, ACL_MEMCPY_DEVICE_TO_DEVICE, one));
+}
+
+static void overlaps_not(void)
+{
+	MUST(aclrtMemcpy(device + MIB, MIB, device, MIB, ACL_MEMCPY_DEVICE_TO_DEVICE));
+	MUST(aclrtMemcpy(device, MIB, device, MIB, ACL_MEMCPY_DEVICE_TO_DEVICE));
+	MUST(aclrtMemsetAsync(device, 4 * MIB, 1, 4 * MIB, one));
+}
+
+/* ---- bounds ---- */
+
+static char *small(size_t bytes)
+{
+	void *made = NULL;
+
+	MUST(aclrtMalloc(&made, bytes, ACL_MEM_MALLOC_HUGE_FIRST));
+	return made;
+}
+
+static void copies_past_end(void)
+{
+	char *memory = small(1000);
+
+	printf("copy %d\n", aclrtMemcpy(memory, 1008, pinned, 1008, ACL_MEMCPY_HOST_TO_DEVICE));
+	MUST(aclrtFree(memory));
+}
+
+static void fills_past_end(void)
+{
+	char *memory = small(1000);
+
+	printf("fill %d\n", aclrtMemset(memory + 992, 16, 0, 16));
+	MUST(aclrtFree(memory));
+}
+
+static void reads_past_host_end(void)
+{
+	void *host;
+
+	MUST(aclrtMallocHost(&host, 1000));
+	memset(host, 0, 1000);
+	printf("copy %d\n", aclrtMemcpy(device, 1001, host, 1001, ACL_MEMCPY_HOST_TO_DEVICE));
+	MUST(aclrtFreeHost(host));
+}
+
+static void fills_behind_end(void)
+{
+	char *memory = small(1000);
+
+	printf("fill %d\n", aclrtMemset(memory + 2048, 16, 0, 16));
+	MUST(aclrtFree(memory));
+}
+
+static void copies_to_end(void)
+{
+	char *memory = small(1000);
+
+	MUST(aclrtMemcpy(memory, 1000, pinned, 1000, ACL_MEMCPY_HOST_TO_DEVICE));
+	MUST(aclrtMemcpyAsync(pinned, 1000, memory, 1000, ACL_MEMCPY_DEVICE_TO_HOST, one));
+	MUST(aclrtSynchronizeStream(one));
+	MUST(aclrtFree(memory));
+}
+
+/* ---- the host's memory under a copy ---- */
+
+static void rewrites_source(void)
+{
+	copy_in(one);
+	pinned[MIB / 2] = 9;
+	MUST(aclrtSynchronizeStream(one));
+}
+
+static void rewrites_source_in_turn(void)
+{
+	copy_in(one);
+	MUST(aclrtRecordEvent(event, one));
+	MUST(aclrtMemcpyAsync(device + MIB, MIB, pinned, MIB, ACL_MEMCPY_HOST_TO_DEVICE, one));
+	MUST(aclrtRecordEvent(other_event, one));
+	MUST(aclrtSynchronizeEvent(event));
+	memset(pinned, 9, MIB);
+	MUST(aclrtSynchronizeEvent(other_event));
+}
+
+static void rewrites_when_done(void)
+{
+	aclrtEventRecordedStatus status = ACL_EVENT_RECORDED_STATUS_NOT_READY;
+
+	copy_in(one);
+	MUST(aclrtSynchronizeStream(one));
+	memset(pinned, 2, MIB);
+	copy_in(one);
+	MUST(aclrtRecordEvent(event, one));
+	while (status != ACL_EVENT_RECORDED_STATUS_COMPLETE)
+		MUST(aclrtQueryEventStatus(event, &status));
+	memset(pinned, 3, MIB);
+	copy_in(one);
+	MUST(aclrtSynchronizeDevice());
+	memset(pinned, 4, MIB);
+}
+
+static void rewrite(void *arg)
+{
+	memset(arg, 5, MIB);
+}
+
+static void rewrites_in_host_function(void)
+{
+	MUST(aclrtSynchronizeStream(one)); /* from here on waits are told */
+	copy_in(one);
+	MUST(aclrtLaunchHostFunc(one, rewrite, pinned));
+	MUST(aclrtSynchronizeStream(one));
+}
+
+static void host_function_fills_source(void)
+{
+	MUST(aclrtLaunchHostFunc(one, rewrite, pinned));
+	copy_in(one);
+	MUST(aclrtSynchronizeStream(one));
+}
+
+static void engine_rewrites_source(void)
+{
+	copy_in(one);
+	MUST(aclrtMemsetAsync(device, MIB, 6, MIB, one));
+	copy_out(one);
+	copy_in(one);
+	MUST(aclrtSynchronizeStream(one));
+}
+
+/* The program knows by a flag that what came before it is done, and calls nothing. */
+static void polls_for_flag(void)
+{
+	char *flag;
+	void *made;
+
+	MUST(aclrtMallocHost(&made, 64));
+	flag = made;
+	memset(flag, 7, 64);
+	copy_in(one);
+	MUST(aclrtMemcpyAsync(flag, 4, device + MIB, 4, ACL_MEMCPY_DEVICE_TO_HOST, one));
+	while (*(volatile char *)flag != 0)
+		;
+	memset(pinned, 8, MIB);
+	MUST(aclrtSynchronizeStream(one));
+	MUST(aclrtFreeHost(made));
+}
+
+static void reads_too_early(void)
+{
+	volatile char *early = pinned;
+	int before;
+
+	MUST(aclrtMemset(device, MIB, 7, MIB));
+	copy_out(one);
+	before = (unsigned char)early[MIB / 2];
+	MUST(aclrtSynchronizeStream(one));
+	printf("early %d, then %d\n", before, early[MIB / 2]);
+	memset(pinned, 1, 8);
+	MUST(aclrtMemcpyAsync(pinned, 8, device, 8, ACL_MEMCPY_DEVICE_TO_HOST, one));
+	before = early[0];
+	MUST(aclrtSynchronizeStream(one));
+	printf("flag %d, then %d\n", before, early[0]);
+}
+
+/* ---- what nobody wrote ---- */
+
+static void reads_unwritten(void)
+{
+	char *memory = small(MIB);
+
+	MUST(aclrtMemcpy(pinned, MIB, memory, MIB, ACL_MEMCPY_DEVICE_TO_HOST));
+	MUST(aclrtFree(memory));
+}
+
+static void reads_unwritten_mapping(void)
+{
+	struct mapping mapping = map();
+
+	MUST(aclrtMemcpyAsync(mapping.va, MIB, pinned, MIB, ACL_MEMCPY_HOST_TO_DEVICE, one));
+	MUST(aclrtMemcpyAsync(pinned, MIB, mapping.va + MIB, MIB, ACL_MEMCPY_DEVICE_TO_HOST, one));
+	MUST(aclrtSynchronizeStream(one));
+	unmap(mapping);
+}
+
+static void reads_partly_written(void)
+{
+	char *memory = small(MIB);
+
+	MUST(aclrtMemset(memory, MIB, 1, MIB / 2));
+	MUST(aclrtMemset(memory + MIB / 2 + 8, MIB / 2 - 8, 1, MIB / 2 - 8));
+	MUST(aclrtMemcpy(pinned, MIB, memory, MIB, ACL_MEMCPY_DEVICE_TO_HOST));
+	MUST(aclrtFree(memory));
+}
+
+static void copies_unwritten_on(void)
+{
+	char *memory = small(MIB);
+
+	MUST(aclrtMemcpy(device + 3, MIB, memory, MIB, ACL_MEMCPY_DEVICE_TO_DEVICE));
+	MUST(aclrtMemcpy(pinned, 64, device + 64, 64, ACL_MEMCPY_DEVICE_TO_HOST));
+	MUST(aclrtFree(memory));
+}
+
+static void written_by_other_mapping(void)
+{
+	struct mapping mapping = map();
+	void *again;
+
+	MUST(aclrtMemset(mapping.va, 2 * MIB, 1, 2 * MIB));
+	MUST(aclrtUnmapMem(mapping.va));
+	MUST(aclrtReserveMemAddress(&again, 2 * MIB, 0, NULL, 1));
+	MUST(aclrtMapMem(again, 2 * MIB, 0, mapping.handle, 0));
+	MUST(aclrtMemcpy(pinned, MIB, (char *)again + MIB, MIB, ACL_MEMCPY_DEVICE_TO_HOST));
+	MUST(aclrtReleaseMemAddress(mapping.va));
+	mapping.va = again;
+	unmap(mapping);
+}
+
+static void written_by_host(void)
+{
+	struct mapping mapping = map();
+	aclrtMemAccessDesc host = { .flags = ACL_RT_MEM_ACCESS_FLAGS_READWRITE,
+				    .location = { 0, ACL_MEM_LOCATION_TYPE_HOST } };
+
+	MUST(aclrtMemSetAccess(mapping.va, 2 * MIB, &host, 1));
+	memset(mapping.va, 1, MIB);
+	MUST(aclrtMemcpy(pinned, MIB, mapping.va, MIB, ACL_MEMCPY_DEVICE_TO_HOST));
+	unmap(mapping);
+}
+
+/* An importer may have written it. */
+static void written_elsewhere(void)
+{
+	struct mapping mapping = map();
+	uint64_t shareable;
+
+	MUST(aclrtMemExportToShareableHandle(mapping.handle, ACL_MEM_HANDLE_TYPE_NONE, 0,
+					     &shareable));
+	MUST(aclrtMemcpy(pinned, MIB, mapping.va, MIB, ACL_MEMCPY_DEVICE_TO_HOST));
+	unmap(mapping);
+}
+
+/* The wait is queued before the record: who writes is not known yet. */
+static void written_in_other_stream(void)
+{
+	char *memory = small(MIB);
+	aclrtEvent later;
+
+	MUST(aclrtCreateEventWithFlag(&later, ACL_EVENT_SYNC));
+	MUST(aclrtStreamWaitEvent(two, later));
+	MUST(aclrtMemcpyAsync(pinned, MIB, memory, MIB, ACL_MEMCPY_DEVICE_TO_HOST, two));
+	MUST(aclrtMemsetAsync(memory, MIB, 1, MIB, one));
+	MUST(aclrtRecordEvent(later, one));
+	MUST(aclrtSynchronizeStream(two));
+	MUST(aclrtSynchronizeStream(one));
+	MUST(aclrtDestroyEvent(later));
+	MUST(aclrtFree(memory));
+}
+
+/* What new memory holds: little, much and mapped; twice, since the second may have been the
+ * first's.
+ */
+static void new_memory(void)
+{
+	for (int i = 0; i < 2; i++) {
+		struct mapping mapping = map();
+		char *made[] = { small(4096), small(3 * MIB), mapping.va };
+
+		for (int k = 0; k < 3; k++) {
+			unsigned char last = 1;
+
+			MUST(aclrtMemcpy(&last, 1, made[k] + 4095, 1, ACL_MEMCPY_DEVICE_TO_HOST));
+			printf(" %d", last);
+			MUST(aclrtMemset(made[k], 4096, 7, 4096));
+		}
+		MUST(aclrtFree(made[0]));
+		MUST(aclrtFree(made[1]));
+		unmap(mapping);
+	}
+}
+
+/* ---- blocks ---- */
+
+static void block_past_end(void)
+{
+	MUST(npusimBlock(device + 512, 512));
+	MUST(npusimBlock(device + 1024, 512));
+	MUST(aclrtMemset(device + 512, 513, 0, 513));
+}
+
+static void block_unwritten(void)
+{
+	MUST(npusimBlock(device, 512));
+	MUST(aclrtMemset(device, 256, 0, 256));
+	MUST(aclrtMemcpy(pinned, 512, device, 512, ACL_MEMCPY_DEVICE_TO_HOST));
+}
+
+static void block_given_back(void)
+{
+	MUST(npusimBlock(device, 512));
+	MUST(npusimBlockFree(device));
+	MUST(aclrtMemset(device + 256, 256, 0, 256));
+}
+
+static void block_given_back_twice(void)
+{
+	MUST(npusimBlock(device, 512));
+	MUST(npusimBlockFree(device));
+	MUST(npusimBlockFree(device));
+}
+
+/* As an allocator that hands blocks on in the order of a stream. */
+static void blocks_in_turn(void)
+{
+	MUST(npusimBlock(device, 512));
+	MUST(aclrtMemcpyAsync(device, 512, pinned, 512, ACL_MEMCPY_HOST_TO_DEVICE, one));
+	MUST(npusimBlockFree(device));
+	MUST(npusimBlock(device, 1024));
+	MUST(aclrtMemcpyAsync(device, 1024, pinned, 1024, ACL_MEMCPY_HOST_TO_DEVICE, one));
+	MUST(aclrtMemcpyAsync(pinned + 1024, 1024, device, 1024, ACL_MEMCPY_DEVICE_TO_HOST, one));
+	MUST(aclrtSynchronizeStream(one));
+	MUST(npusimBlockFree(device));
+	MUST(npusimBlockFree(device + 1)); /* no block: of no interest */
+	if (npusimBlock(NULL, 1) != 100000 || npusimBlock(device, 0) != 100000)
+		printf("npusimBlock: no error\n");
+}
+
+const struct validate_case bytes_cases[] = {
+	CASE(kind_wrong),
+	CASE(kind_wrong_queued),
+	CASE(kinds_right),
+	CASE(overlaps),
+	CASE(overlaps_queued),
+	CASE(overlaps_not),
+	CASE(copies_past_end),
+	CASE(fills_past_end),
+	CASE(reads_past_host_end),
+	CASE(fills_behind_end),
+	CASE(copies_to_end),
+	CASE(rewrites_source),
+	CASE(rewrites_source_in_turn),
+	CASE(rewrites_when_done),
+	CASE(rewrites_in_host_function),
+	CASE(host_function_fills_source),
+	CASE(engine_rewrites_source),
+	CASE(polls_for_flag),
+	CASE(reads_too_early),
+	CASE(reads_unwritten),
+	CASE(reads_unwritten_mapping),
+	CASE(reads_partly_written),
+	CASE(copies_unwritten_on),
+	CASE(written_by_other_mapping),
+	CASE(written_by_host),
+	CASE(written_elsewhere),
+	CASE(written_in_other_stream),
+	CASE(new_memory),
+	CASE(block_past_end),
+	CASE(block_unwritten),
+	CASE(block_given_back),
+	CASE(block_given_back_twice),
+	CASE(blocks_in_turn),
+	{ NULL, NULL },
+};

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the cases of validate-program share: made before a case and given back after it.
+ */
+#ifndef TEST_VALIDATE_PROGRAM_H
+#define TEST_VALIDATE_PROGRAM_H
+
+#include <acl/acl.h>
+
+#define MIB (1u << 20)
+
+extern aclrtStream one, two;
+extern aclrtEvent event, other_event;
+extern char *device; /* 4 MiB, all of it written */
+extern char *pinned; /* 1 MiB */
+
+/* Prints the code of a call that is to succeed and does not. */
+void must(aclError code, const char *call);
+#define MUST(call) must(call, #call)
+
+void copy_in(aclrtStream stream); /* 1 MiB, pinned to device */
+void copy_out(aclrtStream stream);
+
+struct mapping {
+	char *va;
+	aclrtDrvMemHandle handle;
+};
+struct mapping map(void); /* 2 MiB of device 0 */
+void unmap(struct mapping mapping);
+
+struct validate_case {
+	const char *name; /* NULL ends a table */
+	void (*run)(void);
+};
+#define CASE(name)          \
+	{                   \
+#name, name \
+	}
+extern const struct validate_case bytes_cases[]; /* validate-bytes.c */
+
+#endif
