@@ -346,6 +346,11 @@ NPU_QUERY(npusimPhysical, (uint32_t, dev), (uint64_t, va), (uint64_t *, pa), (ui
  * that follows order listens; a driver has no use for it. */
 NPU_QUERY(npusimOrder, (uint32_t, dev), (enum npu_order, what), (uint32_t, id), (uint64_t, value))
 
+/* For layers, as npusimOrder: the program is at a mark of that name (npusimMark()), and who is
+ * called with each report. */
+NPU_QUERY(npusimMark, (const char *, name))
+NPU_QUERY(npusimReports, (npusim_report_fn, fn), (void *, arg))
+
 #undef NPU_OP
 #undef NPU_CALL
 #undef NPU_QUERY

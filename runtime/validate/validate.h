@@ -10,7 +10,10 @@
  *   objects.c  what the program holds and held
  *   queue.c    entries of queues and copies: who touches what, in which order
  *   memory.c   memory made and given back
+ *   growth.c   what grows between marks
  *   report.c   reports
+ *   form.c     reports for programs to read
+ *   suppress.c reports that are known
  *   validate.c the layer: hooks, settings, end
  */
 #ifndef NPUSIM_VALIDATE_VALIDATE_H
@@ -20,6 +23,7 @@
 
 #include "driver/layer.h"
 #include "validate/access.h"
+#include "validate/growth.h"
 #include "validate/objects.h"
 #include "validate/report.h"
 
@@ -30,6 +34,7 @@ struct validate {
 	struct accesses *accesses;
 	uint64_t settled; /* the host's version to which accesses are settled */
 	struct objects *objects;
+	struct growth *growth;
 	bool strict;
 	bool told; /* a runtime tells of the program's waits: completions alone say nothing */
 };

@@ -4,6 +4,7 @@
  * named by the first argument. Each prints the codes of the calls that are looked at.
  */
 #include <acl/acl.h>
+#include <npusim/npusim.h>
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -322,6 +323,18 @@ static void leak(void)
 	MUST(aclrtMalloc(&lost, 3 * MIB, ACL_MEM_MALLOC_HUGE_FIRST));
 }
 
+static void grows(void)
+{
+	void *kept[3];
+
+	for (int i = 0; i < 3; i++) {
+		MUST(aclrtMalloc(&kept[i], MIB, ACL_MEM_MALLOC_HUGE_FIRST));
+		MUST(npusimMark("step"));
+	}
+	for (int i = 0; i < 3; i++)
+		MUST(aclrtFree(kept[i]));
+}
+
 static const struct {
 	const char *name;
 	void (*run)(void);
@@ -357,6 +370,7 @@ static const struct {
 	CASE(use_after_free),
 	CASE(use_handle_after_release),
 	CASE(leak),
+	CASE(grows),
 };
 
 static bool begin(void)

@@ -459,10 +459,13 @@ int cmd_check(int argc, char **argv)
 		return usage_error("check", "it takes no argument '%s'", argv[1]);
 	if (!read_options(&check))
 		return NPUSIM_EXIT_USAGE;
-	if (!model_options_apply("hw", node, &error))
+	if (!model_options_apply("hw", node, &error) ||
+	    (strcmp(npu_var_get(NPU_VAR_VALIDATE, NULL), "off") != 0 &&
+	     !run_check_settings(&error)))
 		return usage_error("check", "%s", error->message);
 	check.backend = g_intern_string(npu_var_get(NPU_VAR_BACKEND, NULL));
 	opt.driver = strcmp(npu_var_get(NPU_VAR_CONTRACT, NULL), "driver") == 0;
 	g_setenv("NPUSIM_LOG", "error", FALSE);
+	g_setenv("NPUSIM_VALIDATE_RULES", "-leak", FALSE); /* many a case ends in between */
 	return run_check(&check);
 }

@@ -36,11 +36,11 @@ int usage_error(const char *verb, const char *format, ...) G_GNUC_PRINTF(2, 3);
 int failure(const char *verb, const char *format, ...) G_GNUC_PRINTF(2, 3);
 
 /* Puts the options that describe the model (--backend --soc --devices --hbm --contract --timing
- * --node --trace), as far as parse_options() saw them, into the environment: each is the variable
- * of the same name, and what was given wins over what is there. default_backend: where neither says
- * one, NULL: the runtime's default. fresh_node: what to use without --node, whatever the
- * environment says; NULL: what it says. FALSE and error, with the values that would be valid, if
- * one is not. */
+ * --node --trace --validate --error-exitcode), as far as parse_options() saw them, into the
+ * environment: each is a variable's, and what was given wins over what is there. default_backend:
+ * where neither says one, NULL: the runtime's default. fresh_node: what to use without --node,
+ * whatever the environment says; NULL: what it says. FALSE and error, with the values that would be
+ * valid, if one is not. */
 gboolean model_options_apply(const char *default_backend, const char *fresh_node, GError **error);
 /* Looks at all settings as the first call of a program in this environment will: FALSE and error,
  * in the options' words where an option gave the value. Opens nothing. */
