@@ -5,7 +5,6 @@
 # reports, processes; and call stacks in the reports of leaks, of memory that is short, and in
 # recordings. Prints TAP.
 
-import gzip
 import json
 import os
 import pathlib
@@ -282,9 +281,24 @@ def who_holds(folder):
     expect('of this process' not in done.stdout, done.stdout)
 
 
+def recording(folder):
+    """Who held memory is in a recording, and in the report of it."""
+    done = command(['record', '-o', 'calls.npt', '--', PROGRAM, 'fill_up'], folder)
+    lines = [line for line in pathlib.Path(folder, 'calls.npt').read_text(encoding='utf-8')
+             .splitlines() if ' malloc ' in line]
+    site = re.compile(r' site=take%20\(\S*tool-program\.c:\d+\)%0Ahold_much%20\(')
+    expect(len(lines) >= 4 and '__libc' not in lines[0] and all(map(site.search, lines[:3])), lines, done)
+    done = command(['replay', 'calls.npt', '--json', 'report.json'], folder)
+    text = pathlib.Path(folder, 'report.json').read_text(encoding='utf-8')
+    expect(re.search(r'"site" ?: ?"take \([^"]*tool-program\.c:', text), done, text[:3000])
+    done = command(['record', '-o', 'calls.npt', '--', PROGRAM, 'lose'], folder,
+                   NPUSIM_STACKS='off')
+    expect(' site=' not in pathlib.Path(folder, 'calls.npt').read_text(encoding='utf-8'), done)
+
+
 TESTS = [option, options_refused, settings_before_the_start, check, captured, leaks_fail, limit,
          growth, suppressions, callback, sarif, github, fork, exec_, dlopen, leak_report,
-         who_holds]
+         who_holds, recording]
 
 
 def main():

@@ -453,7 +453,7 @@ int cmd_check(int argc, char **argv)
 			   "Runs the conformance cases on the driver of this server (--backend "
 			   "sim: on the model), device\n"
 			   "by device, each case in processes of its own.",
-			   entries, OPTIONS_OF_MODEL, &argc, &argv, &status))
+			   entries, OPTIONS_OF_CHECK, &argc, &argv, &status))
 		return status;
 	if (argc > 1)
 		return usage_error("check", "it takes no argument '%s'", argv[1]);

@@ -53,7 +53,9 @@ const char *setting_origin(enum npu_var var);
 enum options_with {
 	OPTIONS_OWN,      /* the verb's own options */
 	OPTIONS_OF_MODEL, /* and the model's */
-	OPTIONS_OF_RUN,   /* the same, and none after the first argument: those are the program's */
+	OPTIONS_OF_CHECK, /* and --validate */
+	OPTIONS_OF_RUN, /* the same with --error-exitcode, and none after the first argument: those
+			   are the program's */
 	OPTIONS_OF_RECORD /* those of RUN but --trace: the verb has its own file */
 };
 /* Parses argv in place; FALSE after it said what is wrong (status 2 in *status) or showed the help

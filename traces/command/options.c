@@ -30,6 +30,9 @@ static const GOptionEntry model_entries[] = {
 	{ "backend", 0, 0, G_OPTION_ARG_STRING, &given[NPU_VAR_BACKEND], "sim, hw or auto", "B" },
 	{ "node", 0, 0, G_OPTION_ARG_STRING, &given[NPU_VAR_NODE],
 	  "join the node NAME instead of a fresh one", "NAME" },
+	{ NULL, 0, 0, 0, NULL, NULL, NULL },
+};
+static const GOptionEntry validate_entries[] = {
 	{ VALIDATE_OPTION, 0, 0, G_OPTION_ARG_STRING, &given[NPU_VAR_VALIDATE],
 	  "look for errors that a device does not tell of; =strict: refuse what would harm", "on" },
 	{ NULL, 0, 0, 0, NULL, NULL, NULL },
@@ -44,7 +47,8 @@ static const GOptionEntry trace_entries[] = {
 	  "record the driver calls to FILE", "FILE" },
 	{ NULL, 0, 0, 0, NULL, NULL, NULL },
 };
-static const GOptionEntry *const shared_entries[] = { model_entries, exit_entries, trace_entries };
+static const GOptionEntry *const shared_entries[] = { model_entries, validate_entries, exit_entries,
+						      trace_entries };
 
 static int say(const char *verb, const char *format, va_list args)
 {
@@ -201,14 +205,16 @@ gboolean parse_options(const char *parameters, const char *summary, const GOptio
 	g_option_context_set_strict_posix(context, with >= OPTIONS_OF_RUN);
 	if (entries)
 		g_option_context_add_main_entries(context, entries, NULL);
-	if (with != OPTIONS_OWN) {
+	if (with != OPTIONS_OWN)
 		g_option_context_add_main_entries(context, model_entries, NULL);
+	if (with != OPTIONS_OWN && with != OPTIONS_OF_RECORD)
+		g_option_context_add_main_entries(context, trace_entries, NULL);
+	if (with >= OPTIONS_OF_CHECK) {
+		g_option_context_add_main_entries(context, validate_entries, NULL);
 		complete_validate(entries, *argc, *argv);
 	}
 	if (with >= OPTIONS_OF_RUN)
 		g_option_context_add_main_entries(context, exit_entries, NULL);
-	if (with == OPTIONS_OF_MODEL || with == OPTIONS_OF_RUN)
-		g_option_context_add_main_entries(context, trace_entries, NULL);
 	if (g_option_context_parse(context, argc, argv, &error))
 		return TRUE;
 	*status = usage_error(verb, "%s", error->message);

@@ -198,7 +198,7 @@ static gboolean step_recorded(struct run *run, const struct record_item *item, G
 	gboolean ok = TRUE;
 
 	if (!trace_verbs[item->record.verb].event)
-		ok = player_step(run->player, &item->record, error);
+		ok = player_step(run->player, &item->record, item->site, error);
 	else if (item->record.code == 0 && device && !is_segment(item->record.verb))
 		memory_usage_step(&device->usage, item);
 	for (guint i = 0; i < run->replay->devices->len; i++)
