@@ -200,7 +200,7 @@ static void say_who_holds(const struct bsim *bs, unsigned memory)
 				most = &holders.each[i];
 		by = npu_stack_words(most->stack);
 		npu_text_add(&text, "%s%s by %s", said > 0 ? "; " : "",
-			     npu_size_words(most->bytes, NPU_SIZE_UNIT), by != NULL ? by : "?");
+			     npu_size_words((int64_t)most->bytes), by != NULL ? by : "?");
 		free(by);
 		most->bytes = 0;
 	}

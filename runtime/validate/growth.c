@@ -174,7 +174,7 @@ static void add_row(char **text, const struct row *row, const struct seen *seen)
 	char *by = npu_stack_words(row->made);
 
 	npu_text_add(text, "  %10s %8llu %8llu %8llu %8llu  %s%s%s\n",
-		     npu_size_words(last->bytes - first->bytes, NPU_SIZE_UNIT),
+		     npu_size_words((int64_t)(last->bytes - first->bytes)),
 		     (unsigned long long)(held(last) - held(first)),
 		     (unsigned long long)since(last, first, OBJECT_MADE),
 		     (unsigned long long)since(last, first, OBJECT_RETAINED),

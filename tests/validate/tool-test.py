@@ -287,7 +287,8 @@ def recording(folder):
     lines = [line for line in pathlib.Path(folder, 'calls.npt').read_text(encoding='utf-8')
              .splitlines() if ' malloc ' in line]
     site = re.compile(r' site=take%20\(\S*tool-program\.c:\d+\)%0Ahold_much%20\(')
-    expect(len(lines) >= 4 and '__libc' not in lines[0] and all(map(site.search, lines[:3])), lines, done)
+    expect(len(lines) >= 4 and '__libc' not in lines[0] and all(map(site.search, lines[:3])),
+           lines, done)
     done = command(['replay', 'calls.npt', '--json', 'report.json'], folder)
     text = pathlib.Path(folder, 'report.json').read_text(encoding='utf-8')
     expect(re.search(r'"site" ?: ?"take \([^"]*tool-program\.c:', text), done, text[:3000])

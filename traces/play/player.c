@@ -8,7 +8,6 @@
 
 #include "format/units.h"
 #include "read/by-address.h"
-#include "read/sites.h"
 #include "traffic.h"
 
 #define NOT_MADE (-1) /* what the call names is not there */
@@ -136,14 +135,11 @@ static struct allocation_table *table_of(struct player *p, gint32 device)
 static void note(struct player *p, const struct npu_trace_record *c, gint32 device,
 		 enum allocation_kind kind, const void *va, guint64 size, guint32 site)
 {
-	const struct allocation item = { .key = (guintptr)va,
-					 .address =
-						 c->has & NPU_TRACE_HAS_VA ? c->va : (guintptr)va,
-					 .size = size,
-					 .va = (guintptr)va,
-					 .site = site,
-					 .mapped = c->verb == NPU_TRACE_MAP };
+	struct allocation item = { .key = (guintptr)va, .size = size, .site = site };
 
+	item.va = item.key;
+	item.address = c->has & NPU_TRACE_HAS_VA ? c->va : item.key;
+	item.mapped = c->verb == NPU_TRACE_MAP;
 	allocation_table_add(table_of(p, device), kind, &item);
 }
 
@@ -563,15 +559,14 @@ gint32 player_call(struct player *p, const struct npu_trace_record *c, guint64 *
 	return code;
 }
 
-gboolean player_step(struct player *p, const struct npu_trace_record *call, guint32 site,
-		     GError **error)
+gboolean player_step(struct player *p, const struct record_item *call, GError **error)
 {
-	struct replay_device *device = device_of(p, (gint32)call->device);
-	struct npu_trace_record c = *call;
+	struct replay_device *device = device_of(p, (gint32)call->record.device);
+	struct npu_trace_record c = call->record;
 
 	/* they are for people */
 	c.has &= ~(guint32)(NPU_TRACE_HAS_VA | NPU_TRACE_HAS_START);
-	p->site = site;
+	p->site = call->site;
 	gint32 code = play(p, &c);
 	device->left_out += code == NOT_MADE && c.code == 0;
 	device->differing += code != NOT_MADE && code != c.code;
@@ -589,10 +584,8 @@ void player_close(struct player *p)
 		g_hash_table_iter_init(&iter, p->names[*kind & 127]);
 		while (g_hash_table_iter_next(&iter, NULL, &value)) {
 			struct object *t = value;
-			if (*kind == 'a' && t->device < 0)
-				aclrtFreeHost(t->p);
-			else if (*kind == 'a')
-				aclrtFree(t->p);
+			if (*kind == 'a')
+				(t->device < 0 ? aclrtFreeHost : aclrtFree)(t->p);
 			if (*kind == 'r')
 				aclrtReleaseMemAddress(t->p);
 			for (; t->model_references > 0; t->model_references--)
