@@ -55,7 +55,7 @@ static bool read_line(struct entry *entry, unsigned line, const char *text)
 		if (++pattern.part > PART_ANY)
 			return false;
 	pattern.spec = g_pattern_spec_new(text + strlen(part_names[pattern.part]));
-	g_array_append_val(entry->frames, pattern);
+	g_array_append_vals(entry->frames, &pattern, 1);
 	return true;
 }
 
