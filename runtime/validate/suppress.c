@@ -41,7 +41,7 @@ static bool prints;
 
 static bool read_line(struct entry *entry, unsigned line, const char *text)
 {
-	struct pattern pattern = { .part = PART_FUNCTION };
+	enum part part = PART_FUNCTION;
 
 	if (line == 0)
 		return true; /* its name */
@@ -51,11 +51,12 @@ static bool read_line(struct entry *entry, unsigned line, const char *text)
 		entry->rule = g_pattern_spec_new(text + strlen(RULE_PREFIX));
 		return true;
 	}
-	while (!g_str_has_prefix(text, part_names[pattern.part]))
-		if (++pattern.part > PART_ANY)
+	while (!g_str_has_prefix(text, part_names[part]))
+		if (++part > PART_ANY)
 			return false;
-	pattern.spec = g_pattern_spec_new(text + strlen(part_names[pattern.part]));
-	g_array_append_vals(entry->frames, &pattern, 1);
+	g_array_append_vals(
+		entry->frames,
+		&(struct pattern){ part, g_pattern_spec_new(text + strlen(part_names[part])) }, 1);
 	return true;
 }
 
