@@ -4,9 +4,11 @@
  */
 #include "driver/module.h"
 
+#include "base/base.h"
 #include "config.h"
 
 #include <dlfcn.h>
+#include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -64,6 +66,31 @@ bool driver_module_find(const char *build_folder, const char *file, char *out)
 	return false;
 }
 
+/* A namespace of the dynamic linker has a C library of its own, whose keys of thread-specific data
+ * are numbered from 0 again, in the same threads: each overwrites what the other keeps. */
+static bool is_in_base_namespace(char **error)
+{
+	Lmid_t where = LM_ID_BASE;
+	Dl_info own;
+	void *library;
+
+	if (dladdr((void *)is_in_base_namespace, &own) == 0)
+		return true;
+	library = dlopen(own.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+	if (library == NULL)
+		return true;
+	dlinfo(library, RTLD_DI_LMID, &where);
+	dlclose(library);
+	if (where != LM_ID_BASE)
+		npu_text_add(
+			error,
+			"%s was loaded by dlmopen() into namespace %ld, whose C library shares "
+			"the keys of pthread_setspecific() with the program's: npusim cannot "
+			"work there; load it by dlopen()",
+			own.dli_fname, (long)where);
+	return where == LM_ID_BASE;
+}
+
 enum module_state driver_module_load(const char *name, char *path, const struct npu_backend **out,
 				     char **error)
 {
@@ -72,6 +99,8 @@ enum module_state driver_module_load(const char *name, char *path, const struct 
 
 	path[0] = '\0';
 	*error = NULL;
+	if (!is_in_base_namespace(error))
+		return MODULE_UNUSABLE;
 	snprintf(folder, sizeof(folder), "backend-%s", name);
 	snprintf(file, sizeof(file), "backend-%s.so", name);
 	if (!driver_module_find(folder, file, path))

@@ -21,7 +21,8 @@ bool driver_module_find(const char *build_folder, const char *file, char *out);
 enum module_state {
 	MODULE_LOADED,
 	MODULE_ABSENT,  /* there is no file */
-	MODULE_UNUSABLE /* the loader refuses it, or it belongs to another version: *error */
+	MODULE_UNUSABLE /* the loader refuses it, it belongs to another version, or this namespace
+			   of the loader cannot have one: *error */
 };
 /* Loads backend-NAME.so, which lies beside the library or program that this function is linked
  * into, or in its build tree. path[MODULE_PATH_MAX] is where it was looked for, "" if that is not

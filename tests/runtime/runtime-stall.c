@@ -187,7 +187,7 @@ TEST(stall, waits_with_a_limit_are_not_complained_about)
 {
 	ASSERT_EQ(aclrtValueWait(value, 5, ACL_STREAM_WAIT_VALUE_EQ, waiting), 0);
 	EXPECT_EQ(aclrtSynchronizeStreamWithTimeout(waiting, 200), 507046);
-	EXPECT_STREQ(heard(), "");
+	EXPECT_EQ(strstr(heard(), "has waited"), NULL); /* it has failed, and that is all */
 	put(5);
 	EXPECT_EQ(aclrtSynchronizeStream(waiting), 0);
 }

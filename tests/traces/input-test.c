@@ -3,12 +3,15 @@
  * Files as they come: plain, gzip in one or several members, damaged, cut off, empty, pipes, and
  * what is no file.
  */
+#include <stdlib.h>
+
 #include <glib/gstdio.h>
 #include <unistd.h>
 #include <zlib.h>
 
 #include "harness/test.h"
 #include "format/input.h"
+#include "format/memory-limit.h"
 #include "read/trace.h"
 
 static char *folder;
@@ -205,5 +208,73 @@ TEST(input, a_file_of_an_unknown_kind_is_named)
 	g_autofree char *empty = write_file("", 0);
 	EXPECT_NULL(trace_open(empty, &error));
 	EXPECT_CONTAINS(error->message, "empty");
+	g_error_free(error);
+}
+
+/* ---- the limit on memory ---- */
+
+/* A /proc and a /sys of its own: files, by path, with their text. */
+struct group_case {
+	const char *name;
+	const char *files[8];
+	guint64 bytes; /* of the limit; 0: that of the machine */
+};
+static const struct group_case group_cases[] = {
+	{ "no_groups", { NULL }, 0 },
+	{ "v2",
+	  { "proc/self/cgroup", "0::/a/b\n", "sys/fs/cgroup/a/b/memory.max", "268435456\n" },
+	  64 << 20 },
+	{ "v2_of_an_outer_group",
+	  { "proc/self/cgroup", "0::/a/b\n", "sys/fs/cgroup/a/b/memory.max", "max\n",
+	    "sys/fs/cgroup/a/memory.max", "134217728\n" },
+	  32 << 20 },
+	{ "v2_in_a_container",
+	  { "proc/self/cgroup", "0::/\n", "sys/fs/cgroup/memory.max", "268435456\n" },
+	  64 << 20 },
+	{ "v1",
+	  { "proc/self/cgroup", "3:cpu,cpuacct:/x\n2:memory:/a\n",
+	    "sys/fs/cgroup/memory/a/memory.limit_in_bytes", "268435456\n" },
+	  64 << 20 },
+	{ "v1_whose_path_is_the_hosts",
+	  { "proc/self/cgroup", "2:memory:/docker/0123\n0::/docker/0123\n",
+	    "sys/fs/cgroup/memory/memory.limit_in_bytes", "268435456\n" },
+	  64 << 20 },
+	{ "v1_without_a_limit",
+	  { "proc/self/cgroup", "2:memory:/a\n", "sys/fs/cgroup/memory/a/memory.limit_in_bytes",
+	    "9223372036854771712\n" },
+	  0 },
+	{ "at_least_16_mib",
+	  { "proc/self/cgroup", "0::/\n", "sys/fs/cgroup/memory.max", "4096\n" },
+	  16 << 20 },
+};
+
+TEST_EACH(input, the_limit_is_a_quarter_of_what_the_groups_allow, group_cases, name)
+{
+	const struct group_case *it = param;
+	guint64 machine = (guint64)sysconf(_SC_PHYS_PAGES) * (guint64)sysconf(_SC_PAGESIZE);
+
+	for (guint i = 0; it->files[i]; i += 2) {
+		g_autofree char *path = g_build_filename(folder, it->files[i], NULL);
+		g_autofree char *in = g_path_get_dirname(path);
+		ASSERT_EQ(g_mkdir_with_parents(in, 0755), 0);
+		ASSERT_TRUE(g_file_set_contents(path, it->files[i + 1], -1, NULL));
+	}
+	EXPECT_EQ(memory_limit_default(folder), it->bytes ? it->bytes : machine / 4);
+	g_autofree char *remove = g_strdup_printf("rm -r %s/*", folder);
+	EXPECT_TRUE(it->files[0] == NULL || system(remove) == 0);
+}
+
+TEST(input, what_does_not_fit_is_refused_with_its_part)
+{
+	GError *error = NULL;
+
+	EXPECT_TRUE(memory_limit_ask(G_MAXUINT64, &error, "all"));
+	memory_limit_set(MEMORY_LIMIT_LEAST);
+	EXPECT_FALSE(memory_limit_ask(MEMORY_LIMIT_LEAST, &error, "list %d", 7));
+	memory_limit_set(0);
+	ASSERT_NOT_NULL(error);
+	EXPECT_EQ(error->code, (int)TRACE_ERROR_MEMORY);
+	EXPECT_CONTAINS(error->message, "list 7: ");
+	EXPECT_CONTAINS(error->message, "16.0 MiB that --memory allows");
 	g_error_free(error);
 }

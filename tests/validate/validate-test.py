@@ -81,7 +81,7 @@ def as_without(case, folder):
     off, reports = run(case, 'off', folder)
     on, _ = run(case, 'on', folder)
     expect(off.stdout == on.stdout, off.stdout, on.stdout)
-    expect('validate: ' not in off.stderr and not reports, off.stderr)
+    expect('validate:' not in off.stderr and not reports, off.stderr)
 
 
 def silent(case, folder):

@@ -7,10 +7,16 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/base.h"
+#include "check/child.h"
+#include "format/out-file.h"
 #include "show/member.h"
 #include "sim/bench/bench.h"
 
@@ -215,27 +221,87 @@ struct plan {
 	bench_run_fn run;
 	struct bench_request request;
 	JsonBuilder *json;
+	guint points;   /* that are finished */
 	gboolean quiet; /* the JSON goes where the text would go */
 };
+
+/* What the process that simulates answers; the problem's text follows. */
+struct answer {
+	enum bench_status status;
+	struct bench_result result;
+	gsize problem_length;
+};
+
+static void simulate(const struct plan *plan, int to)
+{
+	char *problem = NULL;
+	struct answer answer = { 0 };
+
+	interrupts_leave();
+	answer.status = plan->run(&plan->request, &answer.result, &problem);
+	answer.problem_length = problem ? strlen(problem) : 0;
+	_exit(child_write(to, &answer, sizeof answer) &&
+			      child_write(to, problem, answer.problem_length)
+		      ? 0
+		      : 1);
+}
+
+/* In a process of its own, which an interrupt ends at once: what was finished before stays. */
+static void run_apart(const struct plan *plan, struct answer *answer, char **problem)
+{
+	int to, from, child_from, child_to, status = 0;
+	pid_t pid = child_start(&to, &from, &child_from, &child_to);
+	struct pollfd wait = { .fd = from, .events = POLLIN };
+
+	if (pid == 0)
+		simulate(plan, child_to);
+	*answer = (struct answer){ .status = BENCH_FAILED };
+	if (pid < 0) {
+		*problem = g_strdup_printf("no process can be started: %s", g_strerror(errno));
+		return;
+	}
+	while (!interrupted() && poll(&wait, 1, 100) <= 0)
+		;
+	if (interrupted())
+		kill(pid, SIGKILL);
+	gboolean answered = child_read(from, answer, sizeof *answer);
+	if (answered && answer->problem_length > 0) {
+		*problem = g_malloc0(answer->problem_length + 1);
+		answered = child_read(from, *problem, answer->problem_length);
+	}
+	close(to);
+	close(from);
+	waitpid(pid, &status, 0);
+	if (answered)
+		return;
+	g_free(*problem);
+	*problem = WIFSIGNALED(status) ? g_strdup_printf("the model's process died of signal %d",
+							 WTERMSIG(status))
+				       : g_strdup("the model's process ended without an answer");
+	answer->status = BENCH_FAILED;
+}
 
 /* Returns the exit status. */
 static int run_point(struct plan *plan, const struct sim_profile *profile, const char *point)
 {
-	struct bench_result result = { 0 };
 	g_autofree char *problem = NULL;
-	enum bench_status status;
+	struct answer answer;
+	const struct bench_result *result = &answer.result;
 
 	plan->request.profile = profile;
-	status = plan->run(&plan->request, &result, &problem);
-	if (status == BENCH_BAD_REQUEST)
+	run_apart(plan, &answer, &problem);
+	if (interrupted())
+		return interrupt_status();
+	if (answer.status == BENCH_BAD_REQUEST)
 		return usage_error("bench", "%s", problem);
-	if (status != BENCH_OK)
+	if (answer.status != BENCH_OK)
 		return failure("bench", "%s", problem);
+	plan->points++;
 	if (!plan->quiet && plan->options->sweep)
-		print_row(point, &result);
+		print_row(point, result);
 	else if (!plan->quiet)
-		print_result(&result);
-	members_build_object(plan->json, members, &result, point);
+		print_result(result);
+	members_build_object(plan->json, members, result, point);
 	return NPUSIM_EXIT_OK;
 }
 
@@ -282,13 +348,18 @@ static int run_bench(const struct options *o, const struct bench_request *reques
 
 	if (status != NPUSIM_EXIT_OK)
 		return status;
-	if (!(plan.run = load_module(&error)))
+	/* known before what may take long */
+	if ((o->json && !out_file_check(o->json, &error)) || !(plan.run = load_module(&error)))
 		return failure("bench", "%s", error->message);
+	interrupts_watch(TRUE);
 	json_builder_begin_array(json);
 	status = o->sweep ? run_sweep(&plan, &profile) : run_point(&plan, &profile, "");
 	json_builder_end_array(json);
 	g_autoptr(JsonNode) root = json_builder_get_root(json);
-	if (status == NPUSIM_EXIT_OK && o->json && !json_write(o->json, root, &error))
+	interrupts_leave();
+	/* what was finished is kept, whatever came then */
+	if ((status == NPUSIM_EXIT_OK || plan.points > 0) && o->json &&
+	    !json_write(o->json, root, &error))
 		return failure("bench", "%s", error->message);
 	return status;
 }

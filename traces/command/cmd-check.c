@@ -201,7 +201,7 @@ static void run_device(struct check *check, unsigned device)
 	};
 
 	show_devices_from(device, check->server.devices);
-	for (guint i = 0; i < check->cases->len; i++) {
+	for (guint i = 0; i < check->cases->len && !interrupted(); i++) {
 		const struct test_case *test = g_ptr_array_index(check->cases, i);
 
 		if (!is_wanted(test))
@@ -237,7 +237,7 @@ static void run_cases(struct check *check)
 		run_device(check, device);
 		return;
 	}
-	for (; device < check->server.devices; device++)
+	for (; device < check->server.devices && !interrupted(); device++)
 		run_device(check, device);
 }
 
@@ -405,13 +405,16 @@ static gboolean run_all(struct check *check, GError **error)
 		return FALSE;
 	if (opt.record != NULL && !begin_record(check, error))
 		return FALSE;
+	/* an interrupt, and the cases that have run are reported */
+	interrupts_watch(TRUE);
 	run_cases(check);
+	interrupts_leave();
 	if (opt.record != NULL && !end_record(&report, error))
 		return FALSE;
-	if (check->results->len == 0)
+	if (check->results->len == 0 && !interrupted())
 		return refuse_option(error, "--only=%s: no case fits",
 				     opt.only != NULL ? opt.only : "*");
-	if ((opt.latency != NULL || opt.record != NULL) && !measure(check, error))
+	if ((opt.latency != NULL || opt.record != NULL) && !interrupted() && !measure(check, error))
 		return FALSE;
 	return write_report(opt.output ? opt.output : "-", &report, check->write, error);
 }
@@ -433,6 +436,11 @@ static int run_check(struct check *check)
 		status = check_report_count(&report, CHECK_FAILED) > 0 ? NPUSIM_EXIT_FAILED
 								       : NPUSIM_EXIT_OK;
 	}
+	if (interrupted()) {
+		failure("check", "%s: the report has the %u cases that had run",
+			strsignal(interrupted()), check->results->len);
+		status = interrupt_status();
+	}
 	g_ptr_array_unref(check->results);
 	g_clear_pointer(&check->cases, g_ptr_array_unref);
 	check_server_clear(&check->server);
@@ -449,6 +457,7 @@ int cmd_check(int argc, char **argv)
 	int status = NPUSIM_EXIT_OK;
 
 	opt.device = -1;
+	g_setenv("NPUSIM_FAILURES", "off", FALSE); /* the report has them */
 	if (!parse_options("",
 			   "Runs the conformance cases on the driver of this server (--backend "
 			   "sim: on the model), device\n"

@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "format/out-file.h"
 #include "read/readers.h"
 #include "show/convert.h"
 #include "show/csv.h"
@@ -109,7 +110,8 @@ static gboolean convert(const struct options *o, GError **error)
 {
 	gboolean json;
 
-	if (!input_keep(o->source, error) || !readers_file_is_json(o->source, &json, error))
+	if (!out_file_check(o->target, error) || !input_keep(o->source, error) ||
+	    !readers_file_is_json(o->source, &json, error))
 		return FALSE;
 	if (!json && o->series)
 		return refuse(error, TRACE_ERROR, TRACE_ERROR_UNKNOWN,
@@ -145,7 +147,7 @@ int cmd_convert(int argc, char **argv)
 	g_autoptr(GError) error = NULL;
 	int status = NPUSIM_EXIT_OK;
 
-	if (!parse_options("A B", SUMMARY, entries, OPTIONS_OWN, &argc, &argv, &status))
+	if (!parse_options("A B", SUMMARY, entries, OPTIONS_OF_READER, &argc, &argv, &status))
 		return status;
 	if (argc != 3)
 		return usage_error("convert", "%s",
@@ -157,5 +159,5 @@ int cmd_convert(int argc, char **argv)
 		return usage_error("convert", "%s", message);
 	o.source = argv[1];
 	o.target = argv[2];
-	return convert(&o, &error) ? NPUSIM_EXIT_OK : failure("convert", "%s", error->message);
+	return convert(&o, &error) ? NPUSIM_EXIT_OK : failure_of("convert", error);
 }

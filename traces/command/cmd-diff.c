@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "format/out-file.h"
 #include "show/progress.h"
 #include "read/readers.h"
 #include "show/diff.h"
@@ -25,8 +26,9 @@ struct job {
 
 static int trouble(const GError *error)
 {
-	failure("diff", "%s", error->message);
-	return EXIT_TROUBLE;
+	int status = failure_of("diff", error);
+
+	return status == NPUSIM_EXIT_MEMORY ? status : EXIT_TROUBLE;
 }
 
 /* ---- output ---- */
@@ -195,7 +197,8 @@ static int run(const struct job *job)
 	g_autoptr(GError) error = NULL;
 	gboolean json[2];
 
-	if (!input_keep(job->paths[0], &error) || !input_keep(job->paths[1], &error) ||
+	if ((job->json && !out_file_check(job->json, &error)) ||
+	    !input_keep(job->paths[0], &error) || !input_keep(job->paths[1], &error) ||
 	    !readers_file_is_json(job->paths[0], &json[0], &error) ||
 	    !readers_file_is_json(job->paths[1], &json[1], &error))
 		return trouble(error);
@@ -225,7 +228,7 @@ int cmd_diff(int argc, char **argv)
 		{ NULL, 0, 0, 0, NULL, NULL, NULL },
 	};
 
-	if (!parse_options("A B", SUMMARY, entries, OPTIONS_OWN, &argc, &argv, &status))
+	if (!parse_options("A B", SUMMARY, entries, OPTIONS_OF_READER, &argc, &argv, &status))
 		return status;
 	if (argc != 3)
 		return usage_error("diff", argc < 3 ? "which two files?" : "two files at a time");

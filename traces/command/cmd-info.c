@@ -98,7 +98,11 @@ int cmd_info(int argc, char **argv)
 	g_print("%-12s %s\n", "npusim", NPUSIM_VERSION);
 	g_autofree char *folder = acl_library_folder(&error);
 	g_print("%-12s %s\n", "libraries", folder ? folder : error->message);
+	gboolean said = g_getenv("NPUSIM_FAILURES") != NULL;
+	g_setenv("NPUSIM_FAILURES", "off", FALSE); /* they are shown here */
 	status = print_runtime();
+	if (!said)
+		g_unsetenv("NPUSIM_FAILURES");
 	print_variables();
 	return status;
 }

@@ -12,21 +12,13 @@
 #include "play/replay.h"
 #include "show/figures.h"
 
-static volatile sig_atomic_t interrupted;
-
-static void on_interrupt(int signal_number)
-{
-	(void)signal_number;
-	interrupted = 1;
-}
-
 static gboolean on_progress(guint64 done, guint64 total, gpointer data)
 {
 	struct progress *bar = data;
 
 	bar->total = total;
 	progress_step(bar, done);
-	return !interrupted;
+	return !interrupted();
 }
 
 static struct replay *run(struct record_reader *reader, const struct replay_options *asked,
@@ -34,15 +26,13 @@ static struct replay *run(struct record_reader *reader, const struct replay_opti
 {
 	struct progress bar;
 	struct replay_options options = *asked;
-	struct sigaction action = { .sa_handler = on_interrupt, .sa_flags = (int)SA_RESETHAND },
-			 before;
 
 	progress_start(&bar, record_reader_trace(reader)->events);
 	options.progress = on_progress;
 	options.data = &bar;
-	sigaction(SIGINT, &action, &before);
+	interrupts_watch(FALSE);
 	struct replay *replay = replay_run(reader, &options, error);
-	sigaction(SIGINT, &before, NULL);
+	interrupts_leave();
 	progress_end(&bar);
 	return replay;
 }
@@ -144,26 +134,27 @@ static int replay_file(const char *path, const char *json, const struct replay_o
 		input_keep(path, &error) ? record_reader_open(path, &error) : NULL;
 
 	if (reader == NULL)
-		return failure("replay", "%s", error->message);
+		return failure_of("replay", error);
 	/* known before what may take long */
 	if (json && !out_file_check(json, &error)) {
 		record_reader_close(reader);
-		return failure("replay", "%s", error->message);
+		return failure_of("replay", error);
 	}
 	const struct trace *trace = record_reader_trace(reader);
 	struct replay *replay = run(reader, options, &error);
 	if (replay == NULL) {
 		status = g_error_matches(error, MODEL_ERROR, MODEL_ERROR_START)
-				 ? failure("replay", "%s", error->message)
-				 : failure("replay", "%s: %s", path, error->message);
+				 ? failure_of("replay", error)
+				 : (g_prefix_error(&error, "%s: ", path),
+				    failure_of("replay", error));
 	} else {
 		const struct result result = { path, trace, replay };
 		if (json == NULL || g_strcmp0(json, "-") != 0)
 			result_print(stdout, &result);
 		if (json && !members_write(json, figures_result, &result, &result, &error))
-			status = failure("replay", "%s", error->message);
+			status = failure_of("replay", error);
 		if (replay->interrupted)
-			status = 128 + SIGINT;
+			status = interrupt_status();
 	}
 	replay_free(replay);
 	record_reader_close(reader);
@@ -229,7 +220,7 @@ int cmd_replay(int argc, char **argv)
 	int status = NPUSIM_EXIT_OK;
 
 	gboolean parsed =
-		parse_options("FILE", SUMMARY, entries, OPTIONS_OF_MODEL, &argc, &argv, &status);
+		parse_options("FILE", SUMMARY, entries, OPTIONS_OF_REPLAY, &argc, &argv, &status);
 	if (parsed && argc != 2)
 		status = usage_error("replay", argc < 2 ? "which file?" : "one file at a time");
 	else if (parsed)

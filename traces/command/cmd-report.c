@@ -102,10 +102,16 @@ static GPtrArray *read_all(char *const *names, GError **error)
 static int report(const struct outputs *to, char *const *names)
 {
 	g_autoptr(GError) error = NULL;
-	g_autoptr(GPtrArray) results = read_all(names, &error);
+	const char *const files[] = { to->page, to->csv, to->series, to->json };
+	g_autoptr(GPtrArray) results = NULL;
+	gboolean ok = TRUE;
 
+	for (guint i = 0; ok && i < G_N_ELEMENTS(files); i++)
+		ok = files[i] == NULL || out_file_check(files[i], &error);
+	if (ok)
+		results = read_all(names, &error);
 	if (results == NULL || !write_outputs(to, results, names, &error))
-		return failure("report", "%s", error->message);
+		return failure_of("report", error);
 	if (to->page && strcmp(to->page, "-") != 0)
 		g_printerr("%s: open it in a browser\n", to->page);
 	return NPUSIM_EXIT_OK;
@@ -126,8 +132,8 @@ int cmd_report(int argc, char **argv)
 		{ NULL, 0, 0, 0, NULL, NULL, NULL },
 	};
 	int status = NPUSIM_EXIT_OK;
-	gboolean parsed =
-		parse_options("RESULT...", SUMMARY, entries, OPTIONS_OWN, &argc, &argv, &status);
+	gboolean parsed = parse_options("RESULT...", SUMMARY, entries, OPTIONS_OF_READER, &argc,
+					&argv, &status);
 
 	if (parsed && argc < 2) {
 		status = usage_error("report", "which results? npusim replay --json writes them");

@@ -4,7 +4,6 @@
  */
 #include "npusim.h"
 
-#include <errno.h>
 #include <locale.h>
 #include <stdio.h>
 #include <string.h>
@@ -83,8 +82,9 @@ int main(int argc, char **argv)
 	setlocale(LC_NUMERIC, "C"); /* figures read the same everywhere */
 	int status = run(argc, argv);
 	/* a full disk, a closed pipe */
-	if (fflush(stdout) != 0 || ferror(stdout)) {
-		g_printerr("npusim: the output cannot be written: %s\n", g_strerror(errno));
+	if (output_error()) {
+		g_printerr("npusim: the output cannot be written: %s\n",
+			   g_strerror(output_error()));
 		return status == NPUSIM_EXIT_OK ? NPUSIM_EXIT_FAILED : status;
 	}
 	return status;

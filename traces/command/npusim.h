@@ -10,8 +10,9 @@
 #include "base/base.h"
 #include "format/input.h"
 
-/* Exit statuses: 0 done, 1 failed, 2 wrong usage; run passes its program's on. */
-enum { NPUSIM_EXIT_OK = 0, NPUSIM_EXIT_FAILED = 1, NPUSIM_EXIT_USAGE = 2 };
+/* Exit statuses: 0 done, 1 failed, 2 wrong usage, 4 a file that takes more than --memory; run
+ * passes its program's on. */
+enum { NPUSIM_EXIT_OK = 0, NPUSIM_EXIT_FAILED = 1, NPUSIM_EXIT_USAGE = 2, NPUSIM_EXIT_MEMORY = 4 };
 
 /* A verb: argv[0] is its name. Returns the exit status. */
 int cmd_run(int argc, char **argv);
@@ -34,6 +35,20 @@ enum { NPUSIM_EXIT_NOT_RUNNABLE = 126, NPUSIM_EXIT_NOT_FOUND = 127 };
 /* Says "npusim VERB: text" on stderr and how to get help. */
 int usage_error(const char *verb, const char *format, ...) G_GNUC_PRINTF(2, 3);
 int failure(const char *verb, const char *format, ...) G_GNUC_PRINTF(2, 3);
+/* The same of an error, and its exit status. */
+int failure_of(const char *verb, const GError *error);
+
+/* From now on an interrupt (SIGINT; termination: SIGTERM and SIGHUP too) is noted, a second one
+ * ends the process, and a closed pipe is an error of who writes: what is finished can be kept.
+ * interrupts_leave(): as it was before. */
+void interrupts_watch(gboolean termination);
+void interrupts_leave(void);
+/* The signal, or SIGPIPE where stdout cannot be written any more; 0: go on. */
+int interrupted(void);
+/* The exit status after one. */
+int interrupt_status(void);
+/* What errno was when stdout could not be written first: a full disk, a closed pipe; 0. */
+int output_error(void);
 
 /* Puts the options that describe the model (--backend --soc --devices --hbm --contract --timing
  * --node --trace --validate --error-exitcode), as far as parse_options() saw them, into the
@@ -51,12 +66,14 @@ char *own_node_name(const char *what);
 const char *setting_origin(enum npu_var var);
 
 enum options_with {
-	OPTIONS_OWN,      /* the verb's own options */
-	OPTIONS_OF_MODEL, /* and the model's */
-	OPTIONS_OF_CHECK, /* and --validate */
-	OPTIONS_OF_RUN, /* the same with --error-exitcode, and none after the first argument: those
-			   are the program's */
-	OPTIONS_OF_RECORD /* those of RUN but --trace: the verb has its own file */
+	OPTIONS_OWN,       /* the verb's own options */
+	OPTIONS_OF_READER, /* and --memory */
+	OPTIONS_OF_MODEL,  /* or the model's */
+	OPTIONS_OF_REPLAY, /* or both */
+	OPTIONS_OF_CHECK,  /* or the model's and --validate */
+	OPTIONS_OF_RUN,    /* those with --error-exitcode, and none after the first argument: those
+			      are the program's */
+	OPTIONS_OF_RECORD  /* those of RUN but --trace: the verb has its own file */
 };
 /* Parses argv in place; FALSE after it said what is wrong (status 2 in *status) or showed the help
  * (0). */

@@ -4,17 +4,23 @@
  */
 #include "npusim.h"
 
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/base.h"
 #include "config.h"
+#include "format/memory-limit.h"
 #include "npusim/npusim.h"
 
 #define VALIDATE_OPTION "validate"
 
 static char *given[NPU_VAR_COUNT]; /* by options, for these variables */
+static char *opt_memory;
 
 static const GOptionEntry model_entries[] = {
 	{ "soc", 0, 0, G_OPTION_ARG_STRING, &given[NPU_VAR_SOC],
@@ -50,6 +56,13 @@ static const GOptionEntry trace_entries[] = {
 static const GOptionEntry *const shared_entries[] = { model_entries, validate_entries, exit_entries,
 						      trace_entries };
 
+static const GOptionEntry reader_entries[] = {
+	{ "memory", 0, 0, G_OPTION_ARG_STRING, &opt_memory,
+	  "at most SIZE of memory for what files hold (default: a quarter of the machine's)",
+	  "SIZE" },
+	{ NULL, 0, 0, 0, NULL, NULL, NULL },
+};
+
 static int say(const char *verb, const char *format, va_list args)
 {
 	g_autofree char *text = g_strdup_vprintf(format, args);
@@ -66,6 +79,13 @@ int failure(const char *verb, const char *format, ...)
 	return NPUSIM_EXIT_FAILED;
 }
 
+int failure_of(const char *verb, const GError *error)
+{
+	failure(verb, "%s", error->message);
+	return g_error_matches(error, TRACE_ERROR, TRACE_ERROR_MEMORY) ? NPUSIM_EXIT_MEMORY
+								       : NPUSIM_EXIT_FAILED;
+}
+
 int usage_error(const char *verb, const char *format, ...)
 {
 	va_list args;
@@ -74,6 +94,60 @@ int usage_error(const char *verb, const char *format, ...)
 	va_end(args);
 	g_printerr("'npusim %s --help' shows what it takes.\n", verb);
 	return NPUSIM_EXIT_USAGE;
+}
+
+static const int watchable[] = { SIGINT, SIGPIPE, SIGTERM, SIGHUP };
+static gsize watched; /* the first of them */
+static struct sigaction unwatched[G_N_ELEMENTS(watchable)];
+static volatile sig_atomic_t interrupt;
+
+static void on_interrupt(int number)
+{
+	interrupt = number;
+}
+
+/* Who ignores a signal goes on ignoring it. */
+void interrupts_watch(gboolean termination)
+{
+	watched = termination ? G_N_ELEMENTS(watchable) : 2;
+	for (gsize i = 0; i < watched; i++) {
+		const struct sigaction action = { .sa_handler = watchable[i] == SIGPIPE
+									? SIG_IGN
+									: on_interrupt,
+						  .sa_flags = (int)SA_RESETHAND | SA_RESTART };
+		sigaction(watchable[i], NULL, &unwatched[i]);
+		if (unwatched[i].sa_handler != SIG_IGN)
+			sigaction(watchable[i], &action, NULL);
+	}
+}
+
+void interrupts_leave(void)
+{
+	for (gsize i = 0; i < watched; i++)
+		sigaction(watchable[i], &unwatched[i], NULL);
+}
+
+int interrupted(void)
+{
+	return interrupt ? interrupt : output_error() ? SIGPIPE : 0;
+}
+
+int interrupt_status(void)
+{
+	return interrupt ? 128 + interrupt : NPUSIM_EXIT_FAILED;
+}
+
+int output_error(void)
+{
+	static int first;
+	struct pollfd reader = { .fd = STDOUT_FILENO, .events = POLLOUT };
+
+	if ((fflush(stdout) == 0 && !ferror(stdout)) || first != 0)
+		return first;
+	/* a print before may have failed, and others have set errno since: a pipe tells itself */
+	int why = errno ? errno : EIO;
+	first = poll(&reader, 1, 0) > 0 && (reader.revents & POLLERR) ? EPIPE : why;
+	return first;
 }
 
 char *own_node_name(const char *what)
@@ -192,6 +266,21 @@ static void complete_validate(const GOptionEntry *entries, int argc, char **argv
 	}
 }
 
+static gboolean apply_memory(enum options_with with, GError **error)
+{
+	guint64 bytes = 0;
+
+	if (with != OPTIONS_OF_READER && with != OPTIONS_OF_REPLAY)
+		return TRUE;
+	if (opt_memory == NULL)
+		bytes = memory_limit_default("");
+	else if (!npu_parse_size(opt_memory, &bytes) || bytes < MEMORY_LIMIT_LEAST)
+		return refuse_option(error, "--memory=%s: it is a size of at least 16M, such as 2G",
+				     opt_memory);
+	memory_limit_set(bytes);
+	return TRUE;
+}
+
 gboolean parse_options(const char *parameters, const char *summary, const GOptionEntry *entries,
 		       enum options_with with, int *argc, char ***argv, int *status)
 {
@@ -205,9 +294,11 @@ gboolean parse_options(const char *parameters, const char *summary, const GOptio
 	g_option_context_set_strict_posix(context, with >= OPTIONS_OF_RUN);
 	if (entries)
 		g_option_context_add_main_entries(context, entries, NULL);
-	if (with != OPTIONS_OWN)
+	if (with == OPTIONS_OF_READER || with == OPTIONS_OF_REPLAY)
+		g_option_context_add_main_entries(context, reader_entries, NULL);
+	if (with >= OPTIONS_OF_MODEL)
 		g_option_context_add_main_entries(context, model_entries, NULL);
-	if (with != OPTIONS_OWN && with != OPTIONS_OF_RECORD)
+	if (with >= OPTIONS_OF_MODEL && with <= OPTIONS_OF_RUN)
 		g_option_context_add_main_entries(context, trace_entries, NULL);
 	if (with >= OPTIONS_OF_CHECK) {
 		g_option_context_add_main_entries(context, validate_entries, NULL);
@@ -215,7 +306,7 @@ gboolean parse_options(const char *parameters, const char *summary, const GOptio
 	}
 	if (with >= OPTIONS_OF_RUN)
 		g_option_context_add_main_entries(context, exit_entries, NULL);
-	if (g_option_context_parse(context, argc, argv, &error))
+	if (g_option_context_parse(context, argc, argv, &error) && apply_memory(with, &error))
 		return TRUE;
 	*status = usage_error(verb, "%s", error->message);
 	return FALSE;

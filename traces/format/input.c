@@ -12,6 +12,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include "memory-limit.h"
 #include "temp-file.h"
 
 #define CHUNK_BYTES (256u << 10)
@@ -28,23 +29,9 @@ struct input {
 	gboolean z_open, member_done, ended;
 	gboolean raw_end; /* zlib was given all that the file has */
 	guint64 raw_at;   /* bytes of the file that zlib was given */
+	guint64 taken;    /* bytes that readers got since the first */
 	guint8 *chunk;    /* what zlib reads next */
 };
-
-GQuark trace_error_quark(void)
-{
-	return g_quark_from_static_string("npusim-trace");
-}
-
-gboolean refuse(GError **error, GQuark domain, gint code, const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	g_propagate_error(error, g_error_new_valist(domain, code, format, args));
-	va_end(args);
-	return FALSE;
-}
 
 static gboolean fail(struct input *in, GError **error, const char *what)
 {
@@ -184,6 +171,8 @@ static gboolean take_all(struct input *in, GByteArray *all, const char *too_larg
 		if (at > WHOLE_MAX)
 			return refuse(error, G_FILE_ERROR, G_FILE_ERROR_NOMEM, "%s: %s", in->name,
 				      too_large);
+		if (!memory_limit_ask(CHUNK_BYTES, error, "the whole file, at byte %u", at))
+			return FALSE;
 		g_byte_array_set_size(all, at + CHUNK_BYTES);
 		got = take(in, all->data + at, CHUNK_BYTES, error);
 		g_byte_array_set_size(all, at + (guint)MAX(got, 0));
@@ -195,8 +184,11 @@ static gboolean take_all(struct input *in, GByteArray *all, const char *too_larg
 static gboolean slurp(struct input *in, GError **error)
 {
 	in->own = g_byte_array_new();
-	if (!take_all(in, in->own, "more than 4 GiB come from it", raw_take, error))
+	if (!take_all(in, in->own, "more than 4 GiB come from it", raw_take, error)) {
+		if (error && g_error_matches(*error, TRACE_ERROR, TRACE_ERROR_MEMORY))
+			g_prefix_error(error, "%s: ", in->name);
 		return FALSE;
+	}
 	close(in->fd);
 	in->fd = -1;
 	in->bytes = in->own->data;
@@ -314,11 +306,18 @@ void input_close(struct input *in)
 
 gssize input_take(struct input *in, guint8 *into, gsize room, GError **error)
 {
-	return in->gzip ? gzip_take(in, into, room, error) : raw_take(in, into, room, error);
+	/* whatever the reader keeps of these bytes: the next call looks at it */
+	if (!memory_limit_ask(room, error, "byte %" G_GUINT64_FORMAT "%s", in->taken,
+			      in->gzip ? " of what it unpacks to" : ""))
+		return -1;
+	gssize got = in->gzip ? gzip_take(in, into, room, error) : raw_take(in, into, room, error);
+	in->taken += (guint64)MAX(got, 0);
+	return got;
 }
 
 gboolean input_rewind(struct input *in, GError **error)
 {
+	in->taken = 0;
 	if (in->gzip) {
 		inflateReset(&in->z);
 		in->z.avail_in = 0;

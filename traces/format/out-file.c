@@ -11,12 +11,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 
 #include "input.h"
 
-#define FLUSH_AT (64u << 10)
+#define FLUSH_AT  (64u << 10)
+#define LINKS_MAX 40
 
 static const int signals[] = { SIGINT, SIGTERM, SIGHUP };
 static struct sigaction before[G_N_ELEMENTS(signals)];
@@ -55,36 +57,117 @@ static void leave_signals(const char *temp)
 	removed_at_signal[0] = '\0';
 }
 
-void out_file_begin(struct out_file *f, const char *path)
-{
-	gboolean standard = strcmp(path, "-") == 0;
+/* ---- where a path leads ---- */
 
-	*f = (struct out_file){ .path = g_strdup(path) };
-	f->gzip = g_str_has_suffix(path, ".gz");
-	f->renames = !standard && (!g_file_test(path, G_FILE_TEST_EXISTS) ||
-				   g_file_test(path, G_FILE_TEST_IS_REGULAR));
-	if (!f->renames) {
+/* Of a link at `path`: FALSE, anybody could have put it there. */
+static gboolean is_trusted(const char *path, const struct stat *link)
+{
+	g_autofree char *folder = g_path_get_dirname(path);
+	struct stat in;
+
+	return link->st_uid == geteuid() || stat(folder, &in) != 0 ||
+	       (in.st_mode & (S_ISVTX | S_IWOTH)) != (S_ISVTX | S_IWOTH) ||
+	       link->st_uid == in.st_uid;
+}
+
+/* Goes from `at`, a path without links, to `rest`, a name or more. TRUE: it is `at` then, the last
+ * name of which need not be there. */
+static gboolean follow(GString *at, GString *rest, const char *path, GError **error)
+{
+	for (guint links = 0; rest->len > 0;) {
+		g_auto(GStrv) names = g_strsplit(rest->str, "/", 2);
+		gsize parent = at->len;
+		struct stat status;
+
+		g_string_assign(rest, names[1] ? names[1] : "");
+		if (strcmp(names[0], "..") == 0) {
+			g_string_truncate(at, (gsize)(strrchr(at->str, '/') - at->str));
+			g_string_append(at, at->len == 0 ? "/" : "");
+			continue;
+		}
+		if (names[0][0] == '\0' || strcmp(names[0], ".") == 0)
+			continue;
+		g_string_append_printf(at, "%s%s", at->len > 1 ? "/" : "", names[0]);
+		if (lstat(at->str, &status) != 0) {
+			if (errno == ENOENT && rest->len == 0)
+				return TRUE;
+			return refuse_file(error, errno, "%s cannot be written: %s: %s", path,
+					   at->str, g_strerror(errno));
+		}
+		if (!S_ISLNK(status.st_mode))
+			continue;
+		if (!is_trusted(at->str, &status))
+			return refuse_file(error, EACCES,
+					   "%s cannot be written: %s is a symbolic link of user "
+					   "%u in a folder that anybody may write to: remove it, "
+					   "or write elsewhere",
+					   path, at->str, (unsigned)status.st_uid);
+		g_autofree char *target = g_file_read_link(at->str, error);
+		if (target == NULL)
+			return FALSE;
+		if (++links > LINKS_MAX)
+			return refuse_file(error, ELOOP, "%s cannot be written: %s", path,
+					   g_strerror(ELOOP));
+		g_string_prepend(rest, "/");
+		g_string_prepend(rest, target);
+		g_string_truncate(at, g_path_is_absolute(target) ? 0 : parent);
+		g_string_append(at, at->len == 0 ? "/" : "");
+	}
+	return TRUE;
+}
+
+/* The path of the file behind all links; what is no regular file, as what /dev/stdout leads to, has
+ * none that could be opened: the path itself. */
+static char *resolve(const char *path, gboolean *out_regular, GError **error)
+{
+	g_autofree char *full = g_path_is_absolute(path) ? NULL : g_get_current_dir();
+	GString *at = g_string_new(full ? full : "/"), *rest = g_string_new(path);
+	g_autoptr(GError) cause = NULL;
+	struct stat status;
+	gboolean is_there = stat(path, &status) == 0;
+	gboolean found = follow(at, rest, path, &cause);
+
+	*out_regular = !is_there || S_ISREG(status.st_mode);
+	g_string_free(rest, TRUE);
+	/* the kernel goes ways that have no names: /proc/self/fd */
+	if (!found && is_there && !g_error_matches(cause, G_FILE_ERROR, G_FILE_ERROR_ACCES))
+		found = TRUE;
+	else if (!found)
+		g_propagate_error(error, g_steal_pointer(&cause));
+	if (is_there && access(at->str, F_OK) != 0)
+		g_string_assign(at, path);
+	return g_string_free(at, !found);
+}
+
+gboolean out_file_begin(struct out_file *f, const char *path, GError **error)
+{
+	gboolean standard = strcmp(path, "-") == 0, regular = FALSE;
+
+	*f = (struct out_file){ .gzip = g_str_has_suffix(path, ".gz") };
+	f->path = standard ? g_strdup(path) : resolve(path, &regular, error);
+	if (f->path == NULL)
+		return FALSE;
+	f->renames = regular;
+	if (!regular) {
 		f->temp = g_strdup(standard ? "/dev/stdout" : path);
-		return;
+		return TRUE;
 	}
-	/* a link stays one: what it leads to is replaced */
-	char *real = realpath(path, NULL);
-	if (real) {
-		g_free(f->path);
-		f->path = g_strdup(real);
-	}
-	free(real);
 	f->temp = g_strdup_printf("%s.%08x.part%s", f->path, g_random_int(), f->gzip ? ".gz" : "");
 	handle_signals(f->temp);
+	return TRUE;
 }
 
 gboolean out_file_check(const char *path, GError **error)
 {
-	g_autofree char *folder = g_path_get_dirname(path);
-	int why = strcmp(path, "-") == 0                  ? 0
-		  : g_file_test(path, G_FILE_TEST_IS_DIR) ? EISDIR
-		  : access(folder, F_OK) != 0             ? errno
-							  : 0;
+	gboolean regular, standard = strcmp(path, "-") == 0;
+	g_autofree char *file = standard ? NULL : resolve(path, &regular, error);
+
+	if (file == NULL)
+		return standard;
+	g_autofree char *folder = g_path_get_dirname(file);
+	int why = g_file_test(file, G_FILE_TEST_IS_DIR) ? EISDIR
+		  : access(regular ? folder : path, W_OK) != 0 ? errno
+							       : 0;
 
 	return why == 0 ||
 	       refuse_file(error, why, "%s cannot be written: %s", path, g_strerror(why));
@@ -109,12 +192,17 @@ gboolean out_file_end(struct out_file *f, gboolean ok, GError **error)
 gboolean out_stream_open(struct out_stream *out, const char *path, GError **error)
 {
 	*out = (struct out_stream){ 0 };
-	out_file_begin(&out->file, path);
+	if (!out_file_begin(&out->file, path, error))
+		return FALSE;
 	gboolean standard = strcmp(path, "-") == 0;
 	if (standard)
 		fflush(stdout);
 	int fd = standard ? dup(STDOUT_FILENO)
-			  : open(out->file.temp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+			  : open(out->file.temp,
+				 O_WRONLY | O_CLOEXEC |
+					 (out->file.renames ? O_CREAT | O_EXCL | O_NOFOLLOW
+							    : O_TRUNC),
+				 0666);
 	int why = errno;
 	out->gzip = fd < 0 ? NULL : gzdopen(fd, out->file.gzip ? "wb6" : "wbT");
 	out->text = g_string_sized_new(2 * FLUSH_AT);

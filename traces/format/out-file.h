@@ -14,12 +14,16 @@ struct out_file {
 	char *temp; /* what is written to */
 	gboolean renames, gzip;
 };
-/* A name beside the file's, unless that is no regular file. An interrupt removes what is there. */
-void out_file_begin(struct out_file *file, const char *path);
+/* A name beside the file's, unless that is no regular file. An interrupt removes what is there.
+ * What a symbolic link leads to is written, also where it is not there yet. FALSE and error: a
+ * folder is not there, or a link in a sticky folder belongs to somebody else than the caller and
+ * the folder's owner, who could make it lead anywhere (fs.protected_symlinks of Linux has the same
+ * rule). */
+gboolean out_file_begin(struct out_file *file, const char *path, GError **error);
 /* The file takes its name if `ok`, else nothing is left of it. Ends `file`. FALSE and error. */
 gboolean out_file_end(struct out_file *file, gboolean ok, GError **error);
 
-/* Whether such a file could be made, as far as its folder tells. FALSE and error. */
+/* Whether such a file could be made, as far as it and its folder tell. FALSE and error. */
 gboolean out_file_check(const char *path, GError **error);
 
 struct out_stream {

@@ -131,6 +131,7 @@ struct replay_device *replay_device_new(struct trace_device *trace,
 	device->trace = trace;
 	device->device = trace->device;
 	memory_usage_init(&device->usage, trace->block_unit);
+	history_init(&device->history);
 	allocation_table_add_moment(table, MOMENT_PEAK, 0);
 	allocation_table_add_moment(table, MOMENT_OOM, 0);
 	for (guint m = 0; m < count; m++)
@@ -147,6 +148,7 @@ void replay_device_free(gpointer data)
 	struct replay_device *device = data;
 
 	memory_usage_clear(&device->usage);
+	history_clear(&device->history);
 	series_clear(&device->series);
 	model_device_clear(&device->window);
 	g_free(device);

@@ -8,6 +8,7 @@
 #include "access.h"
 #include "model.h"
 #include "policy/policy.h"
+#include "track/history.h"
 #include "track/memory-usage.h"
 #include "track/series.h"
 
@@ -15,6 +16,7 @@ struct replay_device {
 	guint device;
 	struct trace_device *trace; /* borrowed */
 	struct memory_usage usage;
+	struct history history;     /* what the file says, under a policy too */
 	struct model_device setup;  /* calls that rebuild what was live when the window began */
 	struct model_device window; /* calls of the window */
 	struct npu_stats stats;     /* at the peak of physical memory; *_peak_bytes at the end */

@@ -149,6 +149,7 @@ static void note_start(struct replay_device *device, const GArray *items, gboole
 {
 	for (guint i = 0; i < items->len; i++) {
 		const struct record_item *item = &g_array_index(items, struct record_item, i);
+		history_step(&device->history, item, 0);
 		if (recorded || item->record.verb == NPU_TRACE_ALLOC)
 			memory_usage_step(&device->usage, item);
 	}
@@ -174,6 +175,7 @@ static gboolean part_step(struct part *part, const struct record_item *item, GEr
 
 	part->event++;
 	part->line = item->record.line;
+	history_step(&device->history, item, part->event);
 	if (!policy_is_own(part->run->options->policy) &&
 	    (verb == NPU_TRACE_SEGMENT_FREE || verb == NPU_TRACE_SEGMENT_UNMAP))
 		replay_note_peak(device);
@@ -201,6 +203,8 @@ static gboolean step_recorded(struct run *run, const struct record_item *item, G
 		ok = player_step(run->player, item, error);
 	else if (item->record.code == 0 && device && !is_segment(item->record.verb))
 		memory_usage_step(&device->usage, item);
+	if (item->record.code == 0 && device)
+		history_step(&device->history, item, run->replay->done + 1);
 	for (guint i = 0; i < run->replay->devices->len; i++)
 		replay_sample(g_ptr_array_index(run->replay->devices, i), run->replay->done + 1,
 			      (guint64)item->time_us);

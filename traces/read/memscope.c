@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "event-sorter.h"
+#include "format/memory-limit.h"
 #include "format/words.h"
 #include "readers.h"
 #include "rows.h"
@@ -16,6 +17,9 @@
 #define NANOSECONDS_MIN (G_GINT64_CONSTANT(1) << 56) /* stamps below it are microseconds */
 #define PROCESS_SHIFT   56
 #define PROCESSES_MAX   256
+#define VALUE_MAX       (16 << 20) /* bytes of one value of a database */
+#define STEPS_AT_ONCE   100000
+#define ROW_BYTES       256
 
 enum memscope_column {
 	MEMSCOPE_ID,
@@ -269,8 +273,17 @@ gboolean memscope_db_recognise(const guint8 *bytes, gsize count)
 
 static gboolean bad(sqlite3 *db, const char *what, GError **error)
 {
+	/* what it was refused is more than is left */
+	if (sqlite3_errcode(db) == SQLITE_NOMEM &&
+	    !memory_limit_ask(G_MAXINT64, error, "the database, %s", what))
+		return FALSE;
 	return refuse(error, TRACE_ERROR, TRACE_ERROR_FORMAT, "not a usable database: %s: %s", what,
-		      db ? sqlite3_errmsg(db) : "no memory");
+		      db == NULL ? "no memory"
+		      : sqlite3_errcode(db) == SQLITE_INTERRUPT
+			      ? "it takes more steps than a table in a file of this size: a view "
+				"without an end?"
+		      : sqlite3_errcode(db) == SQLITE_TOOBIG ? "a value of more than 16 MiB"
+							     : sqlite3_errmsg(db));
 }
 
 static char *query(void)
@@ -291,6 +304,9 @@ static gboolean read_table(struct memscope *scope, sqlite3 *db, sqlite3_stmt *ro
 	int more;
 
 	while ((more = sqlite3_step(rows)) == SQLITE_ROW) {
+		if (!memory_limit_ask(ROW_BYTES, error,
+				      "table memscope_dump, row %" G_GUINT64_FORMAT, row))
+			return FALSE;
 		for (int c = 0; c < MEMSCOPE_COLUMN_COUNT; c++) {
 			const char *text = (const char *)sqlite3_column_text(rows, c);
 			fields[c] = text ? text : "";
@@ -300,24 +316,34 @@ static gboolean read_table(struct memscope *scope, sqlite3 *db, sqlite3_stmt *ro
 			return FALSE;
 		}
 	}
-	return more == SQLITE_DONE || bad(db, "memscope_dump", error);
+	g_autofree char *where =
+		g_strdup_printf("memscope_dump, behind row %" G_GUINT64_FORMAT, row);
+	return more == SQLITE_DONE || bad(db, where, error);
 }
 
-/* The database has a copy of the bytes, which is its own. */
-static gboolean open_bytes(GBytes *bytes, sqlite3 **db, GError **error)
+/* The work that a file's size is worth; a table takes about a step for each of its bytes. */
+static int on_steps(void *left)
+{
+	return --*(gint64 *)left < 0;
+}
+
+/* `left`: how often STEPS_AT_ONCE steps may be made. The bytes are read where they are. */
+static gboolean open_bytes(GBytes *bytes, sqlite3 **db, gint64 *left, GError **error)
 {
 	gsize count;
 	const guint8 *data = g_bytes_get_data(bytes, &count);
-	unsigned char *copy = NULL;
 
+	sqlite3_hard_heap_limit64((sqlite3_int64)MAX(memory_limit_left(), 1));
+	*left = (gint64)(100 + 16 * count / STEPS_AT_ONCE);
 	if (sqlite3_open_v2(":memory:", db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_MEMORY, NULL) !=
-		    SQLITE_OK ||
-	    (copy = sqlite3_malloc64(count)) == NULL)
-		return bad(*db, "opening it", error);
-	memcpy(copy, data, count);
-	if (sqlite3_deserialize(*db, "main", copy, (sqlite3_int64)count, (sqlite3_int64)count,
-				SQLITE_DESERIALIZE_FREEONCLOSE | SQLITE_DESERIALIZE_READONLY) !=
 	    SQLITE_OK)
+		return bad(*db, "opening it", error);
+	sqlite3_limit(*db, SQLITE_LIMIT_LENGTH, VALUE_MAX);
+	sqlite3_db_config(*db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+	sqlite3_db_config(*db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
+	sqlite3_progress_handler(*db, STEPS_AT_ONCE, on_steps, left);
+	if (sqlite3_deserialize(*db, "main", (unsigned char *)data, (sqlite3_int64)count,
+				(sqlite3_int64)count, SQLITE_DESERIALIZE_READONLY) != SQLITE_OK)
 		return bad(*db, "opening it", error);
 	return TRUE;
 }
@@ -327,7 +353,8 @@ static gboolean read_database(struct memscope *scope, GBytes *bytes, GError **er
 	g_autofree char *text = query();
 	sqlite3_stmt *rows = NULL;
 	sqlite3 *db = NULL;
-	gboolean ok = open_bytes(bytes, &db, error);
+	gint64 left;
+	gboolean ok = open_bytes(bytes, &db, &left, error);
 
 	if (ok && sqlite3_prepare_v2(db, text, -1, &rows, NULL) != SQLITE_OK)
 		ok = bad(db, "the table memscope_dump", error);
@@ -335,6 +362,7 @@ static gboolean read_database(struct memscope *scope, GBytes *bytes, GError **er
 		ok = read_table(scope, db, rows, error);
 	sqlite3_finalize(rows);
 	sqlite3_close(db);
+	sqlite3_hard_heap_limit64(0);
 	return ok;
 }
 

@@ -8,6 +8,9 @@
 
 #include <string.h>
 
+#include "format/memory-limit.h"
+
+#define LOOK_EVERY   4096 /* opcodes: each keeps a value at most, but for what asks itself */
 #define ARENA_BLOCK  (256 * 1024)
 #define PROTOCOL_MIN 2
 #define PROTOCOL_MAX 5
@@ -145,10 +148,20 @@ static gboolean refused(struct machine *m, const char *what)
 	return FALSE;
 }
 
-static gpointer arena_get(struct pickle *p, gsize bytes)
+/* Whether `bytes` more may be kept, for the present opcode. */
+static gboolean may_keep(struct machine *m, gsize bytes)
 {
+	return memory_limit_ask(bytes, m->error, "pickle at byte %" G_GSIZE_FORMAT, m->op_at);
+}
+
+static gpointer arena_get(struct machine *m, gsize bytes)
+{
+	struct pickle *p = m->pickle;
+
 	bytes = (bytes + 7) & ~(gsize)7;
 	if (bytes > p->room - p->used) {
+		if (!may_keep(m, MAX(bytes, (gsize)ARENA_BLOCK)))
+			return NULL;
 		p->room = MAX(bytes, (gsize)ARENA_BLOCK);
 		p->used = 0;
 		g_ptr_array_add(p->blocks, g_malloc(p->room));
@@ -223,23 +236,25 @@ static gboolean pop_mark(struct machine *m, gsize *out)
 
 static struct pickle_list *list_new(struct machine *m, const struct pickle_value *from, gsize count)
 {
-	struct pickle_list *list = arena_get(m->pickle, sizeof *list);
+	struct pickle_list *list = arena_get(m, sizeof *list + count * sizeof *list->items);
+
+	if (list == NULL)
+		return NULL;
 	*list = (struct pickle_list){ .count = count, .room = count };
-	if (count > 0) {
-		list->items = arena_get(m->pickle, count * sizeof *list->items);
+	list->items = (struct pickle_value *)(list + 1);
+	if (count > 0)
 		memcpy(list->items, from, count * sizeof *list->items);
-	}
 	return list;
 }
 
-static void list_add(struct machine *m, struct pickle_list *list, const struct pickle_value *from,
-		     gsize count)
+static gboolean list_add(struct machine *m, struct pickle_list *list,
+			 const struct pickle_value *from, gsize count)
 {
-	if (count == 0)
-		return;
 	if (count > list->room - list->count) {
 		gsize room = MAX(2 * list->room, list->count + count);
-		struct pickle_value *items = arena_get(m->pickle, room * sizeof *items);
+		struct pickle_value *items = arena_get(m, room * sizeof *items);
+		if (items == NULL)
+			return FALSE;
 		if (list->count > 0)
 			memcpy(items, list->items, list->count * sizeof *items);
 		list->items = items;
@@ -247,6 +262,7 @@ static void list_add(struct machine *m, struct pickle_list *list, const struct p
 	}
 	memcpy(list->items + list->count, from, count * sizeof *from);
 	list->count += count;
+	return TRUE;
 }
 
 static gboolean push_list(struct machine *m, enum pickle_type type, gsize from)
@@ -257,7 +273,7 @@ static gboolean push_list(struct machine *m, enum pickle_type type, gsize from)
 	struct pickle_list *list = list_new(
 		m, count ? &g_array_index(m->stack, struct pickle_value, from) : NULL, count);
 	g_array_set_size(m->stack, from);
-	return push(m, (struct pickle_value){ .type = type, .list = list });
+	return list && push(m, (struct pickle_value){ .type = type, .list = list });
 }
 
 static gboolean push_string(struct machine *m, guint64 length)
@@ -267,7 +283,9 @@ static gboolean push_string(struct machine *m, guint64 length)
 		return damaged(m, "a string is longer than the file");
 	if (!take(m, (gsize)length, &text))
 		return FALSE;
-	struct pickle_string *s = arena_get(m->pickle, sizeof *s);
+	struct pickle_string *s = arena_get(m, sizeof *s);
+	if (s == NULL)
+		return FALSE;
 	*s = (struct pickle_string){ .length = (gsize)length, .text = (const char *)text };
 	return push(m, (struct pickle_value){ .type = PICKLE_STR, .string = s });
 }
@@ -289,8 +307,8 @@ static gboolean op_extend(struct machine *m, enum pickle_type type, gsize from)
 		return damaged(m, "items are added to something that is no such container");
 	if (type == PICKLE_DICT && count % 2 != 0)
 		return damaged(m, "a key of a dict has no value");
-	if (count > 0)
-		list_add(m, into->list, into + 1, count);
+	if (count > 0 && !list_add(m, into->list, into + 1, count))
+		return FALSE;
 	g_array_set_size(m->stack, from);
 	return TRUE;
 }
@@ -340,6 +358,8 @@ static gboolean memo_put(struct machine *m, guint64 index)
 		return damaged(m, "a memo index is out of range");
 	if (index >= m->memo->len) {
 		guint old = m->memo->len;
+		if (!may_keep(m, (index + 1 - old) * sizeof *v))
+			return FALSE;
 		g_array_set_size(m->memo, (guint)index + 1);
 		for (guint i = old; i < m->memo->len; i++)
 			g_array_index(m->memo, struct pickle_value, i).type =
@@ -425,12 +445,16 @@ static gboolean step(struct machine *m, guint8 op)
 static gboolean run(struct machine *m)
 {
 	const guint8 *b;
+	guint ops = 0;
 	if (!take(m, 2, &b) || b[0] != 0x80 /* PROTO */)
 		return *m->error ? FALSE : damaged(m, "this is no pickle of protocol 2 to 5");
 	if (b[1] < PROTOCOL_MIN || b[1] > PROTOCOL_MAX)
 		return damaged(m, "the protocol is not one of 2 to 5");
 	for (;;) {
 		m->op_at = m->at;
+		if (++ops % LOOK_EVERY == 0 &&
+		    !may_keep(m, LOOK_EVERY * sizeof(struct pickle_value)))
+			return FALSE;
 		if (!take(m, 1, &b))
 			return FALSE;
 		if (opcodes[*b].deed == STOP)

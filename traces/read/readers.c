@@ -7,6 +7,10 @@
 
 #include <string.h>
 
+#include "json-scan.h"
+
+#define JSON_BYTES (256u << 10) /* what tells whose JSON it is */
+
 gboolean readers_is_json(const guint8 *bytes, gsize count)
 {
 	gsize i = 0;
@@ -69,8 +73,16 @@ static struct trace *read_input(struct input *input, GError **error)
 		if (readers[i].recognise(head, (gsize)got))
 			return readers[i].read(input, error);
 	}
+	gboolean json = got > 0 && readers_is_json(head, (gsize)got);
+	g_autofree guint8 *more = json ? g_malloc(JSON_BYTES) : NULL;
+	if (json)
+		got = input_take(input, more, JSON_BYTES, error);
+	const char *words =
+		json && got > 0 ? json_kind_words(json_kind_of(more, (gsize)got)) : NULL;
 	input_close(input);
-	if (got > 0 && readers_is_json(head, (gsize)got))
+	if (words)
+		g_set_error(error, TRACE_ERROR, TRACE_ERROR_UNKNOWN, "it is %s", words);
+	else if (json && got >= 0)
 		g_set_error(
 			error, TRACE_ERROR, TRACE_ERROR_UNKNOWN,
 			"it is JSON, as a result of npusim replay --json is: npusim report, diff "

@@ -6,8 +6,11 @@
 
 #include <string.h>
 
+#include "format/memory-limit.h"
 #include "format/units.h"
 #include "int-map.h"
+
+#define RECORD_BYTES 256 /* what those who read it may keep of one */
 
 /* Expandable segments of a device: a reservation for each stretch of addresses. */
 struct areas {
@@ -18,6 +21,7 @@ struct record_reader {
 	struct trace *trace;
 	guint start; /* the next of trace->starts */
 	guint64 number;
+	guint64 taken; /* records, those of the start too */
 
 	/* of a file without names */
 	struct int_map *names; /* address and letter of a device -> number */
@@ -69,7 +73,7 @@ gboolean record_reader_rewind(struct record_reader *reader, GError **error)
 	for (guint d = 0; d < reader->trace->devices->len; d++)
 		memset(reader->areas[d].numbers, 0, reader->areas[d].spans->len * sizeof(guint32));
 	reader->start = 0;
-	reader->number = 0;
+	reader->number = reader->taken = 0;
 	reader->has_base = FALSE;
 	return reader->trace->source->rewind(reader->trace, error);
 }
@@ -142,6 +146,8 @@ int record_reader_next(struct record_reader *reader, struct record_item *out, GE
 	gboolean start = reader->start < trace->starts->len;
 	int more = 1;
 
+	if (!memory_limit_ask(RECORD_BYTES, error, "event %" G_GUINT64_FORMAT, ++reader->taken))
+		return -1;
 	if (start)
 		trace_row_item(trace,
 			       &g_array_index(trace->starts, struct trace_row, reader->start++),

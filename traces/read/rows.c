@@ -12,6 +12,7 @@
 
 #define CHUNK_BYTES (256u << 10)
 #define ROW_MAX     (16u << 20)
+#define FIELDS_MAX  (64u << 10)
 
 /* What a byte is for the splitting. */
 enum kind { PLAIN, SEPARATOR, QUOTE, NEWLINE, RETURN, ZERO };
@@ -146,8 +147,9 @@ static int take_row(struct rows *r, GError **error)
 	r->quoted = FALSE;
 	while ((more = fill(r, error)) > 0) {
 		put_plain(r);
-		if (r->text->len > ROW_MAX)
-			return bad(r, "a row of more than 16 MiB", error);
+		if (r->text->len > ROW_MAX || r->starts->len > FIELDS_MAX)
+			return bad(r, "a row of more than 16 MiB, or of more than 65536 fields",
+				   error);
 		if (r->at == r->count)
 			continue;
 		char c = (char)r->chunk[r->at++];

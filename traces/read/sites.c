@@ -180,7 +180,7 @@ guint32 sites_add_lines(struct sites *s, const char *text)
 
 	if (s->stacks->len >= SITES_MAX || !is_frame(text))
 		return SITE_NONE;
-	g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
+	g_auto(GStrv) lines = g_strsplit(text, "\n", SITE_FRAMES_READ);
 	for (guint i = 0; lines[i]; i++) {
 		gboolean stands = !found && !is_of_package(lines[i]);
 		if (!is_frame(lines[i]) || (stack.depth == SITE_FRAMES && !stands))

@@ -8,11 +8,13 @@
 
 #include <glib.h>
 
-#define SITE_NONE     0 /* the file has no call site for it */
-#define SITE_BEFORE   1 /* it was there before the file's first event, and no one says from where */
-#define SITE_FRAMES   8 /* that are kept of a stack, from the innermost on */
-#define SITES_MAX     (1u << 18) /* further ones are SITE_NONE */
-#define SITE_TEXT_MAX 200 /* bytes that are kept of a name or a path: the last ones of a path */
+#define SITE_NONE   0 /* the file has no call site for it */
+#define SITE_BEFORE 1 /* it was there before the file's first event, and no one says from where */
+#define SITE_FRAMES 8 /* that are kept of a stack, from the innermost on */
+#define SITES_MAX   (1u << 18) /* further ones are SITE_NONE */
+/* Frames that are looked at for the one that names the site. */
+#define SITE_FRAMES_READ 1024
+#define SITE_TEXT_MAX    200 /* bytes that are kept of a name or a path: the last ones of a path */
 
 struct site_frame {
 	const char *name, *file; /* not terminated; may be NULL where the length is 0 */

@@ -4,6 +4,8 @@
  * the end, and `device_traces`, the last events of each device. The state at the start is the
  * state at the end with the events undone, last first.
  */
+#include "format/memory-limit.h"
+#include "json-scan.h"
 #include "pickle.h"
 #include "readers.h"
 #include "sites.h"
@@ -11,6 +13,8 @@
 #define DEVICE_MAX (TRACE_DEVICE_LAST + 1)
 #define KEYS_MAX   64  /* of an event, block or segment */
 #define BLOCK_UNIT 512 /* the allocators' blocks are multiples */
+#define TEXT_MAX   4096
+#define ITEM_BYTES 192 /* about what is kept of an event, a block or a segment */
 
 struct reader {
 	struct trace *trace;
@@ -62,7 +66,7 @@ static gboolean take_dict(struct reader *r, const struct pickle_value *v, const 
 		return bad(r, "it says to hold more than its size allows: one object stands for "
 			      "many events");
 	r->room--;
-	return TRUE;
+	return memory_limit_ask(ITEM_BYTES, r->error, "%s %" G_GSIZE_FORMAT, what, index);
 }
 
 static gboolean in_address_space(guint64 address, guint64 size)
@@ -80,7 +84,9 @@ static gboolean get_text(const struct pickle_value *dict, const char *key, const
 	if (v == NULL || v->type != PICKLE_STR)
 		return FALSE;
 	*out = v->string->text;
-	*length = v->string->length;
+	/* the end of a path tells more, and nobody reads megabytes of a name again and again */
+	*length = MIN(v->string->length, TEXT_MAX);
+	*out += v->string->length - *length;
 	return TRUE;
 }
 
@@ -88,7 +94,7 @@ static guint32 read_stack(struct reader *r, const struct pickle_list *list)
 {
 	g_autoptr(GArray) frames = g_array_new(FALSE, FALSE, sizeof(struct site_frame));
 
-	for (gsize i = 0; i < list->count; i++) {
+	for (gsize i = 0; i < list->count && frames->len < SITE_FRAMES_READ; i++) {
 		const struct pickle_value *v = &list->items[i];
 		struct site_frame f = { 0 };
 		if (v->type != PICKLE_DICT || v->list->count / 2 > KEYS_MAX)
@@ -160,7 +166,8 @@ static gboolean read_event(struct reader *r, guint device, const struct pickle_v
 	    e.verb == NPU_TRACE_SEGMENT_MAP || e.verb == NPU_TRACE_OOM)
 		e.text = read_site(r, entry);
 	if (e.verb == NPU_TRACE_NOTE)
-		e.text = trace_note(r->trace, name->string->text, name->string->length);
+		e.text = trace_note(r->trace, name->string->text,
+				    MIN(name->string->length, TEXT_MAX));
 	trace_count_row(r->trace, &e);
 	g_array_append_val(r->events, e);
 	return TRUE;
@@ -343,8 +350,9 @@ static gboolean collect(gpointer key, gpointer value, gpointer trace)
 }
 
 /* `left`: events that are not undone yet, the device's last. */
-static void find_start(struct reader *r, guint16 device, guint *left)
+static gboolean find_start(struct reader *r, guint16 device, guint *left)
 {
+	gboolean ok = TRUE;
 	GTree *segments = by_address_tree(NULL, g_free);
 	GTree *blocks = by_address_tree(NULL, g_free);
 
@@ -353,21 +361,34 @@ static void find_start(struct reader *r, guint16 device, guint *left)
 		if (end->device == device)
 			insert(end->verb == NPU_TRACE_ALLOC ? blocks : segments, end);
 	}
-	for (; *left > 0; --*left) {
+	for (; ok && *left > 0; --*left) {
 		const struct trace_row *e = &g_array_index(r->events, struct trace_row, *left - 1);
 		if (e->device != device)
 			break;
 		undo(e, segments, blocks);
+		ok = memory_limit_ask(ITEM_BYTES, r->error,
+				      "what was live before event %u of device_traces", *left);
 	}
 	g_tree_foreach(segments, collect, r->trace);
 	g_tree_foreach(blocks, collect, r->trace);
 	g_tree_destroy(segments);
 	g_tree_destroy(blocks);
+	return ok;
+}
+
+/* What torch.cuda.memory_snapshot() gives, pickled. */
+static gboolean is_list_of_segments(const struct pickle_value *root)
+{
+	return root->type == PICKLE_LIST && root->list->count > 0 &&
+	       root->list->items[0].type == PICKLE_DICT &&
+	       pickle_get(&root->list->items[0], "blocks");
 }
 
 static struct trace *read_pickle(struct reader *r, const struct pickle_value *root)
 {
-	gboolean ok = root->type == PICKLE_DICT || bad(r, "it is no dict");
+	gboolean ok = is_list_of_segments(root)
+			      ? bad(r, "it is %s", json_kind_words(JSON_SEGMENTS))
+			      : root->type == PICKLE_DICT || bad(r, "it is no dict");
 
 	r->trace = trace_new("memory snapshot of PyTorch or torch_npu");
 	r->events = g_array_new(FALSE, FALSE, sizeof(struct trace_row));
@@ -379,8 +400,12 @@ static struct trace *read_pickle(struct reader *r, const struct pickle_value *ro
 	for (guint i = r->trace->devices->len; ok && i > 0; i--) {
 		struct trace_device *device = g_ptr_array_index(r->trace->devices, i - 1);
 		device->block_unit = BLOCK_UNIT;
-		find_start(r, (guint16)device->device, &left);
+		ok = find_start(r, (guint16)device->device, &left);
 	}
+	if (r->trace->events == 0 && r->ends->len > 0)
+		r->trace->about = g_strdup(
+			"it has no history: torch.cuda.memory._record_memory_history() was not "
+			"on before the work, so what was live when it was taken is all it tells");
 	trace_end_starts(r->trace);
 	trace_set_rows(r->trace, r->events);
 	if (!ok)

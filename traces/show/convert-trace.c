@@ -165,7 +165,8 @@ static gboolean write_records(struct convert_job *job, GError **error)
 	struct out_file file;
 	char *why = NULL;
 
-	out_file_begin(&file, job->target);
+	if (!out_file_begin(&file, job->target, error))
+		return FALSE;
 	w.writer = npu_trace_writer_open(file.temp, NPU_TRACE_WRITER_BUFFERED, &why);
 	if (w.writer == NULL) {
 		written(-1, why, error);

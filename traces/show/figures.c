@@ -170,6 +170,19 @@ const struct member figures_failure[] = {
 	{ 0 },
 };
 
+static const struct member figures_recorded_oom[] = {
+	{ "event", MEMBER_PLACE, AT(recorded_oom, event),
+	  "The number of the event in the device's history, counted from 1." },
+	{ "bytes", MEMBER_BYTES, AT(recorded_oom, asked),
+	  "The size that the allocator asked the device for." },
+	{ "device_free_bytes", MEMBER_BYTES, AT(recorded_oom, free_bytes),
+	  "The free memory of the device at that time." },
+	{ "physical_bytes", MEMBER_BYTES, AT(recorded_oom, physical),
+	  "The memory that the allocator held." },
+	{ "live_bytes", MEMBER_BYTES, AT(recorded_oom, live), "What of it blocks used." },
+	{ 0 },
+};
+
 /* Share of physical memory that no live block used when physical memory was at its peak. */
 static double fragmentation(gconstpointer at, gconstpointer context)
 {
@@ -214,6 +227,8 @@ READ(gboolean, tells_losses, replay_device, d, replay_tells_fragmentation(d))
 READ(gboolean, has_policy, replay_device, d, policy_is_own(RESULT(context)->replay->policy))
 READ(gboolean, has_access, replay_device, d, RESULT(context)->replay->access.pattern != ACCESS_NONE)
 READ(gboolean, has_failure, replay_device, d, d->failed_size != 0)
+READ(gboolean, has_oom, replay_device, d, d->history.oom.event > 0)
+READ(gboolean, has_contradiction, replay_device, d, d->history.contradictions > 0)
 
 static void build_events(JsonBuilder *b, gconstpointer at, gconstpointer context)
 {
@@ -355,6 +370,12 @@ const struct member figures_device[] = {
 	{ "unknown_frees", MEMBER_COUNT, AT(replay_device, usage.unmatched),
 	  "The number of blocks that were freed without having been allocated, or allocated "
 	  "twice." },
+	{ "contradictions", MEMBER_COUNT, AT(replay_device, history.contradictions),
+	  "The number of the file's events that free what is not live, or allocate over a live "
+	  "block." },
+	{ "first_contradiction", MEMBER_TEXT, AT(replay_device, history.first),
+	  "The first of them in words, with its event or line, if there is one.",
+	  .has = has_contradiction },
 	{ "differing_results", MEMBER_COUNT, AT(replay_device, differing),
 	  "The number of recorded calls that the model answered differently." },
 	{ "calls_left_out", MEMBER_COUNT, AT(replay_device, left_out),
@@ -391,6 +412,10 @@ const struct member figures_device[] = {
 	  "Only if the device ran out of memory: an object that describes the first such "
 	  "event.",
 	  .has = has_failure, .members = figures_failure },
+	{ "recorded_out_of_memory", MEMBER_OBJECT, AT(replay_device, history.oom),
+	  "Only if the file records that the device ran out of memory: an object with what the "
+	  "file says of the first such event.",
+	  .has = has_oom, .members = figures_recorded_oom },
 	{ "moments", MEMBER_LIST, 0,
 	  "A list of objects, one for each point in the history that is shown: the peak, "
 	  "the first out-of-memory event if there was one, and the points that\n"

@@ -210,6 +210,39 @@ static void say_failure(GString *out, const struct moment_view *v)
 	say_holder(out, v);
 }
 
+char *recorded_oom_words(const struct recorded_oom *o)
+{
+	g_autofree char *place = moment_place(o->event, 0, NULL);
+	guint64 unused = o->physical - MIN(o->live, o->physical);
+
+	if (place == NULL)
+		return NULL;
+	GString *out = g_string_new(NULL);
+	g_string_append_printf(out,
+			       "At %s the allocator ran out of memory when this was recorded: "
+			       "it asked the device for %s",
+			       place, in_words(o->asked));
+	g_string_append_printf(out, ", which had %s free", in_words(o->free_bytes));
+	if (o->physical > 0)
+		g_string_append_printf(out, ". The allocator held %s", in_words(o->physical));
+	if (o->physical > 0)
+		g_string_append_printf(out, ", of which blocks used %s", in_words(o->live));
+	g_string_append_c(out, '.');
+	if (o->free_bytes >= o->asked)
+		g_string_append(out, " The device had enough: a limit of the process "
+				     "(set_per_process_memory_fraction), or memory in pieces, "
+				     "stood in the way.");
+	else if (unused + o->free_bytes >= o->asked)
+		g_string_append(out, " With what the allocator held and did not use it would have "
+				     "been enough: fragmentation. --policy expandable shows "
+				     "whether expandable segments help.");
+	else
+		g_string_append(out, " With all that the allocator did not use it would not have "
+				     "been enough: it is too much at a time, or another process "
+				     "held the rest.");
+	return g_string_free(out, FALSE);
+}
+
 char *moment_words(const struct moment_view *v)
 {
 	GString *out = g_string_new(NULL);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "format/input.h"
+#include "read/json-scan.h"
 #include "read/readers.h"
 #include "figures.h"
 #include "read/trace.h"
@@ -44,8 +45,15 @@ static gboolean is_json(GBytes *bytes, const char *path, GError **error)
 	gsize size;
 	const guint8 *data = g_bytes_get_data(bytes, &size);
 
-	if (readers_is_json(data, size))
-		return TRUE;
+	if (readers_is_json(data, size)) {
+		enum json_kind kind;
+		if (!json_scan(data, size, &kind, error)) {
+			g_prefix_error(error, "%s: ", path);
+			return FALSE;
+		}
+		return kind == JSON_OTHER || refuse(error, TRACE_ERROR, TRACE_ERROR_UNKNOWN,
+						    "%s: it is %s", path, json_kind_words(kind));
+	}
 	return refuse(error, TRACE_ERROR, TRACE_ERROR_UNKNOWN,
 		      "%s: %s: a result is wanted, which npusim replay --json RESULT writes from a "
 		      "trace or a snapshot",
@@ -74,6 +82,8 @@ JsonNode *result_file_read(const char *path, GError **error)
 	g_autoptr(GBytes) bytes = input ? input_whole(input, error) : NULL;
 	gsize size;
 
+	if (input && bytes == NULL && error && (*error)->domain == TRACE_ERROR)
+		g_prefix_error(error, "%s: ", path);
 	input_close(input);
 	if (bytes == NULL || !is_json(bytes, path, error))
 		return NULL;

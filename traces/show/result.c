@@ -195,6 +195,14 @@ static void print_words(FILE *out, const char *text)
 	fputc('\n', out);
 }
 
+static void print_recorded_oom(FILE *out, const struct replay_device *d)
+{
+	g_autofree char *words = recorded_oom_words(&d->history.oom);
+
+	if (words)
+		print_words(out, words);
+}
+
 static void print_moment(FILE *out, const struct moment_view *v)
 {
 	g_autofree char *words = moment_words(v);
@@ -274,6 +282,8 @@ static const struct line table_lines[] = {
 };
 static const struct line doubt_lines[] = {
 	{ "frees of unknown blocks", "{unknown_frees}", "unknown_frees" },
+	{ "contradictions", "{contradictions}, the first: {first_contradiction}",
+	  "contradictions" },
 	{ "results not as recorded", "{differing_results} calls", "differing_results" },
 	{ "calls left out", "{calls_left_out}: what they name is not there", "calls_left_out" },
 };
@@ -305,6 +315,7 @@ static void print_device(FILE *out, const struct result *r, const struct replay_
 	print_events(out, d->trace);
 	PRINT_LINES(out, memory_lines, &of);
 	PRINT_LINES(out, failure_lines, &of_failure);
+	print_recorded_oom(out, d);
 	if (policy_is_own(r->replay->policy))
 		print_segments(out, d);
 	PRINT_LINES(out, policy_lines, &of);

@@ -1,0 +1,440 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+#
+# Files that would make the command grow, hang or crash, files that are something else than what is
+# wanted, and places that output must not go to.
+# usage: hostile-test.py NPUSIM SAMPLE FOLDER-OF-FILES
+
+import gzip
+import json
+import os
+import pathlib
+import pickle
+import signal
+import subprocess
+import sys
+import time
+
+from command import (BASE, MIB, NPUSIM, Device, Skip, case, environment, expect, main, npusim,
+                     replay, same, snapshot, write, write_trace)
+
+SAMPLE = pathlib.Path(sys.argv[2])
+CORPUS = pathlib.Path(sys.argv[3])  # right and wrong files, a folder for each reader
+LIMIT = 32
+# Runs a command, and says the most memory that it held, in KiB.
+MEASURE = ('import resource, subprocess, sys\n'
+           'code = subprocess.run(sys.argv[1:], stdin=subprocess.DEVNULL).returncode\n'
+           'print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)\n'
+           'sys.exit(code)\n')
+
+
+def has(text, *parts):
+    for part in parts:
+        expect(part in text, repr(part), 'is not in', repr(text[:2000]))
+
+
+def refused(args, status, *says):
+    run = npusim(*args)
+    same(run.returncode, status, '{} ({})'.format(args, run.stderr[:500]))
+    has(run.stderr, *says)
+    return run
+
+
+# ---- memory ----
+
+def beyond(args, *says):
+    """It stops at the limit with status 4, says what wanted more, and has not had it."""
+    args = [*map(str, args), '--memory', '{}M'.format(LIMIT)]
+    run = subprocess.run([sys.executable, '-c', MEASURE, NPUSIM, *args], env=environment(),
+                         capture_output=True, text=True, timeout=120)
+    same(run.returncode, 4, '{} ({})'.format(args, run.stderr[:500]))
+    has(run.stderr, *says, '{}.0 MiB that --memory allows'.format(LIMIT))
+    peak = int(run.stdout.split()[-1]) / 1024
+    # sanitizers hold memory of their own
+    if 'libasan' not in loaded() and 'libtsan' not in loaded():
+        expect(peak <= LIMIT + 64, 'peak', peak, 'MiB')
+
+
+def loaded(known=[]):
+    if not known:
+        known.append(subprocess.run(['ldd', NPUSIM], stdout=subprocess.PIPE, text=True).stdout)
+    return known[0]
+
+
+def packed(path, *parts):
+    with gzip.open(path, 'wb', 1) as out:
+        for part in parts:
+            out.write(part)
+    return path
+
+
+@case
+def pickles_that_unpack_to_gigabytes_stop_at_the_limit(folder):
+    path = folder / 'bomb.pickle.gz'
+    for part in (b']' * 1024, b'}' * 1024, b'N' * 1024, b'}}s' * 1024, b'(NNNNNNNNNNNNNNt' * 64,
+                 b'(' * 1024, b'\x8c\x00' * 512):
+        packed(path, b'\x80\x04}', *[part] * 8192)
+        beyond(['replay', path], 'bomb.pickle.gz: pickle at byte ')
+    beyond(['replay', packed(path, b'\x80\x04Nr\xff\xff\x6f\x00', b'0N' * 4000000)],
+           'pickle at byte 3')
+    beyond(['replay', packed(path, b'\x80\x04', *[bytes(MIB)] * 40)], 'the whole file, at byte ')
+    beyond(['convert', path, folder / 'out.npt'], 'the whole file, at byte ')
+    beyond(['diff', path, path], 'the whole file, at byte ')
+
+
+@case
+def what_a_history_keeps_alive_stops_at_the_limit(folder):
+    path = folder / 'a.npt.gz'
+    packed(path, b'npusim-trace 1\n',
+           *[b'alloc b%d size=512 device=0\n' % number for number in range(400000)])
+    for args in (['replay', path], ['diff', path, SAMPLE], ['convert', path, folder / 'out.csv']):
+        # where it stops: at a record, or at the bytes of the next ones
+        beyond(args, 'npusim {}: '.format(args[0]), ': it needs more memory than')
+    small = folder / 'b.npt.gz'
+    packed(small, b'npusim-trace 1\n',
+           *[b'alloc b%d size=512 device=0\nfree b%d device=0\n' % (n, n) for n in range(1000)])
+    same(npusim('replay', small, '--memory', '1G').returncode, 0, 'within the limit')
+
+
+@case
+def json_that_grows_stops_at_the_limit(folder):
+    path = folder / 'a.json.gz'
+    packed(path, b'{"program": "npusim replay",\n"x": [', *[b'1,' * 500] * 1000, b'1]}')
+    for args in (['report', path, '-o', folder / 'a.html'], ['diff', path, path],
+                 ['convert', path, folder / 'a.csv']):
+        beyond(args, 'a.json.gz: line 2, column ')
+    packed(path, b'{"x": "', *[bytes(b'x' * MIB)] * 40, b'"}')
+    beyond(['report', path, '-o', folder / 'a.html'], 'a.json.gz: the whole file, at byte ')
+
+
+COLUMNS = ('ID', 'Event', 'Event Type', 'Timestamp(ns)', 'Process Id', 'Thread Id', 'Device Id',
+           'Ptr', 'Attr', 'Call Stack(Python)', 'Call Stack(C)')
+
+
+def database(path, *statements):
+    try:
+        import sqlite3
+    except ImportError:
+        raise Skip('this Python has no sqlite3')
+    path.unlink(missing_ok=True)
+    db = sqlite3.connect(path)
+    for statement in statements:
+        db.execute(*(statement if isinstance(statement, tuple) else (statement,)))
+    db.commit()
+    db.close()
+    return path
+
+
+@case
+def databases_work_within_their_size(folder):
+    names = ', '.join('"{}"'.format(c) for c in COLUMNS)
+    values = ("i", "'SYSTEM'", "'x'", "i", "1", "1", "'0'", "'0x1'", "''", "''", "''")
+    select = ', '.join('{} AS "{}"'.format(v, c) for v, c in zip(values, COLUMNS))
+    numbers = 'WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) '
+    view = 'CREATE VIEW memscope_dump AS ' + numbers + 'SELECT ' + select + ' FROM n'
+    path = folder / 'a.db'
+    for end in ('', ' WHERE i < 0'):
+        refused(['replay', database(path, view + end)], 1, 'a.db: ', 'memscope_dump, behind row ',
+                'more steps than a table in a file of this size')
+    wide = view.replace("''", 'hex(zeroblob(8000000))').replace("'x'", 'hex(zeroblob(8000000))')
+    beyond(['replay', database(path, wide)], 'a.db: ', 'the database, memscope_dump, behind row ')
+    table = 'CREATE TABLE memscope_dump ({})'.format(names)
+    row = 'INSERT INTO memscope_dump VALUES (1, ?, ?, 5, 1, 1, 0, 1, ?, ?, ?)'
+    big = (row, ('SYSTEM', 'x', '', bytes(20 * MIB), ''))
+    refused(['replay', database(path, table, big)], 1, 'a value of more than 16 MiB')
+    got = npusim('replay', database(path, table, (row, ('SYSTEM', 'x', '', '', ''))))
+    same((got.returncode, got.stderr), (0, ''), 'a table')
+
+
+@case
+def comments_without_an_end_are_read_once_or_refused(folder):
+    path = folder / 'a.npt.gz'
+    packed(path, b'npusim-trace 1\n', *[b'# nothing\n' * 10000] * 300)
+    run = npusim('replay', path, '--memory', '64M')
+    same((run.returncode, run.stderr), (0, ''), 'comments')
+    path = folder / 'a.json'
+    for comment in ('// no\n', '/* no */', '# no\n'):
+        path.write_text('\n  ' + '{\n' + comment + '}')
+        refused(['report', path, '-o', folder / 'a.html'], 1, 'a.json: line 3, column 1: a comment')
+
+
+@case
+def the_limit_is_a_size(folder):
+    for verb in (['replay', SAMPLE], ['report', SAMPLE], ['diff', SAMPLE, SAMPLE],
+                 ['convert', SAMPLE, '-']):
+        for value in ('5', '15M', 'much', '-1', ''):
+            refused([*verb, '--memory', value], 2, '--memory=' + value, 'at least 16M')
+
+
+@case
+def damaged_files_are_read_or_refused_by_name(folder):
+    files = [SAMPLE, *(max(kind.iterdir(), key=lambda path: path.stat().st_size)
+                       for kind in sorted(CORPUS.iterdir()))]
+    outcomes = {}
+    for number, whole in enumerate(files):
+        data = whole.read_bytes()
+        middle = len(data) // 2
+        for what, bad in [('cut', data[:middle]), ('cut near the end', data[:-1]),
+                          ('cut near the start', data[:20]),
+                          ('a bit', data[:middle] + bytes([data[middle] ^ 64]) + data[middle + 1:]),
+                          ('zeros', data[:middle] + bytes(64) + data[middle + 64:]),
+                          ('ones', data[:middle] + b'\xff' * 64 + data[middle + 64:]),
+                          ('twice', data + data), ('without its start', data[3:]),
+                          ('a hole', data[:middle] + data[middle + 7:]),
+                          ('packed and cut', gzip.compress(data, 1)[:-9])]:
+            path = folder / 'damaged-{}'.format(number)
+            path.write_bytes(bad)
+            run = npusim('convert', '--to', 'csv', path, '-')
+            expect(run.returncode in (0, 1), whole.name, what, run.returncode, run.stderr)
+            if run.returncode:
+                expect(run.stderr.startswith('npusim convert: {}: '.format(path)) and
+                       run.stderr.count('\n') == 1, whole.name, what, run.stderr)
+            outcomes[run.returncode] = outcomes.get(run.returncode, 0) + 1
+    expect(sum(outcomes.values()) >= 80 and outcomes[1] >= 40, outcomes)
+
+
+@case
+def long_names_and_stacks_are_read_in_part(folder):
+    name = 'x' * 30000000
+    frame = dict(name=name, filename='/usr/lib/python3/dist-packages/' + name, line=1)
+    events = [dict(action='alloc', addr=BASE + 512 * n, size=512, stream=0, time_us=1,
+                   frames=[frame] * 20000) for n in range(20)]
+    events += [dict(action=name, addr=0, size=0, stream=0)] * 20
+    path = write(folder / 'a.pickle', dict(segments=[], device_traces=[events]))
+    same(npusim('convert', path, folder / 'a.npt', '--memory', '256M').returncode, 0, 'status')
+    rows = 'ID,Event,Event Type,Timestamp(ns),Process Id,Thread Id,Device Id,Ptr,Attr,' \
+           'Call Stack(Python),Call Stack(C)\n'
+    stack = 'f (a.py:1)\n' * 1000000
+    (folder / 'a.csv').write_text(
+        rows + '1,MALLOC,PTA,5,1,1,0,4096,{size:512},"' + stack + '",\n')
+    same(npusim('replay', folder / 'a.csv', '--memory', '64M').returncode, 0, 'status')
+    (folder / 'a.csv').write_text(rows + '1' + ',' * 9000000)
+    refused(['replay', folder / 'a.csv', '--memory', '64M'], 1, 'line 2: a row of more than')
+
+
+# ---- JSON that is no result ----
+
+@case
+def deep_json_is_refused_with_its_place(folder):
+    path = folder / 'deep.json'
+    for text in ('[' * 100000, '{"a":' * 100000, '[' * 129 + ']' * 129,
+                 '{"a": ' + '[' * 100000 + ']' * 100000 + '}'):
+        path.write_text('\n' + text)
+        for args, status in ((['report', path, '-o', folder / 'a.html'], 1),
+                             (['diff', path, path], 2), (['convert', path, folder / 'a.csv'], 1)):
+            refused(args, status, 'deep.json: line 2, column ', 'more than 128 deep')
+        refused(['replay', path], 1, 'it is JSON')
+    path.write_text('[' * 128 + ']' * 128)
+    refused(['report', path, '-o', folder / 'a.html'], 1, 'no result')
+
+
+SEGMENT = dict(device=0, address=BASE, total_size=2 * MIB, allocated_size=512, active_size=512,
+               stream=0, segment_type='small', is_expandable=False, frames=[],
+               blocks=[dict(address=BASE, size=512, requested_size=512, state='active_allocated'),
+                       dict(address=BASE + 512, size=2 * MIB - 512, state='inactive')])
+
+
+@case
+def other_files_are_named_with_what_to_do_instead(folder):
+    path = folder / 'a.json'
+    whole = dict(segments=[SEGMENT], device_traces=[[]])
+    timeline = dict(schemaVersion=1, deviceProperties=[{'id': 0}],
+                    traceEvents=[dict(ph='X', name='aten::add', ts=1, dur=2)])
+    for value, *says in [
+            ([SEGMENT], 'the list of segments', 'memory_snapshot()', '_record_memory_history()'),
+            (whole, 'a memory snapshot that was saved as JSON', '_dump_snapshot(FILE)'),
+            (timeline, 'a timeline for Chrome or Perfetto', 'Kineto', '_dump_snapshot(FILE)'),
+            (timeline['traceEvents'], 'a timeline for Chrome or Perfetto')]:
+        path.write_text(json.dumps(value))
+        for args, status in ((['replay', path], 1), (['report', path, '-o', folder / 'a.html'], 1),
+                             (['diff', path, path], 2), (['convert', path, folder / 'a.csv'], 1)):
+            refused(args, status, str(path) + ': it is ', *says)
+    pickled = write(folder / 'a.pickle', [SEGMENT])
+    refused(['replay', pickled], 1, 'the list of segments', '_dump_snapshot(FILE)')
+    refused(['replay', write(folder / 'b.pickle', [1])], 1, 'it is no dict')
+
+
+# ---- histories ----
+
+@case
+def a_snapshot_without_a_history_says_so(folder):
+    path = write(folder / 'a.pickle', dict(segments=[SEGMENT], device_traces=[[]]))
+    got = replay(path)
+    has(got['about'], 'it has no history', '_record_memory_history()')
+    has(npusim('replay', path).stdout, 'it has no history')
+    device = Device()
+    device.segment_alloc(BASE, 2 * MIB)
+    expect('about' not in replay(write(path, snapshot({0: device}))), 'there is a history')
+
+
+def history(path, *events):
+    """A snapshot of one segment, with these events behind the one that made it."""
+    lines = [dict(action=action, addr=addr, size=size, stream=0, time_us=number + 1, **more)
+             for number, (action, addr, size, more) in enumerate(
+                 [('segment_alloc', BASE, 20 * MIB, {}), *events])]
+    segment = dict(SEGMENT, total_size=20 * MIB, segment_type='large',
+                   blocks=[dict(address=BASE, size=20 * MIB, state='inactive')])
+    return write(path, dict(segments=[segment], device_traces=[lines]))
+
+
+@case
+def a_recorded_lack_of_memory_is_explained(folder):
+    block = ('alloc', BASE, 4 * MIB, {})
+    for asked, free, *says in [
+            (30 * MIB, 8 * MIB, '30.00 MiB', '8.00 MiB free', 'would not have been enough'),
+            (24 * MIB, 8 * MIB, '24.00 MiB', 'fragmentation', '--policy expandable'),
+            (6 * MIB, 8 * MIB, 'The device had enough', 'set_per_process_memory_fraction')]:
+        path = history(folder / 'a.pickle', block,
+                       ('oom', 0, asked, dict(device_free=free)), ('free_completed', *block[1:]))
+        for policy in ('as-recorded', 'caching'):
+            got = replay(path, '--policy', policy)['devices'][0]['recorded_out_of_memory']
+            same(got, dict(event=3, bytes=asked, device_free_bytes=free, physical_bytes=20 * MIB,
+                           live_bytes=4 * MIB), policy)
+        text = ' '.join(npusim('replay', path).stdout.split())
+        has(text, 'At event 3 the allocator ran out of memory', *says, 'held 20.00 MiB',
+            'blocks used 4.00 MiB')
+    clean = history(folder / 'a.pickle', block)
+    expect('recorded_out_of_memory' not in replay(clean)['devices'][0], 'none')
+
+
+@case
+def a_history_that_contradicts_itself_is_reported_with_its_event(folder):
+    path = folder / 'a.pickle'
+    block, free = ('alloc', BASE, 4096, {}), ('free_completed', BASE, 4096, {})
+    for events, count, says in [
+            ([block, free], 0, None),
+            ([block, free, block, free], 0, None),
+            ([block, free, free], 1, 'event 4 frees 0x{:x}, where no block is live'.format(BASE)),
+            ([block, free, free, free], 2, 'event 4 frees '),
+            ([block, block], 1, 'event 3 allocates 4096 bytes, 0x{0:x}, over the block of 4096 '
+             'bytes at 0x{0:x} that is live since event 2'.format(BASE)),
+            ([block, ('alloc', BASE + 512, 512, {})], 1, 'event 3 allocates 512 bytes'),
+            ([('alloc', BASE + 512, 512, {}), block], 1, 'event 3 allocates 4096 bytes'),
+            ([block, ('alloc', BASE + 4096, 512, {})], 0, None)]:
+        history(path, *events)
+        for policy in ('as-recorded', 'caching'):
+            got = replay(path, '--policy', policy)['devices'][0]
+            same(got['contradictions'], count, (events, policy))
+            expect((got.get('first_contradiction') or '').startswith(says or ''),
+                   got.get('first_contradiction'))
+        if says:
+            has(npusim('replay', path).stdout, 'contradictions', says)
+    trace = write_trace(folder / 'a.npt', 'alloc b1 size=512 device=0', 'free b1 device=0',
+                        'free b1 device=0')
+    has(replay(trace)['devices'][0]['first_contradiction'], 'line 4 frees b1')
+
+
+# ---- output ----
+
+@case
+def links_of_others_in_shared_folders_are_not_followed(folder):
+    if os.geteuid() != 0:
+        raise Skip('only root can make a link of another user')
+    shared, victim = folder / 'shared', folder / 'victim'
+    shared.mkdir()
+    shared.chmod(0o1777)
+    victim.write_text('kept')
+    (shared / 'out.csv').symlink_to(victim)
+    (shared / 'deep').symlink_to(folder)
+    os.chown(shared / 'out.csv', 12345, 12345, follow_symlinks=False)
+    os.chown(shared / 'deep', 12345, 12345, follow_symlinks=False)
+    bench = ['bench', '--count', 10]
+    for path in (shared / 'out.csv', shared / 'deep' / 'victim'):
+        for args in (['convert', '--to', 'csv', SAMPLE, path], [*bench, '--json', path],
+                     ['convert', '--to', 'trace', SAMPLE, path],
+                     ['replay', SAMPLE, '--json', path], ['check', '--backend', 'sim', '-o', path]):
+            run = refused(args, 1, str(path) + ' cannot be written', 'symbolic link of user 12345')
+            same(run.stdout, '', 'it is known before any work')
+        same(victim.read_text(), 'kept', 'the file behind the link')
+    # of the caller, of the folder's owner, and where only its owner writes: as anywhere
+    os.chown(shared / 'out.csv', 0, 0, follow_symlinks=False)
+    same(npusim('convert', '--to', 'csv', SAMPLE, shared / 'out.csv').returncode, 0, 'own link')
+    os.chown(shared / 'out.csv', 12345, 12345, follow_symlinks=False)
+    os.chown(shared, 12345, 12345)
+    same(npusim('convert', '--to', 'csv', SAMPLE, shared / 'out.csv').returncode, 0, 'its owner')
+    expect((shared / 'out.csv').is_symlink() and victim.read_text() != 'kept', 'the link stays')
+
+
+@case
+def a_link_to_nothing_makes_what_it_names(folder):
+    (folder / 'there').mkdir()
+    link, target = folder / 'link.csv', folder / 'there/target.csv'
+    for to in ('there/target.csv', target, 'other.csv'):
+        link.unlink(missing_ok=True)
+        target.unlink(missing_ok=True)
+        (folder / 'other.csv').unlink(missing_ok=True)
+        (folder / 'other.csv').symlink_to('there/../there/target.csv')
+        link.symlink_to(to)
+        same(npusim('convert', '--to', 'csv', SAMPLE, link).returncode, 0, to)
+        expect(link.is_symlink() and target.read_text().startswith('event,'), to)
+    link.unlink()
+    link.symlink_to('missing/target.csv')
+    refused(['convert', SAMPLE, link], 1, 'cannot be written', 'No such file')
+    link.unlink()
+    link.symlink_to(link)
+    refused(['convert', SAMPLE, link], 1, 'cannot be written', 'Too many levels')
+    expect(link.is_symlink(), 'the link stays')
+    same(sorted(path.name for path in folder.rglob('*.part*')), [], 'left over')
+
+
+@case
+def bench_looks_at_its_output_first(folder):
+    for path, says in ((folder / 'no/x.json', 'No such file'), (folder, 'Is a directory')):
+        run = refused(['bench', '--count', 1000, '--json', path], 1, says)
+        same(run.stdout, '', 'nothing was simulated')
+
+
+def sweep(folder, **options):
+    """A bench of many points, the first of which is finished."""
+    values = ','.join(['512', '1024'] * 100)
+    run = subprocess.Popen([NPUSIM, 'bench', '--count', '20000', '--sweep',
+                            'MMU.tlb_l2_entries=' + values, '--json', str(folder / 'out.json')],
+                           env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                           text=True, **options)
+    has(run.stdout.readline(), 'GB/s')
+    has(run.stdout.readline(), 'MMU.tlb_l2_entries=512')
+    return run
+
+
+def finished_points(folder):
+    points = json.loads((folder / 'out.json').read_text())
+    expect(1 <= len(points) < 200, len(points), 'points')
+    same(points[0]['point'], 'MMU.tlb_l2_entries=512', 'the first')
+
+
+@case
+def an_interrupted_bench_keeps_the_points_that_are_finished(folder):
+    for number in (signal.SIGINT, signal.SIGTERM):
+        run = sweep(folder)
+        run.send_signal(number)
+        run.communicate(timeout=60)
+        same(run.returncode, 128 + number, 'status')
+        finished_points(folder)
+    # nobody reads the table any more
+    run = sweep(folder)
+    run.stdout.close()
+    has(run.stderr.read(), 'cannot be written: Broken pipe')
+    same(run.wait(timeout=60), 1, 'status')
+    finished_points(folder)
+
+
+@case
+def an_interrupted_check_reports_the_cases_that_have_run(folder):
+    record = folder / 'record'
+    run = subprocess.Popen([NPUSIM, 'check', '--backend', 'sim', '--format', 'tap', '--record',
+                            str(record), '-o', str(folder / 'report.tap')], env=environment(),
+                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 100
+    # each process of a case leaves a trace: the first cases have run
+    while len(list((record / 'calls').glob('*'))) < 20 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    run.send_signal(signal.SIGINT)
+    has(run.communicate(timeout=60)[1], 'Interrupt: the report has the ')
+    same(run.returncode, 130, 'status')
+    lines = (folder / 'report.tap').read_text().splitlines()
+    ran = [line for line in lines if line.startswith('ok ')]
+    expect(1 <= len(ran) < 500, len(ran), 'cases')
+    expect((record / 'report.txt').stat().st_size > 0, 'the record')
+
+
+main()
