@@ -133,7 +133,7 @@ def leaks_fail(folder):
     done = run('lose', folder, NPUSIM_LEAKS='fail:7', NPUSIM_VALIDATE_EXIT='9')
     expect(done.returncode == 9, done)
     done = run('lose', folder, NPUSIM_LEAKS='fail:0')
-    expect('fail:CODE' in done.stderr, done)
+    expect('fail:CODE' in done.stdout + done.stderr, done)
 
 
 def limit(folder):
