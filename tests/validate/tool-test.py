@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 
-PROGRAM, COMMAND, LIBRARY = sys.argv[1:]
+PROGRAM, COMMAND, LIBRARY = map(os.path.abspath, sys.argv[1:])
 NODE = 'tool-{}'.format(os.getpid())
 
 PYTHON_PROGRAM = '''
