@@ -108,9 +108,9 @@ void block_poison(struct bsim *bs, const struct node_block *block)
 /* Pages of the allocation's own: device memory in 2 MiB and 1 GiB pages. */
 static drvError_t back_alone(struct bsim *bs, struct allocation *a, bool giant)
 {
-	drvError_t result = bsim_pass(
-		"halMemAlloc", node_block_create(bs->node, a->memory, a->bytes >> NODE_FRAME_LG2,
-						 giant, "allocation", &a->block));
+	drvError_t result =
+		bsim_pass("halMemAlloc", memory_take(bs, a->memory, a->bytes >> NODE_FRAME_LG2,
+						     giant, "allocation", &a->block));
 
 	if (result != DRV_ERROR_NONE)
 		return result;

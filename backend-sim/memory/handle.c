@@ -330,8 +330,7 @@ static drvError_t create_locked(struct bsim *bs, drv_mem_handle_t **out, uint64_
 		result = frames_of(bs, call, size, giant, out_frames);
 	if (result != DRV_ERROR_NONE)
 		return result;
-	result = bsim_pass(
-		call, node_block_create(bs->node, memory, *out_frames, giant, "physical", &block));
+	result = bsim_pass(call, memory_take(bs, memory, *out_frames, giant, "physical", &block));
 	if (result != DRV_ERROR_NONE)
 		return result;
 	h = handle_make(bs, call, block);

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Lists what this process still holds, namely reservations, mappings, handles and allocations, for
- * the report at exit. Owns only the wording.
+ * the report at exit and for who is refused memory. Owns only the wording.
  */
 #include "memory/memory.h"
 #include "process/ops.h"
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 struct report {
 	void (*line)(void *arg, const char *text);
@@ -20,7 +22,7 @@ static void say(const struct report *r, const char *format, ...)
 
 static void say(const struct report *r, const char *format, ...)
 {
-	char text[512];
+	char text[768];
 	va_list args;
 
 	va_start(args, format);
@@ -29,13 +31,18 @@ static void say(const struct report *r, const char *format, ...)
 	r->line(r->arg, text);
 }
 
-/* "by driver call 17, 3.250 ms of simulated time ago" */
+/* "by driver call 17, 3.250 ms of simulated time ago"; where the stack is known, "by aclrtMalloc,
+ * load at train.c:96, 3.250 ms ..." */
 static const char *made_text(const struct report *r, const struct bsim_made *made)
 {
-	static __thread char text[96];
+	static __thread char text[384];
+	char *by = npu_stack_words(made->stack);
 
-	snprintf(text, sizeof(text), "by driver call %" PRIu64 ", %.3f ms of simulated time ago",
-		 made->number, (double)(r->now_ps - made->ps) / (double)SIM_PS_PER_MS);
+	if (by == NULL)
+		npu_text_add(&by, "driver call %" PRIu64, made->number);
+	snprintf(text, sizeof(text), "by %.300s, %.3f ms of simulated time ago",
+		 by != NULL ? by : "?", (double)(r->now_ps - made->ps) / (double)SIM_PS_PER_MS);
+	free(by);
 	return text;
 }
 
@@ -141,4 +148,77 @@ drvError_t bsim_npusimLeaks(struct npu_driver *self, void (*line)(void *arg, con
 	}
 	pthread_mutex_unlock(&c.bs->lock); /* the report takes no time and is not counted */
 	return c.result;
+}
+
+/* ---- a memory that is full ---- */
+
+#define HOLDERS_MAX  256 /* stacks that are told apart */
+#define HOLDERS_SAID 3
+
+struct holder {
+	npu_stack stack;
+	uint64_t bytes;
+};
+struct holders {
+	struct holder each[HOLDERS_MAX];
+	unsigned count;
+};
+
+static void add_holding(struct holders *holders, npu_stack stack, uint64_t bytes)
+{
+	unsigned at = 0;
+
+	while (at < holders->count && holders->each[at].stack != stack)
+		at++;
+	if (at == HOLDERS_MAX)
+		return;
+	if (at == holders->count)
+		holders->each[holders->count++] = (struct holder){ .stack = stack };
+	holders->each[at].bytes += bytes;
+}
+
+/* What this process has of a memory, by the stacks that made it: behind the thread's message. */
+static void say_who_holds(const struct bsim *bs, unsigned memory)
+{
+	struct holders holders = { .count = 0 };
+	const struct drv_mem_handle *h;
+	char *text = NULL;
+
+	TAILQ_FOREACH(h, &bs->handles->live, link)
+	if (h->space == memory && h->made.stack != 0)
+		add_holding(&holders, h->made.stack, h->bytes);
+	for (const struct allocation *a = bs->allocs->all; a != NULL; a = a->next)
+		if (a->kind == NPU_PLACE_DEVICE && a->memory == memory && a->made.stack != 0 &&
+		    (a->block != NULL || a->page_lg2 == 12)) /* else: the one that is refused */
+			add_holding(&holders, a->made.stack, a->bytes);
+	for (unsigned said = 0; said < HOLDERS_SAID && said < holders.count; said++) {
+		struct holder *most = holders.each;
+		char *by;
+
+		for (unsigned i = 1; i < holders.count; i++)
+			if (holders.each[i].bytes > most->bytes)
+				most = &holders.each[i];
+		by = npu_stack_words(most->stack);
+		npu_text_add(&text, "%s%s by %s", said > 0 ? "; " : "",
+			     npu_size_words((int64_t)most->bytes), by != NULL ? by : "?");
+		free(by);
+		most->bytes = 0;
+	}
+	if (text != NULL) {
+		char *before = strdup(npu_message());
+
+		npu_message_set("%s; of this process: %s", before != NULL ? before : "", text);
+		free(before);
+	}
+	free(text);
+}
+
+drvError_t memory_take(struct bsim *bs, unsigned memory, uint64_t frames, bool giant,
+		       const char *tag, struct node_block **out)
+{
+	drvError_t result = node_block_create(bs->node, memory, frames, giant, tag, out);
+
+	if (result == DRV_ERROR_OUT_OF_MEMORY)
+		say_who_holds(bs, memory);
+	return result;
 }

@@ -387,6 +387,11 @@ const char *host_map_problem(int error);
 bool handle_table_open(struct bsim *bs);
 void handle_table_close(struct bsim *bs);
 
+/* node_block_create(); where there is no room, the message says which stacks of this process hold
+ * what, if stacks are kept. */
+drvError_t memory_take(struct bsim *bs, unsigned memory, uint64_t frames, bool giant,
+		       const char *tag, struct node_block **out);
+
 /* The live handle at that address; INVALID_VALUE, and INVALID_HANDLE before any device is open,
  * with a message that starts with the call. */
 drvError_t handle_find(struct bsim *bs, const char *call, const void *pointer,

@@ -143,8 +143,8 @@ static drvError_t get_frames(struct bsim *bs, struct pool *p, unsigned first, un
 		unsigned f = page / FRAME_PAGES;
 
 		if (p->frame_used[f] == 0) {
-			drvError_t result = node_block_create(bs->node, p->kind.memory, 1, false,
-							      "4 KiB pages", &p->frames[f]);
+			drvError_t result = memory_take(bs, p->kind.memory, 1, false, "4 KiB pages",
+							&p->frames[f]);
 
 			if (result != DRV_ERROR_NONE) {
 				put_frames(bs, p, first, page - first);
@@ -296,8 +296,7 @@ struct allocation *allocation_new(struct bsim *bs, const char *call, const struc
 		free(a);
 		return NULL;
 	}
-	a->made.number = bs->call_number;
-	a->made.ps = bsim_now_locked(bs);
+	a->made = bsim_made_locked(bs);
 	allocation_move(a, &bs->allocs->all);
 	bs->allocs->count[a->kind]++;
 	bs->allocs->bytes[a->kind] += a->bytes;

@@ -75,7 +75,7 @@ uint64_t bsim_now_locked(struct bsim *bs)
 
 struct bsim_made bsim_made_locked(struct bsim *bs)
 {
-	return (struct bsim_made){ bs->call_number, bsim_now_locked(bs) };
+	return (struct bsim_made){ bs->call_number, bsim_now_locked(bs), npu_stack_here() };
 }
 
 drvError_t bsim_require_open_locked(struct bsim *bs, const char *call)

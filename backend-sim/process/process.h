@@ -21,6 +21,7 @@
 
 #include "base/base.h"
 #include "base/cancel.h"
+#include "base/stack.h"
 #include "node/node.h"
 #include "npusim/driver.h"
 #include "sim.h"
@@ -82,6 +83,7 @@ static inline struct bsim *bsim_of(struct npu_driver *self)
 struct bsim_made {
 	uint64_t number; /* of the driver call in this process */
 	uint64_t ps;     /* simulated time */
+	npu_stack stack; /* the program's, where NPUSIM_STACKS keeps any */
 };
 
 /* A driver call under way. What it costs when it succeeds is `cost` for `pages` pages of 2^page_lg2

@@ -360,6 +360,11 @@ NPU_QUERY(npusimDocumented, (bool, on))
  * gives the block at `va` back. */
 NPU_QUERY(npusimBlock, (uint64_t, va), (uint64_t, bytes))
 
+/* For layers, as npusimOrder: the program is at a mark of that name (npusimMark()), and who is
+ * called with each report. */
+NPU_QUERY(npusimMark, (const char *, name))
+NPU_QUERY(npusimReports, (npusim_report_fn, fn), (void *, arg))
+
 #undef NPU_OP
 #undef NPU_CALL
 #undef NPU_QUERY

@@ -13,6 +13,7 @@
 #define NPUSIM_DRIVER_H
 
 #include "hal.h"
+#include "npusim.h"
 #include "place.h"
 
 #ifdef __cplusplus

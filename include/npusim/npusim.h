@@ -131,6 +131,54 @@ NPUSIM_PUBLIC char *npusim_backend_text(void);
  */
 NPUSIM_PUBLIC char *npusim_settings_check(void);
 
+/**
+ * npusimMark:
+ * @name: what is marked, such as "step"; it is copied.
+ *
+ * Marks a moment that returns, such as the end of a training step: the validation
+ * (NPUSIM_VALIDATE) compares what the process holds at the marks of one name, and reports what
+ * grows from mark to mark (rule growth). Without validation it does nothing. It takes no simulated
+ * time. Any thread. From Python: ctypes.CDLL("libascendcl.so").npusimMark(b"step").
+ *
+ * Returns: 0, or an aclError: 100000 @name is null; 500000 there is no driver; aclGetRecentErrMsg()
+ * has the words. Since: 0.1.
+ */
+NPUSIM_PUBLIC int npusimMark(const char *name);
+
+/**
+ * struct npusim_report:
+ * @size: of the structure as the library has it; members are only added at its end.
+ * @rule: the rule's id, such as "race".
+ * @text: what happened, in one sentence.
+ * @stacks: the call stacks, as the report on stderr has them; "" where there are none.
+ * @right: what would be right.
+ * @file: the source of the innermost frame whose line is known, or NULL.
+ * @line: its line.
+ *
+ * One report of the validation. All of it is valid during the call.
+ */
+struct npusim_report {
+	size_t size;
+	const char *rule, *text, *stacks, *right;
+	const char *file;
+	int line;
+};
+typedef void (*npusim_report_fn)(void *arg, const struct npusim_report *report);
+
+/**
+ * npusimSetReportCallback:
+ * @fn: is called with each report that is written, or NULL: nobody is.
+ * @arg: for @fn.
+ *
+ * For test harnesses: the reports of the validation (NPUSIM_VALIDATE), beside their text. @fn runs
+ * in the thread whose call is reported, before that call returns, and at the end of the process; it
+ * must not call the ACL. Any thread; it replaces the callback before.
+ *
+ * Returns: 0, or an aclError: 207000 NPUSIM_VALIDATE is off; 500000 there is no driver;
+ * aclGetRecentErrMsg() has the words. Since: 0.1.
+ */
+NPUSIM_PUBLIC int npusimSetReportCallback(npusim_report_fn fn, void *arg);
+
 #ifdef __cplusplus
 }
 #endif

@@ -70,6 +70,32 @@ int npusimBlockFree(const void *ptr)
 	return ACL_IS_NULL(ptr) ?: tell_block(ptr, 0);
 }
 
+int npusimMark(const char *name)
+{
+	struct npu_driver *drv;
+
+	if (ACL_IS_NULL(name))
+		return ACL_ERROR_INVALID_PARAM;
+	drv = core_driver();
+	if (drv == NULL)
+		return ACL_ERROR_INTERNAL_ERROR;
+	npu_call(drv, npusimMark, name); /* NOT_SUPPORT: nobody compares */
+	return ACL_SUCCESS;
+}
+
+int npusimSetReportCallback(npusim_report_fn fn, void *arg)
+{
+	struct npu_driver *drv = core_driver();
+
+	if (drv == NULL)
+		return ACL_ERROR_INTERNAL_ERROR;
+	if (npu_call(drv, npusimReports, fn, arg) == DRV_ERROR_NONE)
+		return ACL_SUCCESS;
+	return acl_fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, __func__,
+			"nothing reports: the validation is off; NPUSIM_VALIDATE=on, or `npusim "
+			"run --validate`, turns it on");
+}
+
 uint64_t npusim_now_ps(void)
 {
 	return core_now_ps();

@@ -43,7 +43,10 @@ enum npu_var {
 	NPU_VAR_STACKS,
 	NPU_VAR_VALIDATE,
 	NPU_VAR_VALIDATE_FILE,
+	NPU_VAR_VALIDATE_FORMAT,
 	NPU_VAR_VALIDATE_RULES,
+	NPU_VAR_VALIDATE_SUPPRESS,
+	NPU_VAR_VALIDATE_LIMIT,
 	NPU_VAR_VALIDATE_EXIT,
 	NPU_VAR_REPORT_FILE,
 	NPU_VAR_REPORT_STDERR,
@@ -83,11 +86,11 @@ enum npu_log_level { NPU_LOG_ERROR, NPU_LOG_WARN, NPU_LOG_INFO, NPU_LOG_DEBUG };
 void npu_log(enum npu_log_level level, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 bool npu_log_enabled(enum npu_log_level level);
-/* Writes a report, whole lines that say why the program is about to fail: to stderr, to the file of
- * the log where that is another one, and to NPUSIM_REPORT_FILE, since a test runner may have
- * captured stderr; not to the latter where stderr is still the file that NPUSIM_REPORT_STDERR
- * names: whoever prints the report file wrote there already. Async-signal-safe once
- * npu_log_enabled() was called, which reads the variables; keeps errno. */
+/* Writes a report, whole lines that say why the program is about to fail, or is wrong: to stderr,
+ * to the file of the log where that is another one, and to NPUSIM_REPORT_FILE, since a test runner
+ * may have captured stderr; not to the latter where stderr is still the file that
+ * NPUSIM_REPORT_STDERR names: whoever prints the report file wrote there already. Async-signal-safe
+ * once npu_log_enabled() was called, which reads the variables; keeps errno. */
 void npu_report_write(const char *text, size_t bytes);
 
 /* ---- calls of the program that failed (failure.c) ---- */

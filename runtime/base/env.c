@@ -30,14 +30,17 @@ struct var_row {
 	const char *(*check)(const char *value);
 };
 
-static const char *check_devices(const char *value)
+static bool is_number(const char *value, long least, long most)
 {
 	char *end;
-	long count = strtol(value, &end, 10);
+	long number = strtol(value, &end, 10);
 
-	return isdigit((unsigned char)*value) && *end == '\0' && count >= 1 && count <= DEVICES_MAX
-		       ? NULL
-		       : "a number of devices, 1 to 16";
+	return isdigit((unsigned char)*value) && *end == '\0' && number >= least && number <= most;
+}
+
+static const char *check_devices(const char *value)
+{
+	return is_number(value, 1, DEVICES_MAX) ? NULL : "a number of devices, 1 to 16";
 }
 
 static const char *check_size(const char *value)
@@ -90,12 +93,24 @@ static const char *check_patience(const char *value)
 
 static const char *check_exit(const char *value)
 {
-	char *end;
-	long code = strtol(value, &end, 10);
+	return is_number(value, 0, 255) ? NULL : "an exit status, 0 to 255";
+}
 
-	return isdigit((unsigned char)*value) && *end == '\0' && code >= 0 && code <= 255
+static const char *check_limit(const char *value)
+{
+	return is_number(value, 0, 1000000) ? NULL : "a number of reports, 0 to 1000000";
+}
+
+static const char *check_leaks(const char *value)
+{
+	static const char *const words[] = { "summary", "full", "off", "fail" };
+
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		if (strcmp(value, words[i]) == 0)
+			return NULL;
+	return strncmp(value, "fail:", 5) == 0 && is_number(value + 5, 1, 255)
 		       ? NULL
-		       : "an exit status, 0 to 255";
+		       : "summary, full, off, fail, or fail:CODE with an exit status, 1 to 255";
 }
 
 static const char *check_poison(const char *value)
@@ -170,9 +185,11 @@ static const struct var_row vars[NPU_VAR_COUNT] = {
 			    "names what is recorded together: its processes leave one another's "
 			    "NPUSIM_TRACE files alone; the first of them sets it" },
 			  .check = check_node },
-	[NPU_VAR_LEAKS] = { { "NPUSIM_LEAKS", "summary, full, off", "summary", "runtime",
-			      "what the report at exit says of memory that is still held" },
-			    .chosen = true },
+	[NPU_VAR_LEAKS] = { { "NPUSIM_LEAKS", "summary, full, off, fail[:CODE]", "summary",
+			      "runtime",
+			      "what the report at exit says of memory that is still held; fail: "
+			      "all, and the process ends with status CODE (1)" },
+			    .check = check_leaks },
 	[NPU_VAR_FAILURES] = { { "NPUSIM_FAILURES", "on, off", "on", "all",
 				 "whether the log has the program's calls that fail" },
 			       .chosen = true },
@@ -191,17 +208,32 @@ static const struct var_row vars[NPU_VAR_COUNT] = {
 			       .check = check_patience },
 	[NPU_VAR_STACKS] = { { "NPUSIM_STACKS", "off, short, full", "", "runtime",
 			       "call stacks that are kept of what the program makes: none, 8 or 64 "
-			       "frames; short where NPUSIM_VALIDATE is on, else off" },
+			       "frames; short where NPUSIM_VALIDATE is on, where "
+			       "NPUSIM_LEAKS is full or fail, and in recordings; else off" },
 			     .chosen = true },
 	[NPU_VAR_VALIDATE] = { { "NPUSIM_VALIDATE", "off, on, strict", "off", "runtime",
 				 "looks for errors that the device does not tell of; strict: a "
 				 "call that would harm is refused" },
 			       .chosen = true },
 	[NPU_VAR_VALIDATE_FILE] = { { "NPUSIM_VALIDATE_FILE", "a path", "", "runtime",
-				      "file to add the reports of NPUSIM_VALIDATE to, a line of "
-				      "JSON each; %p stands for the process id" } },
+				      "file to add the reports of NPUSIM_VALIDATE to, for "
+				      "programs; %p stands for the process id" } },
+	[NPU_VAR_VALIDATE_FORMAT] = { { "NPUSIM_VALIDATE_FORMAT", "json, sarif, github", "json",
+					"runtime",
+					"what NPUSIM_VALIDATE_FILE has: a line of JSON a report, "
+					"one document of SARIF (also by its name, FILE.sarif), or "
+					"annotations of GitHub; on stderr without a file" },
+				      .chosen = true },
 	[NPU_VAR_VALIDATE_RULES] = { { "NPUSIM_VALIDATE_RULES", "+RULE, -RULE, ...", "", "runtime",
 				       "rules of NPUSIM_VALIDATE to add or to leave out" } },
+	[NPU_VAR_VALIDATE_SUPPRESS] = { { "NPUSIM_VALIDATE_SUPPRESS", "FILE,... print", "",
+					  "runtime",
+					  "files of reports that are known and left out; the word "
+					  "print: each report ends with its entry for such a "
+					  "file" } },
+	[NPU_VAR_VALIDATE_LIMIT] = { { "NPUSIM_VALIDATE_LIMIT", "0 to 1000000", "100", "runtime",
+				       "reports that are written; further ones are counted" },
+				     .check = check_limit },
 	[NPU_VAR_VALIDATE_EXIT] = { { "NPUSIM_VALIDATE_EXIT", "0 to 255", "0", "runtime",
 				      "exit status of a process with reports; 0: its own" },
 				    .check = check_exit },

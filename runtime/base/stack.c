@@ -29,13 +29,28 @@ struct kept {
 
 static unsigned depth; /* frames of the program; 0: stacks are off */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t dw_lock = PTHREAD_MUTEX_INITIALIZER; /* libdw: no lock is taken within */
 static struct kept *_Atomic *stacks; /* by number; STACKS_MAX of them, touched as they fill */
 static unsigned stack_count = 1;
 static uint32_t *slots; /* numbers, by hash */
 static unsigned slot_count;
 
+/* A thread that the child does not have may be inside: its child would wait for it. */
+static void before_fork(void)
+{
+	pthread_mutex_lock(&dw_lock);
+	pthread_mutex_lock(&lock);
+}
+
+static void after_fork(void)
+{
+	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&dw_lock);
+}
+
 void npu_stack_use(unsigned unset)
 {
+	static bool forks;
 	bool set;
 	const char *value = npu_var_get(NPU_VAR_STACKS, &set);
 	void *warm[2];
@@ -45,6 +60,8 @@ void npu_stack_use(unsigned unset)
 		unset = strcmp(value, "full") == 0    ? NPU_STACK_FULL
 			: strcmp(value, "short") == 0 ? NPU_STACK_SHORT
 						      : 0;
+	else if (unset < depth)
+		unset = depth;
 	if (unset > 0 && stacks == NULL) {
 		stacks = calloc(STACKS_MAX, sizeof(*stacks));
 		slots = calloc(SLOTS_FIRST, sizeof(*slots));
@@ -52,6 +69,8 @@ void npu_stack_use(unsigned unset)
 		backtrace(warm, 2); /* the first call loads libgcc */
 	}
 	depth = stacks == NULL || slots == NULL ? 0 : unset;
+	if (depth > 0 && !forks)
+		forks = pthread_atfork(before_fork, after_fork, after_fork) == 0;
 	pthread_mutex_unlock(&lock);
 }
 
@@ -248,8 +267,6 @@ static struct {
 	const char *(*line)(void *line, uint64_t *address, int *number, int *column, uint64_t *time,
 			    uint64_t *length);
 } dw;
-static pthread_mutex_t dw_lock = PTHREAD_MUTEX_INITIALIZER;
-
 static bool find(void *library, const char *name, void *out_function)
 {
 	void *function = dlsym(library, name);
@@ -294,36 +311,74 @@ static void *module_locked(uint64_t at)
 	return module;
 }
 
-char *npu_stack_frame(const void *address)
+struct npu_frame npu_stack_look(const void *address)
 {
 	uint64_t at = (uintptr_t)address - 1;
-	const char *name = NULL, *file = NULL;
+	struct npu_frame frame = { 0 };
 	void *module, *line = NULL;
-	Dl_info info = { 0 };
-	char *text = NULL;
-	int number = 0;
+	Dl_info info;
 
 	pthread_mutex_lock(&dw_lock);
 	module = module_locked(at);
 	if (module != NULL) {
-		name = dw.name(module, at);
+		frame.function = dw.name(module, at);
 		line = dw.source(module, at);
 	}
 	if (line != NULL)
-		file = dw.line(line, NULL, &number, NULL, NULL, NULL);
+		frame.file = dw.line(line, NULL, &frame.line, NULL, NULL, NULL);
+	pthread_mutex_unlock(&dw_lock);
 	if (dladdr((const void *)(uintptr_t)at, &info) == 0)
-		info = (Dl_info){ 0 };
-	if (name == NULL)
-		name = info.dli_sname;
-	npu_text_add(&text, "%s", name != NULL ? name : "?");
-	if (file != NULL)
-		npu_text_add(&text, " at %s:%d", file, number);
-	else if (info.dli_fname != NULL)
-		npu_text_add(&text, " in %s+%#tx", info.dli_fname,
-			     (const char *)address - (const char *)info.dli_fbase);
+		return frame;
+	if (frame.function == NULL)
+		frame.function = info.dli_sname;
+	frame.object = info.dli_fname;
+	frame.offset = (uintptr_t)address - (uintptr_t)info.dli_fbase;
+	return frame;
+}
+
+char *npu_stack_frame(const void *address)
+{
+	struct npu_frame frame = npu_stack_look(address);
+	char *text = NULL;
+
+	npu_text_add(&text, "%s", frame.function != NULL ? frame.function : "?");
+	if (frame.file != NULL)
+		npu_text_add(&text, " at %s:%d", frame.file, frame.line);
+	else if (frame.object != NULL)
+		npu_text_add(&text, " in %s+%#tx", frame.object, (ptrdiff_t)frame.offset);
 	else
 		npu_text_add(&text, " at %p", address);
-	pthread_mutex_unlock(&dw_lock);
+	return text;
+}
+
+bool npu_stack_place(npu_stack stack, struct npu_frame *out)
+{
+	struct kept *kept = kept_of(stack);
+
+	for (unsigned i = 0; kept != NULL && i < kept->count; i++) {
+		*out = npu_stack_look(kept->frames[i]);
+		if (out->file != NULL)
+			return true;
+	}
+	return false;
+}
+
+char *npu_stack_words(npu_stack stack)
+{
+	struct kept *kept = kept_of(stack);
+	char *text = NULL, *frame;
+	unsigned at = 0;
+
+	if (kept == NULL)
+		return NULL;
+	while (at + 1 < kept->count && npu_stack_look(kept->frames[at]).file == NULL)
+		at++;
+	if (npu_stack_look(kept->frames[at]).file == NULL)
+		at = 0;
+	frame = npu_stack_frame(kept->frames[at]);
+	npu_text_add(&text, "%s%s%s", kept->call != NULL ? kept->call : "",
+		     kept->call != NULL ? ", " : "", frame != NULL ? frame : "?");
+	free(frame);
 	return text;
 }
 

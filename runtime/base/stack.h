@@ -15,7 +15,7 @@ typedef uint32_t npu_stack;
 enum { NPU_STACK_SHORT = 8, NPU_STACK_FULL = 64 };
 
 /* How many frames of the program a stack has, from NPUSIM_STACKS (off: 0, short, full); `unset` is
- * for a process that says nothing. Before the first npu_stack_here(). */
+ * for a process that says nothing: of several callers the one that wants most has it. */
 void npu_stack_use(unsigned unset);
 /* The calling thread's, from the function of npusim that the program called on. Equal stacks have
  * one number. Any thread; it takes a lock for a new stack only. */
@@ -28,7 +28,18 @@ void npu_stack_add(char **text, npu_stack stack, const char *indent);
 const char *npu_stack_call(npu_stack stack);
 /* The frames of a stack, innermost first, the program's own only; valid for ever. */
 unsigned npu_stack_frames(npu_stack stack, void *const **out_frames);
-/* A frame in words: "step() at train.c:41"; free(). */
+struct npu_frame {
+	const char *function, *file, *object; /* NULL: not known; as long as the object is loaded */
+	int line;
+	uintptr_t offset; /* into the object */
+};
+/* What is known of a frame. */
+struct npu_frame npu_stack_look(const void *address);
+/* A frame in words: "step at train.c:41"; free(). */
 char *npu_stack_frame(const void *address);
+/* A stack in a few words: "aclrtMalloc, load at train.c:41"; free(). NULL: none is known. */
+char *npu_stack_words(npu_stack stack);
+/* The innermost frame whose file and line are known. False: there is none. */
+bool npu_stack_place(npu_stack stack, struct npu_frame *out);
 
 #endif

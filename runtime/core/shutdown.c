@@ -5,6 +5,9 @@
 #include "core/end.h"
 #include "core/object/process.h"
 
+#include "driver/stack.h"
+
+#include <stdlib.h>
 #include <string.h>
 
 struct leak_text {
@@ -21,14 +24,20 @@ static void leak_line(void *arg, const char *text)
 	npu_log(NPU_LOG_WARN, "  %s", text);
 }
 
+/* NPUSIM_LEAKS=fail, and something was left: the status that the process ends with. */
+static int status_of_leaks;
+
 static void report_leaks(struct npu_driver *drv)
 {
 	const char *mode = npu_var_get(NPU_VAR_LEAKS, NULL);
+	bool fails = strncmp(mode, "fail", strlen("fail")) == 0;
 	struct leak_text leaks = { 0 };
 
 	if (drv == NULL || strcmp(mode, "off") == 0)
 		return;
-	npu_call(drv, npusimLeaks, leak_line, &leaks, strcmp(mode, "full") == 0);
+	npu_call(drv, npusimLeaks, leak_line, &leaks, fails || strcmp(mode, "full") == 0);
+	if (fails && leaks.lines > 0)
+		status_of_leaks = mode[4] == ':' ? atoi(mode + strlen("fail:")) : 1;
 }
 
 void core_shutdown(void)
@@ -48,8 +57,10 @@ __attribute__((destructor)) static void end_of_process(void)
 {
 	struct npu_driver *drv = core_driver_peek();
 
-	if (drv == NULL)
-		return;
-	report_leaks(drv);
-	core_driver_refuse();
+	if (drv != NULL) {
+		report_leaks(drv);
+		core_driver_refuse();
+	}
+	if (status_of_leaks != 0)
+		driver_stack_exit(status_of_leaks);
 }

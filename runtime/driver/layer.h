@@ -91,6 +91,10 @@ bool trace_layer_check(const char *path, char **error);
 /* Of npusim-validate.so (runtime/validate): opens the layer that finds errors of the program;
  * `mode` is "on" or "strict". NULL and *error (free()): the settings are not right. */
 #define VALIDATE_SYMBOL "npusim_validate_1"
+/* bool (char **error): whether its settings are valid. */
+#define VALIDATE_CHECK_SYMBOL "npusim_validate_check_1"
+/* void (int status): the process is to end with this status, once the sums are written. */
+#define VALIDATE_EXIT_SYMBOL "npusim_validate_exit_1"
 
 /* Makes calls fail as `spec` says: CALL:WHEN:HOW, several separated by commas; see NPUSIM_FAULT.
  * NULL and *error if the text is not right: says what is wrong, what could be meant, and the form.

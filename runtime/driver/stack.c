@@ -10,26 +10,55 @@
 #include "driver/module.h"
 
 #include <dlfcn.h>
+#include <stdlib.h>
 #include <string.h>
 
-/* A module of its own: a process that does not validate does not load it. */
-static struct npu_driver *open_validation(struct npu_driver *lower, const char *mode, char **error)
+/* A module of its own: a process that does not validate does not load it. False: it is not loaded,
+ * dlerror() says why. */
+static bool find_in_validation(const char *symbol, int flags, void *out_function)
 {
-	struct npu_driver *(*open)(struct npu_driver * lower, const char *mode, char **error);
 	char path[MODULE_PATH_MAX] = "npusim-validate.so";
 	void *module, *function;
 
+	driver_module_find("runtime/validate", "npusim-validate.so", path);
+	module = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE | flags);
+	function = module == NULL ? NULL : dlsym(module, symbol);
+	memcpy(out_function, &function, sizeof(function));
+	return function != NULL;
+}
+
+static struct npu_driver *open_validation(struct npu_driver *lower, const char *mode, char **error)
+{
+	struct npu_driver *(*open)(struct npu_driver * lower, const char *mode, char **error);
+
 	if (strcmp(mode, "off") == 0)
 		return lower;
-	driver_module_find("runtime/validate", "npusim-validate.so", path);
-	module = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-	function = module == NULL ? NULL : dlsym(module, VALIDATE_SYMBOL);
-	if (function == NULL) {
-		npu_text_add(error, "NPUSIM_VALIDATE=%s: %s", mode, dlerror());
-		return NULL;
-	}
-	memcpy(&open, &function, sizeof(open));
-	return open(lower, mode, error);
+	if (find_in_validation(VALIDATE_SYMBOL, 0, &open))
+		return open(lower, mode, error);
+	npu_text_add(error, "NPUSIM_VALIDATE=%s: %s", mode, dlerror());
+	return NULL;
+}
+
+static bool check_validation(const char *mode, char **error)
+{
+	bool (*check)(char **error);
+
+	if (strcmp(mode, "off") == 0)
+		return true;
+	if (find_in_validation(VALIDATE_CHECK_SYMBOL, 0, &check))
+		return check(error);
+	npu_text_add(error, "NPUSIM_VALIDATE=%s: %s", mode, dlerror());
+	return false;
+}
+
+void driver_stack_exit(int status)
+{
+	void (*leave)(int status);
+
+	if (find_in_validation(VALIDATE_EXIT_SYMBOL, RTLD_NOLOAD, &leave))
+		leave(status);
+	/* glibc goes on with what is left of the end, and keeps this status */
+	exit(status);
 }
 
 static const struct {
@@ -37,7 +66,7 @@ static const struct {
 	struct npu_driver *(*open)(struct npu_driver *lower, const char *text, char **error);
 	bool (*check)(const char *text, char **error);
 } layers[] = { { NPU_VAR_FAULT, fault_layer_open, fault_layer_check },
-	       { NPU_VAR_VALIDATE, open_validation, NULL },
+	       { NPU_VAR_VALIDATE, open_validation, check_validation },
 	       { NPU_VAR_TRACE, trace_layer_open, trace_layer_check } };
 #define LAYER_COUNT (sizeof(layers) / sizeof(layers[0]))
 

@@ -15,6 +15,10 @@ struct npu_driver *driver_stack_open(struct npu_driver *bottom, char **error);
 /* Whether their settings are valid; opens nothing. False, and *error (free()). */
 bool driver_stack_check(char **error);
 
+/* For a destructor: the process ends with this status, and a validation says its last words before.
+ */
+void driver_stack_exit(int status);
+
 /* For a bottom that several open: npu_driver_close() of the stack closes only the bottom, which
  * calls driver_stack_end() at its last close. */
 void driver_stack_share(struct npu_driver *top);

@@ -6,6 +6,7 @@
 #include "driver/layer.h"
 
 #include "base/base.h"
+#include "base/stack.h"
 #include "driver/code.h"
 #include "trace/line.h"
 #include "trace/recorder-file.h"
@@ -13,6 +14,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,12 +24,16 @@
 struct trace_layer {
 	struct layer layer;
 	struct trace_recorder *recorder;
+	pthread_mutex_t lock; /* of the sites */
+	char **sites;         /* texts, by the number of the stack */
+	uint32_t site_count;
 };
 
 /* What the hook before a call leaves for the one after it. */
 struct note {
 	struct trace_call call;
 	struct trace_ending ending;
+	npu_stack stack; /* of what obtains memory */
 };
 _Static_assert(sizeof(struct note) <= sizeof(((struct layer_call *)0)->note), "a note fits");
 
@@ -40,6 +46,54 @@ static struct trace_recorder *recorder_of(const struct layer *layer)
 static bool is_quiet(enum driver_op op)
 {
 	return op == DRIVER_OP_halCqReportRecv || op == DRIVER_OP_halSqCqQuery;
+}
+
+static bool obtains_memory(enum driver_op op)
+{
+	return op == DRIVER_OP_halMemCreate || op == DRIVER_OP_halMemAlloc ||
+	       op == DRIVER_OP_halMemImportFromShareableHandle ||
+	       op == DRIVER_OP_halMemImportFromShareableHandleV2;
+}
+
+/* A frame a line, innermost first: "step (train.c:41)". It is put in words once. */
+static const char *site_of(struct trace_layer *trace, npu_stack stack)
+{
+	void *const *frames;
+	unsigned count = npu_stack_frames(stack, &frames);
+	char *text = NULL;
+
+	if (count == 0)
+		return NULL;
+	pthread_mutex_lock(&trace->lock);
+	if (stack >= trace->site_count) {
+		uint32_t room = stack + 256;
+		char **more = realloc(trace->sites, room * sizeof(*more));
+
+		if (more != NULL) {
+			memset(more + trace->site_count, 0,
+			       (room - trace->site_count) * sizeof(*more));
+			trace->sites = more;
+			trace->site_count = room;
+		}
+	}
+	for (unsigned i = 0; stack < trace->site_count && trace->sites[stack] == NULL && i < count;
+	     i++) {
+		struct npu_frame frame = npu_stack_look(frames[i]);
+		const char *where = frame.file != NULL ? frame.file : frame.object;
+
+		npu_text_add(&text, "%s%s (%s", i > 0 ? "\n" : "",
+			     frame.function != NULL ? frame.function : "?",
+			     where != NULL ? where : "?");
+		npu_text_add(&text, frame.file != NULL ? ":%ju)" : "+%#jx)",
+			     frame.file != NULL ? (uintmax_t)frame.line : (uintmax_t)frame.offset);
+		if (frame.function != NULL && strcmp(frame.function, "main") == 0)
+			break;
+	}
+	if (text != NULL)
+		trace->sites[stack] = text;
+	text = stack < trace->site_count ? trace->sites[stack] : NULL;
+	pthread_mutex_unlock(&trace->lock);
+	return text;
 }
 
 static bool trace_before(struct layer *layer, struct layer_call *call)
@@ -56,6 +110,8 @@ static bool trace_before(struct layer *layer, struct layer_call *call)
 		note->ending = trace_place_ends(recorder, call->with.halMemFree.pp);
 	else if (call->op == DRIVER_OP_halMemRelease)
 		note->ending = trace_handle_ends(recorder, call->with.halMemRelease.handle);
+	if (obtains_memory(call->op))
+		note->stack = npu_stack_here();
 	*stamp = trace_call_begin(recorder, driver_op_name(call->op));
 	stamp->simulated =
 		layer->below.npusimNow(layer->driver.lower, &stamp->simulated_ps) == DRV_ERROR_NONE;
@@ -233,6 +289,8 @@ static void trace_after(struct layer *layer, struct layer_call *call)
 	if (is_quiet(call->op))
 		return;
 	c->code = driver_code_acl(call->code);
+	if (obtains_memory(call->op))
+		c->site = site_of((struct trace_layer *)layer, note->stack);
 	switch (call->op) {
 	case DRIVER_OP_halDeviceOpen:
 		trace_record_device(r, c, with->halDeviceOpen.dev, false);
@@ -304,8 +362,14 @@ static void describe(struct npu_driver *lower, char *out, size_t room)
 
 static void trace_end(struct layer *layer)
 {
-	trace_recorder_close(recorder_of(layer));
-	free(layer);
+	struct trace_layer *trace = (struct trace_layer *)layer;
+
+	trace_recorder_close(trace->recorder);
+	for (uint32_t i = 0; i < trace->site_count; i++)
+		free(trace->sites[i]);
+	free(trace->sites);
+	pthread_mutex_destroy(&trace->lock);
+	free(trace);
 }
 
 bool trace_layer_check(const char *path, char **error)
@@ -341,6 +405,8 @@ struct npu_driver *trace_layer_open(struct npu_driver *lower, const char *path, 
 		free(trace);
 		return NULL;
 	}
+	pthread_mutex_init(&trace->lock, NULL);
+	npu_stack_use(0);
 	layer_init(&trace->layer, "trace", lower, &hooks);
 	return &trace->layer.driver;
 }

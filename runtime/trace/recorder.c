@@ -13,7 +13,8 @@
 #include "trace/line.h"
 #include "trace/recorder-file.h"
 
-#define LINE_BYTES 512
+#define LINE_BYTES     512
+#define SITE_BYTES_MAX 1536 /* of site=, as it is written */
 
 struct trace_call trace_call_begin(const struct trace_recorder *recorder, const char *op)
 {
@@ -135,7 +136,7 @@ static uint32_t thread_number(struct trace_recorder *recorder)
 static void write_line(struct trace_recorder *recorder, const struct trace_call *call,
 		       struct npu_trace_record *record)
 {
-	char line[LINE_BYTES];
+	char line[LINE_BYTES + SITE_BYTES_MAX];
 	bool unknown = call->code == 0 && record->handle.kind == 'h' && record->handle.number == 0;
 	int length;
 
@@ -148,7 +149,15 @@ static void write_line(struct trace_recorder *recorder, const struct trace_call 
 	record->process = 1;
 	record->thread = thread_number(recorder);
 	record->code = call->code;
+	if (call->site != NULL) {
+		record->has |= NPU_TRACE_HAS_SITE;
+		record->site = call->site;
+	}
 	length = unknown ? -EINVAL : npu_trace_line(record, line, sizeof(line), NULL);
+	if (length == -E2BIG && call->site != NULL) {
+		record->has &= ~(uint32_t)NPU_TRACE_HAS_SITE;
+		length = npu_trace_line(record, line, sizeof(line), NULL);
+	}
 	if (length == -EINVAL) {
 		record->verb = NPU_TRACE_CALL;
 		record->op = call->op;

@@ -32,7 +32,8 @@ struct trace_call {
 	const char *op;
 	uint64_t host_ns, simulated_ps;
 	bool simulated;
-	int32_t code; /* aclError that it answered */
+	int32_t code;     /* aclError that it answered */
+	const char *site; /* who called, a frame a line, for what obtains memory; NULL: not known */
 };
 
 /* Makes the file, or empties one of an earlier run. `about` follows program, process and start in

@@ -211,7 +211,8 @@ static void end_object(struct validate *v, struct ending *ending, npu_stack stac
 {
 	struct object *object = find_ending(v, ending);
 
-	if (object == NULL || (object->kind == OBJECT_HANDLE && --object->references > 0))
+	if (object == NULL ||
+	    (object->kind == OBJECT_HANDLE && objects_release(v->objects, object)))
 		return;
 	if (ending->kind != OBJECT_HANDLE)
 		validate_bytes_forget(v, object->key, object->key + object->bytes, stack);
@@ -238,7 +239,7 @@ static void add_handle(struct validate *v, const drv_mem_handle_t *handle, uint6
 	struct object *object = objects_find(v->objects, OBJECT_HANDLE, key_of(handle));
 
 	if (object != NULL)
-		object->references++;
+		objects_retain(v->objects, object);
 	else
 		object = add(v, OBJECT_HANDLE, key_of(handle), bytes, dev, 0, stack);
 	/* What was made elsewhere may be written there. */

@@ -10,6 +10,8 @@ struct objects {
 	GTree *live[OBJECT_KIND_COUNT]; /* key -> struct object */
 	struct object *history;         /* a ring of HISTORY_MAX */
 	unsigned ended;                 /* since the start */
+	object_watcher watcher;
+	void *arg;
 };
 
 static const struct {
@@ -50,10 +52,12 @@ static void free_object(gpointer data)
 	g_free(data);
 }
 
-struct objects *objects_new(void)
+struct objects *objects_new(object_watcher watcher, void *arg)
 {
 	struct objects *objects = g_new0(struct objects, 1);
 
+	objects->watcher = watcher;
+	objects->arg = arg;
 	for (unsigned i = 0; i < OBJECT_KIND_COUNT; i++)
 		objects->live[i] = g_tree_new_full(compare, NULL, NULL, free_object);
 	objects->history = g_new0(struct object, HISTORY_MAX);
@@ -71,9 +75,28 @@ void objects_free(struct objects *objects)
 struct object *objects_add(struct objects *objects, const struct object *object)
 {
 	struct object *kept = g_memdup2(object, sizeof(*object));
+	const struct object *old = objects_find(objects, object->kind, object->key);
 
+	if (old != NULL)
+		objects->watcher(objects->arg, old, OBJECT_ENDED);
 	g_tree_replace(objects->live[object->kind], &kept->key, kept);
+	objects->watcher(objects->arg, kept, OBJECT_MADE);
 	return kept;
+}
+
+void objects_retain(struct objects *objects, struct object *object)
+{
+	object->references++;
+	objects->watcher(objects->arg, object, OBJECT_RETAINED);
+}
+
+bool objects_release(struct objects *objects, struct object *object)
+{
+	if (object->references <= 1)
+		return false;
+	object->references--;
+	objects->watcher(objects->arg, object, OBJECT_RELEASED);
+	return true;
 }
 
 struct object *objects_find(struct objects *objects, enum object_kind kind, uint64_t key)
@@ -121,6 +144,9 @@ static void remember(struct objects *objects, const struct object *object, npu_s
 	*place = *object;
 	place->written = NULL;
 	place->ended = stack;
+	for (uint32_t i = 1; i < object->references; i++)
+		objects->watcher(objects->arg, object, OBJECT_RELEASED);
+	objects->watcher(objects->arg, object, OBJECT_ENDED);
 }
 
 void objects_end(struct objects *objects, enum object_kind kind, uint64_t key, npu_stack stack)

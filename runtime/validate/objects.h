@@ -47,8 +47,23 @@ const char *object_ender(enum object_kind kind);
 
 struct objects;
 
-struct objects *objects_new(void);
+/* RETAINED, RELEASED: a reference of a handle that has others. */
+enum object_change {
+	OBJECT_MADE,
+	OBJECT_RETAINED,
+	OBJECT_RELEASED,
+	OBJECT_ENDED,
+	OBJECT_CHANGE_COUNT
+};
+typedef void (*object_watcher)(void *arg, const struct object *object, enum object_change change);
+
+/* `watcher` is told of each change. */
+struct objects *objects_new(object_watcher watcher, void *arg);
 void objects_free(struct objects *objects);
+/* One more or one less reference of a handle. False: it was the last one, which stays for
+ * objects_end(). */
+void objects_retain(struct objects *objects, struct object *object);
+bool objects_release(struct objects *objects, struct object *object);
 /* In the place of one with the same key; returns the one that is kept. */
 struct object *objects_add(struct objects *objects, const struct object *object);
 /* Borrowed until the next change; NULL: there is none. */

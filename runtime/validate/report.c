@@ -1,42 +1,42 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reports: to the log as text, to NPUSIM_VALIDATE_FILE as a line of JSON each.
+ * Reports: made under the layer's lock, written after the call as text, to the file of reports, and
+ * to the program's own callback.
  */
 #include "validate/report.h"
 
 #include "base/base.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <glib.h>
-#include <json-glib/json-glib.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#define SHOWN_MAX 100 /* reports in full */
-
-static const struct {
-	const char *id, *finds, *right;
-} rules[] = {
-#define VALIDATE_RULE(rule, id, finds, why, right) { id, finds, right },
+const struct validate_rule_words validate_rules[VALIDATE_RULE_COUNT] = {
+#define VALIDATE_RULE(rule, id, finds, why, right) { id, finds, why, right },
 #include "validate/rules.h"
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+/* Equal reports. */
+struct tally {
+	enum validate_rule rule;
+	unsigned count;
+	bool suppressed;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all below */
 static bool off[VALIDATE_RULE_COUNT];
-static unsigned count[VALIDATE_RULE_COUNT]; /* with equal ones */
-static unsigned shown;
-static GHashTable *seen; /* text that equal reports share -> nothing */
-static int file = -1;
+static bool told[VALIDATE_RULE_COUNT]; /* what would be right */
+static unsigned shown, shown_max;
+static GHashTable *seen; /* text that equal reports share -> struct tally */
+static npusim_report_fn listener;
+static void *listener_arg;
 
 /* Reports of the thread that are to be written. */
 struct waiting {
 	struct report report;
 	char *sentence;
-	bool first; /* of its rule */
+	struct tally *tally;
 };
 static __thread GQueue waiting;
 
@@ -45,9 +45,12 @@ static __thread GQueue waiting;
 /* "+race,-leak", "race": the first word without '-' turns all others off. */
 static bool read_rules(const char *text, char **error)
 {
+	const char *ids[VALIDATE_RULE_COUNT], *nearest;
 	char **words = g_strsplit_set(text, ", ", -1);
-	bool good = true;
+	bool good = true, any = false;
 
+	for (unsigned i = 0; i < VALIDATE_RULE_COUNT; i++)
+		ids[i] = validate_rules[i].id;
 	for (unsigned i = 0; words[i] != NULL && good; i++) {
 		const char *word = words[i];
 		bool leave_out = word[0] == '-';
@@ -57,51 +60,48 @@ static bool read_rules(const char *text, char **error)
 			continue;
 		if (word[0] == '-' || word[0] == '+')
 			word++;
-		else if (i == 0)
+		else if (!any)
 			memset(off, true, sizeof(off));
-		while (rule < VALIDATE_RULE_COUNT && strcmp(rules[rule].id, word) != 0)
+		any = true;
+		while (rule < VALIDATE_RULE_COUNT && strcmp(ids[rule], word) != 0)
 			rule++;
 		good = rule < VALIDATE_RULE_COUNT;
-		if (good)
+		if (good) {
 			off[rule] = leave_out;
-		else
-			npu_text_add(error,
-				     "NPUSIM_VALIDATE_RULES=%s: there is no rule '%s'; `npusim "
-				     "explain` lists them",
-				     text, word);
+			continue;
+		}
+		nearest = npu_nearest(word, ids, VALIDATE_RULE_COUNT);
+		npu_text_add(error,
+			     "NPUSIM_VALIDATE_RULES=%s: there is no rule '%s'%s%s%s; "
+			     "`npusim explain` lists them",
+			     text, word, nearest != NULL ? "; is " : "",
+			     nearest != NULL ? nearest : "", nearest != NULL ? " meant?" : "");
 	}
 	g_strfreev(words);
 	return good;
 }
 
-static bool open_file(const char *path, char **error)
+bool report_open(bool check, char **error)
 {
-	char **parts = g_strsplit(path, "%p", -1);
-	char *pid = g_strdup_printf("%d", (int)getpid()), *name = g_strjoinv(pid, parts);
-
-	file = open(name, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-	if (file < 0)
-		npu_text_add(error, "NPUSIM_VALIDATE_FILE=%s cannot be written: %s", name,
-			     strerror(errno));
-	g_strfreev(parts);
-	g_free(pid);
-	g_free(name);
-	return file >= 0;
-}
-
-bool report_open(char **error)
-{
-	bool set;
-	const char *path = npu_var_get(NPU_VAR_VALIDATE_FILE, &set);
-
-	seen = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+	memset(off, false, sizeof(off));
+	shown_max = (unsigned)atoi(npu_var_get(NPU_VAR_VALIDATE_LIMIT, NULL));
+	if (seen == NULL)
+		seen = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
 	return read_rules(npu_var_get(NPU_VAR_VALIDATE_RULES, NULL), error) &&
-	       (!set || open_file(path, error));
+	       suppress_open(error) && form_open(check, error);
 }
 
 bool report_wanted(enum validate_rule rule)
 {
 	return !off[rule];
+}
+
+void report_listen(npusim_report_fn fn, void *arg)
+{
+	pthread_mutex_lock(&lock);
+	listener = fn;
+	listener_arg = arg;
+	pthread_mutex_unlock(&lock);
 }
 
 /* ---- written ---- */
@@ -110,122 +110,152 @@ static void add_stack(char **text, const char *title, npu_stack stack)
 {
 	if (stack == 0)
 		return;
-	npu_text_add(text, "\n  %s:\n", title);
+	npu_text_add(text, "  %s:\n", title);
 	npu_stack_add(text, stack, "    ");
-	(*text)[strlen(*text) - 1] = '\0';
 }
 
-static void write_text(const struct report *report, const char *sentence, bool first)
+char *report_stacks(const struct report *report)
 {
 	char *text = NULL;
 
-	npu_text_add(&text, "validate: %s: %s", rules[report->rule].id, sentence);
 	add_stack(&text, "this call", report->now);
 	if (report->then != NULL)
 		add_stack(&text, report->then, report->before);
 	add_stack(&text, "the memory was made by", report->made);
-	if (first && text != NULL)
-		npu_text_add(&text, "\n  right would be: %s", rules[report->rule].right);
-	npu_log(NPU_LOG_ERROR, "%s", text != NULL ? text : sentence);
-	free(text);
+	return text;
 }
 
-static void build_stack(JsonBuilder *builder, const char *name, npu_stack stack)
+struct report_words report_words_of(const struct report *report, const char *sentence)
 {
-	const char *call = npu_stack_call(stack);
-	void *const *frames;
-	unsigned frame_count = npu_stack_frames(stack, &frames);
+	struct report_words words = { .report = report, .sentence = sentence };
 
-	json_builder_set_member_name(builder, name);
-	json_builder_begin_array(builder);
-	if (call != NULL)
-		json_builder_add_string_value(builder, call);
-	for (unsigned i = 0; i < frame_count; i++) {
-		char *frame = npu_stack_frame(frames[i]);
-
-		json_builder_add_string_value(builder, frame != NULL ? frame : "?");
-		free(frame);
-	}
-	json_builder_end_array(builder);
+	if (!npu_stack_place(report->now, &words.place) &&
+	    !npu_stack_place(report->made, &words.place) &&
+	    !npu_stack_place(report->before, &words.place))
+		words.place.file = NULL;
+	return words;
 }
 
-static void write_json(const struct report *report, const char *sentence)
+/* Findings are no log lines: they go where what ends a program goes. */
+static void write_lines(const char *format, ...) __attribute__((format(printf, 1, 2)));
+static void write_lines(const char *format, ...)
 {
-	JsonBuilder *builder = json_builder_new();
-	JsonGenerator *generator = json_generator_new();
-	JsonNode *root;
-	GString *line = g_string_new(NULL);
+	GString *text = g_string_new(NULL);
+	va_list args;
 
-	json_builder_begin_object(builder);
-	json_builder_set_member_name(builder, "rule");
-	json_builder_add_string_value(builder, rules[report->rule].id);
-	json_builder_set_member_name(builder, "pid");
-	json_builder_add_int_value(builder, getpid());
-	json_builder_set_member_name(builder, "text");
-	json_builder_add_string_value(builder, sentence);
-	build_stack(builder, "stack", report->now);
-	if (report->then != NULL) {
-		json_builder_set_member_name(builder, "other");
-		json_builder_add_string_value(builder, report->then);
-		build_stack(builder, "other_stack", report->before);
-	}
-	build_stack(builder, "made_stack", report->made);
-	json_builder_set_member_name(builder, "right");
-	json_builder_add_string_value(builder, rules[report->rule].right);
-	json_builder_end_object(builder);
-	root = json_builder_get_root(builder);
-	json_generator_set_root(generator, root);
-	json_generator_to_gstring(generator, line);
-	g_string_append_c(line, '\n');
-	if (write(file, line->str, line->len) != (ssize_t)line->len)
-		npu_log(NPU_LOG_WARN, "validate: a report could not be added to the file: %s",
-			strerror(errno));
-	g_string_free(line, TRUE);
-	json_node_unref(root);
-	g_object_unref(generator);
-	g_object_unref(builder);
+	g_string_printf(text, "npusim[%d] error: validate: ", (int)getpid());
+	va_start(args, format);
+	g_string_append_vprintf(text, format, args);
+	va_end(args);
+	npu_report_write(text->str, text->len);
+	g_string_free(text, TRUE);
+}
+
+void report_add_lines(const char *lines)
+{
+	write_lines("%s", lines);
+}
+
+static void tell_listener(const struct report_words *words, const char *stacks)
+{
+	const struct validate_rule_words *rule = &validate_rules[words->report->rule];
+	struct npusim_report said = { .size = sizeof(said),
+				      .rule = rule->id,
+				      .text = words->sentence,
+				      .stacks = stacks != NULL ? stacks : "",
+				      .right = rule->right,
+				      .file = words->place.file,
+				      .line = words->place.line };
+	npusim_report_fn fn;
+	void *arg;
+
+	pthread_mutex_lock(&lock);
+	fn = listener;
+	arg = listener_arg;
+	pthread_mutex_unlock(&lock);
+	if (fn != NULL)
+		fn(arg, &said);
+}
+
+static void write_report(const struct waiting *one, bool first)
+{
+	const struct validate_rule_words *rule = &validate_rules[one->report.rule];
+	char *stacks = report_stacks(&one->report), *suppression = suppress_text(&one->report);
+	struct report_words words = { .report = &one->report, .sentence = one->sentence };
+
+	write_lines("%s: %s\n%s%s%s%s%s", rule->id, one->sentence, stacks != NULL ? stacks : "",
+		    first ? "  right would be: " : "", first ? rule->right : "", first ? "\n" : "",
+		    suppression != NULL ? suppression : "");
+	if (form_is_open() || listener != NULL)
+		words = report_words_of(&one->report, one->sentence);
+	form_add(&words);
+	tell_listener(&words, stacks);
+	free(stacks);
+	free(suppression);
 }
 
 void report_make(const struct report *report, const char *format, ...)
 {
+	struct waiting *one;
+	struct tally *tally;
 	va_list args;
 	char *sentence, *key;
-	bool first, fresh;
 
 	if (off[report->rule])
 		return;
 	va_start(args, format);
 	sentence = g_strdup_vprintf(format, args);
 	va_end(args);
-	key = report->now != 0
+	key = report->now != 0 || report->made != 0
 		      ? g_strdup_printf("%d %u %u", report->rule, report->now,
 					report->before != 0 ? report->before : report->made)
 		      : g_strdup_printf("%d %s", report->rule, sentence);
 	pthread_mutex_lock(&lock);
-	first = count[report->rule]++ == 0;
-	fresh = g_hash_table_add(seen, key) && shown < SHOWN_MAX;
-	if (fresh && ++shown == SHOWN_MAX)
-		npu_log(NPU_LOG_WARN, "validate: %d reports are written; further ones are counted",
-			SHOWN_MAX);
-	pthread_mutex_unlock(&lock);
-	if (fresh) {
-		struct waiting *one = g_new(struct waiting, 1);
-
-		*one = (struct waiting){ *report, sentence, first };
-		g_queue_push_tail(&waiting, one);
-	} else {
+	tally = g_hash_table_lookup(seen, key);
+	if (tally != NULL) {
+		tally->count++;
+		g_free(key);
 		g_free(sentence);
+	} else {
+		tally = g_new(struct tally, 1);
+		*tally = (struct tally){ .rule = report->rule, .count = 1 };
+		g_hash_table_insert(seen, key, tally);
+		one = g_new(struct waiting, 1);
+		*one = (struct waiting){ *report, sentence, tally };
+		g_queue_push_tail(&waiting, one);
 	}
+	pthread_mutex_unlock(&lock);
+}
+
+/* Whether a report is still to be shown; *out_first: of its rule. */
+static bool take_place(const struct report *report, bool *out_first)
+{
+	bool last, room;
+
+	pthread_mutex_lock(&lock);
+	room = shown < shown_max;
+	last = room && ++shown == shown_max;
+	*out_first = room && !told[report->rule];
+	told[report->rule] |= room;
+	pthread_mutex_unlock(&lock);
+	if (last)
+		npu_log(NPU_LOG_WARN,
+			"validate: NPUSIM_VALIDATE_LIMIT=%u reports are written with this one; "
+			"further ones are counted",
+			shown_max);
+	return room;
 }
 
 void report_flush(void)
 {
 	struct waiting *one;
+	bool first;
 
 	while ((one = g_queue_pop_head(&waiting)) != NULL) {
-		write_text(&one->report, one->sentence, one->first);
-		if (file >= 0)
-			write_json(&one->report, one->sentence);
+		if (suppress_has(&one->report))
+			one->tally->suppressed = true;
+		else if (take_place(&one->report, &first))
+			write_report(one, first);
 		g_free(one->sentence);
 		g_free(one);
 	}
@@ -233,19 +263,50 @@ void report_flush(void)
 
 int report_end(void)
 {
+	unsigned count[VALIDATE_RULE_COUNT] = { 0 }, total = 0, suppressed = 0;
 	char *text = NULL;
-	unsigned total = 0;
+	GHashTableIter iter;
+	gpointer value;
 
+	if (seen == NULL)
+		return 0;
+	g_hash_table_iter_init(&iter, seen);
+	while (g_hash_table_iter_next(&iter, NULL, &value)) {
+		const struct tally *tally = value;
+
+		*(tally->suppressed ? &suppressed : &count[tally->rule]) += tally->count;
+	}
 	for (unsigned i = 0; i < VALIDATE_RULE_COUNT; i++) {
 		if (count[i] > 0)
-			npu_text_add(&text, "%s%s %u", total > 0 ? ", " : "", rules[i].id,
+			npu_text_add(&text, "%s%s %u", total > 0 ? ", " : "", validate_rules[i].id,
 				     count[i]);
 		total += count[i];
 	}
+	if (suppressed > 0)
+		npu_text_add(&text, "%s%u suppressed", total > 0 ? "; " : "", suppressed);
 	if (total > 0)
-		npu_log(NPU_LOG_ERROR,
-			"validate: %u finding%s: %s; `npusim explain RULE` says more", total,
-			total == 1 ? "" : "s", text);
+		write_lines("%u finding%s: %s; `npusim explain RULE` says more\n", total,
+			    total == 1 ? "" : "s", text);
+	else if (suppressed > 0)
+		npu_log(NPU_LOG_INFO, "validate: no finding: %s", text);
 	free(text);
 	return total > 0 ? atoi(npu_var_get(NPU_VAR_VALIDATE_EXIT, NULL)) : 0;
+}
+
+/* ---- fork ---- */
+
+void report_before_fork(void)
+{
+	pthread_mutex_lock(&lock);
+}
+
+void report_after_fork(bool child)
+{
+	if (child && seen != NULL) {
+		g_hash_table_remove_all(seen);
+		memset(told, false, sizeof(told));
+		shown = 0;
+		form_after_fork();
+	}
+	pthread_mutex_unlock(&lock);
 }

@@ -1,19 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reports: which rules are on, what is written where, equal ones counted. Any thread.
+ * Reports: which rules are on, which reports are suppressed, what is written where, equal ones
+ * counted. Any thread.
  */
 #ifndef NPUSIM_VALIDATE_REPORT_H
 #define NPUSIM_VALIDATE_REPORT_H
 
+#include <glib.h>
 #include <stdbool.h>
 
 #include "base/stack.h"
+#include "npusim/npusim.h"
 
 enum validate_rule {
 #define VALIDATE_RULE(rule, id, finds, why, right) VALIDATE_##rule,
 #include "validate/rules.h"
 	VALIDATE_RULE_COUNT
 };
+
+/* The rules in words: rules.h. */
+struct validate_rule_words {
+	const char *id, *finds, *why, *right;
+};
+extern const struct validate_rule_words validate_rules[VALIDATE_RULE_COUNT];
 
 struct report {
 	enum validate_rule rule;
@@ -24,9 +33,9 @@ struct report {
 	npu_stack made;   /* where the object was made; 0: not said */
 };
 
-/* Reads the settings. False and *error (free()): a rule that does not exist, a file that cannot be
- * written. */
-bool report_open(char **error);
+/* Reads the settings; `check`: looks at them only, and opens and keeps nothing. False and *error
+ * (free()): a rule that does not exist, a file that cannot be read or written. */
+bool report_open(bool check, char **error);
 bool report_wanted(enum validate_rule rule);
 /* One report: a sentence, then the stacks, to be written by the thread's next report_flush(). Equal
  * ones (rule and stacks; without stacks the sentence) are counted, and written once. */
@@ -35,7 +44,40 @@ void report_make(const struct report *report, const char *format, ...)
 /* Writes the calling thread's reports; no lock is held, and the call that they are about is over:
  * how long that takes changes none of its answers. */
 void report_flush(void);
+/* Whole lines beside the reports: a table. */
+void report_add_lines(const char *lines);
+/* Who is called with each report that is written; NULL: nobody. */
+void report_listen(npusim_report_fn fn, void *arg);
 /* The sums, at the end of the process; the exit status that NPUSIM_VALIDATE_EXIT asks for, or 0. */
 int report_end(void);
+/* Around a fork(); a child has no reports yet. */
+void report_before_fork(void);
+void report_after_fork(bool child);
+
+/* ---- form.c: the file of reports ---- */
+
+/* What a report is made of, when it is written. */
+struct report_words {
+	const struct report *report;
+	const char *sentence;
+	struct npu_frame place; /* .file NULL: not known */
+};
+struct report_words report_words_of(const struct report *report, const char *sentence);
+/* The stacks, a line a frame; free(). NULL: there are none. */
+char *report_stacks(const struct report *report);
+
+bool form_open(bool check, char **error);
+bool form_is_open(void);
+void form_add(const struct report_words *words);
+/* A file whose name has the process id is the child's own. */
+void form_after_fork(void);
+
+/* ---- suppress.c: what is known already ---- */
+
+bool suppress_open(char **error);
+bool suppress_has(const struct report *report);
+/* The entry of a suppression file that leaves such reports out; free(). NULL: NPUSIM_VALIDATE_-
+ * SUPPRESS does not ask for it. */
+char *suppress_text(const struct report *report);
 
 #endif

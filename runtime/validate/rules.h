@@ -73,4 +73,8 @@ VALIDATE_RULE(LEAK, "leak", "what a process still holds at its end, by call stac
 	      "In a long-running process that is memory lost to all others.",
 	      "Give it back, or suppress the rule for memory that is meant to live as long as the "
 	      "process.")
+VALIDATE_RULE(GROWTH, "growth", "memory of which more is held at each mark of npusimMark()",
+	      "A loop that keeps a little each time runs out of memory after hours or days.",
+	      "Give back in each round what it made. Memory that is kept on purpose, such as a "
+	      "cache that is still filling, can be suppressed by its stack.")
 #undef VALIDATE_RULE

@@ -126,7 +126,40 @@ static drvError_t validate_block(struct npu_driver *self, uint64_t va, uint64_t 
 	return DRV_ERROR_NONE;
 }
 
+static drvError_t validate_mark(struct npu_driver *self, const char *name)
+{
+	struct validate *v = (struct validate *)self;
+	npu_stack stack = npu_stack_here();
+
+	if (name == NULL)
+		return DRV_ERROR_INVALID_VALUE;
+	pthread_mutex_lock(&v->lock);
+	growth_mark(v->growth, name, stack);
+	pthread_mutex_unlock(&v->lock);
+	report_flush();
+	return DRV_ERROR_NONE;
+}
+
+static drvError_t validate_reports(struct npu_driver *self, npusim_report_fn fn, void *arg)
+{
+	(void)self;
+	report_listen(fn, arg);
+	return DRV_ERROR_NONE;
+}
+
 /* ---- the object ---- */
+
+static void new_records(struct validate *v)
+{
+	v->growth = growth_new();
+	v->objects = objects_new(growth_count, v->growth);
+}
+
+static void free_records(struct validate *v)
+{
+	objects_free(v->objects);
+	growth_free(v->growth);
+}
 
 static void validate_end(struct layer *layer)
 {
@@ -138,34 +171,46 @@ static void validate_end(struct layer *layer)
 	validate_memory_left(v);
 	pthread_mutex_unlock(&v->lock);
 	report_flush();
+	growth_tell(v->growth);
 	order_free(v->order);
 	accesses_free(v->accesses);
-	objects_free(v->objects);
+	free_records(v);
 	pthread_mutex_destroy(&v->lock);
 	free(v);
 }
 
+/* In the order in which they are taken elsewhere. */
 static void lock_for_fork(void)
 {
 	if (active != NULL)
 		pthread_mutex_lock(&active->lock);
+	report_before_fork();
 }
 
 static void unlock_after_fork(void)
 {
+	report_after_fork(false);
 	if (active != NULL)
 		pthread_mutex_unlock(&active->lock);
 }
 
-/* A child has none of its parent's memory: what the parent holds is not its leak. */
+/* A child has none of its parent's memory: what the parent holds is not its leak. It reports and
+ * counts for itself. */
 static void forget_in_child(void)
 {
+	report_after_fork(true);
 	if (active == NULL)
 		return;
-	objects_free(active->objects);
-	active->objects = objects_new();
+	free_records(active);
+	new_records(active);
 	accesses_unhash(active->accesses, 0, UINT64_MAX);
-	unlock_after_fork();
+	pthread_mutex_unlock(&active->lock);
+}
+
+bool npusim_validate_check_1(char **error) __attribute__((visibility("default")));
+bool npusim_validate_check_1(char **error)
+{
+	return report_open(true, error);
 }
 
 struct npu_driver *npusim_validate_1(struct npu_driver *lower, const char *mode, char **error)
@@ -177,7 +222,7 @@ struct npu_driver *npusim_validate_1(struct npu_driver *lower, const char *mode,
 	struct validate *v;
 
 	npu_stack_use(NPU_STACK_SHORT);
-	if (!report_open(error))
+	if (!report_open(false, error))
 		return NULL;
 	v = calloc(1, sizeof(*v));
 	if (v == NULL)
@@ -185,10 +230,12 @@ struct npu_driver *npusim_validate_1(struct npu_driver *lower, const char *mode,
 	layer_init(&v->layer, "validate", lower, &hooks);
 	v->layer.driver.npusimOrder = validate_order;
 	v->layer.driver.npusimBlock = validate_block;
+	v->layer.driver.npusimMark = validate_mark;
+	v->layer.driver.npusimReports = validate_reports;
 	pthread_mutex_init(&v->lock, NULL);
 	v->order = order_new();
 	v->accesses = accesses_new();
-	v->objects = objects_new();
+	new_records(v);
 	v->strict = strcmp(mode, "strict") == 0;
 	active = v;
 	if (!forks)
@@ -197,19 +244,35 @@ struct npu_driver *npusim_validate_1(struct npu_driver *lower, const char *mode,
 	return &v->layer.driver;
 }
 
+static bool ended;
+static int asked; /* the status that NPUSIM_LEAKS=fail wants; findings come first */
+
 /* After the program's own destructors, which may give memory back. */
 __attribute__((destructor)) static void end_of_process(void)
 {
 	int status;
 
+	if (ended)
+		return;
+	ended = true;
 	if (active != NULL && pthread_mutex_trylock(&active->lock) == 0) {
 		validate_memory_left(active);
 		pthread_mutex_unlock(&active->lock);
+		report_flush();
+		growth_tell(active->growth);
 	}
 	report_flush();
 	status = report_end();
 	if (status == 0)
-		return;
-	fflush(NULL);
-	_exit(status);
+		status = asked;
+	if (status != 0)
+		exit(status); /* glibc goes on with what is left of the end, and keeps this status
+			       */
+}
+
+void npusim_validate_exit_1(int status) __attribute__((visibility("default")));
+void npusim_validate_exit_1(int status)
+{
+	asked = status;
+	end_of_process();
 }

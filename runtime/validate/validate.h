@@ -13,7 +13,10 @@
  *   written.c  which bytes somebody wrote
  *   host.c     memory of the host that a queued copy reads or writes
  *   memory.c   memory made and given back
+ *   growth.c   what grows between marks
  *   report.c   reports
+ *   form.c     reports for programs to read
+ *   suppress.c reports that are known
  *   validate.c the layer: hooks, settings, end
  */
 #ifndef NPUSIM_VALIDATE_VALIDATE_H
@@ -23,6 +26,7 @@
 
 #include "driver/layer.h"
 #include "validate/access.h"
+#include "validate/growth.h"
 #include "validate/objects.h"
 #include "validate/report.h"
 
@@ -33,6 +37,7 @@ struct validate {
 	struct accesses *accesses;
 	uint64_t settled; /* the host's version to which accesses are settled */
 	struct objects *objects;
+	struct growth *growth;
 	bool strict;
 	bool told;    /* a runtime tells of the program's waits: completions alone say nothing */
 	bool kernels; /* queues have had entries that may write anywhere */

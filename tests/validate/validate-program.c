@@ -5,6 +5,8 @@
  */
 #include "validate-program.h"
 
+#include <npusim/npusim.h>
+
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -322,6 +324,18 @@ static void leak(void)
 	MUST(aclrtMalloc(&lost, 3 * MIB, ACL_MEM_MALLOC_HUGE_FIRST));
 }
 
+static void grows(void)
+{
+	void *kept[3];
+
+	for (int i = 0; i < 3; i++) {
+		MUST(aclrtMalloc(&kept[i], MIB, ACL_MEM_MALLOC_HUGE_FIRST));
+		MUST(npusimMark("step"));
+	}
+	for (int i = 0; i < 3; i++)
+		MUST(aclrtFree(kept[i]));
+}
+
 static const struct validate_case order_cases[] = {
 	CASE(streams_race),
 	CASE(streams_apart),
@@ -350,6 +364,7 @@ static const struct validate_case order_cases[] = {
 	CASE(use_after_free),
 	CASE(use_handle_after_release),
 	CASE(leak),
+	CASE(grows),
 	{ NULL, NULL },
 };
 

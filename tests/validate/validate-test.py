@@ -45,6 +45,7 @@ WRONG = [
     ('block_unwritten', [('uninitialised', 'aclrtMemcpy', None)]),
     ('block_given_back', [('stale-address', 'aclrtMemset', 'npusimBlockFree')]),
     ('block_given_back_twice', [('double-free', 'npusimBlockFree', 'npusimBlockFree')]),
+    ('grows', [('growth', 'npusimMark', None)]),
 ]
 RIGHT = [
     'streams_apart', 'streams_read_one', 'streams_event', 'through_a_third', 'wait_before_record',

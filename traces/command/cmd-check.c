@@ -462,16 +462,19 @@ int cmd_check(int argc, char **argv)
 			   "Runs the conformance cases on the driver of this server (--backend "
 			   "sim: on the model), device\n"
 			   "by device, each case in processes of its own.",
-			   entries, OPTIONS_OF_MODEL, &argc, &argv, &status))
+			   entries, OPTIONS_OF_CHECK, &argc, &argv, &status))
 		return status;
 	if (argc > 1)
 		return usage_error("check", "it takes no argument '%s'", argv[1]);
 	if (!read_options(&check))
 		return NPUSIM_EXIT_USAGE;
-	if (!model_options_apply("hw", node, &error))
+	if (!model_options_apply("hw", node, &error) ||
+	    (strcmp(npu_var_get(NPU_VAR_VALIDATE, NULL), "off") != 0 &&
+	     !run_check_settings(&error)))
 		return usage_error("check", "%s", error->message);
 	check.backend = g_intern_string(npu_var_get(NPU_VAR_BACKEND, NULL));
 	opt.driver = strcmp(npu_var_get(NPU_VAR_CONTRACT, NULL), "driver") == 0;
 	g_setenv("NPUSIM_LOG", "error", FALSE);
+	g_setenv("NPUSIM_VALIDATE_RULES", "-leak", FALSE); /* many a case ends in between */
 	return run_check(&check);
 }

@@ -27,6 +27,7 @@ static gboolean prepare(const char *parts, gboolean preload, GError **error)
 			      "%s: LD_PRELOAD takes no path with a blank or a colon in it", path);
 	g_autofree char *name = own_node_name("record");
 	g_setenv("NPUSIM_TRACE", pattern, TRUE);
+	g_setenv("NPUSIM_STACKS", "short", FALSE);
 	g_setenv("NPUSIM_RUN", name, TRUE);
 	prepend_to_list(preload ? "LD_PRELOAD" : "LD_LIBRARY_PATH", path);
 	return TRUE;

@@ -51,11 +51,11 @@ int interrupt_status(void);
 int output_error(void);
 
 /* Puts the options that describe the model (--backend --soc --devices --hbm --contract --timing
- * --node --trace), as far as parse_options() saw them, into the environment: each is the variable
- * of the same name, and what was given wins over what is there. default_backend: where neither says
- * one, NULL: the runtime's default. fresh_node: what to use without --node, whatever the
- * environment says; NULL: what it says. FALSE and error, with the values that would be valid, if
- * one is not. */
+ * --node --trace --validate --error-exitcode), as far as parse_options() saw them, into the
+ * environment: each is a variable's, and what was given wins over what is there. default_backend:
+ * where neither says one, NULL: the runtime's default. fresh_node: what to use without --node,
+ * whatever the environment says; NULL: what it says. FALSE and error, with the values that would be
+ * valid, if one is not. */
 gboolean model_options_apply(const char *default_backend, const char *fresh_node, GError **error);
 /* Looks at all settings as the first call of a program in this environment will: FALSE and error,
  * in the options' words where an option gave the value. Opens nothing. */
@@ -70,8 +70,9 @@ enum options_with {
 	OPTIONS_OF_READER, /* and --memory */
 	OPTIONS_OF_MODEL,  /* or the model's */
 	OPTIONS_OF_REPLAY, /* or both */
-	OPTIONS_OF_RUN,    /* those of MODEL, and none after the first argument: those are the
-			      program's */
+	OPTIONS_OF_CHECK,  /* or the model's and --validate */
+	OPTIONS_OF_RUN,    /* those with --error-exitcode, and none after the first argument: those
+			      are the program's */
 	OPTIONS_OF_RECORD  /* those of RUN but --trace: the verb has its own file */
 };
 /* Parses argv in place; FALSE after it said what is wrong (status 2 in *status) or showed the help

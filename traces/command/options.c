@@ -17,29 +17,44 @@
 #include "format/memory-limit.h"
 #include "npusim/npusim.h"
 
-static char *opt_backend, *opt_soc, *opt_devices, *opt_hbm, *opt_contract, *opt_timing, *opt_node,
-	*opt_trace, *opt_memory;
+#define VALIDATE_OPTION "validate"
+
+static char *given[NPU_VAR_COUNT]; /* by options, for these variables */
+static char *opt_memory;
 
 static const GOptionEntry model_entries[] = {
-	{ "soc", 0, 0, G_OPTION_ARG_STRING, &opt_soc, "SoC to model (default Ascend910B1)",
-	  "NAME" },
-	{ "devices", 0, 0, G_OPTION_ARG_STRING, &opt_devices, "devices of the server, 1 to 16",
-	  "N" },
-	{ "hbm", 0, 0, G_OPTION_ARG_STRING, &opt_hbm, "memory of each device, such as 64G",
-	  "SIZE" },
-	{ "contract", 0, 0, G_OPTION_ARG_STRING, &opt_contract,
+	{ "soc", 0, 0, G_OPTION_ARG_STRING, &given[NPU_VAR_SOC],
+	  "SoC to model (default Ascend910B1)", "NAME" },
+	{ "devices", 0, 0, G_OPTION_ARG_STRING, &given[NPU_VAR_DEVICES],
+	  "devices of the server, 1 to 16", "N" },
+	{ "hbm", 0, 0, G_OPTION_ARG_STRING, &given[NPU_VAR_HBM],
+	  "memory of each device, such as 64G", "SIZE" },
+	{ "contract", 0, 0, G_OPTION_ARG_STRING, &given[NPU_VAR_CONTRACT],
 	  "docs or driver: whose answers count", "C" },
-	{ "timing", 0, 0, G_OPTION_ARG_STRING, &opt_timing, "on or off: simulate time", "T" },
-	{ "backend", 0, 0, G_OPTION_ARG_STRING, &opt_backend, "sim, hw or auto", "B" },
-	{ "node", 0, 0, G_OPTION_ARG_STRING, &opt_node, "join the node NAME instead of a fresh one",
-	  "NAME" },
+	{ "timing", 0, 0, G_OPTION_ARG_STRING, &given[NPU_VAR_TIMING], "on or off: simulate time",
+	  "T" },
+	{ "backend", 0, 0, G_OPTION_ARG_STRING, &given[NPU_VAR_BACKEND], "sim, hw or auto", "B" },
+	{ "node", 0, 0, G_OPTION_ARG_STRING, &given[NPU_VAR_NODE],
+	  "join the node NAME instead of a fresh one", "NAME" },
+	{ NULL, 0, 0, 0, NULL, NULL, NULL },
+};
+static const GOptionEntry validate_entries[] = {
+	{ VALIDATE_OPTION, 0, 0, G_OPTION_ARG_STRING, &given[NPU_VAR_VALIDATE],
+	  "look for errors that a device does not tell of; =strict: refuse what would harm", "on" },
+	{ NULL, 0, 0, 0, NULL, NULL, NULL },
+};
+static const GOptionEntry exit_entries[] = {
+	{ "error-exitcode", 0, 0, G_OPTION_ARG_STRING, &given[NPU_VAR_VALIDATE_EXIT],
+	  "with --validate: the status of a process for which something was reported", "N" },
 	{ NULL, 0, 0, 0, NULL, NULL, NULL },
 };
 static const GOptionEntry trace_entries[] = {
-	{ "trace", 0, 0, G_OPTION_ARG_FILENAME, &opt_trace, "record the driver calls to FILE",
-	  "FILE" },
+	{ "trace", 0, 0, G_OPTION_ARG_FILENAME, &given[NPU_VAR_TRACE],
+	  "record the driver calls to FILE", "FILE" },
 	{ NULL, 0, 0, 0, NULL, NULL, NULL },
 };
+static const GOptionEntry *const shared_entries[] = { model_entries, validate_entries, exit_entries,
+						      trace_entries };
 
 static const GOptionEntry reader_entries[] = {
 	{ "memory", 0, 0, G_OPTION_ARG_STRING, &opt_memory,
@@ -140,32 +155,32 @@ char *own_node_name(const char *what)
 	return g_strdup_printf("%s-%d-%08x", what, (int)getpid(), g_random_int());
 }
 
-static gboolean given_as_option[NPU_VAR_COUNT];
-
 const char *setting_origin(enum npu_var var)
 {
 	bool from_env;
 	npu_var_get(var, &from_env);
-	return given_as_option[var] ? "option" : from_env ? "environment" : "default";
-}
-
-static void apply(enum npu_var var, const char *given, const char *otherwise)
-{
-	const char *name = npu_var_info(var)->name;
-	given_as_option[var] = given != NULL;
-	if (given)
-		g_setenv(name, given, TRUE);
-	else if (otherwise)
-		g_setenv(name, otherwise, FALSE);
+	return given[var] ? "option" : from_env ? "environment" : "default";
 }
 
 /* The program may go to another folder before it opens the file, and may be many processes. */
-static void apply_trace(void)
+static void complete_trace(void)
 {
-	g_autofree char *path = opt_trace ? g_canonicalize_filename(opt_trace, NULL) : NULL;
-	g_autofree char *run = opt_trace ? own_node_name("run") : NULL;
-	apply(NPU_VAR_TRACE, path, NULL);
-	apply(NPU_VAR_RUN, run, NULL);
+	char *path = given[NPU_VAR_TRACE];
+
+	if (path == NULL)
+		return;
+	given[NPU_VAR_TRACE] = g_canonicalize_filename(path, NULL);
+	given[NPU_VAR_RUN] = own_node_name("run");
+	g_free(path);
+}
+
+static const char *option_of(int var)
+{
+	for (gsize i = 0; i < G_N_ELEMENTS(shared_entries); i++)
+		for (const GOptionEntry *e = shared_entries[i]; e->long_name; e++)
+			if (e->arg_data == &given[var])
+				return e->long_name;
+	return NULL;
 }
 
 /* What is said of a variable that an option gave, said of the option. */
@@ -174,11 +189,10 @@ static char *as_options(const char *text)
 	GString *out = g_string_new(text);
 
 	for (int var = 0; var < NPU_VAR_COUNT; var++) {
-		const char *name = npu_var_info(var)->name;
-		g_autofree char *option = g_ascii_strdown(name + strlen("NPUSIM_"), -1);
-		g_autofree char *before = g_strdup_printf("%s=", name);
-		g_autofree char *after = g_strdup_printf("--%s=", option);
-		if (given_as_option[var] && g_string_replace(out, before, after, 0))
+		const char *option = given[var] ? option_of(var) : NULL;
+		g_autofree char *before = g_strdup_printf("%s=", npu_var_info(var)->name);
+		g_autofree char *after = g_strdup_printf("--%s=", option ? option : "");
+		if (option && g_string_replace(out, before, after, 0))
 			g_string_replace(out, "environment: --", "--", 1);
 	}
 	return g_string_free(out, FALSE);
@@ -204,15 +218,52 @@ gboolean run_check_settings(GError **error)
 gboolean model_options_apply(const char *default_backend, const char *fresh_node, GError **error)
 {
 	char *text = NULL;
-	apply(NPU_VAR_BACKEND, opt_backend, default_backend);
-	apply(NPU_VAR_SOC, opt_soc, NULL);
-	apply(NPU_VAR_DEVICES, opt_devices, NULL);
-	apply(NPU_VAR_HBM, opt_hbm, NULL);
-	apply(NPU_VAR_CONTRACT, opt_contract, NULL);
-	apply(NPU_VAR_TIMING, opt_timing, NULL);
-	apply(NPU_VAR_NODE, opt_node ? opt_node : fresh_node, NULL);
-	apply_trace();
-	return npu_var_check_all(&text) || settings_wrong(text, error);
+
+	if (!given[NPU_VAR_NODE])
+		given[NPU_VAR_NODE] = g_strdup(fresh_node);
+	if (default_backend)
+		g_setenv(npu_var_info(NPU_VAR_BACKEND)->name, default_backend, FALSE);
+	complete_trace();
+	for (int var = 0; var < NPU_VAR_COUNT; var++)
+		if (given[var])
+			g_setenv(npu_var_info(var)->name, given[var], TRUE);
+	if (!npu_var_check_all(&text))
+		return settings_wrong(text, error);
+	if (!given[NPU_VAR_VALIDATE_EXIT] ||
+	    strcmp(npu_var_get(NPU_VAR_VALIDATE, NULL), "off") != 0)
+		return TRUE;
+	g_set_error(
+		error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+		"--error-exitcode=%s is the status of a validated program: give --validate, too",
+		given[NPU_VAR_VALIDATE_EXIT]);
+	return FALSE;
+}
+
+static gboolean takes_word(const GOptionEntry *entries, const char *option)
+{
+	for (; entries && entries->long_name; entries++)
+		if (entries->arg != G_OPTION_ARG_NONE &&
+		    (strcmp(option + 1 + (option[1] == '-'), entries->long_name) == 0 ||
+		     (option[1] == entries->short_name && option[2] == '\0')))
+			return TRUE;
+	return FALSE;
+}
+
+/* GOption has no option that takes a word after '=' alone: it would take the program's name. */
+static void complete_validate(const GOptionEntry *entries, int argc, char **argv)
+{
+	static char on[] = "--" VALIDATE_OPTION "=on";
+
+	for (int i = 1; i < argc && argv[i][0] == '-' && strcmp(argv[i], "--") != 0; i++) {
+		if (strcmp(argv[i], "--" VALIDATE_OPTION) == 0) {
+			argv[i] = on;
+			continue;
+		}
+		gboolean word = takes_word(entries, argv[i]);
+		for (gsize e = 0; e < G_N_ELEMENTS(shared_entries); e++)
+			word |= takes_word(shared_entries[e], argv[i]);
+		i += word;
+	}
 }
 
 static gboolean apply_memory(enum options_with with, GError **error)
@@ -249,6 +300,12 @@ gboolean parse_options(const char *parameters, const char *summary, const GOptio
 		g_option_context_add_main_entries(context, model_entries, NULL);
 	if (with >= OPTIONS_OF_MODEL && with <= OPTIONS_OF_RUN)
 		g_option_context_add_main_entries(context, trace_entries, NULL);
+	if (with >= OPTIONS_OF_CHECK) {
+		g_option_context_add_main_entries(context, validate_entries, NULL);
+		complete_validate(entries, *argc, *argv);
+	}
+	if (with >= OPTIONS_OF_RUN)
+		g_option_context_add_main_entries(context, exit_entries, NULL);
 	if (g_option_context_parse(context, argc, argv, &error) && apply_memory(with, &error))
 		return TRUE;
 	*status = usage_error(verb, "%s", error->message);

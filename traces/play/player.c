@@ -8,7 +8,6 @@
 
 #include "format/units.h"
 #include "read/by-address.h"
-#include "read/sites.h"
 #include "traffic.h"
 
 #define NOT_MADE (-1) /* what the call names is not there */
@@ -23,10 +22,12 @@ struct object {
 	guint references;       /* of a handle: that programs have */
 	guint model_references; /* the same, that the model knows of: an import is none of them */
 	guint maps;
+	guint32 site; /* who asked for it */
 };
 struct player {
 	struct replay *replay;
 	gboolean recorded;
+	guint32 site;           /* of the call */
 	guint64 got;            /* address of the last reservation or allocation */
 	GHashTable *names[128]; /* of a kind: process << 32 | number -> struct object */
 	GTree *mapped;          /* the model's address -> struct object, a handle */
@@ -107,7 +108,9 @@ static struct object *add(struct player *p, const struct npu_trace_record *c, vo
 {
 	struct object *t = g_new0(struct object, 1);
 
-	*t = (struct object){ .p = at, .size = c->size, .bytes = bytes, .device = device };
+	*t = (struct object){
+		.p = at, .size = c->size, .bytes = bytes, .device = device, .site = p->site
+	};
 	keep(p, c, t);
 	if (p->recorded && bytes > 0 && device >= 0)
 		memory_usage_obtain(&device_of(p, device)->usage, c->size, bytes);
@@ -130,15 +133,13 @@ static struct allocation_table *table_of(struct player *p, gint32 device)
 }
 
 static void note(struct player *p, const struct npu_trace_record *c, gint32 device,
-		 enum allocation_kind kind, const void *va, guint64 size)
+		 enum allocation_kind kind, const void *va, guint64 size, guint32 site)
 {
-	const struct allocation item = { .key = (guintptr)va,
-					 .address =
-						 c->has & NPU_TRACE_HAS_VA ? c->va : (guintptr)va,
-					 .size = size,
-					 .va = (guintptr)va,
-					 .mapped = c->verb == NPU_TRACE_MAP };
+	struct allocation item = { .key = (guintptr)va, .size = size, .site = site };
 
+	item.va = item.key;
+	item.address = c->has & NPU_TRACE_HAS_VA ? c->va : item.key;
+	item.mapped = c->verb == NPU_TRACE_MAP;
 	allocation_table_add(table_of(p, device), kind, &item);
 }
 
@@ -165,7 +166,7 @@ static void note_out_of_memory(struct player *p, gint32 device, const struct npu
 			       gint32 code)
 {
 	if (p->recorded && code == ACL_ERROR_RT_MEMORY_ALLOCATION && c->code != code)
-		replay_note_failure(device_of(p, device), 0, c->line, c->size, SITE_NONE);
+		replay_note_failure(device_of(p, device), 0, c->line, c->size, p->site);
 }
 
 /* ---- reads ---- */
@@ -219,7 +220,7 @@ static gint32 play_reserve(struct player *p, const struct npu_trace_record *c)
 				 aclrtReserveMemAddress(&va, c->size, c->align, hint, c->flags));
 	if (code == 0) {
 		add(p, c, va, 0, owner);
-		note(p, c, owner, ALLOCATION_RESERVED, va, c->size);
+		note(p, c, owner, ALLOCATION_RESERVED, va, c->size, p->site);
 		p->got = (guintptr)va;
 	}
 	return code;
@@ -307,7 +308,7 @@ static gint32 play_map(struct player *p, const struct npu_trace_record *c)
 		t->users++;
 		g_tree_replace(p->mapped, g_memdup2(&key, sizeof key), t);
 		if (t->device >= 0)
-			note(p, c, t->device, ALLOCATION_MEMORY, va, c->size);
+			note(p, c, t->device, ALLOCATION_MEMORY, va, c->size, t->site);
 		come(p, t->device, va, c->size);
 	}
 	return code;
@@ -360,7 +361,7 @@ static gint32 play_malloc(struct player *p, const struct npu_trace_record *c)
 					    : malloc_pages(c->size);
 	add(p, c, at, pages, device);
 	if (device >= 0)
-		note(p, c, device, ALLOCATION_MEMORY, at, pages);
+		note(p, c, device, ALLOCATION_MEMORY, at, pages, p->site);
 	come(p, device, at, c->size);
 	p->got = (guintptr)at;
 	return code;
@@ -558,13 +559,14 @@ gint32 player_call(struct player *p, const struct npu_trace_record *c, guint64 *
 	return code;
 }
 
-gboolean player_step(struct player *p, const struct npu_trace_record *call, GError **error)
+gboolean player_step(struct player *p, const struct record_item *call, GError **error)
 {
-	struct replay_device *device = device_of(p, (gint32)call->device);
-	struct npu_trace_record c = *call;
+	struct replay_device *device = device_of(p, (gint32)call->record.device);
+	struct npu_trace_record c = call->record;
 
 	/* they are for people */
 	c.has &= ~(guint32)(NPU_TRACE_HAS_VA | NPU_TRACE_HAS_START);
+	p->site = call->site;
 	gint32 code = play(p, &c);
 	device->left_out += code == NOT_MADE && c.code == 0;
 	device->differing += code != NOT_MADE && code != c.code;
@@ -582,10 +584,8 @@ void player_close(struct player *p)
 		g_hash_table_iter_init(&iter, p->names[*kind & 127]);
 		while (g_hash_table_iter_next(&iter, NULL, &value)) {
 			struct object *t = value;
-			if (*kind == 'a' && t->device < 0)
-				aclrtFreeHost(t->p);
-			else if (*kind == 'a')
-				aclrtFree(t->p);
+			if (*kind == 'a')
+				(t->device < 0 ? aclrtFreeHost : aclrtFree)(t->p);
 			if (*kind == 'r')
 				aclrtReleaseMemAddress(t->p);
 			for (; t->model_references > 0; t->model_references--)

@@ -19,9 +19,9 @@ struct player *player_open(struct replay *replay, gboolean recorded, gboolean co
  * what rebuilds the start where it has NPU_TRACE_HAS_START, and what it gets is at its va in maps,
  * where it has one. The model's answer, or -1: what it names is not there. */
 gint32 player_call(struct player *player, const struct npu_trace_record *call, guint64 *out_va);
-/* Makes a recorded call, and compares the answers. FALSE and error: an access to memory that the
- * model refused. */
-gboolean player_step(struct player *player, const struct npu_trace_record *call, GError **error);
+/* Makes a recorded call, and compares the answers. FALSE and error: an
+ * access to memory that the model refused. */
+gboolean player_step(struct player *player, const struct record_item *call, GError **error);
 /* The ACL's name of what a policy can call. */
 const char *player_call_name(guint32 verb);
 /* Gives back what is left, uncounted. */

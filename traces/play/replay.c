@@ -200,7 +200,7 @@ static gboolean step_recorded(struct run *run, const struct record_item *item, G
 	gboolean ok = TRUE;
 
 	if (!trace_verbs[item->record.verb].event)
-		ok = player_step(run->player, &item->record, error);
+		ok = player_step(run->player, item, error);
 	else if (item->record.code == 0 && device && !is_segment(item->record.verb))
 		memory_usage_step(&device->usage, item);
 	if (item->record.code == 0 && device)

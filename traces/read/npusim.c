@@ -201,8 +201,6 @@ static gboolean put_event(struct trace *trace, struct record_item *item, GError 
 
 	item->size = r->size;
 	item->time_us = (gint64)(r->host_ns / 1000);
-	if (r->site && r->verb == NPU_TRACE_ALLOC)
-		item->site = site_of(trace, r->site);
 	if (!put_address(trace->data, r, &item->address, error))
 		return FALSE;
 	if (r->verb == NPU_TRACE_SEGMENT_ALLOC || r->verb == NPU_TRACE_SEGMENT_FREE)
@@ -221,6 +219,8 @@ static int take(struct trace *trace, struct record_item *out, GError **error)
 		return more;
 	if (!(r->has & NPU_TRACE_HAS_DEVICE))
 		r->device = RECORD_NO_DEVICE;
+	if (r->site)
+		out->site = site_of(trace, r->site);
 	out->device = trace_device_index(trace, r->device);
 	out->number = record_is_of_start(r) ? 0 : ++l->number;
 	return !trace_verbs[r->verb].event || put_event(trace, out, error) ? 1 : -1;

@@ -164,7 +164,8 @@ const struct member figures_moment[] = {
 	  ".Ic live_bytes .",
 	  .has = has_largest_free },
 	{ "holders", MEMBER_LIST, 0,
-	  "A list of the call sites with the most live bytes, at most 20, largest first; "
+	  "A list of the call sites with the most live bytes, or where the file has no blocks, "
+	  "with the most memory, at most 20, largest first; "
 	  "left out if the file has no call sites.",
 	  .has = has_sites, .build = build_holders, .members = holders },
 	{ "other_holders", MEMBER_OBJECT, 0, "The call sites that are not in the list: an object.",

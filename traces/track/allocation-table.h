@@ -24,7 +24,7 @@ struct allocation {
 	guint64 va;            /* MEMORY: where it lies in the model */
 	guint64 born;          /* serial number */
 	GArray *runs;          /* MEMORY: struct physical_run, once they were looked up */
-	guint32 site;          /* BLOCK */
+	guint32 site;          /* BLOCK, MEMORY */
 	guint16 holders;       /* inside: lists that it is in */
 	gboolean mapped;       /* MEMORY: into a reservation */
 };

@@ -14,12 +14,16 @@ static GArray *sums_of(const struct allocation_table *table, const struct moment
 	GArray *sums = g_array_new(FALSE, TRUE, sizeof(struct site_sum));
 	g_autoptr(GPtrArray) blocks = allocation_table_at(table, moment, ALLOCATION_BLOCK);
 
+	if (blocks->len == 0) {
+		g_ptr_array_unref(blocks);
+		blocks = allocation_table_at(table, moment, ALLOCATION_MEMORY);
+	}
 	g_array_set_size(sums, count);
 	for (guint i = 0; i < blocks->len; i++) {
 		const struct allocation *b = g_ptr_array_index(blocks, i);
 		struct site_sum *sum = &g_array_index(sums, struct site_sum,
 						      b->site < count ? b->site : SITE_NONE);
-		sum->bytes += b->asked;
+		sum->bytes += b->asked ? b->asked : b->size;
 		sum->blocks++;
 	}
 	return sums;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The holders of the live blocks at a moment: bytes and blocks by the line of the program that
- * requested them.
+ * The holders of the live blocks at a moment, or, where a file has none, of the memory that is
+ * mapped or allocated: bytes and blocks by the line of the program that requested them.
  */
 #ifndef NPUSIM_TRACES_HOLDERS_H
 #define NPUSIM_TRACES_HOLDERS_H

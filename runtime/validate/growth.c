@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Growth: counters by kind and stack, and copies of them at marks.
+ */
+#include "validate/growth.h"
+
+#include "base/base.h"
+#include "validate/report.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define STREAK 2 /* marks in a row */
+
+struct counters {
+	uint64_t changes[OBJECT_CHANGE_COUNT];
+	uint64_t bytes; /* that are live */
+};
+
+/* What one stack made of one kind. */
+struct row {
+	enum object_kind kind;
+	npu_stack made;
+	struct counters now;
+};
+
+/* A row at the marks of one name. */
+struct seen {
+	struct counters first, last;
+	unsigned streak;
+	bool reported;
+};
+
+struct mark {
+	char *name;
+	npu_stack stack; /* of the last */
+	unsigned number;
+	GArray *rows; /* of struct seen, by the row's index */
+};
+
+struct growth {
+	GHashTable *index; /* kind and stack -> index + 1 */
+	GArray *rows;      /* of struct row */
+	GHashTable *marks; /* name -> struct mark */
+};
+
+static void mark_free(gpointer value)
+{
+	struct mark *mark = value;
+
+	g_free(mark->name);
+	g_array_unref(mark->rows);
+	g_free(mark);
+}
+
+struct growth *growth_new(void)
+{
+	struct growth *growth = g_new(struct growth, 1);
+
+	growth->index = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
+	growth->rows = g_array_new(FALSE, TRUE, sizeof(struct row));
+	growth->marks = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, mark_free);
+	return growth;
+}
+
+void growth_free(struct growth *growth)
+{
+	g_hash_table_unref(growth->index);
+	g_array_unref(growth->rows);
+	g_hash_table_unref(growth->marks);
+	g_free(growth);
+}
+
+static struct row *row_of(struct growth *growth, const struct object *object)
+{
+	gint64 key = (gint64)object->kind << 32 | object->made;
+	guint at = GPOINTER_TO_UINT(g_hash_table_lookup(growth->index, &key));
+	struct row row = { .kind = object->kind, .made = object->made };
+
+	if (at == 0) {
+		g_array_append_val(growth->rows, row);
+		at = growth->rows->len;
+		g_hash_table_insert(growth->index, g_memdup2(&key, sizeof(key)),
+				    GUINT_TO_POINTER(at));
+	}
+	return &g_array_index(growth->rows, struct row, at - 1);
+}
+
+void growth_count(void *growth, const struct object *object, enum object_change change)
+{
+	struct row *row = row_of(growth, object);
+
+	row->now.changes[change]++;
+	if (change == OBJECT_MADE)
+		row->now.bytes += object->bytes;
+	else if (change == OBJECT_ENDED)
+		row->now.bytes -= object->bytes;
+}
+
+/* References that are held: of all kinds but handles one an object. */
+static uint64_t held(const struct counters *counters)
+{
+	return counters->changes[OBJECT_MADE] + counters->changes[OBJECT_RETAINED] -
+	       counters->changes[OBJECT_RELEASED] - counters->changes[OBJECT_ENDED];
+}
+
+static uint64_t since(const struct counters *now, const struct counters *then,
+		      enum object_change change)
+{
+	return now->changes[change] - then->changes[change];
+}
+
+static void tell_row(const struct mark *mark, const struct row *row, const struct seen *seen)
+{
+	struct report report = { .rule = VALIDATE_GROWTH, .now = mark->stack, .made = row->made };
+	const struct counters *now = &row->now;
+
+	report_make(&report,
+		    "since mark '%s' %u of 1 to %u, %llu more of %s %s held: %llu made, %llu "
+		    "retained, %llu given back; in all %llu, %s: %s gives such memory back",
+		    mark->name, mark->number - 1, mark->number,
+		    (unsigned long long)(held(now) - held(&seen->last)), object_name(row->kind),
+		    held(now) - held(&seen->last) == 1 ? "is" : "are",
+		    (unsigned long long)since(now, &seen->last, OBJECT_MADE),
+		    (unsigned long long)since(now, &seen->last, OBJECT_RETAINED),
+		    (unsigned long long)(since(now, &seen->last, OBJECT_RELEASED) +
+					 since(now, &seen->last, OBJECT_ENDED)),
+		    (unsigned long long)held(now), npu_size_text(now->bytes),
+		    object_ender(row->kind));
+}
+
+void growth_mark(struct growth *growth, const char *name, npu_stack stack)
+{
+	struct mark *mark = g_hash_table_lookup(growth->marks, name);
+	guint known;
+
+	if (mark == NULL) {
+		mark = g_new0(struct mark, 1);
+		mark->name = g_strdup(name);
+		mark->rows = g_array_new(FALSE, TRUE, sizeof(struct seen));
+		g_hash_table_insert(growth->marks, mark->name, mark);
+	}
+	mark->number++;
+	mark->stack = stack;
+	known = mark->rows->len;
+	g_array_set_size(mark->rows, growth->rows->len);
+	for (guint i = 0; i < growth->rows->len; i++) {
+		const struct row *row = &g_array_index(growth->rows, struct row, i);
+		struct seen *seen = &g_array_index(mark->rows, struct seen, i);
+
+		if (mark->number == 1 && i >= known)
+			seen->first = seen->last = row->now;
+		seen->streak = held(&row->now) > held(&seen->last) ? seen->streak + 1 : 0;
+		if (seen->streak >= STREAK) {
+			tell_row(mark, row, seen);
+			seen->reported = true;
+		}
+		seen->last = row->now;
+	}
+}
+
+/* ---- the table ---- */
+
+static bool is_shown(const struct mark *mark, const struct row *row, const struct seen *seen)
+{
+	struct report report = { .rule = VALIDATE_GROWTH, .now = mark->stack, .made = row->made };
+
+	return seen->reported && held(&seen->last) > held(&seen->first) && !suppress_has(&report);
+}
+
+static void add_row(char **text, const struct row *row, const struct seen *seen)
+{
+	const struct counters *last = &seen->last, *first = &seen->first;
+	char *by = npu_stack_words(row->made);
+
+	npu_text_add(text, "  %10s %8llu %8llu %8llu %8llu  %s%s%s\n",
+		     npu_size_words((int64_t)(last->bytes - first->bytes)),
+		     (unsigned long long)(held(last) - held(first)),
+		     (unsigned long long)since(last, first, OBJECT_MADE),
+		     (unsigned long long)since(last, first, OBJECT_RETAINED),
+		     (unsigned long long)(since(last, first, OBJECT_RELEASED) +
+					  since(last, first, OBJECT_ENDED)),
+		     object_name(row->kind), by != NULL ? ": " : "", by != NULL ? by : "");
+	free(by);
+}
+
+void growth_tell(const struct growth *growth)
+{
+	GHashTableIter iter;
+	gpointer value;
+
+	g_hash_table_iter_init(&iter, growth->marks);
+	while (report_wanted(VALIDATE_GROWTH) && g_hash_table_iter_next(&iter, NULL, &value)) {
+		const struct mark *mark = value;
+		char *rows = NULL, *table = NULL;
+
+		for (guint i = 0; i < mark->rows->len; i++) {
+			const struct row *row = &g_array_index(growth->rows, struct row, i);
+			const struct seen *seen = &g_array_index(mark->rows, struct seen, i);
+
+			if (is_shown(mark, row, seen))
+				add_row(&rows, row, seen);
+		}
+		if (rows == NULL)
+			continue;
+		npu_text_add(&table,
+			     "grown from mark '%s' 1 to %u:\n"
+			     "  %10s %8s %8s %8s %8s  by\n%s",
+			     mark->name, mark->number, "bytes", "held", "+create", "+retain",
+			     "-free", rows);
+		report_add_lines(table);
+		free(rows);
+		free(table);
+	}
+}

@@ -1,0 +1,67 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+#
+# The validation changes no answer: all conformance cases, under both contracts, without it and with
+# it. Compared are the report of the cases, and what each of their processes asked the driver and
+# was answered, codes and addresses. Prints TAP.
+
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+COMMAND = sys.argv[1]
+STAMPS = re.compile(r'^(?:[@~:][\d.]+ )+')
+
+
+def start(folder, contract, words):
+    folder.mkdir()
+    env = {name: value for name, value in os.environ.items() if not name.startswith('NPUSIM_')}
+    env.update(NPUSIM_TRACE=str(folder / '%p.npt'), NPUSIM_STACKS='off', NPUSIM_LEAKS='off')
+    return subprocess.Popen([COMMAND, 'check', '--backend', 'sim', '--device', '0', '--format',
+                             'tap', '--contract', contract] + words, env=env,
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def answers(folder):
+    """What each process was answered, without times, in an order that does not depend on ids."""
+    found = []
+    for path in folder.glob('*.npt'):
+        lines = [STAMPS.sub('', line) for line in path.read_text(encoding='utf-8').splitlines()
+                 if not line.startswith(('info', '#'))]
+        # keys of shares are random
+        found.append([re.sub(r' key=\w+', '', line) for line in lines[1:]])
+    return sorted(found)
+
+
+def compare(folder, contract):
+    runs = {mode: start(folder / (contract + mode), contract, words)
+            for mode, words in (('off', []), ('on', ['--validate']))}
+    said = {mode: run.communicate(timeout=300) for mode, run in runs.items()}
+    if said['off'][0] != said['on'][0] or '\nok 200 ' not in said['off'][0]:
+        return 'the reports differ', said['off'][0], said['on'][0]
+    if 'validate: ' not in said['on'][1] or 'validate: ' in said['off'][1]:
+        return ('nothing was validated', said['on'][1])
+    off, on = (answers(folder / (contract + mode)) for mode in ('off', 'on'))
+    if len(off) < 200 or len(off) != len(on):
+        return ('traces', len(off), len(on))
+    return next(((a, b) for a, b in zip(off, on) if a != b), None)
+
+
+def main():
+    failed = 0
+    print('1..2')
+    for number, contract in enumerate(('docs', 'driver'), 1):
+        with tempfile.TemporaryDirectory() as folder:
+            wrong = compare(pathlib.Path(folder), contract)
+        failed += wrong is not None
+        print('{} {} - {}'.format('ok' if wrong is None else 'not ok', number, contract))
+        for part in wrong or ():
+            print('# ' + str(part)[:4000].replace('\n', '\n# '))
+    return 1 if failed else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())

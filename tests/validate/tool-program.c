@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Programs for tool-test.py: what a validated process does beside errors of memory. The case is
+ * named by the first argument.
+ */
+#include <acl/acl.h>
+#include <npusim/npusim.h>
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define MIB (1u << 20)
+
+static char **words;
+
+static void must(aclError code, const char *call)
+{
+	if (code != ACL_SUCCESS)
+		printf("%s: %d %s\n", call, code, aclGetRecentErrMsg());
+}
+#define MUST(call) must(call, #call)
+
+static void *take(size_t bytes)
+{
+	void *memory = NULL;
+
+	MUST(aclrtMalloc(&memory, bytes, ACL_MEM_MALLOC_HUGE_FIRST));
+	return memory;
+}
+
+static void clean(void)
+{
+	MUST(aclrtFree(take(MIB)));
+}
+
+static void lose(void)
+{
+	take(3 * MIB);
+}
+
+static void free_twice(void)
+{
+	void *memory = take(MIB);
+
+	MUST(aclrtFree(memory));
+	aclrtFree(memory);
+}
+
+static void find_two(void)
+{
+	free_twice();
+	lose();
+}
+
+/* ---- growth ---- */
+
+static void grow(void)
+{
+	for (int i = 0; i < 5; i++) {
+		take(2 * MIB);
+		clean();
+		MUST(npusimMark("step"));
+	}
+}
+
+static void warm_up(void)
+{
+	void *kept[2] = { NULL, NULL };
+
+	for (int i = 0; i < 6; i++) {
+		if (i < 2)
+			kept[i] = take(2 * MIB);
+		clean();
+		MUST(npusimMark("step"));
+	}
+	MUST(aclrtFree(kept[0]));
+	MUST(aclrtFree(kept[1]));
+}
+
+static void retain(void)
+{
+	aclrtPhysicalMemProp prop = { .handleType = ACL_MEM_HANDLE_TYPE_NONE,
+				      .allocationType = ACL_MEM_ALLOCATION_TYPE_PINNED,
+				      .memAttr = ACL_HBM_MEM_HUGE,
+				      .location = { .id = 0,
+						    .type = ACL_MEM_LOCATION_TYPE_DEVICE } };
+	aclrtDrvMemHandle handle, again;
+	void *va;
+
+	MUST(aclrtReserveMemAddress(&va, 2 * MIB, 0, NULL, 1));
+	MUST(aclrtMallocPhysical(&handle, 2 * MIB, &prop, 0));
+	MUST(aclrtMapMem(va, 2 * MIB, 0, handle, 0));
+	for (int i = 0; i < 4; i++) {
+		MUST(aclrtMemRetainAllocationHandle(va, &again));
+		if (i == 0)
+			MUST(aclrtFreePhysical(again));
+		MUST(npusimMark("retained"));
+	}
+}
+
+/* ---- harnesses ---- */
+
+static void on_report(void *arg, const struct npusim_report *report)
+{
+	const char *slash = report->file != NULL ? strrchr(report->file, '/') : NULL;
+
+	printf("%s: %s at %s:%d, %d, right: %d, stacks: %d\n", (const char *)arg, report->rule,
+	       slash != NULL ? slash + 1 : "?", report->line > 0, (int)(report->size / 8),
+	       strlen(report->right) > 10, strstr(report->stacks, "aclrtFree") != NULL);
+}
+
+static void call_back(void)
+{
+	char name[] = "heard";
+	int code = npusimSetReportCallback(on_report, name);
+
+	if (code != 0) {
+		printf("callback %d\n", code);
+		return;
+	}
+	free_twice();
+	MUST(npusimSetReportCallback(NULL, NULL));
+	free_twice();
+}
+
+/* ---- processes ---- */
+
+/* A child after a device was opened: it can make no call, and has made none that is to report. */
+static void fork_late(void)
+{
+	int status = -1;
+	pid_t child;
+
+	free_twice();
+	fflush(stdout);
+	child = fork();
+	if (child == 0)
+		exit(0);
+	waitpid(child, &status, 0);
+	printf("child %d\n", WIFEXITED(status) ? WEXITSTATUS(status) : -1);
+}
+
+/* A child before: its own reports. */
+static void fork_early(void)
+{
+	int status = -1;
+	pid_t child;
+	uint32_t count;
+
+	MUST(aclrtGetDeviceCount(&count));
+	fflush(stdout);
+	child = fork();
+	MUST(aclrtSetDevice(0));
+	if (child == 0) {
+		find_two();
+		exit(0);
+	}
+	waitpid(child, &status, 0);
+	printf("child %d\n", WIFEXITED(status) ? WEXITSTATUS(status) : -1);
+	clean();
+}
+
+static void exec_other(void)
+{
+	char name[] = "lose";
+	char *argv[] = { words[0], name, NULL };
+
+	free_twice();
+	fflush(stdout);
+	execv(words[0], argv);
+}
+
+/* ---- who holds it ---- */
+
+static void hold_much(void)
+{
+	for (int i = 0; i < 3; i++)
+		take(256 * MIB);
+}
+
+static void fill_up(void)
+{
+	void *memory;
+
+	hold_much();
+	printf("code %d\n", aclrtMalloc(&memory, 512 * MIB, ACL_MEM_MALLOC_HUGE_FIRST));
+	printf("message: %s\n", aclGetRecentErrMsg());
+}
+
+static const struct {
+	const char *name;
+	void (*run)(void);
+	bool without_device;
+} cases[] = {
+	{ "clean", clean, false },
+	{ "lose", lose, false },
+	{ "free_twice", free_twice, false },
+	{ "find_two", find_two, false },
+	{ "grow", grow, false },
+	{ "warm_up", warm_up, false },
+	{ "retain", retain, false },
+	{ "call_back", call_back, false },
+	{ "fork_late", fork_late, false },
+	{ "fork_early", fork_early, true },
+	{ "exec_other", exec_other, false },
+	{ "fill_up", fill_up, false },
+};
+
+int main(int argc, char **argv)
+{
+	words = argv;
+	for (unsigned i = 0; argc == 2 && i < sizeof(cases) / sizeof(cases[0]); i++) {
+		if (strcmp(argv[1], cases[i].name) != 0)
+			continue;
+		MUST(aclInit(NULL));
+		if (!cases[i].without_device)
+			MUST(aclrtSetDevice(0));
+		cases[i].run();
+		return 0;
+	}
+	fprintf(stderr, "usage: tool-program CASE\n");
+	return 2;
+}

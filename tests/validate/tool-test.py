@@ -1,0 +1,321 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+#
+# The validation as a tool: the options of the command, statuses, growth, suppressions, the forms of
+# reports, processes; and call stacks in the reports of leaks, of memory that is short, and in
+# recordings. Prints TAP.
+
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+PROGRAM, COMMAND, LIBRARY = map(os.path.abspath, sys.argv[1:])
+NODE = 'tool-{}'.format(os.getpid())
+
+PYTHON_PROGRAM = '''
+import ctypes
+acl = ctypes.CDLL({!r}, mode=ctypes.RTLD_LOCAL)
+acl.aclInit(None)
+acl.aclrtSetDevice(0)
+memory = ctypes.c_void_p()
+for step in range(4):
+    acl.aclrtMalloc(ctypes.byref(memory), ctypes.c_size_t(2 << 20), 0)
+    assert acl.npusimMark(b'step') == 0
+acl.aclrtFree(memory)
+acl.aclrtFree(memory)
+'''
+
+
+def start(argv, folder, **more):
+    env = {name: value for name, value in os.environ.items() if not name.startswith('NPUSIM_')}
+    env.update({'NPUSIM_NODE': NODE, 'NPUSIM_DEVICES': '1', 'NPUSIM_HBM': '1G',
+                'NPUSIM_LEAKS': 'off', 'NPUSIM_FAILURES': 'off', **more})
+    return subprocess.run(argv, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                          check=False, timeout=60, cwd=folder)
+
+
+def run(case, folder, **more):
+    return start([PROGRAM, case], folder, **{'NPUSIM_VALIDATE': 'on', **more})
+
+
+def command(words, folder, **more):
+    return start([COMMAND] + words, folder, **more)
+
+
+def expect(condition, *seen):
+    if not condition:
+        raise AssertionError(' '.join(map(str, seen)))
+
+
+def summary(done):
+    """The rules of the last line, with their counts."""
+    last = done.stderr.strip().splitlines()[-1:]
+    return re.findall(r'([a-z-]+) (\d+)', last[0].partition(':')[2].partition(';')[0]) \
+        if last and 'finding' in last[0] else []
+
+
+# ---- the command ----
+
+def option(folder):
+    for words, code in ((['--validate'], 0), (['--validate=strict'], 0),
+                        (['--soc', 'Ascend910B2', '--validate', '--error-exitcode', '9'], 9),
+                        (['--validate=off'], 0)):
+        done = command(['run'] + words + [PROGRAM, 'free_twice'], folder)
+        expect(done.returncode == code, words, done)
+        expect(('double-free' in done.stderr) == ('--validate=off' not in words), words, done)
+    done = command(['run', '--', '/bin/echo', '--validate'], folder, NPUSIM_LOG='error')
+    expect(done.stdout == '--validate\n', done)
+    done = command(['run', '/bin/echo', '--validate'], folder, NPUSIM_LOG='error')
+    expect(done.stdout == '--validate\n', done)
+
+
+def options_refused(folder):
+    done = command(['run', '--validate=onn', PROGRAM, 'clean'], folder)
+    expect(done.returncode == 2 and '--validate=onn' in done.stderr, done)
+    done = command(['run', '--error-exitcode', '9', PROGRAM, 'clean'], folder)
+    expect(done.returncode == 2 and '--validate' in done.stderr, done)
+    done = command(['run', '--validate', '--error-exitcode=256', PROGRAM, 'clean'], folder)
+    expect(done.returncode == 2 and '--error-exitcode=256' in done.stderr, done)
+
+
+def settings_before_the_start(folder):
+    touched = pathlib.Path(folder, 'started')
+    bad = pathlib.Path(folder, 'bad.supp')
+    bad.write_text('{\n  name\n  leak\n}\n', encoding='utf-8')
+    other = pathlib.Path(folder, 'other.sarif')
+    other.write_text('{"runs": []}', encoding='utf-8')
+    for name, value, said in (('RULES', '-leaks', 'is leak meant?'),
+                              ('SUPPRESS', str(bad), 'line 3'),
+                              ('SUPPRESS', 'none.supp', 'none.supp'),
+                              ('FILE', 'none/reports', 'none/reports'),
+                              ('FILE', str(other), 'no SARIF file of npusim'),
+                              ('LIMIT', '-1', '0 to 1000000'),
+                              ('FORMAT', 'sarif', 'NPUSIM_VALIDATE_FILE')):
+        done = command(['run', '--validate', '--', '/bin/touch', str(touched)], folder,
+                       **{'NPUSIM_VALIDATE_' + name: value})
+        expect(done.returncode == 2 and said in done.stderr and not touched.exists(), name, done)
+    done = command(['run', '--validate', '--', PROGRAM, 'clean'], folder,
+                   NPUSIM_VALIDATE_FILE='unused')
+    expect(done.returncode == 0 and done.stderr == '', done)
+
+
+def check(folder):
+    words = ['check', '--backend', 'sim', '--only', 'classic.*', '--format', 'tap']
+    plain, on = command(words, folder), command(words + ['--validate'], folder)
+    expect(plain.returncode == on.returncode and plain.stdout == on.stdout, plain, on)
+    expect('validate: ' in on.stderr and 'validate: leak' not in on.stderr, on.stderr)
+    done = command(words + ['--validate'], folder, NPUSIM_VALIDATE_RULES='raze')
+    expect(done.returncode == 2 and 'raze' in done.stderr, done)
+
+
+def captured(folder):
+    """Reports of a process whose stderr somebody keeps are shown at the end."""
+    done = command(['run', '--validate', '--', '/bin/sh', '-c',
+                    '"{}" find_two 2>/dev/null'.format(PROGRAM)], folder)
+    expect('stderr was captured' in done.stderr and 'double-free' in done.stderr
+           and '2 findings' in done.stderr, done.stderr)
+
+
+# ---- statuses ----
+
+def leaks_fail(folder):
+    for case, leaks, mode, code in (('lose', 'fail', 'off', 1), ('lose', 'fail:7', 'off', 7),
+                                    ('clean', 'fail:7', 'off', 0), ('lose', 'fail:7', 'on', 7),
+                                    ('lose', 'full', 'off', 0)):
+        done = run(case, folder, NPUSIM_LEAKS=leaks, NPUSIM_VALIDATE=mode)
+        expect(done.returncode == code, case, leaks, mode, done)
+        expect(('device allocation' in done.stderr) == (case == 'lose'), done.stderr)
+        expect(mode == 'off' or summary(done) == [('leak', '1')], done.stderr)
+    done = run('lose', folder, NPUSIM_LEAKS='fail:7', NPUSIM_VALIDATE_EXIT='9')
+    expect(done.returncode == 9, done)
+    done = run('lose', folder, NPUSIM_LEAKS='fail:0')
+    expect('fail:CODE' in done.stdout + done.stderr, done)
+
+
+def limit(folder):
+    done = run('find_two', folder, NPUSIM_VALIDATE_LIMIT='1')
+    expect(len(re.findall('validate: (double-free|leak): ', done.stderr)) == 1
+           and 'NPUSIM_VALIDATE_LIMIT=1' in done.stderr, done.stderr)
+    expect(sorted(summary(done)) == [('double-free', '1'), ('leak', '1')], done.stderr)
+
+
+# ---- growth ----
+
+def growth(folder):
+    done = run('grow', folder, NPUSIM_VALIDATE_RULES='growth')
+    expect(summary(done) == [('growth', '3')], done.stderr)
+    expect(done.stderr.count('validate: growth: ') == 1, done.stderr)
+    expect("since mark 'step' 2 of 1 to 3, 1 more of allocation is held: 1 made, 0 retained, 0 "
+           'given back; in all 3' in done.stderr, done.stderr)
+    rows = done.stderr.split("grown from mark 'step' 1 to 5:\n")[1].splitlines()
+    expect(re.fullmatch(r' +8.00 MiB +4 +4 +0 +0  allocation: aclrtMalloc, take at .*', rows[1]),
+           rows)
+    done = run('retain', folder, NPUSIM_VALIDATE_RULES='growth')
+    rows = done.stderr.split("grown from mark 'retained' 1 to 4:\n")[1].splitlines()
+    expect(re.fullmatch(r' +0 B +3 +0 +3 +0  handle: aclrtMallocPhysical, .*', rows[1]), rows)
+    done = run('warm_up', folder)
+    expect(done.stderr == '' and done.stdout == '', done)
+    done = run('grow', folder, NPUSIM_VALIDATE='off')
+    expect(done.stderr == '' and done.stdout == '', done)
+
+
+# ---- suppressions ----
+
+def suppressions(folder):
+    done = run('find_two', folder, NPUSIM_VALIDATE_SUPPRESS='print')
+    entries = re.findall(r'^\{\n.*?^\}\n', done.stderr, re.DOTALL | re.MULTILINE)
+    expect(len(entries) == 2 and 'npusim:double-free\n   fun:aclrtFree\n   fun:free_twice\n'
+           in entries[0], done.stderr)
+    known = pathlib.Path(folder, 'known.supp')
+    patterns = (entries[0] + entries[1],
+                '# both\n{\n all\n npusim:*\n}\n',
+                '{\n a\n npusim:double-free\n ...\n fun:find_*\n}\n'
+                '{\n b\n npusim:leak\n fun:aclrtMalloc\n src:tool-program.c:*\n obj:*\n ...\n'
+                ' src:tool-program.c\n}\n')
+    for text in patterns:
+        known.write_text(text, encoding='utf-8')
+        done = run('find_two', folder, NPUSIM_VALIDATE_SUPPRESS='known.supp',
+                   NPUSIM_VALIDATE_EXIT='9')
+        expect(done.returncode == 0 and done.stderr == '', text, done)
+    for text in ('{\n a\n npusim:double-free\n fun:find_*\n}\n', '{\n b\n npusim:race\n}\n'):
+        known.write_text(text, encoding='utf-8')
+        done = run('find_two', folder, NPUSIM_VALIDATE_SUPPRESS='known.supp')
+        expect(len(summary(done)) == 2, text, done.stderr)
+    known.write_text(entries[0], encoding='utf-8')
+    done = run('find_two', folder, NPUSIM_VALIDATE_SUPPRESS='known.supp')
+    expect('1 finding: leak 1; 1 suppressed;' in done.stderr, done.stderr)
+
+
+# ---- reports for programs ----
+
+def callback(folder):
+    done = run('call_back', folder, NPUSIM_STACKS='full')
+    expect(done.stdout == 'heard: double-free at tool-program.c:1, 7, right: 1, stacks: 1\n', done)
+    done = run('call_back', folder, NPUSIM_VALIDATE='off')
+    expect(done.stdout == 'callback 207000\n', done)
+
+
+def sarif(folder):
+    path = pathlib.Path(folder, 'found.sarif')
+    for results in (2, 3):
+        run('find_two' if results == 2 else 'lose', folder, NPUSIM_VALIDATE_FILE='found.sarif')
+        document = json.loads(path.read_text(encoding='utf-8'))
+        found = document['runs'][0]
+        expect(document['version'] == '2.1.0' and len(found['results']) == results, document)
+    first = found['results'][0]
+    place = first['locations'][0]['physicalLocation']
+    expect(first['ruleId'] == 'double-free' and first['message']['text'], first)
+    expect(place['artifactLocation']['uri'].endswith('tool-program.c')
+           and place['region']['startLine'] > 1, place)
+    expect({stack['message']['text'] for stack in first['stacks']} ==
+           {'this call', 'it was given back by', 'the memory was made by'}, first['stacks'])
+    ids = {rule['id'] for rule in found['tool']['driver']['rules']}
+    expect({result['ruleId'] for result in found['results']} <= ids, ids)
+    path.unlink()
+    run('clean', folder, NPUSIM_VALIDATE_FILE='found.sarif')
+    expect(json.loads(path.read_text(encoding='utf-8'))['runs'][0]['results'] == [], path)
+
+
+def github(folder):
+    run('find_two', folder, NPUSIM_VALIDATE_FILE='notes', NPUSIM_VALIDATE_FORMAT='github')
+    lines = pathlib.Path(folder, 'notes').read_text(encoding='utf-8').splitlines()
+    expect(len(lines) == 2, lines)
+    expect(re.match(r'::error file=[^:,]*tool-program\.c,line=\d+,title=npusim double-free::'
+                    r'aclrtFree is called .*%0A', lines[0]), lines[0])
+    done = run('lose', folder, NPUSIM_VALIDATE_FORMAT='github')
+    expect('\n::error ' in done.stderr, done.stderr)
+
+
+# ---- processes ----
+
+def fork(folder):
+    done = run('fork_late', folder, NPUSIM_VALIDATE_EXIT='9')
+    expect(done.stdout == 'child 0\n' and done.returncode == 9, done)
+    expect(done.stderr.count('1 finding: double-free 1') == 1, done.stderr)
+    done = run('fork_early', folder, NPUSIM_VALIDATE_EXIT='9', NPUSIM_VALIDATE_FILE='of-%p.json')
+    expect(done.stdout == 'child 9\n' and done.returncode == 0, done)
+    expect(done.stderr.count('2 findings: ') == 1, done.stderr)
+    counts = sorted(len(path.read_text(encoding='utf-8').splitlines())
+                    for path in pathlib.Path(folder).glob('of-*.json'))
+    expect(counts == [0, 2], counts)
+
+
+def exec_(folder):
+    done = run('exec_other', folder, NPUSIM_VALIDATE_FILE='both.json')
+    rules = [json.loads(line)['rule'] for line in
+             pathlib.Path(folder, 'both.json').read_text(encoding='utf-8').splitlines()]
+    expect(rules == ['double-free', 'leak'] and summary(done) == [('leak', '1')], rules, done)
+
+
+def dlopen(folder):
+    """A program that opens the library late, and for itself: Python."""
+    done = start([sys.executable, '-c', PYTHON_PROGRAM.format(LIBRARY)], folder,
+                 NPUSIM_VALIDATE='on')
+    expect(done.returncode == 0, done)
+    expect(sorted(rule for rule, _ in summary(done)) == ['double-free', 'growth', 'leak'],
+           done.stderr)
+    expect('npusimMark\n' in done.stderr and 'aclrtFree\n' in done.stderr, done.stderr)
+
+
+# ---- call stacks elsewhere ----
+
+def leak_report(folder):
+    for more in ({'NPUSIM_STACKS': 'short'}, {}):
+        done = run('lose', folder, NPUSIM_VALIDATE='off', NPUSIM_LEAKS='full', **more)
+        expect(re.search(r'device allocation 0x\w+, .* by aclrtMalloc, take at \S*tool-program.c:'
+                         r'\d+, ', done.stderr), done.stderr)
+    done = run('lose', folder, NPUSIM_VALIDATE='off', NPUSIM_LEAKS='full', NPUSIM_STACKS='off')
+    expect('by driver call ' in done.stderr, done.stderr)
+
+
+def who_holds(folder):
+    done = run('fill_up', folder, NPUSIM_VALIDATE='off', NPUSIM_STACKS='short')
+    expect('code 207001\n' in done.stdout, done)
+    expect(re.search(r'; of this process: 77\d.00 MiB by aclrtMalloc, take at '
+                     r'\S*tool-program.c:\d+\n', done.stdout), done.stdout)
+    done = run('fill_up', folder, NPUSIM_VALIDATE='off')
+    expect('of this process' not in done.stdout, done.stdout)
+
+
+def recording(folder):
+    """Who held memory is in a recording, and in the report of it."""
+    done = command(['record', '-o', 'calls.npt', '--', PROGRAM, 'fill_up'], folder)
+    lines = [line for line in pathlib.Path(folder, 'calls.npt').read_text(encoding='utf-8')
+             .splitlines() if ' malloc ' in line]
+    site = re.compile(r' site=take%20\(\S*tool-program\.c:\d+\)%0Ahold_much%20\(')
+    expect(len(lines) >= 4 and '__libc' not in lines[0] and all(map(site.search, lines[:3])),
+           lines, done)
+    done = command(['replay', 'calls.npt', '--json', 'report.json'], folder)
+    text = pathlib.Path(folder, 'report.json').read_text(encoding='utf-8')
+    expect(re.search(r'"site" ?: ?"take \([^"]*tool-program\.c:', text), done, text[:3000])
+    done = command(['record', '-o', 'calls.npt', '--', PROGRAM, 'lose'], folder,
+                   NPUSIM_STACKS='off')
+    expect(' site=' not in pathlib.Path(folder, 'calls.npt').read_text(encoding='utf-8'), done)
+
+
+TESTS = [option, options_refused, settings_before_the_start, check, captured, leaks_fail, limit,
+         growth, suppressions, callback, sarif, github, fork, exec_, dlopen, leak_report,
+         who_holds, recording]
+
+
+def main():
+    print('1..{}'.format(len(TESTS)))
+    failed = 0
+    for number, test in enumerate(TESTS, 1):
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                test(folder)
+                print('ok {} - {}'.format(number, test.__name__), flush=True)
+            except (AssertionError, IndexError, subprocess.TimeoutExpired) as error:
+                failed += 1
+                print('not ok {} - {}\n# {}'.format(number, test.__name__,
+                                                    str(error).replace('\n', '\n# ')), flush=True)
+    return 1 if failed else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
