@@ -155,7 +155,7 @@ bool written_gap(const struct written *written, uint64_t begin, uint64_t end, ui
 	uint64_t at = begin / GRANULE;
 	uint64_t stop = (MIN(end, written->bytes) + GRANULE - 1) / GRANULE;
 
-	while (at < stop && !written->given_up) {
+	while (begin < end && at < stop && !written->given_up) {
 		bool set;
 		uint64_t next = run_end(written, at, stop, &set);
 

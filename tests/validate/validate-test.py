@@ -184,7 +184,8 @@ def main():
         tests.append(('answers_as_without/' + case, lambda f, c=case: as_without(c, f)))
     tests += [('silent/' + case, lambda f, c=case: silent(c, f)) for case in RIGHT]
     tests += [('strict', strict), ('rules', rules), ('exit_status', exit_status),
-              ('without_stacks', without_stacks), ('early_read', early_read), ('poison', poison), ('document', document)]
+              ('without_stacks', without_stacks), ('early_read', early_read),
+              ('poison', poison), ('document', document)]
     print('1..{}'.format(len(tests)))
     failed = 0
     with tempfile.TemporaryDirectory() as folder:
