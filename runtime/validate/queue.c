@@ -268,7 +268,7 @@ void validate_told(struct validate *v, uint32_t dev, enum npu_order what, uint32
 {
 	struct object *object;
 
-	v->told |= what != NPU_ORDER_ASKED && what != NPU_ORDER_KIND;
+	v->told = true;
 	switch (what) {
 	case NPU_ORDER_STREAM:
 		order_seen(v->order, order_stream(v->order, dev, id), value, true);
