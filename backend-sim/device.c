@@ -16,7 +16,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define DIES_OF_910C 2u
+#define DIES_OF_910C   2u
+#define SERVER_ID_NONE 0x3ff /* in no supernode; the node of a 910C is its only server */
 
 static drvError_t no_such_device(const struct bsim *bs, const char *call, uint32_t dev)
 {
@@ -220,7 +221,7 @@ static bool device_fact(const struct bsim *bs, uint32_t dev, int32_t module, int
 		{ MODULE_TYPE_SYSTEM, INFO_TYPE_PHY_CHIP_ID, dev / dies },
 		{ MODULE_TYPE_SYSTEM, INFO_TYPE_PHY_DIE_ID, dev % dies },
 		{ MODULE_TYPE_SYSTEM, INFO_TYPE_SDID, dev },
-		{ MODULE_TYPE_SYSTEM, INFO_TYPE_SERVER_ID, 0 }, /* the node is one server */
+		{ MODULE_TYPE_SYSTEM, INFO_TYPE_SERVER_ID, p->is_910c ? 0 : SERVER_ID_NONE },
 		{ MODULE_TYPE_SYSTEM, INFO_TYPE_SUPER_POD_ID, 0 },
 		{ MODULE_TYPE_SYSTEM, INFO_TYPE_ADDR_MODE, 0 },
 		{ MODULE_TYPE_SYSTEM, INFO_TYPE_RUN_MACH, 0 },

@@ -107,8 +107,10 @@ void run_functionally(sim_job *job, const sim_memory *memory, const mmu_root *ro
 		bytes = reach(job, job->dst, true, bytes, memory, roots, dst);
 	src.cut(std::min(bytes, src.bytes()));
 	dst.cut(std::min(bytes, dst.bytes()));
-	move_bytes(job, dst, src, 0);
 	job->moved_bytes = bytes;
+	bytes = move_bytes(job, dst, src, 0);
+	if (job->status == SIM_FAULT_HOST)
+		job->moved_bytes = bytes;
 }
 
 } // namespace npusim

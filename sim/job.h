@@ -43,8 +43,10 @@ struct sim_memory {
 struct sim_ref {
 	int space;   /* device whose page table translates va, SIM_NODE_HOST for the host's, or
 			SIM_RAW */
-	uint64_t va; /* virtual address there; with SIM_RAW a pointer of this process, pinned and
-			not translated */
+	uint64_t va; /* virtual address there; with SIM_RAW a pointer of this process, not
+			translated */
+	int pid;     /* SIM_RAW: 0 for memory that stays as long as the job; else this process's id:
+			it may go meanwhile, and the kernel moves its bytes (transport/loose.h) */
 };
 #define SIM_RAW (-1)
 
@@ -73,6 +75,7 @@ enum sim_status {
 	SIM_FAULT_TRANSLATION, /* no valid descriptor for fault_va in fault_space */
 	SIM_FAULT_PERMISSION,  /* write to a page mapped read-only */
 	SIM_FAULT_ADDRESS,     /* a descriptor points at memory that is not there */
+	SIM_FAULT_HOST,        /* SIM_RAW memory at fault_va is gone, or not to be written */
 	SIM_NO_MEMORY          /* this process has none for the job; no fault_va */
 };
 

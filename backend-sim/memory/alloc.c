@@ -173,6 +173,12 @@ drvError_t bsim_halMemAlloc(struct npu_driver *self, void **pp, unsigned long lo
 
 void allocation_end(struct bsim *bs, struct allocation *a)
 {
+	if (!gone_hold_locked(bs, a))
+		allocation_finish(bs, a);
+}
+
+void allocation_finish(struct bsim *bs, struct allocation *a)
+{
 	if (a->kind == NPU_PLACE_PINNED)
 		window_close_to_cpu(a->va, a->bytes);
 	if (a->block != NULL) {

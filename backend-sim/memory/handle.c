@@ -277,6 +277,8 @@ static drvError_t check_place(struct bsim *bs, const char *call, const struct dr
 		return bsim_fail(DRV_ERROR_INVALID_DEVICE,
 				 "%s: prop.devid is %u; this server has devices 0 to %u", call,
 				 prop->devid, bs->devices - 1);
+	if (prop->side == MEM_DEV_SIDE && !bsim_require_device_locked(bs, call, prop->devid))
+		return DRV_ERROR_PARA_ERROR;
 	if (prop->side == MEM_HOST_NUMA_SIDE && prop->devid != ANY_NUMA &&
 	    prop->devid >= bs->profile.host_numa_nodes)
 		return bsim_fail(DRV_ERROR_PARA_ERROR,

@@ -208,6 +208,10 @@ struct allocation {
 	uint64_t opened_offset;   /* OPENED, REGISTERED: what was handed out is va + this */
 	struct allocation *next, **link;
 	struct bsim_made made;
+	/* Freed, and there for entries alone that were sent before driver call gone_number: how
+	 * many of them are not done. */
+	uint64_t gone_number;
+	unsigned held;
 };
 
 /* A 1 GiB heap. Its pages are the allocations' own blocks, or - of 4 KiB on a device - parts of
@@ -224,9 +228,19 @@ struct pool {
 	uint64_t *written;          /* pages that were handed out since their frame came */
 };
 
+#define ALLOC_GONE_MAX 64u
+
+struct gone_range {
+	uint64_t va, bytes, number;
+	const char *call; /* a literal */
+};
+
 struct alloc_table {
-	struct allocation *all; /* the newest first */
-	struct pool *pools;     /* in the order of their making */
+	struct allocation *all;  /* the newest first */
+	struct allocation *held; /* freed, see gone.c; not counted */
+	struct gone_range gone[ALLOC_GONE_MAX];
+	uint64_t gone_count; /* ever */
+	struct pool *pools;  /* in the order of their making */
 	uint64_t count[NPU_PLACE_KIND_COUNT], bytes[NPU_PLACE_KIND_COUNT];
 };
 
@@ -285,17 +299,28 @@ static inline struct mapping *window_mapping(const struct window *w, uint64_t va
 	return slots == NULL ? NULL : slots[va >> 21 & (WINDOW_SLOTS - 1)];
 }
 
-/* The allocation at va in a heap or in a range of its own; NULL for none. */
-static inline struct allocation *allocation_at(const struct window *w, uint64_t va)
+#define ALLOCATION_NOW UINT64_MAX
+
+/* The allocation at va in a heap or in a range of its own, for what was sent by driver call `sent`;
+ * NULL for none. */
+static inline struct allocation *allocation_sent_at(const struct window *w, uint64_t va,
+						    uint64_t sent)
 {
 	const struct range *r = window_peek(w, va);
+	struct allocation *a = NULL;
 
 	if (r != NULL && r->kind == RANGE_POOL)
-		return r->pool->owner[(va - r->va) >> r->pool->kind.page_lg2];
-	if (r != NULL && r->kind == RANGE_ALLOCATION && r->allocation != NULL &&
-	    va - r->allocation->va < r->allocation->bytes)
-		return r->allocation;
-	return NULL;
+		a = r->pool->owner[(va - r->va) >> r->pool->kind.page_lg2];
+	else if (r != NULL && r->kind == RANGE_ALLOCATION && r->allocation != NULL &&
+		 va - r->allocation->va < r->allocation->bytes)
+		a = r->allocation;
+	return a != NULL && a->gone_number != 0 && a->gone_number <= sent ? NULL : a;
+}
+
+/* The same as of now. */
+static inline struct allocation *allocation_at(const struct window *w, uint64_t va)
+{
+	return allocation_sent_at(w, va, ALLOCATION_NOW);
 }
 
 /* ---- window.c: who has which addresses ---- */
@@ -405,11 +430,27 @@ struct allocation *allocation_new(struct bsim *bs, const char *call, const struc
 void allocation_drop(struct bsim *bs, struct allocation *a);
 /* Ends the heaps of a memory that nothing is in. */
 void pool_end_empty(struct bsim *bs, unsigned memory);
-/* Ends an allocation with everything that belongs to it. */
+/* Ends an allocation with everything that belongs to it; host memory, once no queued work uses it.
+ */
 void allocation_end(struct bsim *bs, struct allocation *a);
+/* The same at once. */
+void allocation_finish(struct bsim *bs, struct allocation *a);
+/* Out of its list, and first in another. */
+void allocation_move(struct allocation *a, struct allocation **list);
 
 /* The frame and offset behind a 4 KiB page allocation's first page. */
 const struct node_block *allocation_frame(const struct allocation *a, uint64_t va);
+
+/* ---- gone.c: host memory that was given back ---- */
+
+/* The allocation is freed. True: it is host memory that queued work uses, and stays until
+ * gone_release_locked() finishes it. */
+bool gone_hold_locked(struct bsim *bs, struct allocation *a);
+/* An entry that driver call `sent` sent does not use [va, va + bytes) any more. */
+void gone_release_locked(struct bsim *bs, uint64_t va, uint64_t bytes, uint64_t sent);
+/* Which call gave memory at va back, as far as it is remembered: a static buffer a thread. NULL:
+ * none. */
+const char *gone_text_locked(const struct bsim *bs, uint64_t va);
 
 /* ---- fault.c ---- */
 

@@ -65,13 +65,18 @@ static struct npu_place place_in_allocation(const struct allocation *a, uint64_t
 
 struct npu_place place_at(const struct bsim *bs, uint64_t va)
 {
+	return place_sent_at(bs, va, ALLOCATION_NOW);
+}
+
+struct npu_place place_sent_at(const struct bsim *bs, uint64_t va, uint64_t sent)
+{
 	const struct window *w = bs->window;
 	const struct range *r = w == NULL ? NULL : window_peek(w, va);
 	const struct allocation *a;
 
 	if (r != NULL && range_is_reservation(r))
 		return place_in_reservation(bs, r, va);
-	a = w == NULL ? NULL : allocation_at(w, va);
+	a = w == NULL ? NULL : allocation_sent_at(w, va, sent);
 	if (a != NULL)
 		return place_in_allocation(a, va);
 	if (w != NULL && window_has(w, va))
@@ -95,8 +100,9 @@ const char *place_text_locked(struct bsim *bs, uint64_t va)
 		[NPU_PLACE_OPENED] = "the memory opened by its name",
 		[NPU_PLACE_REGISTERED] = "registered host memory",
 	};
-	static __thread char text[256];
+	static __thread char text[400];
 	struct npu_place p = place_at(bs, va);
+	const char *gone = p.kind == NPU_PLACE_FREE ? gone_text_locked(bs, va) : NULL;
 	char into[64] = " is", where[64] = "", of[40] = "";
 
 	if (p.base != 0 && va != p.base)
@@ -109,7 +115,8 @@ const char *place_text_locked(struct bsim *bs, uint64_t va)
 	else if (npu_place_is_translated(&p))
 		snprintf(of, sizeof(of), ", %s%s", p.owner == NPU_OWNER_HOST ? "memory of " : "",
 			 bsim_memory_text(place_memory(&p)));
-	snprintf(text, sizeof(text), "0x%" PRIx64 "%s %s%s%s", va, into, names[p.kind], where, of);
+	snprintf(text, sizeof(text), "0x%" PRIx64 "%s %s%s%s%s%s", va, into, names[p.kind], where,
+		 of, gone != NULL ? ": " : "", gone != NULL ? gone : "");
 	return text;
 }
 

@@ -16,6 +16,8 @@
 /* All but next_mapped. Reads only: the report of a host access calls it without the lock, and may
  * then get a wrong answer. Everybody else has bsim.lock. */
 struct npu_place place_at(const struct bsim *bs, uint64_t va);
+/* The same for an entry that driver call `sent` sent: host memory that was freed since is there. */
+struct npu_place place_sent_at(const struct bsim *bs, uint64_t va, uint64_t sent);
 /* "0x12c000200000 (2 MiB into the mapping at 0x12c000000000, 4 MiB, device 0)": a static buffer a
  * thread. */
 const char *place_text_locked(struct bsim *bs, uint64_t va);

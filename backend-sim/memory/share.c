@@ -123,13 +123,14 @@ drvError_t bsim_halMemExportToShareableHandleV2(struct npu_driver *self, drv_mem
 
 /* ---- import ---- */
 
-/* In the process that exported: refused on its own device by all, on another by the documents. */
+/* In the process that exported: refused on the memory's own device by all, on another by the
+ * documents. The host's memory is on no device. */
 static drvError_t check_own_export(struct bsim *bs, uint32_t share_id, uint32_t dev,
 				   const struct node_share_info *info)
 {
 	if (!info->exporter_is_me)
 		return DRV_ERROR_NONE;
-	if (dev == info->device)
+	if (info->memory != SIM_NODE_HOST && dev == info->device)
 		npu_message_set(IMPORT ": share %u was exported by this very process; use the "
 				       "handle that it was exported from",
 				share_id);
@@ -137,7 +138,8 @@ static drvError_t check_own_export(struct bsim *bs, uint32_t share_id, uint32_t 
 		npu_message_set(IMPORT
 				": share %u was exported by this very process; the documents "
 				"allow imports by other processes alone (the driver takes "
-				"those of another device: NPUSIM_CONTRACT=driver)",
+				"host memory, and imports on another device: "
+				"NPUSIM_CONTRACT=driver)",
 				share_id);
 	else
 		return DRV_ERROR_NONE;

@@ -261,6 +261,20 @@ static drvError_t place_alone(struct bsim *bs, const char *call, const struct po
 	return DRV_ERROR_NONE;
 }
 
+void allocation_move(struct allocation *a, struct allocation **list)
+{
+	if (a->link != NULL) {
+		*a->link = a->next;
+		if (a->next != NULL)
+			a->next->link = a->link;
+	}
+	a->next = *list;
+	a->link = list;
+	if (a->next != NULL)
+		a->next->link = &a->next;
+	*list = a;
+}
+
 struct allocation *allocation_new(struct bsim *bs, const char *call, const struct pool_kind *kind,
 				  uint64_t bytes, drvError_t *out_error)
 {
@@ -283,11 +297,7 @@ struct allocation *allocation_new(struct bsim *bs, const char *call, const struc
 	}
 	a->made.number = bs->call_number;
 	a->made.ps = bsim_now_locked(bs);
-	a->next = bs->allocs->all;
-	a->link = &bs->allocs->all;
-	if (a->next != NULL)
-		a->next->link = &a->next;
-	bs->allocs->all = a;
+	allocation_move(a, &bs->allocs->all);
 	bs->allocs->count[a->kind]++;
 	bs->allocs->bytes[a->kind] += a->bytes;
 	fault_install();
@@ -338,8 +348,10 @@ void allocation_drop(struct bsim *bs, struct allocation *a)
 	*a->link = a->next;
 	if (a->next != NULL)
 		a->next->link = a->link;
-	bs->allocs->count[a->kind]--;
-	bs->allocs->bytes[a->kind] -= a->bytes;
+	if (a->gone_number == 0) { /* else when it was freed */
+		bs->allocs->count[a->kind]--;
+		bs->allocs->bytes[a->kind] -= a->bytes;
+	}
 	free(a);
 }
 
@@ -360,8 +372,17 @@ void alloc_table_close(struct bsim *bs)
 {
 	if (bs->allocs == NULL)
 		return;
+	/* Engines bring what they have begun to its end where its memory goes: the host's is last.
+	 */
+	for (struct allocation *a = bs->allocs->all, *next; a != NULL; a = next) {
+		next = a->next;
+		if (a->memory != SIM_NODE_HOST)
+			allocation_finish(bs, a);
+	}
 	while (bs->allocs->all != NULL)
-		allocation_end(bs, bs->allocs->all);
+		allocation_finish(bs, bs->allocs->all);
+	while (bs->allocs->held != NULL)
+		allocation_finish(bs, bs->allocs->held);
 	while (bs->allocs->pools != NULL)
 		end_pool(bs, bs->allocs->pools);
 	free(bs->allocs);

@@ -28,12 +28,32 @@ struct listing {
 	int entry[NODE_MEMBERS]; /* of info->members, -1: not listed */
 };
 
+/* Adds a block that was exported to what a holder has. */
+static void list_share(const struct node *node, const struct block_place *place, unsigned slot,
+		       struct node_member_info *member)
+{
+	const struct share_record *share = &node->shares[place->record->share - 1];
+	const struct grant *grant = &share->grant;
+	unsigned exporter = grant->exporter;
+	bool there = grant->exporter_generation == node->control->members[exporter].generation;
+
+	if (there && exporter == slot && !share->exporter_gone) {
+		member->exported++;
+		return;
+	}
+	member->imported++;
+	if (there && !share->exporter_gone && block_is_held_by(place, exporter))
+		return;
+	member->kept_pid = member->kept_frames == 0 || member->kept_pid == grant->exporter_pid
+				   ? grant->exporter_pid
+				   : 0;
+	member->kept_frames += place->record->frames;
+}
+
 static void list_block(struct node *node, uint32_t id, void *arg)
 {
 	struct listing *listing = arg;
 	struct block_place place = block_at(node, id);
-	const struct grant *grant =
-		place.record->share ? &node->shares[place.record->share - 1].grant : NULL;
 
 	if (place.frame >= place.memory->usable)
 		return;
@@ -45,9 +65,8 @@ static void list_block(struct node *node, uint32_t id, void *arg)
 		member = &listing->info->members[listing->entry[slot]];
 		member->frames[place.memory->index] += place.record->frames;
 		member->blocks++;
-		member->shares +=
-			grant && grant->exporter == slot &&
-			grant->exporter_generation == node->control->members[slot].generation;
+		if (place.record->share)
+			list_share(node, &place, slot, member);
 	}
 }
 

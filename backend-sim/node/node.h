@@ -176,7 +176,9 @@ struct node_member_info {
 	uint64_t start_time; /* clock ticks since boot, as in /proc/PID/stat */
 	char command[64];
 	uint64_t frames[SIM_NODE_MAX]; /* held, by memory */
-	uint32_t blocks, shares;
+	uint32_t blocks, exported, imported;
+	uint64_t kept_frames; /* of imported ones whose exporter has freed them, or is gone */
+	pid_t kept_pid;       /* the exporter; 0: several */
 };
 struct node_info {
 	char name[64];

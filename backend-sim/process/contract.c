@@ -5,6 +5,7 @@
  * of both; where a row applies is decided by the callers.
  */
 #include "process/contract.h"
+#include "process/ops.h"
 
 /* Rules are those of CANN 8.5's pages on the virtual memory calls (R: aclrtReserveMemAddress, P:
  * aclrtMallocPhysical, M: aclrtMapMem, I: aclrtMemImportFromShareableHandle). Where a page names no
@@ -61,9 +62,10 @@ static const struct contract_rule rules[CONTRACT_ROW_COUNT] = {
 		"documented: not at once; driver: does not look",
 	},
 	[CONTRACT_IMPORT_SAME_PROCESS] = {
-		"I5", "an import in the exporting process, on another device",
+		"I5", "an import in the exporting process, of host memory or on another device",
 		DRV_ERROR_IOCRL_FAIL, DRV_ERROR_NONE, "507899", "success",
-		"documented: across processes only; driver: refuses the exporter's device alone",
+		"documented: across processes only; driver: refuses the memory's own device "
+		"alone",
 	},
 	[CONTRACT_SYNC_COPY_TWO_DEVICES] = {
 		"R8", "a synchronous copy of reserved memory between two devices",
@@ -80,6 +82,7 @@ static const struct contract_rule rules[CONTRACT_ROW_COUNT] = {
 
 #define NOTED_CALLS 4u /* of each row: more share the last place */
 
+static __thread bool documented;                           /* the calls are an aclrt function's */
 static const char *noted[CONTRACT_ROW_COUNT][NOTED_CALLS]; /* bsim.lock */
 
 const struct contract_rule *contract_rule(enum contract_row row)
@@ -116,12 +119,19 @@ static void note(const struct bsim *bs, enum contract_row row, const char *call)
 
 bool contract_docs_apply(struct bsim *bs, enum contract_row row, const char *call)
 {
-	note(bs, row, call);
-	return bs->contract == BSIM_DOCS;
+	if (documented)
+		note(bs, row, call);
+	return documented && bs->contract == BSIM_DOCS;
 }
 
 drvError_t contract_code(struct bsim *bs, enum contract_row row, const char *call)
 {
-	note(bs, row, call);
-	return bs->contract == BSIM_DOCS ? rules[row].docs : rules[row].driver;
+	return contract_docs_apply(bs, row, call) ? rules[row].docs : rules[row].driver;
+}
+
+drvError_t bsim_npusimDocumented(struct npu_driver *self, bool on)
+{
+	(void)self;
+	documented = on;
+	return DRV_ERROR_NONE;
 }

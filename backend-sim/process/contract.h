@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The two contracts, for calls that reach a case in which the documentation and the driver's
- * source differ: what each of them answers, and the query for the answer in force. Called with
- * bsim.lock held.
+ * source differ: what each of them answers, and the query for the answer in force. The documents'
+ * rules are about aclrt functions: a call that is not one's (npusimDocumented) gets the driver's
+ * answer, without a note. Called with bsim.lock held.
  */
 #ifndef NPUSIM_BSIM_CONTRACT_H
 #define NPUSIM_BSIM_CONTRACT_H
@@ -22,8 +23,7 @@ enum contract_row {
 	CONTRACT_MAP_LARGER,          /* M2: 107000; driver OUT_OF_MEMORY 207001 */
 	CONTRACT_MAP_UNALIGNED_SIZE,  /* M2: 107000; driver PARA_ERROR 507899 */
 	CONTRACT_MAP_MIXED_IMPORT,    /* M6: 107000; driver accepts */
-	CONTRACT_IMPORT_SAME_PROCESS, /* I5: 507899 on any device; driver: another device is allowed
-				       */
+	CONTRACT_IMPORT_SAME_PROCESS, /* I5: 507899; driver: its own device alone */
 	CONTRACT_SYNC_COPY_TWO_DEVICES, /* R8: 507899; driver copies */
 	CONTRACT_NOUC_NEEDS_910C,       /* docs: 207000 on 910B; driver: any */
 	CONTRACT_ROW_COUNT
@@ -31,7 +31,7 @@ enum contract_row {
 /* Under the active contract: true if the row's documented answer applies. Leaves the note of what
  * the other contract would have answered (once a row and call name at level warn, then debug). */
 bool contract_docs_apply(struct bsim *bs, enum contract_row row, const char *call);
-/* The code of the active contract for a row in which both fail, with the note. */
+/* The code of the active contract, with the note. */
 drvError_t contract_code(struct bsim *bs, enum contract_row row, const char *call);
 
 /* A row as it is written down, for tests and for the description of the backend. */

@@ -52,6 +52,7 @@ drvError_t bsim_end(struct bsim_call *call)
 	if (bs->catch_up != NULL)
 		bs->catch_up(bs);
 	pthread_mutex_unlock(&bs->lock);
+	cancel_let(&call->cancel_before);
 	return call->result;
 }
 

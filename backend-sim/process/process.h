@@ -20,6 +20,7 @@
 #include <pthread.h>
 
 #include "base/base.h"
+#include "base/cancel.h"
 #include "node/node.h"
 #include "npusim/driver.h"
 #include "sim.h"
@@ -61,7 +62,10 @@ struct bsim {
 	struct alloc_table *allocs;
 	const struct dialect *cuda; /* NULL: the window's rules */
 	struct queue_set *queues;
-	void (*catch_up)(struct bsim *bs); /* of the queues, at the end of every call; or NULL */
+	/* Of the queues, or NULL: at the end of every call; and how many entries that are not done
+	 * copy from or write to [va, va + bytes). */
+	void (*catch_up)(struct bsim *bs);
+	unsigned (*uses)(struct bsim *bs, uint64_t va, uint64_t bytes);
 };
 
 /* The one object of the process: the report of a host access needs it outside of a call. NULL
@@ -88,6 +92,7 @@ struct bsim_call {
 	unsigned page_lg2; /* 21 */
 	uint64_t pages;    /* 1 */
 	bool locked;
+	int cancel_before; /* locked: what cancel_hold() gave */
 };
 
 /* True in a child that was forked after the node was joined. */
@@ -105,6 +110,7 @@ static inline struct bsim_call bsim_begin(struct npu_driver *self, enum sim_call
 		call.result = bsim_forked();
 		return call;
 	}
+	call.cancel_before = cancel_hold();
 	pthread_mutex_lock(&call.bs->lock);
 	call.locked = true;
 	call.bs->call_number++;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "queue/copy.h"
+#include "memory/memory.h"
 #include "process/ops.h"
 #include "queue/queue.h"
 
@@ -25,10 +26,14 @@ static uint64_t value_at(struct bsim *bs, uint64_t va)
 {
 	struct copy_end end;
 	unsigned char *at = NULL;
-	uint64_t run;
+	uint64_t run, found = 0;
 
-	if (copy_end_locked(bs, CALL, "address", va, sizeof(uint64_t), &end) == DRV_ERROR_NONE)
-		at = copy_at_locked(bs, &end.ref, false, &run);
+	if (copy_end_locked(bs, CALL, "address", va, sizeof(found), ALLOCATION_NOW, &end) !=
+	    DRV_ERROR_NONE)
+		return 0;
+	if (end.kind == NPU_PLACE_REGISTERED)
+		return host_move_value(bs, &end, &found, sizeof(found), false) ? found : 0;
+	at = copy_at_locked(bs, &end.ref, false, &run);
 	return at == NULL ? 0 : __atomic_load_n((uint64_t *)at, __ATOMIC_ACQUIRE);
 }
 
@@ -85,6 +90,7 @@ static bool is_over(void *arg)
 drvError_t bsim_npusimAwait(struct npu_driver *self, uint32_t dev, uint32_t stream, uint32_t cq,
 			    uint32_t wall_ms, struct npu_head *out)
 {
+	UNCANCELLED;
 	struct bsim *bs = bsim_of(self);
 	struct await await = { .id = cq };
 	drvError_t result;

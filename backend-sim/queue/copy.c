@@ -6,13 +6,12 @@
  */
 #include "queue/copy.h"
 
-#include <errno.h>
 #include <glib.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "cuda/dialect.h"
+#include "memory/memory.h"
 #include "memory/place.h"
 #include "memory/tables.h"
 #include "process/ops.h"
@@ -53,13 +52,13 @@ static bool place_continues(const struct npu_place *first, const struct npu_plac
 
 /* Walks the places of [va, va + bytes): all of them must be reached in the way of the first. */
 static drvError_t range_check(struct bsim *bs, const char *call, const char *argument, uint64_t va,
-			      uint64_t bytes, const struct npu_place *first)
+			      uint64_t bytes, uint64_t sent, const struct npu_place *first)
 {
 	struct npu_place place = *first;
 
 	for (uint64_t at; place.base + place.bytes < va + bytes;) {
 		at = place.base + place.bytes;
-		place = place_at(bs, at);
+		place = place_sent_at(bs, at, sent);
 		if (place.kind <= NPU_PLACE_RESERVED)
 			return not_mapped(bs, call, argument, va, bytes, at);
 		if (!place_continues(first, &place))
@@ -98,9 +97,9 @@ static drvError_t end_by_access(struct bsim *bs, const char *call, const char *a
 }
 
 drvError_t copy_end_locked(struct bsim *bs, const char *call, const char *argument, uint64_t va,
-			   uint64_t bytes, struct copy_end *out)
+			   uint64_t bytes, uint64_t sent, struct copy_end *out)
 {
-	struct npu_place place = place_at(bs, va);
+	struct npu_place place = place_sent_at(bs, va, sent);
 	drvError_t result = DRV_ERROR_NONE;
 	bool translated = npu_place_is_translated(&place);
 
@@ -113,7 +112,7 @@ drvError_t copy_end_locked(struct bsim *bs, const char *call, const char *argume
 	if (place.kind == NPU_PLACE_MAPPED && bs->cuda != NULL)
 		return end_by_access(bs, call, argument, va, bytes, &place, out);
 	if (place.kind != NPU_PLACE_PAGEABLE)
-		result = range_check(bs, call, argument, va, bytes, &place);
+		result = range_check(bs, call, argument, va, bytes, sent, &place);
 	else if (place_at(bs, va + bytes - 1).kind != NPU_PLACE_PAGEABLE)
 		result = bsim_fail(DRV_ERROR_IOCRL_FAIL,
 				   "%s: %s: %s at 0x%llx starts in the program's own memory and "
@@ -127,126 +126,6 @@ drvError_t copy_end_locked(struct bsim *bs, const char *call, const char *argume
 	out->ref.space = translated ? (int)out->memory : SIM_RAW;
 	out->ref.va = translated ? va : place.host_va;
 	return DRV_ERROR_NONE;
-}
-
-/* ---- the program's own memory ---- */
-
-#ifndef MADV_POPULATE_READ
-#define MADV_POPULATE_READ  22
-#define MADV_POPULATE_WRITE 23
-#endif
-
-static int populate(uint64_t va, uint64_t bytes, bool write)
-{
-	uint64_t start = va & ~UINT64_C(4095), end = (va + bytes + 4095) & ~UINT64_C(4095);
-	int rc;
-
-	do
-		rc = madvise((void *)start, end - start,
-			     write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ);
-	while (rc != 0 && errno == EINTR);
-	return rc == 0 ? 0 : errno;
-}
-
-/* True if every page of the range is mapped, whatever for; touches none. *resident: bytes whose
- * pages the host has given already, as far as that holds. */
-static bool pages_mapped(uint64_t va, uint64_t bytes, uint64_t *resident)
-{
-	unsigned char state[4096];
-	uint64_t end = va + bytes;
-
-	*resident = 0;
-	for (uint64_t at = va & ~UINT64_C(4095), pages; at < end; at += pages * 4096) {
-		pages = MIN((end - at + 4095) / 4096, sizeof(state));
-		if (mincore((void *)at, pages * 4096, state) != 0)
-			return false;
-		for (uint64_t i = 0; i < pages; i++)
-			*resident += (state[i] & 1) * 4096u;
-	}
-	return true;
-}
-
-/* Kernels before 5.14 know no such call, and qemu-user says of any page that all is well. */
-static bool populate_works(void)
-{
-	static int known = -1;
-	int works = __atomic_load_n(&known, __ATOMIC_RELAXED);
-	void *none;
-
-	if (works >= 0)
-		return works;
-	none = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	works = populate((uint64_t)&works, sizeof(works), true) == 0 &&
-		populate((uint64_t)none, 4096, false) != 0;
-	munmap(none, 4096);
-	__atomic_store_n(&known, works, __ATOMIC_RELAXED);
-	return works;
-}
-
-/* Where no bytes move the check takes no memory: some kernels give a page that is read some. */
-static bool pages_usable(const struct bsim *bs, uint64_t va, uint64_t bytes, bool write)
-{
-	uint64_t resident;
-	int why;
-
-	if (!bs->contents || !populate_works())
-		return pages_mapped(va, bytes, &resident);
-	why = populate(va, bytes, write);
-	return why != ENOMEM && why != EFAULT && why != EINVAL;
-}
-
-static drvError_t pageable_check(const struct bsim *bs, const char *call, const char *argument,
-				 const struct copy_end *end, uint64_t bytes, bool write)
-{
-	uint64_t va = end->ref.va, good = 0, bad = bytes;
-
-	if ((end->kind != NPU_PLACE_PAGEABLE && end->kind != NPU_PLACE_REGISTERED) ||
-	    pages_usable(bs, va, bytes, write))
-		return DRV_ERROR_NONE;
-	while (bad - good > 1) { /* the shortest part that fails: its last byte */
-		uint64_t middle = good + (bad - good) / 2;
-
-		if (pages_usable(bs, va, middle, write))
-			good = middle;
-		else
-			bad = middle;
-	}
-	return bsim_fail(DRV_ERROR_IOCRL_FAIL,
-			 "%s: %s: byte %llu of %s at 0x%llx is no %s memory of this process", call,
-			 argument, (unsigned long long)(bad - 1), npu_size_text(bytes),
-			 (unsigned long long)va, write ? "writable" : "readable");
-}
-
-drvError_t copy_room_locked(struct bsim *bs, const char *call, const struct copy_end *end,
-			    uint64_t bytes)
-{
-	uint64_t room, resident, missing = 0;
-
-	if (!bs->contents || end->ref.space == SIM_RAW || bytes < UINT64_C(64) << 20)
-		return DRV_ERROR_NONE;
-	room = node_host_room_bytes();
-	if (bytes <= room)
-		return DRV_ERROR_NONE;
-	for (uint64_t done = 0, run; done < bytes; done += run) {
-		struct sim_ref ref = { .space = end->ref.space, .va = end->ref.va + done };
-		unsigned char *at = copy_at_locked(bs, &ref, true, &run);
-
-		if (at == NULL)
-			return DRV_ERROR_NONE; /* the engine will say it better */
-		run = MIN(run, bytes - done);
-		pages_mapped((uint64_t)at, run, &resident);
-		missing += run - MIN(resident, run);
-	}
-	if (missing <= room)
-		return DRV_ERROR_NONE;
-	return bsim_fail(
-		DRV_ERROR_OUT_OF_MEMORY,
-		"%s: writing %s at 0x%llx needs %s of this machine's memory for pages that "
-		"nothing has touched "
-		"yet, and it has %s to give: use a smaller device (NPUSIM_HBM), fewer "
-		"processes, or touch less",
-		call, npu_size_text(bytes), (unsigned long long)end->ref.va, npu_size_text(missing),
-		npu_size_text(room));
 }
 
 unsigned char *copy_at_locked(struct bsim *bs, const struct sim_ref *ref, bool write,
@@ -366,18 +245,16 @@ static drvError_t plan_queue_device(struct bsim *bs, const char *call, unsigned 
 	return result == DRV_ERROR_NONE ? copy_access_locked(bs, call, issuer, &plan->src) : result;
 }
 
-drvError_t copy_plan_locked(struct bsim *bs, const char *call, int issuer, uint64_t dst,
-			    uint64_t src, uint64_t bytes, struct copy_plan *out)
+drvError_t copy_plan_locked(struct bsim *bs, const char *call, int issuer, uint64_t sent,
+			    uint64_t dst, uint64_t src, uint64_t bytes, struct copy_plan *out)
 {
 	struct copy_plan plan = { .device = 0 };
-	drvError_t result = copy_end_locked(bs, call, "dst", dst, bytes, &plan.dst);
+	drvError_t result = copy_end_locked(bs, call, "dst", dst, bytes, sent, &plan.dst);
 
 	if (result == DRV_ERROR_NONE)
-		result = copy_end_locked(bs, call, "src", src, bytes, &plan.src);
-	if (result == DRV_ERROR_NONE)
-		result = pageable_check(bs, call, "src", &plan.src, bytes, false);
-	if (result == DRV_ERROR_NONE)
-		result = pageable_check(bs, call, "dst", &plan.dst, bytes, true);
+		result = copy_end_locked(bs, call, "src", src, bytes, sent, &plan.src);
+	if (result == DRV_ERROR_NONE && issuer == COPY_SYNC)
+		result = host_check_locked(bs, call, &plan, bytes);
 	if (result != DRV_ERROR_NONE)
 		return result;
 	if (plan.dst.memory == SIM_NODE_HOST)
@@ -393,27 +270,6 @@ drvError_t copy_plan_locked(struct bsim *bs, const char *call, int issuer, uint6
 	if (result == DRV_ERROR_NONE)
 		*out = plan;
 	return result;
-}
-
-drvError_t copy_fault_locked(struct bsim *bs, const char *call, const struct sim_job *job)
-{
-	static const char *const why[] = {
-		[SIM_FAULT_TRANSLATION] = "no translation",
-		[SIM_FAULT_PERMISSION] = "a write to memory that is mapped read-only",
-		[SIM_FAULT_ADDRESS] = "a page table entry that points to no memory",
-	};
-	unsigned long long bytes = job->bytes, moved = job->moved_bytes, va = job->fault_va;
-
-	if (job->status == SIM_NO_MEMORY)
-		return bsim_fail(DRV_ERROR_OUT_OF_MEMORY,
-				 "%s: this process has no memory left to model a copy (ulimit -d, "
-				 "ulimit -v); %llu of %llu bytes were copied",
-				 call, moved, bytes);
-	return bsim_fail(DRV_ERROR_IOCRL_FAIL,
-			 "%s: device %u's engine stopped after %llu of %llu bytes: %s at 0x%llx in "
-			 "the page table of %s: %s",
-			 call, job->device, moved, bytes, why[job->status], va,
-			 bsim_memory_text((unsigned)job->fault_space), place_text_locked(bs, va));
 }
 
 /* ---- moving ---- */
@@ -484,7 +340,7 @@ static drvError_t memcpy_locked(struct bsim *bs, DVdeviceptr dst, size_t dest_ma
 		return too_small(call, dest_max, count, "count");
 	if (count == 0)
 		return DRV_ERROR_NONE;
-	result = copy_plan_locked(bs, call, COPY_SYNC, dst, src, count, &plan);
+	result = copy_plan_locked(bs, call, COPY_SYNC, ALLOCATION_NOW, dst, src, count, &plan);
 	return result == DRV_ERROR_NONE ? move_locked(bs, call, &plan, count) : result;
 }
 
@@ -504,10 +360,10 @@ static drvError_t fill_locked(struct bsim *bs, const char *call, DVdeviceptr dst
 			      unsigned pattern_bytes, size_t bytes)
 {
 	struct copy_end end;
-	drvError_t result = copy_end_locked(bs, call, "dst", dst, bytes, &end);
+	drvError_t result = copy_end_locked(bs, call, "dst", dst, bytes, ALLOCATION_NOW, &end);
 
 	if (result == DRV_ERROR_NONE)
-		result = pageable_check(bs, call, "dst", &end, bytes, true);
+		result = host_check_end(bs, call, "dst", &end, bytes, true);
 	if (result == DRV_ERROR_NONE)
 		result = copy_room_locked(bs, call, &end, bytes);
 	if (result != DRV_ERROR_NONE)
@@ -644,9 +500,10 @@ static drvError_t memcpy_2d_locked(struct bsim *bs, const struct drvMem2D *copy)
 		for (uint64_t row = 0; row < rows && result == DRV_ERROR_NONE; row++) {
 			struct copy_plan plan;
 
-			result = copy_plan_locked(
-				bs, call, COPY_SYNC, (uint64_t)copy->dst + row * copy->dpitch,
-				(uint64_t)copy->src + row * copy->spitch, bytes, &plan);
+			result = copy_plan_locked(bs, call, COPY_SYNC, ALLOCATION_NOW,
+						  (uint64_t)copy->dst + row * copy->dpitch,
+						  (uint64_t)copy->src + row * copy->spitch, bytes,
+						  &plan);
 			if (result == DRV_ERROR_NONE && row == 0)
 				result = memcpy_2d_direction(call, &plan, copy->direction);
 			if (result == DRV_ERROR_NONE && move)
@@ -688,7 +545,8 @@ static drvError_t batch_plan_locked(struct bsim *bs, uint64_t dst, uint64_t src,
 		result = bad_argument(call, dst == 0 ? "dst" : "src",
 				      "is NULL: it must be the address of memory");
 	else
-		result = copy_plan_locked(bs, call, COPY_SYNC, dst, src, bytes, out);
+		result =
+			copy_plan_locked(bs, call, COPY_SYNC, ALLOCATION_NOW, dst, src, bytes, out);
 	if (result == DRV_ERROR_NONE &&
 	    (out->dst.memory == SIM_NODE_HOST) == (out->src.memory == SIM_NODE_HOST))
 		result = not_supported(
@@ -750,7 +608,7 @@ static drvError_t prefetch_locked(struct bsim *bs, DVdeviceptr va, size_t bytes,
 		return bsim_fail(DRV_ERROR_INVALID_DEVICE,
 				 "%s: device is %u: there are %u, from 0 on", call, device,
 				 bs->devices);
-	result = copy_end_locked(bs, call, "dev_ptr", va, bytes, &end);
+	result = copy_end_locked(bs, call, "dev_ptr", va, bytes, ALLOCATION_NOW, &end);
 	if (result == DRV_ERROR_NONE && end.ref.space == SIM_RAW)
 		return bsim_fail(DRV_ERROR_INVALID_VALUE, "%s: 0x%llx is no memory of a device",
 				 call, (unsigned long long)va);
@@ -780,7 +638,7 @@ static drvError_t check_end(struct bsim *bs, const char *argument, uint64_t va, 
 		return DRV_ERROR_NONE;
 	if (place_is_reserved(&place) && va + bytes >= va)
 		return cuda_reach_locked(bs, "copy", argument, va, bytes, write, &reach);
-	return copy_end_locked(bs, "copy", argument, va, bytes, &end);
+	return copy_end_locked(bs, "copy", argument, va, bytes, ALLOCATION_NOW, &end);
 }
 
 drvError_t bsim_npusimCheckCopy(struct npu_driver *self, DVdeviceptr dst, DVdeviceptr src,

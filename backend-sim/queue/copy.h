@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Copies inside backend-sim: which engine of which device moves bytes between two addresses, and
- * the message if none may. Shared by the synchronous calls (copy.c) and the queues (sqe.c). It
- * moves nothing itself.
+ * the message if none may (copy.c); what the host's memory is good for (host.c). Shared by the
+ * synchronous calls and the queues (sqe.c). It moves nothing itself.
  */
 #ifndef NPUSIM_BSIM_COPY_H
 #define NPUSIM_BSIM_COPY_H
@@ -23,9 +23,10 @@ struct copy_plan {
 
 /* How the bytes at [va, va + bytes), bytes > 0, are reached: SIM_RAW for the program's own and
  * pinned memory, else a space. All of them must be one kind of place (they may span mappings);
- * IOCRL_FAIL and a message that names the first byte that is not mapped. */
+ * IOCRL_FAIL and a message that names the first byte that is not mapped. `sent`: host memory that
+ * was freed after this driver call is there; ALLOCATION_NOW: none is. */
 drvError_t copy_end_locked(struct bsim *bs, const char *call, const char *argument, uint64_t va,
-			   uint64_t bytes, struct copy_end *out);
+			   uint64_t bytes, uint64_t sent, struct copy_end *out);
 /* IOCRL_FAIL and a message if an engine of `device` may not reach this memory. */
 drvError_t copy_access_locked(struct bsim *bs, const char *call, unsigned device,
 			      const struct copy_end *end);
@@ -36,10 +37,28 @@ drvError_t copy_access_locked(struct bsim *bs, const char *call, unsigned device
  * has the copy, or COPY_SYNC: then the device is the memory's own. With nothing but host memory on
  * both sides and COPY_SYNC, the device is the first that is open; none need be where both sides are
  * the program's own (engine is SIM_ENGINE_COUNT then: the CPU copies). IOCRL_FAIL and a message: a
- * byte is not mapped, pageable memory is not the program's to read or write, P2P between the two
- * devices is not enabled, or the contract refuses. */
-drvError_t copy_plan_locked(struct bsim *bs, const char *call, int issuer, uint64_t dst,
-			    uint64_t src, uint64_t bytes, struct copy_plan *out);
+ * byte is not mapped, pageable memory is not the program's to read or write (COPY_SYNC alone), P2P
+ * between the two devices is not enabled, or the contract refuses. */
+drvError_t copy_plan_locked(struct bsim *bs, const char *call, int issuer, uint64_t sent,
+			    uint64_t dst, uint64_t src, uint64_t bytes, struct copy_plan *out);
+
+/* ---- host.c ---- */
+
+/* IOCRL_FAIL and a message if the end, or one of both, is memory of the program that cannot be read
+ * or written now. */
+drvError_t host_check_end(struct bsim *bs, const char *call, const char *argument,
+			  const struct copy_end *end, uint64_t bytes, bool write);
+drvError_t host_check_locked(struct bsim *bs, const char *call, const struct copy_plan *plan,
+			     uint64_t bytes);
+/* The end will be used at a later time: where it may be gone by then, the kernel is to move its
+ * bytes. False: it does not (said once, at info), and what can be checked is to be checked before.
+ */
+bool host_loosen_locked(const struct bsim *bs, struct copy_end *end);
+/* Reads or writes a value in registered memory, which is the program's. False: it is gone. */
+bool host_move_value(const struct bsim *bs, struct copy_end *end, void *value, unsigned bytes,
+		     bool write);
+/* Says in the thread's message that memory of the program cannot be read or written, and why. */
+void host_gone_message_locked(struct bsim *bs, const char *call, uint64_t va, bool write);
 
 /* OUT_OF_MEMORY and a message if writing [end, end + bytes) would need more memory than the host of
  * the simulation has. */

@@ -46,6 +46,7 @@ bool queue_open(struct bsim *bs, char **error)
 	set->pid = getpid();
 	bs->queues = set;
 	bs->catch_up = queue_catch_up_locked;
+	bs->uses = queue_uses_locked;
 	return true;
 }
 
@@ -112,6 +113,7 @@ void queue_close(struct bsim *bs)
 	bury_locked(set);
 	bs->queues = NULL;
 	bs->catch_up = NULL;
+	bs->uses = NULL;
 	pthread_mutex_unlock(&bs->lock);
 	pthread_cond_destroy(&set->changed);
 	pthread_cond_destroy(&set->work);
@@ -415,7 +417,7 @@ struct send_wait {
 
 static uint32_t room(const struct queue_sq *sq)
 {
-	return sq->depth - 1 - (sq->tail + sq->depth - sq->head) % sq->depth;
+	return sq->depth - 1 - queue_undone(sq);
 }
 
 static bool send_ready(void *arg)
@@ -453,9 +455,12 @@ static drvError_t send_check(struct bsim *bs, const char *call, uint32_t dev,
 
 static void put_entries(struct queue_sq *sq, const uint8_t *entries, uint32_t count)
 {
-	if (sq->ring == NULL)
+	if (sq->ring == NULL) {
 		sq->ring = g_malloc0((size_t)sq->depth * STARS_SQE_BYTES);
+		sq->sent = g_new(uint64_t, sq->depth);
+	}
 	for (uint32_t i = 0; i < count; i++) {
+		sq->sent[sq->tail] = sq->bs->call_number;
 		memmove(sq->ring[sq->tail], entries + (size_t)i * STARS_SQE_BYTES, STARS_SQE_BYTES);
 		sq->tail = (sq->tail + 1) % sq->depth;
 	}

@@ -9,7 +9,7 @@
  *   ids.c     ids of streams, events, models and notifies: halResourceIdAlloc, halResourceIdFree,
  *             halResourceConfig
  *   await.c   npusimAwait: what a stream without progress is waiting for
- *   sqe.c     execution of entries
+ *   sqe.c     execution of entries; uses.c: what host memory they use
  *   idle.c    the thread that serves a program which polls memory without making calls
  *
  * A queue executes its entries in order, on simulated time. Entries that move data are jobs of the
@@ -36,6 +36,14 @@
 #define QUEUE_SQ_DEPTH  4096u
 #define QUEUE_CQ_DEPTH  65536u
 #define QUEUE_NO_CQ     UINT32_MAX
+
+/* Fields of entries. */
+static inline uint64_t queue_word(uint32_t low, uint32_t high)
+{
+	return (uint64_t)high << 32 | low;
+}
+#define QUEUE_WRITE_HIGH_MASK  0x1ffffu
+#define QUEUE_WRITE_SIZE(high) ((high) >> 20 & 7u)
 
 /* Ids 0 .. capacity - 1. After an id was given back, all others come first. */
 struct queue_ids {
@@ -74,7 +82,9 @@ struct queue_sq {
 	uint32_t id, cq_id, stream_id, depth;
 	bool only_id; /* no entries can be sent */
 	uint8_t (*ring)[STARS_SQE_BYTES];
+	uint64_t *sent; /* by which driver call, of each entry in the ring */
 	uint32_t head, tail;
+	unsigned told;         /* failures */
 	uint32_t fresh_errors; /* not yet seen by DRV_SQCQ_PROP_SQ_STATUS */
 	enum queue_sq_state state;
 	bool listed; /* in queue_set.ready */
@@ -191,6 +201,16 @@ void queue_poll_locked(struct bsim *bs);
 /* Ends a queue: now, or when its job has ended. */
 void queue_sq_drop_locked(struct bsim *bs, struct queue_sq *sq);
 void queue_sq_free(struct queue_sq *sq);
+
+/* ---- uses.c ---- */
+
+/* How many entries that are not done copy from or write to [va, va + bytes). */
+unsigned queue_uses_locked(struct bsim *bs, uint64_t va, uint64_t bytes);
+/* The queue's entries `first` to count - 1, from its head, will not use host memory any more. */
+void queue_uses_end_locked(struct bsim *bs, const struct queue_sq *sq, uint32_t first,
+			   uint32_t count);
+/* Of entries that were sent and are not done. */
+uint32_t queue_undone(const struct queue_sq *sq);
 
 /* ---- idle.c ---- */
 

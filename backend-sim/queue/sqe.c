@@ -9,10 +9,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "memory/memory.h"
 #include "queue/copy.h"
 #include "queue/queue.h"
 
 #define PS_PER_S UINT64_C(1000000000000)
+#define TOLD_MAX 8u /* failures of a queue, at warn */
 
 /* ---- lists ---- */
 
@@ -76,6 +78,15 @@ static void post_held(struct bsim *bs, struct queue_sq *sq)
 	queue_changed_locked(bs);
 }
 
+/* Once a failure, when it happens: nobody may ever ask for it. */
+static void tell(struct queue_sq *sq, const char *text)
+{
+	bool last = ++sq->told == TOLD_MAX;
+
+	npu_log(sq->told <= TOLD_MAX ? NPU_LOG_WARN : NPU_LOG_INFO, "%s%s", text,
+		last ? "; further failures on this stream are told at info" : "");
+}
+
 static void complete(struct bsim *bs, struct queue_sq *sq, struct queue_error *error)
 {
 	struct stars_sqe_header header;
@@ -83,9 +94,10 @@ static void complete(struct bsim *bs, struct queue_sq *sq, struct queue_error *e
 	memcpy(&header, sq->ring[sq->head], sizeof(header));
 	sq->deadline_ps = sq->deadline_wall_ns = SIM_NEVER;
 	sq->state = SQ_READY;
+	queue_uses_end_locked(bs, sq, 0, 1);
 	if (error->type != 0) {
 		sq->fresh_errors++;
-		npu_log(NPU_LOG_INFO, "%s", error->text);
+		tell(sq, error->text);
 	} else if (!header.wr_cqe) {
 		sq->head = (sq->head + 1) % sq->depth;
 		queue_changed_locked(bs);
@@ -169,6 +181,7 @@ static void job_done(struct sim_job *job)
 
 	if (sq->doomed) {
 		LIST_REMOVE(sq, doomed_link);
+		queue_uses_end_locked(bs, sq, 0, 1);
 		queue_sq_free(sq);
 		return;
 	}
@@ -179,7 +192,9 @@ static void job_done(struct sim_job *job)
 
 		name_entry(sq, "copy", name, sizeof(name));
 		copy_fault_locked(bs, name, job);
-		error = error_of_message(TS_ERROR_SDMA_ERROR, kept);
+		error = error_of_message(job->status == SIM_FAULT_HOST ? TS_ERROR_HOST_MEMORY
+								       : TS_ERROR_SDMA_ERROR,
+					 kept);
 	}
 	complete(bs, sq, &error);
 	if (sq->state == SQ_READY)
@@ -193,13 +208,22 @@ static enum outcome start_copy(struct bsim *bs, struct queue_sq *sq, const char 
 {
 	struct copy_plan plan;
 	char name[96], *kept;
+	bool loose;
 
 	if (bytes == 0)
 		return DONE;
 	kept = message_keep();
 	name_entry(sq, what, name, sizeof(name));
-	if (copy_plan_locked(bs, name, (int)sq->device, dst, src, bytes, &plan) != DRV_ERROR_NONE) {
+	if (copy_plan_locked(bs, name, (int)sq->device, sq->sent[sq->head], dst, src, bytes,
+			     &plan) != DRV_ERROR_NONE) {
 		*error = error_of_message(TS_ERROR_SDMA_ERROR, kept);
+		return DONE;
+	}
+	loose = host_loosen_locked(bs, &plan.dst);
+	loose = host_loosen_locked(bs, &plan.src) && loose;
+	if ((!loose || !bs->contents) &&
+	    host_check_locked(bs, name, &plan, bytes) != DRV_ERROR_NONE) {
+		*error = error_of_message(TS_ERROR_HOST_MEMORY, kept);
 		return DONE;
 	}
 	g_free(kept);
@@ -218,11 +242,6 @@ static enum outcome start_copy(struct bsim *bs, struct queue_sq *sq, const char 
 	sq->state = SQ_BUSY;
 	sim_submit(bs->sim, &sq->job);
 	return STARTED;
-}
-
-static uint64_t word_of(uint32_t low, uint32_t high)
-{
-	return (uint64_t)high << 32 | low;
 }
 
 #define SDMA_OPCODE_MASK     0xffu
@@ -244,8 +263,8 @@ static enum outcome sdma(struct bsim *bs, struct queue_sq *sq, const void *entry
 			"modelled",
 			sqe.control & SDMA_OPCODE_MASK, sqe.ptr_mode & 1u,
 			(sqe.control & SDMA_OFFSET_FLAG) != 0);
-	return start_copy(bs, sq, "SDMA copy", word_of(sqe.dst_addr_low, sqe.dst_addr_high),
-			  word_of(sqe.src_addr_low, sqe.src_addr_high), sqe.length, error);
+	return start_copy(bs, sq, "SDMA copy", queue_word(sqe.dst_addr_low, sqe.dst_addr_high),
+			  queue_word(sqe.src_addr_low, sqe.src_addr_high), sqe.length, error);
 }
 
 static enum outcome pcie_dma(struct bsim *bs, struct queue_sq *sq, const void *entry,
@@ -351,13 +370,14 @@ static enum outcome wait_notify(struct bsim *bs, struct queue_sq *sq, const void
 /* Memory that the task scheduler itself reaches: a device's, and the host's where the driver
  * allocated it. */
 static bool scheduler_reaches(struct bsim *bs, struct queue_sq *sq, const char *what, uint64_t va,
-			      unsigned bytes, struct copy_end *out, struct queue_error *error)
+			      unsigned bytes, uint64_t sent, struct copy_end *out,
+			      struct queue_error *error)
 {
 	char name[96], *kept = message_keep();
 	drvError_t result;
 
 	name_entry(sq, what, name, sizeof(name));
-	result = copy_end_locked(bs, name, "address", va, bytes, out);
+	result = copy_end_locked(bs, name, "address", va, bytes, sent, out);
 	if (result == DRV_ERROR_NONE && out->kind == NPU_PLACE_PAGEABLE)
 		result = bsim_fail(DRV_ERROR_IOCRL_FAIL,
 				   "%s: address: 0x%llx is the program's own memory, which the "
@@ -371,6 +391,22 @@ static bool scheduler_reaches(struct bsim *bs, struct queue_sq *sq, const char *
 		return true;
 	}
 	*error = error_of_message(TS_ERROR_TASK_EXCEPTION, kept);
+	return false;
+}
+
+/* The same of registered memory, which is the program's. False: it is gone. */
+static bool value_moves(struct bsim *bs, struct queue_sq *sq, const char *what,
+			struct copy_end *end, void *value, unsigned bytes, bool write,
+			struct queue_error *error)
+{
+	char name[96], *kept;
+
+	if (host_move_value(bs, end, value, bytes, write))
+		return true;
+	kept = message_keep();
+	name_entry(sq, what, name, sizeof(name));
+	host_gone_message_locked(bs, name, end->ref.va, write);
+	*error = error_of_message(TS_ERROR_HOST_MEMORY, kept);
 	return false;
 }
 
@@ -410,10 +446,8 @@ static void store(unsigned char *at, const uint32_t *value, unsigned bytes)
 	}
 }
 
-#define WRITE_HIGH_MASK    0x1ffffu
 #define WRITE_VIRTUAL      (1u << 31)
 #define WRITE_EVENT_RESET  1u
-#define WRITE_SIZE(high)   ((high) >> 20 & 7u)
 #define WRITE_SIZE_LG2_MAX 5u
 
 static enum outcome reset_event(struct bsim *bs, struct queue_sq *sq, uint32_t id,
@@ -440,7 +474,7 @@ static enum outcome write_value(struct bsim *bs, struct queue_sq *sq, const void
 	if (sqe.sub_type == WRITE_EVENT_RESET)
 		return reset_event(bs, sq, sqe.res7, error);
 	if (sqe.sub_type != 0 || !(sqe.write_addr_high & WRITE_VIRTUAL) ||
-	    WRITE_SIZE(sqe.write_addr_high) > WRITE_SIZE_LG2_MAX || (sqe.res5 & 1) != 0)
+	    QUEUE_WRITE_SIZE(sqe.write_addr_high) > WRITE_SIZE_LG2_MAX || (sqe.res5 & 1) != 0)
 		return fail_entry(
 			sq, error, STARS_ERROR_SQE, TS_ERROR_TASK_SQE_ERROR, what,
 			"sub type %u, %s address, 2^%u bytes, pointer mode %u: sub type 0, a "
@@ -448,12 +482,17 @@ static enum outcome write_value(struct bsim *bs, struct queue_sq *sq, const void
 			"address, 1 to 32 bytes and "
 			"mode 0 are modelled",
 			sqe.sub_type, sqe.write_addr_high & WRITE_VIRTUAL ? "virtual" : "physical",
-			WRITE_SIZE(sqe.write_addr_high), sqe.res5 & 1u);
-	va = word_of(sqe.write_addr_low, sqe.write_addr_high & WRITE_HIGH_MASK);
-	bytes = 1u << WRITE_SIZE(sqe.write_addr_high);
+			QUEUE_WRITE_SIZE(sqe.write_addr_high), sqe.res5 & 1u);
+	va = queue_word(sqe.write_addr_low, sqe.write_addr_high & QUEUE_WRITE_HIGH_MASK);
+	bytes = 1u << QUEUE_WRITE_SIZE(sqe.write_addr_high);
 	if (!is_aligned(sq, what, va, bytes, error) ||
-	    !scheduler_reaches(bs, sq, what, va, bytes, &end, error))
+	    !scheduler_reaches(bs, sq, what, va, bytes, sq->sent[sq->head], &end, error))
 		return DONE;
+	if (end.kind == NPU_PLACE_REGISTERED) {
+		if (value_moves(bs, sq, what, &end, sqe.value, bytes, true, error))
+			queue_poll_locked(bs);
+		return DONE;
+	}
 	at = copy_at_locked(bs, &end.ref, true, &run);
 	if (at == NULL)
 		return fail_entry(sq, error, STARS_ERROR_EXCEPTION, TS_ERROR_TASK_EXCEPTION, what,
@@ -487,10 +526,14 @@ static bool value_settled(struct bsim *bs, struct queue_sq *sq,
 	static const char what[] = "wait for value";
 	struct copy_end end;
 	unsigned char *at;
-	uint64_t run;
+	uint64_t run, found;
 
-	if (!scheduler_reaches(bs, sq, what, sqe->addr, sizeof(uint64_t), &end, error))
+	if (!scheduler_reaches(bs, sq, what, sqe->addr, sizeof(uint64_t), ALLOCATION_NOW, &end,
+			       error))
 		return true;
+	if (end.kind == NPU_PLACE_REGISTERED)
+		return !value_moves(bs, sq, what, &end, &found, sizeof(found), false, error) ||
+		       compares(sqe->compare, found, sqe->value);
 	at = copy_at_locked(bs, &end.ref, false, &run);
 	if (at == NULL) {
 		fail_entry(sq, error, STARS_ERROR_EXCEPTION, TS_ERROR_TASK_EXCEPTION, what,
@@ -616,6 +659,7 @@ void queue_sq_free(struct queue_sq *sq)
 {
 	g_free(sq->held_text);
 	g_free(sq->ring);
+	g_free(sq->sent);
 	g_free(sq);
 }
 
@@ -627,6 +671,7 @@ void queue_sq_drop_locked(struct bsim *bs, struct queue_sq *sq)
 		unblock(set, sq);
 	if (sq->listed)
 		TAILQ_REMOVE(&set->ready, sq, ready_link);
+	queue_uses_end_locked(bs, sq, sq->holding || sq->state == SQ_BUSY, queue_undone(sq));
 	if (sq->state == SQ_BUSY) {
 		sq->doomed = true;
 		LIST_INSERT_HEAD(&set->doomed, sq, doomed_link);

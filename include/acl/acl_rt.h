@@ -22,7 +22,8 @@
  *
  * Contracts. Where CANN's documents and its driver disagree, NPUSIM_CONTRACT decides: `docs`
  * (default) or `driver`. The codes here are those of `docs`; "driver:" gives the other answer.
- * Such a call leaves a note that says what the other contract would have answered.
+ * Such a call leaves a note that says what the other contract would have answered. A program's own
+ * hal* calls get the driver's answer in both.
  *
  * Device ids. There are four spaces. User ids count the devices that ASCEND_RT_VISIBLE_DEVICES
  * lists, from 0; logical ids all devices that the process could see; physical ids all devices of

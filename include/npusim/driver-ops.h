@@ -112,7 +112,8 @@ NPU_CALL(halMemAddressFree, (void *, ptr))
 
 /* Makes physical memory of `size` bytes, a multiple of the granularity (giant pages: rounded up),
  * on the side, device and pages that *prop names; flag is 0. One reference. PARA_ERROR: size is no
- * multiple; OUT_OF_MEMORY: the device has no such pages left; NOT_SUPPORT: not on that side. */
+ * multiple, or the device is not open; OUT_OF_MEMORY: the device has no such pages left;
+ * NOT_SUPPORT: not on that side. */
 NPU_CALL(halMemCreate, (drv_mem_handle_t **, handle), (size_t, size),
 	 (const struct drv_mem_prop *, prop), (uint64_t, flag))
 
@@ -345,6 +346,15 @@ NPU_QUERY(npusimPhysical, (uint32_t, dev), (uint64_t, va), (uint64_t *, pa), (ui
 /* Told, not asked: what a call of the program establishes without a call of the driver. A layer
  * that follows order listens; a driver has no use for it. */
 NPU_QUERY(npusimOrder, (uint32_t, dev), (enum npu_order, what), (uint32_t, id), (uint64_t, value))
+
+/* `call`, a literal, has given back host memory of which the driver did not know: if queued work
+ * finds it gone, the message says so. */
+NPU_QUERY(npusimGaveBack, (uint64_t, va), (uint64_t, bytes), (const char *, call))
+
+/* Whether the calling thread's next calls, until it says otherwise, are those of an aclrt function:
+ * CANN's documents make rules for these alone, which NPUSIM_CONTRACT=docs applies. Off at first: a
+ * program's own calls get the driver's answers. The thread's last message stays. */
+NPU_QUERY(npusimDocumented, (bool, on))
 
 #undef NPU_OP
 #undef NPU_CALL

@@ -581,7 +581,9 @@ enum { /* error_code of a completion with an error */
        TS_ERROR_TASK_EXCEPTION = 0x103,
        TS_ERROR_TASK_TIMEOUT = 0x105,
        TS_ERROR_TASK_SQE_ERROR = 0x106,
-       TS_ERROR_SDMA_ERROR = 0x20b /* any copy */
+       TS_ERROR_SDMA_ERROR = 0x20b, /* any copy */
+       /* npusim's own: memory of the program that an entry reads or writes is gone */
+       TS_ERROR_HOST_MEMORY = 0x8001
 };
 #define STARS_CQE_FLAG_MATCH 0x1u /* flags: only for who asks for this stream and task */
 #define STARS_SYNC_TASK_FLAG \

@@ -77,14 +77,32 @@ static inline aclError acl_check_driver(const char *call)
 	npu_message_prefix("%s: ", call);
 	return ACL_ERROR_INTERNAL_ERROR;
 }
+/* Tells a model whether the thread's calls are an aclrt function's. A vendor's driver is not asked:
+ * it has one answer. */
+static inline void acl_documented(struct npu_driver *drv, bool on)
+{
+	if (drv->caps & NPU_CAP_MODEL)
+		npu_call(drv, npusimDocumented, on);
+}
+/* A driver's code: what all calls that the documents may have a rule for go through. */
+#define ACL_DRIVER_CALL(drv, op, ...)                                 \
+	({                                                            \
+		drvError_t code_;                                     \
+                                                                      \
+		acl_documented(drv, true);                            \
+		code_ = npu_call(drv, op __VA_OPT__(, ) __VA_ARGS__); \
+		acl_documented(drv, false);                           \
+		code_;                                                \
+	})
 /* Calls the driver: ACL_CALL(call, halMemUnmap, va). ACL_ERROR_INTERNAL_ERROR where none can be
  * had, the message that of core_driver(). */
-#define ACL_CALL(call, op, ...)                                                                  \
-	({                                                                                       \
-		struct npu_driver *drv_ = core_driver();                                         \
-                                                                                                 \
-		drv_ == NULL ? ACL_ERROR_INTERNAL_ERROR                                          \
-			     : core_result(call, npu_call(drv_, op __VA_OPT__(, ) __VA_ARGS__)); \
+#define ACL_CALL(call, op, ...)                                                                    \
+	({                                                                                         \
+		struct npu_driver *drv_ = core_driver();                                           \
+                                                                                                   \
+		drv_ == NULL                                                                       \
+			? ACL_ERROR_INTERNAL_ERROR                                                 \
+			: core_result(call, ACL_DRIVER_CALL(drv_, op __VA_OPT__(, ) __VA_ARGS__)); \
 	})
 
 /* ---- memory (info.c): names of values, where an address lies ---- */

@@ -363,7 +363,7 @@ static aclError send_batch(const char *call, const struct acl_batch *batch)
 	else if (drv == NULL)
 		error = ACL_ERROR_INTERNAL_ERROR;
 	else
-		error = core_result(call, npu_call(drv, halMemcpyBatch, dst, src, size, n));
+		error = core_result(call, ACL_DRIVER_CALL(drv, halMemcpyBatch, dst, src, size, n));
 	free(dst);
 	free(src);
 	free(size);

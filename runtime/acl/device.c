@@ -444,23 +444,11 @@ ACL_EXPORT aclError aclrtDeviceGetBareTgid(int32_t *pid)
 
 /* ---- peers ---- */
 
-/* An id that is wrong is 107000 to the driver, and 107001 where ASCEND_RT_VISIBLE_DEVICES has to be
- * looked through. */
-static aclError peer_logic(const char *call, const char *argument, int32_t user, uint32_t *out)
-{
-	int code = core_device_logic(user, argument, call, out);
-
-	if (code != ACL_ERROR_RT_INVALID_DEVICEID || core_visible_is_set())
-		return code;
-	core_last_error_note(ACL_ERROR_RT_PARAM_INVALID);
-	return ACL_ERROR_RT_PARAM_INVALID;
-}
-
 /* The driver takes a peer by its physical id. */
 static aclError peer_physical(const char *call, const char *argument, int32_t user, uint32_t *out)
 {
 	uint32_t logic;
-	return peer_logic(call, argument, user, &logic) ?: acl_check_driver(call)
+	return core_device_logic(user, argument, call, &logic) ?: acl_check_driver(call)
 		       ?: ACL_CALL(call, drvDeviceGetPhyIdByIndex, logic, out);
 }
 
@@ -482,7 +470,7 @@ ACL_EXPORT aclError aclrtDeviceCanAccessPeer(int32_t *canAccessPeer, int32_t dev
 		return fail_same(__func__, deviceId);
 	code = acl_check_driver(__func__)
 			?: peer_physical(__func__, "peerDeviceId", peerDeviceId, &peer)
-			?: peer_logic(__func__, "deviceId", deviceId, &logic);
+			?: core_device_logic(deviceId, "deviceId", __func__, &logic);
 	if (code != ACL_SUCCESS)
 		return code;
 	if (canAccessPeer == NULL)
@@ -537,7 +525,8 @@ ACL_EXPORT aclError aclrtDevicePeerAccessStatus(int32_t deviceId, int32_t peerDe
 
 	if (ACL_IS_NULL(status))
 		return ACL_ERROR_INVALID_PARAM;
-	code = acl_check_driver(__func__) ?: peer_logic(__func__, "deviceId", deviceId, &logic)
+	code = acl_check_driver(__func__)
+			?: core_device_logic(deviceId, "deviceId", __func__, &logic)
 			?: peer_physical(__func__, "peerDeviceId", peerDeviceId, &peer)
 			?: ACL_CALL(__func__, drvGetP2PStatus, logic, peer, &enabled);
 	if (code == ACL_SUCCESS)

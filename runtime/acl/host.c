@@ -167,9 +167,13 @@ ACL_EXPORT aclError aclrtHostUnregister(void *ptr)
 	if (range != NULL && range->mapped)
 		error = ACL_CALL(__func__, halHostUnregisterEx, ptr, range->device,
 				 HOST_MEM_MAP_DEV_PCIE_TH);
-	if (range != NULL && error == ACL_SUCCESS)
+	if (range != NULL && error == ACL_SUCCESS) {
 		*link = range->next;
-	else if (range == NULL)
+		if (!range->mapped)
+			npu_call(core_driver(), npusimGaveBack, range->start,
+				 range->end - range->start, __func__);
+	}
+	if (range == NULL)
 		error = acl_fail(ACL_ERROR_HOST_MEMORY_NOT_REGISTERED, __func__,
 				 "ptr is %p, which is not the start of a registered range", ptr);
 	pthread_mutex_unlock(&registered.lock);

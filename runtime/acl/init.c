@@ -6,6 +6,8 @@
  */
 #include "acl-internal.h"
 
+#include "base/cancel.h"
+
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -87,6 +89,7 @@ static aclError add_hook_locked(const char *call, struct hook added)
 /* One that comes after aclInit is called at once. */
 static aclError add_hook(const char *call, struct hook added)
 {
+	UNCANCELLED;
 	const char *text;
 	aclError code;
 
@@ -217,6 +220,7 @@ static aclError start_locked(const char *call, const char *path)
 
 ACL_EXPORT aclError aclInit(const char *configPath)
 {
+	UNCANCELLED;
 	aclError code;
 
 	lock();
@@ -246,6 +250,7 @@ static aclError stop_locked(void)
 
 ACL_EXPORT aclError aclFinalize(void)
 {
+	UNCANCELLED;
 	aclError code;
 
 	lock();
@@ -258,6 +263,7 @@ ACL_EXPORT aclError aclFinalize(void)
 
 ACL_EXPORT aclError aclFinalizeReference(uint64_t *refCount)
 {
+	UNCANCELLED;
 	aclError code = ACL_SUCCESS;
 
 	lock();

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #define SERVER_ID_UNKNOWN UINT32_MAX
+#define SERVER_ID_NONE    0x3ff /* of a device outside of supernodes */
 
 static aclError check_share_type(const char *call, aclrtMemSharedHandleType type)
 {
@@ -55,10 +56,18 @@ static aclError number_of(const char *call, aclrtMemSharedHandleType type, void 
 			(struct MemShareHandle *)shareable, out_server, out_number);
 }
 
+/* For fabric handles: 207000 where the device is on none, as on a 910B. */
 static aclError server_of(const char *call, uint32_t device, int64_t *out_server)
 {
-	return ACL_CALL(call, halGetDeviceInfo, device, MODULE_TYPE_SYSTEM, INFO_TYPE_SERVER_ID,
-			out_server);
+	aclError error = ACL_CALL(call, halGetDeviceInfo, device, MODULE_TYPE_SYSTEM,
+				  INFO_TYPE_SERVER_ID, out_server);
+
+	if (error != ACL_SUCCESS || *out_server != SERVER_ID_NONE)
+		return error;
+	return acl_fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, call,
+			"device %u is not in a supernode and has no fabric handles, as every 910B; "
+			"use ACL_MEM_SHARE_HANDLE_TYPE_DEFAULT (1)",
+			device);
 }
 
 /* ---- export ---- */

@@ -122,18 +122,11 @@ const char *npu_message_next(bool *out_logged);
 /* Adds to *text, which is free()d by its owner and may be NULL; without memory it stays as it is.
  */
 void npu_text_add(char **text, const char *format, ...) __attribute__((format(printf, 2, 3)));
-enum npu_size_form {
-	NPU_SIZE_EXACT, /* "2097152 (2 MiB)", "2097153 (about 2.00 MiB)": as messages print it */
-	NPU_SIZE_UNIT,  /* "1.76 GiB", "512 B": the largest unit that it fills */
-	NPU_SIZE_MIB /* "1802.00 MiB", "4 KiB", "-512 bytes", "0": columns; below 0 too, as int64 */
-};
-/* A size in words, for people; sixteen buffers a thread in turn. */
-const char *npu_size_words(uint64_t bytes, enum npu_size_form form);
-/* A size or address the way messages print it. */
-static inline const char *npu_size_text(uint64_t bytes)
-{
-	return npu_size_words(bytes, NPU_SIZE_EXACT);
-}
+/* A size or address the way messages print it: "2097152 (2 MiB)", "2097153 (about 2.00 MiB)"; and a
+ * size or a difference of two the way all that is shown to people does: "1.76 GiB", "-512 B", by
+ * the largest unit that it fills. Sixteen buffers a thread in turn. */
+const char *npu_size_text(uint64_t bytes);
+const char *npu_size_words(int64_t bytes);
 
 #ifdef __cplusplus
 }

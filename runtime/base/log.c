@@ -5,6 +5,7 @@
  * never blocks a caller if it cannot write.
  */
 #include "base/base.h"
+#include "base/cancel.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -114,6 +115,7 @@ static char *format_line(char *line, enum npu_log_level level, const char *forma
 
 void npu_log(enum npu_log_level level, const char *format, ...)
 {
+	UNCANCELLED;
 	int saved = errno;
 	char line[LINE_BYTES];
 	char *text;

@@ -14,6 +14,7 @@ static const struct {
 } units[] = { { "TiB", 'T', 40 }, { "GiB", 'G', 30 }, { "MiB", 'M', 20 }, { "KiB", 'K', 10 } };
 
 #define UNIT_COUNT (sizeof(units) / sizeof(units[0]))
+#define SIZE_ROOM  64
 
 static bool parse_unit(const char *text, unsigned *out_lg2)
 {
@@ -48,62 +49,47 @@ bool npu_parse_size(const char *text, uint64_t *out_bytes)
 	return true;
 }
 
-static void write_exact(char *out, size_t room, uint64_t bytes)
+static char *next_buffer(void)
 {
+	static __thread char buffers[16][SIZE_ROOM];
+	static __thread unsigned next;
+
+	return buffers[next++ % 16];
+}
+
+const char *npu_size_text(uint64_t bytes)
+{
+	char *out = next_buffer();
+
 	for (size_t i = 0; i < UNIT_COUNT; i++) {
 		uint64_t unit = UINT64_C(1) << units[i].lg2;
 
 		if (bytes < unit)
 			continue;
 		if (bytes % unit == 0)
-			snprintf(out, room, "%llu (%llu %s)", (unsigned long long)bytes,
+			snprintf(out, SIZE_ROOM, "%llu (%llu %s)", (unsigned long long)bytes,
 				 (unsigned long long)(bytes / unit), units[i].name);
 		else
-			snprintf(out, room, "%llu (about %.2f %s)", (unsigned long long)bytes,
+			snprintf(out, SIZE_ROOM, "%llu (about %.2f %s)", (unsigned long long)bytes,
 				 (double)bytes / (double)unit, units[i].name);
-		return;
+		return out;
 	}
-	snprintf(out, room, "%llu", (unsigned long long)bytes);
+	snprintf(out, SIZE_ROOM, "%llu", (unsigned long long)bytes);
+	return out;
 }
 
-static void write_unit(char *out, size_t room, uint64_t bytes)
+const char *npu_size_words(int64_t bytes)
 {
+	char *out = next_buffer();
+
 	for (size_t i = 0; i < UNIT_COUNT; i++) {
-		double unit = (double)(UINT64_C(1) << units[i].lg2);
+		double count = (double)bytes / (double)(UINT64_C(1) << units[i].lg2);
 
-		if ((double)bytes < unit)
+		if (count < 1 && count > -1)
 			continue;
-		snprintf(out, room, "%.2f %s", (double)bytes / unit, units[i].name);
-		return;
+		snprintf(out, SIZE_ROOM, "%.2f %s", count, units[i].name);
+		return out;
 	}
-	snprintf(out, room, "%llu B", (unsigned long long)bytes);
-}
-
-static void write_mib(char *out, size_t room, int64_t bytes)
-{
-	bool is_small = bytes < 1 << 20 && bytes > -(1 << 20);
-
-	if (bytes == 0)
-		snprintf(out, room, "0");
-	else if (is_small && bytes % 1024 != 0)
-		snprintf(out, room, "%lld bytes", (long long)bytes);
-	else if (is_small)
-		snprintf(out, room, "%lld KiB", (long long)bytes / 1024);
-	else
-		snprintf(out, room, "%.2f MiB", (double)bytes / 1048576.0);
-}
-
-const char *npu_size_words(uint64_t bytes, enum npu_size_form form)
-{
-	static __thread char buffers[16][64];
-	static __thread unsigned next;
-	char *out = buffers[next++ % 16];
-
-	if (form == NPU_SIZE_EXACT)
-		write_exact(out, sizeof(buffers[0]), bytes);
-	else if (form == NPU_SIZE_UNIT)
-		write_unit(out, sizeof(buffers[0]), bytes);
-	else
-		write_mib(out, sizeof(buffers[0]), (int64_t)bytes);
+	snprintf(out, SIZE_ROOM, "%lld B", (long long)bytes);
 	return out;
 }

@@ -119,8 +119,6 @@ int core_device_keep(uint32_t logic, const char *call);
 int core_device_primary_active(int32_t user, bool *out_active, const char *call);
 /* User id to logic id, or 107001 with a message "<call>: <argument>=... ". */
 int core_device_logic(int32_t user, const char *argument, const char *call, uint32_t *out_logic);
-/* True if ASCEND_RT_VISIBLE_DEVICES is set, so that user ids and logic ids differ. */
-bool core_visible_is_set(void);
 
 /* contexts */
 int core_context_create(int32_t user, void **out_context, const char *call);

@@ -4,6 +4,7 @@
  * to which queries and times refer, and the next, for which waits that come before it already
  * wait.
  */
+#include "base/cancel.h"
 #include "core/end.h"
 #include "core/object/stream.h"
 #include "core/object/error.h"
@@ -100,6 +101,8 @@ static void end_event(struct event *event)
 
 void core_event_end_all(struct context *context)
 {
+	UNCANCELLED;
+
 	pthread_mutex_lock(&core_lists_lock);
 	while (context->events != NULL) {
 		struct event *event = context->events;

@@ -3,6 +3,7 @@
  * Operations on streams: creating, finding, waiting, ending. The queues behind them are in
  * object/queue.c.
  */
+#include "base/cancel.h"
 #include "base/clock.h"
 #include "core/end.h"
 #include "core/object/stream.h"
@@ -28,7 +29,9 @@ static void be_born_locked(struct core_stream *stream, struct context *context)
 	stream->pending_first = stream->pending_count = 0;
 	stream->receiving = false;
 	stream->reap_due = 0;
-	stream->error = CORE_OK;
+	stream->cause = CORE_CAUSE_NONE;
+	free(stream->cause_text);
+	stream->cause_text = NULL;
 	stream->subscriber = NULL;
 	stream->host_funcs = false;
 	stream->attention = 0;
@@ -255,10 +258,20 @@ int core_stream_send(struct core_stream *stream, void *entries, unsigned count,
 
 static int take_error_locked(struct core_stream *stream, const char *call)
 {
-	int error = stream->error;
+	static const int codes[] = {
+		[CORE_CAUSE_NONE] = CORE_OK,       [CORE_CAUSE_COPY] = CORE_SYS_DMA,
+		[CORE_CAUSE_HOST] = CORE_TS_ERROR, [CORE_CAUSE_TIMEOUT] = CORE_TASK_TIMEOUT,
+		[CORE_CAUSE_TASK] = CORE_TS_ERROR,
+	};
+	int code = codes[stream->cause];
 
-	stream->error = CORE_OK;
-	return error == CORE_OK ? CORE_OK : core_fail(error, call, "%s", stream->error_text);
+	if (code != CORE_OK)
+		core_fail(code, call, "%s",
+			  stream->cause_text != NULL ? stream->cause_text : "a task failed");
+	stream->cause = CORE_CAUSE_NONE;
+	free(stream->cause_text);
+	stream->cause_text = NULL;
+	return code;
 }
 
 static int synchronize_until(struct core_stream *stream, uint64_t deadline_ns, const char *call)
@@ -340,6 +353,7 @@ static void drop_pending_locked(struct core_stream *stream)
 /* The thread that waits in the driver for this stream leaves when its queue is gone. */
 static bool wait_for_leave_locked(struct core_stream *stream)
 {
+	UNCANCELLED;
 	struct timespec until = clock_after_ms(LEAVE_MAX_MS);
 	int code = 0;
 
@@ -353,7 +367,9 @@ void core_stream_end(struct core_stream *stream, bool force, const char *call)
 	bool left;
 
 	pthread_mutex_lock(&stream->lock);
-	if (!force)
+	if (force)
+		core_stream_reap_locked(stream); /* what failed is told */
+	else
 		wait_locked(stream, UINT64_MAX, call);
 	stream->alive = false;
 	pthread_cond_broadcast(&stream->progress);
@@ -363,9 +379,9 @@ void core_stream_end(struct core_stream *stream, bool force, const char *call)
 	left = wait_for_leave_locked(stream);
 	drop_pending_locked(stream);
 	pthread_cond_broadcast(&stream->progress);
-	if (stream->error != CORE_OK)
+	if (stream->cause != CORE_CAUSE_NONE)
 		npu_log(NPU_LOG_INFO, "stream %d ended with an error that nobody asked for: %s",
-			stream->id, stream->error_text);
+			stream->id, stream->cause_text != NULL ? stream->cause_text : "");
 	pthread_mutex_unlock(&stream->lock);
 	core_callback_end(stream);
 	core_stream_unlink(stream);

@@ -4,8 +4,8 @@
  * hole, or a mapping without the required access, is INVALID_VALUE at the call, as on the H100.
  * Owns no state.
  *
- * A copy in a stream that touches the program's own pageable memory waits for the stream and is
- * complete when the call returns.
+ * A copy in a stream that touches the program's own memory, unless it is registered, waits for the
+ * stream and is complete when the call returns.
  */
 #include "cuda-internal.h"
 
@@ -34,12 +34,15 @@ static CUresult copy_in_stream(const char *call, uint64_t dst, uint64_t src, siz
 			       CUstream handle)
 {
 	bool to_device = is_on_device(dst), from_device = is_on_device(src);
+	bool waits = (is_pageable(dst) && !cuda_memory_is_registered(dst)) ||
+		     (is_pageable(src) && !cuda_memory_is_registered(src)) ||
+		     (!to_device && !from_device);
 	struct core_stream *stream;
 	CUresult code = cuda_stream(handle, call, &stream) ?: cuda_stream_order(handle, call);
 
 	if (code != CUDA_SUCCESS)
 		return code;
-	if (is_pageable(dst) || is_pageable(src) || (!to_device && !from_device))
+	if (waits)
 		return cuda_of_core(call, core_stream_synchronize(stream, -1, call))
 			       ?: copy_now(call, dst, src, bytes);
 	return cuda_of_core(

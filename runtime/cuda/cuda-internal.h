@@ -62,6 +62,7 @@ void cuda_memory_end_context(void *context);
 /* The context in which cuMemAlloc made it; NULL: none. */
 void *cuda_memory_context(uint64_t va);
 bool cuda_memory_is_managed(uint64_t va);
+bool cuda_memory_is_registered(uint64_t va);
 
 /* ---- vmm.c ---- */
 

@@ -70,6 +70,11 @@ void *cuda_memory_context(uint64_t va)
 	return pointer(find(va).number);
 }
 
+bool cuda_memory_is_registered(uint64_t va)
+{
+	return find(va).letter == NPU_PLACE_REGISTERED;
+}
+
 bool cuda_memory_is_managed(uint64_t va)
 {
 	return find(va).letter == NPU_PLACE_MANAGED;
@@ -322,10 +327,12 @@ CUDA_EXPORT CUresult cuMemHostRegister_v2(void *host, size_t size, unsigned int 
 CUDA_EXPORT CUresult cuMemHostUnregister(void *host)
 {
 	struct trace_name gone;
+	CUresult code = cuda_initialised();
 
-	return cuda_initialised()
-		       ?: (forget((uintptr_t)host, 1u << NPU_PLACE_REGISTERED, &gone)
-				   ? CUDA_SUCCESS
-				   : cuda_fail(CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED, __func__,
-					       "host %p", host));
+	if (code != CUDA_SUCCESS)
+		return code;
+	if (!forget((uintptr_t)host, 1u << NPU_PLACE_REGISTERED, &gone))
+		return cuda_fail(CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED, __func__, "host %p", host);
+	npu_call(core_driver(), npusimGaveBack, gone.key, gone.bytes, __func__);
+	return CUDA_SUCCESS;
 }

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cancel.h"
+
 /* ---- what a driver lacks ---- */
 
 /* The parameters of each stand unused. */
@@ -45,6 +47,7 @@ static struct layer *layer_of(struct npu_driver *self)
 #define NPU_CALL(name, ...)                                                               \
 	static drvError_t forward_##name NPU_WITH_SELF(__VA_ARGS__)                       \
 	{                                                                                 \
+		UNCANCELLED;                                                              \
 		struct layer *layer = layer_of(self);                                     \
 		const struct layer_hooks *hooks = layer->hooks;                           \
 		struct layer_call call = { .op = DRIVER_OP_##name,                        \

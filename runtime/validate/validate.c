@@ -28,9 +28,8 @@ const char *validate_range(struct validate *v, uint64_t begin, uint64_t end)
 	else if (object != NULL)
 		snprintf(text + length, sizeof(texts[0]) - (size_t)length,
 			 " (%s into the %s at %#llx, %s)",
-			 npu_size_words(begin - object->key, NPU_SIZE_UNIT),
-			 object_name(object->kind), (unsigned long long)object->key,
-			 npu_size_words(object->bytes, NPU_SIZE_UNIT));
+			 npu_size_words((int64_t)(begin - object->key)), object_name(object->kind),
+			 (unsigned long long)object->key, npu_size_words((int64_t)(object->bytes)));
 	return text;
 }
 

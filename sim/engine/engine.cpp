@@ -222,7 +222,7 @@ uint64_t engine::transport(const sim_ref &ref, bool write, unsigned index, span_
 // pointer of this process is no address of the target's: it is taken, or given, at once.
 void engine::transport_foreign(lane &it, span_list *spans)
 {
-	const sim_job *job = it.head;
+	sim_job *job = it.head;
 	tlm::tlm_command command = tlm::TLM_READ_COMMAND;
 	span_list piece;
 	unsigned char *data;
@@ -306,16 +306,23 @@ void engine::write(lane &it, unsigned index, uint64_t now)
 	it.before_ps = done;
 }
 
-// Brings what has been issued to where it belongs.
+// Brings what has been issued to where it belongs. Where the program's memory is gone, nothing
+// behind it moves any more.
 void engine::move_issued(lane &it)
 {
-	const sim_job *job = it.head;
+	sim_job *job = it.head;
 
+	if (job->status == SIM_FAULT_HOST)
+		it.issued = it.settled;
 	if (job->kind == SIM_JOB_COPY || job->kind == SIM_JOB_FILL) {
+		uint64_t moved;
+
 		if (job->kind == SIM_JOB_COPY)
 			it.src.cut(it.issued - it.settled);
 		it.dst.cut(it.issued - it.settled);
-		move_bytes(job, it.dst, it.src, it.settled);
+		moved = move_bytes(job, it.dst, it.src, it.settled);
+		if (job->status == SIM_FAULT_HOST)
+			it.issued = it.settled + moved;
 		it.dst.clear();
 		it.src.clear();
 	}
@@ -406,6 +413,8 @@ bool engine::is_pipelined(const sim_job *job) const
 
 void engine::note_fault(sim_job *job, int space)
 {
+	if (job->status == SIM_FAULT_HOST)
+		return;
 	job->status = m_access.status;
 	job->fault_space = space;
 	job->fault_va = m_access.fault_va;
@@ -436,7 +445,7 @@ uint64_t engine::read_unaligned(const sim_ref &ref, unsigned index, uint64_t off
 	va = va & line ? (va | block) + 1 : va;
 	end = end & line ? end & ~block : end;
 	if (m_access.status == SIM_OK && va < end)
-		done = std::max(done, transport({ ref.space, va }, false, index, nullptr, 0,
+		done = std::max(done, transport({ ref.space, va, 0 }, false, index, nullptr, 0,
 						end - va, at_ps));
 	if (m_access.status == SIM_OK)
 		m_access.bytes = bytes;

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "sim/transport/loose.h"
+
 namespace npusim
 {
 
@@ -44,16 +46,22 @@ void span_list::cut(uint64_t bytes)
 	}
 }
 
-void copy_bytes(const span_list &dst, const span_list &src)
+// Calls move(to, from, bytes) for each piece, which returns how many bytes it has moved, until one
+// comes short. Returns the sum.
+template <typename mover>
+static uint64_t for_pieces(const span_list &dst, const span_list &src, mover move)
 {
 	auto s = src.spans().begin();
-	uint64_t into = 0;
+	uint64_t into = 0, sum = 0;
 
 	for (const span &d : dst.spans()) {
 		for (uint64_t done = 0; done < d.bytes;) {
 			uint64_t n = std::min(d.bytes - done, s->bytes - into);
+			uint64_t moved = move(d.at + done, s->at + into, n);
 
-			std::memmove(d.at + done, s->at + into, n);
+			sum += moved;
+			if (moved < n)
+				return sum;
 			done += n;
 			into += n;
 			if (into == s->bytes) {
@@ -62,6 +70,34 @@ void copy_bytes(const span_list &dst, const span_list &src)
 			}
 		}
 	}
+	return sum;
+}
+
+static uint64_t plain_move(unsigned char *to, const unsigned char *from, uint64_t bytes)
+{
+	std::memmove(to, from, bytes);
+	return bytes;
+}
+
+void copy_bytes(const span_list &dst, const span_list &src)
+{
+	for_pieces(dst, src, plain_move);
+}
+
+static uint64_t copy_loose(sim_job *job, const span_list &dst, const span_list &src, uint64_t begin)
+{
+	bool at_src = false;
+	uint64_t moved = for_pieces(
+		dst, src, [&](unsigned char *to, const unsigned char *from, uint64_t bytes) {
+			return loose_move(to, job->dst.pid, from, job->src.pid, bytes, &at_src);
+		});
+
+	if (moved == dst.bytes())
+		return moved;
+	job->status = SIM_FAULT_HOST;
+	job->fault_space = SIM_RAW;
+	job->fault_va = (at_src ? job->src.va : job->dst.va) + begin + moved;
+	return moved;
 }
 
 // Bytes of the pattern, laid out from byte `phase` of it on, doubling what is there already.
@@ -81,7 +117,7 @@ static void fill(unsigned char *at, uint64_t bytes, const unsigned char *pattern
 	}
 }
 
-void move_bytes(const sim_job *job, const span_list &dst, const span_list &src, uint64_t begin)
+uint64_t move_bytes(sim_job *job, const span_list &dst, const span_list &src, uint64_t begin)
 {
 	unsigned size = job->pattern_bytes ? job->pattern_bytes : 1;
 	uint64_t phase = begin % size;
@@ -93,11 +129,13 @@ void move_bytes(const sim_job *job, const span_list &dst, const span_list &src, 
 	};
 
 	if (job->contents_stay)
-		return;
+		return dst.bytes();
+	if (job->kind == SIM_JOB_COPY && (job->dst.pid | job->src.pid) != 0)
+		return copy_loose(job, dst, src, begin);
 	if (job->kind == SIM_JOB_COPY)
 		copy_bytes(dst, src);
 	if (job->kind != SIM_JOB_FILL)
-		return;
+		return dst.bytes();
 	for (const span &d : dst.spans()) {
 		if (size == 1)
 			std::memset(d.at, pattern[0], d.bytes);
@@ -105,6 +143,7 @@ void move_bytes(const sim_job *job, const span_list &dst, const span_list &src, 
 			fill(d.at, d.bytes, pattern, size, phase);
 		phase = (phase + d.bytes) % size;
 	}
+	return dst.bytes();
 }
 
 } // namespace npusim

@@ -60,8 +60,10 @@ inline unsigned char *memory_at(const sim_memory *memory, uint64_t pa, uint64_t 
 void copy_bytes(const span_list &dst, const span_list &src);
 
 // Copies src to dst, or fills dst, as the job says; the lists are as long as the job's bytes that
-// could be reached. A fill begins at byte `begin` of the job. Where contents stay, nothing moves.
-void move_bytes(const sim_job *job, const span_list &dst, const span_list &src, uint64_t begin);
+// could be reached. They begin at byte `begin` of the job. Where contents stay, nothing moves.
+// Returns how many bytes are done: fewer than dst has only where the job's own memory is gone,
+// which its status says then.
+uint64_t move_bytes(sim_job *job, const span_list &dst, const span_list &src, uint64_t begin);
 
 } // namespace npusim
 

@@ -201,10 +201,12 @@ static void list(const struct order *order, struct reply *reply)
 			size_t at = strlen(reply->text);
 
 			snprintf(reply->text + at, sizeof(reply->text) - at,
-				 "%d: %llu+%llu frames, %u blocks, %u shares%s; ", member->pid,
-				 (unsigned long long)member->frames[0],
+				 "%d: %llu+%llu frames, %u blocks, %u exported, %u imported, "
+				 "%llu kept of %d%s; ",
+				 member->pid, (unsigned long long)member->frames[0],
 				 (unsigned long long)member->frames[1], member->blocks,
-				 member->shares,
+				 member->exported, member->imported,
+				 (unsigned long long)member->kept_frames, member->kept_pid,
 				 member->start_time == process_start_time(member->pid)
 					 ? ""
 					 : ", no process");
@@ -431,6 +433,7 @@ TEST(node_joining, list_shows_who_holds_what)
 	struct actor a = actor_start(), b = actor_start(), looker = actor_start();
 	char line[128];
 	struct reply reply;
+	uint32_t share;
 
 	EXPECT_EQ(actor_do(&looker, list, node).value, 0);
 	EXPECT_STREQ(actor_do(&a, do_join, node).text, "");
@@ -438,16 +441,28 @@ TEST(node_joining, list_shows_who_holds_what)
 	EXPECT_EQ(ACT(&a, do_create, .frames = 3).value, 0);
 	EXPECT_EQ(ACT(&a, do_create, .frames = 2, .memory = 1, .block = 1).value, 0);
 	EXPECT_EQ(ACT(&a, do_table, .block = 2).value, 0);
-	EXPECT_EQ(ACT(&a, do_export).value, 0);
+	reply = ACT(&a, do_export);
+	EXPECT_EQ(reply.value, 0);
+	share = (uint32_t)reply.usage.total_frames;
+	EXPECT_EQ(ACT(&a, do_open, .share = share).value, 0);
+	EXPECT_EQ(ACT(&b, do_import, .share = share).value, 0);
 	reply = actor_do(&looker, list, node);
 	EXPECT_EQ(reply.value, 2);
 	EXPECT_EQ(reply.usage.free_frames, 25u);
 	EXPECT_EQ(reply.usage.total_frames, 28u);
-	snprintf(line, sizeof(line), "%d: 3+2 frames, 2 blocks, 1 shares; ", a.pid);
+	snprintf(line, sizeof(line),
+		 "%d: 3+2 frames, 2 blocks, 1 exported, 0 imported, 0 kept of 0; ", a.pid);
 	EXPECT_CONTAINS(reply.text, line);
-	snprintf(line, sizeof(line), "%d: 0+0 frames, 0 blocks, 0 shares; ", b.pid);
+	snprintf(line, sizeof(line),
+		 "%d: 3+0 frames, 1 blocks, 0 exported, 1 imported, 0 kept of 0; ", b.pid);
 	EXPECT_CONTAINS(reply.text, line);
+	snprintf(line, sizeof(line),
+		 "%d: 3+0 frames, 1 blocks, 0 exported, 1 imported, 3 kept of %d; ", b.pid, a.pid);
+	EXPECT_EQ(ACT(&a, do_drop).value, 0);
+	EXPECT_CONTAINS(actor_do(&looker, list, node).text, line);
 	actor_kill(&a);
+	EXPECT_CONTAINS(actor_do(&looker, list, node).text, line);
+	EXPECT_EQ(ACT(&b, do_drop).value, 0);
 	reply = actor_do(&looker, list, node); /* nobody but the looker has called since */
 	EXPECT_EQ(reply.value, 1);
 	EXPECT_EQ(reply.usage.free_frames, 28u);

@@ -92,14 +92,19 @@ static drvError_t meet_map_unaligned(void)
 
 static struct space_other other;
 
-static void export_open(struct space_other *self)
+static void export_handle(drv_mem_handle_t *handle, struct space_other *self)
 {
 	struct ShareHandleAttr open = { .enableFlag = SHR_HANDLE_NO_WLIST_ENABLE };
 
-	EXPECT_CODE(DRV_ERROR_NONE, halMemExportToShareableHandle, space_create(0, 2 * MIB),
-		    MEM_HANDLE_TYPE_NONE, 0, &self->value);
+	EXPECT_CODE(DRV_ERROR_NONE, halMemExportToShareableHandle, handle, MEM_HANDLE_TYPE_NONE, 0,
+		    &self->value);
 	EXPECT_CODE(DRV_ERROR_NONE, halMemShareHandleSetAttribute, self->value,
 		    SHR_HANDLE_ATTR_NO_WLIST_IN_SERVER, open);
+}
+
+static void export_open(struct space_other *self)
+{
+	export_handle(space_create(0, 2 * MIB), self);
 }
 
 static drvError_t meet_map_mixed(void)
@@ -128,6 +133,19 @@ static drvError_t meet_import_same_process(void)
 	export_open(&self);
 	EXPECT_CODE(DRV_ERROR_IOCRL_FAIL, halMemImportFromShareableHandle, self.value, 0, &h);
 	return CALL(halMemImportFromShareableHandle, self.value, 1, &h);
+}
+
+static drvError_t meet_import_own_host_memory(void)
+{
+	drv_mem_handle_t *h = NULL;
+	struct space_other self;
+	drvError_t result;
+
+	export_handle(space_create_host(2 * MIB), &self);
+	result = CALL(halMemImportFromShareableHandle, self.value, 0, &h);
+	if (result == DRV_ERROR_NONE)
+		space_map(space_reserve(2 * MIB, 0), 2 * MIB, h);
+	return result;
 }
 
 static drvError_t meet_sync_copy(void)
@@ -164,28 +182,35 @@ static const struct meeting {
 	{ "map_unaligned_size", CONTRACT_MAP_UNALIGNED_SIZE, meet_map_unaligned, NULL },
 	{ "map_mixed_import", CONTRACT_MAP_MIXED_IMPORT, meet_map_mixed, export_open },
 	{ "import_same_process", CONTRACT_IMPORT_SAME_PROCESS, meet_import_same_process, NULL },
+	{ "import_own_host_memory", CONTRACT_IMPORT_SAME_PROCESS, meet_import_own_host_memory,
+	  NULL },
 	{ "sync_copy_two_devices", CONTRACT_SYNC_COPY_TWO_DEVICES, meet_sync_copy, NULL },
 	{ "nouc_needs_910c", CONTRACT_NOUC_NEEDS_910C, meet_nouc, NULL },
 };
 
-_Static_assert(sizeof(meetings) / sizeof(meetings[0]) == CONTRACT_ROW_COUNT, "a row is not met");
+_Static_assert(sizeof(meetings) / sizeof(meetings[0]) == CONTRACT_ROW_COUNT + 1,
+	       "a row is not met, one of them in two ways");
 
 TEARDOWN(contract)
 {
 	space_close();
 }
 
-static void meet(const struct meeting *m, const char *contract)
+/* documented: the calls are marked as an aclrt function's. */
+static void meet(const struct meeting *m, const char *contract, bool documented)
 {
 	const struct contract_rule *rule = contract_rule(m->row);
-	drvError_t want = strcmp(contract, "docs") == 0 ? rule->docs : rule->driver;
+	bool docs = documented && strcmp(contract, "docs") == 0;
+	drvError_t want = docs ? rule->docs : rule->driver;
 
 	if (m->body != NULL)
 		ASSERT_NO_FATAL(space_other_start(&other, m->body));
 	ASSERT_NO_FATAL(space_open(contract, NULL));
 	if (m->row == CONTRACT_NOUC_NEEDS_910C && !space_has_default_window())
 		SKIP("40 TiB is not free here");
+	EXPECT_CODE(DRV_ERROR_NONE, npusimDocumented, documented);
 	EXPECT_EQ(m->meet(), want);
+	EXPECT_CODE(DRV_ERROR_NONE, npusimDocumented, false);
 	if (want != DRV_ERROR_NONE)
 		EXPECT_STRNE(MESSAGE(), "");
 	if (m->body != NULL)
@@ -194,12 +219,17 @@ static void meet(const struct meeting *m, const char *contract)
 
 TEST_EACH(contract, docs_answers_as_documented, meetings, name)
 {
-	meet(param, "docs");
+	meet(param, "docs", true);
+}
+
+TEST_EACH(contract, unmarked_calls_are_answered_as_the_source, meetings, name)
+{
+	meet(param, "docs", false);
 }
 
 TEST_EACH(contract, driver_answers_as_the_source, meetings, name)
 {
-	meet(param, "driver");
+	meet(param, "driver", true);
 }
 
 TEST(contract, rows_say_where_they_come_from)

@@ -222,7 +222,7 @@ TEST(mapping, create_checks_its_property)
 	EXPECT_CODE(DRV_ERROR_INVALID_VALUE, halMemCreate, &h, 2 * MIB, NULL, 0);
 	EXPECT_CODE(DRV_ERROR_INVALID_VALUE, halMemCreate, &h, 2 * MIB, &good, 1);
 	EXPECT_CODE(DRV_ERROR_OUT_OF_MEMORY, halMemCreate, &h, TIB, &good, 0);
-	EXPECT_CODE(DRV_ERROR_OUT_OF_MEMORY, halMemCreate, &h, SIZE_MAX, &good, 0);
+	EXPECT_CODE(DRV_ERROR_OUT_OF_MEMORY, halMemCreate, &h, SIZE_MAX - 2 * MIB + 1, &good, 0);
 	EXPECT_NULL(h);
 	prop = (struct drv_mem_prop){ .side = 2, .devid = UINT32_MAX, .pg_type = 1, .mem_type = 3 };
 	EXPECT_CODE(DRV_ERROR_NONE, halMemCreate, &h, 2 * MIB, &prop, 0);

@@ -236,16 +236,16 @@ TEST(window, hints_are_kept_apart)
 
 	EXPECT_EQ(space_reserve(2 * MIB, hint), hint);
 	EXPECT_NE(space_reserve(2 * MIB, 0) / GIB, hint / GIB);
-	EXPECT_CODE(DRV_ERROR_OUT_OF_MEMORY, halMemAddressReserve, &va, GIB, 0, at(hint), 0);
+	EXPECT_CODE(DRV_ERROR_BUSY, halMemAddressReserve, &va, GIB, 0, at(hint), 0);
 	EXPECT_CONTAINS(MESSAGE(), "lies the reservation at");
-	EXPECT_CODE(DRV_ERROR_OUT_OF_MEMORY, halMemAddressReserve, &va, 2 * MIB, 0, at(hint), 0);
+	EXPECT_CODE(DRV_ERROR_BUSY, halMemAddressReserve, &va, 2 * MIB, 0, at(hint), 0);
 	EXPECT_CODE(DRV_ERROR_NONE, halMemAddressFree, at(hint));
 	EXPECT_EQ(space_reserve(4 * GIB, hint - GIB), hint - GIB);
-	EXPECT_CODE(DRV_ERROR_OUT_OF_MEMORY, halMemAddressReserve, &va, GIB, 0, at(w->base), 0);
+	EXPECT_CODE(DRV_ERROR_BUSY, halMemAddressReserve, &va, GIB, 0, at(w->base), 0);
 	EXPECT_CONTAINS(MESSAGE(), "the driver's own part");
-	EXPECT_CODE(DRV_ERROR_OUT_OF_MEMORY, halMemAddressReserve, &va, 2 * GIB, 0,
+	EXPECT_CODE(DRV_ERROR_BUSY, halMemAddressReserve, &va, 2 * GIB, 0,
 		    at(w->end - GIB), 0);
-	EXPECT_CODE(DRV_ERROR_OUT_OF_MEMORY, halMemAddressReserve, &va, GIB, 0, at(w->end), 0);
+	EXPECT_CODE(DRV_ERROR_BUSY, halMemAddressReserve, &va, GIB, 0, at(w->end), 0);
 	EXPECT_CONTAINS(MESSAGE(), "not inside the device addresses");
 }
 

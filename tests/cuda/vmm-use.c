@@ -6,8 +6,11 @@
 #include "rig.h"
 
 #include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 SETUP(cuda_use)
 {
@@ -327,4 +330,33 @@ TEST(cuda_use, threads_with_their_own_ranges)
 		pthread_join(threads[i], &result);
 		EXPECT_NOT_NULL(result);
 	}
+}
+
+/* ---- memory that goes away under queued work ---- */
+
+static void wait_for_flag(void *flag)
+{
+	while (!atomic_load((atomic_bool *)flag))
+		sched_yield();
+}
+
+TEST(cuda_use, registered_memory_unmapped_under_a_copy)
+{
+	struct piece p = rig_make(0, GRANULE);
+	void *host =
+		mmap(NULL, GRANULE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	atomic_bool open = false;
+	CUstream stream;
+
+	ASSERT_NE(host, MAP_FAILED);
+	TRY(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	TRY(cuMemHostRegister_v2(host, GRANULE, 0));
+	TRY(cuLaunchHostFunc(stream, wait_for_flag, &open));
+	TRY(cuMemcpyHtoDAsync_v2(p.va, host, GRANULE, stream));
+	TRY(cuMemHostUnregister(host));
+	munmap(host, GRANULE);
+	atomic_store(&open, true);
+	FAILS(ILLEGAL_ADDRESS, cuStreamSynchronize(stream));
+	TRY(cuStreamDestroy_v2(stream));
+	rig_end(p);
 }

@@ -136,6 +136,8 @@ static const struct failure_case {
 	{ "copy_on_device", STARS_SQE_SDMA, 1, 507013, "a copy or fill on the device on stream" },
 	{ "copy_with_host", STARS_SQE_PCIE_DMA, 1, 507013,
 	  "a copy between host and device on stream" },
+	{ "memory_gone", STARS_SQE_PCIE_DMA, 1, 507001,
+	  "a copy between host and device on stream" },
 	{ "copy_time_out", STARS_SQE_SDMA, 4, 507013, "time-out" },
 	{ "other", STARS_SQE_WRITE_VALUE, 1, 507001, "a write of a value on stream" },
 	{ "other_time_out", STARS_SQE_PLACE_HOLDER, 4, 107020, "time-out" },
@@ -146,14 +148,16 @@ TEST_EACH(stream, failed_work, failures, label)
 {
 	const struct failure_case *c = param;
 
-	fake_fail_next(rig, c->type, c->error_type, 0x77);
+	fake_fail_next(rig, c->type, c->error_type,
+		       strcmp(c->label, "memory_gone") == 0 ? TS_ERROR_HOST_MEMORY : 0x77);
 	EXPECT_EQ(send_some(1, c->type, NULL, NULL), 0);
 	EXPECT_EQ(send_some(1, STARS_SQE_PLACE_HOLDER, NULL, NULL), 0);
 	EXPECT_EQ(core_stream_synchronize(stream, -1, "sync"), c->code);
 	if (c->text != NULL) {
 		EXPECT_CONTAINS(npu_message(), "sync: ");
 		EXPECT_CONTAINS(npu_message(), c->text);
-		EXPECT_CONTAINS(npu_message(), "119");
+		if (strcmp(c->label, "memory_gone") != 0)
+			EXPECT_CONTAINS(npu_message(), "119");
 	}
 	EXPECT_EQ(core_stream_synchronize(stream, -1, "sync"), 0);
 }
@@ -166,6 +170,21 @@ TEST(stream, first_of_two_failures_is_reported)
 	EXPECT_EQ(send_some(1, STARS_SQE_WRITE_VALUE, NULL, NULL), 0);
 	EXPECT_EQ(core_stream_synchronize(stream, -1, "sync"), 507013);
 	EXPECT_EQ(core_stream_synchronize(stream, -1, "sync"), 0);
+}
+
+/* Of a driver that tells nothing itself. */
+TEST(stream, failure_that_nobody_asks_for_is_told)
+{
+	for (int force = 0; force < 2; force++) {
+		heard_begin();
+		fake_fail_next(rig, STARS_SQE_SDMA, 1, 1);
+		EXPECT_EQ(send_some(1, STARS_SQE_SDMA, NULL, NULL), 0);
+		EXPECT_EQ(core_stream_destroy(handle, force, "t"), 0);
+		EXPECT_EQ(heard_count("warn: a copy or fill on the device"), 1);
+		heard_end();
+		ASSERT_EQ(core_stream_create(3, 1, &handle, "t"), 0);
+		stream = core_stream_find(handle, "t", &(int){ 0 });
+	}
 }
 
 TEST(stream, time_out_leaves_the_work)

@@ -110,10 +110,10 @@ struct sim_job machine_copy(enum sim_engine engine, struct sim_ref dst, struct s
 
 struct sim_ref machine_raw(const void *pointer)
 {
-	return (struct sim_ref){ SIM_RAW, (uintptr_t)pointer };
+	return (struct sim_ref){ .space = SIM_RAW, .va = (uintptr_t)pointer };
 }
 
 struct sim_ref machine_ref(int space, uint64_t va)
 {
-	return (struct sim_ref){ space, va };
+	return (struct sim_ref){ .space = space, .va = va };
 }

@@ -95,8 +95,8 @@ def text_and_json_say_the_same(folder):
                  'TLB Miss Rate    ' + share(r['tlb_misses'], r['tlb_requests']),
                  'walks            {}, {:.1f} ns each'.format(r['walks'],
                                                               r['walk_ps'] / r['walks'] / 1e3),
-                 'TLB reach        {} MiB of {} entries\n'.format(r['tlb_live_bytes'] // MIB,
-                                                                  r['tlb_l2_entries']),
+                 'TLB reach        {:.2f} GiB of {} entries\n'.format(r['tlb_live_bytes'] / GIB,
+                                                                      r['tlb_l2_entries']),
                  share(r['l2_read_hits'], r['l2_reads']) + ' of reads, ' +
                  share(r['l2_write_hits'], r['l2_writes']) + ' of writes, {} conflicts\n'.format(
                      r['l2_conflicts']),

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/base.h"
 #include "show/member.h"
 #include "sim/bench/bench.h"
 
@@ -137,8 +138,8 @@ static void print_result(const struct bench_result *r)
 	g_print("TLB Miss Rate    %.2f %%\n", part(c->tlb_misses, c->tlb_requests));
 	g_print("walks            %" G_GUINT64_FORMAT ", %.1f ns each, walk cache hit %.2f %%\n",
 		c->walks, walk_ns, part(c->walk_cache_hits, c->walks));
-	g_print("TLB reach        %" G_GUINT64_FORMAT " MiB of %" G_GUINT64_FORMAT " entries\n",
-		c->tlb_live_bytes >> 20, c->tlb_l2_entries);
+	g_print("TLB reach        %s of %" G_GUINT64_FORMAT " entries\n",
+		npu_size_words((gint64)c->tlb_live_bytes), c->tlb_l2_entries);
 	g_print("L2 hits          %.2f %% of reads, %.2f %% of writes, %" G_GUINT64_FORMAT
 		" conflicts\n",
 		part(c->l2_read_hits, c->l2_reads), part(c->l2_write_hits, c->l2_writes),

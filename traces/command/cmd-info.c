@@ -54,8 +54,8 @@ static gboolean print_device(uint32_t device)
 		g_print("  device %-2u %s\n", device, aclGetRecentErrMsg());
 		return FALSE;
 	}
-	g_print("  device %-2u %.2f GiB free of %.2f GiB\n", device, free_bytes / 1073741824.0,
-		total_bytes / 1073741824.0);
+	g_print("  device %-2u %s free of %s\n", device, npu_size_words((gint64)free_bytes),
+		npu_size_words((gint64)total_bytes));
 	aclrtResetDevice((int32_t)device);
 	return TRUE;
 }

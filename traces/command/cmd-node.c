@@ -7,21 +7,11 @@
 #include <stdlib.h>
 
 #include "backend-sim/node/node.h"
-#include "format/units.h"
+#include "base/base.h"
 
-/* "60.97 GiB", "20 MiB"; valid until the fourth next call. */
 static const char *amount(guint64 frames)
 {
-	static char texts[4][32];
-	static guint next;
-	char *text = texts[next++ % G_N_ELEMENTS(texts)];
-	guint64 bytes = frames * NODE_FRAME_BYTES;
-
-	if (bytes >= 1024 * MIB)
-		g_snprintf(text, sizeof texts[0], "%.2f GiB", bytes / (1024.0 * MIB));
-	else
-		g_snprintf(text, sizeof texts[0], "%" G_GUINT64_FORMAT " MiB", bytes / MIB);
-	return text;
+	return npu_size_words((gint64)(frames * NODE_FRAME_BYTES));
 }
 
 static void print_member(const struct node_info *node, const struct node_member_info *m)
@@ -33,7 +23,14 @@ static void print_member(const struct node_info *node, const struct node_member_
 	}
 	if (m->frames[SIM_NODE_HOST])
 		g_print("  host: %s", amount(m->frames[SIM_NODE_HOST]));
-	g_print("  (%u allocations, %u shared)\n", m->blocks, m->shares);
+	g_print("  (%u allocations, %u exported, %u imported", m->blocks, m->exported, m->imported);
+	if (m->kept_frames && m->kept_pid)
+		g_print("; of these it keeps %s that process %d has freed", amount(m->kept_frames),
+			(int)m->kept_pid);
+	else if (m->kept_frames)
+		g_print("; of these it keeps %s that their exporters have freed",
+			amount(m->kept_frames));
+	g_print(")\n");
 }
 
 static void print_node(const struct node_info *node)

@@ -33,7 +33,7 @@ void replay_sample(struct replay_device *device, guint64 event, guint64 time_us)
 	if (device->first_us == 0)
 		device->first_us = time_us;
 	memory_usage_sums(&device->usage, &sums);
-	device->outside |= sums.external < 0;
+	device->outside |= sums.external < 0 && device->failed_size == 0;
 	series_add(&device->series, event, &sums);
 	if (!peak->reached || series_is_more(&peak->sums, &sums))
 		allocation_table_mark(table, peak, event, &sums);

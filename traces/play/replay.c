@@ -144,12 +144,12 @@ static void part_free(gpointer data)
 	g_free(part);
 }
 
-/* The sums of a policy's memory are those of its own segments, from none on. */
-static void note_start(struct replay_device *device, const GArray *items, gboolean own)
+/* The sums of memory are those of the segments that a filter got, from none on. */
+static void note_start(struct replay_device *device, const GArray *items, gboolean recorded)
 {
 	for (guint i = 0; i < items->len; i++) {
 		const struct record_item *item = &g_array_index(items, struct record_item, i);
-		if (!own || item->record.verb == NPU_TRACE_ALLOC)
+		if (recorded || item->record.verb == NPU_TRACE_ALLOC)
 			memory_usage_step(&device->usage, item);
 	}
 }
@@ -223,12 +223,12 @@ static gboolean step(struct run *run, struct record_item *item, GError **error)
 
 static gboolean start(struct run *run, GError **error)
 {
-	gboolean own = policy_is_own(run->options->policy), ok = TRUE;
+	gboolean ok = TRUE;
 
 	for (guint d = 0; ok && d < run->replay->devices->len; d++) {
 		struct replay_device *device = g_ptr_array_index(run->replay->devices, d);
 		const GArray *items = g_ptr_array_index(run->starts, d);
-		note_start(device, items, own);
+		note_start(device, items, run->recorded);
 		if (run->recorded) {
 			memory_usage_started(&device->usage);
 			device->reads = reads_of(run, device, at_itself, NULL);

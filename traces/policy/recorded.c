@@ -34,6 +34,7 @@ struct recorded {
 	guint32 handles, allocations; /* numbers given out */
 	guint32 site;                 /* of the event */
 	guint32 start;                /* NPU_TRACE_HAS_START while it is rebuilt */
+	guint64 moved;                /* bytes of the event that have, or had, memory */
 	gboolean lost;                /* there were parts that the device had no memory for */
 };
 
@@ -151,6 +152,7 @@ static gboolean map_chunk(struct recorded *f, guint64 address, guint64 size, gbo
 		return release(f, &chunk, error);
 	struct piece *kept = g_memdup2(&chunk, sizeof chunk);
 	g_tree_insert(f->chunks, &kept->address, kept);
+	f->moved += size;
 	return TRUE;
 }
 
@@ -210,6 +212,7 @@ static gboolean unmap_range(struct recorded *f, const struct record_item *item, 
 		const struct npu_trace_record c = { .verb = NPU_TRACE_UNMAP, .name = chunk->name };
 		if (!call(f, c, NULL, NULL, error) || !release(f, chunk, error))
 			return FALSE;
+		f->moved += chunk->size;
 		g_tree_remove(f->chunks, &chunk->address);
 	}
 	return TRUE;
@@ -237,6 +240,7 @@ static gboolean segment_alloc(struct recorded *f, const struct record_item *item
 		return lost;
 	struct piece *kept = g_memdup2(&segment, sizeof segment);
 	g_tree_insert(f->segments, &kept->address, kept);
+	f->moved = item->size;
 	return TRUE;
 }
 
@@ -250,52 +254,12 @@ static gboolean segment_free(struct recorded *f, const struct record_item *item,
 		       bad(error, "no segment at 0x%" G_GINT64_MODIFIER "x is there to be freed",
 			   item->address);
 	c.name = segment->name;
+	f->moved = segment->size;
 	g_tree_remove(f->segments, &item->address);
 	return call(f, c, NULL, NULL, error);
 }
 
 /* ---- the filter ---- */
-
-static gboolean act(struct recorded *f, const struct record_item *item, GError **error)
-{
-	f->site = item->site;
-	switch (item->record.verb) {
-	case NPU_TRACE_SEGMENT_ALLOC:
-		return segment_alloc(f, item, error);
-	case NPU_TRACE_SEGMENT_FREE:
-		return segment_free(f, item, error);
-	case NPU_TRACE_SEGMENT_MAP:
-		return map_range(f, item, error);
-	case NPU_TRACE_SEGMENT_UNMAP:
-		return unmap_range(f, item, error);
-	default:
-		return TRUE;
-	}
-}
-
-static gboolean start(struct filter *base, const GArray *items, GError **error)
-{
-	struct recorded *f = (struct recorded *)base;
-	gboolean ok = reserve_areas(f, error);
-
-	for (guint i = 0; ok && i < items->len; i++) {
-		const struct record_item *item = &g_array_index(items, struct record_item, i);
-		if (item->size > 0 && item->record.verb != NPU_TRACE_ALLOC)
-			ok = act(f, item, error);
-	}
-	f->start = 0;
-	base->out.started(base->out.data);
-	return ok;
-}
-
-/* What finds no memory is an event as the file has it all the same. */
-static gboolean step(struct filter *base, const struct record_item *item, GError **error)
-{
-	gboolean ok = act((struct recorded *)base, item, error);
-
-	base->out.event(base->out.data, item);
-	return ok;
-}
 
 static guint64 find_in(GTree *tree, guint64 address)
 {
@@ -313,6 +277,58 @@ static guint64 find(const struct filter *base, guint64 address)
 	guint64 mapped = find_in(f->chunks, address);
 
 	return mapped ? mapped : find_in(f->segments, address);
+}
+
+static gboolean act(struct recorded *f, const struct record_item *item, GError **error)
+{
+	f->site = item->site;
+	f->moved = 0;
+	switch (item->record.verb) {
+	case NPU_TRACE_SEGMENT_ALLOC:
+		return segment_alloc(f, item, error);
+	case NPU_TRACE_SEGMENT_FREE:
+		return segment_free(f, item, error);
+	case NPU_TRACE_SEGMENT_MAP:
+		return map_range(f, item, error);
+	case NPU_TRACE_SEGMENT_UNMAP:
+		return unmap_range(f, item, error);
+	default:
+		f->moved = f->lost && find(&f->base, item->address) == 0 ? 0 : item->size;
+		return TRUE;
+	}
+}
+
+/* The event as far as there was memory for it: the sums are those of what the device gave. */
+static gboolean pass(struct recorded *f, const struct record_item *item, GError **error)
+{
+	gboolean ok = act(f, item, error);
+	struct record_item done = *item;
+
+	done.record.has |= f->start;
+	done.size = f->moved;
+	if (done.size > 0 || item->size == 0)
+		f->base.out.event(f->base.out.data, &done);
+	return ok;
+}
+
+static gboolean start(struct filter *base, const GArray *items, GError **error)
+{
+	struct recorded *f = (struct recorded *)base;
+	gboolean ok = reserve_areas(f, error);
+
+	for (guint i = 0; ok && i < items->len; i++) {
+		const struct record_item *item = &g_array_index(items, struct record_item, i);
+		if (item->size > 0 && item->record.verb != NPU_TRACE_ALLOC)
+			ok = pass(f, item, error);
+	}
+	f->start = 0;
+	base->out.started(base->out.data);
+	return ok;
+}
+
+static gboolean step(struct filter *base, const struct record_item *item, GError **error)
+{
+	return pass((struct recorded *)base, item, error);
 }
 
 static void close_filter(struct filter *base)

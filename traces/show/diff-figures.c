@@ -97,7 +97,7 @@ struct difference *differences_add_real(struct differences *differences, const c
 static char *number_text(enum member_kind kind, gint64 whole, double real)
 {
 	if (kind == MEMBER_BYTES)
-		return g_strdup(npu_size_words((guint64)whole, NPU_SIZE_MIB));
+		return g_strdup(npu_size_words(whole));
 	if (kind == MEMBER_TIME)
 		return g_strdup_printf("%.3f us", real / 1e3);
 	if (kind == MEMBER_REAL)

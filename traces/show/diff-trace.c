@@ -259,7 +259,7 @@ static void print_sizes(const struct trace_diff *diff, guint limit, FILE *out)
 		fprintf(out,
 			"  %-9s %-14s %14s  %9" G_GUINT64_FORMAT "  %9" G_GUINT64_FORMAT
 			"  %+9" G_GINT64_FORMAT "\n",
-			group, record_verb_name(s->verb), npu_size_words(s->size, NPU_SIZE_MIB),
+			group, record_verb_name(s->verb), npu_size_words((gint64)s->size),
 			s->count[0], s->count[1], apart);
 	}
 	if (diff->sizes->len > limit)

@@ -20,7 +20,7 @@ void moment_view_init(struct moment_view *v, const struct replay *replay,
 		.sums = moment->sums,
 		.sites = replay->sites,
 		.map = address_map_new(table, moment),
-		.frames = frame_map_new(table, moment, device->stats.hbm_bytes),
+		.frames = frame_map_new(table, moment, device->stats.usable_bytes),
 		.holders = holders_of(table, moment, replay->sites),
 		.blocks = blocks->len,
 	};
@@ -41,7 +41,7 @@ void moment_view_clear(struct moment_view *v)
 
 static const char *in_words(guint64 bytes)
 {
-	return npu_size_words(bytes, NPU_SIZE_UNIT);
+	return npu_size_words((gint64)bytes);
 }
 
 char *moment_place(guint64 event, guint64 line, const char *start)
@@ -93,7 +93,9 @@ static void say_live(GString *out, const struct moment_view *v)
 	g_string_append_printf(out, " %s of it %s live, in %" G_GUINT64_FORMAT " block%s.",
 			       in_words(s->live), s->live == 1 ? "was" : "were", v->blocks,
 			       v->blocks == 1 ? "" : "s");
-	if (replay_tells_fragmentation(v->device))
+	if (s->external < 0 && v->device->failed_size)
+		g_string_append(out, " Some blocks have no memory: the device had no more.");
+	else if (replay_tells_fragmentation(v->device))
 		say_lost(out, v);
 	else
 		g_string_append(out, " Some blocks lie in memory that the file does not tell of.");

@@ -21,7 +21,7 @@ function bytes(n) {
 		n /= 1024;
 		unit++;
 	}
-	return (unit === 0 || Number.isInteger(n) ? n : n.toFixed(Math.abs(n) < 10 ? 2 : 1)) + ' ' + UNITS[unit];
+	return (unit === 0 ? n : n.toFixed(2)) + ' ' + UNITS[unit];
 }
 const short = (n, digits) => String(Number(n.toFixed(digits)));
 function time(ns) {

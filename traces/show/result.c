@@ -21,7 +21,7 @@ static void row(FILE *out, const char *label, const char *text)
 
 /* ---- templates ---- */
 
-/* A line: in its text, {NAME} is the figure as it is, {NAME:2 MiB} with two decimals in that unit.
+/* A line: in its text, {NAME} is the figure as it is, {NAME} with two decimals in that unit.
  */
 struct line {
 	const char *label, *text;
@@ -39,11 +39,7 @@ static double in_unit(double value, const char *unit)
 	static const struct {
 		const char *name;
 		double divisor, factor;
-	} units[] = { { "KiB", 1024, 1 },
-		      { "MiB", 1048576, 1 },
-		      { "us", 1e6, 1 },
-		      { "ms", 1e9, 1 },
-		      { "%", 1, 100 } };
+	} units[] = { { "us", 1e6, 1 }, { "ms", 1e9, 1 }, { "%", 1, 100 } };
 
 	for (guint i = 0; i < G_N_ELEMENTS(units); i++) {
 		if (strcmp(unit, units[i].name) == 0)
@@ -59,7 +55,9 @@ static void append_figure(GString *out, const char *place, const struct source *
 	const struct member *m = members_find(of->table, parts[0]);
 
 	g_assert(m);
-	if (parts[1] == NULL) {
+	if (m->kind == MEMBER_BYTES) {
+		g_string_append(out, npu_size_words((gint64)member_number(m, of->at, of->result)));
+	} else if (parts[1] == NULL) {
 		g_autofree char *text = member_text(m, of->at, of->result);
 		g_string_append(out, text);
 	} else {
@@ -143,9 +141,9 @@ static void print_moves(FILE *out, const struct result *r, const struct replay_d
 		g_autofree char *name = g_strdelimit(g_strdup(model_call_name(m)), "_", ' ');
 		const struct line line = {
 			name,
-			f->refused ? "{calls} x, {bytes:1 MiB}, {time_ns:3 ms}, {bandwidth:2 GB/s} "
+			f->refused ? "{calls} x, {bytes}, {time_ns:3 ms}, {bandwidth:2 GB/s} "
 				     "({refused} refused)"
-				   : "{calls} x, {bytes:1 MiB}, {time_ns:3 ms}, {bandwidth:2 GB/s}",
+				   : "{calls} x, {bytes}, {time_ns:3 ms}, {bandwidth:2 GB/s}",
 			"calls",
 		};
 		print_lines(out, &line, 1, &of);
@@ -205,8 +203,8 @@ static void print_moment(FILE *out, const struct moment_view *v)
 	for (guint i = 0; i < v->holders->len && i < PRINTED_HOLDERS; i++) {
 		const struct holder *h = &g_array_index(v->holders, struct holder, i);
 		fprintf(out, "    %10s %8" G_GUINT64_FORMAT " block%s  %s\n",
-			npu_size_words(h->bytes, NPU_SIZE_UNIT), h->blocks,
-			h->blocks == 1 ? " " : "s", sites_label_text(v->sites, h->label));
+			npu_size_words((gint64)h->bytes), h->blocks, h->blocks == 1 ? " " : "s",
+			sites_label_text(v->sites, h->label));
 	}
 }
 
@@ -242,19 +240,17 @@ static void print_moments(FILE *out, const struct replay *replay, const struct r
 
 static const struct line memory_lines[] = {
 	{ "physical memory",
-	  "{start_physical_bytes:2 MiB} at the start, {peak_physical_bytes:2 MiB} at the peak, "
-	  "{obtained_bytes:2 MiB} obtained since",
+	  "{start_physical_bytes} at the start, {peak_physical_bytes} at the peak, "
+	  "{obtained_bytes} obtained since",
 	  NULL },
-	{ "live memory",
-	  "{start_live_bytes:2 MiB} at the start, {peak_live_bytes:2 MiB} at the peak",
+	{ "live memory", "{start_live_bytes} at the start, {peak_live_bytes} at the peak",
 	  "tells_live" },
 	{ "fragmentation", "{fragmentation:1 %} of the physical peak held no live block",
 	  "tells_live" },
-	{ "on the device", "{device_peak_bytes:2 MiB} at the peak, in whole pages", "is_rounded" },
+	{ "on the device", "{device_peak_bytes} at the peak, in whole pages", "is_rounded" },
 };
 static const struct line failure_lines[] = {
-	{ "OUT OF MEMORY",
-	  "{place} wanted {bytes:2 MiB} more than the device had ({all_bytes:2 MiB} in all)",
+	{ "OUT OF MEMORY", "{place} wanted {bytes} more than the device had ({all_bytes} in all)",
 	  "bytes" },
 };
 static const struct line policy_lines[] = {
@@ -270,9 +266,9 @@ static const struct line call_lines[] = {
 	{ "driver calls", "{vmm_calls}, {vmm_time_ns:3 ms} of simulated time", NULL },
 };
 static const struct line table_lines[] = {
-	{ "page table", "{page_table_bytes:1 KiB} at the peak", NULL },
+	{ "page table", "{page_table_bytes} at the peak", NULL },
 	{ "TLB reach",
-	  "{tlb_reach_bytes:0 MiB} ({tlb_entries} entries), {tlb_share:1} % of what was mapped at "
+	  "{tlb_reach_bytes} ({tlb_entries} entries), {tlb_share:1} % of what was mapped at "
 	  "the peak",
 	  "tlb_entries" },
 };
@@ -290,7 +286,7 @@ static void print_accesses(FILE *out, const struct result *r, const struct repla
 	const struct line reads = { pattern == ACCESS_SEQ   ? "read one after another"
 				    : pattern == ACCESS_HOT ? "read, most in a hot part"
 							    : "read at random",
-				    "{bytes:1 MiB} in {reads} reads, {time_ns:3 ms}, "
+				    "{bytes} in {reads} reads, {time_ns:3 ms}, "
 				    "{bandwidth:2 GB/s}",
 				    NULL };
 

@@ -271,7 +271,8 @@ ACL_FUNC_VISIBILITY aclError aclrtDeviceGetBareTgid(int32_t *pid);
  * @deviceId: a device.
  * @peerDeviceId: another one.
  *
- * Returns: 0; 100000: both are the same; 107000: @canAccessPeer is null, or no such device.
+ * Returns: 0; 100000: both are the same; 107000: @canAccessPeer is null; 107001: no such
+ *   device.
  * Since: 8.1.
  */
 ACL_FUNC_VISIBILITY aclError aclrtDeviceCanAccessPeer(int32_t *canAccessPeer, int32_t deviceId,
@@ -285,7 +286,7 @@ ACL_FUNC_VISIBILITY aclError aclrtDeviceCanAccessPeer(int32_t *canAccessPeer, in
  * Once more is harmless. Importing another device's memory does this by itself.
  *
  * Context: needed.
- * Returns: 0; 200006: @flags is not 0; 100000: it is the current device; 107000: no such device.
+ * Returns: 0; 200006: @flags is not 0; 100000: it is the current device; 107001: no such device.
  * Time: driver. Since: 8.1.
  */
 ACL_FUNC_VISIBILITY aclError aclrtDeviceEnablePeerAccess(int32_t peerDeviceId, uint32_t flags);
@@ -295,7 +296,7 @@ ACL_FUNC_VISIBILITY aclError aclrtDeviceEnablePeerAccess(int32_t peerDeviceId, u
  * @peerDeviceId: a device.
  *
  * Context: needed.
- * Returns: 0; 100000: it is the current device; 107000: no such device.
+ * Returns: 0; 100000: it is the current device; 107001: no such device.
  * Time: driver. Since: 8.1.
  */
 ACL_FUNC_VISIBILITY aclError aclrtDeviceDisablePeerAccess(int32_t peerDeviceId);
@@ -306,7 +307,7 @@ ACL_FUNC_VISIBILITY aclError aclrtDeviceDisablePeerAccess(int32_t peerDeviceId);
  * @peerDeviceId: another one.
  * @status: out: 1 if access between them is enabled, else 0.
  *
- * Returns: 0; 107000: no such device.
+ * Returns: 0; 107001: no such device.
  * Since: 8.5.
  */
 ACL_FUNC_VISIBILITY aclError aclrtDevicePeerAccessStatus(int32_t deviceId, int32_t peerDeviceId,

@@ -184,6 +184,9 @@ ACL_FUNC_VISIBILITY aclError aclrtMallocHostWithCfg(void **ptr, uint64_t size,
  * aclrtFreeHost:
  * @hostPtr: the start of an aclrtMallocHost....
  *
+ * It does not wait. The pages stay until all copies are done that were queued before, and nobody
+ * else gets them until then.
+ *
  * Returns: 0; 107000: no such allocation.
  * Time: driver. Since: 8.1.
  */
@@ -248,6 +251,9 @@ ACL_FUNC_VISIBILITY aclError aclrtHostGetDevicePointer(void *pHost, void **pDevi
  * aclrtHostUnregister:
  * @ptr: the start of a registered range.
  *
+ * It does not wait. Copies that are queued use the memory at their turn: what is there is copied;
+ * where the program has unmapped it, the next synchronisation answers 507001.
+ *
  * Returns: 0; 507911: not registered.
  * Time: driver. Since: 8.1.
  */
@@ -303,7 +309,9 @@ ACL_FUNC_VISIBILITY aclError aclrtMemcpy(void *dst, size_t destMax, const void *
  *
  * Context: needed.
  * Returns: as aclrtMemcpy; 107000: @kind is heard and wrong; 207000: both ends on the host. What
- *   only shows when its turn comes is the answer of the next synchronisation.
+ *   only shows when its turn comes is in the log then, and the answer of the next synchronisation:
+ *   507013: an address of a device is not mapped; 507001: registered host memory is gone, or
+ *   protected, or its file shorter. Bytes before that are copied.
  * Time: queued. Since: 8.1.
  */
 ACL_FUNC_VISIBILITY aclError aclrtMemcpyAsync(void *dst, size_t destMax, const void *src,

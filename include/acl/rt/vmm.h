@@ -95,7 +95,8 @@ ACL_FUNC_VISIBILITY aclError aclrtReleaseMemAddress(void *virPtr);
  * Context: needed for HOST_NUMA only.
  * Returns: 0; 100000: @size is 0, @flags is not, or @prop is not as said; 107000: reserve is not
  *   0; 107001: no such device; 207000: HOST with another id, or no 1 GiB pages there; 207001: out
- *   of memory; 507899: no such NUMA node (driver: or @size is not aligned).
+ *   of memory; 507899: no such NUMA node, or the process has not opened the device: aclrtSetDevice
+ *   (driver: or @size is not aligned).
  * Time: driver. Since: 8.1.
  */
 ACL_FUNC_VISIBILITY aclError aclrtMallocPhysical(aclrtDrvMemHandle *handle, size_t size,
@@ -272,7 +273,8 @@ ACL_FUNC_VISIBILITY aclError aclrtMemExportToShareableHandle(aclrtDrvMemHandle h
  * @shareableHandle: out: a uint64_t for DEFAULT, an aclrtMemFabricHandle for FABRIC.
  *
  * Context: needed for FABRIC.
- * Returns: as aclrtMemExportToShareableHandle; 107000: another @shareType.
+ * Returns: as aclrtMemExportToShareableHandle; 107000: another @shareType; 207000: FABRIC on a
+ *   910B, which has no fabric handles.
  * Time: driver. Since: 8.5.
  */
 ACL_FUNC_VISIBILITY aclError aclrtMemExportToShareableHandleV2(aclrtDrvMemHandle handle,
@@ -337,7 +339,7 @@ ACL_FUNC_VISIBILITY aclError aclrtMemImportFromShareableHandle(uint64_t shareabl
  *
  * Context: needed.
  * Returns: as aclrtMemImportFromShareableHandle; 100000: @flags is not 0; 107000: another
- *   @shareType.
+ *   @shareType; 207000: FABRIC on a 910B.
  * Time: driver. Since: 8.5.
  */
 ACL_FUNC_VISIBILITY aclError aclrtMemImportFromShareableHandleV2(void *shareableHandle,

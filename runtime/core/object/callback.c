@@ -8,6 +8,7 @@
  */
 #include "core/object/stream.h"
 
+#include "base/cancel.h"
 #include "base/clock.h"
 #include "core/object/error.h"
 #include "core/object/record.h"
@@ -359,6 +360,7 @@ uint64_t core_subscriber_thread(const struct subscriber *subscriber)
  * subscriber kept alive. */
 static struct callback *await_locked(struct subscriber *subscriber, int32_t timeout_ms)
 {
+	UNCANCELLED;
 	struct callback *callback;
 	struct timespec until = clock_after_ms(timeout_ms < 0 ? 0 : (uint32_t)timeout_ms);
 	int code = 0;

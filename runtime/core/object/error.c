@@ -51,7 +51,7 @@ int core_result(const char *call, drvError_t code)
 
 int core_fail_va(int code, const char *call, const char *format, va_list args)
 {
-	char text[2048];
+	char text[4096];
 
 	vsnprintf(text, sizeof(text), format, args);
 	npu_message_set("%s: %s", call, text);

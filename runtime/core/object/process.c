@@ -5,6 +5,7 @@
  */
 #include "core/object/process.h"
 
+#include "base/cancel.h"
 #include "base/clock.h"
 
 #include <stdatomic.h>
@@ -102,6 +103,7 @@ static bool open_locked(void)
 
 static struct npu_driver *open_driver(void)
 {
+	UNCANCELLED;
 	struct npu_driver *drv;
 
 	if (core_is_forked()) {

@@ -6,6 +6,7 @@
  */
 #include "core/object/stream.h"
 
+#include "base/cancel.h"
 #include "base/clock.h"
 #include "core/object/error.h"
 #include "core/object/process.h"
@@ -141,28 +142,33 @@ static const char *entry_name(uint8_t type)
 /* Bits of a completion's error_type, as the task scheduler defines them. */
 enum { CQE_EXCEPTION = 1, CQE_TRAP = 2, CQE_TIMEOUT = 4, CQE_ERRORS = 0x3f };
 
-static int error_of(const struct stars_logic_cqe *cqe)
+static enum core_cause cause_of(const struct stars_logic_cqe *cqe)
 {
-	bool copy = cqe->sqe_type == STARS_SQE_SDMA || cqe->sqe_type == STARS_SQE_PCIE_DMA;
-
-	if ((cqe->error_type & CQE_TIMEOUT) != 0)
-		return copy ? CORE_SYS_DMA : CORE_TASK_TIMEOUT;
-	return copy ? CORE_SYS_DMA : CORE_TS_ERROR;
+	if (cqe->error_code == TS_ERROR_HOST_MEMORY)
+		return CORE_CAUSE_HOST;
+	if (cqe->sqe_type == STARS_SQE_SDMA || cqe->sqe_type == STARS_SQE_PCIE_DMA)
+		return CORE_CAUSE_COPY;
+	return (cqe->error_type & CQE_TIMEOUT) != 0 ? CORE_CAUSE_TIMEOUT : CORE_CAUSE_TASK;
 }
 
+/* The model has told of it in the log when it happened; of others this is the first word. */
 static void note_error_locked(struct core_stream *stream, const struct stars_logic_cqe *cqe)
 {
 	struct npu_driver *drv = core_driver();
-	const char *why = drv == NULL ? NULL : npu_call(drv, npusimLastMessage);
+	bool model = drv != NULL && (drv->caps & NPU_CAP_MODEL) != 0;
+	const char *why;
 
-	if ((cqe->error_type & CQE_ERRORS) == 0 || stream->error != CORE_OK)
+	if ((cqe->error_type & CQE_ERRORS) == 0 || stream->cause != CORE_CAUSE_NONE)
 		return;
-	stream->error = error_of(cqe);
-	snprintf(stream->error_text, sizeof(stream->error_text),
-		 "a %s on stream %d failed (%s, code %u)%s%s", entry_name(cqe->sqe_type),
-		 stream->id, (cqe->error_type & CQE_TIMEOUT) != 0 ? "time-out" : "exception",
-		 cqe->error_code, why != NULL && why[0] != '\0' ? ": " : "",
-		 why != NULL ? why : "");
+	why = drv == NULL ? NULL : npu_call(drv, npusimLastMessage);
+	stream->cause = cause_of(cqe);
+	npu_text_add(&stream->cause_text, "a %s on stream %d failed (%s, code %u)%s%s",
+		     entry_name(cqe->sqe_type), stream->id,
+		     (cqe->error_type & CQE_TIMEOUT) != 0 ? "time-out" : "exception",
+		     cqe->error_code, why != NULL && why[0] != '\0' ? ": " : "",
+		     why != NULL ? why : "");
+	npu_log(model ? NPU_LOG_INFO : NPU_LOG_WARN, "%s",
+		stream->cause_text != NULL ? stream->cause_text : "a task failed");
 }
 
 /* The number of the entry that a completion names; 0 if no entry in flight has that id. */
@@ -259,6 +265,7 @@ static int32_t receive_timeout(uint64_t deadline_ns, uint64_t now_ns, bool model
 
 static void wait_for_receiver_locked(struct core_stream *stream, uint32_t most_ms)
 {
+	UNCANCELLED;
 	struct timespec until;
 
 	if (most_ms == UINT32_MAX) {

@@ -4,6 +4,7 @@
  */
 #include "core/object/stream.h"
 
+#include "base/cancel.h"
 #include "base/clock.h"
 #include "core/object/process.h"
 
@@ -66,6 +67,7 @@ void core_stream_unlink(struct core_stream *stream)
 
 struct core_stream *core_stream_take_of(struct context *context)
 {
+	UNCANCELLED;
 	struct core_stream *taken = NULL;
 	bool left = true;
 

@@ -232,13 +232,6 @@ const char *core_visible_text(void)
 	return v == NULL ? "" : v->text;
 }
 
-bool core_visible_is_set(void)
-{
-	const struct visible *v = learn();
-
-	return v != NULL && v->set;
-}
-
 int core_device_logic(int32_t user, const char *argument, const char *call, uint32_t *out_logic)
 {
 	if (core_user_to_logic(user, out_logic))

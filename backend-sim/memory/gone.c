@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Host memory that was given back: allocations whose pages stay until the work is done that was
+ * sent before they were freed, and a short history of who gave which range back, for messages.
+ */
+#include "memory/memory.h"
+#include "process/ops.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+/* ---- history ---- */
+
+static void note(struct bsim *bs, uint64_t va, uint64_t bytes, const char *call)
+{
+	struct alloc_table *t = bs->allocs;
+
+	t->gone[t->gone_count++ % ALLOC_GONE_MAX] = (struct gone_range){
+		.va = va, .bytes = bytes, .number = bs->call_number, .call = call
+	};
+}
+
+const char *gone_text_locked(const struct bsim *bs, uint64_t va)
+{
+	static __thread char text[160];
+	const struct alloc_table *t = bs->allocs;
+
+	for (uint64_t i = t == NULL ? 0 : t->gone_count, n = 0; i-- > 0 && n < ALLOC_GONE_MAX;
+	     n++) {
+		const struct gone_range *gone = &t->gone[i % ALLOC_GONE_MAX];
+
+		if (va - gone->va >= gone->bytes)
+			continue;
+		snprintf(text, sizeof(text),
+			 "[0x%" PRIx64 ", 0x%" PRIx64
+			 ") was given back by %s, driver call %" PRIu64,
+			 gone->va, gone->va + gone->bytes, gone->call, gone->number);
+		return text;
+	}
+	return NULL;
+}
+
+drvError_t bsim_npusimGaveBack(struct npu_driver *self, uint64_t va, uint64_t bytes,
+			       const char *call)
+{
+	struct bsim *bs = bsim_of(self);
+
+	pthread_mutex_lock(&bs->lock);
+	if (bs->allocs != NULL)
+		note(bs, va, bytes, call);
+	pthread_mutex_unlock(&bs->lock);
+	return DRV_ERROR_NONE;
+}
+
+/* ---- what queued work still uses ---- */
+
+bool gone_hold_locked(struct bsim *bs, struct allocation *a)
+{
+	bool pinned = a->kind == NPU_PLACE_PINNED;
+
+	if (!pinned && a->kind != NPU_PLACE_REGISTERED)
+		return false;
+	note(bs, pinned ? a->va : a->host_va + a->opened_offset, a->asked,
+	     bs->cuda != NULL ? "cuMemFreeHost"
+	     : pinned         ? "aclrtFreeHost"
+			      : "aclrtHostUnregister");
+	a->held = bs->uses == NULL ? 0 : bs->uses(bs, a->va, a->bytes);
+	if (a->held == 0)
+		return false;
+	a->gone_number = bs->call_number;
+	allocation_move(a, &bs->allocs->held);
+	bs->allocs->count[a->kind]--;
+	bs->allocs->bytes[a->kind] -= a->bytes;
+	return true;
+}
+
+void gone_release_locked(struct bsim *bs, uint64_t va, uint64_t bytes, uint64_t sent)
+{
+	struct allocation *next;
+
+	for (struct allocation *a = bs->allocs->held; a != NULL; a = next) {
+		next = a->next;
+		if (a->gone_number > sent && a->va < va + bytes && va < a->va + a->bytes &&
+		    --a->held == 0)
+			allocation_finish(bs, a);
+	}
+}

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The host's memory in copies: whether the program's own can be read and written, what of it may go
+ * before a queued copy's turn, whether this machine has memory for what a copy writes, and why a
+ * copy stopped. It moves nothing.
+ */
+#include <errno.h>
+#include <glib.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "memory/memory.h"
+#include "memory/place.h"
+#include "queue/copy.h"
+#include "queue/queue.h"
+#include "transport/loose.h"
+
+/* ---- the program's own memory ---- */
+
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ  22
+#define MADV_POPULATE_WRITE 23
+#endif
+
+static int populate(uint64_t va, uint64_t bytes, bool write)
+{
+	uint64_t start = va & ~UINT64_C(4095), end = (va + bytes + 4095) & ~UINT64_C(4095);
+	int rc;
+
+	do
+		rc = madvise((void *)start, end - start,
+			     write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ);
+	while (rc != 0 && errno == EINTR);
+	return rc == 0 ? 0 : errno;
+}
+
+/* True if every page of the range is mapped, whatever for; touches none. *resident: bytes whose
+ * pages the host has given already, as far as that holds. */
+static bool pages_mapped(uint64_t va, uint64_t bytes, uint64_t *resident)
+{
+	unsigned char state[4096];
+	uint64_t end = va + bytes;
+
+	*resident = 0;
+	for (uint64_t at = va & ~UINT64_C(4095), pages; at < end; at += pages * 4096) {
+		pages = MIN((end - at + 4095) / 4096, sizeof(state));
+		if (mincore((void *)at, pages * 4096, state) != 0)
+			return false;
+		for (uint64_t i = 0; i < pages; i++)
+			*resident += (state[i] & 1) * 4096u;
+	}
+	return true;
+}
+
+/* Kernels before 5.14 know no such call, and qemu-user says of any page that all is well. */
+static bool populate_works(void)
+{
+	static int known = -1;
+	int works = __atomic_load_n(&known, __ATOMIC_RELAXED);
+	void *none;
+
+	if (works >= 0)
+		return works;
+	none = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	works = populate((uint64_t)&works, sizeof(works), true) == 0 &&
+		populate((uint64_t)none, 4096, false) != 0;
+	munmap(none, 4096);
+	__atomic_store_n(&known, works, __ATOMIC_RELAXED);
+	return works;
+}
+
+/* Where no bytes move the check takes no memory: some kernels give a page that is read some. */
+static bool pages_usable(const struct bsim *bs, uint64_t va, uint64_t bytes, bool write)
+{
+	uint64_t resident;
+	int why;
+
+	if (!bs->contents || !populate_works())
+		return pages_mapped(va, bytes, &resident);
+	why = populate(va, bytes, write);
+	return why != ENOMEM && why != EFAULT && why != EINVAL;
+}
+
+static const char *const readable[] = { "readable", "writable" };
+
+/* Why memory of the program does not answer. */
+static const char *why_gone(struct bsim *bs, uint64_t va)
+{
+	static __thread char text[256];
+	const char *gone = gone_text_locked(bs, va);
+	uint64_t resident;
+	bool mapped = pages_mapped(va, 1, &resident);
+
+	if (gone == NULL)
+		return mapped ? "its protection is in the way, or the end of the file mapped there"
+			      : "unmapped by the program";
+	snprintf(text, sizeof(text), "%s%s", gone, mapped ? "" : ", and unmapped by the program");
+	return text;
+}
+
+/* The program's own, pageable and registered: not the driver's to keep. */
+static bool may_go(const struct copy_end *end)
+{
+	return end->kind == NPU_PLACE_PAGEABLE || end->kind == NPU_PLACE_REGISTERED;
+}
+
+drvError_t host_check_end(struct bsim *bs, const char *call, const char *argument,
+			  const struct copy_end *end, uint64_t bytes, bool write)
+{
+	uint64_t va = end->ref.va, good = 0, bad = bytes;
+
+	if (!may_go(end) || pages_usable(bs, va, bytes, write))
+		return DRV_ERROR_NONE;
+	while (bad - good > 1) { /* the shortest part that fails: its last byte */
+		uint64_t middle = good + (bad - good) / 2;
+
+		if (pages_usable(bs, va, middle, write))
+			good = middle;
+		else
+			bad = middle;
+	}
+	return bsim_fail(DRV_ERROR_IOCRL_FAIL,
+			 "%s: %s: byte %llu of %s at 0x%llx is no %s memory of this process: %s",
+			 call, argument, (unsigned long long)(bad - 1), npu_size_text(bytes),
+			 (unsigned long long)va, readable[write], why_gone(bs, va + bad - 1));
+}
+
+drvError_t host_check_locked(struct bsim *bs, const char *call, const struct copy_plan *plan,
+			     uint64_t bytes)
+{
+	drvError_t result = host_check_end(bs, call, "src", &plan->src, bytes, false);
+
+	return result != DRV_ERROR_NONE ? result
+					: host_check_end(bs, call, "dst", &plan->dst, bytes, true);
+}
+
+/* ---- memory that may go before it is used ---- */
+
+static bool loose_allowed(const struct bsim *bs)
+{
+	static int allowed = -1; /* not known yet */
+
+	if (allowed >= 0)
+		return allowed;
+	allowed = loose_is_allowed(bs->queues->pid);
+	if (!allowed)
+		npu_log(NPU_LOG_INFO,
+			"this process may not call process_vm_readv (%s): where the program "
+			"unmaps memory under a queued copy, the copy ends the program",
+			strerror(errno));
+	return allowed;
+}
+
+bool host_loosen_locked(const struct bsim *bs, struct copy_end *end)
+{
+	if (may_go(end) && loose_allowed(bs))
+		end->ref.pid = bs->queues->pid;
+	return end->ref.pid != 0 || !may_go(end);
+}
+
+bool host_move_value(const struct bsim *bs, struct copy_end *end, void *value, unsigned bytes,
+		     bool write)
+{
+	void *there = (void *)end->ref.va;
+	bool loose = host_loosen_locked(bs, end), at_src;
+
+	if (!loose && !pages_usable(bs, end->ref.va, bytes, write))
+		return false;
+	return write ? loose_move(there, end->ref.pid, value, 0, bytes, &at_src) == bytes
+		     : loose_move(value, 0, there, end->ref.pid, bytes, &at_src) == bytes;
+}
+
+drvError_t copy_room_locked(struct bsim *bs, const char *call, const struct copy_end *end,
+			    uint64_t bytes)
+{
+	uint64_t room, resident, missing = 0;
+
+	if (!bs->contents || end->ref.space == SIM_RAW || bytes < UINT64_C(64) << 20)
+		return DRV_ERROR_NONE;
+	room = node_host_room_bytes();
+	if (bytes <= room)
+		return DRV_ERROR_NONE;
+	for (uint64_t done = 0, run; done < bytes; done += run) {
+		struct sim_ref ref = { .space = end->ref.space, .va = end->ref.va + done };
+		unsigned char *at = copy_at_locked(bs, &ref, true, &run);
+
+		if (at == NULL)
+			return DRV_ERROR_NONE; /* the engine will say it better */
+		run = MIN(run, bytes - done);
+		pages_mapped((uint64_t)at, run, &resident);
+		missing += run - MIN(resident, run);
+	}
+	if (missing <= room)
+		return DRV_ERROR_NONE;
+	return bsim_fail(
+		DRV_ERROR_OUT_OF_MEMORY,
+		"%s: writing %s at 0x%llx needs %s of this machine's memory for pages that "
+		"nothing has touched "
+		"yet, and it has %s to give: use a smaller device (NPUSIM_HBM), fewer "
+		"processes, or touch less",
+		call, npu_size_text(bytes), (unsigned long long)end->ref.va, npu_size_text(missing),
+		npu_size_text(room));
+}
+
+/* ---- why ---- */
+
+drvError_t copy_fault_locked(struct bsim *bs, const char *call, const struct sim_job *job)
+{
+	static const char *const why[] = {
+		[SIM_FAULT_TRANSLATION] = "no translation",
+		[SIM_FAULT_PERMISSION] = "a write to memory that is mapped read-only",
+		[SIM_FAULT_ADDRESS] = "a page table entry that points to no memory",
+	};
+	unsigned long long bytes = job->bytes, moved = job->moved_bytes, va = job->fault_va;
+
+	if (job->status == SIM_NO_MEMORY)
+		return bsim_fail(DRV_ERROR_OUT_OF_MEMORY,
+				 "%s: this process has no memory left to model a copy (ulimit -d, "
+				 "ulimit -v); %llu of %llu bytes were copied",
+				 call, moved, bytes);
+	if (job->status == SIM_FAULT_HOST)
+		return bsim_fail(
+			DRV_ERROR_IOCRL_FAIL,
+			"%s: device %u's engine stopped after %llu of %llu bytes from 0x%llx "
+			"to 0x%llx: 0x%llx is no %s memory of this process: %s",
+			call, job->device, moved, bytes, (unsigned long long)job->src.va,
+			(unsigned long long)job->dst.va, va, readable[va == job->dst.va + moved],
+			why_gone(bs, va));
+	return bsim_fail(DRV_ERROR_IOCRL_FAIL,
+			 "%s: device %u's engine stopped after %llu of %llu bytes: %s at 0x%llx in "
+			 "the page table of %s: %s",
+			 call, job->device, moved, bytes, why[job->status], va,
+			 bsim_memory_text((unsigned)job->fault_space), place_text_locked(bs, va));
+}
+
+void host_gone_message_locked(struct bsim *bs, const char *call, uint64_t va, bool write)
+{
+	npu_message_set("%s: 0x%llx is no %s memory of this process: %s", call,
+			(unsigned long long)va, readable[write], why_gone(bs, va));
+}
