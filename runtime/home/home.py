@@ -34,7 +34,7 @@ ENVIRONMENT = [
 LOADER_PATH = [('FIRST', 'runtime/lib64'), ('LAST', 'lib64')]
 HAL_FOLDER = 'driver/lib64/driver'
 
-ACL = ['libascendcl.so', 'libascendcl.so.1', 'libacl_rt.so']
+ACL = ['libascendcl.so', 'libascendcl.so.1', 'libacl_rt.so', 'libruntime.so']
 HAL = 'libascend_hal.so'
 
 # Older and other names for the same folders. $ARCH is x86_64 or aarch64.
@@ -55,7 +55,9 @@ LINKS = {
     'fwkacllib/lib64': 'lib64',
 }
 # There for whoever asks whether they are.
-FOLDERS = ['opp', 'toolkit', 'python/site-packages', 'pkg_inc/runtime', 'driver/lib64/common']
+FOLDERS = ['opp', 'toolkit', 'python/site-packages', 'driver/lib64/common']
+# Headers of CANN whose functions rt.h has.
+RT_HEADERS = ['rt', 'base', 'dev', 'mem', 'stream', 'rt_external', 'rt_external_stream']
 
 # Packages of CMake, and their targets beside NAME_headers.
 PACKAGES = {
@@ -66,6 +68,7 @@ PACKAGES = {
     'metadef': {'metadef': 'lib64/libmetadef.so'},
     'nnopbase': {'nnopbase': 'lib64/libnnopbase.so'},
     'securec': {'c_sec': 'lib64/libc_sec.so'},
+    'runtime': {'runtime': 'lib64/libruntime.so'},
     'slog': {'slog': 'lib64/libascendalog.so', 'alog': 'lib64/libascendalog.so'},
 }
 
@@ -73,6 +76,7 @@ PACKAGES = {
 INNER_VERSION = 'V100R001C23SPC005B219'
 TIMESTAMP = '20260801_000000000'  # YYYYMMDD_HHMMSSmmm
 
+RT_HEADER = '#include "../../include/runtime/rt.h"\n'
 HAL_HEADER = '''/* SPDX-License-Identifier: Apache-2.0 */
 /* The functions of libascend_hal.so that npusim has, with the types of npusim/hal.h. */
 #ifndef NPUSIM_HOME_ASCEND_HAL_H
@@ -184,6 +188,8 @@ def texts(arch, with_hal):
     for name, targets in PACKAGES.items():
         if with_hal or name != 'ascend_hal':
             files['lib64/cmake/{0}/{0}-config.cmake'.format(name)] = package(name, targets)
+    for name in RT_HEADERS:
+        files['pkg_inc/runtime/{}.h'.format(name)] = RT_HEADER
     if with_hal:
         files['pkg_inc/driver/ascend_hal.h'] = HAL_HEADER
     return files
@@ -197,7 +203,8 @@ def write_tree(out, stubs, arch, include, acl, hal, stub_folder, install=None):
     with_hal = hal != '-'
     files = texts(arch, with_hal)
     links = {path.replace('$ARCH', arch): out / to for path, to in LINKS.items()}
-    links.update({'include/' + name: prefix / include / name for name in ('acl', 'npusim')})
+    for name in ('acl', 'npusim', 'runtime'):
+        links['include/' + name] = prefix / include / name
     for name in ACL:
         for folder in ('lib64', 'devlib', 'runtime/lib64'):
             links[folder + '/' + name] = prefix / acl / name

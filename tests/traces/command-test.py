@@ -161,7 +161,7 @@ def the_library_is_found_before_any_other(folder):
     first, hal, *others, only_linked = got['LD_LIBRARY_PATH'].split(':')
     same(others, ['/opt/vendor'], 'what was there')
     expect((pathlib.Path(hal) / 'libascend_hal.so').exists(), hal)
-    for name in ('libascendcl.so', 'libascendcl.so.1', 'libacl_rt.so'):
+    for name in ('libascendcl.so', 'libascendcl.so.1', 'libacl_rt.so', 'libruntime.so'):
         expect((pathlib.Path(first) / name).exists(), name)
     same(variables(env={k: v for k, v in environment().items() if k != 'LD_LIBRARY_PATH'})
          ['LD_LIBRARY_PATH'], ':'.join([first, hal, only_linked]), 'no empty entry')

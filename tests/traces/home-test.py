@@ -52,6 +52,8 @@ LOOKED_FOR = [
     ('include/acl/acl_rt.h', r'aclrtMemRetainAllocationHandle'),  # Mooncake, yuanrong
     ('lib64/libascendcl.so', None),
     ('lib64/libacl_rt.so', None),
+    ('lib64/libruntime.so', None),                 # xLLM
+    ('pkg_inc/runtime/dev.h', None),               # shmem, yuanrong
     ('lib64/stub/libascendcl.so', None),           # samples
     ('runtime/lib64/libascendcl.so', None),        # gpustack
     ('runtime/lib64/stub/libascendcl.so', None),   # samples: NPU_HOST_LIB
@@ -248,11 +250,12 @@ def a_call_of_what_is_only_linked_says_so():
 CMAKE_LISTS = '''
 cmake_minimum_required(VERSION 3.16)
 project(client CXX)
-foreach(package acl_rt ascendcl ascend_hal hccl metadef nnopbase securec slog)
+foreach(package acl_rt ascendcl ascend_hal hccl metadef nnopbase runtime securec slog)
   find_package(${package} CONFIG REQUIRED)
 endforeach()
 foreach(target acl_rt_headers acl_rt ascendcl_headers ascendcl ascend_hal_headers ascend_hal
-        ascend_hal_stub hccl_headers hccl hcomm c_sec slog alog nnopbase metadef)
+        ascend_hal_stub hccl_headers hccl hcomm c_sec slog alog nnopbase metadef
+        runtime_headers runtime)
   if(NOT TARGET ${target})
     message(FATAL_ERROR "there is no target ${target}")
   endif()
@@ -273,17 +276,18 @@ find_path(hal_header NAMES driver/ascend_hal.h PATH_SUFFIXES pkg_inc REQUIRED)
 add_executable(by_path client.cpp)
 target_include_directories(by_path PRIVATE ${root}/include ${hal_header})
 target_link_directories(by_path PRIVATE ${root}/lib64 ${root}/devlib)
-target_link_libraries(by_path ascendcl nnopbase opapi acl_op_compiler c_sec ascend_hal)
+target_link_libraries(by_path ascendcl runtime nnopbase opapi acl_op_compiler c_sec ascend_hal)
 '''
 CLIENT = '''
 #include <acl/acl.h>
 #include <driver/ascend_hal.h>
+#include <runtime/dev.h>
 #include <cstdio>
 int main()
 {
-	uint32_t devices = 0, chips = 0;
+	uint32_t devices = 0, chips = 0, phy = 9;
 	if (aclInit(nullptr) || aclrtSetDevice(0) || aclrtGetDeviceCount(&devices) ||
-	    drvGetDevNum(&chips))
+	    drvGetDevNum(&chips) || rtGetDevicePhyIdByIndex(1, &phy) || phy != 1)
 		return 1;
 	std::printf("%u %u\\n", devices, chips);
 	return 0;
