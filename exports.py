@@ -145,9 +145,9 @@ def write_cuda(out, functions, names):
 def doors_of(path):
     """(name, parameters) of each function that answers a code."""
     listed = re.findall(r'\bX\((\w+), \w+, \d+, (\([^()]*\))\)', ' '.join(text_of(path).split()))
-    yield from listed or ((name, parameters) for prefix in ('acl', 'npusim_')
+    yield from listed or ((name, parameters) for prefix in ('acl', 'npusim_', 'rt')
                           for kind, name, parameters in declarations(path, prefix)
-                          if kind in ('aclError', 'int'))
+                          if kind in ('aclError', 'int', 'rtError_t'))
 
 
 def write_doors(out, face, *headers):

@@ -270,7 +270,7 @@ static void fill_driver(struct npu_driver *driver)
 }
 
 /* For layers: the model knows its order, and has no use for blocks. */
-drvError_t bsim_npusimBlock(struct npu_driver *self, uint64_t va, uint64_t bytes)
+drvError_t bsim_npusimTellBlock(struct npu_driver *self, uint64_t va, uint64_t bytes)
 {
 	(void)self;
 	(void)va;

@@ -358,7 +358,7 @@ NPU_QUERY(npusimDocumented, (bool, on))
 
 /* Told, as npusimOrder: the program has made a block of its own of memory at `va`; bytes 0: it
  * gives the block at `va` back. */
-NPU_QUERY(npusimBlock, (uint64_t, va), (uint64_t, bytes))
+NPU_QUERY(npusimTellBlock, (uint64_t, va), (uint64_t, bytes))
 
 /* For layers, as npusimOrder: the program is at a mark of that name (npusimMark()), and who is
  * called with each report. */

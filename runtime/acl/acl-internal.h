@@ -11,6 +11,7 @@
 #include "acl-doors.h"
 #include "core/core.h"
 #include "npusim/npusim.h"
+#include "runtime/rt.h"
 
 /* Functions that answer a code are called through door.c, which has their exported names: what is
  * defined here by that name is another symbol. */

@@ -7,6 +7,7 @@
 #include "acl/acl.h"
 #include "base/base.h"
 #include "npusim/npusim.h"
+#include "runtime/rt.h"
 
 __attribute__((cold, noinline)) static void note(const char *call, aclError code, const void *site)
 {

@@ -56,7 +56,7 @@ static int tell_block(const void *ptr, size_t size)
 
 	if (drv == NULL)
 		return ACL_ERROR_INTERNAL_ERROR;
-	npu_call(drv, npusimBlock, (uintptr_t)ptr, size);
+	npu_call(drv, npusimTellBlock, (uintptr_t)ptr, size);
 	return ACL_SUCCESS;
 }
 

@@ -144,6 +144,9 @@ int core_stream_default(void **out_stream, const char *call);
 struct core_stream *core_stream_find_any(void *stream, const char *call, int *error);
 int core_stream_query(struct core_stream *stream, bool *out_idle, const char *call);
 int32_t core_stream_id(const struct core_stream *stream);
+/* The driver's numbers of its queues. */
+void core_stream_queues(const struct core_stream *stream, uint32_t *out_sq, uint32_t *out_cq,
+			uint32_t *out_logic_cq);
 uint32_t core_stream_priority(const struct core_stream *stream);
 uint32_t core_stream_flags(const struct core_stream *stream);
 /* False, and nothing changes, where a stream that stops on failures is to go on again. */

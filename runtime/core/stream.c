@@ -167,6 +167,14 @@ int32_t core_stream_id(const struct core_stream *stream)
 	return stream->id;
 }
 
+void core_stream_queues(const struct core_stream *stream, uint32_t *out_sq, uint32_t *out_cq,
+			uint32_t *out_logic_cq)
+{
+	*out_sq = stream->sq;
+	*out_cq = stream->cq;
+	*out_logic_cq = stream->logic_cq;
+}
+
 uint32_t core_stream_priority(const struct core_stream *stream)
 {
 	return stream->priority;

@@ -229,7 +229,7 @@ struct npu_driver *npusim_validate_1(struct npu_driver *lower, const char *mode,
 		return NULL;
 	layer_init(&v->layer, "validate", lower, &hooks);
 	v->layer.driver.npusimOrder = validate_order;
-	v->layer.driver.npusimBlock = validate_block;
+	v->layer.driver.npusimTellBlock = validate_block;
 	v->layer.driver.npusimMark = validate_mark;
 	v->layer.driver.npusimReports = validate_reports;
 	pthread_mutex_init(&v->lock, NULL);

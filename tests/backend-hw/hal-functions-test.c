@@ -506,7 +506,7 @@ static void call_our_own(void)
 	EXPECT_HAL(HAL(npusimGaveBack)(0x1000, 4096, "a test"));
 	EXPECT_HAL(HAL(npusimDocumented)(false));
 	(void)HAL(npusimOrder)(0, (enum npu_order)0, 0, 0); /* for layers */
-	(void)HAL(npusimBlock)(1, 0);
+	(void)HAL(npusimTellBlock)(1, 0);
 	/* Only before the first device. */
 	EXPECT_NE(HAL(npusimSetDialect)(NPU_DIALECT_CUDA), DRV_ERROR_NONE);
 	EXPECT_HAL(HAL(npusimLeaks)(count_line, &lines, true));

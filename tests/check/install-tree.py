@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Installs the build into an empty folder away from it, as a packager does (DESTDIR), then builds a
-# program against what was installed, by pkg-config alone, and runs it there on the model.
+# program against what was installed, by pkg-config alone and by the home that looks like CANN's,
+# and runs it there on the model.
 
 import argparse
 import os
@@ -34,6 +35,24 @@ def check_files(prefix, files):
         if name.parent.name == 'lib' and name.suffix == '.so' or '-linux-gnu' in str(
                 name.parent) and '.so' in name.name:
             sys.exit('{} is on the default library path'.format(name))
+
+
+def build_by_home(options, prefix, scratch):
+    """What npusim home writes elsewhere leads to what is installed, and npusim run runs it."""
+    home, command = scratch / 'home', prefix / options.command
+    env = {name: value for name, value in os.environ.items()
+           if not name.startswith(('NPUSIM_', 'ASCEND_', 'LD_LIBRARY'))}
+    run(command, 'home', home, env=env)
+    for place in (home, next(prefix.rglob('set_env.sh')).parent):
+        for link in place.rglob('*'):
+            if not link.exists():
+                sys.exit('{} leads nowhere'.format(link))
+            if link.is_symlink() and str(options.build) in os.path.realpath(link):
+                sys.exit('{} leads to the build'.format(link))
+    program = scratch / 'program-home'
+    run(*shlex.split(options.cc), '-I{}/include'.format(home), options.program, '-o', program,
+        '-L{}/lib64'.format(home), '-lascendcl', '-lhccl', *options.flag)
+    print('home: ' + run(command, 'run', '--', program, env=env, cwd=scratch).strip())
 
 
 def build_and_run(options, prefix, scratch):
@@ -73,6 +92,7 @@ def main():
         build_and_run(options, prefix, scratch)
         if options.command is not None:
             print(run(prefix / options.command, '--version', cwd=scratch).strip())
+            build_by_home(options, prefix, scratch)
 
 
 if __name__ == '__main__':

@@ -35,6 +35,7 @@ ROOMS = {
     'runtime/core': ['runtime/base', 'runtime/driver', 'runtime/core/core.h',
                      'runtime/core/object'],
     'runtime/acl': ['runtime/base', 'runtime/core/core.h', 'runtime/core'],
+    'runtime/home': ['runtime/base'],
     'runtime/cuda': ['runtime/base', 'runtime/trace', 'runtime/core/core.h', 'runtime/core'],
     'sim': [],
     'backend-sim/node': ['runtime/base', 'sim'],

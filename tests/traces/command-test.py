@@ -158,12 +158,13 @@ def options_are_variables_of_the_program(folder):
 @case
 def the_library_is_found_before_any_other(folder):
     got = variables(env=environment(LD_LIBRARY_PATH='/opt/vendor'))
-    first, *others = got['LD_LIBRARY_PATH'].split(':')
+    first, hal, *others, only_linked = got['LD_LIBRARY_PATH'].split(':')
     same(others, ['/opt/vendor'], 'what was there')
-    for name in ('libascendcl.so', 'libascendcl.so.1', 'libacl_rt.so'):
+    expect((pathlib.Path(hal) / 'libascend_hal.so').exists(), hal)
+    for name in ('libascendcl.so', 'libascendcl.so.1', 'libacl_rt.so', 'libruntime.so'):
         expect((pathlib.Path(first) / name).exists(), name)
     same(variables(env={k: v for k, v in environment().items() if k != 'LD_LIBRARY_PATH'})
-         ['LD_LIBRARY_PATH'], first, 'no empty entry')
+         ['LD_LIBRARY_PATH'], ':'.join([first, hal, only_linked]), 'no empty entry')
 
 
 @case

@@ -18,7 +18,7 @@
 static gboolean prepare(const char *parts, gboolean preload, GError **error)
 {
 	g_autofree char *pattern = g_build_filename(parts, "part-%p.npt", NULL);
-	g_autofree char *path = preload ? preload_library(error) : acl_library_folder(error);
+	g_autofree char *path = preload ? preload_library(error) : home_in_place(FALSE, error);
 
 	if (path == NULL)
 		return FALSE;
@@ -29,7 +29,8 @@ static gboolean prepare(const char *parts, gboolean preload, GError **error)
 	g_setenv("NPUSIM_TRACE", pattern, TRUE);
 	g_setenv("NPUSIM_STACKS", "short", FALSE);
 	g_setenv("NPUSIM_RUN", name, TRUE);
-	prepend_to_list(preload ? "LD_PRELOAD" : "LD_LIBRARY_PATH", path);
+	if (preload)
+		prepend_to_list("LD_PRELOAD", path);
 	return TRUE;
 }
 

@@ -137,10 +137,12 @@ int cmd_run(int argc, char **argv)
 {
 	g_autoptr(GError) error = NULL;
 	g_autofree char *node = own_node_name("run");
-	gboolean cuda = FALSE, in_place = FALSE;
+	gboolean cuda = FALSE, in_place = FALSE, home = FALSE;
 	const GOptionEntry entries[] = {
 		{ "cuda", 0, 0, G_OPTION_ARG_NONE, &cuda,
 		  "put npusim's libcuda.so.1 in place instead, on a model of an H100", NULL },
+		{ "home", 0, 0, G_OPTION_ARG_NONE, &home,
+		  "name npusim's home by ASCEND_HOME_PATH even if another is named already", NULL },
 		{ "exec", 0, 0, G_OPTION_ARG_NONE, &in_place,
 		  "become the program instead of waiting for it: nothing is said at its end",
 		  NULL },
@@ -163,10 +165,11 @@ int cmd_run(int argc, char **argv)
 		g_setenv("NPUSIM_SOC", "H100", FALSE);
 	if (!run_check_settings(&error))
 		return usage_error("run", "%s", error->message);
-	g_autofree char *folder = cuda ? cuda_library_folder(&error) : acl_library_folder(&error);
+	g_autofree char *folder = cuda ? cuda_library_folder(&error) : home_in_place(home, &error);
 	if (folder == NULL)
 		return failure("run", "%s", error->message);
-	prepend_to_list("LD_LIBRARY_PATH", folder);
+	if (cuda)
+		prepend_to_list("LD_LIBRARY_PATH", folder);
 	g_setenv("NPUSIM_RUN", node, FALSE); /* traces of a run inside this one are of this one */
 	if (in_place || is_traced())
 		return become_program("run", argv + 1);

@@ -26,6 +26,7 @@ static const struct verb {
 	{ "bench", cmd_bench, "run access patterns on the model's memory system" },
 	{ "node", cmd_node, "list the simulated servers, their processes, and who holds how much" },
 	{ "explain", cmd_explain, "say what a rule of NPUSIM_VALIDATE finds, and what is right" },
+	{ "home", cmd_home, "show or write the folder that looks like an installation of CANN" },
 	{ "info", cmd_info, "show the backend, the devices, and every setting with its origin" },
 };
 

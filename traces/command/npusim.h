@@ -23,6 +23,7 @@ int cmd_check(int argc, char **argv);
 int cmd_convert(int argc, char **argv);
 int cmd_diff(int argc, char **argv);
 int cmd_explain(int argc, char **argv);
+int cmd_home(int argc, char **argv);
 int cmd_info(int argc, char **argv);
 int cmd_bench(int argc, char **argv);
 int cmd_node(int argc, char **argv);
@@ -85,8 +86,9 @@ void options_clear(const GOptionEntry *entries);
 
 /* Leaves out a "--" in front of the program's words. */
 void skip_dashes(int *argc, char ***argv);
-/* Puts an entry in front of a variable's list, which colons part. */
+/* Puts an entry in front of a variable's list, which colons part, or behind it. */
 void prepend_to_list(const char *variable, const char *entry);
+void append_to_list(const char *variable, const char *entry);
 
 /* The folder of libascendcl.so that belongs to this command: the installed one beside it, or the
  * build tree's. NULL and error, naming the folders that were tried, if there is none. */
@@ -98,6 +100,18 @@ char *hal_library_folder(GError **error);
 char *preload_library(GError **error);
 char *model_module(GError **error);
 char *bench_module(GError **error);
+
+/* The folder that looks like an installation of CANN. */
+char *home_folder(GError **error);
+
+/* ---- cmd-home.c ---- */
+
+/* Puts npusim in the place of CANN for programs that get this process's environment:
+ * libascendcl.so, and on the model libascend_hal.so, in front of LD_LIBRARY_PATH, what is only
+ * linked behind it; ASCEND_HOME_PATH and what else the home's set_env.sh exports. Unless `over`, a
+ * home that is named already stays the only one, and what is set stays. Returns
+ * acl_library_folder(). */
+char *home_in_place(gboolean over, GError **error);
 
 /* ---- program.c ---- */
 

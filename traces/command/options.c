@@ -339,6 +339,14 @@ void prepend_to_list(const char *variable, const char *entry)
 	g_setenv(variable, list, TRUE);
 }
 
+void append_to_list(const char *variable, const char *entry)
+{
+	const char *old = g_getenv(variable);
+	g_autofree char *list = old && *old ? g_strdup_printf("%s:%s", old, entry) : NULL;
+
+	g_setenv(variable, list ? list : entry, TRUE);
+}
+
 /* The first of `places`, relative to this command's folder, that has the file. */
 static char *library_folder(const char *file, const char *const places[2], const char *hint,
 			    GError **error)
@@ -377,6 +385,13 @@ char *hal_library_folder(GError **error)
 	const char *const places[] = { "../lib/npusim/hal", "../backend-sim/hal" };
 
 	return library_folder("libascend_hal.so", places, "built with the model", error);
+}
+
+char *home_folder(GError **error)
+{
+	const char *const places[] = { "../lib/npusim/home", "../runtime/home/home" };
+
+	return library_folder("set_env.sh", places, "installed whole", error);
 }
 
 static char *library(const char *file, const char *const places[2], const char *hint,

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The functions of libruntime.so that programs call beside the ACL: the checks of CANN's, and the
+ * same core below.
+ */
+#include "runtime/rt.h"
+
+#include "acl-internal.h"
+
+#define HOST_AICPU  8  /* MODULE_TYPE_HOST_AICPU: a program cannot ask about it */
+#define MAX_DEVICES 64 /* RT_MAX_DEV_NUM */
+
+static aclError no_pointer(const char *call, const char *argument, const void *value)
+{
+	return value != NULL ? ACL_SUCCESS
+			     : acl_fail(ACL_ERROR_RT_PARAM_INVALID, call,
+					"%s is NULL; it must point to something", argument);
+}
+#define RT_IS_NULL(arg) no_pointer(__func__, #arg, arg)
+
+static aclError no_count(const char *call, const char *argument, bool fine, long long value)
+{
+	return fine ? ACL_SUCCESS
+		    : acl_fail(ACL_ERROR_RT_PARAM_INVALID, call,
+			       "%s is %lld; it must be at least 1", argument, value);
+}
+#define RT_IS_ZERO(arg) no_count(__func__, #arg, (arg) > 0, (long long)(arg))
+
+/* Of the ACL's function, which names itself, with the call's name in front. */
+static rtError_t named(const char *call, aclError code)
+{
+	if (code != ACL_SUCCESS)
+		npu_message_prefix("%s: ", call);
+	return code;
+}
+
+/* ---- streams, notifies ---- */
+
+static aclError queues(const char *call, void *handle, uint32_t *sq, uint32_t *cq, uint32_t *logic)
+{
+	aclError code = acl_check_context(call);
+	struct core_stream *stream =
+		code == ACL_SUCCESS ? core_stream_find_any(handle, call, &code) : NULL;
+
+	if (code == ACL_SUCCESS)
+		core_stream_queues(stream, sq, cq, logic);
+	return code;
+}
+
+ACL_EXPORT rtError_t rtStreamGetSqid(const rtStream_t stm, uint32_t *sqId)
+{
+	uint32_t cq, logic;
+
+	return RT_IS_NULL(sqId) ?: queues(__func__, stm, sqId, &cq, &logic);
+}
+
+ACL_EXPORT rtError_t rtStreamGetCqid(const rtStream_t stm, uint32_t *cqId, uint32_t *logicCqId)
+{
+	uint32_t sq;
+
+	return RT_IS_NULL(cqId)
+		       ?: RT_IS_NULL(logicCqId) ?: queues(__func__, stm, &sq, cqId, logicCqId);
+}
+
+ACL_EXPORT rtError_t rtNotifyGetAddrOffset(rtNotify_t notify, uint64_t *devAddrOffset)
+{
+	return RT_IS_NULL(notify) ?: RT_IS_NULL(devAddrOffset) ?: acl_fail_unmodelled(__func__);
+}
+
+ACL_EXPORT rtError_t rtGetDevResAddress(rtDevResInfo *const resInfo,
+					rtDevResAddrInfo *const addrInfo)
+{
+	(void)resInfo;
+	(void)addrInfo;
+	return acl_fail_unmodelled(__func__);
+}
+
+ACL_EXPORT rtError_t rtReleaseDevResAddress(rtDevResInfo *const resInfo)
+{
+	(void)resInfo;
+	return acl_fail_unmodelled(__func__);
+}
+
+/* ---- devices ---- */
+
+ACL_EXPORT rtError_t rtDeviceGetBareTgid(uint32_t *pid)
+{
+	return RT_IS_NULL(pid) ?: named(__func__, aclrtDeviceGetBareTgid((int32_t *)pid));
+}
+
+/* The driver, which is asked first, says of a wrong id that it is a parameter. */
+static aclError asked_device(const char *call, uint32_t device, uint32_t *out)
+{
+	if (core_device_logic((int32_t)device, "deviceId", call, out) == ACL_SUCCESS)
+		return ACL_SUCCESS;
+	core_last_error_note(ACL_ERROR_RT_PARAM_INVALID);
+	return ACL_ERROR_RT_PARAM_INVALID;
+}
+
+static aclError peers(const char *call, uint32_t device, uint32_t peer, uint32_t *out)
+{
+	if (device >= MAX_DEVICES || peer >= MAX_DEVICES)
+		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, call,
+				"devIdDes is %u and phyIdSrc %u; both must be below %d", device,
+				peer, MAX_DEVICES);
+	return core_device_logic((int32_t)device, "devIdDes", call, out);
+}
+
+ACL_EXPORT rtError_t rtGetDeviceInfo(uint32_t deviceId, int32_t moduleType, int32_t infoType,
+				     int64_t *val)
+{
+	uint32_t logic = 0;
+
+	if (moduleType == HOST_AICPU)
+		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, __func__,
+				"moduleType is %d, the host's AICPU, which is no device's",
+				moduleType);
+	return RT_IS_NULL(val) ?: acl_check_driver(__func__)
+		       ?: asked_device(__func__, deviceId, &logic)
+		       ?: ACL_CALL(__func__, halGetDeviceInfo, logic, moduleType, infoType, val);
+}
+
+ACL_EXPORT rtError_t rtGetLogicDevIdByUserDevId(const int32_t userDevId, int32_t *const logicDevId)
+{
+	return RT_IS_NULL(logicDevId)
+		       ?: named(__func__, aclrtGetLogicDevIdByUserDevId(userDevId, logicDevId));
+}
+
+ACL_EXPORT rtError_t rtGetDevicePhyIdByIndex(uint32_t devIndex, uint32_t *phyId)
+{
+	return RT_IS_NULL(phyId) ?: acl_check_driver(__func__)
+		       ?: ACL_CALL(__func__, drvDeviceGetPhyIdByIndex, devIndex, phyId);
+}
+
+ACL_EXPORT rtError_t rtEnableP2P(uint32_t devIdDes, uint32_t phyIdSrc, uint32_t flag)
+{
+	uint32_t logic = 0;
+
+	return acl_check_driver(__func__)
+		       ?: peers(__func__, devIdDes, phyIdSrc, &logic)
+		       ?: ACL_CALL(__func__, halDeviceEnableP2P, logic, phyIdSrc, flag);
+}
+
+ACL_EXPORT rtError_t rtDisableP2P(uint32_t devIdDes, uint32_t phyIdSrc)
+{
+	uint32_t logic = 0;
+
+	return acl_check_driver(__func__)
+		       ?: peers(__func__, devIdDes, phyIdSrc, &logic)
+		       ?: ACL_CALL(__func__, halDeviceDisableP2P, logic, phyIdSrc, 0);
+}
+
+/* ---- memory ---- */
+
+ACL_EXPORT rtError_t rtIpcSetMemoryName(const void *ptr, uint64_t byteCount, char *name,
+					uint32_t len)
+{
+	return RT_IS_NULL(ptr) ?: RT_IS_ZERO(byteCount) ?: RT_IS_NULL(name)
+		       ?: RT_IS_ZERO(len) ?: acl_check_context(__func__)
+		       ?: ACL_CALL(__func__, halShmemCreateHandle, (DVdeviceptr)(uintptr_t)ptr,
+				   byteCount, name, len);
+}
+
+ACL_EXPORT rtError_t rtIpcDestroyMemoryName(const char *name)
+{
+	return RT_IS_NULL(name) ?: acl_check_context(__func__)
+		       ?: ACL_CALL(__func__, halShmemDestroyHandle, name);
+}
+
+ACL_EXPORT rtError_t rtIpcOpenMemory(void **ptr, const char *name)
+{
+	struct core_context *context = NULL;
+	DVdeviceptr va = 0;
+	aclError code = RT_IS_NULL(ptr) ?: RT_IS_NULL(name) ?: acl_current(__func__, &context)
+			?: ACL_CALL(__func__, halShmemOpenHandleByDevId, context->device, name,
+				    &va);
+
+	if (code == ACL_SUCCESS)
+		*ptr = (void *)(uintptr_t)va;
+	return code;
+}
+
+ACL_EXPORT rtError_t rtIpcCloseMemory(const void *ptr)
+{
+	return RT_IS_NULL(ptr) ?: acl_check_context(__func__)
+		       ?: ACL_CALL(__func__, halShmemCloseHandle, (DVdeviceptr)(uintptr_t)ptr);
+}
+
+ACL_EXPORT rtError_t rtSetIpcMemPid(const char *name, int32_t pid[], int32_t num)
+{
+	return RT_IS_NULL(name) ?: RT_IS_NULL(pid) ?: RT_IS_ZERO(num)
+		       ?: acl_check_context(__func__)
+		       ?: ACL_CALL(__func__, halShmemSetPidHandle, name, pid, num);
+}
+
+ACL_EXPORT rtError_t rtSetIpcMemorySuperPodPid(const char *name, uint32_t sdid, int32_t pid[],
+					       int32_t num)
+{
+	(void)sdid;
+	return RT_IS_NULL(name) ?: RT_IS_NULL(pid) ?: RT_IS_ZERO(num)
+		       ?: acl_check_context(__func__) ?: acl_fail_unmodelled(__func__);
+}
+
+ACL_EXPORT rtError_t rtMemcpyAsyncWithoutCheckKind(void *dst, uint64_t destMax, const void *src,
+						   uint64_t cnt, rtMemcpyKind_t kind,
+						   rtStream_t stm)
+{
+	(void)kind;
+	return cnt == 0 ? RT_ERROR_NONE
+			: named(__func__,
+				aclrtMemcpyAsync(dst, destMax, src, cnt, ACL_MEMCPY_DEFAULT, stm));
+}
