@@ -93,8 +93,9 @@ def main():
                     'acl_rt.h')
 
     ours = {name for name in exported(options.map) if not name.startswith('acl')}
-    good &= compare('names of our own', ours, 'libascendcl.map',
-                    {name for name in ours if name.startswith('npusim')}, 'npusim*')
+    rt = set(re.findall(r'\b(rt\w+)\s*\(', without_comments(include / 'runtime' / 'rt.h')))
+    good &= compare('names of our own, and of libruntime.so', ours, 'libascendcl.map',
+                    rt | {name for name in ours if name.startswith('npusim')}, 'npusim*, rt.h')
     sys.exit(0 if good else 1)
 
 
