@@ -507,6 +507,8 @@ static void call_our_own(void)
 	EXPECT_HAL(HAL(npusimDocumented)(false));
 	(void)HAL(npusimOrder)(0, (enum npu_order)0, 0, 0); /* for layers */
 	(void)HAL(npusimTellBlock)(1, 0);
+	(void)HAL(npusimMark)("mark");
+	(void)HAL(npusimReports)(NULL, NULL);
 	/* Only before the first device. */
 	EXPECT_NE(HAL(npusimSetDialect)(NPU_DIALECT_CUDA), DRV_ERROR_NONE);
 	EXPECT_HAL(HAL(npusimLeaks)(count_line, &lines, true));

@@ -6,6 +6,7 @@
 #include "space-rig.h"
 
 #include <errno.h>
+#include <link.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -418,16 +419,29 @@ static void *touch_target(void *arg)
 	return NULL;
 }
 
+/* The model is inside of this program, and its thread-local data inside of each thread's stack; a
+ * program that loads it has that elsewhere. */
+static int add_thread_local(struct dl_phdr_info *info, size_t size, void *bytes)
+{
+	(void)size;
+	for (int i = 0; i < info->dlpi_phnum; i++)
+		if (info->dlpi_phdr[i].p_type == PT_TLS)
+			*(size_t *)bytes += info->dlpi_phdr[i].p_memsz;
+	return 0;
+}
+
 static void touch_on_small_stack(void *arg)
 {
 	long least = sysconf(_SC_THREAD_STACK_MIN);
+	size_t bytes = least > 16384 ? (size_t)least : 16384;
 	pthread_attr_t attr;
 	pthread_t thread;
 
 	(void)arg;
 	space_open("docs", NULL);
 	pthread_attr_init(&attr);
-	EXPECT_EQ(pthread_attr_setstacksize(&attr, least > 16384 ? (size_t)least : 16384), 0);
+	dl_iterate_phdr(add_thread_local, &bytes);
+	EXPECT_EQ(pthread_attr_setstacksize(&attr, bytes), 0);
 	EXPECT_EQ(pthread_create(&thread, &attr, touch_target, at(space_alloc(2 * MIB, HUGE))), 0);
 	pthread_join(thread, NULL);
 }

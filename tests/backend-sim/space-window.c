@@ -243,8 +243,7 @@ TEST(window, hints_are_kept_apart)
 	EXPECT_EQ(space_reserve(4 * GIB, hint - GIB), hint - GIB);
 	EXPECT_CODE(DRV_ERROR_BUSY, halMemAddressReserve, &va, GIB, 0, at(w->base), 0);
 	EXPECT_CONTAINS(MESSAGE(), "the driver's own part");
-	EXPECT_CODE(DRV_ERROR_BUSY, halMemAddressReserve, &va, 2 * GIB, 0,
-		    at(w->end - GIB), 0);
+	EXPECT_CODE(DRV_ERROR_BUSY, halMemAddressReserve, &va, 2 * GIB, 0, at(w->end - GIB), 0);
 	EXPECT_CODE(DRV_ERROR_BUSY, halMemAddressReserve, &va, GIB, 0, at(w->end), 0);
 	EXPECT_CONTAINS(MESSAGE(), "not inside the device addresses");
 }
