@@ -28,8 +28,10 @@ def convert(*args):
 
 def figures(result):
     """A result without what tells of the file and of this computer."""
+    devices = [{name: value for name, value in device.items() if name != 'first_contradiction'}
+               for device in result['devices']]
     return {name: value for name, value in result.items()
-            if name not in ('file', 'kind', 'about', 'wall_us')}
+            if name not in ('file', 'kind', 'about', 'wall_us')} | {'devices': devices}
 
 
 def replays_as_its_source(source, folder, *more):
