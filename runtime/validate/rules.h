@@ -5,6 +5,9 @@
  *
  *   VALIDATE_RULE(enumerator, "id", "what it finds", "why hardware would hurt", "what is right")
  */
+#ifndef VALIDATE_RULE
+#define VALIDATE_RULE(rule, id, finds, why, right)
+#endif
 VALIDATE_RULE(RACE, "race",
 	      "two accesses to one range, at least one of them a write, that nothing orders",
 	      "Streams, engines and the host run side by side on the device. Which access comes "
