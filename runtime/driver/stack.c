@@ -76,7 +76,7 @@ bool driver_stack_check(char **error)
 		bool wanted;
 		const char *text = npu_var_get(layers[i].var, &wanted);
 
-		if (wanted && layers[i].check != NULL && !layers[i].check(text, error))
+		if (wanted && !layers[i].check(text, error))
 			return false;
 	}
 	return true;

@@ -132,7 +132,6 @@ static void tell_row(const struct mark *mark, const struct row *row, const struc
 void growth_mark(struct growth *growth, const char *name, npu_stack stack)
 {
 	struct mark *mark = g_hash_table_lookup(growth->marks, name);
-	guint known;
 
 	if (mark == NULL) {
 		mark = g_new0(struct mark, 1);
@@ -142,13 +141,12 @@ void growth_mark(struct growth *growth, const char *name, npu_stack stack)
 	}
 	mark->number++;
 	mark->stack = stack;
-	known = mark->rows->len;
 	g_array_set_size(mark->rows, growth->rows->len);
 	for (guint i = 0; i < growth->rows->len; i++) {
 		const struct row *row = &g_array_index(growth->rows, struct row, i);
 		struct seen *seen = &g_array_index(mark->rows, struct seen, i);
 
-		if (mark->number == 1 && i >= known)
+		if (mark->number == 1)
 			seen->first = seen->last = row->now;
 		seen->streak = held(&row->now) > held(&seen->last) ? seen->streak + 1 : 0;
 		if (seen->streak >= STREAK) {

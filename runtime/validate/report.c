@@ -125,15 +125,12 @@ char *report_stacks(const struct report *report)
 	return text;
 }
 
-struct report_words report_words_of(const struct report *report, const char *sentence)
+/* The line of the program that a report is about; without a file: it is not known. */
+static void find_place(const struct report *report, struct npu_frame *out)
 {
-	struct report_words words = { .report = report, .sentence = sentence };
-
-	if (!npu_stack_place(report->now, &words.place) &&
-	    !npu_stack_place(report->made, &words.place) &&
-	    !npu_stack_place(report->before, &words.place))
-		words.place.file = NULL;
-	return words;
+	if (!npu_stack_place(report->now, out) && !npu_stack_place(report->made, out) &&
+	    !npu_stack_place(report->before, out))
+		out->file = NULL;
 }
 
 /* Findings are no log lines: they go where what ends a program goes. */
@@ -187,7 +184,7 @@ static void write_report(const struct waiting *one, bool first)
 		    first ? "  right would be: " : "", first ? rule->right : "", first ? "\n" : "",
 		    suppression != NULL ? suppression : "");
 	if (form_is_open() || listener != NULL)
-		words = report_words_of(&one->report, one->sentence);
+		find_place(&one->report, &words.place);
 	form_add(&words);
 	tell_listener(&words, stacks);
 	free(stacks);

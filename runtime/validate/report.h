@@ -62,7 +62,6 @@ struct report_words {
 	const char *sentence;
 	struct npu_frame place; /* .file NULL: not known */
 };
-struct report_words report_words_of(const struct report *report, const char *sentence);
 /* The stacks, a line a frame; free(). NULL: there are none. */
 char *report_stacks(const struct report *report);
 

@@ -161,6 +161,15 @@ static void free_records(struct validate *v)
 	growth_free(v->growth);
 }
 
+/* What is still held, and what has grown; the lock is released. */
+static void tell_last_locked(struct validate *v)
+{
+	validate_memory_left(v);
+	pthread_mutex_unlock(&v->lock);
+	report_flush();
+	growth_tell(v->growth);
+}
+
 static void validate_end(struct layer *layer)
 {
 	struct validate *v = (struct validate *)layer;
@@ -168,10 +177,7 @@ static void validate_end(struct layer *layer)
 	if (active == v)
 		active = NULL;
 	pthread_mutex_lock(&v->lock);
-	validate_memory_left(v);
-	pthread_mutex_unlock(&v->lock);
-	report_flush();
-	growth_tell(v->growth);
+	tell_last_locked(v);
 	order_free(v->order);
 	accesses_free(v->accesses);
 	free_records(v);
@@ -255,12 +261,8 @@ __attribute__((destructor)) static void end_of_process(void)
 	if (ended)
 		return;
 	ended = true;
-	if (active != NULL && pthread_mutex_trylock(&active->lock) == 0) {
-		validate_memory_left(active);
-		pthread_mutex_unlock(&active->lock);
-		report_flush();
-		growth_tell(active->growth);
-	}
+	if (active != NULL && pthread_mutex_trylock(&active->lock) == 0)
+		tell_last_locked(active);
 	report_flush();
 	status = report_end();
 	if (status == 0)
