@@ -67,9 +67,21 @@ static struct mapping *new_mapping(struct mapping_table *t)
 
 /* ---- map: the checks ---- */
 
+/* Where the addresses end that [va, +size) may use: reservations that adjoin are one to CUDA. */
+static uint64_t reserved_end(struct bsim *bs, const struct range *r, uint64_t va, uint64_t size)
+{
+	uint64_t end = r->va + r->bytes;
+
+	while (bs->cuda != NULL && size > end - va &&
+	       (r = window_reservation(bs->window, end)) != NULL)
+		end = r->va + r->bytes;
+	return end;
+}
+
 static drvError_t check_address(struct bsim *bs, uint64_t va, uint64_t size, struct range **out)
 {
 	struct range *r = window_reservation(bs->window, va);
+	uint64_t end;
 
 	if (r == NULL)
 		return bsim_fail(DRV_ERROR_PARA_ERROR,
@@ -82,12 +94,12 @@ static drvError_t check_address(struct bsim *bs, uint64_t va, uint64_t size, str
 		return bsim_fail(contract_code(bs, CONTRACT_MAP_UNALIGNED_SIZE, MAP),
 				 MAP ": size %s is not a multiple of 2 MiB, the granularity",
 				 npu_size_text(size));
-	if (size > r->va + r->bytes - va)
+	end = reserved_end(bs, r, va, size);
+	if (size > end - va)
 		return bsim_fail(DRV_ERROR_PARA_ERROR,
 				 MAP ": [0x%" PRIx64
 				     ", +%s) ends %s behind the reservation at 0x%" PRIx64 ", %s",
-				 va, npu_size_text(size),
-				 npu_size_text(size - (r->va + r->bytes - va)), r->va,
+				 va, npu_size_text(size), npu_size_text(size - (end - va)), r->va,
 				 npu_size_text(r->bytes));
 	*out = r;
 	return DRV_ERROR_NONE;

@@ -218,6 +218,7 @@ drvError_t bsim_halMemAddressReserve(struct npu_driver *self, void **ptr, size_t
 static drvError_t free_addresses_locked(struct bsim *bs, uint64_t va, uint64_t *out_pages)
 {
 	const char *call = "halMemAddressFree";
+	struct mapping *below;
 	struct range *r;
 	drvError_t result;
 
@@ -242,6 +243,11 @@ static drvError_t free_addresses_locked(struct bsim *bs, uint64_t va, uint64_t *
 				 "%s: the reservation at 0x%" PRIx64
 				 ", %s, still has %u mappings; unmap them first. It stays as it is",
 				 call, va, npu_size_text(r->bytes), r->own + r->imported);
+	if (!window_slots_clear(bs->window, va, WINDOW_SLOT, &below)) /* CUDA's may span two */
+		return bsim_fail(DRV_ERROR_BUSY,
+				 "%s: into the reservation at 0x%" PRIx64
+				 " reaches the mapping at 0x%" PRIx64 ", %s; unmap it first",
+				 call, va, below->va, npu_size_text(mapping_bytes(below)));
 	*out_pages = r->bytes / WINDOW_SLOT;
 	bs->window->reserved_bytes -= r->bytes;
 	bs->window->reservation_count--;

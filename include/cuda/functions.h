@@ -57,6 +57,10 @@
 	X(cuCtxGetFlags, cuCtxGetFlags, 7000, (unsigned int *flags))                               \
 	X(cuCtxGetId, cuCtxGetId, 12000, (CUcontext context, unsigned long long *id))              \
 	X(cuCtxSynchronize, cuCtxSynchronize, 2000, (void))                                        \
+	X(cuProfilerInitialize, cuProfilerInitialize, 4000,                                        \
+	  (const char *config, const char *output, int mode))                                      \
+	X(cuProfilerStart, cuProfilerStart, 4000, (void))                                          \
+	X(cuProfilerStop, cuProfilerStop, 4000, (void))                                            \
 	X(cuCtxGetApiVersion, cuCtxGetApiVersion, 3020,                                            \
 	  (CUcontext context, unsigned int *version))                                              \
 	X(cuCtxGetStreamPriorityRange, cuCtxGetStreamPriorityRange, 5050,                          \

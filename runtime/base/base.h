@@ -116,6 +116,12 @@ void npu_failure_note(const struct npu_failure *failure);
  */
 void npu_message_set(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void npu_message_prefix(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* Words that messages use in place of others, from now on: of a face whose functions have other
+ * names than the ACL's. A row with NULL ends them. */
+struct npu_word {
+	const char *from, *to;
+};
+void npu_message_words(const struct npu_word *words);
 void npu_message_clear(void);
 /* "" where there is none. Valid until the thread's next message. */
 const char *npu_message(void);

@@ -6,6 +6,7 @@
  */
 #include "base/base.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,8 +15,34 @@
 
 static __thread char message[MESSAGE_BYTES];
 static __thread enum { OLD, FRESH, LOGGED } state;
+static const struct npu_word *words;
 
 /* Through a buffer: the arguments may point into the message itself. */
+void npu_message_words(const struct npu_word *table)
+{
+	words = table;
+}
+
+/* A word ends where no letter follows. */
+static void translate(char *text, size_t room)
+{
+	for (const struct npu_word *word = words; word != NULL && word->from != NULL; word++) {
+		size_t from = strlen(word->from), to = strlen(word->to);
+
+		for (char *at = text; (at = strstr(at, word->from)) != NULL;) {
+			size_t rest = strlen(at + from) + 1;
+			bool whole = !isalnum((unsigned char)at[from]) &&
+				     to + rest <= room - (size_t)(at - text);
+
+			if (whole) {
+				memmove(at + to, at + from, rest);
+				memcpy(at, word->to, to);
+			}
+			at += whole ? to : from;
+		}
+	}
+}
+
 void npu_message_set(const char *format, ...)
 {
 	char text[MESSAGE_BYTES];
@@ -24,6 +51,7 @@ void npu_message_set(const char *format, ...)
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
+	translate(text, sizeof(text));
 	memcpy(message, text, strlen(text) + 1);
 	state = FRESH;
 }

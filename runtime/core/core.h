@@ -140,6 +140,8 @@ int core_context_none(const char *call);
 int core_stream_create(uint32_t priority, uint32_t flags, void **out_stream, const char *call);
 int core_stream_destroy(void *stream, bool force, const char *call);
 int core_stream_default(void **out_stream, const char *call);
+/* The context that a live stream belongs to; NULL: there is no such stream. */
+void *core_stream_context(void *stream);
 /* As core_stream_find(), but a stream of any context of the process will do. */
 struct core_stream *core_stream_find_any(void *stream, const char *call, int *error);
 int core_stream_query(struct core_stream *stream, bool *out_idle, const char *call);

@@ -147,6 +147,14 @@ struct core_stream *core_stream_find_any(void *handle, const char *call, int *er
 	return stream;
 }
 
+void *core_stream_context(void *handle)
+{
+	const struct core_stream *stream =
+		core_is_forked() ? NULL : core_pool_find(&core_streams, handle);
+
+	return stream == NULL ? NULL : core_slot_handle(stream->context);
+}
+
 struct core_stream *core_stream_find(void *handle, const char *call, int *error)
 {
 	struct core_stream *stream = core_stream_find_any(handle, call, error);

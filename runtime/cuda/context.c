@@ -241,8 +241,8 @@ CUDA_EXPORT CUresult cuCtxDestroy_v2(CUcontext context)
 CUDA_EXPORT CUresult cuCtxGetDevice(CUdevice *device)
 {
 	struct core_context *context;
-	CUresult code = cuda_initialised() ?: cuda_current(__func__, &context)
-			?: CUDA_IS_NULL(device);
+	CUresult code = cuda_initialised() ?: CUDA_IS_NULL(device)
+			?: cuda_current(__func__, &context);
 
 	if (code == CUDA_SUCCESS)
 		*device = context->user_device;
@@ -251,7 +251,7 @@ CUDA_EXPORT CUresult cuCtxGetDevice(CUdevice *device)
 
 CUDA_EXPORT CUresult cuCtxGetFlags(unsigned int *flags)
 {
-	CUresult code = cuda_initialised() ?: cuda_check_context(__func__) ?: CUDA_IS_NULL(flags);
+	CUresult code = cuda_initialised() ?: CUDA_IS_NULL(flags) ?: cuda_check_context(__func__);
 
 	if (code == CUDA_SUCCESS)
 		*flags = 0;
@@ -306,6 +306,24 @@ CUDA_EXPORT CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest)
 	if (greatest != NULL)
 		*greatest = -5;
 	return CUDA_SUCCESS;
+}
+
+/* ---- a profiler, which there is none of ---- */
+
+CUDA_EXPORT CUresult cuProfilerInitialize(const char *config, const char *output, int mode)
+{
+	(void)config, (void)output, (void)mode;
+	return cuda_initialised();
+}
+
+CUDA_EXPORT CUresult cuProfilerStart(void)
+{
+	return cuda_initialised();
+}
+
+CUDA_EXPORT CUresult cuProfilerStop(void)
+{
+	return cuda_initialised();
 }
 
 /* ---- peers ---- */

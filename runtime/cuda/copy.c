@@ -53,6 +53,7 @@ static CUresult copy_in_stream(const char *call, uint64_t dst, uint64_t src, siz
 static CUresult copy(const char *call, uint64_t dst, uint64_t src, size_t bytes,
 		     const CUstream *stream)
 {
+	CUDA_IN_CONTEXT_OF(stream != NULL ? *stream : NULL);
 	CUresult code = cuda_initialised() ?: cuda_check_context(call);
 
 	if (code != CUDA_SUCCESS || bytes == 0)
@@ -218,6 +219,7 @@ static CUresult fill_in_stream(const char *call, uint64_t dst, uint32_t pattern,
 static CUresult fill(const char *call, uint64_t dst, uint32_t pattern, unsigned bytes, size_t count,
 		     const CUstream *stream)
 {
+	CUDA_IN_CONTEXT_OF(stream != NULL ? *stream : NULL);
 	CUresult code = cuda_initialised() ?: cuda_check_context(call);
 
 	if (code != CUDA_SUCCESS || count == 0)

@@ -24,6 +24,8 @@ CUDA_DOORS(CUDA_INSIDE)
 
 /* NOT_INITIALIZED before cuInit, and in a child that was forked afterwards. */
 CUresult cuda_initialised(void);
+/* ILLEGAL_ADDRESS once a copy has met one, in every context, until the process ends. */
+CUresult cuda_unharmed(const char *call);
 /* The current context; INVALID_CONTEXT without one. */
 CUresult cuda_current(const char *call, struct core_context **out);
 CUresult cuda_check_context(const char *call);
@@ -41,6 +43,7 @@ CUresult cuda_of_driver(const char *call, drvError_t code);
 CUresult cuda_of_core(const char *call, int code);
 
 const char *cuda_error_name(CUresult code); /* NULL: there is no such code */
+extern const struct npu_word cuda_words[];  /* CUDA's names of the ACL's functions */
 /* A call of the program's, from `site`, has failed. door.c */
 void cuda_note(const char *call, CUresult code, const void *site);
 
@@ -76,6 +79,16 @@ CUresult cuda_properties(const char *call, CUmemGenericAllocationHandle handle,
 
 /* ---- stream.c ---- */
 
+/* What belongs to a stream is done in the stream's own context, whichever is current, to the end of
+ * the block. */
+struct cuda_scope {
+	bool entered;
+	void *before;
+};
+struct cuda_scope cuda_enter(CUstream stream);
+void cuda_leave(struct cuda_scope *scope);
+#define CUDA_IN_CONTEXT_OF(stream) \
+	__attribute__((cleanup(cuda_leave))) struct cuda_scope scope_of_stream = cuda_enter(stream)
 /* The live stream of that handle, or the default one. */
 CUresult cuda_stream(CUstream handle, const char *call, struct core_stream **out);
 /* What a call on that stream must wait for, as the default stream and the blocking ones do for one

@@ -8,25 +8,33 @@
 
 #include <string.h>
 
-#define FLAGS_KNOWN UINT64_C(3) /* legacy and per-thread default stream */
+#define FLAGS_KNOWN     UINT64_C(3) /* legacy and per-thread default stream */
+#define FLAG_PER_THREAD UINT64_C(2)
 
 #define PROTOTYPE(symbol, name, since) CUresult symbol(void);
 CUDA_UNMODELLED(PROTOTYPE)
 #define DOOR(symbol, params, args) CUresult door_##symbol params __asm__(#symbol);
 CUDA_DOORS(DOOR)
 
+#define SECOND(alias, symbol) void second_##alias(void) __asm__(#alias);
+CUDA_ALIASES(SECOND)
+
 static const struct entry {
-	const char *name;
+	const char *symbol, *name;
 	int since;
 	void (*function)(void);
 } entries[] = {
-#define ENTRY(symbol, name, since, params) { #name, since, (void (*)(void))door_##symbol },
+#define ENTRY(symbol, name, since, params) { #symbol, #name, since, (void (*)(void))door_##symbol },
 	CUDA_FUNCTIONS(ENTRY)
 #undef ENTRY
-#define ENTRY(symbol, name, since) { #name, since, (void (*)(void))symbol },
+#define ENTRY(symbol, name, since) { #symbol, #name, since, (void (*)(void))symbol },
 		CUDA_UNMODELLED(ENTRY)
 #undef ENTRY
+#define ENTRY(alias, symbol) { #alias, "", 0, second_##alias },
+			CUDA_ALIASES(ENTRY)
+#undef ENTRY
 };
+#define ENTRIES (sizeof(entries) / sizeof(entries[0]))
 
 /* The newest that a program of that version may have; *known: there is one of any version. */
 static const struct entry *find(const char *name, int version, bool *known)
@@ -34,7 +42,7 @@ static const struct entry *find(const char *name, int version, bool *known)
 	const struct entry *best = NULL;
 
 	*known = false;
-	for (size_t i = 0; i < sizeof(entries) / sizeof(entries[0]); i++) {
+	for (size_t i = 0; i < ENTRIES; i++) {
 		if (strcmp(entries[i].name, name) != 0)
 			continue;
 		*known = true;
@@ -44,6 +52,21 @@ static const struct entry *find(const char *name, int version, bool *known)
 	return best;
 }
 
+/* The function for a default stream a thread, where it has one of its own. */
+static const struct entry *per_thread(const struct entry *entry)
+{
+	size_t length = strlen(entry->symbol);
+
+	for (size_t i = 0; i < ENTRIES; i++)
+		if (strncmp(entries[i].symbol, entry->symbol, length) == 0 &&
+		    (strcmp(entries[i].symbol + length, "_ptsz") == 0 ||
+		     strcmp(entries[i].symbol + length, "_ptds") == 0))
+			return &entries[i];
+	return entry;
+}
+
+/* As CUDA documents it: a name that is unknown, or newer than `version`, is no failure, but NULL.
+ */
 CUDA_EXPORT CUresult cuGetProcAddress_v2(const char *symbol, void **function, int version,
 					 uint64_t flags, CUdriverProcAddressQueryResult *status)
 {
@@ -51,11 +74,17 @@ CUDA_EXPORT CUresult cuGetProcAddress_v2(const char *symbol, void **function, in
 	const struct entry *entry;
 	bool known;
 
-	if (symbol == NULL || function == NULL || (flags & ~FLAGS_KNOWN) != 0)
-		return cuda_fail(CUDA_ERROR_INVALID_VALUE, "cuGetProcAddress",
-				 "symbol %p, function %p, flags %llu", (const void *)symbol,
-				 (void *)function, (unsigned long long)flags);
+	if (symbol == NULL || function == NULL || (flags & ~FLAGS_KNOWN) != 0 ||
+	    flags == FLAGS_KNOWN || version > CUDA_VERSION)
+		return cuda_fail(
+			CUDA_ERROR_INVALID_VALUE, "cuGetProcAddress",
+			"symbol %s, function %p, version %d, flags %llu: the version is at "
+			"most %d, the flags are 0, 1 or 2",
+			symbol != NULL ? symbol : "NULL", (void *)function, version,
+			(unsigned long long)flags, CUDA_VERSION);
 	entry = find(symbol, version, &known);
+	if (entry != NULL && flags == FLAG_PER_THREAD)
+		entry = per_thread(entry);
 	*function = NULL;
 	if (entry != NULL)
 		memcpy(function, &entry->function, sizeof(*function));
@@ -64,16 +93,19 @@ CUDA_EXPORT CUresult cuGetProcAddress_v2(const char *symbol, void **function, in
 			       : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
 	if (status != NULL)
 		*status = answer;
-	if (entry != NULL)
-		return CUDA_SUCCESS;
-	return cuda_fail(CUDA_ERROR_NOT_FOUND, "cuGetProcAddress", "there is no %s for version %d",
-			 symbol, version);
+	return CUDA_SUCCESS;
 }
 
+/* Of CUDA 11, which documents NOT_FOUND. */
 CUDA_EXPORT CUresult cuGetProcAddress(const char *symbol, void **function, int version,
 				      uint64_t flags)
 {
-	return cuGetProcAddress_v2(symbol, function, version, flags, NULL);
+	CUresult code = cuGetProcAddress_v2(symbol, function, version, flags, NULL);
+
+	if (code == CUDA_SUCCESS && *function == NULL)
+		return cuda_fail(CUDA_ERROR_NOT_FOUND, __func__, "there is no %s for version %d",
+				 symbol, version);
+	return code;
 }
 
 /* ---- second names ---- */

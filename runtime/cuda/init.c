@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static atomic_bool initialised;
+static atomic_bool initialised, harmed;
 
 /* ---- codes ---- */
 
@@ -55,14 +55,20 @@ static CUresult of_driver(drvError_t code)
 	return CUDA_ERROR_INVALID_VALUE;
 }
 
+/* Without the name of the driver's function, which is not one of CUDA's. */
 CUresult cuda_of_driver(const char *call, drvError_t code)
 {
-	const char *text;
+	const char *text, *colon;
 
 	if (code == DRV_ERROR_NONE)
 		return CUDA_SUCCESS;
 	text = npu_call(core_driver(), npusimLastMessage);
-	return cuda_fail(of_driver(code), call, "%s", text != NULL ? text : "the driver refuses");
+	if (text == NULL)
+		return cuda_fail(of_driver(code), call, "the driver refuses");
+	colon = strncmp(text, "hal", 3) == 0 || strncmp(text, "drv", 3) == 0 ? strchr(text, ':')
+									     : NULL;
+	return cuda_fail(of_driver(code), call, "%s",
+			 colon != NULL && colon[1] == ' ' ? colon + 2 : text);
 }
 
 static CUresult of_core(int code)
@@ -99,7 +105,11 @@ static CUresult of_core(int code)
 
 CUresult cuda_of_core(const char *call, int code)
 {
-	return code == 0 ? CUDA_SUCCESS : cuda_fail(of_core(code), call, "%s", npu_message());
+	CUresult result = code == 0 ? CUDA_SUCCESS : of_core(code);
+
+	if (result == CUDA_ERROR_ILLEGAL_ADDRESS)
+		atomic_store(&harmed, true);
+	return result == CUDA_SUCCESS ? result : cuda_fail(result, call, "%s", npu_message());
 }
 
 /* ---- the beginning ---- */
@@ -112,12 +122,23 @@ CUresult cuda_initialised(void)
 	return CUDA_ERROR_NOT_INITIALIZED;
 }
 
+CUresult cuda_unharmed(const char *call)
+{
+	if (__builtin_expect(!atomic_load_explicit(&harmed, memory_order_relaxed), 1))
+		return CUDA_SUCCESS;
+	return cuda_fail(
+		CUDA_ERROR_ILLEGAL_ADDRESS, call,
+		"an earlier copy met memory that is not there: that ends all contexts of the "
+		"process, which must be started again");
+}
+
 CUresult cuda_current(const char *call, struct core_context **out)
 {
 	*out = core_context_peek();
-	return *out != NULL ? CUDA_SUCCESS
+	return *out != NULL ? cuda_unharmed(call)
 			    : cuda_fail(CUDA_ERROR_INVALID_CONTEXT, call,
-					"no context is current in this thread");
+					"no context is current in this thread: cuCtxSetCurrent "
+					"makes one so");
 }
 
 CUresult cuda_check_context(const char *call)
@@ -146,6 +167,7 @@ CUDA_EXPORT CUresult cuInit(unsigned int flags)
 				 "this process was forked from one that used a device");
 	if (atomic_load(&initialised))
 		return CUDA_SUCCESS;
+	npu_message_words(cuda_words);
 	core_visible_use("CUDA_VISIBLE_DEVICES", true);
 	drv = core_driver();
 	if (drv == NULL)

@@ -109,13 +109,13 @@ static CUresult allocate(const char *call, CUdeviceptr *ptr, size_t size, uint64
 {
 	struct core_context *context;
 	void *made = NULL;
-	CUresult code = cuda_initialised() ?: cuda_current(call, &context);
+	CUresult code = cuda_initialised() ?: cuda_null(call, "ptr", ptr)
+			?: cuda_current(call, &context);
 
 	if (code != CUDA_SUCCESS)
 		return code;
-	if (ptr == NULL || size == 0)
-		return cuda_fail(CUDA_ERROR_INVALID_VALUE, call, "%s",
-				 ptr == NULL ? "ptr is NULL" : "size is 0");
+	if (size == 0)
+		return cuda_fail(CUDA_ERROR_INVALID_VALUE, call, "size is 0");
 	if (kind == NPU_PLACE_DEVICE)
 		flags |= context->device;
 	code = CUDA_CALL(call, halMemAlloc, &made, size, flags);
@@ -169,18 +169,23 @@ CUDA_EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *ptr, size_t *pitch, size_t 
 
 CUDA_EXPORT CUresult cuMemAllocManaged(CUdeviceptr *ptr, size_t size, unsigned int flags)
 {
+	CUresult code = cuda_initialised() ?: CUDA_IS_NULL(ptr);
+
+	if (code != CUDA_SUCCESS)
+		return code;
 	if (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST)
 		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__,
 				 "flags is %u; it must be 1 or 2", flags);
 	return allocate(__func__, ptr, size, host_flags(), NPU_PLACE_MANAGED);
 }
 
-/* Work that still uses the memory ends first, as in CUDA's driver. */
+/* Work that still uses the memory ends first, as in CUDA's driver. The context is the allocation's;
+ * the calling thread needs none. */
 static CUresult release(const char *call, uint64_t va, unsigned kinds)
 {
-	struct core_context *context;
+	const struct core_context *context;
 	struct trace_name gone;
-	CUresult code = cuda_initialised() ?: cuda_current(call, &context);
+	CUresult code = cuda_initialised() ?: cuda_unharmed(call);
 
 	if (code != CUDA_SUCCESS)
 		return code;
@@ -188,7 +193,9 @@ static CUresult release(const char *call, uint64_t va, unsigned kinds)
 		return cuda_fail(CUDA_ERROR_INVALID_VALUE, call,
 				 "0x%llx is not the start of an allocation that this call frees",
 				 (unsigned long long)va);
-	core_device_synchronize(context->device, -1, call);
+	context = core_context_find(pointer(gone.number));
+	if (context != NULL)
+		core_device_synchronize(context->device, -1, call);
 	return CUDA_CALL(call, halMemFree, pointer(va));
 }
 
@@ -201,12 +208,13 @@ CUDA_EXPORT CUresult cuMemGetInfo_v2(size_t *free, size_t *total)
 {
 	struct MemInfo info;
 	struct core_context *context;
-	CUresult code = cuda_initialised() ?: cuda_current(__func__, &context);
+	CUresult code = cuda_initialised();
 
+	if (code == CUDA_SUCCESS && free == NULL && total == NULL)
+		code = cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "free and total are NULL");
+	code = code ?: cuda_current(__func__, &context);
 	if (code != CUDA_SUCCESS)
 		return code;
-	if (free == NULL && total == NULL)
-		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "free and total are NULL");
 	memset(&info, 0, sizeof(info));
 	code = CUDA_CALL(__func__, halMemGetInfo, context->device, MEM_INFO_TYPE_HBM_SIZE, &info);
 	if (code != CUDA_SUCCESS)
@@ -222,7 +230,7 @@ CUDA_EXPORT CUresult cuMemGetInfo_v2(size_t *free, size_t *total)
 CUDA_EXPORT CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdeviceptr ptr)
 {
 	struct npu_place place;
-	CUresult code = cuda_initialised() ?: cuda_check_context(__func__);
+	CUresult code = cuda_initialised() ?: cuda_unharmed(__func__);
 
 	if (code != CUDA_SUCCESS)
 		return code;
@@ -308,14 +316,14 @@ CUDA_EXPORT CUresult cuMemHostGetFlags(unsigned int *flags, void *host)
 CUDA_EXPORT CUresult cuMemHostRegister_v2(void *host, size_t size, unsigned int flags)
 {
 	struct core_context *context;
-	CUresult code = cuda_initialised() ?: cuda_current(__func__, &context);
+	CUresult code = cuda_initialised() ?: CUDA_IS_NULL(host)
+			?: cuda_current("cuMemHostRegister", &context);
 
 	if (code != CUDA_SUCCESS)
 		return code;
 	(void)flags;
-	if (host == NULL || size == 0)
-		return cuda_fail(CUDA_ERROR_INVALID_VALUE, "cuMemHostRegister", "host %p, size %zu",
-				 host, size);
+	if (size == 0)
+		return cuda_fail(CUDA_ERROR_INVALID_VALUE, "cuMemHostRegister", "size is 0");
 	if (find((uintptr_t)host).bytes != 0 || find((uintptr_t)host + size - 1).bytes != 0)
 		return cuda_fail(CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED, "cuMemHostRegister",
 				 "host %p, size %zu", host, size);

@@ -53,7 +53,7 @@ CUDA_EXPORT CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle
 	struct MemShareHandle share = { { 0 } };
 	drv_mem_handle_t *made = NULL;
 	int fd = (int)(intptr_t)shareable;
-	CUresult code = cuda_initialised() ?: CUDA_IS_NULL(handle);
+	CUresult code = cuda_initialised() ?: CUDA_IS_NULL(handle) ?: CUDA_IS_NULL(shareable);
 
 	if (code != CUDA_SUCCESS)
 		return code;

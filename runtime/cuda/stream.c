@@ -31,22 +31,40 @@ static void *core_handle(CUstream stream)
 	return is_default(stream) ? NULL : stream;
 }
 
+struct cuda_scope cuda_enter(CUstream stream)
+{
+	struct core_context *current = core_context_peek();
+	struct cuda_scope scope = { .before =
+					    current != NULL ? core_context_handle(current) : NULL };
+	void *own = is_default(stream) ? NULL : core_stream_context(stream);
+
+	scope.entered = own != NULL && own != scope.before && core_context_select(own, "") == 0;
+	return scope;
+}
+
+void cuda_leave(struct cuda_scope *scope)
+{
+	if (scope->entered &&
+	    (scope->before == NULL || core_context_select(scope->before, "") != 0))
+		core_context_deselect();
+}
+
 CUresult cuda_stream(CUstream handle, const char *call, struct core_stream **out)
 {
-	CUresult code;
+	CUresult code = is_default(handle) ? cuda_check_context(call) : cuda_unharmed(call);
 	int error;
 
-	if (!is_default(handle)) {
-		*out = core_stream_find_any(handle, call, &error);
-		return *out != NULL
-			       ? CUDA_SUCCESS
-			       : cuda_fail(CUDA_ERROR_INVALID_HANDLE, call, "%s", npu_message());
-	}
-	default_used = true;
-	code = cuda_check_context(call);
 	if (code != CUDA_SUCCESS)
 		return code;
-	*out = core_stream_find(NULL, call, &error);
+	if (is_default(handle))
+		default_used = true;
+	else if (core_stream_context(handle) == NULL)
+		return cuda_fail(
+			CUDA_ERROR_INVALID_HANDLE, call,
+			"stream %p is no stream of this process: it was destroyed, or not made "
+			"by cuStreamCreate",
+			(void *)handle);
+	*out = core_stream_find_any(core_handle(handle), call, &error);
 	return *out != NULL ? CUDA_SUCCESS : cuda_of_core(call, error);
 }
 
@@ -133,13 +151,14 @@ static CUresult create(const char *call, CUstream *stream, unsigned int flags, i
 {
 	struct blocking *one = NULL;
 	void *made = NULL;
-	CUresult code = cuda_initialised() ?: cuda_check_context(call);
+	CUresult code = cuda_initialised() ?: cuda_null(call, "stream", stream)
+			?: cuda_check_context(call);
 
 	if (code != CUDA_SUCCESS)
 		return code;
-	if (stream == NULL || flags > CU_STREAM_NON_BLOCKING)
-		return cuda_fail(CUDA_ERROR_INVALID_VALUE, call, "stream %p, flags %u",
-				 (void *)stream, flags);
+	if (flags > CU_STREAM_NON_BLOCKING)
+		return cuda_fail(CUDA_ERROR_INVALID_VALUE, call,
+				 "flags is %u; known are 0 and 1 (non-blocking)", flags);
 	if (flags == CU_STREAM_DEFAULT && (one = calloc(1, sizeof(*one))) == NULL)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	if (priority > 0)
@@ -178,6 +197,7 @@ CUDA_EXPORT CUresult cuStreamDestroy_v2(CUstream stream)
 {
 	const char *call = "cuStreamDestroy";
 	CUresult code = cuda_initialised();
+	CUDA_IN_CONTEXT_OF(stream);
 
 	if (code != CUDA_SUCCESS)
 		return code;
@@ -195,6 +215,7 @@ CUDA_EXPORT CUresult cuStreamQuery(CUstream handle)
 {
 	struct core_stream *stream;
 	bool idle = false;
+	CUDA_IN_CONTEXT_OF(handle);
 	CUresult code = cuda_initialised() ?: cuda_stream(handle, __func__, &stream)
 			?: cuda_of_core(__func__, core_stream_query(stream, &idle, __func__));
 
@@ -204,6 +225,7 @@ CUDA_EXPORT CUresult cuStreamQuery(CUstream handle)
 CUDA_EXPORT CUresult cuStreamSynchronize(CUstream handle)
 {
 	struct core_stream *stream;
+	CUDA_IN_CONTEXT_OF(handle);
 
 	return cuda_initialised() ?: cuda_stream(handle, __func__, &stream)
 		       ?: cuda_of_core(__func__, core_stream_synchronize(stream, -1, __func__));
@@ -211,6 +233,7 @@ CUDA_EXPORT CUresult cuStreamSynchronize(CUstream handle)
 
 CUDA_EXPORT CUresult cuStreamGetFlags(CUstream stream, unsigned int *flags)
 {
+	CUDA_IN_CONTEXT_OF(stream);
 	CUresult code = cuda_initialised() ?: CUDA_IS_NULL(flags) ?: check_stream(stream, __func__);
 
 	if (code == CUDA_SUCCESS)
@@ -223,6 +246,7 @@ CUDA_EXPORT CUresult cuStreamGetFlags(CUstream stream, unsigned int *flags)
 CUDA_EXPORT CUresult cuStreamGetPriority(CUstream handle, int *priority)
 {
 	struct core_stream *stream;
+	CUDA_IN_CONTEXT_OF(handle);
 	CUresult code = cuda_initialised() ?: CUDA_IS_NULL(priority)
 			?: cuda_stream(handle, __func__, &stream);
 
@@ -235,17 +259,20 @@ CUDA_EXPORT CUresult cuStreamGetPriority(CUstream handle, int *priority)
 
 CUDA_EXPORT CUresult cuStreamGetCtx(CUstream stream, CUcontext *context)
 {
-	struct core_context *current;
-	CUresult code = cuda_initialised() ?: cuda_current(__func__, &current)
-			?: CUDA_IS_NULL(context) ?: check_stream(stream, __func__);
+	CUDA_IN_CONTEXT_OF(stream);
+	struct core_context *own;
+	CUresult code = cuda_initialised() ?: CUDA_IS_NULL(context);
+
+	code = code ?: check_stream(stream, __func__) ?: cuda_current(__func__, &own);
 
 	if (code == CUDA_SUCCESS)
-		*context = core_context_handle(current);
+		*context = core_context_handle(own);
 	return code;
 }
 
 CUDA_EXPORT CUresult cuStreamIsCapturing(CUstream stream, int *status)
 {
+	CUDA_IN_CONTEXT_OF(stream);
 	CUresult code = cuda_initialised() ?: CUDA_IS_NULL(status)
 			?: check_stream(stream, __func__);
 
@@ -258,6 +285,8 @@ CUDA_EXPORT CUresult cuStreamIsCapturing(CUstream stream, int *status)
 
 CUDA_EXPORT CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void *user_data)
 {
+	CUDA_IN_CONTEXT_OF(stream);
+
 	return cuda_initialised() ?: CUDA_IS_NULL(function) ?: check_stream(stream, __func__)
 		       ?: cuda_stream_order(stream, __func__)
 		       ?: cuda_of_core(__func__,
@@ -306,13 +335,13 @@ CUDA_EXPORT CUresult cuEventCreate(CUevent *event, unsigned int flags)
 {
 	uint32_t want = CORE_EVENT_SYNC;
 	void *made = NULL;
-	CUresult code = cuda_initialised() ?: cuda_check_context(__func__);
+	CUresult code = cuda_initialised() ?: CUDA_IS_NULL(event) ?: cuda_check_context(__func__);
 
 	if (code != CUDA_SUCCESS)
 		return code;
-	if (event == NULL || flags > 7)
-		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "event %p, flags %u",
-				 (void *)event, flags);
+	if (flags > 7)
+		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__,
+				 "flags is %u; known are 1, 2 and 4, and their sums", flags);
 	if (!(flags & CU_EVENT_DISABLE_TIMING))
 		want |= CORE_EVENT_TIME_LINE;
 	code = cuda_of_core(__func__, core_event_create(CORE_EVENT_AGAIN, want, &made, __func__));
@@ -323,7 +352,7 @@ CUDA_EXPORT CUresult cuEventCreate(CUevent *event, unsigned int flags)
 
 static CUresult of_event(const char *call, int code)
 {
-	CUresult result = cuda_of_core(call, code);
+	CUresult result = cuda_unharmed(call) ?: cuda_of_core(call, code);
 
 	return result == CUDA_ERROR_INVALID_VALUE ? CUDA_ERROR_INVALID_HANDLE : result;
 }
@@ -336,6 +365,8 @@ CUDA_EXPORT CUresult cuEventDestroy_v2(CUevent event)
 
 CUDA_EXPORT CUresult cuEventRecord(CUevent event, CUstream stream)
 {
+	CUDA_IN_CONTEXT_OF(stream);
+
 	return cuda_initialised() ?: check_stream(stream, __func__)
 		       ?: cuda_stream_order(stream, __func__)
 		       ?: of_event(__func__,
@@ -350,6 +381,8 @@ CUDA_EXPORT CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsi
 
 CUDA_EXPORT CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags)
 {
+	CUDA_IN_CONTEXT_OF(stream);
+
 	(void)flags;
 	return cuda_initialised() ?: check_stream(stream, __func__)
 		       ?: of_event(__func__,

@@ -42,7 +42,7 @@ static void *pointer(uint64_t va)
 /* Memory of cuMemCreate needs no context, but an open device. */
 CUresult cuda_vmm_ready(const char *call)
 {
-	return cuda_keep(0, call);
+	return cuda_unharmed(call) ?: cuda_keep(0, call);
 }
 
 /* ---- reservations ---- */
@@ -308,18 +308,18 @@ CUDA_EXPORT CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset,
 	return code;
 }
 
-/* Every mapping that the range touches must lie in it; parts of it may be without one. */
+/* Every mapping that the range touches must lie in it; parts of it may be without one. Reservations
+ * that adjoin are one to it. */
 static CUresult check_whole_locked(const char *call, uint64_t start, uint64_t end)
 {
 	for (uint64_t at = start; at < end;) {
 		struct npu_place place = cuda_place(at);
 
-		if (place.reserved_bytes == 0 || place.reserved_base > start ||
-		    place.reserved_base + place.reserved_bytes < end)
+		if (place.reserved_bytes == 0)
 			return cuda_fail(CUDA_ERROR_INVALID_VALUE, call,
 					 "[0x%" PRIx64 ", 0x%" PRIx64
-					 ") does not lie in one reservation",
-					 start, end);
+					 ") is not reserved from 0x%" PRIx64 " on",
+					 start, end, at);
 		if (place.kind == NPU_PLACE_MAPPED &&
 		    (place.base < start || place.base + place.bytes > end))
 			return cuda_fail(CUDA_ERROR_INVALID_VALUE, call,

@@ -21,6 +21,7 @@ static void fails(void *arg)
 	for (int i = 0; i < 3; i++)
 		FAILS(INVALID_VALUE, cuMemUnmap(MIB, GRANULE));
 	FAILS(INVALID_VALUE, cuMemAlloc_v2(NULL, MIB));
+	FAILS(INVALID_HANDLE, cuEventRecord((CUevent)8, NULL));
 	FAILS(OUT_OF_MEMORY, cuMemAlloc_v2(&ptr, UINT64_C(1) << 40));
 	FAILS(NOT_FOUND, cuGetProcAddress("cuNoSuchFunction", &unknown, 12000, 0));
 	TRY(cuEventCreate(&event, 0));
@@ -39,8 +40,11 @@ TEST(cuda_log, has_each_kind_of_failure_once)
 	EXPECT_CONTAINS(log, " warn: cuMemUnmap: ");
 	EXPECT_CONTAINS(log, " (1 CUDA_ERROR_INVALID_VALUE, at cuda-runtime+0x");
 	EXPECT_CONTAINS(log, " warn: cuMemAlloc_v2: ");
+	EXPECT_CONTAINS(log, " or it was not made by cuEventCreate");
+	EXPECT_NULL(strstr(log, "aclrt"));
+	EXPECT_NULL(strstr(log, "halMem"));
 	EXPECT_NULL(strstr(log, " warn: cuGetProcAddress"));
-	EXPECT_CONTAINS(log, " warn: 6 failures of 4 kinds, 2 of them such as programs try; the "
+	EXPECT_CONTAINS(log, " warn: 7 failures of 5 kinds, 2 of them such as programs try; the "
 			     "first: cuMemUnmap: ");
 	EXPECT_NULL(strstr(strstr(log, " warn: cuMemUnmap: ") + 1, " warn: cuMemUnmap: "));
 }
@@ -226,6 +230,9 @@ TEST(cuda_runtime, attributes_of_many_kinds_of_pointers)
 	TRY(cuMemFree_v2(ptr));
 }
 
+CUresult cuMemcpyAsync_ptsz(CUdeviceptr, CUdeviceptr, size_t, CUstream);
+CUresult cuMemcpyHtoD_v2_ptds(CUdeviceptr, const void *, size_t);
+
 TEST(cuda_runtime, functions_by_name_and_version)
 {
 	CUdriverProcAddressQueryResult status;
@@ -237,11 +244,21 @@ TEST(cuda_runtime, functions_by_name_and_version)
 	EXPECT_EQ(CU_GET_PROC_ADDRESS_SUCCESS, status);
 	memcpy(&map, &function, sizeof(map));
 	FAILS(INVALID_VALUE, map(0, GRANULE, 0, 0, 0));
-	FAILS(NOT_FOUND, cuGetProcAddress_v2("cuMemMap", &function, 9000, 0, &status));
+	TRY(cuGetProcAddress_v2("cuMemMap", &function, 9000, 0, &status));
 	EXPECT_EQ(CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT, status);
-	FAILS(NOT_FOUND, cuGetProcAddress_v2("cuMemCap", &function, 12000, 0, &status));
+	EXPECT_NULL(function);
+	TRY(cuGetProcAddress_v2("cuMemCap", &function, 12000, 0, &status));
 	EXPECT_EQ(CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND, status);
 	EXPECT_NULL(function);
+	FAILS(INVALID_VALUE,
+	      cuGetProcAddress_v2("cuMemMap", &function, CUDA_VERSION + 10, 0, &status));
+	FAILS(NOT_FOUND, cuGetProcAddress("cuMemCap", &function, 12000, 0));
+	TRY(cuGetProcAddress_v2("cuMemcpyAsync", &function, 12000, 2, &status));
+	EXPECT_EQ((void *)cuMemcpyAsync_ptsz, function);
+	TRY(cuGetProcAddress_v2("cuMemcpyHtoD", &function, 12000, 2, &status));
+	EXPECT_EQ((void *)cuMemcpyHtoD_v2_ptds, function);
+	TRY(cuGetProcAddress_v2("cuMemMap", &function, 12000, 2, &status));
+	EXPECT_EQ((void *)cuMemMap, function);
 	TRY(cuGetProcAddress("cuMemAlloc", &function, 12000, 0));
 	EXPECT_EQ((void *)cuMemAlloc_v2, function);
 	TRY(cuGetProcAddress("cuCtxCreate", &function, 12000, 0));
@@ -298,4 +315,104 @@ TEST(cuda_runtime, cudart)
 	EXPECT_EQ(0, cudaFree(NULL));
 	EXPECT_STREQ("out of memory", cudaGetErrorString(2));
 	EXPECT_EQ(101, cudaSetDevice(9));
+}
+
+/* What a call frees or ends is found by its address or handle: garbage collectors and threads that
+ * other libraries start have no context. */
+TEST(cuda_runtime, ends_things_without_a_context)
+{
+	CUcontext context, own;
+	CUdeviceptr ptr, range;
+	CUstream stream;
+	CUevent event;
+	void *host, *mine = malloc(4096);
+	unsigned flags;
+	int priority;
+
+	TRY(cuCtxGetCurrent(&context));
+	TRY(cuMemAlloc_v2(&ptr, MIB));
+	TRY(cuMemAllocHost_v2(&host, 4096));
+	TRY(cuMemHostRegister_v2(mine, 4096, 0));
+	TRY(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	TRY(cuEventCreate(&event, 0));
+	TRY(cuCtxSetCurrent(NULL));
+	TRY(cuMemsetD8Async(ptr, 1, MIB, stream));
+	TRY(cuEventRecord(event, stream));
+	TRY(cuStreamWaitEvent(stream, event, 0));
+	TRY(cuStreamSynchronize(stream));
+	TRY(cuStreamQuery(stream));
+	TRY(cuStreamGetFlags(stream, &flags));
+	TRY(cuStreamGetPriority(stream, &priority));
+	TRY(cuStreamGetCtx(stream, &own));
+	EXPECT_EQ(context, own);
+	TRY(cuEventSynchronize(event));
+	TRY(cuEventQuery(event));
+	TRY(cuMemGetAddressRange_v2(&range, NULL, ptr));
+	EXPECT_EQ(ptr, range);
+	FAILS(INVALID_CONTEXT, cuMemAlloc_v2(&range, MIB));
+	FAILS(INVALID_CONTEXT, cuStreamSynchronize(NULL));
+	TRY(cuEventDestroy_v2(event));
+	TRY(cuStreamDestroy_v2(stream));
+	FAILS(INVALID_HANDLE, cuStreamQuery(stream));
+	TRY(cuMemHostUnregister(mine));
+	TRY(cuMemFreeHost(host));
+	TRY(cuMemFree_v2(ptr));
+	TRY(cuCtxGetCurrent(&own));
+	EXPECT_NULL(own);
+	TRY(cuCtxSetCurrent(context));
+	free(mine);
+}
+
+/* A NULL where an answer is wanted is found first, with or without a context. */
+TEST(cuda_runtime, arguments_come_first)
+{
+	CUmemGenericAllocationHandle handle;
+	CUcontext context;
+
+	TRY(cuCtxGetCurrent(&context));
+	for (int i = 0; i < 2; i++) {
+		FAILS(INVALID_VALUE, cuMemAlloc_v2(NULL, MIB));
+		FAILS(INVALID_VALUE, cuMemAllocManaged(NULL, MIB, 7));
+		FAILS(INVALID_VALUE, cuMemGetInfo_v2(NULL, NULL));
+		FAILS(INVALID_VALUE, cuMemHostRegister_v2(NULL, 4096, 0));
+		FAILS(INVALID_VALUE, cuStreamCreate(NULL, 0));
+		FAILS(INVALID_VALUE, cuStreamGetCtx(NULL, NULL));
+		FAILS(INVALID_VALUE, cuEventCreate(NULL, 0));
+		FAILS(INVALID_VALUE, cuCtxGetDevice(NULL));
+		FAILS(INVALID_VALUE, cuCtxGetFlags(NULL));
+		FAILS(INVALID_VALUE,
+		      cuMemImportFromShareableHandle(&handle, NULL,
+						     CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
+		TRY(cuCtxSetCurrent(NULL));
+	}
+	TRY(cuCtxSetCurrent(context));
+}
+
+/* What this library can do, and what an H100 says of itself. */
+TEST(cuda_runtime, attributes_agree_with_behaviour)
+{
+	static const struct {
+		int attribute, value;
+	} expected[] = {
+		{ 32, 1 },  { 89, 1 },  { 90, 1 },  { 95, 1 },  { 21, 131072 }, { 107, 1 },
+		{ 102, 1 }, { 103, 1 }, { 141, 1 }, { 115, 0 }, { 122, 0 },     { 132, 0 },
+	};
+
+	for (unsigned i = 0; i < sizeof(expected) / sizeof(expected[0]); i++) {
+		int value = -1;
+
+		TRY(cuDeviceGetAttribute(&value, expected[i].attribute, 0));
+		EXPECT_EQ(expected[i].value, value);
+	}
+}
+
+CUresult cuGraphicsGLRegisterBuffer(void **resource, unsigned buffer, unsigned flags);
+
+TEST(cuda_runtime, profilers_and_graphics_link)
+{
+	void *resource;
+
+	TRY(cuProfilerStart());
+	TRY(cuProfilerStop());
+	FAILS(NOT_SUPPORTED, cuGraphicsGLRegisterBuffer(&resource, 1, 0));
 }

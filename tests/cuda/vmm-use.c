@@ -12,6 +12,65 @@
 #include <string.h>
 #include <sys/mman.h>
 
+/* ---- memory that goes away under queued work ---- */
+
+static void wait_for_flag(void *flag)
+{
+	while (!atomic_load((atomic_bool *)flag))
+		sched_yield();
+}
+
+/* As cuda.h has it: the process must be started again. */
+static void unmap_under_a_copy(void *arg)
+{
+	struct piece p;
+	CUcontext other, got;
+	CUdeviceptr ptr;
+	CUdevice device;
+	CUevent event;
+	CUstream stream;
+	const char *name;
+	void *host =
+		mmap(NULL, GRANULE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	atomic_bool open = false;
+	size_t bytes;
+	int value;
+
+	(void)arg;
+	rig_begin();
+	p = rig_make(0, GRANULE);
+	ASSERT_NE(host, MAP_FAILED);
+	TRY(cuDevicePrimaryCtxRetain(&other, 1));
+	TRY(cuEventCreate(&event, 0));
+	TRY(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	TRY(cuMemHostRegister_v2(host, GRANULE, 0));
+	TRY(cuLaunchHostFunc(stream, wait_for_flag, &open));
+	TRY(cuMemcpyHtoDAsync_v2(p.va, host, GRANULE, stream));
+	TRY(cuMemHostUnregister(host));
+	munmap(host, GRANULE);
+	atomic_store(&open, true);
+	FAILS(ILLEGAL_ADDRESS, cuStreamSynchronize(stream));
+	FAILS(ILLEGAL_ADDRESS, cuStreamQuery(stream));
+	FAILS(ILLEGAL_ADDRESS, cuEventQuery(event));
+	FAILS(ILLEGAL_ADDRESS, cuMemUnmap(p.va, p.bytes));
+	FAILS(ILLEGAL_ADDRESS, cuMemFree_v2(p.va));
+	TRY(cuCtxSetCurrent(other));
+	FAILS(ILLEGAL_ADDRESS, cuCtxSynchronize());
+	FAILS(ILLEGAL_ADDRESS, cuMemAlloc_v2(&ptr, MIB));
+	FAILS(ILLEGAL_ADDRESS, cuMemGetInfo_v2(&bytes, NULL));
+	TRY(cuCtxGetCurrent(&got));
+	TRY(cuGetErrorName(CUDA_ERROR_ILLEGAL_ADDRESS, &name));
+	TRY(cuDriverGetVersion(&value));
+	TRY(cuDeviceGet(&device, 1));
+	TRY(cuDeviceGetCount(&value));
+}
+
+/* First in this file: the process has not used a device yet, and its child may. */
+TEST(cuda_harm, illegal_address_stays)
+{
+	EXPECT_EXIT(0, unmap_under_a_copy, NULL);
+}
+
 SETUP(cuda_use)
 {
 	rig_begin();
@@ -332,31 +391,39 @@ TEST(cuda_use, threads_with_their_own_ranges)
 	}
 }
 
-/* ---- memory that goes away under queued work ---- */
+/* ---- ranges over reservations ---- */
 
-static void wait_for_flag(void *flag)
+/* Two that adjoin are one to every call but cuMemAddressFree; what lies behind them is none. */
+TEST(cuda_use, ranges_over_reservations_that_adjoin)
 {
-	while (!atomic_load((atomic_bool *)flag))
-		sched_yield();
-}
+	CUdeviceptr whole = rig_reserve(12 * MIB), a, b;
+	CUmemGenericAllocationHandle h = rig_create(0, 4 * MIB), k = rig_create(0, 4 * MIB);
+	CUmemAccessDesc grant = rig_grant(0, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
 
-TEST(cuda_use, registered_memory_unmapped_under_a_copy)
-{
-	struct piece p = rig_make(0, GRANULE);
-	void *host =
-		mmap(NULL, GRANULE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	atomic_bool open = false;
-	CUstream stream;
+	TRY(cuMemAddressFree(whole, 12 * MIB));
+	TRY(cuMemAddressReserve(&a, 4 * MIB, 0, whole, 0));
+	TRY(cuMemAddressReserve(&b, 4 * MIB, 0, whole + 4 * MIB, 0));
+	ASSERT_EQ(a + 4 * MIB, b);
+	TRY(cuMemMap(a, 4 * MIB, 0, h, 0));
+	TRY(cuMemMap(b, 4 * MIB, 0, k, 0));
+	TRY(cuMemSetAccess(a, 8 * MIB, &grant, 1));
+	TRY(cuMemsetD8_v2(a, 7, 8 * MIB));
+	EXPECT_TRUE(rig_is_filled(a, 8 * MIB, 7));
+	FAILS(INVALID_VALUE, cuMemUnmap(a, 6 * MIB)); /* cuts the second mapping */
+	FAILS(INVALID_VALUE, cuMemUnmap(a, 12 * MIB));
+	FAILS(INVALID_VALUE, cuMemAddressFree(a, 8 * MIB));
+	TRY(cuMemUnmap(a, 8 * MIB));
 
-	ASSERT_NE(host, MAP_FAILED);
-	TRY(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-	TRY(cuMemHostRegister_v2(host, GRANULE, 0));
-	TRY(cuLaunchHostFunc(stream, wait_for_flag, &open));
-	TRY(cuMemcpyHtoDAsync_v2(p.va, host, GRANULE, stream));
-	TRY(cuMemHostUnregister(host));
-	munmap(host, GRANULE);
-	atomic_store(&open, true);
-	FAILS(ILLEGAL_ADDRESS, cuStreamSynchronize(stream));
-	TRY(cuStreamDestroy_v2(stream));
-	rig_end(p);
+	TRY(cuMemMap(a + GRANULE, 4 * MIB, 0, h, 0)); /* over both */
+	TRY(cuMemSetAccess(a + GRANULE, 4 * MIB, &grant, 1));
+	TRY(cuMemsetD8_v2(b, 9, GRANULE));
+	EXPECT_TRUE(rig_is_filled(b, GRANULE, 9));
+	FAILS(INVALID_VALUE, cuMemAddressFree(a, 4 * MIB));
+	FAILS(INVALID_VALUE, cuMemAddressFree(b, 4 * MIB));
+	FAILS(INVALID_VALUE, cuMemMap(b + GRANULE, 4 * MIB, 0, k, 0));
+	TRY(cuMemUnmap(a, 8 * MIB));
+	TRY(cuMemAddressFree(b, 4 * MIB));
+	TRY(cuMemAddressFree(a, 4 * MIB));
+	TRY(cuMemRelease(h));
+	TRY(cuMemRelease(k));
 }
