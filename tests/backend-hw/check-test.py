@@ -73,16 +73,21 @@ def usage():
 def formats(folder):
     found = run('--backend', 'sim', '--only', 'create.*', '--format', 'tap', NPUSIM_DEVICES='2')
     plan = re.search(r'^1\.\.(\d+)$', found.stdout, re.M)
-    count = len(re.findall(r'^(?:not )?ok \d+ device [01] create\.', found.stdout, re.M))
+    count = len(re.findall(r'^(?:not )?ok \d+ - device [01] create\.', found.stdout, re.M))
     check('TAP has its plan, for each device', found.returncode == 0 and plan is not None
           and int(plan.group(1)) == count and count > 30, found)
+    found = run('--list', '--only', 'owner_has')
+    check('--list names what --only selects, by a part of the name too', found.returncode == 0
+          and found.stdout == 'access.owner_has_access_after_map\n', found)
     path = folder / 'report.xml'
     found = run('--backend', 'sim', '--device', '0', '--only', 'map.*', '--format', 'junit', '-o',
                 str(path), NPUSIM_DEVICES='2')
     suite = xml.etree.ElementTree.parse(path).getroot().find('testsuite')
     check('JUnit XML is XML, and counts', found.returncode == 0
           and int(suite.get('tests')) == len(suite.findall('testcase')) > 20
-          and suite.get('failures') == '0', found)
+          and suite.get('failures') == '0' and suite.get('timestamp').endswith('Z')
+          and suite.find("properties/property[@name='soc']").get('value') == 'Ascend910B1'
+          and os.uname().nodename not in (suite.get('hostname'), ''), found)
     found = run('--backend', 'sim', '--safe', '64M', '--format', 'tap')
     check('--safe leaves out what takes more', found.returncode == 0
           and 'and --safe allows 64' in found.stdout and ' device 1 ' not in found.stdout, found)
@@ -103,8 +108,9 @@ def crash():
     found = run('--device', '0', '--only', 'create.*', '--format', 'tap',
                 hal=FAKES / 'fake-hal-crash.so')
     check('a crash costs its case, and is named', found.returncode == 1
-          and 'answered SIGSEGV' in found.stdout
-          and re.search(r'^ok \d+ device 0 create.zero$', found.stdout, re.M), found)
+          and re.search(r'^  ---\n  message: \|\n    .*answered SIGSEGV.*\n(    .*\n)*  \.\.\.$',
+                        found.stdout, re.M)
+          and re.search(r'^ok \d+ - device 0 create.zero$', found.stdout, re.M), found)
 
 
 def keys(path):
@@ -120,6 +126,9 @@ def record_and_latency(folder):
     check('the record has all parts', found.returncode == 0 and names == {
         'server.txt', 'steps.tsv', 'report.xml', 'report.txt', 'latency.csv', 'profile.ini',
         'calls'}, found, names)
+    found = run('--record', str(record), '--device', '0', '--only', 'map.*', hal=HAL)
+    check('a record goes into no folder with files', found.returncode == 1
+          and 'the folder has files' in found.stderr, found)
     text = (record / 'server.txt').read_text()
     check('the server is described, and the rest of the environment is not',
           'soc Ascend910B1' in text and 'NPUSIM_HAL' in text and 'SECRET' not in text, text)
@@ -150,7 +159,20 @@ def record_and_latency(folder):
           found)
 
 
+def every_case(devices, contract):
+    found = run('--backend', 'sim', '--devices', devices, '--contract', contract)
+    check('{} devices, {}: nothing fails, and nothing is said beside the report'.format(
+        devices, contract), found.returncode == 0 and ', 0 failed, ' in found.stdout
+        and found.stderr == '', found)
+
+
 def main():
+    if sys.argv[4:]:
+        for devices in sys.argv[4:]:
+            every_case(devices, 'docs')
+            every_case(devices, 'driver')
+        print('1..{}'.format(number))
+        sys.exit(1 if failures else 0)
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         no_driver()
@@ -159,6 +181,8 @@ def main():
         against()
         crash()
         record_and_latency(folder)
+    every_case('1', 'docs')
+    every_case('2', 'driver')
     print('1..{}'.format(number))
     sys.exit(1 if failures else 0)
 

@@ -2,6 +2,7 @@
  *
  * The ACL dialect of the cases: the steps of cases/FORMAT.md as calls of libascendcl.so.
  */
+#include <dlfcn.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,17 +26,33 @@ static const char *location_name(unsigned type)
 	return step_word_at(location_names, type, "none");
 }
 
-/* "device:1", "host", "numa:0", "type-7:2"; device:0 without. */
+/* "device:1", "driver:1", "host", "numa:0", "type-7:2"; device:0 without. */
 static aclrtMemLocation location_of(struct step *s, const char *option)
 {
 	g_auto(GStrv) parts = g_strsplit(step_option(s, option, "device:0"), ":", 2);
-	int place = step_place(location_names, parts[0]);
+	const char *name = strcmp(parts[0], "driver") == 0 ? "device" : parts[0];
+	int place = step_place(location_names, name);
 
 	return (aclrtMemLocation){
 		.id = parts[1] == NULL ? 0 : (uint32_t)step_value(s, parts[1]),
 		.type = (aclrtMemLocationType)(place >= 0 ? place
 							  : atoi(parts[0] + strlen("type-"))),
 	};
+}
+
+/* Access takes the driver's number of a device: device:N is the program's device N, driver:N is
+ * passed as it is. */
+static aclrtMemLocation grantee_of(struct step *s, const char *option)
+{
+	aclrtMemLocation location = location_of(s, option);
+	aclError (*translate)(int32_t user, int32_t * logic);
+	int32_t logic;
+
+	*(void **)&translate = dlsym(s->library, "aclrtGetLogicDevIdByUserDevId");
+	if (translate != NULL && g_str_has_prefix(step_option(s, option, "device:0"), "device") &&
+	    translate((int32_t)location.id, &logic) == ACL_SUCCESS)
+		location.id = (uint32_t)logic;
+	return location;
 }
 
 static aclrtPhysicalMemProp prop_of(struct step *s)
@@ -57,7 +74,7 @@ static aclrtMemAccessDesc access_of(struct step *s, const char *location)
 		.flags = strcmp(access, "rw") == 0  ? ACL_RT_MEM_ACCESS_FLAGS_READWRITE
 			 : strcmp(access, "r") == 0 ? ACL_RT_MEM_ACCESS_FLAGS_READ
 						    : ACL_RT_MEM_ACCESS_FLAGS_NONE,
-		.location = location_of(s, location),
+		.location = grantee_of(s, location),
 	};
 }
 
@@ -94,7 +111,7 @@ static gboolean argument(struct step *s, const char *word, uint64_t *out)
 		location = location_of(s, "to");
 		*out = (uintptr_t)&location;
 	} else if (strcmp(word, "of") == 0) {
-		of = location_of(s, "of");
+		of = grantee_of(s, "of");
 		*out = (uintptr_t)&of;
 	} else if (strcmp(word, "attr") == 0) {
 		*out = (uint64_t)step_choice(s, "of", attr_names, ACL_HBM_MEM);

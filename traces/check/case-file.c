@@ -131,7 +131,7 @@ static char **words_of(const char *text, int *count)
 	return found;
 }
 
-/* "case NAME [processes=N] [absolute] [full-size] [bare] [NAME=VALUE]..." */
+/* "case NAME [processes=N] [devices=N] [absolute] [full-size] [bare] [NAME=VALUE]..." */
 static gboolean read_case(struct reader *r, const char *rest)
 {
 	struct test_case *test = g_new0(struct test_case, 1);
@@ -153,6 +153,8 @@ static gboolean read_case(struct reader *r, const char *rest)
 	for (int i = 1; i < count; i++) {
 		if (g_str_has_prefix(parts[i], "processes="))
 			test->processes = (int)g_ascii_strtoll(parts[i] + 10, NULL, 10);
+		else if (g_str_has_prefix(parts[i], "devices="))
+			test->devices = (unsigned)g_ascii_strtoull(parts[i] + 8, NULL, 10);
 		else if (strcmp(parts[i], "absolute") == 0)
 			test->absolute = TRUE;
 		else if (strcmp(parts[i], "full-size") == 0)

@@ -45,6 +45,7 @@ struct test_case {
 	char *file, *suite, *name;
 	int line;
 	int processes;
+	unsigned devices;    /* so many it needs at least, besides those that its steps name */
 	gboolean absolute;   /* uses absolute addresses of the default window */
 	gboolean full_size;  /* needs the default devices with all their memory */
 	gboolean bare;       /* without the steps that the dialect begins with */

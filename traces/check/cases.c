@@ -108,7 +108,7 @@ const char *check_case_skip(const struct test_case *test, const struct check_lim
 {
 	g_autofree char *text = NULL;
 	guint64 bytes = memory_of(test);
-	unsigned highest = highest_device(test);
+	unsigned needed = MAX(highest_device(test) + 1, test->devices);
 
 	if (test->full_size && !limits->full)
 		return "fills a device, and --full is not given";
@@ -120,9 +120,9 @@ const char *check_case_skip(const struct test_case *test, const struct check_lim
 				       bytes >> 20, limits->safe_bytes >> 20);
 		return g_intern_string(text);
 	}
-	if (highest >= limits->devices) {
+	if (needed > limits->devices) {
 		text = g_strdup_printf("needs %u devices, and there are %u from this one on",
-				       highest + 1, limits->devices);
+				       needed, limits->devices);
 		return g_intern_string(text);
 	}
 	if (limits->device > 0 && names_devices(test))

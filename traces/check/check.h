@@ -4,9 +4,10 @@
  * command never calls an ACL library itself, but starts processes that do.
  *
  *   probe.c    finds the backend and its devices
- *   cases.c    selects the cases that can run on a device, runs them, keeps their answers, compares
- * them report.c   table, TAP, JUnit XML latency.c  how long each call takes, by size fit.c fits the
- * lines of a device profile to these times
+ *   cases.c    selects the cases that can run on a device, runs them, keeps and compares answers
+ *   report.c   table, TAP, JUnit XML
+ *   latency.c  how long each call takes, by size
+ *   fit.c      fits the lines of a device profile to these times
  */
 #ifndef NPUSIM_TRACES_CHECK_H
 #define NPUSIM_TRACES_CHECK_H
@@ -77,6 +78,7 @@ unsigned check_compare(struct check_result *result, const struct check_result *o
 /* ---- report.c ---- */
 
 struct check_report {
+	gint64 start_us; /* since 1970 */
 	const char *backend;
 	const struct check_server *server;
 	GPtrArray *results; /* of struct check_result */

@@ -7,6 +7,8 @@
 
 #include <string.h>
 
+#include "config.h"
+
 #define put g_string_append_printf
 
 static const struct check_result *at(const struct check_report *report, guint i)
@@ -105,16 +107,20 @@ void check_report_tap(GString *out, const struct check_report *report)
 		const struct check_result *r = at(report, i);
 		g_auto(GStrv) lines = g_strsplit(r->text->str, "\n", -1);
 
-		put(out, "%sok %u device %u %s.%s%s%s\n", r->status == CHECK_FAILED ? "not " : "",
+		put(out, "%sok %u - device %u %s.%s%s%s\n", r->status == CHECK_FAILED ? "not " : "",
 		    i + 1, r->device, r->test->suite, r->test->name,
 		    r->status == CHECK_SKIPPED ? " # SKIP " : "",
 		    r->status == CHECK_SKIPPED ? r->text->str : "");
-		for (char **line = lines; r->status == CHECK_FAILED && *line != NULL; line++)
-			put(out, "# %s\n", *line);
+		if (r->status != CHECK_FAILED)
+			continue;
+		put(out, "  ---\n  message: |\n");
+		for (char **line = lines; *line != NULL; line++)
+			put(out, "    %s\n", *line);
+		put(out, "  ...\n");
 	}
 }
 
-/* ---- JUnit XML ---- */
+/* ---- JUnit XML (the host's name is nobody's business) ---- */
 
 static void write_junit_case(GString *out, const struct check_result *r)
 {
@@ -135,13 +141,25 @@ static void write_junit_case(GString *out, const struct check_result *r)
 void check_report_junit(GString *out, const struct check_report *report)
 {
 	g_autofree char *soc = g_markup_escape_text(report->server->soc, -1);
+	g_autoptr(GDateTime) start =
+		g_date_time_new_from_unix_utc(report->start_us / G_USEC_PER_SEC);
+	g_autofree char *time = g_date_time_format(start, "%Y-%m-%dT%H:%M:%SZ");
+	guint64 ns = 0;
 
+	for (guint i = 0; i < report->results->len; i++)
+		ns += at(report, i)->ns;
 	put(out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n");
 	put(out,
-	    "  <testsuite name=\"npusim check %s %s\" tests=\"%u\" failures=\"%u\" "
-	    "skipped=\"%u\">\n",
+	    "  <testsuite name=\"npusim check %s %s\" tests=\"%u\" failures=\"%u\" errors=\"0\" "
+	    "skipped=\"%u\" time=\"%.6f\" timestamp=\"%s\" hostname=\"localhost\">\n",
 	    report->backend, soc, report->results->len, check_report_count(report, CHECK_FAILED),
-	    check_report_count(report, CHECK_SKIPPED));
+	    check_report_count(report, CHECK_SKIPPED), (double)ns / 1e9, time);
+	put(out,
+	    "    <properties>\n      <property name=\"npusim\" value=\"" NPUSIM_VERSION
+	    "\"/>\n      <property name=\"backend\" value=\"%s\"/>\n"
+	    "      <property name=\"soc\" value=\"%s\"/>\n"
+	    "      <property name=\"devices\" value=\"%u\"/>\n    </properties>\n",
+	    report->backend, soc, report->server->devices);
 	for (guint i = 0; i < report->results->len; i++)
 		write_junit_case(out, at(report, i));
 	put(out, "  </testsuite>\n</testsuites>\n");

@@ -22,7 +22,7 @@
 static struct {
 	char *against, *format, *output, *record, *safe, *latency, *only, *library, *cases;
 	int device;
-	gboolean full, driver;
+	gboolean full, driver, list;
 } opt;
 
 static const GOptionEntry entries[] = {
@@ -42,8 +42,9 @@ static const GOptionEntry entries[] = {
 	  NULL },
 	{ "latency", 0, 0, G_OPTION_ARG_FILENAME, &opt.latency,
 	  "measure how long calls take, and write a profile for the model to FILE", "FILE" },
-	{ "only", 0, 0, G_OPTION_ARG_STRING, &opt.only, "cases whose SUITE.NAME fits the pattern",
-	  "PATTERN" },
+	{ "only", 0, 0, G_OPTION_ARG_STRING, &opt.only,
+	  "cases whose SUITE.NAME has PATTERN in it, or fits it where it has * or ?", "PATTERN" },
+	{ "list", 0, 0, G_OPTION_ARG_NONE, &opt.list, "name the cases, and run none", NULL },
 	{ "library", 0, 0, G_OPTION_ARG_FILENAME, &opt.library,
 	  "check this libascendcl.so, CANN's own say, instead of npusim's", "FILE" },
 	{ "cases", 0, 0, G_OPTION_ARG_FILENAME, &opt.cases, "folder of the cases", "DIR" },
@@ -160,7 +161,10 @@ static gboolean is_wanted(const struct test_case *test)
 {
 	g_autofree char *name = g_strdup_printf("%s.%s", test->suite, test->name);
 
-	return opt.only == NULL || g_pattern_match_simple(opt.only, name);
+	if (opt.only == NULL)
+		return TRUE;
+	return strpbrk(opt.only, "*?") != NULL ? g_pattern_match_simple(opt.only, name)
+					       : strstr(name, opt.only) != NULL;
 }
 
 static struct check_result *run_on(const struct check *check, const struct test_case *test,
@@ -355,6 +359,14 @@ static gboolean begin_record(const struct check *check, GError **error)
 	g_autofree char *calls = g_build_filename(opt.record, "calls", NULL);
 	g_autofree char *trace = g_build_filename(calls, "%p.npt", NULL);
 
+	g_autoptr(GDir) there = g_dir_open(opt.record, 0, NULL);
+
+	if (there != NULL && g_dir_read_name(there) != NULL)
+		return refuse_file(
+			error, EEXIST,
+			"--record=%s: the folder has files, which may be another run's; name "
+			"a new one",
+			opt.record);
 	if (g_mkdir_with_parents(calls, 0777) != 0)
 		return refuse_file(error, errno, "%s: %s", calls, g_strerror(errno));
 	if (!record_server(check, error))
@@ -394,14 +406,32 @@ static gboolean probe(struct check *check, GError **error)
 			     check->server.devices - 1);
 }
 
+static gboolean list_cases(const struct check *check, GError **error)
+{
+	g_autoptr(GString) text = g_string_new(NULL);
+
+	for (guint i = 0; i < check->cases->len; i++) {
+		const struct test_case *test = g_ptr_array_index(check->cases, i);
+
+		if (is_wanted(test))
+			g_string_append_printf(text, "%s.%s\n", test->suite, test->name);
+	}
+	if (text->len == 0)
+		return refuse_option(error, "--only=%s: no case fits", opt.only);
+	return out_file_write(opt.output ? opt.output : "-", text->str, text->len, error);
+}
+
 static gboolean run_all(struct check *check, GError **error)
 {
-	struct check_report report = { check->backend, &check->server, check->results };
+	struct check_report report = { g_get_real_time(), check->backend, &check->server,
+				       check->results };
 
-	if (!probe(check, error))
-		return FALSE;
 	check->cases = case_folder_read(check->folder, &case_acl, error);
 	if (check->cases == NULL)
+		return FALSE;
+	if (opt.list)
+		return list_cases(check, error);
+	if (!probe(check, error))
 		return FALSE;
 	if (opt.record != NULL && !begin_record(check, error))
 		return FALSE;
@@ -422,7 +452,7 @@ static gboolean run_all(struct check *check, GError **error)
 static int run_check(struct check *check)
 {
 	g_autoptr(GError) error = NULL;
-	struct check_report report;
+	struct check_report report = { .results = NULL };
 	int status = NPUSIM_EXIT_OK;
 
 	check->results = g_ptr_array_new_with_free_func((GDestroyNotify)check_result_free);
@@ -432,7 +462,7 @@ static int run_check(struct check *check)
 	    !find_files(check, &error) || !run_all(check, &error)) {
 		status = failure("check", "%s", error->message);
 	} else {
-		report = (struct check_report){ check->backend, &check->server, check->results };
+		report.results = check->results;
 		status = check_report_count(&report, CHECK_FAILED) > 0 ? NPUSIM_EXIT_FAILED
 								       : NPUSIM_EXIT_OK;
 	}
