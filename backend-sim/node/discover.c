@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -29,8 +30,9 @@
 struct search {
 	const char *name;
 	unsigned most; /* so many are enough */
-	bool saw_lock; /* a start-up lock: sockets are listed here */
 	GArray *found; /* of struct candidate */
+	char own[24];  /* how the line of a socket of this process ends, which has no name */
+	bool saw_own;  /* sockets are listed here */
 	int error;     /* what is there could not be looked at */
 };
 
@@ -65,17 +67,16 @@ static void search_sockets(struct search *search, FILE *list)
 	char *line = NULL;
 	struct candidate candidate;
 	size_t size = 0;
+	ssize_t length;
 
-	while (search->found->len < search->most && getline(&line, &size, list) > 0) {
+	while (search->found->len < search->most && (length = getline(&line, &size, list)) > 0) {
 		const char *name = strstr(line, prefix);
 
-		line[strcspn(line, "\n")] = '\0';
-		if (!name)
-			continue;
-		if (parse_member(name + strlen(prefix), &candidate))
+		line[length - 1] = '\0';
+		if (name && parse_member(name + strlen(prefix), &candidate))
 			add_candidate(search, &candidate);
-		else if (strstr(name, "/lock"))
-			search->saw_lock = true;
+		else if (!name && g_str_has_suffix(line, search->own))
+			search->saw_own = true;
 	}
 	if (ferror(list))
 		search->error = errno;
@@ -126,16 +127,22 @@ static void search_processes(struct search *search)
 
 static void look_at_sockets(struct search *search)
 {
+	int own = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	FILE *list = fopen("/proc/net/unix", "re");
 	char buffer[LIST_BUFFER];
+	struct stat stat;
 
-	if (list) {
+	if (list && own >= 0 && fstat(own, &stat) == 0) {
+		snprintf(search->own, sizeof(search->own), " %llu", (unsigned long long)stat.st_ino);
 		setvbuf(list, buffer, _IOFBF, sizeof(buffer));
 		search_sockets(search, list);
-		fclose(list);
 	} else {
 		note_error(search);
 	}
+	if (list)
+		fclose(list);
+	if (own >= 0)
+		close(own);
 }
 
 GArray *node_discover(const char *name, unsigned most)
@@ -149,8 +156,7 @@ GArray *node_discover(const char *name, unsigned most)
 	/* While sockets come and go, the list may leave out one that is there all the time. */
 	for (unsigned look = 0; look < LOOKS && !search.found->len && !search.error; look++)
 		look_at_sockets(&search);
-	/* Who is about to join holds the lock: where not even that is listed, sockets are not. */
-	if (!search.found->len && !search.saw_lock && !search.error)
+	if (!search.found->len && !search.saw_own && !search.error)
 		search_processes(&search);
 	if (!search.error)
 		return search.found;
