@@ -22,7 +22,6 @@
 
 #include "process.h"
 
-#define LOOKS 4
 #define LIST_BUFFER \
 	65536 /* more than a page of the kernel's: it gives whole lines, a page at most */
 
@@ -162,7 +161,7 @@ static bool look_at_sockets(struct search *search)
 	return whole;
 }
 
-GArray *node_discover(const char *name, unsigned most)
+GArray *node_discover(const char *name, unsigned most, unsigned looks)
 {
 	g_autofree char *start = socket_prefix(), *prefix = g_strdup_printf(" @%s", start);
 	struct search search = {
@@ -172,7 +171,7 @@ GArray *node_discover(const char *name, unsigned most)
 		.found = g_array_new(FALSE, FALSE, sizeof(struct candidate)),
 	};
 
-	for (unsigned look = 0; look < LOOKS && !search.found->len && !search.error; look++)
+	for (; looks && !search.found->len && !search.error; looks--)
 		if (look_at_sockets(&search))
 			break;
 	if (!search.found->len && !search.saw_own && !search.error)
