@@ -22,8 +22,7 @@
 
 #include "process.h"
 
-#define LIST_BUFFER \
-	65536 /* more than a page of the kernel's: it gives whole lines, a page at most */
+#define LIST_BUFFER 131072 /* the kernel gives whole lines, a page of them at most */
 
 /* ---- what the kernel lists ---- */
 
