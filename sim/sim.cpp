@@ -20,7 +20,7 @@ using npusim::now_ps;
 
 struct sim {
 	sim_config config;
-	model *built = nullptr;            // null without timing
+	model *built = nullptr;            // null without timing, and until the first job
 	mmu_root roots[SIM_NODE_MAX] = {}; // of the spaces
 	std::atomic<uint64_t> host_ps{ 0 };
 	uint64_t due_ps = SIM_NEVER; // the kernel's next event
@@ -50,17 +50,31 @@ void on_report(const sc_core::sc_report &report, const sc_core::sc_actions &)
 		throw report;
 }
 
-// The model, elaborated at the first call.
-model *get_model(unsigned devices)
+// Whether the kernel is one that the model can be built in: the program may have used it.
+void check_kernel()
+{
+	if (the_kernel.built)
+		return;
+	if (sc_core::sc_get_time_resolution() != sc_core::sc_time(1, sc_core::SC_PS))
+		throw std::runtime_error("the time resolution is not 1 ps");
+	if (sc_core::sc_get_status() != sc_core::SC_ELABORATION)
+		throw std::runtime_error("the program has started the kernel already");
+}
+
+// At the first job: many a process opens a device and never copies.
+void build(sim *s)
 {
 	if (!the_kernel.built) {
 		sc_core::sc_report_handler::set_handler(on_report);
-		if (sc_core::sc_get_time_resolution() != sc_core::sc_time(1, sc_core::SC_PS))
-			throw std::runtime_error("the time resolution is not 1 ps");
-		the_kernel.built = new model(devices);
+		the_kernel.built = new model(s->config.devices);
 		sc_core::sc_start(sc_core::SC_ZERO_TIME);
 	}
-	return the_kernel.built;
+	the_kernel.built->reset(&s->config, the_kernel.last_ps);
+	for (unsigned space = 0; space < SIM_NODE_MAX; space++)
+		if (s->roots[space].root_pa)
+			the_kernel.built->set_root(space, s->roots[space].asid,
+						   s->roots[space].root_pa);
+	s->built = the_kernel.built;
 }
 
 void raise_host(sim *s, uint64_t to_ps)
@@ -124,11 +138,10 @@ struct sim *sim_open(const struct sim_config *config, char **error)
 		try {
 			s = new sim;
 			s->config = *config;
-			if (config->timing) {
-				s->built = get_model(config->devices);
+			if (config->timing)
+				check_kernel();
+			if (the_kernel.built)
 				the_kernel.last_ps = std::max(the_kernel.last_ps, now_ps());
-				s->built->reset(config, the_kernel.last_ps);
-			}
 			s->host_ps = the_kernel.last_ps;
 			the_kernel.taken = true;
 			return s;
@@ -171,6 +184,25 @@ uint64_t sim_spend(struct sim *s, uint64_t ps)
 	return s->host_ps.fetch_add(ps, std::memory_order_acq_rel) + ps;
 }
 
+// Without simulated time, or at the first job the model. False: the job is to be ended.
+static bool prepare(sim *s, struct sim_job *job)
+{
+	try {
+		if (s->built)
+			return true;
+		if (s->config.timing)
+			build(s);
+		else
+			npusim::run_functionally(job, s->config.memory, s->roots);
+	} catch (const std::bad_alloc &) {
+		job->status = SIM_NO_MEMORY;
+		job->moved_bytes = 0;
+	} catch (const std::exception &e) {
+		g_error("SystemC: %s", e.what());
+	}
+	return s->built;
+}
+
 void sim_submit(struct sim *s, struct sim_job *job)
 {
 	uint64_t host = sim_host_ps(s);
@@ -178,13 +210,7 @@ void sim_submit(struct sim *s, struct sim_job *job)
 	g_assert(job->device < s->config.devices);
 	g_assert(job->engine != SIM_ENGINE_CORE ||
 		 job->core < s->config.profile->cube_cores + s->config.profile->vector_cores);
-	if (!s->built) {
-		try {
-			npusim::run_functionally(job, s->config.memory, s->roots);
-		} catch (const std::bad_alloc &) {
-			job->status = SIM_NO_MEMORY;
-			job->moved_bytes = 0;
-		}
+	if (!prepare(s, job)) {
 		job->begin_ps = job->finish_ps = host;
 		s->functional_jobs[job->device]++;
 		s->functional_faults[job->device] += job->status != SIM_OK;
@@ -265,9 +291,7 @@ void sim_set_root(struct sim *s, int space, unsigned asid, uint64_t root_pa)
 
 void sim_invalidate(struct sim *s, int space, uint64_t va, uint64_t bytes)
 {
-	if (!s->built)
-		return;
-	if (s->drop_invalidation) {
+	if (s->drop_invalidation || !s->built) {
 		s->drop_invalidation = false;
 		return;
 	}

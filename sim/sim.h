@@ -20,10 +20,10 @@
 extern "C" {
 #endif
 
-/* Builds and elaborates the model. NULL, and *error a message to be g_free()d, if it cannot be (a
- * second simulation at a time, a configuration out of range, a SystemC error). SystemC elaborates
- * once in a process: the first simulation with timing fixes how many devices a later one may have
- * at most. */
+/* NULL, and *error a message to be g_free()d, if it cannot be (a second simulation at a time, a
+ * configuration out of range, a SystemC kernel that the program has used otherwise). The model is
+ * built and elaborated at the first job with timing, once in a process: it fixes how many devices a
+ * later simulation may have at most. */
 struct sim *sim_open(const struct sim_config *config, char **error);
 /* Ends it: jobs that are not done are dropped without their done call. The kernel itself stays
  * until the process ends, and a later sim_open() uses it again; time goes on from where it was.

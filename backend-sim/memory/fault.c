@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Reports a host access to device memory: the address, its owner, and the call to use instead.
- * Owns the place of its SIGSEGV handler, over whatever handler was there: each signal goes on to
- * that one, with what the kernel gave, so that the program ends, or goes on, as it would without.
+ * Owns the place of its handler of SIGSEGV, and of SIGBUS (this machine has no page for what
+ * the CPU may reach), over whatever handler was there: each signal goes on to that one, with what
+ * the kernel gave, so that the program ends, or goes on, as it would without.
  *
  * The handler takes no lock and calls only what a signal handler may: it reads tables that another
  * thread may be changing, which at worst makes the report wrong. Thread stacks may be small: what
@@ -85,7 +86,7 @@ static void add_place(struct text *t, uint64_t va, const char *thing, const stru
 	add_bytes(t, p->bytes);
 }
 
-static void tell(struct text *t, const struct bsim *bs, uint64_t va)
+static void tell(struct text *t, const struct bsim *bs, int number, uint64_t va)
 {
 	struct npu_place p = { .kind = NPU_PLACE_FREE };
 
@@ -104,7 +105,10 @@ static void tell(struct text *t, const struct bsim *bs, uint64_t va)
 	case NPU_PLACE_MAPPED:
 		add_place(t, va, "mapping", &p);
 		add_owner(t, p.owner);
-		add(t, bs->cuda != NULL
+		add(t, number == SIGBUS
+			       ? ". This machine has no page for it: its commit limit is reached "
+				 "(vm.overcommit_memory is 2), or its memory failed"
+		       : bs->cuda != NULL
 			       ? ". The CPU may not reach it: copy with cuMemcpy"
 			       : ". The CPU may not reach it: copy with aclrtMemcpy, or grant it "
 				 "with aclrtMemSetAccess on the whole mapping, location "
@@ -153,12 +157,20 @@ struct action {
 };
 
 static const struct action standard; /* SIG_DFL */
-static struct action found;          /* what was there at first */
-static const struct action *_Atomic below = &standard;
 
-static long exchange(const struct action *new, struct action *out_old)
+static struct caught {
+	int number;
+	bool covered;        /* once */
+	struct action found; /* what was there at first */
+	const struct action *_Atomic below;
+} signals[] = {
+	{ .number = SIGSEGV, .below = &standard },
+	{ .number = SIGBUS, .below = &standard },
+};
+
+static long exchange(int number, const struct action *new, struct action *out_old)
 {
-	return syscall(SYS_rt_sigaction, SIGSEGV, new, out_old, sizeof(new->mask));
+	return syscall(SYS_rt_sigaction, number, new, out_old, sizeof(new->mask));
 }
 
 /* Where a signal was sent, that of the thread's last fault: handlers such as Python's faulthandler
@@ -177,7 +189,7 @@ static uint64_t fault_va(const siginfo_t *info, const ucontext_t *frame)
 #endif
 }
 
-static __attribute__((noinline)) void report(uint64_t va, bool sent)
+static __attribute__((noinline)) void report(int signal, uint64_t va, bool sent)
 {
 	static _Atomic uint64_t last;
 	static atomic_uint told;
@@ -193,7 +205,7 @@ static __attribute__((noinline)) void report(uint64_t va, bool sent)
 	add_number(&t, (uint64_t)getpid(), 10);
 	add(&t, "] error: the program touched ");
 	add_number(&t, va, 16);
-	tell(&t, bsim_process, va);
+	tell(&t, bsim_process, signal, va);
 	if (number == REPORTS_MAX)
 		add(&t, "Such accesses are not reported any more.\n");
 	npu_report_write(t.bytes, t.used);
@@ -202,7 +214,7 @@ static __attribute__((noinline)) void report(uint64_t va, bool sent)
 /* The signal once more, without us: it is delivered when the handler returns. */
 static void end_program(int number, siginfo_t *info)
 {
-	exchange(&standard, NULL);
+	exchange(number, &standard, NULL);
 	if (syscall(SYS_rt_tgsigqueueinfo, getpid(), syscall(SYS_gettid), number, info) != 0 &&
 	    info->si_code <= 0) /* a fault repeats itself */
 		raise(number);
@@ -210,12 +222,13 @@ static void end_program(int number, siginfo_t *info)
 
 static void on_fault(int number, siginfo_t *info, void *context)
 {
-	const struct action *next = atomic_load_explicit(&below, memory_order_acquire);
+	const struct caught *caught = &signals[number == SIGBUS];
+	const struct action *next = atomic_load_explicit(&caught->below, memory_order_acquire);
 	uint64_t va = fault_va(info, context);
 	int saved = errno;
 
 	if (is_ours(bsim_process, va))
-		report(va, info->si_code <= 0);
+		report(number, va, info->si_code <= 0);
 	if (next->plain == SIG_DFL || (next->plain == SIG_IGN && info->si_code > 0))
 		end_program(number, info);
 	errno = saved;
@@ -249,35 +262,42 @@ static bool is_due(void)
 /* Over anything the first time; later over SIG_DFL, and over what was there the first time: test
  * frameworks put their handler in place for each test, and back what was there before it. Any other
  * was put over ours. */
-static bool is_to_cover(const struct action *now)
+static bool is_to_cover(struct caught *caught, const struct action *now)
 {
-	static bool done;
-	bool first = !done;
+	bool first = !caught->covered;
 
-	done = true;
-	return first || now->plain == SIG_DFL || now->plain == found.plain;
+	caught->covered = true;
+	return first || now->plain == SIG_DFL || now->plain == caught->found.plain;
 }
 
 /* Flags and mask are those of the handler below, which the kernel then serves as if we were not
  * there: SA_NODEFER, SA_RESETHAND, SA_ONSTACK. */
-void fault_install(void)
+static void cover(struct caught *caught)
 {
 	struct sigaction fresh = { .sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_ONSTACK };
 	struct action now;
 
-	if (!is_due() || exchange(NULL, &now) != 0 || !is_to_cover(&now))
+	if (exchange(caught->number, NULL, &now) != 0 || !is_to_cover(caught, &now))
 		return;
 	npu_log_enabled(NPU_LOG_ERROR); /* opens what reports are written to */
 	if (now.plain != SIG_DFL)
-		found = now;
-	atomic_store_explicit(&below, now.plain == SIG_DFL ? &standard : &found,
+		caught->found = now;
+	atomic_store_explicit(&caught->below, now.plain == SIG_DFL ? &standard : &caught->found,
 			      memory_order_release);
 	if (now.plain == SIG_DFL || now.plain == SIG_IGN) { /* the C library knows the restorer */
 		fresh.sa_flags |= now.plain == SIG_IGN ? SA_RESTART : 0;
-		sigaction(SIGSEGV, &fresh, NULL);
+		sigaction(caught->number, &fresh, NULL);
 	} else {
 		now.full = on_fault;
 		now.flags |= SA_SIGINFO;
-		exchange(&now, &found);
+		exchange(caught->number, &now, &caught->found);
 	}
+}
+
+void fault_install(void)
+{
+	if (!is_due())
+		return;
+	for (unsigned i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
+		cover(&signals[i]);
 }

@@ -16,21 +16,23 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "process.h"
 
-#define LOOKS       4
-#define LIST_BUFFER 16384 /* the kernel gives a page at a time, the C library asks for less */
+#define LIST_BUFFER 131072 /* the kernel gives whole lines, a page of them at most */
 
 /* ---- what the kernel lists ---- */
 
 struct search {
 	const char *name;
+	char *prefix;  /* of every socket of a node */
 	unsigned most; /* so many are enough */
-	bool saw_lock; /* a start-up lock: sockets are listed here */
 	GArray *found; /* of struct candidate */
+	char own[24];  /* how the line of a socket of this process ends, which has no name */
+	bool saw_own;  /* sockets are listed here */
 	int error;     /* what is there could not be looked at */
 };
 
@@ -59,27 +61,39 @@ static bool parse_member(const char *text, struct candidate *out)
 	return pid > 0 && pid <= INT32_MAX && fd <= INT32_MAX;
 }
 
-static void search_sockets(struct search *search, FILE *list)
+static void search_lines(struct search *search, char *text)
 {
-	g_autofree char *start = socket_prefix(), *prefix = g_strdup_printf(" @%s", start);
-	char *line = NULL;
 	struct candidate candidate;
-	size_t size = 0;
+	char *place = NULL;
 
-	while (search->found->len < search->most && getline(&line, &size, list) > 0) {
-		const char *name = strstr(line, prefix);
+	for (char *line = strtok_r(text, "\n", &place); line; line = strtok_r(NULL, "\n", &place)) {
+		const char *name = strstr(line, search->prefix);
 
-		line[strcspn(line, "\n")] = '\0';
-		if (!name)
-			continue;
-		if (parse_member(name + strlen(prefix), &candidate))
+		if (name && parse_member(name + strlen(search->prefix), &candidate))
 			add_candidate(search, &candidate);
-		else if (strstr(name, "/lock"))
-			search->saw_lock = true;
+		else if (!name && g_str_has_suffix(line, search->own))
+			search->saw_own = true;
 	}
-	if (ferror(list))
-		search->error = errno;
-	free(line);
+}
+
+/* False: the list may have left out a socket that is there all the time, since others came or went
+ * between two reads. */
+static bool search_sockets(struct search *search, int list)
+{
+	g_autofree char *text = g_malloc(LIST_BUFFER);
+	unsigned reads = 0;
+	ssize_t length;
+
+	for (; search->found->len < search->most; reads++) {
+		length = read(list, text, LIST_BUFFER - 1);
+		if (length < 0)
+			search->error = errno;
+		if (length <= 0)
+			break;
+		text[length] = '\0';
+		search_lines(search, text);
+	}
+	return reads <= 1;
 }
 
 /* Where sockets are not listed: every descriptor of every process of this user. */
@@ -124,33 +138,42 @@ static void search_processes(struct search *search)
 	closedir(processes);
 }
 
-static void look_at_sockets(struct search *search)
+/* False: it is worth another look. */
+static bool look_at_sockets(struct search *search)
 {
-	FILE *list = fopen("/proc/net/unix", "re");
-	char buffer[LIST_BUFFER];
+	int own = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	int list = open("/proc/net/unix", O_RDONLY | O_CLOEXEC);
+	bool whole = true;
+	struct stat stat;
 
-	if (list) {
-		setvbuf(list, buffer, _IOFBF, sizeof(buffer));
-		search_sockets(search, list);
-		fclose(list);
+	if (list >= 0 && own >= 0 && fstat(own, &stat) == 0) {
+		snprintf(search->own, sizeof(search->own), " %llu",
+			 (unsigned long long)stat.st_ino);
+		whole = search_sockets(search, list);
 	} else {
 		note_error(search);
 	}
+	if (list >= 0)
+		close(list);
+	if (own >= 0)
+		close(own);
+	return whole;
 }
 
-GArray *node_discover(const char *name, unsigned most)
+GArray *node_discover(const char *name, unsigned most, unsigned looks)
 {
+	g_autofree char *start = socket_prefix(), *prefix = g_strdup_printf(" @%s", start);
 	struct search search = {
 		.name = name,
+		.prefix = prefix,
 		.most = most,
 		.found = g_array_new(FALSE, FALSE, sizeof(struct candidate)),
 	};
 
-	/* While sockets come and go, the list may leave out one that is there all the time. */
-	for (unsigned look = 0; look < LOOKS && !search.found->len && !search.error; look++)
-		look_at_sockets(&search);
-	/* Who is about to join holds the lock: where not even that is listed, sockets are not. */
-	if (!search.found->len && !search.saw_lock && !search.error)
+	for (; looks && !search.found->len && !search.error; looks--)
+		if (look_at_sockets(&search))
+			break;
+	if (!search.found->len && !search.saw_own && !search.error)
 		search_processes(&search);
 	if (!search.error)
 		return search.found;

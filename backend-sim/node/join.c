@@ -325,7 +325,8 @@ static struct node *find_running(const char *name, bool memories, char **error)
 	struct node *found = NULL;
 
 	for (; !found && count >= most && most; most = most == FIRST_CANDIDATES ? UINT_MAX : 0) {
-		GArray *candidates = node_discover(name, most);
+		/* Without the lock the answer may be old at once, and joining corrects it. */
+		GArray *candidates = node_discover(name, most, memories ? NODE_LOOKS : 1);
 
 		if (!candidates) {
 			g_free(*error);

@@ -27,9 +27,12 @@ struct candidate {
 	pid_t pid;
 	int fd;
 };
+#define NODE_LOOKS 4 /* none is overlooked */
 /* Members of the node (of all of this user's with NULL) by what the kernel lists, `most` or a few
- * more; none of them need live. Of struct candidate. NULL and errno: it cannot be looked at. */
-GArray *node_discover(const char *name, unsigned most);
+ * more; none of them need live. While sockets come and go a long list may leave out one: where none
+ * is found, so many looks are taken. Of struct candidate. NULL and errno: it cannot be looked at.
+ */
+GArray *node_discover(const char *name, unsigned most, unsigned looks);
 /* The descriptor `fd` of the process, opened again; -1 and errno: ENOENT or ESRCH, it is not there.
  * Opens nothing but a memfd of that name that is ours. */
 int node_open_descriptor(pid_t pid, int fd, const char *file);

@@ -94,7 +94,7 @@ static void list_members(struct node *node, struct listing *listing)
 /* What the kernel lists, where the node cannot be joined: another version of npusim runs it. */
 static void list_strangers(const char *name, struct node_info *out)
 {
-	GArray *candidates = node_discover(name, UINT_MAX);
+	GArray *candidates = node_discover(name, UINT_MAX, NODE_LOOKS);
 	char file[NODE_FILE_NAME];
 
 	if (!candidates)
@@ -163,7 +163,7 @@ static int compare_names(const void *a, const void *b)
 
 bool node_list(struct node_info **out, unsigned *out_count, char **error)
 {
-	GArray *candidates = node_discover(NULL, UINT_MAX);
+	GArray *candidates = node_discover(NULL, UINT_MAX, NODE_LOOKS);
 	const struct candidate *all;
 	unsigned nodes = 0;
 
@@ -224,7 +224,7 @@ static void send_signal(const struct victim *victim, int number)
 static GArray *find_victims(const char *name, char **error)
 {
 	GArray *victims = g_array_new(FALSE, FALSE, sizeof(struct victim));
-	GArray *candidates = node_discover(name, UINT_MAX);
+	GArray *candidates = node_discover(name, UINT_MAX, NODE_LOOKS);
 	char file[NODE_FILE_NAME];
 
 	if (!candidates)

@@ -64,6 +64,15 @@ static int device_byte(uint64_t offset)
 
 /* ---- where the kernel does not help ---- */
 
+static void filter(struct sock_filter *rules, size_t count)
+{
+	struct sock_fprog program = { (unsigned short)count, rules };
+
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
+		_exit(77);
+}
+
 static void forbid_moves(void)
 {
 	struct sock_filter rules[] = {
@@ -73,11 +82,24 @@ static void forbid_moves(void)
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 	};
-	struct sock_fprog program = { sizeof(rules) / sizeof(rules[0]), rules };
 
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
-	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
-		_exit(77);
+	filter(rules, sizeof(rules) / sizeof(rules[0]));
+}
+
+/* As qemu-user: MADV_POPULATE_READ and _WRITE (22 and 23) answer 0, and nothing is done. */
+static void let_populate_lie(void)
+{
+	struct sock_filter rules[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_madvise, 0, 4),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[2])),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 22, 1, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 23, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | 0),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+
+	filter(rules, sizeof(rules) / sizeof(rules[0]));
 }
 
 static void copy_without_the_kernel(void *arg)
@@ -102,7 +124,29 @@ static void copy_without_the_kernel(void *arg)
 	EXPECT_EQ(rig_next(&stream).error_code, TS_ERROR_HOST_MEMORY);
 }
 
+static void copy_where_populate_lies(void *arg)
+{
+	unsigned char *at;
+
+	(void)arg;
+	setenv("NPUSIM_NODE", "queue-gone-child", 1);
+	let_populate_lie();
+	rig_open();
+	device = rig_alloc(0, BYTES);
+	at = map_some(-1);
+	EXPECT_EQ(npu_call(rig, drvMemcpy, device, BYTES, (uintptr_t)at, BYTES), DRV_ERROR_NONE);
+	munmap(at, BYTES);
+	EXPECT_EQ(npu_call(rig, drvMemcpy, device, BYTES, (uintptr_t)at, BYTES),
+		  DRV_ERROR_IOCRL_FAIL);
+	EXPECT_CONTAINS(npu_call(rig, npusimLastMessage), "unmapped by the program");
+}
+
 /* The first of all, while no driver is open. */
+TEST(queue_alone, kernel_that_says_of_any_page_that_all_is_well)
+{
+	EXPECT_EXIT(0, copy_where_populate_lies, NULL);
+}
+
 TEST(queue_alone, calls_that_are_filtered)
 {
 	const char *line;

@@ -296,6 +296,41 @@ TEST_EACH(touch, handlers_below_are_served_as_the_kernel_would, handlers, label)
 	munmap((void *)target, 4096);
 }
 
+/* ---- where this machine has no page ---- */
+
+/* A file that is shorter than its mapping stands for memory that the kernel refuses to give. */
+static void touch_refused_page(void *own_handler)
+{
+	struct drv_mem_access_desc access = { .type = 3,
+					      .location = { .id = 0, .side = MEM_HOST_SIDE } };
+	struct sigaction mine = { .sa_handler = own_handler };
+	int file = memfd_create("short", 0);
+	uint64_t a;
+
+	sigaction(SIGBUS, &mine, NULL);
+	space_open("docs", NULL);
+	a = space_reserve(2 * MIB, 0);
+	space_map(a, 2 * MIB, space_create(0, 2 * MIB));
+	EXPECT_CODE(DRV_ERROR_NONE, halMemSetAccess, at(a), 2 * MIB, &access, 1);
+	mmap(at(a), 2 * MIB, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, 0);
+	*(volatile char *)at(a + MIB) = 1;
+}
+
+static void exit_43(int number)
+{
+	_exit(number == SIGBUS ? 43 : 1);
+}
+
+TEST(touch, page_that_this_machine_has_not_is_reported)
+{
+	EXPECT_SIGNAL(SIGBUS, touch_refused_page, (void *)SIG_DFL);
+	EXPECT_EQ(reports(), 1);
+	EXPECT_CONTAINS(harness_last_stderr(), ": 1 MiB into the mapping at 0x");
+	EXPECT_CONTAINS(harness_last_stderr(), "of device 0. This machine has no page for it");
+	EXPECT_EXIT(43, touch_refused_page, (void *)exit_43);
+	EXPECT_EQ(reports(), 1);
+}
+
 /* ---- handlers that come later ---- */
 
 static struct sigaction previous;

@@ -16,6 +16,7 @@ static void fails(void *arg)
 	void *unknown = arg;
 	CUdeviceptr ptr;
 	CUevent event;
+	CUstream stream;
 
 	rig_begin();
 	for (int i = 0; i < 3; i++)
@@ -26,6 +27,13 @@ static void fails(void *arg)
 	FAILS(NOT_FOUND, cuGetProcAddress("cuNoSuchFunction", &unknown, 12000, 0));
 	TRY(cuEventCreate(&event, 0));
 	TRY(cuEventQuery(event));
+	/* An answer of a query is no failure. */
+	TRY(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+	TRY(cuMemAlloc_v2(&ptr, 64 * MIB));
+	TRY(cuMemsetD32Async(ptr, 1, 16 * MIB, stream));
+	TRY(cuEventRecord(event, stream));
+	FAILS(NOT_READY, cuStreamQuery(stream));
+	FAILS(NOT_READY, cuEventQuery(event));
 	exit(0);
 }
 

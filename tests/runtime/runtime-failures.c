@@ -3,6 +3,7 @@
  * What the log has of calls that fail, and of a start-up that does: how often, in which words, and
  * what it does not have.
  */
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,10 +43,26 @@ static aclrtPhysicalMemProp device_memory(void)
 				       .location = { .type = ACL_MEM_LOCATION_TYPE_DEVICE } };
 }
 
+#define PROFILE "./runtime-failures.ini"
+
+static void write_profile(void)
+{
+	FILE *file = fopen(PROFILE, "w");
+
+	fputs("[Profile]\nbase=Ascend910B1\n[HBM]\nhbm_wings=2\n", file);
+	fclose(file);
+}
+
 SETUP(failures)
 {
 	setenv("NPUSIM_LEAKS", "off", 1);
 	setenv("NPUSIM_HBM", "256M", 1);
+	write_profile();
+}
+
+TEARDOWN(failures)
+{
+	unlink(PROFILE);
 }
 
 /* ---- one line for each site and code ---- */
@@ -104,6 +121,8 @@ static void all_is_well(void *arg)
 	WANT(aclrtCreateStream(&stream) == 0 && aclrtCreateEvent(&event) == 0);
 	WANT(aclrtQueryEventStatus(event, &status) == 0);
 	WANT(aclrtGetDevice(&device) == 0 && aclrtProcessReport(1) != 0);
+	WANT(aclrtSubscribeReport((uint64_t)pthread_self(), stream) == 0);
+	WANT(aclrtProcessReport(1) == 507012); /* there is nothing to report */
 	WANT(aclrtReleaseMemAddress(va) == 0);
 	exit(0);
 }
@@ -216,6 +235,8 @@ static const struct start_case {
 	{ "hbm", "NPUSIM_HBM", "3M", "NPUSIM_HBM=3M: HBM of a device is a multiple of 2 MiB" },
 	{ "devices", "NPUSIM_DEVICES", "17", "NPUSIM_DEVICES=17 is not valid: it takes" },
 	{ "profile", "NPUSIM_SOC", "/nonexistent/p.ini", "NPUSIM_SOC=/nonexistent/p.ini" },
+	{ "profile_key", "NPUSIM_SOC", PROFILE,
+	  "NPUSIM_SOC=" PROFILE ": unknown key \"hbm_wings\" in group [HBM]; known are" },
 	{ "backend", "NPUSIM_BACKEND", "simulator", "NPUSIM_BACKEND=simulator is not valid" },
 };
 

@@ -96,3 +96,27 @@ TEST(devices, later_simulation_may_have_fewer)
 {
 	EXPECT_EXIT(0, fewer_than_built, NULL);
 }
+
+static void without_a_job(void *arg)
+{
+	uint64_t since = 0;
+
+	(void)arg;
+	machine_setup();
+	machine.sim = open_devices(1, NULL);
+	ASSERT_NOT_NULL(machine.sim);
+	sim_spend(machine.sim, SIM_PS_PER_MS);
+	sim_invalidate(machine.sim, 0, 0, UINT64_C(1) << 30);
+	EXPECT_FALSE(sim_busy(machine.sim));
+	since = sim_host_ps(machine.sim);
+	sim_close(machine.sim);
+	use_devices(16, &since);
+	machine.sim = NULL;
+	machine_close();
+}
+
+/* The model is built at the first job. */
+TEST(devices, simulation_without_a_job_says_nothing)
+{
+	EXPECT_EXIT(0, without_a_job, NULL);
+}
