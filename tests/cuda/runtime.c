@@ -6,13 +6,21 @@
 #include "rig.h"
 #include "runtime/cuda/cudart.h"
 
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+static void wait_for_flag(void *flag)
+{
+	while (!atomic_load((atomic_bool *)flag))
+		sched_yield();
+}
+
 static void fails(void *arg)
 {
+	atomic_bool open = false;
 	void *unknown = arg;
 	CUdeviceptr ptr;
 	CUevent event;
@@ -29,11 +37,12 @@ static void fails(void *arg)
 	TRY(cuEventQuery(event));
 	/* An answer of a query is no failure. */
 	TRY(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-	TRY(cuMemAlloc_v2(&ptr, 64 * MIB));
-	TRY(cuMemsetD32Async(ptr, 1, 16 * MIB, stream));
+	TRY(cuLaunchHostFunc(stream, wait_for_flag, &open));
 	TRY(cuEventRecord(event, stream));
 	FAILS(NOT_READY, cuStreamQuery(stream));
 	FAILS(NOT_READY, cuEventQuery(event));
+	atomic_store(&open, true);
+	TRY(cuStreamSynchronize(stream));
 	exit(0);
 }
 
