@@ -8,6 +8,7 @@ here: their names are missing.
 
 import ctypes
 import json
+import operator
 import os
 import sys
 import tempfile
@@ -29,17 +30,13 @@ class _Property(ctypes.Structure):
 
 
 def _value(kind, given):
-    """An argument as the library takes it; no silent conversion, None is no pointer."""
+    """An argument as the library takes it; None is no pointer."""
     if kind is _Property:
         place = given.get('location', {})
         return ctypes.byref(_Property(
             given.get('handleType', 0), given.get('allocationType', 0), given.get('memAttr', 0),
             _Location(place.get('id', 0), place.get('type', 0)), given.get('reserve', 0)))
-    if kind is ctypes.c_char_p:
-        return given.encode() if isinstance(given, str) else given
-    if not isinstance(given, int):
-        raise TypeError('an int is wanted, not {!r}'.format(given))
-    return kind(given)
+    return kind(operator.index(given))
 
 
 def _bind(name, kinds, results=()):

@@ -316,8 +316,8 @@ class Plugin:
         _, status = os.waitpid(child, 0)
         late = self.reports.take()  # of the end of the process
         try:
-            reports = [self.config.hook.pytest_report_from_serializable(config=self.config, data=data)
-                       for data in json.loads(text)]
+            reports = [item.config.hook.pytest_report_from_serializable(config=item.config, data=row)
+                       for row in json.loads(text)]
         except ValueError:
             return [self.crash_report(item, status, late)]
         if late:
@@ -328,8 +328,8 @@ class Plugin:
         status = 1
         try:
             reports = runtestprotocol(item, log=False)
-            data = [self.config.hook.pytest_report_to_serializable(config=self.config, report=report)
-                    for report in reports]
+            data = [item.config.hook.pytest_report_to_serializable(config=item.config, report=row)
+                    for row in reports]
             self.reports.take()
             with os.fdopen(writer, 'wb') as stream:
                 stream.write(json.dumps(data, default=str).encode())

@@ -76,6 +76,9 @@ enum options_with {
 			      are the program's */
 	OPTIONS_OF_RECORD  /* those of RUN but --trace: the verb has its own file */
 };
+/* The only argument of the command or a verb: what could be there instead, a line each, with a tab
+ * and its description. */
+#define LIST_OPTIONS "--list-options"
 /* Parses argv in place; FALSE after it said what is wrong (status 2 in *status) or showed the help
  * (0). */
 gboolean parse_options(const char *parameters, const char *summary, const GOptionEntry *entries,
