@@ -16,6 +16,7 @@ import sys
 import tempfile
 
 import pytest
+from _pytest.reports import TestReport
 from _pytest.runner import runtestprotocol
 
 # Option and entry of the ini file, both with npusim in front; variable; help.
@@ -190,6 +191,8 @@ def held_objects():
     except OSError:
         return {}
     lines = []
+    if not hasattr(library, 'npusimHeld'):  # another's libascendcl.so
+        return {}
     library.npusimHeld(LINE(lambda _, text: lines.append(text.decode('utf-8', 'replace'))), None)
     held = {}
     for line in lines:
@@ -213,14 +216,16 @@ class Plugin:
     def prepare_reports(self, config):
         """Opens self.reports; the folder, where this process has made one. npusim run's file serves
         one process that has its tests in it: if it crashes, run shows what is there."""
-        path, copy = os.environ.get('NPUSIM_REPORT_FILE'), None
-        captured = getattr(config.known_args_namespace, 'capture', 'fd') != 'no'
+        path, copy, made = os.environ.get('NPUSIM_REPORT_FILE'), None, None
+        options = config.known_args_namespace
+        workers = getattr(options, 'numprocesses', None) or getattr(options, 'tx', None)
+        own = (worker_id() or workers or getattr(options, 'capture', 'fd') == 'no' or
+               switch(config, 'isolate'))
         if path and 'NPUSIM_REPORT_STDERR' not in os.environ and not worker_id():
             path, copy = None, path
-        made = None
-        if not worker_id():
-            made = os.environ[FOLDER] = tempfile.mkdtemp(prefix='npusim-pytest-')
-        if not path or worker_id() or not captured or switch(config, 'isolate'):
+        if own or not path:
+            if not worker_id() or FOLDER not in os.environ:
+                made = os.environ[FOLDER] = tempfile.mkdtemp(prefix='npusim-pytest-')
             path = os.path.join(os.environ[FOLDER], (worker_id() or 'main') + '.report')
             os.environ['NPUSIM_REPORT_FILE'] = path
             os.environ.pop('NPUSIM_REPORT_STDERR', None)
@@ -316,8 +321,8 @@ class Plugin:
         _, status = os.waitpid(child, 0)
         late = self.reports.take()  # of the end of the process
         try:
-            reports = [item.config.hook.pytest_report_from_serializable(config=item.config, data=row)
-                       for row in json.loads(text)]
+            restore = item.config.hook.pytest_report_from_serializable
+            reports = [restore(config=item.config, data=row) for row in json.loads(text)]
         except ValueError:
             return [self.crash_report(item, status, late)]
         if late:
@@ -328,8 +333,8 @@ class Plugin:
         status = 1
         try:
             reports = runtestprotocol(item, log=False)
-            data = [item.config.hook.pytest_report_to_serializable(config=item.config, report=row)
-                    for row in reports]
+            keep = item.config.hook.pytest_report_to_serializable
+            data = [keep(config=item.config, report=report) for report in reports]
             self.reports.take()
             with os.fdopen(writer, 'wb') as stream:
                 stream.write(json.dumps(data, default=str).encode())
@@ -344,7 +349,7 @@ class Plugin:
             how = 'ended by signal {}'.format(signal.Signals(os.WTERMSIG(status)).name)
         else:
             how = 'ended with status {} in the middle'.format(os.WEXITSTATUS(status))
-        report = pytest.TestReport(
+        report = TestReport(
             item.nodeid, item.location, dict.fromkeys(item.keywords, 1), 'failed',
             'the process of {} {}\n{}'.format(item.nodeid, how, text), 'call')
         capture = self.config.pluginmanager.get_plugin('capturemanager')
@@ -377,6 +382,8 @@ class Plugin:
     def pytest_runtest_logreport(self, report):
         text = report.longreprtext if report.outcome != 'passed' else ''
         self.note(test=report.nodeid, event=report.outcome, seconds=report.duration, text=text)
+        if report.when not in ('setup', 'call', 'teardown'):  # pytest-xdist's of a dead worker
+            self.note(test=report.nodeid, event='end')
 
     def pytest_runtest_logfinish(self, nodeid):
         self.note(test=nodeid, event='end')

@@ -278,6 +278,11 @@ def run_knows_the_test_that_took_pytest_with_it(folder):
     expect(list(got) == ['test_suite.py::test_before', 'test_suite.py::test_touches'], got)
     said = got['test_suite.py::test_touches']
     expect(FAULT.search(said) and 'signal 11' in said, said)
+    done, text = suite.pytest('-n', '1', options=['--junit', 'run.xml'])
+    got = junit(folder / 'run.xml')
+    said = got.pop('test_suite.py::test_touches')
+    expect(FAULT.search(said) and 'in the middle' not in said, said)
+    expect(got == {'test_suite.py::test_before': None, 'test_suite.py::test_after': None}, got)
     done, text = suite.pytest('-k', 'not touches', options=['--junit', 'run.xml'])
     expect(done.returncode == 0 and junit(folder / 'run.xml') == {
         'test_suite.py::test_before': None, 'test_suite.py::test_after': None}, text)

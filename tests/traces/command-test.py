@@ -249,6 +249,24 @@ def memory_that_the_model_cannot_have_is_refused(folder):
 
 
 @case
+def a_profiles_file_is_a_soc_everywhere(folder):
+    (folder / 'mine.ini').write_text('[Profile]\nbase=Ascend910B4\n')
+    trace = folder / 'a.npt'
+    trace.write_text('npusim-trace 1\nalloc b1 size=1 device=0\n')
+    soc = '--soc', './mine.ini', '--devices', 1
+    for args in (['info', *soc], ['run', *soc, '--', NPUSIM, 'info'], ['replay', *soc, trace],
+                 ['record', *soc, '-o', 'b.npt', '--', NPUSIM, 'info'],
+                 ['bench', *soc[:2], '--count', 100],
+                 ['check', *soc, '--backend', 'sim', '--only', 'access.null_or_zero']):
+        run = npusim(*args, cwd=folder)
+        same(run.returncode, 0, '{}: {}'.format(args, run.stderr))
+        expect(args[0] not in ('info', 'run') or re.search('SoC +Ascend910B4', run.stdout),
+               run.stdout)
+    run = npusim('replay', '--page', '1G', '--policy', 'native', '--hbm', '8g', trace)
+    same((run.returncode, run.stderr), (0, ''), 'upper and lower case')
+
+
+@case
 def info_of_a_backend_that_is_not_there_says_why_and_shows_the_settings(folder):
     run = npusim('info', '--backend', 'hw', env=environment(NPUSIM_HAL='/nowhere/lib.so'))
     same(run.returncode, 1, 'status')
