@@ -58,6 +58,7 @@ def wrong_usage_is_status_2_and_says_what_is_wrong(folder):
             (['run', '--soc', 'Ascend910B9', '--', 'true'], 'is Ascend910B', 'meant?'),
             (['explain', 'rac'], "is 'race' meant?"),
             (['run', '--junit', 'x.xml', '--exec', '--', 'true'], '--junit', '--exec'),
+            (['run', '--json', '-', '--', 'true'], "stdout is the program's"),
             (['node', '--reset', 'a', '--json', '-'], '--json', '--reset'),
             (['replay'], 'which file', "'npusim replay --help'"),
             (['replay', 'a', 'b'], 'one file'),

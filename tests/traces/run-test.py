@@ -5,6 +5,7 @@
 # when; the settings that it checks; what it says of libraries and of captured reports.
 # usage: run-test.py NPUSIM RUN-PROGRAM SAMPLE-WORKLOAD
 
+import json
 import os
 import pathlib
 import pty
@@ -623,6 +624,20 @@ def junit_has_what_npusim_said_of_a_program(folder):
     expect(what == 'passed' and 'aclrtFree' in said, said)
     what, text, said, _ = junit(folder, 'import sys; sys.exit(1) # <&\x1b>\n', status=1)
     expect('status 1' in text, text)
+
+
+@case
+def a_summary_is_json(folder):
+    path = folder / 'out.json'
+    for code, status, key, text, loaded in [
+            (ACL + 'acl.aclrtFree(p); os._exit(4)', 4, 'status', '', True),
+            (ACL + 'ctypes.string_at(p.value, 1)', -11, 'signal', 'the program touched 0x', True),
+            ('pass', 0, 'status', '', False)]:
+        ends(start('--json', path, '--', sys.executable, '-c', code), status)
+        got = json.loads(path.read_text())
+        same((got[key], got['library_loaded']), (abs(status), loaded), got)
+        same(got['program'], [sys.executable, '-c', code], 'program')
+        expect(text in got['text'] and got['seconds'] > 0, got)
 
 
 @case

@@ -23,14 +23,7 @@ static void add_text(const char *name, const char *value)
 		return;
 	}
 	g_autofree char *member = g_ascii_strdown(name, -1);
-	json_builder_set_member_name(json, member);
-	json_builder_add_string_value(json, value);
-}
-
-static void add_number(const char *name, gint64 value)
-{
-	json_builder_set_member_name(json, name);
-	json_builder_add_int_value(json, value);
+	json_text(json, member, value);
 }
 
 static void begin_list(const char *name, const char *title)
@@ -110,8 +103,8 @@ static gboolean add_device(uint32_t device)
 	if (json) {
 		json_builder_begin_object(json);
 		if (ok) {
-			add_number("free_bytes", (gint64)free_bytes);
-			add_number("total_bytes", (gint64)total_bytes);
+			json_number(json, "free_bytes", free_bytes);
+			json_number(json, "total_bytes", total_bytes);
 		} else {
 			add_text("error", aclGetRecentErrMsg());
 		}

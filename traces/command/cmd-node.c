@@ -52,49 +52,37 @@ static void print_node(const struct node_info *node)
 		print_member(node, &node->members[m]);
 }
 
-static void build_number(JsonBuilder *json, const char *name, guint64 value)
-{
-	json_builder_set_member_name(json, name);
-	json_builder_add_int_value(json, (gint64)value);
-}
-
-static void build_text(JsonBuilder *json, const char *name, const char *value)
-{
-	json_builder_set_member_name(json, name);
-	json_builder_add_string_value(json, value);
-}
-
 static void build_member(JsonBuilder *json, const struct node_info *node,
 			 const struct node_member_info *m)
 {
 	json_builder_begin_object(json);
-	build_number(json, "pid", (guint64)m->pid);
-	build_text(json, "command", m->command);
+	json_number(json, "pid", (guint64)m->pid);
+	json_text(json, "command", m->command);
 	json_builder_set_member_name(json, "bytes"); /* by device */
 	json_builder_begin_array(json);
 	for (unsigned d = 0; d < node->shape.devices; d++)
 		json_builder_add_int_value(json, (gint64)(m->frames[d] * NODE_FRAME_BYTES));
 	json_builder_end_array(json);
-	build_number(json, "host_bytes", m->frames[SIM_NODE_HOST] * NODE_FRAME_BYTES);
-	build_number(json, "allocations", m->blocks);
-	build_number(json, "exported", m->exported);
-	build_number(json, "imported", m->imported);
+	json_number(json, "host_bytes", m->frames[SIM_NODE_HOST] * NODE_FRAME_BYTES);
+	json_number(json, "allocations", m->blocks);
+	json_number(json, "exported", m->exported);
+	json_number(json, "imported", m->imported);
 	json_builder_end_object(json);
 }
 
 static void build_node(JsonBuilder *json, const struct node_info *node)
 {
 	json_builder_begin_object(json);
-	build_text(json, "name", node->name);
-	build_text(json, "soc", node->shape.devices ? node->shape.soc_name : "");
+	json_text(json, "name", node->name);
+	json_text(json, "soc", node->shape.devices ? node->shape.soc_name : "");
 	json_builder_set_member_name(json, "devices");
 	json_builder_begin_array(json);
 	for (unsigned d = 0; d < node->shape.devices; d++) {
 		const struct node_usage *u = &node->usage[d];
 		json_builder_begin_object(json);
-		build_number(json, "used_bytes",
-			     (u->total_frames - u->free_frames) * NODE_FRAME_BYTES);
-		build_number(json, "total_bytes", u->total_frames * NODE_FRAME_BYTES);
+		json_number(json, "used_bytes",
+			    (u->total_frames - u->free_frames) * NODE_FRAME_BYTES);
+		json_number(json, "total_bytes", u->total_frames * NODE_FRAME_BYTES);
 		json_builder_end_object(json);
 	}
 	json_builder_end_array(json);

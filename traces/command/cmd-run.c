@@ -10,10 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "command/junit.h"
 #include "format/out-file.h"
+#include "show/member.h"
 
 /* ---- the program's processes, as they tell it ---- */
 
@@ -39,17 +41,22 @@ static char *make_file(const char *variable)
 	return path;
 }
 
+/* Where it is written what became of the program; NULL: nowhere. */
+struct files {
+	char *junit, *json;
+};
+
 /* Files of reports and of the log that are the user's own are left to him; reports of a run around
  * this one are not. */
-static struct told listen(gboolean junit)
+static struct told listen(const struct files *to)
 {
 	struct told told = { .joined = make_file("NPUSIM_JOIN_FILE") };
 	g_autofree char *id = NULL;
 	struct stat st;
 
-	if (junit)
+	if (to->junit)
 		told.tests = make_file("NPUSIM_TEST_FILE");
-	if (junit && !g_getenv("NPUSIM_LOG_FILE"))
+	if ((to->junit || to->json) && !g_getenv("NPUSIM_LOG_FILE"))
 		told.log = make_file("NPUSIM_LOG_FILE");
 	if (told.joined == NULL || fstat(STDERR_FILENO, &st) != 0 ||
 	    (g_getenv("NPUSIM_REPORT_FILE") && !g_getenv("NPUSIM_REPORT_STDERR")))
@@ -88,10 +95,36 @@ static void warn_of_nobody(const char *program, const char *library, const struc
 	failure("run", "no process of this run loaded npusim's %s: %s", library, why);
 }
 
-/* Ends `told`. `program`: for `junit`, NULL: it did not run. FALSE: what was asked for could not be
- * written, which was said. */
+/* What became of the program, and what was reported of it; `loaded`: whether a process had the
+ * library. */
+static gboolean write_summary(const char *path, const struct junit_program *program,
+			      gboolean loaded, GError **error)
+{
+	g_autoptr(JsonBuilder) json = json_builder_new();
+	gboolean exited = WIFEXITED(program->status);
+
+	json_builder_begin_object(json);
+	json_builder_set_member_name(json, "program");
+	json_builder_begin_array(json);
+	for (char *const *word = program->words; *word; word++)
+		json_builder_add_string_value(json, *word);
+	json_builder_end_array(json);
+	json_number(json, exited ? "status" : "signal",
+		    (guint)(exited ? WEXITSTATUS(program->status) : WTERMSIG(program->status)));
+	json_builder_set_member_name(json, "seconds");
+	json_builder_add_double_value(json, program->seconds);
+	json_builder_set_member_name(json, "library_loaded");
+	json_builder_add_boolean_value(json, loaded);
+	json_text(json, "text", program->text ? program->text : "");
+	json_builder_end_object(json);
+	g_autoptr(JsonNode) root = json_builder_get_root(json);
+	return json_write(path, root, error);
+}
+
+/* Ends `told`. `program`: NULL: it did not run. FALSE: what was asked for could not be written,
+ * which was said. */
 static gboolean say_what_was_told(struct told told, struct junit_program *program,
-				  const char *junit, const char *library,
+				  const struct files *to, const char *library,
 				  const struct needed *needed)
 {
 	g_autoptr(GError) error = NULL;
@@ -110,19 +143,21 @@ static gboolean say_what_was_told(struct told told, struct junit_program *progra
 		warn_of_nobody(program->words[0], library, needed);
 	program->notes = notes;
 	program->text = length > 0 ? reports : log;
-	if (junit && !junit_write(junit, program, &error))
-		return failure("run", "%s", error->message) == NPUSIM_EXIT_OK;
-	return TRUE;
+	if ((to->junit == NULL || junit_write(to->junit, program, &error)) &&
+	    (to->json == NULL || write_summary(to->json, program, joined > 0, &error)))
+		return TRUE;
+	failure("run", "%s", error->message);
+	return FALSE;
 }
 
 /* ---- the verb ---- */
 
-static int run_as_parent(char **words, const char *folder, gboolean cuda, const char *junit)
+static int run_as_parent(char **words, const char *folder, gboolean cuda, const struct files *to)
 {
 	const char *library = cuda ? "libcuda" : "libascendcl";
 	gboolean model = strcmp(npu_var_get(NPU_VAR_BACKEND, NULL), "sim") == 0;
 	struct needed needed = needed_of(words[0], folder, model && !cuda);
-	struct told told = listen(junit != NULL);
+	struct told told = listen(to);
 	struct junit_program program = { .words = words };
 	gint64 start = g_get_monotonic_time();
 	int status;
@@ -132,7 +167,7 @@ static int run_as_parent(char **words, const char *folder, gboolean cuda, const 
 			needed.foreign);
 	gboolean ran = program_run("run", words, &program.status);
 	program.seconds = (double)(g_get_monotonic_time() - start) / G_USEC_PER_SEC;
-	gboolean written = say_what_was_told(told, ran ? &program : NULL, junit, library, &needed);
+	gboolean written = say_what_was_told(told, ran ? &program : NULL, to, library, &needed);
 	g_free(needed.foreign);
 	status = ran ? program_end_as(program.status) : program.status;
 	return status == NPUSIM_EXIT_OK && !written ? NPUSIM_EXIT_FAILED : status;
@@ -152,7 +187,7 @@ static void fill_standard_files(void)
 int cmd_run(int argc, char **argv)
 {
 	g_autoptr(GError) error = NULL;
-	g_autofree char *node = own_node_name("run"), *junit = NULL, *whole = NULL;
+	g_autofree char *node = own_node_name("run"), *junit = NULL, *json = NULL;
 	gboolean cuda = FALSE, in_place = FALSE, home = FALSE;
 	const GOptionEntry entries[] = {
 		{ "cuda", 0, 0, G_OPTION_ARG_NONE, &cuda,
@@ -162,6 +197,8 @@ int cmd_run(int argc, char **argv)
 		{ "junit", 0, 0, G_OPTION_ARG_FILENAME, &junit,
 		  "write the result to FILE as JUnit's XML; %p in the name: the process's number",
 		  "FILE" },
+		{ "json", 0, 0, G_OPTION_ARG_FILENAME, &json,
+		  "write a summary as JSON to FILE: status, time, what npusim reported", "FILE" },
 		{ "exec", 0, 0, G_OPTION_ARG_NONE, &in_place,
 		  "become the program instead of waiting for it: nothing is said at its end",
 		  NULL },
@@ -178,11 +215,13 @@ int cmd_run(int argc, char **argv)
 	skip_dashes(&argc, &argv);
 	if (argc < 2)
 		return usage_error("run", "which program?");
-	if (junit && in_place)
-		return usage_error("run", "--junit is written at the end, which --exec leaves to "
-					  "the program");
-	whole = junit ? g_canonicalize_filename(junit, NULL) : NULL;
-	if (whole && !out_file_check(whole, &error))
+	if ((junit || json) && in_place)
+		return usage_error("run", "--junit and --json are written at the end, which --exec "
+					  "leaves to the program");
+	if (g_strcmp0(junit, "-") == 0 || g_strcmp0(json, "-") == 0)
+		return usage_error("run", "stdout is the program's: --junit and --json want the "
+					  "name of a file");
+	if ((junit && !out_file_check(junit, &error)) || (json && !out_file_check(json, &error)))
 		return failure("run", "%s", error->message);
 	if (!model_options_apply("sim", node, &error))
 		return usage_error("run", "%s", error->message);
@@ -198,6 +237,7 @@ int cmd_run(int argc, char **argv)
 	g_setenv("NPUSIM_RUN", node, FALSE); /* traces of a run inside this one are of this one */
 	if (in_place || is_traced())
 		return become_program("run", argv + 1);
+	const struct files to = { junit, json };
 	fill_standard_files();
-	return run_as_parent(argv + 1, folder, cuda, whole);
+	return run_as_parent(argv + 1, folder, cuda, &to);
 }

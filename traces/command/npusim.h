@@ -7,6 +7,8 @@
 
 #include <glib.h>
 
+#include <json-glib/json-glib.h>
+
 #include "base/base.h"
 #include "format/input.h"
 
@@ -86,6 +88,10 @@ gboolean parse_options(const char *parameters, const char *summary, const GOptio
 
 /* Frees the texts that the options of a verb were given. */
 void options_clear(const GOptionEntry *entries);
+
+/* Members of the object that is open. */
+void json_text(JsonBuilder *json, const char *name, const char *value);
+void json_number(JsonBuilder *json, const char *name, guint64 value);
 
 /* Leaves out a "--" in front of the program's words. */
 void skip_dashes(int *argc, char ***argv);

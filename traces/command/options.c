@@ -364,6 +364,18 @@ void options_clear(const GOptionEntry *entries)
 	}
 }
 
+void json_text(JsonBuilder *json, const char *name, const char *value)
+{
+	json_builder_set_member_name(json, name);
+	json_builder_add_string_value(json, value);
+}
+
+void json_number(JsonBuilder *json, const char *name, guint64 value)
+{
+	json_builder_set_member_name(json, name);
+	json_builder_add_int_value(json, (gint64)value);
+}
+
 void skip_dashes(int *argc, char ***argv)
 {
 	if (*argc < 2 || strcmp((*argv)[1], "--") != 0)
