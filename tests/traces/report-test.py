@@ -178,8 +178,7 @@ def a_trace_is_no_result_and_a_result_no_trace(folder):
 @case
 def a_snapshot_or_a_trace_is_replayed_for_its_report(folder):
     """The page has what it has of their results."""
-    paths = [snapshot_file(folder), SAMPLE]
-    for path in paths:
+    for path in snapshot_file(folder), pathlib.Path(SAMPLE):
         result, wanted, got = (folder / name for name in ('r.json', 'wanted.json', 'got.json'))
         same(npusim('replay', '--json', result, path).returncode, 0)
         same(npusim('report', '--json', wanted, result).returncode, 0)

@@ -142,7 +142,8 @@ static gboolean say_what_was_told(struct told told, struct junit_program *progra
 	if (known && joined == 0 && npu_log_enabled(NPU_LOG_WARN))
 		warn_of_nobody(program->words[0], library, needed);
 	program->notes = notes;
-	program->text = length > 0 ? reports : log;
+	program->reports = reports;
+	program->text = logged > 0 ? log : reports;
 	if ((to->junit == NULL || junit_write(to->junit, program, &error)) &&
 	    (to->json == NULL || write_summary(to->json, program, joined > 0, &error)))
 		return TRUE;

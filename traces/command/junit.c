@@ -98,13 +98,15 @@ static void blame(GPtrArray *tests, const struct junit_program *program)
 {
 	g_autofree char *end = end_of(program->status);
 	const char *text = program->text ? program->text : "";
+	const char *reports = program->reports && *program->reports ? program->reports : text;
 	gboolean told = end == NULL && tests->len > 0;
 
 	for (guint i = 0; i < tests->len; i++) {
 		struct test *test = tests->pdata[i];
 		if (!test->ended)
 			g_string_append_printf(test->failure, "%s in the middle of this test\n%s",
-					       end ? end : "the process ended with status 0", text);
+					       end ? end : "the process ended with status 0",
+					       reports);
 		told |= test->failure->len > 0;
 	}
 	if (told)
