@@ -14,7 +14,10 @@ import sys
 import tempfile
 import types
 
-_library = ctypes.CDLL('libascendcl.so')
+try:
+    _library = ctypes.CDLL('libascendcl.so')
+except OSError as why:
+    raise ImportError('{}; npusim run puts it on the path of its program'.format(why)) from why
 
 _u64, _size, _i32, _u32 = ctypes.c_uint64, ctypes.c_size_t, ctypes.c_int32, ctypes.c_uint32
 _ptr = ctypes.c_void_p

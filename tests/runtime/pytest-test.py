@@ -112,6 +112,11 @@ class Suite:
         return found, text, done
 
 
+def site_packages():
+    home = subprocess.run([NPUSIM, 'home'], stdout=subprocess.PIPE, text=True).stdout.strip()
+    return pathlib.Path(home, 'python/site-packages')
+
+
 def junit(path):
     """Test -> the text of its failure or error, or None."""
     found = {}
@@ -292,8 +297,7 @@ def run_knows_the_test_that_took_pytest_with_it(folder):
 
 @case
 def an_option_starts_pytest_on_npusim(folder):
-    site = subprocess.run([NPUSIM, 'home'], stdout=subprocess.PIPE, text=True).stdout.strip()
-    site = pathlib.Path(site, 'python/site-packages')
+    site = site_packages()
     suite = Suite(folder, 'def test_owns(npusim, block):\n    assert acl.get_soc_name() == "Ascend'
                           '910B2"\n')
     path = '{}:{}'.format(os.path.dirname(NPUSIM), os.environ['PATH'])
@@ -401,6 +405,8 @@ print(acl.get_soc_name(), 'good')
     suite = Suite(folder, '')
     done, text = suite.start([NPUSIM, 'run', '--', PYTHON, 'program.py'])
     expect(done.returncode == 0 and 'Ascend910B1 good' in done.stdout, text)
+    done, text = suite.start([PYTHON, '-c', 'import acl'], PYTHONPATH=str(site_packages()))
+    expect(done.returncode == 1 and 'ImportError: libascendcl.so: ' in text, text)
 
 
 def find_python():
