@@ -100,6 +100,23 @@ NPUSIM_PUBLIC int npusimBlock(const void *ptr, size_t size);
  */
 NPUSIM_PUBLIC int npusimBlockFree(const void *ptr);
 
+typedef void (*npusim_line_fn)(void *arg, const char *text);
+
+/**
+ * npusimHeld:
+ * @fn: is called with each line, before npusimHeld() returns; it must not call the ACL.
+ * @arg: for @fn.
+ *
+ * Lists what the process holds, as NPUSIM_LEAKS=full does at its end: a line for each reservation,
+ * mapping, handle and allocation, two blanks in front, with its address, its size and the call that
+ * made it; then lines with sums. For test harnesses, which compare two lists. Opens no backend, and
+ * takes no simulated time. Any thread.
+ *
+ * Returns: 0, or an aclError: 100000 @fn is null; 207000 the backend is a real device;
+ * aclGetRecentErrMsg() has the words. Since: 0.4.
+ */
+NPUSIM_PUBLIC int npusimHeld(npusim_line_fn fn, void *arg);
+
 /**
  * npusim_now_ps:
  *

@@ -83,6 +83,16 @@ int npusimMark(const char *name)
 	return ACL_SUCCESS;
 }
 
+int npusimHeld(npusim_line_fn fn, void *arg)
+{
+	struct npu_driver *drv = core_driver_peek();
+
+	if (ACL_IS_NULL(fn))
+		return ACL_ERROR_INVALID_PARAM;
+	return drv == NULL ? ACL_SUCCESS
+			   : core_result(__func__, npu_call(drv, npusimLeaks, fn, arg, true));
+}
+
 int npusimSetReportCallback(npusim_report_fn fn, void *arg)
 {
 	struct npu_driver *drv = core_driver();

@@ -50,6 +50,7 @@ enum npu_var {
 	NPU_VAR_VALIDATE_EXIT,
 	NPU_VAR_REPORT_FILE,
 	NPU_VAR_REPORT_STDERR,
+	NPU_VAR_TEST_FILE,
 	NPU_VAR_COUNT
 };
 struct npu_var_info {

@@ -244,6 +244,9 @@ static const struct var_row vars[NPU_VAR_COUNT] = {
 				      "the stderr whose reader gets NPUSIM_REPORT_FILE too: what "
 				      "is written there is not written twice" },
 				    .check = check_file_id },
+	[NPU_VAR_TEST_FILE] = { { "NPUSIM_TEST_FILE", "a path", "", "test harnesses",
+				  "where test harnesses note which test runs; npusim run "
+				  "--junit sets it" } },
 };
 
 const struct npu_var_info *npu_var_info(enum npu_var var)

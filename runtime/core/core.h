@@ -25,6 +25,8 @@
 /* The driver stack, opened at the first call that needs it (a program that never calls aclInit
  * works). NULL, message set, if no backend can be used; tried again at the next call. */
 struct npu_driver *core_driver(void);
+/* The driver, if it is open. */
+struct npu_driver *core_driver_peek(void);
 /* What the program knows now, without a call of the driver that says so: npusimOrder. */
 void core_order(uint32_t device, enum npu_order what, uint32_t id, uint64_t value);
 /* Ends everything at the process's exit or for tests: streams, contexts, the driver; writes the

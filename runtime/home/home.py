@@ -55,7 +55,9 @@ LINKS = {
     'fwkacllib/lib64': 'lib64',
 }
 # There for whoever asks whether they are.
-FOLDERS = ['opp', 'toolkit', 'python/site-packages', 'driver/lib64/common']
+FOLDERS = ['opp', 'toolkit', 'driver/lib64/common']
+# Python's modules, and their sources.
+MODULES = {'acl/__init__.py': 'home/acl.py', 'pytest_npusim.py': 'pytest/pytest_npusim.py'}
 # Headers of CANN whose functions rt.h has.
 RT_HEADERS = ['rt', 'base', 'dev', 'mem', 'stream', 'rt_external', 'rt_external_stream']
 
@@ -188,6 +190,8 @@ def texts(arch, with_hal):
     for name, targets in PACKAGES.items():
         if with_hal or name != 'ascend_hal':
             files['lib64/cmake/{0}/{0}-config.cmake'.format(name)] = package(name, targets)
+    for name, source in MODULES.items():
+        files['python/site-packages/' + name] = (HERE.parent / source).read_text()
     for name in RT_HEADERS:
         files['pkg_inc/runtime/{}.h'.format(name)] = RT_HEADER
     if with_hal:

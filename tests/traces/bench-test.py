@@ -139,12 +139,13 @@ def profiles_are_chosen_changed_and_read(folder):
     path = folder / 'mine.ini'
     path.write_text('[Profile]\nbase=Ascend910B1\n[MMU]\ntlb_l2_entries=64\ntlb_l2_ways=8\n')
     args = '--count', 5000
-    mine = bench('--config', path, *args)
-    same(mine['tlb_l2_entries'], 64, '--config')
+    mine = bench('--soc', path, *args)
+    same(bench('--soc', path, '--page', '2M', *args), mine, 'upper and lower case')
+    same(mine['tlb_l2_entries'], 64, '--soc of a file')
     same(bench('--set', 'MMU.tlb_l2_entries=64', '--set', 'MMU.tlb_l2_ways=8', *args), mine,
          '--set')
-    same(bench('--config', path, '--set', 'MMU.tlb_l2_entries=2048', *args), bench(*args),
-         '--set over --config')
+    same(bench('--soc', path, '--set', 'MMU.tlb_l2_entries=2048', *args), bench(*args),
+         '--set over --soc')
     expect(bench('--soc', 'H100', *args) != bench(*args), '--soc')
 
 
@@ -185,7 +186,7 @@ def wrong_values_are_status_2_and_named(folder):
             (['--engines', '0'], '--engines=0'),
             (['--engines', '73'], '73', '1 to 72'),
             (['--soc', 'Ascend1'], 'Ascend1', 'Ascend910B1'),
-            (['--soc', 'H100', '--config', 'x'], '--soc and --config'),
+            (['--soc', './none.ini'], './none.ini'),
             (['--set', 'HBM.nothing=1'], 'HBM.nothing'),
             (['--set', 'MMU.walkers=0'], 'walkers'),
             (['--sweep', 'MMU.walkers'], '--sweep=MMU.walkers', 'Group.key=A,B,C'),
@@ -199,11 +200,9 @@ def wrong_values_are_status_2_and_named(folder):
 
 @case
 def files_that_cannot_be_had_are_status_1(folder):
-    for args in (['--config', folder / 'none.ini'],
-                 ['--count', 10, '--json', folder / 'none' / 'out.json']):
-        run = npusim('bench', *args)
-        same(run.returncode, 1, args)
-        expect('none' in run.stderr, run.stderr)
+    run = npusim('bench', '--count', 10, '--json', folder / 'none' / 'out.json')
+    same(run.returncode, 1, 'status')
+    expect('none' in run.stderr, run.stderr)
 
 
 # ---- what the figures must be ----

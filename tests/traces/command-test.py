@@ -5,6 +5,7 @@
 # pages against what the command says of itself.
 # usage: command-test.py NPUSIM MAN-FOLDER PAGE...; the pages are those that the build made
 
+import json
 import os
 import pathlib
 import re
@@ -51,6 +52,14 @@ def wrong_usage_is_status_2_and_says_what_is_wrong(folder):
     for args, *says in [
             ([], 'Usage: npusim VERB'),
             (['frobnicate'], "'frobnicate'", '--help'),
+            (['reprot'], "is 'report' meant?"),
+            (['run', '--sock', 'Ascend910B1', '--', 'true'], '--sock', 'is --soc meant?'),
+            (['replay', 'a', '--polcy=native'], '--polcy', 'is --policy meant?'),
+            (['run', '--soc', 'Ascend910B9', '--', 'true'], 'is Ascend910B', 'meant?'),
+            (['explain', 'rac'], "is 'race' meant?"),
+            (['run', '--junit', 'x.xml', '--exec', '--', 'true'], '--junit', '--exec'),
+            (['run', '--json', '-', '--', 'true'], "stdout is the program's"),
+            (['node', '--reset', 'a', '--json', '-'], '--json', '--reset'),
             (['replay'], 'which file', "'npusim replay --help'"),
             (['replay', 'a', 'b'], 'one file'),
             (['replay', '--colour', 'a'], '--colour'),
@@ -74,7 +83,8 @@ def wrong_usage_is_status_2_and_says_what_is_wrong(folder):
 
 @case
 def output_that_cannot_be_written_is_a_failure(folder):
-    for args in (['--version'], ['info']):
+    for args in (['--version'], ['info'], ['--help'], ['replay', '--help'], ['info', '--json', '-'],
+                 ['run', '--list-options']):
         with open('/dev/full', 'w') as full:
             run = subprocess.run([NPUSIM, *args], env=environment(), stdout=full,
                                  stderr=subprocess.PIPE, text=True, timeout=60)
@@ -206,6 +216,26 @@ def info_shows_the_model_and_where_settings_come_from(folder):
 
 
 @case
+def info_and_node_are_json(folder):
+    run = npusim('info', '--devices', 2, '--json', '-', env=environment(NPUSIM_TIMING='off'))
+    same((run.returncode, run.stderr), (0, ''), 'info')
+    got = json.loads(run.stdout)
+    same((got['soc'], len(got['devices']), got['drivers']), ('Ascend910B1', 2, 'sim'), 'info')
+    expect(0 < got['devices'][1]['free_bytes'] <= got['devices'][1]['total_bytes'], got)
+    same([row for row in got['settings'] if row['name'] == 'NPUSIM_TIMING'],
+         [dict(name='NPUSIM_TIMING', value='off', origin='environment')], 'settings')
+    text = settings(npusim('info').stdout)
+    same([row['name'] for row in got['settings']], list(text), 'names')
+    expect(len(got['differences']) > 10, got)
+    run = npusim('info', '--backend', 'hw', '--json', folder / 'info.json',
+                 env=environment(NPUSIM_HAL='/nowhere/lib.so'))
+    same((run.returncode, run.stdout), (1, ''), 'no backend')
+    expect('settings' in json.loads((folder / 'info.json').read_text()))
+    run = npusim('node', '--json', '-', 'no-such-node')
+    same((run.returncode, run.stdout), (1, ''), 'no node')
+
+
+@case
 def memory_that_the_model_cannot_have_is_refused(folder):
     profile = folder / 'small-blocks.ini'
     profile.write_text('[Profile]\nbase=Ascend910B1\n[L2]\nblock_bytes=128\n')
@@ -217,6 +247,24 @@ def memory_that_the_model_cannot_have_is_refused(folder):
         same(run.returncode, status, run.stderr)
         expect('NPUSIM_HBM={}:'.format(size) in run.stderr or status == 0, run.stderr)
         expect(most in run.stderr, most, 'is not in', run.stderr)
+
+
+@case
+def a_profiles_file_is_a_soc_everywhere(folder):
+    (folder / 'mine.ini').write_text('[Profile]\nbase=Ascend910B4\n')
+    trace = folder / 'a.npt'
+    trace.write_text('npusim-trace 1\nalloc b1 size=1 device=0\n')
+    soc = '--soc', './mine.ini', '--devices', 1
+    for args in (['info', *soc], ['run', *soc, '--', NPUSIM, 'info'], ['replay', *soc, trace],
+                 ['record', *soc, '-o', 'b.npt', '--', NPUSIM, 'info'],
+                 ['bench', *soc[:2], '--count', 100],
+                 ['check', *soc, '--backend', 'sim', '--only', 'access.null_or_zero']):
+        run = npusim(*args, cwd=folder)
+        same(run.returncode, 0, '{}: {}'.format(args, run.stderr))
+        expect(args[0] not in ('info', 'run') or re.search('SoC +Ascend910B4', run.stdout),
+               run.stdout)
+    run = npusim('replay', '--page', '1G', '--policy', 'native', '--hbm', '8g', trace)
+    same((run.returncode, run.stderr), (0, ''), 'upper and lower case')
 
 
 @case
@@ -248,6 +296,12 @@ def nodes_are_listed_and_ended(folder):
         listed = npusim('node', name).stdout
         expect('node {}: 8 x Ascend910B1, 1 process\n'.format(name) in listed, listed)
         expect(re.search(r'^ +{}  npusim'.format(held.pid), listed, re.M), listed)
+        node, = json.loads(npusim('node', name, '--json', '-').stdout)
+        same((node['name'], node['soc'], len(node['devices'])), (name, 'Ascend910B1', 8), 'JSON')
+        process, = node['processes']
+        same((process['pid'], process['command'], len(process['bytes'])), (held.pid, 'npusim', 8),
+             'JSON')
+        same(node['devices'][1]['used_bytes'], 0, 'JSON')
         every = npusim('node')
         same((every.returncode, every.stderr), (0, ''), 'all nodes')
         expect('node ' + name in every.stdout, every.stdout)
@@ -258,6 +312,70 @@ def nodes_are_listed_and_ended(folder):
     finally:
         held.kill()
         held.wait()
+
+
+# ---- for shells, and for machines ----
+
+COMPLETION = pathlib.Path(__file__).resolve().parents[2] / 'traces/completion'
+
+
+def completed(shell, script, *words):
+    if shutil.which(shell) is None:
+        raise Skip('there is no ' + shell)
+    path = '{}:{}'.format(os.path.dirname(NPUSIM), os.environ['PATH'])
+    run = subprocess.run([shell, *script, *map(str, words)], env=environment(PATH=path),
+                         cwd=COMPLETION, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                         timeout=60)
+    same((run.returncode, run.stderr), (0, ''), shell)
+    return set(run.stdout.split())
+
+
+def check_completion(complete):
+    same(complete('re'), {'replay', 'record', 'report'}, 'verbs')
+    same(complete('replay', '--acc'), {'--access=', '--access-reads=', '--access-every='},
+         'options')
+    same(complete('help', 'inf'), {'info'}, 'help')
+    same(complete('run', '--jun'), {'--junit='}, 'an option of run')
+
+
+@case
+def bash_completes_words(folder):
+    check_completion(lambda *words: completed(
+        'bash', ['--norc', '-c', 'source ./npusim.bash; COMP_WORDS=(npusim "$@"); COMP_CWORD=$#; '
+                 '_npusim npusim "${!#}"; printf "%s\\n" "${COMPREPLY[@]}"', 'bash'], *words))
+
+
+@case
+def zsh_completes_words(folder):
+    script = ('_describe() { print -l -- ${${(P)@[-1]}%%:*} | grep -- "^$words[CURRENT]" }; '
+              'words=(npusim "$@"); CURRENT=$#words; . ./_npusim')
+    check_completion(lambda *words: completed('zsh', ['-fc', script, 'zsh'], *words))
+
+
+@case
+def fish_completes_words(folder):
+    check_completion(lambda *words: completed(
+        'fish', ['--no-config', '-c', 'source npusim.fish; complete -C "$argv" | cut -f1',
+                 '--'], ' '.join(['npusim', *words])))
+
+
+@case
+def every_option_is_listed(folder):
+    verbs = npusim('--list-options').stdout.splitlines()
+    same([row.split('\t')[0] for row in verbs], VERBS, 'verbs')
+    for verb in VERBS:
+        listed = {row.split('\t')[0] for row in npusim(verb, '--list-options').stdout.splitlines()}
+        shown = set(re.findall(r'^ +(?:-\w, )?(--[a-z-]+=?)', npusim(verb, '--help').stdout, re.M))
+        same(listed, shown - {'--help', '--validate='} | (listed & {'--validate='}), verb)
+
+
+@case
+def what_is_not_on_a_terminal_has_no_colour(folder):
+    trace = folder / 'a.npt'
+    trace.write_text('npusim-trace 1\ncreate h1 size=2097152 device=0\n')
+    for args in (['--help'], ['info'], ['replay', trace], ['explain', 'race'], ['frobnicate']):
+        run = npusim(*args)
+        expect('\033' not in run.stdout + run.stderr, args)
 
 
 # ---- the manual ----

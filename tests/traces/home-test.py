@@ -76,7 +76,8 @@ LOOKED_FOR = [
     ('share/info/hccl/version.info', r'(?m)^version_dir=cann$'),
     ('opp/version.info', r'(?m)^Version='),
     ('runtime', None), ('compiler', None),         # torch_npu raises without
-    ('python/site-packages', None),
+    ('python/site-packages/acl/__init__.py', r'def init'),
+    ('python/site-packages/pytest_npusim.py', r'pytest_addoption'),
     ('set_env.sh', r'ASCEND_HOME_PATH'),
     ('bin/setenv.bash', r'ASCEND_HOME_PATH'),
     ('lib64/cmake/ascendcl/ascendcl-config.cmake', None),

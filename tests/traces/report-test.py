@@ -162,14 +162,34 @@ def a_trace_is_no_result_and_a_result_no_trace(folder):
     result, empty = folder / 'r.json', folder / 'empty'
     same(npusim('replay', '--json', result, SAMPLE).returncode, 0)
     empty.touch()
-    for args, says in ((['report', SAMPLE], 'it is no JSON: a result is wanted, which npusim '
-                        'replay --json RESULT writes'), (['report', empty], 'the file is empty'),
+    text = folder / 'text'
+    text.write_text('neither\n')
+    for args, says in ((['report', text], 'it is no JSON: a result is wanted, which npusim '
+                        'replay --json RESULT writes'), (['report', text], 'not a kind of file'),
+                       (['report', empty], 'the file is empty'),
                        (['replay', result], 'it is JSON, as a result of npusim replay'),
                        (['report', folder], 'Is a directory'),
                        (['report', folder / 'no'], 'No such file')):
         run = npusim(*args)
         same((run.returncode, run.stdout), (1, ''), args)
         expect(says in run.stderr and str(args[1]) in run.stderr, run.stderr)
+
+
+@case
+def a_snapshot_or_a_trace_is_replayed_for_its_report(folder):
+    """The page has what it has of their results."""
+    for path in snapshot_file(folder), pathlib.Path(SAMPLE):
+        result, wanted, got = (folder / name for name in ('r.json', 'wanted.json', 'got.json'))
+        same(npusim('replay', '--json', result, path).returncode, 0)
+        same(npusim('report', '--json', wanted, result).returncode, 0)
+        run = npusim('report', '--json', got, path)
+        same((run.returncode, run.stdout, run.stderr), (0, '', ''), path)
+        wanted, got = (json.loads(file.read_text()) for file in (wanted, got))
+        same(wanted[0].pop('result_file'), 'r.json', 'a result')
+        same(got[0].pop('result_file'), path.name, 'a trace')
+        for result in got[0], wanted[0]:
+            del result['wall_us']
+        same(got, wanted, path)
 
 
 @case

@@ -5,6 +5,7 @@
 # when; the settings that it checks; what it says of libraries and of captured reports.
 # usage: run-test.py NPUSIM RUN-PROGRAM SAMPLE-WORKLOAD
 
+import json
 import os
 import pathlib
 import pty
@@ -15,6 +16,7 @@ import signal
 import subprocess
 import sys
 import time
+import xml.etree.ElementTree
 
 from command import NPUSIM, Skip, case, environment, expect, main, npusim, same
 
@@ -565,6 +567,129 @@ def a_report_file_of_the_user_is_left_to_him(folder):
     expect('captured' not in run.stderr, run.stderr)
     run = npusim('run', '--', NPUSIM, 'run', '--', 'sh', '-c', REPORT)
     same(run.stderr.count('a report'), 1, run.stderr)
+
+
+# ---- JUnit ----
+
+ACL = '''
+import ctypes, os
+acl = ctypes.CDLL('libascendcl.so')
+assert acl.aclInit(None) == 0 and acl.aclrtSetDevice(0) == 0
+p = ctypes.c_void_p()
+assert acl.aclrtMalloc(ctypes.byref(p), ctypes.c_size_t(1 << 20), 0) == 0
+'''
+
+
+def junit_of(path):
+    """The suite's figures, and name -> (what it is, text) of each test."""
+    suite, = xml.etree.ElementTree.parse(path).getroot()
+    figures = {name: int(suite.get(name)) for name in ('tests', 'failures', 'errors', 'skipped')}
+    tests = {}
+    for test in suite.iter('testcase'):
+        expect(float(test.get('time')) >= 0)
+        what = list(test)
+        tests[test.get('name')] = (what[0].tag, what[0].text or '') if what else ('passed', '')
+    same(figures['tests'], len(tests), figures)
+    return figures, tests, suite.findtext('system-err') or ''
+
+
+def junit(folder, code, *options, status=0, env=None):
+    path = folder / 'out.xml'
+    path.unlink(missing_ok=True)
+    _, err = ends(start('--junit', path, *options, '--', sys.executable, '-c', code, env=env),
+                  status)
+    figures, tests, said = junit_of(path)
+    name, = tests
+    expect(name.startswith(sys.executable + ' -c'), name)
+    same(figures['failures'], int(status != 0), figures)
+    return (*tests[name], said, err)
+
+
+@case
+def junit_has_what_npusim_said_of_a_program(folder):
+    what, text, said, _ = junit(folder, ACL + 'acl.aclrtFree(p)')
+    same((what, text, said), ('passed', '', ''), 'a program that ends well')
+    what, text, said, _ = junit(folder, ACL + 'os._exit(3)', status=3)
+    expect(what == 'failure' and 'the process ended with status 3' in text, text)
+    what, text, said, err = junit(folder, ACL + 'ctypes.string_at(p.value + 8, 1)', status=-11)
+    expect(what == 'failure' and 'signal 11' in text and 'the program touched 0x' in text, text)
+    expect(err.count('the program touched 0x') == 1, err)
+    leaky = environment(NPUSIM_LEAKS='fail:5')
+    what, text, said, _ = junit(folder, ACL, status=5, env=leaky)
+    expect('status 5' in text and 'device allocation 0x' in text, text)
+    what, text, said, _ = junit(folder, ACL + 'acl.aclrtFree(p); acl.aclrtFree(p)', '--validate',
+                                '--error-exitcode', 9, status=9)
+    expect('validate: double-free: ' in text and '1 failure of 1 kind' in text, text)
+    what, text, said, _ = junit(folder, ACL + 'acl.aclrtFree(ctypes.c_void_p(5)); acl.aclrtFree(p)')
+    expect(what == 'passed' and 'aclrtFree' in said, said)
+    what, text, said, _ = junit(folder, 'import sys; sys.exit(1) # <&\x1b>\n', status=1)
+    expect('status 1' in text, text)
+
+
+@case
+def a_summary_is_json(folder):
+    path = folder / 'out.json'
+    for code, status, key, text, loaded in [
+            (ACL + 'acl.aclrtFree(p); os._exit(4)', 4, 'status', '', True),
+            (ACL + 'ctypes.string_at(p.value, 1)', -11, 'signal', 'the program touched 0x', True),
+            ('pass', 0, 'status', '', False)]:
+        ends(start('--json', path, '--', sys.executable, '-c', code), status)
+        got = json.loads(path.read_text())
+        same((got[key], got['library_loaded']), (abs(status), loaded), got)
+        same(got['program'], [sys.executable, '-c', code], 'program')
+        expect(text in got['text'] and got['seconds'] > 0, got)
+
+
+@case
+def junit_has_the_tests_that_a_harness_notes(folder):
+    note = '''
+import json, os, sys
+def note(test, event, **more):
+    with open(os.environ['NPUSIM_TEST_FILE'], 'a') as file:
+        print(json.dumps(dict(test=test, event=event, **more)), file=file)
+note('a', 'start'); note('a', 'passed', seconds=.5); note('a', 'passed'); note('a', 'end')
+note('b', 'start'); note('b', 'failed', seconds=1, text='b < a'); note('b', 'end')
+note('c', 'start'); note('c', 'skipped'); note('c', 'end')
+'''
+    path = folder / 'out.xml'
+    for more, status, tests in [
+            ('', 0, 3), ('sys.exit(1)', 1, 3), ('os.abort()', -6, 3),
+            ('note("d", "start"); os.abort()', -6, 4), ('note("d", "start")', 0, 4)]:
+        ends(start('--junit', path, '--', sys.executable, '-c', note + more), status)
+        figures, got, _ = junit_of(path)
+        same((figures['tests'], figures['failures'], figures['skipped']),
+             (tests, tests - 2, 1), more)
+        same([got[name] for name in 'abc'],
+             [('passed', ''), ('failure', 'b < a\n'), ('skipped', '')], more)
+        expect('d' not in got or 'in the middle of this test' in got['d'][1], got)
+    # whose end no test can be blamed for
+    fine = note.replace("'failed'", "'passed'")
+    ends(start('--junit', path, '--', sys.executable, '-c', fine + 'sys.exit(2)'), 2)
+    figures, got, _ = junit_of(path)
+    same((figures['tests'], figures['failures']), (4, 1), got)
+
+
+@case
+def junit_of_ctest_has_a_file_for_each_process(folder):
+    need('ctest')
+    folder.joinpath('good.py').write_text(ACL + 'acl.aclrtFree(p)')
+    folder.joinpath('bad.py').write_text(ACL + 'ctypes.string_at(p.value, 1)')
+    folder.joinpath('CTestTestfile.cmake').write_text(''.join(
+        'add_test({0} "{1}" run --junit "{2}/%p.xml" -- "{3}" "{2}/{0}.py")\n'.format(
+            name, NPUSIM, folder, sys.executable) for name in ('good', 'bad')))
+    run = subprocess.run(['ctest', '-j', '2'], cwd=folder, env=environment(), text=True,
+                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    expect('1 tests failed out of 2' in run.stdout, run.stdout)
+    files = [junit_of(path)[1] for path in folder.glob('*.xml')]
+    outcomes = {name: value[0] for tests in files for name, value in tests.items()}
+    same(outcomes, {'{} {}/{}.py'.format(sys.executable, folder, name): what
+                    for name, what in [('good', 'passed'), ('bad', 'failure')]}, 'files')
+
+
+@case
+def junit_that_cannot_be_written_is_an_error(folder):
+    out, err = ends(start('--junit', folder / 'no/x.xml', '--', 'echo', 'ran'), 1)
+    expect(out == '' and 'no/x.xml' in err, out, err)
 
 
 if __name__ == '__main__':

@@ -23,8 +23,7 @@
 #define AMOUNT_MAX (1ull << 42) /* of bytes, and of accesses */
 
 struct options {
-	char *soc, *config, *pattern, *operation, *page, *size, *access, *stride, *count, *sweep,
-		*json;
+	char *soc, *pattern, *operation, *page, *size, *access, *stride, *count, *sweep, *json;
 	int engines;
 	char **set;
 };
@@ -39,33 +38,18 @@ static gboolean choose(const char *option, const char *value, const char *const 
 	g_autofree char *all = g_strjoinv(", ", (char **)words);
 
 	for (*out = 0; words[*out]; ++*out)
-		if (strcmp(words[*out], value) == 0)
+		if (g_ascii_strcasecmp(words[*out], value) == 0)
 			return TRUE;
 	return refuse_option(error, "--%s=%s: must be one of %s", option, value, all);
 }
 
-/* "4096", "64k", "2m", "60g". */
 static gboolean parse_amount(const char *option, const char *value, guint64 *out, GError **error)
 {
-	static const char units[] = "kmg";
-	char *end;
-	const char *unit;
-	unsigned lg2;
-
-	errno = 0;
-	*out = g_ascii_strtoull(value, &end, 10);
-	unit = *end ? strchr(units, g_ascii_tolower(*end)) : NULL;
-	lg2 = unit ? 10 * (unsigned)(unit - units + 1) : 0;
-	if (g_ascii_isdigit(value[0]) && !errno && (!*end || (unit && !end[1])) &&
-	    *out <= AMOUNT_MAX >> lg2) {
-		*out <<= lg2;
-		return TRUE;
-	}
-	return refuse_option(
-		error,
-		"--%s=%s: must be a whole number, with k, m or g behind it for powers of 1024, "
-		"at most %llug",
-		option, value, AMOUNT_MAX >> 30);
+	return (npu_parse_size(value, out) && *out <= AMOUNT_MAX) ||
+	       refuse_option(error,
+			     "--%s=%s: must be a whole number, with K, M, G or T behind it for "
+			     "powers of 1024, at most %lluT",
+			     option, value, AMOUNT_MAX >> 40);
 }
 
 static gboolean get_request(const struct options *o, struct bench_request *r, GError **error)
@@ -90,14 +74,12 @@ static gboolean get_request(const struct options *o, struct bench_request *r, GE
 /* Returns the exit status. */
 static int load_profile(const struct options *o, struct sim_profile *profile)
 {
-	g_autofree char *soc = NULL, *file = NULL, *value = NULL;
+	const char *soc = o->soc ? o->soc : "Ascend910B1";
+	gboolean file = strchr(soc, '/') || g_str_has_suffix(soc, ".ini"); /* as NPUSIM_SOC */
+	g_autofree char *why = NULL, *value = NULL;
 
-	if (o->config && o->soc)
-		return usage_error("bench", "--soc and --config: only one of them can be given");
-	if (o->config && !sim_profile_load_file(o->config, profile, &file))
-		return failure("bench", "--config: %s", file);
-	if (!o->config && !sim_profile_load(o->soc ? o->soc : "Ascend910B1", profile, &soc))
-		return usage_error("bench", "--soc: %s", soc);
+	if (!(file ? sim_profile_load_file : sim_profile_load)(soc, profile, &why))
+		return usage_error("bench", "--soc: %s", why);
 	for (char **set = o->set; set && *set; set++)
 		if (!sim_profile_set(profile, *set, &value))
 			return usage_error("bench", "--set: %s", value);
@@ -386,8 +368,7 @@ int cmd_bench(int argc, char **argv)
 		TEXT("access", access, "of one access (default 128)", "BYTES"),
 		TEXT("stride", stride, "between accesses of strided (default 4k)", "BYTES"),
 		TEXT("count", count, "accesses of all engines (default 1000000)", "N"),
-		TEXT("soc", soc, "profile (default Ascend910B1)", "NAME"),
-		TEXT("config", config, "profile from a file", "FILE"),
+		TEXT("soc", soc, "profile, or the file of one (default Ascend910B1)", "NAME"),
 		{ "set", 0, 0, G_OPTION_ARG_STRING_ARRAY, &o.set, "change a value of the profile",
 		  "GROUP.KEY=VALUE" },
 		TEXT("sweep", sweep, "one run for each value, as a table", "GROUP.KEY=A,B,C"),

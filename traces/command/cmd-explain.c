@@ -27,6 +27,15 @@ static gboolean explain(const char *id)
 	return FALSE;
 }
 
+static const char *nearest(const char *id)
+{
+	const char *ids[G_N_ELEMENTS(rules)];
+
+	for (gsize i = 0; i < G_N_ELEMENTS(rules); i++)
+		ids[i] = rules[i].id;
+	return npu_nearest(id, ids, G_N_ELEMENTS(rules));
+}
+
 int cmd_explain(int argc, char **argv)
 {
 	int status = NPUSIM_EXIT_OK;
@@ -37,10 +46,14 @@ int cmd_explain(int argc, char **argv)
 		return status;
 	for (gsize i = 0; argc == 1 && i < G_N_ELEMENTS(rules); i++)
 		g_print("%-14s %s\n", rules[i].id, rules[i].finds);
-	for (int i = 1; i < argc; i++)
-		if (!explain(argv[i]))
-			return usage_error("explain",
-					   "there is no rule '%s'; 'npusim explain' lists them",
-					   argv[i]);
+	for (int i = 1; i < argc; i++) {
+		if (explain(argv[i]))
+			continue;
+		const char *meant = nearest(argv[i]);
+		return usage_error("explain",
+				   "there is no rule '%s'%s%s%s; 'npusim explain' lists them",
+				   argv[i], meant ? ": is '" : "", meant ? meant : "",
+				   meant ? "' meant?" : "");
+	}
 	return status;
 }

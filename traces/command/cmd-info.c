@@ -11,73 +11,136 @@
 #include "base/base.h"
 #include "config.h"
 #include "npusim/npusim.h"
+#include "show/member.h"
 
-static void print_variables(void)
+/* Each value goes to the text, which people read, or with --json to that. */
+static JsonBuilder *json; /* NULL: text */
+
+static void add_text(const char *name, const char *value)
 {
-	g_print("\nsettings\n");
+	if (json == NULL) {
+		g_print("%-12s %s\n", name, value);
+		return;
+	}
+	g_autofree char *member = g_ascii_strdown(name, -1);
+	json_text(json, member, value);
+}
+
+static void begin_list(const char *name, const char *title)
+{
+	if (json == NULL) {
+		g_print("%s", title);
+		return;
+	}
+	json_builder_set_member_name(json, name);
+	json_builder_begin_array(json);
+}
+
+static void end_list(void)
+{
+	if (json)
+		json_builder_end_array(json);
+}
+
+static void add_variables(void)
+{
+	begin_list("settings", "\nsettings\n");
 	for (int v = 0; v < NPU_VAR_COUNT; v++) {
 		const struct npu_var_info *info = npu_var_info((enum npu_var)v);
 		const char *value = npu_var_get((enum npu_var)v, NULL);
-		g_print("  %-17s %-14s %-12s %s (%s)\n", info->name, *value ? value : "-",
-			setting_origin((enum npu_var)v), info->help, info->values);
+		const char *origin = setting_origin((enum npu_var)v);
+		if (json == NULL) {
+			g_print("  %-17s %-14s %-12s %s (%s)\n", info->name, *value ? value : "-",
+				origin, info->help, info->values);
+			continue;
+		}
+		json_builder_begin_object(json);
+		add_text("name", info->name);
+		add_text("value", value);
+		add_text("origin", origin);
+		json_builder_end_object(json);
 	}
+	end_list();
 }
 
 /* What the backend says of itself, but for what is shown elsewhere. */
-static void print_backend(const char *text)
+static void add_backend(const char *text)
 {
 	static const char *const elsewhere[] = { "backend", "soc", "devices", "version", NULL };
+	static const char difference[] = "difference=";
 	g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
 	gboolean differences = FALSE;
 
 	for (char **line = lines; *line; line++) {
 		char *equals = strchr(*line, '=');
-		if (equals == NULL)
+		if (equals == NULL || g_str_has_prefix(*line, difference))
 			continue;
 		*equals = '\0';
-		if (strcmp(*line, "difference") == 0) {
-			if (!differences)
-				g_print("where the contracts differ\n");
-			g_print("  %s\n", equals + 1);
-			differences = TRUE;
-		} else if (!g_strv_contains(elsewhere, *line)) {
-			g_print("%-12s %s\n", *line, equals + 1);
-		}
+		if (!g_strv_contains(elsewhere, *line))
+			add_text(*line, equals + 1);
 	}
+	for (char **line = lines; *line; line++) {
+		if (!g_str_has_prefix(*line, difference))
+			continue;
+		if (!differences)
+			begin_list("differences", "where the contracts differ\n");
+		if (json)
+			json_builder_add_string_value(json, *line + strlen(difference));
+		else
+			g_print("  %s\n", *line + strlen(difference));
+		differences = TRUE;
+	}
+	if (differences)
+		end_list();
 }
 
-static gboolean print_device(uint32_t device)
+static gboolean add_device(uint32_t device)
 {
-	size_t free_bytes, total_bytes;
-	if (aclrtSetDevice((int32_t)device) != ACL_SUCCESS ||
-	    aclrtGetMemInfo(ACL_HBM_MEM, &free_bytes, &total_bytes) != ACL_SUCCESS) {
+	size_t free_bytes = 0, total_bytes = 0;
+	gboolean ok = aclrtSetDevice((int32_t)device) == ACL_SUCCESS &&
+		      aclrtGetMemInfo(ACL_HBM_MEM, &free_bytes, &total_bytes) == ACL_SUCCESS;
+
+	if (json) {
+		json_builder_begin_object(json);
+		if (ok) {
+			json_number(json, "free_bytes", free_bytes);
+			json_number(json, "total_bytes", total_bytes);
+		} else {
+			add_text("error", aclGetRecentErrMsg());
+		}
+		json_builder_end_object(json);
+	} else if (ok) {
+		g_print("  device %-2u %s free of %s\n", device, npu_size_words((gint64)free_bytes),
+			npu_size_words((gint64)total_bytes));
+	} else {
 		g_print("  device %-2u %s\n", device, aclGetRecentErrMsg());
-		return FALSE;
 	}
-	g_print("  device %-2u %s free of %s\n", device, npu_size_words((gint64)free_bytes),
-		npu_size_words((gint64)total_bytes));
-	aclrtResetDevice((int32_t)device);
-	return TRUE;
+	if (ok)
+		aclrtResetDevice((int32_t)device);
+	return ok;
 }
 
-static int print_runtime(void)
+static int add_runtime(void)
 {
 	uint32_t count = 0;
 	int32_t major = 0, minor = 0, patch = 0;
 	gboolean ok = TRUE;
-	char *backend;
+	g_autofree char *version = NULL, *devices = NULL;
 
 	if (aclInit(NULL) != ACL_SUCCESS || aclrtGetDeviceCount(&count) != ACL_SUCCESS)
 		return failure("info", "%s", aclGetRecentErrMsg());
 	aclrtGetVersion(&major, &minor, &patch);
-	g_print("%-12s %s\n", "SoC", aclrtGetSocName());
-	g_print("%-12s %d.%d.%d, as CANN 9.0\n", "runtime", major, minor, patch);
-	g_print("%-12s %u\n", "devices", count);
+	version = g_strdup_printf("%d.%d.%d, as CANN 9.0", major, minor, patch);
+	devices = g_strdup_printf("%-12s %u\n", "devices", count);
+	add_text("SoC", aclrtGetSocName());
+	add_text("runtime", version);
+	begin_list("devices", devices);
 	for (uint32_t d = 0; d < count; d++)
-		ok = print_device(d) && ok;
-	backend = npusim_backend_text();
+		ok = add_device(d) && ok;
+	end_list();
+	char *backend = npusim_backend_text();
 	if (backend)
-		print_backend(backend);
+		add_backend(backend);
 	free(backend);
 	aclFinalize();
 	return ok ? NPUSIM_EXIT_OK : NPUSIM_EXIT_FAILED;
@@ -87,22 +150,37 @@ int cmd_info(int argc, char **argv)
 {
 	g_autoptr(GError) error = NULL;
 	int status = NPUSIM_EXIT_OK;
+	g_autofree char *to = NULL;
+	const GOptionEntry entries[] = {
+		{ "json", 0, 0, G_OPTION_ARG_FILENAME, &to,
+		  "write it as JSON to FILE instead; - is stdout", "FILE" },
+		{ NULL, 0, 0, 0, NULL, NULL, NULL },
+	};
 
 	if (!parse_options("", "Shows the backend, the devices, and every setting with its origin.",
-			   NULL, OPTIONS_OF_MODEL, &argc, &argv, &status))
+			   entries, OPTIONS_OF_MODEL, &argc, &argv, &status))
 		return status;
 	if (argc > 1)
 		return usage_error("info", "it takes no argument '%s'", argv[1]);
 	if (!model_options_apply(NULL, NULL, &error))
 		return usage_error("info", "%s", error->message);
-	g_print("%-12s %s\n", "npusim", NPUSIM_VERSION);
+	g_autoptr(JsonBuilder) builder = to ? json_builder_new() : NULL;
+	json = builder;
+	if (json)
+		json_builder_begin_object(json);
+	add_text("npusim", NPUSIM_VERSION);
 	g_autofree char *folder = acl_library_folder(&error);
-	g_print("%-12s %s\n", "libraries", folder ? folder : error->message);
+	add_text("libraries", folder ? folder : error->message);
 	gboolean said = g_getenv("NPUSIM_FAILURES") != NULL;
 	g_setenv("NPUSIM_FAILURES", "off", FALSE); /* they are shown here */
-	status = print_runtime();
+	status = add_runtime();
 	if (!said)
 		g_unsetenv("NPUSIM_FAILURES");
-	print_variables();
-	return status;
+	add_variables();
+	if (json == NULL)
+		return status;
+	json_builder_end_object(json);
+	g_autoptr(JsonNode) root = json_builder_get_root(json);
+	g_clear_error(&error);
+	return json_write(to, root, &error) ? status : failure_of("info", error);
 }

@@ -119,7 +119,8 @@ static gboolean choose(struct policy_options *policy, struct access_options *acc
 		if (!policy_options_set(policy, c->settings[i], error))
 			return FALSE;
 	}
-	if (c->page && strcmp(c->page, "2m") != 0 && strcmp(c->page, "1g") != 0)
+	if (c->page && g_ascii_strcasecmp(c->page, "2m") != 0 &&
+	    g_ascii_strcasecmp(c->page, "1g") != 0)
 		return refuse_option(error, "--page %s: known are 2m and 1g", c->page);
 	if (c->page)
 		policy->page_1g = c->page[0] == '1';

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * npusim report: reads results and writes one self-contained page.
+ * npusim report: reads results, or replays what there is none of, and writes one self-contained
+ * page.
  */
 #include "npusim.h"
 
 #include <string.h>
+#include <unistd.h>
 
 #include "show/csv.h"
 #include "show/member.h"
@@ -78,13 +80,51 @@ static gboolean write_outputs(const struct outputs *to, GPtrArray *results, char
 	       (to->page == NULL || write_page(to->page, list, error));
 }
 
+/* The result of a snapshot or a trace. In a process of its own, as the model allows no second
+ * simulation in one. `cause`: why the file is no result. */
+static JsonNode *replay(const char *path, const GError *cause, GError **error)
+{
+	g_autofree char *self = g_file_read_link("/proc/self/exe", error), *to = NULL, *said = NULL;
+	int fd = self ? g_file_open_tmp("npusim-report-XXXXXX", &to, error) : -1, status = 0;
+	char verb[] = "replay", json[] = "--json", dashes[] = "--";
+	char *argv[] = { self, verb, json, to, dashes, (char *)path, NULL };
+	JsonNode *result = NULL;
+
+	if (fd < 0)
+		return NULL;
+	close(fd);
+	if (!g_spawn_sync(NULL, argv, NULL, G_SPAWN_STDOUT_TO_DEV_NULL, NULL, NULL, NULL, &said,
+			  &status, error))
+		goto end;
+	if (status == 0)
+		result = result_file_read(to, error);
+	else
+		g_set_error(error, cause->domain, cause->code, "%s; %s", cause->message,
+			    g_strchomp(said));
+end:
+	unlink(to);
+	return result;
+}
+
+static JsonNode *read_result(const char *path, GError **error)
+{
+	g_autoptr(GError) cause = NULL;
+	JsonNode *result = result_file_read(path, &cause);
+
+	if (result == NULL && strcmp(path, "-") != 0 &&
+	    g_error_matches(cause, TRACE_ERROR, TRACE_ERROR_UNKNOWN))
+		return replay(path, cause, error);
+	if (result == NULL)
+		g_propagate_error(error, g_steal_pointer(&cause));
+	return result;
+}
+
 static GPtrArray *read_all(char *const *names, GError **error)
 {
 	GPtrArray *results = g_ptr_array_new_with_free_func((GDestroyNotify)json_node_unref);
 
 	for (; *names; names++) {
-		JsonNode *result =
-			input_keep(*names, error) ? result_file_read(*names, error) : NULL;
+		JsonNode *result = input_keep(*names, error) ? read_result(*names, error) : NULL;
 		if (result == NULL) {
 			g_ptr_array_unref(results);
 			return NULL;

@@ -6,7 +6,9 @@
 
 #include <locale.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "config.h"
 
@@ -48,11 +50,16 @@ static gboolean is_one_of(const char *text, const char *a, const char *b)
 
 static int run_verb(const char *name, int argc, char **argv)
 {
+	const char *names[G_N_ELEMENTS(verbs)];
+
 	for (gsize i = 0; i < G_N_ELEMENTS(verbs); i++) {
-		if (strcmp(name, verbs[i].name) == 0)
+		names[i] = verbs[i].name;
+		if (strcmp(name, names[i]) == 0)
 			return verbs[i].run(argc, argv);
 	}
-	g_printerr("npusim: there is no verb '%s'; 'npusim --help' lists them\n", name);
+	const char *nearest = npu_nearest(name, names, G_N_ELEMENTS(verbs));
+	g_printerr("npusim: there is no verb '%s'%s%s%s; 'npusim --help' lists them\n", name,
+		   nearest ? ": is '" : "", nearest ? nearest : "", nearest ? "' meant?" : "");
 	return NPUSIM_EXIT_USAGE;
 }
 
@@ -66,6 +73,11 @@ static int run(int argc, char **argv)
 		printf("npusim %s\n", NPUSIM_VERSION);
 		return NPUSIM_EXIT_OK;
 	}
+	if (strcmp(argv[1], LIST_OPTIONS) == 0) { /* for a shell that completes words */
+		for (gsize i = 0; i < G_N_ELEMENTS(verbs); i++)
+			printf("%s\t%s\n", verbs[i].name, verbs[i].help);
+		return NPUSIM_EXIT_OK;
+	}
 	if (argc > 2 && strcmp(argv[1], "help") == 0) { /* as VERB --help */
 		char help[] = "--help", *words[] = { argv[2], help, NULL };
 		return run_verb(argv[2], 2, words);
@@ -77,16 +89,21 @@ static int run(int argc, char **argv)
 	return run_verb(argv[1], argc - 1, argv + 1);
 }
 
+/* A full disk, a closed pipe. GLib ends the process after --help itself. */
+static void check_output(int status, void *unused)
+{
+	(void)unused;
+	if (output_error() == 0)
+		return;
+	g_printerr("npusim: the output cannot be written: %s\n", g_strerror(output_error()));
+	if (status == NPUSIM_EXIT_OK)
+		_exit(NPUSIM_EXIT_FAILED);
+}
+
 int main(int argc, char **argv)
 {
 	setlocale(LC_ALL, "");
 	setlocale(LC_NUMERIC, "C"); /* figures read the same everywhere */
-	int status = run(argc, argv);
-	/* a full disk, a closed pipe */
-	if (output_error()) {
-		g_printerr("npusim: the output cannot be written: %s\n",
-			   g_strerror(output_error()));
-		return status == NPUSIM_EXIT_OK ? NPUSIM_EXIT_FAILED : status;
-	}
-	return status;
+	on_exit(check_output, NULL);
+	return run(argc, argv);
 }

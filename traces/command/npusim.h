@@ -7,6 +7,8 @@
 
 #include <glib.h>
 
+#include <json-glib/json-glib.h>
+
 #include "base/base.h"
 #include "format/input.h"
 
@@ -76,6 +78,9 @@ enum options_with {
 			      are the program's */
 	OPTIONS_OF_RECORD  /* those of RUN but --trace: the verb has its own file */
 };
+/* The only argument of the command or a verb: what could be there instead, a line each, with a tab
+ * and its description. */
+#define LIST_OPTIONS "--list-options"
 /* Parses argv in place; FALSE after it said what is wrong (status 2 in *status) or showed the help
  * (0). */
 gboolean parse_options(const char *parameters, const char *summary, const GOptionEntry *entries,
@@ -83,6 +88,10 @@ gboolean parse_options(const char *parameters, const char *summary, const GOptio
 
 /* Frees the texts that the options of a verb were given. */
 void options_clear(const GOptionEntry *entries);
+
+/* Members of the object that is open. */
+void json_text(JsonBuilder *json, const char *name, const char *value);
+void json_number(JsonBuilder *json, const char *name, guint64 value);
 
 /* Leaves out a "--" in front of the program's words. */
 void skip_dashes(int *argc, char ***argv);

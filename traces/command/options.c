@@ -281,6 +281,48 @@ static gboolean apply_memory(enum options_with with, GError **error)
 	return TRUE;
 }
 
+/* The option tables of a verb, with NULL behind them. */
+static void collect_tables(const GOptionEntry *own, enum options_with with,
+			   const GOptionEntry *out[6])
+{
+	if (own)
+		*out++ = own;
+	if (with == OPTIONS_OF_READER || with == OPTIONS_OF_REPLAY)
+		*out++ = reader_entries;
+	if (with >= OPTIONS_OF_MODEL)
+		*out++ = model_entries;
+	if (with >= OPTIONS_OF_MODEL && with <= OPTIONS_OF_RUN)
+		*out++ = trace_entries;
+	if (with >= OPTIONS_OF_CHECK)
+		*out++ = validate_entries;
+	if (with >= OPTIONS_OF_RUN)
+		*out++ = exit_entries;
+	*out = NULL;
+}
+
+/* Also fills `names`, of array type; the texts are the tables'. */
+static void list_options(const GOptionEntry *const *tables, gboolean print, GPtrArray *names)
+{
+	for (; *tables; tables++)
+		for (const GOptionEntry *e = *tables; e->long_name; e++) {
+			g_ptr_array_add(names, (gpointer)e->long_name);
+			if (print)
+				g_print("--%s%s\t%s\n", e->long_name,
+					e->arg == G_OPTION_ARG_NONE ? "" : "=", e->description);
+		}
+}
+
+/* Of GLib's "Unknown option --sock=x": the option that may be meant, or NULL. */
+static const char *option_meant(const GError *error, const GPtrArray *names)
+{
+	const char *said = g_error_matches(error, G_OPTION_ERROR, G_OPTION_ERROR_UNKNOWN_OPTION)
+				   ? strstr(error->message, "--")
+				   : NULL;
+	g_autofree char *word = said ? g_strndup(said + 2, strcspn(said + 2, "=")) : NULL;
+
+	return word ? npu_nearest(word, (const char *const *)names->pdata, names->len) : NULL;
+}
+
 gboolean parse_options(const char *parameters, const char *summary, const GOptionEntry *entries,
 		       enum options_with with, int *argc, char ***argv, int *status)
 {
@@ -288,27 +330,27 @@ gboolean parse_options(const char *parameters, const char *summary, const GOptio
 	g_autoptr(GError) error = NULL;
 	const char *verb = (*argv)[0];
 	g_autofree char *program = g_strdup_printf("npusim %s", verb);
+	g_autoptr(GPtrArray) names = g_ptr_array_new();
+	const GOptionEntry *tables[6];
 
+	collect_tables(entries, with, tables);
+	*status = NPUSIM_EXIT_OK;
+	gboolean list = *argc == 2 && strcmp((*argv)[1], LIST_OPTIONS) == 0;
+	list_options(tables, list, names);
+	if (list)
+		return FALSE;
 	g_set_prgname(program);
 	g_option_context_set_summary(context, summary);
 	g_option_context_set_strict_posix(context, with >= OPTIONS_OF_RUN);
-	if (entries)
-		g_option_context_add_main_entries(context, entries, NULL);
-	if (with == OPTIONS_OF_READER || with == OPTIONS_OF_REPLAY)
-		g_option_context_add_main_entries(context, reader_entries, NULL);
-	if (with >= OPTIONS_OF_MODEL)
-		g_option_context_add_main_entries(context, model_entries, NULL);
-	if (with >= OPTIONS_OF_MODEL && with <= OPTIONS_OF_RUN)
-		g_option_context_add_main_entries(context, trace_entries, NULL);
-	if (with >= OPTIONS_OF_CHECK) {
-		g_option_context_add_main_entries(context, validate_entries, NULL);
+	for (const GOptionEntry **table = tables; *table; table++)
+		g_option_context_add_main_entries(context, *table, NULL);
+	if (with >= OPTIONS_OF_CHECK)
 		complete_validate(entries, *argc, *argv);
-	}
-	if (with >= OPTIONS_OF_RUN)
-		g_option_context_add_main_entries(context, exit_entries, NULL);
 	if (g_option_context_parse(context, argc, argv, &error) && apply_memory(with, &error))
 		return TRUE;
-	*status = usage_error(verb, "%s", error->message);
+	const char *meant = option_meant(error, names);
+	*status = usage_error(verb, "%s%s%s%s", error->message, meant ? ": is --" : "",
+			      meant ? meant : "", meant ? " meant?" : "");
 	return FALSE;
 }
 
@@ -320,6 +362,18 @@ void options_clear(const GOptionEntry *entries)
 		if (entries->arg == G_OPTION_ARG_STRING_ARRAY)
 			g_strfreev(*(char ***)entries->arg_data);
 	}
+}
+
+void json_text(JsonBuilder *json, const char *name, const char *value)
+{
+	json_builder_set_member_name(json, name);
+	json_builder_add_string_value(json, value);
+}
+
+void json_number(JsonBuilder *json, const char *name, guint64 value)
+{
+	json_builder_set_member_name(json, name);
+	json_builder_add_int_value(json, (gint64)value);
 }
 
 void skip_dashes(int *argc, char ***argv)

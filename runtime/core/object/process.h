@@ -17,8 +17,6 @@ extern pthread_mutex_t core_lists_lock;
 
 /* Tests: this driver from now on, instead of one that is opened. Not closed by core_shutdown(). */
 void core_driver_use(struct npu_driver *drv);
-/* The driver, if it is open. */
-struct npu_driver *core_driver_peek(void);
 /* Closes it; a later call opens another. */
 void core_driver_end(void);
 /* From now on calls are refused: the process is ending. */
