@@ -374,3 +374,19 @@ drvError_t bsim_halMemShareHandleInfoGet(struct npu_driver *self, uint64_t share
 	}
 	return bsim_end(&c);
 }
+
+drvError_t bsim_npusimHolders(struct npu_driver *self, uint64_t shareable, const char *name,
+			      int *pids, uint32_t *count)
+{
+	struct bsim *bs = bsim_of(self);
+	drvError_t result;
+
+	if (pids == NULL || count == NULL)
+		return bsim_null("npusimHolders", pids == NULL ? "pids" : "count");
+	pthread_mutex_lock(&bs->lock);
+	result = bsim_require_open_locked(bs, "npusimHolders");
+	if (result == DRV_ERROR_NONE)
+		result = node_share_holders(bs->node, SHARE_ID(shareable), name, pids, count);
+	pthread_mutex_unlock(&bs->lock);
+	return result;
+}

@@ -169,6 +169,11 @@ drvError_t node_name_import(struct node *node, const char *name, struct node_nam
  * where nothing is known. Any thread, cheap. */
 uint64_t node_host_room_bytes(void);
 
+/* The processes that hold what a share, or a name that is not NULL, stands for: the first of them
+ * in pids[*count]; *count: how many there are. */
+drvError_t node_share_holders(struct node *node, uint32_t share_id, const char *name, int *pids,
+			      uint32_t *count);
+
 /* ---- for `npusim node`: works without joining ---- */
 
 struct node_member_info {

@@ -515,3 +515,34 @@ drvError_t node_name_import(struct node *node, const char *name, struct node_nam
 	node_unlock(node);
 	return error;
 }
+
+/* ---- who holds it ---- */
+
+drvError_t node_share_holders(struct node *node, uint32_t share_id, const char *name, int *pids,
+			      uint32_t *count)
+{
+	struct block_place place;
+	struct share_record *share;
+	struct name_record *record;
+	drvError_t error = name == NULL ? enter_share(node, share_id, &share, &place)
+					: enter_name(node, name, &record);
+	uint32_t found = 0;
+
+	if (error != DRV_ERROR_NONE)
+		return error;
+	if (name != NULL &&
+	    !block_find(node, record->grant.block, record->grant.block_generation, &place)) {
+		node_unlock(node);
+		return DRV_ERROR_INVALID_HANDLE;
+	}
+	for (unsigned slot = 0; slot < node->control->member_limit; slot++) {
+		if (!block_is_held_by(&place, slot) || member_is_dead(node, slot))
+			continue;
+		if (found < *count)
+			pids[found] = node->control->members[slot].pid;
+		found++;
+	}
+	node_unlock(node);
+	*count = found;
+	return DRV_ERROR_NONE;
+}

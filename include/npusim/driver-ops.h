@@ -365,6 +365,12 @@ NPU_QUERY(npusimTellBlock, (uint64_t, va), (uint64_t, bytes))
 NPU_QUERY(npusimMark, (const char *, name))
 NPU_QUERY(npusimReports, (npusim_report_fn, fn), (void *, arg))
 
+/* Which processes hold the memory of a share, or of a name where that is not NULL: the first of
+ * them in pids[*count]; *count: how many there are. PARA_ERROR, INVALID_HANDLE: there is no such
+ * share or name, or its memory is gone. */
+NPU_QUERY(npusimHolders, (uint64_t, shareable), (const char *, name), (int *, pids),
+	  (uint32_t *, count))
+
 #undef NPU_OP
 #undef NPU_CALL
 #undef NPU_QUERY

@@ -69,8 +69,10 @@ enum npu_order {
 	NPU_ORDER_OWN,    /* the memory at address `value` is the runtime's, not the program's */
 	NPU_ORDER_ASKED,  /* of the allocation at `value` the program asked for `id` bytes less than
 			     the driver was asked for */
-	NPU_ORDER_KIND    /* the calling thread's next copy, to address `value`, has the
+	NPU_ORDER_KIND,   /* the calling thread's next copy, to address `value`, has the
 			     aclrtMemcpyKind `id` */
+	NPU_ORDER_OTHER_ID /* a call of the calling thread fails: it was given `id`, the driver's
+			      number of the device that the program calls `value` */
 };
 
 /* What the model knows of one device, beyond the HAL. */

@@ -114,6 +114,16 @@ bool accesses_meet(const struct accesses *accesses, uint64_t begin, uint64_t end
 	return false;
 }
 
+void accesses_of(const struct accesses *accesses, unsigned stream, access_fn fn, void *arg)
+{
+	for (guint i = 0; i < accesses->sorted->len; i++) {
+		const struct access *access = &g_array_index(accesses->sorted, struct access, i);
+
+		if (access->stream == stream)
+			fn(arg, access);
+	}
+}
+
 void accesses_unhash(struct accesses *accesses, uint64_t begin, uint64_t end)
 {
 	struct access *access;

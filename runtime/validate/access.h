@@ -33,6 +33,8 @@ typedef void (*access_fn)(void *arg, const struct access *access);
 void accesses_settle(struct accesses *accesses, const struct order *order, access_fn fn, void *arg);
 /* Whether any, or a write, has a byte in [begin, end). */
 bool accesses_meet(const struct accesses *accesses, uint64_t begin, uint64_t end, bool write);
+/* Calls fn for each of a stream. */
+void accesses_of(const struct accesses *accesses, unsigned stream, access_fn fn, void *arg);
 /* Takes the hashes of those that have a byte in [begin, end): others than the program may change
  * what they read, or it may know that they are done. */
 void accesses_unhash(struct accesses *accesses, uint64_t begin, uint64_t end);

@@ -122,34 +122,20 @@ static const struct object *asked_for(struct validate *v, uint64_t va)
 	return object;
 }
 
-static void tell_stale_block(struct validate *v, const struct bytes_move *move, uint64_t begin,
-			     bool write)
-{
-	const struct object *old = objects_meeting(v->objects, OBJECT_OLD_BLOCK, begin, begin + 1);
-	struct report report = { .rule = VALIDATE_STALE_ADDRESS, .now = move->stack };
-
-	if (old == NULL)
-		return;
-	report.then = "it was given back by";
-	report.before = old->ended;
-	report.made = old->made;
-	report_make(&report, "%s %s %s, which lay in the block at %#llx, %s, that was given back",
-		    call_of(move), write ? "writes" : "reads",
-		    validate_range(v, begin, begin + move->bytes), (unsigned long long)old->key,
-		    npu_size_text(old->bytes));
-}
-
 static void check_bounds(struct validate *v, const struct bytes_move *move, uint64_t begin,
 			 bool write)
 {
-	const struct object *object = asked_for(v, begin);
+	const struct object *object = asked_for(v, begin), *old;
 	struct report report = { .rule = VALIDATE_BOUNDS, .now = move->stack };
 	uint64_t end = begin + move->bytes;
 
 	if (object == NULL)
 		return;
-	if (object->kind != OBJECT_BLOCK)
-		tell_stale_block(v, move, begin, write);
+	old = object->kind == OBJECT_BLOCK
+		      ? NULL
+		      : objects_meeting(v->objects, OBJECT_OLD_BLOCK, begin, begin + 1);
+	if (old != NULL)
+		validate_why_ended(move->stack, VALIDATE_STALE_ADDRESS, old, begin);
 	if ((object->kind != OBJECT_BLOCK && object->kind != OBJECT_ALLOCATION &&
 	     object->kind != OBJECT_PINNED) ||
 	    object->own || end <= object->key + object->bytes)
@@ -269,7 +255,6 @@ static void free_block(struct validate *v, uint64_t va, npu_stack stack)
 {
 	const struct object *object = objects_find(v->objects, OBJECT_BLOCK, va);
 	const struct object *old = objects_find(v->objects, OBJECT_OLD_BLOCK, va);
-	struct report report = { .rule = VALIDATE_DOUBLE_FREE, .now = stack };
 	struct object block;
 
 	if (object != NULL) {
@@ -279,13 +264,7 @@ static void free_block(struct validate *v, uint64_t va, npu_stack stack)
 		objects_end(v->objects, OBJECT_BLOCK, va, stack);
 		objects_add(v->objects, &block);
 	} else if (old != NULL) {
-		report.then = "it was given back by";
-		report.before = old->ended;
-		report.made = old->made;
-		report_make(&report,
-			    "npusimBlockFree is called with %#llx, which was the block of "
-			    "%s that was given back",
-			    (unsigned long long)va, npu_size_text(old->bytes));
+		validate_why_ended(stack, VALIDATE_DOUBLE_FREE, old, va);
 	}
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Memory that is made and given back: what is still in use when it goes, what is given back twice
- * or by the wrong call, what is used afterwards, and what is left at the end.
+ * Memory that is made and given back: what is still in use when it goes, and what is left at the
+ * end.
  */
 #include "validate/validate.h"
 
@@ -9,20 +9,9 @@
 
 #include <string.h>
 
-static uint64_t key_of(const void *pointer)
-{
-	return (uint64_t)(uintptr_t)pointer;
-}
-
 /* ---- what a call gives back ---- */
 
-struct ending {
-	enum object_kind kind;
-	uint64_t key;
-};
-
-/* The object that a call ends; false: it ends none. */
-static bool ends(const struct layer_call *call, struct ending *out)
+bool validate_memory_ends(const struct layer_call *call, struct ending *out)
 {
 	const union layer_arguments *with = &call->with;
 
@@ -37,10 +26,8 @@ static bool ends(const struct layer_call *call, struct ending *out)
 		*out = (struct ending){ OBJECT_ALLOCATION, key_of(with->halMemFree.pp) };
 		return true;
 	case DRIVER_OP_halHostUnregister:
+	case DRIVER_OP_halHostUnregisterEx: /* src comes first there, too */
 		*out = (struct ending){ OBJECT_REGISTERED, key_of(with->halHostUnregister.src) };
-		return true;
-	case DRIVER_OP_halHostUnregisterEx:
-		*out = (struct ending){ OBJECT_REGISTERED, key_of(with->halHostUnregisterEx.src) };
 		return true;
 	case DRIVER_OP_halShmemCloseHandle:
 		*out = (struct ending){ OBJECT_OPENED, with->halShmemCloseHandle.va };
@@ -83,10 +70,13 @@ static void tell_wrong_call(const struct object *object, npu_stack stack)
 bool validate_memory_before(struct validate *v, struct layer_call *call, npu_stack stack)
 {
 	struct ending ending;
-	const struct object *object = ends(call, &ending) ? find_ending(v, &ending) : NULL;
+	const struct object *object =
+		validate_memory_ends(call, &ending) ? find_ending(v, &ending) : NULL;
 	bool unmaps = ending.kind == OBJECT_MAPPING || ending.kind == OBJECT_REGISTERED;
 	bool pending;
 
+	if (call->op == DRIVER_OP_halDeviceClose)
+		validate_kept_look(v);
 	if (object != NULL && (object->kind == OBJECT_ALLOCATION || object->kind == OBJECT_PINNED))
 		tell_wrong_call(object, stack);
 	if (object != NULL && object->kind == OBJECT_PINNED)
@@ -105,106 +95,6 @@ bool validate_memory_before(struct validate *v, struct layer_call *call, npu_sta
 	return true;
 }
 
-/* ---- failed calls, and why ---- */
-
-static const char *call_name(npu_stack stack, const struct layer_call *call)
-{
-	const char *name = npu_stack_call(stack);
-
-	return name != NULL ? name : driver_op_name(call->op);
-}
-
-static void tell_ended(const struct layer_call *call, npu_stack stack, enum validate_rule rule,
-		       const struct object *old, uint64_t key)
-{
-	struct report report = { .rule = rule,
-				 .now = stack,
-				 .then = "it was given back by",
-				 .before = old->ended,
-				 .made = old->made };
-
-	report_make(&report, "%s is called with %#llx, %s the %s at %#llx, %s, that was given back",
-		    call_name(stack, call), (unsigned long long)key,
-		    key == old->key ? "which was" : "which lay in", object_name(old->kind),
-		    (unsigned long long)old->key, npu_size_text(old->bytes));
-}
-
-static void explain_ending(struct validate *v, const struct layer_call *call,
-			   const struct ending *ending, npu_stack stack)
-{
-	bool handle = ending->kind == OBJECT_HANDLE;
-	const struct object *old = objects_ended(v->objects, handle, ending->key, true);
-	struct report report = { .rule = VALIDATE_WRONG_FREE, .now = stack };
-
-	if (old != NULL && old->kind == ending->kind) {
-		tell_ended(call, stack, VALIDATE_DOUBLE_FREE, old, ending->key);
-		return;
-	}
-	for (unsigned kind = 0; kind < OBJECT_BLOCK; kind++) {
-		const struct object *live = objects_find(v->objects, kind, ending->key);
-
-		if (live == NULL || kind == ending->kind)
-			continue;
-		report.made = live->made;
-		report_make(&report, "%s is called with %#llx, which is a %s: %s gives it back",
-			    call_name(stack, call), (unsigned long long)ending->key,
-			    object_name(kind), object_ender(kind));
-		return;
-	}
-	if (old != NULL)
-		tell_ended(call, stack, VALIDATE_DOUBLE_FREE, old, ending->key);
-}
-
-/* An address or a handle that a failed call was given. */
-static void explain_use(struct validate *v, const struct layer_call *call, bool handle,
-			uint64_t key, npu_stack stack)
-{
-	const struct object *old = objects_ended(v->objects, handle, key, false);
-
-	if (handle ? objects_find(v->objects, OBJECT_HANDLE, key) != NULL
-		   : objects_around(v->objects, key) != NULL)
-		return;
-	if (old != NULL)
-		tell_ended(call, stack, handle ? VALIDATE_STALE_HANDLE : VALIDATE_STALE_ADDRESS,
-			   old, key);
-}
-
-static void explain(struct validate *v, const struct layer_call *call, npu_stack stack)
-{
-	const union layer_arguments *with = &call->with;
-	struct ending ending;
-
-	if (ends(call, &ending)) {
-		explain_ending(v, call, &ending, stack);
-		return;
-	}
-	switch (call->op) {
-	case DRIVER_OP_halMemMap:
-		explain_use(v, call, true, key_of(with->halMemMap.handle), stack);
-		break;
-	case DRIVER_OP_halMemExportToShareableHandle:
-		explain_use(v, call, true, key_of(with->halMemExportToShareableHandle.handle),
-			    stack);
-		break;
-	case DRIVER_OP_halMemExportToShareableHandleV2:
-		explain_use(v, call, true, key_of(with->halMemExportToShareableHandleV2.handle),
-			    stack);
-		break;
-	case DRIVER_OP_drvMemcpy:
-		explain_use(v, call, false, with->drvMemcpy.dst, stack);
-		explain_use(v, call, false, with->drvMemcpy.src, stack);
-		break;
-	case DRIVER_OP_drvMemsetD8:
-		explain_use(v, call, false, with->drvMemsetD8.dst, stack);
-		break;
-	case DRIVER_OP_halMemSetAccess:
-		explain_use(v, call, false, key_of(with->halMemSetAccess.ptr), stack);
-		break;
-	default:
-		break;
-	}
-}
-
 /* ---- calls that succeeded ---- */
 
 static void end_object(struct validate *v, struct ending *ending, npu_stack stack)
@@ -216,6 +106,7 @@ static void end_object(struct validate *v, struct ending *ending, npu_stack stac
 		return;
 	if (ending->kind != OBJECT_HANDLE)
 		validate_bytes_forget(v, object->key, object->key + object->bytes, stack);
+	validate_kept_end(v, object, stack);
 	objects_end(v->objects, ending->kind, ending->key, stack);
 }
 
@@ -271,17 +162,46 @@ static void add_allocation(struct validate *v, uint64_t va, uint64_t bytes, uint
 }
 
 /* The handle's memory leaves the process. */
-static void export(struct validate *v, const drv_mem_handle_t *handle)
+static void export(struct validate *v, const drv_mem_handle_t *handle, uint64_t shareable)
 {
 	const struct object *object = objects_find(v->objects, OBJECT_HANDLE, key_of(handle));
 
-	if (object != NULL && object->written != NULL)
+	if (object == NULL)
+		return;
+	if (object->written != NULL)
 		written_give_up(object->written);
+	if (shareable != 0)
+		validate_kept_share(v, object, shareable, NULL);
 }
 
-static void open_to_host(struct validate *v, uint64_t va, uint64_t bytes,
-			 const struct drv_mem_access_desc *desc, size_t count)
+static void export_v2(struct validate *v, const drv_mem_handle_t *handle, drv_mem_handle_type type,
+		      struct MemShareHandle *share)
 {
+	uint64_t shareable = 0; /* another kind, such as a descriptor */
+	uint32_t server;
+
+	if (v->layer.below.halMemTransShareableHandle(v->layer.driver.lower, type, share, &server,
+						      &shareable) != DRV_ERROR_NONE)
+		shareable = 0;
+	export(v, handle, shareable);
+}
+
+static void name_allocation(struct validate *v, uint64_t va, const char *name)
+{
+	const struct object *object = objects_meeting(v->objects, OBJECT_ALLOCATION, va, va + 1);
+
+	validate_bytes_give_up(v, va, va + 1);
+	if (object != NULL)
+		validate_kept_share(v, object, 0, name);
+}
+
+static void set_access(struct validate *v, uint64_t va, uint64_t bytes,
+		       const struct drv_mem_access_desc *desc, size_t count, npu_stack stack)
+{
+	struct object *mapping = objects_find(v->objects, OBJECT_MAPPING, va);
+
+	if (mapping != NULL)
+		mapping->access = stack;
 	for (size_t i = 0; i < count; i++)
 		if (desc[i].location.side != MEM_DEV_SIDE)
 			validate_bytes_give_up(v, va, va + bytes);
@@ -300,11 +220,7 @@ void validate_memory_after(struct validate *v, const struct layer_call *call, np
 	const union layer_arguments *with = &call->with;
 	struct ending ending;
 
-	if (call->code != DRV_ERROR_NONE) {
-		explain(v, call, stack);
-		return;
-	}
-	if (ends(call, &ending)) {
+	if (validate_memory_ends(call, &ending)) {
 		end_object(v, &ending, stack);
 		return;
 	}
@@ -333,30 +249,32 @@ void validate_memory_after(struct validate *v, const struct layer_call *call, np
 			   stack);
 		break;
 	case DRIVER_OP_halMemMap:
+	case DRIVER_OP_halMemMapNoAccess: /* with the same arguments */
 		add_mapping(v, with->halMemMap.ptr, with->halMemMap.size, with->halMemMap.offset,
 			    with->halMemMap.handle, stack);
-		break;
-	case DRIVER_OP_halMemMapNoAccess:
-		add_mapping(v, with->halMemMapNoAccess.ptr, with->halMemMapNoAccess.size,
-			    with->halMemMapNoAccess.offset, with->halMemMapNoAccess.handle, stack);
 		break;
 	case DRIVER_OP_halMemAlloc:
 		add_allocation(v, key_of(*with->halMemAlloc.pp), with->halMemAlloc.size,
 			       with->halMemAlloc.flag, stack);
 		break;
 	case DRIVER_OP_halMemSetAccess:
-		open_to_host(v, key_of(with->halMemSetAccess.ptr), with->halMemSetAccess.size,
-			     with->halMemSetAccess.desc, with->halMemSetAccess.count);
+		set_access(v, key_of(with->halMemSetAccess.ptr), with->halMemSetAccess.size,
+			   with->halMemSetAccess.desc, with->halMemSetAccess.count, stack);
 		break;
 	case DRIVER_OP_halMemExportToShareableHandle:
-		export(v, with->halMemExportToShareableHandle.handle);
+		export(v, with->halMemExportToShareableHandle.handle,
+		       *with->halMemExportToShareableHandle.shareable);
 		break;
 	case DRIVER_OP_halMemExportToShareableHandleV2:
-		export(v, with->halMemExportToShareableHandleV2.handle);
+		export_v2(v, with->halMemExportToShareableHandleV2.handle,
+			  with->halMemExportToShareableHandleV2.type,
+			  with->halMemExportToShareableHandleV2.shareable);
 		break;
 	case DRIVER_OP_halShmemCreateHandle:
-		validate_bytes_give_up(v, with->halShmemCreateHandle.va,
-				       with->halShmemCreateHandle.va + 1);
+		name_allocation(v, with->halShmemCreateHandle.va, with->halShmemCreateHandle.name);
+		break;
+	case DRIVER_OP_halShmemDestroyHandle:
+		validate_kept_name_end(v, with->halShmemDestroyHandle.name);
 		break;
 	case DRIVER_OP_halHostRegister:
 		add(v, OBJECT_REGISTERED, key_of(with->halHostRegister.src),

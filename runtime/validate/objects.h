@@ -37,6 +37,7 @@ struct object {
 	uint8_t kind;
 	bool own; /* the runtime's, not the program's */
 	npu_stack made, ended;
+	npu_stack access;        /* MAPPING: somebody was given access */
 	struct written *written; /* ALLOCATION, HANDLE, MAPPING: owned; NULL: all of it counts */
 	uint64_t offset;         /* MAPPING: of its first byte in that */
 };

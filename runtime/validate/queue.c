@@ -243,10 +243,14 @@ static void received(struct validate *v, uint32_t dev, const struct halReportRec
 {
 	const struct stars_logic_cqe *cqe = (const void *)info->cqe_addr;
 
-	for (uint32_t i = 0; !v->told && info->type == DRV_LOGIC_TYPE && i < info->report_cqe_num;
-	     i++)
-		order_seen_task(v->order, order_stream(v->order, dev, cqe[i].sq_id),
-				cqe[i].task_id);
+	for (uint32_t i = 0; info->type == DRV_LOGIC_TYPE && i < info->report_cqe_num; i++) {
+		struct order_stream *stream = order_stream(v->order, dev, cqe[i].sq_id);
+
+		if (cqe[i].error_type & STARS_ERROR_EXCEPTION)
+			validate_why_stream(v, stream);
+		if (!v->told)
+			order_seen_task(v->order, stream, cqe[i].task_id);
+	}
 }
 
 static void configure(struct validate *v, uint32_t dev, const struct halResourceIdInputInfo *id,
@@ -266,9 +270,11 @@ static void configure(struct validate *v, uint32_t dev, const struct halResource
 void validate_told(struct validate *v, uint32_t dev, enum npu_order what, uint32_t id,
 		   uint64_t value)
 {
+	struct report report = { .rule = VALIDATE_PLACEMENT };
+	const char *call;
 	struct object *object;
 
-	v->told = true;
+	v->told |= what != NPU_ORDER_OTHER_ID;
 	switch (what) {
 	case NPU_ORDER_STREAM:
 		order_seen(v->order, order_stream(v->order, dev, id), value, true);
@@ -292,6 +298,15 @@ void validate_told(struct validate *v, uint32_t dev, enum npu_order what, uint32
 		break;
 	case NPU_ORDER_KIND:
 		validate_bytes_kind(id, value);
+		break;
+	case NPU_ORDER_OTHER_ID:
+		report.now = npu_stack_here();
+		call = npu_stack_call(report.now);
+		report_make(&report,
+			    "%s is called with device %u, which is the driver's number: by "
+			    "ASCEND_RT_VISIBLE_DEVICES=%s this program calls that device %u",
+			    call != NULL ? call : "a call", id,
+			    g_getenv("ASCEND_RT_VISIBLE_DEVICES") ?: "", (unsigned)value);
 		break;
 	}
 	validate_settle(v); /* at once: from now on the program may do what the wait allows */

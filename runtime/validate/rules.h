@@ -44,6 +44,23 @@ VALIDATE_RULE(
 	"aclrtMalloc goes with aclrtFree, aclrtMallocHost with aclrtFreeHost, aclrtMapMem with "
 	"aclrtUnmapMem, aclrtReserveMemAddress with aclrtReleaseMemAddress, aclrtMallocPhysical "
 	"with aclrtFreePhysical, aclrtHostRegister with aclrtHostUnregister.")
+VALIDATE_RULE(ACCESS, "access",
+	      "a copy that fails because nobody gave its device access to the memory",
+	      "The engine's request is refused: a fault that ends the stream, long after the call.",
+	      "aclrtMemSetAccess or cuMemSetAccess on the whole mapping for each device that uses "
+	      "it; for another device's memory aclrtDeviceEnablePeerAccess first, by the thread "
+	      "that has the using "
+	      "device current.")
+VALIDATE_RULE(FOLLOWS_FROM, "follows-from",
+	      "a call that fails because an earlier one did, whose code nobody heeded",
+	      "The code of the later call speaks of an address that is not mapped or a device "
+	      "without access, not of what went wrong.",
+	      "Look at the code of the first call, and do not go on without what it was to make.")
+VALIDATE_RULE(PLACEMENT, "placement", "a device's number given where its other number is meant",
+	      "With ASCEND_RT_VISIBLE_DEVICES a device has two numbers: the program's, from 0 on, "
+	      "and the driver's. The wrong one is another device, or none.",
+	      "Most calls take the program's number; aclrtMemSetAccess and aclrtMemGetAccess take "
+	      "the driver's, as aclrtGetLogicDevIdByUserDevId gives it.")
 VALIDATE_RULE(
 	KIND, "kind", "a copy whose kind contradicts where its source and target lie",
 	"The synchronous copy takes the direction from the addresses and goes on; asynchronous "
@@ -72,6 +89,12 @@ VALIDATE_RULE(HOST_READ, "host-read",
 	      "The copy reads it when its turn comes: old bytes, new ones, or some of each.",
 	      "Synchronize the stream, or an event behind the copy, before the memory is used "
 	      "again; or use two buffers in turn.")
+VALIDATE_RULE(KEPT, "kept",
+	      "memory that was shared and given back, and that another process still holds",
+	      "It stays used until the last process lets it go: what the owner counts as free is "
+	      "not. Memory that was named may be the next owner's while the other still writes it.",
+	      "Let the importers unmap and release it (aclrtIpcMemClose, aclrtFreePhysical) and "
+	      "tell the exporter, which frees it last.")
 VALIDATE_RULE(LEAK, "leak", "what a process still holds at its end, by call stack",
 	      "In a long-running process that is memory lost to all others.",
 	      "Give it back, or suppress the rule for memory that is meant to live as long as the "

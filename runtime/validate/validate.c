@@ -33,6 +33,12 @@ const char *validate_range(struct validate *v, uint64_t begin, uint64_t end)
 	return text;
 }
 
+static void leave(struct validate *v)
+{
+	pthread_mutex_unlock(&v->lock);
+	report_flush();
+}
+
 /* ---- hooks ---- */
 
 /* What the hook before a call leaves for the one after it. */
@@ -84,22 +90,35 @@ static bool validate_before(struct layer *layer, struct layer_call *call)
 	return note->refused;
 }
 
+static void why_idle(struct validate *v, const struct layer_call *call)
+{
+	npu_stack stack = npu_stack_here();
+
+	pthread_mutex_lock(&v->lock);
+	validate_why(v, call, stack);
+	leave(v);
+}
+
 static void validate_after(struct layer *layer, struct layer_call *call)
 {
 	struct validate *v = (struct validate *)layer;
 	struct note *note = (struct note *)(void *)call->note;
 	npu_stack stack = note->stack;
 
-	if (is_idle(call->op))
+	if (is_idle(call->op)) {
+		if (call->op == DRIVER_OP_drvMemGetAttribute && call->code != DRV_ERROR_NONE)
+			why_idle(v, call);
 		return;
+	}
 	pthread_mutex_lock(&v->lock);
 	validate_host_sent(note->saved, call->code == DRV_ERROR_NONE);
 	if (call->code == DRV_ERROR_NONE)
 		validate_queue_call(v, call, stack);
-	if (call->code == DRV_ERROR_NONE || !note->refused)
+	if (!note->refused)
+		validate_why(v, call, stack);
+	if (call->code == DRV_ERROR_NONE)
 		validate_memory_after(v, call, stack);
-	pthread_mutex_unlock(&v->lock);
-	report_flush();
+	leave(v);
 }
 
 static drvError_t validate_order(struct npu_driver *self, uint32_t dev, enum npu_order what,
@@ -109,9 +128,32 @@ static drvError_t validate_order(struct npu_driver *self, uint32_t dev, enum npu
 
 	pthread_mutex_lock(&v->lock);
 	validate_told(v, dev, what, id, value);
-	pthread_mutex_unlock(&v->lock);
-	report_flush();
+	leave(v);
 	return DRV_ERROR_NONE;
+}
+
+static drvError_t validate_dialect(struct npu_driver *self, enum npu_dialect dialect)
+{
+	struct validate *v = (struct validate *)self;
+
+	v->cuda = dialect == NPU_DIALECT_CUDA;
+	return v->layer.below.npusimSetDialect(v->layer.driver.lower, dialect);
+}
+
+static drvError_t validate_check(struct npu_driver *self, DVdeviceptr dst, DVdeviceptr src,
+				 size_t bytes)
+{
+	struct validate *v = (struct validate *)self;
+	drvError_t code = v->layer.below.npusimCheckCopy(v->layer.driver.lower, dst, src, bytes);
+	npu_stack stack;
+
+	if (code == DRV_ERROR_NONE)
+		return code;
+	stack = npu_stack_here();
+	pthread_mutex_lock(&v->lock);
+	validate_why_copy(v, dst, src, bytes, stack);
+	leave(v);
+	return code;
 }
 
 static drvError_t validate_block(struct npu_driver *self, uint64_t va, uint64_t bytes)
@@ -121,8 +163,7 @@ static drvError_t validate_block(struct npu_driver *self, uint64_t va, uint64_t 
 
 	pthread_mutex_lock(&v->lock);
 	validate_bytes_block(v, va, bytes, stack);
-	pthread_mutex_unlock(&v->lock);
-	report_flush();
+	leave(v);
 	return DRV_ERROR_NONE;
 }
 
@@ -135,8 +176,8 @@ static drvError_t validate_mark(struct npu_driver *self, const char *name)
 		return DRV_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&v->lock);
 	growth_mark(v->growth, name, stack);
-	pthread_mutex_unlock(&v->lock);
-	report_flush();
+	validate_kept_look(v);
+	leave(v);
 	return DRV_ERROR_NONE;
 }
 
@@ -153,20 +194,24 @@ static void new_records(struct validate *v)
 {
 	v->growth = growth_new();
 	v->objects = objects_new(growth_count, v->growth);
+	v->failed = validate_why_new();
+	v->shares = validate_kept_new();
 }
 
 static void free_records(struct validate *v)
 {
 	objects_free(v->objects);
+	g_array_unref(v->failed);
+	g_array_unref(v->shares);
 	growth_free(v->growth);
 }
 
 /* What is still held, and what has grown; the lock is released. */
 static void tell_last_locked(struct validate *v)
 {
+	validate_kept_look(v);
 	validate_memory_left(v);
-	pthread_mutex_unlock(&v->lock);
-	report_flush();
+	leave(v);
 	growth_tell(v->growth);
 }
 
@@ -235,6 +280,8 @@ struct npu_driver *npusim_validate_1(struct npu_driver *lower, const char *mode,
 		return NULL;
 	layer_init(&v->layer, "validate", lower, &hooks);
 	v->layer.driver.npusimOrder = validate_order;
+	v->layer.driver.npusimSetDialect = validate_dialect;
+	v->layer.driver.npusimCheckCopy = validate_check;
 	v->layer.driver.npusimTellBlock = validate_block;
 	v->layer.driver.npusimMark = validate_mark;
 	v->layer.driver.npusimReports = validate_reports;

@@ -12,7 +12,9 @@
  *   bytes.c    what a copy is asked to do: bounds, overlap, direction, bytes that nobody wrote
  *   written.c  which bytes somebody wrote
  *   host.c     memory of the host that a queued copy reads or writes
+ *   kept.c     memory that other processes keep
  *   memory.c   memory made and given back
+ *   why.c      calls that failed, and what they failed by
  *   growth.c   what grows between marks
  *   report.c   reports
  *   form.c     reports for programs to read
@@ -39,9 +41,19 @@ struct validate {
 	struct objects *objects;
 	struct growth *growth;
 	bool strict;
-	bool told;    /* a runtime tells of the program's waits: completions alone say nothing */
-	bool kernels; /* queues have had entries that may write anywhere */
+	bool told;      /* a runtime tells of the program's waits: completions alone say nothing */
+	bool kernels;   /* queues have had entries that may write anywhere */
+	bool cuda;      /* whose memory it is does not matter: access is by mapping */
+	GArray *failed; /* calls, of why.c */
+	GArray *shares; /* of kept.c */
+	uint64_t open;  /* bit d: device d is */
+	uint64_t peers[64]; /* by device: those that it may reach */
 };
+
+static inline uint64_t key_of(const void *pointer)
+{
+	return (uint64_t)(uintptr_t)pointer;
+}
 
 /* "0x1000, 2 MiB (4 KiB into the allocation at 0x0, 16 MiB)"; sixteen texts a thread in turn. */
 const char *validate_range(struct validate *v, uint64_t begin, uint64_t end);
@@ -89,10 +101,46 @@ void validate_host_done(void *v, const struct access *access);
 
 /* ---- memory.c: under the lock ---- */
 
+/* The object that a call ends; false: it ends none. */
+struct ending {
+	enum object_kind kind;
+	uint64_t key;
+};
+bool validate_memory_ends(const struct layer_call *call, struct ending *out);
+
 /* True: the call is refused with call->code. */
 bool validate_memory_before(struct validate *v, struct layer_call *call, npu_stack stack);
+/* The call succeeded. */
 void validate_memory_after(struct validate *v, const struct layer_call *call, npu_stack stack);
 /* What is still held, a report a stack. */
 void validate_memory_left(struct validate *v);
+
+/* ---- kept.c: under the lock ---- */
+
+/* What validate.shares is. */
+GArray *validate_kept_new(void);
+/* The handle is exported, or the allocation is given a name. */
+void validate_kept_share(struct validate *v, const struct object *object, uint64_t shareable,
+			 const char *name);
+void validate_kept_name_end(struct validate *v, const char *name);
+/* The object is given back. */
+void validate_kept_end(struct validate *v, const struct object *object, npu_stack stack);
+/* Reports what was given back and is held elsewhere. */
+void validate_kept_look(struct validate *v);
+
+/* ---- why.c: under the lock ---- */
+
+/* What validate.failed is. */
+GArray *validate_why_new(void);
+/* After a call: why it failed; what follows from earlier failures no more, where it succeeded. */
+void validate_why(struct validate *v, const struct layer_call *call, npu_stack stack);
+/* A copy or fill (src 0) was refused before it was made. */
+void validate_why_copy(struct validate *v, uint64_t dst, uint64_t src, uint64_t bytes,
+		       npu_stack stack);
+/* An entry of the stream failed: which of its accesses are not possible. */
+void validate_why_stream(struct validate *v, const struct order_stream *stream);
+/* The call is given `key`, an address or handle of what was given back. */
+void validate_why_ended(npu_stack stack, enum validate_rule rule, const struct object *old,
+			uint64_t key);
 
 #endif

@@ -509,6 +509,7 @@ static void call_our_own(void)
 	(void)HAL(npusimTellBlock)(1, 0);
 	(void)HAL(npusimMark)("mark");
 	(void)HAL(npusimReports)(NULL, NULL);
+	(void)HAL(npusimHolders)(0, NULL, NULL, NULL);
 	/* Only before the first device. */
 	EXPECT_NE(HAL(npusimSetDialect)(NPU_DIALECT_CUDA), DRV_ERROR_NONE);
 	EXPECT_HAL(HAL(npusimLeaks)(count_line, &lines, true));

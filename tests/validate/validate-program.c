@@ -404,7 +404,7 @@ static void end(void)
 
 int main(int argc, char **argv)
 {
-	const struct validate_case *const tables[] = { order_cases, bytes_cases };
+	const struct validate_case *const tables[] = { order_cases, bytes_cases, rules_cases };
 
 	for (unsigned i = 0; argc == 2 && i < sizeof(tables) / sizeof(tables[0]); i++)
 		for (const struct validate_case *at = tables[i]; at->name != NULL; at++) {

@@ -37,5 +37,6 @@ struct validate_case {
 #name, name \
 	}
 extern const struct validate_case bytes_cases[]; /* validate-bytes.c */
+extern const struct validate_case rules_cases[]; /* validate-rules.c */
 
 #endif

@@ -46,6 +46,13 @@ WRONG = [
     ('block_given_back', [('stale-address', 'aclrtMemset', 'npusimBlockFree')]),
     ('block_given_back_twice', [('double-free', 'npusimBlockFree', 'npusimBlockFree')]),
     ('grows', [('growth', 'npusimMark', None)]),
+    ('peer_without_access', [('access', 'aclrtMemcpyAsync', None)]),
+    ('mapped_without_access', [('access', 'cuMemsetD8_v2', None)]),
+    ('copies_after_failed_map', [('follows-from', call, 'aclrtMapMem') for call in
+                                 ('aclrtMemcpy', 'aclrtMemcpyAsync', 'aclrtUnmapMem')]),
+    ('frees_what_is_kept', [('kept', None, 'aclrtFreePhysical')]),
+    ('takes_driver_number', [('placement', 'aclrtMallocPhysical', None)]),
+    ('takes_own_number', [('placement', 'aclrtMemSetAccess', None)]),
 ]
 RIGHT = [
     'streams_apart', 'streams_read_one', 'streams_event', 'through_a_third', 'wait_before_record',
@@ -54,8 +61,14 @@ RIGHT = [
     'free_with_sync', 'kinds_right', 'overlaps_not', 'copies_to_end', 'rewrites_when_done',
     'rewrites_in_host_function', 'host_function_fills_source', 'engine_rewrites_source',
     'polls_for_flag', 'written_by_other_mapping', 'written_by_host', 'written_elsewhere',
-    'written_in_other_stream', 'blocks_in_turn',
+    'written_in_other_stream', 'blocks_in_turn', 'peer_with_access', 'mapped_with_access',
+    'maps_again', 'frees_after_importer',
+    'takes_right_numbers',
 ]
+CUDA = ('mapped_without_access', 'mapped_with_access')
+FAILS = ('maps_again',)  # and the runtime says so
+ENVIRONMENT = {case: {'ASCEND_RT_VISIBLE_DEVICES': '1'} for case in
+               ('takes_driver_number', 'takes_own_number', 'takes_right_numbers')}
 
 
 def run(case, mode, folder, **more):
@@ -64,8 +77,10 @@ def run(case, mode, folder, **more):
         path.unlink()
     env = {name: value for name, value in os.environ.items() if not name.startswith('NPUSIM_')}
     env.update(NPUSIM_NODE=NODE, NPUSIM_DEVICES='2', NPUSIM_HBM='8G', NPUSIM_LEAKS='off',
-               NPUSIM_VALIDATE=mode, NPUSIM_VALIDATE_FILE=str(path), **more)
-    done = subprocess.run([PROGRAM, case], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+               NPUSIM_VALIDATE=mode, NPUSIM_VALIDATE_FILE=str(path),
+               **ENVIRONMENT.get(case, {}), **more)
+    program = str(pathlib.Path(PROGRAM).with_name('validate-cuda')) if case in CUDA else PROGRAM
+    done = subprocess.run([program, case], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                           text=True, check=False, timeout=60)
     text = path.read_text(encoding='utf-8') if path.exists() else ''
     return done, [json.loads(line) for line in text.splitlines()]
@@ -109,7 +124,8 @@ def silent(case, folder):
     for stacks in ('short', 'off'):
         done, reports = run(case, 'on', folder, NPUSIM_STACKS=stacks)
         expect(done.returncode == 0, done.returncode)
-        expect(': ' not in done.stdout and done.stderr == '' and not reports, done.stdout,
+        expect(': ' not in done.stdout and not reports, done.stdout, done.stderr)
+        expect(done.stderr == '' or (case in FAILS and 'validate:' not in done.stderr),
                done.stderr)
 
 

@@ -234,6 +234,8 @@ const char *core_visible_text(void)
 
 int core_device_logic(int32_t user, const char *argument, const char *call, uint32_t *out_logic)
 {
+	const struct visible *v;
+
 	if (core_user_to_logic(user, out_logic))
 		return CORE_OK;
 	if (core_driver() == NULL) {
@@ -242,5 +244,9 @@ int core_device_logic(int32_t user, const char *argument, const char *call, uint
 	}
 	npu_message_prefix("%s: %s=%d: ", call, argument, user);
 	core_last_error_note(CORE_INVALID_DEVICE);
+	v = learn();
+	for (uint32_t own = 0; v != NULL && own < v->count; own++)
+		if (v->logic[own] == (uint32_t)user)
+			core_order(0, NPU_ORDER_OTHER_ID, v->logic[own], own);
 	return CORE_INVALID_DEVICE;
 }

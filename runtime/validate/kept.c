@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Memory that this process has shared and given back while other processes still hold it. Who holds
+ * it the driver below knows (npusimHolders).
+ */
+#include "validate/validate.h"
+
+#include "base/base.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#define HOLDERS_MAX 16u
+
+/* A handle that was exported, or an allocation that was given a name. */
+struct share {
+	uint64_t key, bytes; /* of its object */
+	uint64_t shareable;
+	char *name; /* NULL: a handle */
+	npu_stack made, ended;
+	bool gone; /* the object is */
+};
+
+static void clear_share(gpointer data)
+{
+	g_free(((struct share *)data)->name);
+}
+
+GArray *validate_kept_new(void)
+{
+	GArray *shares = g_array_new(FALSE, FALSE, sizeof(struct share));
+
+	g_array_set_clear_func(shares, clear_share);
+	return shares;
+}
+
+void validate_kept_share(struct validate *v, const struct object *object, uint64_t shareable,
+			 const char *name)
+{
+	struct share share = { .shareable = shareable, .name = g_strdup(name) };
+
+	share.key = object->key;
+	share.bytes = object->bytes;
+	share.made = object->made;
+	g_array_append_val(v->shares, share);
+}
+
+/* True: there is nothing more to say of it. */
+static bool look(struct validate *v, const struct share *share)
+{
+	struct report report = { .rule = VALIDATE_KEPT,
+				 .then = "it was given back by",
+				 .before = share->ended,
+				 .made = share->made };
+	int pids[HOLDERS_MAX];
+	uint32_t count = HOLDERS_MAX;
+	char *holders = NULL;
+
+	if (v->layer.below.npusimHolders(v->layer.driver.lower, share->shareable, share->name, pids,
+					 &count) != DRV_ERROR_NONE ||
+	    count == 0)
+		return true;
+	for (uint32_t i = 0; i < MIN(count, HOLDERS_MAX); i++) {
+		if (pids[i] == getpid()) { /* a mapping, or an import of its own */
+			free(holders);
+			return false;
+		}
+		npu_text_add(&holders, "%s%d", i > 0 ? ", " : "", pids[i]);
+	}
+	report_make(&report,
+		    "%s at %#llx, %s, that this process shared and gave back, is still "
+		    "held by process %s%s",
+		    object_name(share->name != NULL ? OBJECT_ALLOCATION : OBJECT_HANDLE),
+		    (unsigned long long)share->key, npu_size_text(share->bytes), holders,
+		    count > HOLDERS_MAX ? " and others" : "");
+	free(holders);
+	return true;
+}
+
+void validate_kept_look(struct validate *v)
+{
+	for (guint i = v->shares->len; i-- > 0;) {
+		const struct share *share = &g_array_index(v->shares, struct share, i);
+
+		if (share->gone && look(v, share))
+			g_array_remove_index(v->shares, i);
+	}
+}
+
+void validate_kept_end(struct validate *v, const struct object *object, npu_stack stack)
+{
+	for (guint i = 0; i < v->shares->len; i++) {
+		struct share *share = &g_array_index(v->shares, struct share, i);
+
+		if (share->gone || share->key != object->key ||
+		    (share->name == NULL) != (object->kind == OBJECT_HANDLE))
+			continue;
+		share->gone = true;
+		share->ended = stack;
+	}
+}
+
+void validate_kept_name_end(struct validate *v, const char *name)
+{
+	for (guint i = v->shares->len; i-- > 0;)
+		if (g_strcmp0(g_array_index(v->shares, struct share, i).name, name) == 0)
+			g_array_remove_index(v->shares, i);
+}

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Cases of validate-program about calls that fail: access that nobody gave, what follows from an
+ * earlier failure, numbers of devices.
+ */
+#include "validate-program.h"
+
+#include <npusim/npusim.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const aclrtMemAccessDesc first_device = { .flags = ACL_RT_MEM_ACCESS_FLAGS_READWRITE,
+						 .location = { 0, ACL_MEM_LOCATION_TYPE_DEVICE } };
+
+static aclrtDrvMemHandle memory_of(uint32_t dev, aclError *code)
+{
+	aclrtPhysicalMemProp prop = { .handleType = ACL_MEM_HANDLE_TYPE_NONE,
+				      .allocationType = ACL_MEM_ALLOCATION_TYPE_PINNED,
+				      .memAttr = ACL_HBM_MEM_HUGE,
+				      .location = { .id = dev,
+						    .type = ACL_MEM_LOCATION_TYPE_DEVICE } };
+	aclrtDrvMemHandle handle = NULL;
+
+	*code = aclrtMallocPhysical(&handle, 2 * MIB, &prop, 0);
+	return handle;
+}
+
+/* ---- access ---- */
+
+static struct mapping map_far(void)
+{
+	struct mapping mapping;
+	aclError code;
+	void *va;
+
+	MUST(aclrtSetDevice(1));
+	mapping.handle = memory_of(1, &code);
+	MUST(code);
+	MUST(aclrtReserveMemAddress(&va, 2 * MIB, 0, NULL, 1));
+	MUST(aclrtMapMem(va, 2 * MIB, 0, mapping.handle, 0));
+	MUST(aclrtSetDevice(0));
+	mapping.va = va;
+	return mapping;
+}
+
+static void peer_without_access(void)
+{
+	struct mapping mapping = map_far();
+
+	MUST(aclrtMemcpyAsync(mapping.va, MIB, device, MIB, ACL_MEMCPY_DEVICE_TO_DEVICE, one));
+	printf("copied %d\n", aclrtSynchronizeStream(one) != ACL_SUCCESS);
+	unmap(mapping);
+}
+
+static void peer_with_access(void)
+{
+	struct mapping mapping = map_far();
+
+	MUST(aclrtDeviceEnablePeerAccess(1, 0));
+	MUST(aclrtMemcpyAsync(mapping.va, MIB, device, MIB, ACL_MEMCPY_DEVICE_TO_DEVICE, one));
+	MUST(aclrtSynchronizeStream(one));
+	unmap(mapping);
+}
+
+/* ---- what follows ---- */
+
+/* More is mapped than the handle has. */
+static struct mapping map_too_much(void)
+{
+	struct mapping mapping;
+	aclError code;
+	void *va;
+
+	mapping.handle = memory_of(0, &code);
+	MUST(code);
+	MUST(aclrtReserveMemAddress(&va, 4 * MIB, 0, NULL, 1));
+	mapping.va = va;
+	printf("map %d\n", aclrtMapMem(va, 4 * MIB, 0, mapping.handle, 0));
+	return mapping;
+}
+
+static void copies_after_failed_map(void)
+{
+	struct mapping mapping = map_too_much();
+
+	printf("copy %d\n",
+	       aclrtMemcpy(mapping.va + MIB, 64, pinned, 64, ACL_MEMCPY_HOST_TO_DEVICE));
+	printf("copy %d\n",
+	       aclrtMemcpyAsync(mapping.va, 64, pinned, 64, ACL_MEMCPY_HOST_TO_DEVICE, one));
+	printf("unmap %d\n", aclrtUnmapMem(mapping.va));
+	MUST(aclrtFreePhysical(mapping.handle));
+	MUST(aclrtReleaseMemAddress(mapping.va));
+}
+
+static void maps_again(void)
+{
+	struct mapping mapping = map_too_much();
+
+	MUST(aclrtMapMem(mapping.va, 2 * MIB, 0, mapping.handle, 0));
+	MUST(aclrtMemcpy(mapping.va, 64, pinned, 64, ACL_MEMCPY_HOST_TO_DEVICE));
+	MUST(aclrtUnmapMem(mapping.va));
+	printf("unmap %d\n", aclrtUnmapMem(mapping.va + MIB)); /* a failure of its own */
+	MUST(aclrtFreePhysical(mapping.handle));
+	MUST(aclrtReleaseMemAddress(mapping.va));
+}
+
+/* ---- memory that another process has ---- */
+
+/* Run by keeper_start(), in a process of its own: holds a share until its stdin ends. */
+static void holds_share(void)
+{
+	aclrtDrvMemHandle handle;
+	char end;
+
+	MUST(aclrtMemImportFromShareableHandle(strtoull(getenv("CASE_SHARE"), NULL, 0), 0,
+					       &handle));
+	if (write(STDOUT_FILENO, "held", 4) != 4 || read(STDIN_FILENO, &end, 1) != 0)
+		exit(4);
+	MUST(aclrtFreePhysical(handle));
+}
+
+struct keeper {
+	int in, out; /* of its stdin, of its stdout */
+	pid_t pid;
+};
+
+static struct keeper keeper_start(aclrtDrvMemHandle handle)
+{
+	struct keeper keeper;
+	int in[2], out[2];
+	char text[32], held[4];
+	uint64_t share;
+
+	MUST(aclrtMemExportToShareableHandle(handle, ACL_MEM_HANDLE_TYPE_NONE,
+					     ACL_RT_VMM_EXPORT_FLAG_DISABLE_PID_VALIDATION,
+					     &share));
+	snprintf(text, sizeof(text), "%#llx", (unsigned long long)share);
+	setenv("CASE_SHARE", text, 1);
+	if (pipe(in) != 0 || pipe(out) != 0)
+		exit(4);
+	keeper.pid = fork();
+	if (keeper.pid == 0) {
+		dup2(in[0], STDIN_FILENO);
+		dup2(out[1], STDOUT_FILENO);
+		close(in[1]);
+		execl("/proc/self/exe", "validate-program", "holds_share", NULL);
+		_exit(4);
+	}
+	close(in[0]);
+	close(out[1]);
+	keeper.in = in[1];
+	keeper.out = out[0];
+	if (read(keeper.out, held, sizeof(held)) != sizeof(held))
+		exit(4);
+	return keeper;
+}
+
+static void keeper_end(struct keeper keeper)
+{
+	int status;
+
+	close(keeper.in);
+	if (waitpid(keeper.pid, &status, 0) != keeper.pid || status != 0)
+		printf("keeper: %d\n", status);
+	close(keeper.out);
+}
+
+static void frees_what_is_kept(void)
+{
+	struct mapping mapping = map();
+	struct keeper keeper = keeper_start(mapping.handle);
+
+	unmap(mapping);
+	MUST(npusimMark("shared"));
+	keeper_end(keeper);
+}
+
+static void frees_after_importer(void)
+{
+	struct mapping mapping = map();
+	struct keeper keeper = keeper_start(mapping.handle);
+
+	MUST(aclrtFreePhysical(mapping.handle)); /* it stays mapped, so it is no other's alone */
+	MUST(npusimMark("shared"));
+	keeper_end(keeper);
+	MUST(aclrtUnmapMem(mapping.va));
+	MUST(aclrtReleaseMemAddress(mapping.va));
+	MUST(npusimMark("shared"));
+}
+
+/* ---- numbers, with ASCEND_RT_VISIBLE_DEVICES=1 ---- */
+
+static void takes_driver_number(void)
+{
+	aclError code;
+
+	memory_of(1, &code);
+	printf("malloc %d\n", code);
+}
+
+static void takes_own_number(void)
+{
+	struct mapping mapping = map();
+	aclrtMemAccessDesc desc = first_device;
+
+	printf("access %d\n", aclrtMemSetAccess(mapping.va, 2 * MIB, &desc, 1));
+	unmap(mapping);
+}
+
+static void takes_right_numbers(void)
+{
+	struct mapping mapping = map();
+	aclrtMemAccessDesc desc = first_device;
+
+	desc.location.id = 1;
+	MUST(aclrtMemSetAccess(mapping.va, 2 * MIB, &desc, 1));
+	unmap(mapping);
+}
+
+const struct validate_case rules_cases[] = {
+	CASE(peer_without_access),
+	CASE(peer_with_access),
+	CASE(copies_after_failed_map),
+	CASE(maps_again),
+	CASE(holds_share),
+	CASE(frees_what_is_kept),
+	CASE(frees_after_importer),
+	CASE(takes_driver_number),
+	CASE(takes_own_number),
+	CASE(takes_right_numbers),
+	{ NULL, NULL },
+};
