@@ -213,7 +213,8 @@ static const struct var_row vars[NPU_VAR_COUNT] = {
 			     .chosen = true },
 	[NPU_VAR_VALIDATE] = { { "NPUSIM_VALIDATE", "off, on, strict", "off", "runtime",
 				 "looks for errors that the device does not tell of; strict: a "
-				 "call that would harm is refused" },
+				 "call that would harm is refused, and released addresses come "
+				 "back late" },
 			       .chosen = true },
 	[NPU_VAR_VALIDATE_FILE] = { { "NPUSIM_VALIDATE_FILE", "a path", "", "runtime",
 				      "file to add the reports of NPUSIM_VALIDATE to, for "

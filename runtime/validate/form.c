@@ -210,20 +210,8 @@ static char *sarif_result(const struct report_words *words)
 static char *sarif_head(void)
 {
 	JsonBuilder *builder = json_builder_new();
-	char *text;
+	char *rules, *head;
 
-	json_builder_begin_object(builder);
-	put(builder, "$schema", SARIF_SCHEMA);
-	put(builder, "version", "2.1.0");
-	json_builder_set_member_name(builder, "runs");
-	json_builder_begin_array(builder);
-	json_builder_begin_object(builder);
-	json_builder_set_member_name(builder, "tool");
-	json_builder_begin_object(builder);
-	json_builder_set_member_name(builder, "driver");
-	json_builder_begin_object(builder);
-	put(builder, "name", "npusim");
-	json_builder_set_member_name(builder, "rules");
 	json_builder_begin_array(builder);
 	for (unsigned i = 0; i < VALIDATE_RULE_COUNT; i++) {
 		json_builder_begin_object(builder);
@@ -234,17 +222,13 @@ static char *sarif_head(void)
 		json_builder_end_object(builder);
 	}
 	json_builder_end_array(builder);
-	json_builder_end_object(builder);
-	json_builder_end_object(builder);
-	json_builder_set_member_name(builder, "results");
-	json_builder_begin_array(builder);
-	json_builder_end_array(builder);
-	json_builder_end_object(builder);
-	json_builder_end_array(builder);
-	json_builder_end_object(builder);
-	text = text_of(builder);
-	text[strlen(text) - strlen(SARIF_TAIL) + 1] = '\0'; /* it has no newline */
-	return text;
+	rules = text_of(builder);
+	head = g_strdup_printf("{\"$schema\":\"" SARIF_SCHEMA "\",\"version\":\"2.1.0\",\"runs\":["
+			       "{\"tool\":{\"driver\":{\"name\":\"npusim\",\"rules\":%s}},"
+			       "\"results\":[",
+			       rules);
+	g_free(rules);
+	return head;
 }
 
 /* Where the next result goes: before the tail; 0: the file is empty, -1: it is another's. */

@@ -44,7 +44,6 @@ static void leave(struct validate *v)
 /* What the hook before a call leaves for the one after it. */
 struct note {
 	npu_stack stack;
-	bool refused;
 	GArray *saved; /* of validate_host_send() */
 };
 
@@ -77,17 +76,20 @@ static bool validate_before(struct layer *layer, struct layer_call *call)
 	struct validate *v = (struct validate *)layer;
 	struct note *note = (struct note *)(void *)call->note;
 
+	bool answered;
+
 	if (is_idle(call->op))
 		return false;
 	note->stack = stack_of(call);
 	pthread_mutex_lock(&v->lock);
-	note->refused = validate_memory_before(v, call, note->stack);
+	answered = validate_memory_before(v, call, note->stack) ||
+		   (v->strict && validate_quarantine_before(v, call));
 	note->saved = call->op == DRIVER_OP_halSqTaskSend
 			      ? validate_host_send(v, call->with.halSqTaskSend.dev,
 						   call->with.halSqTaskSend.info)
 			      : NULL;
 	pthread_mutex_unlock(&v->lock);
-	return note->refused;
+	return answered;
 }
 
 static void why_idle(struct validate *v, const struct layer_call *call)
@@ -111,11 +113,12 @@ static void validate_after(struct layer *layer, struct layer_call *call)
 		return;
 	}
 	pthread_mutex_lock(&v->lock);
+	if (v->strict)
+		validate_quarantine_after(v, call);
 	validate_host_sent(note->saved, call->code == DRV_ERROR_NONE);
 	if (call->code == DRV_ERROR_NONE)
 		validate_queue_call(v, call, stack);
-	if (!note->refused)
-		validate_why(v, call, stack);
+	validate_why(v, call, stack);
 	if (call->code == DRV_ERROR_NONE)
 		validate_memory_after(v, call, stack);
 	leave(v);
@@ -167,6 +170,17 @@ static drvError_t validate_block(struct npu_driver *self, uint64_t va, uint64_t 
 	return DRV_ERROR_NONE;
 }
 
+/* What is held back is not the program's. */
+static drvError_t validate_leaks(struct npu_driver *self, npu_line_fn line, void *arg, bool full)
+{
+	struct validate *v = (struct validate *)self;
+
+	pthread_mutex_lock(&v->lock);
+	validate_quarantine_end(v);
+	leave(v);
+	return v->layer.below.npusimLeaks(v->layer.driver.lower, line, arg, full);
+}
+
 static drvError_t validate_mark(struct npu_driver *self, const char *name)
 {
 	struct validate *v = (struct validate *)self;
@@ -196,6 +210,7 @@ static void new_records(struct validate *v)
 	v->objects = objects_new(growth_count, v->growth);
 	v->failed = validate_why_new();
 	v->shares = validate_kept_new();
+	v->held = validate_quarantine_new();
 }
 
 static void free_records(struct validate *v)
@@ -203,6 +218,7 @@ static void free_records(struct validate *v)
 	objects_free(v->objects);
 	g_array_unref(v->failed);
 	g_array_unref(v->shares);
+	g_array_unref(v->held);
 	growth_free(v->growth);
 }
 
@@ -222,6 +238,7 @@ static void validate_end(struct layer *layer)
 	if (active == v)
 		active = NULL;
 	pthread_mutex_lock(&v->lock);
+	validate_quarantine_end(v);
 	tell_last_locked(v);
 	order_free(v->order);
 	accesses_free(v->accesses);
@@ -283,6 +300,7 @@ struct npu_driver *npusim_validate_1(struct npu_driver *lower, const char *mode,
 	v->layer.driver.npusimSetDialect = validate_dialect;
 	v->layer.driver.npusimCheckCopy = validate_check;
 	v->layer.driver.npusimTellBlock = validate_block;
+	v->layer.driver.npusimLeaks = validate_leaks;
 	v->layer.driver.npusimMark = validate_mark;
 	v->layer.driver.npusimReports = validate_reports;
 	pthread_mutex_init(&v->lock, NULL);

@@ -16,6 +16,7 @@
  *   memory.c   memory made and given back
  *   why.c      calls that failed, and what they failed by
  *   growth.c   what grows between marks
+ *   quarantine.c addresses that were given back, under strict
  *   report.c   reports
  *   form.c     reports for programs to read
  *   suppress.c reports that are known
@@ -46,6 +47,7 @@ struct validate {
 	bool cuda;      /* whose memory it is does not matter: access is by mapping */
 	GArray *failed; /* calls, of why.c */
 	GArray *shares; /* of kept.c */
+	GArray *held;   /* ranges, of quarantine.c */
 	uint64_t open;  /* bit d: device d is */
 	uint64_t peers[64]; /* by device: those that it may reach */
 };
@@ -127,6 +129,17 @@ void validate_kept_name_end(struct validate *v, const char *name);
 void validate_kept_end(struct validate *v, const struct object *object, npu_stack stack);
 /* Reports what was given back and is held elsewhere. */
 void validate_kept_look(struct validate *v);
+
+/* ---- quarantine.c: under the lock, and under strict alone ---- */
+
+/* What validate.held is. */
+GArray *validate_quarantine_new(void);
+/* True: the call is answered, with call->code. */
+bool validate_quarantine_before(struct validate *v, struct layer_call *call);
+/* Tries a reservation that failed again, without them. */
+void validate_quarantine_after(struct validate *v, struct layer_call *call);
+/* Gives all of them back; whether there was any. */
+bool validate_quarantine_end(struct validate *v);
 
 /* ---- why.c: under the lock ---- */
 

@@ -48,6 +48,8 @@ static void explain_ending(struct validate *v, const struct ending *ending, npu_
 	struct report report = { .rule = VALIDATE_WRONG_FREE, .now = stack };
 	const struct object *live = NULL;
 
+	if (objects_find(v->objects, ending->kind, ending->key) != NULL)
+		return;
 	for (unsigned kind = 0; kind < OBJECT_BLOCK && live == NULL; kind++)
 		if (kind != ending->kind)
 			live = objects_find(v->objects, kind, ending->key);
@@ -67,6 +69,15 @@ static void explain_handle(struct validate *v, const void *handle, npu_stack sta
 
 	if (old != NULL && objects_find(v->objects, OBJECT_HANDLE, key_of(handle)) == NULL)
 		validate_why_ended(stack, VALIDATE_STALE_HANDLE, old, old->key);
+}
+
+/* Where nothing is reserved. */
+static void explain_address(struct validate *v, uint64_t va, npu_stack stack)
+{
+	const struct object *old = objects_ended(v->objects, false, va, false);
+
+	if (old != NULL && objects_meeting(v->objects, OBJECT_RESERVATION, va, va + 1) == NULL)
+		validate_why_ended(stack, VALIDATE_STALE_ADDRESS, old, va);
 }
 
 /* ---- what failed before ---- */
@@ -441,6 +452,7 @@ static void explain(struct validate *v, const struct layer_call *call, npu_stack
 	case DRIVER_OP_halMemMap:
 	case DRIVER_OP_halMemMapNoAccess: /* with the same arguments */
 		explain_handle(v, with->halMemMap.handle, stack);
+		explain_address(v, key_of(with->halMemMap.ptr), stack);
 		break;
 	case DRIVER_OP_halMemExportToShareableHandle:
 		explain_handle(v, with->halMemExportToShareableHandle.handle, stack);

@@ -95,6 +95,27 @@ static void copies_after_failed_map(void)
 	MUST(aclrtReleaseMemAddress(mapping.va));
 }
 
+/* The unmap fails, and nobody looks. */
+static void releases_what_is_mapped(void)
+{
+	struct mapping mapping = map();
+
+	printf("unmap %d\n", aclrtUnmapMem(mapping.va));
+	printf("release %d\n", aclrtReleaseMemAddress(mapping.va));
+	unmap(mapping);
+}
+
+/* Peer access fails, and nobody looks. */
+static void copies_without_peer(void)
+{
+	struct mapping mapping = map_far();
+
+	printf("peer %d\n", aclrtDeviceEnablePeerAccess(1, 0));
+	MUST(aclrtMemcpyAsync(mapping.va, MIB, device, MIB, ACL_MEMCPY_DEVICE_TO_DEVICE, one));
+	printf("copied %d\n", aclrtSynchronizeStream(one) != ACL_SUCCESS);
+	unmap(mapping);
+}
+
 static void maps_again(void)
 {
 	struct mapping mapping = map_too_much();
@@ -109,17 +130,25 @@ static void maps_again(void)
 
 /* ---- memory that another process has ---- */
 
-/* Run by keeper_start(), in a process of its own: holds a share until its stdin ends. */
+/* Run by keeper_start(), in a process of its own: holds a share, or what has a key, until its stdin
+ * ends. */
 static void holds_share(void)
 {
+	const char *shared = getenv("CASE_SHARE"), *key = getenv("CASE_KEY");
 	aclrtDrvMemHandle handle;
+	void *opened;
 	char end;
 
-	MUST(aclrtMemImportFromShareableHandle(strtoull(getenv("CASE_SHARE"), NULL, 0), 0,
-					       &handle));
+	if (key != NULL)
+		MUST(aclrtIpcMemImportByKey(&opened, key, 0));
+	else
+		MUST(aclrtMemImportFromShareableHandle(strtoull(shared, NULL, 0), 0, &handle));
 	if (write(STDOUT_FILENO, "held", 4) != 4 || read(STDIN_FILENO, &end, 1) != 0)
 		exit(4);
-	MUST(aclrtFreePhysical(handle));
+	if (key != NULL)
+		MUST(aclrtIpcMemClose(key));
+	else
+		MUST(aclrtFreePhysical(handle));
 }
 
 struct keeper {
@@ -127,11 +156,9 @@ struct keeper {
 	pid_t pid;
 };
 
-static struct keeper keeper_start(aclrtDrvMemHandle handle)
+static void share_handle(aclrtDrvMemHandle handle)
 {
-	struct keeper keeper;
-	int in[2], out[2];
-	char text[32], held[4];
+	char text[32];
 	uint64_t share;
 
 	MUST(aclrtMemExportToShareableHandle(handle, ACL_MEM_HANDLE_TYPE_NONE,
@@ -139,6 +166,14 @@ static struct keeper keeper_start(aclrtDrvMemHandle handle)
 					     &share));
 	snprintf(text, sizeof(text), "%#llx", (unsigned long long)share);
 	setenv("CASE_SHARE", text, 1);
+}
+
+static struct keeper keeper_start(void)
+{
+	struct keeper keeper;
+	int in[2], out[2];
+	char held[4];
+
 	if (pipe(in) != 0 || pipe(out) != 0)
 		exit(4);
 	keeper.pid = fork();
@@ -171,8 +206,10 @@ static void keeper_end(struct keeper keeper)
 static void frees_what_is_kept(void)
 {
 	struct mapping mapping = map();
-	struct keeper keeper = keeper_start(mapping.handle);
+	struct keeper keeper;
 
+	share_handle(mapping.handle);
+	keeper = keeper_start();
 	unmap(mapping);
 	MUST(npusimMark("shared"));
 	keeper_end(keeper);
@@ -181,14 +218,64 @@ static void frees_what_is_kept(void)
 static void frees_after_importer(void)
 {
 	struct mapping mapping = map();
-	struct keeper keeper = keeper_start(mapping.handle);
+	struct keeper keeper;
 
+	share_handle(mapping.handle);
+	keeper = keeper_start();
 	MUST(aclrtFreePhysical(mapping.handle)); /* it stays mapped, so it is no other's alone */
 	MUST(npusimMark("shared"));
 	keeper_end(keeper);
 	MUST(aclrtUnmapMem(mapping.va));
 	MUST(aclrtReleaseMemAddress(mapping.va));
 	MUST(npusimMark("shared"));
+}
+
+static void frees_what_has_key(void)
+{
+	struct keeper keeper;
+	char key[65];
+
+	MUST(aclrtIpcMemGetExportKey(device, 4 * MIB, key, sizeof(key),
+				     ACL_RT_IPC_MEM_EXPORT_FLAG_DISABLE_PID_VALIDATION));
+	setenv("CASE_KEY", key, 1);
+	keeper = keeper_start();
+	MUST(aclrtFree(device));
+	device = NULL;
+	MUST(npusimMark("shared"));
+	keeper_end(keeper);
+	MUST(aclrtIpcMemClose(key));
+}
+
+/* ---- strict ---- */
+
+static void maps_where_it_was(void)
+{
+	struct mapping mapping = map();
+	void *next;
+
+	MUST(aclrtUnmapMem(mapping.va));
+	MUST(aclrtReleaseMemAddress(mapping.va));
+	MUST(aclrtReserveMemAddress(&next, 2 * MIB, 0, NULL, 1));
+	printf("elsewhere %d\n", next != mapping.va);
+	if (next != mapping.va)
+		printf("map %d\n", aclrtMapMem(mapping.va, 2 * MIB, 0, mapping.handle, 0));
+	MUST(aclrtFreePhysical(mapping.handle));
+	MUST(aclrtReleaseMemAddress(next));
+}
+
+/* More than the window has, one after the other; then where the last was. */
+static void reserves_in_turn(void)
+{
+	void *first, *next;
+
+	for (int i = 0; i < 200; i++) {
+		MUST(aclrtReserveMemAddress(&next, (size_t)100 << 30, 0, NULL, 1));
+		MUST(aclrtReleaseMemAddress(next));
+	}
+	first = next;
+	MUST(aclrtReserveMemAddress(&next, (size_t)1 << 30, 0, first, 1));
+	printf("wanted %d\n", next == first);
+	MUST(aclrtReleaseMemAddress(next));
 }
 
 /* ---- numbers, with ASCEND_RT_VISIBLE_DEVICES=1 ---- */
@@ -224,10 +311,15 @@ const struct validate_case rules_cases[] = {
 	CASE(peer_without_access),
 	CASE(peer_with_access),
 	CASE(copies_after_failed_map),
+	CASE(releases_what_is_mapped),
+	CASE(copies_without_peer),
 	CASE(maps_again),
 	CASE(holds_share),
 	CASE(frees_what_is_kept),
 	CASE(frees_after_importer),
+	CASE(frees_what_has_key),
+	CASE(maps_where_it_was),
+	CASE(reserves_in_turn),
 	CASE(takes_driver_number),
 	CASE(takes_own_number),
 	CASE(takes_right_numbers),
