@@ -40,7 +40,7 @@ static enum side side_of(struct validate *v, uint64_t va)
 	struct npu_place place;
 	const struct object *object;
 
-	if (v->layer.below.npusimPlace(v->layer.driver.lower, va, &place) == DRV_ERROR_NONE) {
+	if (validate_place(v, va, &place)) {
 		if (npu_place_is_translated(&place))
 			return place.owner == NPU_OWNER_HOST ? SIDE_HOST : SIDE_DEVICE;
 		return place.kind == NPU_PLACE_PAGEABLE || place.kind == NPU_PLACE_PINNED
@@ -116,8 +116,8 @@ static const struct object *asked_for(struct validate *v, uint64_t va)
 		return object;
 	object = objects_before(v->objects, OBJECT_ALLOCATION, va);
 	if (object == NULL || va - object->key >= object->bytes + (UINT64_C(1) << 30) ||
-	    v->layer.below.npusimPlace(v->layer.driver.lower, va, &place) != DRV_ERROR_NONE ||
-	    place.kind != NPU_PLACE_DEVICE || place.base != object->key)
+	    !validate_place(v, va, &place) || place.kind != NPU_PLACE_DEVICE ||
+	    place.base != object->key)
 		return NULL;
 	return object;
 }

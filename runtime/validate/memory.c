@@ -62,7 +62,7 @@ static void tell_wrong_call(const struct object *object, npu_stack stack)
 	if (call == NULL ||
 	    strcmp(call, object->kind == OBJECT_PINNED ? "aclrtFree" : "aclrtFreeHost") != 0)
 		return;
-	report_make(&report, "%s gives %#llx back, which is a %s: %s is its call", call,
+	report_make(&report, "%s gives %#llx (%s) back: %s is its call", call,
 		    (unsigned long long)object->key, object_name(object->kind),
 		    object_ender(object->kind));
 }

@@ -168,7 +168,7 @@ void objects_end_of(struct objects *objects, uint32_t dev, npu_stack stack)
 			const struct object *object = g_tree_node_value(node);
 
 			next = g_tree_node_next(node);
-			if (dev == OBJECT_NO_DEVICE || object->dev == dev)
+			if (object->dev == dev)
 				objects_end(objects, object->kind, object->key, stack);
 		}
 	}

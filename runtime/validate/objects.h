@@ -82,7 +82,7 @@ void objects_end(struct objects *objects, enum object_kind kind, uint64_t key, n
  * handle. NULL: none is known. */
 const struct object *objects_ended(const struct objects *objects, bool handle, uint64_t key,
 				   bool exact);
-/* The device is closed, and what the process had there is gone; OBJECT_NO_DEVICE: all of it. */
+/* The device is closed, and what the process had there is gone. */
 void objects_end_of(struct objects *objects, uint32_t dev, npu_stack stack);
 void objects_each(struct objects *objects, void (*fn)(void *arg, const struct object *object),
 		  void *arg);

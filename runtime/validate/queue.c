@@ -230,11 +230,43 @@ static void copy(struct validate *v, uint64_t dst, uint64_t src, uint64_t bytes,
 	move(&host, dst, src, bytes);
 }
 
-static void copy_rows(struct validate *v, const struct drvMem2D *rows, npu_stack stack)
+void validate_each_copy(struct validate *v, const struct layer_call *call, npu_stack stack,
+			validate_copy_fn fn)
 {
-	for (unsigned long long i = 0; i < rows->height; i++)
-		copy(v, (uintptr_t)rows->dst + i * rows->dpitch,
-		     (uintptr_t)rows->src + i * rows->spitch, rows->width, stack);
+	const union layer_arguments *with = &call->with;
+	const struct drvMem2D *rows;
+	bool bad;
+
+	switch (call->op) {
+	case DRIVER_OP_drvMemcpy:
+		fn(v, with->drvMemcpy.dst, with->drvMemcpy.src, with->drvMemcpy.count, stack);
+		break;
+	case DRIVER_OP_halMemcpy2D:
+		rows = with->halMemcpy2D.copy != NULL &&
+				       with->halMemcpy2D.copy->type == DEVMM_MEMCPY2D_SYNC
+			       ? &with->halMemcpy2D.copy->copy2d
+			       : NULL;
+		for (unsigned long long i = 0; rows != NULL && i < rows->height; i++)
+			fn(v, (uintptr_t)rows->dst + i * rows->dpitch,
+			   (uintptr_t)rows->src + i * rows->spitch, rows->width, stack);
+		break;
+	case DRIVER_OP_halMemcpyBatch:
+		bad = with->halMemcpyBatch.dst == NULL || with->halMemcpyBatch.src == NULL ||
+		      with->halMemcpyBatch.size == NULL;
+		for (size_t i = 0; !bad && i < with->halMemcpyBatch.count; i++)
+			fn(v, with->halMemcpyBatch.dst[i], with->halMemcpyBatch.src[i],
+			   with->halMemcpyBatch.size[i], stack);
+		break;
+	case DRIVER_OP_drvMemsetD8:
+		fn(v, with->drvMemsetD8.dst, 0, with->drvMemsetD8.num, stack);
+		break;
+	case DRIVER_OP_npusimFill:
+		fn(v, with->npusimFill.dst, 0,
+		   (uint64_t)with->npusimFill.count * with->npusimFill.pattern_bytes, stack);
+		break;
+	default:
+		break;
+	}
 }
 
 /* ---- what is known to be done ---- */
@@ -339,29 +371,11 @@ void validate_queue_call(struct validate *v, const struct layer_call *call, npu_
 					order_event_name(with->halResourceIdFree.dev,
 							 with->halResourceIdFree.in->resourceId));
 		break;
-	case DRIVER_OP_drvMemcpy:
-		copy(v, with->drvMemcpy.dst, with->drvMemcpy.src, with->drvMemcpy.count, stack);
-		break;
-	case DRIVER_OP_halMemcpy2D:
-		if (with->halMemcpy2D.copy->type == DEVMM_MEMCPY2D_SYNC)
-			copy_rows(v, &with->halMemcpy2D.copy->copy2d, stack);
-		break;
-	case DRIVER_OP_halMemcpyBatch:
-		for (size_t i = 0; i < with->halMemcpyBatch.count; i++)
-			copy(v, with->halMemcpyBatch.dst[i], with->halMemcpyBatch.src[i],
-			     with->halMemcpyBatch.size[i], stack);
-		break;
-	case DRIVER_OP_drvMemsetD8:
-		copy(v, with->drvMemsetD8.dst, 0, with->drvMemsetD8.num, stack);
-		break;
-	case DRIVER_OP_npusimFill:
-		copy(v, with->npusimFill.dst, 0,
-		     (uint64_t)with->npusimFill.count * with->npusimFill.pattern_bytes, stack);
-		break;
 	case DRIVER_OP_halDeviceClose:
 		accesses_unhash(v->accesses, 0, UINT64_MAX);
 		break;
 	default:
+		validate_each_copy(v, call, stack, copy);
 		break;
 	}
 	validate_settle(v);

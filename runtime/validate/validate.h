@@ -52,6 +52,12 @@ struct validate {
 	uint64_t peers[64]; /* by device: those that it may reach */
 };
 
+/* What the model knows of an address; false: it is no model. */
+static inline bool validate_place(const struct validate *v, uint64_t va, struct npu_place *out)
+{
+	return v->layer.below.npusimPlace(v->layer.driver.lower, va, out) == DRV_ERROR_NONE;
+}
+
 static inline uint64_t key_of(const void *pointer)
 {
 	return (uint64_t)(uintptr_t)pointer;
@@ -63,6 +69,11 @@ const char *validate_range(struct validate *v, uint64_t begin, uint64_t end);
 /* ---- queue.c: after the call, which succeeded, under the lock ---- */
 
 void validate_queue_call(struct validate *v, const struct layer_call *call, npu_stack stack);
+/* Calls fn for each copy or fill (src 0) that the call asks for at once. */
+typedef void (*validate_copy_fn)(struct validate *v, uint64_t dst, uint64_t src, uint64_t bytes,
+				 npu_stack stack);
+void validate_each_copy(struct validate *v, const struct layer_call *call, npu_stack stack,
+			validate_copy_fn fn);
 void validate_told(struct validate *v, uint32_t dev, enum npu_order what, uint32_t id,
 		   uint64_t value);
 /* Forgets accesses that the host knows to be done. */

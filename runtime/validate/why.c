@@ -55,7 +55,7 @@ static void explain_ending(struct validate *v, const struct ending *ending, npu_
 			live = objects_find(v->objects, kind, ending->key);
 	if (live != NULL && (old == NULL || old->kind != ending->kind)) {
 		report.made = live->made;
-		report_make(&report, "%s is called with %#llx, which is a %s: %s gives it back",
+		report_make(&report, "%s is called with %#llx (%s): %s gives it back",
 			    call_of(stack), (unsigned long long)ending->key,
 			    object_name(live->kind), object_ender(live->kind));
 	} else if (old != NULL) {
@@ -244,7 +244,7 @@ static bool explain_access(struct validate *v, const struct use *use, uint64_t a
 	}
 	if (closed)
 		report_make(&report, "%s %s %s, to which %s", call_of(use->stack), does,
-			    validate_range(v, use->begin, use->end),
+			    validate_range(v, at, use->end),
 			    object->access != 0 ? "no device that could do it has access"
 						: "nobody was ever given access");
 	else
@@ -252,7 +252,7 @@ static bool explain_access(struct validate *v, const struct use *use, uint64_t a
 			    "%s %s %s, memory of device %u, by device %u, which may not reach it: "
 			    "aclrtDeviceEnablePeerAccess(%u, 0) is to be called with device %u "
 			    "current",
-			    call_of(use->stack), does, validate_range(v, use->begin, use->end),
+			    call_of(use->stack), does, validate_range(v, at, use->end),
 			    place->owner, use->reacher, place->owner, use->reacher);
 	return true;
 }
@@ -267,9 +267,8 @@ static bool explain_use(struct validate *v, const struct use *use)
 		object = objects_around(v->objects, at);
 		if (object == NULL)
 			break;
-		if (v->layer.below.npusimPlace(v->layer.driver.lower, at, &place) ==
-			    DRV_ERROR_NONE &&
-		    npu_place_is_translated(&place) && explain_access(v, use, at, object, &place))
+		if (validate_place(v, at, &place) && npu_place_is_translated(&place) &&
+		    explain_access(v, use, at, object, &place))
 			return true;
 		if (object->kind != OBJECT_MAPPING)
 			return false;
@@ -289,8 +288,8 @@ static uint32_t owner_of(struct validate *v, uint64_t va)
 {
 	struct npu_place place;
 
-	return v->layer.below.npusimPlace(v->layer.driver.lower, va, &place) == DRV_ERROR_NONE &&
-			       npu_place_is_translated(&place) && place.owner != NPU_OWNER_HOST
+	return validate_place(v, va, &place) && npu_place_is_translated(&place) &&
+			       place.owner != NPU_OWNER_HOST
 		       ? place.owner
 		       : OBJECT_NO_DEVICE;
 }
@@ -405,38 +404,6 @@ static bool explain_by_failure(struct validate *v, const struct layer_call *call
 	return follows(v, stack, va, CAUSE(UNMAP), va, end != 0 ? end : in->key + in->bytes);
 }
 
-static void explain_copies(struct validate *v, const struct layer_call *call, npu_stack stack)
-{
-	const union layer_arguments *with = &call->with;
-	const struct MEMCPY2D *rows = with->halMemcpy2D.copy;
-
-	switch (call->op) {
-	case DRIVER_OP_drvMemcpy:
-		validate_why_copy(v, with->drvMemcpy.dst, with->drvMemcpy.src,
-				  with->drvMemcpy.count, stack);
-		break;
-	case DRIVER_OP_halMemcpy2D:
-		if (rows != NULL)
-			validate_why_copy(v, key_of(rows->copy2d.dst), key_of(rows->copy2d.src),
-					  rows->copy2d.width, stack);
-		break;
-	case DRIVER_OP_drvMemsetD8:
-		validate_why_copy(v, with->drvMemsetD8.dst, 0, with->drvMemsetD8.num, stack);
-		break;
-	case DRIVER_OP_npusimFill:
-		validate_why_copy(v, with->npusimFill.dst, 0,
-				  with->npusimFill.count * with->npusimFill.pattern_bytes, stack);
-		break;
-	case DRIVER_OP_drvMemGetAttribute: /* a program may ask of any address; a copy may not */
-		if (g_str_has_prefix(call_of(stack), "aclrtMemcpy") ||
-		    g_str_has_prefix(call_of(stack), "aclrtMemset"))
-			validate_why_copy(v, with->drvMemGetAttribute.va, 0, 1, stack);
-		break;
-	default:
-		break;
-	}
-}
-
 static void explain(struct validate *v, const struct layer_call *call, npu_stack stack)
 {
 	const union layer_arguments *with = &call->with;
@@ -463,8 +430,13 @@ static void explain(struct validate *v, const struct layer_call *call, npu_stack
 	case DRIVER_OP_halMemSetAccess:
 		explain_set_access(v, call, stack);
 		break;
+	case DRIVER_OP_drvMemGetAttribute: /* a program may ask of any address; a copy may not */
+		if (g_str_has_prefix(call_of(stack), "aclrtMemcpy") ||
+		    g_str_has_prefix(call_of(stack), "aclrtMemset"))
+			validate_why_copy(v, with->drvMemGetAttribute.va, 0, 1, stack);
+		break;
 	default:
-		explain_copies(v, call, stack);
+		validate_each_copy(v, call, stack, validate_why_copy);
 		break;
 	}
 }
