@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #define HOLDERS_MAX 16u
+#define LOOK_EVERY  1024u
 
 /* A handle that was exported, or an allocation that was given a name. */
 struct share {
@@ -39,6 +40,8 @@ void validate_kept_share(struct validate *v, const struct object *object, uint64
 {
 	struct share share = { .shareable = shareable, .name = g_strdup(name) };
 
+	if (v->shares->len % LOOK_EVERY == LOOK_EVERY - 1)
+		validate_kept_look(v); /* where nobody marks, those that are gone go here */
 	share.key = object->key;
 	share.bytes = object->bytes;
 	share.made = object->made;

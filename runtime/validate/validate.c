@@ -75,7 +75,6 @@ static bool validate_before(struct layer *layer, struct layer_call *call)
 {
 	struct validate *v = (struct validate *)layer;
 	struct note *note = (struct note *)(void *)call->note;
-
 	bool answered;
 
 	if (is_idle(call->op))

@@ -82,7 +82,7 @@ static void explain_address(struct validate *v, uint64_t va, npu_stack stack)
 
 /* ---- what failed before ---- */
 
-enum failed { FAILED_RESERVE, FAILED_MAP, FAILED_ACCESS, FAILED_UNMAP, FAILED_PEER };
+enum failed { FAILED_MAP, FAILED_ACCESS, FAILED_UNMAP, FAILED_PEER };
 #define CAUSE(what) (1u << FAILED_##what)
 
 /* Until the same is done with success, or the addresses are given back. */
@@ -106,11 +106,6 @@ static bool subject_of(const struct layer_call *call, struct failure *out)
 
 	*out = (struct failure){ .code = call->code };
 	switch (call->op) {
-	case DRIVER_OP_halMemAddressReserve:
-		out->what = FAILED_RESERVE;
-		out->begin = key_of(with->halMemAddressReserve.addr);
-		bytes = with->halMemAddressReserve.size;
-		break;
 	case DRIVER_OP_halMemMap:
 	case DRIVER_OP_halMemMapNoAccess: /* with the same arguments */
 		out->what = FAILED_MAP;
@@ -275,7 +270,7 @@ static bool explain_use(struct validate *v, const struct use *use)
 	}
 	if (object != NULL)
 		return false;
-	if (follows(v, use->stack, use->begin, CAUSE(MAP) | CAUSE(RESERVE), use->begin, use->end))
+	if (follows(v, use->stack, use->begin, CAUSE(MAP), use->begin, use->end))
 		return true;
 	old = objects_ended(v->objects, false, use->begin, false);
 	if (old == NULL || use->queued || objects_around(v->objects, use->begin) != NULL)
@@ -371,37 +366,30 @@ static void explain_set_access(struct validate *v, const struct layer_call *call
 static bool explain_by_failure(struct validate *v, const struct layer_call *call, npu_stack stack)
 {
 	const union layer_arguments *with = &call->with;
-	const struct object *in;
-	bool needs_mapping = false;
-	uint64_t va, end = 0;
+	const struct object *object;
+	uint64_t va;
 
 	switch (call->op) {
 	case DRIVER_OP_halMemMap:
 	case DRIVER_OP_halMemMapNoAccess: /* with the same arguments */
 		va = key_of(with->halMemMap.ptr);
-		end = va + with->halMemMap.size;
-		break;
+		return follows(v, stack, va, CAUSE(UNMAP), va, va + with->halMemMap.size);
 	case DRIVER_OP_halMemAddressFree:
 		va = key_of(with->halMemAddressFree.ptr);
-		break;
+		object = objects_find(v->objects, OBJECT_RESERVATION, va);
+		return object != NULL &&
+		       follows(v, stack, va, CAUSE(UNMAP), va, va + object->bytes);
 	case DRIVER_OP_halMemUnmap:
 		va = key_of(with->halMemUnmap.ptr);
-		needs_mapping = true;
 		break;
 	case DRIVER_OP_halMemRetainAllocationHandle:
 		va = key_of(with->halMemRetainAllocationHandle.ptr);
-		needs_mapping = true;
 		break;
 	default:
 		return false;
 	}
-	in = objects_meeting(v->objects, OBJECT_RESERVATION, va, va + 1);
-	if (in == NULL)
-		return follows(v, stack, va, CAUSE(RESERVE), va, va + 1);
-	if (needs_mapping)
-		return objects_find(v->objects, OBJECT_MAPPING, va) == NULL &&
-		       follows(v, stack, va, CAUSE(MAP), va, va + 1);
-	return follows(v, stack, va, CAUSE(UNMAP), va, end != 0 ? end : in->key + in->bytes);
+	return objects_find(v->objects, OBJECT_MAPPING, va) == NULL &&
+	       follows(v, stack, va, CAUSE(MAP), va, va + 1);
 }
 
 static void explain(struct validate *v, const struct layer_call *call, npu_stack stack)
@@ -455,8 +443,8 @@ static void note(struct validate *v, const struct layer_call *call)
 		object = objects_find(v->objects, OBJECT_RESERVATION,
 				      key_of(with->halMemAddressFree.ptr));
 		if (object != NULL)
-			forget(v, CAUSE(RESERVE) | CAUSE(MAP) | CAUSE(ACCESS) | CAUSE(UNMAP),
-			       object->key, object->key + object->bytes);
+			forget(v, CAUSE(MAP) | CAUSE(ACCESS) | CAUSE(UNMAP), object->key,
+			       object->key + object->bytes);
 		break;
 	case DRIVER_OP_halMemUnmap:
 		forget(v, CAUSE(ACCESS), done.begin, done.end);
