@@ -93,9 +93,16 @@ static const struct {
 	const char *name;
 	bool bridge; /* between Python and a function of C */
 } own_names[] = {
-	{ "libascendcl.so", false }, { "libacl_rt.so", false },       { "libascend_hal.so", false },
-	{ "libcuda.so", false },     { "libcudart.so", false },       { "backend-sim.so", false },
-	{ "backend-hw.so", false },  { "npusim-validate.so", false }, { "libffi.so", true },
+	{ "libascendcl.so", false },
+	{ "libacl_rt.so", false },
+	{ "libascend_hal.so", false },
+	{ "libcuda.so", false },
+	{ "libcudart.so", false },
+	{ "backend-sim.so", false },
+	{ "backend-hw.so", false },
+	{ "npusim-validate.so", false },
+	{ "libnpusim-record.so", false },
+	{ "libffi.so", true },
 	{ "_ctypes.", true },
 };
 
