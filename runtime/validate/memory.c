@@ -75,7 +75,7 @@ static void tell_wrong_call(const struct object *object, npu_stack stack)
 	if (call == NULL ||
 	    strcmp(call, object->kind == OBJECT_PINNED ? "aclrtFree" : "aclrtFreeHost") != 0)
 		return;
-	report_make(&report, "%s gives %#llx back, which is a %s: %s is its call", call,
+	report_make(&report, "%s gives %#llx back, which is the %s: %s is its call", call,
 		    (unsigned long long)object->key, object_name(object->kind),
 		    object_ender(object->kind));
 }
@@ -135,7 +135,10 @@ static void explain_ending(struct validate *v, const struct layer_call *call,
 	bool handle = ending->kind == OBJECT_HANDLE;
 	const struct object *old = objects_ended(v->objects, handle, ending->key, true);
 	struct report report = { .rule = VALIDATE_WRONG_FREE, .now = stack };
+	struct ending live_ending = *ending;
 
+	if (find_ending(v, &live_ending) != NULL)
+		return; /* it is there, and its time has not come: a reservation with mappings */
 	if (old != NULL && old->kind == ending->kind) {
 		tell_ended(call, stack, VALIDATE_DOUBLE_FREE, old, ending->key);
 		return;
@@ -146,7 +149,7 @@ static void explain_ending(struct validate *v, const struct layer_call *call,
 		if (live == NULL || kind == ending->kind)
 			continue;
 		report.made = live->made;
-		report_make(&report, "%s is called with %#llx, which is a %s: %s gives it back",
+		report_make(&report, "%s is called with %#llx, which is the %s: %s gives it back",
 			    call_name(stack, call), (unsigned long long)ending->key,
 			    object_name(kind), object_ender(kind));
 		return;

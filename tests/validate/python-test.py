@@ -95,8 +95,8 @@ def run(folder, text, **more):
     pathlib.Path(folder, 'train.py').write_text(text, encoding='utf-8')
     env = {name: value for name, value in os.environ.items() if not name.startswith('NPUSIM_')}
     env.update({'NPUSIM_NODE': NODE, 'NPUSIM_DEVICES': '1', 'NPUSIM_HBM': '1G',
-                'NPUSIM_LEAKS': 'off', 'NPUSIM_FAILURES': 'off', 'NPUSIM_VALIDATE': 'on', 'PYTHONPATH': folder,
-                'LD_LIBRARY_PATH': os.path.dirname(LIBRARY), **more})
+                'NPUSIM_LEAKS': 'off', 'NPUSIM_FAILURES': 'off', 'NPUSIM_VALIDATE': 'on',
+                'PYTHONPATH': folder, 'LD_LIBRARY_PATH': os.path.dirname(LIBRARY), **more})
     done = subprocess.run([sys.executable, 'train.py'], env=env, stderr=subprocess.PIPE,
                           encoding='utf-8', check=False, timeout=60, cwd=folder)
     if done.returncode != 0:
