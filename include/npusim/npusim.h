@@ -85,6 +85,7 @@ NPUSIM_PUBLIC int npusim_physical(int device, uint64_t va, uint64_t *pa, uint64_
  * time. Any thread.
  *
  * Returns: 0, or an aclError: 100000 @ptr is null or @size is 0; 500000 there is no backend.
+ * libcuda.so.1 has this function, too, and answers a CUresult: 1 for an argument, 3 before cuInit.
  * Since: 0.4.
  */
 NPUSIM_PUBLIC int npusimBlock(const void *ptr, size_t size);
@@ -158,7 +159,7 @@ NPUSIM_PUBLIC char *npusim_settings_check(void);
  * time. Any thread. From Python: ctypes.CDLL("libascendcl.so").npusimMark(b"step").
  *
  * Returns: 0, or an aclError: 100000 @name is null; 500000 there is no driver; aclGetRecentErrMsg()
- * has the words. Since: 0.1.
+ * has the words. From libcuda.so.1, as npusimBlock(). Since: 0.1.
  */
 NPUSIM_PUBLIC int npusimMark(const char *name);
 

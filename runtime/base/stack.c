@@ -2,10 +2,12 @@
  *
  * Call stacks: glibc unwinds, a table keeps each stack once, libdw names lines. libdw is loaded
  * when the first stack is put in words: a process that prints none needs no debug information.
+ * From the first frame of a Python interpreter on, Python's own frames follow.
  */
 #include "base/stack.h"
 
 #include "base/base.h"
+#include "base/python.h"
 
 #include <dlfcn.h>
 #include <execinfo.h>
@@ -19,6 +21,7 @@
 #define OWN_FRAMES_MAX 16 /* of npusim, between the program and npu_stack_here() */
 #define STACKS_MAX     (1u << 20)
 #define SLOTS_FIRST    1024u
+#define PYTHON         (UINT64_C(1) << 63) /* a frame is the address of a struct npu_python_frame */
 
 struct kept {
 	uint64_t hash;
@@ -69,6 +72,8 @@ void npu_stack_use(unsigned unset)
 		backtrace(warm, 2); /* the first call loads libgcc */
 	}
 	depth = stacks == NULL || slots == NULL ? 0 : unset;
+	if (depth > 0)
+		npu_python_find();
 	if (depth > 0 && !forks)
 		forks = pthread_atfork(before_fork, after_fork, after_fork) == 0;
 	pthread_mutex_unlock(&lock);
@@ -76,30 +81,46 @@ void npu_stack_use(unsigned unset)
 
 /* ---- whose a frame is ---- */
 
-/* npusim's objects, once known: their text ranges do not change. */
+/* Objects that have no frames of the program, once known: their text ranges do not change. */
 struct range {
 	uintptr_t begin, end;
+	bool bridge;
 };
-static struct range own[8];
+static struct range own[16];
 static _Atomic unsigned own_count;
 
-static bool is_own_name(const char *path)
+static const struct {
+	const char *name;
+	bool bridge; /* between Python and a function of C */
+} own_names[] = {
+	{ "libascendcl.so", false },
+	{ "libacl_rt.so", false },
+	{ "libascend_hal.so", false },
+	{ "libcuda.so", false },
+	{ "libcudart.so", false },
+	{ "backend-sim.so", false },
+	{ "backend-hw.so", false },
+	{ "npusim-validate.so", false },
+	{ "libnpusim-record.so", false },
+	{ "libffi.so", true },
+	{ "_ctypes.", true },
+};
+
+static bool find_name(const char *path, bool *out_bridge)
 {
-	static const char *const names[] = { "libascendcl.so",   "libacl_rt.so",
-					     "libascend_hal.so", "libcuda.so",
-					     "libcudart.so",     "backend-sim.so",
-					     "backend-hw.so",    "npusim-validate.so" };
 	const char *base = strrchr(path, '/');
 
 	base = base == NULL ? path : base + 1;
-	for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		if (strncmp(base, names[i], strlen(names[i])) == 0)
+	for (unsigned i = 0; i < sizeof(own_names) / sizeof(own_names[0]); i++)
+		if (strncmp(base, own_names[i].name, strlen(own_names[i].name)) == 0) {
+			*out_bridge = own_names[i].bridge;
 			return true;
+		}
 	return false;
 }
 
-/* Looks an address up where no range of ours has it. Whether it is npusim's. */
-static bool is_own(void *address)
+/* Whether an address is in such an object; looked up where none that is known has it. */
+static bool is_own(void *address, bool *out_bridge)
 {
 	uintptr_t at = (uintptr_t)address;
 	unsigned known = atomic_load_explicit(&own_count, memory_order_acquire);
@@ -109,17 +130,22 @@ static bool is_own(void *address)
 	struct dl_find_object object;
 
 	for (unsigned i = 0; i < known; i++)
-		if (at >= own[i].begin && at < own[i].end)
+		if (at >= own[i].begin && at < own[i].end) {
+			*out_bridge = own[i].bridge;
 			return true;
+		}
 	if (at >= foreign.begin && at < foreign.end)
 		return false;
 	if (_dl_find_object(address, &object) != 0)
 		return false;
-	found = (struct range){ (uintptr_t)object.dlfo_map_start, (uintptr_t)object.dlfo_map_end };
-	if (dladdr(address, &info) == 0 || info.dli_fname == NULL || !is_own_name(info.dli_fname)) {
+	found = (struct range){ (uintptr_t)object.dlfo_map_start, (uintptr_t)object.dlfo_map_end,
+				false };
+	if (dladdr(address, &info) == 0 || info.dli_fname == NULL ||
+	    !find_name(info.dli_fname, &found.bridge)) {
 		foreign = found;
 		return false;
 	}
+	*out_bridge = found.bridge;
 	pthread_mutex_lock(&lock);
 	known = atomic_load(&own_count);
 	if (known < sizeof(own) / sizeof(own[0])) {
@@ -210,20 +236,40 @@ static npu_stack keep(void *const *frames, unsigned count, const void *entry)
 	return stack;
 }
 
+/* The frames of C up to the interpreter's first give way to those of Python. How many there are. */
+static unsigned add_python(void **frames, unsigned count)
+{
+	const struct npu_python_frame *found[NPU_STACK_FULL];
+	unsigned native = 0, more;
+
+	while (native < count && !npu_python_has(frames[native]))
+		native++;
+	if (native == count)
+		return count;
+	more = npu_python_frames(found, depth - native);
+	for (unsigned i = 0; i < more; i++)
+		frames[native + i] = (void *)((uintptr_t)found[i] | PYTHON);
+	return more > 0 ? native + more : count;
+}
+
 npu_stack npu_stack_here(void)
 {
 	void *frames[OWN_FRAMES_MAX + NPU_STACK_FULL], *entry = NULL;
+	bool bridge;
 	int got, first;
 
 	if (depth == 0)
 		return 0;
 	got = backtrace(frames, (int)(OWN_FRAMES_MAX + depth));
-	for (first = 0; first < got && first < OWN_FRAMES_MAX && is_own(frames[first]); first++)
-		entry = frames[first];
+	for (first = 0; first < got && first < OWN_FRAMES_MAX && is_own(frames[first], &bridge);
+	     first++)
+		entry = bridge ? entry : frames[first];
 	got -= first;
 	if (got > (int)depth)
 		got = (int)depth;
-	return got <= 0 ? 0 : keep(frames + first, (unsigned)got, entry);
+	if (got <= 0)
+		return 0;
+	return keep(frames + first, add_python(frames + first, (unsigned)got), entry);
 }
 
 /* ---- in words ---- */
@@ -315,9 +361,16 @@ struct npu_frame npu_stack_look(const void *address)
 {
 	uint64_t at = (uintptr_t)address - 1;
 	struct npu_frame frame = { 0 };
+	const struct npu_python_frame *python;
 	void *module, *line = NULL;
 	Dl_info info;
 
+	if (((uintptr_t)address & PYTHON) != 0) {
+		python = (const void *)((uintptr_t)address & ~PYTHON);
+		return (struct npu_frame){ .function = python->function,
+					   .file = python->file,
+					   .line = python->line };
+	}
 	pthread_mutex_lock(&dw_lock);
 	module = module_locked(at);
 	if (module != NULL) {

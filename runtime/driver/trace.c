@@ -6,15 +6,14 @@
 #include "driver/layer.h"
 
 #include "base/base.h"
-#include "base/stack.h"
 #include "driver/code.h"
 #include "trace/line.h"
 #include "trace/recorder-file.h"
 #include "trace/recorder.h"
+#include "trace/site.h"
 
 #include <dlfcn.h>
 #include <errno.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,9 +23,6 @@
 struct trace_layer {
 	struct layer layer;
 	struct trace_recorder *recorder;
-	pthread_mutex_t lock; /* of the sites */
-	char **sites;         /* texts, by the number of the stack */
-	uint32_t site_count;
 };
 
 /* What the hook before a call leaves for the one after it. */
@@ -53,47 +49,6 @@ static bool obtains_memory(enum driver_op op)
 	return op == DRIVER_OP_halMemCreate || op == DRIVER_OP_halMemAlloc ||
 	       op == DRIVER_OP_halMemImportFromShareableHandle ||
 	       op == DRIVER_OP_halMemImportFromShareableHandleV2;
-}
-
-/* A frame a line, innermost first: "step (train.c:41)". It is put in words once. */
-static const char *site_of(struct trace_layer *trace, npu_stack stack)
-{
-	void *const *frames;
-	unsigned count = npu_stack_frames(stack, &frames);
-	char *text = NULL;
-
-	if (count == 0)
-		return NULL;
-	pthread_mutex_lock(&trace->lock);
-	if (stack >= trace->site_count) {
-		uint32_t room = stack + 256;
-		char **more = realloc(trace->sites, room * sizeof(*more));
-
-		if (more != NULL) {
-			memset(more + trace->site_count, 0,
-			       (room - trace->site_count) * sizeof(*more));
-			trace->sites = more;
-			trace->site_count = room;
-		}
-	}
-	for (unsigned i = 0; stack < trace->site_count && trace->sites[stack] == NULL && i < count;
-	     i++) {
-		struct npu_frame frame = npu_stack_look(frames[i]);
-		const char *where = frame.file != NULL ? frame.file : frame.object;
-
-		npu_text_add(&text, "%s%s (%s", i > 0 ? "\n" : "",
-			     frame.function != NULL ? frame.function : "?",
-			     where != NULL ? where : "?");
-		npu_text_add(&text, frame.file != NULL ? ":%ju)" : "+%#jx)",
-			     frame.file != NULL ? (uintmax_t)frame.line : (uintmax_t)frame.offset);
-		if (frame.function != NULL && strcmp(frame.function, "main") == 0)
-			break;
-	}
-	if (text != NULL)
-		trace->sites[stack] = text;
-	text = stack < trace->site_count ? trace->sites[stack] : NULL;
-	pthread_mutex_unlock(&trace->lock);
-	return text;
 }
 
 static bool trace_before(struct layer *layer, struct layer_call *call)
@@ -290,7 +245,7 @@ static void trace_after(struct layer *layer, struct layer_call *call)
 		return;
 	c->code = driver_code_acl(call->code);
 	if (obtains_memory(call->op))
-		c->site = site_of((struct trace_layer *)layer, note->stack);
+		c->site = trace_site(note->stack);
 	switch (call->op) {
 	case DRIVER_OP_halDeviceOpen:
 		trace_record_device(r, c, with->halDeviceOpen.dev, false);
@@ -365,10 +320,6 @@ static void trace_end(struct layer *layer)
 	struct trace_layer *trace = (struct trace_layer *)layer;
 
 	trace_recorder_close(trace->recorder);
-	for (uint32_t i = 0; i < trace->site_count; i++)
-		free(trace->sites[i]);
-	free(trace->sites);
-	pthread_mutex_destroy(&trace->lock);
 	free(trace);
 }
 
@@ -405,7 +356,6 @@ struct npu_driver *trace_layer_open(struct npu_driver *lower, const char *path, 
 		free(trace);
 		return NULL;
 	}
-	pthread_mutex_init(&trace->lock, NULL);
 	npu_stack_use(0);
 	layer_init(&trace->layer, "trace", lower, &hooks);
 	return &trace->layer.driver;

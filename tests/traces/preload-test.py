@@ -291,7 +291,7 @@ def a_share_has_one_name_in_both_processes(folder):
     same(done.returncode, 0, done.stderr)
     text = out.read_text()
     expect(re.search(r' :1\.1 export s1 handle=h1 flags=1 key=(\w+)\n', text), text)
-    expect(re.search(r' :2\.1 import h1 share=s1 device=0 key=(\w+)\n', text), text)
+    expect(re.search(r' :2\.1 import h1 share=s1 device=0 key=(\w+) site=\S+\n', text), text)
 
 
 if __name__ == '__main__':

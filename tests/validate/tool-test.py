@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 
-PROGRAM, COMMAND, LIBRARY = map(os.path.abspath, sys.argv[1:])
+PROGRAM, COMMAND, LIBRARY, CUDA = map(os.path.abspath, sys.argv[1:])
 NODE = 'tool-{}'.format(os.getpid())
 
 PYTHON_PROGRAM = '''
@@ -27,6 +27,26 @@ for step in range(4):
     assert acl.npusimMark(b'step') == 0
 acl.aclrtFree(memory)
 acl.aclrtFree(memory)
+'''
+
+CUDA_PROGRAM = '''
+import ctypes
+cu = ctypes.CDLL({!r})
+memory, context = ctypes.c_uint64(), ctypes.c_void_p()
+assert cu.npusimMark(b'step') == 3 # before cuInit
+assert cu.cuInit(0) == 0
+cu.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0)
+cu.cuCtxSetCurrent(context)
+for step in range(4):
+    assert cu.cuMemAlloc_v2(ctypes.byref(memory), ctypes.c_size_t(2 << 20)) == 0
+    assert cu.npusimMark(b'step') == 0
+assert cu.npusimBlock(memory, ctypes.c_size_t(512)) == 0
+assert cu.cuMemsetD8_v2(memory, ctypes.c_ubyte(1), ctypes.c_size_t(1024)) == 0
+assert cu.npusimBlockFree(memory) == 0
+assert cu.npusimBlockFree(memory) == 0
+assert cu.npusimBlock(None, ctypes.c_size_t(512)) == 1
+assert cu.npusimBlock(memory, ctypes.c_size_t(0)) == 1
+assert cu.npusimMark(None) == 1
 '''
 
 
@@ -261,6 +281,14 @@ def dlopen(folder):
     expect('npusimMark\n' in done.stderr and 'aclrtFree\n' in done.stderr, done.stderr)
 
 
+def cuda(folder):
+    """A program of CUDA marks and tells of blocks, too."""
+    done = start([sys.executable, '-c', CUDA_PROGRAM.format(CUDA)], folder, NPUSIM_VALIDATE='on')
+    expect(done.returncode == 0, done)
+    expect(sorted(rule for rule, _ in summary(done)) == ['bounds', 'double-free', 'growth', 'leak'],
+           done.stderr)
+
+
 # ---- call stacks elsewhere ----
 
 def leak_report(folder):
@@ -297,9 +325,27 @@ def recording(folder):
     expect(' site=' not in pathlib.Path(folder, 'calls.npt').read_text(encoding='utf-8'), done)
 
 
+def recording_in_front(folder):
+    """As the runtime's own, for any ACL library; of Python, too."""
+    library = os.path.dirname(LIBRARY)
+    done = command(['record', '--preload', '-o', 'calls.npt', '--', PROGRAM, 'fill_up'], folder,
+                   LD_LIBRARY_PATH=library)
+    lines = [line for line in pathlib.Path(folder, 'calls.npt').read_text(encoding='utf-8')
+             .splitlines() if ' malloc ' in line]
+    site = re.compile(r' site=take%20\(\S*tool-program\.c:\d+\)%0Ahold_much%20\(')
+    expect(len(lines) >= 4 and all(map(site.search, lines[:3])), lines, done)
+    done = command(['record', '--preload', '-o', 'calls.npt', '--', sys.executable, '-c',
+                    PYTHON_PROGRAM.format(LIBRARY)], folder, LD_LIBRARY_PATH=library)
+    text = pathlib.Path(folder, 'calls.npt').read_text(encoding='utf-8')
+    expect(' site=<module>%20(<string>:8)\n' in text, text, done)
+    command(['record', '--preload', '-o', 'calls.npt', '--', PROGRAM, 'lose'], folder,
+            LD_LIBRARY_PATH=library, NPUSIM_STACKS='off')
+    expect(' site=' not in pathlib.Path(folder, 'calls.npt').read_text(encoding='utf-8'), done)
+
+
 TESTS = [option, options_refused, settings_before_the_start, check, captured, leaks_fail, limit,
-         growth, suppressions, callback, sarif, github, fork, exec_, dlopen, leak_report,
-         who_holds, recording]
+         growth, suppressions, callback, sarif, github, fork, exec_, dlopen, cuda, leak_report,
+         who_holds, recording, recording_in_front]
 
 
 def main():

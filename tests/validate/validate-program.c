@@ -243,6 +243,25 @@ static void unmap_synchronized(void)
 	unmap(mapping);
 }
 
+/* The code says it: nothing is given back twice, nor by the wrong call. */
+static void release_under_mappings(void)
+{
+	struct mapping mapping = map();
+	char *va;
+
+	MUST(aclrtReleaseMemAddress(mapping.va) != ACL_SUCCESS ? ACL_SUCCESS : ACL_ERROR_FAILURE);
+	MUST(aclrtUnmapMem(mapping.va));
+	MUST(aclrtReleaseMemAddress(mapping.va));
+	MUST(aclrtReserveMemAddress((void **)&va, 4 * MIB, 0, NULL, 1));
+	MUST(aclrtMapMem(va, 2 * MIB, 0, mapping.handle, 0));
+	MUST(aclrtUnmapMem(va));
+	MUST(aclrtMapMem(va + 2 * MIB, 2 * MIB, 0, mapping.handle, 0));
+	MUST(aclrtReleaseMemAddress(va) != ACL_SUCCESS ? ACL_SUCCESS : ACL_ERROR_FAILURE);
+	MUST(aclrtUnmapMem(va + 2 * MIB));
+	MUST(aclrtReleaseMemAddress(va));
+	MUST(aclrtFreePhysical(mapping.handle));
+}
+
 static void free_device(void)
 {
 	printf("free %d\n", aclrtFree(device));
@@ -354,6 +373,7 @@ static const struct validate_case order_cases[] = {
 	CASE(fills),
 	CASE(devices_event),
 	CASE(unmap_pending),
+	CASE(release_under_mappings),
 	CASE(unmap_synchronized),
 	CASE(free_pending),
 	CASE(free_synchronized),

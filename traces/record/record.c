@@ -13,6 +13,7 @@
 
 #include "base/base.h"
 #include "trace/line.h"
+#include "trace/site.h"
 
 #define DEVICES_MAX 64 /* beyond it ids are taken as they are */
 #define SOC_TRIES   16
@@ -39,6 +40,14 @@ static void open_recorder(void)
 			"libnpusim-record.so: NPUSIM_TRACE=%s cannot be written: %s; nothing is "
 			"recorded",
 			path, strerror(errno));
+	npu_stack_use(0);
+}
+
+static bool obtains_memory(enum preload_function function)
+{
+	return strncmp(preload_name(function), "aclrtMalloc", strlen("aclrtMalloc")) == 0 ||
+	       function == PRELOAD_aclrtMemImportFromShareableHandle ||
+	       function == PRELOAD_aclrtMemImportFromShareableHandleV2;
 }
 
 struct trace_recorder *preload_enter(enum preload_function function, struct trace_call *call)
@@ -54,6 +63,8 @@ struct trace_recorder *preload_enter(enum preload_function function, struct trac
 		return NULL;
 	}
 	*call = trace_call_begin(recorder, preload_name(function));
+	if (obtains_memory(function))
+		call->site = trace_site(npu_stack_here());
 	return recorder;
 }
 
