@@ -273,7 +273,7 @@ def accesses_of_any_size_are_counted_once(folder):
 def no_stage_lets_more_pass_than_it_can(folder):
     rand = random.Random(16)
     engine = lambda kind: PROFILE.getint('Engine', kind + '_bytes_per_us')
-    for number in range(40):
+    for _ in range(24):
         page = rand.choice(('4k', '2m', '1g'))
         asked = {'pattern': rand.choice(('sequential', 'random', 'strided')),
                  'op': rand.choice(('read', 'write', 'mixed')), 'page': page,
@@ -306,6 +306,21 @@ def random_reads_hit_the_l2_by_capacity(folder):
         p, got = capacity / (footprint * MIB), r['l2_read_hits'] / r['l2_reads']
         near(got, p, 0.02, (access, footprint))
         expect(abs(got - p) <= 3 * math.sqrt(p * (1 - p) / count), got, p, access, footprint)
+
+
+@case
+def published_measurements_are_met_or_explained(folder):
+    rows = points('--pattern', 'published')
+    expect(sum('ratio' in row for row in rows) > 20, rows)
+    expect(any('ratio' not in row for row in rows), 'rows without a model are listed')
+    for row in rows:
+        expect(row['source'] and row['measured'] > 0, row)
+        if 'ratio' in row:
+            near(row['ratio'], row['measured'] / row['modelled'], 1e-6, row)
+        expect(row['note'] or 0.9 <= row['ratio'] <= 1.1, row)
+    table = npusim('bench', '--pattern', 'published').stdout
+    for row in rows:
+        expect(row['what'] in table, row['what'], 'is not in', table)
 
 
 @case
