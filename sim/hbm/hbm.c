@@ -445,13 +445,6 @@ G_ALWAYS_INLINE static inline void activate(struct hbm *hbm, struct pseudo *pseu
 	bank->act_ok = act + hbm->rc;
 }
 
-/* A piece of one row, of so many bursts. */
-static inline void count_request(struct hbm *hbm, unsigned bursts)
-{
-	hbm->requests++;
-	hbm->bursts += bursts;
-}
-
 /* The earliest clock for a CAS to the row, with precharge, activation and refresh as they are
  * needed. */
 G_ALWAYS_INLINE static inline uint64_t open_row(struct hbm *hbm, struct pseudo *pseudo,
@@ -543,7 +536,8 @@ G_ALWAYS_INLINE static inline uint64_t serve_row(struct hbm *hbm, struct pseudo 
 	struct bank *bank = bank_at(hbm, pseudo, index);
 	uint64_t cas, s, free, misses = hbm->row_misses;
 
-	count_request(hbm, bursts);
+	hbm->requests++;
+	hbm->bursts += bursts;
 	if (G_UNLIKELY(bank->row != row && was_open(bank, row)) &&
 	    (cas = overtake(hbm, pseudo, index, row, bursts, write, t)))
 		return cas;
@@ -671,7 +665,8 @@ static uint64_t bulk_row(struct hbm *hbm, uint64_t offset, unsigned bursts, bool
 	hbm_map_find(&hbm->map, offset, &place);
 	pseudo = &hbm->pseudo[place.pseudo];
 	follow_stripe(hbm, pseudo);
-	count_request(hbm, bursts);
+	hbm->requests++;
+	hbm->bursts += bursts;
 	cas = open_row(hbm, pseudo, place.bank, place.row, write, t);
 	cas = max_of(max_of(cas, turn(hbm, pseudo, write)),
 		     max_of(pseudo->floor, pseudo->bus.horizon * hbm->ccd_s));
