@@ -117,6 +117,11 @@ static inline void l2_put_first(struct l2_set *set, unsigned at, uint32_t tag)
 {
 	uint64_t carry = tag, two;
 
+	if (G_LIKELY(at == L2_WAYS_MAX - 1)) { /* of one size, and so without a loop */
+		memmove(&set->tag[1], set->tag, sizeof(set->tag) - sizeof(tag));
+		set->tag[0] = tag;
+		return;
+	}
 	for (unsigned i = 0; i < at / 2; i++) {
 		memcpy(&two, &set->tag[2 * i], sizeof(two));
 		carry |= two << 32;
