@@ -147,16 +147,13 @@ def profiles_are_chosen_changed_and_read(folder):
     args = '--count', 5000
     mine = bench('--soc', path, *args)
     same(bench('--soc', path, '--page', '2M', *args), mine, 'upper and lower case')
-    same((mine['tlb_l2_entries'], mine['changed']), (64, ['MMU.tlb_l2_entries=64']), '--soc of a file')
+    same((mine['tlb_l2_entries'], mine['changed']), (64, ['MMU.tlb_l2_entries=64']),
+         '--soc of a file')
     same(bench('--set', 'MMU.tlb_l2_entries=64', '--set', 'MMU.tlb_l2_ways=8', *args), mine,
          '--set')
     same(bench('--soc', path, '--set', 'MMU.tlb_l2_entries=2048', *args), bench(*args),
          '--set over --soc')
-    path.write_text('[Profile]
-base=Ascend910B1
-[SoCInfo]
-soc_name=Mine
-')
+    path.write_text('[Profile]\nbase=Ascend910B1\n[SoCInfo]\nsoc_name=Mine\n')
     mine = bench('--soc', path, *args)
     same(mine['soc'], 'Mine', 'soc')
     expect({'SoCInfo.soc_name=Mine', 'L2.ways=16'} <= set(mine['changed']), 'all keys', mine)
