@@ -159,9 +159,13 @@ struct sim_counters {
 	uint64_t walks, walk_levels, walk_cache_hits, walk_ps;
 	uint64_t tlb_l1_entries, tlb_l2_entries; /* capacities: reach = entries x page size */
 	uint64_t tlb_live_bytes;                 /* bytes that the L2 TLB covers now */
-	uint64_t l2_reads, l2_read_hits, l2_writes, l2_write_hits;
+	uint64_t l2_reads, l2_read_hits, l2_writes, l2_write_hits; /* lines of data */
+	uint64_t l2_walk_reads, l2_walk_hits; /* lines with descriptors that walks read */
 	uint64_t l2_conflicts; /* requests that met another to the same 512 bytes in the L2 */
-	uint64_t hbm_read_bytes, hbm_write_bytes, hbm_row_hits, hbm_row_misses, hbm_refreshes;
+	uint64_t hbm_read_bytes, hbm_write_bytes, hbm_refreshes;
+	/* Requests of a bank, each a piece of one row, that found it open, or had to open it; and
+	 * all of their bursts. */
+	uint64_t hbm_row_hits, hbm_row_misses, hbm_bursts;
 	uint64_t link_h2d_bytes, link_d2h_bytes, link_peer_bytes;
 	uint64_t engine_busy_ps[SIM_ENGINE_COUNT];
 	uint64_t jobs, faults;

@@ -119,13 +119,16 @@ static const struct key keys[] = {
 
 	RATE("Engine", "sdma_bytes_per_us", sdma_bytes_per_us),
 	TIME("Engine", "sdma_start_ps", sdma_start_ps),
+	OPTIONAL("Engine", "h2d_bytes_per_us", h2d_engine_bytes_per_us, 100000000),
+	OPTIONAL("Engine", "d2h_bytes_per_us", d2h_engine_bytes_per_us, 100000000),
+	OPTIONAL("Engine", "sdma_sio_bytes_per_us", sdma_sio_bytes_per_us, 100000000),
 	UINT("Engine", "sdma_outstanding", sdma_outstanding, 1, 65536),
 	RATE("Engine", "core_bytes_per_us", core_bytes_per_us),
 	RATE("Engine", "vector_core_bytes_per_us", vector_core_bytes_per_us),
 	TIME("Engine", "core_issue_ps", core_issue_ps),
 	TIME("Engine", "core_row_ps", core_row_ps),
 	TIME("Engine", "vector_core_row_ps", vector_core_row_ps),
-	UINT("Engine", "core_outstanding", core_outstanding, 1, 65536),
+	BIG("Engine", "core_outstanding_bytes", core_outstanding_bytes, 1, 1u << 25),
 
 	RATE("Link", "h2d_bytes_per_us", h2d_bytes_per_us),
 	RATE("Link", "d2h_bytes_per_us", d2h_bytes_per_us),
@@ -151,6 +154,10 @@ static const struct key keys[] = {
 	COST(SIM_CALL_QUERY, "query"),
 	COST(SIM_CALL_SUBMIT, "submit"),
 	COST(SIM_CALL_COPY, "copy"),
+	COST(SIM_CALL_STREAM, "stream"),
+	OPTIONAL("DriverCalls", "create_stall_pages", call[SIM_CALL_STALL].pages_per_message,
+		 1u << 30),
+	OPTIONAL("DriverCalls", "create_stall_ns", call[SIM_CALL_STALL].message_ns, 1000000000),
 };
 
 #define BASE_DEPTH_MAX 8

@@ -31,6 +31,8 @@ enum sim_call {
 	SIM_CALL_QUERY,  /* anything that asks the driver without a message to the device */
 	SIM_CALL_SUBMIT, /* a task written to a submission queue, doorbell included */
 	SIM_CALL_COPY,   /* start of a synchronous copy or fill */
+	SIM_CALL_STREAM, /* a stream's submission queue */
+	SIM_CALL_STALL,  /* no call: what creating memory newly adds now and then */
 	SIM_CALL_COUNT
 };
 
@@ -82,11 +84,14 @@ struct sim_profile {
 	unsigned l2_ways;
 	/* [Engine], [Link]: bandwidths in bytes per microsecond (1000 = 1 GB/s), latencies in ps */
 	uint64_t sdma_bytes_per_us, sdma_start_ps;
+	/* What one engine gets out of a link, where that is less than the link has; 0: all of it.
+	 * Of pinned host memory; and between the dies of a chip. */
+	uint64_t h2d_engine_bytes_per_us, d2h_engine_bytes_per_us, sdma_sio_bytes_per_us;
 	unsigned sdma_outstanding;
 	uint64_t core_bytes_per_us, vector_core_bytes_per_us; /* of one core */
 	uint64_t core_issue_ps;                   /* a copy instruction takes so long at least */
 	uint64_t core_row_ps, vector_core_row_ps; /* and so long for each row of it */
-	unsigned core_outstanding;
+	uint64_t core_outstanding_bytes;          /* that a core may have asked for and not got */
 	uint64_t h2d_bytes_per_us, d2h_bytes_per_us, host_link_ps;
 	uint64_t peer_read_bytes_per_us, peer_write_bytes_per_us, peer_ps;
 	uint64_t sio_bytes_per_us, sio_ps;

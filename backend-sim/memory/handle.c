@@ -314,12 +314,28 @@ static drvError_t frames_of(struct bsim *bs, const char *call, uint64_t size, bo
 	return DRV_ERROR_NONE;
 }
 
+/* Creating more than the process has ever held stalls once for so many frames. */
+static void stall(struct bsim *bs, unsigned dev, uint64_t fresh)
+{
+	uint64_t *frames = &bs->device[dev].fresh_frames;
+	uint64_t step = bs->profile.call[SIM_CALL_STALL].pages_per_message, stalls, ps;
+
+	*frames += fresh;
+	stalls = step ? *frames / step - (*frames - fresh) / step : 0;
+	if (!stalls || !bs->timing)
+		return;
+	ps = sim_call_ps(&bs->profile, SIM_CALL_STALL, stalls * step, NODE_FRAME_LG2);
+	bs->call_ps[SIM_CALL_STALL] += ps;
+	sim_spend(bs->sim, ps);
+}
+
 static drvError_t create_locked(struct bsim *bs, drv_mem_handle_t **out, uint64_t size,
 				const struct drv_mem_prop *prop, uint64_t *out_frames)
 {
 	const char *call = "halMemCreate";
 	bool giant = prop->pg_type == MEM_GIANT_PAGE_TYPE;
 	unsigned memory = prop->side == MEM_DEV_SIDE ? prop->devid : SIM_NODE_HOST;
+	uint64_t peak;
 	struct node_block *block;
 	struct drv_mem_handle *h;
 	drvError_t result = bsim_require_open_locked(bs, call);
@@ -330,9 +346,12 @@ static drvError_t create_locked(struct bsim *bs, drv_mem_handle_t **out, uint64_
 		result = frames_of(bs, call, size, giant, out_frames);
 	if (result != DRV_ERROR_NONE)
 		return result;
+	peak = node_own_peak(bs->node, memory);
 	result = bsim_pass(call, memory_take(bs, memory, *out_frames, giant, "physical", &block));
 	if (result != DRV_ERROR_NONE)
 		return result;
+	if (memory != SIM_NODE_HOST)
+		stall(bs, memory, node_own_peak(bs->node, memory) - peak);
 	h = handle_make(bs, call, block);
 	if (h == NULL) {
 		node_block_drop(bs->node, block);

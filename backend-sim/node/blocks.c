@@ -344,6 +344,11 @@ drvError_t node_table_frame(struct node *node, unsigned memory, struct node_bloc
 	return DRV_ERROR_NONE;
 }
 
+uint64_t node_own_peak(struct node *node, unsigned memory)
+{
+	return __atomic_load_n(&node->memory[memory]->own_peak_frames, __ATOMIC_RELAXED);
+}
+
 void node_usage(struct node *node, unsigned memory, struct node_usage *out)
 {
 	struct memory *m = memory < SIM_NODE_MAX ? node->memory[memory] : NULL;
@@ -356,7 +361,7 @@ void node_usage(struct node *node, unsigned memory, struct node_usage *out)
 		node_sweep(node);
 	out->free_frames = m->state->free_frames + m->state->closing_frames;
 	out->own_frames = __atomic_load_n(&m->own_frames, __ATOMIC_RELAXED);
-	out->own_peak_frames = __atomic_load_n(&m->own_peak_frames, __ATOMIC_RELAXED);
+	out->own_peak_frames = node_own_peak(node, memory);
 	out->free_giants = m->state->free_giants;
 	out->largest_free_run = frames_largest_run(m);
 	node_unlock(node);

@@ -99,6 +99,8 @@ struct node_usage {
 	uint64_t largest_free_run;          /* frames */
 };
 void node_usage(struct node *node, unsigned memory, struct node_usage *out);
+/* Its own_peak_frames alone; takes no lock. */
+uint64_t node_own_peak(struct node *node, unsigned memory);
 
 /* ---- sharing of blocks ---- */
 

@@ -33,7 +33,8 @@ enum bsim_contract { BSIM_DOCS, BSIM_DRIVER };
 
 struct bsim_device {
 	bool open;
-	uint32_t peers; /* bit p: P2P enabled from this device to device p */
+	uint32_t peers;        /* bit p: P2P enabled from this device to device p */
+	uint64_t fresh_frames; /* created where this process had never held as much */
 };
 
 struct bsim {

@@ -261,7 +261,8 @@ static drvError_t allocate_locked(struct bsim *bs, uint32_t dev, const struct ha
 drvError_t bsim_halSqCqAllocate(struct npu_driver *self, uint32_t dev, struct halSqCqInputInfo *in,
 				struct halSqCqOutputInfo *out)
 {
-	struct bsim_call c = bsim_begin(self, SIM_CALL_QUERY);
+	bool submission = in != NULL && in->type == DRV_NORMAL_TYPE;
+	struct bsim_call c = bsim_begin(self, submission ? SIM_CALL_STREAM : SIM_CALL_QUERY);
 
 	if (c.result == DRV_ERROR_NONE)
 		c.result = allocate_locked(c.bs, dev, in, out);

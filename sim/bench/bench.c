@@ -16,7 +16,7 @@
 
 struct lane {
 	struct sim_job job;
-	uint64_t done, accesses; /* of this engine */
+	uint64_t done, stop; /* accesses of this engine, warm-up included; where to pause */
 	unsigned index;
 };
 
@@ -98,7 +98,7 @@ static uint64_t place_of(const struct sim_job *job, uint64_t row)
 			number * r->stride / r->bytes * r->access_bytes) %
 		       r->bytes;
 	default:
-		return mix(number) % (r->bytes / r->access_bytes) * r->access_bytes;
+		return mix(number ^ r->seed) % (r->bytes / r->access_bytes) * r->access_bytes;
 	}
 }
 
@@ -109,7 +109,7 @@ static void next_batch(struct lane *lane)
 	uint64_t batch = lane->done / rows;
 	bool write = r->operation == BENCH_WRITE || (r->operation == BENCH_MIXED && batch % 2);
 
-	rows = MIN(rows, lane->accesses - lane->done);
+	rows = MIN(rows, lane->stop - lane->done);
 	if (!rows || bench.status != SIM_OK)
 		return;
 	lane->job.kind = write ? SIM_JOB_WRITE : SIM_JOB_READ;
@@ -120,27 +120,27 @@ static void next_batch(struct lane *lane)
 static void on_done(struct sim_job *job)
 {
 	struct lane *lane = job->arg;
+	uint64_t rows = job->bytes / bench.request->access_bytes;
 
 	if (job->status != SIM_OK) {
 		bench.status = job->status;
 		bench.fault_va = job->fault_va;
 	}
-	lane->done += job->bytes / bench.request->access_bytes;
+	lane->done += rows;
+	if (bench.request->progress)
+		__atomic_fetch_add(bench.request->progress, rows, __ATOMIC_RELAXED);
 	next_batch(lane);
 }
 
-static void start(void)
+static void make_lanes(void)
 {
 	const struct bench_request *r = bench.request;
 	const struct sim_profile *p = r->profile;
 
 	bench.lane = g_new0(struct lane, r->engines);
 	for (unsigned i = 0; i < r->engines; i++) {
-		struct lane *lane = &bench.lane[i];
-
-		lane->index = i;
-		lane->accesses = r->accesses / r->engines + (i < r->accesses % r->engines);
-		lane->job = (struct sim_job){
+		bench.lane[i].index = i;
+		bench.lane[i].job = (struct sim_job){
 			.engine = SIM_ENGINE_CORE,
 			.core = i < p->vector_cores ? p->cube_cores + i : i - p->vector_cores,
 			.dst = { 0, VA },
@@ -149,10 +149,25 @@ static void start(void)
 			.row_offset = place_of,
 			.latency = &bench.latency,
 			.done = on_done,
-			.arg = lane,
+			.arg = &bench.lane[i],
 		};
-		next_batch(lane);
 	}
+}
+
+/* So many accesses more, shared out, to their end. Returns the time from the first one's issue to
+ * the last one's last byte. */
+static uint64_t run_accesses(uint64_t accesses)
+{
+	unsigned engines = bench.request->engines;
+	uint64_t since = sim_host_ps(bench.sim);
+
+	memset(&bench.latency, 0, sizeof(bench.latency));
+	for (unsigned i = 0; i < engines; i++) {
+		bench.lane[i].stop += accesses / engines + (i < accesses % engines);
+		next_batch(&bench.lane[i]);
+	}
+	sim_drain(bench.sim);
+	return sim_host_ps(bench.sim) - since;
 }
 
 /* --- results --- */
@@ -172,20 +187,64 @@ static uint64_t percentile(const struct sim_histogram *h, unsigned percent)
 	return CLAMP((sim_histogram_ps(i) + sim_histogram_ps(i + 1)) / 2, h->min_ps, h->max_ps);
 }
 
-static void get_result(uint64_t since_ps, struct bench_result *out)
+/* What the counters have counted since then; those of what is there stay. */
+static void subtract(struct sim_counters *counters, const struct sim_counters *then)
+{
+	struct sim_counters now = *counters;
+	uint64_t *each = (uint64_t *)counters;
+
+	for (size_t i = 0; i < sizeof(*then) / sizeof(uint64_t); i++)
+		each[i] -= ((const uint64_t *)then)[i];
+	counters->tlb_l1_entries = now.tlb_l1_entries;
+	counters->tlb_l2_entries = now.tlb_l2_entries;
+	counters->tlb_live_bytes = now.tlb_live_bytes;
+}
+
+/* `late`: bytes at most that count before they pass. */
+static struct bench_flow flow_of(uint64_t bytes, uint64_t bytes_per_us, uint64_t ps, uint64_t late)
+{
+	double most = (double)bytes_per_us * (double)ps / SIM_PS_PER_US;
+
+	/* times are whole picoseconds, of pieces that take some hundred */
+	return (struct bench_flow){ bytes, bytes_per_us,
+				    (double)bytes > most * (1 + 1e-4) + (double)late };
+}
+
+static void get_flows(struct bench_result *out)
+{
+	const struct bench_request *r = bench.request;
+	const struct sim_profile *p = r->profile;
+	const struct sim_counters *c = &out->counters;
+	uint64_t pseudos = p->hbm_stacks * p->hbm_channels * p->hbm_pseudo_channels;
+	uint64_t vector = MIN(r->engines, p->vector_cores), burst = p->hbm_burst * 8;
+
+	out->flow[BENCH_CORES] = flow_of(out->bytes,
+					 vector * p->vector_core_bytes_per_us +
+						 (r->engines - vector) * p->core_bytes_per_us,
+					 out->ps, 0);
+	out->flow[BENCH_L2] =
+		flow_of((c->l2_reads + c->l2_writes + c->l2_walk_reads) * p->l2_line_bytes,
+			p->l2_bytes_per_us, out->ps, 0);
+	/* A pseudo channel moves 16 bytes a clock; half its queue may be writes that are to come,
+	 * of four bursts at most. */
+	out->flow[BENCH_HBM] = flow_of(c->hbm_read_bytes + c->hbm_write_bytes,
+				       pseudos * 16 * SIM_PS_PER_US / p->hbm_tck_ps, out->ps,
+				       pseudos * p->hbm_queue / 2 * 4 * burst);
+}
+
+static void get_result(struct bench_result *out)
 {
 	const struct sim_histogram *h = &bench.latency;
 
 	out->accesses = h->total;
 	out->bytes = h->total * bench.request->access_bytes;
-	out->ps = sim_host_ps(bench.sim) - since_ps;
 	out->min_ps = h->min_ps;
 	out->mean_ps = h->total ? h->sum_ps / h->total : 0;
 	out->p50_ps = percentile(h, 50);
 	out->p90_ps = percentile(h, 90);
 	out->p99_ps = percentile(h, 99);
 	out->max_ps = h->max_ps;
-	sim_get_counters(bench.sim, 0, &out->counters);
+	get_flows(out);
 }
 
 static char *check(const struct bench_request *r)
@@ -224,7 +283,7 @@ static enum bench_status run(const struct bench_request *request, struct bench_r
 			     char **error)
 {
 	const struct sim_config config = { request->profile, &bench.memory, 1, true };
-	uint64_t since;
+	struct sim_counters warm;
 
 	if ((*error = map_memory()))
 		return BENCH_FAILED;
@@ -232,10 +291,13 @@ static enum bench_status run(const struct bench_request *request, struct bench_r
 	if (!bench.sim)
 		return BENCH_FAILED;
 	sim_set_root(bench.sim, 0, 1, bench.table.root_pa);
-	since = sim_host_ps(bench.sim);
-	start();
-	sim_drain(bench.sim);
-	get_result(since, out);
+	make_lanes();
+	out->warmup_ps = run_accesses(request->warmup);
+	sim_get_counters(bench.sim, 0, &warm);
+	out->ps = run_accesses(request->accesses);
+	sim_get_counters(bench.sim, 0, &out->counters);
+	subtract(&out->counters, &warm);
+	get_result(out);
 	if (bench.status == SIM_OK)
 		return BENCH_OK;
 	*error = g_strdup_printf("the model faults at 0x%" G_GINT64_MODIFIER "x", bench.fault_va);

@@ -24,13 +24,28 @@ struct bench_request {
 	uint64_t access_bytes;          /* of one access; divides bytes */
 	uint64_t stride;                /* STRIDED */
 	uint64_t accesses;              /* of all engines together */
+	uint64_t warmup;                /* accesses before those that are measured */
+	uint64_t seed;                  /* RANDOM, CHASE */
+	uint64_t *progress;             /* accesses that are done, of both; may be NULL */
+};
+
+/* What passes a stage while accesses are measured, and the most that it lets pass: more is an error
+ * of the model. */
+enum bench_stage { BENCH_CORES, BENCH_L2, BENCH_HBM, BENCH_STAGES };
+struct bench_flow {
+	uint64_t bytes, bytes_per_us;
+	bool over;
 };
 
 struct bench_result {
+	/* Of the measured accesses, from the first one's issue to the last one's last byte; the
+	 * counters are theirs, too. */
 	uint64_t accesses, bytes, ps;
+	uint64_t warmup_ps;
 	/* Of an access's latency, from its issue to its last byte. The percentiles are right to a
 	 * thirty-second, and lie between min and max; the others are exact. */
 	uint64_t min_ps, mean_ps, p50_ps, p90_ps, p99_ps, max_ps;
+	struct bench_flow flow[BENCH_STAGES];
 	struct sim_counters counters;
 };
 
@@ -45,5 +60,17 @@ typedef enum bench_status (*bench_run_fn)(const struct bench_request *request,
 					  struct bench_result *out, char **error);
 __attribute__((visibility("default"))) enum bench_status
 npusim_bench_run(const struct bench_request *request, struct bench_result *out, char **error);
+
+/* One published measurement, and the model's answer to the same. */
+struct bench_published {
+	const char *soc, *what, *unit, *source;
+	const char *note;          /* why they differ, where they do; "" else */
+	double measured, modelled; /* modelled 0: nothing stands for it */
+};
+/* Fills at most `room` rows. Returns how many there are; 0, and *error (g_free), where the model
+ * cannot be built. */
+typedef unsigned (*bench_published_fn)(struct bench_published *out, unsigned room, char **error);
+__attribute__((visibility("default"))) unsigned npusim_bench_published(struct bench_published *out,
+								       unsigned room, char **error);
 
 #endif

@@ -9,7 +9,7 @@ namespace npusim
 {
 
 static constexpr uint64_t piece_max = 1u << 21; // what one request to the MMU asks for at most
-static constexpr uint64_t request_bytes = 512;  // what the limits of outstanding requests count
+static constexpr uint64_t request_bytes = 512;  // of one request at most
 
 engine::engine(sc_core::sc_module_name name, sim_engine kind)
     : sc_module(name), out("out"), m_kind(kind)
@@ -33,19 +33,35 @@ void engine::reset(const sim_config *config, unsigned lanes, unsigned first_lane
 	m_counters = counters;
 }
 
-uint64_t engine::rate(unsigned index) const
+// The rate of a lane; `limit`, where it is not 0, is what the engine gets out of a link.
+static uint64_t lower_of(uint64_t rate, uint64_t limit)
 {
+	return limit ? std::min(rate, limit) : rate;
+}
+
+uint64_t engine::rate(unsigned index, bool sio) const
+{
+	const sim_profile *p = m_profile;
+
 	switch (m_kind) {
 	case SIM_ENGINE_SDMA:
-		return m_profile->sdma_bytes_per_us;
+		return lower_of(p->sdma_bytes_per_us, sio ? p->sdma_sio_bytes_per_us : 0);
 	case SIM_ENGINE_H2D:
-		return m_profile->h2d_bytes_per_us;
+		return lower_of(p->h2d_bytes_per_us, p->h2d_engine_bytes_per_us);
 	case SIM_ENGINE_D2H:
-		return m_profile->d2h_bytes_per_us;
+		return lower_of(p->d2h_bytes_per_us, p->d2h_engine_bytes_per_us);
 	default:
-		return index < m_profile->cube_cores ? m_profile->core_bytes_per_us
-						     : m_profile->vector_core_bytes_per_us;
+		return index < p->cube_cores ? p->core_bytes_per_us : p->vector_core_bytes_per_us;
 	}
+}
+
+// True if what was asked for last lies on the other die of the chip.
+bool engine::was_sio(const sim_job *job) const
+{
+	unsigned node = SIM_PA_NODE(m_access.address);
+
+	return m_profile->is_910c && m_access.space != SIM_RAW && node != job->device &&
+	       node / 2 == job->device / 2;
 }
 
 // The method wakes at the earliest time that any lane is due.
@@ -257,11 +273,12 @@ void engine::issue(lane &it, unsigned index, uint64_t now)
 	bool keeps = job->kind == SIM_JOB_COPY || job->kind == SIM_JOB_FILL;
 	uint64_t asked = piece_bytes(it);
 
-	it.piece = { asked, asked, now, now, now };
+	it.piece = { asked, asked, now, now, now, false };
 	if (job->kind == SIM_JOB_COPY || job->kind == SIM_JOB_READ) {
 		it.piece.done_ps = transport(job->src, false, index, keeps ? &it.src : nullptr,
 					     it.issued, asked, now);
 		it.piece.first_ps = m_access.first_ps;
+		it.piece.sio = was_sio(job);
 		it.piece.bytes = m_access.bytes;
 		if (m_access.status != SIM_OK)
 			note_fault(job, job->src.space);
@@ -276,13 +293,14 @@ void engine::write(lane &it, unsigned index, uint64_t now)
 {
 	sim_job *job = it.head;
 	bool keeps = job->kind == SIM_JOB_COPY || job->kind == SIM_JOB_FILL;
-	unsigned outstanding = m_kind == SIM_ENGINE_CORE ? m_profile->core_outstanding
-							 : m_profile->sdma_outstanding;
+	uint64_t window = m_kind == SIM_ENGINE_CORE ? m_profile->core_outstanding_bytes
+						    : m_profile->sdma_outstanding * request_bytes;
 	uint64_t bytes = it.piece.bytes, done = it.piece.done_ps, first = it.piece.first_ps, pace;
 
 	if (job->kind != SIM_JOB_READ && bytes) {
 		done = std::max(done, transport(job->dst, true, index, keeps ? &it.dst : nullptr,
 						it.issued, bytes, first));
+		it.piece.sio |= was_sio(job);
 		if (m_access.status != SIM_OK) {
 			note_fault(job, job->dst.space);
 			bytes = m_access.bytes;
@@ -290,9 +308,9 @@ void engine::write(lane &it, unsigned index, uint64_t now)
 	}
 	it.issued += bytes;
 	it.latency_ps = std::min(it.latency_ps, first - it.piece.begin_ps);
-	/* The engine's own rate, or what its outstanding requests allow at this latency. */
-	pace = std::max(transfer_ps(it.piece.asked, rate(index)),
-			it.latency_ps * it.piece.asked / (outstanding * request_bytes));
+	/* The engine's own rate, or what it may have under way allows at this latency. */
+	pace = std::max(transfer_ps(it.piece.asked, rate(index, it.piece.sio)),
+			it.latency_ps * it.piece.asked / window);
 	pace = std::max<uint64_t>(pace, 1);
 	it.last_ps = std::max({ it.last_ps, done, it.piece.begin_ps + pace });
 	if (job->status != SIM_OK || it.issued == job->bytes) {
@@ -488,10 +506,14 @@ uint64_t engine::issue_rows(lane &it, unsigned index, uint64_t bytes, uint64_t n
 				       : read_row(ref, index, at, n, now);
 
 		done = std::max(done, there);
-		if (job->latency)
-			sim_histogram_add(job->latency, there - now);
+		if (into == 0) {
+			++*out_rows;
+			it.row_begin_ps = it.row_end_ps = now;
+		}
+		it.row_end_ps = std::max(it.row_end_ps, there);
+		if (job->latency && into + n == row_bytes)
+			sim_histogram_add(job->latency, it.row_end_ps - it.row_begin_ps);
 		it.issued += std::min(m_access.bytes, n);
-		++*out_rows;
 		if (m_access.status != SIM_OK) {
 			note_fault(job, ref.space);
 			break;
@@ -500,11 +522,13 @@ uint64_t engine::issue_rows(lane &it, unsigned index, uint64_t bytes, uint64_t n
 	return done;
 }
 
+// A quarter of what may be under way at a time, but no less than a request.
 void engine::issue_pipelined(lane &it, unsigned index, uint64_t now)
 {
 	sim_job *job = it.head;
-	uint64_t window = m_profile->core_outstanding * request_bytes, rows, done, pace;
-	uint64_t bytes = std::min(job->bytes - it.issued, std::max(window / 4, request_bytes));
+	uint64_t window = m_profile->core_outstanding_bytes, rows, done, pace;
+	uint64_t request = job->row_bytes ? std::min(job->row_bytes, request_bytes) : request_bytes;
+	uint64_t bytes = std::min(job->bytes - it.issued, std::max(window / 4, request));
 	uint64_t row_ps = index < m_profile->cube_cores ? m_profile->core_row_ps
 							: m_profile->vector_core_row_ps;
 	bool begins = it.issued == 0, over;
@@ -514,7 +538,7 @@ void engine::issue_pipelined(lane &it, unsigned index, uint64_t now)
 		return;
 	}
 	done = issue_rows(it, index, bytes, now, &rows);
-	pace = std::max(transfer_ps(bytes, rate(index)), job->row_bytes ? rows * row_ps : 0);
+	pace = std::max(transfer_ps(bytes, rate(index, false)), job->row_bytes ? rows * row_ps : 0);
 	pace = std::max<uint64_t>(pace, begins ? m_profile->core_issue_ps : 1);
 	over = job->status != SIM_OK || it.issued == job->bytes;
 	if (!it.in_flight.empty())

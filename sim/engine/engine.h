@@ -56,14 +56,16 @@ private:
 		uint64_t free_ps = 0;                     // when the last job has been issued
 		std::deque<in_flight_piece> in_flight;    // of a pipelined lane, in order of time
 		uint64_t in_flight_bytes = 0;
-		uint64_t issued = 0;     // bytes of the job
-		uint64_t settled = 0;    // of them, moved ahead of time
+		uint64_t row_begin_ps = 0, row_end_ps = 0; // of the row that is being issued
+		uint64_t issued = 0;                       // bytes of the job
+		uint64_t settled = 0;                      // of them, moved ahead of time
 		uint64_t latency_ps = 0; // the shortest of its pieces: queues left out
 		uint64_t last_ps = 0;    // the latest completion of its pieces
 		uint64_t before_ps = 0;  // completion of the piece before the one under way
 		struct {
 			uint64_t asked, bytes, begin_ps, first_ps, done_ps;
-		} piece = {}; // read, or being read
+			bool sio; // from or to the other die
+		} piece = {};     // read, or being read
 		span_list dst, src;
 	};
 
@@ -92,7 +94,8 @@ private:
 				uint64_t at_ps);
 	void move_issued(lane &it);
 	void rearm();
-	uint64_t rate(unsigned index) const;
+	uint64_t rate(unsigned index, bool sio) const;
+	bool was_sio(const sim_job *job) const;
 
 	const sim_engine m_kind;
 	const sim_profile *m_profile = nullptr;

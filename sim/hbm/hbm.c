@@ -85,7 +85,7 @@ struct hbm {
 	struct hbm_place expected_place;
 	struct pseudo *pseudo;
 	struct bank *bank; /* of all of them */
-	uint64_t read_bytes, write_bytes, row_hits, row_misses;
+	uint64_t read_bytes, write_bytes, requests, bursts, row_misses;
 };
 
 static uint64_t max_of(uint64_t a, uint64_t b)
@@ -460,10 +460,8 @@ G_ALWAYS_INLINE static inline uint64_t open_row(struct hbm *hbm, struct pseudo *
 		forget_rows(bank);
 		bank->act_ok = max_of(bank->act_ok, free);
 	}
-	if (bank->row == row) {
-		hbm->row_hits++;
+	if (bank->row == row)
 		return max_of(t, bank->act + rcd);
-	}
 	hbm->row_misses++;
 	if (bank->row != NO_ROW)
 		bank->act_ok = max_of(bank->act_ok, max_of(t, bank->pre_ok) + hbm->rp);
@@ -524,7 +522,6 @@ __attribute__((cold)) static uint64_t overtake(struct hbm *hbm, struct pseudo *p
 		if (s * hbm->ccd_s + length > old->pre)
 			continue;
 		hbm_bus_take(&pseudo->bus, &hbm->bus, group, bursts, s);
-		hbm->row_hits += bursts;
 		return s * hbm->ccd_s;
 	}
 	return 0;
@@ -537,8 +534,10 @@ G_ALWAYS_INLINE static inline uint64_t serve_row(struct hbm *hbm, struct pseudo 
 {
 	unsigned group = index >> hbm->bank_bits;
 	struct bank *bank = bank_at(hbm, pseudo, index);
-	uint64_t cas, s, free;
+	uint64_t cas, s, free, misses = hbm->row_misses;
 
+	hbm->requests++;
+	hbm->bursts += bursts;
 	if (G_UNLIKELY(bank->row != row && was_open(bank, row)) &&
 	    (cas = overtake(hbm, pseudo, index, row, bursts, write, t)))
 		return cas;
@@ -548,14 +547,14 @@ G_ALWAYS_INLINE static inline uint64_t serve_row(struct hbm *hbm, struct pseudo 
 		cas = s * hbm->ccd_s;
 		if (G_LIKELY(refresh_epoch(hbm, index, cas, &free) == bank->epoch))
 			break;
-		/* The refresh that comes first closes the row again. */
+		/* The refresh that comes first closes the row again: still one miss. */
+		hbm->row_misses = misses;
 		forget_rows(bank);
 		bank->act_ok = free;
 		t = free;
 	}
 	hbm_bus_take(&pseudo->bus, &hbm->bus, group, bursts, s);
 	close_after(hbm, bank, cas + (bursts - 1) * hbm->ccd_l, write);
-	hbm->row_hits += bursts - 1;
 	return cas;
 }
 
@@ -666,6 +665,8 @@ static uint64_t bulk_row(struct hbm *hbm, uint64_t offset, unsigned bursts, bool
 	hbm_map_find(&hbm->map, offset, &place);
 	pseudo = &hbm->pseudo[place.pseudo];
 	follow_stripe(hbm, pseudo);
+	hbm->requests++;
+	hbm->bursts += bursts;
 	cas = open_row(hbm, pseudo, place.bank, place.row, write, t);
 	cas = max_of(max_of(cas, turn(hbm, pseudo, write)),
 		     max_of(pseudo->floor, pseudo->bus.horizon * hbm->ccd_s));
@@ -673,7 +674,6 @@ static uint64_t bulk_row(struct hbm *hbm, uint64_t offset, unsigned bursts, bool
 	pseudo->floor = end;
 	*(write ? &pseudo->last_write : &pseudo->last_read) = end - hbm->ccd_s;
 	close_after(hbm, &pseudo->bank[place.bank], end - hbm->ccd_s, write);
-	hbm->row_hits += bursts - 1;
 	*out_first = cas + (write ? hbm->cwl : hbm->cl) + hbm->burst;
 	return end + (write ? hbm->cwl : hbm->cl) + hbm->burst;
 }
@@ -705,7 +705,8 @@ static uint64_t whole_stripes(struct hbm *hbm, uint64_t offset, uint64_t stripes
 	hbm->stripe_row = place.row;
 	hbm->stripe_write = write;
 	hbm->stripe_end = work_until(hbm, start, stripes * hbm->banks * row_clocks);
-	hbm->row_hits += bursts - rows;
+	hbm->requests += rows;
+	hbm->bursts += bursts;
 	hbm->row_misses += rows;
 	*out_first = start + (write ? hbm->cwl : hbm->cl) + hbm->burst;
 	return hbm->stripe_end + (write ? hbm->cwl : hbm->cl) + hbm->burst;
@@ -782,8 +783,9 @@ void hbm_get_counters(const struct hbm *hbm, struct sim_counters *out)
 
 	out->hbm_read_bytes = hbm->read_bytes;
 	out->hbm_write_bytes = hbm->write_bytes;
-	out->hbm_row_hits = hbm->row_hits;
+	out->hbm_row_hits = hbm->requests - hbm->row_misses;
 	out->hbm_row_misses = hbm->row_misses;
+	out->hbm_bursts = hbm->bursts;
 	out->hbm_refreshes = refreshes * hbm->pseudos * (hbm->refresh_step ? hbm->banks : 1);
 }
 

@@ -41,7 +41,7 @@ void l2::reset(const sim_config *config, uint64_t origin_ps, sim_counters *count
 	m_profile = p;
 	m_cache = l2_cache_new(p->l2_bytes, p->l2_block_bytes, p->l2_line_bytes, p->l2_ways);
 	m_counters = counters;
-	m_booked_lines = m_booked_ps = 0;
+	m_booked_lines = m_booked_ps = m_booked_rest = m_rest = 0;
 	bandwidth_clear(&m_bandwidth);
 	bandwidth_init(&m_bandwidth, slice_lg2, slices_lg2, origin_ps);
 	std::fill(std::begin(m_meeting), std::end(m_meeting), meeting{ 0, UINT32_MAX, 0 });
@@ -57,6 +57,13 @@ inline uint64_t l2::ask(bool write, const l2_stretch &what, uint64_t at_ps)
 	m_access.at_ps = at_ps;
 	out.send(m_access, memory());
 	return m_access.done_ps;
+}
+
+// A victim has gone when memory has taken it: what took its place is there no sooner, or writes
+// would run ahead of the memory without end.
+inline void l2::write_back(const l2_stretch &what, fetch &times)
+{
+	times.last_ps = std::max(times.last_ps, ask(true, what, times.at_ps));
 }
 
 inline void l2::read(const l2_stretch &what, fetch &times)
@@ -91,22 +98,24 @@ void l2::look_up_blocks(uint64_t pa, uint64_t end, bool write, fetch &times)
 		l2_cache_access(m_cache, pa, stop - pa, write, &answer);
 		times.lines += answer.lines;
 		times.hits += answer.hits;
-		if (clean.bytes && !follows(clean, answer.clean)) {
-			ask(true, clean, times.at_ps);
-			clean.bytes = 0;
+		for (unsigned i = 0; i < answer.cleans; i++) {
+			if (clean.bytes && !follows(clean, answer.clean[i])) {
+				write_back(clean, times);
+				clean.bytes = 0;
+			}
+			extend(clean, answer.clean[i]);
 		}
 		if (fill.bytes && !follows(fill, answer.fill)) {
 			read(fill, times);
 			fill.bytes = 0;
 		}
-		extend(clean, answer.clean);
 		extend(fill, answer.fill);
 		pa = stop;
 	}
 	if (fill.bytes)
 		read(fill, times);
 	if (clean.bytes)
-		ask(true, clean, times.at_ps);
+		write_back(clean, times);
 }
 
 inline void l2::look_up(uint64_t pa, uint64_t end, bool write, fetch &times)
@@ -122,22 +131,28 @@ inline void l2::look_up(uint64_t pa, uint64_t end, bool write, fetch &times)
 	times.hits = answer.hits;
 	if (answer.fill.bytes)
 		read(answer.fill, times);
-	if (G_UNLIKELY(answer.clean.bytes))
-		ask(true, answer.clean, times.at_ps);
+	for (unsigned i = 0; i < answer.cleans; i++)
+		write_back(answer.clean[i], times);
 }
 
-// Takes bandwidth for so many lines; more where it meets another request to the same 512 bytes.
-// Returns since when; *out_end_ps: until when.
+// Takes bandwidth for so many lines, fractions of a picosecond carried over; more where it meets
+// another request to the same 512 bytes. Returns since when; *out_end_ps: until when.
 inline uint64_t l2::book(uint64_t lines, bool conflict, uint64_t from_ps, uint64_t *out_end_ps)
 {
 	uint64_t takes;
 
 	if (G_UNLIKELY(lines != m_booked_lines)) {
+		uint64_t bytes = lines * m_line_bytes;
+
 		m_booked_lines = lines;
-		m_booked_ps = transfer_ps(lines * m_line_bytes, m_profile->l2_bytes_per_us);
+		m_booked_ps = transfer_ps(bytes, m_profile->l2_bytes_per_us);
+		m_booked_rest = bytes * SIM_PS_PER_US % m_profile->l2_bytes_per_us;
 	}
-	takes = G_UNLIKELY(conflict) ? std::max(m_booked_ps, m_profile->l2_conflict_ps)
-				     : m_booked_ps;
+	m_rest += m_booked_rest;
+	takes = m_booked_ps + (m_rest >= m_profile->l2_bytes_per_us);
+	m_rest -= m_rest >= m_profile->l2_bytes_per_us ? m_profile->l2_bytes_per_us : 0;
+	if (G_UNLIKELY(conflict))
+		takes = std::max(takes, m_profile->l2_conflict_ps);
 	m_counters->l2_conflicts += conflict;
 	return bandwidth_take(&m_bandwidth, takes, from_ps, out_end_ps);
 }
@@ -168,8 +183,13 @@ void l2::serve(access &request)
 	times.last_ps = std::max(times.last_ps, end + hit_ps);
 	times.first_ps = std::min(times.first_ps, times.last_ps);
 	met = { start, block, static_cast<uint32_t>(std::max(start, times.first_ps) - start) };
-	(write ? m_counters->l2_writes : m_counters->l2_reads) += times.lines;
-	(write ? m_counters->l2_write_hits : m_counters->l2_read_hits) += times.hits;
+	if (G_UNLIKELY(request.walk)) {
+		m_counters->l2_walk_reads += times.lines;
+		m_counters->l2_walk_hits += times.hits;
+	} else {
+		(write ? m_counters->l2_writes : m_counters->l2_reads) += times.lines;
+		(write ? m_counters->l2_write_hits : m_counters->l2_read_hits) += times.hits;
+	}
 	request.first_ps = times.first_ps;
 	request.done_ps = times.last_ps;
 	if (G_UNLIKELY(m_access.status != SIM_OK)) { // from a foreign memory

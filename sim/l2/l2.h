@@ -34,6 +34,7 @@ private:
 
 	uint64_t ask(bool write, const l2_stretch &what, uint64_t at_ps);
 	void read(const l2_stretch &what, fetch &times);
+	void write_back(const l2_stretch &what, fetch &times);
 	void look_up(uint64_t pa, uint64_t end, bool write, fetch &times);
 	void look_up_blocks(uint64_t pa, uint64_t end, bool write, fetch &times);
 	uint64_t book(uint64_t lines, bool conflict, uint64_t from_ps, uint64_t *out_end_ps);
@@ -58,7 +59,8 @@ private:
 	uint64_t m_line_bytes = 0; // the profile's
 	// what was booked last: mostly the same again
 	uint64_t m_booked_lines = 0, m_booked_ps = 0;
-	access m_access; // of memory
+	uint64_t m_booked_rest = 0, m_rest = 0; // of a picosecond, in parts of the bandwidth
+	access m_access;                        // of memory
 };
 
 } // namespace npusim

@@ -14,6 +14,7 @@ mmu::mmu(sc_core::sc_module_name name, unsigned device)
     : sc_module(name), in("in"), local("local"), remote("remote"), m_device(device)
 {
 	in.bind(*this);
+	m_walk.walk = true;
 }
 
 mmu::~mmu()

@@ -25,6 +25,7 @@ struct access : tlm::tlm_extension<access> {
 	int space = own_space;   // whose tables translate: a device, SIM_NODE_HOST; or SIM_RAW
 	unsigned lane = no_lane; // of the device's MMU
 	bool partial = false;    // goes past the L2 and leaves nothing there
+	bool walk = false;       // of a descriptor
 	// set by whoever hands it over; on a payload, from the payload
 	bool write = false;
 	uint64_t address = 0, length = 0;

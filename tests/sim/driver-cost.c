@@ -2,7 +2,7 @@
  *
  * What driver calls cost, by size: the H100 profile against what was measured on an H100 80GB HBM3,
  * driver 580 (medians of 200 calls, of 40 from 1 GiB on; microseconds), and the Ascend profiles,
- * whose constants nothing public times, by the mechanism of the open driver.
+ * by the mechanism of the open driver (published measurements: tests/traces/bench-test.py).
  */
 #include "harness/test.h"
 

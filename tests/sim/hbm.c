@@ -220,8 +220,7 @@ static struct outcome run_trace(const struct trace *trace, bool refresh)
 	hbm_get_counters(hbm, &counters);
 	hbm_free(hbm);
 	return (struct outcome){ trace->requests * 64.0 / last * 1000, latency / reads,
-				 (double)counters.hbm_row_hits /
-					 (counters.hbm_row_hits + counters.hbm_row_misses) };
+				 1 - (double)counters.hbm_row_misses / counters.hbm_bursts };
 }
 
 TEST_EACH(hbm, agrees_with_published_simulators, golden, title)

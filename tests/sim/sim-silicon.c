@@ -365,8 +365,8 @@ struct remote {
 };
 
 static const struct remote remotes[] = {
-	{ "from_remote_dram", SIM_ENGINE_H2D, 0, SIM_NODE_HOST, 110.2 },
-	{ "to_remote_dram", SIM_ENGINE_D2H, SIM_NODE_HOST, 0, 74.5 },
+	{ "from_remote_dram", SIM_ENGINE_SDMA, 0, SIM_NODE_HOST, 110.2 },
+	{ "to_remote_dram", SIM_ENGINE_SDMA, SIM_NODE_HOST, 0, 74.5 },
 	{ "from_remote_device", SIM_ENGINE_SDMA, 0, 2, 166.5 },
 	{ "to_remote_device", SIM_ENGINE_SDMA, 2, 0, 138.0 },
 };

@@ -11,19 +11,23 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/base.h"
 #include "check/child.h"
+#include "config.h"
 #include "format/out-file.h"
 #include "show/member.h"
+#include "show/progress.h"
 #include "sim/bench/bench.h"
 
 #define AMOUNT_MAX (1ull << 42) /* of bytes, and of accesses */
 
 struct options {
-	char *soc, *pattern, *operation, *page, *size, *access, *stride, *count, *sweep, *json;
+	char *soc, *pattern, *operation, *page, *size, *access, *stride, *count, *warmup, *seed,
+		*sweep, *json;
 	int engines;
 	char **set;
 };
@@ -62,7 +66,9 @@ static gboolean get_request(const struct options *o, struct bench_request *r, GE
 	    !parse_amount("size", o->size ? o->size : "8g", &r->bytes, error) ||
 	    !parse_amount("access", o->access ? o->access : "128", &r->access_bytes, error) ||
 	    !parse_amount("stride", o->stride ? o->stride : "4k", &r->stride, error) ||
-	    !parse_amount("count", o->count ? o->count : "1000000", &r->accesses, error))
+	    !parse_amount("count", o->count ? o->count : "1000000", &r->accesses, error) ||
+	    !parse_amount("warmup", o->warmup ? o->warmup : "0", &r->warmup, error) ||
+	    !parse_amount("seed", o->seed ? o->seed : "0", &r->seed, error))
 		return FALSE;
 	r->pattern = (enum bench_pattern)pattern;
 	r->operation = (enum bench_operation)operation;
@@ -86,16 +92,28 @@ static int load_profile(const struct options *o, struct sim_profile *profile)
 	return NPUSIM_EXIT_OK;
 }
 
-static bench_run_fn load_module(GError **error)
+static void *load_module(const char *function, GError **error)
 {
 	g_autofree char *path = bench_module(error);
 	void *module = path ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
-	bench_run_fn run = module ? (bench_run_fn)dlsym(module, "npusim_bench_run") : NULL;
+	void *found = module ? dlsym(module, function) : NULL;
 
-	if (path && run == NULL)
+	if (path && found == NULL)
 		g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_FAILED, "%s", dlerror());
-	return run;
+	return found;
 }
+
+/* --- runs --- */
+
+struct plan {
+	const struct options *options;
+	bench_run_fn run;
+	struct bench_request request;
+	const char *point; /* of the sweep; "" where there is none */
+	JsonBuilder *json;
+	guint points;   /* that are finished */
+	gboolean quiet; /* the JSON goes where the text would go */
+};
 
 /* --- results --- */
 
@@ -109,11 +127,34 @@ static double rate(const struct bench_result *r)
 	return r->ps ? (double)r->bytes * 1000 / (double)r->ps : 0;
 }
 
-static void print_result(const struct bench_result *r)
+/* Above what a stage can let pass the model is wrong, and so is what it says. */
+static void warn_over(const struct bench_result *r)
+{
+	static const char *const stages[] = { "cores ask", "L2 moves", "HBM moves" };
+
+	for (guint i = 0; i < BENCH_STAGES; i++)
+		if (r->flow[i].over)
+			g_printerr("npusim bench: the %s for %.2f GB/s, and the profile lets it "
+				   "have %.2f: this is an error of the model, please report it\n",
+				   stages[i],
+				   r->ps ? (double)r->flow[i].bytes * 1000 / (double)r->ps : 0,
+				   (double)r->flow[i].bytes_per_us / 1000);
+}
+
+static double hit_share(uint64_t hits, uint64_t misses)
+{
+	return part(hits, hits + misses);
+}
+
+static void print_result(const struct plan *plan, const struct bench_result *r)
 {
 	const struct sim_counters *c = &r->counters;
 	double walk_ns = c->walks ? (double)c->walk_ps / (double)c->walks / 1000 : 0;
 
+	if (plan->request.warmup > 0)
+		g_print("warm-up          %" G_GUINT64_FORMAT
+			" accesses in %.3f us, not counted below\n",
+			plan->request.warmup, (double)r->warmup_ps / 1e6);
 	g_print("accesses         %" G_GUINT64_FORMAT ", %" G_GUINT64_FORMAT " bytes in %.3f us\n",
 		r->accesses, r->bytes, (double)r->ps / 1e6);
 	g_print("bandwidth        %.2f GB/s\n", rate(r));
@@ -128,13 +169,14 @@ static void print_result(const struct bench_result *r)
 		c->walks, walk_ns, part(c->walk_cache_hits, c->walks));
 	g_print("TLB reach        %s of %" G_GUINT64_FORMAT " entries\n",
 		npu_size_words((gint64)c->tlb_live_bytes), c->tlb_l2_entries);
-	g_print("L2 hits          %.2f %% of reads, %.2f %% of writes, %" G_GUINT64_FORMAT
-		" conflicts\n",
+	g_print("L2 hits          %.2f %% of reads, %.2f %% of writes, %.2f %% of walks, "
+		"%" G_GUINT64_FORMAT " conflicts\n",
 		part(c->l2_read_hits, c->l2_reads), part(c->l2_write_hits, c->l2_writes),
-		c->l2_conflicts);
-	g_print("HBM row hits     %.2f %%, %" G_GUINT64_FORMAT " bytes read, %" G_GUINT64_FORMAT
-		" written\n",
-		part(c->hbm_row_hits, c->hbm_row_hits + c->hbm_row_misses), c->hbm_read_bytes,
+		part(c->l2_walk_hits, c->l2_walk_reads), c->l2_conflicts);
+	g_print("HBM row hits     %.2f %% of requests, %.2f %% of bursts, %" G_GUINT64_FORMAT
+		" bytes read, %" G_GUINT64_FORMAT " written\n",
+		hit_share(c->hbm_row_hits, c->hbm_row_misses),
+		part(c->hbm_bursts - c->hbm_row_misses, c->hbm_bursts), c->hbm_read_bytes,
 		c->hbm_write_bytes);
 }
 
@@ -145,11 +187,70 @@ static void print_row(const char *point, const struct bench_result *r)
 	g_print("%-32s %10.2f %10.1f %10.1f %9.2f %9.2f %9.2f\n", point, rate(r),
 		(double)r->p50_ps / 1e3, (double)r->p99_ps / 1e3,
 		part(c->tlb_misses, c->tlb_requests), part(c->l2_read_hits, c->l2_reads),
-		part(c->hbm_row_hits, c->hbm_row_hits + c->hbm_row_misses));
+		hit_share(c->hbm_row_hits, c->hbm_row_misses));
 }
 
 READ(double, rate_of_result, bench_result, r, rate(r))
-READ(char *, name_of_point, bench_result, r, g_strdup(context))
+
+/* What a run was asked for: of the plan. */
+static const struct plan *plan_of(gconstpointer context)
+{
+	return context;
+}
+
+#define ASKED(member) \
+	READ(gint64, asked_##member, bench_result, r, (gint64)plan_of(context)->request.member)
+#define WORD(name, words, member) \
+	READ(char *, name, bench_result, r, g_strdup(words[plan_of(context)->request.member]))
+
+ASKED(bytes)
+ASKED(access_bytes)
+ASKED(stride)
+ASKED(accesses)
+ASKED(warmup)
+ASKED(engines)
+ASKED(seed)
+WORD(name_of_pattern, patterns, pattern)
+WORD(name_of_operation, operations, operation)
+READ(char *, name_of_page, bench_result, r,
+     g_strdup(pages[(plan_of(context)->request.page_lg2 - 12) / 9]))
+READ(char *, name_of_point, bench_result, r, g_strdup(plan_of(context)->point))
+READ(char *, name_of_soc, bench_result, r, g_strdup(plan_of(context)->request.profile->soc_name))
+READ(char *, version, bench_result, r, g_strdup(NPUSIM_VERSION))
+
+/* Each key that is not as in the built-in profile of that name, "Group.key=value"; of a name that
+ * is not built in, all keys. */
+static void build_changed(JsonBuilder *b, gconstpointer at, gconstpointer context)
+{
+	const struct sim_profile *profile = plan_of(context)->request.profile;
+	g_autofree struct sim_profile *plain = g_new0(struct sim_profile, 1);
+	g_autofree char *text = sim_profile_dump(profile), *problem = NULL;
+	g_autofree char *plain_text = sim_profile_load(profile->soc_name, plain, &problem)
+					      ? sim_profile_dump(plain)
+					      : g_strdup("");
+	g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
+	g_auto(GStrv) plain_lines = g_strsplit(plain_text, "\n", -1);
+	guint known = g_strv_length(plain_lines);
+	g_autofree char *group = g_strdup("");
+
+	(void)at;
+	json_builder_begin_array(b);
+	for (guint i = 0; lines[i]; i++) {
+		if (lines[i][0] == '[') {
+			g_free(group);
+			group = g_strndup(lines[i] + 1, strlen(lines[i]) - 2);
+		} else if (lines[i][0] && (i >= known || strcmp(lines[i], plain_lines[i]) != 0)) {
+			g_autofree char *key = g_strconcat(group, ".", lines[i], NULL);
+			json_builder_add_string_value(b, key);
+		}
+	}
+	json_builder_end_array(b);
+}
+
+#define FLOW(name, stage)                                                      \
+	{                                                                      \
+		name, MEMBER_COUNT, AT(bench_result, flow[stage].bytes_per_us) \
+	}
 
 #define COUNTER(member)                                                  \
 	{                                                                \
@@ -163,10 +264,24 @@ READ(char *, name_of_point, bench_result, r, g_strdup(context))
 /* Members of a result, in their order; the page has them, too. */
 static const struct member members[] = {
 	{ "point", MEMBER_TEXT, .text = name_of_point },
+	{ "version", MEMBER_TEXT, .text = version },
+	{ "soc", MEMBER_TEXT, .text = name_of_soc },
+	{ "changed", MEMBER_LIST, .build = build_changed },
+	{ "pattern", MEMBER_TEXT, .text = name_of_pattern },
+	{ "op", MEMBER_TEXT, .text = name_of_operation },
+	{ "page", MEMBER_TEXT, .text = name_of_page },
+	{ "size", MEMBER_COUNT, .whole = asked_bytes },
+	{ "access", MEMBER_COUNT, .whole = asked_access_bytes },
+	{ "stride", MEMBER_COUNT, .whole = asked_stride },
+	{ "count", MEMBER_COUNT, .whole = asked_accesses },
+	{ "warmup", MEMBER_COUNT, .whole = asked_warmup },
+	{ "engines", MEMBER_COUNT, .whole = asked_engines },
+	{ "seed", MEMBER_COUNT, .whole = asked_seed },
 	{ "gb_s", MEMBER_REAL, .real = rate_of_result },
 	FIGURE(accesses),
 	FIGURE(bytes),
 	FIGURE(ps),
+	FIGURE(warmup_ps),
 	FIGURE(min_ps),
 	FIGURE(mean_ps),
 	FIGURE(p50_ps),
@@ -187,25 +302,22 @@ static const struct member members[] = {
 	COUNTER(l2_read_hits),
 	COUNTER(l2_writes),
 	COUNTER(l2_write_hits),
+	COUNTER(l2_walk_reads),
+	COUNTER(l2_walk_hits),
 	COUNTER(l2_conflicts),
 	COUNTER(hbm_read_bytes),
 	COUNTER(hbm_write_bytes),
 	COUNTER(hbm_row_hits),
 	COUNTER(hbm_row_misses),
+	COUNTER(hbm_bursts),
 	COUNTER(hbm_refreshes),
+	FLOW("cores_bytes_per_us", BENCH_CORES),
+	FLOW("l2_bytes_per_us", BENCH_L2),
+	FLOW("hbm_bytes_per_us", BENCH_HBM),
 	{ 0 },
 };
 
-/* --- runs --- */
-
-struct plan {
-	const struct options *options;
-	bench_run_fn run;
-	struct bench_request request;
-	JsonBuilder *json;
-	guint points;   /* that are finished */
-	gboolean quiet; /* the JSON goes where the text would go */
-};
+/* --- running --- */
 
 /* What the process that simulates answers; the problem's text follows. */
 struct answer {
@@ -229,11 +341,13 @@ static void simulate(const struct plan *plan, int to)
 }
 
 /* In a process of its own, which an interrupt ends at once: what was finished before stays. */
-static void run_apart(const struct plan *plan, struct answer *answer, char **problem)
+static void run_apart(struct plan *plan, struct answer *answer, char **problem)
 {
+	const struct bench_request *r = &plan->request;
 	int to, from, child_from, child_to, status = 0;
 	pid_t pid = child_start(&to, &from, &child_from, &child_to);
 	struct pollfd wait = { .fd = from, .events = POLLIN };
+	struct progress bar;
 
 	if (pid == 0)
 		simulate(plan, child_to);
@@ -242,8 +356,10 @@ static void run_apart(const struct plan *plan, struct answer *answer, char **pro
 		*problem = g_strdup_printf("no process can be started: %s", g_strerror(errno));
 		return;
 	}
+	progress_start(&bar, r->warmup + r->accesses);
 	while (!interrupted() && poll(&wait, 1, 100) <= 0)
-		;
+		progress_look(&bar, __atomic_load_n(r->progress, __ATOMIC_RELAXED));
+	progress_end(&bar);
 	if (interrupted())
 		kill(pid, SIGKILL);
 	gboolean answered = child_read(from, answer, sizeof *answer);
@@ -271,6 +387,8 @@ static int run_point(struct plan *plan, const struct sim_profile *profile, const
 	const struct bench_result *result = &answer.result;
 
 	plan->request.profile = profile;
+	plan->point = point;
+	*plan->request.progress = 0;
 	run_apart(plan, &answer, &problem);
 	if (interrupted())
 		return interrupt_status();
@@ -279,11 +397,12 @@ static int run_point(struct plan *plan, const struct sim_profile *profile, const
 	if (answer.status != BENCH_OK)
 		return failure("bench", "%s", problem);
 	plan->points++;
+	warn_over(result);
 	if (!plan->quiet && plan->options->sweep)
 		print_row(point, result);
 	else if (!plan->quiet)
-		print_result(result);
-	members_build_object(plan->json, members, result, point);
+		print_result(plan, result);
+	members_build_object(plan->json, members, result, plan);
 	return NPUSIM_EXIT_OK;
 }
 
@@ -330,8 +449,14 @@ static int run_bench(const struct options *o, const struct bench_request *reques
 
 	if (status != NPUSIM_EXIT_OK)
 		return status;
+	/* shared with the process that simulates */
+	plan.request.progress = mmap(NULL, sizeof(uint64_t), PROT_READ | PROT_WRITE,
+				     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (plan.request.progress == MAP_FAILED)
+		return failure("bench", "no memory: %s", g_strerror(errno));
 	/* known before what may take long */
-	if ((o->json && !out_file_check(o->json, &error)) || !(plan.run = load_module(&error)))
+	if ((o->json && !out_file_check(o->json, &error)) ||
+	    !(plan.run = (bench_run_fn)load_module("npusim_bench_run", &error)))
 		return failure("bench", "%s", error->message);
 	interrupts_watch(TRUE);
 	json_builder_begin_array(json);
@@ -346,6 +471,61 @@ static int run_bench(const struct options *o, const struct bench_request *reques
 	return status;
 }
 
+/* --- published measurements --- */
+
+#define PUBLISHED_MAX 64
+
+READ(double, ratio_of_row, bench_published, r, r->measured / r->modelled)
+READ(gboolean, has_model, bench_published, r, r->modelled > 0)
+READ(double, measured_of_row, bench_published, r, r->measured)
+READ(double, modelled_of_row, bench_published, r, r->modelled)
+
+static const struct member published_members[] = {
+	{ "soc", MEMBER_TEXT, AT(bench_published, soc) },
+	{ "what", MEMBER_TEXT, AT(bench_published, what) },
+	{ "unit", MEMBER_TEXT, AT(bench_published, unit) },
+	{ "measured", MEMBER_REAL, .real = measured_of_row },
+	{ "modelled", MEMBER_REAL, .real = modelled_of_row, .has = has_model },
+	{ "ratio", MEMBER_REAL, .real = ratio_of_row, .has = has_model },
+	{ "source", MEMBER_TEXT, AT(bench_published, source) },
+	{ "note", MEMBER_TEXT, AT(bench_published, note) },
+	{ 0 },
+};
+
+static int run_published(const struct options *o)
+{
+	g_autoptr(JsonBuilder) json = json_builder_new();
+	g_autoptr(GError) error = NULL;
+	g_autofree char *problem = NULL;
+	struct bench_published rows[PUBLISHED_MAX];
+	gboolean quiet = g_strcmp0(o->json, "-") == 0;
+	bench_published_fn run = (bench_published_fn)load_module("npusim_bench_published", &error);
+	guint count = run ? run(rows, PUBLISHED_MAX, &problem) : 0;
+
+	if (count == 0)
+		return failure("bench", "%s", run ? problem : error->message);
+	if (!quiet)
+		g_print("%-14s %-38s %10s %10s %-4s %6s\n", "", "", "measured", "modelled", "",
+			"ratio");
+	json_builder_begin_array(json);
+	for (const struct bench_published *r = rows; r < rows + MIN(count, PUBLISHED_MAX); r++) {
+		members_build_object(json, published_members, r, NULL);
+		if (quiet)
+			continue;
+		g_print("%-14s %-38s %10.1f ", r->soc, r->what, r->measured);
+		if (r->modelled > 0)
+			g_print("%10.1f %-4s %6.2f  %s\n", r->modelled, r->unit,
+				r->measured / r->modelled, r->note);
+		else
+			g_print("%10s %-4s %6s  %s\n", "-", r->unit, "-", r->note);
+	}
+	json_builder_end_array(json);
+	g_autoptr(JsonNode) root = json_builder_get_root(json);
+	if (o->json && !json_write(o->json, root, &error))
+		return failure("bench", "%s", error->message);
+	return NPUSIM_EXIT_OK;
+}
+
 #define TEXT(name, member, help, value)                                 \
 	{                                                               \
 		name, 0, 0, G_OPTION_ARG_STRING, &o.member, help, value \
@@ -358,7 +538,9 @@ int cmd_bench(int argc, char **argv)
 	g_autoptr(GError) error = NULL;
 	int status = NPUSIM_EXIT_OK;
 	const GOptionEntry entries[] = {
-		TEXT("pattern", pattern, "sequential, random, strided, chase (default random)",
+		TEXT("pattern", pattern,
+		     "sequential, random, strided, chase (default random); published: measured on "
+		     "real devices against the model",
 		     "WHAT"),
 		TEXT("op", operation, "read, write, mixed (default read)", "WHAT"),
 		{ "engines", 0, 0, G_OPTION_ARG_INT, &o.engines, "cores that run it (default 1)",
@@ -368,6 +550,8 @@ int cmd_bench(int argc, char **argv)
 		TEXT("access", access, "of one access (default 128)", "BYTES"),
 		TEXT("stride", stride, "between accesses of strided (default 4k)", "BYTES"),
 		TEXT("count", count, "accesses of all engines (default 1000000)", "N"),
+		TEXT("warmup", warmup, "accesses before those that are measured (default 0)", "N"),
+		TEXT("seed", seed, "of random and chase (default 0)", "N"),
 		TEXT("soc", soc, "profile, or the file of one (default Ascend910B1)", "NAME"),
 		{ "set", 0, 0, G_OPTION_ARG_STRING_ARRAY, &o.set, "change a value of the profile",
 		  "GROUP.KEY=VALUE" },
@@ -384,6 +568,8 @@ int cmd_bench(int argc, char **argv)
 	if (argc > 1)
 		status =
 			usage_error("bench", "no argument is expected, but '%s' is there", argv[1]);
+	else if (g_strcmp0(o.pattern, "published") == 0)
+		status = run_published(&o);
 	else if (o.engines < 1)
 		status = usage_error("bench", "--engines=%d: must be at least 1", o.engines);
 	else if (!get_request(&o, &request, &error))

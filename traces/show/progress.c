@@ -20,7 +20,13 @@ void progress_start(struct progress *p, guint64 total)
 
 void progress_step(struct progress *p, guint64 done)
 {
-	if (!p->terminal || ++p->steps % LOOK_EVERY != 0)
+	if (++p->steps % LOOK_EVERY == 0)
+		progress_look(p, done);
+}
+
+void progress_look(struct progress *p, guint64 done)
+{
+	if (!p->terminal)
 		return;
 	gint64 now = g_get_monotonic_time();
 	if (now - p->start_us < SHOW_AFTER_US || now - p->last_us < SHOW_EVERY_US)

@@ -18,6 +18,8 @@ struct progress {
 void progress_start(struct progress *progress, guint64 total);
 /* `done` events of the total; may be called as often as liked. */
 void progress_step(struct progress *progress, guint64 done);
+/* The same, for one who comes seldom: always looks at the clock. */
+void progress_look(struct progress *progress, guint64 done);
 void progress_end(struct progress *progress);
 
 #endif
