@@ -8,7 +8,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-static const char *folder(void)
+const char *temp_file_folder(void)
 {
 	const char *said = g_getenv("TMPDIR");
 
@@ -24,18 +24,18 @@ gboolean temp_file_fail(const char *what, GError **error)
 	g_set_error(error, G_FILE_ERROR, (gint)g_file_error_from_errno(code),
 		    "%s: a temporary file for what does not fit into memory, or comes only once, "
 		    "cannot be %s: %s; TMPDIR names another folder",
-		    folder(), what, g_strerror(code));
+		    temp_file_folder(), what, g_strerror(code));
 	return FALSE;
 }
 
 int temp_file_open(GError **error)
 {
-	int fd = open(folder(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	int fd = open(temp_file_folder(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 
 	if (fd >= 0)
 		return fd;
 	/* a file system without O_TMPFILE */
-	g_autofree char *name = g_build_filename(folder(), "npusim-XXXXXX", NULL);
+	g_autofree char *name = g_build_filename(temp_file_folder(), "npusim-XXXXXX", NULL);
 	fd = g_mkstemp_full(name, O_RDWR | O_CLOEXEC, 0600);
 	if (fd < 0)
 		temp_file_fail("made", error);

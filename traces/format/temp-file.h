@@ -8,6 +8,8 @@
 
 #include <glib.h>
 
+/* Where such files lie. */
+const char *temp_file_folder(void);
 /* -1 and error, which names the folder. */
 int temp_file_open(GError **error);
 /* Adds bytes at an offset; FALSE and error, as above. */

@@ -16,14 +16,6 @@ struct latency *latency_new(void)
 	return l;
 }
 
-static guint bin_of(guint64 ps)
-{
-	if (ps < SUBS)
-		return (guint)ps;
-	guint shift = g_bit_storage(ps) - 1 - SUB_LG2;
-	return (shift + 1) * SUBS + (guint)((ps >> shift) - SUBS);
-}
-
 guint64 latency_bin_end_ps(guint bin)
 {
 	if (bin < SUBS)
@@ -34,8 +26,10 @@ guint64 latency_bin_end_ps(guint bin)
 
 void latency_add(struct latency *l, guint64 ps)
 {
+	guint shift = ps < SUBS ? 0 : g_bit_storage(ps) - 1 - SUB_LG2;
+
 	l->calls++;
-	l->bins[bin_of(ps)]++;
+	l->bins[ps < SUBS ? ps : (shift + 1) * SUBS + (ps >> shift) - SUBS]++;
 	l->min_ps = MIN(l->min_ps, ps);
 	l->max_ps = MAX(l->max_ps, ps);
 }

@@ -77,14 +77,6 @@ static void forget(struct player *p, const struct npu_trace_record *c)
 	g_hash_table_remove(p->names[c->name.kind & 127], &key);
 }
 
-/* What is mapped over an address of the model. */
-static struct object *mapped_over(struct player *p, guint64 address)
-{
-	GTreeNode *node = by_address_node(p->mapped, address);
-	struct object *t = node ? g_tree_node_value(node) : NULL;
-	return t && address - *(guint64 *)g_tree_node_key(node) < t->size ? t : NULL;
-}
-
 /* The address that a name stands for, or NULL. */
 static void *address(struct player *p, guint32 process, const struct npu_trace_name *name)
 {
@@ -189,20 +181,6 @@ static void go(struct player *p, gint32 device, const void *va)
 {
 	if (reads_of(p, device))
 		access_go(reads_of(p, device), (guintptr)va);
-}
-
-/* After each call: FALSE and error where the model refused a read. */
-static gboolean read_all(struct player *p, GError **error)
-{
-	for (guint i = 0; p->refused == NULL && i < p->replay->devices->len; i++) {
-		struct replay_device *d = g_ptr_array_index(p->replay->devices, i);
-		if (d->reads)
-			access_tick(d->reads, &p->refused);
-	}
-	if (p->refused == NULL)
-		return TRUE;
-	g_propagate_error(error, g_steal_pointer(&p->refused));
-	return FALSE;
 }
 
 /* ---- one function a verb ---- */
@@ -484,7 +462,12 @@ static gboolean end_of(struct player *p, guint32 process, const struct npu_trace
 	*out = (struct traffic_end){ .p = va, .device = -1 };
 	if (name->kind != 'r' && name->kind != 'a')
 		return TRUE;
-	const struct object *t = name->kind == 'a' ? find(p, process, name) : mapped_over(p, key);
+	GTreeNode *node = by_address_node(p->mapped, key);
+	const struct object *t = node ? g_tree_node_value(node) : NULL;
+	if (name->kind == 'a')
+		t = find(p, process, name);
+	else if (t && key - *(guint64 *)g_tree_node_key(node) >= t->size)
+		t = NULL;
 	out->device = t ? t->device : -1;
 	return t != NULL;
 }
@@ -570,7 +553,15 @@ gboolean player_step(struct player *p, const struct record_item *call, GError **
 	gint32 code = play(p, &c);
 	device->left_out += code == NOT_MADE && c.code == 0;
 	device->differing += code != NOT_MADE && code != c.code;
-	return read_all(p, error);
+	for (guint i = 0; p->refused == NULL && i < p->replay->devices->len; i++) {
+		device = g_ptr_array_index(p->replay->devices, i);
+		if (device->reads)
+			access_tick(device->reads, &p->refused);
+	}
+	if (p->refused == NULL)
+		return TRUE;
+	g_propagate_error(error, g_steal_pointer(&p->refused));
+	return FALSE;
 }
 
 void player_close(struct player *p)

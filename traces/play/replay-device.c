@@ -4,6 +4,51 @@
  */
 #include "replay-device.h"
 
+/* ---- memory over the events ---- */
+
+/* Whether b has more physical memory than a, or as much and more of it live. */
+static gboolean is_more(const struct memory_sums *a, const struct memory_sums *b)
+{
+	return b->physical != a->physical ? b->physical > a->physical : b->live > a->live;
+}
+
+/* The one that says more: of two alike, the first. */
+static const struct series_point *more(const struct series_point *a, const struct series_point *b)
+{
+	return is_more(&a->sums, &b->sums) ? b : a;
+}
+
+static void halve(struct series *s)
+{
+	struct series_point *p = (struct series_point *)s->points->data;
+	guint kept = 1; /* the start stays by itself */
+
+	for (guint i = 1; i < s->points->len; i += 2)
+		p[kept++] = i + 1 < s->points->len ? *more(&p[i], &p[i + 1]) : p[i];
+	g_array_set_size(s->points, kept);
+	s->stride *= 2;
+}
+
+static void series_add(struct series *s, guint64 event, const struct memory_sums *sums)
+{
+	struct series_point point = { .event = event, .sums = *sums }, *at;
+
+	s->last = point;
+	if (s->points->len > 1 && s->open > 0 && s->open < s->stride) {
+		at = &g_array_index(s->points, struct series_point, s->points->len - 1);
+		*at = *more(at, &point);
+		s->open++;
+		return;
+	}
+	/* the end needs a point of its own */
+	if (s->points->len >= SERIES_POINTS_MAX - 1)
+		halve(s);
+	g_array_append_val(s->points, point);
+	s->open = 1;
+}
+
+/* ---- a device ---- */
+
 void replay_note_peak(struct replay_device *device)
 {
 	guint64 physical = device->usage.physical;
@@ -35,7 +80,7 @@ void replay_sample(struct replay_device *device, guint64 event, guint64 time_us)
 	memory_usage_sums(&device->usage, &sums);
 	device->outside |= sums.external < 0 && device->failed_size == 0;
 	series_add(&device->series, event, &sums);
-	if (!peak->reached || series_is_more(&peak->sums, &sums))
+	if (!peak->reached || is_more(&peak->sums, &sums))
 		allocation_table_mark(table, peak, event, &sums);
 	for (guint m = 2; m < table->moment_count; m++) {
 		if (has_come(device, &table->moments[m], event, time_us))
@@ -139,7 +184,8 @@ struct replay_device *replay_device_new(struct trace_device *trace,
 	table->look = look;
 	table->data = device;
 	device->window.timed = TRUE;
-	series_init(&device->series);
+	device->series.points = g_array_new(FALSE, FALSE, sizeof(struct series_point));
+	device->series.stride = 1;
 	return device;
 }
 
@@ -149,16 +195,19 @@ void replay_device_free(gpointer data)
 
 	memory_usage_clear(&device->usage);
 	history_clear(&device->history);
-	series_clear(&device->series);
+	g_array_unref(device->series.points);
 	model_device_clear(&device->window);
 	g_free(device);
 }
 
 void replay_finish(struct replay_device *device)
 {
+	const struct series *s = &device->series;
+	const guint n = s->points->len;
 	struct npu_stats last;
 
-	series_end(&device->series);
+	if (n > 0 && g_array_index(s->points, struct series_point, n - 1).event != s->last.event)
+		g_array_append_val(s->points, s->last);
 	if (!model_stats(device->device, &last))
 		return;
 	if (device->stats.size == 0)

@@ -10,7 +10,20 @@
 #include "policy/policy.h"
 #include "track/history.h"
 #include "track/memory-usage.h"
-#include "track/series.h"
+
+/* Memory over the events, thinned out as it grows: of adjacent events the one with the most
+ * physical memory is kept, so that the peak always remains. */
+#define SERIES_POINTS_MAX 2000
+struct series_point {
+	guint64 event; /* counted from 1; 0: the start */
+	struct memory_sums sums;
+};
+struct series {
+	GArray *points; /* struct series_point */
+	guint64 stride; /* events that one point stands for */
+	guint64 open;   /* of them in the last point */
+	struct series_point last;
+};
 
 struct replay_device {
 	guint device;

@@ -28,6 +28,8 @@ struct part {
 	guint64 line;  /* 0: the file has none */
 };
 
+#define ITEM(items, i) (&g_array_index(items, struct record_item, i))
+
 static gboolean is_segment(guint32 verb)
 {
 	return verb == NPU_TRACE_SEGMENT_ALLOC || verb == NPU_TRACE_SEGMENT_FREE ||
@@ -144,30 +146,6 @@ static void part_free(gpointer data)
 	g_free(part);
 }
 
-/* The sums of memory are those of the segments that a filter got, from none on. */
-static void note_start(struct replay_device *device, const GArray *items, gboolean recorded)
-{
-	for (guint i = 0; i < items->len; i++) {
-		const struct record_item *item = &g_array_index(items, struct record_item, i);
-		history_step(&device->history, item, 0);
-		if (recorded || item->record.verb == NPU_TRACE_ALLOC)
-			memory_usage_step(&device->usage, item);
-	}
-}
-
-static gboolean part_start(struct part *part, const GArray *items, GError **error)
-{
-	struct replay_device *device = part->device;
-	gboolean ok = part->filter->start(part->filter, items, error);
-
-	for (guint i = 0; ok && device->reads && i < items->len; i++) {
-		const struct record_item *item = &g_array_index(items, struct record_item, i);
-		if (item->record.verb == NPU_TRACE_ALLOC)
-			access_note(device->reads, item->address, item->size);
-	}
-	return located(part, ok, error);
-}
-
 static gboolean part_step(struct part *part, const struct record_item *item, GError **error)
 {
 	struct replay_device *device = part->device;
@@ -232,7 +210,13 @@ static gboolean start(struct run *run, GError **error)
 	for (guint d = 0; ok && d < run->replay->devices->len; d++) {
 		struct replay_device *device = g_ptr_array_index(run->replay->devices, d);
 		const GArray *items = g_ptr_array_index(run->starts, d);
-		note_start(device, items, run->recorded);
+		/* the sums of memory are those of the segments that a filter got, from none on */
+		for (guint i = 0; i < items->len; i++) {
+			const struct record_item *item = ITEM(items, i);
+			history_step(&device->history, item, 0);
+			if (run->recorded || item->record.verb == NPU_TRACE_ALLOC)
+				memory_usage_step(&device->usage, item);
+		}
 		if (run->recorded) {
 			memory_usage_started(&device->usage);
 			device->reads = reads_of(run, device, at_itself, NULL);
@@ -240,42 +224,38 @@ static gboolean start(struct run *run, GError **error)
 		}
 		struct part *part = part_new(run, device);
 		g_ptr_array_add(run->parts, part);
-		ok = part_start(part, items, error);
+		ok = located(part, part->filter->start(part->filter, items, error), error);
+		for (guint i = 0; ok && device->reads && i < items->len; i++) {
+			if (ITEM(items, i)->record.verb == NPU_TRACE_ALLOC)
+				access_note(device->reads, ITEM(items, i)->address,
+					    ITEM(items, i)->size);
+		}
 		replay_sample(device, 0, 0);
 	}
 	return ok;
 }
 
-/* Counts one event; FALSE if the user wants to stop. */
-static gboolean tick(struct run *run)
-{
-	struct replay *replay = run->replay;
-
-	replay->done++;
-	if (run->options->progress == NULL ||
-	    run->options->progress(replay->done, run->trace->events, run->options->data))
-		return TRUE;
-	replay->interrupted = TRUE;
-	return FALSE;
-}
-
 static gboolean run_all(struct run *run, GError **error)
 {
+	struct replay *replay = run->replay;
 	struct record_item item;
 	int more = 1;
 
 	run->player = player_open(run->replay, run->recorded, !run->options->no_copies);
 	run->parts = g_ptr_array_new_with_free_func(part_free);
 	gboolean ok = start(run, error);
-	while (ok && (more = record_reader_next(run->reader, &item, error)) > 0) {
+	while (ok && !replay->interrupted &&
+	       (more = record_reader_next(run->reader, &item, error)) > 0) {
 		if (record_is_of_start(&item.record))
 			continue;
 		ok = step(run, &item, error);
-		if (!tick(run))
-			break;
+		replay->done++;
+		replay->interrupted = run->options->progress &&
+				      !run->options->progress(replay->done, run->trace->events,
+							      run->options->data);
 	}
-	for (guint d = 0; d < run->replay->devices->len; d++) {
-		struct replay_device *device = g_ptr_array_index(run->replay->devices, d);
+	for (guint d = 0; d < replay->devices->len; d++) {
+		struct replay_device *device = g_ptr_array_index(replay->devices, d);
 		replay_note_end(device);
 		g_clear_pointer(&device->reads, access_free);
 	}
@@ -326,9 +306,7 @@ static gboolean has_blocks(const struct run *run, GError **error)
 		const struct trace_device *device = g_ptr_array_index(run->trace->devices, d);
 		const GArray *items = g_ptr_array_index(run->starts, d);
 		if (device->counts[NPU_TRACE_ALLOC] > 0 ||
-		    (items->len > 0 &&
-		     g_array_index(items, struct record_item, items->len - 1).record.verb ==
-			     NPU_TRACE_ALLOC))
+		    (items->len > 0 && ITEM(items, items->len - 1)->record.verb == NPU_TRACE_ALLOC))
 			return TRUE;
 	}
 	return refuse(

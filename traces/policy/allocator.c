@@ -228,28 +228,11 @@ static enum cache_answer unmap(gpointer data, guint64 address, guint64 size, gui
 
 /* ---- blocks ---- */
 
-/* Bytes of the pages that a block of its own takes. */
-static guint64 own_pages(const struct allocator *a, guint64 size)
+/* A block of its own, in whole pages, comes or goes. */
+static void put_own(struct allocator *a, enum npu_trace_verb verb, guint64 size)
 {
-	return a->options->page_1g ? round_up(MAX(size, 1), GIB) : malloc_pages(MAX(size, 1));
-}
-
-static enum cache_answer own_alloc(struct allocator *a, struct held *held)
-{
-	enum cache_answer answer =
-		classic_alloc(a, MAX(held->size, 1), a->options->page_1g, &held->own);
-
-	if (answer == CACHE_OK)
-		put_event(a, NPU_TRACE_SEGMENT_ALLOC, held->size, own_pages(a, held->size));
-	return answer;
-}
-
-static enum cache_answer own_free(struct allocator *a, const struct held *held)
-{
-	enum cache_answer answer = classic_free(a, held->own);
-
-	put_event(a, NPU_TRACE_SEGMENT_FREE, held->size, own_pages(a, held->size));
-	return answer;
+	put_event(a, verb, size,
+		  a->options->page_1g ? round_up(MAX(size, 1), GIB) : malloc_pages(MAX(size, 1)));
 }
 
 /* Where the block lies; 0: it has no memory. */
@@ -272,9 +255,12 @@ static gboolean hand_out(struct allocator *a, const struct record_item *item, gi
 {
 	struct held held = { .address = item->address, .size = item->size };
 	struct record_item placed = *item;
-	enum cache_answer answer = a->cache ? cache_alloc(a->cache, item->size, stream, &held.block)
-					    : own_alloc(a, &held);
+	enum cache_answer answer =
+		a->cache ? cache_alloc(a->cache, item->size, stream, &held.block)
+			 : classic_alloc(a, MAX(held.size, 1), a->options->page_1g, &held.own);
 
+	if (answer == CACHE_OK && a->cache == NULL)
+		put_own(a, NPU_TRACE_SEGMENT_ALLOC, held.size);
 	if (answer == CACHE_NO_MEMORY)
 		a->base.out.lost(a->base.out.data, item->size, item->site);
 	if (!failed(a, answer, error))
@@ -297,10 +283,12 @@ static gboolean take_back(struct allocator *a, guint64 address, GError **error)
 
 	if (held == NULL)
 		return TRUE;
-	if (held->block)
+	if (held->block) {
 		cache_release(a->cache, held->block);
-	else if (held->own)
-		answer = own_free(a, held);
+	} else if (held->own) {
+		answer = classic_free(a, held->own);
+		put_own(a, NPU_TRACE_SEGMENT_FREE, held->size);
+	}
 	g_hash_table_remove(a->blocks, &address);
 	return failed(a, answer, error);
 }
@@ -326,17 +314,6 @@ static gboolean empty_where_said(struct allocator *a, GError **error)
 			return FALSE;
 	}
 	return TRUE;
-}
-
-static gboolean empty_where_recorded(struct allocator *a, guint32 verb, GError **error)
-{
-	gboolean gives = verb == NPU_TRACE_SEGMENT_FREE || verb == NPU_TRACE_SEGMENT_UNMAP;
-	gboolean begins = gives && !a->in_burst;
-
-	a->in_burst = gives;
-	if (!begins || a->options->empty != POLICY_EMPTY_RECORDED || a->base.trace->of_process)
-		return TRUE;
-	return empty(a, error);
 }
 
 /* ---- the filter ---- */
@@ -370,8 +347,13 @@ static gboolean step(struct filter *base, const struct record_item *item, GError
 	struct allocator *a = (struct allocator *)base;
 	const struct held *held = g_hash_table_lookup(a->blocks, &item->address);
 	guint32 verb = item->record.verb;
-	gboolean ok = empty_where_recorded(a, verb, error);
+	gboolean gives = verb == NPU_TRACE_SEGMENT_FREE || verb == NPU_TRACE_SEGMENT_UNMAP;
+	gboolean ok = TRUE;
 
+	if (gives && !a->in_burst && a->options->empty == POLICY_EMPTY_RECORDED &&
+	    !base->trace->of_process)
+		ok = empty(a, error);
+	a->in_burst = gives;
 	if (ok && verb == NPU_TRACE_ALLOC) {
 		a->history++;
 		ok = take_back(a, item->address, error) &&

@@ -45,7 +45,5 @@ enum cache_answer cache_empty(struct cache *cache);
 guint64 cache_block_address(const struct cache_block *block);
 /* What it takes, rounding and all. */
 guint64 cache_block_size(const struct cache_block *block);
-/* What the cache holds of the device. */
-guint64 cache_held(const struct cache *cache);
 
 #endif

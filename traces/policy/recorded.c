@@ -156,15 +156,6 @@ static gboolean map_chunk(struct recorded *f, guint64 address, guint64 size, gbo
 	return TRUE;
 }
 
-/* Whether the file unmaps a part of [address, address + size) and not the rest. */
-static gboolean is_cut(const struct recorded *f, guint64 address, guint64 size)
-{
-	guint above = by_address_above(f->cuts, address);
-
-	return above < f->cuts->len &&
-	       g_array_index(f->cuts, struct span, above).start < address + size;
-}
-
 static gboolean check_part(const struct record_item *item, GError **error)
 {
 	if (item->address % HUGE_BYTES == 0 && item->size % HUGE_BYTES == 0 && item->size > 0)
@@ -187,10 +178,12 @@ static gboolean map_range(struct recorded *f, const struct record_item *item, GE
 	if (!check_part(item, error))
 		return FALSE;
 	for (guint64 at = start; at < start + item->size && !lost;) {
+		/* where the file unmaps a part of it and not the rest */
+		guint above = by_address_above(f->cuts, at);
+		gboolean cut = above < f->cuts->len &&
+			       g_array_index(f->cuts, struct span, above).start < at + LARGE_BYTES;
 		guint64 step =
-			large && (at - start) % LARGE_BYTES == 0 && !is_cut(f, at, LARGE_BYTES)
-				? LARGE_BYTES
-				: HUGE_BYTES;
+			large && (at - start) % LARGE_BYTES == 0 && !cut ? LARGE_BYTES : HUGE_BYTES;
 		if (!map_chunk(f, at, step, &lost, error))
 			return FALSE;
 		at += step;

@@ -5,9 +5,13 @@
  */
 #include "event-sorter.h"
 
+#include <sqlite3.h>
+#include <stddef.h>
 #include <string.h>
+#include <unistd.h>
 
-#include "external-sort.h"
+#include "format/memory-limit.h"
+#include "format/temp-file.h"
 #include "format/units.h"
 #include "int-map.h"
 #include "sites.h"
@@ -16,7 +20,9 @@
 
 struct event_sorter {
 	struct trace *trace; /* being made; it owns the sorter where it is its source */
-	struct external_sort *rows;
+	sqlite3 *db;
+	sqlite3_stmt *insert, *sorted;
+	guint64 rows, rows_kept; /* so far; at most, for the history to stay in memory */
 	gboolean doubled;
 	guint32 no_free, no_alloc; /* notes */
 	GArray *starts;            /* struct trace_row: what there was before the first row */
@@ -36,23 +42,94 @@ void event_sorter_set_memory(gsize bytes)
 	memory_bytes = bytes;
 }
 
-static int by_time(const void *a, const void *b)
-{
-	const struct event_row *x = a, *y = b;
+/* ---- the rows ---- */
 
-	if (x->order != y->order)
-		return x->order < y->order ? -1 : 1;
-	if (x->rank != y->rank)
-		return x->rank < y->rank ? -1 : 1;
-	return x->serial < y->serial ? -1 : x->serial > y->serial;
+/* FALSE and error: what SQLite cannot do. */
+static gboolean failed(struct event_sorter *s, GError **error)
+{
+	if (sqlite3_errcode(s->db) == SQLITE_NOMEM &&
+	    !memory_limit_ask(G_MAXINT64, error, "its %" G_GUINT64_FORMAT " rows", s->rows))
+		return FALSE;
+	return refuse(error, G_FILE_ERROR, G_FILE_ERROR_FAILED,
+		      "%s: a temporary file for rows that do not fit into memory cannot be used: "
+		      "%s; TMPDIR names another folder",
+		      temp_file_folder(), sqlite3_errmsg(s->db));
 }
+
+/* A row as the database has it: its place, in bytes that are ordered as the numbers are, and it. */
+struct stored {
+	guint8 place[2 * sizeof(guint64) + 1 + sizeof(guint64)]; /* order, rank, serial, number */
+	struct trace_row row;
+};
+
+static guint8 *put_number(guint8 *at, guint64 number)
+{
+	guint64 bytes = GUINT64_TO_BE(number);
+
+	memcpy(at, &bytes, sizeof bytes);
+	return at + sizeof bytes;
+}
+
+/* An empty name: a file that nobody else sees, which is there once its pages fill the cache. What
+ * fails here makes the first row fail. */
+static void open_rows(struct event_sorter *s)
+{
+	static const char set_up[] = "PRAGMA journal_mode = OFF;"
+				     "PRAGMA page_size = 16384;"
+				     "PRAGMA cache_size = -4096;"
+				     "CREATE TABLE rows(row PRIMARY KEY) WITHOUT ROWID;"
+				     "BEGIN";
+
+	if (sqlite3_open_v2("", &s->db,
+			    SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX,
+			    NULL) == SQLITE_OK)
+		sqlite3_exec(s->db, set_up, NULL, NULL, NULL);
+	sqlite3_prepare_v2(s->db, "INSERT INTO rows VALUES(?)", -1, &s->insert, NULL);
+	sqlite3_prepare_v2(s->db, "SELECT row FROM rows ORDER BY row", -1, &s->sorted, NULL);
+}
+
+gboolean event_sorter_add(struct event_sorter *s, const struct event_row *row, GError **error)
+{
+	struct stored stored = { .row = row->row };
+	guint8 *at = put_number(stored.place, (guint64)row->order ^ G_GUINT64_CONSTANT(1) << 63);
+
+	*at++ = row->rank;
+	put_number(put_number(at, row->serial), ++s->rows);
+	if (s->rows == s->rows_kept + 1) {
+		/* SQLite would take another folder silently */
+		int fd = temp_file_open(error);
+		if (fd < 0)
+			return FALSE;
+		close(fd);
+	}
+	sqlite3_bind_blob(s->insert, 1, &stored, sizeof stored, SQLITE_STATIC);
+	sqlite3_step(s->insert);
+	return sqlite3_reset(s->insert) == SQLITE_OK || failed(s, error);
+}
+
+/* 1: a row; 0: the end; -1 and error. */
+static int next_row(struct event_sorter *s, struct trace_row *out, GError **error)
+{
+	int more = sqlite3_step(s->sorted);
+
+	if (more == SQLITE_DONE)
+		return 0;
+	if (more != SQLITE_ROW)
+		return failed(s, error) ? 0 : -1;
+	memcpy(out, (const char *)sqlite3_column_blob(s->sorted, 0) + offsetof(struct stored, row),
+	       sizeof *out);
+	return 1;
+}
+
+/* ---- the object ---- */
 
 struct event_sorter *event_sorter_new(const char *kind)
 {
 	struct event_sorter *s = g_new0(struct event_sorter, 1);
 
 	s->trace = trace_new(kind);
-	s->rows = external_sort_new(sizeof(struct event_row), memory_bytes, by_time);
+	s->rows_kept = memory_bytes / sizeof(struct event_row);
+	open_rows(s);
 	s->starts = g_array_new(FALSE, FALSE, sizeof(struct trace_row));
 	s->no_free = event_sorter_note(s, "free that the file lacks");
 	s->no_alloc = event_sorter_note(s, "free of what is not allocated");
@@ -61,7 +138,9 @@ struct event_sorter *event_sorter_new(const char *kind)
 
 static void free_all_but_trace(struct event_sorter *s)
 {
-	external_sort_free(s->rows);
+	sqlite3_finalize(s->insert);
+	sqlite3_finalize(s->sorted);
+	sqlite3_close(s->db);
 	g_array_unref(s->starts);
 	int_map_free(s->live);
 	int_map_free(s->segments);
@@ -79,11 +158,6 @@ struct sites *event_sorter_sites(struct event_sorter *s)
 	if (s->trace->sites == NULL)
 		s->trace->sites = sites_new();
 	return s->trace->sites;
-}
-
-gboolean event_sorter_add(struct event_sorter *s, const struct event_row *row, GError **error)
-{
-	return external_sort_put(s->rows, row, error);
 }
 
 /* ---- rows as they are to rows that match ---- */
@@ -158,9 +232,8 @@ static void end_live(struct event_sorter *s, const struct trace_row *row)
 	push_life(s, &gone);
 }
 
-static void take_row(struct event_sorter *s, const struct trace_row *given)
+static void take_row(struct event_sorter *s, struct trace_row row)
 {
-	struct trace_row row = *given;
 	const struct int_map_entry *segment;
 
 	if (row.device == EVENT_SORTER_ANY_DEVICE) {
@@ -191,19 +264,19 @@ static gboolean rewind_rows(struct event_sorter *s, GError **error)
 		if (is_segment(start))
 			int_map_put(s->segments, start->address, 0, start->device);
 	}
-	return external_sort_rewind(s->rows, error);
+	return sqlite3_reset(s->sorted) == SQLITE_OK || failed(s, error);
 }
 
 static int next_pending(struct event_sorter *s, const struct trace_row **out, GError **error)
 {
-	const void *row;
+	struct trace_row row;
 
 	while (s->pending_first == s->pending_end) {
-		int more = external_sort_next(s->rows, &row, error);
+		int more = next_row(s, &row, error);
 		if (more <= 0)
 			return more;
 		s->pending_first = s->pending_end = 0;
-		take_row(s, &((const struct event_row *)row)->row);
+		take_row(s, row);
 	}
 	*out = &s->pending[s->pending_first++];
 	return 1;
@@ -259,13 +332,13 @@ static void decide(struct event_sorter *s, const struct trace_row *row)
 
 static gboolean find_starts(struct event_sorter *s, GError **error)
 {
-	const void *row;
+	struct trace_row row;
 	int more;
 
 	if (!rewind_rows(s, error))
 		return FALSE;
-	while ((more = external_sort_next(s->rows, &row, error)) > 0)
-		decide(s, &((const struct event_row *)row)->row);
+	while ((more = next_row(s, &row, error)) > 0)
+		decide(s, &row);
 	g_clear_pointer(&s->unknown, int_map_free);
 	return more == 0;
 }
@@ -290,7 +363,6 @@ static void add_starts(const struct event_sorter *s)
 /* One pass: counts, and where they fit into memory, the rows themselves. */
 static gboolean collect(struct event_sorter *s, GArray *kept, GError **error)
 {
-	gboolean keep = !external_sort_spilled(s->rows);
 	const struct trace_row *row = NULL;
 	int more;
 
@@ -301,7 +373,7 @@ static gboolean collect(struct event_sorter *s, GArray *kept, GError **error)
 		return FALSE;
 	while ((more = next_pending(s, &row, error)) > 0) {
 		trace_count_row(s->trace, row);
-		if (keep)
+		if (s->rows <= s->rows_kept)
 			g_array_append_vals(kept, row, 1);
 	}
 	return more == 0;
@@ -333,7 +405,7 @@ struct trace *event_sorter_finish(struct event_sorter *s, gboolean ok, gboolean 
 		free_all_but_trace(s);
 		return NULL;
 	}
-	if (external_sort_spilled(s->rows)) {
+	if (s->rows > s->rows_kept) {
 		trace->source = &source;
 		trace->data = s;
 	} else {

@@ -2,9 +2,9 @@
  *
  * Makes an allocator's history from rows in any order, for readers of files that are not sorted:
  * rows are sorted by time, and each free gets the size of what it frees. What is freed without
- * having been allocated was live at the start. Large inputs are kept in a file (external-sort.h)
- * and sorted again whenever the records are read: memory use depends on what is live at one time,
- * not on the length of the history.
+ * having been allocated was live at the start. Rows wait in a private database of SQLite, which has
+ * them in a temporary file where they are many: memory use depends on what is live at one time, not
+ * on the length of the history.
  */
 #ifndef NPUSIM_TRACES_EVENT_SORTER_H
 #define NPUSIM_TRACES_EVENT_SORTER_H
@@ -32,7 +32,7 @@ struct event_sorter *event_sorter_new(const char *kind);
 guint32 event_sorter_note(struct event_sorter *sorter, const char *name);
 /* Where blocks were asked for; the trace will have it, if anything is in it. */
 struct sites *event_sorter_sites(struct event_sorter *sorter);
-/* FALSE and error where there is no room for them in a file. */
+/* FALSE and error, which names the folder, where there is no room for them in a file. */
 gboolean event_sorter_add(struct event_sorter *sorter, const struct event_row *row, GError **error);
 /* The history as a trace, which takes the sorter over, on failure too. `ok`: all rows were added,
  * else error is set already. `doubled`: the file has segments alone, each of which is a block as

@@ -1,0 +1,599 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Hands blocks out of the cache: rounds sizes, finds the best fit, splits and merges. Its memory is
+ * classic segments, or expandable ones: address ranges that are mapped step by step, at the lowest
+ * address with enough room, and unmapped where whole steps are unused. Given back is everything
+ * unused, what is old, or what is too large to be split.
+ */
+#include "cache.h"
+
+#include "format/units.h"
+
+#define BLOCK_MIN   G_GUINT64_CONSTANT(512) /* sizes are multiples of it */
+#define SMALL_MAX   MIB                     /* the largest block of the small pool */
+#define SMALL_BYTES (2 * MIB)               /* a segment of the small pool */
+#define ALONE_MIN   (10 * MIB)              /* from here on a block gets a segment of its size */
+#define ROUND_BYTES (2 * MIB)
+
+/* A reservation that grows and shrinks by steps. */
+struct stretch {
+	guint64 address, size, step;
+};
+struct pool {
+	GTree *free;     /* struct cache_block: by stream, size, address */
+	GTree *unmapped; /* the same: by stream, address */
+	gboolean small;
+	guint64 searches; /* so far: a block's age is counted in them */
+};
+/* Blocks of a segment or stretch follow one another without a gap. */
+struct cache_block {
+	guint64 address, size;
+	gint64 stream;
+	struct pool *pool;
+	struct stretch *stretch; /* NULL: of a classic segment */
+	struct cache_block *prev, *next;
+	guint64 born; /* pool->searches when it became free */
+	gboolean taken, mapped;
+};
+struct cache {
+	const struct policy_options *options;
+	struct cache_memory memory;
+	struct pool small, large;
+	GHashTable *blocks;   /* every struct cache_block, a set: it owns them */
+	GPtrArray *stretches; /* of struct stretch: it owns them */
+	guint64 held, allowed;
+};
+/* One allocation that is under way. */
+struct want {
+	struct pool *pool;
+	guint64 size;  /* rounded */
+	guint64 bytes; /* of the segment that would be got for it */
+	gint64 stream;
+};
+
+static inline gboolean is_split(const struct cache_block *b)
+{
+	return b->prev != NULL || b->next != NULL;
+}
+
+/* ---- orders ---- */
+
+static gint compare(guint64 a, guint64 b)
+{
+	return a < b ? -1 : a > b;
+}
+
+static gint by_address(gconstpointer a, gconstpointer b, gpointer unused)
+{
+	const struct cache_block *x = a, *y = b;
+
+	(void)unused;
+	if (x->stream != y->stream)
+		return compare((guint64)x->stream, (guint64)y->stream);
+	return compare(x->address, y->address);
+}
+
+static gint by_size(gconstpointer a, gconstpointer b, gpointer unused)
+{
+	const struct cache_block *x = a, *y = b;
+
+	return x->stream == y->stream && x->size != y->size ? compare(x->size, y->size)
+							    : by_address(a, b, unused);
+}
+
+/* ---- blocks ---- */
+
+static struct cache_block *block_new(struct cache *cache, const struct cache_block *like,
+				     guint64 address, guint64 size)
+{
+	struct cache_block *b = g_new(struct cache_block, 1);
+
+	*b = (struct cache_block){ .address = address,
+				   .size = size,
+				   .stream = like->stream,
+				   .pool = like->pool,
+				   .stretch = like->stretch,
+				   .mapped = TRUE };
+	g_hash_table_add(cache->blocks, b);
+	return b;
+}
+
+/* Cuts `b`, which is in no pool, after `size` bytes; what is behind them, in no pool either. */
+static struct cache_block *cut(struct cache *cache, struct cache_block *b, guint64 size)
+{
+	struct cache_block *rest = block_new(cache, b, b->address + size, b->size - size);
+
+	rest->mapped = b->mapped;
+	rest->prev = b;
+	rest->next = b->next;
+	if (rest->next)
+		rest->next->prev = rest;
+	b->next = rest;
+	b->size = size;
+	return rest;
+}
+
+static void pool_insert(struct cache_block *block)
+{
+	struct pool *pool = block->pool;
+
+	block->born = pool->searches;
+	g_tree_insert(block->mapped ? pool->free : pool->unmapped, block, block);
+}
+
+static void pool_remove(struct cache_block *block)
+{
+	g_tree_remove(block->mapped ? block->pool->free : block->pool->unmapped, block);
+}
+
+/* Unites `block` with a free neighbour of its kind, which goes. */
+static void merge(struct cache *cache, struct cache_block *block, struct cache_block *neighbour)
+{
+	if (neighbour == NULL || neighbour->taken || neighbour->mapped != block->mapped)
+		return;
+	pool_remove(neighbour);
+	if (block->prev == neighbour) {
+		block->address = neighbour->address;
+		block->prev = neighbour->prev;
+		if (block->prev)
+			block->prev->next = block;
+	} else {
+		block->next = neighbour->next;
+		if (block->next)
+			block->next->prev = block;
+	}
+	block->size += neighbour->size;
+	g_hash_table_remove(cache->blocks, neighbour);
+}
+
+/* Makes `block`, which is in no pool, free, one with free neighbours of its kind. */
+static void put_back(struct cache *cache, struct cache_block *block)
+{
+	merge(cache, block, block->prev);
+	merge(cache, block, block->next);
+	pool_insert(block);
+}
+
+guint64 cache_block_address(const struct cache_block *block)
+{
+	return block->address;
+}
+
+guint64 cache_block_size(const struct cache_block *block)
+{
+	return block->size;
+}
+
+/* ---- sizes ---- */
+
+static guint64 round_size(const struct policy_options *options, guint64 size)
+{
+	guint64 padded = size + options->pad;
+	guint at = 0;
+
+	if (padded < BLOCK_MIN)
+		return BLOCK_MIN;
+	while (at + 1 < POLICY_DIVISIONS && padded >> (21 + at) != 0)
+		at++;
+	guint64 divisions = options->divisions[at];
+	if (divisions <= 1 || padded <= BLOCK_MIN * divisions)
+		return round_up(padded, BLOCK_MIN);
+	/* the space between two powers of two, in equal parts */
+	guint64 power = G_GUINT64_CONSTANT(1) << (g_bit_storage(padded) - 1);
+	guint64 part = power >> (g_bit_storage(divisions) - 1);
+	return part == 0 ? power << 1 : round_up(padded, part);
+}
+
+/* ---- expandable segments ---- */
+
+static enum cache_answer new_stretch(struct cache *cache, const struct want *want,
+				     struct cache_block **out)
+{
+	struct stretch stretch = { .step = want->pool->small ? SMALL_BYTES
+					   : cache->options->page_1g
+						   ? GIB
+						   : cache->options->large_segment };
+	guint64 total = cache->memory.total + cache->memory.total / 8;
+
+	stretch.size = round_up(total, stretch.step);
+	enum cache_answer answer =
+		cache->memory.reserve(cache->memory.data, stretch.size, &stretch.address);
+	if (answer != CACHE_OK)
+		return answer;
+	struct stretch *kept = g_memdup2(&stretch, sizeof stretch);
+	g_ptr_array_add(cache->stretches, kept);
+	struct cache_block like = { .stream = want->stream, .pool = want->pool, .stretch = kept };
+	*out = block_new(cache, &like, kept->address, kept->size);
+	(*out)->mapped = FALSE;
+	pool_insert(*out);
+	return CACHE_OK;
+}
+
+/* Whether the blocks from `b` on, free or unmapped, have `size` bytes together. */
+static gboolean has_room(const struct cache_block *b, guint64 size)
+{
+	guint64 bytes = 0;
+
+	for (; b && !b->taken && bytes < size; b = b->next)
+		bytes += b->size;
+	return bytes >= size;
+}
+
+static enum cache_answer find_place(struct cache *cache, const struct want *want,
+				    struct cache_block **out)
+{
+	struct cache_block key = { .stream = want->stream };
+	GTreeNode *node = g_tree_lower_bound(want->pool->unmapped, &key);
+
+	for (; node; node = g_tree_node_next(node)) {
+		struct cache_block *b = g_tree_node_value(node);
+		if (b->stream != want->stream)
+			break;
+		if (b->prev && !b->prev->taken)
+			b = b->prev;
+		if (has_room(b, want->size)) {
+			*out = b;
+			return CACHE_OK;
+		}
+	}
+	return new_stretch(cache, want, out);
+}
+
+/* Maps the first `size` bytes of an unmapped block, in whole steps: they become a free block, one
+ * with what is free beside it. */
+static enum cache_answer map_block(struct cache *cache, struct cache_block *b, guint64 size)
+{
+	guint64 step = b->stretch->step, bytes = round_up(size, step);
+	enum cache_answer answer = cache->memory.map(cache->memory.data, b->address, bytes, step);
+
+	if (answer != CACHE_OK)
+		return answer;
+	cache->held += bytes;
+	pool_remove(b);
+	if (bytes < b->size)
+		pool_insert(cut(cache, b, bytes));
+	b->mapped = TRUE;
+	put_back(cache, b);
+	return CACHE_OK;
+}
+
+/* A free block of want->size, mapped for it; out of its pool. */
+static enum cache_answer expand(struct cache *cache, const struct want *want,
+				struct cache_block **out)
+{
+	struct cache_block *b = NULL;
+	enum cache_answer answer = find_place(cache, want, &b);
+
+	if (answer == CACHE_OK && !b->mapped)
+		answer = map_block(cache, b, MIN(b->size, want->size));
+	while (answer == CACHE_OK && b->size < want->size) {
+		struct cache_block *next = b->next;
+		answer = map_block(cache, next, MIN(want->size - b->size, next->size));
+		b = next;
+	}
+	if (answer != CACHE_OK)
+		return answer;
+	pool_remove(b);
+	*out = b;
+	return CACHE_OK;
+}
+
+/* Unmaps the pages that lie in the free block as a whole, and ends its stretch if nothing is left.
+ */
+static enum cache_answer shrink(struct cache *cache, struct cache_block *b)
+{
+	struct stretch *s = b->stretch;
+	guint64 offset = b->address - s->address, end = (offset + b->size) / s->step * s->step;
+	guint64 start = round_up(offset, s->step);
+
+	if (start >= end)
+		return CACHE_OK;
+	enum cache_answer answer =
+		cache->memory.unmap(cache->memory.data, s->address + start, end - start, s->step);
+	if (answer != CACHE_OK)
+		return answer;
+	cache->held -= end - start;
+	pool_remove(b);
+	/* what of the block lies beside its whole steps stays free */
+	if (start > offset) {
+		struct cache_block *before = b;
+		b = cut(cache, before, start - offset);
+		pool_insert(before);
+	}
+	if (b->size > end - start)
+		pool_insert(cut(cache, b, end - start));
+	b->mapped = FALSE;
+	put_back(cache, b);
+	if (is_split(b))
+		return CACHE_OK;
+	answer = cache->memory.unreserve(cache->memory.data, s->address);
+	pool_remove(b);
+	g_hash_table_remove(cache->blocks, b);
+	g_ptr_array_remove_fast(cache->stretches, s);
+	return answer;
+}
+
+/* ---- giving back ---- */
+
+static enum cache_answer give_segment(struct cache *cache, struct cache_block *b)
+{
+	enum cache_answer answer = cache->memory.give(cache->memory.data, b->address, b->size);
+
+	cache->held -= b->size;
+	pool_remove(b);
+	g_hash_table_remove(cache->blocks, b);
+	return answer;
+}
+
+static enum cache_answer empty_pool(struct cache *cache, struct pool *pool)
+{
+	g_autoptr(GPtrArray) blocks = g_ptr_array_new();
+	enum cache_answer answer = CACHE_OK;
+
+	for (GTreeNode *n = g_tree_node_first(pool->free); n; n = g_tree_node_next(n)) {
+		struct cache_block *b = g_tree_node_value(n);
+		if (b->stretch || !is_split(b))
+			g_ptr_array_add(blocks, b);
+	}
+	for (guint i = 0; i < blocks->len && answer == CACHE_OK; i++) {
+		struct cache_block *b = g_ptr_array_index(blocks, i);
+		answer = b->stretch ? shrink(cache, b) : give_segment(cache, b);
+	}
+	return answer;
+}
+
+enum cache_answer cache_empty(struct cache *cache)
+{
+	enum cache_answer answer = empty_pool(cache, &cache->large);
+
+	return answer == CACHE_OK ? empty_pool(cache, &cache->small) : answer;
+}
+
+/* ---- by age ---- */
+
+static double age_of(const struct cache_block *b)
+{
+	return (double)(b->pool->searches - b->born);
+}
+
+/* One round: of `blocks`, whose ages come to *sum, those that are at least as old as the average.
+ * Returns the bytes given back. */
+static guint64 give_old(struct cache *cache, GPtrArray *blocks, double *sum,
+			enum cache_answer *answer)
+{
+	double average = *sum / blocks->len;
+	guint64 bytes = 0;
+
+	for (guint i = 0; i < blocks->len && *answer == CACHE_OK;) {
+		struct cache_block *b = g_ptr_array_index(blocks, i);
+		if (age_of(b) < average) {
+			i++;
+			continue;
+		}
+		bytes += b->size;
+		*sum -= age_of(b);
+		g_ptr_array_remove_index(blocks, i);
+		*answer = give_segment(cache, b);
+	}
+	return bytes;
+}
+
+/* Gives back old segments while more than a share of the device is held. */
+static enum cache_answer collect(struct cache *cache)
+{
+	double threshold = cache->options->gc_threshold;
+	guint64 limit = (guint64)(threshold * (double)cache->allowed);
+	enum cache_answer answer = CACHE_OK;
+
+	if (threshold <= 0 || cache->held <= limit)
+		return CACHE_OK;
+	guint64 target = cache->held - limit, done = 0, bytes = 1;
+	g_autoptr(GPtrArray) whole = g_ptr_array_new(); /* segments of the large pool */
+	double ages = 0;
+	for (GTreeNode *n = g_tree_node_first(cache->large.free); n; n = g_tree_node_next(n)) {
+		struct cache_block *b = g_tree_node_value(n);
+		if (b->stretch || is_split(b))
+			continue;
+		g_ptr_array_add(whole, b);
+		ages += age_of(b);
+	}
+	while (answer == CACHE_OK && done < target && bytes > 0 && whole->len > 0) {
+		bytes = give_old(cache, whole, &ages, &answer);
+		done += bytes;
+	}
+	return answer;
+}
+
+/* ---- too large to be split ---- */
+
+/* Gives back as many blocks that may not be split as the allocation needs, the largest first.
+ * NO_MEMORY: there are not enough. */
+static enum cache_answer give_oversize(struct cache *cache, const struct want *want)
+{
+	guint64 limit = cache->options->max_split, done = 0;
+	struct cache_block key = { .size = MAX(want->size, limit), .stream = want->stream }, *b;
+	enum cache_answer answer = CACHE_OK;
+
+	if (limit == G_MAXUINT64)
+		return CACHE_NO_MEMORY;
+	GTreeNode *node = g_tree_lower_bound(want->pool->free, &key);
+	b = node ? g_tree_node_value(node) : NULL;
+	if (b && b->stream == want->stream)
+		return is_split(b) ? CACHE_NO_MEMORY : give_segment(cache, b);
+	while (answer == CACHE_OK && done < key.size) {
+		node = g_tree_lower_bound(want->pool->free, &key);
+		node = node ? g_tree_node_previous(node) : g_tree_node_last(want->pool->free);
+		b = node ? g_tree_node_value(node) : NULL;
+		if (b == NULL || b->stream != want->stream || b->size < limit || is_split(b))
+			return CACHE_NO_MEMORY;
+		done += b->size;
+		answer = give_segment(cache, b);
+	}
+	return answer;
+}
+
+/* ---- the best fit ---- */
+
+/* What a block of a stretch could grow to. */
+static guint64 growing_size(const struct cache_block *b)
+{
+	return b->size + (b->next && !b->next->mapped ? b->next->size : 0);
+}
+
+/* Takes the smallest free block that is large enough out of its pool. NULL: there is none. */
+static struct cache_block *take_free(struct cache *cache, const struct want *want)
+{
+	const struct policy_options *options = cache->options;
+	struct cache_block key = { .size = want->size, .stream = want->stream }, *next;
+
+	want->pool->searches++;
+	GTreeNode *node = g_tree_lower_bound(want->pool->free, &key);
+	struct cache_block *b = node ? g_tree_node_value(node) : NULL;
+	if (b == NULL || b->stream != want->stream)
+		return NULL;
+	while (b->stretch && (node = g_tree_node_next(node))) {
+		next = g_tree_node_value(node);
+		if (next->stream != want->stream || growing_size(next) >= growing_size(b))
+			break;
+		b = next;
+	}
+	if (want->size < options->max_split ? b->size >= options->max_split
+					    : b->size >= want->size + options->non_split_rounding)
+		return NULL;
+	pool_remove(b);
+	return b;
+}
+
+/* ---- allocation ---- */
+
+static enum cache_answer get_block(struct cache *cache, const struct want *want,
+				   struct cache_block **out)
+{
+	struct cache_block like = { .stream = want->stream, .pool = want->pool };
+	gboolean giant = cache->options->page_1g && !want->pool->small;
+	guint64 address = 0;
+
+	if (cache->held + want->bytes > cache->allowed)
+		return CACHE_NO_MEMORY;
+	if (cache->options->kind == POLICY_EXPANDABLE)
+		return expand(cache, want, out);
+	enum cache_answer answer =
+		cache->memory.get(cache->memory.data, want->bytes, giant, &address);
+	if (answer != CACHE_OK)
+		return answer;
+	cache->held += want->bytes;
+	*out = block_new(cache, &like, address, want->bytes);
+	return CACHE_OK;
+}
+
+/* New memory, and where the device has none, first what is unused. */
+static enum cache_answer get_or_release(struct cache *cache, const struct want *want,
+					struct cache_block **out)
+{
+	enum cache_answer answer = collect(cache);
+
+	if (answer == CACHE_OK)
+		answer = get_block(cache, want, out);
+	if (answer != CACHE_NO_MEMORY)
+		return answer;
+	answer = give_oversize(cache, want);
+	if (answer == CACHE_OK)
+		answer = get_block(cache, want, out);
+	if (answer != CACHE_NO_MEMORY)
+		return answer;
+	answer = cache_empty(cache);
+	return answer == CACHE_OK ? get_block(cache, want, out) : answer;
+}
+
+/* In a stretch, large blocks begin at a multiple of options->align if they can: what lies before is
+ * free. */
+static struct cache_block *align_block(struct cache *cache, struct cache_block *b, guint64 size)
+{
+	gboolean large = cache->options->kind == POLICY_EXPANDABLE && size >= ROUND_BYTES;
+	guint64 before =
+		large ? round_up(b->address, MAX(cache->options->align, 1)) - b->address : 0;
+
+	if (before == 0 || before + size > b->size)
+		return b;
+	struct cache_block *rest = cut(cache, b, before);
+	pool_insert(b);
+	return rest;
+}
+
+static gboolean should_split(const struct cache *cache, const struct cache_block *b, guint64 size)
+{
+	guint64 rest = b->size - size;
+
+	if (b->pool->small || cache->options->kind == POLICY_EXPANDABLE)
+		return rest >= BLOCK_MIN;
+	return size < cache->options->max_split && rest > SMALL_MAX;
+}
+
+enum cache_answer cache_alloc(struct cache *cache, guint64 size, gint64 stream,
+			      struct cache_block **out)
+{
+	if (size > G_MAXINT64)
+		return CACHE_NO_MEMORY;
+	struct want want = { .size = round_size(cache->options, size), .stream = stream };
+	struct cache_block *b;
+
+	want.pool = want.size <= SMALL_MAX ? &cache->small : &cache->large;
+	if (want.size <= SMALL_MAX)
+		want.bytes = SMALL_BYTES;
+	else if (want.size < ALONE_MIN && !cache->options->page_1g)
+		want.bytes = cache->options->large_segment;
+	else
+		want.bytes = round_up(want.size, cache->options->page_1g ? GIB : ROUND_BYTES);
+	b = take_free(cache, &want);
+	if (b == NULL) {
+		enum cache_answer answer = get_or_release(cache, &want, &b);
+		if (answer != CACHE_OK)
+			return answer;
+	}
+	b = align_block(cache, b, want.size);
+	if (should_split(cache, b, want.size))
+		pool_insert(cut(cache, b, want.size));
+	b->taken = TRUE;
+	*out = b;
+	return CACHE_OK;
+}
+
+void cache_release(struct cache *cache, struct cache_block *block)
+{
+	block->taken = FALSE;
+	put_back(cache, block);
+}
+
+/* ---- the cache ---- */
+
+static void open_pool(struct pool *pool, gboolean small)
+{
+	pool->small = small;
+	pool->free = g_tree_new_full(by_size, NULL, NULL, NULL);
+	pool->unmapped = g_tree_new_full(by_address, NULL, NULL, NULL);
+}
+
+struct cache *cache_new(const struct policy_options *options, const struct cache_memory *memory)
+{
+	struct cache *cache = g_new0(struct cache, 1);
+
+	cache->options = options;
+	cache->memory = *memory;
+	cache->allowed = (guint64)(options->memory_fraction * (double)memory->total);
+	cache->blocks = g_hash_table_new_full(NULL, NULL, g_free, NULL);
+	cache->stretches = g_ptr_array_new_with_free_func(g_free);
+	open_pool(&cache->small, TRUE);
+	open_pool(&cache->large, FALSE);
+	return cache;
+}
+
+void cache_free(struct cache *cache)
+{
+	g_tree_destroy(cache->small.free);
+	g_tree_destroy(cache->small.unmapped);
+	g_tree_destroy(cache->large.free);
+	g_tree_destroy(cache->large.unmapped);
+	g_hash_table_unref(cache->blocks);
+	g_ptr_array_unref(cache->stretches);
+	g_free(cache);
+}
