@@ -280,20 +280,12 @@ static void on_device(struct chrome *c, const struct tracker_line *l)
 
 /* ---- all of it ---- */
 
-static void end_all(struct chrome *c)
-{
-	GHashTableIter iter;
-	gpointer call;
-
-	g_hash_table_iter_init(&iter, c->threads);
-	while (g_hash_table_iter_next(&iter, &call, NULL))
-		end_call(c, call, 0);
-}
-
 static int run(struct chrome *c, GError **error)
 {
 	guint64 shown = 0, monotonic = 0;
 	struct tracker_line l;
+	GHashTableIter iter;
+	gpointer call;
 	int more;
 
 	while ((more = convert_next(c->job, &l, error)) > 0) {
@@ -303,14 +295,16 @@ static int run(struct chrome *c, GError **error)
 		if (l.device >= 0)
 			on_device(c, &l);
 		/* address space is of no device */
-		guint64 reserved = tracker_reserved(c->job->tracker);
+		guint64 reserved = tracker_none(c->job->tracker)->now[TRACKER_RESERVED];
 		monotonic = MAX(monotonic, c->now_ns);
 		if (reserved != shown)
 			put_counter(c, "reserved", DEVICE_PID - 1, monotonic, reserved);
 		shown = reserved;
 		out_stream_flush(c->out, FALSE);
 	}
-	end_all(c);
+	g_hash_table_iter_init(&iter, c->threads);
+	while (g_hash_table_iter_next(&iter, &call, NULL))
+		end_call(c, call, 0);
 	return more;
 }
 

@@ -100,19 +100,18 @@ static void peaks(struct differences *f, const char *group, const char *level,
 		put(f, group, level, ", peak at time", MEMBER_TIME, a->host_ns, b->host_ns);
 }
 
-static gboolean is_like_segments(const struct tracker_device *d)
-{
-	return memcmp(&d->peak[TRACKER_PHYSICAL], &d->peak[TRACKER_SEGMENTS], sizeof d->peak[0]) ==
-	       0;
-}
-
 static void levels(struct differences *f, const char *group, const struct tracker_device *a,
 		   const struct tracker_device *b)
 {
+	gboolean apart = memcmp(&a->peak[TRACKER_PHYSICAL], &a->peak[TRACKER_SEGMENTS],
+				sizeof a->peak[0]) != 0 ||
+			 memcmp(&b->peak[TRACKER_PHYSICAL], &b->peak[TRACKER_SEGMENTS],
+				sizeof b->peak[0]) != 0;
+
 	for (int level = 0; level < TRACKER_RESERVED; level++) {
 		const char *name = tracker_level_name(level);
 		/* without calls, segments are all the physical memory that there is */
-		if (level == TRACKER_PHYSICAL && is_like_segments(a) && is_like_segments(b))
+		if (level == TRACKER_PHYSICAL && !apart)
 			continue;
 		put(f, group, name, ", at the start", MEMBER_BYTES, a->start[level],
 		    b->start[level]);
@@ -191,13 +190,15 @@ static void device(struct trace_diff *diff, struct tracker *const tracker[2], gi
 
 static void compare(struct trace_diff *diff, struct tracker *const tracker[2])
 {
-	peaks(&diff->figures, "", "reserved address space", tracker_reserved_peak(tracker[0]),
-	      tracker_reserved_peak(tracker[1]));
+	peaks(&diff->figures, "", "reserved address space",
+	      &tracker_none(tracker[0])->peak[TRACKER_RESERVED],
+	      &tracker_none(tracker[1])->peak[TRACKER_RESERVED]);
 	for (int side = 0; side < 2; side++) {
-		for (guint i = 0; i < tracker_count(tracker[side]); i++) {
-			gint64 number = tracker_at(tracker[side], i)->device;
-			if (side == 0 || tracker_find(tracker[0], number) == NULL)
-				device(diff, tracker, number);
+		const GPtrArray *devices = tracker_devices(tracker[side]);
+		for (guint i = 0; i < devices->len; i++) {
+			const struct tracker_device *d = g_ptr_array_index(devices, i);
+			if (side == 0 || tracker_find(tracker[0], d->device) == NULL)
+				device(diff, tracker, d->device);
 		}
 	}
 	g_array_sort(diff->sizes, by_weight);

@@ -16,21 +16,20 @@ struct object {
 	gint64 device;
 	gint64 first;    /* offset of what was mapped first */
 	guint32 process; /* whose memory it is */
-	guint32 users, references, maps;
+	guint32 users;   /* tables that hold it */
+	guint32 references, maps;
 	gboolean has_first;
 };
 struct tracker {
 	gboolean calls;
-	GPtrArray *devices;    /* struct tracker_device *, by number */
-	struct int_map *names; /* process << 32 | number, letter -> index of an object */
-	struct int_map *maps;  /* offset, low half of a reservation's id -> index of a handle */
+	GPtrArray *devices;         /* struct tracker_device *, by number */
+	struct tracker_device none; /* address space, which is of no device */
+	struct int_map *names;      /* process << 32 | number, letter -> struct object * */
+	struct int_map *maps;       /* offset, low half of a reservation's id -> struct object * */
 	/* process << 32 | device -> sets (tag 's'), objects with memory ('t') */
 	struct int_map *uses;
-	GArray *objects;    /* struct object; the first is no one's */
-	GArray *free_slots; /* guint */
-	guint64 last[128];  /* ids given out, by letter */
-	guint64 reserved;
-	struct tracker_peak reserved_peak;
+	GHashTable *objects; /* all of them */
+	guint64 last[128];   /* ids given out, by letter */
 };
 
 const char *tracker_level_name(enum tracker_level level)
@@ -39,14 +38,6 @@ const char *tracker_level_name(enum tracker_level level)
 
 	G_STATIC_ASSERT(G_N_ELEMENTS(names) == TRACKER_LEVEL_COUNT);
 	return names[level];
-}
-
-/* Whether a verb gets memory, or address space: its sizes are counted. */
-static gboolean gets_memory(guint32 verb)
-{
-	return verb == NPU_TRACE_ALLOC || verb == NPU_TRACE_SEGMENT_ALLOC ||
-	       verb == NPU_TRACE_SEGMENT_MAP || verb == NPU_TRACE_CREATE ||
-	       verb == NPU_TRACE_MALLOC || verb == NPU_TRACE_RESERVE || verb == NPU_TRACE_OOM;
 }
 
 /* ---- devices ---- */
@@ -74,53 +65,47 @@ static void device_free(gpointer data)
 	g_free(d);
 }
 
-static struct tracker_device *device_of(struct tracker *t, gint64 device)
+/* Index of the first device that is not below. */
+static guint place_of(const struct tracker *t, gint64 device)
 {
 	guint at = 0;
 
-	for (; at < t->devices->len; at++) {
-		struct tracker_device *known = g_ptr_array_index(t->devices, at);
-		if (known->device == device)
-			return known;
-		if (known->device > device)
-			break;
-	}
-	struct tracker_device *d = g_new0(struct tracker_device, 1);
+	while (at < t->devices->len &&
+	       ((struct tracker_device *)g_ptr_array_index(t->devices, at))->device < device)
+		at++;
+	return at;
+}
+
+struct tracker_device *tracker_find(const struct tracker *t, gint64 device)
+{
+	guint at = place_of(t, device);
+	struct tracker_device *d = at < t->devices->len ? g_ptr_array_index(t->devices, at) : NULL;
+
+	return d && d->device == device ? d : NULL;
+}
+
+static struct tracker_device *device_of(struct tracker *t, gint64 device)
+{
+	struct tracker_device *d = tracker_find(t, device);
+
+	if (d)
+		return d;
+	d = g_new0(struct tracker_device, 1);
 	d->device = device;
 	d->others = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
 	d->sizes = g_hash_table_new_full(size_hash, size_equal, g_free, NULL);
-	g_ptr_array_insert(t->devices, (gint)at, d);
+	g_ptr_array_insert(t->devices, (gint)place_of(t, device), d);
 	return d;
 }
 
-guint tracker_count(const struct tracker *t)
+const GPtrArray *tracker_devices(const struct tracker *t)
 {
-	return t->devices->len;
+	return t->devices;
 }
 
-const struct tracker_device *tracker_at(const struct tracker *t, guint index)
+const struct tracker_device *tracker_none(const struct tracker *t)
 {
-	return g_ptr_array_index(t->devices, index);
-}
-
-const struct tracker_device *tracker_find(const struct tracker *t, gint64 device)
-{
-	for (guint i = 0; i < t->devices->len; i++) {
-		const struct tracker_device *d = g_ptr_array_index(t->devices, i);
-		if (d->device == device)
-			return d;
-	}
-	return NULL;
-}
-
-guint64 tracker_reserved(const struct tracker *t)
-{
-	return t->reserved;
-}
-
-const struct tracker_peak *tracker_reserved_peak(const struct tracker *t)
-{
-	return &t->reserved_peak;
+	return &t->none;
 }
 
 /* ---- objects ---- */
@@ -134,9 +119,7 @@ struct tracker *tracker_new(gboolean calls)
 	t->names = int_map_new();
 	t->maps = int_map_new();
 	t->uses = int_map_new();
-	t->objects = g_array_new(FALSE, TRUE, sizeof(struct object));
-	t->free_slots = g_array_new(FALSE, FALSE, sizeof(guint));
-	g_array_set_size(t->objects, 1);
+	t->objects = g_hash_table_new_full(NULL, NULL, g_free, NULL);
 	return t;
 }
 
@@ -148,14 +131,8 @@ void tracker_free(struct tracker *t)
 	int_map_free(t->names);
 	int_map_free(t->maps);
 	int_map_free(t->uses);
-	g_array_unref(t->objects);
-	g_array_unref(t->free_slots);
+	g_hash_table_unref(t->objects);
 	g_free(t);
-}
-
-static struct object *object_at(const struct tracker *t, guint index)
-{
-	return &g_array_index(t->objects, struct object, index);
 }
 
 /* Shares are numbered once in a file, the rest once in a process. */
@@ -164,65 +141,56 @@ static guint64 key_of(guint32 process, const struct npu_trace_name *name)
 	return (guint64)(name->kind == 's' ? 0 : process) << 32 | name->number;
 }
 
-/* 0: there is none. */
-static guint find(const struct tracker *t, guint32 process, const struct npu_trace_name *name)
+static struct object *object_of(const struct int_map_entry *e)
 {
-	const struct int_map_entry *e =
-		name->kind > 0 ? int_map_find(t->names, key_of(process, name), (guint32)name->kind)
-			       : NULL;
-
-	return e ? (guint)e->value : 0;
+	return e ? (struct object *)(guintptr)e->value : NULL;
 }
 
-static void drop(struct tracker *t, guint index)
+static struct object *find(const struct tracker *t, guint32 process,
+			   const struct npu_trace_name *name)
 {
-	if (--object_at(t, index)->users == 0)
-		g_array_append_val(t->free_slots, index);
+	return name->kind > 0 ? object_of(int_map_find(t->names, key_of(process, name),
+						       (guint32)name->kind))
+			      : NULL;
+}
+
+static guint64 id_of(const struct object *o)
+{
+	return o ? o->id : 0;
+}
+
+/* One table less holds it. */
+static void drop(struct tracker *t, struct object *o)
+{
+	if (o && --o->users == 0)
+		g_hash_table_remove(t->objects, o);
+}
+
+/* From now on the key stands for the object, in place of what it stood for. */
+static void hold(struct tracker *t, struct int_map *in, guint64 key, guint32 tag, struct object *o)
+{
+	struct object *old = object_of(int_map_find(in, key, tag));
+
+	o->users++;
+	int_map_put(in, key, tag, (guintptr)o);
+	drop(t, old);
 }
 
 static void bind_name(struct tracker *t, guint32 process, const struct npu_trace_name *name,
-		      guint index)
+		      struct object *o)
 {
-	guint old = find(t, process, name);
-
-	object_at(t, index)->users++;
-	if (old)
-		drop(t, old);
-	int_map_put(t->names, key_of(process, name), (guint32)name->kind, index);
+	hold(t, t->names, key_of(process, name), (guint32)name->kind, o);
 }
 
-static void unbind_name(struct tracker *t, guint32 process, const struct npu_trace_name *name)
+static void unbind_name(struct tracker *t, const struct npu_trace_record *r)
 {
 	struct int_map_entry *e =
-		int_map_find(t->names, key_of(process, name), (guint32)name->kind);
+		int_map_find(t->names, key_of(r->process, &r->name), (guint32)r->name.kind);
+	struct object *o = object_of(e);
 
-	if (e == NULL)
-		return;
-	guint index = (guint)e->value;
-	int_map_remove(t->names, e);
-	drop(t, index);
-}
-
-static guint object_new(struct tracker *t, const struct npu_trace_record *r, guint64 bytes,
-			gint64 device)
-{
-	guint index = t->objects->len;
-
-	if (t->free_slots->len > 0) {
-		index = g_array_index(t->free_slots, guint, t->free_slots->len - 1);
-		g_array_set_size(t->free_slots, t->free_slots->len - 1);
-	} else {
-		g_array_set_size(t->objects, index + 1);
-	}
-	guint8 letter = (guint8)r->name.kind & 127;
-	*object_at(t, index) = (struct object){ .id = (guint64)letter << 56 | ++t->last[letter],
-						.size = r->size,
-						.bytes = bytes,
-						.device = device,
-						.process = r->process,
-						.references = 1 };
-	bind_name(t, r->process, &r->name, index);
-	return index;
+	if (e)
+		int_map_remove(t->names, e);
+	drop(t, o);
 }
 
 /* ---- sums ---- */
@@ -245,10 +213,11 @@ static void shrink(struct tracker *t, gint64 device, enum tracker_level level, g
 		shrink(t, device, TRACKER_PHYSICAL, bytes);
 }
 
-static void note(struct tracker_peak *peak, guint64 bytes, const struct record_item *item)
+static void note(struct tracker_device *d, enum tracker_level level, const struct record_item *item)
 {
-	if (bytes > peak->bytes)
-		*peak = (struct tracker_peak){ bytes, item->number, item->record.host_ns };
+	if (d->now[level] > d->peak[level].bytes)
+		d->peak[level] =
+			(struct tracker_peak){ d->now[level], item->number, item->record.host_ns };
 }
 
 static void count_other(struct tracker_device *d, const char *name)
@@ -262,11 +231,18 @@ static void count_other(struct tracker_device *d, const char *name)
 	++*known;
 }
 
+/* Of what gets memory, or address space. */
 static void count_size(struct tracker_device *d, guint32 verb, guint64 size)
 {
-	struct tracker_size key = { .size = size, .verb = verb };
+	static const guint32 gets = 1u << NPU_TRACE_ALLOC | 1u << NPU_TRACE_SEGMENT_ALLOC |
+				    1u << NPU_TRACE_SEGMENT_MAP | 1u << NPU_TRACE_CREATE |
+				    1u << NPU_TRACE_MALLOC | 1u << NPU_TRACE_RESERVE |
+				    1u << NPU_TRACE_OOM;
+	const struct tracker_size key = { .size = size, .verb = verb };
 	struct tracker_size *known = g_hash_table_lookup(d->sizes, &key);
 
+	if (!(gets >> verb & 1))
+		return;
 	if (known == NULL) {
 		known = g_memdup2(&key, sizeof key);
 		g_hash_table_add(d->sizes, known);
@@ -284,17 +260,17 @@ static void count(struct tracker *t, const struct tracker_line *l)
 		d->failed[r->verb] += r->code != 0;
 		if (r->op)
 			count_other(d, r->op);
-		if (r->code == 0)
+		if (r->code == 0) {
 			d->bytes[r->verb] += l->had ? l->had : r->size;
-		if (r->code == 0 && gets_memory(r->verb))
 			count_size(d, r->verb, r->size);
+		}
 	}
 	for (int level = 0; level < TRACKER_LEVEL_COUNT; level++) {
 		if (l->item.number == 0)
 			d->start[level] = d->now[level];
-		note(&d->peak[level], d->now[level], &l->item);
+		note(d, level, &l->item);
 	}
-	note(&t->reserved_peak, t->reserved, &l->item);
+	note(&t->none, TRACKER_RESERVED, &l->item);
 }
 
 /* ---- verbs ---- */
@@ -323,10 +299,8 @@ static void give_back(struct tracker *t, struct object *o)
 }
 
 /* The memory goes with the last reference and the last mapping. */
-static void maybe_returned(struct tracker *t, guint index)
+static void maybe_returned(struct tracker *t, struct object *o)
 {
-	struct object *o = object_at(t, index);
-
 	if (o->references == 0 && o->maps == 0)
 		give_back(t, o);
 }
@@ -334,177 +308,173 @@ static void maybe_returned(struct tracker *t, guint index)
 /* A device that a process resets as often as it has set it takes all back. */
 static void on_device(struct tracker *t, const struct npu_trace_record *r)
 {
-	if (r->verb == NPU_TRACE_DEVICE_SET) {
-		use(t, r->process, r->device, 's', 1);
-		return;
-	}
-	if (use(t, r->process, r->device, 's', -1) > 0 ||
+	gboolean reset = r->verb == NPU_TRACE_DEVICE_RESET;
+	GHashTableIter iter;
+	gpointer object;
+
+	if (use(t, r->process, r->device, 's', reset ? -1 : 1) > 0 || !reset ||
 	    use(t, r->process, r->device, 't', 0) == 0)
 		return;
-	for (guint i = 1; i < t->objects->len; i++) {
-		struct object *o = object_at(t, i);
-		if (o->users > 0 && o->process == r->process && o->device == r->device)
+	g_hash_table_iter_init(&iter, t->objects);
+	while (g_hash_table_iter_next(&iter, &object, NULL)) {
+		struct object *o = object;
+		if (o->process == r->process && o->device == r->device)
 			give_back(t, o);
 	}
 }
 
-static guint make(struct tracker *t, struct tracker_line *l, guint64 bytes)
+static struct object *make(struct tracker *t, struct tracker_line *l, guint64 bytes)
 {
-	guint index = object_new(t, &l->item.record, bytes, l->device);
+	const struct npu_trace_record *r = &l->item.record;
+	guint8 letter = (guint8)r->name.kind & 127;
+	const struct object new = { .id = (guint64)letter << 56 | ++t->last[letter],
+				    .size = r->size,
+				    .bytes = bytes,
+				    .device = l->device,
+				    .process = r->process,
+				    .references = 1 };
+	struct object *o = g_memdup2(&new, sizeof new);
 
+	g_hash_table_add(t->objects, o);
+	bind_name(t, r->process, &r->name, o);
 	l->made = TRUE;
-	l->subject = object_at(t, index)->id;
-	return index;
+	l->subject = o->id;
+	return o;
 }
 
 static void on_create(struct tracker *t, struct tracker_line *l)
 {
 	const struct npu_trace_record *r = &l->item.record;
 	guint64 page = G_GUINT64_CONSTANT(1) << CLAMP(r->page_lg2, HUGE_LG2, 30);
-	guint64 bytes = r->size > G_MAXINT64 ? r->size : round_up(r->size, page);
+	guint64 bytes = r->size;
 
 	if (r->verb == NPU_TRACE_CREATE)
-		bytes = MAX(bytes, r->rounded);
-	else
-		bytes = r->size;
+		bytes = MAX(bytes > G_MAXINT64 ? bytes : round_up(bytes, page), r->rounded);
 	make(t, l, bytes);
 	if (bytes > 0)
 		use(t, r->process, l->device, 't', 1);
 	grow(t, l->device, TRACKER_PHYSICAL, bytes);
 }
 
-static void on_release(struct tracker *t, struct tracker_line *l, guint index)
+static void on_release(struct tracker *t, struct tracker_line *l, struct object *o)
 {
-	const struct npu_trace_record *r = &l->item.record;
-	struct object *o = object_at(t, index);
-
-	if (index == 0)
+	if (o == NULL)
 		return;
 	o->references -= o->references > 0;
 	l->had = o->references == 0 ? o->size : 0;
-	maybe_returned(t, index);
+	maybe_returned(t, o);
 	if (o->references == 0)
-		unbind_name(t, r->process, &r->name);
+		unbind_name(t, &l->item.record);
 }
 
 static struct int_map_entry *mapping(const struct tracker *t, guint32 process,
 				     const struct npu_trace_name *place)
 {
-	guint index = find(t, process, place);
+	const struct object *o = find(t, process, place);
 
-	return index ? int_map_find(t->maps, place->offset, (guint32)object_at(t, index)->id)
-		     : NULL;
+	return o ? int_map_find(t->maps, place->offset, (guint32)o->id) : NULL;
 }
 
-static void on_map(struct tracker *t, const struct tracker_line *l)
+static void on_map(struct tracker *t, const struct npu_trace_record *r)
 {
-	const struct npu_trace_record *r = &l->item.record;
-	guint place = find(t, r->process, &r->name), handle = find(t, r->process, &r->handle);
+	struct object *place = find(t, r->process, &r->name);
+	struct object *handle = find(t, r->process, &r->handle);
 
-	if (place == 0 || handle == 0)
+	if (place == NULL || handle == NULL)
 		return;
-	struct int_map_entry *old = mapping(t, r->process, &r->name);
-	if (old)
-		drop(t, (guint)old->value);
-	object_at(t, handle)->maps++;
-	object_at(t, handle)->users++;
-	int_map_put(t->maps, r->name.offset, (guint32)object_at(t, place)->id, handle);
+	handle->maps++;
+	hold(t, t->maps, r->name.offset, (guint32)place->id, handle);
 }
 
 static void on_unmap(struct tracker *t, struct tracker_line *l)
 {
-	const struct npu_trace_record *r = &l->item.record;
-	struct int_map_entry *e = mapping(t, r->process, &r->name);
+	struct int_map_entry *e = mapping(t, l->item.record.process, &l->item.record.name);
+	struct object *o = object_of(e);
 
-	if (e == NULL)
+	if (o == NULL)
 		return;
-	guint handle = (guint)e->value;
 	int_map_remove(t->maps, e);
-	struct object *o = object_at(t, handle);
 	o->maps -= o->maps > 0;
 	l->had = o->size;
-	maybe_returned(t, handle);
-	drop(t, handle);
+	maybe_returned(t, o);
+	drop(t, o);
 }
 
 /* A name more for what is mapped, or shared. */
-static void on_more(struct tracker *t, struct tracker_line *l, guint index)
+static void on_more(struct tracker *t, struct tracker_line *l, struct object *o)
 {
 	const struct npu_trace_record *r = &l->item.record;
 
-	if (index == 0)
+	if (o == NULL)
 		return;
-	object_at(t, index)->references++;
-	l->made = find(t, r->process, &r->name) == 0;
+	o->references++;
+	l->made = find(t, r->process, &r->name) == NULL;
 	if (l->made)
-		bind_name(t, r->process, &r->name, index);
-	l->subject = object_at(t, index)->id;
+		bind_name(t, r->process, &r->name, o);
+	l->subject = o->id;
 }
 
-static void on_mfree(struct tracker *t, struct tracker_line *l, guint index)
+static void on_mfree(struct tracker *t, struct tracker_line *l, struct object *o)
 {
 	const struct npu_trace_record *r = &l->item.record;
 	gboolean call = r->verb == NPU_TRACE_MFREE;
 
-	l->had = index ? object_at(t, index)->size : r->size;
-	if (call && index)
-		give_back(t, object_at(t, index));
-	else if (!call && (index || r->verb == NPU_TRACE_SEGMENT_FREE))
+	l->had = o ? o->size : r->size;
+	if (call && o)
+		give_back(t, o);
+	else if (!call && (o || r->verb == NPU_TRACE_SEGMENT_FREE))
 		shrink(t, l->device, r->verb == NPU_TRACE_FREE ? TRACKER_LIVE : TRACKER_SEGMENTS,
 		       l->had);
-	unbind_name(t, r->process, &r->name);
+	unbind_name(t, r);
 }
 
-static void on_alloc(struct tracker *t, struct tracker_line *l, guint index)
+static void on_alloc(struct tracker *t, struct tracker_line *l, const struct object *before)
 {
 	enum tracker_level level =
 		l->item.record.verb == NPU_TRACE_ALLOC ? TRACKER_LIVE : TRACKER_SEGMENTS;
 
-	if (index && level == TRACKER_LIVE)
-		shrink(t, l->device, level, object_at(t, index)->size);
+	if (before && level == TRACKER_LIVE)
+		shrink(t, l->device, level, before->size);
 	make(t, l, 0);
 	grow(t, l->device, level, l->item.record.size);
 }
 
-static void on_reserve(struct tracker *t, struct tracker_line *l, guint index)
+static void on_reserve(struct tracker *t, struct tracker_line *l, const struct object *o)
 {
+	guint64 *reserved = &t->none.now[TRACKER_RESERVED];
+
 	if (l->item.record.verb == NPU_TRACE_RESERVE) {
-		index = make(t, l, 0);
-		object_at(t, index)->has_first = TRUE;
-		t->reserved += MIN(l->item.record.size, G_MAXINT64 - t->reserved);
+		make(t, l, 0)->has_first = TRUE;
+		*reserved += MIN(l->item.record.size, G_MAXINT64 - *reserved);
 		return;
 	}
-	l->had = object_at(t, index)->size;
-	t->reserved -= MIN(t->reserved, l->had);
-	unbind_name(t, l->item.record.process, &l->item.record.name);
+	l->had = o ? o->size : 0;
+	*reserved -= MIN(*reserved, l->had);
+	unbind_name(t, &l->item.record);
 }
 
 /* Segments of an area that nobody reserved: it is there from now on. */
-static void on_segment_map(struct tracker *t, struct tracker_line *l, guint index)
+static void on_segment_map(struct tracker *t, struct tracker_line *l, struct object *o)
 {
 	const struct npu_trace_record *r = &l->item.record;
 
-	if (index == 0) {
-		index = make(t, l, 0);
+	if (o == NULL) {
+		o = make(t, l, 0);
 		l->made = FALSE;
 	}
-	struct object *o = object_at(t, index);
 	if (!o->has_first)
 		o->first = (gint64)r->name.offset;
 	o->has_first = TRUE;
 	l->place = o->id;
 	l->subject = 0;
 	l->offset = (gint64)r->name.offset - o->first;
-	if (r->verb == NPU_TRACE_SEGMENT_MAP)
-		grow(t, l->device, TRACKER_SEGMENTS, r->size);
-	else
-		shrink(t, l->device, TRACKER_SEGMENTS, r->size);
+	(r->verb == NPU_TRACE_SEGMENT_MAP ? grow : shrink)(t, l->device, TRACKER_SEGMENTS, r->size);
 }
 
-static void act(struct tracker *t, struct tracker_line *l, guint index)
+static void act(struct tracker *t, struct tracker_line *l, struct object *o)
 {
 	const struct npu_trace_record *r = &l->item.record;
-	struct int_map_entry *e;
+	struct object *handle;
 
 	switch (r->verb) {
 	case NPU_TRACE_DEVICE_SET:
@@ -513,44 +483,44 @@ static void act(struct tracker *t, struct tracker_line *l, guint index)
 		break;
 	case NPU_TRACE_RESERVE:
 	case NPU_TRACE_UNRESERVE:
-		on_reserve(t, l, index);
+		on_reserve(t, l, o);
 		break;
 	case NPU_TRACE_CREATE:
 	case NPU_TRACE_MALLOC:
 		on_create(t, l);
 		break;
 	case NPU_TRACE_RELEASE:
-		on_release(t, l, index);
+		on_release(t, l, o);
 		break;
 	case NPU_TRACE_RETAIN:
-		e = mapping(t, r->process, &r->at);
-		on_more(t, l, e ? (guint)e->value : 0);
+		on_more(t, l, object_of(mapping(t, r->process, &r->at)));
 		break;
 	case NPU_TRACE_MAP:
-		on_map(t, l);
+		on_map(t, r);
 		break;
 	case NPU_TRACE_UNMAP:
 		on_unmap(t, l);
 		break;
 	case NPU_TRACE_EXPORT:
-		if (find(t, r->process, &r->handle))
-			bind_name(t, 0, &r->name, find(t, r->process, &r->handle));
+		handle = find(t, r->process, &r->handle);
+		if (handle)
+			bind_name(t, 0, &r->name, handle);
 		break;
 	case NPU_TRACE_IMPORT:
 		on_more(t, l, find(t, 0, &r->share));
 		break;
 	case NPU_TRACE_ALLOC:
 	case NPU_TRACE_SEGMENT_ALLOC:
-		on_alloc(t, l, index);
+		on_alloc(t, l, o);
 		break;
 	case NPU_TRACE_MFREE:
 	case NPU_TRACE_FREE:
 	case NPU_TRACE_SEGMENT_FREE:
-		on_mfree(t, l, index);
+		on_mfree(t, l, o);
 		break;
 	case NPU_TRACE_SEGMENT_MAP:
 	case NPU_TRACE_SEGMENT_UNMAP:
-		on_segment_map(t, l, index);
+		on_segment_map(t, l, o);
 		break;
 	default:
 		break;
@@ -558,40 +528,34 @@ static void act(struct tracker *t, struct tracker_line *l, guint index)
 }
 
 /* A call that names no device is about that of what it names. */
-static gint64 device_of_line(const struct tracker *t, const struct tracker_line *l, guint subject)
+static gint64 device_of_line(const struct tracker *t, const struct npu_trace_record *r,
+			     const struct object *subject)
 {
-	const struct npu_trace_record *r = &l->item.record;
-	const struct int_map_entry *mapped =
-		r->verb == NPU_TRACE_UNMAP ? mapping(t, r->process, &r->name) : NULL;
-	guint handle = r->verb == NPU_TRACE_MAP || r->verb == NPU_TRACE_EXPORT
-			       ? find(t, r->process, &r->handle)
-			       : 0;
-	guint about = handle ? handle : mapped ? (guint)mapped->value : subject;
+	const struct object *about = NULL;
 
 	if (r->has & NPU_TRACE_HAS_DEVICE)
 		return r->device > TRACE_DEVICE_LAST ? RECORD_NO_DEVICE : r->device;
-	if (about == 0 || r->name.kind == 's')
-		return handle ? object_at(t, handle)->device : RECORD_NO_DEVICE;
-	return object_at(t, about)->device;
-}
-
-static guint64 id_of(const struct tracker *t, guint32 process, const struct npu_trace_name *name)
-{
-	return object_at(t, find(t, process, name))->id;
+	if (r->verb == NPU_TRACE_MAP || r->verb == NPU_TRACE_EXPORT)
+		about = find(t, r->process, &r->handle);
+	if (r->verb == NPU_TRACE_UNMAP && r->name.kind != 's')
+		about = object_of(mapping(t, r->process, &r->name));
+	if (about == NULL && r->name.kind != 's')
+		about = subject;
+	return about ? about->device : RECORD_NO_DEVICE;
 }
 
 void tracker_step(struct tracker *t, const struct record_item *item, struct tracker_line *l)
 {
 	const struct npu_trace_record *r = &item->record;
-	guint subject = find(t, r->process, &r->name);
+	struct object *subject = find(t, r->process, &r->name);
 
 	*l = (struct tracker_line){ .item = *item };
-	l->device = device_of_line(t, l, subject);
-	l->subject = object_at(t, subject)->id;
+	l->device = device_of_line(t, r, subject);
+	l->subject = id_of(subject);
 	l->offset = (gint64)r->name.offset;
-	l->handle = id_of(t, r->process, r->handle.kind ? &r->handle : &r->share);
-	l->place = id_of(t, r->process, &r->at);
-	l->from = id_of(t, r->process, &r->from);
+	l->handle = id_of(find(t, r->process, r->handle.kind ? &r->handle : &r->share));
+	l->place = id_of(find(t, r->process, &r->at));
+	l->from = id_of(find(t, r->process, &r->from));
 	if (r->code == 0)
 		act(t, l, subject);
 	count(t, l);

@@ -64,11 +64,10 @@ void tracker_step(struct tracker *tracker, const struct record_item *item,
 		  struct tracker_line *out);
 
 /* The devices that lines were about, by number; RECORD_NO_DEVICE first, where there are such. */
-guint tracker_count(const struct tracker *tracker);
-const struct tracker_device *tracker_at(const struct tracker *tracker, guint index);
-const struct tracker_device *tracker_find(const struct tracker *tracker, gint64 device);
-/* Address space that is reserved. */
-guint64 tracker_reserved(const struct tracker *tracker);
-const struct tracker_peak *tracker_reserved_peak(const struct tracker *tracker);
+const GPtrArray *tracker_devices(const struct tracker *tracker);
+/* NULL: there is none of this number. */
+struct tracker_device *tracker_find(const struct tracker *tracker, gint64 device);
+/* What is of no device: address space that is reserved, now and at the peak. */
+const struct tracker_device *tracker_none(const struct tracker *tracker);
 
 #endif
