@@ -141,6 +141,16 @@ function byteStep(most) {
 	const steps = [0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200];
 	return unit * (steps.find((s) => most / (s * unit) <= 6) || 200);
 }
+/* Bars that lie, one beside the other. */
+function bars(labels, datasets, show, with_legend, tooltip) {
+	const options = common();
+	options.indexAxis = 'y';
+	options.scales = { x: axis('', show), y: { grid: { display: false }, ticks: { color: colour('text') } } };
+	options.scales.x.title.display = false;
+	options.plugins.legend.display = with_legend;
+	options.plugins.tooltip = { callbacks: { label: tooltip } };
+	return { type: 'bar', options, data: { labels, datasets } };
+}
 function lines(sets, x, y, most, last) {
 	const options = common();
 	const event = (v) => count(v);
@@ -203,14 +213,7 @@ const when = (m) => WHEN[m.moment] || 'Event ' + count(m.event);
 function moment(device, what) {
 	return (Array.isArray(device.moments) ? device.moments : []).find((m) => m.moment === what);
 }
-/* The first event with the most of a column, or null. */
-function peakEvent(device, column) {
-	const values = device.series && device.series[column];
-	if (!values || values.length === 0)
-		return null;
-	const most = values.reduce((a, b) => Math.max(a, b), 0);
-	return device.series.event[values.indexOf(most)];
-}
+const told = (device, what) => short_path((moment(device, what) || {}).words || '');
 
 /* ---- parts of the page ---- */
 
@@ -226,47 +229,13 @@ function header() {
 			.filter(Boolean).join(' · ')));
 }
 
-function peakWords(d, r) {
-	const told = moment(d, 'peak');
-	if (told && told.words)
-		return short_path(told.words);
-	const at = peakEvent(d, 'physical_bytes');
-	const total = r.events_done !== undefined ? r.events_done : r.events;
-	let text = 'Physical memory was at its most, ' + bytes(d.peak_physical_bytes) + ', ' +
-		(at === null ? '' : at === 0 ? 'when the recording began' :
-		 'after event ' + count(at) + (numbers.length === 1 && total ? ' of ' + count(total) : ''));
-	text = text.replace(/, $/, '');
-	const live = d.live_at_physical_peak_bytes;
-	if (d.fragmentation === undefined)
-		return text + '. The file does not tell what of it was in use.';
-	text += '. The program had ' + bytes(live) + ' of it in use; the other ' +
-		bytes(Math.max(0, d.peak_physical_bytes - live)) + ' (' + percent(d.fragmentation) +
-		') held no live block.';
-	if (d.peak_live_bytes > live)
-		text += ' At another moment ' + bytes(d.peak_live_bytes) + ' were live, the most.';
-	return text;
-}
 function outOfMemoryWords(d, r) {
-	const told = moment(d, 'oom');
 	/* of the same file on as large a device */
 	const roomy = results.filter((other) => other !== r && other.file === r.file && other.complete !== false)
 		.filter((other) => (other.devices || []).some((e) => e.device === d.device && !e.out_of_memory &&
 			e.device_bytes !== undefined && e.device_bytes <= d.device_bytes));
-	if (told && told.words)
-		return short_path(told.words) + (roomy.length === 0 ? '' :
-			' With ' + roomy.map((other) => title[results.indexOf(other)]).join(' and with ') + ' there was room for all.');
-	const o = d.out_of_memory;
-	const where = o.line !== undefined ? 'At line ' + count(o.line) + ' of the trace'
-		: o.event > 0 ? 'At event ' + count(o.event) : 'Before the first event';
-	let text = where + ' the device ran out of memory: ' + bytes(o.bytes) +
-		' more were asked for than it had.';
-	if (d.fragmentation !== undefined) {
-		const idle = Math.max(0, d.peak_physical_bytes - d.live_at_physical_peak_bytes);
-		text += idle >= o.bytes
-			? ' The allocator held ' + bytes(idle) + ' that no block used at the peak, so fragmentation is the cause: a policy that gives memory back, or maps it where it is needed, may fit.'
-			: ' Only ' + bytes(idle) + ' of what it held was unused at the peak, so the program needs more memory than there is, whatever the policy.';
-	}
-	return text;
+	return told(d, 'oom') + (roomy.length === 0 ? '' :
+		' With ' + roomy.map((other) => title[results.indexOf(other)]).join(' and with ') + ' there was room for all.');
 }
 function summary() {
 	section('At a glance');
@@ -280,7 +249,7 @@ function summary() {
 				       ['time in them', time(device.vmm_time_ns)]];
 			grid.append(element('div', { class: 'card' }, heading(index, number),
 				figures(facts),
-				element('p', {}, peakWords(device, result)),
+				element('p', {}, told(device, 'peak')),
 				device.out_of_memory ? element('p', { class: 'alarm' }, outOfMemoryWords(device, result)) : null,
 				result.complete === false ? element('p', { class: 'alarm' }, 'The replay was interrupted after ' +
 					count(result.events_done) + ' events: these figures are partial.') : null));
@@ -323,9 +292,7 @@ function memoryCharts() {
 /* Shares of physical memory that no live block used, one line a result; where the result tells the
  * kinds apart, those of each result too. */
 function fragmentation() {
-	const list = numbers.flatMap((n) => devices(n).map((e) => ({ ...e, number: n })))
-		.filter((e) => hasSeries(e.device) && e.device.series.live_bytes && e.device.series.physical_bytes &&
-			       e.device.fragmentation !== undefined);
+	const list = everyDevice((d) => hasSeries(d) && d.series.live_bytes && d.series.physical_bytes && d.fragmentation !== undefined);
 	if (list.length === 0)
 		return;
 	section('Fragmentation over time', 'The share of physical memory that held no live block: cached or stranded by the allocator, or lost to rounding.');
@@ -404,16 +371,12 @@ function calls() {
 		const holder = element('div', { class: 'canvas tall' });
 		grid.append(element('div', { class: 'card' }, element('h3', {}, name), holder));
 		chart(holder, name, () => {
-			const options = common();
-			options.indexAxis = 'y';
-			options.scales = { x: axis('', time), y: { grid: { display: false }, ticks: { color: colour('text') } } };
-			options.scales.x.title.display = false;
-			options.scales.x.ticks.maxTicksLimit = 6;
-			options.plugins.legend.display = several;
-			options.plugins.tooltip = { callbacks: { label: (i) => (several ? i.dataset.label + ': ' : '') + time(i.parsed.x) } };
-			return { type: 'bar', options, data: { labels: kinds.map((k) => k.replace(/^aclrt/, '')),
-				datasets: all.map((c, i) => ({ label: title[i], backgroundColor: colour('c' + (i % 6 + 1)), maxBarThickness: 18,
-					borderRadius: 3, data: kinds.map((k) => c[k] ? of(c[k]) : 0) })) } };
+			const made = bars(kinds.map((k) => k.replace(/^aclrt/, '')), all.map((c, i) => ({ label: title[i],
+				backgroundColor: colour('c' + (i % 6 + 1)), maxBarThickness: 18, borderRadius: 3,
+				data: kinds.map((k) => c[k] ? of(c[k]) : 0) })), time, several,
+				(i) => (several ? i.dataset.label + ': ' : '') + time(i.parsed.x));
+			made.options.scales.x.ticks.maxTicksLimit = 6;
+			return made;
 		});
 	}
 	const rows = [];
@@ -496,16 +459,9 @@ function accessCharts(read) {
 		['Bandwidth of the reads', (a) => a.time_ns > 0 ? a.bytes / a.time_ns : 0, (v) => short(v, 2) + ' GB/s']]) {
 		const holder = element('div', { class: 'canvas', style: 'height:' + (70 + 34 * read.length) + 'px' });
 		grid.append(element('div', { class: 'card' }, element('h3', {}, name), holder));
-		chart(holder, name, () => {
-			const options = common();
-			options.indexAxis = 'y';
-			options.scales = { x: axis('', show), y: { grid: { display: false }, ticks: { color: colour('text') } } };
-			options.scales.x.title.display = false;
-			options.plugins.legend.display = false;
-			options.plugins.tooltip = { callbacks: { label: (i) => show(i.parsed.x) } };
-			return { type: 'bar', options, data: { labels: column_heads(read), datasets: [{ maxBarThickness: 22, borderRadius: 3,
-				backgroundColor: read.map((e) => colour('c' + (e.index % 6 + 1))), data: read.map((e) => of(e.device.access)) }] } };
-		});
+		chart(holder, name, () => bars(column_heads(read), [{ maxBarThickness: 22, borderRadius: 3,
+			backgroundColor: read.map((e) => colour('c' + (e.index % 6 + 1))), data: read.map((e) => of(e.device.access)) }],
+			show, false, (i) => show(i.parsed.x)));
 	}
 }
 
@@ -579,6 +535,13 @@ function legend(items) {
 		element('span', { style: 'margin-right:16px' }, name)]));
 }
 const hex = (n) => '0x' + n.toString(16);
+/* A card with a strip, what its colours mean, and a sentence. */
+function stripCard(e, name, label, cells, colours, text) {
+	const drawn = strip(label, cells);
+	strips.push(drawn.entry);
+	return element('div', { class: 'card' }, heading(e.index, e.number, name), drawn.canvas, drawn.note, legend(colours),
+		element('p', { class: 'quiet small' }, text));
+}
 /* Addresses one after another; what is taken and has no memory is drawn narrow, what is not taken is left out. */
 function addressCells(map) {
 	const told = Array.isArray(map.live_bytes);
@@ -595,16 +558,13 @@ function addressCells(map) {
 function addressMap(e, m) {
 	const map = m.address_map;
 	const told = Array.isArray(map.live_bytes);
-	const card = element('div', { class: 'card' }, heading(e.index, e.number, 'Address space'));
-	const drawn = strip('Address space: ' + count(map.ranges) + ' ranges', addressCells(map));
 	const reserved = map.bytes.reduce((a, b, i) => a + (map.physical_bytes[i] === 0 ? b : 0), 0);
-	card.append(drawn.canvas, drawn.note, legend([...(told ? [['live', 'c1', 1], ['free', 'free', 1]] : [['physical memory; where blocks lie is not told', 'c1', 1]]),
-		...(reserved > 0 ? [['reserved, drawn narrow', 'line', 1]] : [])]));
-	card.append(element('p', { class: 'quiet small' }, [count(map.ranges) + ' ranges from ' + hex(map.address[0]) + ' on',
-		reserved > 0 ? bytes(reserved) + ' of addresses without memory' : '',
-		map.merged_bytes > 0 ? 'ranges of up to ' + bytes(map.merged_bytes) + ' are put together' : ''].filter(Boolean).join(', ') + '.'));
-	strips.push(drawn.entry);
-	return card;
+	return stripCard(e, 'Address space', 'Address space: ' + count(map.ranges) + ' ranges', addressCells(map),
+		[...(told ? [['live', 'c1', 1], ['free', 'free', 1]] : [['physical memory; where blocks lie is not told', 'c1', 1]]),
+		 ...(reserved > 0 ? [['reserved, drawn narrow', 'line', 1]] : [])],
+		[count(map.ranges) + ' ranges from ' + hex(map.address[0]) + ' on',
+		 reserved > 0 ? bytes(reserved) + ' of addresses without memory' : '',
+		 map.merged_bytes > 0 ? 'ranges of up to ' + bytes(map.merged_bytes) + ' are put together' : ''].filter(Boolean).join(', ') + '.');
 }
 /* Owners that lie beside each other have another shade. */
 function frameMap(e, m) {
@@ -623,15 +583,12 @@ function frameMap(e, m) {
 			 about: 'Frame ' + count(frame) + (map.count[i] > 1 ? ' to ' + count(frame + map.count[i] - 1) : '') + ', ' + bytes(size) + ': ' +
 				(owner === 0 ? 'free' : bytes(map.used_bytes[i]) + ' of ' + (owner === 1 ? 'several' : hex(owner))) };
 	});
-	const card = element('div', { class: 'card' }, heading(e.index, e.number, 'Frames of the device'));
-	const drawn = strip('Frames: ' + count(map.runs) + ' runs', cells);
-	card.append(drawn.canvas, drawn.note, legend([['used, each owner in turn lighter and darker', 'c3', 1],
-		...(map.owner.includes(1) ? [['shared by several', 'c5', 1]] : []), ['free', 'line', 1]]));
-	card.append(element('p', { class: 'quiet small' }, bytes(used) + ' used, in ' + count(map.runs) + ' runs; frames ' + count(map.frame[first]) + ' to ' + count(end - 1) + ' are shown, the other ' +
+	return stripCard(e, 'Frames of the device', 'Frames: ' + count(map.runs) + ' runs', cells,
+		[['used, each owner in turn lighter and darker', 'c3', 1],
+		 ...(map.owner.includes(1) ? [['shared by several', 'c5', 1]] : []), ['free', 'line', 1]],
+		bytes(used) + ' used, in ' + count(map.runs) + ' runs; frames ' + count(map.frame[first]) + ' to ' + count(end - 1) + ' are shown, the other ' +
 		bytes((frames - end + map.frame[first]) * map.frame_bytes) + ' are free' + (map.merged_frames > 0 ? '; runs of up to ' + count(map.merged_frames) +
-		' frames are put together' : '') + '.'));
-	strips.push(drawn.entry);
-	return card;
+		' frames are put together' : '') + '.');
 }
 let strips = [];
 /* The chosen moment of each result; one that lacks it is left out. */
@@ -673,16 +630,14 @@ function allFigures() {
 		.filter((k) => k !== 'device' && list.some((e) => typeof e.device[k] === 'number'));
 	const head = ['', ...column_heads(list)];
 	const rows = keys.map((k) => [words(k), ...list.map((e) => e.device[k] === undefined ? '–' : figure(k, e.device[k]))]);
-	const events = [...new Set(list.flatMap((e) => Object.keys(e.device.events || {})))];
-	if (events.length > 0)
-		rows.push({ group: 'Events in the file' });
-	for (const k of events)
-		rows.push([k, ...list.map((e) => e.device.events && e.device.events[k] !== undefined ? count(e.device.events[k]) : '–')]);
-	const made = [...new Set(list.flatMap((e) => Object.keys(e.device.policy_events || {})))];
-	if (made.length > 0)
-		rows.push({ group: 'What the policy did' });
-	for (const k of made)
-		rows.push([k, ...list.map((e) => e.device.policy_events && e.device.policy_events[k] !== undefined ? count(e.device.policy_events[k]) : '–')]);
+	for (const [member, group] of [['events', 'Events in the file'], ['policy_events', 'What the policy did']]) {
+		const of = (e) => e.device[member] || {};
+		const names = [...new Set(list.flatMap((e) => Object.keys(of(e))))];
+		if (names.length > 0)
+			rows.push({ group });
+		for (const k of names)
+			rows.push([k, ...list.map((e) => of(e)[k] !== undefined ? count(of(e)[k]) : '–')]);
+	}
 	page.append(element('div', { class: 'card' }, table(head, rows)));
 }
 
