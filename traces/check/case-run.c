@@ -47,15 +47,6 @@ void case_preload(const char *const *libraries)
 
 /* ---- in a worker ---- */
 
-static void apply_settings(const struct test_case *test)
-{
-	for (guint i = 0; i < test->settings->len; i++) {
-		g_auto(GStrv) parts = g_strsplit(g_ptr_array_index(test->settings, i), "=", 2);
-
-		g_setenv(parts[0], parts[1], TRUE);
-	}
-}
-
 static void begin(const struct test_case *test, void *library)
 {
 	const char *const *verb = test->dialect->beginning;
@@ -93,7 +84,11 @@ static void work(struct run *run, int from, int to)
 	void *library;
 	struct order order;
 
-	apply_settings(run->test);
+	for (guint i = 0; i < run->test->settings->len; i++) {
+		g_auto(GStrv) parts = g_strsplit(g_ptr_array_index(run->test->settings, i), "=", 2);
+
+		g_setenv(parts[0], parts[1], TRUE);
+	}
 	g_setenv("NPUSIM_LEAKS", "off", FALSE);    /* most cases end in the middle of things */
 	g_setenv("NPUSIM_FAILURES", "off", FALSE); /* many a step is to fail */
 	g_setenv("NPUSIM_CONTRACT", run->options->driver ? "driver" : "docs", TRUE);
@@ -147,16 +142,6 @@ static void tell(struct run *run, const struct case_variable *value)
 	for (int i = 0; i < run->test->processes; i++)
 		if (!run->workers[i].ended)
 			child_write(run->workers[i].to, &order, sizeof(order));
-}
-
-static void tell_pids(struct run *run)
-{
-	for (int i = 0; i < run->test->processes; i++) {
-		struct case_variable pid = { .number = (uint64_t)run->workers[i].pid };
-
-		snprintf(pid.name, sizeof(pid.name), "pid%c", 'A' + i);
-		tell(run, &pid);
-	}
 }
 
 static void ask(struct run *run, const struct case_step *step, struct case_answer *answer)
@@ -260,7 +245,12 @@ gboolean case_run(const struct test_case *test, const struct case_options *optio
 			finish(&run);
 			return FALSE;
 		}
-	tell_pids(&run);
+	for (int i = 0; i < test->processes; i++) {
+		struct case_variable pid = { .number = (uint64_t)run.workers[i].pid };
+
+		snprintf(pid.name, sizeof(pid.name), "pid%c", 'A' + i);
+		tell(&run, &pid);
+	}
 	for (guint i = 0; i < test->steps->len; i++) {
 		const struct case_step *step = case_step_at(test, i);
 		struct timespec before_step, after_step;

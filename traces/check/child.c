@@ -64,15 +64,6 @@ pid_t child_start(int *to, int *from, int *child_from, int *child_to)
 
 /* ---- a process that writes a text ---- */
 
-static void read_all(int fd, GString *text)
-{
-	char part[4096];
-	ssize_t n;
-
-	while ((n = read(fd, part, sizeof(part))) > 0)
-		g_string_append_len(text, part, n);
-}
-
 /* Without what was answered before it went wrong: the lines that begin with \001. */
 static const char *complaint_in(const char *text)
 {
@@ -104,6 +95,8 @@ gboolean child_text(gboolean (*work)(void *arg, FILE *out), void *arg, char **ou
 {
 	GString *text = g_string_new(NULL);
 	int to, from, child_from, child_to, status = 0;
+	char part[4096];
+	ssize_t n;
 	pid_t pid = child_start(&to, &from, &child_from, &child_to);
 
 	if (pid < 0)
@@ -118,7 +111,8 @@ gboolean child_text(gboolean (*work)(void *arg, FILE *out), void *arg, char **ou
 		_exit(good ? 0 : 1);
 	}
 	close(to);
-	read_all(from, text);
+	while ((n = read(from, part, sizeof(part))) > 0)
+		g_string_append_len(text, part, n);
 	close(from);
 	waitpid(pid, &status, 0);
 	if (status != 0) {

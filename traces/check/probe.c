@@ -109,36 +109,25 @@ static gboolean ask(void *arg, FILE *out)
 	return TRUE;
 }
 
-static void take_line(const char *line, struct check_server *out, GString *backend)
-{
-	guint64 free_bytes, total_bytes;
-
-	if (g_str_has_prefix(line, "\001soc ")) {
-		g_strlcpy(out->soc, line + 5, sizeof(out->soc));
-	} else if (sscanf(line, "\001device %" G_GUINT64_FORMAT " %" G_GUINT64_FORMAT, &free_bytes,
-			  &total_bytes) == 2) {
-		out->free_bytes[out->devices] = free_bytes;
-		out->total_bytes[out->devices++] = total_bytes;
-	} else if (line[0] != '\0') {
-		g_string_append_printf(backend, "%s\n", line);
-	}
-}
-
 gboolean check_probe(const char *library, struct check_server *out, GError **error)
 {
-	GString *backend;
-	char *text;
-	char **lines;
+	g_autofree char *text = NULL;
 
 	memset(out, 0, sizeof(*out));
 	if (!child_text(ask, (void *)library, &text, error))
 		return FALSE;
-	lines = g_strsplit(text, "\n", -1);
-	backend = g_string_new(NULL);
-	for (char **line = lines; *line != NULL; line++)
-		take_line(*line, out, backend);
-	g_strfreev(lines);
-	g_free(text);
+	g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
+	GString *backend = g_string_new(NULL);
+	for (char **line = lines; *line != NULL; line++) {
+		unsigned d = out->devices;
+		if (g_str_has_prefix(*line, "\001soc "))
+			g_strlcpy(out->soc, *line + 5, sizeof(out->soc));
+		else if (sscanf(*line, "\001device %" G_GUINT64_FORMAT " %" G_GUINT64_FORMAT,
+				&out->free_bytes[d], &out->total_bytes[d]) == 2)
+			out->devices++;
+		else if (**line != '\0')
+			g_string_append_printf(backend, "%s\n", *line);
+	}
 	out->backend = g_string_free(backend, backend->len == 0);
 	return TRUE;
 }

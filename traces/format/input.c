@@ -92,22 +92,15 @@ static gboolean feed(struct input *in, GError **error)
 	return TRUE;
 }
 
-/* Between members: zeros that fill a block up are no member. */
-static void skip_zeros(struct input *in)
-{
-	while (in->z.avail_in > 0 && *in->z.next_in == 0) {
-		in->z.next_in++;
-		in->z.avail_in--;
-	}
-}
-
 /* One step of inflate() into z.next_out; sets `ended` after the last member. */
 static gboolean inflate_step(struct input *in, GError **error)
 {
 	if (in->z.avail_in == 0 && !in->raw_end && !feed(in, error))
 		return FALSE;
 	if (in->member_done) {
-		skip_zeros(in);
+		/* zeros that fill a block up are no member */
+		for (; in->z.avail_in > 0 && *in->z.next_in == 0; in->z.avail_in--)
+			in->z.next_in++;
 		if (in->z.avail_in == 0) {
 			in->ended = in->raw_end;
 			return TRUE;

@@ -114,14 +114,6 @@ static guint process_number(struct merge *m, const struct part *p, guint64 proce
 	return number_in(m->processes, g_strdup_printf("%u.%" G_GUINT64_FORMAT, p->index, process));
 }
 
-/* A share has the same key in all processes. */
-static guint share_number(struct merge *m, const struct part *p, const char *number,
-			  const char *key)
-{
-	return number_in(m->shares,
-			 key ? g_strdup(key) : g_strdup_printf("%u.%s", p->index, number));
-}
-
 static void put_word(struct merge *m, const struct part *p, char **words, guint i, GString *out)
 {
 	const char *word = words[i], *key = NULL, *share = NULL;
@@ -140,9 +132,12 @@ static void put_word(struct merge *m, const struct part *p, char **words, guint 
 		if (g_str_has_prefix(words[k], "key="))
 			key = words[k];
 	}
+	/* a share has the same key in all processes */
 	if (share)
-		g_string_append_printf(out, "%.*s%u", (int)(share - word), word,
-				       share_number(m, p, share, key));
+		g_string_append_printf(
+			out, "%.*s%u", (int)(share - word), word,
+			number_in(m->shares,
+				  key ? g_strdup(key) : g_strdup_printf("%u.%s", p->index, share)));
 	else
 		g_string_append(out, word);
 }
@@ -171,17 +166,6 @@ static void put_info(struct merge *m, const struct part *p, const char *text)
 	g_string_append_printf(m->out.text, "info process=%u %s\n", process_number(m, p, 1), text);
 }
 
-static void put_heads(struct merge *m)
-{
-	g_string_append(m->out.text, TRACE_FIRST_LINE);
-	for (guint i = 0; i < m->parts->len; i++) {
-		const struct part *p = g_ptr_array_index(m->parts, i);
-		process_number(m, p, 1);
-		for (guint k = 0; k < p->infos->len; k++)
-			put_info(m, p, g_ptr_array_index(p->infos, k));
-	}
-}
-
 static struct part *earliest(struct merge *m)
 {
 	struct part *first = NULL;
@@ -198,7 +182,13 @@ static void put_all(struct merge *m)
 {
 	struct part *p;
 
-	put_heads(m);
+	g_string_append(m->out.text, TRACE_FIRST_LINE);
+	for (guint i = 0; i < m->parts->len; i++) {
+		p = g_ptr_array_index(m->parts, i);
+		process_number(m, p, 1);
+		for (guint k = 0; k < p->infos->len; k++)
+			put_info(m, p, g_ptr_array_index(p->infos, k));
+	}
 	while ((p = earliest(m))) {
 		if (g_str_has_prefix(p->line, "info "))
 			put_info(m, p, p->line + strlen("info ")); /* said while it ran */

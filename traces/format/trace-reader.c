@@ -207,20 +207,6 @@ static gboolean read_code(struct line *l)
 	return TRUE;
 }
 
-static void read_verb(struct line *l, struct word text)
-{
-	l->has_verb = TRUE;
-	for (guint32 v = 0; v < NPU_TRACE_VERB_COUNT; v++) {
-		const struct trace_verb *verb = &trace_verbs[v];
-
-		if (verb->length == text.length && memcmp(verb->word, text.at, text.length) == 0) {
-			l->is_known = TRUE;
-			l->out->verb = v;
-			return;
-		}
-	}
-}
-
 static gboolean read_word(struct line *l, struct word text)
 {
 	const char *equals;
@@ -228,7 +214,15 @@ static gboolean read_word(struct line *l, struct word text)
 	if (!l->has_verb && strchr("@~:", text.at[0]))
 		return read_stamp(l, text);
 	if (!l->has_verb) {
-		read_verb(l, text);
+		guint32 v = 0;
+
+		while (v < NPU_TRACE_VERB_COUNT &&
+		       (trace_verbs[v].length != text.length ||
+			memcmp(trace_verbs[v].word, text.at, text.length) != 0))
+			v++;
+		l->has_verb = TRUE;
+		l->is_known = v < NPU_TRACE_VERB_COUNT;
+		l->out->verb = v;
 		return TRUE;
 	}
 	equals = memchr(text.at, '=', text.length);

@@ -75,17 +75,6 @@ static void take_text(struct scan *s)
 	s->text_end = s->at = MIN(s->at, s->count);
 }
 
-static void take_member(struct scan *s)
-{
-	gsize length = s->text_end - s->text;
-
-	for (guint i = 0; s->kind == JSON_OTHER && i < G_N_ELEMENTS(members); i++)
-		if (s->depth == members[i].depth && s->in_list == (s->depth == 2) &&
-		    length == strlen(members[i].name) &&
-		    memcmp(s->bytes + s->text, members[i].name, length) == 0)
-			s->kind = members[i].kind;
-}
-
 static gboolean take(struct scan *s, GError **error)
 {
 	switch (s->bytes[s->at]) {
@@ -97,7 +86,11 @@ static gboolean take(struct scan *s, GError **error)
 		take_text(s);
 		return TRUE;
 	case ':':
-		take_member(s);
+		for (guint i = 0; s->kind == JSON_OTHER && i < G_N_ELEMENTS(members); i++)
+			if (s->depth == members[i].depth && s->in_list == (s->depth == 2) &&
+			    s->text_end - s->text == strlen(members[i].name) &&
+			    memcmp(s->bytes + s->text, members[i].name, s->text_end - s->text) == 0)
+				s->kind = members[i].kind;
 		return TRUE;
 	case '/':
 	case '#':

@@ -286,17 +286,6 @@ static gboolean bad(sqlite3 *db, const char *what, GError **error)
 							     : sqlite3_errmsg(db));
 }
 
-static char *query(void)
-{
-	GString *text = g_string_new("SELECT ");
-
-	for (int c = 0; c < MEMSCOPE_COLUMN_COUNT; c++)
-		g_string_append_printf(text, "%s\"memscope_dump\".\"%s\"", c ? ", " : "",
-				       columns[c]);
-	g_string_append(text, " FROM \"memscope_dump\"");
-	return g_string_free(text, FALSE);
-}
-
 static gboolean read_table(struct memscope *scope, sqlite3 *db, sqlite3_stmt *rows, GError **error)
 {
 	const char *fields[MEMSCOPE_COLUMN_COUNT];
@@ -350,13 +339,17 @@ static gboolean open_bytes(GBytes *bytes, sqlite3 **db, gint64 *left, GError **e
 
 static gboolean read_database(struct memscope *scope, GBytes *bytes, GError **error)
 {
-	g_autofree char *text = query();
+	g_autoptr(GString) text = g_string_new("SELECT ");
 	sqlite3_stmt *rows = NULL;
 	sqlite3 *db = NULL;
 	gint64 left;
 	gboolean ok = open_bytes(bytes, &db, &left, error);
 
-	if (ok && sqlite3_prepare_v2(db, text, -1, &rows, NULL) != SQLITE_OK)
+	for (int c = 0; c < MEMSCOPE_COLUMN_COUNT; c++)
+		g_string_append_printf(text, "%s\"memscope_dump\".\"%s\"", c ? ", " : "",
+				       columns[c]);
+	g_string_append(text, " FROM \"memscope_dump\"");
+	if (ok && sqlite3_prepare_v2(db, text->str, -1, &rows, NULL) != SQLITE_OK)
 		ok = bad(db, "the table memscope_dump", error);
 	if (ok)
 		ok = read_table(scope, db, rows, error);

@@ -31,14 +31,6 @@ gboolean mindspore_recognise(const guint8 *bytes, gsize count)
 	return readers_begin_with(bytes, count, "start_time_stamp,end_time_stamp,");
 }
 
-static void find_sources(struct blocks *b, const struct rows *rows)
-{
-	for (guint i = 0; i < G_N_ELEMENTS(who); i++)
-		b->who_at[i] = rows_column(rows, who[i]);
-	b->file_at = rows_column(rows, "file_name");
-	b->line_at = rows_column(rows, "line_num");
-}
-
 static guint32 find_site(struct blocks *b, const struct rows *rows)
 {
 	struct site_frame f = { .file = rows_field(rows, b->file_at), .name = "" };
@@ -126,7 +118,10 @@ static gboolean read_rows(struct blocks *b, struct rows *rows, GError **error)
 		return FALSE;
 	for (int c = 0; c < COLUMN_COUNT; c++)
 		b->last = MAX(b->last, b->at[c]);
-	find_sources(b, rows);
+	for (guint i = 0; i < G_N_ELEMENTS(who); i++)
+		b->who_at[i] = rows_column(rows, who[i]);
+	b->file_at = rows_column(rows, "file_name");
+	b->line_at = rows_column(rows, "line_num");
 	while ((more = rows_next(rows, error)) > 0) {
 		if (!add_row(b, rows, error))
 			return FALSE;

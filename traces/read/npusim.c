@@ -195,19 +195,6 @@ static guint32 site_of(struct trace *trace, const char *text)
 	return site;
 }
 
-static gboolean put_event(struct trace *trace, struct record_item *item, GError **error)
-{
-	const struct npu_trace_record *r = &item->record;
-
-	item->size = r->size;
-	item->time_us = (gint64)(r->host_ns / 1000);
-	if (!put_address(trace->data, r, &item->address, error))
-		return FALSE;
-	if (r->verb == NPU_TRACE_SEGMENT_ALLOC || r->verb == NPU_TRACE_SEGMENT_FREE)
-		follow_segment(trace->data, item);
-	return TRUE;
-}
-
 static int take(struct trace *trace, struct record_item *out, GError **error)
 {
 	struct lines *l = trace->data;
@@ -223,7 +210,15 @@ static int take(struct trace *trace, struct record_item *out, GError **error)
 		out->site = site_of(trace, r->site);
 	out->device = trace_device_index(trace, r->device);
 	out->number = record_is_of_start(r) ? 0 : ++l->number;
-	return !trace_verbs[r->verb].event || put_event(trace, out, error) ? 1 : -1;
+	if (!trace_verbs[r->verb].event)
+		return 1;
+	out->size = r->size;
+	out->time_us = (gint64)(r->host_ns / 1000);
+	if (!put_address(l, r, &out->address, error))
+		return -1;
+	if (r->verb == NPU_TRACE_SEGMENT_ALLOC || r->verb == NPU_TRACE_SEGMENT_FREE)
+		follow_segment(l, out);
+	return 1;
 }
 
 static int npusim_next(struct trace *trace, struct record_item *out, GError **error)
@@ -275,21 +270,6 @@ static void npusim_close(struct trace *trace)
 	g_free(l);
 }
 
-static void open_lines(struct trace *trace, struct npu_trace_reader *reader, const char *name)
-{
-	static const struct trace_source source = { npusim_rewind, npusim_next, npusim_close };
-	struct lines *l = g_new0(struct lines, 1);
-
-	l->reader = trace->format = reader;
-	l->name = g_strdup(name);
-	l->reservations = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
-	l->site_texts = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
-	l->site_numbers = g_array_new(FALSE, FALSE, sizeof(guint32));
-	start_over(l);
-	trace->source = &source;
-	trace->data = l;
-}
-
 /* ---- the summary ---- */
 
 gboolean npusim_recognise(const guint8 *bytes, gsize count)
@@ -336,6 +316,7 @@ static void finish_devices(struct trace *trace)
 
 struct trace *npusim_read(struct input *input, GError **error)
 {
+	static const struct trace_source source = { npusim_rewind, npusim_next, npusim_close };
 	g_autofree char *name = g_strdup(input_name(input));
 	struct npu_trace_reader *reader = trace_reader_new(input, error);
 	struct record_item item;
@@ -344,7 +325,15 @@ struct trace *npusim_read(struct input *input, GError **error)
 	if (reader == NULL)
 		return NULL;
 	struct trace *trace = trace_new("npusim trace");
-	open_lines(trace, reader, name);
+	struct lines *l = g_new0(struct lines, 1);
+	trace->source = &source;
+	trace->data = l;
+	l->reader = trace->format = reader;
+	l->name = g_steal_pointer(&name);
+	l->reservations = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
+	l->site_texts = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+	l->site_numbers = g_array_new(FALSE, FALSE, sizeof(guint32));
+	start_over(l);
 	while ((more = take(trace, &item, error)) > 0)
 		summarise(trace, &item);
 	trace->soc = g_strdup(npu_trace_reader_info_of(reader, "soc"));

@@ -223,15 +223,6 @@ static struct pickle_value *top(struct machine *m, gsize depth)
 	return &g_array_index(m->stack, struct pickle_value, m->stack->len - 1 - depth);
 }
 
-static gboolean pop_mark(struct machine *m, gsize *out)
-{
-	if (m->marks->len == 0)
-		return damaged(m, "an opcode finds no mark");
-	*out = floor_of(m);
-	g_array_set_size(m->marks, m->marks->len - 1);
-	return TRUE;
-}
-
 /* ---- values ---- */
 
 static struct pickle_list *list_new(struct machine *m, const struct pickle_value *from, gsize count)
@@ -276,9 +267,12 @@ static gboolean push_list(struct machine *m, enum pickle_type type, gsize from)
 	return list && push(m, (struct pickle_value){ .type = type, .list = list });
 }
 
-static gboolean push_string(struct machine *m, guint64 length)
+static gboolean push_string(struct machine *m, unsigned width)
 {
+	guint64 length;
 	const guint8 *text;
+	if (!take_number(m, width, &length))
+		return FALSE;
 	if (length > m->count - m->at)
 		return damaged(m, "a string is longer than the file");
 	if (!take(m, (gsize)length, &text))
@@ -288,12 +282,6 @@ static gboolean push_string(struct machine *m, guint64 length)
 		return FALSE;
 	*s = (struct pickle_string){ .length = (gsize)length, .text = (const char *)text };
 	return push(m, (struct pickle_value){ .type = PICKLE_STR, .string = s });
-}
-
-static gboolean op_string(struct machine *m, unsigned width)
-{
-	guint64 length;
-	return take_number(m, width, &length) && push_string(m, length);
 }
 
 /* The values above the mark join the list or dict below it. */
@@ -369,14 +357,6 @@ static gboolean memo_put(struct machine *m, guint64 index)
 	return TRUE;
 }
 
-static gboolean memo_get(struct machine *m, guint64 index)
-{
-	if (index >= m->memo->len ||
-	    (int)g_array_index(m->memo, struct pickle_value, index).type == -1)
-		return damaged(m, "the memo has no such entry");
-	return push(m, g_array_index(m->memo, struct pickle_value, index));
-}
-
 /* ---- the machine ---- */
 
 static gboolean step(struct machine *m, guint8 op)
@@ -390,8 +370,12 @@ static gboolean step(struct machine *m, guint8 op)
 	if ((deed == PUSH_INT || deed == MEMO_GET || deed == MEMO_PUT || deed == SKIP) && with &&
 	    !take_number(m, with, &n))
 		return FALSE;
-	if ((deed == POP_MARK || deed == TAKE_MARKED || deed == ADD_MARKED) && !pop_mark(m, &depth))
-		return FALSE;
+	if (deed == POP_MARK || deed == TAKE_MARKED || deed == ADD_MARKED) {
+		if (m->marks->len == 0)
+			return damaged(m, "an opcode finds no mark");
+		depth = floor_of(m);
+		g_array_set_size(m->marks, m->marks->len - 1);
+	}
 	switch (deed) {
 	case UNKNOWN:
 		return damaged(m, "there is no such opcode");
@@ -402,7 +386,7 @@ static gboolean step(struct machine *m, guint8 op)
 	case PUSH_LONG:
 		return op_long(m, with);
 	case PUSH_STR:
-		return op_string(m, with);
+		return push_string(m, with);
 	case PUSH_BOOL:
 		return push_int(m, PICKLE_BOOL, with);
 	case PUSH_NONE:
@@ -432,7 +416,10 @@ static gboolean step(struct machine *m, guint8 op)
 		v = top(m, 0);
 		return v && push(m, (struct pickle_value) * v);
 	case MEMO_GET:
-		return memo_get(m, n);
+		if (n >= m->memo->len ||
+		    (int)g_array_index(m->memo, struct pickle_value, n).type == -1)
+			return damaged(m, "the memo has no such entry");
+		return push(m, g_array_index(m->memo, struct pickle_value, n));
 	case MEMO_PUT:
 		return memo_put(m, n);
 	case SKIP:

@@ -95,17 +95,6 @@ static void end_field(struct rows *r)
 	begin_field(r);
 }
 
-/* The bytes up to the next one that means something, as they are. */
-static void put_plain(struct rows *r)
-{
-	gsize from = r->at;
-
-	while (r->at < r->count && r->kinds[r->chunk[r->at]] == PLAIN)
-		r->at++;
-	if (r->at > from)
-		g_string_append_len(r->text, (const char *)r->chunk + from, (gssize)(r->at - from));
-}
-
 /* A byte that may mean something. TRUE: the row ends here. */
 static gboolean put(struct rows *r, char c, enum kind kind)
 {
@@ -119,11 +108,6 @@ static gboolean put(struct rows *r, char c, enum kind kind)
 	else if (kind == SEPARATOR)
 		end_field(r);
 	return FALSE;
-}
-
-static gboolean is_empty(const struct rows *r)
-{
-	return r->text->len == 0;
 }
 
 /* Blanks at the end of a row begin no field. */
@@ -146,7 +130,11 @@ static int take_row(struct rows *r, GError **error)
 	r->first = r->line;
 	r->quoted = FALSE;
 	while ((more = fill(r, error)) > 0) {
-		put_plain(r);
+		/* the bytes up to the next one that means something, as they are */
+		gsize from = r->at;
+		while (r->at < r->count && r->kinds[r->chunk[r->at]] == PLAIN)
+			r->at++;
+		g_string_append_len(r->text, (const char *)r->chunk + from, (gssize)(r->at - from));
 		if (r->text->len > ROW_MAX || r->starts->len > FIELDS_MAX)
 			return bad(r, "a row of more than 16 MiB, or of more than 65536 fields",
 				   error);
@@ -165,7 +153,7 @@ static int take_row(struct rows *r, GError **error)
 		return bad(r, "a quote begins and does not end", error);
 	r->ended = TRUE;
 	end_row(r);
-	return more < 0 ? -1 : !is_empty(r);
+	return more < 0 ? -1 : r->text->len > 0;
 }
 
 int rows_next(struct rows *r, GError **error)
@@ -174,7 +162,7 @@ int rows_next(struct rows *r, GError **error)
 
 	do
 		got = r->ended ? 0 : take_row(r, error);
-	while (got > 0 && is_empty(r));
+	while (got > 0 && r->text->len == 0);
 	return got;
 }
 

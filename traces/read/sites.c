@@ -168,11 +168,6 @@ static gboolean is_frame(const char *line)
 	return *line != '\0';
 }
 
-static gboolean is_of_package(const char *line)
-{
-	return strstr(line, "site-packages/") || strstr(line, "dist-packages/");
-}
-
 guint32 sites_add_lines(struct sites *s, const char *text)
 {
 	struct stack stack = { 0 };
@@ -182,7 +177,8 @@ guint32 sites_add_lines(struct sites *s, const char *text)
 		return SITE_NONE;
 	g_auto(GStrv) lines = g_strsplit(text, "\n", SITE_FRAMES_READ);
 	for (guint i = 0; lines[i]; i++) {
-		gboolean stands = !found && !is_of_package(lines[i]);
+		gboolean stands = !found && !strstr(lines[i], "site-packages/") &&
+				  !strstr(lines[i], "dist-packages/");
 		if (!is_frame(lines[i]) || (stack.depth == SITE_FRAMES && !stands))
 			continue;
 		g_autofree char *part = g_strndup(g_strstrip(lines[i]), 2 * SITE_TEXT_MAX);

@@ -376,19 +376,13 @@ static gboolean find_start(struct reader *r, guint16 device, guint *left)
 	return ok;
 }
 
-/* What torch.cuda.memory_snapshot() gives, pickled. */
-static gboolean is_list_of_segments(const struct pickle_value *root)
-{
-	return root->type == PICKLE_LIST && root->list->count > 0 &&
-	       root->list->items[0].type == PICKLE_DICT &&
-	       pickle_get(&root->list->items[0], "blocks");
-}
-
 static struct trace *read_pickle(struct reader *r, const struct pickle_value *root)
 {
-	gboolean ok = is_list_of_segments(root)
-			      ? bad(r, "it is %s", json_kind_words(JSON_SEGMENTS))
-			      : root->type == PICKLE_DICT || bad(r, "it is no dict");
+	/* what torch.cuda.memory_snapshot() gives, pickled */
+	gboolean list = root->type == PICKLE_LIST && root->list->count > 0 &&
+			pickle_get(&root->list->items[0], "blocks");
+	gboolean ok = list ? bad(r, "it is %s", json_kind_words(JSON_SEGMENTS))
+			   : root->type == PICKLE_DICT || bad(r, "it is no dict");
 
 	r->trace = trace_new("memory snapshot of PyTorch or torch_npu");
 	r->events = g_array_new(FALSE, FALSE, sizeof(struct trace_row));

@@ -23,18 +23,6 @@ gboolean stalloc_recognise(const guint8 *bytes, gsize count)
 	return TRUE;
 }
 
-/* mem_log_dev3.txt is of device 3. */
-static guint16 device_of(const char *path)
-{
-	g_autofree char *name = g_path_get_basename(path);
-	const char *at = strstr(name, "dev");
-	guint device = 0;
-
-	return at && sscanf(at, "dev%4u", &device) == 1 && device <= TRACE_DEVICE_LAST
-		       ? (guint16)device
-		       : 0;
-}
-
 static gboolean read_block(struct event_sorter *sorter, const struct rows *rows, guint16 device,
 			   GError **error)
 {
@@ -95,7 +83,14 @@ struct trace *stalloc_read(struct input *input, GError **error)
 {
 	struct event_sorter *sorter = event_sorter_new("STAlloc log");
 	struct rows *rows = rows_open(input, ' ');
-	gboolean ok = read_rows(sorter, rows, device_of(input_name(input)), error);
+	g_autofree char *name = g_path_get_basename(input_name(input));
+	const char *at = strstr(name, "dev");
+	guint device = 0;
+
+	/* mem_log_dev3.txt is of device 3 */
+	if (at == NULL || sscanf(at, "dev%4u", &device) != 1 || device > TRACE_DEVICE_LAST)
+		device = 0;
+	gboolean ok = read_rows(sorter, rows, (guint16)device, error);
 
 	rows_close(rows);
 	input_close(input);

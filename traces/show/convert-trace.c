@@ -23,32 +23,23 @@ static void drop_last_line(GString *text)
 }
 
 /* All lines but those of events that are not wanted: each is the last that was read. */
-static gboolean copy_lines(struct convert_job *job, struct out_stream *out, GError **error)
-{
-	struct tracker_line event;
-	struct record_item item;
-	int more;
-
-	if (!record_reader_copy(job->reader, out->text, error))
-		return FALSE;
-	while ((more = record_reader_next(job->reader, &item, error)) > 0) {
-		tracker_step(job->tracker, &item, &event);
-		if (!convert_wants(job, &event))
-			drop_last_line(out->text);
-		out_stream_flush(out, FALSE);
-		progress_step(job->progress, item.number);
-	}
-	return more == 0;
-}
-
 static gboolean copy(struct convert_job *job, GError **error)
 {
 	struct out_stream out;
+	struct tracker_line event;
+	struct record_item item;
 
 	if (!out_stream_open(&out, job->target, error))
 		return FALSE;
-	gboolean ok = copy_lines(job, &out, error);
-	return out_stream_close(&out, ok, error);
+	int more = record_reader_copy(job->reader, out.text, error) ? 1 : -1;
+	while (more > 0 && (more = record_reader_next(job->reader, &item, error)) > 0) {
+		tracker_step(job->tracker, &item, &event);
+		if (!convert_wants(job, &event))
+			drop_last_line(out.text);
+		out_stream_flush(&out, FALSE);
+		progress_step(job->progress, item.number);
+	}
+	return out_stream_close(&out, more == 0, error);
 }
 
 /* ---- other files ---- */

@@ -184,18 +184,14 @@ static void pair(struct run *run, guint64 a, guint64 b)
 	int_map_put(run->sides[1].pairs, b, 0, a);
 }
 
-static gboolean ends(guint32 verb)
-{
-	return verb == NPU_TRACE_FREE || verb == NPU_TRACE_MFREE ||
-	       verb == NPU_TRACE_SEGMENT_FREE || verb == NPU_TRACE_UNRESERVE;
-}
-
 static void unpair(struct run *run, int side, const struct tracker_line *l)
 {
-	struct int_map_entry *e = ends(l->item.record.verb)
-					  ? int_map_find(run->sides[side].pairs, l->subject, 0)
-					  : NULL;
-	if (e)
+	guint32 verb = l->item.record.verb;
+	gboolean ends = verb == NPU_TRACE_FREE || verb == NPU_TRACE_MFREE ||
+			verb == NPU_TRACE_SEGMENT_FREE || verb == NPU_TRACE_UNRESERVE;
+	struct int_map_entry *e = int_map_find(run->sides[side].pairs, l->subject, 0);
+
+	if (e && ends)
 		int_map_remove(run->sides[side].pairs, e);
 }
 
@@ -273,13 +269,6 @@ static void add_line(struct align_hunk *h, char mark, const struct window_line *
 	}
 }
 
-static guint64 number_at(const struct side *w)
-{
-	const struct window_line *l = line_at(w, 0);
-
-	return l ? l->line.item.number : w->taken + 1;
-}
-
 /* NULL: there are enough. */
 static struct align_hunk *open_hunk(struct run *run)
 {
@@ -294,25 +283,12 @@ static struct align_hunk *open_hunk(struct run *run)
 	h->lines = g_ptr_array_new_with_free_func(g_free);
 	for (int side = 0; side < 2; side++) {
 		const struct window_line *l = line_at(&run->sides[side], -(gint)before);
-		h->start[side] = before ? l->line.item.number : number_at(&run->sides[side]);
+		h->start[side] = l ? l->line.item.number : run->sides[side].taken + 1;
 	}
 	for (guint i = before; i > 0; i--)
 		add_line(h, ' ', line_at(&run->sides[0], -(gint)i));
 	g_ptr_array_add(run->align->hunks, h);
 	return h;
-}
-
-static void end_hunks(const struct align *align)
-{
-	for (guint i = 0; i < align->hunks->len; i++) {
-		struct align_hunk *h = g_ptr_array_index(align->hunks, i);
-		for (int side = 0; side < 2; side++) {
-			if (h->hidden[side])
-				g_ptr_array_add(h->lines,
-						g_strdup_printf("%c(%" G_GUINT64_FORMAT " more)",
-								side ? '+' : '-', h->hidden[side]));
-		}
-	}
 }
 
 static void note_refusal(struct run *run, const struct window_line *x, const struct window_line *y)
@@ -332,23 +308,16 @@ static void note_refusal(struct run *run, const struct window_line *x, const str
 
 /* ---- getting on ---- */
 
-static gboolean is_one_for_one(const struct run *run, const guint count[2])
-{
-	gboolean alike = count[0] == count[1];
-
-	for (gint i = 0; alike && i < (gint)count[0]; i++)
-		alike = line_at(&run->sides[0], i)->line.item.record.verb ==
-			line_at(&run->sides[1], i)->line.item.record.verb;
-	return alike;
-}
-
 /* So many lines of either have no like in the other. */
 static void differ(struct run *run, const guint count[2])
 {
 	struct align *align = run->align;
 	struct align_hunk *h = open_hunk(run);
-	gboolean one_for_one = is_one_for_one(run, count);
+	gboolean one_for_one = count[0] == count[1];
 
+	for (gint i = 0; one_for_one && i < (gint)count[0]; i++)
+		one_for_one = line_at(&run->sides[0], i)->line.item.record.verb ==
+			      line_at(&run->sides[1], i)->line.item.record.verb;
 	for (int side = 0; side < 2; side++) {
 		for (gint i = 0; i < (gint)count[side]; i++) {
 			const struct window_line *l = line_at(&run->sides[side], i);
@@ -372,17 +341,6 @@ static void differ(struct run *run, const guint count[2])
 	run->after = CONTEXT;
 	for (int side = 0; side < 2; side++)
 		take(&run->sides[side], count[side]);
-}
-
-static void go_on(struct run *run)
-{
-	take_pair(run, line_at(&run->sides[0], 0), line_at(&run->sides[1], 0));
-	run->align->same++;
-	if (run->after > 0 && run->kept)
-		add_line(last_hunk(run), ' ', line_at(&run->sides[0], 0));
-	run->after -= run->after > 0;
-	take(&run->sides[0], 1);
-	take(&run->sides[1], 1);
 }
 
 /* Few lines: all pairs of places, the nearest first. */
@@ -462,10 +420,17 @@ static gboolean run_all(struct run *run)
 					 *y = line_at(&run->sides[1], 0);
 		if (x == NULL && y == NULL)
 			return TRUE;
-		if (x && y && same(run, x, y))
-			go_on(run);
-		else if (!part(run))
+		if (x && y && same(run, x, y)) {
+			take_pair(run, x, y);
+			run->align->same++;
+			if (run->after > 0 && run->kept)
+				add_line(last_hunk(run), ' ', x);
+			run->after -= run->after > 0;
+			take(&run->sides[0], 1);
+			take(&run->sides[1], 1);
+		} else if (!part(run)) {
 			return FALSE;
+		}
 		progress_step(run->progress, run->sides[0].taken + run->sides[1].taken);
 	}
 }
@@ -488,7 +453,15 @@ struct align *align_run(struct record_reader *const readers[2], struct tracker *
 			.pairs = int_map_new(),
 		};
 	gboolean ok = run_all(&run);
-	end_hunks(align);
+	for (guint i = 0; i < align->hunks->len; i++) {
+		struct align_hunk *h = g_ptr_array_index(align->hunks, i);
+		for (int side = 0; side < 2; side++) {
+			if (h->hidden[side])
+				g_ptr_array_add(h->lines,
+						g_strdup_printf("%c(%" G_GUINT64_FORMAT " more)",
+								side ? '+' : '-', h->hidden[side]));
+		}
+	}
 	for (int i = 0; i < 2; i++) {
 		g_array_unref(run.sides[i].lines);
 		g_hash_table_unref(run.sides[i].streams);

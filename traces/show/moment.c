@@ -131,7 +131,7 @@ static void say_moment(GString *out, const struct moment_view *v)
 
 /* ---- a lack of memory ---- */
 
-static void say_device(GString *out, const struct npu_stats *s)
+static void say_device(GString *out, const struct npu_stats *s, guint64 asked)
 {
 	guint64 used = MIN(s->used_bytes, s->usable_bytes);
 
@@ -143,6 +143,8 @@ static void say_device(GString *out, const struct npu_stats *s)
 		g_string_append_printf(out, ", with %s held by other processes",
 				       in_words(s->used_bytes - s->own_bytes));
 	g_string_append_c(out, '.');
+	if (asked >= GIB && s->free_giants == 0 && s->usable_bytes - used >= GIB)
+		g_string_append(out, " No page of 1 GiB was whole.");
 }
 
 /* Why, and what would have had room: from what was live, what was free, and what the device has. */
@@ -184,14 +186,6 @@ static void say_cause(GString *out, const struct moment_view *v)
 				       in_words(needed), in_words(room));
 }
 
-static void say_giants(GString *out, const struct npu_stats *s, guint64 asked)
-{
-	if (s->size == 0 || asked < GIB || s->free_giants > 0 ||
-	    s->usable_bytes - MIN(s->used_bytes, s->usable_bytes) < GIB)
-		return;
-	g_string_append(out, " No page of 1 GiB was whole.");
-}
-
 static void say_failure(GString *out, const struct moment_view *v)
 {
 	const struct replay_device *d = v->device;
@@ -204,8 +198,7 @@ static void say_failure(GString *out, const struct moment_view *v)
 			out, ", which %s asked for",
 			sites_label_text(v->sites, sites_label(v->sites, d->failed_site)));
 	g_string_append_c(out, '.');
-	say_device(out, &d->failed_stats);
-	say_giants(out, &d->failed_stats, d->failed_size);
+	say_device(out, &d->failed_stats, d->failed_size);
 	say_cause(out, v);
 	say_holder(out, v);
 }

@@ -195,27 +195,6 @@ static void print_words(FILE *out, const char *text)
 	fputc('\n', out);
 }
 
-static void print_recorded_oom(FILE *out, const struct replay_device *d)
-{
-	g_autofree char *words = recorded_oom_words(&d->history.oom);
-
-	if (words)
-		print_words(out, words);
-}
-
-static void print_moment(FILE *out, const struct moment_view *v)
-{
-	g_autofree char *words = moment_words(v);
-
-	print_words(out, words);
-	for (guint i = 0; i < v->holders->len && i < PRINTED_HOLDERS; i++) {
-		const struct holder *h = &g_array_index(v->holders, struct holder, i);
-		fprintf(out, "    %10s %8" G_GUINT64_FORMAT " block%s  %s\n",
-			npu_size_words((gint64)h->bytes), h->blocks, h->blocks == 1 ? " " : "s",
-			sites_label_text(v->sites, h->label));
-	}
-}
-
 static void print_missed(FILE *out, const struct moment *moment)
 {
 	if (moment->what == MOMENT_EVENT)
@@ -239,7 +218,14 @@ static void print_moments(FILE *out, const struct replay *replay, const struct r
 			continue;
 		}
 		moment_view_init(&v, replay, d, &table->moments[m]);
-		print_moment(out, &v);
+		g_autofree char *words = moment_words(&v);
+		print_words(out, words);
+		for (guint i = 0; i < v.holders->len && i < PRINTED_HOLDERS; i++) {
+			const struct holder *h = &g_array_index(v.holders, struct holder, i);
+			fprintf(out, "    %10s %8" G_GUINT64_FORMAT " block%s  %s\n",
+				npu_size_words((gint64)h->bytes), h->blocks,
+				h->blocks == 1 ? " " : "s", sites_label_text(v.sites, h->label));
+		}
 		moment_view_clear(&v);
 	}
 }
@@ -310,12 +296,14 @@ static void print_device(FILE *out, const struct result *r, const struct replay_
 {
 	const struct source of = { figures_device, d, r };
 	const struct source of_failure = { figures_failure, d, r };
+	g_autofree char *recorded_oom = recorded_oom_words(&d->history.oom);
 
 	fprintf(out, "\ndevice %u\n", d->device);
 	print_events(out, d->trace);
 	PRINT_LINES(out, memory_lines, &of);
 	PRINT_LINES(out, failure_lines, &of_failure);
-	print_recorded_oom(out, d);
+	if (recorded_oom)
+		print_words(out, recorded_oom);
 	if (policy_is_own(r->replay->policy))
 		print_segments(out, d);
 	PRINT_LINES(out, policy_lines, &of);

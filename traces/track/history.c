@@ -91,24 +91,20 @@ static void on_alloc(struct history *h, const struct record_item *item, guint64 
 	g_tree_replace(h->blocks, &block->address, block);
 }
 
-static void on_free(struct history *h, const struct record_item *item, guint64 event)
-{
-	const struct block *there = g_tree_lookup(h->blocks, &item->address);
-
-	if (there)
-		block_remove(h, there);
-	else
-		contradict(h, item, event, NULL);
-}
-
 void history_step(struct history *h, const struct record_item *item, guint64 event)
 {
+	const struct block *there;
+
 	switch (item->record.verb) {
 	case NPU_TRACE_ALLOC:
 		on_alloc(h, item, event);
 		break;
 	case NPU_TRACE_FREE:
-		on_free(h, item, event);
+		there = g_tree_lookup(h->blocks, &item->address);
+		if (there)
+			block_remove(h, there);
+		else
+			contradict(h, item, event, NULL);
 		break;
 	case NPU_TRACE_SEGMENT_ALLOC:
 	case NPU_TRACE_SEGMENT_MAP:

@@ -6,11 +6,6 @@
 
 /* ---- addresses ---- */
 
-static gboolean touches(const struct map_range *a, const struct map_range *b)
-{
-	return a->address + a->bytes == b->address;
-}
-
 static gboolean is_pure(const struct map_range *r)
 {
 	return (r->physical == 0 || r->physical == r->bytes) &&
@@ -45,7 +40,7 @@ static void settle(GArray *ranges, guint first)
 	struct map_range *last = &g_array_index(ranges, struct map_range, ranges->len - 1);
 	struct map_range *before = last - 1;
 
-	if (!touches(before, last) || !is_like(before, last))
+	if (before->address + before->bytes != last->address || !is_like(before, last))
 		return;
 	before->bytes += last->bytes;
 	before->physical += last->physical;
@@ -122,16 +117,6 @@ static GArray *with_reserved(const GArray *memory, const GPtrArray *reserved)
 	return out;
 }
 
-static void measure(struct address_map *map, const GArray *ranges)
-{
-	for (guint i = 0; i < ranges->len; i++) {
-		const struct map_range *r = &g_array_index(ranges, struct map_range, i);
-		map->live += r->live;
-		if (r->live == 0)
-			map->largest_free = MAX(map->largest_free, r->bytes);
-	}
-}
-
 /* Neighbours that come to no more than `limit` bytes, what lies between them too, become one. */
 static void merge_ranges(GArray *ranges, guint64 limit)
 {
@@ -160,7 +145,12 @@ struct address_map *address_map_new(const struct allocation_table *table,
 	g_autoptr(GPtrArray) blocks = allocation_table_at(table, moment, ALLOCATION_BLOCK);
 	g_autoptr(GArray) ranges = memory_ranges(memory, blocks);
 
-	measure(map, ranges);
+	for (guint i = 0; i < ranges->len; i++) {
+		const struct map_range *r = &g_array_index(ranges, struct map_range, i);
+		map->live += r->live;
+		if (r->live == 0)
+			map->largest_free = MAX(map->largest_free, r->bytes);
+	}
 	map->ranges = with_reserved(ranges, reserved);
 	map->count = map->ranges->len;
 	while (map->ranges->len > MAPS_RANGES_MAX) {

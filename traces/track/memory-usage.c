@@ -40,18 +40,6 @@ static void block_add(struct memory_usage *a, const struct allocation *block)
 	a->peak_live = MAX(a->peak_live, a->live);
 }
 
-/* A block of the start that lies elsewhere than the file says. */
-static void block_place(struct memory_usage *a, const struct allocation *known, guint64 address,
-			guint64 taken)
-{
-	struct allocation block = *known;
-
-	a->taken = sum(a->taken - MIN(a->taken, block.size), taken);
-	block.address = address;
-	block.size = taken;
-	allocation_table_add(&a->table, ALLOCATION_BLOCK, &block);
-}
-
 static void on_alloc(struct memory_usage *a, const struct record_item *item)
 {
 	const struct npu_trace_record *r = &item->record;
@@ -68,7 +56,12 @@ static void on_alloc(struct memory_usage *a, const struct record_item *item)
 	};
 
 	if (start && placed && known) {
-		block_place(a, known, block.address, block.size);
+		/* a block of the start that lies elsewhere than the file says */
+		struct allocation moved = *known;
+		a->taken = sum(a->taken - MIN(a->taken, moved.size), block.size);
+		moved.address = block.address;
+		moved.size = block.size;
+		allocation_table_add(&a->table, ALLOCATION_BLOCK, &moved);
 		return;
 	}
 	block_add(a, &block);
