@@ -62,7 +62,7 @@ TEST(readers, rows_out_of_order_are_sorted)
 	EXPECT_EQ(e[3].size, 2097152u);
 	EXPECT_EQ((int)e[4].record.verb, (int)NPU_TRACE_NOTE);
 	EXPECT_STREQ(e[4].record.op, "MALLOC HAL (host)");
-	EXPECT_STREQ((const char *)g_ptr_array_index(d->other_names, 0), "MALLOC HAL (host)");
+	EXPECT_STREQ((const char *)g_ptr_array_index(d->others.list, 0), "MALLOC HAL (host)");
 	trace_free(t);
 }
 

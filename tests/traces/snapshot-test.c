@@ -192,9 +192,9 @@ TEST(snapshot, unknown_actions_are_counted_by_name)
 	struct trace *t = finish(out, &error);
 	ASSERT_NOT_NULL(t);
 	const struct trace_device *d = g_ptr_array_index(t->devices, 0);
-	ASSERT_EQ(d->other_names->len, 1u);
+	ASSERT_EQ(d->others.list->len, 1u);
 	EXPECT_EQ(d->counts[NPU_TRACE_NOTE], 2u);
-	EXPECT_STREQ((const char *)g_ptr_array_index(d->other_names, 0), "workspace_snapshot");
+	EXPECT_STREQ((const char *)g_ptr_array_index(d->others.list, 0), "workspace_snapshot");
 	EXPECT_EQ(g_array_index(d->other_counts, guint64, 0), 2u);
 	trace_free(t);
 }

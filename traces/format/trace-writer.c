@@ -7,7 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
+#include <glib.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +21,7 @@
 #define BUFFER_BYTES (256u << 10)
 
 struct npu_trace_writer {
-	pthread_mutex_t lock; /* of all below */
+	GMutex lock; /* of all below */
 	int fd;
 	gzFile gzip; /* or NULL */
 	char *path;
@@ -114,9 +114,9 @@ static int add(struct npu_trace_writer *w, const char *line, size_t length, char
 {
 	int code;
 
-	pthread_mutex_lock(&w->lock);
+	g_mutex_lock(&w->lock);
 	code = add_locked(w, line, length);
-	pthread_mutex_unlock(&w->lock);
+	g_mutex_unlock(&w->lock);
 	return code == 0 ? 0 : fail_file(code, out_error, w->path);
 }
 
@@ -126,52 +126,33 @@ int npu_trace_writer_put(struct npu_trace_writer *writer, const struct npu_trace
 			 char **out_error)
 {
 	char small[512], *line = small;
-	int length, result;
+	g_autofree char *kept = NULL;
+	int length = npu_trace_line(record, small, sizeof(small), NULL);
 
-	length = npu_trace_line(record, small, sizeof(small), NULL);
 	if (length < 0) {
-		line = malloc(NPU_TRACE_LINE_MAX);
-		if (line == NULL)
-			return fail(ENOMEM, out_error, "there is no memory for a line");
+		line = kept = g_malloc(NPU_TRACE_LINE_MAX);
 		length = npu_trace_line(record, line, NPU_TRACE_LINE_MAX, out_error);
 	}
-	result = length < 0 ? length : add(writer, line, (size_t)length, out_error);
-	if (line != small)
-		free(line);
-	return result;
-}
-
-static bool is_key(const char *key)
-{
-	static const char allowed[] =
-		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
-
-	return key[0] != '\0' && key[strspn(key, allowed)] == '\0';
+	return length < 0 ? length : add(writer, line, (size_t)length, out_error);
 }
 
 int npu_trace_writer_info(struct npu_trace_writer *writer, const char *key, const char *value,
 			  char **out_error)
 {
-	struct trace_text text;
-	char *line;
-	int result;
+	static const char allowed[] = G_CSET_a_2_z G_CSET_A_2_Z G_CSET_DIGITS "_-";
+	g_autofree char *line = g_malloc(NPU_TRACE_LINE_MAX);
+	struct trace_text text = { .at = line, .end = line + NPU_TRACE_LINE_MAX };
 
-	if (!is_key(key))
+	if (key[0] == '\0' || key[strspn(key, allowed)] != '\0')
 		return fail(EINVAL, out_error,
 			    "'%s' is no key of an info line: letters, digits, '_' and '-'", key);
-	line = malloc(NPU_TRACE_LINE_MAX);
-	if (line == NULL)
-		return fail(ENOMEM, out_error, "there is no memory for a line");
-	text = (struct trace_text){ .at = line, .end = line + NPU_TRACE_LINE_MAX };
 	trace_text_put(&text, "info ", strlen("info "));
 	trace_text_put(&text, key, strlen(key));
 	trace_text_put(&text, "=", 1);
 	trace_text_put_value(&text, value);
 	trace_text_put(&text, "\n", 1);
-	result = text.full ? fail(E2BIG, out_error, "info %s= is longer than 64 KiB", key)
-			   : add(writer, line, (size_t)(text.at - line), out_error);
-	free(line);
-	return result;
+	return text.full ? fail(E2BIG, out_error, "info %s= is longer than 64 KiB", key)
+			 : add(writer, line, (size_t)(text.at - line), out_error);
 }
 
 /* ---- the object ---- */
@@ -180,24 +161,17 @@ static void writer_free(struct npu_trace_writer *w)
 {
 	if (w->fd >= 0)
 		close(w->fd);
-	pthread_mutex_destroy(&w->lock);
-	free(w->buffer);
-	free(w->path);
-	free(w);
-}
-
-static bool ends_in_gz(const char *path)
-{
-	size_t length = strlen(path);
-
-	return length >= 3 && strcmp(path + length - 3, ".gz") == 0;
+	g_mutex_clear(&w->lock);
+	g_free(w->buffer);
+	g_free(w->path);
+	g_free(w);
 }
 
 /* errno, or 0. */
 static int open_file(struct npu_trace_writer *w, unsigned flags)
 {
 	bool append = (flags & NPU_TRACE_WRITER_APPEND) != 0;
-	bool gzip = ends_in_gz(w->path);
+	bool gzip = g_str_has_suffix(w->path, ".gz");
 
 	if (append && (gzip || (flags & NPU_TRACE_WRITER_BUFFERED) != 0))
 		return EINVAL;
@@ -211,28 +185,21 @@ static int open_file(struct npu_trace_writer *w, unsigned flags)
 			return ENOMEM;
 		w->fd = -1;
 	}
-	if (gzip || (flags & NPU_TRACE_WRITER_BUFFERED) != 0) {
-		w->buffer = malloc(BUFFER_BYTES);
-		if (w->buffer == NULL)
-			return ENOMEM;
-	}
+	if (gzip || (flags & NPU_TRACE_WRITER_BUFFERED) != 0)
+		w->buffer = g_malloc(BUFFER_BYTES);
 	return append ? 0 : add_locked(w, TRACE_FIRST_LINE, strlen(TRACE_FIRST_LINE));
 }
 
 struct npu_trace_writer *npu_trace_writer_open(const char *path, unsigned flags, char **out_error)
 {
-	struct npu_trace_writer *w = calloc(1, sizeof(*w));
+	struct npu_trace_writer *w = g_new0(struct npu_trace_writer, 1);
 	int code;
 
-	if (w == NULL) {
-		fail_file(ENOMEM, out_error, path);
-		return NULL;
-	}
-	pthread_mutex_init(&w->lock, NULL);
+	g_mutex_init(&w->lock);
 	w->fd = -1;
 	w->start_ns = clock_ns();
-	w->path = strdup(path);
-	code = w->path != NULL ? open_file(w, flags) : ENOMEM;
+	w->path = g_strdup(path);
+	code = open_file(w, flags);
 	if (code == 0)
 		return w;
 	if (code == EINVAL)

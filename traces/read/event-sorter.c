@@ -14,7 +14,6 @@
 #include "format/temp-file.h"
 #include "format/units.h"
 #include "int-map.h"
-#include "sites.h"
 
 #define PENDING_MAX 6 /* records that one row can become */
 
@@ -150,7 +149,7 @@ static void free_all_but_trace(struct event_sorter *s)
 
 guint32 event_sorter_note(struct event_sorter *s, const char *name)
 {
-	return trace_note(s->trace, name, strlen(name));
+	return trace_note(s->trace, name);
 }
 
 struct sites *event_sorter_sites(struct event_sorter *s)

@@ -14,9 +14,8 @@ struct stack {
 	guint32 site;
 };
 struct sites {
-	GPtrArray *texts;       /* char * */
-	GHashTable *text_index; /* text -> number */
-	GPtrArray *stacks;      /* struct stack *, by site */
+	struct texts texts;
+	GPtrArray *stacks; /* struct stack *, by site */
 	GHashTable *stack_index;
 };
 
@@ -38,17 +37,29 @@ static gboolean stack_equal(gconstpointer a, gconstpointer b)
 	       memcmp(x->frames, y->frames, x->depth * sizeof x->frames[0]) == 0;
 }
 
-static guint32 text_number(struct sites *s, char *text)
+guint32 texts_add(struct texts *t, char *text)
 {
 	gpointer number;
 
-	if (g_hash_table_lookup_extended(s->text_index, text, NULL, &number)) {
+	if (g_hash_table_lookup_extended(t->index, text, NULL, &number)) {
 		g_free(text);
 		return GPOINTER_TO_UINT(number);
 	}
-	g_ptr_array_add(s->texts, text);
-	g_hash_table_insert(s->text_index, text, GUINT_TO_POINTER(s->texts->len - 1));
-	return s->texts->len - 1;
+	g_ptr_array_add(t->list, text);
+	g_hash_table_insert(t->index, text, GUINT_TO_POINTER(t->list->len - 1));
+	return t->list->len - 1;
+}
+
+void texts_init(struct texts *t)
+{
+	t->list = g_ptr_array_new_with_free_func(g_free);
+	t->index = g_hash_table_new(g_str_hash, g_str_equal);
+}
+
+void texts_clear(struct texts *t)
+{
+	g_hash_table_unref(t->index);
+	g_ptr_array_unref(t->list);
 }
 
 static guint32 add_stack(struct sites *s, const struct stack *stack)
@@ -69,12 +80,11 @@ struct sites *sites_new(void)
 	struct sites *s = g_new0(struct sites, 1);
 	struct stack none = { 0 }, before = { 0 };
 
-	s->texts = g_ptr_array_new_with_free_func(g_free);
-	s->text_index = g_hash_table_new(g_str_hash, g_str_equal);
+	texts_init(&s->texts);
 	s->stacks = g_ptr_array_new_with_free_func(g_free);
 	s->stack_index = g_hash_table_new(stack_hash, stack_equal);
-	none.label = text_number(s, g_strdup("(no call site in the file)"));
-	before.label = text_number(s, g_strdup("(before the file begins)"));
+	none.label = texts_add(&s->texts, g_strdup("(no call site in the file)"));
+	before.label = texts_add(&s->texts, g_strdup("(before the file begins)"));
 	add_stack(s, &none);
 	add_stack(s, &before);
 	return s;
@@ -86,8 +96,7 @@ void sites_free(struct sites *s)
 		return;
 	g_hash_table_unref(s->stack_index);
 	g_ptr_array_unref(s->stacks);
-	g_hash_table_unref(s->text_index);
-	g_ptr_array_unref(s->texts);
+	texts_clear(&s->texts);
 	g_free(s);
 }
 
@@ -156,8 +165,8 @@ guint32 sites_add(struct sites *s, const struct site_frame *frames, gsize count)
 	if (count == 0 || s->stacks->len >= SITES_MAX)
 		return SITE_NONE;
 	for (guint i = 0; i < stack.depth; i++)
-		stack.frames[i] = text_number(s, frame_text(&frames[i]));
-	stack.label = text_number(s, frame_text(&frames[label_frame(frames, count)]));
+		stack.frames[i] = texts_add(&s->texts, frame_text(&frames[i]));
+	stack.label = texts_add(&s->texts, frame_text(&frames[label_frame(frames, count)]));
 	return add_stack(s, &stack);
 }
 
@@ -182,7 +191,7 @@ guint32 sites_add_lines(struct sites *s, const char *text)
 		if (!is_frame(lines[i]) || (stack.depth == SITE_FRAMES && !stands))
 			continue;
 		g_autofree char *part = g_strndup(g_strstrip(lines[i]), 2 * SITE_TEXT_MAX);
-		guint32 number = text_number(s, g_utf8_make_valid(part, -1));
+		guint32 number = texts_add(&s->texts, g_utf8_make_valid(part, -1));
 		if (stands || stack.depth == 0)
 			stack.label = number;
 		found |= stands;
@@ -211,12 +220,12 @@ guint32 sites_label(const struct sites *s, guint32 site)
 
 const char *sites_label_text(const struct sites *s, guint32 label)
 {
-	return g_ptr_array_index(s->texts, label);
+	return g_ptr_array_index(s->texts.list, label);
 }
 
 guint sites_labels(const struct sites *s)
 {
-	return s->texts->len;
+	return s->texts.list->len;
 }
 
 guint sites_depth(const struct sites *s, guint32 site)
@@ -226,5 +235,5 @@ guint sites_depth(const struct sites *s, guint32 site)
 
 const char *sites_frame(const struct sites *s, guint32 site, guint index)
 {
-	return g_ptr_array_index(s->texts, stack_of(s, site)->frames[index]);
+	return g_ptr_array_index(s->texts.list, stack_of(s, site)->frames[index]);
 }

@@ -21,8 +21,17 @@ struct site_frame {
 	gsize name_length, file_length;
 	gint64 line; /* 0: not known */
 };
-struct sites;
+/* Texts, each with a number, from 0 in the order in which they come. */
+struct texts {
+	GPtrArray *list; /* char * */
+	GHashTable *index;
+};
+void texts_init(struct texts *texts);
+void texts_clear(struct texts *texts);
+/* The number of a text, which is taken over. */
+guint32 texts_add(struct texts *texts, char *text);
 
+struct sites;
 struct sites *sites_new(void);
 void sites_free(struct sites *sites);
 /* The site of a stack, innermost frame first; SITE_NONE for no frames. */

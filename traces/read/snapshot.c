@@ -165,9 +165,11 @@ static gboolean read_event(struct reader *r, guint device, const struct pickle_v
 	if (e.verb == NPU_TRACE_ALLOC || e.verb == NPU_TRACE_SEGMENT_ALLOC ||
 	    e.verb == NPU_TRACE_SEGMENT_MAP || e.verb == NPU_TRACE_OOM)
 		e.text = read_site(r, entry);
-	if (e.verb == NPU_TRACE_NOTE)
-		e.text = trace_note(r->trace, name->string->text,
-				    MIN(name->string->length, TEXT_MAX));
+	if (e.verb == NPU_TRACE_NOTE) {
+		g_autofree char *note =
+			g_strndup(name->string->text, MIN(name->string->length, TEXT_MAX));
+		e.text = trace_note(r->trace, note);
+	}
 	trace_count_row(r->trace, &e);
 	g_array_append_val(r->events, e);
 	return TRUE;
@@ -254,17 +256,6 @@ static gboolean read_segment(struct reader *r, const struct pickle_value *s, gsi
 	trace_device(r->trace, (guint)id);
 	g_array_append_val(r->ends, segment);
 	return read_blocks(r, segment.device, s, index);
-}
-
-static gboolean read_segments(struct reader *r, const struct pickle_value *segments)
-{
-	if (segments == NULL || segments->type != PICKLE_LIST)
-		return bad(r, "it has no list segments");
-	for (gsize i = 0; i < segments->list->count; i++) {
-		if (!read_segment(r, &segments->list->items[i], i))
-			return FALSE;
-	}
-	return TRUE;
 }
 
 /* ---- back to the start: trees by address, events undone ---- */
@@ -388,8 +379,11 @@ static struct trace *read_pickle(struct reader *r, const struct pickle_value *ro
 	r->events = g_array_new(FALSE, FALSE, sizeof(struct trace_row));
 	r->ends = g_array_new(FALSE, FALSE, sizeof(struct trace_row));
 	r->stacks = g_hash_table_new(NULL, NULL);
+	const struct pickle_value *segments = pickle_get(root, "segments");
 	ok = ok && read_events(r, pickle_get(root, "device_traces")) &&
-	     read_segments(r, pickle_get(root, "segments"));
+	     ((segments && segments->type == PICKLE_LIST) || bad(r, "it has no list segments"));
+	for (gsize i = 0; ok && i < segments->list->count; i++)
+		ok = read_segment(r, &segments->list->items[i], i);
 	guint left = r->events->len;
 	for (guint i = r->trace->devices->len; ok && i > 0; i--) {
 		struct trace_device *device = g_ptr_array_index(r->trace->devices, i - 1);

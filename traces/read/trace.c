@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "format/units.h"
-#include "sites.h"
 
 const struct trace_action trace_actions[TRACE_ACTIONS] = {
 	{ NPU_TRACE_ALLOC, "alloc" },
@@ -29,8 +28,7 @@ static void device_free(gpointer data)
 
 	spans_clear(&device->maps);
 	spans_clear(&device->cuts);
-	g_hash_table_unref(device->other_index);
-	g_ptr_array_unref(device->other_names);
+	texts_clear(&device->others);
 	g_array_unref(device->other_counts);
 	g_free(device);
 }
@@ -42,8 +40,7 @@ struct trace *trace_new(const char *kind)
 	trace->devices = g_ptr_array_new_with_free_func(device_free);
 	trace->kind = g_strdup(kind);
 	trace->starts = g_array_new(FALSE, FALSE, sizeof(struct trace_row));
-	trace->notes = g_ptr_array_new_with_free_func(g_free);
-	trace->note_index = g_hash_table_new(g_str_hash, g_str_equal);
+	texts_init(&trace->notes);
 	return trace;
 }
 
@@ -55,8 +52,7 @@ void trace_free(struct trace *trace)
 		trace->source->close(trace);
 	g_ptr_array_unref(trace->devices);
 	g_array_unref(trace->starts);
-	g_hash_table_unref(trace->note_index);
-	g_ptr_array_unref(trace->notes);
+	texts_clear(&trace->notes);
 	sites_free(trace->sites);
 	g_free(trace->kind);
 	g_free(trace->soc);
@@ -94,32 +90,15 @@ struct trace_device *trace_device(struct trace *trace, guint id)
 	device->device = id;
 	spans_init(&device->maps);
 	spans_init(&device->cuts);
-	device->other_index = g_hash_table_new(g_str_hash, g_str_equal);
-	device->other_names = g_ptr_array_new_with_free_func(g_free);
+	texts_init(&device->others);
 	device->other_counts = g_array_new(FALSE, TRUE, sizeof(guint64));
 	g_ptr_array_insert(trace->devices, (gint)lower_bound(trace, id), device);
 	return device;
 }
 
-/* The index of a text in a list of texts, which it joins if it is new. */
-static guint index_of(GPtrArray *texts, GHashTable *indices, const char *text)
+guint32 trace_note(struct trace *trace, const char *name)
 {
-	gpointer known;
-
-	if (g_hash_table_lookup_extended(indices, text, NULL, &known))
-		return GPOINTER_TO_UINT(known);
-	g_ptr_array_add(texts, g_strdup(text));
-	g_hash_table_insert(indices, g_ptr_array_index(texts, texts->len - 1),
-			    GUINT_TO_POINTER(texts->len - 1));
-	return texts->len - 1;
-}
-
-guint32 trace_note(struct trace *trace, const char *name, gsize length)
-{
-	g_autofree char *text = g_strndup(name, length);
-	g_autofree char *valid = g_utf8_make_valid(text, -1);
-
-	return index_of(trace->notes, trace->note_index, valid);
+	return texts_add(&trace->notes, g_utf8_make_valid(name, -1));
 }
 
 /* ---- counting ---- */
@@ -143,7 +122,7 @@ void trace_count(struct trace *trace, guint id, guint32 verb, guint64 address, g
 		spans_add(&device->cuts, address + size, address + size + 1);
 	}
 	if (verb == NPU_TRACE_NOTE) {
-		guint index = index_of(device->other_names, device->other_index, note);
+		guint index = texts_add(&device->others, g_strdup(note));
 		if (index == device->other_counts->len)
 			g_array_set_size(device->other_counts, index + 1);
 		g_array_index(device->other_counts, guint64, index)++;
@@ -153,7 +132,7 @@ void trace_count(struct trace *trace, guint id, guint32 verb, guint64 address, g
 void trace_count_row(struct trace *trace, const struct trace_row *row)
 {
 	trace_count(trace, row->device, row->verb, row->address, row->size,
-		    row->verb == NPU_TRACE_NOTE ? g_ptr_array_index(trace->notes, row->text)
+		    row->verb == NPU_TRACE_NOTE ? g_ptr_array_index(trace->notes.list, row->text)
 						: NULL);
 	trace->events++;
 }
@@ -215,7 +194,7 @@ void trace_row_item(const struct trace *trace, const struct trace_row *row, stru
 	}
 	if (row->verb == NPU_TRACE_NOTE) {
 		r->has |= NPU_TRACE_HAS_OP;
-		r->op = g_ptr_array_index(trace->notes, row->text);
+		r->op = g_ptr_array_index(trace->notes.list, row->text);
 	} else {
 		out->site = row->text;
 	}

@@ -10,6 +10,7 @@
 #include "by-address.h"
 #include "format/trace-reader.h"
 #include "npusim/trace.h"
+#include "sites.h"
 #include "trace/verbs.h"
 
 /* An allocator's events with their names in files, in the order of reports. */
@@ -52,16 +53,14 @@ struct trace_row {
 
 struct trace_device {
 	guint device;
-	guint block_unit;       /* the allocator's blocks are multiples of it; 0: not known */
-	gboolean of_process;    /* segments are all that the process got, not one allocator's */
-	struct spans maps;      /* addresses of expandable segments, in GiB */
-	struct spans cuts;      /* where parts of them are unmapped: [address, address + 1) */
-	GPtrArray *other_names; /* char *, and */
-	GArray *other_counts;   /* guint64: notes, which are counted and else skipped */
-	GHashTable *other_index;
+	guint block_unit;     /* the allocator's blocks are multiples of it; 0: not known */
+	gboolean of_process;  /* segments are all that the process got, not one allocator's */
+	struct spans maps;    /* addresses of expandable segments, in GiB */
+	struct spans cuts;    /* where parts of them are unmapped: [address, address + 1) */
+	struct texts others;  /* names of notes, and */
+	GArray *other_counts; /* guint64: how many, which are else skipped */
 	guint64 counts[NPU_TRACE_VERB_COUNT]; /* of events */
 };
-struct sites;
 struct trace {
 	GPtrArray *devices;  /* struct trace_device *, those with events, memory or calls, by id */
 	char *kind;          /* "memory snapshot of ...", "npusim trace": for people */
@@ -79,11 +78,10 @@ struct trace {
 
 	/* Where the records are. */
 	const struct trace_source *source;
-	gpointer data;    /* the source's */
-	GArray *starts;   /* struct trace_row: what was there at the start, device after device,
-			     its memory before its blocks. Empty for an npusim trace. */
-	GPtrArray *notes; /* char *: names of NOTE rows */
-	GHashTable *note_index;
+	gpointer data;      /* the source's */
+	GArray *starts;     /* struct trace_row: what was there at the start, device after device,
+			       its memory before its blocks. Empty for an npusim trace. */
+	struct texts notes; /* names of NOTE rows */
 };
 
 /* Records behind those of the start, from the first on, as often as wanted. They have no names, and
@@ -103,7 +101,7 @@ struct trace_device *trace_device(struct trace *trace, guint device);
 /* Its index in trace->devices; G_MAXUINT: it is not there. */
 guint trace_device_index(const struct trace *trace, gint64 device);
 /* The number of a note's name. */
-guint32 trace_note(struct trace *trace, const char *name, gsize length);
+guint32 trace_note(struct trace *trace, const char *name);
 
 /* Counts an allocator's event on its device, a note by its name, and notes the addresses that it
  * maps and unmaps. */

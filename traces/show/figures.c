@@ -243,8 +243,8 @@ static void build_events(JsonBuilder *b, gconstpointer at, gconstpointer context
 		json_builder_set_member_name(b, trace_actions[a].name);
 		json_builder_add_int_value(b, (gint64)count);
 	}
-	for (guint i = 0; i < t->other_names->len; i++) {
-		json_builder_set_member_name(b, g_ptr_array_index(t->other_names, i));
+	for (guint i = 0; i < t->others.list->len; i++) {
+		json_builder_set_member_name(b, g_ptr_array_index(t->others.list, i));
 		json_builder_add_int_value(b, (gint64)g_array_index(t->other_counts, guint64, i));
 	}
 	json_builder_end_object(b);

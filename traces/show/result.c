@@ -114,9 +114,9 @@ static void print_events(FILE *out, const struct trace_device *t)
 
 	for (guint a = 0; a < TRACE_ACTIONS; a++)
 		add_item(text, t->counts[trace_actions[a].verb], trace_actions[a].name, "");
-	for (guint i = 0; i < t->other_names->len; i++)
+	for (guint i = 0; i < t->others.list->len; i++)
 		add_item(text, g_array_index(t->other_counts, guint64, i),
-			 g_ptr_array_index(t->other_names, i), " (skipped)");
+			 g_ptr_array_index(t->others.list, i), " (skipped)");
 	if (text->len)
 		row(out, "events", text->str);
 }
