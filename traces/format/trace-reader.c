@@ -194,19 +194,6 @@ static gboolean read_stamp(struct line *l, struct word text)
 	}
 }
 
-static gboolean read_code(struct line *l)
-{
-	struct word text;
-	guint32 code;
-
-	if (!words_next(&l->w, &text))
-		return words_bad(&l->w, "there is no code after '=>'");
-	if (!words_small(&l->w, "the code", text, G_MAXINT32, &code))
-		return FALSE;
-	l->out->code = (gint32)code;
-	return TRUE;
-}
-
 static gboolean read_word(struct line *l, struct word text)
 {
 	const char *equals;
@@ -267,6 +254,7 @@ static void read_info(struct npu_trace_reader *reader, struct line *l)
 static int read_line(struct npu_trace_reader *reader, struct line *l)
 {
 	struct word text;
+	guint32 code;
 	char why[96];
 
 	if (!words_next(&l->w, &text) || text.at[0] == '#')
@@ -277,8 +265,11 @@ static int read_line(struct npu_trace_reader *reader, struct line *l)
 	}
 	do {
 		if (word_is(&text, "=>")) {
-			if (!read_code(l))
+			if (!words_next(&l->w, &text))
+				return words_bad(&l->w, "there is no code after '=>'") ? 0 : -1;
+			if (!words_small(&l->w, "the code", text, G_MAXINT32, &code))
 				return -1;
+			l->out->code = (gint32)code;
 			break;
 		}
 		if (!read_word(l, text))

@@ -225,19 +225,6 @@ static struct pickle_value *top(struct machine *m, gsize depth)
 
 /* ---- values ---- */
 
-static struct pickle_list *list_new(struct machine *m, const struct pickle_value *from, gsize count)
-{
-	struct pickle_list *list = arena_get(m, sizeof *list + count * sizeof *list->items);
-
-	if (list == NULL)
-		return NULL;
-	*list = (struct pickle_list){ .count = count, .room = count };
-	list->items = (struct pickle_value *)(list + 1);
-	if (count > 0)
-		memcpy(list->items, from, count * sizeof *list->items);
-	return list;
-}
-
 static gboolean list_add(struct machine *m, struct pickle_list *list,
 			 const struct pickle_value *from, gsize count)
 {
@@ -261,10 +248,16 @@ static gboolean push_list(struct machine *m, enum pickle_type type, gsize from)
 	gsize count = m->stack->len - from;
 	if (type == PICKLE_DICT && count % 2 != 0)
 		return damaged(m, "a key of a dict has no value");
-	struct pickle_list *list = list_new(
-		m, count ? &g_array_index(m->stack, struct pickle_value, from) : NULL, count);
+	struct pickle_list *list = arena_get(m, sizeof *list + count * sizeof *list->items);
+	if (list == NULL)
+		return FALSE;
+	*list = (struct pickle_list){ .count = count, .room = count };
+	list->items = (struct pickle_value *)(list + 1);
+	if (count > 0)
+		memcpy(list->items, &g_array_index(m->stack, struct pickle_value, from),
+		       count * sizeof *list->items);
 	g_array_set_size(m->stack, from);
-	return list && push(m, (struct pickle_value){ .type = type, .list = list });
+	return push(m, (struct pickle_value){ .type = type, .list = list });
 }
 
 static gboolean push_string(struct machine *m, unsigned width)
