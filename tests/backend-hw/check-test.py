@@ -139,12 +139,12 @@ def record_and_latency(folder):
     check('every step is there with its time', len(steps) > 100
           and all(re.search(r'\t\d+$', line) for line in steps[1:]), steps[:3])
     measured = keys(record / 'profile.ini')
-    check('measuring the model gives its own constants', measured['map_base_ns'] == '10000'
-          and measured['map_message_ns'] == '20000' and measured['map_page_ns'] == '500'
-          and measured['create_page_ns'] == '1500' and measured['create_giant_units'] == '512'
+    check('measuring the model gives its own constants', measured['map_base_ns'] == '5000'
+          and measured['map_message_ns'] == '20000' and measured['map_page_ns'] == '370'
+          and measured['create_page_ns'] == '300' and measured['create_giant_units'] == '512'
           and measured['import_message_ns'] == '30000', measured)
     changed = folder / 'changed.ini'
-    changed.write_text((record / 'profile.ini').read_text().replace('map_base_ns=10000',
+    changed.write_text((record / 'profile.ini').read_text().replace('map_base_ns=5000',
                                                                     'map_base_ns=77000'))
     again = folder / 'again.ini'
     found = run('--backend', 'sim', '--latency', str(again), '--safe', '256M', '--only',

@@ -241,8 +241,8 @@ def memory_that_the_model_cannot_have_is_refused(folder):
     profile.write_text('[Profile]\nbase=Ascend910B1\n[L2]\nblock_bytes=128\n')
     for soc, size, status, most in (('Ascend910B1', '64', 1, '(4 TiB)'),
                                     ('Ascend910B1', '5T', 1, '(4 TiB)'),
-                                    (profile, '512G', 1, '(256 GiB)'),
-                                    (profile, '256G', 0, '')):
+                                    (profile, '256G', 1, '(128 GiB)'),
+                                    (profile, '128G', 0, '')):
         run = npusim('info', '--soc', soc, '--hbm', size, '--devices', 1)
         same(run.returncode, status, run.stderr)
         expect('NPUSIM_HBM={}:'.format(size) in run.stderr or status == 0, run.stderr)
