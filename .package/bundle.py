@@ -3,8 +3,8 @@
 #
 # Packages that need no package manager, of a tree that `meson install` has made:
 #
-#   bundle.py tree PREFIX          copies in the libraries that a bare system lacks, under names that
-#                                  no other program loads, with their licences
+#   bundle.py tree PREFIX          copies in the libraries that a bare system lacks, under names
+#                                  that no other program loads, with their licences
 #   bundle.py tarball PREFIX OUT   the tree as OUT/npusim-VERSION-MACHINE.tar.gz
 #   bundle.py wheel PREFIX OUT     the tree as a package of Python, for pip
 #   bundle.py plugin FOLDER        the pytest plugin, where Python finds it, with its entry point
