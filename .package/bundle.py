@@ -154,10 +154,8 @@ def write_wheel(prefix, out):
             wheel.add('npusim/{}/.keep'.format(name), b'')
     wheel.add('npusim/links', ''.join('{}\t{}\n'.format(*link) for link in links).encode())
     wheel.add('npusim/__init__.py', (HERE / 'wheel.py').read_bytes())
-    entries = '[console_scripts]\nnpusim = npusim:main\n'
-    if PLUGIN.exists():
-        wheel.add(PLUGIN.name, PLUGIN.read_bytes())
-        entries += PLUGIN_ENTRY
+    wheel.add(PLUGIN.name, PLUGIN.read_bytes())
+    entries = '[console_scripts]\nnpusim = npusim:main\n' + PLUGIN_ENTRY
     for path in files_of(prefix / 'share/npusim/licences'):
         wheel.add('{}/licenses/{}'.format(DIST_INFO, path.name), path.read_bytes())
     metadata = METADATA.format(
@@ -172,8 +170,6 @@ def write_wheel(prefix, out):
 
 
 def write_plugin(folder):
-    if not PLUGIN.exists():
-        return
     info = pathlib.Path(folder) / DIST_INFO.replace('npusim', 'pytest_npusim')
     info.mkdir(parents=True)
     shutil.copy(PLUGIN, folder)
