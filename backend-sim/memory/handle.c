@@ -14,12 +14,13 @@
 
 #define HANDLE_STRIDE   sizeof(struct drv_mem_handle)
 #define HANDLE_MOST     (UINT64_C(1) << 22)
-#define HANDLE_GROW     4096u
+#define HANDLE_GROW     8192u
 #define HANDLE_KEPT     4096u /* freed records that are kept before one is used again */
 #define DEVICE_ID_LIMIT 64u   /* of the driver, whatever the server has */
 #define ANY_NUMA        UINT32_MAX
 
-_Static_assert(HANDLE_GROW *HANDLE_STRIDE % 4096 == 0, "the arena grows by whole pages");
+_Static_assert(HANDLE_GROW *HANDLE_STRIDE % 65536 == 0,
+	       "it grows by whole pages, of 64 KiB at most");
 
 /* The only pointers to blocks lie in the arena, where a sanitizer's leak checker does not look by
  * itself. Not there otherwise. */

@@ -6,6 +6,7 @@
 
 #include <glib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define MEMORY_MIN_BYTES  (8 * NODE_FRAME_BYTES)
 #define RESERVED_MIN      4u /* frames for page tables */
@@ -25,8 +26,9 @@ static uint32_t reserved_frames(const struct node_config *shape, unsigned memory
 static void *take_table(const struct node *node, uint64_t *at, uint64_t count, size_t size)
 {
 	void *table = node->control ? (unsigned char *)node->control + *at : NULL;
+	const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
 
-	*at += (count * size + 4095) / 4096 * 4096;
+	*at += (count * size + page - 1) / page * page;
 	return table;
 }
 

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "memory/memory.h"
 #include "memory/place.h"
@@ -23,13 +24,18 @@
 #define MADV_POPULATE_WRITE 23
 #endif
 
+static uint64_t page_bytes(void)
+{
+	return (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
 static int populate(uint64_t va, uint64_t bytes, bool write)
 {
-	uint64_t start = va & ~UINT64_C(4095), end = (va + bytes + 4095) & ~UINT64_C(4095);
+	uint64_t lead = va % page_bytes();
 	int rc;
 
 	do
-		rc = madvise((void *)start, end - start,
+		rc = madvise((void *)(va - lead), lead + bytes,
 			     write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ);
 	while (rc != 0 && errno == EINTR);
 	return rc == 0 ? 0 : errno;
@@ -40,15 +46,16 @@ static int populate(uint64_t va, uint64_t bytes, bool write)
 static bool pages_mapped(uint64_t va, uint64_t bytes, uint64_t *resident)
 {
 	unsigned char state[4096];
+	const uint64_t page = page_bytes();
 	uint64_t end = va + bytes;
 
 	*resident = 0;
-	for (uint64_t at = va & ~UINT64_C(4095), pages; at < end; at += pages * 4096) {
-		pages = MIN((end - at + 4095) / 4096, sizeof(state));
-		if (mincore((void *)at, pages * 4096, state) != 0)
+	for (uint64_t at = va - va % page, pages; at < end; at += pages * page) {
+		pages = MIN((end - at + page - 1) / page, sizeof(state));
+		if (mincore((void *)at, pages * page, state) != 0)
 			return false;
 		for (uint64_t i = 0; i < pages; i++)
-			*resident += (state[i] & 1) * 4096u;
+			*resident += (state[i] & 1) * page;
 	}
 	return true;
 }
@@ -62,10 +69,10 @@ static bool populate_works(void)
 
 	if (works >= 0)
 		return works;
-	none = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	none = mmap(NULL, page_bytes(), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	works = populate((uint64_t)&works, sizeof(works), true) == 0 &&
-		populate((uint64_t)none, 4096, false) != 0;
-	munmap(none, 4096);
+		populate((uint64_t)none, 1, false) != 0;
+	munmap(none, page_bytes());
 	__atomic_store_n(&known, works, __ATOMIC_RELAXED);
 	return works;
 }

@@ -3,7 +3,8 @@
 #
 # Installs the build into an empty folder away from it, as a packager does (DESTDIR), then builds a
 # program against what was installed, by pkg-config alone and by the home that looks like CANN's,
-# and runs it there on the model.
+# and runs it there on the model: nothing that is installed may know the prefix. The command starts
+# also where a foreign libascendcl.so is first on the loader's path.
 
 import argparse
 import os
@@ -58,7 +59,7 @@ def build_by_home(options, prefix, scratch):
 def build_and_run(options, prefix, scratch):
     pc_folder = next(prefix.rglob('npusim.pc')).parent
     env = dict(os.environ, PKG_CONFIG_PATH=str(pc_folder))
-    pkg_config = ['pkg-config', '--define-variable=prefix=' + str(prefix), 'npusim']
+    pkg_config = ['pkg-config', 'npusim']
     flags = run(*pkg_config, '--cflags', '--libs', env=env).split()
     acl_folder = run(*pkg_config, '--variable=acldir', env=env).strip()
 
@@ -70,6 +71,14 @@ def build_and_run(options, prefix, scratch):
         run(*shlex.split(compiler), '-Wall', '-Wextra', '-Werror', '-x', language, options.program,
             '-x', 'none', '-o', program, *flags, *options.flag)
         print(language + ': ' + run(program, env=env, cwd=scratch).strip())
+
+
+def start_beside_a_foreign_library(options, prefix, scratch):
+    folder = scratch / 'foreign'
+    folder.mkdir()
+    run(*shlex.split(options.cc), '-shared', '-x', 'c', os.devnull, '-o', folder / 'libascendcl.so')
+    env = dict(os.environ, LD_LIBRARY_PATH=str(folder))
+    print(run(prefix / options.command, '--version', env=env, cwd=scratch).strip())
 
 
 def main():
@@ -91,7 +100,7 @@ def main():
         check_files(prefix, options.files)
         build_and_run(options, prefix, scratch)
         if options.command is not None:
-            print(run(prefix / options.command, '--version', cwd=scratch).strip())
+            start_beside_a_foreign_library(options, prefix, scratch)
             build_by_home(options, prefix, scratch)
 
 
