@@ -23,10 +23,7 @@
 /* The loader blames a library that the driver's needs, not the driver's own. */
 static bool is_of_a_dependency(const char *path, const char *complaint)
 {
-	const char *name = strrchr(path, '/');
-
-	name = name == NULL ? path : name + 1;
-	return strstr(complaint, name) == NULL && strstr(complaint, ".so") != NULL;
+	return strstr(complaint, basename(path)) == NULL && strstr(complaint, ".so") != NULL;
 }
 
 static void *open_first(const struct hw_places *places, char **error)
@@ -43,16 +40,14 @@ static void *open_first(const struct hw_places *places, char **error)
 		complaint = dlerror();
 		npu_text_add(error, "%s%s", i == 0 ? "no driver: " : "; ", complaint);
 		if (is_of_a_dependency(path, complaint))
-			npu_text_add(
-				error,
-				" (which %s needs: add the driver's lib64/common and lib64/driver "
-				"to LD_LIBRARY_PATH)",
-				path);
+			npu_text_add(error,
+				     " (which %s needs: add the driver's lib64/common and "
+				     "lib64/driver to LD_LIBRARY_PATH)",
+				     path);
 	}
 	if (!places->named)
-		npu_text_add(error,
-			     "; a server with Ascend devices has one, here NPUSIM_HAL can name it, "
-			     "and NPUSIM_BACKEND=sim needs none");
+		npu_text_add(error, "; a server with Ascend devices has one, here NPUSIM_HAL can "
+				    "name it, and NPUSIM_BACKEND=sim needs none");
 	return NULL;
 }
 
@@ -123,8 +118,8 @@ static bool check_version(struct hw_library *library, char **error)
 			     API_PATCH_OF(library->api), API_MAJOR);
 	else if (major < API_MAJOR)
 		npu_log(NPU_LOG_WARN,
-			"%s (driver version %s) speaks interface %d.%d.%d, older than "
-			"%d.x which npusim was written against",
+			"%s (driver version %s) speaks interface %d.%d.%d, older than %d.x which "
+			"npusim was written against",
 			library->path, library->version, major, API_MINOR_OF(library->api),
 			API_PATCH_OF(library->api), API_MAJOR);
 	return major <= API_MAJOR;

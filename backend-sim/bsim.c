@@ -96,9 +96,11 @@ drvError_t bsim_open_server_locked(struct bsim *bs)
 	if (bs->any_open)
 		return DRV_ERROR_NONE;
 	if (join(bs, &error) && (bs->window != NULL || window_open(bs, &error)) &&
-	    open_records(bs, &error) && open_model(bs, &error) &&
-	    (bs->queues != NULL || queue_open(bs, &error)))
+	    open_records(bs, &error) && open_model(bs, &error)) {
+		if (bs->queues == NULL)
+			queue_open(bs);
 		return DRV_ERROR_NONE;
+	}
 	npu_message_set("the simulated server cannot be opened: %s",
 			error != NULL ? error : "no memory");
 	npu_log(NPU_LOG_ERROR, "the simulated server cannot be opened: %s",
@@ -147,17 +149,17 @@ static void fill_counters(struct bsim *bs, unsigned dev, struct npu_stats *s)
 	s->row_misses = c.hbm_row_misses;
 }
 
-static drvError_t stats_locked(struct bsim *bs, uint32_t dev, struct npu_stats *out)
+BSIM_QUESTION(npusimGetStats, (uint32_t, dev), (struct npu_stats *, out))
 {
 	struct npu_stats s = { .device = dev, .hbm_bytes = bs->config.hbm_bytes };
 
+	if (bsim_is_forked(bs))
+		return bsim_forked();
 	if (out == NULL || out->size < sizeof(uint32_t))
-		return bsim_fail(DRV_ERROR_INVALID_VALUE, "npusimGetStats: out is %s",
-				 out == NULL ? "NULL" : "without its size");
+		return bsim_invalid("npusimGetStats: out is %s",
+				    out == NULL ? "NULL" : "without its size");
 	if (dev >= bs->devices)
-		return bsim_fail(DRV_ERROR_INVALID_DEVICE,
-				 "npusimGetStats: device is %u; this server has devices 0 to %u",
-				 dev, bs->devices - 1);
+		return bsim_no_device(bs, "npusimGetStats", "device", dev);
 	s.now_ps = bsim_now_locked(bs);
 	s.usable_bytes = bs->config.usable_frames << NODE_FRAME_LG2;
 	if (bs->any_open) {
@@ -173,29 +175,11 @@ static drvError_t stats_locked(struct bsim *bs, uint32_t dev, struct npu_stats *
 	return DRV_ERROR_NONE;
 }
 
-/* Asking costs no simulated time, and is not counted: what watches must not change what it sees. */
-drvError_t bsim_npusimGetStats(struct npu_driver *self, uint32_t dev, struct npu_stats *out)
+BSIM_QUESTION(npusimNow, (uint64_t *, ps))
 {
-	struct bsim *bs = bsim_of(self);
-	drvError_t result;
-
-	if (bsim_is_forked(bs))
-		return bsim_forked();
-	pthread_mutex_lock(&bs->lock);
-	result = stats_locked(bs, dev, out);
-	pthread_mutex_unlock(&bs->lock);
-	return result;
-}
-
-drvError_t bsim_npusimNow(struct npu_driver *self, uint64_t *ps)
-{
-	struct bsim *bs = bsim_of(self);
-
 	if (ps == NULL)
-		return bsim_fail(DRV_ERROR_INVALID_VALUE, "npusimNow: ps is NULL");
-	pthread_mutex_lock(&bs->lock);
+		return bsim_null("npusimNow", "ps");
 	*ps = bsim_now_locked(bs);
-	pthread_mutex_unlock(&bs->lock);
 	return DRV_ERROR_NONE;
 }
 
@@ -270,39 +254,18 @@ static void fill_driver(struct npu_driver *driver)
 }
 
 /* For layers: the model knows its order, and has no use for blocks. */
-drvError_t bsim_npusimTellBlock(struct npu_driver *self, uint64_t va, uint64_t bytes)
-{
-	(void)self;
-	(void)va;
-	(void)bytes;
-	return DRV_ERROR_NOT_SUPPORT;
-}
-
-drvError_t bsim_npusimOrder(struct npu_driver *self, uint32_t dev, enum npu_order what, uint32_t id,
-			    uint64_t value)
-{
-	(void)self;
-	(void)dev;
-	(void)what;
-	(void)id;
-	(void)value;
-	return DRV_ERROR_NOT_SUPPORT;
-}
-
-drvError_t bsim_npusimMark(struct npu_driver *self, const char *name)
-{
-	(void)self;
-	(void)name;
-	return DRV_ERROR_NOT_SUPPORT;
-}
-
-drvError_t bsim_npusimReports(struct npu_driver *self, npusim_report_fn fn, void *arg)
-{
-	(void)self;
-	(void)fn;
-	(void)arg;
-	return DRV_ERROR_NOT_SUPPORT;
-}
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+#define OF_LAYERS(op, ...)                              \
+	drvError_t bsim_##op NPU_WITH_SELF(__VA_ARGS__) \
+	{                                               \
+		return DRV_ERROR_NOT_SUPPORT;           \
+	}
+OF_LAYERS(npusimTellBlock, (uint64_t, va), (uint64_t, bytes))
+OF_LAYERS(npusimOrder, (uint32_t, dev), (enum npu_order, what), (uint32_t, id), (uint64_t, value))
+OF_LAYERS(npusimMark, (const char *, name))
+OF_LAYERS(npusimReports, (npusim_report_fn, fn), (void *, arg))
+#pragma GCC diagnostic pop
 
 /* Where nothing is said of stacks: who asks for all that is left wants to know whose it is. */
 static bool stacks_wanted(void)
@@ -352,28 +315,14 @@ static struct npu_driver *open_backend(char **error)
 	return driver;
 }
 
-static void add_line(GString *text, const char *key, const char *format, ...)
-	__attribute__((format(printf, 3, 4)));
-
-static void add_line(GString *text, const char *key, const char *format, ...)
-{
-	va_list args;
-
-	g_string_append_printf(text, "%s=", key);
-	va_start(args, format);
-	g_string_append_vprintf(text, format, args);
-	va_end(args);
-	g_string_append_c(text, '\n');
-}
-
 static void describe_contract(GString *text, enum bsim_contract contract)
 {
-	add_line(text, "contract", "%s", contract == BSIM_DOCS ? "docs" : "driver");
+	g_string_append_printf(text, "contract=%s\n", contract == BSIM_DOCS ? "docs" : "driver");
 	for (unsigned row = 0; row < CONTRACT_ROW_COUNT; row++) {
 		const struct contract_rule *r = contract_rule((enum contract_row)row);
 
-		add_line(text, "difference", "%s: %s: docs %s, driver %s", r->rule, r->what,
-			 r->docs_text, r->driver_text);
+		g_string_append_printf(text, "difference=%s: %s: docs %s, driver %s\n", r->rule,
+				       r->what, r->docs_text, r->driver_text);
 	}
 }
 
@@ -384,20 +333,18 @@ static char *describe_backend(void)
 	char *error = NULL, *result;
 	GString *text = g_string_new(NULL);
 
-	add_line(text, "backend", "sim");
-	add_line(text, "version", "%s", NPUSIM_VERSION);
+	g_string_append(text, "backend=sim\nversion=" NPUSIM_VERSION "\n");
 	if (bs != NULL && (own == NULL || settings_read(bs, &error))) {
-		add_line(text, "soc", "%s", bs->profile.soc_name);
-		add_line(text, "devices", "%u", bs->devices);
-		add_line(text, "hbm_bytes", "%" PRIu64, bs->config.hbm_bytes);
-		add_line(text, "usable_bytes", "%" PRIu64,
-			 bs->config.usable_frames << NODE_FRAME_LG2);
-		add_line(text, "node", "%s", bs->config.name);
-		add_line(text, "timing", "%s", bs->timing ? "on" : "off");
-		add_line(text, "contents", "%s", bs->contents ? "on" : "off");
+		g_string_append_printf(text,
+				       "soc=%s\ndevices=%u\nhbm_bytes=%" PRIu64
+				       "\nusable_bytes=%" PRIu64
+				       "\nnode=%s\ntiming=%s\ncontents=%s\n",
+				       bs->profile.soc_name, bs->devices, bs->config.hbm_bytes,
+				       bs->config.usable_frames << NODE_FRAME_LG2, bs->config.name,
+				       bs->timing ? "on" : "off", bs->contents ? "on" : "off");
 		describe_contract(text, bs->contract);
 	} else {
-		add_line(text, "error", "%s", error != NULL ? error : "no memory");
+		g_string_append_printf(text, "error=%s\n", error != NULL ? error : "no memory");
 	}
 	free(error);
 	free(own);

@@ -19,39 +19,29 @@
 #define DIES_OF_910C   2u
 #define SERVER_ID_NONE 0x3ff /* in no supernode; the node of a 910C is its only server */
 
-static drvError_t no_such_device(const struct bsim *bs, const char *call, uint32_t dev)
-{
-	return bsim_fail(DRV_ERROR_INVALID_DEVICE,
-			 "%s: device is %u; this server has devices 0 to %u", call, dev,
-			 bs->devices - 1);
-}
-
 /* ---- opening and closing ---- */
 
-drvError_t bsim_halDeviceOpen(struct npu_driver *self, uint32_t dev, halDevOpenIn *in,
-			      halDevOpenOut *out)
+BSIM_CALL(halDeviceOpen, SIM_CALL_QUERY, (uint32_t, dev), (halDevOpenIn *, in),
+	  (halDevOpenOut *, out))
 {
-	struct bsim_call c = bsim_begin(self, SIM_CALL_QUERY);
+	const char *call = "halDeviceOpen";
+	drvError_t result;
 
 	(void)in;
-	if (c.result != DRV_ERROR_NONE)
-		return bsim_end(&c);
-	settings_learn_shape_locked(c.bs);
-	if (dev >= c.bs->devices)
-		c.result = no_such_device(c.bs, "halDeviceOpen", dev);
-	else
-		c.result = bsim_open_server_locked(c.bs);
-	if (c.result == DRV_ERROR_NONE &&
-	    dev >= c.bs->devices) /* the node has fewer than was thought */
-		c.result = no_such_device(c.bs, "halDeviceOpen", dev);
-	if (c.result == DRV_ERROR_NONE) {
-		fault_install();
-		c.bs->any_open = true;
-		c.bs->device[dev].open = true;
-		if (out != NULL)
-			memset(out, 0, sizeof(*out));
-	}
-	return bsim_end(&c);
+	settings_learn_shape_locked(c->bs);
+	if (dev >= c->bs->devices)
+		return bsim_no_device(c->bs, call, "device", dev);
+	result = bsim_open_server_locked(c->bs);
+	if (result != DRV_ERROR_NONE)
+		return result;
+	if (dev >= c->bs->devices) /* the node has fewer than was thought */
+		return bsim_no_device(c->bs, call, "device", dev);
+	fault_install();
+	c->bs->any_open = true;
+	c->bs->device[dev].open = true;
+	if (out != NULL)
+		memset(out, 0, sizeof(*out));
+	return DRV_ERROR_NONE;
 }
 
 static void close_device_locked(struct bsim *bs, unsigned dev)
@@ -75,23 +65,18 @@ static void close_device_locked(struct bsim *bs, unsigned dev)
 	bs->device[dev].open = false;
 }
 
-drvError_t bsim_halDeviceClose(struct npu_driver *self, uint32_t dev, halDevCloseIn *in)
+BSIM_CALL(halDeviceClose, SIM_CALL_QUERY, (uint32_t, dev), (halDevCloseIn *, in))
 {
 	const char *call = "halDeviceClose";
-	struct bsim_call c = bsim_begin(self, SIM_CALL_QUERY);
 
 	(void)in;
-	if (c.result != DRV_ERROR_NONE)
-		return bsim_end(&c);
-	if (dev >= c.bs->devices) {
-		c.result = no_such_device(c.bs, call, dev);
-	} else if (!c.bs->device[dev].open) {
-		c.result = bsim_fail(DRV_ERROR_INVALID_HANDLE,
-				     "%s: device %u is not open in this process", call, dev);
-	} else {
-		close_device_locked(c.bs, dev);
-	}
-	return bsim_end(&c);
+	if (dev >= c->bs->devices)
+		return bsim_no_device(c->bs, call, "device", dev);
+	if (!c->bs->device[dev].open)
+		return bsim_fail(DRV_ERROR_INVALID_HANDLE,
+				 "%s: device %u is not open in this process", call, dev);
+	close_device_locked(c->bs, dev);
+	return DRV_ERROR_NONE;
 }
 
 /* ---- how many, and which ---- */
@@ -114,16 +99,7 @@ static drvError_t check_query(struct bsim *bs, const char *call, const void *out
 {
 	if (out == NULL)
 		return bsim_null(call, name);
-	return dev < device_count(bs) ? DRV_ERROR_NONE : no_such_device(bs, call, dev);
-}
-
-drvError_t bsim_drvGetPlatformInfo(struct npu_driver *self, uint32_t *info)
-{
-	(void)self;
-	if (info == NULL)
-		return bsim_null("drvGetPlatformInfo", "info");
-	*info = 1; /* host with devices */
-	return DRV_ERROR_NONE;
+	return dev < device_count(bs) ? DRV_ERROR_NONE : bsim_no_device(bs, call, "device", dev);
 }
 
 drvError_t bsim_drvGetDevNum(struct npu_driver *self, uint32_t *num_dev)
@@ -145,34 +121,35 @@ drvError_t bsim_drvGetDevIDs(struct npu_driver *self, uint32_t *devices, uint32_
 	return DRV_ERROR_NONE;
 }
 
-drvError_t bsim_drvDeviceGetIndexByPhyId(struct npu_driver *self, uint32_t phy, uint32_t *index)
-{
-	drvError_t result =
-		check_query(bsim_of(self), "drvDeviceGetIndexByPhyId", index, "index", phy);
-
-	if (result == DRV_ERROR_NONE)
-		*index = phy;
-	return result;
-}
-
-drvError_t bsim_drvDeviceGetPhyIdByIndex(struct npu_driver *self, uint32_t index, uint32_t *phy)
-{
-	drvError_t result =
-		check_query(bsim_of(self), "drvDeviceGetPhyIdByIndex", phy, "phy", index);
-
-	if (result == DRV_ERROR_NONE)
-		*phy = index;
-	return result;
-}
-
-drvError_t bsim_halGetHostID(struct npu_driver *self, uint32_t *host_id)
-{
-	(void)self;
-	if (host_id == NULL)
-		return bsim_null("halGetHostID", "host_id");
-	*host_id = BSIM_HOST_ID;
-	return DRV_ERROR_NONE;
-}
+/* What has one answer; and what has one for any device that there is. */
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+#define ANSWER(op, out, answer, ...)                    \
+	drvError_t bsim_##op NPU_WITH_SELF(__VA_ARGS__) \
+	{                                               \
+		if (out == NULL)                        \
+			return bsim_null(#op, #out);    \
+		*out = answer;                          \
+		return DRV_ERROR_NONE;                  \
+	}
+#define DEVICE_ANSWER(op, dev, out, answer, ...)                                     \
+	drvError_t bsim_##op NPU_WITH_SELF(__VA_ARGS__)                              \
+	{                                                                            \
+		drvError_t result = check_query(bsim_of(self), #op, out, #out, dev); \
+                                                                                     \
+		if (result == DRV_ERROR_NONE)                                        \
+			*out = answer;                                               \
+		return result;                                                       \
+	}
+ANSWER(drvGetPlatformInfo, info, 1, (uint32_t *, info)) /* host with devices */
+ANSWER(halGetHostID, host_id, BSIM_HOST_ID, (uint32_t *, host_id))
+ANSWER(halGetAPIVersion, version, 0x072418,
+       (int *, version)) /* as CANN 9.0's runtime sets its own */
+ANSWER(drvDeviceGetTransWay, way, 0, (void *, src), (void *, dst), (uint8_t *, way)) /* SDMA */
+DEVICE_ANSWER(drvDeviceGetIndexByPhyId, phy, index, phy, (uint32_t, phy), (uint32_t *, index))
+DEVICE_ANSWER(drvDeviceGetPhyIdByIndex, index, phy, index, (uint32_t, index), (uint32_t *, phy))
+DEVICE_ANSWER(drvMemSmmuQuery, dev, ssid, 0, (DVdevice, dev), (uint32_t *, ssid))
+DEVICE_ANSWER(halGetChipCapability, dev, info, (struct halCapabilityInfo){ 0 }, (uint32_t, dev),
+	      (struct halCapabilityInfo *, info))
 
 pid_t bsim_drvDeviceGetBareTgid(struct npu_driver *self)
 {
@@ -180,40 +157,17 @@ pid_t bsim_drvDeviceGetBareTgid(struct npu_driver *self)
 	return getpid();
 }
 
-drvError_t bsim_halGetAPIVersion(struct npu_driver *self, int *version)
-{
-	(void)self;
-	if (version == NULL)
-		return bsim_null("halGetAPIVersion", "version");
-	*version = 0x072418; /* what CANN 9.0's runtime sets as its own */
-	return DRV_ERROR_NONE;
-}
-
 /* ---- properties ---- */
-
-struct device_fact {
-	int32_t module, info;
-	int64_t value;
-};
-
-static bool look_up(const struct device_fact *facts, size_t count, int32_t module, int32_t info,
-		    int64_t *out)
-{
-	for (size_t i = 0; i < count; i++) {
-		if (facts[i].module == module && facts[i].info == info) {
-			*out = facts[i].value;
-			return true;
-		}
-	}
-	return false;
-}
 
 static bool device_fact(const struct bsim *bs, uint32_t dev, int32_t module, int32_t info,
 			int64_t *out)
 {
 	const struct sim_profile *p = &bs->profile;
 	unsigned dies = p->is_910c ? DIES_OF_910C : 1;
-	const struct device_fact facts[] = {
+	const struct {
+		int32_t module, info;
+		int64_t value;
+	} facts[] = {
 		{ MODULE_TYPE_SYSTEM, INFO_TYPE_ENV, 0 },
 		{ MODULE_TYPE_SYSTEM, INFO_TYPE_VERSION, p->hardware_version },
 		{ MODULE_TYPE_SYSTEM, INFO_TYPE_CORE_NUM, 1 }, /* task schedulers */
@@ -247,7 +201,12 @@ static bool device_fact(const struct bsim *bs, uint32_t dev, int32_t module, int
 		*out = (int64_t)(bs->config.usable_frames << NODE_FRAME_LG2);
 		return true;
 	}
-	return look_up(facts, sizeof(facts) / sizeof(facts[0]), module, info, out);
+	for (size_t i = 0; i < sizeof(facts) / sizeof(facts[0]); i++)
+		if (facts[i].module == module && facts[i].info == info) {
+			*out = facts[i].value;
+			return true;
+		}
+	return false;
 }
 
 drvError_t bsim_halGetDeviceInfo(struct npu_driver *self, uint32_t dev, int32_t module,
@@ -261,8 +220,7 @@ drvError_t bsim_halGetDeviceInfo(struct npu_driver *self, uint32_t dev, int32_t 
 		return result;
 	if (device_fact(bs, dev, module, info, value))
 		return DRV_ERROR_NONE;
-	return bsim_fail(DRV_ERROR_NOT_SUPPORT, "%s: module %d, info %d is not modelled", call,
-			 module, info);
+	return bsim_unsupported("%s: module %d, info %d is not modelled", call, module, info);
 }
 
 drvError_t bsim_halGetPairDevicesInfo(struct npu_driver *self, uint32_t dev, uint32_t other,
@@ -275,10 +233,10 @@ drvError_t bsim_halGetPairDevicesInfo(struct npu_driver *self, uint32_t dev, uin
 	if (value == NULL)
 		return bsim_null(call, "value");
 	if (dev >= count || other >= count)
-		return no_such_device(bs, call, dev >= count ? dev : other);
+		return bsim_no_device(bs, call, "device", dev >= count ? dev : other);
 	if (info != 0)
-		return bsim_fail(DRV_ERROR_NOT_SUPPORT,
-				 "%s: info is %d; only 0 (topology) is modelled", call, info);
+		return bsim_unsupported("%s: info is %d; only 0 (topology) is modelled", call,
+					info);
 	*value = bs->profile.is_910c && dev / DIES_OF_910C == other / DIES_OF_910C ? TOPOLOGY_SIO
 										   : TOPOLOGY_HCCS;
 	return DRV_ERROR_NONE;
@@ -294,8 +252,8 @@ drvError_t bsim_halGetSocVersion(struct npu_driver *self, uint32_t dev, char *so
 	if (result != DRV_ERROR_NONE)
 		return result;
 	if (len <= strlen(bs->profile.soc_name))
-		return bsim_fail(DRV_ERROR_INVALID_VALUE, "%s: len is %u; \"%s\" takes %zu bytes",
-				 call, len, bs->profile.soc_name, strlen(bs->profile.soc_name) + 1);
+		return bsim_invalid("%s: len is %u; \"%s\" takes %zu bytes", call, len,
+				    bs->profile.soc_name, strlen(bs->profile.soc_name) + 1);
 	strcpy(soc_version, bs->profile.soc_name);
 	return DRV_ERROR_NONE;
 }
@@ -304,34 +262,6 @@ bool bsim_halSupportFeature(struct npu_driver *self, uint32_t dev, int feature)
 {
 	return dev < device_count(bsim_of(self)) && (feature == FEATURE_SVM_GET_USER_MALLOC_ATTR ||
 						     feature == FEATURE_SVM_VMM_NORMAL_GRANULARITY);
-}
-
-drvError_t bsim_halGetChipCapability(struct npu_driver *self, uint32_t dev,
-				     struct halCapabilityInfo *info)
-{
-	drvError_t result = check_query(bsim_of(self), "halGetChipCapability", info, "info", dev);
-
-	if (result == DRV_ERROR_NONE)
-		memset(info, 0, sizeof(*info));
-	return result;
-}
-
-drvError_t bsim_drvMemSmmuQuery(struct npu_driver *self, DVdevice dev, uint32_t *ssid)
-{
-	drvError_t result = check_query(bsim_of(self), "drvMemSmmuQuery", ssid, "ssid", dev);
-
-	if (result == DRV_ERROR_NONE)
-		*ssid = 0;
-	return result;
-}
-
-drvError_t bsim_drvDeviceGetTransWay(struct npu_driver *self, void *src, void *dst, uint8_t *way)
-{
-	(void)self, (void)src, (void)dst;
-	if (way == NULL)
-		return bsim_null("drvDeviceGetTransWay", "way");
-	*way = 0; /* SDMA */
-	return DRV_ERROR_NONE;
 }
 
 /* Of halMemCtl, the query of what memory can do: a mask in, a mask out. */
@@ -354,16 +284,15 @@ drvError_t bsim_halMemCtl(struct npu_driver *self, int type, void *param, size_t
 	unsigned long long have;
 
 	if (type != CTL_SUPPORT_FEATURE)
-		return bsim_fail(DRV_ERROR_NOT_SUPPORT,
-				 "%s: type is %d; only 2 (which features memory has) is modelled",
-				 call, type);
+		return bsim_unsupported(
+			"%s: type is %d; only 2 (which features memory has) is modelled", call,
+			type);
 	if (param == NULL || out == NULL || param_size < sizeof(*asked) ||
 	    (out_size != NULL && *out_size < sizeof(*answer)))
-		return bsim_fail(DRV_ERROR_INVALID_VALUE,
-				 "%s: param %p of %zu bytes, out %p; both take %zu bytes", call,
-				 param, param_size, out, sizeof(*asked));
+		return bsim_invalid("%s: param %p of %zu bytes, out %p; both take %zu bytes", call,
+				    param, param_size, out, sizeof(*asked));
 	if (asked->device >= device_count(bs))
-		return no_such_device(bs, call, asked->device);
+		return bsim_no_device(bs, call, "device", asked->device);
 	have = (bs->profile.giant_pages ? FEATURE_GIANT_PAGE : 0) |
 	       (bs->profile.host_link_hccs ? FEATURE_SHMEM_MAP_EXBUS : 0);
 	*answer = (struct memory_features){ .mask = asked->mask & have, .device = asked->device };
@@ -378,63 +307,54 @@ static drvError_t check_pair(struct bsim *bs, const char *call, uint32_t dev, ui
 {
 	settings_learn_shape_locked(bs);
 	if (dev >= bs->devices || peer >= bs->devices)
-		return no_such_device(bs, call, dev >= bs->devices ? dev : peer);
+		return bsim_no_device(bs, call, "device", dev >= bs->devices ? dev : peer);
 	return DRV_ERROR_NONE;
 }
 
-drvError_t bsim_halDeviceCanAccessPeer(struct npu_driver *self, int *can, uint32_t dev,
-				       uint32_t peer)
+BSIM_CALL(halDeviceCanAccessPeer, SIM_CALL_QUERY, (int *, can), (uint32_t, dev), (uint32_t, peer))
 {
-	struct bsim_call c = bsim_begin(self, SIM_CALL_QUERY);
+	const char *call = "halDeviceCanAccessPeer";
+	drvError_t result =
+		can == NULL ? bsim_null(call, "can") : check_pair(c->bs, call, dev, peer);
 
-	if (c.result == DRV_ERROR_NONE)
-		c.result = can == NULL ? bsim_null("halDeviceCanAccessPeer", "can")
-				       : check_pair(c.bs, "halDeviceCanAccessPeer", dev, peer);
-	if (c.result == DRV_ERROR_NONE)
+	if (result == DRV_ERROR_NONE)
 		*can = dev != peer;
-	return bsim_end(&c);
+	return result;
 }
 
-static drvError_t set_peer(struct npu_driver *self, const char *call, uint32_t dev, uint32_t peer,
+static drvError_t set_peer(struct bsim *bs, const char *call, uint32_t dev, uint32_t peer,
 			   uint32_t flag, bool enable)
 {
-	struct bsim_call c = bsim_begin(self, SIM_CALL_QUERY);
+	uint32_t bit = peer < BSIM_DEVICE_MAX ? 1u << peer : 0;
+	drvError_t result = check_pair(bs, call, dev, peer);
 
-	if (c.result == DRV_ERROR_NONE)
-		c.result = check_pair(c.bs, call, dev, peer);
-	if (c.result == DRV_ERROR_NONE && (dev == peer || flag != 0))
-		c.result = bsim_fail(
-			DRV_ERROR_INVALID_VALUE,
+	if (result != DRV_ERROR_NONE)
+		return result;
+	if (dev == peer || flag != 0)
+		return bsim_invalid(
 			"%s: device %u, peer %u, flag %u; the two must differ, and flag be 0", call,
 			dev, peer, flag);
-	if (c.result == DRV_ERROR_NONE && enable)
-		c.bs->device[dev].peers |= 1u << peer;
-	else if (c.result == DRV_ERROR_NONE)
-		c.bs->device[dev].peers &= ~(1u << peer);
-	return bsim_end(&c);
+	bs->device[dev].peers = enable ? bs->device[dev].peers | bit : bs->device[dev].peers & ~bit;
+	return DRV_ERROR_NONE;
 }
 
-drvError_t bsim_halDeviceEnableP2P(struct npu_driver *self, uint32_t dev, uint32_t peer,
-				   uint32_t flag)
+BSIM_CALL(halDeviceEnableP2P, SIM_CALL_QUERY, (uint32_t, dev), (uint32_t, peer), (uint32_t, flag))
 {
-	return set_peer(self, "halDeviceEnableP2P", dev, peer, flag, true);
+	return set_peer(c->bs, "halDeviceEnableP2P", dev, peer, flag, true);
 }
 
-drvError_t bsim_halDeviceDisableP2P(struct npu_driver *self, uint32_t dev, uint32_t peer,
-				    uint32_t flag)
+BSIM_CALL(halDeviceDisableP2P, SIM_CALL_QUERY, (uint32_t, dev), (uint32_t, peer), (uint32_t, flag))
 {
-	return set_peer(self, "halDeviceDisableP2P", dev, peer, flag, false);
+	return set_peer(c->bs, "halDeviceDisableP2P", dev, peer, flag, false);
 }
 
-drvError_t bsim_drvGetP2PStatus(struct npu_driver *self, uint32_t dev, uint32_t peer,
-				uint32_t *status)
+BSIM_CALL(drvGetP2PStatus, SIM_CALL_QUERY, (uint32_t, dev), (uint32_t, peer), (uint32_t *, status))
 {
-	struct bsim_call c = bsim_begin(self, SIM_CALL_QUERY);
+	const char *call = "drvGetP2PStatus";
+	drvError_t result =
+		status == NULL ? bsim_null(call, "status") : check_pair(c->bs, call, dev, peer);
 
-	if (c.result == DRV_ERROR_NONE)
-		c.result = status == NULL ? bsim_null("drvGetP2PStatus", "status")
-					  : check_pair(c.bs, "drvGetP2PStatus", dev, peer);
-	if (c.result == DRV_ERROR_NONE)
-		*status = c.bs->device[dev].peers >> peer & 1;
-	return bsim_end(&c);
+	if (result == DRV_ERROR_NONE)
+		*status = c->bs->device[dev].peers >> peer & 1;
+	return result;
 }

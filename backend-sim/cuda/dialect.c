@@ -204,12 +204,12 @@ static drvError_t reserve_cuda(struct bsim *bs, void **ptr, uint64_t size, uint6
 		     ? 0
 		     : find_addresses(w, size, align, hint);
 	if (va == 0)
-		return bsim_fail(
-			DRV_ERROR_OUT_OF_MEMORY,
-			RESERVE ": no %s in a row%s are free in this process's address space, "
-				"which ends at 0x%" PRIx64,
-			npu_size_text(size), hint >= WINDOW_HOST_END ? " at that address" : "",
-			WINDOW_HOST_END);
+		return bsim_fail(DRV_ERROR_OUT_OF_MEMORY,
+				 RESERVE ": no %s in a row%s are free in this process's address "
+					 "space, which ends at 0x%" PRIx64,
+				 npu_size_text(size),
+				 hint >= WINDOW_HOST_END ? " at that address" : "",
+				 WINDOW_HOST_END);
 	r = window_add(bs, RANGE_NOUC, va, 0);
 	if (r != NULL) {
 		r->va = va;
@@ -299,11 +299,10 @@ static drvError_t set_cpu(struct bsim *bs, struct mapping *m, drv_mem_access_typ
 	void *p = (void *)(uintptr_t)m->va;
 
 	if (m->handle->space != SIM_NODE_HOST)
-		return bsim_fail(DRV_ERROR_NOT_SUPPORT,
-				 SET ": the mapping at 0x%" PRIx64
-				     " is memory of device %u, which the "
-				     "CPU cannot be given",
-				 m->va, m->handle->space);
+		return bsim_unsupported(SET
+					": the mapping at 0x%" PRIx64
+					" is memory of device %u, which the CPU cannot be given",
+					m->va, m->handle->space);
 	if (m->cpu)
 		window_close_to_cpu(m->va, mapping_bytes(m));
 	m->cpu = false;
@@ -326,15 +325,14 @@ static drvError_t check_grant(struct bsim *bs, const struct drv_mem_access_desc 
 
 	if (type != MEM_ACCESS_TYPE_NONE && type != MEM_ACCESS_TYPE_READ &&
 	    type != MEM_ACCESS_TYPE_READWRITE)
-		npu_message_set(SET
-				": desc[%zu].type is %d; known are 0 (none), 1 (read) and 3 (read "
-				"and write)",
+		npu_message_set(SET ": desc[%zu].type is %d; known are 0 (none), 1 (read) and 3 "
+				    "(read and write)",
 				i, type);
 	else if (device ? desc->location.id >= bs->devices : desc->location.side >= MEM_MAX_SIDE)
-		npu_message_set(SET
-				": desc[%zu].location (side %d, id %u): this server has devices 0 "
-				"to %u",
-				i, (int)desc->location.side, desc->location.id, bs->devices - 1);
+		npu_message_set(
+			SET
+			": desc[%zu].location (side %d, id %u): this server has devices 0 to %u",
+			i, (int)desc->location.side, desc->location.id, bs->devices - 1);
 	else
 		return DRV_ERROR_NONE;
 	return DRV_ERROR_INVALID_VALUE;
@@ -347,13 +345,11 @@ static drvError_t set_access_cuda(struct bsim *bs, uint64_t va, uint64_t size,
 	drvError_t result = DRV_ERROR_NONE;
 
 	if (desc == NULL || count == 0)
-		return bsim_fail(DRV_ERROR_INVALID_VALUE, SET ": %s",
-				 desc == NULL ? "desc is NULL" : "count is 0");
+		return bsim_invalid(SET ": %s", desc == NULL ? "desc is NULL" : "count is 0");
 	if (m == NULL || m->va != va || mapping_bytes(m) != size)
-		return bsim_fail(DRV_ERROR_INVALID_VALUE,
-				 SET ": [0x%" PRIx64
-				     ", +%s) is not exactly one mapping: at ptr, %s",
-				 va, npu_size_text(size), place_text_locked(bs, va));
+		return bsim_invalid(SET ": [0x%" PRIx64
+					", +%s) is not exactly one mapping: at ptr, %s",
+				    va, npu_size_text(size), place_text_locked(bs, va));
 	for (size_t i = 0; i < count && result == DRV_ERROR_NONE; i++)
 		result = check_grant(bs, &desc[i], i);
 	for (size_t i = 0; i < count && result == DRV_ERROR_NONE; i++)
@@ -376,8 +372,8 @@ drvError_t cuda_reach_locked(struct bsim *bs, const char *call, const char *argu
 		if (p.kind != NPU_PLACE_MAPPED)
 			return bsim_fail(DRV_ERROR_IOCRL_FAIL,
 					 "%s: %s: byte %" PRIu64 " of %s at 0x%" PRIx64
-					 " is not mapped: "
-					 "%s; map memory there first (cuMemMap, cuMemSetAccess)",
+					 " is not mapped: %s; map memory there first (cuMemMap, "
+					 "cuMemSetAccess)",
 					 call, argument, at - va, npu_size_text(bytes), va,
 					 place_text_locked(bs, at));
 		all.readers &= p.readers;
@@ -403,19 +399,16 @@ static drvError_t export_fd(struct bsim *bs, const char *call, drv_mem_handle_t 
 	struct drv_mem_handle *h;
 	drvError_t result = handle_find(bs, call, handle, &h);
 
-	if (result != DRV_ERROR_NONE)
-		return result;
-	return node_fd_export(bs->node, h->block, out_fd);
+	return result ?: node_fd_export(bs->node, h->block, out_fd);
 }
 
 static drvError_t import_fd(struct bsim *bs, const char *call, int fd, struct drv_mem_handle **out)
 {
 	struct node_block *block;
 	struct drv_mem_handle *h;
-	drvError_t result = bsim_require_open_locked(bs, call);
+	drvError_t result =
+		bsim_require_open_locked(bs, call) ?: node_fd_import(bs->node, fd, &block);
 
-	if (result == DRV_ERROR_NONE)
-		result = node_fd_import(bs->node, fd, &block);
 	if (result != DRV_ERROR_NONE)
 		return result;
 	h = handle_make(bs, call, block);
@@ -441,28 +434,16 @@ static const struct dialect cuda_dialect = {
 	.import_fd = import_fd,
 };
 
-static drvError_t set_dialect_locked(struct bsim *bs, enum npu_dialect dialect)
+BSIM_QUESTION(npusimSetDialect, (enum npu_dialect, dialect))
 {
+	if (dialect != NPU_DIALECT_WINDOW && dialect != NPU_DIALECT_CUDA)
+		return bsim_invalid("npusimSetDialect: dialect is %d; known are 0 and 1",
+				    (int)dialect);
 	if (bs->any_open && bs->dialect != dialect)
-		return bsim_fail(DRV_ERROR_BUSY,
-				 "npusimSetDialect: this process has opened a device under the "
-				 "other rules of virtual memory: a process uses one of "
-				 "libascendcl.so and libcuda.so.1");
+		return bsim_fail(
+			DRV_ERROR_BUSY,
+			"npusimSetDialect: this process has opened a device under the other rules "
+			"of virtual memory: a process uses one of libascendcl.so and libcuda.so.1");
 	bs->cuda = dialect == NPU_DIALECT_CUDA ? &cuda_dialect : NULL;
 	return settings_set_dialect_locked(bs, dialect);
-}
-
-drvError_t bsim_npusimSetDialect(struct npu_driver *self, enum npu_dialect dialect)
-{
-	struct bsim *bs = bsim_of(self);
-	drvError_t result;
-
-	if (dialect != NPU_DIALECT_WINDOW && dialect != NPU_DIALECT_CUDA)
-		return bsim_fail(DRV_ERROR_INVALID_VALUE,
-				 "npusimSetDialect: dialect is %d; known are 0 and 1",
-				 (int)dialect);
-	pthread_mutex_lock(&bs->lock);
-	result = set_dialect_locked(bs, dialect);
-	pthread_mutex_unlock(&bs->lock);
-	return result;
 }

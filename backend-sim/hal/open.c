@@ -40,11 +40,11 @@ static const struct npu_backend *load_model(char **error)
 		return backend;
 	if (path[0] == '\0' || dladdr((void *)load_model, &own) == 0)
 		*error = strdup("libascend_hal.so of npusim cannot tell where its own file is");
-	else if (asprintf(error,
-			  "%s belongs to %s, which is not there: npusim's libraries stay together, "
-			  "link to this one instead of copying it",
-			  own.dli_fname, path) < 0)
-		*error = NULL;
+	else
+		npu_text_add(error,
+			     "%s belongs to %s, which is not there: npusim's libraries stay "
+			     "together, link to this one instead of copying it",
+			     own.dli_fname, path);
 	return NULL;
 }
 

@@ -26,39 +26,35 @@ static drvError_t check_location(const char *call, const struct drv_mem_location
 		return DRV_ERROR_NONE;
 	if (location->side == MEM_DEV_SIDE && location->id < DEVICE_ID_LIMIT)
 		return DRV_ERROR_NONE;
-	return bsim_fail(DRV_ERROR_INVALID_VALUE,
-			 "%s: location (side %d, id %u): the host is side 0 with id 0, a device "
-			 "side 1 with an id below %u",
-			 call, (int)location->side, location->id, DEVICE_ID_LIMIT);
+	return bsim_invalid("%s: location (side %d, id %u): the host is side 0 with id 0, a device "
+			    "side 1 with an id below %u",
+			    call, (int)location->side, location->id, DEVICE_ID_LIMIT);
 }
 
 static drvError_t check_descriptors(const void *ptr, const struct drv_mem_access_desc *desc,
 				    size_t count)
 {
 	if (ptr == NULL || desc == NULL || count == 0)
-		return bsim_fail(DRV_ERROR_INVALID_VALUE, SET ": %s",
-				 ptr == NULL    ? "ptr is NULL"
-				 : desc == NULL ? "desc is NULL"
-						: "count is 0");
+		return bsim_invalid(SET ": %s", ptr == NULL    ? "ptr is NULL"
+						: desc == NULL ? "desc is NULL"
+							       : "count is 0");
 	for (size_t i = 0; i < count; i++) {
 		int type = (int)desc[i].type;
 		drvError_t result;
 
 		if (type != MEM_ACCESS_TYPE_NONE && type != MEM_ACCESS_TYPE_READ &&
 		    type != MEM_ACCESS_TYPE_READWRITE)
-			return bsim_fail(DRV_ERROR_INVALID_VALUE,
-					 SET ": desc[%zu].type is %d; known are 0 (none), 1 (read) "
-					     "and 3 (read and write)",
-					 i, type);
+			return bsim_invalid(SET ": desc[%zu].type is %d; known are 0 (none), 1 "
+						"(read) and 3 (read and write)",
+					    i, type);
 		result = check_location(SET, &desc[i].location, true);
 		if (result != DRV_ERROR_NONE)
 			return result;
 		if (type != MEM_ACCESS_TYPE_READWRITE)
-			return bsim_fail(DRV_ERROR_NOT_SUPPORT,
-					 SET ": desc[%zu].type is %d (%s); only 3 (read and write) "
-					     "can be granted, and only unmapping "
-					     "takes it away",
-					 i, type, type == MEM_ACCESS_TYPE_NONE ? "none" : "read");
+			return bsim_unsupported(
+				SET ": desc[%zu].type is %d (%s); only 3 (read and write) can be "
+				    "granted, and only unmapping takes it away",
+				i, type, type == MEM_ACCESS_TYPE_NONE ? "none" : "read");
 	}
 	return DRV_ERROR_NONE;
 }
@@ -84,9 +80,8 @@ static drvError_t check_peer(struct bsim *bs, const struct mapping *m, unsigned 
 	if (owner == SIM_NODE_HOST) {
 		if (bs->profile.host_link_hccs)
 			return DRV_ERROR_NONE;
-		return bsim_fail(DRV_ERROR_NOT_SUPPORT,
-				 SET ": devices of this server reach the host through PCIe, which "
-				     "cannot map the host's memory for them");
+		return bsim_unsupported(SET ": devices of this server reach the host through PCIe, "
+					    "which cannot map the host's memory for them");
 	}
 	if (owner == device || bs->device[device].peers >> owner & 1)
 		return DRV_ERROR_NONE;
@@ -132,54 +127,41 @@ static drvError_t set_access_locked(struct bsim *bs, uint64_t va, uint64_t size,
 	return result;
 }
 
-drvError_t bsim_halMemSetAccess(struct npu_driver *self, void *ptr, size_t size,
-				struct drv_mem_access_desc *desc, size_t count)
+BSIM_CALL(halMemSetAccess, SIM_CALL_ACCESS, (void *, ptr), (size_t, size),
+	  (struct drv_mem_access_desc *, desc), (size_t, count))
 {
-	struct bsim_call c = bsim_begin(self, SIM_CALL_ACCESS);
+	const struct dialect *cuda = c->bs->cuda;
+	drvError_t result = cuda == NULL ? check_descriptors(ptr, desc, count) : DRV_ERROR_NONE;
 
-	if (c.result == DRV_ERROR_NONE && c.bs->cuda == NULL)
-		c.result = check_descriptors(ptr, desc, count);
-	if (c.result == DRV_ERROR_NONE)
-		c.result = bsim_require_open_locked(c.bs, SET);
-	if (c.result == DRV_ERROR_NONE)
-		c.result = (c.bs->cuda != NULL ? c.bs->cuda->set_access : set_access_locked)(
-			c.bs, (uintptr_t)ptr, size, desc, count);
-	c.pages = size >> 21;
-	return bsim_end(&c);
+	c->pages = size >> 21;
+	return result ?: bsim_require_open_locked(c->bs, SET)
+		       ?: (cuda != NULL ? cuda->set_access : set_access_locked)(
+				  c->bs, (uintptr_t)ptr, size, desc, count);
 }
 
-static drvError_t get_access_locked(struct bsim *bs, uint64_t va,
-				    const struct drv_mem_location *location, uint64_t *flags)
+BSIM_CALL(halMemGetAccess, SIM_CALL_QUERY, (void *, ptr), (struct drv_mem_location *, location),
+	  (uint64_t *, flags))
 {
+	uint64_t va = (uintptr_t)ptr;
 	struct npu_place p;
 	bool reached;
 	drvError_t result;
 
-	if (va == 0 || location == NULL || flags == NULL)
-		return bsim_null(GET, va == 0 ? "ptr" : location == NULL ? "location" : "flags");
-	result = check_location(GET, location, false);
-	if (result == DRV_ERROR_NONE)
-		result = bsim_require_open_locked(bs, GET);
+	if (ptr == NULL || location == NULL || flags == NULL)
+		return bsim_null(GET, ptr == NULL        ? "ptr"
+				      : location == NULL ? "location"
+							 : "flags");
+	result = check_location(GET, location, false) ?: bsim_require_open_locked(c->bs, GET);
 	if (result != DRV_ERROR_NONE)
 		return result;
-	p = place_at(bs, va);
+	p = place_at(c->bs, va);
 	if (p.kind != NPU_PLACE_MAPPED)
 		return bsim_fail(DRV_ERROR_PARA_ERROR,
 				 GET ": nothing is mapped at ptr 0x%" PRIx64 ": %s", va,
-				 place_text_locked(bs, va));
+				 place_text_locked(c->bs, va));
 	reached = location->side == MEM_HOST_SIDE
 			  ? p.cpu
 			  : location->id < BSIM_DEVICE_MAX && (p.readers >> location->id & 1);
 	*flags = reached ? MEM_ACCESS_TYPE_READWRITE : MEM_ACCESS_TYPE_NONE;
 	return DRV_ERROR_NONE;
-}
-
-drvError_t bsim_halMemGetAccess(struct npu_driver *self, void *ptr,
-				struct drv_mem_location *location, uint64_t *flags)
-{
-	struct bsim_call c = bsim_begin(self, SIM_CALL_QUERY);
-
-	if (c.result == DRV_ERROR_NONE)
-		c.result = get_access_locked(c.bs, (uintptr_t)ptr, location, flags);
-	return bsim_end(&c);
 }

@@ -44,10 +44,9 @@ static drvError_t decode_device(struct bsim *bs, uint64_t flag, struct alloc_req
 		return DRV_ERROR_INVALID_DEVICE;
 	out->giant = flag & MEM_PAGE_GIANT;
 	if (out->giant && !bs->profile.giant_pages)
-		return bsim_fail(DRV_ERROR_NOT_SUPPORT,
-				 ALLOC ": flag 0x%" PRIx64
-				       " asks for 1 GiB pages, which a %s does not have",
-				 flag, bs->profile.soc_name);
+		return bsim_unsupported(ALLOC ": flag 0x%" PRIx64
+					      " asks for 1 GiB pages, which a %s does not have",
+					flag, bs->profile.soc_name);
 	out->kind = (struct pool_kind){
 		.use = NPU_PLACE_DEVICE,
 		.area = flag & MEM_READONLY         ? WINDOW_READ_ONLY
@@ -77,11 +76,10 @@ static drvError_t decode(struct bsim *bs, uint64_t flag, struct alloc_request *o
 						.mem_type = MEM_DDR_TYPE };
 		return DRV_ERROR_NONE;
 	default:
-		return bsim_fail(DRV_ERROR_NOT_SUPPORT,
-				 ALLOC ": flag 0x%" PRIx64 " asks for side %" PRIu64
-				       "; 1 (device), 2 (host) and 3 (DVPP) are modelled, shared "
-				       "virtual memory is not",
-				 flag, side);
+		return bsim_unsupported(ALLOC ": flag 0x%" PRIx64 " asks for side %" PRIu64
+					      "; 1 (device), 2 (host) and 3 (DVPP) are modelled, "
+					      "shared virtual memory is not",
+					flag, side);
 	}
 }
 
@@ -139,20 +137,18 @@ static drvError_t back_pinned(struct allocation *a)
 	return DRV_ERROR_OUT_OF_MEMORY;
 }
 
-static drvError_t alloc_locked(struct bsim *bs, void **pp, uint64_t size, uint64_t flag,
-			       struct bsim_call *c)
+BSIM_CALL(halMemAlloc, SIM_CALL_ALLOC, (void **, pp), (unsigned long long, size),
+	  (unsigned long long, flag))
 {
+	struct bsim *bs = c->bs;
 	struct alloc_request want;
 	struct allocation *a;
 	uint64_t page;
 	drvError_t result;
 
 	if (pp == NULL || size == 0)
-		return bsim_fail(DRV_ERROR_INVALID_VALUE, ALLOC ": %s",
-				 pp == NULL ? "pp is NULL" : "size is 0");
-	result = bsim_require_open_locked(bs, ALLOC);
-	if (result == DRV_ERROR_NONE)
-		result = decode(bs, flag, &want);
+		return bsim_invalid(ALLOC ": %s", pp == NULL ? "pp is NULL" : "size is 0");
+	result = bsim_require_open_locked(bs, ALLOC) ?: decode(bs, flag, &want);
 	if (result != DRV_ERROR_NONE)
 		return result;
 	if (size > LARGEST)
@@ -180,16 +176,6 @@ static drvError_t alloc_locked(struct bsim *bs, void **pp, uint64_t size, uint64
 	return DRV_ERROR_NONE;
 }
 
-drvError_t bsim_halMemAlloc(struct npu_driver *self, void **pp, unsigned long long size,
-			    unsigned long long flag)
-{
-	struct bsim_call c = bsim_begin(self, SIM_CALL_ALLOC);
-
-	if (c.result == DRV_ERROR_NONE)
-		c.result = alloc_locked(c.bs, pp, size, flag, &c);
-	return bsim_end(&c);
-}
-
 /* ---- free ---- */
 
 void allocation_end(struct bsim *bs, struct allocation *a)
@@ -214,8 +200,8 @@ unsigned alloc_end_device(struct bsim *bs, unsigned device)
 	struct allocation *next;
 	unsigned ended = 0;
 
-	for (struct allocation *a = bs->allocs->all; a != NULL; a = next) {
-		next = a->next;
+	for (struct allocation *a = LIST_FIRST(&bs->allocs->all); a != NULL; a = next) {
+		next = LIST_NEXT(a, link);
 		if (a->kind == NPU_PLACE_REGISTERED ? a->device != device : a->memory != device)
 			continue;
 		allocation_end(bs, a);
@@ -231,49 +217,37 @@ static drvError_t find_to_free(struct bsim *bs, uint64_t va, struct allocation *
 
 	*out = allocation_at(bs->window, va);
 	if (place_is_reserved(&p))
-		return bsim_fail(DRV_ERROR_INVALID_VALUE,
-				 FREE ": %s, which this call does not free: unmap it, free the "
-				      "handle, and free the reservation "
-				      "(aclrtUnmapMem, aclrtFreePhysical, aclrtReleaseMemAddress)",
-				 place_text_locked(bs, va));
+		return bsim_invalid(FREE ": %s, which this call does not free: unmap it, free the "
+					 "handle, and free the reservation (aclrtUnmapMem, "
+					 "aclrtFreePhysical, aclrtReleaseMemAddress)",
+				    place_text_locked(bs, va));
 	if (*out == NULL)
-		return bsim_fail(
-			DRV_ERROR_INVALID_VALUE, FREE ": pp %s%s", place_text_locked(bs, va),
+		return bsim_invalid(
+			FREE ": pp %s%s", place_text_locked(bs, va),
 			bs->handles->resets > 0
 				? "; a device was reset in this process, which ends its allocations"
 				: "");
 	if (p.base != va || (p.kind != NPU_PLACE_DEVICE && p.kind != NPU_PLACE_PINNED))
-		return bsim_fail(DRV_ERROR_INVALID_VALUE,
-				 FREE ": pp %s; this call takes the start of what halMemAlloc gave",
-				 place_text_locked(bs, va));
+		return bsim_invalid(FREE
+				    ": pp %s; this call takes the start of what halMemAlloc gave",
+				    place_text_locked(bs, va));
 	return DRV_ERROR_NONE;
 }
 
-static drvError_t free_memory_locked(struct bsim *bs, uint64_t va, struct bsim_call *c)
+BSIM_CALL(halMemFree, SIM_CALL_FREE, (void *, pp))
 {
 	struct allocation *a;
 	drvError_t result;
 
-	if (va == 0)
+	if (pp == NULL)
 		return bsim_null(FREE, "pp");
-	result = bsim_require_open_locked(bs, FREE);
-	if (result == DRV_ERROR_NONE)
-		result = find_to_free(bs, va, &a);
+	result = bsim_require_open_locked(c->bs, FREE) ?: find_to_free(c->bs, (uintptr_t)pp, &a);
 	if (result != DRV_ERROR_NONE)
 		return result;
 	c->page_lg2 = a->page_lg2;
 	c->pages = a->bytes >> a->page_lg2;
-	allocation_end(bs, a);
+	allocation_end(c->bs, a);
 	return DRV_ERROR_NONE;
-}
-
-drvError_t bsim_halMemFree(struct npu_driver *self, void *pp)
-{
-	struct bsim_call c = bsim_begin(self, SIM_CALL_FREE);
-
-	if (c.result == DRV_ERROR_NONE)
-		c.result = free_memory_locked(c.bs, (uintptr_t)pp, &c);
-	return bsim_end(&c);
 }
 
 /* ---- information ---- */
@@ -296,10 +270,9 @@ static void fill_pool(struct bsim *bs, unsigned memory, struct MemPhyInfo *out)
 static drvError_t check_addresses(struct bsim *bs, struct MemAddrInfo *info)
 {
 	if (info->addr == NULL || info->cnt == 0 || info->cnt > CHECKED_ADDRESS_MAX)
-		return bsim_fail(DRV_ERROR_INVALID_VALUE,
-				 "halMemGetInfo: addr_info has %u addresses at %p; 1 to %u can be "
-				 "checked at once",
-				 info->cnt, (void *)info->addr, CHECKED_ADDRESS_MAX);
+		return bsim_invalid("halMemGetInfo: addr_info has %u addresses at %p; 1 to %u can "
+				    "be checked at once",
+				    info->cnt, (void *)info->addr, CHECKED_ADDRESS_MAX);
 	info->flag = 1;
 	for (unsigned i = 0; i < info->cnt; i++) {
 		struct npu_place p = place_at(bs, (uintptr_t)info->addr[i]);
@@ -313,17 +286,18 @@ static drvError_t check_addresses(struct bsim *bs, struct MemAddrInfo *info)
 	return DRV_ERROR_NONE;
 }
 
-static drvError_t info_locked(struct bsim *bs, DVdevice dev, unsigned type, struct MemInfo *info)
+BSIM_CALL(halMemGetInfo, SIM_CALL_QUERY, (DVdevice, dev), (unsigned int, type),
+	  (struct MemInfo *, info))
 {
+	struct bsim *bs = c->bs;
 	const char *call = "halMemGetInfo";
-	drvError_t result = bsim_require_open_locked(bs, call);
+	drvError_t result =
+		info == NULL ? bsim_null(call, "info") : bsim_require_open_locked(bs, call);
 
 	if (result != DRV_ERROR_NONE)
 		return result;
 	if (dev >= bs->devices)
-		return bsim_fail(DRV_ERROR_INVALID_DEVICE,
-				 "%s: device is %u; this server has devices 0 to %u", call, dev,
-				 bs->devices - 1);
+		return bsim_no_device(bs, call, "device", dev);
 	switch (type) {
 	case MEM_INFO_TYPE_HBM_SIZE:
 	case MEM_INFO_TYPE_HBM_P2P_SIZE: /* the same memory: what peers may reach is no pool of its
@@ -342,15 +316,4 @@ static drvError_t info_locked(struct bsim *bs, DVdevice dev, unsigned type, stru
 				call, type);
 		return type < MEM_INFO_TYPE_MAX ? DRV_ERROR_NOT_SUPPORT : DRV_ERROR_INVALID_VALUE;
 	}
-}
-
-drvError_t bsim_halMemGetInfo(struct npu_driver *self, DVdevice dev, unsigned int type,
-			      struct MemInfo *info)
-{
-	struct bsim_call c = bsim_begin(self, SIM_CALL_QUERY);
-
-	if (c.result == DRV_ERROR_NONE)
-		c.result = info == NULL ? bsim_null("halMemGetInfo", "info")
-					: info_locked(c.bs, dev, type, info);
-	return bsim_end(&c);
 }

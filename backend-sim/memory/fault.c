@@ -108,11 +108,10 @@ static void tell(struct text *t, const struct bsim *bs, int number, uint64_t va)
 		add(t, number == SIGBUS
 			       ? ". This machine has no page for it: its commit limit is reached "
 				 "(vm.overcommit_memory is 2), or its memory failed"
-		       : bs->cuda != NULL
-			       ? ". The CPU may not reach it: copy with cuMemcpy"
-			       : ". The CPU may not reach it: copy with aclrtMemcpy, or grant it "
-				 "with aclrtMemSetAccess on the whole mapping, location "
-				 "ACL_MEM_LOCATION_TYPE_HOST, id 0");
+		       : bs->cuda != NULL ? ". The CPU may not reach it: copy with cuMemcpy"
+					  : ". The CPU may not reach it: copy with aclrtMemcpy, or "
+					    "grant it with aclrtMemSetAccess on the whole mapping, "
+					    "location ACL_MEM_LOCATION_TYPE_HOST, id 0");
 		break;
 	case NPU_PLACE_REGISTERED:
 		add_place(t, va, "device's address of host memory", &p);

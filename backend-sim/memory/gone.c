@@ -7,7 +7,6 @@
 #include "process/ops.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 
 /* ---- history ---- */
 
@@ -22,33 +21,24 @@ static void note(struct bsim *bs, uint64_t va, uint64_t bytes, const char *call)
 
 const char *gone_text_locked(const struct bsim *bs, uint64_t va)
 {
-	static __thread char text[160];
 	const struct alloc_table *t = bs->allocs;
 
 	for (uint64_t i = t == NULL ? 0 : t->gone_count, n = 0; i-- > 0 && n < ALLOC_GONE_MAX;
 	     n++) {
 		const struct gone_range *gone = &t->gone[i % ALLOC_GONE_MAX];
 
-		if (va - gone->va >= gone->bytes)
-			continue;
-		snprintf(text, sizeof(text),
-			 "[0x%" PRIx64 ", 0x%" PRIx64
-			 ") was given back by %s, driver call %" PRIu64,
-			 gone->va, gone->va + gone->bytes, gone->call, gone->number);
-		return text;
+		if (va - gone->va < gone->bytes)
+			return npu_text("[0x%" PRIx64 ", 0x%" PRIx64
+					") was given back by %s, driver call %" PRIu64,
+					gone->va, gone->va + gone->bytes, gone->call, gone->number);
 	}
 	return NULL;
 }
 
-drvError_t bsim_npusimGaveBack(struct npu_driver *self, uint64_t va, uint64_t bytes,
-			       const char *call)
+BSIM_QUESTION(npusimGaveBack, (uint64_t, va), (uint64_t, bytes), (const char *, call))
 {
-	struct bsim *bs = bsim_of(self);
-
-	pthread_mutex_lock(&bs->lock);
 	if (bs->allocs != NULL)
 		note(bs, va, bytes, call);
-	pthread_mutex_unlock(&bs->lock);
 	return DRV_ERROR_NONE;
 }
 
@@ -68,7 +58,8 @@ bool gone_hold_locked(struct bsim *bs, struct allocation *a)
 	if (a->held == 0)
 		return false;
 	a->gone_number = bs->call_number;
-	allocation_move(a, &bs->allocs->held);
+	LIST_REMOVE(a, link);
+	LIST_INSERT_HEAD(&bs->allocs->held, a, link);
 	bs->allocs->count[a->kind]--;
 	bs->allocs->bytes[a->kind] -= a->bytes;
 	return true;
@@ -78,8 +69,8 @@ void gone_release_locked(struct bsim *bs, uint64_t va, uint64_t bytes, uint64_t 
 {
 	struct allocation *next;
 
-	for (struct allocation *a = bs->allocs->held; a != NULL; a = next) {
-		next = a->next;
+	for (struct allocation *a = LIST_FIRST(&bs->allocs->held); a != NULL; a = next) {
+		next = LIST_NEXT(a, link);
 		if (a->gone_number > sent && a->va < va + bytes && va < a->va + a->bytes &&
 		    --a->held == 0)
 			allocation_finish(bs, a);

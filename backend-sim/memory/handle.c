@@ -22,11 +22,6 @@
 _Static_assert(HANDLE_GROW *HANDLE_STRIDE % 65536 == 0,
 	       "it grows by whole pages, of 64 KiB at most");
 
-/* The only pointers to blocks lie in the arena, where a sanitizer's leak checker does not look by
- * itself. Not there otherwise. */
-extern void __lsan_register_root_region(const void *start, size_t bytes) __attribute__((weak));
-extern void __lsan_unregister_root_region(const void *start, size_t bytes) __attribute__((weak));
-
 /* ---- the table ---- */
 
 bool handle_table_open(struct bsim *bs)
@@ -45,8 +40,7 @@ bool handle_table_open(struct bsim *bs)
 	TAILQ_INIT(&t->live);
 	TAILQ_INIT(&t->freed);
 	bs->handles = t;
-	if (__lsan_register_root_region != NULL)
-		__lsan_register_root_region(arena, HANDLE_MOST * HANDLE_STRIDE);
+	LEAKS_LOOK(register, arena, HANDLE_MOST * HANDLE_STRIDE);
 	return true;
 }
 
@@ -59,8 +53,7 @@ void handle_table_close(struct bsim *bs)
 		return;
 	TAILQ_FOREACH(h, &t->live, link)
 	node_block_drop(bs->node, h->block);
-	if (__lsan_unregister_root_region != NULL)
-		__lsan_unregister_root_region(t->arena, HANDLE_MOST * HANDLE_STRIDE);
+	LEAKS_LOOK(unregister, t->arena, HANDLE_MOST * HANDLE_STRIDE);
 	munmap(t->arena, HANDLE_MOST * HANDLE_STRIDE);
 	bs->handles = NULL;
 	free(t);
@@ -263,21 +256,17 @@ static drvError_t check_prop(struct bsim *bs, const char *call, const struct drv
 	}
 	if (what == NULL)
 		return DRV_ERROR_NONE;
-	return bsim_fail(DRV_ERROR_INVALID_VALUE,
-			 "%s: prop.%s is %" PRIu64 "; it must be below %" PRIu64, call, what, value,
-			 limit);
+	return bsim_invalid("%s: prop.%s is %" PRIu64 "; it must be below %" PRIu64, call, what,
+			    value, limit);
 }
 
 static drvError_t check_place(struct bsim *bs, const char *call, const struct drv_mem_prop *prop)
 {
 	if (prop->side == MEM_HOST_SIDE && prop->devid != 0)
-		return bsim_fail(DRV_ERROR_NOT_SUPPORT,
-				 "%s: prop.devid is %u; memory of the host has id 0", call,
-				 prop->devid);
+		return bsim_unsupported("%s: prop.devid is %u; memory of the host has id 0", call,
+					prop->devid);
 	if (prop->side == MEM_DEV_SIDE && prop->devid >= bs->devices)
-		return bsim_fail(DRV_ERROR_INVALID_DEVICE,
-				 "%s: prop.devid is %u; this server has devices 0 to %u", call,
-				 prop->devid, bs->devices - 1);
+		return bsim_no_device(bs, call, "prop.devid", prop->devid);
 	if (prop->side == MEM_DEV_SIDE && !bsim_require_device_locked(bs, call, prop->devid))
 		return DRV_ERROR_PARA_ERROR;
 	if (prop->side == MEM_HOST_NUMA_SIDE && prop->devid != ANY_NUMA &&
@@ -290,14 +279,13 @@ static drvError_t check_place(struct bsim *bs, const char *call, const struct dr
 		return DRV_ERROR_NONE;
 	if (!bs->profile.giant_pages || prop->mem_type == MEM_TS_DDR_TYPE ||
 	    (prop->side != MEM_DEV_SIDE && prop->mem_type != MEM_P2P_DDR_TYPE))
-		return bsim_fail(DRV_ERROR_NOT_SUPPORT,
-				 "%s: no 1 GiB pages for prop.mem_type %u on %s: %s", call,
-				 prop->mem_type,
-				 prop->side == MEM_DEV_SIDE ? "the device" : "the host",
-				 !bs->profile.giant_pages ? "this device has none"
-				 : prop->side != MEM_DEV_SIDE
-					 ? "the host has them as P2P memory only"
-					 : "the task scheduler's memory has 2 MiB pages");
+		return bsim_unsupported("%s: no 1 GiB pages for prop.mem_type %u on %s: %s", call,
+					prop->mem_type,
+					prop->side == MEM_DEV_SIDE ? "the device" : "the host",
+					!bs->profile.giant_pages ? "this device has none"
+					: prop->side != MEM_DEV_SIDE
+						? "the host has them as P2P memory only"
+						: "the task scheduler's memory has 2 MiB pages");
 	return DRV_ERROR_NONE;
 }
 
@@ -339,12 +327,9 @@ static drvError_t create_locked(struct bsim *bs, drv_mem_handle_t **out, uint64_
 	uint64_t peak;
 	struct node_block *block;
 	struct drv_mem_handle *h;
-	drvError_t result = bsim_require_open_locked(bs, call);
+	drvError_t result = bsim_require_open_locked(bs, call) ?: check_place(bs, call, prop)
+			    ?: frames_of(bs, call, size, giant, out_frames);
 
-	if (result == DRV_ERROR_NONE)
-		result = check_place(bs, call, prop);
-	if (result == DRV_ERROR_NONE)
-		result = frames_of(bs, call, size, giant, out_frames);
 	if (result != DRV_ERROR_NONE)
 		return result;
 	peak = node_own_peak(bs->node, memory);
@@ -369,106 +354,83 @@ static drvError_t create_locked(struct bsim *bs, drv_mem_handle_t **out, uint64_
 	return DRV_ERROR_NONE;
 }
 
-drvError_t bsim_halMemCreate(struct npu_driver *self, drv_mem_handle_t **handle, size_t size,
-			     const struct drv_mem_prop *prop, uint64_t flag)
+BSIM_CALL(halMemCreate, SIM_CALL_CREATE, (drv_mem_handle_t **, handle), (size_t, size),
+	  (const struct drv_mem_prop *, prop), (uint64_t, flag))
 {
 	const char *call = "halMemCreate";
-	struct bsim_call c = bsim_begin(self, SIM_CALL_CREATE);
+	drvError_t result;
 
-	if (c.result == DRV_ERROR_NONE && (handle == NULL || size == 0 || flag != 0))
-		c.result = bsim_fail(DRV_ERROR_INVALID_VALUE, "%s: %s", call,
-				     handle == NULL ? "handle is NULL"
-				     : size == 0    ? "size is 0"
-						    : "flag must be 0");
-	if (c.result == DRV_ERROR_NONE)
-		c.result = check_prop(c.bs, call, prop);
-	if (c.result == DRV_ERROR_NONE)
-		c.result = create_locked(c.bs, handle, size, prop, &c.pages);
-	if (c.result == DRV_ERROR_NONE && prop->pg_type == MEM_GIANT_PAGE_TYPE) {
-		c.pages /= NODE_GIANT_FRAMES;
-		c.page_lg2 = 30;
+	if (handle == NULL || size == 0 || flag != 0)
+		return bsim_invalid("%s: %s", call,
+				    handle == NULL ? "handle is NULL"
+				    : size == 0    ? "size is 0"
+						   : "flag must be 0");
+	result = check_prop(c->bs, call, prop)
+			 ?: create_locked(c->bs, handle, size, prop, &c->pages);
+	if (result == DRV_ERROR_NONE && prop->pg_type == MEM_GIANT_PAGE_TYPE) {
+		c->pages /= NODE_GIANT_FRAMES;
+		c->page_lg2 = 30;
 	}
-	return bsim_end(&c);
+	return result;
 }
 
 /* ---- references ---- */
 
-static drvError_t release_locked(struct bsim *bs, drv_mem_handle_t *handle, uint64_t *out_frames)
+BSIM_CALL(halMemRelease, SIM_CALL_RELEASE, (drv_mem_handle_t *, handle))
 {
 	const char *call = "halMemRelease";
 	struct drv_mem_handle *h;
-	drvError_t result = handle_find(bs, call, handle, &h);
+	drvError_t result = handle_find(c->bs, call, handle, &h);
 
 	if (result != DRV_ERROR_NONE)
 		return result;
-	*out_frames = h->block->frames;
+	c->pages = h->block->frames;
 	if (h->map_ref != 0 && h->ref <= h->map_ref)
-		return bsim_fail(DRV_ERROR_INVALID_VALUE,
-				 "%s: handle %p was released too often: all of its references are "
-				 "those of its %u mappings; the memory "
-				 "goes with the last of them",
-				 call, (void *)handle, h->map_ref);
+		return bsim_invalid(
+			"%s: handle %p was released too often: all of its references are those of "
+			"its %u mappings; the memory goes with the last of them",
+			call, (void *)handle, h->map_ref);
 	if (h->ref == 1)
-		handle_end(bs, h, HANDLE_FREED);
+		handle_end(c->bs, h, HANDLE_FREED);
 	else
 		h->ref--;
 	return DRV_ERROR_NONE;
 }
 
-drvError_t bsim_halMemRelease(struct npu_driver *self, drv_mem_handle_t *handle)
-{
-	struct bsim_call c = bsim_begin(self, SIM_CALL_RELEASE);
-
-	if (c.result == DRV_ERROR_NONE)
-		c.result = release_locked(c.bs, handle, &c.pages);
-	return bsim_end(&c);
-}
-
 /* ---- queries ---- */
 
-drvError_t bsim_halMemGetAllocationGranularity(struct npu_driver *self,
-					       const struct drv_mem_prop *prop,
-					       drv_mem_granularity_options option,
-					       size_t *granularity)
+BSIM_CALL(halMemGetAllocationGranularity, SIM_CALL_QUERY, (const struct drv_mem_prop *, prop),
+	  (drv_mem_granularity_options, option), (size_t *, granularity))
 {
 	const char *call = "halMemGetAllocationGranularity";
-	struct bsim_call c = bsim_begin(self, SIM_CALL_QUERY);
+	drvError_t result;
 
-	if (c.result != DRV_ERROR_NONE)
-		return bsim_end(&c);
 	if ((unsigned)option >= MEM_ALLOC_GRANULARITY_INVALID)
-		c.result = bsim_fail(DRV_ERROR_NOT_SUPPORT,
-				     "%s: option is %d; known are 0 (minimum) and 1 (recommended)",
-				     call, (int)option);
-	else if (granularity == NULL)
-		c.result = bsim_null(call, "granularity");
-	else
-		c.result = check_prop(c.bs, call, prop);
-	if (c.result == DRV_ERROR_NONE)
+		return bsim_unsupported(
+			"%s: option is %d; known are 0 (minimum) and 1 (recommended)", call,
+			(int)option);
+	result = granularity == NULL ? bsim_null(call, "granularity")
+				     : check_prop(c->bs, call, prop);
+	if (result == DRV_ERROR_NONE)
 		*granularity = prop->pg_type == MEM_GIANT_PAGE_TYPE ? WINDOW_GIB : NODE_FRAME_BYTES;
-	return bsim_end(&c);
+	return result;
 }
 
-drvError_t bsim_halMemGetAllocationPropertiesFromHandle(struct npu_driver *self,
-							struct drv_mem_prop *prop,
-							drv_mem_handle_t *handle)
+BSIM_OPEN_CALL(halMemGetAllocationPropertiesFromHandle, SIM_CALL_QUERY,
+	       (struct drv_mem_prop *, prop), (drv_mem_handle_t *, handle))
 {
 	const char *call = "halMemGetAllocationPropertiesFromHandle";
-	struct bsim_call c = bsim_begin_open(self, SIM_CALL_QUERY, call);
 	const struct drv_mem_handle *h = NULL;
 
-	if (c.result != DRV_ERROR_NONE)
-		return bsim_end(&c);
-	if (c.bs->cuda != NULL)
-		h = remembered(c.bs->handles, handle);
+	if (c->bs->cuda != NULL)
+		h = remembered(c->bs->handles, handle);
 	if (h == NULL)
-		h = find_live(c.bs, call, handle);
+		h = find_live(c->bs, call, handle);
 	if (h == NULL)
-		c.result = DRV_ERROR_INVALID_VALUE;
-	else if (prop == NULL)
-		c.result = bsim_null(call, "prop");
-	else
-		*prop = (struct drv_mem_prop){ h->side,    h->devid,    h->module_id,
-					       h->pg_type, h->mem_type, h->word };
-	return bsim_end(&c);
+		return DRV_ERROR_INVALID_VALUE;
+	if (prop == NULL)
+		return bsim_null(call, "prop");
+	*prop = (struct drv_mem_prop){ h->side,    h->devid,    h->module_id,
+				       h->pg_type, h->mem_type, h->word };
+	return DRV_ERROR_NONE;
 }

@@ -98,12 +98,11 @@ void window_close_to_cpu(uint64_t va, uint64_t bytes)
 
 const char *window_host_occupant(uint64_t va, uint64_t bytes)
 {
-	static __thread char text[160];
+	const char *found = NULL;
 	FILE *maps = fopen("/proc/self/maps", "re");
 	char line[512];
 
-	text[0] = '\0';
-	while (maps != NULL && text[0] == '\0' && fgets(line, sizeof(line), maps) != NULL) {
+	while (maps != NULL && found == NULL && fgets(line, sizeof(line), maps) != NULL) {
 		uint64_t start, end;
 		int name = 0;
 
@@ -112,15 +111,14 @@ const char *window_host_occupant(uint64_t va, uint64_t bytes)
 			continue;
 		line[strcspn(line, "\n")] = '\0';
 		if (start < va + bytes && end > va)
-			snprintf(text, sizeof(text), "[0x%" PRIx64 ", 0x%" PRIx64 ") is %.80s",
-				 start, end,
-				 line[name] != '\0' ? line + name : "an anonymous mapping");
+			found = npu_text("[0x%" PRIx64 ", 0x%" PRIx64 ") is %.80s", start, end,
+					 line[name] != '\0' ? line + name : "an anonymous mapping");
 	}
 	if (maps != NULL)
 		fclose(maps);
-	return text[0] != '\0' ? text
-			       : "nothing lies there; a limit on address space (ulimit -v) may be "
-				 "in the way";
+	return found
+		       ?: "nothing lies there; a limit on address space (ulimit -v) may be in the "
+			  "way";
 }
 
 /* ---- how many maps ---- */
@@ -168,16 +166,13 @@ bool host_maps_left(uint64_t pieces)
 
 const char *host_map_problem(int error)
 {
-	static __thread char text[320];
-
 	if (error == ENOMEM)
 		count_maps();
 	if (error != EMLINK && (error != ENOMEM || maps.used + 16 < maps.limit))
 		return strerror(error);
-	snprintf(text, sizeof(text),
-		 "of the %" PRIu64 " maps that a process may have (vm.max_map_count), %" PRIu64
-		 " are in use, and the last %" PRIu64 " are left to the program; raise the limit "
-		 "(sysctl -w vm.max_map_count=%" PRIu64 ") or map larger pieces",
-		 maps.limit, maps.used, maps.limit / 8, maps.limit * 4);
-	return text;
+	return npu_text(
+		"of the %" PRIu64 " maps that a process may have (vm.max_map_count), %" PRIu64
+		" are in use, and the last %" PRIu64 " are left to the program; raise the limit "
+		"(sysctl -w vm.max_map_count=%" PRIu64 ") or map larger pieces",
+		maps.limit, maps.used, maps.limit / 8, maps.limit * 4);
 }

@@ -28,125 +28,93 @@ static drvError_t find_named(struct bsim *bs, uint64_t va, uint64_t bytes,
 	struct allocation *a = allocation_at(bs->window, va);
 
 	if (a == NULL || a->kind != NPU_PLACE_DEVICE)
-		return bsim_fail(DRV_ERROR_INVALID_VALUE,
-				 CREATE
-				 ": va %s; a name is given to memory of halMemAlloc. Handles "
-				 "are exported instead "
-				 "(aclrtMemExportToShareableHandle)",
-				 place_text_locked(bs, va));
+		return bsim_invalid(CREATE
+				    ": va %s; a name is given to memory of halMemAlloc. Handles "
+				    "are exported instead (aclrtMemExportToShareableHandle)",
+				    place_text_locked(bs, va));
 	if (bytes > a->va + a->bytes - va)
-		return bsim_fail(DRV_ERROR_INVALID_VALUE,
-				 CREATE ": [0x%" PRIx64
-					", +%s) ends behind the allocation at 0x%" PRIx64 ", %s",
-				 va, npu_size_text(bytes), a->va, npu_size_text(a->bytes));
+		return bsim_invalid(CREATE ": [0x%" PRIx64
+					   ", +%s) ends behind the allocation at 0x%" PRIx64 ", %s",
+				    va, npu_size_text(bytes), a->va, npu_size_text(a->bytes));
 	*out_block = allocation_frame(a, va);
 	*out_offset = a->block != NULL ? va - a->va : va % NODE_FRAME_BYTES;
 	if (a->block == NULL && *out_offset + bytes > NODE_FRAME_BYTES)
-		return bsim_fail(
-			DRV_ERROR_NOT_SUPPORT,
-			CREATE
-			": the allocation at 0x%" PRIx64
-			", %s, has 4 KiB pages and reaches over a 2 MiB boundary; one of huge "
-			"pages can be shared",
-			a->va, npu_size_text(a->bytes));
+		return bsim_unsupported(CREATE ": the allocation at 0x%" PRIx64
+					       ", %s, has 4 KiB pages and reaches over a 2 MiB "
+					       "boundary; one of huge pages can be shared",
+					a->va, npu_size_text(a->bytes));
 	return DRV_ERROR_NONE;
 }
 
-drvError_t bsim_halShmemCreateHandle(struct npu_driver *self, DVdeviceptr va, size_t byte_count,
-				     char *name, uint32_t name_len)
+BSIM_OPEN_CALL(halShmemCreateHandle, SIM_CALL_EXPORT, (DVdeviceptr, va), (size_t, byte_count),
+	       (char *, name), (uint32_t, name_len))
 {
-	struct bsim_call c = bsim_begin_open(self, SIM_CALL_EXPORT, CREATE);
 	const struct node_block *block;
 	uint64_t offset;
 	char made[NAME_BYTES];
+	drvError_t result;
 
-	if (c.result == DRV_ERROR_NONE &&
-	    (va == 0 || byte_count == 0 || name == NULL || name_len < NAME_BYTES))
-		c.result =
-			bsim_fail(DRV_ERROR_INVALID_VALUE,
-				  CREATE ": va 0x%" PRIx64
-					 ", byte_count %zu, name %p of %u bytes; a name takes %u",
-				  (uint64_t)va, byte_count, (void *)name, name_len, NAME_BYTES);
-	if (c.result == DRV_ERROR_NONE)
-		c.result = find_named(c.bs, va, byte_count, &block, &offset);
-	if (c.result == DRV_ERROR_NONE)
-		c.result = bsim_pass(CREATE, node_name_create(c.bs->node, block, offset, byte_count,
-							      block->memory, made));
-	if (c.result == DRV_ERROR_NONE)
+	if (va == 0 || byte_count == 0 || name == NULL || name_len < NAME_BYTES)
+		return bsim_invalid(CREATE ": va 0x%" PRIx64
+					   ", byte_count %zu, name %p of %u bytes; a name takes %u",
+				    (uint64_t)va, byte_count, (void *)name, name_len, NAME_BYTES);
+	result = find_named(c->bs, va, byte_count, &block, &offset)
+			 ?: bsim_pass(CREATE, node_name_create(c->bs->node, block, offset,
+							       byte_count, block->memory, made));
+	if (result == DRV_ERROR_NONE)
 		memcpy(name, made, sizeof(made));
-	return bsim_end(&c);
+	return result;
 }
 
-/* A call that is about a name. */
-static struct bsim_call begin_named(struct npu_driver *self, enum sim_call cost, const char *call,
-				    const char *name)
-{
-	struct bsim_call c = bsim_begin_open(self, cost, call);
-
-	if (c.result == DRV_ERROR_NONE && name == NULL)
-		c.result = bsim_null(call, "name");
-	return c;
-}
-
-drvError_t bsim_halShmemDestroyHandle(struct npu_driver *self, const char *name)
+BSIM_OPEN_CALL(halShmemDestroyHandle, SIM_CALL_EXPORT, (const char *, name))
 {
 	const char *call = "halShmemDestroyHandle";
-	struct bsim_call c = begin_named(self, SIM_CALL_EXPORT, call, name);
 
-	if (c.result == DRV_ERROR_NONE)
-		c.result = bsim_pass(call, node_name_destroy(c.bs->node, name));
-	return bsim_end(&c);
+	return name == NULL ? bsim_null(call, "name")
+			    : bsim_pass(call, node_name_destroy(c->bs->node, name));
 }
 
-drvError_t bsim_halShmemSetPidHandle(struct npu_driver *self, const char *name, int *pid, int num)
+BSIM_OPEN_CALL(halShmemSetPidHandle, SIM_CALL_EXPORT, (const char *, name), (int *, pid),
+	       (int, num))
 {
 	const char *call = "halShmemSetPidHandle";
-	struct bsim_call c = begin_named(self, SIM_CALL_EXPORT, call, name);
 
-	if (c.result == DRV_ERROR_NONE && (pid == NULL || num <= 0 || num > PID_COUNT_MAX))
-		c.result = bsim_fail(DRV_ERROR_INVALID_VALUE,
-				     "%s: %d process ids at %p; 1 to %d are taken", call, num,
-				     (void *)pid, PID_COUNT_MAX);
-	if (c.result == DRV_ERROR_NONE)
-		c.result = bsim_pass(call, node_name_allow(c.bs->node, name, pid, (uint32_t)num));
-	return bsim_end(&c);
+	if (name == NULL)
+		return bsim_null(call, "name");
+	if (pid == NULL || num <= 0 || num > PID_COUNT_MAX)
+		return bsim_invalid("%s: %d process ids at %p; 1 to %d are taken", call, num,
+				    (void *)pid, PID_COUNT_MAX);
+	return bsim_pass(call, node_name_allow(c->bs->node, name, pid, (uint32_t)num));
 }
 
-drvError_t bsim_halShmemSetAttribute(struct npu_driver *self, const char *name, uint32_t type,
-				     uint64_t attr)
+BSIM_OPEN_CALL(halShmemSetAttribute, SIM_CALL_EXPORT, (const char *, name), (uint32_t, type),
+	       (uint64_t, attr))
 {
 	const char *call = "halShmemSetAttribute";
-	struct bsim_call c = begin_named(self, SIM_CALL_EXPORT, call, name);
+	bool known = type == SHMEM_ATTR_TYPE_NO_WLIST_IN_SERVER;
 
-	if (c.result == DRV_ERROR_NONE &&
-	    (type != SHMEM_ATTR_TYPE_NO_WLIST_IN_SERVER || attr != SHMEM_NO_WLIST_ENABLE)) {
-		npu_message_set("%s: type %u with value %" PRIu64
-				"; only type 1 (no whitelist) with 1 is known",
-				call, type, attr);
-		c.result = type != SHMEM_ATTR_TYPE_NO_WLIST_IN_SERVER ? DRV_ERROR_NOT_SUPPORT
-								      : DRV_ERROR_INVALID_VALUE;
-	}
-	if (c.result == DRV_ERROR_NONE)
-		c.result = bsim_pass(call, node_name_set_open(c.bs->node, name));
-	return bsim_end(&c);
+	if (name == NULL)
+		return bsim_null(call, "name");
+	if (!known || attr != SHMEM_NO_WLIST_ENABLE)
+		return bsim_fail(known ? DRV_ERROR_INVALID_VALUE : DRV_ERROR_NOT_SUPPORT,
+				 "%s: type %u with value %" PRIu64
+				 "; only type 1 (no whitelist) with 1 is known",
+				 call, type, attr);
+	return bsim_pass(call, node_name_set_open(c->bs->node, name));
 }
 
-drvError_t bsim_halShmemInfoGet(struct npu_driver *self, const char *name,
-				struct ShmemGetInfo *info)
+BSIM_OPEN_CALL(halShmemInfoGet, SIM_CALL_QUERY, (const char *, name), (struct ShmemGetInfo *, info))
 {
 	const char *call = "halShmemInfoGet";
-	struct bsim_call c = begin_named(self, SIM_CALL_QUERY, call, name);
 	struct node_name_info found;
+	drvError_t result;
 
-	if (c.result == DRV_ERROR_NONE && info == NULL)
-		c.result = bsim_null(call, "info");
-	if (c.result == DRV_ERROR_NONE)
-		c.result = bsim_pass(call, node_name_info(c.bs->node, name, &found));
-	if (c.result == DRV_ERROR_NONE) {
-		memset(info, 0, sizeof(*info));
-		info->phyDevid = found.device;
-	}
-	return bsim_end(&c);
+	if (name == NULL || info == NULL)
+		return bsim_null(call, name == NULL ? "name" : "info");
+	result = bsim_pass(call, node_name_info(c->bs->node, name, &found));
+	if (result == DRV_ERROR_NONE)
+		*info = (struct ShmemGetInfo){ .phyDevid = found.device };
+	return result;
 }
 
 /* ---- opening by name ---- */
@@ -179,38 +147,27 @@ static drvError_t open_block(struct bsim *bs, unsigned device, const struct node
 	return DRV_ERROR_NONE;
 }
 
-static drvError_t open_name_locked(struct bsim *bs, DVdevice dev, const char *name,
-				   DVdeviceptr *out)
+BSIM_OPEN_CALL(halShmemOpenHandleByDevId, SIM_CALL_IMPORT, (DVdevice, dev), (const char *, name),
+	       (DVdeviceptr *, va))
 {
 	struct node_name_info info;
 	struct node_block *block;
-	uint64_t va = 0;
+	uint64_t at = 0;
 	drvError_t result;
 
-	if (!bsim_require_device_locked(bs, OPEN, dev))
+	if (name == NULL || va == NULL)
+		return bsim_null(OPEN, name == NULL ? "name" : "va");
+	if (!bsim_require_device_locked(c->bs, OPEN, dev))
 		return DRV_ERROR_INVALID_DEVICE;
-	result = bsim_pass(OPEN, node_name_import(bs->node, name, &info, &block));
+	result = bsim_pass(OPEN, node_name_import(c->bs->node, name, &info, &block));
 	if (result != DRV_ERROR_NONE)
 		return result;
-	result = open_block(bs, dev, &info, block, &va);
-	if (result != DRV_ERROR_NONE) {
-		node_block_drop(bs->node, block);
-		return result;
-	}
-	*out = va;
-	return DRV_ERROR_NONE;
-}
-
-drvError_t bsim_halShmemOpenHandleByDevId(struct npu_driver *self, DVdevice dev, const char *name,
-					  DVdeviceptr *va)
-{
-	struct bsim_call c = begin_named(self, SIM_CALL_IMPORT, OPEN, name);
-
-	if (c.result == DRV_ERROR_NONE && va == NULL)
-		c.result = bsim_null(OPEN, "va");
-	if (c.result == DRV_ERROR_NONE)
-		c.result = open_name_locked(c.bs, dev, name, va);
-	return bsim_end(&c);
+	result = open_block(c->bs, dev, &info, block, &at);
+	if (result == DRV_ERROR_NONE)
+		*va = at;
+	else
+		node_block_drop(c->bs->node, block);
+	return result;
 }
 
 drvError_t bsim_halShmemOpenHandle(struct npu_driver *self, const char *name, DVdeviceptr *va)
@@ -223,26 +180,17 @@ drvError_t bsim_halShmemOpenHandle(struct npu_driver *self, const char *name, DV
 	return bsim_halShmemOpenHandleByDevId(self, dev, name, va);
 }
 
-static drvError_t close_name_locked(struct bsim *bs, uint64_t va)
+BSIM_OPEN_CALL(halShmemCloseHandle, SIM_CALL_RELEASE, (DVdeviceptr, va))
 {
+	struct bsim *bs = c->bs;
 	const char *call = "halShmemCloseHandle";
 	struct allocation *a = allocation_at(bs->window, va);
 
 	if (a == NULL || a->kind != NPU_PLACE_OPENED || va != a->va + a->opened_offset)
-		return bsim_fail(DRV_ERROR_INVALID_VALUE,
-				 "%s: va %s; it must be what opening a name gave", call,
-				 place_text_locked(bs, va));
+		return bsim_invalid("%s: va %s; it must be what opening a name gave", call,
+				    place_text_locked(bs, va));
 	allocation_end(bs, a);
 	return DRV_ERROR_NONE;
-}
-
-drvError_t bsim_halShmemCloseHandle(struct npu_driver *self, DVdeviceptr va)
-{
-	struct bsim_call c = bsim_begin_open(self, SIM_CALL_RELEASE, "halShmemCloseHandle");
-
-	if (c.result == DRV_ERROR_NONE)
-		c.result = close_name_locked(c.bs, va);
-	return bsim_end(&c);
 }
 
 /* ---- registered host memory ---- */
@@ -256,14 +204,14 @@ static uint64_t registered_start(const struct allocation *a)
 static struct allocation *find_registered(struct bsim *bs, uint64_t va, uint64_t bytes,
 					  uint32_t dev)
 {
-	struct allocation *a = bs->allocs->all;
+	struct allocation *a = LIST_FIRST(&bs->allocs->all);
 
 	if (bs->allocs->count[NPU_PLACE_REGISTERED] == 0)
 		return NULL;
 	while (a != NULL &&
 	       (a->kind != NPU_PLACE_REGISTERED || a->device != dev ||
 		registered_start(a) >= va + bytes || registered_start(a) + a->asked <= va))
-		a = a->next;
+		a = LIST_NEXT(a, link);
 	return a;
 }
 
@@ -274,13 +222,12 @@ static drvError_t check_register(struct bsim *bs, uint64_t src, uint64_t size, u
 	struct allocation *other;
 
 	if (src == 0 || size == 0 || src + size < src)
-		return bsim_fail(DRV_ERROR_INVALID_VALUE,
-				 REGISTER ": src 0x%" PRIx64 ", size %" PRIu64 "; both are needed",
-				 src, size);
+		return bsim_invalid(REGISTER ": src 0x%" PRIx64 ", size %" PRIu64
+					     "; both are needed",
+				    src, size);
 	if (type != HOST_MEM_MAP_DEV && type != HOST_SVM_MAP_DEV &&
 	    type != HOST_MEM_MAP_DEV_PCIE_TH && type != HOST_MEM_MAP_DMA)
-		return bsim_fail(
-			DRV_ERROR_NOT_SUPPORT,
+		return bsim_unsupported(
 			REGISTER
 			": type %u; memory (0), SVM memory (1), PCIe (3) and DMA (5) are modelled",
 			type);
@@ -289,9 +236,8 @@ static drvError_t check_register(struct bsim *bs, uint64_t src, uint64_t size, u
 	p = place_at(bs, src);
 	if (p.kind != NPU_PLACE_PAGEABLE && p.kind != NPU_PLACE_PINNED &&
 	    !(p.kind == NPU_PLACE_MAPPED && p.owner == NPU_OWNER_HOST))
-		return bsim_fail(DRV_ERROR_INVALID_VALUE,
-				 REGISTER ": src %s; memory of the host can be registered",
-				 place_text_locked(bs, src));
+		return bsim_invalid(REGISTER ": src %s; memory of the host can be registered",
+				    place_text_locked(bs, src));
 	other = find_registered(bs, src, size, dev);
 	if (other != NULL)
 		return bsim_fail(DRV_ERROR_BUSY,
@@ -303,67 +249,49 @@ static drvError_t check_register(struct bsim *bs, uint64_t src, uint64_t size, u
 	return DRV_ERROR_NONE;
 }
 
-static drvError_t register_locked(struct bsim *bs, uint64_t src, uint64_t size, uint32_t flag,
-				  uint32_t dev, void **dst)
+BSIM_OPEN_CALL(halHostRegister, SIM_CALL_ALLOC, (void *, src), (uint64_t, size), (uint32_t, flag),
+	       (uint32_t, dev), (void **, dst))
 {
 	struct pool_kind kind = { .use = NPU_PLACE_REGISTERED,
 				  .memory = SIM_NODE_HOST,
 				  .page_lg2 = 12,
 				  .mem_type = MEM_DDR_TYPE };
-	uint64_t lead = src % 4096;
+	uint64_t lead = (uintptr_t)src % 4096;
+	bool dma = (flag & 0xffff) == HOST_MEM_MAP_DMA;
 	struct allocation *a;
-	drvError_t result = check_register(bs, src, size, flag & 0xffff, dev);
+	drvError_t result = check_register(c->bs, (uintptr_t)src, size, flag & 0xffff, dev);
 
-	if (result == DRV_ERROR_NONE && dst == NULL && (flag & 0xffff) != HOST_MEM_MAP_DMA)
-		result = bsim_null(REGISTER, "dst");
+	c->page_lg2 = 12;
+	c->pages = (size + 4095) / 4096;
 	if (result != DRV_ERROR_NONE)
 		return result;
-	a = allocation_new(bs, REGISTER, &kind, (lead + size + 4095) / 4096 * 4096, &result);
+	if (dst == NULL && !dma)
+		return bsim_null(REGISTER, "dst");
+	a = allocation_new(c->bs, REGISTER, &kind, (lead + size + 4095) / 4096 * 4096, &result);
 	if (a == NULL)
 		return result;
 	a->asked = size;
 	a->device = dev;
-	a->host_va = src - lead;
+	a->host_va = (uintptr_t)src - lead;
 	a->opened_offset = lead;
-	if (dst != NULL && (flag & 0xffff) != HOST_MEM_MAP_DMA)
+	if (dst != NULL && !dma)
 		*dst = (void *)(uintptr_t)(a->va + lead);
 	return DRV_ERROR_NONE;
 }
 
-drvError_t bsim_halHostRegister(struct npu_driver *self, void *src, uint64_t size, uint32_t flag,
-				uint32_t dev, void **dst)
-{
-	struct bsim_call c = bsim_begin_open(self, SIM_CALL_ALLOC, REGISTER);
-
-	if (c.result == DRV_ERROR_NONE)
-		c.result = register_locked(c.bs, (uintptr_t)src, size, flag, dev, dst);
-	c.page_lg2 = 12;
-	c.pages = (size + 4095) / 4096;
-	return bsim_end(&c);
-}
-
-static drvError_t unregister_locked(struct bsim *bs, uint64_t src, uint32_t dev)
+BSIM_OPEN_CALL(halHostUnregister, SIM_CALL_FREE, (void *, src), (uint32_t, dev))
 {
 	const char *call = "halHostUnregister";
-	struct allocation *a = find_registered(bs, src, 1, dev);
+	uint64_t va = (uintptr_t)src;
+	struct allocation *a = find_registered(c->bs, va, 1, dev);
 
-	if (a == NULL || registered_start(a) != src)
-		return bsim_fail(DRV_ERROR_INVALID_VALUE,
-				 "%s: src 0x%" PRIx64
-				 " is not the start of memory that is registered for device %u",
-				 call, src, dev);
-	allocation_end(bs, a);
+	c->page_lg2 = 12;
+	if (a == NULL || registered_start(a) != va)
+		return bsim_invalid("%s: src 0x%" PRIx64
+				    " is not the start of memory that is registered for device %u",
+				    call, va, dev);
+	allocation_end(c->bs, a);
 	return DRV_ERROR_NONE;
-}
-
-drvError_t bsim_halHostUnregister(struct npu_driver *self, void *src, uint32_t dev)
-{
-	struct bsim_call c = bsim_begin_open(self, SIM_CALL_FREE, "halHostUnregister");
-
-	if (c.result == DRV_ERROR_NONE)
-		c.result = unregister_locked(c.bs, (uintptr_t)src, dev);
-	c.page_lg2 = 12;
-	return bsim_end(&c);
 }
 
 drvError_t bsim_halHostUnregisterEx(struct npu_driver *self, void *src, uint32_t dev, uint32_t flag)

@@ -35,13 +35,13 @@ static void say(const struct report *r, const char *format, ...)
  * load at train.c:96, 3.250 ms ..." */
 static const char *made_text(const struct report *r, const struct bsim_made *made)
 {
-	static __thread char text[384];
 	char *by = npu_stack_words(made->stack);
+	const char *text;
 
 	if (by == NULL)
 		npu_text_add(&by, "driver call %" PRIu64, made->number);
-	snprintf(text, sizeof(text), "by %.300s, %.3f ms of simulated time ago",
-		 by != NULL ? by : "?", (double)(r->now_ps - made->ps) / (double)SIM_PS_PER_MS);
+	text = npu_text("by %.300s, %.3f ms of simulated time ago", by != NULL ? by : "?",
+			(double)(r->now_ps - made->ps) / (double)SIM_PS_PER_MS);
 	free(by);
 	return text;
 }
@@ -119,7 +119,8 @@ static void say_allocations(const struct report *r, const struct bsim *bs, bool 
 		[NPU_PLACE_REGISTERED] = "registered host range",
 	};
 
-	for (const struct allocation *a = bs->allocs->all; full && a != NULL; a = a->next)
+	for (const struct allocation *a = LIST_FIRST(&bs->allocs->all); full && a != NULL;
+	     a = LIST_NEXT(a, link))
 		say(r, "  %s 0x%" PRIx64 ", %s, %s, %s", names[a->kind], a->va,
 		    npu_size_text(a->asked), bsim_memory_text(a->memory), made_text(r, &a->made));
 	for (unsigned kind = 0; kind < sizeof(names) / sizeof(names[0]); kind++)
@@ -187,7 +188,8 @@ static void say_who_holds(const struct bsim *bs, unsigned memory)
 	TAILQ_FOREACH(h, &bs->handles->live, link)
 	if (h->space == memory && h->made.stack != 0)
 		add_holding(&holders, h->made.stack, h->bytes);
-	for (const struct allocation *a = bs->allocs->all; a != NULL; a = a->next)
+	for (const struct allocation *a = LIST_FIRST(&bs->allocs->all); a != NULL;
+	     a = LIST_NEXT(a, link))
 		if (a->kind == NPU_PLACE_DEVICE && a->memory == memory && a->made.stack != 0 &&
 		    (a->block != NULL || a->page_lg2 == 12)) /* else: the one that is refused */
 			add_holding(&holders, a->made.stack, a->bytes);

@@ -67,20 +67,9 @@ static struct mapping *new_mapping(struct mapping_table *t)
 
 /* ---- map: the checks ---- */
 
-/* Where the addresses end that [va, +size) may use: reservations that adjoin are one to CUDA. */
-static uint64_t reserved_end(struct bsim *bs, const struct range *r, uint64_t va, uint64_t size)
-{
-	uint64_t end = r->va + r->bytes;
-
-	while (bs->cuda != NULL && size > end - va &&
-	       (r = window_reservation(bs->window, end)) != NULL)
-		end = r->va + r->bytes;
-	return end;
-}
-
 static drvError_t check_address(struct bsim *bs, uint64_t va, uint64_t size, struct range **out)
 {
-	struct range *r = window_reservation(bs->window, va);
+	struct range *r = window_reservation(bs->window, va), *next = r;
 	uint64_t end;
 
 	if (r == NULL)
@@ -94,7 +83,10 @@ static drvError_t check_address(struct bsim *bs, uint64_t va, uint64_t size, str
 		return bsim_fail(contract_code(bs, CONTRACT_MAP_UNALIGNED_SIZE, MAP),
 				 MAP ": size %s is not a multiple of 2 MiB, the granularity",
 				 npu_size_text(size));
-	end = reserved_end(bs, r, va, size);
+	end = r->va + r->bytes;
+	if (bs->cuda != NULL) /* reservations that adjoin are one to CUDA */
+		while (size > end - va && (next = window_reservation(bs->window, end)) != NULL)
+			end = next->va + next->bytes;
 	if (size > end - va)
 		return bsim_fail(DRV_ERROR_PARA_ERROR,
 				 MAP ": [0x%" PRIx64
@@ -113,8 +105,8 @@ static drvError_t check_free(struct bsim *bs, uint64_t va, uint64_t size, const 
 	if (r->kind == RANGE_RESERVATION && r->bound >= 0 && (unsigned)r->bound != h->space)
 		return bsim_fail(DRV_ERROR_PARA_ERROR,
 				 MAP ": handle %p is of %s, but the reservation at 0x%" PRIx64
-				     " was bound to %s by its first mapping, "
-				     "until it is freed; reserve another range for %s",
+				     " was bound to %s by its first mapping, until it is freed; "
+				     "reserve another range for %s",
 				 (const void *)h, bsim_memory_text(h->space), r->va,
 				 bsim_memory_text((unsigned)r->bound), bsim_memory_text(h->space));
 	if (window_slots_clear(bs->window, va, size, &in_the_way))
@@ -144,12 +136,11 @@ static drvError_t check_pages(struct bsim *bs, uint64_t va, uint64_t size, const
 			      const struct drv_mem_handle *h)
 {
 	if (r->page_lg2 != 21)
-		return bsim_fail(
-			DRV_ERROR_PARA_ERROR,
-			MAP ": the reservation at 0x%" PRIx64
-			    " was made for %s: below 2 MiB its pages are of 4 KiB, and handle %p's "
-			    "are of 2 MiB; reserve 2 MiB or more",
-			r->va, npu_size_text(r->asked), (const void *)h);
+		return bsim_fail(DRV_ERROR_PARA_ERROR,
+				 MAP ": the reservation at 0x%" PRIx64
+				     " was made for %s: below 2 MiB its pages are of 4 KiB, and "
+				     "handle %p's are of 2 MiB; reserve 2 MiB or more",
+				 r->va, npu_size_text(r->asked), (const void *)h);
 	if (handle_is_giant(h) && (va % WINDOW_GIB != 0 || size % WINDOW_GIB != 0))
 		return bsim_fail(DRV_ERROR_PARA_ERROR,
 				 MAP ": handle %p has 1 GiB pages: ptr and size must be multiples "
@@ -233,8 +224,8 @@ static void note_page_type(const struct range *r, const struct drv_mem_handle *h
 	told = true;
 	npu_log(NPU_LOG_INFO,
 		MAP ": the reservation at 0x%" PRIx64
-		    " was made with flags %u, and handle %p has page type %u: "
-		    "documented is that they agree (rule R7); no driver looks",
+		    " was made with flags %u, and handle %p has page type %u: documented is that "
+		    "they agree (rule R7); no driver looks",
 		r->va, r->asked_page, (const void *)h, h->pg_type);
 }
 
@@ -248,16 +239,11 @@ static drvError_t map_locked(struct bsim *bs, uint64_t va, uint64_t size, drv_me
 	if (result != DRV_ERROR_NONE)
 		return result;
 	if (bs->cuda != NULL && size != h->bytes)
-		return bsim_fail(DRV_ERROR_NOT_SUPPORT,
-				 MAP ": size is %s and handle %p has %s; a handle is mapped whole",
-				 npu_size_text(size), (const void *)h, npu_size_text(h->bytes));
-	result = check_address(bs, va, size, &r);
-	if (result == DRV_ERROR_NONE)
-		result = check_free(bs, va, size, r, h);
-	if (result == DRV_ERROR_NONE)
-		result = check_size(bs, size, h);
-	if (result == DRV_ERROR_NONE)
-		result = check_pages(bs, va, size, r, h);
+		return bsim_unsupported(
+			MAP ": size is %s and handle %p has %s; a handle is mapped whole",
+			npu_size_text(size), (const void *)h, npu_size_text(h->bytes));
+	result = check_address(bs, va, size, &r) ?: check_free(bs, va, size, r, h)
+		 ?: check_size(bs, size, h) ?: check_pages(bs, va, size, r, h);
 	if (result != DRV_ERROR_NONE)
 		return result;
 	note_page_type(r, h);
@@ -310,9 +296,8 @@ drvError_t bsim_halMemMapNoAccess(struct npu_driver *self, void *ptr, size_t siz
 {
 	if (bsim_of(self)->cuda != NULL)
 		return map(self, ptr, size, offset, handle, flag, false);
-	return bsim_fail(DRV_ERROR_NOT_SUPPORT,
-			 "halMemMapNoAccess: this driver has no such function; halMemMap gives "
-			 "access to the owner alone");
+	return bsim_unsupported("halMemMapNoAccess: this driver has no such function; halMemMap "
+				"gives access to the owner alone");
 }
 
 /* ---- unmap ---- */
@@ -357,8 +342,10 @@ unsigned mapping_end_device(struct bsim *bs, unsigned device)
 	return ended;
 }
 
-static drvError_t unmap_locked(struct bsim *bs, uint64_t va, struct bsim_call *c)
+BSIM_OPEN_CALL(halMemUnmap, SIM_CALL_UNMAP, (void *, ptr))
 {
+	struct bsim *bs = c->bs;
+	uint64_t va = (uintptr_t)ptr;
 	const char *call = "halMemUnmap";
 	struct mapping *m = window_mapping(bs->window, va);
 
@@ -381,26 +368,20 @@ static drvError_t unmap_locked(struct bsim *bs, uint64_t va, struct bsim_call *c
 	return DRV_ERROR_NONE;
 }
 
-drvError_t bsim_halMemUnmap(struct npu_driver *self, void *ptr)
-{
-	struct bsim_call c = bsim_begin_open(self, SIM_CALL_UNMAP, "halMemUnmap");
-
-	if (c.result == DRV_ERROR_NONE)
-		c.result = unmap_locked(c.bs, (uintptr_t)ptr, &c);
-	return bsim_end(&c);
-}
-
 /* ---- the handle of a mapping ---- */
 
-static drvError_t retain_locked(struct bsim *bs, drv_mem_handle_t **out, uint64_t va)
+BSIM_CALL(halMemRetainAllocationHandle, SIM_CALL_QUERY, (drv_mem_handle_t **, handle),
+	  (void *, ptr))
 {
+	struct bsim *bs = c->bs;
+	uint64_t va = (uintptr_t)ptr;
 	const char *call = "halMemRetainAllocationHandle";
 	struct range *r;
 	struct mapping *m;
 	drvError_t result;
 
-	if (out == NULL || va == 0)
-		return bsim_null(call, out == NULL ? "handle" : "ptr");
+	if (handle == NULL || va == 0)
+		return bsim_null(call, handle == NULL ? "handle" : "ptr");
 	result = bsim_require_open_locked(bs, call);
 	if (result != DRV_ERROR_NONE)
 		return result;
@@ -416,16 +397,6 @@ static drvError_t retain_locked(struct bsim *bs, drv_mem_handle_t **out, uint64_
 				 "%s: ptr must be the start of a live mapping: 0x%" PRIx64 " is %s",
 				 call, va, place_text_locked(bs, va));
 	m->handle->ref++;
-	*out = m->handle;
+	*handle = m->handle;
 	return DRV_ERROR_NONE;
-}
-
-drvError_t bsim_halMemRetainAllocationHandle(struct npu_driver *self, drv_mem_handle_t **handle,
-					     void *ptr)
-{
-	struct bsim_call c = bsim_begin(self, SIM_CALL_QUERY);
-
-	if (c.result == DRV_ERROR_NONE)
-		c.result = retain_locked(c.bs, handle, (uintptr_t)ptr);
-	return bsim_end(&c);
 }

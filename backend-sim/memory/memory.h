@@ -206,7 +206,7 @@ struct allocation {
 	struct range *range;
 	struct node_block *block; /* of its own; NULL where its pages are its heap's */
 	uint64_t opened_offset;   /* OPENED, REGISTERED: what was handed out is va + this */
-	struct allocation *next, **link;
+	LIST_ENTRY(allocation) link;
 	struct bsim_made made;
 	/* Freed, and there for entries alone that were sent before driver call gone_number: how
 	 * many of them are not done. */
@@ -219,7 +219,7 @@ struct allocation {
 struct pool {
 	struct pool_kind kind;
 	struct range *range;
-	struct pool *next, **link;
+	TAILQ_ENTRY(pool) link;
 	unsigned pages, used, lowest_free; /* no free page lies below */
 	uint64_t *bits;
 	struct allocation **owner;  /* by page */
@@ -236,11 +236,11 @@ struct gone_range {
 };
 
 struct alloc_table {
-	struct allocation *all;  /* the newest first */
-	struct allocation *held; /* freed, see gone.c; not counted */
+	LIST_HEAD(, allocation) all;  /* the newest first */
+	LIST_HEAD(, allocation) held; /* freed, see gone.c; not counted */
 	struct gone_range gone[ALLOC_GONE_MAX];
-	uint64_t gone_count; /* ever */
-	struct pool *pools;  /* in the order of their making */
+	uint64_t gone_count;      /* ever */
+	TAILQ_HEAD(, pool) pools; /* in the order of their making */
 	uint64_t count[NPU_PLACE_KIND_COUNT], bytes[NPU_PLACE_KIND_COUNT];
 };
 
@@ -359,7 +359,7 @@ void window_drop(struct bsim *bs, struct range *range);
 /* The record of a range that is in no granule any more. */
 void window_retire(struct window *w, struct range *r);
 
-/* What lies in the way at va, in words, for a message; a static buffer a thread. */
+/* What lies in the way at va, in words, for a message (npu_text()). */
 const char *window_occupant(const struct window *w, uint64_t va);
 
 /* ---- host-space.c: the address space of this process ---- */
@@ -372,13 +372,24 @@ void window_host_give(uint64_t va, uint64_t bytes);
 void window_host_keep(uint64_t va, uint64_t bytes);
 /* Makes [va, va + bytes), all inside the window or a NoUC range, inaccessible for the CPU again. */
 void window_close_to_cpu(uint64_t va, uint64_t bytes);
-/* What of this process lies there, in words; a static buffer a thread. */
+/* What of this process lies there, in words (npu_text()). */
 const char *window_host_occupant(uint64_t va, uint64_t bytes);
 /* True if `pieces` more parts of the window may be mapped for the CPU. The kernel limits how many
  * maps a process has, and its C library needs some, too: the last eighth is left to the program. */
 bool host_maps_left(uint64_t pieces);
-/* Why memory could not be mapped for the CPU; a static buffer a thread. */
+/* Why memory could not be mapped for the CPU (npu_text()). */
 const char *host_map_problem(int error);
+
+/* A sanitizer's leak checker looks for pointers in the heap only: tables that lie elsewhere and
+ * hold the only pointers to things are shown to it, and hidden before they go. Not there otherwise.
+ */
+extern void __lsan_register_root_region(const void *start, size_t bytes) __attribute__((weak));
+extern void __lsan_unregister_root_region(const void *start, size_t bytes) __attribute__((weak));
+#define LEAKS_LOOK(register, start, bytes)                             \
+	do {                                                           \
+		if (__lsan_##register##_root_region != NULL)           \
+			__lsan_##register##_root_region(start, bytes); \
+	} while (0)
 
 /* ---- handle.c: physical handles. A handle is never believed: its address is looked up first, so
  * that a stale, foreign or made-up one gets its code. The record of a freed handle is kept until
@@ -440,12 +451,10 @@ void pool_end_empty(struct bsim *bs, unsigned memory);
 void allocation_end(struct bsim *bs, struct allocation *a);
 /* The same at once. */
 void allocation_finish(struct bsim *bs, struct allocation *a);
-/* Out of its list, and first in another. */
-void allocation_move(struct allocation *a, struct allocation **list);
 
-/* The frame and offset behind a 4 KiB page allocation's first page. */
 /* NPUSIM_POISON: fills a device's new frames, as far as the host has room for them. */
 void block_poison(struct bsim *bs, const struct node_block *block);
+/* The block that has the page at va. */
 const struct node_block *allocation_frame(const struct allocation *a, uint64_t va);
 
 /* ---- gone.c: host memory that was given back ---- */
@@ -455,8 +464,7 @@ const struct node_block *allocation_frame(const struct allocation *a, uint64_t v
 bool gone_hold_locked(struct bsim *bs, struct allocation *a);
 /* An entry that driver call `sent` sent does not use [va, va + bytes) any more. */
 void gone_release_locked(struct bsim *bs, uint64_t va, uint64_t bytes, uint64_t sent);
-/* Which call gave memory at va back, as far as it is remembered: a static buffer a thread. NULL:
- * none. */
+/* Which call gave memory at va back, as far as it is remembered (npu_text()). NULL: none. */
 const char *gone_text_locked(const struct bsim *bs, uint64_t va);
 
 /* ---- fault.c ---- */

@@ -13,11 +13,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static uint32_t page_of_owner(uint32_t owner)
-{
-	return owner == NPU_OWNER_NONE ? 0 : owner == NPU_OWNER_HOST ? 1u << 12 : 1u << 21;
-}
-
 static struct npu_place place_in_reservation(const struct bsim *bs, const struct range *r,
 					     uint64_t va)
 {
@@ -44,7 +39,9 @@ static struct npu_place place_in_reservation(const struct bsim *bs, const struct
 		place.handle_word = m->handle->word;
 		place.number = m->made.number;
 	}
-	place.page_bytes = page_of_owner(place.owner);
+	place.page_bytes = place.owner == NPU_OWNER_NONE   ? 0
+			   : place.owner == NPU_OWNER_HOST ? 1u << 12
+							   : 1u << 21;
 	return place;
 }
 
@@ -100,36 +97,31 @@ const char *place_text_locked(struct bsim *bs, uint64_t va)
 		[NPU_PLACE_OPENED] = "the memory opened by its name",
 		[NPU_PLACE_REGISTERED] = "registered host memory",
 	};
-	static __thread char text[400];
 	struct npu_place p = place_at(bs, va);
 	const char *gone = p.kind == NPU_PLACE_FREE ? gone_text_locked(bs, va) : NULL;
-	char into[64] = " is", where[64] = "", of[40] = "";
+	const char *into = " is", *where = "", *of = "";
 
 	if (p.base != 0 && va != p.base)
-		snprintf(into, sizeof(into), ", %s into", npu_size_text(va - p.base));
+		into = npu_text(", %s into", npu_size_text(va - p.base));
 	if (p.base != 0)
-		snprintf(where, sizeof(where), " at 0x%" PRIx64 ", %s", p.base,
-			 npu_size_text(p.bytes));
+		where = npu_text(" at 0x%" PRIx64 ", %s", p.base, npu_size_text(p.bytes));
 	if (p.kind == NPU_PLACE_RESERVED)
-		snprintf(of, sizeof(of), ", with nothing mapped here");
+		of = ", with nothing mapped here";
 	else if (npu_place_is_translated(&p))
-		snprintf(of, sizeof(of), ", %s%s", p.owner == NPU_OWNER_HOST ? "memory of " : "",
-			 bsim_memory_text(place_memory(&p)));
-	snprintf(text, sizeof(text), "0x%" PRIx64 "%s %s%s%s%s%s", va, into, names[p.kind], where,
-		 of, gone != NULL ? ": " : "", gone != NULL ? gone : "");
-	return text;
+		of = npu_text(", %s%s", p.owner == NPU_OWNER_HOST ? "memory of " : "",
+			      bsim_memory_text(place_memory(&p)));
+	return npu_text("0x%" PRIx64 "%s %s%s%s%s%s", va, into, names[p.kind], where, of,
+			gone != NULL ? ": " : "", gone != NULL ? gone : "");
 }
 
 /* ---- for the runtime ---- */
 
-drvError_t bsim_npusimPlace(struct npu_driver *self, uint64_t va, struct npu_place *out)
+BSIM_QUESTION(npusimPlace, (uint64_t, va), (struct npu_place *, out))
 {
-	struct bsim *bs = bsim_of(self);
 	struct mapping *next = NULL;
 
 	if (out == NULL)
 		return bsim_null("npusimPlace", "out");
-	pthread_mutex_lock(&bs->lock);
 	*out = place_at(bs, va);
 	if (out->kind == NPU_PLACE_RESERVED) {
 		uint64_t slot = va & ~(WINDOW_SLOT - 1), end = out->base + out->bytes;
@@ -137,21 +129,20 @@ drvError_t bsim_npusimPlace(struct npu_driver *self, uint64_t va, struct npu_pla
 		window_slots_clear(bs->window, slot, end - slot, &next);
 		out->next_mapped = next != NULL ? next->va : end;
 	}
-	pthread_mutex_unlock(&bs->lock);
 	return DRV_ERROR_NONE;
 }
 
-static drvError_t range_locked(struct bsim *bs, uint64_t va, DVdeviceptr *base, size_t *size)
+BSIM_OPEN_CALL(halMemGetAddressRange, SIM_CALL_QUERY, (DVdeviceptr, ptr), (DVdeviceptr *, base),
+	       (size_t *, size))
 {
 	const char *call = "halMemGetAddressRange";
-	struct npu_place p = place_at(bs, va);
+	struct npu_place p = place_at(c->bs, ptr);
 
 	if (base == NULL && size == NULL)
-		return bsim_fail(DRV_ERROR_INVALID_VALUE, "%s: base and size are both NULL", call);
+		return bsim_invalid("%s: base and size are both NULL", call);
 	if (!npu_place_is_translated(&p))
-		return bsim_fail(DRV_ERROR_INVALID_VALUE,
-				 "%s: no memory of a device or mapping at %s", call,
-				 place_text_locked(bs, va));
+		return bsim_invalid("%s: no memory of a device or mapping at %s", call,
+				    place_text_locked(c->bs, ptr));
 	if (base != NULL)
 		*base = p.base;
 	if (size != NULL)
@@ -159,70 +150,37 @@ static drvError_t range_locked(struct bsim *bs, uint64_t va, DVdeviceptr *base, 
 	return DRV_ERROR_NONE;
 }
 
-drvError_t bsim_halMemGetAddressRange(struct npu_driver *self, DVdeviceptr ptr, DVdeviceptr *base,
-				      size_t *size)
-{
-	struct bsim_call c = bsim_begin_open(self, SIM_CALL_QUERY, "halMemGetAddressRange");
-
-	if (c.result == DRV_ERROR_NONE)
-		c.result = range_locked(c.bs, ptr, base, size);
-	return bsim_end(&c);
-}
-
 /* Side and device of a reservation are those of the first mapping, also when it is gone. */
-static drvError_t attribute_locked(struct bsim *bs, uint64_t va, struct DVattribute *out)
+BSIM_CALL(drvMemGetAttribute, SIM_CALL_QUERY, (DVdeviceptr, va), (struct DVattribute *, attr))
 {
 	static const uint32_t types[NPU_PLACE_KIND_COUNT] = {
 		[NPU_PLACE_PAGEABLE] = DV_MEM_USER_MALLOC,
 		[NPU_PLACE_REGISTERED] = DV_MEM_USER_REGISTER,
 	};
-	struct npu_place p = place_at(bs, va);
+	struct npu_place p = place_at(c->bs, va);
 	bool device = p.owner < BSIM_DEVICE_MAX;
 
+	if (attr == NULL)
+		return bsim_null("drvMemGetAttribute", "attr");
 	if (p.kind == NPU_PLACE_FREE)
 		return bsim_fail(DRV_ERROR_NOT_EXIST, "drvMemGetAttribute: %s",
-				 place_text_locked(bs, va));
+				 place_text_locked(c->bs, va));
 	if (p.kind == NPU_PLACE_RESERVED && p.owner == NPU_OWNER_NONE)
 		return bsim_fail(DRV_ERROR_INVALID_HANDLE,
 				 "drvMemGetAttribute: nothing has ever been mapped in this "
 				 "reservation: %s",
-				 place_text_locked(bs, va));
-	*out = (struct DVattribute){ .memType = types[p.kind] != 0 ? types[p.kind]
-						: device           ? DV_MEM_LOCK_DEV
-								   : DV_MEM_LOCK_HOST,
-				     .devId = device ? p.owner : 0,
-				     .pageSize = p.page_bytes };
+				 place_text_locked(c->bs, va));
+	*attr = (struct DVattribute){ .memType = types[p.kind] != 0 ? types[p.kind]
+						 : device           ? DV_MEM_LOCK_DEV
+								    : DV_MEM_LOCK_HOST,
+				      .devId = device ? p.owner : 0,
+				      .pageSize = p.page_bytes };
 	return DRV_ERROR_NONE;
-}
-
-drvError_t bsim_drvMemGetAttribute(struct npu_driver *self, DVdeviceptr va,
-				   struct DVattribute *attr)
-{
-	struct bsim_call c = bsim_begin(self, SIM_CALL_QUERY);
-
-	if (c.result == DRV_ERROR_NONE)
-		c.result = attr == NULL ? bsim_null("drvMemGetAttribute", "attr")
-					: attribute_locked(c.bs, va, attr);
-	return bsim_end(&c);
 }
 
 /* ---- where the bytes are, by the page table ---- */
 
 #define PHYSICAL "npusimPhysical"
-
-static drvError_t check_physical(struct bsim *bs, uint32_t dev, const uint64_t *pa,
-				 const uint64_t *bytes)
-{
-	if (pa == NULL || bytes == NULL)
-		return bsim_fail(DRV_ERROR_INVALID_VALUE, PHYSICAL ": %s is NULL",
-				 pa == NULL ? "pa" : "bytes");
-	if (*bytes == 0)
-		return bsim_fail(DRV_ERROR_INVALID_VALUE,
-				 PHYSICAL ": *bytes is 0; it must say how many are of interest");
-	if (!bsim_require_device_locked(bs, PHYSICAL, dev))
-		return DRV_ERROR_PARA_ERROR;
-	return DRV_ERROR_NONE;
-}
 
 /* A leaf of the device's own memory. */
 static bool walk(uint32_t dev, uint64_t va, struct pt_leaf *out)
@@ -237,11 +195,18 @@ static uint64_t rest_of_leaf(const struct pt_leaf *leaf)
 	return page - (leaf->pa & (page - 1));
 }
 
-static drvError_t physical_locked(uint32_t dev, uint64_t va, uint64_t *pa, uint64_t *bytes)
+BSIM_QUESTION(npusimPhysical, (uint32_t, dev), (uint64_t, va), (uint64_t *, pa),
+	      (uint64_t *, bytes))
 {
 	struct pt_leaf leaf, next;
 	uint64_t run;
 
+	if (pa == NULL || bytes == NULL)
+		return bsim_null(PHYSICAL, pa == NULL ? "pa" : "bytes");
+	if (*bytes == 0)
+		return bsim_invalid(PHYSICAL ": *bytes is 0; it must say how many are of interest");
+	if (!bsim_require_device_locked(bs, PHYSICAL, dev))
+		return DRV_ERROR_PARA_ERROR;
 	if (!walk(dev, va, &leaf))
 		return bsim_fail(DRV_ERROR_IOCRL_FAIL,
 				 PHYSICAL ": no memory of device %u is mapped at 0x%" PRIx64, dev,
@@ -252,18 +217,4 @@ static drvError_t physical_locked(uint32_t dev, uint64_t va, uint64_t *pa, uint6
 	*pa = SIM_PA_OFFSET(leaf.pa);
 	*bytes = run < *bytes ? run : *bytes;
 	return DRV_ERROR_NONE;
-}
-
-drvError_t bsim_npusimPhysical(struct npu_driver *self, uint32_t dev, uint64_t va, uint64_t *pa,
-			       uint64_t *bytes)
-{
-	struct bsim *bs = bsim_of(self);
-	drvError_t result;
-
-	pthread_mutex_lock(&bs->lock);
-	result = check_physical(bs, dev, pa, bytes);
-	if (result == DRV_ERROR_NONE)
-		result = physical_locked(dev, va, pa, bytes);
-	pthread_mutex_unlock(&bs->lock);
-	return result;
 }

@@ -25,18 +25,16 @@ static uint64_t next_power_of_two(uint64_t value)
 static drvError_t check_arguments(void **ptr, size_t size, size_t alignment, uint64_t flag)
 {
 	if (ptr == NULL || size == 0)
-		return bsim_fail(DRV_ERROR_INVALID_VALUE,
-				 CALL ": %s; a place for the address and a size above 0 are needed",
-				 ptr == NULL ? "ptr is NULL" : "size is 0");
+		return bsim_invalid(CALL
+				    ": %s; a place for the address and a size above 0 are needed",
+				    ptr == NULL ? "ptr is NULL" : "size is 0");
 	if (alignment != 0)
-		return bsim_fail(DRV_ERROR_INVALID_VALUE,
-				 CALL ": alignment is %zu; it is reserved and must be 0",
-				 alignment);
+		return bsim_invalid(CALL ": alignment is %zu; it is reserved and must be 0",
+				    alignment);
 	if ((flag & PAGE_TYPE_BITS) >= MEM_MAX_PAGE_TYPE)
-		return bsim_fail(DRV_ERROR_INVALID_VALUE,
-				 CALL ": flag 0x%" PRIx64 " asks for page type %" PRIu64
-				      "; known are 0 (normal), 1 (huge) and 2 (giant)",
-				 flag, flag & PAGE_TYPE_BITS);
+		return bsim_invalid(CALL ": flag 0x%" PRIx64 " asks for page type %" PRIu64
+					 "; known are 0 (normal), 1 (huge) and 2 (giant)",
+				    flag, flag & PAGE_TYPE_BITS);
 	return DRV_ERROR_NONE;
 }
 
@@ -48,25 +46,14 @@ static drvError_t check_hint(struct bsim *bs, uint64_t hint, uint64_t size)
 					     : WINDOW_SLOT;
 
 	if (hint % need != 0)
-		return bsim_fail(DRV_ERROR_INVALID_VALUE,
-				 CALL
-				 ": addr 0x%" PRIx64
-				 " is not a multiple of %s, which %s need; documented is 1 GiB",
-				 hint, npu_size_text(need), npu_size_text(size));
+		return bsim_invalid(CALL
+				    ": addr 0x%" PRIx64
+				    " is not a multiple of %s, which %s need; documented is 1 GiB",
+				    hint, npu_size_text(need), npu_size_text(size));
 	if (hint % WINDOW_GIB != 0 && contract_docs_apply(bs, CONTRACT_HINT_NOT_1G_ALIGNED, CALL))
 		return bsim_fail(contract_code(bs, CONTRACT_HINT_NOT_1G_ALIGNED, CALL),
 				 CALL ": addr 0x%" PRIx64 " is not a multiple of 1 GiB", hint);
 	return DRV_ERROR_NONE;
-}
-
-static struct range *reserve_first_fit(struct bsim *bs, uint64_t bytes, bool huge)
-{
-	uint64_t va;
-
-	if (bytes <= WINDOW_LARGE)
-		return window_cut(bs, bytes, huge);
-	va = window_find_heaps(bs->window, WINDOW_NORMAL, bytes / WINDOW_GIB);
-	return va == 0 ? NULL : window_add(bs, RANGE_RESERVATION, va, bytes);
 }
 
 static drvError_t reserve_at(struct bsim *bs, uint64_t hint, uint64_t bytes, bool huge,
@@ -111,7 +98,13 @@ static drvError_t reserve_in_window(struct bsim *bs, uint64_t size, uint64_t hin
 				 npu_size_text(size), npu_size_text(WINDOW_RESERVE_MAX));
 	if (hint != 0)
 		return reserve_at(bs, hint, bytes, huge, out);
-	*out = reserve_first_fit(bs, bytes, huge);
+	if (bytes <= WINDOW_LARGE) {
+		*out = window_cut(bs, bytes, huge);
+	} else {
+		uint64_t va = window_find_heaps(bs->window, WINDOW_NORMAL, bytes / WINDOW_GIB);
+
+		*out = va == 0 ? NULL : window_add(bs, RANGE_RESERVATION, va, bytes);
+	}
 	if (*out != NULL)
 		return DRV_ERROR_NONE;
 	return bsim_fail(DRV_ERROR_OUT_OF_MEMORY,
@@ -130,16 +123,13 @@ static drvError_t check_nouc(struct bsim *bs, uint64_t size, uint64_t va)
 			CALL ": ranges outside the window (NoUC) are for the 910C; this is a %s",
 			bs->profile.soc_name);
 	if (va == 0)
-		return bsim_fail(DRV_ERROR_NOT_SUPPORT,
-				 CALL ": a range outside the window (NoUC) needs an address; "
-				      "documented are 40 TiB to 224 TiB");
+		return bsim_unsupported(CALL ": a range outside the window (NoUC) needs an "
+					     "address; documented are 40 TiB to 224 TiB");
 	if (size % WINDOW_GIB != 0 || va % WINDOW_GIB != 0)
-		return bsim_fail(DRV_ERROR_INVALID_VALUE,
-				 CALL
-				 ": a range outside the window (NoUC) must be of whole GiB: %s "
-				 "is 0x%" PRIx64,
-				 size % WINDOW_GIB != 0 ? "size" : "addr",
-				 size % WINDOW_GIB != 0 ? size : va);
+		return bsim_invalid(CALL ": a range outside the window (NoUC) must be of whole "
+					 "GiB: %s is 0x%" PRIx64,
+				    size % WINDOW_GIB != 0 ? "size" : "addr",
+				    size % WINDOW_GIB != 0 ? size : va);
 	if (size > WINDOW_NOUC_MAX)
 		return bsim_fail(
 			DRV_ERROR_OUT_OF_MEMORY,
@@ -181,10 +171,10 @@ static drvError_t reserve_locked(struct bsim *bs, void **ptr, uint64_t size, uin
 	if (flag & MEM_RSV_TYPE_REMOTE_MAP) {
 		result = reserve_nouc(bs, size, hint, &r);
 	} else if (flag & MEM_RSV_TYPE_DEVICE_SHARE && hint == 0) {
-		result = bsim_fail(DRV_ERROR_NOT_SUPPORT,
-				   CALL ": flag 0x%" PRIx64
-					" (the same address on every device) needs an address",
-				   flag);
+		result = bsim_unsupported(CALL
+					  ": flag 0x%" PRIx64
+					  " (the same address on every device) needs an address",
+					  flag);
 	} else {
 		result = reserve_in_window(bs, size, hint, &r);
 	}
@@ -198,25 +188,26 @@ static drvError_t reserve_locked(struct bsim *bs, void **ptr, uint64_t size, uin
 	return DRV_ERROR_NONE;
 }
 
-drvError_t bsim_halMemAddressReserve(struct npu_driver *self, void **ptr, size_t size,
-				     size_t alignment, void *addr, uint64_t flag)
+BSIM_CALL(halMemAddressReserve, SIM_CALL_RESERVE, (void **, ptr), (size_t, size),
+	  (size_t, alignment), (void *, addr), (uint64_t, flag))
 {
-	struct bsim_call c = bsim_begin(self, SIM_CALL_RESERVE);
-	const struct dialect *cuda = c.bs->cuda;
+	const struct dialect *cuda = c->bs->cuda;
+	uint64_t hint = (uintptr_t)addr;
+	drvError_t result =
+		cuda == NULL ? check_arguments(ptr, size, alignment, flag) : DRV_ERROR_NONE;
 
-	if (c.result == DRV_ERROR_NONE && cuda == NULL)
-		c.result = check_arguments(ptr, size, alignment, flag);
-	if (c.result == DRV_ERROR_NONE)
-		c.result = bsim_require_open_locked(c.bs, CALL);
-	if (c.result == DRV_ERROR_NONE)
-		c.result = cuda != NULL ? cuda->reserve(c.bs, ptr, size, alignment, (uintptr_t)addr)
-					: reserve_locked(c.bs, ptr, size, (uintptr_t)addr, flag);
-	c.pages = (size + WINDOW_SLOT - 1) / WINDOW_SLOT;
-	return bsim_end(&c);
+	c->pages = (size + WINDOW_SLOT - 1) / WINDOW_SLOT;
+	result = result ?: bsim_require_open_locked(c->bs, CALL);
+	if (result != DRV_ERROR_NONE)
+		return result;
+	return cuda != NULL ? cuda->reserve(c->bs, ptr, size, alignment, hint)
+			    : reserve_locked(c->bs, ptr, size, hint, flag);
 }
 
-static drvError_t free_addresses_locked(struct bsim *bs, uint64_t va, uint64_t *out_pages)
+BSIM_CALL(halMemAddressFree, SIM_CALL_ADDRESS_FREE, (void *, ptr))
 {
+	struct bsim *bs = c->bs;
+	uint64_t va = (uintptr_t)ptr;
 	const char *call = "halMemAddressFree";
 	struct mapping *below;
 	struct range *r;
@@ -229,15 +220,13 @@ static drvError_t free_addresses_locked(struct bsim *bs, uint64_t va, uint64_t *
 		return result;
 	r = window_reservation(bs->window, va);
 	if (r == NULL)
-		return bsim_fail(DRV_ERROR_INVALID_VALUE,
-				 "%s: ptr 0x%" PRIx64 " is not the start of a reservation: %s",
-				 call, va, place_text_locked(bs, va));
+		return bsim_invalid("%s: ptr 0x%" PRIx64 " is not the start of a reservation: %s",
+				    call, va, place_text_locked(bs, va));
 	if (r->va != va)
-		return bsim_fail(DRV_ERROR_INVALID_VALUE,
-				 "%s: ptr 0x%" PRIx64 " lies %s into the reservation at 0x%" PRIx64
-				 ", %s; free that",
-				 call, va, npu_size_text(va - r->va), r->va,
-				 npu_size_text(r->bytes));
+		return bsim_invalid("%s: ptr 0x%" PRIx64
+				    " lies %s into the reservation at 0x%" PRIx64 ", %s; free that",
+				    call, va, npu_size_text(va - r->va), r->va,
+				    npu_size_text(r->bytes));
 	if (r->own + r->imported > 0)
 		return bsim_fail(DRV_ERROR_BUSY,
 				 "%s: the reservation at 0x%" PRIx64
@@ -248,19 +237,10 @@ static drvError_t free_addresses_locked(struct bsim *bs, uint64_t va, uint64_t *
 				 "%s: into the reservation at 0x%" PRIx64
 				 " reaches the mapping at 0x%" PRIx64 ", %s; unmap it first",
 				 call, va, below->va, npu_size_text(mapping_bytes(below)));
-	*out_pages = r->bytes / WINDOW_SLOT;
+	c->pages = r->bytes / WINDOW_SLOT;
 	bs->window->reserved_bytes -= r->bytes;
 	bs->window->reservation_count--;
 	bs->window->nouc_count -= r->kind == RANGE_NOUC;
 	window_drop(bs, r);
 	return DRV_ERROR_NONE;
-}
-
-drvError_t bsim_halMemAddressFree(struct npu_driver *self, void *ptr)
-{
-	struct bsim_call c = bsim_begin(self, SIM_CALL_ADDRESS_FREE);
-
-	if (c.result == DRV_ERROR_NONE)
-		c.result = free_addresses_locked(c.bs, (uintptr_t)ptr, &c.pages);
-	return bsim_end(&c);
 }

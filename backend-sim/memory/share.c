@@ -41,14 +41,13 @@ static drvError_t check_export(const char *call, const void *handle, int type, b
 			       uint64_t flags, const void *out)
 {
 	if (handle == NULL || out == NULL)
-		return bsim_fail(DRV_ERROR_INVALID_VALUE, "%s: %s is NULL", call,
-				 handle == NULL ? "handle" : "the place for the result");
+		return bsim_invalid("%s: %s is NULL", call,
+				    handle == NULL ? "handle" : "the place for the result");
 	if (flags != 0 ||
 	    !(type == MEM_HANDLE_TYPE_NONE || (fabric_too && type == MEM_HANDLE_TYPE_FABRIC)))
-		return bsim_fail(DRV_ERROR_NOT_SUPPORT,
-				 "%s: type %d with flags 0x%" PRIx64
-				 " is not supported; type must be 0%s, flags 0",
-				 call, type, flags, fabric_too ? " or 1 (fabric)" : "");
+		return bsim_unsupported("%s: type %d with flags 0x%" PRIx64
+					" is not supported; type must be 0%s, flags 0",
+					call, type, flags, fabric_too ? " or 1 (fabric)" : "");
 	return DRV_ERROR_NONE;
 }
 
@@ -61,11 +60,10 @@ static drvError_t export_locked(struct bsim *bs, const char *call, drv_mem_handl
 	if (result != DRV_ERROR_NONE)
 		return result;
 	if (h->imported)
-		return bsim_fail(
-			DRV_ERROR_PARA_ERROR,
-			"%s: handle %p was imported (share %u); only the process that made "
-			"the memory can export it",
-			call, (void *)handle, h->share_id);
+		return bsim_fail(DRV_ERROR_PARA_ERROR,
+				 "%s: handle %p was imported (share %u); only the process that "
+				 "made the memory can export it",
+				 call, (void *)handle, h->share_id);
 	if (h->exported)
 		return bsim_fail(
 			DRV_ERROR_PARA_ERROR,
@@ -80,45 +78,39 @@ static drvError_t export_locked(struct bsim *bs, const char *call, drv_mem_handl
 	return DRV_ERROR_NONE;
 }
 
-drvError_t bsim_halMemExportToShareableHandle(struct npu_driver *self, drv_mem_handle_t *handle,
-					      drv_mem_handle_type type, uint64_t flags,
-					      uint64_t *shareable)
+BSIM_CALL(halMemExportToShareableHandle, SIM_CALL_EXPORT, (drv_mem_handle_t *, handle),
+	  (drv_mem_handle_type, type), (uint64_t, flags), (uint64_t *, shareable))
 {
 	const char *call = "halMemExportToShareableHandle";
-	struct bsim_call c = bsim_begin(self, SIM_CALL_EXPORT);
 	uint32_t device, share_id;
+	drvError_t result = check_export(call, handle, (int)type, false, flags, shareable)
+				    ?: export_locked(c->bs, call, handle, &device, &share_id);
 
-	if (c.result == DRV_ERROR_NONE)
-		c.result = check_export(call, handle, (int)type, false, flags, shareable);
-	if (c.result == DRV_ERROR_NONE)
-		c.result = export_locked(c.bs, call, handle, &device, &share_id);
-	if (c.result == DRV_ERROR_NONE)
+	if (result == DRV_ERROR_NONE)
 		*shareable = share_value(device, share_id);
-	return bsim_end(&c);
+	return result;
 }
 
-drvError_t bsim_halMemExportToShareableHandleV2(struct npu_driver *self, drv_mem_handle_t *handle,
-						drv_mem_handle_type type, uint64_t flags,
-						struct MemShareHandle *shareable)
+BSIM_CALL(halMemExportToShareableHandleV2, SIM_CALL_EXPORT, (drv_mem_handle_t *, handle),
+	  (drv_mem_handle_type, type), (uint64_t, flags), (struct MemShareHandle *, shareable))
 {
 	const char *call = "halMemExportToShareableHandleV2";
-	struct bsim_call c = bsim_begin(self, SIM_CALL_EXPORT);
-	bool posix = c.bs->cuda != NULL && type == MEM_HANDLE_TYPE_POSIX;
+	bool posix = c->bs->cuda != NULL && type == MEM_HANDLE_TYPE_POSIX;
 	struct share_block block = { .handle_type = (uint32_t)type };
 	int fd = -1;
+	drvError_t result = check_export(call, handle, posix ? MEM_HANDLE_TYPE_NONE : (int)type,
+					 true, flags, shareable);
 
-	if (c.result == DRV_ERROR_NONE)
-		c.result = check_export(call, handle, posix ? MEM_HANDLE_TYPE_NONE : (int)type,
-					true, flags, shareable);
-	if (c.result == DRV_ERROR_NONE)
-		c.result = posix ? c.bs->cuda->export_fd(c.bs, call, handle, &fd)
-				 : export_locked(c.bs, call, handle, &block.devid, &block.share_id);
-	if (c.result == DRV_ERROR_NONE) {
-		block.sdid = block.phy_devid = block.devid;
-		memset(shareable, 0, sizeof(*shareable));
-		memcpy(shareable, posix ? (void *)&fd : &block, posix ? sizeof(fd) : sizeof(block));
-	}
-	return bsim_end(&c);
+	if (result != DRV_ERROR_NONE)
+		return result;
+	result = posix ? c->bs->cuda->export_fd(c->bs, call, handle, &fd)
+		       : export_locked(c->bs, call, handle, &block.devid, &block.share_id);
+	if (result != DRV_ERROR_NONE)
+		return result;
+	block.sdid = block.phy_devid = block.devid;
+	memset(shareable, 0, sizeof(*shareable));
+	memcpy(shareable, posix ? (void *)&fd : &block, posix ? sizeof(fd) : sizeof(block));
+	return DRV_ERROR_NONE;
 }
 
 /* ---- import ---- */
@@ -136,10 +128,9 @@ static drvError_t check_own_export(struct bsim *bs, uint32_t share_id, uint32_t 
 				share_id);
 	else if (contract_docs_apply(bs, CONTRACT_IMPORT_SAME_PROCESS, IMPORT))
 		npu_message_set(IMPORT
-				": share %u was exported by this very process; the documents "
-				"allow imports by other processes alone (the driver takes "
-				"host memory, and imports on another device: "
-				"NPUSIM_CONTRACT=driver)",
+				": share %u was exported by this very process; the documents allow "
+				"imports by other processes alone (the driver takes host memory, "
+				"and imports on another device: NPUSIM_CONTRACT=driver)",
 				share_id);
 	else
 		return DRV_ERROR_NONE;
@@ -181,9 +172,8 @@ static drvError_t import_locked(struct bsim *bs, uint64_t shareable, uint32_t de
 	if (result != DRV_ERROR_NONE)
 		return result;
 	if (dev >= bs->devices) {
-		npu_message_set(IMPORT ": dev is %u; this server has devices 0 to %u", dev,
-				bs->devices - 1);
-		return dev >= DEVICE_ID_LIMIT ? DRV_ERROR_INVALID_VALUE : DRV_ERROR_INVALID_DEVICE;
+		result = bsim_no_device(bs, IMPORT, "dev", dev);
+		return dev >= DEVICE_ID_LIMIT ? DRV_ERROR_INVALID_VALUE : result;
 	}
 	result = bsim_pass(IMPORT, node_share_info(bs->node, share_id, &info));
 	if (result == DRV_ERROR_NONE && shareable != share_value(info.device, share_id))
@@ -192,8 +182,7 @@ static drvError_t import_locked(struct bsim *bs, uint64_t shareable, uint32_t de
 			IMPORT ": 0x%" PRIx64
 			       " is not what was exported: share %u is of device %u, 0x%" PRIx64,
 			shareable, share_id, info.device, share_value(info.device, share_id));
-	if (result == DRV_ERROR_NONE)
-		result = check_own_export(bs, share_id, dev, &info);
+	result = result ?: check_own_export(bs, share_id, dev, &info);
 	if (result != DRV_ERROR_NONE)
 		return result;
 	h = handle_find_import(bs, share_id, info.memory == SIM_NODE_HOST ? SIM_NODE_HOST : dev);
@@ -204,23 +193,15 @@ static drvError_t import_locked(struct bsim *bs, uint64_t shareable, uint32_t de
 	return DRV_ERROR_NONE;
 }
 
-static drvError_t import(struct npu_driver *self, uint64_t shareable, uint32_t dev,
-			 drv_mem_handle_t **handle)
+BSIM_CALL(halMemImportFromShareableHandle, SIM_CALL_IMPORT, (uint64_t, shareable), (uint32_t, dev),
+	  (drv_mem_handle_t **, handle))
 {
-	struct bsim_call c = bsim_begin(self, SIM_CALL_IMPORT);
+	drvError_t result = handle == NULL ? bsim_null(IMPORT, "handle")
+					   : import_locked(c->bs, shareable, dev, handle);
 
-	if (c.result == DRV_ERROR_NONE)
-		c.result = handle == NULL ? bsim_null(IMPORT, "handle")
-					  : import_locked(c.bs, shareable, dev, handle);
-	if (c.result == DRV_ERROR_NONE)
-		c.pages = (*handle)->block->frames;
-	return bsim_end(&c);
-}
-
-drvError_t bsim_halMemImportFromShareableHandle(struct npu_driver *self, uint64_t shareable,
-						uint32_t dev, drv_mem_handle_t **handle)
-{
-	return import(self, shareable, dev, handle);
+	if (result == DRV_ERROR_NONE)
+		c->pages = (*handle)->block->frames;
+	return result;
 }
 
 /* The memory says where it is. */
@@ -270,7 +251,8 @@ drvError_t bsim_halMemImportFromShareableHandleV2(struct npu_driver *self, drv_m
 		return import_posix(self, shareable, handle);
 	if (!read_block("halMemImportFromShareableHandleV2", (int)type, shareable, &block))
 		return DRV_ERROR_INVALID_VALUE;
-	return import(self, share_value(block.devid, block.share_id), dev, handle);
+	return bsim_halMemImportFromShareableHandle(self, share_value(block.devid, block.share_id),
+						    dev, handle);
 }
 
 drvError_t bsim_halMemTransShareableHandle(struct npu_driver *self, drv_mem_handle_type type,
@@ -282,8 +264,8 @@ drvError_t bsim_halMemTransShareableHandle(struct npu_driver *self, drv_mem_hand
 
 	(void)self;
 	if (server == NULL || shareable == NULL)
-		return bsim_fail(DRV_ERROR_INVALID_VALUE, "%s: %s is NULL", call,
-				 server == NULL ? "server" : "shareable");
+		return bsim_invalid("%s: %s is NULL", call,
+				    server == NULL ? "server" : "shareable");
 	if (!read_block(call, (int)type, share, &block))
 		return DRV_ERROR_INVALID_VALUE;
 	*server = 0; /* the node is one server */
@@ -293,86 +275,71 @@ drvError_t bsim_halMemTransShareableHandle(struct npu_driver *self, drv_mem_hand
 
 /* ---- who may import ---- */
 
-drvError_t bsim_halMemSetPidToShareableHandle(struct npu_driver *self, uint64_t shareable, int *pid,
-					      uint32_t pid_num)
+BSIM_OPEN_CALL(halMemSetPidToShareableHandle, SIM_CALL_EXPORT, (uint64_t, shareable), (int *, pid),
+	       (uint32_t, pid_num))
 {
 	const char *call = "halMemSetPidToShareableHandle";
-	struct bsim_call c = bsim_begin_open(self, SIM_CALL_EXPORT, call);
 
-	if (c.result == DRV_ERROR_NONE && (pid == NULL || pid_num == 0 || pid_num > PID_COUNT_MAX))
-		c.result = bsim_fail(DRV_ERROR_INVALID_VALUE,
-				     "%s: %u process ids at %p; 1 to %u are taken", call, pid_num,
-				     (void *)pid, PID_COUNT_MAX);
-	if (c.result == DRV_ERROR_NONE)
-		c.result = bsim_pass(
-			call, node_share_allow(c.bs->node, SHARE_ID(shareable), pid, pid_num));
-	return bsim_end(&c);
+	if (pid == NULL || pid_num == 0 || pid_num > PID_COUNT_MAX)
+		return bsim_invalid("%s: %u process ids at %p; 1 to %u are taken", call, pid_num,
+				    (void *)pid, PID_COUNT_MAX);
+	return bsim_pass(call, node_share_allow(c->bs->node, SHARE_ID(shareable), pid, pid_num));
 }
 
 static drvError_t check_attribute(const char *call, int type, const void *attr)
 {
 	if (type != SHR_HANDLE_ATTR_NO_WLIST_IN_SERVER || attr == NULL)
-		return bsim_fail(DRV_ERROR_INVALID_VALUE,
-				 "%s: type is %d; only 0 (no whitelist) is known", call, type);
+		return bsim_invalid("%s: type is %d; only 0 (no whitelist) is known", call, type);
 	return DRV_ERROR_NONE;
 }
 
-drvError_t bsim_halMemShareHandleSetAttribute(struct npu_driver *self, uint64_t shareable,
-					      enum ShareHandleAttrType type,
-					      struct ShareHandleAttr attr)
+BSIM_OPEN_CALL(halMemShareHandleSetAttribute, SIM_CALL_EXPORT, (uint64_t, shareable),
+	       (enum ShareHandleAttrType, type), (struct ShareHandleAttr, attr))
 {
 	const char *call = "halMemShareHandleSetAttribute";
-	struct bsim_call c = bsim_begin_open(self, SIM_CALL_EXPORT, call);
+	drvError_t result = check_attribute(call, (int)type, &attr);
 
-	if (c.result == DRV_ERROR_NONE)
-		c.result = check_attribute(call, (int)type, &attr);
-	if (c.result == DRV_ERROR_NONE && attr.enableFlag != SHR_HANDLE_NO_WLIST_ENABLE)
-		c.result = bsim_fail(
-			DRV_ERROR_INVALID_VALUE,
+	if (result != DRV_ERROR_NONE)
+		return result;
+	if (attr.enableFlag != SHR_HANDLE_NO_WLIST_ENABLE)
+		return bsim_invalid(
 			"%s: enableFlag is %u; the whitelist can be switched off (1), not on again",
 			call, attr.enableFlag);
-	if (c.result == DRV_ERROR_NONE)
-		c.result = bsim_pass(call, node_share_set_open(c.bs->node, SHARE_ID(shareable)));
-	return bsim_end(&c);
+	return bsim_pass(call, node_share_set_open(c->bs->node, SHARE_ID(shareable)));
 }
 
-drvError_t bsim_halMemShareHandleGetAttribute(struct npu_driver *self, uint64_t shareable,
-					      enum ShareHandleAttrType type,
-					      struct ShareHandleAttr *attr)
+BSIM_OPEN_CALL(halMemShareHandleGetAttribute, SIM_CALL_QUERY, (uint64_t, shareable),
+	       (enum ShareHandleAttrType, type), (struct ShareHandleAttr *, attr))
 {
 	const char *call = "halMemShareHandleGetAttribute";
-	struct bsim_call c = bsim_begin_open(self, SIM_CALL_QUERY, call);
 	bool open = false;
+	drvError_t result =
+		check_attribute(call, (int)type, attr)
+			?: bsim_pass(call,
+				     node_share_get_open(c->bs->node, SHARE_ID(shareable), &open));
 
-	if (c.result == DRV_ERROR_NONE)
-		c.result = check_attribute(call, (int)type, attr);
-	if (c.result == DRV_ERROR_NONE)
-		c.result = bsim_pass(call,
-				     node_share_get_open(c.bs->node, SHARE_ID(shareable), &open));
-	if (c.result == DRV_ERROR_NONE) {
-		memset(attr, 0, sizeof(*attr));
-		attr->enableFlag = open ? SHR_HANDLE_NO_WLIST_ENABLE : SHR_HANDLE_WLIST_ENABLE;
-	}
-	return bsim_end(&c);
+	if (result != DRV_ERROR_NONE)
+		return result;
+	memset(attr, 0, sizeof(*attr));
+	attr->enableFlag = open ? SHR_HANDLE_NO_WLIST_ENABLE : SHR_HANDLE_WLIST_ENABLE;
+	return DRV_ERROR_NONE;
 }
 
-drvError_t bsim_halMemShareHandleInfoGet(struct npu_driver *self, uint64_t shareable,
-					 struct ShareHandleGetInfo *info)
+BSIM_OPEN_CALL(halMemShareHandleInfoGet, SIM_CALL_QUERY, (uint64_t, shareable),
+	       (struct ShareHandleGetInfo *, info))
 {
 	const char *call = "halMemShareHandleInfoGet";
-	struct bsim_call c = bsim_begin_open(self, SIM_CALL_QUERY, call);
 	struct node_share_info found;
+	drvError_t result =
+		info == NULL ? bsim_null(call, "info")
+			     : bsim_pass(call,
+					 node_share_info(c->bs->node, SHARE_ID(shareable), &found));
 
-	if (c.result == DRV_ERROR_NONE && info == NULL)
-		c.result = bsim_fail(DRV_ERROR_INVALID_VALUE, "%s: info is NULL", call);
-	if (c.result == DRV_ERROR_NONE)
-		c.result =
-			bsim_pass(call, node_share_info(c.bs->node, SHARE_ID(shareable), &found));
-	if (c.result == DRV_ERROR_NONE) {
-		memset(info, 0, sizeof(*info));
-		info->phyDevid = found.memory == SIM_NODE_HOST ? BSIM_HOST_ID : found.device;
-	}
-	return bsim_end(&c);
+	if (result != DRV_ERROR_NONE)
+		return result;
+	memset(info, 0, sizeof(*info));
+	info->phyDevid = found.memory == SIM_NODE_HOST ? BSIM_HOST_ID : found.device;
+	return DRV_ERROR_NONE;
 }
 
 drvError_t bsim_npusimHolders(struct npu_driver *self, uint64_t shareable, const char *name,

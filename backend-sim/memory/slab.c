@@ -30,7 +30,7 @@ static void free_pool(struct pool *p)
 
 static struct pool *new_pool(struct bsim *bs, const char *call, const struct pool_kind *kind)
 {
-	struct pool *p = calloc(1, sizeof(*p)), **at = &bs->allocs->pools;
+	struct pool *p = calloc(1, sizeof(*p));
 
 	if (p == NULL)
 		return NULL;
@@ -51,10 +51,7 @@ static struct pool *new_pool(struct bsim *bs, const char *call, const struct poo
 	if (p->range == NULL)
 		goto fail;
 	p->range->pool = p;
-	while (*at != NULL)
-		at = &(*at)->next;
-	*at = p;
-	p->link = at;
+	TAILQ_INSERT_TAIL(&bs->allocs->pools, p, link);
 	return p;
 fail:
 	free_pool(p);
@@ -63,16 +60,9 @@ fail:
 
 static void end_pool(struct bsim *bs, struct pool *p)
 {
-	*p->link = p->next;
-	if (p->next != NULL)
-		p->next->link = p->link;
+	TAILQ_REMOVE(&bs->allocs->pools, p, link);
 	window_drop(bs, p->range);
 	free_pool(p);
-}
-
-static bool page_used(const uint64_t *bits, unsigned page)
-{
-	return bits[page / 64] >> (page % 64) & 1;
 }
 
 /* Where a run of `count` pages may start from `page` on: large host blocks at 2 MiB, and what fits
@@ -165,17 +155,6 @@ static uint64_t page_pa(const struct pool *p, unsigned page)
 		      (frame->extents[0].frame << NODE_FRAME_LG2) + (page % FRAME_PAGES << 12));
 }
 
-/* A page that was somebody's before reads as new memory again. */
-static void clean_page(struct bsim *bs, struct pool *p, unsigned page)
-{
-	uint64_t pa = page_pa(p, page);
-
-	if (bs->contents && (bs->poison != 0 || page_used(p->written, page)))
-		memset(node_memory(bs->node)->base[SIM_PA_NODE(pa)] + SIM_PA_OFFSET(pa), bs->poison,
-		       4096);
-	p->written[page / 64] |= UINT64_C(1) << (page % 64);
-}
-
 static bool map_pages(struct bsim *bs, struct pool *p, unsigned first, unsigned count)
 {
 	uint64_t va = p->range->va;
@@ -193,8 +172,15 @@ static bool map_pages(struct bsim *bs, struct pool *p, unsigned first, unsigned 
 			return false;
 		}
 	}
-	for (unsigned page = first; page < first + count; page++)
-		clean_page(bs, p, page);
+	/* A page that was somebody's before reads as new memory again. */
+	for (unsigned page = first; page < first + count; page++) {
+		uint64_t pa = page_pa(p, page), bit = UINT64_C(1) << (page % 64);
+
+		if (bs->contents && (bs->poison != 0 || (p->written[page / 64] & bit)))
+			memset(node_memory(bs->node)->base[SIM_PA_NODE(pa)] + SIM_PA_OFFSET(pa),
+			       bs->poison, 4096);
+		p->written[page / 64] |= bit;
+	}
 	return true;
 }
 
@@ -225,19 +211,15 @@ static drvError_t place_in_pool(struct bsim *bs, const char *call, const struct 
 	drvError_t result = DRV_ERROR_NONE;
 	struct pool *p;
 
-	for (p = bs->allocs->pools; p != NULL; p = p->next) {
-		if (!same_kind(&p->kind, kind))
-			continue;
-		first = find_pages(p, count);
-		if (first != p->pages)
+	for (p = TAILQ_FIRST(&bs->allocs->pools); p != NULL; p = TAILQ_NEXT(p, link))
+		if (same_kind(&p->kind, kind) && (first = find_pages(p, count)) != p->pages)
 			break;
-	}
 	if (p == NULL) {
-		p = new_pool(bs, call, kind);
 		first = 0;
+		p = new_pool(bs, call, kind);
+		if (p == NULL)
+			return DRV_ERROR_OUT_OF_MEMORY;
 	}
-	if (p == NULL)
-		return DRV_ERROR_OUT_OF_MEMORY;
 	if (has_frames(kind))
 		result = back_pages(bs, p, first, count);
 	if (result == DRV_ERROR_NONE) {
@@ -262,20 +244,6 @@ static drvError_t place_alone(struct bsim *bs, const char *call, const struct po
 	return DRV_ERROR_NONE;
 }
 
-void allocation_move(struct allocation *a, struct allocation **list)
-{
-	if (a->link != NULL) {
-		*a->link = a->next;
-		if (a->next != NULL)
-			a->next->link = a->link;
-	}
-	a->next = *list;
-	a->link = list;
-	if (a->next != NULL)
-		a->next->link = &a->next;
-	*list = a;
-}
-
 struct allocation *allocation_new(struct bsim *bs, const char *call, const struct pool_kind *kind,
 				  uint64_t bytes, drvError_t *out_error)
 {
@@ -297,7 +265,7 @@ struct allocation *allocation_new(struct bsim *bs, const char *call, const struc
 		return NULL;
 	}
 	a->made = bsim_made_locked(bs);
-	allocation_move(a, &bs->allocs->all);
+	LIST_INSERT_HEAD(&bs->allocs->all, a, link);
 	bs->allocs->count[a->kind]++;
 	bs->allocs->bytes[a->kind] += a->bytes;
 	fault_install();
@@ -307,7 +275,8 @@ struct allocation *allocation_new(struct bsim *bs, const char *call, const struc
 /* One empty heap of a kind is kept: the next allocation need not make it again. */
 static bool has_spare(const struct bsim *bs, const struct pool *empty)
 {
-	for (const struct pool *p = bs->allocs->pools; p != NULL; p = p->next)
+	for (const struct pool *p = TAILQ_FIRST(&bs->allocs->pools); p != NULL;
+	     p = TAILQ_NEXT(p, link))
 		if (p != empty && p->used == 0 && same_kind(&p->kind, &empty->kind))
 			return true;
 	return false;
@@ -317,8 +286,8 @@ void pool_end_empty(struct bsim *bs, unsigned memory)
 {
 	struct pool *next;
 
-	for (struct pool *p = bs->allocs->pools; p != NULL; p = next) {
-		next = p->next;
+	for (struct pool *p = TAILQ_FIRST(&bs->allocs->pools); p != NULL; p = next) {
+		next = TAILQ_NEXT(p, link);
 		if (p->used == 0 && p->kind.memory == memory)
 			end_pool(bs, p);
 	}
@@ -345,9 +314,7 @@ void allocation_drop(struct bsim *bs, struct allocation *a)
 		leave_pool(bs, a);
 	else
 		window_drop(bs, a->range);
-	*a->link = a->next;
-	if (a->next != NULL)
-		a->next->link = a->link;
+	LIST_REMOVE(a, link);
 	if (a->gone_number == 0) { /* else when it was freed */
 		bs->allocs->count[a->kind]--;
 		bs->allocs->bytes[a->kind] -= a->bytes;
@@ -365,26 +332,30 @@ const struct node_block *allocation_frame(const struct allocation *a, uint64_t v
 bool alloc_table_open(struct bsim *bs)
 {
 	bs->allocs = calloc(1, sizeof(*bs->allocs));
+	if (bs->allocs != NULL)
+		TAILQ_INIT(&bs->allocs->pools);
 	return bs->allocs != NULL;
 }
 
 void alloc_table_close(struct bsim *bs)
 {
-	if (bs->allocs == NULL)
+	struct alloc_table *t = bs->allocs;
+
+	if (t == NULL)
 		return;
 	/* Engines bring what they have begun to its end where its memory goes: the host's is last.
 	 */
-	for (struct allocation *a = bs->allocs->all, *next; a != NULL; a = next) {
-		next = a->next;
+	for (struct allocation *a = LIST_FIRST(&t->all), *next; a != NULL; a = next) {
+		next = LIST_NEXT(a, link);
 		if (a->memory != SIM_NODE_HOST)
 			allocation_finish(bs, a);
 	}
-	while (bs->allocs->all != NULL)
-		allocation_finish(bs, bs->allocs->all);
-	while (bs->allocs->held != NULL)
-		allocation_finish(bs, bs->allocs->held);
-	while (bs->allocs->pools != NULL)
-		end_pool(bs, bs->allocs->pools);
-	free(bs->allocs);
+	while (!LIST_EMPTY(&t->all))
+		allocation_finish(bs, LIST_FIRST(&t->all));
+	while (!LIST_EMPTY(&t->held))
+		allocation_finish(bs, LIST_FIRST(&t->held));
+	while (!TAILQ_EMPTY(&t->pools))
+		end_pool(bs, TAILQ_FIRST(&t->pools));
+	free(t);
 	bs->allocs = NULL;
 }

@@ -23,10 +23,7 @@
 #define LAYOUT_DEVICE_READ_ONLY 9
 #define LAYOUT_NORMAL           11
 
-/* The leak checker of a sanitizer looks for pointers in the heap only: the table of granules, which
- * holds the only pointers to the slots, is shown to it. Not there otherwise. */
-extern void __lsan_register_root_region(const void *start, size_t bytes) __attribute__((weak));
-extern void __lsan_unregister_root_region(const void *start, size_t bytes) __attribute__((weak));
+#define GRANULE_BYTES (WINDOW_GRANULES * sizeof(struct granule))
 
 /* ---- the window ---- */
 
@@ -142,32 +139,20 @@ static bool place_window(struct window *w, char **error)
 	} else if (npu_parse_window(text, &base, &bytes) && try_sizes(w, base, bytes)) {
 		return true;
 	}
-	if (asprintf(error,
+	npu_text_add(error,
 		     "NPUSIM_WINDOW=%s: no room for device addresses at 0x%" PRIx64
 		     " (%s): it must be a multiple of 1 GiB with 32 GiB "
 		     "or more of free addresses behind it, below 0x%" PRIx64
 		     "; a limit on address space (ulimit -v) must allow for it",
-		     text, base, strerror(errno), WINDOW_HOST_END) < 0)
-		*error = NULL;
+		     text, base, strerror(errno), WINDOW_HOST_END);
 	return false;
-}
-
-static bool make_room(struct window *w)
-{
-	w->leaves = 1;
-	while (w->leaves < w->bytes / WINDOW_GIB)
-		w->leaves *= 2;
-	w->room[0] = calloc(4 * w->leaves, sizeof(*w->room[0]));
-	w->room[1] = w->room[0] + 2 * w->leaves;
-	return w->room[0] != NULL;
 }
 
 bool window_open(struct bsim *bs, char **error)
 {
 	struct window *w = calloc(1, sizeof(*w));
-	void *granules =
-		mmap(NULL, WINDOW_GRANULES * sizeof(struct granule), PROT_READ | PROT_WRITE,
-		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	void *granules = mmap(NULL, GRANULE_BYTES, PROT_READ | PROT_WRITE,
+			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 	if (w == NULL || granules == MAP_FAILED) {
 		*error = strdup("no memory for the table of device addresses");
@@ -180,18 +165,21 @@ bool window_open(struct bsim *bs, char **error)
 		kept.base = w->base;
 		kept.bytes = w->bytes;
 		kept.mapped_base = w->mapped_base;
-		if (!make_room(w)) {
+		for (w->leaves = 1; w->leaves < w->bytes / WINDOW_GIB;)
+			w->leaves *= 2;
+		w->room[0] = calloc(4 * w->leaves, sizeof(*w->room[0]));
+		w->room[1] = w->room[0] + 2 * w->leaves;
+		if (w->room[0] == NULL) {
 			*error = strdup("no memory for the table of reservations");
 			goto fail;
 		}
 	}
 	bs->window = w;
-	if (__lsan_register_root_region != NULL)
-		__lsan_register_root_region(granules, WINDOW_GRANULES * sizeof(struct granule));
+	LEAKS_LOOK(register, granules, GRANULE_BYTES);
 	return true;
 fail:
 	if (granules != MAP_FAILED)
-		munmap(granules, WINDOW_GRANULES * sizeof(struct granule));
+		munmap(granules, GRANULE_BYTES);
 	free(w);
 	return false;
 }
@@ -223,17 +211,14 @@ void window_close(struct bsim *bs)
 	LIST_FOREACH(r, &w->reservations, link)
 	if (r->kind == RANGE_NOUC)
 		window_host_give(r->va, r->bytes);
-	if (bs->cuda == NULL) {
+	if (bs->cuda == NULL)
 		window_host_keep(w->mapped_base, w->end - w->mapped_base);
-	}
 	free_list(&w->reservations);
 	free_list(&w->slabs);
 	free_list(&w->heaps);
 	free_list(&w->unused);
-	if (__lsan_unregister_root_region != NULL)
-		__lsan_unregister_root_region(w->granules,
-					      WINDOW_GRANULES * sizeof(struct granule));
-	munmap(w->granules, WINDOW_GRANULES * sizeof(struct granule));
+	LEAKS_LOOK(unregister, w->granules, GRANULE_BYTES);
+	munmap(w->granules, GRANULE_BYTES);
 	free(w->room[0]);
 	free(w);
 }
@@ -569,24 +554,19 @@ struct range *window_add_nouc(struct bsim *bs, uint64_t va, uint64_t bytes)
 
 const char *window_occupant(const struct window *w, uint64_t va)
 {
-	static __thread char text[160];
-	struct range *r = window_peek(w, va);
+	const struct range *r = window_peek(w, va);
 
 	if (r != NULL && range_is_reservation(r))
-		snprintf(text, sizeof(text),
-			 "the reservation at 0x%" PRIx64 ", %s, of driver call %" PRIu64, r->va,
-			 npu_size_text(r->bytes), r->made.number);
-	else if (r != NULL)
-		snprintf(text, sizeof(text), "a heap of classic allocations at 0x%" PRIx64, r->va);
-	else if (w->granules[va >> 30].range != NULL)
-		snprintf(text, sizeof(text),
-			 "the heap at 0x%" PRIx64 ", which smaller reservations share",
-			 va & ~(WINDOW_GIB - 1));
-	else if (va < w->normal_base)
-		snprintf(text, sizeof(text),
-			 "the driver's own part of the window, [0x%" PRIx64 ", 0x%" PRIx64 ")",
-			 w->base, w->normal_base);
-	else
-		snprintf(text, sizeof(text), "nothing");
-	return text;
+		return npu_text("the reservation at 0x%" PRIx64 ", %s, of driver call %" PRIu64,
+				r->va, npu_size_text(r->bytes), r->made.number);
+	if (r != NULL)
+		return npu_text("a heap of classic allocations at 0x%" PRIx64, r->va);
+	if (w->granules[va >> 30].range != NULL)
+		return npu_text("the heap at 0x%" PRIx64 ", which smaller reservations share",
+				va & ~(WINDOW_GIB - 1));
+	if (va < w->normal_base)
+		return npu_text("the driver's own part of the window, [0x%" PRIx64 ", 0x%" PRIx64
+				")",
+				w->base, w->normal_base);
+	return "nothing";
 }

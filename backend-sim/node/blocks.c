@@ -47,15 +47,6 @@ void block_leave(struct node *node, uint32_t id)
 	block_release(node, id);
 }
 
-/* This process dropped its last view that was not imported. */
-static void drop_own(struct node *node, uint32_t id)
-{
-	uint32_t share = block_at(node, id).record->share;
-
-	if (share && grant_is_mine(node, &node->shares[share - 1].grant))
-		PUT(node->shares[share - 1].exporter_gone, 1);
-}
-
 void node_block_drop(struct node *node, struct node_block *block)
 {
 	struct view_count *count;
@@ -67,8 +58,13 @@ void node_block_drop(struct node *node, struct node_block *block)
 		return;
 	}
 	count = &node->views[block->id];
-	if (!block->imported && --count->own == 0 && count->views > 1)
-		drop_own(node, block->id);
+	if (!block->imported && --count->own == 0 && count->views > 1) {
+		/* What this process exported has only its own imports left here. */
+		uint32_t share = block_at(node, block->id).record->share;
+
+		if (share && grant_is_mine(node, &node->shares[share - 1].grant))
+			PUT(node->shares[share - 1].exporter_gone, 1);
+	}
 	if (--count->views == 0)
 		block_leave(node, block->id);
 	node_unlock(node);
@@ -92,8 +88,8 @@ drvError_t block_enter(struct node *node, const struct node_block *block, struct
 	if (error != DRV_ERROR_NONE || block_find(node, block->id, block->generation, out))
 		return error;
 	node_unlock(node);
-	npu_message_set("node %s: block %u is no block any more", node->name, block->id);
-	return DRV_ERROR_INVALID_HANDLE;
+	return node_fail(DRV_ERROR_INVALID_HANDLE, "node %s: block %u is no block any more",
+			 node->name, block->id);
 }
 
 struct node_block *block_view(struct node *node, uint32_t id, bool imported)
@@ -199,12 +195,10 @@ static void describe_holders(struct node *node, struct memory *m, char *out, siz
 	g_free(holdings);
 }
 
-static void memory_text(const struct node *node, unsigned memory, char out[96])
+static const char *memory_text(const struct node *node, unsigned memory)
 {
-	if (memory == SIM_NODE_HOST)
-		snprintf(out, 96, "the host's pool of node %s", node->name);
-	else
-		snprintf(out, 96, "device %u of node %s", memory, node->name);
+	return memory == SIM_NODE_HOST ? npu_text("the host's pool of node %s", node->name)
+				       : npu_text("device %u of node %s", memory, node->name);
 }
 
 /* Lock held; lets it go. */
@@ -213,11 +207,11 @@ static drvError_t no_room(struct node *node, struct memory *m, uint64_t frames, 
 	unsigned long long free_mib = m->state->free_frames * 2,
 			   total_mib = (uint64_t)m->usable * 2;
 	unsigned giants = m->state->free_giants;
-	char holders[1024], where[96];
+	char holders[1024];
+	const char *where = memory_text(node, m->index);
 
 	describe_holders(node, m, holders, sizeof(holders));
 	node_unlock(node);
-	memory_text(node, m->index, where);
 	if (giant)
 		npu_message_set("out of memory: %s: %llu pages of 1 GiB are asked for, and %u are "
 				"free (%llu MiB of %llu MiB are "
@@ -243,16 +237,14 @@ static inline bool fits(const struct memory *m, uint64_t frames, bool giant)
 static drvError_t check_request(const struct node *node, unsigned memory, uint64_t frames,
 				bool giant)
 {
-	if (memory >= SIM_NODE_MAX || !node->memory[memory]) {
-		npu_message_set("node %s has no memory %u: it has %u devices", node->name, memory,
-				node->shape.devices);
-		return DRV_ERROR_INVALID_DEVICE;
-	}
-	if (frames == 0 || (giant && frames % NODE_GIANT_FRAMES)) {
-		npu_message_set("node %s: %llu frames%s cannot be one block", node->name,
-				(unsigned long long)frames, giant ? " of 1 GiB pages" : "");
-		return DRV_ERROR_INVALID_VALUE;
-	}
+	if (memory >= SIM_NODE_MAX || !node->memory[memory])
+		return node_fail(DRV_ERROR_INVALID_DEVICE,
+				 "node %s has no memory %u: it has %u devices", node->name, memory,
+				 node->shape.devices);
+	if (frames == 0 || (giant && frames % NODE_GIANT_FRAMES))
+		return node_fail(DRV_ERROR_INVALID_VALUE,
+				 "node %s: %llu frames%s cannot be one block", node->name,
+				 (unsigned long long)frames, giant ? " of 1 GiB pages" : "");
 	return DRV_ERROR_NONE;
 }
 
@@ -323,21 +315,18 @@ drvError_t node_table_frame(struct node *node, unsigned memory, struct node_bloc
 	drvError_t error = check_request(node, memory, 1, false);
 	struct extent_chain chain;
 	struct memory *m;
-	char where[96];
 
-	if (error == DRV_ERROR_NONE)
-		error = node_enter(node);
+	error = error ?: node_enter(node);
 	if (error != DRV_ERROR_NONE)
 		return error;
 	m = node->memory[memory];
 	chain = frames_take_reserved(m);
 	if (!chain.count) {
 		node_unlock(node);
-		memory_text(node, memory, where);
-		npu_message_set("out of memory: %s: the part that is kept for page tables (%u "
-				"frames of 2 MiB) is full",
-				where, m->frames - m->usable);
-		return DRV_ERROR_OUT_OF_MEMORY;
+		return node_fail(DRV_ERROR_OUT_OF_MEMORY,
+				 "out of memory: %s: the part that is kept for page tables (%u "
+				 "frames of 2 MiB) is full",
+				 memory_text(node, memory), m->frames - m->usable);
 	}
 	*out = write_block(node, m, &chain, 1, false, "page tables");
 	node_unlock(node);

@@ -102,8 +102,7 @@ drvError_t node_fd_import(struct node *node, int fd, struct node_block **out)
 			PUT(node->control->fd_kept, node->control->fd_kept - 1);
 	} else {
 		npu_message_set("file descriptor %d stands for no memory of node %s: it is closed, "
-				"something else, or of "
-				"another node",
+				"something else, or of another node",
 				fd, node->name);
 		error = DRV_ERROR_FILE_OPS;
 	}

@@ -150,15 +150,13 @@ bool node_is_quiet(struct node *node)
 
 drvError_t node_enter(struct node *node)
 {
-	if (node_is_forked(node)) {
-		npu_message_set("node %s: this process was forked from process %d after that had "
-				"opened the devices, and "
-				"devices do not survive a fork; fork before the first call, or "
-				"start a new program (exec, "
-				"or multiprocessing with the spawn method)",
-				node->name, node->pid);
-		return DRV_ERROR_PROCESS_EXIT;
-	}
+	if (node_is_forked(node))
+		return node_fail(DRV_ERROR_PROCESS_EXIT,
+				 "node %s: this process was forked from process %d after that had "
+				 "opened the devices, and devices do not survive a fork; fork "
+				 "before the first call, or start a new program (exec, or "
+				 "multiprocessing with the spawn method)",
+				 node->name, node->pid);
 	node_lock(node);
 	if (__builtin_expect(member_anyone_died(node), false)) {
 		node_unlock(node);
@@ -169,6 +167,6 @@ drvError_t node_enter(struct node *node)
 	if (__builtin_expect(member_is_live(node, node->slot, node->generation), true))
 		return DRV_ERROR_NONE;
 	node_unlock(node);
-	npu_message_set("node %s: this process is no member any more", node->name);
-	return DRV_ERROR_PROCESS_EXIT;
+	return node_fail(DRV_ERROR_PROCESS_EXIT, "node %s: this process is no member any more",
+			 node->name);
 }

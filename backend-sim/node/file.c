@@ -59,12 +59,11 @@ int file_make(const char *name, uint64_t bytes, char **error)
 	/* Beyond this limit the kernel sends a signal that ends the program. */
 	if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
 	    limit.rlim_cur < bytes) {
-		*error = g_strdup_printf(
-			"%s: needs a file of %llu bytes in memory (only touched pages "
-			"cost), and this process "
-			"may make files of %llu bytes at most; raise the limit (ulimit "
-			"-f unlimited)",
-			name, (unsigned long long)bytes, (unsigned long long)limit.rlim_cur);
+		*error = g_strdup_printf("%s: needs a file of %llu bytes in memory (only touched "
+					 "pages cost), and this process may make files of %llu "
+					 "bytes at most; raise the limit (ulimit -f unlimited)",
+					 name, (unsigned long long)bytes,
+					 (unsigned long long)limit.rlim_cur);
 		return -1;
 	}
 	fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
@@ -133,11 +132,9 @@ void *file_map(const char *name, int fd, uint64_t bytes, void *at, char **error)
 	if (base != MAP_FAILED)
 		munlock(base, bytes);
 	if (base == MAP_FAILED || mprotect(base, bytes, PROT_READ | PROT_WRITE) != 0) {
-		*error = g_strdup_printf(
-			"%s: cannot map %llu bytes (only touched pages cost memory): "
-			"%s; is the address space "
-			"limited (ulimit -v)?",
-			name, (unsigned long long)bytes, strerror(errno));
+		*error = g_strdup_printf("%s: cannot map %llu bytes (only touched pages cost "
+					 "memory): %s; is the address space limited (ulimit -v)?",
+					 name, (unsigned long long)bytes, strerror(errno));
 		if (base != MAP_FAILED)
 			munmap(base, bytes);
 		return NULL;

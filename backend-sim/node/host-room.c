@@ -36,13 +36,6 @@ static uint64_t read_key(const char *path, const char *key)
 	return at ? g_ascii_strtoull(at + strlen(key), NULL, 10) : 0;
 }
 
-static uint64_t machine_room(void)
-{
-	uint64_t available = read_key("/proc/meminfo", "MemAvailable:");
-
-	return available ? (available + read_key("/proc/meminfo", "SwapFree:")) * 1024 : UINT64_MAX;
-}
-
 /* Where the kernel promises no more than it has (vm.overcommit_memory 2), a page beyond that is a
  * SIGBUS. */
 static uint64_t commit_room(void)
@@ -137,7 +130,8 @@ uint64_t node_host_room_bytes(void)
 	if (__atomic_load_n(&when, __ATOMIC_ACQUIRE) + FRESH_NS > ns &&
 	    __atomic_load_n(&when, __ATOMIC_RELAXED))
 		return __atomic_load_n(&room, __ATOMIC_RELAXED);
-	machine = machine_room();
+	machine = read_key("/proc/meminfo", "MemAvailable:");
+	machine = machine ? (machine + read_key("/proc/meminfo", "SwapFree:")) * 1024 : UINT64_MAX;
 	commit = commit_room();
 	group = control_group_room();
 	group = MIN(group, MIN(machine, commit));

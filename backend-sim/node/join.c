@@ -185,8 +185,8 @@ static enum attempt read_header(struct node *node, pid_t pid, char **error)
 		return ATTEMPT_GONE;
 	if (head->version != NODE_VERSION) {
 		*error = g_strdup_printf(
-			"node %s is run by another version of npusim (process %d); end "
-			"it with `npusim node --reset %s`, or choose another NPUSIM_NODE",
+			"node %s is run by another version of npusim (process %d); end it with "
+			"`npusim node --reset %s`, or choose another NPUSIM_NODE",
 			node->name, pid, node->name);
 		return ATTEMPT_REFUSED;
 	}
@@ -202,10 +202,9 @@ static enum attempt read_header(struct node *node, pid_t pid, char **error)
 	    own_file_is(&node->control_file, head->device, head->inode))
 		return ATTEMPT_MAPPED;
 	free(*error);
-	*error = g_strdup_printf(
-		"node %s: the control segment of process %d is damaged; end it with "
-		"`npusim node --reset %s`",
-		node->name, pid, node->name);
+	*error = g_strdup_printf("node %s: the control segment of process %d is damaged; end it "
+				 "with `npusim node --reset %s`",
+				 node->name, pid, node->name);
 	return ATTEMPT_REFUSED;
 }
 
@@ -249,11 +248,10 @@ static enum attempt open_memory(struct node *node, struct memory *m, char **erro
 	if (fd < 0 && !anyone_lives(node))
 		return ATTEMPT_GONE;
 	if (fd < 0) {
-		*error =
-			g_strdup_printf("node %s: its memories cannot be opened through any of its "
-					"processes (%s): did a program "
-					"close descriptors that it had not opened?",
-					node->name, strerror(errno));
+		*error = g_strdup_printf(
+			"node %s: its memories cannot be opened through any of its processes (%s): "
+			"did a program close descriptors that it had not opened?",
+			node->name, strerror(errno));
 		return ATTEMPT_REFUSED;
 	}
 	if (map_memory(node, m, fd, error))
@@ -533,8 +531,7 @@ int node_memory_fd(const struct node *node, unsigned memory)
 	m->file.fd = open_through_members(node, m);
 	if (m->file.fd < 0)
 		npu_message_set("node %s: this program has closed descriptors that npusim had "
-				"opened, and no other process "
-				"of the node has them any more",
+				"opened, and no other process of the node has them any more",
 				node->name);
 	return m->file.fd;
 }

@@ -96,11 +96,9 @@ bool config_check(struct node_config *config, char **error)
 	uint64_t frames = config->hbm_bytes / NODE_FRAME_BYTES;
 
 	if (!config->name || !node_name_is_valid(config->name))
-		*error = g_strdup_printf(
-			"NPUSIM_NODE is \"%s\": a node's name has 1 to %u characters, "
-			"letters, digits, '.', "
-			"'_' and '-'",
-			config->name ? config->name : "", NODE_NAME_MAX);
+		*error = g_strdup_printf("NPUSIM_NODE is \"%s\": a node's name has 1 to %u "
+					 "characters, letters, digits, '.', '_' and '-'",
+					 config->name ? config->name : "", NODE_NAME_MAX);
 	else if (config->devices < 1 || config->devices > 16)
 		*error = g_strdup_printf("node %s: %u devices asked for; 1 to 16 are possible",
 					 config->name, config->devices);

@@ -64,6 +64,9 @@ static inline void node_step(void)
 	} while (0)
 #define GET(place) __atomic_load_n(&(place), __ATOMIC_ACQUIRE)
 
+/* Sets the thread's message, and is the code. */
+#define node_fail(code, ...) (npu_message_set(__VA_ARGS__), (code))
+
 /* ---- the control segment ---- */
 
 enum member_state { MEMBER_FREE, MEMBER_LIVE };

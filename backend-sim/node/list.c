@@ -287,10 +287,9 @@ bool node_reset(const char *name, char **error)
 	*error = NULL;
 	victims = find_victims(name, error);
 	if (!victims->len && !*error)
-		*error = g_strdup_printf(
-			"no process of this user runs a node of the name %s; `npusim "
-			"node` lists those that run",
-			name);
+		*error = g_strdup_printf("no process of this user runs a node of the name %s; "
+					 "`npusim node` lists those that run",
+					 name);
 	for (unsigned i = 0; i < victims->len && !*error; i++)
 		if (g_array_index(victims, struct victim, i).pid == getpid())
 			*error = g_strdup_printf("node %s: this very process runs it", name);

@@ -57,8 +57,7 @@ static void warn_if_stopped(const struct node *node)
 	if (slot < NODE_MEMBERS && process_is_stopped(member->pid))
 		npu_log(NPU_LOG_WARN,
 			"node %s: process %d (%s) is stopped, and holds the node's lock: all "
-			"processes of the "
-			"node wait for it; continue it or end it",
+			"processes of the node wait for it; continue it or end it",
 			node->name, member->pid, member->command);
 }
 

@@ -226,10 +226,9 @@ static bool find_slot(struct node *node, char **error)
 	member_check_all(node);
 	if (find_free_slot(node))
 		return true;
-	*error = g_strdup_printf(
-		"node %s: %u processes use it already, which is the limit; end some of "
-		"them, or choose another NPUSIM_NODE",
-		node->name, NODE_MEMBERS - 1);
+	*error = g_strdup_printf("node %s: %u processes use it already, which is the limit; end "
+				 "some of them, or choose another NPUSIM_NODE",
+				 node->name, NODE_MEMBERS - 1);
 	return false;
 }
 

@@ -15,7 +15,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 /* include/linux/sched.h: set at the start of do_exit(), from where no thread returns to its
@@ -177,12 +176,4 @@ void process_wait(pid_t pid, int ms)
 	poll(&end, 1, ms);
 	if (end.fd >= 0)
 		close(end.fd);
-}
-
-int64_t clock_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * INT64_C(1000) + now.tv_nsec / 1000000;
 }

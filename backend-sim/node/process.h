@@ -11,6 +11,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "base/clock.h"
+
 struct process_stat {
 	char state;
 	uint32_t flags, threads;
@@ -35,6 +37,9 @@ bool process_is_gone(pid_t pid, uint64_t start_time, int fd, uint64_t device, ui
 void process_wait(pid_t pid, int ms);
 int process_open(pid_t pid); /* a pidfd, or -1 */
 /* Milliseconds of the clock that only goes on. */
-int64_t clock_ms(void);
+static inline int64_t clock_ms(void)
+{
+	return (int64_t)(clock_now_ns() / 1000000);
+}
 
 #endif

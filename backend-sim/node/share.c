@@ -24,10 +24,9 @@
 
 /* ---- what shares and names have in common ---- */
 
-/* For who finds nothing: whether others are there at all. A static buffer a thread. */
+/* For who finds nothing: whether others are there at all (npu_text()). */
 static const char *company_of(const struct node *node)
 {
-	static __thread char text[320];
 	char pid[40] = "", net[40] = "";
 	unsigned members = 0;
 
@@ -36,12 +35,10 @@ static const char *company_of(const struct node *node)
 	if (readlink("/proc/self/ns/pid", pid, sizeof(pid) - 1) < 0 ||
 	    readlink("/proc/self/ns/net", net, sizeof(net) - 1) < 0)
 		strcpy(pid, "no /proc");
-	snprintf(text, sizeof(text),
-		 "; the node has %u member%s in this pid and network namespace (%s, %s): a process "
-		 "in another container or namespace is on another node of that name, see "
-		 "npusim-node(1)",
-		 members, members == 1 ? "" : "s", pid, net);
-	return text;
+	return npu_text("; the node has %u member%s in this pid and network namespace (%s, %s): a "
+			"process in another container or namespace is on another node of that "
+			"name, see npusim-node(1)",
+			members, members == 1 ? "" : "s", pid, net);
 }
 
 static void write_grant(struct node *node, struct grant *grant, const struct node_block *block,
@@ -60,7 +57,6 @@ static void write_grant(struct node *node, struct grant *grant, const struct nod
 /* What is said of an import of the grant, `what` in words, if that is not allowed. */
 static drvError_t check_allowed(const struct node *node, const struct grant *grant,
 				const char *what)
-
 {
 	enum allow_answer answer = grant->open || grant_is_mine(node, grant)
 					   ? ALLOW_YES
@@ -69,70 +65,17 @@ static drvError_t check_allowed(const struct node *node, const struct grant *gra
 	if (answer == ALLOW_YES)
 		return DRV_ERROR_NONE;
 	if (answer == ALLOW_STALE)
-		npu_message_set(
-			"import of %s: pid %d was whitelisted before this process started, so "
-			"another process was meant "
-			"(the number has been used again); process %d must whitelist it now",
-			what, node->pid, grant->exporter_pid);
-	else
-		npu_message_set("import of %s: this process (pid %d) is not on the whitelist of "
-				"process %d, which exported it; that "
-				"process must add it (aclrtMemSetPidToShareableHandle, "
-				"aclrtIpcMemSetImportPid) or export with the "
-				"flag that disables the check",
-				what, node->pid, grant->exporter_pid);
-	return DRV_ERROR_IOCRL_FAIL;
-}
-
-/* Enters the node, and finds what `key` names: a grant of this process, whose importers are to be
- * changed. The lock is held only on success. */
-typedef drvError_t (*enter_own_fn)(struct node *node, const void *key, bool to_open,
-				   struct grant **out);
-
-static drvError_t allow(struct node *node, enter_own_fn enter, const void *key, const int *pids,
-			uint32_t count)
-{
-	drvError_t error = DRV_ERROR_NONE;
-	uint64_t *start_times = allow_start_times(pids, count, &error);
-
-	for (uint32_t i = 0; start_times && error == DRV_ERROR_NONE && i < count;
-	     i += ALLOW_BATCH) {
-		uint32_t batch = count - i < ALLOW_BATCH ? count - i : ALLOW_BATCH;
-		struct grant *grant;
-
-		error = enter(node, key, false, &grant);
-		if (error != DRV_ERROR_NONE)
-			break;
-		error = allow_add(node, &grant->allow, pids + i, start_times + i, batch);
-		node_unlock(node);
-	}
-	free(start_times);
-	return error;
-}
-
-static drvError_t set_open(struct node *node, enter_own_fn enter, const void *key)
-{
-	struct grant *grant;
-	drvError_t error = enter(node, key, true, &grant);
-
-	if (error != DRV_ERROR_NONE)
-		return error;
-	PUT(grant->open, 1);
-	node_unlock(node);
-	return DRV_ERROR_NONE;
-}
-
-/* The exporter has not yet chosen the other way. */
-static drvError_t check_order(const struct grant *grant, bool to_open, const char *what,
-			      const char *how)
-{
-	if (to_open ? !grant->allow : !grant->open)
-		return DRV_ERROR_NONE;
-	npu_message_set("%s: %s", what,
-			to_open ? "processes have been whitelisted, so the whitelist cannot be "
-				  "disabled any more"
-				: how);
-	return DRV_ERROR_OPER_NOT_PERMITTED;
+		return node_fail(DRV_ERROR_IOCRL_FAIL,
+				 "import of %s: pid %d was whitelisted before this process "
+				 "started, so another process was meant (the number has been used "
+				 "again); process %d must whitelist it now",
+				 what, node->pid, grant->exporter_pid);
+	return node_fail(
+		DRV_ERROR_IOCRL_FAIL,
+		"import of %s: this process (pid %d) is not on the whitelist of process %d, which "
+		"exported it; that process must add it (aclrtMemSetPidToShareableHandle, "
+		"aclrtIpcMemSetImportPid) or export with the flag that disables the check",
+		what, node->pid, grant->exporter_pid);
 }
 
 /* ---- shares ---- */
@@ -153,10 +96,10 @@ static drvError_t enter_share(struct node *node, uint32_t share_id, struct share
 		return DRV_ERROR_NONE;
 	}
 	node_unlock(node);
-	npu_message_set(
+	return node_fail(
+		DRV_ERROR_INVALID_HANDLE,
 		"node %s has no share %u: it was never exported here, or its memory is freed%s",
 		node->name, share_id, company_of(node));
-	return DRV_ERROR_INVALID_HANDLE;
 }
 
 /* A free index; indexes go round, in a table that stays at most half full, so that an id does not
@@ -195,9 +138,8 @@ drvError_t node_share_export(struct node *node, const struct node_block *block, 
 	if (place.record->share) {
 		index = place.record->share - 1;
 		npu_message_set("this memory is exported already, by process %d, as share %u of "
-				"node %s; a block can be exported "
-				"once: pass the first shareable handle on, or free the memory and "
-				"allocate it anew",
+				"node %s; a block can be exported once: pass the first shareable "
+				"handle on, or free the memory and allocate it anew",
 				node->shares[index].grant.exporter_pid,
 				node->shares[index].generation << NODE_SHARE_LG2 | index,
 				node->name);
@@ -217,43 +159,6 @@ drvError_t node_share_export(struct node *node, const struct node_block *block, 
 	}
 	node_unlock(node);
 	return error;
-}
-
-static drvError_t enter_own_share(struct node *node, const void *key, bool to_open,
-				  struct grant **out)
-{
-	const uint32_t share_id = *(const uint32_t *)key;
-	struct share_record *share;
-	struct block_place place;
-	drvError_t error = enter_share(node, share_id, &share, &place);
-	char what[96];
-
-	if (error != DRV_ERROR_NONE)
-		return error;
-	snprintf(what, sizeof(what), "share %u of node %s", share_id, node->name);
-	if (!grant_is_mine(node, &share->grant)) {
-		npu_message_set("%s: only process %d, which exported it, may change who imports it",
-				what, share->grant.exporter_pid);
-		error = DRV_ERROR_IOCRL_FAIL;
-	} else {
-		error = check_order(&share->grant, to_open, what,
-				    "it was exported with the whitelist disabled, so no process "
-				    "can be added");
-	}
-	*out = &share->grant;
-	if (error != DRV_ERROR_NONE)
-		node_unlock(node);
-	return error;
-}
-
-drvError_t node_share_allow(struct node *node, uint32_t share_id, const int *pids, uint32_t count)
-{
-	return allow(node, enter_own_share, &share_id, pids, count);
-}
-
-drvError_t node_share_set_open(struct node *node, uint32_t share_id)
-{
-	return set_open(node, enter_own_share, &share_id);
 }
 
 drvError_t node_share_get_open(struct node *node, uint32_t share_id, bool *out_open)
@@ -345,10 +250,10 @@ static drvError_t enter_name(struct node *node, const char *name, struct name_re
 		}
 	}
 	node_unlock(node);
-	npu_message_set("node %s has no name \"%.64s\": it was never made here, or its maker "
-			"destroyed it or has ended%s",
-			node->name, name, company_of(node));
-	return DRV_ERROR_PARA_ERROR;
+	return node_fail(DRV_ERROR_PARA_ERROR,
+			 "node %s has no name \"%.64s\": it was never made here, or its maker "
+			 "destroyed it or has ended%s",
+			 node->name, name, company_of(node));
 }
 
 static drvError_t enter_own_name(struct node *node, const char *name, struct name_record **out)
@@ -357,11 +262,12 @@ static drvError_t enter_own_name(struct node *node, const char *name, struct nam
 
 	if (error != DRV_ERROR_NONE || grant_is_mine(node, &(*out)->grant))
 		return error;
-	npu_message_set(
+	error = node_fail(
+		DRV_ERROR_IOCRL_FAIL,
 		"the name \"%.64s\" belongs to process %d, and only that may change or destroy it",
 		name, (*out)->grant.exporter_pid);
 	node_unlock(node);
-	return DRV_ERROR_IOCRL_FAIL;
+	return error;
 }
 
 static uint32_t take_name(struct node *node)
@@ -408,9 +314,9 @@ drvError_t node_name_create(struct node *node, const struct node_block *block, u
 	index = take_name(node);
 	if (index == NODE_NONE) {
 		node_unlock(node);
-		npu_message_set("node %s: %u names exist, which is the limit; destroy some",
-				node->name, NODE_NAMES);
-		return DRV_ERROR_NO_RESOURCES;
+		return node_fail(DRV_ERROR_NO_RESOURCES,
+				 "node %s: %u names exist, which is the limit; destroy some",
+				 node->name, NODE_NAMES);
 	}
 	PUT(place.record->named, 1);
 	record = &node->names[index];
@@ -435,34 +341,6 @@ drvError_t node_name_destroy(struct node *node, const char *name)
 	name_end(node, record);
 	node_unlock(node);
 	return DRV_ERROR_NONE;
-}
-
-static drvError_t enter_own_grant(struct node *node, const void *key, bool to_open,
-				  struct grant **out)
-{
-	struct name_record *record;
-	drvError_t error = enter_own_name(node, key, &record);
-	char what[96];
-
-	if (error != DRV_ERROR_NONE)
-		return error;
-	snprintf(what, sizeof(what), "the name \"%.64s\"", (const char *)key);
-	error = check_order(&record->grant, to_open, what,
-			    "its whitelist is disabled, so no process can be added");
-	*out = &record->grant;
-	if (error != DRV_ERROR_NONE)
-		node_unlock(node);
-	return error;
-}
-
-drvError_t node_name_allow(struct node *node, const char *name, const int *pids, uint32_t count)
-{
-	return allow(node, enter_own_grant, name, pids, count);
-}
-
-drvError_t node_name_set_open(struct node *node, const char *name)
-{
-	return set_open(node, enter_own_grant, name);
 }
 
 static void copy_info(const struct node *node, const struct name_record *record,
@@ -514,6 +392,97 @@ drvError_t node_name_import(struct node *node, const char *name, struct node_nam
 	}
 	node_unlock(node);
 	return error;
+}
+
+/* ---- who may import ---- */
+
+/* Enters the node, and finds the grant of a share, or of a name where that is not NULL: one of this
+ * process, which has not yet chosen the other way to say who may import. The lock is held only on
+ * success. */
+static drvError_t enter_own(struct node *node, uint32_t share_id, const char *name, bool to_open,
+			    struct grant **out)
+{
+	struct share_record *share;
+	struct name_record *record;
+	struct block_place place;
+	drvError_t error = name ? enter_own_name(node, name, &record)
+				: enter_share(node, share_id, &share, &place);
+	const char *what = name ? npu_text("the name \"%.64s\"", name)
+				: npu_text("share %u of node %s", share_id, node->name);
+
+	if (error != DRV_ERROR_NONE)
+		return error;
+	*out = name ? &record->grant : &share->grant;
+	if (!grant_is_mine(node, *out))
+		error = node_fail(
+			DRV_ERROR_IOCRL_FAIL,
+			"%s: only process %d, which exported it, may change who imports it", what,
+			(*out)->exporter_pid);
+	else if (to_open && (*out)->allow)
+		error = node_fail(DRV_ERROR_OPER_NOT_PERMITTED,
+				  "%s: processes have been whitelisted, so the whitelist cannot be "
+				  "disabled any more",
+				  what);
+	else if (!to_open && (*out)->open)
+		error = node_fail(DRV_ERROR_OPER_NOT_PERMITTED,
+				  "%s: its whitelist is disabled, so no process can be added",
+				  what);
+	if (error != DRV_ERROR_NONE)
+		node_unlock(node);
+	return error;
+}
+
+static drvError_t allow(struct node *node, uint32_t share_id, const char *name, const int *pids,
+			uint32_t count)
+{
+	drvError_t error = DRV_ERROR_NONE;
+	uint64_t *start_times = allow_start_times(pids, count, &error);
+
+	for (uint32_t i = 0; start_times && error == DRV_ERROR_NONE && i < count;
+	     i += ALLOW_BATCH) {
+		uint32_t batch = count - i < ALLOW_BATCH ? count - i : ALLOW_BATCH;
+		struct grant *grant;
+
+		error = enter_own(node, share_id, name, false, &grant);
+		if (error != DRV_ERROR_NONE)
+			break;
+		error = allow_add(node, &grant->allow, pids + i, start_times + i, batch);
+		node_unlock(node);
+	}
+	free(start_times);
+	return error;
+}
+
+drvError_t node_share_allow(struct node *node, uint32_t share_id, const int *pids, uint32_t count)
+{
+	return allow(node, share_id, NULL, pids, count);
+}
+
+drvError_t node_name_allow(struct node *node, const char *name, const int *pids, uint32_t count)
+{
+	return allow(node, 0, name, pids, count);
+}
+
+static drvError_t set_open(struct node *node, uint32_t share_id, const char *name)
+{
+	struct grant *grant;
+	drvError_t error = enter_own(node, share_id, name, true, &grant);
+
+	if (error != DRV_ERROR_NONE)
+		return error;
+	PUT(grant->open, 1);
+	node_unlock(node);
+	return DRV_ERROR_NONE;
+}
+
+drvError_t node_share_set_open(struct node *node, uint32_t share_id)
+{
+	return set_open(node, share_id, NULL);
+}
+
+drvError_t node_name_set_open(struct node *node, const char *name)
+{
+	return set_open(node, 0, name);
 }
 
 /* ---- who holds it ---- */

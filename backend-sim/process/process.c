@@ -5,8 +5,6 @@
  */
 #include "process/process.h"
 
-#include <stdio.h>
-
 struct bsim *bsim_process;
 
 bool bsim_is_forked(const struct bsim *bs)
@@ -65,7 +63,7 @@ drvError_t bsim_pass(const char *call, drvError_t result)
 
 drvError_t bsim_null(const char *call, const char *argument)
 {
-	return bsim_fail(DRV_ERROR_INVALID_VALUE, "%s: %s is NULL", call, argument);
+	return bsim_invalid("%s: %s is NULL", call, argument);
 }
 
 uint64_t bsim_now_locked(struct bsim *bs)
@@ -97,14 +95,14 @@ bool bsim_require_device_locked(struct bsim *bs, const char *call, unsigned devi
 	return false;
 }
 
+drvError_t bsim_no_device(const struct bsim *bs, const char *call, const char *argument,
+			  uint32_t device)
+{
+	return bsim_fail(DRV_ERROR_INVALID_DEVICE, "%s: %s is %u; this server has devices 0 to %u",
+			 call, argument, device, bs->devices - 1);
+}
+
 const char *bsim_memory_text(unsigned memory)
 {
-	static __thread char text[2][24];
-	static __thread unsigned turn;
-	char *out = text[turn++ % 2];
-
-	if (memory == SIM_NODE_HOST)
-		return "the host";
-	snprintf(out, sizeof(text[0]), "device %u", memory);
-	return out;
+	return memory == SIM_NODE_HOST ? "the host" : npu_text("device %u", memory);
 }

@@ -126,7 +126,9 @@ drvError_t bsim_end(struct bsim_call *call);
 struct bsim_call bsim_begin_open(struct npu_driver *self, enum sim_call cost, const char *name);
 
 /* Sets the thread's message, and is the code: `return bsim_fail(code, "halMemMap: ...", ...)`. */
-#define bsim_fail(code, ...) (npu_message_set(__VA_ARGS__), (code))
+#define bsim_fail(code, ...)  (npu_message_set(__VA_ARGS__), (code))
+#define bsim_invalid(...)     bsim_fail(DRV_ERROR_INVALID_VALUE, __VA_ARGS__)
+#define bsim_unsupported(...) bsim_fail(DRV_ERROR_NOT_SUPPORT, __VA_ARGS__)
 /* Passes on what the node or a room below said, with the call in front. */
 drvError_t bsim_pass(const char *call, drvError_t result);
 /* INVALID_VALUE: "call: argument is NULL". */
@@ -140,7 +142,10 @@ struct bsim_made bsim_made_locked(struct bsim *bs);
 drvError_t bsim_require_open_locked(struct bsim *bs, const char *call);
 /* Requires this device to be open. False, and a message: which code that is differs by call. */
 bool bsim_require_device_locked(struct bsim *bs, const char *call, unsigned device);
-/* "the host", "device 3": a static buffer a thread, two in turn. */
+/* INVALID_DEVICE: "call: argument is 9; this server has devices 0 to 7". */
+drvError_t bsim_no_device(const struct bsim *bs, const char *call, const char *argument,
+			  uint32_t device);
+/* "the host", "device 3": as npu_text(). */
 const char *bsim_memory_text(unsigned memory);
 
 static inline uint64_t bsim_round_up(uint64_t value, uint64_t unit)

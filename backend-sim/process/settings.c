@@ -92,12 +92,11 @@ static bool read_bytes(enum npu_var var, const char *what, uint64_t least, uint6
 	if (npu_parse_size(text, bytes) && *bytes % NODE_FRAME_BYTES == 0 && *bytes >= least &&
 	    *bytes <= most)
 		return true;
-	if (asprintf(error,
+	npu_text_add(error,
 		     "%s=%s: %s is a multiple of 2 MiB from %s to %s, with a unit as in 64G; a "
 		     "number alone is bytes",
 		     npu_var_info(var)->name, text, what, npu_size_text(least),
-		     npu_size_text(most)) < 0)
-		*error = NULL;
+		     npu_size_text(most));
 	return false;
 }
 
@@ -118,9 +117,8 @@ static bool read_shape(struct bsim *bs, char **error)
 	bs->config.host_bytes = bs->profile.host_bytes;
 	bs->config.explicit_shape = soc_given || devices_given;
 	if (bs->config.devices < 1 || bs->config.devices > BSIM_DEVICE_MAX) {
-		if (asprintf(error, "NPUSIM_DEVICES=%s: a server has 1 to %d devices", devices,
-			     BSIM_DEVICE_MAX) < 0)
-			*error = NULL;
+		npu_text_add(error, "NPUSIM_DEVICES=%s: a server has 1 to %d devices", devices,
+			     BSIM_DEVICE_MAX);
 		return false;
 	}
 	bs->devices = bs->config.devices;

@@ -4,8 +4,6 @@
  * wall time, and the query for what the head of a stream is waiting for. It takes no report and
  * changes nothing.
  */
-#include <string.h>
-
 #include "queue/copy.h"
 #include "memory/memory.h"
 #include "process/ops.h"
@@ -41,13 +39,13 @@ static void look_locked(struct bsim *bs, const struct queue_device *device, uint
 			struct npu_head *out)
 {
 	const struct queue_sq *sq = sq_of_stream(device, stream);
-	struct stars_value_wait_sqe value;
+	const struct stars_value_wait_sqe *value;
 
 	*out = (struct npu_head){ .kind = NPU_HEAD_NONE };
 	if (sq == NULL || sq->head == sq->tail)
 		return;
-	memcpy(&value, sq->ring[sq->head], sizeof(value));
-	out->task = value.header.task_id;
+	value = &sq->ring[sq->head].wait;
+	out->task = value->header.task_id;
 	out->device = sq->wait_device;
 	out->id = sq->wait_id;
 	switch (sq->state) {
@@ -59,10 +57,10 @@ static void look_locked(struct bsim *bs, const struct queue_device *device, uint
 		break;
 	case SQ_WAIT_VALUE:
 		out->kind = NPU_HEAD_VALUE;
-		out->va = value.addr;
-		out->wanted = value.value;
-		out->compare = value.compare;
-		out->found = value_at(bs, value.addr);
+		out->va = value->addr;
+		out->wanted = value->value;
+		out->compare = value->compare;
+		out->found = value_at(bs, value->addr);
 		break;
 	case SQ_CQ_FULL:
 		out->kind = NPU_HEAD_REPORT;
@@ -96,7 +94,7 @@ drvError_t bsim_npusimAwait(struct npu_driver *self, uint32_t dev, uint32_t stre
 	drvError_t result;
 
 	if (out == NULL)
-		return bsim_fail(DRV_ERROR_INVALID_VALUE, CALL ": out is NULL");
+		return bsim_null(CALL, "out");
 	pthread_mutex_lock(&bs->lock);
 	result = queue_device_find_locked(bs, CALL, dev, 0, &await.device);
 	if (result == DRV_ERROR_NONE) {

@@ -7,7 +7,6 @@
 #include "queue/copy.h"
 
 #include <glib.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "cuda/dialect.h"
@@ -26,17 +25,15 @@ static drvError_t not_mapped(struct bsim *bs, const char *call, const char *argu
 			     uint64_t bytes, uint64_t hole)
 {
 	struct npu_place place = place_at(bs, hole - 1);
-	char before[256] = "";
+	bool before = hole != va || npu_place_is_translated(&place);
 
-	if (hole != va || npu_place_is_translated(&place))
-		snprintf(before, sizeof(before), "; the byte before it is %s",
-			 place_text_locked(bs, hole - 1));
-	return bsim_fail(
-		DRV_ERROR_IOCRL_FAIL,
-		"%s: %s: byte %llu of %s at 0x%llx is not mapped: %s%s; map memory there first "
-		"(aclrtMapMem), or give the size of what is mapped",
-		call, argument, (unsigned long long)(hole - va), npu_size_text(bytes),
-		(unsigned long long)va, place_text_locked(bs, hole), before);
+	return bsim_fail(DRV_ERROR_IOCRL_FAIL,
+			 "%s: %s: byte %llu of %s at 0x%llx is not mapped: %s%s%s; map memory "
+			 "there first (aclrtMapMem), or give the size of what is mapped",
+			 call, argument, (unsigned long long)(hole - va), npu_size_text(bytes),
+			 (unsigned long long)va, place_text_locked(bs, hole),
+			 before ? "; the byte before it is " : "",
+			 before ? place_text_locked(bs, hole - 1) : "");
 }
 
 /* Registered memory lies where the program has it: what follows in device addresses does not follow
@@ -62,12 +59,12 @@ static drvError_t range_check(struct bsim *bs, const char *call, const char *arg
 		if (place.kind <= NPU_PLACE_RESERVED)
 			return not_mapped(bs, call, argument, va, bytes, at);
 		if (!place_continues(first, &place))
-			return bsim_fail(
-				DRV_ERROR_IOCRL_FAIL,
-				"%s: %s: %s at 0x%llx runs at 0x%llx into other memory: %s; "
-				"one copy covers memory of one device or of the host",
-				call, argument, npu_size_text(bytes), (unsigned long long)va,
-				(unsigned long long)at, place_text_locked(bs, at));
+			return bsim_fail(DRV_ERROR_IOCRL_FAIL,
+					 "%s: %s: %s at 0x%llx runs at 0x%llx into other memory: "
+					 "%s; one copy covers memory of one device or of the host",
+					 call, argument, npu_size_text(bytes),
+					 (unsigned long long)va, (unsigned long long)at,
+					 place_text_locked(bs, at));
 	}
 	return DRV_ERROR_NONE;
 }
@@ -114,11 +111,11 @@ drvError_t copy_end_locked(struct bsim *bs, const char *call, const char *argume
 	if (place.kind != NPU_PLACE_PAGEABLE)
 		result = range_check(bs, call, argument, va, bytes, sent, &place);
 	else if (place_at(bs, va + bytes - 1).kind != NPU_PLACE_PAGEABLE)
-		result = bsim_fail(DRV_ERROR_IOCRL_FAIL,
-				   "%s: %s: %s at 0x%llx starts in the program's own memory and "
-				   "ends in %s",
-				   call, argument, npu_size_text(bytes), (unsigned long long)va,
-				   place_text_locked(bs, va + bytes - 1));
+		result = bsim_fail(
+			DRV_ERROR_IOCRL_FAIL,
+			"%s: %s: %s at 0x%llx starts in the program's own memory and ends in %s",
+			call, argument, npu_size_text(bytes), (unsigned long long)va,
+			place_text_locked(bs, va + bytes - 1));
 	if (result != DRV_ERROR_NONE)
 		return result;
 	out->kind = place.kind;
@@ -162,8 +159,7 @@ static drvError_t peer_missing(struct bsim *bs, const char *call, unsigned devic
 {
 	return bsim_fail(DRV_ERROR_IOCRL_FAIL,
 			 "%s: device %u may not access memory of device %u%s: call "
-			 "aclrtDeviceEnablePeerAccess(%u, 0) with "
-			 "device %u current first",
+			 "aclrtDeviceEnablePeerAccess(%u, 0) with device %u current first",
 			 call, device, peer,
 			 may_access(bs, peer, device)
 				 ? " (peer access is enabled the other way round only)"
@@ -186,9 +182,8 @@ static drvError_t plan_two_devices(struct bsim *bs, const char *call, struct cop
 	    contract_docs_apply(bs, CONTRACT_SYNC_COPY_TWO_DEVICES, call))
 		return bsim_fail(DRV_ERROR_IOCRL_FAIL,
 				 "%s: dst 0x%llx is on device %u and src 0x%llx on device %u: "
-				 "within one process, memory of "
-				 "aclrtReserveMemAddress is copied between two devices by "
-				 "aclrtMemcpyAsync only",
+				 "within one process, memory of aclrtReserveMemAddress is copied "
+				 "between two devices by aclrtMemcpyAsync only",
 				 call, (unsigned long long)plan->dst.ref.va, dst,
 				 (unsigned long long)plan->src.ref.va, src);
 	if (may_access(bs, dst, src))
@@ -236,23 +231,14 @@ drvError_t copy_access_locked(struct bsim *bs, const char *call, unsigned device
 	return peer_missing(bs, call, device, end->memory);
 }
 
-static drvError_t plan_queue_device(struct bsim *bs, const char *call, unsigned issuer,
-				    struct copy_plan *plan)
-{
-	drvError_t result = copy_access_locked(bs, call, issuer, &plan->dst);
-
-	plan->device = issuer;
-	return result == DRV_ERROR_NONE ? copy_access_locked(bs, call, issuer, &plan->src) : result;
-}
-
 drvError_t copy_plan_locked(struct bsim *bs, const char *call, int issuer, uint64_t sent,
 			    uint64_t dst, uint64_t src, uint64_t bytes, struct copy_plan *out)
 {
 	struct copy_plan plan = { .device = 0 };
-	drvError_t result = copy_end_locked(bs, call, "dst", dst, bytes, sent, &plan.dst);
+	drvError_t result =
+		copy_end_locked(bs, call, "dst", dst, bytes, sent, &plan.dst)
+			?: copy_end_locked(bs, call, "src", src, bytes, sent, &plan.src);
 
-	if (result == DRV_ERROR_NONE)
-		result = copy_end_locked(bs, call, "src", src, bytes, sent, &plan.src);
 	if (result == DRV_ERROR_NONE && issuer == COPY_SYNC)
 		result = host_check_locked(bs, call, &plan, bytes);
 	if (result != DRV_ERROR_NONE)
@@ -261,12 +247,13 @@ drvError_t copy_plan_locked(struct bsim *bs, const char *call, int issuer, uint6
 		plan.engine = plan.src.memory == SIM_NODE_HOST ? SIM_ENGINE_H2D : SIM_ENGINE_D2H;
 	else
 		plan.engine = plan.src.memory == SIM_NODE_HOST ? SIM_ENGINE_H2D : SIM_ENGINE_SDMA;
+	plan.device = (unsigned)issuer;
 	if (issuer == COPY_SYNC)
 		result = plan_sync_device(bs, call, &plan);
 	else
-		result = plan_queue_device(bs, call, (unsigned)issuer, &plan);
-	if (result == DRV_ERROR_NONE)
-		result = copy_room_locked(bs, call, &plan.dst, bytes);
+		result = copy_access_locked(bs, call, plan.device, &plan.dst)
+				 ?: copy_access_locked(bs, call, plan.device, &plan.src);
+	result = result ?: copy_room_locked(bs, call, &plan.dst, bytes);
 	if (result == DRV_ERROR_NONE)
 		*out = plan;
 	return result;
@@ -313,22 +300,20 @@ static drvError_t move_locked(struct bsim *bs, const char *call, const struct co
 
 static drvError_t bad_argument(const char *call, const char *argument, const char *must)
 {
-	return bsim_fail(DRV_ERROR_INVALID_VALUE, "%s: %s %s", call, argument, must);
+	return bsim_invalid("%s: %s %s", call, argument, must);
 }
 
 static drvError_t too_small(const char *call, size_t dest_max, size_t count, const char *name)
 {
-	return bsim_fail(DRV_ERROR_INVALID_VALUE,
-			 "%s: dest_max is %s and %s is %s: it must not be larger", call,
-			 npu_size_text(dest_max), name, npu_size_text(count));
+	return bsim_invalid("%s: dest_max is %s and %s is %s: it must not be larger", call,
+			    npu_size_text(dest_max), name, npu_size_text(count));
 }
 
-static drvError_t memcpy_locked(struct bsim *bs, DVdeviceptr dst, size_t dest_max, DVdeviceptr src,
-				size_t count)
+BSIM_CALL(drvMemcpy, SIM_CALL_COPY, (DVdeviceptr, dst), (size_t, dest_max), (DVdeviceptr, src),
+	  (size_t, count))
 {
 	static const char call[] = "drvMemcpy";
 	struct copy_plan plan;
-	drvError_t result;
 
 	if (dst == 0 || src == 0)
 		return bad_argument(call, dst == 0 ? "dst" : "src",
@@ -340,18 +325,8 @@ static drvError_t memcpy_locked(struct bsim *bs, DVdeviceptr dst, size_t dest_ma
 		return too_small(call, dest_max, count, "count");
 	if (count == 0)
 		return DRV_ERROR_NONE;
-	result = copy_plan_locked(bs, call, COPY_SYNC, ALLOCATION_NOW, dst, src, count, &plan);
-	return result == DRV_ERROR_NONE ? move_locked(bs, call, &plan, count) : result;
-}
-
-drvError_t bsim_drvMemcpy(struct npu_driver *self, DVdeviceptr dst, size_t dest_max,
-			  DVdeviceptr src, size_t count)
-{
-	struct bsim_call c = bsim_begin(self, SIM_CALL_COPY);
-
-	if (c.result == DRV_ERROR_NONE)
-		c.result = memcpy_locked(c.bs, dst, dest_max, src, count);
-	return bsim_end(&c);
+	return copy_plan_locked(c->bs, call, COPY_SYNC, ALLOCATION_NOW, dst, src, count, &plan)
+		       ?: move_locked(c->bs, call, &plan, count);
 }
 
 /* ---- fills ---- */
@@ -360,12 +335,10 @@ static drvError_t fill_locked(struct bsim *bs, const char *call, DVdeviceptr dst
 			      unsigned pattern_bytes, size_t bytes)
 {
 	struct copy_end end;
-	drvError_t result = copy_end_locked(bs, call, "dst", dst, bytes, ALLOCATION_NOW, &end);
+	drvError_t result = copy_end_locked(bs, call, "dst", dst, bytes, ALLOCATION_NOW, &end)
+				    ?: host_check_end(bs, call, "dst", &end, bytes, true)
+				    ?: copy_room_locked(bs, call, &end, bytes);
 
-	if (result == DRV_ERROR_NONE)
-		result = host_check_end(bs, call, "dst", &end, bytes, true);
-	if (result == DRV_ERROR_NONE)
-		result = copy_room_locked(bs, call, &end, bytes);
 	if (result != DRV_ERROR_NONE)
 		return result;
 	if (end.ref.space == SIM_RAW) {
@@ -392,8 +365,8 @@ static drvError_t fill_locked(struct bsim *bs, const char *call, DVdeviceptr dst
 	return run_locked(bs, call, &job);
 }
 
-static drvError_t memset_locked(struct bsim *bs, DVdeviceptr dst, size_t dest_max, uint8_t value,
-				size_t num)
+BSIM_CALL(drvMemsetD8, SIM_CALL_COPY, (DVdeviceptr, dst), (size_t, dest_max), (uint8_t, value),
+	  (size_t, num))
 {
 	static const char call[] = "drvMemsetD8";
 
@@ -403,44 +376,28 @@ static drvError_t memset_locked(struct bsim *bs, DVdeviceptr dst, size_t dest_ma
 		return bad_argument(call, "num", "is 0: it must be the number of bytes to set");
 	if (dest_max < num)
 		return too_small(call, dest_max, num, "num");
-	return fill_locked(bs, call, dst, value, 1, num);
+	return fill_locked(c->bs, call, dst, value, 1, num);
 }
 
-drvError_t bsim_drvMemsetD8(struct npu_driver *self, DVdeviceptr dst, size_t dest_max,
-			    uint8_t value, size_t num)
-{
-	struct bsim_call c = bsim_begin(self, SIM_CALL_COPY);
-
-	if (c.result == DRV_ERROR_NONE)
-		c.result = memset_locked(c.bs, dst, dest_max, value, num);
-	return bsim_end(&c);
-}
-
-drvError_t bsim_npusimFill(struct npu_driver *self, DVdeviceptr dst, uint32_t pattern,
-			   unsigned pattern_bytes, size_t count)
+BSIM_CALL(npusimFill, SIM_CALL_COPY, (DVdeviceptr, dst), (uint32_t, pattern),
+	  (unsigned, pattern_bytes), (size_t, count))
 {
 	static const char call[] = "npusimFill";
-	struct bsim_call c = bsim_begin(self, SIM_CALL_COPY);
 
-	if (c.result != DRV_ERROR_NONE)
-		return bsim_end(&c);
 	if (dst == 0 || count == 0)
-		c.result = bad_argument(call, dst == 0 ? "dst" : "count", "is 0");
-	else if (pattern_bytes != 1 && pattern_bytes != 2 && pattern_bytes != 4)
-		c.result = bad_argument(call, "pattern_bytes", "must be 1, 2 or 4");
-	else if (count > UINT64_MAX / pattern_bytes)
-		c.result = bad_argument(call, "count", "runs over the end of the address space");
-	else
-		c.result =
-			fill_locked(c.bs, call, dst, pattern, pattern_bytes, count * pattern_bytes);
-	return bsim_end(&c);
+		return bad_argument(call, dst == 0 ? "dst" : "count", "is 0");
+	if (pattern_bytes != 1 && pattern_bytes != 2 && pattern_bytes != 4)
+		return bad_argument(call, "pattern_bytes", "must be 1, 2 or 4");
+	if (count > UINT64_MAX / pattern_bytes)
+		return bad_argument(call, "count", "runs over the end of the address space");
+	return fill_locked(c->bs, call, dst, pattern, pattern_bytes, count * pattern_bytes);
 }
 
 /* ---- two dimensions, and many at once ---- */
 
 static drvError_t not_supported(const char *call, const char *what)
 {
-	return bsim_fail(DRV_ERROR_NOT_SUPPORT, "%s: %s", call, what);
+	return bsim_unsupported("%s: %s", call, what);
 }
 
 static drvError_t memcpy_2d_check(const char *call, const struct drvMem2D *copy)
@@ -452,14 +409,12 @@ static drvError_t memcpy_2d_check(const char *call, const struct drvMem2D *copy)
 		return bad_argument(call, copy->width == 0 ? "width" : "height",
 				    "is 0: it must be larger");
 	if (copy->width > copy->dpitch || copy->width > copy->spitch)
-		return bsim_fail(DRV_ERROR_INVALID_VALUE,
-				 "%s: width is %llu, dpitch %llu and spitch %llu: a pitch must not "
-				 "be smaller than the width",
-				 call, copy->width, copy->dpitch, copy->spitch);
+		return bsim_invalid("%s: width is %llu, dpitch %llu and spitch %llu: a pitch must "
+				    "not be smaller than the width",
+				    call, copy->width, copy->dpitch, copy->spitch);
 	if (copy->direction != DRV_MEMCPY_HOST_TO_DEVICE &&
 	    copy->direction != DRV_MEMCPY_DEVICE_TO_HOST)
-		return bsim_fail(
-			DRV_ERROR_NOT_SUPPORT,
+		return bsim_unsupported(
 			"%s: direction is %u: it must be 1 (host to device) or 2 (device to host)",
 			call, copy->direction);
 	if ((copy->height - 1) > (UINT64_MAX - copy->width) / MAX(copy->dpitch, copy->spitch))
@@ -513,24 +468,20 @@ static drvError_t memcpy_2d_locked(struct bsim *bs, const struct drvMem2D *copy)
 	return result;
 }
 
-drvError_t bsim_halMemcpy2D(struct npu_driver *self, struct MEMCPY2D *copy)
+BSIM_CALL(halMemcpy2D, SIM_CALL_COPY, (struct MEMCPY2D *, copy))
 {
-	struct bsim_call c = bsim_begin(self, SIM_CALL_COPY);
+	static const char call[] = "halMemcpy2D";
 
-	if (c.result != DRV_ERROR_NONE)
-		return bsim_end(&c);
 	if (copy == NULL)
-		c.result = bad_argument("halMemcpy2D", "copy", "is NULL");
-	else if (copy->type == DEVMM_MEMCPY2D_SYNC)
-		c.result = memcpy_2d_locked(c.bs, &copy->copy2d);
-	else if (copy->type == DEVMM_MEMCPY2D_ASYNC_CONVERT ||
-		 copy->type == DEVMM_MEMCPY2D_ASYNC_DESTROY)
-		c.result = not_supported(
-			"halMemcpy2D",
+		return bad_argument(call, "copy", "is NULL");
+	if (copy->type == DEVMM_MEMCPY2D_SYNC)
+		return memcpy_2d_locked(c->bs, &copy->copy2d);
+	if (copy->type == DEVMM_MEMCPY2D_ASYNC_CONVERT ||
+	    copy->type == DEVMM_MEMCPY2D_ASYNC_DESTROY)
+		return not_supported(
+			call,
 			"descriptors of asynchronous copies are not made: entries carry addresses");
-	else
-		c.result = bad_argument("halMemcpy2D", "type", "is not 0, 1 or 2");
-	return bsim_end(&c);
+	return bad_argument(call, "type", "is not 0, 1 or 2");
 }
 
 static drvError_t batch_plan_locked(struct bsim *bs, uint64_t dst, uint64_t src, size_t bytes,
@@ -557,72 +508,47 @@ static drvError_t batch_plan_locked(struct bsim *bs, uint64_t dst, uint64_t src,
 	return result;
 }
 
-static drvError_t batch_locked(struct bsim *bs, const uint64_t *dst, const uint64_t *src,
-			       const size_t *size, size_t count)
+BSIM_CALL(halMemcpyBatch, SIM_CALL_COPY, (uint64_t *, dst), (uint64_t *, src), (size_t *, size),
+	  (size_t, count))
 {
 	static const char call[] = "halMemcpyBatch";
 	drvError_t result = DRV_ERROR_NONE;
 	struct copy_plan plan;
 
+	c->pages = MAX(1, count);
 	if (dst == NULL || src == NULL || size == NULL || count == 0)
 		return bsim_fail(DRV_ERROR_PARA_ERROR, "%s: %s", call,
 				 count == 0 ? "count is 0" : "dst, src or size is NULL");
 	if (count > COPY_BATCH_MAX)
-		return bsim_fail(DRV_ERROR_NOT_SUPPORT,
-				 "%s: count is %zu: one call takes at most %u copies", call, count,
-				 COPY_BATCH_MAX);
-	for (size_t i = 0; i < count && result == DRV_ERROR_NONE;
-	     i++) /* nothing moves until all is well */
-		result = batch_plan_locked(bs, dst[i], src[i], size[i], i, &plan);
-	for (size_t i = 0; i < count && result == DRV_ERROR_NONE; i++) {
-		result = batch_plan_locked(bs, dst[i], src[i], size[i], i, &plan);
-		if (result == DRV_ERROR_NONE)
-			result = move_locked(bs, call, &plan, size[i]);
-	}
+		return bsim_unsupported("%s: count is %zu: one call takes at most %u copies", call,
+					count, COPY_BATCH_MAX);
+	/* Nothing moves until all is well. */
+	for (size_t i = 0; i < count && result == DRV_ERROR_NONE; i++)
+		result = batch_plan_locked(c->bs, dst[i], src[i], size[i], i, &plan);
+	for (size_t i = 0; i < count && result == DRV_ERROR_NONE; i++)
+		result = batch_plan_locked(c->bs, dst[i], src[i], size[i], i, &plan)
+				 ?: move_locked(c->bs, call, &plan, size[i]);
 	return result;
-}
-
-drvError_t bsim_halMemcpyBatch(struct npu_driver *self, uint64_t *dst, uint64_t *src, size_t *size,
-			       size_t count)
-{
-	struct bsim_call c = bsim_begin(self, SIM_CALL_COPY);
-
-	if (c.result == DRV_ERROR_NONE)
-		c.result = batch_locked(c.bs, dst, src, size, count);
-	c.pages = count == 0 ? 1 : count;
-	return bsim_end(&c);
 }
 
 /* ---- prefetch: checked, and nothing to do: all memory is where it was allocated ---- */
 
-static drvError_t prefetch_locked(struct bsim *bs, DVdeviceptr va, size_t bytes, DVdevice device)
+BSIM_CALL(drvMemPrefetchToDevice, SIM_CALL_QUERY, (DVdeviceptr, va), (size_t, len), (DVdevice, dev))
 {
 	static const char call[] = "drvMemPrefetchToDevice";
 	struct copy_end end;
 	drvError_t result;
 
-	if (va == 0 || bytes == 0)
+	if (va == 0 || len == 0)
 		return bad_argument(call, va == 0 ? "dev_ptr" : "len",
 				    va == 0 ? "is NULL" : "is 0");
-	if (device >= bs->devices)
-		return bsim_fail(DRV_ERROR_INVALID_DEVICE,
-				 "%s: device is %u: there are %u, from 0 on", call, device,
-				 bs->devices);
-	result = copy_end_locked(bs, call, "dev_ptr", va, bytes, ALLOCATION_NOW, &end);
+	if (dev >= c->bs->devices)
+		return bsim_no_device(c->bs, call, "device", dev);
+	result = copy_end_locked(c->bs, call, "dev_ptr", va, len, ALLOCATION_NOW, &end);
 	if (result == DRV_ERROR_NONE && end.ref.space == SIM_RAW)
-		return bsim_fail(DRV_ERROR_INVALID_VALUE, "%s: 0x%llx is no memory of a device",
-				 call, (unsigned long long)va);
+		return bsim_invalid("%s: 0x%llx is no memory of a device", call,
+				    (unsigned long long)va);
 	return result;
-}
-
-drvError_t bsim_drvMemPrefetchToDevice(struct npu_driver *self, DVdeviceptr va, size_t len,
-				       DVdevice dev)
-{
-	struct bsim_call c = bsim_begin(self, SIM_CALL_QUERY);
-
-	if (c.result == DRV_ERROR_NONE)
-		c.result = prefetch_locked(c.bs, va, len, dev);
-	return bsim_end(&c);
 }
 
 /* ---- whether a copy may be, before it is made ---- */
@@ -641,18 +567,9 @@ static drvError_t check_end(struct bsim *bs, const char *argument, uint64_t va, 
 	return copy_end_locked(bs, "copy", argument, va, bytes, ALLOCATION_NOW, &end);
 }
 
-drvError_t bsim_npusimCheckCopy(struct npu_driver *self, DVdeviceptr dst, DVdeviceptr src,
-				size_t count)
+BSIM_QUESTION(npusimCheckCopy, (DVdeviceptr, dst), (DVdeviceptr, src), (size_t, count))
 {
-	struct bsim *bs = bsim_of(self);
-	drvError_t result;
-
-	pthread_mutex_lock(&bs->lock);
-	result = bsim_require_open_locked(bs, "npusimCheckCopy");
-	if (result == DRV_ERROR_NONE)
-		result = check_end(bs, "dst", dst, count, true);
-	if (result == DRV_ERROR_NONE)
-		result = check_end(bs, "src", src, count, false);
-	pthread_mutex_unlock(&bs->lock);
-	return result;
+	return bsim_require_open_locked(bs, "npusimCheckCopy")
+		       ?: check_end(bs, "dst", dst, count, true)
+		       ?: check_end(bs, "src", src, count, false);
 }

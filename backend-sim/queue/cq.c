@@ -42,14 +42,12 @@ drvError_t queue_cq_make_locked(struct bsim *bs, uint32_t dev, struct queue_devi
 	uint32_t id;
 
 	if (in->cqeSize != sizeof(struct stars_logic_cqe))
-		return bsim_fail(
-			DRV_ERROR_INVALID_VALUE,
+		return bsim_invalid(
 			"%s: cqeSize is %u: entries of a logic completion queue have %zu bytes",
 			call, in->cqeSize, sizeof(struct stars_logic_cqe));
 	if (in->cqeDepth == 0 || in->cqeDepth > QUEUE_CQ_DEPTH)
-		return bsim_fail(DRV_ERROR_INVALID_VALUE,
-				 "%s: cqeDepth is %u: it must be from 1 to %u", call, in->cqeDepth,
-				 QUEUE_CQ_DEPTH);
+		return bsim_invalid("%s: cqeDepth is %u: it must be from 1 to %u", call,
+				    in->cqeDepth, QUEUE_CQ_DEPTH);
 	device->cq_ids.capacity = QUEUE_LOGIC_CQS;
 	if (!queue_id_take(&device->cq_ids, &id))
 		return bsim_fail(DRV_ERROR_NO_RESOURCES,
@@ -183,16 +181,14 @@ static drvError_t recv_check(struct bsim *bs, const char *call, uint32_t dev,
 	drvError_t result;
 
 	if (info->type != DRV_LOGIC_TYPE)
-		return bsim_fail(
-			DRV_ERROR_NOT_SUPPORT,
+		return bsim_unsupported(
 			"%s: type is %d: reports are made in logic completion queues, type %d",
 			call, info->type, DRV_LOGIC_TYPE);
 	result = queue_device_find_locked(bs, call, dev, info->tsId, out);
 	if (result != DRV_ERROR_NONE)
 		return result;
 	if (queue_cq_find(*out, info->cqId) == NULL)
-		return bsim_fail(
-			DRV_ERROR_INVALID_VALUE,
+		return bsim_invalid(
 			"%s: cqId is %u: device %u has no logic completion queue of that id", call,
 			info->cqId, dev);
 	if (info->timeout < -1)
@@ -206,18 +202,23 @@ static drvError_t recv_check(struct bsim *bs, const char *call, uint32_t dev,
 	return DRV_ERROR_NONE;
 }
 
-static drvError_t recv_locked(struct bsim *bs, uint32_t dev, struct halReportRecvInfo *info)
+QUEUE_CALL(halCqReportRecv, SIM_CALL_QUERY, (uint32_t, dev), (struct halReportRecvInfo *, info))
 {
+	struct bsim *bs = c->bs;
 	static const char call[] = "halCqReportRecv";
 	struct queue_device *device = NULL;
-	drvError_t result = recv_check(bs, call, dev, info, &device);
-	struct recv_wait wait = { .device = device, .info = info };
+	struct recv_wait wait = { .info = info };
 	uint32_t start, length;
 	bool told = false;
+	drvError_t result;
 
+	if (info == NULL)
+		return bsim_null(call, "info");
 	info->report_cqe_num = 0;
+	result = recv_check(bs, call, dev, info, &device);
 	if (result != DRV_ERROR_NONE)
 		return result;
+	wait.device = device;
 	wait.cq = queue_cq_find(device, info->cqId);
 	if (!recv_ready(&wait)) {
 		if (info->timeout == 0)
@@ -228,9 +229,8 @@ static drvError_t recv_locked(struct bsim *bs, uint32_t dev, struct halReportRec
 		return bsim_fail(result, "%s: no report within %d ms of simulated time", call,
 				 info->timeout);
 	if (result == DRV_ERROR_NONE && wait.gone)
-		return bsim_fail(DRV_ERROR_INVALID_VALUE,
-				 "%s: the completion queue %u was freed by another thread", call,
-				 info->cqId);
+		return bsim_invalid("%s: the completion queue %u was freed by another thread", call,
+				    info->cqId);
 	if (result != DRV_ERROR_NONE)
 		return result;
 	struct queue_cq *cq = queue_cq_find(device, info->cqId);
@@ -244,15 +244,4 @@ static drvError_t recv_locked(struct bsim *bs, uint32_t dev, struct halReportRec
 	wake_writers_locked(bs, cq);
 	queue_run_locked(bs, sim_host_ps(bs->sim));
 	return DRV_ERROR_NONE;
-}
-
-drvError_t bsim_halCqReportRecv(struct npu_driver *self, uint32_t dev,
-				struct halReportRecvInfo *info)
-{
-	struct bsim_call c = queue_begin(self, SIM_CALL_QUERY);
-
-	if (c.result == DRV_ERROR_NONE)
-		c.result = info == NULL ? bsim_null("halCqReportRecv", "info")
-					: recv_locked(c.bs, dev, info);
-	return bsim_end(&c);
 }

@@ -6,7 +6,6 @@
  */
 #include <errno.h>
 #include <glib.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -94,7 +93,6 @@ static const char *const readable[] = { "readable", "writable" };
 /* Why memory of the program does not answer. */
 static const char *why_gone(struct bsim *bs, uint64_t va)
 {
-	static __thread char text[256];
 	const char *gone = gone_text_locked(bs, va);
 	uint64_t resident;
 	bool mapped = pages_mapped(va, 1, &resident);
@@ -102,8 +100,7 @@ static const char *why_gone(struct bsim *bs, uint64_t va)
 	if (gone == NULL)
 		return mapped ? "its protection is in the way, or the end of the file mapped there"
 			      : "unmapped by the program";
-	snprintf(text, sizeof(text), "%s%s", gone, mapped ? "" : ", and unmapped by the program");
-	return text;
+	return mapped ? gone : npu_text("%s, and unmapped by the program", gone);
 }
 
 /* The program's own, pageable and registered: not the driver's to keep. */
@@ -153,8 +150,8 @@ static bool loose_allowed(const struct bsim *bs)
 	allowed = loose_is_allowed(bs->queues->pid);
 	if (!allowed)
 		npu_log(NPU_LOG_INFO,
-			"this process may not call process_vm_readv (%s): where the program "
-			"unmaps memory under a queued copy, the copy ends the program",
+			"this process may not call process_vm_readv (%s): where the program unmaps "
+			"memory under a queued copy, the copy ends the program",
 			strerror(errno));
 	return allowed;
 }
@@ -200,14 +197,12 @@ drvError_t copy_room_locked(struct bsim *bs, const char *call, const struct copy
 	}
 	if (missing <= room)
 		return DRV_ERROR_NONE;
-	return bsim_fail(
-		DRV_ERROR_OUT_OF_MEMORY,
-		"%s: writing %s at 0x%llx needs %s of this machine's memory for pages that "
-		"nothing has touched "
-		"yet, and it has %s to give: use a smaller device (NPUSIM_HBM), fewer "
-		"processes, or touch less",
-		call, npu_size_text(bytes), (unsigned long long)end->ref.va, npu_size_text(missing),
-		npu_size_text(room));
+	return bsim_fail(DRV_ERROR_OUT_OF_MEMORY,
+			 "%s: writing %s at 0x%llx needs %s of this machine's memory for pages "
+			 "that nothing has touched yet, and it has %s to give: use a smaller "
+			 "device (NPUSIM_HBM), fewer processes, or touch less",
+			 call, npu_size_text(bytes), (unsigned long long)end->ref.va,
+			 npu_size_text(missing), npu_size_text(room));
 }
 
 /* ---- why ---- */
@@ -227,13 +222,12 @@ drvError_t copy_fault_locked(struct bsim *bs, const char *call, const struct sim
 				 "ulimit -v); %llu of %llu bytes were copied",
 				 call, moved, bytes);
 	if (job->status == SIM_FAULT_HOST)
-		return bsim_fail(
-			DRV_ERROR_IOCRL_FAIL,
-			"%s: device %u's engine stopped after %llu of %llu bytes from 0x%llx "
-			"to 0x%llx: 0x%llx is no %s memory of this process: %s",
-			call, job->device, moved, bytes, (unsigned long long)job->src.va,
-			(unsigned long long)job->dst.va, va, readable[va == job->dst.va + moved],
-			why_gone(bs, va));
+		return bsim_fail(DRV_ERROR_IOCRL_FAIL,
+				 "%s: device %u's engine stopped after %llu of %llu bytes from "
+				 "0x%llx to 0x%llx: 0x%llx is no %s memory of this process: %s",
+				 call, job->device, moved, bytes, (unsigned long long)job->src.va,
+				 (unsigned long long)job->dst.va, va,
+				 readable[va == job->dst.va + moved], why_gone(bs, va));
 	return bsim_fail(DRV_ERROR_IOCRL_FAIL,
 			 "%s: device %u's engine stopped after %llu of %llu bytes: %s at 0x%llx in "
 			 "the page table of %s: %s",

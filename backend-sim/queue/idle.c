@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "queue/queue.h"
 
 #define IDLE_STACK_BYTES (512u << 10)
@@ -26,8 +27,7 @@ static bool has_work(const struct bsim *bs)
 
 static void sleep_until_locked(struct bsim *bs, uint64_t wall_ns)
 {
-	struct timespec until = { .tv_sec = (time_t)(wall_ns / UINT64_C(1000000000)),
-				  .tv_nsec = (long)(wall_ns % UINT64_C(1000000000)) };
+	struct timespec until = clock_at_ns(wall_ns);
 
 	while (!bs->queues->idle_stop &&
 	       pthread_cond_timedwait(&bs->queues->work, &bs->lock, &until) != ETIMEDOUT)
@@ -51,7 +51,7 @@ static void *idle_main(void *arg)
 			set->idle_parked = false;
 			continue;
 		}
-		sleep_until_locked(bs, queue_wall_ns() + slowness * set->idle_ns);
+		sleep_until_locked(bs, clock_now_ns() + slowness * set->idle_ns);
 		if (set->idle_stop)
 			break;
 		if (__atomic_load_n(&bs->calls, __ATOMIC_RELAXED) != calls) {

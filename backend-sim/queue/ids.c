@@ -124,10 +124,9 @@ static drvError_t kind_check(struct bsim *bs, const char *call, uint32_t dev,
 			     const struct halResourceIdInputInfo *in, struct queue_device **out)
 {
 	if (in == NULL)
-		return bsim_fail(DRV_ERROR_INVALID_VALUE, "%s: in is NULL", call);
+		return bsim_null(call, "in");
 	if (in->type < 0 || in->type >= (int)G_N_ELEMENTS(kinds))
-		return bsim_fail(
-			DRV_ERROR_INVALID_VALUE,
+		return bsim_invalid(
 			"%s: type is %d: it must be 0 (stream), 1 (event), 2 (model) or 3 (notify)",
 			call, in->type);
 	return queue_device_find_locked(bs, call, dev, in->tsId, out);
@@ -143,10 +142,10 @@ static drvError_t id_check(const char *call, uint32_t dev, const struct queue_de
 			 call, kinds[type].name, id, dev);
 }
 
-static drvError_t id_alloc_locked(struct bsim *bs, uint32_t dev,
-				  const struct halResourceIdInputInfo *in,
-				  struct halResourceIdOutputInfo *out)
+BSIM_CALL(halResourceIdAlloc, SIM_CALL_QUERY, (uint32_t, dev),
+	  (struct halResourceIdInputInfo *, in), (struct halResourceIdOutputInfo *, out))
 {
+	struct bsim *bs = c->bs;
 	static const char call[] = "halResourceIdAlloc";
 	struct queue_device *device = NULL;
 	drvError_t result = kind_check(bs, call, dev, in, &device);
@@ -155,7 +154,7 @@ static drvError_t id_alloc_locked(struct bsim *bs, uint32_t dev,
 	if (result != DRV_ERROR_NONE)
 		return result;
 	if (out == NULL)
-		return bsim_fail(DRV_ERROR_INVALID_VALUE, "%s: out is NULL", call);
+		return bsim_null(call, "out");
 	if (device->ids[in->type].capacity == 0)
 		device->ids[in->type].capacity = kinds[in->type].capacity;
 	if (!queue_id_take(&device->ids[in->type], &id))
@@ -168,26 +167,15 @@ static drvError_t id_alloc_locked(struct bsim *bs, uint32_t dev,
 	return DRV_ERROR_NONE;
 }
 
-drvError_t bsim_halResourceIdAlloc(struct npu_driver *self, uint32_t dev,
-				   struct halResourceIdInputInfo *in,
-				   struct halResourceIdOutputInfo *out)
+QUEUE_CALL(halResourceIdFree, SIM_CALL_QUERY, (uint32_t, dev),
+	   (struct halResourceIdInputInfo *, in))
 {
-	struct bsim_call c = bsim_begin(self, SIM_CALL_QUERY);
-
-	if (c.result == DRV_ERROR_NONE)
-		c.result = id_alloc_locked(c.bs, dev, in, out);
-	return bsim_end(&c);
-}
-
-static drvError_t id_free_locked(struct bsim *bs, uint32_t dev,
-				 const struct halResourceIdInputInfo *in)
-{
+	struct bsim *bs = c->bs;
 	static const char call[] = "halResourceIdFree";
 	struct queue_device *device = NULL;
-	drvError_t result = kind_check(bs, call, dev, in, &device);
+	drvError_t result = kind_check(bs, call, dev, in, &device)
+				    ?: id_check(call, dev, device, in->type, in->resourceId);
 
-	if (result == DRV_ERROR_NONE)
-		result = id_check(call, dev, device, in->type, in->resourceId);
 	if (result != DRV_ERROR_NONE)
 		return result;
 	queue_id_give(&device->ids[in->type], in->resourceId);
@@ -199,16 +187,6 @@ static drvError_t id_free_locked(struct bsim *bs, uint32_t dev,
 		queue_run_locked(bs, sim_host_ps(bs->sim));
 	}
 	return DRV_ERROR_NONE;
-}
-
-drvError_t bsim_halResourceIdFree(struct npu_driver *self, uint32_t dev,
-				  struct halResourceIdInputInfo *in)
-{
-	struct bsim_call c = queue_begin(self, SIM_CALL_QUERY);
-
-	if (c.result == DRV_ERROR_NONE)
-		c.result = id_free_locked(c.bs, dev, in);
-	return bsim_end(&c);
 }
 
 static drvError_t bind_locked(struct queue_device *device, uint32_t dev, uint32_t stream,
@@ -229,16 +207,6 @@ static drvError_t bind_locked(struct queue_device *device, uint32_t dev, uint32_
 	return DRV_ERROR_NONE;
 }
 
-static drvError_t reset_all_locked(struct bsim *bs, const struct queue_device *device, uint32_t dev,
-				   int type)
-{
-	for (uint32_t id = 0; id < device->ids[type].capacity; id++) {
-		if (queue_id_is_live(&device->ids[type], id))
-			queue_reset_locked(bs, dev, type, id);
-	}
-	return DRV_ERROR_NONE;
-}
-
 static drvError_t config_state_locked(struct bsim *bs, struct queue_device *device, uint32_t dev,
 				      const struct halResourceIdInputInfo *in, int prop)
 {
@@ -249,8 +217,12 @@ static drvError_t config_state_locked(struct bsim *bs, struct queue_device *devi
 		return bsim_fail(DRV_ERROR_PARA_ERROR,
 				 "%s: a %s cannot be recorded or reset: only events and notifies",
 				 call, kinds[in->type].name);
-	if (prop == DRV_ID_RESET && in->resourceId == UINT32_MAX)
-		return reset_all_locked(bs, device, dev, in->type);
+	if (prop == DRV_ID_RESET && in->resourceId == UINT32_MAX) {
+		for (uint32_t id = 0; id < device->ids[in->type].capacity; id++)
+			if (queue_id_is_live(&device->ids[in->type], id))
+				queue_reset_locked(bs, dev, in->type, id);
+		return DRV_ERROR_NONE;
+	}
 	result = id_check(call, dev, device, in->type, in->resourceId);
 	if (result != DRV_ERROR_NONE)
 		return result;
@@ -264,10 +236,10 @@ static drvError_t config_state_locked(struct bsim *bs, struct queue_device *devi
 	return DRV_ERROR_NONE;
 }
 
-static drvError_t config_locked(struct bsim *bs, uint32_t dev,
-				const struct halResourceIdInputInfo *in,
-				const struct halResourceConfigInfo *para)
+QUEUE_CALL(halResourceConfig, SIM_CALL_QUERY, (uint32_t, dev),
+	   (struct halResourceIdInputInfo *, in), (struct halResourceConfigInfo *, para))
 {
+	struct bsim *bs = c->bs;
 	static const char call[] = "halResourceConfig";
 	struct queue_device *device = NULL;
 	drvError_t result = kind_check(bs, call, dev, in, &device);
@@ -275,12 +247,12 @@ static drvError_t config_locked(struct bsim *bs, uint32_t dev,
 	if (result != DRV_ERROR_NONE)
 		return result;
 	if (para == NULL)
-		return bsim_fail(DRV_ERROR_INVALID_VALUE, "%s: para is NULL", call);
+		return bsim_null(call, "para");
 	if (para->prop == DRV_ID_RECORD || para->prop == DRV_ID_RESET)
 		return config_state_locked(bs, device, dev, in, para->prop);
 	if (para->prop < DRV_STREAM_BIND_LOGIC_CQ || para->prop > DRV_ID_RESET)
-		return bsim_fail(DRV_ERROR_INVALID_VALUE, "%s: prop is %d: it must be from 0 to %d",
-				 call, para->prop, DRV_ID_RESET);
+		return bsim_invalid("%s: prop is %d: it must be from 0 to %d", call, para->prop,
+				    DRV_ID_RESET);
 	if (in->type != DRV_STREAM_ID)
 		return bsim_fail(DRV_ERROR_PARA_ERROR,
 				 "%s: prop %d is for streams, and type is %d (%s)", call,
@@ -290,15 +262,4 @@ static drvError_t config_locked(struct bsim *bs, uint32_t dev,
 		return result;
 	return bind_locked(device, dev, in->resourceId,
 			   para->prop == DRV_STREAM_BIND_LOGIC_CQ ? para->value[0] : QUEUE_NO_CQ);
-}
-
-drvError_t bsim_halResourceConfig(struct npu_driver *self, uint32_t dev,
-				  struct halResourceIdInputInfo *in,
-				  struct halResourceConfigInfo *para)
-{
-	struct bsim_call c = queue_begin(self, SIM_CALL_QUERY);
-
-	if (c.result == DRV_ERROR_NONE)
-		c.result = config_locked(c.bs, dev, in, para);
-	return bsim_end(&c);
 }

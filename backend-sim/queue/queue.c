@@ -6,9 +6,9 @@
 #include <errno.h>
 #include <glib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "process/ops.h"
 #include "queue/queue.h"
 
@@ -16,29 +16,12 @@
 
 /* ---- opening and end ---- */
 
-static bool cond_init(pthread_cond_t *cond)
-{
-	pthread_condattr_t attr;
-	bool ok;
-
-	if (pthread_condattr_init(&attr) != 0)
-		return false;
-	ok = pthread_condattr_setclock(&attr, CLOCK_MONOTONIC) == 0 &&
-	     pthread_cond_init(cond, &attr) == 0;
-	pthread_condattr_destroy(&attr);
-	return ok;
-}
-
-bool queue_open(struct bsim *bs, char **error)
+void queue_open(struct bsim *bs)
 {
 	struct queue_set *set = g_new0(struct queue_set, 1);
 
-	if (!cond_init(&set->changed) || !cond_init(&set->work)) {
-		*error = strdup(
-			"backend-sim: the C library gives no condition variable for the queues");
-		g_free(set);
-		return false;
-	}
+	clock_cond_init(&set->changed);
+	clock_cond_init(&set->work);
 	TAILQ_INIT(&set->ready);
 	TAILQ_INIT(&set->blocked);
 	set->bs = bs;
@@ -47,7 +30,6 @@ bool queue_open(struct bsim *bs, char **error)
 	bs->queues = set;
 	bs->catch_up = queue_catch_up_locked;
 	bs->uses = queue_uses_locked;
-	return true;
 }
 
 static void device_clear_locked(struct bsim *bs, struct queue_device *device)
@@ -139,8 +121,7 @@ drvError_t queue_device_find_locked(struct bsim *bs, const char *call, uint32_t 
 	if (result != DRV_ERROR_NONE)
 		return result;
 	if (ts != 0)
-		return bsim_fail(DRV_ERROR_INVALID_VALUE,
-				 "%s: tsId is %u: there is one task scheduler, 0", call, ts);
+		return bsim_invalid("%s: tsId is %u: there is one task scheduler, 0", call, ts);
 	if (dev >= bs->devices)
 		return bsim_fail(DRV_ERROR_INVALID_DEVICE,
 				 "%s: device is %u: there are %u, from 0 on", call, dev,
@@ -164,9 +145,9 @@ static drvError_t find_named_sq(const char *call, struct queue_device *device, u
 	*out = find_sq(device, id);
 	if (type == DRV_NORMAL_TYPE && *out != NULL)
 		return DRV_ERROR_NONE;
-	return bsim_fail(DRV_ERROR_INVALID_VALUE,
-			 "%s: type is %d and sqId %u: device %u has no submission queue of that id",
-			 call, type, id, dev);
+	return bsim_invalid(
+		"%s: type is %d and sqId %u: device %u has no submission queue of that id", call,
+		type, id, dev);
 }
 
 void *queue_slots_for(void *slots, uint32_t *count, uint32_t id)
@@ -189,13 +170,11 @@ static drvError_t sq_check(const char *call, const struct queue_device *device, 
 	if ((in->flag & TSDRV_FLAG_ONLY_SQCQ_ID) != 0)
 		return DRV_ERROR_NONE;
 	if (in->sqeSize != STARS_SQE_BYTES)
-		return bsim_fail(DRV_ERROR_INVALID_VALUE,
-				 "%s: sqeSize is %u: entries have %u bytes", call, in->sqeSize,
-				 STARS_SQE_BYTES);
+		return bsim_invalid("%s: sqeSize is %u: entries have %u bytes", call, in->sqeSize,
+				    STARS_SQE_BYTES);
 	if (in->sqeDepth < 2 || in->sqeDepth > QUEUE_SQ_DEPTH)
-		return bsim_fail(DRV_ERROR_INVALID_VALUE,
-				 "%s: sqeDepth is %u: it must be from 2 to %u", call, in->sqeDepth,
-				 QUEUE_SQ_DEPTH);
+		return bsim_invalid("%s: sqeDepth is %u: it must be from 2 to %u", call,
+				    in->sqeDepth, QUEUE_SQ_DEPTH);
 	if (!queue_id_is_live(&device->ids[DRV_STREAM_ID], in->info[0]))
 		return bsim_fail(DRV_ERROR_PARA_ERROR,
 				 "%s: info[0] is %u: stream %u of device %u is not in use", call,
@@ -232,22 +211,22 @@ static drvError_t sq_make_locked(uint32_t dev, struct bsim *bs, struct queue_dev
 	return DRV_ERROR_NONE;
 }
 
-static drvError_t allocate_locked(struct bsim *bs, uint32_t dev, const struct halSqCqInputInfo *in,
-				  struct halSqCqOutputInfo *out)
+BSIM_CALL(halSqCqAllocate,
+	  in != NULL && in->type == DRV_NORMAL_TYPE ? SIM_CALL_STREAM : SIM_CALL_QUERY,
+	  (uint32_t, dev), (struct halSqCqInputInfo *, in), (struct halSqCqOutputInfo *, out))
 {
+	struct bsim *bs = c->bs;
 	static const char call[] = "halSqCqAllocate";
 	struct queue_device *device = NULL;
 	drvError_t result;
 	uint32_t id;
 
 	if (in == NULL || out == NULL)
-		return bsim_fail(DRV_ERROR_INVALID_VALUE, "%s: %s is NULL", call,
-				 in == NULL ? "in" : "out");
+		return bsim_null(call, in == NULL ? "in" : "out");
 	if (in->type != DRV_NORMAL_TYPE && in->type != DRV_LOGIC_TYPE)
-		return bsim_fail(DRV_ERROR_NOT_SUPPORT,
-				 "%s: type is %d: submission queues (0) and logic completion "
-				 "queues (2) are modelled",
-				 call, in->type);
+		return bsim_unsupported("%s: type is %d: submission queues (0) and logic "
+					"completion queues (2) are modelled",
+					call, in->type);
 	result = queue_device_find_locked(bs, call, dev, in->tsId, &device);
 	if (result != DRV_ERROR_NONE)
 		return result;
@@ -258,20 +237,9 @@ static drvError_t allocate_locked(struct bsim *bs, uint32_t dev, const struct ha
 	return result;
 }
 
-drvError_t bsim_halSqCqAllocate(struct npu_driver *self, uint32_t dev, struct halSqCqInputInfo *in,
-				struct halSqCqOutputInfo *out)
+QUEUE_CALL(halSqCqFree, SIM_CALL_QUERY, (uint32_t, dev), (struct halSqCqFreeInfo *, info))
 {
-	bool submission = in != NULL && in->type == DRV_NORMAL_TYPE;
-	struct bsim_call c = bsim_begin(self, submission ? SIM_CALL_STREAM : SIM_CALL_QUERY);
-
-	if (c.result == DRV_ERROR_NONE)
-		c.result = allocate_locked(c.bs, dev, in, out);
-	return bsim_end(&c);
-}
-
-static drvError_t free_queue_locked(struct bsim *bs, uint32_t dev,
-				    const struct halSqCqFreeInfo *info)
-{
+	struct bsim *bs = c->bs;
 	static const char call[] = "halSqCqFree";
 	struct queue_device *device = NULL;
 	struct queue_sq *sq;
@@ -279,10 +247,9 @@ static drvError_t free_queue_locked(struct bsim *bs, uint32_t dev,
 	drvError_t result;
 
 	if (info == NULL)
-		return bsim_fail(DRV_ERROR_INVALID_VALUE, "%s: info is NULL", call);
+		return bsim_null(call, "info");
 	if (info->type != DRV_NORMAL_TYPE && info->type != DRV_LOGIC_TYPE)
-		return bsim_fail(DRV_ERROR_INVALID_VALUE, "%s: type is %d: it must be 0 or 2", call,
-				 info->type);
+		return bsim_invalid("%s: type is %d: it must be 0 or 2", call, info->type);
 	result = queue_device_find_locked(bs, call, dev, info->tsId, &device);
 	if (result != DRV_ERROR_NONE)
 		return result;
@@ -308,15 +275,6 @@ static drvError_t free_queue_locked(struct bsim *bs, uint32_t dev,
 	}
 	queue_run_locked(bs, sim_host_ps(bs->sim));
 	return DRV_ERROR_NONE;
-}
-
-drvError_t bsim_halSqCqFree(struct npu_driver *self, uint32_t dev, struct halSqCqFreeInfo *info)
-{
-	struct bsim_call c = queue_begin(self, SIM_CALL_QUERY);
-
-	if (c.result == DRV_ERROR_NONE)
-		c.result = free_queue_locked(c.bs, dev, info);
-	return bsim_end(&c);
 }
 
 /* ---- asking ---- */
@@ -372,12 +330,12 @@ static drvError_t query_sq(const char *call, struct queue_device *device, struct
 		info->value[0] = sq->depth;
 		return DRV_ERROR_NONE;
 	default:
-		return bsim_fail(DRV_ERROR_INVALID_VALUE, "%s: prop is %d: it must be from 0 to %d",
-				 call, info->prop, DRV_SQCQ_PROP_SQ_DEPTH);
+		return bsim_invalid("%s: prop is %d: it must be from 0 to %d", call, info->prop,
+				    DRV_SQCQ_PROP_SQ_DEPTH);
 	}
 }
 
-static drvError_t query_locked(struct bsim *bs, uint32_t dev, struct halSqCqQueryInfo *info)
+QUEUE_CALL(halSqCqQuery, SIM_CALL_QUERY, (uint32_t, dev), (struct halSqCqQueryInfo *, info))
 {
 	static const char call[] = "halSqCqQuery";
 	struct queue_device *device = NULL;
@@ -385,8 +343,8 @@ static drvError_t query_locked(struct bsim *bs, uint32_t dev, struct halSqCqQuer
 	drvError_t result;
 
 	if (info == NULL)
-		return bsim_fail(DRV_ERROR_INVALID_VALUE, "%s: info is NULL", call);
-	result = queue_device_find_locked(bs, call, dev, info->tsId, &device);
+		return bsim_null(call, "info");
+	result = queue_device_find_locked(c->bs, call, dev, info->tsId, &device);
 	if (result != DRV_ERROR_NONE)
 		return result;
 	if (info->type == DRV_LOGIC_TYPE && info->prop == DRV_SQCQ_PROP_SQ_CQE_STATUS &&
@@ -394,17 +352,8 @@ static drvError_t query_locked(struct bsim *bs, uint32_t dev, struct halSqCqQuer
 		info->value[0] = has_report(device, info->cqId);
 		return DRV_ERROR_NONE;
 	}
-	result = find_named_sq(call, device, dev, info->type, info->sqId, &sq);
-	return result != DRV_ERROR_NONE ? result : query_sq(call, device, sq, info);
-}
-
-drvError_t bsim_halSqCqQuery(struct npu_driver *self, uint32_t dev, struct halSqCqQueryInfo *info)
-{
-	struct bsim_call c = queue_begin(self, SIM_CALL_QUERY);
-
-	if (c.result == DRV_ERROR_NONE)
-		c.result = query_locked(c.bs, dev, info);
-	return bsim_end(&c);
+	return find_named_sq(call, device, dev, info->type, info->sqId, &sq)
+		       ?: query_sq(call, device, sq, info);
 }
 
 /* ---- sending ---- */
@@ -437,38 +386,37 @@ static drvError_t send_check(struct bsim *bs, const char *call, uint32_t dev,
 	drvError_t result;
 
 	if (info == NULL)
-		return bsim_fail(DRV_ERROR_INVALID_VALUE, "%s: info is NULL", call);
-	result = queue_device_find_locked(bs, call, dev, info->tsId, out);
-	if (result == DRV_ERROR_NONE)
-		result = find_named_sq(call, *out, dev, info->type, info->sqId, &sq);
+		return bsim_null(call, "info");
+	result = queue_device_find_locked(bs, call, dev, info->tsId, out)
+			 ?: find_named_sq(call, *out, dev, info->type, info->sqId, &sq);
 	if (result != DRV_ERROR_NONE)
 		return result;
 	if (sq->only_id)
-		return bsim_fail(DRV_ERROR_NOT_SUPPORT,
-				 "%s: submission queue %u of device %u is an id only (flag 0x%x)",
-				 call, info->sqId, dev, TSDRV_FLAG_ONLY_SQCQ_ID);
+		return bsim_unsupported(
+			"%s: submission queue %u of device %u is an id only (flag 0x%x)", call,
+			info->sqId, dev, TSDRV_FLAG_ONLY_SQCQ_ID);
 	if (info->sqe_addr == NULL || info->sqe_num == 0 || info->sqe_num >= sq->depth)
-		return bsim_fail(DRV_ERROR_INVALID_VALUE,
-				 "%s: sqe_addr is %p and sqe_num %u: send 1 to %u entries", call,
-				 (void *)info->sqe_addr, info->sqe_num, sq->depth - 1);
+		return bsim_invalid("%s: sqe_addr is %p and sqe_num %u: send 1 to %u entries", call,
+				    (void *)info->sqe_addr, info->sqe_num, sq->depth - 1);
 	return DRV_ERROR_NONE;
 }
 
 static void put_entries(struct queue_sq *sq, const uint8_t *entries, uint32_t count)
 {
 	if (sq->ring == NULL) {
-		sq->ring = g_malloc0((size_t)sq->depth * STARS_SQE_BYTES);
+		sq->ring = g_new0(union queue_entry, sq->depth);
 		sq->sent = g_new(uint64_t, sq->depth);
 	}
 	for (uint32_t i = 0; i < count; i++) {
 		sq->sent[sq->tail] = sq->bs->call_number;
-		memmove(sq->ring[sq->tail], entries + (size_t)i * STARS_SQE_BYTES, STARS_SQE_BYTES);
+		memcpy(&sq->ring[sq->tail], entries + (size_t)i * STARS_SQE_BYTES, STARS_SQE_BYTES);
 		sq->tail = (sq->tail + 1) % sq->depth;
 	}
 }
 
-static drvError_t send_locked(struct bsim *bs, uint32_t dev, struct halTaskSendInfo *info)
+QUEUE_CALL(halSqTaskSend, SIM_CALL_SUBMIT, (uint32_t, dev), (struct halTaskSendInfo *, info))
 {
+	struct bsim *bs = c->bs;
 	static const char call[] = "halSqTaskSend";
 	struct queue_device *device = NULL;
 	struct send_wait wait = { .gone = false };
@@ -477,6 +425,7 @@ static drvError_t send_locked(struct bsim *bs, uint32_t dev, struct halTaskSendI
 
 	if (result != DRV_ERROR_NONE)
 		return result;
+	c->pages = info->sqe_num;
 	sq = find_sq(device, info->sqId);
 	wait = (struct send_wait){
 		.device = device, .sq = sq, .id = info->sqId, .need = info->sqe_num
@@ -484,16 +433,15 @@ static drvError_t send_locked(struct bsim *bs, uint32_t dev, struct halTaskSendI
 	if (!send_ready(&wait))
 		result = queue_wait_locked(bs, send_ready, &wait, info->timeout);
 	if (result == DRV_ERROR_NONE && wait.gone)
-		return bsim_fail(DRV_ERROR_INVALID_VALUE,
-				 "%s: submission queue %u was freed by another thread", call,
-				 info->sqId);
+		return bsim_invalid("%s: submission queue %u was freed by another thread", call,
+				    info->sqId);
 	if (result == DRV_ERROR_WAIT_TIMEOUT)
-		return bsim_fail(DRV_ERROR_NO_RESOURCES,
-				 "%s: submission queue %u of device %u has room for %u entries of "
-				 "%u, and %u are sent: nothing was "
-				 "completed within %d ms of simulated time",
-				 call, info->sqId, dev, room(sq), sq->depth - 1, info->sqe_num,
-				 info->timeout);
+		return bsim_fail(
+			DRV_ERROR_NO_RESOURCES,
+			"%s: submission queue %u of device %u has room for %u entries of %u, and "
+			"%u are sent: nothing was completed within %d ms of simulated time",
+			call, info->sqId, dev, room(sq), sq->depth - 1, info->sqe_num,
+			info->timeout);
 	if (result != DRV_ERROR_NONE)
 		return result;
 	info->pos = sq->tail;
@@ -506,25 +454,7 @@ static drvError_t send_locked(struct bsim *bs, uint32_t dev, struct halTaskSendI
 	return DRV_ERROR_NONE;
 }
 
-drvError_t bsim_halSqTaskSend(struct npu_driver *self, uint32_t dev, struct halTaskSendInfo *info)
-{
-	struct bsim_call c = queue_begin(self, SIM_CALL_SUBMIT);
-
-	if (c.result == DRV_ERROR_NONE)
-		c.result = send_locked(c.bs, dev, info);
-	c.pages = info == NULL ? 1 : MAX(1, info->sqe_num);
-	return bsim_end(&c);
-}
-
 /* ---- time ---- */
-
-uint64_t queue_wall_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
-}
 
 /* A time-out of a task is one of simulated time. Where the model has nothing to do that time stands
  * still: as much wall time ends the wait, and simulated time, if it is counted, goes on to where
@@ -532,7 +462,7 @@ uint64_t queue_wall_ns(void)
  * wall time. False: there is none. */
 static bool pass_time_out_locked(struct bsim *bs)
 {
-	uint64_t now = sim_host_ps(bs->sim), wall = queue_wall_ns();
+	uint64_t now = sim_host_ps(bs->sim), wall = clock_now_ns();
 	struct queue_sq *first = NULL, *sq;
 	bool busy = sim_busy(bs->sim);
 
@@ -592,7 +522,7 @@ static uint64_t next_stop(const struct queue_set *set, uint64_t limit)
  * queue. */
 static uint64_t wake_ns(const struct queue_set *set, uint64_t wall_limit)
 {
-	uint64_t wall = queue_wall_ns(), now = sim_host_ps(set->bs->sim), until = wall_limit;
+	uint64_t wall = clock_now_ns(), now = sim_host_ps(set->bs->sim), until = wall_limit;
 	const struct queue_sq *sq;
 
 	if (set->deadlines == 0)
@@ -623,15 +553,14 @@ static void sleep_locked(struct bsim *bs, struct limits *limits)
 
 	if (limits->ps != SIM_NEVER)
 		limits->wall_ns =
-			MIN(limits->wall_ns, queue_wall_ns() + (limits->ps - now) / SIM_PS_PER_NS);
+			MIN(limits->wall_ns, clock_now_ns() + (limits->ps - now) / SIM_PS_PER_NS);
 	wake = wake_ns(set, limits->wall_ns);
 	until_ns = MIN(wake, limits->give_up_ns);
 	set->waiters++;
 	if (until_ns == UINT64_MAX) {
 		rc = pthread_cond_wait(&set->changed, &bs->lock);
 	} else {
-		struct timespec until = { .tv_sec = (time_t)(until_ns / UINT64_C(1000000000)),
-					  .tv_nsec = (long)(until_ns % UINT64_C(1000000000)) };
+		struct timespec until = clock_at_ns(until_ns);
 
 		rc = pthread_cond_timedwait(&set->changed, &bs->lock, &until);
 	}
@@ -659,7 +588,7 @@ static drvError_t wait_locked(struct bsim *bs, bool (*ready)(void *arg), void *a
 					 "the driver was closed while this call waited");
 		now = sim_host_ps(bs->sim);
 		if (now >= limits->ps ||
-		    (limits->wall_ns != UINT64_MAX && queue_wall_ns() >= limits->wall_ns))
+		    (limits->wall_ns != UINT64_MAX && clock_now_ns() >= limits->wall_ns))
 			return DRV_ERROR_WAIT_TIMEOUT;
 		stop = next_stop(set, limits->ps);
 		if (sim_wait(bs->sim, ready, arg,
@@ -669,7 +598,7 @@ static drvError_t wait_locked(struct bsim *bs, bool (*ready)(void *arg), void *a
 		queue_catch_up_locked(bs);
 		if (ready(arg))
 			continue;
-		if (limits->give_up_ns != UINT64_MAX && queue_wall_ns() >= limits->give_up_ns)
+		if (limits->give_up_ns != UINT64_MAX && clock_now_ns() >= limits->give_up_ns)
 			return DRV_ERROR_WAIT_TIMEOUT;
 		sleep_locked(bs, limits);
 	}
@@ -694,7 +623,7 @@ drvError_t queue_await_locked(struct bsim *bs, bool (*ready)(void *arg), void *a
 	struct limits limits = {
 		.ps = SIM_NEVER,
 		.wall_ns = UINT64_MAX,
-		.give_up_ns = queue_wall_ns() + wall_ms * UINT64_C(1000000),
+		.give_up_ns = clock_now_ns() + wall_ms * UINT64_C(1000000),
 	};
 
 	return wait_locked(bs, ready, arg, &limits);

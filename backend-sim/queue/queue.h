@@ -25,7 +25,7 @@
 
 #include <sys/queue.h>
 
-#include "process/process.h"
+#include "process/ops.h"
 
 #define QUEUE_STREAMS   32768u
 #define QUEUE_EVENTS    65536u
@@ -44,6 +44,16 @@ static inline uint64_t queue_word(uint32_t low, uint32_t high)
 }
 #define QUEUE_WRITE_HIGH_MASK  0x1ffffu
 #define QUEUE_WRITE_SIZE(high) ((high) >> 20 & 7u)
+
+union queue_entry {
+	struct stars_sqe_header header; /* of all */
+	struct stars_sdma_sqe sdma;
+	struct stars_pcie_dma_sqe dma;
+	struct stars_event_sqe event;
+	struct stars_write_value_sqe write;
+	struct stars_value_wait_sqe wait;
+};
+_Static_assert(sizeof(union queue_entry) == STARS_SQE_BYTES, "entries have 64 bytes");
 
 /* Ids 0 .. capacity - 1. After an id was given back, all others come first. */
 struct queue_ids {
@@ -81,7 +91,7 @@ struct queue_sq {
 	unsigned device;
 	uint32_t id, cq_id, stream_id, depth;
 	bool only_id; /* no entries can be sent */
-	uint8_t (*ring)[STARS_SQE_BYTES];
+	union queue_entry *ring;
 	uint64_t *sent; /* by which driver call, of each entry in the ring */
 	uint32_t head, tail;
 	unsigned told;         /* failures */
@@ -135,7 +145,7 @@ struct queue_set {
 /* ---- queue.c ---- */
 
 /* The idle thread, and what the queues need at opening and end. */
-bool queue_open(struct bsim *bs, char **error);
+void queue_open(struct bsim *bs);
 /* Called without bsim.lock: ends the idle thread, sends home who waits (PROCESS_EXIT). Does nothing
  * in a forked child, nor where queue_open() was not called. */
 void queue_close(struct bsim *bs);
@@ -147,6 +157,8 @@ void queue_device_close_locked(struct bsim *bs, unsigned device);
 
 /* bsim_begin(), and what is due takes effect before the call looks. */
 struct bsim_call queue_begin(struct npu_driver *self, enum sim_call cost);
+/* BSIM_CALL() of one that begins so. */
+#define QUEUE_CALL(op, cost, ...) BSIM_CALL_BEGUN_BY(queue_begin(self, cost), op, __VA_ARGS__)
 /* The device's queues, if `dev` is one and is open, and `ts` is its task scheduler, 0. Else
  * INVALID_DEVICE, INVALID_HANDLE or INVALID_VALUE and a message. */
 drvError_t queue_device_find_locked(struct bsim *bs, const char *call, uint32_t dev, uint32_t ts,
@@ -165,7 +177,6 @@ drvError_t queue_wait_locked(struct bsim *bs, bool (*ready)(void *arg), void *ar
  * and the model has nothing to do. That costs no simulated time. */
 drvError_t queue_await_locked(struct bsim *bs, bool (*ready)(void *arg), void *arg,
 			      uint32_t wall_ms);
-uint64_t queue_wall_ns(void);
 
 /* ---- ident.c ---- */
 

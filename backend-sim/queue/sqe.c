@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "memory/memory.h"
 #include "queue/copy.h"
 #include "queue/queue.h"
@@ -51,19 +52,13 @@ void queue_kick_locked(struct bsim *bs, struct queue_sq *sq)
 
 /* ---- completions ---- */
 
-static struct queue_cq *cq_of(struct bsim *bs, const struct queue_sq *sq)
-{
-	struct queue_device *device = &bs->queues->device[sq->device];
-	uint32_t id = device->stream_cq == NULL ? QUEUE_NO_CQ : device->stream_cq[sq->stream_id];
-
-	return id == QUEUE_NO_CQ ? NULL : queue_cq_find(device, id);
-}
-
 /* Posts the completion that the queue holds, and goes on to the next entry. Without a completion
  * queue it is dropped. */
 static void post_held(struct bsim *bs, struct queue_sq *sq)
 {
-	struct queue_cq *cq = cq_of(bs, sq);
+	struct queue_device *device = &bs->queues->device[sq->device];
+	uint32_t id = device->stream_cq == NULL ? QUEUE_NO_CQ : device->stream_cq[sq->stream_id];
+	struct queue_cq *cq = id == QUEUE_NO_CQ ? NULL : queue_cq_find(device, id);
 
 	if (cq != NULL && !queue_cq_post(cq, &sq->held, sq->held_text)) {
 		block(bs->queues, sq, SQ_CQ_FULL);
@@ -78,26 +73,20 @@ static void post_held(struct bsim *bs, struct queue_sq *sq)
 	queue_changed_locked(bs);
 }
 
-/* Once a failure, when it happens: nobody may ever ask for it. */
-static void tell(struct queue_sq *sq, const char *text)
-{
-	bool last = ++sq->told == TOLD_MAX;
-
-	npu_log(sq->told <= TOLD_MAX ? NPU_LOG_WARN : NPU_LOG_INFO, "%s%s", text,
-		last ? "; further failures on this stream are told at info" : "");
-}
-
 static void complete(struct bsim *bs, struct queue_sq *sq, struct queue_error *error)
 {
-	struct stars_sqe_header header;
+	const struct stars_sqe_header header = sq->ring[sq->head].header;
 
-	memcpy(&header, sq->ring[sq->head], sizeof(header));
 	sq->deadline_ps = sq->deadline_wall_ns = SIM_NEVER;
 	sq->state = SQ_READY;
 	queue_uses_end_locked(bs, sq, 0, 1);
 	if (error->type != 0) {
 		sq->fresh_errors++;
-		tell(sq, error->text);
+		/* Once a failure, when it happens: nobody may ever ask for it. */
+		sq->told++;
+		npu_log(sq->told <= TOLD_MAX ? NPU_LOG_WARN : NPU_LOG_INFO, "%s%s", error->text,
+			sq->told == TOLD_MAX ? "; further failures on this stream are told at info"
+					     : "");
 	} else if (!header.wr_cqe) {
 		sq->head = (sq->head + 1) % sq->depth;
 		queue_changed_locked(bs);
@@ -123,32 +112,44 @@ static void complete(struct bsim *bs, struct queue_sq *sq, struct queue_error *e
 
 enum outcome { DONE, STARTED, BLOCKED };
 
-static void name_entry(const struct queue_sq *sq, const char *what, char *out, size_t size)
-{
-	struct stars_sqe_header header;
+/* The entry at the head of a queue, while it is tried. */
+struct attempt {
+	struct bsim *bs;
+	struct queue_sq *sq;
+	const union queue_entry *entry;
+	const char *what; /* it does, for messages */
+	struct queue_error error;
+};
 
-	memcpy(&header, sq->ring[sq->head], sizeof(header));
-	snprintf(out, size, "device %u, stream %u, task %u (%s)", sq->device,
-		 header.stream_id & (unsigned)~STARS_SYNC_TASK_FLAG, header.task_id, what);
+static struct attempt attempt_of(struct bsim *bs, struct queue_sq *sq, const char *what)
+{
+	return (struct attempt){ .bs = bs, .sq = sq, .entry = &sq->ring[sq->head], .what = what };
 }
 
-__attribute__((format(printf, 6, 7))) static enum outcome
-fail_entry(const struct queue_sq *sq, struct queue_error *error, uint8_t type, uint32_t code,
-	   const char *what, const char *format, ...)
+static void name_entry(const struct attempt *a, char out[96])
 {
+	snprintf(out, 96, "device %u, stream %u, task %u (%s)", a->sq->device,
+		 a->entry->header.stream_id & (unsigned)~STARS_SYNC_TASK_FLAG,
+		 a->entry->header.task_id, a->what);
+}
+
+__attribute__((format(printf, 4, 5))) static enum outcome
+fail_entry(struct attempt *a, uint8_t type, uint32_t code, const char *format, ...)
+{
+	g_autofree char *text = NULL;
 	char name[96];
 	va_list args;
-	g_autofree char *text = NULL;
 
 	va_start(args, format);
 	text = g_strdup_vprintf(format, args);
 	va_end(args);
-	name_entry(sq, what, name, sizeof(name));
-	*error = (struct queue_error){ .type = type,
-				       .code = code,
-				       .text = g_strdup_printf("%s: %s", name, text) };
+	name_entry(a, name);
+	a->error = (struct queue_error){ type, code, g_strdup_printf("%s: %s", name, text) };
 	return DONE;
 }
+
+/* The entry itself is not right. */
+#define fail_sqe(a, ...) fail_entry(a, STARS_ERROR_SQE, TS_ERROR_TASK_SQE_ERROR, __VA_ARGS__)
 
 /* What a check says in the thread's message is about an entry, and not about the call that happens
  * to be under way, whose message stays. */
@@ -158,16 +159,15 @@ static char *message_keep(void)
 }
 
 /* An entry's error from the thread's message, which becomes what was kept. */
-static struct queue_error error_of_message(uint32_t code, char *kept)
+static enum outcome fail_by_message(struct attempt *a, uint32_t code, char *kept)
 {
-	struct queue_error error = { STARS_ERROR_EXCEPTION, code, g_strdup(npu_message()) };
-
+	a->error = (struct queue_error){ STARS_ERROR_EXCEPTION, code, g_strdup(npu_message()) };
 	if (kept != NULL)
 		npu_message_set("%s", kept);
 	else
 		npu_message_clear();
 	g_free(kept);
-	return error;
+	return DONE;
 }
 
 /* ---- copies ---- */
@@ -176,7 +176,7 @@ static void job_done(struct sim_job *job)
 {
 	struct queue_sq *sq = job->arg;
 	struct bsim *bs = sq->bs;
-	struct queue_error error = { 0 };
+	struct attempt a;
 	char name[96];
 
 	if (sq->doomed) {
@@ -187,25 +187,28 @@ static void job_done(struct sim_job *job)
 	}
 	if (!bs->queues->running)
 		bs->queues->now_ps = job->finish_ps;
+	a = attempt_of(bs, sq, "copy");
 	if (job->status != SIM_OK) {
 		char *kept = message_keep();
 
-		name_entry(sq, "copy", name, sizeof(name));
+		name_entry(&a, name);
 		copy_fault_locked(bs, name, job);
-		error = error_of_message(job->status == SIM_FAULT_HOST ? TS_ERROR_HOST_MEMORY
-								       : TS_ERROR_SDMA_ERROR,
-					 kept);
+		fail_by_message(&a,
+				job->status == SIM_FAULT_HOST ? TS_ERROR_HOST_MEMORY
+							      : TS_ERROR_SDMA_ERROR,
+				kept);
 	}
-	complete(bs, sq, &error);
+	complete(bs, sq, &a.error);
 	if (sq->state == SQ_READY)
 		queue_kick_locked(bs, sq);
 	queue_poll_locked(bs);
 	queue_run_locked(bs, job->finish_ps);
 }
 
-static enum outcome start_copy(struct bsim *bs, struct queue_sq *sq, const char *what, uint64_t dst,
-			       uint64_t src, uint64_t bytes, struct queue_error *error)
+static enum outcome start_copy(struct attempt *a, uint64_t dst, uint64_t src, uint64_t bytes)
 {
+	struct bsim *bs = a->bs;
+	struct queue_sq *sq = a->sq;
 	struct copy_plan plan;
 	char name[96], *kept;
 	bool loose;
@@ -213,19 +216,15 @@ static enum outcome start_copy(struct bsim *bs, struct queue_sq *sq, const char 
 	if (bytes == 0)
 		return DONE;
 	kept = message_keep();
-	name_entry(sq, what, name, sizeof(name));
+	name_entry(a, name);
 	if (copy_plan_locked(bs, name, (int)sq->device, sq->sent[sq->head], dst, src, bytes,
-			     &plan) != DRV_ERROR_NONE) {
-		*error = error_of_message(TS_ERROR_SDMA_ERROR, kept);
-		return DONE;
-	}
+			     &plan) != DRV_ERROR_NONE)
+		return fail_by_message(a, TS_ERROR_SDMA_ERROR, kept);
 	loose = host_loosen_locked(bs, &plan.dst);
 	loose = host_loosen_locked(bs, &plan.src) && loose;
 	if ((!loose || !bs->contents) &&
-	    host_check_locked(bs, name, &plan, bytes) != DRV_ERROR_NONE) {
-		*error = error_of_message(TS_ERROR_HOST_MEMORY, kept);
-		return DONE;
-	}
+	    host_check_locked(bs, name, &plan, bytes) != DRV_ERROR_NONE)
+		return fail_by_message(a, TS_ERROR_HOST_MEMORY, kept);
 	g_free(kept);
 	sq->job = (struct sim_job){
 		.kind = SIM_JOB_COPY,
@@ -248,57 +247,53 @@ static enum outcome start_copy(struct bsim *bs, struct queue_sq *sq, const char 
 #define SDMA_OFFSET_FLAG     (1u << 28) /* the addresses are those of addresses */
 #define PCIE_DESCRIPTOR_MASK 0x7u
 
-static enum outcome sdma(struct bsim *bs, struct queue_sq *sq, const void *entry,
-			 struct queue_error *error)
+static enum outcome sdma(struct attempt *a)
 {
-	struct stars_sdma_sqe sqe;
+	const struct stars_sdma_sqe *sqe = &a->entry->sdma;
+	unsigned opcode = sqe->control & SDMA_OPCODE_MASK, pointer = sqe->ptr_mode & 1u;
+	bool offset = (sqe->control & SDMA_OFFSET_FLAG) != 0;
 
-	memcpy(&sqe, entry, sizeof(sqe));
-	if ((sqe.control & SDMA_OPCODE_MASK) != 0 || (sqe.ptr_mode & 1) != 0 ||
-	    (sqe.control & SDMA_OFFSET_FLAG) != 0)
-		return fail_entry(
-			sq, error, STARS_ERROR_SQE, TS_ERROR_TASK_SQE_ERROR, "SDMA",
-			"opcode %u, pointer mode %u, offset mode %u: only plain copies (0, 0, "
-			"0) are "
-			"modelled",
-			sqe.control & SDMA_OPCODE_MASK, sqe.ptr_mode & 1u,
-			(sqe.control & SDMA_OFFSET_FLAG) != 0);
-	return start_copy(bs, sq, "SDMA copy", queue_word(sqe.dst_addr_low, sqe.dst_addr_high),
-			  queue_word(sqe.src_addr_low, sqe.src_addr_high), sqe.length, error);
+	a->what = "SDMA";
+	if (opcode != 0 || pointer != 0 || offset)
+		return fail_sqe(a,
+				"opcode %u, pointer mode %u, offset mode %u: only plain copies "
+				"(0, 0, 0) are modelled",
+				opcode, pointer, offset);
+	a->what = "SDMA copy";
+	return start_copy(a, queue_word(sqe->dst_addr_low, sqe->dst_addr_high),
+			  queue_word(sqe->src_addr_low, sqe->src_addr_high), sqe->length);
 }
 
-static enum outcome pcie_dma(struct bsim *bs, struct queue_sq *sq, const void *entry,
-			     struct queue_error *error)
+static enum outcome pcie_dma(struct attempt *a)
 {
-	struct stars_pcie_dma_sqe sqe;
+	const struct stars_pcie_dma_sqe *sqe = &a->entry->dma;
 
-	memcpy(&sqe, entry, sizeof(sqe));
-	if ((sqe.convert & PCIE_DESCRIPTOR_MASK) != 0)
-		return fail_entry(
-			sq, error, STARS_ERROR_SQE, TS_ERROR_TASK_SQE_ERROR, "PCIe DMA",
-			"the entry carries DMA descriptors (mode %u): give virtual addresses "
-			"and mode "
-			"0",
-			sqe.convert & PCIE_DESCRIPTOR_MASK);
-	return start_copy(bs, sq, "PCIe DMA copy", sqe.dst, sqe.src, sqe.length, error);
+	a->what = "PCIe DMA";
+	if ((sqe->convert & PCIE_DESCRIPTOR_MASK) != 0)
+		return fail_sqe(a,
+				"the entry carries DMA descriptors (mode %u): give virtual "
+				"addresses and mode 0",
+				sqe->convert & PCIE_DESCRIPTOR_MASK);
+	a->what = "PCIe DMA copy";
+	return start_copy(a, sqe->dst, sqe->src, sqe->length);
 }
 
 /* ---- events and notifies ---- */
 
 /* Blocks the queue, or ends the entry where its time has passed. */
-static enum outcome wait_longer(struct bsim *bs, struct queue_sq *sq, enum queue_sq_state state,
-				const char *what, uint32_t timeout_s, struct queue_error *error)
+static enum outcome wait_longer(struct attempt *a, enum queue_sq_state state, uint32_t timeout_s)
 {
-	struct queue_set *set = bs->queues;
+	struct queue_set *set = a->bs->queues;
+	struct queue_sq *sq = a->sq;
 
 	if (sq->deadline_ps == SIM_NEVER && timeout_s != 0 && timeout_s != UINT32_MAX) {
 		sq->deadline_ps = timeout_s < (SIM_NEVER - set->now_ps) / PS_PER_S
 					  ? set->now_ps + timeout_s * PS_PER_S
 					  : SIM_NEVER - 1;
-		sq->deadline_wall_ns = queue_wall_ns() + timeout_s * UINT64_C(1000000000);
+		sq->deadline_wall_ns = clock_now_ns() + timeout_s * UINT64_C(1000000000);
 	}
 	if (sq->deadline_ps != SIM_NEVER && set->now_ps >= sq->deadline_ps)
-		return fail_entry(sq, error, STARS_ERROR_TIMEOUT, TS_ERROR_TASK_TIMEOUT, what,
+		return fail_entry(a, STARS_ERROR_TIMEOUT, TS_ERROR_TASK_TIMEOUT,
 				  "%u of device %u was not recorded within %u s", sq->wait_id,
 				  sq->wait_device, timeout_s);
 	block(set, sq, state);
@@ -306,119 +301,98 @@ static enum outcome wait_longer(struct bsim *bs, struct queue_sq *sq, enum queue
 }
 
 /* Which event or notify the entry means. False: there is none of that id. */
-static bool find_target(struct bsim *bs, struct queue_sq *sq, const struct stars_event_sqe *sqe,
-			int type, const char *what, struct queue_error *error)
+static bool find_target(struct attempt *a, int type, uint32_t id)
 {
-	unsigned device = sqe->res2 == 0 ? sq->device : sqe->res2 - 1u;
-	uint32_t id = type == DRV_EVENT_ID ? sqe->event_id : sqe->event_id % QUEUE_NOTIFIES;
+	struct queue_sq *sq = a->sq;
+	uint32_t other = a->entry->header.type == STARS_SQE_WRITE_VALUE ? 0 : a->entry->event.res2;
 
-	if (device >= bs->devices || !queue_id_is_live(&bs->queues->device[device].ids[type], id)) {
-		fail_entry(sq, error, STARS_ERROR_SQE, TS_ERROR_TASK_SQE_ERROR, what,
-			   "id %u of device %u is not in use: it was never taken, or given back "
-			   "before "
-			   "this task's turn came",
-			   id, device);
-		return false;
-	}
-	sq->wait_device = device;
-	sq->wait_id = id;
-	return true;
+	sq->wait_device = other == 0 ? sq->device : other - 1u;
+	sq->wait_id = type == DRV_EVENT_ID ? id : id % QUEUE_NOTIFIES;
+	if (sq->wait_device < a->bs->devices &&
+	    queue_id_is_live(&a->bs->queues->device[sq->wait_device].ids[type], sq->wait_id))
+		return true;
+	fail_sqe(a,
+		 "id %u of device %u is not in use: it was never taken, or given back before "
+		 "this task's turn came",
+		 sq->wait_id, sq->wait_device);
+	return false;
 }
 
-static enum outcome record(struct bsim *bs, struct queue_sq *sq, const void *entry, int type,
-			   struct queue_error *error)
+static enum outcome record(struct attempt *a, int type, const char *what)
 {
-	struct stars_event_sqe sqe;
-
-	memcpy(&sqe, entry, sizeof(sqe));
-	if (find_target(bs, sq, &sqe, type, type == DRV_EVENT_ID ? "record event" : "record notify",
-			error))
-		queue_record_locked(bs, sq->wait_device, type, sq->wait_id);
+	a->what = what;
+	if (find_target(a, type, a->entry->event.event_id))
+		queue_record_locked(a->bs, a->sq->wait_device, type, a->sq->wait_id);
 	return DONE;
 }
 
-static enum outcome wait_event(struct bsim *bs, struct queue_sq *sq, const void *entry,
-			       struct queue_error *error)
+static enum outcome wait_event(struct attempt *a)
 {
-	struct stars_event_sqe sqe;
-
-	memcpy(&sqe, entry, sizeof(sqe));
-	if (!find_target(bs, sq, &sqe, DRV_EVENT_ID, "wait for event", error))
+	a->what = "wait for event";
+	if (!find_target(a, DRV_EVENT_ID, a->entry->event.event_id) ||
+	    queue_is_recorded(a->bs, a->sq->wait_device, DRV_EVENT_ID, a->sq->wait_id))
 		return DONE;
-	if (queue_is_recorded(bs, sq->wait_device, DRV_EVENT_ID, sq->wait_id))
-		return DONE;
-	return wait_longer(bs, sq, SQ_WAIT_EVENT, "wait for event", sqe.timeout, error);
+	return wait_longer(a, SQ_WAIT_EVENT, a->entry->event.timeout);
 }
 
-static enum outcome wait_notify(struct bsim *bs, struct queue_sq *sq, const void *entry,
-				struct queue_error *error)
+static enum outcome wait_notify(struct attempt *a)
 {
-	struct stars_event_sqe sqe;
-
-	memcpy(&sqe, entry, sizeof(sqe));
-	if (!find_target(bs, sq, &sqe, DRV_NOTIFY_ID, "wait for notify", error))
+	a->what = "wait for notify";
+	if (!find_target(a, DRV_NOTIFY_ID, a->entry->event.event_id))
 		return DONE;
-	if (queue_is_recorded(bs, sq->wait_device, DRV_NOTIFY_ID, sq->wait_id)) {
-		queue_reset_locked(bs, sq->wait_device, DRV_NOTIFY_ID, sq->wait_id);
-		return DONE;
-	}
-	return wait_longer(bs, sq, SQ_WAIT_NOTIFY, "wait for notify", sqe.exe_result, error);
+	if (!queue_is_recorded(a->bs, a->sq->wait_device, DRV_NOTIFY_ID, a->sq->wait_id))
+		return wait_longer(a, SQ_WAIT_NOTIFY, a->entry->event.exe_result);
+	queue_reset_locked(a->bs, a->sq->wait_device, DRV_NOTIFY_ID, a->sq->wait_id);
+	return DONE;
 }
 
 /* ---- values ---- */
 
 /* Memory that the task scheduler itself reaches: a device's, and the host's where the driver
  * allocated it. */
-static bool scheduler_reaches(struct bsim *bs, struct queue_sq *sq, const char *what, uint64_t va,
-			      unsigned bytes, uint64_t sent, struct copy_end *out,
-			      struct queue_error *error)
+static bool scheduler_reaches(struct attempt *a, uint64_t va, unsigned bytes, uint64_t sent,
+			      struct copy_end *out)
 {
 	char name[96], *kept = message_keep();
 	drvError_t result;
 
-	name_entry(sq, what, name, sizeof(name));
-	result = copy_end_locked(bs, name, "address", va, bytes, sent, out);
+	name_entry(a, name);
+	result = copy_end_locked(a->bs, name, "address", va, bytes, sent, out);
 	if (result == DRV_ERROR_NONE && out->kind == NPU_PLACE_PAGEABLE)
 		result = bsim_fail(DRV_ERROR_IOCRL_FAIL,
 				   "%s: address: 0x%llx is the program's own memory, which the "
-				   "task scheduler does not reach: "
-				   "use memory of aclrtMalloc or aclrtMallocHost",
+				   "task scheduler does not reach: use memory of aclrtMalloc or "
+				   "aclrtMallocHost",
 				   name, (unsigned long long)va);
+	result = result ?: copy_access_locked(a->bs, name, a->sq->device, out);
 	if (result == DRV_ERROR_NONE)
-		result = copy_access_locked(bs, name, sq->device, out);
-	if (result == DRV_ERROR_NONE) {
 		g_free(kept);
-		return true;
-	}
-	*error = error_of_message(TS_ERROR_TASK_EXCEPTION, kept);
-	return false;
+	else
+		fail_by_message(a, TS_ERROR_TASK_EXCEPTION, kept);
+	return result == DRV_ERROR_NONE;
 }
 
 /* The same of registered memory, which is the program's. False: it is gone. */
-static bool value_moves(struct bsim *bs, struct queue_sq *sq, const char *what,
-			struct copy_end *end, void *value, unsigned bytes, bool write,
-			struct queue_error *error)
+static bool value_moves(struct attempt *a, struct copy_end *end, void *value, unsigned bytes,
+			bool write)
 {
 	char name[96], *kept;
 
-	if (host_move_value(bs, end, value, bytes, write))
+	if (host_move_value(a->bs, end, value, bytes, write))
 		return true;
 	kept = message_keep();
-	name_entry(sq, what, name, sizeof(name));
-	host_gone_message_locked(bs, name, end->ref.va, write);
-	*error = error_of_message(TS_ERROR_HOST_MEMORY, kept);
+	name_entry(a, name);
+	host_gone_message_locked(a->bs, name, end->ref.va, write);
+	fail_by_message(a, TS_ERROR_HOST_MEMORY, kept);
 	return false;
 }
 
-static bool is_aligned(struct queue_sq *sq, const char *what, uint64_t va, unsigned bytes,
-		       struct queue_error *error)
+static bool is_aligned(struct attempt *a, uint64_t va, unsigned bytes)
 {
-	if (va % bytes == 0)
-		return true;
-	fail_entry(sq, error, STARS_ERROR_SQE, TS_ERROR_TASK_SQE_ERROR, what,
-		   "0x%llx is not a multiple of the value's %u bytes", (unsigned long long)va,
-		   bytes);
-	return false;
+	if (va % bytes != 0)
+		fail_sqe(a, "0x%llx is not a multiple of the value's %u bytes",
+			 (unsigned long long)va, bytes);
+	return va % bytes == 0;
 }
 
 /* A host thread may be polling the value: it must see all of it or nothing. */
@@ -450,56 +424,45 @@ static void store(unsigned char *at, const uint32_t *value, unsigned bytes)
 #define WRITE_EVENT_RESET  1u
 #define WRITE_SIZE_LG2_MAX 5u
 
-static enum outcome reset_event(struct bsim *bs, struct queue_sq *sq, uint32_t id,
-				struct queue_error *error)
+static enum outcome write_value(struct attempt *a)
 {
-	struct stars_event_sqe sqe = { .event_id = (uint16_t)id };
-
-	if (find_target(bs, sq, &sqe, DRV_EVENT_ID, "reset event", error))
-		queue_reset_locked(bs, sq->wait_device, DRV_EVENT_ID, sq->wait_id);
-	return DONE;
-}
-
-static enum outcome write_value(struct bsim *bs, struct queue_sq *sq, const void *entry,
-				struct queue_error *error)
-{
-	static const char what[] = "write value";
-	struct stars_write_value_sqe sqe;
+	struct stars_write_value_sqe sqe = a->entry->write;
+	unsigned lg2 = QUEUE_WRITE_SIZE(sqe.write_addr_high), bytes = 1u << lg2;
+	uint64_t va = queue_word(sqe.write_addr_low, sqe.write_addr_high & QUEUE_WRITE_HIGH_MASK);
 	struct copy_end end;
 	unsigned char *at;
-	unsigned bytes;
-	uint64_t va, run;
+	uint64_t run;
 
-	memcpy(&sqe, entry, sizeof(sqe));
-	if (sqe.sub_type == WRITE_EVENT_RESET)
-		return reset_event(bs, sq, sqe.res7, error);
-	if (sqe.sub_type != 0 || !(sqe.write_addr_high & WRITE_VIRTUAL) ||
-	    QUEUE_WRITE_SIZE(sqe.write_addr_high) > WRITE_SIZE_LG2_MAX || (sqe.res5 & 1) != 0)
-		return fail_entry(
-			sq, error, STARS_ERROR_SQE, TS_ERROR_TASK_SQE_ERROR, what,
-			"sub type %u, %s address, 2^%u bytes, pointer mode %u: sub type 0, a "
-			"virtual "
-			"address, 1 to 32 bytes and "
-			"mode 0 are modelled",
-			sqe.sub_type, sqe.write_addr_high & WRITE_VIRTUAL ? "virtual" : "physical",
-			QUEUE_WRITE_SIZE(sqe.write_addr_high), sqe.res5 & 1u);
-	va = queue_word(sqe.write_addr_low, sqe.write_addr_high & QUEUE_WRITE_HIGH_MASK);
-	bytes = 1u << QUEUE_WRITE_SIZE(sqe.write_addr_high);
-	if (!is_aligned(sq, what, va, bytes, error) ||
-	    !scheduler_reaches(bs, sq, what, va, bytes, sq->sent[sq->head], &end, error))
-		return DONE;
-	if (end.kind == NPU_PLACE_REGISTERED) {
-		if (value_moves(bs, sq, what, &end, sqe.value, bytes, true, error))
-			queue_poll_locked(bs);
+	if (sqe.sub_type == WRITE_EVENT_RESET) {
+		a->what = "reset event";
+		if (find_target(a, DRV_EVENT_ID, (uint16_t)sqe.res7))
+			queue_reset_locked(a->bs, a->sq->wait_device, DRV_EVENT_ID, a->sq->wait_id);
 		return DONE;
 	}
-	at = copy_at_locked(bs, &end.ref, true, &run);
+	a->what = "write value";
+	if (sqe.sub_type != 0 || !(sqe.write_addr_high & WRITE_VIRTUAL) ||
+	    lg2 > WRITE_SIZE_LG2_MAX || (sqe.res5 & 1) != 0)
+		return fail_sqe(a,
+				"sub type %u, %s address, 2^%u bytes, pointer mode %u: sub type "
+				"0, a virtual address, 1 to 32 bytes and mode 0 are modelled",
+				sqe.sub_type,
+				sqe.write_addr_high & WRITE_VIRTUAL ? "virtual" : "physical", lg2,
+				sqe.res5 & 1u);
+	if (!is_aligned(a, va, bytes) ||
+	    !scheduler_reaches(a, va, bytes, a->sq->sent[a->sq->head], &end))
+		return DONE;
+	if (end.kind == NPU_PLACE_REGISTERED) {
+		if (value_moves(a, &end, sqe.value, bytes, true))
+			queue_poll_locked(a->bs);
+		return DONE;
+	}
+	at = copy_at_locked(a->bs, &end.ref, true, &run);
 	if (at == NULL)
-		return fail_entry(sq, error, STARS_ERROR_EXCEPTION, TS_ERROR_TASK_EXCEPTION, what,
+		return fail_entry(a, STARS_ERROR_EXCEPTION, TS_ERROR_TASK_EXCEPTION,
 				  "0x%llx is mapped read-only or not at all",
 				  (unsigned long long)va);
 	store(at, sqe.value, bytes);
-	queue_poll_locked(bs);
+	queue_poll_locked(a->bs);
 	return DONE;
 }
 
@@ -519,85 +482,71 @@ static bool compares(uint32_t how, uint64_t found, uint64_t value)
 	}
 }
 
-/* Looks at the value. True: it is as wished, or cannot be read, and then error says why. */
-static bool value_settled(struct bsim *bs, struct queue_sq *sq,
-			  const struct stars_value_wait_sqe *sqe, struct queue_error *error)
+/* Looks at the value. True: it is as wished, or cannot be read, and then the error says why. */
+static bool value_settled(struct attempt *a)
 {
-	static const char what[] = "wait for value";
+	const struct stars_value_wait_sqe *sqe = &a->entry->wait;
 	struct copy_end end;
 	unsigned char *at;
 	uint64_t run, found;
 
-	if (!scheduler_reaches(bs, sq, what, sqe->addr, sizeof(uint64_t), ALLOCATION_NOW, &end,
-			       error))
+	if (!scheduler_reaches(a, sqe->addr, sizeof(uint64_t), ALLOCATION_NOW, &end))
 		return true;
 	if (end.kind == NPU_PLACE_REGISTERED)
-		return !value_moves(bs, sq, what, &end, &found, sizeof(found), false, error) ||
+		return !value_moves(a, &end, &found, sizeof(found), false) ||
 		       compares(sqe->compare, found, sqe->value);
-	at = copy_at_locked(bs, &end.ref, false, &run);
-	if (at == NULL) {
-		fail_entry(sq, error, STARS_ERROR_EXCEPTION, TS_ERROR_TASK_EXCEPTION, what,
-			   "0x%llx does not translate", (unsigned long long)sqe->addr);
-		return true;
-	}
+	at = copy_at_locked(a->bs, &end.ref, false, &run);
+	if (at == NULL)
+		return fail_entry(a, STARS_ERROR_EXCEPTION, TS_ERROR_TASK_EXCEPTION,
+				  "0x%llx does not translate",
+				  (unsigned long long)sqe->addr) == DONE;
 	return compares(sqe->compare, __atomic_load_n((uint64_t *)at, __ATOMIC_ACQUIRE),
 			sqe->value);
 }
 
-static enum outcome wait_value(struct bsim *bs, struct queue_sq *sq, const void *entry,
-			       struct queue_error *error)
+static enum outcome wait_value(struct attempt *a)
 {
-	static const char what[] = "wait for value";
-	struct stars_value_wait_sqe sqe;
+	const struct stars_value_wait_sqe *sqe = &a->entry->wait;
 
-	memcpy(&sqe, entry, sizeof(sqe));
-	if (sqe.magic != STARS_VALUE_WAIT_MAGIC || sqe.compare > COMPARE_NOR)
-		return fail_entry(
-			sq, error, STARS_ERROR_SQE, TS_ERROR_TASK_SQE_ERROR, what,
-			"conditional entries are modelled as struct stars_value_wait_sqe with "
-			"compare "
-			"0 to 3 only");
-	if (!is_aligned(sq, what, sqe.addr, sizeof(uint64_t), error) ||
-	    value_settled(bs, sq, &sqe, error))
+	a->what = "wait for value";
+	if (sqe->magic != STARS_VALUE_WAIT_MAGIC || sqe->compare > COMPARE_NOR)
+		return fail_sqe(a, "conditional entries are modelled as struct "
+				   "stars_value_wait_sqe with compare 0 to 3 only");
+	if (!is_aligned(a, sqe->addr, sizeof(uint64_t)) || value_settled(a))
 		return DONE;
-	block(bs->queues, sq, SQ_WAIT_VALUE);
+	block(a->bs->queues, a->sq, SQ_WAIT_VALUE);
 	return BLOCKED;
 }
 
 /* ---- the loop ---- */
 
-static enum outcome execute(struct bsim *bs, struct queue_sq *sq, const void *entry,
-			    struct queue_error *error)
+static enum outcome execute(struct attempt *a)
 {
-	struct stars_sqe_header header;
-
-	memcpy(&header, entry, sizeof(header));
-	switch (header.type) {
+	switch (a->entry->header.type) {
 	case STARS_SQE_PLACE_HOLDER:
 		return DONE;
 	case STARS_SQE_EVENT_RECORD:
-		return record(bs, sq, entry, DRV_EVENT_ID, error);
+		return record(a, DRV_EVENT_ID, "record event");
 	case STARS_SQE_EVENT_WAIT:
-		return wait_event(bs, sq, entry, error);
+		return wait_event(a);
 	case STARS_SQE_NOTIFY_RECORD:
-		return record(bs, sq, entry, DRV_NOTIFY_ID, error);
+		return record(a, DRV_NOTIFY_ID, "record notify");
 	case STARS_SQE_NOTIFY_WAIT:
-		return wait_notify(bs, sq, entry, error);
+		return wait_notify(a);
 	case STARS_SQE_WRITE_VALUE:
-		return write_value(bs, sq, entry, error);
+		return write_value(a);
 	case STARS_SQE_SDMA:
-		return sdma(bs, sq, entry, error);
+		return sdma(a);
 	case STARS_SQE_PCIE_DMA:
-		return pcie_dma(bs, sq, entry, error);
+		return pcie_dma(a);
 	case STARS_SQE_COND:
-		return wait_value(bs, sq, entry, error);
+		return wait_value(a);
 	default:
-		return fail_entry(
-			sq, error, STARS_ERROR_SQE, TS_ERROR_TASK_SQE_ERROR, "unknown",
-			"entries of type %u are not modelled: npusim runs memory, copies, "
-			"events and "
-			"values, no kernels",
-			header.type);
+		a->what = "unknown";
+		return fail_sqe(a,
+				"entries of type %u are not modelled: npusim runs memory, "
+				"copies, events and values, no kernels",
+				a->entry->header.type);
 	}
 }
 
@@ -606,10 +555,10 @@ static void advance(struct bsim *bs, struct queue_sq *sq)
 	if (sq->holding)
 		post_held(bs, sq);
 	while (sq->state == SQ_READY && sq->head != sq->tail) {
-		struct queue_error error = { 0 };
+		struct attempt a = attempt_of(bs, sq, NULL);
 
-		if (execute(bs, sq, sq->ring[sq->head], &error) == DONE)
-			complete(bs, sq, &error);
+		if (execute(&a) == DONE)
+			complete(bs, sq, &a.error);
 	}
 }
 
@@ -639,15 +588,13 @@ void queue_poll_locked(struct bsim *bs)
 	if (set->value_waits == 0 && set->deadlines == 0)
 		return;
 	for (sq = TAILQ_FIRST(&set->blocked); sq != NULL; sq = next) {
-		struct stars_value_wait_sqe sqe;
-		struct queue_error error = { 0 };
+		struct attempt a = attempt_of(bs, sq, "wait for value");
 		bool go = sq->deadline_ps != SIM_NEVER && now >= sq->deadline_ps;
 
 		next = TAILQ_NEXT(sq, blocked_link);
-		memcpy(&sqe, sq->ring[sq->head], sizeof(sqe));
 		if (sq->state == SQ_WAIT_VALUE)
-			go = value_settled(bs, sq, &sqe, &error);
-		g_free(error.text); /* it is said again when the entry is tried */
+			go = value_settled(&a);
+		g_free(a.error.text); /* it is said again when the entry is tried */
 		if (go)
 			queue_kick_locked(bs, sq);
 	}

@@ -15,19 +15,16 @@ static drvError_t check_touch(struct bsim *bs, uint32_t dev, const uint64_t *at,
 	unsigned cores = bs->profile.cube_cores + bs->profile.vector_cores;
 
 	if (at == NULL || count == 0 || bytes == 0)
-		return bsim_fail(DRV_ERROR_INVALID_VALUE, CALL ": %s",
-				 at == NULL   ? "at is NULL"
-				 : count == 0 ? "count is 0"
-					      : "bytes is 0");
+		return bsim_invalid(CALL ": %s", at == NULL   ? "at is NULL"
+						 : count == 0 ? "count is 0"
+							      : "bytes is 0");
 	if (count > UINT64_MAX / bytes)
-		return bsim_fail(DRV_ERROR_INVALID_VALUE,
-				 CALL ": %zu times %zu bytes is more than 2^64", count, bytes);
+		return bsim_invalid(CALL ": %zu times %zu bytes is more than 2^64", count, bytes);
 	if (!bsim_require_device_locked(bs, CALL, dev))
 		return DRV_ERROR_PARA_ERROR;
 	if (core >= cores)
-		return bsim_fail(DRV_ERROR_INVALID_VALUE,
-				 CALL ": core is %u; the device has cores 0 to %u", core,
-				 cores - 1);
+		return bsim_invalid(CALL ": core is %u; the device has cores 0 to %u", core,
+				    cores - 1);
 	return DRV_ERROR_NONE;
 }
 
@@ -39,34 +36,27 @@ static uint64_t offset_of(const struct sim_job *job, uint64_t row)
 	return at[row] - at[0];
 }
 
-static drvError_t touch_locked(struct bsim *bs, uint32_t dev, const uint64_t *at, size_t count,
-			       size_t bytes, uint32_t core)
+BSIM_OPEN_CALL(npusimTouch, SIM_CALL_QUERY, (uint32_t, dev), (const uint64_t *, at),
+	       (size_t, count), (size_t, bytes), (uint32_t, core))
 {
+	drvError_t result = check_touch(c->bs, dev, at, count, bytes, core);
 	struct sim_job job = {
 		.kind = SIM_JOB_READ,
 		.engine = SIM_ENGINE_CORE,
 		.device = dev,
 		.core = core,
-		.src = { .space = (int)dev, .va = at[0] },
+		.src = { .space = (int)dev },
 		.bytes = count * bytes,
 		.row_bytes = bytes,
 		.row_offset = offset_of,
 		.arg = (void *)at,
 	};
-	enum sim_status status = sim_execute(bs->sim, &job);
+	enum sim_status status;
 
-	queue_catch_up_locked(bs);
-	return status == SIM_OK ? DRV_ERROR_NONE : copy_fault_locked(bs, CALL, &job);
-}
-
-drvError_t bsim_npusimTouch(struct npu_driver *self, uint32_t dev, const uint64_t *at, size_t count,
-			    size_t bytes, uint32_t core)
-{
-	struct bsim_call c = bsim_begin_open(self, SIM_CALL_QUERY, CALL);
-
-	if (c.result == DRV_ERROR_NONE)
-		c.result = check_touch(c.bs, dev, at, count, bytes, core);
-	if (c.result == DRV_ERROR_NONE)
-		c.result = touch_locked(c.bs, dev, at, count, bytes, core);
-	return bsim_end(&c);
+	if (result != DRV_ERROR_NONE)
+		return result;
+	job.src.va = at[0];
+	status = sim_execute(c->bs->sim, &job);
+	queue_catch_up_locked(c->bs);
+	return status == SIM_OK ? DRV_ERROR_NONE : copy_fault_locked(c->bs, CALL, &job);
 }

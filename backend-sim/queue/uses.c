@@ -5,8 +5,6 @@
  *
  * An entry that waits for a value does not count: nobody could change it any more.
  */
-#include <string.h>
-
 #include "memory/memory.h"
 #include "queue/queue.h"
 
@@ -14,28 +12,20 @@ struct use {
 	uint64_t va, bytes; /* 0: none */
 };
 
-static void find_uses(const void *entry, struct use out[2])
+static void find_uses(const union queue_entry *sqe, struct use out[2])
 {
-	union {
-		struct stars_sqe_header header;
-		struct stars_sdma_sqe sdma;
-		struct stars_pcie_dma_sqe dma;
-		struct stars_write_value_sqe write;
-	} sqe;
-
-	memcpy(&sqe, entry, STARS_SQE_BYTES);
 	out[0] = out[1] = (struct use){ 0, 0 };
-	if (sqe.header.type == STARS_SQE_SDMA) {
-		out[0].va = queue_word(sqe.sdma.dst_addr_low, sqe.sdma.dst_addr_high);
-		out[1].va = queue_word(sqe.sdma.src_addr_low, sqe.sdma.src_addr_high);
-		out[0].bytes = out[1].bytes = sqe.sdma.length;
-	} else if (sqe.header.type == STARS_SQE_PCIE_DMA) {
-		out[0] = (struct use){ sqe.dma.dst, sqe.dma.length };
-		out[1] = (struct use){ sqe.dma.src, sqe.dma.length };
-	} else if (sqe.header.type == STARS_SQE_WRITE_VALUE) {
-		out[0].va = queue_word(sqe.write.write_addr_low,
-				       sqe.write.write_addr_high & QUEUE_WRITE_HIGH_MASK);
-		out[0].bytes = UINT64_C(1) << QUEUE_WRITE_SIZE(sqe.write.write_addr_high);
+	if (sqe->header.type == STARS_SQE_SDMA) {
+		out[0].va = queue_word(sqe->sdma.dst_addr_low, sqe->sdma.dst_addr_high);
+		out[1].va = queue_word(sqe->sdma.src_addr_low, sqe->sdma.src_addr_high);
+		out[0].bytes = out[1].bytes = sqe->sdma.length;
+	} else if (sqe->header.type == STARS_SQE_PCIE_DMA) {
+		out[0] = (struct use){ sqe->dma.dst, sqe->dma.length };
+		out[1] = (struct use){ sqe->dma.src, sqe->dma.length };
+	} else if (sqe->header.type == STARS_SQE_WRITE_VALUE) {
+		out[0].va = queue_word(sqe->write.write_addr_low,
+				       sqe->write.write_addr_high & QUEUE_WRITE_HIGH_MASK);
+		out[0].bytes = UINT64_C(1) << QUEUE_WRITE_SIZE(sqe->write.write_addr_high);
 	}
 }
 
@@ -52,7 +42,7 @@ static unsigned uses_of(const struct queue_sq *sq, uint32_t count, uint64_t va, 
 	for (uint32_t i = sq->holding; i < count; i++) {
 		struct use use[2];
 
-		find_uses(sq->ring[(sq->head + i) % sq->depth], use);
+		find_uses(&sq->ring[(sq->head + i) % sq->depth], use);
 		for (unsigned end = 0; end < 2; end++)
 			uses += use[end].va < va + bytes && va < use[end].va + use[end].bytes;
 	}
@@ -80,11 +70,11 @@ unsigned queue_uses_locked(struct bsim *bs, uint64_t va, uint64_t bytes)
 void queue_uses_end_locked(struct bsim *bs, const struct queue_sq *sq, uint32_t first,
 			   uint32_t count)
 {
-	for (uint32_t i = first; i < count && bs->allocs->held != NULL; i++) {
+	for (uint32_t i = first; i < count && !LIST_EMPTY(&bs->allocs->held); i++) {
 		uint32_t at = (sq->head + i) % sq->depth;
 		struct use use[2];
 
-		find_uses(sq->ring[at], use);
+		find_uses(&sq->ring[at], use);
 		for (unsigned end = 0; end < 2; end++)
 			gone_release_locked(bs, use[end].va, use[end].bytes, sq->sent[at]);
 	}

@@ -17,14 +17,13 @@ aclError acl_fail(aclError code, const char *call, const char *format, ...)
 
 aclError acl_fail_null(const char *call, const char *argument)
 {
-	return acl_fail(ACL_ERROR_INVALID_PARAM, call, "%s is NULL; it must point to something",
-			argument);
+	return acl_invalid(call, "%s is NULL; it must point to something", argument);
 }
 
 aclError acl_fail_unmodelled(const char *call)
 {
-	return acl_fail(
-		ACL_ERROR_RT_FEATURE_NOT_SUPPORT, call,
+	return acl_unsupported(
+		call,
 		"outside of what npusim models: it runs the runtime's memory, device, stream and "
 		"event functions, and no operators; runtime/COVERAGE.md lists what works");
 }

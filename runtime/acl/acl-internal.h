@@ -24,6 +24,10 @@ ACL_DOORS(ACL_INSIDE)
  * value, the limit, and what would be right. */
 aclError acl_fail(aclError code, const char *call, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
+/* The codes of most refusals: the ACL's own (100000), the runtime's (107000), 207000. */
+#define acl_invalid(...)     acl_fail(ACL_ERROR_INVALID_PARAM, __VA_ARGS__)
+#define rt_invalid(...)      acl_fail(ACL_ERROR_RT_PARAM_INVALID, __VA_ARGS__)
+#define acl_unsupported(...) acl_fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, __VA_ARGS__)
 /* "<call>: <argument> is NULL": ACL_ERROR_INVALID_PARAM. */
 aclError acl_fail_null(const char *call, const char *argument);
 /* The answer of a function that npusim does not model (207000). */

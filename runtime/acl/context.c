@@ -37,8 +37,7 @@ ACL_EXPORT aclError aclrtGetPrimaryCtxState(int32_t deviceId, uint32_t *flags, i
 	if (ACL_IS_NULL(active))
 		return ACL_ERROR_INVALID_PARAM;
 	if (flags != NULL)
-		return acl_fail(ACL_ERROR_INVALID_PARAM, __func__,
-				"flags is reserved; it must be NULL");
+		return acl_invalid(__func__, "flags is reserved; it must be NULL");
 	code = core_device_primary_active(deviceId, &is_active, __func__);
 	if (code == ACL_SUCCESS)
 		*active = is_active ? 1 : 0;

@@ -94,16 +94,6 @@ static void buffer_free(void *buffer)
 		npu_call(drv, halMemFree, buffer);
 }
 
-/* Sends the rest; the buffer goes with the last entry. */
-static aclError sender_flush_buffer(struct sender *sender, void *buffer)
-{
-	if (sender_flush(sender, buffer_free, buffer) == ACL_SUCCESS)
-		return ACL_SUCCESS;
-	/* what was sent before has been waited for: see core_stream_send() */
-	buffer_free(buffer);
-	return sender->error;
-}
-
 /* ---- the direction of a copy ---- */
 
 /* With a pageable end CANN takes some kinds beside the obvious one; all come to the same copy. */
@@ -145,12 +135,12 @@ aclError acl_real_kind(const char *call, const void *dst, const void *src, aclrt
 	if (pageable &&
 	    !kind_is_heard(*kind, from_device, to_device, from->kind == NPU_PLACE_PAGEABLE,
 			   to->kind == NPU_PLACE_PAGEABLE))
-		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, call,
-				"kind is %s, but src is %s memory and dst is %s memory; use %s or "
-				"ACL_MEMCPY_DEFAULT",
-				acl_memcpy_kind_name(*kind), from_device ? "device" : "host",
-				to_device ? "device" : "host",
-				acl_memcpy_kind_name(kind_of_places(from_device, to_device)));
+		return rt_invalid(call,
+				  "kind is %s, but src is %s memory and dst is %s memory; use %s "
+				  "or ACL_MEMCPY_DEFAULT",
+				  acl_memcpy_kind_name(*kind), from_device ? "device" : "host",
+				  to_device ? "device" : "host",
+				  acl_memcpy_kind_name(kind_of_places(from_device, to_device)));
 	/* Two pageable ends are a copy on the host only where the program says so. */
 	if (from->kind != NPU_PLACE_PAGEABLE || to->kind != NPU_PLACE_PAGEABLE ||
 	    *kind == ACL_MEMCPY_DEFAULT)
@@ -188,10 +178,11 @@ static aclError copy_through_buffer(struct sender *sender, void *dst, const void
 	if (error != ACL_SUCCESS)
 		return error;
 	if (kind != ACL_MEMCPY_HOST_TO_DEVICE)
-		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, sender->call,
-				"kind is ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE, but src and dst lie so "
-				"that this is %s; src must be host memory and dst device memory",
-				acl_memcpy_kind_name(kind));
+		return rt_invalid(
+			sender->call,
+			"kind is ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE, but src and dst lie so that "
+			"this is %s; src must be host memory and dst device memory",
+			acl_memcpy_kind_name(kind));
 	buffer = buffer_alloc(sender->call, count, &error);
 	if (buffer == NULL)
 		return error;
@@ -201,7 +192,12 @@ static aclError copy_through_buffer(struct sender *sender, void *dst, const void
 		return error;
 	}
 	add_copy(sender, (uint64_t)(uintptr_t)dst, (uint64_t)(uintptr_t)buffer, count, false);
-	return sender_flush_buffer(sender, buffer);
+	/* The buffer goes with the last entry. Else what was sent before has been waited for: see
+	 * core_stream_send(). */
+	error = sender_flush(sender, buffer_free, buffer);
+	if (error != ACL_SUCCESS)
+		buffer_free(buffer);
+	return error;
 }
 
 static aclError copy_async(const char *call, void *dst, size_t dst_max, const void *src,
@@ -221,8 +217,8 @@ static aclError copy_async(const char *call, void *dst, size_t dst_max, const vo
 	if (error != ACL_SUCCESS)
 		return error;
 	if (kind == ACL_MEMCPY_HOST_TO_HOST)
-		return acl_fail(
-			ACL_ERROR_RT_FEATURE_NOT_SUPPORT, call,
+		return acl_unsupported(
+			call,
 			"src and dst are both host memory, which no engine of the device copies; "
 			"use aclrtMemcpy, or a host function in the stream (aclrtLaunchHostFunc)");
 	if (dst == src)
@@ -293,9 +289,8 @@ ACL_EXPORT aclError aclrtMemcpy2dAsync(void *dst, size_t dpitch, const void *src
 	if (error != ACL_SUCCESS)
 		return error;
 	if (kind == ACL_MEMCPY_HOST_TO_HOST)
-		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, __func__,
-				"src and dst are both host memory; rows are copied from, to or "
-				"between devices");
+		return rt_invalid(__func__, "src and dst are both host memory; rows are copied "
+					    "from, to or between devices");
 	if (from.kind == NPU_PLACE_PAGEABLE || to.kind == NPU_PLACE_PAGEABLE)
 		return sender_wait(&sender) ?: acl_copy_2d_now(__func__, &rows, kind);
 	return send_rows(&sender, &rows, kind == ACL_MEMCPY_DEVICE_TO_DEVICE,
@@ -315,10 +310,10 @@ ACL_EXPORT aclError aclrtMemsetAsync(void *devPtr, size_t maxCount, int32_t valu
 	if (count == 0)
 		return ACL_SUCCESS;
 	if (devPtr != NULL && count > maxCount)
-		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, __func__,
-				"count is %s, but maxCount says that devPtr has room for %s; count "
-				"must be at most maxCount",
-				npu_size_text(count), npu_size_text(maxCount));
+		return rt_invalid(__func__,
+				  "count is %s, but maxCount says that devPtr has room for %s; "
+				  "count must be at most maxCount",
+				  npu_size_text(count), npu_size_text(maxCount));
 	error = acl_check_fill(__func__, devPtr, maxCount, count)
 			?: sender_init(&sender, __func__, stream)
 			?: acl_place_of(__func__, "devPtr", devPtr, &place);
@@ -383,9 +378,8 @@ static aclError copy_batch_async(const char *call, const struct acl_batch *batch
 	error = sender_init(&sender, call, stream);
 	for (size_t i = 0; error == ACL_SUCCESS && i < batch->count; i++) {
 		if (batch->sizes[i] == 0)
-			error = acl_fail(ACL_ERROR_RT_PARAM_INVALID, call,
-					 "sizes[%zu] is 0 among others that are not; leave it out",
-					 i);
+			error = rt_invalid(
+				call, "sizes[%zu] is 0 among others that are not; leave it out", i);
 		else
 			error = acl_check_batch_copy(call, batch, i, acl_batch_attr(batch, i, &k),
 						     &to, &from);
@@ -436,16 +430,15 @@ ACL_EXPORT aclError aclrtCmoAsync(void *src, size_t size, aclrtCmoType cmoType, 
 	if (ACL_IS_NULL(src) || ACL_IS_ZERO(size))
 		return ACL_ERROR_INVALID_PARAM;
 	if ((uint32_t)cmoType > ACL_RT_CMO_TYPE_FLUSH)
-		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, __func__,
-				"cmoType is %d; it must be between 0 and %d", (int)cmoType,
-				(int)ACL_RT_CMO_TYPE_FLUSH);
+		return rt_invalid(__func__, "cmoType is %d; it must be between 0 and %d",
+				  (int)cmoType, (int)ACL_RT_CMO_TYPE_FLUSH);
 	error = sender_init(&sender, __func__, stream)
 			?: acl_place_of(__func__, "src", src, &place);
 	if (error != ACL_SUCCESS)
 		return error;
 	if (place.kind != NPU_PLACE_DEVICE)
-		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, __func__,
-				"src is %p, which is host memory; it must be device memory", src);
+		return rt_invalid(__func__,
+				  "src is %p, which is host memory; it must be device memory", src);
 	entry = sender_add(&sender);
 	memset(entry, 0, sizeof(*entry));
 	entry->header.type = STARS_SQE_PLACE_HOLDER;

@@ -21,16 +21,16 @@ aclError acl_check_copy(const char *call, const void *dst, size_t dst_max, const
 	if (acl_null(call, "dst", dst) || acl_null(call, "src", src))
 		return ACL_ERROR_INVALID_PARAM;
 	if ((uint32_t)kind > ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE)
-		return acl_fail(
-			ACL_ERROR_INVALID_PARAM, call,
+		return acl_invalid(
+			call,
 			"kind is %d (%s); it must be ACL_MEMCPY_HOST_TO_HOST (0) to "
 			"ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE (5), for instance ACL_MEMCPY_DEFAULT (4)",
 			(int)kind, acl_memcpy_kind_name(kind));
 	if (count > dst_max)
-		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, call,
-				"count is %s, but destMax says that dst has room for %s; count "
-				"must be at most destMax",
-				npu_size_text(count), npu_size_text(dst_max));
+		return rt_invalid(call,
+				  "count is %s, but destMax says that dst has room for %s; count "
+				  "must be at most destMax",
+				  npu_size_text(count), npu_size_text(dst_max));
 	return ACL_SUCCESS;
 }
 
@@ -64,25 +64,23 @@ aclError acl_check_copy_2d(const char *call, const struct acl_rows *rows, aclrtM
 	if (acl_null(call, "dst", rows->dst) || acl_null(call, "src", rows->src))
 		return ACL_ERROR_INVALID_PARAM;
 	if (rows->width > rows->spitch || rows->width > rows->dpitch)
-		return acl_fail(ACL_ERROR_INVALID_PARAM, call,
-				"width is %zu, but spitch is %zu and dpitch is %zu; a row must fit "
-				"into both pitches",
-				rows->width, rows->spitch, rows->dpitch);
+		return acl_invalid(call,
+				   "width is %zu, but spitch is %zu and dpitch is %zu; a row must "
+				   "fit into both pitches",
+				   rows->width, rows->spitch, rows->dpitch);
 	if (kind != ACL_MEMCPY_HOST_TO_DEVICE && kind != ACL_MEMCPY_DEVICE_TO_HOST &&
 	    kind != ACL_MEMCPY_DEVICE_TO_DEVICE && kind != ACL_MEMCPY_DEFAULT)
-		return acl_fail(ACL_ERROR_INVALID_PARAM, call,
-				"kind is %d (%s); rows are copied by ACL_MEMCPY_HOST_TO_DEVICE "
-				"(1), ACL_MEMCPY_DEVICE_TO_HOST (2), ACL_MEMCPY_DEVICE_TO_DEVICE "
-				"(3) and ACL_MEMCPY_DEFAULT (4)",
-				(int)kind, acl_memcpy_kind_name(kind));
+		return acl_invalid(call,
+				   "kind is %d (%s); rows are copied by ACL_MEMCPY_HOST_TO_DEVICE "
+				   "(1), ACL_MEMCPY_DEVICE_TO_HOST (2), "
+				   "ACL_MEMCPY_DEVICE_TO_DEVICE (3) and ACL_MEMCPY_DEFAULT (4)",
+				   (int)kind, acl_memcpy_kind_name(kind));
 	if (rows->height > HEIGHT_MAX)
-		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, call,
-				"height is %zu; it must be at most %llu", rows->height,
-				(unsigned long long)HEIGHT_MAX);
+		return rt_invalid(call, "height is %zu; it must be at most %llu", rows->height,
+				  (unsigned long long)HEIGHT_MAX);
 	if (rows->width > WIDTH_MAX)
-		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, call,
-				"width is %zu; it must be at most %llu", rows->width,
-				(unsigned long long)WIDTH_MAX);
+		return rt_invalid(call, "width is %zu; it must be at most %llu", rows->width,
+				  (unsigned long long)WIDTH_MAX);
 	return ACL_SUCCESS;
 }
 
@@ -120,17 +118,17 @@ ACL_EXPORT aclError aclrtMemcpy2d(void *dst, size_t dpitch, const void *src, siz
 	if (error != ACL_SUCCESS)
 		return error;
 	if (kind == ACL_MEMCPY_DEVICE_TO_DEVICE)
-		return acl_fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, __func__,
-				"kind is ACL_MEMCPY_DEVICE_TO_DEVICE; a synchronous copy of rows "
-				"goes from the host to a device or back: use aclrtMemcpy2dAsync");
+		return acl_unsupported(
+			__func__, "kind is ACL_MEMCPY_DEVICE_TO_DEVICE; a synchronous copy of rows "
+				  "goes from the host to a device or back: use aclrtMemcpy2dAsync");
 	error = acl_check_context(__func__) ?: acl_real_kind(__func__, dst, src, &real, &to, &from);
 	if (error != ACL_SUCCESS)
 		return error;
 	if (real != ACL_MEMCPY_HOST_TO_DEVICE && real != ACL_MEMCPY_DEVICE_TO_HOST)
-		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, __func__,
-				"src and dst lie so that this is %s; a synchronous copy of rows "
-				"goes from the host to a device or back",
-				acl_memcpy_kind_name(real));
+		return rt_invalid(__func__,
+				  "src and dst lie so that this is %s; a synchronous copy of rows "
+				  "goes from the host to a device or back",
+				  acl_memcpy_kind_name(real));
 	return acl_copy_2d_now(__func__, &rows, real);
 }
 
@@ -147,10 +145,10 @@ aclError acl_check_fill(const char *call, const void *ptr, size_t max, size_t co
 	if (error != ACL_SUCCESS)
 		return error;
 	if (count > max)
-		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, call,
-				"count is %s, but maxCount says that devPtr has room for %s; count "
-				"must be at most maxCount",
-				npu_size_text(count), npu_size_text(max));
+		return rt_invalid(call,
+				  "count is %s, but maxCount says that devPtr has room for %s; "
+				  "count must be at most maxCount",
+				  npu_size_text(count), npu_size_text(max));
 	return ACL_SUCCESS;
 }
 
@@ -170,21 +168,20 @@ aclError acl_check_fill_d32(const char *call, const void *ptr, size_t mem_size, 
 	if (acl_null(call, "ptr", ptr))
 		return ACL_ERROR_INVALID_PARAM;
 	if (((uintptr_t)ptr & 3) != 0)
-		return acl_fail(ACL_ERROR_INVALID_PARAM, call,
-				"ptr is %p; it must be a multiple of 4", ptr);
+		return acl_invalid(call, "ptr is %p; it must be a multiple of 4", ptr);
 	if (words > mem_size / sizeof(uint32_t))
-		return acl_fail(ACL_ERROR_INVALID_PARAM, call,
-				"N is %zu words of 4 bytes, but memSize is %s; 4 * N must be at "
-				"most memSize",
-				words, npu_size_text(mem_size));
+		return acl_invalid(call,
+				   "N is %zu words of 4 bytes, but memSize is %s; 4 * N must be at "
+				   "most memSize",
+				   words, npu_size_text(mem_size));
 	error = acl_place_of(call, "ptr", ptr, out_place);
 	if (error != ACL_SUCCESS)
 		return error;
 	if (out_place->kind != NPU_PLACE_DEVICE && !acl_place_is_host(out_place))
-		return acl_fail(ACL_ERROR_INVALID_PARAM, call,
-				"ptr is %p, which is ordinary memory of the process; it must be "
-				"memory of aclrtMalloc, aclrtMallocHost or aclrtMapMem",
-				ptr);
+		return acl_invalid(call,
+				   "ptr is %p, which is ordinary memory of the process; it must be "
+				   "memory of aclrtMalloc, aclrtMallocHost or aclrtMapMem",
+				   ptr);
 	return core_context_peek() == NULL ? core_context_none(call) : ACL_SUCCESS;
 }
 
@@ -227,14 +224,6 @@ ACL_EXPORT aclError aclrtMemsetD32(void *ptr, size_t memSize, uint32_t value, si
 
 /* ---- batches ---- */
 
-static bool batch_is_empty(const struct acl_batch *batch)
-{
-	for (size_t i = 0; i < batch->count; i++)
-		if (batch->sizes[i] != 0)
-			return false;
-	return true;
-}
-
 static aclError check_batch_arrays(const char *call, const struct acl_batch *batch)
 {
 	if (acl_null(call, "dsts", batch->dsts) || acl_null(call, "destMaxs", batch->dest_maxs) ||
@@ -243,34 +232,33 @@ static aclError check_batch_arrays(const char *call, const struct acl_batch *bat
 		return ACL_ERROR_INVALID_PARAM;
 	for (size_t i = 0; i < batch->count; i++)
 		if (batch->dest_maxs[i] < batch->sizes[i])
-			return acl_fail(ACL_ERROR_INVALID_PARAM, call,
-					"sizes[%zu] is %s, but destMaxs[%zu] is %s; a copy must "
-					"fit into its place",
-					i, npu_size_text(batch->sizes[i]), i,
-					npu_size_text(batch->dest_maxs[i]));
+			return acl_invalid(call,
+					   "sizes[%zu] is %s, but destMaxs[%zu] is %s; a copy must "
+					   "fit into its place",
+					   i, npu_size_text(batch->sizes[i]), i,
+					   npu_size_text(batch->dest_maxs[i]));
 	for (size_t k = 0; k < batch->attr_count; k++)
 		for (size_t i = 0; i < sizeof(batch->attrs[k].rsv); i++)
 			if (batch->attrs[k].rsv[i] != 0)
-				return acl_fail(ACL_ERROR_INVALID_PARAM, call,
-						"attrs[%zu].rsv is not all zeros; it must be", k);
+				return acl_invalid(
+					call, "attrs[%zu].rsv is not all zeros; it must be", k);
 	return ACL_SUCCESS;
 }
 
 static aclError check_batch_indexes(const char *call, const struct acl_batch *batch)
 {
 	if (batch->attr_count == 0 || batch->attr_count > batch->count)
-		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, call,
-				"numAttrs is %zu; it must be between 1 and numBatches, %zu",
-				batch->attr_count, batch->count);
+		return rt_invalid(call, "numAttrs is %zu; it must be between 1 and numBatches, %zu",
+				  batch->attr_count, batch->count);
 	if (batch->indexes[0] != 0)
-		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, call,
-				"attrsIndexes[0] is %zu; it must be 0", batch->indexes[0]);
+		return rt_invalid(call, "attrsIndexes[0] is %zu; it must be 0", batch->indexes[0]);
 	for (size_t k = 1; k < batch->attr_count; k++)
 		if (batch->indexes[k] <= batch->indexes[k - 1] || batch->indexes[k] >= batch->count)
-			return acl_fail(ACL_ERROR_RT_PARAM_INVALID, call,
-					"attrsIndexes[%zu] is %zu after %zu; indices must ascend "
-					"and be less than numBatches, %zu",
-					k, batch->indexes[k], batch->indexes[k - 1], batch->count);
+			return rt_invalid(call,
+					  "attrsIndexes[%zu] is %zu after %zu; indices must ascend "
+					  "and be less than numBatches, %zu",
+					  k, batch->indexes[k], batch->indexes[k - 1],
+					  batch->count);
 	return ACL_SUCCESS;
 }
 
@@ -280,9 +268,10 @@ aclError acl_check_batch(const char *call, const struct acl_batch *batch, bool *
 	if (acl_null(call, "sizes", batch->sizes))
 		return ACL_ERROR_INVALID_PARAM;
 	if (batch->count == 0)
-		return acl_fail(ACL_ERROR_INVALID_PARAM, call,
-				"numBatches is 0; it must be at least 1");
-	*out_empty = batch_is_empty(batch);
+		return acl_invalid(call, "numBatches is 0; it must be at least 1");
+	*out_empty = true;
+	for (size_t i = 0; i < batch->count; i++)
+		*out_empty &= batch->sizes[i] == 0;
 	if (*out_empty)
 		return ACL_SUCCESS;
 	return check_batch_arrays(call, batch) ?: check_batch_indexes(call, batch);
@@ -307,13 +296,12 @@ static aclError check_batch_end(const char *call, size_t i, const char *end, con
 	if (device ? said_device && (int32_t)said->id == user : said_host)
 		return ACL_SUCCESS;
 	if (device)
-		return acl_fail(
-			ACL_ERROR_RT_PARAM_INVALID, call,
+		return rt_invalid(
+			call,
 			"%ss[%zu] is memory of device %d, but attrs says %s %u; they must agree",
 			end, i, user, acl_location_name(said->type), said->id);
-	return acl_fail(ACL_ERROR_RT_PARAM_INVALID, call,
-			"%ss[%zu] is host memory, but attrs says %s; they must agree", end, i,
-			acl_location_name(said->type));
+	return rt_invalid(call, "%ss[%zu] is host memory, but attrs says %s; they must agree", end,
+			  i, acl_location_name(said->type));
 }
 
 aclError acl_check_batch_copy(const char *call, const struct acl_batch *batch, size_t i,
@@ -323,18 +311,18 @@ aclError acl_check_batch_copy(const char *call, const struct acl_batch *batch, s
 	aclError error;
 
 	if (batch->dsts[i] == NULL || batch->srcs[i] == NULL)
-		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, call,
-				"%s[%zu] is NULL; it must point to something",
-				batch->srcs[i] == NULL ? "srcs" : "dsts", i);
+		return rt_invalid(call, "%s[%zu] is NULL; it must point to something",
+				  batch->srcs[i] == NULL ? "srcs" : "dsts", i);
 	error = check_batch_end(call, i, "dst", batch->dsts[i], &attr->dstLoc, to)
 			?: check_batch_end(call, i, "src", batch->srcs[i], &attr->srcLoc, from);
 	if (error != ACL_SUCCESS)
 		return error;
 	if ((to->kind == NPU_PLACE_DEVICE) == (from->kind == NPU_PLACE_DEVICE))
-		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, call,
-				"dsts[%zu] and srcs[%zu] are both %s; a batch copies between host "
-				"and device",
-				i, i, to->kind == NPU_PLACE_DEVICE ? "on devices" : "on the host");
+		return rt_invalid(call,
+				  "dsts[%zu] and srcs[%zu] are both %s; a batch copies between "
+				  "host and device",
+				  i, i,
+				  to->kind == NPU_PLACE_DEVICE ? "on devices" : "on the host");
 	return ACL_SUCCESS;
 }
 
@@ -386,9 +374,8 @@ static aclError copy_batch(const char *call, const struct acl_batch *batch, size
 	if (error != ACL_SUCCESS || empty)
 		return error;
 	if (batch->count > BATCH_SYNC_MAX)
-		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, call,
-				"numBatches is %zu; it must be at most %u", batch->count,
-				BATCH_SYNC_MAX);
+		return rt_invalid(call, "numBatches is %zu; it must be at most %u", batch->count,
+				  BATCH_SYNC_MAX);
 	error = acl_check_context(call);
 	if (error != ACL_SUCCESS)
 		return error;

@@ -78,8 +78,8 @@ ACL_EXPORT aclError aclrtSynchronizeDeviceWithTimeout(int32_t timeout)
 ACL_EXPORT aclError aclrtSetTsDevice(aclrtTsId tsId)
 {
 	if (tsId != ACL_TS_ID_AICORE && tsId != ACL_TS_ID_AIVECTOR)
-		return acl_fail(
-			ACL_ERROR_INVALID_PARAM, __func__,
+		return acl_invalid(
+			__func__,
 			"tsId is %d; it must be ACL_TS_ID_AICORE (0) or ACL_TS_ID_AIVECTOR (1)",
 			(int)tsId);
 	return ACL_SUCCESS;
@@ -128,9 +128,8 @@ static bool ask_soc_name(const char *call, char *out, uint32_t room)
 		return false;
 	}
 	if (name_of_version(version) == NULL) {
-		acl_fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, call,
-			 "the driver's hardware version %#llx is no known SoC",
-			 (unsigned long long)version);
+		acl_unsupported(call, "the driver's hardware version %#llx is no known SoC",
+				(unsigned long long)version);
 		return false;
 	}
 	snprintf(out, room, "%s", name_of_version(version));
@@ -174,8 +173,9 @@ ACL_EXPORT aclError aclrtGetDeviceUtilizationRate(int32_t deviceId,
 	if (ACL_IS_NULL(utilizationInfo))
 		return ACL_ERROR_INVALID_PARAM;
 	if (utilizationInfo->utilizationExtend != NULL)
-		return acl_fail(ACL_ERROR_INVALID_PARAM, __func__,
-				"utilizationInfo->utilizationExtend is reserved; it must be NULL");
+		return acl_invalid(
+			__func__,
+			"utilizationInfo->utilizationExtend is reserved; it must be NULL");
 	code = acl_check_driver(__func__)
 		       ?: core_device_logic(deviceId, "deviceId", __func__, &logic);
 	if (code != ACL_SUCCESS)
@@ -259,22 +259,18 @@ static aclError other_attribute(const char *call, uint32_t logic, aclrtDevAttr a
 	default:
 		if (attr >= ACL_DEV_ATTR_WARP_SIZE && attr <= ACL_DEV_ATTR_MAX_BLOCK_DIM_Z)
 			break;
-		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, call,
-				"attr is %d; it must be an ACL_DEV_ATTR_*", (int)attr);
+		return rt_invalid(call, "attr is %d; it must be an ACL_DEV_ATTR_*", (int)attr);
 	}
-	return acl_fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, call,
-			"attr=%d: a 910B or 910C has no such thing, or its driver does not tell",
-			(int)attr);
+	return acl_unsupported(
+		call, "attr=%d: a 910B or 910C has no such thing, or its driver does not tell",
+		(int)attr);
 }
 
 ACL_EXPORT aclError aclrtGetDeviceInfo(uint32_t deviceId, aclrtDevAttr attr, int64_t *value)
 {
 	uint32_t logic;
-	aclError error;
+	aclError error = ACL_IS_NULL(value) ?: acl_check_driver(__func__);
 
-	if (ACL_IS_NULL(value))
-		return ACL_ERROR_INVALID_PARAM;
-	error = acl_check_driver(__func__);
 	if (error != ACL_SUCCESS)
 		return error;
 	if (core_device_logic((int32_t)deviceId, "deviceId", __func__, &logic) != ACL_SUCCESS) {
@@ -294,12 +290,9 @@ ACL_EXPORT aclError aclrtDeviceGetUuid(int32_t deviceId, aclrtUuid *uuid)
 	int64_t words[3] = { 0 };
 	uint32_t logic, host = 0, physical;
 	uint64_t hash = UINT64_C(0xcbf29ce484222325);
-	int code;
-
-	if (ACL_IS_NULL(uuid))
-		return ACL_ERROR_INVALID_PARAM;
-	code = acl_check_driver(__func__)
+	int code = ACL_IS_NULL(uuid) ?: acl_check_driver(__func__)
 		       ?: core_device_logic(deviceId, "deviceId", __func__, &logic);
+
 	if (code != ACL_SUCCESS)
 		return code;
 	npu_call(core_driver(), halGetHostID, &host);
@@ -329,9 +322,9 @@ ACL_EXPORT aclError aclrtGetDeviceCapability(int32_t deviceId, aclrtDevFeatureTy
 		return code;
 	if (devFeatureType != ACL_FEATURE_TSCPU_TASK_UPDATE_SUPPORT_AIC_AIV &&
 	    devFeatureType != ACL_FEATURE_SYSTEM_MEMQ_EVENT_CROSS_DEV)
-		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, __func__,
-				"devFeatureType is %d; it must be an ACL_FEATURE_* (1 or 21)",
-				(int)devFeatureType);
+		return rt_invalid(__func__,
+				  "devFeatureType is %d; it must be an ACL_FEATURE_* (1 or 21)",
+				  (int)devFeatureType);
 	*value = ACL_DEV_FEATURE_NOT_SUPPORT;
 	return ACL_SUCCESS;
 }
@@ -341,8 +334,7 @@ ACL_EXPORT aclError aclrtGetDeviceCapability(int32_t deviceId, aclrtDevFeatureTy
 static aclError check_id(const char *call, const char *argument, int32_t id)
 {
 	return id >= 0 ? ACL_SUCCESS
-		       : acl_fail(ACL_ERROR_RT_PARAM_INVALID, call,
-				  "%s is %d; it must be at least 0", argument, id);
+		       : rt_invalid(call, "%s is %d; it must be at least 0", argument, id);
 }
 
 static aclError logic_of_user(const char *call, const char *argument, int32_t user,
@@ -427,17 +419,14 @@ ACL_EXPORT aclError aclrtGetUserDevIdByLogicDevId(const int32_t logicDevId,
 ACL_EXPORT aclError aclrtDeviceGetBareTgid(int32_t *pid)
 {
 	pid_t tgid;
-	aclError error;
+	aclError error = ACL_IS_NULL(pid) ?: acl_check_driver(__func__);
 
-	if (ACL_IS_NULL(pid))
-		return ACL_ERROR_INVALID_PARAM;
-	error = acl_check_driver(__func__);
 	if (error != ACL_SUCCESS)
 		return error;
 	tgid = npu_call(core_driver(), drvDeviceGetBareTgid);
 	if (tgid < 0)
-		return acl_fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, __func__,
-				"the driver does not tell the process's id on the host");
+		return acl_unsupported(__func__,
+				       "the driver does not tell the process's id on the host");
 	*pid = tgid;
 	return ACL_SUCCESS;
 }
@@ -454,9 +443,9 @@ static aclError peer_physical(const char *call, const char *argument, int32_t us
 
 static aclError fail_same(const char *call, int32_t device)
 {
-	return acl_fail(ACL_ERROR_INVALID_PARAM, call,
-			"device %d and its peer are the same; the peer must be another device",
-			device);
+	return acl_invalid(call,
+			   "device %d and its peer are the same; the peer must be another device",
+			   device);
 }
 
 ACL_EXPORT aclError aclrtDeviceCanAccessPeer(int32_t *canAccessPeer, int32_t deviceId,
@@ -474,8 +463,7 @@ ACL_EXPORT aclError aclrtDeviceCanAccessPeer(int32_t *canAccessPeer, int32_t dev
 	if (code != ACL_SUCCESS)
 		return code;
 	if (canAccessPeer == NULL)
-		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, __func__,
-				"canAccessPeer is NULL; it must point to something");
+		return rt_invalid(__func__, "canAccessPeer is NULL; it must point to something");
 	code = ACL_CALL(__func__, halDeviceCanAccessPeer, &can, logic, peer);
 	if (code == ACL_SUCCESS)
 		*canAccessPeer = can;
@@ -521,14 +509,11 @@ ACL_EXPORT aclError aclrtDevicePeerAccessStatus(int32_t deviceId, int32_t peerDe
 						int32_t *status)
 {
 	uint32_t logic, peer, enabled = 0;
-	aclError code;
-
-	if (ACL_IS_NULL(status))
-		return ACL_ERROR_INVALID_PARAM;
-	code = acl_check_driver(__func__)
+	aclError code = ACL_IS_NULL(status) ?: acl_check_driver(__func__)
 			?: core_device_logic(deviceId, "deviceId", __func__, &logic)
 			?: peer_physical(__func__, "peerDeviceId", peerDeviceId, &peer)
 			?: ACL_CALL(__func__, drvGetP2PStatus, logic, peer, &enabled);
+
 	if (code == ACL_SUCCESS)
 		*status = (int32_t)enabled;
 	return code;
@@ -538,15 +523,12 @@ ACL_EXPORT aclError aclrtGetDevicesTopo(uint32_t deviceId, uint32_t otherDeviceI
 {
 	uint32_t logic, other;
 	int64_t topology = 0;
-	int code;
-
-	if (ACL_IS_NULL(value))
-		return ACL_ERROR_INVALID_PARAM;
-	code = acl_check_driver(__func__)
+	int code = ACL_IS_NULL(value) ?: acl_check_driver(__func__)
 			?: core_device_logic((int32_t)deviceId, "deviceId", __func__, &logic)
 			?: core_device_logic((int32_t)otherDeviceId, "otherDeviceId", __func__,
 					     &other)
 			?: ACL_CALL(__func__, halGetPairDevicesInfo, logic, other, 0, &topology);
+
 	if (code != ACL_SUCCESS)
 		return code;
 	/* The driver counts kinds of connection from 0; the ACL has a bit for each, in the same

@@ -22,10 +22,10 @@ ACL_EXPORT aclError aclrtCreateEvent(aclrtEvent *event)
 
 static aclError fail_flag(const char *call, uint32_t flag)
 {
-	return acl_fail(ACL_ERROR_RT_PARAM_INVALID, call,
-			"flag is %#x; it must be one or more of ACL_EVENT_SYNC (0x1), "
-			"ACL_EVENT_CAPTURE_STREAM_PROGRESS (0x2) and ACL_EVENT_TIME_LINE (0x8)",
-			flag);
+	return rt_invalid(call,
+			  "flag is %#x; it must be one or more of ACL_EVENT_SYNC (0x1), "
+			  "ACL_EVENT_CAPTURE_STREAM_PROGRESS (0x2) and ACL_EVENT_TIME_LINE (0x8)",
+			  flag);
 }
 
 ACL_EXPORT aclError aclrtCreateEventWithFlag(aclrtEvent *event, uint32_t flag)
@@ -38,10 +38,10 @@ ACL_EXPORT aclError aclrtCreateEventWithFlag(aclrtEvent *event, uint32_t flag)
 	    flag != ACL_EVENT_EXTERNAL)
 		return fail_flag(__func__, flag);
 	if ((flag & FLAGS_ALONE) != 0)
-		return acl_fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, __func__,
-				"flag is %#x: events for device code and for captured graphs are "
-				"not modelled",
-				flag);
+		return acl_unsupported(__func__,
+				       "flag is %#x: events for device code and for captured "
+				       "graphs are not modelled",
+				       flag);
 	return core_event_create(CORE_EVENT_FLAGS, flag, event, __func__);
 }
 
@@ -50,8 +50,8 @@ ACL_EXPORT aclError aclrtCreateEventExWithFlag(aclrtEvent *event, uint32_t flag)
 	if (ACL_IS_NULL(event))
 		return ACL_ERROR_INVALID_PARAM;
 	if (flag == ACL_EVENT_IPC)
-		return acl_fail(
-			ACL_ERROR_RT_FEATURE_NOT_SUPPORT, __func__,
+		return acl_unsupported(
+			__func__,
 			"flag is ACL_EVENT_IPC (0x40): events between processes are not modelled");
 	if (flag == 0 || (flag & ~FLAGS_COMBINED) != 0)
 		return fail_flag(__func__, flag);
@@ -72,12 +72,12 @@ ACL_EXPORT aclError aclrtRecordEvent(aclrtEvent event, aclrtStream stream)
 static aclError check_default_flag(const char *call, uint32_t flag)
 {
 	if (flag == ACL_EVENT_RECORD_EXTERNAL)
-		return acl_fail(
-			ACL_ERROR_RT_FEATURE_NOT_SUPPORT, call,
+		return acl_unsupported(
+			call,
 			"flag is 1 (external): captured graphs are not modelled; it must be 0");
 	if (flag != ACL_EVENT_RECORD_DEFAULT)
-		return acl_fail(ACL_ERROR_INVALID_PARAM, call,
-				"flag is %u; it must be 0 (default) or 1 (external)", flag);
+		return acl_invalid(call, "flag is %u; it must be 0 (default) or 1 (external)",
+				   flag);
 	return ACL_SUCCESS;
 }
 
@@ -177,12 +177,11 @@ ACL_EXPORT aclError aclrtStreamWaitEventWithTimeout(aclrtStream stream, aclrtEve
 						    int32_t timeout)
 {
 	if (timeout < 0)
-		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, __func__,
-				"timeout is %d; it must be 0 (wait for ever) or more, in seconds",
-				timeout);
+		return rt_invalid(__func__,
+				  "timeout is %d; it must be 0 (wait for ever) or more, in seconds",
+				  timeout);
 	if (event == NULL)
-		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, __func__,
-				"event is NULL; it must be an event");
+		return rt_invalid(__func__, "event is NULL; it must be an event");
 	return core_event_wait(event, stream, (uint32_t)timeout, __func__);
 }
 

@@ -23,9 +23,9 @@ int npusim_get_stats(int device, struct npu_stats *out)
 	if (ACL_IS_NULL(out))
 		return ACL_ERROR_INVALID_PARAM;
 	if (out->size == 0)
-		return acl_fail(ACL_ERROR_INVALID_PARAM, __func__,
-				"out->size is 0; it must be sizeof(struct npu_stats), %zu",
-				sizeof(*out));
+		return acl_invalid(__func__,
+				   "out->size is 0; it must be sizeof(struct npu_stats), %zu",
+				   sizeof(*out));
 	return find(device, __func__, &drv, &logic)
 		       ?: core_result(__func__, npu_call(drv, npusimGetStats, logic, out));
 }
@@ -101,9 +101,9 @@ int npusimSetReportCallback(npusim_report_fn fn, void *arg)
 		return ACL_ERROR_INTERNAL_ERROR;
 	if (npu_call(drv, npusimReports, fn, arg) == DRV_ERROR_NONE)
 		return ACL_SUCCESS;
-	return acl_fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, __func__,
-			"nothing reports: the validation is off; NPUSIM_VALIDATE=on, or `npusim "
-			"run --validate`, turns it on");
+	return acl_unsupported(
+		__func__, "nothing reports: the validation is off; NPUSIM_VALIDATE=on, or `npusim "
+			  "run --validate`, turns it on");
 }
 
 uint64_t npusim_now_ps(void)

@@ -54,25 +54,6 @@ static uint32_t mapping_kind(bool io_memory, bool read_only)
 	return read_only ? kind | READ_ONLY_FLAG : kind;
 }
 
-static aclError fail_registered(const char *call, const struct range *range)
-{
-	return acl_fail(ACL_ERROR_HOST_MEMORY_ALREADY_REGISTERED, call,
-			"the range meets [%#llx, %#llx), which is registered already; unregister "
-			"that first, at %#llx",
-			(unsigned long long)range->start, (unsigned long long)range->end,
-			(unsigned long long)range->start);
-}
-
-static aclError map_locked(const char *call, struct range *range, uint32_t kind)
-{
-	drvError_t code =
-		npu_call(core_driver(), halHostRegister, (void *)range->start,
-			 range->end - range->start, kind, range->device, &range->device_va);
-	aclError error = core_result(call, code);
-
-	return code == DRV_ERROR_BUSY ? ACL_ERROR_HOST_MEMORY_ALREADY_REGISTERED : error;
-}
-
 /* Registers [ptr, ptr + size): maps it to the device unless `kind` is -1. */
 static aclError add_range(const char *call, void *ptr, uint64_t size, int64_t kind, uint32_t device,
 			  void **out_device_va)
@@ -81,9 +62,8 @@ static aclError add_range(const char *call, void *ptr, uint64_t size, int64_t ki
 	aclError error = ACL_SUCCESS;
 
 	if (size > UINTPTR_MAX - (uintptr_t)ptr)
-		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, call,
-				"size is %s, which reaches beyond the end of all addresses",
-				npu_size_text(size));
+		return rt_invalid(call, "size is %s, which reaches beyond the end of all addresses",
+				  npu_size_text(size));
 	range = calloc(1, sizeof(*range));
 	if (range == NULL)
 		return acl_fail(ACL_ERROR_RT_MEMORY_ALLOCATION, call,
@@ -94,10 +74,20 @@ static aclError add_range(const char *call, void *ptr, uint64_t size, int64_t ki
 				 .device = device };
 	pthread_mutex_lock(&registered.lock);
 	met = find_locked(range->start, range->end);
-	if (met != NULL)
-		error = fail_registered(call, met);
-	else if (range->mapped)
-		error = map_locked(call, range, (uint32_t)kind);
+	if (met != NULL) {
+		error = acl_fail(ACL_ERROR_HOST_MEMORY_ALREADY_REGISTERED, call,
+				 "the range meets [%#llx, %#llx), which is registered already; "
+				 "unregister that first, at %#llx",
+				 (unsigned long long)met->start, (unsigned long long)met->end,
+				 (unsigned long long)met->start);
+	} else if (range->mapped) {
+		drvError_t code = npu_call(core_driver(), halHostRegister, ptr, size,
+					   (uint32_t)kind, device, &range->device_va);
+
+		error = core_result(call, code);
+		if (code == DRV_ERROR_BUSY)
+			error = ACL_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+	}
 	if (error == ACL_SUCCESS) {
 		range->next = registered.first;
 		registered.first = range;
@@ -119,11 +109,11 @@ ACL_EXPORT aclError aclrtHostRegister(void *ptr, uint64_t size, aclrtHostRegiste
 	if (ACL_IS_NULL(ptr) || ACL_IS_NULL(devPtr) || ACL_IS_ZERO(size))
 		return ACL_ERROR_INVALID_PARAM;
 	if ((bits & ~REGISTER_TYPES) != 0)
-		return acl_fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, __func__,
-				"type is %#x; it must be ACL_HOST_REGISTER_MAPPED (0), "
-				"ACL_HOST_REGISTER_IOMEMORY (4), ACL_HOST_REGISTER_READONLY (8), "
-				"or the last two together",
-				bits);
+		return acl_unsupported(__func__,
+				       "type is %#x; it must be ACL_HOST_REGISTER_MAPPED (0), "
+				       "ACL_HOST_REGISTER_IOMEMORY (4), ACL_HOST_REGISTER_READONLY "
+				       "(8), or the last two together",
+				       bits);
 	return acl_current(__func__, &context)
 		       ?: add_range(__func__, ptr, size,
 				    mapping_kind(bits & ACL_HOST_REGISTER_IOMEMORY,
@@ -139,11 +129,11 @@ ACL_EXPORT aclError aclrtHostRegisterV2(void *ptr, uint64_t size, uint32_t flag)
 	if (ACL_IS_NULL(ptr) || ACL_IS_ZERO(size))
 		return ACL_ERROR_INVALID_PARAM;
 	if (flag == 0 || (flag & ~REGISTER_FLAGS) != 0)
-		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, __func__,
-				"flag is %#x; it must be a combination of ACL_HOST_REG_MAPPED "
-				"(0x2), ACL_HOST_REG_IOMEMORY (0x4), ACL_HOST_REG_READONLY (0x8) "
-				"and ACL_HOST_REG_PINNED (0x10000000)",
-				flag);
+		return rt_invalid(__func__,
+				  "flag is %#x; it must be a combination of ACL_HOST_REG_MAPPED "
+				  "(0x2), ACL_HOST_REG_IOMEMORY (0x4), ACL_HOST_REG_READONLY (0x8) "
+				  "and ACL_HOST_REG_PINNED (0x10000000)",
+				  flag);
 	return acl_current(__func__, &context)
 		       ?: add_range(__func__, ptr, size,
 				    mapped ? (int64_t)mapping_kind(flag & ACL_HOST_REG_IOMEMORY,
@@ -198,10 +188,10 @@ ACL_EXPORT aclError aclrtHostGetDevicePointer(void *pHost, void **pDevice, uint3
 		*pDevice = (char *)range->device_va + ((uintptr_t)pHost - range->start);
 	pthread_mutex_unlock(&registered.lock);
 	if (!mapped)
-		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, __func__,
-				"pHost is %p, which no device sees; register it with "
-				"aclrtHostRegisterV2 and ACL_HOST_REG_MAPPED",
-				pHost);
+		return rt_invalid(__func__,
+				  "pHost is %p, which no device sees; register it with "
+				  "aclrtHostRegisterV2 and ACL_HOST_REG_MAPPED",
+				  pHost);
 	return ACL_SUCCESS;
 }
 
@@ -216,9 +206,8 @@ ACL_EXPORT aclError aclrtHostMemMapCapabilities(uint32_t deviceId, aclrtHacType 
 	if (error != ACL_SUCCESS)
 		return error;
 	if ((uint32_t)hacType > ACL_RT_HAC_TYPE_CCU)
-		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, __func__,
-				"hacType is %d; it must be between 0 and %d", (int)hacType,
-				(int)ACL_RT_HAC_TYPE_CCU);
+		return rt_invalid(__func__, "hacType is %d; it must be between 0 and %d",
+				  (int)hacType, (int)ACL_RT_HAC_TYPE_CCU);
 	error = acl_check_context(__func__)
 			?: ACL_CALL(__func__, halHostRegisterCapabilities, device,
 				    (uint32_t)hacType, &found);

@@ -90,9 +90,8 @@ aclError acl_place_of(const char *call, const char *argument, const void *ptr,
 		return error;
 	*out = (struct npu_place){ .owner = found.devId, .page_bytes = found.pageSize };
 	if (!place_kind_of(found.memType, ptr, &out->kind))
-		return acl_fail(
-			ACL_ERROR_RT_PARAM_INVALID, call,
-			"%s is %p, for which the driver tells no known kind of memory (%#x)",
+		return rt_invalid(
+			call, "%s is %p, for which the driver tells no known kind of memory (%#x)",
 			argument, ptr, found.memType);
 	if (acl_place_is_host(out))
 		out->owner = NPU_OWNER_HOST;
@@ -146,16 +145,15 @@ ACL_EXPORT aclError aclrtCheckMemType(void **addrList, uint32_t size, uint32_t m
 		return ACL_ERROR_INVALID_PARAM;
 	*checkResult = 0; /* by any other answer too, as in CANN */
 	if (reserve != 0)
-		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, __func__, "reserve is %u; it must be 0",
-				reserve);
+		return rt_invalid(__func__, "reserve is %u; it must be 0", reserve);
 	if (size == 0)
-		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, __func__,
-				"size is 0; it must be at least 1");
+		return rt_invalid(__func__, "size is 0; it must be at least 1");
 	if ((memType & ~known) != 0)
-		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, __func__,
-				"memType is %#x; it must be a combination of ACL_RT_MEM_TYPE_DEV "
-				"(0x2), ACL_RT_MEM_TYPE_DVPP (0x8) and ACL_RT_MEM_TYPE_RSVD (0x10)",
-				memType);
+		return rt_invalid(
+			__func__,
+			"memType is %#x; it must be a combination of ACL_RT_MEM_TYPE_DEV "
+			"(0x2), ACL_RT_MEM_TYPE_DVPP (0x8) and ACL_RT_MEM_TYPE_RSVD (0x10)",
+			memType);
 	error = acl_current(__func__, &context);
 	if (error != ACL_SUCCESS)
 		return error;
@@ -239,8 +237,8 @@ ACL_EXPORT aclError aclrtGetMemUsageInfo(int32_t deviceId, aclrtMemUsageInfo *me
 		return ACL_ERROR_INVALID_PARAM;
 	*outputNum = 0; /* by any other answer too, as in CANN */
 	if (inputNum == 0)
-		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, __func__,
-				"inputNum is 0; memUsageInfo must have room for 1 at least");
+		return rt_invalid(__func__,
+				  "inputNum is 0; memUsageInfo must have room for 1 at least");
 	error = core_device_logic(deviceId, "deviceId", __func__, &device)
 			?: acl_check_context(__func__)
 			?: ACL_CALL(__func__, npusimGetStats, device, &stats);
@@ -280,13 +278,12 @@ ACL_EXPORT aclError aclrtMemUceRepair(int32_t deviceId, aclrtMemUceInfo *memUceI
 	if (ACL_IS_NULL(memUceInfoArray))
 		return ACL_ERROR_INVALID_PARAM;
 	if (arraySize > MAX_MEM_UCE_INFO_ARRAY_SIZE)
-		return acl_fail(ACL_ERROR_INVALID_PARAM, __func__,
-				"arraySize is %zu; it must be at most %d", arraySize,
-				MAX_MEM_UCE_INFO_ARRAY_SIZE);
+		return acl_invalid(__func__, "arraySize is %zu; it must be at most %d", arraySize,
+				   MAX_MEM_UCE_INFO_ARRAY_SIZE);
 	for (size_t i = 0; i < arraySize; i++)
 		if (memcmp(memUceInfoArray[i].reserved, zeros, sizeof(zeros)) != 0)
-			return acl_fail(
-				ACL_ERROR_INVALID_PARAM, __func__,
+			return acl_invalid(
+				__func__,
 				"memUceInfoArray[%zu].reserved is not all zeros; it must be", i);
 	return core_device_logic(deviceId, "deviceId", __func__, &device);
 }

@@ -14,33 +14,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-static pthread_mutex_t init_lock;
-static pthread_once_t init_once = PTHREAD_ONCE_INIT;
+/* A callback may call aclInit or register another. */
+static pthread_mutex_t init_lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 static uint64_t init_count; /* init_lock */
 static bool finalized;      /* init_lock */
 static char *init_config;   /* init_lock: the file's text */
-
-/* A callback may call aclInit or register another. */
-static void make_lock(void)
-{
-	pthread_mutexattr_t attr;
-
-	pthread_mutexattr_init(&attr);
-	pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_RECURSIVE);
-	pthread_mutex_init(&init_lock, &attr);
-	pthread_mutexattr_destroy(&attr);
-}
-
-static void lock(void)
-{
-	pthread_once(&init_once, make_lock);
-	pthread_mutex_lock(&init_lock);
-}
-
-static void unlock(void)
-{
-	pthread_mutex_unlock(&init_lock);
-}
 
 /* ---- callbacks ---- */
 
@@ -93,12 +71,12 @@ static aclError add_hook(const char *call, struct hook added)
 	const char *text;
 	aclError code;
 
-	lock();
+	pthread_mutex_lock(&init_lock);
 	text = init_config != NULL ? init_config : "";
 	code = add_hook_locked(call, added);
 	if (code == ACL_SUCCESS && added.init != NULL && init_count > 0)
 		code = added.init(text, strlen(text), added.user_data);
-	unlock();
+	pthread_mutex_unlock(&init_lock);
 	return code;
 }
 
@@ -108,7 +86,7 @@ static aclError remove_hook(const char *call, aclRegisterCallbackType type,
 	struct hook **place, *hook;
 	aclError code = ACL_SUCCESS;
 
-	lock();
+	pthread_mutex_lock(&init_lock);
 	place = find_hook(type, init, finalize, false);
 	if (place == NULL) {
 		code = acl_fail(ACL_ERROR_INTERNAL_ERROR, call,
@@ -118,7 +96,7 @@ static aclError remove_hook(const char *call, aclRegisterCallbackType type,
 		*place = hook->next;
 		free(hook);
 	}
-	unlock();
+	pthread_mutex_unlock(&init_lock);
 	return code;
 }
 
@@ -223,7 +201,7 @@ ACL_EXPORT aclError aclInit(const char *configPath)
 	UNCANCELLED;
 	aclError code;
 
-	lock();
+	pthread_mutex_lock(&init_lock);
 	if (init_count > 0) {
 		init_count++;
 		code = acl_fail(
@@ -233,7 +211,7 @@ ACL_EXPORT aclError aclInit(const char *configPath)
 	} else {
 		code = start_locked(__func__, configPath);
 	}
-	unlock();
+	pthread_mutex_unlock(&init_lock);
 	return code;
 }
 
@@ -253,11 +231,11 @@ ACL_EXPORT aclError aclFinalize(void)
 	UNCANCELLED;
 	aclError code;
 
-	lock();
+	pthread_mutex_lock(&init_lock);
 	code = finalized ? acl_fail(ACL_ERROR_REPEAT_FINALIZE, __func__,
 				    "the runtime is finalised already")
 			 : stop_locked();
-	unlock();
+	pthread_mutex_unlock(&init_lock);
 	return code;
 }
 
@@ -266,7 +244,7 @@ ACL_EXPORT aclError aclFinalizeReference(uint64_t *refCount)
 	UNCANCELLED;
 	aclError code = ACL_SUCCESS;
 
-	lock();
+	pthread_mutex_lock(&init_lock);
 	if (init_count == 0)
 		code = acl_fail(ACL_ERROR_REPEAT_FINALIZE, __func__,
 				"no aclInit is left to take back");
@@ -276,7 +254,7 @@ ACL_EXPORT aclError aclFinalizeReference(uint64_t *refCount)
 		init_count--;
 	if (refCount != NULL)
 		*refCount = init_count;
-	unlock();
+	pthread_mutex_unlock(&init_lock);
 	return code;
 }
 
@@ -348,9 +326,8 @@ ACL_EXPORT aclError aclsysGetCANNVersion(aclCANNPackageName name, aclCANNPackage
 	if (ACL_IS_NULL(version))
 		return ACL_ERROR_INVALID_PARAM;
 	if ((unsigned)name >= sizeof(names) / sizeof(names[0]))
-		return acl_fail(ACL_ERROR_INVALID_PARAM, __func__,
-				"name is %d; it must be an ACL_PKG_NAME_* (0 to %d)", (int)name,
-				(int)ACL_PKG_NAME_DRIVER);
+		return acl_invalid(__func__, "name is %d; it must be an ACL_PKG_NAME_* (0 to %d)",
+				   (int)name, (int)ACL_PKG_NAME_DRIVER);
 	find_package(__func__, names[name], &package);
 	memset(version, 0, sizeof(*version));
 	snprintf(version->version, sizeof(version->version), "%s", package->version);

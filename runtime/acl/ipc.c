@@ -23,15 +23,6 @@ static struct {
 	struct import *first;
 } imports = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-static struct import **find_locked(const char *key)
-{
-	struct import **link = &imports.first;
-
-	while (*link != NULL && strcmp((*link)->key, key) != 0)
-		link = &(*link)->next;
-	return link;
-}
-
 /* Adds an entry at the end, so that the oldest import of a key is closed first. False: no host
  * memory. */
 static bool add_entry(const char *key, DVdeviceptr va)
@@ -54,10 +45,10 @@ static aclError check_key(const char *call, const char *key)
 {
 	if (strnlen(key, KEY_BYTES) < KEY_BYTES)
 		return ACL_SUCCESS;
-	return acl_fail(ACL_ERROR_RT_PARAM_INVALID, call,
-			"key has more than %u characters; it must be one that "
-			"aclrtIpcMemGetExportKey wrote",
-			KEY_BYTES - 1);
+	return rt_invalid(call,
+			  "key has more than %u characters; it must be one that "
+			  "aclrtIpcMemGetExportKey wrote",
+			  KEY_BYTES - 1);
 }
 
 ACL_EXPORT aclError aclrtIpcMemGetExportKey(void *devPtr, size_t size, char *key, size_t len,
@@ -68,16 +59,14 @@ ACL_EXPORT aclError aclrtIpcMemGetExportKey(void *devPtr, size_t size, char *key
 	if (ACL_IS_NULL(devPtr) || ACL_IS_NULL(key))
 		return ACL_ERROR_INVALID_PARAM;
 	if (size == 0)
-		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, __func__,
-				"size is 0; it must be at least 1");
+		return rt_invalid(__func__, "size is 0; it must be at least 1");
 	if (len == 0)
-		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, __func__,
-				"len is 0; the key takes %u bytes", KEY_BYTES);
+		return rt_invalid(__func__, "len is 0; the key takes %u bytes", KEY_BYTES);
 	if (flags > ACL_RT_IPC_MEM_EXPORT_FLAG_DISABLE_PID_VALIDATION)
-		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, __func__,
-				"flags is %#llx; it must be ACL_RT_IPC_MEM_EXPORT_FLAG_DEFAULT (0) "
-				"or ACL_RT_IPC_MEM_EXPORT_FLAG_DISABLE_PID_VALIDATION (1)",
-				(unsigned long long)flags);
+		return rt_invalid(__func__,
+				  "flags is %#llx; it must be ACL_RT_IPC_MEM_EXPORT_FLAG_DEFAULT "
+				  "(0) or ACL_RT_IPC_MEM_EXPORT_FLAG_DISABLE_PID_VALIDATION (1)",
+				  (unsigned long long)flags);
 	error = acl_check_context(__func__)
 			?: ACL_CALL(__func__, halShmemCreateHandle, (DVdeviceptr)(uintptr_t)devPtr,
 				    size, key, len > UINT32_MAX ? UINT32_MAX : (uint32_t)len);
@@ -92,8 +81,8 @@ ACL_EXPORT aclError aclrtIpcMemSetImportPid(const char *key, int32_t *pid, size_
 	if (ACL_IS_NULL(key) || ACL_IS_NULL(pid))
 		return ACL_ERROR_INVALID_PARAM;
 	if (num == 0 || num > INT32_MAX)
-		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, __func__,
-				"num is %zu; it must be between 1 and %d", num, INT32_MAX);
+		return rt_invalid(__func__, "num is %zu; it must be between 1 and %d", num,
+				  INT32_MAX);
 	return check_key(__func__, key) ?: acl_check_context(__func__)
 		       ?: ACL_CALL(__func__, halShmemSetPidHandle, key, pid, (int)num);
 }
@@ -109,18 +98,17 @@ ACL_EXPORT aclError aclrtIpcMemImportByKey(void **devPtr, const char *key, uint6
 	if (ACL_IS_NULL(devPtr) || ACL_IS_NULL(key))
 		return ACL_ERROR_INVALID_PARAM;
 	if (flags > ACL_RT_IPC_MEM_IMPORT_FLAG_ENABLE_PEER_ACCESS)
-		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, __func__,
-				"flags is %#llx; it must be ACL_RT_IPC_MEM_IMPORT_FLAG_DEFAULT (0) "
-				"or ACL_RT_IPC_MEM_IMPORT_FLAG_ENABLE_PEER_ACCESS (1)",
-				(unsigned long long)flags);
+		return rt_invalid(__func__,
+				  "flags is %#llx; it must be ACL_RT_IPC_MEM_IMPORT_FLAG_DEFAULT "
+				  "(0) or ACL_RT_IPC_MEM_IMPORT_FLAG_ENABLE_PEER_ACCESS (1)",
+				  (unsigned long long)flags);
 	error = check_key(__func__, key) ?: acl_current(__func__, &context);
 	if (error != ACL_SUCCESS)
 		return error;
 	if (flags != 0)
 		error = ACL_CALL(__func__, halShmemInfoGet, key, &info)
 				?: acl_enable_peer(__func__, context->device, info.phyDevid);
-	if (error == ACL_SUCCESS)
-		error = ACL_CALL(__func__, halShmemOpenHandleByDevId, context->device, key, &va);
+	error = error ?: ACL_CALL(__func__, halShmemOpenHandleByDevId, context->device, key, &va);
 	if (error != ACL_SUCCESS)
 		return error;
 	if (!add_entry(key, va)) {
@@ -143,7 +131,8 @@ ACL_EXPORT aclError aclrtIpcMemClose(const char *key)
 	if (error != ACL_SUCCESS)
 		return error;
 	pthread_mutex_lock(&imports.lock);
-	link = find_locked(key);
+	for (link = &imports.first; *link != NULL && strcmp((*link)->key, key) != 0;)
+		link = &(*link)->next;
 	entry = *link;
 	if (entry != NULL)
 		*link = entry->next;
@@ -167,17 +156,15 @@ ACL_EXPORT aclError aclrtIpcMemClose(const char *key)
 ACL_EXPORT aclError aclrtIpcMemSetAttr(const char *key, aclrtIpcMemAttrType type, uint64_t attr)
 {
 	if (key == NULL)
-		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, __func__,
-				"key is NULL; it must be an exported key");
+		return rt_invalid(__func__, "key is NULL; it must be an exported key");
 	if (type != ACL_RT_IPC_MEM_ATTR_ACCESS_LINK)
-		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, __func__,
-				"type is %d; it must be ACL_RT_IPC_MEM_ATTR_ACCESS_LINK (0)",
-				(int)type);
+		return rt_invalid(__func__,
+				  "type is %d; it must be ACL_RT_IPC_MEM_ATTR_ACCESS_LINK (0)",
+				  (int)type);
 	if (attr > ACL_RT_IPC_MEM_ATTR_ACCESS_LINK_UB_MULTI_PORT_PATH)
-		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, __func__,
-				"attr is %llu; it must be between 0 and %d",
-				(unsigned long long)attr,
-				ACL_RT_IPC_MEM_ATTR_ACCESS_LINK_UB_MULTI_PORT_PATH);
+		return rt_invalid(__func__, "attr is %llu; it must be between 0 and %d",
+				  (unsigned long long)attr,
+				  ACL_RT_IPC_MEM_ATTR_ACCESS_LINK_UB_MULTI_PORT_PATH);
 	if (attr != ACL_RT_IPC_MEM_ATTR_ACCESS_LINK_HCCS)
 		return acl_fail(ACL_ERROR_RT_LINK_TYPE_NOT_SUPPORTED, __func__,
 				"attr is %llu; devices are linked by HCCS here "

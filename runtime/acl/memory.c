@@ -83,8 +83,8 @@ static aclError round_size(const struct request *request, size_t size, bool padd
 		ALIGN_BYTES + (padded && request->policy.pages != PAGES_GIANT ? PADDING_BYTES : 0);
 
 	if (size > UINT64_MAX - more)
-		return acl_fail(ACL_ERROR_INVALID_PARAM, request->call,
-				"size is %zu; rounded up it does not fit 64 bits", size);
+		return acl_invalid(request->call, "size is %zu; rounded up it does not fit 64 bits",
+				   size);
 	*out = (size + more - 1) / ALIGN_BYTES * ALIGN_BYTES;
 	return ACL_SUCCESS;
 }
@@ -152,8 +152,8 @@ ACL_EXPORT aclError aclrtMallocCached(void **devPtr, size_t size, aclrtMemMalloc
 static aclError check_cfg(const char *call, const aclrtMallocConfig *cfg)
 {
 	if (cfg != NULL && cfg->numAttrs != 0 && cfg->attrs == NULL)
-		return acl_fail(
-			ACL_ERROR_INVALID_PARAM, call,
+		return acl_invalid(
+			call,
 			"cfg->attrs is NULL, but cfg->numAttrs is %zu; give the attributes, or 0",
 			cfg->numAttrs);
 	return ACL_SUCCESS;
@@ -171,10 +171,10 @@ static aclError check_cfg_device(const char *call, uint32_t user)
 	if (core_device_logic((int32_t)user, "cfg's device id", call, &device) != ACL_SUCCESS)
 		return ACL_ERROR_RT_PARAM_INVALID;
 	if (device != context->device)
-		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, call,
-				"cfg's device id is %u, but the current device is %d; call "
-				"aclrtSetDevice(%u) first",
-				user, context->user_device, user);
+		return rt_invalid(call,
+				  "cfg's device id is %u, but the current device is %d; call "
+				  "aclrtSetDevice(%u) first",
+				  user, context->user_device, user);
 	return ACL_SUCCESS;
 }
 
@@ -197,9 +197,9 @@ static aclError apply_cfg(struct request *request, const aclrtMallocConfig *cfg)
 			error = check_cfg_device(request->call, attr->value.deviceId);
 			break;
 		default:
-			error = acl_fail(ACL_ERROR_RT_PARAM_INVALID, request->call,
-					 "cfg->attrs[%zu].attr is %d; it must be between 0 and 2",
-					 i, (int)attr->attr);
+			error = rt_invalid(request->call,
+					   "cfg->attrs[%zu].attr is %d; it must be between 0 and 2",
+					   i, (int)attr->attr);
 		}
 	}
 	return error;
@@ -250,8 +250,8 @@ static aclError free_host(const char *call, void *pointer)
 		return ACL_ERROR_RT_PARAM_INVALID;
 	}
 	if (!acl_place_is_host(&place) && place.kind != NPU_PLACE_PAGEABLE)
-		return acl_fail(
-			ACL_ERROR_RT_PARAM_INVALID, call,
+		return rt_invalid(
+			call,
 			"hostPtr is %p, which is memory of device %u; give it back with aclrtFree",
 			pointer, place.owner);
 	return free_device(call, pointer);
@@ -303,8 +303,8 @@ ACL_EXPORT aclError aclrtMallocHostWithCfg(void **ptr, uint64_t size, aclrtMallo
 	if (ACL_IS_NULL(ptr) || ACL_IS_ZERO(size))
 		return ACL_ERROR_INVALID_PARAM;
 	if (cfg != NULL && cfg->attrs == NULL)
-		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, __func__,
-				"cfg->attrs is NULL; give the attributes, or NULL for cfg");
+		return rt_invalid(__func__,
+				  "cfg->attrs is NULL; give the attributes, or NULL for cfg");
 	for (size_t i = 0; cfg != NULL && i < cfg->numAttrs; i++) {
 		const aclrtMallocAttribute *attr = &cfg->attrs[i];
 
@@ -312,18 +312,18 @@ ACL_EXPORT aclError aclrtMallocHostWithCfg(void **ptr, uint64_t size, aclrtMallo
 			module = attr->value.moduleId > MODULE_ID_LAST ? RUNTIME_MODULE_ID
 								       : attr->value.moduleId;
 		else if ((int)attr->attr != ACL_RT_MEM_ATTR_VA_FLAG)
-			return acl_fail(
-				ACL_ERROR_RT_PARAM_INVALID, __func__,
+			return rt_invalid(
+				__func__,
 				"cfg->attrs[%zu].attr is %d; host memory takes "
 				"ACL_RT_MEM_ATTR_MODULE_ID (1) and ACL_RT_MEM_ATTR_VA_FLAG (3)",
 				i, (int)attr->attr);
 		else if (attr->value.vaFlag == 1)
-			return acl_fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, __func__,
-					"cfg->attrs[%zu] asks for one address on host and device "
-					"(vaFlag 1), which this driver does not have; leave "
-					"ACL_RT_MEM_ATTR_VA_FLAG out, or go on with "
-					"aclrtMallocHost, as with drivers before 25.5",
-					i);
+			return acl_unsupported(__func__,
+					       "cfg->attrs[%zu] asks for one address on host and "
+					       "device (vaFlag 1), which this driver does not "
+					       "have; leave ACL_RT_MEM_ATTR_VA_FLAG out, or go on "
+					       "with aclrtMallocHost, as with drivers before 25.5",
+					       i);
 	}
 	return allocate_host(__func__, ptr, size, module);
 }

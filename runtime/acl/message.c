@@ -21,8 +21,7 @@ static aclError check_level(const char *call, aclrtLastErrLevel level)
 {
 	if (level == ACL_RT_THREAD_LEVEL)
 		return ACL_SUCCESS;
-	return acl_fail(ACL_ERROR_INVALID_PARAM, call,
-			"level is %d; it must be ACL_RT_THREAD_LEVEL (0)", (int)level);
+	return acl_invalid(call, "level is %d; it must be ACL_RT_THREAD_LEVEL (0)", (int)level);
 }
 
 ACL_EXPORT aclError aclrtPeekAtLastError(aclrtLastErrLevel level)

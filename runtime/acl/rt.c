@@ -13,16 +13,14 @@
 static aclError no_pointer(const char *call, const char *argument, const void *value)
 {
 	return value != NULL ? ACL_SUCCESS
-			     : acl_fail(ACL_ERROR_RT_PARAM_INVALID, call,
-					"%s is NULL; it must point to something", argument);
+			     : rt_invalid(call, "%s is NULL; it must point to something", argument);
 }
 #define RT_IS_NULL(arg) no_pointer(__func__, #arg, arg)
 
 static aclError no_count(const char *call, const char *argument, bool fine, long long value)
 {
 	return fine ? ACL_SUCCESS
-		    : acl_fail(ACL_ERROR_RT_PARAM_INVALID, call,
-			       "%s is %lld; it must be at least 1", argument, value);
+		    : rt_invalid(call, "%s is %lld; it must be at least 1", argument, value);
 }
 #define RT_IS_ZERO(arg) no_count(__func__, #arg, (arg) > 0, (long long)(arg))
 
@@ -36,30 +34,37 @@ static rtError_t named(const char *call, aclError code)
 
 /* ---- streams, notifies ---- */
 
-static aclError queues(const char *call, void *handle, uint32_t *sq, uint32_t *cq, uint32_t *logic)
+static aclError facts(const char *call, void *handle, struct core_stream_facts *out)
 {
 	aclError code = acl_check_context(call);
 	struct core_stream *stream =
 		code == ACL_SUCCESS ? core_stream_find_any(handle, call, &code) : NULL;
 
 	if (code == ACL_SUCCESS)
-		core_stream_queues(stream, sq, cq, logic);
+		*out = core_stream_facts(stream);
 	return code;
 }
 
 ACL_EXPORT rtError_t rtStreamGetSqid(const rtStream_t stm, uint32_t *sqId)
 {
-	uint32_t cq, logic;
+	struct core_stream_facts found;
+	aclError code = RT_IS_NULL(sqId) ?: facts(__func__, stm, &found);
 
-	return RT_IS_NULL(sqId) ?: queues(__func__, stm, sqId, &cq, &logic);
+	if (code == ACL_SUCCESS)
+		*sqId = found.sq;
+	return code;
 }
 
 ACL_EXPORT rtError_t rtStreamGetCqid(const rtStream_t stm, uint32_t *cqId, uint32_t *logicCqId)
 {
-	uint32_t sq;
+	struct core_stream_facts found;
+	aclError code = RT_IS_NULL(cqId) ?: RT_IS_NULL(logicCqId) ?: facts(__func__, stm, &found);
 
-	return RT_IS_NULL(cqId)
-		       ?: RT_IS_NULL(logicCqId) ?: queues(__func__, stm, &sq, cqId, logicCqId);
+	if (code == ACL_SUCCESS) {
+		*cqId = found.cq;
+		*logicCqId = found.logic_cq;
+	}
+	return code;
 }
 
 ACL_EXPORT rtError_t rtNotifyGetAddrOffset(rtNotify_t notify, uint64_t *devAddrOffset)
@@ -100,9 +105,8 @@ static aclError asked_device(const char *call, uint32_t device, uint32_t *out)
 static aclError peers(const char *call, uint32_t device, uint32_t peer, uint32_t *out)
 {
 	if (device >= MAX_DEVICES || peer >= MAX_DEVICES)
-		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, call,
-				"devIdDes is %u and phyIdSrc %u; both must be below %d", device,
-				peer, MAX_DEVICES);
+		return rt_invalid(call, "devIdDes is %u and phyIdSrc %u; both must be below %d",
+				  device, peer, MAX_DEVICES);
 	return core_device_logic((int32_t)device, "devIdDes", call, out);
 }
 
@@ -112,9 +116,9 @@ ACL_EXPORT rtError_t rtGetDeviceInfo(uint32_t deviceId, int32_t moduleType, int3
 	uint32_t logic = 0;
 
 	if (moduleType == HOST_AICPU)
-		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, __func__,
-				"moduleType is %d, the host's AICPU, which is no device's",
-				moduleType);
+		return rt_invalid(__func__,
+				  "moduleType is %d, the host's AICPU, which is no device's",
+				  moduleType);
 	return RT_IS_NULL(val) ?: acl_check_driver(__func__)
 		       ?: asked_device(__func__, deviceId, &logic)
 		       ?: ACL_CALL(__func__, halGetDeviceInfo, logic, moduleType, infoType, val);

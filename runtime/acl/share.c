@@ -15,8 +15,8 @@ static aclError check_share_type(const char *call, aclrtMemSharedHandleType type
 {
 	if (type == ACL_MEM_SHARE_HANDLE_TYPE_DEFAULT || type == ACL_MEM_SHARE_HANDLE_TYPE_FABRIC)
 		return ACL_SUCCESS;
-	return acl_fail(
-		ACL_ERROR_RT_PARAM_INVALID, call,
+	return rt_invalid(
+		call,
 		"shareType is %d; it must be ACL_MEM_SHARE_HANDLE_TYPE_DEFAULT (1: shareableHandle "
 		"is a uint64_t) or ACL_MEM_SHARE_HANDLE_TYPE_FABRIC (2: an aclrtMemFabricHandle)",
 		(int)type);
@@ -26,10 +26,10 @@ static aclError check_export_flags(const char *call, uint64_t flags)
 {
 	if (flags <= ACL_RT_VMM_EXPORT_FLAG_DISABLE_PID_VALIDATION)
 		return ACL_SUCCESS;
-	return acl_fail(ACL_ERROR_RT_PARAM_INVALID, call,
-			"flags is %#llx; it must be ACL_RT_VMM_EXPORT_FLAG_DEFAULT (0) or "
-			"ACL_RT_VMM_EXPORT_FLAG_DISABLE_PID_VALIDATION (1)",
-			(unsigned long long)flags);
+	return rt_invalid(call,
+			  "flags is %#llx; it must be ACL_RT_VMM_EXPORT_FLAG_DEFAULT (0) or "
+			  "ACL_RT_VMM_EXPORT_FLAG_DISABLE_PID_VALIDATION (1)",
+			  (unsigned long long)flags);
 }
 
 /* Any process of the server may import from now on. The export stays where this fails, as with
@@ -64,10 +64,10 @@ static aclError server_of(const char *call, uint32_t device, int64_t *out_server
 
 	if (error != ACL_SUCCESS || *out_server != SERVER_ID_NONE)
 		return error;
-	return acl_fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, call,
-			"device %u is not in a supernode and has no fabric handles, as every 910B; "
-			"use ACL_MEM_SHARE_HANDLE_TYPE_DEFAULT (1)",
-			device);
+	return acl_unsupported(call,
+			       "device %u is not in a supernode and has no fabric handles, as "
+			       "every 910B; use ACL_MEM_SHARE_HANDLE_TYPE_DEFAULT (1)",
+			       device);
 }
 
 /* ---- export ---- */
@@ -117,9 +117,9 @@ ACL_EXPORT aclError aclrtMemExportToShareableHandle(aclrtDrvMemHandle handle,
 	if (ACL_IS_NULL(handle))
 		return ACL_ERROR_INVALID_PARAM;
 	if (handleType != ACL_MEM_HANDLE_TYPE_NONE)
-		return acl_fail(ACL_ERROR_INVALID_PARAM, __func__,
-				"handleType is %d; it must be ACL_MEM_HANDLE_TYPE_NONE (0)",
-				(int)handleType);
+		return acl_invalid(__func__,
+				   "handleType is %d; it must be ACL_MEM_HANDLE_TYPE_NONE (0)",
+				   (int)handleType);
 	return ACL_IS_NULL(shareableHandle) ?: check_export_flags(__func__, flags)
 		       ?: export_number(__func__, handle, flags, shareableHandle);
 }
@@ -152,9 +152,8 @@ static aclError set_pids(const char *call, uint64_t number, int32_t *pids, size_
 ACL_EXPORT aclError aclrtMemSetPidToShareableHandle(uint64_t shareableHandle, int32_t *pid,
 						    size_t pidNum)
 {
-	if (ACL_IS_NULL(pid) || ACL_IS_ZERO(pidNum))
-		return ACL_ERROR_INVALID_PARAM;
-	return set_pids(__func__, shareableHandle, pid, pidNum);
+	return ACL_IS_NULL(pid) ?: ACL_IS_ZERO(pidNum)
+		       ?: set_pids(__func__, shareableHandle, pid, pidNum);
 }
 
 ACL_EXPORT aclError aclrtMemSetPidToShareableHandleV2(void *shareableHandle,
@@ -233,10 +232,9 @@ static aclError import_fabric(const char *call, uint32_t device, struct MemShare
 
 	if (error == ACL_SUCCESS && (int64_t)server == here)
 		error = prepare_peer(call, device, number);
-	if (error != ACL_SUCCESS)
-		return error;
-	return ACL_CALL(call, halMemImportFromShareableHandleV2, MEM_HANDLE_TYPE_FABRIC, fabric,
-			device, out);
+	return error
+		       ?: ACL_CALL(call, halMemImportFromShareableHandleV2, MEM_HANDLE_TYPE_FABRIC,
+				   fabric, device, out);
 }
 
 ACL_EXPORT aclError aclrtMemImportFromShareableHandleV2(void *shareableHandle,
@@ -244,12 +242,10 @@ ACL_EXPORT aclError aclrtMemImportFromShareableHandleV2(void *shareableHandle,
 							uint64_t flags, aclrtDrvMemHandle *handle)
 {
 	drv_mem_handle_t *made = NULL;
-	aclError error;
 	struct core_context *context;
+	aclError error = ACL_IS_NULL(shareableHandle) ?: ACL_IS_NULL(handle) ?: ACL_IS_SET(flags)
+			?: acl_current(__func__, &context) ?: check_share_type(__func__, shareType);
 
-	if (ACL_IS_NULL(shareableHandle) || ACL_IS_NULL(handle) || ACL_IS_SET(flags))
-		return ACL_ERROR_INVALID_PARAM;
-	error = acl_current(__func__, &context) ?: check_share_type(__func__, shareType);
 	if (error != ACL_SUCCESS)
 		return error;
 	if (shareType == ACL_MEM_SHARE_HANDLE_TYPE_FABRIC) {

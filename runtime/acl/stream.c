@@ -22,10 +22,10 @@ ACL_EXPORT aclError aclrtCreateStreamWithConfig(aclrtStream *stream, uint32_t pr
 		return ACL_ERROR_INVALID_PARAM;
 	if ((flag & ACL_STREAM_DEVICE_USE_ONLY) != 0 &&
 	    (flag & FLAGS_KNOWN) != ACL_STREAM_DEVICE_USE_ONLY)
-		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, __func__,
-				"flag is %#x; ACL_STREAM_DEVICE_USE_ONLY (0x20) cannot be combined "
-				"with other flags",
-				flag);
+		return rt_invalid(__func__,
+				  "flag is %#x; ACL_STREAM_DEVICE_USE_ONLY (0x20) cannot be "
+				  "combined with other flags",
+				  flag);
 	if ((flag & ~FLAGS_KNOWN) != 0)
 		npu_log(NPU_LOG_INFO,
 			"%s: flag=%#x has unknown bits, which are ignored as CANN does", __func__,
@@ -49,9 +49,8 @@ aclError acl_check_timeout(const char *call, int32_t timeout, bool zero_is_fine)
 {
 	if (timeout > 0 || timeout == -1 || (timeout == 0 && zero_is_fine))
 		return ACL_SUCCESS;
-	return acl_fail(ACL_ERROR_RT_PARAM_INVALID, call,
-			"timeout is %d; it must be -1 (wait for ever) or at least 1, in ms",
-			timeout);
+	return rt_invalid(call, "timeout is %d; it must be -1 (wait for ever) or at least 1, in ms",
+			  timeout);
 }
 
 /* A stream of any context. */
@@ -99,7 +98,7 @@ ACL_EXPORT aclError aclrtStreamGetId(aclrtStream stream, int32_t *streamId)
 	aclError code = ACL_IS_NULL(streamId) ?: find(__func__, stream, &found);
 
 	if (code == ACL_SUCCESS)
-		*streamId = core_stream_id(found);
+		*streamId = core_stream_facts(found).id;
 	return code;
 }
 
@@ -109,7 +108,7 @@ ACL_EXPORT aclError aclrtStreamGetPriority(aclrtStream stream, uint32_t *priorit
 	aclError code = ACL_IS_NULL(priority) ?: find(__func__, stream, &found);
 
 	if (code == ACL_SUCCESS)
-		*priority = core_stream_priority(found);
+		*priority = core_stream_facts(found).priority;
 	return code;
 }
 
@@ -119,7 +118,7 @@ ACL_EXPORT aclError aclrtStreamGetFlags(aclrtStream stream, uint32_t *flags)
 	aclError code = ACL_IS_NULL(flags) ?: find(__func__, stream, &found);
 
 	if (code == ACL_SUCCESS)
-		*flags = core_stream_flags(found);
+		*flags = core_stream_facts(found).flags;
 	return code;
 }
 
@@ -130,10 +129,11 @@ ACL_EXPORT aclError aclrtSetStreamFailureMode(aclrtStream stream, uint64_t mode)
 	aclError code = find(__func__, stream, &found);
 
 	if (code == ACL_SUCCESS && !core_stream_set_stop(found, stop))
-		return acl_fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, __func__,
-				"mode is %llu; a stream of ACL_STOP_ON_FAILURE (1) cannot go back "
-				"to ACL_CONTINUE_ON_FAILURE (0): create another stream",
-				(unsigned long long)mode);
+		return acl_unsupported(
+			__func__,
+			"mode is %llu; a stream of ACL_STOP_ON_FAILURE (1) cannot go back to "
+			"ACL_CONTINUE_ON_FAILURE (0): create another stream",
+			(unsigned long long)mode);
 	return code;
 }
 
@@ -171,17 +171,14 @@ static aclError check_value_address(const char *call, const void *address)
 	if (core_driver() == NULL)
 		return ACL_ERROR_INTERNAL_ERROR;
 	if (address == NULL)
-		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, call,
-				"devAddr is NULL; it must be device memory");
+		return rt_invalid(call, "devAddr is NULL; it must be device memory");
 	if ((uintptr_t)address % 8 != 0)
-		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, call,
-				"devAddr=%p is not aligned to 8 bytes", address);
+		return rt_invalid(call, "devAddr=%p is not aligned to 8 bytes", address);
 	error = ACL_CALL(call, drvMemGetAttribute, (DVdeviceptr)(uintptr_t)address, &attr);
 	if (error == ACL_SUCCESS && attr.memType != DV_MEM_LOCK_DEV &&
 	    attr.memType != DV_MEM_SVM_DEVICE && attr.memType != DV_MEM_LOCK_DEV_DVPP)
-		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, call,
-				"devAddr=%p is no device memory, but the host's (kind %#x)",
-				address, attr.memType);
+		return rt_invalid(call, "devAddr=%p is no device memory, but the host's (kind %#x)",
+				  address, attr.memType);
 	return error;
 }
 
@@ -194,8 +191,7 @@ ACL_EXPORT aclError aclrtValueWrite(void *devAddr, uint64_t value, uint32_t flag
 	int code;
 
 	if (devAddr != NULL && flag != 0)
-		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, __func__, "flag is %#x; it must be 0",
-				flag);
+		return rt_invalid(__func__, "flag is %#x; it must be 0", flag);
 	code = check_value_address(__func__, devAddr);
 	if (code != ACL_SUCCESS)
 		return code;
@@ -219,18 +215,17 @@ ACL_EXPORT aclError aclrtValueWait(void *devAddr, uint64_t value, uint32_t flag,
 	int code;
 
 	if (devAddr != NULL && flag > ACL_STREAM_WAIT_VALUE_NOR)
-		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, __func__,
-				"flag is %u; it must be an ACL_STREAM_WAIT_VALUE_*: GEQ (0), EQ "
-				"(1), AND (2) or NOR (3)",
-				flag);
+		return rt_invalid(__func__,
+				  "flag is %u; it must be an ACL_STREAM_WAIT_VALUE_*: GEQ (0), EQ "
+				  "(1), AND (2) or NOR (3)",
+				  flag);
 	code = check_value_address(__func__, devAddr);
 	if (code != ACL_SUCCESS)
 		return code;
 	drv = core_driver();
 	if (drv == NULL || (drv->caps & NPU_CAP_VALUE_WAIT) == 0)
-		return acl_fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, __func__,
-				"this backend cannot wait for values: how the hardware does it is "
-				"not public");
+		return acl_unsupported(__func__, "this backend cannot wait for values: how the "
+						 "hardware does it is not public");
 	found = core_stream_find(stream, __func__, &code);
 	if (found == NULL)
 		return code;

@@ -73,15 +73,15 @@ static aclError prop_convert(const char *call, const aclrtPhysicalMemProp *prop,
 	const struct attr_row *row;
 
 	if (attr >= sizeof(attr_rows) / sizeof(attr_rows[0]) || !attr_rows[attr].known)
-		return acl_fail(ACL_ERROR_INVALID_PARAM, call,
-				"prop->memAttr is %d (%s), which no handle can have; use "
-				"ACL_HBM_MEM_HUGE (2 MiB pages), ACL_HBM_MEM_HUGE1G (1 GiB pages), "
-				"ACL_HBM_MEM_NORMAL, or one of ACL_MEM_*",
-				(int)attr, acl_mem_attr_name((int)attr));
+		return acl_invalid(call,
+				   "prop->memAttr is %d (%s), which no handle can have; use "
+				   "ACL_HBM_MEM_HUGE (2 MiB pages), ACL_HBM_MEM_HUGE1G (1 GiB "
+				   "pages), ACL_HBM_MEM_NORMAL, or one of ACL_MEM_*",
+				   (int)attr, acl_mem_attr_name((int)attr));
 	row = &attr_rows[attr];
 	if (device && row->host_only)
-		return acl_fail(
-			ACL_ERROR_INVALID_PARAM, call,
+		return acl_invalid(
+			call,
 			"prop->memAttr is %s with prop->location.type DEVICE; DDR is host memory: "
 			"use type HOST or HOST_NUMA, or ACL_HBM_MEM_HUGE for device memory",
 			acl_mem_attr_name((int)attr));
@@ -110,20 +110,21 @@ static aclError prop_translate(const char *call, struct drv_mem_prop *prop)
 static aclError check_prop(const char *call, const aclrtPhysicalMemProp *prop)
 {
 	if (prop->handleType != ACL_MEM_HANDLE_TYPE_NONE)
-		return acl_fail(ACL_ERROR_INVALID_PARAM, call,
-				"prop->handleType is %d; it must be ACL_MEM_HANDLE_TYPE_NONE (0)",
-				(int)prop->handleType);
+		return acl_invalid(
+			call, "prop->handleType is %d; it must be ACL_MEM_HANDLE_TYPE_NONE (0)",
+			(int)prop->handleType);
 	if (prop->allocationType != ACL_MEM_ALLOCATION_TYPE_PINNED)
-		return acl_fail(
-			ACL_ERROR_INVALID_PARAM, call,
+		return acl_invalid(
+			call,
 			"prop->allocationType is %d; it must be ACL_MEM_ALLOCATION_TYPE_PINNED (0)",
 			(int)prop->allocationType);
 	if (prop->location.type == ACL_MEM_LOCATION_TYPE_UNREGISTERED ||
 	    prop->location.type == ACL_MEM_LOCATION_TYPE_MANAGED)
-		return acl_fail(ACL_ERROR_INVALID_PARAM, call,
-				"prop->location.type is %d (%s); it must be DEVICE (1), HOST (0) "
-				"or HOST_NUMA (4)",
-				(int)prop->location.type, acl_location_name(prop->location.type));
+		return acl_invalid(call,
+				   "prop->location.type is %d (%s); it must be DEVICE (1), HOST "
+				   "(0) or HOST_NUMA (4)",
+				   (int)prop->location.type,
+				   acl_location_name(prop->location.type));
 	return ACL_SUCCESS;
 }
 
@@ -138,9 +139,9 @@ static aclError reserve(const char *call, void **virPtr, size_t size, size_t ali
 	if (acl_null(call, "virPtr", virPtr) || acl_zero(call, "size", size))
 		return ACL_ERROR_INVALID_PARAM;
 	if (flags > 1)
-		return acl_fail(ACL_ERROR_INVALID_PARAM, call,
-				"flags is %#llx; it must be 0 (normal pages) or 1 (huge pages)",
-				(unsigned long long)flags);
+		return acl_invalid(call,
+				   "flags is %#llx; it must be 0 (normal pages) or 1 (huge pages)",
+				   (unsigned long long)flags);
 	error = ACL_CALL(call, halMemAddressReserve, &va, size, alignment, expectPtr,
 			 flags | more_flags);
 	if (error == ACL_SUCCESS)
@@ -184,14 +185,13 @@ ACL_EXPORT aclError aclrtMallocPhysical(aclrtDrvMemHandle *handle, size_t size,
 		if (error == ACL_SUCCESS &&
 		    !npu_call(core_driver(), halSupportFeature, context->device,
 			      FEATURE_SVM_VMM_NORMAL_GRANULARITY))
-			return acl_fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, __func__,
-					"prop->location.type is HOST_NUMA, which the driver in use "
-					"does not support; use type HOST with id 0");
+			return acl_unsupported(__func__,
+					       "prop->location.type is HOST_NUMA, which the driver "
+					       "in use does not support; use type HOST with id 0");
 	}
 	/* Whether there are 1 GiB pages at all is the driver's answer too: NOT_SUPPORT, the same
 	 * code. */
-	if (error == ACL_SUCCESS)
-		error = ACL_CALL(__func__, halMemCreate, &made, size, &driver_prop, 0);
+	error = error ?: ACL_CALL(__func__, halMemCreate, &made, size, &driver_prop, 0);
 	if (error == ACL_SUCCESS)
 		*handle = made;
 	return error;
@@ -235,11 +235,11 @@ ACL_EXPORT aclError aclrtMemGetAllocationPropertiesFromHandle(aclrtDrvMemHandle 
 	if (found.mem_type < MEM_TS_DDR_TYPE && found.pg_type < MEM_MAX_PAGE_TYPE)
 		attr = attr_back[host][found.mem_type][found.pg_type];
 	if (attr < 0)
-		return acl_fail(ACL_ERROR_INVALID_PARAM, __func__,
-				"handle %p has page type %u and memory type %u %s, for which there "
-				"is no aclrtMemAttr",
-				handle, found.pg_type, found.mem_type,
-				host ? "on the host" : "on a device");
+		return acl_invalid(__func__,
+				   "handle %p has page type %u and memory type %u %s, for which "
+				   "there is no aclrtMemAttr",
+				   handle, found.pg_type, found.mem_type,
+				   host ? "on the host" : "on a device");
 	*prop = (aclrtPhysicalMemProp){
 		.handleType = ACL_MEM_HANDLE_TYPE_NONE,
 		.allocationType = ACL_MEM_ALLOCATION_TYPE_PINNED,
@@ -310,14 +310,12 @@ ACL_EXPORT aclError aclrtMemSetAccess(void *virPtr, size_t size, aclrtMemAccessD
 	aclError error;
 
 	if (virPtr == NULL)
-		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, __func__,
-				"virPtr is NULL; it must be the start of a mapping");
+		return rt_invalid(__func__, "virPtr is NULL; it must be the start of a mapping");
 	if (desc == NULL)
-		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, __func__,
-				"desc is NULL; it must point to count descriptors");
+		return rt_invalid(__func__, "desc is NULL; it must point to count descriptors");
 	if (count > ACCESS_MAX)
-		return acl_fail(ACL_ERROR_RT_PARAM_INVALID, __func__,
-				"count is %zu; it must be between 1 and %u", count, ACCESS_MAX);
+		return rt_invalid(__func__, "count is %zu; it must be between 1 and %u", count,
+				  ACCESS_MAX);
 	if (count > ACCESS_ON_STACK) {
 		converted = calloc(count, sizeof(*converted));
 		if (converted == NULL)
@@ -380,8 +378,8 @@ ACL_EXPORT aclError aclrtMemGetAddressRange(void *ptr, void **pbase, size_t *psi
 	if (ACL_IS_NULL(ptr))
 		return ACL_ERROR_INVALID_PARAM;
 	if (pbase == NULL && psize == NULL)
-		return acl_fail(
-			ACL_ERROR_RT_PARAM_INVALID, __func__,
+		return rt_invalid(
+			__func__,
 			"pbase and psize are both NULL; at least one must point to something");
 	error = ACL_CALL(__func__, halMemGetAddressRange, (DVdeviceptr)(uintptr_t)ptr, &base,
 			 &size);

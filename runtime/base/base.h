@@ -133,9 +133,13 @@ const char *npu_message_next(bool *out_logged);
 /* Adds to *text, which is free()d by its owner and may be NULL; without memory it stays as it is.
  */
 void npu_text_add(char **text, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* A text for the message that is being made: lives until this thread has made 1 KiB of others. Cut
+ * at NPU_TEXT_MAX bytes. */
+#define NPU_TEXT_MAX 512
+const char *npu_text(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* A size or address the way messages print it: "2097152 (2 MiB)", "2097153 (about 2.00 MiB)"; and a
  * size or a difference of two the way all that is shown to people does: "1.76 GiB", "-512 B", by
- * the largest unit that it fills. Sixteen buffers a thread in turn. */
+ * the largest unit that it fills. As npu_text(). */
 const char *npu_size_text(uint64_t bytes);
 const char *npu_size_words(int64_t bytes);
 

@@ -18,12 +18,14 @@ static inline uint64_t clock_now_ns(void)
 }
 
 /* For pthread_cond_timedwait() of a clock_cond_init() condition. */
-static inline struct timespec clock_after_ms(uint32_t ms)
+static inline struct timespec clock_at_ns(uint64_t ns)
 {
-	uint64_t ns = clock_now_ns() + ms * UINT64_C(1000000);
-
 	return (struct timespec){ .tv_sec = (time_t)(ns / UINT64_C(1000000000)),
 				  .tv_nsec = (long)(ns % UINT64_C(1000000000)) };
+}
+static inline struct timespec clock_after_ms(uint32_t ms)
+{
+	return clock_at_ns(clock_now_ns() + ms * UINT64_C(1000000));
 }
 
 static inline void clock_cond_init(pthread_cond_t *cond)

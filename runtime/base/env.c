@@ -133,121 +133,88 @@ static const char *check_file_id(const char *value)
 		       : "device:inode, two decimal numbers";
 }
 
+#define ROW(var, values, initial, reader, syntax, help) \
+	[NPU_VAR_##var] = { { PREFIX #var, values, initial, reader, help }, syntax }
+#define CHOSEN     .chosen = true
+#define CHECKED(f) .check = f
+#define ANY        .check = NULL
 static const struct var_row vars[NPU_VAR_COUNT] = {
-	[NPU_VAR_BACKEND] = { { "NPUSIM_BACKEND", "hw, sim, auto", "auto", "runtime",
-				"which driver serves the calls; auto takes the server's own if it "
-				"has a device" },
-			      .chosen = true },
-	[NPU_VAR_HAL] = { { "NPUSIM_HAL", "a path", "", "backend-hw",
-			    "the libascend_hal.so that backend hw opens; the loader's path if not "
-			    "given" } },
-	[NPU_VAR_CONTRACT] = { { "NPUSIM_CONTRACT", "docs, driver", "docs", "backend-sim",
-				 "whose answers where documentation and driver differ" },
-			       .chosen = true },
-	[NPU_VAR_SOC] = { { "NPUSIM_SOC", "a SoC as aclrtGetSocName names it, or a profile's file",
-			    "Ascend910B1", "backend-sim", "which device is modelled" } },
-	[NPU_VAR_DEVICES] = { { "NPUSIM_DEVICES", "1 to 16", "8", "backend-sim",
-				"how many devices the simulated server has" },
-			      .check = check_devices },
-	[NPU_VAR_HBM] = { { "NPUSIM_HBM", "a size, such as 64G", "", "backend-sim",
-			    "HBM of each device; the SoC's own if not given" },
-			  .check = check_size },
-	[NPU_VAR_HOST_MEMORY] = { { "NPUSIM_HOST_MEMORY", "a size, such as 64G", "", "backend-sim",
-				    "the host's memory that handles may take; the SoC's own if not "
-				    "given" },
-				  .check = check_size },
-	[NPU_VAR_TIMING] = { { "NPUSIM_TIMING", "on, off", "on", "backend-sim",
-			       "whether calls and copies take simulated time" },
-			     .chosen = true },
-	[NPU_VAR_CONTENTS] = { { "NPUSIM_CONTENTS", "on, off", "on", "backend-sim",
-				 "whether copies and fills move bytes; off: they take their time "
-				 "alone" },
-			       .chosen = true },
-	[NPU_VAR_POISON] = { { "NPUSIM_POISON", "a byte, such as 0xff", "0", "backend-sim",
-			       "what new memory of a device holds, instead of zeros" },
-			     .check = check_poison },
-	[NPU_VAR_NODE] = { { "NPUSIM_NODE", "a name", "default", "backend-sim",
-			     "the simulated server that this process belongs to" },
-			   .check = check_node },
-	[NPU_VAR_JOIN_FILE] = { { "NPUSIM_JOIN_FILE", "a path", "", "all",
-				  "where each process that loads npusim's library adds a byte; "
-				  "npusim "
-				  "run sets it" } },
-	[NPU_VAR_LOG] = { { "NPUSIM_LOG", "error, warn, info, debug", "warn", "all",
-			    "the least important lines that are still written" },
-			  .chosen = true },
-	[NPU_VAR_LOG_FILE] = { { "NPUSIM_LOG_FILE", "a path, stderr", "stderr", "all",
-				 "where log lines are added" } },
-	[NPU_VAR_TRACE] = { { "NPUSIM_TRACE", "a path", "", "runtime",
-			      "file to record the driver's calls to; %p stands for the process "
-			      "id" } },
-	[NPU_VAR_RUN] = { { "NPUSIM_RUN", "a name", "", "runtime",
-			    "names what is recorded together: its processes leave one another's "
-			    "NPUSIM_TRACE files alone; the first of them sets it" },
-			  .check = check_node },
-	[NPU_VAR_LEAKS] = { { "NPUSIM_LEAKS", "summary, full, off, fail[:CODE]", "summary",
-			      "runtime",
-			      "what the report at exit says of memory that is still held; fail: "
-			      "all, and the process ends with status CODE (1)" },
-			    .check = check_leaks },
-	[NPU_VAR_FAILURES] = { { "NPUSIM_FAILURES", "on, off", "on", "all",
-				 "whether the log has the program's calls that fail" },
-			       .chosen = true },
-	[NPU_VAR_FAULT] = { { "NPUSIM_FAULT", "CALL:WHEN:HOW,...", "", "runtime",
-			      "makes driver calls fail; CALL: halMemCreate, mem_create, ..., or *; "
-			      "WHEN: 3 (the third), 3+ (from it on), every:3; HOW: oom, busy, "
-			      "invalid, notsupport, or a driver's code" } },
-	[NPU_VAR_WINDOW] = { { "NPUSIM_WINDOW", "an address or ADDRESS+SIZE, auto", "auto",
-			       "backend-sim",
-			       "base of the device address window, and its size at most; for "
-			       "sanitizers and valgrind" },
-			     .check = check_window },
-	[NPU_VAR_PATIENCE] = { { "NPUSIM_PATIENCE", "seconds, off", "10", "runtime",
-				 "how long a stream may make no progress before a warning says "
-				 "what blocks the calls that wait for it" },
-			       .check = check_patience },
-	[NPU_VAR_STACKS] = { { "NPUSIM_STACKS", "off, short, full", "", "runtime",
-			       "call stacks that are kept of what the program makes: none, 8 or 64 "
-			       "frames; short where NPUSIM_VALIDATE is on, where "
-			       "NPUSIM_LEAKS is full or fail, and in recordings; else off" },
-			     .chosen = true },
-	[NPU_VAR_VALIDATE] = { { "NPUSIM_VALIDATE", "off, on, strict", "off", "runtime",
-				 "looks for errors that the device does not tell of; strict: a "
-				 "call that would harm is refused, and released addresses come "
-				 "back late" },
-			       .chosen = true },
-	[NPU_VAR_VALIDATE_FILE] = { { "NPUSIM_VALIDATE_FILE", "a path", "", "runtime",
-				      "file to add the reports of NPUSIM_VALIDATE to, for "
-				      "programs; %p stands for the process id" } },
-	[NPU_VAR_VALIDATE_FORMAT] = { { "NPUSIM_VALIDATE_FORMAT", "json, sarif, github", "json",
-					"runtime",
-					"what NPUSIM_VALIDATE_FILE has: a line of JSON a report, "
-					"one document of SARIF (also by its name, FILE.sarif), or "
-					"annotations of GitHub; on stderr without a file" },
-				      .chosen = true },
-	[NPU_VAR_VALIDATE_RULES] = { { "NPUSIM_VALIDATE_RULES", "+RULE, -RULE, ...", "", "runtime",
-				       "rules of NPUSIM_VALIDATE to add or to leave out" } },
-	[NPU_VAR_VALIDATE_SUPPRESS] = { { "NPUSIM_VALIDATE_SUPPRESS", "FILE,... print", "",
-					  "runtime",
-					  "files of reports that are known and left out; the word "
-					  "print: each report ends with its entry for such a "
-					  "file" } },
-	[NPU_VAR_VALIDATE_LIMIT] = { { "NPUSIM_VALIDATE_LIMIT", "0 to 1000000", "100", "runtime",
-				       "reports that are written; further ones are counted" },
-				     .check = check_limit },
-	[NPU_VAR_VALIDATE_EXIT] = { { "NPUSIM_VALIDATE_EXIT", "0 to 255", "0", "runtime",
-				      "exit status of a process with reports; 0: its own" },
-				    .check = check_exit },
-	[NPU_VAR_REPORT_FILE] = { { "NPUSIM_REPORT_FILE", "a path", "", "all",
-				    "where reports of what ends the program are added, besides "
-				    "stderr; npusim run sets it" } },
-	[NPU_VAR_REPORT_STDERR] = { { "NPUSIM_REPORT_STDERR", "device:inode", "", "all",
-				      "the stderr whose reader gets NPUSIM_REPORT_FILE too: what "
-				      "is written there is not written twice" },
-				    .check = check_file_id },
-	[NPU_VAR_TEST_FILE] = { { "NPUSIM_TEST_FILE", "a path", "", "test harnesses",
-				  "where test harnesses note which test runs; npusim run "
-				  "--junit sets it" } },
+	ROW(BACKEND, "hw, sim, auto", "auto", "runtime", CHOSEN,
+	    "which driver serves the calls; auto takes the server's own if it has a device"),
+	ROW(HAL, "a path", "", "backend-hw", ANY,
+	    "the libascend_hal.so that backend hw opens; the loader's path if not given"),
+	ROW(CONTRACT, "docs, driver", "docs", "backend-sim", CHOSEN,
+	    "whose answers where documentation and driver differ"),
+	ROW(SOC, "a SoC as aclrtGetSocName names it, or a profile's file", "Ascend910B1",
+	    "backend-sim", ANY, "which device is modelled"),
+	ROW(DEVICES, "1 to 16", "8", "backend-sim", CHECKED(check_devices),
+	    "how many devices the simulated server has"),
+	ROW(HBM, "a size, such as 64G", "", "backend-sim", CHECKED(check_size),
+	    "HBM of each device; the SoC's own if not given"),
+	ROW(HOST_MEMORY, "a size, such as 64G", "", "backend-sim", CHECKED(check_size),
+	    "the host's memory that handles may take; the SoC's own if not given"),
+	ROW(TIMING, "on, off", "on", "backend-sim", CHOSEN,
+	    "whether calls and copies take simulated time"),
+	ROW(CONTENTS, "on, off", "on", "backend-sim", CHOSEN,
+	    "whether copies and fills move bytes; off: they take their time alone"),
+	ROW(POISON, "a byte, such as 0xff", "0", "backend-sim", CHECKED(check_poison),
+	    "what new memory of a device holds, instead of zeros"),
+	ROW(NODE, "a name", "default", "backend-sim", CHECKED(check_node),
+	    "the simulated server that this process belongs to"),
+	ROW(JOIN_FILE, "a path", "", "all", ANY,
+	    "where each process that loads npusim's library adds a byte; npusim run sets it"),
+	ROW(LOG, "error, warn, info, debug", "warn", "all", CHOSEN,
+	    "the least important lines that are still written"),
+	ROW(LOG_FILE, "a path, stderr", "stderr", "all", ANY, "where log lines are added"),
+	ROW(TRACE, "a path", "", "runtime", ANY,
+	    "file to record the driver's calls to; %p stands for the process id"),
+	ROW(RUN, "a name", "", "runtime", CHECKED(check_node),
+	    "names what is recorded together: its processes leave one another's NPUSIM_TRACE files "
+	    "alone; the first of them sets it"),
+	ROW(LEAKS, "summary, full, off, fail[:CODE]", "summary", "runtime", CHECKED(check_leaks),
+	    "what the report at exit says of memory that is still held; fail: all, and the process "
+	    "ends with status CODE (1)"),
+	ROW(FAILURES, "on, off", "on", "all", CHOSEN,
+	    "whether the log has the program's calls that fail"),
+	ROW(FAULT, "CALL:WHEN:HOW,...", "", "runtime", ANY,
+	    "makes driver calls fail; CALL: halMemCreate, mem_create, ..., or *; WHEN: 3 (the "
+	    "third), 3+ (from it on), every:3; HOW: oom, busy, invalid, notsupport, or a driver's "
+	    "code"),
+	ROW(WINDOW, "an address or ADDRESS+SIZE, auto", "auto", "backend-sim",
+	    CHECKED(check_window),
+	    "base of the device address window, and its size at most; for sanitizers and valgrind"),
+	ROW(PATIENCE, "seconds, off", "10", "runtime", CHECKED(check_patience),
+	    "how long a stream may make no progress before a warning says what blocks the calls "
+	    "that wait for it"),
+	ROW(STACKS, "off, short, full", "", "runtime", CHOSEN,
+	    "call stacks that are kept of what the program makes: none, 8 or 64 frames; short "
+	    "where NPUSIM_VALIDATE is on, where NPUSIM_LEAKS is full or fail, and in recordings; "
+	    "else off"),
+	ROW(VALIDATE, "off, on, strict", "off", "runtime", CHOSEN,
+	    "looks for errors that the device does not tell of; strict: a call that would harm is "
+	    "refused, and released addresses come back late"),
+	ROW(VALIDATE_FILE, "a path", "", "runtime", ANY,
+	    "file to add the reports of NPUSIM_VALIDATE to, for programs; %p stands for the "
+	    "process id"),
+	ROW(VALIDATE_FORMAT, "json, sarif, github", "json", "runtime", CHOSEN,
+	    "what NPUSIM_VALIDATE_FILE has: a line of JSON a report, one document of SARIF (also "
+	    "by its name, FILE.sarif), or annotations of GitHub; on stderr without a file"),
+	ROW(VALIDATE_RULES, "+RULE, -RULE, ...", "", "runtime", ANY,
+	    "rules of NPUSIM_VALIDATE to add or to leave out"),
+	ROW(VALIDATE_SUPPRESS, "FILE,... print", "", "runtime", ANY,
+	    "files of reports that are known and left out; the word print: each report ends with "
+	    "its entry for such a file"),
+	ROW(VALIDATE_LIMIT, "0 to 1000000", "100", "runtime", CHECKED(check_limit),
+	    "reports that are written; further ones are counted"),
+	ROW(VALIDATE_EXIT, "0 to 255", "0", "runtime", CHECKED(check_exit),
+	    "exit status of a process with reports; 0: its own"),
+	ROW(REPORT_FILE, "a path", "", "all", ANY,
+	    "where reports of what ends the program are added, besides stderr; npusim run sets it"),
+	ROW(REPORT_STDERR, "device:inode", "", "all", CHECKED(check_file_id),
+	    "the stderr whose reader gets NPUSIM_REPORT_FILE too: what is written there is not "
+	    "written twice"),
+	ROW(TEST_FILE, "a path", "", "test harnesses", ANY,
+	    "where test harnesses note which test runs; npusim run --junit sets it"),
 };
 
 const struct npu_var_info *npu_var_info(enum npu_var var)

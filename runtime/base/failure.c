@@ -69,8 +69,7 @@ static void describe(const struct npu_failure *failure, const char *text, char *
 	Dl_info info = { 0 };
 
 	if (dladdr(failure->site, &info) != 0 && info.dli_fname != NULL)
-		file = strrchr(info.dli_fname, '/') != NULL ? strrchr(info.dli_fname, '/') + 1
-							    : info.dli_fname;
+		file = basename(info.dli_fname);
 	snprintf(out, room, "%s%s%s (%d%s%s, at %s+%#zx)", named ? "" : call,
 		 named          ? ""
 		 : text != NULL ? ": "

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Parses and formats human-readable sizes. Owns no state except a few buffers per thread.
+ * Parses and formats human-readable sizes, and owns the ring, one a thread, of the texts that
+ * messages are made of.
  */
 #include "base/base.h"
 
@@ -14,7 +15,6 @@ static const struct {
 } units[] = { { "TiB", 'T', 40 }, { "GiB", 'G', 30 }, { "MiB", 'M', 20 }, { "KiB", 'K', 10 } };
 
 #define UNIT_COUNT (sizeof(units) / sizeof(units[0]))
-#define SIZE_ROOM  64
 
 static bool parse_unit(const char *text, unsigned *out_lg2)
 {
@@ -49,47 +49,47 @@ bool npu_parse_size(const char *text, uint64_t *out_bytes)
 	return true;
 }
 
-static char *next_buffer(void)
+const char *npu_text(const char *format, ...)
 {
-	static __thread char buffers[16][SIZE_ROOM];
+	static __thread char ring[3 * NPU_TEXT_MAX];
 	static __thread unsigned next;
+	char *out;
+	va_list args;
+	int length;
 
-	return buffers[next++ % 16];
+	if (next + NPU_TEXT_MAX > sizeof(ring))
+		next = 0;
+	out = ring + next;
+	va_start(args, format);
+	length = vsnprintf(out, NPU_TEXT_MAX, format, args);
+	va_end(args);
+	next += length < 0 ? 1 : length < NPU_TEXT_MAX ? (unsigned)length + 1 : NPU_TEXT_MAX;
+	return out;
 }
 
 const char *npu_size_text(uint64_t bytes)
 {
-	char *out = next_buffer();
+	const unsigned long long count = bytes;
 
 	for (size_t i = 0; i < UNIT_COUNT; i++) {
 		uint64_t unit = UINT64_C(1) << units[i].lg2;
 
-		if (bytes < unit)
-			continue;
-		if (bytes % unit == 0)
-			snprintf(out, SIZE_ROOM, "%llu (%llu %s)", (unsigned long long)bytes,
-				 (unsigned long long)(bytes / unit), units[i].name);
-		else
-			snprintf(out, SIZE_ROOM, "%llu (about %.2f %s)", (unsigned long long)bytes,
-				 (double)bytes / (double)unit, units[i].name);
-		return out;
+		if (bytes >= unit && bytes % unit == 0)
+			return npu_text("%llu (%llu %s)", count, count / unit, units[i].name);
+		if (bytes >= unit)
+			return npu_text("%llu (about %.2f %s)", count, (double)bytes / (double)unit,
+					units[i].name);
 	}
-	snprintf(out, SIZE_ROOM, "%llu", (unsigned long long)bytes);
-	return out;
+	return npu_text("%llu", count);
 }
 
 const char *npu_size_words(int64_t bytes)
 {
-	char *out = next_buffer();
-
 	for (size_t i = 0; i < UNIT_COUNT; i++) {
 		double count = (double)bytes / (double)(UINT64_C(1) << units[i].lg2);
 
-		if (count < 1 && count > -1)
-			continue;
-		snprintf(out, SIZE_ROOM, "%.2f %s", count, units[i].name);
-		return out;
+		if (count >= 1 || count <= -1)
+			return npu_text("%.2f %s", count, units[i].name);
 	}
-	snprintf(out, SIZE_ROOM, "%lld B", (long long)bytes);
-	return out;
+	return npu_text("%lld B", (long long)bytes);
 }

@@ -108,9 +108,8 @@ static const struct {
 
 static bool find_name(const char *path, bool *out_bridge)
 {
-	const char *base = strrchr(path, '/');
+	const char *base = basename(path);
 
-	base = base == NULL ? path : base + 1;
 	for (unsigned i = 0; i < sizeof(own_names) / sizeof(own_names[0]); i++)
 		if (strncmp(base, own_names[i].name, strlen(own_names[i].name)) == 0) {
 			*out_bridge = own_names[i].bridge;

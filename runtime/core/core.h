@@ -29,9 +29,6 @@ struct npu_driver *core_driver(void);
 struct npu_driver *core_driver_peek(void);
 /* What the program knows now, without a call of the driver that says so: npusimOrder. */
 void core_order(uint32_t device, enum npu_order what, uint32_t id, uint64_t value);
-/* Ends everything at the process's exit or for tests: streams, contexts, the driver; writes the
- * leak report. */
-void core_shutdown(void);
 
 /* ---- errors (error.c) ---- */
 
@@ -46,11 +43,9 @@ int core_device_count(uint32_t *out_user_count, uint32_t *out_logic_count); /* a
 bool core_user_to_logic(int32_t user,
 			uint32_t *out_logic); /* message set where false: names the id spaces */
 bool core_logic_to_user(uint32_t logic, int32_t *out_user);
-/* Another variable than ASCEND_RT_VISIBLE_DEVICES, before the first question for devices;
- * in_any_order: the list need not ascend. */
+/* The variable of the list, ASCEND_RT_VISIBLE_DEVICES at first; in_any_order: the list need not
+ * ascend. It is read at the next question for devices. */
 void core_visible_use(const char *variable, bool in_any_order);
-/* The list is read again at the next question: core_shutdown(). */
-void core_visible_forget(void);
 /* What ASCEND_RT_VISIBLE_DEVICES says, for messages: "0 -> 2, 1 -> 3". */
 const char *core_visible_text(void);
 
@@ -115,7 +110,7 @@ int core_device_set(int32_t user, const char *call);
 int core_device_reset(int32_t user, bool force, const char *call);
 /* As core_device_set(), but the thread's current context stays: *out_context is the primary one. */
 int core_device_retain(int32_t user, void **out_context, const char *call);
-/* The device stays open until core_shutdown(), whatever contexts end. */
+/* The device stays open, whatever contexts end. */
 int core_device_keep(uint32_t logic, const char *call);
 /* Whether the device has its primary context in this process. 107001 for a bad id. */
 int core_device_primary_active(int32_t user, bool *out_active, const char *call);
@@ -147,12 +142,12 @@ void *core_stream_context(void *stream);
 /* As core_stream_find(), but a stream of any context of the process will do. */
 struct core_stream *core_stream_find_any(void *stream, const char *call, int *error);
 int core_stream_query(struct core_stream *stream, bool *out_idle, const char *call);
-int32_t core_stream_id(const struct core_stream *stream);
-/* The driver's numbers of its queues. */
-void core_stream_queues(const struct core_stream *stream, uint32_t *out_sq, uint32_t *out_cq,
-			uint32_t *out_logic_cq);
-uint32_t core_stream_priority(const struct core_stream *stream);
-uint32_t core_stream_flags(const struct core_stream *stream);
+struct core_stream_facts {
+	int32_t id;
+	uint32_t priority, flags;
+	uint32_t sq, cq, logic_cq; /* the driver's numbers of its queues */
+};
+struct core_stream_facts core_stream_facts(const struct core_stream *stream);
 /* False, and nothing changes, where a stream that stops on failures is to go on again. */
 bool core_stream_set_stop(struct core_stream *stream, bool stop);
 /* Live streams of a device that count against CORE_STREAM_MAX. */

@@ -75,20 +75,10 @@ int core_device_keep(uint32_t logic, const char *call)
 	return code;
 }
 
-/* Takes the primary context off the device, for whoever is to end it. */
-static struct context *take_primary_locked(uint32_t logic)
-{
-	void *handle = atomic_exchange(&core_devices[logic].primary, NULL);
-	struct context *context = core_pool_find(&core_contexts, handle);
-
-	if (context == NULL || !core_pool_hide(&core_contexts, context, handle))
-		return NULL;
-	return context;
-}
-
 int core_device_reset(int32_t user, bool force, const char *call)
 {
 	struct context *context = NULL;
+	void *handle = NULL;
 	uint32_t logic;
 	int code = core_device_logic(user, "deviceId", call, &logic);
 
@@ -102,10 +92,12 @@ int core_device_reset(int32_t user, bool force, const char *call)
 			"deviceId=%d is not set: each aclrtSetDevice can be taken back once", user);
 	}
 	core_devices[logic].set = force ? 0 : core_devices[logic].set - 1;
-	if (core_devices[logic].set == 0)
-		context = take_primary_locked(logic);
+	if (core_devices[logic].set == 0) {
+		handle = atomic_exchange(&core_devices[logic].primary, NULL);
+		context = core_pool_find(&core_contexts, handle);
+	}
 	pthread_mutex_unlock(&core_setup_lock);
-	if (context == NULL)
+	if (context == NULL || !core_pool_hide(&core_contexts, context, handle))
 		return CORE_OK;
 	/* Outside of the lock: its work may have callbacks that set devices. */
 	core_context_end(context, false, call);
@@ -121,30 +113,4 @@ int core_device_primary_active(int32_t user, bool *out_active, const char *call)
 	if (code == CORE_OK)
 		*out_active = core_device_primary(logic) != NULL;
 	return code;
-}
-
-void core_device_shutdown(void)
-{
-	struct context *context;
-
-	pthread_mutex_lock(&core_setup_lock);
-	for (uint32_t logic = 0; logic < CORE_DEVICE_MAX; logic++) {
-		core_devices[logic].set = 0;
-		atomic_store(&core_devices[logic].primary, NULL);
-	}
-	pthread_mutex_unlock(&core_setup_lock);
-	while ((context = core_pool_hide_any(&core_contexts)) != NULL) {
-		uint32_t logic = context->face.device;
-
-		core_context_end(context, true, "npusim");
-		core_device_drop(logic);
-	}
-	pthread_mutex_lock(&core_setup_lock);
-	for (uint32_t logic = 0; logic < CORE_DEVICE_MAX; logic++) {
-		if (core_devices[logic].kept)
-			core_device_drop_locked(logic);
-		core_devices[logic].kept = false;
-	}
-	pthread_mutex_unlock(&core_setup_lock);
-	core_visible_forget();
 }

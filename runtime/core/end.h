@@ -13,7 +13,5 @@ void core_stream_end(struct core_stream *stream, bool force, const char *call);
 void core_event_end_all(struct context *context);
 /* Ends a hidden context: its streams and events. `force`: pending work is dropped. */
 void core_context_end(struct context *context, bool force, const char *call);
-/* Forgets all devices and contexts. */
-void core_device_shutdown(void);
 
 #endif

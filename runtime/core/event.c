@@ -24,8 +24,7 @@ struct event {
 	struct core_slot slot;
 	pthread_mutex_t lock;
 	struct context *context;
-	struct event *next; /* of the context; core_lists_lock */
-	struct event **link;
+	LIST_ENTRY(event) link; /* of the context; core_lists_lock */
 	enum core_event_kind kind;
 	uint32_t flags, device;
 	struct record *last, *coming;
@@ -58,16 +57,11 @@ static void unuse_waits(struct waits *waits)
  * ended, and nobody would end the event. */
 static void *link_event(struct event *event, const void *context)
 {
-	struct event **first = &event->context->events;
 	void *handle = NULL;
 
 	pthread_mutex_lock(&core_lists_lock);
 	if (core_slot_handle(event->context) == context) {
-		event->next = *first;
-		event->link = first;
-		if (event->next != NULL)
-			event->next->link = &event->next;
-		*first = event;
+		LIST_INSERT_HEAD(&event->context->events, event, link);
 		atomic_fetch_add(&live[event->device], 1);
 		handle = core_pool_publish(&events, event);
 	}
@@ -90,9 +84,7 @@ static void give_event(struct event *event)
 static void end_event(struct event *event)
 {
 	pthread_mutex_lock(&core_lists_lock);
-	*event->link = event->next;
-	if (event->next != NULL)
-		event->next->link = event->link;
+	LIST_REMOVE(event, link);
 	pthread_cond_broadcast(&unlinked);
 	pthread_mutex_unlock(&core_lists_lock);
 	atomic_fetch_sub(&live[event->device], 1);
@@ -104,11 +96,11 @@ void core_event_end_all(struct context *context)
 	UNCANCELLED;
 
 	pthread_mutex_lock(&core_lists_lock);
-	while (context->events != NULL) {
-		struct event *event = context->events;
+	while (!LIST_EMPTY(&context->events)) {
+		struct event *event = LIST_FIRST(&context->events);
 
 		while (event != NULL && !core_pool_hide(&events, event, core_slot_handle(event)))
-			event = event->next;
+			event = LIST_NEXT(event, link);
 		if (event == NULL) { /* only such that another thread is ending */
 			pthread_cond_wait(&unlinked, &core_lists_lock);
 			continue;

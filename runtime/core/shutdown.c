@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The shutdown of the runtime: reports what the process still holds, and ends its objects.
+ * The end of the process: reports what it still holds.
  */
-#include "core/end.h"
 #include "core/object/process.h"
 
 #include "driver/stack.h"
@@ -10,15 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct leak_text {
-	unsigned lines;
-};
-
 static void leak_line(void *arg, const char *text)
 {
-	struct leak_text *leaks = arg;
+	unsigned *lines = arg;
 
-	if (leaks->lines++ == 0)
+	if ((*lines)++ == 0)
 		npu_log(NPU_LOG_WARN, "left at the end of the process (NPUSIM_LEAKS=full lists "
 				      "all, off says nothing):");
 	npu_log(NPU_LOG_WARN, "  %s", text);
@@ -31,24 +26,13 @@ static void report_leaks(struct npu_driver *drv)
 {
 	const char *mode = npu_var_get(NPU_VAR_LEAKS, NULL);
 	bool fails = strncmp(mode, "fail", strlen("fail")) == 0;
-	struct leak_text leaks = { 0 };
+	unsigned lines = 0;
 
 	if (drv == NULL || strcmp(mode, "off") == 0)
 		return;
-	npu_call(drv, npusimLeaks, leak_line, &leaks, fails || strcmp(mode, "full") == 0);
-	if (fails && leaks.lines > 0)
+	npu_call(drv, npusimLeaks, leak_line, &lines, fails || strcmp(mode, "full") == 0);
+	if (fails && lines > 0)
 		status_of_leaks = mode[4] == ':' ? atoi(mode + strlen("fail:")) : 1;
-}
-
-void core_shutdown(void)
-{
-	struct npu_driver *drv = core_driver_peek();
-
-	if (drv == NULL)
-		return;
-	report_leaks(drv);
-	core_device_shutdown();
-	core_driver_end();
 }
 
 /* Other threads may still be inside of the driver, waiting for work that never ends: they are left

@@ -85,8 +85,7 @@ int core_stream_fill(struct core_stream *stream, uint64_t dst, uint32_t pattern,
 		}
 		core_copy_entry(&entries[count++], dst + done, dst, now, true);
 	}
-	if (code == CORE_OK)
-		code = core_stream_send(stream, entries, count, free_buffer, buffer, call);
+	code = code ?: core_stream_send(stream, entries, count, free_buffer, buffer, call);
 	if (code != CORE_OK)
 		free_buffer(buffer);
 	return code;

@@ -48,17 +48,6 @@ struct plan {
 	bool is_default;
 };
 
-/* Nobody finds it. Who had the slot's last stream may still look at this one. */
-static void unmake_stream(struct core_stream *stream, bool has_queue)
-{
-	pthread_mutex_lock(&stream->lock);
-	stream->alive = false;
-	pthread_mutex_unlock(&stream->lock);
-	if (has_queue)
-		core_stream_close_queue(stream);
-	core_pool_give(&core_streams, stream);
-}
-
 static int make_stream(const struct plan *plan, void **out_stream, const char *call)
 {
 	const struct core_context *face = &plan->context->face;
@@ -85,7 +74,13 @@ static int make_stream(const struct plan *plan, void **out_stream, const char *c
 		*out_stream = handle;
 		return CORE_OK;
 	}
-	unmake_stream(stream, code == CORE_OK);
+	/* Nobody finds it, but who had the slot's last stream may still look at this one. */
+	pthread_mutex_lock(&stream->lock);
+	stream->alive = false;
+	pthread_mutex_unlock(&stream->lock);
+	if (code == CORE_OK)
+		core_stream_close_queue(stream);
+	core_pool_give(&core_streams, stream);
 	return code
 		       ?: core_fail(CORE_CONTEXT_NULL, call,
 				    "the current context ended while a stream of it was made");
@@ -170,27 +165,10 @@ struct core_stream *core_stream_find(void *handle, const char *call, int *error)
 	return NULL;
 }
 
-int32_t core_stream_id(const struct core_stream *stream)
+struct core_stream_facts core_stream_facts(const struct core_stream *stream)
 {
-	return stream->id;
-}
-
-void core_stream_queues(const struct core_stream *stream, uint32_t *out_sq, uint32_t *out_cq,
-			uint32_t *out_logic_cq)
-{
-	*out_sq = stream->sq;
-	*out_cq = stream->cq;
-	*out_logic_cq = stream->logic_cq;
-}
-
-uint32_t core_stream_priority(const struct core_stream *stream)
-{
-	return stream->priority;
-}
-
-uint32_t core_stream_flags(const struct core_stream *stream)
-{
-	return stream->flags;
+	return (struct core_stream_facts){ stream->id, stream->priority, stream->flags,
+					   stream->sq, stream->cq,       stream->logic_cq };
 }
 
 bool core_stream_set_stop(struct core_stream *stream, bool stop)

@@ -253,7 +253,7 @@ CUDA_EXPORT CUresult cuStreamGetPriority(CUstream handle, int *priority)
 	if (code == CUDA_SUCCESS)
 		*priority = is_default(handle)
 				    ? 0
-				    : (int)core_stream_priority(stream) + PRIORITY_GREATEST;
+				    : (int)core_stream_facts(stream).priority + PRIORITY_GREATEST;
 	return code;
 }
 

@@ -98,19 +98,13 @@ static const char *fault_last_message(struct npu_driver *self)
 	return fault_text[0] != '\0' ? fault_text : layer->below.npusimLastMessage(self->lower);
 }
 
-static void fault_end(struct layer *layer)
-{
-	free(layer);
-}
-
 /* ---- the text form ---- */
 
 static bool bad(char **error, const char *rule, const char *what, const char *meant)
 {
-	if (asprintf(error, "NPUSIM_FAULT: in '%s' %s%s%s%s; the form is %s", rule, what,
+	npu_text_add(error, "NPUSIM_FAULT: in '%s' %s%s%s%s; the form is %s", rule, what,
 		     meant != NULL ? "; is " : "", meant != NULL ? meant : "",
-		     meant != NULL ? " meant?" : "", form) < 0)
-		*error = NULL;
+		     meant != NULL ? " meant?" : "", form);
 	return false;
 }
 
@@ -218,7 +212,7 @@ bool fault_layer_check(const char *spec, char **error)
 
 struct npu_driver *fault_layer_open(struct npu_driver *lower, const char *spec, char **error)
 {
-	static const struct layer_hooks hooks = { .before = fault_before, .end = fault_end };
+	static const struct layer_hooks hooks = { .before = fault_before, .end = layer_free };
 	struct fault_layer *fault = parse(spec, error);
 
 	if (fault == NULL)

@@ -92,14 +92,14 @@ void layer_init(struct layer *layer, const char *name, struct npu_driver *lower,
 
 /* ---- a driver of full length ---- */
 
-static void end_plain(struct layer *layer)
+void layer_free(struct layer *layer)
 {
 	free(layer);
 }
 
 struct npu_driver *npu_driver_complete(struct npu_driver *drv)
 {
-	static const struct layer_hooks plain = { .end = end_plain };
+	static const struct layer_hooks plain = { .end = layer_free };
 	struct layer *layer;
 
 	/* What lies beyond `size` is not the driver's memory. */

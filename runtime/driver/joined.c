@@ -41,20 +41,13 @@ struct others {
 	char path[OTHERS_MAX][PATH_MAX];
 };
 
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash != NULL ? slash + 1 : path;
-}
-
 /* Under any version: libascendcl.so.1. The CUDA driver's name counts only where we have it: a
  * program may use both kinds of device. */
 static bool is_our_name(const struct others *others, const char *name)
 {
 	static const char *const names[] = { "libascendcl.so", "libacl_rt.so", "libascend_hal.so",
 					     "libcuda.so.1" };
-	bool cuda = strncmp(base_name(others->own), "libcuda.", 8) == 0;
+	bool cuda = strncmp(basename(others->own), "libcuda.", 8) == 0;
 
 	for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (strncmp(name, names[i], strlen(names[i])) == 0)
@@ -69,7 +62,7 @@ static int find_others(struct dl_phdr_info *info, size_t size, void *data)
 	char real[PATH_MAX];
 
 	(void)size;
-	if (info->dlpi_name[0] == '\0' || !is_our_name(others, base_name(info->dlpi_name)) ||
+	if (info->dlpi_name[0] == '\0' || !is_our_name(others, basename(info->dlpi_name)) ||
 	    realpath(info->dlpi_name, real) == NULL || strcmp(real, others->own) == 0 ||
 	    others->count == OTHERS_MAX)
 		return 0;
@@ -83,7 +76,7 @@ static int find_others(struct dl_phdr_info *info, size_t size, void *data)
 /* Our libascend_hal.so and our libascendcl.so share one model; two copies of either do not. */
 static bool is_partner(const struct others *others, const char *path)
 {
-	void *handle = strncmp(base_name(path), base_name(others->own), 10) != 0
+	void *handle = strncmp(basename(path), basename(others->own), 10) != 0
 			       ? dlopen(path, RTLD_LAZY | RTLD_NOLOAD)
 			       : NULL;
 	bool ours = handle != NULL && (dlsym(handle, NPUSIM_HAL_SYMBOL) != NULL ||
@@ -114,9 +107,9 @@ static const char *what_brought_it(const char *path)
 {
 	const char *preload = secure_getenv("LD_PRELOAD");
 
-	if (preload != NULL && strstr(preload, base_name(path)) != NULL)
+	if (preload != NULL && strstr(preload, basename(path)) != NULL)
 		return "LD_PRELOAD has it";
-	if (is_in_list("LD_LIBRARY_PATH", path, (size_t)(base_name(path) - path - 1)))
+	if (is_in_list("LD_LIBRARY_PATH", path, (size_t)(basename(path) - path - 1)))
 		return "LD_LIBRARY_PATH has its folder";
 	return "a DT_RPATH or DT_RUNPATH names its folder, or dlopen() its path";
 }

@@ -75,6 +75,8 @@ struct layer {
 	struct npu_driver below; /* the functions of driver.lower, complete */
 	const struct layer_hooks *hooks;
 };
+/* An `end` of a layer that has nothing else. */
+void layer_free(struct layer *layer);
 /* Makes a forwarding driver of it: members that it changes are set afterwards. */
 void layer_init(struct layer *layer, const char *name, struct npu_driver *lower,
 		const struct layer_hooks *hooks);

@@ -36,22 +36,16 @@ static bool own_folder(char *out)
 	return true;
 }
 
-static bool is_under(const char *folder, const char *root)
-{
-	size_t length = strlen(root);
-
-	return strncmp(folder, root, length) == 0 &&
-	       (folder[length] == '/' || folder[length] == '\0');
-}
-
 bool driver_module_find(const char *build_folder, const char *file, char *out)
 {
+	const size_t root = strlen(NPUSIM_BUILD_ROOT);
 	char folder[PATH_MAX];
 	static const char *const places[] = { ".", "..", "../lib/npusim" };
 
 	if (!own_folder(folder))
 		return false;
-	if (is_under(folder, NPUSIM_BUILD_ROOT)) {
+	if (strncmp(folder, NPUSIM_BUILD_ROOT, root) == 0 &&
+	    (folder[root] == '/' || folder[root] == '\0')) {
 		snprintf(out, MODULE_PATH_MAX, "%s/%s/%s", NPUSIM_BUILD_ROOT, build_folder, file);
 		if (access(out, F_OK) == 0)
 			return true;
@@ -82,12 +76,11 @@ static bool is_in_base_namespace(char **error)
 	dlinfo(library, RTLD_DI_LMID, &where);
 	dlclose(library);
 	if (where != LM_ID_BASE)
-		npu_text_add(
-			error,
-			"%s was loaded by dlmopen() into namespace %ld, whose C library shares "
-			"the keys of pthread_setspecific() with the program's: npusim cannot "
-			"work there; load it by dlopen()",
-			own.dli_fname, (long)where);
+		npu_text_add(error,
+			     "%s was loaded by dlmopen() into namespace %ld, whose C library "
+			     "shares the keys of pthread_setspecific() with the program's: npusim "
+			     "cannot work there; load it by dlopen()",
+			     own.dli_fname, (long)where);
 	return where == LM_ID_BASE;
 }
 
@@ -113,8 +106,7 @@ enum module_state driver_module_load(const char *name, char *path, const struct 
 	*out = dlsym(module, NPU_BACKEND_SYMBOL);
 	if (*out != NULL && (*out)->abi == NPU_DRIVER_ABI)
 		return MODULE_LOADED;
-	if (asprintf(error, "%s has no %s of ABI %u: it belongs to another version of npusim", path,
-		     NPU_BACKEND_SYMBOL, NPU_DRIVER_ABI) < 0)
-		*error = NULL;
+	npu_text_add(error, "%s has no %s of ABI %u: it belongs to another version of npusim", path,
+		     NPU_BACKEND_SYMBOL, NPU_DRIVER_ABI);
 	return MODULE_UNUSABLE;
 }

@@ -85,11 +85,6 @@ static uint64_t key_of_share(const struct MemShareHandle *share)
 	return share == NULL ? 0 : trace_key_of_bytes(share->share_info, sizeof(share->share_info));
 }
 
-static uint32_t page_lg2_of(uint32_t page_type)
-{
-	return page_type == MEM_NORMAL_PAGE_TYPE ? 12 : page_type == MEM_GIANT_PAGE_TYPE ? 30 : 21;
-}
-
 static int64_t device_of(uint32_t side, uint32_t device)
 {
 	return side == MEM_DEV_SIDE ? (int64_t)device : NPU_TRACE_HOST;
@@ -126,10 +121,13 @@ static void record_create(struct trace_recorder *r, const struct trace_call *c,
 {
 	const __typeof__(call->with.halMemCreate) *a = &call->with.halMemCreate;
 	const struct drv_mem_prop *prop = a->prop;
+	uint32_t page = prop != NULL ? prop->pg_type : MEM_HUGE_PAGE_TYPE;
 
 	trace_record_create(r, c, call->code == DRV_ERROR_NONE ? *a->handle : NULL, a->size,
 			    prop != NULL ? device_of(prop->side, prop->devid) : NPU_TRACE_HOST,
-			    page_lg2_of(prop != NULL ? prop->pg_type : MEM_HUGE_PAGE_TYPE));
+			    page == MEM_NORMAL_PAGE_TYPE  ? 12
+			    : page == MEM_GIANT_PAGE_TYPE ? 30
+							  : 21);
 }
 
 static void record_alloc(struct trace_recorder *r, const struct trace_call *c,
@@ -154,21 +152,6 @@ static void record_copies(struct trace_recorder *r, const struct trace_call *c,
 		return;
 	for (size_t i = 0; i < a->count; i++)
 		trace_record_copy(r, c, a->dst[i], a->src[i], a->size[i]);
-}
-
-static void record_rectangle(struct trace_recorder *r, const struct trace_call *c,
-			     const struct MEMCPY2D *copy)
-{
-	if (copy != NULL && copy->type == DEVMM_MEMCPY2D_SYNC)
-		trace_record_copy(r, c, key_of(copy->copy2d.dst), key_of(copy->copy2d.src),
-				  copy->copy2d.width * copy->copy2d.height);
-}
-
-static void record_entries(struct trace_recorder *r, const struct trace_call *c,
-			   const struct halTaskSendInfo *info)
-{
-	for (uint32_t i = 0; info != NULL && info->sqe_addr != NULL && i < info->sqe_num; i++)
-		record_entry(r, c, info->sqe_addr + (size_t)i * STARS_SQE_BYTES);
 }
 
 /* The rest: sharing, classic memory, copies, and what has no line of its own. */
@@ -215,9 +198,14 @@ static void record_other_call(struct trace_recorder *r, const struct note *note,
 	case DRIVER_OP_halMemcpyBatch:
 		record_copies(r, c, call);
 		break;
-	case DRIVER_OP_halMemcpy2D:
-		record_rectangle(r, c, with->halMemcpy2D.copy);
+	case DRIVER_OP_halMemcpy2D: {
+		const struct MEMCPY2D *copy = with->halMemcpy2D.copy;
+
+		if (copy != NULL && copy->type == DEVMM_MEMCPY2D_SYNC)
+			trace_record_copy(r, c, key_of(copy->copy2d.dst), key_of(copy->copy2d.src),
+					  copy->copy2d.width * copy->copy2d.height);
 		break;
+	}
 	case DRIVER_OP_drvMemsetD8:
 		trace_record_fill(r, c, with->drvMemsetD8.dst, with->drvMemsetD8.num);
 		break;
@@ -225,9 +213,14 @@ static void record_other_call(struct trace_recorder *r, const struct note *note,
 		trace_record_fill(r, c, with->npusimFill.dst,
 				  with->npusimFill.count * with->npusimFill.pattern_bytes);
 		break;
-	case DRIVER_OP_halSqTaskSend:
-		record_entries(r, c, with->halSqTaskSend.info);
+	case DRIVER_OP_halSqTaskSend: {
+		const struct halTaskSendInfo *sent = with->halSqTaskSend.info;
+
+		for (uint32_t i = 0; sent != NULL && sent->sqe_addr != NULL && i < sent->sqe_num;
+		     i++)
+			record_entry(r, c, sent->sqe_addr + (size_t)i * STARS_SQE_BYTES);
 		break;
+	}
 	default:
 		trace_record_other(r, c, NULL);
 	}
@@ -329,8 +322,7 @@ bool trace_layer_check(const char *path, char **error)
 
 	if (problem == NULL)
 		return true;
-	if (asprintf(error, "NPUSIM_TRACE=%s cannot be written: %s", path, problem) < 0)
-		*error = NULL;
+	npu_text_add(error, "NPUSIM_TRACE=%s cannot be written: %s", path, problem);
 	return false;
 }
 
@@ -350,9 +342,7 @@ struct npu_driver *trace_layer_open(struct npu_driver *lower, const char *path, 
 	if (trace != NULL)
 		trace->recorder = trace_recorder_open(path, about);
 	if (trace == NULL || trace->recorder == NULL) {
-		if (asprintf(error, "NPUSIM_TRACE=%s cannot be written: %s", path,
-			     strerror(errno)) < 0)
-			*error = NULL;
+		npu_text_add(error, "NPUSIM_TRACE=%s cannot be written: %s", path, strerror(errno));
 		free(trace);
 		return NULL;
 	}

@@ -109,7 +109,7 @@ static char *file_name(const char *path, unsigned turn)
 		return NULL;
 	if (turn == 0)
 		return plain;
-	base = strrchr(plain, '/') != NULL ? strrchr(plain, '/') + 1 : plain;
+	base = basename(plain);
 	dot = base[0] != '\0' ? strrchr(base + 1, '.') : NULL;
 	dot = dot != NULL ? dot : plain + strlen(plain);
 	turn += mark != NULL;

@@ -280,7 +280,8 @@ static uint64_t pinned_held(void)
 {
 	uint64_t count = 0;
 
-	for (const struct allocation *a = bsim_of(rig)->allocs->held; a != NULL; a = a->next)
+	for (const struct allocation *a = LIST_FIRST(&bsim_of(rig)->allocs->held); a != NULL;
+	     a = LIST_NEXT(a, link))
 		count++;
 	return count;
 }

@@ -177,7 +177,8 @@ TEST(alloc, agrees_with_a_model_over_a_random_run)
 		if (va[i] != 0)
 			EXPECT_CODE(DRV_ERROR_NONE, halMemFree, at(va[i]));
 	EXPECT_EQ(space_free_frames(0), frames);
-	for (const struct pool *p = bsim_of(drv)->allocs->pools; p != NULL; p = p->next)
+	for (const struct pool *p = TAILQ_FIRST(&bsim_of(drv)->allocs->pools); p != NULL;
+	     p = TAILQ_NEXT(p, link))
 		EXPECT_EQ(p->used, 0);
 }
 

@@ -215,7 +215,7 @@ static void compare_all(void)
 
 	LIST_FOREACH(m, &bs->mappings->live, link)
 	ASSERT_NO_FATAL(compare_mapping(m, &counted));
-	for (a = bs->allocs->all; a != NULL; a = a->next)
+	for (a = LIST_FIRST(&bs->allocs->all); a != NULL; a = LIST_NEXT(a, link))
 		ASSERT_NO_FATAL(compare_allocation(a, &counted));
 	for (unsigned i = 0; i < 3; i++) {
 		const struct space *s = tables_space(spaces[i]);

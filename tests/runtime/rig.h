@@ -8,7 +8,8 @@
 
 #include <stdlib.h>
 
-#include "core/object/context.h"
+#include "core/end.h"
+#include "core/object/device.h"
 #include "core/object/error.h"
 #include "core/object/process.h"
 #include "fake/fake-driver.h"
@@ -23,10 +24,41 @@ static inline void rig_open(unsigned devices)
 	core_driver_use(rig);
 }
 
+/* Hides any context that is published; NULL: none is. */
+static inline struct context *rig_hide_context(void)
+{
+	for (uint32_t i = 0; i < core_contexts.slots; i++) {
+		char *chunk = core_contexts.chunk[i / CORE_POOL_CHUNK_SLOTS];
+		void *slot = chunk + i % CORE_POOL_CHUNK_SLOTS * core_contexts.bytes;
+
+		if (core_pool_hide(&core_contexts, slot, core_slot_handle(slot)))
+			return slot;
+	}
+	return NULL;
+}
+
 /* Ends the runtime, and checks that it gave all back to the driver. */
 static inline void rig_close(void)
 {
-	core_shutdown();
+	struct context *context;
+
+	for (uint32_t logic = 0; logic < CORE_DEVICE_MAX; logic++) {
+		core_devices[logic].set = 0;
+		core_devices[logic].primary = NULL;
+	}
+	while ((context = rig_hide_context()) != NULL) {
+		uint32_t logic = context->face.device;
+
+		core_context_end(context, true, "rig");
+		core_device_drop(logic);
+	}
+	for (uint32_t logic = 0; logic < CORE_DEVICE_MAX; logic++) {
+		if (core_devices[logic].kept)
+			core_device_drop(logic);
+		core_devices[logic].kept = false;
+	}
+	core_visible_use("ASCEND_RT_VISIBLE_DEVICES", false);
+	core_driver_use(NULL);
 	EXPECT_EQ(fake_live_ids(rig), 0);
 	EXPECT_EQ(fake_live_queues(rig), 0);
 	for (unsigned d = 0; d < FAKE_DEVICES; d++)

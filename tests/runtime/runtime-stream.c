@@ -48,9 +48,9 @@ static void count_up(void *arg)
 
 TEST(stream, has_what_it_was_made_with)
 {
-	EXPECT_EQ(core_stream_priority(stream), 3);
-	EXPECT_EQ(core_stream_flags(stream), 1);
-	EXPECT_GT(core_stream_id(stream), 0);
+	EXPECT_EQ(core_stream_facts(stream).priority, 3);
+	EXPECT_EQ(core_stream_facts(stream).flags, 1);
+	EXPECT_GT(core_stream_facts(stream).id, 0);
 	EXPECT_EQ(core_stream_live(0), 1);
 }
 

@@ -310,8 +310,7 @@ int core_callback_launch_locked(struct core_stream *stream, void (*fn)(void *), 
 	count_due(callback->subscriber, 1);
 	if (block)
 		callback->turn = make_turn(callback, call, &code);
-	if (code == CORE_OK)
-		code = send_locked(callback, call);
+	code = code ?: send_locked(callback, call);
 	if (code == CORE_OK)
 		return CORE_OK;
 	count_due(callback->subscriber, -1);

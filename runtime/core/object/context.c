@@ -38,7 +38,7 @@ struct context *core_context_make(int32_t user, uint32_t logic, bool primary)
 	context->face.device = logic;
 	context->face.primary = primary;
 	atomic_store(&context->default_stream, NULL);
-	context->events = NULL;
+	LIST_INIT(&context->events);
 	core_pool_publish(&core_contexts, context);
 	return context;
 }

@@ -5,6 +5,8 @@
 #ifndef NPUSIM_CORE_CONTEXT_H
 #define NPUSIM_CORE_CONTEXT_H
 
+#include <sys/queue.h>
+
 #include "core/core.h"
 #include "core/object/pool.h"
 
@@ -14,7 +16,7 @@ struct context {
 	struct core_slot slot;
 	struct core_context face;       /* what core.h shows of it */
 	_Atomic(void *) default_stream; /* handle; made at first use */
-	struct event *events;           /* core_lists_lock */
+	LIST_HEAD(, event) events;      /* core_lists_lock */
 };
 extern struct core_pool core_contexts;
 

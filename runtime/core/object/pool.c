@@ -17,11 +17,6 @@
 _Static_assert(CORE_POOL_CHUNK_SLOTS *CORE_POOL_CHUNKS <= 1u << INDEX_BITS, "indices fit");
 _Static_assert(GENERATION_SHIFT + GENERATION_BITS <= KIND_SHIFT, "generations fit");
 
-static uint32_t field(uint64_t handle, unsigned shift, unsigned bits)
-{
-	return (uint32_t)(handle >> shift) & ((1u << bits) - 1);
-}
-
 static struct core_slot *slot_at(struct core_pool *pool, uint32_t index)
 {
 	char *chunk = atomic_load_explicit(&pool->chunk[index / CORE_POOL_CHUNK_SLOTS],
@@ -117,25 +112,9 @@ void *core_pool_find(struct core_pool *pool, const void *handle)
 
 	if (value >> KIND_SHIFT != pool->kind)
 		return NULL;
-	slot = slot_at(pool, field(value, INDEX_SHIFT, INDEX_BITS) %
+	slot = slot_at(pool, (uint32_t)(value >> INDEX_SHIFT) %
 				     (CORE_POOL_CHUNK_SLOTS * CORE_POOL_CHUNKS));
 	if (slot == NULL || atomic_load_explicit(&slot->handle, memory_order_acquire) != value)
 		return NULL;
 	return slot;
-}
-
-void *core_pool_hide_any(struct core_pool *pool)
-{
-	uint32_t slots;
-
-	pthread_mutex_lock(&pool->lock);
-	slots = pool->slots;
-	pthread_mutex_unlock(&pool->lock);
-	for (uint32_t i = 0; i < slots; i++) {
-		struct core_slot *slot = slot_at(pool, i);
-
-		if (core_pool_hide(pool, slot, core_slot_handle(slot)))
-			return slot;
-	}
-	return NULL;
 }

@@ -46,8 +46,6 @@ bool core_pool_hide(struct core_pool *pool, void *object, const void *handle);
 /* Ends the object's life; it must be hidden. */
 void core_pool_give(struct core_pool *pool, void *object);
 void *core_pool_find(struct core_pool *pool, const void *handle);
-/* Hides any one that is published, and answers it; NULL: none is. */
-void *core_pool_hide_any(struct core_pool *pool);
 static inline void *core_slot_handle(const void *object)
 {
 	return (void *)(uintptr_t)atomic_load_explicit(&((const struct core_slot *)object)->handle,

@@ -17,9 +17,8 @@ pthread_mutex_t core_lists_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static _Atomic(struct npu_driver *) top;
 static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
-static bool fork_watched;        /* open_lock */
-static bool complained;          /* open_lock */
-static struct npu_driver *given; /* core_driver_use()'s */
+static bool fork_watched; /* open_lock */
+static bool complained;   /* open_lock */
 static atomic_bool device_opened, forked, ended;
 
 /* ---- fork ---- */
@@ -135,8 +134,8 @@ void core_driver_use(struct npu_driver *drv)
 {
 	pthread_mutex_lock(&open_lock);
 	watch_forks_locked();
-	given = drv = npu_driver_complete(drv);
-	atomic_store_explicit(&top, drv, memory_order_release);
+	atomic_store(&top, drv == NULL ? NULL : npu_driver_complete(drv));
+	atomic_store(&device_opened, false);
 	pthread_mutex_unlock(&open_lock);
 }
 
@@ -168,19 +167,6 @@ uint64_t core_deadline_ns(int32_t timeout_ms)
 struct npu_driver *core_driver_peek(void)
 {
 	return core_is_forked() ? NULL : atomic_load(&top);
-}
-
-void core_driver_end(void)
-{
-	struct npu_driver *drv;
-
-	pthread_mutex_lock(&open_lock);
-	drv = atomic_exchange(&top, NULL);
-	pthread_mutex_unlock(&open_lock);
-	if (drv != given)
-		npu_driver_close(drv);
-	given = NULL;
-	atomic_store(&device_opened, false);
 }
 
 void core_driver_refuse(void)

@@ -15,10 +15,8 @@ extern pthread_mutex_t core_setup_lock;
 /* Which streams and events belong to which context; inside of it, no lock of the core. */
 extern pthread_mutex_t core_lists_lock;
 
-/* Tests: this driver from now on, instead of one that is opened. Not closed by core_shutdown(). */
+/* Tests: this driver from now on, instead of one that is opened; NULL: one that is opened. */
 void core_driver_use(struct npu_driver *drv);
-/* Closes it; a later call opens another. */
-void core_driver_end(void);
 /* From now on calls are refused: the process is ending. */
 void core_driver_refuse(void);
 /* A device was opened: forks survive it no more. */

@@ -416,8 +416,7 @@ int core_stream_send_locked(struct core_stream *stream, void *entries, unsigned 
 	int code = make_room_locked(stream, count, call);
 	struct core_wait wait;
 
-	if (code == CORE_OK)
-		code = submit_locked(stream, entries, count, call);
+	code = code ?: submit_locked(stream, entries, count, call);
 	if (code != CORE_OK)
 		return code;
 	wait = core_wait_begin(stream, UINT64_MAX, call);

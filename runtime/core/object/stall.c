@@ -16,40 +16,22 @@
 
 #define CHAIN_MAX 4u /* streams that wait for each other and are named */
 
-struct report {
-	char text[1024];
-	size_t length;
-};
-
-__attribute__((format(printf, 2, 3))) static void add(struct report *report, const char *format,
-						      ...)
-{
-	size_t room = sizeof(report->text) - report->length;
-	va_list args;
-	int more;
-
-	va_start(args, format);
-	more = vsnprintf(report->text + report->length, room, format, args);
-	va_end(args);
-	report->length += more < 0 ? 0 : (size_t)more < room ? (size_t)more : room - 1;
-}
-
 /* ---- what the head of a stream waits for ---- */
 
-static void add_value(struct report *report, const struct npu_head *head)
+static void add_value(char **report, const struct npu_head *head)
 {
 	static const char *const compares[] = { "at least", "equal to", "with a bit of",
 						"with a bit that is clear in it and in" };
 
-	add(report,
-	    "waits for a value at 0x%" PRIx64 " %s 0x%" PRIx64 ", where 0x%" PRIx64
-	    " is: a write of such a value ends the wait",
-	    head->va, head->compare < 4 ? compares[head->compare] : "compared with", head->wanted,
-	    head->found);
+	npu_text_add(report,
+		     "waits for a value at 0x%" PRIx64 " %s 0x%" PRIx64 ", where 0x%" PRIx64
+		     " is: a write of such a value ends the wait",
+		     head->va, head->compare < 4 ? compares[head->compare] : "compared with",
+		     head->wanted, head->found);
 }
 
 /* False: the stream moves, or has nothing to do. */
-static bool add_head(struct report *report, struct core_stream *stream, void **out_next)
+static bool add_head(char **report, struct core_stream *stream, void **out_next)
 {
 	struct npu_driver *drv = core_driver();
 	struct core_stall stall = { .next = NULL };
@@ -73,18 +55,18 @@ static bool add_head(struct report *report, struct core_stream *stream, void **o
 	    (code != DRV_ERROR_WAIT_TIMEOUT || head.kind == NPU_HEAD_NONE ||
 	     head.kind == NPU_HEAD_RUNS || head.task != task))
 		return false;
-	add(report, "task %u of stream %d ", task, id);
+	npu_text_add(report, "task %u of stream %d ", task, id);
 	if (stall.text[0] != '\0')
-		add(report, "%s", stall.text);
+		npu_text_add(report, "%s", stall.text);
 	else if (head.kind == NPU_HEAD_VALUE)
 		add_value(report, &head);
 	else
-		add(report, "is not done");
+		npu_text_add(report, "is not done");
 	*out_next = stall.next;
 	return true;
 }
 
-static bool add_chain(struct report *report, struct core_stream *stream)
+static bool add_chain(char **report, struct core_stream *stream)
 {
 	void *next = NULL;
 
@@ -92,15 +74,15 @@ static bool add_chain(struct report *report, struct core_stream *stream)
 		return false;
 	for (unsigned i = 1; i < CHAIN_MAX && next != NULL; i++) {
 		struct core_stream *other = core_pool_find(&core_streams, next);
-		size_t length = report->length;
+		size_t length = *report != NULL ? strlen(*report) : 0;
 
 		if (other == NULL || other == stream)
 			break;
-		add(report, "; there ");
+		npu_text_add(report, "; there ");
 		if (add_head(report, other, &next))
 			continue;
-		report->length = length;
-		report->text[length] = '\0';
+		if (*report != NULL)
+			(*report)[length] = '\0';
 		break;
 	}
 	return true;
@@ -141,21 +123,23 @@ uint32_t core_stall_due_locked(const struct core_stream *stream, struct core_wai
 void core_stall_tell_locked(struct core_stream *stream, struct core_wait *wait)
 {
 	bool findable = core_slot_handle(stream) != NULL && !stream->is_default;
-	struct report report = { .length = 0 };
+	char *report = NULL;
 
 	if (!core_wait_holds(stream, wait) || core_stall_due_locked(stream, wait) != 0)
 		return;
 	pthread_mutex_unlock(&stream->lock);
-	add(&report,
-	    "%s has waited for stream %d for %.3g s in which nothing of it was done: ", wait->call,
-	    stream->id, (double)wait->patience_ns * 1e-9);
+	npu_text_add(&report,
+		     "%s has waited for stream %d for %.3g s in which nothing of it was done: ",
+		     wait->call, stream->id, (double)wait->patience_ns * 1e-9);
 	if (add_chain(&report, stream)) {
 		if (findable)
-			add(&report, "; aclrtDestroyStreamForce drops what is queued on a stream");
-		npu_log(NPU_LOG_WARN, "%s", report.text);
+			npu_text_add(&report,
+				     "; aclrtDestroyStreamForce drops what is queued on a stream");
+		npu_log(NPU_LOG_WARN, "%s", report != NULL ? report : wait->call);
 		wait->patience_ns = UINT64_MAX;
 	} else {
 		wait->since_ns = clock_now_ns();
 	}
+	free(report);
 	pthread_mutex_lock(&stream->lock);
 }

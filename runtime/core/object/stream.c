@@ -27,21 +27,16 @@ unsigned core_stream_live(uint32_t device)
 	return device < CORE_DEVICE_MAX ? atomic_load(&live[device]) : 0;
 }
 
-static struct core_stream *streams[CORE_DEVICE_MAX]; /* core_lists_lock */
+static LIST_HEAD(, core_stream) streams[CORE_DEVICE_MAX]; /* core_lists_lock */
 static pthread_cond_t unlinked = PTHREAD_COND_INITIALIZER;
 
 void *core_stream_link(struct core_stream *stream, const void *context)
 {
-	struct core_stream **first = &streams[stream->device];
 	void *handle = NULL;
 
 	pthread_mutex_lock(&core_lists_lock);
 	if (core_slot_handle(stream->context) == context) {
-		stream->next = *first;
-		stream->link = first;
-		if (stream->next != NULL)
-			stream->next->link = &stream->next;
-		*first = stream;
+		LIST_INSERT_HEAD(&streams[stream->device], stream, link);
 		atomic_fetch_add(&live[stream->device], 1);
 		handle = core_pool_publish(&core_streams, stream);
 		if (stream->is_default)
@@ -55,11 +50,7 @@ void *core_stream_link(struct core_stream *stream, const void *context)
 void core_stream_unlink(struct core_stream *stream)
 {
 	pthread_mutex_lock(&core_lists_lock);
-	*stream->link = stream->next;
-	if (stream->next != NULL)
-		stream->next->link = stream->link;
-	stream->next = NULL;
-	stream->link = NULL;
+	LIST_REMOVE(stream, link);
 	atomic_fetch_sub(&live[stream->device], 1);
 	pthread_cond_broadcast(&unlinked);
 	pthread_mutex_unlock(&core_lists_lock);
@@ -74,8 +65,8 @@ struct core_stream *core_stream_take_of(struct context *context)
 	pthread_mutex_lock(&core_lists_lock);
 	while (taken == NULL && left) {
 		left = false;
-		for (struct core_stream *stream = streams[context->face.device];
-		     stream != NULL && taken == NULL; stream = stream->next) {
+		for (struct core_stream *stream = LIST_FIRST(&streams[context->face.device]);
+		     stream != NULL && taken == NULL; stream = LIST_NEXT(stream, link)) {
 			if (stream->context != context)
 				continue;
 			left = true;
@@ -91,15 +82,17 @@ struct core_stream *core_stream_take_of(struct context *context)
 
 void **core_stream_list(uint32_t device, unsigned *out_count)
 {
+	struct core_stream *stream;
 	unsigned room = 0, count = 0;
 	void **handles;
 
 	pthread_mutex_lock(&core_lists_lock);
-	for (struct core_stream *stream = streams[device]; stream != NULL; stream = stream->next)
+	for (stream = LIST_FIRST(&streams[device]); stream != NULL;
+	     stream = LIST_NEXT(stream, link))
 		room++;
 	handles = calloc(room + 1, sizeof(*handles));
-	for (struct core_stream *stream = streams[device]; stream != NULL && handles != NULL;
-	     stream = stream->next)
+	stream = handles == NULL ? NULL : LIST_FIRST(&streams[device]);
+	for (; stream != NULL; stream = LIST_NEXT(stream, link))
 		handles[count++] = core_slot_handle(stream);
 	pthread_mutex_unlock(&core_lists_lock);
 	*out_count = count;

@@ -50,10 +50,9 @@ struct core_stream {
 	pthread_cond_t
 		progress; /* completions, the receiver left, a callback is ready, the stream dies */
 	struct context *context;
-	struct core_stream *next; /* of the device; core_lists_lock */
-	struct core_stream **link;
-	bool alive;    /* takes work; of the queue, not of the handle */
-	uint64_t life; /* counts the streams that this slot has been */
+	LIST_ENTRY(core_stream) link; /* of the device; core_lists_lock */
+	bool alive;                   /* takes work; of the queue, not of the handle */
+	uint64_t life;                /* counts the streams that this slot has been */
 	bool is_default;
 	uint32_t device, sq, cq, logic_cq;
 	int32_t id;

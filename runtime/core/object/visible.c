@@ -39,25 +39,12 @@ static bool parse_entry(const char *text, size_t length, uint32_t *out)
 	return length > 0 && end == text + length;
 }
 
-static void warn_cut(const struct visible *v, const char *entry, size_t length)
-{
-	npu_log(NPU_LOG_WARN,
-		"%s=%s: '%.*s' is no device (there are 0 to %u): it and what follows it are "
-		"ignored, %u of the list are used",
-		variable, v->value, (int)length, entry, v->devices - 1, v->count);
-}
-
 static bool has_device(const struct visible *v, uint32_t id)
 {
 	for (uint32_t i = 0; i < v->count; i++)
 		if (v->logic[i] == id)
 			return true;
 	return false;
-}
-
-static bool is_out_of_order(const struct visible *v, uint32_t id)
-{
-	return any_order ? has_device(v, id) : v->count > 0 && id <= v->logic[v->count - 1];
 }
 
 static void parse_list(struct visible *v)
@@ -70,10 +57,14 @@ static void parse_list(struct visible *v)
 
 		if (!parse_entry(entry, length, &id) || id >= v->devices) {
 			if (length > 0 || entry[0] != '\0')
-				warn_cut(v, entry, length);
+				npu_log(NPU_LOG_WARN,
+					"%s=%s: '%.*s' is no device (there are 0 to %u): it and "
+					"what follows it are ignored, %u of the list are used",
+					variable, v->value, (int)length, entry, v->devices - 1,
+					v->count);
 			break;
 		}
-		if (is_out_of_order(v, id)) {
+		if (any_order ? has_device(v, id) : v->count > 0 && id <= v->logic[v->count - 1]) {
 			v->wrong = has_device(v, id) ? "has a device twice" : "is not ascending";
 			v->count = 0;
 			return;
@@ -87,21 +78,12 @@ static void parse_list(struct visible *v)
 		v->wrong = "names no device that is there";
 }
 
-static void describe(struct visible *v)
-{
-	size_t length = 0;
-
-	v->text[0] = '\0';
-	for (uint32_t i = 0; i < v->count && length < sizeof(v->text); i++)
-		length += (size_t)snprintf(v->text + length, sizeof(v->text) - length, "%s%u -> %u",
-					   i > 0 ? ", " : "", i, v->logic[i]);
-}
-
 static int learn_locked(struct npu_driver *drv)
 {
 	const char *value = secure_getenv(variable);
 	struct visible v = { .known = true, .set = value != NULL };
 	drvError_t code = npu_call(drv, drvGetDevNum, &v.devices);
+	size_t length = 0;
 
 	if (code != DRV_ERROR_NONE)
 		return core_result("npusim: asking for the number of devices", code);
@@ -117,7 +99,9 @@ static int learn_locked(struct npu_driver *drv)
 		for (v.count = 0; v.count < v.devices; v.count++)
 			v.logic[v.count] = v.count;
 	}
-	describe(&v);
+	for (uint32_t i = 0; i < v.count && length < sizeof(v.text); i++)
+		length += (size_t)snprintf(v.text + length, sizeof(v.text) - length, "%s%u -> %u",
+					   i > 0 ? ", " : "", i, v.logic[i]);
 	visible = v;
 	return CORE_OK;
 }
@@ -137,18 +121,12 @@ static const struct visible *learn(void)
 	return answer;
 }
 
-void core_visible_forget(void)
-{
-	pthread_mutex_lock(&visible_lock);
-	visible.known = false;
-	pthread_mutex_unlock(&visible_lock);
-}
-
 void core_visible_use(const char *name, bool in_any_order)
 {
 	pthread_mutex_lock(&visible_lock);
 	variable = name;
 	any_order = in_any_order;
+	visible.known = false;
 	pthread_mutex_unlock(&visible_lock);
 }
 
