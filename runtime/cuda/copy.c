@@ -54,7 +54,7 @@ static CUresult copy(const char *call, uint64_t dst, uint64_t src, size_t bytes,
 		     const CUstream *stream)
 {
 	CUDA_IN_CONTEXT_OF(stream != NULL ? *stream : NULL);
-	CUresult code = cuda_initialised() ?: cuda_check_context(call);
+	CUresult code = cuda_check_context(call);
 
 	if (code != CUDA_SUCCESS || bytes == 0)
 		return code;
@@ -120,10 +120,6 @@ CUDA_EXPORT CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr dst, CUdeviceptr src, size
 static CUresult copy_peer(const char *call, CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src,
 			  CUcontext src_context, size_t bytes, const CUstream *stream)
 {
-	CUresult code = cuda_initialised();
-
-	if (code != CUDA_SUCCESS)
-		return code;
 	if (core_context_find(dst_context) == NULL || core_context_find(src_context) == NULL)
 		return cuda_fail(CUDA_ERROR_INVALID_CONTEXT, call, "dst_context %p, src_context %p",
 				 (void *)dst_context, (void *)src_context);
@@ -156,7 +152,7 @@ static bool base_of(CUmemorytype type, const void *host, CUdeviceptr device, siz
 
 static CUresult copy_rows(const char *call, const CUDA_MEMCPY2D *rows, const CUstream *stream)
 {
-	CUresult code = cuda_initialised() ?: cuda_null(call, "copy", rows);
+	CUresult code = cuda_null(call, "copy", rows);
 	size_t spitch, dpitch;
 	uint64_t src, dst;
 
@@ -220,7 +216,7 @@ static CUresult fill(const char *call, uint64_t dst, uint32_t pattern, unsigned 
 		     const CUstream *stream)
 {
 	CUDA_IN_CONTEXT_OF(stream != NULL ? *stream : NULL);
-	CUresult code = cuda_initialised() ?: cuda_check_context(call);
+	CUresult code = cuda_check_context(call);
 
 	if (code != CUDA_SUCCESS || count == 0)
 		return code;
@@ -243,10 +239,8 @@ static CUresult fill(const char *call, uint64_t dst, uint32_t pattern, unsigned 
 static CUresult fill_rows(const char *call, uint64_t dst, size_t pitch, uint32_t pattern,
 			  unsigned bytes, size_t width, size_t height, const CUstream *stream)
 {
-	CUresult code = cuda_initialised();
+	CUresult code = CUDA_SUCCESS;
 
-	if (code != CUDA_SUCCESS)
-		return code;
 	if (height > 1 && (width > pitch / bytes || pitch % bytes != 0))
 		return cuda_fail(CUDA_ERROR_INVALID_VALUE, call,
 				 "pitch is %zu, and a row has %zu values of %u bytes", pitch, width,

@@ -18,11 +18,22 @@ CUDA_DOORS(CUDA_INSIDE)
 #define CUDA_EXPORT        __attribute__((visibility("default")))
 #define CUDA_GRANULE_BYTES (UINT64_C(2) << 20)
 
+static inline void *cuda_pointer(uint64_t va)
+{
+	return (void *)(uintptr_t)va;
+}
+
+static inline drv_mem_handle_t *cuda_handle(CUmemGenericAllocationHandle handle)
+{
+	return (drv_mem_handle_t *)(uintptr_t)handle;
+}
+
 /* ---- init.c ---- */
 
 /* All that answers a CUresult is joined by `?:`, and heard in order up to the first failure. */
 
-/* NOT_INITIALIZED before cuInit, and in a child that was forked afterwards. */
+/* NOT_INITIALIZED before cuInit, and in a child that was forked afterwards. The doors ask for all
+ * functions but those that need no cuInit. */
 CUresult cuda_initialised(void);
 /* ILLEGAL_ADDRESS once a copy has met one, in every context, until the process ends. */
 CUresult cuda_unharmed(const char *call);
@@ -71,7 +82,6 @@ bool cuda_memory_is_registered(uint64_t va);
 
 /* What lies at an address, at no cost. */
 struct npu_place cuda_place(uint64_t va);
-drv_mem_handle_t *cuda_handle(CUmemGenericAllocationHandle handle);
 CUresult cuda_vmm_ready(const char *call);
 /* Of a handle that is live, or was, and is remembered. */
 CUresult cuda_properties(const char *call, CUmemGenericAllocationHandle handle,

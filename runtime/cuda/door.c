@@ -1,9 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The doors of the CUDA face: the exported functions. Each calls its namesake inside, and notes for
- * the log where the program called it if that fails.
+ * The doors of the CUDA face: the exported functions. Each calls its namesake inside, once the
+ * process has called cuInit, and notes for the log where the program called it if that fails.
  */
 #include "cuda-internal.h"
+
+#include <string.h>
+
+/* What needs no cuInit. */
+static bool is_early(const char *call)
+{
+	return strcmp(call, "cuInit") == 0 || strcmp(call, "cuDriverGetVersion") == 0 ||
+	       strncmp(call, "cuGetError", 10) == 0 || strncmp(call, "cuGetProcAddress", 16) == 0;
+}
 
 /* What programs try, and go on without. */
 static bool is_expected(CUresult code)
@@ -27,8 +36,10 @@ void cuda_note(const char *call, CUresult code, const void *site)
 	CUresult door_##call params __asm__(#call);                          \
 	CUDA_EXPORT CUresult door_##call params                              \
 	{                                                                    \
-		CUresult code = call args;                                   \
+		CUresult code = cuda_initialised();                          \
                                                                              \
+		if (code == CUDA_SUCCESS || is_early(#call))                 \
+			code = call args;                                    \
 		if (__builtin_expect(code != CUDA_SUCCESS, 0))               \
 			cuda_note(#call, code, __builtin_return_address(0)); \
 		return code;                                                 \

@@ -105,7 +105,7 @@ CUDA_EXPORT CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attri
 {
 	struct npu_place place;
 	uint64_t value;
-	CUresult code = cuda_initialised() ?: CUDA_IS_NULL(data);
+	CUresult code = CUDA_IS_NULL(data);
 
 	if (code != CUDA_SUCCESS)
 		return code;
@@ -128,10 +128,7 @@ CUDA_EXPORT CUresult cuPointerGetAttributes(unsigned int count, CUpointer_attrib
 					    void **data, CUdeviceptr ptr)
 {
 	struct npu_place place;
-	CUresult code = cuda_initialised();
 
-	if (code != CUDA_SUCCESS)
-		return code;
 	if (attributes == NULL || data == NULL || count == 0)
 		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__,
 				 "attributes %p, data %p, count %u", (void *)attributes,
@@ -154,10 +151,7 @@ CUDA_EXPORT CUresult cuPointerSetAttribute(const void *value, CUpointer_attribut
 					   CUdeviceptr ptr)
 {
 	struct npu_place place;
-	CUresult code = cuda_initialised();
 
-	if (code != CUDA_SUCCESS)
-		return code;
 	place = cuda_place(ptr);
 	if (value == NULL || attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS || !is_known(&place))
 		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__,

@@ -151,8 +151,7 @@ static CUresult create(const char *call, CUstream *stream, unsigned int flags, i
 {
 	struct blocking *one = NULL;
 	void *made = NULL;
-	CUresult code = cuda_initialised() ?: cuda_null(call, "stream", stream)
-			?: cuda_check_context(call);
+	CUresult code = cuda_null(call, "stream", stream) ?: cuda_check_context(call);
 
 	if (code != CUDA_SUCCESS)
 		return code;
@@ -196,11 +195,9 @@ CUDA_EXPORT CUresult cuStreamCreateWithPriority(CUstream *stream, unsigned int f
 CUDA_EXPORT CUresult cuStreamDestroy_v2(CUstream stream)
 {
 	const char *call = "cuStreamDestroy";
-	CUresult code = cuda_initialised();
+	CUresult code;
 	CUDA_IN_CONTEXT_OF(stream);
 
-	if (code != CUDA_SUCCESS)
-		return code;
 	if (is_default(stream))
 		return cuda_fail(CUDA_ERROR_INVALID_HANDLE, call,
 				 "the default stream cannot be destroyed");
@@ -216,7 +213,8 @@ CUDA_EXPORT CUresult cuStreamQuery(CUstream handle)
 	struct core_stream *stream;
 	bool idle = false;
 	CUDA_IN_CONTEXT_OF(handle);
-	CUresult code = cuda_initialised() ?: cuda_stream(handle, __func__, &stream)
+	CUresult code =
+		cuda_stream(handle, __func__, &stream)
 			?: cuda_of_core(__func__, core_stream_query(stream, &idle, __func__));
 
 	return code == CUDA_SUCCESS && !idle ? CUDA_ERROR_NOT_READY : code;
@@ -227,14 +225,14 @@ CUDA_EXPORT CUresult cuStreamSynchronize(CUstream handle)
 	struct core_stream *stream;
 	CUDA_IN_CONTEXT_OF(handle);
 
-	return cuda_initialised() ?: cuda_stream(handle, __func__, &stream)
+	return cuda_stream(handle, __func__, &stream)
 		       ?: cuda_of_core(__func__, core_stream_synchronize(stream, -1, __func__));
 }
 
 CUDA_EXPORT CUresult cuStreamGetFlags(CUstream stream, unsigned int *flags)
 {
 	CUDA_IN_CONTEXT_OF(stream);
-	CUresult code = cuda_initialised() ?: CUDA_IS_NULL(flags) ?: check_stream(stream, __func__);
+	CUresult code = CUDA_IS_NULL(flags) ?: check_stream(stream, __func__);
 
 	if (code == CUDA_SUCCESS)
 		*flags = is_default(stream) || take_blocking(stream, false)
@@ -247,8 +245,7 @@ CUDA_EXPORT CUresult cuStreamGetPriority(CUstream handle, int *priority)
 {
 	struct core_stream *stream;
 	CUDA_IN_CONTEXT_OF(handle);
-	CUresult code = cuda_initialised() ?: CUDA_IS_NULL(priority)
-			?: cuda_stream(handle, __func__, &stream);
+	CUresult code = CUDA_IS_NULL(priority) ?: cuda_stream(handle, __func__, &stream);
 
 	if (code == CUDA_SUCCESS)
 		*priority = is_default(handle)
@@ -261,9 +258,8 @@ CUDA_EXPORT CUresult cuStreamGetCtx(CUstream stream, CUcontext *context)
 {
 	CUDA_IN_CONTEXT_OF(stream);
 	struct core_context *own;
-	CUresult code = cuda_initialised() ?: CUDA_IS_NULL(context);
-
-	code = code ?: check_stream(stream, __func__) ?: cuda_current(__func__, &own);
+	CUresult code = CUDA_IS_NULL(context) ?: check_stream(stream, __func__)
+			?: cuda_current(__func__, &own);
 
 	if (code == CUDA_SUCCESS)
 		*context = core_context_handle(own);
@@ -273,8 +269,7 @@ CUDA_EXPORT CUresult cuStreamGetCtx(CUstream stream, CUcontext *context)
 CUDA_EXPORT CUresult cuStreamIsCapturing(CUstream stream, int *status)
 {
 	CUDA_IN_CONTEXT_OF(stream);
-	CUresult code = cuda_initialised() ?: CUDA_IS_NULL(status)
-			?: check_stream(stream, __func__);
+	CUresult code = CUDA_IS_NULL(status) ?: check_stream(stream, __func__);
 
 	if (code == CUDA_SUCCESS)
 		*status = 0; /* graphs are not modelled */
@@ -287,7 +282,7 @@ CUDA_EXPORT CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void *
 {
 	CUDA_IN_CONTEXT_OF(stream);
 
-	return cuda_initialised() ?: CUDA_IS_NULL(function) ?: check_stream(stream, __func__)
+	return CUDA_IS_NULL(function) ?: check_stream(stream, __func__)
 		       ?: cuda_stream_order(stream, __func__)
 		       ?: cuda_of_core(__func__,
 				       core_callback_launch_host(function, user_data,
@@ -312,10 +307,8 @@ CUDA_EXPORT CUresult cuStreamAddCallback(CUstream stream, CUstreamCallback funct
 					 void *user_data, unsigned int flags)
 {
 	struct stream_callback *callback;
-	CUresult code = cuda_initialised();
+	CUresult code;
 
-	if (code != CUDA_SUCCESS)
-		return code;
 	if (function == NULL || flags != 0)
 		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "%s",
 				 function == NULL ? "callback is NULL" : "flags must be 0");
@@ -335,7 +328,7 @@ CUDA_EXPORT CUresult cuEventCreate(CUevent *event, unsigned int flags)
 {
 	uint32_t want = CORE_EVENT_SYNC;
 	void *made = NULL;
-	CUresult code = cuda_initialised() ?: CUDA_IS_NULL(event) ?: cuda_check_context(__func__);
+	CUresult code = CUDA_IS_NULL(event) ?: cuda_check_context(__func__);
 
 	if (code != CUDA_SUCCESS)
 		return code;
@@ -359,15 +352,14 @@ static CUresult of_event(const char *call, int code)
 
 CUDA_EXPORT CUresult cuEventDestroy_v2(CUevent event)
 {
-	return cuda_initialised()
-		       ?: of_event("cuEventDestroy", core_event_destroy(event, "cuEventDestroy"));
+	return of_event("cuEventDestroy", core_event_destroy(event, "cuEventDestroy"));
 }
 
 CUDA_EXPORT CUresult cuEventRecord(CUevent event, CUstream stream)
 {
 	CUDA_IN_CONTEXT_OF(stream);
 
-	return cuda_initialised() ?: check_stream(stream, __func__)
+	return check_stream(stream, __func__)
 		       ?: cuda_stream_order(stream, __func__)
 		       ?: of_event(__func__,
 				   core_event_record(event, core_handle(stream), __func__));
@@ -384,7 +376,7 @@ CUDA_EXPORT CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned 
 	CUDA_IN_CONTEXT_OF(stream);
 
 	(void)flags;
-	return cuda_initialised() ?: check_stream(stream, __func__)
+	return check_stream(stream, __func__)
 		       ?: of_event(__func__,
 				   core_event_wait(event, core_handle(stream), 0, __func__));
 }
@@ -392,23 +384,21 @@ CUDA_EXPORT CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned 
 CUDA_EXPORT CUresult cuEventQuery(CUevent event)
 {
 	bool done = false;
-	CUresult code =
-		cuda_initialised()
-			?: of_event(__func__, core_event_query(event, false, &done, __func__));
+	CUresult code = of_event(__func__, core_event_query(event, false, &done, __func__));
 
 	return code == CUDA_SUCCESS && !done ? CUDA_ERROR_NOT_READY : code;
 }
 
 CUDA_EXPORT CUresult cuEventSynchronize(CUevent event)
 {
-	return cuda_initialised()
-		       ?: of_event(__func__, core_event_synchronize(event, -1, __func__));
+	return of_event(__func__, core_event_synchronize(event, -1, __func__));
 }
 
 CUDA_EXPORT CUresult cuEventElapsedTime(float *ms, CUevent start, CUevent end)
 {
 	bool done = false;
-	CUresult code = cuda_initialised() ?: CUDA_IS_NULL(ms)
+	CUresult code =
+		CUDA_IS_NULL(ms)
 			?: of_event(__func__, core_event_query(start, false, &done, __func__));
 
 	if (code == CUDA_SUCCESS && done)

@@ -29,20 +29,26 @@ struct npu_place cuda_place(uint64_t va)
 	return place;
 }
 
-drv_mem_handle_t *cuda_handle(CUmemGenericAllocationHandle handle)
-{
-	return (drv_mem_handle_t *)(uintptr_t)handle;
-}
-
-static void *pointer(uint64_t va)
-{
-	return (void *)(uintptr_t)va;
-}
-
 /* Memory of cuMemCreate needs no context, but an open device. */
 CUresult cuda_vmm_ready(const char *call)
 {
 	return cuda_unharmed(call) ?: cuda_keep(0, call);
+}
+
+/* A step: begin(call) ?: end(what it does). */
+static CUresult begin(const char *call)
+{
+	CUresult code = cuda_vmm_ready(call);
+
+	if (code == CUDA_SUCCESS)
+		pthread_mutex_lock(&lock);
+	return code;
+}
+
+static CUresult end(CUresult code)
+{
+	pthread_mutex_unlock(&lock);
+	return code;
 }
 
 /* ---- reservations ---- */
@@ -51,10 +57,8 @@ CUDA_EXPORT CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t a
 					 CUdeviceptr addr, unsigned long long flags)
 {
 	void *made = NULL;
-	CUresult code = cuda_initialised();
+	CUresult code;
 
-	if (code != CUDA_SUCCESS)
-		return code;
 	if (ptr == NULL || flags != 0)
 		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "%s",
 				 ptr == NULL ? "ptr is NULL" : "flags must be 0");
@@ -63,12 +67,9 @@ CUDA_EXPORT CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t a
 				 "size is %zu and addr 0x%llx; both must be multiples of 2 MiB, "
 				 "and size not 0",
 				 size, addr);
-	code = cuda_vmm_ready(__func__);
-	if (code != CUDA_SUCCESS)
-		return code;
-	pthread_mutex_lock(&lock);
-	code = CUDA_CALL(__func__, halMemAddressReserve, &made, size, alignment, pointer(addr), 0);
-	pthread_mutex_unlock(&lock);
+	code = begin(__func__)
+		       ?: end(CUDA_CALL(__func__, halMemAddressReserve, &made, size, alignment,
+					cuda_pointer(addr), 0));
 	if (code == CUDA_SUCCESS)
 		*ptr = (uintptr_t)made;
 	return code;
@@ -84,19 +85,12 @@ static CUresult address_free_locked(const char *call, CUdeviceptr ptr, size_t si
 				 "[0x%" PRIx64 ", +0x%" PRIx64 ")",
 				 ptr, size, place.reserved_bytes == 0 ? "none" : "this one",
 				 place.reserved_base, place.reserved_bytes);
-	return CUDA_CALL(call, halMemAddressFree, pointer(ptr));
+	return CUDA_CALL(call, halMemAddressFree, cuda_pointer(ptr));
 }
 
 CUDA_EXPORT CUresult cuMemAddressFree(CUdeviceptr ptr, size_t size)
 {
-	CUresult code = cuda_initialised() ?: cuda_vmm_ready(__func__);
-
-	if (code != CUDA_SUCCESS)
-		return code;
-	pthread_mutex_lock(&lock);
-	code = address_free_locked(__func__, ptr, size);
-	pthread_mutex_unlock(&lock);
-	return code;
+	return begin(__func__) ?: end(address_free_locked(__func__, ptr, size));
 }
 
 /* ---- handles ---- */
@@ -173,10 +167,8 @@ CUDA_EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t si
 {
 	struct drv_mem_prop want = { 0 };
 	drv_mem_handle_t *made = NULL;
-	CUresult code = cuda_initialised();
+	CUresult code;
 
-	if (code != CUDA_SUCCESS)
-		return code;
 	if (handle == NULL || prop == NULL || flags != 0)
 		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "%s",
 				 handle == NULL ? "handle is NULL"
@@ -196,32 +188,27 @@ CUDA_EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t si
 
 CUDA_EXPORT CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
 {
-	CUresult code = cuda_initialised();
-
-	if (code != CUDA_SUCCESS)
-		return code;
 	if (handle == 0)
 		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "handle is 0");
 	return cuda_vmm_ready(__func__) ?: CUDA_CALL(__func__, halMemRelease, cuda_handle(handle));
 }
 
+static CUresult retain_locked(const char *call, uint64_t va, drv_mem_handle_t **out)
+{
+	struct npu_place place = cuda_place(va);
+
+	if (place.kind != NPU_PLACE_MAPPED)
+		return cuda_fail(CUDA_ERROR_INVALID_VALUE, call, "nothing is mapped at 0x%" PRIx64,
+				 va);
+	return CUDA_CALL(call, halMemRetainAllocationHandle, out, cuda_pointer(place.base));
+}
+
 CUDA_EXPORT CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *addr)
 {
 	drv_mem_handle_t *got = NULL;
-	struct npu_place place;
-	CUresult code = cuda_initialised() ?: CUDA_IS_NULL(handle) ?: CUDA_IS_NULL(addr)
-			?: cuda_vmm_ready(__func__);
+	CUresult code = CUDA_IS_NULL(handle) ?: CUDA_IS_NULL(addr)
+			?: begin(__func__) ?: end(retain_locked(__func__, (uintptr_t)addr, &got));
 
-	if (code != CUDA_SUCCESS)
-		return code;
-	pthread_mutex_lock(&lock);
-	place = cuda_place((uintptr_t)addr);
-	if (place.kind != NPU_PLACE_MAPPED)
-		code = cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "nothing is mapped at %p",
-				 addr);
-	else
-		code = CUDA_CALL(__func__, halMemRetainAllocationHandle, &got, pointer(place.base));
-	pthread_mutex_unlock(&lock);
 	if (code == CUDA_SUCCESS)
 		*handle = (uintptr_t)got;
 	return code;
@@ -231,7 +218,7 @@ CUDA_EXPORT CUresult cuMemGetAllocationGranularity(size_t *granularity,
 						   const CUmemAllocationProp *prop,
 						   CUmemAllocationGranularity_flags option)
 {
-	CUresult code = cuda_initialised() ?: CUDA_IS_NULL(granularity) ?: CUDA_IS_NULL(prop);
+	CUresult code = CUDA_IS_NULL(granularity) ?: CUDA_IS_NULL(prop);
 
 	if (code != CUDA_SUCCESS)
 		return code;
@@ -271,10 +258,6 @@ CUresult cuda_properties(const char *call, CUmemGenericAllocationHandle handle,
 CUDA_EXPORT CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop,
 							    CUmemGenericAllocationHandle handle)
 {
-	CUresult code = cuda_initialised();
-
-	if (code != CUDA_SUCCESS)
-		return code;
 	if (prop == NULL || handle == 0)
 		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "%s",
 				 prop == NULL ? "prop is NULL" : "handle is 0");
@@ -286,10 +269,6 @@ CUDA_EXPORT CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp 
 CUDA_EXPORT CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset,
 			      CUmemGenericAllocationHandle handle, unsigned long long flags)
 {
-	CUresult code = cuda_initialised();
-
-	if (code != CUDA_SUCCESS)
-		return code;
 	if (ptr == 0 || size == 0 || handle == 0 || flags != 0 || !is_granular(ptr))
 		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__,
 				 "ptr 0x%llx, size %zu, handle 0x%llx, flags %llu: ptr must be a "
@@ -298,14 +277,9 @@ CUDA_EXPORT CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset,
 	if (offset != 0)
 		return cuda_fail(CUDA_ERROR_NOT_SUPPORTED, __func__, "offset is %zu; it must be 0",
 				 offset);
-	code = cuda_vmm_ready(__func__);
-	if (code != CUDA_SUCCESS)
-		return code;
-	pthread_mutex_lock(&lock);
-	code = CUDA_CALL(__func__, halMemMapNoAccess, pointer(ptr), size, 0, cuda_handle(handle),
-			 0);
-	pthread_mutex_unlock(&lock);
-	return code;
+	return begin(__func__)
+		       ?: end(CUDA_CALL(__func__, halMemMapNoAccess, cuda_pointer(ptr), size, 0,
+					cuda_handle(handle), 0));
 }
 
 /* Every mapping that the range touches must lie in it; parts of it may be without one. Reservations
@@ -340,7 +314,7 @@ static CUresult unmap_locked(const char *call, uint64_t start, uint64_t end)
 		struct npu_place place = cuda_place(at);
 
 		if (place.kind == NPU_PLACE_MAPPED)
-			code = CUDA_CALL(call, halMemUnmap, pointer(at));
+			code = CUDA_CALL(call, halMemUnmap, cuda_pointer(at));
 		at = place.kind == NPU_PLACE_MAPPED ? place.base + place.bytes : place.next_mapped;
 	}
 	return code;
@@ -348,22 +322,12 @@ static CUresult unmap_locked(const char *call, uint64_t start, uint64_t end)
 
 CUDA_EXPORT CUresult cuMemUnmap(CUdeviceptr ptr, size_t size)
 {
-	CUresult code = cuda_initialised();
-
-	if (code != CUDA_SUCCESS)
-		return code;
 	if (ptr == 0 || size == 0 || !is_granular(ptr) || !is_granular(size) || ptr + size < ptr)
 		return cuda_fail(
 			CUDA_ERROR_INVALID_VALUE, __func__,
 			"ptr is 0x%llx and size %zu; both must be multiples of 2 MiB and not 0",
 			ptr, size);
-	code = cuda_vmm_ready(__func__);
-	if (code != CUDA_SUCCESS)
-		return code;
-	pthread_mutex_lock(&lock);
-	code = unmap_locked(__func__, ptr, ptr + size);
-	pthread_mutex_unlock(&lock);
-	return code;
+	return begin(__func__) ?: end(unmap_locked(__func__, ptr, ptr + size));
 }
 
 /* ---- access ---- */
@@ -434,7 +398,7 @@ static void take_back(struct changes *changes)
 	while (changes->count > 0) {
 		struct changed *change = &changes->list[--changes->count];
 
-		npu_call(core_driver(), halMemSetAccess, pointer(change->va), change->bytes,
+		npu_call(core_driver(), halMemSetAccess, cuda_pointer(change->va), change->bytes,
 			 &change->before, 1);
 	}
 }
@@ -459,7 +423,7 @@ static CUresult grant_locked(const char *call, uint64_t start, uint64_t end,
 			changes->list = list;
 			changes->room = room;
 		}
-		code = CUDA_CALL(call, halMemSetAccess, pointer(at), place.bytes, grant, 1);
+		code = CUDA_CALL(call, halMemSetAccess, cuda_pointer(at), place.bytes, grant, 1);
 		if (code == CUDA_SUCCESS)
 			note(changes, &place, grant);
 		at += place.bytes;
@@ -496,21 +460,11 @@ static CUresult set_access_locked(const char *call, uint64_t start, uint64_t end
 CUDA_EXPORT CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *desc,
 				    size_t count)
 {
-	CUresult code = cuda_initialised();
-
-	if (code != CUDA_SUCCESS)
-		return code;
 	if (ptr == 0 || size == 0 || desc == NULL || count == 0 || ptr + size < ptr)
 		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__,
 				 "ptr 0x%llx, size %zu, desc %p, count %zu: none may be 0", ptr,
 				 size, (const void *)desc, count);
-	code = cuda_vmm_ready(__func__);
-	if (code != CUDA_SUCCESS)
-		return code;
-	pthread_mutex_lock(&lock);
-	code = set_access_locked(__func__, ptr, ptr + size, desc, count);
-	pthread_mutex_unlock(&lock);
-	return code;
+	return begin(__func__) ?: end(set_access_locked(__func__, ptr, ptr + size, desc, count));
 }
 
 /* The H100's driver asks a host location of device memory as if it were the device of that id. */
@@ -520,7 +474,7 @@ CUDA_EXPORT CUresult cuMemGetAccess(unsigned long long *flags, const CUmemLocati
 	struct npu_place place;
 	uint32_t logic = 0;
 	bool host;
-	CUresult code = cuda_initialised() ?: CUDA_IS_NULL(flags) ?: CUDA_IS_NULL(location);
+	CUresult code = CUDA_IS_NULL(flags) ?: CUDA_IS_NULL(location);
 
 	if (code != CUDA_SUCCESS)
 		return code;
