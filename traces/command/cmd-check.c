@@ -64,7 +64,7 @@ struct check {
 
 /* ---- options ---- */
 
-static gboolean read_format(struct check *check)
+static gboolean read_format(struct check *check, GError **error)
 {
 	static const struct {
 		const char *name;
@@ -79,30 +79,21 @@ static gboolean read_format(struct check *check)
 			return TRUE;
 		}
 	}
-	usage_error("check", "--format=%s: it is table, tap or junit", opt.format);
-	return FALSE;
+	return refuse_option(error, "--format=%s: it is table, tap or junit", opt.format);
 }
 
-static gboolean read_options(struct check *check)
+static gboolean read_options(struct check *check, GError **error)
 {
-	if (!read_format(check))
-		return FALSE;
 	if (opt.safe != NULL &&
-	    (!npu_parse_size(opt.safe, &check->safe_bytes) || check->safe_bytes < LATENCY_LEAST)) {
-		usage_error("check", "--safe=%s: it is a size of at least 2M, such as 1G",
-			    opt.safe);
-		return FALSE;
-	}
-	if (opt.safe != NULL && opt.full) {
-		usage_error("check", "--safe and --full are opposites: give one");
-		return FALSE;
-	}
+	    (!npu_parse_size(opt.safe, &check->safe_bytes) || check->safe_bytes < LATENCY_LEAST))
+		return refuse_option(error, "--safe=%s: it is a size of at least 2M, such as 1G",
+				     opt.safe);
+	if (opt.safe != NULL && opt.full)
+		return refuse_option(error, "--safe and --full are opposites: give one");
 	if (opt.against != NULL && strcmp(opt.against, "sim") != 0 &&
-	    strcmp(opt.against, "hw") != 0) {
-		usage_error("check", "--against=%s: it is sim or hw", opt.against);
-		return FALSE;
-	}
-	return TRUE;
+	    strcmp(opt.against, "hw") != 0)
+		return refuse_option(error, "--against=%s: it is sim or hw", opt.against);
+	return read_format(check, error);
 }
 
 /* Installed beside this command, or in the tree that it was built from. */
@@ -120,18 +111,9 @@ static char *find_cases(void)
 
 static gboolean find_files(struct check *check, GError **error)
 {
-	g_autofree char *folder = NULL;
-
 	check->folder = find_cases();
-	if (opt.library != NULL) {
-		check->library = g_strdup(opt.library);
-		return TRUE;
-	}
-	folder = acl_library_folder(error);
-	if (folder == NULL)
-		return FALSE;
-	check->library = g_build_filename(folder, "libascendcl.so", NULL);
-	return TRUE;
+	check->library = opt.library != NULL ? g_strdup(opt.library) : part_file(PART_ACL, error);
+	return check->library != NULL;
 }
 
 /* ---- cases ---- */
@@ -230,7 +212,7 @@ static void shape_model(const struct check *check)
 static void run_cases(struct check *check)
 {
 	unsigned device = opt.device >= 0 ? (unsigned)opt.device : 0;
-	g_autofree char *model = opt.library == NULL ? model_module(NULL) : NULL;
+	g_autofree char *model = opt.library == NULL ? part_file(PART_MODEL, NULL) : NULL;
 	const char *const libraries[] = { check->library, model, NULL };
 
 	if (model != NULL && (strcmp(check->backend, "sim") == 0 || opt.against != NULL))
@@ -496,9 +478,7 @@ int cmd_check(int argc, char **argv)
 		return status;
 	if (argc > 1)
 		return usage_error("check", "it takes no argument '%s'", argv[1]);
-	if (!read_options(&check))
-		return NPUSIM_EXIT_USAGE;
-	if (!model_options_apply("hw", node, &error) ||
+	if (!read_options(&check, &error) || !model_options_apply("hw", node, &error) ||
 	    (strcmp(npu_var_get(NPU_VAR_VALIDATE, NULL), "off") != 0 &&
 	     !run_check_settings(&error)))
 		return usage_error("check", "%s", error->message);

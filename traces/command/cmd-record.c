@@ -18,7 +18,8 @@
 static gboolean prepare(const char *parts, gboolean preload, GError **error)
 {
 	g_autofree char *pattern = g_build_filename(parts, "part-%p.npt", NULL);
-	g_autofree char *path = preload ? preload_library(error) : home_in_place(FALSE, error);
+	g_autofree char *path =
+		preload ? part_file(PART_RECORD, error) : home_in_place(FALSE, error);
 
 	if (path == NULL)
 		return FALSE;

@@ -230,7 +230,8 @@ int cmd_run(int argc, char **argv)
 		g_setenv("NPUSIM_SOC", "H100", FALSE);
 	if (!run_check_settings(&error))
 		return usage_error("run", "%s", error->message);
-	g_autofree char *folder = cuda ? cuda_library_folder(&error) : home_in_place(home, &error);
+	g_autofree char *folder =
+		cuda ? part_folder(PART_CUDA, &error) : home_in_place(home, &error);
 	if (folder == NULL)
 		return failure("run", "%s", error->message);
 	if (cuda)

@@ -99,19 +99,14 @@ void skip_dashes(int *argc, char ***argv);
 void prepend_to_list(const char *variable, const char *entry);
 void append_to_list(const char *variable, const char *entry);
 
-/* The folder of libascendcl.so that belongs to this command: the installed one beside it, or the
- * build tree's. NULL and error, naming the folders that were tried, if there is none. */
-char *acl_library_folder(GError **error);
-/* The same of libcuda.so.1, and of libascend_hal.so. */
-char *cuda_library_folder(GError **error);
-char *hal_library_folder(GError **error);
-/* The paths of libnpusim-record.so, of the model's module and of the module of bench, likewise. */
-char *preload_library(GError **error);
-char *model_module(GError **error);
-char *bench_module(GError **error);
-
-/* The folder that looks like an installation of CANN. */
-char *home_folder(GError **error);
+/* libascendcl.so, libcuda.so.1, libascend_hal.so, the folder that looks like an installation of
+ * CANN, libnpusim-record.so, the modules of the model and of bench. */
+enum npusim_part { PART_ACL, PART_CUDA, PART_HAL, PART_HOME, PART_RECORD, PART_MODEL, PART_BENCH };
+/* The folder of a part that belongs to this command: the installed one beside it, or the build
+ * tree's. NULL and error, naming the folders that were tried, if there is none. */
+char *part_folder(enum npusim_part part, GError **error);
+/* The file of a part in it; of the home its set_env.sh. */
+char *part_file(enum npusim_part part, GError **error);
 
 /* ---- cmd-home.c ---- */
 
@@ -119,7 +114,7 @@ char *home_folder(GError **error);
  * libascendcl.so, and on the model libascend_hal.so, in front of LD_LIBRARY_PATH, what is only
  * linked behind it; ASCEND_HOME_PATH and what else the home's set_env.sh exports. Unless `over`, a
  * home that is named already stays the only one, and what is set stays. Returns
- * acl_library_folder(). */
+ * the folder of PART_ACL. */
 char *home_in_place(gboolean over, GError **error);
 
 /* ---- program.c ---- */

@@ -401,78 +401,46 @@ void append_to_list(const char *variable, const char *entry)
 	g_setenv(variable, list ? list : entry, TRUE);
 }
 
-/* The first of `places`, relative to this command's folder, that has the file. */
-static char *library_folder(const char *file, const char *const places[2], const char *hint,
-			    GError **error)
+/* Of each part a file, and where its folder is from this command's: installed, in the build tree.
+ */
+static const struct {
+	const char *file, *installed, *built, *hint;
+} parts[] = {
+	[PART_ACL] = { "libascendcl.so", "../lib/npusim/acl", "../runtime", "installed whole" },
+	[PART_CUDA] = { "libcuda.so.1", "../lib/npusim/cuda", "../runtime/cuda",
+			"installed whole" },
+	[PART_HAL] = { "libascend_hal.so", "../lib/npusim/hal", "../backend-sim/hal",
+		       "built with the model" },
+	[PART_HOME] = { "set_env.sh", "../lib/npusim/home", "../runtime/home/home",
+			"installed whole" },
+	[PART_RECORD] = { "libnpusim-record.so", "../lib/npusim/preload", "record",
+			  "installed whole" },
+	[PART_MODEL] = { "backend-sim.so", "../lib/npusim", "../backend-sim",
+			 "built with the model" },
+	[PART_BENCH] = { "bench.so", "../lib/npusim", "../sim", "built with the model" },
+};
+
+char *part_folder(enum npusim_part part, GError **error)
 {
 	g_autofree char *self = g_file_read_link("/proc/self/exe", NULL);
 	g_autofree char *bin = self ? g_path_get_dirname(self) : NULL;
+	const char *const places[] = { parts[part].installed, parts[part].built };
 
-	for (gsize i = 0; bin && i < 2; i++) {
+	for (gsize i = 0; bin && i < G_N_ELEMENTS(places); i++) {
 		g_autofree char *folder = g_canonicalize_filename(places[i], bin);
-		g_autofree char *path = g_build_filename(folder, file, NULL);
+		g_autofree char *path = g_build_filename(folder, parts[part].file, NULL);
 		if (g_file_test(path, G_FILE_TEST_EXISTS))
 			return g_steal_pointer(&folder);
 	}
 	g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_NOENT,
-		    "there is no %s in %s or %s beside %s: is npusim %s?", file, places[0],
-		    places[1], bin ? bin : "this command", hint);
+		    "there is no %s in %s or %s beside %s: is npusim %s?", parts[part].file,
+		    places[0], places[1], bin ? bin : "this command", parts[part].hint);
 	return NULL;
 }
 
-char *acl_library_folder(GError **error)
+char *part_file(enum npusim_part part, GError **error)
 {
-	const char *const places[] = { "../lib/npusim/acl", "../runtime" };
+	g_autofree char *folder = part_folder(part, error);
 
-	return library_folder("libascendcl.so", places, "installed whole", error);
-}
-
-char *cuda_library_folder(GError **error)
-{
-	const char *const places[] = { "../lib/npusim/cuda", "../runtime/cuda" };
-
-	return library_folder("libcuda.so.1", places, "installed whole", error);
-}
-
-char *hal_library_folder(GError **error)
-{
-	const char *const places[] = { "../lib/npusim/hal", "../backend-sim/hal" };
-
-	return library_folder("libascend_hal.so", places, "built with the model", error);
-}
-
-char *home_folder(GError **error)
-{
-	const char *const places[] = { "../lib/npusim/home", "../runtime/home/home" };
-
-	return library_folder("set_env.sh", places, "installed whole", error);
-}
-
-static char *library(const char *file, const char *const places[2], const char *hint,
-		     GError **error)
-{
-	g_autofree char *folder = library_folder(file, places, hint, error);
-
-	return folder ? g_build_filename(folder, file, NULL) : NULL;
-}
-
-char *preload_library(GError **error)
-{
-	const char *const places[] = { "../lib/npusim/preload", "record" };
-
-	return library("libnpusim-record.so", places, "installed whole", error);
-}
-
-char *model_module(GError **error)
-{
-	const char *const places[] = { "../lib/npusim", "../backend-sim" };
-
-	return library("backend-sim.so", places, "built with the model", error);
-}
-
-char *bench_module(GError **error)
-{
-	const char *const places[] = { "../lib/npusim", "../sim" };
-
-	return library("bench.so", places, "built with the model", error);
+	return folder ? g_build_filename(folder, parts[part].file, NULL) : NULL;
 }
