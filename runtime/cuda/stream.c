@@ -6,18 +6,15 @@
  */
 #include "cuda-internal.h"
 
+#include "trace/names.h"
+
 #include <pthread.h>
 #include <stdlib.h>
 
 #define PRIORITY_GREATEST (-5)
 
-struct blocking {
-	void *stream; /* of the core */
-	struct blocking *next;
-};
-static struct blocking *blocking;
+static struct trace_names blocking; /* by the core's handle */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static _Atomic unsigned blocking_count;
 static _Atomic bool default_used;
 
 static bool is_default(CUstream stream)
@@ -78,39 +75,22 @@ static CUresult check_stream(CUstream handle, const char *call)
 
 /* ---- the default stream and the others ---- */
 
-static bool take_blocking(void *stream, bool remove)
+/* The first of them whose handle is `from` or above; NULL: there is none. */
+static void *blocking_from(uint64_t from)
 {
-	bool found = false;
+	const struct trace_name *name;
+	void *stream;
 
 	pthread_mutex_lock(&lock);
-	for (struct blocking **at = &blocking; *at != NULL && !found; at = &(*at)->next) {
-		struct blocking *one = *at;
-
-		if (one->stream != stream)
-			continue;
-		found = true;
-		if (remove) {
-			*at = one->next;
-			free(one);
-			blocking_count--;
-			break;
-		}
-	}
-	pthread_mutex_unlock(&lock);
-	return found;
-}
-
-/* The i-th; NULL beyond the last. */
-static void *blocking_at(unsigned i)
-{
-	void *stream = NULL;
-
-	pthread_mutex_lock(&lock);
-	for (struct blocking *one = blocking; one != NULL && stream == NULL; one = one->next)
-		if (i-- == 0)
-			stream = one->stream;
+	name = trace_name_from(&blocking, from);
+	stream = name != NULL ? cuda_pointer(name->key) : NULL;
 	pthread_mutex_unlock(&lock);
 	return stream;
+}
+
+static bool is_blocking(CUstream stream)
+{
+	return blocking_from((uintptr_t)stream) == (void *)stream;
 }
 
 /* NULL: the default stream of the current context. What is gone needs no waiting. */
@@ -129,11 +109,11 @@ CUresult cuda_stream_order(CUstream stream, const char *call)
 	void *other;
 
 	if (!is_default(stream))
-		return default_used && take_blocking(stream, false) && core_context_peek() != NULL
+		return default_used && is_blocking(stream) && core_context_peek() != NULL
 			       ? wait_for(NULL, call)
 			       : CUDA_SUCCESS;
-	for (unsigned i = 0;
-	     code == CUDA_SUCCESS && blocking_count > 0 && (other = blocking_at(i)) != NULL; i++)
+	for (uint64_t from = 0; code == CUDA_SUCCESS && (other = blocking_from(from)) != NULL;
+	     from = (uintptr_t)other + 1)
 		code = wait_for(other, call);
 	return code;
 }
@@ -149,7 +129,7 @@ CUresult cuda_stream_before_sync(const char *call)
 
 static CUresult create(const char *call, CUstream *stream, unsigned int flags, int priority)
 {
-	struct blocking *one = NULL;
+	bool added;
 	void *made = NULL;
 	CUresult code = cuda_null(call, "stream", stream) ?: cuda_check_context(call);
 
@@ -158,25 +138,22 @@ static CUresult create(const char *call, CUstream *stream, unsigned int flags, i
 	if (flags > CU_STREAM_NON_BLOCKING)
 		return cuda_fail(CUDA_ERROR_INVALID_VALUE, call,
 				 "flags is %u; known are 0 and 1 (non-blocking)", flags);
-	if (flags == CU_STREAM_DEFAULT && (one = calloc(1, sizeof(*one))) == NULL)
-		return CUDA_ERROR_OUT_OF_MEMORY;
 	if (priority > 0)
 		priority = 0;
 	if (priority < PRIORITY_GREATEST)
 		priority = PRIORITY_GREATEST;
 	code = cuda_of_core(call, core_stream_create((unsigned)(-PRIORITY_GREATEST + priority), 0,
 						     &made, call));
-	if (code != CUDA_SUCCESS) {
-		free(one);
+	if (code != CUDA_SUCCESS)
 		return code;
-	}
-	if (one != NULL) {
-		one->stream = made;
-		pthread_mutex_lock(&lock);
-		one->next = blocking;
-		blocking = one;
-		blocking_count++;
-		pthread_mutex_unlock(&lock);
+	pthread_mutex_lock(&lock);
+	added = flags != CU_STREAM_DEFAULT ||
+		trace_name_add(&blocking,
+			       (struct trace_name){ .key = (uintptr_t)made, .bytes = 1 });
+	pthread_mutex_unlock(&lock);
+	if (!added) {
+		core_stream_destroy(made, false, call);
+		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	*stream = made;
 	return CUDA_SUCCESS;
@@ -204,7 +181,9 @@ CUDA_EXPORT CUresult cuStreamDestroy_v2(CUstream stream)
 	code = check_stream(stream, call);
 	if (code != CUDA_SUCCESS)
 		return code;
-	take_blocking(stream, true);
+	pthread_mutex_lock(&lock);
+	trace_name_take(&blocking, (uintptr_t)stream, NULL);
+	pthread_mutex_unlock(&lock);
 	return cuda_of_core(call, core_stream_destroy(stream, false, call));
 }
 
@@ -235,9 +214,8 @@ CUDA_EXPORT CUresult cuStreamGetFlags(CUstream stream, unsigned int *flags)
 	CUresult code = CUDA_IS_NULL(flags) ?: check_stream(stream, __func__);
 
 	if (code == CUDA_SUCCESS)
-		*flags = is_default(stream) || take_blocking(stream, false)
-				 ? CU_STREAM_DEFAULT
-				 : CU_STREAM_NON_BLOCKING;
+		*flags = is_default(stream) || is_blocking(stream) ? CU_STREAM_DEFAULT
+								   : CU_STREAM_NON_BLOCKING;
 	return code;
 }
 

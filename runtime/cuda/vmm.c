@@ -367,65 +367,61 @@ static CUresult grant_of(const char *call, const CUmemAccessDesc *desc, bool hos
 	}
 }
 
-/* One change of access that was made, and what was before it. */
-struct changed {
+/* A change of access that was made, and what was before it. */
+struct change {
+	struct change *earlier;
 	uint64_t va, bytes;
 	struct drv_mem_access_desc before;
 };
-struct changes {
-	unsigned count, room;
-	struct changed *list;
-};
 
-static void note(struct changes *changes, const struct npu_place *place,
-		 const struct drv_mem_access_desc *grant)
+/* Of the same values as CUmemAccess_flags. */
+static drv_mem_access_type access_of(const struct npu_place *place,
+				     const struct drv_mem_location *location)
 {
-	struct changed *change = &changes->list[changes->count++];
-	uint32_t device = grant->location.id;
-	bool read = place->readers >> device & 1, write = place->writers >> device & 1;
+	bool host = location->side == MEM_HOST_SIDE;
 
-	if (grant->location.side == MEM_HOST_SIDE)
-		read = write = place->cpu;
-	*change = (struct changed){ place->base, place->bytes, *grant };
-	change->before.type = write  ? MEM_ACCESS_TYPE_READWRITE
-			      : read ? MEM_ACCESS_TYPE_READ
-				     : MEM_ACCESS_TYPE_NONE;
+	if (host ? place->cpu : place->writers >> location->id & 1)
+		return MEM_ACCESS_TYPE_READWRITE;
+	return !host && place->readers >> location->id & 1 ? MEM_ACCESS_TYPE_READ
+							   : MEM_ACCESS_TYPE_NONE;
 }
 
-/* The last first. */
-static void take_back(struct changes *changes)
+/* Ends the changes, the last first; takes them back, if wanted. */
+static void end_changes(struct change *change, bool take_back)
 {
-	while (changes->count > 0) {
-		struct changed *change = &changes->list[--changes->count];
+	struct change *earlier;
 
-		npu_call(core_driver(), halMemSetAccess, cuda_pointer(change->va), change->bytes,
-			 &change->before, 1);
+	for (; change != NULL; change = earlier) {
+		earlier = change->earlier;
+		if (take_back)
+			npu_call(core_driver(), halMemSetAccess, cuda_pointer(change->va),
+				 change->bytes, &change->before, 1);
+		free(change);
 	}
 }
 
 /* To all mappings from `start` on that follow one another without a gap. */
 static CUresult grant_locked(const char *call, uint64_t start, uint64_t end,
-			     struct drv_mem_access_desc *grant, struct changes *changes)
+			     struct drv_mem_access_desc *grant, struct change **changes)
 {
 	CUresult code = CUDA_SUCCESS;
 
 	for (uint64_t at = start; at < end && code == CUDA_SUCCESS;) {
 		struct npu_place place = cuda_place(at);
+		struct change *change;
 
 		if (place.kind != NPU_PLACE_MAPPED)
 			break;
-		if (changes->count == changes->room) {
-			unsigned room = changes->room == 0 ? 8 : 2 * changes->room;
-			struct changed *list = realloc(changes->list, room * sizeof(*list));
-
-			if (list == NULL)
-				return CUDA_ERROR_OUT_OF_MEMORY;
-			changes->list = list;
-			changes->room = room;
-		}
+		change = malloc(sizeof(*change));
+		if (change == NULL)
+			return CUDA_ERROR_OUT_OF_MEMORY;
+		*change = (struct change){ *changes, at, place.bytes, *grant };
+		change->before.type = access_of(&place, &grant->location);
 		code = CUDA_CALL(call, halMemSetAccess, cuda_pointer(at), place.bytes, grant, 1);
 		if (code == CUDA_SUCCESS)
-			note(changes, &place, grant);
+			*changes = change;
+		else
+			free(change);
 		at += place.bytes;
 	}
 	return code;
@@ -436,7 +432,7 @@ static CUresult set_access_locked(const char *call, uint64_t start, uint64_t end
 				  const CUmemAccessDesc *desc, size_t count)
 {
 	struct npu_place place = cuda_place(start), last = cuda_place(end - 1);
-	struct changes changes = { 0 };
+	struct change *changes = NULL;
 	CUresult code = CUDA_SUCCESS;
 
 	if (place.kind != NPU_PLACE_MAPPED || place.base != start ||
@@ -451,9 +447,7 @@ static CUresult set_access_locked(const char *call, uint64_t start, uint64_t end
 		code = grant_of(call, &desc[i], place.owner == NPU_OWNER_HOST, &grant)
 			       ?: grant_locked(call, start, end, &grant, &changes);
 	}
-	if (code != CUDA_SUCCESS)
-		take_back(&changes);
-	free(changes.list);
+	end_changes(changes, code != CUDA_SUCCESS);
 	return code;
 }
 
@@ -471,6 +465,7 @@ CUDA_EXPORT CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAcc
 CUDA_EXPORT CUresult cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location,
 				    CUdeviceptr ptr)
 {
+	struct drv_mem_location asked;
 	struct npu_place place;
 	uint32_t logic = 0;
 	bool host;
@@ -494,13 +489,7 @@ CUDA_EXPORT CUresult cuMemGetAccess(unsigned long long *flags, const CUmemLocati
 	if (place.kind != NPU_PLACE_MAPPED)
 		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "nothing is mapped at 0x%llx",
 				 ptr);
-	if (host)
-		*flags = place.cpu ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
-				   : CU_MEM_ACCESS_FLAGS_PROT_NONE;
-	else if (place.writers >> logic & 1)
-		*flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-	else
-		*flags = place.readers >> logic & 1 ? CU_MEM_ACCESS_FLAGS_PROT_READ
-						    : CU_MEM_ACCESS_FLAGS_PROT_NONE;
+	asked = (struct drv_mem_location){ logic, host ? MEM_HOST_SIDE : MEM_DEV_SIDE };
+	*flags = access_of(&place, &asked);
 	return CUDA_SUCCESS;
 }
