@@ -69,52 +69,21 @@ static CUresult copy(const char *call, uint64_t dst, uint64_t src, size_t bytes,
 	return cuda_stream_before_sync(call) ?: copy_now(call, dst, src, bytes);
 }
 
-static uint64_t address(const void *p)
-{
-	return (uintptr_t)p;
-}
-
-CUDA_EXPORT CUresult cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t bytes)
-{
-	return copy(__func__, dst, src, bytes, NO_STREAM);
-}
-
-CUDA_EXPORT CUresult cuMemcpyHtoD_v2(CUdeviceptr dst, const void *src, size_t bytes)
-{
-	return copy("cuMemcpyHtoD", dst, address(src), bytes, NO_STREAM);
-}
-
-CUDA_EXPORT CUresult cuMemcpyDtoH_v2(void *dst, CUdeviceptr src, size_t bytes)
-{
-	return copy("cuMemcpyDtoH", address(dst), src, bytes, NO_STREAM);
-}
-
-CUDA_EXPORT CUresult cuMemcpyDtoD_v2(CUdeviceptr dst, CUdeviceptr src, size_t bytes)
-{
-	return copy("cuMemcpyDtoD", dst, src, bytes, NO_STREAM);
-}
-
-CUDA_EXPORT CUresult cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream stream)
-{
-	return copy(__func__, dst, src, bytes, &stream);
-}
-
-CUDA_EXPORT CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr dst, const void *src, size_t bytes,
-					  CUstream stream)
-{
-	return copy("cuMemcpyHtoDAsync", dst, address(src), bytes, &stream);
-}
-
-CUDA_EXPORT CUresult cuMemcpyDtoHAsync_v2(void *dst, CUdeviceptr src, size_t bytes, CUstream stream)
-{
-	return copy("cuMemcpyDtoHAsync", address(dst), src, bytes, &stream);
-}
-
-CUDA_EXPORT CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr dst, CUdeviceptr src, size_t bytes,
-					  CUstream stream)
-{
-	return copy("cuMemcpyDtoDAsync", dst, src, bytes, &stream);
-}
+#define COPIES(name, version, to, from)                                                          \
+	CUDA_EXPORT CUresult cuMemcpy##name##version(to dst, from src, size_t bytes)             \
+	{                                                                                        \
+		return copy("cuMemcpy" #name, (uintptr_t)dst, (uintptr_t)src, bytes, NO_STREAM); \
+	}                                                                                        \
+	CUDA_EXPORT CUresult cuMemcpy##name##Async##version(to dst, from src, size_t bytes,      \
+							    CUstream stream)                     \
+	{                                                                                        \
+		return copy("cuMemcpy" #name "Async", (uintptr_t)dst, (uintptr_t)src, bytes,     \
+			    &stream);                                                            \
+	}
+COPIES(, , CUdeviceptr, CUdeviceptr)
+COPIES(HtoD, _v2, CUdeviceptr, const void *)
+COPIES(DtoH, _v2, void *, CUdeviceptr)
+COPIES(DtoD, _v2, CUdeviceptr, CUdeviceptr)
 
 /* One address space: the contexts need only be alive. */
 static CUresult copy_peer(const char *call, CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src,
@@ -143,7 +112,7 @@ CUDA_EXPORT CUresult cuMemcpyPeerAsync(CUdeviceptr dst, CUcontext dst_context, C
 static bool base_of(CUmemorytype type, const void *host, CUdeviceptr device, size_t x, size_t y,
 		    size_t pitch, uint64_t *out)
 {
-	uint64_t base = type == CU_MEMORYTYPE_HOST ? address(host) : device;
+	uint64_t base = type == CU_MEMORYTYPE_HOST ? (uintptr_t)host : device;
 
 	*out = base + y * pitch + x;
 	return base != 0 && (type == CU_MEMORYTYPE_HOST || type == CU_MEMORYTYPE_DEVICE ||

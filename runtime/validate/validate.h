@@ -63,6 +63,12 @@ static inline uint64_t key_of(const void *pointer)
 	return (uint64_t)(uintptr_t)pointer;
 }
 
+/* The API's name of the call of a stack. */
+static inline const char *call_of(npu_stack stack)
+{
+	return npu_stack_call(stack) ?: "a call";
+}
+
 /* "0x1000, 2 MiB (4 KiB into the allocation at 0x0, 16 MiB)"; sixteen texts a thread in turn. */
 const char *validate_range(struct validate *v, uint64_t begin, uint64_t end);
 

@@ -36,7 +36,7 @@ static void tell_of_home(const char *home, gboolean over)
 		if (variables[i].how == SET)
 			g_setenv(variables[i].name, value, over);
 		else
-			prepend_to_list(variables[i].name, value);
+			add_to_list(variables[i].name, value, TRUE);
 	}
 }
 
@@ -51,9 +51,9 @@ char *home_in_place(gboolean over, GError **error)
 		return NULL;
 	only_linked = g_build_filename(home, "lib64", NULL);
 	if (hal)
-		prepend_to_list("LD_LIBRARY_PATH", hal);
-	prepend_to_list("LD_LIBRARY_PATH", acl);
-	append_to_list("LD_LIBRARY_PATH", only_linked);
+		add_to_list("LD_LIBRARY_PATH", hal, TRUE);
+	add_to_list("LD_LIBRARY_PATH", acl, TRUE);
+	add_to_list("LD_LIBRARY_PATH", only_linked, FALSE);
 	tell_of_home(home, over);
 	return acl;
 }

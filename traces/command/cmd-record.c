@@ -31,7 +31,7 @@ static gboolean prepare(const char *parts, gboolean preload, GError **error)
 	g_setenv("NPUSIM_STACKS", "short", FALSE);
 	g_setenv("NPUSIM_RUN", name, TRUE);
 	if (preload)
-		prepend_to_list("LD_PRELOAD", path);
+		add_to_list("LD_PRELOAD", path, TRUE);
 	return TRUE;
 }
 

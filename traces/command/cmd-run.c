@@ -235,7 +235,7 @@ int cmd_run(int argc, char **argv)
 	if (folder == NULL)
 		return failure("run", "%s", error->message);
 	if (cuda)
-		prepend_to_list("LD_LIBRARY_PATH", folder);
+		add_to_list("LD_LIBRARY_PATH", folder, TRUE);
 	g_setenv("NPUSIM_RUN", node, FALSE); /* traces of a run inside this one are of this one */
 	if (in_place || is_traced())
 		return become_program("run", argv + 1);

@@ -96,8 +96,7 @@ void json_number(JsonBuilder *json, const char *name, guint64 value);
 /* Leaves out a "--" in front of the program's words. */
 void skip_dashes(int *argc, char ***argv);
 /* Puts an entry in front of a variable's list, which colons part, or behind it. */
-void prepend_to_list(const char *variable, const char *entry);
-void append_to_list(const char *variable, const char *entry);
+void add_to_list(const char *variable, const char *entry, gboolean first);
 
 /* libascendcl.so, libcuda.so.1, libascend_hal.so, the folder that looks like an installation of
  * CANN, libnpusim-record.so, the modules of the model and of bench. */
