@@ -229,7 +229,7 @@ CUDA_EXPORT CUresult cuCtxGetDevice(CUdevice *device)
 
 CUDA_EXPORT CUresult cuCtxGetFlags(unsigned int *flags)
 {
-	CUresult code = CUDA_IS_NULL(flags) ?: cuda_check_context(__func__);
+	CUresult code = CUDA_IS_NULL(flags) ?: cuda_current(__func__, NULL);
 
 	if (code == CUDA_SUCCESS)
 		*flags = 0;
@@ -271,7 +271,7 @@ CUDA_EXPORT CUresult cuCtxGetApiVersion(CUcontext context, unsigned int *version
 
 CUDA_EXPORT CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest)
 {
-	CUresult code = cuda_check_context(__func__);
+	CUresult code = cuda_current(__func__, NULL);
 
 	if (code != CUDA_SUCCESS)
 		return code;

@@ -54,7 +54,7 @@ static CUresult copy(const char *call, uint64_t dst, uint64_t src, size_t bytes,
 		     const CUstream *stream)
 {
 	CUDA_IN_CONTEXT_OF(stream != NULL ? *stream : NULL);
-	CUresult code = cuda_check_context(call);
+	CUresult code = cuda_current(call, NULL);
 
 	if (code != CUDA_SUCCESS || bytes == 0)
 		return code;
@@ -185,7 +185,7 @@ static CUresult fill(const char *call, uint64_t dst, uint32_t pattern, unsigned 
 		     const CUstream *stream)
 {
 	CUDA_IN_CONTEXT_OF(stream != NULL ? *stream : NULL);
-	CUresult code = cuda_check_context(call);
+	CUresult code = cuda_current(call, NULL);
 
 	if (code != CUDA_SUCCESS || count == 0)
 		return code;

@@ -37,9 +37,8 @@ static inline drv_mem_handle_t *cuda_handle(CUmemGenericAllocationHandle handle)
 CUresult cuda_initialised(void);
 /* ILLEGAL_ADDRESS once a copy has met one, in every context, until the process ends. */
 CUresult cuda_unharmed(const char *call);
-/* The current context; INVALID_CONTEXT without one. */
+/* The current context (out may be NULL); INVALID_CONTEXT without one. */
 CUresult cuda_current(const char *call, struct core_context **out);
-CUresult cuda_check_context(const char *call);
 /* INVALID_VALUE for a NULL pointer. */
 #define CUDA_IS_NULL(arg) cuda_null(__func__, #arg, arg)
 CUresult cuda_null(const char *call, const char *argument, const void *value);
@@ -99,7 +98,7 @@ struct cuda_scope cuda_enter(CUstream stream);
 void cuda_leave(struct cuda_scope *scope);
 #define CUDA_IN_CONTEXT_OF(stream) \
 	__attribute__((cleanup(cuda_leave))) struct cuda_scope scope_of_stream = cuda_enter(stream)
-/* The live stream of that handle, or the default one. */
+/* The live stream of that handle, or the default one; out may be NULL. */
 CUresult cuda_stream(CUstream handle, const char *call, struct core_stream **out);
 /* What a call on that stream must wait for, as the default stream and the blocking ones do for one
  * another. */

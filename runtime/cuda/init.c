@@ -127,18 +127,14 @@ CUresult cuda_unharmed(const char *call)
 
 CUresult cuda_current(const char *call, struct core_context **out)
 {
-	*out = core_context_peek();
-	return *out != NULL ? cuda_unharmed(call)
-			    : cuda_fail(CUDA_ERROR_INVALID_CONTEXT, call,
-					"no context is current in this thread: cuCtxSetCurrent "
-					"makes one so");
-}
+	struct core_context *context = core_context_peek();
 
-CUresult cuda_check_context(const char *call)
-{
-	struct core_context *context;
-
-	return cuda_current(call, &context);
+	if (out != NULL)
+		*out = context;
+	return context != NULL ? cuda_unharmed(call)
+			       : cuda_fail(CUDA_ERROR_INVALID_CONTEXT, call,
+					   "no context is current in this thread: cuCtxSetCurrent "
+					   "makes one so");
 }
 
 CUresult cuda_null(const char *call, const char *argument, const void *value)

@@ -48,7 +48,8 @@ void cuda_leave(struct cuda_scope *scope)
 
 CUresult cuda_stream(CUstream handle, const char *call, struct core_stream **out)
 {
-	CUresult code = is_default(handle) ? cuda_check_context(call) : cuda_unharmed(call);
+	CUresult code = is_default(handle) ? cuda_current(call, NULL) : cuda_unharmed(call);
+	struct core_stream *stream;
 	int error;
 
 	if (code != CUDA_SUCCESS)
@@ -61,16 +62,10 @@ CUresult cuda_stream(CUstream handle, const char *call, struct core_stream **out
 			"stream %p is no stream of this process: it was destroyed, or not made "
 			"by cuStreamCreate",
 			(void *)handle);
-	*out = core_stream_find_any(core_handle(handle), call, &error);
-	return *out != NULL ? CUDA_SUCCESS : cuda_of_core(call, error);
-}
-
-/* As above, where only its being there matters. */
-static CUresult check_stream(CUstream handle, const char *call)
-{
-	struct core_stream *stream;
-
-	return cuda_stream(handle, call, &stream);
+	stream = core_stream_find_any(core_handle(handle), call, &error);
+	if (out != NULL)
+		*out = stream;
+	return stream != NULL ? CUDA_SUCCESS : cuda_of_core(call, error);
 }
 
 /* ---- the default stream and the others ---- */
@@ -131,7 +126,7 @@ static CUresult create(const char *call, CUstream *stream, unsigned int flags, i
 {
 	bool added;
 	void *made = NULL;
-	CUresult code = cuda_null(call, "stream", stream) ?: cuda_check_context(call);
+	CUresult code = cuda_null(call, "stream", stream) ?: cuda_current(call, NULL);
 
 	if (code != CUDA_SUCCESS)
 		return code;
@@ -178,7 +173,7 @@ CUDA_EXPORT CUresult cuStreamDestroy_v2(CUstream stream)
 	if (is_default(stream))
 		return cuda_fail(CUDA_ERROR_INVALID_HANDLE, call,
 				 "the default stream cannot be destroyed");
-	code = check_stream(stream, call);
+	code = cuda_stream(stream, call, NULL);
 	if (code != CUDA_SUCCESS)
 		return code;
 	pthread_mutex_lock(&lock);
@@ -211,7 +206,7 @@ CUDA_EXPORT CUresult cuStreamSynchronize(CUstream handle)
 CUDA_EXPORT CUresult cuStreamGetFlags(CUstream stream, unsigned int *flags)
 {
 	CUDA_IN_CONTEXT_OF(stream);
-	CUresult code = CUDA_IS_NULL(flags) ?: check_stream(stream, __func__);
+	CUresult code = CUDA_IS_NULL(flags) ?: cuda_stream(stream, __func__, NULL);
 
 	if (code == CUDA_SUCCESS)
 		*flags = is_default(stream) || is_blocking(stream) ? CU_STREAM_DEFAULT
@@ -236,7 +231,7 @@ CUDA_EXPORT CUresult cuStreamGetCtx(CUstream stream, CUcontext *context)
 {
 	CUDA_IN_CONTEXT_OF(stream);
 	struct core_context *own;
-	CUresult code = CUDA_IS_NULL(context) ?: check_stream(stream, __func__)
+	CUresult code = CUDA_IS_NULL(context) ?: cuda_stream(stream, __func__, NULL)
 			?: cuda_current(__func__, &own);
 
 	if (code == CUDA_SUCCESS)
@@ -247,7 +242,7 @@ CUDA_EXPORT CUresult cuStreamGetCtx(CUstream stream, CUcontext *context)
 CUDA_EXPORT CUresult cuStreamIsCapturing(CUstream stream, int *status)
 {
 	CUDA_IN_CONTEXT_OF(stream);
-	CUresult code = CUDA_IS_NULL(status) ?: check_stream(stream, __func__);
+	CUresult code = CUDA_IS_NULL(status) ?: cuda_stream(stream, __func__, NULL);
 
 	if (code == CUDA_SUCCESS)
 		*status = 0; /* graphs are not modelled */
@@ -260,7 +255,7 @@ CUDA_EXPORT CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void *
 {
 	CUDA_IN_CONTEXT_OF(stream);
 
-	return CUDA_IS_NULL(function) ?: check_stream(stream, __func__)
+	return CUDA_IS_NULL(function) ?: cuda_stream(stream, __func__, NULL)
 		       ?: cuda_stream_order(stream, __func__)
 		       ?: cuda_of_core(__func__,
 				       core_callback_launch_host(function, user_data,
@@ -306,7 +301,7 @@ CUDA_EXPORT CUresult cuEventCreate(CUevent *event, unsigned int flags)
 {
 	uint32_t want = CORE_EVENT_SYNC;
 	void *made = NULL;
-	CUresult code = CUDA_IS_NULL(event) ?: cuda_check_context(__func__);
+	CUresult code = CUDA_IS_NULL(event) ?: cuda_current(__func__, NULL);
 
 	if (code != CUDA_SUCCESS)
 		return code;
@@ -337,7 +332,7 @@ CUDA_EXPORT CUresult cuEventRecord(CUevent event, CUstream stream)
 {
 	CUDA_IN_CONTEXT_OF(stream);
 
-	return check_stream(stream, __func__)
+	return cuda_stream(stream, __func__, NULL)
 		       ?: cuda_stream_order(stream, __func__)
 		       ?: of_event(__func__,
 				   core_event_record(event, core_handle(stream), __func__));
@@ -354,7 +349,7 @@ CUDA_EXPORT CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned 
 	CUDA_IN_CONTEXT_OF(stream);
 
 	(void)flags;
-	return check_stream(stream, __func__)
+	return cuda_stream(stream, __func__, NULL)
 		       ?: of_event(__func__,
 				   core_event_wait(event, core_handle(stream), 0, __func__));
 }
