@@ -34,8 +34,8 @@ static CUresult copy_in_stream(const char *call, uint64_t dst, uint64_t src, siz
 			       CUstream handle)
 {
 	bool to_device = is_on_device(dst), from_device = is_on_device(src);
-	bool waits = (is_pageable(dst) && !cuda_memory_is_registered(dst)) ||
-		     (is_pageable(src) && !cuda_memory_is_registered(src)) ||
+	bool waits = (is_pageable(dst) && cuda_memory_kind(dst) != NPU_PLACE_REGISTERED) ||
+		     (is_pageable(src) && cuda_memory_kind(src) != NPU_PLACE_REGISTERED) ||
 		     (!to_device && !from_device);
 	struct core_stream *stream;
 	CUresult code = cuda_stream(handle, call, &stream) ?: cuda_stream_order(handle, call);

@@ -74,8 +74,8 @@ CUresult cuda_keep(uint32_t logic, const char *call);
 void cuda_memory_end_context(void *context);
 /* The context in which cuMemAlloc made it; NULL: none. */
 void *cuda_memory_context(uint64_t va);
-bool cuda_memory_is_managed(uint64_t va);
-bool cuda_memory_is_registered(uint64_t va);
+/* DEVICE, MANAGED, PINNED or REGISTERED by a call of memory.c; PAGEABLE: by none. */
+enum npu_place_kind cuda_memory_kind(uint64_t va);
 
 /* ---- vmm.c ---- */
 

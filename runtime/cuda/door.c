@@ -2,8 +2,11 @@
  *
  * The doors of the CUDA face: the exported functions. Each calls its namesake inside, once the
  * process has called cuInit, and notes for the log where the program called it if that fails.
+ * Behind some is nothing: they exist for programs to link with, answer NOT_SUPPORTED, and log once
+ * what is missing.
  */
 #include "cuda-internal.h"
+#include "cuda-names.h"
 
 #include <string.h>
 
@@ -45,3 +48,27 @@ void cuda_note(const char *call, CUresult code, const void *site)
 		return code;                                                 \
 	}
 CUDA_DOORS(DOOR)
+
+/* ---- not modelled ---- */
+
+static CUresult missing(const char *symbol, _Atomic int *told, const void *site)
+{
+	if ((*told)++ == 0)
+		npu_log(NPU_LOG_WARN,
+			"%s is not modelled: npusim's CUDA has memory, streams and events, and no "
+			"modules, kernels, graphs, arrays, multicast or pools",
+			symbol);
+	cuda_note(symbol, CUDA_ERROR_NOT_SUPPORTED, site);
+	return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+/* The parameters are nobody's, so the prototypes have none. */
+#define MISSING(symbol, name, since)                                         \
+	CUresult symbol(void);                                               \
+	CUDA_EXPORT CUresult symbol(void)                                    \
+	{                                                                    \
+		static _Atomic int told;                                     \
+                                                                             \
+		return missing(#symbol, &told, __builtin_return_address(0)); \
+	}
+CUDA_UNMODELLED(MISSING)

@@ -65,14 +65,9 @@ void *cuda_memory_context(uint64_t va)
 	return cuda_pointer(find(va).number);
 }
 
-bool cuda_memory_is_registered(uint64_t va)
+enum npu_place_kind cuda_memory_kind(uint64_t va)
 {
-	return find(va).letter == NPU_PLACE_REGISTERED;
-}
-
-bool cuda_memory_is_managed(uint64_t va)
-{
-	return find(va).letter == NPU_PLACE_MANAGED;
+	return (enum npu_place_kind)find(va).letter;
 }
 
 void cuda_memory_end_context(void *context)
@@ -285,7 +280,7 @@ CUDA_EXPORT CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *ptr, void *host, 
 
 CUDA_EXPORT CUresult cuMemHostGetFlags(unsigned int *flags, void *host)
 {
-	if (flags == NULL || find((uintptr_t)host).letter != NPU_PLACE_PINNED)
+	if (flags == NULL || cuda_memory_kind((uintptr_t)host) != NPU_PLACE_PINNED)
 		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__,
 				 "host %p was not made by cuMemHostAlloc", host);
 	*flags = CU_MEMHOSTALLOC_DEVICEMAP;

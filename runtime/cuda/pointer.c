@@ -26,13 +26,6 @@ static void put(void *data, CUpointer_attribute attribute, uint64_t value)
 		memcpy(data, &value, sizeof(value));
 }
 
-static uint64_t access_flags(const struct npu_place *place)
-{
-	if (place->kind != NPU_PLACE_MAPPED || place->writers != 0)
-		return CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-	return place->readers != 0 ? CU_MEM_ACCESS_FLAGS_PROT_READ : CU_MEM_ACCESS_FLAGS_PROT_NONE;
-}
-
 static bool is_on_device(const struct npu_place *place)
 {
 	return place->owner != NPU_OWNER_HOST && npu_place_is_translated(place);
@@ -79,7 +72,10 @@ static uint64_t value_of(CUpointer_attribute attribute, uint64_t va, const struc
 	case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
 		return (uint32_t)place->handle_word;
 	case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
-		return access_flags(place);
+		if (!mapped || place->writers != 0)
+			return CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+		return place->readers != 0 ? CU_MEM_ACCESS_FLAGS_PROT_READ
+					   : CU_MEM_ACCESS_FLAGS_PROT_NONE;
 	default:
 		return 0;
 	}

@@ -24,7 +24,7 @@ struct npu_place cuda_place(uint64_t va)
 	struct npu_place place = { .kind = NPU_PLACE_PAGEABLE };
 
 	npu_call(core_driver(), npusimPlace, va, &place);
-	if (place.kind == NPU_PLACE_PINNED && cuda_memory_is_managed(va))
+	if (place.kind == NPU_PLACE_PINNED && cuda_memory_kind(va) == NPU_PLACE_MANAGED)
 		place.kind = NPU_PLACE_MANAGED;
 	return place;
 }

@@ -58,6 +58,7 @@ static void check_kind(struct validate *v, const struct bytes_move *move)
 						       "ACL_MEMCPY_HOST_TO_DEVICE",
 						       "ACL_MEMCPY_DEVICE_TO_HOST",
 						       "ACL_MEMCPY_DEVICE_TO_DEVICE" };
+	static const char *const sides[] = { "host", "device", "some" }; /* by enum side */
 	struct report report = { .rule = VALIDATE_KIND, .now = move->stack };
 	uint32_t kind = said.kind;
 	enum side from, to;
@@ -77,14 +78,7 @@ static void check_kind(struct validate *v, const struct bytes_move *move)
 		snprintf(real, sizeof(real), "%s",
 			 names[(from == SIDE_DEVICE) * KIND_D2H + (to == SIDE_DEVICE)]);
 	report_make(&report, "%s says %s, but copies %s memory to %s memory: %s would be right",
-		    mover(move), names[kind],
-		    from == SIDE_DEVICE ? "device"
-		    : from == SIDE_HOST ? "host"
-					: "some",
-		    to == SIDE_DEVICE ? "device"
-		    : to == SIDE_HOST ? "host"
-				      : "some",
-		    real);
+		    mover(move), names[kind], sides[from], sides[to], real);
 }
 
 /* ---- overlap ---- */

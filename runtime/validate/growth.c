@@ -2,10 +2,9 @@
  *
  * Growth: counters by kind and stack, and copies of them at marks.
  */
-#include "validate/growth.h"
+#include "validate/validate.h"
 
 #include "base/base.h"
-#include "validate/report.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -164,13 +163,6 @@ void growth_mark(struct growth *growth, const char *name, npu_stack stack)
 
 /* ---- the table ---- */
 
-static bool is_shown(const struct mark *mark, const struct row *row, const struct seen *seen)
-{
-	struct report report = { .rule = VALIDATE_GROWTH, .now = mark->stack, .made = row->made };
-
-	return seen->reported && held(&seen->last) > held(&seen->first) && !suppress_has(&report);
-}
-
 static void add_row(char **text, const struct row *row, const struct seen *seen)
 {
 	struct grown grown = since(&seen->last, &seen->first);
@@ -196,8 +188,12 @@ void growth_tell(const struct growth *growth)
 		for (guint i = 0; i < mark->rows->len; i++) {
 			const struct row *row = &g_array_index(growth->rows, struct row, i);
 			const struct seen *seen = &g_array_index(mark->rows, struct seen, i);
+			struct report report = { .rule = VALIDATE_GROWTH,
+						 .now = mark->stack,
+						 .made = row->made };
 
-			if (is_shown(mark, row, seen))
+			if (seen->reported && held(&seen->last) > held(&seen->first) &&
+			    !suppress_has(&report))
 				add_row(&rows, row, seen);
 		}
 		if (rows == NULL)

@@ -109,13 +109,6 @@ static char *find_cases(void)
 	return g_build_filename(bin, "..", "share", "npusim", "cases", "acl", NULL);
 }
 
-static gboolean find_files(struct check *check, GError **error)
-{
-	check->folder = find_cases();
-	check->library = opt.library != NULL ? g_strdup(opt.library) : part_file(PART_ACL, error);
-	return check->library != NULL;
-}
-
 /* ---- cases ---- */
 
 /* The program of a case sees this device as its 0, and those after it. */
@@ -378,16 +371,6 @@ static gboolean end_record(const struct check_report *report, GError **error)
 
 /* ---- the command ---- */
 
-static gboolean probe(struct check *check, GError **error)
-{
-	if (!check_probe(check->library, &check->server, error))
-		return FALSE;
-	if (opt.device < (int)check->server.devices)
-		return TRUE;
-	return refuse_option(error, "--device=%d: the devices are 0 to %u", opt.device,
-			     check->server.devices - 1);
-}
-
 static gboolean list_cases(const struct check *check, GError **error)
 {
 	g_autoptr(GString) text = g_string_new(NULL);
@@ -413,8 +396,11 @@ static gboolean run_all(struct check *check, GError **error)
 		return FALSE;
 	if (opt.list)
 		return list_cases(check, error);
-	if (!probe(check, error))
+	if (!check_probe(check->library, &check->server, error))
 		return FALSE;
+	if (opt.device >= (int)check->server.devices)
+		return refuse_option(error, "--device=%d: the devices are 0 to %u", opt.device,
+				     check->server.devices - 1);
 	if (opt.record != NULL && !begin_record(check, error))
 		return FALSE;
 	/* an interrupt, and the cases that have run are reported */
@@ -438,10 +424,12 @@ static int run_check(struct check *check)
 	int status = NPUSIM_EXIT_OK;
 
 	check->results = g_ptr_array_new_with_free_func((GDestroyNotify)check_result_free);
+	check->folder = find_cases();
 	/* known before what may take long */
 	if ((opt.output != NULL && !out_file_check(opt.output, &error)) ||
 	    (opt.latency != NULL && !out_file_check(opt.latency, &error)) ||
-	    !find_files(check, &error) || !run_all(check, &error)) {
+	    !(check->library = opt.library ? g_strdup(opt.library) : part_file(PART_ACL, &error)) ||
+	    !run_all(check, &error)) {
 		status = failure("check", "%s", error->message);
 	} else {
 		report.results = check->results;

@@ -161,18 +161,6 @@ const char *setting_origin(enum npu_var var)
 	return given[var] ? "option" : from_env ? "environment" : "default";
 }
 
-/* The program may go to another folder before it opens the file, and may be many processes. */
-static void complete_trace(void)
-{
-	char *path = given[NPU_VAR_TRACE];
-
-	if (path == NULL)
-		return;
-	given[NPU_VAR_TRACE] = g_canonicalize_filename(path, NULL);
-	given[NPU_VAR_RUN] = own_node_name("run");
-	g_free(path);
-}
-
 static const char *option_of(int var)
 {
 	for (gsize i = 0; i < G_N_ELEMENTS(shared); i++)
@@ -221,7 +209,13 @@ gboolean model_options_apply(const char *default_backend, const char *fresh_node
 		given[NPU_VAR_NODE] = g_strdup(fresh_node);
 	if (default_backend)
 		g_setenv(npu_var_info(NPU_VAR_BACKEND)->name, default_backend, FALSE);
-	complete_trace();
+	if (given[NPU_VAR_TRACE]) {
+		/* the program may go to another folder before it opens the file, and may be many
+		 * processes */
+		g_autofree char *path = given[NPU_VAR_TRACE];
+		given[NPU_VAR_TRACE] = g_canonicalize_filename(path, NULL);
+		given[NPU_VAR_RUN] = own_node_name("run");
+	}
 	for (int var = 0; var < NPU_VAR_COUNT; var++)
 		if (given[var])
 			g_setenv(npu_var_info(var)->name, given[var], TRUE);
