@@ -5,7 +5,8 @@
 #
 #   exports.py map OUT DEPFILE LIST        the version script of a library from its NAME.symbols
 #   exports.py unmodelled OUT HEADER       ERROR(), POINTER(), UINT32(): the functions of a header
-#   exports.py cuda OUT HEADER NAMES       CUDA_UNMODELLED(X), CUDA_ALIASES(X), of names.txt
+#   exports.py cuda OUT HEADER NAMES       CUDA_MODELLED(X) of a header's list; CUDA_UNMODELLED(X),
+#                                          CUDA_ALIASES(X) of names.txt
 #   exports.py doors OUT FACE HEADERS...   FACE_DOORS(X): name, parameters, arguments of what
 #                                          answers a code; FACE_CODES(X): the codes' names
 #   exports.py wrapped OUT FOLDER HEADERS  PRELOAD_FUNCTIONS(X) of the wrappers in a folder
@@ -125,7 +126,9 @@ def write_unmodelled(out, header):
 
 
 def write_cuda(out, functions, names):
-    modelled = set(re.findall(r'^\tX\((\w+),', pathlib.Path(functions).read_text(), re.MULTILINE))
+    listed = re.findall(r'^\tX\((\w+), (\d+),', pathlib.Path(functions).read_text(), re.MULTILINE)
+    modelled = [(symbol, re.sub(r'_v\d+$', '', symbol), since) for symbol, since in listed]
+    symbols = {symbol for symbol, _ in listed}
     unmodelled, aliases = [], []
     for name, since in lines_of(pathlib.Path(names)):
         plain = re.sub(r'_pt[sd][sz]$', '', name)
@@ -133,18 +136,19 @@ def write_cuda(out, functions, names):
             unmodelled.append((name, re.sub(r'_v\d+$', '', plain), since))
             continue
         aliases.append((name, plain if plain != name else name + '_v2'))
-        if aliases[-1][1] not in modelled:
+        if aliases[-1][1] not in symbols:
             sys.exit('{}: {} is the second name of {}, which {} does not have'.format(
                 names, *aliases[-1], functions))
     with open(out, 'w', encoding='ascii') as stream:
-        for macro, rows in (('CUDA_UNMODELLED', unmodelled), ('CUDA_ALIASES', aliases)):
+        for macro, rows in (('CUDA_MODELLED', modelled), ('CUDA_UNMODELLED', unmodelled),
+                            ('CUDA_ALIASES', aliases)):
             stream.write('#define {}(X) \\\n'.format(macro))
             stream.write(' \\\n'.join('\tX({})'.format(', '.join(row)) for row in rows) + '\n')
 
 
 def doors_of(path):
     """(name, parameters) of each function that answers a code."""
-    listed = re.findall(r'\bX\((\w+), \w+, \d+, (\([^()]*\))\)', ' '.join(text_of(path).split()))
+    listed = re.findall(r'\bX\((\w+), \d+, (\([^()]*\))\)', ' '.join(text_of(path).split()))
     yield from listed or ((name, parameters) for prefix in ('acl', 'npusim_', 'rt')
                           for kind, name, parameters in declarations(path, prefix)
                           if kind in ('aclError', 'int', 'rtError_t'))

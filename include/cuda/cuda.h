@@ -185,7 +185,7 @@ typedef enum CUdriverProcAddressQueryResult_enum {
 	CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT = 2
 } CUdriverProcAddressQueryResult;
 
-#define CUDA_PROTOTYPE(symbol, name, since, params) CUresult symbol params;
+#define CUDA_PROTOTYPE(symbol, since, params) CUresult symbol params;
 CUDA_FUNCTIONS(CUDA_PROTOTYPE)
 #undef CUDA_PROTOTYPE
 

@@ -37,7 +37,7 @@ CUDA_EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice devic
 {
 	void *made = NULL;
 	uint32_t logic;
-	CUresult code = cuda_initialised() ?: CUDA_IS_NULL(context)
+	CUresult code = CUDA_IS_NULL(context)
 			?: cuda_check_device(__func__, device, &logic)
 			?: cuda_keep(logic, __func__)
 			?: cuda_of_core(__func__, core_device_retain(device, &made, __func__));
@@ -49,14 +49,13 @@ CUDA_EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice devic
 
 static CUresult leave_primary(const char *call, CUdevice device, bool all)
 {
-	struct core_context *context;
 	void *handle = NULL;
 	uint32_t logic;
-	CUresult code = cuda_check_device(call, device, &logic);
 	bool active = false;
+	CUresult code =
+		cuda_check_device(call, device, &logic)
+			?: cuda_of_core(call, core_device_primary_active(device, &active, call));
 
-	if (code == CUDA_SUCCESS)
-		code = cuda_of_core(call, core_device_primary_active(device, &active, call));
 	if (code != CUDA_SUCCESS)
 		return code;
 	if (!active)
@@ -69,30 +68,26 @@ static CUresult leave_primary(const char *call, CUdevice device, bool all)
 	if (all)
 		cuda_memory_end_context(handle);
 	code = cuda_of_core(call, core_device_reset(device, all, call));
-	context = core_context_find(handle);
-	if (context == NULL && !all) /* the last one left */
+	if (core_context_find(handle) == NULL && !all) /* the last one left */
 		cuda_memory_end_context(handle);
 	return code;
 }
 
 CUDA_EXPORT CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device)
 {
-	return cuda_initialised() ?: leave_primary(__func__, device, false);
+	return leave_primary(__func__, device, false);
 }
 
 CUDA_EXPORT CUresult cuDevicePrimaryCtxReset_v2(CUdevice device)
 {
-	return cuda_initialised() ?: leave_primary(__func__, device, true);
+	return leave_primary(__func__, device, true);
 }
 
 /* How a thread waits for a device: this model's threads always sleep. */
 CUDA_EXPORT CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice device, unsigned int flags)
 {
 	uint32_t logic;
-	CUresult code = cuda_initialised();
 
-	if (code != CUDA_SUCCESS)
-		return code;
 	(void)flags;
 	return cuda_check_device(__func__, device, &logic);
 }
@@ -101,7 +96,7 @@ CUDA_EXPORT CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned int *f
 {
 	uint32_t logic;
 	bool is_active = false;
-	CUresult code = cuda_initialised() ?: CUDA_IS_NULL(flags) ?: CUDA_IS_NULL(active);
+	CUresult code = CUDA_IS_NULL(flags) ?: CUDA_IS_NULL(active);
 
 	if (code != CUDA_SUCCESS)
 		return code;
@@ -115,38 +110,26 @@ CUDA_EXPORT CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned int *f
 
 /* ---- the stack ---- */
 
-static CUresult push(const char *call, void *context)
+CUDA_EXPORT CUresult cuCtxPushCurrent_v2(CUcontext context)
 {
 	void *before = current_handle();
 	CUresult code;
 
+	if (context == NULL)
+		return cuda_fail(CUDA_ERROR_INVALID_CONTEXT, __func__, "context is NULL");
 	if (stack.depth == STACK_MAX)
-		return cuda_fail(CUDA_ERROR_OUT_OF_MEMORY, call, "%d contexts are pushed already",
-				 STACK_MAX);
-	code = select_context(call, context);
+		return cuda_fail(CUDA_ERROR_OUT_OF_MEMORY, __func__,
+				 "%d contexts are pushed already", STACK_MAX);
+	code = select_context(__func__, context);
 	if (code == CUDA_SUCCESS)
 		stack.below[stack.depth++] = before;
 	return code;
 }
 
-CUDA_EXPORT CUresult cuCtxPushCurrent_v2(CUcontext context)
-{
-	CUresult code = cuda_initialised();
-
-	if (code != CUDA_SUCCESS)
-		return code;
-	if (context == NULL)
-		return cuda_fail(CUDA_ERROR_INVALID_CONTEXT, __func__, "context is NULL");
-	return push(__func__, context);
-}
-
 CUDA_EXPORT CUresult cuCtxPopCurrent_v2(CUcontext *context)
 {
 	void *top = current_handle(), *next;
-	CUresult code = cuda_initialised();
 
-	if (code != CUDA_SUCCESS)
-		return code;
 	if (top == NULL)
 		return cuda_fail(CUDA_ERROR_INVALID_CONTEXT, __func__,
 				 "no context is current in this thread");
@@ -160,12 +143,12 @@ CUDA_EXPORT CUresult cuCtxPopCurrent_v2(CUcontext *context)
 
 CUDA_EXPORT CUresult cuCtxSetCurrent(CUcontext context)
 {
-	return cuda_initialised() ?: select_context(__func__, context);
+	return select_context(__func__, context);
 }
 
 CUDA_EXPORT CUresult cuCtxGetCurrent(CUcontext *context)
 {
-	CUresult code = cuda_initialised() ?: CUDA_IS_NULL(context);
+	CUresult code = CUDA_IS_NULL(context);
 
 	if (code == CUDA_SUCCESS)
 		*context = current_handle();
@@ -178,13 +161,12 @@ static CUresult create(const char *call, CUcontext *context, CUdevice device)
 {
 	void *before = current_handle(), *made = NULL;
 	uint32_t logic;
-	CUresult code = cuda_initialised() ?: cuda_null(call, "context", context)
+	CUresult code = cuda_null(call, "context", context)
 			?: cuda_check_device(call, device, &logic) ?: cuda_keep(logic, call);
 
 	if (code == CUDA_SUCCESS && stack.depth == STACK_MAX)
 		code = CUDA_ERROR_OUT_OF_MEMORY;
-	if (code == CUDA_SUCCESS)
-		code = cuda_of_core(call, core_context_create(device, &made, call));
+	code = code ?: cuda_of_core(call, core_context_create(device, &made, call));
 	if (code != CUDA_SUCCESS)
 		return code;
 	stack.below[stack.depth++] = before;
@@ -216,10 +198,7 @@ CUDA_EXPORT CUresult cuCtxDestroy_v2(CUcontext context)
 {
 	const struct core_context *found;
 	bool current;
-	CUresult code = cuda_initialised();
 
-	if (code != CUDA_SUCCESS)
-		return code;
 	found = core_context_find(context);
 	if (found == NULL)
 		return cuda_fail(CUDA_ERROR_INVALID_CONTEXT, __func__,
@@ -241,8 +220,7 @@ CUDA_EXPORT CUresult cuCtxDestroy_v2(CUcontext context)
 CUDA_EXPORT CUresult cuCtxGetDevice(CUdevice *device)
 {
 	struct core_context *context;
-	CUresult code = cuda_initialised() ?: CUDA_IS_NULL(device)
-			?: cuda_current(__func__, &context);
+	CUresult code = CUDA_IS_NULL(device) ?: cuda_current(__func__, &context);
 
 	if (code == CUDA_SUCCESS)
 		*device = context->user_device;
@@ -251,7 +229,7 @@ CUDA_EXPORT CUresult cuCtxGetDevice(CUdevice *device)
 
 CUDA_EXPORT CUresult cuCtxGetFlags(unsigned int *flags)
 {
-	CUresult code = cuda_initialised() ?: CUDA_IS_NULL(flags) ?: cuda_check_context(__func__);
+	CUresult code = CUDA_IS_NULL(flags) ?: cuda_current(__func__, NULL);
 
 	if (code == CUDA_SUCCESS)
 		*flags = 0;
@@ -261,7 +239,7 @@ CUDA_EXPORT CUresult cuCtxGetFlags(unsigned int *flags)
 CUDA_EXPORT CUresult cuCtxGetId(CUcontext context, unsigned long long *id)
 {
 	void *asked = context != NULL ? (void *)context : current_handle();
-	CUresult code = cuda_initialised() ?: CUDA_IS_NULL(id);
+	CUresult code = CUDA_IS_NULL(id);
 
 	if (code != CUDA_SUCCESS)
 		return code;
@@ -276,17 +254,13 @@ CUDA_EXPORT CUresult cuCtxSynchronize(void)
 {
 	struct core_context *context;
 
-	return cuda_initialised() ?: cuda_current(__func__, &context)
+	return cuda_current(__func__, &context)
 		       ?: cuda_of_core(__func__,
 				       core_device_synchronize(context->device, -1, __func__));
 }
 
 CUDA_EXPORT CUresult cuCtxGetApiVersion(CUcontext context, unsigned int *version)
 {
-	CUresult code = cuda_initialised();
-
-	if (code != CUDA_SUCCESS)
-		return code;
 	if (version == NULL || (context != NULL && core_context_find(context) == NULL))
 		return cuda_fail(version == NULL ? CUDA_ERROR_INVALID_VALUE
 						 : CUDA_ERROR_INVALID_CONTEXT,
@@ -297,7 +271,7 @@ CUDA_EXPORT CUresult cuCtxGetApiVersion(CUcontext context, unsigned int *version
 
 CUDA_EXPORT CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest)
 {
-	CUresult code = cuda_initialised() ?: cuda_check_context(__func__);
+	CUresult code = cuda_current(__func__, NULL);
 
 	if (code != CUDA_SUCCESS)
 		return code;
@@ -313,17 +287,17 @@ CUDA_EXPORT CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest)
 CUDA_EXPORT CUresult cuProfilerInitialize(const char *config, const char *output, int mode)
 {
 	(void)config, (void)output, (void)mode;
-	return cuda_initialised();
+	return CUDA_SUCCESS;
 }
 
 CUDA_EXPORT CUresult cuProfilerStart(void)
 {
-	return cuda_initialised();
+	return CUDA_SUCCESS;
 }
 
 CUDA_EXPORT CUresult cuProfilerStop(void)
 {
-	return cuda_initialised();
+	return CUDA_SUCCESS;
 }
 
 /* ---- peers ---- */
@@ -332,10 +306,7 @@ static CUresult set_peer(const char *call, CUcontext peer, bool enable)
 {
 	struct core_context *own, *other;
 	uint32_t status = 0;
-	CUresult code = cuda_initialised();
 
-	if (code != CUDA_SUCCESS)
-		return code;
 	own = core_context_peek();
 	other = core_context_find(peer);
 	if (own == NULL || other == NULL)
@@ -358,10 +329,6 @@ static CUresult set_peer(const char *call, CUcontext peer, bool enable)
 
 CUDA_EXPORT CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned int flags)
 {
-	CUresult code = cuda_initialised();
-
-	if (code != CUDA_SUCCESS)
-		return code;
 	if (flags != 0)
 		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "flags is %u; it must be 0",
 				 flags);

@@ -34,8 +34,8 @@ static CUresult copy_in_stream(const char *call, uint64_t dst, uint64_t src, siz
 			       CUstream handle)
 {
 	bool to_device = is_on_device(dst), from_device = is_on_device(src);
-	bool waits = (is_pageable(dst) && !cuda_memory_is_registered(dst)) ||
-		     (is_pageable(src) && !cuda_memory_is_registered(src)) ||
+	bool waits = (is_pageable(dst) && cuda_memory_kind(dst) != NPU_PLACE_REGISTERED) ||
+		     (is_pageable(src) && cuda_memory_kind(src) != NPU_PLACE_REGISTERED) ||
 		     (!to_device && !from_device);
 	struct core_stream *stream;
 	CUresult code = cuda_stream(handle, call, &stream) ?: cuda_stream_order(handle, call);
@@ -54,7 +54,7 @@ static CUresult copy(const char *call, uint64_t dst, uint64_t src, size_t bytes,
 		     const CUstream *stream)
 {
 	CUDA_IN_CONTEXT_OF(stream != NULL ? *stream : NULL);
-	CUresult code = cuda_initialised() ?: cuda_check_context(call);
+	CUresult code = cuda_current(call, NULL);
 
 	if (code != CUDA_SUCCESS || bytes == 0)
 		return code;
@@ -69,61 +69,26 @@ static CUresult copy(const char *call, uint64_t dst, uint64_t src, size_t bytes,
 	return cuda_stream_before_sync(call) ?: copy_now(call, dst, src, bytes);
 }
 
-static uint64_t address(const void *p)
-{
-	return (uintptr_t)p;
-}
-
-CUDA_EXPORT CUresult cuMemcpy(CUdeviceptr dst, CUdeviceptr src, size_t bytes)
-{
-	return copy(__func__, dst, src, bytes, NO_STREAM);
-}
-
-CUDA_EXPORT CUresult cuMemcpyHtoD_v2(CUdeviceptr dst, const void *src, size_t bytes)
-{
-	return copy("cuMemcpyHtoD", dst, address(src), bytes, NO_STREAM);
-}
-
-CUDA_EXPORT CUresult cuMemcpyDtoH_v2(void *dst, CUdeviceptr src, size_t bytes)
-{
-	return copy("cuMemcpyDtoH", address(dst), src, bytes, NO_STREAM);
-}
-
-CUDA_EXPORT CUresult cuMemcpyDtoD_v2(CUdeviceptr dst, CUdeviceptr src, size_t bytes)
-{
-	return copy("cuMemcpyDtoD", dst, src, bytes, NO_STREAM);
-}
-
-CUDA_EXPORT CUresult cuMemcpyAsync(CUdeviceptr dst, CUdeviceptr src, size_t bytes, CUstream stream)
-{
-	return copy(__func__, dst, src, bytes, &stream);
-}
-
-CUDA_EXPORT CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr dst, const void *src, size_t bytes,
-					  CUstream stream)
-{
-	return copy("cuMemcpyHtoDAsync", dst, address(src), bytes, &stream);
-}
-
-CUDA_EXPORT CUresult cuMemcpyDtoHAsync_v2(void *dst, CUdeviceptr src, size_t bytes, CUstream stream)
-{
-	return copy("cuMemcpyDtoHAsync", address(dst), src, bytes, &stream);
-}
-
-CUDA_EXPORT CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr dst, CUdeviceptr src, size_t bytes,
-					  CUstream stream)
-{
-	return copy("cuMemcpyDtoDAsync", dst, src, bytes, &stream);
-}
+#define COPIES(name, version, to, from)                                                          \
+	CUDA_EXPORT CUresult cuMemcpy##name##version(to dst, from src, size_t bytes)             \
+	{                                                                                        \
+		return copy("cuMemcpy" #name, (uintptr_t)dst, (uintptr_t)src, bytes, NO_STREAM); \
+	}                                                                                        \
+	CUDA_EXPORT CUresult cuMemcpy##name##Async##version(to dst, from src, size_t bytes,      \
+							    CUstream stream)                     \
+	{                                                                                        \
+		return copy("cuMemcpy" #name "Async", (uintptr_t)dst, (uintptr_t)src, bytes,     \
+			    &stream);                                                            \
+	}
+COPIES(, , CUdeviceptr, CUdeviceptr)
+COPIES(HtoD, _v2, CUdeviceptr, const void *)
+COPIES(DtoH, _v2, void *, CUdeviceptr)
+COPIES(DtoD, _v2, CUdeviceptr, CUdeviceptr)
 
 /* One address space: the contexts need only be alive. */
 static CUresult copy_peer(const char *call, CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src,
 			  CUcontext src_context, size_t bytes, const CUstream *stream)
 {
-	CUresult code = cuda_initialised();
-
-	if (code != CUDA_SUCCESS)
-		return code;
 	if (core_context_find(dst_context) == NULL || core_context_find(src_context) == NULL)
 		return cuda_fail(CUDA_ERROR_INVALID_CONTEXT, call, "dst_context %p, src_context %p",
 				 (void *)dst_context, (void *)src_context);
@@ -147,7 +112,7 @@ CUDA_EXPORT CUresult cuMemcpyPeerAsync(CUdeviceptr dst, CUcontext dst_context, C
 static bool base_of(CUmemorytype type, const void *host, CUdeviceptr device, size_t x, size_t y,
 		    size_t pitch, uint64_t *out)
 {
-	uint64_t base = type == CU_MEMORYTYPE_HOST ? address(host) : device;
+	uint64_t base = type == CU_MEMORYTYPE_HOST ? (uintptr_t)host : device;
 
 	*out = base + y * pitch + x;
 	return base != 0 && (type == CU_MEMORYTYPE_HOST || type == CU_MEMORYTYPE_DEVICE ||
@@ -156,7 +121,7 @@ static bool base_of(CUmemorytype type, const void *host, CUdeviceptr device, siz
 
 static CUresult copy_rows(const char *call, const CUDA_MEMCPY2D *rows, const CUstream *stream)
 {
-	CUresult code = cuda_initialised() ?: cuda_null(call, "copy", rows);
+	CUresult code = cuda_null(call, "copy", rows);
 	size_t spitch, dpitch;
 	uint64_t src, dst;
 
@@ -220,7 +185,7 @@ static CUresult fill(const char *call, uint64_t dst, uint32_t pattern, unsigned 
 		     const CUstream *stream)
 {
 	CUDA_IN_CONTEXT_OF(stream != NULL ? *stream : NULL);
-	CUresult code = cuda_initialised() ?: cuda_check_context(call);
+	CUresult code = cuda_current(call, NULL);
 
 	if (code != CUDA_SUCCESS || count == 0)
 		return code;
@@ -243,10 +208,8 @@ static CUresult fill(const char *call, uint64_t dst, uint32_t pattern, unsigned 
 static CUresult fill_rows(const char *call, uint64_t dst, size_t pitch, uint32_t pattern,
 			  unsigned bytes, size_t width, size_t height, const CUstream *stream)
 {
-	CUresult code = cuda_initialised();
+	CUresult code = CUDA_SUCCESS;
 
-	if (code != CUDA_SUCCESS)
-		return code;
 	if (height > 1 && (width > pitch / bytes || pitch % bytes != 0))
 		return cuda_fail(CUDA_ERROR_INVALID_VALUE, call,
 				 "pitch is %zu, and a row has %zu values of %u bytes", pitch, width,

@@ -18,17 +18,27 @@ CUDA_DOORS(CUDA_INSIDE)
 #define CUDA_EXPORT        __attribute__((visibility("default")))
 #define CUDA_GRANULE_BYTES (UINT64_C(2) << 20)
 
+static inline void *cuda_pointer(uint64_t va)
+{
+	return (void *)(uintptr_t)va;
+}
+
+static inline drv_mem_handle_t *cuda_handle(CUmemGenericAllocationHandle handle)
+{
+	return (drv_mem_handle_t *)(uintptr_t)handle;
+}
+
 /* ---- init.c ---- */
 
 /* All that answers a CUresult is joined by `?:`, and heard in order up to the first failure. */
 
-/* NOT_INITIALIZED before cuInit, and in a child that was forked afterwards. */
+/* NOT_INITIALIZED before cuInit, and in a child that was forked afterwards. The doors ask for all
+ * functions but those that need no cuInit. */
 CUresult cuda_initialised(void);
 /* ILLEGAL_ADDRESS once a copy has met one, in every context, until the process ends. */
 CUresult cuda_unharmed(const char *call);
-/* The current context; INVALID_CONTEXT without one. */
+/* The current context (out may be NULL); INVALID_CONTEXT without one. */
 CUresult cuda_current(const char *call, struct core_context **out);
-CUresult cuda_check_context(const char *call);
 /* INVALID_VALUE for a NULL pointer. */
 #define CUDA_IS_NULL(arg) cuda_null(__func__, #arg, arg)
 CUresult cuda_null(const char *call, const char *argument, const void *value);
@@ -64,14 +74,13 @@ CUresult cuda_keep(uint32_t logic, const char *call);
 void cuda_memory_end_context(void *context);
 /* The context in which cuMemAlloc made it; NULL: none. */
 void *cuda_memory_context(uint64_t va);
-bool cuda_memory_is_managed(uint64_t va);
-bool cuda_memory_is_registered(uint64_t va);
+/* DEVICE, MANAGED, PINNED or REGISTERED by a call of memory.c; PAGEABLE: by none. */
+enum npu_place_kind cuda_memory_kind(uint64_t va);
 
 /* ---- vmm.c ---- */
 
 /* What lies at an address, at no cost. */
 struct npu_place cuda_place(uint64_t va);
-drv_mem_handle_t *cuda_handle(CUmemGenericAllocationHandle handle);
 CUresult cuda_vmm_ready(const char *call);
 /* Of a handle that is live, or was, and is remembered. */
 CUresult cuda_properties(const char *call, CUmemGenericAllocationHandle handle,
@@ -89,7 +98,7 @@ struct cuda_scope cuda_enter(CUstream stream);
 void cuda_leave(struct cuda_scope *scope);
 #define CUDA_IN_CONTEXT_OF(stream) \
 	__attribute__((cleanup(cuda_leave))) struct cuda_scope scope_of_stream = cuda_enter(stream)
-/* The live stream of that handle, or the default one. */
+/* The live stream of that handle, or the default one; out may be NULL. */
 CUresult cuda_stream(CUstream handle, const char *call, struct core_stream **out);
 /* What a call on that stream must wait for, as the default stream and the blocking ones do for one
  * another. */

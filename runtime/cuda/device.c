@@ -47,7 +47,7 @@ CUresult cuda_check_device(const char *call, CUdevice device, uint32_t *logic)
 CUDA_EXPORT CUresult cuDeviceGetCount(int *count)
 {
 	uint32_t users, all;
-	CUresult code = cuda_initialised() ?: CUDA_IS_NULL(count);
+	CUresult code = CUDA_IS_NULL(count);
 
 	if (code != CUDA_SUCCESS)
 		return code;
@@ -60,8 +60,7 @@ CUDA_EXPORT CUresult cuDeviceGetCount(int *count)
 CUDA_EXPORT CUresult cuDeviceGet(CUdevice *device, int ordinal)
 {
 	uint32_t logic;
-	CUresult code = cuda_initialised() ?: CUDA_IS_NULL(device)
-			?: cuda_check_device(__func__, ordinal, &logic);
+	CUresult code = CUDA_IS_NULL(device) ?: cuda_check_device(__func__, ordinal, &logic);
 
 	if (code == CUDA_SUCCESS)
 		*device = ordinal;
@@ -72,10 +71,8 @@ CUDA_EXPORT CUresult cuDeviceGetName(char *name, int length, CUdevice device)
 {
 	char soc[64] = "";
 	uint32_t logic;
-	CUresult code = cuda_initialised();
+	CUresult code;
 
-	if (code != CUDA_SUCCESS)
-		return code;
 	if (name == NULL || length <= 0)
 		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "name is %p and length %d",
 				 (void *)name, length);
@@ -92,8 +89,7 @@ CUDA_EXPORT CUresult cuDeviceGetName(char *name, int length, CUdevice device)
 CUDA_EXPORT CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice device)
 {
 	uint32_t logic;
-	CUresult code = cuda_initialised() ?: CUDA_IS_NULL(uuid)
-			?: cuda_check_device(__func__, device, &logic);
+	CUresult code = CUDA_IS_NULL(uuid) ?: cuda_check_device(__func__, device, &logic);
 
 	if (code != CUDA_SUCCESS)
 		return code;
@@ -111,10 +107,8 @@ CUDA_EXPORT CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice device)
 CUDA_EXPORT CUresult cuDeviceGetPCIBusId(char *id, int length, CUdevice device)
 {
 	uint32_t logic;
-	CUresult code = cuda_initialised();
+	CUresult code;
 
-	if (code != CUDA_SUCCESS)
-		return code;
 	if (id == NULL || length < 13)
 		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__,
 				 "id is %p and length %d; 13 characters are written", (void *)id,
@@ -131,7 +125,7 @@ CUDA_EXPORT CUresult cuDeviceGetByPCIBusId(CUdevice *device, const char *id)
 	unsigned bus = 0;
 	const char *colon;
 	int ordinal;
-	CUresult code = cuda_initialised() ?: CUDA_IS_NULL(device) ?: CUDA_IS_NULL(id);
+	CUresult code = CUDA_IS_NULL(device) ?: CUDA_IS_NULL(id);
 
 	if (code != CUDA_SUCCESS)
 		return code;
@@ -153,7 +147,7 @@ CUDA_EXPORT CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device)
 {
 	int64_t value = 0;
 	uint32_t logic;
-	CUresult code = cuda_initialised() ?: CUDA_IS_NULL(bytes)
+	CUresult code = CUDA_IS_NULL(bytes)
 			?: cuda_check_device(__func__, device, &logic)
 			?: CUDA_CALL(__func__, halGetDeviceInfo, logic, MODULE_TYPE_MEMORY, 0,
 				     &value);
@@ -235,10 +229,8 @@ CUDA_EXPORT CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribu
 {
 	int64_t number = 0;
 	uint32_t logic;
-	CUresult code = cuda_initialised();
+	CUresult code;
 
-	if (code != CUDA_SUCCESS)
-		return code;
 	if (value == NULL || attribute < 1 || attribute > ATTRIBUTE_LAST)
 		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "value is %p and attribute %d",
 				 (void *)value, attribute);
@@ -268,7 +260,7 @@ CUDA_EXPORT CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribu
 
 CUDA_EXPORT CUresult cuDeviceComputeCapability(int *major, int *minor, CUdevice device)
 {
-	return cuda_initialised() ?: CUDA_IS_NULL(major) ?: CUDA_IS_NULL(minor)
+	return CUDA_IS_NULL(major) ?: CUDA_IS_NULL(minor)
 		       ?: cuDeviceGetAttribute(major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
 					       device)
 		       ?: cuDeviceGetAttribute(minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
@@ -281,7 +273,7 @@ CUDA_EXPORT CUresult cuDeviceCanAccessPeer(int *can, CUdevice device, CUdevice p
 {
 	uint32_t from, to;
 
-	return cuda_initialised() ?: CUDA_IS_NULL(can)
+	return CUDA_IS_NULL(can)
 		       ?: cuda_check_device(__func__, device, &from)
 		       ?: cuda_check_device(__func__, peer, &to)
 		       ?: CUDA_CALL(__func__, halDeviceCanAccessPeer, can, from, to);

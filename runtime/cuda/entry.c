@@ -24,8 +24,8 @@ static const struct entry {
 	int since;
 	void (*function)(void);
 } entries[] = {
-#define ENTRY(symbol, name, since, params) { #symbol, #name, since, (void (*)(void))door_##symbol },
-	CUDA_FUNCTIONS(ENTRY)
+#define ENTRY(symbol, name, since) { #symbol, #name, since, (void (*)(void))door_##symbol },
+	CUDA_MODELLED(ENTRY)
 #undef ENTRY
 #define ENTRY(symbol, name, since) { #symbol, #name, since, (void (*)(void))symbol },
 		CUDA_UNMODELLED(ENTRY)

@@ -29,31 +29,34 @@ CUresult cuda_fail(CUresult code, const char *call, const char *format, ...)
 	return code;
 }
 
-static CUresult of_driver(drvError_t code)
-{
-	static const struct {
-		drvError_t code;
-		CUresult cuda;
-	} codes[] = {
-		{ DRV_ERROR_NONE, CUDA_SUCCESS },
-		{ DRV_ERROR_OUT_OF_MEMORY, CUDA_ERROR_OUT_OF_MEMORY },
-		{ DRV_ERROR_MALLOC_FAIL, CUDA_ERROR_OUT_OF_MEMORY },
-		{ DRV_ERROR_NO_RESOURCES, CUDA_ERROR_OUT_OF_MEMORY },
-		{ DRV_ERROR_NO_DEVICE, CUDA_ERROR_NO_DEVICE },
-		{ DRV_ERROR_INVALID_DEVICE, CUDA_ERROR_INVALID_DEVICE },
-		{ DRV_ERROR_NOT_SUPPORT, CUDA_ERROR_NOT_SUPPORTED },
-		{ DRV_ERROR_OPER_NOT_PERMITTED, CUDA_ERROR_NOT_PERMITTED },
-		{ DRV_ERROR_PROCESS_EXIT, CUDA_ERROR_DEINITIALIZED },
-		{ DRV_ERROR_FILE_OPS, CUDA_ERROR_UNKNOWN },
-		{ DRV_ERROR_OPEN_FAILED, CUDA_ERROR_UNKNOWN },
-		{ DRV_ERROR_INNER_ERR, CUDA_ERROR_UNKNOWN },
-	};
+/* What a code of the driver, or of the core, is in CUDA. */
+struct translation {
+	int code;
+	CUresult cuda;
+};
 
-	for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++)
-		if (codes[i].code == code)
-			return codes[i].cuda;
-	return CUDA_ERROR_INVALID_VALUE;
+/* The last row is for all other codes. */
+static CUresult translate(const struct translation *table, int code)
+{
+	while (table->code != code && table->code != -1)
+		table++;
+	return table->cuda;
 }
+
+static const struct translation of_driver[] = {
+	{ DRV_ERROR_OUT_OF_MEMORY, CUDA_ERROR_OUT_OF_MEMORY },
+	{ DRV_ERROR_MALLOC_FAIL, CUDA_ERROR_OUT_OF_MEMORY },
+	{ DRV_ERROR_NO_RESOURCES, CUDA_ERROR_OUT_OF_MEMORY },
+	{ DRV_ERROR_NO_DEVICE, CUDA_ERROR_NO_DEVICE },
+	{ DRV_ERROR_INVALID_DEVICE, CUDA_ERROR_INVALID_DEVICE },
+	{ DRV_ERROR_NOT_SUPPORT, CUDA_ERROR_NOT_SUPPORTED },
+	{ DRV_ERROR_OPER_NOT_PERMITTED, CUDA_ERROR_NOT_PERMITTED },
+	{ DRV_ERROR_PROCESS_EXIT, CUDA_ERROR_DEINITIALIZED },
+	{ DRV_ERROR_FILE_OPS, CUDA_ERROR_UNKNOWN },
+	{ DRV_ERROR_OPEN_FAILED, CUDA_ERROR_UNKNOWN },
+	{ DRV_ERROR_INNER_ERR, CUDA_ERROR_UNKNOWN },
+	{ -1, CUDA_ERROR_INVALID_VALUE },
+};
 
 /* Without the name of the driver's function, which is not one of CUDA's. */
 CUresult cuda_of_driver(const char *call, drvError_t code)
@@ -64,48 +67,38 @@ CUresult cuda_of_driver(const char *call, drvError_t code)
 		return CUDA_SUCCESS;
 	text = npu_call(core_driver(), npusimLastMessage);
 	if (text == NULL)
-		return cuda_fail(of_driver(code), call, "the driver refuses");
+		return cuda_fail(translate(of_driver, code), call, "the driver refuses");
 	colon = strncmp(text, "hal", 3) == 0 || strncmp(text, "drv", 3) == 0 ? strchr(text, ':')
 									     : NULL;
-	return cuda_fail(of_driver(code), call, "%s",
+	return cuda_fail(translate(of_driver, code), call, "%s",
 			 colon != NULL && colon[1] == ' ' ? colon + 2 : text);
 }
 
-static CUresult of_core(int code)
-{
-	static const struct {
-		int code;
-		CUresult cuda;
-	} codes[] = {
-		{ 107000, CUDA_ERROR_INVALID_VALUE },   /* ACL_ERROR_RT_PARAM_INVALID */
-		{ 107001, CUDA_ERROR_INVALID_DEVICE },  /* ACL_ERROR_RT_INVALID_DEVICEID */
-		{ 107002, CUDA_ERROR_INVALID_CONTEXT }, /* ACL_ERROR_RT_CONTEXT_NULL */
-		{ 107003, CUDA_ERROR_INVALID_HANDLE },  /* ACL_ERROR_RT_STREAM_CONTEXT */
-		{ 107006, CUDA_ERROR_INVALID_HANDLE },  /* ACL_ERROR_RT_EVENT_TIMESTOMP_INVALID */
-		{ 107020, CUDA_ERROR_NOT_READY },       /* ACL_ERROR_RT_TASK_TIMEOUT */
-		{ 207000, CUDA_ERROR_NOT_SUPPORTED },   /* ACL_ERROR_RT_FEATURE_NOT_SUPPORT */
-		{ 207001, CUDA_ERROR_OUT_OF_MEMORY },   /* ACL_ERROR_RT_MEMORY_ALLOCATION */
-		{ 207004, CUDA_ERROR_NO_DEVICE },       /* ACL_ERROR_RT_NO_DEVICE */
-		{ 207007, CUDA_ERROR_OUT_OF_MEMORY },   /* ACL_ERROR_RT_NO_EVENT_RESOURCE */
-		{ 207008, CUDA_ERROR_OUT_OF_MEMORY },   /* ACL_ERROR_RT_NO_STREAM_RESOURCE */
-		{ 500000, CUDA_ERROR_NO_DEVICE },       /* ACL_ERROR_INTERNAL_ERROR */
-		{ 507001, CUDA_ERROR_ILLEGAL_ADDRESS }, /* ACL_ERROR_RT_TS_ERROR */
-		{ 507007, CUDA_ERROR_INVALID_CONTEXT }, /* ACL_ERROR_RT_CONTEXT_RELEASE_ERROR */
-		{ 507013, CUDA_ERROR_ILLEGAL_ADDRESS }, /* ACL_ERROR_RT_SYS_DMA_ERROR */
-		{ 507033, CUDA_ERROR_INVALID_DEVICE },  /* ACL_ERROR_RT_DEV_SETUP_ERROR */
-		{ 507046, CUDA_ERROR_NOT_READY },       /* ACL_ERROR_RT_STREAM_SYNC_TIMEOUT */
-		{ 507047, CUDA_ERROR_NOT_READY },       /* ACL_ERROR_RT_EVENT_SYNC_TIMEOUT */
-	};
-
-	for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++)
-		if (codes[i].code == code)
-			return codes[i].cuda;
-	return CUDA_ERROR_UNKNOWN;
-}
+static const struct translation of_core[] = {
+	{ 107000, CUDA_ERROR_INVALID_VALUE },   /* ACL_ERROR_RT_PARAM_INVALID */
+	{ 107001, CUDA_ERROR_INVALID_DEVICE },  /* ACL_ERROR_RT_INVALID_DEVICEID */
+	{ 107002, CUDA_ERROR_INVALID_CONTEXT }, /* ACL_ERROR_RT_CONTEXT_NULL */
+	{ 107003, CUDA_ERROR_INVALID_HANDLE },  /* ACL_ERROR_RT_STREAM_CONTEXT */
+	{ 107006, CUDA_ERROR_INVALID_HANDLE },  /* ACL_ERROR_RT_EVENT_TIMESTOMP_INVALID */
+	{ 107020, CUDA_ERROR_NOT_READY },       /* ACL_ERROR_RT_TASK_TIMEOUT */
+	{ 207000, CUDA_ERROR_NOT_SUPPORTED },   /* ACL_ERROR_RT_FEATURE_NOT_SUPPORT */
+	{ 207001, CUDA_ERROR_OUT_OF_MEMORY },   /* ACL_ERROR_RT_MEMORY_ALLOCATION */
+	{ 207004, CUDA_ERROR_NO_DEVICE },       /* ACL_ERROR_RT_NO_DEVICE */
+	{ 207007, CUDA_ERROR_OUT_OF_MEMORY },   /* ACL_ERROR_RT_NO_EVENT_RESOURCE */
+	{ 207008, CUDA_ERROR_OUT_OF_MEMORY },   /* ACL_ERROR_RT_NO_STREAM_RESOURCE */
+	{ 500000, CUDA_ERROR_NO_DEVICE },       /* ACL_ERROR_INTERNAL_ERROR */
+	{ 507001, CUDA_ERROR_ILLEGAL_ADDRESS }, /* ACL_ERROR_RT_TS_ERROR */
+	{ 507007, CUDA_ERROR_INVALID_CONTEXT }, /* ACL_ERROR_RT_CONTEXT_RELEASE_ERROR */
+	{ 507013, CUDA_ERROR_ILLEGAL_ADDRESS }, /* ACL_ERROR_RT_SYS_DMA_ERROR */
+	{ 507033, CUDA_ERROR_INVALID_DEVICE },  /* ACL_ERROR_RT_DEV_SETUP_ERROR */
+	{ 507046, CUDA_ERROR_NOT_READY },       /* ACL_ERROR_RT_STREAM_SYNC_TIMEOUT */
+	{ 507047, CUDA_ERROR_NOT_READY },       /* ACL_ERROR_RT_EVENT_SYNC_TIMEOUT */
+	{ -1, CUDA_ERROR_UNKNOWN },
+};
 
 CUresult cuda_of_core(const char *call, int code)
 {
-	CUresult result = code == 0 ? CUDA_SUCCESS : of_core(code);
+	CUresult result = code == 0 ? CUDA_SUCCESS : translate(of_core, code);
 
 	if (result == CUDA_ERROR_ILLEGAL_ADDRESS)
 		atomic_store(&harmed, true);
@@ -134,18 +127,14 @@ CUresult cuda_unharmed(const char *call)
 
 CUresult cuda_current(const char *call, struct core_context **out)
 {
-	*out = core_context_peek();
-	return *out != NULL ? cuda_unharmed(call)
-			    : cuda_fail(CUDA_ERROR_INVALID_CONTEXT, call,
-					"no context is current in this thread: cuCtxSetCurrent "
-					"makes one so");
-}
+	struct core_context *context = core_context_peek();
 
-CUresult cuda_check_context(const char *call)
-{
-	struct core_context *context;
-
-	return cuda_current(call, &context);
+	if (out != NULL)
+		*out = context;
+	return context != NULL ? cuda_unharmed(call)
+			       : cuda_fail(CUDA_ERROR_INVALID_CONTEXT, call,
+					   "no context is current in this thread: cuCtxSetCurrent "
+					   "makes one so");
 }
 
 CUresult cuda_null(const char *call, const char *argument, const void *value)

@@ -21,11 +21,6 @@
 static struct trace_names allocations;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-static void *pointer(uint64_t va)
-{
-	return (void *)(uintptr_t)va;
-}
-
 static bool remember(uint64_t va, uint64_t bytes, const void *context, enum npu_place_kind kind)
 {
 	struct trace_name name = { va, bytes, (uintptr_t)context, 1, (char)kind };
@@ -67,17 +62,12 @@ static struct trace_name find(uint64_t va)
 
 void *cuda_memory_context(uint64_t va)
 {
-	return pointer(find(va).number);
+	return cuda_pointer(find(va).number);
 }
 
-bool cuda_memory_is_registered(uint64_t va)
+enum npu_place_kind cuda_memory_kind(uint64_t va)
 {
-	return find(va).letter == NPU_PLACE_REGISTERED;
-}
-
-bool cuda_memory_is_managed(uint64_t va)
-{
-	return find(va).letter == NPU_PLACE_MANAGED;
+	return (enum npu_place_kind)find(va).letter;
 }
 
 void cuda_memory_end_context(void *context)
@@ -98,7 +88,7 @@ void cuda_memory_end_context(void *context)
 		pthread_mutex_unlock(&lock);
 		more = va != 0;
 		if (more)
-			npu_call(core_driver(), halMemFree, pointer(va));
+			npu_call(core_driver(), halMemFree, cuda_pointer(va));
 	}
 }
 
@@ -109,8 +99,7 @@ static CUresult allocate(const char *call, CUdeviceptr *ptr, size_t size, uint64
 {
 	struct core_context *context;
 	void *made = NULL;
-	CUresult code = cuda_initialised() ?: cuda_null(call, "ptr", ptr)
-			?: cuda_current(call, &context);
+	CUresult code = cuda_null(call, "ptr", ptr) ?: cuda_current(call, &context);
 
 	if (code != CUDA_SUCCESS)
 		return code;
@@ -150,10 +139,8 @@ CUDA_EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *ptr, size_t *pitch, size_t 
 					size_t height, unsigned int element)
 {
 	size_t row = (width + PITCH_BYTES - 1) / PITCH_BYTES * PITCH_BYTES;
-	CUresult code = cuda_initialised();
+	CUresult code;
 
-	if (code != CUDA_SUCCESS)
-		return code;
 	if (pitch == NULL || width == 0 || height == 0 ||
 	    (element != 4 && element != 8 && element != 16) || row < width ||
 	    height > SIZE_MAX / row)
@@ -169,7 +156,7 @@ CUDA_EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *ptr, size_t *pitch, size_t 
 
 CUDA_EXPORT CUresult cuMemAllocManaged(CUdeviceptr *ptr, size_t size, unsigned int flags)
 {
-	CUresult code = cuda_initialised() ?: CUDA_IS_NULL(ptr);
+	CUresult code = CUDA_IS_NULL(ptr);
 
 	if (code != CUDA_SUCCESS)
 		return code;
@@ -185,7 +172,7 @@ static CUresult release(const char *call, uint64_t va, unsigned kinds)
 {
 	const struct core_context *context;
 	struct trace_name gone;
-	CUresult code = cuda_initialised() ?: cuda_unharmed(call);
+	CUresult code = cuda_unharmed(call);
 
 	if (code != CUDA_SUCCESS)
 		return code;
@@ -193,10 +180,10 @@ static CUresult release(const char *call, uint64_t va, unsigned kinds)
 		return cuda_fail(CUDA_ERROR_INVALID_VALUE, call,
 				 "0x%llx is not the start of an allocation that this call frees",
 				 (unsigned long long)va);
-	context = core_context_find(pointer(gone.number));
+	context = core_context_find(cuda_pointer(gone.number));
 	if (context != NULL)
 		core_device_synchronize(context->device, -1, call);
-	return CUDA_CALL(call, halMemFree, pointer(va));
+	return CUDA_CALL(call, halMemFree, cuda_pointer(va));
 }
 
 CUDA_EXPORT CUresult cuMemFree_v2(CUdeviceptr ptr)
@@ -208,15 +195,14 @@ CUDA_EXPORT CUresult cuMemGetInfo_v2(size_t *free, size_t *total)
 {
 	struct MemInfo info;
 	struct core_context *context;
-	CUresult code = cuda_initialised();
+	CUresult code;
 
-	if (code == CUDA_SUCCESS && free == NULL && total == NULL)
-		code = cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "free and total are NULL");
-	code = code ?: cuda_current(__func__, &context);
-	if (code != CUDA_SUCCESS)
-		return code;
+	if (free == NULL && total == NULL)
+		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "free and total are NULL");
 	memset(&info, 0, sizeof(info));
-	code = CUDA_CALL(__func__, halMemGetInfo, context->device, MEM_INFO_TYPE_HBM_SIZE, &info);
+	code = cuda_current(__func__, &context)
+		       ?: CUDA_CALL(__func__, halMemGetInfo, context->device,
+				    MEM_INFO_TYPE_HBM_SIZE, &info);
 	if (code != CUDA_SUCCESS)
 		return code;
 	if (free != NULL)
@@ -230,7 +216,7 @@ CUDA_EXPORT CUresult cuMemGetInfo_v2(size_t *free, size_t *total)
 CUDA_EXPORT CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdeviceptr ptr)
 {
 	struct npu_place place;
-	CUresult code = cuda_initialised() ?: cuda_unharmed(__func__);
+	CUresult code = cuda_unharmed(__func__);
 
 	if (code != CUDA_SUCCESS)
 		return code;
@@ -258,7 +244,7 @@ static CUresult allocate_host(const char *call, void **ptr, size_t size)
 		allocate(call, ptr == NULL ? NULL : &made, size, host_flags(), NPU_PLACE_PINNED);
 
 	if (code == CUDA_SUCCESS)
-		*ptr = pointer(made);
+		*ptr = cuda_pointer(made);
 	return code;
 }
 
@@ -269,10 +255,6 @@ CUDA_EXPORT CUresult cuMemAllocHost_v2(void **ptr, size_t size)
 
 CUDA_EXPORT CUresult cuMemHostAlloc(void **ptr, size_t size, unsigned int flags)
 {
-	CUresult code = cuda_initialised();
-
-	if (code != CUDA_SUCCESS)
-		return code;
 	if (flags >
 	    (CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED))
 		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "flags is %u", flags);
@@ -287,10 +269,7 @@ CUDA_EXPORT CUresult cuMemFreeHost(void *ptr)
 CUDA_EXPORT CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *ptr, void *host, unsigned int flags)
 {
 	struct trace_name name;
-	CUresult code = cuda_initialised();
 
-	if (code != CUDA_SUCCESS)
-		return code;
 	name = find((uintptr_t)host);
 	if (ptr == NULL || flags != 0 || name.bytes == 0)
 		return cuda_fail(CUDA_ERROR_INVALID_VALUE, "cuMemHostGetDevicePointer",
@@ -301,11 +280,7 @@ CUDA_EXPORT CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *ptr, void *host, 
 
 CUDA_EXPORT CUresult cuMemHostGetFlags(unsigned int *flags, void *host)
 {
-	CUresult code = cuda_initialised();
-
-	if (code != CUDA_SUCCESS)
-		return code;
-	if (flags == NULL || find((uintptr_t)host).letter != NPU_PLACE_PINNED)
+	if (flags == NULL || cuda_memory_kind((uintptr_t)host) != NPU_PLACE_PINNED)
 		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__,
 				 "host %p was not made by cuMemHostAlloc", host);
 	*flags = CU_MEMHOSTALLOC_DEVICEMAP;
@@ -316,8 +291,7 @@ CUDA_EXPORT CUresult cuMemHostGetFlags(unsigned int *flags, void *host)
 CUDA_EXPORT CUresult cuMemHostRegister_v2(void *host, size_t size, unsigned int flags)
 {
 	struct core_context *context;
-	CUresult code = cuda_initialised() ?: CUDA_IS_NULL(host)
-			?: cuda_current("cuMemHostRegister", &context);
+	CUresult code = CUDA_IS_NULL(host) ?: cuda_current("cuMemHostRegister", &context);
 
 	if (code != CUDA_SUCCESS)
 		return code;
@@ -335,10 +309,7 @@ CUDA_EXPORT CUresult cuMemHostRegister_v2(void *host, size_t size, unsigned int 
 CUDA_EXPORT CUresult cuMemHostUnregister(void *host)
 {
 	struct trace_name gone;
-	CUresult code = cuda_initialised();
 
-	if (code != CUDA_SUCCESS)
-		return code;
 	if (!forget((uintptr_t)host, 1u << NPU_PLACE_REGISTERED, &gone))
 		return cuda_fail(CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED, __func__, "host %p", host);
 	npu_call(core_driver(), npusimGaveBack, gone.key, gone.bytes, __func__);

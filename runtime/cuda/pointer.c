@@ -26,73 +26,59 @@ static void put(void *data, CUpointer_attribute attribute, uint64_t value)
 		memcpy(data, &value, sizeof(value));
 }
 
-static uint64_t access_flags(const struct npu_place *place)
+static bool is_on_device(const struct npu_place *place)
 {
-	if (place->kind != NPU_PLACE_MAPPED || place->writers != 0)
-		return CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-	return place->readers != 0 ? CU_MEM_ACCESS_FLAGS_PROT_READ : CU_MEM_ACCESS_FLAGS_PROT_NONE;
+	return place->owner != NPU_OWNER_HOST && npu_place_is_translated(place);
 }
 
-/* False: memory like that has no such attribute. A range is that of the reservation, as on the
- * H100. */
-static bool value_of(CUpointer_attribute attribute, uint64_t va, const struct npu_place *place,
-		     uint64_t *out)
+/* Whether memory like that has such an attribute. */
+static bool has(const struct npu_place *place, CUpointer_attribute a)
+{
+	return a >= CU_POINTER_ATTRIBUTE_CONTEXT && a <= CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID &&
+	       a != CU_POINTER_ATTRIBUTE_P2P_TOKENS &&
+	       (a != CU_POINTER_ATTRIBUTE_HOST_POINTER || !is_on_device(place));
+}
+
+/* A range is that of the reservation, as on the H100. */
+static uint64_t value_of(CUpointer_attribute attribute, uint64_t va, const struct npu_place *place)
 {
 	bool mapped = place->kind == NPU_PLACE_MAPPED, managed = place->kind == NPU_PLACE_MANAGED;
-	bool device = place->owner != NPU_OWNER_HOST && npu_place_is_translated(place);
 
-	*out = 0;
 	switch (attribute) {
 	case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
-		*out = mapped ? place->reserved_base : place->base;
-		break;
+		return mapped ? place->reserved_base : place->base;
 	case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
-		*out = mapped ? place->reserved_bytes : place->asked_bytes;
-		break;
+		return mapped ? place->reserved_bytes : place->asked_bytes;
 	case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
-		*out = place->base;
-		break;
+		return place->base;
 	case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
-		*out = mapped ? place->bytes : place->asked_bytes;
-		break;
+		return mapped ? place->bytes : place->asked_bytes;
 	case CU_POINTER_ATTRIBUTE_CONTEXT:
-		*out = (uintptr_t)cuda_memory_context(va);
-		break;
+		return (uintptr_t)cuda_memory_context(va);
 	case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
-		*out = device || managed ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
-		break;
+		return is_on_device(place) || managed ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
 	case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
 	case CU_POINTER_ATTRIBUTE_HOST_POINTER:
-		*out = va;
-		return attribute == CU_POINTER_ATTRIBUTE_DEVICE_POINTER || !device;
+		return va;
 	case CU_POINTER_ATTRIBUTE_BUFFER_ID:
 	case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
-		*out = place->number;
-		break;
+		return place->number;
 	case CU_POINTER_ATTRIBUTE_IS_MANAGED:
-		*out = managed;
-		break;
+		return managed;
 	case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
-		*out = device ? (uint64_t)cuda_ordinal(place->owner) : 0;
-		break;
+		return is_on_device(place) ? (uint64_t)cuda_ordinal(place->owner) : 0;
 	case CU_POINTER_ATTRIBUTE_MAPPED:
-		*out = 1;
-		break;
+		return 1;
 	case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
-		*out = (uint32_t)place->handle_word;
-		break;
+		return (uint32_t)place->handle_word;
 	case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
-		*out = access_flags(place);
-		break;
-	case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
-	case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
-	case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
-	case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
-		break;
+		if (!mapped || place->writers != 0)
+			return CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+		return place->readers != 0 ? CU_MEM_ACCESS_FLAGS_PROT_READ
+					   : CU_MEM_ACCESS_FLAGS_PROT_NONE;
 	default:
-		return false;
+		return 0;
 	}
-	return true;
 }
 
 static bool is_known(const struct npu_place *place)
@@ -104,8 +90,7 @@ CUDA_EXPORT CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attri
 					   CUdeviceptr ptr)
 {
 	struct npu_place place;
-	uint64_t value;
-	CUresult code = cuda_initialised() ?: CUDA_IS_NULL(data);
+	CUresult code = CUDA_IS_NULL(data);
 
 	if (code != CUDA_SUCCESS)
 		return code;
@@ -115,11 +100,11 @@ CUDA_EXPORT CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attri
 				 place.kind == NPU_PLACE_PAGEABLE
 					 ? "no memory of this driver"
 					 : "reserved, and nothing is mapped there");
-	if (!value_of(attribute, ptr, &place, &value))
+	if (!has(&place, attribute))
 		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__,
 				 "attribute %d is unknown, or memory like that at 0x%llx has none",
 				 (int)attribute, ptr);
-	put(data, attribute, value);
+	put(data, attribute, value_of(attribute, ptr, &place));
 	return CUDA_SUCCESS;
 }
 
@@ -128,10 +113,7 @@ CUDA_EXPORT CUresult cuPointerGetAttributes(unsigned int count, CUpointer_attrib
 					    void **data, CUdeviceptr ptr)
 {
 	struct npu_place place;
-	CUresult code = cuda_initialised();
 
-	if (code != CUDA_SUCCESS)
-		return code;
 	if (attributes == NULL || data == NULL || count == 0)
 		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__,
 				 "attributes %p, data %p, count %u", (void *)attributes,
@@ -139,12 +121,12 @@ CUDA_EXPORT CUresult cuPointerGetAttributes(unsigned int count, CUpointer_attrib
 	place = cuda_place(ptr);
 	for (unsigned i = 0; i < count; i++) {
 		CUpointer_attribute a = attributes[i];
-		uint64_t value;
+		uint64_t value = a == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
+					 ? (uint64_t)-2 /* cudaInvalidDeviceId */
+					 : 0;
 
-		if (!is_known(&place) || !value_of(a, ptr, &place, &value))
-			value = a == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
-					? (uint64_t)-2 /* cudaInvalidDeviceId */
-					: 0;
+		if (is_known(&place) && has(&place, a))
+			value = value_of(a, ptr, &place);
 		put(data[i], a, value);
 	}
 	return CUDA_SUCCESS;
@@ -154,10 +136,7 @@ CUDA_EXPORT CUresult cuPointerSetAttribute(const void *value, CUpointer_attribut
 					   CUdeviceptr ptr)
 {
 	struct npu_place place;
-	CUresult code = cuda_initialised();
 
-	if (code != CUDA_SUCCESS)
-		return code;
 	place = cuda_place(ptr);
 	if (value == NULL || attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS || !is_known(&place))
 		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__,

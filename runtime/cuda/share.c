@@ -23,10 +23,8 @@ CUDA_EXPORT CUresult cuMemExportToShareableHandle(void *shareable,
 {
 	struct MemShareHandle share;
 	CUmemAllocationProp prop;
-	CUresult code = cuda_initialised();
+	CUresult code;
 
-	if (code != CUDA_SUCCESS)
-		return code;
 	if (shareable == NULL || handle == 0 || flags != 0)
 		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "%s",
 				 shareable == NULL ? "shareable is NULL"
@@ -53,7 +51,7 @@ CUDA_EXPORT CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle
 	struct MemShareHandle share = { { 0 } };
 	drv_mem_handle_t *made = NULL;
 	int fd = (int)(intptr_t)shareable;
-	CUresult code = cuda_initialised() ?: CUDA_IS_NULL(handle) ?: CUDA_IS_NULL(shareable);
+	CUresult code = CUDA_IS_NULL(handle) ?: CUDA_IS_NULL(shareable);
 
 	if (code != CUDA_SUCCESS)
 		return code;

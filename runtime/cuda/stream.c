@@ -6,18 +6,15 @@
  */
 #include "cuda-internal.h"
 
+#include "trace/names.h"
+
 #include <pthread.h>
 #include <stdlib.h>
 
 #define PRIORITY_GREATEST (-5)
 
-struct blocking {
-	void *stream; /* of the core */
-	struct blocking *next;
-};
-static struct blocking *blocking;
+static struct trace_names blocking; /* by the core's handle */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static _Atomic unsigned blocking_count;
 static _Atomic bool default_used;
 
 static bool is_default(CUstream stream)
@@ -51,7 +48,8 @@ void cuda_leave(struct cuda_scope *scope)
 
 CUresult cuda_stream(CUstream handle, const char *call, struct core_stream **out)
 {
-	CUresult code = is_default(handle) ? cuda_check_context(call) : cuda_unharmed(call);
+	CUresult code = is_default(handle) ? cuda_current(call, NULL) : cuda_unharmed(call);
+	struct core_stream *stream;
 	int error;
 
 	if (code != CUDA_SUCCESS)
@@ -64,53 +62,30 @@ CUresult cuda_stream(CUstream handle, const char *call, struct core_stream **out
 			"stream %p is no stream of this process: it was destroyed, or not made "
 			"by cuStreamCreate",
 			(void *)handle);
-	*out = core_stream_find_any(core_handle(handle), call, &error);
-	return *out != NULL ? CUDA_SUCCESS : cuda_of_core(call, error);
-}
-
-/* As above, where only its being there matters. */
-static CUresult check_stream(CUstream handle, const char *call)
-{
-	struct core_stream *stream;
-
-	return cuda_stream(handle, call, &stream);
+	stream = core_stream_find_any(core_handle(handle), call, &error);
+	if (out != NULL)
+		*out = stream;
+	return stream != NULL ? CUDA_SUCCESS : cuda_of_core(call, error);
 }
 
 /* ---- the default stream and the others ---- */
 
-static bool take_blocking(void *stream, bool remove)
+/* The first of them whose handle is `from` or above; NULL: there is none. */
+static void *blocking_from(uint64_t from)
 {
-	bool found = false;
+	const struct trace_name *name;
+	void *stream;
 
 	pthread_mutex_lock(&lock);
-	for (struct blocking **at = &blocking; *at != NULL && !found; at = &(*at)->next) {
-		struct blocking *one = *at;
-
-		if (one->stream != stream)
-			continue;
-		found = true;
-		if (remove) {
-			*at = one->next;
-			free(one);
-			blocking_count--;
-			break;
-		}
-	}
-	pthread_mutex_unlock(&lock);
-	return found;
-}
-
-/* The i-th; NULL beyond the last. */
-static void *blocking_at(unsigned i)
-{
-	void *stream = NULL;
-
-	pthread_mutex_lock(&lock);
-	for (struct blocking *one = blocking; one != NULL && stream == NULL; one = one->next)
-		if (i-- == 0)
-			stream = one->stream;
+	name = trace_name_from(&blocking, from);
+	stream = name != NULL ? cuda_pointer(name->key) : NULL;
 	pthread_mutex_unlock(&lock);
 	return stream;
+}
+
+static bool is_blocking(CUstream stream)
+{
+	return blocking_from((uintptr_t)stream) == (void *)stream;
 }
 
 /* NULL: the default stream of the current context. What is gone needs no waiting. */
@@ -129,11 +104,11 @@ CUresult cuda_stream_order(CUstream stream, const char *call)
 	void *other;
 
 	if (!is_default(stream))
-		return default_used && take_blocking(stream, false) && core_context_peek() != NULL
+		return default_used && is_blocking(stream) && core_context_peek() != NULL
 			       ? wait_for(NULL, call)
 			       : CUDA_SUCCESS;
-	for (unsigned i = 0;
-	     code == CUDA_SUCCESS && blocking_count > 0 && (other = blocking_at(i)) != NULL; i++)
+	for (uint64_t from = 0; code == CUDA_SUCCESS && (other = blocking_from(from)) != NULL;
+	     from = (uintptr_t)other + 1)
 		code = wait_for(other, call);
 	return code;
 }
@@ -149,35 +124,31 @@ CUresult cuda_stream_before_sync(const char *call)
 
 static CUresult create(const char *call, CUstream *stream, unsigned int flags, int priority)
 {
-	struct blocking *one = NULL;
+	bool added;
 	void *made = NULL;
-	CUresult code = cuda_initialised() ?: cuda_null(call, "stream", stream)
-			?: cuda_check_context(call);
+	CUresult code = cuda_null(call, "stream", stream) ?: cuda_current(call, NULL);
 
 	if (code != CUDA_SUCCESS)
 		return code;
 	if (flags > CU_STREAM_NON_BLOCKING)
 		return cuda_fail(CUDA_ERROR_INVALID_VALUE, call,
 				 "flags is %u; known are 0 and 1 (non-blocking)", flags);
-	if (flags == CU_STREAM_DEFAULT && (one = calloc(1, sizeof(*one))) == NULL)
-		return CUDA_ERROR_OUT_OF_MEMORY;
 	if (priority > 0)
 		priority = 0;
 	if (priority < PRIORITY_GREATEST)
 		priority = PRIORITY_GREATEST;
 	code = cuda_of_core(call, core_stream_create((unsigned)(-PRIORITY_GREATEST + priority), 0,
 						     &made, call));
-	if (code != CUDA_SUCCESS) {
-		free(one);
+	if (code != CUDA_SUCCESS)
 		return code;
-	}
-	if (one != NULL) {
-		one->stream = made;
-		pthread_mutex_lock(&lock);
-		one->next = blocking;
-		blocking = one;
-		blocking_count++;
-		pthread_mutex_unlock(&lock);
+	pthread_mutex_lock(&lock);
+	added = flags != CU_STREAM_DEFAULT ||
+		trace_name_add(&blocking,
+			       (struct trace_name){ .key = (uintptr_t)made, .bytes = 1 });
+	pthread_mutex_unlock(&lock);
+	if (!added) {
+		core_stream_destroy(made, false, call);
+		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	*stream = made;
 	return CUDA_SUCCESS;
@@ -196,18 +167,18 @@ CUDA_EXPORT CUresult cuStreamCreateWithPriority(CUstream *stream, unsigned int f
 CUDA_EXPORT CUresult cuStreamDestroy_v2(CUstream stream)
 {
 	const char *call = "cuStreamDestroy";
-	CUresult code = cuda_initialised();
+	CUresult code;
 	CUDA_IN_CONTEXT_OF(stream);
 
-	if (code != CUDA_SUCCESS)
-		return code;
 	if (is_default(stream))
 		return cuda_fail(CUDA_ERROR_INVALID_HANDLE, call,
 				 "the default stream cannot be destroyed");
-	code = check_stream(stream, call);
+	code = cuda_stream(stream, call, NULL);
 	if (code != CUDA_SUCCESS)
 		return code;
-	take_blocking(stream, true);
+	pthread_mutex_lock(&lock);
+	trace_name_take(&blocking, (uintptr_t)stream, NULL);
+	pthread_mutex_unlock(&lock);
 	return cuda_of_core(call, core_stream_destroy(stream, false, call));
 }
 
@@ -216,7 +187,8 @@ CUDA_EXPORT CUresult cuStreamQuery(CUstream handle)
 	struct core_stream *stream;
 	bool idle = false;
 	CUDA_IN_CONTEXT_OF(handle);
-	CUresult code = cuda_initialised() ?: cuda_stream(handle, __func__, &stream)
+	CUresult code =
+		cuda_stream(handle, __func__, &stream)
 			?: cuda_of_core(__func__, core_stream_query(stream, &idle, __func__));
 
 	return code == CUDA_SUCCESS && !idle ? CUDA_ERROR_NOT_READY : code;
@@ -227,19 +199,18 @@ CUDA_EXPORT CUresult cuStreamSynchronize(CUstream handle)
 	struct core_stream *stream;
 	CUDA_IN_CONTEXT_OF(handle);
 
-	return cuda_initialised() ?: cuda_stream(handle, __func__, &stream)
+	return cuda_stream(handle, __func__, &stream)
 		       ?: cuda_of_core(__func__, core_stream_synchronize(stream, -1, __func__));
 }
 
 CUDA_EXPORT CUresult cuStreamGetFlags(CUstream stream, unsigned int *flags)
 {
 	CUDA_IN_CONTEXT_OF(stream);
-	CUresult code = cuda_initialised() ?: CUDA_IS_NULL(flags) ?: check_stream(stream, __func__);
+	CUresult code = CUDA_IS_NULL(flags) ?: cuda_stream(stream, __func__, NULL);
 
 	if (code == CUDA_SUCCESS)
-		*flags = is_default(stream) || take_blocking(stream, false)
-				 ? CU_STREAM_DEFAULT
-				 : CU_STREAM_NON_BLOCKING;
+		*flags = is_default(stream) || is_blocking(stream) ? CU_STREAM_DEFAULT
+								   : CU_STREAM_NON_BLOCKING;
 	return code;
 }
 
@@ -247,8 +218,7 @@ CUDA_EXPORT CUresult cuStreamGetPriority(CUstream handle, int *priority)
 {
 	struct core_stream *stream;
 	CUDA_IN_CONTEXT_OF(handle);
-	CUresult code = cuda_initialised() ?: CUDA_IS_NULL(priority)
-			?: cuda_stream(handle, __func__, &stream);
+	CUresult code = CUDA_IS_NULL(priority) ?: cuda_stream(handle, __func__, &stream);
 
 	if (code == CUDA_SUCCESS)
 		*priority = is_default(handle)
@@ -261,9 +231,8 @@ CUDA_EXPORT CUresult cuStreamGetCtx(CUstream stream, CUcontext *context)
 {
 	CUDA_IN_CONTEXT_OF(stream);
 	struct core_context *own;
-	CUresult code = cuda_initialised() ?: CUDA_IS_NULL(context);
-
-	code = code ?: check_stream(stream, __func__) ?: cuda_current(__func__, &own);
+	CUresult code = CUDA_IS_NULL(context) ?: cuda_stream(stream, __func__, NULL)
+			?: cuda_current(__func__, &own);
 
 	if (code == CUDA_SUCCESS)
 		*context = core_context_handle(own);
@@ -273,8 +242,7 @@ CUDA_EXPORT CUresult cuStreamGetCtx(CUstream stream, CUcontext *context)
 CUDA_EXPORT CUresult cuStreamIsCapturing(CUstream stream, int *status)
 {
 	CUDA_IN_CONTEXT_OF(stream);
-	CUresult code = cuda_initialised() ?: CUDA_IS_NULL(status)
-			?: check_stream(stream, __func__);
+	CUresult code = CUDA_IS_NULL(status) ?: cuda_stream(stream, __func__, NULL);
 
 	if (code == CUDA_SUCCESS)
 		*status = 0; /* graphs are not modelled */
@@ -287,7 +255,7 @@ CUDA_EXPORT CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void *
 {
 	CUDA_IN_CONTEXT_OF(stream);
 
-	return cuda_initialised() ?: CUDA_IS_NULL(function) ?: check_stream(stream, __func__)
+	return CUDA_IS_NULL(function) ?: cuda_stream(stream, __func__, NULL)
 		       ?: cuda_stream_order(stream, __func__)
 		       ?: cuda_of_core(__func__,
 				       core_callback_launch_host(function, user_data,
@@ -312,10 +280,8 @@ CUDA_EXPORT CUresult cuStreamAddCallback(CUstream stream, CUstreamCallback funct
 					 void *user_data, unsigned int flags)
 {
 	struct stream_callback *callback;
-	CUresult code = cuda_initialised();
+	CUresult code;
 
-	if (code != CUDA_SUCCESS)
-		return code;
 	if (function == NULL || flags != 0)
 		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "%s",
 				 function == NULL ? "callback is NULL" : "flags must be 0");
@@ -335,7 +301,7 @@ CUDA_EXPORT CUresult cuEventCreate(CUevent *event, unsigned int flags)
 {
 	uint32_t want = CORE_EVENT_SYNC;
 	void *made = NULL;
-	CUresult code = cuda_initialised() ?: CUDA_IS_NULL(event) ?: cuda_check_context(__func__);
+	CUresult code = CUDA_IS_NULL(event) ?: cuda_current(__func__, NULL);
 
 	if (code != CUDA_SUCCESS)
 		return code;
@@ -359,15 +325,14 @@ static CUresult of_event(const char *call, int code)
 
 CUDA_EXPORT CUresult cuEventDestroy_v2(CUevent event)
 {
-	return cuda_initialised()
-		       ?: of_event("cuEventDestroy", core_event_destroy(event, "cuEventDestroy"));
+	return of_event("cuEventDestroy", core_event_destroy(event, "cuEventDestroy"));
 }
 
 CUDA_EXPORT CUresult cuEventRecord(CUevent event, CUstream stream)
 {
 	CUDA_IN_CONTEXT_OF(stream);
 
-	return cuda_initialised() ?: check_stream(stream, __func__)
+	return cuda_stream(stream, __func__, NULL)
 		       ?: cuda_stream_order(stream, __func__)
 		       ?: of_event(__func__,
 				   core_event_record(event, core_handle(stream), __func__));
@@ -384,7 +349,7 @@ CUDA_EXPORT CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned 
 	CUDA_IN_CONTEXT_OF(stream);
 
 	(void)flags;
-	return cuda_initialised() ?: check_stream(stream, __func__)
+	return cuda_stream(stream, __func__, NULL)
 		       ?: of_event(__func__,
 				   core_event_wait(event, core_handle(stream), 0, __func__));
 }
@@ -392,23 +357,21 @@ CUDA_EXPORT CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned 
 CUDA_EXPORT CUresult cuEventQuery(CUevent event)
 {
 	bool done = false;
-	CUresult code =
-		cuda_initialised()
-			?: of_event(__func__, core_event_query(event, false, &done, __func__));
+	CUresult code = of_event(__func__, core_event_query(event, false, &done, __func__));
 
 	return code == CUDA_SUCCESS && !done ? CUDA_ERROR_NOT_READY : code;
 }
 
 CUDA_EXPORT CUresult cuEventSynchronize(CUevent event)
 {
-	return cuda_initialised()
-		       ?: of_event(__func__, core_event_synchronize(event, -1, __func__));
+	return of_event(__func__, core_event_synchronize(event, -1, __func__));
 }
 
 CUDA_EXPORT CUresult cuEventElapsedTime(float *ms, CUevent start, CUevent end)
 {
 	bool done = false;
-	CUresult code = cuda_initialised() ?: CUDA_IS_NULL(ms)
+	CUresult code =
+		CUDA_IS_NULL(ms)
 			?: of_event(__func__, core_event_query(start, false, &done, __func__));
 
 	if (code == CUDA_SUCCESS && done)

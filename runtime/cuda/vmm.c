@@ -24,19 +24,9 @@ struct npu_place cuda_place(uint64_t va)
 	struct npu_place place = { .kind = NPU_PLACE_PAGEABLE };
 
 	npu_call(core_driver(), npusimPlace, va, &place);
-	if (place.kind == NPU_PLACE_PINNED && cuda_memory_is_managed(va))
+	if (place.kind == NPU_PLACE_PINNED && cuda_memory_kind(va) == NPU_PLACE_MANAGED)
 		place.kind = NPU_PLACE_MANAGED;
 	return place;
-}
-
-drv_mem_handle_t *cuda_handle(CUmemGenericAllocationHandle handle)
-{
-	return (drv_mem_handle_t *)(uintptr_t)handle;
-}
-
-static void *pointer(uint64_t va)
-{
-	return (void *)(uintptr_t)va;
 }
 
 /* Memory of cuMemCreate needs no context, but an open device. */
@@ -45,16 +35,30 @@ CUresult cuda_vmm_ready(const char *call)
 	return cuda_unharmed(call) ?: cuda_keep(0, call);
 }
 
+/* A step: begin(call) ?: end(what it does). */
+static CUresult begin(const char *call)
+{
+	CUresult code = cuda_vmm_ready(call);
+
+	if (code == CUDA_SUCCESS)
+		pthread_mutex_lock(&lock);
+	return code;
+}
+
+static CUresult end(CUresult code)
+{
+	pthread_mutex_unlock(&lock);
+	return code;
+}
+
 /* ---- reservations ---- */
 
 CUDA_EXPORT CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment,
 					 CUdeviceptr addr, unsigned long long flags)
 {
 	void *made = NULL;
-	CUresult code = cuda_initialised();
+	CUresult code;
 
-	if (code != CUDA_SUCCESS)
-		return code;
 	if (ptr == NULL || flags != 0)
 		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "%s",
 				 ptr == NULL ? "ptr is NULL" : "flags must be 0");
@@ -63,12 +67,9 @@ CUDA_EXPORT CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t a
 				 "size is %zu and addr 0x%llx; both must be multiples of 2 MiB, "
 				 "and size not 0",
 				 size, addr);
-	code = cuda_vmm_ready(__func__);
-	if (code != CUDA_SUCCESS)
-		return code;
-	pthread_mutex_lock(&lock);
-	code = CUDA_CALL(__func__, halMemAddressReserve, &made, size, alignment, pointer(addr), 0);
-	pthread_mutex_unlock(&lock);
+	code = begin(__func__)
+		       ?: end(CUDA_CALL(__func__, halMemAddressReserve, &made, size, alignment,
+					cuda_pointer(addr), 0));
 	if (code == CUDA_SUCCESS)
 		*ptr = (uintptr_t)made;
 	return code;
@@ -84,19 +85,12 @@ static CUresult address_free_locked(const char *call, CUdeviceptr ptr, size_t si
 				 "[0x%" PRIx64 ", +0x%" PRIx64 ")",
 				 ptr, size, place.reserved_bytes == 0 ? "none" : "this one",
 				 place.reserved_base, place.reserved_bytes);
-	return CUDA_CALL(call, halMemAddressFree, pointer(ptr));
+	return CUDA_CALL(call, halMemAddressFree, cuda_pointer(ptr));
 }
 
 CUDA_EXPORT CUresult cuMemAddressFree(CUdeviceptr ptr, size_t size)
 {
-	CUresult code = cuda_initialised() ?: cuda_vmm_ready(__func__);
-
-	if (code != CUDA_SUCCESS)
-		return code;
-	pthread_mutex_lock(&lock);
-	code = address_free_locked(__func__, ptr, size);
-	pthread_mutex_unlock(&lock);
-	return code;
+	return begin(__func__) ?: end(address_free_locked(__func__, ptr, size));
 }
 
 /* ---- handles ---- */
@@ -173,10 +167,8 @@ CUDA_EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t si
 {
 	struct drv_mem_prop want = { 0 };
 	drv_mem_handle_t *made = NULL;
-	CUresult code = cuda_initialised();
+	CUresult code;
 
-	if (code != CUDA_SUCCESS)
-		return code;
 	if (handle == NULL || prop == NULL || flags != 0)
 		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "%s",
 				 handle == NULL ? "handle is NULL"
@@ -196,32 +188,27 @@ CUDA_EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t si
 
 CUDA_EXPORT CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
 {
-	CUresult code = cuda_initialised();
-
-	if (code != CUDA_SUCCESS)
-		return code;
 	if (handle == 0)
 		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "handle is 0");
 	return cuda_vmm_ready(__func__) ?: CUDA_CALL(__func__, halMemRelease, cuda_handle(handle));
 }
 
+static CUresult retain_locked(const char *call, uint64_t va, drv_mem_handle_t **out)
+{
+	struct npu_place place = cuda_place(va);
+
+	if (place.kind != NPU_PLACE_MAPPED)
+		return cuda_fail(CUDA_ERROR_INVALID_VALUE, call, "nothing is mapped at 0x%" PRIx64,
+				 va);
+	return CUDA_CALL(call, halMemRetainAllocationHandle, out, cuda_pointer(place.base));
+}
+
 CUDA_EXPORT CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *addr)
 {
 	drv_mem_handle_t *got = NULL;
-	struct npu_place place;
-	CUresult code = cuda_initialised() ?: CUDA_IS_NULL(handle) ?: CUDA_IS_NULL(addr)
-			?: cuda_vmm_ready(__func__);
+	CUresult code = CUDA_IS_NULL(handle) ?: CUDA_IS_NULL(addr)
+			?: begin(__func__) ?: end(retain_locked(__func__, (uintptr_t)addr, &got));
 
-	if (code != CUDA_SUCCESS)
-		return code;
-	pthread_mutex_lock(&lock);
-	place = cuda_place((uintptr_t)addr);
-	if (place.kind != NPU_PLACE_MAPPED)
-		code = cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "nothing is mapped at %p",
-				 addr);
-	else
-		code = CUDA_CALL(__func__, halMemRetainAllocationHandle, &got, pointer(place.base));
-	pthread_mutex_unlock(&lock);
 	if (code == CUDA_SUCCESS)
 		*handle = (uintptr_t)got;
 	return code;
@@ -231,7 +218,7 @@ CUDA_EXPORT CUresult cuMemGetAllocationGranularity(size_t *granularity,
 						   const CUmemAllocationProp *prop,
 						   CUmemAllocationGranularity_flags option)
 {
-	CUresult code = cuda_initialised() ?: CUDA_IS_NULL(granularity) ?: CUDA_IS_NULL(prop);
+	CUresult code = CUDA_IS_NULL(granularity) ?: CUDA_IS_NULL(prop);
 
 	if (code != CUDA_SUCCESS)
 		return code;
@@ -271,10 +258,6 @@ CUresult cuda_properties(const char *call, CUmemGenericAllocationHandle handle,
 CUDA_EXPORT CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop,
 							    CUmemGenericAllocationHandle handle)
 {
-	CUresult code = cuda_initialised();
-
-	if (code != CUDA_SUCCESS)
-		return code;
 	if (prop == NULL || handle == 0)
 		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "%s",
 				 prop == NULL ? "prop is NULL" : "handle is 0");
@@ -286,10 +269,6 @@ CUDA_EXPORT CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp 
 CUDA_EXPORT CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset,
 			      CUmemGenericAllocationHandle handle, unsigned long long flags)
 {
-	CUresult code = cuda_initialised();
-
-	if (code != CUDA_SUCCESS)
-		return code;
 	if (ptr == 0 || size == 0 || handle == 0 || flags != 0 || !is_granular(ptr))
 		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__,
 				 "ptr 0x%llx, size %zu, handle 0x%llx, flags %llu: ptr must be a "
@@ -298,14 +277,9 @@ CUDA_EXPORT CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset,
 	if (offset != 0)
 		return cuda_fail(CUDA_ERROR_NOT_SUPPORTED, __func__, "offset is %zu; it must be 0",
 				 offset);
-	code = cuda_vmm_ready(__func__);
-	if (code != CUDA_SUCCESS)
-		return code;
-	pthread_mutex_lock(&lock);
-	code = CUDA_CALL(__func__, halMemMapNoAccess, pointer(ptr), size, 0, cuda_handle(handle),
-			 0);
-	pthread_mutex_unlock(&lock);
-	return code;
+	return begin(__func__)
+		       ?: end(CUDA_CALL(__func__, halMemMapNoAccess, cuda_pointer(ptr), size, 0,
+					cuda_handle(handle), 0));
 }
 
 /* Every mapping that the range touches must lie in it; parts of it may be without one. Reservations
@@ -340,7 +314,7 @@ static CUresult unmap_locked(const char *call, uint64_t start, uint64_t end)
 		struct npu_place place = cuda_place(at);
 
 		if (place.kind == NPU_PLACE_MAPPED)
-			code = CUDA_CALL(call, halMemUnmap, pointer(at));
+			code = CUDA_CALL(call, halMemUnmap, cuda_pointer(at));
 		at = place.kind == NPU_PLACE_MAPPED ? place.base + place.bytes : place.next_mapped;
 	}
 	return code;
@@ -348,22 +322,12 @@ static CUresult unmap_locked(const char *call, uint64_t start, uint64_t end)
 
 CUDA_EXPORT CUresult cuMemUnmap(CUdeviceptr ptr, size_t size)
 {
-	CUresult code = cuda_initialised();
-
-	if (code != CUDA_SUCCESS)
-		return code;
 	if (ptr == 0 || size == 0 || !is_granular(ptr) || !is_granular(size) || ptr + size < ptr)
 		return cuda_fail(
 			CUDA_ERROR_INVALID_VALUE, __func__,
 			"ptr is 0x%llx and size %zu; both must be multiples of 2 MiB and not 0",
 			ptr, size);
-	code = cuda_vmm_ready(__func__);
-	if (code != CUDA_SUCCESS)
-		return code;
-	pthread_mutex_lock(&lock);
-	code = unmap_locked(__func__, ptr, ptr + size);
-	pthread_mutex_unlock(&lock);
-	return code;
+	return begin(__func__) ?: end(unmap_locked(__func__, ptr, ptr + size));
 }
 
 /* ---- access ---- */
@@ -403,65 +367,61 @@ static CUresult grant_of(const char *call, const CUmemAccessDesc *desc, bool hos
 	}
 }
 
-/* One change of access that was made, and what was before it. */
-struct changed {
+/* A change of access that was made, and what was before it. */
+struct change {
+	struct change *earlier;
 	uint64_t va, bytes;
 	struct drv_mem_access_desc before;
 };
-struct changes {
-	unsigned count, room;
-	struct changed *list;
-};
 
-static void note(struct changes *changes, const struct npu_place *place,
-		 const struct drv_mem_access_desc *grant)
+/* Of the same values as CUmemAccess_flags. */
+static drv_mem_access_type access_of(const struct npu_place *place,
+				     const struct drv_mem_location *location)
 {
-	struct changed *change = &changes->list[changes->count++];
-	uint32_t device = grant->location.id;
-	bool read = place->readers >> device & 1, write = place->writers >> device & 1;
+	bool host = location->side == MEM_HOST_SIDE;
 
-	if (grant->location.side == MEM_HOST_SIDE)
-		read = write = place->cpu;
-	*change = (struct changed){ place->base, place->bytes, *grant };
-	change->before.type = write  ? MEM_ACCESS_TYPE_READWRITE
-			      : read ? MEM_ACCESS_TYPE_READ
-				     : MEM_ACCESS_TYPE_NONE;
+	if (host ? place->cpu : place->writers >> location->id & 1)
+		return MEM_ACCESS_TYPE_READWRITE;
+	return !host && place->readers >> location->id & 1 ? MEM_ACCESS_TYPE_READ
+							   : MEM_ACCESS_TYPE_NONE;
 }
 
-/* The last first. */
-static void take_back(struct changes *changes)
+/* Ends the changes, the last first; takes them back, if wanted. */
+static void end_changes(struct change *change, bool take_back)
 {
-	while (changes->count > 0) {
-		struct changed *change = &changes->list[--changes->count];
+	struct change *earlier;
 
-		npu_call(core_driver(), halMemSetAccess, pointer(change->va), change->bytes,
-			 &change->before, 1);
+	for (; change != NULL; change = earlier) {
+		earlier = change->earlier;
+		if (take_back)
+			npu_call(core_driver(), halMemSetAccess, cuda_pointer(change->va),
+				 change->bytes, &change->before, 1);
+		free(change);
 	}
 }
 
 /* To all mappings from `start` on that follow one another without a gap. */
 static CUresult grant_locked(const char *call, uint64_t start, uint64_t end,
-			     struct drv_mem_access_desc *grant, struct changes *changes)
+			     struct drv_mem_access_desc *grant, struct change **changes)
 {
 	CUresult code = CUDA_SUCCESS;
 
 	for (uint64_t at = start; at < end && code == CUDA_SUCCESS;) {
 		struct npu_place place = cuda_place(at);
+		struct change *change;
 
 		if (place.kind != NPU_PLACE_MAPPED)
 			break;
-		if (changes->count == changes->room) {
-			unsigned room = changes->room == 0 ? 8 : 2 * changes->room;
-			struct changed *list = realloc(changes->list, room * sizeof(*list));
-
-			if (list == NULL)
-				return CUDA_ERROR_OUT_OF_MEMORY;
-			changes->list = list;
-			changes->room = room;
-		}
-		code = CUDA_CALL(call, halMemSetAccess, pointer(at), place.bytes, grant, 1);
+		change = malloc(sizeof(*change));
+		if (change == NULL)
+			return CUDA_ERROR_OUT_OF_MEMORY;
+		*change = (struct change){ *changes, at, place.bytes, *grant };
+		change->before.type = access_of(&place, &grant->location);
+		code = CUDA_CALL(call, halMemSetAccess, cuda_pointer(at), place.bytes, grant, 1);
 		if (code == CUDA_SUCCESS)
-			note(changes, &place, grant);
+			*changes = change;
+		else
+			free(change);
 		at += place.bytes;
 	}
 	return code;
@@ -472,7 +432,7 @@ static CUresult set_access_locked(const char *call, uint64_t start, uint64_t end
 				  const CUmemAccessDesc *desc, size_t count)
 {
 	struct npu_place place = cuda_place(start), last = cuda_place(end - 1);
-	struct changes changes = { 0 };
+	struct change *changes = NULL;
 	CUresult code = CUDA_SUCCESS;
 
 	if (place.kind != NPU_PLACE_MAPPED || place.base != start ||
@@ -487,40 +447,29 @@ static CUresult set_access_locked(const char *call, uint64_t start, uint64_t end
 		code = grant_of(call, &desc[i], place.owner == NPU_OWNER_HOST, &grant)
 			       ?: grant_locked(call, start, end, &grant, &changes);
 	}
-	if (code != CUDA_SUCCESS)
-		take_back(&changes);
-	free(changes.list);
+	end_changes(changes, code != CUDA_SUCCESS);
 	return code;
 }
 
 CUDA_EXPORT CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAccessDesc *desc,
 				    size_t count)
 {
-	CUresult code = cuda_initialised();
-
-	if (code != CUDA_SUCCESS)
-		return code;
 	if (ptr == 0 || size == 0 || desc == NULL || count == 0 || ptr + size < ptr)
 		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__,
 				 "ptr 0x%llx, size %zu, desc %p, count %zu: none may be 0", ptr,
 				 size, (const void *)desc, count);
-	code = cuda_vmm_ready(__func__);
-	if (code != CUDA_SUCCESS)
-		return code;
-	pthread_mutex_lock(&lock);
-	code = set_access_locked(__func__, ptr, ptr + size, desc, count);
-	pthread_mutex_unlock(&lock);
-	return code;
+	return begin(__func__) ?: end(set_access_locked(__func__, ptr, ptr + size, desc, count));
 }
 
 /* The H100's driver asks a host location of device memory as if it were the device of that id. */
 CUDA_EXPORT CUresult cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location,
 				    CUdeviceptr ptr)
 {
+	struct drv_mem_location asked;
 	struct npu_place place;
 	uint32_t logic = 0;
 	bool host;
-	CUresult code = cuda_initialised() ?: CUDA_IS_NULL(flags) ?: CUDA_IS_NULL(location);
+	CUresult code = CUDA_IS_NULL(flags) ?: CUDA_IS_NULL(location);
 
 	if (code != CUDA_SUCCESS)
 		return code;
@@ -540,13 +489,7 @@ CUDA_EXPORT CUresult cuMemGetAccess(unsigned long long *flags, const CUmemLocati
 	if (place.kind != NPU_PLACE_MAPPED)
 		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "nothing is mapped at 0x%llx",
 				 ptr);
-	if (host)
-		*flags = place.cpu ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
-				   : CU_MEM_ACCESS_FLAGS_PROT_NONE;
-	else if (place.writers >> logic & 1)
-		*flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-	else
-		*flags = place.readers >> logic & 1 ? CU_MEM_ACCESS_FLAGS_PROT_READ
-						    : CU_MEM_ACCESS_FLAGS_PROT_NONE;
+	asked = (struct drv_mem_location){ logic, host ? MEM_HOST_SIDE : MEM_DEV_SIDE };
+	*flags = access_of(&place, &asked);
 	return CUDA_SUCCESS;
 }

@@ -24,11 +24,9 @@ void validate_bytes_kind(uint32_t kind, uint64_t dst)
 	said.dst = dst;
 }
 
-static const char *call_of(const struct bytes_move *move)
+static const char *mover(const struct bytes_move *move)
 {
-	const char *call = npu_stack_call(move->stack);
-
-	return call != NULL ? call : move->src != 0 ? "a copy" : "a fill";
+	return npu_stack_call(move->stack) ?: (move->src != 0 ? "a copy" : "a fill");
 }
 
 /* ---- kind ---- */
@@ -60,6 +58,7 @@ static void check_kind(struct validate *v, const struct bytes_move *move)
 						       "ACL_MEMCPY_HOST_TO_DEVICE",
 						       "ACL_MEMCPY_DEVICE_TO_HOST",
 						       "ACL_MEMCPY_DEVICE_TO_DEVICE" };
+	static const char *const sides[] = { "host", "device", "some" }; /* by enum side */
 	struct report report = { .rule = VALIDATE_KIND, .now = move->stack };
 	uint32_t kind = said.kind;
 	enum side from, to;
@@ -79,14 +78,7 @@ static void check_kind(struct validate *v, const struct bytes_move *move)
 		snprintf(real, sizeof(real), "%s",
 			 names[(from == SIDE_DEVICE) * KIND_D2H + (to == SIDE_DEVICE)]);
 	report_make(&report, "%s says %s, but copies %s memory to %s memory: %s would be right",
-		    call_of(move), names[kind],
-		    from == SIDE_DEVICE ? "device"
-		    : from == SIDE_HOST ? "host"
-					: "some",
-		    to == SIDE_DEVICE ? "device"
-		    : to == SIDE_HOST ? "host"
-				      : "some",
-		    real);
+		    mover(move), names[kind], sides[from], sides[to], real);
 }
 
 /* ---- overlap ---- */
@@ -98,7 +90,7 @@ static void check_overlap(struct validate *v, const struct bytes_move *move)
 
 	if (high - low >= move->bytes)
 		return;
-	report_make(&report, "%s copies %s from %s: %s are both read and written", call_of(move),
+	report_make(&report, "%s copies %s from %s: %s are both read and written", mover(move),
 		    npu_size_text(move->bytes),
 		    validate_range(v, move->src, move->src + move->bytes),
 		    validate_range(v, high, low + move->bytes));
@@ -142,7 +134,7 @@ static void check_bounds(struct validate *v, const struct bytes_move *move, uint
 		return;
 	report.made = object->made;
 	report_make(&report, "%s %s %s, which ends %s behind the %s: %s were asked for",
-		    call_of(move), write ? "writes" : "reads", validate_range(v, begin, end),
+		    mover(move), write ? "writes" : "reads", validate_range(v, begin, end),
 		    npu_size_words((int64_t)(end - object->key - object->bytes)),
 		    object_name(object->kind), npu_size_text(object->bytes));
 }
@@ -178,7 +170,7 @@ static void tell_uninitialised(struct validate *v, const struct bytes_move *move
 	struct report report = { .rule = VALIDATE_UNINITIALISED, .now = move->stack, .made = made };
 
 	report_make(&report, "%s reads %s, of which nobody wrote %s since the memory was made",
-		    call_of(move), validate_range(v, move->src, move->src + move->bytes),
+		    mover(move), validate_range(v, move->src, move->src + move->bytes),
 		    validate_range(v, begin, end));
 }
 

@@ -43,24 +43,23 @@ static const char *near_path(const char *name)
 	return strncmp(name, folder, length) == 0 && name[length] == '/' ? name + length + 1 : name;
 }
 
-static void put(JsonBuilder *builder, const char *name, const char *text)
+/* A program's texts may be in any encoding. */
+static GVariant *text_of(const char *text)
 {
-	json_builder_set_member_name(builder, name);
-	json_builder_add_string_value(builder, text);
+	return g_variant_new_take_string(g_utf8_make_valid(text, -1));
 }
 
-static char *text_of(JsonBuilder *builder)
+static void put(GVariantBuilder *object, const char *name, GVariant *value)
 {
-	JsonGenerator *generator = json_generator_new();
-	JsonNode *root = json_builder_get_root(builder);
-	char *text;
+	g_variant_builder_add(object, "{sv}", name, value);
+}
 
-	json_generator_set_root(generator, root);
-	text = json_generator_to_data(generator, NULL);
-	json_node_unref(root);
-	g_object_unref(generator);
-	g_object_unref(builder);
-	return text;
+/* Ends the builder; g_free(). */
+static char *json_of(GVariantBuilder *builder)
+{
+	g_autoptr(GVariant) value = g_variant_ref_sink(g_variant_builder_end(builder));
+
+	return json_gvariant_serialize_data(value, NULL);
 }
 
 static bool write_all(const char *text)
@@ -72,163 +71,136 @@ static bool write_all(const char *text)
 
 /* ---- JSON ---- */
 
-static void put_stack(JsonBuilder *builder, const char *name, npu_stack stack)
+static GVariant *calls_of(npu_stack stack)
 {
 	const char *call = npu_stack_call(stack);
 	void *const *frames;
 	unsigned frame_count = npu_stack_frames(stack, &frames);
+	GVariantBuilder calls;
 
-	json_builder_set_member_name(builder, name);
-	json_builder_begin_array(builder);
+	g_variant_builder_init(&calls, G_VARIANT_TYPE_STRING_ARRAY);
 	if (call != NULL)
-		json_builder_add_string_value(builder, call);
+		g_variant_builder_add_value(&calls, text_of(call));
 	for (unsigned i = 0; i < frame_count; i++) {
 		char *frame = npu_stack_frame(frames[i]);
 
-		json_builder_add_string_value(builder, frame != NULL ? frame : "?");
+		g_variant_builder_add_value(&calls, text_of(frame != NULL ? frame : "?"));
 		free(frame);
 	}
-	json_builder_end_array(builder);
+	return g_variant_builder_end(&calls);
 }
 
 static bool add_json(const struct report_words *words)
 {
 	const struct report *report = words->report;
 	const struct validate_rule_words *rule = &validate_rules[report->rule];
-	JsonBuilder *builder = json_builder_new();
-	char *text, *line;
-	bool good;
+	g_autofree char *text = NULL, *line = NULL;
+	GVariantBuilder object;
 
-	json_builder_begin_object(builder);
-	put(builder, "rule", rule->id);
-	json_builder_set_member_name(builder, "pid");
-	json_builder_add_int_value(builder, getpid());
-	put(builder, "text", words->sentence);
-	put_stack(builder, "stack", report->now);
+	g_variant_builder_init(&object, G_VARIANT_TYPE_VARDICT);
+	put(&object, "rule", text_of(rule->id));
+	put(&object, "pid", g_variant_new_int32(getpid()));
+	put(&object, "text", text_of(words->sentence));
+	put(&object, "stack", calls_of(report->now));
 	if (report->then != NULL) {
-		put(builder, "other", report->then);
-		put_stack(builder, "other_stack", report->before);
+		put(&object, "other", text_of(report->then));
+		put(&object, "other_stack", calls_of(report->before));
 	}
-	put_stack(builder, "made_stack", report->made);
-	put(builder, "right", rule->right);
-	json_builder_end_object(builder);
-	text = text_of(builder);
+	put(&object, "made_stack", calls_of(report->made));
+	put(&object, "right", text_of(rule->right));
+	text = json_of(&object);
 	line = g_strconcat(text, "\n", NULL);
-	good = write_all(line);
-	g_free(text);
-	g_free(line);
-	return good;
+	return write_all(line);
 }
 
 /* ---- SARIF 2.1.0 (OASIS) ---- */
 
-static void put_text(JsonBuilder *builder, const char *name, const char *text)
+static GVariant *message_of(const char *text)
 {
-	json_builder_set_member_name(builder, name);
-	json_builder_begin_object(builder);
-	put(builder, "text", text);
-	json_builder_end_object(builder);
+	return g_variant_new_parsed("{'text': <%@s>}", text_of(text));
 }
 
-/* The members of a `location`. */
-static void put_place(JsonBuilder *builder, const struct npu_frame *frame)
+static GVariant *place_of(const struct npu_frame *frame)
 {
 	const char *name = near_path(frame->file);
-	char *uri = g_path_is_absolute(name) ? g_filename_to_uri(name, NULL, NULL)
-					     : g_uri_escape_string(name, "/", TRUE);
+	g_autofree char *uri = g_path_is_absolute(name) ? g_filename_to_uri(name, NULL, NULL)
+							: g_uri_escape_string(name, "/", TRUE);
 
-	json_builder_set_member_name(builder, "physicalLocation");
-	json_builder_begin_object(builder);
-	json_builder_set_member_name(builder, "artifactLocation");
-	json_builder_begin_object(builder);
-	put(builder, "uri", uri != NULL ? uri : name);
-	json_builder_end_object(builder);
-	json_builder_set_member_name(builder, "region");
-	json_builder_begin_object(builder);
-	json_builder_set_member_name(builder, "startLine");
-	json_builder_add_int_value(builder, frame->line > 0 ? frame->line : 1);
-	json_builder_end_object(builder);
-	json_builder_end_object(builder);
-	g_free(uri);
+	return g_variant_new_parsed(
+		"{'artifactLocation': <{'uri': <%@s>}>, 'region': <{'startLine': <%i>}>}",
+		text_of(uri != NULL ? uri : name), frame->line > 0 ? frame->line : 1);
 }
 
-static void put_sarif_stack(JsonBuilder *builder, const char *title, npu_stack stack)
+static GVariant *location_of(const struct npu_frame *frame)
+{
+	GVariantBuilder location;
+
+	g_variant_builder_init(&location, G_VARIANT_TYPE_VARDICT);
+	put(&location, "message", message_of(frame->function != NULL ? frame->function : "?"));
+	if (frame->file != NULL)
+		put(&location, "physicalLocation", place_of(frame));
+	return g_variant_new_parsed("{'location': <%@a{sv}>}", g_variant_builder_end(&location));
+}
+
+static void add_stack(GVariantBuilder *stacks, const char *title, npu_stack stack)
 {
 	void *const *frames;
 	unsigned frame_count = npu_stack_frames(stack, &frames);
+	GVariantBuilder list;
 
 	if (frame_count == 0)
 		return;
-	json_builder_begin_object(builder);
-	put_text(builder, "message", title);
-	json_builder_set_member_name(builder, "frames");
-	json_builder_begin_array(builder);
+	g_variant_builder_init(&list, G_VARIANT_TYPE("aa{sv}"));
 	for (unsigned i = 0; i < frame_count; i++) {
 		struct npu_frame frame = npu_stack_look(frames[i]);
 
-		json_builder_begin_object(builder);
-		json_builder_set_member_name(builder, "location");
-		json_builder_begin_object(builder);
-		put_text(builder, "message", frame.function != NULL ? frame.function : "?");
-		if (frame.file != NULL)
-			put_place(builder, &frame);
-		json_builder_end_object(builder);
-		json_builder_end_object(builder);
+		g_variant_builder_add_value(&list, location_of(&frame));
 	}
-	json_builder_end_array(builder);
-	json_builder_end_object(builder);
+	g_variant_builder_add_parsed(stacks, "{'message': <%@a{sv}>, 'frames': <%@aa{sv}>}",
+				     message_of(title), g_variant_builder_end(&list));
 }
 
 static char *sarif_result(const struct report_words *words)
 {
 	const struct report *report = words->report;
-	JsonBuilder *builder = json_builder_new();
+	GVariantBuilder result, locations, stacks;
 
-	json_builder_begin_object(builder);
-	put(builder, "ruleId", validate_rules[report->rule].id);
-	put(builder, "level", "error");
-	put_text(builder, "message", words->sentence);
-	json_builder_set_member_name(builder, "locations");
-	json_builder_begin_array(builder);
-	if (words->place.file != NULL) {
-		json_builder_begin_object(builder);
-		put_place(builder, &words->place);
-		json_builder_end_object(builder);
-	}
-	json_builder_end_array(builder);
-	json_builder_set_member_name(builder, "stacks");
-	json_builder_begin_array(builder);
-	put_sarif_stack(builder, "this call", report->now);
-	put_sarif_stack(builder, report->then != NULL ? report->then : "", report->before);
-	put_sarif_stack(builder, "the memory was made by", report->made);
-	json_builder_end_array(builder);
-	json_builder_end_object(builder);
-	return text_of(builder);
+	g_variant_builder_init(&locations, G_VARIANT_TYPE("aa{sv}"));
+	if (words->place.file != NULL)
+		g_variant_builder_add_parsed(&locations, "{'physicalLocation': <%@a{sv}>}",
+					     place_of(&words->place));
+	g_variant_builder_init(&stacks, G_VARIANT_TYPE("aa{sv}"));
+	add_stack(&stacks, "this call", report->now);
+	add_stack(&stacks, report->then != NULL ? report->then : "", report->before);
+	add_stack(&stacks, "the memory was made by", report->made);
+	g_variant_builder_init(&result, G_VARIANT_TYPE_VARDICT);
+	put(&result, "ruleId", text_of(validate_rules[report->rule].id));
+	put(&result, "level", text_of("error"));
+	put(&result, "message", message_of(words->sentence));
+	put(&result, "locations", g_variant_builder_end(&locations));
+	put(&result, "stacks", g_variant_builder_end(&stacks));
+	return json_of(&result);
 }
 
 /* All up to the first result; free with g_free(). */
 static char *sarif_head(void)
 {
-	JsonBuilder *builder = json_builder_new();
-	char *rules, *head;
+	g_autofree char *json = NULL;
+	GVariantBuilder rules;
 
-	json_builder_begin_array(builder);
-	for (unsigned i = 0; i < VALIDATE_RULE_COUNT; i++) {
-		json_builder_begin_object(builder);
-		put(builder, "id", validate_rules[i].id);
-		put_text(builder, "shortDescription", validate_rules[i].finds);
-		put_text(builder, "fullDescription", validate_rules[i].why);
-		put_text(builder, "help", validate_rules[i].right);
-		json_builder_end_object(builder);
-	}
-	json_builder_end_array(builder);
-	rules = text_of(builder);
-	head = g_strdup_printf("{\"$schema\":\"" SARIF_SCHEMA "\",\"version\":\"2.1.0\",\"runs\":["
+	g_variant_builder_init(&rules, G_VARIANT_TYPE("aa{sv}"));
+	for (unsigned i = 0; i < VALIDATE_RULE_COUNT; i++)
+		g_variant_builder_add_parsed(
+			&rules,
+			"{'id': <%s>, 'shortDescription': <{'text': <%s>}>, "
+			"'fullDescription': <{'text': <%s>}>, 'help': <{'text': <%s>}>}",
+			validate_rules[i].id, validate_rules[i].finds, validate_rules[i].why,
+			validate_rules[i].right);
+	json = json_of(&rules);
+	return g_strdup_printf("{\"$schema\":\"" SARIF_SCHEMA "\",\"version\":\"2.1.0\",\"runs\":["
 			       "{\"tool\":{\"driver\":{\"name\":\"npusim\",\"rules\":%s}},"
 			       "\"results\":[",
-			       rules);
-	g_free(rules);
-	return head;
+			       json);
 }
 
 /* Where the next result goes: before the tail; 0: the file is empty, -1: it is another's. */
@@ -251,38 +223,34 @@ static off_t sarif_end(void)
 static bool add_sarif_text(const char *result)
 {
 	struct flock all = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
-	off_t end;
-	char *head = NULL, *text, before = '\0';
+	g_autofree char *head = NULL, *text = NULL;
+	char before = '\0';
 	bool good = false;
+	off_t end;
 
 	if (fcntl(file, F_SETLKW, &all) != 0)
 		return false;
 	end = sarif_end();
-	if (end == 0)
-		head = sarif_head();
-	if (end > 0 && pread(file, &before, 1, end - 1) == 1 && result == NULL)
+	head = end == 0 ? sarif_head() : g_strdup("");
+	if (end > 0 && pread(file, &before, 1, end - 1) == 1 && result == NULL) {
 		good = true;
-	else if (end >= 0) {
-		text = g_strconcat(head != NULL ? head : "", before == '}' ? "," : "",
-				   result != NULL ? result : "", SARIF_TAIL, NULL);
+	} else if (end >= 0) {
+		text = g_strconcat(head, before == '}' ? "," : "", result != NULL ? result : "",
+				   SARIF_TAIL, NULL);
 		good = pwrite(file, text, strlen(text), end) == (ssize_t)strlen(text);
-		g_free(text);
 	} else {
 		errno = EEXIST;
 	}
 	all.l_type = F_UNLCK;
 	fcntl(file, F_SETLK, &all);
-	g_free(head);
 	return good;
 }
 
 static bool add_sarif(const struct report_words *words)
 {
-	char *result = sarif_result(words);
-	bool good = add_sarif_text(result);
+	g_autofree char *result = sarif_result(words);
 
-	g_free(result);
-	return good;
+	return add_sarif_text(result);
 }
 
 /* ---- GitHub's workflow commands ---- */
@@ -301,25 +269,20 @@ static bool add_github(const struct report_words *words)
 {
 	const struct validate_rule_words *rule = &validate_rules[words->report->rule];
 	char *stacks = report_stacks(words->report);
-	GString *line = g_string_new("::error ");
-	bool good;
+	g_autofree char *text = g_strconcat(words->sentence, "\n", stacks != NULL ? stacks : "",
+					    "right would be: ", rule->right, NULL);
+	g_autoptr(GString) line = g_string_new("::error ");
 
+	free(stacks);
 	if (words->place.file != NULL) {
 		g_string_append(line, "file=");
 		add_escaped(line, near_path(words->place.file), true);
 		g_string_append_printf(line, ",line=%d,", words->place.line);
 	}
 	g_string_append_printf(line, "title=npusim %s::", rule->id);
-	add_escaped(line, words->sentence, false);
-	add_escaped(line, "\n", false);
-	add_escaped(line, stacks != NULL ? stacks : "", false);
-	add_escaped(line, "right would be: ", false);
-	add_escaped(line, rule->right, false);
+	add_escaped(line, text, false);
 	g_string_append_c(line, '\n');
-	good = write_all(line->str);
-	g_string_free(line, TRUE);
-	free(stacks);
-	return good;
+	return write_all(line->str);
 }
 
 /* ---- the file ---- */
@@ -347,8 +310,9 @@ static bool is_sarif(void)
 
 static bool open_file(bool check, char **error)
 {
-	char **parts = g_strsplit(path, "%p", -1);
-	char *pid = g_strdup_printf("%d", (int)getpid()), *name = g_strjoinv(pid, parts);
+	g_auto(GStrv) parts = g_strsplit(path, "%p", -1);
+	g_autofree char *pid = g_strdup_printf("%d", (int)getpid());
+	g_autofree char *name = g_strjoinv(pid, parts);
 	bool is_new = access(name, F_OK) != 0, good;
 
 	file = open(name, (is_sarif() ? O_RDWR : O_WRONLY | O_APPEND) | O_CREAT | O_CLOEXEC, 0666);
@@ -367,9 +331,6 @@ static bool open_file(bool check, char **error)
 	}
 	if (check && is_new)
 		unlink(name);
-	g_strfreev(parts);
-	g_free(pid);
-	g_free(name);
 	return good;
 }
 

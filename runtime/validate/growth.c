@@ -2,10 +2,9 @@
  *
  * Growth: counters by kind and stack, and copies of them at marks.
  */
-#include "validate/growth.h"
+#include "validate/validate.h"
 
 #include "base/base.h"
-#include "validate/report.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -104,28 +103,33 @@ static uint64_t held(const struct counters *counters)
 	       counters->changes[OBJECT_RELEASED] - counters->changes[OBJECT_ENDED];
 }
 
-static uint64_t since(const struct counters *now, const struct counters *then,
-		      enum object_change change)
+struct grown {
+	unsigned long long held, made, retained, given_back;
+};
+
+static struct grown since(const struct counters *now, const struct counters *then)
 {
-	return now->changes[change] - then->changes[change];
+	uint64_t changes[OBJECT_CHANGE_COUNT];
+
+	for (unsigned i = 0; i < OBJECT_CHANGE_COUNT; i++)
+		changes[i] = now->changes[i] - then->changes[i];
+	return (struct grown){ .held = held(now) - held(then),
+			       .made = changes[OBJECT_MADE],
+			       .retained = changes[OBJECT_RETAINED],
+			       .given_back = changes[OBJECT_RELEASED] + changes[OBJECT_ENDED] };
 }
 
 static void tell_row(const struct mark *mark, const struct row *row, const struct seen *seen)
 {
 	struct report report = { .rule = VALIDATE_GROWTH, .now = mark->stack, .made = row->made };
-	const struct counters *now = &row->now;
+	struct grown grown = since(&row->now, &seen->last);
 
 	report_make(&report,
 		    "since mark '%s' %u of 1 to %u, %llu more of %s %s held: %llu made, %llu "
 		    "retained, %llu given back; in all %llu, %s: %s gives such memory back",
-		    mark->name, mark->number - 1, mark->number,
-		    (unsigned long long)(held(now) - held(&seen->last)), object_name(row->kind),
-		    held(now) - held(&seen->last) == 1 ? "is" : "are",
-		    (unsigned long long)since(now, &seen->last, OBJECT_MADE),
-		    (unsigned long long)since(now, &seen->last, OBJECT_RETAINED),
-		    (unsigned long long)(since(now, &seen->last, OBJECT_RELEASED) +
-					 since(now, &seen->last, OBJECT_ENDED)),
-		    (unsigned long long)held(now), npu_size_text(now->bytes),
+		    mark->name, mark->number - 1, mark->number, grown.held, object_name(row->kind),
+		    grown.held == 1 ? "is" : "are", grown.made, grown.retained, grown.given_back,
+		    (unsigned long long)held(&row->now), npu_size_text(row->now.bytes),
 		    object_ender(row->kind));
 }
 
@@ -159,26 +163,15 @@ void growth_mark(struct growth *growth, const char *name, npu_stack stack)
 
 /* ---- the table ---- */
 
-static bool is_shown(const struct mark *mark, const struct row *row, const struct seen *seen)
-{
-	struct report report = { .rule = VALIDATE_GROWTH, .now = mark->stack, .made = row->made };
-
-	return seen->reported && held(&seen->last) > held(&seen->first) && !suppress_has(&report);
-}
-
 static void add_row(char **text, const struct row *row, const struct seen *seen)
 {
-	const struct counters *last = &seen->last, *first = &seen->first;
+	struct grown grown = since(&seen->last, &seen->first);
 	char *by = npu_stack_words(row->made);
 
 	npu_text_add(text, "  %10s %8llu %8llu %8llu %8llu  %s%s%s\n",
-		     npu_size_words((int64_t)(last->bytes - first->bytes)),
-		     (unsigned long long)(held(last) - held(first)),
-		     (unsigned long long)since(last, first, OBJECT_MADE),
-		     (unsigned long long)since(last, first, OBJECT_RETAINED),
-		     (unsigned long long)(since(last, first, OBJECT_RELEASED) +
-					  since(last, first, OBJECT_ENDED)),
-		     object_name(row->kind), by != NULL ? ": " : "", by != NULL ? by : "");
+		     npu_size_words((int64_t)(seen->last.bytes - seen->first.bytes)), grown.held,
+		     grown.made, grown.retained, grown.given_back, object_name(row->kind),
+		     by != NULL ? ": " : "", by != NULL ? by : "");
 	free(by);
 }
 
@@ -195,8 +188,12 @@ void growth_tell(const struct growth *growth)
 		for (guint i = 0; i < mark->rows->len; i++) {
 			const struct row *row = &g_array_index(growth->rows, struct row, i);
 			const struct seen *seen = &g_array_index(mark->rows, struct seen, i);
+			struct report report = { .rule = VALIDATE_GROWTH,
+						 .now = mark->stack,
+						 .made = row->made };
 
-			if (is_shown(mark, row, seen))
+			if (seen->reported && held(&seen->last) > held(&seen->first) &&
+			    !suppress_has(&report))
 				add_row(&rows, row, seen);
 		}
 		if (rows == NULL)

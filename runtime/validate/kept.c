@@ -15,10 +15,10 @@
 
 /* A handle that was exported, or an allocation that was given a name. */
 struct share {
-	uint64_t key, bytes; /* of its object */
+	struct object object; /* as it was then */
 	uint64_t shareable;
 	char *name; /* NULL: a handle */
-	npu_stack made, ended;
+	npu_stack ended;
 	bool gone; /* the object is */
 };
 
@@ -38,13 +38,10 @@ GArray *validate_kept_new(void)
 void validate_kept_share(struct validate *v, const struct object *object, uint64_t shareable,
 			 const char *name)
 {
-	struct share share = { .shareable = shareable, .name = g_strdup(name) };
+	struct share share = { *object, shareable, g_strdup(name), 0, false };
 
 	if (v->shares->len % LOOK_EVERY == LOOK_EVERY - 1)
 		validate_kept_look(v); /* where nobody marks, those that are gone go here */
-	share.key = object->key;
-	share.bytes = object->bytes;
-	share.made = object->made;
 	g_array_append_val(v->shares, share);
 }
 
@@ -54,7 +51,7 @@ static bool look(struct validate *v, const struct share *share)
 	struct report report = { .rule = VALIDATE_KEPT,
 				 .then = "it was given back by",
 				 .before = share->ended,
-				 .made = share->made };
+				 .made = share->object.made };
 	int pids[HOLDERS_MAX];
 	uint32_t count = HOLDERS_MAX;
 	char *holders = NULL;
@@ -73,8 +70,8 @@ static bool look(struct validate *v, const struct share *share)
 	report_make(&report,
 		    "%s at %#llx, %s, that this process shared and gave back, is still "
 		    "held by process %s%s",
-		    object_name(share->name != NULL ? OBJECT_ALLOCATION : OBJECT_HANDLE),
-		    (unsigned long long)share->key, npu_size_text(share->bytes), holders,
+		    object_name(share->object.kind), (unsigned long long)share->object.key,
+		    npu_size_text(share->object.bytes), holders,
 		    count > HOLDERS_MAX ? " and others" : "");
 	free(holders);
 	return true;
@@ -95,8 +92,8 @@ void validate_kept_end(struct validate *v, const struct object *object, npu_stac
 	for (guint i = 0; i < v->shares->len; i++) {
 		struct share *share = &g_array_index(v->shares, struct share, i);
 
-		if (share->gone || share->key != object->key ||
-		    (share->name == NULL) != (object->kind == OBJECT_HANDLE))
+		if (share->gone || share->object.key != object->key ||
+		    share->object.kind != object->kind)
 			continue;
 		share->gone = true;
 		share->ended = stack;

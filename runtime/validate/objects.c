@@ -137,25 +137,20 @@ struct object *objects_around(struct objects *objects, uint64_t address)
 	return object;
 }
 
-static void remember(struct objects *objects, const struct object *object, npu_stack stack)
+void objects_end(struct objects *objects, enum object_kind kind, uint64_t key, npu_stack stack)
 {
-	struct object *place = &objects->history[objects->ended++ % HISTORY_MAX];
+	const struct object *object = objects_find(objects, kind, key);
+	struct object *place;
 
+	if (object == NULL)
+		return;
+	place = &objects->history[objects->ended++ % HISTORY_MAX];
 	*place = *object;
 	place->written = NULL;
 	place->ended = stack;
 	for (uint32_t i = 1; i < object->references; i++)
 		objects->watcher(objects->arg, object, OBJECT_RELEASED);
 	objects->watcher(objects->arg, object, OBJECT_ENDED);
-}
-
-void objects_end(struct objects *objects, enum object_kind kind, uint64_t key, npu_stack stack)
-{
-	struct object *object = objects_find(objects, kind, key);
-
-	if (object == NULL)
-		return;
-	remember(objects, object, stack);
 	g_tree_remove(objects->live[kind], &key);
 }
 

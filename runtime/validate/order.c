@@ -183,7 +183,7 @@ static void resolve(struct order *order, const struct clock *clock)
 	}
 }
 
-static void taint(struct order *order, struct order_stream *stream)
+void order_value_wait(struct order *order, struct order_stream *stream)
 {
 	stream->clock.taint = ++order->taints;
 }
@@ -227,17 +227,12 @@ void order_wait(struct order *order, struct order_stream *stream, uint64_t name)
 	if (event->recorded)
 		add_edge(stream, &event->clock);
 	else
-		taint(order, stream);
+		order_value_wait(order, stream);
 }
 
 void order_value_write(struct order *order, struct order_stream *stream)
 {
 	resolve(order, &stream->clock);
-}
-
-void order_value_wait(struct order *order, struct order_stream *stream)
-{
-	taint(order, stream);
 }
 
 /* ---- events by the host ---- */
@@ -269,12 +264,6 @@ void order_relay(struct order *order, uint64_t name, uint64_t source)
 
 /* ---- what the host knows ---- */
 
-static void host_learns(struct order *order, const struct clock *clock)
-{
-	join(&order->host, clock);
-	order->host_version++;
-}
-
 void order_seen(struct order *order, struct order_stream *stream, uint64_t number, bool of_queue)
 {
 	unsigned passed = 0;
@@ -292,17 +281,19 @@ void order_seen(struct order *order, struct order_stream *stream, uint64_t numbe
 	if (passed > 0)
 		g_array_remove_range(stream->edges, 0, passed);
 	advance(&order->host, stream->index, number);
-	order->host_version++;
 	if (number == stream->sent)
-		host_learns(order, &stream->clock);
+		join(&order->host, &stream->clock);
+	order->host_version++;
 }
 
 void order_seen_event(struct order *order, uint64_t name)
 {
 	struct event *event = source_of(order, name);
 
-	if (event->recorded)
-		host_learns(order, &event->clock);
+	if (!event->recorded)
+		return;
+	join(&order->host, &event->clock);
+	order->host_version++;
 }
 
 void order_seen_task(struct order *order, struct order_stream *stream, uint16_t task)
@@ -321,7 +312,7 @@ bool order_is_tainted(const struct order *order, uint64_t taint)
 bool order_is_before(const struct order *order, unsigned stream, uint64_t number,
 		     const struct clock *clock)
 {
-	return clock->taint > order->settled ||
+	return order_is_tainted(order, clock->taint) ||
 	       (stream < clock->count && clock->at[stream] >= number);
 }
 

@@ -113,14 +113,13 @@ static void tell_pending(void *arg, const struct access *access)
 {
 	struct pending *pending = arg;
 	const struct order_stream *stream = order_stream_at(pending->v->order, access->stream);
-	const char *call = npu_stack_call(pending->report.now);
 
 	pending->found = true;
 	pending->report.before = access->stack;
 	report_make(&pending->report,
 		    "%s gives %s back, which work of queue %u of device %u still %s: nobody has "
 		    "waited for it",
-		    call != NULL ? call : object_ender(pending->object->kind),
+		    npu_stack_call(pending->report.now) ?: object_ender(pending->object->kind),
 		    validate_range(pending->v, MAX(pending->begin, access->begin),
 				   MIN(pending->end, access->end)),
 		    stream->id, stream->dev, access->write ? "writes" : "reads");
@@ -303,7 +302,6 @@ void validate_told(struct validate *v, uint32_t dev, enum npu_order what, uint32
 		   uint64_t value)
 {
 	struct report report = { .rule = VALIDATE_PLACEMENT };
-	const char *call;
 	struct object *object;
 
 	v->told |= what != NPU_ORDER_OTHER_ID;
@@ -333,12 +331,11 @@ void validate_told(struct validate *v, uint32_t dev, enum npu_order what, uint32
 		break;
 	case NPU_ORDER_OTHER_ID:
 		report.now = npu_stack_here();
-		call = npu_stack_call(report.now);
 		report_make(&report,
 			    "%s is called with device %u, which is the driver's number: by "
 			    "ASCEND_RT_VISIBLE_DEVICES=%s this program calls that device %u",
-			    call != NULL ? call : "a call", id,
-			    g_getenv("ASCEND_RT_VISIBLE_DEVICES") ?: "", (unsigned)value);
+			    call_of(report.now), id, g_getenv("ASCEND_RT_VISIBLE_DEVICES") ?: "",
+			    (unsigned)value);
 		break;
 	}
 	validate_settle(v); /* at once: from now on the program may do what the wait allows */

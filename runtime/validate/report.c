@@ -125,14 +125,6 @@ char *report_stacks(const struct report *report)
 	return text;
 }
 
-/* The line of the program that a report is about; without a file: it is not known. */
-static void find_place(const struct report *report, struct npu_frame *out)
-{
-	if (!npu_stack_place(report->now, out) && !npu_stack_place(report->made, out) &&
-	    !npu_stack_place(report->before, out))
-		out->file = NULL;
-}
-
 /* Findings are no log lines: they go where what ends a program goes. */
 static void write_lines(const char *format, ...) __attribute__((format(printf, 1, 2)));
 static void write_lines(const char *format, ...)
@@ -176,15 +168,18 @@ static void tell_listener(const struct report_words *words, const char *stacks)
 
 static void write_report(const struct waiting *one, bool first)
 {
-	const struct validate_rule_words *rule = &validate_rules[one->report.rule];
-	char *stacks = report_stacks(&one->report), *suppression = suppress_text(&one->report);
-	struct report_words words = { .report = &one->report, .sentence = one->sentence };
+	const struct report *report = &one->report;
+	const struct validate_rule_words *rule = &validate_rules[report->rule];
+	char *stacks = report_stacks(report), *suppression = suppress_text(report);
+	struct report_words words = { .report = report, .sentence = one->sentence };
 
 	write_lines("%s: %s\n%s%s%s%s%s", rule->id, one->sentence, stacks != NULL ? stacks : "",
 		    first ? "  right would be: " : "", first ? rule->right : "", first ? "\n" : "",
 		    suppression != NULL ? suppression : "");
-	if (form_is_open() || listener != NULL)
-		find_place(&one->report, &words.place);
+	if ((form_is_open() || listener != NULL) && !npu_stack_place(report->now, &words.place) &&
+	    !npu_stack_place(report->made, &words.place) &&
+	    !npu_stack_place(report->before, &words.place))
+		words.place.file = NULL;
 	form_add(&words);
 	tell_listener(&words, stacks);
 	free(stacks);

@@ -220,12 +220,9 @@ char *suppress_text(const struct report *report)
 	for (unsigned i = 0; i < stack.count; i++) {
 		struct npu_frame frame = npu_stack_look(stack.frames[i]);
 
-		if (frame.function != NULL)
-			npu_text_add(&text, "   fun:%s\n", frame.function);
-		else if (frame.object != NULL)
-			npu_text_add(&text, "   obj:%s\n", frame.object);
-		else
-			npu_text_add(&text, "   fun:*\n");
+		npu_text_add(&text, "   %s:%s\n",
+			     frame.function == NULL && frame.object != NULL ? "obj" : "fun",
+			     frame.function ?: frame.object ?: "*");
 		if (frame.function != NULL && strcmp(frame.function, "main") == 0)
 			break;
 	}

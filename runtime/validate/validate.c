@@ -91,15 +91,6 @@ static bool validate_before(struct layer *layer, struct layer_call *call)
 	return answered;
 }
 
-static void why_idle(struct validate *v, const struct layer_call *call)
-{
-	npu_stack stack = npu_stack_here();
-
-	pthread_mutex_lock(&v->lock);
-	validate_why(v, call, stack);
-	leave(v);
-}
-
 static void validate_after(struct layer *layer, struct layer_call *call)
 {
 	struct validate *v = (struct validate *)layer;
@@ -107,8 +98,12 @@ static void validate_after(struct layer *layer, struct layer_call *call)
 	npu_stack stack = note->stack;
 
 	if (is_idle(call->op)) {
-		if (call->op == DRIVER_OP_drvMemGetAttribute && call->code != DRV_ERROR_NONE)
-			why_idle(v, call);
+		if (call->op != DRIVER_OP_drvMemGetAttribute || call->code == DRV_ERROR_NONE)
+			return;
+		stack = npu_stack_here();
+		pthread_mutex_lock(&v->lock);
+		validate_why(v, call, stack);
+		leave(v);
 		return;
 	}
 	pthread_mutex_lock(&v->lock);

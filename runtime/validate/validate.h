@@ -29,7 +29,6 @@
 
 #include "driver/layer.h"
 #include "validate/access.h"
-#include "validate/growth.h"
 #include "validate/objects.h"
 #include "validate/report.h"
 
@@ -61,6 +60,12 @@ static inline bool validate_place(const struct validate *v, uint64_t va, struct 
 static inline uint64_t key_of(const void *pointer)
 {
 	return (uint64_t)(uintptr_t)pointer;
+}
+
+/* The API's name of the call of a stack. */
+static inline const char *call_of(npu_stack stack)
+{
+	return npu_stack_call(stack) ?: "a call";
 }
 
 /* "0x1000, 2 MiB (4 KiB into the allocation at 0x0, 16 MiB)"; sixteen texts a thread in turn. */
@@ -127,6 +132,22 @@ bool validate_memory_before(struct validate *v, struct layer_call *call, npu_sta
 void validate_memory_after(struct validate *v, const struct layer_call *call, npu_stack stack);
 /* What is still held, a report a stack. */
 void validate_memory_left(struct validate *v);
+
+/* ---- growth.c: under the lock ---- */
+
+/* What is made, retained and given back is counted by the stack that made it; a mark (npusimMark)
+ * compares with the mark of the same name before. */
+struct growth;
+
+struct growth *growth_new(void);
+void growth_free(struct growth *growth);
+/* An object watcher's: `growth` is a struct growth. */
+void growth_count(void *growth, const struct object *object, enum object_change change);
+/* Reports each stack of which more is held than at the last mark of the name, and more was held
+ * there than at the one before: what grows once may be warming up. */
+void growth_mark(struct growth *growth, const char *name, npu_stack stack);
+/* Writes a table of what was reported, a mark's name each. */
+void growth_tell(const struct growth *growth);
 
 /* ---- kept.c: under the lock ---- */
 

@@ -19,11 +19,6 @@ static uint64_t device_bit(uint32_t dev)
 	return UINT64_C(1) << dev % DEVICES;
 }
 
-static const char *call_of(npu_stack stack)
-{
-	return npu_stack_call(stack) ?: "a call";
-}
-
 /* ---- what was given back ---- */
 
 void validate_why_ended(npu_stack stack, enum validate_rule rule, const struct object *old,

@@ -67,28 +67,21 @@ void written_give_up(struct written *written)
 	written->given_up = true;
 }
 
-static uint64_t *own_leaf(struct written *written, uint64_t at)
-{
-	uint64_t *leaf = written->leaves[at];
-
-	if (leaf == NULL)
-		written->leaves[at] = g_new0(uint64_t, WORDS);
-	else if (leaf == full)
-		written->leaves[at] = g_memdup2(full, sizeof(full));
-	return written->leaves[at];
-}
-
 /* Granules [first, end) of one leaf. */
 static void change_leaf(struct written *written, uint64_t at, unsigned first, unsigned end,
 			bool set)
 {
-	uint64_t *leaf;
+	uint64_t *leaf = written->leaves[at];
 
-	if ((end - first == LEAF_GRANULES) || written->leaves[at] == (set ? full : NULL)) {
+	if ((end - first == LEAF_GRANULES) || leaf == (set ? full : NULL)) {
 		set_leaf(written, at, set ? full : NULL);
 		return;
 	}
-	leaf = own_leaf(written, at);
+	if (leaf == NULL)
+		leaf = g_new0(uint64_t, WORDS);
+	else if (leaf == full)
+		leaf = g_memdup2(full, sizeof(full));
+	written->leaves[at] = leaf;
 	for (unsigned i = first; i < end;) {
 		unsigned bits = MIN(64 - i % 64, end - i);
 		uint64_t mask = (bits == 64 ? UINT64_MAX : (UINT64_C(1) << bits) - 1) << i % 64;

@@ -94,7 +94,7 @@ static int load_profile(const struct options *o, struct sim_profile *profile)
 
 static void *load_module(const char *function, GError **error)
 {
-	g_autofree char *path = bench_module(error);
+	g_autofree char *path = part_file(PART_BENCH, error);
 	void *module = path ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
 	void *found = module ? dlsym(module, function) : NULL;
 

@@ -64,7 +64,7 @@ struct check {
 
 /* ---- options ---- */
 
-static gboolean read_format(struct check *check)
+static gboolean read_format(struct check *check, GError **error)
 {
 	static const struct {
 		const char *name;
@@ -79,30 +79,21 @@ static gboolean read_format(struct check *check)
 			return TRUE;
 		}
 	}
-	usage_error("check", "--format=%s: it is table, tap or junit", opt.format);
-	return FALSE;
+	return refuse_option(error, "--format=%s: it is table, tap or junit", opt.format);
 }
 
-static gboolean read_options(struct check *check)
+static gboolean read_options(struct check *check, GError **error)
 {
-	if (!read_format(check))
-		return FALSE;
 	if (opt.safe != NULL &&
-	    (!npu_parse_size(opt.safe, &check->safe_bytes) || check->safe_bytes < LATENCY_LEAST)) {
-		usage_error("check", "--safe=%s: it is a size of at least 2M, such as 1G",
-			    opt.safe);
-		return FALSE;
-	}
-	if (opt.safe != NULL && opt.full) {
-		usage_error("check", "--safe and --full are opposites: give one");
-		return FALSE;
-	}
+	    (!npu_parse_size(opt.safe, &check->safe_bytes) || check->safe_bytes < LATENCY_LEAST))
+		return refuse_option(error, "--safe=%s: it is a size of at least 2M, such as 1G",
+				     opt.safe);
+	if (opt.safe != NULL && opt.full)
+		return refuse_option(error, "--safe and --full are opposites: give one");
 	if (opt.against != NULL && strcmp(opt.against, "sim") != 0 &&
-	    strcmp(opt.against, "hw") != 0) {
-		usage_error("check", "--against=%s: it is sim or hw", opt.against);
-		return FALSE;
-	}
-	return TRUE;
+	    strcmp(opt.against, "hw") != 0)
+		return refuse_option(error, "--against=%s: it is sim or hw", opt.against);
+	return read_format(check, error);
 }
 
 /* Installed beside this command, or in the tree that it was built from. */
@@ -116,22 +107,6 @@ static char *find_cases(void)
 	if (g_str_has_prefix(bin, NPUSIM_BUILD_ROOT))
 		return g_strdup(NPUSIM_CHECK_CASES);
 	return g_build_filename(bin, "..", "share", "npusim", "cases", "acl", NULL);
-}
-
-static gboolean find_files(struct check *check, GError **error)
-{
-	g_autofree char *folder = NULL;
-
-	check->folder = find_cases();
-	if (opt.library != NULL) {
-		check->library = g_strdup(opt.library);
-		return TRUE;
-	}
-	folder = acl_library_folder(error);
-	if (folder == NULL)
-		return FALSE;
-	check->library = g_build_filename(folder, "libascendcl.so", NULL);
-	return TRUE;
 }
 
 /* ---- cases ---- */
@@ -230,7 +205,7 @@ static void shape_model(const struct check *check)
 static void run_cases(struct check *check)
 {
 	unsigned device = opt.device >= 0 ? (unsigned)opt.device : 0;
-	g_autofree char *model = opt.library == NULL ? model_module(NULL) : NULL;
+	g_autofree char *model = opt.library == NULL ? part_file(PART_MODEL, NULL) : NULL;
 	const char *const libraries[] = { check->library, model, NULL };
 
 	if (model != NULL && (strcmp(check->backend, "sim") == 0 || opt.against != NULL))
@@ -396,16 +371,6 @@ static gboolean end_record(const struct check_report *report, GError **error)
 
 /* ---- the command ---- */
 
-static gboolean probe(struct check *check, GError **error)
-{
-	if (!check_probe(check->library, &check->server, error))
-		return FALSE;
-	if (opt.device < (int)check->server.devices)
-		return TRUE;
-	return refuse_option(error, "--device=%d: the devices are 0 to %u", opt.device,
-			     check->server.devices - 1);
-}
-
 static gboolean list_cases(const struct check *check, GError **error)
 {
 	g_autoptr(GString) text = g_string_new(NULL);
@@ -431,8 +396,11 @@ static gboolean run_all(struct check *check, GError **error)
 		return FALSE;
 	if (opt.list)
 		return list_cases(check, error);
-	if (!probe(check, error))
+	if (!check_probe(check->library, &check->server, error))
 		return FALSE;
+	if (opt.device >= (int)check->server.devices)
+		return refuse_option(error, "--device=%d: the devices are 0 to %u", opt.device,
+				     check->server.devices - 1);
 	if (opt.record != NULL && !begin_record(check, error))
 		return FALSE;
 	/* an interrupt, and the cases that have run are reported */
@@ -456,10 +424,12 @@ static int run_check(struct check *check)
 	int status = NPUSIM_EXIT_OK;
 
 	check->results = g_ptr_array_new_with_free_func((GDestroyNotify)check_result_free);
+	check->folder = find_cases();
 	/* known before what may take long */
 	if ((opt.output != NULL && !out_file_check(opt.output, &error)) ||
 	    (opt.latency != NULL && !out_file_check(opt.latency, &error)) ||
-	    !find_files(check, &error) || !run_all(check, &error)) {
+	    !(check->library = opt.library ? g_strdup(opt.library) : part_file(PART_ACL, &error)) ||
+	    !run_all(check, &error)) {
 		status = failure("check", "%s", error->message);
 	} else {
 		report.results = check->results;
@@ -496,9 +466,7 @@ int cmd_check(int argc, char **argv)
 		return status;
 	if (argc > 1)
 		return usage_error("check", "it takes no argument '%s'", argv[1]);
-	if (!read_options(&check))
-		return NPUSIM_EXIT_USAGE;
-	if (!model_options_apply("hw", node, &error) ||
+	if (!read_options(&check, &error) || !model_options_apply("hw", node, &error) ||
 	    (strcmp(npu_var_get(NPU_VAR_VALIDATE, NULL), "off") != 0 &&
 	     !run_check_settings(&error)))
 		return usage_error("check", "%s", error->message);

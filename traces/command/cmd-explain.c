@@ -14,26 +14,23 @@ static const struct rule {
 #include "validate/rules.h"
 };
 
-static gboolean explain(const char *id)
+/* Returns the exit status. */
+static int explain(const char *id)
 {
+	const char *ids[G_N_ELEMENTS(rules)], *meant;
+
 	for (gsize i = 0; i < G_N_ELEMENTS(rules); i++) {
-		if (strcmp(id, rules[i].id) != 0)
+		ids[i] = rules[i].id;
+		if (strcmp(id, ids[i]) != 0)
 			continue;
 		g_print("%s: %s.\n\n%s\n\nRight would be: %s\n\n"
 			"To leave the rule out: NPUSIM_VALIDATE_RULES=-%s\n",
 			id, rules[i].finds, rules[i].why, rules[i].right, id);
-		return TRUE;
+		return NPUSIM_EXIT_OK;
 	}
-	return FALSE;
-}
-
-static const char *nearest(const char *id)
-{
-	const char *ids[G_N_ELEMENTS(rules)];
-
-	for (gsize i = 0; i < G_N_ELEMENTS(rules); i++)
-		ids[i] = rules[i].id;
-	return npu_nearest(id, ids, G_N_ELEMENTS(rules));
+	meant = npu_nearest(id, ids, G_N_ELEMENTS(rules));
+	return usage_error("explain", "there is no rule '%s'%s%s%s; 'npusim explain' lists them",
+			   id, meant ? ": is '" : "", meant ? meant : "", meant ? "' meant?" : "");
 }
 
 int cmd_explain(int argc, char **argv)
@@ -46,14 +43,7 @@ int cmd_explain(int argc, char **argv)
 		return status;
 	for (gsize i = 0; argc == 1 && i < G_N_ELEMENTS(rules); i++)
 		g_print("%-14s %s\n", rules[i].id, rules[i].finds);
-	for (int i = 1; i < argc; i++) {
-		if (explain(argv[i]))
-			continue;
-		const char *meant = nearest(argv[i]);
-		return usage_error("explain",
-				   "there is no rule '%s'%s%s%s; 'npusim explain' lists them",
-				   argv[i], meant ? ": is '" : "", meant ? meant : "",
-				   meant ? "' meant?" : "");
-	}
+	for (int i = 1; i < argc && status == NPUSIM_EXIT_OK; i++)
+		status = explain(argv[i]);
 	return status;
 }

@@ -36,24 +36,24 @@ static void tell_of_home(const char *home, gboolean over)
 		if (variables[i].how == SET)
 			g_setenv(variables[i].name, value, over);
 		else
-			prepend_to_list(variables[i].name, value);
+			add_to_list(variables[i].name, value, TRUE);
 	}
 }
 
 char *home_in_place(gboolean over, GError **error)
 {
 	gboolean model = strcmp(npu_var_get(NPU_VAR_BACKEND, NULL), "sim") == 0;
-	g_autofree char *hal = model ? hal_library_folder(NULL) : NULL;
-	g_autofree char *home = home_folder(error), *only_linked = NULL;
-	char *acl = home ? acl_library_folder(error) : NULL;
+	g_autofree char *hal = model ? part_folder(PART_HAL, NULL) : NULL;
+	g_autofree char *home = part_folder(PART_HOME, error), *only_linked = NULL;
+	char *acl = home ? part_folder(PART_ACL, error) : NULL;
 
 	if (acl == NULL)
 		return NULL;
 	only_linked = g_build_filename(home, "lib64", NULL);
 	if (hal)
-		prepend_to_list("LD_LIBRARY_PATH", hal);
-	prepend_to_list("LD_LIBRARY_PATH", acl);
-	append_to_list("LD_LIBRARY_PATH", only_linked);
+		add_to_list("LD_LIBRARY_PATH", hal, TRUE);
+	add_to_list("LD_LIBRARY_PATH", acl, TRUE);
+	add_to_list("LD_LIBRARY_PATH", only_linked, FALSE);
 	tell_of_home(home, over);
 	return acl;
 }
@@ -259,7 +259,7 @@ int cmd_home(int argc, char **argv)
 		return usage_error("home", "%s is one word too many", argv[argc - 1]);
 	if (!in_system && (away || root))
 		return usage_error("home", "--%s goes with --system", away ? "remove" : "root");
-	g_autofree char *home = home_folder(&error);
+	g_autofree char *home = part_folder(PART_HOME, &error);
 	if (home == NULL)
 		return failure("home", "%s", error->message);
 	if (in_system && away)

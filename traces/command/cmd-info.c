@@ -169,7 +169,7 @@ int cmd_info(int argc, char **argv)
 	if (json)
 		json_builder_begin_object(json);
 	add_text("npusim", NPUSIM_VERSION);
-	g_autofree char *folder = acl_library_folder(&error);
+	g_autofree char *folder = part_folder(PART_ACL, &error);
 	add_text("libraries", folder ? folder : error->message);
 	gboolean said = g_getenv("NPUSIM_FAILURES") != NULL;
 	g_setenv("NPUSIM_FAILURES", "off", FALSE); /* they are shown here */

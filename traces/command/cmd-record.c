@@ -18,7 +18,8 @@
 static gboolean prepare(const char *parts, gboolean preload, GError **error)
 {
 	g_autofree char *pattern = g_build_filename(parts, "part-%p.npt", NULL);
-	g_autofree char *path = preload ? preload_library(error) : home_in_place(FALSE, error);
+	g_autofree char *path =
+		preload ? part_file(PART_RECORD, error) : home_in_place(FALSE, error);
 
 	if (path == NULL)
 		return FALSE;
@@ -30,7 +31,7 @@ static gboolean prepare(const char *parts, gboolean preload, GError **error)
 	g_setenv("NPUSIM_STACKS", "short", FALSE);
 	g_setenv("NPUSIM_RUN", name, TRUE);
 	if (preload)
-		prepend_to_list("LD_PRELOAD", path);
+		add_to_list("LD_PRELOAD", path, TRUE);
 	return TRUE;
 }
 

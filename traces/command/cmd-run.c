@@ -13,7 +13,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "command/junit.h"
 #include "format/out-file.h"
 #include "show/member.h"
 
@@ -67,14 +66,13 @@ static struct told listen(const struct files *to)
 	return told;
 }
 
-/* What the file has; it is gone afterwards. g_free() */
-static char *take(char *path, gsize *out_length)
+/* What the file has, NULL: nothing; it is gone afterwards. g_free() */
+static char *take(char *path)
 {
 	char *text = NULL;
 
-	*out_length = 0;
-	if (path && !g_file_get_contents(path, &text, out_length, NULL))
-		*out_length = 0;
+	if (path && g_file_get_contents(path, &text, NULL, NULL) && *text == '\0')
+		g_clear_pointer(&text, g_free);
 	if (path)
 		unlink(path);
 	g_free(path);
@@ -128,24 +126,22 @@ static gboolean say_what_was_told(struct told told, struct junit_program *progra
 				  const struct needed *needed)
 {
 	g_autoptr(GError) error = NULL;
-	gsize joined, length, noted, logged;
 	gboolean known = told.joined != NULL;
-	g_autofree char *marks = take(told.joined, &joined);
-	g_autofree char *reports = take(told.reports, &length);
-	g_autofree char *notes = take(told.tests, &noted), *log = take(told.log, &logged);
+	g_autofree char *joined = take(told.joined), *reports = take(told.reports);
+	g_autofree char *notes = take(told.tests), *log = take(told.log);
 
 	if (program == NULL)
 		return TRUE;
-	if (length > 0)
+	if (reports)
 		g_printerr("npusim run: reported by processes whose stderr was captured:\n%s%s",
-			   reports, reports[length - 1] == '\n' ? "" : "\n");
-	if (known && joined == 0 && npu_log_enabled(NPU_LOG_WARN))
+			   reports, g_str_has_suffix(reports, "\n") ? "" : "\n");
+	if (known && joined == NULL && npu_log_enabled(NPU_LOG_WARN))
 		warn_of_nobody(program->words[0], library, needed);
 	program->notes = notes;
 	program->reports = reports;
-	program->text = logged > 0 ? log : reports;
+	program->text = log ? log : reports;
 	if ((to->junit == NULL || junit_write(to->junit, program, &error)) &&
-	    (to->json == NULL || write_summary(to->json, program, joined > 0, &error)))
+	    (to->json == NULL || write_summary(to->json, program, joined != NULL, &error)))
 		return TRUE;
 	failure("run", "%s", error->message);
 	return FALSE;
@@ -230,11 +226,12 @@ int cmd_run(int argc, char **argv)
 		g_setenv("NPUSIM_SOC", "H100", FALSE);
 	if (!run_check_settings(&error))
 		return usage_error("run", "%s", error->message);
-	g_autofree char *folder = cuda ? cuda_library_folder(&error) : home_in_place(home, &error);
+	g_autofree char *folder =
+		cuda ? part_folder(PART_CUDA, &error) : home_in_place(home, &error);
 	if (folder == NULL)
 		return failure("run", "%s", error->message);
 	if (cuda)
-		prepend_to_list("LD_LIBRARY_PATH", folder);
+		add_to_list("LD_LIBRARY_PATH", folder, TRUE);
 	g_setenv("NPUSIM_RUN", node, FALSE); /* traces of a run inside this one are of this one */
 	if (in_place || is_traced())
 		return become_program("run", argv + 1);

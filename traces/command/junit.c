@@ -2,9 +2,8 @@
  *
  * JUnit's XML of a program, as CI servers read it.
  */
-#include "command/junit.h"
+#include "npusim.h"
 
-#include <json-glib/json-glib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -98,7 +97,7 @@ static void blame(GPtrArray *tests, const struct junit_program *program)
 {
 	g_autofree char *end = end_of(program->status);
 	const char *text = program->text ? program->text : "";
-	const char *reports = program->reports && *program->reports ? program->reports : text;
+	const char *reports = program->reports ? program->reports : text;
 	gboolean told = end == NULL && tests->len > 0;
 
 	for (guint i = 0; i < tests->len; i++) {

@@ -94,7 +94,7 @@ static gboolean is_foreign(const char *file, const char *folder, gboolean with_h
 	g_autofree char *ours = g_build_filename(folder, name, NULL);
 
 	if (strcmp(name, HAL) == 0) {
-		g_autofree char *hal = hal_library_folder(NULL);
+		g_autofree char *hal = part_folder(PART_HAL, NULL);
 		return with_hal && !(hal && lies_under(file, hal));
 	}
 	return g_file_test(ours, G_FILE_TEST_EXISTS) && !lies_under(file, folder);

@@ -96,22 +96,16 @@ void json_number(JsonBuilder *json, const char *name, guint64 value);
 /* Leaves out a "--" in front of the program's words. */
 void skip_dashes(int *argc, char ***argv);
 /* Puts an entry in front of a variable's list, which colons part, or behind it. */
-void prepend_to_list(const char *variable, const char *entry);
-void append_to_list(const char *variable, const char *entry);
+void add_to_list(const char *variable, const char *entry, gboolean first);
 
-/* The folder of libascendcl.so that belongs to this command: the installed one beside it, or the
- * build tree's. NULL and error, naming the folders that were tried, if there is none. */
-char *acl_library_folder(GError **error);
-/* The same of libcuda.so.1, and of libascend_hal.so. */
-char *cuda_library_folder(GError **error);
-char *hal_library_folder(GError **error);
-/* The paths of libnpusim-record.so, of the model's module and of the module of bench, likewise. */
-char *preload_library(GError **error);
-char *model_module(GError **error);
-char *bench_module(GError **error);
-
-/* The folder that looks like an installation of CANN. */
-char *home_folder(GError **error);
+/* libascendcl.so, libcuda.so.1, libascend_hal.so, the folder that looks like an installation of
+ * CANN, libnpusim-record.so, the modules of the model and of bench. */
+enum npusim_part { PART_ACL, PART_CUDA, PART_HAL, PART_HOME, PART_RECORD, PART_MODEL, PART_BENCH };
+/* The folder of a part that belongs to this command: the installed one beside it, or the build
+ * tree's. NULL and error, naming the folders that were tried, if there is none. */
+char *part_folder(enum npusim_part part, GError **error);
+/* The file of a part in it; of the home its set_env.sh. */
+char *part_file(enum npusim_part part, GError **error);
 
 /* ---- cmd-home.c ---- */
 
@@ -119,7 +113,7 @@ char *home_folder(GError **error);
  * libascendcl.so, and on the model libascend_hal.so, in front of LD_LIBRARY_PATH, what is only
  * linked behind it; ASCEND_HOME_PATH and what else the home's set_env.sh exports. Unless `over`, a
  * home that is named already stays the only one, and what is set stays. Returns
- * acl_library_folder(). */
+ * the folder of PART_ACL. */
 char *home_in_place(gboolean over, GError **error);
 
 /* ---- program.c ---- */
@@ -136,6 +130,21 @@ gboolean program_run(const char *verb, char **program, int *out_status);
 /* Ends this process by the program's signal, without a core of its own; the exit status if it
  * exited. */
 int program_end_as(int status);
+
+/* ---- junit.c: what a program did, as JUnit's XML: one test, or the tests that it tells of ---- */
+
+struct junit_program {
+	char *const *words; /* the program and its arguments */
+	double seconds;
+	int status;          /* waitpid()'s */
+	const char *notes;   /* what NPUSIM_TEST_FILE has: lines of JSON; NULL: nothing */
+	const char *text;    /* what npusim has said of it; NULL: nothing */
+	const char *reports; /* of that, what may have ended it, as far as nobody has shown it */
+};
+/* `path`: %p in it is this process. A program that tells of no test is one itself, and so is one
+ * that fails in none of them; a test that has begun and not ended has the program's failure. FALSE
+ * and error, which names the file. */
+gboolean junit_write(const char *path, const struct junit_program *program, GError **error);
 
 /* ---- needed.c ---- */
 

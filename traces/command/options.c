@@ -22,45 +22,44 @@
 static char *given[NPU_VAR_COUNT]; /* by options, for these variables */
 static char *opt_memory;
 
-static const GOptionEntry model_entries[] = {
-	{ "soc", 0, 0, G_OPTION_ARG_STRING, &given[NPU_VAR_SOC],
-	  "SoC to model (default Ascend910B1)", "NAME" },
-	{ "devices", 0, 0, G_OPTION_ARG_STRING, &given[NPU_VAR_DEVICES],
-	  "devices of the server, 1 to 16", "N" },
-	{ "hbm", 0, 0, G_OPTION_ARG_STRING, &given[NPU_VAR_HBM],
-	  "memory of each device, such as 64G", "SIZE" },
-	{ "contract", 0, 0, G_OPTION_ARG_STRING, &given[NPU_VAR_CONTRACT],
-	  "docs or driver: whose answers count", "C" },
-	{ "timing", 0, 0, G_OPTION_ARG_STRING, &given[NPU_VAR_TIMING], "on or off: simulate time",
-	  "T" },
-	{ "backend", 0, 0, G_OPTION_ARG_STRING, &given[NPU_VAR_BACKEND], "sim, hw or auto", "B" },
-	{ "node", 0, 0, G_OPTION_ARG_STRING, &given[NPU_VAR_NODE],
-	  "join the node NAME instead of a fresh one", "NAME" },
-	{ NULL, 0, 0, 0, NULL, NULL, NULL },
-};
-static const GOptionEntry validate_entries[] = {
-	{ VALIDATE_OPTION, 0, 0, G_OPTION_ARG_STRING, &given[NPU_VAR_VALIDATE],
-	  "look for errors that a device does not tell of; =strict: refuse what would harm", "on" },
-	{ NULL, 0, 0, 0, NULL, NULL, NULL },
-};
-static const GOptionEntry exit_entries[] = {
-	{ "error-exitcode", 0, 0, G_OPTION_ARG_STRING, &given[NPU_VAR_VALIDATE_EXIT],
-	  "with --validate: the status of a process for which something was reported", "N" },
-	{ NULL, 0, 0, 0, NULL, NULL, NULL },
-};
-static const GOptionEntry trace_entries[] = {
-	{ "trace", 0, 0, G_OPTION_ARG_FILENAME, &given[NPU_VAR_TRACE],
-	  "record the driver calls to FILE", "FILE" },
-	{ NULL, 0, 0, 0, NULL, NULL, NULL },
-};
-static const GOptionEntry *const shared_entries[] = { model_entries, validate_entries, exit_entries,
-						      trace_entries };
+#define WITH(of)      (1u << OPTIONS_OF_##of)
+#define WITH_RUN      (WITH(RUN) | WITH(RECORD))
+#define WITH_VALIDATE (WITH(CHECK) | WITH_RUN)
+#define WITH_MODEL    (WITH(MODEL) | WITH(REPLAY) | WITH_VALIDATE)
 
-static const GOptionEntry reader_entries[] = {
-	{ "memory", 0, 0, G_OPTION_ARG_STRING, &opt_memory,
-	  "at most SIZE of memory for what files hold (default: a quarter of the machine's)",
-	  "SIZE" },
-	{ NULL, 0, 0, 0, NULL, NULL, NULL },
+/* By the verbs that have them. */
+static const struct {
+	unsigned with;
+	GOptionEntry entry;
+} shared[] = {
+	{ WITH(READER) | WITH(REPLAY),
+	  { "memory", 0, 0, G_OPTION_ARG_STRING, &opt_memory,
+	    "at most SIZE of memory for what files hold (default: a quarter of the machine's)",
+	    "SIZE" } },
+#define SHARED(with, name, kind, var, help, value)                                          \
+	{                                                                                   \
+		with,                                                                       \
+		{                                                                           \
+			name, 0, 0, G_OPTION_ARG_##kind, &given[NPU_VAR_##var], help, value \
+		}                                                                           \
+	}
+	SHARED(WITH_MODEL, "soc", STRING, SOC, "SoC to model (default Ascend910B1)", "NAME"),
+	SHARED(WITH_MODEL, "devices", STRING, DEVICES, "devices of the server, 1 to 16", "N"),
+	SHARED(WITH_MODEL, "hbm", STRING, HBM, "memory of each device, such as 64G", "SIZE"),
+	SHARED(WITH_MODEL, "contract", STRING, CONTRACT, "docs or driver: whose answers count",
+	       "C"),
+	SHARED(WITH_MODEL, "timing", STRING, TIMING, "on or off: simulate time", "T"),
+	SHARED(WITH_MODEL, "backend", STRING, BACKEND, "sim, hw or auto", "B"),
+	SHARED(WITH_MODEL, "node", STRING, NODE, "join the node NAME instead of a fresh one",
+	       "NAME"),
+	SHARED(WITH_MODEL & ~WITH(RECORD), "trace", FILENAME, TRACE,
+	       "record the driver calls to FILE", "FILE"),
+	SHARED(WITH_VALIDATE, VALIDATE_OPTION, STRING, VALIDATE,
+	       "look for errors that a device does not tell of; =strict: refuse what would harm",
+	       "on"),
+	SHARED(WITH_RUN, "error-exitcode", STRING, VALIDATE_EXIT,
+	       "with --validate: the status of a process for which something was reported", "N"),
+#undef SHARED
 };
 
 static int say(const char *verb, const char *format, va_list args)
@@ -162,24 +161,11 @@ const char *setting_origin(enum npu_var var)
 	return given[var] ? "option" : from_env ? "environment" : "default";
 }
 
-/* The program may go to another folder before it opens the file, and may be many processes. */
-static void complete_trace(void)
-{
-	char *path = given[NPU_VAR_TRACE];
-
-	if (path == NULL)
-		return;
-	given[NPU_VAR_TRACE] = g_canonicalize_filename(path, NULL);
-	given[NPU_VAR_RUN] = own_node_name("run");
-	g_free(path);
-}
-
 static const char *option_of(int var)
 {
-	for (gsize i = 0; i < G_N_ELEMENTS(shared_entries); i++)
-		for (const GOptionEntry *e = shared_entries[i]; e->long_name; e++)
-			if (e->arg_data == &given[var])
-				return e->long_name;
+	for (gsize i = 0; i < G_N_ELEMENTS(shared); i++)
+		if (shared[i].entry.arg_data == &given[var])
+			return shared[i].entry.long_name;
 	return NULL;
 }
 
@@ -223,7 +209,13 @@ gboolean model_options_apply(const char *default_backend, const char *fresh_node
 		given[NPU_VAR_NODE] = g_strdup(fresh_node);
 	if (default_backend)
 		g_setenv(npu_var_info(NPU_VAR_BACKEND)->name, default_backend, FALSE);
-	complete_trace();
+	if (given[NPU_VAR_TRACE]) {
+		/* the program may go to another folder before it opens the file, and may be many
+		 * processes */
+		g_autofree char *path = given[NPU_VAR_TRACE];
+		given[NPU_VAR_TRACE] = g_canonicalize_filename(path, NULL);
+		given[NPU_VAR_RUN] = own_node_name("run");
+	}
 	for (int var = 0; var < NPU_VAR_COUNT; var++)
 		if (given[var])
 			g_setenv(npu_var_info(var)->name, given[var], TRUE);
@@ -241,7 +233,7 @@ gboolean model_options_apply(const char *default_backend, const char *fresh_node
 
 static gboolean takes_word(const GOptionEntry *entries, const char *option)
 {
-	for (; entries && entries->long_name; entries++)
+	for (; entries->long_name; entries++)
 		if (entries->arg != G_OPTION_ARG_NONE &&
 		    (strcmp(option + 1 + (option[1] == '-'), entries->long_name) == 0 ||
 		     (option[1] == entries->short_name && option[2] == '\0')))
@@ -255,14 +247,10 @@ static void complete_validate(const GOptionEntry *entries, int argc, char **argv
 	static char on[] = "--" VALIDATE_OPTION "=on";
 
 	for (int i = 1; i < argc && argv[i][0] == '-' && strcmp(argv[i], "--") != 0; i++) {
-		if (strcmp(argv[i], "--" VALIDATE_OPTION) == 0) {
+		if (strcmp(argv[i], "--" VALIDATE_OPTION) == 0)
 			argv[i] = on;
-			continue;
-		}
-		gboolean word = takes_word(entries, argv[i]);
-		for (gsize e = 0; e < G_N_ELEMENTS(shared_entries); e++)
-			word |= takes_word(shared_entries[e], argv[i]);
-		i += word;
+		else
+			i += takes_word(entries, argv[i]);
 	}
 }
 
@@ -281,46 +269,31 @@ static gboolean apply_memory(enum options_with with, GError **error)
 	return TRUE;
 }
 
-/* The option tables of a verb, with NULL behind them. */
-static void collect_tables(const GOptionEntry *own, enum options_with with,
-			   const GOptionEntry *out[6])
+/* All options of a verb. */
+static GArray *entries_of(const GOptionEntry *own, enum options_with with)
 {
-	if (own)
-		*out++ = own;
-	if (with == OPTIONS_OF_READER || with == OPTIONS_OF_REPLAY)
-		*out++ = reader_entries;
-	if (with >= OPTIONS_OF_MODEL)
-		*out++ = model_entries;
-	if (with >= OPTIONS_OF_MODEL && with <= OPTIONS_OF_RUN)
-		*out++ = trace_entries;
-	if (with >= OPTIONS_OF_CHECK)
-		*out++ = validate_entries;
-	if (with >= OPTIONS_OF_RUN)
-		*out++ = exit_entries;
-	*out = NULL;
-}
+	GArray *all = g_array_new(TRUE, TRUE, sizeof(GOptionEntry));
 
-/* Also fills `names`, of array type; the texts are the tables'. */
-static void list_options(const GOptionEntry *const *tables, gboolean print, GPtrArray *names)
-{
-	for (; *tables; tables++)
-		for (const GOptionEntry *e = *tables; e->long_name; e++) {
-			g_ptr_array_add(names, (gpointer)e->long_name);
-			if (print)
-				g_print("--%s%s\t%s\n", e->long_name,
-					e->arg == G_OPTION_ARG_NONE ? "" : "=", e->description);
-		}
+	for (; own && own->long_name; own++)
+		g_array_append_vals(all, own, 1);
+	for (gsize i = 0; i < G_N_ELEMENTS(shared); i++)
+		if (shared[i].with >> with & 1)
+			g_array_append_vals(all, &shared[i].entry, 1);
+	return all;
 }
 
 /* Of GLib's "Unknown option --sock=x": the option that may be meant, or NULL. */
-static const char *option_meant(const GError *error, const GPtrArray *names)
+static const char *option_meant(const GError *error, const GArray *entries)
 {
 	const char *said = g_error_matches(error, G_OPTION_ERROR, G_OPTION_ERROR_UNKNOWN_OPTION)
 				   ? strstr(error->message, "--")
 				   : NULL;
 	g_autofree char *word = said ? g_strndup(said + 2, strcspn(said + 2, "=")) : NULL;
+	g_autofree const char **names = g_new(const char *, entries->len);
 
-	return word ? npu_nearest(word, (const char *const *)names->pdata, names->len) : NULL;
+	for (guint i = 0; i < entries->len; i++)
+		names[i] = g_array_index(entries, GOptionEntry, i).long_name;
+	return word ? npu_nearest(word, names, entries->len) : NULL;
 }
 
 gboolean parse_options(const char *parameters, const char *summary, const GOptionEntry *entries,
@@ -330,25 +303,25 @@ gboolean parse_options(const char *parameters, const char *summary, const GOptio
 	g_autoptr(GError) error = NULL;
 	const char *verb = (*argv)[0];
 	g_autofree char *program = g_strdup_printf("npusim %s", verb);
-	g_autoptr(GPtrArray) names = g_ptr_array_new();
-	const GOptionEntry *tables[6];
+	g_autoptr(GArray) all = entries_of(entries, with);
+	const GOptionEntry *options = (const GOptionEntry *)(void *)all->data;
 
-	collect_tables(entries, with, tables);
 	*status = NPUSIM_EXIT_OK;
-	gboolean list = *argc == 2 && strcmp((*argv)[1], LIST_OPTIONS) == 0;
-	list_options(tables, list, names);
-	if (list)
+	if (*argc == 2 && strcmp((*argv)[1], LIST_OPTIONS) == 0) {
+		for (const GOptionEntry *e = options; e->long_name; e++)
+			g_print("--%s%s\t%s\n", e->long_name,
+				e->arg == G_OPTION_ARG_NONE ? "" : "=", e->description);
 		return FALSE;
+	}
 	g_set_prgname(program);
 	g_option_context_set_summary(context, summary);
 	g_option_context_set_strict_posix(context, with >= OPTIONS_OF_RUN);
-	for (const GOptionEntry **table = tables; *table; table++)
-		g_option_context_add_main_entries(context, *table, NULL);
+	g_option_context_add_main_entries(context, options, NULL);
 	if (with >= OPTIONS_OF_CHECK)
-		complete_validate(entries, *argc, *argv);
+		complete_validate(options, *argc, *argv);
 	if (g_option_context_parse(context, argc, argv, &error) && apply_memory(with, &error))
 		return TRUE;
-	const char *meant = option_meant(error, names);
+	const char *meant = option_meant(error, all);
 	*status = usage_error(verb, "%s%s%s%s", error->message, meant ? ": is --" : "",
 			      meant ? meant : "", meant ? " meant?" : "");
 	return FALSE;
@@ -384,95 +357,56 @@ void skip_dashes(int *argc, char ***argv)
 	--*argc;
 }
 
-void prepend_to_list(const char *variable, const char *entry)
+void add_to_list(const char *variable, const char *entry, gboolean first)
 {
 	const char *old = g_getenv(variable);
 	g_autofree char *list =
-		old && *old ? g_strdup_printf("%s:%s", entry, old) : g_strdup(entry);
+		old && *old ? g_strjoin(":", first ? entry : old, first ? old : entry, NULL)
+			    : g_strdup(entry);
 
 	g_setenv(variable, list, TRUE);
 }
 
-void append_to_list(const char *variable, const char *entry)
-{
-	const char *old = g_getenv(variable);
-	g_autofree char *list = old && *old ? g_strdup_printf("%s:%s", old, entry) : NULL;
+/* Of each part a file, and where its folder is from this command's: installed, in the build tree.
+ */
+static const struct {
+	const char *file, *installed, *built, *hint;
+} parts[] = {
+	[PART_ACL] = { "libascendcl.so", "../lib/npusim/acl", "../runtime", "installed whole" },
+	[PART_CUDA] = { "libcuda.so.1", "../lib/npusim/cuda", "../runtime/cuda",
+			"installed whole" },
+	[PART_HAL] = { "libascend_hal.so", "../lib/npusim/hal", "../backend-sim/hal",
+		       "built with the model" },
+	[PART_HOME] = { "set_env.sh", "../lib/npusim/home", "../runtime/home/home",
+			"installed whole" },
+	[PART_RECORD] = { "libnpusim-record.so", "../lib/npusim/preload", "record",
+			  "installed whole" },
+	[PART_MODEL] = { "backend-sim.so", "../lib/npusim", "../backend-sim",
+			 "built with the model" },
+	[PART_BENCH] = { "bench.so", "../lib/npusim", "../sim", "built with the model" },
+};
 
-	g_setenv(variable, list ? list : entry, TRUE);
-}
-
-/* The first of `places`, relative to this command's folder, that has the file. */
-static char *library_folder(const char *file, const char *const places[2], const char *hint,
-			    GError **error)
+char *part_folder(enum npusim_part part, GError **error)
 {
 	g_autofree char *self = g_file_read_link("/proc/self/exe", NULL);
 	g_autofree char *bin = self ? g_path_get_dirname(self) : NULL;
+	const char *const places[] = { parts[part].installed, parts[part].built };
 
-	for (gsize i = 0; bin && i < 2; i++) {
+	for (gsize i = 0; bin && i < G_N_ELEMENTS(places); i++) {
 		g_autofree char *folder = g_canonicalize_filename(places[i], bin);
-		g_autofree char *path = g_build_filename(folder, file, NULL);
+		g_autofree char *path = g_build_filename(folder, parts[part].file, NULL);
 		if (g_file_test(path, G_FILE_TEST_EXISTS))
 			return g_steal_pointer(&folder);
 	}
 	g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_NOENT,
-		    "there is no %s in %s or %s beside %s: is npusim %s?", file, places[0],
-		    places[1], bin ? bin : "this command", hint);
+		    "there is no %s in %s or %s beside %s: is npusim %s?", parts[part].file,
+		    places[0], places[1], bin ? bin : "this command", parts[part].hint);
 	return NULL;
 }
 
-char *acl_library_folder(GError **error)
+char *part_file(enum npusim_part part, GError **error)
 {
-	const char *const places[] = { "../lib/npusim/acl", "../runtime" };
+	g_autofree char *folder = part_folder(part, error);
 
-	return library_folder("libascendcl.so", places, "installed whole", error);
-}
-
-char *cuda_library_folder(GError **error)
-{
-	const char *const places[] = { "../lib/npusim/cuda", "../runtime/cuda" };
-
-	return library_folder("libcuda.so.1", places, "installed whole", error);
-}
-
-char *hal_library_folder(GError **error)
-{
-	const char *const places[] = { "../lib/npusim/hal", "../backend-sim/hal" };
-
-	return library_folder("libascend_hal.so", places, "built with the model", error);
-}
-
-char *home_folder(GError **error)
-{
-	const char *const places[] = { "../lib/npusim/home", "../runtime/home/home" };
-
-	return library_folder("set_env.sh", places, "installed whole", error);
-}
-
-static char *library(const char *file, const char *const places[2], const char *hint,
-		     GError **error)
-{
-	g_autofree char *folder = library_folder(file, places, hint, error);
-
-	return folder ? g_build_filename(folder, file, NULL) : NULL;
-}
-
-char *preload_library(GError **error)
-{
-	const char *const places[] = { "../lib/npusim/preload", "record" };
-
-	return library("libnpusim-record.so", places, "installed whole", error);
-}
-
-char *model_module(GError **error)
-{
-	const char *const places[] = { "../lib/npusim", "../backend-sim" };
-
-	return library("backend-sim.so", places, "built with the model", error);
-}
-
-char *bench_module(GError **error)
-{
-	const char *const places[] = { "../lib/npusim", "../sim" };
-
-	return library("bench.so", places, "built with the model", error);
+	return folder ? g_build_filename(folder, parts[part].file, NULL) : NULL;
 }

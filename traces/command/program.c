@@ -57,15 +57,6 @@ static void block_signals(sigset_t *out_blocked, struct inherited *out)
 	sigaction(SIGCHLD, &usual, &out->child_action);
 }
 
-/* Whoever kills the command by SIGKILL means the program, which nobody could tell. What the program
- * has started does not inherit this. */
-static void die_with(pid_t parent)
-{
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() != parent)
-		raise(SIGKILL);
-}
-
 /* -1: it was said why; *out_status is the exit status. */
 static pid_t start(const char *verb, char **program, const struct inherited *inherited,
 		   int *out_status)
@@ -80,7 +71,11 @@ static pid_t start(const char *verb, char **program, const struct inherited *inh
 		return -1;
 	}
 	if (child == 0) {
-		die_with(self);
+		/* Whoever kills the command by SIGKILL means the program, which nobody could tell.
+		 * What the program has started does not inherit this. */
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (getppid() != self)
+			raise(SIGKILL);
 		sigaction(SIGCHLD, &inherited->child_action, NULL);
 		sigprocmask(SIG_SETMASK, &inherited->mask, NULL);
 		status = (guint8)become_program(verb, program);
