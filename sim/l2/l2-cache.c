@@ -32,6 +32,8 @@ void l2_cache_allocate(struct l2_cache *cache, uint64_t number)
 	cache->group = g_new0(struct l2_group, cache->groups);
 	cache->sets = g_malloc0((sets + 1) * sizeof(*cache->set));
 	cache->set = (struct l2_set *)(((uintptr_t)cache->sets | (sizeof(*cache->set) - 1)) + 1);
+	for (uint32_t i = 0; i < cache->groups; i++)
+		cache->group[i] = (struct l2_group){ i, (uint16_t)(1u << cache->lines_lg2), 0 };
 }
 
 void l2_cache_free(struct l2_cache *cache)
@@ -47,13 +49,15 @@ void l2_cache_free(struct l2_cache *cache)
 
 static void split(struct l2_cache *cache, uint32_t group)
 {
-	unsigned lines = 1u << cache->lines_lg2, unit = lines >> cache->group[group].split_lg2;
-	struct l2_set *whole = l2_set_of(cache, group, 0), *set;
+	struct l2_group *it = &cache->group[group];
+	unsigned lines = 1u << cache->lines_lg2, unit = it->unit;
+	const struct l2_set *whole = &cache->set[it->at];
+	struct l2_set *set;
 
-	cache->group[group].split_lg2++;
-	set = l2_set_of(cache, group, 0);
-	if (unit == lines)
-		set[0] = *whole;
+	it->at = cache->groups + (group << cache->lines_lg2);
+	it->unit /= 2;
+	set = &cache->set[it->at];
+	set[0] = *whole;
 	for (unsigned line = 0; line < lines; line += unit)
 		set[line + unit / 2] = set[line];
 }
@@ -62,41 +66,40 @@ static void split(struct l2_cache *cache, uint32_t group)
 static void join(struct l2_cache *cache, uint32_t group, unsigned lines)
 {
 	struct l2_group *it = &cache->group[group];
-	struct l2_set *set = l2_set_of(cache, group, 0);
-	unsigned all = 1u << cache->lines_lg2, unit = all >> it->split_lg2;
+	struct l2_set *set = &cache->set[it->at];
+	unsigned all = 1u << cache->lines_lg2;
 
-	for (; unit < lines; unit *= 2, it->split_lg2--)
-		for (unsigned line = 0; line < all; line += 2 * unit)
-			if (memcmp(&set[line], &set[line + unit], sizeof(*set)) != 0)
+	for (; it->unit < lines; it->unit *= 2)
+		for (unsigned line = 0; line < all; line += 2 * it->unit)
+			if (memcmp(&set[line], &set[line + it->unit], sizeof(*set)) != 0)
 				return;
-	if (!it->split_lg2)
-		*l2_set_of(cache, group, 0) = *set;
+	if (it->unit < all)
+		return;
+	it->at = group;
+	cache->set[group] = *set;
 }
 
-/* The largest unit in which these lines of a block are whole units. */
-static unsigned unit_of(unsigned first, unsigned count)
-{
-	return (first | count) & -(first | count);
-}
-
-/* Returns the missing lines. Units become as small as these lines need, and larger again once
- * enough lines have come in larger ones that all sets can have seen the same. */
-uint32_t l2_cache_access_units(struct l2_cache *cache, uint32_t group, uint32_t tag, unsigned first,
+/* Units become as small as these lines need, and larger again once enough lines have come in larger
+ * ones that all sets can have seen the same. */
+uint64_t l2_cache_access_units(struct l2_cache *cache, uint32_t group, uint32_t tag, unsigned first,
 			       unsigned count, bool write, struct l2_answer *out)
 {
 	struct l2_group *it = &cache->group[group];
-	unsigned fits = unit_of(first, count), lines = 1u << cache->lines_lg2, unit;
-	uint32_t missing = 0, gone;
+	unsigned fits = (first | count) & -(first | count); /* the largest unit */
+	uint64_t missing = 0;
+	uint32_t gone;
 
-	while (lines >> it->split_lg2 > fits)
+	while (it->unit > fits)
 		split(cache, group);
-	unit = lines >> it->split_lg2;
-	it->coarse = unit < fits ? (uint16_t)(it->coarse + count) : 0;
-	for (unsigned line = first; line < first + count; line += unit) {
-		if (!l2_look_up(cache, l2_set_of(cache, group, line), tag, write, &gone))
-			missing |= (uint32_t)(~UINT64_C(0) >> (64 - unit)) << line;
+	it->coarse = it->unit < fits ? (uint16_t)(it->coarse + count) : 0;
+	out->hits = 0;
+	for (unsigned line = first; line < first + count; line += it->unit) {
+		if (l2_look_up(cache, &cache->set[it->at + line], tag, write, &gone))
+			out->hits += it->unit;
+		else
+			missing |= (~UINT64_C(0) >> (64 - it->unit)) << line;
 		if (G_UNLIKELY(gone))
-			l2_add_clean(cache, gone, line, unit, out);
+			l2_add_clean(cache, gone, line, it->unit, out);
 	}
 	if (it->coarse >= cache->ways << cache->lines_lg2) {
 		join(cache, group, fits);
@@ -110,10 +113,22 @@ static uint64_t line_bit(const struct l2_cache *cache, uint64_t pa)
 	return UINT64_C(1) << l2_line(cache, pa);
 }
 
-uint64_t l2_cache_partial(const struct l2_cache *cache, uint64_t pa, uint64_t bytes)
+/* Of a write, those at its ends that it does not cover. */
+void l2_cache_fill(const struct l2_cache *cache, uint64_t pa, uint64_t bytes, bool write,
+		   uint64_t missing, struct l2_answer *out)
 {
 	uint64_t line = (UINT64_C(1) << cache->line_lg2) - 1;
+	unsigned from;
 
-	return (pa & line ? line_bit(cache, pa) : 0) |
-	       ((pa + bytes) & line ? line_bit(cache, pa + bytes - 1) : 0);
+	if (write)
+		missing &= (pa & line ? line_bit(cache, pa) : 0) |
+			   ((pa + bytes) & line ? line_bit(cache, pa + bytes - 1) : 0);
+	out->fill.bytes = 0;
+	if (!missing)
+		return;
+	from = (unsigned)__builtin_ctzll(missing);
+	out->fill.pa =
+		(pa >> cache->block_lg2 << cache->block_lg2) + ((uint64_t)from << cache->line_lg2);
+	out->fill.bytes = (uint64_t)(64 - (unsigned)__builtin_clzll(missing) - from)
+			  << cache->line_lg2;
 }

@@ -29,8 +29,9 @@ struct l2_set {
 } __attribute__((aligned(64)));
 
 struct l2_group {
-	uint16_t split_lg2; /* into so many units */
-	uint16_t coarse;    /* lines that came in larger units than these since a smaller one */
+	uint32_t at;     /* of its first set */
+	uint16_t unit;   /* lines that a set stands for */
+	uint16_t coarse; /* lines that came in larger units than these since a smaller one */
 };
 
 struct l2_cache {
@@ -64,12 +65,13 @@ struct l2_answer {
 	struct l2_stretch clean[L2_LINES_MAX]; /* dirty lines to write back */
 };
 
-/* For l2_cache_access(): the tags; several units, or a group to be split or made whole again. */
+/* For l2_cache_access(): the tags; several units, or a group to be split or made whole again,
+ * which returns the missing lines; what of those is to be filled. */
 __attribute__((cold)) void l2_cache_allocate(struct l2_cache *cache, uint64_t number);
-uint32_t l2_cache_access_units(struct l2_cache *cache, uint32_t group, uint32_t tag, unsigned first,
+uint64_t l2_cache_access_units(struct l2_cache *cache, uint32_t group, uint32_t tag, unsigned first,
 			       unsigned count, bool write, struct l2_answer *out);
-/* Of a write's missing lines, those at its ends that it does not cover. */
-uint64_t l2_cache_partial(const struct l2_cache *cache, uint64_t pa, uint64_t bytes);
+void l2_cache_fill(const struct l2_cache *cache, uint64_t pa, uint64_t bytes, bool write,
+		   uint64_t missing, struct l2_answer *out);
 
 /* Each lap of the memory through the groups begins one further on, four laps in turn, so that a
  * matrix's columns do not all meet in a few; a lap still has one block for each group. No more than
@@ -87,10 +89,9 @@ static inline uint32_t l2_group_of(const struct l2_cache *cache, uint32_t number
 /* The set that stands for the unit of a line. */
 static inline struct l2_set *l2_set_of(const struct l2_cache *cache, uint32_t group, unsigned line)
 {
-	unsigned split = cache->group[group].split_lg2;
-	uint32_t first = cache->groups + (group << cache->lines_lg2);
+	const struct l2_group *it = &cache->group[group];
 
-	return &cache->set[split ? first + (line & -(1u << (cache->lines_lg2 - split))) : group];
+	return &cache->set[it->at + (line & -(unsigned)it->unit)];
 }
 
 static inline uint32_t l2_number(const struct l2_cache *cache, uint64_t pa)
@@ -118,7 +119,9 @@ static inline void l2_put_first(struct l2_set *set, unsigned at, uint32_t tag)
 	uint64_t carry = tag, two;
 
 	if (G_LIKELY(at == L2_WAYS_MAX - 1)) { /* of one size, and so without a loop */
-		memmove(&set->tag[1], set->tag, sizeof(set->tag) - sizeof(tag));
+		const struct l2_set was = *set;
+
+		memcpy(&set->tag[1], was.tag, sizeof(was.tag) - sizeof(tag));
 		set->tag[0] = tag;
 		return;
 	}
@@ -138,14 +141,16 @@ static inline unsigned l2_find_tag(const struct l2_set *set, uint32_t tag)
 {
 	const l2_quad *tags = (const l2_quad *)(const void *)set->tag;
 	const l2_quad want = { tag, tag, tag, tag }, clean = { ~1u, ~1u, ~1u, ~1u };
-	const l2_quad a = { 1, 2, 3, 4 }, b = { 5, 6, 7, 8 }, c = { 9, 10, 11, 12 },
-		      d = { 13, 14, 15, 16 };
-	l2_quad found = ((l2_quad)((tags[0] & clean) == want) & a) |
-			((l2_quad)((tags[1] & clean) == want) & b) |
-			((l2_quad)((tags[2] & clean) == want) & c) |
-			((l2_quad)((tags[3] & clean) == want) & d);
+	l2_quad a = (tags[0] & clean) == want, b = (tags[1] & clean) == want,
+		c = (tags[2] & clean) == want, d = (tags[3] & clean) == want;
+	l2_quad found = a | b | c | d;
 	uint64_t any[2];
 
+	memcpy(any, &found, sizeof(any));
+	if (G_LIKELY(!(any[0] | any[1])))
+		return 0;
+	found = (a & (l2_quad){ 1, 2, 3, 4 }) | (b & (l2_quad){ 5, 6, 7, 8 }) |
+		(c & (l2_quad){ 9, 10, 11, 12 }) | (d & (l2_quad){ 13, 14, 15, 16 });
 	memcpy(any, &found, sizeof(any));
 	any[0] |= any[1];
 	return (unsigned)(any[0] | any[0] >> 32);
@@ -194,39 +199,36 @@ static inline void l2_add_clean(const struct l2_cache *cache, uint32_t gone, uns
 
 /* Looks up the lines of [pa, pa + bytes), which lie in one block. What misses is there afterwards;
  * a write makes lines dirty, and fills no line that it covers entirely. */
-static inline void l2_cache_access(struct l2_cache *cache, uint64_t pa, uint64_t bytes, bool write,
-				   struct l2_answer *out)
+G_ALWAYS_INLINE static inline void l2_cache_access(struct l2_cache *cache, uint64_t pa,
+						   uint64_t bytes, bool write,
+						   struct l2_answer *out)
 {
 	uint32_t number = l2_number(cache, pa), tag = (number + 1) << 1, gone, group;
 	unsigned first = l2_line(cache, pa), count = l2_line(cache, pa + bytes - 1) - first + 1;
-	uint64_t missing, base = pa >> cache->block_lg2 << cache->block_lg2;
+	const struct l2_group *it;
+	uint64_t missing;
+	bool hit;
 
 	if (G_UNLIKELY(pa >> cache->block_lg2 >> L2_NUMBER_BITS != cache->memory))
 		l2_cache_allocate(cache, pa >> cache->block_lg2);
 	group = l2_group_of(cache, number);
+	it = &cache->group[group];
+	out->lines = count;
 	out->cleans = 0;
-	if (G_LIKELY(count == 1u << cache->lines_lg2 >> cache->group[group].split_lg2 &&
-		     !(first & (count - 1)) && !cache->group[group].coarse)) {
-		missing = l2_look_up(cache, l2_set_of(cache, group, first), tag, write, &gone)
-				  ? 0
-				  : (~UINT64_C(0) >> (64 - count)) << first;
+	if (G_LIKELY(count == it->unit && !(first & (count - 1)) && !it->coarse)) {
+		hit = l2_look_up(cache, &cache->set[it->at + first], tag, write, &gone);
+		out->hits = hit ? count : 0;
 		if (G_UNLIKELY(gone))
 			l2_add_clean(cache, gone, first, count, out);
+		out->fill.pa = pa >> cache->line_lg2 << cache->line_lg2;
+		out->fill.bytes = hit ? 0 : (uint64_t)count << cache->line_lg2;
+		if (G_LIKELY(hit || !write))
+			return;
+		missing = (~UINT64_C(0) >> (64 - count)) << first;
 	} else {
 		missing = l2_cache_access_units(cache, group, tag, first, count, write, out);
 	}
-	out->lines = count;
-	out->hits = count - (unsigned)__builtin_popcountll(missing);
-	out->fill.bytes = 0;
-	if (G_UNLIKELY(write))
-		missing &= l2_cache_partial(cache, pa, bytes);
-	if (missing) {
-		unsigned from = (unsigned)__builtin_ctzll(missing);
-
-		out->fill.pa = base + ((uint64_t)from << cache->line_lg2);
-		out->fill.bytes = (uint64_t)(64 - (unsigned)__builtin_clzll(missing) - from)
-				  << cache->line_lg2;
-	}
+	l2_cache_fill(cache, pa, bytes, write, missing, out);
 }
 
 G_END_DECLS

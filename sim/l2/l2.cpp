@@ -118,7 +118,7 @@ void l2::look_up_blocks(uint64_t pa, uint64_t end, bool write, fetch &times)
 		write_back(clean, times);
 }
 
-inline void l2::look_up(uint64_t pa, uint64_t end, bool write, fetch &times)
+G_ALWAYS_INLINE inline void l2::look_up(uint64_t pa, uint64_t end, bool write, fetch &times)
 {
 	l2_answer answer;
 
