@@ -54,8 +54,6 @@ CUresult cuda_of_core(const char *call, int code);
 
 const char *cuda_error_name(CUresult code); /* NULL: there is no such code */
 extern const struct npu_word cuda_words[];  /* CUDA's names of the ACL's functions */
-/* A call of the program's, from `site`, has failed. door.c */
-void cuda_note(const char *call, CUresult code, const void *site);
 
 /* ---- device.c ---- */
 

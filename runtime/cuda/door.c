@@ -24,7 +24,7 @@ static bool is_expected(CUresult code)
 	       code == CUDA_ERROR_NOT_FOUND || code == CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED;
 }
 
-void cuda_note(const char *call, CUresult code, const void *site)
+static void note(const char *call, CUresult code, const void *site)
 {
 	if (code == CUDA_ERROR_NOT_READY)
 		return; /* the answer of a query */
@@ -35,17 +35,17 @@ void cuda_note(const char *call, CUresult code, const void *site)
 						.expected = is_expected(code) });
 }
 
-#define DOOR(call, params, args)                                             \
-	CUresult door_##call params __asm__(#call);                          \
-	CUDA_EXPORT CUresult door_##call params                              \
-	{                                                                    \
-		CUresult code = cuda_initialised();                          \
-                                                                             \
-		if (code == CUDA_SUCCESS || is_early(#call))                 \
-			code = call args;                                    \
-		if (__builtin_expect(code != CUDA_SUCCESS, 0))               \
-			cuda_note(#call, code, __builtin_return_address(0)); \
-		return code;                                                 \
+#define DOOR(call, params, args)                                        \
+	CUresult door_##call params __asm__(#call);                     \
+	CUDA_EXPORT CUresult door_##call params                         \
+	{                                                               \
+		CUresult code = cuda_initialised();                     \
+                                                                        \
+		if (code == CUDA_SUCCESS || is_early(#call))            \
+			code = call args;                               \
+		if (__builtin_expect(code != CUDA_SUCCESS, 0))          \
+			note(#call, code, __builtin_return_address(0)); \
+		return code;                                            \
 	}
 CUDA_DOORS(DOOR)
 
@@ -58,7 +58,7 @@ static CUresult missing(const char *symbol, _Atomic int *told, const void *site)
 			"%s is not modelled: npusim's CUDA has memory, streams and events, and no "
 			"modules, kernels, graphs, arrays, multicast or pools",
 			symbol);
-	cuda_note(symbol, CUDA_ERROR_NOT_SUPPORTED, site);
+	note(symbol, CUDA_ERROR_NOT_SUPPORTED, site);
 	return CUDA_ERROR_NOT_SUPPORTED;
 }
 

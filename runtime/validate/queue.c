@@ -91,7 +91,8 @@ static void move(const struct actor *actor, uint64_t dst, uint64_t src, uint64_t
 	touch(actor, dst, bytes, true);
 }
 
-void validate_settle(struct validate *v)
+/* Forgets accesses that the host knows to be done. */
+static void settle(struct validate *v)
 {
 	if (v->settled == order_host_version(v->order))
 		return;
@@ -137,7 +138,7 @@ bool validate_pending(struct validate *v, enum validate_rule rule, npu_stack sta
 				   .begin = begin,
 				   .end = end };
 
-	validate_settle(v);
+	settle(v);
 	accesses_unordered(v->accesses, v->order, order_host(v->order), begin, end, true, true,
 			   tell_pending, &pending);
 	return pending.found;
@@ -338,14 +339,14 @@ void validate_told(struct validate *v, uint32_t dev, enum npu_order what, uint32
 			    (unsigned)value);
 		break;
 	}
-	validate_settle(v); /* at once: from now on the program may do what the wait allows */
+	settle(v); /* at once: from now on the program may do what the wait allows */
 }
 
 void validate_queue_call(struct validate *v, const struct layer_call *call, npu_stack stack)
 {
 	const union layer_arguments *with = &call->with;
 
-	validate_settle(v);
+	settle(v);
 	switch (call->op) {
 	case DRIVER_OP_halSqTaskSend:
 		send(v, with->halSqTaskSend.dev, with->halSqTaskSend.info, stack);
@@ -375,5 +376,5 @@ void validate_queue_call(struct validate *v, const struct layer_call *call, npu_
 		validate_each_copy(v, call, stack, copy);
 		break;
 	}
-	validate_settle(v);
+	settle(v);
 }

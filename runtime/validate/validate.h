@@ -81,8 +81,6 @@ void validate_each_copy(struct validate *v, const struct layer_call *call, npu_s
 			validate_copy_fn fn);
 void validate_told(struct validate *v, uint32_t dev, enum npu_order what, uint32_t id,
 		   uint64_t value);
-/* Forgets accesses that the host knows to be done. */
-void validate_settle(struct validate *v);
 /* Reports queued work that uses [begin, end), if the host does not know that it is done. Whether
  * there is such work. */
 bool validate_pending(struct validate *v, enum validate_rule rule, npu_stack stack,

@@ -102,11 +102,6 @@ static gboolean print_heads(const struct job *job, const struct verdict *v, guin
 	return TRUE;
 }
 
-static int status_of(const struct verdict *v)
-{
-	return v->equal ? EXIT_EQUAL : EXIT_DIFFERENT;
-}
-
 /* ---- traces ---- */
 
 static int show_traces(const struct job *job, const struct trace_diff *diff, GError **error)
@@ -122,7 +117,7 @@ static int show_traces(const struct job *job, const struct trace_diff *diff, GEr
 		trace_diff_print(diff, job->limit, stdout);
 	if (job->json && !write_json(job, &v, diff, error))
 		return EXIT_TROUBLE;
-	return status_of(&v);
+	return v.equal ? EXIT_EQUAL : EXIT_DIFFERENT;
 }
 
 static int diff_traces(const struct job *job)
@@ -169,7 +164,7 @@ static int show_results(const struct job *job, const struct differences *figures
 	}
 	if (job->json && !write_json(job, &v, NULL, error))
 		return EXIT_TROUBLE;
-	return status_of(&v);
+	return v.equal ? EXIT_EQUAL : EXIT_DIFFERENT;
 }
 
 static int diff_two_results(const struct job *job)

@@ -17,19 +17,8 @@ static const struct verb {
 	int (*run)(int argc, char **argv);
 	const char *help;
 } verbs[] = {
-	{ "run", cmd_run, "run a program on the model of an Ascend server" },
-	{ "replay", cmd_replay, "replay a memory snapshot or a trace on the model" },
-	{ "record", cmd_record, "run a program and keep what it called as a trace" },
-	{ "report", cmd_report, "show results of replays as one page with charts" },
-	{ "diff", cmd_diff, "say what changed between two traces, or two results of replays" },
-	{ "convert", cmd_convert, "make a trace, a Chrome trace or CSV of a trace or a result" },
-	{ "check", cmd_check,
-	  "run the conformance cases on a driver, or compare it with the model" },
-	{ "bench", cmd_bench, "run access patterns on the model's memory system" },
-	{ "node", cmd_node, "list the simulated servers, their processes, and who holds how much" },
-	{ "explain", cmd_explain, "say what a rule of NPUSIM_VALIDATE finds, and what is right" },
-	{ "home", cmd_home, "show or write the folder that looks like an installation of CANN" },
-	{ "info", cmd_info, "show the backend, the devices, and every setting with its origin" },
+#define VERB(name, help) { #name, cmd_##name, help },
+	NPUSIM_VERBS(VERB)
 };
 
 static void print_help(FILE *out)

@@ -17,18 +17,22 @@
 enum { NPUSIM_EXIT_OK = 0, NPUSIM_EXIT_FAILED = 1, NPUSIM_EXIT_USAGE = 2, NPUSIM_EXIT_MEMORY = 4 };
 
 /* A verb: argv[0] is its name. Returns the exit status. */
-int cmd_run(int argc, char **argv);
-int cmd_replay(int argc, char **argv);
-int cmd_record(int argc, char **argv);
-int cmd_report(int argc, char **argv);
-int cmd_check(int argc, char **argv);
-int cmd_convert(int argc, char **argv);
-int cmd_diff(int argc, char **argv);
-int cmd_explain(int argc, char **argv);
-int cmd_home(int argc, char **argv);
-int cmd_info(int argc, char **argv);
-int cmd_bench(int argc, char **argv);
-int cmd_node(int argc, char **argv);
+#define NPUSIM_VERBS(X)                                                                 \
+	X(run, "run a program on the model of an Ascend server")                        \
+	X(replay, "replay a memory snapshot or a trace on the model")                   \
+	X(record, "run a program and keep what it called as a trace")                   \
+	X(report, "show results of replays as one page with charts")                    \
+	X(diff, "say what changed between two traces, or two results of replays")       \
+	X(convert, "make a trace, a Chrome trace or CSV of a trace or a result")        \
+	X(check, "run the conformance cases on a driver, or compare it with the model") \
+	X(bench, "run access patterns on the model's memory system")                    \
+	X(node, "list the simulated servers, their processes, and who holds how much")  \
+	X(explain, "say what a rule of NPUSIM_VALIDATE finds, and what is right")       \
+	X(home, "show or write the folder that looks like an installation of CANN")     \
+	X(info, "show the backend, the devices, and every setting with its origin")
+#define NPUSIM_VERB(name, help) int cmd_##name(int argc, char **argv);
+NPUSIM_VERBS(NPUSIM_VERB)
+#undef NPUSIM_VERB
 
 /* Of run and record, as a shell has them: the program cannot be run, or is not there. */
 enum { NPUSIM_EXIT_NOT_RUNNABLE = 126, NPUSIM_EXIT_NOT_FOUND = 127 };
