@@ -31,22 +31,33 @@ struct bsim_call bsim_begin_open(struct npu_driver *self, enum sim_call cost, co
 	return call;
 }
 
-drvError_t bsim_end(struct bsim_call *call)
+static void spend(struct bsim *bs, enum sim_call cost, uint64_t pages, unsigned page_lg2)
 {
-	struct bsim *bs = call->bs;
-	bool failed = call->result != DRV_ERROR_NONE;
-	enum sim_call cost = failed ? SIM_CALL_QUERY : call->cost;
-
-	if (!call->locked)
-		return call->result;
 	bs->call_count[cost]++;
 	if (bs->timing && bs->sim != NULL) {
-		uint64_t ps = sim_call_ps(&bs->profile, cost, failed ? 1 : call->pages,
-					  failed ? 21 : call->page_lg2);
+		uint64_t ps = sim_call_ps(&bs->profile, cost, pages, page_lg2);
 
 		bs->call_ps[cost] += ps;
 		sim_spend(bs->sim, ps);
 	}
+}
+
+void bsim_spend_locked(struct bsim_call *call)
+{
+	spend(call->bs, call->cost, call->pages, call->page_lg2);
+	call->spent = true;
+}
+
+drvError_t bsim_end(struct bsim_call *call)
+{
+	struct bsim *bs = call->bs;
+
+	if (!call->locked)
+		return call->result;
+	if (call->result != DRV_ERROR_NONE)
+		spend(bs, SIM_CALL_QUERY, 1, 21);
+	else if (!call->spent)
+		spend(bs, call->cost, call->pages, call->page_lg2);
 	if (bs->catch_up != NULL)
 		bs->catch_up(bs);
 	pthread_mutex_unlock(&bs->lock);

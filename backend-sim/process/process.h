@@ -96,6 +96,7 @@ struct bsim_call {
 	unsigned page_lg2; /* 21 */
 	uint64_t pages;    /* 1 */
 	bool locked;
+	bool spent;        /* its time has passed: bsim_spend_locked() */
 	int cancel_before; /* locked: what cancel_hold() gave */
 };
 
@@ -122,6 +123,8 @@ static inline struct bsim_call bsim_begin(struct npu_driver *self, enum sim_call
 	return call;
 }
 drvError_t bsim_end(struct bsim_call *call);
+/* The call's time passes now, in a call that will succeed: what it starts, starts behind it. */
+void bsim_spend_locked(struct bsim_call *call);
 /* bsim_begin() of a call that needs an open device before all else. */
 struct bsim_call bsim_begin_open(struct npu_driver *self, enum sim_call cost, const char *name);
 

@@ -445,6 +445,7 @@ QUEUE_CALL(halSqTaskSend, SIM_CALL_SUBMIT, (uint32_t, dev), (struct halTaskSendI
 	if (result != DRV_ERROR_NONE)
 		return result;
 	info->pos = sq->tail;
+	bsim_spend_locked(c); /* the doorbell is rung at the end */
 	put_entries(sq, info->sqe_addr, info->sqe_num);
 	if (sq->state == SQ_READY)
 		queue_kick_locked(bs, sq);
