@@ -110,23 +110,16 @@ static const char *name_of_version(int64_t version)
 /* Asks the driver; false with the message set. */
 static bool ask_soc_name(const char *call, char *out, uint32_t room)
 {
-	struct npu_driver *drv = core_driver();
 	int64_t version = 0;
-	drvError_t code;
 
-	if (drv == NULL) {
-		npu_message_prefix("%s: ", call);
+	if (acl_check_driver(call) != ACL_SUCCESS)
 		return false;
-	}
 	if (npu_call(core_driver(), halGetSocVersion, 0, out, room) == DRV_ERROR_NONE &&
 	    out[0] != '\0')
 		return true;
-	code = npu_call(core_driver(), halGetDeviceInfo, 0, MODULE_TYPE_SYSTEM, INFO_TYPE_VERSION,
-			&version);
-	if (code != DRV_ERROR_NONE) {
-		core_result(call, code);
+	if (ACL_CALL(call, halGetDeviceInfo, 0, MODULE_TYPE_SYSTEM, INFO_TYPE_VERSION, &version) !=
+	    ACL_SUCCESS)
 		return false;
-	}
 	if (name_of_version(version) == NULL) {
 		acl_unsupported(call, "the driver's hardware version %#llx is no known SoC",
 				(unsigned long long)version);
@@ -151,15 +144,14 @@ ACL_EXPORT const char *aclrtGetSocName(void)
 	return answer;
 }
 
-static aclError utilization(uint32_t logic, int module, int32_t *out)
+/* CANN says -1 where the driver does not know. */
+static int32_t utilization(uint32_t logic, int module)
 {
 	int64_t value = 0;
 	drvError_t code = npu_call(core_driver(), halGetDeviceInfo, logic, module,
 				   INFO_TYPE_UTILIZATION, &value);
 
-	/* CANN says -1 where the driver does not know. */
-	*out = code == DRV_ERROR_NONE ? (int32_t)value : -1;
-	return ACL_SUCCESS;
+	return code == DRV_ERROR_NONE ? (int32_t)value : -1;
 }
 
 ACL_EXPORT aclError aclrtGetDeviceUtilizationRate(int32_t deviceId,
@@ -180,9 +172,9 @@ ACL_EXPORT aclError aclrtGetDeviceUtilizationRate(int32_t deviceId,
 		       ?: core_device_logic(deviceId, "deviceId", __func__, &logic);
 	if (code != ACL_SUCCESS)
 		return code;
-	utilization(logic, MODULE_TYPE_AICORE, &utilizationInfo->cubeUtilization);
-	utilization(logic, MODULE_TYPE_VECTOR_CORE, &utilizationInfo->vectorUtilization);
-	utilization(logic, MODULE_TYPE_AICPU, &utilizationInfo->aicpuUtilization);
+	utilizationInfo->cubeUtilization = utilization(logic, MODULE_TYPE_AICORE);
+	utilizationInfo->vectorUtilization = utilization(logic, MODULE_TYPE_VECTOR_CORE);
+	utilizationInfo->aicpuUtilization = utilization(logic, MODULE_TYPE_AICPU);
 	utilizationInfo->memoryUtilization = -1;
 	memset(&info, 0, sizeof(info));
 	if (npu_call(core_driver(), halMemGetInfo, logic, MEM_INFO_TYPE_HBM_SIZE, &info) !=

@@ -8,6 +8,7 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <sys/queue.h>
 
 #define REGISTER_TYPES ((uint32_t)(ACL_HOST_REGISTER_IOMEMORY | ACL_HOST_REGISTER_READONLY))
 #define REGISTER_FLAGS                                                                    \
@@ -16,7 +17,7 @@
 #define READ_ONLY_FLAG (UINT32_C(1) << 28) /* the driver's, beside the kind of mapping */
 
 struct range {
-	struct range *next;
+	LIST_ENTRY(range) link;
 	uintptr_t start, end;
 	bool mapped;
 	uint32_t device; /* logic id, where it is mapped */
@@ -24,15 +25,17 @@ struct range {
 };
 static struct {
 	pthread_mutex_t lock;
-	struct range *first;
+	LIST_HEAD(, range) ranges;
 } registered = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 /* Any range that meets [start, end). */
 static struct range *find_locked(uintptr_t start, uintptr_t end)
 {
-	for (struct range *r = registered.first; r != NULL; r = r->next)
-		if (r->start < end && start < r->end)
-			return r;
+	struct range *r;
+
+	LIST_FOREACH(r, &registered.ranges, link)
+	if (r->start < end && start < r->end)
+		return r;
 	return NULL;
 }
 
@@ -89,8 +92,7 @@ static aclError add_range(const char *call, void *ptr, uint64_t size, int64_t ki
 			error = ACL_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
 	}
 	if (error == ACL_SUCCESS) {
-		range->next = registered.first;
-		registered.first = range;
+		LIST_INSERT_HEAD(&registered.ranges, range, link);
 		if (out_device_va != NULL)
 			*out_device_va = range->device_va;
 	}
@@ -144,21 +146,20 @@ ACL_EXPORT aclError aclrtHostRegisterV2(void *ptr, uint64_t size, uint32_t flag)
 
 ACL_EXPORT aclError aclrtHostUnregister(void *ptr)
 {
-	struct range **link, *range;
+	struct range *range;
 	aclError error = ACL_IS_NULL(ptr) ?: acl_check_context(__func__);
 
 	if (error != ACL_SUCCESS)
 		return error;
 	pthread_mutex_lock(&registered.lock);
-	for (link = &registered.first; *link != NULL && (*link)->start != (uintptr_t)ptr;
-	     link = &(*link)->next)
-		;
-	range = *link;
+	range = find_locked((uintptr_t)ptr, (uintptr_t)ptr + 1);
+	if (range != NULL && range->start != (uintptr_t)ptr)
+		range = NULL;
 	if (range != NULL && range->mapped)
 		error = ACL_CALL(__func__, halHostUnregisterEx, ptr, range->device,
 				 HOST_MEM_MAP_DEV_PCIE_TH);
 	if (range != NULL && error == ACL_SUCCESS) {
-		*link = range->next;
+		LIST_REMOVE(range, link);
 		if (!range->mapped)
 			npu_call(core_driver(), npusimGaveBack, range->start,
 				 range->end - range->start, __func__);

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 
 /* A callback may call aclInit or register another. */
 static pthread_mutex_t init_lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
@@ -23,31 +24,29 @@ static char *init_config;   /* init_lock: the file's text */
 /* ---- callbacks ---- */
 
 struct hook {
-	struct hook *next;
+	TAILQ_ENTRY(hook) link;
 	aclRegisterCallbackType type;
 	aclInitCallbackFunc init;
 	aclFinalizeCallbackFunc finalize;
 	void *user_data;
 };
-static struct hook *hooks;
+static TAILQ_HEAD(, hook) hooks = TAILQ_HEAD_INITIALIZER(hooks);
 
-static struct hook **find_hook(aclRegisterCallbackType type, aclInitCallbackFunc init,
-			       aclFinalizeCallbackFunc finalize, bool any)
+static struct hook *find_hook(aclRegisterCallbackType type, aclInitCallbackFunc init,
+			      aclFinalizeCallbackFunc finalize, bool any)
 {
-	for (struct hook **place = &hooks; *place != NULL; place = &(*place)->next) {
-		struct hook *hook = *place;
-		bool same_kind = (hook->init != NULL) == (init != NULL);
+	struct hook *hook;
 
-		if (hook->type == type && same_kind &&
-		    (any || (hook->init == init && hook->finalize == finalize)))
-			return place;
-	}
+	TAILQ_FOREACH(hook, &hooks, link)
+	if (hook->type == type && (hook->init != NULL) == (init != NULL) &&
+	    (any || (hook->init == init && hook->finalize == finalize)))
+		return hook;
 	return NULL;
 }
 
 static aclError add_hook_locked(const char *call, struct hook added)
 {
-	struct hook **place = &hooks;
+	struct hook *hook;
 
 	if (added.type != ACL_REG_TYPE_OTHER &&
 	    find_hook(added.type, added.init, added.finalize, true) != NULL)
@@ -55,12 +54,11 @@ static aclError add_hook_locked(const char *call, struct hook added)
 				"type=%d has a callback already; only ACL_REG_TYPE_OTHER (%d) can "
 				"have several",
 				(int)added.type, (int)ACL_REG_TYPE_OTHER);
-	while (*place != NULL)
-		place = &(*place)->next;
-	*place = malloc(sizeof(**place));
-	if (*place == NULL)
+	hook = malloc(sizeof(*hook));
+	if (hook == NULL)
 		return acl_fail(ACL_ERROR_BAD_ALLOC, call, "no memory for a callback");
-	**place = added;
+	*hook = added;
+	TAILQ_INSERT_TAIL(&hooks, hook, link);
 	return ACL_SUCCESS;
 }
 
@@ -83,17 +81,16 @@ static aclError add_hook(const char *call, struct hook added)
 static aclError remove_hook(const char *call, aclRegisterCallbackType type,
 			    aclInitCallbackFunc init, aclFinalizeCallbackFunc finalize)
 {
-	struct hook **place, *hook;
+	struct hook *hook;
 	aclError code = ACL_SUCCESS;
 
 	pthread_mutex_lock(&init_lock);
-	place = find_hook(type, init, finalize, false);
-	if (place == NULL) {
+	hook = find_hook(type, init, finalize, false);
+	if (hook == NULL) {
 		code = acl_fail(ACL_ERROR_INTERNAL_ERROR, call,
 				"cbFunc is not registered under type=%d", (int)type);
 	} else {
-		hook = *place;
-		*place = hook->next;
+		TAILQ_REMOVE(&hooks, hook, link);
 		free(hook);
 	}
 	pthread_mutex_unlock(&init_lock);
@@ -104,13 +101,13 @@ static aclError run_hooks(bool init)
 {
 	const char *text = init_config != NULL ? init_config : "";
 	aclError code = ACL_SUCCESS;
+	struct hook *hook;
 
-	for (struct hook *hook = hooks; hook != NULL && code == ACL_SUCCESS; hook = hook->next) {
-		if (init && hook->init != NULL)
-			code = hook->init(text, strlen(text), hook->user_data);
-		else if (!init && hook->finalize != NULL)
-			code = hook->finalize(hook->user_data);
-	}
+	TAILQ_FOREACH(hook, &hooks, link)
+	if (code == ACL_SUCCESS && init && hook->init != NULL)
+		code = hook->init(text, strlen(text), hook->user_data);
+	else if (code == ACL_SUCCESS && !init && hook->finalize != NULL)
+		code = hook->finalize(hook->user_data);
 	return code;
 }
 

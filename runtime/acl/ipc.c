@@ -9,35 +9,32 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 
 #define KEY_BYTES 65u
 
 /* A key is open as often as it stands here. */
 struct import {
-	struct import *next;
+	TAILQ_ENTRY(import) link;
 	char key[KEY_BYTES];
 	DVdeviceptr va;
 };
-static struct {
-	pthread_mutex_t lock;
-	struct import *first;
-} imports = { .lock = PTHREAD_MUTEX_INITIALIZER };
+static TAILQ_HEAD(, import) imports = TAILQ_HEAD_INITIALIZER(imports);
+static pthread_mutex_t imports_lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* Adds an entry at the end, so that the oldest import of a key is closed first. False: no host
  * memory. */
 static bool add_entry(const char *key, DVdeviceptr va)
 {
-	struct import *entry = calloc(1, sizeof(*entry)), **link;
+	struct import *entry = calloc(1, sizeof(*entry));
 
 	if (entry == NULL)
 		return false;
 	memcpy(entry->key, key, strlen(key) + 1);
 	entry->va = va;
-	pthread_mutex_lock(&imports.lock);
-	for (link = &imports.first; *link != NULL; link = &(*link)->next)
-		;
-	*link = entry;
-	pthread_mutex_unlock(&imports.lock);
+	pthread_mutex_lock(&imports_lock);
+	TAILQ_INSERT_TAIL(&imports, entry, link);
+	pthread_mutex_unlock(&imports_lock);
 	return true;
 }
 
@@ -124,29 +121,28 @@ ACL_EXPORT aclError aclrtIpcMemImportByKey(void **devPtr, const char *key, uint6
  * this process. */
 ACL_EXPORT aclError aclrtIpcMemClose(const char *key)
 {
-	struct import **link, *entry;
+	struct import *entry;
 	aclError error = ACL_IS_NULL(key) ?: check_key(__func__, key)
 			?: acl_check_context(__func__);
 
 	if (error != ACL_SUCCESS)
 		return error;
-	pthread_mutex_lock(&imports.lock);
-	for (link = &imports.first; *link != NULL && strcmp((*link)->key, key) != 0;)
-		link = &(*link)->next;
-	entry = *link;
+	pthread_mutex_lock(&imports_lock);
+	TAILQ_FOREACH(entry, &imports, link)
+	if (strcmp(entry->key, key) == 0)
+		break;
 	if (entry != NULL)
-		*link = entry->next;
-	pthread_mutex_unlock(&imports.lock);
+		TAILQ_REMOVE(&imports, entry, link);
+	pthread_mutex_unlock(&imports_lock);
 	if (entry == NULL)
 		return ACL_CALL(__func__, halShmemDestroyHandle, key);
 	error = ACL_CALL(__func__, halShmemCloseHandle, entry->va);
 	if (error == ACL_SUCCESS) {
 		free(entry);
 	} else { /* it is still open: back to where it was found first */
-		pthread_mutex_lock(&imports.lock);
-		entry->next = imports.first;
-		imports.first = entry;
-		pthread_mutex_unlock(&imports.lock);
+		pthread_mutex_lock(&imports_lock);
+		TAILQ_INSERT_HEAD(&imports, entry, link);
+		pthread_mutex_unlock(&imports_lock);
 	}
 	return error;
 }

@@ -17,17 +17,19 @@
 
 #define PREFIX         "NPUSIM_"
 #define NAME_MAX_LEN   63
-#define DEVICES_MAX    16
 #define PATIENCE_MAX_S 1e6
 
 extern char **environ;
 
 /* `check` returns NULL if the value is valid, else what would be. Where there is none, the value is
- * one of info.values if `chosen`, else any text. */
+ * one of info.values if `chosen`, a number from `least` to `most` if there is a word for that, else
+ * any text. */
 struct var_row {
 	struct npu_var_info info;
 	bool chosen;
 	const char *(*check)(const char *value);
+	long least, most;
+	const char *number;
 };
 
 static bool is_number(const char *value, long least, long most)
@@ -36,11 +38,6 @@ static bool is_number(const char *value, long least, long most)
 	long number = strtol(value, &end, 10);
 
 	return isdigit((unsigned char)*value) && *end == '\0' && number >= least && number <= most;
-}
-
-static const char *check_devices(const char *value)
-{
-	return is_number(value, 1, DEVICES_MAX) ? NULL : "a number of devices, 1 to 16";
 }
 
 static const char *check_size(const char *value)
@@ -91,16 +88,6 @@ static const char *check_patience(const char *value)
 		       : "seconds above 0, such as 10 or 0.5, or off";
 }
 
-static const char *check_exit(const char *value)
-{
-	return is_number(value, 0, 255) ? NULL : "an exit status, 0 to 255";
-}
-
-static const char *check_limit(const char *value)
-{
-	return is_number(value, 0, 1000000) ? NULL : "a number of reports, 0 to 1000000";
-}
-
 static const char *check_leaks(const char *value)
 {
 	static const char *const words[] = { "summary", "full", "off", "fail" };
@@ -135,9 +122,10 @@ static const char *check_file_id(const char *value)
 
 #define ROW(var, values, initial, reader, syntax, help) \
 	[NPU_VAR_##var] = { { PREFIX #var, values, initial, reader, help }, syntax }
-#define CHOSEN     .chosen = true
-#define CHECKED(f) .check = f
-#define ANY        .check = NULL
+#define CHOSEN                    .chosen = true
+#define CHECKED(f)                .check = f
+#define NUMBER(first, last, word) .least = first, .most = last, .number = word
+#define ANY                       .check = NULL
 static const struct var_row vars[NPU_VAR_COUNT] = {
 	ROW(BACKEND, "hw, sim, auto", "auto", "runtime", CHOSEN,
 	    "which driver serves the calls; auto takes the server's own if it has a device"),
@@ -147,7 +135,7 @@ static const struct var_row vars[NPU_VAR_COUNT] = {
 	    "whose answers where documentation and driver differ"),
 	ROW(SOC, "a SoC as aclrtGetSocName names it, or a profile's file", "Ascend910B1",
 	    "backend-sim", ANY, "which device is modelled"),
-	ROW(DEVICES, "1 to 16", "8", "backend-sim", CHECKED(check_devices),
+	ROW(DEVICES, "1 to 16", "8", "backend-sim", NUMBER(1, 16, "a number of devices, 1 to 16"),
 	    "how many devices the simulated server has"),
 	ROW(HBM, "a size, such as 64G", "", "backend-sim", CHECKED(check_size),
 	    "HBM of each device; the SoC's own if not given"),
@@ -204,9 +192,10 @@ static const struct var_row vars[NPU_VAR_COUNT] = {
 	ROW(VALIDATE_SUPPRESS, "FILE,... print", "", "runtime", ANY,
 	    "files of reports that are known and left out; the word print: each report ends with "
 	    "its entry for such a file"),
-	ROW(VALIDATE_LIMIT, "0 to 1000000", "100", "runtime", CHECKED(check_limit),
+	ROW(VALIDATE_LIMIT, "0 to 1000000", "100", "runtime",
+	    NUMBER(0, 1000000, "a number of reports, 0 to 1000000"),
 	    "reports that are written; further ones are counted"),
-	ROW(VALIDATE_EXIT, "0 to 255", "0", "runtime", CHECKED(check_exit),
+	ROW(VALIDATE_EXIT, "0 to 255", "0", "runtime", NUMBER(0, 255, "an exit status, 0 to 255"),
 	    "exit status of a process with reports; 0: its own"),
 	ROW(REPORT_FILE, "a path", "", "all", ANY,
 	    "where reports of what ends the program are added, besides stderr; npusim run sets it"),
@@ -311,6 +300,8 @@ static const char *what_is_wrong(const struct var_row *row, const char *value)
 
 	if (row->check != NULL)
 		return row->check(value);
+	if (row->number != NULL)
+		return is_number(value, row->least, row->most) ? NULL : row->number;
 	for (size_t i = 0; i < count; i++)
 		if (strcmp(choices[i], value) == 0)
 			return NULL;

@@ -26,7 +26,7 @@
 /* ---- fork ---- */
 
 static pthread_mutex_t all_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct trace_recorder *all;
+static LIST_HEAD(, trace_recorder) all;
 
 uint32_t trace_recorder_serial(void)
 {
@@ -37,22 +37,29 @@ uint32_t trace_recorder_serial(void)
 
 static void before_fork(void)
 {
+	struct trace_recorder *r;
+
 	pthread_mutex_lock(&all_lock);
-	for (struct trace_recorder *r = all; r != NULL; r = r->next)
-		pthread_mutex_lock(&r->lock);
+	LIST_FOREACH(r, &all, link)
+	pthread_mutex_lock(&r->lock);
 }
 
 static void after_fork(void)
 {
-	for (struct trace_recorder *r = all; r != NULL; r = r->next)
-		pthread_mutex_unlock(&r->lock);
+	struct trace_recorder *r;
+
+	LIST_FOREACH(r, &all, link)
+	pthread_mutex_unlock(&r->lock);
 	pthread_mutex_unlock(&all_lock);
 }
 
 /* The child's trace is a new one. */
 static void in_the_child(void)
 {
-	for (struct trace_recorder *r = all; r != NULL; r = r->next) {
+	struct trace_recorder *r;
+
+	LIST_FOREACH(r, &all, link)
+	{
 		if (r->fd >= 0)
 			close(r->fd);
 		r->fd = -1;
@@ -77,20 +84,14 @@ void trace_recorder_enlist(struct trace_recorder *recorder)
 
 	pthread_once(&once, watch_forks);
 	pthread_mutex_lock(&all_lock);
-	recorder->next = all;
-	all = recorder;
+	LIST_INSERT_HEAD(&all, recorder, link);
 	pthread_mutex_unlock(&all_lock);
 }
 
 void trace_recorder_delist(struct trace_recorder *recorder)
 {
 	pthread_mutex_lock(&all_lock);
-	for (struct trace_recorder **at = &all; *at != NULL; at = &(*at)->next) {
-		if (*at == recorder) {
-			*at = recorder->next;
-			break;
-		}
-	}
+	LIST_REMOVE(recorder, link);
 	pthread_mutex_unlock(&all_lock);
 }
 

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 #include "trace/names.h"
 
@@ -23,7 +24,7 @@ struct trace_recorder {
 	uint32_t threads;      /* numbers given out */
 	uint32_t numbers[128]; /* the last one given out, by letter */
 	struct trace_names places, handles, shares;
-	struct trace_recorder *next; /* of all, for fork() */
+	LIST_ENTRY(trace_recorder) link; /* of all, for fork() */
 };
 
 /* The next serial. */
