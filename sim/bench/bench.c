@@ -7,11 +7,9 @@
 
 #include <glib.h>
 #include <string.h>
-#include <sys/mman.h>
 
-#include "sim/page-table.h"
+#include "server.h"
 
-#define VA         UINT64_C(0x12c000000000)
 #define BATCH_ROWS 4096u /* of one job */
 
 struct lane {
@@ -22,55 +20,12 @@ struct lane {
 
 static struct bench {
 	const struct bench_request *request;
-	struct sim *sim;
-	struct sim_memory memory;
-	struct page_table table;
-	uint64_t table_end; /* page tables lie below, at the end of the device's memory */
+	struct server server;
 	struct sim_histogram latency;
 	struct lane *lane;
 	enum sim_status status;
 	uint64_t fault_va;
 } bench;
-
-/* --- memory --- */
-
-static uint64_t alloc_table(void *ctx)
-{
-	(void)ctx;
-	if (bench.table_end - 4096 < bench.request->bytes)
-		return 0;
-	return SIM_PA(0, bench.table_end -= 4096);
-}
-
-static void free_table(void *ctx, uint64_t pa)
-{
-	(void)ctx;
-	(void)pa;
-}
-
-static void *table_at(void *ctx, uint64_t pa)
-{
-	(void)ctx;
-	return bench.memory.base[0] + SIM_PA_OFFSET(pa);
-}
-
-static char *map_memory(void)
-{
-	const struct bench_request *r = bench.request;
-	const struct pt_host host = { alloc_table, free_table, table_at, NULL };
-	uint64_t size = r->profile->hbm_bytes;
-	void *at = mmap(NULL, size, PROT_READ | PROT_WRITE,
-			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-
-	if (at == MAP_FAILED)
-		return g_strdup_printf("no address space for %" G_GUINT64_FORMAT " bytes", size);
-	bench.memory.base[0] = at;
-	bench.memory.bytes[0] = bench.table_end = size;
-	pt_init(&bench.table, &host);
-	if (!pt_map(&bench.table, VA, 0, r->page_lg2, r->bytes >> r->page_lg2, PT_WRITE))
-		return g_strdup("the page tables do not fit beside the memory: use a smaller size");
-	return NULL;
-}
 
 /* --- accesses --- */
 
@@ -114,7 +69,7 @@ static void next_batch(struct lane *lane)
 		return;
 	lane->job.kind = write ? SIM_JOB_WRITE : SIM_JOB_READ;
 	lane->job.bytes = rows * r->access_bytes;
-	sim_submit(bench.sim, &lane->job);
+	sim_submit(bench.server.sim, &lane->job);
 }
 
 static void on_done(struct sim_job *job)
@@ -143,8 +98,8 @@ static void make_lanes(void)
 		bench.lane[i].job = (struct sim_job){
 			.engine = SIM_ENGINE_CORE,
 			.core = i < p->vector_cores ? p->cube_cores + i : i - p->vector_cores,
-			.dst = { 0, VA },
-			.src = { 0, VA },
+			.dst = { 0, SERVER_VA },
+			.src = { 0, SERVER_VA },
 			.row_bytes = r->access_bytes,
 			.row_offset = place_of,
 			.latency = &bench.latency,
@@ -159,15 +114,15 @@ static void make_lanes(void)
 static uint64_t run_accesses(uint64_t accesses)
 {
 	unsigned engines = bench.request->engines;
-	uint64_t since = sim_host_ps(bench.sim);
+	uint64_t since = sim_host_ps(bench.server.sim);
 
 	memset(&bench.latency, 0, sizeof(bench.latency));
 	for (unsigned i = 0; i < engines; i++) {
 		bench.lane[i].stop += accesses / engines + (i < accesses % engines);
 		next_batch(&bench.lane[i]);
 	}
-	sim_drain(bench.sim);
-	return sim_host_ps(bench.sim) - since;
+	sim_drain(bench.server.sim);
+	return sim_host_ps(bench.server.sim) - since;
 }
 
 /* --- results --- */
@@ -271,31 +226,20 @@ static char *check(const struct bench_request *r)
 	return r->accesses ? NULL : g_strdup("0 accesses: must be at least 1");
 }
 
-static void clean_up(void)
+static enum bench_status run(const struct bench_request *r, struct bench_result *out, char **error)
 {
-	sim_close(bench.sim);
-	g_free(bench.lane);
-	if (bench.memory.base[0])
-		munmap(bench.memory.base[0], bench.memory.bytes[0]);
-}
-
-static enum bench_status run(const struct bench_request *request, struct bench_result *out,
-			     char **error)
-{
-	const struct sim_config config = { request->profile, &bench.memory, 1, true };
 	struct sim_counters warm;
 
-	if ((*error = map_memory()))
+	*error = server_open(&bench.server, r->profile, 1);
+	if (!*error)
+		*error = server_add(&bench.server, 0, r->profile->hbm_bytes, r->bytes, r->page_lg2);
+	if (*error)
 		return BENCH_FAILED;
-	bench.sim = sim_open(&config, error);
-	if (!bench.sim)
-		return BENCH_FAILED;
-	sim_set_root(bench.sim, 0, 1, bench.table.root_pa);
 	make_lanes();
-	out->warmup_ps = run_accesses(request->warmup);
-	sim_get_counters(bench.sim, 0, &warm);
-	out->ps = run_accesses(request->accesses);
-	sim_get_counters(bench.sim, 0, &out->counters);
+	out->warmup_ps = run_accesses(r->warmup);
+	sim_get_counters(bench.server.sim, 0, &warm);
+	out->ps = run_accesses(r->accesses);
+	sim_get_counters(bench.server.sim, 0, &out->counters);
 	subtract(&out->counters, &warm);
 	get_result(out);
 	if (bench.status == SIM_OK)
@@ -314,6 +258,7 @@ enum bench_status npusim_bench_run(const struct bench_request *request, struct b
 	if ((*error = check(request)))
 		return BENCH_BAD_REQUEST;
 	status = run(request, out, error);
-	clean_up();
+	server_close(&bench.server);
+	g_free(bench.lane);
 	return status;
 }

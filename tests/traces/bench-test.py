@@ -314,7 +314,8 @@ def published_measurements_are_met_or_explained(folder):
         expect(row['source'] and row['measured'] > 0, row)
         if 'ratio' in row:
             near(row['ratio'], row['measured'] / row['modelled'], 1e-6, row)
-        expect(row['note'] or 0.9 <= row['ratio'] <= 1.1, row)
+            expect(row['note'] or row['expected'] == 1, row)
+            near(row['ratio'], row['expected'], 0.1, row)
     table = npusim('bench', '--pattern', 'published').stdout
     for row in rows:
         expect(row['what'] in table, row['what'], 'is not in', table)

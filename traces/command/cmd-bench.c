@@ -479,6 +479,7 @@ READ(double, ratio_of_row, bench_published, r, r->measured / r->modelled)
 READ(gboolean, has_model, bench_published, r, r->modelled > 0)
 READ(double, measured_of_row, bench_published, r, r->measured)
 READ(double, modelled_of_row, bench_published, r, r->modelled)
+READ(double, expected_of_row, bench_published, r, r->expected)
 
 static const struct member published_members[] = {
 	{ "soc", MEMBER_TEXT, AT(bench_published, soc) },
@@ -487,6 +488,7 @@ static const struct member published_members[] = {
 	{ "measured", MEMBER_REAL, .real = measured_of_row },
 	{ "modelled", MEMBER_REAL, .real = modelled_of_row, .has = has_model },
 	{ "ratio", MEMBER_REAL, .real = ratio_of_row, .has = has_model },
+	{ "expected", MEMBER_REAL, .real = expected_of_row, .has = has_model },
 	{ "source", MEMBER_TEXT, AT(bench_published, source) },
 	{ "note", MEMBER_TEXT, AT(bench_published, note) },
 	{ 0 },
