@@ -167,7 +167,6 @@ struct sim_counters {
 	 * all of their bursts. */
 	uint64_t hbm_row_hits, hbm_row_misses, hbm_bursts;
 	uint64_t link_h2d_bytes, link_d2h_bytes, link_peer_bytes;
-	uint64_t engine_busy_ps[SIM_ENGINE_COUNT];
 	uint64_t jobs, faults;
 };
 

@@ -36,7 +36,7 @@ struct key {
 #define BIG(group, name, member, min, max)  KEY(group, name, KIND_U64, member, min, max, false)
 #define RATE(group, name, member)           BIG(group, name, member, 1, UINT64_C(100000000))
 #define TIME(group, name, member)           BIG(group, name, member, 0, UINT64_C(1000000000000))
-#define CLOCKS(name, member)                UINT("HBM", name, member, 0, 100000)
+#define CLOCKS(name, member)                BIG("HBM", name, hbm_clocks.member, 0, 100000)
 /* 0 where a profile does not name it. */
 #define OPTIONAL(group, name, member, max) KEY(group, name, KIND_U64, member, 0, max, true)
 #define COST(which, prefix)                                                                       \
@@ -84,27 +84,27 @@ static const struct key keys[] = {
 	UINT("HBM", "columns", hbm_columns, 2, 1024),
 	UINT("HBM", "burst_length", hbm_burst, 2, 16),
 	BIG("HBM", "rows", hbm_rows, 1, 1u << 24),
-	CLOCKS("cl_tck", hbm_cl),
-	CLOCKS("cwl_tck", hbm_cwl),
-	CLOCKS("rcd_rd_tck", hbm_rcd_rd),
-	CLOCKS("rcd_wr_tck", hbm_rcd_wr),
-	CLOCKS("rp_tck", hbm_rp),
-	CLOCKS("ras_tck", hbm_ras),
-	CLOCKS("rc_tck", hbm_rc),
-	CLOCKS("wr_tck", hbm_wr),
-	CLOCKS("rtp_tck", hbm_rtp),
-	CLOCKS("ccd_s_tck", hbm_ccd_s),
-	CLOCKS("ccd_l_tck", hbm_ccd_l),
-	CLOCKS("rrd_s_tck", hbm_rrd_s),
-	CLOCKS("rrd_l_tck", hbm_rrd_l),
-	CLOCKS("wtr_s_tck", hbm_wtr_s),
-	CLOCKS("wtr_l_tck", hbm_wtr_l),
-	CLOCKS("rtw_tck", hbm_rtw),
-	CLOCKS("faw_tck", hbm_faw),
-	CLOCKS("rfc_tck", hbm_rfc),
-	CLOCKS("refi_tck", hbm_refi),
-	CLOCKS("rfc_sb_tck", hbm_rfc_sb),
-	CLOCKS("refi_sb_tck", hbm_refi_sb),
+	CLOCKS("cl_tck", cl),
+	CLOCKS("cwl_tck", cwl),
+	CLOCKS("rcd_rd_tck", rcd_rd),
+	CLOCKS("rcd_wr_tck", rcd_wr),
+	CLOCKS("rp_tck", rp),
+	CLOCKS("ras_tck", ras),
+	CLOCKS("rc_tck", rc),
+	CLOCKS("wr_tck", wr),
+	CLOCKS("rtp_tck", rtp),
+	CLOCKS("ccd_s_tck", ccd_s),
+	CLOCKS("ccd_l_tck", ccd_l),
+	CLOCKS("rrd_s_tck", rrd_s),
+	CLOCKS("rrd_l_tck", rrd_l),
+	CLOCKS("wtr_s_tck", wtr_s),
+	CLOCKS("wtr_l_tck", wtr_l),
+	CLOCKS("rtw_tck", rtw),
+	CLOCKS("faw_tck", faw),
+	CLOCKS("rfc_tck", rfc),
+	CLOCKS("refi_tck", refi),
+	CLOCKS("rfc_sb_tck", rfc_sb),
+	CLOCKS("refi_sb_tck", refi_sb),
 	UINT("HBM", "queue_requests", hbm_queue, 1, 4096),
 	FLAG("HBM", "refresh", hbm_refresh),
 	FLAG("HBM", "refresh_per_bank", hbm_refresh_per_bank),
@@ -289,9 +289,10 @@ static char *check_hbm(const struct sim_profile *p)
 	struct hbm_map map;
 	char *problem;
 
-	if (p->hbm_ccd_l > 32 * MAX(1, p->hbm_ccd_s))
-		return g_strdup_printf("HBM.ccd_l_tck=%u: must be at most 32 x ccd_s_tck=%u",
-				       p->hbm_ccd_l, p->hbm_ccd_s);
+	if (p->hbm_clocks.ccd_l > 32 * MAX(1, p->hbm_clocks.ccd_s))
+		return g_strdup_printf("HBM.ccd_l_tck=%" PRIu64
+				       ": must be at most 32 x ccd_s_tck=%" PRIu64,
+				       p->hbm_clocks.ccd_l, p->hbm_clocks.ccd_s);
 	for (unsigned f = 0; f < HBM_FIELDS; f++) {
 		if (!is_power_of_two(count[f]))
 			return g_strdup("HBM: stacks, channels, bank_groups, banks, columns, rows "
@@ -299,7 +300,8 @@ static char *check_hbm(const struct sim_profile *p)
 		bits[f] = (unsigned)__builtin_ctzll(count[f]);
 	}
 	if (p->hbm_refresh &&
-	    (p->hbm_refresh_per_bank ? p->hbm_refi_sb <= p->hbm_rfc_sb : p->hbm_refi <= p->hbm_rfc))
+	    (p->hbm_refresh_per_bank ? p->hbm_clocks.refi_sb <= p->hbm_clocks.rfc_sb
+				     : p->hbm_clocks.refi <= p->hbm_clocks.rfc))
 		return g_strdup("HBM: the refresh interval must be longer than the refresh itself "
 				"(refi_tck > rfc_tck, refi_sb_tck > rfc_sb_tck)");
 	(void)hbm_map_init(&map, p->hbm_map, bits, &problem);

@@ -48,6 +48,12 @@ struct sim_call_cost {
 	uint64_t head_page_ns;
 };
 
+/* Every JEDEC parameter that the model uses, in clocks. */
+struct sim_hbm_clocks {
+	uint64_t cl, cwl, rcd_rd, rcd_wr, rp, ras, rc, wr, rtp, ccd_s, ccd_l, rrd_s, rrd_l, wtr_s,
+		wtr_l, faw, rfc, refi, rfc_sb, refi_sb, rtw;
+};
+
 struct sim_profile {
 	/* [SoCInfo] */
 	char soc_name[32];         /* as aclrtGetSocName prints it */
@@ -68,14 +74,12 @@ struct sim_profile {
 	/* [MMU] */
 	unsigned tlb_l1_entries, tlb_l2_entries, tlb_l2_ways, walkers, walk_cache_entries;
 	uint64_t tlb_l1_ps, tlb_l2_ps;
-	/* [HBM]: clocks are of tck_ps; every JEDEC parameter that the model uses */
+	/* [HBM]: clocks are of tck_ps */
 	uint64_t hbm_tck_ps;
 	unsigned hbm_stacks, hbm_channels, hbm_pseudo_channels, hbm_bank_groups, hbm_banks,
 		hbm_columns, hbm_burst;
 	uint64_t hbm_rows;
-	unsigned hbm_cl, hbm_cwl, hbm_rcd_rd, hbm_rcd_wr, hbm_rp, hbm_ras, hbm_rc, hbm_wr, hbm_rtp,
-		hbm_ccd_s, hbm_ccd_l, hbm_rrd_s, hbm_rrd_l, hbm_wtr_s, hbm_wtr_l, hbm_faw, hbm_rfc,
-		hbm_refi, hbm_rfc_sb, hbm_refi_sb, hbm_rtw;
+	struct sim_hbm_clocks hbm_clocks;
 	unsigned hbm_queue; /* requests that a pseudo channel's scheduler sees */
 	bool hbm_refresh, hbm_refresh_per_bank;
 	char hbm_map[64]; /* address interleave, see sim/TIMING.md */

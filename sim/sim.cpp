@@ -25,7 +25,6 @@ struct sim {
 	std::atomic<uint64_t> host_ps{ 0 };
 	uint64_t due_ps = SIM_NEVER; // the kernel's next event
 	bool running = false;        // inside the kernel
-	bool drop_invalidation = false;
 	uint64_t functional_jobs[SIM_NODE_MAX] = {}, functional_faults[SIM_NODE_MAX] = {};
 };
 
@@ -291,16 +290,9 @@ void sim_set_root(struct sim *s, int space, unsigned asid, uint64_t root_pa)
 
 void sim_invalidate(struct sim *s, int space, uint64_t va, uint64_t bytes)
 {
-	if (s->drop_invalidation || !s->built) {
-		s->drop_invalidation = false;
-		return;
-	}
-	s->built->invalidate(static_cast<unsigned>(space), va, bytes, s->due_ps != SIM_NEVER);
-}
-
-void sim_drop_next_invalidation(struct sim *s)
-{
-	s->drop_invalidation = true;
+	if (s->built)
+		s->built->invalidate(static_cast<unsigned>(space), va, bytes,
+				     s->due_ps != SIM_NEVER);
 }
 
 void sim_get_counters(const struct sim *s, unsigned device, struct sim_counters *out)

@@ -68,9 +68,6 @@ void sim_invalidate(struct sim *sim, int space, uint64_t va, uint64_t bytes);
 
 void sim_get_counters(const struct sim *sim, unsigned device, struct sim_counters *out);
 
-/* For tests: the next sim_invalidate() is lost, and stale translations stay. */
-void sim_drop_next_invalidation(struct sim *sim);
-
 #ifdef __cplusplus
 }
 #endif

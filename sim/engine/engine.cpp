@@ -376,7 +376,6 @@ void engine::settle(unsigned space, uint64_t va, uint64_t bytes)
 void engine::complete(sim_job *job, uint64_t now)
 {
 	job->finish_ps = now;
-	m_counters->engine_busy_ps[m_kind] += job->finish_ps - job->begin_ps;
 	m_counters->jobs++;
 	m_counters->faults += job->status != SIM_OK;
 	job->next = nullptr;

@@ -67,8 +67,8 @@ struct hbm {
 	struct divisor by_tck, by_ccd_s;
 	unsigned pseudos, banks, bank_bits, queue_limit, write_limit, burst_bytes, burst_lg2;
 	uint64_t piece_bytes; /* of the largest block that is one row's and less than BULK_BURSTS */
-	uint64_t cl, cwl, rcd_rd, rcd_wr, rp, ras, rc, wr, rtp, ccd_s, ccd_l, rrd_s, rrd_l, wtr_s,
-		wtr_l, rtw, faw, burst;
+	struct sim_hbm_clocks t;
+	uint64_t burst;
 	struct hbm_bus_shape bus;
 	bool refreshes;
 	uint64_t refresh_period, refresh_length, refresh_step;
@@ -95,41 +95,30 @@ static uint64_t max_of(uint64_t a, uint64_t b)
 
 static void set_clocks(struct hbm *hbm, const struct sim_profile *p)
 {
+	struct sim_hbm_clocks *t = &hbm->t;
+
 	hbm->tck_ps = p->hbm_tck_ps;
-	hbm->cl = p->hbm_cl;
-	hbm->cwl = p->hbm_cwl;
+	*t = p->hbm_clocks;
 	/* An activation takes two cycles of the row bus (JESD235: R bits in two beats). */
-	hbm->rcd_rd = p->hbm_rcd_rd + 1;
-	hbm->rcd_wr = p->hbm_rcd_wr + 1;
-	hbm->rp = p->hbm_rp;
-	hbm->ras = p->hbm_ras;
-	hbm->rc = p->hbm_rc;
-	hbm->wr = p->hbm_wr;
-	hbm->rtp = p->hbm_rtp;
-	hbm->ccd_s = p->hbm_ccd_s ? p->hbm_ccd_s : 1;
-	hbm->ccd_l = max_of(p->hbm_ccd_l, hbm->ccd_s);
-	hbm->rrd_s = p->hbm_rrd_s;
-	hbm->rrd_l = max_of(p->hbm_rrd_l, p->hbm_rrd_s);
-	hbm->wtr_s = p->hbm_wtr_s;
-	hbm->wtr_l = max_of(p->hbm_wtr_l, p->hbm_wtr_s);
-	hbm->rtw = p->hbm_rtw;
-	hbm->faw = p->hbm_faw;
+	t->rcd_rd++;
+	t->rcd_wr++;
+	t->ccd_s = max_of(t->ccd_s, 1);
+	t->ccd_l = max_of(t->ccd_l, t->ccd_s);
+	t->rrd_l = max_of(t->rrd_l, t->rrd_s);
+	t->wtr_l = max_of(t->wtr_l, t->wtr_s);
 	hbm->burst = p->hbm_burst / 2;
-	hbm_bus_shape_init(&hbm->bus, p->hbm_bank_groups,
-			   (hbm->ccd_l + hbm->ccd_s - 1) / hbm->ccd_s);
-	hbm->ccd_l = hbm->bus.step * hbm->ccd_s;
+	hbm_bus_shape_init(&hbm->bus, p->hbm_bank_groups, (t->ccd_l + t->ccd_s - 1) / t->ccd_s);
+	t->ccd_l = hbm->bus.step * t->ccd_s;
 	hbm->by_tck = divisor_of(hbm->tck_ps);
-	hbm->by_ccd_s = divisor_of(hbm->ccd_s);
+	hbm->by_ccd_s = divisor_of(t->ccd_s);
 	hbm->refreshes = p->hbm_refresh;
 	hbm->refresh_period = UINT64_MAX;
 	if (!p->hbm_refresh)
 		return;
 	/* Rows must be closed before: the last CAS is tRTP + tRP ahead of the refresh. */
-	hbm->refresh_length =
-		(p->hbm_refresh_per_bank ? p->hbm_rfc_sb : p->hbm_rfc) + hbm->rtp + hbm->rp;
-	hbm->refresh_step = p->hbm_refresh_per_bank ? p->hbm_refi_sb : 0;
-	hbm->refresh_period =
-		p->hbm_refresh_per_bank ? (uint64_t)p->hbm_refi_sb * hbm->banks : p->hbm_refi;
+	hbm->refresh_length = (p->hbm_refresh_per_bank ? t->rfc_sb : t->rfc) + t->rtp + t->rp;
+	hbm->refresh_step = p->hbm_refresh_per_bank ? t->refi_sb : 0;
+	hbm->refresh_period = p->hbm_refresh_per_bank ? t->refi_sb * hbm->banks : t->refi;
 }
 
 static void set_map(struct hbm *hbm, const struct sim_profile *p)
@@ -273,10 +262,10 @@ __attribute__((cold)) static void set_by_stripe(struct hbm *hbm, struct bank *ba
 	forget_rows(bank);
 	bank->stripe = hbm->stripe;
 	bank->row = hbm->stripe_row;
-	bank->act = hbm->stripe_end > hbm->ras ? hbm->stripe_end - hbm->ras : 0;
+	bank->act = hbm->stripe_end > hbm->t.ras ? hbm->stripe_end - hbm->t.ras : 0;
 	bank->epoch = (uint32_t)refresh_epoch(hbm, index, bank->act, &free);
-	bank->pre_ok = hbm->stripe_end + (hbm->stripe_write ? hbm->wr : hbm->rtp);
-	bank->act_ok = bank->pre_ok + hbm->rp;
+	bank->pre_ok = hbm->stripe_end + (hbm->stripe_write ? hbm->t.wr : hbm->t.rtp);
+	bank->act_ok = bank->pre_ok + hbm->t.rp;
 }
 
 static inline struct bank *bank_at(struct hbm *hbm, struct pseudo *pseudo, unsigned index)
@@ -296,7 +285,7 @@ static inline uint64_t act_at(const struct pseudo *pseudo, unsigned i)
 
 static inline uint64_t act_distance(const struct hbm *hbm, uint64_t act, unsigned group)
 {
-	return act % GROUPS_MAX == group ? hbm->rrd_l : hbm->rrd_s;
+	return act % GROUPS_MAX == group ? hbm->t.rrd_l : hbm->t.rrd_s;
 }
 
 /* The earliest clock for an activation behind acts[at - 1], as far as those before it go. */
@@ -306,13 +295,13 @@ static uint64_t after_acts(const struct hbm *hbm, const struct pseudo *pseudo, u
 	for (unsigned i = at; i > 0 && i + 4 > at; i--) {
 		uint64_t act = act_at(pseudo, i - 1), clock = act >> GROUP_BITS;
 
-		if (!act || clock + hbm->rrd_l <= t)
+		if (!act || clock + hbm->t.rrd_l <= t)
 			break;
 		if (i == at || act % GROUPS_MAX == group)
 			t = max_of(t, clock + act_distance(hbm, act, group));
 	}
 	if (at >= 4 && act_at(pseudo, at - 4))
-		t = max_of(t, (act_at(pseudo, at - 4) >> GROUP_BITS) + hbm->faw);
+		t = max_of(t, (act_at(pseudo, at - 4) >> GROUP_BITS) + hbm->t.faw);
 	return t;
 }
 
@@ -334,7 +323,7 @@ static bool before_acts(const struct hbm *hbm, const struct pseudo *pseudo, unsi
 		uint64_t from =
 			back ? (at >= back ? act_at(pseudo, at - back) : 0) : t << GROUP_BITS;
 
-		if (from && (act_at(pseudo, i) >> GROUP_BITS) - (from >> GROUP_BITS) < hbm->faw)
+		if (from && (act_at(pseudo, i) >> GROUP_BITS) - (from >> GROUP_BITS) < hbm->t.faw)
 			return false;
 	}
 	return true;
@@ -368,10 +357,10 @@ static inline uint64_t find_activation(const struct hbm *hbm, const struct pseud
 {
 	uint64_t fourth = act_at(pseudo, ACTS - 4);
 
-	if (G_UNLIKELY((act_at(pseudo, ACTS - 1) >> GROUP_BITS) + hbm->rrd_l > t))
+	if (G_UNLIKELY((act_at(pseudo, ACTS - 1) >> GROUP_BITS) + hbm->t.rrd_l > t))
 		return search_activation(hbm, pseudo, group, t, out_at);
 	*out_at = ACTS;
-	return G_LIKELY(fourth) ? max_of(t, (fourth >> GROUP_BITS) + hbm->faw) : t;
+	return G_LIKELY(fourth) ? max_of(t, (fourth >> GROUP_BITS) + hbm->t.faw) : t;
 }
 
 G_GNUC_NO_INLINE static void insert_activation(struct pseudo *pseudo, uint64_t act, unsigned at)
@@ -401,7 +390,7 @@ static void keep_old_row(const struct hbm *hbm, struct pseudo *pseudo, struct ba
 	uint32_t i = bank->old_next++ % OLD_ROWS;
 
 	bank->old_row[i] = bank->row;
-	pseudo->old[index * OLD_ROWS + i] = (struct old_row){ bank->act, act - hbm->rp };
+	pseudo->old[index * OLD_ROWS + i] = (struct old_row){ bank->act, act - hbm->t.rp };
 }
 
 /* The first clock from t on for an activation where nothing of the way to its first CAS meets a
@@ -441,8 +430,8 @@ G_ALWAYS_INLINE static inline void activate(struct hbm *hbm, struct pseudo *pseu
 	bank->row = row;
 	bank->epoch = (uint32_t)hbm->epoch;
 	bank->act = act;
-	bank->pre_ok = act + hbm->ras;
-	bank->act_ok = act + hbm->rc;
+	bank->pre_ok = act + hbm->t.ras;
+	bank->act_ok = act + hbm->t.rc;
 }
 
 /* The earliest clock for a CAS to the row, with precharge, activation and refresh as they are
@@ -452,7 +441,7 @@ G_ALWAYS_INLINE static inline uint64_t open_row(struct hbm *hbm, struct pseudo *
 						uint64_t t)
 {
 	struct bank *bank = bank_at(hbm, pseudo, index);
-	uint64_t rcd = write ? hbm->rcd_wr : hbm->rcd_rd;
+	uint64_t rcd = write ? hbm->t.rcd_wr : hbm->t.rcd_rd;
 	uint64_t free, epoch = refresh_epoch(hbm, index, t, &free);
 
 	t = free;
@@ -464,20 +453,20 @@ G_ALWAYS_INLINE static inline uint64_t open_row(struct hbm *hbm, struct pseudo *
 		return max_of(t, bank->act + rcd);
 	hbm->row_misses++;
 	if (bank->row != NO_ROW)
-		bank->act_ok = max_of(bank->act_ok, max_of(t, bank->pre_ok) + hbm->rp);
+		bank->act_ok = max_of(bank->act_ok, max_of(t, bank->pre_ok) + hbm->t.rp);
 	activate(hbm, pseudo, bank, index, row, t, rcd);
 	return bank->act + rcd;
 }
 
 static uint64_t close_distance(const struct hbm *hbm, bool write)
 {
-	return write ? hbm->cwl + hbm->burst + hbm->wr : hbm->rtp;
+	return write ? hbm->t.cwl + hbm->burst + hbm->t.wr : hbm->t.rtp;
 }
 
 static void close_after(struct hbm *hbm, struct bank *bank, uint64_t cas, bool write)
 {
 	bank->pre_ok = max_of(bank->pre_ok, cas + close_distance(hbm, write));
-	bank->act_ok = max_of(bank->act_ok, bank->pre_ok + hbm->rp);
+	bank->act_ok = max_of(bank->act_ok, bank->pre_ok + hbm->t.rp);
 }
 
 /* --- the bus --- */
@@ -510,19 +499,19 @@ __attribute__((cold)) static uint64_t overtake(struct hbm *hbm, struct pseudo *p
 {
 	const struct bank *bank = &pseudo->bank[index];
 	unsigned group = index >> hbm->bank_bits;
-	uint64_t length = (bursts - 1) * hbm->ccd_l + close_distance(hbm, write);
+	uint64_t length = (bursts - 1) * hbm->t.ccd_l + close_distance(hbm, write);
 
 	for (unsigned i = 0; i < OLD_ROWS; i++) {
 		const struct old_row *old = &pseudo->old[index * OLD_ROWS + i];
-		uint64_t cas = max_of(t, old->act + (write ? hbm->rcd_wr : hbm->rcd_rd)), s;
+		uint64_t cas = max_of(t, old->act + (write ? hbm->t.rcd_wr : hbm->t.rcd_rd)), s;
 
 		if (bank->old_row[i] != row || cas + length > old->pre)
 			continue;
 		s = find_slots(hbm, pseudo, group, bursts, write, cas);
-		if (s * hbm->ccd_s + length > old->pre)
+		if (s * hbm->t.ccd_s + length > old->pre)
 			continue;
 		hbm_bus_take(&pseudo->bus, &hbm->bus, group, bursts, s);
-		return s * hbm->ccd_s;
+		return s * hbm->t.ccd_s;
 	}
 	return 0;
 }
@@ -544,7 +533,7 @@ G_ALWAYS_INLINE static inline uint64_t serve_row(struct hbm *hbm, struct pseudo 
 	for (;;) {
 		cas = open_row(hbm, pseudo, index, row, write, t);
 		s = find_slots(hbm, pseudo, group, bursts, write, cas);
-		cas = s * hbm->ccd_s;
+		cas = s * hbm->t.ccd_s;
 		if (G_LIKELY(refresh_epoch(hbm, index, cas, &free) == bank->epoch))
 			break;
 		/* The refresh that comes first closes the row again: still one miss. */
@@ -554,7 +543,7 @@ G_ALWAYS_INLINE static inline uint64_t serve_row(struct hbm *hbm, struct pseudo 
 		t = free;
 	}
 	hbm_bus_take(&pseudo->bus, &hbm->bus, group, bursts, s);
-	close_after(hbm, bank, cas + (bursts - 1) * hbm->ccd_l, write);
+	close_after(hbm, bank, cas + (bursts - 1) * hbm->t.ccd_l, write);
 	return cas;
 }
 
@@ -564,11 +553,11 @@ static uint64_t read_row(struct hbm *hbm, struct pseudo *pseudo, const struct hb
 			 unsigned bursts, uint64_t t, uint64_t *out_first)
 {
 	uint64_t cas = serve_row(hbm, pseudo, place->bank, place->row, bursts, false, t);
-	uint64_t last = cas + (bursts - 1) * hbm->ccd_l;
+	uint64_t last = cas + (bursts - 1) * hbm->t.ccd_l;
 
 	pseudo->last_read = max_of(pseudo->last_read, last);
-	*out_first = cas + hbm->cl + hbm->burst;
-	return last + hbm->cl + hbm->burst;
+	*out_first = cas + hbm->t.cl + hbm->burst;
+	return last + hbm->t.cl + hbm->burst;
 }
 
 /* Pending writes go to their rows behind all reads booked; reads wait until they are through. */
@@ -578,21 +567,21 @@ static void drain_writes(struct hbm *hbm, struct pseudo *pseudo, uint64_t t)
 
 	if (!pseudo->writes)
 		return;
-	pseudo->floor = max_of(max_of(t, pseudo->floor), pseudo->last_read + hbm->rtw);
+	pseudo->floor = max_of(max_of(t, pseudo->floor), pseudo->last_read + hbm->t.rtw);
 	for (unsigned i = 0; i < pseudo->writes; i++) {
 		const struct pending_write *w = &pseudo->write[i];
 		uint64_t cas = serve_row(hbm, pseudo, w->bank, w->row, w->bursts, true, t);
 
-		uint64_t end = cas + (w->bursts - 1) * hbm->ccd_l;
+		uint64_t end = cas + (w->bursts - 1) * hbm->t.ccd_l;
 		uint64_t *floor = &pseudo->group_floor[w->bank >> hbm->bank_bits];
 
 		pseudo->write_free[i] = cas;
-		*floor = max_of(*floor, end + hbm->cwl + hbm->burst + hbm->wtr_l);
+		*floor = max_of(*floor, end + hbm->t.cwl + hbm->burst + hbm->t.wtr_l);
 		last = max_of(last, end);
 	}
 	pseudo->writes = 0;
 	pseudo->last_write = last;
-	pseudo->floor = last + hbm->cwl + hbm->burst + hbm->wtr_s;
+	pseudo->floor = last + hbm->t.cwl + hbm->burst + hbm->t.wtr_s;
 }
 
 static uint64_t write_row(struct hbm *hbm, struct pseudo *pseudo, const struct hbm_place *place,
@@ -602,7 +591,7 @@ static uint64_t write_row(struct hbm *hbm, struct pseudo *pseudo, const struct h
 		drain_writes(hbm, pseudo, t);
 	t = max_of(t, pseudo->write_free[pseudo->writes]);
 	pseudo->write[pseudo->writes++] = (struct pending_write){ place->bank, place->row, bursts };
-	return t + hbm->cwl + hbm->burst;
+	return t + hbm->t.cwl + hbm->burst;
 }
 
 /* What a whole stripe has left in the pseudo channel. */
@@ -649,8 +638,8 @@ G_GNUC_NO_INLINE static uint64_t access_row(struct hbm *hbm, uint64_t offset, un
 static uint64_t turn(const struct hbm *hbm, const struct pseudo *pseudo, bool write)
 {
 	if (write)
-		return pseudo->last_read ? pseudo->last_read + hbm->rtw : 0;
-	return pseudo->last_write ? pseudo->last_write + hbm->cwl + hbm->burst + hbm->wtr_l : 0;
+		return pseudo->last_read ? pseudo->last_read + hbm->t.rtw : 0;
+	return pseudo->last_write ? pseudo->last_write + hbm->t.cwl + hbm->burst + hbm->t.wtr_l : 0;
 }
 
 /* A piece of a row among many of one run: the bus is full with them, so that only its length
@@ -669,13 +658,13 @@ static uint64_t bulk_row(struct hbm *hbm, uint64_t offset, unsigned bursts, bool
 	hbm->bursts += bursts;
 	cas = open_row(hbm, pseudo, place.bank, place.row, write, t);
 	cas = max_of(max_of(cas, turn(hbm, pseudo, write)),
-		     max_of(pseudo->floor, pseudo->bus.horizon * hbm->ccd_s));
-	end = work_until(hbm, cas, bursts * hbm->ccd_s);
+		     max_of(pseudo->floor, pseudo->bus.horizon * hbm->t.ccd_s));
+	end = work_until(hbm, cas, bursts * hbm->t.ccd_s);
 	pseudo->floor = end;
-	*(write ? &pseudo->last_write : &pseudo->last_read) = end - hbm->ccd_s;
-	close_after(hbm, &pseudo->bank[place.bank], end - hbm->ccd_s, write);
-	*out_first = cas + (write ? hbm->cwl : hbm->cl) + hbm->burst;
-	return end + (write ? hbm->cwl : hbm->cl) + hbm->burst;
+	*(write ? &pseudo->last_write : &pseudo->last_read) = end - hbm->t.ccd_s;
+	close_after(hbm, &pseudo->bank[place.bank], end - hbm->t.ccd_s, write);
+	*out_first = cas + (write ? hbm->t.cwl : hbm->t.cl) + hbm->burst;
+	return end + (write ? hbm->t.cwl : hbm->t.cl) + hbm->burst;
 }
 
 /* `stripes` whole stripes, each of which opens its row in every bank: all pseudo channels do the
@@ -683,23 +672,24 @@ static uint64_t bulk_row(struct hbm *hbm, uint64_t offset, unsigned bursts, bool
 static uint64_t whole_stripes(struct hbm *hbm, uint64_t offset, uint64_t stripes, bool write,
 			      uint64_t t, uint64_t *out_first)
 {
-	uint64_t row_clocks = (UINT64_C(1) << hbm->map.bits[HBM_COLUMN]) * hbm->ccd_s;
+	uint64_t row_clocks = (UINT64_C(1) << hbm->map.bits[HBM_COLUMN]) * hbm->t.ccd_s;
 	uint64_t bursts = (stripes << hbm->stripe_lg2) / hbm->burst_bytes;
 	uint64_t rows = stripes * hbm->banks * hbm->pseudos;
-	uint64_t start = max_of(t + hbm->rp + (write ? hbm->rcd_wr : hbm->rcd_rd), hbm->stripe_end);
+	uint64_t start =
+		max_of(t + hbm->t.rp + (write ? hbm->t.rcd_wr : hbm->t.rcd_rd), hbm->stripe_end);
 	struct hbm_place place;
 
 	for (unsigned i = 0; i < hbm->pseudos; i++) {
 		struct pseudo *pseudo = &hbm->pseudo[i];
 
-		start = max_of(start, max_of(pseudo->bus.horizon * hbm->ccd_s, pseudo->floor));
+		start = max_of(start, max_of(pseudo->bus.horizon * hbm->t.ccd_s, pseudo->floor));
 		if (pseudo->stripe == hbm->stripe)
 			start = max_of(start, turn(hbm, pseudo, write));
 	}
 	if (hbm->stripe && hbm->stripe_write != write)
 		start = max_of(start,
-			       hbm->stripe_end +
-				       (write ? hbm->rtw : hbm->cwl + hbm->burst + hbm->wtr_l));
+			       hbm->stripe_end + (write ? hbm->t.rtw
+							: hbm->t.cwl + hbm->burst + hbm->t.wtr_l));
 	hbm_map_find(&hbm->map, offset + ((stripes - 1) << hbm->stripe_lg2), &place);
 	hbm->stripe++;
 	hbm->stripe_row = place.row;
@@ -708,8 +698,8 @@ static uint64_t whole_stripes(struct hbm *hbm, uint64_t offset, uint64_t stripes
 	hbm->requests += rows;
 	hbm->bursts += bursts;
 	hbm->row_misses += rows;
-	*out_first = start + (write ? hbm->cwl : hbm->cl) + hbm->burst;
-	return hbm->stripe_end + (write ? hbm->cwl : hbm->cl) + hbm->burst;
+	*out_first = start + (write ? hbm->t.cwl : hbm->t.cl) + hbm->burst;
+	return hbm->stripe_end + (write ? hbm->t.cwl : hbm->t.cl) + hbm->burst;
 }
 
 /* The aligned block of 2^lg2 bytes at offset: one step for each row that it has a part of. */

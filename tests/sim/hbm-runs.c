@@ -66,29 +66,29 @@ static void random_map(GRand *rand, struct sim_profile *p)
 
 static void random_timing(GRand *rand, struct sim_profile *p)
 {
-	p->hbm_cl = between(rand, 10, 40);
-	p->hbm_cwl = between(rand, 4, 20);
-	p->hbm_rcd_rd = between(rand, 10, 30);
-	p->hbm_rcd_wr = between(rand, 8, 24);
-	p->hbm_rp = between(rand, 10, 30);
-	p->hbm_ras = p->hbm_rcd_rd + between(rand, 10, 40);
-	p->hbm_rc = p->hbm_ras + p->hbm_rp;
-	p->hbm_wr = between(rand, 10, 32);
-	p->hbm_rtp = between(rand, 4, 12);
-	p->hbm_ccd_s = p->hbm_burst / 2;
-	p->hbm_ccd_l = p->hbm_ccd_s * between(rand, 1, 2);
-	p->hbm_rrd_s = between(rand, 2, 8);
-	p->hbm_rrd_l = p->hbm_rrd_s + between(rand, 0, 4);
-	p->hbm_faw = 4 * p->hbm_rrd_s + between(rand, 0, 8);
-	p->hbm_wtr_s = between(rand, 4, 14);
-	p->hbm_wtr_l = p->hbm_wtr_s + between(rand, 0, 6);
-	p->hbm_rtw = between(rand, 4, 20);
+	p->hbm_clocks.cl = between(rand, 10, 40);
+	p->hbm_clocks.cwl = between(rand, 4, 20);
+	p->hbm_clocks.rcd_rd = between(rand, 10, 30);
+	p->hbm_clocks.rcd_wr = between(rand, 8, 24);
+	p->hbm_clocks.rp = between(rand, 10, 30);
+	p->hbm_clocks.ras = p->hbm_clocks.rcd_rd + between(rand, 10, 40);
+	p->hbm_clocks.rc = p->hbm_clocks.ras + p->hbm_clocks.rp;
+	p->hbm_clocks.wr = between(rand, 10, 32);
+	p->hbm_clocks.rtp = between(rand, 4, 12);
+	p->hbm_clocks.ccd_s = p->hbm_burst / 2;
+	p->hbm_clocks.ccd_l = p->hbm_clocks.ccd_s * between(rand, 1, 2);
+	p->hbm_clocks.rrd_s = between(rand, 2, 8);
+	p->hbm_clocks.rrd_l = p->hbm_clocks.rrd_s + between(rand, 0, 4);
+	p->hbm_clocks.faw = 4 * p->hbm_clocks.rrd_s + between(rand, 0, 8);
+	p->hbm_clocks.wtr_s = between(rand, 4, 14);
+	p->hbm_clocks.wtr_l = p->hbm_clocks.wtr_s + between(rand, 0, 6);
+	p->hbm_clocks.rtw = between(rand, 4, 20);
 	p->hbm_refresh = between(rand, 0, 1);
 	p->hbm_refresh_per_bank = between(rand, 0, 1);
-	p->hbm_rfc = between(rand, 300, 600);
-	p->hbm_refi = between(rand, 3000, 7000);
-	p->hbm_rfc_sb = between(rand, 100, 300);
-	p->hbm_refi_sb = between(rand, 400, 600);
+	p->hbm_clocks.rfc = between(rand, 300, 600);
+	p->hbm_clocks.refi = between(rand, 3000, 7000);
+	p->hbm_clocks.rfc_sb = between(rand, 100, 300);
+	p->hbm_clocks.refi_sb = between(rand, 400, 600);
 	p->hbm_queue = 64u << between(rand, 0, 2);
 }
 
@@ -153,10 +153,10 @@ static double batch_pauses(const struct sim_profile *p, struct run run)
 {
 	unsigned pseudos = p->hbm_stacks * p->hbm_channels * p->hbm_pseudo_channels;
 	uint64_t batches = run.bytes / (p->hbm_burst * 8) / pseudos / MIN(p->hbm_queue / 2, 64);
-	unsigned pause = p->hbm_cwl + p->hbm_burst / 2 + p->hbm_wtr_s;
+	unsigned pause = p->hbm_clocks.cwl + p->hbm_burst / 2 + p->hbm_clocks.wtr_s;
 
 	if (p->hbm_refresh && p->hbm_refresh_per_bank)
-		pause += p->hbm_rfc_sb + p->hbm_rtp + p->hbm_rp;
+		pause += p->hbm_clocks.rfc_sb + p->hbm_clocks.rtp + p->hbm_clocks.rp;
 	return (double)(batches * pause);
 }
 

@@ -297,7 +297,7 @@ TEST(hbm, activations_of_one_group_are_further_apart)
 	struct hbm *same, *other;
 	uint64_t t = 625000, first;
 
-	profile.hbm_rrd_l = 13;
+	profile.hbm_clocks.rrd_l = 13;
 	same = hbm_new(&profile);
 	other = hbm_new(&profile);
 	first = hbm_access(same, 0, 64, false, t, NULL);
