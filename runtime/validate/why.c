@@ -156,6 +156,18 @@ static void remember(struct validate *v, const struct layer_call *call, npu_stac
 	g_array_append_val(v->failed, failure);
 }
 
+/* Whether a map at exactly that address failed: no other would have made it a mapping's start. */
+static bool map_failed_at(const struct validate *v, uint64_t va)
+{
+	for (guint i = 0; i < v->failed->len; i++) {
+		const struct failure *failure = &g_array_index(v->failed, struct failure, i);
+
+		if (failure->what == FAILED_MAP && failure->begin == va)
+			return true;
+	}
+	return false;
+}
+
 /* Whether an earlier failure there, one of `causes`, explains that of a call with `key`; reports
  * that. */
 static bool follows(struct validate *v, npu_stack stack, uint64_t key, unsigned causes,
@@ -383,7 +395,7 @@ static bool explain_by_failure(struct validate *v, const struct layer_call *call
 	default:
 		return false;
 	}
-	return objects_find(v->objects, OBJECT_MAPPING, va) == NULL &&
+	return objects_find(v->objects, OBJECT_MAPPING, va) == NULL && map_failed_at(v, va) &&
 	       follows(v, stack, va, CAUSE(MAP), va, va + 1);
 }
 
