@@ -86,6 +86,7 @@ void window_close_to_cpu(uint64_t va, uint64_t bytes)
 {
 	void *p = (void *)(uintptr_t)va;
 
+	/* cppcheck-suppress leakReturnValNotUsed ; it is p */
 	if (mmap(p, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
 		 0) == MAP_FAILED) {
 		/* No room for one more map of the host: the pages must not stay readable all the

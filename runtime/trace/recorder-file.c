@@ -26,7 +26,7 @@
 /* ---- fork ---- */
 
 static pthread_mutex_t all_lock = PTHREAD_MUTEX_INITIALIZER;
-static LIST_HEAD(, trace_recorder) all;
+static LIST_HEAD(recorders, trace_recorder) all;
 
 uint32_t trace_recorder_serial(void)
 {
