@@ -178,7 +178,7 @@ drvError_t queue_wait_locked(struct bsim *bs, bool (*ready)(void *arg), void *ar
 drvError_t queue_await_locked(struct bsim *bs, bool (*ready)(void *arg), void *arg,
 			      uint32_t wall_ms);
 
-/* ---- ident.c ---- */
+/* ---- ids.c ---- */
 
 bool queue_id_is_live(const struct queue_ids *ids, uint32_t id);
 /* False: all are taken. */
