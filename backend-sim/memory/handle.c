@@ -307,15 +307,12 @@ static drvError_t frames_of(struct bsim *bs, const char *call, uint64_t size, bo
 static void stall(struct bsim *bs, unsigned dev, uint64_t fresh)
 {
 	uint64_t *frames = &bs->device[dev].fresh_frames;
-	uint64_t step = bs->profile.call[SIM_CALL_STALL].pages_per_message, stalls, ps;
+	uint64_t step = bs->profile.call[SIM_CALL_STALL].pages_per_message, stalls;
 
 	*frames += fresh;
 	stalls = step ? *frames / step - (*frames - fresh) / step : 0;
-	if (!stalls || !bs->timing)
-		return;
-	ps = sim_call_ps(&bs->profile, SIM_CALL_STALL, stalls * step, NODE_FRAME_LG2);
-	bs->call_ps[SIM_CALL_STALL] += ps;
-	sim_spend(bs->sim, ps);
+	if (stalls)
+		bsim_pass_time_locked(bs, SIM_CALL_STALL, stalls * step, NODE_FRAME_LG2);
 }
 
 static drvError_t create_locked(struct bsim *bs, drv_mem_handle_t **out, uint64_t size,

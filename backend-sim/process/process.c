@@ -31,15 +31,20 @@ struct bsim_call bsim_begin_open(struct npu_driver *self, enum sim_call cost, co
 	return call;
 }
 
-static void spend(struct bsim *bs, enum sim_call cost, uint64_t pages, unsigned page_lg2)
+void bsim_pass_time_locked(struct bsim *bs, enum sim_call cost, uint64_t pages, unsigned page_lg2)
 {
-	bs->call_count[cost]++;
 	if (bs->timing && bs->sim != NULL) {
 		uint64_t ps = sim_call_ps(&bs->profile, cost, pages, page_lg2);
 
 		bs->call_ps[cost] += ps;
 		sim_spend(bs->sim, ps);
 	}
+}
+
+static void spend(struct bsim *bs, enum sim_call cost, uint64_t pages, unsigned page_lg2)
+{
+	bs->call_count[cost]++;
+	bsim_pass_time_locked(bs, cost, pages, page_lg2);
 }
 
 void bsim_spend_locked(struct bsim_call *call)

@@ -123,6 +123,8 @@ static inline struct bsim_call bsim_begin(struct npu_driver *self, enum sim_call
 	return call;
 }
 drvError_t bsim_end(struct bsim_call *call);
+/* The time of such a call passes, which is not counted as one. */
+void bsim_pass_time_locked(struct bsim *bs, enum sim_call cost, uint64_t pages, unsigned page_lg2);
 /* The call's time passes now, in a call that will succeed: what it starts, starts behind it. */
 void bsim_spend_locked(struct bsim_call *call);
 /* bsim_begin() of a call that needs an open device before all else. */

@@ -17,7 +17,6 @@ static __thread char message[MESSAGE_BYTES];
 static __thread enum { OLD, FRESH, LOGGED } state;
 static const struct npu_word *words;
 
-/* Through a buffer: the arguments may point into the message itself. */
 void npu_message_words(const struct npu_word *table)
 {
 	words = table;
@@ -43,6 +42,7 @@ static void translate(char *text, size_t room)
 	}
 }
 
+/* Through a buffer: the arguments may point into the message itself. */
 void npu_message_set(const char *format, ...)
 {
 	char text[MESSAGE_BYTES];
