@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Call stacks: glibc unwinds, a table keeps each stack once, libdw names lines. libdw is loaded
- * when the first stack is put in words: a process that prints none needs no debug information.
+ * Call stacks: libunwind unwinds, which remembers how each function's frame is undone, or glibc
+ * where there is none; a table keeps each stack once; libdw names lines. libdw is loaded when the
+ * first stack is put in words: a process that prints none needs no debug information.
  * From the first frame of a Python interpreter on, Python's own frames follow.
  */
 #include "base/stack.h"
@@ -31,12 +32,22 @@ struct kept {
 };
 
 static unsigned depth; /* frames of the program; 0: stacks are off */
+static int (*unwind)(void **frames, int max) = backtrace;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t dw_lock = PTHREAD_MUTEX_INITIALIZER; /* libdw: no lock is taken within */
 static struct kept *_Atomic *stacks; /* by number; STACKS_MAX of them, touched as they fill */
 static unsigned stack_count = 1;
 static uint32_t *slots; /* numbers, by hash */
 static unsigned slot_count;
+
+static bool find(void *library, const char *name, void *out_function)
+{
+	void *function = dlsym(library, name);
+
+	if (function != NULL)
+		memcpy(out_function, &function, sizeof(function));
+	return function != NULL;
+}
 
 /* A thread that the child does not have may be inside: its child would wait for it. */
 static void before_fork(void)
@@ -51,12 +62,19 @@ static void after_fork(void)
 	pthread_mutex_unlock(&dw_lock);
 }
 
+/* Another thread may have been inside libunwind, which has locks of its own. */
+static void after_fork_in_child(void)
+{
+	unwind = backtrace;
+	after_fork();
+}
+
 void npu_stack_use(unsigned unset)
 {
 	static bool forks;
 	bool set;
 	const char *value = npu_var_get(NPU_VAR_STACKS, &set);
-	void *warm[2];
+	void *library, *warm[2];
 
 	pthread_mutex_lock(&lock);
 	if (set)
@@ -69,13 +87,16 @@ void npu_stack_use(unsigned unset)
 		stacks = calloc(STACKS_MAX, sizeof(*stacks));
 		slots = calloc(SLOTS_FIRST, sizeof(*slots));
 		slot_count = slots == NULL ? 0 : SLOTS_FIRST;
+		library = dlopen("libunwind.so.8", RTLD_LAZY | RTLD_LOCAL);
+		if (library != NULL)
+			find(library, "unw_backtrace", &unwind);
 		backtrace(warm, 2); /* the first call loads libgcc */
 	}
 	depth = stacks == NULL || slots == NULL ? 0 : unset;
 	if (depth > 0)
 		npu_python_find();
 	if (depth > 0 && !forks)
-		forks = pthread_atfork(before_fork, after_fork, after_fork) == 0;
+		forks = pthread_atfork(before_fork, after_fork, after_fork_in_child) == 0;
 	pthread_mutex_unlock(&lock);
 }
 
@@ -259,7 +280,7 @@ npu_stack npu_stack_here(void)
 
 	if (depth == 0)
 		return 0;
-	got = backtrace(frames, (int)(OWN_FRAMES_MAX + depth));
+	got = unwind(frames, (int)(OWN_FRAMES_MAX + depth));
 	for (first = 0; first < got && first < OWN_FRAMES_MAX && is_own(frames[first], &bridge);
 	     first++)
 		entry = bridge ? entry : frames[first];
@@ -312,14 +333,6 @@ static struct {
 	const char *(*line)(void *line, uint64_t *address, int *number, int *column, uint64_t *time,
 			    uint64_t *length);
 } dw;
-static bool find(void *library, const char *name, void *out_function)
-{
-	void *function = dlsym(library, name);
-
-	memcpy(out_function, &function, sizeof(function));
-	return function != NULL;
-}
-
 static void open_locked(void)
 {
 	static struct dwfl_callbacks callbacks;
