@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Answers what lies at an address, for copies, queries, checks, the runtime above (npusimPlace,
- * npusimPhysical, halMemGetAddressRange, drvMemGetAttribute), and messages. Owns nothing.
+ * npusimPhysical, halMemGetAddressRange, drvMemGetAttribute), for layers, and messages. Owns
+ * nothing.
  */
 #include "memory/place.h"
 
@@ -12,6 +13,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/param.h>
 
 static struct npu_place place_in_reservation(const struct bsim *bs, const struct range *r,
 					     uint64_t va)
@@ -217,4 +219,71 @@ BSIM_QUESTION(npusimPhysical, (uint32_t, dev), (uint64_t, va), (uint64_t *, pa),
 	*pa = SIM_PA_OFFSET(leaf.pa);
 	*bytes = run < *bytes ? run : *bytes;
 	return DRV_ERROR_NONE;
+}
+
+/* ---- what layers watch ---- */
+
+/* The block that an address lies in, where in it, and how many bytes from there on are one's. */
+static const struct node_block *block_of(const struct bsim *bs, uint64_t va, uint64_t *offset,
+					 uint64_t *bytes)
+{
+	const struct window *w = bs->window;
+	const struct mapping *m = w != NULL ? window_mapping(w, va) : NULL;
+	const struct allocation *a = w != NULL && m == NULL ? allocation_at(w, va) : NULL;
+
+	if (m != NULL) {
+		*offset = va - m->va;
+		*bytes = mapping_bytes(m) - *offset;
+		return m->handle->block;
+	}
+	if (a == NULL || (a->kind != NPU_PLACE_DEVICE && a->kind != NPU_PLACE_OPENED))
+		return NULL;
+	*offset = va - a->va;
+	*bytes = a->bytes - *offset;
+	if (a->block == NULL) {
+		*offset = va % NODE_FRAME_BYTES;
+		*bytes = MIN(*bytes, NODE_FRAME_BYTES - *offset);
+	}
+	return allocation_frame(a, va);
+}
+
+BSIM_QUESTION(npusimWritten, (uint64_t, va), (struct npu_written *, out))
+{
+	uint64_t offset, bytes;
+	const struct node_block *block = block_of(bs, va, &offset, &bytes);
+	const struct node_extent *extent;
+
+	if (out == NULL) {
+		if (block != NULL)
+			node_written_give_up(bs->node, block);
+		return DRV_ERROR_NONE;
+	}
+	*out = (struct npu_written){ .bytes = block != NULL ? bytes : UINT64_MAX };
+	if (bs->node != NULL)
+		out->bits = node_written(bs->node, block);
+	if (out->bits == NULL)
+		return DRV_ERROR_NONE;
+	for (extent = block->extents; offset >= extent->count << NODE_FRAME_LG2; extent++)
+		offset -= extent->count << NODE_FRAME_LG2;
+	out->at = (extent->frame << NODE_FRAME_LG2) + offset;
+	out->bytes = MIN(bytes, (extent->count << NODE_FRAME_LG2) - offset);
+	return DRV_ERROR_NONE;
+}
+
+BSIM_QUESTION(npusimWrites, (uint64_t, va), (uint64_t, bytes), (struct npu_write *, write))
+{
+	uint64_t offset, rest;
+	const struct node_block *block;
+	drvError_t result = write == NULL ? bsim_null("npusimWrites", "write")
+					  : bsim_require_open_locked(bs, "npusimWrites");
+
+	if (result != DRV_ERROR_NONE)
+		return result;
+	if (bytes == 0)
+		return node_write_end(bs->node, write);
+	*write = (struct npu_write){ 0 };
+	block = block_of(bs, va, &offset, &rest);
+	return block == NULL ? DRV_ERROR_NONE
+			     : node_write_begin(bs->node, block, offset, offset + MIN(bytes, rest),
+						write);
 }

@@ -342,18 +342,19 @@ BSIM_OPEN_CALL(halMemShareHandleInfoGet, SIM_CALL_QUERY, (uint64_t, shareable),
 	return DRV_ERROR_NONE;
 }
 
-drvError_t bsim_npusimHolders(struct npu_driver *self, uint64_t shareable, const char *name,
-			      int *pids, uint32_t *count)
+BSIM_QUESTION(npusimHolders, (uint64_t, shareable), (const char *, name), (int *, pids),
+	      (uint32_t *, count))
 {
-	struct bsim *bs = bsim_of(self);
-	drvError_t result;
-
 	if (pids == NULL || count == NULL)
 		return bsim_null("npusimHolders", pids == NULL ? "pids" : "count");
-	pthread_mutex_lock(&bs->lock);
-	result = bsim_require_open_locked(bs, "npusimHolders");
-	if (result == DRV_ERROR_NONE)
-		result = node_share_holders(bs->node, SHARE_ID(shareable), name, pids, count);
-	pthread_mutex_unlock(&bs->lock);
-	return result;
+	return bsim_require_open_locked(bs, "npusimHolders")
+		       ?: node_share_holders(bs->node, SHARE_ID(shareable), name, pids, count);
+}
+
+BSIM_QUESTION(npusimImported, (uint64_t, shareable), (bool *, out))
+{
+	if (out == NULL)
+		return bsim_null("npusimImported", "out");
+	return bsim_require_open_locked(bs, "npusimImported")
+		       ?: node_share_imported(bs->node, SHARE_ID(shareable), out);
 }

@@ -106,6 +106,8 @@ struct node_block *block_view(struct node *node, uint32_t id, bool imported)
 	block->frames = record->frames;
 	block->giant = record->giant;
 	block->imported = imported;
+	if (imported)
+		block_unseen(node, &place);
 	block->extent_count = record->extent_count;
 	for (uint32_t first = place.frame; first != NODE_NONE;
 	     first = place.memory->extents[first].next)
@@ -144,6 +146,7 @@ static struct node_block *write_block(struct node *node, struct memory *m,
 	PUT(record->closing, 0);
 	PUT(record->fd, 0);
 	PUT(record->named, 0);
+	PUT(record->unseen, 0);
 	node_step();
 	snprintf(record->tag, sizeof(record->tag), "%s", tag ? tag : "");
 	block = block_view(node, m->id_base + first, false);

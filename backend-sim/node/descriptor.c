@@ -53,8 +53,10 @@ drvError_t node_fd_export(struct node *node, const struct node_block *block, int
 	if (error != DRV_ERROR_NONE)
 		return error;
 	fd = open_marked(node, block->id);
-	if (fd >= 0)
+	if (fd >= 0) {
 		PUT(place.record->fd, 1);
+		block_unseen(node, &place);
+	}
 	node_unlock(node);
 	if (fd < 0)
 		return DRV_ERROR_FILE_OPS;

@@ -35,13 +35,18 @@ void node_control_name(const char *name, char out[NODE_FILE_NAME])
 	snprintf(out, NODE_FILE_NAME, "npusim-node:%s", name);
 }
 
+static uint64_t file_bytes(const struct memory *m)
+{
+	return m->bytes + written_bytes(m->bytes);
+}
+
 static bool map_memory(struct node *node, struct memory *m, int fd, char **error)
 {
 	char name[NODE_FILE_NAME];
 
 	memory_name(node, m->index, name);
 	/* A range that cannot be mapped may be anybody's by now: it is not given back. */
-	m->base = file_map(name, fd, m->bytes, range_take(m->bytes), error);
+	m->base = file_map(name, fd, file_bytes(m), range_take(file_bytes(m)), error);
 	if (!m->base)
 		return false;
 	m->file = own_file(fd);
@@ -78,7 +83,7 @@ static void node_free(struct node *node)
 		struct memory *m = node->memory[i];
 
 		if (m && m->base)
-			range_give(m->base, m->bytes);
+			range_give(m->base, file_bytes(m));
 		if (m)
 			own_file_close(&m->file);
 	}
@@ -156,7 +161,7 @@ static bool node_make(struct node *node, const struct node_config *config, char 
 		if (!m)
 			continue;
 		memory_name(node, i, name);
-		fd = file_make(name, m->bytes, error);
+		fd = file_make(name, file_bytes(m), error);
 		if (fd < 0)
 			return false;
 		if (!map_memory(node, m, fd, error)) {

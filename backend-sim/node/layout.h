@@ -33,7 +33,7 @@
 #include "node.h"
 
 #define NODE_MAGIC     UINT64_C(0x31306d697375706e)
-#define NODE_VERSION   5u
+#define NODE_VERSION   6u
 #define NODE_NAME_MAX  63u
 #define NODE_FILE_NAME 128 /* of a memfd */
 #ifndef NODE_MEMBERS       /* tests have fewer */
@@ -45,6 +45,7 @@
 #define NODE_NAMES        16384u
 #define NODE_ALLOWS       (1u << 20)
 #define NODE_CACHED       8u     /* blocks of a frame cache */
+#define NODE_WRITES       32u    /* on their way, of a member: a mark is below 64 */
 #define NODE_ALLOW_MAX    65535u /* of one share: the driver's limit */
 #define NODE_NONE         UINT32_MAX
 
@@ -71,6 +72,14 @@ static inline void node_step(void)
 
 enum member_state { MEMBER_FREE, MEMBER_LIVE };
 
+/* A write of a member to memory that others have, on its way. */
+struct write_record {
+	uint32_t block, generation; /* id + 1; 0: none */
+	int32_t met;                /* the process that began one there meanwhile */
+	uint64_t begin, end;        /* in the block */
+	int64_t since_ns;           /* CLOCK_MONOTONIC */
+};
+
 /* A process. Only a newcomer, under the start-up lock, takes a free entry; only the holder of the
  * node's lock frees it. */
 struct member {
@@ -88,6 +97,7 @@ struct member {
 	struct robust_list_head robust; /* pointers of that process, for the kernel */
 	struct robust_list robust_entry;
 	uint64_t frame_cache[NODE_CACHED] __attribute__((aligned(64))); /* frame-cache.c */
+	struct write_record writes[NODE_WRITES];                        /* watch.c */
 };
 
 struct extent_record { /* valid at the first frame of an extent */
@@ -106,8 +116,9 @@ struct block_record {     /* valid at the first frame of a block */
 	uint8_t closing;      /* its holder is cleaning it, then it goes: no more imports */
 	uint8_t fd;           /* was exported as a descriptor */
 	uint8_t named;        /* a name was made for a part of it */
+	uint8_t unseen;       /* somebody may write it who does not tell */
 	uint8_t holder_words; /* so many words of holders have been written: the rest are none */
-	char tag[34];
+	char tag[33];
 };
 
 /* What a block's exporter has given others: the part that shares and names have in common. */
@@ -118,6 +129,7 @@ struct grant {
 	uint32_t device;
 	uint32_t open;  /* to all: the whitelist is switched off */
 	uint32_t allow; /* the whitelist: index + 1 */
+	uint32_t imported;
 };
 
 struct share_record {
@@ -171,6 +183,7 @@ struct control {
 		allow_free; /* derived: first never used; chain of free ones, index + 1 */
 	uint32_t fd_kept;   /* derived: blocks that descriptors alone keep */
 	uint32_t unvouched; /* there has been such a member */
+	uint32_t told;      /* members have told of what they write */
 
 	/* The thread that lives as long as the member's process; FUTEX_OWNER_DIED, set by the
 	 * kernel, when it ended. */
@@ -191,11 +204,17 @@ struct memory {
 	struct extent_record *extents;
 	struct block_record *blocks;
 	uint64_t (*more_holders)[NODE_HOLDER_WORDS - 1]; /* by first frame, as blocks */
-	unsigned char *base;
+	unsigned char *base; /* behind its bytes: which of them are written */
 	uint64_t bytes;
 	uint64_t own_frames, own_peak_frames;
 	struct own_file file;
 };
+
+/* Which bytes somebody has written, of so many: watch.c. In the memory's file, behind it. */
+static inline uint64_t written_bytes(uint64_t bytes)
+{
+	return bytes / 64;
+}
 
 struct view_count {
 	uint32_t views;
@@ -219,6 +238,7 @@ struct node {
 	pthread_t service_thread;
 	sem_t service_stop;
 	bool serving;
+	bool tells;                    /* of what it writes */
 	int cancel_state;              /* of the thread that has the lock */
 	int64_t looked_ms;             /* when unvouched members were last looked at */
 	uint32_t waited[NODE_MEMBERS]; /* words of `alive` whose deaths have been waited for */

@@ -258,6 +258,8 @@ bool member_add(struct node *node, bool visitor, char **error)
 	node->generation = member->generation;
 	for (unsigned i = 0; i < NODE_CACHED; i++)
 		PUT(member->frame_cache[i], 0);
+	for (unsigned i = 0; i < NODE_WRITES; i++)
+		PUT(member->writes[i].block, 0);
 	PUT(member->left, 0);
 	PUT(member->visitor, visitor);
 	PUT(member->unvouched, 0);

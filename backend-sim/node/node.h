@@ -19,7 +19,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "npusim/hal.h"
+#include "npusim/driver.h"
 #include "sim.h"
 
 struct node;
@@ -175,6 +175,25 @@ uint64_t node_host_room_bytes(void);
  * in pids[*count]; *count: how many there are. */
 drvError_t node_share_holders(struct node *node, uint32_t share_id, const char *name, int *pids,
 			      uint32_t *count);
+
+/* *out: whether anybody has imported the share, which may be gone. INVALID_HANDLE: not known any
+ * more. */
+drvError_t node_share_imported(struct node *node, uint32_t share_id, bool *out);
+
+/* ---- for layers that watch (watch.c) ---- */
+
+/* A bit for each 8 bytes of the device's memory that has the block: somebody wrote there since the
+ * block was made. Shared by all processes that tell; the first call, with or without a block, says
+ * that this one does. NULL: somebody has, or had, the block who does not; no device's. */
+uint64_t *node_written(struct node *node, const struct node_block *block);
+/* From now on somebody may write it who does not tell. */
+void node_written_give_up(struct node *node, const struct node_block *block);
+/* This process begins to write [begin, end) of the block; *out: how to say that it is done, and who
+ * else writes there. A mark of 0: nobody else has the block, or too much is on its way. */
+drvError_t node_write_begin(struct node *node, const struct node_block *block, uint64_t begin,
+			    uint64_t end, struct npu_write *out);
+/* What has the mark is done, mark 0: all; write->pid: who began to write there meanwhile, or 0. */
+drvError_t node_write_end(struct node *node, struct npu_write *write);
 
 /* ---- for `npusim node`: works without joining ---- */
 

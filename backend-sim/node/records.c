@@ -108,10 +108,9 @@ static bool remove_works(void)
 
 /* Through the mapping: the program may close the descriptor at any time, and have another file
  * under its number. */
-static void clean_extent(const struct memory *m, uint32_t first, uint32_t count)
+static void clean(const struct memory *m, uint64_t at, uint64_t bytes)
 {
-	unsigned char *start = m->base + (uint64_t)first * NODE_FRAME_BYTES;
-	size_t bytes = (size_t)count * NODE_FRAME_BYTES;
+	unsigned char *start = m->base + at;
 
 	if (remove_works()) {
 		if (madvise(start, bytes, MADV_REMOVE) == 0)
@@ -120,8 +119,8 @@ static void clean_extent(const struct memory *m, uint32_t first, uint32_t count)
 		if (madvise(start, bytes, MADV_REMOVE) == 0)
 			return;
 	} else if (own_file_is_open(&m->file) &&
-		   fallocate(m->file.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-			     (off_t)first * (off_t)NODE_FRAME_BYTES, (off_t)bytes) == 0) {
+		   fallocate(m->file.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)at,
+			     (off_t)bytes) == 0) {
 		return;
 	}
 	memset(start, 0, bytes);
@@ -132,8 +131,14 @@ void block_clean(struct node *node, uint32_t id)
 	struct block_place place = block_at(node, id);
 	const struct memory *m = place.memory;
 
-	for (uint32_t first = place.frame; first != NODE_NONE; first = m->extents[first].next)
-		clean_extent(m, first, m->extents[first].count);
+	for (uint32_t first = place.frame; first != NODE_NONE; first = m->extents[first].next) {
+		uint64_t at = first * NODE_FRAME_BYTES;
+		uint64_t bytes = m->extents[first].count * NODE_FRAME_BYTES;
+
+		clean(m, at, bytes);
+		if (GET(node->control->told))
+			clean(m, m->bytes + written_bytes(at), written_bytes(bytes));
+	}
 }
 
 void block_close(struct node *node, uint32_t id)

@@ -84,6 +84,13 @@ struct flock block_fd_lock(uint32_t id, short type);
 /* True if a process has, or a socket carries, a descriptor of the block. */
 bool block_fd_is_open(const struct node *node, uint32_t id);
 
+/* The block leaves its process, or comes: whoever does not tell of its writes may write it. */
+static inline void block_unseen(const struct node *node, const struct block_place *place)
+{
+	if (!node->tells && !place->record->unseen)
+		PUT(place->record->unseen, 1);
+}
+
 /* The share of that index lives: *out is its block. */
 bool share_is_live(const struct node *node, uint32_t index, struct block_place *out);
 bool grant_is_mine(const struct node *node, const struct grant *grant);

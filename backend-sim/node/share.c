@@ -44,6 +44,10 @@ static const char *company_of(const struct node *node)
 static void write_grant(struct node *node, struct grant *grant, const struct node_block *block,
 			unsigned device)
 {
+	struct block_place place = block_at(node, block->id);
+
+	block_unseen(node, &place);
+	PUT(grant->imported, 0);
 	PUT(grant->block, block->id);
 	PUT(grant->block_generation, block->generation);
 	PUT(grant->exporter, node->slot);
@@ -218,6 +222,7 @@ drvError_t node_share_import(struct node *node, uint32_t share_id, struct node_b
 	    member_is_live(node, grant->exporter, grant->exporter_generation) &&
 	    block_is_held_by(&place, grant->exporter)) {
 		*out = block_view(node, grant->block, true);
+		PUT(share->grant.imported, 1);
 	} else {
 		npu_message_set("import of share %u of node %s: process %d, which exported it, has "
 				"freed the memory or has ended",
@@ -514,4 +519,19 @@ drvError_t node_share_holders(struct node *node, uint32_t share_id, const char *
 	node_unlock(node);
 	*count = found;
 	return DRV_ERROR_NONE;
+}
+
+drvError_t node_share_imported(struct node *node, uint32_t share_id, bool *out)
+{
+	const struct share_record *share = &node->shares[share_id & INDEX_MASK];
+	drvError_t error = node_enter(node);
+
+	if (error != DRV_ERROR_NONE)
+		return error;
+	if (share->generation == share_id >> NODE_SHARE_LG2)
+		*out = share->grant.imported;
+	else
+		error = DRV_ERROR_INVALID_HANDLE;
+	node_unlock(node);
+	return error;
 }

@@ -371,6 +371,18 @@ NPU_QUERY(npusimReports, (npusim_report_fn, fn), (void *, arg))
 NPU_QUERY(npusimHolders, (uint64_t, shareable), (const char *, name), (int *, pids),
 	  (uint32_t *, count))
 
+/* Which bytes of a device's memory somebody has written since the memory was made: see struct
+ * npu_written. The first call says that this process keeps it. `out` NULL: somebody may write the
+ * memory at `va` from now on who does not. */
+NPU_QUERY(npusimWritten, (uint64_t, va), (struct npu_written *, out))
+
+/* This process begins to write [va, va + bytes), or, with bytes 0, knows that what has write->mark
+ * is done, 0: all. write->pid is who writes there at the same time, 0: nobody. */
+NPU_QUERY(npusimWrites, (uint64_t, va), (uint64_t, bytes), (struct npu_write *, write))
+
+/* Whether anybody has imported a share, which may be gone. INVALID_HANDLE: not known any more. */
+NPU_QUERY(npusimImported, (uint64_t, shareable), (bool *, out))
+
 #undef NPU_OP
 #undef NPU_CALL
 #undef NPU_QUERY

@@ -75,6 +75,22 @@ enum npu_order {
 			      number of the device that the program calls `value` */
 };
 
+/* See npusimWritten: bit n of `bits` is set where somebody wrote one of bytes 8n to 8n + 7 of a
+ * device's memory. All processes of the node that keep it share it. */
+struct npu_written {
+	uint64_t *bits; /* NULL: not known: no memory of a device, or others have it who do not tell
+			 */
+	uint64_t at;    /* where in the memory the address is */
+	uint64_t bytes; /* how many from there on follow each other; never 0 */
+};
+
+/* See npusimWrites. */
+struct npu_write {
+	uint32_t mark; /* below 64; 0: nobody else has the memory, or too much is on its way */
+	int32_t pid;
+	int64_t since_ns; /* how long that process has been writing */
+};
+
 /* What the model knows of one device, beyond the HAL. */
 struct npu_stats {
 	uint32_t size; /* set by the caller: sizeof(struct npu_stats); append-only */

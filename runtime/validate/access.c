@@ -54,7 +54,7 @@ void accesses_add(struct accesses *accesses, const struct access *access)
 		if (old->begin != access->begin)
 			break;
 		if (old->end == access->end && old->stream == access->stream &&
-		    old->write <= access->write && !old->hashed) {
+		    old->write <= access->write && !old->hashed && old->mark == 0) {
 			*old = *access;
 			return;
 		}
@@ -72,7 +72,7 @@ void accesses_settle(struct accesses *accesses, const struct order *order, acces
 		const struct access *access = &g_array_index(accesses->sorted, struct access, i);
 
 		if (access->stream < host->count && host->at[access->stream] >= access->number) {
-			if (access->hashed)
+			if (access->hashed || access->mark != 0)
 				fn(arg, access);
 			continue;
 		}
@@ -130,7 +130,16 @@ void accesses_unhash(struct accesses *accesses, uint64_t begin, uint64_t end)
 	guint at = G_MAXUINT;
 
 	while ((access = next_meeting(accesses, &at, begin, end)) != NULL)
-		access->hashed = false;
+		access->hashed = 0;
+}
+
+void accesses_unmark(struct accesses *accesses)
+{
+	for (guint i = 0; i < accesses->sorted->len; i++) {
+		struct access *access = &g_array_index(accesses->sorted, struct access, i);
+
+		access->hashed = access->mark = 0;
+	}
 }
 
 void accesses_unordered(const struct accesses *accesses, const struct order *order,

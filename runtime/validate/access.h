@@ -10,14 +10,15 @@
 #include "validate/order.h"
 
 struct access {
-	uint64_t begin, end; /* addresses, [begin, end) */
-	unsigned stream;     /* index in order.h */
-	bool write;
-	uint64_t number; /* of the entry in its stream */
-	uint64_t taint;  /* of its clock: what it waits for may be anybody */
-	npu_stack stack; /* where it was queued */
-	bool hashed;     /* a read of memory of the host, which the program is to leave alone */
-	uint64_t hash;   /* of its bytes, as they were queued */
+	uint64_t begin, end;  /* addresses, [begin, end) */
+	uint64_t number;      /* of the entry in its stream */
+	uint64_t taint;       /* of its clock: what it waits for may be anybody */
+	uint64_t hash;        /* of its bytes, as they were queued, where it is `hashed` */
+	npu_stack stack;      /* where it was queued */
+	uint32_t stream : 24; /* index in order.h */
+	uint32_t mark : 6;    /* a write of memory that others have: struct npu_write; 0: none */
+	uint32_t write : 1;
+	uint32_t hashed : 1; /* a read of memory of the host, which the program is to leave alone */
 };
 
 struct accesses; /* sorted by address */
@@ -26,18 +27,20 @@ struct accesses *accesses_new(void);
 void accesses_free(struct accesses *accesses);
 unsigned accesses_count(const struct accesses *accesses);
 /* Takes the place of an earlier access of its stream to the same range that is no more than it, but
- * of none with a hash. */
+ * of none with a hash or a mark. */
 void accesses_add(struct accesses *accesses, const struct access *access);
 typedef void (*access_fn)(void *arg, const struct access *access);
-/* Forgets what the host knows to be done; calls fn for each that has a hash. */
+/* Forgets what the host knows to be done; calls fn for each that has a hash or a mark. */
 void accesses_settle(struct accesses *accesses, const struct order *order, access_fn fn, void *arg);
 /* Whether any, or a write, has a byte in [begin, end). */
 bool accesses_meet(const struct accesses *accesses, uint64_t begin, uint64_t end, bool write);
 /* Calls fn for each of a stream. */
 void accesses_of(const struct accesses *accesses, unsigned stream, access_fn fn, void *arg);
 /* Takes the hashes of those that have a byte in [begin, end): others than the program may change
- * what they read, or it may know that they are done. */
+ * what they read. */
 void accesses_unhash(struct accesses *accesses, uint64_t begin, uint64_t end);
+/* Takes the hashes and marks of all: the program may know that they are done. */
+void accesses_unmark(struct accesses *accesses);
 
 /* Calls fn for each that has a byte in [begin, end) and has not happened before `clock`; reads only
  * if `write`; `or_after`: those that may come after as well. */

@@ -7,6 +7,7 @@
 #include "validate/validate.h"
 
 #include "base/base.h"
+#include "validate/written.h"
 
 #include <stdio.h>
 
@@ -141,33 +142,26 @@ static void check_bounds(struct validate *v, const struct bytes_move *move, uint
 
 /* ---- what nobody wrote ---- */
 
-/* A piece of memory from an address on: what is known of it, and where that ends. */
-struct piece {
-	struct written *written; /* NULL: all of it counts as written */
-	uint64_t offset, bytes;
-	npu_stack made;
-};
+#define FRAME_BYTES (2u << 20) /* the model cleans whole ones, and their maps, when they go */
 
-static struct piece piece_at(struct validate *v, uint64_t va, uint64_t bytes)
+/* What is known of memory from an address on, for `bytes` at most. */
+static struct npu_written written_at(struct validate *v, uint64_t va, uint64_t bytes)
 {
-	const struct object *object =
-		objects_meeting(v->objects, OBJECT_ALLOCATION, va, va + 1)
-			?: objects_meeting(v->objects, OBJECT_MAPPING, va, va + 1);
-	struct piece piece = { .bytes = bytes };
+	struct npu_written map;
 
-	if (object == NULL)
-		return piece;
-	piece.written = object->written;
-	piece.offset = va - object->key + object->offset;
-	piece.bytes = MIN(bytes, object->key + object->bytes - va);
-	piece.made = object->made;
-	return piece;
+	if (v->layer.below.npusimWritten(v->layer.driver.lower, va, &map) != DRV_ERROR_NONE)
+		return (struct npu_written){ .bytes = bytes };
+	map.bytes = MIN(map.bytes, bytes);
+	return map;
 }
 
 static void tell_uninitialised(struct validate *v, const struct bytes_move *move, uint64_t begin,
-			       uint64_t end, npu_stack made)
+			       uint64_t end)
 {
-	struct report report = { .rule = VALIDATE_UNINITIALISED, .now = move->stack, .made = made };
+	const struct object *object = objects_around(v->objects, begin);
+	struct report report = { .rule = VALIDATE_UNINITIALISED,
+				 .now = move->stack,
+				 .made = object != NULL ? object->made : 0 };
 
 	report_make(&report, "%s reads %s, of which nobody wrote %s since the memory was made",
 		    mover(move), validate_range(v, move->src, move->src + move->bytes),
@@ -177,28 +171,28 @@ static void tell_uninitialised(struct validate *v, const struct bytes_move *move
 static void check_written(struct validate *v, const struct bytes_move *move)
 {
 	uint64_t gap, gap_end, step;
-	bool said_so = !move->known || v->kernels || move->src == 0;
+	bool said_so = !move->known;
 
 	for (uint64_t done = 0; done < move->bytes; done += step) {
-		struct piece to = piece_at(v, move->dst + done, move->bytes - done);
-		struct piece from = { .bytes = to.bytes };
+		struct npu_written to = written_at(v, move->dst + done, move->bytes - done);
+		struct npu_written from = { .bytes = to.bytes };
 
 		if (move->src != 0)
-			from = piece_at(v, move->src + done, to.bytes);
-		step = MIN(from.bytes, to.bytes);
-		if (!said_so && from.written != NULL &&
-		    written_gap(from.written, from.offset, from.offset + step, &gap, &gap_end)) {
-			uint64_t base = move->src + done - from.offset;
+			from = written_at(v, move->src + done, to.bytes);
+		step = from.bytes;
+		if (!said_so && from.bits != NULL &&
+		    written_gap(from.bits, from.at, from.at + step, &gap, &gap_end)) {
+			uint64_t base = move->src + done - from.at;
 
-			tell_uninitialised(v, move, base + gap, base + gap_end, from.made);
+			tell_uninitialised(v, move, base + gap, base + gap_end);
 			said_so = true;
 		}
-		if (to.written == NULL)
+		if (to.bits == NULL)
 			continue;
-		if (from.written != NULL && move->known && !v->kernels)
-			written_copy(to.written, to.offset, from.written, from.offset, step);
+		if (from.bits != NULL && move->known)
+			written_copy(to.bits, to.at, from.bits, from.at, step);
 		else
-			written_set(to.written, to.offset, to.offset + step);
+			written_set(to.bits, to.at, to.at + step);
 	}
 }
 
@@ -214,15 +208,54 @@ void validate_bytes(struct validate *v, const struct bytes_move *move)
 		check_written(v, move);
 }
 
+void validate_bytes_open(struct validate *v)
+{
+	if (report_wanted(VALIDATE_UNINITIALISED))
+		written_at(v, 0, 1);
+}
+
 void validate_bytes_give_up(struct validate *v, uint64_t begin, uint64_t end)
 {
-	for (uint64_t at = begin; at < end;) {
-		struct piece piece = piece_at(v, at, end - at);
+	for (uint64_t at = begin; at < end; at += written_at(v, at, end - at).bytes)
+		v->layer.below.npusimWritten(v->layer.driver.lower, at, NULL);
+}
 
-		if (piece.written != NULL)
-			written_give_up(piece.written);
-		at += piece.bytes;
+static void give_up_object(void *v, const struct object *object)
+{
+	if (object->kind == OBJECT_MAPPING || object->kind == OBJECT_ALLOCATION ||
+	    object->kind == OBJECT_OPENED)
+		validate_bytes_give_up(v, object->key, object->key + object->bytes);
+}
+
+void validate_bytes_kernels(struct validate *v)
+{
+	if (!v->kernels)
+		objects_each(v->objects, give_up_object, v);
+	v->kernels = true;
+}
+
+static void clear(struct validate *v, uint64_t va, uint64_t bytes)
+{
+	for (uint64_t done = 0; done < bytes;) {
+		struct npu_written map = written_at(v, va + done, bytes - done);
+
+		if (map.bits != NULL)
+			written_clear(map.bits, map.at, map.at + map.bytes);
+		done += map.bytes;
 	}
+}
+
+void validate_bytes_new(struct validate *v, const struct object *object)
+{
+	struct npu_place place;
+
+	if (!report_wanted(VALIDATE_UNINITIALISED))
+		return;
+	if (v->kernels)
+		give_up_object(v, object);
+	else if (object->kind == OBJECT_ALLOCATION && validate_place(v, object->key, &place) &&
+		 place.page_bytes < FRAME_BYTES)
+		clear(v, object->key, object->bytes);
 }
 
 /* ---- blocks ---- */
@@ -274,11 +307,6 @@ void validate_bytes_block(struct validate *v, uint64_t va, uint64_t bytes, npu_s
 	}
 	validate_bytes_forget(v, va, va + bytes, stack);
 	objects_add(v->objects, &block);
-	for (uint64_t done = 0; done < bytes;) {
-		struct piece piece = piece_at(v, va + done, bytes - done);
-
-		if (piece.written != NULL)
-			written_clear(piece.written, piece.offset, piece.offset + piece.bytes);
-		done += piece.bytes;
-	}
+	if (report_wanted(VALIDATE_UNINITIALISED))
+		clear(v, va, bytes);
 }

@@ -107,7 +107,7 @@ static bool add_json(const struct report_words *words)
 		put(&object, "other_stack", calls_of(report->before));
 	}
 	put(&object, "made_stack", calls_of(report->made));
-	put(&object, "right", text_of(rule->right));
+	put(&object, "right", text_of(words->right));
 	text = json_of(&object);
 	line = g_strconcat(text, "\n", NULL);
 	return write_all(line);
@@ -270,7 +270,7 @@ static bool add_github(const struct report_words *words)
 	const struct validate_rule_words *rule = &validate_rules[words->report->rule];
 	char *stacks = report_stacks(words->report);
 	g_autofree char *text = g_strconcat(words->sentence, "\n", stacks != NULL ? stacks : "",
-					    "right would be: ", rule->right, NULL);
+					    "right would be: ", words->right, NULL);
 	g_autoptr(GString) line = g_string_new("::error ");
 
 	free(stacks);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Memory that this process has shared and given back while other processes still hold it. Who holds
- * it the driver below knows (npusimHolders).
+ * Memory that this process has shared and given back while other processes still hold it, or its
+ * key is there, and what nobody imported. Who holds it the driver below knows (npusimHolders).
  */
 #include "validate/validate.h"
 
@@ -55,11 +55,22 @@ static bool look(struct validate *v, const struct share *share)
 	int pids[HOLDERS_MAX];
 	uint32_t count = HOLDERS_MAX;
 	char *holders = NULL;
+	bool imported = true;
 
 	if (v->layer.below.npusimHolders(v->layer.driver.lower, share->shareable, share->name, pids,
 					 &count) != DRV_ERROR_NONE ||
-	    count == 0)
+	    count == 0) {
+		if (share->name == NULL)
+			v->layer.below.npusimImported(v->layer.driver.lower, share->shareable,
+						      &imported);
+		if (!imported)
+			report_make(&report,
+				    "the handle %#llx, %s, was exported and given back, and nobody "
+				    "has imported it",
+				    (unsigned long long)share->object.key,
+				    npu_size_text(share->object.bytes));
 		return true;
+	}
 	for (uint32_t i = 0; i < MIN(count, HOLDERS_MAX); i++) {
 		if (pids[i] == getpid()) { /* a mapping, or an import of its own */
 			free(holders);
@@ -89,6 +100,8 @@ void validate_kept_look(struct validate *v)
 
 void validate_kept_end(struct validate *v, const struct object *object, npu_stack stack)
 {
+	struct report report = { .rule = VALIDATE_KEPT, .now = stack, .made = object->made };
+
 	for (guint i = 0; i < v->shares->len; i++) {
 		struct share *share = &g_array_index(v->shares, struct share, i);
 
@@ -97,6 +110,12 @@ void validate_kept_end(struct validate *v, const struct object *object, npu_stac
 			continue;
 		share->gone = true;
 		share->ended = stack;
+		if (share->name != NULL && !v->cuda)
+			report_make(&report,
+				    "%s gives %#llx, %s, back before its key %.16s... is closed, "
+				    "by which others may still open it",
+				    call_of(stack), (unsigned long long)object->key,
+				    npu_size_text(object->bytes), share->name);
 	}
 }
 

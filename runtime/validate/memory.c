@@ -132,21 +132,16 @@ static void add_handle(struct validate *v, const drv_mem_handle_t *handle, uint6
 	if (object != NULL)
 		objects_retain(v->objects, object);
 	else
-		object = add(v, OBJECT_HANDLE, key_of(handle), bytes, dev, 0, stack);
-	/* What was made elsewhere may be written there. */
-	if (object->references == 1 && bytes > 0 && dev != OBJECT_NO_DEVICE)
-		object->written = written_new(bytes);
+		add(v, OBJECT_HANDLE, key_of(handle), bytes, dev, 0, stack);
 }
 
-static void add_mapping(struct validate *v, const void *ptr, uint64_t bytes, uint64_t offset,
+static void add_mapping(struct validate *v, const void *ptr, uint64_t bytes,
 			const drv_mem_handle_t *handle, npu_stack stack)
 {
 	const struct object *of = objects_find(v->objects, OBJECT_HANDLE, key_of(handle));
-	struct object *object = add(v, OBJECT_MAPPING, key_of(ptr), bytes,
-				    of != NULL ? of->dev : OBJECT_NO_DEVICE, key_of(handle), stack);
 
-	object->written = of != NULL ? written_ref(of->written) : NULL;
-	object->offset = offset;
+	validate_bytes_new(v, add(v, OBJECT_MAPPING, key_of(ptr), bytes,
+				  of != NULL ? of->dev : OBJECT_NO_DEVICE, key_of(handle), stack));
 }
 
 static void add_allocation(struct validate *v, uint64_t va, uint64_t bytes, uint64_t flag,
@@ -156,9 +151,10 @@ static void add_allocation(struct validate *v, uint64_t va, uint64_t bytes, uint
 	struct object *object = add(v, where == MEM_HOST_VAL ? OBJECT_PINNED : OBJECT_ALLOCATION,
 				    va, bytes, (uint32_t)(flag & MEM_DEVID_MASK), 0, stack);
 
+	validate_bytes_new(v, object);
 	/* The program's own loads and stores, and the scheduler's, are not seen. */
-	if (where == MEM_DEV_VAL && (flag & (MEM_READONLY | MEM_ADVISE_TS)) == 0)
-		object->written = written_new(bytes);
+	if (where != MEM_DEV_VAL || (flag & (MEM_READONLY | MEM_ADVISE_TS)) != 0)
+		validate_bytes_give_up(v, va, va + bytes);
 }
 
 /* The handle's memory leaves the process. */
@@ -166,11 +162,8 @@ static void export(struct validate *v, const drv_mem_handle_t *handle, uint64_t 
 {
 	const struct object *object = objects_find(v->objects, OBJECT_HANDLE, key_of(handle));
 
-	if (object == NULL)
-		return;
-	if (object->written != NULL)
-		written_give_up(object->written);
-	if (shareable != 0)
+	v->shares_any = true;
+	if (object != NULL && shareable != 0)
 		validate_kept_share(v, object, shareable, NULL);
 }
 
@@ -190,7 +183,7 @@ static void name_allocation(struct validate *v, uint64_t va, const char *name)
 {
 	const struct object *object = objects_meeting(v->objects, OBJECT_ALLOCATION, va, va + 1);
 
-	validate_bytes_give_up(v, va, va + 1);
+	v->shares_any = true;
 	if (object != NULL)
 		validate_kept_share(v, object, 0, name);
 }
@@ -212,7 +205,8 @@ static void add_opened(struct validate *v, DVdeviceptr va, uint32_t dev, npu_sta
 	size_t bytes = 0;
 
 	v->layer.below.halMemGetAddressRange(v->layer.driver.lower, va, NULL, &bytes);
-	add(v, OBJECT_OPENED, va, bytes, dev, 0, stack);
+	v->shares_any = true;
+	validate_bytes_new(v, add(v, OBJECT_OPENED, va, bytes, dev, 0, stack));
 }
 
 void validate_memory_after(struct validate *v, const struct layer_call *call, npu_stack stack)
@@ -237,10 +231,12 @@ void validate_memory_after(struct validate *v, const struct layer_call *call, np
 			   stack);
 		break;
 	case DRIVER_OP_halMemImportFromShareableHandle:
+		v->shares_any = true;
 		add_handle(v, *with->halMemImportFromShareableHandle.handle, 0,
 			   with->halMemImportFromShareableHandle.dev, stack);
 		break;
 	case DRIVER_OP_halMemImportFromShareableHandleV2:
+		v->shares_any = true;
 		add_handle(v, *with->halMemImportFromShareableHandleV2.handle, 0,
 			   with->halMemImportFromShareableHandleV2.dev, stack);
 		break;
@@ -250,8 +246,8 @@ void validate_memory_after(struct validate *v, const struct layer_call *call, np
 		break;
 	case DRIVER_OP_halMemMap:
 	case DRIVER_OP_halMemMapNoAccess: /* with the same arguments */
-		add_mapping(v, with->halMemMap.ptr, with->halMemMap.size, with->halMemMap.offset,
-			    with->halMemMap.handle, stack);
+		add_mapping(v, with->halMemMap.ptr, with->halMemMap.size, with->halMemMap.handle,
+			    stack);
 		break;
 	case DRIVER_OP_halMemAlloc:
 		add_allocation(v, key_of(*with->halMemAlloc.pp), with->halMemAlloc.size,
@@ -288,6 +284,9 @@ void validate_memory_after(struct validate *v, const struct layer_call *call, np
 	case DRIVER_OP_halShmemOpenHandleByDevId:
 		add_opened(v, *with->halShmemOpenHandleByDevId.va,
 			   with->halShmemOpenHandleByDevId.dev, stack);
+		break;
+	case DRIVER_OP_halDeviceOpen:
+		validate_bytes_open(v);
 		break;
 	case DRIVER_OP_halDeviceClose:
 		objects_end_of(v->objects, with->halDeviceClose.dev, stack);

@@ -46,12 +46,6 @@ static gint compare(gconstpointer a, gconstpointer b, gpointer unused)
 	return (*left > *right) - (*left < *right);
 }
 
-static void free_object(gpointer data)
-{
-	written_unref(((struct object *)data)->written);
-	g_free(data);
-}
-
 struct objects *objects_new(object_watcher watcher, void *arg)
 {
 	struct objects *objects = g_new0(struct objects, 1);
@@ -59,7 +53,7 @@ struct objects *objects_new(object_watcher watcher, void *arg)
 	objects->watcher = watcher;
 	objects->arg = arg;
 	for (unsigned i = 0; i < OBJECT_KIND_COUNT; i++)
-		objects->live[i] = g_tree_new_full(compare, NULL, NULL, free_object);
+		objects->live[i] = g_tree_new_full(compare, NULL, NULL, g_free);
 	objects->history = g_new0(struct object, HISTORY_MAX);
 	return objects;
 }
@@ -146,7 +140,6 @@ void objects_end(struct objects *objects, enum object_kind kind, uint64_t key, n
 		return;
 	place = &objects->history[objects->ended++ % HISTORY_MAX];
 	*place = *object;
-	place->written = NULL;
 	place->ended = stack;
 	for (uint32_t i = 1; i < object->references; i++)
 		objects->watcher(objects->arg, object, OBJECT_RELEASED);

@@ -11,7 +11,6 @@
 #include <stdint.h>
 
 #include "base/stack.h"
-#include "validate/written.h"
 
 enum object_kind {
 	OBJECT_RESERVATION,
@@ -37,9 +36,7 @@ struct object {
 	uint8_t kind;
 	bool own; /* the runtime's, not the program's */
 	npu_stack made, ended;
-	npu_stack access;        /* MAPPING: somebody was given access */
-	struct written *written; /* ALLOCATION, HANDLE, MAPPING: owned; NULL: all of it counts */
-	uint64_t offset;         /* MAPPING: of its first byte in that */
+	npu_stack access; /* MAPPING: somebody was given access */
 };
 
 /* In words: "allocation", and the call that gives one back. */

@@ -50,6 +50,42 @@ static void tell_race(void *arg, const struct access *other)
 		    there, other->write ? "writes" : "reads");
 }
 
+/* Other processes hear of a write to memory that they have, unless its order may hang on them.
+ * Returns its mark, which is the host's to end. */
+static uint32_t tell_others(const struct actor *actor, uint64_t begin, uint64_t bytes)
+{
+	struct validate *v = actor->v;
+	struct report report = { .rule = VALIDATE_SHARED_WRITE, .now = actor->stack };
+	struct npu_write write;
+
+	if (!v->shares_any || !report_wanted(VALIDATE_SHARED_WRITE) ||
+	    order_is_tainted(v->order, actor->clock->taint) ||
+	    v->layer.below.npusimWrites(v->layer.driver.lower, begin, bytes, &write) !=
+		    DRV_ERROR_NONE)
+		return 0;
+	if (write.pid != 0)
+		report_make(&report,
+			    "%s writes %s, which process %d has been writing for %.3f ms and has "
+			    "not seen written",
+			    call_of(actor->stack), validate_range(v, begin, begin + bytes),
+			    write.pid, (double)write.since_ns / 1e6);
+	return write.mark;
+}
+
+static void end_shared(struct validate *v, const struct access *access)
+{
+	struct report report = { .rule = VALIDATE_SHARED_WRITE, .now = access->stack };
+	struct npu_write write = { .mark = access->mark };
+
+	if (v->layer.below.npusimWrites(v->layer.driver.lower, 0, 0, &write) == DRV_ERROR_NONE &&
+	    write.pid != 0)
+		report_make(&report,
+			    "%s writes %s, which process %d began to write before this process "
+			    "had seen it written",
+			    call_of(access->stack), validate_range(v, access->begin, access->end),
+			    write.pid);
+}
+
 static void touch(const struct actor *actor, uint64_t begin, uint64_t bytes, bool write)
 {
 	struct validate *v = actor->v;
@@ -63,15 +99,18 @@ static void touch(const struct actor *actor, uint64_t begin, uint64_t bytes, boo
 	if (report_wanted(VALIDATE_RACE))
 		accesses_unordered(v->accesses, v->order, actor->clock, begin, begin + bytes, write,
 				   false, tell_race, &meeting);
-	if (actor->stream == NULL)
-		return;
 	access = (struct access){ .begin = begin,
 				  .end = begin + bytes,
-				  .stream = actor->stream->index,
-				  .write = write,
 				  .number = actor->number,
 				  .taint = actor->clock->taint,
-				  .stack = actor->stack };
+				  .stack = actor->stack,
+				  .mark = write ? tell_others(actor, begin, bytes) : 0,
+				  .write = write };
+	if (actor->stream == NULL && access.mark != 0)
+		end_shared(v, &access);
+	if (actor->stream == NULL)
+		return;
+	access.stream = actor->stream->index & 0xffffff;
 	validate_host_access(v, &access);
 	accesses_add(v->accesses, &access);
 }
@@ -91,13 +130,31 @@ static void move(const struct actor *actor, uint64_t dst, uint64_t src, uint64_t
 	touch(actor, dst, bytes, true);
 }
 
+/* The program may know what is done without a call. */
+static void unmark(struct validate *v)
+{
+	struct npu_write all = { 0 };
+
+	accesses_unmark(v->accesses);
+	if (v->shares_any)
+		v->layer.below.npusimWrites(v->layer.driver.lower, 0, 0, &all);
+}
+
+static void done(void *arg, const struct access *access)
+{
+	if (access->mark != 0)
+		end_shared(arg, access);
+	if (access->hashed)
+		validate_host_done(arg, access);
+}
+
 /* Forgets accesses that the host knows to be done. */
 static void settle(struct validate *v)
 {
 	if (v->settled == order_host_version(v->order))
 		return;
 	v->settled = order_host_version(v->order);
-	accesses_settle(v->accesses, v->order, validate_host_done, v);
+	accesses_settle(v->accesses, v->order, done, v);
 	if (accesses_count(v->accesses) == 0)
 		order_quiet(v->order);
 }
@@ -162,8 +219,7 @@ static void write_value(struct validate *v, struct order_stream *stream, const u
 		order_event_reset(v->order, order_event_name(stream->dev, sqe.res7));
 	else
 		order_value_write(v->order, stream);
-	/* The program may read the value, and so know what is done. */
-	accesses_unhash(v->accesses, 0, UINT64_MAX);
+	unmark(v);
 }
 
 static void enter(struct validate *v, struct order_stream *stream, const uint8_t *entry,
@@ -200,14 +256,14 @@ static void enter(struct validate *v, struct order_stream *stream, const uint8_t
 		break;
 	default:
 		if (!driver_entry_copy(entry, &dst, &src, &bytes)) {
-			v->kernels = true;
+			validate_bytes_kernels(v);
 			break;
 		}
 		move(&actor, dst, src, bytes);
 		/* Somebody may wait for a value that the copy brings. */
 		if (bytes <= sizeof(uint64_t)) {
 			order_value_write(v->order, stream);
-			accesses_unhash(v->accesses, 0, UINT64_MAX);
+			unmark(v);
 		}
 	}
 }
@@ -370,7 +426,7 @@ void validate_queue_call(struct validate *v, const struct layer_call *call, npu_
 							 with->halResourceIdFree.in->resourceId));
 		break;
 	case DRIVER_OP_halDeviceClose:
-		accesses_unhash(v->accesses, 0, UINT64_MAX);
+		unmark(v);
 		break;
 	default:
 		validate_each_copy(v, call, stack, copy);

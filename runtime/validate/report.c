@@ -40,6 +40,58 @@ struct waiting {
 };
 static __thread GQueue waiting;
 
+/* ---- names ---- */
+
+static bool in_cuda;
+static const char *const cuda_names[][2] = {
+	{ "aclrtDeviceEnablePeerAccess", "cuCtxEnablePeerAccess" },
+	{ "aclrtFree", "cuMemFree" },
+	{ "aclrtFreeHost", "cuMemFreeHost" },
+	{ "aclrtFreePhysical", "cuMemRelease" },
+	{ "aclrtHostRegister", "cuMemHostRegister" },
+	{ "aclrtHostUnregister", "cuMemHostUnregister" },
+	{ "aclrtIpcMemClose", "cuIpcCloseMemHandle" },
+	{ "aclrtMalloc", "cuMemAlloc" },
+	{ "aclrtMallocHost", "cuMemAllocHost" },
+	{ "aclrtMallocPhysical", "cuMemCreate" },
+	{ "aclrtMapMem", "cuMemMap" },
+	{ "aclrtMemRetainAllocationHandle", "cuMemRetainAllocationHandle" },
+	{ "aclrtMemSetAccess", "cuMemSetAccess" },
+	{ "aclrtMemset", "cuMemsetD8" },
+	{ "aclrtRecordEvent", "cuEventRecord" },
+	{ "aclrtReleaseMemAddress", "cuMemAddressFree" },
+	{ "aclrtReserveMemAddress", "cuMemAddressReserve" },
+	{ "aclrtStreamWaitEvent", "cuStreamWaitEvent" },
+	{ "aclrtSynchronizeStream", "cuStreamSynchronize" },
+	{ "aclrtUnmapMem", "cuMemUnmap" },
+};
+
+void report_in_cuda(void)
+{
+	in_cuda = true;
+}
+
+/* The text with the names of the program's API; g_free(). */
+static char *with_names(const char *text)
+{
+	GString *out = g_string_new(NULL);
+
+	while (*text != '\0') {
+		size_t length = strspn(text, G_CSET_A_2_Z G_CSET_a_2_z), i = 0;
+
+		while (i < G_N_ELEMENTS(cuda_names) &&
+		       (strlen(cuda_names[i][0]) != length ||
+			memcmp(cuda_names[i][0], text, length) != 0))
+			i++;
+		if (in_cuda && i < G_N_ELEMENTS(cuda_names))
+			g_string_append(out, cuda_names[i][1]);
+		else
+			g_string_append_len(out, text, (gssize)MAX(length, 1));
+		text += MAX(length, 1);
+	}
+	return g_string_free(out, FALSE);
+}
+
 /* ---- settings ---- */
 
 /* "+race,-leak", "race": the first word without '-' turns all others off. */
@@ -152,7 +204,7 @@ static void tell_listener(const struct report_words *words, const char *stacks)
 				      .rule = rule->id,
 				      .text = words->sentence,
 				      .stacks = stacks != NULL ? stacks : "",
-				      .right = rule->right,
+				      .right = words->right,
 				      .file = words->place.file,
 				      .line = words->place.line };
 	npusim_report_fn fn;
@@ -171,10 +223,11 @@ static void write_report(const struct waiting *one, bool first)
 	const struct report *report = &one->report;
 	const struct validate_rule_words *rule = &validate_rules[report->rule];
 	char *stacks = report_stacks(report), *suppression = suppress_text(report);
-	struct report_words words = { .report = report, .sentence = one->sentence };
+	g_autofree char *right = with_names(rule->right);
+	struct report_words words = { report, one->sentence, right, { 0 } };
 
 	write_lines("%s: %s\n%s%s%s%s%s", rule->id, one->sentence, stacks != NULL ? stacks : "",
-		    first ? "  right would be: " : "", first ? rule->right : "", first ? "\n" : "",
+		    first ? "  right would be: " : "", first ? right : "", first ? "\n" : "",
 		    suppression != NULL ? suppression : "");
 	if ((form_is_open() || listener != NULL) && !npu_stack_place(report->now, &words.place) &&
 	    !npu_stack_place(report->made, &words.place) &&
@@ -190,14 +243,16 @@ void report_make(const struct report *report, const char *format, ...)
 {
 	struct waiting *one;
 	struct tally *tally;
+	g_autofree char *plain = NULL;
 	va_list args;
 	char *sentence, *key;
 
 	if (off[report->rule])
 		return;
 	va_start(args, format);
-	sentence = g_strdup_vprintf(format, args);
+	plain = g_strdup_vprintf(format, args);
 	va_end(args);
+	sentence = with_names(plain);
 	key = report->now != 0 || report->made != 0
 		      ? g_strdup_printf("%d %u %u", report->rule, report->now,
 					report->before != 0 ? report->before : report->made)

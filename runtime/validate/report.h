@@ -37,6 +37,8 @@ struct report {
  * (free()): a rule that does not exist, a file that cannot be read or written. */
 bool report_open(bool check, char **error);
 bool report_wanted(enum validate_rule rule);
+/* The program is one of CUDA: reports name cu* functions where aclrt* ones would be right. */
+void report_in_cuda(void);
 /* One report: a sentence, then the stacks, to be written by the thread's next report_flush(). Equal
  * ones (rule and stacks; without stacks the sentence) are counted, and written once. */
 void report_make(const struct report *report, const char *format, ...)
@@ -60,6 +62,7 @@ void report_after_fork(bool child);
 struct report_words {
 	const struct report *report;
 	const char *sentence;
+	const char *right;
 	struct npu_frame place; /* .file NULL: not known */
 };
 /* The stacks, a line a frame; free(). NULL: there are none. */

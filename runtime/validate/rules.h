@@ -90,11 +90,18 @@ VALIDATE_RULE(HOST_READ, "host-read",
 	      "Synchronize the stream, or an event behind the copy, before the memory is used "
 	      "again; or use two buffers in turn.")
 VALIDATE_RULE(KEPT, "kept",
-	      "memory that was shared and given back, and that another process still holds",
+	      "memory that was shared and given back while another process holds it or its key is "
+	      "open, or that nobody imported",
 	      "It stays used until the last process lets it go: what the owner counts as free is "
 	      "not. Memory that was named may be the next owner's while the other still writes it.",
 	      "Let the importers unmap and release it (aclrtIpcMemClose, aclrtFreePhysical) and "
-	      "tell the exporter, which frees it last.")
+	      "tell the exporter, which closes its key and frees it last. Export what others "
+	      "import.")
+VALIDATE_RULE(SHARED_WRITE, "shared-write",
+	      "two processes that write one range at the same time: neither began when the other "
+	      "had seen its write done",
+	      "The bytes are those of either, or some of each, and differ from run to run.",
+	      "Synchronize the stream before the other process is told to write.")
 VALIDATE_RULE(LEAK, "leak", "what a process still holds at its end, by call stack",
 	      "In a long-running process that is memory lost to all others.",
 	      "Give it back, or suppress the rule for memory that is meant to live as long as the "

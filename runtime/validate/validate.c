@@ -134,6 +134,8 @@ static drvError_t validate_dialect(struct npu_driver *self, enum npu_dialect dia
 	struct validate *v = (struct validate *)self;
 
 	v->cuda = dialect == NPU_DIALECT_CUDA;
+	if (v->cuda)
+		report_in_cuda();
 	return v->layer.below.npusimSetDialect(v->layer.driver.lower, dialect);
 }
 
@@ -265,7 +267,8 @@ static void forget_in_child(void)
 		return;
 	free_records(active);
 	new_records(active);
-	accesses_unhash(active->accesses, 0, UINT64_MAX);
+	accesses_unmark(active->accesses);
+	active->shares_any = false;
 	pthread_mutex_unlock(&active->lock);
 }
 

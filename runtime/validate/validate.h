@@ -41,13 +41,14 @@ struct validate {
 	struct objects *objects;
 	struct growth *growth;
 	bool strict;
-	bool told;      /* a runtime tells of the program's waits: completions alone say nothing */
-	bool kernels;   /* queues have had entries that may write anywhere */
-	bool cuda;      /* whose memory it is does not matter: access is by mapping */
-	GArray *failed; /* calls, of why.c */
-	GArray *shares; /* of kept.c */
-	GArray *held;   /* ranges, of quarantine.c */
-	uint64_t open;  /* bit d: device d is */
+	bool told;       /* a runtime tells of the program's waits: completions alone say nothing */
+	bool kernels;    /* queues have had entries that may write anywhere */
+	bool shares_any; /* others have memory of this process, or this one of others */
+	bool cuda;       /* whose memory it is does not matter: access is by mapping */
+	GArray *failed;  /* calls, of why.c */
+	GArray *shares;  /* of kept.c */
+	GArray *held;    /* ranges, of quarantine.c */
+	uint64_t open;   /* bit d: device d is */
 	uint64_t peers[64]; /* by device: those that it may reach */
 };
 
@@ -101,8 +102,13 @@ void validate_bytes_kind(uint32_t kind, uint64_t dst);
 void validate_bytes_block(struct validate *v, uint64_t va, uint64_t bytes, npu_stack stack);
 /* Memory goes, and the blocks in it do. */
 void validate_bytes_forget(struct validate *v, uint64_t begin, uint64_t end, npu_stack stack);
-/* Whoever may write the memory at the addresses is not seen. */
+/* A device is open: other processes hear that this one tells of its writes. */
+void validate_bytes_open(struct validate *v);
+/* Whoever may write the memory at the addresses is not seen; kernels: all memory. */
 void validate_bytes_give_up(struct validate *v, uint64_t begin, uint64_t end);
+void validate_bytes_kernels(struct validate *v);
+/* Memory is there: nobody has written it. */
+void validate_bytes_new(struct validate *v, const struct object *object);
 
 /* ---- host.c: under the lock ---- */
 

@@ -286,18 +286,6 @@ static void written_by_host(void)
 	unmap(mapping);
 }
 
-/* An importer may have written it. */
-static void written_elsewhere(void)
-{
-	struct mapping mapping = map();
-	uint64_t shareable;
-
-	MUST(aclrtMemExportToShareableHandle(mapping.handle, ACL_MEM_HANDLE_TYPE_NONE, 0,
-					     &shareable));
-	MUST(aclrtMemcpy(pinned, MIB, mapping.va, MIB, ACL_MEMCPY_DEVICE_TO_HOST));
-	unmap(mapping);
-}
-
 /* The wait is queued before the record: who writes is not known yet. */
 static void written_in_other_stream(void)
 {
@@ -409,7 +397,6 @@ const struct validate_case bytes_cases[] = {
 	CASE(copies_unwritten_on),
 	CASE(written_by_other_mapping),
 	CASE(written_by_host),
-	CASE(written_elsewhere),
 	CASE(written_in_other_stream),
 	CASE(new_memory),
 	CASE(block_past_end),

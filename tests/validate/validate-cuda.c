@@ -32,6 +32,15 @@ static void mapped_with_access(void)
 	MUST(cuMemsetD8_v2(va, 1, 64));
 }
 
+static void leaves_handle(void)
+{
+	CUmemAllocationProp prop = { .type = CU_MEM_ALLOCATION_TYPE_PINNED,
+				     .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0 } };
+	CUmemGenericAllocationHandle lost;
+
+	MUST(cuMemCreate(&lost, BYTES, &prop, 0));
+}
+
 static void begin(void)
 {
 	CUmemAllocationProp prop = { .type = CU_MEM_ALLOCATION_TYPE_PINNED,
@@ -52,6 +61,7 @@ static const struct {
 } cases[] = {
 	{ "mapped_without_access", mapped_without_access },
 	{ "mapped_with_access", mapped_with_access },
+	{ "leaves_handle", leaves_handle },
 };
 
 int main(int argc, char **argv)

@@ -7,8 +7,11 @@
 
 #include <npusim/npusim.h>
 
+#include <stdbool.h>
 #include <stdio.h>
+#include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -132,8 +135,28 @@ static void maps_again(void)
 
 /* ---- memory that another process has ---- */
 
-/* Run by keeper_start(), in a process of its own: holds a share, or what has a key, until its stdin
- * ends. */
+/* As CASE_DO says. */
+static void use_share(aclrtDrvMemHandle handle)
+{
+	const char *what = getenv("CASE_DO");
+	void *va;
+
+	MUST(aclrtReserveMemAddress(&va, 2 * MIB, 0, NULL, 1));
+	MUST(aclrtMapMem(va, 2 * MIB, 0, handle, 0));
+	if (strcmp(what, "fill") == 0) {
+		MUST(aclrtMemset(va, MIB, 3, MIB));
+	} else if (strcmp(what, "read") == 0) {
+		MUST(aclrtMemcpy(pinned, 64, va, 64, ACL_MEMCPY_DEVICE_TO_HOST));
+	} else {
+		MUST(aclrtMemcpyAsync(va, MIB, pinned, MIB, ACL_MEMCPY_HOST_TO_DEVICE, one));
+		MUST(aclrtSynchronizeStream(one));
+	}
+	MUST(aclrtUnmapMem(va));
+	MUST(aclrtReleaseMemAddress(va));
+}
+
+/* Run by keeper_start(), in a process of its own: uses a share, and holds it, or what has a key,
+ * until its stdin ends. */
 static void holds_share(void)
 {
 	const char *shared = getenv("CASE_SHARE"), *key = getenv("CASE_KEY");
@@ -145,6 +168,8 @@ static void holds_share(void)
 		MUST(aclrtIpcMemImportByKey(&opened, key, 0));
 	else
 		MUST(aclrtMemImportFromShareableHandle(strtoull(shared, NULL, 0), 0, &handle));
+	if (key == NULL && getenv("CASE_DO") != NULL)
+		use_share(handle);
 	if (write(STDOUT_FILENO, "held", 4) != 4 || read(STDIN_FILENO, &end, 1) != 0)
 		exit(4);
 	if (key != NULL)
@@ -232,6 +257,32 @@ static void frees_after_importer(void)
 	MUST(npusimMark("shared"));
 }
 
+static void exports_for_nobody(void)
+{
+	struct mapping mapping = map();
+
+	share_handle(mapping.handle);
+	unmap(mapping);
+}
+
+static void frees_before_key(void)
+{
+	char key[65];
+
+	MUST(aclrtIpcMemGetExportKey(device, 4 * MIB, key, sizeof(key), 0));
+	MUST(aclrtFree(device));
+	device = NULL;
+	MUST(aclrtIpcMemClose(key));
+}
+
+static void frees_after_key(void)
+{
+	char key[65];
+
+	MUST(aclrtIpcMemGetExportKey(device, 4 * MIB, key, sizeof(key), 0));
+	MUST(aclrtIpcMemClose(key));
+}
+
 static void frees_what_has_key(void)
 {
 	struct keeper keeper;
@@ -246,6 +297,89 @@ static void frees_what_has_key(void)
 	MUST(npusimMark("shared"));
 	keeper_end(keeper);
 	MUST(aclrtIpcMemClose(key));
+}
+
+/* ---- memory that another process uses ---- */
+
+/* Another process does that with it, while this one has queued a copy there; then it is read. */
+static void share_while(const char *what, size_t queued_at, bool waits, size_t read_at)
+{
+	struct mapping mapping = map();
+	struct keeper keeper;
+
+	share_handle(mapping.handle);
+	setenv("CASE_DO", what, 1);
+	if (queued_at < 2 * MIB)
+		MUST(aclrtMemcpyAsync(mapping.va + queued_at, MIB, pinned, MIB,
+				      ACL_MEMCPY_HOST_TO_DEVICE, one));
+	if (waits)
+		MUST(aclrtSynchronizeStream(one));
+	keeper = keeper_start();
+	if (read_at < 2 * MIB)
+		MUST(aclrtMemcpy(device, 64, mapping.va + read_at, 64,
+				 ACL_MEMCPY_DEVICE_TO_DEVICE));
+	MUST(aclrtSynchronizeStream(one));
+	keeper_end(keeper);
+	unmap(mapping);
+}
+
+static void importer_reads_unwritten(void)
+{
+	share_while("read", MIB, true, MIB);
+}
+
+static void reads_what_importer_left(void)
+{
+	share_while("fill", SIZE_MAX, true, MIB);
+}
+
+static void reads_what_importer_wrote(void)
+{
+	share_while("fill", MIB, true, 0);
+}
+
+/* Nobody knows what it writes. */
+static void importer_does_not_tell(void)
+{
+	setenv("NPUSIM_VALIDATE", "off", 1);
+	share_while("fill", SIZE_MAX, true, MIB);
+}
+
+static void writes_together(void)
+{
+	share_while("queue", 0, false, SIZE_MAX);
+}
+
+static void fills_while_other_writes(void)
+{
+	share_while("fill", 0, false, SIZE_MAX);
+}
+
+static void writes_apart(void)
+{
+	share_while("queue", MIB, false, SIZE_MAX);
+}
+
+/* Ordered by the pipe. */
+static void writes_in_turn(void)
+{
+	share_while("queue", 0, true, 0);
+}
+
+/* Ordered by a value that the other may have polled for. */
+static void writes_behind_flag(void)
+{
+	struct mapping mapping = map();
+	struct keeper keeper;
+
+	share_handle(mapping.handle);
+	setenv("CASE_DO", "queue", 1);
+	MUST(aclrtMemcpyAsync(mapping.va, MIB, pinned, MIB, ACL_MEMCPY_HOST_TO_DEVICE, one));
+	MUST(aclrtMemcpyAsync(mapping.va + MIB, 8, pinned, 8, ACL_MEMCPY_HOST_TO_DEVICE, one));
+	keeper = keeper_start();
+	MUST(aclrtSynchronizeStream(one));
+	keeper_end(keeper);
+	unmap(mapping);
 }
 
 /* ---- strict ---- */
@@ -320,6 +454,18 @@ const struct validate_case rules_cases[] = {
 	CASE(frees_what_is_kept),
 	CASE(frees_after_importer),
 	CASE(frees_what_has_key),
+	CASE(exports_for_nobody),
+	CASE(frees_before_key),
+	CASE(frees_after_key),
+	CASE(importer_reads_unwritten),
+	CASE(reads_what_importer_left),
+	CASE(reads_what_importer_wrote),
+	CASE(importer_does_not_tell),
+	CASE(writes_together),
+	CASE(fills_while_other_writes),
+	CASE(writes_apart),
+	CASE(writes_in_turn),
+	CASE(writes_behind_flag),
 	CASE(maps_where_it_was),
 	CASE(reserves_in_turn),
 	CASE(takes_driver_number),

@@ -7,6 +7,7 @@
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -52,7 +53,15 @@ WRONG = [
                                  ('aclrtMemcpy', 'aclrtMemcpyAsync', 'aclrtUnmapMem')]),
     ('releases_what_is_mapped', [('follows-from', 'aclrtReleaseMemAddress', 'aclrtUnmapMem')]),
     ('copies_without_peer', [('follows-from', 'aclrtMemcpyAsync', 'aclrtDeviceEnablePeerAccess')]),
-    ('frees_what_has_key', [('kept', None, 'aclrtFree')]),
+    ('frees_what_has_key', [('kept', None, 'aclrtFree'), ('kept', 'aclrtFree', None)]),
+    ('frees_before_key', [('kept', 'aclrtFree', None)]),
+    ('exports_for_nobody', [('kept', None, 'aclrtFreePhysical')]),
+    ('importer_reads_unwritten', [('uninitialised', 'aclrtMemcpy', None)]),
+    ('reads_what_importer_left', [('uninitialised', 'aclrtMemcpy', None)]),
+    ('writes_together', [('shared-write', 'aclrtMemcpyAsync', None)] * 2),
+    ('fills_while_other_writes', [('shared-write', call, None) for call in
+                                  ('aclrtMemcpyAsync', 'aclrtMemset')]),
+    ('leaves_handle', [('leak', None, None)]),
     ('frees_what_is_kept', [('kept', None, 'aclrtFreePhysical')]),
     ('takes_driver_number', [('placement', 'aclrtMallocPhysical', None)]),
     ('takes_own_number', [('placement', 'aclrtMemSetAccess', None)]),
@@ -63,11 +72,13 @@ RIGHT = [
     'host_function', 'fills', 'devices_event', 'unmap_synchronized', 'free_synchronized',
     'free_with_sync', 'kinds_right', 'overlaps_not', 'copies_to_end', 'rewrites_when_done',
     'rewrites_in_host_function', 'host_function_fills_source', 'engine_rewrites_source',
-    'polls_for_flag', 'written_by_other_mapping', 'written_by_host', 'written_elsewhere',
+    'polls_for_flag', 'written_by_other_mapping', 'written_by_host', 'reads_what_importer_wrote',
+    'importer_does_not_tell', 'writes_apart', 'writes_in_turn', 'writes_behind_flag',
+    'frees_after_key',
     'written_in_other_stream', 'blocks_in_turn', 'release_under_mappings', 'peer_with_access',
     'mapped_with_access', 'maps_again', 'frees_after_importer', 'takes_right_numbers',
 ]
-CUDA = ('mapped_without_access', 'mapped_with_access')
+CUDA = ('mapped_without_access', 'mapped_with_access', 'leaves_handle')
 FAILS = ('maps_again',)  # and the runtime says so
 ENVIRONMENT = {case: {'ASCEND_RT_VISIBLE_DEVICES': '1'} for case in
                ('takes_driver_number', 'takes_own_number', 'takes_right_numbers')}
@@ -109,10 +120,11 @@ def finds(case, wanted, folder):
     expect(sorted(set(found), key=str) == sorted(set(wanted), key=str), found, done.stderr)
     for report in reports:
         frames = report['stack'] or report['made_stack']
-        expect(any(case in frame and '/validate-' in frame for frame in
+        expect(any(re.match(case + '|(use|holds)_share|share_while', frame) and '/validate-' in frame for frame in
                    frames + report.get('other_stack', []) + report['made_stack'])
                or case == 'leak', report)
         expect(report['text'] in done.stderr, report['text'], done.stderr)
+        expect(case not in CUDA or 'aclrt' not in report['text'] + report['right'], report)
     last = done.stderr.strip().splitlines()[-1]
     expect('finding' in last and wanted[0][0] in last, last)
     return done

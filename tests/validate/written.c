@@ -11,7 +11,7 @@
 #define BYTES ((uint64_t)256 << 10)
 
 struct pair {
-	struct written *map;
+	uint64_t map[BYTES / 64];
 	bool plain[BYTES / 8]; /* by 8 bytes */
 };
 
@@ -26,7 +26,6 @@ static void change(struct pair *p, uint64_t begin, uint64_t end, bool set)
 	for (uint64_t i = first; i < last; i++)
 		p->plain[i] = set;
 }
-
 static void copy(struct pair *to, uint64_t at, const struct pair *from, uint64_t begin,
 		 uint64_t bytes)
 {
@@ -58,7 +57,7 @@ static void compare(const struct pair *p, uint64_t begin, uint64_t end)
 	ASSERT_EQ(gap_end, wanted);
 }
 
-/* Lengths that are little, or whole leaves. */
+/* Lengths that are little, or many words. */
 static uint64_t length(unsigned *seed, uint64_t most)
 {
 	uint64_t bytes = rand_r(seed) % 3 == 0 ? (uint64_t)(1 + rand_r(seed) % 3) << 16
@@ -72,8 +71,6 @@ TEST(written, is_a_plain_array)
 	static struct pair pairs[2];
 	unsigned seed = 1;
 
-	for (int i = 0; i < 2; i++)
-		pairs[i].map = written_new(BYTES);
 	for (int step = 0; step < 1500; step++) {
 		struct pair *p = &pairs[rand_r(&seed) % 2], *other = &pairs[p == &pairs[0]];
 		uint64_t begin = (uint64_t)rand_r(&seed) % BYTES;
@@ -95,27 +92,21 @@ TEST(written, is_a_plain_array)
 		compare(p, begin > 20 ? begin - 20 : 0, BYTES);
 		compare(p, begin, begin + bytes);
 	}
-	written_unref(pairs[0].map);
-	written_unref(pairs[1].map);
 }
 
-TEST(written, is_shared_and_given_up)
+TEST(written, counts_granules)
 {
-	struct written *map = written_new(100), *same = written_ref(map);
-	uint64_t begin, end;
+	uint64_t map[2] = { 0 }, begin, end;
 
-	EXPECT_TRUE(written_gap(map, 3, 200, &begin, &end));
+	EXPECT_TRUE(written_gap(map, 3, 100, &begin, &end));
 	EXPECT_EQ(begin, 3u);
-	EXPECT_EQ(end, 104u);
-	written_unref(map);
-	written_set(same, 0, 97);
-	EXPECT_FALSE(written_gap(same, 0, 100, &begin, &end));
-	written_clear(same, 0, 100);
-	EXPECT_TRUE(written_gap(same, 0, 100, &begin, &end));
-	written_give_up(same);
-	EXPECT_FALSE(written_gap(same, 0, 100, &begin, &end));
-	written_clear(same, 0, 100);
-	EXPECT_FALSE(written_gap(same, 0, 100, &begin, &end));
-	written_unref(same);
-	written_unref(NULL);
+	EXPECT_EQ(end, 100u);
+	written_set(map, 0, 97);
+	EXPECT_FALSE(written_gap(map, 0, 104, &begin, &end));
+	EXPECT_TRUE(written_gap(map, 0, 105, &begin, &end));
+	EXPECT_EQ(begin, 104u);
+	written_clear(map, 1, 100); /* the first and the last are another's, too */
+	EXPECT_TRUE(written_gap(map, 0, 104, &begin, &end));
+	EXPECT_EQ(begin, 8u);
+	EXPECT_EQ(end, 96u);
 }

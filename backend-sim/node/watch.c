@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What processes tell each other of their writes, for layers that look for errors: which bytes of a
+ * device somebody has written, and who writes what at this moment.
+ */
+#include "blocks.h"
+
+#include <time.h>
+
+/* ---- what is written ---- */
+
+static uint8_t *unseen_of(const struct node *node, const struct node_block *block)
+{
+	return &node->memory[block->memory]->blocks[block->extents[0].frame].unseen;
+}
+
+uint64_t *node_written(struct node *node, const struct node_block *block)
+{
+	if (!node->tells) {
+		PUT(node->control->told, 1);
+		node->tells = true;
+	}
+	if (!block || block->memory == SIM_NODE_HOST || GET(*unseen_of(node, block)))
+		return NULL;
+	return (uint64_t *)(node->memory[block->memory]->base + node->memory[block->memory]->bytes);
+}
+
+void node_written_give_up(struct node *node, const struct node_block *block)
+{
+	PUT(*unseen_of(node, block), 1);
+}
+
+/* ---- what is being written ---- */
+
+static bool meets(const struct write_record *write, const struct write_record *other)
+{
+	return write->block == other->block && write->generation == other->generation &&
+	       write->begin < other->end && other->begin < write->end;
+}
+
+/* Tells the other members of it, and *out of the first of them that writes there. */
+static void meet(struct node *node, const struct write_record *write, struct npu_write *out)
+{
+	for (unsigned slot = 0; slot < node->control->member_limit; slot++) {
+		struct member *member = &node->control->members[slot];
+
+		if (slot == node->slot || member_is_dead(node, slot))
+			continue;
+		for (unsigned i = 0; i < NODE_WRITES; i++) {
+			if (!meets(&member->writes[i], write))
+				continue;
+			PUT(member->writes[i].met, node->pid);
+			out->pid = member->pid;
+			out->since_ns = write->since_ns - member->writes[i].since_ns;
+		}
+	}
+}
+
+drvError_t node_write_begin(struct node *node, const struct node_block *block, uint64_t begin,
+			    uint64_t end, struct npu_write *out)
+{
+	struct write_record *own = node->control->members[node->slot].writes;
+	struct write_record write = { block->id + 1, block->generation, 0, begin, end, 0 };
+	struct block_place place;
+	drvError_t error = block_enter(node, block, &place);
+	struct timespec now;
+	unsigned free = 0;
+
+	if (error != DRV_ERROR_NONE)
+		return error;
+	*out = (struct npu_write){ 0 };
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	write.since_ns = now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+	if (place.record->share || place.record->named || place.record->fd) {
+		meet(node, &write, out);
+		while (free < NODE_WRITES && own[free].block)
+			free++;
+	} else {
+		free = NODE_WRITES;
+	}
+	if (free < NODE_WRITES) {
+		own[free] = write;
+		out->mark = free + 1;
+	}
+	node_unlock(node);
+	return DRV_ERROR_NONE;
+}
+
+drvError_t node_write_end(struct node *node, struct npu_write *write)
+{
+	struct write_record *own = node->control->members[node->slot].writes;
+	drvError_t error = node_enter(node);
+
+	if (error != DRV_ERROR_NONE)
+		return error;
+	for (unsigned i = 0; i < NODE_WRITES; i++)
+		if (write->mark == 0 || write->mark == i + 1) {
+			write->pid = own[i].met;
+			PUT(own[i].block, 0);
+		}
+	node_unlock(node);
+	return DRV_ERROR_NONE;
+}
