@@ -292,6 +292,21 @@ npu_stack npu_stack_here(void)
 	return keep(frames + first, add_python(frames + first, (unsigned)got), entry);
 }
 
+npu_stack npu_stack_from(const void *pc)
+{
+	void *frames[OWN_FRAMES_MAX + NPU_STACK_FULL];
+	int got = depth > 0 ? unwind(frames, (int)(OWN_FRAMES_MAX + depth)) : 0, first = 0;
+	unsigned count;
+
+	while (first < got && frames[first] != pc)
+		first++;
+	if (first == got)
+		return 0;
+	count = (unsigned)(got - first) < depth ? (unsigned)(got - first) : depth;
+	frames[first] = (char *)frames[first] + 1; /* the others are behind their calls, too */
+	return keep(frames + first, add_python(frames + first, count), NULL);
+}
+
 /* ---- in words ---- */
 
 static struct kept *kept_of(npu_stack stack)

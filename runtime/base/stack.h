@@ -20,6 +20,8 @@ void npu_stack_use(unsigned unset);
 /* The calling thread's, from the function of npusim that the program called on. Equal stacks have
  * one number. Any thread; it takes a lock for a new stack only. */
 npu_stack npu_stack_here(void);
+/* In a handler of a signal that came at `pc`: from there on. */
+npu_stack npu_stack_from(const void *pc);
 /* Adds a line a frame to *text (free()), each after `indent`: the function, and the file and line
  * where libdw finds them, else the object and the offset into it. */
 void npu_stack_add(char **text, npu_stack stack, const char *indent);

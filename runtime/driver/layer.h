@@ -40,6 +40,8 @@ const char *driver_op_nearest(const char *name);
 
 /* The copy that an entry of a queue asks for; false: it is none. */
 bool driver_entry_copy(const uint8_t *entry, uint64_t *dst, uint64_t *src, uint64_t *bytes);
+/* Of an entry that is one: other addresses. */
+void driver_entry_set_copy(uint8_t *entry, uint64_t dst, uint64_t src);
 
 /* ---- the forwarding driver (forward.c) ---- */
 

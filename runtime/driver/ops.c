@@ -93,3 +93,23 @@ bool driver_entry_copy(const uint8_t *entry, uint64_t *dst, uint64_t *src, uint6
 	}
 	return true;
 }
+
+void driver_entry_set_copy(uint8_t *entry, uint64_t dst, uint64_t src)
+{
+	struct stars_sdma_sqe sdma;
+	struct stars_pcie_dma_sqe pcie;
+
+	memcpy(&sdma, entry, sizeof(sdma));
+	memcpy(&pcie, entry, sizeof(pcie));
+	if (sdma.header.type == STARS_SQE_SDMA) {
+		sdma.dst_addr_low = (uint32_t)dst;
+		sdma.dst_addr_high = (uint32_t)(dst >> 32);
+		sdma.src_addr_low = (uint32_t)src;
+		sdma.src_addr_high = (uint32_t)(src >> 32);
+		memcpy(entry, &sdma, sizeof(sdma));
+	} else {
+		pcie.dst = dst;
+		pcie.src = src;
+		memcpy(entry, &pcie, sizeof(pcie));
+	}
+}

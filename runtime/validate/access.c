@@ -54,7 +54,7 @@ void accesses_add(struct accesses *accesses, const struct access *access)
 		if (old->begin != access->begin)
 			break;
 		if (old->end == access->end && old->stream == access->stream &&
-		    old->write <= access->write && !old->hashed && old->mark == 0) {
+		    old->write <= access->write && !old->hashed && old->mark == 0 && !old->closed) {
 			*old = *access;
 			return;
 		}
@@ -72,7 +72,7 @@ void accesses_settle(struct accesses *accesses, const struct order *order, acces
 		const struct access *access = &g_array_index(accesses->sorted, struct access, i);
 
 		if (access->stream < host->count && host->at[access->stream] >= access->number) {
-			if (access->hashed || access->mark != 0)
+			if (access->hashed || access->mark != 0 || access->closed)
 				fn(arg, access);
 			continue;
 		}
@@ -133,12 +133,21 @@ void accesses_unhash(struct accesses *accesses, uint64_t begin, uint64_t end)
 		access->hashed = 0;
 }
 
+void accesses_open(struct accesses *accesses, uint64_t begin, uint64_t end)
+{
+	struct access *access;
+	guint at = G_MAXUINT;
+
+	while ((access = next_meeting(accesses, &at, begin, end)) != NULL)
+		access->closed = access->hashed = 0;
+}
+
 void accesses_unmark(struct accesses *accesses)
 {
 	for (guint i = 0; i < accesses->sorted->len; i++) {
 		struct access *access = &g_array_index(accesses->sorted, struct access, i);
 
-		access->hashed = access->mark = 0;
+		access->hashed = access->mark = access->closed = 0;
 	}
 }
 

@@ -15,10 +15,11 @@ struct access {
 	uint64_t taint;       /* of its clock: what it waits for may be anybody */
 	uint64_t hash;        /* of its bytes, as they were queued, where it is `hashed` */
 	npu_stack stack;      /* where it was queued */
-	uint32_t stream : 24; /* index in order.h */
+	uint32_t stream : 23; /* index in order.h */
 	uint32_t mark : 6;    /* a write of memory that others have: struct npu_write; 0: none */
 	uint32_t write : 1;
 	uint32_t hashed : 1; /* a read of memory of the host, which the program is to leave alone */
+	uint32_t closed : 1; /* its pages are, to the program */
 };
 
 struct accesses; /* sorted by address */
@@ -27,10 +28,11 @@ struct accesses *accesses_new(void);
 void accesses_free(struct accesses *accesses);
 unsigned accesses_count(const struct accesses *accesses);
 /* Takes the place of an earlier access of its stream to the same range that is no more than it, but
- * of none with a hash or a mark. */
+ * of none with a hash or a mark, or that is closed. */
 void accesses_add(struct accesses *accesses, const struct access *access);
 typedef void (*access_fn)(void *arg, const struct access *access);
-/* Forgets what the host knows to be done; calls fn for each that has a hash or a mark. */
+/* Forgets what the host knows to be done; calls fn for each that has a hash or a mark,
+ * or is closed. */
 void accesses_settle(struct accesses *accesses, const struct order *order, access_fn fn, void *arg);
 /* Whether any, or a write, has a byte in [begin, end). */
 bool accesses_meet(const struct accesses *accesses, uint64_t begin, uint64_t end, bool write);
@@ -39,7 +41,10 @@ void accesses_of(const struct accesses *accesses, unsigned stream, access_fn fn,
 /* Takes the hashes of those that have a byte in [begin, end): others than the program may change
  * what they read. */
 void accesses_unhash(struct accesses *accesses, uint64_t begin, uint64_t end);
-/* Takes the hashes and marks of all: the program may know that they are done. */
+/* Those that have a byte in [begin, end) have no hash, and are not closed any more. */
+void accesses_open(struct accesses *accesses, uint64_t begin, uint64_t end);
+/* Takes the hashes and marks of all, and none is closed: the program may know that they are done.
+ */
 void accesses_unmark(struct accesses *accesses);
 
 /* Calls fn for each that has a byte in [begin, end) and has not happened before `clock`; reads only

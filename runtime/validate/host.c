@@ -78,9 +78,8 @@ void validate_host_access(struct validate *v, struct access *access)
 		access->hash = hash_of(access->begin, access->end);
 }
 
-void validate_host_done(void *arg, const struct access *access)
+void validate_host_done(struct validate *v, const struct access *access)
 {
-	struct validate *v = arg;
 	const struct order_stream *stream = order_stream_at(v->order, access->stream);
 	struct report report = { .rule = VALIDATE_HOST_READ,
 				 .then = "the copy was queued by",

@@ -80,7 +80,7 @@ bool validate_memory_before(struct validate *v, struct layer_call *call, npu_sta
 	if (object != NULL && (object->kind == OBJECT_ALLOCATION || object->kind == OBJECT_PINNED))
 		tell_wrong_call(object, stack);
 	if (object != NULL && object->kind == OBJECT_PINNED)
-		accesses_unhash(v->accesses, object->key, object->key + object->bytes);
+		accesses_open(v->accesses, object->key, object->key + object->bytes);
 	if (object == NULL || object->own || ending.kind == OBJECT_HANDLE ||
 	    ending.kind == OBJECT_RESERVATION)
 		return false;
@@ -107,6 +107,8 @@ static void end_object(struct validate *v, struct ending *ending, npu_stack stac
 	if (ending->kind != OBJECT_HANDLE)
 		validate_bytes_forget(v, object->key, object->key + object->bytes, stack);
 	validate_kept_end(v, object, stack);
+	if (object->kind == OBJECT_PINNED)
+		validate_closed_end(v, object);
 	objects_end(v->objects, ending->kind, ending->key, stack);
 }
 
@@ -152,6 +154,8 @@ static void add_allocation(struct validate *v, uint64_t va, uint64_t bytes, uint
 				    va, bytes, (uint32_t)(flag & MEM_DEVID_MASK), 0, stack);
 
 	validate_bytes_new(v, object);
+	if (v->strict && object->kind == OBJECT_PINNED)
+		validate_closed_new(object);
 	/* The program's own loads and stores, and the scheduler's, are not seen. */
 	if (where != MEM_DEV_VAL || (flag & (MEM_READONLY | MEM_ADVISE_TS)) != 0)
 		validate_bytes_give_up(v, va, va + bytes);

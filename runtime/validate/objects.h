@@ -30,7 +30,8 @@ enum object_kind {
 struct object {
 	uint64_t key;        /* its address, or the handle */
 	uint64_t bytes;      /* as the program asked for them, where that is known */
-	uint64_t inside;     /* MAPPING: the handle; REGISTERED: the device's address */
+	uint64_t inside;     /* MAPPING: the handle; REGISTERED: the device's address; PINNED: of
+				a second mapping, or 0 */
 	uint32_t references; /* HANDLE */
 	uint32_t dev;        /* OBJECT_NO_DEVICE: of none */
 	uint8_t kind;

@@ -110,8 +110,9 @@ static void touch(const struct actor *actor, uint64_t begin, uint64_t bytes, boo
 		end_shared(v, &access);
 	if (actor->stream == NULL)
 		return;
-	access.stream = actor->stream->index & 0xffffff;
+	access.stream = actor->stream->index & 0x7fffff;
 	validate_host_access(v, &access);
+	validate_closed_access(v, &access);
 	accesses_add(v->accesses, &access);
 }
 
@@ -136,16 +137,20 @@ static void unmark(struct validate *v)
 	struct npu_write all = { 0 };
 
 	accesses_unmark(v->accesses);
+	validate_closed_renew(v);
 	if (v->shares_any)
 		v->layer.below.npusimWrites(v->layer.driver.lower, 0, 0, &all);
 }
 
 static void done(void *arg, const struct access *access)
 {
+	struct validate *v = arg;
+
+	v->reopen |= access->closed;
 	if (access->mark != 0)
-		end_shared(arg, access);
+		end_shared(v, access);
 	if (access->hashed)
-		validate_host_done(arg, access);
+		validate_host_done(v, access);
 }
 
 /* Forgets accesses that the host knows to be done. */
@@ -155,6 +160,9 @@ static void settle(struct validate *v)
 		return;
 	v->settled = order_host_version(v->order);
 	accesses_settle(v->accesses, v->order, done, v);
+	if (v->reopen)
+		validate_closed_renew(v);
+	v->reopen = false;
 	if (accesses_count(v->accesses) == 0)
 		order_quiet(v->order);
 }

@@ -44,7 +44,8 @@ static void leave(struct validate *v)
 /* What the hook before a call leaves for the one after it. */
 struct note {
 	npu_stack stack;
-	GArray *saved; /* of validate_host_send() */
+	GArray *saved;    /* of validate_host_send() */
+	uint8_t *entries; /* of validate_closed_send() */
 };
 
 /* Calls that change neither memory nor order. */
@@ -83,10 +84,15 @@ static bool validate_before(struct layer *layer, struct layer_call *call)
 	pthread_mutex_lock(&v->lock);
 	answered = validate_memory_before(v, call, note->stack) ||
 		   (v->strict && validate_quarantine_before(v, call));
-	note->saved = call->op == DRIVER_OP_halSqTaskSend
-			      ? validate_host_send(v, call->with.halSqTaskSend.dev,
-						   call->with.halSqTaskSend.info)
-			      : NULL;
+	note->saved = NULL;
+	note->entries = NULL;
+	if (call->op == DRIVER_OP_halSqTaskSend)
+		note->saved = validate_host_send(v, call->with.halSqTaskSend.dev,
+						 call->with.halSqTaskSend.info);
+	if (v->strict && call->op == DRIVER_OP_halSqTaskSend)
+		note->entries = validate_closed_send(v, call->with.halSqTaskSend.info);
+	else if (v->strict)
+		validate_each_copy(v, call, 0, validate_closed_open);
 	pthread_mutex_unlock(&v->lock);
 	return answered;
 }
@@ -110,6 +116,10 @@ static void validate_after(struct layer *layer, struct layer_call *call)
 	if (v->strict)
 		validate_quarantine_after(v, call);
 	validate_host_sent(note->saved, call->code == DRV_ERROR_NONE);
+	if (note->entries != NULL) {
+		g_free(call->with.halSqTaskSend.info->sqe_addr);
+		call->with.halSqTaskSend.info->sqe_addr = note->entries;
+	}
 	if (call->code == DRV_ERROR_NONE)
 		validate_queue_call(v, call, stack);
 	validate_why(v, call, stack);
@@ -235,6 +245,7 @@ static void validate_end(struct layer *layer)
 		active = NULL;
 	pthread_mutex_lock(&v->lock);
 	validate_quarantine_end(v);
+	validate_closed_stop(v);
 	tell_last_locked(v);
 	order_free(v->order);
 	accesses_free(v->accesses);
@@ -265,9 +276,9 @@ static void forget_in_child(void)
 	report_after_fork(true);
 	if (active == NULL)
 		return;
+	validate_closed_stop(active);
 	free_records(active);
 	new_records(active);
-	accesses_unmark(active->accesses);
 	active->shares_any = false;
 	pthread_mutex_unlock(&active->lock);
 }

@@ -12,6 +12,7 @@
  *   bytes.c    what a copy is asked to do: bounds, overlap, direction, bytes that nobody wrote
  *   written.c  which bytes somebody wrote
  *   host.c     memory of the host that a queued copy reads or writes
+ *   closed.c   ... and what the program does to it meanwhile, under strict
  *   kept.c     memory that other processes keep
  *   memory.c   memory made and given back
  *   why.c      calls that failed, and what they failed by
@@ -41,6 +42,7 @@ struct validate {
 	struct objects *objects;
 	struct growth *growth;
 	bool strict;
+	bool reopen;     /* closed.c: a copy is done */
 	bool told;       /* a runtime tells of the program's waits: completions alone say nothing */
 	bool kernels;    /* queues have had entries that may write anywhere */
 	bool shares_any; /* others have memory of this process, or this one of others */
@@ -119,7 +121,25 @@ void validate_host_access(struct validate *v, struct access *access);
 GArray *validate_host_send(struct validate *v, uint32_t dev, const struct halTaskSendInfo *info);
 void validate_host_sent(GArray *saved, bool taken);
 /* The host knows that the access, which has a hash, is done. */
-void validate_host_done(void *v, const struct access *access);
+void validate_host_done(struct validate *v, const struct access *access);
+
+/* ---- closed.c: under the lock, and under strict alone ---- */
+
+/* Page-locked memory is made: object->inside is where the driver below has it, 0: there alone. */
+void validate_closed_new(struct object *object);
+void validate_closed_end(struct validate *v, const struct object *object);
+/* Closes the memory of a queued read or write, which is not yet added. */
+void validate_closed_access(struct validate *v, struct access *access);
+/* Opens all, and closes what is still used. */
+void validate_closed_renew(struct validate *v);
+/* Opens what a call is about to copy at once; a validate_copy_fn. */
+void validate_closed_open(struct validate *v, uint64_t dst, uint64_t src, uint64_t bytes,
+			  npu_stack stack);
+/* Gives info other entries, which use the second mappings: to be freed (g_free()) when they are
+ * sent. Returns the program's, to be put back. */
+uint8_t *validate_closed_send(struct validate *v, struct halTaskSendInfo *info);
+/* Opens all, and watches no more. */
+void validate_closed_stop(struct validate *v);
 
 /* ---- memory.c: under the lock ---- */
 

@@ -7,8 +7,10 @@
 
 #include <npusim/npusim.h>
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 /* ---- kinds ---- */
 
@@ -115,6 +117,38 @@ static void rewrites_source(void)
 {
 	copy_in(one);
 	pinned[MIB / 2] = 9;
+	MUST(aclrtSynchronizeStream(one));
+}
+
+/* Seen under strict alone. */
+static void reads_target(void)
+{
+	copy_out(one);
+	printf("read %d\n", *(volatile char *)(pinned + MIB / 2) == 1);
+	MUST(aclrtSynchronizeStream(one));
+}
+
+/* System calls do not trap. */
+static void gives_target_to_kernel(void)
+{
+	ssize_t got;
+	int ends[2];
+
+	if (pipe(ends) != 0 || write(ends[1], "bytes", 5) != 5)
+		return;
+	copy_out(one);
+	got = read(ends[0], pinned + MIB / 2, 5);
+	printf("read %d %d\n", (int)got, got < 0 && errno == EFAULT);
+	MUST(aclrtSynchronizeStream(one));
+	printf("then %d\n", got < 0 ? (int)read(ends[0], pinned + MIB / 2, 5) : (int)got);
+}
+
+/* The pages at both ends are not the copy's alone, and stay open. */
+static void writes_beside_copy(void)
+{
+	MUST(aclrtMemcpyAsync(device, MIB - 64, pinned + 32, MIB - 64, ACL_MEMCPY_HOST_TO_DEVICE,
+			      one));
+	pinned[0] = pinned[MIB - 1] = 3;
 	MUST(aclrtSynchronizeStream(one));
 }
 
@@ -384,6 +418,9 @@ const struct validate_case bytes_cases[] = {
 	CASE(fills_behind_end),
 	CASE(copies_to_end),
 	CASE(rewrites_source),
+	CASE(reads_target),
+	CASE(gives_target_to_kernel),
+	CASE(writes_beside_copy),
 	CASE(rewrites_source_in_turn),
 	CASE(rewrites_when_done),
 	CASE(rewrites_in_host_function),
