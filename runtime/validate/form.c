@@ -10,8 +10,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <json-glib/json-glib.h>
+#include <glib.h>
 #include <pthread.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -43,25 +44,6 @@ static const char *near_path(const char *name)
 	return strncmp(name, folder, length) == 0 && name[length] == '/' ? name + length + 1 : name;
 }
 
-/* A program's texts may be in any encoding. */
-static GVariant *text_of(const char *text)
-{
-	return g_variant_new_take_string(g_utf8_make_valid(text, -1));
-}
-
-static void put(GVariantBuilder *object, const char *name, GVariant *value)
-{
-	g_variant_builder_add(object, "{sv}", name, value);
-}
-
-/* Ends the builder; g_free(). */
-static char *json_of(GVariantBuilder *builder)
-{
-	g_autoptr(GVariant) value = g_variant_ref_sink(g_variant_builder_end(builder));
-
-	return json_gvariant_serialize_data(value, NULL);
-}
-
 static bool write_all(const char *text)
 {
 	size_t length = strlen(text);
@@ -69,138 +51,151 @@ static bool write_all(const char *text)
 	return write(file, text, length) == (ssize_t)length;
 }
 
+/* A program's texts may be in any encoding. */
+static void put_text(GString *out, const char *any)
+{
+	g_autofree char *text = g_utf8_make_valid(any, -1);
+
+	g_string_append_c(out, '"');
+	for (const char *at = text; *at != '\0'; at++)
+		if ((unsigned char)*at < ' ')
+			g_string_append_printf(out, "\\u%04x", *at);
+		else
+			g_string_append_printf(out, "%s%c", *at == '"' || *at == '\\' ? "\\" : "",
+					       *at);
+	g_string_append_c(out, '"');
+}
+
+/* JSON by a pattern: ' is a quotation mark, % stands for a text of the arguments, # for an int. */
+static void put(GString *out, const char *pattern, ...)
+{
+	va_list args;
+
+	va_start(args, pattern);
+	for (; *pattern != '\0'; pattern++)
+		if (*pattern == '%')
+			put_text(out, va_arg(args, const char *));
+		else if (*pattern == '#')
+			g_string_append_printf(out, "%d", va_arg(args, int));
+		else
+			g_string_append_c(out, *pattern == '\'' ? '"' : *pattern);
+	va_end(args);
+}
+
+static void put_comma(GString *out)
+{
+	if (strchr("[{", out->str[out->len - 1]) == NULL)
+		g_string_append_c(out, ',');
+}
+
 /* ---- JSON ---- */
 
-static GVariant *calls_of(npu_stack stack)
+static void put_calls(GString *out, npu_stack stack)
 {
 	const char *call = npu_stack_call(stack);
 	void *const *frames;
 	unsigned frame_count = npu_stack_frames(stack, &frames);
-	GVariantBuilder calls;
 
-	g_variant_builder_init(&calls, G_VARIANT_TYPE_STRING_ARRAY);
-	if (call != NULL)
-		g_variant_builder_add_value(&calls, text_of(call));
+	put(out, call != NULL ? "[%" : "[", call);
 	for (unsigned i = 0; i < frame_count; i++) {
 		char *frame = npu_stack_frame(frames[i]);
 
-		g_variant_builder_add_value(&calls, text_of(frame != NULL ? frame : "?"));
+		put_comma(out);
+		put_text(out, frame != NULL ? frame : "?");
 		free(frame);
 	}
-	return g_variant_builder_end(&calls);
+	put(out, "]");
 }
 
 static bool add_json(const struct report_words *words)
 {
 	const struct report *report = words->report;
-	const struct validate_rule_words *rule = &validate_rules[report->rule];
-	g_autofree char *text = NULL, *line = NULL;
-	GVariantBuilder object;
+	g_autoptr(GString) out = g_string_new(NULL);
 
-	g_variant_builder_init(&object, G_VARIANT_TYPE_VARDICT);
-	put(&object, "rule", text_of(rule->id));
-	put(&object, "pid", g_variant_new_int32(getpid()));
-	put(&object, "text", text_of(words->sentence));
-	put(&object, "stack", calls_of(report->now));
+	put(out, "{'rule':%,'pid':#,'text':%,'stack':", validate_rules[report->rule].id, getpid(),
+	    words->sentence);
+	put_calls(out, report->now);
 	if (report->then != NULL) {
-		put(&object, "other", text_of(report->then));
-		put(&object, "other_stack", calls_of(report->before));
+		put(out, ",'other':%,'other_stack':", report->then);
+		put_calls(out, report->before);
 	}
-	put(&object, "made_stack", calls_of(report->made));
-	put(&object, "right", text_of(words->right));
-	text = json_of(&object);
-	line = g_strconcat(text, "\n", NULL);
-	return write_all(line);
+	put(out, ",'made_stack':");
+	put_calls(out, report->made);
+	put(out, ",'right':%}\n", words->right);
+	return write_all(out->str);
 }
 
 /* ---- SARIF 2.1.0 (OASIS) ---- */
 
-static GVariant *message_of(const char *text)
-{
-	return g_variant_new_parsed("{'text': <%@s>}", text_of(text));
-}
-
-static GVariant *place_of(const struct npu_frame *frame)
+static void put_place(GString *out, const struct npu_frame *frame)
 {
 	const char *name = near_path(frame->file);
 	g_autofree char *uri = g_path_is_absolute(name) ? g_filename_to_uri(name, NULL, NULL)
 							: g_uri_escape_string(name, "/", TRUE);
 
-	return g_variant_new_parsed(
-		"{'artifactLocation': <{'uri': <%@s>}>, 'region': <{'startLine': <%i>}>}",
-		text_of(uri != NULL ? uri : name), frame->line > 0 ? frame->line : 1);
+	put(out, "'physicalLocation':{'artifactLocation':{'uri':%},'region':{'startLine':#}}",
+	    uri != NULL ? uri : name, MAX(frame->line, 1));
 }
 
-static GVariant *location_of(const struct npu_frame *frame)
-{
-	GVariantBuilder location;
-
-	g_variant_builder_init(&location, G_VARIANT_TYPE_VARDICT);
-	put(&location, "message", message_of(frame->function != NULL ? frame->function : "?"));
-	if (frame->file != NULL)
-		put(&location, "physicalLocation", place_of(frame));
-	return g_variant_new_parsed("{'location': <%@a{sv}>}", g_variant_builder_end(&location));
-}
-
-static void add_stack(GVariantBuilder *stacks, const char *title, npu_stack stack)
+static void put_stack(GString *out, const char *title, npu_stack stack)
 {
 	void *const *frames;
 	unsigned frame_count = npu_stack_frames(stack, &frames);
-	GVariantBuilder list;
 
 	if (frame_count == 0)
 		return;
-	g_variant_builder_init(&list, G_VARIANT_TYPE("aa{sv}"));
+	put_comma(out);
+	put(out, "{'message':{'text':%},'frames':[", title);
 	for (unsigned i = 0; i < frame_count; i++) {
 		struct npu_frame frame = npu_stack_look(frames[i]);
 
-		g_variant_builder_add_value(&list, location_of(&frame));
+		put_comma(out);
+		put(out, "{'location':{'message':{'text':%}",
+		    frame.function != NULL ? frame.function : "?");
+		if (frame.file != NULL) {
+			put_comma(out);
+			put_place(out, &frame);
+		}
+		put(out, "}}");
 	}
-	g_variant_builder_add_parsed(stacks, "{'message': <%@a{sv}>, 'frames': <%@aa{sv}>}",
-				     message_of(title), g_variant_builder_end(&list));
+	put(out, "]}");
 }
 
-static char *sarif_result(const struct report_words *words)
+static GString *sarif_result(const struct report_words *words)
 {
 	const struct report *report = words->report;
-	GVariantBuilder result, locations, stacks;
+	GString *out = g_string_new(NULL);
 
-	g_variant_builder_init(&locations, G_VARIANT_TYPE("aa{sv}"));
-	if (words->place.file != NULL)
-		g_variant_builder_add_parsed(&locations, "{'physicalLocation': <%@a{sv}>}",
-					     place_of(&words->place));
-	g_variant_builder_init(&stacks, G_VARIANT_TYPE("aa{sv}"));
-	add_stack(&stacks, "this call", report->now);
-	add_stack(&stacks, report->then != NULL ? report->then : "", report->before);
-	add_stack(&stacks, "the memory was made by", report->made);
-	g_variant_builder_init(&result, G_VARIANT_TYPE_VARDICT);
-	put(&result, "ruleId", text_of(validate_rules[report->rule].id));
-	put(&result, "level", text_of("error"));
-	put(&result, "message", message_of(words->sentence));
-	put(&result, "locations", g_variant_builder_end(&locations));
-	put(&result, "stacks", g_variant_builder_end(&stacks));
-	return json_of(&result);
+	put(out, "{'ruleId':%,'level':'error','message':{'text':%},'locations':[",
+	    validate_rules[report->rule].id, words->sentence);
+	if (words->place.file != NULL) {
+		put(out, "{");
+		put_place(out, &words->place);
+		put(out, "}");
+	}
+	put(out, "],'stacks':[");
+	put_stack(out, "this call", report->now);
+	put_stack(out, report->then != NULL ? report->then : "", report->before);
+	put_stack(out, "the memory was made by", report->made);
+	put(out, "]}");
+	return out;
 }
 
-/* All up to the first result; free with g_free(). */
-static char *sarif_head(void)
+/* All up to the first result. */
+static void put_head(GString *out)
 {
-	g_autofree char *json = NULL;
-	GVariantBuilder rules;
-
-	g_variant_builder_init(&rules, G_VARIANT_TYPE("aa{sv}"));
-	for (unsigned i = 0; i < VALIDATE_RULE_COUNT; i++)
-		g_variant_builder_add_parsed(
-			&rules,
-			"{'id': <%s>, 'shortDescription': <{'text': <%s>}>, "
-			"'fullDescription': <{'text': <%s>}>, 'help': <{'text': <%s>}>}",
-			validate_rules[i].id, validate_rules[i].finds, validate_rules[i].why,
-			validate_rules[i].right);
-	json = json_of(&rules);
-	return g_strdup_printf("{\"$schema\":\"" SARIF_SCHEMA "\",\"version\":\"2.1.0\",\"runs\":["
-			       "{\"tool\":{\"driver\":{\"name\":\"npusim\",\"rules\":%s}},"
-			       "\"results\":[",
-			       json);
+	put(out,
+	    "{'$schema':%,'version':'2.1.0','runs':[{'tool':{'driver':{'name':'npusim','rules':[",
+	    SARIF_SCHEMA);
+	for (unsigned i = 0; i < VALIDATE_RULE_COUNT; i++) {
+		put_comma(out);
+		put(out,
+		    "{'id':%,'shortDescription':{'text':%},'fullDescription':{'text':%},"
+		    "'help':{'text':%}}",
+		    validate_rules[i].id, validate_rules[i].finds, validate_rules[i].why,
+		    validate_rules[i].right);
+	}
+	put(out, "]}},'results':[");
 }
 
 /* Where the next result goes: before the tail; 0: the file is empty, -1: it is another's. */
@@ -219,11 +214,11 @@ static off_t sarif_end(void)
 		       : -1;
 }
 
-/* `result` NULL: a document without results, if there is none yet. */
+/* `result` "": a document without results, if there is none yet. */
 static bool add_sarif_text(const char *result)
 {
 	struct flock all = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
-	g_autofree char *head = NULL, *text = NULL;
+	g_autoptr(GString) out = g_string_new(NULL);
 	char before = '\0';
 	bool good = false;
 	off_t end;
@@ -231,16 +226,14 @@ static bool add_sarif_text(const char *result)
 	if (fcntl(file, F_SETLKW, &all) != 0)
 		return false;
 	end = sarif_end();
-	head = end == 0 ? sarif_head() : g_strdup("");
-	if (end > 0 && pread(file, &before, 1, end - 1) == 1 && result == NULL) {
-		good = true;
-	} else if (end >= 0) {
-		text = g_strconcat(head, before == '}' ? "," : "", result != NULL ? result : "",
-				   SARIF_TAIL, NULL);
-		good = pwrite(file, text, strlen(text), end) == (ssize_t)strlen(text);
-	} else {
-		errno = EEXIST;
-	}
+	errno = EEXIST;
+	if (end == 0)
+		put_head(out);
+	else if (end > 0 && pread(file, &before, 1, end - 1) == 1 && before == '}' &&
+		 result[0] != '\0')
+		g_string_append_c(out, ',');
+	g_string_append_printf(out, "%s" SARIF_TAIL, result);
+	good = end >= 0 && pwrite(file, out->str, out->len, end) == (ssize_t)out->len;
 	all.l_type = F_UNLCK;
 	fcntl(file, F_SETLK, &all);
 	return good;
@@ -248,9 +241,9 @@ static bool add_sarif_text(const char *result)
 
 static bool add_sarif(const struct report_words *words)
 {
-	g_autofree char *result = sarif_result(words);
+	g_autoptr(GString) result = sarif_result(words);
 
-	return add_sarif_text(result);
+	return add_sarif_text(result->str);
 }
 
 /* ---- GitHub's workflow commands ---- */
@@ -316,7 +309,7 @@ static bool open_file(bool check, char **error)
 	bool is_new = access(name, F_OK) != 0, good;
 
 	file = open(name, (is_sarif() ? O_RDWR : O_WRONLY | O_APPEND) | O_CREAT | O_CLOEXEC, 0666);
-	good = file >= 0 && (!is_sarif() || check || add_sarif_text(NULL));
+	good = file >= 0 && (!is_sarif() || check || add_sarif_text(""));
 	if (good && check && is_sarif() && sarif_end() < 0) {
 		errno = EEXIST;
 		good = false;

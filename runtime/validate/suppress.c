@@ -21,211 +21,163 @@
 
 #define RULE_PREFIX "npusim:"
 #define PRINT       "print" /* the word among the files that asks for entries */
+#define ENTRY                                                                \
+	"\\s*\\{\\s*\\n[^\\n]*\\n\\s*" RULE_PREFIX                           \
+	"(\\S+)\\s*\\n((?:\\s*(?:fun:|src:|obj:|\\.\\.\\.)[^\\n]*\\n)*)\\s*" \
+	"\\}\\s*"
 
-enum part { PART_FUNCTION, PART_SOURCE, PART_OBJECT, PART_ANY };
-static const char *const part_names[] = { "fun:", "src:", "obj:", "..." };
-
-struct pattern {
-	enum part part;
-	GPatternSpec *spec;
-};
-struct entry {
-	GPatternSpec *rule;
-	GArray *frames; /* of struct pattern */
-};
-
-static GPtrArray *entries; /* of struct entry; as long as the process */
+/* One for each entry, which matches report_text(); as long as the process. */
+static GPtrArray *entries; /* of GRegex */
 static bool prints;
 
 /* ---- read ---- */
 
-static bool read_line(struct entry *entry, unsigned line, const char *text)
+static void add_glob(GString *regex, const char *glob)
 {
-	enum part part = PART_FUNCTION;
+	g_autofree char *escaped = g_regex_escape_string(glob, -1);
 
-	if (line == 0)
-		return true; /* its name */
-	if (line == 1) {
-		if (!g_str_has_prefix(text, RULE_PREFIX))
-			return false;
-		entry->rule = g_pattern_spec_new(text + strlen(RULE_PREFIX));
-		return true;
+	for (const char *at = escaped; *at != '\0'; at++) {
+		bool wild = at[0] == '\\' && (at[1] == '*' || at[1] == '?');
+
+		if (wild)
+			g_string_append(regex, *++at == '*' ? "[^\t\n]*" : "[^\t\n]");
+		else
+			g_string_append_c(regex, *at);
 	}
-	while (!g_str_has_prefix(text, part_names[part]))
-		if (++part > PART_ANY)
-			return false;
-	g_array_append_vals(
-		entry->frames,
-		&(struct pattern){ part, g_pattern_spec_new(text + strlen(part_names[part])) }, 1);
-	return true;
 }
 
-static bool read_entries(const char *path, char *text, char **error)
+static GRegex *entry_new(const char *rule, const char *frames)
 {
-	struct entry *entry = NULL;
-	unsigned number = 0, in_entry = 0;
-	char *place = text, *line;
-	bool good = true;
+	g_autoptr(GString) regex = g_string_new("^");
+	g_auto(GStrv) lines = g_strsplit(frames, "\n", -1);
 
-	while (good && (line = strsep(&place, "\n")) != NULL) {
-		number++;
-		g_strstrip(line);
-		if (line[0] == '\0' || line[0] == '#')
+	add_glob(regex, rule);
+	g_string_append_c(regex, '\n');
+	for (unsigned i = 0; lines[i] != NULL; i++) {
+		const char *line = g_strstrip(lines[i]);
+
+		if (g_str_has_prefix(line, "..."))
+			g_string_append(regex, "(?:[^\n]*\n)*");
+		if (line[0] == '\0' || line[0] == '.')
 			continue;
-		if (entry == NULL) {
-			good = strcmp(line, "{") == 0;
-			entry = g_new0(struct entry, 1);
-			entry->frames = g_array_new(FALSE, FALSE, sizeof(struct pattern));
-			in_entry = 0;
-		} else if (strcmp(line, "}") == 0) {
-			good = entry->rule != NULL;
-			g_ptr_array_add(entries, entry);
-			entry = NULL;
-		} else {
-			good = read_line(entry, in_entry++, line);
-		}
+		if (g_str_has_prefix(line, "src:")) /* or as much of its path as is given */
+			g_string_append(regex, "[^\n]*\tsrc:(?:[^\t\n]*/)?");
+		else
+			g_string_append(regex, line[0] == 'f' ? "fun:" : "[^\n]*\tobj:");
+		add_glob(regex, line + strlen("src:"));
+		g_string_append(regex, "(?::[0-9]+)?(?:\t[^\n]*)?\n");
 	}
-	if (!good || entry != NULL)
-		npu_text_add(error,
-			     "NPUSIM_VALIDATE_SUPPRESS=%s: line %u is %s: an entry is {, a name, "
-			     "npusim:RULE, then lines fun:NAME, src:FILE:LINE, obj:FILE or ..., }",
-			     path, number, good ? "the last, inside of an entry" : "not right");
-	return good && entry == NULL;
+	return g_regex_new(regex->str, G_REGEX_RAW | G_REGEX_OPTIMIZE, 0, NULL);
+}
+
+static bool read_entries(const char *path, const char *all, char **error)
+{
+	g_autoptr(GRegex) comment = g_regex_new("(?m)^[ \t]*#.*$", G_REGEX_RAW, 0, NULL);
+	g_autoptr(GRegex) entry = g_regex_new(ENTRY, G_REGEX_RAW | G_REGEX_ANCHORED, 0, NULL);
+	g_autofree char *text = g_regex_replace_literal(comment, all, -1, 0, "", 0, NULL);
+	int at = 0, length = (int)strlen(g_strchomp(text));
+	unsigned line = 1;
+
+	while (at < length) {
+		g_autoptr(GMatchInfo) match = NULL;
+
+		if (!g_regex_match_full(entry, text, -1, at, 0, &match, NULL)) {
+			for (int i = 0; i < at; i++)
+				line += text[i] == '\n';
+			npu_text_add(error,
+				     "NPUSIM_VALIDATE_SUPPRESS=%s: the entry at line %u is not "
+				     "right: an entry is {, a name, npusim:RULE, then lines "
+				     "fun:NAME, src:FILE:LINE, obj:FILE or ..., }",
+				     path, line);
+			return false;
+		}
+		g_autofree char *rule = g_match_info_fetch(match, 1);
+		g_autofree char *frames = g_match_info_fetch(match, 2);
+
+		g_ptr_array_add(entries, entry_new(rule, frames));
+		g_match_info_fetch_pos(match, 0, NULL, &at);
+	}
+	return true;
 }
 
 bool suppress_open(char **error)
 {
-	char **words = g_strsplit(npu_var_get(NPU_VAR_VALIDATE_SUPPRESS, NULL), ",", -1);
+	g_auto(GStrv) words = g_strsplit(npu_var_get(NPU_VAR_VALIDATE_SUPPRESS, NULL), ",", -1);
 	bool good = true;
 
 	entries = g_ptr_array_new();
 	prints = false;
 	for (unsigned i = 0; good && words[i] != NULL; i++) {
-		GError *why = NULL;
-		char *text;
+		g_autoptr(GError) why = NULL;
+		g_autofree char *text = NULL;
 
-		if (words[i][0] == '\0')
-			continue;
-		if (strcmp(words[i], PRINT) == 0) {
+		if (strcmp(words[i], PRINT) == 0)
 			prints = true;
-			continue;
-		}
-		good = g_file_get_contents(words[i], &text, NULL, &why);
-		if (!good) {
+		else if (words[i][0] != '\0' && !g_file_get_contents(words[i], &text, NULL, &why))
 			npu_text_add(error, "NPUSIM_VALIDATE_SUPPRESS: %s", why->message);
-			g_error_free(why);
-			break;
-		}
-		good = read_entries(words[i], text, error);
-		g_free(text);
+		good = why == NULL && (text == NULL || read_entries(words[i], text, error));
 	}
-	g_strfreev(words);
 	return good;
 }
 
 /* ---- compared ---- */
 
-/* The call comes first, then the program's frames. */
-struct stack_frames {
-	const char *call;
-	void *const *frames;
-	unsigned count;
-};
-
-static struct stack_frames frames_of(const struct report *report)
+/* The rule, then a line a frame, the innermost first: fun:, src: and obj:, as far as they are
+ * known. The call comes before the program's frames. */
+static GString *report_text(const struct report *report)
 {
 	npu_stack stack = report->now != 0 ? report->now : report->made;
-	struct stack_frames frames = { .call = npu_stack_call(stack) };
+	GString *text = g_string_new(NULL);
+	void *const *frames;
+	unsigned count = npu_stack_frames(stack, &frames);
 
-	frames.count = npu_stack_frames(stack, &frames.frames);
-	return frames;
-}
+	g_string_printf(text, "%s\n", validate_rules[report->rule].id);
+	if (npu_stack_call(stack) != NULL)
+		g_string_append_printf(text, "fun:%s\n", npu_stack_call(stack));
+	for (unsigned i = 0; i < count; i++) {
+		struct npu_frame frame = npu_stack_look(frames[i]);
 
-static bool fits(GPatternSpec *spec, const char *text)
-{
-	return text != NULL && g_pattern_spec_match_string(spec, text);
-}
-
-static bool frame_fits(const struct pattern *pattern, const struct npu_frame *frame)
-{
-	char *with_line;
-	bool good;
-
-	if (pattern->part != PART_SOURCE)
-		return fits(pattern->spec,
-			    pattern->part == PART_FUNCTION ? frame->function : frame->object);
-	if (frame->file == NULL)
-		return false;
-	/* by the file's name, or as much of its path as is given; the line may be left out */
-	with_line = g_strdup_printf("%s:%d", frame->file, frame->line);
-	good = false;
-	for (const char *at = with_line; at != NULL && !good; at = strchr(at, '/')) {
-		at += *at == '/';
-		good = fits(pattern->spec, at) ||
-		       fits(pattern->spec, frame->file + (at - with_line));
+		if (frame.function != NULL)
+			g_string_append_printf(text, "fun:%s", frame.function);
+		if (frame.file != NULL)
+			g_string_append_printf(text, "\tsrc:%s:%d", frame.file, frame.line);
+		if (frame.object != NULL)
+			g_string_append_printf(text, "\tobj:%s", frame.object);
+		g_string_append_c(text, '\n');
 	}
-	g_free(with_line);
-	return good;
-}
-
-/* From frame `at` on; the call is frame 0. */
-static bool stack_fits(const struct entry *entry, unsigned line, const struct stack_frames *stack,
-		       unsigned at)
-{
-	for (; line < entry->frames->len; line++, at++) {
-		const struct pattern *pattern = &g_array_index(entry->frames, struct pattern, line);
-		struct npu_frame frame = { .function = stack->call };
-
-		if (pattern->part == PART_ANY) {
-			for (; at <= stack->count + 1; at++)
-				if (stack_fits(entry, line + 1, stack, at))
-					return true;
-			return false;
-		}
-		if (at > stack->count)
-			return false;
-		if (at > 0)
-			frame = npu_stack_look(stack->frames[at - 1]);
-		if (!frame_fits(pattern, &frame))
-			return false;
-	}
-	return true;
+	return text;
 }
 
 bool suppress_has(const struct report *report)
 {
-	struct stack_frames stack = frames_of(report);
+	g_autoptr(GString) text = entries->len > 0 ? report_text(report) : NULL;
 
-	for (unsigned i = 0; i < entries->len; i++) {
-		const struct entry *entry = g_ptr_array_index(entries, i);
-
-		if (g_pattern_spec_match_string(entry->rule, validate_rules[report->rule].id) &&
-		    stack_fits(entry, 0, &stack, stack.call == NULL))
+	for (unsigned i = 0; i < entries->len; i++)
+		if (g_regex_match(g_ptr_array_index(entries, i), text->str, 0, NULL))
 			return true;
-	}
 	return false;
 }
 
 char *suppress_text(const struct report *report)
 {
-	struct stack_frames stack = frames_of(report);
-	char *text = NULL;
+	g_autoptr(GString) text = prints ? report_text(report) : NULL;
+	char *entry = NULL, *place = prints ? text->str : NULL, *line = strsep(&place, "\n");
 
 	if (!prints)
 		return NULL;
-	npu_text_add(&text, "{\n   name it here\n   " RULE_PREFIX "%s\n",
-		     validate_rules[report->rule].id);
-	if (stack.call != NULL)
-		npu_text_add(&text, "   fun:%s\n", stack.call);
-	for (unsigned i = 0; i < stack.count; i++) {
-		struct npu_frame frame = npu_stack_look(stack.frames[i]);
+	npu_text_add(&entry, "{\n   name it here\n   " RULE_PREFIX "%s\n", line);
+	while ((line = strsep(&place, "\n")) != NULL && line[0] != '\0') {
+		char *object = strstr(line, "\tobj:");
 
-		npu_text_add(&text, "   %s:%s\n",
-			     frame.function == NULL && frame.object != NULL ? "obj" : "fun",
-			     frame.function ?: frame.object ?: "*");
-		if (frame.function != NULL && strcmp(frame.function, "main") == 0)
+		if (line[0] == 'f')
+			line[strcspn(line, "\t")] = '\0';
+		npu_text_add(&entry, "   %s\n",
+			     line[0] == 'f'   ? line
+			     : object != NULL ? object + 1
+					      : "fun:*");
+		if (strcmp(line, "fun:main") == 0)
 			break;
 	}
-	npu_text_add(&text, "}\n");
-	return text;
+	npu_text_add(&entry, "}\n");
+	return entry;
 }

@@ -109,7 +109,7 @@ def settings_before_the_start(folder):
     other = pathlib.Path(folder, 'other.sarif')
     other.write_text('{"runs": []}', encoding='utf-8')
     for name, value, said in (('RULES', '-leaks', 'is leak meant?'),
-                              ('SUPPRESS', str(bad), 'line 3'),
+                              ('SUPPRESS', str(bad), 'the entry at line 1'),
                               ('SUPPRESS', 'none.supp', 'none.supp'),
                               ('FILE', 'none/reports', 'none/reports'),
                               ('FILE', str(other), 'no SARIF file of npusim'),
