@@ -180,7 +180,8 @@ static const struct var_row vars[NPU_VAR_COUNT] = {
 	    "else off"),
 	ROW(VALIDATE, "off, on, strict", "off", "runtime", CHOSEN,
 	    "looks for errors that the device does not tell of; strict: a call that would harm is "
-	    "refused, and released addresses come back late"),
+	    "refused, released addresses come back late, and a touch of page-locked memory that a "
+	    "queued copy uses traps"),
 	ROW(VALIDATE_FILE, "a path", "", "runtime", ANY,
 	    "file to add the reports of NPUSIM_VALIDATE to, for programs; %p stands for the "
 	    "process id"),

@@ -68,30 +68,20 @@ static void close_pages(const struct access *access)
 			 access->write ? PROT_NONE : PROT_READ);
 }
 
-static void close_read(void *unused, const struct access *access)
+static void close_again(void *writes, const struct access *access)
 {
-	(void)unused;
-	if (access->closed && !access->write)
-		close_pages(access);
-}
-
-static void close_written(void *unused, const struct access *access)
-{
-	(void)unused;
-	if (access->closed && access->write)
+	if (access->closed && access->write == *(const bool *)writes)
 		close_pages(access);
 }
 
 void validate_closed_renew(struct validate *v)
 {
-	const struct clock *host = order_host(v->order);
-
 	if (!v->strict)
 		return;
 	objects_each(v->objects, open_object, NULL);
-	accesses_unordered(v->accesses, v->order, host, 0, UINT64_MAX, true, true, close_read, v);
-	accesses_unordered(v->accesses, v->order, host, 0, UINT64_MAX, true, true, close_written,
-			   v);
+	for (int writes = 0; writes < 2; writes++) /* they close more */
+		accesses_unordered(v->accesses, v->order, order_host(v->order), 0, UINT64_MAX, true,
+				   true, close_again, &(bool){ writes });
 }
 
 static void on_fault(int number, siginfo_t *info, void *context);

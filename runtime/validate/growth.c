@@ -96,6 +96,11 @@ void growth_count(void *growth, const struct object *object, enum object_change 
 		row->now.bytes -= object->bytes;
 }
 
+void growth_shrink(struct growth *growth, const struct object *object, uint64_t bytes)
+{
+	row_of(growth, object)->now.bytes -= bytes;
+}
+
 /* References that are held: of all kinds but handles one an object. */
 static uint64_t held(const struct counters *counters)
 {
@@ -158,6 +163,33 @@ void growth_mark(struct growth *growth, const char *name, npu_stack stack)
 			seen->reported = true;
 		}
 		seen->last = row->now;
+	}
+}
+
+static gint larger_first(gconstpointer a, gconstpointer b)
+{
+	const struct row *left = a, *right = b;
+
+	return (left->now.bytes < right->now.bytes) - (left->now.bytes > right->now.bytes);
+}
+
+void growth_left(const struct growth *growth)
+{
+	g_autoptr(GArray) rows = g_array_copy(growth->rows);
+
+	g_array_sort(rows, larger_first);
+	for (guint i = 0; i < rows->len; i++) {
+		const struct row *row = &g_array_index(rows, struct row, i);
+		struct report report = { .rule = VALIDATE_LEAK, .made = row->made };
+		unsigned long long count = held(&row->now);
+
+		if (count > 0 && row->kind < OBJECT_BLOCK)
+			report_make(&report,
+				    "%llu %s%s of %s in all %s left at the end of the process: %s "
+				    "gives such memory back",
+				    count, object_name(row->kind), count == 1 ? "" : "s",
+				    npu_size_text(row->now.bytes), count == 1 ? "is" : "are",
+				    object_ender(row->kind));
 	}
 }
 

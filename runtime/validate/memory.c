@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Memory that is made and given back: what is still in use when it goes, and what is left at the
- * end.
+ * Memory that is made and given back: what is still in use when it goes.
  */
 #include "validate/validate.h"
 
@@ -13,31 +12,22 @@
 
 bool validate_memory_ends(const struct layer_call *call, struct ending *out)
 {
-	const union layer_arguments *with = &call->with;
+	static const uint8_t kinds[DRIVER_OP_COUNT] = {
+		/* + 1 */
+		[DRIVER_OP_halMemAddressFree] = OBJECT_RESERVATION + 1,
+		[DRIVER_OP_halMemUnmap] = OBJECT_MAPPING + 1,
+		[DRIVER_OP_halMemFree] = OBJECT_ALLOCATION + 1,
+		[DRIVER_OP_halHostUnregister] = OBJECT_REGISTERED + 1,
+		[DRIVER_OP_halHostUnregisterEx] = OBJECT_REGISTERED + 1,
+		[DRIVER_OP_halShmemCloseHandle] = OBJECT_OPENED + 1,
+		[DRIVER_OP_halMemRelease] = OBJECT_HANDLE + 1,
+	};
 
-	switch (call->op) {
-	case DRIVER_OP_halMemAddressFree:
-		*out = (struct ending){ OBJECT_RESERVATION, key_of(with->halMemAddressFree.ptr) };
-		return true;
-	case DRIVER_OP_halMemUnmap:
-		*out = (struct ending){ OBJECT_MAPPING, key_of(with->halMemUnmap.ptr) };
-		return true;
-	case DRIVER_OP_halMemFree:
-		*out = (struct ending){ OBJECT_ALLOCATION, key_of(with->halMemFree.pp) };
-		return true;
-	case DRIVER_OP_halHostUnregister:
-	case DRIVER_OP_halHostUnregisterEx: /* src comes first there, too */
-		*out = (struct ending){ OBJECT_REGISTERED, key_of(with->halHostUnregister.src) };
-		return true;
-	case DRIVER_OP_halShmemCloseHandle:
-		*out = (struct ending){ OBJECT_OPENED, with->halShmemCloseHandle.va };
-		return true;
-	case DRIVER_OP_halMemRelease:
-		*out = (struct ending){ OBJECT_HANDLE, key_of(with->halMemRelease.handle) };
-		return true;
-	default:
+	if (kinds[call->op] == 0)
 		return false;
-	}
+	out->kind = kinds[call->op] - 1;
+	memcpy(&out->key, &call->with, sizeof(out->key)); /* the first argument of each */
+	return true;
 }
 
 /* halMemFree takes memory of devices and page-locked memory. */
@@ -298,58 +288,4 @@ void validate_memory_after(struct validate *v, const struct layer_call *call, np
 	default:
 		break;
 	}
-}
-
-/* ---- the end ---- */
-
-struct left {
-	struct object object; /* the first of them */
-	uint64_t bytes, count;
-};
-
-static void sum_left(void *arg, const struct object *object)
-{
-	GHashTable *sums = arg;
-	guint64 key = (guint64)object->kind << 32 | object->made;
-	struct left *left;
-
-	if (object->own || object->kind >= OBJECT_BLOCK)
-		return;
-	left = g_hash_table_lookup(sums, &key);
-	if (left == NULL) {
-		left = g_new0(struct left, 1);
-		left->object = *object;
-		g_hash_table_insert(sums, g_memdup2(&key, sizeof(key)), left);
-	}
-	left->bytes += object->bytes;
-	left->count++;
-}
-
-static gint larger_first(gconstpointer a, gconstpointer b)
-{
-	const struct left *left = a, *right = b;
-
-	return (left->bytes < right->bytes) - (left->bytes > right->bytes);
-}
-
-void validate_memory_left(struct validate *v)
-{
-	GHashTable *sums = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, g_free);
-	GList *sorted;
-
-	objects_each(v->objects, sum_left, sums);
-	sorted = g_list_sort(g_hash_table_get_values(sums), larger_first);
-	for (const GList *at = sorted; at != NULL; at = at->next) {
-		const struct left *left = at->data;
-		struct report report = { .rule = VALIDATE_LEAK, .made = left->object.made };
-
-		report_make(&report,
-			    "%llu %s%s of %s in all %s left at the end of the process: %s gives "
-			    "such memory back",
-			    (unsigned long long)left->count, object_name(left->object.kind),
-			    left->count == 1 ? "" : "s", npu_size_text(left->bytes),
-			    left->count == 1 ? "is" : "are", object_ender(left->object.kind));
-	}
-	g_list_free(sorted);
-	g_hash_table_unref(sums);
 }

@@ -84,6 +84,12 @@ void objects_retain(struct objects *objects, struct object *object)
 	objects->watcher(objects->arg, object, OBJECT_RETAINED);
 }
 
+void objects_own(struct objects *objects, struct object *object)
+{
+	objects->watcher(objects->arg, object, OBJECT_ENDED);
+	object->own = true;
+}
+
 bool objects_release(struct objects *objects, struct object *object)
 {
 	if (object->references <= 1)
@@ -143,7 +149,8 @@ void objects_end(struct objects *objects, enum object_kind kind, uint64_t key, n
 	place->ended = stack;
 	for (uint32_t i = 1; i < object->references; i++)
 		objects->watcher(objects->arg, object, OBJECT_RELEASED);
-	objects->watcher(objects->arg, object, OBJECT_ENDED);
+	if (!object->own)
+		objects->watcher(objects->arg, object, OBJECT_ENDED);
 	g_tree_remove(objects->live[kind], &key);
 }
 

@@ -63,6 +63,8 @@ void objects_free(struct objects *objects);
  * objects_end(). */
 void objects_retain(struct objects *objects, struct object *object);
 bool objects_release(struct objects *objects, struct object *object);
+/* It is the runtime's own: to the watcher it has ended. */
+void objects_own(struct objects *objects, struct object *object);
 /* In the place of one with the same key; returns the one that is kept. */
 struct object *objects_add(struct objects *objects, const struct object *object);
 /* Borrowed until the next change; NULL: there is none. */

@@ -383,13 +383,15 @@ void validate_told(struct validate *v, uint32_t dev, enum npu_order what, uint32
 	case NPU_ORDER_OWN:
 		object = objects_find(v->objects, OBJECT_PINNED, value);
 		if (object != NULL)
-			object->own = true;
+			objects_own(v->objects, object);
 		break;
 	case NPU_ORDER_ASKED:
 		object = objects_find(v->objects, OBJECT_ALLOCATION, value)
 				 ?: objects_find(v->objects, OBJECT_PINNED, value);
-		if (object != NULL && id < object->bytes)
+		if (object != NULL && id < object->bytes) {
 			object->bytes -= id;
+			growth_shrink(v->growth, object, id);
+		}
 		break;
 	case NPU_ORDER_KIND:
 		validate_bytes_kind(id, value);

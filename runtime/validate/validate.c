@@ -232,7 +232,7 @@ static void free_records(struct validate *v)
 static void tell_last_locked(struct validate *v)
 {
 	validate_kept_look(v);
-	validate_memory_left(v);
+	growth_left(v->growth);
 	leave(v);
 	growth_tell(v->growth);
 }

@@ -154,8 +154,6 @@ bool validate_memory_ends(const struct layer_call *call, struct ending *out);
 bool validate_memory_before(struct validate *v, struct layer_call *call, npu_stack stack);
 /* The call succeeded. */
 void validate_memory_after(struct validate *v, const struct layer_call *call, npu_stack stack);
-/* What is still held, a report a stack. */
-void validate_memory_left(struct validate *v);
 
 /* ---- growth.c: under the lock ---- */
 
@@ -167,9 +165,13 @@ struct growth *growth_new(void);
 void growth_free(struct growth *growth);
 /* An object watcher's: `growth` is a struct growth. */
 void growth_count(void *growth, const struct object *object, enum object_change change);
+/* The object has so many bytes less than it was made with. */
+void growth_shrink(struct growth *growth, const struct object *object, uint64_t bytes);
 /* Reports each stack of which more is held than at the last mark of the name, and more was held
  * there than at the one before: what grows once may be warming up. */
 void growth_mark(struct growth *growth, const char *name, npu_stack stack);
+/* Reports what is still held, the largest first: a leak each. */
+void growth_left(const struct growth *growth);
 /* Writes a table of what was reported, a mark's name each. */
 void growth_tell(const struct growth *growth);
 

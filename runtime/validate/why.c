@@ -79,6 +79,7 @@ static void explain_address(struct validate *v, uint64_t va, npu_stack stack)
 
 enum failed { FAILED_MAP, FAILED_ACCESS, FAILED_UNMAP, FAILED_PEER };
 #define CAUSE(what) (1u << FAILED_##what)
+#define CAUSE_HERE  (1u << 31) /* beside others: of exactly that address */
 
 /* Until the same is done with success, or the addresses are given back. */
 struct failure {
@@ -99,22 +100,20 @@ static bool subject_of(const struct layer_call *call, struct failure *out)
 	const union layer_arguments *with = &call->with;
 	uint64_t bytes = 1;
 
-	*out = (struct failure){ .code = call->code };
+	/* The first arguments of each but the last are an address and a size. */
+	*out = (struct failure){ .code = call->code, .begin = key_of(with->halMemMap.ptr) };
 	switch (call->op) {
 	case DRIVER_OP_halMemMap:
-	case DRIVER_OP_halMemMapNoAccess: /* with the same arguments */
+	case DRIVER_OP_halMemMapNoAccess:
 		out->what = FAILED_MAP;
-		out->begin = key_of(with->halMemMap.ptr);
 		bytes = with->halMemMap.size;
 		break;
 	case DRIVER_OP_halMemSetAccess:
 		out->what = FAILED_ACCESS;
-		out->begin = key_of(with->halMemSetAccess.ptr);
 		bytes = with->halMemSetAccess.size;
 		break;
 	case DRIVER_OP_halMemUnmap:
 		out->what = FAILED_UNMAP;
-		out->begin = key_of(with->halMemUnmap.ptr);
 		break;
 	case DRIVER_OP_halDeviceEnableP2P:
 		out->what = FAILED_PEER;
@@ -156,18 +155,6 @@ static void remember(struct validate *v, const struct layer_call *call, npu_stac
 	g_array_append_val(v->failed, failure);
 }
 
-/* Whether a map at exactly that address failed: no other would have made it a mapping's start. */
-static bool map_failed_at(const struct validate *v, uint64_t va)
-{
-	for (guint i = 0; i < v->failed->len; i++) {
-		const struct failure *failure = &g_array_index(v->failed, struct failure, i);
-
-		if (failure->what == FAILED_MAP && failure->begin == va)
-			return true;
-	}
-	return false;
-}
-
 /* Whether an earlier failure there, one of `causes`, explains that of a call with `key`; reports
  * that. */
 static bool follows(struct validate *v, npu_stack stack, uint64_t key, unsigned causes,
@@ -181,7 +168,8 @@ static bool follows(struct validate *v, npu_stack stack, uint64_t key, unsigned 
 
 	for (guint i = v->failed->len; i-- > 0 && first == NULL;) {
 		first = &g_array_index(v->failed, struct failure, i);
-		if (!(causes >> first->what & 1) || !meets(first, begin, end))
+		if (!(causes >> first->what & 1) || !meets(first, begin, end) ||
+		    ((causes & CAUSE_HERE) && first->begin != begin))
 			first = NULL;
 	}
 	if (first == NULL)
@@ -195,6 +183,13 @@ static bool follows(struct validate *v, npu_stack stack, uint64_t key, unsigned 
 		    call_of(stack), (unsigned long long)key, call_of(first->stack), range,
 		    driver_code_acl(first->code));
 	return true;
+}
+
+/* The same of peer access. */
+static bool follows_peer(struct validate *v, npu_stack stack, uint64_t key, uint32_t dev,
+			 uint32_t peer)
+{
+	return follows(v, stack, key, CAUSE(PEER), peer_key(dev, peer), peer_key(dev, peer) + 1);
 }
 
 /* ---- copies and fills ---- */
@@ -237,8 +232,7 @@ static bool explain_access(struct validate *v, const struct use *use, uint64_t a
 			(!use->queued && may_reach(v, place->owner, use->reacher))))
 		return false;
 	if (closed ? follows(v, use->stack, at, CAUSE(ACCESS), at, at + 1)
-		   : follows(v, use->stack, at, CAUSE(PEER), peer_key(use->reacher, place->owner),
-			     peer_key(use->reacher, place->owner) + 1))
+		   : follows_peer(v, use->stack, at, use->reacher, place->owner))
 		return true;
 	if (object->access != 0) {
 		report.then = "access was last set by";
@@ -364,39 +358,36 @@ static void explain_set_access(struct validate *v, const struct layer_call *call
 		if (!(v->open & device_bit(dev)))
 			explain_location(dev, stack);
 		else if (!may_reach(v, dev, owner))
-			follows(v, stack, va, CAUSE(PEER), peer_key(dev, owner),
-				peer_key(dev, owner) + 1);
+			follows_peer(v, stack, va, dev, owner);
 	}
 }
 
 /* A call about a mapping or a reservation. */
 static bool explain_by_failure(struct validate *v, const struct layer_call *call, npu_stack stack)
 {
-	const union layer_arguments *with = &call->with;
+	uint64_t va = key_of(call->with.halMemMap.ptr), bytes = 0;
 	const struct object *object;
-	uint64_t va;
 
 	switch (call->op) {
 	case DRIVER_OP_halMemMap:
-	case DRIVER_OP_halMemMapNoAccess: /* with the same arguments */
-		va = key_of(with->halMemMap.ptr);
-		return follows(v, stack, va, CAUSE(UNMAP), va, va + with->halMemMap.size);
+	case DRIVER_OP_halMemMapNoAccess:
+		bytes = call->with.halMemMap.size;
+		break;
 	case DRIVER_OP_halMemAddressFree:
-		va = key_of(with->halMemAddressFree.ptr);
 		object = objects_find(v->objects, OBJECT_RESERVATION, va);
-		return object != NULL &&
-		       follows(v, stack, va, CAUSE(UNMAP), va, va + object->bytes);
-	case DRIVER_OP_halMemUnmap:
-		va = key_of(with->halMemUnmap.ptr);
+		bytes = object != NULL ? object->bytes : 0;
 		break;
 	case DRIVER_OP_halMemRetainAllocationHandle:
-		va = key_of(with->halMemRetainAllocationHandle.ptr);
-		break;
+		va = key_of(call->with.halMemRetainAllocationHandle.ptr);
+		__attribute__((fallthrough));
+	case DRIVER_OP_halMemUnmap:
+		/* No map at another address would have made it a mapping's start. */
+		return objects_find(v->objects, OBJECT_MAPPING, va) == NULL &&
+		       follows(v, stack, va, CAUSE(MAP) | CAUSE_HERE, va, va + 1);
 	default:
-		return false;
+		break;
 	}
-	return objects_find(v->objects, OBJECT_MAPPING, va) == NULL && map_failed_at(v, va) &&
-	       follows(v, stack, va, CAUSE(MAP), va, va + 1);
+	return bytes > 0 && follows(v, stack, va, CAUSE(UNMAP), va, va + bytes);
 }
 
 static void explain(struct validate *v, const struct layer_call *call, npu_stack stack)
