@@ -127,14 +127,18 @@ static bool add_json(const struct report_words *words)
 
 /* ---- SARIF 2.1.0 (OASIS) ---- */
 
-static void put_place(GString *out, const struct npu_frame *frame)
+static void put_location(GString *out, const struct npu_frame *frame)
 {
-	const char *name = near_path(frame->file);
+	const char *name = near_path(frame->file != NULL ? frame->file : "");
 	g_autofree char *uri = g_path_is_absolute(name) ? g_filename_to_uri(name, NULL, NULL)
 							: g_uri_escape_string(name, "/", TRUE);
 
-	put(out, "'physicalLocation':{'artifactLocation':{'uri':%},'region':{'startLine':#}}",
-	    uri != NULL ? uri : name, MAX(frame->line, 1));
+	put(out, "{'message':{'text':%}", frame->function != NULL ? frame->function : "?");
+	if (frame->file != NULL)
+		put(out,
+		    ",'physicalLocation':{'artifactLocation':{'uri':%},'region':{'startLine':#}}",
+		    uri != NULL ? uri : name, MAX(frame->line, 1));
+	put(out, "}");
 }
 
 static void put_stack(GString *out, const char *title, npu_stack stack)
@@ -149,36 +153,11 @@ static void put_stack(GString *out, const char *title, npu_stack stack)
 	for (unsigned i = 0; i < frame_count; i++) {
 		struct npu_frame frame = npu_stack_look(frames[i]);
 
-		put_comma(out);
-		put(out, "{'location':{'message':{'text':%}",
-		    frame.function != NULL ? frame.function : "?");
-		if (frame.file != NULL) {
-			put_comma(out);
-			put_place(out, &frame);
-		}
-		put(out, "}}");
-	}
-	put(out, "]}");
-}
-
-static GString *sarif_result(const struct report_words *words)
-{
-	const struct report *report = words->report;
-	GString *out = g_string_new(NULL);
-
-	put(out, "{'ruleId':%,'level':'error','message':{'text':%},'locations':[",
-	    validate_rules[report->rule].id, words->sentence);
-	if (words->place.file != NULL) {
-		put(out, "{");
-		put_place(out, &words->place);
+		put(out, i > 0 ? ",{'location':" : "{'location':");
+		put_location(out, &frame);
 		put(out, "}");
 	}
-	put(out, "],'stacks':[");
-	put_stack(out, "this call", report->now);
-	put_stack(out, report->then != NULL ? report->then : "", report->before);
-	put_stack(out, "the memory was made by", report->made);
 	put(out, "]}");
-	return out;
 }
 
 /* All up to the first result. */
@@ -241,9 +220,19 @@ static bool add_sarif_text(const char *result)
 
 static bool add_sarif(const struct report_words *words)
 {
-	g_autoptr(GString) result = sarif_result(words);
+	const struct report *report = words->report;
+	g_autoptr(GString) out = g_string_new(NULL);
 
-	return add_sarif_text(result->str);
+	put(out, "{'ruleId':%,'level':'error','message':{'text':%},'locations':[",
+	    validate_rules[report->rule].id, words->sentence);
+	if (words->place.file != NULL)
+		put_location(out, &words->place);
+	put(out, "],'stacks':[");
+	put_stack(out, "this call", report->now);
+	put_stack(out, report->then != NULL ? report->then : "", report->before);
+	put_stack(out, "the memory was made by", report->made);
+	put(out, "]}");
+	return add_sarif_text(out->str);
 }
 
 /* ---- GitHub's workflow commands ---- */

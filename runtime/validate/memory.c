@@ -44,17 +44,12 @@ static struct object *find_ending(struct validate *v, struct ending *ending)
 }
 
 /* The driver has one call for memory of devices and of the host; the runtime has two. */
-static void tell_wrong_call(const struct object *object, npu_stack stack)
+static bool is_wrong_call(const struct object *object, npu_stack stack)
 {
-	const char *call = npu_stack_call(stack);
-	struct report report = { .rule = VALIDATE_WRONG_FREE, .now = stack, .made = object->made };
+	bool pinned = object->kind == OBJECT_PINNED;
 
-	if (call == NULL ||
-	    strcmp(call, object->kind == OBJECT_PINNED ? "aclrtFree" : "aclrtFreeHost") != 0)
-		return;
-	report_make(&report, "%s gives %#llx (%s) back: %s is its call", call,
-		    (unsigned long long)object->key, object_name(object->kind),
-		    object_ender(object->kind));
+	return (pinned || object->kind == OBJECT_ALLOCATION) &&
+	       g_strcmp0(npu_stack_call(stack), pinned ? "aclrtFree" : "aclrtFreeHost") == 0;
 }
 
 bool validate_memory_before(struct validate *v, struct layer_call *call, npu_stack stack)
@@ -67,8 +62,8 @@ bool validate_memory_before(struct validate *v, struct layer_call *call, npu_sta
 
 	if (call->op == DRIVER_OP_halDeviceClose)
 		validate_kept_look(v);
-	if (object != NULL && (object->kind == OBJECT_ALLOCATION || object->kind == OBJECT_PINNED))
-		tell_wrong_call(object, stack);
+	if (object != NULL && is_wrong_call(object, stack))
+		validate_why_wrong(stack, object);
 	if (object != NULL && object->kind == OBJECT_PINNED)
 		accesses_open(v->accesses, object->key, object->key + object->bytes);
 	if (object == NULL || object->own || ending.kind == OBJECT_HANDLE ||

@@ -210,6 +210,8 @@ void validate_why_copy(struct validate *v, uint64_t dst, uint64_t src, uint64_t 
 		       npu_stack stack);
 /* An entry of the stream failed: which of its accesses are not possible. */
 void validate_why_stream(struct validate *v, const struct order_stream *stream);
+/* The call gives back what another is to give back. */
+void validate_why_wrong(npu_stack stack, const struct object *object);
 /* The call is given `key`, an address or handle of what was given back. */
 void validate_why_ended(npu_stack stack, enum validate_rule rule, const struct object *old,
 			uint64_t key);

@@ -36,26 +36,29 @@ void validate_why_ended(npu_stack stack, enum validate_rule rule, const struct o
 		    (unsigned long long)old->key, npu_size_text(old->bytes));
 }
 
+void validate_why_wrong(npu_stack stack, const struct object *object)
+{
+	struct report report = { .rule = VALIDATE_WRONG_FREE, .now = stack, .made = object->made };
+
+	report_make(&report, "%s is called with %#llx (%s): %s gives it back", call_of(stack),
+		    (unsigned long long)object->key, object_name(object->kind),
+		    object_ender(object->kind));
+}
+
 static void explain_ending(struct validate *v, const struct ending *ending, npu_stack stack)
 {
 	const struct object *old =
 		objects_ended(v->objects, ending->kind == OBJECT_HANDLE, ending->key, true);
-	struct report report = { .rule = VALIDATE_WRONG_FREE, .now = stack };
 	const struct object *live = NULL;
 
 	if (objects_find(v->objects, ending->kind, ending->key) != NULL)
 		return;
 	for (unsigned kind = 0; kind < OBJECT_BLOCK && live == NULL; kind++)
-		if (kind != ending->kind)
-			live = objects_find(v->objects, kind, ending->key);
-	if (live != NULL && (old == NULL || old->kind != ending->kind)) {
-		report.made = live->made;
-		report_make(&report, "%s is called with %#llx (%s): %s gives it back",
-			    call_of(stack), (unsigned long long)ending->key,
-			    object_name(live->kind), object_ender(live->kind));
-	} else if (old != NULL) {
+		live = objects_find(v->objects, kind, ending->key);
+	if (live != NULL && (old == NULL || old->kind != ending->kind))
+		validate_why_wrong(stack, live);
+	else if (old != NULL)
 		validate_why_ended(stack, VALIDATE_DOUBLE_FREE, old, ending->key);
-	}
 }
 
 static void explain_handle(struct validate *v, const void *handle, npu_stack stack)

@@ -243,6 +243,31 @@ static void unmap_synchronized(void)
 	unmap(mapping);
 }
 
+static char own_memory[4096] __attribute__((aligned(4096)));
+
+static void unregister(bool waits)
+{
+	void *registered;
+
+	MUST(aclrtHostRegister(own_memory, sizeof(own_memory), ACL_HOST_REGISTER_MAPPED,
+			       &registered));
+	MUST(aclrtMemcpyAsync(device, sizeof(own_memory), own_memory, sizeof(own_memory),
+			      ACL_MEMCPY_HOST_TO_DEVICE, one));
+	if (waits)
+		MUST(aclrtSynchronizeStream(one));
+	printf("unregister %d\n", aclrtHostUnregister(own_memory));
+}
+
+static void unregister_pending(void)
+{
+	unregister(false);
+}
+
+static void unregister_synchronized(void)
+{
+	unregister(true);
+}
+
 /* The code says it: nothing is given back twice, nor by the wrong call. */
 static void release_under_mappings(void)
 {
@@ -374,6 +399,8 @@ static const struct validate_case order_cases[] = {
 	CASE(devices_event),
 	CASE(unmap_pending),
 	CASE(release_under_mappings),
+	CASE(unregister_pending),
+	CASE(unregister_synchronized),
 	CASE(unmap_synchronized),
 	CASE(free_pending),
 	CASE(free_synchronized),
