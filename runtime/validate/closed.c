@@ -27,11 +27,15 @@ static const struct object *closable(struct validate *v, uint64_t begin, uint64_
 		       : NULL;
 }
 
-void validate_closed_new(struct object *object)
+void validate_closed_new(struct validate *v, struct object *object)
 {
-	void *second = mmap(NULL, object->bytes, PROT_READ | PROT_WRITE,
-			    MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	struct npu_place place;
+	void *second = MAP_FAILED;
 
+	/* A server's driver has given its pages to the device. */
+	if (validate_place(v, object->key, &place) && place.kind == NPU_PLACE_PINNED)
+		second = mmap(NULL, object->bytes, PROT_READ | PROT_WRITE,
+			      MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (second == MAP_FAILED)
 		return;
 	if (mremap(second, 0, object->bytes, MREMAP_MAYMOVE | MREMAP_FIXED,

@@ -140,7 +140,7 @@ static void add_allocation(struct validate *v, uint64_t va, uint64_t bytes, uint
 
 	validate_bytes_new(v, object);
 	if (v->strict && object->kind == OBJECT_PINNED)
-		validate_closed_new(object);
+		validate_closed_new(v, object);
 	/* The program's own loads and stores, and the scheduler's, are not seen. */
 	if (where != MEM_DEV_VAL || (flag & (MEM_READONLY | MEM_ADVISE_TS)) != 0)
 		validate_bytes_give_up(v, va, va + bytes);

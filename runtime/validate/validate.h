@@ -125,8 +125,8 @@ void validate_host_done(struct validate *v, const struct access *access);
 
 /* ---- closed.c: under the lock, and under strict alone ---- */
 
-/* Page-locked memory is made: object->inside is where the driver below has it, 0: there alone. */
-void validate_closed_new(struct object *object);
+/* Page-locked memory is made: object->inside is where the model has it, 0: there alone. */
+void validate_closed_new(struct validate *v, struct object *object);
 void validate_closed_end(struct validate *v, const struct object *object);
 /* Closes the memory of a queued read or write, which is not yet added. */
 void validate_closed_access(struct validate *v, struct access *access);

@@ -12,8 +12,8 @@ import subprocess
 import sys
 import tempfile
 
-PROGRAM, COMMAND, DOCUMENT = sys.argv[1:4]
-BACKEND = dict(word.split('=', 1) for word in sys.argv[4:]) # its variables, NPUSIM_...
+PROGRAM, COMMAND, DOCUMENT, FAKE = sys.argv[1:5]
+BACKEND = dict(word.split('=', 1) for word in sys.argv[5:]) # its variables, NPUSIM_...
 NODE = 'validate-{}'.format(os.getpid())
 
 # Case, the reports as (rule, call, the other call).
@@ -80,6 +80,8 @@ RIGHT = [
     'written_in_other_stream', 'blocks_in_turn', 'release_under_mappings', 'peer_with_access',
     'mapped_with_access', 'maps_again', 'frees_after_importer', 'takes_right_numbers',
 ]
+RIGHT_ANYWHERE = ('streams_event', 'host_event', 'unmap_synchronized', 'free_synchronized',
+                  'rewrites_when_done')
 CUDA = ('mapped_without_access', 'mapped_with_access', 'leaves_handle')
 FAILS = ('maps_again',)  # and the runtime says so
 ENVIRONMENT = {case: {'ASCEND_RT_VISIBLE_DEVICES': '1'} for case in
@@ -185,6 +187,21 @@ def closed(folder):
         expect(done.stdout == said and not reports, mode, done)
 
 
+def vendor(folder):
+    """Over a driver that knows of no model: order, lifetime and codes."""
+    wanted = dict(WRONG)
+    for case in ('streams_race', 'event_too_early', 'host_race', 'unmap_pending', 'free_pending',
+                 'free_twice', 'kind_wrong', 'overlaps', 'rewrites_source', 'grows') + \
+            RIGHT_ANYWHERE:
+        for mode in ('on', 'strict'):
+            done, reports = run(case, mode, folder, NPUSIM_BACKEND='hw', NPUSIM_HAL=FAKE,
+                                NPUSIM_VALIDATE_RULES='-leak')
+            found = {(report['rule'], first(report['stack']), first(report.get('other_stack')))
+                     for report in reports}
+            expect(found == set(wanted.get(case, ())) and done.returncode == 0, case, mode, found,
+                   done)
+
+
 def quarantine(folder):
     """Under strict an address that was given back is nobody else's, while there are others."""
     done, reports = run('maps_where_it_was', 'strict', folder)
@@ -239,8 +256,8 @@ def main():
              for case, wanted in WRONG if not BACKEND or case not in CUDA]
     tests += [('silent/' + case, lambda f, c=case: silent(c, f)) for case in RIGHT
               if not BACKEND or case not in CUDA]
-    tests += [('strict', strict), ('closed', closed), ('quarantine', quarantine),
-              ('rules', rules), ('exit_status', exit_status),
+    tests += [('strict', strict), ('closed', closed), ('vendor', vendor),
+              ('quarantine', quarantine), ('rules', rules), ('exit_status', exit_status),
               ('without_stacks', without_stacks), ('early_read', early_read),
               ('poison', poison), ('document', document)]
     print('1..{}'.format(len(tests)))
