@@ -249,18 +249,17 @@ static const struct node_block *block_of(const struct bsim *bs, uint64_t va, uin
 
 BSIM_QUESTION(npusimWritten, (uint64_t, va), (struct npu_written *, out))
 {
-	uint64_t offset, bytes;
-	const struct node_block *block = block_of(bs, va, &offset, &bytes);
+	bool here = bs->node != NULL && !bsim_is_forked(bs);
+	uint64_t offset, bytes = UINT64_MAX;
+	const struct node_block *block = here ? block_of(bs, va, &offset, &bytes) : NULL;
 	const struct node_extent *extent;
 
-	if (out == NULL) {
-		if (block != NULL)
-			node_written_give_up(bs->node, block);
+	if (out == NULL && block != NULL)
+		node_written_give_up(bs->node, block);
+	if (out == NULL)
 		return DRV_ERROR_NONE;
-	}
-	*out = (struct npu_written){ .bytes = block != NULL ? bytes : UINT64_MAX };
-	if (bs->node != NULL)
-		out->bits = node_written(bs->node, block);
+	*out = (struct npu_written){ .bits = here ? node_written(bs->node, block) : NULL,
+				     .bytes = bytes };
 	if (out->bits == NULL)
 		return DRV_ERROR_NONE;
 	for (extent = block->extents; offset >= extent->count << NODE_FRAME_LG2; extent++)

@@ -215,7 +215,7 @@ void growth_tell(const struct growth *growth)
 	g_hash_table_iter_init(&iter, growth->marks);
 	while (report_wanted(VALIDATE_GROWTH) && g_hash_table_iter_next(&iter, NULL, &value)) {
 		const struct mark *mark = value;
-		char *rows = NULL, *table = NULL;
+		char *rows = NULL;
 
 		for (guint i = 0; i < mark->rows->len; i++) {
 			const struct row *row = &g_array_index(growth->rows, struct row, i);
@@ -228,15 +228,11 @@ void growth_tell(const struct growth *growth)
 			    !suppress_has(&report))
 				add_row(&rows, row, seen);
 		}
-		if (rows == NULL)
-			continue;
-		npu_text_add(&table,
-			     "grown from mark '%s' 1 to %u:\n"
-			     "  %10s %8s %8s %8s %8s  by\n%s",
-			     mark->name, mark->number, "bytes", "held", "+create", "+retain",
-			     "-free", rows);
-		report_add_lines(table);
+		if (rows != NULL)
+			report_add_lines("grown from mark '%s' 1 to %u:\n"
+					 "  %10s %8s %8s %8s %8s  by\n%s",
+					 mark->name, mark->number, "bytes", "held", "+create",
+					 "+retain", "-free", rows);
 		free(rows);
-		free(table);
 	}
 }

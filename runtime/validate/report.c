@@ -178,23 +178,19 @@ char *report_stacks(const struct report *report)
 }
 
 /* Findings are no log lines: they go where what ends a program goes. */
-static void write_lines(const char *format, ...) __attribute__((format(printf, 1, 2)));
-static void write_lines(const char *format, ...)
+void report_add_lines(const char *format, ...)
 {
-	GString *text = g_string_new(NULL);
+	g_autofree char *lines = NULL;
 	va_list args;
+	char *text = NULL;
 
-	g_string_printf(text, "npusim[%d] error: validate: ", (int)getpid());
 	va_start(args, format);
-	g_string_append_vprintf(text, format, args);
+	lines = g_strdup_vprintf(format, args);
 	va_end(args);
-	npu_report_write(text->str, text->len);
-	g_string_free(text, TRUE);
-}
-
-void report_add_lines(const char *lines)
-{
-	write_lines("%s", lines);
+	npu_text_add(&text, "npusim[%d] error: validate: %s", (int)getpid(), lines);
+	if (text != NULL)
+		npu_report_write(text, strlen(text));
+	free(text);
 }
 
 static void tell_listener(const struct report_words *words, const char *stacks)
@@ -226,9 +222,10 @@ static void write_report(const struct waiting *one, bool first)
 	g_autofree char *right = with_names(rule->right);
 	struct report_words words = { report, one->sentence, right, { 0 } };
 
-	write_lines("%s: %s\n%s%s%s%s%s", rule->id, one->sentence, stacks != NULL ? stacks : "",
-		    first ? "  right would be: " : "", first ? right : "", first ? "\n" : "",
-		    suppression != NULL ? suppression : "");
+	report_add_lines("%s: %s\n%s%s%s%s%s", rule->id, one->sentence,
+			 stacks != NULL ? stacks : "", first ? "  right would be: " : "",
+			 first ? right : "", first ? "\n" : "",
+			 suppression != NULL ? suppression : "");
 	if ((form_is_open() || listener != NULL) && !npu_stack_place(report->now, &words.place) &&
 	    !npu_stack_place(report->made, &words.place) &&
 	    !npu_stack_place(report->before, &words.place))
@@ -332,8 +329,8 @@ int report_end(void)
 	if (suppressed > 0)
 		npu_text_add(&text, "%s%u suppressed", total > 0 ? "; " : "", suppressed);
 	if (total > 0)
-		write_lines("%u finding%s: %s; `npusim explain RULE` says more\n", total,
-			    total == 1 ? "" : "s", text);
+		report_add_lines("%u finding%s: %s; `npusim explain RULE` says more\n", total,
+				 total == 1 ? "" : "s", text);
 	else if (suppressed > 0)
 		npu_log(NPU_LOG_INFO, "validate: no finding: %s", text);
 	free(text);

@@ -47,7 +47,7 @@ void report_make(const struct report *report, const char *format, ...)
  * how long that takes changes none of its answers. */
 void report_flush(void);
 /* Whole lines beside the reports: a table. */
-void report_add_lines(const char *lines);
+void report_add_lines(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Who is called with each report that is written; NULL: nobody. */
 void report_listen(npusim_report_fn fn, void *arg);
 /* The sums, at the end of the process; the exit status that NPUSIM_VALIDATE_EXIT asks for, or 0. */

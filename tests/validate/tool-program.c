@@ -132,15 +132,19 @@ static void call_back(void)
 /* A child after a device was opened: it can make no call, and has made none that is to report. */
 static void fork_late(void)
 {
+	void *memory = take(MIB);
 	int status = -1;
 	pid_t child;
 
 	free_twice();
 	fflush(stdout);
 	child = fork();
-	if (child == 0)
+	if (child == 0) {
+		npusimBlock(memory, 512); /* of its parent's */
 		exit(0);
+	}
 	waitpid(child, &status, 0);
+	MUST(aclrtFree(memory));
 	printf("child %d\n", WIFEXITED(status) ? WEXITSTATUS(status) : -1);
 }
 
