@@ -154,7 +154,6 @@ struct touch {
 static void tell_touch(void *arg, const struct access *access)
 {
 	const struct touch *touch = arg;
-	const struct order_stream *stream = order_stream_at(touch->v->order, access->stream);
 	struct report report = { .rule = VALIDATE_HOST_READ,
 				 .now = touch->stack,
 				 .then = "the copy was queued by",
@@ -162,11 +161,12 @@ static void tell_touch(void *arg, const struct access *access)
 
 	if (access->closed)
 		report_make(&report,
-			    "the program touches byte %#llx of %s, which a copy in queue %u of "
-			    "device %u is to %s: nobody has waited for it",
+			    "the program touches byte %#llx of %s, which a copy in %s is to %s: "
+			    "nobody has waited for it",
 			    (unsigned long long)touch->va,
-			    validate_range(touch->v, access->begin, access->end), stream->id,
-			    stream->dev, access->write ? "write" : "read");
+			    validate_range(touch->v, access->begin, access->end),
+			    order_stream_text(order_stream_at(touch->v->order, access->stream)),
+			    access->write ? "write" : "read");
 }
 
 static bool tell_trap(struct validate *v, uint64_t va, const void *pc)

@@ -80,7 +80,6 @@ void validate_host_access(struct validate *v, struct access *access)
 
 void validate_host_done(struct validate *v, const struct access *access)
 {
-	const struct order_stream *stream = order_stream_at(v->order, access->stream);
 	struct report report = { .rule = VALIDATE_HOST_READ,
 				 .then = "the copy was queued by",
 				 .before = access->stack };
@@ -89,9 +88,10 @@ void validate_host_done(struct validate *v, const struct access *access)
 		return;
 	report.now = npu_stack_here();
 	report_make(&report,
-		    "the program rewrote %s while a copy in queue %u of device %u was to read it, "
-		    "before it knew that the copy was done",
-		    validate_range(v, access->begin, access->end), stream->id, stream->dev);
+		    "the program rewrote %s while a copy in %s was to read it, before it knew that "
+		    "the copy was done",
+		    validate_range(v, access->begin, access->end),
+		    order_stream_text(order_stream_at(v->order, access->stream)));
 }
 
 /* ---- targets ---- */

@@ -4,6 +4,8 @@
  */
 #include "validate/order.h"
 
+#include "base/base.h"
+
 #include <string.h>
 
 #define TASK_IDS 0x8000u
@@ -136,6 +138,11 @@ struct order_stream *order_stream(struct order *order, uint32_t dev, uint32_t id
 const struct order_stream *order_stream_at(const struct order *order, unsigned index)
 {
 	return g_ptr_array_index(order->streams, index);
+}
+
+const char *order_stream_text(const struct order_stream *stream)
+{
+	return npu_text("queue %u of device %u", stream->id, stream->dev);
 }
 
 void order_stream_end(struct order *order, uint32_t dev, uint32_t id)

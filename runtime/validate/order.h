@@ -44,6 +44,8 @@ void order_free(struct order *order);
 struct order_stream *order_stream(struct order *order, uint32_t dev, uint32_t id);
 /* The last that had an index. */
 const struct order_stream *order_stream_at(const struct order *order, unsigned index);
+/* In words; see npu_text(). */
+const char *order_stream_text(const struct order_stream *stream);
 /* Its queue is gone, and all of its work with it. */
 void order_stream_end(struct order *order, uint32_t dev, uint32_t id);
 

@@ -7,7 +7,6 @@
 
 #include "base/base.h"
 
-#include <stdio.h>
 #include <string.h>
 
 /* Who makes an access: a stream's entry, or a call of the host (stream NULL). */
@@ -32,7 +31,6 @@ static void tell_race(void *arg, const struct access *other)
 	const struct meeting *meeting = arg;
 	const struct actor *actor = meeting->actor;
 	const struct order_stream *before = order_stream_at(actor->v->order, other->stream);
-	char who[48] = "the host", there[64];
 	struct report report = { .rule = VALIDATE_RACE,
 				 .now = actor->stack,
 				 .then = "the other access was queued by",
@@ -41,13 +39,10 @@ static void tell_race(void *arg, const struct access *other)
 
 	if (actor->stream == before)
 		return;
-	if (actor->stream != NULL)
-		snprintf(who, sizeof(who), "queue %u of device %u", actor->stream->id,
-			 actor->stream->dev);
-	snprintf(there, sizeof(there), "queue %u of device %u", before->id, before->dev);
-	report_make(&report, "%s %s %s, which %s %s, and nothing orders the two", who,
+	report_make(&report, "%s %s %s, which %s %s, and nothing orders the two",
+		    actor->stream != NULL ? order_stream_text(actor->stream) : "the host",
 		    meeting->write ? "writes" : "reads", validate_range(actor->v, begin, end),
-		    there, other->write ? "writes" : "reads");
+		    order_stream_text(before), other->write ? "writes" : "reads");
 }
 
 /* Other processes hear of a write to memory that they have, unless its order may hang on them.
@@ -178,17 +173,16 @@ struct pending {
 static void tell_pending(void *arg, const struct access *access)
 {
 	struct pending *pending = arg;
-	const struct order_stream *stream = order_stream_at(pending->v->order, access->stream);
 
 	pending->found = true;
 	pending->report.before = access->stack;
 	report_make(&pending->report,
-		    "%s gives %s back, which work of queue %u of device %u still %s: nobody has "
-		    "waited for it",
+		    "%s gives %s back, which work of %s still %s: nobody has waited for it",
 		    npu_stack_call(pending->report.now) ?: object_ender(pending->object->kind),
 		    validate_range(pending->v, MAX(pending->begin, access->begin),
 				   MIN(pending->end, access->end)),
-		    stream->id, stream->dev, access->write ? "writes" : "reads");
+		    order_stream_text(order_stream_at(pending->v->order, access->stream)),
+		    access->write ? "writes" : "reads");
 }
 
 bool validate_pending(struct validate *v, enum validate_rule rule, npu_stack stack,

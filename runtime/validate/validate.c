@@ -6,7 +6,6 @@
 
 #include "base/base.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -15,28 +14,32 @@ static struct validate *active; /* the process's one layer */
 
 const char *validate_range(struct validate *v, uint64_t begin, uint64_t end)
 {
-	static __thread char texts[16][192];
-	static __thread unsigned next;
-	char *text = texts[next++ % 16];
 	const struct object *object = objects_around(v->objects, begin);
-	int length = snprintf(text, sizeof(texts[0]), "%#llx, %s", (unsigned long long)begin,
-			      npu_size_text(end - begin));
+	const char *size = npu_size_text(end - begin);
 
-	if (object != NULL && object->key == begin && object->bytes == end - begin)
-		snprintf(text + length, sizeof(texts[0]) - (size_t)length, " (the whole %s)",
-			 object_name(object->kind));
-	else if (object != NULL)
-		snprintf(text + length, sizeof(texts[0]) - (size_t)length,
-			 " (%s into the %s at %#llx, %s)",
-			 npu_size_words((int64_t)(begin - object->key)), object_name(object->kind),
-			 (unsigned long long)object->key, npu_size_words((int64_t)(object->bytes)));
-	return text;
+	if (object == NULL)
+		return npu_text("%#llx, %s", (unsigned long long)begin, size);
+	if (object->key == begin && object->bytes == end - begin)
+		return npu_text("%#llx, %s (the whole %s)", (unsigned long long)begin, size,
+				object_name(object->kind));
+	return npu_text("%#llx, %s (%s into the %s at %#llx, %s)", (unsigned long long)begin, size,
+			npu_size_words((int64_t)(begin - object->key)), object_name(object->kind),
+			(unsigned long long)object->key, npu_size_words((int64_t)object->bytes));
 }
 
-static void leave(struct validate *v)
+static struct validate *enter(void *self)
+{
+	struct validate *v = self;
+
+	pthread_mutex_lock(&v->lock);
+	return v;
+}
+
+static drvError_t leave(struct validate *v)
 {
 	pthread_mutex_unlock(&v->lock);
 	report_flush();
+	return DRV_ERROR_NONE;
 }
 
 /* ---- hooks ---- */
@@ -99,20 +102,20 @@ static bool validate_before(struct layer *layer, struct layer_call *call)
 
 static void validate_after(struct layer *layer, struct layer_call *call)
 {
-	struct validate *v = (struct validate *)layer;
 	struct note *note = (struct note *)(void *)call->note;
-	npu_stack stack = note->stack;
+	bool idle = is_idle(call->op);
+	npu_stack stack;
+	struct validate *v;
 
-	if (is_idle(call->op)) {
-		if (call->op != DRIVER_OP_drvMemGetAttribute || call->code == DRV_ERROR_NONE)
-			return;
-		stack = npu_stack_here();
-		pthread_mutex_lock(&v->lock);
+	if (idle && (call->op != DRIVER_OP_drvMemGetAttribute || call->code == DRV_ERROR_NONE))
+		return;
+	stack = idle ? npu_stack_here() : note->stack;
+	v = enter(layer);
+	if (idle) {
 		validate_why(v, call, stack);
 		leave(v);
 		return;
 	}
-	pthread_mutex_lock(&v->lock);
 	if (v->strict)
 		validate_quarantine_after(v, call);
 	validate_host_sent(note->saved, call->code == DRV_ERROR_NONE);
@@ -131,12 +134,10 @@ static void validate_after(struct layer *layer, struct layer_call *call)
 static drvError_t validate_order(struct npu_driver *self, uint32_t dev, enum npu_order what,
 				 uint32_t id, uint64_t value)
 {
-	struct validate *v = (struct validate *)self;
+	struct validate *v = enter(self);
 
-	pthread_mutex_lock(&v->lock);
 	validate_told(v, dev, what, id, value);
-	leave(v);
-	return DRV_ERROR_NONE;
+	return leave(v);
 }
 
 static drvError_t validate_dialect(struct npu_driver *self, enum npu_dialect dialect)
@@ -159,29 +160,25 @@ static drvError_t validate_check(struct npu_driver *self, DVdeviceptr dst, DVdev
 	if (code == DRV_ERROR_NONE)
 		return code;
 	stack = npu_stack_here();
-	pthread_mutex_lock(&v->lock);
-	validate_why_copy(v, dst, src, bytes, stack);
+	validate_why_copy(enter(self), dst, src, bytes, stack);
 	leave(v);
 	return code;
 }
 
 static drvError_t validate_block(struct npu_driver *self, uint64_t va, uint64_t bytes)
 {
-	struct validate *v = (struct validate *)self;
 	npu_stack stack = npu_stack_here();
+	struct validate *v = enter(self);
 
-	pthread_mutex_lock(&v->lock);
 	validate_bytes_block(v, va, bytes, stack);
-	leave(v);
-	return DRV_ERROR_NONE;
+	return leave(v);
 }
 
 /* What is held back is not the program's. */
 static drvError_t validate_leaks(struct npu_driver *self, npu_line_fn line, void *arg, bool full)
 {
-	struct validate *v = (struct validate *)self;
+	struct validate *v = enter(self);
 
-	pthread_mutex_lock(&v->lock);
 	validate_quarantine_end(v);
 	leave(v);
 	return v->layer.below.npusimLeaks(v->layer.driver.lower, line, arg, full);
@@ -189,16 +186,15 @@ static drvError_t validate_leaks(struct npu_driver *self, npu_line_fn line, void
 
 static drvError_t validate_mark(struct npu_driver *self, const char *name)
 {
-	struct validate *v = (struct validate *)self;
 	npu_stack stack = npu_stack_here();
+	struct validate *v;
 
 	if (name == NULL)
 		return DRV_ERROR_INVALID_VALUE;
-	pthread_mutex_lock(&v->lock);
+	v = enter(self);
 	growth_mark(v->growth, name, stack);
 	validate_kept_look(v);
-	leave(v);
-	return DRV_ERROR_NONE;
+	return leave(v);
 }
 
 static drvError_t validate_reports(struct npu_driver *self, npusim_report_fn fn, void *arg)
@@ -239,11 +235,10 @@ static void tell_last_locked(struct validate *v)
 
 static void validate_end(struct layer *layer)
 {
-	struct validate *v = (struct validate *)layer;
+	struct validate *v = enter(layer);
 
 	if (active == v)
 		active = NULL;
-	pthread_mutex_lock(&v->lock);
 	validate_quarantine_end(v);
 	validate_closed_stop(v);
 	tell_last_locked(v);
