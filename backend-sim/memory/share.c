@@ -350,11 +350,3 @@ BSIM_QUESTION(npusimHolders, (uint64_t, shareable), (const char *, name), (int *
 	return bsim_require_open_locked(bs, "npusimHolders")
 		       ?: node_share_holders(bs->node, SHARE_ID(shareable), name, pids, count);
 }
-
-BSIM_QUESTION(npusimImported, (uint64_t, shareable), (bool *, out))
-{
-	if (out == NULL)
-		return bsim_null("npusimImported", "out");
-	return bsim_require_open_locked(bs, "npusimImported")
-		       ?: node_share_imported(bs->node, SHARE_ID(shareable), out);
-}

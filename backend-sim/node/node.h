@@ -172,13 +172,10 @@ drvError_t node_name_import(struct node *node, const char *name, struct node_nam
 uint64_t node_host_room_bytes(void);
 
 /* The processes that hold what a share, or a name that is not NULL, stands for: the first of them
- * in pids[*count]; *count: how many there are. */
+ * in pids[*count]; *count: how many there are. NOT_EXIST: a share that is gone, and that nobody has
+ * imported. */
 drvError_t node_share_holders(struct node *node, uint32_t share_id, const char *name, int *pids,
 			      uint32_t *count);
-
-/* *out: whether anybody has imported the share, which may be gone. INVALID_HANDLE: not known any
- * more. */
-drvError_t node_share_imported(struct node *node, uint32_t share_id, bool *out);
 
 /* ---- for layers that watch (watch.c) ---- */
 

@@ -492,6 +492,14 @@ drvError_t node_name_set_open(struct node *node, const char *name)
 
 /* ---- who holds it ---- */
 
+/* It is gone, but its record is no other. */
+static bool nobody_imported(const struct node *node, uint32_t share_id)
+{
+	const struct share_record *share = &node->shares[share_id & INDEX_MASK];
+
+	return share->generation == share_id >> NODE_SHARE_LG2 && !share->grant.imported;
+}
+
 drvError_t node_share_holders(struct node *node, uint32_t share_id, const char *name, int *pids,
 			      uint32_t *count)
 {
@@ -503,7 +511,9 @@ drvError_t node_share_holders(struct node *node, uint32_t share_id, const char *
 	uint32_t found = 0;
 
 	if (error != DRV_ERROR_NONE)
-		return error;
+		return error == DRV_ERROR_INVALID_HANDLE && nobody_imported(node, share_id)
+			       ? DRV_ERROR_NOT_EXIST
+			       : error;
 	if (name != NULL &&
 	    !block_find(node, record->grant.block, record->grant.block_generation, &place)) {
 		node_unlock(node);
@@ -519,19 +529,4 @@ drvError_t node_share_holders(struct node *node, uint32_t share_id, const char *
 	node_unlock(node);
 	*count = found;
 	return DRV_ERROR_NONE;
-}
-
-drvError_t node_share_imported(struct node *node, uint32_t share_id, bool *out)
-{
-	const struct share_record *share = &node->shares[share_id & INDEX_MASK];
-	drvError_t error = node_enter(node);
-
-	if (error != DRV_ERROR_NONE)
-		return error;
-	if (share->generation == share_id >> NODE_SHARE_LG2)
-		*out = share->grant.imported;
-	else
-		error = DRV_ERROR_INVALID_HANDLE;
-	node_unlock(node);
-	return error;
 }

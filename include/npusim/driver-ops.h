@@ -367,7 +367,7 @@ NPU_QUERY(npusimReports, (npusim_report_fn, fn), (void *, arg))
 
 /* Which processes hold the memory of a share, or of a name where that is not NULL: the first of
  * them in pids[*count]; *count: how many there are. PARA_ERROR, INVALID_HANDLE: there is no such
- * share or name, or its memory is gone. */
+ * share or name, or its memory is gone; NOT_EXIST: that, and nobody has ever imported the share. */
 NPU_QUERY(npusimHolders, (uint64_t, shareable), (const char *, name), (int *, pids),
 	  (uint32_t *, count))
 
@@ -379,9 +379,6 @@ NPU_QUERY(npusimWritten, (uint64_t, va), (struct npu_written *, out))
 /* This process begins to write [va, va + bytes), or, with bytes 0, knows that what has write->mark
  * is done, 0: all. write->pid is who writes there at the same time, 0: nobody. */
 NPU_QUERY(npusimWrites, (uint64_t, va), (uint64_t, bytes), (struct npu_write *, write))
-
-/* Whether anybody has imported a share, which may be gone. INVALID_HANDLE: not known any more. */
-NPU_QUERY(npusimImported, (uint64_t, shareable), (bool *, out))
 
 #undef NPU_OP
 #undef NPU_CALL

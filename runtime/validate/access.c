@@ -124,30 +124,15 @@ void accesses_of(const struct accesses *accesses, unsigned stream, access_fn fn,
 	}
 }
 
-void accesses_unhash(struct accesses *accesses, uint64_t begin, uint64_t end)
+void accesses_unwatch(struct accesses *accesses, uint64_t begin, uint64_t end, bool all)
 {
 	struct access *access;
 	guint at = G_MAXUINT;
 
-	while ((access = next_meeting(accesses, &at, begin, end)) != NULL)
+	while ((access = next_meeting(accesses, &at, begin, end)) != NULL) {
 		access->hashed = 0;
-}
-
-void accesses_open(struct accesses *accesses, uint64_t begin, uint64_t end)
-{
-	struct access *access;
-	guint at = G_MAXUINT;
-
-	while ((access = next_meeting(accesses, &at, begin, end)) != NULL)
-		access->closed = access->hashed = 0;
-}
-
-void accesses_unmark(struct accesses *accesses)
-{
-	for (guint i = 0; i < accesses->sorted->len; i++) {
-		struct access *access = &g_array_index(accesses->sorted, struct access, i);
-
-		access->hashed = access->mark = access->closed = 0;
+		if (all)
+			access->mark = access->closed = 0;
 	}
 }
 

@@ -39,13 +39,9 @@ bool accesses_meet(const struct accesses *accesses, uint64_t begin, uint64_t end
 /* Calls fn for each of a stream. */
 void accesses_of(const struct accesses *accesses, unsigned stream, access_fn fn, void *arg);
 /* Takes the hashes of those that have a byte in [begin, end): others than the program may change
- * what they read. */
-void accesses_unhash(struct accesses *accesses, uint64_t begin, uint64_t end);
-/* Those that have a byte in [begin, end) have no hash, and are not closed any more. */
-void accesses_open(struct accesses *accesses, uint64_t begin, uint64_t end);
-/* Takes the hashes and marks of all, and none is closed: the program may know that they are done.
- */
-void accesses_unmark(struct accesses *accesses);
+ * what they read. all: their marks, too, and they are not closed any more: the program may know
+ * that they are done. */
+void accesses_unwatch(struct accesses *accesses, uint64_t begin, uint64_t end, bool all);
 
 /* Calls fn for each that has a byte in [begin, end) and has not happened before `clock`; reads only
  * if `write`; `or_after`: those that may come after as well. */

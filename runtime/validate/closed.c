@@ -183,7 +183,7 @@ static bool tell_trap(struct validate *v, uint64_t va, const void *pc)
 	if (object != NULL) {
 		accesses_unordered(v->accesses, v->order, order_host(v->order), va, va + 1, true,
 				   true, tell_touch, &touch);
-		accesses_open(v->accesses, va, va + 1);
+		accesses_unwatch(v->accesses, va, va + 1, true);
 		validate_closed_renew(v);
 	}
 	pthread_mutex_unlock(&v->lock);
@@ -215,7 +215,7 @@ static void on_fault(int number, siginfo_t *info, void *context)
 
 void validate_closed_stop(struct validate *v)
 {
-	accesses_unmark(v->accesses);
+	accesses_unwatch(v->accesses, 0, UINT64_MAX, true);
 	validate_closed_renew(v);
 	if (watched != NULL)
 		sigaction(SIGSEGV, &below, NULL);

@@ -6,6 +6,7 @@
 
 #include "base/base.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -108,34 +109,31 @@ static uint64_t held(const struct counters *counters)
 	       counters->changes[OBJECT_RELEASED] - counters->changes[OBJECT_ENDED];
 }
 
-struct grown {
-	unsigned long long held, made, retained, given_back;
-};
-
-static struct grown since(const struct counters *now, const struct counters *then)
+static struct counters since(struct counters now, const struct counters *then)
 {
-	uint64_t changes[OBJECT_CHANGE_COUNT];
-
 	for (unsigned i = 0; i < OBJECT_CHANGE_COUNT; i++)
-		changes[i] = now->changes[i] - then->changes[i];
-	return (struct grown){ .held = held(now) - held(then),
-			       .made = changes[OBJECT_MADE],
-			       .retained = changes[OBJECT_RETAINED],
-			       .given_back = changes[OBJECT_RELEASED] + changes[OBJECT_ENDED] };
+		now.changes[i] -= then->changes[i];
+	now.bytes -= then->bytes;
+	return now;
 }
+
+/* In the order in which reports and tables have them: made, retained, given back. */
+#define CHANGES(c)                                              \
+	(c).changes[OBJECT_MADE], (c).changes[OBJECT_RETAINED], \
+		(c).changes[OBJECT_RELEASED] + (c).changes[OBJECT_ENDED]
 
 static void tell_row(const struct mark *mark, const struct row *row, const struct seen *seen)
 {
 	struct report report = { .rule = VALIDATE_GROWTH, .now = mark->stack, .made = row->made };
-	struct grown grown = since(&row->now, &seen->last);
+	struct counters grown = since(row->now, &seen->last);
 
 	report_make(&report,
-		    "since mark '%s' %u of 1 to %u, %llu more of %s %s held: %llu made, %llu "
-		    "retained, %llu given back; in all %llu, %s: %s gives such memory back",
-		    mark->name, mark->number - 1, mark->number, grown.held, object_name(row->kind),
-		    grown.held == 1 ? "is" : "are", grown.made, grown.retained, grown.given_back,
-		    (unsigned long long)held(&row->now), npu_size_text(row->now.bytes),
-		    object_ender(row->kind));
+		    "since mark '%s' %u of 1 to %u, %" PRIu64 " more of %s %s held: %" PRIu64
+		    " made, %" PRIu64 " retained, %" PRIu64 " given back; in all %" PRIu64
+		    ", %s: %s gives such memory back",
+		    mark->name, mark->number - 1, mark->number, held(&grown),
+		    object_name(row->kind), held(&grown) == 1 ? "is" : "are", CHANGES(grown),
+		    held(&row->now), npu_size_text(row->now.bytes), object_ender(row->kind));
 }
 
 void growth_mark(struct growth *growth, const char *name, npu_stack stack)
@@ -197,13 +195,12 @@ void growth_left(const struct growth *growth)
 
 static void add_row(char **text, const struct row *row, const struct seen *seen)
 {
-	struct grown grown = since(&seen->last, &seen->first);
+	struct counters grown = since(seen->last, &seen->first);
 	char *by = npu_stack_words(row->made);
 
-	npu_text_add(text, "  %10s %8llu %8llu %8llu %8llu  %s%s%s\n",
-		     npu_size_words((int64_t)(seen->last.bytes - seen->first.bytes)), grown.held,
-		     grown.made, grown.retained, grown.given_back, object_name(row->kind),
-		     by != NULL ? ": " : "", by != NULL ? by : "");
+	npu_text_add(text, "  %10s %8" PRIu64 " %8" PRIu64 " %8" PRIu64 " %8" PRIu64 "  %s%s%s\n",
+		     npu_size_words((int64_t)grown.bytes), held(&grown), CHANGES(grown),
+		     object_name(row->kind), by != NULL ? ": " : "", by != NULL ? by : "");
 	free(by);
 }
 

@@ -55,22 +55,17 @@ static bool look(struct validate *v, const struct share *share)
 	int pids[HOLDERS_MAX];
 	uint32_t count = HOLDERS_MAX;
 	char *holders = NULL;
-	bool imported = true;
+	drvError_t code = v->layer.below.npusimHolders(v->layer.driver.lower, share->shareable,
+						       share->name, pids, &count);
 
-	if (v->layer.below.npusimHolders(v->layer.driver.lower, share->shareable, share->name, pids,
-					 &count) != DRV_ERROR_NONE ||
-	    count == 0) {
-		if (share->name == NULL)
-			v->layer.below.npusimImported(v->layer.driver.lower, share->shareable,
-						      &imported);
-		if (!imported)
-			report_make(&report,
-				    "the handle %#llx, %s, was exported and given back, and nobody "
-				    "has imported it",
-				    (unsigned long long)share->object.key,
-				    npu_size_text(share->object.bytes));
+	if (code == DRV_ERROR_NOT_EXIST)
+		report_make(&report,
+			    "the handle %#llx, %s, was exported and given back, and nobody has "
+			    "imported it",
+			    (unsigned long long)share->object.key,
+			    npu_size_text(share->object.bytes));
+	if (code != DRV_ERROR_NONE || count == 0)
 		return true;
-	}
 	for (uint32_t i = 0; i < MIN(count, HOLDERS_MAX); i++) {
 		if (pids[i] == getpid()) { /* a mapping, or an import of its own */
 			free(holders);

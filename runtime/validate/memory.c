@@ -65,7 +65,7 @@ bool validate_memory_before(struct validate *v, struct layer_call *call, npu_sta
 	if (object != NULL && is_wrong_call(object, stack))
 		validate_why_wrong(stack, object);
 	if (object != NULL && object->kind == OBJECT_PINNED)
-		accesses_open(v->accesses, object->key, object->key + object->bytes);
+		accesses_unwatch(v->accesses, object->key, object->key + object->bytes, true);
 	if (object == NULL || object->own || ending.kind == OBJECT_HANDLE ||
 	    ending.kind == OBJECT_RESERVATION)
 		return false;

@@ -71,7 +71,7 @@ struct object *objects_add(struct objects *objects, const struct object *object)
 	struct object *kept = g_memdup2(object, sizeof(*object));
 	const struct object *old = objects_find(objects, object->kind, object->key);
 
-	if (old != NULL)
+	if (old != NULL && !old->own)
 		objects->watcher(objects->arg, old, OBJECT_ENDED);
 	g_tree_replace(objects->live[object->kind], &kept->key, kept);
 	objects->watcher(objects->arg, kept, OBJECT_MADE);
@@ -86,7 +86,8 @@ void objects_retain(struct objects *objects, struct object *object)
 
 void objects_own(struct objects *objects, struct object *object)
 {
-	objects->watcher(objects->arg, object, OBJECT_ENDED);
+	if (!object->own)
+		objects->watcher(objects->arg, object, OBJECT_ENDED);
 	object->own = true;
 }
 

@@ -90,7 +90,7 @@ static void touch(const struct actor *actor, uint64_t begin, uint64_t bytes, boo
 	if (bytes == 0)
 		return;
 	if (write)
-		accesses_unhash(v->accesses, begin, begin + bytes);
+		accesses_unwatch(v->accesses, begin, begin + bytes, false);
 	if (report_wanted(VALIDATE_RACE))
 		accesses_unordered(v->accesses, v->order, actor->clock, begin, begin + bytes, write,
 				   false, tell_race, &meeting);
@@ -131,7 +131,7 @@ static void unmark(struct validate *v)
 {
 	struct npu_write all = { 0 };
 
-	accesses_unmark(v->accesses);
+	accesses_unwatch(v->accesses, 0, UINT64_MAX, true);
 	validate_closed_renew(v);
 	if (v->shares_any)
 		v->layer.below.npusimWrites(v->layer.driver.lower, 0, 0, &all);

@@ -512,7 +512,6 @@ static void call_our_own(void)
 	(void)HAL(npusimHolders)(0, NULL, NULL, NULL);
 	struct npu_written written;
 	struct npu_write write;
-	bool imported;
 
 	EXPECT_HAL(HAL(npusimWritten)((uintptr_t)memory + MIB, &written));
 	EXPECT_EQ(written.at, next);
@@ -523,7 +522,6 @@ static void call_our_own(void)
 	EXPECT_EQ(written.bits, NULL);
 	EXPECT_HAL(HAL(npusimWrites)((uintptr_t)memory, MIB, &write));
 	EXPECT_EQ(write.mark, 0u); /* nobody else has it */
-	EXPECT_EQ(HAL(npusimImported)(UINT32_MAX, &imported), DRV_ERROR_INVALID_HANDLE);
 	/* Only before the first device. */
 	EXPECT_NE(HAL(npusimSetDialect)(NPU_DIALECT_CUDA), DRV_ERROR_NONE);
 	EXPECT_HAL(HAL(npusimLeaks)(count_line, &lines, true));
