@@ -6,7 +6,7 @@
  * Dependencies, lowest first: process, file (one process, one memfd); layout; records.h (frames.c,
  * whitelist.c, records.c, frame-cache.c, rebuild.c: the records, for whoever has the lock);
  * members.h (member.c, lock.c, enter.c: who is alive, the lock, what dead members left); blocks.h
- * (block.c); share.c and descriptor.c; join.h (socket.c, discover.c, join.c); list.c.
+ * (blocks.c); share.c, descriptor.c and watch.c; join.h (socket.c, discover.c, join.c); list.c.
  *
  * Truth and derived state. A member may die between any two instructions while it holds the lock.
  * So the truth is small, and each change of it takes effect by one store:

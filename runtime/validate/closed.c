@@ -197,6 +197,9 @@ static const void *pc_of(const ucontext_t *context)
 	return (const void *)context->uc_mcontext.gregs[REG_RIP];
 #elif defined(__aarch64__)
 	return (const void *)context->uc_mcontext.pc;
+#else
+	(void)context;
+	return NULL;
 #endif
 }
 
