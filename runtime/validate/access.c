@@ -4,6 +4,10 @@
  */
 #include "validate/access.h"
 
+/* Pages that are not touched cost nothing; an array that grows from little is copied, and its old
+ * places stay. */
+#define ROOM_FIRST 65536u
+
 struct accesses {
 	GArray *sorted;   /* of struct access, by begin */
 	uint64_t longest; /* bytes of one; never too small */
@@ -13,7 +17,7 @@ struct accesses *accesses_new(void)
 {
 	struct accesses *accesses = g_new0(struct accesses, 1);
 
-	accesses->sorted = g_array_new(FALSE, FALSE, sizeof(struct access));
+	accesses->sorted = g_array_sized_new(FALSE, FALSE, sizeof(struct access), ROOM_FIRST);
 	return accesses;
 }
 
