@@ -51,6 +51,7 @@ enum npu_var {
 	NPU_VAR_REPORT_FILE,
 	NPU_VAR_REPORT_STDERR,
 	NPU_VAR_TEST_FILE,
+	NPU_VAR_SITE_RULE,
 	NPU_VAR_COUNT
 };
 struct npu_var_info {

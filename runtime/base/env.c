@@ -205,6 +205,8 @@ static const struct var_row vars[NPU_VAR_COUNT] = {
 	    "written twice"),
 	ROW(TEST_FILE, "a path", "", "test harnesses", ANY,
 	    "where test harnesses note which test runs; npusim run --junit sets it"),
+	ROW(SITE_RULE, "a regular expression", "", "npusim replay, report, diff, convert", ANY,
+	    "frames to stand for their call stacks before all others: --site-rule"),
 };
 
 const struct npu_var_info *npu_var_info(enum npu_var var)

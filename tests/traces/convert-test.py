@@ -81,6 +81,50 @@ def call_sites_are_kept(folder):
     same([line.rpartition('site=')[2][:1] for line in lines], ['f', 'f', '1', '2'], 'sites')
 
 
+def stacked(path, names):
+    """A block for each name, whose stack has C++ outside and inside of torch's and our Python."""
+    device = Device()
+    device.segment_alloc(BASE, 20 * MIB)
+    for index, name in enumerate(names):
+        device.alloc(BASE + index * MIB, 4096 + index)
+        device.events[-1]['frames'] = [
+            dict(name=function, filename=file, line=line) for function, file, line in [
+                ('torch::unwind::unwind()', '??', 0),
+                ('c10::cuda::alloc', 'CUDACachingAllocator.cpp', 0),
+                ('cfunction_call', '/src/conda/python-3.12.3/Objects/methodobject.c', 537),
+                *[('f%d' % depth, '/env/site-packages/torch/nn/functional.py', depth)
+                  for depth in range(40)],
+                (name, '/home/me/train.py', 7),
+                ('_PyEval_Vector', '/src/conda/python-3.12.3/Python/ceval.c', 1)]]
+    return write(path, snapshot({0: device}))
+
+
+def tops(path, *args):
+    holders = replay(path, *args)['devices'][0]['moments'][0]['holders']
+    return [(holder['site'], len(holder['frames'])) for holder in holders]
+
+
+@case
+def whole_stacks_and_their_lines_survive(folder):
+    path = stacked(folder / 's.pkl', ['step', 'step', 'grow'])
+    same(tops(path), [('step (/home/me/train.py:7)', 45), ('grow (/home/me/train.py:7)', 45)], 'by')
+    replays_as_its_source(path, folder)
+    convert(path, folder / 'a.npt')
+    same(tops(folder / 'a.npt'), tops(path), 'converted')
+    rule = ('--site-rule', 'cfunction')
+    same(tops(path, *rule), [('cfunction_call (/src/conda/python-3.12.3/Objects/methodobject.c:537)',
+                              45)], 'a rule')
+    convert(path, folder / 'b.npt', *rule)
+    same((folder / 'b.npt').read_bytes(), (folder / 'a.npt').read_bytes(), 'a rule changes no file')
+    report = npusim('report', path, *rule, '--json', '-')
+    same(json.loads(report.stdout)[0]['devices'][0]['moments'][0]['holders'][0]['site'],
+         tops(path, *rule)[0][0], 'report')
+    for verb in (['replay', path], ['convert', path, '-', '--to', 'csv'], ['diff', path, path]):
+        run = npusim(*verb, '--site-rule', '(')
+        same(run.returncode, 2, verb)
+        expect('--site-rule=(: a regular expression is wanted' in run.stderr, run.stderr)
+
+
 @case
 def text_dumps_replay_as_before(folder):
     log = folder / 'mem_log_dev1.txt'

@@ -43,11 +43,19 @@ def label(frames):
     """The line that stands for a stack."""
     def text(frame):
         return '{name} ({filename}:{line})'.format(**frame)
-    spaces = ('c10::', 'torch::', 'at::', 'at_npu::', 'c10_npu::', 'pybind11::', 'std::')
-    filed = [f for f in frames if f['filename'] and f['filename'][0] not in '?<']
-    own = [f for f in filed if 'site-packages/' not in f['filename']
-           and 'dist-packages/' not in f['filename'] and not any(s in f['name'] for s in spaces)]
-    return text((own or filed or frames)[0]) if frames else '(no call site in the file)'
+    def kind(frame):
+        name, file = frame['name'], frame['filename']
+        package = file.rpartition('-packages/')[2].split('/')[0] if '-packages/' in file else None
+        if file[:1] in ('', '?', '<'):
+            return 5
+        if file.endswith('.py'):
+            if package or '/lib/python3' in file:
+                return 3 if package in ('torch', 'torch_npu') else 1 if package else 4
+            return 0
+        plumbing = any(word in name + file for word in
+                       ('c10', 'torch', 'at::', 'std::', 'python', 'CachingAllocator'))
+        return 4 if plumbing else 2
+    return text(min(frames, key=kind)) if frames else '(no call site in the file)'
 
 
 class History:

@@ -36,32 +36,124 @@ TEST(sites, alike_stacks_are_one)
 	sites_free(s);
 }
 
-TEST(sites, the_innermost_line_of_the_program_stands_for_a_stack)
+#define SITE "/x/lib/python3.11/site-packages/"
+
+/* Frames that stand for no stack with any other of the program or a package: of allocators,
+ * torch, CPython, libc and libstdc++, as unwinders name them. */
+static const struct site_frame plumbing[] = {
+	FRAME("torch::unwind::unwind()", "??", 0),
+	FRAME("c10::cuda::CUDACachingAllocator::Native::malloc(long)",
+	      "/c10/CUDACachingAllocator.cpp", 9),
+	FRAME("std::enable_if<true>::type at::native::empty(long)", "/x/aten/src/ATen/Empty.cpp",
+	      3),
+	FRAME("THPVariable_linear", "/build/torch/csrc/python_nn.cpp", 1),
+	FRAME("cfunction_call", "/usr/local/src/conda/python-3.12.3/Objects/methodobject.c", 537),
+	FRAME("run_mod", "./build-static/../Python/pythonrun.c", 1),
+	FRAME("pymain_run", "/usr/bin/python3.11", 0),
+	FRAME("execute_native_thread_routine", "../../libstdc++-v3/src/c++11/thread.cc", 82),
+	FRAME("start_thread", "./nptl/pthread_create.c", 442),
+	FRAME("clone", "../sysdeps/unix/sysv/linux/x86_64/clone.S", 100),
+	FRAME("__libc_start_main", "libc.so.6", 0),
+	FRAME("<module>", "<frozen runpy>", 1),
+	FRAME("run", "/usr/lib/python3.11/threading.py", 975),
+};
+static const struct site_frame torch = FRAME("linear", SITE "torch/nn/functional.py", 7);
+static const struct site_frame native = FRAME("step(at::Tensor)", "/src/ext/step.cpp", 41);
+static const struct site_frame package = FRAME("decoder", SITE "transformers/llama.py", 5);
+static const struct site_frame own = FRAME("main", "/src/train.py", 2);
+
+TEST(sites, one_rule_names_the_line_that_stands_for_a_stack)
 {
-	static const struct site_frame torch[] = {
-		FRAME("c10::Allocator::malloc()", "/build/c10/alloc.cpp", 9),
-		FRAME("linear", "/x/lib/python3.11/site-packages/torch/nn/functional.py", 7),
-		FRAME("<module>", "<frozen runpy>", 1),
-		FRAME("forward", "/src/model.py", 33),
-		FRAME("main", "/src/train.py", 2),
-	};
-	static const struct site_frame packages[] = {
-		FRAME("??", "??", 0),
-		FRAME("step", "/x/dist-packages/torch/optim.py", 5),
-	};
+	const struct site_frame *const order[] = { &torch, &native, &package, &own };
+	struct site_frame frames[2 * G_N_ELEMENTS(plumbing) + 4];
+	struct sites *s = sites_new();
+	gsize count = G_N_ELEMENTS(plumbing);
+
+	memcpy(frames, plumbing, sizeof plumbing);
+	/* each is further out than those before, and better */
+	for (guint i = 0; i < G_N_ELEMENTS(order); i++) {
+		frames[count++] = *order[i];
+		NOTE("%s", order[i]->name);
+		EXPECT_TRUE(
+			g_str_has_prefix(label_of(s, sites_add(s, frames, count)), order[i]->name));
+		memcpy(frames + count, plumbing, sizeof plumbing);
+		EXPECT_TRUE(g_str_has_prefix(
+			label_of(s, sites_add(s, frames, count + G_N_ELEMENTS(plumbing))),
+			order[i]->name));
+	}
+	/* nothing else: the innermost that has a file */
+	EXPECT_TRUE(g_str_has_prefix(label_of(s, sites_add(s, plumbing, 2)), "c10::cuda::"));
+	EXPECT_EQ(sites_add(s, &(struct site_frame)FRAME("??", "??", 0), 1), (guint32)SITE_NONE);
+	sites_free(s);
+}
+
+static const struct {
+	const char *name, *text;
+	const char *stands; /* how the line begins; NULL: the second of the stack does */
+} lines[] = {
+	{ "a_cell_of_a_notebook", "<module> (<ipython-input-3-ab>:1)", "<module>" },
+	{ "a_string", "<module> (<string>:8)", "<module>" },
+	{ "the_scope_of_msmemscope", "/src/b.py(4): g", "/src/b.py" },
+	{ "torch_of_msmemscope", SITE "torch/a.py(3): f", NULL },
+	{ "a_checkout_of_torch", "f (/opt/pytorch/torch/nn/a.py:3)", NULL },
+	{ "a_folder_named_torch", "f (/home/me/torch/train.py:3)", "f" },
+	{ "an_unnamed_namespace", "(anonymous namespace)::f(at::Tensor) (/src/a.cpp:1)",
+	  "(anonymous" },
+	{ "another_unnamed_one", "(anonymous namespace)::at::f(int) (/src/a.cpp:1)", NULL },
+	{ "an_object", "step (/opt/libmine.so+0x12)", "step" },
+	{ "torch_s_object", "step (/opt/libtorch_cpu.so+0x12)", NULL },
+	{ "no_file", "step", NULL },
+};
+
+TEST_EACH(sites, frames_are_told_by_their_text, lines, name)
+{
+	const __typeof__(lines[0]) *c = param;
+	struct sites *s = sites_new();
+	g_autofree char *text = g_strconcat(c->text, "\nouter (/src/outer.c:1)", NULL);
+	const char *label = label_of(s, sites_add_lines(s, text));
+
+	EXPECT_TRUE(g_str_has_prefix(label, c->stands ? c->stands : "outer ("));
+	sites_free(s);
+}
+
+TEST(sites, a_pattern_comes_before_the_rule)
+{
+	const struct site_frame frames[] = { plumbing[1], torch, own };
+	GError *error = NULL;
 	struct sites *s = sites_new();
 
-	EXPECT_STREQ(label_of(s, sites_add(s, torch, 5)), "forward (/src/model.py:33)");
-	EXPECT_STREQ(label_of(s, sites_add(s, packages, 2)),
-		     "step (/x/dist-packages/torch/optim.py:5)");
-	EXPECT_STREQ(label_of(s, sites_add(s, packages, 1)), "?? (?\?)");
-	/* beyond what is kept of the stack, too */
-	struct site_frame deep[20];
-	for (int i = 0; i < 20; i++)
-		deep[i] = i == 15 ? torch[4] : torch[1];
-	guint32 site = sites_add(s, deep, 20);
+	ASSERT_TRUE(sites_set_rule("nn/functional|/nowhere", &error));
+	EXPECT_TRUE(g_str_has_prefix(label_of(s, sites_add(s, frames, 3)), "linear "));
+	EXPECT_TRUE(g_str_has_prefix(label_of(s, sites_add(s, &own, 1)), "main "));
+	EXPECT_FALSE(sites_set_rule("(", &error));
+	g_clear_error(&error);
+	EXPECT_TRUE(sites_set_rule(NULL, NULL));
+	sites_free(s);
+}
+
+/* What a conversion writes of a stack is read as the same stack. */
+TEST(sites, stacks_are_whole_as_far_as_a_line_has_room)
+{
+	g_autofree char *name = g_strnfill(300, ' ');
+	struct site_frame deep[400];
+	struct sites *s = sites_new();
+	g_autoptr(GString) text = g_string_new(NULL);
+
+	memset(name, 'n', 2);
+	name[299] = 'n';
+	for (int i = 0; i < 400; i++)
+		deep[i] = (struct site_frame){ name, torch.file, 299, torch.file_length, i + 1 };
+	deep[399] = own;
+	guint32 site = sites_add(s, deep, 60);
+	EXPECT_EQ(sites_depth(s, site), 60u);
+	site = sites_add(s, deep, 400);
+	guint depth = sites_depth(s, site);
+	EXPECT_TRUE(depth > 60 && depth < 400);
 	EXPECT_STREQ(label_of(s, site), "main (/src/train.py:2)");
-	EXPECT_EQ(sites_depth(s, site), (guint)SITE_FRAMES);
+	EXPECT_STREQ(sites_frame(s, site, depth - 1), "main (/src/train.py:2)");
+	for (guint i = 0; i < depth; i++)
+		g_string_append_printf(text, "%s\n", sites_frame(s, site, i));
+	EXPECT_EQ(sites_add_lines(s, text->str), site);
 	sites_free(s);
 }
 
@@ -74,7 +166,8 @@ TEST(sites, long_names_and_bytes_that_are_no_text_are_cut)
 	struct sites *s = sites_new();
 	const char *text = label_of(s, sites_add(s, &f, 1));
 
-	EXPECT_TRUE(strlen(text) < 3 * SITE_TEXT_MAX);
+	EXPECT_TRUE(strlen(text) <= SITE_FRAME_MAX);
+	EXPECT_EQ(sites_add_lines(s, text), sites_count(s) - 1);
 	EXPECT_TRUE(g_utf8_validate(text, -1, NULL));
 	sites_free(s);
 }

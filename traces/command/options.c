@@ -16,6 +16,7 @@
 #include "config.h"
 #include "format/memory-limit.h"
 #include "npusim/npusim.h"
+#include "read/sites.h"
 
 #define VALIDATE_OPTION "validate"
 
@@ -43,6 +44,9 @@ static const struct {
 			name, 0, 0, G_OPTION_ARG_##kind, &given[NPU_VAR_##var], help, value \
 		}                                                                           \
 	}
+	SHARED(WITH(READER) | WITH(REPLAY), "site-rule", STRING, SITE_RULE,
+	       "frames that match PATTERN stand for their call stacks before all others",
+	       "PATTERN"),
 	SHARED(WITH_MODEL, "soc", STRING, SOC, "SoC to model (default Ascend910B1)", "NAME"),
 	SHARED(WITH_MODEL, "devices", STRING, DEVICES, "devices of the server, 1 to 16", "N"),
 	SHARED(WITH_MODEL, "hbm", STRING, HBM, "memory of each device, such as 64G", "SIZE"),
@@ -254,8 +258,10 @@ static void complete_validate(const GOptionEntry *entries, int argc, char **argv
 	}
 }
 
-static gboolean apply_memory(enum options_with with, GError **error)
+/* What every verb has that reads files. The replays of a report get its rule by the environment. */
+static gboolean apply_reading(enum options_with with, GError **error)
 {
+	const char *name = npu_var_info(NPU_VAR_SITE_RULE)->name, *rule;
 	guint64 bytes = 0;
 
 	if (with != OPTIONS_OF_READER && with != OPTIONS_OF_REPLAY)
@@ -266,7 +272,14 @@ static gboolean apply_memory(enum options_with with, GError **error)
 		return refuse_option(error, "--memory=%s: it is a size of at least 16M, such as 2G",
 				     opt_memory);
 	memory_limit_set(bytes);
-	return TRUE;
+	if (given[NPU_VAR_SITE_RULE])
+		g_setenv(name, given[NPU_VAR_SITE_RULE], TRUE);
+	rule = npu_var_get(NPU_VAR_SITE_RULE, NULL);
+	if (*rule == '\0' || sites_set_rule(rule, error))
+		return TRUE;
+	g_prefix_error(error, "%s%s: a regular expression is wanted, such as /src/model: ",
+		       given[NPU_VAR_SITE_RULE] ? "--site-rule=" : "NPUSIM_SITE_RULE=", rule);
+	return FALSE;
 }
 
 /* All options of a verb. */
@@ -319,7 +332,7 @@ gboolean parse_options(const char *parameters, const char *summary, const GOptio
 	g_option_context_add_main_entries(context, options, NULL);
 	if (with >= OPTIONS_OF_CHECK)
 		complete_validate(options, *argc, *argv);
-	if (g_option_context_parse(context, argc, argv, &error) && apply_memory(with, &error))
+	if (g_option_context_parse(context, argc, argv, &error) && apply_reading(with, &error))
 		return TRUE;
 	const char *meant = option_meant(error, all);
 	*status = usage_error(verb, "%s%s%s%s", error->message, meant ? ": is --" : "",

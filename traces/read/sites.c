@@ -7,17 +7,40 @@
 
 #include <string.h>
 
+/* What a frame is: of a stack's frames of the least kind the innermost stands for all. */
+enum frame_kind {
+	FRAME_ASKED,   /* of the pattern that was asked for */
+	FRAME_PROGRAM, /* the program's own Python */
+	FRAME_PYTHON,  /* Python of an installed package that is not torch */
+	FRAME_NATIVE,  /* C and C++ outside torch, CPython, libc, libstdc++ and the allocator */
+	FRAME_TORCH,   /* Python of torch */
+	FRAME_FILED,   /* any other with a file */
+	FRAME_BARE
+};
+
 struct stack {
 	guint32 label; /* number of a text */
 	guint32 depth;
-	guint32 frames[SITE_FRAMES]; /* numbers of texts */
 	guint32 site;
+	guint32 frames[]; /* numbers of texts */
 };
 struct sites {
 	struct texts texts;
+	GByteArray *kinds; /* enum frame_kind of each text */
 	GPtrArray *stacks; /* struct stack *, by site */
 	GHashTable *stack_index;
+	GArray *adding; /* guint32: the frames of the stack that is being added */
+	gsize frames;   /* of all stacks */
 };
+
+static GRegex *asked_rule;
+
+gboolean sites_set_rule(const char *pattern, GError **error)
+{
+	g_clear_pointer(&asked_rule, g_regex_unref);
+	asked_rule = pattern ? g_regex_new(pattern, G_REGEX_OPTIMIZE, 0, error) : NULL;
+	return pattern == NULL || asked_rule != NULL;
+}
 
 static guint stack_hash(gconstpointer key)
 {
@@ -62,31 +85,41 @@ void texts_clear(struct texts *t)
 	g_ptr_array_unref(t->list);
 }
 
-static guint32 add_stack(struct sites *s, const struct stack *stack)
+/* A stack of `count` frames, which are numbers of texts. */
+static guint32 keep_stack(struct sites *s, guint32 label, const guint32 *frames, guint count)
 {
-	const struct stack *known = g_hash_table_lookup(s->stack_index, stack);
+	g_autofree struct stack *stack = g_malloc0(sizeof *stack + count * sizeof *frames);
 
+	stack->label = label;
+	stack->depth = count;
+	if (count > 0)
+		memcpy(stack->frames, frames, count * sizeof *frames);
+	const struct stack *known = g_hash_table_lookup(s->stack_index, stack);
 	if (known)
 		return known->site;
-	struct stack *kept = g_memdup2(stack, sizeof *stack);
-	kept->site = s->stacks->len;
-	g_ptr_array_add(s->stacks, kept);
-	g_hash_table_add(s->stack_index, kept);
-	return kept->site;
+	stack->site = s->stacks->len;
+	s->frames += count;
+	g_hash_table_add(s->stack_index, stack);
+	g_ptr_array_add(s->stacks, stack);
+	return ((struct stack *)g_steal_pointer(&stack))->site;
 }
 
 struct sites *sites_new(void)
 {
+	static const char *const words[] = { [SITE_NONE] = "(no call site in the file)",
+					     [SITE_BEFORE] = "(before the file begins)" };
+	static const guint8 bare = FRAME_BARE;
 	struct sites *s = g_new0(struct sites, 1);
-	struct stack none = { 0 }, before = { 0 };
 
 	texts_init(&s->texts);
+	s->kinds = g_byte_array_new();
 	s->stacks = g_ptr_array_new_with_free_func(g_free);
 	s->stack_index = g_hash_table_new(stack_hash, stack_equal);
-	none.label = texts_add(&s->texts, g_strdup("(no call site in the file)"));
-	before.label = texts_add(&s->texts, g_strdup("(before the file begins)"));
-	add_stack(s, &none);
-	add_stack(s, &before);
+	s->adding = g_array_new(FALSE, FALSE, sizeof(guint32));
+	for (guint i = 0; i < G_N_ELEMENTS(words); i++) {
+		keep_stack(s, texts_add(&s->texts, g_strdup(words[i])), NULL, 0);
+		g_byte_array_append(s->kinds, &bare, 1);
+	}
 	return s;
 }
 
@@ -96,39 +129,169 @@ void sites_free(struct sites *s)
 		return;
 	g_hash_table_unref(s->stack_index);
 	g_ptr_array_unref(s->stacks);
+	g_array_unref(s->adding);
+	g_byte_array_unref(s->kinds);
 	texts_clear(&s->texts);
 	g_free(s);
 }
 
+/* ---- what a frame is ---- */
+
+static gboolean has_any(const char *text, const char *const *parts)
+{
+	while (*parts && strstr(text, *parts) == NULL)
+		parts++;
+	return *parts != NULL;
+}
+
+static gboolean begins_with_any(const char *text, const char *const *parts)
+{
+	while (*parts && !g_str_has_prefix(text, *parts))
+		parts++;
+	return *parts != NULL;
+}
+
+static enum frame_kind python_kind(const char *file)
+{
+	static const char *const torch[] = { "torch/", "torch_npu/", "functorch/", NULL };
+	static const char *const library[] = { "/lib/python3", "/lib64/python3", NULL };
+	const char *package = g_strrstr(file, "-packages/"); /* site-, dist- */
+
+	if (package)
+		return begins_with_any(package + strlen("-packages/"), torch) ? FRAME_TORCH
+									      : FRAME_PYTHON;
+	if (strstr(file, "/pytorch/torch/"))
+		return FRAME_TORCH;
+	return has_any(file, library) ? FRAME_FILED : FRAME_PROGRAM;
+}
+
+/* `name`: with its result and its arguments, as a demangler writes it. */
+static enum frame_kind native_kind(char *name, const char *file)
+{
+	static const char *const spaces[] = { "c10::",      "c10_npu::",   "torch::", "torch_npu::",
+					      "at::",       "at_npu::",    "std::",   "caffe2::",
+					      "pybind11::", "__gnu_cxx::", NULL };
+	static const char *const others[] = { "Py",     "_Py",          "THP",   "__libc",
+					      "_start", "start_thread", "clone", NULL };
+	static const char *const files[] = { "CachingAllocator",
+					     "torch/csrc/",
+					     "torch_npu/csrc/",
+					     "aten/src/",
+					     "/c10/",
+					     "libtorch",
+					     "libc10",
+					     "bin/python3",
+					     "libpython3",
+					     "libstdc++",
+					     "libc.so",
+					     "libc-",
+					     "libpthread",
+					     "libgcc_s",
+					     "ld-linux",
+					     "glibc",
+					     "nptl/",
+					     "sysdeps/",
+					     "csu/",
+					     NULL };
+	static const char *const cpython[] = { "Objects/", "Python/", "Modules/", NULL };
+	static const char anonymous[] = "(anonymous namespace)::";
+	gboolean c = g_str_has_suffix(file, ".c") || g_str_has_suffix(file, ".h");
+
+	if (g_str_has_prefix(name, anonymous))
+		name += strlen(anonymous);
+	name[strcspn(name, "(")] = '\0'; /* namespaces of arguments say nothing */
+	for (char *word = name; word; word = strpbrk(word, " *&")) {
+		word += strspn(word, " *&");
+		if (begins_with_any(word, spaces))
+			return FRAME_FILED;
+	}
+	return begins_with_any(name, others) || has_any(file, files) ||
+			       (c && has_any(file, cpython))
+		       ? FRAME_FILED
+		       : FRAME_NATIVE;
+}
+
+/* Of "name (file:line)", or "file(line): name", as msMemScope writes Python's. */
+static enum frame_kind kind_of(const char *text)
+{
+	static const char *const typed[] = { "<string>", "<stdin>", "<ipython", NULL };
+	g_autofree char *name = g_strdup(text), *file = NULL;
+	char *at = g_strrstr(name, " ("), *end = strstr(name, "): ");
+
+	if (asked_rule && g_regex_match(asked_rule, text, 0, NULL))
+		return FRAME_ASKED;
+	if (g_str_has_suffix(name, ")") && at) {
+		file = g_strndup(at + 2, strcspn(at + 2, ")"));
+		*at = '\0';
+		at = strrchr(file, ':');
+		if (at)
+			*at = '\0';
+	} else if (end && (at = g_strrstr_len(name, end - name, "("))) {
+		file = g_strndup(name, (gsize)(at - name));
+	}
+	if (file == NULL || *file == '\0' || *file == '?')
+		return FRAME_BARE;
+	if (g_str_has_suffix(file, ".py") || begins_with_any(file, typed))
+		return python_kind(file);
+	return *file == '<' ? FRAME_BARE : native_kind(name, file);
+}
+
 /* ---- frames ---- */
 
-static gboolean has(const char *text, gsize length, const char *part)
+/* Bytes of a text in a line of a trace. */
+static gsize encoded_length(const char *text)
 {
-	return text && g_strstr_len(text, (gssize)length, part) != NULL;
+	gsize bytes = strlen("%0A");
+
+	for (; *text; text++)
+		bytes += *text == ' ' || *text == '%' || g_ascii_iscntrl(*text) ? 3 : 1;
+	return bytes;
 }
 
-static gboolean has_file(const struct site_frame *f)
+/* Takes the text of the stack's next frame. What has no letter tells nothing. */
+static void take_frame(struct sites *s, char *taken)
 {
-	return f->file_length > 0 && f->file[0] != '?' && f->file[0] != '<';
+	g_autofree char *raw = taken;
+	char *text = g_strstrip(g_strdelimit(g_utf8_make_valid(raw, -1), "\n", ' '));
+	const char *letter = text;
+
+	if (strlen(text) > SITE_FRAME_MAX)
+		*g_utf8_find_prev_char(text, text + SITE_FRAME_MAX + 1) = '\0';
+	g_strchomp(text);
+	while (*letter && !g_ascii_isalpha(*letter))
+		letter++;
+	if (*letter == '\0') {
+		g_free(text);
+		return;
+	}
+	guint32 number = texts_add(&s->texts, text);
+	if (number == s->kinds->len) {
+		guint8 kind = (guint8)kind_of(sites_label_text(s, number));
+		g_byte_array_append(s->kinds, &kind, 1);
+	}
+	g_array_append_val(s->adding, number);
 }
 
-static gboolean is_of_program(const struct site_frame *f)
+/* All frames as far as a trace's line has room for them, and behind those the one that stands for
+ * the stack, if it is none of them: what a conversion writes is read as the same stack. */
+static guint32 end_stack(struct sites *s)
 {
-	static const char *const packages[] = { "site-packages/", "dist-packages/" };
-	static const char *const spaces[] = { "c10::",     "torch::",    "at::", "at_npu::",
-					      "c10_npu::", "pybind11::", "std::" };
+	const guint32 *frames = (const guint32 *)(void *)s->adding->data;
+	guint best = 0, count = 0;
+	gsize bytes = 0;
 
-	if (!has_file(f))
-		return FALSE;
-	for (guint i = 0; i < G_N_ELEMENTS(packages); i++) {
-		if (has(f->file, f->file_length, packages[i]))
-			return FALSE;
-	}
-	for (guint i = 0; i < G_N_ELEMENTS(spaces); i++) {
-		if (has(f->name, f->name_length, spaces[i]))
-			return FALSE;
-	}
-	return TRUE;
+	if (s->adding->len == 0 || s->stacks->len >= SITES_MAX || s->frames >= SITES_FRAMES_MAX)
+		return SITE_NONE;
+	for (guint i = 1; i < s->adding->len; i++)
+		if (s->kinds->data[frames[i]] < s->kinds->data[frames[best]])
+			best = i;
+	while (count < s->adding->len &&
+	       (bytes += encoded_length(sites_label_text(s, frames[count]))) <= SITE_BYTES_MAX)
+		count++;
+	guint32 label = frames[best];
+	if (best >= count)
+		g_array_index(s->adding, guint32, count++) = label;
+	return keep_stack(s, label, (const guint32 *)(void *)s->adding->data, count);
 }
 
 static char *frame_text(const struct site_frame *f)
@@ -137,68 +300,28 @@ static char *frame_text(const struct site_frame *f)
 	int name_length = (int)MIN(f->name_length, SITE_TEXT_MAX);
 	int file_length = (int)(f->file_length - cut);
 	const char *name = f->name ? f->name : "", *file = f->file ? f->file + cut : "";
-	g_autofree char *text =
-		f->line > 0 ? g_strdup_printf("%.*s (%.*s:%" G_GINT64_FORMAT ")", name_length, name,
-					      file_length, file, f->line)
-			    : g_strdup_printf("%.*s (%.*s)", name_length, name, file_length, file);
 
-	return g_utf8_make_valid(text, -1);
-}
-
-static gsize label_frame(const struct site_frame *frames, gsize count)
-{
-	for (gsize i = 0; i < count; i++) {
-		if (is_of_program(&frames[i]))
-			return i;
-	}
-	for (gsize i = 0; i < count; i++) {
-		if (has_file(&frames[i]))
-			return i;
-	}
-	return 0;
+	return f->line > 0 ? g_strdup_printf("%.*s (%.*s:%" G_GINT64_FORMAT ")", name_length, name,
+					     file_length, file, f->line)
+			   : g_strdup_printf("%.*s (%.*s)", name_length, name, file_length, file);
 }
 
 guint32 sites_add(struct sites *s, const struct site_frame *frames, gsize count)
 {
-	struct stack stack = { .depth = (guint32)MIN(count, SITE_FRAMES) };
-
-	if (count == 0 || s->stacks->len >= SITES_MAX)
-		return SITE_NONE;
-	for (guint i = 0; i < stack.depth; i++)
-		stack.frames[i] = texts_add(&s->texts, frame_text(&frames[i]));
-	stack.label = texts_add(&s->texts, frame_text(&frames[label_frame(frames, count)]));
-	return add_stack(s, &stack);
-}
-
-static gboolean is_frame(const char *line)
-{
-	while (*line && !g_ascii_isalpha(*line))
-		line++;
-	return *line != '\0';
+	g_array_set_size(s->adding, 0);
+	for (gsize i = 0; i < MIN(count, SITE_FRAMES_READ); i++)
+		take_frame(s, frame_text(&frames[i]));
+	return end_stack(s);
 }
 
 guint32 sites_add_lines(struct sites *s, const char *text)
 {
-	struct stack stack = { 0 };
-	gboolean found = FALSE;
+	g_auto(GStrv) lines = g_strsplit(text, "\n", SITE_FRAMES_READ + 1);
 
-	if (s->stacks->len >= SITES_MAX || !is_frame(text))
-		return SITE_NONE;
-	g_auto(GStrv) lines = g_strsplit(text, "\n", SITE_FRAMES_READ);
-	for (guint i = 0; lines[i]; i++) {
-		gboolean stands = !found && !strstr(lines[i], "site-packages/") &&
-				  !strstr(lines[i], "dist-packages/");
-		if (!is_frame(lines[i]) || (stack.depth == SITE_FRAMES && !stands))
-			continue;
-		g_autofree char *part = g_strndup(g_strstrip(lines[i]), 2 * SITE_TEXT_MAX);
-		guint32 number = texts_add(&s->texts, g_utf8_make_valid(part, -1));
-		if (stands || stack.depth == 0)
-			stack.label = number;
-		found |= stands;
-		if (stack.depth < SITE_FRAMES)
-			stack.frames[stack.depth++] = number;
-	}
-	return add_stack(s, &stack);
+	g_array_set_size(s->adding, 0);
+	for (guint i = 0; lines[i] && i < SITE_FRAMES_READ; i++)
+		take_frame(s, g_steal_pointer(&lines[i]));
+	return end_stack(s);
 }
 
 /* ---- answers ---- */

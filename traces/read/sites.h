@@ -8,13 +8,15 @@
 
 #include <glib.h>
 
-#define SITE_NONE   0 /* the file has no call site for it */
-#define SITE_BEFORE 1 /* it was there before the file's first event, and no one says from where */
-#define SITE_FRAMES 8 /* that are kept of a stack, from the innermost on */
-#define SITES_MAX   (1u << 18) /* further ones are SITE_NONE */
-/* Frames that are looked at for the one that names the site. */
-#define SITE_FRAMES_READ 1024
+#define SITE_NONE        0 /* the file has no call site for it */
+#define SITE_BEFORE      1 /* it was there before the file's first event, and no one says from where */
+#define SITES_MAX        (1u << 18) /* further ones are SITE_NONE, and those behind */
+#define SITES_FRAMES_MAX (1u << 24) /* frames of all */
+#define SITE_FRAMES_READ 1024       /* of a stack, from the innermost on */
 #define SITE_TEXT_MAX    200 /* bytes that are kept of a name or a path: the last ones of a path */
+#define SITE_FRAME_MAX   512 /* and of a frame */
+/* Bytes of a stack's frames in a line of a trace, where frames have 1.5 KiB at most. */
+#define SITE_BYTES_MAX (60u << 10)
 
 struct site_frame {
 	const char *name, *file; /* not terminated; may be NULL where the length is 0 */
@@ -34,17 +36,22 @@ guint32 texts_add(struct texts *texts, char *text);
 struct sites;
 struct sites *sites_new(void);
 void sites_free(struct sites *sites);
-/* The site of a stack, innermost frame first; SITE_NONE for no frames. */
+/* The site of a stack, innermost frame first; SITE_NONE for no frames. Those without a letter in
+ * them are left out. */
 guint32 sites_add(struct sites *sites, const struct site_frame *frames, gsize count);
-/* A site that a file has as text: a frame a line, innermost first, as many as are kept. The first
- * line of no installed package stands for it. SITE_NONE where no line has a letter. */
+/* The same of a text that has a frame a line: "name (file:line)", "file(line): name". */
 guint32 sites_add_lines(struct sites *sites, const char *text);
 /* Sites so far, SITE_NONE and SITE_BEFORE among them. */
 guint sites_count(const struct sites *sites);
 
-/* The line that stands for the site, "function (file:line)": the innermost frame that is no part
- * of an installed package, of a framework's C++ or of Python itself; where there is none, the
- * innermost that has a file. Sites of one line have one label: labels are numbered. */
+/* From now on the innermost frame in which the regular expression `pattern` is found stands for a
+ * stack that has one, before the rule below; NULL: there is none. FALSE and error: it is no such
+ * expression. */
+gboolean sites_set_rule(const char *pattern, GError **error);
+/* The line that stands for the site, "function (file:line)": the innermost frame that is the
+ * program's own Python; else Python of a package other than torch; else C or C++ outside torch,
+ * CPython, libc, libstdc++ and the allocator; else torch's Python; else the innermost that has a
+ * file. Sites of one line have one label: labels are numbered. */
 guint32 sites_label(const struct sites *sites, guint32 site);
 const char *sites_label_text(const struct sites *sites, guint32 label);
 guint sites_labels(const struct sites *sites);

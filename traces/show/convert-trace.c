@@ -90,23 +90,14 @@ static gboolean head(struct writing *w, const struct trace *t, GError **error)
 	       info(w, "of_process", of_process->str, error);
 }
 
-/* Frames, innermost first, and behind them the one that stands for all if it is none of them. */
+/* Frames, innermost first. */
 static char *site_text(const struct sites *sites, guint32 site)
 {
 	GString *text = g_string_new(NULL);
-	const char *label = sites_label_text(sites, sites_label(sites, site));
-	gboolean has_label = FALSE, has_letter = FALSE;
 
-	for (guint i = 0; i < sites_depth(sites, site); i++) {
-		const char *frame = sites_frame(sites, site, i);
-		g_string_append_printf(text, "%s%s", i ? "\n" : "", frame);
-		has_label |= g_strcmp0(frame, label) == 0;
-	}
-	if (!has_label && label)
-		g_string_append_printf(text, "\n%s", label);
-	for (const char *c = text->str; *c; c++)
-		has_letter |= g_ascii_isalpha(*c);
-	return g_string_free(text, !has_letter);
+	for (guint i = 0; i < sites_depth(sites, site); i++)
+		g_string_append_printf(text, "%s%s", i ? "\n" : "", sites_frame(sites, site, i));
+	return g_string_free(text, FALSE);
 }
 
 /* The text where it is new, else its number. NULL: there is none. */
@@ -118,8 +109,6 @@ static const char *site_of(struct writing *w, guint32 site)
 		return NULL;
 	if (!g_hash_table_contains(w->texts, key)) {
 		char *text = site_text(w->sites, site);
-		if (text == NULL)
-			return NULL;
 		if (!g_hash_table_lookup_extended(w->numbers, text, &known, NULL)) {
 			guint next = g_hash_table_size(w->numbers) + 1;
 			g_hash_table_insert(w->numbers, text, GUINT_TO_POINTER(next));

@@ -23,9 +23,9 @@ static const struct member holders[] = {
 	{ "site", MEMBER_TEXT, 0,
 	  "The line of the program that requested the memory, as\n"
 	  ".Qq function (file:line) .\n"
-	  "It is the innermost frame outside installed packages (site-packages, "
-	  "dist-packages), the C++ namespaces of the frameworks, and Python itself; if "
-	  "there is none, the innermost frame with a file.\n"
+	  "It is the innermost frame that is the program's own Python; else Python of an "
+	  "installed package other than torch; else C or C++ outside torch, CPython, libc and "
+	  "the allocator; else the innermost frame of torch's Python, or with a file.\n"
 	  ".Qq (before the file begins)\n"
 	  "stands for blocks that were live when the window began,\n"
 	  ".Qq (no call site in the file)\n"
@@ -34,8 +34,8 @@ static const struct member holders[] = {
 	{ "bytes", MEMBER_BYTES, AT(holder, bytes), "The requested sizes of its live blocks." },
 	{ "blocks", MEMBER_COUNT, AT(holder, blocks), "The number of live blocks." },
 	{ "frames", MEMBER_LIST, 0,
-	  "A list of up to eight frames, innermost first, of the stack with the largest "
-	  "part of these bytes.",
+	  "The list of frames, innermost first, of the stack with the largest part of these "
+	  "bytes.",
 	  .build = build_frames },
 	{ 0 },
 };
