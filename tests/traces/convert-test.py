@@ -94,7 +94,7 @@ def stacked(path, names):
                 ('cfunction_call', '/src/conda/python-3.12.3/Objects/methodobject.c', 537),
                 *[('f%d' % depth, '/env/site-packages/torch/nn/functional.py', depth)
                   for depth in range(40)],
-                (name, '/home/me/train.py', 7),
+                (name, '/src/me/train.py', 7),
                 ('_PyEval_Vector', '/src/conda/python-3.12.3/Python/ceval.c', 1)]]
     return write(path, snapshot({0: device}))
 
@@ -107,18 +107,18 @@ def tops(path, *args):
 @case
 def whole_stacks_and_their_lines_survive(folder):
     path = stacked(folder / 's.pkl', ['step', 'step', 'grow'])
-    same(tops(path), [('step (/home/me/train.py:7)', 45), ('grow (/home/me/train.py:7)', 45)], 'by')
+    same(tops(path), [('step (/src/me/train.py:7)', 45), ('grow (/src/me/train.py:7)', 45)], 'by')
     replays_as_its_source(path, folder)
     convert(path, folder / 'a.npt')
     same(tops(folder / 'a.npt'), tops(path), 'converted')
     rule = ('--site-rule', 'cfunction')
-    same(tops(path, *rule), [('cfunction_call (/src/conda/python-3.12.3/Objects/methodobject.c:537)',
-                              45)], 'a rule')
+    (top, depth), = tops(path, *rule)
+    expect(top.startswith('cfunction_call ') and depth == 45, top, depth)
     convert(path, folder / 'b.npt', *rule)
     same((folder / 'b.npt').read_bytes(), (folder / 'a.npt').read_bytes(), 'a rule changes no file')
     report = npusim('report', path, *rule, '--json', '-')
     same(json.loads(report.stdout)[0]['devices'][0]['moments'][0]['holders'][0]['site'],
-         tops(path, *rule)[0][0], 'report')
+         top, 'report')
     for verb in (['replay', path], ['convert', path, '-', '--to', 'csv'], ['diff', path, path]):
         run = npusim(*verb, '--site-rule', '(')
         same(run.returncode, 2, verb)

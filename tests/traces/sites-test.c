@@ -96,7 +96,7 @@ static const struct {
 	{ "the_scope_of_msmemscope", "/src/b.py(4): g", "/src/b.py" },
 	{ "torch_of_msmemscope", SITE "torch/a.py(3): f", NULL },
 	{ "a_checkout_of_torch", "f (/opt/pytorch/torch/nn/a.py:3)", NULL },
-	{ "a_folder_named_torch", "f (/home/me/torch/train.py:3)", "f" },
+	{ "a_folder_named_torch", "f (/src/me/torch/train.py:3)", "f" },
 	{ "an_unnamed_namespace", "(anonymous namespace)::f(at::Tensor) (/src/a.cpp:1)",
 	  "(anonymous" },
 	{ "another_unnamed_one", "(anonymous namespace)::at::f(int) (/src/a.cpp:1)", NULL },

@@ -9,7 +9,7 @@
 #include <glib.h>
 
 #define SITE_NONE        0 /* the file has no call site for it */
-#define SITE_BEFORE      1 /* it was there before the file's first event, and no one says from where */
+#define SITE_BEFORE      1 /* it was there before the first event, and no one says from where */
 #define SITES_MAX        (1u << 18) /* further ones are SITE_NONE, and those behind */
 #define SITES_FRAMES_MAX (1u << 24) /* frames of all */
 #define SITE_FRAMES_READ 1024       /* of a stack, from the innermost on */
