@@ -235,23 +235,62 @@ SEGMENT = dict(device=0, address=BASE, total_size=2 * MIB, allocated_size=512, a
 
 
 @case
-def other_files_are_named_with_what_to_do_instead(folder):
+def snapshots_of_all_kinds_are_read(folder):
+    device = Device()
+    device.segment_alloc(BASE, 2 * MIB)
+    device.alloc(BASE, 512)
+    device.events[-1]['frames'] = [dict(name='pas \u00e0 pas \U0001f600', filename='/src/a.py', line=3)]
+    whole = snapshot({0: device})
+    state = [SEGMENT]
+    pickles = [write(folder / 'whole.pickle', whole), write(folder / 'state.pickle', state)]
+    texts = []
+    for value, pickled in zip((whole, state), pickles):
+        path = folder / (pickled.stem + '.json')
+        path.write_text(json.dumps(value))
+        texts.append(path)
+        same(npusim('diff', path, pickled).returncode, 0, path)
+        want, got = replay(pickled), replay(path)
+        for result in (want, got):
+            del result['file'], result['wall_us']
+        same(got, want, path)
+        run = npusim('convert', path, folder / 'a.csv')
+        same((run.returncode, run.stderr), (0, ''), path)
+        run = npusim('report', path, '-o', folder / 'a.html')
+        same(run.returncode, 0, run.stderr)
+    holder = replay(texts[0])['devices'][0]['moments'][0]['holders'][0]
+    same(holder['site'], 'pas \u00e0 pas \U0001f600 (/src/a.py:3)', 'letters')
+    # a state alone: what is live, and that it is all
+    for path in (texts[1], pickles[1]):
+        got = replay(path)
+        has(got['about'], 'it has no history', '_record_memory_history()')
+        same((got['devices'][0]['start_live_bytes'], got['events']), (512, 0), path)
+        has(npusim('convert', '--to', 'trace', path, '-').stdout, 'it has no history', 'start=1')
+    for damaged in ('[', '{"segments": [}', '{"segments": 1}', json.dumps(whole)[:-9]):
+        texts[0].write_text(damaged)
+        refused(['replay', texts[0]], 1, str(texts[0]) + ': ')
+    refused(['replay', write(folder / 'b.pickle', [1])], 1, 'segment 0 is no dict')
+    refused(['replay', write(folder / 'b.pickle', 1)], 1, 'it is no dict and no list')
+
+
+@case
+def snapshots_as_json_stop_at_the_limit(folder):
+    packed(folder / 'a.json.gz', b'{"segments": [', *[b'{},' * 500] * 1000, b'{}]}')
+    beyond(['replay', folder / 'a.json.gz'], 'a.json.gz: line 1, column ')
+    packed(folder / 'a.json.gz', b'{"traceEvents": [', *[b'{},' * 500] * 1000, b'{}]}')
+    beyond(['replay', folder / 'a.json.gz'], 'a.json.gz: line 1, column ')
+
+
+@case
+def timelines_without_memory_are_named_with_what_to_do_instead(folder):
     path = folder / 'a.json'
-    whole = dict(segments=[SEGMENT], device_traces=[[]])
     timeline = dict(schemaVersion=1, deviceProperties=[{'id': 0}],
                     traceEvents=[dict(ph='X', name='aten::add', ts=1, dur=2)])
-    for value, *says in [
-            ([SEGMENT], 'the list of segments', 'memory_snapshot()', '_record_memory_history()'),
-            (whole, 'a memory snapshot that was saved as JSON', '_dump_snapshot(FILE)'),
-            (timeline, 'a timeline for Chrome or Perfetto', 'Kineto', '_dump_snapshot(FILE)'),
-            (timeline['traceEvents'], 'a timeline for Chrome or Perfetto')]:
+    for value in (timeline, timeline['traceEvents']):
         path.write_text(json.dumps(value))
         for args, status in ((['replay', path], 1), (['report', path, '-o', folder / 'a.html'], 1),
                              (['diff', path, path], 2), (['convert', path, folder / 'a.csv'], 1)):
-            refused(args, status, str(path) + ': it is ', *says)
-    pickled = write(folder / 'a.pickle', [SEGMENT])
-    refused(['replay', pickled], 1, 'the list of segments', '_dump_snapshot(FILE)')
-    refused(['replay', write(folder / 'b.pickle', [1])], 1, 'it is no dict')
+            refused(args, status, str(path) + ': it is a timeline for Chrome or Perfetto',
+                    'profile_memory=True', '_dump_snapshot(FILE)')
 
 
 # ---- histories ----

@@ -14,6 +14,12 @@
 	"Stack(Python),Call Stack(C)\n"
 #define BLOCKS "start_time_stamp,end_time_stamp,device_addr,stream_id,pool_type,size,file_name,\n"
 
+#define EVENT(time, address, bytes, type, sum)                                               \
+	"{\"ph\":\"i\",\"name\":\"[memory]\",\"ts\":" time ",\"pid\":1,\"tid\":2,\"args\":{" \
+	"\"Addr\":" address ",\"Bytes\":" bytes ",\"Device Id\":0,\"Device Type\":" type     \
+	",\"Total Allocated\":" sum "}},\n"
+#define MIB (G_GUINT64_CONSTANT(1) << 20)
+
 typedef struct trace *(*reader)(struct input *input, GError **error);
 
 static struct trace *read_text(reader read, const char *text, GError **error)
@@ -167,6 +173,106 @@ TEST(readers, logs_name_their_device)
 	trace_free(t);
 }
 
+/* Slices of a thread that an event lies in are its stack; what the first sum has, and no event, was
+ * live before; memory of the host, and slices beside, do not matter. */
+TEST(readers, memory_events_of_a_profiler_are_blocks)
+{
+	static const char timeline[] =
+		"{\"deviceProperties\": [], \"traceEvents\": [\n"
+		"{\"ph\":\"X\",\"cat\":\"python_function\",\"name\":\"train.py(7): "
+		"step\",\"ts\":1,\"dur\":50,\"pid\":1,\"tid\":2},\n"
+		"{\"ph\":\"X\",\"cat\":\"python_function\",\"name\":\"other.py(1): "
+		"f\",\"ts\":1,\"dur\":50,\"pid\":1,\"tid\":3},\n"
+		"{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"aten::add\",\"ts\":2,"
+		"\"dur\":8.5,\"pid\":1,\"tid\":2},\n" EVENT("9.5", "4096", "512", "1", "3612")
+			EVENT("10", "8192", "-100", "1", "3512") EVENT("11", "1", "7", "0", "1")
+				EVENT("60.25", "4096", "-512", "1",
+				      "3000") "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"late\","
+					      "\"ts\":70,\"dur\":3}]}";
+	GError *error = NULL;
+	struct trace *t = read_text(timeline_read, timeline, &error);
+	struct record_item e[8];
+	struct memory_usage a;
+
+	ASSERT_NOT_NULL(t);
+	ASSERT_EQ(take_records(t, e, 8), 3u);
+	EXPECT_EQ((int)e[0].record.verb, (int)NPU_TRACE_ALLOC);
+	EXPECT_STREQ(sites_label_text(t->sites, sites_label(t->sites, e[0].site)),
+		     "train.py(7): step");
+	EXPECT_EQ(sites_depth(t->sites, e[0].site), 2u);
+	EXPECT_EQ(e[0].time_us, 9);
+	EXPECT_EQ(e[2].size, 512u);
+	usage_begin(&a, t, 0);
+	EXPECT_EQ(a.start_live, 3100u);
+	usage_run(&a, t, 0);
+	EXPECT_EQ(a.live, 3000u);
+	EXPECT_EQ(a.peak_live, 3612u);
+	EXPECT_EQ(a.unmatched, 0u);
+	memory_usage_clear(&a);
+	trace_free(t);
+}
+
+#define OPERATORS                                                                             \
+	"Name,Size(KB),Allocation Time(us),Release Time(us),Active Release Time(us),Duration" \
+	"(us),Device Type\n"
+
+TEST(readers, operators_hold_memory_from_their_row_on)
+{
+	GError *error = NULL;
+	struct trace *t = read_text(profiler_read,
+				    OPERATORS "aten::add,0.5,1718344343123.125\t,1718344343124\t,"
+					      "1718344343125.5\t,1,NPU:2\n"
+					      "aten::mul,2,1718344343124.5,,,1.25,NPU:2\n"
+					      "aten::sum,1,1718344343124.75,N/A,,,NPU:2\n"
+					      "aten::old,-4,1718344343130,,,,NPU:2\n",
+				    &error);
+	struct record_item e[8];
+	struct memory_usage a;
+
+	ASSERT_NOT_NULL(t);
+	EXPECT_EQ(((struct trace_device *)g_ptr_array_index(t->devices, 0))->device, 2u);
+	ASSERT_EQ(take_records(t, e, 8), 6u);
+	/* a block is there until its memory is back in the pool */
+	EXPECT_EQ((int)e[3].record.verb, (int)NPU_TRACE_FREE);
+	EXPECT_EQ(e[3].size, 512u);
+	EXPECT_EQ(e[3].time_us, 1718344343125);
+	EXPECT_EQ(e[4].size, 2048u);
+	usage_begin(&a, t, 0);
+	EXPECT_EQ(a.start_live, 4096u);
+	usage_run(&a, t, 0);
+	EXPECT_EQ(a.peak_live, 4096u + 512 + 2048 + 1024);
+	EXPECT_EQ(a.live, 1024u);
+	memory_usage_clear(&a);
+	trace_free(t);
+}
+
+#define SUMS "Component,Timestamp(us),Total Allocated(MB),Total Reserved(MB),Device Type\n"
+
+TEST(readers, sums_of_components_are_followed)
+{
+	GError *error = NULL;
+	struct trace *t = read_text(profiler_read,
+				    SUMS "PTA,1.5,1.0,2.0,NPU:0\nGE,1.6,0.0,4.0,NPU:0\n"
+					 "PTA+GE,1.6,1,6,NPU:0\nAPP,2,,10,NPU:0\n"
+					 "PTA,3,20.5,42,NPU:0\nPTA,4,20.5,41,NPU:0\n"
+					 "PTA,5,0,20,NPU:0\n",
+				    &error);
+	struct memory_usage a;
+
+	ASSERT_NOT_NULL(t);
+	usage_begin(&a, t, 0);
+	usage_run(&a, t, 0);
+	EXPECT_EQ(a.peak_live, 41u * MIB / 2);
+	EXPECT_EQ(a.live, 0u);
+	const struct trace_device *d = g_ptr_array_index(t->devices, 0);
+	EXPECT_EQ(d->counts[NPU_TRACE_SEGMENT_MAP], 3u);
+	EXPECT_EQ(d->counts[NPU_TRACE_SEGMENT_UNMAP], 1u);
+	EXPECT_EQ(d->counts[NPU_TRACE_ALLOC], 2u);
+	EXPECT_EQ(d->counts[NPU_TRACE_NOTE], 2u);
+	memory_usage_clear(&a);
+	trace_free(t);
+}
+
 static const struct {
 	const char *name;
 	reader read;
@@ -183,6 +289,20 @@ static const struct {
 	{ "blocks_row", mindspore_read, BLOCKS "1,2,0x1,0,ascend,5,a,\n1,2\n", "line 3: 2 fields" },
 	{ "log_word", stalloc_read, "1 1 1 0\nx 1 1 0\n", "line 2: \"x\"" },
 	{ "log_size", stalloc_read, "1 1 -1 0\n", "line 1: the size is \"-1\"" },
+	{ "profiler_time", profiler_read, OPERATORS "a,1,soon,,,,NPU:0\n",
+	  "line 2: Allocation Time(us) is \"soon\"" },
+	{ "profiler_row", profiler_read, OPERATORS "a,1\n",
+	  "line 2: it has no Allocation Time(us)" },
+	{ "profiler_size", profiler_read, OPERATORS "a,99999999999999,5,,,,NPU:0\n",
+	  "line 2: Size(KB) is \"99999999999999\"" },
+	{ "profiler_sum", profiler_read, SUMS "PTA,1,1.x,2,NPU:0\n", "Total Allocated(MB) is" },
+	{ "timeline_cut", timeline_read, "{\"traceEvents\":[{\"name\":\"[memory]\",",
+	  "it is no valid JSON" },
+	{ "timeline_without", timeline_read, "{\"traceEvents\":[]}", "profile_memory=True" },
+	{ "timeline_of_the_host", timeline_read, "[" EVENT("1", "4096", "512", "0", "512") "{}]",
+	  "profile_memory=True" },
+	{ "timeline_of_numbers", timeline_read, "{\"traceEvents\":[1,{\"name\":2,\"ts\":[]}]}",
+	  "profile_memory=True" },
 	{ "no_database", memscope_db_read, "SQLite format 3", "not a usable database" },
 };
 

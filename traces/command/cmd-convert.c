@@ -111,7 +111,7 @@ static gboolean convert(const struct options *o, GError **error)
 	gboolean json;
 
 	if (!out_file_check(o->target, error) || !input_keep(o->source, error) ||
-	    !readers_file_is_json(o->source, &json, error))
+	    !readers_file_is_result(o->source, &json, error))
 		return FALSE;
 	if (!json && o->series)
 		return refuse(error, TRACE_ERROR, TRACE_ERROR_UNKNOWN,

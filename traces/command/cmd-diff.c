@@ -194,8 +194,8 @@ static int run(const struct job *job)
 
 	if ((job->json && !out_file_check(job->json, &error)) ||
 	    !input_keep(job->paths[0], &error) || !input_keep(job->paths[1], &error) ||
-	    !readers_file_is_json(job->paths[0], &json[0], &error) ||
-	    !readers_file_is_json(job->paths[1], &json[1], &error))
+	    !readers_file_is_result(job->paths[0], &json[0], &error) ||
+	    !readers_file_is_result(job->paths[1], &json[1], &error))
 		return trouble(error);
 	if (json[0] == json[1])
 		return json[0] ? diff_two_results(job) : diff_traces(job);

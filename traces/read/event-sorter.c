@@ -106,6 +106,11 @@ gboolean event_sorter_add(struct event_sorter *s, const struct event_row *row, G
 	return sqlite3_reset(s->insert) == SQLITE_OK || failed(s, error);
 }
 
+void event_sorter_start(struct event_sorter *s, const struct trace_row *row)
+{
+	g_array_append_vals(s->starts, row, 1);
+}
+
 /* 1: a row; 0: the end; -1 and error. */
 static int next_row(struct event_sorter *s, struct trace_row *out, GError **error)
 {
@@ -164,6 +169,12 @@ struct sites *event_sorter_sites(struct event_sorter *s)
 static gboolean is_segment(const struct trace_row *row)
 {
 	return row->verb == NPU_TRACE_SEGMENT_ALLOC || row->verb == NPU_TRACE_SEGMENT_FREE;
+}
+
+static gboolean stands_alone(const struct trace_row *row)
+{
+	return row->verb == NPU_TRACE_NOTE || row->verb == NPU_TRACE_SEGMENT_MAP ||
+	       row->verb == NPU_TRACE_SEGMENT_UNMAP;
 }
 
 /* In the tables: a segment is not the block at its address. */
@@ -242,8 +253,8 @@ static void take_row(struct event_sorter *s, struct trace_row row)
 	}
 	if (row.verb == NPU_TRACE_ALLOC || row.verb == NPU_TRACE_SEGMENT_ALLOC) {
 		begin_live(s, &row);
-	} else if (row.verb == NPU_TRACE_NOTE) {
-		push(s, &row, NPU_TRACE_NOTE);
+	} else if (stands_alone(&row)) {
+		push(s, &row, row.verb);
 	} else {
 		row.text = 0;
 		end_live(s, &row);
@@ -318,8 +329,7 @@ static void decide(struct event_sorter *s, const struct trace_row *row)
 							   : NPU_TRACE_ALLOC,
 				   .small = is_segment(row) && row->size <= 2 * MIB };
 
-	if (row->verb == NPU_TRACE_NOTE || row->device == EVENT_SORTER_ANY_DEVICE ||
-	    (ends && row->size == 0))
+	if (stands_alone(row) || row->device == EVENT_SORTER_ANY_DEVICE || (ends && row->size == 0))
 		return;
 	struct int_map_entry *unknown = int_map_find(s->unknown, row->address, tag_of(row));
 	if (unknown == NULL)

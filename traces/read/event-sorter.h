@@ -14,7 +14,8 @@
 #define EVENT_SORTER_ANY_DEVICE G_MAXUINT16 /* of a SEGMENT_FREE: as its SEGMENT_ALLOC */
 
 struct event_row {
-	/* ALLOC, FREE, SEGMENT_ALLOC, SEGMENT_FREE, NOTE. text: of event_sorter_note(), also what a
+	/* ALLOC, FREE, SEGMENT_ALLOC, SEGMENT_FREE; what is passed on as it is: SEGMENT_MAP,
+	 * SEGMENT_UNMAP, NOTE. text: of event_sorter_note(), also what a
 	 * SEGMENT_FREE of any device is noted as if there is none; of event_sorter_sites(), or 0 */
 	struct trace_row row;
 	gint64 order;   /* time, whatever its unit */
@@ -34,6 +35,8 @@ guint32 event_sorter_note(struct event_sorter *sorter, const char *name);
 struct sites *event_sorter_sites(struct event_sorter *sorter);
 /* FALSE and error, which names the folder, where there is no room for them in a file. */
 gboolean event_sorter_add(struct event_sorter *sorter, const struct event_row *row, GError **error);
+/* What was there before the first row, a SEGMENT_ALLOC or an ALLOC. */
+void event_sorter_start(struct event_sorter *sorter, const struct trace_row *row);
 /* The history as a trace, which takes the sorter over, on failure too. `ok`: all rows were added,
  * else error is set already. `doubled`: the file has segments alone, each of which is a block as
  * well. NULL and error where the file of rows cannot be read. */

@@ -5,6 +5,7 @@
  */
 #include "json-scan.h"
 
+#include <json-glib/json-glib.h>
 #include <string.h>
 
 #include "format/input.h"
@@ -20,34 +21,12 @@ static const struct {
 } members[] = {
 	{ "device_traces", 1, JSON_SNAPSHOT },
 	{ "segments", 1, JSON_SNAPSHOT },
-	{ "segment_type", 2, JSON_SEGMENTS },
-	{ "blocks", 2, JSON_SEGMENTS },
+	{ "segment_type", 2, JSON_SNAPSHOT },
+	{ "blocks", 2, JSON_SNAPSHOT },
 	{ "traceEvents", 1, JSON_TIMELINE },
 	{ "deviceProperties", 1, JSON_TIMELINE },
 	{ "ph", 2, JSON_TIMELINE },
 };
-
-const char *json_kind_words(enum json_kind kind)
-{
-	static const char *const words[] = {
-		[JSON_SNAPSHOT] =
-			"a memory snapshot that was saved as JSON: save it by "
-			"torch.cuda.memory._dump_snapshot(FILE) (torch_npu.npu.memory has it too) "
-			"or pickle.dump(), npusim reads the pickle",
-		[JSON_SEGMENTS] =
-			"the list of segments that torch.cuda.memory_snapshot() gives, which has "
-			"no history: call torch.cuda.memory._record_memory_history() before the "
-			"work and torch.cuda.memory._dump_snapshot(FILE) after it "
-			"(torch_npu.npu.memory has both too), and replay that file",
-		[JSON_TIMELINE] =
-			"a timeline for Chrome or Perfetto, as Kineto, torch.profiler and npusim "
-			"convert write it, which is not the allocator's history: record a memory "
-			"snapshot (torch.cuda.memory._record_memory_history() and "
-			"_dump_snapshot(FILE), torch_npu.npu.memory has both too), and replay that",
-	};
-
-	return kind < G_N_ELEMENTS(words) ? words[kind] : NULL;
-}
 
 struct scan {
 	const guint8 *bytes;
@@ -140,4 +119,85 @@ enum json_kind json_kind_of(const guint8 *bytes, gsize count)
 
 	json_scan(bytes, count, &kind, NULL);
 	return kind;
+}
+
+/* ---- as a pickle ---- */
+
+static void put_string(GByteArray *out, const char *text)
+{
+	guint32 length = (guint32)strlen(text), bytes = GUINT32_TO_LE(length);
+
+	g_byte_array_append(out, (const guint8 *)"X", 1);
+	g_byte_array_append(out, (const guint8 *)&bytes, sizeof bytes);
+	g_byte_array_append(out, (const guint8 *)text, length);
+}
+
+static void put_number(GByteArray *out, gboolean integer, guint64 bits)
+{
+	bits = integer ? GUINT64_TO_LE(bits) : GUINT64_TO_BE(bits);
+	g_byte_array_append(out, (const guint8 *)(integer ? "\x8a\x08" : "G"), integer ? 2 : 1);
+	g_byte_array_append(out, (const guint8 *)&bits, sizeof bits);
+}
+
+/* NOLINTNEXTLINE(misc-no-recursion): JSON_DEPTH_MAX */
+static void put_value(GByteArray *out, JsonNode *node)
+{
+	GType type = JSON_NODE_HOLDS_VALUE(node) ? json_node_get_value_type(node) : G_TYPE_NONE;
+
+	if (JSON_NODE_HOLDS_OBJECT(node)) {
+		JsonObjectIter iter;
+		const char *name;
+		g_byte_array_append(out, (const guint8 *)"}(", 2);
+		json_object_iter_init(&iter, json_node_get_object(node));
+		while (json_object_iter_next(&iter, &name, &node)) {
+			put_string(out, name);
+			put_value(out, node);
+		}
+		g_byte_array_append(out, (const guint8 *)"u", 1);
+	} else if (JSON_NODE_HOLDS_ARRAY(node)) {
+		JsonArray *list = json_node_get_array(node);
+		g_byte_array_append(out, (const guint8 *)"](", 2);
+		for (guint i = 0; i < json_array_get_length(list); i++)
+			put_value(out, json_array_get_element(list, i));
+		g_byte_array_append(out, (const guint8 *)"e", 1);
+	} else if (type == G_TYPE_STRING) {
+		put_string(out, json_node_get_string(node));
+	} else if (type == G_TYPE_DOUBLE) {
+		double real = json_node_get_double(node);
+		guint64 bits;
+		memcpy(&bits, &real, sizeof bits);
+		put_number(out, FALSE, bits);
+	} else if (type == G_TYPE_BOOLEAN) {
+		g_byte_array_append(
+			out, (const guint8 *)(json_node_get_boolean(node) ? "\x88" : "\x89"), 1);
+	} else if (type == G_TYPE_NONE) {
+		g_byte_array_append(out, (const guint8 *)"N", 1);
+	} else {
+		put_number(out, TRUE, (guint64)json_node_get_int(node));
+	}
+}
+
+GByteArray *json_to_pickle(const guint8 *bytes, gsize count, GError **error)
+{
+	g_autoptr(JsonParser) parser = json_parser_new_immutable();
+	g_autoptr(GError) cause = NULL;
+	enum json_kind kind;
+
+	if (!json_scan(bytes, count, &kind, error))
+		return NULL;
+	if (count > G_MAXUINT32 / 4) {
+		refuse(error, TRACE_ERROR, TRACE_ERROR_FORMAT,
+		       "a snapshot of more than 1 GiB as JSON: save it as a pickle");
+		return NULL;
+	}
+	if (!json_parser_load_from_data(parser, (const char *)bytes, (gssize)count, &cause)) {
+		refuse(error, TRACE_ERROR, TRACE_ERROR_FORMAT, "it is no valid JSON: %s",
+		       cause->message);
+		return NULL;
+	}
+	GByteArray *out = g_byte_array_new();
+	g_byte_array_append(out, (const guint8 *)"\x80\x04", 2);
+	put_value(out, json_parser_get_root(parser));
+	g_byte_array_append(out, (const guint8 *)".", 1);
+	return out;
 }

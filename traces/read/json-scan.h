@@ -9,22 +9,21 @@
 
 #define JSON_DEPTH_MAX 128
 
-/* What people have who want a replay of it; each is told by the names of its members. */
+/* Each is told by the names of its members. */
 enum json_kind {
 	JSON_OTHER,
-	JSON_SNAPSHOT, /* of torch.cuda.memory._snapshot(), saved as JSON */
-	JSON_SEGMENTS, /* of torch.cuda.memory_snapshot(): a list of segments */
+	JSON_SNAPSHOT, /* of PyTorch's or torch_npu's _snapshot() or memory_snapshot() */
 	JSON_TIMELINE, /* of Kineto, or another one for Chrome */
 };
 
-/* What such a file is, and what to do instead; NULL of JSON_OTHER. It ends a sentence that begins
- * with "it is". */
-const char *json_kind_words(enum json_kind kind);
 /* The kind, as far as the first bytes of a file tell. */
 enum json_kind json_kind_of(const guint8 *bytes, gsize count);
 /* The same of a whole text that json-glib, which recurses, is to build. FALSE and error, with the
  * line and the column: it is nested more than JSON_DEPTH_MAX deep, has comments, which are none of
  * JSON, or needs more than the limit on memory (memory-limit.h). */
 gboolean json_scan(const guint8 *bytes, gsize count, enum json_kind *out, GError **error);
+
+/* The whole text as a pickle (pickle.h) of the same values. NULL and error. */
+GByteArray *json_to_pickle(const guint8 *bytes, gsize count, GError **error);
 
 #endif

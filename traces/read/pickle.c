@@ -9,6 +9,8 @@
 #include <string.h>
 
 #include "format/memory-limit.h"
+#include "json-scan.h"
+#include "rows.h"
 
 #define LOOK_EVERY   4096 /* opcodes: each keeps a value at most, but for what asks itself */
 #define ARENA_BLOCK  (256 * 1024)
@@ -115,6 +117,8 @@ struct pickle {
 	GPtrArray *blocks; /* the arena */
 	gsize used, room;  /* of its last block */
 	struct pickle_value root;
+	gsize count;   /* bytes that it was read from */
+	GBytes *bytes; /* its own, or NULL */
 };
 
 struct machine {
@@ -460,6 +464,7 @@ struct pickle *pickle_read(const guint8 *bytes, gsize count, GError **error)
 			     .memo = g_array_new(FALSE, FALSE, sizeof(struct pickle_value)),
 			     .error = &cause };
 	pickle->blocks = g_ptr_array_new_with_free_func(g_free);
+	pickle->count = count;
 	gboolean ok = run(&m);
 	g_array_free(m.stack, TRUE);
 	g_array_free(m.marks, TRUE);
@@ -471,11 +476,35 @@ struct pickle *pickle_read(const guint8 *bytes, gsize count, GError **error)
 	return NULL;
 }
 
+struct pickle *pickle_read_input(struct input *input, GError **error)
+{
+	g_autoptr(GBytes) bytes = input_whole(input, error);
+	gsize count = 0;
+	const guint8 *data = bytes ? g_bytes_get_data(bytes, &count) : NULL;
+
+	if (bytes && count > 0 && data[0] != 0x80) {
+		GByteArray *pickled = json_to_pickle(data, count, error);
+		g_bytes_unref(bytes);
+		bytes = pickled ? g_byte_array_free_to_bytes(pickled) : NULL;
+		data = bytes ? g_bytes_get_data(bytes, &count) : NULL;
+	}
+	struct pickle *pickle = bytes ? pickle_read(data, count, error) : NULL;
+	if (pickle)
+		pickle->bytes = g_steal_pointer(&bytes);
+	return pickle;
+}
+
+gsize pickle_bytes(const struct pickle *pickle)
+{
+	return pickle->count;
+}
+
 void pickle_free(struct pickle *pickle)
 {
 	if (pickle == NULL)
 		return;
 	g_ptr_array_free(pickle->blocks, TRUE);
+	g_bytes_unref(pickle->bytes);
 	g_free(pickle);
 }
 
@@ -509,4 +538,19 @@ gboolean pickle_get_int(const struct pickle_value *dict, const char *key, gint64
 		return FALSE;
 	*out = v->integer;
 	return TRUE;
+}
+
+gboolean pickle_get_thousandths(const struct pickle_value *dict, const char *key, gint64 *out)
+{
+	const struct pickle_value *v = pickle_get(dict, key);
+	gboolean text = v && v->type == PICKLE_STR;
+	g_autofree char *copy = text ? g_strndup(v->string->text, v->string->length) : NULL;
+	double real = v && v->type == PICKLE_FLOAT ? v->real * 1e3 : 0;
+
+	if (v == NULL || text)
+		return text && rows_scaled(copy, 1000, out);
+	if (v->type == PICKLE_INT)
+		return !__builtin_mul_overflow(v->integer, 1000, out);
+	*out = (gint64)CLAMP(real, -0x1p62, 0x1p62);
+	return v->type == PICKLE_FLOAT;
 }

@@ -8,7 +8,7 @@
 #ifndef NPUSIM_TRACES_PICKLE_H
 #define NPUSIM_TRACES_PICKLE_H
 
-#include <glib.h>
+#include "format/input.h"
 
 enum pickle_type {
 	PICKLE_NONE,
@@ -49,6 +49,9 @@ GQuark pickle_error_quark(void);
  * DAMAGED (truncated, no pickle, an opcode out of place) or REFUSED (a class, a call, a set), each
  * with the byte offset. */
 struct pickle *pickle_read(const guint8 *bytes, gsize count, GError **error);
+/* The same of a whole file, which may have the values as JSON instead. */
+struct pickle *pickle_read_input(struct input *input, GError **error);
+gsize pickle_bytes(const struct pickle *pickle); /* that it was read from */
 void pickle_free(struct pickle *pickle);
 const struct pickle_value *pickle_root(const struct pickle *pickle);
 
@@ -56,6 +59,8 @@ const struct pickle_value *pickle_root(const struct pickle *pickle);
 const struct pickle_value *pickle_get(const struct pickle_value *dict, const char *key);
 /* The integer under a key; False if it is absent or no integer. */
 gboolean pickle_get_int(const struct pickle_value *dict, const char *key, gint64 *out);
+/* The number under a key, or the one that a string there is, in thousandths. */
+gboolean pickle_get_thousandths(const struct pickle_value *dict, const char *key, gint64 *out);
 /* True if v is the string `text`. */
 gboolean pickle_is(const struct pickle_value *v, const char *text);
 

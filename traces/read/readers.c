@@ -9,7 +9,7 @@
 
 #include "json-scan.h"
 
-#define JSON_BYTES (256u << 10) /* what tells whose JSON it is */
+#define HEAD_BYTES (256u << 10) /* what tells whose file it is */
 
 gboolean readers_is_json(const guint8 *bytes, gsize count)
 {
@@ -40,14 +40,15 @@ gboolean readers_bad(guint64 line, GError **error, const char *format, ...)
 	return FALSE;
 }
 
-gboolean readers_file_is_json(const char *path, gboolean *out, GError **error)
+gboolean readers_file_is_result(const char *path, gboolean *out, GError **error)
 {
 	struct input *input = input_open(path, error);
-	guint8 head[64];
-	gssize got = input ? input_take(input, head, sizeof head, error) : -1;
+	g_autofree guint8 *head = g_malloc(HEAD_BYTES);
+	gssize got = input ? input_take(input, head, HEAD_BYTES, error) : -1;
 
 	input_close(input);
-	*out = got > 0 && readers_is_json(head, (gsize)got);
+	*out = got > 0 && readers_is_json(head, (gsize)got) &&
+	       json_kind_of(head, (gsize)got) == JSON_OTHER;
 	return got >= 0;
 }
 
@@ -60,29 +61,22 @@ static const struct {
 	{ npusim_recognise, npusim_read },           { memscope_recognise, memscope_read },
 	{ memscope_db_recognise, memscope_db_read }, { mindspore_recognise, mindspore_read },
 	{ stalloc_recognise, stalloc_read },         { snapshot_recognise, snapshot_read },
+	{ timeline_recognise, timeline_read },       { profiler_recognise, profiler_read },
 };
 
 /* What a file begins with says what it is. */
 static struct trace *read_input(struct input *input, GError **error)
 {
-	guint8 head[64];
-	gssize got = input_take(input, head, sizeof head, error);
+	g_autofree guint8 *head = g_malloc(HEAD_BYTES);
+	gssize got = input_take(input, head, HEAD_BYTES, error);
 	if (got >= 0 && !input_rewind(input, error))
 		got = -1;
 	for (guint i = 0; got > 0 && i < G_N_ELEMENTS(readers); i++) {
 		if (readers[i].recognise(head, (gsize)got))
 			return readers[i].read(input, error);
 	}
-	gboolean json = got > 0 && readers_is_json(head, (gsize)got);
-	g_autofree guint8 *more = json ? g_malloc(JSON_BYTES) : NULL;
-	if (json)
-		got = input_take(input, more, JSON_BYTES, error);
-	const char *words =
-		json && got > 0 ? json_kind_words(json_kind_of(more, (gsize)got)) : NULL;
 	input_close(input);
-	if (words)
-		g_set_error(error, TRACE_ERROR, TRACE_ERROR_UNKNOWN, "it is %s", words);
-	else if (json && got >= 0)
+	if (got > 0 && readers_is_json(head, (gsize)got))
 		g_set_error(
 			error, TRACE_ERROR, TRACE_ERROR_UNKNOWN,
 			"it is JSON, as a result of npusim replay --json is: npusim report, diff "
@@ -90,8 +84,10 @@ static struct trace *read_input(struct input *input, GError **error)
 	else if (got >= 0)
 		g_set_error(error, TRACE_ERROR, TRACE_ERROR_UNKNOWN,
 			    "%s: npusim reads memory snapshots of PyTorch and torch_npu (pickle, "
-			    "protocol 2 to 5), npusim traces, dumps of msMemScope (CSV, SQLite), "
-			    "memory_block.csv of MindSpore and logs of STAlloc, each plain or .gz",
+			    "JSON), traces of their profilers (JSON with [memory] events, "
+			    "operator_memory.csv, memory_record.csv), npusim traces, dumps of "
+			    "msMemScope (CSV, SQLite), memory_block.csv of MindSpore and logs of "
+			    "STAlloc, each plain or .gz",
 			    got == 0 ? "the file is empty" : "not a kind of file that is known");
 	return NULL;
 }

@@ -28,14 +28,21 @@ struct trace *mindspore_read(struct input *input, GError **error);
 /* STAlloc's mem_log_dev*.txt. */
 gboolean stalloc_recognise(const guint8 *bytes, gsize count);
 struct trace *stalloc_read(struct input *input, GError **error);
+/* [memory] events of PyTorch's profiler, in JSON for Chrome. */
+gboolean timeline_recognise(const guint8 *bytes, gsize count);
+struct trace *timeline_read(struct input *input, GError **error);
+/* operator_memory.csv and memory_record.csv of Ascend's profilers. */
+gboolean profiler_recognise(const guint8 *bytes, gsize count);
+struct trace *profiler_read(struct input *input, GError **error);
 
 /* Addresses and sizes from here on are taken for damage. */
 #define READERS_ADDRESS_END (G_GUINT64_CONSTANT(1) << 56)
 
-/* Whether a file begins as JSON does, as results of npusim replay --json do. */
+/* Whether a file begins as JSON does. */
 gboolean readers_is_json(const guint8 *bytes, gsize count);
-/* The same of a file. FALSE and error: it cannot be read. */
-gboolean readers_file_is_json(const char *path, gboolean *out, GError **error);
+/* Whether a file is JSON and no trace, as results of npusim replay --json are. FALSE and error: it
+ * cannot be read. */
+gboolean readers_file_is_result(const char *path, gboolean *out, GError **error);
 gboolean readers_begin_with(const guint8 *bytes, gsize count, const char *text);
 /* FALSE and error: "line N: ...". */
 gboolean readers_bad(guint64 line, GError **error, const char *format, ...) G_GNUC_PRINTF(3, 4);

@@ -137,103 +137,41 @@ void sites_free(struct sites *s)
 
 /* ---- what a frame is ---- */
 
-static gboolean has_any(const char *text, const char *const *parts)
-{
-	while (*parts && strstr(text, *parts) == NULL)
-		parts++;
-	return *parts != NULL;
-}
+/* Of texts "name (file:line)", or "file(line): name", as msMemScope writes Python's; the first that
+ * matches. Names of C++ have results in front and arguments behind, whose types say nothing. */
+static const struct {
+	enum frame_kind kind;
+	const char *pattern;
+} rules[] = {
+	{ FRAME_BARE, "^[^(]*$| \\((\\?[^()]*|<(?!string|stdin|ipython)[^()]*)?\\)$" },
+	{ FRAME_TORCH, "(-packages/|/pytorch/|^)(torch|torch_npu|functorch)/.*\\.py\\b" },
+	{ FRAME_PYTHON, "-packages/.*\\.py\\b" },
+	{ FRAME_FILED, "/lib(64)?/python3.*\\.py\\b" },
+	{ FRAME_PROGRAM, "\\.py\\b| \\(<[^()]*\\)$" },
+	{ FRAME_FILED, "^(\\(anonymous namespace\\)::)?([^(]*[ *&])?"
+		       "(c10|c10_npu|torch|torch_npu|at|at_npu|std|caffe2|pybind11|__gnu_cxx)::" },
+	{ FRAME_FILED, "^(_?Py|THP|__libc|(_start|start_thread|clone3?) )" },
+	{ FRAME_FILED,
+	  " \\(.*(CachingAllocator|torch(_npu)?/csrc/|aten/src/|/c10/|libtorch|libc10)" },
+	{ FRAME_FILED, " \\(.*(bin/python3|libpython3|(Objects|Python|Modules)/.*\\.[ch]\\b)" },
+	{ FRAME_FILED, " \\(.*(libstdc\\+\\+|libc[.-]|libpthread|libgcc_s|ld-linux|glibc|"
+		       "nptl/|sysdeps/|csu/)" },
+	{ FRAME_NATIVE, "" },
+};
 
-static gboolean begins_with_any(const char *text, const char *const *parts)
-{
-	while (*parts && !g_str_has_prefix(text, *parts))
-		parts++;
-	return *parts != NULL;
-}
-
-static enum frame_kind python_kind(const char *file)
-{
-	static const char *const torch[] = { "torch/", "torch_npu/", "functorch/", NULL };
-	static const char *const library[] = { "/lib/python3", "/lib64/python3", NULL };
-	const char *package = g_strrstr(file, "-packages/"); /* site-, dist- */
-
-	if (package)
-		return begins_with_any(package + strlen("-packages/"), torch) ? FRAME_TORCH
-									      : FRAME_PYTHON;
-	if (strstr(file, "/pytorch/torch/"))
-		return FRAME_TORCH;
-	return has_any(file, library) ? FRAME_FILED : FRAME_PROGRAM;
-}
-
-/* `name`: with its result and its arguments, as a demangler writes it. */
-static enum frame_kind native_kind(char *name, const char *file)
-{
-	static const char *const spaces[] = { "c10::",      "c10_npu::",   "torch::", "torch_npu::",
-					      "at::",       "at_npu::",    "std::",   "caffe2::",
-					      "pybind11::", "__gnu_cxx::", NULL };
-	static const char *const others[] = { "Py",     "_Py",          "THP",   "__libc",
-					      "_start", "start_thread", "clone", NULL };
-	static const char *const files[] = { "CachingAllocator",
-					     "torch/csrc/",
-					     "torch_npu/csrc/",
-					     "aten/src/",
-					     "/c10/",
-					     "libtorch",
-					     "libc10",
-					     "bin/python3",
-					     "libpython3",
-					     "libstdc++",
-					     "libc.so",
-					     "libc-",
-					     "libpthread",
-					     "libgcc_s",
-					     "ld-linux",
-					     "glibc",
-					     "nptl/",
-					     "sysdeps/",
-					     "csu/",
-					     NULL };
-	static const char *const cpython[] = { "Objects/", "Python/", "Modules/", NULL };
-	static const char anonymous[] = "(anonymous namespace)::";
-	gboolean c = g_str_has_suffix(file, ".c") || g_str_has_suffix(file, ".h");
-
-	if (g_str_has_prefix(name, anonymous))
-		name += strlen(anonymous);
-	name[strcspn(name, "(")] = '\0'; /* namespaces of arguments say nothing */
-	for (char *word = name; word; word = strpbrk(word, " *&")) {
-		word += strspn(word, " *&");
-		if (begins_with_any(word, spaces))
-			return FRAME_FILED;
-	}
-	return begins_with_any(name, others) || has_any(file, files) ||
-			       (c && has_any(file, cpython))
-		       ? FRAME_FILED
-		       : FRAME_NATIVE;
-}
-
-/* Of "name (file:line)", or "file(line): name", as msMemScope writes Python's. */
 static enum frame_kind kind_of(const char *text)
 {
-	static const char *const typed[] = { "<string>", "<stdin>", "<ipython", NULL };
-	g_autofree char *name = g_strdup(text), *file = NULL;
-	char *at = g_strrstr(name, " ("), *end = strstr(name, "): ");
+	static GRegex *compiled[G_N_ELEMENTS(rules)];
+	guint r = 0;
 
 	if (asked_rule && g_regex_match(asked_rule, text, 0, NULL))
 		return FRAME_ASKED;
-	if (g_str_has_suffix(name, ")") && at) {
-		file = g_strndup(at + 2, strcspn(at + 2, ")"));
-		*at = '\0';
-		at = strrchr(file, ':');
-		if (at)
-			*at = '\0';
-	} else if (end && (at = g_strrstr_len(name, end - name, "("))) {
-		file = g_strndup(name, (gsize)(at - name));
+	for (;; r++) {
+		if (compiled[r] == NULL)
+			compiled[r] = g_regex_new(rules[r].pattern, G_REGEX_OPTIMIZE, 0, NULL);
+		if (g_regex_match(compiled[r], text, 0, NULL))
+			return rules[r].kind;
 	}
-	if (file == NULL || *file == '\0' || *file == '?')
-		return FRAME_BARE;
-	if (g_str_has_suffix(file, ".py") || begins_with_any(file, typed))
-		return python_kind(file);
-	return *file == '<' ? FRAME_BARE : native_kind(name, file);
 }
 
 /* ---- frames ---- */

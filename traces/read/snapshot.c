@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reads memory snapshots of PyTorch and torch_npu: a pickled dict with `segments`, the state at
- * the end, and `device_traces`, the last events of each device. The state at the start is the
- * state at the end with the events undone, last first.
+ * Reads memory snapshots of PyTorch and torch_npu, pickled or as JSON: a dict with `segments`, the
+ * state at the end, and `device_traces`, the last events of each device; or the list of segments
+ * alone. The state at the start is the state at the end with the events undone, last first.
  */
 #include "format/memory-limit.h"
 #include "json-scan.h"
@@ -40,7 +40,8 @@ static gboolean bad(struct reader *r, const char *format, ...)
 
 gboolean snapshot_recognise(const guint8 *bytes, gsize count)
 {
-	return count >= 2 && bytes[0] == 0x80 && bytes[1] >= 2 && bytes[1] <= 5;
+	return (count >= 2 && bytes[0] == 0x80 && bytes[1] >= 2 && bytes[1] <= 5) ||
+	       (readers_is_json(bytes, count) && json_kind_of(bytes, count) == JSON_SNAPSHOT);
 }
 
 static gboolean get_size(const struct pickle_value *dict, const char *key, guint64 *out)
@@ -177,8 +178,10 @@ static gboolean read_event(struct reader *r, guint device, const struct pickle_v
 
 static gboolean read_events(struct reader *r, const struct pickle_value *traces)
 {
-	if (traces == NULL || traces->type != PICKLE_LIST)
-		return bad(r, "it has no list device_traces");
+	if (traces == NULL)
+		return TRUE;
+	if (traces->type != PICKLE_LIST)
+		return bad(r, "device_traces is no list");
 	if (traces->list->count > DEVICE_MAX)
 		return bad(r, "it has %" G_GSIZE_FORMAT " devices, more than %d",
 			   traces->list->count, DEVICE_MAX);
@@ -369,17 +372,16 @@ static gboolean find_start(struct reader *r, guint16 device, guint *left)
 
 static struct trace *read_pickle(struct reader *r, const struct pickle_value *root)
 {
-	/* what torch.cuda.memory_snapshot() gives, pickled */
-	gboolean list = root->type == PICKLE_LIST && root->list->count > 0 &&
-			pickle_get(&root->list->items[0], "blocks");
-	gboolean ok = list ? bad(r, "it is %s", json_kind_words(JSON_SEGMENTS))
-			   : root->type == PICKLE_DICT || bad(r, "it is no dict");
+	/* what memory_snapshot() gives is the list alone */
+	const struct pickle_value *segments =
+		root->type == PICKLE_LIST ? root : pickle_get(root, "segments");
+	gboolean ok = root->type == PICKLE_DICT || root->type == PICKLE_LIST ||
+		      bad(r, "it is no dict and no list");
 
 	r->trace = trace_new("memory snapshot of PyTorch or torch_npu");
 	r->events = g_array_new(FALSE, FALSE, sizeof(struct trace_row));
 	r->ends = g_array_new(FALSE, FALSE, sizeof(struct trace_row));
 	r->stacks = g_hash_table_new(NULL, NULL);
-	const struct pickle_value *segments = pickle_get(root, "segments");
 	ok = ok && read_events(r, pickle_get(root, "device_traces")) &&
 	     ((segments && segments->type == PICKLE_LIST) || bad(r, "it has no list segments"));
 	for (gsize i = 0; ok && i < segments->list->count; i++)
@@ -405,11 +407,8 @@ static struct trace *read_pickle(struct reader *r, const struct pickle_value *ro
 
 struct trace *snapshot_read(struct input *input, GError **error)
 {
-	g_autoptr(GBytes) bytes = input_whole(input, error);
-	gsize count = 0;
-	const guint8 *data = bytes ? g_bytes_get_data(bytes, &count) : NULL;
-	struct pickle *pickle = bytes ? pickle_read(data, count, error) : NULL;
-	struct reader r = { .room = count, .error = error };
+	struct pickle *pickle = pickle_read_input(input, error);
+	struct reader r = { .room = pickle ? pickle_bytes(pickle) : 0, .error = error };
 	struct trace *trace = pickle ? read_pickle(&r, pickle_root(pickle)) : NULL;
 
 	input_close(input);

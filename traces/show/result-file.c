@@ -52,7 +52,7 @@ static gboolean is_json(GBytes *bytes, const char *path, GError **error)
 			return FALSE;
 		}
 		return kind == JSON_OTHER || refuse(error, TRACE_ERROR, TRACE_ERROR_UNKNOWN,
-						    "%s: it is %s", path, json_kind_words(kind));
+						    "%s: it is a trace, no result", path);
 	}
 	return refuse(error, TRACE_ERROR, TRACE_ERROR_UNKNOWN,
 		      "%s: %s: a result is wanted, which npusim replay --json RESULT writes from a "
