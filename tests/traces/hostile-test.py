@@ -239,7 +239,8 @@ def snapshots_of_all_kinds_are_read(folder):
     device = Device()
     device.segment_alloc(BASE, 2 * MIB)
     device.alloc(BASE, 512)
-    device.events[-1]['frames'] = [dict(name='pas \u00e0 pas \U0001f600', filename='/src/a.py', line=3)]
+    name = 'pas \u00e0 pas \U0001f600'
+    device.events[-1]['frames'] = [dict(name=name, filename='/src/a.py', line=3)]
     whole = snapshot({0: device})
     state = [SEGMENT]
     pickles = [write(folder / 'whole.pickle', whole), write(folder / 'state.pickle', state)]
@@ -258,13 +259,13 @@ def snapshots_of_all_kinds_are_read(folder):
         run = npusim('report', path, '-o', folder / 'a.html')
         same(run.returncode, 0, run.stderr)
     holder = replay(texts[0])['devices'][0]['moments'][0]['holders'][0]
-    same(holder['site'], 'pas \u00e0 pas \U0001f600 (/src/a.py:3)', 'letters')
+    same(holder['site'], name + ' (/src/a.py:3)', 'letters')
     # a state alone: what is live, and that it is all
     for path in (texts[1], pickles[1]):
         got = replay(path)
         has(got['about'], 'it has no history', '_record_memory_history()')
         same((got['devices'][0]['start_live_bytes'], got['events']), (512, 0), path)
-        has(npusim('convert', '--to', 'trace', path, '-').stdout, 'it has no history', 'start=1')
+        has(npusim('convert', '--to', 'trace', path, '-').stdout, 'it%20has%20no%20history', 'start=1')
     for damaged in ('[', '{"segments": [}', '{"segments": 1}', json.dumps(whole)[:-9]):
         texts[0].write_text(damaged)
         refused(['replay', texts[0]], 1, str(texts[0]) + ': ')

@@ -354,8 +354,8 @@ struct not_a_snapshot {
 };
 #define PICKLE(text) text, sizeof(text) - 1
 static const struct not_a_snapshot others[] = {
-	{ "list", PICKLE("\x80\x04]."), "it is no dict" },
-	{ "empty_dict", PICKLE("\x80\x04}."), "device_traces" },
+	{ "number", PICKLE("\x80\x04K\x01."), "it is no dict and no list" },
+	{ "empty_dict", PICKLE("\x80\x04}."), "it has no list segments" },
 	{ "no_segments",
 	  PICKLE("\x80\x04}(\x8c\x0d"
 		 "device_traces]u."),
