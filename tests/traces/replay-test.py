@@ -189,7 +189,7 @@ def every_kind_of_damage_is_refused(folder):
     packed.write_bytes(whole[:40] + bytes([whole[40] ^ 0xff]) + whole[41:])
     refused(packed, 'damaged at byte')
     for data, says in [(b'', 'empty'), (b'\x7fELF', 'not a kind'), (b'\x80\x06N.', 'not a kind'),
-                       (pickle.dumps([1], 2), 'no dict'), (pickle.dumps({}, 2), 'device_traces')]:
+                       (pickle.dumps([1], 2), 'no dict'), (pickle.dumps({}, 2), 'segments')]:
         path.write_bytes(data)
         refused(path, says)
     refused(folder / 'missing', 'No such file')

@@ -106,6 +106,23 @@ gboolean event_sorter_add(struct event_sorter *s, const struct event_row *row, G
 	return sqlite3_reset(s->insert) == SQLITE_OK || failed(s, error);
 }
 
+gboolean event_sorter_add_block(struct event_sorter *s, struct event_row *row, gint64 end,
+				GError **error)
+{
+	row->row.verb = NPU_TRACE_ALLOC;
+	row->rank = 1;
+	if (!event_sorter_add(s, row, error))
+		return FALSE;
+	if (end < row->order)
+		return TRUE;
+	row->row.verb = NPU_TRACE_FREE;
+	row->row.text = SITE_NONE;
+	row->rank = end == row->order ? 2 : 0;
+	row->order = end;
+	row->row.time_us = row->row.time_us ? end / 1000 : 0;
+	return event_sorter_add(s, row, error);
+}
+
 void event_sorter_start(struct event_sorter *s, const struct trace_row *row)
 {
 	g_array_append_vals(s->starts, row, 1);

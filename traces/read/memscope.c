@@ -9,7 +9,6 @@
 
 #include "event-sorter.h"
 #include "format/memory-limit.h"
-#include "format/words.h"
 #include "readers.h"
 #include "rows.h"
 #include "sites.h"
@@ -85,15 +84,6 @@ static gboolean attribute(const char *attr, const char *key, struct part *out)
 	return FALSE;
 }
 
-static gboolean number(const char *name, struct part text, guint64 line, guint64 *out,
-		       GError **error)
-{
-	if (number_parse(text.at, text.length, out) && *out < READERS_ADDRESS_END)
-		return TRUE;
-	return readers_bad(line, error, "%s is \"%.*s\", no number below 2^56", name,
-			   (int)MIN(text.length, 40), text.at);
-}
-
 /* Each process has addresses of its own: those of all but the first get its number. */
 static gboolean find_process(struct memscope *s, const char *text, guint64 line, guint64 *out,
 			     GError **error)
@@ -164,7 +154,7 @@ static gboolean read_memory(struct memscope *s, struct event_row *row, const cha
 
 	if ((*ptr == '\0' || strcmp(ptr, "N/A") == 0) && attribute(attr, "addr", &address))
 		where = address;
-	if (!number("Ptr", where, line, &row->row.address, error) ||
+	if (!readers_number(line, "Ptr", where.at, where.length, &row->row.address, error) ||
 	    !find_process(s, fields[MEMSCOPE_PROCESS], line, &process, error))
 		return FALSE;
 	row->row.address |= process;
@@ -174,7 +164,8 @@ static gboolean read_memory(struct memscope *s, struct event_row *row, const cha
 	/* in some versions what goes has a size below zero */
 	gboolean minus = sized && !gets && *size.at == '-';
 	size = sized ? (struct part){ size.at + minus, size.length - minus } : (struct part){ 0 };
-	if (sized && !number("size of Attr", size, line, &row->row.size, error))
+	if (sized &&
+	    !readers_number(line, "size of Attr", size.at, size.length, &row->row.size, error))
 		return FALSE;
 	s->pools |= !driver;
 	if (gets)

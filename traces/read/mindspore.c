@@ -45,15 +45,6 @@ static guint32 find_site(struct blocks *b, const struct rows *rows)
 						 : SITE_NONE;
 }
 
-static gboolean number(const struct rows *rows, const char *name, const char *text, guint64 *out,
-		       GError **error)
-{
-	if (rows_unsigned(text, out) && *out < READERS_ADDRESS_END)
-		return TRUE;
-	return readers_bad(rows_line(rows), error, "%s is \"%.40s\", no number below 2^56", name,
-			   text);
-}
-
 static gboolean leave_out(struct blocks *b, struct event_row *row, const char *name, GError **error)
 {
 	row->row.verb = NPU_TRACE_NOTE;
@@ -61,32 +52,13 @@ static gboolean leave_out(struct blocks *b, struct event_row *row, const char *n
 	return event_sorter_add(b->sorter, row, error);
 }
 
-/* Blocks that go at a tick make room for those that come with it, except for one that is there for
- * that tick alone. */
-static gboolean add_block(struct blocks *b, struct event_row *row, guint32 site,
-			  const char *end_text, GError **error)
-{
-	gint64 end;
-
-	row->row.verb = NPU_TRACE_ALLOC;
-	row->rank = 1;
-	row->row.text = site;
-	if (!event_sorter_add(b->sorter, row, error))
-		return FALSE;
-	/* none, -1 or a huge number: it was never given back */
-	if (!rows_signed(end_text, &end) || end < row->order || end == G_MAXINT64)
-		return TRUE;
-	row->row.verb = NPU_TRACE_FREE;
-	row->rank = end == row->order ? 2 : 0;
-	row->order = end;
-	return event_sorter_add(b->sorter, row, error);
-}
-
 static gboolean add_row(struct blocks *b, const struct rows *rows, GError **error)
 {
 	struct event_row row = { .serial = rows_line(rows) };
+	gint64 end;
 	const char *start = rows_field(rows, b->at[START]), *pool = rows_field(rows, b->at[POOL]);
-	const char *stream = rows_field(rows, b->at[STREAM]);
+	const char *stream = rows_field(rows, b->at[STREAM]), *size = rows_field(rows, b->at[SIZE]);
+	const char *address = rows_field(rows, b->at[ADDRESS]);
 
 	if (rows_count(rows) <= b->last)
 		return readers_bad(rows_line(rows), error,
@@ -100,14 +72,18 @@ static gboolean add_row(struct blocks *b, const struct rows *rows, GError **erro
 		return leave_out(b, &row, "block of the host", error);
 	if (row.order < 0)
 		return leave_out(b, &row, "block inside another (start -1)", error);
-	if (!number(rows, "device_addr", rows_field(rows, b->at[ADDRESS]), &row.row.address,
-		    error) ||
-	    !number(rows, "size", rows_field(rows, b->at[SIZE]), &row.row.size, error))
+	if (!readers_number(row.serial, "device_addr", address, strlen(address), &row.row.address,
+			    error) ||
+	    !readers_number(row.serial, "size", size, strlen(size), &row.row.size, error))
 		return FALSE;
 	if (*stream && !rows_signed(stream, &row.row.stream))
 		return readers_bad(rows_line(rows), error, "stream_id is \"%.40s\", no number",
 				   stream);
-	return add_block(b, &row, find_site(b, rows), rows_field(rows, b->at[END]), error);
+	row.row.text = find_site(b, rows);
+	/* none, -1 or a huge number: it was never given back */
+	if (!rows_signed(rows_field(rows, b->at[END]), &end) || end == G_MAXINT64)
+		end = G_MININT64;
+	return event_sorter_add_block(b->sorter, &row, end, error);
 }
 
 static gboolean read_rows(struct blocks *b, struct rows *rows, GError **error)

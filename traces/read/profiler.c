@@ -82,7 +82,7 @@ static gboolean add_block(struct table *t, struct event_row *row)
 	const char *name = rows_field(t->rows, t->at[NAME]);
 	const struct site_frame frame = { .name = name, .name_length = strlen(name) };
 	gint64 size = 0, end = row->order;
-	int sized = take(t, SIZE, &size), ends = 1;
+	int sized = take(t, SIZE, &size), ends;
 	guint64 bytes = (guint64)ABS(size), address = t->next;
 
 	t->next += round_up(bytes + 1, BLOCK_UNIT);
@@ -93,18 +93,13 @@ static gboolean add_block(struct table *t, struct event_row *row)
 	if (size < 0)
 		return add(t, row, NPU_TRACE_FREE, 0, address, bytes);
 	row->row.text = sites_add(event_sorter_sites(t->sorter), &frame, 1);
-	if (!add(t, row, NPU_TRACE_ALLOC, 1, address, bytes))
-		return FALSE;
+	row->row.address = address;
+	row->row.size = bytes;
 	ends = take(t, END, &end);
 	if (ends == 0 && (ends = take(t, LENGTH, &end)) > 0)
 		end += row->order;
-	if (ends <= 0 || end < row->order)
-		return ends >= 0;
-	row->row.text = SITE_NONE;
-	gboolean at_once = end == row->order;
-	row->order = end;
-	row->row.time_us = end / 1000;
-	return add(t, row, NPU_TRACE_FREE, at_once ? 2 : 0, address, bytes);
+	return ends >= 0 &&
+	       event_sorter_add_block(t->sorter, row, ends > 0 ? end : G_MININT64, t->error);
 }
 
 /* Of memory_record.csv: a component's memory grows and shrinks at its end, and one block in it is

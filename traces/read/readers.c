@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "format/words.h"
 #include "json-scan.h"
 
 #define HEAD_BYTES (256u << 10) /* what tells whose file it is */
@@ -38,6 +39,14 @@ gboolean readers_bad(guint64 line, GError **error, const char *format, ...)
 	g_set_error(error, TRACE_ERROR, TRACE_ERROR_FORMAT, "line %" G_GUINT64_FORMAT ": %s", line,
 		    valid);
 	return FALSE;
+}
+
+gboolean readers_number(guint64 line, const char *name, const char *text, gsize length,
+			guint64 *out, GError **error)
+{
+	return (number_parse(text, length, out) && *out < READERS_ADDRESS_END) ||
+	       readers_bad(line, error, "%s is \"%.*s\", no number below 2^56", name,
+			   (int)MIN(length, 40), text);
 }
 
 gboolean readers_file_is_result(const char *path, gboolean *out, GError **error)

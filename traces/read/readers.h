@@ -45,6 +45,10 @@ gboolean readers_is_json(const guint8 *bytes, gsize count);
 gboolean readers_file_is_result(const char *path, gboolean *out, GError **error);
 gboolean readers_begin_with(const guint8 *bytes, gsize count, const char *text);
 /* FALSE and error: "line N: ...". */
+/* A number of `length` characters, below READERS_ADDRESS_END; FALSE and error, which calls it
+ * `name`. */
+gboolean readers_number(guint64 line, const char *name, const char *text, gsize length,
+			guint64 *out, GError **error);
 gboolean readers_bad(guint64 line, GError **error, const char *format, ...) G_GNUC_PRINTF(3, 4);
 
 #endif

@@ -192,49 +192,16 @@ void record_name_text(const struct npu_trace_name *name, GString *out)
 		g_string_append_printf(out, "+%" G_GUINT64_FORMAT, name->offset);
 }
 
-static void text_of_name(GString *out, const char *key, const struct npu_trace_name *name)
-{
-	g_string_append_printf(out, " %s", key);
-	record_name_text(name, out);
-}
-
-static void text_of_number(GString *out, const struct npu_trace_record *r, guint32 bit,
-			   const char *key, guint64 value)
-{
-	if (r->has & bit)
-		g_string_append_printf(out, " %s=%" G_GUINT64_FORMAT, key, value);
-}
-
 void record_text(const struct record_item *item, GString *out)
 {
-	const struct npu_trace_record *r = &item->record;
+	struct npu_trace_record r = item->record;
+	char line[4096];
 
-	g_string_append(out, record_verb_name(r->verb));
-	if (r->has & NPU_TRACE_HAS_NAME)
-		text_of_name(out, "", &r->name);
-	if ((r->has & NPU_TRACE_HAS_OP) && r->op)
-		g_string_append_printf(out, " op=%s", r->op);
-	text_of_number(out, r, NPU_TRACE_HAS_SIZE, "size", r->size);
-	if (r->has & NPU_TRACE_HAS_DEVICE)
-		g_string_append_printf(out, r->device < 0 ? " device=host" : " device=%d",
-				       (int)r->device);
-	if (r->has & NPU_TRACE_HAS_PAGE)
-		g_string_append_printf(out, " page=%s",
-				       r->page_lg2 == 30   ? "1g"
-				       : r->page_lg2 == 21 ? "2m"
-							   : "4k");
-	if (r->has & NPU_TRACE_HAS_HANDLE)
-		text_of_name(out, "handle=", &r->handle);
-	if (r->has & NPU_TRACE_HAS_SHARE)
-		text_of_name(out, "share=", &r->share);
-	if (r->has & NPU_TRACE_HAS_AT)
-		text_of_name(out, "at=", &r->at);
-	if (r->has & NPU_TRACE_HAS_FROM)
-		text_of_name(out, "src=", &r->from);
-	text_of_number(out, r, NPU_TRACE_HAS_ALIGN, "align", r->align);
-	text_of_number(out, r, NPU_TRACE_HAS_FLAGS, "flags", r->flags);
-	text_of_number(out, r, NPU_TRACE_HAS_STREAM, "stream", r->stream);
-	text_of_number(out, r, NPU_TRACE_HAS_FREE, "free", r->free_bytes);
-	if (r->code)
-		g_string_append_printf(out, " => %d", r->code);
+	r.has &= NPU_TRACE_HAS_NAME | NPU_TRACE_HAS_OP | NPU_TRACE_HAS_SIZE | NPU_TRACE_HAS_DEVICE |
+		 NPU_TRACE_HAS_PAGE | NPU_TRACE_HAS_HANDLE | NPU_TRACE_HAS_SHARE |
+		 NPU_TRACE_HAS_AT | NPU_TRACE_HAS_FROM | NPU_TRACE_HAS_ALIGN | NPU_TRACE_HAS_FLAGS |
+		 NPU_TRACE_HAS_STREAM | NPU_TRACE_HAS_FREE;
+	gboolean fits = npu_trace_line(&r, line, sizeof line, NULL) > 0;
+	g_string_append_len(out, fits ? line : record_verb_name(r.verb),
+			    fits ? (gssize)strcspn(line, "\n") : -1);
 }

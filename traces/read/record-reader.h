@@ -30,7 +30,8 @@ const char *record_reader_info(const struct record_reader *reader, const char *k
 const char *record_verb_name(guint32 verb);
 /* "r1+2097152", "host". */
 void record_name_text(const struct npu_trace_name *name, GString *out);
-/* The item as a line of a trace, without its stamps: "alloc b12 size=512 device=0". */
+/* The item as a line of a trace, without stamps, addresses and site: "alloc b12 size=512 device=0".
+ */
 void record_text(const struct record_item *item, GString *out);
 
 #endif

@@ -26,17 +26,9 @@ struct reader {
 	GError **error;
 };
 
-static gboolean bad(struct reader *r, const char *format, ...) G_GNUC_PRINTF(2, 3);
-static gboolean bad(struct reader *r, const char *format, ...)
-{
-	va_list args;
-	va_start(args, format);
-	g_autofree char *text = g_strdup_vprintf(format, args);
-	va_end(args);
-	g_set_error(r->error, TRACE_ERROR, TRACE_ERROR_FORMAT, "not a usable memory snapshot: %s",
-		    text);
-	return FALSE;
-}
+#define bad(r, ...)                                         \
+	refuse((r)->error, TRACE_ERROR, TRACE_ERROR_FORMAT, \
+	       "not a usable memory snapshot: " __VA_ARGS__)
 
 gboolean snapshot_recognise(const guint8 *bytes, gsize count)
 {

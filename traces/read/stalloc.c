@@ -27,20 +27,17 @@ static gboolean read_block(struct event_sorter *sorter, const struct rows *rows,
 			   GError **error)
 {
 	const char *what = rows_field(rows, 0), *stream = rows_field(rows, 3);
+	const char *address = rows_field(rows, 1), *size = rows_field(rows, 2);
 	struct event_row row = { .order = (gint64)rows_line(rows), .row.device = device };
 
 	if (rows_count(rows) < 3)
 		return readers_bad(rows_line(rows), error,
 				   "%u fields: 1 or 0, an address, a size and a stream are wanted",
 				   rows_count(rows));
-	if (!rows_unsigned(rows_field(rows, 1), &row.row.address) ||
-	    row.row.address >= READERS_ADDRESS_END)
-		return readers_bad(rows_line(rows), error, "the address is \"%.40s\"",
-				   rows_field(rows, 1));
-	if (!rows_unsigned(rows_field(rows, 2), &row.row.size) ||
-	    row.row.size >= READERS_ADDRESS_END)
-		return readers_bad(rows_line(rows), error, "the size is \"%.40s\"",
-				   rows_field(rows, 2));
+	if (!readers_number(rows_line(rows), "the address", address, strlen(address),
+			    &row.row.address, error) ||
+	    !readers_number(rows_line(rows), "the size", size, strlen(size), &row.row.size, error))
+		return FALSE;
 	guint64 pointer = 0;
 	if (*stream && !rows_signed(stream, &row.row.stream) && !rows_unsigned(stream, &pointer))
 		return readers_bad(rows_line(rows), error, "the stream is \"%.40s\"", stream);

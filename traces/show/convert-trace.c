@@ -47,9 +47,9 @@ static gboolean copy(struct convert_job *job, GError **error)
 struct writing {
 	struct npu_trace_writer *writer;
 	const struct sites *sites;
-	GHashTable *numbers; /* text of a site -> its number in the trace */
-	GHashTable *texts;   /* site -> text, borrowed from numbers */
-	char number[24];
+	GArray *numbers; /* guint: of each site in the trace; 0: it has none yet */
+	guint count;     /* of those that have */
+	GString *text;   /* of the last */
 };
 
 static gboolean written(int code, char *why, GError **error)
@@ -90,37 +90,23 @@ static gboolean head(struct writing *w, const struct trace *t, GError **error)
 	       info(w, "of_process", of_process->str, error);
 }
 
-/* Frames, innermost first. */
-static char *site_text(const struct sites *sites, guint32 site)
-{
-	GString *text = g_string_new(NULL);
-
-	for (guint i = 0; i < sites_depth(sites, site); i++)
-		g_string_append_printf(text, "%s%s", i ? "\n" : "", sites_frame(sites, site, i));
-	return g_string_free(text, FALSE);
-}
-
-/* The text where it is new, else its number. NULL: there is none. */
+/* The frames where the site is new, innermost first, else its number. NULL: there is none. */
 static const char *site_of(struct writing *w, guint32 site)
 {
-	gpointer key = GUINT_TO_POINTER(site), known;
-
 	if (w->sites == NULL || site <= SITE_BEFORE)
 		return NULL;
-	if (!g_hash_table_contains(w->texts, key)) {
-		char *text = site_text(w->sites, site);
-		if (!g_hash_table_lookup_extended(w->numbers, text, &known, NULL)) {
-			guint next = g_hash_table_size(w->numbers) + 1;
-			g_hash_table_insert(w->numbers, text, GUINT_TO_POINTER(next));
-			g_hash_table_insert(w->texts, key, text);
-			return text;
-		}
-		g_hash_table_insert(w->texts, key, known);
-		g_free(text);
-	}
-	known = g_hash_table_lookup(w->numbers, g_hash_table_lookup(w->texts, key));
-	g_snprintf(w->number, sizeof w->number, "%u", GPOINTER_TO_UINT(known));
-	return w->number;
+	if (site >= w->numbers->len)
+		g_array_set_size(w->numbers, site + 1);
+	guint *number = &g_array_index(w->numbers, guint, site);
+	g_string_truncate(w->text, 0);
+	for (guint i = 0; *number == 0 && i < sites_depth(w->sites, site); i++)
+		g_string_append_printf(w->text, "%s%s", i ? "\n" : "",
+				       sites_frame(w->sites, site, i));
+	if (*number)
+		g_string_printf(w->text, "%u", *number);
+	else
+		*number = ++w->count;
+	return w->text->str;
 }
 
 static gboolean put_all(struct convert_job *job, struct writing *w, GError **error)
@@ -152,16 +138,16 @@ static gboolean write_records(struct convert_job *job, GError **error)
 		written(-1, why, error);
 		return out_file_end(&file, FALSE, NULL);
 	}
-	w.numbers = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
-	w.texts = g_hash_table_new(NULL, NULL);
+	w.numbers = g_array_new(FALSE, TRUE, sizeof(guint));
+	w.text = g_string_new(NULL);
 	gboolean ok = head(&w, record_reader_trace(job->reader), error) && put_all(job, &w, error);
 	int code = npu_trace_writer_close(w.writer, &why);
 	if (ok)
 		ok = written(code, why, error);
 	else
 		free(why);
-	g_hash_table_unref(w.texts);
-	g_hash_table_unref(w.numbers);
+	g_array_unref(w.numbers);
+	g_string_free(w.text, TRUE);
 	return out_file_end(&file, ok, error);
 }
 

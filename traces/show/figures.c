@@ -136,7 +136,8 @@ READ(gint64, device_free, replay_device, d,
 	      MIN(d->failed_stats.used_bytes, d->failed_stats.usable_bytes)))
 READ(gint64, usable, replay_device, d, (gint64)d->stats.usable_bytes)
 READ(char *, place_of_failure, replay_device, d,
-     moment_place(d->failed_at, d->failed_line, "what was live at the start"))
+     d->failed_at || d->failed_line ? history_place(d->failed_line, d->failed_at)
+				    : g_strdup("what was live at the start"))
 
 static char *site_of_failure(gconstpointer at, gconstpointer context)
 {

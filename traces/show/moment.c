@@ -44,15 +44,6 @@ static const char *in_words(guint64 bytes)
 	return npu_size_words((gint64)bytes);
 }
 
-char *moment_place(guint64 event, guint64 line, const char *start)
-{
-	if (line)
-		return g_strdup_printf("line %" G_GUINT64_FORMAT, line);
-	if (event)
-		return g_strdup_printf("event %" G_GUINT64_FORMAT, event);
-	return g_strdup(start);
-}
-
 /* ---- what there was ---- */
 
 /* A part of a list: commas before all but the first. */
@@ -114,7 +105,7 @@ static void say_holder(GString *out, const struct moment_view *v)
 static void say_moment(GString *out, const struct moment_view *v)
 {
 	const struct moment *m = v->moment;
-	g_autofree char *place = moment_place(m->event, 0, "the start");
+	g_autofree char *place = history_place(0, m->event);
 
 	if (m->what == MOMENT_PEAK)
 		g_string_append_printf(out, "Physical memory was at its most, %s, %s%s.",
@@ -189,7 +180,7 @@ static void say_cause(GString *out, const struct moment_view *v)
 static void say_failure(GString *out, const struct moment_view *v)
 {
 	const struct replay_device *d = v->device;
-	g_autofree char *place = moment_place(d->failed_at, d->failed_line, "the start");
+	g_autofree char *place = history_place(d->failed_line, d->failed_at);
 
 	g_string_append_printf(out, "At %s the device had no room for %s more", place,
 			       in_words(d->failed_size));
@@ -205,10 +196,10 @@ static void say_failure(GString *out, const struct moment_view *v)
 
 char *recorded_oom_words(const struct recorded_oom *o)
 {
-	g_autofree char *place = moment_place(o->event, 0, NULL);
+	g_autofree char *place = history_place(0, o->event);
 	guint64 unused = o->physical - MIN(o->live, o->physical);
 
-	if (place == NULL)
+	if (o->event == 0)
 		return NULL;
 	GString *out = g_string_new(NULL);
 	g_string_append_printf(out,

@@ -35,7 +35,5 @@ void moment_view_clear(struct moment_view *view);
 char *moment_words(const struct moment_view *view);
 /* The same of what the file records; NULL: nothing. */
 char *recorded_oom_words(const struct recorded_oom *oom);
-/* "event 17", "line 3", "the start" */
-char *moment_place(guint64 event, guint64 line, const char *start);
 
 #endif

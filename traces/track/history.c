@@ -20,7 +20,7 @@ void history_clear(struct history *h)
 	g_free(h->first);
 }
 
-static char *place_of(guint64 line, guint64 event)
+char *history_place(guint64 line, guint64 event)
 {
 	return line    ? g_strdup_printf("line %" G_GUINT64_FORMAT, line)
 	       : event ? g_strdup_printf("event %" G_GUINT64_FORMAT, event)
@@ -40,14 +40,14 @@ static void contradict(struct history *h, const struct record_item *item, guint6
 		g_string_printf(what, "0x%" G_GINT64_MODIFIER "x", item->record.va);
 	else
 		record_name_text(&item->record.name, what);
-	g_autofree char *place = place_of(item->record.line, event);
+	g_autofree char *place = history_place(item->record.line, event);
 	if (there == NULL) {
 		h->first = g_strdup_printf("%s frees %s, where no block is live: it was freed "
 					   "before, or handed out before the file begins",
 					   place, what->str);
 		return;
 	}
-	g_autofree char *since = place_of(there->line, there->event);
+	g_autofree char *since = history_place(there->line, there->event);
 	g_autofree char *at =
 		has_va ? g_strdup_printf(" at 0x%" G_GINT64_MODIFIER "x", there->address)
 		       : g_strdup("");

@@ -24,5 +24,7 @@ void history_init(struct history *history);
 void history_clear(struct history *history);
 /* Adds an allocator's event, number `event` of the device from 1; 0: it was there at the start. */
 void history_step(struct history *history, const struct record_item *item, guint64 event);
+/* "line 3"; where that is 0, "event 17"; "the start". */
+char *history_place(guint64 line, guint64 event);
 
 #endif
