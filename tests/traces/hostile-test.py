@@ -265,7 +265,8 @@ def snapshots_of_all_kinds_are_read(folder):
         got = replay(path)
         has(got['about'], 'it has no history', '_record_memory_history()')
         same((got['devices'][0]['start_live_bytes'], got['events']), (512, 0), path)
-        has(npusim('convert', '--to', 'trace', path, '-').stdout, 'it%20has%20no%20history', 'start=1')
+        text = npusim('convert', '--to', 'trace', path, '-').stdout
+        has(text, 'it%20has%20no%20history', 'start=1')
     for damaged in ('[', '{"segments": [}', '{"segments": 1}', json.dumps(whole)[:-9]):
         texts[0].write_text(damaged)
         refused(['replay', texts[0]], 1, str(texts[0]) + ': ')

@@ -9,6 +9,7 @@
 
 #include "event-sorter.h"
 #include "format/memory-limit.h"
+#include "format/words.h"
 #include "readers.h"
 #include "rows.h"
 #include "sites.h"
@@ -58,14 +59,8 @@ static struct memscope memscope_begin(const char *kind)
 				  .processes = g_array_new(FALSE, FALSE, sizeof(guint64)) };
 }
 
-/* A part of a row's text. */
-struct part {
-	const char *at;
-	gsize length;
-};
-
 /* The value of a key in {addr:1,size:2} or {"addr":"0x1","size":"2"}; FALSE: it has none. */
-static gboolean attribute(const char *attr, const char *key, struct part *out)
+static gboolean attribute(const char *attr, const char *key, struct word *out)
 {
 	gsize length = strlen(key);
 
@@ -78,7 +73,7 @@ static gboolean attribute(const char *attr, const char *key, struct part *out)
 		if (*end != ':')
 			continue;
 		end += 1 + strspn(end + 1, "\" ");
-		*out = (struct part){ end, strcspn(end, "\",} ") };
+		*out = (struct word){ end, strcspn(end, "\",} ") };
 		return TRUE;
 	}
 	return FALSE;
@@ -149,7 +144,7 @@ static gboolean read_memory(struct memscope *s, struct event_row *row, const cha
 	const char *attr = fields[MEMSCOPE_ATTR], *ptr = fields[MEMSCOPE_PTR];
 	gboolean gets = strcmp(fields[MEMSCOPE_EVENT], "MALLOC") == 0;
 	gboolean driver = strcmp(fields[MEMSCOPE_TYPE], "HAL") == 0;
-	struct part size, where = { ptr, strlen(ptr) }, address;
+	struct word size, where = { ptr, strlen(ptr) }, address;
 	guint64 process = 0;
 
 	if ((*ptr == '\0' || strcmp(ptr, "N/A") == 0) && attribute(attr, "addr", &address))
@@ -163,7 +158,7 @@ static gboolean read_memory(struct memscope *s, struct event_row *row, const cha
 		return readers_bad(line, error, "a MALLOC whose Attr has no size");
 	/* in some versions what goes has a size below zero */
 	gboolean minus = sized && !gets && *size.at == '-';
-	size = sized ? (struct part){ size.at + minus, size.length - minus } : (struct part){ 0 };
+	size = sized ? (struct word){ size.at + minus, size.length - minus } : (struct word){ 0 };
 	if (sized &&
 	    !readers_number(line, "size of Attr", size.at, size.length, &row->row.size, error))
 		return FALSE;

@@ -117,8 +117,7 @@ struct pickle {
 	GPtrArray *blocks; /* the arena */
 	gsize used, room;  /* of its last block */
 	struct pickle_value root;
-	gsize count;   /* bytes that it was read from */
-	GBytes *bytes; /* its own, or NULL */
+	GBytes *bytes; /* that it was read from, or NULL: they are borrowed */
 };
 
 struct machine {
@@ -464,7 +463,6 @@ struct pickle *pickle_read(const guint8 *bytes, gsize count, GError **error)
 			     .memo = g_array_new(FALSE, FALSE, sizeof(struct pickle_value)),
 			     .error = &cause };
 	pickle->blocks = g_ptr_array_new_with_free_func(g_free);
-	pickle->count = count;
 	gboolean ok = run(&m);
 	g_array_free(m.stack, TRUE);
 	g_array_free(m.marks, TRUE);
@@ -476,7 +474,7 @@ struct pickle *pickle_read(const guint8 *bytes, gsize count, GError **error)
 	return NULL;
 }
 
-struct pickle *pickle_read_input(struct input *input, GError **error)
+struct pickle *pickle_read_input(struct input *input, gsize *out_bytes, GError **error)
 {
 	g_autoptr(GBytes) bytes = input_whole(input, error);
 	gsize count = 0;
@@ -491,12 +489,9 @@ struct pickle *pickle_read_input(struct input *input, GError **error)
 	struct pickle *pickle = bytes ? pickle_read(data, count, error) : NULL;
 	if (pickle)
 		pickle->bytes = g_steal_pointer(&bytes);
+	if (out_bytes)
+		*out_bytes = count;
 	return pickle;
-}
-
-gsize pickle_bytes(const struct pickle *pickle)
-{
-	return pickle->count;
 }
 
 void pickle_free(struct pickle *pickle)
@@ -543,14 +538,12 @@ gboolean pickle_get_int(const struct pickle_value *dict, const char *key, gint64
 gboolean pickle_get_thousandths(const struct pickle_value *dict, const char *key, gint64 *out)
 {
 	const struct pickle_value *v = pickle_get(dict, key);
-	gboolean text = v && v->type == PICKLE_STR;
-	g_autofree char *copy = text ? g_strndup(v->string->text, v->string->length) : NULL;
-	double real = v && v->type == PICKLE_FLOAT ? v->real * 1e3 : 0;
+	enum pickle_type type = v ? v->type : PICKLE_NONE;
+	g_autofree char *text = type == PICKLE_STR ? g_strndup(v->string->text, v->string->length)
+				: type == PICKLE_INT
+					? g_strdup_printf("%" G_GINT64_FORMAT, v->integer)
+				: type == PICKLE_FLOAT ? g_strdup_printf("%.3f", v->real)
+						       : g_strdup("");
 
-	if (v == NULL || text)
-		return text && rows_scaled(copy, 1000, out);
-	if (v->type == PICKLE_INT)
-		return !__builtin_mul_overflow(v->integer, 1000, out);
-	*out = (gint64)CLAMP(real, -0x1p62, 0x1p62);
-	return v->type == PICKLE_FLOAT;
+	return rows_scaled(text, 1000, out);
 }

@@ -49,9 +49,9 @@ GQuark pickle_error_quark(void);
  * DAMAGED (truncated, no pickle, an opcode out of place) or REFUSED (a class, a call, a set), each
  * with the byte offset. */
 struct pickle *pickle_read(const guint8 *bytes, gsize count, GError **error);
-/* The same of a whole file, which may have the values as JSON instead. */
-struct pickle *pickle_read_input(struct input *input, GError **error);
-gsize pickle_bytes(const struct pickle *pickle); /* that it was read from */
+/* The same of a whole file, which may have the values as JSON instead; *out_bytes, if it is wanted:
+ * of the pickle. */
+struct pickle *pickle_read_input(struct input *input, gsize *out_bytes, GError **error);
 void pickle_free(struct pickle *pickle);
 const struct pickle_value *pickle_root(const struct pickle *pickle);
 

@@ -117,7 +117,8 @@ static gboolean add_sums(struct table *t, struct event_row *row)
 	if (pool == POOLS_MAX)
 		return readers_bad(row->serial, t->error, "more than %d components", POOLS_MAX);
 	guint64 *had = t->had[pool], base = (pool + 1) * POOL_BYTES;
-	int told = MIN(take(t, RESERVED, &reserved), take(t, ALLOCATED, &allocated));
+	int told = take(t, RESERVED, &reserved);
+	told = told > 0 ? take(t, ALLOCATED, &allocated) : told;
 	if (told <= 0 || reserved < 0 || allocated < 0)
 		return told >= 0;
 	const guint64 has[] = { round_up((guint64)reserved, 2 * MIB), (guint64)allocated };

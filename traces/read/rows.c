@@ -222,21 +222,14 @@ gboolean rows_signed(const char *text, gint64 *out)
 
 gboolean rows_scaled(const char *text, guint64 unit, gint64 *out)
 {
-	g_auto(GStrv) parts = g_strsplit(text, ".", 2);
-	guint64 fraction = 0, scale = 1;
+	g_autofree char *whole = g_strndup(text, strcspn(text, "."));
+	const char *point = text + strlen(whole);
+	char *end = (char *)point;
+	double part = *point ? g_ascii_strtod(point, &end) * (double)unit + 0.5 : 0;
 
-	if (parts[0] == NULL || !rows_signed(parts[0], out) ||
-	    ABS(*out) > G_MAXINT64 / (gint64)unit - 1)
+	if (*end != '\0' || !(part >= 0 && part <= (double)unit + 0.5) ||
+	    !rows_signed(whole, out) || ABS(*out) > G_MAXINT64 / (gint64)unit - 1)
 		return FALSE;
-	for (const char *at = parts[1]; at && *at; at++) {
-		if (!g_ascii_isdigit(*at))
-			return FALSE;
-		if (scale < 1000000000) {
-			fraction = 10 * fraction + (guint64)g_ascii_digit_value(*at);
-			scale *= 10;
-		}
-	}
-	fraction = fraction * unit / scale;
-	*out = *out * (gint64)unit + (text[0] == '-' ? -(gint64)fraction : (gint64)fraction);
+	*out = *out * (gint64)unit + (text[0] == '-' ? -(gint64)part : (gint64)part);
 	return TRUE;
 }

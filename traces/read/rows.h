@@ -29,7 +29,7 @@ gboolean rows_columns(const struct rows *rows, const char *const *names, guint c
 /* Text to numbers as number_parse() has them; signed: also with a minus. */
 gboolean rows_unsigned(const char *text, guint64 *out);
 gboolean rows_signed(const char *text, gint64 *out);
-/* A number that may have digits behind a point: times `unit`, rounded down. */
+/* A number that may have digits behind a point: times `unit`, rounded. */
 gboolean rows_scaled(const char *text, guint64 unit, gint64 *out);
 
 #endif

@@ -399,8 +399,8 @@ static struct trace *read_pickle(struct reader *r, const struct pickle_value *ro
 
 struct trace *snapshot_read(struct input *input, GError **error)
 {
-	struct pickle *pickle = pickle_read_input(input, error);
-	struct reader r = { .room = pickle ? pickle_bytes(pickle) : 0, .error = error };
+	struct reader r = { .error = error };
+	struct pickle *pickle = pickle_read_input(input, &r.room, error);
 	struct trace *trace = pickle ? read_pickle(&r, pickle_root(pickle)) : NULL;
 
 	input_close(input);

@@ -20,8 +20,8 @@
 
 /* A slice, or a [memory] event. */
 struct item {
-	gint64 ns, end; /* end: of a slice */
-	gint64 process, thread;
+	gint64 ns, end;          /* end: of a slice */
+	gint64 thread;           /* of its process */
 	gint64 bytes, allocated; /* below 0: of a block that goes; in all after it */
 	gint64 address;          /* 0: it is a slice */
 	gint64 device;
@@ -63,13 +63,14 @@ static void read_event(struct timeline *t, const struct pickle_value *event)
 	gboolean memory = pickle_is(name, "[memory]");
 	gboolean slice = pickle_is(category, "python_function") || pickle_is(category, "cpu_op");
 	struct item item = { 0 };
-	gint64 length;
+	gint64 length, process = 0;
 
 	if (name == NULL || name->type != PICKLE_STR ||
 	    !pickle_get_thousandths(event, "ts", &item.ns))
 		return;
-	pickle_get_int(event, "pid", &item.process);
+	pickle_get_int(event, "pid", &process);
 	pickle_get_int(event, "tid", &item.thread);
+	item.thread ^= process << 32;
 	if (slice && !memory && pickle_get_thousandths(event, "dur", &length) && length >= 0) {
 		item.end = item.ns + length;
 		item.text =
@@ -89,10 +90,9 @@ static gint by_thread(gconstpointer a, gconstpointer b)
 {
 	const struct item *x = a, *y = b;
 
-	return x->process != y->process ? ORDER(x->process, y->process)
-	       : x->thread != y->thread ? ORDER(x->thread, y->thread)
-	       : x->ns != y->ns         ? ORDER(x->ns, y->ns)
-					: ORDER(y->end, x->end);
+	return x->thread != y->thread ? ORDER(x->thread, y->thread)
+	       : x->ns != y->ns       ? ORDER(x->ns, y->ns)
+				      : ORDER(y->end, x->end);
 }
 
 static gint by_time(gconstpointer a, gconstpointer b)
@@ -109,8 +109,7 @@ static void find_sites(struct timeline *t)
 	for (guint i = 0; i < t->items->len; i++) {
 		struct item *item = &g_array_index(t->items, struct item, i), *last;
 		while (open->len > 0 && (last = open->pdata[open->len - 1]) &&
-		       (last->end < item->ns || last->thread != item->thread ||
-			last->process != item->process))
+		       (last->end < item->ns || last->thread != item->thread))
 			g_ptr_array_set_size(open, (gint)open->len - 1);
 		if (item->address == 0)
 			g_ptr_array_add(open, item);
@@ -161,11 +160,11 @@ static gboolean add_rows(struct timeline *t)
 	ok = ok &&
 	     (int_map_count(seen) > 0 ||
 	      refuse(t->error, TRACE_ERROR, TRACE_ERROR_UNKNOWN,
-		     "it is a timeline for Chrome or Perfetto that has no [memory] event of a "
-		     "device, with an address: record it by torch.profiler with "
-		     "profile_memory=True, or a memory snapshot by torch.cuda.memory."
-		     "_record_memory_history() and _dump_snapshot(FILE) (torch_npu.npu.memory "
-		     "has both too)"));
+		     "it is a timeline for Chrome or Perfetto without [memory] events of a device: "
+		     "record one by torch.profiler with profile_memory=True, or a memory snapshot "
+		     "by "
+		     "torch.cuda.memory._record_memory_history() and _dump_snapshot(FILE) "
+		     "(torch_npu.npu.memory has both too)"));
 	for (guint16 d = 0; ok && d <= TRACE_DEVICE_LAST; d++) {
 		const struct trace_row other = { .address = (guint64)OTHERS,
 						 .size = (guint64)MAX(before[d], 0),
@@ -194,7 +193,7 @@ static gboolean read_timeline(struct timeline *t, const struct pickle_value *roo
 
 struct trace *timeline_read(struct input *input, GError **error)
 {
-	struct pickle *pickle = pickle_read_input(input, error);
+	struct pickle *pickle = pickle_read_input(input, NULL, error);
 	struct timeline t = { .sorter = event_sorter_new("trace of PyTorch's profiler"),
 			      .items = g_array_new(FALSE, FALSE, sizeof(struct item)),
 			      .error = error };
