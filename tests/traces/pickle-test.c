@@ -111,56 +111,57 @@ struct refusal {
 	const char *name;
 	const guint8 *bytes;
 	gsize count;
-	int code;
+	const char *how; /* damaged, refused */
 	const char *says;
 };
 static const struct refusal refusals[] = {
 	{ "global",
 	  BYTES("\x80\x02"
 		"cos\nsystem\n."),
-	  PICKLE_ERROR_REFUSED, "byte 2" },
-	{ "stack_global", BYTES("\x80\x04\x8c\x02os\x8c\x06system\x93."), PICKLE_ERROR_REFUSED,
+	  "pickle refused at byte ", "byte 2" },
+	{ "stack_global", BYTES("\x80\x04\x8c\x02os\x8c\x06system\x93."), "pickle refused at byte ",
 	  "GLOBAL" },
-	{ "reduce", BYTES("\x80\x02N)R."), PICKLE_ERROR_REFUSED, "REDUCE" },
-	{ "build", BYTES("\x80\x02N}b."), PICKLE_ERROR_REFUSED, "BUILD" },
-	{ "newobj", BYTES("\x80\x02N)\x81."), PICKLE_ERROR_REFUSED, "NEWOBJ" },
-	{ "newobj_ex", BYTES("\x80\x04N)}\x92."), PICKLE_ERROR_REFUSED, "NEWOBJ" },
-	{ "inst", BYTES("\x80\x02(ios\nsystem\n."), PICKLE_ERROR_REFUSED, "NEWOBJ" },
-	{ "persid", BYTES("\x80\x02NQ."), PICKLE_ERROR_REFUSED, "PERSID" },
-	{ "extension", BYTES("\x80\x02\x82\x01."), PICKLE_ERROR_REFUSED, "EXT" },
-	{ "buffer", BYTES("\x80\x05\x97."), PICKLE_ERROR_REFUSED, "NEXT_BUFFER" },
-	{ "set", BYTES("\x80\x04\x8f."), PICKLE_ERROR_REFUSED, "set" },
-	{ "empty", BYTES(""), PICKLE_ERROR_DAMAGED, "ends inside" },
-	{ "protocol_1", BYTES("]."), PICKLE_ERROR_DAMAGED, "protocol" },
-	{ "protocol_6", BYTES("\x80\x06N."), PICKLE_ERROR_DAMAGED, "2 to 5" },
-	{ "nothing_left", BYTES("\x80\x02."), PICKLE_ERROR_DAMAGED, "one value" },
-	{ "two_left", BYTES("\x80\x02NN."), PICKLE_ERROR_DAMAGED, "one value" },
-	{ "open_mark", BYTES("\x80\x02(N."), PICKLE_ERROR_DAMAGED, "one value" },
+	{ "reduce", BYTES("\x80\x02N)R."), "pickle refused at byte ", "REDUCE" },
+	{ "build", BYTES("\x80\x02N}b."), "pickle refused at byte ", "BUILD" },
+	{ "newobj", BYTES("\x80\x02N)\x81."), "pickle refused at byte ", "NEWOBJ" },
+	{ "newobj_ex", BYTES("\x80\x04N)}\x92."), "pickle refused at byte ", "NEWOBJ" },
+	{ "inst", BYTES("\x80\x02(ios\nsystem\n."), "pickle refused at byte ", "NEWOBJ" },
+	{ "persid", BYTES("\x80\x02NQ."), "pickle refused at byte ", "PERSID" },
+	{ "extension", BYTES("\x80\x02\x82\x01."), "pickle refused at byte ", "EXT" },
+	{ "buffer", BYTES("\x80\x05\x97."), "pickle refused at byte ", "NEXT_BUFFER" },
+	{ "set", BYTES("\x80\x04\x8f."), "pickle refused at byte ", "set" },
+	{ "empty", BYTES(""), "pickle damaged at byte ", "ends inside" },
+	{ "protocol_1", BYTES("]."), "pickle damaged at byte ", "protocol" },
+	{ "protocol_6", BYTES("\x80\x06N."), "pickle damaged at byte ", "2 to 5" },
+	{ "nothing_left", BYTES("\x80\x02."), "pickle damaged at byte ", "one value" },
+	{ "two_left", BYTES("\x80\x02NN."), "pickle damaged at byte ", "one value" },
+	{ "open_mark", BYTES("\x80\x02(N."), "pickle damaged at byte ", "one value" },
 	{ "pop_of_nothing",
 	  BYTES("\x80\x02"
 		"0."),
-	  PICKLE_ERROR_DAMAGED, "too few" },
+	  "pickle damaged at byte ", "too few" },
 	{ "append_to_int",
 	  BYTES("\x80\x02K\x01K\x02"
 		"a."),
-	  PICKLE_ERROR_DAMAGED, "no such container" },
+	  "pickle damaged at byte ", "no such container" },
 	{ "append_below_mark",
 	  BYTES("\x80\x02](K\x01"
 		"a."),
-	  PICKLE_ERROR_DAMAGED, "too few" },
-	{ "appends_without_mark", BYTES("\x80\x02]e."), PICKLE_ERROR_DAMAGED, "no mark" },
+	  "pickle damaged at byte ", "too few" },
+	{ "appends_without_mark", BYTES("\x80\x02]e."), "pickle damaged at byte ", "no mark" },
 	{ "appends_without_list",
 	  BYTES("\x80\x02(K\x01"
 		"e."),
-	  PICKLE_ERROR_DAMAGED, "container" },
-	{ "odd_dict", BYTES("\x80\x02}(K\x01u."), PICKLE_ERROR_DAMAGED, "no value" },
-	{ "memo_unknown", BYTES("\x80\x02h\x05."), PICKLE_ERROR_DAMAGED, "memo" },
-	{ "memo_gap", BYTES("\x80\x02Nq\x03h\x01."), PICKLE_ERROR_DAMAGED, "memo" },
-	{ "memo_huge", BYTES("\x80\x02Nr\xff\xff\xff\xff."), PICKLE_ERROR_DAMAGED, "memo" },
+	  "pickle damaged at byte ", "container" },
+	{ "odd_dict", BYTES("\x80\x02}(K\x01u."), "pickle damaged at byte ", "no value" },
+	{ "memo_unknown", BYTES("\x80\x02h\x05."), "pickle damaged at byte ", "memo" },
+	{ "memo_gap", BYTES("\x80\x02Nq\x03h\x01."), "pickle damaged at byte ", "memo" },
+	{ "memo_huge", BYTES("\x80\x02Nr\xff\xff\xff\xff."), "pickle damaged at byte ", "memo" },
 	{ "string_too_long", BYTES("\x80\x04\x8d\xff\xff\xff\xff\xff\xff\xff\xff."),
-	  PICKLE_ERROR_DAMAGED, "longer" },
-	{ "long_too_long", BYTES("\x80\x02\x8b\xff\xff\xff\xff."), PICKLE_ERROR_DAMAGED, "longer" },
-	{ "unknown_opcode", BYTES("\x80\x02\xff."), PICKLE_ERROR_DAMAGED, "no such opcode" },
+	  "pickle damaged at byte ", "longer" },
+	{ "long_too_long", BYTES("\x80\x02\x8b\xff\xff\xff\xff."), "pickle damaged at byte ",
+	  "longer" },
+	{ "unknown_opcode", BYTES("\x80\x02\xff."), "pickle damaged at byte ", "no such opcode" },
 };
 
 TEST_EACH(pickle, refuses, refusals, name)
@@ -170,7 +171,7 @@ TEST_EACH(pickle, refuses, refusals, name)
 	struct pickle *p = pickle_read(r->bytes, r->count, &error);
 	EXPECT_NULL(p);
 	ASSERT_NOT_NULL(error);
-	EXPECT_EQ(error->code, r->code);
+	EXPECT_TRUE(g_str_has_prefix(error->message, r->how));
 	EXPECT_CONTAINS(error->message, r->says);
 	g_error_free(error);
 }
@@ -186,7 +187,7 @@ TEST(pickle, every_truncation_is_damaged)
 		GError *error = NULL;
 		EXPECT_NULL(pickle_read((const guint8 *)whole, n, &error));
 		ASSERT_NOT_NULL(error);
-		EXPECT_EQ(error->code, (int)PICKLE_ERROR_DAMAGED);
+		EXPECT_TRUE(g_str_has_prefix(error->message, "pickle damaged at byte "));
 		g_error_free(error);
 	}
 }

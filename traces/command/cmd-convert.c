@@ -69,13 +69,11 @@ static gboolean convert_trace(const struct options *o, GError **error)
 	if (reader == NULL)
 		return FALSE;
 	const struct trace *trace = record_reader_trace(reader);
-	if (o->device >= 0 && trace_device_index(trace, o->device) == G_MAXUINT) {
-		g_autofree char *known = devices_of(trace);
-		g_set_error(error, TRACE_ERROR, TRACE_ERROR_UNKNOWN,
-			    "%s has nothing of device %d; it has: %s", o->source, o->device, known);
-		record_reader_close(reader);
-		return FALSE;
-	}
+	g_autofree char *known = devices_of(trace);
+	gboolean ok =
+		o->device < 0 || trace_device_index(trace, o->device) != G_MAXUINT ||
+		refuse(error, TRACE_ERROR, TRACE_ERROR_UNKNOWN,
+		       "%s has nothing of device %d; it has: %s", o->source, o->device, known);
 	struct convert_job job = { .reader = reader,
 				   .tracker = tracker_new(trace->memory_calls > 0),
 				   .source = o->source,
@@ -83,7 +81,7 @@ static gboolean convert_trace(const struct options *o, GError **error)
 				   .device = o->device,
 				   .progress = &bar };
 	progress_start(&bar, trace->events);
-	gboolean ok = targets[o->to].convert(&job, error);
+	ok = ok && targets[o->to].convert(&job, error);
 	progress_end(&bar);
 	tracker_free(job.tracker);
 	record_reader_close(reader);

@@ -193,9 +193,8 @@ static gboolean settings_wrong(char *text, GError **error)
 {
 	g_autofree char *said = as_options(text ? text : "a setting is not valid");
 
-	g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE, "%s", said);
 	free(text);
-	return FALSE;
+	return refuse_option(error, "%s", said);
 }
 
 gboolean run_check_settings(GError **error)
@@ -228,11 +227,10 @@ gboolean model_options_apply(const char *default_backend, const char *fresh_node
 	if (!given[NPU_VAR_VALIDATE_EXIT] ||
 	    strcmp(npu_var_get(NPU_VAR_VALIDATE, NULL), "off") != 0)
 		return TRUE;
-	g_set_error(
-		error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+	return refuse_option(
+		error,
 		"--error-exitcode=%s is the status of a validated program: give --validate, too",
 		given[NPU_VAR_VALIDATE_EXIT]);
-	return FALSE;
 }
 
 static gboolean takes_word(const GOptionEntry *entries, const char *option)

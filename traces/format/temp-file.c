@@ -17,15 +17,15 @@ const char *temp_file_folder(void)
 	return g_file_test("/var/tmp", G_FILE_TEST_IS_DIR) ? "/var/tmp" : g_get_tmp_dir();
 }
 
-gboolean temp_file_fail(const char *what, GError **error)
+/* Sets the error from errno; `what`: "read". Always FALSE. */
+static gboolean fail(const char *what, GError **error)
 {
 	int code = errno;
 
-	g_set_error(error, G_FILE_ERROR, (gint)g_file_error_from_errno(code),
-		    "%s: a temporary file for what does not fit into memory, or comes only once, "
-		    "cannot be %s: %s; TMPDIR names another folder",
-		    temp_file_folder(), what, g_strerror(code));
-	return FALSE;
+	return refuse_file(error, code,
+			   "%s: a temporary file for what does not fit into memory, or comes only "
+			   "once, cannot be %s: %s; TMPDIR names another folder",
+			   temp_file_folder(), what, g_strerror(code));
 }
 
 int temp_file_open(GError **error)
@@ -38,7 +38,7 @@ int temp_file_open(GError **error)
 	g_autofree char *name = g_build_filename(temp_file_folder(), "npusim-XXXXXX", NULL);
 	fd = g_mkstemp_full(name, O_RDWR | O_CLOEXEC, 0600);
 	if (fd < 0)
-		temp_file_fail("made", error);
+		fail("made", error);
 	else
 		unlink(name);
 	return fd;
@@ -51,7 +51,7 @@ gboolean temp_file_write(int fd, const guint8 *bytes, gsize count, goffset at, G
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
-			return temp_file_fail("written", error);
+			return fail("written", error);
 		bytes += n;
 		count -= (gsize)n;
 		at += n;

@@ -6,7 +6,7 @@
 #ifndef NPUSIM_TRACES_TEMP_FILE_H
 #define NPUSIM_TRACES_TEMP_FILE_H
 
-#include <glib.h>
+#include "failure.h"
 
 /* Where such files lie. */
 const char *temp_file_folder(void);
@@ -14,7 +14,5 @@ const char *temp_file_folder(void);
 int temp_file_open(GError **error);
 /* Adds bytes at an offset; FALSE and error, as above. */
 gboolean temp_file_write(int fd, const guint8 *bytes, gsize count, goffset at, GError **error);
-/* Sets the error from errno; `what`: "read". Always FALSE. */
-gboolean temp_file_fail(const char *what, GError **error);
 
 #endif

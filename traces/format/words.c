@@ -43,9 +43,8 @@ gboolean words_bad(struct words *w, const char *format, ...)
 	va_start(args, format);
 	g_autofree char *text = g_strdup_vprintf(format, args);
 	va_end(args);
-	g_set_error(w->error, TRACE_ERROR, TRACE_ERROR_FORMAT, "line %" G_GUINT64_FORMAT ": %s",
-		    w->line, text);
-	return FALSE;
+	return refuse(w->error, TRACE_ERROR, TRACE_ERROR_FORMAT, "line %" G_GUINT64_FORMAT ": %s",
+		      w->line, text);
 }
 
 const char *words_show(struct words *w, struct word text)

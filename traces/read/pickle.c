@@ -131,23 +131,10 @@ struct machine {
 	GError **error;
 };
 
-GQuark pickle_error_quark(void)
-{
-	return g_quark_from_static_string("npusim-pickle");
-}
-
 static gboolean damaged(struct machine *m, const char *what)
 {
-	g_set_error(m->error, PICKLE_ERROR, PICKLE_ERROR_DAMAGED,
-		    "pickle damaged at byte %" G_GSIZE_FORMAT ": %s", m->op_at, what);
-	return FALSE;
-}
-
-static gboolean refused(struct machine *m, const char *what)
-{
-	g_set_error(m->error, PICKLE_ERROR, PICKLE_ERROR_REFUSED,
-		    "pickle refused at byte %" G_GSIZE_FORMAT ": %s; only plain data is read",
-		    m->op_at, what);
+	refuse(m->error, TRACE_ERROR, TRACE_ERROR_FORMAT,
+	       "pickle damaged at byte %" G_GSIZE_FORMAT ": %s", m->op_at, what);
 	return FALSE;
 }
 
@@ -376,7 +363,10 @@ static gboolean step(struct machine *m, guint8 op)
 	case UNKNOWN:
 		return damaged(m, "there is no such opcode");
 	case REFUSED:
-		return refused(m, opcodes[op].why);
+		return refuse(m->error, TRACE_ERROR, TRACE_ERROR_FORMAT,
+			      "pickle refused at byte %" G_GSIZE_FORMAT
+			      ": %s; only plain data is read",
+			      m->op_at, opcodes[op].why);
 	case PUSH_INT:
 		return push_int(m, PICKLE_INT, with == 4 ? (gint32)n : (gint64)n);
 	case PUSH_LONG:

@@ -41,13 +41,9 @@ struct pickle_value {
 
 struct pickle; /* the value and the memory that it lies in */
 
-#define PICKLE_ERROR (pickle_error_quark())
-enum pickle_error { PICKLE_ERROR_DAMAGED, PICKLE_ERROR_REFUSED };
-GQuark pickle_error_quark(void);
-
-/* Reads one pickle; `bytes` is borrowed and must outlive the result. NULL and error otherwise:
- * DAMAGED (truncated, no pickle, an opcode out of place) or REFUSED (a class, a call, a set), each
- * with the byte offset. */
+/* Reads one pickle; `bytes` is borrowed and must outlive the result. NULL and error otherwise,
+ * with the byte offset: damaged (truncated, no pickle, an opcode out of place), or refused (a
+ * class, a call, a set). */
 struct pickle *pickle_read(const guint8 *bytes, gsize count, GError **error);
 /* The same of a whole file, which may have the values as JSON instead; *out_bytes, if it is wanted:
  * of the pickle. */

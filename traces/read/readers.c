@@ -36,9 +36,8 @@ gboolean readers_bad(guint64 line, GError **error, const char *format, ...)
 	g_autofree char *text = g_strdup_vprintf(format, args);
 	va_end(args);
 	g_autofree char *valid = g_utf8_make_valid(text, -1);
-	g_set_error(error, TRACE_ERROR, TRACE_ERROR_FORMAT, "line %" G_GUINT64_FORMAT ": %s", line,
-		    valid);
-	return FALSE;
+	return refuse(error, TRACE_ERROR, TRACE_ERROR_FORMAT, "line %" G_GUINT64_FORMAT ": %s",
+		      line, valid);
 }
 
 gboolean readers_number(guint64 line, const char *name, const char *text, gsize length,

@@ -55,8 +55,7 @@ struct writing {
 static gboolean written(int code, char *why, GError **error)
 {
 	if (code < 0)
-		g_set_error(error, G_FILE_ERROR, (gint)g_file_error_from_errno(-code), "%s",
-			    why ? why : g_strerror(-code));
+		refuse_file(error, -code, "%s", why ? why : g_strerror(-code));
 	free(why);
 	return code >= 0;
 }
