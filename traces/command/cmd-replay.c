@@ -186,8 +186,10 @@ static int replay_chosen(const char *path, const char *json, const char *node,
 
 #define SUMMARY                                                                                  \
 	"Replays an allocation history on the model, starting from what was live when it began." \
-	"\nFILE, plain or .gz, is a memory snapshot of PyTorch or torch_npu, an npusim trace, a" \
-	"\nmsMemScope dump, MindSpore's memory_block.csv or a log of STAlloc."
+	"\nFILE, plain or .gz: a memory snapshot of PyTorch or torch_npu, what their profilers " \
+	"say of "                                                                                \
+	"memory,\nan npusim trace, a msMemScope dump, MindSpore's memory_block.csv, a log of "   \
+	"STAlloc."
 
 int cmd_replay(int argc, char **argv)
 {

@@ -259,7 +259,6 @@ static void complete_validate(const GOptionEntry *entries, int argc, char **argv
 /* What every verb has that reads files. The replays of a report get its rule by the environment. */
 static gboolean apply_reading(enum options_with with, GError **error)
 {
-	const char *name = npu_var_info(NPU_VAR_SITE_RULE)->name, *rule;
 	guint64 bytes = 0;
 
 	if (with != OPTIONS_OF_READER && with != OPTIONS_OF_REPLAY)
@@ -271,8 +270,8 @@ static gboolean apply_reading(enum options_with with, GError **error)
 				     opt_memory);
 	memory_limit_set(bytes);
 	if (given[NPU_VAR_SITE_RULE])
-		g_setenv(name, given[NPU_VAR_SITE_RULE], TRUE);
-	rule = npu_var_get(NPU_VAR_SITE_RULE, NULL);
+		g_setenv(npu_var_info(NPU_VAR_SITE_RULE)->name, given[NPU_VAR_SITE_RULE], TRUE);
+	const char *rule = npu_var_get(NPU_VAR_SITE_RULE, NULL);
 	if (*rule == '\0' || sites_set_rule(rule, error))
 		return TRUE;
 	g_prefix_error(error, "%s%s: a regular expression is wanted, such as /src/model: ",

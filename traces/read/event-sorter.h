@@ -36,8 +36,7 @@ struct sites *event_sorter_sites(struct event_sorter *sorter);
 /* FALSE and error, which names the folder, where there is no room for them in a file. */
 gboolean event_sorter_add(struct event_sorter *sorter, const struct event_row *row, GError **error);
 /* A block from row->order to `end`; for ever, if that is before it. One that goes makes room for
- * those that come at that time, except for one that is there for that time alone. Where rows have
- * times, their order is in ns. */
+ * those that come then, unless it came then itself. Where rows have times, their order is in ns. */
 gboolean event_sorter_add_block(struct event_sorter *sorter, struct event_row *row, gint64 end,
 				GError **error);
 /* What was there before the first row, a SEGMENT_ALLOC or an ALLOC. */

@@ -92,10 +92,9 @@ static struct trace *read_input(struct input *input, GError **error)
 	else if (got >= 0)
 		g_set_error(error, TRACE_ERROR, TRACE_ERROR_UNKNOWN,
 			    "%s: npusim reads memory snapshots of PyTorch and torch_npu (pickle, "
-			    "JSON), traces of their profilers (JSON with [memory] events, "
-			    "operator_memory.csv, memory_record.csv), npusim traces, dumps of "
-			    "msMemScope (CSV, SQLite), memory_block.csv of MindSpore and logs of "
-			    "STAlloc, each plain or .gz",
+			    "JSON), memory events and tables of their profilers, npusim traces, "
+			    "dumps of msMemScope (CSV, SQLite), memory_block.csv of MindSpore and "
+			    "logs of STAlloc, each plain or .gz",
 			    got == 0 ? "the file is empty" : "not a kind of file that is known");
 	return NULL;
 }

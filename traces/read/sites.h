@@ -14,9 +14,8 @@
 #define SITES_FRAMES_MAX (1u << 24) /* frames of all */
 #define SITE_FRAMES_READ 1024       /* of a stack, from the innermost on */
 #define SITE_TEXT_MAX    200 /* bytes that are kept of a name or a path: the last ones of a path */
-#define SITE_FRAME_MAX   512 /* and of a frame */
-/* Bytes of a stack's frames in a line of a trace, where frames have 1.5 KiB at most. */
-#define SITE_BYTES_MAX (60u << 10)
+#define SITE_FRAME_MAX   512 /* and of a frame, which has at most 1.5 KiB in a line of a trace */
+#define SITE_BYTES_MAX   (60u << 10) /* of a stack in such a line */
 
 struct site_frame {
 	const char *name, *file; /* not terminated; may be NULL where the length is 0 */
