@@ -7,6 +7,7 @@
 # usage: moment-test.py NPUSIM SAMPLE-TRACE DATA
 
 import gzip
+import json
 import pickle
 import sys
 
@@ -468,6 +469,139 @@ def columns_of_other_files_are_call_sites(folder):
     got, = replay(folder / 'dump.csv')['devices']
     same(holders_of(moment_of(got, 'peak')), [('/src/b.py(2): g', 500, 1), ('main (prog)', 300, 1)],
          'msMemScope')
+
+
+# ---- profiles ----
+
+def messages(data):
+    """The fields of a message of protobuf: (number, value)."""
+    at, out = 0, []
+
+    def varint():
+        nonlocal at
+        value = shift = 0
+        while True:
+            byte = data[at]
+            at += 1
+            value |= (byte & 127) << shift
+            shift += 7
+            if byte < 128:
+                return value if value < 1 << 63 else value - (1 << 64)
+
+    while at < len(data):
+        tag = varint()
+        value = varint()
+        if tag & 7 == 2:
+            value, at = data[at:at + value], at + value
+        out.append((tag >> 3, value))
+    return out
+
+
+def pprof_of(path):
+    """What pprof sees of the file: [inuse_objects, inuse_space] by frames, (name, file, line)."""
+    fields = messages(gzip.decompress(path.read_bytes()))
+    strings = [value.decode() for number, value in fields if number == 6]
+    types = [dict(messages(value)) for number, value in fields if number == 1]
+    same([(strings[t[1]], strings[t[2]]) for t in types],
+         [('inuse_objects', 'count'), ('inuse_space', 'bytes')], 'types')
+    functions = {f[1]: f for f in (dict(messages(v)) for n, v in fields if n == 5)}
+    locations = {}
+    for location in (dict(messages(v)) for n, v in fields if n == 4):
+        line = dict(messages(location[4]))
+        function = functions[line[1]]
+        locations[location[1]] = (strings[function[2]], strings[function[4]], line.get(2, 0))
+    out = {}
+    for sample in (messages(v) for n, v in fields if n == 2):
+        stack = tuple(locations[value] for number, value in sample if number == 1)
+        expect(stack not in out, stack)
+        out[stack] = [value for number, value in sample if number == 2]
+    return out
+
+
+def folded_of(path):
+    lines = [line.rpartition(' ') for line in path.read_text().splitlines()]
+    same(len({stack for stack, _, _ in lines}), len(lines), 'a line a stack')
+    return {tuple(reversed(stack.split(';'))): int(bytes_) for stack, _, bytes_ in lines}
+
+
+def speedscope_of(path):
+    data = json.loads(path.read_text())
+    names = [frame['name'] for frame in data['shared']['frames']]
+    out = {}
+    for sign, profile in zip((1, -1), data['profiles']):
+        same(sum(profile['weights']), profile['endValue'], 'the end')
+        expect(all(weight > 0 for weight in profile['weights']), profile)
+        for sample, weight in zip(profile['samples'], profile['weights'], strict=True):
+            out[tuple(names[i] for i in reversed(sample))] = sign * weight
+    return out
+
+
+def text(frame):
+    name, file, line = frame
+    place = '{}:{}'.format(file, line) if line else file
+    return '{} ({})'.format(name, place) if file else name
+
+
+def profiles_of(folder, path, *args):
+    """The three profiles, which say the same; blocks and bytes by stack."""
+    files = [folder / name for name in ('a.pb.gz', 'a.folded', 'a.speedscope.json')]
+    for file in files:
+        run = npusim('replay', path, '--profile', file, *args)
+        same((run.returncode, run.stderr), (0, ''), file)
+    stacks = {tuple(map(text, stack)): values for stack, values in pprof_of(files[0]).items()}
+    bytes_ = {stack: values[1] for stack, values in stacks.items() if values[1]}
+    same(speedscope_of(files[2]), bytes_, 'speedscope')
+    same(folded_of(files[1]), {tuple(frame.replace(';', ',') for frame in stack): value
+                               for stack, value in bytes_.items()}, 'folded')
+    return stacks
+
+
+@case
+def profiles_are_the_holders_by_stack(folder):
+    device = sited_device()
+    odd = ('f<script>";\\', '/src/a b.py', 3), ('<module>', '<string>', 1)
+    device.alloc(BASE + 15 * MIB, 77, *odd)
+    device.alloc(BASE + 16 * MIB, 88, *odd)
+    path = write(folder / 'a.pkl', snapshot({0: device}))
+    peak = moment_of(replay(path)['devices'][0], 'peak')
+    got = profiles_of(folder, path)
+    same(sum(bytes_ for _, bytes_ in got.values()), peak['live_bytes'], 'peak')
+    got = profiles_of(folder, path, '--at', 'end')
+    peak = moment_of(replay(path, '--at', 'end')['devices'][0], 'end')
+    same(sum(bytes_ for _, bytes_ in got.values()), peak['live_bytes'], 'bytes')
+    same(sum(blocks for blocks, _ in got.values()), sum(h[2] for h in holders_of(peak)), 'blocks')
+    same(got[tuple(text(frame) for frame in odd)], [2, 165], 'an odd name')
+    first = peak['holders'][0]
+    expect(tuple(first['frames']) in got, first, got)
+    # what grew, and what shrank
+    count = len(device.events)
+    end = profiles_of(folder, path, '--at', 'end')
+    for since in (0, count // 2, count - 1):
+        before = profiles_of(folder, path, '--at', since)
+        wanted = {stack: [a - b for a, b in zip(end.get(stack, (0, 0)), before.get(stack, (0, 0)))]
+                  for stack in end.keys() | before.keys()}
+        grown = profiles_of(folder, path, '--at', 'end', '--since', since)
+        same(grown, {stack: values for stack, values in wanted.items() if any(values)}, since)
+    back = profiles_of(folder, path, '--at', count - 1, '--since', 'end')
+    same(back, {stack: [-a, -b] for stack, (a, b) in grown.items()}, 'backwards')
+
+
+@case
+def a_profile_that_cannot_be_written_says_why(folder):
+    path = write(folder / 'a.pkl', snapshot({0: sited_device()}))
+    for args, status, *says in [
+            ([path, '--profile', 'x.svg'], 2, 'x.svg', '.folded', '.speedscope.json', '.pb.gz'),
+            ([path, '--since', 3], 2, '--since 3 needs --profile'),
+            ([path, '--profile', folder / 'a.folded', '--since', 'x'], 2, '--since x', '1.5ms'),
+            ([path, '--profile', folder / 'a.folded', '--at', 'oom'], 1, 'no such moment'),
+            ([path, '--profile', folder / 'a.folded', '--at', 10**9], 1, 'no such moment'),
+            ([path, '--profile', folder / 'no' / 'a.folded'], 1, 'No such file'),
+            ([SAMPLE, '--profile', folder / 'a.folded'], 1, 'no call stacks')]:
+        run = npusim('replay', *args)
+        same(run.returncode, status, (args, run.stderr))
+        for part in says:
+            expect(part in run.stderr, part, 'is not in', run.stderr)
+        expect(not (folder / 'a.folded').exists(), args)
 
 
 # ---- latency ----

@@ -11,6 +11,7 @@
 #include "show/progress.h"
 #include "play/replay.h"
 #include "show/figures.h"
+#include "show/profile.h"
 
 static gboolean on_progress(guint64 done, guint64 total, gpointer data)
 {
@@ -37,10 +38,12 @@ static struct replay *run(struct record_reader *reader, const struct replay_opti
 	return replay;
 }
 
-/* What of the command line tells of the policy and the accesses. */
+/* What of the command line tells of the policy, the accesses, moments and the profile. */
 struct chosen {
 	char *policy, *page, *access, *reads, *every;
 	char **settings, **at;
+	char *profile, *since;
+	int profile_at, profile_since; /* moments */
 };
 
 /* "40us", "1.5ms", "2s", or the number of an event. */
@@ -66,25 +69,44 @@ static gboolean parse_moment(const char *text, struct replay_moment *out)
 	return FALSE;
 }
 
-/* The peak and the first lack of memory are looked at in any case. */
-static gboolean choose_moments(struct replay_options *options, char **at, GError **error)
+/* *out: its number. The peak and the first lack of memory are looked at in any case. */
+static gboolean add_moment(struct replay_options *options, const char *option, const char *text,
+			   int *out, GError **error)
 {
-	for (; at && *at; at++) {
-		struct replay_moment m = { .what = MOMENT_END };
-		if (strcmp(*at, "peak") == 0 || strcmp(*at, "oom") == 0)
-			continue;
-		if (strcmp(*at, "end") != 0 && !parse_moment(*at, &m))
-			return refuse_option(
-				error,
-				"--at %s: peak, oom, end, the number of an event or a time such "
-				"as 1.5ms is wanted",
-				*at);
-		if (options->moment_count == G_N_ELEMENTS(options->moments))
-			return refuse_option(error, "--at %s: more than %d moments", *at,
-					     (int)G_N_ELEMENTS(options->moments));
-		options->moments[options->moment_count++] = m;
-	}
+	struct replay_moment m = { .what = MOMENT_END };
+
+	*out = strcmp(text, "oom") == 0 ? MOMENT_OOM : MOMENT_PEAK;
+	if (*out == MOMENT_OOM || strcmp(text, "peak") == 0)
+		return TRUE;
+	if (strcmp(text, "end") != 0 && !parse_moment(text, &m))
+		return refuse_option(
+			error,
+			"%s %s: peak, oom, end, the number of an event or a time such as 1.5ms is "
+			"wanted",
+			option, text);
+	if (options->moment_count == G_N_ELEMENTS(options->moments))
+		return refuse_option(error, "%s %s: more than %d moments", option, text,
+				     (int)G_N_ELEMENTS(options->moments));
+	options->moments[options->moment_count] = m;
+	*out = (int)(MOMENT_OOM + 1 + options->moment_count++);
 	return TRUE;
+}
+
+static gboolean choose_moments(struct replay_options *options, struct chosen *c, GError **error)
+{
+	int moment;
+
+	c->profile_since = -1;
+	for (guint i = 0; c->at && c->at[i]; i++) {
+		if (!add_moment(options, "--at", c->at[i], &moment, error))
+			return FALSE;
+		c->profile_at = i == 0 ? moment : c->profile_at;
+	}
+	if (c->since && c->profile == NULL)
+		return refuse_option(error, "--since %s needs --profile", c->since);
+	return (c->since == NULL ||
+		add_moment(options, "--since", c->since, &c->profile_since, error)) &&
+	       (c->profile == NULL || profile_check(c->profile, error));
 }
 
 static gboolean choose_number(const char *option, const char *text, guint64 most, guint64 *out,
@@ -127,7 +149,8 @@ static gboolean choose(struct policy_options *policy, struct access_options *acc
 	return choose_access(access, c, error) && policy_options_check(policy, error);
 }
 
-static int replay_file(const char *path, const char *json, const struct replay_options *options)
+static int replay_file(const char *path, const char *json, const struct chosen *chosen,
+		       const struct replay_options *options)
 {
 	g_autoptr(GError) error = NULL;
 	int status = NPUSIM_EXIT_OK;
@@ -137,7 +160,8 @@ static int replay_file(const char *path, const char *json, const struct replay_o
 	if (reader == NULL)
 		return failure_of("replay", error);
 	/* known before what may take long */
-	if (json && !out_file_check(json, &error)) {
+	if ((json && !out_file_check(json, &error)) ||
+	    (chosen->profile && !out_file_check(chosen->profile, &error))) {
 		record_reader_close(reader);
 		return failure_of("replay", error);
 	}
@@ -154,6 +178,10 @@ static int replay_file(const char *path, const char *json, const struct replay_o
 			result_print(stdout, &result);
 		if (json && !members_write(json, figures_result, &result, &result, &error))
 			status = failure_of("replay", error);
+		else if (chosen->profile &&
+			 !profile_write(chosen->profile, replay, chosen->profile_at,
+					chosen->profile_since, &error))
+			status = failure_of("replay", error);
 		if (replay->interrupted)
 			status = interrupt_status();
 	}
@@ -163,7 +191,7 @@ static int replay_file(const char *path, const char *json, const struct replay_o
 }
 
 static int replay_chosen(const char *path, const char *json, const char *node,
-			 const struct chosen *chosen, struct replay_options *options)
+			 struct chosen *chosen, struct replay_options *options)
 {
 	g_autoptr(GError) error = NULL;
 	struct policy_options policy;
@@ -174,11 +202,10 @@ static int replay_chosen(const char *path, const char *json, const char *node,
 	g_setenv("NPUSIM_CONTENTS", "off", FALSE);
 	g_setenv("NPUSIM_FAILURES", "off", TRUE); /* the result has them */
 	if (!choose(&policy, &options->access, chosen, &error) ||
-	    !choose_moments(options, chosen->at, &error) ||
-	    !model_options_apply("sim", node, &error))
+	    !choose_moments(options, chosen, &error) || !model_options_apply("sim", node, &error))
 		status = usage_error("replay", "%s", error->message);
 	else
-		status = replay_file(path, json, options);
+		status = replay_file(path, json, chosen, options);
 	policy_options_clear(&policy);
 	options->policy = NULL;
 	return status;
@@ -216,6 +243,12 @@ int cmd_replay(int argc, char **argv)
 		  "reads after each N events, not with each block", "N" },
 		{ "no-copies", 0, 0, G_OPTION_ARG_NONE, &options.no_copies,
 		  "leaves recorded copies and fills out", NULL },
+		{ "profile", 0, 0, G_OPTION_ARG_FILENAME, &chosen.profile,
+		  "write what was live at the first --at, by call stack, to FILE: .folded, "
+		  ".speedscope.json, .pb.gz (pprof)",
+		  "FILE" },
+		{ "since", 0, 0, G_OPTION_ARG_STRING, &chosen.since,
+		  "--profile has what grew since the moment M", "M" },
 		{ "set", 0, 0, G_OPTION_ARG_STRING_ARRAY, &chosen.settings,
 		  "an option of the policy, as in PYTORCH_NPU_ALLOC_CONF", "KEY=VALUE" },
 		{ NULL, 0, 0, 0, NULL, NULL, NULL },

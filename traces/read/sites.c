@@ -294,7 +294,14 @@ guint sites_depth(const struct sites *s, guint32 site)
 	return stack_of(s, site)->depth;
 }
 
+guint32 sites_frame_number(const struct sites *s, guint32 site, guint index)
+{
+	const struct stack *stack = stack_of(s, site);
+
+	return stack->depth ? stack->frames[index] : stack->label;
+}
+
 const char *sites_frame(const struct sites *s, guint32 site, guint index)
 {
-	return g_ptr_array_index(s->texts.list, stack_of(s, site)->frames[index]);
+	return sites_label_text(s, sites_frame_number(s, site, index));
 }

@@ -57,5 +57,7 @@ guint sites_labels(const struct sites *sites);
 /* Frames of the site as text, innermost first. */
 guint sites_depth(const struct sites *sites, guint32 site);
 const char *sites_frame(const struct sites *sites, guint32 site, guint index);
+/* A frame's text as a label is numbered; of a site without frames its label. */
+guint32 sites_frame_number(const struct sites *sites, guint32 site, guint index);
 
 #endif

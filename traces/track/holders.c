@@ -4,12 +4,8 @@
  */
 #include "holders.h"
 
-struct site_sum {
-	guint64 bytes, blocks;
-};
-
-static GArray *sums_of(const struct allocation_table *table, const struct moment *moment,
-		       guint count)
+GArray *holders_by_site(const struct allocation_table *table, const struct moment *moment,
+			guint count)
 {
 	GArray *sums = g_array_new(FALSE, TRUE, sizeof(struct site_sum));
 	g_autoptr(GPtrArray) blocks = allocation_table_at(table, moment, ALLOCATION_BLOCK);
@@ -23,7 +19,7 @@ static GArray *sums_of(const struct allocation_table *table, const struct moment
 		const struct allocation *b = g_ptr_array_index(blocks, i);
 		struct site_sum *sum = &g_array_index(sums, struct site_sum,
 						      b->site < count ? b->site : SITE_NONE);
-		sum->bytes += b->asked ? b->asked : b->size;
+		sum->bytes += (gint64)(b->asked ? b->asked : b->size);
 		sum->blocks++;
 	}
 	return sums;
@@ -46,19 +42,19 @@ GArray *holders_of(const struct allocation_table *table, const struct moment *mo
 
 	if (sites == NULL)
 		return out;
-	g_autoptr(GArray) sums = sums_of(table, moment, sites_count(sites));
+	g_autoptr(GArray) sums = holders_by_site(table, moment, sites_count(sites));
 	g_array_set_size(out, sites_labels(sites));
 	for (guint32 s = 0; s < sums->len; s++) {
 		const struct site_sum *sum = &g_array_index(sums, struct site_sum, s);
 		guint32 label = sites_label(sites, s);
 		struct holder *h = &g_array_index(out, struct holder, label);
 		h->label = label;
-		if (sum->blocks > 0 && (h->blocks == 0 || sum->bytes > h->site_bytes)) {
+		if (sum->blocks > 0 && (h->blocks == 0 || (guint64)sum->bytes > h->site_bytes)) {
 			h->site = s;
-			h->site_bytes = sum->bytes;
+			h->site_bytes = (guint64)sum->bytes;
 		}
-		h->bytes += sum->bytes;
-		h->blocks += sum->blocks;
+		h->bytes += (guint64)sum->bytes;
+		h->blocks += (guint64)sum->blocks;
 	}
 	g_array_sort(out, by_bytes);
 	guint count = 0;

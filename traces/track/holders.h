@@ -15,6 +15,12 @@ struct holder {
 	guint64 site_bytes; /* inside: of that site */
 };
 
+struct site_sum {
+	gint64 bytes, blocks;
+};
+/* struct site_sum of each of `count` sites. */
+GArray *holders_by_site(const struct allocation_table *table, const struct moment *moment,
+			guint count);
 /* struct holder, the largest first. `sites` may be NULL: the list is empty then. */
 GArray *holders_of(const struct allocation_table *table, const struct moment *moment,
 		   const struct sites *sites);

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Writes profiles: folded stacks, speedscope's JSON, and pprof's profile.proto.
+ */
+#include "profile.h"
+
+#include <string.h>
+
+#include "format/out-file.h"
+#include "track/holders.h"
+
+struct profile {
+	const struct sites *sites;
+	GArray *sums; /* struct site_sum, by site */
+	gboolean growth;
+};
+
+static const struct site_sum *sum_of(const struct profile *p, guint32 site)
+{
+	return &g_array_index(p->sums, struct site_sum, site);
+}
+
+/* ---- folded stacks ---- */
+
+static void put_folded(const struct profile *p, GString *out)
+{
+	for (guint32 s = 0; s < p->sums->len; s++) {
+		guint depth = sum_of(p, s)->bytes ? MAX(sites_depth(p->sites, s), 1) : 0;
+		for (guint i = depth; i > 0; i--) {
+			guint32 frame = sites_frame_number(p->sites, s, i - 1);
+			g_autofree char *text = g_strdup(sites_label_text(p->sites, frame));
+			g_string_append_printf(out, "%s%c", g_strdelimit(text, ";", ','),
+					       i > 1 ? ';' : ' ');
+		}
+		if (depth > 0)
+			g_string_append_printf(out, "%" G_GINT64_FORMAT "\n", sum_of(p, s)->bytes);
+	}
+}
+
+/* ---- speedscope: a weight has no sign, so what shrank is a profile of its own ---- */
+
+static void put_samples(const struct profile *p, GString *out, int sign, const char *name)
+{
+	g_autoptr(GString) weights = g_string_new(NULL);
+	gint64 total = 0;
+
+	g_string_append_printf(out, "\n{\"type\":\"sampled\",\"name\":\"%s\",\"unit\":\"bytes\",",
+			       name);
+	g_string_append(out, "\"startValue\":0,\"samples\":[");
+	for (guint32 s = 0; s < p->sums->len; s++) {
+		guint depth = MAX(sites_depth(p->sites, s), 1);
+		if (sign * sum_of(p, s)->bytes <= 0)
+			continue;
+		g_string_append(out, total ? ",\n" : "\n");
+		for (guint i = depth; i > 0; i--)
+			g_string_append_printf(out, "%c%u", i == depth ? '[' : ',',
+					       sites_frame_number(p->sites, s, i - 1));
+		g_string_append_c(out, ']');
+		g_string_append_printf(weights, "%s%" G_GINT64_FORMAT, total ? "," : "",
+				       sign * sum_of(p, s)->bytes);
+		total += sign * sum_of(p, s)->bytes;
+	}
+	g_string_append_printf(out, "],\"weights\":[%s],\"endValue\":%" G_GINT64_FORMAT "}",
+			       weights->str, total);
+}
+
+static void put_speedscope(const struct profile *p, GString *out)
+{
+	g_string_append(out, "{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\","
+			     "\"exporter\":\"npusim\",\"shared\":{\"frames\":[");
+	for (guint i = 0; i < sites_labels(p->sites); i++) {
+		g_string_append(out, i ? ",\n{\"name\":" : "\n{\"name\":");
+		out_json_text(out, sites_label_text(p->sites, i));
+		g_string_append_c(out, '}');
+	}
+	g_string_append(out, "]},\"profiles\":[");
+	put_samples(p, out, 1, p->growth ? "what grew" : "what was live");
+	if (p->growth) {
+		g_string_append_c(out, ',');
+		put_samples(p, out, -1, "what shrank");
+	}
+	g_string_append(out, "]}\n");
+}
+
+/* ---- pprof: messages of profile.proto, by the numbers of their fields ---- */
+
+static void put_varint(GString *out, guint64 value)
+{
+	for (; value >= 0x80; value >>= 7)
+		g_string_append_c(out, (char)(value | 0x80));
+	g_string_append_c(out, (char)value);
+}
+
+static void put_number(GString *out, guint field, guint64 value)
+{
+	put_varint(out, field << 3);
+	put_varint(out, value);
+}
+
+static void put_text(GString *out, guint field, const char *text, gsize length)
+{
+	put_varint(out, field << 3 | 2);
+	put_varint(out, length);
+	g_string_append_len(out, text, (gssize)length);
+}
+
+/* Ends a message, which is empty then. */
+static void put_message(GString *out, guint field, GString *message)
+{
+	put_text(out, field, message->str, message->len);
+	g_string_truncate(message, 0);
+}
+
+/* The frame number `i`, "name (file:line)", as a function and a location of number i + 1, and its
+ * two strings. */
+static void put_frame(GString *out, const char *text, guint i, guint string)
+{
+	g_autoptr(GString) line = g_string_new(NULL), message = g_string_new(NULL);
+	const char *file = g_strrstr(text, " ("), *end = text + strlen(text);
+	const char *colon = file ? strrchr(file, ':') : NULL;
+
+	put_text(out, 6, text, (gsize)((file ? file : end) - text));
+	put_text(out, 6, file ? file + 2 : end, file ? strcspn(file + 2, colon ? ":" : ")") : 0);
+	put_number(message, 1, i + 1);
+	put_number(message, 2, string);
+	put_number(message, 4, string + 1);
+	put_message(out, 5, message);
+	put_number(line, 1, i + 1);
+	put_number(line, 2, colon ? g_ascii_strtoull(colon + 1, NULL, 10) : 0);
+	put_number(message, 1, i + 1);
+	put_message(message, 4, line);
+	put_message(out, 4, message);
+}
+
+static void put_pprof(const struct profile *p, GString *out)
+{
+	static const char *const types[] = { "", "inuse_objects", "count", "inuse_space", "bytes" };
+	g_autoptr(GString) message = g_string_new(NULL);
+
+	for (guint i = 0; i < G_N_ELEMENTS(types); i++)
+		put_text(out, 6, types[i], strlen(types[i]));
+	for (guint i = 1; i < G_N_ELEMENTS(types); i += 2) {
+		put_number(message, 1, i);
+		put_number(message, 2, i + 1);
+		put_message(out, 1, message);
+	}
+	for (guint i = 0; i < sites_labels(p->sites); i++)
+		put_frame(out, sites_label_text(p->sites, i), i, G_N_ELEMENTS(types) + 2 * i);
+	for (guint32 s = 0; s < p->sums->len; s++) {
+		if (sum_of(p, s)->bytes == 0 && sum_of(p, s)->blocks == 0)
+			continue;
+		for (guint i = 0; i < MAX(sites_depth(p->sites, s), 1); i++)
+			put_number(message, 1, sites_frame_number(p->sites, s, i) + 1);
+		put_number(message, 2, (guint64)sum_of(p, s)->blocks);
+		put_number(message, 2, (guint64)sum_of(p, s)->bytes);
+		put_message(out, 2, message);
+	}
+}
+
+/* ---- all of them ---- */
+
+static const struct {
+	const char *ending;
+	void (*put)(const struct profile *p, GString *out);
+} formats[] = {
+	{ ".folded", put_folded },
+	{ ".speedscope.json", put_speedscope },
+	{ ".pb.gz", put_pprof },
+};
+
+static guint format_of(const char *path)
+{
+	guint f = 0;
+
+	while (f < G_N_ELEMENTS(formats) && !g_str_has_suffix(path, formats[f].ending))
+		f++;
+	return f;
+}
+
+gboolean profile_check(const char *path, GError **error)
+{
+	return format_of(path) < G_N_ELEMENTS(formats) ||
+	       refuse_option(error,
+			     "--profile %s: the ending says what it becomes: .folded (folded "
+			     "stacks), .speedscope.json or .pb.gz (for pprof)",
+			     path);
+}
+
+/* FALSE: no device has reached it. */
+static gboolean add(const struct profile *p, const struct replay *replay, int moment, int sign)
+{
+	gboolean reached = FALSE;
+
+	for (guint d = 0; d < replay->devices->len; d++) {
+		const struct replay_device *device = g_ptr_array_index(replay->devices, d);
+		const struct allocation_table *table = &device->usage.table;
+		if (!table->moments[moment].reached)
+			continue;
+		reached = TRUE;
+		g_autoptr(GArray) there =
+			holders_by_site(table, &table->moments[moment], p->sums->len);
+		for (guint s = 0; s < p->sums->len; s++) {
+			struct site_sum *sum = &g_array_index(p->sums, struct site_sum, s);
+			sum->bytes += sign * g_array_index(there, struct site_sum, s).bytes;
+			sum->blocks += sign * g_array_index(there, struct site_sum, s).blocks;
+		}
+	}
+	return reached;
+}
+
+gboolean profile_write(const char *path, const struct replay *replay, int at, int since,
+		       GError **error)
+{
+	g_autoptr(GString) out = g_string_new(NULL);
+	g_autoptr(GArray) sums = g_array_new(FALSE, TRUE, sizeof(struct site_sum));
+	struct profile p = { replay->sites, sums, since >= 0 };
+
+	if (replay->sites == NULL)
+		return refuse(error, TRACE_ERROR, TRACE_ERROR_UNKNOWN,
+			      "the file has no call stacks, which a profile is made of");
+	g_array_set_size(sums, sites_count(replay->sites));
+	if (!add(&p, replay, at, 1) || (p.growth && !add(&p, replay, since, -1)))
+		return refuse(error, TRACE_ERROR, TRACE_ERROR_UNKNOWN,
+			      "the history has no such moment as %s: no profile is written",
+			      p.growth ? "--at or --since" : "--at");
+	formats[format_of(path)].put(&p, out);
+	return out_file_write(path, out->str, out->len, error);
+}
