@@ -339,6 +339,27 @@ def a_recorded_lack_of_memory_is_explained(folder):
 
 
 @case
+def the_pieces_at_a_recorded_lack_of_memory_are_told(folder):
+    frames = [dict(name='step', filename='/src/train.py', line=7)]
+    for blocks, asked, free, *says in [
+            ([(5, 2), (12, 1)], 12, 1, '17.00 MiB', 'in 3 pieces, the largest 7.00 MiB',
+             'With expandable segments it could have been served: 14.00 MiB'),
+            ([(5, 2), (12, 1)], 30, 1, 'No policy could have served it', 'the 21.00 MiB'),
+            ([(n + .5, .25) for n in range(20)], 10, 0, 'in 21 pieces, the largest 768.00 KiB',
+             'Only without segments'),
+            ([(0, 5)], 10, 0, 'in 1 piece, the largest 15.00 MiB', 'large enough, and not for')]:
+        events = [('alloc', BASE + int(at * MIB), int(size * MIB), dict(frames=frames))
+                  for at, size in blocks]
+        path = history(folder / 'a.pickle', *events,
+                       ('oom', 0, asked * MIB, dict(device_free=free * MIB)),
+                       *[('free_completed', *event[1:]) for event in events])
+        moment = [m for m in replay(path)['devices'][0]['moments'] if m['moment'] == 'oom'][0]
+        has(moment['words'], 'At event {}, where {}.00 MiB'.format(len(events) + 2, asked), *says)
+        same((moment['holders'][0]['site'], moment['live_bytes']),
+             ('step (/src/train.py:7)', sum(event[2] for event in events)), 'who held it')
+
+
+@case
 def a_history_that_contradicts_itself_is_reported_with_its_event(folder):
     path = folder / 'a.pickle'
     block, free = ('alloc', BASE, 4096, {}), ('free_completed', BASE, 4096, {})

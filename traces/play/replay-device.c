@@ -88,6 +88,16 @@ void replay_sample(struct replay_device *device, guint64 event, guint64 time_us)
 	}
 }
 
+void replay_note_recorded_failure(struct replay_device *device, guint64 event)
+{
+	struct moment *moment = &device->usage.table.moments[MOMENT_OOM];
+	struct memory_sums sums;
+
+	memory_usage_sums(&device->usage, &sums);
+	if (!moment->reached)
+		allocation_table_mark(&device->usage.table, moment, event, &sums);
+}
+
 void replay_note_failure(struct replay_device *device, guint64 event, guint64 line, guint64 size,
 			 guint32 site)
 {

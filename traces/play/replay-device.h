@@ -91,6 +91,9 @@ void replay_note_peak(struct replay_device *device);
 /* Notes the device's memory after its event number `event`, at a time of the file (0: it has none).
  */
 void replay_sample(struct replay_device *device, guint64 event, guint64 time_us);
+/* The file's first lack of memory, after the sample of its event, is that moment until the replay
+ * has one of its own. */
+void replay_note_recorded_failure(struct replay_device *device, guint64 event);
 /* The first call that finds no memory, `size` bytes, at an event or a line of the file (0: it has
  * none): to be called before the sums have it. Later ones are left alone. */
 void replay_note_failure(struct replay_device *device, guint64 event, guint64 line, guint64 size,

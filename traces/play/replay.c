@@ -159,6 +159,8 @@ static gboolean part_step(struct part *part, const struct record_item *item, GEr
 		replay_note_peak(device);
 	gboolean ok = located(part, part->filter->step(part->filter, item, error), error);
 	replay_sample(device, part->event, (guint64)MAX(item->time_us, 0));
+	if (verb == NPU_TRACE_OOM)
+		replay_note_recorded_failure(device, part->event);
 	if (device->reads == NULL || !ok)
 		return ok;
 	if (verb == NPU_TRACE_FREE)

@@ -194,6 +194,51 @@ static void say_failure(GString *out, const struct moment_view *v)
 	say_holder(out, v);
 }
 
+/* What was free, in which pieces, and whose memory would have had room. */
+static void say_recorded(GString *out, const struct moment_view *v)
+{
+	const struct recorded_oom *oom = &v->device->history.oom;
+	g_autofree char *place = history_place(0, v->moment->event);
+	guint64 pieces = 0, pages = 0, room = v->sums.physical + oom->free_bytes;
+
+	for (guint i = 0; i < v->map->ranges->len; i++) {
+		const struct map_range *r = &g_array_index(v->map->ranges, struct map_range, i);
+		guint64 end = (r->address + r->bytes) / (2 * MIB) * 2 * MIB;
+		pieces += r->physical > 0 && r->live == 0;
+		if (r->physical > 0 && r->live == 0)
+			pages += end - MIN(end, round_up(r->address, 2 * MIB));
+	}
+	g_string_append_printf(out, "At %s, where %s were asked for,", place, in_words(oom->asked));
+	if (!replay_tells_fragmentation(v->device)) {
+		g_string_append(out, " the file does not tell what was free.");
+		return;
+	}
+	g_string_append_printf(
+		out, " %s of what the allocator held were free, in %" G_GUINT64_FORMAT " piece%s",
+		in_words((guint64)MAX(v->sums.external, 0)), pieces, pieces == 1 ? "" : "s");
+	g_string_append_printf(out, ", the largest %s.", in_words(v->map->largest_free));
+	if (v->map->largest_free >= oom->asked)
+		g_string_append(out, " One of them was large enough, and not for this request: of "
+				     "another stream or pool, or not to be split.");
+	else if (pages + oom->free_bytes >= oom->asked)
+		g_string_append_printf(
+			out,
+			" With expandable segments it could have been served: %s of "
+			"them are whole pages of 2 MiB, which can be mapped together "
+			"with what the device has; --policy expandable shows it.",
+			in_words(pages));
+	else if (v->sums.live + oom->asked <= room)
+		g_string_append(out,
+				" Only without segments, as --policy native has none, could it "
+				"have been served: the pieces have too few whole pages.");
+	else
+		g_string_append_printf(out,
+				       " No policy could have served it: what was live and this "
+				       "request come to more than the %s that there were.",
+				       in_words(room));
+	say_holder(out, v);
+}
+
 char *recorded_oom_words(const struct recorded_oom *o)
 {
 	g_autofree char *place = history_place(0, o->event);
@@ -231,7 +276,9 @@ char *moment_words(const struct moment_view *v)
 {
 	GString *out = g_string_new(NULL);
 
-	if (v->moment->what == MOMENT_OOM)
+	if (v->moment->what == MOMENT_OOM && v->device->failed_size == 0)
+		say_recorded(out, v);
+	else if (v->moment->what == MOMENT_OOM)
 		say_failure(out, v);
 	else
 		say_moment(out, v);
