@@ -181,7 +181,7 @@ def chrome(path, folder):
     events, last = trace['traceEvents'], {}
     named = {event['pid'] for event in events if event['ph'] == 'M'}
     for event in events:
-        expect(event['ph'] in ('M', 'X', 'C', 'i'), event)
+        expect(event['ph'] in ('M', 'X', 'C', 'i', 'b', 'e', 's', 't', 'f'), event)
         expect(event['pid'] in named, 'a process without a name', event)
         if event['ph'] == 'M':
             expect(event['name'] in ('process_name', 'thread_name') and event['args']['name'])
@@ -193,7 +193,37 @@ def chrome(path, folder):
         if event['ph'] == 'X':
             expect(event['dur'] >= 0, event)
             last[track] = event['ts'] + event['dur'] - 0.001
+    check_flows(events)
     return trace, events
+
+
+def check_flows(events):
+    """Each begins once, and each step of it is where a slice of its thread begins."""
+    slices = {(e['pid'], e['tid'], e['ts']) for e in events if e['ph'] == 'X'}
+    begun = set()
+    for event in events:
+        if event['ph'] in 'stf':
+            expect((event['pid'], event['tid'], event['ts']) in slices, 'in no slice', event)
+            expect((event['ph'] == 's') != (event['id'] in begun), event)
+            begun.add(event['id'])
+
+
+def lives(events, category):
+    """[name, begin, end or None, args] of the slices of blocks or segments."""
+    out, open_ = [], {}
+    for event in events:
+        if event['ph'] not in 'be' or event['cat'] != category:
+            continue
+        key = (event['pid'], event['id2']['local'])
+        expect((event['ph'] == 'b') != (key in open_), event)
+        if event['ph'] == 'b':
+            open_[key] = [event['name'], event['ts'], None, event['args']]
+            out.append(open_[key])
+        else:
+            life = open_.pop(key)
+            expect(event['ts'] >= life[1], event)
+            life[2] = event['ts']
+    return out
 
 
 def peak(events, name):
@@ -212,6 +242,9 @@ def a_trace_of_calls_is_a_chrome_trace(folder):
     same(peak(events, 'physical'), result['peak_physical_bytes'], 'physical')
     same(peak(events, 'live'), result['peak_live_bytes'], 'live')
     expect(any(event['ph'] == 'X' and event['dur'] > 0 for event in events), 'no length')
+    made = {e['id'] for e in events if e['ph'] == 's'}
+    expect(len(made) > 10 and any(e['ph'] == 'f' for e in events), len(made), 'flows')
+    expect(len({e['id'] for e in events if e['ph'] == 't'} & made) > 5, 'uses')
 
 
 @case
@@ -222,7 +255,32 @@ def a_snapshot_is_a_chrome_trace(folder):
     trace, events = chrome(write(folder / 's.pkl', snapshot({1: device})), folder)
     same(peak(events, 'live'), device.peak_live, 'live')
     same(peak(events, 'physical'), device.peak_physical, 'physical')
-    same([event['name'] for event in events if event['ph'] == 'i'], ['oom: out of memory'], 'oom')
+    expect('oom: out of memory' in [e['name'] for e in events if e['ph'] == 'i'], 'oom')
+    same([e for e in events if e['ph'] == 'X'], [], 'no slice without a length')
+
+
+@case
+def blocks_are_slices_with_their_call_sites(folder):
+    device = Device()
+    device.segment_alloc(BASE, 20 * MIB)
+    device.start()
+    device.alloc(BASE, 512)
+    device.events[-1]['frames'] = [dict(name='f', filename='/x/site-packages/torch/a.py', line=1),
+                                   dict(name='step', filename='/src/a.py', line=3)]
+    device.alloc(BASE + 512, 512)
+    device.free(BASE)
+    device.segment_alloc(BASE + 64 * MIB, 2 * MIB)
+    device.segment_free(BASE + 64 * MIB)
+    _, events = chrome(write(folder / 's.pkl', snapshot({0: device})), folder)
+    first, second = lives(events, 'block')
+    # events are a microsecond apart, the first at 0; a free has two
+    same((first[0], first[2] - first[1]), ('step (/src/a.py:3)', 3), 'a block')
+    same((first[3]['site'], first[3]['stack']),
+         ('step (/src/a.py:3)', ['f (/x/site-packages/torch/a.py:1)', 'step (/src/a.py:3)']), 'site')
+    same((second[0], second[2]), ('block', None), 'never freed')
+    before, after = lives(events, 'segment')
+    same((before[1], before[2], before[3]['size']), (0, None, 20 * MIB), 'before the window')
+    same(after[2] - after[1], 1, 'a segment')
 
 
 @case
@@ -235,8 +293,8 @@ def refusals_and_threads_are_shown(folder):
     same([(e['pid'], e['tid'], e['name']) for e in events if e['ph'] == 'i'],
          [(1, 1, 'create refused')], 'instants')
     same({(e['pid'], e['tid'], e['name'], e['ts'], e['dur']) for e in events if e['ph'] == 'X'},
-         {(1, 1, 'create', 1.0, 2.0), (1, 1, 'reserve', 3.0, 0.0),
-          (2, 7, 'a"b\\c\nd', 1.0, 0.0)}, 'slices')
+         {(1, 1, 'create', 1.0, 2.0), (1, 1, 'reserve', 3.0, 1.0),
+          (2, 7, 'a"b\\c\nd', 1.0, 1.0)}, 'slices')
 
 
 # ---- CSV ----

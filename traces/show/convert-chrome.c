@@ -1,15 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Converts to the JSON of Chrome's trace viewer, which Perfetto also opens: calls become slices of
- * their threads, an allocator's segments slices of a track of their device, memory a counter of
- * each device, refusals instants. One call per thread is held back until the next line of that
- * thread.
+ * their threads, and flows lead from the call that makes an object to those that use and end it;
+ * blocks and segments become slices of their device, parts of expandable segments and refusals
+ * instants, memory a counter of each device. One call per thread is held back until the next line
+ * of that thread.
  */
 #include "convert.h"
+
+#include "read/sites.h"
 
 #define DEVICE_PID                                                                    \
 	1000000 /* the tracks of device N are those of a process of this number and N \
 		 */
+
+#define SHORT_NS 1000 /* of a call whose end nothing tells */
 
 enum clock { CLOCK_OF_HOST, CLOCK_SIMULATED, CLOCK_OF_EVENTS };
 
@@ -30,6 +35,7 @@ struct device_track {
 struct chrome {
 	struct convert_job *job;
 	struct out_stream *out;
+	const struct sites *sites; /* or NULL */
 	enum clock clock;
 	gboolean clock_known, first_done;
 	guint64 now_ns;
@@ -79,7 +85,7 @@ static void put_name(struct chrome *c, const char *what, guint64 pid, guint64 ti
 }
 
 /* The end of an event. */
-static void put_args(GString *out, const struct tracker_line *l)
+static void put_args(const struct chrome *c, GString *out, const struct tracker_line *l)
 {
 	const struct npu_trace_record *r = &l->item.record;
 	g_autoptr(GString) text = g_string_new(NULL);
@@ -96,6 +102,17 @@ static void put_args(GString *out, const struct tracker_line *l)
 	record_text(&l->item, text);
 	g_string_append(out, ",\"line\":");
 	out_json_text(out, text->str);
+	guint32 site = c->sites ? l->item.site : SITE_NONE;
+	if (site != SITE_NONE) {
+		g_string_append(out, ",\"site\":");
+		out_json_text(out, sites_label_text(c->sites, sites_label(c->sites, site)));
+		g_string_append(out, ",\"stack\":[");
+		for (guint i = 0; i < sites_depth(c->sites, site); i++) {
+			g_string_append(out, i ? "," : "");
+			out_json_text(out, sites_frame(c->sites, site, i));
+		}
+		g_string_append_c(out, ']');
+	}
 	g_string_append(out, "}}");
 }
 
@@ -104,15 +121,16 @@ static const char *title(const struct npu_trace_record *r)
 	return r->op ? r->op : record_verb_name(r->verb);
 }
 
-static void put_instant(struct chrome *c, const struct tracker_line *l, const char *scope,
+static void put_instant(struct chrome *c, const struct tracker_line *l, const char *category,
 			guint64 pid, guint64 tid, guint64 at_ns, const char *suffix)
 {
 	g_autofree char *name = g_strconcat(title(&l->item.record), suffix, NULL);
-	g_autofree char *more = g_strdup_printf(",\"cat\":\"refused\",\"s\":\"%s\"", scope);
+	g_autofree char *more = g_strdup_printf(",\"cat\":\"%s\",\"s\":\"%s\"", category,
+						l->item.record.verb == NPU_TRACE_OOM ? "g" : "t");
 	GString *out = begin(c, 'i', name, more, pid, tid);
 
 	put_us(out, "ts", at_ns);
-	put_args(out, l);
+	put_args(c, out, l);
 }
 
 static void put_counter(struct chrome *c, const char *name, guint64 pid, guint64 at_ns,
@@ -124,12 +142,34 @@ static void put_counter(struct chrome *c, const char *name, guint64 pid, guint64
 	g_string_append_printf(out, ",\"args\":{\"bytes\":%" G_GUINT64_FORMAT "}}", bytes);
 }
 
-/* What a slice is called, and its end. */
-static void put_slice(GString *out, const char *category, const struct tracker_line *l)
+/* A block or a segment begins ('b') or ends ('e'): a slice of its own, told by its address. */
+static void put_life(struct chrome *c, const struct tracker_line *l, char phase,
+		     const char *category, guint64 at_ns)
 {
-	g_string_append_printf(out, ",\"cat\":\"%s\",\"name\":", category);
-	out_json_text(out, title(&l->item.record));
-	put_args(out, l);
+	g_autofree char *more =
+		g_strdup_printf(",\"cat\":\"%s\",\"id2\":{\"local\":\"%" G_GINT64_MODIFIER "x\"}",
+				category, l->item.address);
+	const char *name = c->sites && l->item.site != SITE_NONE
+				   ? sites_label_text(c->sites, sites_label(c->sites, l->item.site))
+				   : category;
+	GString *out = begin(c, phase, phase == 'b' ? name : NULL, more,
+			     DEVICE_PID + (guint64)l->device, 0);
+
+	put_us(out, "ts", at_ns);
+	put_args(c, out, l);
+}
+
+/* A step of the life of an object: it begins ('s'), is used ('t') or ends ('f') in a call. */
+static void put_flow(struct chrome *c, const struct npu_trace_record *r, guint64 subject,
+		     char phase, guint64 at_ns)
+{
+	g_autofree char *more =
+		g_strdup_printf(",\"cat\":\"object\",\"id\":\"%" G_GINT64_MODIFIER "x\"%s", subject,
+				phase == 'f' ? ",\"bp\":\"e\"" : "");
+	GString *out = begin(c, phase, "object", more, r->process, r->thread);
+
+	put_us(out, "ts", at_ns);
+	g_string_append_c(out, '}');
 }
 
 /* ---- time ---- */
@@ -207,7 +247,7 @@ static guint64 length_of(const struct chrome *c, const struct open_call *call,
 			next->simulated_ps >= call->simulated_ps;
 	guint64 gap = c->now_ns > call->at_ns ? c->now_ns - call->at_ns : 0;
 
-	return both ? MIN(gap, (next->simulated_ps - call->simulated_ps) / 1000) : 0;
+	return MIN(gap, both ? (next->simulated_ps - call->simulated_ps) / 1000 : SHORT_NS);
 }
 
 static void on_call(struct chrome *c, const struct tracker_line *l)
@@ -217,14 +257,24 @@ static void on_call(struct chrome *c, const struct tracker_line *l)
 	GString *rest = g_string_new(NULL);
 
 	end_call(c, call, length_of(c, call, r));
-	put_slice(rest, "call", l);
+	g_string_append(rest, ",\"cat\":\"call\",\"name\":");
+	out_json_text(rest, title(r));
+	put_args(c, rest, l);
 	call->rest = g_string_free(rest, FALSE);
 	call->waits = TRUE;
 	call->at_ns = call->last_ns = MAX(c->now_ns, call->last_ns);
 	call->simulated_ps = r->simulated_ps;
 	call->has_simulated = (r->has & NPU_TRACE_HAS_SIMULATED) != 0;
-	if (r->code)
-		put_instant(c, l, "t", r->process, r->thread, call->at_ns, " refused");
+	if (r->code) {
+		put_instant(c, l, "refused", r->process, r->thread, call->at_ns, " refused");
+		return;
+	}
+	gboolean ends = r->verb == NPU_TRACE_UNRESERVE || r->verb == NPU_TRACE_MFREE ||
+			(r->verb == NPU_TRACE_RELEASE && l->had > 0);
+	if (l->subject)
+		put_flow(c, r, l->subject, l->made ? 's' : ends ? 'f' : 't', call->at_ns);
+	if (l->handle)
+		put_flow(c, r, l->handle, 't', call->at_ns);
 }
 
 /* ---- devices ---- */
@@ -264,15 +314,15 @@ static void on_device(struct chrome *c, const struct tracker_line *l)
 
 	/* lines of several threads may come a little out of order */
 	track->at_ns = MAX(track->at_ns, c->now_ns);
-	if (verb >= NPU_TRACE_SEGMENT_ALLOC && verb <= NPU_TRACE_SEGMENT_UNMAP &&
-	    l->item.number > 0) {
-		GString *out = begin(c, 'X', NULL, "", DEVICE_PID + (guint64)l->device, 0);
-		put_us(out, "ts", track->at_ns);
-		g_string_append(out, ",\"dur\":0");
-		put_slice(out, "segment", l);
-	}
-	if (verb == NPU_TRACE_OOM)
-		put_instant(c, l, "g", DEVICE_PID + (guint64)l->device, 0, track->at_ns,
+	if (verb == NPU_TRACE_ALLOC || verb == NPU_TRACE_FREE)
+		put_life(c, l, verb == NPU_TRACE_ALLOC ? 'b' : 'e', "block", track->at_ns);
+	else if (verb == NPU_TRACE_SEGMENT_ALLOC || verb == NPU_TRACE_SEGMENT_FREE)
+		put_life(c, l, verb == NPU_TRACE_SEGMENT_ALLOC ? 'b' : 'e', "segment",
+			 track->at_ns);
+	else if (verb == NPU_TRACE_SEGMENT_MAP || verb == NPU_TRACE_SEGMENT_UNMAP)
+		put_instant(c, l, "segment", DEVICE_PID + (guint64)l->device, 0, track->at_ns, "");
+	else if (verb == NPU_TRACE_OOM)
+		put_instant(c, l, "refused", DEVICE_PID + (guint64)l->device, 0, track->at_ns,
 			    ": out of memory");
 	if (l->item.number > 0)
 		counters(c, track);
@@ -289,6 +339,7 @@ static int run(struct chrome *c, GError **error)
 	int more;
 
 	while ((more = convert_next(c->job, &l, error)) > 0) {
+		c->sites = record_reader_trace(c->job->reader)->sites;
 		tick(c, &l);
 		if (!trace_verbs[l.item.record.verb].event)
 			on_call(c, &l);
@@ -304,7 +355,7 @@ static int run(struct chrome *c, GError **error)
 	}
 	g_hash_table_iter_init(&iter, c->threads);
 	while (g_hash_table_iter_next(&iter, &call, NULL))
-		end_call(c, call, 0);
+		end_call(c, call, SHORT_NS);
 	return more;
 }
 
