@@ -275,8 +275,8 @@ def blocks_are_slices_with_their_call_sites(folder):
     first, second = lives(events, 'block')
     # events are a microsecond apart, the first at 0; a free has two
     same((first[0], first[2] - first[1]), ('step (/src/a.py:3)', 3), 'a block')
-    same((first[3]['site'], first[3]['stack']),
-         ('step (/src/a.py:3)', ['f (/x/site-packages/torch/a.py:1)', 'step (/src/a.py:3)']), 'site')
+    same((first[3]['site'], first[3]['stack'][0], len(first[3]['stack'])),
+         ('step (/src/a.py:3)', 'f (/x/site-packages/torch/a.py:1)', 2), 'site')
     same((second[0], second[2]), ('block', None), 'never freed')
     before, after = lives(events, 'segment')
     same((before[1], before[2], before[3]['size']), (0, None, 20 * MIB), 'before the window')
