@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Device profiles: one table holds each key's group, name, type, place and limits; reading,
- * setting, dumping and checking use it. Values are in profiles/, never here.
+ * Device profiles: one table, made of profiles/keys.ini, holds each key's group, name, type, place
+ * and limits; reading, setting, dumping and checking use it. Values are in profiles/, never here.
  */
 #include "profile.h"
 
@@ -12,7 +12,6 @@
 
 #include "hbm/hbm-map.h"
 #include "l2/l2-cache.h"
-#include "sim/profile-data.h" /* made of the texts in profiles/ */
 
 enum kind { KIND_UNSIGNED, KIND_U32, KIND_U64, KIND_BOOL, KIND_STRING };
 
@@ -26,139 +25,7 @@ struct key {
 
 #define PLACE(member) \
 	offsetof(struct sim_profile, member), sizeof(((struct sim_profile *)0)->member)
-#define KEY(group, name, kind, member, ...)                   \
-	{                                                     \
-		group, name, kind, PLACE(member), __VA_ARGS__ \
-	}
-#define TEXT(group, name, member)           KEY(group, name, KIND_STRING, member, 1, 0, false)
-#define FLAG(group, name, member)           KEY(group, name, KIND_BOOL, member, 0, 1, false)
-#define UINT(group, name, member, min, max) KEY(group, name, KIND_UNSIGNED, member, min, max, false)
-#define BIG(group, name, member, min, max)  KEY(group, name, KIND_U64, member, min, max, false)
-#define RATE(group, name, member)           BIG(group, name, member, 1, UINT64_C(100000000))
-#define TIME(group, name, member)           BIG(group, name, member, 0, UINT64_C(1000000000000))
-#define CLOCKS(name, member)                BIG("HBM", name, hbm_clocks.member, 0, 100000)
-/* 0 where a profile does not name it. */
-#define OPTIONAL(group, name, member, max) KEY(group, name, KIND_U64, member, 0, max, true)
-#define COST(which, prefix)                                                                       \
-	BIG("DriverCalls", prefix "_base_ns", call[which].base_ns, 0, 1000000000),                \
-		BIG("DriverCalls", prefix "_message_ns", call[which].message_ns, 0, 1000000000),  \
-		BIG("DriverCalls", prefix "_pages_per_message", call[which].pages_per_message, 1, \
-		    1u << 30),                                                                    \
-		BIG("DriverCalls", prefix "_page_ns", call[which].page_ns, 0, 1000000000),        \
-		BIG("DriverCalls", prefix "_giant_units", call[which].giant_units, 1, 1u << 18),  \
-		OPTIONAL("DriverCalls", prefix "_head_pages", call[which].head_pages, 1u << 30),  \
-		OPTIONAL("DriverCalls", prefix "_head_page_ns", call[which].head_page_ns,         \
-			 1000000000)
-
-static const struct key keys[] = {
-	TEXT("SoCInfo", "soc_name", soc_name),
-	TEXT("SoCInfo", "short_name", short_name),
-	KEY("SoCInfo", "hardware_version", KIND_U32, hardware_version, 0, UINT32_MAX, false),
-	FLAG("SoCInfo", "is_910c", is_910c),
-	UINT("SoCInfo", "default_devices", default_devices, 1, 16),
-	UINT("SoCInfo", "cube_core_cnt", cube_cores, 1, 256),
-	UINT("SoCInfo", "vector_core_cnt", vector_cores, 0, 256),
-	UINT("SoCInfo", "ai_cpu_cnt", aicpu_cores, 0, 256),
-	BIG("SoCInfo", "core_khz", core_khz, 1000, 100000000),
-	BIG("SoCInfo", "hbm_bytes", hbm_bytes, 1u << 21, UINT64_C(1) << 42),
-	BIG("SoCInfo", "usable_frames", usable_frames, 1, 1u << 21),
-	BIG("SoCInfo", "host_bytes", host_bytes, 1u << 21, UINT64_C(1) << 42),
-	UINT("SoCInfo", "host_numa_nodes", host_numa_nodes, 1, 64),
-	FLAG("SoCInfo", "giant_pages", giant_pages),
-	BIG("SoCInfo", "l2_bytes", l2_bytes, 1u << 16, UINT64_C(1) << 34),
-
-	UINT("MMU", "tlb_l1_entries", tlb_l1_entries, 1, 1u << 16),
-	UINT("MMU", "tlb_l2_entries", tlb_l2_entries, 1, 1u << 20),
-	UINT("MMU", "tlb_l2_ways", tlb_l2_ways, 1, 1u << 20),
-	UINT("MMU", "walkers", walkers, 1, 1024),
-	UINT("MMU", "walk_cache_entries", walk_cache_entries, 0, 1u << 16),
-	TIME("MMU", "tlb_l1_ps", tlb_l1_ps),
-	TIME("MMU", "tlb_l2_ps", tlb_l2_ps),
-
-	BIG("HBM", "tck_ps", hbm_tck_ps, 100, 10000),
-	UINT("HBM", "stacks", hbm_stacks, 1, 16),
-	UINT("HBM", "channels", hbm_channels, 1, 32),
-	UINT("HBM", "pseudo_channels", hbm_pseudo_channels, 1, 2),
-	UINT("HBM", "bank_groups", hbm_bank_groups, 1, 16),
-	UINT("HBM", "banks", hbm_banks, 1, 16),
-	UINT("HBM", "columns", hbm_columns, 2, 1024),
-	UINT("HBM", "burst_length", hbm_burst, 2, 16),
-	BIG("HBM", "rows", hbm_rows, 1, 1u << 24),
-	CLOCKS("cl_tck", cl),
-	CLOCKS("cwl_tck", cwl),
-	CLOCKS("rcd_rd_tck", rcd_rd),
-	CLOCKS("rcd_wr_tck", rcd_wr),
-	CLOCKS("rp_tck", rp),
-	CLOCKS("ras_tck", ras),
-	CLOCKS("rc_tck", rc),
-	CLOCKS("wr_tck", wr),
-	CLOCKS("rtp_tck", rtp),
-	CLOCKS("ccd_s_tck", ccd_s),
-	CLOCKS("ccd_l_tck", ccd_l),
-	CLOCKS("rrd_s_tck", rrd_s),
-	CLOCKS("rrd_l_tck", rrd_l),
-	CLOCKS("wtr_s_tck", wtr_s),
-	CLOCKS("wtr_l_tck", wtr_l),
-	CLOCKS("rtw_tck", rtw),
-	CLOCKS("faw_tck", faw),
-	CLOCKS("rfc_tck", rfc),
-	CLOCKS("refi_tck", refi),
-	CLOCKS("rfc_sb_tck", rfc_sb),
-	CLOCKS("refi_sb_tck", refi_sb),
-	UINT("HBM", "queue_requests", hbm_queue, 1, 4096),
-	FLAG("HBM", "refresh", hbm_refresh),
-	FLAG("HBM", "refresh_per_bank", hbm_refresh_per_bank),
-	TEXT("HBM", "map", hbm_map),
-
-	BIG("L2", "line_bytes", l2_line_bytes, 32, 4096),
-	BIG("L2", "block_bytes", l2_block_bytes, 32, 65536),
-	UINT("L2", "ways", l2_ways, 1, L2_WAYS_MAX),
-	TIME("L2", "hit_ps", l2_hit_ps),
-	RATE("L2", "bytes_per_us", l2_bytes_per_us),
-	TIME("L2", "conflict_ps", l2_conflict_ps),
-
-	RATE("Engine", "sdma_bytes_per_us", sdma_bytes_per_us),
-	TIME("Engine", "sdma_start_ps", sdma_start_ps),
-	OPTIONAL("Engine", "h2d_bytes_per_us", h2d_engine_bytes_per_us, 100000000),
-	OPTIONAL("Engine", "d2h_bytes_per_us", d2h_engine_bytes_per_us, 100000000),
-	OPTIONAL("Engine", "sdma_sio_bytes_per_us", sdma_sio_bytes_per_us, 100000000),
-	UINT("Engine", "sdma_outstanding", sdma_outstanding, 1, 65536),
-	RATE("Engine", "core_bytes_per_us", core_bytes_per_us),
-	RATE("Engine", "vector_core_bytes_per_us", vector_core_bytes_per_us),
-	TIME("Engine", "core_issue_ps", core_issue_ps),
-	TIME("Engine", "core_row_ps", core_row_ps),
-	TIME("Engine", "vector_core_row_ps", vector_core_row_ps),
-	BIG("Engine", "core_outstanding_bytes", core_outstanding_bytes, 1, 1u << 25),
-
-	RATE("Link", "h2d_bytes_per_us", h2d_bytes_per_us),
-	RATE("Link", "d2h_bytes_per_us", d2h_bytes_per_us),
-	TIME("Link", "host_ps", host_link_ps),
-	RATE("Link", "peer_read_bytes_per_us", peer_read_bytes_per_us),
-	RATE("Link", "peer_write_bytes_per_us", peer_write_bytes_per_us),
-	TIME("Link", "peer_ps", peer_ps),
-	RATE("Link", "sio_bytes_per_us", sio_bytes_per_us),
-	TIME("Link", "sio_ps", sio_ps),
-	FLAG("Link", "host_hccs", host_link_hccs),
-
-	COST(SIM_CALL_RESERVE, "reserve"),
-	COST(SIM_CALL_ADDRESS_FREE, "address_free"),
-	COST(SIM_CALL_CREATE, "create"),
-	COST(SIM_CALL_RELEASE, "release"),
-	COST(SIM_CALL_MAP, "map"),
-	COST(SIM_CALL_UNMAP, "unmap"),
-	COST(SIM_CALL_ACCESS, "access"),
-	COST(SIM_CALL_EXPORT, "export"),
-	COST(SIM_CALL_IMPORT, "import"),
-	COST(SIM_CALL_ALLOC, "alloc"),
-	COST(SIM_CALL_FREE, "free"),
-	COST(SIM_CALL_QUERY, "query"),
-	COST(SIM_CALL_SUBMIT, "submit"),
-	COST(SIM_CALL_COPY, "copy"),
-	COST(SIM_CALL_STREAM, "stream"),
-	OPTIONAL("DriverCalls", "create_stall_pages", call[SIM_CALL_STALL].pages_per_message,
-		 1u << 30),
-	OPTIONAL("DriverCalls", "create_stall_ns", call[SIM_CALL_STALL].message_ns, 1000000000),
-};
+#include "sim/profile-data.h" /* keys, and the texts of the profiles that are built in */
 
 #define BASE_DEPTH_MAX 8
 
@@ -272,8 +139,19 @@ static char *check_l2(const struct sim_profile *p)
 	return NULL;
 }
 
+/* Ascend910B1's, with another geometry's bits. */
+static void map_by_geometry(struct sim_profile *p, const unsigned *bits)
+{
+	unsigned low = MIN(bits[HBM_COLUMN], 2);
+
+	memset(p->hbm_map, 0, sizeof(p->hbm_map));
+	g_snprintf(p->hbm_map, sizeof(p->hbm_map), "o%u c%u s%u h%ux p%ux g%u c%u b%u r%u",
+		   bits[HBM_OFFSET], low, bits[HBM_STACK], bits[HBM_CHANNEL], bits[HBM_PSEUDO],
+		   bits[HBM_GROUP], bits[HBM_COLUMN] - low, bits[HBM_BANK], bits[HBM_ROW]);
+}
+
 /* All counts are powers of two, and the interleave has as many bits of each. */
-static char *check_hbm(const struct sim_profile *p)
+static char *check_hbm(struct sim_profile *p)
 {
 	const uint64_t count[HBM_FIELDS] = {
 		[HBM_OFFSET] = p->hbm_burst * 8,
@@ -304,12 +182,14 @@ static char *check_hbm(const struct sim_profile *p)
 				     : p->hbm_clocks.refi <= p->hbm_clocks.rfc))
 		return g_strdup("HBM: the refresh interval must be longer than the refresh itself "
 				"(refi_tck > rfc_tck, refi_sb_tck > rfc_sb_tck)");
+	if (!strcmp(p->hbm_map, "auto"))
+		map_by_geometry(p, bits);
 	(void)hbm_map_init(&map, p->hbm_map, bits, &problem);
 	return problem;
 }
 
-/* What the values must be to one another. NULL, or what is wrong. */
-static char *check_profile(const struct sim_profile *p)
+/* What the values must be to one another; what follows from them is set. NULL, or what is wrong. */
+static char *check_profile(struct sim_profile *p)
 {
 	char *problem;
 
@@ -355,7 +235,8 @@ static char *apply_keys(struct sim_profile *profile, GKeyFile *file, const char 
 	return NULL;
 }
 
-static char *load_text(const char *text, size_t length, struct sim_profile *out, unsigned depth);
+/* NULL, or what is wrong. */
+static char *load_text(const char *text, struct sim_profile *out, unsigned depth);
 
 /* The built-in text's profile. NULL, or what is wrong. */
 static char *load_builtin(const char *name, struct sim_profile *out, unsigned depth)
@@ -364,8 +245,7 @@ static char *load_builtin(const char *name, struct sim_profile *out, unsigned de
 
 	for (size_t i = 0; sim_profile_data[i].name; i++)
 		if (!strcmp(sim_profile_data[i].name, name))
-			return load_text(sim_profile_data[i].text, strlen(sim_profile_data[i].text),
-					 out, depth);
+			return load_text(sim_profile_data[i].text, out, depth);
 	known = g_strjoinv(", ", (char **)sim_profile_names());
 	return g_strdup_printf("unknown SoC \"%s\"; known are %s", name, known);
 }
@@ -390,7 +270,7 @@ static char *load_base(GKeyFile *file, struct sim_profile *out, unsigned depth, 
 	return load_builtin(g_strchomp(base), out, depth + 1);
 }
 
-static char *load_text(const char *text, size_t length, struct sim_profile *out, unsigned depth)
+static char *load_text(const char *text, struct sim_profile *out, unsigned depth)
 {
 	g_autoptr(GKeyFile) file = g_key_file_new();
 	g_autoptr(GError) error = NULL;
@@ -399,7 +279,7 @@ static char *load_text(const char *text, size_t length, struct sim_profile *out,
 	bool based;
 	char *problem;
 
-	if (!g_key_file_load_from_data(file, text, length, G_KEY_FILE_NONE, &error))
+	if (!g_key_file_load_from_data(file, text, strlen(text), G_KEY_FILE_NONE, &error))
 		return g_strdup(error->message);
 	memset(out, 0, sizeof(*out));
 	problem = load_base(file, out, depth, &based);
@@ -440,51 +320,56 @@ const char *const *sim_profile_names(void)
 	return sim_profile_data_names;
 }
 
-bool sim_profile_load(const char *soc_name, struct sim_profile *out, char **error)
-{
-	struct sim_profile profile;
-
-	if (!answer(load_builtin(soc_name, &profile, 0), NULL, error))
-		return false;
-	*out = profile;
-	return true;
-}
-
-bool sim_profile_load_file(const char *path, struct sim_profile *out, char **error)
+bool sim_profile_load(const char *name, struct sim_profile *out, char **error)
 {
 	g_autoptr(GError) file_error = NULL;
 	g_autofree char *text = NULL;
 	struct sim_profile profile;
-	gsize length;
+	char *problem;
 
-	if (!g_file_get_contents(path, &text, &length, &file_error))
+	if (!strchr(name, '/') && !g_str_has_suffix(name, ".ini"))
+		problem = load_builtin(name, &profile, 0);
+	else if (g_file_get_contents(name, &text, NULL, &file_error))
+		problem = load_text(text, &profile, 0);
+	else
 		return answer(g_strdup(file_error->message), NULL, error);
-	if (!answer(load_text(text, length, &profile, 0), path, error))
+	if (!answer(problem, text ? name : NULL, error))
 		return false;
 	*out = profile;
 	return true;
 }
 
-bool sim_profile_set(struct sim_profile *profile, const char *assignment, char **error)
+/* "Group.key", up to `end`. NULL: there is none. */
+static const struct key *find_dotted(const char *text, const char *end)
 {
-	const char *dot = strchr(assignment, '.');
-	const char *equals = strchr(assignment, '=');
-	g_autofree char *group = NULL, *name = NULL;
-	struct sim_profile changed = *profile;
-	const struct key *key;
-	char *problem;
+	const char *dot = memchr(text, '.', (size_t)(end - text));
+	g_autofree char *group = dot ? g_strndup(text, (size_t)(dot - text)) : NULL;
+	g_autofree char *name = dot ? g_strndup(dot + 1, (size_t)(end - dot - 1)) : NULL;
 
-	if (!dot || !equals || dot > equals)
-		return answer(g_strdup_printf("\"%s\": Group.key=value is needed, such as "
-					      "MMU.tlb_l2_entries=4096",
-					      assignment),
-			      NULL, error);
-	group = g_strndup(assignment, (gsize)(dot - assignment));
-	name = g_strndup(dot + 1, (gsize)(equals - dot - 1));
-	key = find_key(group, name);
-	problem = key ? set_value(&changed, key, equals + 1)
-		      : g_strdup_printf("\"%s\": there is no key \"%s\" in group [%s]", assignment,
-					name, group);
+	return dot ? find_key(group, name) : NULL;
+}
+
+static char *set_dotted(struct sim_profile *profile, const char *assignment)
+{
+	const char *equals = strchr(assignment, '=');
+	const struct key *key = equals ? find_dotted(assignment, equals) : NULL;
+
+	if (key)
+		return set_value(profile, key, equals + 1);
+	return g_strdup_printf(
+		equals ? "\"%s\": there is no such key; 'npusim profile keys' lists them"
+		       : "\"%s\": Group.key=value is needed, such as "
+			 "MMU.tlb_l2_entries=4096",
+		assignment);
+}
+
+bool sim_profile_set(struct sim_profile *profile, char *const *assignments, char **error)
+{
+	struct sim_profile changed = *profile;
+	char *problem = NULL;
+
+	while (!problem && *assignments)
+		problem = set_dotted(&changed, *assignments++);
 	if (!problem)
 		problem = check_profile(&changed);
 	if (!answer(problem, NULL, error))

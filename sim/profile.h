@@ -106,19 +106,28 @@ struct sim_profile {
 
 /* The names of the profiles that are built in, NULL-terminated, sorted; static. */
 const char *const *sim_profile_names(void);
-/* The built-in profile of a SoC, into *out. False, and *error (g_free) names the SoC and the known
- * ones. */
-bool sim_profile_load(const char *soc_name, struct sim_profile *out, char **error);
-/* A profile from a file. Unknown groups and keys, missing keys, values out of range: false and
- * *error with file, group, key and limit. The file may start from a built-in one: `[Profile]
- * base=Ascend910B1`, then every key is optional. */
-bool sim_profile_load_file(const char *path, struct sim_profile *out, char **error);
-/* Sets one value by "Group.key=value" (the command's --set and --sweep). */
-bool sim_profile_set(struct sim_profile *profile, const char *assignment, char **error);
+/* The built-in profile of a SoC, or that of a file (a name with a slash in it, or that ends in
+ * .ini), into *out. False, and *error (g_free) names the SoC and the known ones, or file, group,
+ * key and limit: unknown groups and keys, missing keys, values out of range. A file may start from
+ * a built-in profile: `[Profile] base=Ascend910B1`, then every key is optional. HBM.map=auto
+ * becomes the map of the geometry. */
+bool sim_profile_load(const char *name, struct sim_profile *out, char **error);
+/* Sets values, "Group.key=value" (the command's --set), up to a NULL. They are checked together:
+ * all or none is set. */
+bool sim_profile_set(struct sim_profile *profile, char *const *assignments, char **error);
 /* The most HBM that a device of this profile may have, in bytes. */
 uint64_t sim_profile_hbm_max(const struct sim_profile *profile);
 /* The whole profile as an ini text, to be g_free()d. */
 char *sim_profile_dump(const struct sim_profile *profile);
+
+/* For who links them: a line for each key, with range, unit and meaning; and each built-in profile
+ * as an ini text with meaning, range and source above each value, up to a NULL name. */
+struct sim_profile_text {
+	const char *name, *text;
+};
+extern const char sim_profile_keys[];
+extern const struct sim_profile_text sim_profile_texts[];
+
 /* Simulated time of a driver call on `pages` pages of 2^page_lg2 bytes (12, 21 or 30), in ps. */
 uint64_t sim_call_ps(const struct sim_profile *profile, enum sim_call call, uint64_t pages,
 		     unsigned page_lg2);

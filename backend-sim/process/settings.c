@@ -55,7 +55,7 @@ static bool load_profile_of(struct bsim *bs, const char *soc, char **error)
 	char *why = NULL;
 
 	if (strchr(soc, '/') != NULL || g_str_has_suffix(soc, ".ini")) {
-		if (!sim_profile_load_file(soc, &bs->profile, &why)) {
+		if (!sim_profile_load(soc, &bs->profile, &why)) {
 			npu_text_add(error, "NPUSIM_SOC=%s%s%s",
 				     g_str_has_prefix(why, soc) ? "" : soc,
 				     g_str_has_prefix(why, soc) ? "" : ": ", why);

@@ -8,6 +8,7 @@
 #include <glib.h>
 #include <string.h>
 
+#include "commands.h"
 #include "server.h"
 
 #define BATCH_ROWS 4096u /* of one job */
@@ -23,6 +24,7 @@ static struct bench {
 	struct server server;
 	struct sim_histogram latency;
 	struct lane *lane;
+	uint64_t done; /* accesses of all lanes */
 	enum sim_status status;
 	uint64_t fault_va;
 } bench;
@@ -38,15 +40,26 @@ static uint64_t mix(uint64_t z)
 }
 
 /* Engines take the accesses of one stream in turn. */
+static uint64_t number_of(const struct lane *lane, uint64_t row)
+{
+	return (lane->done + row) * bench.request->engines + lane->index;
+}
+
+static uint64_t traced_of(const struct bench_request *r, uint64_t number)
+{
+	return r->traced[number % r->traced_count];
+}
+
 static uint64_t place_of(const struct sim_job *job, uint64_t row)
 {
 	const struct bench_request *r = bench.request;
-	const struct lane *lane = job->arg;
-	uint64_t number = (lane->done + row) * r->engines + lane->index;
+	uint64_t number = number_of(job->arg, row);
 
 	switch (r->pattern) {
 	case BENCH_SEQUENTIAL:
 		return number * r->access_bytes % r->bytes;
+	case BENCH_TRACE:
+		return BENCH_ADDRESS(traced_of(r, number)) / r->access_bytes * r->access_bytes;
 	case BENCH_STRIDED:
 		/* another lap begins one access further on */
 		return (number * r->stride % r->bytes +
@@ -55,6 +68,18 @@ static uint64_t place_of(const struct sim_job *job, uint64_t row)
 	default:
 		return mix(number ^ r->seed) % (r->bytes / r->access_bytes) * r->access_bytes;
 	}
+}
+
+/* So many of the next rows, `most` at most, read or write as the first does. */
+static uint64_t rows_alike(const struct lane *lane, uint64_t most, bool *out_write)
+{
+	const struct bench_request *r = bench.request;
+	uint64_t rows = 1;
+
+	*out_write = BENCH_WRITES(traced_of(r, number_of(lane, 0)));
+	while (rows < most && BENCH_WRITES(traced_of(r, number_of(lane, rows))) == *out_write)
+		rows++;
+	return rows;
 }
 
 static void next_batch(struct lane *lane)
@@ -67,6 +92,8 @@ static void next_batch(struct lane *lane)
 	rows = MIN(rows, lane->stop - lane->done);
 	if (!rows || bench.status != SIM_OK)
 		return;
+	if (r->pattern == BENCH_TRACE)
+		rows = rows_alike(lane, rows, &write);
 	lane->job.kind = write ? SIM_JOB_WRITE : SIM_JOB_READ;
 	lane->job.bytes = rows * r->access_bytes;
 	sim_submit(bench.server.sim, &lane->job);
@@ -82,8 +109,9 @@ static void on_done(struct sim_job *job)
 		bench.fault_va = job->fault_va;
 	}
 	lane->done += rows;
+	bench.done += rows;
 	if (bench.request->progress)
-		__atomic_fetch_add(bench.request->progress, rows, __ATOMIC_RELAXED);
+		bench.request->progress(bench.done, bench.request->data);
 	next_batch(lane);
 }
 
@@ -230,7 +258,9 @@ static enum bench_status run(const struct bench_request *r, struct bench_result 
 {
 	struct sim_counters warm;
 
-	*error = server_open(&bench.server, r->profile, 1);
+	*error = r->commands ? commands_begin(r->commands) : NULL;
+	if (!*error)
+		*error = server_open(&bench.server, r->profile, 1);
 	if (!*error)
 		*error = server_add(&bench.server, 0, r->profile->hbm_bytes, r->bytes, r->page_lg2);
 	if (*error)
@@ -240,6 +270,8 @@ static enum bench_status run(const struct bench_request *r, struct bench_result 
 	sim_get_counters(bench.server.sim, 0, &warm);
 	out->ps = run_accesses(r->accesses);
 	sim_get_counters(bench.server.sim, 0, &out->counters);
+	if (r->commands && (*error = commands_end(r->profile, out->counters.hbm_bursts)))
+		return BENCH_FAILED;
 	subtract(&out->counters, &warm);
 	get_result(out);
 	if (bench.status == SIM_OK)

@@ -11,8 +11,13 @@
 
 #include "sim/sim.h"
 
-enum bench_pattern { BENCH_SEQUENTIAL, BENCH_RANDOM, BENCH_STRIDED, BENCH_CHASE };
+enum bench_pattern { BENCH_SEQUENTIAL, BENCH_RANDOM, BENCH_STRIDED, BENCH_CHASE, BENCH_TRACE };
 enum bench_operation { BENCH_READ, BENCH_WRITE, BENCH_MIXED };
+
+/* An access of BENCH_TRACE. */
+#define BENCH_ACCESS(address, write) ((uint64_t)(address) << 1 | ((write) != 0))
+#define BENCH_ADDRESS(access)        ((access) >> 1)
+#define BENCH_WRITES(access)         ((access)&1)
 
 struct bench_request {
 	const struct sim_profile *profile;
@@ -26,7 +31,11 @@ struct bench_request {
 	uint64_t accesses;              /* of all engines together */
 	uint64_t warmup;                /* accesses before those that are measured */
 	uint64_t seed;                  /* RANDOM, CHASE */
-	uint64_t *progress;             /* accesses that are done, of both; may be NULL */
+	const uint64_t *traced;         /* TRACE, over and over: below `bytes`; no `operation` */
+	uint64_t traced_count;
+	const char *commands; /* file for the commands of the HBM, as DRAMsim3 has them; or NULL */
+	void (*progress)(uint64_t done, void *data); /* accesses of both; may be NULL */
+	void *data;
 };
 
 /* What passes a stage while accesses are measured, and the most that it lets pass: more is an error

@@ -12,6 +12,7 @@
 
 #include "divisor.h"
 #include "hbm-bus.h"
+#include "hbm-record.h"
 
 #define NO_ROW     UINT32_MAX
 #define ACTS       32u /* activations remembered; a power of two */
@@ -38,15 +39,15 @@ struct old_row {
 };
 
 struct pending_write {
-	uint32_t bank, row, bursts;
+	struct hbm_place place;
+	uint32_t bursts;
 };
 
 /* What every request touches comes first. */
 struct pseudo {
 	struct bank *bank;
-	uint64_t *queue; /* ring: when the requests taken last will be done */
-	unsigned queue_next;
-	unsigned act_next; /* the oldest of acts */
+	uint64_t *queue;               /* ring: when the requests taken last will be done */
+	unsigned queue_next, act_next; /* of acts the oldest */
 	uint64_t stripe;
 	uint64_t floor; /* no CAS before here */
 	struct hbm_bus bus;
@@ -80,13 +81,15 @@ struct hbm {
 	uint64_t stripe, stripe_end;
 	uint32_t stripe_row;
 	bool stripe_write;
-	uint64_t latest;
-	uint64_t expected; /* the offset that hbm_expect() was told last, and where it lies */
+	uint64_t latest, expected; /* what hbm_expect() was told last, and where it lies */
 	struct hbm_place expected_place;
 	struct pseudo *pseudo;
 	struct bank *bank; /* of all of them */
 	uint64_t read_bytes, write_bytes, requests, bursts, row_misses;
+	struct hbm_record record;
 };
+
+struct hbm_record hbm_record_next;
 
 static uint64_t max_of(uint64_t a, uint64_t b)
 {
@@ -162,6 +165,7 @@ struct hbm *hbm_new(const struct sim_profile *p)
 
 	hbm->banks = p->hbm_bank_groups * p->hbm_banks;
 	hbm->expected = UINT64_MAX;
+	hbm->record = hbm_record_next;
 	hbm->pseudos = p->hbm_stacks * p->hbm_channels * p->hbm_pseudo_channels;
 	hbm->queue_limit = MIN(p->hbm_queue, QUEUE_MAX);
 	hbm->write_limit = MAX(1, MIN(hbm->queue_limit / 2, WRITES_MAX));
@@ -389,6 +393,7 @@ static void keep_old_row(const struct hbm *hbm, struct pseudo *pseudo, struct ba
 {
 	uint32_t i = bank->old_next++ % OLD_ROWS;
 
+	hbm_record_row(&hbm->record, HBM_PRECHARGE, bank->row, act - hbm->t.rp);
 	bank->old_row[i] = bank->row;
 	pseudo->old[index * OLD_ROWS + i] = (struct old_row){ bank->act, act - hbm->t.rp };
 }
@@ -427,6 +432,7 @@ G_ALWAYS_INLINE static inline void activate(struct hbm *hbm, struct pseudo *pseu
 		forget_rows(bank);
 	else if (bank->row != NO_ROW)
 		keep_old_row(hbm, pseudo, bank, index, act);
+	hbm_record_row(&hbm->record, HBM_ACTIVATE, row, act);
 	bank->row = row;
 	bank->epoch = (uint32_t)hbm->epoch;
 	bank->act = act;
@@ -511,6 +517,7 @@ __attribute__((cold)) static uint64_t overtake(struct hbm *hbm, struct pseudo *p
 		if (s * hbm->t.ccd_s + length > old->pre)
 			continue;
 		hbm_bus_take(&pseudo->bus, &hbm->bus, group, bursts, s);
+		hbm_record_bursts(&hbm->record, write, bursts, s * hbm->t.ccd_s, hbm->t.ccd_l);
 		return s * hbm->t.ccd_s;
 	}
 	return 0;
@@ -544,6 +551,7 @@ G_ALWAYS_INLINE static inline uint64_t serve_row(struct hbm *hbm, struct pseudo 
 	}
 	hbm_bus_take(&pseudo->bus, &hbm->bus, group, bursts, s);
 	close_after(hbm, bank, cas + (bursts - 1) * hbm->t.ccd_l, write);
+	hbm_record_bursts(&hbm->record, write, bursts, cas, hbm->t.ccd_l);
 	return cas;
 }
 
@@ -570,11 +578,12 @@ static void drain_writes(struct hbm *hbm, struct pseudo *pseudo, uint64_t t)
 	pseudo->floor = max_of(max_of(t, pseudo->floor), pseudo->last_read + hbm->t.rtw);
 	for (unsigned i = 0; i < pseudo->writes; i++) {
 		const struct pending_write *w = &pseudo->write[i];
-		uint64_t cas = serve_row(hbm, pseudo, w->bank, w->row, w->bursts, true, t);
+		uint64_t *floor = &pseudo->group_floor[w->place.bank >> hbm->bank_bits];
 
+		hbm->record.place = w->place;
+		uint64_t cas =
+			serve_row(hbm, pseudo, w->place.bank, w->place.row, w->bursts, true, t);
 		uint64_t end = cas + (w->bursts - 1) * hbm->t.ccd_l;
-		uint64_t *floor = &pseudo->group_floor[w->bank >> hbm->bank_bits];
-
 		pseudo->write_free[i] = cas;
 		*floor = max_of(*floor, end + hbm->t.cwl + hbm->burst + hbm->t.wtr_l);
 		last = max_of(last, end);
@@ -590,7 +599,7 @@ static uint64_t write_row(struct hbm *hbm, struct pseudo *pseudo, const struct h
 	if (pseudo->writes == hbm->write_limit)
 		drain_writes(hbm, pseudo, t);
 	t = max_of(t, pseudo->write_free[pseudo->writes]);
-	pseudo->write[pseudo->writes++] = (struct pending_write){ place->bank, place->row, bursts };
+	pseudo->write[pseudo->writes++] = (struct pending_write){ *place, bursts };
 	return t + hbm->t.cwl + hbm->burst;
 }
 
@@ -619,6 +628,7 @@ G_GNUC_NO_INLINE static uint64_t access_row(struct hbm *hbm, uint64_t offset, un
 	pseudo = &hbm->pseudo[place.pseudo];
 	follow_stripe(hbm, pseudo);
 	t = max_of(t, pseudo->queue[pseudo->queue_next]);
+	hbm->record.place = place;
 	if (G_UNLIKELY(write)) {
 		done = write_row(hbm, pseudo, &place, bursts, t);
 		*out_first = done;

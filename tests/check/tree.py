@@ -62,6 +62,7 @@ ROOMS = {
     'traces/check': ['sim/profile.h'],
     'traces/show': ['runtime/base', 'traces/play', 'traces/track', 'traces/policy', 'traces/read',
                     'traces/format'],
+    'traces/sweep': [],
     'traces/samples': [],
     'traces/command': ['runtime/base', 'backend-sim/node/node.h', 'sim/bench/bench.h',
                        'sim/profile.h', 'runtime/validate/rules.h', 'traces/show', 'traces/check',

@@ -200,13 +200,10 @@ static const struct parameter parameters[] = {
 static void set(struct sim_profile *profile, const char *assignments)
 {
 	g_auto(GStrv) each = g_strsplit(assignments ? assignments : "", " ", -1);
+	char *error = NULL;
 
-	for (char **one = each; *one; one++) {
-		char *error = NULL;
-
-		if (**one && !sim_profile_set(profile, *one, &error))
-			FAIL("%s", error);
-	}
+	if (!sim_profile_set(profile, each, &error))
+		FAIL("%s", error);
 }
 
 static void one_stack(struct sim_profile *out)

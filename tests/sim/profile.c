@@ -27,11 +27,11 @@ static char *load_text(const char *text, struct sim_profile *out)
 {
 	g_autofree char *path = NULL;
 	char *error = NULL;
-	int fd = g_file_open_tmp("npusim-profile-XXXXXX", &path, NULL);
+	int fd = g_file_open_tmp("npusim-profile-XXXXXX.ini", &path, NULL);
 
 	close(fd);
 	g_file_set_contents(path, text, -1, NULL);
-	if (sim_profile_load_file(path, out, &error))
+	if (sim_profile_load(path, out, &error))
 		EXPECT_NULL(error);
 	else
 		EXPECT_TRUE(error && strstr(error, path));
@@ -173,24 +173,97 @@ TEST(profile, missing_file_is_named)
 	struct sim_profile profile;
 	g_autofree char *error = NULL;
 
-	ASSERT_FALSE(sim_profile_load_file("/nonexistent/x.ini", &profile, &error));
+	ASSERT_FALSE(sim_profile_load("/nonexistent/x.ini", &profile, &error));
 	EXPECT_CONTAINS(error, "/nonexistent/x.ini");
 }
 
-TEST(profile, set_changes_one_value_or_none)
+/* Assignments, "; " between them. */
+static bool set(struct sim_profile *profile, const char *assignments, char **error)
+{
+	g_auto(GStrv) each = g_strsplit(assignments, "; ", -1);
+
+	return sim_profile_set(profile, each, error);
+}
+
+TEST(profile, set_changes_all_values_or_none)
 {
 	struct sim_profile profile = load("Ascend910B1"), before = profile;
 	g_autofree char *error = NULL, *error2 = NULL, *error3 = NULL;
 
-	EXPECT_TRUE(sim_profile_set(&profile, "DriverCalls.map_page_ns=77", &error));
+	EXPECT_TRUE(set(&profile, "DriverCalls.map_page_ns=77; MMU.walkers=5", &error));
 	EXPECT_EQ(profile.call[SIM_CALL_MAP].page_ns, 77u);
+	EXPECT_EQ(profile.walkers, 5u);
 	before = profile;
-	EXPECT_FALSE(sim_profile_set(&profile, "MMU.nothing=1", &error));
-	EXPECT_CONTAINS(error, "no key \"nothing\" in group [MMU]");
-	EXPECT_FALSE(sim_profile_set(&profile, "walkers", &error2));
+	EXPECT_FALSE(set(&profile, "MMU.walkers=6; MMU.nothing=1", &error));
+	EXPECT_CONTAINS(error, "\"MMU.nothing=1\": there is no such key");
+	EXPECT_FALSE(set(&profile, "walkers", &error2));
 	EXPECT_CONTAINS(error2, "Group.key=value");
-	EXPECT_FALSE(sim_profile_set(&profile, "MMU.tlb_l2_ways=3", &error3));
+	EXPECT_FALSE(set(&profile, "MMU.tlb_l2_ways=3", &error3));
 	EXPECT_EQ(memcmp(&profile, &before, sizeof(profile)), 0);
+}
+
+/* Each alone contradicts the others' old values. */
+TEST(profile, values_that_depend_on_one_another_are_set_together)
+{
+	struct sim_profile profile = load("Ascend910B1");
+	g_autofree char *error = NULL;
+
+	EXPECT_TRUE(set(&profile, "MMU.tlb_l2_ways=7; MMU.tlb_l2_entries=7", &error));
+	EXPECT_TRUE(set(&profile, "HBM.map=o5 c2 s3 h3x p1x g2 c3 b2 r16; HBM.stacks=8", &error));
+	EXPECT_EQ(profile.hbm_stacks, 8u);
+}
+
+TEST(profile, map_auto_is_that_of_the_geometry)
+{
+	struct sim_profile profile = load("Ascend910B1"), before = profile;
+	g_autofree char *error = NULL;
+
+	EXPECT_TRUE(set(&profile, "HBM.map=auto", &error));
+	EXPECT_EQ(memcmp(&profile, &before, sizeof(profile)), 0);
+	EXPECT_TRUE(set(&profile, "HBM.map=auto; HBM.stacks=8; HBM.columns=2", &error));
+	EXPECT_STREQ(profile.hbm_map, "o5 c1 s3 h3x p1x g2 c0 b2 r16");
+	EXPECT_FALSE(set(&profile, "HBM.stacks=4", &error));
+	EXPECT_CONTAINS(error, "3 bits of 's', where the geometry has 2");
+}
+
+/* What npusim profile shows of it. */
+TEST(profile, shown_is_the_same_profile)
+{
+	const struct sim_profile_text *shown = sim_profile_texts;
+
+	for (const char *const *name = sim_profile_names(); *name; name++, shown++) {
+		struct sim_profile profile = load(*name), again;
+		g_autofree char *error = load_text(shown->text, &again);
+
+		ASSERT_NULL(error);
+		EXPECT_STREQ(shown->name, *name);
+		EXPECT_EQ(memcmp(&profile, &again, sizeof(profile)), 0);
+	}
+	EXPECT_NULL(shown->name);
+	EXPECT_CONTAINS(sim_profile_texts[3].text, "\n# entries of a core's TLB (1 to 65536). "
+						   "Source: assumed: about 65");
+	EXPECT_CONTAINS(sim_profile_texts[3].text, "(tRFC) (0 to 100000 clocks). Source: 350 ns");
+}
+
+TEST(profile, keys_are_those_of_a_dump)
+{
+	struct sim_profile profile = load("Ascend910B1");
+	g_autofree char *dump = sim_profile_dump(&profile);
+	g_auto(GStrv) lines = g_strsplit(dump, "\n", -1);
+	g_auto(GStrv) keys = g_strsplit(sim_profile_keys, "\n", -1);
+	size_t key = 0;
+
+	for (size_t i = 0; lines[i]; i++) {
+		char *equals = strchr(lines[i], '=');
+
+		if (!equals)
+			continue;
+		*equals = ' ';
+		equals[1] = '\0';
+		EXPECT_CONTAINS(keys[key], lines[i]);
+		key++;
+	}
+	EXPECT_EQ(key + 1, g_strv_length(keys));
 }
 
 static uint64_t cost_ns(const struct sim_profile *profile, enum sim_call call, uint64_t pages,

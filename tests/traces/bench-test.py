@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 #
-# npusim bench from outside: every pattern, operation and page size, profiles changed and swept,
+# npusim bench from outside: every pattern, operation and page size, traces, profiles changed,
 # text against JSON, wrong values, and figures against what follows from the profile alone.
 # usage: bench-test.py NPUSIM
 
@@ -17,6 +17,7 @@ import re
 import shutil
 import subprocess
 
+import jedec
 from command import NPUSIM, case, environment, expect, main, npusim, same
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -47,7 +48,6 @@ def points(*args):
 
 def bench(*args):
     result, = points(*args)
-    same(result['point'], '', 'a run without --sweep')
     return result
 
 
@@ -160,23 +160,62 @@ def profiles_are_chosen_changed_and_read(folder):
     expect(bench('--soc', 'H100', *args) != bench(*args), '--soc')
 
 
+def traced(folder, *lines):
+    path = folder / 'trace'
+    path.write_text('\n'.join(lines) + '\n')
+    return path
+
+
 @case
-def a_sweep_is_a_table_of_single_runs(folder):
-    args = '--pattern', 'random', '--count', 20000
-    values = 512, 1024, 2048
-    swept = points('--sweep', 'MMU.tlb_l2_entries=' + ','.join(map(str, values)), *args)
-    table = npusim('bench', '--sweep', 'MMU.tlb_l2_entries=512,1024,2048', *args).stdout
-    same(len(table.splitlines()), 4, table)
-    for value, got, line in zip(values, swept, table.splitlines()[1:]):
-        point = 'MMU.tlb_l2_entries={}'.format(value)
-        same(got, dict(bench('--set', point, *args), point=point), point)
-        same(line.split(), [point, '{:.2f}'.format(got['gb_s']),
-                            '{:.1f}'.format(got['p50_ps'] / 1e3),
-                            '{:.1f}'.format(got['p99_ps'] / 1e3),
-                            '{:.2f}'.format(100 * got['tlb_misses'] / got['tlb_requests']),
-                            '{:.2f}'.format(100 * got['l2_read_hits'] / got['l2_reads']),
-                            '{:.2f}'.format(100 * got['hbm_row_hits'] /
-                                            (got['hbm_row_hits'] + got['hbm_row_misses']))], point)
+def a_trace_is_read_in_each_format(folder):
+    """The same reads and writes, as DRAMsim3, Ramulator (two kinds) and Ramulator 2 have them."""
+    addresses = [random.Random(1).randrange(1 << 20) * 64 for _ in range(3000)]
+    args = '--size', '64m', '--access', 64, '--pattern', 'trace'
+    plain = bench(*args, traced(folder, '# reads', *map(hex, addresses)))
+    same((plain['count'], plain['accesses'], plain['l2_writes']), (3000, 3000, 0), 'reads')
+    for line in '{:#x} READ 7', '{:#X} R', 'LD {}', '0x{:x}', '3 {}':
+        path = traced(folder, *(line.format(a) for a in addresses))
+        same(bench(*args, path), plain, line)
+    same(bench(*args, '--count', 6000, path)['accesses'], 6000, 'twice')
+    both = bench(*args, traced(folder, *('{} {} 9'.format(a, ('READ', 'write')[i % 5 == 4])
+                                         for i, a in enumerate(addresses))))
+    same((both['l2_reads'], both['l2_writes']), (2400, 600), 'writes')
+    for read, write in ('{} R', '{} W'), ('LD {:#x}', 'ST {:#x}'):
+        same(bench(*args, traced(folder, *((read, write)[i % 5 == 4].format(a)
+                                           for i, a in enumerate(addresses)))), both, read)
+    pairs = zip(addresses[::2], addresses[1::2])
+    same(bench(*args, traced(folder, *('5 {} {}'.format(*pair) for pair in pairs)))['l2_writes'],
+         1500, 'a processor')
+
+
+@case
+def a_trace_is_the_pattern_that_it_was_made_of(folder):
+    lines = [hex(i * 128) for i in range(20000)]
+    got = bench('--pattern', 'trace', '--engines', 4, traced(folder, *lines))
+    wanted = bench('--pattern', 'sequential', '--engines', 4, '--count', 20000)
+    for result in got, wanted:
+        del result['pattern'], result['file'], result['op']
+    same(got, wanted, 'sequential')
+
+
+@case
+def wrong_traces_are_told(folder):
+    for text, *says in [('0x40\nnonsense\n', 'trace:2', '"nonsense"', 'ADDRESS'),
+                        ('0x40 X\n', '"0x40 X"'), ('LD\n', '"LD"'), ('', 'no access'),
+                        ('1 2 x\n', '"1 2 x"'), ('0x10000000000\n', 'trace:1', '--size above')]:
+        (folder / 'trace').write_text(text)
+        run = npusim('bench', '--pattern', 'trace', folder / 'trace')
+        same((run.returncode, run.stdout), (2, ''), text)
+        for word in says:
+            expect(word in run.stderr, word, 'is not in', run.stderr)
+    run = npusim('bench', '--pattern', 'trace', folder / 'none')
+    same(run.returncode, 1, 'a file that is not there')
+
+
+@case
+def values_that_depend_on_one_another_are_set_together(folder):
+    same(bench('--count', 10, '--set', 'MMU.tlb_l2_ways=7', '--set',
+               'MMU.tlb_l2_entries=7')['tlb_l2_entries'], 7, 'ways and entries')
 
 
 @case
@@ -202,8 +241,7 @@ def wrong_values_are_status_2_and_named(folder):
             (['--soc', './none.ini'], './none.ini'),
             (['--set', 'HBM.nothing=1'], 'HBM.nothing'),
             (['--set', 'MMU.walkers=0'], 'walkers'),
-            (['--sweep', 'MMU.walkers'], '--sweep=MMU.walkers', 'Group.key=A,B,C'),
-            (['--sweep', 'MMU.walkers=4,none'], 'walkers', 'none'),
+            (['--pattern', 'trace'], 'which file'),
             (['more'], "'more'")]:
         run = npusim('bench', *args)
         same((run.returncode, run.stdout), (2, ''), args)
@@ -249,6 +287,75 @@ def a_long_run_shows_progress_on_a_terminal(folder):
     run.kill()
     run.wait()
     os.close(ours)
+
+
+# ---- the commands of the HBM ----
+
+def commands(folder, *args, **changed):
+    """What is wrong with them, and how many there are of each."""
+    hbm = {key: PROFILE.getint('HBM', key) for key in PROFILE['HBM']
+           if key not in ('map', 'refresh', 'refresh_per_bank')}
+    hbm.update({'refresh': 1, 'refresh_per_bank': 0}, **changed)
+    sets = itertools.chain.from_iterable(
+        ('--set', 'HBM.{}={}'.format(key, value)) for key, value in changed.items())
+    bench('--commands', folder / 'commands', *args, *sets)
+    return jedec.check(folder / 'commands', hbm)
+
+
+def mixture(folder, count):
+    """Random reads and writes, over an L2 that keeps few of them, in two channels."""
+    rand = random.Random(3)
+    sets = 'SoCInfo.l2_bytes=1M', 'HBM.stacks=1', 'HBM.channels=2', 'HBM.map=auto'
+    return (*('--set=' + each for each in sets), '--engines', 24, '--pattern', 'trace', traced(
+        folder, *('{:#x} {}'.format(rand.randrange(1 << 26) * 128, rand.choice('RRW'))
+                  for _ in range(count))))
+
+
+@case
+def commands_keep_the_rules_of_jedec(folder):
+    mixed = mixture(folder, 15000)
+    for changed, args in [({'refresh': 0}, mixed), ({}, mixed), ({'refresh_per_bank': 1}, mixed),
+                          ({}, (*mixed, '--access', 32)),
+                          ({}, ('--count', 30000, '--engines', 48)),
+                          ({}, ('--count', 2000, '--pattern', 'sequential', '--op', 'write',
+                                '--access', '4k', '--set', 'SoCInfo.l2_bytes=1M'))]:
+        wrong, counts = commands(folder, *args, **changed)
+        same(wrong[:3], [], (changed, args))
+        expect(counts['activate'] > counts['precharge'] > 100, counts)
+        expect(bool(counts['refresh'] + counts['refresh_bank']) == changed.get('refresh', True),
+               counts)
+        expect(counts['read'] > 1000 if args[0] == '--count' and args[1] == 30000 else
+               counts['write'] > 1000, args, counts)
+
+
+@case
+def the_check_of_commands_sees_what_is_wrong(folder):
+    """A longer parameter than the one that was run with breaks its rule, and no other."""
+    commands(folder, *mixture(folder, 12000), refresh=0)
+    hbm = {key: PROFILE.getint('HBM', key) for key in PROFILE['HBM']
+           if key not in ('map', 'refresh', 'refresh_per_bank')}
+    for key, more, says in (
+            ('rcd_rd', 2, 'after activate'), ('rcd_wr', 99, 'after activate'),
+            ('ras', 2, 'after activate'), ('rp', 2, 'after precharge'), ('rc', 2, 'after activate'),
+            ('rtp', 99, 'after read'), ('wr', 99, 'after write'), ('wtr_s', 9, 'after write'),
+            ('wtr_l', 9, 'after write'), ('rtw', 2, 'after read'), ('faw', 99, 'five activations'),
+            ('ccd_s', 2, 'of the same all'), ('ccd_l', 2, 'of the same group'),
+            ('rrd_s', 9, 'of the same all'), ('rrd_l', 9, 'of the same group')):
+        longer = {**hbm, 'refresh_per_bank': 0, key + '_tck': hbm[key + '_tck'] + more}
+        wrong, _ = jedec.check(folder / 'commands', longer)
+        expect(wrong, key)
+        for line in wrong:
+            expect(says in line, key, line)
+
+
+@case
+def commands_that_are_booked_in_one_step_are_refused(folder):
+    run = npusim('bench', '--commands', folder / 'commands', '--access', '1m', '--count', 100,
+                 '--set', 'HBM.map=o5 c5 s2 h3 p1 g2 b2 r16')
+    same((run.returncode, run.stdout), (1, ''), 'status')
+    expect('smaller --access' in run.stderr, run.stderr)
+    run = npusim('bench', '--commands', folder / 'none' / 'commands', '--count', 100)
+    same(run.returncode, 1, 'no such folder')
 
 
 # ---- what the figures must be ----

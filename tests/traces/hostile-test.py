@@ -446,40 +446,6 @@ def bench_looks_at_its_output_first(folder):
         same(run.stdout, '', 'nothing was simulated')
 
 
-def sweep(folder, **options):
-    """A bench of many points, the first of which is finished."""
-    values = ','.join(['512', '1024'] * 100)
-    run = subprocess.Popen([NPUSIM, 'bench', '--count', '20000', '--sweep',
-                            'MMU.tlb_l2_entries=' + values, '--json', str(folder / 'out.json')],
-                           env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                           text=True, **options)
-    has(run.stdout.readline(), 'GB/s')
-    has(run.stdout.readline(), 'MMU.tlb_l2_entries=512')
-    return run
-
-
-def finished_points(folder):
-    points = json.loads((folder / 'out.json').read_text())
-    expect(1 <= len(points) < 200, len(points), 'points')
-    same(points[0]['point'], 'MMU.tlb_l2_entries=512', 'the first')
-
-
-@case
-def an_interrupted_bench_keeps_the_points_that_are_finished(folder):
-    for number in (signal.SIGINT, signal.SIGTERM):
-        run = sweep(folder)
-        run.send_signal(number)
-        run.communicate(timeout=60)
-        same(run.returncode, 128 + number, 'status')
-        finished_points(folder)
-    # nobody reads the table any more
-    run = sweep(folder)
-    run.stdout.close()
-    has(run.stderr.read(), 'cannot be written: Broken pipe')
-    same(run.wait(timeout=60), 1, 'status')
-    finished_points(folder)
-
-
 @case
 def an_interrupted_check_reports_the_cases_that_have_run(folder):
     record = folder / 'record'

@@ -6,18 +6,12 @@
 #include "npusim.h"
 
 #include <dlfcn.h>
-#include <errno.h>
-#include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "base/base.h"
-#include "check/child.h"
 #include "config.h"
+#include "format/input.h"
 #include "format/out-file.h"
 #include "show/member.h"
 #include "show/progress.h"
@@ -27,12 +21,13 @@
 
 struct options {
 	char *soc, *pattern, *operation, *page, *size, *access, *stride, *count, *warmup, *seed,
-		*sweep, *json;
+		*commands, *json;
+	const char *file; /* of the pattern trace */
 	int engines;
 	char **set;
 };
 
-static const char *const patterns[] = { "sequential", "random", "strided", "chase", NULL };
+static const char *const patterns[] = { "sequential", "random", "strided", "chase", "trace", NULL };
 static const char *const operations[] = { "read", "write", "mixed", NULL };
 static const char *const pages[] = { "4k", "2m", "1g", NULL };
 
@@ -56,7 +51,94 @@ static gboolean parse_amount(const char *option, const char *value, guint64 *out
 			     option, value, AMOUNT_MAX >> 40);
 }
 
-static gboolean get_request(const struct options *o, struct bench_request *r, GError **error)
+static gboolean parse_address(const char *word, guint64 *out)
+{
+	char *end;
+
+	*out = g_ascii_strtoull(word, &end, g_ascii_strncasecmp(word, "0x", 2) == 0 ? 16 : 10);
+	return end != word && *end == '\0';
+}
+
+/* -1: it is none. */
+static int operation_of(const char *word)
+{
+	static const char *const names[] = { "R", "W", "READ", "WRITE", "LD", "ST" };
+
+	for (guint i = 0; i < G_N_ELEMENTS(names); i++)
+		if (g_ascii_strcasecmp(word, names[i]) == 0)
+			return i % 2;
+	return -1;
+}
+
+static void add_access(GArray *to, guint64 address, int write)
+{
+	guint64 access = BENCH_ACCESS(address, write);
+
+	g_array_append_val(to, access);
+}
+
+/* An address alone; with R or W behind it (Ramulator), or READ or WRITE and a clock (DRAMsim3);
+ * with LD or ST before it (Ramulator 2); a count of instructions, an address that is read, and
+ * maybe one that is written (Ramulator's traces of processors). FALSE: none of them. */
+static gboolean add_line(GArray *to, const char *line)
+{
+	char word[3][32];
+	guint64 first, second, third;
+	int words = sscanf(line, "%31s %31s %31s", word[0], word[1], word[2]);
+
+	if (words < 1 || word[0][0] == '#')
+		return TRUE;
+	gboolean is_number = parse_address(word[0], &first);
+	int operation = operation_of(word[is_number && words > 1]);
+	if (is_number && (words == 1 || operation >= 0)) {
+		add_access(to, first, operation > 0);
+		return TRUE;
+	}
+	if (words == 1 || !parse_address(word[1], &second) || (!is_number && operation < 0) ||
+	    (is_number && words == 3 && !parse_address(word[2], &third)))
+		return FALSE;
+	add_access(to, second, operation > 0);
+	if (is_number && words == 3)
+		add_access(to, third, TRUE);
+	return TRUE;
+}
+
+static gboolean read_accesses(const char *path, guint64 bytes, GArray *to, GError **error)
+{
+	struct input *input = input_open(path, error);
+	g_autoptr(GBytes) whole = input ? input_whole(input, error) : NULL;
+	gsize length = 0, number = 0;
+	const char *text = whole ? g_bytes_get_data(whole, &length) : NULL;
+
+	if (input)
+		input_close(input);
+	for (gsize at = 0; at < length;) {
+		const char *end = memchr(text + at, '\n', length - at);
+		gsize line_length = end ? (gsize)(end - text) - at : length - at;
+		g_autofree char *line = g_strndup(text + at, line_length);
+
+		number++;
+		at += line_length + 1;
+		if (!add_line(to, line))
+			return refuse_option(error,
+					     "%s:%" G_GSIZE_FORMAT
+					     ": \"%s\" is no access: ADDRESS, "
+					     "ADDRESS R|W, ADDRESS READ|WRITE CLOCK, LD|ST ADDRESS "
+					     "or COUNT ADDRESS [ADDRESS] is wanted",
+					     path, number, line);
+		if (to->len && BENCH_ADDRESS(g_array_index(to, guint64, to->len - 1)) >= bytes)
+			return refuse_option(error,
+					     "%s:%" G_GSIZE_FORMAT ": \"%s\" is beyond the memory: "
+					     "give a --size above %" G_GUINT64_FORMAT " bytes",
+					     path, number, line, bytes);
+	}
+	if (whole && to->len == 0)
+		return refuse_option(error, "%s has no access", path);
+	return whole != NULL;
+}
+
+static gboolean get_request(const struct options *o, struct bench_request *r, GArray *accesses,
+			    GError **error)
 {
 	guint pattern, operation, page;
 
@@ -74,22 +156,30 @@ static gboolean get_request(const struct options *o, struct bench_request *r, GE
 	r->operation = (enum bench_operation)operation;
 	r->page_lg2 = 12 + 9 * page;
 	r->engines = (unsigned)o->engines;
+	r->commands = o->commands;
+	if ((r->pattern == BENCH_TRACE) != (o->file != NULL))
+		return o->file ? refuse_option(error, "no argument is expected, but '%s' is there",
+					       o->file)
+			       : refuse_option(error, "--pattern=trace: which file?");
+	if (r->pattern != BENCH_TRACE)
+		return TRUE;
+	if (!read_accesses(o->file, r->bytes, accesses, error))
+		return FALSE;
+	r->traced = (const uint64_t *)(void *)accesses->data;
+	r->traced_count = accesses->len;
+	if (!o->count)
+		r->accesses = r->traced_count;
 	return TRUE;
 }
 
-/* Returns the exit status. */
-static int load_profile(const struct options *o, struct sim_profile *profile)
+static gboolean load_profile(const struct options *o, struct sim_profile *profile, GError **error)
 {
-	const char *soc = o->soc ? o->soc : "Ascend910B1";
-	gboolean file = strchr(soc, '/') || g_str_has_suffix(soc, ".ini"); /* as NPUSIM_SOC */
-	g_autofree char *why = NULL, *value = NULL;
+	g_autofree char *why = NULL;
 
-	if (!(file ? sim_profile_load_file : sim_profile_load)(soc, profile, &why))
-		return usage_error("bench", "--soc: %s", why);
-	for (char **set = o->set; set && *set; set++)
-		if (!sim_profile_set(profile, *set, &value))
-			return usage_error("bench", "--set: %s", value);
-	return NPUSIM_EXIT_OK;
+	if (!sim_profile_load(o->soc ? o->soc : "Ascend910B1", profile, &why))
+		return refuse_option(error, "--soc: %s", why);
+	return o->set == NULL || sim_profile_set(profile, o->set, &why) ||
+	       refuse_option(error, "--set: %s", why);
 }
 
 static void *load_module(const char *function, GError **error)
@@ -102,18 +192,6 @@ static void *load_module(const char *function, GError **error)
 		g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_FAILED, "%s", dlerror());
 	return found;
 }
-
-/* --- runs --- */
-
-struct plan {
-	const struct options *options;
-	bench_run_fn run;
-	struct bench_request request;
-	const char *point; /* of the sweep; "" where there is none */
-	JsonBuilder *json;
-	guint points;   /* that are finished */
-	gboolean quiet; /* the JSON goes where the text would go */
-};
 
 /* --- results --- */
 
@@ -146,15 +224,15 @@ static double hit_share(uint64_t hits, uint64_t misses)
 	return part(hits, hits + misses);
 }
 
-static void print_result(const struct plan *plan, const struct bench_result *r)
+static void print_result(const struct bench_request *asked, const struct bench_result *r)
 {
 	const struct sim_counters *c = &r->counters;
 	double walk_ns = c->walks ? (double)c->walk_ps / (double)c->walks / 1000 : 0;
 
-	if (plan->request.warmup > 0)
+	if (asked->warmup > 0)
 		g_print("warm-up          %" G_GUINT64_FORMAT
 			" accesses in %.3f us, not counted below\n",
-			plan->request.warmup, (double)r->warmup_ps / 1e6);
+			asked->warmup, (double)r->warmup_ps / 1e6);
 	g_print("accesses         %" G_GUINT64_FORMAT ", %" G_GUINT64_FORMAT " bytes in %.3f us\n",
 		r->accesses, r->bytes, (double)r->ps / 1e6);
 	g_print("bandwidth        %.2f GB/s\n", rate(r));
@@ -180,28 +258,22 @@ static void print_result(const struct plan *plan, const struct bench_result *r)
 		c->hbm_write_bytes);
 }
 
-static void print_row(const char *point, const struct bench_result *r)
-{
-	const struct sim_counters *c = &r->counters;
-
-	g_print("%-32s %10.2f %10.1f %10.1f %9.2f %9.2f %9.2f\n", point, rate(r),
-		(double)r->p50_ps / 1e3, (double)r->p99_ps / 1e3,
-		part(c->tlb_misses, c->tlb_requests), part(c->l2_read_hits, c->l2_reads),
-		hit_share(c->hbm_row_hits, c->hbm_row_misses));
-}
-
 READ(double, rate_of_result, bench_result, r, rate(r))
 
-/* What a run was asked for: of the plan. */
-static const struct plan *plan_of(gconstpointer context)
+struct asked {
+	const struct options *options;
+	struct bench_request request;
+};
+
+static const struct asked *asked_of(gconstpointer context)
 {
 	return context;
 }
 
 #define ASKED(member) \
-	READ(gint64, asked_##member, bench_result, r, (gint64)plan_of(context)->request.member)
+	READ(gint64, asked_##member, bench_result, r, (gint64)asked_of(context)->request.member)
 #define WORD(name, words, member) \
-	READ(char *, name, bench_result, r, g_strdup(words[plan_of(context)->request.member]))
+	READ(char *, name, bench_result, r, g_strdup(words[asked_of(context)->request.member]))
 
 ASKED(bytes)
 ASKED(access_bytes)
@@ -213,16 +285,17 @@ ASKED(seed)
 WORD(name_of_pattern, patterns, pattern)
 WORD(name_of_operation, operations, operation)
 READ(char *, name_of_page, bench_result, r,
-     g_strdup(pages[(plan_of(context)->request.page_lg2 - 12) / 9]))
-READ(char *, name_of_point, bench_result, r, g_strdup(plan_of(context)->point))
-READ(char *, name_of_soc, bench_result, r, g_strdup(plan_of(context)->request.profile->soc_name))
+     g_strdup(pages[(asked_of(context)->request.page_lg2 - 12) / 9]))
+READ(char *, name_of_file, bench_result, r,
+     g_strdup(asked_of(context)->options->file ? asked_of(context)->options->file : ""))
+READ(char *, name_of_soc, bench_result, r, g_strdup(asked_of(context)->request.profile->soc_name))
 READ(char *, version, bench_result, r, g_strdup(NPUSIM_VERSION))
 
 /* Each key that is not as in the built-in profile of that name, "Group.key=value"; of a name that
  * is not built in, all keys. */
 static void build_changed(JsonBuilder *b, gconstpointer at, gconstpointer context)
 {
-	const struct sim_profile *profile = plan_of(context)->request.profile;
+	const struct sim_profile *profile = asked_of(context)->request.profile;
 	g_autofree struct sim_profile *plain = g_new0(struct sim_profile, 1);
 	g_autofree char *text = sim_profile_dump(profile), *problem = NULL;
 	g_autofree char *plain_text = sim_profile_load(profile->soc_name, plain, &problem)
@@ -263,11 +336,11 @@ static void build_changed(JsonBuilder *b, gconstpointer at, gconstpointer contex
 
 /* Members of a result, in their order; the page has them, too. */
 static const struct member members[] = {
-	{ "point", MEMBER_TEXT, .text = name_of_point },
 	{ "version", MEMBER_TEXT, .text = version },
 	{ "soc", MEMBER_TEXT, .text = name_of_soc },
 	{ "changed", MEMBER_LIST, .build = build_changed },
 	{ "pattern", MEMBER_TEXT, .text = name_of_pattern },
+	{ "file", MEMBER_TEXT, .text = name_of_file },
 	{ "op", MEMBER_TEXT, .text = name_of_operation },
 	{ "page", MEMBER_TEXT, .text = name_of_page },
 	{ "size", MEMBER_COUNT, .whole = asked_bytes },
@@ -319,156 +392,42 @@ static const struct member members[] = {
 
 /* --- running --- */
 
-/* What the process that simulates answers; the problem's text follows. */
-struct answer {
-	enum bench_status status;
-	struct bench_result result;
-	gsize problem_length;
-};
-
-static void simulate(const struct plan *plan, int to)
+static void on_progress(uint64_t done, void *data)
 {
-	char *problem = NULL;
-	struct answer answer = { 0 };
-
-	interrupts_leave();
-	answer.status = plan->run(&plan->request, &answer.result, &problem);
-	answer.problem_length = problem ? strlen(problem) : 0;
-	_exit(child_write(to, &answer, sizeof answer) &&
-			      child_write(to, problem, answer.problem_length)
-		      ? 0
-		      : 1);
+	progress_step(data, done);
 }
 
-/* In a process of its own, which an interrupt ends at once: what was finished before stays. */
-static void run_apart(struct plan *plan, struct answer *answer, char **problem)
+static int run_bench(const struct options *o, struct asked *asked)
 {
-	const struct bench_request *r = &plan->request;
-	int to, from, child_from, child_to, status = 0;
-	pid_t pid = child_start(&to, &from, &child_from, &child_to);
-	struct pollfd wait = { .fd = from, .events = POLLIN };
-	struct progress bar;
-
-	if (pid == 0)
-		simulate(plan, child_to);
-	*answer = (struct answer){ .status = BENCH_FAILED };
-	if (pid < 0) {
-		*problem = g_strdup_printf("no process can be started: %s", g_strerror(errno));
-		return;
-	}
-	progress_start(&bar, r->warmup + r->accesses);
-	while (!interrupted() && poll(&wait, 1, 100) <= 0)
-		progress_look(&bar, __atomic_load_n(r->progress, __ATOMIC_RELAXED));
-	progress_end(&bar);
-	if (interrupted())
-		kill(pid, SIGKILL);
-	gboolean answered = child_read(from, answer, sizeof *answer);
-	if (answered && answer->problem_length > 0) {
-		*problem = g_malloc0(answer->problem_length + 1);
-		answered = child_read(from, *problem, answer->problem_length);
-	}
-	close(to);
-	close(from);
-	waitpid(pid, &status, 0);
-	if (answered)
-		return;
-	g_free(*problem);
-	*problem = WIFSIGNALED(status) ? g_strdup_printf("the model's process died of signal %d",
-							 WTERMSIG(status))
-				       : g_strdup("the model's process ended without an answer");
-	answer->status = BENCH_FAILED;
-}
-
-/* Returns the exit status. */
-static int run_point(struct plan *plan, const struct sim_profile *profile, const char *point)
-{
-	g_autofree char *problem = NULL;
-	struct answer answer;
-	const struct bench_result *result = &answer.result;
-
-	plan->request.profile = profile;
-	plan->point = point;
-	*plan->request.progress = 0;
-	run_apart(plan, &answer, &problem);
-	if (interrupted())
-		return interrupt_status();
-	if (answer.status == BENCH_BAD_REQUEST)
-		return usage_error("bench", "%s", problem);
-	if (answer.status != BENCH_OK)
-		return failure("bench", "%s", problem);
-	plan->points++;
-	warn_over(result);
-	if (!plan->quiet && plan->options->sweep)
-		print_row(point, result);
-	else if (!plan->quiet)
-		print_result(plan, result);
-	members_build_object(plan->json, members, result, plan);
-	return NPUSIM_EXIT_OK;
-}
-
-/* KEY=A,B,C: one run for each; none where one of them is no value of the key. */
-static int run_sweep(struct plan *plan, const struct sim_profile *profile)
-{
-	const char *sweep = plan->options->sweep, *values = strchr(sweep, '=');
-	g_auto(GStrv) each = values ? g_strsplit(values + 1, ",", -1) : NULL;
-	g_autofree struct sim_profile *changed = NULL;
-	gsize count = each ? g_strv_length(each) : 0;
-	int status = NPUSIM_EXIT_OK;
-
-	if (!count)
-		return usage_error("bench", "--sweep=%s: must be Group.key=A,B,C", sweep);
-	changed = g_new(struct sim_profile, count);
-	for (gsize i = 0; i < count; i++) {
-		g_autofree char *problem = NULL;
-		char *point = g_strdup_printf("%.*s=%s", (int)(values - sweep), sweep, each[i]);
-
-		g_free(each[i]);
-		each[i] = point;
-		changed[i] = *profile;
-		if (!sim_profile_set(&changed[i], point, &problem))
-			return usage_error("bench", "--sweep: %s", problem);
-	}
-	if (!plan->quiet)
-		g_print("%-32s %10s %10s %10s %9s %9s %9s\n", "", "GB/s", "p50 ns", "p99 ns",
-			"TLB miss%", "L2 hit%", "row hit%");
-	for (gsize i = 0; i < count && status == NPUSIM_EXIT_OK; i++)
-		status = run_point(plan, &changed[i], each[i]);
-	return status;
-}
-
-static int run_bench(const struct options *o, const struct bench_request *request)
-{
+	struct bench_request *r = &asked->request;
 	g_autoptr(JsonBuilder) json = json_builder_new();
 	g_autoptr(GError) error = NULL;
-	struct plan plan = { .options = o,
-			     .request = *request,
-			     .json = json,
-			     .quiet = g_strcmp0(o->json, "-") == 0 };
-	struct sim_profile profile;
-	int status = load_profile(o, &profile);
+	g_autofree char *problem = NULL;
+	struct bench_result result = { 0 };
+	struct progress bar;
+	bench_run_fn run;
 
-	if (status != NPUSIM_EXIT_OK)
-		return status;
-	/* shared with the process that simulates */
-	plan.request.progress = mmap(NULL, sizeof(uint64_t), PROT_READ | PROT_WRITE,
-				     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (plan.request.progress == MAP_FAILED)
-		return failure("bench", "no memory: %s", g_strerror(errno));
 	/* known before what may take long */
 	if ((o->json && !out_file_check(o->json, &error)) ||
-	    !(plan.run = (bench_run_fn)load_module("npusim_bench_run", &error)))
+	    !(run = (bench_run_fn)load_module("npusim_bench_run", &error)))
 		return failure("bench", "%s", error->message);
-	interrupts_watch(TRUE);
+	progress_start(&bar, "accesses", r->warmup + r->accesses);
+	r->progress = on_progress;
+	r->data = &bar;
+	enum bench_status status = run(r, &result, &problem);
+	progress_end(&bar);
+	if (status != BENCH_OK)
+		return (status == BENCH_BAD_REQUEST ? usage_error : failure)("bench", "%s",
+									     problem);
+	warn_over(&result);
+	if (g_strcmp0(o->json, "-") != 0)
+		print_result(r, &result);
 	json_builder_begin_array(json);
-	status = o->sweep ? run_sweep(&plan, &profile) : run_point(&plan, &profile, "");
+	members_build_object(json, members, &result, asked);
 	json_builder_end_array(json);
 	g_autoptr(JsonNode) root = json_builder_get_root(json);
-	interrupts_leave();
-	/* what was finished is kept, whatever came then */
-	if ((status == NPUSIM_EXIT_OK || plan.points > 0) && o->json &&
-	    !json_write(o->json, root, &error))
-		return failure("bench", "%s", error->message);
-	return status;
+	return o->json && !json_write(o->json, root, &error) ? failure_of("bench", error)
+							     : NPUSIM_EXIT_OK;
 }
 
 /* --- published measurements --- */
@@ -536,13 +495,15 @@ static int run_published(const struct options *o)
 int cmd_bench(int argc, char **argv)
 {
 	struct options o = { .engines = 1 };
-	struct bench_request request = { 0 };
+	struct asked asked = { .options = &o };
+	struct sim_profile profile;
+	g_autoptr(GArray) accesses = g_array_new(FALSE, FALSE, sizeof(guint64));
 	g_autoptr(GError) error = NULL;
 	int status = NPUSIM_EXIT_OK;
 	const GOptionEntry entries[] = {
 		TEXT("pattern", pattern,
-		     "sequential, random, strided, chase (default random); published: measured on "
-		     "real devices against the model",
+		     "sequential, random, strided, chase (default random); trace: the accesses of "
+		     "FILE; published: measured on real devices against the model",
 		     "WHAT"),
 		TEXT("op", operation, "read, write, mixed (default read)", "WHAT"),
 		{ "engines", 0, 0, G_OPTION_ARG_INT, &o.engines, "cores that run it (default 1)",
@@ -551,33 +512,40 @@ int cmd_bench(int argc, char **argv)
 		TEXT("size", size, "memory that it goes over (default 8g)", "BYTES"),
 		TEXT("access", access, "of one access (default 128)", "BYTES"),
 		TEXT("stride", stride, "between accesses of strided (default 4k)", "BYTES"),
-		TEXT("count", count, "accesses of all engines (default 1000000)", "N"),
+		TEXT("count", count,
+		     "accesses of all engines (default 1000000; of trace: the file's)", "N"),
 		TEXT("warmup", warmup, "accesses before those that are measured (default 0)", "N"),
 		TEXT("seed", seed, "of random and chase (default 0)", "N"),
 		TEXT("soc", soc, "profile, or the file of one (default Ascend910B1)", "NAME"),
 		{ "set", 0, 0, G_OPTION_ARG_STRING_ARRAY, &o.set, "change a value of the profile",
 		  "GROUP.KEY=VALUE" },
-		TEXT("sweep", sweep, "one run for each value, as a table", "GROUP.KEY=A,B,C"),
+		TEXT("commands", commands, "write the commands of the HBM, as DRAMsim3 does",
+		     "FILE"),
 		TEXT("json", json, "write the results there too; - instead", "FILE"),
 		{ NULL, 0, 0, 0, NULL, NULL, NULL },
 	};
 
-	if (!parse_options(NULL,
+	if (!parse_options("[FILE]",
 			   "Runs an access pattern on the model's memory system, and shows "
 			   "bandwidth, latency, and hits of TLBs, L2 and rows in simulated time.",
 			   entries, OPTIONS_OWN, &argc, &argv, &status))
 		return status;
-	if (argc > 1)
+	asked.request.profile = &profile;
+	o.file = argc > 1 ? argv[1] : NULL;
+	if (argc > 2)
 		status =
-			usage_error("bench", "no argument is expected, but '%s' is there", argv[1]);
+			usage_error("bench", "no argument is expected, but '%s' is there", argv[2]);
 	else if (g_strcmp0(o.pattern, "published") == 0)
 		status = run_published(&o);
 	else if (o.engines < 1)
 		status = usage_error("bench", "--engines=%d: must be at least 1", o.engines);
-	else if (!get_request(&o, &request, &error))
-		status = usage_error("bench", "%s", error->message);
+	else if (!load_profile(&o, &profile, &error) ||
+		 !get_request(&o, &asked.request, accesses, &error))
+		status = g_error_matches(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE)
+				 ? usage_error("bench", "%s", error->message)
+				 : failure_of("bench", error);
 	else
-		status = run_bench(&o, &request);
+		status = run_bench(&o, &asked);
 	options_clear(entries);
 	return status;
 }

@@ -80,7 +80,7 @@ static gboolean convert_trace(const struct options *o, GError **error)
 				   .target = o->target,
 				   .device = o->device,
 				   .progress = &bar };
-	progress_start(&bar, trace->events);
+	progress_start(&bar, "events", trace->events);
 	ok = ok && targets[o->to].convert(&job, error);
 	progress_end(&bar);
 	tracker_free(job.tracker);

@@ -131,8 +131,9 @@ static int diff_traces(const struct job *job)
 	if (readers[0])
 		readers[1] = record_reader_open(job->paths[1], &error);
 	if (readers[1]) {
-		progress_start(&bar, record_reader_trace(readers[0])->events +
-					     record_reader_trace(readers[1])->events);
+		progress_start(&bar, "events",
+			       record_reader_trace(readers[0])->events +
+				       record_reader_trace(readers[1])->events);
 		diff = trace_diff_run(readers, job->limit, &bar, &error);
 		progress_end(&bar);
 	}

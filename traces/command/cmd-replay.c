@@ -28,7 +28,7 @@ static struct replay *run(struct record_reader *reader, const struct replay_opti
 	struct progress bar;
 	struct replay_options options = *asked;
 
-	progress_start(&bar, record_reader_trace(reader)->events);
+	progress_start(&bar, "events", record_reader_trace(reader)->events);
 	options.progress = on_progress;
 	options.data = &bar;
 	interrupts_watch(FALSE);

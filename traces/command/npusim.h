@@ -26,6 +26,8 @@ enum { NPUSIM_EXIT_OK = 0, NPUSIM_EXIT_FAILED = 1, NPUSIM_EXIT_USAGE = 2, NPUSIM
 	X(convert, "make a trace, a Chrome trace or CSV of a trace or a result")        \
 	X(check, "run the conformance cases on a driver, or compare it with the model") \
 	X(bench, "run access patterns on the model's memory system")                    \
+	X(sweep, "run bench or replay once for each choice of values")                  \
+	X(profile, "list the device profiles, and explain their keys")                  \
 	X(node, "list the simulated servers, their processes, and who holds how much")  \
 	X(explain, "say what a rule of NPUSIM_VALIDATE finds, and what is right")       \
 	X(home, "show or write the folder that looks like an installation of CANN")     \
@@ -103,8 +105,19 @@ void skip_dashes(int *argc, char ***argv);
 void add_to_list(const char *variable, const char *entry, gboolean first);
 
 /* libascendcl.so, libcuda.so.1, libascend_hal.so, the folder that looks like an installation of
- * CANN, libnpusim-record.so, the modules of the model and of bench. */
-enum npusim_part { PART_ACL, PART_CUDA, PART_HAL, PART_HOME, PART_RECORD, PART_MODEL, PART_BENCH };
+ * CANN, libnpusim-record.so, the modules of the model and of bench, the script of sweep and the
+ * module of its ranks. */
+enum npusim_part {
+	PART_ACL,
+	PART_CUDA,
+	PART_HAL,
+	PART_HOME,
+	PART_RECORD,
+	PART_MODEL,
+	PART_BENCH,
+	PART_SWEEP,
+	PART_RANKS
+};
 /* The folder of a part that belongs to this command: the installed one beside it, or the build
  * tree's. NULL and error, naming the folders that were tried, if there is none. */
 char *part_folder(enum npusim_part part, GError **error);

@@ -394,6 +394,8 @@ static const struct {
 	[PART_MODEL] = { "backend-sim.so", "../lib/npusim", "../backend-sim",
 			 "built with the model" },
 	[PART_BENCH] = { "bench.so", "../lib/npusim", "../sim", "built with the model" },
+	[PART_SWEEP] = { "sweep.py", "../lib/npusim", ".", "installed whole" },
+	[PART_RANKS] = { "sweep-ranks.so", "../lib/npusim", ".", "built with an MPI" },
 };
 
 char *part_folder(enum npusim_part part, GError **error)

@@ -11,9 +11,10 @@
 #define LOOK_EVERY    64 /* steps: at the clock */
 #define BAR_WIDTH     40
 
-void progress_start(struct progress *p, guint64 total)
+void progress_start(struct progress *p, const char *what, guint64 total)
 {
 	*p = (struct progress){ .start_us = g_get_monotonic_time(),
+				.what = what,
 				.total = total,
 				.terminal = isatty(STDERR_FILENO) };
 }
@@ -33,9 +34,12 @@ void progress_look(struct progress *p, guint64 done)
 		return;
 	double share = p->total ? MIN(1.0, (double)done / (double)p->total) : 0;
 	int filled = (int)(share * BAR_WIDTH);
-	g_printerr("\r[%.*s%*s] %3.0f %%, %" G_GUINT64_FORMAT " events", filled,
+	g_printerr("\r[%.*s%*s] %3.0f %%, %" G_GUINT64_FORMAT " %s", filled,
 		   "########################################", BAR_WIDTH - filled, "",
-		   100.0 * share, done);
+		   100.0 * share, done, p->what);
+	if (share > 0)
+		g_printerr(", %.0f s left  ",
+			   (double)(now - p->start_us) / 1e6 * (1 - share) / share);
 	p->last_us = now;
 	p->shown = TRUE;
 }

@@ -10,13 +10,15 @@
 
 struct progress {
 	gint64 start_us, last_us;
+	const char *what;
 	guint64 total;
 	gboolean terminal, shown;
 	guint steps;
 };
 
-void progress_start(struct progress *progress, guint64 total);
-/* `done` events of the total; may be called as often as liked. */
+/* `what`: of what there are so many; borrowed. */
+void progress_start(struct progress *progress, const char *what, guint64 total);
+/* `done` of the total; may be called as often as liked. */
 void progress_step(struct progress *progress, guint64 done);
 /* The same, for one who comes seldom: always looks at the clock. */
 void progress_look(struct progress *progress, guint64 done);

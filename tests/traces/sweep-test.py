@@ -1,0 +1,404 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+#
+# npusim sweep and npusim profile from outside: rows against single runs, plans, shards, seeds,
+# failures, interrupts and resumption; under mpirun, where there is one, too.
+# usage: sweep-test.py NPUSIM SAMPLE HAS-MPI
+
+import csv
+import itertools
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import sqlite3
+import statistics
+import subprocess
+import sys
+import time
+
+from command import NPUSIM, Skip, case, environment, expect, main, npusim, same
+
+SAMPLE, HAS_MPI = pathlib.Path(sys.argv[2]), sys.argv[3] == 'true'
+MPIRUN = ['mpirun', '--oversubscribe', '--allow-run-as-root', '-n']
+FEW = '--count', '1000', '--size', '64m'
+
+
+def sweep(out, *args, status=0):
+    run = npusim('sweep', '--out', out, *args)
+    same((run.returncode, run.stderr), (status, ''), args)
+    return run.stdout
+
+
+def rows(out, table='rows'):
+    """The table's rows, as dictionaries without what is NULL."""
+    db = sqlite3.connect(out / 'rows.sqlite')
+    db.row_factory = sqlite3.Row
+    found = [{key: row[key] for key in row.keys() if row[key] is not None}
+             for row in db.execute('SELECT * FROM {} ORDER BY rowid'.format(table))]
+    db.close()
+    return found
+
+
+def lines(out):
+    """All that was ever appended; the end of a killed writer's file is no line."""
+    return [json.loads(line) for path in sorted(out.glob('rows*.jsonl'))
+            for line in path.read_text().split('\n')[:-1]]
+
+
+def refused(says, *args, status=2):
+    run = npusim('sweep', *args)
+    same((run.returncode, run.stdout), (status, ''), args)
+    for text in says:
+        expect(text in run.stderr, repr(text), 'is not in', run.stderr)
+
+
+def flat(result):
+    lists = {'{}.{}'.format(key, i): each for key, value in result.items()
+             if isinstance(value, list) for i, each in enumerate(value)}
+    return {**{key: value for key, value in result.items() if not isinstance(value, list)}, **lists}
+
+
+# What the page needs of a browser.
+DOCUMENT = """
+const page = require('fs').readFileSync(process.argv[2], 'utf8');
+class Node {
+  constructor(tag) { this.tag = tag; this.children = []; this.attributes = {}; }
+  setAttribute(key, value) { this.attributes[key] = value; }
+  append(...nodes) { this.children.push(...nodes); }
+  replaceChildren() { this.children = []; }
+  add() {}
+  addEventListener() {}
+}
+class Option {}
+const nodes = {};
+const document = {
+  getElementById: id => nodes[id] = nodes[id] || new Node(id),
+  createElementNS: (space, tag) => new Node(tag),
+};
+document.getElementById('rows').textContent =
+  page.match(/id="rows">([^]*?)<.script>/)[1];
+document.getElementById('kind').value = 'lines';
+"""
+
+
+# ---- rows ----
+
+@case
+def rows_are_single_runs_of_the_cross_product(folder):
+    out = folder / 'out'
+    axes = {'MMU.tlb_l2_entries': (64, 2048), 'page': ('4k', '2m'), 'access': (64, 4096, 8192)}
+    sweep(out, '--vary', 'MMU.tlb_l2_entries=64,2K', '--vary', 'page=4k,2m', '--vary',
+          'access=64,4k..8k*2', 'bench', *FEW)
+    table = rows(out)
+    for row, (entries, page, access) in itertools.zip_longest(
+            table, itertools.product(*axes.values())):
+        run = npusim('bench', *FEW, '--json', '-', '--page', page, '--access', access, '--set',
+                     'MMU.tlb_l2_entries={}'.format(entries))
+        result, = json.loads(run.stdout)
+        same(row, {'row': row['row'], 'status': 'ok', 'reason': '', 'MMU.tlb_l2_entries': entries,
+                   **flat(result)}, (entries, page, access))
+    with open(out / 'rows.csv', newline='') as file:
+        for row, line in itertools.zip_longest(table, csv.DictReader(file)):
+            same({key: value for key, value in line.items() if value or key in row},
+                 {key: str(value) for key, value in row.items()}, 'CSV')
+
+
+@case
+def geometry_is_swept(folder):
+    """Each of the keys alone would contradict the others."""
+    out = folder / 'out'
+    sweep(out, '--vary', 'HBM.stacks=1,8', '--vary', 'HBM.rows=32K,64K', '--vary',
+          'MMU.tlb_l2_ways=7', 'bench', *FEW, '--set', 'HBM.map=auto', '--set',
+          'MMU.tlb_l2_entries=7')
+    table = rows(out)
+    same(len(table), 4, 'rows')
+    for row in table:
+        bits = {1: 0, 8: 3}[row['HBM.stacks']]
+        expect('HBM.map=o5 c2 s{} h3x p1x g2 c3 b2 r{}'.format(
+            bits, {32768: 15, 65536: 16}[row['HBM.rows']]) in row.values(), row)
+    expect(table[0]['hbm_bytes_per_us'] * 8 == table[2]['hbm_bytes_per_us'], table)
+
+
+@case
+def a_plan_is_a_file_too(folder):
+    (folder / 'plan').write_text('# sizes\nsize=64m..256m*2 # three\n\nseed=3..5\n')
+    sweep(folder / 'out', '--plan', folder / 'plan', '--vary', 'access=8..20+8', 'bench',
+          '--count', '100')
+    same([(r['size'] >> 20, r['seed'], r['access']) for r in rows(folder / 'out')],
+         list(itertools.product((64, 128, 256), (3, 4, 5), (8, 16))), 'rows')
+
+
+@case
+def replays_are_swept(folder):
+    copy = shutil.copy(SAMPLE, folder / 'other.npt.gz')
+    out = folder / 'out'
+    sweep(out, '--vary', 'file={},{}'.format(SAMPLE, copy), '--vary',
+          'max_split_size_mb=64,512', 'replay', '--policy', 'caching')
+    for row, (path, split) in itertools.zip_longest(
+            rows(out), itertools.product((SAMPLE, copy), (64, 512))):
+        result = json.loads(npusim('replay', path, '--json', '-', '--policy', 'caching', '--set',
+                                   'max_split_size_mb={}'.format(split)).stdout)
+        device = result['devices'][0]
+        same((row['max_split_size_mb'], row['file']), (split, result['file']), 'asked')
+        for key, value in device.items():
+            if isinstance(value, (int, float, str)):
+                same(row['devices.0.' + key], value, key)
+
+
+@case
+def wrong_plans_are_status_2_and_named(folder):
+    out = '--out', folder / 'out'
+    for says, *args in [
+            (['--out=DIR'], 'bench'),
+            (['bench or replay'], *out),
+            (["not 'check'"], *out, 'check'),
+            (['--vary=page', 'KEY=A,B,C'], *out, '--vary', 'page', 'bench'),
+            (['--vary=page=', 'KEY=A,B,C'], *out, '--vary', 'page=', 'bench'),
+            (['an axis page already'], *out, '--vary', 'page=2m', '--vary', 'page=1g', 'bench'),
+            (['MMU.walker', 'no such key'], *out, '--vary', 'MMU.walker=1', 'bench'),
+            (['colour', 'no such option'], *out, '--vary', 'colour=1', 'bench'),
+            (['--vary=json'], *out, '--vary', 'json=a', 'bench'),
+            (['--vary, --plan or --seeds'], *out, 'bench'),
+            (['goes nowhere'], *out, '--vary', 'size=0..9*2', 'bench'),
+            (['more than 10000000 rows'], *out, '--vary', 'seed=1..10000000', '--vary',
+             'page=2m,1g', 'bench'),
+            (['3/2', 'from 1 to N'], *out, '--shard', '3/2', 'bench'),
+            (['--shard', '1: I/N'], *out, '--shard', '1', 'bench'),
+            (['--vary=size', 'KEY=A,B,C'], *out, '--plan', folder / 'plan', 'bench')]:
+        (folder / 'plan').write_text('page=2m\nsize\n')
+        refused(says, *args)
+    expect(not (folder / 'out').exists(), 'a folder was made')
+
+
+@case
+def seeds_have_a_mean_and_a_spread(folder):
+    out = folder / 'out'
+    sweep(out, '--vary', 'access=64,256', '--seeds', 4, 'bench', *FEW)
+    table, seeds = rows(out), rows(out, 'seeds')
+    same([(r['access'], r['seeds']) for r in seeds], [(64, 4), (256, 4)], 'lines')
+    for row, some in zip(seeds, (table[:4], table[4:])):
+        same([r['seed'] for r in some], [0, 1, 2, 3], 'seed')
+        for key in 'ps', 'gb_s', 'tlb_misses':
+            values = [r[key] for r in some]
+            for got, wanted in ((row[key], statistics.mean(values)),
+                                (row[key + '_sd'], statistics.stdev(values))):
+                expect(abs(got - wanted) <= 1e-9 * abs(wanted), key, got, wanted)
+    expect((out / 'seeds.csv').read_text().startswith('access,seeds,'), 'seeds.csv')
+
+
+@case
+def a_dry_run_keeps_nothing(folder):
+    said = sweep(folder / 'out', '--dry-run', '--vary', 'seed=1..5000', 'bench', *FEW)
+    expect(said.startswith('5000 rows, 0 done, 0 failed, 5000 to do: about '), said)
+    expect(not (folder / 'out').exists(), 'a folder was made')
+
+
+@case
+def the_page_has_the_rows_and_draws_them(folder):
+    """Under node, where there is one, with a document of few words."""
+    out = folder / 'a<b'
+    sweep(out, '--vary', 'access=64,256', '--vary', 'page=4k,2m', 'bench', *FEW)
+    page = (out / 'plot.html').read_text()
+    data = re.search(r'<script type="application/json" id="rows">(.*?)</script>', page, re.S)[1]
+    same([row['ps'] for row in json.loads(data)['rows']], [row['ps'] for row in rows(out)], 'rows')
+    expect('http' not in re.sub(r'http://www.w3.org/2000/svg', '', page), 'it loads nothing')
+    if not shutil.which('node'):
+        raise Skip('there is no node, which runs scripts (nodejs)')
+    script = re.findall(r'<script>(.*?)</script>', page, re.S)[0]
+    (folder / 'page.js').write_text(DOCUMENT + script + """
+const count = name => plot.children.filter(e => e.tag === name).length;
+const seen = [count('circle'), count('path') > 2];
+kind.value = 'heat map'; x.value = 'access'; y.value = 'page'; z.value = 'gb_s';
+draw();
+console.log(JSON.stringify([...seen, count('rect')]));
+""")
+    run = subprocess.run(['node', folder / 'page.js', out / 'plot.html'], capture_output=True,
+                         text=True)
+    same((run.returncode, run.stderr), (0, ''), 'node')
+    same(json.loads(run.stdout), [4, True, 4], 'points, lines, cells')
+
+
+# ---- shards, failures, interrupts ----
+
+def same_tables(out, whole):
+    for name in 'rows.csv', 'seeds.csv':
+        same((out / name).read_text(), (whole / name).read_text(), name)
+    numbers = [line['row'] for line in lines(out)]
+    same(sorted(numbers), list(range(len(numbers))), 'every row once')
+
+
+@case
+def shards_make_up_the_whole(folder):
+    args = '--seeds', 10, 'bench', *FEW
+    sweep(folder / 'whole', *args)
+    for shard in 3, 1, 2:
+        sweep(folder / 'parts', '--shard', '{}/3'.format(shard), *args)
+    same_tables(folder / 'parts', folder / 'whole')
+    same(sorted(path.name for path in (folder / 'parts').glob('*.jsonl')),
+         ['rows-shard{}of3.jsonl'.format(i) for i in (1, 2, 3)], 'files')
+
+
+@case
+def a_failed_row_says_why_and_is_retried_if_asked(folder):
+    out = folder / 'out'
+    args = '--vary', 'size=64m,900g,128m', 'bench', '--count', '1000'
+    said = sweep(out, *args, status=1)
+    expect('2 of 3 rows done, 1 failed' in said, said)
+    same([r['status'] for r in rows(out)], ['ok', 'failed', 'ok'], 'status')
+    expect('must be whole pages' in rows(out)[1]['reason'], rows(out)[1])
+    same(rows(out)[1]['size'], '900g', 'what was asked for')
+    sweep(out, *args, status=1)
+    same(len(lines(out)), 3, 'nothing is left to do')
+    sweep(out, '--retry-failed', *args, status=1)
+    same([line['row'] for line in lines(out)][3:], [1], 'failed again')
+
+
+def children(pid):
+    return [int(child) for task in pathlib.Path('/proc/{}/task'.format(pid)).glob('*/children')
+            for child in task.read_text().split()]
+
+
+def begun(command, out, finished):
+    """A sweep that has appended so many rows."""
+    run = subprocess.Popen(list(map(str, command)), env=environment(), stdout=subprocess.DEVNULL,
+                           stderr=subprocess.PIPE, text=True, start_new_session=True)
+    while run.poll() is None and len(lines(out)) < finished:
+        time.sleep(0.01)
+    same(run.poll(), None, 'runs')
+    return run
+
+
+@case
+def a_row_that_dies_or_hangs_has_failed(folder):
+    out = folder / 'out'
+    args = ['--vary', 'count=1000,1000000000', 'bench', '--size', '64m']
+    run = begun([NPUSIM, 'sweep', '-j', 1, '--out', out, *args], out, 1)
+    while not children(run.pid):
+        time.sleep(0.01)
+    time.sleep(0.2)
+    os.kill(children(run.pid)[0], signal.SIGKILL)
+    run.communicate(timeout=60)
+    same(run.returncode, 1, 'status')
+    same(rows(out)[1]['reason'], 'died of signal 9 (Killed): is the machine out of memory?', 'why')
+    sweep(out, '--retry-failed', '--timeout', 1, *args, status=1)
+    same([r['reason'] for r in rows(out)], ['', 'took longer than 1 s'], 'why')
+
+
+@case
+def an_interrupted_sweep_goes_on_where_it_was(folder):
+    args = ['--seeds', 24, 'bench', *FEW]
+    sweep(folder / 'whole', *args)
+    for number in signal.SIGINT, signal.SIGTERM, signal.SIGKILL:
+        out = folder / number.name
+        run = begun([NPUSIM, 'sweep', '-j', 2, '--out', out, *args], out, 3)
+        run.send_signal(number)
+        run.communicate(timeout=60)
+        same(run.returncode, -9 if number == signal.SIGKILL else 128 + number, 'status')
+        finished = lines(out)
+        expect(3 <= len(finished) < 24, finished)
+        if number == signal.SIGKILL:
+            with open(out / 'rows.jsonl', 'a') as file:
+                file.write('{"row":23,"sta')
+        else:
+            same(len(rows(out)), len(finished), 'the tables have what is finished')
+        sweep(out, *args)
+        same_tables(out, folder / 'whole')
+
+
+@case
+def another_sweep_is_refused(folder):
+    out, profile = folder / 'out', folder / 'mine.ini'
+    profile.write_text('[Profile]\nbase=Ascend910B1\n')
+    args = ['--vary', 'seed=1,2', 'bench', '--soc', profile, *FEW]
+    sweep(out, '--out', out, *args)
+    refused(['"command=', '--count 1000', 'another --out'], '--out', out, '--vary', 'seed=1,2',
+            'bench', '--soc', profile)
+    refused(['vary=seed=1,2'], '--out', out, '--vary', 'seed=1,2,3', *args[2:])
+    profile.write_text('[Profile]\nbase=Ascend910B1\n[MMU]\nwalkers=3\n')
+    refused(['"profile='], '--out', out, *args)
+    profile.write_text('[Profile]\nbase=Ascend910B1\n')
+    text = (out / 'sweep.txt').read_text()
+    (out / 'sweep.txt').write_text(text.replace('version=', 'version=9'))
+    refused(['"version=9'], '--out', out, *args)
+    (out / 'sweep.txt').write_text(text)
+    sweep(out, '--out', out, *args)
+
+
+@case
+def one_process_at_a_time_has_a_file(folder):
+    out = folder / 'out'
+    args = ['sweep', '-j', 1, '--out', out, '--vary', 'count=1000,1000000000', 'bench', '--size',
+            '64m']
+    run = begun([NPUSIM, *args], out, 1)
+    other = npusim(*args)
+    expect('another process is at it' in other.stderr and other.returncode == 1, other)
+    run.send_signal(signal.SIGTERM)
+    run.communicate(timeout=60)
+
+
+# ---- MPI ----
+
+def need_mpi():
+    if not HAS_MPI:
+        raise Skip('npusim was built without an MPI (libopenmpi-dev)')
+    if not shutil.which('mpirun'):
+        raise Skip('there is no mpirun (openmpi-bin)')
+
+
+@case
+def ranks_share_the_rows_and_survive_the_death_of_one(folder):
+    need_mpi()
+    args = ['--seeds', 200, 'bench', '--count', '200', '--size', '64m']
+    sweep(folder / 'whole', *args)
+    out = folder / 'out'
+    command = [*MPIRUN, '4', NPUSIM, 'sweep', '--out', out, *args]
+    run = begun(command, out, 100)
+    os.kill([pid for pid in children(run.pid)][1], signal.SIGKILL)
+    run.communicate(timeout=120)
+    expect(run.returncode != 0 and 100 <= len(lines(out)) < 200, run.returncode, len(lines(out)))
+    again = subprocess.run(list(map(str, command)), env=environment(), capture_output=True,
+                           text=True, timeout=120)
+    same((again.returncode, again.stdout),
+         (0, '{}/rows.csv: 200 of 200 rows done, 0 failed\n'.format(out)), again.stderr)
+    same_tables(out, folder / 'whole')
+    same(len(list(out.glob('rows-rank*.jsonl'))), 4, 'a file each')
+
+
+@case
+def a_command_without_the_module_says_so(folder):
+    (folder / 'bin').mkdir()
+    command = shutil.copy(NPUSIM, folder / 'bin')
+    shutil.copy(pathlib.Path(NPUSIM).parent / 'sweep.py', folder / 'bin')
+    env = environment(OMPI_COMM_WORLD_SIZE='2', LD_LIBRARY_PATH=str(
+        pathlib.Path(NPUSIM).parents[1] / 'runtime'))
+    run = subprocess.run([command, 'sweep', '--seeds', '2', '--out', folder / 'out', 'bench'],
+                         env=env, capture_output=True, text=True)
+    expect(run.returncode == 1 and 'use --shard' in run.stderr and
+           'sweep-ranks.so' in run.stderr, run)
+
+
+# ---- profiles ----
+
+@case
+def profiles_are_listed_explained_and_start_a_device(folder):
+    names = [line.split()[0] for line in npusim('profile', 'list').stdout.splitlines()]
+    expect(len(names) == 13 and 'Ascend910B1' in names, names)
+    keys = npusim('profile', 'keys').stdout.splitlines()
+    shown = npusim('profile', 'show', 'Ascend910B3').stdout
+    same(len(keys), sum(not line.startswith('#') and '=' in line for line in shown.splitlines()),
+         'keys')
+    path = folder / 'mine.ini'
+    path.write_text(shown.replace('\nwalkers=16\n', '\nwalkers=4\n'))
+    result, = json.loads(npusim('bench', '--soc', path, '--json', '-', *FEW).stdout)
+    same((result['soc'], result['changed']), ('Ascend910B3', ['MMU.walkers=4']), 'of a file')
+    for says, *args in (('known are Ascend910B1', 'show', 'Ascend1'), ('list, keys', 'show'),
+                        ('list, keys',)):
+        run = npusim('profile', *args)
+        same((run.returncode, run.stdout), (2, ''), args)
+        expect(says in run.stderr, run.stderr)
+
+
+main()

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * npusim profile: the device profiles and their keys, for who writes a device of their own.
+ */
+#include "npusim.h"
+
+#include <string.h>
+
+#include "sim/profile.h"
+
+static int show(const char *name)
+{
+	const struct sim_profile_text *each = sim_profile_texts;
+	g_autofree char *names = g_strjoinv(", ", (char **)sim_profile_names());
+
+	while (each->name && strcmp(each->name, name) != 0)
+		each++;
+	if (each->name == NULL)
+		return usage_error("profile", "there is no profile '%s'; known are %s", name,
+				   names);
+	g_print("%s", each->text);
+	return NPUSIM_EXIT_OK;
+}
+
+static int list(void)
+{
+	for (const char *const *name = sim_profile_names(); *name; name++) {
+		struct sim_profile p;
+
+		if (sim_profile_load(*name, &p, NULL))
+			g_print("%-14s  %2u cube and %2u vector cores, %s HBM, %s L2\n", *name,
+				p.cube_cores, p.vector_cores, npu_size_words((gint64)p.hbm_bytes),
+				npu_size_words((gint64)p.l2_bytes));
+	}
+	return NPUSIM_EXIT_OK;
+}
+
+int cmd_profile(int argc, char **argv)
+{
+	const GOptionEntry none[] = { { NULL, 0, 0, 0, NULL, NULL, NULL } };
+	int status = NPUSIM_EXIT_OK;
+
+	if (!parse_options("list | keys | show NAME",
+			   "The device profiles that --soc takes: their names; every key, with "
+			   "range, unit "
+			   "and meaning; a profile, as a file to start from, with the source of "
+			   "each value.",
+			   none, OPTIONS_OWN, &argc, &argv, &status))
+		return status;
+	if (argc == 3 && strcmp(argv[1], "show") == 0)
+		return show(argv[2]);
+	if (argc == 2 && strcmp(argv[1], "list") == 0)
+		return list();
+	if (argc == 2 && strcmp(argv[1], "keys") == 0) {
+		g_print("%s", sim_profile_keys);
+		return NPUSIM_EXIT_OK;
+	}
+	return usage_error("profile", "list, keys or show NAME is wanted");
+}

@@ -1,0 +1,569 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# npusim sweep: runs bench or replay once for each choice of values, each row in a process of its
+# own, several at a time, and under an MPI on all its ranks. The manual page is npusim-sweep(1).
+#
+# Each process appends what it has finished to a file of its own, rows*.jsonl, synced, so that
+# nothing is lost and no two write to one file; a merge of these files makes rows.csv, rows.sqlite,
+# seeds.csv and plot.html. Rank 0 hands the rows out, and runs some itself.
+# usage: sweep.py NPUSIM VERSION RANKS WORD..., by `npusim sweep` alone; RANKS: the MPI's module
+
+import argparse
+import contextlib
+import ctypes
+import csv
+import fcntl
+import hashlib
+import itertools
+import json
+import math
+import os
+import pathlib
+import re
+import signal
+import sqlite3
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+NPUSIM, VERSION, RANKS = sys.argv[1:4]
+ROWS_MAX = 10_000_000
+POLL_SECONDS = 0.002
+SHOW_SECONDS = 0.2
+# What ranks send: a row's number, or one of these.
+WANTS_ROW, NO_MORE, HAS_ENDED = -1, -2, -3
+
+
+class Refused(Exception):
+    """Wrong usage."""
+
+
+class Failed(Exception):
+    pass
+
+
+# ---- what is run ----
+
+def parse_size(text):
+    """A whole number, K, M, G or T behind it for powers of 1024; None: it is none."""
+    found = re.fullmatch(r'(\d+)([KMGT]?)', text, re.I)
+    return found and int(found[1]) << 10 * ' KMGT'.index(found[2].upper() or ' ')
+
+
+def values_of(text):
+    """The values that one word stands for: a range, or itself."""
+    ends = re.fullmatch(r'(\w+)\.\.(\w+?)(?:([*+])(\w+))?', text)
+    first, last, step = (parse_size(ends[i] or '1') if ends else None for i in (1, 2, 4))
+    if None in (first, last, step):
+        return [text]
+    if ends[3] != '*' and step > 0:
+        return map(str, range(first, last + 1, step))
+    if first < 1 or step < 2:
+        raise Refused('{}: it goes nowhere'.format(text))
+    powers = (first * step ** i for i in itertools.count())
+    return map(str, itertools.takewhile(lambda power: power <= last, powers))
+
+
+class Plan:
+    """The verb and its words, and axes; a row has one value of each, the last turns fastest."""
+
+    def __init__(self, words, texts):
+        self.words, self.texts, self.axes, self.count = words, texts, {}, 1
+        for text in texts:
+            key, _, values = (part.strip() for part in text.partition('='))
+            listed = itertools.chain.from_iterable(
+                values_of(word.strip()) for word in values.split(',') if word.strip())
+            listed = list(itertools.islice(listed, ROWS_MAX + 1))
+            if not key or not listed:
+                raise Refused('--vary={}: KEY=A,B,C is wanted'.format(text))
+            if key in self.axes:
+                raise Refused('--vary={}: there is an axis {} already'.format(text, key))
+            self.axes[key] = listed
+            self.count *= len(listed)
+            if self.count > ROWS_MAX:
+                raise Refused('--vary={} makes it more than {} rows'.format(text, ROWS_MAX))
+        if not words or words[0] not in ('bench', 'replay'):
+            raise Refused('bench or replay is wanted behind the options, not {!r}'.format(
+                words[0] if words else ''))
+        if not texts:
+            raise Refused('--vary, --plan or --seeds is wanted')
+        self.options = set(re.findall(r'^--([\w-]+)=', self.ask(words[0], '--list-options'), re.M))
+        keys = set(re.findall(r'^\S+', self.ask('profile', 'keys'), re.M))
+        for key in self.axes:
+            if key == 'json' or words[0] == 'bench' and key not in {*self.options, *keys, 'file'}:
+                raise Refused('--vary={}=...: {} has no such option, and a profile no such key '
+                              "('npusim profile keys')".format(key, words[0]))
+
+    @staticmethod
+    def ask(*words):
+        return subprocess.run([NPUSIM, *words], stdout=subprocess.PIPE, text=True).stdout
+
+    def values(self, row):
+        for key in reversed(self.axes):
+            row, at = divmod(row, len(self.axes[key]))
+            yield key, self.axes[key][at]
+
+    def command(self, row):
+        """`sweep --row` makes it end with this process."""
+        words = [NPUSIM, 'sweep', '--row', *self.words, '--json=-']
+        for key, value in self.values(row):
+            words.append(value if key == 'file' else
+                         '--{}={}'.format(key if key in self.options else 'set=' + key, value))
+        return words
+
+    def columns(self, row):
+        """The values as numbers where they are; a setting's with K, M, G or T, too."""
+        for key, value in reversed(list(self.values(row))):
+            size = parse_size(value) if value.isdigit() or key not in self.options else None
+            yield key, value if size is None else size
+
+    def identity(self):
+        """What is the same for all rows of a sweep. Built-in profiles are the version's."""
+        words, from_environment = self.words, os.environ.get('NPUSIM_SOC', '')
+        socs = [word[len('--soc='):] for word in words if word.startswith('--soc=')]
+        socs += [word for option, word in zip(words, words[1:]) if option == '--soc']
+        digest = hashlib.sha256()
+        for soc in [*socs, *self.axes.get('soc', []), from_environment]:
+            if '/' in soc or soc.endswith('.ini'):
+                digest.update(pathlib.Path(soc).read_bytes())
+        return ['version=' + VERSION, 'soc=' + from_environment,
+                'profile=' + digest.hexdigest(), 'command=' + ' '.join(self.words),
+                *('vary=' + text for text in self.texts)]
+
+
+# ---- where rows go ----
+
+def flatten(name, value):
+    """Members of objects as NAME.MEMBER, those of lists as NAME.INDEX, but no lists of numbers."""
+    if isinstance(value, dict):
+        for member, part in value.items():
+            yield from flatten(name + '.' + member if name else member, part)
+    elif isinstance(value, list):
+        for i, part in enumerate(value):
+            if isinstance(part, (dict, list, str)):
+                yield from flatten('{}.{}'.format(name, i), part)
+    else:
+        yield name, value
+
+
+class Folder:
+    def __init__(self, path, plan):
+        self.path, self.plan, self.file = pathlib.Path(path), plan, None
+        self.check()
+        self.rows = {}
+        self.read()
+
+    def check(self):
+        try:
+            there = (self.path / 'sweep.txt').read_text().splitlines()
+        except FileNotFoundError:
+            return
+        for old, new in itertools.zip_longest(there, self.plan.identity(), fillvalue=''):
+            if old != new:
+                raise Refused('{} is of another sweep: it has "{}", this one "{}"; give another '
+                              '--out'.format(self.path, old, new))
+
+    def begin(self, own):
+        """Opens this process's file."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        if not (self.path / 'sweep.txt').exists():
+            with self.whole('sweep.txt') as file:
+                file.write('\n'.join(self.plan.identity()) + '\n')
+        self.check()  # another process may have written it at the same time
+        self.file = open(self.path / 'rows{}.jsonl'.format(own), 'ab+')
+        try:
+            fcntl.flock(self.file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise Failed('{}: another process is at it'.format(self.file.name)) from None
+        # What a killed process has left of its last line goes.
+        self.file.seek(0)
+        self.file.truncate(self.file.read().rfind(b'\n') + 1)
+
+    def append(self, row):
+        self.file.write(json.dumps(row).encode() + b'\n')
+        self.file.flush()
+        os.fsync(self.file.fileno())
+
+    def read(self):
+        """All rows by number. Of two answers the one counts that has not failed, else the later."""
+        self.rows = {}
+        for path in sorted(self.path.glob('rows*.jsonl')):
+            for line in path.read_bytes().split(b'\n')[:-1]:
+                row = json.loads(line)
+                if self.state(row['row']) != 'ok':
+                    self.rows[row['row']] = row
+
+    def state(self, number):
+        return self.rows[number]['status'] if number in self.rows else None
+
+    def count(self, status):
+        return sum(row['status'] == status for row in self.rows.values())
+
+    @contextlib.contextmanager
+    def whole(self, name):
+        """A file that takes its name when it is written."""
+        path = self.path / '.{}.{}'.format(name, os.getpid())
+        try:
+            with open(path, 'w', newline='') as file:
+                yield file
+            path.replace(self.path / name)
+        finally:
+            path.unlink(missing_ok=True)
+
+    def merge(self):
+        """Writes the tables, of all processes' rows; one process at a time."""
+        lock = os.open(self.path, os.O_RDONLY)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        self.read()
+        rows = [self.rows[number] for number in sorted(self.rows)]
+        tables = {'rows': (dict.fromkeys(['row', 'status', 'reason', *self.plan.axes]), rows)}
+        tables['rows'][0].update(dict.fromkeys(key for row in rows for key in row))
+        del tables['rows'][0]['seconds']
+        if 'seed' in self.plan.axes:
+            tables['seeds'] = self.seeds(rows)
+        with self.whole('rows.sqlite') as file:
+            db = sqlite3.connect(file.name)
+            for name, (columns, lines) in tables.items():
+                db.execute('CREATE TABLE {}({})'.format(name, ', '.join(
+                    '"{}"'.format(column.replace('"', '""')) for column in columns)))
+                values = ([line.get(column) for column in columns] for line in lines)
+                db.executemany('INSERT INTO {} VALUES({})'.format(
+                    name, ', '.join('?' * len(columns))), values)
+            db.commit()
+            db.close()
+        for name, (columns, lines) in tables.items():
+            with self.whole(name + '.csv') as file:
+                out = csv.DictWriter(file, columns, extrasaction='ignore', lineterminator='\n')
+                out.writeheader()
+                out.writerows(lines)
+        self.plot(rows)
+        os.close(lock)
+
+    def plot(self, rows):
+        """A page with lines by any two columns, and heat maps."""
+        page = pathlib.Path(__file__).with_name('plot.html').read_text()
+        data = json.dumps({'rows': rows, 'axes': list(self.plan.axes),
+                           'about': ' '.join(self.plan.words)}).replace('<', '\\u003c')
+        with self.whole('plot.html') as file:
+            file.write(page.replace('@ROWS@', data, 1))
+
+    def seeds(self, rows):
+        """For each choice of the other values the mean of each number, and NAME_sd."""
+        others, groups = [key for key in self.plan.axes if key != 'seed'], {}
+        for row in rows:
+            if row['status'] == 'ok':
+                groups.setdefault(tuple(row[key] for key in others), []).append(row)
+        lines = []
+        for choice, group in groups.items():
+            line = dict(zip(others, choice), seeds=len(group))
+            for key, value in group[0].items():
+                if not isinstance(value, str) and key not in {'row', 'seconds', *self.plan.axes}:
+                    values = [row[key] for row in group if row.get(key) is not None]
+                    line[key] = statistics.fmean(values)
+                    line[key + '_sd'] = statistics.stdev(values) if len(values) > 1 else None
+            lines.append(line)
+        return dict.fromkeys([*others, 'seeds', *(key for line in lines for key in line)]), lines
+
+
+# ---- running ----
+
+class Ranks:
+    """Those of the MPI that has started this; without one, the only one."""
+
+    def __init__(self, options):
+        self.rank, self.size, self.module = 0, 1, None
+        started = {'OMPI_COMM_WORLD_SIZE', 'PMIX_RANK', 'PMI_RANK'} & set(os.environ)
+        if not started or options.shard or options.dry_run:
+            return
+        try:
+            # What the MPI loads itself looks for its functions in the process.
+            self.module = ctypes.CDLL(RANKS, ctypes.RTLD_GLOBAL)
+        except OSError as error:
+            raise Failed('an MPI has started this, and {}: build npusim with it, or use --shard '
+                         'without'.format(error)) from error
+        rank, size = ctypes.c_int(), ctypes.c_int()
+        if not self.module.sweep_ranks_begin(ctypes.byref(rank), ctypes.byref(size)):
+            raise Failed('the MPI that has started this cannot be joined')
+        self.rank, self.size = rank.value, size.value
+
+    def send(self, to, what):
+        self.module.sweep_ranks_send(to, ctypes.c_long(what))
+
+    def receive(self):
+        """(from whom, what) of all that has come."""
+        source, what = ctypes.c_int(), ctypes.c_long()
+        while self.module and self.module.sweep_ranks_receive(ctypes.byref(source),
+                                                              ctypes.byref(what)):
+            yield source.value, what.value
+
+    def end(self):
+        if self.module:
+            self.module.sweep_ranks_end()
+
+
+class Process:
+    """A row that runs."""
+
+    def __init__(self, plan, row, seconds):
+        self.plan, self.row, self.since, self.seconds = plan, row, time.monotonic(), seconds
+        self.out, self.said = tempfile.TemporaryFile(), tempfile.TemporaryFile()
+        # A terminal's interrupt is not for it.
+        self.process = subprocess.Popen(plan.command(row), stdin=subprocess.DEVNULL,
+                                        stdout=self.out, stderr=self.said, start_new_session=True)
+
+    def has_ended(self):
+        if self.seconds and time.monotonic() - self.since > self.seconds:
+            self.process.kill()
+            self.process.wait()
+        return self.process.poll() is not None
+
+    def reason(self, took):
+        """Why it has failed; None: it has not."""
+        self.said.seek(0)
+        said, status = self.said.read().decode(errors='replace'), self.process.returncode
+        if self.seconds and took > self.seconds and status == -signal.SIGKILL:
+            return 'took longer than {} s'.format(self.seconds)
+        if status < 0:
+            return 'died of signal {} ({}){}'.format(
+                -status, signal.strsignal(-status),
+                ': is the machine out of memory?' if status == -signal.SIGKILL else '')
+        found = re.findall('^npusim {}: (.*)'.format(self.plan.words[0]), said, re.M)
+        if status:
+            return found[-1] if found else 'exit status {}: {}'.format(status, said)
+        return None
+
+    def line(self):
+        took = time.monotonic() - self.since
+        reason = self.reason(took)
+        line = {'row': self.row, 'status': 'failed', 'reason': reason, 'seconds': took,
+                **dict(self.plan.columns(self.row))}
+        self.out.seek(0)
+        try:
+            result = json.load(self.out) if reason is None else {}
+            line.update(flatten('', result[0] if isinstance(result, list) else result))
+            line.update({} if reason else {'status': 'ok', 'reason': ''})
+        except ValueError as error:
+            line['reason'] = 'its answer is no JSON: {}'.format(error)
+        self.out.close()
+        self.said.close()
+        return line
+
+
+class Sweep:
+    def __init__(self, options, plan, folder, ranks):
+        self.options, self.plan, self.folder, self.ranks = options, plan, folder, ranks
+        self.jobs = options.jobs or (1 if ranks.module else os.cpu_count())
+        self.running, self.stopped = [], 0
+        index, count = options.shard or (1, 1)
+        self.left_over = [row for row in range(index - 1, plan.count, count)
+                     if folder.state(row) is None or
+                     folder.state(row) == 'failed' and options.retry_failed]
+        self.rows = iter(self.left_over)
+        self.handed_out = 0
+        self.asked, self.no_more, self.ranks_left = False, False, ranks.size - 1
+
+    def next_row(self):
+        row = next(self.rows, None)
+        self.handed_out += row is not None
+        return NO_MORE if row is None else row
+
+    def start(self, row):
+        if row == NO_MORE:
+            self.no_more = True
+        else:
+            self.running.append(Process(self.plan, row, self.options.timeout))
+
+    def fill(self):
+        while not self.no_more and not self.asked and len(self.running) < self.jobs:
+            if self.ranks.rank:
+                self.ranks.send(0, WANTS_ROW)
+                self.asked = True
+            else:
+                self.start(self.next_row())
+
+    def listen(self):
+        for source, what in self.ranks.receive():
+            if what == WANTS_ROW:
+                self.ranks.send(source, self.next_row())
+            elif what == HAS_ENDED:
+                self.ranks_left -= 1
+            else:
+                self.asked = False
+                self.start(what)
+
+    def reap(self):
+        for process in [each for each in self.running if each.has_ended()]:
+            self.running.remove(process)
+            if not self.stopped:
+                self.folder.append(process.line())
+
+    def is_over(self):
+        return self.no_more and not self.running and not (self.ranks.rank == 0 and self.ranks_left)
+
+    def show(self, since):
+        done, total = self.handed_out - len(self.running), len(self.left_over)
+        left = (time.monotonic() - since) * (total - done) / max(1, done)
+        sys.stderr.write('\r{} of {} rows, {:.0f} s left \033[K'.format(done, total, left))
+
+    def on_signal(self, number, frame):
+        self.stopped = number
+        signal.signal(number, signal.SIG_DFL)
+
+    def run(self):
+        for number in signal.SIGINT, signal.SIGTERM, signal.SIGHUP:
+            if signal.getsignal(number) != signal.SIG_IGN:
+                signal.signal(number, self.on_signal)
+        since = shown = time.monotonic()
+        terminal = self.ranks.rank == 0 and sys.stderr.isatty()
+        try:
+            while not self.stopped and not self.is_over():
+                self.fill()
+                time.sleep(POLL_SECONDS)
+                self.listen()
+                self.reap()
+                if terminal and time.monotonic() - shown > SHOW_SECONDS:
+                    shown = time.monotonic()
+                    self.show(since)
+        finally:
+            for process in self.running:
+                process.process.kill()
+                process.process.wait()
+            if terminal:
+                sys.stderr.write('\r\033[K')
+
+    def finish(self):
+        """Merges, whatever came: what is finished is there. Returns the exit status."""
+        if not self.stopped:
+            if self.ranks.rank:
+                self.ranks.send(0, HAS_ENDED)
+            self.ranks.end()
+        if self.ranks.rank == 0:
+            self.folder.merge()
+        if self.stopped:
+            return 128 + self.stopped
+        if self.ranks.rank == 0:
+            failed = self.folder.count('failed')
+            print('{}/rows.csv: {} of {} rows done, {} failed'.format(
+                self.folder.path, self.folder.count('ok'), self.plan.count, failed))
+            return 1 if failed else 0
+        return 0
+
+    def estimate(self):
+        """Runs the first, the middle and the last of what is to do, and keeps none."""
+        known = [row['seconds'] for row in self.folder.rows.values()]
+        last = len(self.left_over) - 1
+        for at in sorted({0, last // 2, last} if self.left_over else ()):
+            process = Process(self.plan, self.left_over[at], self.options.timeout)
+            process.process.wait()
+            known.append(process.line()['seconds'])
+        each = statistics.fmean(known or [0])
+        print('{} rows, {} done, {} failed, {} to do: about {} s, {:.2f} s a row, {} at a '
+              'time'.format(self.plan.count, self.folder.count('ok'), self.folder.count('failed'),
+                            len(self.left_over), math.ceil(each * len(self.left_over) / self.jobs),
+                            each, self.jobs))
+        return 0
+
+
+# ---- the command ----
+
+class Formatter(argparse.RawDescriptionHelpFormatter):
+    """As the other verbs: --name=VALUE."""
+
+    def _format_action_invocation(self, action):
+        value = '' if action.nargs == 0 else '=' + action.metavar
+        return ', '.join(action.option_strings) + value
+
+
+class Parser(argparse.ArgumentParser):
+    def error(self, message):
+        self.exit(2, "npusim sweep: {}\n'npusim sweep --help' shows what it takes.\n".format(
+            message))
+
+    def format_help(self):
+        return super().format_help().replace('usage:', 'Usage:', 1)
+
+
+def at_least_one(text):
+    if not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError('{}: a whole number from 1 on is wanted'.format(text))
+    return int(text)
+
+
+def shard(text):
+    found = re.fullmatch(r'(\d+)/(\d+)', text)
+    if not found or not 1 <= int(found[1]) <= int(found[2]):
+        raise argparse.ArgumentTypeError('{}: I/N is wanted, I from 1 to N'.format(text))
+    return int(found[1]), int(found[2])
+
+
+def parser():
+    p = Parser(prog='npusim sweep', allow_abbrev=False, add_help=False, formatter_class=Formatter,
+               usage='npusim sweep [OPTION...] bench|replay [WORD...]',
+               description='Runs bench or replay once for each choice of values, each in a process '
+               'of its own,\ninto DIR/rows.csv and DIR/rows.sqlite. The same command again does '
+               'what is left.')
+    add = p.add_argument
+    add('-h', '--help', '--help-all', action='help', help='shows this')
+    add('--vary', metavar='KEY=A,B,C', action='append', default=[],
+        help='an option of the verb, a key of the profile (bench) or a setting of the policy '
+        '(replay), and its values')
+    add('--plan', metavar='FILE', help='more of them, one a line')
+    add('--seeds', metavar='N', type=at_least_one, help='seeds 0 to N - 1; mean and spread')
+    add('--out', metavar='DIR', help='where the rows go')
+    add('-j', '--jobs', metavar='N', type=at_least_one,
+        help='rows at a time (default: as many as processors; of an MPI\'s rank: 1)')
+    add('--shard', metavar='I/N', type=shard, help='every Nth row alone, from the Ith on')
+    add('--timeout', metavar='SECONDS', type=at_least_one,
+        help='a row that takes longer has failed')
+    add('--retry-failed', action='store_true', help='runs rows that have failed again')
+    add('--dry-run', action='store_true',
+        help='runs three rows, keeps none, and says how many there are and how long they take')
+    add('words', nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
+    return p
+
+
+def list_options(p):
+    """For a shell that completes words."""
+    for action in p._actions:
+        if action.option_strings and action.dest != 'help':
+            print('{}{}\t{}'.format(action.option_strings[-1], '' if action.nargs == 0 else '=',
+                                    action.help))
+
+
+def read_plan(path):
+    lines = (line.partition('#')[0].strip() for line in pathlib.Path(path).read_text().splitlines())
+    return [line for line in lines if line]
+
+
+def main():
+    p = parser()
+    if sys.argv[4:] == ['--list-options']:
+        return list_options(p)
+    options = p.parse_args(sys.argv[4:])
+    try:
+        if not options.out:
+            raise Refused('--out=DIR is wanted')
+        texts = (read_plan(options.plan) if options.plan else []) + options.vary
+        if options.seeds:
+            texts.append('seed=0..{}'.format(options.seeds - 1))
+        words = options.words[options.words[:1] == ['--']:]
+        plan = Plan(words, texts)
+        folder = Folder(options.out, plan)
+        ranks = Ranks(options)
+        sweep = Sweep(options, plan, folder, ranks)
+        if options.dry_run:
+            return sweep.estimate()
+        folder.begin('-rank{}'.format(ranks.rank) if ranks.module else
+                     '-shard{}of{}'.format(*options.shard) if options.shard else '')
+        sweep.run()
+        return sweep.finish()
+    except Refused as error:
+        p.error(error)
+    except (Failed, OSError, sqlite3.Error) as error:
+        sys.stderr.write('npusim sweep: {}\n'.format(error))
+        return 1
+
+
+sys.exit(main())
