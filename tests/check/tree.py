@@ -63,12 +63,13 @@ ROOMS = {
     'traces/show': ['runtime/base', 'traces/play', 'traces/track', 'traces/policy', 'traces/read',
                     'traces/format'],
     'traces/sweep': [],
+    'traces/page': ['runtime/trace', 'traces/track', 'traces/policy', 'traces/read',
+                    'traces/format'],
     'traces/samples': [],
     'traces/command': ['runtime/base', 'backend-sim/node/node.h', 'sim/bench/bench.h',
-                       'sim/profile.h', 'runtime/validate/rules.h', 'traces/show', 'traces/check',
-                       'traces/record',
-                       'traces/play', 'traces/track', 'traces/policy', 'traces/read',
-                       'traces/format'],
+                       'sim/profile.h', 'runtime/validate/rules.h', 'traces/show', 'traces/page',
+                       'traces/check', 'traces/record', 'traces/play', 'traces/track',
+                       'traces/policy', 'traces/read', 'traces/format'],
 }
 
 PRIVATE_PATH = re.compile(r'(?<![\w.$}-])/(?:home|Users|root|wor[k]|mnt)/\w')

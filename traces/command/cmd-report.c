@@ -11,7 +11,8 @@
 #include "show/csv.h"
 #include "show/member.h"
 #include "format/out-file.h"
-#include "show/report-page.h"
+#include "page/history-data.h"
+#include "page/report-page.h"
 #include "show/result-file.h"
 
 /* The results as one list, each with the name of its file. */
@@ -50,13 +51,24 @@ static void append_safely(GString *out, const char *json)
 	}
 }
 
-static gboolean write_page(const char *path, JsonNode *list, GError **error)
+/* `histories`: char *, of each result, or NULL. */
+static gboolean write_page(const char *path, JsonNode *list, const GPtrArray *histories,
+			   GError **error)
 {
 	g_autofree char *json = json_to_string(list, FALSE);
 	GString *page = g_string_new_len((const char *)report_page_before,
 					 (gssize)report_page_before_bytes);
 
+	g_string_append(page, "<script type=\"application/json\" id=\"data\">");
 	append_safely(page, json);
+	g_string_append(page, "</script>\n");
+	for (guint i = 0; i < histories->len; i++) {
+		if (histories->pdata[i])
+			g_string_append_printf(page,
+					       "<script type=\"text/plain\" id=\"history-%u\">"
+					       "%s</script>\n",
+					       i, (const char *)histories->pdata[i]);
+	}
 	g_string_append_len(page, (const char *)report_page_after, (gssize)report_page_after_bytes);
 	gboolean ok = out_file_write(path, page->str, page->len, error);
 	g_string_free(page, TRUE);
@@ -68,16 +80,24 @@ struct outputs {
 	char *page, *csv, *series, *json;
 };
 
-static gboolean write_outputs(const struct outputs *to, GPtrArray *results, char *const *names,
+/* What was read: of each file its result, and its history where it is no result. */
+struct input {
+	GPtrArray *results;   /* JsonNode * */
+	GPtrArray *histories; /* char *, or NULL */
+};
+
+static gboolean write_outputs(const struct outputs *to, const struct input *in, char *const *names,
 			      GError **error)
 {
+	GPtrArray *results = in->results;
+
 	if (to->csv && !csv_write(to->csv, FALSE, results, names, -1, error))
 		return FALSE;
 	if (to->series && !csv_write(to->series, TRUE, results, names, -1, error))
 		return FALSE;
 	g_autoptr(JsonNode) list = as_list(results, names);
 	return (to->json == NULL || json_write(to->json, list, error)) &&
-	       (to->page == NULL || write_page(to->page, list, error));
+	       (to->page == NULL || write_page(to->page, list, in->histories, error));
 }
 
 /* The result of a snapshot or a trace. In a process of its own, as the model allows no second
@@ -106,32 +126,35 @@ end:
 	return result;
 }
 
-static JsonNode *read_result(const char *path, GError **error)
+static JsonNode *read_result(const char *path, char **out_history, GError **error)
 {
 	g_autoptr(GError) cause = NULL;
 	JsonNode *result = result_file_read(path, &cause);
 
 	if (result == NULL && strcmp(path, "-") != 0 &&
-	    g_error_matches(cause, TRACE_ERROR, TRACE_ERROR_UNKNOWN))
-		return replay(path, cause, error);
-	if (result == NULL)
+	    g_error_matches(cause, TRACE_ERROR, TRACE_ERROR_UNKNOWN)) {
+		result = replay(path, cause, error);
+		*out_history = result ? history_data(path, error) : NULL;
+		if (*out_history == NULL)
+			g_clear_pointer(&result, json_node_unref);
+	} else if (result == NULL) {
 		g_propagate_error(error, g_steal_pointer(&cause));
+	}
 	return result;
 }
 
-static GPtrArray *read_all(char *const *names, GError **error)
+static gboolean read_all(struct input *in, char *const *names, GError **error)
 {
-	GPtrArray *results = g_ptr_array_new_with_free_func((GDestroyNotify)json_node_unref);
-
 	for (; *names; names++) {
-		JsonNode *result = input_keep(*names, error) ? read_result(*names, error) : NULL;
-		if (result == NULL) {
-			g_ptr_array_unref(results);
-			return NULL;
-		}
-		g_ptr_array_add(results, result);
+		char *history = NULL;
+		JsonNode *result =
+			input_keep(*names, error) ? read_result(*names, &history, error) : NULL;
+		if (result == NULL)
+			return FALSE;
+		g_ptr_array_add(in->results, result);
+		g_ptr_array_add(in->histories, history);
 	}
-	return results;
+	return TRUE;
 }
 
 #define SUMMARY                                                                                   \
@@ -143,14 +166,15 @@ static int report(const struct outputs *to, char *const *names)
 {
 	g_autoptr(GError) error = NULL;
 	const char *const files[] = { to->page, to->csv, to->series, to->json };
-	g_autoptr(GPtrArray) results = NULL;
+	g_autoptr(GPtrArray) results =
+		g_ptr_array_new_with_free_func((GDestroyNotify)json_node_unref);
+	g_autoptr(GPtrArray) histories = g_ptr_array_new_with_free_func(g_free);
+	struct input in = { results, histories };
 	gboolean ok = TRUE;
 
 	for (guint i = 0; ok && i < G_N_ELEMENTS(files); i++)
 		ok = files[i] == NULL || out_file_check(files[i], &error);
-	if (ok)
-		results = read_all(names, &error);
-	if (results == NULL || !write_outputs(to, results, names, &error))
+	if (!ok || !read_all(&in, names, &error) || !write_outputs(to, &in, names, &error))
 		return failure_of("report", error);
 	if (to->page && strcmp(to->page, "-") != 0)
 		g_printerr("%s: open it in a browser\n", to->page);

@@ -29,6 +29,7 @@ struct tracker {
 	/* process << 32 | device -> sets (tag 's'), objects with memory ('t') */
 	struct int_map *uses;
 	GHashTable *objects; /* all of them */
+	GArray *gone;        /* guint64: ids of those whose memory went with the line */
 	guint64 last[128];   /* ids given out, by letter */
 };
 
@@ -108,6 +109,11 @@ const struct tracker_device *tracker_none(const struct tracker *t)
 	return &t->none;
 }
 
+const GArray *tracker_gone(const struct tracker *t)
+{
+	return t->gone;
+}
+
 /* ---- objects ---- */
 
 struct tracker *tracker_new(gboolean calls)
@@ -120,6 +126,7 @@ struct tracker *tracker_new(gboolean calls)
 	t->maps = int_map_new();
 	t->uses = int_map_new();
 	t->objects = g_hash_table_new_full(NULL, NULL, g_free, NULL);
+	t->gone = g_array_new(FALSE, FALSE, sizeof(guint64));
 	return t;
 }
 
@@ -132,6 +139,7 @@ void tracker_free(struct tracker *t)
 	int_map_free(t->maps);
 	int_map_free(t->uses);
 	g_hash_table_unref(t->objects);
+	g_array_unref(t->gone);
 	g_free(t);
 }
 
@@ -294,6 +302,7 @@ static void give_back(struct tracker *t, struct object *o)
 	if (o->bytes == 0)
 		return;
 	shrink(t, o->device, TRACKER_PHYSICAL, o->bytes);
+	g_array_append_val(t->gone, o->id);
 	o->bytes = 0;
 	use(t, o->process, o->device, 't', -1);
 }
@@ -550,6 +559,7 @@ void tracker_step(struct tracker *t, const struct record_item *item, struct trac
 	struct object *subject = find(t, r->process, &r->name);
 
 	*l = (struct tracker_line){ .item = *item };
+	g_array_set_size(t->gone, 0);
 	l->device = device_of_line(t, r, subject);
 	l->subject = id_of(subject);
 	l->offset = (gint64)r->name.offset;

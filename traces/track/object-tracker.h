@@ -70,4 +70,7 @@ struct tracker_device *tracker_find(const struct tracker *tracker, gint64 device
 /* What is of no device: address space that is reserved, now and at the peak. */
 const struct tracker_device *tracker_none(const struct tracker *tracker);
 
+/* guint64: subjects whose physical memory went back with the last line; of calls. */
+const GArray *tracker_gone(const struct tracker *tracker);
+
 #endif

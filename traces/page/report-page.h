@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The page that npusim report writes, before and after the place of its data: embed.py assembles
- * it from page.html and the charting library when npusim is built.
+ * it from the files of this folder when npusim is built.
  */
 #ifndef NPUSIM_TRACES_REPORT_PAGE_H
 #define NPUSIM_TRACES_REPORT_PAGE_H

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Puts the page of npusim report together, but for its data, as two C strings of bytes.
-# usage: embed.py OUT VERSION PAGE STYLE SCRIPT CHART
+# usage: embed.py OUT VERSION PAGE STYLE D3 SCRIPT...
 
 import pathlib
 import re
@@ -16,15 +16,15 @@ def array(name, data):
 
 
 def main():
-    out, version, page, style, script, chart = sys.argv[1:]
+    out, version, page, style, d3, *scripts = sys.argv[1:]
     parts = {
         'VERSION': version,
         'STYLE': pathlib.Path(style).read_text(encoding='utf-8'),
-        'SCRIPT': pathlib.Path(script).read_text(encoding='utf-8'),
-        'CHART': re.sub(r'\n//# sourceMappingURL=.*', '',
-                        pathlib.Path(chart).read_text(encoding='utf-8')).rstrip(),
+        'SCRIPT': '\n'.join(pathlib.Path(script).read_text(encoding='utf-8')
+                            for script in scripts),
+        'LIBRARY': pathlib.Path(d3).read_text(encoding='utf-8').rstrip(),
     }
-    for name in ('STYLE', 'SCRIPT', 'CHART'):
+    for name in ('STYLE', 'SCRIPT', 'LIBRARY'):
         if re.search(r'</(script|style)', parts[name], re.I):
             sys.exit('embed.py: {} would end its own element'.format(name))
     text = pathlib.Path(page).read_text(encoding='utf-8')
@@ -36,7 +36,7 @@ def main():
     pathlib.Path(out).write_text(
         '/* SPDX-License-Identifier: Apache-2.0\n *\n'
         ' * The page of npusim report before and after its data: written by embed.py. */\n'
-        '#include "show/report-page.h"\n\n'
+        '#include "page/report-page.h"\n\n'
         + array('report_page_before', fill(before)) + '\n'
         + array('report_page_after', fill(after)), encoding='ascii')
 

@@ -1,0 +1,433 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+#
+# The page of npusim report: its data beside the figures of a replay, and in headless Chromium what
+# it shows to those who click, zoom, filter, step and compare.
+# usage: page-test.py NPUSIM SAMPLE-WORKLOAD SAMPLE-TRACE PAGE-FOLDER DATA
+
+import base64
+import hashlib
+import json
+import pathlib
+import random
+import re
+import struct
+import sys
+import tempfile
+import zlib
+
+from browser import Browser
+from command import (BASE, MIB, Device, case, environment, expect, main, npusim, random_device,
+                     real_cases, real, replay, same, snapshot, write)
+
+WORKLOAD, SAMPLE, FOLDER = sys.argv[2], sys.argv[3], pathlib.Path(sys.argv[4])
+EVIL = '<script>document.documentElement.dataset.error="x"</script>'
+
+
+# ---- the data ----
+
+def report(folder, *files):
+    page = folder / 'page.html'
+    run = npusim('report', *files, '-o', page)
+    same(run.returncode, 0, run.stderr)
+    return page
+
+
+class Data:
+    """The history in a page, as its head says it is packed."""
+
+    def __init__(self, page, number=0):
+        text = re.search('<script type="text/plain" id="history-{}">([^<]*)<'.format(number),
+                         page.read_text()).group(1)
+        data = zlib.decompress(base64.b64decode(text))
+        end = 4 + struct.unpack('<I', data[:4])[0]
+        self.head = json.loads(data[4:end])
+        self.columns = {}
+        for name, values, size in self.head['columns']:
+            planes = [data[end + b * values:end + (b + 1) * values] for b in range(size)]
+            end += size * values
+            self.columns[name] = [sum(plane[i] << 8 * b for b, plane in enumerate(planes))
+                                  for i in range(values)]
+        same(end, len(data), 'bytes')
+
+    def column(self, name, device=0):
+        return self.columns['{}.{}'.format(device, name)]
+
+    def added(self, name, device=0):
+        out, sum_ = [], 0
+        for value in self.column(name, device):
+            sum_ += value
+            out.append(sum_)
+        return out
+
+    def physical(self, device=0):
+        """After each event: of its rows the last."""
+        now, at = 0, {}
+        for event, change in zip(self.added('row.event', device),
+                                 self.column('row.physical', device)):
+            now += -(change + 1) // 2 if change % 2 else change // 2
+            at[event] = now
+        return at
+
+    def live(self, event, device=0):
+        total = 0
+        for made, life, size in zip(self.added('block.event', device),
+                                    self.column('block.life', device),
+                                    self.column('block.size', device)):
+            total += size if made <= event and (life == 0 or made + life > event) else 0
+        return total
+
+    def frames(self, site):
+        first = sum(self.columns['site.depth'][:site])
+        return [self.head['texts'][number] for number in
+                self.columns['site.frame'][first:first + self.columns['site.depth'][site]]]
+
+
+def check(data, result, every=1):
+    """The data at the points of a replay's series."""
+    for d, device in enumerate(result['devices']):
+        same(data.head['devices'][d]['device'], device['device'], 'device')
+        physical, now = data.physical(d), 0
+        numbers = data.added('event.number', d)
+        points = list(zip(*(device['series'][name] for name in
+                            ('event', 'live_bytes', 'physical_bytes'))))
+        for number, live, held in points[::every]:
+            event = numbers.index(number) + 1 if number else 0
+            now = max((e for e in physical if e <= event), default=None)
+            same((data.live(event, d), physical.get(now, 0)), (live, held),
+                 'live and physical after event {}'.format(number))
+
+
+@case
+def the_data_has_what_a_replay_measures(folder):
+    for seed in range(12):
+        path = write(folder / 'x.pkl', snapshot({0: random_device(seed),
+                                                 2: random_device(seed + 100)}))
+        check(Data(report(folder, path)), replay(path))
+
+
+@case
+def a_converted_file_has_the_same_data(folder):
+    path = write(folder / 'x.pkl', snapshot({0: random_device(3)}))
+    same(npusim('convert', '--to', 'trace', path, folder / 'x.npt').returncode, 0)
+    pages = [Data(report(folder, file)) for file in (path, folder / 'x.npt')]
+    for name in ('block.event', 'block.life', 'block.size', 'block.address', 'event.verb',
+                 'row.physical', 'row.address'):
+        same(pages[1].column(name), pages[0].column(name), name)
+
+
+def recording(folder):
+    trace = folder / 'one.npt'
+    run = npusim('record', '-o', trace, '--', WORKLOAD,
+                 env=environment(ASAN_OPTIONS='verify_asan_link_order=0', NPUSIM_STACKS='short'))
+    same(run.returncode, 0, run.stderr)
+    return trace
+
+
+@case
+def calls_stand_for_blocks_where_no_allocator_tells_of_them(folder):
+    trace = recording(folder)
+    lines = [line for line in trace.read_text().splitlines(True)
+             if not re.search(r'(alloc|free) b\d', line)]
+    (folder / 'calls.npt').write_text(''.join(lines))
+    for path, recorded in ((trace, False), (folder / 'calls.npt', True)):
+        data, result = Data(report(folder, path)), replay(path)
+        same(data.head['devices'][0]['recorded'], recorded, path)
+        numbers, physical = data.added('event.number'), data.physical()
+        series = result['devices'][0]['series']
+        for number, held in zip(series['event'], series['physical_bytes']):
+            event = numbers.index(number) + 1 if number else 0
+            now = max((e for e in physical if e <= event), default=None)
+            same(physical.get(now, 0), held, 'physical after event {}'.format(number))
+            if recorded:
+                same(data.live(event), held, 'blocks after event {}'.format(number))
+        expect(sum(1 for took in data.column('row.took') if took > 1) > 3, 'latencies')
+    frames = [frame for site in set(data.column('block.site')) for frame in data.frames(site)]
+    expect(any('main' in frame for frame in frames), 'no frame of the program', frames)
+    expect(all(data.column('block.address')), 'an address')
+
+
+def real_file(name):
+    import tempfile
+    path = real(name)
+    with tempfile.TemporaryDirectory() as folder:
+        check(Data(report(pathlib.Path(folder), path)), replay(path), 97)
+
+
+real_cases(['torch_h100/train-default.pkl.gz', 'torch_h100/serve-exp.pkl.gz',
+            'torch_npu/snapshot_expandable.pkl', 'torch_npu/snapshot_with_multi_devices.pkl'],
+           real_file)
+
+
+@case
+def the_library_is_the_one_that_is_noted():
+    noted = re.search('SHA-256: `([0-9a-f]{64})`', (FOLDER / 'VENDORED.md').read_text()).group(1)
+    data = (FOLDER / 'd3.min.js').read_bytes()
+    same(hashlib.sha256(data).hexdigest(), noted, 'checksum')
+    expect(len(data) <= 100000, len(data))
+
+
+# ---- the page ----
+
+def steps_file(folder, name='steps.pkl', keep=2):
+    """Ten steps; each leaves a block of a place of its own, and frees what it works with. One frame
+    tries to be a part of the page."""
+    device, dice = Device(), random.Random(7)
+
+    def alloc(address, size, *stack):
+        device.alloc(address, size)
+        device.events[-1]['frames'] = [dict(name=n, filename=f, line=i) for n, f, i in stack]
+
+    device.segment_alloc(BASE, 400 * MIB)
+    alloc(BASE, 100 * MIB, ('load', '/src/weights.py', 3), ('main', '/src/train.py', 90))
+    for step in range(10):
+        for i in range(20):
+            alloc(BASE + (120 + i * 8) * MIB, MIB * dice.randrange(1, 8),
+                  (EVIL if i == 3 else 'forward', '/src/model.py', 10 + i),
+                  ('main', '/src/train.py', 91))
+        alloc(BASE + (300 + step * keep) * MIB, keep * MIB, ('cache', '/src/cache.py', 5),
+              ('main', '/src/train.py', 92))
+        for i in range(20):
+            device.free(BASE + (120 + i * 8) * MIB)
+    device.events.append(dict(action='oom', size=900 * MIB, device_free=MIB, stream=0, frames=[],
+                              time_us=len(device.events)))
+    return write(folder / name, snapshot({0: device}))
+
+
+VIEW = 'window.npusim.explorer.view'
+TIMELINE = 'window.npusim.explorer.timeline'
+
+
+def opened(browser, page, fragment=''):
+    browser.open(page, fragment)
+    browser.settle()
+    same((browser.errors, browser.asked), ([], []), 'errors, and what a network was asked')
+
+
+def text_of(browser, selector):
+    return browser.run('document.querySelector({!r}).textContent'.format(selector))
+
+
+def go_to(browser, selector):
+    browser.run('document.querySelector({!r}).scrollIntoView()'.format(selector))
+    browser.settle()
+    browser.settle()
+
+
+def press_button(browser, name, within='body'):
+    browser.run('[...document.querySelector({!r}).querySelectorAll("button")]'
+                '.find((b) => b.textContent === {!r}).click()'.format(within, name))
+    browser.settle()
+
+
+@case
+def every_pixel_column_of_the_stack_is_as_high_as_what_is_live(folder):
+    page = report(folder, steps_file(folder))
+    with Browser(folder) as browser:
+        opened(browser, page)
+        for left_out in '', 'cache':
+            browser.run('window.npusim.explorer.setFilter({{ text: {!r} }})'.format(left_out))
+            wrong = browser.run('''(() => {
+                const t = %s, h = t.history;
+                t.drawNow();
+                const [low, high] = t.heights, wrong = [];
+                t.columns.forEach((e, x) => {
+                    const lit = (y) => t.raster.columns[x * t.height + y] !== t.look.back;
+                    let painted = t.height;
+                    while (painted > 0 && !lit(painted - 1))
+                        painted--;
+                    const wanted = h.total[e] / (high - low) * t.height;
+                    if (Math.abs(painted - wanted) > 2.01)
+                        wrong.push([x, painted, wanted]);
+                });
+                return wrong.slice(0, 5);
+            })()''' % TIMELINE)
+            same(wrong, [], 'columns of another height, filter {!r}'.format(left_out))
+
+
+@case
+def a_click_pins_the_block_that_is_there(folder):
+    page = report(folder, steps_file(folder))
+    with Browser(folder) as browser:
+        opened(browser, page)
+        left, top, width, height = browser.box('canvas.over')
+        browser.mouse('mouseMoved', left + width / 2, top + height - 20)
+        browser.settle()
+        tip = text_of(browser, '.tip')
+        expect('100.00 MiB' in tip and 'load (src/weights.py:3)' in tip, tip)
+        browser.click(left + width / 2, top + height - 20)
+        same(browser.run(VIEW + '.pin'), 0, 'the block at the bottom')
+        pinned = text_of(browser, '#pinned')
+        for wanted in 'Size100.00 MiB', 'Freed atnever', 'Segment0x12c1c0000000, 400.00 MiB', \
+                'main (/src/train.py:90)', 'Above it':
+            expect(wanted in pinned, wanted, pinned)
+        at = browser.run(VIEW + '.at')
+        browser.press('.')
+        browser.press('.')
+        browser.press(',')
+        same(browser.run(VIEW + '.at'), at + 1, 'steps')
+        # by address the segment begins at the bottom as well
+        browser.run('document.querySelectorAll(".controls select")[0].value = "address"; '
+                    'document.querySelectorAll(".controls select")[0]'
+                    '.dispatchEvent(new Event("change"))')
+        browser.settle()
+        browser.run(VIEW + '.pin = -1')
+        browser.click(left + width / 2, top + height - 10)
+        same(browser.run(VIEW + '.pin'), 0, 'the block at the lowest address')
+
+
+@case
+def wheel_drag_keys_and_map_move_the_view_and_the_link_keeps_it(folder):
+    page = report(folder, steps_file(folder))
+    with Browser(folder) as browser:
+        opened(browser, page)
+        left, top, width, height = browser.box('canvas.over')
+        browser.mouse('mouseWheel', left + width / 4, top + 50, deltaX=0, deltaY=-600)
+        browser.settle()
+        low, high = browser.run(VIEW + '.x')
+        expect(0 < low < 0.25 < high < 0.6, low, high)
+        browser.mouse('mousePressed', left + 300, top + 50, button='left', clickCount=1)
+        browser.mouse('mouseMoved', left + 200, top + 50, button='left', buttons=1)
+        browser.mouse('mouseReleased', left + 200, top + 50, button='left', clickCount=1)
+        browser.settle()
+        moved = browser.run(VIEW + '.x')
+        expect(moved[0] > low and abs(moved[1] - moved[0] - high + low) < 1e-6, moved)
+        browser.run('document.querySelector("canvas.over").focus()')
+        browser.press('ArrowLeft')
+        expect(browser.run(VIEW + '.x')[0] < moved[0], 'an arrow')
+        browser.press('+')
+        kept = browser.run(VIEW + '.x')
+        expect(kept[1] - kept[0] < moved[1] - moved[0], 'a plus')
+        browser.run('window.npusim.explorer.setFilter({ text: "cache" })')
+        browser.run(VIEW + '.pin = 21; window.npusim.explorer.go(30)')
+        browser.wait('location.hash.includes("at=30")')
+        kept = browser.run(VIEW + '.x')
+        link = browser.run('location.hash')
+        same(browser.errors, [], 'errors')
+        opened(browser, page, link)
+        same(browser.run('(({ at, pin, filter }) => ({ at, pin, filter }))(' + VIEW + ')'),
+             dict(at=30, pin=21, filter=dict(text='cache')), 'what the link says')
+        expect(abs(browser.run(VIEW + '.x')[0] - kept[0]) < 1e-6, 'the view of the link')
+        same(browser.run(TIMELINE + '.wanted.reduce((a, b) => a + b, 0)'), 10, 'blocks that fit')
+        browser.press('Escape')
+        browser.run('document.querySelector("canvas.over").focus()')
+        browser.press('Escape')
+        same(browser.run(VIEW + '.x'), [0, 1], 'the whole')
+        map_left, map_top, map_width, _ = browser.box('canvas.map')
+        browser.run(TIMELINE + '.setX(0, 0.1)')
+        browser.mouse('mousePressed', map_left + map_width / 2, map_top + 9, button='left',
+                      buttons=1, clickCount=1)
+        browser.mouse('mouseReleased', map_left + map_width / 2, map_top + 9, button='left')
+        browser.settle()
+        expect(abs(sum(browser.run(VIEW + '.x')) / 2 - 0.5) < 0.05, browser.run(VIEW + '.x'))
+
+
+@case
+def a_moment_tells_who_held_what_and_what_would_fit(folder):
+    path = steps_file(folder)
+    page, result = report(folder, path), replay(path, '--at', '25')
+    moment = next(m for m in result['devices'][0]['moments'] if m['event'] == 25)
+    with Browser(folder) as browser:
+        opened(browser, page)
+        browser.run('window.npusim.explorer.go(25)')
+        go_to(browser, '#moment')
+        holders = browser.run('window.npusim.explorer.moment.holders.rows'
+                              '.map((r) => [r.name, r.blocks, r.bytes])')
+        for h in moment['holders']:
+            expect([h['site'], h['blocks'], h['bytes']] in holders, h, holders)
+        same(len(holders), len(moment['holders']) + moment['other_holders']['sites'], 'holders')
+        panel = browser.run('window.npusim.explorer.moment.node.textContent')
+        expect('The largest free range is' in panel and EVIL in panel, panel)
+        same(browser.run('document.querySelectorAll("script").length'), 3, 'scripts')
+        # one more of what is free, of what is not
+        free = browser.run('Math.max(...window.npusim.explorer.moment.pieces'
+                           '.filter((p) => p.block < 0).map((p) => p.end - p.start))')
+        same(free, moment['largest_free_bytes'], 'largest free range')
+        cells = browser.run('window.npusim.explorer.moment.icicle.cells.length')
+        browser.run('window.npusim.explorer.moment.icicle.zoomTo('
+                    '[...window.npusim.explorer.moment.icicle.at.children.values()][0])')
+        browser.settle()
+        expect(browser.run('window.npusim.explorer.moment.icicle.cells.length') <= cells)
+
+
+@case
+def events_step_and_growth_names_what_stays(folder):
+    page = report(folder, steps_file(folder))
+    with Browser(folder) as browser:
+        opened(browser, page)
+        press_button(browser, 'Failure')
+        at = browser.run(VIEW + '.at')
+        same(at, browser.run(TIMELINE + '.history.events'), 'the failure is the last event')
+        go_to(browser, '#events')
+        table = browser.run('window.npusim.explorer.events.node.textContent')
+        expect('oom' in table and '1.00 MiB were free' in table, table)
+        press_button(browser, 'Previous')
+        same(browser.run(VIEW + '.at'), at - 1, 'an event before')
+        press_button(browser, 'Peak')
+        same(browser.run(VIEW + '.at'), browser.run(TIMELINE + '.history.peak'), 'the peak')
+        go_to(browser, '#growth')
+        rows = browser.run('window.npusim.explorer.growth.table.rows'
+                           '.map((r) => [r.name, r.bytes, r.blocks])')
+        same(rows[0] if rows[0][0].startswith('load') else rows[1],
+             ['load (/src/weights.py:3)', 100 * MIB, 1], 'loaded')
+        expect(['cache (/src/cache.py:5)', 20 * MIB, 10] in rows and len(rows) == 2, rows)
+
+
+@case
+def two_recordings_are_compared_by_stack(folder):
+    page = report(folder, steps_file(folder), steps_file(folder, 'more.pkl', keep=3))
+    with Browser(folder) as browser:
+        opened(browser, page)
+        browser.run('(() => { const s = document.querySelectorAll("#comparison select")[2]; '
+                    's.value = "end"; s.dispatchEvent(new Event("change")); })()')
+        text = text_of(browser, '#comparison tbody')
+        expect(re.search(r'main \(src/train.py:92\)\+10.00 MiB20.00 MiB30.00 MiB0', text), text)
+        same(browser.run('document.querySelectorAll("#comparison svg.chart path").length > 4'),
+             True, 'both on one axis')
+
+
+@case
+def many_results_have_contents_and_a_filter(folder):
+    result = replay(steps_file(folder))
+    files = []
+    for i in range(55):
+        files.append(folder / 'r{:02}.json'.format(i))
+        files[-1].write_text(json.dumps(dict(result, policy='policy{}'.format(i))))
+    page = report(folder, *files)
+    with Browser(folder) as browser:
+        opened(browser, page)
+        height = browser.run('document.documentElement.scrollHeight')
+        expect(height < 12000, height)
+        browser.run('(() => { const i = document.querySelector("#results input[type=search]"); '
+                    'i.value = "policy1"; i.dispatchEvent(new Event("input")); })()')
+        press_button(browser, 'All of these', '#results')
+        browser.settle()
+        same(browser.run('document.querySelectorAll("#summary .card").length'), 11, 'results')
+        expect(browser.run('document.querySelectorAll("nav button").length') > 6, 'contents')
+
+
+@case
+def a_phone_and_the_dark_show_all_of_it(folder):
+    page = report(folder, steps_file(folder))
+    for width, dark in ((420, False), (1300, True), (420, True)):
+        with Browser(folder, width=width, dark=dark) as browser:
+            opened(browser, page)
+            same(browser.run('document.documentElement.scrollWidth'), width, 'width')
+            back = browser.run('getComputedStyle(document.body).backgroundColor')
+            expect((back == 'rgb(22, 22, 21)') == dark, back)
+
+
+@case
+def a_view_is_saved_as_a_picture(folder):
+    page = report(folder, steps_file(folder))
+    with Browser(folder) as browser:
+        opened(browser, page)
+        for layout in 'stack', 'address':
+            browser.run(VIEW + '.layout = {!r}; '.format(layout) + TIMELINE + '.drawNow()')
+            sizes = browser.run('Promise.all([{0}.savePng(), {0}.saveSvg()])'.format(TIMELINE))
+            expect(sizes[0] > 5000 and sizes[1] > 20000, layout, sizes)
+        same(browser.errors, [], 'errors')
+
+
+if __name__ == '__main__':
+    main()

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Two of several results or histories on one axis, and their difference by call stack.
+ */
+
+/* { name, live, physical: points, last, moments: names, holders(name): Map of { name, frames, bytes, blocks } } */
+function sourceOfHistory({ history }) {
+	const columns = sampleColumns(history, 'event', 0, history.events + 1, 800), moments = { peak: history.peak, end: history.events };
+	const of = (values) => [...columns].map((e) => ({ x: e, y: values[e] }));
+	return { name: history.name, live: of(history.total), physical: of(history.physical), last: history.events, moments: Object.keys(moments),
+		 holders: (name) => new Map(holderRows(history, history.holders(moments[name], (site) => history.stacks.key(site))).map((h) => [h.key, h])) };
+}
+function sourceOfResult(result, index, device) {
+	const list = (Array.isArray(device.moments) ? device.moments : []).filter((m) => Array.isArray(m.holders));
+	return { name: nameOf({ index, number: device.device }) || title[index], live: device.series.live_bytes && tellsLive(device) ? points(device, 'live_bytes') : [],
+		 physical: device.series.physical_bytes ? points(device, 'physical_bytes') : [], last: most(device.series.event), moments: list.map((m) => m.moment),
+		 holders: (name) => new Map((list.find((m) => m.moment === name) || list[0]).holders.map((h) => {
+			const key = (h.frames || []).join('\n') || h.site;
+			return [key, { key, name: h.site, frames: h.frames || [], bytes: h.bytes, blocks: h.blocks }];
+		})) };
+}
+function sources(found) {
+	return [...found.map(sourceOfHistory), ...results.flatMap((r, i) => (r.devices || [])
+		.filter((d) => hasSeries(d) && !timelines.has(d)).map((d) => sourceOfResult(r, i, d)))];
+}
+/* What each place held in either. */
+function difference(a, b) {
+	const none = { bytes: 0, blocks: 0 };
+	return [...new Set([...a.keys(), ...b.keys()])].map((key) => {
+		const x = a.get(key) || none, y = b.get(key) || none, named = a.get(key) || b.get(key);
+		return { name: named.name, frames: named.frames, before: x.bytes, after: y.bytes, bytes: y.bytes - x.bytes, blocks: y.blocks - x.blocks };
+	});
+}
+function comparison(found) {
+	const all = sources(found), body = element('div', {});
+	if (all.length < 2)
+		return [];
+	const chosen = [0, 1], options = all.map((s, i) => [String(i), s.name]);
+	const changes = new SiteTable('difference by call stack', [['Difference', (r) => r.bytes, signed], ['First', (r) => r.before, bytes],
+		['Second', (r) => r.after, bytes], ['Blocks', (r) => r.blocks, count]]);
+	let when_ = 'peak';
+	const show = () => {
+		const [a, b] = chosen.map((i) => all[i]);
+		const sets = [[a, 'c1'], [b, 'c2']].flatMap(([s, paint]) => [{ label: s.name + ', live', points: s.live, colour: paint },
+			{ label: s.name + ', physical', points: s.physical, colour: paint, dash: true }]).filter((s) => s.points.length > 0);
+		const top = most(sets.flatMap((s) => s.points.map((p) => p.y))), stacks = [a, b].every((s) => s.moments.length > 0);
+		const rows = stacks ? difference(a.holders(when_), b.holders(when_)) : [];
+		body.replaceChildren(sets.length > 0 ? lines('Both on one axis', sets, bytes, top, Math.max(a.last, b.last)) : '',
+			stacks ? element('p', { role: 'status' }, 'Live, second less first: ' + signed(rows.reduce((n, r) => n + r.bytes, 0)) + '.')
+				: element('p', { class: 'quiet' }, 'One of them has no call stacks.'), stacks ? changes.node : '');
+		changes.show(rows);
+	};
+	const pick = (i, label) => choice(label, options, String(chosen[i]), (v) => { chosen[i] = Number(v); show(); });
+	show();
+	return [element('div', { class: 'card' }, element('div', { class: 'controls' }, pick(0, 'First'), pick(1, 'Second'),
+		choice('at', [['peak', 'the peak of each'], ['end', 'the end of each'], ['oom', 'their failure']], when_, (v) => { when_ = v; show(); })), body)];
+}

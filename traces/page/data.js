@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Histories of files in typed arrays: history-data.h says how they are packed. It draws nothing.
+ *
+ * A moment is the state after an event: 0 is the start, 1 the first event. A block is live at the
+ * moments from `made` up to `gone`, that one excluded.
+ */
+const ROUNDING = 512; /* bytes that allocators round sizes to: what lies behind a block is no gap */
+
+async function unpack(text) {
+	const packed = atob(text.trim()), raw = new Uint8Array(packed.length);
+	for (let i = 0; i < raw.length; i++)
+		raw[i] = packed.charCodeAt(i);
+	const stream = new Blob([raw]).stream().pipeThrough(new DecompressionStream('deflate'));
+	const data = new Uint8Array(await new Response(stream).arrayBuffer());
+	const end = 4 + new DataView(data.buffer).getUint32(0, true);
+	const head = JSON.parse(new TextDecoder().decode(data.subarray(4, end)));
+	const columns = {};
+	let at = end;
+	for (const [name, values, size] of head.columns) {
+		const out = columns[name] = size > 4 ? new Float64Array(values) : new Uint32Array(values);
+		for (let b = 0; b < size; b++) {
+			const scale = 256 ** b;
+			for (let i = 0; i < values; i++)
+				out[i] += data[at + i] * scale;
+			at += values;
+		}
+	}
+	return { head, columns };
+}
+
+/* Sums of a column of differences; `first` is in front of them. */
+function cumulated(column, Kind) {
+	const out = new Kind(column.length + 1);
+	for (let i = 0; i < column.length; i++)
+		out[i + 1] = out[i] + column[i];
+	return out;
+}
+
+/* What several devices of a file share: call stacks. */
+class Stacks {
+	constructor(head, columns) {
+		this.texts = head.texts;
+		this.label = columns['site.label'];
+		this.frame = columns['site.frame'];
+		this.first = cumulated(columns['site.depth'], Uint32Array);
+		this.cached = new Map();
+	}
+	/* Texts, innermost first. */
+	frames(site) {
+		const of = [];
+		for (let i = this.first[site]; i < this.first[site + 1]; i++)
+			of.push(this.texts[this.frame[i]]);
+		return of;
+	}
+	name(site) {
+		return site < this.label.length ? this.texts[this.label[site]] : '(no call site in the file)';
+	}
+	/* The whole stack in one text: equal in two files for the same place. */
+	key(site) {
+		if (!this.cached.has(site))
+			this.cached.set(site, this.frames(site).join('\n') || this.name(site));
+		return this.cached.get(site);
+	}
+}
+
+class History {
+	constructor(name, { head, columns }, device, stacks) {
+		const column = (of) => columns[device + '.' + of];
+		this.name = name;
+		this.device = head.devices[device].device;
+		this.recorded = head.devices[device].recorded;
+		this.verbs = head.verbs;
+		this.texts = head.texts;
+		this.stacks = stacks;
+		this.clock = head.time;
+		this.verb = column('event.verb');
+		this.events = this.verb.length;
+		this.number = cumulated(column('event.number'), Float64Array);
+		this.time = cumulated(column('event.time'), Float64Array);
+		this.rows = { event: cumulated(column('row.event'), Uint32Array).subarray(1) };
+		for (const of of ['address', 'size', 'site', 'text', 'free', 'took'])
+			this.rows[of] = column('row.' + of);
+		for (const of of ['address', 'size', 'site', 'stream'])
+			this[of] = column('block.' + of);
+		this.readBlocks(column);
+		this.readPhysical(column('row.physical'));
+		this.mostPhysical = this.physical.reduce((a, b) => Math.max(a, b), 0);
+		this.peak = this.highest(0, this.events + 1);
+		this.most = Math.max(this.total[this.peak], 1);
+		this.failures = this.eventsOf('oom');
+		this.marks = this.eventsOf('note').filter((e) => this.rows.text[this.rowAt(e)] > 0);
+	}
+	readBlocks(column) {
+		const n = this.events, blocks = this.blocks = this.size.length;
+		const life = column('block.life'), wait = column('block.wait');
+		this.made = cumulated(column('block.event'), Uint32Array).subarray(1);
+		this.gone = new Uint32Array(blocks);
+		this.asked = new Uint32Array(blocks);
+		/* before which block those made later begin; the same of those in the order in which they go */
+		this.madeBy = new Uint32Array(n + 2);
+		this.goneBy = new Uint32Array(n + 2);
+		this.total = new Float64Array(n + 1);
+		for (let b = 0; b < blocks; b++) {
+			const gone = this.gone[b] = life[b] ? this.made[b] + life[b] : n + 1;
+			this.asked[b] = wait[b] ? gone - wait[b] : 0;
+			this.madeBy[this.made[b]]++;
+			this.goneBy[gone]++;
+			this.total[this.made[b]] += this.size[b];
+			if (gone <= n)
+				this.total[gone] -= this.size[b];
+		}
+		for (let e = 1; e < n + 2; e++) {
+			this.madeBy[e] += this.madeBy[e - 1];
+			this.goneBy[e] += this.goneBy[e - 1];
+			if (e <= n)
+				this.total[e] += this.total[e - 1];
+		}
+		const next = this.goneBy.slice();
+		this.byEnd = new Uint32Array(blocks);
+		for (let b = blocks - 1; b >= 0; b--)
+			this.byEnd[--next[this.gone[b]]] = b;
+		this.bySize = this.sizeOrder();
+	}
+	/* Blocks, the largest first: by halves of their sizes as 32-bit floats, whose bits sort as they do. */
+	sizeOrder() {
+		const bits = new Uint32Array(Float32Array.from(this.size).buffer), n = bits.length;
+		let from = Uint32Array.from(bits, (b, i) => i), to = new Uint32Array(n);
+		for (const shift of [0, 16]) {
+			const starts = new Uint32Array(65537);
+			for (let i = 0; i < n; i++)
+				starts[65536 - (bits[i] >>> shift & 65535)]++;
+			for (let i = 1; i < 65537; i++)
+				starts[i] += starts[i - 1];
+			for (let i = 0; i < n; i++)
+				to[starts[65535 - (bits[from[i]] >>> shift & 65535)]++] = from[i];
+			[from, to] = [to, from];
+		}
+		return from;
+	}
+	readPhysical(changes) {
+		this.physical = new Float64Array(this.events + 1);
+		for (let r = 0; r < changes.length; r++)
+			this.physical[this.rows.event[r]] += changes[r] % 2 === 1 ? -(changes[r] + 1) / 2
+				: changes[r] / 2;
+		for (let e = 1; e <= this.events; e++)
+			this.physical[e] += this.physical[e - 1];
+	}
+	get told() {
+		return this.blocks > 0;
+	}
+
+	/* ---- what is at an event ---- */
+
+	rowAt(event) {
+		const at = above(this.rows.event, event - 1);
+		return at < this.rows.event.length && this.rows.event[at] === event ? at : -1;
+	}
+	/* The block that an event makes, asks to free or frees; -1. */
+	blockAt(event) {
+		if (event === 0)
+			return -1;
+		if (this.madeBy[event] > this.madeBy[event - 1])
+			return this.madeBy[event - 1];
+		if (this.goneBy[event] > this.goneBy[event - 1])
+			return this.byEnd[this.goneBy[event - 1]];
+		if (!this.byRequest) {
+			this.byRequest = new Map();
+			this.asked.forEach((e, b) => { if (e) this.byRequest.set(e, b); });
+		}
+		return this.byRequest.has(event) ? this.byRequest.get(event) : -1;
+	}
+	eventsOf(name) {
+		const verb = this.verbs.indexOf(name), found = [];
+		for (let i = this.verb.indexOf(verb); i >= 0; i = this.verb.indexOf(verb, i + 1))
+			found.push(i + 1);
+		return found;
+	}
+	verbAt(event) {
+		return event === 0 ? 'start' : this.verbs[this.verb[event - 1]];
+	}
+	textAt(event) {
+		const row = this.rowAt(event), text = row < 0 ? 0 : this.rows.text[row];
+		return text > 0 ? this.texts[text - 1] : '';
+	}
+	label(event) {
+		return event === 0 ? 'start' : 'event ' + count(this.number[event]);
+	}
+	/* The moment of a number in the file. */
+	eventOfNumber(number) {
+		return Math.max(0, above(this.number, number) - 1);
+	}
+
+	/* ---- moments ---- */
+
+	/* The moment in [from, to) at which most is live. */
+	highest(from, to) {
+		let best = from, most = this.total[from];
+		for (let e = from + 1; e < to; e++) {
+			if (this.total[e] > most) {
+				most = this.total[e];
+				best = e;
+			}
+		}
+		return best;
+	}
+	isLive(block, event) {
+		return this.made[block] <= event && event < this.gone[block];
+	}
+	liveAt(event) {
+		const live = [];
+		for (let b = 0; b < this.madeBy[event]; b++) {
+			if (this.gone[b] > event)
+				live.push(b);
+		}
+		return live;
+	}
+	/* Bytes and blocks at a moment by what `key` says of a site: Map of { bytes, blocks, site }. */
+	holders(event, key, wanted) {
+		const by = new Map(), of_site = new Map();
+		for (const b of this.liveAt(event)) {
+			if (wanted && !wanted[b])
+				continue;
+			const site = this.site[b];
+			if (!of_site.has(site)) {
+				const k = key(site);
+				if (!by.has(k))
+					by.set(k, { key: k, bytes: 0, blocks: 0, site });
+				of_site.set(site, by.get(k));
+			}
+			const h = of_site.get(site);
+			h.bytes += this.size[b];
+			h.blocks++;
+		}
+		return by;
+	}
+	/* Memory at addresses from an event to another: { start, end, made, gone }, in order of `made`. */
+	get ranges() {
+		if (!this.allRanges)
+			this.allRanges = this.readRanges();
+		return this.allRanges;
+	}
+	readRanges() {
+		const open = new Map(), all = [], { event, address, size } = this.rows;
+		const comes = ['segment_alloc', 'segment_map', 'malloc', 'map'];
+		const goes = ['segment_free', 'segment_unmap', 'mfree', 'unmap'];
+		const own = this.verbs.map((v) => comes.includes(v) ? 1 : goes.includes(v) ? -1 : 0);
+		const has_segments = this.verb.some((v) => /^segment_/.test(this.verbs[v]) && own[v] !== 0) ||
+			(event.length > 0 && event[0] === 0);
+		const add = (start, end, made) => {
+			const r = { start, end, made, gone: this.events + 1 };
+			open.set(start, r);
+			all.push(r);
+		};
+		/* parts of what was mapped at once may go alone */
+		const cut = (start, end, at) => {
+			for (const r of [...open.values()]) {
+				if (r.end <= start || r.start >= end)
+					continue;
+				open.delete(r.start);
+				r.gone = at;
+				if (r.start < start)
+					add(r.start, start, at);
+				if (r.end > end)
+					add(end, r.end, at);
+			}
+		};
+		for (let i = 0; i < event.length; i++) {
+			const verb = event[i] === 0 ? 'segment_alloc' : this.verbs[this.verb[event[i] - 1]];
+			const what = event[i] === 0 ? 1 : own[this.verb[event[i] - 1]];
+			if (what === 0 || address[i] === 0 || size[i] === 0 ||
+			    (has_segments && !/^segment_/.test(verb)))
+				continue;
+			if (what > 0) {
+				if (open.has(address[i]))
+					cut(address[i], address[i] + size[i], event[i]);
+				add(address[i], address[i] + size[i], event[i]);
+			} else if (open.has(address[i]) && open.get(address[i]).end === address[i] + size[i]) {
+				open.get(address[i]).gone = event[i];
+				open.delete(address[i]);
+			} else {
+				cut(address[i], address[i] + size[i], event[i]);
+			}
+		}
+		return all;
+	}
+	/* Ranges that are there at a moment, by address; those that adjoin are apart. */
+	rangesAt(event) {
+		return this.ranges.filter((r) => r.made <= event && event < r.gone)
+			.sort((a, b) => a.start - b.start);
+	}
+	/* Where free memory lies between the blocks of a moment: { start, end }. */
+	pieces(event) {
+		const blocks = this.liveAt(event).filter((b) => this.address[b] > 0)
+			.sort((a, b) => this.address[a] - this.address[b]);
+		const out = [];
+		let i = 0;
+		for (const r of this.rangesAt(event)) {
+			let at = r.start;
+			while (i < blocks.length && this.address[blocks[i]] < r.start)
+				i++;
+			for (; i < blocks.length && this.address[blocks[i]] < r.end; i++) {
+				const b = blocks[i], start = this.address[b];
+				if (start - at >= ROUNDING)
+					out.push({ start: at, end: start, block: -1 });
+				at = Math.max(at, Math.min(r.end, start + this.size[b]));
+				out.push({ start, end: at, block: b });
+			}
+			if (r.end - at >= ROUNDING)
+				out.push({ start: at, end: r.end, block: -1 });
+		}
+		return out;
+	}
+}
+
+/* Index of the first of sorted values that is above. */
+function above(sorted, value) {
+	let low = 0, high = sorted.length;
+	while (low < high) {
+		const middle = (low + high) >> 1;
+		if (sorted[middle] > value)
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	return low;
+}

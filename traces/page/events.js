@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The events around the moment, and the block that is pinned.
+ */
+const EVENTS_SHOWN = 13;
+
+class EventTable {
+	constructor(owner) {
+		this.owner = owner;
+		this.only = '';
+		this.body = element('div', {});
+		const verbs = [...new Set(owner.history.verb)].map((v) => owner.history.verbs[v]);
+		this.node = element('div', { class: 'card' },
+			element('div', { class: 'controls' }, button('Previous', () => this.move(-1)), button('Next', () => this.move(1)),
+				choice('Kind', [['', 'all'], ...verbs.map((v) => [v, v])], '', (v) => { this.only = v; this.show(); })), this.body);
+	}
+	fits(event) {
+		return event === 0 ? this.only === '' : this.only === '' || this.owner.history.verbAt(event) === this.only;
+	}
+	/* The next event of the kind, in a direction; -1. */
+	next(event, by) {
+		for (event += by; event >= 0 && event <= this.owner.history.events; event += by) {
+			if (this.fits(event))
+				return event;
+		}
+		return -1;
+	}
+	move(by) {
+		const event = this.next(this.owner.view.at, by);
+		if (event >= 0)
+			this.owner.go(event);
+	}
+	around(at) {
+		const list = this.fits(at) ? [at] : [];
+		let low = at, high = at;
+		while (list.length < EVENTS_SHOWN && (low >= 0 || high >= 0)) {
+			low = low >= 0 ? this.next(low, -1) : -1;
+			if (low >= 0)
+				list.unshift(low);
+			high = high >= 0 ? this.next(high, 1) : -1;
+			if (high >= 0)
+				list.push(high);
+		}
+		return list;
+	}
+	row(event) {
+		const { history: h, view } = this.owner, block = h.blockAt(event), row = block < 0 && event > 0 ? h.rowAt(event) : -1;
+		const site = block >= 0 ? h.site[block] : row >= 0 ? h.rows.site[row] : 0;
+		const size = block >= 0 ? h.size[block] : row >= 0 ? h.rows.size[row] : 0, address = block >= 0 ? h.address[block] : row >= 0 ? h.rows.address[row] : 0;
+		const what = h.verbAt(event) + (h.textAt(event) ? ': ' + h.textAt(event) : '') + (row >= 0 && h.rows.free[row] ? ', ' + bytes(h.rows.free[row]) + ' were free' : '');
+		return { cells: [button(h.label(event), () => {
+			if (block >= 0)
+				view.pin = block;
+			this.owner.go(event);
+		}, { class: 'link' }), h.clock === 'none' ? '' : time(h.time[event]), what, size ? bytes(size) : '', address ? hex(address) : '',
+			bytes(h.total[event]), site > 0 ? short_path(h.stacks.name(site)) : ''], more: event === view.at ? { class: 'here', 'aria-current': 'true' } : {} };
+	}
+	show() {
+		this.body.replaceChildren(table(['Event', 'Time', 'What', 'Size', 'Address', 'Live after it', 'Call site'],
+			this.around(this.owner.view.at).map((e) => this.row(e)), 'events around the moment'));
+	}
+}
+
+class PinPanel {
+	constructor(owner) {
+		this.owner = owner;
+		this.node = element('div', { class: 'card', hidden: true, id: 'pinned' });
+	}
+	/* Blocks that lie next to it at the moment, or when it was made. */
+	neighbours(block, event) {
+		const h = this.owner.history, pieces = h.pieces(h.isLive(block, event) ? event : h.made[block]);
+		const at = pieces.findIndex((p) => p.block === block);
+		const name = (p) => p ? p.block < 0 ? bytes(p.end - p.start) + ' free' : button(bytes(h.size[p.block]) + ', ' + short_path(h.stacks.name(h.site[p.block])),
+			() => this.owner.pin(p.block), { class: 'link' }) : 'nothing';
+		const beside = (p, q) => p && q && p.end + ROUNDING >= q.start ? p : null;
+		return at < 0 ? null : [name(beside(pieces[at - 1], pieces[at])), name(beside(pieces[at], pieces[at + 1]) && pieces[at + 1])];
+	}
+	show() {
+		const { history: h, view } = this.owner, block = view.pin;
+		this.node.hidden = block < 0;
+		if (block < 0)
+			return;
+		const made = h.made[block], gone = h.gone[block], event = (e) => button(h.label(e), () => this.owner.go(e), { class: 'link' });
+		const range = h.ranges.find((r) => h.address[block] >= r.start && h.address[block] < r.end && r.made <= made && made < r.gone);
+		const near = h.address[block] > 0 ? this.neighbours(block, view.at) : null, frames = h.stacks.frames(h.site[block]);
+		const facts = [['Size', bytes(h.size[block]) + ' (' + count(h.size[block]) + ')'], ['Address', h.address[block] > 0 ? hex(h.address[block]) : 'not told'],
+			['Stream', String(h.stream[block])], ['Made at', event(made)],
+			...(h.asked[block] ? [['Free asked at', event(h.asked[block])]] : []), ['Freed at', gone > h.events ? 'never' : event(gone)],
+			['Life', plural((gone > h.events ? h.events : gone) - made, 'event') + (h.clock === 'none' ? '' : ', ' + time(h.time[Math.min(gone, h.events)] - h.time[made]))],
+			...(range ? [['Segment', hex(range.start) + ', ' + bytes(range.end - range.start)]] : []),
+			...(near ? [['Below it', near[0]], ['Above it', near[1]]] : [])];
+		this.node.replaceChildren(element('h3', {}, 'Block ' + count(block + 1) + ' ', button('unpin', () => this.owner.pin(-1), { class: 'link' })),
+			element('dl', {}, ...facts.flatMap(([name, value]) => [element('dt', {}, name), element('dd', {}, value)])),
+			...(frames.length > 0 ? frames : [h.stacks.name(h.site[block])]).map((f) => element('div', { class: 'frame' }, f)));
+	}
+}

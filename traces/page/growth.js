@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What grew between two moments of a history, by call stack, and which blocks live longer than
+ * others of their place.
+ */
+class GrowthPanel {
+	constructor(owner) {
+		const { history } = owner;
+		this.owner = owner;
+		this.from = 0;
+		this.to = history.events;
+		this.steps = 8;
+		const sites = [['Growth', (r) => r.bytes, signed], ['Blocks', (r) => r.blocks, count], ['Before', (r) => r.before, bytes],
+			['After', (r) => r.after, bytes], ['Steps that grew', (r) => r.grew, (n) => n + ' of ' + this.steps]];
+		this.table = new SiteTable('growth by call stack', sites, (r) => owner.setFilter({ text: r.name }));
+		this.old = element('div', {});
+		this.words = element('p', { role: 'status' });
+		const moments = () => [['0', 'start'], [String(history.peak), 'peak'], [String(history.events), 'end'],
+			...history.marks.slice(0, 200).map((e) => [String(e), history.textAt(e) + ' (' + history.label(e) + ')'])];
+		const pick = (name, label) => choice(label, [['', 'the moment shown'], ...moments()], String(this[name]), (v) => {
+			this[name] = v === '' ? owner.view.at : Number(v);
+			this.shown = null;
+			this.show();
+		});
+		const steps = element('input', { type: 'number', min: 1, max: 100, value: this.steps, input: () => {
+			this.steps = Math.max(1, Math.min(100, Math.round(Number(steps.value)) || 8));
+			this.shown = null;
+			this.show();
+		} });
+		this.node = element('div', { class: 'card' }, element('div', { class: 'controls' }, pick('from', 'From'), pick('to', 'to'),
+			element('label', {}, 'in steps: ', steps)), this.words, this.table.node, element('h3', {}, 'Blocks that live longer than others of their place'), this.old);
+	}
+	/* Each place with what it held at the ends, and in how many of the steps between it grew. */
+	rows() {
+		const { history } = this.owner, key = (site) => history.stacks.key(site), all = new Map();
+		let before = null;
+		for (let i = 0; i <= this.steps; i++) {
+			const now = history.holders(Math.round(this.from + (this.to - this.from) * i / this.steps), key);
+			for (const k of new Set([...now.keys(), ...(before || new Map()).keys()])) {
+				const a = before && before.get(k) || { bytes: 0, blocks: 0 }, b = now.get(k) || { bytes: 0, blocks: 0 };
+				const r = all.get(k) || { before: 0, count: 0, grew: 0, site: (now.get(k) || before.get(k)).site };
+				all.set(k, r);
+				if (i === 0)
+					Object.assign(r, { before: b.bytes, count: b.blocks });
+				else
+					r.grew += b.bytes > a.bytes;
+				Object.assign(r, { after: b.bytes, bytes: b.bytes - r.before, blocks: b.blocks - r.count });
+			}
+			before = now;
+		}
+		return [...all.values()].filter((r) => r.bytes !== 0)
+			.map((r) => ({ ...r, name: history.stacks.name(r.site), frames: history.stacks.frames(r.site) }));
+	}
+	/* Live at the second moment, and four times as old as the others of their stack ever got. */
+	tooOld() {
+		const { history: h } = this.owner, longest = new Map();
+		for (let b = 0; b < h.blocks; b++) {
+			const s = longest.get(h.site[b]) || { life: 0, freed: 0 };
+			longest.set(h.site[b], s);
+			if (h.gone[b] <= this.to) {
+				s.life = Math.max(s.life, h.gone[b] - h.made[b]);
+				s.freed++;
+			}
+		}
+		return h.liveAt(this.to).filter((b) => longest.get(h.site[b]).freed >= 3 && this.to - h.made[b] > 4 * longest.get(h.site[b]).life)
+			.sort((a, b) => h.size[b] - h.size[a]).slice(0, 20)
+			.map((b) => [button(bytes(h.size[b]), () => this.owner.pin(b), { class: 'link' }), count(this.to - h.made[b]), count(longest.get(h.site[b]).life), short_path(h.stacks.name(h.site[b]))]);
+	}
+	show() {
+		const { history } = this.owner, key = this.from + '-' + this.to + '-' + this.steps;
+		if (this.shown === key)
+			return;
+		this.shown = key;
+		const rows = this.rows(), change = history.total[this.to] - history.total[this.from], old = this.tooOld();
+		this.words.textContent = 'From ' + history.label(this.from) + ' to ' + history.label(this.to) + ': ' + signed(change) + ' live.';
+		this.table.show(rows);
+		this.old.replaceChildren(old.length > 0 ? table(['Block', 'Age (events)', 'Longest of others', 'Place'], old, 'blocks that live long')
+			: element('p', { class: 'quiet' }, 'None.'));
+	}
+}

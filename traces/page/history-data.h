@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The history of a file as the page of npusim report has it: events, blocks, segments, calls and
+ * call stacks, in columns of numbers. It replays nothing; what a replay measures is in its result.
+ */
+#ifndef NPUSIM_TRACES_HISTORY_DATA_H
+#define NPUSIM_TRACES_HISTORY_DATA_H
+
+#include <glib.h>
+
+/* The file as base64 of a zlib stream; to be freed. NULL and error where it cannot be read.
+ *
+ * The stream is the length of its head (4 bytes, little-endian), the head, and the columns. The
+ * head is JSON: `kind`, `time` ("host", "simulated" or "none"), `verbs` (names by number), `texts`,
+ * `devices` (a number, and `recorded`: blocks are what calls got, not an allocator's), and
+ * `columns`: [name, values, bytes of a value]. A column has the lowest bytes of all its values
+ * first, then the next higher ones, and so on. A name is "site.depth", or, of the first device,
+ * "0.block.size":
+ *
+ * site.label, site.depth, site.frame   numbers of texts; frames of one stack after another's,
+ *                                      innermost first
+ * event.verb, event.number, event.time of each event: the number in the file (in the device's part
+ *                                      of it where it has no calls) and nanoseconds, both as the
+ *                                      difference to the event before
+ * block.event      event that made it (as the difference to the block before), counted from 1; 0:
+ *                  it was there at the start
+ * block.life       events until it was freed, counted from its own; 0: it never was
+ * block.wait       events from the request to free it until then; 0: it was not asked for
+ * block.address    0: not known
+ * block.size, block.site, block.stream
+ * row.event        an event that is no block's (as the difference to the row before)
+ * row.address, row.size, row.site
+ * row.text         number + 1 of what a note or a call says, or 0
+ * row.free         of an out of memory: bytes that were free
+ * row.took         simulated ns of a call, plus 1; 0: not known
+ * row.physical     physical memory after it, as the difference to the row before: 2 d where it
+ *                  grows, -2 d - 1 where it shrinks */
+char *history_data(const char *path, GError **error);
+
+#endif

@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One moment of a history: who held what, as an icicle of call stacks and as a table, where it lay,
+ * and whether more would have fitted.
+ */
+const GIB = 2 ** 30, PAGE = 2 ** 21;
+
+/* ---- the icicle ---- */
+
+/* Stacks from the outermost frame on: { name, bytes, blocks, children }. */
+function stackTree(history, event, wanted) {
+	const top = { name: 'all', bytes: 0, blocks: 0, children: new Map(), depth: 0 };
+	for (const h of history.holders(event, (site) => site, wanted).values()) {
+		const frames = history.stacks.frames(h.site);
+		let node = top;
+		for (const name of ['', ...(frames.length > 0 ? frames.reverse() : [history.stacks.name(h.site)])]) {
+			if (name !== '') {
+				if (!node.children.has(name))
+					node.children.set(name, { name, bytes: 0, blocks: 0, children: new Map(), depth: node.depth + 1, up: node });
+				node = node.children.get(name);
+			}
+			node.bytes += h.bytes;
+			node.blocks += h.blocks;
+		}
+	}
+	return top;
+}
+class Icicle {
+	constructor(pick) {
+		this.canvas = element('canvas', { class: 'icicle', role: 'img' });
+		this.path = element('p', { class: 'small' });
+		this.note = element('p', { class: 'quiet small', 'aria-hidden': 'true' }, '\u00a0');
+		this.node = element('div', {}, this.path, this.canvas, this.note);
+		this.pick = pick;
+		this.canvas.addEventListener('mousemove', (event) => {
+			const cell = this.find(event);
+			this.note.textContent = cell ? cell.node.name + ': ' + bytes(cell.node.bytes) + ' in ' + plural(cell.node.blocks, 'block') : '\u00a0';
+		});
+		this.canvas.addEventListener('click', (event) => {
+			const cell = this.find(event);
+			if (cell)
+				this.zoomTo(cell.node);
+		});
+		onResize(this.node, () => this.draw());
+	}
+	find(event) {
+		return this.cells.find((c) => event.offsetX >= c.x && event.offsetX < c.x + c.width &&
+			event.offsetY >= c.y && event.offsetY < c.y + 19);
+	}
+	/* The same frames as before, as far as they are there. */
+	show(tree) {
+		let at = tree;
+		for (const name of this.names || [])
+			at = at.children.get(name) || at;
+		this.zoomTo(at);
+	}
+	zoomTo(at) {
+		const up = [];
+		for (let n = at; n; n = n.up)
+			up.unshift(n);
+		this.at = at;
+		this.names = up.slice(1).map((n) => n.name);
+		this.path.replaceChildren(...up.flatMap((n, i) => [i > 0 ? ' › ' : '',
+			button(short_path(n.name), () => this.zoomTo(n), { class: 'link', title: n.name })]));
+		this.pick(up.length > 1 ? at.name : '');
+		this.draw();
+	}
+	draw() {
+		const width = this.node.clientWidth, cells = this.cells = [];
+		if (!this.at || width === 0)
+			return;
+		let deep = 0;
+		const place = (node, x, share, depth) => {
+			if (share * width < 1)
+				return;
+			cells.push({ node, x, width: share * width, y: depth * 20 });
+			deep = Math.max(deep, depth);
+			for (const child of [...node.children.values()].sort((a, b) => b.bytes - a.bytes)) {
+				const part = share * child.bytes / Math.max(1, node.bytes);
+				place(child, x, part, depth + 1);
+				x += part * width;
+			}
+		};
+		place(this.at, 0, 1, 0);
+		this.canvas.width = width;
+		this.canvas.height = (deep + 1) * 20;
+		this.canvas.setAttribute('aria-label', 'Call stacks of ' + bytes(this.at.bytes) + ', outermost on top: the table has the same');
+		const pen = this.canvas.getContext('2d');
+		pen.font = '12px system-ui, sans-serif';
+		for (const c of cells) {
+			pen.fillStyle = c.node.depth === 0 ? colour('line') : ownColour(c.node.name);
+			pen.fillRect(c.x, c.y, Math.max(1, c.width - 1), 19);
+			if (c.width < 40)
+				continue;
+			pen.save();
+			pen.beginPath();
+			pen.rect(c.x, c.y, c.width - 4, 19);
+			pen.clip();
+			pen.fillStyle = c.node.depth === 0 ? colour('text') : scheme.matches ? '#fff' : '#111';
+			pen.fillText(short_path(c.node.name) + '  ' + bytes(c.node.bytes), c.x + 5, c.y + 14);
+			pen.restore();
+		}
+	}
+}
+
+/* ---- strips ---- */
+
+/* A strip on several lines. `cells`: { size, colour, share, back, about() }, in order; sizes are as drawn. */
+function strip(label, cells) {
+	const canvas = element('canvas', { role: 'img', 'aria-label': label, class: 'strip' });
+	const note = element('p', { class: 'quiet small', 'aria-hidden': 'true' }, '\u00a0');
+	const total = cells.reduce((n, c) => n + c.size, 0), starts = [];
+	cells.reduce((n, c) => { starts.push(n); return n + c.size; }, 0);
+	const rows = Math.max(1, Math.min(16, Math.ceil(cells.length / 24))), height = 16, gap = 4;
+	const draw = () => {
+		const width = canvas.clientWidth || 300, scale = window.devicePixelRatio || 1;
+		canvas.width = width * scale;
+		canvas.height = rows * (height + gap) * scale;
+		canvas.style.height = rows * (height + gap) + 'px';
+		const pen = canvas.getContext('2d');
+		pen.scale(scale, scale);
+		cells.forEach((c, i) => {
+			const from = starts[i] / total * rows * width, to = (starts[i] + c.size) / total * rows * width;
+			for (let row = Math.floor(from / width); row < rows && row * width < to; row++) {
+				const x = Math.max(0, from - row * width), end = Math.min(width, to - row * width);
+				pen.globalAlpha = 1;
+				pen.fillStyle = colour(c.back);
+				pen.fillRect(x, row * (height + gap), end - x, height);
+				pen.globalAlpha = c.share;
+				pen.fillStyle = c.paint || colour(c.colour);
+				pen.fillRect(x, row * (height + gap), end - x - (c.edge && end - x > 3 ? 1 : 0), height);
+			}
+		});
+	};
+	const find = (event) => {
+		const row = Math.min(rows - 1, Math.floor(event.offsetY / (height + gap)));
+		return above(starts, (row + event.offsetX / canvas.clientWidth) / rows * total) - 1;
+	};
+	canvas.addEventListener('mousemove', (event) => { 
+		const cell = cells[find(event)];
+		note.textContent = cell ? cell.about() : '\u00a0';
+	});
+	canvas.addEventListener('mouseleave', () => { note.textContent = '\u00a0'; });
+	onResize(canvas, draw);
+	scheme.addEventListener('change', draw);
+	return { canvas, note, find };
+}
+function legend(items) {
+	return element('p', { class: 'small' }, ...items.flatMap(([name, paint, share]) => [
+		element('span', { class: 'mark', style: 'background:color-mix(in srgb, var(--' + paint + ') ' + 100 * share + '%, var(--line))' }),
+		element('span', { style: 'margin-right:16px' }, name)]));
+}
+
+/* ---- where it lay ---- */
+
+function addressStrip(history, event, pieces, pick) {
+	const cells = pieces.map((p) => p.block < 0
+		? { size: p.end - p.start, share: 0, back: 'free', colour: 'free', about: () => hex(p.start) + ': ' + bytes(p.end - p.start) + ' free' }
+		: { size: p.end - p.start, share: 1, back: 'free', paint: ownColour(history.stacks.name(history.site[p.block])), edge: true,
+		    about: () => hex(p.start) + ': ' + bytes(history.size[p.block]) + ', ' + short_path(history.stacks.name(history.site[p.block])) });
+	const made = strip('Addresses with their owners', cells);
+	made.canvas.addEventListener('click', (e) => pick((pieces[made.find(e)] || { block: -1 }).block));
+	return [made.canvas, made.note];
+}
+/* What each 2 MiB page of the memory holds. */
+function pageStrip(history, event, pieces) {
+	const pages = new Map();
+	for (const r of history.rangesAt(event)) {
+		for (let at = Math.floor(r.start / PAGE) * PAGE; at < r.end && pages.size < 200000; at += PAGE)
+			pages.set(at, { live: 0, blocks: 0, most: 0, owner: -1 });
+	}
+	for (const p of pieces) {
+		for (let at = Math.floor(p.start / PAGE) * PAGE; p.block >= 0 && at < p.end; at += PAGE) {
+			const page = pages.get(at), part = Math.min(p.end, at + PAGE) - Math.max(p.start, at);
+			if (!page)
+				continue;
+			page.live += part;
+			page.blocks++;
+			if (part > page.most) {
+				page.most = part;
+				page.owner = p.block;
+			}
+		}
+	}
+	const sorted = [...pages].sort((a, b) => a[0] - b[0]);
+	const idle = sorted.filter(([, p]) => p.live === 0).length, partly = sorted.filter(([, p]) => p.live > 0 && p.live < PAGE / 2).length;
+	const cells = sorted.map(([at, p]) => ({ size: 1, share: Math.min(1, p.live / PAGE), back: 'free', colour: 'c3', edge: true,
+		about: () => 'Page ' + hex(at) + ': ' + bytes(p.live) + ' live in ' + plural(p.blocks, 'block') +
+			(p.owner >= 0 ? ', mostly ' + short_path(history.stacks.name(history.site[p.owner])) : '') }));
+	const made = strip('What each page of 2 MiB holds', cells);
+	return [made.canvas, made.note, element('p', { class: 'quiet small' }, plural(sorted.length, 'page') + ' of 2 MiB: ' + count(idle) +
+		' hold no live block, ' + count(partly) + ' are less than half live.')];
+}
+/* Whether `want` more bytes would fit. */
+function fitWords(history, event, pieces, capacity, want) {
+	const free = pieces.filter((p) => p.block < 0).map((p) => p.end - p.start), largest = free.reduce((a, b) => Math.max(a, b), 0);
+	const idle = free.reduce((a, b) => a + b, 0), device = capacity && capacity.device_bytes ? capacity.device_bytes - history.physical[event] : -1;
+	const inside = pieces.length > 0 ? 'The largest free range is ' + bytes(largest) + ', of ' + bytes(idle) + ' that are free in ' + plural(free.length, 'piece') + '. ' : '';
+	if (largest >= want)
+		return inside + 'The next ' + bytes(want) + ' would fit into it.';
+	if (device < 0)
+		return inside;
+	return inside + 'The next ' + bytes(want) + (device >= want ? ' would need new memory, of which the device has ' + bytes(device) + ' left.'
+		: ' would not fit: the device has ' + bytes(device) + ' left' + (idle + device >= want
+			? ', and what is free in the allocator\u2019s memory lies in pieces.' : '.'));
+}
+
+/* ---- the table ---- */
+
+/* A table of places in the program that sorts and filters: columns are [head, value, show]. */
+class SiteTable {
+	constructor(caption, columns, pick) {
+		Object.assign(this, { caption, columns, pick, by: 0, down: true, text: '' });
+		this.body = element('div', {});
+		this.input = element('input', { type: 'search', 'aria-label': 'Filter ' + caption, placeholder: 'filter', input: () => {
+			this.text = this.input.value.toLowerCase();
+			this.draw();
+		} });
+		this.node = element('div', {}, this.input, this.body);
+	}
+	show(rows) {
+		this.rows = rows;
+		this.draw();
+	}
+	draw() {
+		const value = this.by < 0 ? (r) => r.name : this.columns[this.by][1], sign = this.down ? -1 : 1;
+		const rows = this.rows.filter((r) => (r.name + '\n' + r.frames.join('\n')).toLowerCase().includes(this.text))
+			.sort((a, b) => sign * (value(a) < value(b) ? -1 : value(a) > value(b) ? 1 : 0));
+		const head = [['Place in the program', -1], ...this.columns.map(([name], i) => [name, i])].map(([name, i]) =>
+			button(name + (this.by === i ? this.down ? ' ▾' : ' ▴' : ''), () => {
+				this.down = this.by === i ? !this.down : i >= 0;
+				this.by = i;
+				this.draw();
+			}, { class: 'link' }));
+		const place = (r) => element('details', {}, element('summary', { title: r.name }, short_path(r.name)),
+			...r.frames.map((f) => element('div', { class: 'frame', title: f }, short_path(f))),
+			this.pick ? button('show only these', () => this.pick(r), { class: 'link' }) : null);
+		this.body.replaceChildren(table(head, rows.slice(0, 40).map((r) => [place(r), ...this.columns.map(([, v, show]) => show(v(r)))]), this.caption),
+			element('p', { class: 'quiet small' }, rows.length > 40 ? count(rows.length - 40) + ' more places' : plural(rows.length, 'place')));
+	}
+}
+function holderRows(history, holders) {
+	return [...holders.values()].map((h) => ({ ...h, name: history.stacks.name(h.site), frames: history.stacks.frames(h.site) }));
+}
+
+class MomentPanel {
+	constructor(owner) {
+		this.owner = owner;
+		this.head = element('div', {});
+		this.icicle = new Icicle((name) => { this.frame = name; });
+		this.holders = new SiteTable('who held memory', [['Blocks', (r) => r.blocks, count], ['Live', (r) => r.bytes, bytes],
+			['Share', (r) => r.bytes / Math.max(1, this.live), percent]], (r) => owner.setFilter({ text: r.name }));
+		this.holders.by = 1;
+		this.maps = element('div', {});
+		this.want = element('input', { value: '1G', size: 6, 'aria-label': 'Bytes that are wanted', input: () => this.fit() });
+		this.fits = element('p', { role: 'status' });
+		this.node = element('div', { class: 'grid' },
+			element('div', { class: 'card' }, element('h3', {}, 'Who held it'), this.head, this.icicle.node, this.holders.node),
+			element('div', { class: 'card' }, element('h3', {}, 'Where it lay'), element('label', {}, 'Would ', this.want, ' more fit?'), this.fits, this.maps));
+	}
+	fit() {
+		const { history, timeline, view } = this.owner;
+		this.fits.textContent = fitWords(history, view.at, this.pieces, timeline.capacity, parseSize(this.want.value) || GIB);
+	}
+	show() {
+		const { history, view, timeline } = this.owner, e = view.at;
+		this.live = history.total[e];
+		this.pieces = history.pieces(e);
+		this.head.replaceChildren(figures([['live', bytes(this.live)], ['physical', bytes(history.physical[e])],
+			['blocks', count(history.madeBy[e] - history.goneBy[e])]]));
+		this.icicle.show(stackTree(history, e, timeline.wanted));
+		this.holders.show(holderRows(history, history.holders(e, (site) => history.stacks.name(site), timeline.wanted)));
+		this.maps.replaceChildren(...(this.pieces.length > 0 ? [element('h4', {}, 'Addresses and their owners'),
+			...addressStrip(history, e, this.pieces, (b) => this.owner.pin(b)), legend([['free', 'free', 1]]),
+			element('h4', {}, 'Pages'), ...pageStrip(history, e, this.pieces)]
+			: [element('p', { class: 'quiet' }, 'The file does not tell where blocks lay.')]));
+		this.fit();
+	}
+}

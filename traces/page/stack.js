@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The two layouts of a timeline, as pixels: blocks stacked in the order in which they were made,
+ * and blocks at their addresses. It knows a history, not the page.
+ *
+ * A column of pixels shows one moment: of those that fall into it, the one at which most is live,
+ * so that no peak disappears. In a stack the largest blocks that are wanted are drawn one by one;
+ * the rest is a band on top, so that the height is exact.
+ */
+const DRAWN_MAX = 15000;
+
+/* The moment of each of `width` columns over [from, to), in events or in ns; `step` columns beside
+ * each other have the same. */
+function sampleColumns(history, axis, from, to, width, step = 1) {
+	const columns = new Uint32Array(width), last = history.events;
+	const upTo = axis === 'time' ? (v) => above(history.time, v) : (v) => Math.floor(v) + 1;
+	let e = Math.min(last + 1, Math.max(1, upTo(from)));
+	for (let i = 0; i < width; i += step) {
+		const end = Math.min(last + 1, Math.max(1, upTo(from + (to - from) * (i + step) / width)));
+		columns.fill(e < end ? history.highest(i === 0 ? e - 1 : e, end) : Math.min(last, e - 1), i, i + step);
+		e = end;
+	}
+	return columns;
+}
+
+/* The largest blocks that are wanted and live in [first, last], in the order in which they were
+ * made, and `always`; `ends`: places in that order of those that go by then, as they go. */
+function chooseBlocks(history, wanted, first, last, always) {
+	const { bySize, byEnd, made, gone, size, madeBy, goneBy } = history, picked = new Uint8Array(history.blocks);
+	const alive = madeBy[last] - goneBy[first];
+	let left = DRAWN_MAX;
+	const pick = (b) => {
+		if (made[b] <= last && gone[b] > first && wanted[b] && !picked[b]) {
+			picked[b] = 1;
+			left--;
+		}
+	};
+	if (always >= 0 && wanted[always])
+		pick(always);
+	if (alive < left) {
+		for (let b = 0; b < madeBy[last]; b++)
+			pick(b);
+	}
+	for (let i = 0; alive >= left && i < bySize.length && left > 0; i++)
+		pick(bySize[i]);
+	const slots = new Uint32Array(DRAWN_MAX - left), sizes = new Float64Array(slots.length);
+	const places = chooseBlocks.places = chooseBlocks.places || new Uint32Array(0), ends = [];
+	const slotOf = places.length >= history.blocks ? places : chooseBlocks.places = new Uint32Array(history.blocks);
+	for (let b = 0, k = 0; k < slots.length; b++) {
+		if (picked[b]) {
+			slotOf[b] = k;
+			sizes[k] = size[b];
+			slots[k++] = b;
+		}
+	}
+	for (let i = goneBy[first]; i < goneBy[last]; i++) {
+		if (picked[byEnd[i]])
+			ends.push(slotOf[byEnd[i]]);
+	}
+	return { slots, sizes, ends, all: left > 0 };
+}
+
+/* Goes through the columns from left to right. Of a column, paint(column, under, list) is called:
+ * up to slot `under` (-1: all, K: nothing) it is as the one before, and list.next and list.base tell
+ * what is live there, from the bottom up, and where it begins. Behind it paint() has to set base[]
+ * of what follows. Slot K stands below the first; next[] of the last is -1. */
+function sweepStack(history, chosen, columns, paint) {
+	const { slots, ends } = chosen, K = slots.length, { made, gone } = history;
+	const next = new Int32Array(K + 1).fill(-1), before = new Int32Array(K + 1).fill(-1), live = new Uint8Array(K);
+	const list = { next, base: new Float64Array(K + 1) };
+	let tail = K, add = 0, end = 0;
+	for (let c = 0; c < columns.length; c++) {
+		const e = columns[c];
+		let under = c === 0 ? K : -1;
+		for (; add < K && made[slots[add]] <= e; add++) {
+			if (gone[slots[add]] <= e)
+				continue;
+			under = under < 0 ? tail : under;
+			live[add] = 1;
+			before[add] = tail;
+			next[tail] = add;
+			tail = add;
+		}
+		for (; end < ends.length && gone[slots[ends[end]]] <= e; end++) {
+			const s = ends[end];
+			if (!live[s])
+				continue;
+			live[s] = 0;
+			if (under < 0 || (under !== K && s <= under))
+				under = before[s];
+			next[before[s]] = next[s];
+			if (next[s] >= 0)
+				before[next[s]] = before[s];
+			else
+				tail = before[s];
+		}
+		paint(c, under, list);
+	}
+}
+
+/* Columns of pixels, turned into rows at the end. */
+class Raster {
+	constructor(width, height) {
+		this.width = width;
+		this.height = height;
+		this.columns = new Uint32Array(width * height); /* from the bottom up */
+		this.image = new ImageData(width, height);
+		this.rows = new Uint32Array(this.image.data.buffer);
+	}
+	turn() {
+		const { width, height, columns, rows } = this;
+		for (let x0 = 0; x0 < width; x0 += 16) {
+			const x1 = Math.min(width, x0 + 16);
+			for (let y = 0; y < height; y++) {
+				const row = (height - 1 - y) * width;
+				for (let x = x0; x < x1; x++)
+					rows[row + x] = columns[x * height + y];
+			}
+		}
+		return this.image;
+	}
+}
+
+/* `low`, `high`: bytes at the lower and upper edge; colours of blocks are pixels. What is of `pin` at
+ * each column is added to `pinned` as [column, bottom, size], in bytes. */
+function drawStack(raster, history, chosen, columns, low, high, look, pin, pinned) {
+	const { height, columns: pixels } = raster, { slots, sizes } = chosen, K = slots.length;
+	const scale = height / (high - low), place = above(slots, pin) - 1, shades = Uint32Array.from(slots, (b) => look.colours[b]);
+	const row = (bytes_up) => Math.max(0, Math.min(height, Math.round((bytes_up - low) * scale)));
+	let painted = 0;
+	sweepStack(history, chosen, columns, (c, under, { next, base }) => {
+		const at = c * height, bottom = under < 0 ? Infinity : under === K ? 0 : base[under] + sizes[under];
+		let y = Math.min(row(bottom), painted), up = bottom, limit = low + (y + 0.5) / scale;
+		if (y > 0)
+			pixels.copyWithin(at, at - height, at - height + y);
+		for (let s = under < 0 ? -1 : next[under]; s >= 0; s = next[s]) {
+			base[s] = up;
+			up += sizes[s];
+			if (up < limit) /* less than a pixel more */
+				continue;
+			const end = row(up);
+			pixels.fill(shades[s], at + y, at + end);
+			if (end - y > 3 && end < height)
+				pixels[at + end - 1] = look.edge;
+			y = end;
+			limit = y < height ? low + (y + 0.5) / scale : Infinity;
+		}
+		painted = y;
+		const all = row(history.total[columns[c]]);
+		if (all > y)
+			pixels.fill(look.rest, at + y, at + all);
+		pixels.fill(look.back, at + Math.max(y, all), at + height);
+		if (slots[place] === pin && history.isLive(pin, columns[c]))
+			pinned.push([c, base[place], sizes[place]]);
+	});
+	return raster.turn();
+}
+
+/* The block at `bytes` above the bottom; -1: in the band, or nothing. */
+function findInStack(history, chosen, event, bytes_up) {
+	let y = 0;
+	for (const b of chosen.slots) {
+		if (history.isLive(b, event)) {
+			y += history.size[b];
+			if (y > bytes_up)
+				return b;
+		}
+	}
+	return -1;
+}
+
+/* Addresses that are in use one after another, gaps between them narrow: { start, end, at }. */
+class AddressScale {
+	constructor(history) {
+		const spans = history.ranges.map((r) => [r.start, r.end]);
+		for (let b = 0; b < history.blocks; b++) {
+			if (history.address[b] > 0)
+				spans.push([history.address[b], history.address[b] + history.size[b]]);
+		}
+		spans.sort((a, b) => a[0] - b[0]);
+		this.spans = [];
+		for (const [start, end] of spans) {
+			const last = this.spans[this.spans.length - 1];
+			if (last && start <= last.end + (1 << 20))
+				last.end = Math.max(last.end, end);
+			else
+				this.spans.push({ start, end, at: 0 });
+		}
+		const used = this.spans.reduce((n, s) => n + s.end - s.start, 0);
+		const gap = used / 200 / Math.max(1, this.spans.length / 10);
+		this.size = 0;
+		for (const s of this.spans) {
+			s.at = this.size;
+			this.size += s.end - s.start + gap;
+		}
+		this.starts = this.spans.map((s) => s.start);
+		this.places = Float64Array.from(history.address, (a) => a > 0 ? this.place(a) : -1);
+	}
+	place(address) {
+		const s = this.spans[above(this.starts, address) - 1];
+		return s.at + address - s.start;
+	}
+	addressOf(place) {
+		const s = [...this.spans].reverse().find((one) => one.at <= place) || this.spans[0];
+		return s ? s.start + Math.min(place - s.at, s.end - s.start) : 0;
+	}
+}
+
+/* `xOf`: column of a moment. Rectangles of less than a pixel are a pixel. */
+function drawAddresses(raster, history, scale, wanted, xOf, low, high, look) {
+	const { width, height, rows } = raster, { made, gone, size } = history;
+	const per = height / (high - low);
+	const rectangle = (from, to, place, length, colour) => {
+		const x0 = Math.max(0, Math.floor(xOf(from))), y1 = height - (place - low) * per;
+		const x1 = Math.min(width, Math.max(x0 + 1, Math.floor(xOf(to))));
+		const y0 = Math.max(0, Math.floor(y1 - length * per)), last = Math.min(height, Math.max(y0 + 1, Math.floor(y1)));
+		if (x0 >= width || x1 <= x0 || y1 < 0 || y0 >= height)
+			return;
+		if (x1 - x0 === 1 && last - y0 === 1) {
+			rows[y0 * width + x0] = colour;
+			return;
+		}
+		for (let y = y0; y < last; y++)
+			rows.fill(colour, y * width + x0, y * width + x1);
+		if (last - y0 > 4 && x1 - x0 > 2)
+			rows.fill(look.edge, y0 * width + x0, y0 * width + x1);
+	};
+	rows.fill(look.back);
+	for (const r of history.ranges)
+		rectangle(r.made, r.gone, scale.place(r.start), r.end - r.start, look.free);
+	for (let b = 0; b < history.blocks; b++) {
+		if (scale.places[b] >= 0)
+			rectangle(made[b], gone[b], scale.places[b], size[b], wanted[b] ? look.colours[b] : look.rest);
+	}
+	return raster.image;
+}
+function findAtAddress(history, scale, event, place) {
+	for (let b = history.madeBy[event] - 1; b >= 0; b--) {
+		if (history.gone[b] > event && scale.places[b] >= 0 && place >= scale.places[b] &&
+		    place < scale.places[b] + history.size[b])
+			return b;
+	}
+	return -1;
+}

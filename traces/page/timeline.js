@@ -1,0 +1,461 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The timeline of a history: its canvas with axes, the lanes below on the same axis, and the map of
+ * the whole above. What is looked at is in `view`, which others change through set().
+ */
+const LANES = { memory: 74, fragmentation: 40, calls: 40, marks: 26 };
+const MARGIN = { left: 72, right: 10 };
+
+class Timeline {
+	/* `changed` is called after a change of the view. */
+	constructor(history, result, view, changed) {
+		Object.assign(this, { history, view, changed, step: 1 });
+		this.series = (result && (result.devices || []).find((d) => d.device === history.device) || {}).series;
+		this.capacity = result && (result.devices || []).find((d) => d.device === history.device);
+		this.addresses = null;
+		this.build();
+		this.refresh();
+		onResize(this.stage, () => this.resize());
+	}
+	get full() {
+		const h = this.history;
+		return this.view.axis === 'time' ? [h.time[0], Math.max(h.time[h.events], h.time[0] + 1)] : [0, h.events + 1];
+	}
+	valueOf(event) {
+		return this.view.axis === 'time' ? this.history.time[Math.min(event, this.history.events)] : event;
+	}
+	eventOf(value) {
+		const e = this.view.axis === 'time' ? above(this.history.time, value) - 1 : Math.floor(value);
+		return Math.max(0, Math.min(this.history.events, e));
+	}
+	/* What is visible, in the axis' unit. */
+	get domain() {
+		const [from, to] = this.full, { x } = this.view;
+		return [from + (to - from) * x[0], from + (to - from) * x[1]];
+	}
+	get heights() {
+		const all = this.view.layout === 'address' ? this.addressScale().size : this.history.most * 1.04;
+		return [all * this.view.y[0], all * this.view.y[1]];
+	}
+	addressScale() {
+		return this.addresses = this.addresses || new AddressScale(this.history);
+	}
+
+	/* ---- elements ---- */
+
+	build() {
+		const canvas = (name, more) => element('canvas', { class: name, ...more });
+		this.map = canvas('map', { 'aria-hidden': 'true' });
+		this.main = canvas('main', { role: 'img' });
+		this.over = canvas('over', { tabindex: 0, role: 'application',
+			'aria-label': 'Timeline: arrows pan, plus and minus zoom, comma and full stop step, Escape resets' });
+		this.lanes = canvas('lanes', { role: 'img', 'aria-label': 'Memory, fragmentation, calls and marks on the same axis' });
+		this.axes = d3.select(document.createElementNS('http://www.w3.org/2000/svg', 'svg')).attr('class', 'axes').attr('aria-hidden', 'true');
+		this.tip = element('div', { class: 'tip', role: 'status', 'aria-live': 'off' });
+		this.stage = element('div', { class: 'stage' }, this.main, this.over, this.axes.node(), this.tip);
+		this.node = element('div', { class: 'timeline' }, this.map, this.stage, this.lanes);
+		this.zoom = d3.zoom().filter((event) => !event.shiftKey && !event.button)
+			.on('zoom', (event) => this.zoomed(event.transform));
+		const over = d3.select(this.over).call(this.zoom).on('dblclick.zoom', null);
+		over.on('dblclick', () => this.set({ x: [0, 1], y: [0, 1] }))
+			.on('click', (event) => this.clicked(event))
+			.on('mousemove', (event) => this.hover(event))
+			.on('mouseleave', () => { this.tip.hidden = true; })
+			.on('wheel.y', (event) => this.wheelY(event))
+			.on('keydown', (event) => this.key(event));
+		const drag = (event) => {
+			if (event.buttons !== 1)
+				return;
+			const at = (event.offsetX - MARGIN.left) / this.width, half = (this.view.x[1] - this.view.x[0]) / 2;
+			this.setX(at - half, at + half);
+		};
+		d3.select(this.map).on('pointerdown', drag).on('pointermove', drag);
+		this.tip.hidden = true;
+	}
+	resize() {
+		const width = Math.max(120, this.stage.clientWidth - MARGIN.left - MARGIN.right);
+		const height = this.stage.clientHeight - 24;
+		this.width = width;
+		this.height = height;
+		this.raster = new Raster(width, height);
+		for (const [c, w, h] of [[this.main, width, height], [this.over, width, height]]) {
+			c.width = w;
+			c.height = h;
+		}
+		this.zoom.extent([[0, 0], [width, height]]).translateExtent([[0, 0], [width, height]])
+			.scaleExtent([1, Math.max(8, this.history.events / 4)]);
+		this.drawMap();
+		this.set({});
+	}
+
+	/* ---- view ---- */
+
+	zoomed(transform) {
+		if (this.setting)
+			return;
+		const w = this.width;
+		this.tip.hidden = true;
+		this.move({ x: [Math.max(0, -transform.x / transform.k / w), Math.min(1, (w - transform.x) / transform.k / w)] });
+	}
+	/* A change that others follow soon: where drawing is slow, it is coarse until they end. */
+	move(change) {
+		clearTimeout(this.rests);
+		this.moving = true;
+		this.rests = setTimeout(() => {
+			this.moving = false;
+			this.draw();
+		}, 150);
+		this.set(change);
+	}
+	setX(from, to) {
+		const length = Math.min(1, Math.max(to - from, 4 / (this.history.events + 4)));
+		const at = Math.max(0, Math.min(1 - length, from));
+		this.move({ x: [at, at + length] });
+	}
+	setY(from, to) {
+		const length = Math.min(1, Math.max(to - from, 1e-6)), at = Math.max(0, Math.min(1 - length, from));
+		this.move({ y: [at, at + length] });
+	}
+	set(change) {
+		Object.assign(this.view, change);
+		if (this.width) {
+			const [a, b] = this.view.x, k = 1 / (b - a);
+			this.setting = true;
+			this.zoom.transform(d3.select(this.over), d3.zoomIdentity.translate(-a * k * this.width, 0).scale(k));
+			this.setting = false;
+		}
+		this.draw();
+		this.changed();
+	}
+	/* After a change of what is wanted, or of colours. */
+	refresh() {
+		this.wanted = wantedBlocks(this.history, this.view.filter);
+		this.look = makeLook(this.history, this.view.colour, this.view.categories);
+		this.draw();
+	}
+	show(event) {
+		const v = this.valueOf(event), [from, to] = this.full, at = (v - from) / (to - from), [a, b] = this.view.x;
+		if (at < a || at > b)
+			this.setX(at - (b - a) / 2, at + (b - a) / 2);
+	}
+	wheelY(event) {
+		if (!event.shiftKey)
+			return;
+		event.preventDefault();
+		const [a, b] = this.view.y, at = a + (b - a) * (1 - event.offsetY / this.height);
+		const k = 2 ** ((event.deltaY || event.deltaX) / 300);
+		this.setY(at - (at - a) * k, at + (b - at) * k);
+	}
+	key(event) {
+		const [a, b] = this.view.x, step = (b - a) / 8, [low, high] = this.view.y, up = (high - low) / 8;
+		const does = {
+			ArrowLeft: () => this.setX(a - step, b - step), ArrowRight: () => this.setX(a + step, b + step),
+			ArrowUp: () => this.setY(low + up, high + up), ArrowDown: () => this.setY(low - up, high - up),
+			'+': () => this.setX(a + step, b - step), '=': () => this.setX(a + step, b - step), '-': () => this.setX(a - step, b + step),
+			'.': () => this.view.step(1), ',': () => this.view.step(-1), Home: () => this.view.go(0),
+			End: () => this.view.go(this.history.events), Escape: () => this.set({ x: [0, 1], y: [0, 1], pin: -1 }),
+			Enter: () => this.set({ pin: this.history.blockAt(this.view.at) }),
+		}[event.key];
+		if (!does || event.ctrlKey || event.metaKey)
+			return;
+		event.preventDefault();
+		does();
+	}
+
+	/* ---- the pointer ---- */
+
+	/* What is at a place of the canvas: { event, block, bytes }. */
+	find(x, y) {
+		const event = this.columns[Math.max(0, Math.min(this.width - 1, Math.floor(x)))];
+		const [low, high] = this.heights, up = low + (high - low) * (1 - y / this.height);
+		const block = this.view.layout === 'address' ? findAtAddress(this.history, this.addressScale(), event, up)
+			: findInStack(this.history, this.chosen, event, up);
+		return { event, block, up };
+	}
+	about(block, event) {
+		const h = this.history, made = h.made[block], gone = h.gone[block];
+		const age = h.clock !== 'none' && made > 0 ? ', ' + time(h.time[event] - h.time[made]) : '';
+		return [bytes(h.size[block]) + (h.stream[block] ? ', stream ' + h.stream[block] : '') +
+				(h.address[block] > 0 ? ', at ' + hex(h.address[block]) : ''),
+			'made at ' + h.label(made) + ', ' + plural(event - made, 'event') + ' ago' + age +
+				(gone > h.events ? ', never freed' : ', freed at ' + h.label(gone)),
+			...(h.stacks.frames(h.site[block]).length > 0 ? h.stacks.frames(h.site[block]).map(short_path) : [h.stacks.name(h.site[block])])];
+	}
+	hover(event) {
+		if (!this.columns)
+			return;
+		const { event: e, block, up } = this.find(event.offsetX, event.offsetY), h = this.history;
+		const where = h.label(e) + (h.clock !== 'none' ? ', ' + time(h.time[e]) : '') + ': ' + bytes(h.total[e]) + ' live';
+		const rest = this.view.layout === 'stack' && up < h.total[e] ? ['smaller blocks, and those that the filter leaves out'] : [];
+		const lines = block >= 0 ? this.about(block, e) : rest;
+		this.tip.replaceChildren(element('b', {}, where), ...lines.slice(0, 14).map((text) => element('div', {}, text)));
+		this.tip.hidden = false;
+		const left = event.offsetX + MARGIN.left + 14, wide = this.tip.offsetWidth;
+		this.tip.style.left = Math.max(0, left + wide > this.stage.clientWidth ? left - wide - 28 : left) + 'px';
+		this.tip.style.top = Math.max(0, Math.min(this.height - this.tip.offsetHeight, event.offsetY + 10)) + 'px';
+	}
+	clicked(event) {
+		const { event: e, block } = this.find(event.offsetX, event.offsetY);
+		this.view.pin = block;
+		this.view.go(e);
+	}
+
+	/* ---- drawing ---- */
+
+	draw() {
+		if (!this.raster || this.waits)
+			return;
+		this.waits = true;
+		requestAnimationFrame(() => {
+			this.waits = false;
+			this.drawNow();
+		});
+	}
+	drawNow() {
+		const { history, view, width } = this, [from, to] = this.domain, [low, high] = this.heights;
+		const start = performance.now();
+		this.columns = sampleColumns(history, view.axis, from, to, width, this.moving ? this.step : 1);
+		this.pinned = [];
+		let image;
+		if (view.layout === 'address') {
+			image = drawAddresses(this.raster, history, this.addressScale(), this.wanted, (e) => this.xOf(e), low, high, this.look);
+		} else {
+			this.chosen = chooseBlocks(history, this.wanted, this.columns[0], this.columns[width - 1], view.pin);
+			image = drawStack(this.raster, history, this.chosen, this.columns, low, high, this.look, view.pin, this.pinned);
+		}
+		this.main.getContext('2d').putImageData(image, 0, 0);
+		this.main.setAttribute('aria-label', 'Live memory from ' + history.label(this.columns[0]) + ' to ' +
+			history.label(this.columns[width - 1]) + ', at most ' + bytes(history.total[history.highest(this.columns[0], this.columns[width - 1] + 1)]));
+		this.drawOver();
+		this.drawAxes();
+		this.drawLanes();
+		if (this.moving)
+			this.step = Math.max(1, Math.min(6, this.step + (performance.now() - start > 16 ? 1 : performance.now() - start < 6 ? -1 : 0)));
+	}
+	xOf(event) {
+		const [from, to] = this.domain;
+		return (this.valueOf(event) - from) / (to - from) * this.width;
+	}
+	drawOver() {
+		const pen = this.over.getContext('2d'), { history, view, width, height } = this, [low, high] = this.heights;
+		const row = (v) => height - (v - low) / (high - low) * height;
+		pen.clearRect(0, 0, width, height);
+		pen.strokeStyle = pen.fillStyle = colour('text');
+		pen.lineWidth = 2;
+		if (view.layout === 'address' && view.pin >= 0 && this.addressScale().places[view.pin] >= 0) {
+			const place = this.addressScale().places[view.pin], x = this.xOf(history.made[view.pin]);
+			pen.strokeRect(x, row(place + history.size[view.pin]), Math.max(2, this.xOf(history.gone[view.pin]) - x),
+				Math.max(2, row(place) - row(place + history.size[view.pin])));
+		}
+		for (const [c, base, size] of this.pinned) {
+			pen.fillRect(c, row(base + size) - 1, 1, 2);
+			pen.fillRect(c, row(base) - 1, 1, 2);
+		}
+		const x = this.xOf(view.at);
+		pen.globalAlpha = 0.7;
+		pen.fillRect(x, 0, 1, height);
+		if (view.layout === 'stack') {
+			pen.font = '12px system-ui, sans-serif';
+			pen.globalAlpha = 1;
+			pen.fillStyle = colour('quiet');
+			pen.fillText(this.chosen.all ? '' : 'The ' + count(DRAWN_MAX) + ' largest blocks of this range; the others are the band on top', 8, 14);
+		}
+	}
+	ticksX() {
+		const [from, to] = this.domain, scale = d3.scaleLinear([from, to], [0, this.width]), n = Math.max(2, this.width / 110);
+		const show = this.view.axis === 'time' ? time : (e) => Number.isInteger(e) ? count(this.history.number[Math.min(e, this.history.events)]) : '';
+		return d3.axisBottom(scale).ticks(n).tickFormat(show);
+	}
+	drawAxes() {
+		const { width, height, view } = this, [low, high] = this.heights;
+		const scale = d3.scaleLinear([low, high], [height, 0]);
+		const left = view.layout === 'address' ? d3.axisLeft(scale).ticks(6).tickFormat((v) => hex(Math.round(this.addressScale().addressOf(v))).slice(-10))
+			: d3.axisLeft(scale).tickValues(byteTicks(low, high)).tickFormat(bytes);
+		drawAxis(this.axes, 'x', MARGIN.left, height, this.ticksX());
+		drawAxis(this.axes, 'y', MARGIN.left, 0, left);
+		this.axes.attr('width', width + MARGIN.left + MARGIN.right).attr('height', height + 24);
+	}
+	drawMap() {
+		const { history, width } = this, height = 44, back = this.back = element('canvas', { width, height });
+		const columns = sampleColumns(history, 'event', 0, history.events + 1, width), pen = back.getContext('2d');
+		this.map.width = width + MARGIN.left + MARGIN.right;
+		this.map.height = height;
+		pen.fillStyle = colour('c1');
+		columns.forEach((e, x) => pen.fillRect(x, height - history.total[e] / history.most * height, 1, height));
+	}
+
+	/* ---- pictures ---- */
+
+	/* As it is seen, with its axis and lanes. */
+	savePng() {
+		const { width, height, main, over, lanes } = this, out = element('canvas', { width: lanes.width, height: height + 24 + lanes.height });
+		const pen = out.getContext('2d');
+		pen.fillStyle = colour('card');
+		pen.fillRect(0, 0, out.width, out.height);
+		pen.drawImage(main, MARGIN.left, 0);
+		pen.drawImage(over, MARGIN.left, 0);
+		pen.drawImage(lanes, 0, height + 24);
+		pen.fillStyle = colour('quiet');
+		pen.font = '11px system-ui, sans-serif';
+		this.axes.selectAll('.tick').each(function () {
+			const at = this.getCTM(), upright = this.parentNode.classList.contains('x');
+			pen.textAlign = upright ? 'center' : 'right';
+			pen.fillText(this.textContent, at.e - (upright ? 0 : 9), at.f + (upright ? 18 : 4));
+		});
+		return new Promise((done) => out.toBlob((blob) => done(save(blob, 'png'))));
+	}
+	/* Blocks of at least half a pixel as polygons, which change where something below them does. */
+	saveSvg() {
+		const { width, height, history, view, columns } = this, [low, high] = this.heights, shapes = [];
+		const row = (v) => Number((height - (v - low) / (high - low) * height).toFixed(1));
+		const shape = (b, points, title) => shapes.push(svgElement('polygon', { points: points.join(' '), fill: css(this.look.colours[b]) },
+			svgElement('title', {}, title || this.about(b, Math.max(view.at, history.made[b])).join('\n'))));
+		if (view.layout === 'address') {
+			for (let b = 0; b < history.blocks; b++) {
+				const x0 = Math.max(0, this.xOf(history.made[b])), x1 = Math.min(width, this.xOf(history.gone[b])), place = this.addressScale().places[b];
+				if (this.wanted[b] && place >= 0 && x1 - x0 > 0.5 && place < high && place + history.size[b] > low && shapes.length < DRAWN_MAX)
+					shape(b, [[x0, row(place)], [x0, row(place + history.size[b])], [x1, row(place + history.size[b])], [x1, row(place)]]);
+			}
+		} else {
+			const open = new Map(), end = (s, x) => {
+				const { lower, upper, from } = open.get(s), b = this.chosen.slots[s], last = lower[lower.length - 1][1];
+				open.delete(s);
+				if (x > from)
+					shape(b, [...lower, [x, last], [x, last - (row(0) - row(history.size[b]))], ...upper.reverse()]);
+			};
+			sweepStack(history, this.chosen, columns, (c, under, list) => {
+				for (const s of [...open.keys()]) {
+					if (!history.isLive(this.chosen.slots[s], columns[c]))
+						end(s, c);
+				}
+				const K = this.chosen.slots.length;
+				let up = under < 0 || under === K ? 0 : list.base[under] + this.chosen.sizes[under];
+				for (let s = under < 0 ? -1 : list.next[under]; s >= 0; s = list.next[s]) {
+					const y = row(list.base[s] = up), top = row(up += this.chosen.sizes[s]);
+					if (y - top < 0.5)
+						continue;
+					if (!open.has(s))
+						open.set(s, { from: c, lower: [], upper: [] });
+					const { lower, upper } = open.get(s), before = lower[lower.length - 1];
+					if (before && before[1] !== y) {
+						lower.push([c, before[1]]);
+						upper.push([c, upper[upper.length - 1][1]]);
+					}
+					if (!before || before[1] !== y) {
+						lower.push([c, y]);
+						upper.push([c, top]);
+					}
+				}
+			});
+			[...open.keys()].forEach((s) => end(s, width));
+		}
+		const total = [...columns].map((e, x) => (x ? 'H' : 'M0,' + row(0) + 'H') + x + 'V' + row(history.total[e])).join('') + 'H' + width + 'V' + row(0) + 'Z';
+		const svg = svgElement('svg', { xmlns: SVG, width: width + MARGIN.left + MARGIN.right, height: height + 24, 'font-family': 'sans-serif', 'font-size': 11,
+			color: colour('quiet') }, svgElement('rect', { width: '100%', height: '100%', fill: colour('card') }),
+		svgElement('svg', { x: MARGIN.left, width, height }, ...(view.layout === 'stack' ? [svgElement('path', { d: total, fill: css(this.look.rest) })] : []), ...shapes),
+		...[...this.axes.node().childNodes].map((g) => g.cloneNode(true)));
+		return save(new Blob([new XMLSerializer().serializeToString(svg)], { type: 'image/svg+xml' }), 'svg');
+	}
+
+	/* ---- below ---- */
+
+	get laneList() {
+		const h = this.history, calls = h.rows.took.some((t) => t > 0);
+		return ['memory', ...(h.told && h.physical[h.events] + h.physical[h.peak] > 0 ? ['fragmentation'] : []),
+			...(calls ? ['calls'] : []), 'marks'];
+	}
+	drawLanes() {
+		const { lanes, width, history: h, columns } = this, list = this.laneList;
+		const all = list.reduce((n, name) => n + LANES[name] + 6, 0);
+		lanes.width = width + MARGIN.left + MARGIN.right;
+		lanes.height = all;
+		const pen = lanes.getContext('2d');
+		pen.font = '11px system-ui, sans-serif';
+		let y = 0;
+		for (const name of list) {
+			const height = LANES[name];
+			pen.fillStyle = colour('card');
+			pen.fillRect(MARGIN.left, y, width, height);
+			pen.fillStyle = colour('quiet');
+			pen.textAlign = 'right';
+			pen.fillText(name === 'fragmentation' ? 'not live' : name, MARGIN.left - 6, y + height / 2 + 4);
+			pen.textAlign = 'left';
+			pen.save();
+			pen.beginPath();
+			pen.rect(MARGIN.left, y, width, height);
+			pen.clip();
+			pen.translate(MARGIN.left, y);
+			this[name + 'Lane'](pen, height, h, columns);
+			pen.restore();
+			y += height + 6;
+		}
+		const map = this.map.getContext('2d'), [a, b] = this.view.x, x0 = MARGIN.left + a * width;
+		map.clearRect(0, 0, this.map.width, 44);
+		map.globalAlpha = 0.35;
+		map.drawImage(this.back, MARGIN.left, 0);
+		map.globalAlpha = 1;
+		map.drawImage(this.back, a * width, 0, Math.max(1, (b - a) * width), 44, x0, 0, Math.max(1, (b - a) * width), 44);
+		map.strokeStyle = colour('text');
+		map.strokeRect(x0 + 0.5, 0.5, Math.max(2, (b - a) * width - 1), 43);
+	}
+	stepLine(pen, paint, valueOf, scale) {
+		pen.strokeStyle = colour(paint);
+		pen.lineWidth = 1.5;
+		pen.beginPath();
+		this.columns.forEach((e, x) => {
+			pen.lineTo(x, scale(valueOf(e)));
+			pen.lineTo(x + 1, scale(valueOf(e)));
+		});
+		pen.stroke();
+	}
+	memoryLane(pen, height, h) {
+		const s = this.series, reserved = s && Array.isArray(s.reserved_bytes) && Array.isArray(s.event) ? s : null;
+		const physical = Math.max(h.mostPhysical, h.most);
+		const top = reserved ? Math.max(physical, Math.min(1.5 * physical, most(s.reserved_bytes))) : physical;
+		const scale = (v) => height - 2 - v / top * (height - 18);
+		if (reserved)
+			this.stepLine(pen, 'quiet', (e) => s.reserved_bytes[Math.max(0, above(s.event, h.number[e]) - 1)], scale);
+		this.stepLine(pen, 'text', (e) => h.physical[e], scale);
+		this.stepLine(pen, 'c1', (e) => h.total[e], scale);
+		[['live', 'c1'], ['physical', 'text'], ...(reserved ? [['reserved', 'quiet']] : [])].forEach(([name, paint], i) => {
+			pen.fillStyle = colour(paint);
+			pen.fillText(name, 6 + 62 * i, 11);
+		});
+	}
+	fragmentationLane(pen, height, h) {
+		this.stepLine(pen, 'c2', (e) => h.physical[e] > 0 ? Math.max(0, 1 - h.total[e] / h.physical[e]) : 0, (v) => height - 2 - v * (height - 4));
+	}
+	/* Bars as high as the logarithm of what calls took: 1 µs to 1 s. */
+	callsLane(pen, height, h) {
+		const { event, took } = h.rows, longest = new Map();
+		for (let i = above(event, this.columns[0] - 1); i < event.length && event[i] <= this.columns[this.width - 1]; i++) {
+			const x = Math.floor(this.xOf(event[i]));
+			if (took[i] > 0)
+				longest.set(x, Math.max(longest.get(x) || 0, took[i] - 1));
+		}
+		pen.fillStyle = colour('c3');
+		for (const [x, ns] of longest) {
+			const high = Math.max(1, Math.min(1, Math.log10(Math.max(ns, 1000) / 1000) / 6) * (height - 2));
+			pen.fillRect(x, height - high, 1, high);
+		}
+		pen.fillStyle = colour('quiet');
+		pen.fillText('longest ' + time(Math.max(0, ...longest.values())), 6, 11);
+	}
+	marksLane(pen, height, h) {
+		pen.fillStyle = colour('alarm');
+		for (const e of h.failures) {
+			pen.fillRect(this.xOf(e), 0, 2, height);
+			pen.fillText('out of memory', this.xOf(e) + 5, 11);
+		}
+		pen.fillStyle = colour('c4');
+		let free = 0;
+		for (const e of h.marks) {
+			const x = this.xOf(e), text = h.textAt(e);
+			pen.fillRect(x, 0, 1, height);
+			if (x < free || x > this.width)
+				continue;
+			pen.fillText(text, x + 4, height - 5);
+			free = x + 10 + pen.measureText(text).width;
+		}
+	}
+}
