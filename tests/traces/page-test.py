@@ -86,7 +86,7 @@ class Data:
 def check(data, result, every=1):
     """The data at the points of a replay's series."""
     for d, device in enumerate(result['devices']):
-        same(data.head['devices'][d]['device'], device['device'], 'device')
+        same(data.head['devices'][d], device['device'], 'device')
         physical, now = data.physical(d), 0
         numbers = data.added('event.number', d)
         points = list(zip(*(device['series'][name] for name in
@@ -132,7 +132,7 @@ def calls_stand_for_blocks_where_no_allocator_tells_of_them(folder):
     (folder / 'calls.npt').write_text(''.join(lines))
     for path, recorded in ((trace, False), (folder / 'calls.npt', True)):
         data, result = Data(report(folder, path)), replay(path)
-        same(data.head['devices'][0]['recorded'], recorded, path)
+        same(data.head['recorded'], recorded, path)
         numbers, physical = data.added('event.number'), data.physical()
         series = result['devices'][0]['series']
         for number, held in zip(series['event'], series['physical_bytes']):

@@ -224,12 +224,12 @@ def a_page_draws_every_part_without_errors_and_without_a_network(folder):
     text = page.file.read_text()
     expect(not re.search(r'<(?:script|link|img)[^>]* (?:src|href)=', text), 'it loads something')
     same(page.sections, ['Results', 'Comparison', *SECTIONS], 'sections')
-    # two compared; memory and kinds of each; fragmentation; three of calls; two of reads
-    same(page.charts, 1 + 5 + 5 + 1 + 3 + 2, 'charts')
+    # all on one axis; memory and kinds of each; fragmentation
+    same(page.charts, 1 + 5 + 5 + 1, 'charts')
     same(page.strips, 5 * 2, 'maps')
     page.shows('5 replays side by side', 'caching, 1G pages', 'caching, 2M pages', 'TLB misses',
                'Bandwidth', 'layer (src/model.py:8)', 'Who held it', 'Frames of the device',
-               'Fragmentation by kind, stacked')
+               'Fragmentation by kind')
 
 
 @case
@@ -271,7 +271,7 @@ def what_a_result_lacks_is_left_out(folder):
         del kind['latency']
     page = Page(folder, result)
     same(page.sections, SECTIONS[:5] + SECTIONS[6:], 'sections')
-    same(page.charts, 4, 'charts')
+    same(page.charts, 2, 'charts')
     page = Page(folder, dict(result, devices=[]))
     same(page.charts, 0, 'charts of no device')
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Two of several results or histories on one axis, and their difference by call stack.
+ * Results and histories on one axis, and the difference of two by call stack.
  */
 
 /* { name, live, physical: points, last, moments: names, holders(name): Map of { name, frames, bytes, blocks } } */
@@ -41,11 +41,11 @@ function comparison(found) {
 	let when_ = 'peak';
 	const show = () => {
 		const [a, b] = chosen.map((i) => all[i]);
-		const sets = [[a, 'c1'], [b, 'c2']].flatMap(([s, paint]) => [{ label: s.name + ', live', points: s.live, colour: paint },
-			{ label: s.name + ', physical', points: s.physical, colour: paint, dash: true }]).filter((s) => s.points.length > 0);
+		const sets = (all.length <= 6 ? all : [a, b]).flatMap((s, i) => [{ label: s.name + ', live', points: s.live, colour: paintOf(i) },
+			{ label: s.name + ', physical', points: s.physical, colour: paintOf(i), dash: true }]).filter((s) => s.points.length > 0);
 		const top = most(sets.flatMap((s) => s.points.map((p) => p.y))), stacks = [a, b].every((s) => s.moments.length > 0);
 		const rows = stacks ? difference(a.holders(when_), b.holders(when_)) : [];
-		body.replaceChildren(sets.length > 0 ? lines('Both on one axis', sets, bytes, top, Math.max(a.last, b.last)) : '',
+		body.replaceChildren(sets.length > 0 ? lines('Memory on one axis', sets, bytes, top, most(all.map((s) => s.last))) : '',
 			stacks ? element('p', { role: 'status' }, 'Live, second less first: ' + signed(rows.reduce((n, r) => n + r.bytes, 0)) + '.')
 				: element('p', { class: 'quiet' }, 'One of them has no call stacks.'), stacks ? changes.node : '');
 		changes.show(rows);

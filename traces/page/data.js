@@ -5,6 +5,7 @@
  * A moment is the state after an event: 0 is the start, 1 the first event. A block is live at the
  * moments from `made` up to `gone`, that one excluded.
  */
+const CHUNK = 64; /* events of which the highest moment is known */
 const ROUNDING = 512; /* bytes that allocators round sizes to: what lies behind a block is no gap */
 
 async function unpack(text) {
@@ -68,8 +69,8 @@ class History {
 	constructor(name, { head, columns }, device, stacks) {
 		const column = (of) => columns[device + '.' + of];
 		this.name = name;
-		this.device = head.devices[device].device;
-		this.recorded = head.devices[device].recorded;
+		this.device = head.devices[device];
+		this.recorded = head.recorded;
 		this.verbs = head.verbs;
 		this.texts = head.texts;
 		this.stacks = stacks;
@@ -85,6 +86,9 @@ class History {
 			this[of] = column('block.' + of);
 		this.readBlocks(column);
 		this.readPhysical(column('row.physical'));
+		this.chunks = [];
+		for (let e = 0; e + CHUNK <= this.events; e += CHUNK)
+			this.chunks.push(this.highest(e, e + CHUNK)); /* of which none is known yet */
 		this.mostPhysical = this.physical.reduce((a, b) => Math.max(a, b), 0);
 		this.peak = this.highest(0, this.events + 1);
 		this.most = Math.max(this.total[this.peak], 1);
@@ -195,12 +199,14 @@ class History {
 
 	/* The moment in [from, to) at which most is live. */
 	highest(from, to) {
-		let best = from, most = this.total[from];
+		const { total, chunks } = this;
+		let best = from;
 		for (let e = from + 1; e < to; e++) {
-			if (this.total[e] > most) {
-				most = this.total[e];
-				best = e;
-			}
+			const whole = e % CHUNK === 0 && e + CHUNK <= to && chunks.length > e / CHUNK, at = whole ? chunks[e / CHUNK] : e;
+			if (total[at] > total[best])
+				best = at;
+			if (whole)
+				e += CHUNK - 1;
 		}
 		return best;
 	}

@@ -96,7 +96,8 @@ class Explorer {
 
 	filterWords() {
 		const kept = this.timeline.wanted.reduce((n, w) => n + w, 0);
-		return kept === this.history.blocks ? plural(kept, 'block') : count(kept) + ' of ' + plural(this.history.blocks, 'block');
+		const all = plural(this.history.blocks, 'block') + (this.history.recorded ? ' that calls obtained' : '');
+		return kept === this.history.blocks ? all : count(kept) + ' of ' + all;
 	}
 	drawControls() {
 		const { view, history } = this, f = view.filter;

@@ -4,11 +4,11 @@
  */
 #include "history-data.h"
 
-#include <json-glib/json-glib.h>
 #include <string.h>
 #include <zlib.h>
 
-#include "format/failure.h"
+#include "format/out-file.h"
+#include "read/int-map.h"
 #include "track/object-tracker.h"
 
 enum column {
@@ -40,8 +40,8 @@ static const char *const column_names[COLUMN_COUNT] = {
 
 struct history_of_device {
 	GArray *columns[COLUMN_COUNT]; /* guint64 */
-	GHashTable *live;              /* key of a block -> its index + 1 */
-	GArray *made;                  /* event of each block, guint64 */
+	struct int_map *live;          /* key of a block -> its index + 1 */
+	GArray *made;                  /* guint64: event of each block */
 	guint64 number, time, block_event, row_event, physical; /* before */
 };
 /* A call whose end is not known yet. */
@@ -55,19 +55,13 @@ struct gatherer {
 	struct trace *trace;
 	struct tracker *tracker;
 	struct history_of_device *devices;
-	GHashTable *places; /* subject -> address */
-	GHashTable *calls;  /* process << 32 | thread -> struct call */
+	struct int_map *places; /* subject -> address */
+	GHashTable *calls;      /* process << 32 | thread -> struct call */
 	struct texts texts;
 	const char *clock;
 	guint64 now_ns;
 	gboolean recorded; /* what calls got stands for blocks */
 };
-/* What is packed. */
-struct pack {
-	JsonBuilder *head;
-	GByteArray *body;
-};
-
 #define VALUE(array, i) (g_array_index(array, guint64, i))
 
 static void put(struct history_of_device *h, enum column column, guint64 value)
@@ -75,16 +69,11 @@ static void put(struct history_of_device *h, enum column column, guint64 value)
 	g_array_append_val(h->columns[column], value);
 }
 
-static void remember(GHashTable *table, guint64 key, guint64 value)
+static guint64 recall(struct int_map *map, guint64 key)
 {
-	g_hash_table_insert(table, g_memdup2(&key, sizeof key), g_memdup2(&value, sizeof value));
-}
+	const struct int_map_entry *e = int_map_find(map, key, 0);
 
-static guint64 recall(GHashTable *table, guint64 key)
-{
-	const guint64 *value = g_hash_table_lookup(table, &key);
-
-	return value ? *value : 0;
+	return e ? e->value : 0;
 }
 
 /* ---- where things lie ---- */
@@ -111,26 +100,25 @@ static guint64 address_of(const struct gatherer *g, const struct tracker_line *l
 static void note_place(struct gatherer *g, const struct tracker_line *l, guint64 address)
 {
 	if (l->made && address)
-		remember(g->places, l->subject, address);
+		int_map_put(g->places, l->subject, 0, address);
 	if (l->item.record.verb == NPU_TRACE_MAP && address && l->handle &&
 	    recall(g->places, l->handle) == 0)
-		remember(g->places, l->handle, address);
+		int_map_put(g->places, l->handle, 0, address);
 }
 
 /* ---- blocks ---- */
 
 static void end_block(struct history_of_device *h, guint64 key)
 {
-	guint64 block = recall(h->live, key);
+	struct int_map_entry *e = int_map_find(h->live, key, 0);
+	guint64 now = h->columns[EVENT_VERB]->len;
 
-	if (block == 0)
+	if (e == NULL)
 		return;
-	VALUE(h->columns[BLOCK_LIFE], block - 1) =
-		h->columns[EVENT_VERB]->len - VALUE(h->made, block - 1);
-	if (VALUE(h->columns[BLOCK_WAIT], block - 1))
-		VALUE(h->columns[BLOCK_WAIT], block - 1) =
-			h->columns[EVENT_VERB]->len - VALUE(h->columns[BLOCK_WAIT], block - 1);
-	g_hash_table_remove(h->live, &key);
+	guint64 *wait = &VALUE(h->columns[BLOCK_WAIT], e->value - 1);
+	VALUE(h->columns[BLOCK_LIFE], e->value - 1) = now - VALUE(h->made, e->value - 1);
+	*wait = *wait ? now - *wait : 0;
+	int_map_remove(h->live, e);
 }
 
 static void make_block(struct history_of_device *h, guint64 key, const struct tracker_line *l,
@@ -140,7 +128,7 @@ static void make_block(struct history_of_device *h, guint64 key, const struct tr
 
 	end_block(h, key);
 	g_array_append_val(h->made, event);
-	remember(h->live, key, h->made->len);
+	int_map_put(h->live, key, 0, h->made->len);
 	put(h, BLOCK_EVENT, event - h->block_event);
 	put(h, BLOCK_LIFE, 0);
 	put(h, BLOCK_WAIT, 0);
@@ -317,7 +305,8 @@ static gboolean gather(struct gatherer *g, GError **error)
 
 /* ---- packing ---- */
 
-static void pack_column(struct pack *p, const char *name, const GArray *values)
+/* As a member of the head's list, and behind what is in `body`. */
+static void pack_column(GString *head, GByteArray *body, const char *name, const GArray *values)
 {
 	guint64 all = 0;
 	guint bytes = 0;
@@ -325,25 +314,21 @@ static void pack_column(struct pack *p, const char *name, const GArray *values)
 	for (guint i = 0; i < values->len; i++)
 		all |= VALUE(values, i);
 	for (; bytes < sizeof all && (bytes == 0 || all >> (8 * bytes)); bytes++) {
-		guint from = p->body->len;
-		g_byte_array_set_size(p->body, from + values->len);
+		guint from = body->len;
+		g_byte_array_set_size(body, from + values->len);
 		for (guint i = 0; i < values->len; i++)
-			p->body->data[from + i] = (guint8)(VALUE(values, i) >> (8 * bytes));
+			body->data[from + i] = (guint8)(VALUE(values, i) >> (8 * bytes));
 	}
-	json_builder_begin_array(p->head);
-	json_builder_add_string_value(p->head, name);
-	json_builder_add_int_value(p->head, values->len);
-	json_builder_add_int_value(p->head, bytes);
-	json_builder_end_array(p->head);
+	g_string_append_printf(head, "[\"%s\",%u,%u],", name, values->len, bytes);
 }
 
-static void pack_sites(struct gatherer *g, struct pack *p)
+static void pack_sites(struct gatherer *g, GString *head, GByteArray *body)
 {
-	const struct sites *sites = g->trace->sites;
-	GArray *columns[3];
 	static const char *const names[] = { "site.label", "site.depth", "site.frame" };
+	const struct sites *sites = g->trace->sites;
+	GArray *columns[G_N_ELEMENTS(names)];
 
-	for (guint i = 0; i < G_N_ELEMENTS(columns); i++)
+	for (guint i = 0; i < G_N_ELEMENTS(names); i++)
 		columns[i] = g_array_new(FALSE, FALSE, sizeof(guint64));
 	for (guint32 site = 0; sites && site < sites_count(sites); site++) {
 		const char *label = sites_label_text(sites, sites_label(sites, site));
@@ -356,73 +341,55 @@ static void pack_sites(struct gatherer *g, struct pack *p)
 			g_array_append_val(columns[2], number);
 		}
 	}
-	for (guint i = 0; i < G_N_ELEMENTS(columns); i++) {
-		pack_column(p, names[i], columns[i]);
+	for (guint i = 0; i < G_N_ELEMENTS(names); i++) {
+		pack_column(head, body, names[i], columns[i]);
 		g_array_unref(columns[i]);
 	}
 }
 
-static void begin_list(struct pack *p, const char *name)
+static GString *pack_head(struct gatherer *g, GByteArray *body)
 {
-	json_builder_set_member_name(p->head, name);
-	json_builder_begin_array(p->head);
-}
+	GString *head = g_string_new("{\"columns\":[");
 
-static void pack_head(struct gatherer *g, struct pack *p)
-{
-	json_builder_begin_object(p->head);
-	json_builder_set_member_name(p->head, "kind");
-	json_builder_add_string_value(p->head, g->trace->kind);
-	json_builder_set_member_name(p->head, "time");
-	json_builder_add_string_value(p->head, g->clock);
-	begin_list(p, "verbs");
-	for (guint32 verb = 0; verb < NPU_TRACE_VERB_COUNT; verb++)
-		json_builder_add_string_value(p->head, record_verb_name(verb));
-	json_builder_end_array(p->head);
-	begin_list(p, "devices");
+	pack_sites(g, head, body);
+	for (guint i = 0; i < g->trace->devices->len * COLUMN_COUNT; i++) {
+		guint d = i / COLUMN_COUNT, c = i % COLUMN_COUNT;
+		g_autofree char *name = g_strdup_printf("%u.%s", d, column_names[c]);
+		pack_column(head, body, name, g->devices[d].columns[c]);
+	}
+	g_string_truncate(head, head->len - 1);
+	g_string_append_printf(head, "],\"time\":\"%s\",\"recorded\":%s,\"devices\":[", g->clock,
+			       g->recorded ? "true" : "false");
 	for (guint d = 0; d < g->trace->devices->len; d++) {
 		const struct trace_device *device = g_ptr_array_index(g->trace->devices, d);
-		json_builder_begin_object(p->head);
-		json_builder_set_member_name(p->head, "device");
-		json_builder_add_int_value(p->head, device->device);
-		json_builder_set_member_name(p->head, "recorded");
-		json_builder_add_boolean_value(p->head, g->recorded);
-		json_builder_end_object(p->head);
+		g_string_append_printf(head, "%s%u", d ? "," : "", device->device);
 	}
-	json_builder_end_array(p->head);
-	begin_list(p, "columns");
-	pack_sites(g, p);
-	for (guint d = 0; d < g->trace->devices->len; d++) {
-		for (int c = 0; c < COLUMN_COUNT; c++) {
-			g_autofree char *name = g_strdup_printf("%u.%s", d, column_names[c]);
-			pack_column(p, name, g->devices[d].columns[c]);
-		}
+	g_string_append(head, "],\"verbs\":[");
+	for (guint32 verb = 0; verb < NPU_TRACE_VERB_COUNT; verb++)
+		g_string_append_printf(head, "%s\"%s\"", verb ? "," : "", record_verb_name(verb));
+	g_string_append(head, "],\"texts\":[");
+	for (guint i = 0; i < g->texts.list->len; i++) {
+		g_string_append(head, i ? "," : "");
+		out_json_text(head, g_ptr_array_index(g->texts.list, i));
 	}
-	json_builder_end_array(p->head);
-	begin_list(p, "texts");
-	for (guint i = 0; i < g->texts.list->len; i++)
-		json_builder_add_string_value(p->head, g_ptr_array_index(g->texts.list, i));
-	json_builder_end_array(p->head);
-	json_builder_end_object(p->head);
+	return g_string_append(head, "]}");
 }
 
 static char *pack(struct gatherer *g)
 {
-	struct pack p = { json_builder_new(), g_byte_array_new() };
+	GByteArray *body = g_byte_array_new();
+	GString *head = pack_head(g, body);
+	guint32 length = GUINT32_TO_LE((guint32)head->len);
 
-	pack_head(g, &p);
-	g_autoptr(JsonNode) root = json_builder_get_root(p.head);
-	g_autofree char *json = json_to_string(root, FALSE);
-	guint32 head = (guint32)strlen(json), length = GUINT32_TO_LE(head);
-	g_byte_array_prepend(p.body, (const guint8 *)json, head);
-	g_byte_array_prepend(p.body, (const guint8 *)&length, sizeof length);
-	uLongf packed = compressBound(p.body->len);
+	g_byte_array_prepend(body, (const guint8 *)head->str, (guint)head->len);
+	g_byte_array_prepend(body, (const guint8 *)&length, sizeof length);
+	uLongf packed = compressBound(body->len);
 	g_autofree guint8 *bytes = g_malloc(packed);
 	/* the room suffices, and the level is a valid one */
-	int code = compress2(bytes, &packed, p.body->data, p.body->len, Z_BEST_COMPRESSION);
+	int code = compress2(bytes, &packed, body->data, body->len, Z_BEST_COMPRESSION);
 	g_assert(code == Z_OK);
-	g_byte_array_unref(p.body);
-	g_object_unref(p.head);
+	g_byte_array_unref(body);
+	g_string_free(head, TRUE);
 	return g_base64_encode(bytes, packed);
 }
 
@@ -446,7 +413,7 @@ static void open_devices(struct gatherer *g)
 		struct history_of_device *h = &g->devices[d];
 		for (int c = 0; c < COLUMN_COUNT; c++)
 			h->columns[c] = g_array_new(FALSE, FALSE, sizeof(guint64));
-		h->live = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, g_free);
+		h->live = int_map_new();
 		h->made = g_array_new(FALSE, FALSE, sizeof(guint64));
 	}
 }
@@ -457,7 +424,7 @@ static void close_devices(struct gatherer *g)
 		struct history_of_device *h = &g->devices[d];
 		for (int c = 0; c < COLUMN_COUNT; c++)
 			g_array_unref(h->columns[c]);
-		g_hash_table_unref(h->live);
+		int_map_free(h->live);
 		g_array_unref(h->made);
 	}
 	g_free(g->devices);
@@ -473,7 +440,7 @@ char *history_data(const char *path, GError **error)
 	g.trace = record_reader_trace(g.reader);
 	g.recorded = !tells_blocks(g.trace);
 	g.tracker = tracker_new(g.trace->memory_calls > 0);
-	g.places = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, g_free);
+	g.places = int_map_new();
 	g.calls = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, g_free);
 	texts_init(&g.texts);
 	open_devices(&g);
@@ -482,7 +449,7 @@ char *history_data(const char *path, GError **error)
 	close_devices(&g);
 	texts_clear(&g.texts);
 	g_hash_table_unref(g.calls);
-	g_hash_table_unref(g.places);
+	int_map_free(g.places);
 	tracker_free(g.tracker);
 	record_reader_close(g.reader);
 	return data;

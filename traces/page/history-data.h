@@ -11,11 +11,10 @@
 /* The file as base64 of a zlib stream; to be freed. NULL and error where it cannot be read.
  *
  * The stream is the length of its head (4 bytes, little-endian), the head, and the columns. The
- * head is JSON: `kind`, `time` ("host", "simulated" or "none"), `verbs` (names by number), `texts`,
- * `devices` (a number, and `recorded`: blocks are what calls got, not an allocator's), and
- * `columns`: [name, values, bytes of a value]. A column has the lowest bytes of all its values
- * first, then the next higher ones, and so on. A name is "site.depth", or, of the first device,
- * "0.block.size":
+ * head is JSON: `time` ("host", "simulated" or "none"), `recorded` (blocks are what calls got, not
+ * an allocator's), `devices` (their numbers), `verbs` (names by number), `texts`, and `columns`:
+ * [name, values, bytes of a value]. A column has the lowest bytes of all its values first, then the
+ * next higher ones, and so on. A name is "site.depth", or, of the first device, "0.block.size":
  *
  * site.label, site.depth, site.frame   numbers of texts; frames of one stack after another's,
  *                                      innermost first

@@ -13,7 +13,7 @@ async function readHistories() {
 			continue;
 		const data = await unpack(text.textContent), stacks = new Stacks(data.head, data.columns);
 		text.remove();
-		data.head.devices.forEach(({ device }, d) => {
+		data.head.devices.forEach((device, d) => {
 			const name = [title[i], data.head.devices.length > 1 ? 'device ' + device : ''].filter(Boolean).join(', ');
 			const history = new History(name, data, d, stacks), of = (results[i].devices || []).find((one) => one.device === device);
 			if (!history.told)
@@ -53,10 +53,8 @@ const PARTS = [['At a glance', 'summary', summary], ['Memory over time', 'memory
 	       ['Calls that get, give and map memory', 'calls', calls], ['Page table, TLB and HBM', 'translation', translation],
 	       ['Memory at one point in time', 'moments', moments], ['All figures', 'figures', allFigures]];
 function drawResults() {
-	charts.drawn = 0;
 	body.replaceChildren(...PARTS.map(([name, id, make]) => section(name, id, make)));
 	contents.replaceChildren(...[...page.querySelectorAll('h2')].map((h) => button(h.textContent, () => h.scrollIntoView(), { class: 'link' })));
-	root.dataset.drawn = charts.drawn;
 }
 const explorer = found.length > 0 ? new Explorer(found) : null;
 page.append(...header(), contents,

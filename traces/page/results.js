@@ -99,88 +99,50 @@ function fragmentation() {
 	const list = everyDevice((d) => hasSeries(d) && d.series.live_bytes && d.series.physical_bytes && tellsLive(d));
 	const kinds = (d) => FRAGMENTS.filter((c) => columns(d).includes(c));
 	const with_kinds = list.filter((e) => kinds(e.device).length > 0), last = most(list.map((e) => most(e.device.series.event)));
-	const top = most(with_kinds.map((e) => most(e.device.series.event.map((x, i) => kinds(e.device).reduce((n, c) => n + e.device.series[c][i], 0)))));
+	const top = most(with_kinds.flatMap((e) => kinds(e.device).map((c) => most(e.device.series[c]))));
 	const share = (s) => s.event.map((x, i) => ({ x, y: s.physical_bytes[i] > 0 ? Math.max(0, 1 - s.live_bytes[i] / s.physical_bytes[i]) : 0 }));
 	return list.length === 0 ? [] : ['The share of physical memory that held no live block: cached or stranded by the allocator, or lost to rounding.',
 		element('div', { class: 'grid' }, ...[...new Set(list.map((e) => e.number))].map((number) => {
 			const sets = list.filter((e) => e.number === number).map((e) => ({ label: nameOf(e) || 'Not live', colour: paintOf(e.index), points: share(e.device.series) }));
 			return element('div', { class: 'card' }, numbers.length > 1 ? element('h3', {}, 'Device ' + number) : null,
 				lines('Fragmentation over time, device ' + number, sets, percent, Math.max(0.1, ...sets.map((s) => most(s.points.map((p) => p.y)))), last));
-		}), ...with_kinds.map((e) => element('div', { class: 'card' }, heading(e, 'Fragmentation by kind, stacked'),
+		}), ...with_kinds.map((e) => element('div', { class: 'card' }, heading(e, 'Fragmentation by kind'),
 			lines('Kinds of fragmentation, ' + nameOf(e), kinds(e.device).map((c, i) => ({ label: LABELS[c], points: points(e.device, c),
-				colour: ['c2', 'c4', 'c5'][i], fill: true })), bytes, Math.max(1, top), last, true))))];
+				colour: ['c2', 'c4', 'c5'][i], fill: true })), bytes, Math.max(1, top), last))))];
 }
 
-/* Latencies of two devices: the histograms add up; percentiles are read from the sum again. */
-function together(a, b) {
-	if (!a)
-		return b;
-	const counts = new Map();
-	for (const l of [a, b])
-		l.histogram.up_to_ns.forEach((end, i) => counts.set(end, (counts.get(end) || 0) + l.histogram.calls[i]));
-	const ends = [...counts.keys()].sort((x, y) => x - y);
-	const total = ends.reduce((n, end) => n + counts.get(end), 0);
-	const sum = { min_ns: Math.min(a.min_ns, b.min_ns), max_ns: Math.max(a.max_ns, b.max_ns),
-		      histogram: { up_to_ns: ends, calls: ends.map((end) => counts.get(end)) } };
-	for (const [name, share] of [['p50_ns', 0.5], ['p90_ns', 0.9], ['p99_ns', 0.99]]) {
-		let seen = 0;
-		sum[name] = Math.min(sum.max_ns, ends.find((end) => (seen += counts.get(end)) >= share * total));
-	}
-	return sum;
-}
-/* Calls of all devices of a result, by function. */
-function callsOf(result) {
-	const sum = {};
-	for (const d of result.devices || []) {
-		for (const [name, c] of Object.entries(d.vmm_calls_by_kind || {})) {
-			const s = sum[name] = sum[name] || { calls: 0, refused: 0, time_ns: 0 };
-			for (const key of ['calls', 'refused', 'time_ns'])
-				s[key] += c[key] || 0;
-			if (c.latency)
-				s.latency = together(s.latency, c.latency);
-		}
-	}
-	return sum;
-}
+/* Bars are as long as the largest of their column. */
 function calls() {
-	const all = [...shown].sort((a, b) => a - b).map((index) => ({ index, calls: callsOf(results[index]) }));
-	const kinds = [...new Set(all.flatMap((e) => Object.keys(e.calls)))];
-	if (kinds.length === 0)
-		return [];
-	const set = (of) => all.map((e) => ({ label: title[e.index], colour: paintOf(e.index), data: kinds.map((k) => e.calls[k] ? of(e.calls[k]) : 0) }));
-	const kind_names = kinds.map((k) => k.replace(/^aclrt/, ''));
-	const rows = all.flatMap((e) => [...(several ? [{ group: title[e.index] }] : []), ...kinds.filter((k) => e.calls[k]).map((k) => {
-		const c = e.calls[k], l = c.latency || {};
-		return [k, count(c.calls), count(c.refused), time(c.time_ns), c.calls ? time(c.time_ns / c.calls) : '–',
+	const list = everyDevice((d) => Object.keys(d.vmm_calls_by_kind || {}).length > 0);
+	const every = list.flatMap((e) => Object.entries(e.device.vmm_calls_by_kind).map(([kind, c]) => ({ e, kind, ...c })));
+	const mean = (c) => c.calls ? c.time_ns / c.calls : 0, longest = most(every.map((c) => c.time_ns)), slowest = most(every.map(mean));
+	const rows = list.flatMap((e) => [...(nameOf(e) ? [{ group: nameOf(e) }] : []), ...every.filter((c) => c.e === e).map((c) => {
+		const l = c.latency || {};
+		return [c.kind, count(c.calls), count(c.refused), bar(c.time_ns / longest, time(c.time_ns)), c.calls ? bar(mean(c) / slowest, time(mean(c))) : '–',
 			...['min_ns', 'p50_ns', 'p90_ns', 'p99_ns', 'max_ns'].map((p) => l[p] === undefined ? '–' : time(l[p]))];
 	})]);
-	return ['Simulated time of the calls since the recording began, as the model of the driver has them.',
-		element('div', { class: 'grid' },
-			element('div', { class: 'card' }, element('h3', {}, 'Mean time of a call'), bars('Mean time of a call', kind_names, set((c) => c.calls ? c.time_ns / c.calls : 0), time)),
-			element('div', { class: 'card' }, element('h3', {}, 'Time in all calls'), bars('Time in all calls', kind_names, set((c) => c.time_ns), time)),
-			latency(all, kinds)),
-		element('div', { class: 'card' }, table(['Function', 'Calls', 'Refused', 'Time', 'Mean', 'Shortest', 'Median', '90 %', '99 %', 'Longest'], rows, 'calls by function'))];
+	return list.length === 0 ? [] : ['Simulated time of the calls since the recording began, as the model of the driver has them.',
+		element('div', { class: 'card' }, table(['Function', 'Calls', 'Refused', 'Time', 'Mean', 'Shortest', 'Median', '90 %', '99 %', 'Longest'], rows, 'calls by function')),
+		latency(every.filter((c) => c.latency))];
 }
 /* How many calls of a function took how long, a function at a time. */
-function latency(all, kinds) {
-	const with_it = kinds.filter((k) => all.some((e) => e.calls[k] && e.calls[k].latency));
-	if (with_it.length === 0)
-		return null;
-	const calls = (k) => all.reduce((n, e) => n + (e.calls[k] ? e.calls[k].calls : 0), 0);
-	const first = [...with_it].sort((a, b) => calls(b) - calls(a))[0], body = element('div', {});
+function latency(every) {
+	const kinds = [...new Set(every.map((c) => c.kind))], body = element('div', {});
 	const show = (kind) => {
-		const list = all.filter((e) => e.calls[kind] && e.calls[kind].latency).map((e) => ({ index: e.index, h: e.calls[kind].latency.histogram }));
-		const ends = [...new Set(list.flatMap((e) => e.h.up_to_ns))].sort((a, b) => a - b);
-		body.replaceChildren(bars('Latency of calls', ends.map((end) => 'up to ' + time(end)), list.map((e) => ({ label: title[e.index], colour: paintOf(e.index),
-			data: ends.map((end) => e.h.calls[e.h.up_to_ns.indexOf(end)] || 0) })), count));
+		const of = every.filter((c) => c.kind === kind), ends = [...new Set(of.flatMap((c) => c.latency.histogram.up_to_ns))].sort((a, b) => a - b);
+		const calls = ({ latency: { histogram: h } }, end) => h.calls[h.up_to_ns.indexOf(end)] || 0, top = most(of.flatMap((c) => c.latency.histogram.calls));
+		body.replaceChildren(table(['Calls that took up to', ...heads(of.map((c) => c.e))],
+			ends.map((end) => [time(end), ...of.map((c) => bar(calls(c, end) / top, count(calls(c, end))))]), 'latency of ' + kind));
 	};
-	show(first);
-	return element('div', { class: 'card' }, element('h3', {}, 'How long calls took'), choice('Function', with_it.map((k) => [k, k]), first, show), body);
+	if (kinds.length === 0)
+		return null;
+	show(kinds[0]);
+	return element('div', { class: 'card' }, element('h3', {}, 'How long calls took'), choice('Function', kinds.map((k) => [k, k]), kinds[0], show), body);
 }
 
 /* What the reads of --access come to, from their counts. */
 function derived(a) {
-	const share = (part, all) => all > 0 ? percent(part / all) : '–';
+	const share = (part, all) => all > 0 ? bar(part / all, percent(part / all)) : '–';
 	return [['Requests to the TLBs', count(a.tlb_requests || 0)], ['TLB misses', share(a.tlb_misses, a.tlb_hits + a.tlb_misses)],
 		['Page walks', count(a.walks || 0)], ['HBM rows that were open', share(a.row_hits, a.row_hits + a.row_misses)],
 		['Read by the program', bytes(a.bytes || 0)], ['Read from HBM', bytes(a.hbm_bytes || 0)],
@@ -194,38 +156,27 @@ function translation() {
 	const list = everyDevice(), read = list.filter((e) => e.device.access && e.device.access.reads > 0);
 	const rows = keys.filter((k) => list.some((e) => e.device[k] !== undefined))
 		.map((k) => [words(k), ...list.map((e) => e.device[k] === undefined ? '–' : bytes(e.device[k]))]);
-	rows.push(['Share of it that the TLB reaches', ...list.map((e) => e.device.mapped_bytes_at_peak
-		? percent(Math.min(1, e.device.tlb_reach_bytes / e.device.mapped_bytes_at_peak)) : '–')]);
+	const reach = (d) => Math.min(1, d.tlb_reach_bytes / d.mapped_bytes_at_peak);
+	rows.push(['Share of it that the TLB reaches', ...list.map((e) => e.device.mapped_bytes_at_peak ? bar(reach(e.device), percent(reach(e.device))) : '–')]);
 	if (read.length > 0) {
 		rows.push({ group: 'Reads (--access)' });
 		derived(read[0].device.access).forEach(([name], i) => rows.push([name,
 			...list.map((e) => read.includes(e) ? derived(e.device.access)[i][1] : '–')]));
 	}
-	const by_read = [['Share of translations that missed the TLBs', (a) => a.tlb_hits + a.tlb_misses > 0 ? a.tlb_misses / (a.tlb_hits + a.tlb_misses) : 0, percent],
-		['Bandwidth of the reads', (a) => a.time_ns > 0 ? a.bytes / a.time_ns : 0, (v) => short(v, 2) + ' GB/s']];
 	return [read.length > 0 ? 'What cores read while the history was replayed: ' + [...new Set(read.map((e) => e.result.access))].join(', ') + '.' : '',
-		...(read.length > 0 ? [element('div', { class: 'grid' }, ...by_read.map(([name, of, show]) => element('div', { class: 'card' }, element('h3', {}, name),
-			bars(name, heads(read), [{ colours: read.map((e) => paintOf(e.index)), data: read.map((e) => of(e.device.access)) }], show))))] : []),
-		element('div', { class: 'card' }, table(['', ...heads(list)], rows, 'translation'))];
+		element('div', { class: 'card' }, table(['Figure', ...heads(list)], rows, 'translation'))];
 }
 
 /* ---- the moments of a result ---- */
 
 function holdersCard(e, m) {
-	const card = element('div', { class: 'card' }, heading(e, 'Who held it'));
-	if (!Array.isArray(m.holders)) {
-		card.append(element('p', { class: 'quiet' }, 'No call sites in this file.'));
-		return card;
-	}
-	const live = m.live_bytes || 1, rest = m.other_holders || { blocks: 0 };
-	const place = (h) => element('details', {}, element('summary', { title: h.site }, short_path(h.site)),
-		...(h.frames || []).map((f) => element('div', { class: 'frame', title: f }, short_path(f))));
-	const rows = m.holders.map((h) => [place(h), count(h.blocks), bytes(h.bytes), percent(h.bytes / live)]);
-	if (rest.blocks > 0)
-		rows.push([count(rest.sites) + ' other places', count(rest.blocks), bytes(rest.bytes), percent(rest.bytes / live)]);
-	card.append(rows.length > 0 ? table(['Place in the program', 'Blocks', 'Live', 'Share'], rows, 'who held memory')
-				    : element('p', { class: 'quiet' }, 'No block was live.'));
-	return card;
+	const rest = m.other_holders || { blocks: 0 }, list = new SiteTable('who held memory', [['Blocks', (r) => r.blocks, count], ['Live', (r) => r.bytes, bytes],
+		['Share', (r) => r.bytes / (m.live_bytes || 1), percent]]);
+	list.by = 1;
+	list.show((m.holders || []).map((h) => ({ ...h, name: h.site, frames: h.frames || [] })));
+	return element('div', { class: 'card' }, heading(e, 'Who held it'), ...(Array.isArray(m.holders) ? [list.node,
+		rest.blocks > 0 ? element('p', {}, plural(rest.sites, 'other place') + ': ' + bytes(rest.bytes) + ' in ' + plural(rest.blocks, 'block')) : null]
+		: [element('p', { class: 'quiet' }, 'No call sites in this file.')]));
 }
 function stripCard(e, name, label, cells, colours, text) {
 	const drawn = strip(label, cells);
@@ -311,7 +262,7 @@ function allFigures() {
 		for (const k of inside)
 			rows.push([k, ...list.map((e) => of(e)[k] !== undefined ? count(of(e)[k]) : '–')]);
 	}
-	return [element('div', { class: 'card' }, table(['', ...heads(list)], rows, 'all figures'))];
+	return [element('div', { class: 'card' }, table(['Figure', ...heads(list)], rows, 'all figures'))];
 }
 
 /* ---- which of many ---- */

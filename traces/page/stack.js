@@ -27,25 +27,20 @@ function sampleColumns(history, axis, from, to, width, step = 1) {
  * made, and `always`; `ends`: places in that order of those that go by then, as they go. */
 function chooseBlocks(history, wanted, first, last, always) {
 	const { bySize, byEnd, made, gone, size, madeBy, goneBy } = history, picked = new Uint8Array(history.blocks);
-	const alive = madeBy[last] - goneBy[first];
+	/* where all that is live can be drawn, in their own order; else by size */
+	const few = madeBy[last] - goneBy[first] < DRAWN_MAX, end = few ? madeBy[last] : bySize.length;
 	let left = DRAWN_MAX;
-	const pick = (b) => {
-		if (made[b] <= last && gone[b] > first && wanted[b] && !picked[b]) {
+	if (always >= 0 && wanted[always] && made[always] <= last && gone[always] > first)
+		left -= picked[always] = 1;
+	for (let i = 0; i < end && left > 0; i++) {
+		const b = few ? i : bySize[i];
+		if (gone[b] > first && made[b] <= last && wanted[b] && !picked[b]) {
 			picked[b] = 1;
 			left--;
 		}
-	};
-	if (always >= 0 && wanted[always])
-		pick(always);
-	if (alive < left) {
-		for (let b = 0; b < madeBy[last]; b++)
-			pick(b);
 	}
-	for (let i = 0; alive >= left && i < bySize.length && left > 0; i++)
-		pick(bySize[i]);
 	const slots = new Uint32Array(DRAWN_MAX - left), sizes = new Float64Array(slots.length);
-	const places = chooseBlocks.places = chooseBlocks.places || new Uint32Array(0), ends = [];
-	const slotOf = places.length >= history.blocks ? places : chooseBlocks.places = new Uint32Array(history.blocks);
+	const slotOf = history.slotOf = history.slotOf || new Uint32Array(history.blocks), ends = [];
 	for (let b = 0, k = 0; k < slots.length; b++) {
 		if (picked[b]) {
 			slotOf[b] = k;
@@ -125,7 +120,9 @@ class Raster {
  * each column is added to `pinned` as [column, bottom, size], in bytes. */
 function drawStack(raster, history, chosen, columns, low, high, look, pin, pinned) {
 	const { height, columns: pixels } = raster, { slots, sizes } = chosen, K = slots.length;
-	const scale = height / (high - low), place = above(slots, pin) - 1, shades = Uint32Array.from(slots, (b) => look.colours[b]);
+	const scale = height / (high - low), place = above(slots, pin) - 1, shades = new Uint32Array(K);
+	for (let s = 0; s < K; s++)
+		shades[s] = look.colours[slots[s]];
 	const row = (bytes_up) => Math.max(0, Math.min(height, Math.round((bytes_up - low) * scale)));
 	let painted = 0;
 	sweepStack(history, chosen, columns, (c, under, { next, base }) => {

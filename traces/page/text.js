@@ -112,7 +112,7 @@ function table(head, rows, caption) {
 						      scope: tag === 'th' ? 'col' : null }, c)));
 	const row = (r) => r.group ? element('tr', { class: 'head' }, element('td', { colspan: head.length }, r.group))
 		: line('td', r.cells || r, r.more);
-	return element('div', { class: 'wide', tabindex: 0, role: 'region', 'aria-label': caption },
+	return element('div', { class: 'wide', tabindex: 0, role: 'group', 'aria-label': caption },
 		element('table', {}, element('thead', {}, line('th', head)),
 			element('tbody', {}, ...rows.map(row))));
 }

@@ -230,7 +230,7 @@ class Timeline {
 		this.drawAxes();
 		this.drawLanes();
 		if (this.moving)
-			this.step = Math.max(1, Math.min(6, this.step + (performance.now() - start > 16 ? 1 : performance.now() - start < 6 ? -1 : 0)));
+			this.step = Math.max(1, Math.min(6, this.step + (performance.now() - start > 10 ? 1 : performance.now() - start < 5 ? -1 : 0)));
 	}
 	xOf(event) {
 		const [from, to] = this.domain;
@@ -304,55 +304,28 @@ class Timeline {
 		});
 		return new Promise((done) => out.toBlob((blob) => done(save(blob, 'png'))));
 	}
-	/* Blocks of at least half a pixel as polygons, which change where something below them does. */
+	/* A rectangle for each stretch of a column that has one colour, as wide as it stays so. */
 	saveSvg() {
-		const { width, height, history, view, columns } = this, [low, high] = this.heights, shapes = [];
-		const row = (v) => Number((height - (v - low) / (high - low) * height).toFixed(1));
-		const shape = (b, points, title) => shapes.push(svgElement('polygon', { points: points.join(' '), fill: css(this.look.colours[b]) },
-			svgElement('title', {}, title || this.about(b, Math.max(view.at, history.made[b])).join('\n'))));
-		if (view.layout === 'address') {
-			for (let b = 0; b < history.blocks; b++) {
-				const x0 = Math.max(0, this.xOf(history.made[b])), x1 = Math.min(width, this.xOf(history.gone[b])), place = this.addressScale().places[b];
-				if (this.wanted[b] && place >= 0 && x1 - x0 > 0.5 && place < high && place + history.size[b] > low && shapes.length < DRAWN_MAX)
-					shape(b, [[x0, row(place)], [x0, row(place + history.size[b])], [x1, row(place + history.size[b])], [x1, row(place)]]);
+		const { width, height, raster } = this, shapes = [];
+		let open = new Map();
+		for (let x = 0; x < width; x++) {
+			const next = new Map();
+			for (let y = 0, from = 0; y < height; from = y) {
+				const paint = raster.rows[from * width + x], key = () => from + ' ' + y + ' ' + paint;
+				while (y < height && raster.rows[y * width + x] === paint)
+					y++;
+				if (paint !== this.look.back) {
+					const shape = open.get(key()) || { x, y: from, width: 0, height: y - from, fill: css(paint) };
+					if (shape.width++ === 0)
+						shapes.push(shape);
+					next.set(key(), shape);
+				}
 			}
-		} else {
-			const open = new Map(), end = (s, x) => {
-				const { lower, upper, from } = open.get(s), b = this.chosen.slots[s], last = lower[lower.length - 1][1];
-				open.delete(s);
-				if (x > from)
-					shape(b, [...lower, [x, last], [x, last - (row(0) - row(history.size[b]))], ...upper.reverse()]);
-			};
-			sweepStack(history, this.chosen, columns, (c, under, list) => {
-				for (const s of [...open.keys()]) {
-					if (!history.isLive(this.chosen.slots[s], columns[c]))
-						end(s, c);
-				}
-				const K = this.chosen.slots.length;
-				let up = under < 0 || under === K ? 0 : list.base[under] + this.chosen.sizes[under];
-				for (let s = under < 0 ? -1 : list.next[under]; s >= 0; s = list.next[s]) {
-					const y = row(list.base[s] = up), top = row(up += this.chosen.sizes[s]);
-					if (y - top < 0.5)
-						continue;
-					if (!open.has(s))
-						open.set(s, { from: c, lower: [], upper: [] });
-					const { lower, upper } = open.get(s), before = lower[lower.length - 1];
-					if (before && before[1] !== y) {
-						lower.push([c, before[1]]);
-						upper.push([c, upper[upper.length - 1][1]]);
-					}
-					if (!before || before[1] !== y) {
-						lower.push([c, y]);
-						upper.push([c, top]);
-					}
-				}
-			});
-			[...open.keys()].forEach((s) => end(s, width));
+			open = next;
 		}
-		const total = [...columns].map((e, x) => (x ? 'H' : 'M0,' + row(0) + 'H') + x + 'V' + row(history.total[e])).join('') + 'H' + width + 'V' + row(0) + 'Z';
 		const svg = svgElement('svg', { xmlns: SVG, width: width + MARGIN.left + MARGIN.right, height: height + 24, 'font-family': 'sans-serif', 'font-size': 11,
 			color: colour('quiet') }, svgElement('rect', { width: '100%', height: '100%', fill: colour('card') }),
-		svgElement('svg', { x: MARGIN.left, width, height }, ...(view.layout === 'stack' ? [svgElement('path', { d: total, fill: css(this.look.rest) })] : []), ...shapes),
+		svgElement('g', { transform: 'translate(' + MARGIN.left + ')', 'shape-rendering': 'crispEdges' }, ...shapes.map((shape) => svgElement('rect', shape))),
 		...[...this.axes.node().childNodes].map((g) => g.cloneNode(true)));
 		return save(new Blob([new XMLSerializer().serializeToString(svg)], { type: 'image/svg+xml' }), 'svg');
 	}
@@ -360,9 +333,7 @@ class Timeline {
 	/* ---- below ---- */
 
 	get laneList() {
-		const h = this.history, calls = h.rows.took.some((t) => t > 0);
-		return ['memory', ...(h.told && h.physical[h.events] + h.physical[h.peak] > 0 ? ['fragmentation'] : []),
-			...(calls ? ['calls'] : []), 'marks'];
+		return ['memory', ...(this.history.mostPhysical > 0 ? ['fragmentation', 'calls'] : []), 'marks'];
 	}
 	drawLanes() {
 		const { lanes, width, history: h, columns } = this, list = this.laneList;
@@ -425,21 +396,23 @@ class Timeline {
 	fragmentationLane(pen, height, h) {
 		this.stepLine(pen, 'c2', (e) => h.physical[e] > 0 ? Math.max(0, 1 - h.total[e] / h.physical[e]) : 0, (v) => height - 2 - v * (height - 4));
 	}
-	/* Bars as high as the logarithm of what calls took: 1 µs to 1 s. */
+	/* Bars as high as the logarithm of what calls took, 1 µs to 1 s; where that is not known, of what
+	 * gets or gives memory. */
 	callsLane(pen, height, h) {
 		const { event, took } = h.rows, longest = new Map();
 		for (let i = above(event, this.columns[0] - 1); i < event.length && event[i] <= this.columns[this.width - 1]; i++) {
 			const x = Math.floor(this.xOf(event[i]));
-			if (took[i] > 0)
+			if (took[i] > 0 || (event[i] > 0 && h.physical[event[i]] !== h.physical[event[i] - 1]))
 				longest.set(x, Math.max(longest.get(x) || 0, took[i] - 1));
 		}
 		pen.fillStyle = colour('c3');
 		for (const [x, ns] of longest) {
-			const high = Math.max(1, Math.min(1, Math.log10(Math.max(ns, 1000) / 1000) / 6) * (height - 2));
+			const high = Math.max(0.25, Math.min(1, Math.log10(Math.max(ns, 1000) / 1000) / 6)) * (height - 2);
 			pen.fillRect(x, height - high, 1, high);
 		}
 		pen.fillStyle = colour('quiet');
-		pen.fillText('longest ' + time(Math.max(0, ...longest.values())), 6, 11);
+		const slowest = most([...longest.values()]);
+		pen.fillText(slowest > 0 ? 'longest ' + time(slowest) : '', 6, 11);
 	}
 	marksLane(pen, height, h) {
 		pen.fillStyle = colour('alarm');
