@@ -30,11 +30,11 @@ async function unpack(text) {
 	return { head, columns };
 }
 
-/* Sums of a column of differences; `first` is in front of them. */
-function cumulated(column, Kind) {
-	const out = new Kind(column.length + 1);
-	for (let i = 0; i < column.length; i++)
-		out[i + 1] = out[i] + column[i];
+/* Values from their differences, of which odd ones are below 0; `more` at the front for what was before. */
+function grown(column, Kind, more = 0) {
+	const out = new Kind(column.length + more);
+	for (let i = 0, sum = 0; i < column.length; i++)
+		out[i + more] = sum += column[i] % 2 === 1 ? -(column[i] + 1) / 2 : column[i] / 2;
 	return out;
 }
 
@@ -44,7 +44,7 @@ class Stacks {
 		this.texts = head.texts;
 		this.label = columns['site.label'];
 		this.frame = columns['site.frame'];
-		this.first = cumulated(columns['site.depth'], Uint32Array);
+		this.first = grown(columns['site.depth'].map((n) => 2 * n), Uint32Array, 1);
 		this.cached = new Map();
 	}
 	/* Texts, innermost first. */
@@ -77,15 +77,18 @@ class History {
 		this.clock = head.time;
 		this.verb = column('event.verb');
 		this.events = this.verb.length;
-		this.number = cumulated(column('event.number'), Float64Array);
-		this.time = cumulated(column('event.time'), Float64Array);
-		this.rows = { event: cumulated(column('row.event'), Uint32Array).subarray(1) };
+		this.number = grown(column('event.number'), Float64Array, 1);
+		this.time = grown(column('event.time'), Float64Array, 1);
+		this.rows = { event: grown(column('row.event'), Uint32Array) };
 		for (const of of ['address', 'size', 'site', 'text', 'free', 'took'])
 			this.rows[of] = column('row.' + of);
 		for (const of of ['address', 'size', 'site', 'stream'])
 			this[of] = column('block.' + of);
 		this.readBlocks(column);
-		this.readPhysical(column('row.physical'));
+		this.physical = new Float64Array(this.events + 1);
+		const after = grown(column('row.physical'), Float64Array);
+		for (let r = 0; r < after.length; r++)
+			this.physical.fill(after[r], this.rows.event[r], r + 1 < after.length ? this.rows.event[r + 1] : undefined);
 		this.chunks = [];
 		for (let e = 0; e + CHUNK <= this.events; e += CHUNK)
 			this.chunks.push(this.highest(e, e + CHUNK)); /* of which none is known yet */
@@ -98,7 +101,7 @@ class History {
 	readBlocks(column) {
 		const n = this.events, blocks = this.blocks = this.size.length;
 		const life = column('block.life'), wait = column('block.wait');
-		this.made = cumulated(column('block.event'), Uint32Array).subarray(1);
+		this.made = grown(column('block.event'), Uint32Array);
 		this.gone = new Uint32Array(blocks);
 		this.asked = new Uint32Array(blocks);
 		/* before which block those made later begin; the same of those in the order in which they go */
@@ -141,14 +144,6 @@ class History {
 			[from, to] = [to, from];
 		}
 		return from;
-	}
-	readPhysical(changes) {
-		this.physical = new Float64Array(this.events + 1);
-		for (let r = 0; r < changes.length; r++)
-			this.physical[this.rows.event[r]] += changes[r] % 2 === 1 ? -(changes[r] + 1) / 2
-				: changes[r] / 2;
-		for (let e = 1; e <= this.events; e++)
-			this.physical[e] += this.physical[e - 1];
 	}
 	get told() {
 		return this.blocks > 0;

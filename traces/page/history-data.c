@@ -11,38 +11,37 @@
 #include "read/int-map.h"
 #include "track/object-tracker.h"
 
-enum column {
-	EVENT_VERB,
-	EVENT_NUMBER,
-	EVENT_TIME,
-	BLOCK_EVENT,
-	BLOCK_LIFE,
-	BLOCK_WAIT,
-	BLOCK_ADDRESS,
-	BLOCK_SIZE,
-	BLOCK_SITE,
-	BLOCK_STREAM,
-	ROW_EVENT,
-	ROW_ADDRESS,
-	ROW_SIZE,
-	ROW_SITE,
-	ROW_TEXT,
-	ROW_FREE,
-	ROW_TOOK,
-	ROW_PHYSICAL,
-	COLUMN_COUNT
-};
-static const char *const column_names[COLUMN_COUNT] = {
-	"event.verb",    "event.number", "event.time", "block.event",  "block.life", "block.wait",
-	"block.address", "block.size",   "block.site", "block.stream", "row.event",  "row.address",
-	"row.size",      "row.site",     "row.text",   "row.free",     "row.took",   "row.physical",
-};
+/* Those that grow are packed as differences. */
+#define COLUMNS(X)                               \
+	X(EVENT_VERB, "event.verb", FALSE)       \
+	X(EVENT_NUMBER, "event.number", TRUE)    \
+	X(EVENT_TIME, "event.time", TRUE)        \
+	X(BLOCK_EVENT, "block.event", TRUE)      \
+	X(BLOCK_LIFE, "block.life", FALSE)       \
+	X(BLOCK_WAIT, "block.wait", FALSE)       \
+	X(BLOCK_ADDRESS, "block.address", FALSE) \
+	X(BLOCK_SIZE, "block.size", FALSE)       \
+	X(BLOCK_SITE, "block.site", FALSE)       \
+	X(BLOCK_STREAM, "block.stream", FALSE)   \
+	X(ROW_EVENT, "row.event", TRUE)          \
+	X(ROW_ADDRESS, "row.address", FALSE)     \
+	X(ROW_SIZE, "row.size", FALSE)           \
+	X(ROW_SITE, "row.site", FALSE)           \
+	X(ROW_TEXT, "row.text", FALSE)           \
+	X(ROW_FREE, "row.free", FALSE)           \
+	X(ROW_TOOK, "row.took", FALSE)           \
+	X(ROW_PHYSICAL, "row.physical", TRUE)
+#define COLUMN_NUMBER(number, name, grows) number,
+#define COLUMN_KIND(number, name, grows)   { name, grows },
+enum column { COLUMNS(COLUMN_NUMBER) COLUMN_COUNT };
+static const struct {
+	const char *name;
+	gboolean grows;
+} column_kinds[COLUMN_COUNT] = { COLUMNS(COLUMN_KIND) };
 
 struct history_of_device {
 	GArray *columns[COLUMN_COUNT]; /* guint64 */
 	struct int_map *live;          /* key of a block -> its index + 1 */
-	GArray *made;                  /* guint64: event of each block */
-	guint64 number, time, block_event, row_event, physical; /* before */
 };
 /* A call whose end is not known yet. */
 struct call {
@@ -116,7 +115,8 @@ static void end_block(struct history_of_device *h, guint64 key)
 	if (e == NULL)
 		return;
 	guint64 *wait = &VALUE(h->columns[BLOCK_WAIT], e->value - 1);
-	VALUE(h->columns[BLOCK_LIFE], e->value - 1) = now - VALUE(h->made, e->value - 1);
+	VALUE(h->columns[BLOCK_LIFE], e->value - 1) =
+		now - VALUE(h->columns[BLOCK_EVENT], e->value - 1);
 	*wait = *wait ? now - *wait : 0;
 	int_map_remove(h->live, e);
 }
@@ -124,19 +124,15 @@ static void end_block(struct history_of_device *h, guint64 key)
 static void make_block(struct history_of_device *h, guint64 key, const struct tracker_line *l,
 		       guint64 address, guint64 size)
 {
-	guint64 event = h->columns[EVENT_VERB]->len;
-
 	end_block(h, key);
-	g_array_append_val(h->made, event);
-	int_map_put(h->live, key, 0, h->made->len);
-	put(h, BLOCK_EVENT, event - h->block_event);
+	put(h, BLOCK_EVENT, h->columns[EVENT_VERB]->len);
+	int_map_put(h->live, key, 0, h->columns[BLOCK_EVENT]->len);
 	put(h, BLOCK_LIFE, 0);
 	put(h, BLOCK_WAIT, 0);
 	put(h, BLOCK_ADDRESS, address);
 	put(h, BLOCK_SIZE, size);
 	put(h, BLOCK_SITE, l->item.site);
 	put(h, BLOCK_STREAM, l->item.record.stream);
-	h->block_event = event;
 }
 
 /* An allocator's block, if the line is about one. */
@@ -201,10 +197,8 @@ static void put_row(struct gatherer *g, guint device, const struct tracker_line 
 {
 	struct history_of_device *h = &g->devices[device];
 	const struct npu_trace_record *r = &l->item.record;
-	guint64 event = h->columns[EVENT_VERB]->len, physical = physical_of(g, device);
-	gint64 change = (gint64)(physical - h->physical);
 
-	put(h, ROW_EVENT, event - h->row_event);
+	put(h, ROW_EVENT, h->columns[EVENT_VERB]->len);
 	put(h, ROW_ADDRESS, address);
 	put(h, ROW_SIZE, l->had ? l->had : r->size);
 	put(h, ROW_SITE, l->item.site);
@@ -212,9 +206,7 @@ static void put_row(struct gatherer *g, guint device, const struct tracker_line 
 	    r->op ? texts_add(&g->texts, g_utf8_make_valid(r->op, -1)) + G_GUINT64_CONSTANT(1) : 0);
 	put(h, ROW_FREE, r->free_bytes);
 	put(h, ROW_TOOK, 0);
-	put(h, ROW_PHYSICAL, (guint64)(change < 0 ? -2 * change - 1 : 2 * change));
-	h->row_event = event;
-	h->physical = physical;
+	put(h, ROW_PHYSICAL, physical_of(g, device));
 }
 
 /* A call took as long as simulated time went on until the next of its thread began. */
@@ -257,10 +249,8 @@ static void step_device(struct gatherer *g, guint device, const struct tracker_l
 		guint64 events = h->columns[EVENT_VERB]->len + G_GUINT64_CONSTANT(1);
 		guint64 number = g->trace->memory_calls > 0 ? l->item.number : events;
 		put(h, EVENT_VERB, r->verb);
-		put(h, EVENT_NUMBER, number - h->number);
-		put(h, EVENT_TIME, g->now_ns - h->time);
-		h->number = number;
-		h->time = g->now_ns;
+		put(h, EVENT_NUMBER, number);
+		put(h, EVENT_TIME, g->now_ns);
 	}
 	if (r->code == 0 && g->recorded)
 		done = step_recorded(g, h, l, address);
@@ -306,11 +296,16 @@ static gboolean gather(struct gatherer *g, GError **error)
 /* ---- packing ---- */
 
 /* As a member of the head's list, and behind what is in `body`. */
-static void pack_column(GString *head, GByteArray *body, const char *name, const GArray *values)
+static void pack_column(GString *head, GByteArray *body, const char *name, GArray *values,
+			gboolean grows)
 {
 	guint64 all = 0;
 	guint bytes = 0;
 
+	for (guint i = values->len; grows && i-- > 0;) {
+		gint64 more = (gint64)(VALUE(values, i) - (i ? VALUE(values, i - 1) : 0));
+		VALUE(values, i) = (guint64)(more < 0 ? -2 * more - 1 : 2 * more);
+	}
 	for (guint i = 0; i < values->len; i++)
 		all |= VALUE(values, i);
 	for (; bytes < sizeof all && (bytes == 0 || all >> (8 * bytes)); bytes++) {
@@ -342,7 +337,7 @@ static void pack_sites(struct gatherer *g, GString *head, GByteArray *body)
 		}
 	}
 	for (guint i = 0; i < G_N_ELEMENTS(names); i++) {
-		pack_column(head, body, names[i], columns[i]);
+		pack_column(head, body, names[i], columns[i], FALSE);
 		g_array_unref(columns[i]);
 	}
 }
@@ -354,8 +349,8 @@ static GString *pack_head(struct gatherer *g, GByteArray *body)
 	pack_sites(g, head, body);
 	for (guint i = 0; i < g->trace->devices->len * COLUMN_COUNT; i++) {
 		guint d = i / COLUMN_COUNT, c = i % COLUMN_COUNT;
-		g_autofree char *name = g_strdup_printf("%u.%s", d, column_names[c]);
-		pack_column(head, body, name, g->devices[d].columns[c]);
+		g_autofree char *name = g_strdup_printf("%u.%s", d, column_kinds[c].name);
+		pack_column(head, body, name, g->devices[d].columns[c], column_kinds[c].grows);
 	}
 	g_string_truncate(head, head->len - 1);
 	g_string_append_printf(head, "],\"time\":\"%s\",\"recorded\":%s,\"devices\":[", g->clock,
@@ -385,8 +380,8 @@ static char *pack(struct gatherer *g)
 	g_byte_array_prepend(body, (const guint8 *)&length, sizeof length);
 	uLongf packed = compressBound(body->len);
 	g_autofree guint8 *bytes = g_malloc(packed);
-	/* the room suffices, and the level is a valid one */
-	int code = compress2(bytes, &packed, body->data, body->len, Z_BEST_COMPRESSION);
+	/* the room suffices */
+	int code = compress(bytes, &packed, body->data, body->len);
 	g_assert(code == Z_OK);
 	g_byte_array_unref(body);
 	g_string_free(head, TRUE);
@@ -414,7 +409,6 @@ static void open_devices(struct gatherer *g)
 		for (int c = 0; c < COLUMN_COUNT; c++)
 			h->columns[c] = g_array_new(FALSE, FALSE, sizeof(guint64));
 		h->live = int_map_new();
-		h->made = g_array_new(FALSE, FALSE, sizeof(guint64));
 	}
 }
 
@@ -425,7 +419,6 @@ static void close_devices(struct gatherer *g)
 		for (int c = 0; c < COLUMN_COUNT; c++)
 			g_array_unref(h->columns[c]);
 		int_map_free(h->live);
-		g_array_unref(h->made);
 	}
 	g_free(g->devices);
 }

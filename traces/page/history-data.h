@@ -18,22 +18,22 @@
  *
  * site.label, site.depth, site.frame   numbers of texts; frames of one stack after another's,
  *                                      innermost first
- * event.verb, event.number, event.time of each event: the number in the file (in the device's part
- *                                      of it where it has no calls) and nanoseconds, both as the
- *                                      difference to the event before
- * block.event      event that made it (as the difference to the block before), counted from 1; 0:
- *                  it was there at the start
+ * event.verb, event.number*, event.time* of each event: the number in the file (in the device's
+ *                                      part of it where it has no calls), and nanoseconds
+ * block.event*     event that made it, counted from 1; 0: it was there at the start
  * block.life       events until it was freed, counted from its own; 0: it never was
  * block.wait       events from the request to free it until then; 0: it was not asked for
  * block.address    0: not known
  * block.size, block.site, block.stream
- * row.event        an event that is no block's (as the difference to the row before)
+ * row.event*       an event that is no block's, or that changes physical memory
  * row.address, row.size, row.site
  * row.text         number + 1 of what a note or a call says, or 0
  * row.free         of an out of memory: bytes that were free
  * row.took         simulated ns of a call, plus 1; 0: not known
- * row.physical     physical memory after it, as the difference to the row before: 2 d where it
- *                  grows, -2 d - 1 where it shrinks */
+ * row.physical*    physical memory after it
+ *
+ * Of columns with a *, what is packed is the difference d to the value before: 2 d where it grows,
+ * -2 d - 1 where it shrinks. */
 char *history_data(const char *path, GError **error);
 
 #endif

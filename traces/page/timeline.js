@@ -269,7 +269,7 @@ class Timeline {
 	drawAxes() {
 		const { width, height, view } = this, [low, high] = this.heights;
 		const scale = d3.scaleLinear([low, high], [height, 0]);
-		const left = view.layout === 'address' ? d3.axisLeft(scale).ticks(6).tickFormat((v) => hex(Math.round(this.addressScale().addressOf(v))).slice(-10))
+		const left = view.layout === 'address' ? d3.axisLeft(scale).ticks(6).tickFormat((v) => '…' + hex(Math.round(this.addressScale().addressOf(v))).slice(-9))
 			: d3.axisLeft(scale).tickValues(byteTicks(low, high)).tickFormat(bytes);
 		drawAxis(this.axes, 'x', MARGIN.left, height, this.ticksX());
 		drawAxis(this.axes, 'y', MARGIN.left, 0, left);
@@ -380,9 +380,9 @@ class Timeline {
 		pen.stroke();
 	}
 	memoryLane(pen, height, h) {
-		const s = this.series, reserved = s && Array.isArray(s.reserved_bytes) && Array.isArray(s.event) ? s : null;
-		const physical = Math.max(h.mostPhysical, h.most);
-		const top = reserved ? Math.max(physical, Math.min(1.5 * physical, most(s.reserved_bytes))) : physical;
+		const s = this.series, physical = Math.max(h.mostPhysical, h.most);
+		const addresses = s && Array.isArray(s.reserved_bytes) && Array.isArray(s.event) ? most(s.reserved_bytes) : 0;
+		const reserved = addresses > 0 && addresses < 1.5 * physical, top = reserved ? Math.max(physical, addresses) : physical;
 		const scale = (v) => height - 2 - v / top * (height - 18);
 		if (reserved)
 			this.stepLine(pen, 'quiet', (e) => s.reserved_bytes[Math.max(0, above(s.event, h.number[e]) - 1)], scale);
