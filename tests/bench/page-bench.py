@@ -9,10 +9,10 @@ import pathlib
 import subprocess
 import sys
 import tempfile
-import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / 'traces'))
 from browser import Browser  # noqa: E402
+from command import Skip  # noqa: E402
 
 # For 5 s: at the whole extent zooming in and out a little, at 1 % panning along.
 FRAMES = '''(async (whole) => {
@@ -29,12 +29,10 @@ FRAMES = '''(async (whole) => {
 	gaps.sort((a, b) => a - b);
 	return [gaps.length, gaps[gaps.length >> 1], gaps[Math.floor(gaps.length * 0.95)]];
 })'''
-# Of one frame, on its own processor: whatever else runs on the machine does not count.
-CPU = 'TaskDuration'
 
 
-def cpu(browser):
-    return {m['name']: m['value'] for m in browser.call('Performance.getMetrics')['metrics']}[CPU]
+def figure(what, value, unit, most):
+    print('{} {:.2f} {} at most {:g}'.format(what, value, unit, most), flush=True)
 
 
 def main():
@@ -46,23 +44,23 @@ def main():
         else:
             generate = pathlib.Path(__file__).with_name('snapshot-gen.py')
             subprocess.run([sys.executable, str(generate), str(snapshot)], check=True)
-        start = time.monotonic()
         subprocess.run([sys.argv[1], 'report', str(snapshot), '-o', str(page)], check=True,
                        stderr=subprocess.DEVNULL)
-        print('written in {:.1f} s, {:.2f} MB'.format(time.monotonic() - start,
-                                                      page.stat().st_size / 1e6))
+        figure('page of 900,001 events', page.stat().st_size / 1e6, 'MB', 4)
         with Browser(folder) as browser:
-            browser.call('Performance.enable', timeDomain='threadTicks')
             browser.open(page)
-            print('ready after {:.0f} ms, {:.0f} ms of a processor'.format(
-                browser.run('window.npusim.ready'), 1000 * cpu(browser)))
+            figure('ready', browser.run('window.npusim.ready') / 1000, 's', 2)
             browser.settle()
-            for name, whole in (('whole extent', 'true'), ('1 %', 'false')):
-                before = cpu(browser)
-                frames, median, late = browser.run(FRAMES + '(' + whole + ')')
-                print('{}: {} frames, median {:.1f} ms, 95 % {:.1f} ms; {:.1f} ms of a processor '
-                      'each'.format(name, frames, median, late,
-                                    1000 * (cpu(browser) - before) / frames))
+            for layout in 'stack', 'address':
+                browser.run('window.npusim.explorer.view.layout = {!r}'.format(layout))
+                for name, whole in (('whole', 'true'), ('1 %', 'false')):
+                    _, median, late = browser.run(FRAMES + '(' + whole + ')')
+                    figure('frame, {}, {}, median'.format(layout, name), median, 'ms', 33)
+                    figure('frame, {}, {}, 95 %'.format(layout, name), late, 'ms', 66)
 
 
-main()
+try:
+    main()
+except Skip as reason:
+    print('skipped:', reason)
+    sys.exit(77)

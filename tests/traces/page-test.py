@@ -413,6 +413,36 @@ def a_phone_and_the_dark_show_all_of_it(folder):
 
 
 @case
+def filters_colours_and_the_axis_change_what_is_drawn(folder):
+    page = report(folder, steps_file(folder))
+    with Browser(folder) as browser:
+        opened(browser, page)
+        kept = 'window.npusim.explorer.timeline.wanted.reduce((a, b) => a + b, 0)'
+        all_ = browser.run(kept)
+        for change, wanted in (('min: "100M"', 1), ('min: "", max: "2M", text: "cache.py"', 10),
+                               ('max: "", text: "", life: "100"', 10), ('life: "", end: true', 11),
+                               ('end: false, text: "no such"', 0), ('text: ""', all_)):
+            browser.run('window.npusim.explorer.setFilter({ ' + change + ' })')
+            same(browser.run(kept), wanted, change)
+        for mode, least in (('site', 20), ('stream', 1), ('size', 6), ('age', 30), ('life', 2),
+                            ('category', 2)):
+            browser.run(VIEW + '.colour = {!r}; window.npusim.explorer.timeline.refresh()'.format(
+                mode))
+            colours = browser.run('new Set({}.look.colours).size'.format(TIMELINE))
+            expect(colours >= least, mode, colours)
+        browser.run('window.npusim.explorer.drawControls()')
+        # a pattern that is edited
+        browser.run('(() => { const i = document.querySelectorAll(".legend input")[2]; '
+                    'i.value = "weights"; i.dispatchEvent(new Event("input")); })()')
+        expect(browser.run('{0}.look.key(0)'.format(TIMELINE)) == 'parameters', 'a category')
+        at = browser.run(TIMELINE + '.columns[Math.floor({0}.width / 2)]'.format(TIMELINE))
+        browser.run(VIEW + '.axis = "time"; {}.drawNow()'.format(TIMELINE))
+        # an event takes a microsecond in this file, but for the last
+        middle = browser.run(TIMELINE + '.columns[Math.floor({0}.width / 2)]'.format(TIMELINE))
+        expect(abs(middle - at) < 12, at, middle)
+
+
+@case
 def a_view_is_saved_as_a_picture(folder):
     page = report(folder, steps_file(folder))
     with Browser(folder) as browser:

@@ -32,9 +32,7 @@ function svgElement(tag, attributes, ...children) {
 	return e;
 }
 /* Names of colours. A set is { label, colour }. */
-function names_of(sets) {
-	return element('p', { class: 'small' }, ...sets.flatMap((s) => [swatch('var(--' + s.colour + ')'), s.label + '  ']));
-}
+const names_of = (sets) => element('p', { class: 'small' }, ...sets.flatMap((s) => [swatch('var(--' + s.colour + ')'), s.label + '  ']));
 /* Steps over events. A set: { label, colour, points: [{ x, y }], dash, fill }; `show` tells a value. */
 function lines(label, sets, show, most, last) {
 	const note = element('p', { class: 'quiet small', 'aria-hidden': 'true' }, '\u00a0'), left = 72, bottom = 22, height = 240;

@@ -8,7 +8,7 @@ function sourceOfHistory({ history }) {
 	const columns = sampleColumns(history, 'event', 0, history.events + 1, 800), moments = { peak: history.peak, end: history.events };
 	const of = (values) => [...columns].map((e) => ({ x: e, y: values[e] }));
 	return { name: history.name, live: of(history.total), physical: of(history.physical), last: history.events, moments: Object.keys(moments),
-		 holders: (name) => new Map(holderRows(history, history.holders(moments[name], (site) => history.stacks.key(site))).map((h) => [h.key, h])) };
+		 holders: (name) => holdersByStack(history, moments[name]) };
 }
 function sourceOfResult(result, index, device) {
 	const list = (Array.isArray(device.moments) ? device.moments : []).filter((m) => Array.isArray(m.holders));
@@ -22,14 +22,6 @@ function sourceOfResult(result, index, device) {
 function sources(found) {
 	return [...found.map(sourceOfHistory), ...results.flatMap((r, i) => (r.devices || [])
 		.filter((d) => hasSeries(d) && !timelines.has(d)).map((d) => sourceOfResult(r, i, d)))];
-}
-/* What each place held in either. */
-function difference(a, b) {
-	const none = { bytes: 0, blocks: 0 };
-	return [...new Set([...a.keys(), ...b.keys()])].map((key) => {
-		const x = a.get(key) || none, y = b.get(key) || none, named = a.get(key) || b.get(key);
-		return { name: named.name, frames: named.frames, before: x.bytes, after: y.bytes, bytes: y.bytes - x.bytes, blocks: y.blocks - x.blocks };
-	});
 }
 function comparison(found) {
 	const all = sources(found), body = element('div', {});

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Puts the page of npusim report together, but for its data, as two C strings of bytes.
-# usage: embed.py OUT VERSION PAGE STYLE D3 SCRIPT...
+# usage: embed.py OUT VERSION PAGE STYLE LICENSE LIBRARY SCRIPT...
 
 import pathlib
 import re
@@ -16,15 +16,16 @@ def array(name, data):
 
 
 def main():
-    out, version, page, style, d3, *scripts = sys.argv[1:]
+    out, version, page, style, licence, library, *scripts = sys.argv[1:]
     parts = {
         'VERSION': version,
         'STYLE': pathlib.Path(style).read_text(encoding='utf-8'),
         'SCRIPT': '\n'.join(pathlib.Path(script).read_text(encoding='utf-8')
                             for script in scripts),
-        'LIBRARY': pathlib.Path(d3).read_text(encoding='utf-8').rstrip(),
+        'LICENSE': pathlib.Path(licence).read_text(encoding='utf-8').rstrip(),
+        'LIBRARY': pathlib.Path(library).read_text(encoding='utf-8').rstrip(),
     }
-    for name in ('STYLE', 'SCRIPT', 'LIBRARY'):
+    for name in ('STYLE', 'SCRIPT', 'LICENSE', 'LIBRARY'):
         if re.search(r'</(script|style)', parts[name], re.I):
             sys.exit('embed.py: {} would end its own element'.format(name))
     text = pathlib.Path(page).read_text(encoding='utf-8')

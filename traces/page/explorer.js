@@ -187,4 +187,3 @@ class Explorer {
 		this.showMoment();
 	}
 }
-const swatch = (paint) => element('span', { class: 'mark', style: 'background:' + paint });

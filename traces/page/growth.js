@@ -3,6 +3,15 @@
  * What grew between two moments of a history, by call stack, and which blocks live longer than
  * others of their place.
  */
+/* What each place held in either of two moments: both are Maps of { name, frames, bytes, blocks }. */
+function difference(a, b) {
+	const none = { bytes: 0, blocks: 0 };
+	return [...new Set([...a.keys(), ...b.keys()])].map((key) => {
+		const x = a.get(key) || none, y = b.get(key) || none, { name, frames } = a.get(key) || y;
+		return { key, name, frames, before: x.bytes, after: y.bytes, bytes: y.bytes - x.bytes, blocks: y.blocks - x.blocks };
+	});
+}
+
 class GrowthPanel {
 	constructor(owner) {
 		const { history } = owner;
@@ -32,24 +41,10 @@ class GrowthPanel {
 	}
 	/* Each place with what it held at the ends, and in how many of the steps between it grew. */
 	rows() {
-		const { history } = this.owner, key = (site) => history.stacks.key(site), all = new Map();
-		let before = null;
-		for (let i = 0; i <= this.steps; i++) {
-			const now = history.holders(Math.round(this.from + (this.to - this.from) * i / this.steps), key);
-			for (const k of new Set([...now.keys(), ...(before || new Map()).keys()])) {
-				const a = before && before.get(k) || { bytes: 0, blocks: 0 }, b = now.get(k) || { bytes: 0, blocks: 0 };
-				const r = all.get(k) || { before: 0, count: 0, grew: 0, site: (now.get(k) || before.get(k)).site };
-				all.set(k, r);
-				if (i === 0)
-					Object.assign(r, { before: b.bytes, count: b.blocks });
-				else
-					r.grew += b.bytes > a.bytes;
-				Object.assign(r, { after: b.bytes, bytes: b.bytes - r.before, blocks: b.blocks - r.count });
-			}
-			before = now;
-		}
-		return [...all.values()].filter((r) => r.bytes !== 0)
-			.map((r) => ({ ...r, name: history.stacks.name(r.site), frames: history.stacks.frames(r.site) }));
+		const { history } = this.owner, held = (moment, key) => (moment.get(key) || { bytes: 0 }).bytes;
+		const moments = Array.from({ length: this.steps + 1 }, (x, i) => holdersByStack(history, Math.round(this.from + (this.to - this.from) * i / this.steps)));
+		return difference(moments[0], moments[this.steps]).filter((r) => r.bytes !== 0)
+			.map((r) => ({ ...r, grew: moments.filter((m, i) => i > 0 && held(m, r.key) > held(moments[i - 1], r.key)).length }));
 	}
 	/* Live at the second moment, and four times as old as the others of their stack ever got. */
 	tooOld() {

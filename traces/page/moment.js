@@ -145,11 +145,8 @@ function strip(label, cells) {
 	scheme.addEventListener('change', draw);
 	return { canvas, note, find };
 }
-function legend(items) {
-	return element('p', { class: 'small' }, ...items.flatMap(([name, paint, share]) => [
-		element('span', { class: 'mark', style: 'background:color-mix(in srgb, var(--' + paint + ') ' + 100 * share + '%, var(--line))' }),
-		element('span', { style: 'margin-right:16px' }, name)]));
-}
+const legend = (items) => element('p', { class: 'small' }, ...items.flatMap(([name, paint, share]) =>
+	[swatch('color-mix(in srgb, var(--' + paint + ') ' + 100 * share + '%, var(--line))'), name + '   ']));
 
 /* ---- where it lay ---- */
 
@@ -242,6 +239,8 @@ class SiteTable {
 function holderRows(history, holders) {
 	return [...holders.values()].map((h) => ({ ...h, name: history.stacks.name(h.site), frames: history.stacks.frames(h.site) }));
 }
+
+const holdersByStack = (history, event) => new Map(holderRows(history, history.holders(event, (site) => history.stacks.key(site))).map((h) => [h.key, h]));
 
 class MomentPanel {
 	constructor(owner) {

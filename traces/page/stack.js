@@ -208,17 +208,20 @@ function drawAddresses(raster, history, scale, wanted, xOf, low, high, look) {
 	const { width, height, rows } = raster, { made, gone, size } = history;
 	const per = height / (high - low);
 	const rectangle = (from, to, place, length, colour) => {
-		const x0 = Math.max(0, Math.floor(xOf(from))), y1 = height - (place - low) * per;
-		const x1 = Math.min(width, Math.max(x0 + 1, Math.floor(xOf(to))));
+		const left = xOf(from), right = xOf(to), y1 = height - (place - low) * per;
+		if (right < 0 || left >= width || y1 < 0)
+			return;
+		const x0 = Math.max(0, Math.floor(left)), x1 = Math.min(width, Math.max(x0 + 1, Math.floor(right)));
 		const y0 = Math.max(0, Math.floor(y1 - length * per)), last = Math.min(height, Math.max(y0 + 1, Math.floor(y1)));
-		if (x0 >= width || x1 <= x0 || y1 < 0 || y0 >= height)
+		if (y0 >= height)
 			return;
-		if (x1 - x0 === 1 && last - y0 === 1) {
-			rows[y0 * width + x0] = colour;
-			return;
+		for (let y = y0; y < last; y++) {
+			if (x1 - x0 > 24)
+				rows.fill(colour, y * width + x0, y * width + x1);
+			else
+				for (let i = y * width + x0; i < y * width + x1; i++)
+					rows[i] = colour;
 		}
-		for (let y = y0; y < last; y++)
-			rows.fill(colour, y * width + x0, y * width + x1);
 		if (last - y0 > 4 && x1 - x0 > 2)
 			rows.fill(look.edge, y0 * width + x0, y0 * width + x1);
 	};

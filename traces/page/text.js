@@ -98,9 +98,8 @@ function save(blob, suffix) {
 	setTimeout(() => URL.revokeObjectURL(link.href), 1000);
 	return blob.size;
 }
-function mark(index) {
-	return element('span', { class: 'mark', style: 'background:var(--c' + (index % 6 + 1) + ')' });
-}
+const swatch = (paint) => element('span', { class: 'mark', style: 'background:' + paint });
+const mark = (index) => swatch('var(--c' + (index % 6 + 1) + ')');
 function figures(facts) {
 	return element('div', { class: 'figures' }, ...facts.map(([name, value]) =>
 		element('div', {}, element('b', {}, value), element('span', {}, name))));

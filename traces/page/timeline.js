@@ -218,7 +218,7 @@ class Timeline {
 		this.pinned = [];
 		let image;
 		if (view.layout === 'address') {
-			image = drawAddresses(this.raster, history, this.addressScale(), this.wanted, (e) => this.xOf(e), low, high, this.look);
+			image = drawAddresses(this.raster, history, this.addressScale(), this.wanted, this.xScale(), low, high, this.look);
 		} else {
 			this.chosen = chooseBlocks(history, this.wanted, this.columns[0], this.columns[width - 1], view.pin);
 			image = drawStack(this.raster, history, this.chosen, this.columns, low, high, this.look, view.pin, this.pinned);
@@ -232,9 +232,13 @@ class Timeline {
 		if (this.moving)
 			this.step = Math.max(1, Math.min(6, this.step + (performance.now() - start > 10 ? 1 : performance.now() - start < 5 ? -1 : 0)));
 	}
+	/* The column of a moment, as the view is now. */
+	xScale() {
+		const [from, to] = this.domain, k = this.width / (to - from), { time, events } = this.history;
+		return this.view.axis === 'time' ? (e) => (time[Math.min(e, events)] - from) * k : (e) => (e - from) * k;
+	}
 	xOf(event) {
-		const [from, to] = this.domain;
-		return (this.valueOf(event) - from) / (to - from) * this.width;
+		return this.xScale()(event);
 	}
 	drawOver() {
 		const pen = this.over.getContext('2d'), { history, view, width, height } = this, [low, high] = this.heights;
