@@ -127,23 +127,7 @@ class History {
 		this.byEnd = new Uint32Array(blocks);
 		for (let b = blocks - 1; b >= 0; b--)
 			this.byEnd[--next[this.gone[b]]] = b;
-		this.bySize = this.sizeOrder();
-	}
-	/* Blocks, the largest first: by halves of their sizes as 32-bit floats, whose bits sort as they do. */
-	sizeOrder() {
-		const bits = new Uint32Array(Float32Array.from(this.size).buffer), n = bits.length;
-		let from = Uint32Array.from(bits, (b, i) => i), to = new Uint32Array(n);
-		for (const shift of [0, 16]) {
-			const starts = new Uint32Array(65537);
-			for (let i = 0; i < n; i++)
-				starts[65536 - (bits[i] >>> shift & 65535)]++;
-			for (let i = 1; i < 65537; i++)
-				starts[i] += starts[i - 1];
-			for (let i = 0; i < n; i++)
-				to[starts[65535 - (bits[from[i]] >>> shift & 65535)]++] = from[i];
-			[from, to] = [to, from];
-		}
-		return from;
+		this.bySize = Uint32Array.from(this.size, (size, b) => b).sort((a, b) => this.size[b] - this.size[a]);
 	}
 	get told() {
 		return this.blocks > 0;
@@ -184,10 +168,6 @@ class History {
 	}
 	label(event) {
 		return event === 0 ? 'start' : 'event ' + count(this.number[event]);
-	}
-	/* The moment of a number in the file. */
-	eventOfNumber(number) {
-		return Math.max(0, above(this.number, number) - 1);
 	}
 
 	/* ---- moments ---- */

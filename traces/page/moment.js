@@ -191,7 +191,7 @@ function pageStrip(history, event, pieces) {
 /* Whether `want` more bytes would fit. */
 function fitWords(history, event, pieces, capacity, want) {
 	const free = pieces.filter((p) => p.block < 0).map((p) => p.end - p.start), largest = free.reduce((a, b) => Math.max(a, b), 0);
-	const idle = free.reduce((a, b) => a + b, 0), device = capacity && capacity.device_bytes ? capacity.device_bytes - history.physical[event] : -1;
+	const idle = free.reduce((a, b) => a + b, 0), device = capacity.device_bytes ? capacity.device_bytes - history.physical[event] : -1;
 	const inside = pieces.length > 0 ? 'The largest free range is ' + bytes(largest) + ', of ' + bytes(idle) + ' that are free in ' + plural(free.length, 'piece') + '. ' : '';
 	if (largest >= want)
 		return inside + 'The next ' + bytes(want) + ' would fit into it.';

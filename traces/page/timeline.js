@@ -7,11 +7,11 @@ const LANES = { memory: 74, fragmentation: 40, calls: 40, marks: 26 };
 const MARGIN = { left: 72, right: 10 };
 
 class Timeline {
-	/* `changed` is called after a change of the view. */
+	/* `result`: of its replay. `changed` is called after a change of the view. */
 	constructor(history, result, view, changed) {
 		Object.assign(this, { history, view, changed, step: 1 });
-		this.series = (result && (result.devices || []).find((d) => d.device === history.device) || {}).series;
-		this.capacity = result && (result.devices || []).find((d) => d.device === history.device);
+		this.capacity = (result.devices || []).find((d) => d.device === history.device) || {};
+		this.series = this.capacity.series;
 		this.addresses = null;
 		this.build();
 		this.refresh();
@@ -23,10 +23,6 @@ class Timeline {
 	}
 	valueOf(event) {
 		return this.view.axis === 'time' ? this.history.time[Math.min(event, this.history.events)] : event;
-	}
-	eventOf(value) {
-		const e = this.view.axis === 'time' ? above(this.history.time, value) - 1 : Math.floor(value);
-		return Math.max(0, Math.min(this.history.events, e));
 	}
 	/* What is visible, in the axis' unit. */
 	get domain() {
@@ -95,7 +91,9 @@ class Timeline {
 			return;
 		const w = this.width;
 		this.tip.hidden = true;
+		this.setting = true;
 		this.move({ x: [Math.max(0, -transform.x / transform.k / w), Math.min(1, (w - transform.x) / transform.k / w)] });
+		this.setting = false;
 	}
 	/* A change that others follow soon: where drawing is slow, it is coarse until they end. */
 	move(change) {
@@ -118,7 +116,7 @@ class Timeline {
 	}
 	set(change) {
 		Object.assign(this.view, change);
-		if (this.width) {
+		if (this.width && !this.setting) {
 			const [a, b] = this.view.x, k = 1 / (b - a);
 			this.setting = true;
 			this.zoom.transform(d3.select(this.over), d3.zoomIdentity.translate(-a * k * this.width, 0).scale(k));
