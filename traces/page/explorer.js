@@ -44,8 +44,7 @@ class Explorer {
 		const watch = new IntersectionObserver((entries) => entries.forEach(({ target, isIntersecting }) => {
 			const panel = this.panels.find((p) => p.node === target);
 			panel.near = isIntersecting;
-			if (isIntersecting)
-				panel.show();
+			this.showPanel(panel);
 		}), { rootMargin: '200px' });
 		this.panels.forEach((p) => watch.observe(p.node));
 		this.go(this.view.at);
@@ -75,6 +74,12 @@ class Explorer {
 		this.showMoment();
 		this.told.textContent = this.filterWords();
 	}
+	showPanel(panel) {
+		if (!panel.stale || !(panel.near || panel === this.pinned))
+			return;
+		panel.stale = false;
+		panel.show();
+	}
 	/* Once a frame, however often a slider moves. */
 	showMoment() {
 		if (this.waits)
@@ -87,7 +92,10 @@ class Explorer {
 			const label = history.label(view.at) + (history.clock !== 'none' ? ', ' + time(history.time[view.at]) : '');
 			this.words.textContent = label + ': ' + bytes(history.total[view.at]) + ' live';
 			this.slider.setAttribute('aria-valuetext', this.words.textContent);
-			this.panels.filter((p) => p.near || p === this.pinned).forEach((p) => p.show());
+			this.panels.forEach((p) => {
+				p.stale = true;
+				this.showPanel(p);
+			});
 			root.dataset.at = view.at;
 		});
 	}

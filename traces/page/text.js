@@ -74,15 +74,17 @@ function element(tag, attributes, ...children) {
 	e.append(...children.filter((child) => child !== null && child !== undefined));
 	return e;
 }
-/* Draws when an element has got another width, after layout. */
+/* Draws when an element has got a width: once it is in the page, and whenever that changes. */
 function onResize(node, draw) {
 	let width = -1;
-	new ResizeObserver(() => requestAnimationFrame(() => {
-		if (node.clientWidth === width)
+	const look = () => {
+		if (!node.isConnected || node.clientWidth === width)
 			return;
 		width = node.clientWidth;
 		draw();
-	})).observe(node);
+	};
+	queueMicrotask(look);
+	new ResizeObserver(() => requestAnimationFrame(look)).observe(node);
 }
 const button = (text, click, attributes) =>
 	element('button', { type: 'button', click, ...attributes }, text);
