@@ -208,13 +208,11 @@ function drawAddresses(raster, history, scale, wanted, xOf, low, high, look) {
 	const { width, height, rows } = raster, { made, gone, size } = history;
 	const per = height / (high - low);
 	const rectangle = (from, to, place, length, colour) => {
-		const left = xOf(from), right = xOf(to), y1 = height - (place - low) * per;
-		if (right < 0 || left >= width || y1 < 0)
+		const left = xOf(from), right = xOf(to), upper = height - (place + length - low) * per, lower = upper + length * per;
+		if (right < 0 || left >= width || lower < 0 || upper >= height)
 			return;
-		const x0 = Math.max(0, Math.floor(left)), x1 = Math.min(width, Math.max(x0 + 1, Math.floor(right)));
-		const y0 = Math.max(0, Math.floor(y1 - length * per)), last = Math.min(height, Math.max(y0 + 1, Math.floor(y1)));
-		if (y0 >= height)
-			return;
+		const x0 = left < 0 ? 0 : left | 0, x1 = right < x0 + 1 ? x0 + 1 : right < width ? right | 0 : width;
+		const y0 = upper < 0 ? 0 : upper | 0, last = lower < y0 + 1 ? y0 + 1 : lower < height ? lower | 0 : height;
 		for (let y = y0; y < last; y++) {
 			if (x1 - x0 > 24)
 				rows.fill(colour, y * width + x0, y * width + x1);
