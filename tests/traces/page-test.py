@@ -242,7 +242,8 @@ def every_pixel_column_of_the_stack_is_as_high_as_what_is_live(folder):
             wrong = browser.run('''(() => {
                 const t = %s, wrong = [];
                 for (let i = 0; i < 4000; i++) {
-                    const x = i * 37 %% t.width, y = i * 101 %% t.height, { block } = t.find(x, y + 0.5);
+                    const x = i * 37 %% t.width, y = i * 101 %% t.height;
+                    const { block } = t.find(x, y + 0.5);
                     const near = [-1, 0, 1].map((d) => t.raster.rows[(y + d) * t.width + x]);
                     if (block >= 0 && !near.includes(t.look.colours[block]))
                         wrong.push([x, y, block]);
