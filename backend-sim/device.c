@@ -16,8 +16,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#define DIES_OF_910C   2u
-#define SERVER_ID_NONE 0x3ff /* in no supernode; the node of a 910C is its only server */
+#define DIES_OF_910C         2u
+#define MAINBOARD_OF_910C    0x14 /* assumed */
+#define POD_SCALE            384  /* packages of a CloudMatrix384: 8 a server */
+#define POD_NONE             UINT32_MAX
+#define ADDR_MODE_FULL_MATCH 1 /* what reaching other servers takes */
 
 /* ---- opening and closing ---- */
 
@@ -164,6 +167,7 @@ static bool device_fact(const struct bsim *bs, uint32_t dev, int32_t module, int
 {
 	const struct sim_profile *p = &bs->profile;
 	unsigned dies = p->is_910c ? DIES_OF_910C : 1;
+	bool in_pod = bsim_server_id(bs) != BSIM_SERVER_NONE;
 	const struct {
 		int32_t module, info;
 		int64_t value;
@@ -174,12 +178,13 @@ static bool device_fact(const struct bsim *bs, uint32_t dev, int32_t module, int
 		{ MODULE_TYPE_SYSTEM, INFO_TYPE_P2P_CAPABILITY, bs->devices > 1 },
 		{ MODULE_TYPE_SYSTEM, INFO_TYPE_PHY_CHIP_ID, dev / dies },
 		{ MODULE_TYPE_SYSTEM, INFO_TYPE_PHY_DIE_ID, dev % dies },
-		{ MODULE_TYPE_SYSTEM, INFO_TYPE_SDID, dev },
-		{ MODULE_TYPE_SYSTEM, INFO_TYPE_SERVER_ID, p->is_910c ? 0 : SERVER_ID_NONE },
-		{ MODULE_TYPE_SYSTEM, INFO_TYPE_SUPER_POD_ID, 0 },
-		{ MODULE_TYPE_SYSTEM, INFO_TYPE_ADDR_MODE, 0 },
+		{ MODULE_TYPE_SYSTEM, INFO_TYPE_SDID, bsim_sdid(bs, dev) },
+		{ MODULE_TYPE_SYSTEM, INFO_TYPE_SERVER_ID, bsim_server_id(bs) },
+		{ MODULE_TYPE_SYSTEM, INFO_TYPE_SCALE_TYPE, in_pod ? POD_SCALE : 0 },
+		{ MODULE_TYPE_SYSTEM, INFO_TYPE_SUPER_POD_ID, in_pod ? 0 : POD_NONE },
+		{ MODULE_TYPE_SYSTEM, INFO_TYPE_ADDR_MODE, in_pod ? ADDR_MODE_FULL_MATCH : 0 },
 		{ MODULE_TYPE_SYSTEM, INFO_TYPE_RUN_MACH, 0 },
-		{ MODULE_TYPE_SYSTEM, INFO_TYPE_MAINBOARD_ID, 0 },
+		{ MODULE_TYPE_SYSTEM, INFO_TYPE_MAINBOARD_ID, p->is_910c ? MAINBOARD_OF_910C : 0 },
 		{ MODULE_TYPE_SYSTEM, INFO_TYPE_HD_CONNECT_TYPE, p->host_link_hccs },
 		{ MODULE_TYPE_SYSTEM, INFO_TYPE_DIE_NUM, dies },
 		{ MODULE_TYPE_AICPU, INFO_TYPE_CORE_NUM, p->aicpu_cores },
@@ -221,6 +226,18 @@ drvError_t bsim_halGetDeviceInfo(struct npu_driver *self, uint32_t dev, int32_t 
 	if (device_fact(bs, dev, module, info, value))
 		return DRV_ERROR_NONE;
 	return bsim_unsupported("%s: module %d, info %d is not modelled", call, module, info);
+}
+
+drvError_t bsim_halParseSDID(struct npu_driver *self, uint32_t sdid, struct halSDIDParseInfo *out)
+{
+	(void)self;
+	if (out == NULL)
+		return bsim_null("halParseSDID", "out");
+	*out = (struct halSDIDParseInfo){ .server_id = bsim_sdid_server(sdid),
+					  .chip_id = sdid >> 18 & 15,
+					  .die_id = sdid >> 16 & 3,
+					  .udevid = sdid & 0xffff };
+	return DRV_ERROR_NONE;
 }
 
 drvError_t bsim_halGetPairDevicesInfo(struct npu_driver *self, uint32_t dev, uint32_t other,

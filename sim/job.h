@@ -17,15 +17,84 @@
 extern "C" {
 #endif
 
-/* Physical addresses. A node is a memory: the devices' HBM are nodes 0 .. devices - 1, memory of
- * the host is the last. The distance between two nodes is 8 TiB, as between two chips of the 910B
- * (ascend_platform_910B.h, chip offset). */
-#define SIM_NODE_LG2         43
-#define SIM_NODE_MAX         32
-#define SIM_NODE_HOST        31
-#define SIM_PA(node, offset) (((uint64_t)(node) << SIM_NODE_LG2) | (uint64_t)(offset))
-#define SIM_PA_NODE(pa)      ((unsigned)((pa) >> SIM_NODE_LG2))
-#define SIM_PA_OFFSET(pa)    ((pa) & ((UINT64_C(1) << SIM_NODE_LG2) - 1))
+/* Nodes are memories: the HBM of the server's devices are nodes 0 .. devices - 1, memory of its
+ * host is SIM_NODE_HOST; node n of server k of the supernode is SIM_PEER(k, n). */
+#define SIM_NODE_MAX        32
+#define SIM_NODE_HOST       31
+#define SIM_SERVERS         48
+#define SIM_PEER(server, n) (((server) + 1u) * SIM_NODE_MAX + (n))
+#define SIM_PEER_SERVER(n)  ((n) / SIM_NODE_MAX - 1u)
+#define SIM_MEMORY_MAX      SIM_PEER(SIM_SERVERS, 0u)
+
+/* What reading or writing a node of another server is. */
+static inline enum sim_remote sim_remote_of(unsigned node, bool write)
+{
+	return (enum sim_remote)(
+		(node % SIM_NODE_MAX == SIM_NODE_HOST ? SIM_REMOTE_HOST_READ : SIM_REMOTE_READ) +
+		write);
+}
+
+/* Physical addresses have 48 bits. Below 48 TiB lies the server's own memory: its devices 2 TiB
+ * apart, then its host's. Above lies what other servers have, in the windows of the driver
+ * (devdrv_s2s_msg.h, devmm_common.h): a device at 48 TiB + server x 1 TiB + chip x 128 GiB + die x
+ * 64 GiB, a host at 128 TiB + server x 2728 GiB. */
+#define SIM_NODE_LG2      41
+#define SIM_HOST_LG2      43
+#define SIM_PEER_LG2      36
+#define SIM_PEER_HOST     (UINT64_C(2728) << 30)
+#define SIM_PA_HOST       (UINT64_C(32) << 40)
+#define SIM_PA_PEERS      (UINT64_C(48) << 40)
+#define SIM_PA_PEER_HOSTS (UINT64_C(128) << 40)
+
+static inline uint64_t SIM_PA(unsigned node, uint64_t offset)
+{
+	uint64_t server = SIM_PEER_SERVER(node), n = node % SIM_NODE_MAX;
+
+	if (node < SIM_NODE_HOST)
+		return (uint64_t)node << SIM_NODE_LG2 | offset;
+	if (node == SIM_NODE_HOST)
+		return SIM_PA_HOST + offset;
+	if (n == SIM_NODE_HOST)
+		return SIM_PA_PEER_HOSTS + server * SIM_PEER_HOST + offset;
+	return SIM_PA_PEERS + (server << 40) + (n << SIM_PEER_LG2) + offset;
+}
+
+/* The node of an address, and how far into it that is; SIM_MEMORY_MAX: no node's. */
+static inline unsigned sim_pa_find(uint64_t pa, uint64_t *offset)
+{
+	uint64_t peer = pa - SIM_PA_PEERS, host = pa - SIM_PA_PEER_HOSTS;
+
+	if (pa < SIM_PA_HOST) {
+		*offset = pa & ((UINT64_C(1) << SIM_NODE_LG2) - 1);
+		return (unsigned)(pa >> SIM_NODE_LG2);
+	}
+	*offset = pa - SIM_PA_HOST;
+	if (pa < SIM_PA_PEERS)
+		return SIM_NODE_HOST;
+	if (peer < (uint64_t)SIM_SERVERS << 40) {
+		*offset = peer & ((UINT64_C(1) << SIM_PEER_LG2) - 1);
+		return SIM_PEER((unsigned)(peer >> 40), (unsigned)(peer >> SIM_PEER_LG2 & 15));
+	}
+	*offset = host % SIM_PEER_HOST;
+	return pa >= SIM_PA_PEER_HOSTS && host < SIM_SERVERS * SIM_PEER_HOST
+		       ? SIM_PEER((unsigned)(host / SIM_PEER_HOST), SIM_NODE_HOST)
+		       : SIM_MEMORY_MAX;
+}
+
+static inline unsigned SIM_PA_NODE(uint64_t pa)
+{
+	uint64_t offset;
+
+	return sim_pa_find(pa, &offset);
+}
+
+static inline uint64_t SIM_PA_OFFSET(uint64_t pa)
+{
+	uint64_t offset;
+
+	(void)sim_pa_find(pa, &offset);
+	return offset;
+}
 
 #define SIM_PS_PER_NS UINT64_C(1000)
 #define SIM_PS_PER_US UINT64_C(1000000)
@@ -35,8 +104,8 @@ extern "C" {
 /* Where the bytes of each node lie in this process; NULL for a node that is not there. The table is
  * read at every access, so an entry may be filled in later, before its first use. */
 struct sim_memory {
-	unsigned char *base[SIM_NODE_MAX];
-	uint64_t bytes[SIM_NODE_MAX];
+	unsigned char *base[SIM_MEMORY_MAX + 1]; /* the last is NULL, for addresses of no node */
+	uint64_t bytes[SIM_MEMORY_MAX + 1];
 };
 
 /* A place to read or write. */
@@ -151,6 +220,8 @@ struct sim_config {
 	unsigned devices;                  /* 1 .. 16 */
 	bool timing; /* false: every job completes at once, at the host's time, and driver calls
 			cost nothing */
+	const uint64_t *peer_extra_ps; /* by server: how much longer the way there takes; may be
+					  NULL */
 };
 
 /* Counters of one device since the start. The names follow msprof's soc_pmu where it has them. */

@@ -20,7 +20,9 @@ device::device(sc_core::sc_module_name name, unsigned index)
 	l2.out.bind(hbm.in);
 }
 
-model::model(unsigned devices) : m_interconnect(new interconnect("interconnect", devices))
+model::model(unsigned devices)
+    : m_interconnect(new interconnect("interconnect", devices)),
+      m_plane(new plane("plane", devices))
 {
 	for (unsigned i = 0; i < devices; i++) {
 		std::string name = "device" + std::to_string(i);
@@ -29,6 +31,7 @@ model::model(unsigned devices) : m_interconnect(new interconnect("interconnect",
 		at(i).mmu.remote.bind(m_interconnect->in[i]);
 		m_interconnect->count(i, &at(i).counters);
 		m_interconnect->out[i].bind(at(i).hbm.in);
+		m_interconnect->plane[i].bind(m_plane->in[i]);
 	}
 }
 
@@ -49,6 +52,7 @@ void model::reset(const sim_config *config, uint64_t origin_ps)
 	}
 	m_shared = {};
 	m_interconnect->reset(config, origin_ps);
+	m_plane->reset(config, origin_ps);
 }
 
 uint64_t model::due_ps() const

@@ -13,6 +13,7 @@
 #include "sim/hbm/hbm-module.h"
 #include "sim/l2/l2.h"
 #include "sim/link/interconnect.h"
+#include "sim/link/plane.h"
 #include "sim/mmu/mmu.h"
 
 namespace npusim
@@ -64,6 +65,7 @@ private:
 
 	mmu_shared m_shared = {};
 	std::unique_ptr<interconnect> m_interconnect;
+	std::unique_ptr<plane> m_plane;
 	std::vector<std::unique_ptr<device>> m_devices;
 };
 

@@ -115,10 +115,10 @@ static bool is_power_of_two(uint64_t x)
 	return x && !(x & (x - 1));
 }
 
-/* The L2 tells so many blocks apart; more than 4 TiB nobody has asked for. */
+/* The L2 tells so many blocks apart; more than 2 TiB nobody has asked for. */
 uint64_t sim_profile_hbm_max(const struct sim_profile *p)
 {
-	return MIN(UINT64_C(1) << 42, p->l2_block_bytes << L2_NUMBER_BITS);
+	return MIN(UINT64_C(1) << 41, p->l2_block_bytes << L2_NUMBER_BITS);
 }
 
 static char *check_l2(const struct sim_profile *p)

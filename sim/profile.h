@@ -48,6 +48,21 @@ struct sim_call_cost {
 	uint64_t head_page_ns;
 };
 
+/* What a device does with memory of another server. */
+enum sim_remote {
+	SIM_REMOTE_READ, /* of a device's memory */
+	SIM_REMOTE_WRITE,
+	SIM_REMOTE_HOST_READ,
+	SIM_REMOTE_HOST_WRITE,
+	SIM_REMOTE_COUNT
+};
+
+struct sim_remote_cost {
+	uint64_t bytes_per_us;        /* of the device's way into the plane between servers */
+	uint64_t engine_bytes_per_us; /* what one copy engine gets out of it */
+	uint64_t ps;                  /* latency of a request */
+};
+
 /* Every JEDEC parameter that the model uses, in clocks. */
 struct sim_hbm_clocks {
 	uint64_t cl, cwl, rcd_rd, rcd_wr, rp, ras, rc, wr, rtp, ccd_s, ccd_l, rrd_s, rrd_l, wtr_s,
@@ -99,7 +114,8 @@ struct sim_profile {
 	uint64_t h2d_bytes_per_us, d2h_bytes_per_us, host_link_ps;
 	uint64_t peer_read_bytes_per_us, peer_write_bytes_per_us, peer_ps;
 	uint64_t sio_bytes_per_us, sio_ps;
-	bool host_link_hccs; /* HCCS, not PCIe, to the host */
+	bool host_link_hccs;                             /* HCCS, not PCIe, to the host */
+	struct sim_remote_cost remote[SIM_REMOTE_COUNT]; /* all 0: in no supernode */
 	/* [DriverCalls] */
 	struct sim_call_cost call[SIM_CALL_COUNT];
 };

@@ -63,6 +63,10 @@ static drvError_t grant_cpu(struct bsim *bs, struct mapping *m)
 {
 	if (m->cpu)
 		return DRV_ERROR_NONE;
+	if (handle_is_remote(m->handle))
+		return bsim_unsupported(SET ": the mapping at 0x%" PRIx64 " is of server %u, whose "
+					    "memory devices reach, and no CPU",
+					m->va, SIM_PEER_SERVER(m->handle->block->memory));
 	if (!tables_open_to_cpu(bs, m->va, mapping_bytes(m), m->handle->block))
 		return bsim_fail(DRV_ERROR_OUT_OF_MEMORY,
 				 SET ": this process cannot map %s for the CPU: %s",
@@ -77,6 +81,11 @@ static drvError_t check_peer(struct bsim *bs, const struct mapping *m, unsigned 
 
 	if (!bsim_require_device_locked(bs, SET, device))
 		return DRV_ERROR_PARA_ERROR;
+	if (handle_is_remote(m->handle))
+		return bsim_unsupported(SET ": device %u: the mapping at 0x%" PRIx64
+					    " is of server %u, imported on device %u; import it "
+					    "on each device that is to reach it",
+					device, m->va, SIM_PEER_SERVER(owner), m->handle->space);
 	if (owner == SIM_NODE_HOST) {
 		if (bs->profile.host_link_hccs)
 			return DRV_ERROR_NONE;

@@ -180,7 +180,7 @@ void handle_add_import(struct bsim *bs, struct drv_mem_handle *h)
 
 void handle_set_imported_prop(struct drv_mem_handle *h, uint32_t dev)
 {
-	bool host = h->space == SIM_NODE_HOST;
+	bool host = h->block->memory % SIM_NODE_MAX == SIM_NODE_HOST;
 
 	h->side = host ? MEM_HOST_SIDE : MEM_DEV_SIDE;
 	h->devid = host ? 0 : dev;
@@ -387,6 +387,10 @@ BSIM_CALL(halMemRelease, SIM_CALL_RELEASE, (drv_mem_handle_t *, handle))
 			"%s: handle %p was released too often: all of its references are those of "
 			"its %u mappings; the memory goes with the last of them",
 			call, (void *)handle, h->map_ref);
+	if (h->ref == 1 && handle_is_remote(h))
+		result = bsim_check_server_locked(c->bs, call, SIM_PEER_SERVER(h->block->memory));
+	if (result != DRV_ERROR_NONE)
+		return result;
 	if (h->ref == 1)
 		handle_end(c->bs, h, HANDLE_FREED);
 	else

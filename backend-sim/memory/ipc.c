@@ -84,7 +84,30 @@ BSIM_OPEN_CALL(halShmemSetPidHandle, SIM_CALL_EXPORT, (const char *, name), (int
 	if (pid == NULL || num <= 0 || num > PID_COUNT_MAX)
 		return bsim_invalid("%s: %d process ids at %p; 1 to %d are taken", call, num,
 				    (void *)pid, PID_COUNT_MAX);
-	return bsim_pass(call, node_name_allow(c->bs->node, name, pid, (uint32_t)num));
+	return bsim_pass(
+		call, node_name_allow(c->bs->node, name, c->bs->config.server, pid, (uint32_t)num));
+}
+
+BSIM_OPEN_CALL(halShmemSetPodPid, SIM_CALL_EXPORT, (const char *, name), (uint32_t, sdid),
+	       (int *, pid), (int, num))
+{
+	const char *call = "halShmemSetPodPid";
+	unsigned server = bsim_sdid_server(sdid);
+
+	if (bsim_server_id(c->bs) == BSIM_SERVER_NONE)
+		return bsim_unsupported("%s: this server is in no supernode", call);
+	if (name == NULL)
+		return bsim_null(call, "name");
+	if (pid == NULL || num <= 0 || num > PID_COUNT_MAX)
+		return bsim_invalid("%s: %d process ids at %p; 1 to %d are taken", call, num,
+				    (void *)pid, PID_COUNT_MAX);
+	if (server >= c->bs->config.servers)
+		return bsim_fail(DRV_ERROR_INVALID_HANDLE,
+				 "%s: sdid %u is of server %u; the supernode has servers 0 to %u",
+				 call, sdid, server, c->bs->config.servers - 1);
+	return bsim_check_server_locked(c->bs, call, server)
+		       ?: bsim_pass(call,
+				    node_name_allow(c->bs->node, name, server, pid, (uint32_t)num));
 }
 
 BSIM_OPEN_CALL(halShmemSetAttribute, SIM_CALL_EXPORT, (const char *, name), (uint32_t, type),

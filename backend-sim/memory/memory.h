@@ -149,6 +149,12 @@ static inline bool handle_is_giant(const struct drv_mem_handle *h)
 	return h->block->giant;
 }
 
+/* Imported from another server. */
+static inline bool handle_is_remote(const struct drv_mem_handle *h)
+{
+	return h->block->memory >= SIM_NODE_MAX;
+}
+
 /* ---- mappings ---- */
 
 struct mapping {
@@ -418,7 +424,7 @@ void handle_unmapped(struct bsim *bs, struct drv_mem_handle *h);
 /* The import of a share on a device that this process has already. */
 struct drv_mem_handle *handle_find_import(struct bsim *bs, uint32_t share_id, unsigned space);
 void handle_add_import(struct bsim *bs, struct drv_mem_handle *h);
-/* The properties of a handle that was imported on a device. */
+/* The properties of a handle that was imported on a device, or from one of another server. */
 void handle_set_imported_prop(struct drv_mem_handle *h, uint32_t dev);
 
 /* ---- mapping.c: mappings of handles. What a mapping says, its leaves in the page tables say too,

@@ -18,7 +18,8 @@
 #define PID_COUNT_MAX   65535u
 #define DEVICE_ID_LIMIT 64u
 
-/* The 128 bytes of the second form, in the driver's order. */
+/* The 128 bytes of the second form, in the driver's order. For the host's memory the SDID is that
+ * of device 0, and the other two are the host's id. */
 struct share_block {
 	uint32_t handle_type;
 	uint32_t sdid;
@@ -69,7 +70,7 @@ static drvError_t export_locked(struct bsim *bs, const char *call, drv_mem_handl
 			DRV_ERROR_PARA_ERROR,
 			"%s: handle %p was exported already (share %u); use that value again", call,
 			(void *)handle, h->share_id);
-	*out_device = h->space == SIM_NODE_HOST ? 0 : h->space;
+	*out_device = h->space == SIM_NODE_HOST ? BSIM_HOST_ID : h->space;
 	result = bsim_pass(call, node_share_export(bs->node, h->block, *out_device, out_share_id));
 	if (result != DRV_ERROR_NONE)
 		return result;
@@ -107,8 +108,9 @@ BSIM_CALL(halMemExportToShareableHandleV2, SIM_CALL_EXPORT, (drv_mem_handle_t *,
 		       : export_locked(c->bs, call, handle, &block.devid, &block.share_id);
 	if (result != DRV_ERROR_NONE)
 		return result;
-	block.sdid = block.phy_devid = block.devid;
-	memset(shareable, 0, sizeof(*shareable));
+	block.phy_devid = block.devid;
+	block.sdid = bsim_sdid(c->bs, block.devid == BSIM_HOST_ID ? 0 : block.devid);
+	/* What follows the block stays as the caller had it. */
 	memcpy(shareable, posix ? (void *)&fd : &block, posix ? sizeof(fd) : sizeof(block));
 	return DRV_ERROR_NONE;
 }
@@ -137,12 +139,13 @@ static drvError_t check_own_export(struct bsim *bs, uint32_t share_id, uint32_t 
 	return DRV_ERROR_IOCRL_FAIL;
 }
 
-static drvError_t import_new(struct bsim *bs, uint32_t share_id, uint32_t dev,
-			     struct drv_mem_handle **out)
+static drvError_t import_new(struct bsim *bs, uint32_t share_id, unsigned server, uint32_t dev,
+			     uint32_t of_device, struct drv_mem_handle **out)
 {
 	struct node_block *block;
 	struct drv_mem_handle *h;
-	drvError_t result = bsim_pass(IMPORT, node_share_import(bs->node, share_id, &block));
+	drvError_t result =
+		bsim_pass(IMPORT, node_share_import(bs->node, share_id, server, &block));
 
 	if (result != DRV_ERROR_NONE)
 		return result;
@@ -155,10 +158,20 @@ static drvError_t import_new(struct bsim *bs, uint32_t share_id, uint32_t dev,
 	h->share_id = share_id;
 	if (block->memory != SIM_NODE_HOST)
 		h->space = (uint8_t)dev;
-	handle_set_imported_prop(h, dev);
+	handle_set_imported_prop(h, of_device);
 	handle_add_import(bs, h);
 	*out = h;
 	return DRV_ERROR_NONE;
+}
+
+static drvError_t check_importer(struct bsim *bs, uint32_t dev)
+{
+	drvError_t result = bsim_require_open_locked(bs, IMPORT);
+
+	if (result != DRV_ERROR_NONE || dev < bs->devices)
+		return result;
+	result = bsim_no_device(bs, IMPORT, "dev", dev);
+	return dev >= DEVICE_ID_LIMIT ? DRV_ERROR_INVALID_VALUE : result;
 }
 
 static drvError_t import_locked(struct bsim *bs, uint64_t shareable, uint32_t dev,
@@ -167,14 +180,10 @@ static drvError_t import_locked(struct bsim *bs, uint64_t shareable, uint32_t de
 	uint32_t share_id = SHARE_ID(shareable);
 	struct node_share_info info;
 	struct drv_mem_handle *h;
-	drvError_t result = bsim_require_open_locked(bs, IMPORT);
+	drvError_t result = check_importer(bs, dev);
 
 	if (result != DRV_ERROR_NONE)
 		return result;
-	if (dev >= bs->devices) {
-		result = bsim_no_device(bs, IMPORT, "dev", dev);
-		return dev >= DEVICE_ID_LIMIT ? DRV_ERROR_INVALID_VALUE : result;
-	}
 	result = bsim_pass(IMPORT, node_share_info(bs->node, share_id, &info));
 	if (result == DRV_ERROR_NONE && shareable != share_value(info.device, share_id))
 		result = bsim_fail(
@@ -187,7 +196,7 @@ static drvError_t import_locked(struct bsim *bs, uint64_t shareable, uint32_t de
 		return result;
 	h = handle_find_import(bs, share_id, info.memory == SIM_NODE_HOST ? SIM_NODE_HOST : dev);
 	if (h == NULL)
-		return import_new(bs, share_id, dev, out);
+		return import_new(bs, share_id, bs->config.server, dev, dev, out);
 	h->ref++;
 	*out = h;
 	return DRV_ERROR_NONE;
@@ -202,6 +211,41 @@ BSIM_CALL(halMemImportFromShareableHandle, SIM_CALL_IMPORT, (uint64_t, shareable
 	if (result == DRV_ERROR_NONE)
 		c->pages = (*handle)->block->frames;
 	return result;
+}
+
+/* From another server: nobody asks for a whitelist there, and each import is one of its own. */
+static drvError_t import_remote_locked(struct bsim *bs, const struct share_block *block,
+				       uint32_t dev, drv_mem_handle_t **out)
+{
+	unsigned server = bsim_sdid_server(block->sdid);
+	drvError_t result = check_importer(bs, dev);
+
+	if (dev == BSIM_HOST_ID)
+		return bsim_unsupported(IMPORT ": share %u is of server %u, whose memory devices "
+					       "reach, and no CPU",
+					block->share_id, server);
+	if (result != DRV_ERROR_NONE)
+		return result;
+	if (server >= bs->config.servers)
+		return bsim_fail(DRV_ERROR_INVALID_HANDLE,
+				 IMPORT ": share %u is of server %u (SDID %u); the supernode has "
+					"servers 0 to %u",
+				 block->share_id, server, block->sdid, bs->config.servers - 1);
+	return bsim_check_server_locked(bs, IMPORT, server)
+		       ?: import_new(bs, block->share_id, server, dev, block->devid, out);
+}
+
+static drvError_t import_remote(struct npu_driver *self, const struct share_block *block,
+				uint32_t dev, drv_mem_handle_t **handle)
+{
+	struct bsim_call c = bsim_begin(self, SIM_CALL_IMPORT);
+
+	if (c.result == DRV_ERROR_NONE)
+		c.result = handle == NULL ? bsim_null(IMPORT, "handle")
+					  : import_remote_locked(c.bs, block, dev, handle);
+	if (c.result == DRV_ERROR_NONE)
+		c.pages = (*handle)->block->frames;
+	return bsim_end(&c);
 }
 
 /* The memory says where it is. */
@@ -251,6 +295,9 @@ drvError_t bsim_halMemImportFromShareableHandleV2(struct npu_driver *self, drv_m
 		return import_posix(self, shareable, handle);
 	if (!read_block("halMemImportFromShareableHandleV2", (int)type, shareable, &block))
 		return DRV_ERROR_INVALID_VALUE;
+	if (type == MEM_HANDLE_TYPE_FABRIC &&
+	    bsim_sdid_server(block.sdid) != bsim_server_id(bsim_of(self)))
+		return import_remote(self, &block, dev, handle);
 	return bsim_halMemImportFromShareableHandle(self, share_value(block.devid, block.share_id),
 						    dev, handle);
 }
@@ -268,7 +315,7 @@ drvError_t bsim_halMemTransShareableHandle(struct npu_driver *self, drv_mem_hand
 				    server == NULL ? "server" : "shareable");
 	if (!read_block(call, (int)type, share, &block))
 		return DRV_ERROR_INVALID_VALUE;
-	*server = 0; /* the node is one server */
+	*server = bsim_sdid_server(block.sdid);
 	*shareable = share_value(block.devid, block.share_id);
 	return DRV_ERROR_NONE;
 }

@@ -18,6 +18,12 @@
 #define CLOSING_LOOK_MS 10    /* who cleans them may die of it */
 #define TOP_HOLDERS     4
 
+const char *server_text(const struct node *node, unsigned server)
+{
+	return node->shape.servers == 1 ? npu_text("node %s", node->name)
+					: npu_text("server %u of supernode %s", server, node->name);
+}
+
 /* ---- the end of a block ---- */
 
 void block_leave(struct node *node, uint32_t id)
@@ -200,8 +206,10 @@ static void describe_holders(struct node *node, struct memory *m, char *out, siz
 
 static const char *memory_text(const struct node *node, unsigned memory)
 {
-	return memory == SIM_NODE_HOST ? npu_text("the host's pool of node %s", node->name)
-				       : npu_text("device %u of node %s", memory, node->name);
+	const char *server = server_text(node, node->memory[memory]->server);
+
+	return memory == SIM_NODE_HOST ? npu_text("the host's pool of %s", server)
+				       : npu_text("device %u of %s", memory, server);
 }
 
 /* Lock held; lets it go. */
@@ -293,8 +301,10 @@ drvError_t node_block_create(struct node *node, unsigned memory, uint64_t frames
 	if (node_is_quiet(node) && (*out = frame_cache_take(node, memory, frames, giant, tag)))
 		return DRV_ERROR_NONE;
 	error = node_enter(node);
-	if (error == DRV_ERROR_NONE)
+	if (error == DRV_ERROR_NONE) {
+		frames_ready(m);
 		make_room(node, m, frames, giant);
+	}
 	while (error == DRV_ERROR_NONE && !fits(m, frames, giant)) {
 		if (end && (!m->state->closing_frames || clock_ms() >= end))
 			return no_room(node, m, frames, giant);
@@ -323,6 +333,7 @@ drvError_t node_table_frame(struct node *node, unsigned memory, struct node_bloc
 	if (error != DRV_ERROR_NONE)
 		return error;
 	m = node->memory[memory];
+	frames_ready(m);
 	chain = frames_take_reserved(m);
 	if (!chain.count) {
 		node_unlock(node);
@@ -343,11 +354,17 @@ uint64_t node_own_peak(struct node *node, unsigned memory)
 
 void node_usage(struct node *node, unsigned memory, struct node_usage *out)
 {
-	struct memory *m = memory < SIM_NODE_MAX ? node->memory[memory] : NULL;
+	struct memory *m = memory < SIM_MEMORY_MAX ? node->memory[memory] : NULL;
 
 	*out = (struct node_usage){ .total_frames = m ? m->usable : 0 };
 	if (!m || node_enter(node) != DRV_ERROR_NONE)
 		return;
+	if (!GET(m->state->used)) {
+		out->free_frames = out->largest_free_run = m->usable;
+		out->free_giants = m->usable / NODE_GIANT_FRAMES;
+		node_unlock(node);
+		return;
+	}
 	frame_caches_empty(node);
 	if (node->control->fd_kept)
 		node_sweep(node);

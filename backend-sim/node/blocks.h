@@ -7,6 +7,8 @@
 
 #include "members.h"
 
+/* "node a", "server 3 of supernode a" (npu_text()). */
+const char *server_text(const struct node *node, unsigned server);
 /* Enters the node, and finds the block; the lock is held only on success. */
 drvError_t block_enter(struct node *node, const struct node_block *block, struct block_place *out);
 /* One more view for this process. Lock held. */

@@ -22,12 +22,16 @@
 
 /* ---- files ---- */
 
-static void memory_name(const struct node *node, unsigned memory, char out[NODE_FILE_NAME])
+static void memory_name(const struct node *node, const struct memory *m, char out[NODE_FILE_NAME])
 {
-	if (memory == SIM_NODE_HOST)
-		snprintf(out, NODE_FILE_NAME, "npusim-host:%s", node->name);
+	char server[16] = "";
+
+	if (node->shape.servers > 1)
+		snprintf(server, sizeof(server), "%u-", m->server);
+	if (m->number == SIM_NODE_HOST)
+		snprintf(out, NODE_FILE_NAME, "npusim-%shost:%s", server, node->name);
 	else
-		snprintf(out, NODE_FILE_NAME, "npusim-hbm%u:%s", memory, node->name);
+		snprintf(out, NODE_FILE_NAME, "npusim-%shbm%u:%s", server, m->number, node->name);
 }
 
 void node_control_name(const char *name, char out[NODE_FILE_NAME])
@@ -44,7 +48,7 @@ static bool map_memory(struct node *node, struct memory *m, int fd, char **error
 {
 	char name[NODE_FILE_NAME];
 
-	memory_name(node, m->index, name);
+	memory_name(node, m, name);
 	/* A range that cannot be mapped may be anybody's by now: it is not given back. */
 	m->base = file_map(name, fd, file_bytes(m), range_take(file_bytes(m)), error);
 	if (!m->base)
@@ -79,7 +83,7 @@ static struct node *node_new(const char *name)
 static void node_free(struct node *node)
 {
 	frame_cache_end(node);
-	for (unsigned i = 0; i < SIM_NODE_MAX; i++) {
+	for (unsigned i = 0; i < SIM_MEMORY_MAX; i++) {
 		struct memory *m = node->memory[i];
 
 		if (m && m->base)
@@ -87,6 +91,7 @@ static void node_free(struct node *node)
 		if (m)
 			own_file_close(&m->file);
 	}
+	g_free(node->memories);
 	if (node->views)
 		munmap(node->views, node->id_count * sizeof(*node->views));
 	if (node->control)
@@ -111,14 +116,10 @@ static void write_header(struct node *node)
 	memcpy(control->name, node->name, sizeof(control->name));
 	memcpy(control->soc_name, node->shape.soc_name, sizeof(control->soc_name));
 	control->devices = node->shape.devices;
+	control->servers = node->shape.servers;
 	control->hbm_bytes = node->shape.hbm_bytes;
 	control->usable_frames = node->shape.usable_frames;
 	control->host_bytes = node->shape.host_bytes;
-	for (unsigned i = 0; i < SIM_NODE_MAX; i++)
-		if (node->memory[i]) {
-			control->memories[i].device = node->memory[i]->file.device;
-			control->memories[i].inode = node->memory[i]->file.inode;
-		}
 	node_rebuild(node);
 	PUT(control->magic, NODE_MAGIC);
 }
@@ -144,6 +145,24 @@ static bool map_control(struct node *node, char **error)
 	return true;
 }
 
+static bool make_memory(struct node *node, struct memory *m, char **error)
+{
+	char name[NODE_FILE_NAME];
+	int fd;
+
+	memory_name(node, m, name);
+	fd = file_make(name, file_bytes(m), error);
+	if (fd < 0)
+		return false;
+	if (!map_memory(node, m, fd, error)) {
+		close(fd);
+		return false;
+	}
+	m->state->device = m->file.device;
+	m->state->inode = m->file.inode;
+	return true;
+}
+
 static bool node_make(struct node *node, const struct node_config *config, char **error)
 {
 	char name[NODE_FILE_NAME];
@@ -154,21 +173,9 @@ static bool node_make(struct node *node, const struct node_config *config, char 
 	node->control_file = own_file(file_make(name, node->control_bytes, error));
 	if (node->control_file.fd < 0 || !map_control(node, error))
 		return false;
-	for (unsigned i = 0; i < SIM_NODE_MAX; i++) {
-		struct memory *m = node->memory[i];
-		int fd;
-
-		if (!m)
-			continue;
-		memory_name(node, i, name);
-		fd = file_make(name, file_bytes(m), error);
-		if (fd < 0)
+	for (unsigned i = 0; i < SIM_NODE_MAX; i++)
+		if (node->memory[i] && !make_memory(node, node->memory[i], error))
 			return false;
-		if (!map_memory(node, m, fd, error)) {
-			close(fd);
-			return false;
-		}
-	}
 	write_header(node);
 	return true;
 }
@@ -180,6 +187,7 @@ enum attempt { ATTEMPT_MAPPED, ATTEMPT_GONE, ATTEMPT_REFUSED };
 /* Reads and checks the shape. A sealed file cannot shrink under the mapping. */
 static enum attempt read_header(struct node *node, pid_t pid, char **error)
 {
+	const unsigned server = node->shape.server;
 	const int fd = node->control_file.fd, seals = fcntl(fd, F_GET_SEALS);
 	g_autofree struct control *head = g_new0(struct control, 1);
 	const size_t size = offsetof(struct control, lock);
@@ -197,11 +205,20 @@ static enum attempt read_header(struct node *node, pid_t pid, char **error)
 	}
 	node->shape = (struct node_config){ .name = node->name,
 					    .devices = head->devices,
+					    .servers = head->servers,
+					    .server = NODE_NONE,
 					    .hbm_bytes = head->hbm_bytes,
 					    .usable_frames = head->usable_frames,
 					    .host_bytes = head->host_bytes };
 	memcpy(node->shape.soc_name, head->soc_name, sizeof(head->soc_name) - 1);
-	if (config_check(&node->shape, error) && fstat(fd, &file) == 0 &&
+	if (server != NODE_NONE && server >= head->servers) {
+		*error = g_strdup_printf("supernode %s has servers 0 to %u, and this process is "
+					 "to belong to server %u (NPUSIM_SERVER)",
+					 node->name, head->servers - 1, server);
+		return ATTEMPT_REFUSED;
+	}
+	if (config_check(&node->shape, error) &&
+	    (node->shape.server = head->servers == 1 ? 0 : server, fstat(fd, &file)) == 0 &&
 	    layout_set(node) == head->segment_bytes &&
 	    (uint64_t)file.st_size == head->segment_bytes &&
 	    own_file_is(&node->control_file, head->device, head->inode))
@@ -225,20 +242,23 @@ static bool anyone_lives(struct node *node)
 	return false;
 }
 
-/* Opens a memory through any other member that lives. -1: there is none. */
-static int open_through_members(const struct node *node, const struct memory *m)
+/* Opens a memory through any other member that lives. -1: there is none, and *had says whether any
+ * should have it. */
+static int open_through_members(const struct node *node, const struct memory *m, bool *had)
 {
 	char name[NODE_FILE_NAME];
 
-	memory_name(node, m->index, name);
+	memory_name(node, m, name);
+	*had = false;
 	for (unsigned slot = 0; slot < node->control->member_limit; slot++) {
 		const struct member *member = &node->control->members[slot];
+		const int fd = GET(member->memory_fd[state_index(m)]);
 		struct own_file file;
 
-		if (member_is_dead(node, slot) || GET(member->left))
+		if (member_is_dead(node, slot) || GET(member->left) || fd < 0)
 			continue;
-		file = own_file(
-			node_open_descriptor(member->pid, member->memory_fd[m->index], name));
+		*had = true;
+		file = own_file(node_open_descriptor(member->pid, fd, name));
 		if (own_file_is(&file, m->state->device, m->state->inode))
 			return file.fd;
 		own_file_close(&file);
@@ -246,12 +266,16 @@ static int open_through_members(const struct node *node, const struct memory *m)
 	return -1;
 }
 
+/* A server of which nobody has the memory begins with new one. */
 static enum attempt open_memory(struct node *node, struct memory *m, char **error)
 {
-	int fd = open_through_members(node, m);
+	bool had;
+	int fd = open_through_members(node, m, &had);
 
 	if (fd < 0 && !anyone_lives(node))
 		return ATTEMPT_GONE;
+	if (fd < 0 && !had && node->shape.servers > 1)
+		return make_memory(node, m, error) ? ATTEMPT_MAPPED : ATTEMPT_REFUSED;
 	if (fd < 0) {
 		*error = g_strdup_printf(
 			"node %s: its memories cannot be opened through any of its processes (%s): "
@@ -263,6 +287,30 @@ static enum attempt open_memory(struct node *node, struct memory *m, char **erro
 		return ATTEMPT_MAPPED;
 	close(fd);
 	return ATTEMPT_REFUSED;
+}
+
+static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
+
+bool memory_open(struct node *node, struct memory *m)
+{
+	char *error = NULL;
+	bool had;
+	int fd;
+
+	pthread_mutex_lock(&open_lock);
+	fd = m->base ? -1 : open_through_members(node, m, &had);
+	if (fd >= 0 && !map_memory(node, m, fd, &error)) {
+		npu_message_set("%s", error);
+		g_free(error);
+		close(fd);
+	} else if (fd >= 0) {
+		PUT(node->control->members[node->slot].memory_fd[state_index(m)], fd);
+	} else if (!m->base) {
+		npu_message_set("node %s: no process has the memory of server %u any more",
+				node->name, m->server);
+	}
+	pthread_mutex_unlock(&open_lock);
+	return m->base;
 }
 
 static enum attempt attempt_candidate(struct node *node, const struct candidate *candidate,
@@ -299,14 +347,15 @@ static enum attempt attempt_candidate(struct node *node, const struct candidate 
 
 /* The first of the candidates whose node can be joined, its memories mapped where they are wanted.
  * NULL; and *error says why not, if any of them was refused. */
-static struct node *try_candidates(const char *name, const GArray *candidates, bool memories,
-				   char **error)
+static struct node *try_candidates(const char *name, unsigned server, const GArray *candidates,
+				   bool memories, char **error)
 {
 	for (unsigned i = 0; i < candidates->len; i++) {
 		const struct candidate *candidate = &g_array_index(candidates, struct candidate, i);
 		struct node *node = node_new(name);
 		char *refused = NULL;
 
+		node->shape.server = server;
 		if (attempt_candidate(node, candidate, memories, &refused) == ATTEMPT_MAPPED) {
 			g_clear_pointer(error, free);
 			return node;
@@ -320,9 +369,10 @@ static struct node *try_candidates(const char *name, const GArray *candidates, b
 	return NULL;
 }
 
-/* A node that runs, with its memories mapped where they are wanted. NULL: none (no *error), or none
+/* A node that runs, with the memories of that server mapped where they are wanted; a single one has
+ * no number. NULL: none (no *error), or none
  * that may be used (*error). */
-static struct node *find_running(const char *name, bool memories, char **error)
+static struct node *find_running(const char *name, unsigned server, bool memories, char **error)
 {
 	unsigned most = FIRST_CANDIDATES, count = most;
 	struct node *found = NULL;
@@ -338,7 +388,7 @@ static struct node *find_running(const char *name, bool memories, char **error)
 			return NULL;
 		}
 		count = candidates->len;
-		found = try_candidates(name, candidates, memories, error);
+		found = try_candidates(name, server, candidates, memories, error);
 		g_array_unref(candidates);
 	}
 	return found;
@@ -351,9 +401,26 @@ static bool check_shape(const struct node *node, const struct node_config *asked
 	const struct node_config *shape = &node->shape;
 	const struct member *first = NULL;
 
+	if (node->control->lost >> shape->server & 1) {
+		*error = g_strdup_printf("server %u of supernode %s was stopped (`npusim node "
+					 "--stop`), and does not come back while the supernode "
+					 "runs; end that with `npusim node --reset %s`",
+					 shape->server, node->name, node->name);
+		return false;
+	}
+	if ((asked->servers > 1) != (shape->servers > 1)) {
+		*error = g_strdup_printf(
+			"node %s runs as %s, and %s is asked for: choose another "
+			"%s, or end it with `npusim node --reset %s`",
+			node->name, shape->servers > 1 ? "a supernode" : "one server",
+			asked->servers > 1 ? "a supernode" : "one server",
+			asked->servers > 1 ? "NPUSIM_SUPERNODE" : "NPUSIM_NODE", node->name);
+		return false;
+	}
 	if (!asked->explicit_shape ||
 	    (!strcmp(asked->soc_name, shape->soc_name) && asked->devices == shape->devices &&
-	     asked->hbm_bytes == shape->hbm_bytes && asked->host_bytes == shape->host_bytes))
+	     asked->servers == shape->servers && asked->hbm_bytes == shape->hbm_bytes &&
+	     asked->host_bytes == shape->host_bytes))
 		return true;
 	for (unsigned slot = 0; slot < node->control->member_limit && !first; slot++)
 		if (!member_is_dead(node, slot))
@@ -412,7 +479,7 @@ static bool become_member(struct node *node, bool visitor, char **error)
 
 static struct node *join_locked(const struct node_config *config, char **error)
 {
-	struct node *node = find_running(config->name, true, error);
+	struct node *node = find_running(config->name, config->server, true, error);
 
 	if (!node && !*error) {
 		node = node_new(config->name);
@@ -465,7 +532,7 @@ struct node *node_attach(const char *name, bool *gone, char **error)
 	*gone = false;
 	if (!node_startup_lock(name, error))
 		return NULL;
-	node = find_running(name, true, error);
+	node = find_running(name, NODE_NONE, true, error);
 	*gone = !node && !*error;
 	if (node && !become_member(node, true, error)) {
 		node_free(node);
@@ -482,11 +549,12 @@ struct node *node_attach(const char *name, bool *gone, char **error)
 bool node_find_shape(const char *name, struct node_config *out)
 {
 	char *error = NULL;
-	struct node *node = find_running(name, false, &error);
+	struct node *node = find_running(name, NODE_NONE, false, &error);
 
 	if (node) {
 		*out = node->shape;
 		out->name = NULL;
+		out->server = 0;
 		node_free(node);
 	}
 	free(error);
@@ -525,15 +593,29 @@ const struct sim_memory *node_memory(const struct node *node)
 	return &node->sim_memory;
 }
 
+uint64_t node_lost_servers(struct node *node)
+{
+	const uint64_t lost = GET(node->control->lost);
+
+	if (lost == node->lost_seen)
+		return lost;
+	for (unsigned i = 0; i < node->shape.servers * SIM_NODE_MAX; i++)
+		if (node->memories[i].state && lost >> i / SIM_NODE_MAX & 1)
+			node->sim_memory.base[node->memories[i].index] = NULL;
+	node->lost_seen = lost;
+	return lost;
+}
+
 int node_memory_fd(const struct node *node, unsigned memory)
 {
-	struct memory *m = memory < SIM_NODE_MAX ? node->memory[memory] : NULL;
+	struct memory *m = memory < SIM_MEMORY_MAX ? node->memory[memory] : NULL;
+	bool had;
 
 	if (!m || node_is_forked(node))
 		return -1;
 	if (own_file_is_open(&m->file))
 		return m->file.fd;
-	m->file.fd = open_through_members(node, m);
+	m->file.fd = open_through_members(node, m, &had);
 	if (m->file.fd < 0)
 		npu_message_set("node %s: this program has closed descriptors that npusim had "
 				"opened, and no other process of the node has them any more",

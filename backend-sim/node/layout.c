@@ -32,15 +32,21 @@ static void *take_table(const struct node *node, uint64_t *at, uint64_t count, s
 	return table;
 }
 
-static void lay_memory(struct node *node, unsigned index, uint64_t bytes, uint64_t *at)
+static void lay_memory(struct node *node, unsigned server, unsigned number, uint64_t bytes,
+		       struct memory_state *states, uint64_t *at)
 {
-	struct memory *m = &node->memories[index];
+	struct memory *m = &node->memories[server * SIM_NODE_MAX + number];
 	uint64_t frames = bytes / NODE_FRAME_BYTES, words = (frames + 63) / 64;
 
 	*m = (struct memory){
-		.index = index, .frames = (uint32_t)frames, .bytes = bytes, .file.fd = -1
+		.index = server == node->shape.server ? number : SIM_PEER(server, number),
+		.server = server,
+		.number = number,
+		.frames = (uint32_t)frames,
+		.bytes = bytes,
+		.file.fd = -1,
 	};
-	m->usable = m->frames - reserved_frames(&node->shape, index);
+	m->usable = m->frames - reserved_frames(&node->shape, number);
 	m->id_base = node->id_count;
 	node->id_count += m->frames;
 	m->used = take_table(node, at, words, sizeof(*m->used));
@@ -52,22 +58,28 @@ static void lay_memory(struct node *node, unsigned index, uint64_t bytes, uint64
 	m->more_holders = take_table(node, at, frames, sizeof(*m->more_holders));
 	if (!node->control)
 		return;
-	m->state = &node->control->memories[index];
-	node->memory[index] = m;
+	m->state = &states[server * SIM_NODE_MAX + number];
+	node->memory[m->index] = m;
 }
 
 uint64_t layout_set(struct node *node)
 {
+	struct memory_state *states;
 	uint64_t at = 0;
 
+	if (!node->memories)
+		node->memories = g_new0(struct memory, node->shape.servers * SIM_NODE_MAX);
 	take_table(node, &at, 1, sizeof(struct control));
+	states = take_table(node, &at, node->shape.servers * SIM_NODE_MAX, sizeof(*states));
 	node->shares = take_table(node, &at, NODE_SHARES, sizeof(*node->shares));
 	node->names = take_table(node, &at, NODE_NAMES, sizeof(*node->names));
 	node->allows = take_table(node, &at, NODE_ALLOWS, sizeof(*node->allows));
 	node->id_count = 0;
-	for (unsigned d = 0; d < node->shape.devices; d++)
-		lay_memory(node, d, node->shape.hbm_bytes, &at);
-	lay_memory(node, SIM_NODE_HOST, node->shape.host_bytes, &at);
+	for (unsigned server = 0; server < node->shape.servers; server++) {
+		for (unsigned d = 0; d < node->shape.devices; d++)
+			lay_memory(node, server, d, node->shape.hbm_bytes, states, &at);
+		lay_memory(node, server, SIM_NODE_HOST, node->shape.host_bytes, states, &at);
+	}
 	return at;
 }
 
@@ -79,22 +91,28 @@ bool node_name_is_valid(const char *name)
 	       strspn(name, G_CSET_A_2_Z G_CSET_a_2_z G_CSET_DIGITS "._-") == length;
 }
 
-static bool bytes_fit(const char *name, const char *of_what, uint64_t bytes, char **error)
+static bool bytes_fit(const struct node_config *config, const char *of_what, uint64_t bytes,
+		      uint64_t most, char **error)
 {
-	if (bytes % NODE_FRAME_BYTES == 0 && bytes >= MEMORY_MIN_BYTES &&
-	    bytes <= UINT64_C(1) << SIM_NODE_LG2)
+	if (bytes % NODE_FRAME_BYTES == 0 && bytes >= MEMORY_MIN_BYTES && bytes <= most)
 		return true;
 	*error = g_strdup_printf("node %s: %llu bytes %s asked for; multiples of 2 MiB from %llu "
-				 "MiB to 8 TiB are possible",
-				 name, (unsigned long long)bytes, of_what,
-				 (unsigned long long)(MEMORY_MIN_BYTES >> 20));
+				 "MiB to %s are possible%s",
+				 config->name, (unsigned long long)bytes, of_what,
+				 (unsigned long long)(MEMORY_MIN_BYTES >> 20),
+				 npu_size_words((int64_t)most),
+				 config->servers > 1 ? " in a supernode, where other servers "
+						       "address them through a window of that size"
+						     : "");
 	return false;
 }
 
 bool config_check(struct node_config *config, char **error)
 {
 	uint64_t frames = config->hbm_bytes / NODE_FRAME_BYTES;
+	bool alone = config->servers <= 1;
 
+	config->servers = config->servers ?: 1;
 	if (!config->name || !node_name_is_valid(config->name))
 		*error = g_strdup_printf("NPUSIM_NODE is \"%s\": a node's name has 1 to %u "
 					 "characters, letters, digits, '.', '_' and '-'",
@@ -102,8 +120,16 @@ bool config_check(struct node_config *config, char **error)
 	else if (config->devices < 1 || config->devices > 16)
 		*error = g_strdup_printf("node %s: %u devices asked for; 1 to 16 are possible",
 					 config->name, config->devices);
-	else if (bytes_fit(config->name, "of HBM a device", config->hbm_bytes, error) &&
-		 bytes_fit(config->name, "of host memory", config->host_bytes, error)) {
+	else if (config->servers > SIM_SERVERS)
+		*error = g_strdup_printf("node %s: %u servers asked for; 1 to %u are possible",
+					 config->name, config->servers, SIM_SERVERS);
+	else if (config->server != NODE_NONE && config->server >= config->servers)
+		*error = g_strdup_printf("node %s: server %u asked for; it has servers 0 to %u",
+					 config->name, config->server, config->servers - 1);
+	else if (bytes_fit(config, "of HBM a device", config->hbm_bytes,
+			   UINT64_C(1) << (alone ? SIM_NODE_LG2 : SIM_PEER_LG2), error) &&
+		 bytes_fit(config, "of host memory", config->host_bytes,
+			   alone ? UINT64_C(1) << SIM_HOST_LG2 : SIM_PEER_HOST, error)) {
 		if (config->usable_frames == 0 || config->usable_frames > frames - RESERVED_MIN)
 			config->usable_frames = frames - RESERVED_MIN;
 		return true;

@@ -91,7 +91,8 @@ struct member {
 	int32_t pid;
 	uint32_t service; /* the thread that vouches for it */
 	int32_t control_fd;
-	int32_t memory_fd[SIM_NODE_MAX];
+	uint32_t server;
+	int32_t memory_fd[SIM_SERVERS * SIM_NODE_MAX]; /* by state_index(); -1: not open */
 	uint64_t start_time;
 	char command[64];
 	struct robust_list_head robust; /* pointers of that process, for the kernel */
@@ -150,11 +151,14 @@ struct name_record {
 struct allow_record { /* a process that may import */
 	int32_t pid;
 	uint32_t next;       /* index + 1 */
+	uint32_t server;     /* of it */
 	uint64_t start_time; /* of the process that had the pid then; 0: there was none */
 };
 
 struct memory_state {
 	uint64_t device, inode; /* of the memfd: what a newcomer opened is what was meant */
+	uint32_t used;          /* what follows, and the memory's tables, are valid: a supernode
+				   has hundreds of memories, and most of them never hold anything */
 	/* derived */
 	uint64_t free_frames;    /* usable ones */
 	uint64_t closing_frames; /* usable ones of closing blocks */
@@ -170,9 +174,10 @@ struct control {
 	uint64_t device, inode; /* of this segment's memfd */
 	char name[NODE_NAME_MAX + 1];
 	char soc_name[32];
-	uint32_t devices;
+	uint32_t devices, servers;
 	uint64_t hbm_bytes, usable_frames, host_bytes;
 
+	uint64_t lost;                              /* bit k: server k was stopped */
 	uint32_t lock __attribute__((aligned(64))); /* see lock.c */
 	uint32_t lock_owner;                        /* slot + 1 */
 	uint32_t frames_wanted; /* a futex: 1 while somebody waits for frames being cleaned */
@@ -189,13 +194,13 @@ struct control {
 	 * kernel, when it ended. */
 	uint32_t alive[NODE_MEMBERS] __attribute__((aligned(64)));
 	struct member members[NODE_MEMBERS];
-	struct memory_state memories[SIM_NODE_MAX];
 };
 
 /* ---- this process's side ---- */
 
 struct memory {
-	unsigned index;
+	unsigned index;          /* node.h's: the process's own server has the low ones */
+	unsigned server, number; /* of it: a device, or SIM_NODE_HOST */
 	uint32_t frames, usable;
 	uint32_t id_base; /* block id = id_base + first frame */
 	struct memory_state *state;
@@ -243,8 +248,9 @@ struct node {
 	int64_t looked_ms;             /* when unvouched members were last looked at */
 	uint32_t waited[NODE_MEMBERS]; /* words of `alive` whose deaths have been waited for */
 
-	struct memory *memory[SIM_NODE_MAX]; /* NULL where there is none */
-	struct memory memories[SIM_NODE_MAX];
+	struct memory *memory[SIM_MEMORY_MAX]; /* by index; NULL where there is none */
+	struct memory *memories;               /* by state_index() */
+	uint64_t lost_seen;                    /* servers whose memory is not reached any more */
 	struct sim_memory sim_memory;
 	struct share_record *shares;
 	struct name_record *names;
@@ -254,6 +260,11 @@ struct node {
 	uint64_t cached_keys[NODE_CACHED];
 	uint32_t id_count;
 };
+
+static inline unsigned state_index(const struct memory *m)
+{
+	return m->server * SIM_NODE_MAX + m->number;
+}
 
 /* Corrects usable_frames. False and *error: there can be no such node. */
 bool config_check(struct node_config *config, char **error);

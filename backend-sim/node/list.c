@@ -63,7 +63,10 @@ static void list_block(struct node *node, uint32_t id, void *arg)
 		if (listing->entry[slot] < 0 || !block_is_held_by(&place, slot))
 			continue;
 		member = &listing->info->members[listing->entry[slot]];
-		member->frames[place.memory->index] += place.record->frames;
+		if (place.memory->server == member->server)
+			member->frames[place.memory->number] += place.record->frames;
+		else
+			member->remote_frames += place.record->frames;
 		member->blocks++;
 		if (place.record->share)
 			list_share(node, &place, slot, member);
@@ -86,6 +89,7 @@ static void list_members(struct node *node, struct listing *listing)
 		listing->entry[slot] = (int)info->member_count++;
 		out->pid = member->pid;
 		out->start_time = member->start_time;
+		out->server = member->server;
 		memcpy(out->command, member->command, sizeof(out->command));
 	}
 	block_for_each(node, list_block, listing);
@@ -122,15 +126,19 @@ static void list_joined(struct node *node, struct node_info *out)
 	struct listing listing = { .info = out };
 
 	out->shape = *node_shape(node);
+	out->lost = GET(node->control->lost);
+	out->usage = g_realloc_n(out->usage, out->shape.servers, sizeof(*out->usage));
+	memset(out->usage, 0, out->shape.servers * sizeof(*out->usage));
 	out->shape.name = NULL; /* out->name: this structure may move */
 	if (node_enter(node) == DRV_ERROR_NONE) {
 		frame_caches_empty(node);
 		list_members(node, &listing);
 		node_unlock(node);
 	}
-	for (unsigned i = 0; i < SIM_NODE_MAX; i++)
-		if (node->memory[i])
-			node_usage(node, i, &out->usage[i]);
+	for (unsigned i = 0; i < out->shape.servers * SIM_NODE_MAX; i++)
+		if (node->memories[i].state)
+			node_usage(node, node->memories[i].index,
+				   &out->usage[i / SIM_NODE_MAX][i % SIM_NODE_MAX]);
 }
 
 /* False: nobody runs the node any more. */
@@ -140,7 +148,7 @@ static bool list_node(const char *name, struct node_info *out)
 	struct node *node;
 	bool gone;
 
-	*out = (struct node_info){ .member_count = 0 };
+	*out = (struct node_info){ .shape.servers = 1, .usage = g_malloc0(sizeof(*out->usage)) };
 	snprintf(out->name, sizeof(out->name), "%s", name);
 	node = node_attach(name, &gone, &error);
 	if (node) {
@@ -153,6 +161,7 @@ static bool list_node(const char *name, struct node_info *out)
 	if (out->member_count)
 		return true;
 	free(out->members);
+	g_free(out->usage);
 	return false;
 }
 
@@ -186,8 +195,10 @@ bool node_list(struct node_info **out, unsigned *out_count, char **error)
 
 void node_list_free(struct node_info *list, unsigned count)
 {
-	for (unsigned i = 0; list && i < count; i++)
+	for (unsigned i = 0; list && i < count; i++) {
 		free(list[i].members);
+		g_free(list[i].usage);
+	}
 	free(list);
 }
 
@@ -279,10 +290,32 @@ static unsigned signal_all(const GArray *victims, int number, int wait_ms)
 	return left;
 }
 
+/* SIGTERM, then SIGKILL. False and *error: some do not end. */
+static bool end_victims(const char *name, GArray *victims, char **error)
+{
+	unsigned left = 0;
+
+	for (unsigned i = 0; i < victims->len && !*error; i++)
+		if (g_array_index(victims, struct victim, i).pid == getpid())
+			*error = g_strdup_printf("node %s: this very process runs it", name);
+	if (!*error)
+		left = signal_all(victims, SIGTERM, TERM_WAIT_MS);
+	if (left)
+		left = signal_all(victims, SIGKILL, KILL_WAIT_MS);
+	if (left)
+		*error = g_strdup_printf(
+			"node %s: %u of its %u processes do not end, not even by SIGKILL", name,
+			left, victims->len);
+	for (unsigned i = 0; i < victims->len; i++)
+		if (g_array_index(victims, struct victim, i).fd >= 0)
+			close(g_array_index(victims, struct victim, i).fd);
+	g_array_unref(victims);
+	return !*error;
+}
+
 bool node_reset(const char *name, char **error)
 {
 	GArray *victims;
-	unsigned left;
 
 	*error = NULL;
 	victims = find_victims(name, error);
@@ -290,21 +323,64 @@ bool node_reset(const char *name, char **error)
 		*error = g_strdup_printf("no process of this user runs a node of the name %s; "
 					 "`npusim node` lists those that run",
 					 name);
-	for (unsigned i = 0; i < victims->len && !*error; i++)
-		if (g_array_index(victims, struct victim, i).pid == getpid())
-			*error = g_strdup_printf("node %s: this very process runs it", name);
-	if (!*error) {
-		left = signal_all(victims, SIGTERM, TERM_WAIT_MS);
-		if (left)
-			left = signal_all(victims, SIGKILL, KILL_WAIT_MS);
-		if (left)
-			*error = g_strdup_printf(
-				"node %s: %u of its %u processes do not end, not even by SIGKILL",
-				name, left, victims->len);
+	return end_victims(name, victims, error);
+}
+
+/* From here on nobody joins the server, and others do not reach it. */
+static bool mark_lost(struct node *node, unsigned server, char **error)
+{
+	const uint64_t bit = UINT64_C(1) << server;
+
+	if (node->shape.servers == 1 || server >= node->shape.servers)
+		*error = g_strdup_printf(
+			"node %s has no server %u to stop: it is %s", node->name, server,
+			node->shape.servers == 1
+				? "no supernode (end it with `npusim node --reset`)"
+				: npu_text("a supernode of servers 0 to %u",
+					   node->shape.servers - 1));
+	else if (GET(node->control->lost) & bit)
+		*error = g_strdup_printf("server %u of supernode %s was stopped already", server,
+					 node->name);
+	else if (node_enter(node) != DRV_ERROR_NONE)
+		*error = g_strdup(npu_message());
+	if (*error)
+		return false;
+	PUT(node->control->lost, node->control->lost | bit);
+	node_unlock(node);
+	return true;
+}
+
+bool node_stop_server(const char *name, unsigned server, char **error)
+{
+	GArray *victims;
+	struct node *node;
+	bool gone;
+
+	node = node_attach(name, &gone, error);
+	if (!node) {
+		if (gone)
+			*error = g_strdup_printf("no process of this user runs supernode %s", name);
+		return false;
 	}
-	for (unsigned i = 0; i < victims->len; i++)
-		if (g_array_index(victims, struct victim, i).fd >= 0)
-			close(g_array_index(victims, struct victim, i).fd);
-	g_array_unref(victims);
-	return !*error;
+	if (!mark_lost(node, server, error)) {
+		node_leave(node);
+		return false;
+	}
+	victims = find_victims(name, error);
+	for (unsigned i = victims->len; i-- > 0;) {
+		const struct victim *victim = &g_array_index(victims, struct victim, i);
+		bool is_its = false;
+
+		for (unsigned slot = 0; slot < node->control->member_limit; slot++)
+			is_its |= node->control->members[slot].pid == victim->pid &&
+				  !member_is_dead(node, slot) &&
+				  node->control->members[slot].server == server;
+		if (is_its)
+			continue;
+		if (victim->fd >= 0)
+			close(victim->fd);
+		g_array_remove_index(victims, i);
+	}
+	node_leave(node);
+	return end_victims(name, victims, error);
 }

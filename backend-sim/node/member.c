@@ -267,8 +267,9 @@ bool member_add(struct node *node, bool visitor, char **error)
 	PUT(member->start_time, node->start_time);
 	process_command(node->pid, member->command, sizeof(member->command));
 	PUT(member->control_fd, node->control_file.fd);
-	for (unsigned m = 0; m < SIM_NODE_MAX; m++)
-		PUT(member->memory_fd[m], node->memory[m] ? node->memory[m]->file.fd : -1);
+	PUT(member->server, node->shape.server);
+	for (unsigned m = 0; m < node->shape.servers * SIM_NODE_MAX; m++)
+		PUT(member->memory_fd[m], node->memories[m].base ? node->memories[m].file.fd : -1);
 	if (!start_service(node, error)) {
 		stop_service(node);
 		return false;

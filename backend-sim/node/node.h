@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The node: the simulated server that processes share, for the driver model above it and for
- * `npusim node`. Owns what on hardware lies in the devices and in the driver's kernel part: the
- * memories (HBM of every device, memory of the host), their frames, the blocks that hold frames,
- * the registry of shared blocks, and the list of member processes. It knows nothing of virtual
- * addresses, and calls nobody but the C library, GLib and runtime/base. How its own files build
- * upon each other stands in layout.h.
+ * The node: the simulated server, or the servers of one supernode, that processes share, for the
+ * driver model above it and for `npusim node`. Owns what on hardware lies in the devices and in the
+ * driver's kernel part: the memories (HBM of every device, memory of the host), their frames, the
+ * blocks that hold frames, the registry of shared blocks, and the list of member processes. It
+ * knows nothing of virtual addresses, and calls nobody but the C library, GLib and runtime/base.
+ * How its own files build upon each other stands in layout.h.
  *
  * No daemon: all state lies in memfds that the members map; a newcomer finds a live member and
  * opens them through /proc. A member that dies at any instruction, the node's lock held or not, is
@@ -31,12 +31,14 @@ struct node;
 struct node_config {
 	const char *name; /* NPUSIM_NODE */
 	char soc_name[32];
-	unsigned devices;   /* 1 .. 16 */
+	unsigned devices;   /* of a server: 1 .. 16 */
+	unsigned servers;   /* of the supernode; 1: the node is one server */
+	unsigned server;    /* this process's: 0 .. servers - 1 */
 	uint64_t hbm_bytes; /* of a device */
 	uint64_t usable_frames;
 	uint64_t host_bytes;
-	bool explicit_shape; /* the user named SoC, devices or HBM: they must agree with a node that
-				runs already */
+	bool explicit_shape; /* the user named SoC, devices, HBM or servers: they must agree with a
+				node that runs already */
 };
 /* Joins the node of that name and this user, or makes it. On success config holds the node's real
  * shape (of its first member). False and *error (free()): names the node, its shape, who runs it,
@@ -52,8 +54,8 @@ void node_leave(struct node *node);
 bool node_is_forked(const struct node *node);
 
 const struct node_config *node_shape(const struct node *node);
-/* Where the memories lie in this process; the base of each is mapped at join, untouched pages cost
- * nothing. */
+/* Where the memories lie in this process. Memories are numbered as in sim/job.h. Those of its own
+ * server are mapped at join, untouched pages cost nothing; others at the first import from them. */
 const struct sim_memory *node_memory(const struct node *node);
 /* The memfd of a memory (device or SIM_NODE_HOST), for mmap() of parts of it at other addresses. */
 int node_memory_fd(const struct node *node, unsigned memory);
@@ -69,7 +71,7 @@ struct node_extent {
 struct node_block {
 	uint32_t id; /* index in the node's table */
 	uint32_t generation;
-	unsigned memory; /* device, or SIM_NODE_HOST */
+	unsigned memory; /* device, SIM_NODE_HOST, or SIM_PEER() of another server's */
 	uint64_t frames;
 	bool giant; /* made of 1 GiB pages: every extent is a multiple of 512 frames, aligned to 512
 		     */
@@ -128,13 +130,15 @@ struct node_share_info {
 	bool exporter_is_me;
 	bool exporter_alive;
 };
-/* Unknown id: INVALID_HANDLE. */
+/* Of this server alone. Unknown id: INVALID_HANDLE. */
 drvError_t node_share_info(struct node *node, uint32_t share_id, struct node_share_info *out);
-/* A view of a shared block for this process: one more hold. Unknown: INVALID_HANDLE; not
- * whitelisted, or whitelisted before this process started: IOCRL_FAIL; no process holds the
- * exporter's side any more: BUSY. The rules about importing in the exporting process are the
- * caller's. */
-drvError_t node_share_import(struct node *node, uint32_t share_id, struct node_block **out);
+/* A view of a shared block of that server for this process: one more hold. Unknown:
+ * INVALID_HANDLE. In this server: not whitelisted, or whitelisted before this process started:
+ * IOCRL_FAIL; no process holds the exporter's side any more: BUSY; the rules about importing in the
+ * exporting process are the caller's. Of another server's, anybody who holds the block will do, and
+ * whitelists are not looked at. */
+drvError_t node_share_import(struct node *node, uint32_t share_id, unsigned server,
+			     struct node_block **out);
 
 /* ---- blocks as file descriptors ---- */
 
@@ -158,7 +162,9 @@ struct node_name_info {
 drvError_t node_name_create(struct node *node, const struct node_block *block, uint64_t offset,
 			    uint64_t bytes, unsigned device, char name[65]);
 drvError_t node_name_destroy(struct node *node, const char *name);
-drvError_t node_name_allow(struct node *node, const char *name, const int *pids, uint32_t count);
+/* server: theirs. INVALID_HANDLE: no process of it is there. */
+drvError_t node_name_allow(struct node *node, const char *name, unsigned server, const int *pids,
+			   uint32_t count);
 drvError_t node_name_set_open(struct node *node, const char *name);
 drvError_t node_name_info(struct node *node, const char *name, struct node_name_info *out);
 drvError_t node_name_import(struct node *node, const char *name, struct node_name_info *out_info,
@@ -198,7 +204,9 @@ struct node_member_info {
 	pid_t pid;
 	uint64_t start_time; /* clock ticks since boot, as in /proc/PID/stat */
 	char command[64];
-	uint64_t frames[SIM_NODE_MAX]; /* held, by memory */
+	unsigned server;
+	uint64_t frames[SIM_NODE_MAX]; /* held, by memory of its server */
+	uint64_t remote_frames;        /* of other servers' memories */
 	uint32_t blocks, exported, imported;
 	uint64_t kept_frames; /* of imported ones whose exporter has freed them, or is gone */
 	pid_t kept_pid;       /* the exporter; 0: several */
@@ -207,7 +215,8 @@ struct node_info {
 	char name[64];
 	struct node_config shape; /* devices 0: it cannot be joined (another version of npusim),
 				     only its processes are known */
-	struct node_usage usage[SIM_NODE_MAX];
+	uint64_t lost;            /* bit k: server k was stopped */
+	struct node_usage (*usage)[SIM_NODE_MAX]; /* by server */
 	unsigned member_count;
 	struct node_member_info *members;
 };
@@ -216,5 +225,14 @@ bool node_list(struct node_info **out, unsigned *out_count, char **error);
 void node_list_free(struct node_info *list, unsigned count);
 /* Ends a node: its members get SIGTERM, then SIGKILL after 2 s. */
 bool node_reset(const char *name, char **error);
+/* The same for one server: its memory is lost, also to those who hold it, and it does not come back
+ * while the supernode runs. */
+bool node_stop_server(const char *name, unsigned server, char **error);
+
+/* ---- other servers ---- */
+
+/* Looks for servers that were stopped: their memory is not reached any more. Returns them, bit k:
+ * server k; cheap. */
+uint64_t node_lost_servers(struct node *node);
 
 #endif

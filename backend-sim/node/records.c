@@ -15,19 +15,12 @@
 
 struct block_place block_at(const struct node *node, uint32_t id)
 {
-	struct block_place place = { .memory = NULL };
+	uint32_t of_server = node->id_count / node->shape.servers, server = id / of_server;
+	uint32_t device = id % of_server / node->memories->frames;
+	struct memory *m = &node->memories[server * SIM_NODE_MAX +
+					   (device < node->shape.devices ? device : SIM_NODE_HOST)];
 
-	for (unsigned i = 0; i < SIM_NODE_MAX; i++) {
-		struct memory *m = node->memory[i];
-
-		if (m && id - m->id_base < m->frames) {
-			place.memory = m;
-			place.frame = id - m->id_base;
-			place.record = &m->blocks[place.frame];
-			break;
-		}
-	}
-	return place;
+	return (struct block_place){ m, id - m->id_base, &m->blocks[id - m->id_base] };
 }
 
 bool block_find(const struct node *node, uint32_t id, uint32_t generation, struct block_place *out)
@@ -42,10 +35,12 @@ bool block_find(const struct node *node, uint32_t id, uint32_t generation, struc
 void block_for_each(struct node *node, void (*each)(struct node *node, uint32_t id, void *arg),
 		    void *arg)
 {
-	for (unsigned i = 0; i < SIM_NODE_MAX; i++) {
-		const struct memory *m = node->memory[i];
+	for (unsigned i = 0; i < node->shape.servers * SIM_NODE_MAX; i++) {
+		const struct memory *m = &node->memories[i];
 
-		for (uint32_t word = 0; m && word < (m->frames + 63) / 64; word++)
+		if (!m->state || !GET(m->state->used))
+			continue;
+		for (uint32_t word = 0; word < (m->frames + 63) / 64; word++)
 			for (uint64_t seen = 0, bits; (bits = m->live[word] & ~seen);) {
 				unsigned bit = (unsigned)__builtin_ctzll(bits);
 
@@ -129,8 +124,10 @@ static void clean(const struct memory *m, uint64_t at, uint64_t bytes)
 void block_clean(struct node *node, uint32_t id)
 {
 	struct block_place place = block_at(node, id);
-	const struct memory *m = place.memory;
+	struct memory *m = place.memory;
 
+	if (!m->base && !memory_open(node, m))
+		return; /* nobody has it any more */
 	for (uint32_t first = place.frame; first != NODE_NONE; first = m->extents[first].next) {
 		uint64_t at = first * NODE_FRAME_BYTES;
 		uint64_t bytes = m->extents[first].count * NODE_FRAME_BYTES;

@@ -22,14 +22,23 @@ struct extent_chain frames_take(struct memory *m, uint32_t count, bool giant);
 struct extent_chain frames_take_reserved(struct memory *m);
 void frames_mark(struct memory *m, uint32_t first, uint32_t count, bool used);
 void frames_reset(struct memory *m);
+/* Before the memory is first used. */
+static inline void frames_ready(struct memory *m)
+{
+	if (GET(m->state->used))
+		return;
+	frames_reset(m);
+	PUT(m->state->used, 1);
+}
 uint32_t frames_largest_run(const struct memory *m);
 
 /* ---- whitelist.c: chains of the processes that may import */
 
 enum allow_answer { ALLOW_YES, ALLOW_STALE, ALLOW_NO };
-/* Adds processes to the chain; start_times[i] belongs to pids[i]; pids of 0 are left out. */
+/* Adds processes of a server to the chain; start_times[i] belongs to pids[i]; pids of 0 are left
+ * out. */
 drvError_t allow_add(struct node *node, uint32_t *chain, const int *pids,
-		     const uint64_t *start_times, uint32_t count);
+		     const uint64_t *start_times, uint32_t count, unsigned server);
 enum allow_answer allow_check(const struct node *node, uint32_t chain);
 /* The chain's owner is gone: its entries may be used again. */
 void allow_give_back(struct node *node, uint32_t chain);
@@ -54,6 +63,9 @@ void block_for_each(struct node *node, void (*each)(struct node *node, uint32_t 
 void block_release(struct node *node, uint32_t id);
 /* It is being cleaned, then it ends. */
 void block_close(struct node *node, uint32_t id);
+/* join.c: maps the memory of another server, if it is not. False and a message: no member has it.
+ * Lock not needed. */
+bool memory_open(struct node *node, struct memory *m);
 /* Makes the frames of a closing block read as zeros. Lock not needed. */
 void block_clean(struct node *node, uint32_t id);
 

@@ -58,13 +58,15 @@ static void write_grant(struct node *node, struct grant *grant, const struct nod
 	PUT(grant->allow, 0);
 }
 
-/* What is said of an import of the grant, `what` in words, if that is not allowed. */
-static drvError_t check_allowed(const struct node *node, const struct grant *grant,
+/* What is said of an import of the grant, `what` in words, if that is not allowed. home: the
+ * exporter's server, whose processes alone a list that is switched off lets in. */
+static drvError_t check_allowed(const struct node *node, const struct grant *grant, unsigned home,
 				const char *what)
 {
-	enum allow_answer answer = grant->open || grant_is_mine(node, grant)
-					   ? ALLOW_YES
-					   : allow_check(node, grant->allow);
+	enum allow_answer answer =
+		(grant->open && home == node->shape.server) || grant_is_mine(node, grant)
+			? ALLOW_YES
+			: allow_check(node, grant->allow);
 
 	if (answer == ALLOW_YES)
 		return DRV_ERROR_NONE;
@@ -82,11 +84,20 @@ static drvError_t check_allowed(const struct node *node, const struct grant *gra
 		what, node->pid, grant->exporter_pid);
 }
 
+/* The view is of memory that this process has mapped, or it goes. */
+static drvError_t reach(struct node *node, struct memory *m, struct node_block **block)
+{
+	if (m->base || memory_open(node, m))
+		return DRV_ERROR_NONE;
+	node_block_drop(node, *block);
+	return DRV_ERROR_INVALID_HANDLE;
+}
+
 /* ---- shares ---- */
 
-/* Enters the node, and finds the share; the lock is held only on success. */
-static drvError_t enter_share(struct node *node, uint32_t share_id, struct share_record **out,
-			      struct block_place *out_place)
+/* Enters the node, and finds the share of a server; the lock is held only on success. */
+static drvError_t enter_share(struct node *node, uint32_t share_id, unsigned server,
+			      struct share_record **out, struct block_place *out_place)
 {
 	uint32_t index = share_id & INDEX_MASK;
 	drvError_t error = node_enter(node);
@@ -95,15 +106,15 @@ static drvError_t enter_share(struct node *node, uint32_t share_id, struct share
 		return error;
 	if (index < node->control->share_limit &&
 	    node->shares[index].generation == share_id >> NODE_SHARE_LG2 &&
-	    share_is_live(node, index, out_place)) {
+	    share_is_live(node, index, out_place) && out_place->memory->server == server) {
 		*out = &node->shares[index];
 		return DRV_ERROR_NONE;
 	}
 	node_unlock(node);
 	return node_fail(
 		DRV_ERROR_INVALID_HANDLE,
-		"node %s has no share %u: it was never exported here, or its memory is freed%s",
-		node->name, share_id, company_of(node));
+		"%s has no share %u: it was never exported there, or its memory is freed%s",
+		server_text(node, server), share_id, company_of(node));
 }
 
 /* A free index; indexes go round, in a table that stays at most half full, so that an id does not
@@ -169,7 +180,7 @@ drvError_t node_share_get_open(struct node *node, uint32_t share_id, bool *out_o
 {
 	struct share_record *share;
 	struct block_place place;
-	drvError_t error = enter_share(node, share_id, &share, &place);
+	drvError_t error = enter_share(node, share_id, node->shape.server, &share, &place);
 
 	if (error != DRV_ERROR_NONE)
 		return error;
@@ -182,7 +193,7 @@ drvError_t node_share_info(struct node *node, uint32_t share_id, struct node_sha
 {
 	struct share_record *share;
 	struct block_place place;
-	drvError_t error = enter_share(node, share_id, &share, &place);
+	drvError_t error = enter_share(node, share_id, node->shape.server, &share, &place);
 
 	if (error != DRV_ERROR_NONE)
 		return error;
@@ -200,37 +211,48 @@ drvError_t node_share_info(struct node *node, uint32_t share_id, struct node_sha
 	return DRV_ERROR_NONE;
 }
 
-drvError_t node_share_import(struct node *node, uint32_t share_id, struct node_block **out)
+/* Within the server: the exporter lets this process in, and holds the block through a view of its
+ * own. */
+static drvError_t check_local(const struct node *node, uint32_t share_id,
+			      const struct share_record *share, const struct block_place *place)
+{
+	const struct grant *grant = &share->grant;
+	drvError_t error = check_allowed(node, grant, node->shape.server,
+					 npu_text("share %u of node %.20s", share_id, node->name));
+
+	if (error != DRV_ERROR_NONE ||
+	    (!share->exporter_gone &&
+	     member_is_live(node, grant->exporter, grant->exporter_generation) &&
+	     block_is_held_by(place, grant->exporter)))
+		return error;
+	return node_fail(DRV_ERROR_BUSY,
+			 "import of share %u of node %s: process %d, which exported it, has freed "
+			 "the memory or has ended",
+			 share_id, node->name, grant->exporter_pid);
+}
+
+drvError_t node_share_import(struct node *node, uint32_t share_id, unsigned server,
+			     struct node_block **out)
 {
 	struct share_record *share;
 	struct block_place place;
-	drvError_t error = enter_share(node, share_id, &share, &place);
-	const struct grant *grant;
-	char what[64];
+	drvError_t error = enter_share(node, share_id, server, &share, &place);
 
 	if (error != DRV_ERROR_NONE)
 		return error;
-	grant = &share->grant;
-	snprintf(what, sizeof(what), "share %u of node %.20s", share_id, node->name);
-	error = check_allowed(node, grant, what);
-	if (error != DRV_ERROR_NONE) {
-		node_unlock(node);
-		return error;
-	}
-	/* The exporter holds the block through a view of its own. */
-	if (!place.record->closing && !share->exporter_gone &&
-	    member_is_live(node, grant->exporter, grant->exporter_generation) &&
-	    block_is_held_by(&place, grant->exporter)) {
-		*out = block_view(node, grant->block, true);
+	if (place.record->closing)
+		error = node_fail(server == node->shape.server ? DRV_ERROR_BUSY
+							       : DRV_ERROR_INVALID_HANDLE,
+				  "import of share %u of %s: its memory is being freed", share_id,
+				  server_text(node, server));
+	else if (server == node->shape.server)
+		error = check_local(node, share_id, share, &place);
+	if (error == DRV_ERROR_NONE) {
+		*out = block_view(node, share->grant.block, true);
 		PUT(share->grant.imported, 1);
-	} else {
-		npu_message_set("import of share %u of node %s: process %d, which exported it, has "
-				"freed the memory or has ended",
-				share_id, node->name, grant->exporter_pid);
-		error = DRV_ERROR_BUSY;
 	}
 	node_unlock(node);
-	return error;
+	return error ?: reach(node, place.memory, out);
 }
 
 /* ---- names ---- */
@@ -383,7 +405,8 @@ drvError_t node_name_import(struct node *node, const char *name, struct node_nam
 	if (error != DRV_ERROR_NONE)
 		return error;
 	grant = &record->grant;
-	error = check_allowed(node, grant, "a named range of memory");
+	place = block_at(node, grant->block);
+	error = check_allowed(node, grant, place.memory->server, "a named range of memory");
 	if (error == DRV_ERROR_NONE &&
 	    (!block_find(node, grant->block, grant->block_generation, &place) ||
 	     place.record->closing || !block_is_held_by(&place, grant->exporter))) {
@@ -396,7 +419,7 @@ drvError_t node_name_import(struct node *node, const char *name, struct node_nam
 		*out = block_view(node, grant->block, true);
 	}
 	node_unlock(node);
-	return error;
+	return error ?: reach(node, place.memory, out);
 }
 
 /* ---- who may import ---- */
@@ -411,7 +434,7 @@ static drvError_t enter_own(struct node *node, uint32_t share_id, const char *na
 	struct name_record *record;
 	struct block_place place;
 	drvError_t error = name ? enter_own_name(node, name, &record)
-				: enter_share(node, share_id, &share, &place);
+				: enter_share(node, share_id, node->shape.server, &share, &place);
 	const char *what = name ? npu_text("the name \"%.64s\"", name)
 				: npu_text("share %u of node %s", share_id, node->name);
 
@@ -437,8 +460,8 @@ static drvError_t enter_own(struct node *node, uint32_t share_id, const char *na
 	return error;
 }
 
-static drvError_t allow(struct node *node, uint32_t share_id, const char *name, const int *pids,
-			uint32_t count)
+static drvError_t allow(struct node *node, uint32_t share_id, const char *name, unsigned server,
+			const int *pids, uint32_t count)
 {
 	drvError_t error = DRV_ERROR_NONE;
 	uint64_t *start_times = allow_start_times(pids, count, &error);
@@ -451,7 +474,7 @@ static drvError_t allow(struct node *node, uint32_t share_id, const char *name, 
 		error = enter_own(node, share_id, name, false, &grant);
 		if (error != DRV_ERROR_NONE)
 			break;
-		error = allow_add(node, &grant->allow, pids + i, start_times + i, batch);
+		error = allow_add(node, &grant->allow, pids + i, start_times + i, batch, server);
 		node_unlock(node);
 	}
 	free(start_times);
@@ -460,12 +483,25 @@ static drvError_t allow(struct node *node, uint32_t share_id, const char *name, 
 
 drvError_t node_share_allow(struct node *node, uint32_t share_id, const int *pids, uint32_t count)
 {
-	return allow(node, share_id, NULL, pids, count);
+	return allow(node, share_id, NULL, node->shape.server, pids, count);
 }
 
-drvError_t node_name_allow(struct node *node, const char *name, const int *pids, uint32_t count)
+/* There is a live member of that server. */
+static bool server_is_there(struct node *node, unsigned server)
 {
-	return allow(node, 0, name, pids, count);
+	for (unsigned slot = 0; slot < GET(node->control->member_limit); slot++)
+		if (!member_is_dead(node, slot) && node->control->members[slot].server == server)
+			return true;
+	return false;
+}
+
+drvError_t node_name_allow(struct node *node, const char *name, unsigned server, const int *pids,
+			   uint32_t count)
+{
+	if (server_is_there(node, server))
+		return allow(node, 0, name, server, pids, count);
+	return node_fail(DRV_ERROR_INVALID_HANDLE, "no process of %s is there",
+			 server_text(node, server));
 }
 
 static drvError_t set_open(struct node *node, uint32_t share_id, const char *name)
@@ -506,8 +542,9 @@ drvError_t node_share_holders(struct node *node, uint32_t share_id, const char *
 	struct block_place place;
 	struct share_record *share;
 	struct name_record *record;
-	drvError_t error = name == NULL ? enter_share(node, share_id, &share, &place)
-					: enter_name(node, name, &record);
+	drvError_t error = name == NULL
+				   ? enter_share(node, share_id, node->shape.server, &share, &place)
+				   : enter_name(node, name, &record);
 	uint32_t found = 0;
 
 	if (error != DRV_ERROR_NONE)

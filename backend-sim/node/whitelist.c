@@ -80,7 +80,7 @@ static uint32_t find_pid(const struct node *node, uint32_t chain, int pid, uint3
 }
 
 drvError_t allow_add(struct node *node, uint32_t *chain, const int *pids,
-		     const uint64_t *start_times, uint32_t count)
+		     const uint64_t *start_times, uint32_t count, unsigned server)
 {
 	for (uint32_t i = 0; i < count; i++) {
 		uint32_t length, entry = find_pid(node, *chain, pids[i], &length);
@@ -89,6 +89,7 @@ drvError_t allow_add(struct node *node, uint32_t *chain, const int *pids,
 		if (pids[i] == 0)
 			continue;
 		if (entry) {
+			PUT(node->allows[entry - 1].server, server);
 			PUT(node->allows[entry - 1].start_time, start_times[i]);
 			continue;
 		}
@@ -101,6 +102,7 @@ drvError_t allow_add(struct node *node, uint32_t *chain, const int *pids,
 		}
 		record = &node->allows[entry - 1];
 		PUT(record->pid, pids[i]);
+		PUT(record->server, server);
 		PUT(record->start_time, start_times[i]);
 		PUT(record->next, *chain);
 		PUT(*chain, entry);
@@ -112,7 +114,7 @@ enum allow_answer allow_check(const struct node *node, uint32_t chain)
 {
 	uint32_t length, entry = find_pid(node, chain, node->pid, &length);
 
-	if (!entry)
+	if (!entry || node->allows[entry - 1].server != node->shape.server)
 		return ALLOW_NO;
 	return node->allows[entry - 1].start_time == node->start_time ? ALLOW_YES : ALLOW_STALE;
 }

@@ -47,6 +47,20 @@ static void spend(struct bsim *bs, enum sim_call cost, uint64_t pages, unsigned 
 	bsim_pass_time_locked(bs, cost, pages, page_lg2);
 }
 
+drvError_t bsim_check_server_locked(struct bsim *bs, const char *call, unsigned server)
+{
+	const uint64_t bit = UINT64_C(1) << server;
+
+	if (!(node_lost_servers(bs->node) & bit))
+		return DRV_ERROR_NONE;
+	if (bs->timing)
+		sim_spend(bs->sim, (bs->lost_noticed & bit ? 1000 : 30000) * SIM_PS_PER_MS);
+	bs->lost_noticed |= bit;
+	return bsim_fail(DRV_ERROR_INVALID_HANDLE,
+			 "%s: server %u of supernode %s does not answer: it was stopped", call,
+			 server, bs->config.name);
+}
+
 void bsim_spend_locked(struct bsim_call *call)
 {
 	spend(call->bs, call->cost, call->pages, call->page_lg2);

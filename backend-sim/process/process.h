@@ -43,8 +43,10 @@ struct bsim {
 	enum bsim_contract contract;
 	enum npu_dialect dialect; /* fixed once any_open */
 	bool timing;
-	bool contents;  /* copies and fills move bytes */
-	uint8_t poison; /* what new memory of a device holds */
+	bool contents;         /* copies and fills move bytes */
+	uint8_t poison;        /* what new memory of a device holds */
+	bool no_supernode;     /* also where it is a 910C */
+	uint64_t lost_noticed; /* servers whose loss a call has waited for */
 	struct sim_profile profile;
 	struct node *node; /* joined at the first device's opening */
 	struct sim *sim;
@@ -152,6 +154,29 @@ drvError_t bsim_no_device(const struct bsim *bs, const char *call, const char *a
 			  uint32_t device);
 /* "the host", "device 3": as npu_text(). */
 const char *bsim_memory_text(unsigned memory);
+
+/* ---- identities in a supernode: a device's SDID is server, chip, die and number in one ---- */
+
+#define BSIM_SERVER_NONE 0x3ffu /* in no supernode; the node of a 910C is its only server */
+
+static inline uint32_t bsim_server_id(const struct bsim *bs)
+{
+	return bs->profile.is_910c && !bs->no_supernode ? bs->config.server : BSIM_SERVER_NONE;
+}
+
+static inline uint32_t bsim_sdid(const struct bsim *bs, uint32_t dev)
+{
+	return bsim_server_id(bs) << 22 | (dev >> 1) << 18 | (dev & 1) << 16 | dev;
+}
+
+static inline uint32_t bsim_sdid_server(uint32_t sdid)
+{
+	return sdid >> 22;
+}
+
+/* The server was stopped: the time passes in which the driver finds that out, 30 s, or 1 s once it
+ * has. INVALID_HANDLE, and a message. NONE: it is there. */
+drvError_t bsim_check_server_locked(struct bsim *bs, const char *call, unsigned server);
 
 static inline uint64_t bsim_round_up(uint64_t value, uint64_t unit)
 {

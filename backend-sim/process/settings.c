@@ -10,9 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CUDA_SOC "H100" /* of NPU_DIALECT_CUDA, where NPUSIM_SOC is not set */
-#define HOST_MIN (UINT64_C(128) << 20)
-#define HOST_MAX (UINT64_C(1) << SIM_NODE_LG2)
+#define CUDA_SOC      "H100"           /* of NPU_DIALECT_CUDA, where NPUSIM_SOC is not set */
+#define SUPERNODE_SOC "Ascend910_9391" /* the same of NPUSIM_SUPERNODE */
+#define HOST_MIN      (UINT64_C(128) << 20)
+#define HOST_MAX      (UINT64_C(1) << SIM_HOST_LG2)
 
 bool settings_take_words(char **error, char *why)
 {
@@ -100,14 +101,53 @@ static bool read_bytes(enum npu_var var, const char *what, uint64_t least, uint6
 	return false;
 }
 
+/* Which server of which supernode. */
+static bool read_supernode(struct bsim *bs, char **error)
+{
+	bool named, numbered, sized;
+	const char *name = npu_var_get(NPU_VAR_SUPERNODE, &named);
+	const char *server = npu_var_get(NPU_VAR_SERVER, &numbered);
+	const char *servers = npu_var_get(NPU_VAR_SERVERS, &sized);
+
+	bs->no_supernode = named && strcmp(name, "none") == 0;
+	bs->config.server = 0;
+	bs->config.servers = 1;
+	if (!named || bs->no_supernode) {
+		if (numbered || sized)
+			npu_text_add(error,
+				     "NPUSIM_%s=%s: NPUSIM_SUPERNODE must name the supernode",
+				     numbered ? "SERVER" : "SERVERS", numbered ? server : servers);
+		return !numbered && !sized;
+	}
+	bs->config.name = name;
+	bs->config.server = (unsigned)strtoul(server, NULL, 10);
+	bs->config.servers = (unsigned)strtoul(servers, NULL, 10);
+	bs->config.explicit_shape |= sized;
+	if (bs->config.servers == 1) /* as a 910C is without a name */
+		bs->config.name = npu_var_get(NPU_VAR_NODE, NULL);
+	if (!bs->profile.is_910c)
+		npu_text_add(
+			error,
+			"NPUSIM_SUPERNODE=%s: %s is in no supernode; a 910C (NPUSIM_SOC=%s) is",
+			name, bs->config.soc_name, SUPERNODE_SOC);
+	else if (bs->config.server >= bs->config.servers)
+		npu_text_add(error,
+			     "NPUSIM_SERVER=%s: NPUSIM_SERVERS=%s, so they are numbered 0 to %u",
+			     server, servers, bs->config.servers - 1);
+	return *error == NULL;
+}
+
 static bool read_shape(struct bsim *bs, char **error)
 {
-	bool soc_given, devices_given;
+	bool soc_given, devices_given, named;
 	const char *soc = npu_var_get(NPU_VAR_SOC, &soc_given);
 	const char *devices = npu_var_get(NPU_VAR_DEVICES, &devices_given);
 
+	(void)npu_var_get(NPU_VAR_SUPERNODE, &named);
 	if (!soc_given && bs->dialect == NPU_DIALECT_CUDA)
 		soc = CUDA_SOC;
+	else if (!soc_given && named)
+		soc = SUPERNODE_SOC;
 	bs->config.name = npu_var_get(NPU_VAR_NODE, NULL);
 	if (!load_profile_of(bs, soc, error))
 		return false;
@@ -122,7 +162,8 @@ static bool read_shape(struct bsim *bs, char **error)
 		return false;
 	}
 	bs->devices = bs->config.devices;
-	if (!read_bytes(NPU_VAR_HBM, "HBM of a device", 64 * NODE_FRAME_BYTES,
+	if (!read_supernode(bs, error) ||
+	    !read_bytes(NPU_VAR_HBM, "HBM of a device", 64 * NODE_FRAME_BYTES,
 			sim_profile_hbm_max(&bs->profile), &bs->config.hbm_bytes,
 			&bs->config.explicit_shape, error) ||
 	    !read_bytes(NPU_VAR_HOST_MEMORY, "the host's memory", HOST_MIN, HOST_MAX,
@@ -162,9 +203,11 @@ bool settings_adopt(struct bsim *bs, const struct node_config *shape, char **err
 {
 	bool other_soc = strcmp(shape->soc_name, bs->profile.soc_name) != 0;
 	const char *name = bs->config.name;
+	const unsigned server = bs->config.server;
 
 	bs->config = *shape;
 	bs->config.name = name;
+	bs->config.server = server;
 	bs->devices = shape->devices;
 	return !other_soc || load_profile(bs, error);
 }
@@ -177,7 +220,9 @@ void settings_learn_shape_locked(struct bsim *bs)
 	if (bs->shape_known || bs->config.explicit_shape || bs->node != NULL)
 		return;
 	bs->shape_known = true;
-	if (node_find_shape(bs->config.name, &shape) && !settings_adopt(bs, &shape, &error)) {
+	if (node_find_shape(bs->config.name, &shape) &&
+	    (shape.servers > 1) == (bs->config.servers > 1) &&
+	    !settings_adopt(bs, &shape, &error)) {
 		npu_log(NPU_LOG_DEBUG, "%s", error);
 		free(error);
 	}

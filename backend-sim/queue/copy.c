@@ -130,7 +130,8 @@ unsigned char *copy_at_locked(struct bsim *bs, const struct sim_ref *ref, bool w
 {
 	const struct sim_memory *memory;
 	struct pt_leaf leaf;
-	uint64_t page;
+	uint64_t page, offset;
+	unsigned node;
 
 	if (ref->space == SIM_RAW) {
 		*out_run = UINT64_MAX - ref->va;
@@ -141,11 +142,11 @@ unsigned char *copy_at_locked(struct bsim *bs, const struct sim_ref *ref, bool w
 	memory = node_memory(bs->node);
 	page = UINT64_C(1) << leaf.page_lg2;
 	*out_run = page - (ref->va & (page - 1));
-	if ((write && !(leaf.flags & PT_WRITE)) || SIM_PA_NODE(leaf.pa) >= SIM_NODE_MAX ||
-	    memory->base[SIM_PA_NODE(leaf.pa)] == NULL ||
-	    SIM_PA_OFFSET(leaf.pa) + *out_run > memory->bytes[SIM_PA_NODE(leaf.pa)])
+	node = sim_pa_find(leaf.pa, &offset);
+	if ((write && !(leaf.flags & PT_WRITE)) || memory->base[node] == NULL ||
+	    offset + *out_run > memory->bytes[node])
 		return NULL;
-	return memory->base[SIM_PA_NODE(leaf.pa)] + SIM_PA_OFFSET(leaf.pa);
+	return memory->base[node] + offset;
 }
 
 /* ---- the plan ---- */
@@ -239,6 +240,7 @@ drvError_t copy_plan_locked(struct bsim *bs, const char *call, int issuer, uint6
 		copy_end_locked(bs, call, "dst", dst, bytes, sent, &plan.dst)
 			?: copy_end_locked(bs, call, "src", src, bytes, sent, &plan.src);
 
+	(void)node_lost_servers(bs->node); /* whose memory faults from here on */
 	if (result == DRV_ERROR_NONE && issuer == COPY_SYNC)
 		result = host_check_locked(bs, call, &plan, bytes);
 	if (result != DRV_ERROR_NONE)

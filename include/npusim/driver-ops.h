@@ -380,6 +380,13 @@ NPU_QUERY(npusimWritten, (uint64_t, va), (struct npu_written *, out))
  * is done, 0: all. write->pid is who writes there at the same time, 0: nobody. */
 NPU_QUERY(npusimWrites, (uint64_t, va), (uint64_t, bytes), (struct npu_write *, write))
 
+/* Takes a super device id apart; nothing of it is checked. INVALID_VALUE: out is NULL. */
+NPU_QUERY(halParseSDID, (uint32_t, sdid), (struct halSDIDParseInfo *, out))
+
+/* halShmemSetPidHandle for processes of the server that the device `sdid` is of. NOT_SUPPORT
+ * outside of a supernode; INVALID_HANDLE: nobody is there. */
+NPU_CALL(halShmemSetPodPid, (const char *, name), (uint32_t, sdid), (int *, pid), (int, num))
+
 #undef NPU_OP
 #undef NPU_CALL
 #undef NPU_QUERY

@@ -134,6 +134,10 @@ struct drv_mem_access_desc {
 struct MemShareHandle {
 	uint8_t share_info[MEM_SHARE_HANDLE_LEN];
 };
+struct halSDIDParseInfo { /* what a super device id consists of */
+	uint32_t server_id, chip_id, die_id, udevid;
+	uint32_t reserve[8];
+};
 struct ShareHandleAttr {
 	unsigned int enableFlag;
 	unsigned int rsv[8];
@@ -314,6 +318,7 @@ enum { /* infoType of halGetDeviceInfo */
        INFO_TYPE_UTILIZATION = 23,
        INFO_TYPE_SDID = 26,
        INFO_TYPE_SERVER_ID = 27,
+       INFO_TYPE_SCALE_TYPE = 28,
        INFO_TYPE_SUPER_POD_ID = 29,
        INFO_TYPE_ADDR_MODE = 30,
        INFO_TYPE_RUN_MACH = 31,

@@ -84,6 +84,25 @@ ACL_EXPORT aclError aclrtIpcMemSetImportPid(const char *key, int32_t *pid, size_
 		       ?: ACL_CALL(__func__, halShmemSetPidHandle, key, pid, (int)num);
 }
 
+ACL_EXPORT aclError aclrtIpcMemImportPidInterServer(const char *key, aclrtServerPid *serverPids,
+						    size_t num)
+{
+	aclError error = ACL_IS_NULL(key) ?: ACL_IS_NULL(serverPids) ?: ACL_IS_ZERO(num)
+			?: check_key(__func__, key) ?: acl_check_context(__func__);
+
+	for (size_t i = 0; i < num && error == ACL_SUCCESS; i++) {
+		const aclrtServerPid *of = &serverPids[i];
+
+		if (of->pid == NULL || of->num == 0 || of->num > INT32_MAX)
+			return rt_invalid(__func__,
+					  "serverPids[%zu] has %zu process ids at %p; 1 to %d are "
+					  "taken",
+					  i, of->num, (void *)of->pid, INT32_MAX);
+		error = ACL_CALL(__func__, halShmemSetPodPid, key, of->sdid, of->pid, (int)of->num);
+	}
+	return error;
+}
+
 ACL_EXPORT aclError aclrtIpcMemImportByKey(void **devPtr, const char *key, uint64_t flags)
 {
 	struct core_context *context;

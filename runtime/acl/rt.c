@@ -200,9 +200,9 @@ ACL_EXPORT rtError_t rtSetIpcMemPid(const char *name, int32_t pid[], int32_t num
 ACL_EXPORT rtError_t rtSetIpcMemorySuperPodPid(const char *name, uint32_t sdid, int32_t pid[],
 					       int32_t num)
 {
-	(void)sdid;
 	return RT_IS_NULL(name) ?: RT_IS_NULL(pid) ?: RT_IS_ZERO(num)
-		       ?: acl_check_context(__func__) ?: acl_fail_unmodelled(__func__);
+		       ?: acl_check_context(__func__)
+		       ?: ACL_CALL(__func__, halShmemSetPodPid, name, sdid, pid, num);
 }
 
 ACL_EXPORT rtError_t rtMemcpyAsyncWithoutCheckKind(void *dst, uint64_t destMax, const void *src,

@@ -90,7 +90,7 @@ static aclError export_fabric(const char *call, aclrtDrvMemHandle handle, uint64
 			      void *out_shareable)
 {
 	struct core_context *context = core_context_current();
-	struct MemShareHandle fabric = { { 0 } };
+	struct MemShareHandle fabric;
 	uint64_t number;
 	uint32_t server;
 	int64_t here;
@@ -98,6 +98,7 @@ static aclError export_fabric(const char *call, aclrtDrvMemHandle handle, uint64
 
 	if (context == NULL)
 		return core_context_none(call);
+	memcpy(&fabric, out_shareable, sizeof(fabric)); /* what the driver leaves alone stays */
 	error = server_of(call, context->device, &here)
 			?: ACL_CALL(call, halMemExportToShareableHandleV2,
 				    (drv_mem_handle_t *)handle, MEM_HANDLE_TYPE_FABRIC, 0, &fabric);

@@ -149,6 +149,14 @@ static const struct var_row vars[NPU_VAR_COUNT] = {
 	    "what new memory of a device holds, instead of zeros"),
 	ROW(NODE, "a name", "default", "backend-sim", CHECKED(check_node),
 	    "the simulated server that this process belongs to"),
+	ROW(SUPERNODE, "a name, none", "", "backend-sim", CHECKED(check_node),
+	    "the simulated supernode whose server this process belongs to, in place of "
+	    "NPUSIM_NODE; "
+	    "none: a 910C outside of supernodes"),
+	ROW(SERVER, "0 to 47", "0", "backend-sim", NUMBER(0, 47, "a server's number, 0 to 47"),
+	    "which server of NPUSIM_SUPERNODE"),
+	ROW(SERVERS, "1 to 48", "48", "backend-sim", NUMBER(1, 48, "a number of servers, 1 to 48"),
+	    "how many servers NPUSIM_SUPERNODE may have"),
 	ROW(JOIN_FILE, "a path", "", "all", ANY,
 	    "where each process that loads npusim's library adds a byte; npusim run sets it"),
 	ROW(LOG, "error, warn, info, debug", "warn", "all", CHOSEN,

@@ -39,13 +39,13 @@ static uint64_t lower_of(uint64_t rate, uint64_t limit)
 	return limit ? std::min(rate, limit) : rate;
 }
 
-uint64_t engine::rate(unsigned index, bool sio) const
+uint64_t engine::rate(unsigned index, uint64_t limit) const
 {
 	const sim_profile *p = m_profile;
 
 	switch (m_kind) {
 	case SIM_ENGINE_SDMA:
-		return lower_of(p->sdma_bytes_per_us, sio ? p->sdma_sio_bytes_per_us : 0);
+		return std::min(p->sdma_bytes_per_us, limit);
 	case SIM_ENGINE_H2D:
 		return lower_of(p->h2d_bytes_per_us, p->h2d_engine_bytes_per_us);
 	case SIM_ENGINE_D2H:
@@ -55,13 +55,20 @@ uint64_t engine::rate(unsigned index, bool sio) const
 	}
 }
 
-// True if what was asked for last lies on the other die of the chip.
-bool engine::was_sio(const sim_job *job) const
+// What an SDMA engine gets out of the link over which it asked last: to the other die of the chip,
+// or to another server; SIM_NEVER: all of it.
+uint64_t engine::link_limit(const sim_job *job) const
 {
 	unsigned node = SIM_PA_NODE(m_access.address);
+	uint64_t limit = 0;
 
-	return m_profile->is_910c && m_access.space != SIM_RAW && node != job->device &&
-	       node / 2 == job->device / 2;
+	if (!m_profile->is_910c || m_access.space == SIM_RAW || node == job->device)
+		return SIM_NEVER;
+	if (node >= SIM_NODE_MAX)
+		limit = m_profile->remote[sim_remote_of(node, m_access.write)].engine_bytes_per_us;
+	else if (node / 2 == job->device / 2)
+		limit = m_profile->sdma_sio_bytes_per_us;
+	return lower_of(SIM_NEVER, limit);
 }
 
 // The method wakes at the earliest time that any lane is due.
@@ -273,12 +280,12 @@ void engine::issue(lane &it, unsigned index, uint64_t now)
 	bool keeps = job->kind == SIM_JOB_COPY || job->kind == SIM_JOB_FILL;
 	uint64_t asked = piece_bytes(it);
 
-	it.piece = { asked, asked, now, now, now, false };
+	it.piece = { asked, asked, now, now, now, SIM_NEVER };
 	if (job->kind == SIM_JOB_COPY || job->kind == SIM_JOB_READ) {
 		it.piece.done_ps = transport(job->src, false, index, keeps ? &it.src : nullptr,
 					     it.issued, asked, now);
 		it.piece.first_ps = m_access.first_ps;
-		it.piece.sio = was_sio(job);
+		it.piece.limit = link_limit(job);
 		it.piece.bytes = m_access.bytes;
 		if (m_access.status != SIM_OK)
 			note_fault(job, job->src.space);
@@ -300,7 +307,7 @@ void engine::write(lane &it, unsigned index, uint64_t now)
 	if (job->kind != SIM_JOB_READ && bytes) {
 		done = std::max(done, transport(job->dst, true, index, keeps ? &it.dst : nullptr,
 						it.issued, bytes, first));
-		it.piece.sio |= was_sio(job);
+		it.piece.limit = std::min(it.piece.limit, link_limit(job));
 		if (m_access.status != SIM_OK) {
 			note_fault(job, job->dst.space);
 			bytes = m_access.bytes;
@@ -309,7 +316,7 @@ void engine::write(lane &it, unsigned index, uint64_t now)
 	it.issued += bytes;
 	it.latency_ps = std::min(it.latency_ps, first - it.piece.begin_ps);
 	/* The engine's own rate, or what it may have under way allows at this latency. */
-	pace = std::max(transfer_ps(it.piece.asked, rate(index, it.piece.sio)),
+	pace = std::max(transfer_ps(it.piece.asked, rate(index, it.piece.limit)),
 			it.latency_ps * it.piece.asked / window);
 	pace = std::max<uint64_t>(pace, 1);
 	it.last_ps = std::max({ it.last_ps, done, it.piece.begin_ps + pace });
@@ -537,7 +544,8 @@ void engine::issue_pipelined(lane &it, unsigned index, uint64_t now)
 		return;
 	}
 	done = issue_rows(it, index, bytes, now, &rows);
-	pace = std::max(transfer_ps(bytes, rate(index, false)), job->row_bytes ? rows * row_ps : 0);
+	pace = std::max(transfer_ps(bytes, rate(index, SIM_NEVER)),
+			job->row_bytes ? rows * row_ps : 0);
 	pace = std::max<uint64_t>(pace, begins ? m_profile->core_issue_ps : 1);
 	over = job->status != SIM_OK || it.issued == job->bytes;
 	if (!it.in_flight.empty())

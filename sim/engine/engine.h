@@ -64,8 +64,8 @@ private:
 		uint64_t before_ps = 0;  // completion of the piece before the one under way
 		struct {
 			uint64_t asked, bytes, begin_ps, first_ps, done_ps;
-			bool sio; // from or to the other die
-		} piece = {};     // read, or being read
+			uint64_t limit; // what the engine gets out of the link
+		} piece = {};           // read, or being read
 		span_list dst, src;
 	};
 
@@ -94,8 +94,8 @@ private:
 				uint64_t at_ps);
 	void move_issued(lane &it);
 	void rearm();
-	uint64_t rate(unsigned index, bool sio) const;
-	bool was_sio(const sim_job *job) const;
+	uint64_t rate(unsigned index, uint64_t limit) const;
+	uint64_t link_limit(const sim_job *job) const;
 
 	const sim_engine m_kind;
 	const sim_profile *m_profile = nullptr;

@@ -5,15 +5,14 @@
 
 #include <algorithm>
 
+#include "sim/link/slices.h"
+
 namespace npusim
 {
 
-// Slices of 0.26 us, 1.1 ms of them: a piece of 2 MiB takes 12 to 80 us, an engine has two on the
-// way, and 72 cores 64 KiB each.
-static constexpr unsigned slice_lg2 = 18, slices_lg2 = 12;
-
 interconnect::interconnect(sc_core::sc_module_name name, unsigned devices)
-    : sc_module(name), in("in", devices), out("out", devices), m_gate(devices)
+    : sc_module(name), in("in", devices), out("out", devices), plane("plane", devices),
+      m_gate(devices)
 {
 	for (unsigned i = 0; i < devices; i++) {
 		m_gate[i].of = this;
@@ -39,7 +38,7 @@ void interconnect::reset(const sim_config *config, uint64_t origin_ps)
 	bandwidth idle;
 
 	clear();
-	bandwidth_init(&idle, slice_lg2, slices_lg2, origin_ps);
+	bandwidth_init(&idle, link_slice_lg2, link_slices_lg2, origin_ps);
 	m_profile = config->profile;
 	m_memory = config->memory;
 	m_devices = config->devices;
@@ -92,10 +91,16 @@ void interconnect::to_peer(const gate &from, access &request)
 
 void interconnect::gate::serve(access &request)
 {
-	if (SIM_PA_NODE(request.address) < of->m_devices)
+	unsigned node = SIM_PA_NODE(request.address);
+
+	if (node < of->m_devices) {
 		of->to_peer(*this, request);
-	else
+	} else if (node >= SIM_NODE_MAX) {
+		counters->link_peer_bytes += request.length;
+		of->plane[device].send(request, of->m_memory);
+	} else {
 		of->to_host(*this, request);
+	}
 }
 
 } // namespace npusim

@@ -2,7 +2,7 @@
 //
 // The interconnect between the devices and the host of a server: one host link per device, one
 // link between any two devices, and SIO between the two dies of a 910C. Remote requests come from
-// the MMUs; those to a device go on to its HBM.
+// the MMUs; those to a device go on to its HBM, those to other servers to the plane.
 #ifndef NPUSIM_SIM_LINK_INTERCONNECT_H
 #define NPUSIM_SIM_LINK_INTERCONNECT_H
 
@@ -17,8 +17,9 @@ namespace npusim
 class interconnect : public sc_core::sc_module
 {
 public:
-	sc_core::sc_vector<target_socket> in;   // from the MMU of each device
-	sc_core::sc_vector<request_socket> out; // to the HBM of each device
+	sc_core::sc_vector<target_socket> in;     // from the MMU of each device
+	sc_core::sc_vector<request_socket> out;   // to the HBM of each device
+	sc_core::sc_vector<request_socket> plane; // of each device, to other servers
 
 	interconnect(sc_core::sc_module_name name, unsigned devices);
 	~interconnect() override;

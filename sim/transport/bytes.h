@@ -46,11 +46,11 @@ private:
 // Where the byte at pa lies, and how many follow it in its node (0: there is none).
 inline unsigned char *memory_at(const sim_memory *memory, uint64_t pa, uint64_t *out_bytes)
 {
-	unsigned node = SIM_PA_NODE(pa);
-	uint64_t offset = SIM_PA_OFFSET(pa);
+	uint64_t offset;
+	unsigned node = sim_pa_find(pa, &offset);
 
 	*out_bytes = 0;
-	if (node >= SIM_NODE_MAX || !memory->base[node] || offset >= memory->bytes[node])
+	if (!memory->base[node] || offset >= memory->bytes[node])
 		return nullptr;
 	*out_bytes = memory->bytes[node] - offset;
 	return memory->base[node] + offset;

@@ -48,7 +48,7 @@ public:
 	unsigned transport_dbg(tlm::tlm_generic_payload &payload) override;
 
 protected:
-	static constexpr unsigned any_node = SIM_NODE_MAX;
+	static constexpr unsigned any_node = SIM_MEMORY_MAX;
 
 	// node: the one whose memory lies behind the block, or any_node.
 	void set_memory(const sim_memory *memory, unsigned node)

@@ -265,7 +265,7 @@ void do_info(const struct order *order, struct reply *reply)
 void do_import(const struct order *order, struct reply *reply)
 {
 	say(reply,
-	    node_share_import(actor_self.node, order->share, &actor_self.blocks[order->block]));
+	    node_share_import(actor_self.node, order->share, 0, &actor_self.blocks[order->block]));
 }
 
 void do_name(const struct order *order, struct reply *reply)
@@ -282,7 +282,7 @@ void do_name_destroy(const struct order *order, struct reply *reply)
 
 void do_name_allow(const struct order *order, struct reply *reply)
 {
-	say(reply, node_name_allow(actor_self.node, order->name, &order->pid, 1));
+	say(reply, node_name_allow(actor_self.node, order->name, 0, &order->pid, 1));
 }
 
 void do_name_open(const struct order *order, struct reply *reply)

@@ -167,7 +167,7 @@ char *node_audit(struct node *node)
 		return g_strdup_printf("the node cannot be entered: %s", npu_message());
 	audit.reached = calloc(NODE_ALLOWS, 1);
 	for (unsigned i = 0; i < SIM_NODE_MAX; i++)
-		if (node->memory[i])
+		if (node->memory[i] && node->memory[i]->state->used)
 			audit_memory(&audit, node->memory[i]);
 	audit_pool(&audit);
 	if (audit.kept != node->control->fd_kept)

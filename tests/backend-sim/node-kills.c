@@ -118,7 +118,7 @@ static bool work_import(struct held *h, struct reply *reply)
 {
 	uint32_t share = __atomic_load_n(&board->shares[chance(SHARES)], __ATOMIC_ACQUIRE);
 
-	if (node_share_import(actor_self.node, share, &h->block) != DRV_ERROR_NONE)
+	if (node_share_import(actor_self.node, share, 0, &h->block) != DRV_ERROR_NONE)
 		return true;
 	*h = (struct held){ .block = h->block, .stamp = share };
 	return check(h, reply, "import");
@@ -147,7 +147,7 @@ static void work_name(struct held *h)
 	if (h->reserved || node_name_create(actor_self.node, h->block, 0, NODE_FRAME_BYTES, 0,
 					    name) != DRV_ERROR_NONE)
 		return;
-	node_name_allow(actor_self.node, name, board->pids, WORKERS);
+	node_name_allow(actor_self.node, name, 0, board->pids, WORKERS);
 	if (chance(4))
 		node_name_destroy(actor_self.node, name);
 }

@@ -159,7 +159,7 @@ static void importer(void)
 		struct node_block *block;
 
 		wait_for(&board->turn, 2 * i + 1);
-		if (node_share_import(node, board->share, &block) != DRV_ERROR_NONE ||
+		if (node_share_import(node, board->share, 0, &block) != DRV_ERROR_NONE ||
 		    *first_word(block) != i)
 			abort();
 		__atomic_store_n(&board->turn, 2 * i + 2, __ATOMIC_RELEASE);

@@ -239,8 +239,8 @@ def info_and_node_are_json(folder):
 def memory_that_the_model_cannot_have_is_refused(folder):
     profile = folder / 'small-blocks.ini'
     profile.write_text('[Profile]\nbase=Ascend910B1\n[L2]\nblock_bytes=128\n')
-    for soc, size, status, most in (('Ascend910B1', '64', 1, '(4 TiB)'),
-                                    ('Ascend910B1', '5T', 1, '(4 TiB)'),
+    for soc, size, status, most in (('Ascend910B1', '64', 1, '(2 TiB)'),
+                                    ('Ascend910B1', '3T', 1, '(2 TiB)'),
                                     (profile, '256G', 1, '(128 GiB)'),
                                     (profile, '128G', 0, '')):
         run = npusim('info', '--soc', soc, '--hbm', size, '--devices', 1)

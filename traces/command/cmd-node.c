@@ -18,12 +18,16 @@ static const char *amount(guint64 frames)
 static void print_member(const struct node_info *node, const struct node_member_info *m)
 {
 	g_print("  %7d  %-24s", (int)m->pid, m->command);
+	if (node->shape.servers > 1)
+		g_print("  server %u", m->server);
 	for (unsigned d = 0; d < node->shape.devices; d++) {
 		if (m->frames[d])
 			g_print("  device %u: %s", d, amount(m->frames[d]));
 	}
 	if (m->frames[SIM_NODE_HOST])
 		g_print("  host: %s", amount(m->frames[SIM_NODE_HOST]));
+	if (m->remote_frames)
+		g_print("  other servers: %s", amount(m->remote_frames));
 	g_print("  (%u allocations, %u exported, %u imported", m->blocks, m->exported, m->imported);
 	if (m->kept_frames && m->kept_pid)
 		g_print("; of these it keeps %s that process %d has freed", amount(m->kept_frames),
@@ -34,21 +38,66 @@ static void print_member(const struct node_info *node, const struct node_member_
 	g_print(")\n");
 }
 
-static void print_node(const struct node_info *node)
+static guint64 used_frames(const struct node_usage *u)
+{
+	return u->total_frames - u->free_frames;
+}
+
+/* What a server's devices have together, and how many processes it has. */
+struct server_sums {
+	guint64 used, total;
+	unsigned processes;
+};
+
+static struct server_sums sums_of(const struct node_info *node, unsigned server)
+{
+	struct server_sums sums = { 0 };
+
+	for (unsigned d = 0; d < node->shape.devices; d++) {
+		sums.used += used_frames(&node->usage[server][d]);
+		sums.total += node->usage[server][d].total_frames;
+	}
+	for (unsigned m = 0; m < node->member_count; m++)
+		sums.processes += node->members[m].server == server;
+	return sums;
+}
+
+/* A line a server: 48 of them fit on a screen. */
+static void print_servers(const struct node_info *node)
+{
+	for (unsigned k = 0; k < node->shape.servers; k++) {
+		struct server_sums sums = sums_of(node, k);
+		gboolean lost = node->lost >> k & 1;
+
+		if (sums.processes == 0 && sums.used == 0 && !lost)
+			continue;
+		g_print("  server %-2u %10s used of %s, host %s, %u process%s%s\n", k,
+			amount(sums.used), amount(sums.total),
+			amount(used_frames(&node->usage[k][SIM_NODE_HOST])), sums.processes,
+			sums.processes == 1 ? "" : "es", lost ? ", stopped" : "");
+	}
+}
+
+static void print_node(const struct node_info *node, gboolean processes)
 {
 	if (node->shape.devices == 0) /* only its processes are known */
 		g_print("node %s: another version of npusim, %u process%s\n", node->name,
 			node->member_count, node->member_count == 1 ? "" : "es");
+	else if (node->shape.servers > 1)
+		g_print("supernode %s: servers of %u x %s, %u process%s\n", node->name,
+			node->shape.devices, node->shape.soc_name, node->member_count,
+			node->member_count == 1 ? "" : "es");
 	else
 		g_print("node %s: %u x %s, %u process%s\n", node->name, node->shape.devices,
 			node->shape.soc_name, node->member_count,
 			node->member_count == 1 ? "" : "es");
-	for (unsigned d = 0; d < node->shape.devices; d++) {
-		const struct node_usage *u = &node->usage[d];
+	if (node->shape.servers > 1)
+		print_servers(node);
+	for (unsigned d = 0; node->shape.servers == 1 && d < node->shape.devices; d++)
 		g_print("  device %-2u %10s used of %s\n", d,
-			amount(u->total_frames - u->free_frames), amount(u->total_frames));
-	}
-	for (unsigned m = 0; m < node->member_count; m++)
+			amount(used_frames(&node->usage[0][d])),
+			amount(node->usage[0][d].total_frames));
+	for (unsigned m = 0; processes && m < node->member_count; m++)
 		print_member(node, &node->members[m]);
 }
 
@@ -58,6 +107,10 @@ static void build_member(JsonBuilder *json, const struct node_info *node,
 	json_builder_begin_object(json);
 	json_number(json, "pid", (guint64)m->pid);
 	json_text(json, "command", m->command);
+	if (node->shape.servers > 1) {
+		json_number(json, "server", m->server);
+		json_number(json, "remote_bytes", m->remote_frames * NODE_FRAME_BYTES);
+	}
 	json_builder_set_member_name(json, "bytes"); /* by device */
 	json_builder_begin_array(json);
 	for (unsigned d = 0; d < node->shape.devices; d++)
@@ -70,22 +123,52 @@ static void build_member(JsonBuilder *json, const struct node_info *node,
 	json_builder_end_object(json);
 }
 
+static void build_devices(JsonBuilder *json, const struct node_info *node, unsigned server)
+{
+	json_builder_set_member_name(json, "devices");
+	json_builder_begin_array(json);
+	for (unsigned d = 0; d < node->shape.devices; d++) {
+		const struct node_usage *u = &node->usage[server][d];
+
+		json_builder_begin_object(json);
+		json_number(json, "used_bytes", used_frames(u) * NODE_FRAME_BYTES);
+		json_number(json, "total_bytes", u->total_frames * NODE_FRAME_BYTES);
+		json_builder_end_object(json);
+	}
+	json_builder_end_array(json);
+}
+
+static void build_servers(JsonBuilder *json, const struct node_info *node)
+{
+	json_builder_set_member_name(json, "servers");
+	json_builder_begin_array(json);
+	for (unsigned k = 0; k < node->shape.servers; k++) {
+		struct server_sums sums = sums_of(node, k);
+		gboolean lost = node->lost >> k & 1;
+
+		if (sums.processes == 0 && sums.used == 0 && !lost)
+			continue;
+		json_builder_begin_object(json);
+		json_number(json, "server", k);
+		json_number(json, "stopped", lost);
+		json_number(json, "processes", sums.processes);
+		json_number(json, "host_used_bytes",
+			    used_frames(&node->usage[k][SIM_NODE_HOST]) * NODE_FRAME_BYTES);
+		build_devices(json, node, k);
+		json_builder_end_object(json);
+	}
+	json_builder_end_array(json);
+}
+
 static void build_node(JsonBuilder *json, const struct node_info *node)
 {
 	json_builder_begin_object(json);
 	json_text(json, "name", node->name);
 	json_text(json, "soc", node->shape.devices ? node->shape.soc_name : "");
-	json_builder_set_member_name(json, "devices");
-	json_builder_begin_array(json);
-	for (unsigned d = 0; d < node->shape.devices; d++) {
-		const struct node_usage *u = &node->usage[d];
-		json_builder_begin_object(json);
-		json_number(json, "used_bytes",
-			    (u->total_frames - u->free_frames) * NODE_FRAME_BYTES);
-		json_number(json, "total_bytes", u->total_frames * NODE_FRAME_BYTES);
-		json_builder_end_object(json);
-	}
-	json_builder_end_array(json);
+	if (node->shape.servers > 1)
+		build_servers(json, node);
+	else
+		build_devices(json, node, 0);
 	json_builder_set_member_name(json, "processes");
 	json_builder_begin_array(json);
 	for (unsigned m = 0; m < node->member_count; m++)
@@ -114,7 +197,7 @@ static int list(const char *only, const char *to)
 		if (to)
 			build_node(json, &nodes[i]);
 		else
-			print_node(&nodes[i]);
+			print_node(&nodes[i], only || nodes[i].shape.servers == 1);
 		shown++;
 	}
 	node_list_free(nodes, count);
@@ -132,9 +215,12 @@ static int list(const char *only, const char *to)
 int cmd_node(int argc, char **argv)
 {
 	g_autofree char *reset = NULL, *json = NULL;
+	int stop = -1;
 	const GOptionEntry entries[] = {
 		{ "reset", 0, 0, G_OPTION_ARG_STRING, &reset, "end node NAME and its processes",
 		  "NAME" },
+		{ "stop", 0, 0, G_OPTION_ARG_INT, &stop,
+		  "stop server K of supernode NAME: its processes end, its memory is lost", "K" },
 		{ "json", 0, 0, G_OPTION_ARG_FILENAME, &json,
 		  "write the list as JSON to FILE instead; - is stdout", "FILE" },
 		{ NULL, 0, 0, 0, NULL, NULL, NULL },
@@ -151,9 +237,11 @@ int cmd_node(int argc, char **argv)
 		return usage_error("node", "one name at a time");
 	if (reset && json)
 		return usage_error("node", "--json writes a list, and --reset shows none");
-	if (reset == NULL)
+	if (stop >= 0 && (reset || json || argc != 2))
+		return usage_error("node", "--stop K takes the supernode's NAME, and nothing else");
+	if (stop < 0 && reset == NULL)
 		return list(argc > 1 ? argv[1] : NULL, json);
-	if (node_reset(reset, &text))
+	if (stop >= 0 ? node_stop_server(argv[1], (unsigned)stop, &text) : node_reset(reset, &text))
 		return NPUSIM_EXIT_OK;
 	failure("node", "%s", text);
 	free(text);

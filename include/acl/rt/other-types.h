@@ -60,12 +60,6 @@ typedef enum {
 	ACL_RT_MEM_ACCESS_UB_MULTI_PORT_PATH = 3,
 } aclrtMemLinkType;
 
-typedef struct {
-	uint32_t sdid;
-	int32_t *pid;
-	size_t num;
-} aclrtServerPid;
-
 struct MemAttrMapping {
 	uint32_t pgType;
 	uint32_t memType;

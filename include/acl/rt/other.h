@@ -63,9 +63,6 @@ ACL_FUNC_VISIBILITY aclError aclrtCmoAsyncWithBarrier(void *src, size_t size, ac
 						      uint32_t barrierId, aclrtStream stream);
 ACL_FUNC_VISIBILITY aclError aclrtCmoWaitBarrier(aclrtBarrierTaskInfo *taskInfo, aclrtStream stream,
 						 uint32_t flag);
-ACL_FUNC_VISIBILITY aclError aclrtIpcMemImportPidInterServer(const char *key,
-							     aclrtServerPid *serverPids,
-							     size_t num);
 ACL_FUNC_VISIBILITY aclError aclrtCmoGetDescSize(size_t *size);
 ACL_FUNC_VISIBILITY aclError aclrtCmoSetDesc(void *cmoDesc, void *src, size_t size);
 ACL_FUNC_VISIBILITY aclError aclrtCmoAsyncWithDesc(void *cmoDesc, aclrtCmoType cmoType,

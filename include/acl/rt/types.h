@@ -447,6 +447,13 @@ typedef struct aclCANNPackageVersion {
 	char reserved[ACL_PKG_VERSION_MAX_SIZE];
 } aclCANNPackageVersion;
 
+/** Processes of a server of the supernode; sdid: of any device of it. */
+typedef struct {
+	uint32_t sdid;
+	int32_t *pid;
+	size_t num;
+} aclrtServerPid;
+
 /** Who registers a start-up or shutdown callback. */
 typedef enum aclRegisterCallbackType {
 	ACL_REG_TYPE_ACL_MODEL = 0,

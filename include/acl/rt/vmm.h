@@ -377,6 +377,19 @@ ACL_FUNC_VISIBILITY aclError aclrtIpcMemGetExportKey(void *devPtr, size_t size, 
  */
 ACL_FUNC_VISIBILITY aclError aclrtIpcMemSetImportPid(const char *key, int32_t *pid, size_t num);
 
+/*
+ * aclrtIpcMemImportPidInterServer:
+ * @key: a key that this process exported
+ * @serverPids: for each of @num servers of the supernode, processes that may import: sdid is the id
+ *	of any device of that server (ACL_DEV_ATTR_SUPER_POD_DEVICE_ID), pid and num their list
+ *
+ * Returns: 0; 207000: outside of a supernode; 107017: no process of such a server is there; those
+ * of aclrtIpcMemSetImportPid.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtIpcMemImportPidInterServer(const char *key,
+							     aclrtServerPid *serverPids,
+							     size_t num);
+
 /**
  * aclrtIpcMemImportByKey:
  * @devPtr: out: where this process sees the memory, until aclrtIpcMemClose.
