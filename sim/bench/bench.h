@@ -77,6 +77,7 @@ struct bench_published {
 	double measured;
 	double expected; /* measured / modelled, within 10 %: 1, unless the note says why not */
 	double modelled; /* 0: nothing stands for it */
+	bool remote;     /* memory of another server */
 };
 /* Fills at most `room` rows. Returns how many there are; 0, and *error (g_free), where the model
  * cannot be built. */

@@ -17,7 +17,7 @@ static const struct row {
 	struct bench_published shown;
 	enum sim_call call;
 	enum sim_engine engine;
-	int dst, src; /* nodes */
+	unsigned dst, src; /* nodes */
 	unsigned copies;
 	uint64_t pages, creations, bytes;
 } rows[] = {
@@ -31,7 +31,15 @@ static char *open_server(struct server *server, const struct sim_profile *profil
 
 	for (unsigned node = 0; !error && node < DEVICES; node++)
 		error = server_add(server, node, 2 * NODE, NODE, 21);
-	return error ? error : server_add(server, SIM_NODE_HOST, 2 * NODE, NODE, 21);
+	error = error ?: server_add(server, SIM_NODE_HOST, 2 * NODE, NODE, 21);
+	error = error ?: server_add(server, SIM_PEER(1, 0), NODE, NODE, 21);
+	return error ?: server_add(server, SIM_PEER(1, SIM_NODE_HOST), NODE, NODE, 21);
+}
+
+static struct sim_ref ref_of(unsigned node, uint64_t offset)
+{
+	return (struct sim_ref){ .space = node < SIM_NODE_MAX ? (int)node : 0,
+				 .va = server_va(node) + offset };
 }
 
 /* Microseconds that the copies take, one behind the other in one engine's queue. */
@@ -44,8 +52,8 @@ static double copy_us(struct server *server, const struct row *row)
 		jobs[i] = (struct sim_job){
 			.kind = SIM_JOB_COPY,
 			.engine = row->engine,
-			.dst = { row->dst, SERVER_VA + i * row->bytes % NODE, 0 },
-			.src = { row->src, SERVER_VA + i * row->bytes % NODE, 0 },
+			.dst = ref_of(row->dst, i * row->bytes % NODE),
+			.src = ref_of(row->src, i * row->bytes % NODE),
 			.bytes = row->bytes,
 			.contents_stay = true,
 		};

@@ -8,6 +8,10 @@ import json
 import sys
 
 
+NODES = {'host': 'SIM_NODE_HOST', 'remote': 'SIM_PEER(1, 0)',
+         'remote-host': 'SIM_PEER(1, SIM_NODE_HOST)'}
+
+
 def size(text):
     return int(text[:-1]) << {'K': 10, 'M': 20}[text[-1]] if text[-1] in 'KM' else int(text)
 
@@ -23,8 +27,9 @@ def model(row):
     if 'copy' in row:
         engine, dst, src, length = row['copy'].split()
         yield 'engine', 'SIM_ENGINE_' + engine.upper()
-        yield 'dst', 'SIM_NODE_HOST' if dst == 'host' else dst
-        yield 'src', 'SIM_NODE_HOST' if src == 'host' else src
+        yield 'dst', NODES.get(dst, dst)
+        yield 'src', NODES.get(src, src)
+        yield 'shown.remote', str('remote' in row['copy']).lower()
         yield 'bytes', size(length)
         yield 'copies', row.get('copies', '1')
 

@@ -44,7 +44,8 @@ char *server_add(struct server *server, unsigned node, uint64_t bytes, uint64_t 
 		 unsigned page_lg2)
 {
 	const struct pt_host host = { alloc_table, free_table, table_at, server };
-	struct page_table *table = &server->table[node];
+	unsigned space = node < SIM_NODE_MAX ? node : 0;
+	struct page_table *table = &server->table[space];
 	void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
 			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
@@ -56,17 +57,19 @@ char *server_add(struct server *server, unsigned node, uint64_t bytes, uint64_t 
 		server->tables_start = mapped;
 		server->tables_end = bytes;
 	}
-	pt_init(table, &host);
-	if (!pt_map(table, SERVER_VA, SIM_PA(node, 0), page_lg2, mapped >> page_lg2, PT_WRITE))
+	if (node == space)
+		pt_init(table, &host);
+	if (!pt_map(table, server_va(node), SIM_PA(node, 0), page_lg2, mapped >> page_lg2,
+		    PT_WRITE))
 		return g_strdup("the page tables do not fit beside the memory: use a smaller size");
-	sim_set_root(server->sim, (int)node, 1, table->root_pa);
+	sim_set_root(server->sim, (int)space, 1, table->root_pa);
 	return NULL;
 }
 
 void server_close(struct server *server)
 {
 	sim_close(server->sim);
-	for (unsigned node = 0; node < SIM_NODE_MAX; node++)
+	for (unsigned node = 0; node < SIM_MEMORY_MAX; node++)
 		if (server->memory.base[node])
 			munmap(server->memory.base[node], server->memory.bytes[node]);
 }

@@ -3,6 +3,8 @@
 // Carries requests between the servers of a supernode.
 #include "plane.h"
 
+#include <algorithm>
+
 #include "sim/link/slices.h"
 
 namespace npusim
@@ -68,6 +70,9 @@ void plane::port::serve(access &request)
 	start = bandwidth_take(&of->link(device, kind),
 			       transfer_ps(request.length, cost.bytes_per_us), request.at_ps, &end);
 	request.first_ps = start + latency;
+	/* A stream's own rate begins with its first byte. */
+	if (cost.engine_bytes_per_us)
+		end = std::max(end, start + transfer_ps(request.length, cost.engine_bytes_per_us));
 	request.done_ps = end + latency;
 }
 

@@ -160,7 +160,7 @@ static const struct bad_config bad_configs[] = {
 	{ "17 devices", "bad", 17, 64 << 20, 64 << 20, "17 devices" },
 	{ "odd HBM", "bad", 1, (64 << 20) + 4096, 64 << 20, "multiples of 2 MiB" },
 	{ "small HBM", "bad", 1, 8 << 20, 64 << 20, "from 16 MiB" },
-	{ "large HBM", "bad", 1, UINT64_C(16) << 40, 64 << 20, "to 2.0 TiB" },
+	{ "large HBM", "bad", 1, UINT64_C(16) << 40, 64 << 20, "to 2.00 TiB" },
 	{ "no host", "bad", 1, 64 << 20, 0, "host memory" },
 };
 TEST_EACH(node_joining, refuses, bad_configs, label)

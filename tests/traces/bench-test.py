@@ -429,6 +429,15 @@ def published_measurements_are_met_or_explained(folder):
 
 
 @case
+def other_servers_are_reached_at_the_published_rates(folder):
+    rows = points('--pattern', 'remote')
+    same(len(rows), 7, rows)
+    for row in rows:
+        near(row['ratio'], 1, 0.02, row)
+    same(sum('16 KiB' in row['what'] for row in rows), 3, 'rows that show the latency')
+
+
+@case
 def a_warm_up_is_not_counted(folder):
     args = '--size', '64m', '--engines', 8, '--access', '4k', '--pattern', 'sequential'
     cold, warm = bench(*args, '--count', 16384), bench(*args, '--count', 16384, '--warmup', 16384)

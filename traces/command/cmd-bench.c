@@ -453,7 +453,8 @@ static const struct member published_members[] = {
 	{ 0 },
 };
 
-static int run_published(const struct options *o)
+/* remote: those of memory of other servers alone. */
+static int run_published(const struct options *o, gboolean remote)
 {
 	g_autoptr(JsonBuilder) json = json_builder_new();
 	g_autoptr(GError) error = NULL;
@@ -470,6 +471,8 @@ static int run_published(const struct options *o)
 			"ratio");
 	json_builder_begin_array(json);
 	for (const struct bench_published *r = rows; r < rows + MIN(count, PUBLISHED_MAX); r++) {
+		if (remote && !r->remote)
+			continue;
 		members_build_object(json, published_members, r, NULL);
 		if (quiet)
 			continue;
@@ -503,7 +506,9 @@ int cmd_bench(int argc, char **argv)
 	const GOptionEntry entries[] = {
 		TEXT("pattern", pattern,
 		     "sequential, random, strided, chase (default random); trace: the accesses of "
-		     "FILE; published: measured on real devices against the model",
+		     "FILE; published: measured on real devices against the model; remote: of "
+		     "that, "
+		     "memory of other servers",
 		     "WHAT"),
 		TEXT("op", operation, "read, write, mixed (default read)", "WHAT"),
 		{ "engines", 0, 0, G_OPTION_ARG_INT, &o.engines, "cores that run it (default 1)",
@@ -535,8 +540,8 @@ int cmd_bench(int argc, char **argv)
 	if (argc > 2)
 		status =
 			usage_error("bench", "no argument is expected, but '%s' is there", argv[2]);
-	else if (g_strcmp0(o.pattern, "published") == 0)
-		status = run_published(&o);
+	else if (g_strcmp0(o.pattern, "published") == 0 || g_strcmp0(o.pattern, "remote") == 0)
+		status = run_published(&o, g_strcmp0(o.pattern, "remote") == 0);
 	else if (o.engines < 1)
 		status = usage_error("bench", "--engines=%d: must be at least 1", o.engines);
 	else if (!load_profile(&o, &profile, &error) ||
