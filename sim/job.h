@@ -220,8 +220,6 @@ struct sim_config {
 	unsigned devices;                  /* 1 .. 16 */
 	bool timing; /* false: every job completes at once, at the host's time, and driver calls
 			cost nothing */
-	const uint64_t *peer_extra_ps; /* by server: how much longer the way there takes; may be
-					  NULL */
 };
 
 /* Counters of one device since the start. The names follow msprof's soc_pmu where it has them. */

@@ -13,7 +13,6 @@
 #include "sim/hbm/hbm-module.h"
 #include "sim/l2/l2.h"
 #include "sim/link/interconnect.h"
-#include "sim/link/plane.h"
 #include "sim/mmu/mmu.h"
 
 namespace npusim

@@ -74,40 +74,37 @@ BSIM_OPEN_CALL(halShmemDestroyHandle, SIM_CALL_EXPORT, (const char *, name))
 			    : bsim_pass(call, node_name_destroy(c->bs->node, name));
 }
 
-BSIM_OPEN_CALL(halShmemSetPidHandle, SIM_CALL_EXPORT, (const char *, name), (int *, pid),
-	       (int, num))
+static drvError_t allow(struct bsim *bs, const char *call, const char *name, unsigned server,
+			const int *pid, int num)
 {
-	const char *call = "halShmemSetPidHandle";
-
 	if (name == NULL)
 		return bsim_null(call, "name");
 	if (pid == NULL || num <= 0 || num > PID_COUNT_MAX)
 		return bsim_invalid("%s: %d process ids at %p; 1 to %d are taken", call, num,
-				    (void *)pid, PID_COUNT_MAX);
-	return bsim_pass(
-		call, node_name_allow(c->bs->node, name, c->bs->config.server, pid, (uint32_t)num));
+				    (const void *)pid, PID_COUNT_MAX);
+	if (server >= bs->config.servers)
+		return bsim_fail(DRV_ERROR_INVALID_HANDLE,
+				 "%s: server %u; the supernode has servers 0 to %u", call, server,
+				 bs->config.servers - 1);
+	return bsim_check_server_locked(bs, call, server)
+		       ?: bsim_pass(call,
+				    node_name_allow(bs->node, name, server, pid, (uint32_t)num));
+}
+
+BSIM_OPEN_CALL(halShmemSetPidHandle, SIM_CALL_EXPORT, (const char *, name), (int *, pid),
+	       (int, num))
+{
+	return allow(c->bs, "halShmemSetPidHandle", name, c->bs->config.server, pid, num);
 }
 
 BSIM_OPEN_CALL(halShmemSetPodPid, SIM_CALL_EXPORT, (const char *, name), (uint32_t, sdid),
 	       (int *, pid), (int, num))
 {
 	const char *call = "halShmemSetPodPid";
-	unsigned server = bsim_sdid_server(sdid);
 
 	if (bsim_server_id(c->bs) == BSIM_SERVER_NONE)
 		return bsim_unsupported("%s: this server is in no supernode", call);
-	if (name == NULL)
-		return bsim_null(call, "name");
-	if (pid == NULL || num <= 0 || num > PID_COUNT_MAX)
-		return bsim_invalid("%s: %d process ids at %p; 1 to %d are taken", call, num,
-				    (void *)pid, PID_COUNT_MAX);
-	if (server >= c->bs->config.servers)
-		return bsim_fail(DRV_ERROR_INVALID_HANDLE,
-				 "%s: sdid %u is of server %u; the supernode has servers 0 to %u",
-				 call, sdid, server, c->bs->config.servers - 1);
-	return bsim_check_server_locked(c->bs, call, server)
-		       ?: bsim_pass(call,
-				    node_name_allow(c->bs->node, name, server, pid, (uint32_t)num));
+	return allow(c->bs, call, name, bsim_sdid_server(sdid), pid, num);
 }
 
 BSIM_OPEN_CALL(halShmemSetAttribute, SIM_CALL_EXPORT, (const char *, name), (uint32_t, type),

@@ -101,6 +101,26 @@ static bool read_bytes(enum npu_var var, const char *what, uint64_t least, uint6
 	return false;
 }
 
+/* What NPUSIM_SERVER_FROM leads to; where the launcher has not set it, NPUSIM_SERVER. */
+static bool read_server(struct bsim *bs, char **error)
+{
+	g_auto(GStrv) names = g_strsplit(npu_var_get(NPU_VAR_SERVER_FROM, NULL), "/", 2);
+	const char *rank = names[0] != NULL ? getenv(names[0]) : NULL;
+	const char *size = rank != NULL && names[1] != NULL ? getenv(names[1]) : NULL;
+	unsigned long servers = bs->config.servers, number;
+
+	number = strtoul(rank != NULL ? rank : npu_var_get(NPU_VAR_SERVER, NULL), NULL, 10);
+	if (size != NULL && number < strtoul(size, NULL, 10))
+		number = number * servers / strtoul(size, NULL, 10);
+	bs->config.server = (unsigned)MIN(number, SIM_SERVERS);
+	if (number < servers)
+		return true;
+	npu_text_add(error, "%s=%s: NPUSIM_SERVERS=%lu, so servers are numbered 0 to %lu",
+		     rank != NULL ? names[0] : "NPUSIM_SERVER",
+		     rank != NULL ? rank : npu_var_get(NPU_VAR_SERVER, NULL), servers, servers - 1);
+	return false;
+}
+
 /* Which server of which supernode. */
 static bool read_supernode(struct bsim *bs, char **error)
 {
@@ -120,21 +140,14 @@ static bool read_supernode(struct bsim *bs, char **error)
 		return !numbered && !sized;
 	}
 	bs->config.name = name;
-	bs->config.server = (unsigned)strtoul(server, NULL, 10);
 	bs->config.servers = (unsigned)strtoul(servers, NULL, 10);
 	bs->config.explicit_shape |= sized;
-	if (bs->config.servers == 1) /* as a 910C is without a name */
-		bs->config.name = npu_var_get(NPU_VAR_NODE, NULL);
 	if (!bs->profile.is_910c)
 		npu_text_add(
 			error,
 			"NPUSIM_SUPERNODE=%s: %s is in no supernode; a 910C (NPUSIM_SOC=%s) is",
 			name, bs->config.soc_name, SUPERNODE_SOC);
-	else if (bs->config.server >= bs->config.servers)
-		npu_text_add(error,
-			     "NPUSIM_SERVER=%s: NPUSIM_SERVERS=%s, so they are numbered 0 to %u",
-			     server, servers, bs->config.servers - 1);
-	return *error == NULL;
+	return *error == NULL && read_server(bs, error);
 }
 
 static bool read_shape(struct bsim *bs, char **error)

@@ -157,6 +157,9 @@ static const struct var_row vars[NPU_VAR_COUNT] = {
 	    "which server of NPUSIM_SUPERNODE"),
 	ROW(SERVERS, "1 to 48", "48", "backend-sim", NUMBER(1, 48, "a number of servers, 1 to 48"),
 	    "how many servers NPUSIM_SUPERNODE may have"),
+	ROW(SERVER_FROM, "VARIABLE, RANK/SIZE", "", "backend-sim", ANY,
+	    "the variable that has the number of a process's server, in place of NPUSIM_SERVER; or "
+	    "two, its rank and how many ranks there are, which the servers have in equal parts"),
 	ROW(JOIN_FILE, "a path", "", "all", ANY,
 	    "where each process that loads npusim's library adds a byte; npusim run sets it"),
 	ROW(LOG, "error, warn, info, debug", "warn", "all", CHOSEN,

@@ -5,8 +5,6 @@
 
 #include <algorithm>
 
-#include "sim/link/slices.h"
-
 namespace npusim
 {
 

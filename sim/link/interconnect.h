@@ -8,6 +8,7 @@
 
 #include <vector>
 
+#include "sim/link/plane.h"
 #include "sim/transport/bandwidth.h"
 #include "sim/transport/socket.h"
 

@@ -7,7 +7,6 @@
 #ifndef NPUSIM_SIM_LINK_PLANE_H
 #define NPUSIM_SIM_LINK_PLANE_H
 
-#include <map>
 #include <vector>
 
 #include "sim/transport/bandwidth.h"
@@ -15,6 +14,10 @@
 
 namespace npusim
 {
+
+// Slices of 0.26 us, 1.1 ms of them: a piece of 2 MiB takes 12 to 80 us, an engine has two on the
+// way, and 72 cores 64 KiB each.
+constexpr unsigned link_slice_lg2 = 18, link_slices_lg2 = 12;
 
 class plane : public sc_core::sc_module
 {
@@ -28,7 +31,7 @@ public:
 private:
 	struct port : target {
 		plane *of = nullptr;
-		unsigned device = 0;
+		bandwidth link[SIM_REMOTE_COUNT] = {};
 
 		void serve(access &request) override;
 		void set_memory(const sim_memory *memory)
@@ -37,15 +40,8 @@ private:
 		}
 	};
 
-	bandwidth &link(unsigned device, sim_remote kind);
-	void clear();
-
-	std::vector<port> m_port;
+	std::vector<port> m_ports;
 	const sim_profile *m_profile = nullptr;
-	const uint64_t *m_extra_ps = nullptr; // by server, or null
-	uint64_t m_origin_ps = 0;
-	// Of each device, by kind: made at the first request.
-	std::map<std::pair<unsigned, sim_remote>, bandwidth> m_links;
 };
 
 } // namespace npusim

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sim/job.h"
 #include "sim/page-table.h"
 #include "table-check.h"
 
@@ -320,4 +321,42 @@ TEST(page_table, random_run_agrees_with_an_oracle)
 	EXPECT_EQ(arena.live, 1u);
 	g_rand_free(rand);
 	free(oracle);
+}
+
+/* ---- physical addresses ---- */
+
+/* The windows of other servers are the driver's: devdrv_s2s_msg.h, devmm_common.h. */
+static const struct physical {
+	const char *label;
+	unsigned node;
+	uint64_t pa;
+} physical[] = {
+	{ "own device", 3, UINT64_C(6) << 40 },
+	{ "own host", SIM_NODE_HOST, UINT64_C(32) << 40 },
+	{ "peer device", SIM_PEER(0, 0), UINT64_C(48) << 40 },
+	{ "peer's other die", SIM_PEER(2, 1), (UINT64_C(50) << 40) + (UINT64_C(64) << 30) },
+	{ "peer's last die", SIM_PEER(47, 15), (UINT64_C(95) << 40) + (UINT64_C(960) << 30) },
+	{ "peer's host", SIM_PEER(0, SIM_NODE_HOST), UINT64_C(128) << 40 },
+	{ "last peer's host", SIM_PEER(47, SIM_NODE_HOST),
+	  (UINT64_C(128) << 40) + UINT64_C(47) * 2728 * (UINT64_C(1) << 30) },
+};
+
+TEST_EACH(physical_address, is_the_windows, physical, label)
+{
+	const struct physical *c = param;
+	uint64_t offset;
+
+	EXPECT_EQ(SIM_PA(c->node, 12345), c->pa + 12345);
+	EXPECT_EQ(sim_pa_find(c->pa + 12345, &offset), c->node);
+	EXPECT_EQ(offset, 12345u);
+	EXPECT_LT(c->pa, UINT64_C(1) << 48);
+}
+
+TEST(physical_address, of_no_memory)
+{
+	static const uint64_t holes[] = { 96, 127, 256 }; /* TiB */
+	uint64_t offset;
+
+	for (unsigned i = 0; i < 3; i++)
+		EXPECT_EQ(sim_pa_find(holes[i] << 40, &offset), (unsigned)SIM_MEMORY_MAX);
 }

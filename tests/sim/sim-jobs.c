@@ -488,7 +488,7 @@ TEST(jobs, same_calls_take_the_same_time)
 
 TEST(jobs, one_simulation_is_open_at_a_time)
 {
-	struct sim_config config = { &machine.profile, &machine.memory, 2, true, NULL };
+	struct sim_config config = { &machine.profile, &machine.memory, 2, true };
 	char *error = NULL;
 
 	EXPECT_NULL(sim_open(&config, &error));

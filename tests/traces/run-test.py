@@ -692,5 +692,84 @@ def junit_that_cannot_be_written_is_an_error(folder):
     expect(out == '' and 'no/x.xml' in err, out, err)
 
 
+# ---- servers of a supernode ----
+
+TELL_SERVER = '''
+import ctypes, os
+lib, value = ctypes.CDLL("libascendcl.so"), ctypes.c_int64()
+lib.aclGetRecentErrMsg.restype = ctypes.c_char_p
+assert lib.aclInit(None) == 0 and lib.aclrtSetDevice(1) == 0, lib.aclGetRecentErrMsg()
+assert lib.rtGetDeviceInfo(1, 0, 26, ctypes.byref(value)) == 0  # the SDID
+print(value.value >> 22, value.value & 0x3fffff, os.environ.get("HCCL_IF_IP"))
+'''
+
+
+def tell_server(*options, **env):
+    return start(*options, '--', sys.executable, '-c', TELL_SERVER, env=environment(**env))
+
+
+def server_of(*options, **env):
+    return ends(tell_server(*options, **env), 0)[0].split()
+
+
+@case
+def a_program_is_of_the_server_that_is_named():
+    pod = 'pod-{}'.format(os.getpid())
+    same(server_of('--supernode', pod, '--server', 3), ['3', '65537', '127.0.0.4'])
+    same(server_of('--supernode', pod, '--server', 3, HCCL_IF_IP='10.0.0.1'),
+         ['3', '65537', '10.0.0.1'], 'what is set stays')
+    same(server_of('--supernode', 'none', '--soc', 'Ascend910_9391'), ['1023', '65537', 'None'])
+    for options, says in ((('--server', 1), 'NPUSIM_SUPERNODE'),
+                          (('--supernode', pod, '--servers', 2, '--server', 2), '0 to 1'),
+                          (('--supernode', pod, '--soc', 'Ascend910B1'), 'in no supernode'),
+                          (('--supernode', pod, '--hbm', '65G'), '64')):
+        _, err = tell_server(*options).communicate()
+        expect(says in err, says, 'is not in', err)
+
+
+@case
+def a_launchers_processes_find_their_server():
+    by_rank = ('--servers', 4, '--server-from', 'RANK/WORLD_SIZE')
+    for rank, server in ((0, 0), (1, 0), (2, 1), (7, 3)):
+        same(server_of(*by_rank, RANK=str(rank), WORLD_SIZE='8')[0], str(server), rank)
+    by_group = ('--servers', 4, '--server-from', 'GROUP_RANK')
+    same(server_of(*by_group, GROUP_RANK='2')[0], '2')
+    same(server_of(*by_group)[0], '0', 'the launcher itself')
+    _, err = tell_server(*by_group, GROUP_RANK='4').communicate()
+    expect('GROUP_RANK=4' in err, err)
+
+
+@case
+def servers_are_listed_and_stopped():
+    pod = 'pod-list-{}'.format(os.getpid())
+    wait = 'import sys; print("here", flush=True); sys.stdin.read()'
+    held = [subprocess.Popen([NPUSIM, 'run', '--supernode', pod, '--server', str(k), '--',
+                              sys.executable, '-c', TELL_SERVER + wait], text=True,
+                             env=environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+            for k in (0, 5)]
+    for process in held:
+        while process.stdout.readline() != 'here\n':
+            expect(process.poll() is None, 'it has ended')
+    listed = npusim('node', pod).stdout
+    expect('supernode {}: servers of 16 x Ascend910_9391, 2 processes\n'.format(pod) in listed,
+           listed)
+    same([line.split()[1] for line in listed.splitlines() if line.startswith('  server')],
+         ['0', '5'], listed)
+    same(len(npusim('node').stdout.partition('supernode ' + pod)[2].splitlines()) >= 3, True)
+    node, = json.loads(npusim('node', pod, '--json', '-').stdout)
+    same([k for k, server in enumerate(node['servers']) if server['processes']], [0, 5])
+    same(sorted(process['server'] for process in node['processes']), [0, 5])
+    for server, says in ((48, '0 to 47'), (5, '')):
+        run = npusim('node', '--stop', server, pod)
+        same(run.returncode, 1 if says else 0, run.stderr)
+        expect(says in run.stderr, run.stderr)
+    same(held[1].wait(timeout=PATIENCE), -signal.SIGTERM, 'the stopped server')
+    expect(', stopped\n' in npusim('node', pod).stdout, 'stopped')
+    _, err = tell_server('--supernode', pod, '--server', 5).communicate()
+    expect('was stopped' in err, err)
+    same(held[0].communicate('')[0], '', 'the other server goes on')
+    same(held[0].returncode, 0, 'and ends')
+
+
 if __name__ == '__main__':
     main()

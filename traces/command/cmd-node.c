@@ -38,65 +38,63 @@ static void print_member(const struct node_info *node, const struct node_member_
 	g_print(")\n");
 }
 
-static guint64 used_frames(const struct node_usage *u)
-{
-	return u->total_frames - u->free_frames;
-}
-
-/* What a server's devices have together, and how many processes it has. */
-struct server_sums {
-	guint64 used, total;
+/* What devices of a server have together, and how many processes and how much of its host's memory
+ * the server. */
+struct sums {
+	guint64 used, total, host;
 	unsigned processes;
 };
 
-static struct server_sums sums_of(const struct node_info *node, unsigned server)
+static struct sums sums_of(const struct node_info *node, unsigned server, unsigned first,
+			   unsigned end)
 {
-	struct server_sums sums = { 0 };
+	const struct node_usage *usage = node->usage[server], *host = &usage[SIM_NODE_HOST];
+	struct sums sums = { .host = host->total_frames - host->free_frames };
 
-	for (unsigned d = 0; d < node->shape.devices; d++) {
-		sums.used += used_frames(&node->usage[server][d]);
-		sums.total += node->usage[server][d].total_frames;
+	for (unsigned d = first; d < end; d++) {
+		sums.used += usage[d].total_frames - usage[d].free_frames;
+		sums.total += usage[d].total_frames;
 	}
 	for (unsigned m = 0; m < node->member_count; m++)
 		sums.processes += node->members[m].server == server;
 	return sums;
 }
 
-/* A line a server: 48 of them fit on a screen. */
+/* A line a server that is in use: 48 of them fit on a screen. */
 static void print_servers(const struct node_info *node)
 {
 	for (unsigned k = 0; k < node->shape.servers; k++) {
-		struct server_sums sums = sums_of(node, k);
+		struct sums sums = sums_of(node, k, 0, node->shape.devices);
 		gboolean lost = node->lost >> k & 1;
 
 		if (sums.processes == 0 && sums.used == 0 && !lost)
 			continue;
 		g_print("  server %-2u %10s used of %s, host %s, %u process%s%s\n", k,
-			amount(sums.used), amount(sums.total),
-			amount(used_frames(&node->usage[k][SIM_NODE_HOST])), sums.processes,
+			amount(sums.used), amount(sums.total), amount(sums.host), sums.processes,
 			sums.processes == 1 ? "" : "es", lost ? ", stopped" : "");
 	}
 }
 
 static void print_node(const struct node_info *node, gboolean processes)
 {
+	const char *plural = node->member_count == 1 ? "" : "es";
+	gboolean alone = node->shape.servers == 1;
+
 	if (node->shape.devices == 0) /* only its processes are known */
 		g_print("node %s: another version of npusim, %u process%s\n", node->name,
-			node->member_count, node->member_count == 1 ? "" : "es");
-	else if (node->shape.servers > 1)
-		g_print("supernode %s: servers of %u x %s, %u process%s\n", node->name,
-			node->shape.devices, node->shape.soc_name, node->member_count,
-			node->member_count == 1 ? "" : "es");
+			node->member_count, plural);
 	else
-		g_print("node %s: %u x %s, %u process%s\n", node->name, node->shape.devices,
-			node->shape.soc_name, node->member_count,
-			node->member_count == 1 ? "" : "es");
-	if (node->shape.servers > 1)
+		g_print("%s %s: %s%u x %s, %u process%s\n", alone ? "node" : "supernode",
+			node->name, alone ? "" : "servers of ", node->shape.devices,
+			node->shape.soc_name, node->member_count, plural);
+	if (!alone)
 		print_servers(node);
-	for (unsigned d = 0; node->shape.servers == 1 && d < node->shape.devices; d++)
-		g_print("  device %-2u %10s used of %s\n", d,
-			amount(used_frames(&node->usage[0][d])),
-			amount(node->usage[0][d].total_frames));
+	for (unsigned d = 0; alone && d < node->shape.devices; d++) {
+		struct sums sums = sums_of(node, 0, d, d + 1);
+
+		g_print("  device %-2u %10s used of %s\n", d, amount(sums.used),
+			amount(sums.total));
+	}
 	for (unsigned m = 0; processes && m < node->member_count; m++)
 		print_member(node, &node->members[m]);
 }
@@ -123,38 +121,25 @@ static void build_member(JsonBuilder *json, const struct node_info *node,
 	json_builder_end_object(json);
 }
 
-static void build_devices(JsonBuilder *json, const struct node_info *node, unsigned server)
+static void build_usage(JsonBuilder *json, const struct node_info *node)
 {
-	json_builder_set_member_name(json, "devices");
+	gboolean alone = node->shape.servers == 1;
+	unsigned count = alone ? node->shape.devices : node->shape.servers;
+
+	json_builder_set_member_name(json, alone ? "devices" : "servers");
 	json_builder_begin_array(json);
-	for (unsigned d = 0; d < node->shape.devices; d++) {
-		const struct node_usage *u = &node->usage[server][d];
+	for (unsigned i = 0; i < count; i++) {
+		struct sums sums = alone ? sums_of(node, 0, i, i + 1)
+					 : sums_of(node, i, 0, node->shape.devices);
 
 		json_builder_begin_object(json);
-		json_number(json, "used_bytes", used_frames(u) * NODE_FRAME_BYTES);
-		json_number(json, "total_bytes", u->total_frames * NODE_FRAME_BYTES);
-		json_builder_end_object(json);
-	}
-	json_builder_end_array(json);
-}
-
-static void build_servers(JsonBuilder *json, const struct node_info *node)
-{
-	json_builder_set_member_name(json, "servers");
-	json_builder_begin_array(json);
-	for (unsigned k = 0; k < node->shape.servers; k++) {
-		struct server_sums sums = sums_of(node, k);
-		gboolean lost = node->lost >> k & 1;
-
-		if (sums.processes == 0 && sums.used == 0 && !lost)
-			continue;
-		json_builder_begin_object(json);
-		json_number(json, "server", k);
-		json_number(json, "stopped", lost);
-		json_number(json, "processes", sums.processes);
-		json_number(json, "host_used_bytes",
-			    used_frames(&node->usage[k][SIM_NODE_HOST]) * NODE_FRAME_BYTES);
-		build_devices(json, node, k);
+		json_number(json, "used_bytes", sums.used * NODE_FRAME_BYTES);
+		json_number(json, "total_bytes", sums.total * NODE_FRAME_BYTES);
+		if (!alone) {
+			json_number(json, "host_used_bytes", sums.host * NODE_FRAME_BYTES);
+			json_number(json, "processes", sums.processes);
+			json_number(json, "stopped", node->lost >> i & 1);
+		}
 		json_builder_end_object(json);
 	}
 	json_builder_end_array(json);
@@ -165,10 +150,7 @@ static void build_node(JsonBuilder *json, const struct node_info *node)
 	json_builder_begin_object(json);
 	json_text(json, "name", node->name);
 	json_text(json, "soc", node->shape.devices ? node->shape.soc_name : "");
-	if (node->shape.servers > 1)
-		build_servers(json, node);
-	else
-		build_devices(json, node, 0);
+	build_usage(json, node);
 	json_builder_set_member_name(json, "processes");
 	json_builder_begin_array(json);
 	for (unsigned m = 0; m < node->member_count; m++)

@@ -181,6 +181,20 @@ static void fill_standard_files(void)
 	close(fd);
 }
 
+/* Servers without a name are one supernode of this run. Programs take the host's address for the
+ * server: each has its own. */
+static void settle_supernode(const char *node)
+{
+	bool known;
+	const char *server = npu_var_get(NPU_VAR_SERVER, &known);
+	g_autofree char *address = g_strdup_printf("127.0.0.%d", atoi(server) + 1);
+
+	if (g_getenv("NPUSIM_SERVERS"))
+		g_setenv("NPUSIM_SUPERNODE", node, FALSE);
+	if (known)
+		g_setenv("HCCL_IF_IP", address, FALSE);
+}
+
 int cmd_run(int argc, char **argv)
 {
 	g_autoptr(GError) error = NULL;
@@ -222,6 +236,7 @@ int cmd_run(int argc, char **argv)
 		return failure("run", "%s", error->message);
 	if (!model_options_apply("sim", node, &error))
 		return usage_error("run", "%s", error->message);
+	settle_supernode(node);
 	if (cuda) /* named here, so that a record of the calls has it in its head */
 		g_setenv("NPUSIM_SOC", "H100", FALSE);
 	if (!run_check_settings(&error))
