@@ -262,6 +262,7 @@ static void call_questions(void)
 	int64_t value = -1;
 	char name[64];
 	struct halCapabilityInfo capability;
+	struct halSDIDParseInfo parsed;
 	uint8_t way = 9;
 
 	EXPECT_HAL(HAL(drvGetPlatformInfo)(&number));
@@ -271,6 +272,11 @@ static void call_questions(void)
 	EXPECT_EQ(ids[1], 1u);
 	EXPECT_HAL(HAL(halGetDeviceInfo)(0, MODULE_TYPE_SYSTEM, INFO_TYPE_VERSION, &value));
 	EXPECT_HAL(HAL(halGetPairDevicesInfo)(0, 1, 0, &value));
+	EXPECT_HAL(HAL(halParseSDID)(4u << 22 | 1900559, &parsed));
+	EXPECT_EQ(parsed.server_id, 4u);
+	EXPECT_EQ(parsed.chip_id, 7u);
+	EXPECT_EQ(parsed.die_id, 1u);
+	EXPECT_EQ(parsed.udevid, 15u);
 	EXPECT_EQ(value, TOPOLOGY_HCCS);
 	EXPECT_EQ(HAL(halGetSocVersion)(0, name, sizeof(name)), DRV_ERROR_NOT_SUPPORT);
 	EXPECT_HAL(HAL(halGetAPIVersion)(&version));
@@ -378,6 +384,7 @@ static void call_names_of_memory(void)
 	EXPECT_HAL(HAL(halShmemCreateHandle)((uintptr_t)memory, 2 * MIB, name, sizeof(name)));
 	EXPECT_NE(name[0], '\0');
 	EXPECT_HAL(HAL(halShmemSetPidHandle)(name, &pid, 1));
+	EXPECT_NE(HAL(halShmemSetPodPid)(name, 0, &pid, 1), DRV_ERROR_NONE); /* a 910B */
 	EXPECT_HAL(HAL(halShmemInfoGet)(name, &info));
 	HAL(halShmemSetAttribute)(name, 0, 1); /* after pids were set it may refuse */
 	if (HAL(halShmemOpenHandle)(name, &again) == DRV_ERROR_NONE)
