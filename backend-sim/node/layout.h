@@ -33,7 +33,7 @@
 #include "node.h"
 
 #define NODE_MAGIC     UINT64_C(0x31306d697375706e)
-#define NODE_VERSION   6u
+#define NODE_VERSION   7u
 #define NODE_NAME_MAX  63u
 #define NODE_FILE_NAME 128 /* of a memfd */
 #ifndef NODE_MEMBERS       /* tests have fewer */
