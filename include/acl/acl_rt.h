@@ -7,7 +7,7 @@
  * The declarations stand in rt/ by subject; this file says what holds for all of them.
  *
  * Errors. A function answers ACL_SUCCESS (0) or a code, given here by its number; the names are
- * in acl_base.h and error_codes/rt_error_codes.h. After a failure nothing has changed and no
+ * in acl_base_rt.h and error_codes/rt_error_codes.h. After a failure nothing has changed and no
  * output is written, unless said otherwise, and aclGetRecentErrMsg() says in words what was wrong.
  * These are not repeated with each function:
  *   - 100000: a pointer is null that is not said to be allowed null;
@@ -95,8 +95,8 @@
  *   aclrtIpcMemGetExportKey, aclrtIpcMemSetImportPid, aclrtIpcMemImportByKey, aclrtIpcMemClose,
  *   aclrtIpcMemSetAttr.
  */
-#ifndef NPUSIM_ACL_RT_H
-#define NPUSIM_ACL_RT_H
+#ifndef INC_EXTERNAL_ACL_ACL_RT_H_
+#define INC_EXTERNAL_ACL_ACL_RT_H_
 
 /* CANN's acl_rt.h brings these too, and programs rely on it. */
 #include <stdbool.h>

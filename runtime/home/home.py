@@ -81,8 +81,8 @@ TIMESTAMP = '20260801_000000000'  # YYYYMMDD_HHMMSSmmm
 RT_HEADER = '#include "../../include/runtime/rt.h"\n'
 HAL_HEADER = '''/* SPDX-License-Identifier: Apache-2.0 */
 /* The functions of libascend_hal.so that npusim has, with the types of npusim/hal.h. */
-#ifndef NPUSIM_HOME_ASCEND_HAL_H
-#define NPUSIM_HOME_ASCEND_HAL_H
+#ifndef __ASCEND_HAL_H__
+#define __ASCEND_HAL_H__
 
 #include "../../include/npusim/driver.h"
 

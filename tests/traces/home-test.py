@@ -47,7 +47,7 @@ def run(*command, env=None, status=0, **more):
 # Path, and what its text must match; None: it has to be there.
 LOOKED_FOR = [
     ('include/acl/acl.h', None),
-    ('include/acl/acl_base.h', None),
+    ('include/acl/acl_base.h', None), ('include/acl/acl_base_rt.h', None),
     ('include/acl/error_codes/rt_error_codes.h', None),
     ('include/acl/acl_rt.h', r'aclrtMemRetainAllocationHandle'),  # Mooncake, yuanrong
     ('lib64/libascendcl.so', None),

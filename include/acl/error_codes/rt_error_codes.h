@@ -5,8 +5,8 @@
  * The runtime's error codes: 107xxx the caller's mistake, 207xxx a lack (of memory, of support),
  * 507xxx a failure below. Names and values are CANN's. What a function answers stands with it.
  */
-#ifndef NPUSIM_ACL_RT_ERROR_CODES_H
-#define NPUSIM_ACL_RT_ERROR_CODES_H
+#ifndef __INC_EXTERNEL_RT_ERROR_CODES_H__
+#define __INC_EXTERNEL_RT_ERROR_CODES_H__
 
 #define ACL_RT_SUCCESS 0 /* done */
 
