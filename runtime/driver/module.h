@@ -31,6 +31,10 @@ enum module_state {
 enum module_state driver_module_load(const char *name, char *path, const struct npu_backend **out,
 				     char **error);
 
+/* The driver, or one over it that calls the functions of the driver's names that others have put in
+ * front of libascend_hal.so, if there are any. */
+struct npu_driver *driver_interposed(struct npu_driver *drv);
+
 /* Warns, the first time, of each library of the process that has the name of one of ours and is
  * another: which file, and what brought it in. with_hal: libascend_hal.so too, since the model is
  * about to serve the calls. */

@@ -7,6 +7,7 @@
 
 #include "base/cancel.h"
 #include "base/clock.h"
+#include "driver/module.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -85,6 +86,8 @@ static bool open_locked(void)
 
 	if (npu_var_check_all(&error))
 		drv = npu_driver_open(NULL, &error);
+	if (drv != NULL)
+		drv = driver_interposed(drv);
 	if (drv == NULL) {
 		npu_message_set("npusim: %s",
 				error != NULL ? error : "no driver, and no memory to say why");
