@@ -7,8 +7,9 @@
 #   home.py libraries STUBS            names of the libraries in stubs.txt
 #   home.py stub OUT STUBS LIBRARY     the source of one
 #   home.py environment OUT            HOME_VARIABLES(X), HOME_VERSION for npusim run and home
-#   home.py tree OUT STUBS ARCH INCLUDE ACL HAL LIBRARIES
-#                                      the folder, with links to these folders; HAL is "-": none.
+#   home.py tree OUT STUBS ARCH INCLUDE ACL HAL LIBRARIES SMI COMMAND
+#                                      the folder, with links to these folders, and to these two
+#                                      programs; HAL is "-": none.
 #                                      "install" after them: all are below Meson's prefix
 
 import os
@@ -199,7 +200,7 @@ def texts(arch, with_hal):
     return files
 
 
-def write_tree(out, stubs, arch, include, acl, hal, stub_folder, install=None):
+def write_tree(out, stubs, arch, include, acl, hal, stub_folder, smi, command, install=None):
     if install and os.environ.get('MESON_INSTALL_DRY_RUN'):
         return
     prefix = pathlib.Path(os.environ['MESON_INSTALL_DESTDIR_PREFIX'] if install else '/')
@@ -215,6 +216,7 @@ def write_tree(out, stubs, arch, include, acl, hal, stub_folder, install=None):
     if with_hal:
         for folder in ('devlib', HAL_FOLDER):
             links[folder + '/' + HAL] = prefix / hal / HAL
+    links['bin/npu-smi'], links['bin/npusim'] = prefix / smi, prefix / command
     for name in libraries(stubs):
         links['lib64/lib{}.so'.format(name)] = prefix / stub_folder / 'lib{}.so'.format(name)
 

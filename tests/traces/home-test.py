@@ -80,6 +80,7 @@ LOOKED_FOR = [
     ('python/site-packages/pytest_npusim.py', r'pytest_addoption'),
     ('set_env.sh', r'ASCEND_HOME_PATH'),
     ('bin/setenv.bash', r'ASCEND_HOME_PATH'),
+    ('bin/npu-smi', r'npu-smi'), ('bin/npusim', None),
     ('lib64/cmake/ascendcl/ascendcl-config.cmake', None),
 ]
 SET = {'ASCEND_HOME_PATH': '', 'ASCEND_TOOLKIT_HOME': '', 'ASCEND_OPP_PATH': 'opp',

@@ -195,16 +195,28 @@ static void settle_supernode(const char *node)
 		g_setenv("HCCL_IF_IP", address, FALSE);
 }
 
+static gboolean add_smi(GError **error)
+{
+	g_autofree char *home = part_folder(PART_HOME, error);
+	g_autofree char *folder = home ? g_build_filename(home, "bin", NULL) : NULL;
+
+	if (folder)
+		add_to_list("PATH", folder, TRUE);
+	return folder != NULL;
+}
+
 int cmd_run(int argc, char **argv)
 {
 	g_autoptr(GError) error = NULL;
 	g_autofree char *node = own_node_name("run"), *junit = NULL, *json = NULL;
-	gboolean cuda = FALSE, in_place = FALSE, home = FALSE;
+	gboolean cuda = FALSE, in_place = FALSE, home = FALSE, smi = FALSE;
 	const GOptionEntry entries[] = {
 		{ "cuda", 0, 0, G_OPTION_ARG_NONE, &cuda,
 		  "put npusim's libcuda.so.1 in place instead, on a model of an H100", NULL },
 		{ "home", 0, 0, G_OPTION_ARG_NONE, &home,
 		  "name npusim's home by ASCEND_HOME_PATH even if another is named already", NULL },
+		{ "npu-smi", 0, 0, G_OPTION_ARG_NONE, &smi,
+		  "put an npu-smi in front of PATH that shows this server", NULL },
 		{ "junit", 0, 0, G_OPTION_ARG_FILENAME, &junit,
 		  "write the result to FILE as JUnit's XML; %p in the name: the process's number",
 		  "FILE" },
@@ -247,6 +259,8 @@ int cmd_run(int argc, char **argv)
 		return failure("run", "%s", error->message);
 	if (cuda)
 		add_to_list("LD_LIBRARY_PATH", folder, TRUE);
+	if (smi && !add_smi(&error))
+		return failure("run", "%s", error->message);
 	g_setenv("NPUSIM_RUN", node, FALSE); /* traces of a run inside this one are of this one */
 	if (in_place || is_traced())
 		return become_program("run", argv + 1);

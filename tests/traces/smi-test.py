@@ -1,0 +1,128 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+#
+# npu-smi of npusim run --npu-smi, read as public programs read it.
+# usage: smi-test.py NPUSIM
+
+import os
+import re
+import sys
+
+from command import case, expect, main, npusim, same
+
+HOLD = '''import acl, subprocess, sys
+acl.init()
+acl.rt.set_device(1)
+memory, code = acl.rt.malloc(64 << 20, 0)
+sys.stdout.write(subprocess.run(sys.argv[1], shell=True, stdout=subprocess.PIPE,
+                                text=True).stdout)
+sys.stdout.flush()
+acl.rt.free(memory)
+acl.rt.reset_device(1)
+'''
+
+
+def smi(command, *options, status=0):
+    run = npusim('run', '--npu-smi', *options, '--', 'sh', '-c', command)
+    same(run.returncode, status, run.stderr)
+    return run.stdout if status == 0 else run.stderr
+
+
+def fields(text):
+    return dict(re.findall(r'^\t(\S.*?) +: (.*)$', text, re.MULTILINE))
+
+
+@case
+def only_where_asked_for():
+    run = npusim('run', '--', 'sh', '-c', 'command -v npu-smi')
+    own = smi('command -v npu-smi').rstrip()
+    expect(os.path.islink(own), own)
+    expect(own not in run.stdout, run.stdout)
+
+
+@case
+def info_has_the_name_in_line_seven():  # llama.cpp: NR==7 {print $3}
+    lines = smi('npu-smi info', '--soc', 'Ascend910B3').splitlines()
+    same(lines[6].split()[2], '910B3')
+    same(len({len(line) for line in lines}), 1, 'widths')
+    expect(re.match(r'\| npu-smi \S+ +Version: \S+ ', lines[1]), lines[1])
+    same(sum('No running processes found in NPU' in line for line in lines), 8)
+    same(smi('npu-smi info', '--soc', 'Ascend910_9382').splitlines()[6].split()[2], 'Ascend910')
+
+
+@case
+def info_shows_who_holds_how_much():  # vllm-ascend's cpu_binding.py reads rows of integers
+    run = npusim('run', '--npu-smi', '--devices', '2', '--', sys.executable, '-c', HOLD,
+                 'npu-smi info; npu-smi info -t usages -i 1; npu-smi info -t proc-mem -i 1')
+    same(run.returncode, 0, run.stderr)
+    rows = re.findall(r'^\| +(\d+) +(\d+) +\| (\d+) +\| (\S+) +\| (\d+) +\|$', run.stdout,
+                      re.MULTILINE)
+    same([(npu, chip, used) for npu, chip, _, _, used in rows], [('1', '0', '66')])
+    expect('No running processes found in NPU 0' in run.stdout, run.stdout)
+    expect(re.search(r' 66 / \d+ ', run.stdout), run.stdout)
+    same(fields(run.stdout)['Process id'], rows[0][2])
+    same(fields(run.stdout)['Process memory(MB)'], '66')
+
+
+@case
+def list_begins_with_the_count():  # deepspeed splits the first line at its colon
+    text = smi('npu-smi info -l', '--devices', '4')
+    same(text.splitlines()[0].split(':')[1].strip(), '4')
+    text = smi('npu-smi info -l', '--devices', '4', '--soc', 'Ascend910_9382')
+    same(text.splitlines()[0].split(':')[1].strip(), '2')
+    same(re.findall(r'Chip Count +: (\d)', text), ['2', '2'])
+
+
+@case
+def mapping_has_columns_that_blanks_part():
+    rows = [re.split(r'\s{2,}', line.strip())
+            for line in smi('npu-smi info -m', '--devices', '2').splitlines()]
+    same(rows[0], ['NPU ID', 'Chip ID', 'Chip Logic ID', 'Chip Name'])
+    same(rows[1:], [['0', '0', '0', 'Ascend 910B1'], ['0', '1', '-', 'Mcu'],
+                    ['1', '0', '1', 'Ascend 910B1'], ['1', '1', '-', 'Mcu']])
+    text = smi('npu-smi info -m', '--devices', '2', '--soc', 'Ascend910_9382')
+    same([line.split()[:4] for line in text.splitlines()[1:3]],
+         [['0', '0', '0', '0'], ['0', '1', '1', '1']])
+
+
+@case
+def board_tells_a2_from_a3():  # vllm-ascend: Chip Type or NPU Name, not both
+    a2 = fields(smi('npu-smi info -t board -i 0 -c 0', '--soc', 'Ascend910B4'))
+    same((a2['Chip Name'], a2['Chip Type'], 'NPU Name' in a2), ('910B4', 'Ascend', False))
+    a3 = fields(smi('npu-smi info -t board -i 0 -c 1', '--soc', 'Ascend910_9382'))
+    same((a3['Chip Name'], a3['NPU Name'], 'Chip Type' in a3), ('Ascend910', '9382', False))
+    whole = fields(smi('npu-smi info -t board -i 0'))
+    same((whole['PCI Vendor ID'], 'Chip Name' in whole), ('0x19E5', False))
+
+
+@case
+def figures_are_the_nodes():
+    text = smi('npu-smi info -t memory -i 1; npu-smi info -t usages -i 1 -c 0', '--hbm', '32G')
+    found = re.findall(r'HBM Capacity\(MB\) {15}: (\d+)', text)  # mind-cluster
+    same(len(found), 2)
+    expect(28 << 10 < int(found[0]) <= 32 << 10, found)
+    same(fields(smi('npu-smi info -t common -i 0'))['Aicore Count'][-2:], '24')  # op-plugin
+    for line in smi('npu-smi info -t health -i 0 -c 0').splitlines():
+        expect('Health' not in line or line.endswith('OK'), line)
+
+
+@case
+def spod_info_is_of_a_910c():
+    text = smi('npu-smi info -t spod-info -i 1 -c 1', '--soc', 'Ascend910_9382')
+    same([line.partition(' :')[0].strip() for line in text.splitlines()],
+         ['SDID', 'Super Pod Size', 'Super Pod ID', 'Server Index'])
+    expect('not support' in smi('npu-smi info -t spod-info -i 0 -c 0', status=1))
+    expect('-c' in smi('npu-smi info -t spod-info -i 0', '--soc', 'Ascend910_9382', status=1))
+
+
+@case
+def says_what_is_wrong():
+    expect('Invalid card id.' in smi('npu-smi info -t board -i 8', status=1))
+    expect('Error parameter of -c' in smi('npu-smi info -t board -i 0 -c 4', status=1))
+    expect('Error parameter of -i' in smi('npu-smi info -t board', status=1))
+    expect('Error parameter of -t' in smi('npu-smi info -t weather -i 0', status=1))
+    expect('Usage' in smi('npu-smi inform', status=1))
+
+
+if __name__ == '__main__':
+    main()
