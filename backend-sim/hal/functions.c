@@ -149,6 +149,13 @@ drvError_t halMemcpy(void *dst, size_t dst_size, void *src, size_t count, struct
 			  __builtin_return_address(0));
 }
 
+/* What CANN's runtime closes a notify by. */
+drvError_t drvCloseIpcNotify(const char *name, void *info)
+{
+	(void)info;
+	return halShrIdClose(name);
+}
+
 /* Nothing to show, and no cache of the host that a device does not see. */
 void drvDfxShowReport(uint32_t dev)
 {

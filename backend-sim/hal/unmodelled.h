@@ -53,7 +53,6 @@ REFUSED(halGetCapabilityGroupInfo, "dividing a device into groups")
 REFUSED(drvMemAddressTranslate, PHYSICAL)
 REFUSED(drvMemConvertAddr, PHYSICAL)
 REFUSED(drvMemDestroyAddr, PHYSICAL)
-REFUSED(drvNotifyIdAddrOffset, "a notify's register")
 
 /* ---- the vendor's private functions that memfabric looks up ---- */
 

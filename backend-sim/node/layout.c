@@ -74,6 +74,9 @@ uint64_t layout_set(struct node *node)
 	node->shares = take_table(node, &at, NODE_SHARES, sizeof(*node->shares));
 	node->names = take_table(node, &at, NODE_NAMES, sizeof(*node->names));
 	node->allows = take_table(node, &at, NODE_ALLOWS, sizeof(*node->allows));
+	node->notifies = take_table(
+		node, &at, (uint64_t)node->shape.servers * node->shape.devices * NODE_NOTIFIES,
+		sizeof(*node->notifies));
 	node->id_count = 0;
 	for (unsigned server = 0; server < node->shape.servers; server++) {
 		for (unsigned d = 0; d < node->shape.devices; d++)

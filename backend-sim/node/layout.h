@@ -6,7 +6,8 @@
  * Dependencies, lowest first: process, file (one process, one memfd); layout; records.h (frames.c,
  * whitelist.c, records.c, frame-cache.c, rebuild.c: the records, for whoever has the lock);
  * members.h (member.c, lock.c, enter.c: who is alive, the lock, what dead members left); blocks.h
- * (blocks.c); share.c, descriptor.c and watch.c; join.h (socket.c, discover.c, join.c); list.c.
+ * (blocks.c); notify.c; share.c, descriptor.c and watch.c; join.h (socket.c, discover.c, join.c);
+ * list.c.
  *
  * Truth and derived state. A member may die between any two instructions while it holds the lock.
  * So the truth is small, and each change of it takes effect by one store:
@@ -16,7 +17,8 @@
  *     set among the holders;
  *   - a share lives while its block does and the block points back at it; a name while its state
  *     says so;
- *   - a whitelist is the chain that a living share or name points at.
+ *   - a whitelist is the chain that a living share or name points at;
+ *   - a notify's id is used where a living member stands among its users.
  * Which frames are used, how many are free, which whitelist entries are free: derived, and built
  * anew from the truth by whoever finds the lock in the hands of a dead member. Everything that is
  * not in the truth is thereby undone.
@@ -33,7 +35,7 @@
 #include "node.h"
 
 #define NODE_MAGIC     UINT64_C(0x31306d697375706e)
-#define NODE_VERSION   7u
+#define NODE_VERSION   8u
 #define NODE_NAME_MAX  63u
 #define NODE_FILE_NAME 128 /* of a memfd */
 #ifndef NODE_MEMBERS       /* tests have fewer */
@@ -44,6 +46,8 @@
 #define NODE_SHARES       (1u << NODE_SHARE_LG2)
 #define NODE_NAMES        16384u
 #define NODE_ALLOWS       (1u << 20)
+#define NODE_NOTIFIES     8192u  /* of a device: 13 bits in an entry of a queue */
+#define NODE_NOTIFY_USERS 16u    /* processes: the driver's limit */
 #define NODE_CACHED       8u     /* blocks of a frame cache */
 #define NODE_WRITES       32u    /* on their way, of a member: a mark is below 64 */
 #define NODE_ALLOW_MAX    65535u /* of one share: the driver's limit */
@@ -155,6 +159,15 @@ struct allow_record { /* a process that may import */
 	uint64_t start_time; /* of the process that had the pid then; 0: there was none */
 };
 
+struct notify_user {
+	uint64_t who; /* generation << 32 | member + 1; of a dead one: nobody */
+	uint32_t count;
+};
+struct notify_record {
+	uint32_t recorded; /* changed without the lock */
+	struct notify_user users[NODE_NOTIFY_USERS];
+};
+
 struct memory_state {
 	uint64_t device, inode; /* of the memfd: what a newcomer opened is what was meant */
 	uint32_t used;          /* what follows, and the memory's tables, are valid: a supernode
@@ -255,6 +268,7 @@ struct node {
 	struct share_record *shares;
 	struct name_record *names;
 	struct allow_record *allows;
+	struct notify_record *notifies;         /* by device and id */
 	struct view_count *views;               /* by block id, under the node's lock */
 	struct node_block *cached[NODE_CACHED]; /* what lies in the frame cache */
 	uint64_t cached_keys[NODE_CACHED];

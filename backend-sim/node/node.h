@@ -150,15 +150,25 @@ drvError_t node_fd_export(struct node *node, const struct node_block *block, int
  * The descriptor stays the caller's. */
 drvError_t node_fd_import(struct node *node, int fd, struct node_block **out);
 
-/* ---- named ranges: legacy IPC memory (halShmem*) ---- */
+/* ---- notifies: ids of a device that its processes share, and whether each is recorded ---- */
+
+/* The next free id from `first` on, not recorded. NO_NOTIFY_RESOURCES: there is none. */
+drvError_t node_notify_take(struct node *node, unsigned device, uint32_t first, uint32_t *out_id);
+/* One use of this process less; true: it uses the id still. */
+bool node_notify_close(struct node *node, unsigned device, uint32_t id);
+/* 1: recorded. Changed by any process at any time, without a lock. */
+uint32_t *node_notify_register(struct node *node, unsigned device, uint32_t id);
+
+/* ---- names: ranges of legacy IPC memory (halShmem*), notifies (halShrId*) ---- */
 
 struct node_name_info {
-	uint64_t offset, bytes; /* of the range in the block */
+	uint64_t offset, bytes; /* of the range in the block; a notify's id, and 0 */
 	unsigned device;
 	pid_t exporter_pid;
 	bool exporter_is_me;
 };
-/* Makes a name (up to 64 characters + NUL into name[65]) for a range of a block. */
+/* Makes a name (up to 64 characters + NUL into name[65]) for a range of a block; block NULL: for
+ * the notify `offset` of the device. */
 drvError_t node_name_create(struct node *node, const struct node_block *block, uint64_t offset,
 			    uint64_t bytes, unsigned device, char name[65]);
 drvError_t node_name_destroy(struct node *node, const char *name);
@@ -167,8 +177,11 @@ drvError_t node_name_allow(struct node *node, const char *name, unsigned server,
 			   uint32_t count);
 drvError_t node_name_set_open(struct node *node, const char *name);
 drvError_t node_name_info(struct node *node, const char *name, struct node_name_info *out);
+/* out NULL: of a notify, which this process uses once more. */
 drvError_t node_name_import(struct node *node, const char *name, struct node_name_info *out_info,
 			    struct node_block **out);
+/* Which notify a name stands for, or stood for before its maker ended it. */
+bool node_name_of_notify(const char *name, unsigned *out_device, uint32_t *out_id);
 
 /* ---- room in the host's memory ---- */
 

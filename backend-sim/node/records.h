@@ -112,6 +112,11 @@ void name_end(struct node *node, struct name_record *record);
 void own_frames_add(struct memory *m, uint64_t frames);
 void own_frames_sub(struct memory *m, uint64_t frames);
 
+/* ---- notify.c */
+
+/* One use more, or the first, by this process. */
+drvError_t notify_open_locked(struct node *node, unsigned device, uint32_t id);
+
 /* ---- frame-cache.c */
 
 /* A block of that kind from this process's cache; NULL: there is none. Lock not needed. */

@@ -44,12 +44,14 @@ static const char *company_of(const struct node *node)
 static void write_grant(struct node *node, struct grant *grant, const struct node_block *block,
 			unsigned device)
 {
-	struct block_place place = block_at(node, block->id);
+	if (block) {
+		struct block_place place = block_at(node, block->id);
 
-	block_unseen(node, &place);
+		block_unseen(node, &place);
+	}
 	PUT(grant->imported, 0);
-	PUT(grant->block, block->id);
-	PUT(grant->block_generation, block->generation);
+	PUT(grant->block, block ? block->id : NODE_NONE);
+	PUT(grant->block_generation, block ? block->generation : 0);
 	PUT(grant->exporter, node->slot);
 	PUT(grant->exporter_generation, node->generation);
 	PUT(grant->exporter_pid, node->pid);
@@ -80,7 +82,8 @@ static drvError_t check_allowed(const struct node *node, const struct grant *gra
 		DRV_ERROR_IOCRL_FAIL,
 		"import of %s: this process (pid %d) is not on the whitelist of process %d, which "
 		"exported it; that process must add it (aclrtMemSetPidToShareableHandle, "
-		"aclrtIpcMemSetImportPid) or export with the flag that disables the check",
+		"aclrtIpcMemSetImportPid, aclrtNotifySetImportPid) or export with the flag that "
+		"disables the check",
 		what, node->pid, grant->exporter_pid);
 }
 
@@ -313,6 +316,8 @@ static uint32_t take_name(struct node *node)
 	return NODE_NONE;
 }
 
+/* Of a notify the name says which, since who opened it closes it after its maker may have ended it.
+ */
 static void write_text(struct name_record *record, uint32_t index)
 {
 	unsigned char chance[24];
@@ -323,7 +328,10 @@ static void write_text(struct name_record *record, uint32_t index)
 	node_step();
 	at = (size_t)snprintf(record->text, sizeof(record->text), "%08x%08x", index,
 			      record->generation);
-	for (unsigned i = 0; i < sizeof(chance); i++)
+	if (record->bytes == 0)
+		at += (size_t)snprintf(record->text + at, sizeof(record->text) - at, "%08x%08x",
+				       record->grant.device, (unsigned)record->offset);
+	for (unsigned i = record->bytes == 0 ? 8 : 0; i < sizeof(chance); i++)
 		at += (size_t)snprintf(record->text + at, sizeof(record->text) - at, "%02x",
 				       chance[i]);
 }
@@ -332,7 +340,7 @@ drvError_t node_name_create(struct node *node, const struct node_block *block, u
 			    uint64_t bytes, unsigned device, char name[65])
 {
 	struct block_place place;
-	drvError_t error = block_enter(node, block, &place);
+	drvError_t error = block ? block_enter(node, block, &place) : node_enter(node);
 	struct name_record *record;
 	uint32_t index;
 
@@ -345,7 +353,8 @@ drvError_t node_name_create(struct node *node, const struct node_block *block, u
 				 "node %s: %u names exist, which is the limit; destroy some",
 				 node->name, NODE_NAMES);
 	}
-	PUT(place.record->named, 1);
+	if (block)
+		PUT(place.record->named, 1);
 	record = &node->names[index];
 	PUT(record->generation, record->generation + 1);
 	write_grant(node, &record->grant, block, device);
@@ -405,21 +414,37 @@ drvError_t node_name_import(struct node *node, const char *name, struct node_nam
 	if (error != DRV_ERROR_NONE)
 		return error;
 	grant = &record->grant;
-	place = block_at(node, grant->block);
-	error = check_allowed(node, grant, place.memory->server, "a named range of memory");
-	if (error == DRV_ERROR_NONE &&
+	if (record->bytes)
+		place = block_at(node, grant->block);
+	error = check_allowed(node, grant,
+			      record->bytes ? place.memory->server
+					    : node->control->members[grant->exporter].server,
+			      out ? "a named range of memory" : "a notify");
+	if (error == DRV_ERROR_NONE && (out == NULL) != (record->bytes == 0)) {
+		npu_message_set("the name \"%.64s\" is that of %s", name,
+				out ? "a notify" : "a range of memory");
+		error = DRV_ERROR_PARA_ERROR;
+	}
+	if (error == DRV_ERROR_NONE && out &&
 	    (!block_find(node, grant->block, grant->block_generation, &place) ||
 	     place.record->closing || !block_is_held_by(&place, grant->exporter))) {
 		npu_message_set("the memory of the name \"%.64s\" has been freed by process %d",
 				name, grant->exporter_pid);
 		error = DRV_ERROR_BUSY;
 	}
-	if (error == DRV_ERROR_NONE) {
-		copy_info(node, record, out_info);
+	if (error == DRV_ERROR_NONE && out)
 		*out = block_view(node, grant->block, true);
-	}
+	else if (error == DRV_ERROR_NONE)
+		error = notify_open_locked(node, grant->device, (uint32_t)record->offset);
+	if (error == DRV_ERROR_NONE)
+		copy_info(node, record, out_info);
 	node_unlock(node);
-	return error ?: reach(node, place.memory, out);
+	return error || !out ? error : reach(node, place.memory, out);
+}
+
+bool node_name_of_notify(const char *name, unsigned *out_device, uint32_t *out_id)
+{
+	return sscanf(name, "%*16x%8x%8x", out_device, out_id) == 2 && *out_id < NODE_NOTIFIES;
 }
 
 /* ---- who may import ---- */

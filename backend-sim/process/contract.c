@@ -8,7 +8,8 @@
 #include "process/ops.h"
 
 /* Rules are those of CANN 8.5's pages on the virtual memory calls (R: aclrtReserveMemAddress, P:
- * aclrtMallocPhysical, M: aclrtMapMem, I: aclrtMemImportFromShareableHandle). Where a page names no
+ * aclrtMallocPhysical, M: aclrtMapMem, I: aclrtMemImportFromShareableHandle), and
+ * 9.1's on notifies (N). Where a page names no
  * code, the one here is this model's choice. */
 /* clang-format off */
 static const struct contract_rule rules[CONTRACT_ROW_COUNT] = {
@@ -76,6 +77,11 @@ static const struct contract_rule rules[CONTRACT_ROW_COUNT] = {
 		"NoUC", "a range outside the window on a 910B",
 		DRV_ERROR_NOT_SUPPORT, DRV_ERROR_NONE, "207000", "success",
 		"documented: the 910C only (aclrtReserveMemAddressNoUCMemory); driver: any device",
+	},
+	[CONTRACT_NOTIFY_PIDS] = {
+		"N1", "several processes that may import a notify, in one call",
+		DRV_ERROR_NONE, DRV_ERROR_INVALID_VALUE, "success", "107000",
+		"documented: as many as the array has (aclrtNotifySetImportPid); driver: one",
 	},
 };
 /* clang-format on */

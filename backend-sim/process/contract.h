@@ -26,6 +26,7 @@ enum contract_row {
 	CONTRACT_IMPORT_SAME_PROCESS, /* I5: 507899; driver: its own device alone */
 	CONTRACT_SYNC_COPY_TWO_DEVICES, /* R8: 507899; driver copies */
 	CONTRACT_NOUC_NEEDS_910C,       /* docs: 207000 on 910B; driver: any */
+	CONTRACT_NOTIFY_PIDS,           /* docs: a list; driver: one, else 107000 */
 	CONTRACT_ROW_COUNT
 };
 /* Under the active contract: true if the row's documented answer applies. Leaves the note of what

@@ -48,6 +48,10 @@ static void look_locked(struct bsim *bs, const struct queue_device *device, uint
 	out->task = value->header.task_id;
 	out->device = sq->wait_device;
 	out->id = sq->wait_id;
+	if (sq->stopped) {
+		out->kind = NPU_HEAD_STOPPED;
+		return;
+	}
 	switch (sq->state) {
 	case SQ_WAIT_EVENT:
 		out->kind = NPU_HEAD_EVENT;

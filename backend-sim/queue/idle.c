@@ -22,7 +22,7 @@
 
 static bool has_work(const struct bsim *bs)
 {
-	return sim_busy(bs->sim) || bs->queues->value_waits != 0 || bs->queues->deadlines != 0;
+	return sim_busy(bs->sim) || bs->queues->polled != 0 || bs->queues->deadlines != 0;
 }
 
 static void sleep_until_locked(struct bsim *bs, uint64_t wall_ns)

@@ -32,8 +32,10 @@ void queue_open(struct bsim *bs)
 	bs->uses = queue_uses_locked;
 }
 
-static void device_clear_locked(struct bsim *bs, struct queue_device *device)
+static void device_clear_locked(struct bsim *bs, unsigned index)
 {
+	struct queue_device *device = &bs->queues->device[index];
+
 	for (uint32_t i = 0; i < device->sq_slots; i++) {
 		if (device->sqs[i] != NULL)
 			queue_sq_drop_locked(bs, device->sqs[i]);
@@ -42,7 +44,7 @@ static void device_clear_locked(struct bsim *bs, struct queue_device *device)
 		if (device->cqs[i] != NULL)
 			queue_cq_drop_locked(bs, device, device->cqs[i]);
 	}
-	queue_idents_clear(device);
+	queue_idents_clear_locked(bs, index);
 	g_free(device->sq_ids.bits);
 	g_free(device->cq_ids.bits);
 	g_free(device->sqs);
@@ -54,7 +56,7 @@ void queue_device_close_locked(struct bsim *bs, unsigned device)
 {
 	if (bs->queues == NULL)
 		return;
-	device_clear_locked(bs, &bs->queues->device[device]);
+	device_clear_locked(bs, device);
 	queue_changed_locked(bs);
 }
 
@@ -91,7 +93,7 @@ void queue_close(struct bsim *bs)
 		pthread_cond_wait(&set->work, &bs->lock);
 	}
 	for (unsigned d = 0; d < BSIM_DEVICE_MAX; d++)
-		device_clear_locked(bs, &set->device[d]);
+		device_clear_locked(bs, d);
 	bury_locked(set);
 	bs->queues = NULL;
 	bs->catch_up = NULL;
@@ -356,6 +358,19 @@ QUEUE_CALL(halSqCqQuery, SIM_CALL_QUERY, (uint32_t, dev), (struct halSqCqQueryIn
 		       ?: query_sq(call, device, sq, info);
 }
 
+QUEUE_CALL(npusimStop, SIM_CALL_QUERY, (uint32_t, dev), (uint32_t, id))
+{
+	static const char call[] = "npusimStop";
+	struct queue_device *device = NULL;
+	struct queue_sq *sq = NULL;
+	drvError_t result = queue_device_find_locked(c->bs, call, dev, 0, &device)
+				    ?: find_named_sq(call, device, dev, DRV_NORMAL_TYPE, id, &sq);
+
+	if (result == DRV_ERROR_NONE)
+		sq->stopped = sq->job.contents_stay = true;
+	return result;
+}
+
 /* ---- sending ---- */
 
 struct send_wait {
@@ -492,7 +507,7 @@ void queue_catch_up_locked(struct bsim *bs)
 	if (bs->queues == NULL || bs->sim == NULL)
 		return;
 	sim_catch_up(bs->sim);
-	if (bs->queues->value_waits == 0 && bs->queues->deadlines == 0)
+	if (bs->queues->polled == 0 && bs->queues->deadlines == 0)
 		return;
 	do {
 		queue_poll_locked(bs);

@@ -4,10 +4,10 @@
  * entries.
  *
  *   queue.c   opening, closing, submission queues: halSqCqAllocate, halSqCqFree, halSqCqQuery,
- *             halSqTaskSend; waiting
+ *             halSqTaskSend, npusimStop; waiting
  *   cq.c      logic completion queues: halCqReportRecv
  *   ids.c     ids of streams, events, models and notifies: halResourceIdAlloc, halResourceIdFree,
- *             halResourceConfig
+ *             halResourceConfig, halShrId*, drvNotifyIdAddrOffset
  *   await.c   npusimAwait: what a stream without progress is waiting for
  *   sqe.c     execution of entries; uses.c: what host memory they use
  *   idle.c    the thread that serves a program which polls memory without making calls
@@ -30,7 +30,7 @@
 #define QUEUE_STREAMS   32768u
 #define QUEUE_EVENTS    65536u
 #define QUEUE_MODELS    32768u
-#define QUEUE_NOTIFIES  8192u /* 13 bits in an entry */
+#define QUEUE_NOTIFIES  8192u /* 13 bits in an entry; the node's */
 #define QUEUE_SQS       32768u
 #define QUEUE_LOGIC_CQS 32768u
 #define QUEUE_SQ_DEPTH  4096u
@@ -91,6 +91,7 @@ struct queue_sq {
 	unsigned device;
 	uint32_t id, cq_id, stream_id, depth;
 	bool only_id; /* no entries can be sent */
+	bool stopped; /* nothing of it begins any more, and what runs is not completed */
 	union queue_entry *ring;
 	uint64_t *sent; /* by which driver call, of each entry in the ring */
 	uint32_t head, tail;
@@ -115,7 +116,7 @@ struct queue_sq {
 struct queue_device {
 	struct queue_ids ids[4]; /* by DRV_STREAM_ID, DRV_EVENT_ID, DRV_MODEL_ID, DRV_NOTIFY_ID */
 	struct queue_ids sq_ids, cq_ids;
-	uint64_t *recorded[4]; /* bits of events and notifies */
+	uint64_t *recorded;    /* bits of events */
 	uint32_t *stream_cq;   /* logic completion queue of each stream */
 	struct queue_sq **sqs; /* by id; grows */
 	struct queue_cq **cqs;
@@ -129,7 +130,7 @@ struct queue_set {
 	bool running;    /* queue_run_locked() is below on the stack */
 	TAILQ_HEAD(, queue_sq) ready, blocked;
 	LIST_HEAD(queue_list, queue_sq) doomed;
-	unsigned value_waits, deadlines; /* blocked queues that a poll must look at */
+	unsigned polled, deadlines; /* blocked queues that a poll must look at */
 	/* calls that wait in wall time for another thread's */
 	pthread_cond_t changed;
 	unsigned waiters;
@@ -189,7 +190,9 @@ void queue_id_give(struct queue_ids *ids, uint32_t id);
 void queue_record_locked(struct bsim *bs, unsigned device, int type, uint32_t id);
 void queue_reset_locked(struct bsim *bs, unsigned device, int type, uint32_t id);
 bool queue_is_recorded(struct bsim *bs, unsigned device, int type, uint32_t id);
-void queue_idents_clear(struct queue_device *device);
+/* A wait takes the record of a notify: false: it is not recorded. */
+bool queue_notify_take(struct bsim *bs, unsigned device, uint32_t id);
+void queue_idents_clear_locked(struct bsim *bs, unsigned device);
 
 /* ---- cq.c ---- */
 

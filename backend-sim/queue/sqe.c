@@ -24,18 +24,24 @@ static bool is_blocked(const struct queue_sq *sq)
 	return sq->state != SQ_READY && sq->state != SQ_BUSY;
 }
 
+/* Another process may end the wait, without a word. */
+static bool is_polled(const struct queue_sq *sq)
+{
+	return sq->state == SQ_WAIT_VALUE || sq->state == SQ_WAIT_NOTIFY;
+}
+
 static void block(struct queue_set *set, struct queue_sq *sq, enum queue_sq_state state)
 {
 	sq->state = state;
 	TAILQ_INSERT_TAIL(&set->blocked, sq, blocked_link);
-	set->value_waits += state == SQ_WAIT_VALUE;
+	set->polled += is_polled(sq);
 	set->deadlines += sq->deadline_ps != SIM_NEVER;
 }
 
 static void unblock(struct queue_set *set, struct queue_sq *sq)
 {
 	TAILQ_REMOVE(&set->blocked, sq, blocked_link);
-	set->value_waits -= sq->state == SQ_WAIT_VALUE;
+	set->polled -= is_polled(sq);
 	set->deadlines -= sq->deadline_ps != SIM_NEVER;
 }
 
@@ -183,6 +189,10 @@ static void job_done(struct sim_job *job)
 		LIST_REMOVE(sq, doomed_link);
 		queue_uses_end_locked(bs, sq, 0, 1);
 		queue_sq_free(sq);
+		return;
+	}
+	if (sq->stopped) {
+		sq->state = SQ_READY;
 		return;
 	}
 	if (!bs->queues->running)
@@ -340,9 +350,8 @@ static enum outcome wait_notify(struct attempt *a)
 	a->what = "wait for notify";
 	if (!find_target(a, DRV_NOTIFY_ID, a->entry->event.event_id))
 		return DONE;
-	if (!queue_is_recorded(a->bs, a->sq->wait_device, DRV_NOTIFY_ID, a->sq->wait_id))
+	if (!queue_notify_take(a->bs, a->sq->wait_device, a->sq->wait_id))
 		return wait_longer(a, SQ_WAIT_NOTIFY, a->entry->event.exe_result);
-	queue_reset_locked(a->bs, a->sq->wait_device, DRV_NOTIFY_ID, a->sq->wait_id);
 	return DONE;
 }
 
@@ -554,7 +563,7 @@ static void advance(struct bsim *bs, struct queue_sq *sq)
 {
 	if (sq->holding)
 		post_held(bs, sq);
-	while (sq->state == SQ_READY && sq->head != sq->tail) {
+	while (sq->state == SQ_READY && !sq->stopped && sq->head != sq->tail) {
 		struct attempt a = attempt_of(bs, sq, NULL);
 
 		if (execute(&a) == DONE)
@@ -585,7 +594,7 @@ void queue_poll_locked(struct bsim *bs)
 	struct queue_sq *sq, *next;
 	uint64_t now = sim_host_ps(bs->sim);
 
-	if (set->value_waits == 0 && set->deadlines == 0)
+	if (set->polled == 0 && set->deadlines == 0)
 		return;
 	for (sq = TAILQ_FIRST(&set->blocked); sq != NULL; sq = next) {
 		struct attempt a = attempt_of(bs, sq, "wait for value");
@@ -594,6 +603,8 @@ void queue_poll_locked(struct bsim *bs)
 		next = TAILQ_NEXT(sq, blocked_link);
 		if (sq->state == SQ_WAIT_VALUE)
 			go = value_settled(&a);
+		else if (sq->state == SQ_WAIT_NOTIFY)
+			go |= queue_is_recorded(bs, sq->wait_device, DRV_NOTIFY_ID, sq->wait_id);
 		g_free(a.error.text); /* it is said again when the entry is tried */
 		if (go)
 			queue_kick_locked(bs, sq);

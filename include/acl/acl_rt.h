@@ -66,7 +66,8 @@
  *   aclrtGetCurrentContext, aclrtGetPrimaryCtxState, aclrtCtxGetCurrentDefaultStream.
  * - rt/stream.h: aclrtCreateStream, aclrtCreateStreamWithConfig, aclrtDestroyStream,
  *   aclrtDestroyStreamForce, aclrtSynchronizeStream, aclrtSynchronizeStreamWithTimeout,
- *   aclrtStreamQuery, aclrtStreamGetId, aclrtStreamGetPriority, aclrtStreamGetFlags,
+ *   aclrtStreamQuery, aclrtStreamAbort, aclrtStreamStop, aclrtStreamGetId,
+ *   aclrtStreamGetPriority, aclrtStreamGetFlags,
  *   aclrtSetStreamFailureMode, aclrtGetStreamAvailableNum, aclrtStreamWaitEvent,
  *   aclrtStreamWaitEventWithTimeout, aclrtStreamWaitEventWithFlag, aclrtCreateEvent,
  *   aclrtCreateEventWithFlag, aclrtCreateEventExWithFlag, aclrtDestroyEvent, aclrtRecordEvent,
@@ -74,7 +75,9 @@
  *   aclrtQueryEventWaitStatus, aclrtSynchronizeEvent, aclrtSynchronizeEventWithTimeout,
  *   aclrtEventElapsedTime, aclrtEventGetTimestamp, aclrtGetEventId, aclrtGetEventAvailNum,
  *   aclrtLaunchCallback, aclrtLaunchHostFunc, aclrtSubscribeReport, aclrtUnSubscribeReport,
- *   aclrtProcessReport, aclrtValueWrite, aclrtValueWait.
+ *   aclrtProcessReport, aclrtValueWrite, aclrtValueWait, aclrtCreateNotify, aclrtDestroyNotify,
+ *   aclrtRecordNotify, aclrtWaitAndResetNotify, aclrtGetNotifyId, aclrtNotifyBatchReset,
+ *   aclrtNotifyGetExportKey, aclrtNotifySetImportPid, aclrtNotifyImportByKey.
  * - rt/memory.h: aclrtMalloc, aclrtMallocAlign32, aclrtMallocCached, aclrtMallocWithCfg,
  *   aclrtMallocForTaskScheduler, aclrtFree, aclrtFreeWithDevSync, aclrtMemFlush,
  *   aclrtMemInvalidate, aclrtCmoAsync, aclrtMallocHost, aclrtMallocHostWithCfg, aclrtFreeHost,

@@ -387,6 +387,33 @@ NPU_QUERY(halParseSDID, (uint32_t, sdid), (struct halSDIDParseInfo *, out))
  * outside of a supernode; INVALID_HANDLE: nobody is there. */
 NPU_CALL(halShmemSetPodPid, (const char *, name), (uint32_t, sdid), (int *, pid), (int, num))
 
+/* Nothing of a submission queue begins any more, and of a copy that runs nothing more arrives: it
+ * is there to be freed. */
+NPU_CALL(npusimStop, (uint32_t, dev), (uint32_t, sq))
+
+/* ---- notifies between processes ---- */
+
+/* Makes a name for the notify info->shrid, which is of this process, in name[name_len], 65 at
+ * least. */
+NPU_CALL(halShrIdCreate, (struct drvShrIdInfo *, info), (char *, name), (uint32_t, name_len))
+
+/* Ends a name of this process: nobody opens it any more. */
+NPU_CALL(halShrIdDestroy, (const char *, name))
+
+/* Who may open a name of this process, one a call: INVALID_VALUE for more, where the documents have
+ * a list. Or all may: SHR_ID_ATTR_NO_WLIST_IN_SERVER, SHRID_NO_WLIST_ENABLE. The second of the two
+ * is OPER_NOT_PERMITTED. */
+NPU_CALL(halShrIdSetPid, (const char *, name), (pid_t *, pid), (uint32_t, pid_num))
+NPU_CALL(halShrIdSetAttribute, (const char *, name), (int, type), (struct shrIdAttr, attr))
+
+/* The process uses the notify too, its device open or not, until it closes the name as many times
+ * as it has opened it. IOCRL_FAIL: it may not, or 16 use it; PARA_ERROR: no such name. */
+NPU_CALL(halShrIdOpen, (const char *, name), (struct drvShrIdInfo *, info))
+NPU_CALL(halShrIdClose, (const char *, name))
+
+/* Where the notify's register lies among those of the device. */
+NPU_CALL(drvNotifyIdAddrOffset, (uint32_t, dev), (struct drvNotifyInfo *, info))
+
 #undef NPU_OP
 #undef NPU_CALL
 #undef NPU_QUERY

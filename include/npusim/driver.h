@@ -48,7 +48,8 @@ enum npu_head_kind {
 	NPU_HEAD_EVENT, /* it waits: for an event, a notify, a value, for room for its completion */
 	NPU_HEAD_NOTIFY,
 	NPU_HEAD_VALUE,
-	NPU_HEAD_REPORT
+	NPU_HEAD_REPORT,
+	NPU_HEAD_STOPPED /* a command has stopped the stream: nothing of it runs any more */
 };
 /* What the task at the head of a stream's queue does. */
 struct npu_head {

@@ -431,6 +431,27 @@ struct halSqCqQueryInfo {
 	int prop;
 	uint32_t value[SQCQ_QUERY_INFO_LENGTH];
 };
+/* A name for an id of a device, by which other processes get at it. */
+enum { SHR_ID_NOTIFY_TYPE = 0 };
+struct drvShrIdInfo {
+	uint32_t devid; /* in: the driver's number; out: the physical one */
+	uint32_t tsid;
+	uint32_t id_type;
+	uint32_t shrid;
+	uint32_t flag;
+	uint32_t rsv[2];
+};
+enum { SHR_ID_ATTR_NO_WLIST_IN_SERVER = 0 };
+#define SHRID_NO_WLIST_ENABLE 1
+struct shrIdAttr {
+	unsigned int enableFlag;
+	unsigned int rsv[8];
+};
+struct drvNotifyInfo {
+	uint32_t tsId;
+	uint32_t notifyId;
+	uint64_t devAddrOffset;
+};
 struct halTaskSendInfo {
 	int type;
 	uint32_t tsId;
@@ -525,7 +546,7 @@ struct stars_pcie_dma_sqe {
 struct stars_event_sqe {
 	struct stars_sqe_header header;
 	uint16_t event_id;
-	uint16_t res2; /* 0: the queue's own device; npusim alone: d + 1 for an event of device d */
+	uint16_t res2; /* 0: the queue's own device; npusim alone: d + 1, of device d */
 	uint16_t res3;
 	uint8_t kernel_credit;
 	uint8_t res4;

@@ -55,10 +55,11 @@ typedef struct {
 rtError_t rtStreamGetSqid(const rtStream_t stm, uint32_t *sqId);
 rtError_t rtStreamGetCqid(const rtStream_t stm, uint32_t *cqId, uint32_t *logicCqId);
 /**
- * rtNotifyGetAddrOffset, rtGetDevResAddress, rtReleaseDevResAddress:
- * 207000: notifies are not modelled, and 910B and 910C have no addresses of resources.
+ * rtNotifyGetAddrOffset: where a notify of aclrtCreateNotify lies among the registers of its
+ * device. Context: needed. 107017: no such notify.
  */
 rtError_t rtNotifyGetAddrOffset(rtNotify_t notify, uint64_t *devAddrOffset);
+/** rtGetDevResAddress, rtReleaseDevResAddress: 207000: 910B and 910C have no such addresses. */
 rtError_t rtGetDevResAddress(rtDevResInfo *const resInfo, rtDevResAddrInfo *const addrInfo);
 rtError_t rtReleaseDevResAddress(rtDevResInfo *const resInfo);
 

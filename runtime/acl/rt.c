@@ -32,7 +32,7 @@ static rtError_t named(const char *call, aclError code)
 	return code;
 }
 
-/* ---- streams, notifies ---- */
+/* ---- streams ---- */
 
 static aclError facts(const char *call, void *handle, struct core_stream_facts *out)
 {
@@ -65,11 +65,6 @@ ACL_EXPORT rtError_t rtStreamGetCqid(const rtStream_t stm, uint32_t *cqId, uint3
 		*logicCqId = found.logic_cq;
 	}
 	return code;
-}
-
-ACL_EXPORT rtError_t rtNotifyGetAddrOffset(rtNotify_t notify, uint64_t *devAddrOffset)
-{
-	return RT_IS_NULL(notify) ?: RT_IS_NULL(devAddrOffset) ?: acl_fail_unmodelled(__func__);
 }
 
 ACL_EXPORT rtError_t rtGetDevResAddress(rtDevResInfo *const resInfo,

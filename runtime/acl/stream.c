@@ -92,6 +92,18 @@ ACL_EXPORT aclError aclrtStreamQuery(aclrtStream stream, aclrtStreamStatus *stat
 	return code;
 }
 
+ACL_EXPORT aclError aclrtStreamAbort(aclrtStream stream)
+{
+	return core_stream_abort(stream, __func__);
+}
+
+ACL_EXPORT aclError aclrtStreamStop(aclrtStream stream)
+{
+	if (stream == NULL)
+		return rt_invalid(__func__, "stream is NULL; default streams cannot be stopped");
+	return core_stream_stop(stream, __func__);
+}
+
 ACL_EXPORT aclError aclrtStreamGetId(aclrtStream stream, int32_t *streamId)
 {
 	struct core_stream *found;

@@ -142,6 +142,10 @@ void *core_stream_context(void *stream);
 /* As core_stream_find(), but a stream of any context of the process will do. */
 struct core_stream *core_stream_find_any(void *stream, const char *call, int *error);
 int core_stream_query(struct core_stream *stream, bool *out_idle, const char *call);
+/* What is on it is dropped, what runs does not go on, and who waits for it is told so (107023). */
+int core_stream_abort(void *stream, const char *call);
+/* What runs does not go on, and nothing else of it begins until it is aborted. */
+int core_stream_stop(void *stream, const char *call);
 struct core_stream_facts {
 	int32_t id;
 	uint32_t priority, flags;
@@ -177,6 +181,19 @@ int core_event_elapsed(void *start, void *end, float *out_ms, const char *call);
 int core_event_timestamp(void *event, uint64_t *out_us, const char *call);
 int core_event_id(void *event, uint32_t *out_id, const char *call);
 unsigned core_event_live(uint32_t device);
+
+/* notifies: 107017 for a handle that is none, and 107002 without a context */
+#define CORE_KEY_BYTES 65u
+struct core_notify {
+	uint32_t device, id; /* the driver's */
+	bool imported;
+	char key[CORE_KEY_BYTES]; /* "": other processes do not know it */
+};
+int core_notify_add(const struct core_notify *face, void **out_notify, const char *call);
+int core_notify_find(void *notify, struct core_notify *out, const char *call);
+int core_notify_remove(void *notify, struct core_notify *out, const char *call);
+/* 507000: it has one. */
+int core_notify_set_key(void *notify, const char key[CORE_KEY_BYTES], const char *call);
 
 /* An entry of a stream's queue. */
 union core_entry {

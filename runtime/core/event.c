@@ -595,8 +595,10 @@ int core_event_synchronize(void *handle, int32_t timeout_ms, const char *call)
 		pthread_mutex_lock(&stream->lock);
 		wait = core_wait_begin(stream, deadline, call);
 		while (code == CORE_OK && core_wait_holds(stream, &wait) &&
-		       !atomic_load(&record->done))
+		       !atomic_load(&record->done) && !atomic_load(&record->aborted))
 			code = core_stream_progress_locked(stream, &wait);
+		if (core_wait_is_aborted(stream, &wait) || atomic_load(&record->aborted))
+			code = core_stream_aborted(stream, call);
 		pthread_mutex_unlock(&stream->lock);
 		if (code == CORE_STREAM_SYNC_TIMEOUT)
 			code = core_fail(CORE_EVENT_SYNC_TIMEOUT, call,

@@ -13,9 +13,17 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define LEAVE_MAX_MS 2000 /* for a thread to leave the driver */
-
 /* ---- made ---- */
+
+/* With a fresh queue. */
+static void be_empty_locked(struct core_stream *stream)
+{
+	stream->sent = stream->done = 0;
+	stream->stopped = stream->aborting = false;
+	stream->cause = CORE_CAUSE_NONE;
+	free(stream->cause_text);
+	stream->cause_text = NULL;
+}
 
 /* All but the lock, the condition and the ring of pending entries, which are of the slot. */
 static void be_born_locked(struct core_stream *stream, struct context *context)
@@ -25,13 +33,10 @@ static void be_born_locked(struct core_stream *stream, struct context *context)
 	stream->alive = true;
 	stream->life++;
 	stream->stop_on_failure = false;
-	stream->sent = stream->done = 0;
+	be_empty_locked(stream);
 	stream->pending_first = stream->pending_count = 0;
 	stream->receiving = false;
 	stream->reap_due = 0;
-	stream->cause = CORE_CAUSE_NONE;
-	free(stream->cause_text);
-	stream->cause_text = NULL;
 	stream->subscriber = NULL;
 	stream->host_funcs = false;
 	stream->attention = 0;
@@ -194,7 +199,9 @@ static int wait_locked(struct core_stream *stream, uint64_t deadline_ns, const c
 
 	while (code == CORE_OK && core_wait_holds(stream, &wait) && stream->done < target)
 		code = core_stream_progress_locked(stream, &wait);
-	if (code == CORE_STREAM_SYNC_TIMEOUT)
+	if (core_wait_is_aborted(stream, &wait))
+		code = core_stream_aborted(stream, call);
+	else if (code == CORE_STREAM_SYNC_TIMEOUT)
 		core_fail(code, call, "stream %d has %llu tasks that are not done in time",
 			  stream->id, (unsigned long long)(target - stream->done));
 	return code;
@@ -344,16 +351,60 @@ static void drop_pending_locked(struct core_stream *stream)
 	stream->done = stream->sent;
 }
 
-/* The thread that waits in the driver for this stream leaves when its queue is gone. */
-static bool wait_for_leave_locked(struct core_stream *stream)
+static int stop_locked(struct core_stream *stream, const char *call)
 {
-	UNCANCELLED;
-	struct timespec until = clock_after_ms(LEAVE_MAX_MS);
-	int code = 0;
+	struct npu_driver *drv = core_driver();
+	int code = drv == NULL ? CORE_API_INTERNAL
+			       : core_result(call,
+					     npu_call(drv, npusimStop, stream->device, stream->sq));
 
-	while (stream->receiving && code != ETIMEDOUT)
-		code = pthread_cond_timedwait(&stream->progress, &stream->lock, &until);
-	return !stream->receiving;
+	stream->stopped |= code == CORE_OK;
+	return code;
+}
+
+int core_stream_abort(void *handle, const char *call)
+{
+	int code;
+	struct core_stream *stream = core_stream_find(handle, call, &code);
+
+	if (stream == NULL)
+		return code;
+	if (core_is_pump_of(stream))
+		return core_fail(CORE_PARAM_INVALID, call,
+				 "stream %d cannot be aborted in a callback of its own",
+				 stream->id);
+	pthread_mutex_lock(&stream->lock);
+	code = stream->aborting ? core_stream_aborted(stream, call) : stop_locked(stream, call);
+	if (code == CORE_OK) {
+		stream->aborting = true;
+		stream->aborts++;
+		pthread_cond_broadcast(&stream->progress);
+		code = core_stream_renew_queue_locked(stream, call);
+		drop_pending_locked(stream);
+		be_empty_locked(stream);
+		pthread_cond_broadcast(&stream->progress);
+	}
+	pthread_mutex_unlock(&stream->lock);
+	return code;
+}
+
+/* CANN sends the command by the default stream, and waits for it. */
+int core_stream_stop(void *handle, const char *call)
+{
+	int code;
+	struct core_stream *stream = core_stream_find(handle, call, &code), *by;
+
+	if (stream == NULL)
+		return code;
+	if (stream->is_default)
+		return core_fail(CORE_PARAM_INVALID, call,
+				 "stream=%p is a default stream, which cannot be stopped", handle);
+	by = core_stream_find(NULL, call, &code);
+	code = code ?: core_stream_synchronize(by, -1, call);
+	pthread_mutex_lock(&stream->lock);
+	code = code ?: stop_locked(stream, call);
+	pthread_mutex_unlock(&stream->lock);
+	return code;
 }
 
 void core_stream_end(struct core_stream *stream, bool force, const char *call)
@@ -361,7 +412,7 @@ void core_stream_end(struct core_stream *stream, bool force, const char *call)
 	bool left;
 
 	pthread_mutex_lock(&stream->lock);
-	if (force)
+	if (force || stream->stopped)
 		core_stream_reap_locked(stream); /* what failed is told */
 	else
 		wait_locked(stream, UINT64_MAX, call);
@@ -370,7 +421,7 @@ void core_stream_end(struct core_stream *stream, bool force, const char *call)
 	pthread_mutex_unlock(&stream->lock);
 	core_stream_close_queue(stream);
 	pthread_mutex_lock(&stream->lock);
-	left = wait_for_leave_locked(stream);
+	left = core_stream_wait_leave_locked(stream);
 	drop_pending_locked(stream);
 	pthread_cond_broadcast(&stream->progress);
 	if (stream->cause != CORE_CAUSE_NONE)

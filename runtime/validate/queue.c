@@ -207,9 +207,8 @@ bool validate_pending(struct validate *v, enum validate_rule rule, npu_stack sta
 
 static uint64_t event_name(uint32_t dev, const struct stars_event_sqe *sqe, bool notify)
 {
-	if (notify)
-		return order_event_name(dev, sqe->event_id) | ORDER_NOTIFY;
-	return order_event_name(sqe->res2 != 0 ? sqe->res2 - 1u : dev, sqe->event_id);
+	return order_event_name(sqe->res2 != 0 ? sqe->res2 - 1u : dev, sqe->event_id) |
+	       (notify ? ORDER_NOTIFY : 0);
 }
 
 static void write_value(struct validate *v, struct order_stream *stream, const uint8_t *entry)
@@ -343,11 +342,16 @@ static void received(struct validate *v, uint32_t dev, const struct halReportRec
 	}
 }
 
+static uint64_t id_name(uint32_t dev, const struct halResourceIdInputInfo *id)
+{
+	return order_event_name(dev, id->resourceId) |
+	       (id->type == DRV_NOTIFY_ID ? ORDER_NOTIFY : 0);
+}
+
 static void configure(struct validate *v, uint32_t dev, const struct halResourceIdInputInfo *id,
 		      const struct halResourceConfigInfo *config)
 {
-	uint64_t name = order_event_name(dev, id->resourceId) |
-			(id->type == DRV_NOTIFY_ID ? ORDER_NOTIFY : 0);
+	uint64_t name = id_name(dev, id);
 
 	if (id->type != DRV_EVENT_ID && id->type != DRV_NOTIFY_ID)
 		return;
@@ -424,10 +428,10 @@ void validate_queue_call(struct validate *v, const struct layer_call *call, npu_
 			  with->halResourceConfig.para);
 		break;
 	case DRIVER_OP_halResourceIdFree:
-		if (with->halResourceIdFree.in->type == DRV_EVENT_ID)
-			order_event_end(v->order,
-					order_event_name(with->halResourceIdFree.dev,
-							 with->halResourceIdFree.in->resourceId));
+		if (with->halResourceIdFree.in->type == DRV_EVENT_ID ||
+		    with->halResourceIdFree.in->type == DRV_NOTIFY_ID)
+			order_event_end(v->order, id_name(with->halResourceIdFree.dev,
+							  with->halResourceIdFree.in));
 		break;
 	case DRIVER_OP_halDeviceClose:
 		unmark(v);

@@ -131,17 +131,11 @@ static const char *const memfabric[] = {
 /* Weak ones that change what callers do if they are there: descriptors are prepared for queues that
  * do not read them, faults are waited for, logs are fetched. */
 static const char *const absent[] = {
-	"halMemcpySumbit",
-	"halMemDestroyAddrBatch",
-	"halMemPoolCreate",
-	"halCtl",
-	"halTsdrvCtl",
-	"halReadFaultEvent",
-	"halMapErrorCode",
-	"halSetRuntimeApiVer",
-	"drvMemDeviceOpen",
-	"drvDeviceOpen",
-	"halMemGetAddressReserveRange",
+	"halMemcpySumbit",     "halMemDestroyAddrBatch",
+	"halMemPoolCreate",    "halCtl",
+	"halReadFaultEvent",   "halMapErrorCode",
+	"halSetRuntimeApiVer", "drvMemDeviceOpen",
+	"drvDeviceOpen",       "halMemGetAddressReserveRange",
 	"halMemAgentOpen",
 };
 
@@ -196,7 +190,6 @@ TEST(hal_names, what_is_not_modelled_refuses)
 		"drvMemAddressTranslate",
 		"drvMemConvertAddr",
 		"drvMemDestroyAddr",
-		"drvNotifyIdAddrOffset",
 		"svm_module_alloced_size_inc",
 		"devmm_ioctl_enable_heap",
 		"devmm_virt_set_heap_idle",
@@ -396,6 +389,36 @@ static void call_names_of_memory(void)
 	EXPECT_HAL(HAL(halMemFree)(memory));
 }
 
+static void call_notifies(void)
+{
+	struct halResourceIdInputInfo in = { .type = DRV_NOTIFY_ID };
+	struct halResourceIdOutputInfo out = { 0 };
+	struct drvShrIdInfo info = { .id_type = SHR_ID_NOTIFY_TYPE }, opened = { .devid = 1 };
+	struct drvNotifyInfo where = { 0 };
+	struct shrIdAttr to_all = { .enableFlag = SHRID_NO_WLIST_ENABLE };
+	char name[65] = "";
+	pid_t pid = getpid();
+
+	EXPECT_HAL(HAL(halResourceIdAlloc)(0, &in, &out));
+	info.shrid = in.resourceId = where.notifyId = out.resourceId;
+	EXPECT_HAL(HAL(drvNotifyIdAddrOffset)(0, &where));
+	EXPECT_EQ(where.devAddrOffset, out.resourceId % 512 * 4 + out.resourceId / 512 * 65536);
+	EXPECT_EQ(HAL(halShrIdCreate)(&info, name, 64), DRV_ERROR_INVALID_VALUE);
+	EXPECT_HAL(HAL(halShrIdCreate)(&info, name, sizeof(name)));
+	EXPECT_EQ(HAL(halShrIdSetPid)(name, &pid, 2), DRV_ERROR_INVALID_VALUE);
+	EXPECT_HAL(HAL(halShrIdSetPid)(name, &pid, 1));
+	EXPECT_EQ(HAL(halShrIdSetAttribute)(name, SHR_ID_ATTR_NO_WLIST_IN_SERVER, to_all),
+		  DRV_ERROR_OPER_NOT_PERMITTED);
+	EXPECT_HAL(HAL(halShrIdOpen)(name, &opened));
+	EXPECT_EQ(opened.devid, 0u);
+	EXPECT_EQ(opened.shrid, out.resourceId);
+	EXPECT_HAL(HAL(halShrIdDestroy)(name));
+	EXPECT_NE(HAL(halShrIdOpen)(name, &opened), DRV_ERROR_NONE);
+	EXPECT_HAL(HAL(halShrIdClose)(name));
+	EXPECT_HAL(HAL(halResourceIdFree)(0, &in));
+	EXPECT_NE(HAL(halShrIdClose)(name), DRV_ERROR_NONE);
+}
+
 static void call_copies(void)
 {
 	uint8_t *device = hal_alloc(0, 2 * MIB), *host = calloc(1, MIB), *back = calloc(1, MIB);
@@ -529,6 +552,7 @@ static void call_our_own(void)
 	EXPECT_EQ(written.bits, NULL);
 	EXPECT_HAL(HAL(npusimWrites)((uintptr_t)memory, MIB, &write));
 	EXPECT_EQ(write.mark, 0u); /* nobody else has it */
+	EXPECT_NE(HAL(npusimStop)(0, UINT32_MAX), DRV_ERROR_NONE);
 	/* Only before the first device. */
 	EXPECT_NE(HAL(npusimSetDialect)(NPU_DIALECT_CUDA), DRV_ERROR_NONE);
 	EXPECT_HAL(HAL(npusimLeaks)(count_line, &lines, true));
@@ -544,6 +568,7 @@ TEST(hal_functions, every_one_is_called_and_answers)
 	call_mapping();
 	call_sharing();
 	call_names_of_memory();
+	call_notifies();
 	call_copies();
 	call_memory();
 	call_queues();

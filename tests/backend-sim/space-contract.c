@@ -164,6 +164,20 @@ static drvError_t meet_nouc(void)
 	return reserve_at(GIB, 40 * TIB, MEM_RSV_TYPE_REMOTE_MAP | 1);
 }
 
+static drvError_t meet_notify_pids(void)
+{
+	struct halResourceIdInputInfo in = { .type = DRV_NOTIFY_ID };
+	struct halResourceIdOutputInfo out;
+	struct drvShrIdInfo info = { .id_type = SHR_ID_NOTIFY_TYPE };
+	pid_t pids[2] = { 1, 2 };
+	char name[65];
+
+	EXPECT_CODE(DRV_ERROR_NONE, halResourceIdAlloc, 0, &in, &out);
+	info.shrid = out.resourceId;
+	EXPECT_CODE(DRV_ERROR_NONE, halShrIdCreate, &info, name, sizeof(name));
+	return CALL(halShrIdSetPid, name, pids, 2);
+}
+
 /* ---- the walk ---- */
 
 static const struct meeting {
@@ -186,6 +200,7 @@ static const struct meeting {
 	  NULL },
 	{ "sync_copy_two_devices", CONTRACT_SYNC_COPY_TWO_DEVICES, meet_sync_copy, NULL },
 	{ "nouc_needs_910c", CONTRACT_NOUC_NEEDS_910C, meet_nouc, NULL },
+	{ "notify_pids", CONTRACT_NOTIFY_PIDS, meet_notify_pids, NULL },
 };
 
 _Static_assert(sizeof(meetings) / sizeof(meetings[0]) == CONTRACT_ROW_COUNT + 1,

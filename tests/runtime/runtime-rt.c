@@ -103,7 +103,7 @@ TEST(rt, has_no_addresses_of_resources)
 	rtDevResInfo resource = { 0 };
 	rtDevResAddrInfo where = { &address, &length };
 
-	EXPECT_EQ(rtNotifyGetAddrOffset(&resource, &offset), 207000);
+	EXPECT_EQ(rtNotifyGetAddrOffset(&resource, &offset), 107017);
 	EXPECT_EQ(rtNotifyGetAddrOffset(NULL, &offset), 107000);
 	EXPECT_EQ(rtGetDevResAddress(&resource, &where), 207000);
 	EXPECT_EQ(rtReleaseDevResAddress(&resource), 207000);

@@ -66,6 +66,39 @@ static void streams_event(void)
 	}
 }
 
+/* A notify orders as an event does, until it is reset. */
+static void streams_notify(void)
+{
+	aclrtNotify notify, back;
+
+	MUST(aclrtCreateNotify(&notify, ACL_NOTIFY_DEFAULT));
+	MUST(aclrtCreateNotify(&back, ACL_NOTIFY_DEFAULT));
+	for (int i = 0; i < 2; i++) {
+		copy_in(one);
+		MUST(aclrtRecordNotify(notify, one));
+		MUST(aclrtWaitAndResetNotify(notify, two, 0));
+		copy_out(two);
+		MUST(aclrtRecordNotify(back, two));
+		MUST(aclrtWaitAndResetNotify(back, one, 0));
+	}
+	MUST(aclrtSynchronizeStream(one));
+	MUST(aclrtDestroyNotify(notify));
+	MUST(aclrtDestroyNotify(back));
+}
+
+static void notify_too_early(void)
+{
+	aclrtNotify notify;
+
+	MUST(aclrtCreateNotify(&notify, ACL_NOTIFY_DEFAULT));
+	MUST(aclrtRecordNotify(notify, one));
+	copy_in(one);
+	MUST(aclrtWaitAndResetNotify(notify, two, 0));
+	copy_out(two);
+	MUST(aclrtSynchronizeDevice());
+	MUST(aclrtDestroyNotify(notify));
+}
+
 static void event_too_early(void)
 {
 	MUST(aclrtRecordEvent(event, one));
@@ -386,6 +419,8 @@ static const struct validate_case order_cases[] = {
 	CASE(streams_read_one),
 	CASE(streams_event),
 	CASE(event_too_early),
+	CASE(streams_notify),
+	CASE(notify_too_early),
 	CASE(through_a_third),
 	CASE(wait_before_record),
 	CASE(host_race),

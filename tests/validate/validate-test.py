@@ -20,6 +20,7 @@ NODE = 'validate-{}'.format(os.getpid())
 WRONG = [
     ('streams_race', [('race', 'aclrtMemcpyAsync', 'aclrtMemcpyAsync')] * 2),
     ('event_too_early', [('race', 'aclrtMemcpyAsync', 'aclrtMemcpyAsync')] * 2),
+    ('notify_too_early', [('race', 'aclrtMemcpyAsync', 'aclrtMemcpyAsync')] * 2),
     ('host_race', [('race', 'aclrtMemcpy', 'aclrtMemcpyAsync')] * 2),
     ('unmap_pending', [('pending-unmap', 'aclrtUnmapMem', 'aclrtMemcpyAsync')]),
     ('unregister_pending', [('pending-unmap', 'aclrtHostUnregister', 'aclrtMemcpyAsync')]),
@@ -69,8 +70,9 @@ WRONG = [
     ('takes_own_number', [('placement', 'aclrtMemSetAccess', None)]),
 ]
 RIGHT = [
-    'streams_apart', 'streams_read_one', 'streams_event', 'through_a_third', 'wait_before_record',
-    'host_synchronized', 'host_event', 'host_query', 'host_device', 'host_transitive',
+    'streams_apart', 'streams_read_one', 'streams_event', 'streams_notify', 'through_a_third',
+    'wait_before_record', 'host_synchronized', 'host_event', 'host_query', 'host_device',
+    'host_transitive',
     'host_function', 'fills', 'devices_event', 'unmap_synchronized', 'free_synchronized',
     'free_with_sync', 'kinds_right', 'overlaps_not', 'copies_to_end', 'rewrites_when_done',
     'rewrites_in_host_function', 'host_function_fills_source', 'engine_rewrites_source',

@@ -2,8 +2,9 @@
 /**
  * @file stream.h
  *
- * Streams, events, host callbacks, waits on values. What holds for every function: acl_rt.h.
- * A null stream is the default stream of the current context. Include acl/acl.h, not this.
+ * Streams, events, notifies, host callbacks, waits on values. What holds for every function:
+ * acl_rt.h. A null stream is the default stream of the current context. Include acl/acl.h, not
+ * this.
  */
 #ifndef NPUSIM_ACL_RT_STREAM_H
 #define NPUSIM_ACL_RT_STREAM_H
@@ -105,7 +106,7 @@ ACL_FUNC_VISIBILITY aclError aclrtStreamQuery(aclrtStream stream, aclrtStreamSta
  *
  * Context: needed.
  * Returns: 0.
- * Since: 8.5.
+ * Since: 8.1.
  */
 ACL_FUNC_VISIBILITY aclError aclrtStreamGetId(aclrtStream stream, int32_t *streamId);
 
@@ -132,6 +133,37 @@ ACL_FUNC_VISIBILITY aclError aclrtStreamGetPriority(aclrtStream stream, uint32_t
 ACL_FUNC_VISIBILITY aclError aclrtStreamGetFlags(aclrtStream stream, uint32_t *flags);
 
 /**
+ * aclrtStreamAbort:
+ * @stream: a stream of the current context, or null. Afterwards it is as a new one.
+ *
+ * Of a copy that runs nothing more arrives: what has arrived stays. What is queued is dropped, and
+ * errors are forgotten; host functions whose turn has come run. Events that were to be recorded
+ * there do not happen: aclrtSynchronizeEvent answers 107023 from then on, and streams that wait
+ * for them stand until they are aborted too. (CANN: runtime, context.cc, Context::StreamAbort.)
+ *
+ * Context: needed.
+ * Returns: 0; 107003: a stream of another context; 207000: on a server's own driver; 107023:
+ *   another thread aborts it. Who waits for it, or sends to it meanwhile, gets 107023.
+ * Time: driver. Since: 8.1.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtStreamAbort(aclrtStream stream);
+
+/**
+ * aclrtStreamStop:
+ * @stream: a stream of the current context, not a default one.
+ *
+ * Of a copy that runs nothing more arrives, and nothing else begins: what is queued, then and
+ * later, stays and is not done, until aclrtStreamAbort or the end of the stream drops it. The stop
+ * takes its turn on the default stream. (CANN: runtime, context.cc, Context::StreamClear.)
+ *
+ * Context: needed.
+ * Returns: 0, or the code of work that failed on the default stream; 107000: a default stream;
+ *   107003: one of another context; 207000: on a server's own driver.
+ * Time: waits. Since: 8.5.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtStreamStop(aclrtStream stream);
+
+/**
  * aclrtSetStreamFailureMode:
  * @stream: a stream, or null.
  * @mode: ACL_CONTINUE_ON_FAILURE or ACL_STOP_ON_FAILURE; higher bits are ignored.
@@ -141,7 +173,7 @@ ACL_FUNC_VISIBILITY aclError aclrtStreamGetFlags(aclrtStream stream, uint32_t *f
  *
  * Context: needed.
  * Returns: 0, or 207000: the stream stops already, and cannot go back to continue.
- * Since: 8.5.
+ * Since: 8.1.
  */
 ACL_FUNC_VISIBILITY aclError aclrtSetStreamFailureMode(aclrtStream stream, uint64_t mode);
 
@@ -280,7 +312,7 @@ ACL_FUNC_VISIBILITY aclError aclrtResetEvent(aclrtEvent event, aclrtStream strea
  * CANN calls it deprecated in favour of aclrtQueryEventStatus.
  *
  * Returns: 0.
- * Since: all releases; in acl_rt.h since 8.5.
+ * Since: 8.1.
  */
 ACL_FUNC_VISIBILITY aclError aclrtQueryEvent(aclrtEvent event, aclrtEventStatus *status);
 
@@ -345,7 +377,7 @@ ACL_FUNC_VISIBILITY aclError aclrtEventElapsedTime(float *ms, aclrtEvent startEv
  * @timestamp: out: when, in microseconds since the device started.
  *
  * Returns: 0; 107006: it has no time stamp, was not recorded or has not happened.
- * Since: 8.5.
+ * Since: 8.1.
  */
 ACL_FUNC_VISIBILITY aclError aclrtEventGetTimestamp(aclrtEvent event, uint64_t *timestamp);
 
@@ -368,6 +400,100 @@ ACL_FUNC_VISIBILITY aclError aclrtGetEventId(aclrtEvent event, uint32_t *eventId
  * Since: 8.5.
  */
 ACL_FUNC_VISIBILITY aclError aclrtGetEventAvailNum(uint32_t *eventCount);
+
+/* --- notifies -------------------------------------------------------------------------------
+ *
+ * A notify is a register of the device that is current when it is made: recorded, or not. All that
+ * follow need a context, answer 107017 for what is no notify of this process and 107003 for a
+ * stream of another context, and are there since 8.5. Sources: CANN's runtime (notify.cc,
+ * api_impl.cc) and driver (trs_shr_id_node.c).
+ */
+
+/**
+ * aclrtCreateNotify:
+ * @notify: out: not recorded; to be given back by aclrtDestroyNotify.
+ * @flag: ACL_NOTIFY_DEFAULT. ACL_NOTIFY_DEVICE_USE_ONLY is for device code: 207000.
+ *
+ * Returns: 0; 107000: another @flag; 207009: all 8192 of the device are in use, by all processes.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtCreateNotify(aclrtNotify *notify, uint64_t flag);
+
+/**
+ * aclrtDestroyNotify:
+ * @notify: made here, or imported. No process imports one any more that its maker has destroyed.
+ *   Work of this process that names it fails (507001); others use it on.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtDestroyNotify(aclrtNotify notify);
+
+/**
+ * aclrtRecordNotify:
+ * @notify: one of the device of @stream, or an imported one; 107000: another. It is recorded when
+ *   all work that is on @stream now is done. 207000: one of another device, on a server's driver.
+ * @stream: a stream, or null.
+ *
+ * Time: queued.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtRecordNotify(aclrtNotify notify, aclrtStream stream);
+
+/**
+ * aclrtWaitAndResetNotify:
+ * @notify: one of the device of @stream; 107000: another.
+ * @stream: a stream, or null: what follows on it waits until @notify is recorded. The wait takes
+ *   the record with it: of several that wait, one goes on.
+ * @timeout: in seconds; 0 waits for ever. When it passes, the work of @stream fails with 107020.
+ *
+ * Time: queued.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtWaitAndResetNotify(aclrtNotify notify, aclrtStream stream,
+						     uint32_t timeout);
+
+/**
+ * aclrtGetNotifyId:
+ * @notifyId: out: unique on the device; an imported one has its maker's.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtGetNotifyId(aclrtNotify notify, uint32_t *notifyId);
+
+/**
+ * aclrtNotifyBatchReset:
+ * @notifies: of the current device, else 107000: not recorded, once the default stream has done
+ *   what is on it now. Up to the first that fails.
+ * @num: how many, from 1.
+ *
+ * Returns: 0, or the code of work that failed on the default stream. Time: waits.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtNotifyBatchReset(aclrtNotify *notifies, size_t num);
+
+/**
+ * aclrtNotifyGetExportKey:
+ * @notify: one without a key; 507000: it has one, or was imported.
+ * @key: out: a text by which other processes import it, as long as it is there.
+ * @len: of @key, 65 at least.
+ * @flags: ACL_RT_NOTIFY_EXPORT_FLAG_DEFAULT, or ..._DISABLE_PID_VALIDATION: any process may.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtNotifyGetExportKey(aclrtNotify notify, char *key, size_t len,
+						     uint64_t flags);
+
+/**
+ * aclrtNotifySetImportPid:
+ * @notify: one with a key, made here.
+ * @pid: processes that may import it, as aclrtDeviceGetBareTgid names them there.
+ * @num: how many, from 1; driver: 1, else 107000.
+ *
+ * Returns: 0; 207006: any process may; 507899: it was imported.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtNotifySetImportPid(aclrtNotify notify, int32_t *pid, size_t num);
+
+/**
+ * aclrtNotifyImportByKey:
+ * @notify: out: to be given back by aclrtDestroyNotify.
+ * @key: as aclrtNotifyGetExportKey wrote it.
+ * @flags: ACL_RT_NOTIFY_IMPORT_FLAG_DEFAULT, or ..._ENABLE_PEER_ACCESS, between the current device
+ *   and that of @notify, both ways. Records need none here.
+ *
+ * Returns: 0; 507899: the process may not, there is no such key, or 16 processes use the notify.
+ */
+ACL_FUNC_VISIBILITY aclError aclrtNotifyImportByKey(aclrtNotify *notify, const char *key,
+						    uint64_t flags);
 
 /* --- callbacks ------------------------------------------------------------------------------ */
 

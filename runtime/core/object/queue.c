@@ -117,6 +117,46 @@ void core_stream_close_queue(struct core_stream *stream)
 	npu_call(drv, halResourceIdFree, stream->device, &id);
 }
 
+/* ---- an abort ---- */
+
+#define LEAVE_MAX_MS 2000 /* for a thread to leave the driver */
+
+int core_stream_aborted(const struct core_stream *stream, const char *call)
+{
+	return core_fail(CORE_STREAM_ABORT, call,
+			 "stream %d is aborted (aclrtStreamAbort): what was on it is dropped",
+			 stream->id);
+}
+
+/* The thread that waits in the driver for this stream leaves when its queue is gone. */
+bool core_stream_wait_leave_locked(struct core_stream *stream)
+{
+	UNCANCELLED;
+	struct timespec until = clock_after_ms(LEAVE_MAX_MS);
+	int code = 0;
+
+	while (stream->receiving && code != ETIMEDOUT)
+		code = pthread_cond_timedwait(&stream->progress, &stream->lock, &until);
+	return !stream->receiving;
+}
+
+int core_stream_renew_queue_locked(struct core_stream *stream, const char *call)
+{
+	struct npu_driver *drv = core_driver();
+	drvError_t code;
+
+	if (drv == NULL)
+		return CORE_API_INTERNAL;
+	bind_queues(drv, stream, DRV_STREAM_UNBIND_LOGIC_CQ);
+	release(drv, stream);
+	core_stream_wait_leave_locked(stream);
+	code = allocate(drv, stream);
+	if (code == DRV_ERROR_NONE)
+		code = bind_queues(drv, stream, DRV_STREAM_BIND_LOGIC_CQ);
+	stream->alive = code == DRV_ERROR_NONE; /* else it has no queue left */
+	return core_result(call, code);
+}
+
 /* ---- completions in ---- */
 
 static const char *entry_name(uint8_t type)
@@ -130,6 +170,10 @@ static const char *entry_name(uint8_t type)
 		return "wait for an event";
 	case STARS_SQE_EVENT_RECORD:
 		return "record of an event";
+	case STARS_SQE_NOTIFY_WAIT:
+		return "wait for a notify";
+	case STARS_SQE_NOTIFY_RECORD:
+		return "record of a notify";
 	case STARS_SQE_WRITE_VALUE:
 		return "write of a value";
 	case STARS_SQE_COND:
@@ -330,8 +374,10 @@ static bool remember_locked(struct core_stream *stream, uint64_t seq, const stru
 	return true;
 }
 
-static int destroyed(const struct core_stream *stream, const char *call)
+static int lost(const struct core_stream *stream, const struct core_wait *wait, const char *call)
 {
+	if (core_wait_is_aborted(stream, wait))
+		return core_stream_aborted(stream, call);
 	return core_fail(CORE_PARAM_INVALID, call,
 			 "stream %d was destroyed while the call waited for room in its queue",
 			 stream->id);
@@ -341,6 +387,8 @@ static int make_room_locked(struct core_stream *stream, unsigned count, const ch
 {
 	struct core_wait wait = core_wait_begin(stream, UINT64_MAX, call);
 
+	if (stream->aborting)
+		return core_stream_aborted(stream, call);
 	if (stream->reap_due++ >= REAP_EVERY)
 		core_stream_reap_locked(stream);
 	while (core_wait_holds(stream, &wait) &&
@@ -350,7 +398,7 @@ static int make_room_locked(struct core_stream *stream, unsigned count, const ch
 		if (code != CORE_OK)
 			return code;
 	}
-	return core_wait_holds(stream, &wait) ? CORE_OK : destroyed(stream, call);
+	return core_wait_holds(stream, &wait) ? CORE_OK : lost(stream, &wait, call);
 }
 
 static bool is_full(drvError_t code)
@@ -406,7 +454,7 @@ static int submit_locked(struct core_stream *stream, uint8_t *entries, unsigned 
 		if (error != CORE_OK)
 			return error;
 		if (!core_wait_holds(stream, &wait))
-			return destroyed(stream, call);
+			return lost(stream, &wait, call);
 	}
 }
 

@@ -5,6 +5,7 @@
 #include "core/object/record.h"
 
 #include "core/object/error.h"
+#include "core/object/stream.h"
 
 #include <stdlib.h>
 
@@ -109,7 +110,14 @@ static void happen(struct record *record)
 void core_record_done(void *arg, const struct stars_logic_cqe *cqe)
 {
 	struct record *record = arg;
+	const struct core_stream *stream =
+		cqe == NULL ? core_pool_find(&core_streams, atomic_load(&record->stream)) : NULL;
 
+	if (stream != NULL && stream->aborting) { /* who waits for it waits on, as with CANN */
+		atomic_store(&record->aborted, true);
+		core_record_unuse(record);
+		return;
+	}
 	if (cqe != NULL)
 		atomic_store(&record->timestamp, cqe->timestamp);
 	else /* dropped with its stream: others wait for it all the same */

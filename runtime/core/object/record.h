@@ -24,6 +24,7 @@ struct record {
 	_Atomic(void *) stream;     /* handle; NULL before it is to be sent */
 	_Atomic uint64_t timestamp; /* ns */
 	atomic_bool done;
+	atomic_bool aborted;  /* it will not happen: its stream was aborted */
 	pthread_mutex_t lock; /* of relays */
 	struct relay *relays;
 	struct record *instead_of; /* on another device, waited for before this one was made; kept

@@ -60,6 +60,14 @@ static bool add_head(char **report, struct core_stream *stream, void **out_next)
 		npu_text_add(report, "%s", stall.text);
 	else if (head.kind == NPU_HEAD_VALUE)
 		add_value(report, &head);
+	else if (head.kind == NPU_HEAD_NOTIFY)
+		npu_text_add(report,
+			     "waits for notify %u of device %u, which nobody has recorded: "
+			     "aclrtRecordNotify ends the wait",
+			     head.id, head.device);
+	else if (head.kind == NPU_HEAD_STOPPED)
+		npu_text_add(report, "is not done, for aclrtStreamStop has stopped the stream: "
+				     "aclrtStreamAbort clears it");
 	else
 		npu_text_add(report, "is not done");
 	*out_next = stall.next;

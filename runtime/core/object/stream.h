@@ -57,6 +57,9 @@ struct core_stream {
 	uint32_t device, sq, cq, logic_cq;
 	int32_t id;
 	uint32_t priority, flags;
+	bool stopped;                   /* lock: by aclrtStreamStop, until it is aborted */
+	bool aborting;                  /* lock: takes no work meanwhile */
+	unsigned aborts;                /* so far; lock */
 	bool stop_on_failure;           /* lock; kept and no more: no task fails by itself here */
 	uint64_t sent, done;            /* entries since its birth */
 	struct stream_pending *pending; /* ring, in order of seq */
@@ -81,19 +84,31 @@ struct core_wait {
 	const char *call;     /* NULL: of nobody, and nobody is told where it does not end */
 	uint64_t deadline_ns; /* of core_now_ns(); UINT64_MAX: none */
 	uint64_t life;        /* the stream's */
+	unsigned aborts;      /* of it, before */
 	/* stall.c: since when, in wall time, nothing of the stream has moved; 0: not looked at */
 	uint64_t since_ns, patience_ns, seen;
 };
 static inline struct core_wait core_wait_begin(const struct core_stream *stream,
 					       uint64_t deadline_ns, const char *call)
 {
-	return (struct core_wait){ .call = call, .deadline_ns = deadline_ns, .life = stream->life };
+	return (struct core_wait){ .call = call,
+				   .deadline_ns = deadline_ns,
+				   .life = stream->life,
+				   .aborts = stream->aborts };
 }
-/* False once the stream has ended, though another may live in its place. */
+/* The stream has been aborted since. */
+static inline bool core_wait_is_aborted(const struct core_stream *stream,
+					const struct core_wait *wait)
+{
+	return stream->alive && stream->life == wait->life && stream->aborts != wait->aborts;
+}
+/* False once the stream has been aborted or has ended, though another may live in its place. */
 static inline bool core_wait_holds(const struct core_stream *stream, const struct core_wait *wait)
 {
-	return stream->alive && stream->life == wait->life;
+	return stream->alive && stream->life == wait->life && stream->aborts == wait->aborts;
 }
+/* 107023, the message set: for who waited for a stream that was aborted. */
+int core_stream_aborted(const struct core_stream *stream, const char *call);
 
 /* Puts a stream among those of its device; from now on it is found, by the handle that is answered.
  * NULL: its context, by that handle, has ended, and nobody would end the stream. */
@@ -122,6 +137,11 @@ void core_stream_reap_locked(struct core_stream *stream);
 void core_stream_reap_device(uint32_t device);
 /* Makes the stream's queue, or takes it down. */
 int core_stream_open_queue(struct core_stream *stream, const char *call);
+/* Puts an empty queue in the place of one that is stopped. Lock held; released until nobody waits
+ * in the driver for the old one. */
+int core_stream_renew_queue_locked(struct core_stream *stream, const char *call);
+/* Waits, not long, until nobody waits in the driver for a queue that is gone. False: one does. */
+bool core_stream_wait_leave_locked(struct core_stream *stream);
 void core_stream_close_queue(struct core_stream *stream);
 
 /* ---- host functions: whose turn comes when, the stream's own thread, and the threads that

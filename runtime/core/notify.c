@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Notifies as objects of the process: what each handle stands for. Their state is the driver's.
+ */
+#include "core/object/error.h"
+#include "core/object/pool.h"
+
+#include <string.h>
+
+struct notify {
+	struct core_slot slot;
+	pthread_mutex_t lock; /* of the key */
+	struct core_notify face;
+};
+
+static void prepare_notify(void *object)
+{
+	pthread_mutex_init(&((struct notify *)object)->lock, NULL);
+}
+
+static struct core_pool notifies = CORE_POOL(4, struct notify, prepare_notify);
+
+int core_notify_add(const struct core_notify *face, void **out_notify, const char *call)
+{
+	struct notify *notify = core_pool_take(&notifies);
+
+	if (notify == NULL)
+		return core_fail(CORE_MEMORY_ALLOCATION, call, "no memory for a notify");
+	notify->face = *face;
+	*out_notify = core_pool_publish(&notifies, notify);
+	return CORE_OK;
+}
+
+static struct notify *find(void *handle, int *code, const char *call)
+{
+	struct notify *notify = core_is_forked() ? NULL : core_pool_find(&notifies, handle);
+
+	*code = CORE_OK;
+	if (notify == NULL && !core_is_forked())
+		*code = core_fail(CORE_INVALID_HANDLE, call,
+				  "notify=%p is no notify of this process: it was destroyed, or "
+				  "not made by aclrtCreateNotify or aclrtNotifyImportByKey",
+				  handle);
+	else if (core_context_peek() == NULL)
+		*code = core_context_none(call);
+	return *code == CORE_OK ? notify : NULL;
+}
+
+int core_notify_find(void *handle, struct core_notify *out, const char *call)
+{
+	int code;
+	struct notify *notify = find(handle, &code, call);
+
+	if (notify == NULL)
+		return code;
+	pthread_mutex_lock(&notify->lock);
+	*out = notify->face;
+	pthread_mutex_unlock(&notify->lock);
+	return CORE_OK;
+}
+
+int core_notify_remove(void *handle, struct core_notify *out, const char *call)
+{
+	int code;
+	struct notify *notify = find(handle, &code, call);
+
+	if (notify == NULL)
+		return code;
+	if (!core_pool_hide(&notifies, notify, handle))
+		return core_fail(CORE_INVALID_HANDLE, call,
+				 "notify=%p is being destroyed by another thread", handle);
+	*out = notify->face;
+	core_pool_give(&notifies, notify);
+	return CORE_OK;
+}
+
+int core_notify_set_key(void *handle, const char key[CORE_KEY_BYTES], const char *call)
+{
+	int code;
+	struct notify *notify = find(handle, &code, call);
+
+	if (notify == NULL)
+		return code;
+	pthread_mutex_lock(&notify->lock);
+	if (notify->face.key[0] != '\0')
+		code = core_fail(CORE_INTERNAL, call, "notify=%p has a key already: %s", handle,
+				 notify->face.key);
+	else
+		memcpy(notify->face.key, key, CORE_KEY_BYTES);
+	pthread_mutex_unlock(&notify->lock);
+	return code;
+}
