@@ -85,8 +85,9 @@ bool npu_log_enabled(enum npu_log_level level)
 
 /* Formats into `line`, or into memory of its own if that is too short; what comes back is free()d
  * if it is not `line`. */
-static char *format_line(char *line, enum npu_log_level level, const char *format, va_list args,
-			 size_t *out_length)
+__attribute__((format(printf, 3, 0))) static char *format_line(char *line, enum npu_log_level level,
+							       const char *format, va_list args,
+							       size_t *out_length)
 {
 	int head = snprintf(line, LINE_BYTES, "npusim[%d] %s: ", (int)getpid(), level_names[level]);
 	va_list again;

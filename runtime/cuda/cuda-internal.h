@@ -94,8 +94,9 @@ struct cuda_scope {
 };
 struct cuda_scope cuda_enter(CUstream stream);
 void cuda_leave(struct cuda_scope *scope);
-#define CUDA_IN_CONTEXT_OF(stream) \
-	__attribute__((cleanup(cuda_leave))) struct cuda_scope scope_of_stream = cuda_enter(stream)
+#define CUDA_IN_CONTEXT_OF(stream)                                                       \
+	__attribute__((cleanup(cuda_leave), unused)) struct cuda_scope scope_of_stream = \
+		cuda_enter(stream)
 /* The live stream of that handle, or the default one; out may be NULL. */
 CUresult cuda_stream(CUstream handle, const char *call, struct core_stream **out);
 /* What a call on that stream must wait for, as the default stream and the blocking ones do for one
