@@ -20,7 +20,7 @@
 
 #include "config.h"
 
-static struct bsim server = { .lock = PTHREAD_MUTEX_INITIALIZER };
+static struct bsim server = { .lock = BSIM_LOCK_INIT };
 static pthread_mutex_t users_lock = PTHREAD_MUTEX_INITIALIZER;
 static unsigned users;           /* open() less close(); users_lock */
 static struct npu_driver *stack; /* the top, of all users; users_lock */
@@ -29,12 +29,20 @@ static struct npu_driver *stack; /* the top, of all users; users_lock */
  * is bsim_begin()'s. */
 static void before_fork(void)
 {
-	pthread_mutex_lock(&server.lock);
+	pthread_mutex_lock(&server.lock.line);
+	pthread_mutex_lock(&server.lock.mutex);
 }
 
 static void after_fork(void)
 {
-	pthread_mutex_unlock(&server.lock);
+	pthread_mutex_unlock(&server.lock.mutex);
+	pthread_mutex_unlock(&server.lock.line);
+}
+
+static void after_fork_in_child(void)
+{
+	server.lock.waiting = server.lock.passed = 0; /* they are not here */
+	after_fork();
 }
 
 /* ---- the server ---- */
@@ -74,6 +82,7 @@ static bool open_model(struct bsim *bs, char **error)
 {
 	struct sim_config config = { .profile = &bs->profile,
 				     .memory = node_memory(bs->node),
+				     .lock = &bs->sim_lock,
 				     .devices = bs->devices,
 				     .timing = bs->timing };
 	char *why = NULL;
@@ -194,10 +203,10 @@ const char *bsim_npusimLastMessage(struct npu_driver *self)
 static void end_server(struct bsim *bs)
 {
 	queue_close(bs);
-	pthread_mutex_lock(&bs->lock);
-	alloc_table_close(bs);
+	bsim_lock(bs);
 	mapping_close(bs);
 	handle_table_close(bs);
+	alloc_table_close(bs);
 	for (unsigned d = 0; bs->sim != NULL && d < bs->devices; d++)
 		tables_close(bs, d);
 	if (bs->sim != NULL)
@@ -205,7 +214,7 @@ static void end_server(struct bsim *bs)
 	window_close(bs);
 	sim_close(bs->sim);
 	node_leave(bs->node);
-	pthread_mutex_unlock(&bs->lock);
+	bsim_unlock(bs);
 }
 
 /* Everything but the table of functions and the lock: a call of another thread that comes too late
@@ -234,10 +243,10 @@ static void close_backend(struct npu_driver *self)
 		return;
 	if (bs->node != NULL && !bsim_is_forked(bs))
 		end_server(bs);
-	pthread_mutex_lock(&bs->lock);
+	bsim_lock(bs);
 	clear_locked(bs);
 	bs->shape_known = true;
-	pthread_mutex_unlock(&bs->lock);
+	bsim_unlock(bs);
 }
 
 static void fill_driver(struct npu_driver *driver)
@@ -283,16 +292,16 @@ static struct npu_driver *open_once(char **error)
 
 	npu_var_warn_unknown();
 	npu_stack_use(stacks_wanted() ? NPU_STACK_SHORT : 0);
-	pthread_mutex_lock(&server.lock);
+	bsim_lock(&server);
 	clear_locked(&server);
 	readable = settings_read(&server, error);
-	pthread_mutex_unlock(&server.lock);
+	bsim_unlock(&server);
 	if (!readable)
 		return NULL;
 	if (!fork_handled) {
 		fork_handled = true;
 		fill_driver(&server.driver);
-		pthread_atfork(before_fork, after_fork, after_fork);
+		pthread_atfork(before_fork, after_fork, after_fork_in_child);
 	}
 	stack = driver_stack_open(&server.driver, error);
 	if (stack == NULL)

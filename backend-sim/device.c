@@ -89,10 +89,10 @@ static unsigned device_count(struct bsim *bs)
 {
 	unsigned count;
 
-	pthread_mutex_lock(&bs->lock);
+	bsim_lock(bs);
 	settings_learn_shape_locked(bs);
 	count = bs->devices;
-	pthread_mutex_unlock(&bs->lock);
+	bsim_unlock(bs);
 	return count;
 }
 

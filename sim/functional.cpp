@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include <vector>
+
 #include "sim/page-table.h"
 
 namespace npusim
@@ -88,7 +90,15 @@ static uint64_t reach_rows(sim_job *job, const sim_memory *memory, const mmu_roo
 	return done;
 }
 
-void run_functionally(sim_job *job, const sim_memory *memory, const mmu_root *roots)
+static std::vector<const span_list *> under_way; // of all threads
+
+bool functional_uses(const unsigned char *at, uint64_t bytes)
+{
+	return std::any_of(under_way.begin(), under_way.end(),
+			   [=](const span_list *list) { return list->touches(at, bytes); });
+}
+
+void run_functionally(sim_job *job, const sim_memory *memory, const mmu_root *roots, sim_lock *lock)
 {
 	static thread_local span_list dst, src;
 	uint64_t bytes = job->kind == SIM_JOB_DELAY ? 0 : job->bytes;
@@ -108,7 +118,10 @@ void run_functionally(sim_job *job, const sim_memory *memory, const mmu_root *ro
 	src.cut(std::min(bytes, src.bytes()));
 	dst.cut(std::min(bytes, dst.bytes()));
 	job->moved_bytes = bytes;
-	bytes = move_bytes(job, dst, src, 0);
+	under_way.insert(under_way.end(), { &dst, &src });
+	bytes = move_bytes_unlocked(lock, job, dst, src);
+	for (const span_list *list : { &dst, &src })
+		under_way.erase(std::find(under_way.begin(), under_way.end(), list));
 	if (job->status == SIM_FAULT_HOST)
 		job->moved_bytes = bytes;
 }

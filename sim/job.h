@@ -214,12 +214,27 @@ struct sim_job {
 	void *model;
 };
 
+/* As many are moved faster than a lock changes hands. */
+#define SIM_FEW_BYTES UINT64_C(4096)
+
+/* The caller's lock, seen from inside: a simulation lets go of it while bytes move, and between two
+ * events. Others may call meanwhile; the simulation may not be closed. */
+struct sim_lock {
+	void (*release)(void *arg);
+	void (*take)(void *arg);
+	bool (*is_awaited)(void *arg); /* whether it is worth while between two events */
+	void (*wait)(void *arg);       /* lets go of it until another thread has taken it again */
+	void *arg;
+	unsigned away; /* the model's own: threads that move bytes */
+};
+
 struct sim_config {
 	const struct sim_profile *profile; /* borrowed, for the life of the simulation */
 	const struct sim_memory *memory;   /* borrowed */
 	unsigned devices;                  /* 1 .. 16 */
 	bool timing; /* false: every job completes at once, at the host's time, and driver calls
 			cost nothing */
+	struct sim_lock *lock; /* borrowed; NULL: nobody else calls */
 };
 
 /* Counters of one device since the start. The names follow msprof's soc_pmu where it has them. */

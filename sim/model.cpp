@@ -96,15 +96,20 @@ void model::set_root(unsigned space, unsigned asid, uint64_t root_pa)
 	seen[i] = m_shared.root[space] = { root_pa, asid };
 }
 
-void model::invalidate(unsigned space, uint64_t va, uint64_t bytes, bool busy)
+void model::invalidate(unsigned space, uint64_t va, uint64_t bytes)
 {
-	if (busy)
-		for (const auto &d : m_devices)
-			for (engine *e : d->engines)
-				e->settle(space, va, bytes);
 	for (uint32_t mask = m_shared.filter.devices[space]; mask; mask &= mask - 1)
 		mmu_state_invalidate(at(static_cast<unsigned>(__builtin_ctz(mask))).mmu.state(),
 				     space, va, bytes);
+}
+
+bool model::uses(const unsigned char *at, uint64_t bytes) const
+{
+	for (const auto &d : m_devices)
+		for (const engine *e : d->engines)
+			if (e->uses(at, bytes))
+				return true;
+	return false;
 }
 
 void model::get_counters(unsigned index, sim_counters *out) const

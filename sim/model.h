@@ -50,9 +50,10 @@ public:
 	}
 	// Which tables translate for a space from now on.
 	void set_root(unsigned space, unsigned asid, uint64_t root_pa);
-	// Nobody uses what was in [va, va + bytes) of the space any more. busy: jobs may be under
-	// way.
-	void invalidate(unsigned space, uint64_t va, uint64_t bytes, bool busy);
+	// Nobody translates by what was in [va, va + bytes) of the space any more.
+	void invalidate(unsigned space, uint64_t va, uint64_t bytes);
+	// True if a job under way has translated addresses to any of these bytes.
+	bool uses(const unsigned char *at, uint64_t bytes) const;
 	void get_counters(unsigned device, sim_counters *out) const;
 	// Does what is due, and was not done for want of memory.
 	void catch_up();

@@ -90,6 +90,18 @@ void update_due(sim *s)
 	s->due_ps = s->built->due_ps();
 }
 
+// Another thread is inside the kernel, where its job's bytes move.
+bool runs_elsewhere(const sim *s)
+{
+	return s->running && s->config.lock && s->config.lock->away;
+}
+
+void wait_for_kernel(sim *s)
+{
+	while (runs_elsewhere(s))
+		s->config.lock->wait(s->config.lock->arg);
+}
+
 // Runs the kernel's next event; there is one.
 void run_next(sim *s)
 {
@@ -108,6 +120,21 @@ void run_next(sim *s)
 		update_due(s);
 	}
 	s->running = false;
+}
+
+// The same, and lets in who waits for the lock; the host's time follows where it is to.
+void run_one(sim *s, bool host_follows)
+{
+	sim_lock *lock = s->config.lock;
+
+	run_next(s);
+	if (host_follows)
+		raise_host(s, now_ps());
+	if (lock && lock->is_awaited(lock->arg)) {
+		lock->release(lock->arg);
+		lock->take(lock->arg);
+		wait_for_kernel(s);
+	}
 }
 
 char *check_config(const sim_config *config)
@@ -192,7 +219,7 @@ static bool prepare(sim *s, struct sim_job *job)
 		if (s->config.timing)
 			build(s);
 		else
-			npusim::run_functionally(job, s->config.memory, s->roots);
+			npusim::run_functionally(job, s->config.memory, s->roots, s->config.lock);
 	} catch (const std::bad_alloc &) {
 		job->status = SIM_NO_MEMORY;
 		job->moved_bytes = 0;
@@ -223,17 +250,19 @@ void sim_submit(struct sim *s, struct sim_job *job)
 	 * work does not wait for it. */
 	s->built->at(job->device)
 		.engine_of(job->engine)
-		.submit(job, s->running ? now_ps() : std::max(host, now_ps()));
+		.submit(job,
+			s->running && !runs_elsewhere(s) ? now_ps() : std::max(host, now_ps()));
 	if (!s->running)
 		update_due(s);
 }
 
 void sim_catch_up(struct sim *s)
 {
+	wait_for_kernel(s);
 	if (!s->built || s->running)
 		return;
 	while (s->due_ps <= sim_host_ps(s))
-		run_next(s);
+		run_one(s, false);
 }
 
 enum sim_wait_result sim_wait(struct sim *s, bool (*ready)(void *arg), void *arg,
@@ -250,18 +279,23 @@ enum sim_wait_result sim_wait(struct sim *s, bool (*ready)(void *arg), void *arg
 			raise_host(s, limit);
 			return SIM_WAIT_TIMEOUT;
 		}
-		run_next(s);
-		raise_host(s, now_ps());
+		run_one(s, true);
 	}
 	return SIM_WAIT_READY;
 }
 
 void sim_drain(struct sim *s)
 {
-	while (s->built && s->due_ps != SIM_NEVER) {
-		run_next(s);
-		raise_host(s, now_ps());
-	}
+	wait_for_kernel(s);
+	while (s->built && s->due_ps != SIM_NEVER)
+		run_one(s, true);
+}
+
+bool sim_uses(const struct sim *s, const unsigned char *at, uint64_t bytes)
+{
+	if (s->built)
+		return s->due_ps != SIM_NEVER && s->built->uses(at, bytes);
+	return npusim::functional_uses(at, bytes);
 }
 
 bool sim_busy(const struct sim *s)
@@ -291,8 +325,7 @@ void sim_set_root(struct sim *s, int space, unsigned asid, uint64_t root_pa)
 void sim_invalidate(struct sim *s, int space, uint64_t va, uint64_t bytes)
 {
 	if (s->built)
-		s->built->invalidate(static_cast<unsigned>(space), va, bytes,
-				     s->due_ps != SIM_NEVER);
+		s->built->invalidate(static_cast<unsigned>(space), va, bytes);
 }
 
 void sim_get_counters(const struct sim *s, unsigned device, struct sim_counters *out)

@@ -6,7 +6,8 @@
  * processes and of handles.
  *
  * One simulation per process. Not thread-safe: the caller holds one lock of its own around every
- * call, except those marked "any thread". No call throws; no call reads the environment.
+ * call, except those marked "any thread". Calls that run the kernel or have bytes to move let go of
+ * it meanwhile (struct sim_lock). No call throws; no call reads the environment.
  */
 #ifndef NPUSIM_SIM_H
 #define NPUSIM_SIM_H
@@ -61,10 +62,15 @@ enum sim_status sim_execute(struct sim *sim, struct sim_job *job);
 /* The root of the page table that translates for `space` (a device or SIM_NODE_HOST); 0: none. asid
  * tells address spaces of one device apart in the TLBs. */
 void sim_set_root(struct sim *sim, int space, unsigned asid, uint64_t root_pa);
-/* Descriptors in [va, va + bytes) of `space` were removed or changed: no engine uses an old one
- * afterwards. Costs no time of its own (the driver call's constant has it); cheap where no TLB
- * holds a page of the range. */
+/* Descriptors in [va, va + bytes) of `space` were removed or changed: no engine translates by an
+ * old one afterwards. What a job has translated before it still moves, at its end: sim_uses().
+ * Costs no time of its own (the driver call's constant has it); cheap where no TLB holds a page of
+ * the range.
+ */
 void sim_invalidate(struct sim *sim, int space, uint64_t va, uint64_t bytes);
+/* True if a job that is not done has translated addresses to any of these bytes of a memory: they
+ * must stay as they are. Cheap where no job is under way. */
+bool sim_uses(const struct sim *sim, const unsigned char *at, uint64_t bytes);
 
 void sim_get_counters(const struct sim *sim, unsigned device, struct sim_counters *out);
 

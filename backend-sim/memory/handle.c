@@ -199,7 +199,7 @@ void handle_end(struct bsim *bs, struct drv_mem_handle *h, enum handle_state sta
 			at = &(*at)->next_import;
 		*at = h->next_import;
 	}
-	node_block_drop(bs->node, h->block);
+	gone_block_locked(bs, h->block);
 	h->block = NULL;
 	TAILQ_REMOVE(&t->live, h, link);
 	t->live_count--;

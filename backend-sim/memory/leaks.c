@@ -147,7 +147,7 @@ drvError_t bsim_npusimLeaks(struct npu_driver *self, void (*line)(void *arg, con
 		say_reservations(&r, c.bs, full);
 		say_allocations(&r, c.bs, full);
 	}
-	pthread_mutex_unlock(&c.bs->lock); /* the report takes no time and is not counted */
+	bsim_unlock(c.bs); /* the report takes no time and is not counted */
 	return c.result;
 }
 

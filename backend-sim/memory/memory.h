@@ -21,6 +21,7 @@
 #ifndef NPUSIM_BSIM_MEMORY_H
 #define NPUSIM_BSIM_MEMORY_H
 
+#include <glib.h>
 #include <sys/queue.h>
 
 #include "process/process.h"
@@ -215,7 +216,7 @@ struct allocation {
 	LIST_ENTRY(allocation) link;
 	struct bsim_made made;
 	/* Freed, and there for entries alone that were sent before driver call gone_number: how
-	 * many of them are not done. */
+	 * many of them are not done; of a device's memory 0, copies under way use it. */
 	uint64_t gone_number;
 	unsigned held;
 };
@@ -231,6 +232,7 @@ struct pool {
 	struct allocation **owner;  /* by page */
 	struct node_block **frames; /* [512] */
 	uint16_t *frame_used;       /* pages in use of each */
+	uint16_t *run_most;         /* no run of free pages in the frame is longer */
 	uint64_t *written;          /* pages that were handed out since their frame came */
 };
 
@@ -244,6 +246,7 @@ struct gone_range {
 struct alloc_table {
 	LIST_HEAD(, allocation) all;  /* the newest first */
 	LIST_HEAD(, allocation) held; /* freed, see gone.c; not counted */
+	GPtrArray *gone_blocks;       /* the same of struct node_block */
 	struct gone_range gone[ALLOC_GONE_MAX];
 	uint64_t gone_count;      /* ever */
 	TAILQ_HEAD(, pool) pools; /* in the order of their making */
@@ -460,18 +463,32 @@ void allocation_finish(struct bsim *bs, struct allocation *a);
 
 /* NPUSIM_POISON: fills a device's new frames, as far as the host has room for them. */
 void block_poison(struct bsim *bs, const struct node_block *block);
+/* True if copies under way use pages of its heap. */
+bool pool_pages_used(struct bsim *bs, const struct allocation *a);
 /* The block that has the page at va. */
 const struct node_block *allocation_frame(const struct allocation *a, uint64_t va);
 
-/* ---- gone.c: host memory that was given back ---- */
+/* ---- gone.c: memory that was given back and is in use ---- */
 
 /* The allocation is freed. True: it is host memory that queued work uses, and stays until
- * gone_release_locked() finishes it. */
+ * gone_release_locked() finishes it, or a device's that a copy under way uses, until gone_locked().
+ */
 bool gone_hold_locked(struct bsim *bs, struct allocation *a);
-/* An entry that driver call `sent` sent does not use [va, va + bytes) any more. */
+/* Driver call `sent`, or an entry that it sent, does not use [va, va + bytes) any more. */
 void gone_release_locked(struct bsim *bs, uint64_t va, uint64_t bytes, uint64_t sent);
 /* Which call gave memory at va back, as far as it is remembered (npu_text()). NULL: none. */
 const char *gone_text_locked(const struct bsim *bs, uint64_t va);
+/* node_block_drop() of a handle's block: where a copy under way uses it, its frames stay until
+ * gone_locked() finds them free. */
+void gone_block_locked(struct bsim *bs, struct node_block *block);
+void gone_end_locked(struct bsim *bs);
+static inline void gone_locked(struct bsim *bs)
+{
+	const struct alloc_table *t = bs->allocs;
+
+	if (t != NULL && (t->gone_blocks->len != 0 || !LIST_EMPTY(&t->held)))
+		gone_end_locked(bs);
+}
 
 /* ---- fault.c ---- */
 

@@ -24,6 +24,7 @@ static void free_pool(struct pool *p)
 	free(p->owner);
 	free(p->frames);
 	free(p->frame_used);
+	free(p->run_most);
 	free(p->written);
 	free(p);
 }
@@ -41,12 +42,15 @@ static struct pool *new_pool(struct bsim *bs, const char *call, const struct poo
 	if (has_frames(kind)) {
 		p->frames = calloc(WINDOW_SLOTS, sizeof(*p->frames));
 		p->frame_used = calloc(WINDOW_SLOTS, sizeof(*p->frame_used));
+		p->run_most = malloc(WINDOW_SLOTS * sizeof(*p->run_most));
 		p->written = calloc(p->pages / 64, sizeof(uint64_t));
 	}
 	if (p->bits == NULL || p->owner == NULL ||
-	    (has_frames(kind) &&
-	     (p->frames == NULL || p->frame_used == NULL || p->written == NULL)))
+	    (has_frames(kind) && (p->frames == NULL || p->frame_used == NULL ||
+				  p->run_most == NULL || p->written == NULL)))
 		goto fail;
+	for (unsigned f = 0; has_frames(kind) && f < WINDOW_SLOTS; f++)
+		p->run_most[f] = FRAME_PAGES;
 	p->range = window_take(bs, call, kind->area, RANGE_POOL, 1);
 	if (p->range == NULL)
 		goto fail;
@@ -65,21 +69,41 @@ static void end_pool(struct bsim *bs, struct pool *p)
 	free_pool(p);
 }
 
-/* Where a run of `count` pages may start from `page` on: large host blocks at 2 MiB, and what fits
- * into a frame within one. */
-static unsigned placed(const struct pool *p, unsigned page, unsigned count)
+/* The first run of `count` free pages within a frame, or p->pages. */
+static unsigned find_in_frame(struct pool *p, unsigned frame, unsigned count)
 {
-	if (p->kind.page_lg2 != 12)
-		return page;
-	if (count >= FRAME_PAGES && !has_frames(&p->kind))
-		return (page + FRAME_PAGES - 1) / FRAME_PAGES * FRAME_PAGES;
-	if (has_frames(&p->kind) && count <= FRAME_PAGES &&
-	    page % FRAME_PAGES + count > FRAME_PAGES)
-		return (page / FRAME_PAGES + 1) * FRAME_PAGES;
+	unsigned end = (frame + 1) * FRAME_PAGES, longest = 0, stop;
+
+	for (unsigned page = bits_next(p->bits, frame * FRAME_PAGES, end, UINT64_MAX); page < end;
+	     page = bits_next(p->bits, stop, end, UINT64_MAX)) {
+		stop = bits_next(p->bits, page, end, 0);
+		if (stop - page >= count)
+			return page;
+		longest = stop - page > longest ? stop - page : longest;
+	}
+	p->run_most[frame] = (uint16_t)longest;
+	return p->pages;
+}
+
+static unsigned find_in_frames(struct pool *p, unsigned count)
+{
+	unsigned page = p->pages;
+
+	for (unsigned f = p->lowest_free / FRAME_PAGES; f < WINDOW_SLOTS && page == p->pages; f++)
+		if (p->run_most[f] >= count)
+			page = find_in_frame(p, f, count);
 	return page;
 }
 
-/* First fit; p->pages for none. */
+/* Where a run of `count` pages may start from `page` on: large host blocks at 2 MiB. */
+static unsigned placed(const struct pool *p, unsigned page, unsigned count)
+{
+	if (p->kind.page_lg2 == 12 && count >= FRAME_PAGES && !has_frames(&p->kind))
+		return (page + FRAME_PAGES - 1) / FRAME_PAGES * FRAME_PAGES;
+	return page;
+}
+
+/* First fit, of what fits into a frame within one; p->pages for none. */
 static unsigned find_pages(struct pool *p, unsigned count)
 {
 	unsigned page = bits_next(p->bits, p->lowest_free, p->pages, UINT64_MAX);
@@ -87,6 +111,8 @@ static unsigned find_pages(struct pool *p, unsigned count)
 	p->lowest_free = page;
 	if (count > p->pages - p->used)
 		return p->pages;
+	if (has_frames(&p->kind) && count <= FRAME_PAGES)
+		return find_in_frames(p, count);
 	while (page < p->pages) {
 		unsigned taken;
 
@@ -119,6 +145,7 @@ static void put_frames(struct bsim *bs, struct pool *p, unsigned first, unsigned
 	for (unsigned page = first; page < first + count; page++) {
 		unsigned f = page / FRAME_PAGES;
 
+		p->run_most[f] = FRAME_PAGES; /* until somebody looks */
 		if (--p->frame_used[f] != 0)
 			continue;
 		node_block_drop(bs->node, p->frames[f]);
@@ -182,6 +209,27 @@ static bool map_pages(struct bsim *bs, struct pool *p, unsigned first, unsigned 
 		p->written[page / 64] |= bit;
 	}
 	return true;
+}
+
+bool pool_pages_used(struct bsim *bs, const struct allocation *a)
+{
+	const struct pool *p = a->range->kind == RANGE_POOL ? a->range->pool : NULL;
+	unsigned n, page, end;
+
+	if (p == NULL || !has_frames(&p->kind))
+		return false;
+	page = (unsigned)((a->va - a->range->va) >> 12);
+	for (end = page + (unsigned)(a->bytes >> 12); page < end; page += n) {
+		uint64_t pa = page_pa(p, page);
+
+		n = FRAME_PAGES - page % FRAME_PAGES;
+		n = n < end - page ? n : end - page;
+		if (sim_uses(bs->sim,
+			     node_memory(bs->node)->base[SIM_PA_NODE(pa)] + SIM_PA_OFFSET(pa),
+			     (uint64_t)n << 12))
+			return true;
+	}
+	return false;
 }
 
 static drvError_t back_pages(struct bsim *bs, struct pool *p, unsigned first, unsigned count)
@@ -332,9 +380,11 @@ const struct node_block *allocation_frame(const struct allocation *a, uint64_t v
 bool alloc_table_open(struct bsim *bs)
 {
 	bs->allocs = calloc(1, sizeof(*bs->allocs));
-	if (bs->allocs != NULL)
-		TAILQ_INIT(&bs->allocs->pools);
-	return bs->allocs != NULL;
+	if (bs->allocs == NULL)
+		return false;
+	TAILQ_INIT(&bs->allocs->pools);
+	bs->allocs->gone_blocks = g_ptr_array_new();
+	return true;
 }
 
 void alloc_table_close(struct bsim *bs)
@@ -343,19 +393,15 @@ void alloc_table_close(struct bsim *bs)
 
 	if (t == NULL)
 		return;
-	/* Engines bring what they have begun to its end where its memory goes: the host's is last.
-	 */
-	for (struct allocation *a = LIST_FIRST(&t->all), *next; a != NULL; a = next) {
-		next = LIST_NEXT(a, link);
-		if (a->memory != SIM_NODE_HOST)
-			allocation_finish(bs, a);
-	}
 	while (!LIST_EMPTY(&t->all))
 		allocation_finish(bs, LIST_FIRST(&t->all));
 	while (!LIST_EMPTY(&t->held))
 		allocation_finish(bs, LIST_FIRST(&t->held));
 	while (!TAILQ_EMPTY(&t->pools))
 		end_pool(bs, TAILQ_FIRST(&t->pools));
+	for (unsigned i = 0; i < t->gone_blocks->len; i++)
+		node_block_drop(bs->node, t->gone_blocks->pdata[i]);
+	g_ptr_array_free(t->gone_blocks, TRUE);
 	free(t);
 	bs->allocs = NULL;
 }

@@ -38,9 +38,9 @@
 		struct bsim *bs = bsim_of(self);                                 \
 		drvError_t result;                                               \
                                                                                  \
-		pthread_mutex_lock(&bs->lock);                                   \
+		bsim_lock(bs);                                                   \
 		result = op##_locked(bs, NPU_ARGS(__VA_ARGS__));                 \
-		pthread_mutex_unlock(&bs->lock);                                 \
+		bsim_unlock(bs);                                                 \
 		return result;                                                   \
 	}                                                                        \
 	static drvError_t op##_locked(struct bsim *bs, NPU_PARAMS(__VA_ARGS__))

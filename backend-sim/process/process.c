@@ -1,11 +1,69 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Entry and exit of every driver call, and the checks common to all calls: whether this process is
- * a forked child, and whether a device is open. Owns the pointer to the one object of the process.
+ * The lock, entry and exit of every driver call, and the checks common to all calls: whether this
+ * process is a forked child, and whether a device is open. Owns the pointer to the one object of
+ * the process.
  */
 #include "process/process.h"
 
 struct bsim *bsim_process;
+
+/* ---- the lock ---- */
+
+static void start_holding(struct bsim_lock *lock)
+{
+	if (lock->held != NULL)
+		lock->since_ns = clock_cpu_ns();
+}
+
+void bsim_lock_in_line(struct bsim *bs)
+{
+	struct bsim_lock *lock = &bs->lock;
+
+	__atomic_add_fetch(&lock->waiting, 1, __ATOMIC_RELAXED);
+	pthread_mutex_lock(&lock->line);
+	pthread_mutex_lock(&lock->mutex);
+	__atomic_store_n(&lock->passed, 0, __ATOMIC_RELAXED);
+	pthread_mutex_unlock(&lock->line);
+	__atomic_sub_fetch(&lock->waiting, 1, __ATOMIC_RELAXED);
+	start_holding(lock);
+}
+
+static void note_held(struct bsim_lock *lock)
+{
+	if (lock->held != NULL && lock->since_ns != 0)
+		sim_histogram_add(lock->held, clock_cpu_ns() - lock->since_ns);
+	lock->since_ns = 0;
+}
+
+void bsim_unlock(struct bsim *bs)
+{
+	note_held(&bs->lock);
+	pthread_mutex_unlock(&bs->lock.mutex);
+}
+
+bool bsim_lock_offer(void *bsim)
+{
+	struct bsim_lock *lock = &((struct bsim *)bsim)->lock;
+
+	note_held(lock);
+	start_holding(lock);
+	return __atomic_load_n(&lock->waiting, __ATOMIC_RELAXED) != 0;
+}
+
+int bsim_wait_locked(struct bsim *bs, pthread_cond_t *cond, const struct timespec *until)
+{
+	struct bsim_lock *lock = &bs->lock;
+	int rc;
+
+	note_held(lock);
+	rc = until == NULL ? pthread_cond_wait(cond, &lock->mutex)
+			   : pthread_cond_timedwait(cond, &lock->mutex, until);
+	start_holding(lock);
+	return rc;
+}
+
+/* ---- calls ---- */
 
 bool bsim_is_forked(const struct bsim *bs)
 {
@@ -79,7 +137,7 @@ drvError_t bsim_end(struct bsim_call *call)
 		spend(bs, call->cost, call->pages, call->page_lg2);
 	if (bs->catch_up != NULL)
 		bs->catch_up(bs);
-	pthread_mutex_unlock(&bs->lock);
+	bsim_unlock(bs);
 	cancel_let(&call->cancel_before);
 	return call->result;
 }

@@ -12,7 +12,8 @@
  *
  * A room includes its own headers and those of the rooms below it: hal, queue, cuda, memory,
  * process, node. Lock order: bsim.lock (this process), then the node's (all processes). sim.h is
- * called under bsim.lock only. A function named *_locked is called with bsim.lock held.
+ * called under bsim.lock only. A function named *_locked is called with bsim.lock held; one that
+ * lets go of it meanwhile says so.
  */
 #ifndef NPUSIM_BSIM_PROCESS_H
 #define NPUSIM_BSIM_PROCESS_H
@@ -21,6 +22,7 @@
 
 #include "base/base.h"
 #include "base/cancel.h"
+#include "base/clock.h"
 #include "base/stack.h"
 #include "node/node.h"
 #include "npusim/driver.h"
@@ -37,9 +39,28 @@ struct bsim_device {
 	uint64_t fresh_frames; /* created where this process had never held as much */
 };
 
+/* A mutex that nobody is kept from: who finds it taken stands in line, and those who come later
+ * pass the line a bounded number of times. (Strict order would cost two context switches a call.)
+ */
+struct bsim_lock {
+	pthread_mutex_t mutex;
+	pthread_mutex_t line; /* held by the first who waits */
+	unsigned waiting;     /* how many stand in line */
+	unsigned passed;      /* how often it was taken past the one who waits now */
+	/* For how many ns of the holder's CPU time it could not be had (so that other processes do
+	 * not count); NULL: nobody asks. */
+	struct sim_histogram *held;
+	uint64_t since_ns;
+};
+#define BSIM_LOCK_INIT                                                                \
+	{                                                                             \
+		.mutex = PTHREAD_MUTEX_INITIALIZER, .line = PTHREAD_MUTEX_INITIALIZER \
+	}
+#define BSIM_LOCK_PASSES 32u
+
 struct bsim {
 	struct npu_driver driver; /* first: the driver's self is the bsim */
-	pthread_mutex_t lock;     /* of all that follows, and of the model */
+	struct bsim_lock lock;    /* of all that follows, and of the model */
 	enum bsim_contract contract;
 	enum npu_dialect dialect; /* fixed once any_open */
 	bool timing;
@@ -50,6 +71,7 @@ struct bsim {
 	struct sim_profile profile;
 	struct node *node; /* joined at the first device's opening */
 	struct sim *sim;
+	struct sim_lock sim_lock; /* how the model lets go of the lock: queue_open() */
 	unsigned devices; /* known before joining: from the environment, else the running node's */
 	bool shape_known; /* the running node, if any, has been looked at */
 	bool any_open;    /* a device has been opened: the window exists */
@@ -67,7 +89,7 @@ struct bsim {
 	struct alloc_table *allocs;
 	const struct dialect *cuda; /* NULL: the window's rules */
 	struct queue_set *queues;
-	/* Of the queues, or NULL: at the end of every call; and how many entries that are not done
+	/* Of the queues, or NULL: at the end of every call; and how many copies that are not done
 	 * copy from or write to [va, va + bytes). */
 	void (*catch_up)(struct bsim *bs);
 	unsigned (*uses)(struct bsim *bs, uint64_t va, uint64_t bytes);
@@ -106,6 +128,33 @@ struct bsim_call {
 bool bsim_is_forked(const struct bsim *bs);
 drvError_t bsim_forked(void);
 
+/* ---- process.c: the lock ---- */
+
+/* Takes the lock behind all who wait for it. */
+void bsim_lock_in_line(struct bsim *bs);
+void bsim_unlock(struct bsim *bs);
+/* The holder could let go of it now: true if anybody waits for it. */
+bool bsim_lock_offer(void *bsim);
+/* pthread_cond_wait(), or pthread_cond_timedwait() where `until` is not NULL. */
+int bsim_wait_locked(struct bsim *bs, pthread_cond_t *cond, const struct timespec *until);
+
+static inline void bsim_lock(struct bsim *bs)
+{
+	struct bsim_lock *lock = &bs->lock;
+
+	if (__atomic_load_n(&lock->passed, __ATOMIC_RELAXED) >= BSIM_LOCK_PASSES ||
+	    pthread_mutex_trylock(&lock->mutex) != 0) {
+		bsim_lock_in_line(bs);
+		return;
+	}
+	if (__atomic_load_n(&lock->waiting, __ATOMIC_RELAXED) != 0)
+		__atomic_store_n(&lock->passed, lock->passed + 1, __ATOMIC_RELAXED);
+	if (lock->held != NULL)
+		lock->since_ns = clock_cpu_ns();
+}
+
+/* ---- calls ---- */
+
 /* Entry and exit of every driver function that touches state. bsim_begin() takes the lock; in a
  * forked child it fails: result is PROCESS_EXIT (message set), and the call only ends. bsim_end()
  * lets time pass for the call, counts it, unlocks, and returns the result. */
@@ -118,7 +167,7 @@ static inline struct bsim_call bsim_begin(struct npu_driver *self, enum sim_call
 		return call;
 	}
 	call.cancel_before = cancel_hold();
-	pthread_mutex_lock(&call.bs->lock);
+	bsim_lock(call.bs);
 	call.locked = true;
 	call.bs->call_number++;
 	__atomic_add_fetch(&call.bs->calls, 1, __ATOMIC_RELAXED);

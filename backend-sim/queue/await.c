@@ -99,7 +99,7 @@ drvError_t bsim_npusimAwait(struct npu_driver *self, uint32_t dev, uint32_t stre
 
 	if (out == NULL)
 		return bsim_null(CALL, "out");
-	pthread_mutex_lock(&bs->lock);
+	bsim_lock(bs);
 	result = queue_device_find_locked(bs, CALL, dev, 0, &await.device);
 	if (result == DRV_ERROR_NONE) {
 		await.cq = queue_cq_find(await.device, cq);
@@ -107,6 +107,6 @@ drvError_t bsim_npusimAwait(struct npu_driver *self, uint32_t dev, uint32_t stre
 	}
 	if (result == DRV_ERROR_WAIT_TIMEOUT)
 		look_locked(bs, await.device, stream, out);
-	pthread_mutex_unlock(&bs->lock);
+	bsim_unlock(bs);
 	return result;
 }

@@ -232,17 +232,25 @@ drvError_t copy_access_locked(struct bsim *bs, const char *call, unsigned device
 	return peer_missing(bs, call, device, end->memory);
 }
 
+static drvError_t find_ends(struct bsim *bs, const char *call, uint64_t sent, uint64_t dst,
+			    uint64_t src, uint64_t bytes, struct copy_plan *out)
+{
+	return copy_end_locked(bs, call, "dst", dst, bytes, sent, &out->dst)
+		       ?: copy_end_locked(bs, call, "src", src, bytes, sent, &out->src);
+}
+
 drvError_t copy_plan_locked(struct bsim *bs, const char *call, int issuer, uint64_t sent,
 			    uint64_t dst, uint64_t src, uint64_t bytes, struct copy_plan *out)
 {
 	struct copy_plan plan = { .device = 0 };
-	drvError_t result =
-		copy_end_locked(bs, call, "dst", dst, bytes, sent, &plan.dst)
-			?: copy_end_locked(bs, call, "src", src, bytes, sent, &plan.src);
+	drvError_t result = find_ends(bs, call, sent, dst, src, bytes, &plan);
 
 	(void)node_lost_servers(bs->node); /* whose memory faults from here on */
 	if (result == DRV_ERROR_NONE && issuer == COPY_SYNC)
 		result = host_check_locked(bs, call, &plan, bytes);
+	if (result == DRV_ERROR_NONE && issuer == COPY_SYNC &&
+	    bytes > SIM_FEW_BYTES) /* as it is now */
+		result = find_ends(bs, call, sent, dst, src, bytes, &plan);
 	if (result != DRV_ERROR_NONE)
 		return result;
 	if (plan.dst.memory == SIM_NODE_HOST)
@@ -294,10 +302,28 @@ static drvError_t move_locked(struct bsim *bs, const char *call, const struct co
 
 	if (plan->engine != SIM_ENGINE_COUNT)
 		return run_locked(bs, call, &job);
-	if (bs->contents)
+	if (bs->contents) {
+		queue_let_go_locked(bs);
 		memmove((void *)plan->dst.ref.va, (const void *)plan->src.ref.va, bytes);
+		queue_take_back(bs);
+	}
 	spend_cpu_locked(bs, bytes);
 	return DRV_ERROR_NONE;
+}
+
+/* Plans a copy, and makes it if it is to `move`. */
+static drvError_t copy_locked(struct bsim *bs, const char *call, uint64_t dst, uint64_t src,
+			      uint64_t bytes, bool move, struct copy_plan *out)
+{
+	struct queue_user user;
+	drvError_t result;
+
+	queue_use_locked(bs, &user, dst, src, bytes);
+	result = copy_plan_locked(bs, call, COPY_SYNC, ALLOCATION_NOW, dst, src, bytes, out);
+	if (result == DRV_ERROR_NONE && move)
+		result = move_locked(bs, call, out, bytes);
+	queue_use_end_locked(bs, &user);
+	return result;
 }
 
 static drvError_t bad_argument(const char *call, const char *argument, const char *must)
@@ -327,14 +353,24 @@ BSIM_CALL(drvMemcpy, SIM_CALL_COPY, (DVdeviceptr, dst), (size_t, dest_max), (DVd
 		return too_small(call, dest_max, count, "count");
 	if (count == 0)
 		return DRV_ERROR_NONE;
-	return copy_plan_locked(c->bs, call, COPY_SYNC, ALLOCATION_NOW, dst, src, count, &plan)
-		       ?: move_locked(c->bs, call, &plan, count);
+	return copy_locked(c->bs, call, dst, src, count, true, &plan);
 }
 
 /* ---- fills ---- */
 
-static drvError_t fill_locked(struct bsim *bs, const char *call, DVdeviceptr dst, uint32_t pattern,
-			      unsigned pattern_bytes, size_t bytes)
+static void fill_by_cpu_locked(struct bsim *bs, unsigned char *at, uint32_t pattern,
+			       unsigned pattern_bytes, size_t bytes)
+{
+	queue_let_go_locked(bs);
+	for (size_t i = 0; pattern_bytes > 1 && i < bytes; i++)
+		at[i] = (unsigned char)(pattern >> 8 * (i % pattern_bytes));
+	if (pattern_bytes == 1)
+		memset(at, (int)pattern, bytes);
+	queue_take_back(bs);
+}
+
+static drvError_t fill_used_locked(struct bsim *bs, const char *call, DVdeviceptr dst,
+				   uint32_t pattern, unsigned pattern_bytes, size_t bytes)
 {
 	struct copy_end end;
 	drvError_t result = copy_end_locked(bs, call, "dst", dst, bytes, ALLOCATION_NOW, &end)
@@ -344,12 +380,9 @@ static drvError_t fill_locked(struct bsim *bs, const char *call, DVdeviceptr dst
 	if (result != DRV_ERROR_NONE)
 		return result;
 	if (end.ref.space == SIM_RAW) {
-		unsigned char *at = (unsigned char *)end.ref.va;
-
-		for (size_t i = 0; bs->contents && pattern_bytes > 1 && i < bytes; i++)
-			at[i] = (unsigned char)(pattern >> 8 * (i % pattern_bytes));
-		if (bs->contents && pattern_bytes == 1)
-			memset(at, (int)pattern, bytes);
+		if (bs->contents)
+			fill_by_cpu_locked(bs, (unsigned char *)end.ref.va, pattern, pattern_bytes,
+					   bytes);
 		spend_cpu_locked(bs, bytes);
 		return DRV_ERROR_NONE;
 	}
@@ -365,6 +398,18 @@ static drvError_t fill_locked(struct bsim *bs, const char *call, DVdeviceptr dst
 		.contents_stay = !bs->contents,
 	};
 	return run_locked(bs, call, &job);
+}
+
+static drvError_t fill_locked(struct bsim *bs, const char *call, DVdeviceptr dst, uint32_t pattern,
+			      unsigned pattern_bytes, size_t bytes)
+{
+	struct queue_user user;
+	drvError_t result;
+
+	queue_use_locked(bs, &user, dst, 0, bytes);
+	result = fill_used_locked(bs, call, dst, pattern, pattern_bytes, bytes);
+	queue_use_end_locked(bs, &user);
+	return result;
 }
 
 BSIM_CALL(drvMemsetD8, SIM_CALL_COPY, (DVdeviceptr, dst), (size_t, dest_max), (uint8_t, value),
@@ -457,14 +502,11 @@ static drvError_t memcpy_2d_locked(struct bsim *bs, const struct drvMem2D *copy)
 		for (uint64_t row = 0; row < rows && result == DRV_ERROR_NONE; row++) {
 			struct copy_plan plan;
 
-			result = copy_plan_locked(bs, call, COPY_SYNC, ALLOCATION_NOW,
-						  (uint64_t)copy->dst + row * copy->dpitch,
-						  (uint64_t)copy->src + row * copy->spitch, bytes,
-						  &plan);
+			result = copy_locked(bs, call, (uint64_t)copy->dst + row * copy->dpitch,
+					     (uint64_t)copy->src + row * copy->spitch, bytes,
+					     move != 0, &plan);
 			if (result == DRV_ERROR_NONE && row == 0)
 				result = memcpy_2d_direction(call, &plan, copy->direction);
-			if (result == DRV_ERROR_NONE && move)
-				result = move_locked(bs, call, &plan, bytes);
 		}
 	}
 	return result;
@@ -486,10 +528,11 @@ BSIM_CALL(halMemcpy2D, SIM_CALL_COPY, (struct MEMCPY2D *, copy))
 	return bad_argument(call, "type", "is not 0, 1 or 2");
 }
 
-static drvError_t batch_plan_locked(struct bsim *bs, uint64_t dst, uint64_t src, size_t bytes,
-				    size_t index, struct copy_plan *out)
+static drvError_t batch_one_locked(struct bsim *bs, uint64_t dst, uint64_t src, size_t bytes,
+				   size_t index, bool move)
 {
 	static const char call[] = "halMemcpyBatch";
+	struct copy_plan plan;
 	drvError_t result;
 
 	if (bytes == 0)
@@ -498,10 +541,9 @@ static drvError_t batch_plan_locked(struct bsim *bs, uint64_t dst, uint64_t src,
 		result = bad_argument(call, dst == 0 ? "dst" : "src",
 				      "is NULL: it must be the address of memory");
 	else
-		result =
-			copy_plan_locked(bs, call, COPY_SYNC, ALLOCATION_NOW, dst, src, bytes, out);
+		result = copy_locked(bs, call, dst, src, bytes, move, &plan);
 	if (result == DRV_ERROR_NONE &&
-	    (out->dst.memory == SIM_NODE_HOST) == (out->src.memory == SIM_NODE_HOST))
+	    (plan.dst.memory == SIM_NODE_HOST) == (plan.src.memory == SIM_NODE_HOST))
 		result = not_supported(
 			call,
 			"one of dst and src must be memory of a device, and the other of the host");
@@ -515,7 +557,6 @@ BSIM_CALL(halMemcpyBatch, SIM_CALL_COPY, (uint64_t *, dst), (uint64_t *, src), (
 {
 	static const char call[] = "halMemcpyBatch";
 	drvError_t result = DRV_ERROR_NONE;
-	struct copy_plan plan;
 
 	c->pages = MAX(1, count);
 	if (dst == NULL || src == NULL || size == NULL || count == 0)
@@ -525,11 +566,9 @@ BSIM_CALL(halMemcpyBatch, SIM_CALL_COPY, (uint64_t *, dst), (uint64_t *, src), (
 		return bsim_unsupported("%s: count is %zu: one call takes at most %u copies", call,
 					count, COPY_BATCH_MAX);
 	/* Nothing moves until all is well. */
-	for (size_t i = 0; i < count && result == DRV_ERROR_NONE; i++)
-		result = batch_plan_locked(c->bs, dst[i], src[i], size[i], i, &plan);
-	for (size_t i = 0; i < count && result == DRV_ERROR_NONE; i++)
-		result = batch_plan_locked(c->bs, dst[i], src[i], size[i], i, &plan)
-				 ?: move_locked(c->bs, call, &plan, size[i]);
+	for (int move = 0; move < 2; move++)
+		for (size_t i = 0; i < count && result == DRV_ERROR_NONE; i++)
+			result = batch_one_locked(c->bs, dst[i], src[i], size[i], i, move != 0);
 	return result;
 }
 

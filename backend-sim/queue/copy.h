@@ -38,14 +38,15 @@ drvError_t copy_access_locked(struct bsim *bs, const char *call, unsigned device
  * both sides and COPY_SYNC, the device is the first that is open; none need be where both sides are
  * the program's own (engine is SIM_ENGINE_COUNT then: the CPU copies). IOCRL_FAIL and a message: a
  * byte is not mapped, pageable memory is not the program's to read or write (COPY_SYNC alone), P2P
- * between the two devices is not enabled, or the contract refuses. */
+ * between the two devices is not enabled, or the contract refuses. COPY_SYNC may let go of the lock
+ * before it plans: the caller has said what it uses (queue_use_locked()). */
 drvError_t copy_plan_locked(struct bsim *bs, const char *call, int issuer, uint64_t sent,
 			    uint64_t dst, uint64_t src, uint64_t bytes, struct copy_plan *out);
 
 /* ---- host.c ---- */
 
 /* IOCRL_FAIL and a message if the end, or one of both, is memory of the program that cannot be read
- * or written now. */
+ * or written now. Of a call, the lock is let go of while many pages are looked at. */
 drvError_t host_check_end(struct bsim *bs, const char *call, const char *argument,
 			  const struct copy_end *end, uint64_t bytes, bool write);
 drvError_t host_check_locked(struct bsim *bs, const char *call, const struct copy_plan *plan,
@@ -59,6 +60,8 @@ bool host_move_value(const struct bsim *bs, struct copy_end *end, void *value, u
 		     bool write);
 /* Says in the thread's message that memory of the program cannot be read or written, and why. */
 void host_gone_message_locked(struct bsim *bs, const char *call, uint64_t va, bool write);
+
+#define COPY_ROOM_BYTES (UINT64_C(64) << 20) /* who writes less does not ask for room */
 
 /* OUT_OF_MEMORY and a message if writing [end, end + bytes) would need more memory than the host of
  * the simulation has. */

@@ -113,8 +113,16 @@ drvError_t host_check_end(struct bsim *bs, const char *call, const char *argumen
 			  const struct copy_end *end, uint64_t bytes, bool write)
 {
 	uint64_t va = end->ref.va, good = 0, bad = bytes;
+	bool let_go = bytes > SIM_FEW_BYTES && bs->queues != NULL && !bs->queues->running, usable;
 
-	if (!may_go(end) || pages_usable(bs, va, bytes, write))
+	if (!may_go(end))
+		return DRV_ERROR_NONE;
+	if (let_go)
+		queue_let_go_locked(bs);
+	usable = pages_usable(bs, va, bytes, write);
+	if (let_go)
+		queue_take_back(bs);
+	if (usable)
 		return DRV_ERROR_NONE;
 	while (bad - good > 1) { /* the shortest part that fails: its last byte */
 		uint64_t middle = good + (bad - good) / 2;
@@ -133,10 +141,8 @@ drvError_t host_check_end(struct bsim *bs, const char *call, const char *argumen
 drvError_t host_check_locked(struct bsim *bs, const char *call, const struct copy_plan *plan,
 			     uint64_t bytes)
 {
-	drvError_t result = host_check_end(bs, call, "src", &plan->src, bytes, false);
-
-	return result != DRV_ERROR_NONE ? result
-					: host_check_end(bs, call, "dst", &plan->dst, bytes, true);
+	return host_check_end(bs, call, "src", &plan->src, bytes, false)
+		       ?: host_check_end(bs, call, "dst", &plan->dst, bytes, true);
 }
 
 /* ---- memory that may go before it is used ---- */
@@ -180,7 +186,7 @@ drvError_t copy_room_locked(struct bsim *bs, const char *call, const struct copy
 {
 	uint64_t room, resident, missing = 0;
 
-	if (!bs->contents || end->ref.space == SIM_RAW || bytes < UINT64_C(64) << 20)
+	if (!bs->contents || end->ref.space == SIM_RAW || bytes < COPY_ROOM_BYTES)
 		return DRV_ERROR_NONE;
 	room = node_host_room_bytes();
 	if (bytes <= room)

@@ -30,7 +30,7 @@ static void sleep_until_locked(struct bsim *bs, uint64_t wall_ns)
 	struct timespec until = clock_at_ns(wall_ns);
 
 	while (!bs->queues->idle_stop &&
-	       pthread_cond_timedwait(&bs->queues->work, &bs->lock, &until) != ETIMEDOUT)
+	       bsim_wait_locked(bs, &bs->queues->work, &until) != ETIMEDOUT)
 		;
 }
 
@@ -40,14 +40,14 @@ static void *idle_main(void *arg)
 	struct queue_set *set = bs->queues;
 	unsigned slowness = 1;
 
-	pthread_mutex_lock(&bs->lock);
+	bsim_lock(bs);
 	while (!set->idle_stop) {
 		uint64_t calls = __atomic_load_n(&bs->calls, __ATOMIC_RELAXED), now;
 
 		if (!has_work(bs)) {
 			slowness = 1;
 			set->idle_parked = true;
-			pthread_cond_wait(&set->work, &bs->lock);
+			bsim_wait_locked(bs, &set->work, NULL);
 			set->idle_parked = false;
 			continue;
 		}
@@ -63,7 +63,7 @@ static void *idle_main(void *arg)
 		queue_catch_up_locked(bs);
 		slowness = sim_host_ps(bs->sim) != now ? 1 : MIN(slowness * 2, IDLE_SLOWEST);
 	}
-	pthread_mutex_unlock(&bs->lock);
+	bsim_unlock(bs);
 	return NULL;
 }
 
@@ -131,7 +131,7 @@ static bool lock_for_end(struct bsim *bs)
 
 	clock_gettime(CLOCK_REALTIME, &until);
 	until.tv_sec += 2;
-	return pthread_mutex_timedlock(&bs->lock, &until) == 0;
+	return pthread_mutex_timedlock(&bs->lock.mutex, &until) == 0;
 }
 
 void queue_idle_end(struct bsim *bs)
@@ -145,7 +145,7 @@ void queue_idle_end(struct bsim *bs)
 	set->idle_stop = true;
 	running = NULL;
 	pthread_cond_broadcast(&set->work);
-	pthread_mutex_unlock(&bs->lock);
+	bsim_unlock(bs);
 	if (started)
 		pthread_join(set->idle_thread, NULL);
 }

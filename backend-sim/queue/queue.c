@@ -9,10 +9,59 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "memory/memory.h"
 #include "process/ops.h"
 #include "queue/queue.h"
 
 #define IDLE_NS UINT64_C(1000000)
+
+/* ---- letting go of the lock ---- */
+
+static void stop_waiting_locked(struct queue_set *set)
+{
+	set->waiters--;
+	if (set->closing)
+		pthread_cond_broadcast(&set->work);
+}
+
+void queue_let_go_locked(void *bsim)
+{
+	struct bsim *bs = bsim;
+
+	if (bs->queues == NULL) /* no device is open: nobody has anything to call for */
+		return;
+	bs->queues->waiters++;
+	bs->queues->away++;
+	bsim_unlock(bs);
+}
+
+void queue_take_back(void *bsim)
+{
+	struct bsim *bs = bsim;
+
+	if (bs->queues == NULL)
+		return;
+	bsim_lock_in_line(bs);
+	bs->queues->away--;
+	queue_changed_locked(bs);
+	stop_waiting_locked(bs->queues);
+}
+
+static void wait_for_other_locked(void *bsim)
+{
+	struct bsim *bs = bsim;
+
+	bs->queues->waiters++;
+	bsim_wait_locked(bs, &bs->queues->changed, NULL);
+	stop_waiting_locked(bs->queues);
+}
+
+/* At the end of every call. Who has let go of the lock catches up by itself. */
+static void catch_up_at_end_locked(struct bsim *bs)
+{
+	if (bs->queues->away == 0)
+		queue_catch_up_locked(bs);
+}
 
 /* ---- opening and end ---- */
 
@@ -28,8 +77,15 @@ void queue_open(struct bsim *bs)
 	set->idle_ns = IDLE_NS;
 	set->pid = getpid();
 	bs->queues = set;
-	bs->catch_up = queue_catch_up_locked;
+	bs->catch_up = catch_up_at_end_locked;
 	bs->uses = queue_uses_locked;
+	bs->sim_lock = (struct sim_lock){
+		.release = queue_let_go_locked,
+		.take = queue_take_back,
+		.is_awaited = bsim_lock_offer,
+		.wait = wait_for_other_locked,
+		.arg = bs,
+	};
 }
 
 static void device_clear_locked(struct bsim *bs, unsigned index)
@@ -86,11 +142,11 @@ void queue_close(struct bsim *bs)
 	if (set == NULL || set->pid != getpid())
 		return;
 	queue_idle_end(bs);
-	pthread_mutex_lock(&bs->lock);
+	bsim_lock(bs);
 	set->closing = true;
 	while (set->waiters != 0) {
 		pthread_cond_broadcast(&set->changed);
-		pthread_cond_wait(&set->work, &bs->lock);
+		bsim_wait_locked(bs, &set->work, NULL);
 	}
 	for (unsigned d = 0; d < BSIM_DEVICE_MAX; d++)
 		device_clear_locked(bs, d);
@@ -98,7 +154,7 @@ void queue_close(struct bsim *bs)
 	bs->queues = NULL;
 	bs->catch_up = NULL;
 	bs->uses = NULL;
-	pthread_mutex_unlock(&bs->lock);
+	bsim_unlock(bs);
 	pthread_cond_destroy(&set->changed);
 	pthread_cond_destroy(&set->work);
 	g_free(set);
@@ -507,6 +563,7 @@ void queue_catch_up_locked(struct bsim *bs)
 	if (bs->queues == NULL || bs->sim == NULL)
 		return;
 	sim_catch_up(bs->sim);
+	gone_locked(bs);
 	if (bs->queues->polled == 0 && bs->queues->deadlines == 0)
 		return;
 	do {
@@ -565,6 +622,7 @@ static void sleep_locked(struct bsim *bs, struct limits *limits)
 {
 	struct queue_set *set = bs->queues;
 	uint64_t now = sim_host_ps(bs->sim), stop = next_stop(set, limits->ps), wake, until_ns;
+	struct timespec until;
 	int rc;
 
 	if (limits->ps != SIM_NEVER)
@@ -573,16 +631,9 @@ static void sleep_locked(struct bsim *bs, struct limits *limits)
 	wake = wake_ns(set, limits->wall_ns);
 	until_ns = MIN(wake, limits->give_up_ns);
 	set->waiters++;
-	if (until_ns == UINT64_MAX) {
-		rc = pthread_cond_wait(&set->changed, &bs->lock);
-	} else {
-		struct timespec until = clock_at_ns(until_ns);
-
-		rc = pthread_cond_timedwait(&set->changed, &bs->lock, &until);
-	}
-	set->waiters--;
-	if (set->closing)
-		pthread_cond_broadcast(&set->work);
+	until = clock_at_ns(until_ns);
+	rc = bsim_wait_locked(bs, &set->changed, until_ns == UINT64_MAX ? NULL : &until);
+	stop_waiting_locked(set);
 	now = sim_host_ps(bs->sim);
 	if (rc == ETIMEDOUT && until_ns == wake && stop != SIM_NEVER && stop > now)
 		sim_spend(bs->sim, stop - now);

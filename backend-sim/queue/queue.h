@@ -75,7 +75,8 @@ enum queue_sq_state {
 	SQ_WAIT_EVENT, /* blocked: in queue_set.blocked */
 	SQ_WAIT_NOTIFY,
 	SQ_WAIT_VALUE,
-	SQ_CQ_FULL /* its completion does not fit */
+	SQ_CQ_FULL, /* its completion does not fit */
+	SQ_DONE     /* it was freed while its job ran, which has ended */
 };
 
 /* Why an entry failed. type 0: it did not. text is the owner's to g_free(); NULL where type is 0.
@@ -123,13 +124,26 @@ struct queue_device {
 	uint32_t sq_slots, cq_slots;
 };
 
+/* Memory that a call uses while it lets go of the lock. */
+struct queue_use {
+	uint64_t va, bytes; /* 0: none */
+};
+struct queue_user {
+	struct queue_use use[2];
+	uint64_t sent; /* the driver call */
+	LIST_ENTRY(queue_user) link;
+};
+
 struct queue_set {
 	struct bsim *bs;
 	struct queue_device device[BSIM_DEVICE_MAX];
 	uint64_t now_ps; /* the time at which entries are being executed */
-	bool running;    /* queue_run_locked() is below on the stack */
+	bool running;    /* queue_run_locked() is below on the stack, of this thread or of another
+			    that has let go of the lock */
+	unsigned away;   /* calls that have let go of the lock to move bytes, or between events */
 	TAILQ_HEAD(, queue_sq) ready, blocked;
 	LIST_HEAD(queue_list, queue_sq) doomed;
+	LIST_HEAD(, queue_user) users;
 	unsigned polled, deadlines; /* blocked queues that a poll must look at */
 	/* calls that wait in wall time for another thread's */
 	pthread_cond_t changed;
@@ -166,6 +180,10 @@ drvError_t queue_device_find_locked(struct bsim *bs, const char *call, uint32_t 
 				    struct queue_device **out);
 /* Makes room for an object of that id in an array of pointers. */
 void *queue_slots_for(void *slots, uint32_t *count, uint32_t id);
+/* Around what takes long: the lock is let go, and taken again. Others call meanwhile; the model and
+ * the queues do not end. Of a struct bsim, for struct sim_lock. */
+void queue_let_go_locked(void *bsim);
+void queue_take_back(void *bsim);
 /* Something happened that a waiting call may be after. */
 void queue_changed_locked(struct bsim *bs);
 /* Waits until ready(arg), for timeout_ms of simulated time (-1: no limit). Lets the model run;
@@ -218,7 +236,12 @@ void queue_sq_free(struct queue_sq *sq);
 
 /* ---- uses.c ---- */
 
-/* How many entries that are not done copy from or write to [va, va + bytes). */
+/* A call that lets go of the lock, `user` its own, copies between, or writes, these: host memory
+ * that is freed meanwhile stays until it ends. */
+void queue_use_locked(struct bsim *bs, struct queue_user *user, uint64_t dst, uint64_t src,
+		      uint64_t bytes);
+void queue_use_end_locked(struct bsim *bs, struct queue_user *user);
+/* How many calls, and entries that are not done, copy from or write to [va, va + bytes). */
 unsigned queue_uses_locked(struct bsim *bs, uint64_t va, uint64_t bytes);
 /* The queue's entries `first` to count - 1, from its head, will not use host memory any more. */
 void queue_uses_end_locked(struct bsim *bs, const struct queue_sq *sq, uint32_t first,

@@ -188,7 +188,10 @@ static void job_done(struct sim_job *job)
 	if (sq->doomed) {
 		LIST_REMOVE(sq, doomed_link);
 		queue_uses_end_locked(bs, sq, 0, 1);
-		queue_sq_free(sq);
+		if (bs->queues->running) /* below advance(), which looks at it */
+			sq->state = SQ_DONE;
+		else
+			queue_sq_free(sq);
 		return;
 	}
 	if (sq->stopped) {
@@ -569,6 +572,8 @@ static void advance(struct bsim *bs, struct queue_sq *sq)
 		if (execute(&a) == DONE)
 			complete(bs, sq, &a.error);
 	}
+	if (sq->state == SQ_DONE)
+		queue_sq_free(sq);
 }
 
 void queue_run_locked(struct bsim *bs, uint64_t now_ps)

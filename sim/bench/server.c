@@ -32,7 +32,7 @@ static void *table_at(void *ctx, uint64_t pa)
 
 char *server_open(struct server *server, const struct sim_profile *profile, unsigned devices)
 {
-	const struct sim_config config = { profile, &server->memory, devices, true };
+	const struct sim_config config = { profile, &server->memory, devices, true, NULL };
 	char *error = NULL;
 
 	memset(server, 0, sizeof(*server));

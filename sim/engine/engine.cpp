@@ -23,6 +23,7 @@ void engine::reset(const sim_config *config, unsigned lanes, unsigned first_lane
 		   sim_counters *counters)
 {
 	m_profile = config->profile;
+	m_lock = config->lock;
 	m_first_lane = first_lane;
 	m_lanes = std::vector<lane>(lanes);
 	m_active.clear();
@@ -193,7 +194,7 @@ void engine::begin(lane &it, uint64_t now)
 	job->status = SIM_OK;
 	job->fault_va = 0;
 	job->moved_bytes = 0;
-	it.issued = it.settled = 0;
+	it.issued = 0;
 	it.last_ps = now;
 	it.before_ps = 0;
 	it.latency_ps = SIM_NEVER;
@@ -331,52 +332,13 @@ void engine::write(lane &it, unsigned index, uint64_t now)
 	it.before_ps = done;
 }
 
-// Brings what has been issued to where it belongs. Where the program's memory is gone, nothing
-// behind it moves any more.
-void engine::move_issued(lane &it)
+bool engine::uses(const unsigned char *at, uint64_t bytes) const
 {
-	sim_job *job = it.head;
+	return std::any_of(m_active.begin(), m_active.end(), [=](unsigned index) {
+		const lane &it = m_lanes[index];
 
-	if (job->status == SIM_FAULT_HOST)
-		it.issued = it.settled;
-	if (job->kind == SIM_JOB_COPY || job->kind == SIM_JOB_FILL) {
-		uint64_t moved;
-
-		if (job->kind == SIM_JOB_COPY)
-			it.src.cut(it.issued - it.settled);
-		it.dst.cut(it.issued - it.settled);
-		moved = move_bytes(job, it.dst, it.src, it.settled);
-		if (job->status == SIM_FAULT_HOST)
-			it.issued = it.settled + moved;
-		it.dst.clear();
-		it.src.clear();
-	}
-	it.settled = it.issued;
-}
-
-void engine::settle(unsigned space, uint64_t va, uint64_t bytes)
-{
-	auto touches = [&](const sim_ref &ref, uint64_t length) {
-		return ref.space == static_cast<int>(space) && ref.va < va + bytes &&
-		       va < ref.va + length;
-	};
-
-	for (unsigned index : m_active) {
-		lane &it = m_lanes[index];
-		const sim_job *job = it.head;
-
-		if (!job || is_pipelined(job) ||
-		    !(touches(job->src, job->bytes) || touches(job->dst, job->bytes)))
-			continue;
-		if (it.now == state::writing)
-			try {
-				write(it, index, now_ps());
-			} catch (const std::bad_alloc &) {
-				give_up(it, now_ps());
-			}
-		if (it.issued > it.settled)
-			move_issued(it);
-	}
+		return it.dst.touches(at, bytes) || it.src.touches(at, bytes);
+	});
 }
 
 // Results of a job that is over.
@@ -394,7 +356,7 @@ void engine::complete(sim_job *job, uint64_t now)
 // Takes the head off the queue; the one behind it may begin at next_ps.
 void engine::next_job(lane &it, uint64_t next_ps)
 {
-	it.issued = it.settled = 0;
+	it.issued = 0;
 	it.head = it.head->next;
 	it.now = it.head ? state::waiting : state::idle;
 	it.free_ps = next_ps;
@@ -417,11 +379,24 @@ void engine::give_up(lane &it, uint64_t now)
 	complete(job, now);
 }
 
+// Brings what has been issued to where it belongs. Meanwhile, without the lock, others may submit
+// jobs and take pages away; the kernel stays here, and the lists as they are. Where the program's
+// memory is gone, nothing behind it moves.
 void engine::finish(lane &it, uint64_t now)
 {
 	sim_job *job = it.head;
+	uint64_t moved;
 
-	move_issued(it);
+	if (job->kind == SIM_JOB_COPY || job->kind == SIM_JOB_FILL) {
+		if (job->kind == SIM_JOB_COPY)
+			it.src.cut(it.issued);
+		it.dst.cut(it.issued);
+		moved = move_bytes_unlocked(m_lock, job, it.dst, it.src);
+		if (job->status == SIM_FAULT_HOST)
+			it.issued = moved;
+		it.dst.clear();
+		it.src.clear();
+	}
 	job->moved_bytes = it.issued;
 	next_job(it, now);
 	complete(job, now);
@@ -437,8 +412,6 @@ bool engine::is_pipelined(const sim_job *job) const
 
 void engine::note_fault(sim_job *job, int space)
 {
-	if (job->status == SIM_FAULT_HOST)
-		return;
 	job->status = m_access.status;
 	job->fault_space = space;
 	job->fault_va = m_access.fault_va;

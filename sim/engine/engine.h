@@ -34,9 +34,8 @@ public:
 	}
 	// Does what is due where the kernel could not be told of it.
 	void catch_up();
-	// The bytes of a job under way that lie in these pages have reached them now: they are
-	// about to go.
-	void settle(unsigned space, uint64_t va, uint64_t bytes);
+	// True if a job under way has found that any of its bytes lie here.
+	bool uses(const unsigned char *at, uint64_t bytes) const;
 
 private:
 	enum class state { idle, waiting, moving, writing, finishing };
@@ -58,7 +57,6 @@ private:
 		uint64_t in_flight_bytes = 0;
 		uint64_t row_begin_ps = 0, row_end_ps = 0; // of the row that is being issued
 		uint64_t issued = 0;                       // bytes of the job
-		uint64_t settled = 0;                      // of them, moved ahead of time
 		uint64_t latency_ps = 0; // the shortest of its pieces: queues left out
 		uint64_t last_ps = 0;    // the latest completion of its pieces
 		uint64_t before_ps = 0;  // completion of the piece before the one under way
@@ -92,13 +90,13 @@ private:
 			  uint64_t at_ps);
 	uint64_t read_unaligned(const sim_ref &ref, unsigned index, uint64_t offset, uint64_t bytes,
 				uint64_t at_ps);
-	void move_issued(lane &it);
 	void rearm();
 	uint64_t rate(unsigned index, uint64_t limit) const;
 	uint64_t link_limit(const sim_job *job) const;
 
 	const sim_engine m_kind;
 	const sim_profile *m_profile = nullptr;
+	sim_lock *m_lock = nullptr;
 	unsigned m_first_lane = 0;
 	std::vector<lane> m_lanes;
 	std::vector<unsigned> m_active; // lanes with something to do, in order of their numbers

@@ -46,6 +46,12 @@ void span_list::cut(uint64_t bytes)
 	}
 }
 
+bool span_list::touches(const unsigned char *at, uint64_t bytes) const
+{
+	return std::any_of(m_spans.begin(), m_spans.end(),
+			   [=](const span &s) { return s.at < at + bytes && at < s.at + s.bytes; });
+}
+
 // Calls move(to, from, bytes) for each piece, which returns how many bytes it has moved, until one
 // comes short. Returns the sum.
 template <typename mover>
@@ -144,6 +150,21 @@ uint64_t move_bytes(sim_job *job, const span_list &dst, const span_list &src, ui
 		phase = (phase + d.bytes) % size;
 	}
 	return dst.bytes();
+}
+
+uint64_t move_bytes_unlocked(sim_lock *lock, sim_job *job, const span_list &dst,
+			     const span_list &src)
+{
+	uint64_t moved;
+
+	if (!lock || job->contents_stay || dst.bytes() <= SIM_FEW_BYTES)
+		return move_bytes(job, dst, src, 0);
+	lock->away++;
+	lock->release(lock->arg);
+	moved = move_bytes(job, dst, src, 0);
+	lock->take(lock->arg);
+	lock->away--;
+	return moved;
 }
 
 } // namespace npusim

@@ -36,6 +36,8 @@ public:
 	{
 		return m_spans;
 	}
+	// True if any of [at, at + bytes) is in a stretch.
+	bool touches(const unsigned char *at, uint64_t bytes) const;
 
 private:
 	std::vector<span> m_spans;
@@ -64,6 +66,9 @@ void copy_bytes(const span_list &dst, const span_list &src);
 // Returns how many bytes are done: fewer than dst has only where the job's own memory is gone,
 // which its status says then.
 uint64_t move_bytes(sim_job *job, const span_list &dst, const span_list &src, uint64_t begin);
+// The same of a whole job, without the caller's lock where there are more than a few bytes.
+uint64_t move_bytes_unlocked(sim_lock *lock, sim_job *job, const span_list &dst,
+			     const span_list &src);
 
 } // namespace npusim
 

@@ -31,9 +31,9 @@ static void never_idle(void)
 {
 	struct bsim *bs = bsim_of(rig);
 
-	pthread_mutex_lock(&bs->lock);
+	bsim_lock(bs);
 	bs->queues->idle_ns = UINT64_C(3600000000000);
-	pthread_mutex_unlock(&bs->lock);
+	bsim_unlock(bs);
 }
 
 static unsigned char *map_some(int fd)

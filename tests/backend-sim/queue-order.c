@@ -103,9 +103,9 @@ static void set_idle(uint64_t ns)
 {
 	struct bsim *bs = bsim_of(rig);
 
-	pthread_mutex_lock(&bs->lock);
+	bsim_lock(bs);
 	bs->queues->idle_ns = ns;
-	pthread_mutex_unlock(&bs->lock);
+	bsim_unlock(bs);
 }
 
 /* However slowly this thread sends: the model must not run between the two. */

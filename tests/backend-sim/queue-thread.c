@@ -45,9 +45,9 @@ static void await_waiters(unsigned count)
 	bool all = false;
 
 	while (!all) {
-		pthread_mutex_lock(&bs->lock);
+		bsim_lock(bs);
 		all = bs->queues->waiters == count;
-		pthread_mutex_unlock(&bs->lock);
+		bsim_unlock(bs);
 		nap(1);
 	}
 }
@@ -198,11 +198,11 @@ static void let_wall_time_pass(struct bsim *bs)
 {
 	struct queue_sq *sq;
 
-	pthread_mutex_lock(&bs->lock);
+	bsim_lock(bs);
 	TAILQ_FOREACH(sq, &bs->queues->blocked, blocked_link)
 	if (sq->deadline_ps != SIM_NEVER)
 		sq->deadline_wall_ns = 1;
-	pthread_mutex_unlock(&bs->lock);
+	bsim_unlock(bs);
 }
 
 /* Whoever is the first to see it, a wait that times out has taken its time. */
@@ -236,9 +236,9 @@ TEST(queue_thread, wall_time_of_a_busy_model_is_no_time_out)
 	ASSERT_NO_FATAL(rig_stream_open(&works, 0, 4, 8));
 	ASSERT_NO_FATAL(rig_stream_open(&waits, 0, 4, 8));
 	event = rig_id(0, DRV_EVENT_ID);
-	pthread_mutex_lock(&bs->lock);
+	bsim_lock(bs);
 	bs->queues->idle_ns = UINT64_C(3600000000000); /* nobody else lets the model run */
-	pthread_mutex_unlock(&bs->lock);
+	bsim_unlock(bs);
 	rig_sdma(&works, b, a, 64 * MIB, REPORT);
 	rig_event(&waits, STARS_SQE_EVENT_WAIT, 0, event, 60, REPORT);
 	let_wall_time_pass(bs);

@@ -113,9 +113,9 @@ struct npu_place space_place(uint64_t va)
 	struct bsim *bs = bsim_of(drv);
 	struct npu_place place;
 
-	pthread_mutex_lock(&bs->lock);
+	bsim_lock(bs);
 	place = place_at(bs, va);
-	pthread_mutex_unlock(&bs->lock);
+	bsim_unlock(bs);
 	return place;
 }
 

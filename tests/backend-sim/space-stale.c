@@ -40,9 +40,9 @@ static enum sim_status touch(unsigned device, uint64_t va)
 	struct bsim *bs = bsim_of(drv);
 	enum sim_status status;
 
-	pthread_mutex_lock(&bs->lock);
+	bsim_lock(bs);
 	status = sim_execute(bs->sim, &job);
-	pthread_mutex_unlock(&bs->lock);
+	bsim_unlock(bs);
 	return status;
 }
 

@@ -51,7 +51,7 @@ static void *at(void *ctx, uint64_t pa)
 
 static void open_server(void)
 {
-	const struct sim_config config = { &profile, &memory, 8, true };
+	const struct sim_config config = { &profile, &memory, 8, true, NULL };
 	const struct pt_host host = { alloc_table, free_table, at, NULL };
 	char *error = NULL;
 	double start;

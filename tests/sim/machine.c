@@ -60,7 +60,7 @@ void machine_setup(void)
 void machine_open(bool timing)
 {
 	const struct sim_config config = { &machine.profile, &machine.memory, MACHINE_DEVICES,
-					   timing };
+					   timing, NULL };
 	char *error = NULL;
 
 	machine.sim = sim_open(&config, &error);

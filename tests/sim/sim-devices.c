@@ -12,7 +12,7 @@
 
 static struct sim *open_devices(unsigned devices, char **error)
 {
-	struct sim_config config = { &machine.profile, &machine.memory, devices, true };
+	struct sim_config config = { &machine.profile, &machine.memory, devices, true, NULL };
 
 	return sim_open(&config, error);
 }

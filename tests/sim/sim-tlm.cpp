@@ -162,7 +162,7 @@ struct server : sc_core::sc_module {
 	{
 		uint64_t now = sc_core::sc_time_stamp().value();
 
-		config = { &machine.profile, &machine.memory, 2, true };
+		config = { &machine.profile, &machine.memory, 2, true, nullptr };
 		mmu0.reset(&config, 4, &shared, &counters[0]);
 		mmu1.reset(&config, 4, &shared, &counters[1]);
 		l20.reset(&config, now, &counters[0]);

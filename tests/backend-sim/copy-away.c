@@ -1,0 +1,445 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What happens to memory while a copy moves its bytes with the lock released: at that very place
+ * memory is unmapped and freed, streams and devices are closed, other threads call, processes die.
+ * Every frame and every page that the copy has found must outlive it. Run with and without timing.
+ */
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "process/process.h"
+#include "queue-rig.h"
+#include "queue/queue.h"
+
+#define BYTES (4 * MIB)
+#define CALL(...)                                              \
+	EXPECT_EQ(npu_call(rig, __VA_ARGS__), DRV_ERROR_NONE); \
+	NOTE("%s", npu_call(rig, npusimLastMessage))
+
+/* ---- the place: the first large memmove() after it is armed; what is to happen there does so in
+ * another thread ---- */
+
+static void (*fault)(void);
+
+static void *run_fault(void *arg)
+{
+	(*(void (**)(void))arg)();
+	return arg;
+}
+
+void *__real_memmove(void *to, const void *from, size_t bytes);
+void *__wrap_memmove(void *to, const void *from, size_t bytes);
+
+void *__wrap_memmove(void *to, const void *from, size_t bytes)
+{
+	void (*now)(void) = fault;
+	pthread_t thread;
+
+	if (now != NULL && bytes > SIM_FEW_BYTES) {
+		fault = NULL;
+		pthread_create(&thread, NULL, run_fault, &now);
+		pthread_join(thread, NULL);
+	}
+	return __real_memmove(to, from, bytes);
+}
+
+/* ---- memory ---- */
+
+static unsigned char *plain;
+static void *va;
+static drv_mem_handle_t *handle;
+
+static drv_mem_handle_t *create(void)
+{
+	struct drv_mem_prop prop = { .side = MEM_DEV_SIDE,
+				     .module_id = APP_MODULE_ID,
+				     .pg_type = MEM_HUGE_PAGE_TYPE,
+				     .mem_type = MEM_HBM_TYPE };
+	drv_mem_handle_t *made = NULL;
+
+	CALL(halMemCreate, &made, BYTES, &prop, 0);
+	return made;
+}
+
+static void *map(drv_mem_handle_t *what)
+{
+	void *at = NULL;
+
+	CALL(halMemAddressReserve, &at, BYTES, 0, NULL, MEM_HUGE_PAGE_TYPE);
+	CALL(halMemMap, at, BYTES, 0, what, 0);
+	return at;
+}
+
+static uint64_t free_bytes(void)
+{
+	struct MemInfo info;
+
+	CALL(halMemGetInfo, 0, MEM_INFO_TYPE_HBM_SIZE, &info);
+	return info.phy_info.huge_free;
+}
+
+static drvError_t copy(void *dst, const void *src)
+{
+	return npu_call(rig, drvMemcpy, (DVdeviceptr)dst, BYTES, (DVdeviceptr)src, BYTES);
+}
+
+static int byte_at(void *device, size_t offset)
+{
+	unsigned char byte = 0;
+
+	CALL(drvMemcpy, (DVdeviceptr)&byte, 1, (DVdeviceptr)device + offset, 1);
+	return byte;
+}
+
+static void begin(void)
+{
+	rig_open();
+	plain = malloc(BYTES);
+	memset(plain, 0x33, BYTES);
+	handle = create();
+	va = map(handle);
+}
+
+static void end(void)
+{
+	EXPECT_NULL(fault); /* it happened */
+	free(plain);
+	rig_close();
+	rig_end(); /* so that the next test may fork */
+}
+
+/* ---- frames ---- */
+
+static uint64_t free_before, free_meanwhile;
+static void *other;
+
+static void unmap_and_free(void)
+{
+	CALL(halMemUnmap, va);
+	CALL(halMemRelease, handle);
+	free_meanwhile = free_bytes();
+	other = map(create());
+}
+
+TEST(copy_away, frames_outlive_unmap_and_free)
+{
+	begin();
+	free_before = free_bytes();
+	fault = unmap_and_free;
+	EXPECT_EQ(copy(va, plain), DRV_ERROR_NONE);
+	EXPECT_EQ(free_meanwhile, free_before);
+	EXPECT_EQ(free_bytes(), free_before); /* one is gone, one is new */
+	EXPECT_EQ(byte_at(other, 0), 0);
+	EXPECT_EQ(byte_at(other, BYTES - 1), 0);
+	end();
+}
+
+static void *classic;
+
+static void free_classic(void)
+{
+	CALL(halMemFree, classic);
+	free_meanwhile = free_bytes();
+}
+
+TEST(copy_away, frames_outlive_the_free_of_an_allocation)
+{
+	begin();
+	classic = (void *)rig_alloc(0, BYTES);
+	free_before = free_bytes();
+	fault = free_classic;
+	EXPECT_EQ(copy(plain, classic), DRV_ERROR_NONE);
+	EXPECT_EQ(plain[BYTES - 1], 0);
+	EXPECT_EQ(free_meanwhile, free_before);
+	EXPECT_EQ(free_bytes(), free_before + BYTES);
+	end();
+}
+
+static void free_pages(void)
+{
+	CALL(halMemFree, classic);
+	CALL(halMemAlloc, &other, BYTES / 4,
+	     (uint64_t)MEM_DEV_VAL << MEM_VIRT_BIT | MEM_TYPE_HBM |
+		     (uint64_t)APP_MODULE_ID << MEM_MODULE_ID_BIT);
+}
+
+/* Pages of 4 KiB, which are parts of frames, are nobody else's before. */
+TEST(copy_away, pages_outlive_the_free_of_an_allocation)
+{
+	begin();
+	CALL(halMemAlloc, &classic, BYTES / 4,
+	     (uint64_t)MEM_DEV_VAL << MEM_VIRT_BIT | MEM_TYPE_HBM |
+		     (uint64_t)APP_MODULE_ID << MEM_MODULE_ID_BIT);
+	fault = free_pages;
+	EXPECT_EQ(npu_call(rig, drvMemcpy, (DVdeviceptr)classic, BYTES / 4, (DVdeviceptr)plain,
+			   BYTES / 4),
+		  DRV_ERROR_NONE);
+	EXPECT_NE(other, classic);
+	EXPECT_EQ(byte_at(other, 0), 0);
+	CALL(halMemFree, other);
+	CALL(halMemAlloc, &other, BYTES / 4,
+	     (uint64_t)MEM_DEV_VAL << MEM_VIRT_BIT | MEM_TYPE_HBM |
+		     (uint64_t)APP_MODULE_ID << MEM_MODULE_ID_BIT);
+	EXPECT_EQ(other, classic); /* now it is */
+	end();
+}
+
+static void *pinned;
+
+static void free_pinned(void)
+{
+	unsigned char state;
+
+	CALL(halMemFree, pinned);
+	EXPECT_EQ(mincore(pinned, 1, &state), 0);
+}
+
+TEST(copy_away, pinned_pages_outlive_their_free)
+{
+	begin();
+	pinned = rig_pinned(BYTES);
+	memset(pinned, 0x77, BYTES);
+	fault = free_pinned;
+	EXPECT_EQ(copy(va, pinned), DRV_ERROR_NONE);
+	EXPECT_EQ(byte_at(va, BYTES - 1), 0x77);
+	EXPECT_NE(copy(va, pinned), DRV_ERROR_NONE);
+	end();
+}
+
+static void close_device(void)
+{
+	halDevCloseIn in = { { 0 } };
+
+	CALL(halDeviceClose, 0, &in);
+	free_meanwhile = free_bytes();
+}
+
+TEST(copy_away, frames_outlive_their_device)
+{
+	halDevOpenIn in = { { 0 } };
+	halDevOpenOut out;
+
+	begin();
+	free_before = free_bytes();
+	fault = close_device;
+	EXPECT_EQ(copy(va, plain), DRV_ERROR_NONE);
+	EXPECT_EQ(free_meanwhile, free_before);
+	EXPECT_EQ(free_bytes(), free_before + BYTES);
+	CALL(halDeviceOpen, 0, &in, &out);
+	end();
+}
+
+/* ---- queues ---- */
+
+static struct rig_stream stream;
+
+static pthread_t closer;
+
+static void *close_elsewhere(void *arg)
+{
+	rig_stream_close(&stream);
+	return arg;
+}
+
+/* With timing it waits for the model, which stands still: a while, and then behind the copy. */
+static void close_stream(void)
+{
+	ASSERT_EQ(pthread_create(&closer, NULL, close_elsewhere, NULL), 0);
+	for (bool there = false; !there; sched_yield()) {
+		struct bsim *bs = bsim_of(rig);
+
+		bsim_lock(bs);
+		there = bs->timing ? bs->queues->waiters >= 2
+				   : bs->queues->device[0].sqs[stream.sq] == NULL;
+		bsim_unlock(bs);
+	}
+}
+
+TEST(copy_away, stream_is_closed)
+{
+	begin();
+	pinned = rig_pinned(BYTES);
+	memset(pinned, 0x55, BYTES);
+	ASSERT_NO_FATAL(rig_stream_open(&stream, 0, 8, 8));
+	fault = close_stream;
+	rig_copy(&stream, (uint64_t)va, (uint64_t)pinned, BYTES, QUIET);
+	for (int i = 0; i < 1000 && fault != NULL; i++)
+		EXPECT_EQ(byte_at(va, 0), 0); /* time passes */
+	pthread_join(closer, NULL);
+	EXPECT_EQ(byte_at(va, BYTES - 1), 0x55);
+	end();
+}
+
+/* ---- other threads ---- */
+
+static void *map_elsewhere(void *arg)
+{
+	void *at = map(handle);
+
+	CALL(halMemUnmap, at);
+	return arg;
+}
+
+static void *copy_elsewhere(void *arg)
+{
+	EXPECT_EQ(npu_call(rig, drvMemcpy, (DVdeviceptr)arg, 8, (DVdeviceptr)plain, 8),
+		  DRV_ERROR_NONE);
+	return arg;
+}
+
+static pthread_t copier;
+
+static void call_elsewhere(void)
+{
+	pthread_t mapper;
+
+	ASSERT_EQ(pthread_create(&mapper, NULL, map_elsewhere, NULL), 0);
+	ASSERT_EQ(pthread_create(&copier, NULL, copy_elsewhere, classic), 0);
+	pthread_join(mapper, NULL);
+}
+
+TEST(copy_away, others_map_meanwhile_and_copy_after)
+{
+	begin();
+	classic = (void *)rig_alloc(0, BYTES);
+	fault = call_elsewhere;
+	EXPECT_EQ(copy(va, plain), DRV_ERROR_NONE);
+	pthread_join(copier, NULL);
+	EXPECT_EQ(byte_at(classic, 7), 0x33);
+	EXPECT_EQ(byte_at(classic, 8), 0);
+	EXPECT_EQ(byte_at(va, BYTES - 1), 0x33);
+	end();
+}
+
+static void *hold_often(void *arg)
+{
+	struct bsim *bs = bsim_of(rig);
+
+	while (!__atomic_load_n((int *)arg, __ATOMIC_RELAXED)) {
+		bsim_lock(bs);
+		bsim_unlock(bs);
+	}
+	return arg;
+}
+
+/* Whoever waits gets the lock, however often another takes it. */
+TEST(copy_away, nobody_is_kept_from_the_lock)
+{
+	struct bsim *bs;
+	pthread_t greedy;
+	int stop = 0;
+
+	begin();
+	bs = bsim_of(rig);
+	ASSERT_EQ(pthread_create(&greedy, NULL, hold_often, &stop), 0);
+	for (int i = 0; i < 1000; i++) {
+		bsim_lock_in_line(bs);
+		EXPECT_LE(bs->lock.passed, BSIM_LOCK_PASSES);
+		bsim_unlock(bs);
+	}
+	__atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
+	pthread_join(greedy, NULL);
+	end();
+}
+
+/* ---- other processes ---- */
+
+static void die(void)
+{
+	raise(SIGKILL);
+}
+
+static pid_t fork_copier(int go)
+{
+	pid_t pid = fork();
+	char byte;
+
+	if (pid != 0)
+		return pid;
+	alarm(60);
+	if (read(go, &byte, 1) != 1)
+		_exit(1);
+	begin();
+	fault = die;
+	copy(va, plain);
+	_exit(1);
+}
+
+TEST(copy_away, killed_in_the_middle)
+{
+	int go[2], status;
+	pid_t pid;
+
+	ASSERT_EQ(pipe(go), 0);
+	pid = fork_copier(go[0]);
+	begin();
+	EXPECT_EQ(copy(va, plain), DRV_ERROR_NONE);
+	free_before = free_bytes();
+	ASSERT_EQ(write(go[1], "g", 1), 1);
+	ASSERT_EQ(waitpid(pid, &status, 0), pid);
+	EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+	other = map(create()); /* a call that notices */
+	EXPECT_EQ(free_bytes(), free_before - BYTES);
+	EXPECT_EQ(byte_at(other, BYTES - 1), 0);
+	EXPECT_EQ(byte_at(va, BYTES - 1), 0x33);
+	end();
+}
+
+static pid_t exporter;
+
+static pid_t fork_exporter(int out)
+{
+	struct ShareHandleAttr open_to_all = { .enableFlag = SHR_HANDLE_NO_WLIST_ENABLE };
+	pid_t pid = fork();
+	uint64_t share = 0;
+
+	if (pid != 0)
+		return pid;
+	alarm(60);
+	begin();
+	CALL(halMemExportToShareableHandle, handle, MEM_HANDLE_TYPE_NONE, 0, &share);
+	CALL(halMemShareHandleSetAttribute, share, SHR_HANDLE_ATTR_NO_WLIST_IN_SERVER, open_to_all);
+	if (write(out, &share, sizeof(share)) != sizeof(share))
+		_exit(1);
+	pause();
+	_exit(0);
+}
+
+static void kill_exporter(void)
+{
+	kill(exporter, SIGKILL);
+	waitpid(exporter, NULL, 0);
+	CALL(halMemUnmap, va);
+	CALL(halMemRelease, handle);
+	free_meanwhile = free_bytes();
+	other = map(create());
+}
+
+TEST(copy_away, imported_frames_outlive_their_exporter)
+{
+	uint64_t share = 0;
+	int out[2];
+
+	ASSERT_EQ(pipe(out), 0);
+	exporter = fork_exporter(out[1]);
+	ASSERT_EQ(read(out[0], &share, sizeof(share)), (ssize_t)sizeof(share));
+	rig_open();
+	plain = malloc(BYTES);
+	memset(plain, 0x33, BYTES);
+	CALL(halMemImportFromShareableHandle, share, 0, &handle);
+	va = map(handle);
+	free_before = free_bytes();
+	fault = kill_exporter;
+	EXPECT_EQ(copy(va, plain), DRV_ERROR_NONE);
+	EXPECT_EQ(free_meanwhile, free_before);
+	EXPECT_EQ(free_bytes(), free_before);
+	EXPECT_EQ(byte_at(other, 0), 0);
+	EXPECT_EQ(byte_at(other, BYTES - 1), 0);
+	end();
+}

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One thread copies 1 GiB again and again, another maps and unmaps 2 MiB: the longest time that the
+ * model's lock is held, how long a map and an unmap take beside the copy and alone, and what the
+ * copy loses by it. At the driver's functions, without the layers above.
+ */
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "bench.h"
+#include "npusim/driver.h"
+#include "process/process.h"
+
+#define GIB     (UINT64_C(1) << 30)
+#define MIB     (UINT64_C(1) << 20)
+#define SECONDS 4.0
+
+extern const struct npu_backend npusim_backend_1;
+
+static struct npu_driver *driver;
+static uint64_t device;
+static unsigned char *host;
+static int stop;
+static double copy_seconds; /* CPU time of a copy */
+
+static void check(drvError_t result, const char *what)
+{
+	if (result == DRV_ERROR_NONE)
+		return;
+	fprintf(stderr, "%s: %d: %s\n", what, result, npu_call(driver, npusimLastMessage));
+	exit(1);
+}
+
+static void *copy(void *arg)
+{
+	for (copy_seconds = 1e9; !__atomic_load_n(&stop, __ATOMIC_RELAXED);) {
+		uint64_t begin = clock_cpu_ns();
+		double seconds;
+
+		check(npu_call(driver, drvMemcpy, device, GIB, (uintptr_t)host, GIB), "drvMemcpy");
+		seconds = (double)(clock_cpu_ns() - begin) / 1e9;
+		copy_seconds = seconds < copy_seconds ? seconds : copy_seconds;
+	}
+	return arg;
+}
+
+static drv_mem_handle_t *create(uint64_t bytes)
+{
+	struct drv_mem_prop prop = { .side = MEM_DEV_SIDE, .pg_type = MEM_HUGE_PAGE_TYPE };
+	drv_mem_handle_t *handle;
+
+	check(npu_call(driver, halMemCreate, &handle, bytes, &prop, 0), "halMemCreate");
+	return handle;
+}
+
+static void *reserve(uint64_t bytes)
+{
+	void *va;
+
+	check(npu_call(driver, halMemAddressReserve, &va, bytes, 0, NULL, 1), "reserve");
+	return va;
+}
+
+/* Pairs of map and unmap for a while, each with its time. */
+static void map_for(double seconds, struct sim_histogram *times)
+{
+	static drv_mem_handle_t *handle;
+	static void *va;
+	double until = bench_seconds() + seconds;
+
+	if (handle == NULL) {
+		handle = create(2 * MIB);
+		va = reserve(2 * MIB);
+	}
+	memset(times, 0, sizeof(*times));
+	while (bench_seconds() < until) {
+		uint64_t begin = clock_now_ns();
+
+		check(npu_call(driver, halMemMap, va, 2 * MIB, 0, handle, 0), "halMemMap");
+		check(npu_call(driver, halMemUnmap, va), "halMemUnmap");
+		sim_histogram_add(times, clock_now_ns() - begin);
+	}
+}
+
+static double at(const struct sim_histogram *h, double part)
+{
+	uint64_t left = (uint64_t)((double)h->total * part);
+	unsigned i = 0;
+
+	while (i < SIM_HISTOGRAM_BUCKETS - 1 && left >= h->count[i])
+		left -= h->count[i++];
+	return (double)sim_histogram_ps(i) / 1e3;
+}
+
+static void show(const char *what, const struct sim_histogram *h)
+{
+	bench_line(what, "p50 %.1f, p99 %.1f, p99.99 %.1f, longest %.1f us (%llu)", at(h, .5),
+		   at(h, .99), at(h, .9999), (double)h->max_ps / 1e3, (unsigned long long)h->total);
+}
+
+/* What a copy takes at best while another thread maps, or sleeps. */
+static double copy_beside(void (*other)(double, struct sim_histogram *),
+			  struct sim_histogram *times)
+{
+	pthread_t thread;
+
+	stop = 0;
+	if (pthread_create(&thread, NULL, copy, NULL) != 0)
+		exit(1);
+	other(SECONDS, times);
+	stop = 1;
+	pthread_join(thread, NULL);
+	return copy_seconds;
+}
+
+static void sleep_for(double seconds, struct sim_histogram *times)
+{
+	struct timespec t = { (time_t)seconds, (long)((seconds - (double)(time_t)seconds) * 1e9) };
+
+	(void)times;
+	nanosleep(&t, NULL);
+}
+
+int main(void)
+{
+	static struct sim_histogram held, alone, beside;
+	char *error = NULL;
+	halDevOpenIn in = { { 0 } };
+	halDevOpenOut out;
+	double both, only;
+	drv_mem_handle_t *handle;
+
+	driver = npusim_backend_1.open(&error);
+	if (driver == NULL)
+		return 1;
+	check(npu_call(driver, halDeviceOpen, 0, &in, &out), "halDeviceOpen");
+	handle = create(GIB);
+	device = (uint64_t)reserve(GIB);
+	check(npu_call(driver, halMemMap, (void *)device, GIB, 0, handle, 0), "halMemMap");
+	host = mmap(NULL, GIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	memset(host, 1, GIB);
+	only = copy_beside(sleep_for, &alone);
+	map_for(SECONDS, &alone);
+	bsim_of(driver)->lock.held = &held;
+	both = copy_beside(map_for, &beside);
+	show("map + unmap of 2 MiB, nobody copies", &alone);
+	show("map + unmap of 2 MiB beside copies of 1 GiB", &beside);
+	show("the lock was held", &held);
+	bench_at_most("longest time that the lock was held", (double)held.max_ps / 1e3, "us", 50);
+	bench_at_most("map + unmap beside copies, p99", at(&beside, .99), "us", 20);
+	bench_at_most("map + unmap beside copies, longest", (double)beside.max_ps / 1e6, "ms", 5);
+	bench_at_most("a copy beside map + unmap, CPU time", both / only, "x alone", 1.05);
+	driver->close(driver);
+	return 0;
+}
