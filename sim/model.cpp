@@ -22,7 +22,7 @@ device::device(sc_core::sc_module_name name, unsigned index)
 
 model::model(unsigned devices)
     : m_interconnect(new interconnect("interconnect", devices)),
-      m_plane(new plane("plane", devices))
+      m_plane(new plane("plane", devices)), m_due_ps(devices * SIM_ENGINE_COUNT, SIM_NEVER)
 {
 	for (unsigned i = 0; i < devices; i++) {
 		std::string name = "device" + std::to_string(i);
@@ -38,6 +38,7 @@ model::model(unsigned devices)
 void model::reset(const sim_config *config, uint64_t origin_ps)
 {
 	unsigned cores = config->profile->cube_cores + config->profile->vector_cores;
+	uint64_t *due = m_due_ps.data();
 
 	for (const auto &d : m_devices) {
 		sim_counters *counters = &d->counters;
@@ -48,7 +49,7 @@ void model::reset(const sim_config *config, uint64_t origin_ps)
 		d->hbm.reset(config, origin_ps);
 		for (unsigned kind = 0; kind < SIM_ENGINE_COUNT; kind++)
 			d->engines[kind]->reset(config, kind == SIM_ENGINE_CORE ? cores : 1, kind,
-						counters);
+						counters, due++);
 	}
 	m_shared = {};
 	m_interconnect->reset(config, origin_ps);
@@ -57,19 +58,14 @@ void model::reset(const sim_config *config, uint64_t origin_ps)
 
 uint64_t model::due_ps() const
 {
-	uint64_t due = SIM_NEVER;
-
-	for (const auto &d : m_devices)
-		for (const engine *e : d->engines)
-			due = std::min(due, e->due_ps());
-	return due;
+	return *std::min_element(m_due_ps.begin(), m_due_ps.end());
 }
 
 void model::catch_up()
 {
-	for (const auto &d : m_devices)
-		for (engine *e : d->engines)
-			e->catch_up();
+	for (unsigned i = 0; i < m_due_ps.size(); i++)
+		if (m_due_ps[i] <= now_ps())
+			m_devices[i / SIM_ENGINE_COUNT]->engines[i % SIM_ENGINE_COUNT]->step();
 }
 
 void model::flush(unsigned space, unsigned asid)

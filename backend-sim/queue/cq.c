@@ -58,6 +58,7 @@ drvError_t queue_cq_make_locked(struct bsim *bs, uint32_t dev, struct queue_devi
 	cq->device = dev;
 	cq->id = id;
 	cq->depth = in->cqeDepth;
+	cq->streams_first = QUEUE_STREAMS;
 	device->cqs[id] = cq;
 	queue_changed_locked(bs);
 	*out_id = id;
@@ -84,7 +85,7 @@ void queue_cq_drop_locked(struct bsim *bs, struct queue_device *device, struct q
 	device->cqs[cq->id] = NULL;
 	queue_id_give(&device->cq_ids, cq->id);
 	wake_writers_locked(bs, cq);
-	for (uint32_t i = 0; device->stream_cq != NULL && i < QUEUE_STREAMS; i++) {
+	for (uint32_t i = cq->streams_first; i < cq->streams_end; i++) {
 		if (device->stream_cq[i] == cq->id)
 			device->stream_cq[i] = QUEUE_NO_CQ;
 	}

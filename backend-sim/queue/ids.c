@@ -256,6 +256,12 @@ static drvError_t bind_locked(struct queue_device *device, uint32_t dev, uint32_
 		memset(device->stream_cq, 0xff, QUEUE_STREAMS * sizeof(uint32_t));
 	}
 	device->stream_cq[stream] = cq;
+	if (cq != QUEUE_NO_CQ) {
+		struct queue_cq *its = queue_cq_find(device, cq);
+
+		its->streams_first = MIN(its->streams_first, stream);
+		its->streams_end = MAX(its->streams_end, stream + 1);
+	}
 	return DRV_ERROR_NONE;
 }
 

@@ -65,6 +65,7 @@ struct queue_cq {
 	unsigned device;
 	uint32_t id, depth;
 	uint32_t first, count;
+	uint32_t streams_first, streams_end; /* among these ids are all that it is of */
 	struct stars_logic_cqe *ring;
 	char **texts; /* of entries with an error; NULL until there is one */
 };

@@ -20,7 +20,7 @@ engine::engine(sc_core::sc_module_name name, sim_engine kind)
 }
 
 void engine::reset(const sim_config *config, unsigned lanes, unsigned first_lane,
-		   sim_counters *counters)
+		   sim_counters *counters, uint64_t *due_ps)
 {
 	m_profile = config->profile;
 	m_lock = config->lock;
@@ -30,7 +30,8 @@ void engine::reset(const sim_config *config, unsigned lanes, unsigned first_lane
 	m_active.reserve(lanes); // so that nothing below needs memory
 	m_due.reserve(lanes);
 	m_wake.cancel();
-	m_due_ps = SIM_NEVER;
+	m_due_ps = due_ps;
+	*m_due_ps = SIM_NEVER;
 	m_counters = counters;
 }
 
@@ -79,7 +80,7 @@ void engine::rearm()
 
 	for (unsigned index : m_active)
 		due = std::min(due, m_lanes[index].due_ps);
-	m_due_ps = due;
+	*m_due_ps = due;
 	m_wake.cancel();
 	if (due == SIM_NEVER)
 		return;
@@ -88,12 +89,6 @@ void engine::rearm()
 	} catch (const std::bad_alloc &) {
 		// No memory for the kernel's event: catch_up() comes instead.
 	}
-}
-
-void engine::catch_up()
-{
-	if (m_due_ps <= now_ps())
-		step();
 }
 
 void engine::submit(sim_job *job, uint64_t not_before_ps)

@@ -22,18 +22,14 @@ public:
 
 	SC_HAS_PROCESS(engine);
 	engine(sc_core::sc_module_name name, sim_engine kind);
-	// first_lane: of the MMU's lanes. counters: of the device.
+	// first_lane: of the MMU's lanes. counters: of the device. due_ps: where it says when it
+	// has something to do next; SIM_NEVER if nothing is there.
 	void reset(const sim_config *config, unsigned lanes, unsigned first_lane,
-		   sim_counters *counters);
+		   sim_counters *counters, uint64_t *due_ps);
 
 	void submit(sim_job *job, uint64_t not_before_ps);
-	// When it has something to do next; SIM_NEVER if nothing is there.
-	uint64_t due_ps() const
-	{
-		return m_due_ps;
-	}
-	// Does what is due where the kernel could not be told of it.
-	void catch_up();
+	// Does what is due: in the kernel, or called where the kernel could not be told of it.
+	void step();
 	// True if a job under way has found that any of its bytes lie here.
 	bool uses(const unsigned char *at, uint64_t bytes) const;
 
@@ -67,7 +63,6 @@ private:
 		span_list dst, src;
 	};
 
-	void step();
 	void advance(lane &it, unsigned index, uint64_t now);
 	void begin(lane &it, uint64_t now);
 	void issue(lane &it, unsigned index, uint64_t now);
@@ -102,7 +97,7 @@ private:
 	std::vector<unsigned> m_active; // lanes with something to do, in order of their numbers
 	std::vector<unsigned> m_due;    // those of a step
 	sc_core::sc_event m_wake;
-	uint64_t m_due_ps = SIM_NEVER;
+	uint64_t *m_due_ps = nullptr;
 	bool m_stepping = false;
 	access m_access;
 	sim_counters *m_counters = nullptr;

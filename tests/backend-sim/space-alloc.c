@@ -44,6 +44,59 @@ static int read_byte(uint64_t va)
 	return byte;
 }
 
+/* Pages of 4 KiB go where the first run is that has room, a frame's in one frame: over a random run
+ * of allocations the same as by looking at every page. */
+#define HEAP_PAGES  262144u
+#define FRAME_PAGES 512u
+#define LIVE        2000u
+
+static unsigned first_fit(const bool *used, unsigned count)
+{
+	unsigned run = 0;
+
+	for (unsigned page = 0; page < HEAP_PAGES; page++) {
+		if (page % FRAME_PAGES == 0)
+			run = 0;
+		run = used[page] ? 0 : run + 1;
+		if (run == count)
+			return page + 1 - count;
+	}
+	return HEAP_PAGES;
+}
+
+TEST(alloc, small_ones_are_first_fit)
+{
+	bool *used = calloc(HEAP_PAGES, sizeof(*used));
+	static struct {
+		uint64_t va;
+		unsigned pages;
+	} live[LIVE];
+	uint64_t first = space_alloc(1, DEVICE), heap = first / GIB * GIB;
+	uint32_t random = 1;
+
+	CALL(halMemFree, at(first));
+	for (unsigned i = 0; i < 4 * LIVE; i++) {
+		unsigned n, pages;
+
+		random = random * 1664525 + 1013904223;
+		n = random >> 8 & 0xffff;
+		pages = n % 7 == 0 ? 1 + n % 512 : 1 + n % 12;
+		n %= LIVE;
+		if (live[n].va != 0) {
+			EXPECT_CODE(DRV_ERROR_NONE, halMemFree, at(live[n].va));
+			memset(&used[(live[n].va - heap) / 4096], false, live[n].pages);
+		}
+		live[n].pages = pages;
+		live[n].va = space_alloc(pages * 4096, DEVICE);
+		ASSERT_EQ(live[n].va, heap + first_fit(used, pages) * UINT64_C(4096));
+		memset(&used[(live[n].va - heap) / 4096], true, pages);
+	}
+	for (unsigned n = 0; n < LIVE; n++)
+		if (live[n].va != 0)
+			EXPECT_CODE(DRV_ERROR_NONE, halMemFree, at(live[n].va));
+	free(used);
+}
+
 TEST(alloc, each_kind_has_its_pages)
 {
 	uint64_t frames = space_free_frames(1);

@@ -137,6 +137,7 @@ struct server : sc_core::sc_module {
 		to_links{ "to_links" };
 	mmu_shared shared = {};
 	sim_config config;
+	uint64_t due_ps;
 	sim_counters counters[2] = {};
 
 	explicit server(sc_module_name name) : sc_module(name)
@@ -172,7 +173,7 @@ struct server : sc_core::sc_module {
 		plane.reset(&config, now);
 		links.count(0, &counters[0]);
 		links.count(1, &counters[1]);
-		engine.reset(&config, 1, SIM_ENGINE_SDMA, &counters[0]);
+		engine.reset(&config, 1, SIM_ENGINE_SDMA, &counters[0], &due_ps);
 		counters[0] = counters[1] = {};
 		shared = {};
 		for (foreign *it : { &memory, &peer, &flat }) {
@@ -424,9 +425,8 @@ sim_status run(sim_job job)
 	server &s = *static_cast<server *>(sc_core::sc_find_object("server"));
 
 	s.engine.submit(&job, sc_core::sc_time_stamp().value());
-	while (s.engine.due_ps() != SIM_NEVER)
-		sc_core::sc_start(sc_time::from_value(s.engine.due_ps()) -
-				  sc_core::sc_time_stamp());
+	while (s.due_ps != SIM_NEVER)
+		sc_core::sc_start(sc_time::from_value(s.due_ps) - sc_core::sc_time_stamp());
 	return job.status;
 }
 
