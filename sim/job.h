@@ -225,8 +225,20 @@ struct sim_lock {
 	bool (*is_awaited)(void *arg); /* whether it is worth while between two events */
 	void (*wait)(void *arg);       /* lets go of it until another thread has taken it again */
 	void *arg;
-	unsigned away; /* the model's own: threads that move bytes */
+	unsigned away; /* the model's own: threads that have let go of it inside the kernel */
 };
+
+/* Between two steps, of the kernel or of one event: who waits for the lock has it. NULL is allowed.
+ */
+static inline void sim_lock_offer(struct sim_lock *lock)
+{
+	if (lock == NULL || !lock->is_awaited(lock->arg))
+		return;
+	lock->away++;
+	lock->release(lock->arg);
+	lock->take(lock->arg);
+	lock->away--;
+}
 
 struct sim_config {
 	const struct sim_profile *profile; /* borrowed, for the life of the simulation */

@@ -90,7 +90,7 @@ void update_due(sim *s)
 	s->due_ps = s->built->due_ps();
 }
 
-// Another thread is inside the kernel, where its job's bytes move.
+// Another thread is inside the kernel, and has let go of the lock there.
 bool runs_elsewhere(const sim *s)
 {
 	return s->running && s->config.lock && s->config.lock->away;
@@ -125,16 +125,11 @@ void run_next(sim *s)
 // The same, and lets in who waits for the lock; the host's time follows where it is to.
 void run_one(sim *s, bool host_follows)
 {
-	sim_lock *lock = s->config.lock;
-
 	run_next(s);
 	if (host_follows)
 		raise_host(s, now_ps());
-	if (lock && lock->is_awaited(lock->arg)) {
-		lock->release(lock->arg);
-		lock->take(lock->arg);
-		wait_for_kernel(s);
-	}
+	sim_lock_offer(s->config.lock);
+	wait_for_kernel(s);
 }
 
 char *check_config(const sim_config *config)

@@ -8,7 +8,6 @@
 #include <glib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "memory/memory.h"
@@ -60,16 +59,8 @@ static bool pages_mapped(uint64_t va, uint64_t bytes, uint64_t *resident)
 	return true;
 }
 
-/* The same of a page to be read, by the cheapest call that reads memory: it knows no such way to
- * change the signal mask, and changes nothing. */
-static bool page_reads(uint64_t va)
-{
-	return syscall(SYS_rt_sigprocmask, -1, va & ~UINT64_C(7), NULL, sizeof(uint64_t)) == 0 ||
-	       errno != EFAULT;
-}
-
-/* Kernels before 5.14 cannot populate, and qemu-user says of any page that all is well. */
-static bool looks_work(void)
+/* Kernels before 5.14 know no such call, and qemu-user says of any page that all is well. */
+static bool populate_works(void)
 {
 	static int known = -1;
 	int works = __atomic_load_n(&known, __ATOMIC_RELAXED);
@@ -79,8 +70,7 @@ static bool looks_work(void)
 		return works;
 	none = mmap(NULL, page_bytes(), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	works = populate((uint64_t)&works, sizeof(works), true) == 0 &&
-		populate((uint64_t)none, 1, false) != 0 && page_reads((uint64_t)&works) &&
-		!page_reads((uint64_t)none);
+		populate((uint64_t)none, 1, false) != 0;
 	munmap(none, page_bytes());
 	__atomic_store_n(&known, works, __ATOMIC_RELAXED);
 	return works;
@@ -92,10 +82,8 @@ static bool pages_usable(const struct bsim *bs, uint64_t va, uint64_t bytes, boo
 	uint64_t resident;
 	int why;
 
-	if (!bs->contents || !looks_work())
+	if (!bs->contents || !populate_works())
 		return pages_mapped(va, bytes, &resident);
-	if (!write && bytes <= SIM_FEW_BYTES)
-		return page_reads(va) && page_reads(va + bytes - 1);
 	why = populate(va, bytes, write);
 	return why != ENOMEM && why != EFAULT && why != EINVAL;
 }

@@ -46,6 +46,7 @@ void l2::reset(const sim_config *config, uint64_t origin_ps, sim_counters *count
 	bandwidth_init(&m_bandwidth, slice_lg2, slices_lg2, origin_ps);
 	std::fill(std::begin(m_meeting), std::end(m_meeting), meeting{ 0, UINT32_MAX, 0 });
 	m_line_bytes = p->l2_line_bytes;
+	m_lock = config->lock;
 }
 
 // One request to memory. Returns when its last byte is there, m_access when the first.
@@ -95,6 +96,8 @@ void l2::look_up_blocks(uint64_t pa, uint64_t end, bool write, fetch &times)
 		uint64_t stop = std::min(end, (pa | (block - 1)) + 1);
 		l2_answer answer;
 
+		if (++m_looked_up % offer_blocks == 0)
+			sim_lock_offer(m_lock);
 		l2_cache_access(m_cache, pa, stop - pa, write, &answer);
 		times.lines += answer.lines;
 		times.hits += answer.hits;

@@ -57,6 +57,9 @@ private:
 	static constexpr unsigned meeting_lg2 = 11;
 	meeting m_meeting[1 << meeting_lg2] = {};
 	uint64_t m_line_bytes = 0; // the profile's
+	sim_lock *m_lock = nullptr;
+	static constexpr unsigned offer_blocks = 64; // a few microseconds
+	unsigned m_looked_up = 0;                    // blocks, of requests that have several
 	// what was booked last: mostly the same again
 	uint64_t m_booked_lines = 0, m_booked_ps = 0;
 	uint64_t m_booked_rest = 0, m_rest = 0; // of a picosecond, in parts of the bandwidth
