@@ -371,7 +371,8 @@ QUEUE_CALL(halShrIdSetPid, SIM_CALL_EXPORT, (const char *, name), (pid_t *, pid)
 	if (count > 1 && !contract_docs_apply(c->bs, CONTRACT_NOTIFY_PIDS, call))
 		return bsim_invalid("%s: pid_num is %u; the driver takes one", call, count);
 	return name_check(call, name)
-		       ?: bsim_pass(call, node_name_allow(c->bs->node, name, pid, count));
+		       ?: bsim_pass(call, node_name_allow(c->bs->node, name, c->bs->config.server,
+							  pid, count));
 }
 
 QUEUE_CALL(halShrIdSetAttribute, SIM_CALL_EXPORT, (const char *, name), (int, type),
