@@ -19,6 +19,13 @@
 ACL_DOORS(ACL_INSIDE)
 
 #define ACL_EXPORT __attribute__((visibility("default")))
+/* The body of a function that is one answer, and the end of such a chain of checks: *out = value.
+ */
+#define ACL_ANSWERS(...)            \
+	{                           \
+		return __VA_ARGS__; \
+	}
+#define ACL_GIVE(out, value) (*(out) = (value), ACL_SUCCESS)
 
 /* Sets the thread's message to "<call>: <text>" and returns code. The text names the argument, its
  * value, the limit, and what would be right. */

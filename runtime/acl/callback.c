@@ -26,14 +26,9 @@ ACL_EXPORT aclError aclrtLaunchHostFunc(aclrtStream stream, aclrtHostFunc fn, vo
 }
 
 ACL_EXPORT aclError aclrtSubscribeReport(uint64_t threadId, aclrtStream stream)
-{
-	return core_callback_subscribe(threadId, stream, __func__);
-}
-
+	ACL_ANSWERS(core_callback_subscribe(threadId, stream, __func__));
 ACL_EXPORT aclError aclrtUnSubscribeReport(uint64_t threadId, aclrtStream stream)
-{
-	return core_callback_unsubscribe(threadId, stream, __func__);
-}
+	ACL_ANSWERS(core_callback_unsubscribe(threadId, stream, __func__));
 
 ACL_EXPORT aclError aclrtProcessReport(int32_t timeout)
 {

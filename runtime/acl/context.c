@@ -5,28 +5,18 @@
 #include "acl-internal.h"
 
 ACL_EXPORT aclError aclrtCreateContext(aclrtContext *context, int32_t deviceId)
-{
-	return ACL_IS_NULL(context) ?: core_context_create(deviceId, context, __func__);
-}
-
+	ACL_ANSWERS(ACL_IS_NULL(context) ?: core_context_create(deviceId, context, __func__));
 ACL_EXPORT aclError aclrtDestroyContext(aclrtContext context)
-{
-	return ACL_IS_NULL(context) ?: core_context_destroy(context, __func__);
-}
-
+	ACL_ANSWERS(ACL_IS_NULL(context) ?: core_context_destroy(context, __func__));
 ACL_EXPORT aclError aclrtSetCurrentContext(aclrtContext context)
-{
-	return ACL_IS_NULL(context) ?: core_context_select(context, __func__);
-}
+	ACL_ANSWERS(ACL_IS_NULL(context) ?: core_context_select(context, __func__));
 
 ACL_EXPORT aclError aclrtGetCurrentContext(aclrtContext *context)
 {
 	struct core_context *current;
-	aclError code = ACL_IS_NULL(context) ?: acl_current(__func__, &current);
 
-	if (code == ACL_SUCCESS)
-		*context = core_context_handle(current);
-	return code;
+	return ACL_IS_NULL(context) ?: acl_current(__func__, &current)
+			?: ACL_GIVE(context, core_context_handle(current));
 }
 
 ACL_EXPORT aclError aclrtGetPrimaryCtxState(int32_t deviceId, uint32_t *flags, int32_t *active)
@@ -45,6 +35,4 @@ ACL_EXPORT aclError aclrtGetPrimaryCtxState(int32_t deviceId, uint32_t *flags, i
 }
 
 ACL_EXPORT aclError aclrtCtxGetCurrentDefaultStream(aclrtStream *stream)
-{
-	return ACL_IS_NULL(stream) ?: core_stream_default(stream, __func__);
-}
+	ACL_ANSWERS(ACL_IS_NULL(stream) ?: core_stream_default(stream, __func__));

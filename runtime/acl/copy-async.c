@@ -235,18 +235,13 @@ static aclError copy_async(const char *call, void *dst, size_t dst_max, const vo
 
 ACL_EXPORT aclError aclrtMemcpyAsync(void *dst, size_t destMax, const void *src, size_t count,
 				     aclrtMemcpyKind kind, aclrtStream stream)
-{
-	return count == 0 ? ACL_SUCCESS
-			  : copy_async(__func__, dst, destMax, src, count, kind, stream);
-}
-
+	ACL_ANSWERS(count == 0 ? ACL_SUCCESS
+			       : copy_async(__func__, dst, destMax, src, count, kind, stream));
 ACL_EXPORT aclError aclrtMemcpyAsyncWithCondition(void *dst, size_t destMax, const void *src,
 						  size_t count, aclrtMemcpyKind kind,
 						  aclrtStream stream)
-{
-	return count == 0 ? ACL_SUCCESS
-			  : copy_async(__func__, dst, destMax, src, count, kind, stream);
-}
+	ACL_ANSWERS(count == 0 ? ACL_SUCCESS
+			       : copy_async(__func__, dst, destMax, src, count, kind, stream));
 
 /* ---- rows ---- */
 

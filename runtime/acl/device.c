@@ -10,28 +10,18 @@
 #include <string.h>
 
 ACL_EXPORT aclError aclrtSetDevice(int32_t deviceId)
-{
-	return core_device_set(deviceId, __func__);
-}
-
+	ACL_ANSWERS(core_device_set(deviceId, __func__));
 ACL_EXPORT aclError aclrtResetDevice(int32_t deviceId)
-{
-	return core_device_reset(deviceId, false, __func__);
-}
-
+	ACL_ANSWERS(core_device_reset(deviceId, false, __func__));
 ACL_EXPORT aclError aclrtResetDeviceForce(int32_t deviceId)
-{
-	return core_device_reset(deviceId, true, __func__);
-}
+	ACL_ANSWERS(core_device_reset(deviceId, true, __func__));
 
 ACL_EXPORT aclError aclrtGetDevice(int32_t *deviceId)
 {
 	struct core_context *context;
-	aclError code = ACL_IS_NULL(deviceId) ?: acl_current(__func__, &context);
 
-	if (code == ACL_SUCCESS)
-		*deviceId = context->user_device;
-	return code;
+	return ACL_IS_NULL(deviceId) ?: acl_current(__func__, &context)
+			?: ACL_GIVE(deviceId, context->user_device);
 }
 
 ACL_EXPORT aclError aclrtGetDeviceCount(uint32_t *count)
@@ -65,15 +55,10 @@ aclError acl_synchronize(const char *call, int32_t timeout)
 		       ?: core_device_synchronize(context->device, timeout, call);
 }
 
-ACL_EXPORT aclError aclrtSynchronizeDevice(void)
-{
-	return acl_synchronize(__func__, -1);
-}
-
+ACL_EXPORT aclError aclrtSynchronizeDevice(void) ACL_ANSWERS(acl_synchronize(__func__, -1));
 ACL_EXPORT aclError aclrtSynchronizeDeviceWithTimeout(int32_t timeout)
-{
-	return acl_check_timeout(__func__, timeout, false) ?: acl_synchronize(__func__, timeout);
-}
+	ACL_ANSWERS(acl_check_timeout(__func__, timeout, false)
+			    ?: acl_synchronize(__func__, timeout));
 
 ACL_EXPORT aclError aclrtSetTsDevice(aclrtTsId tsId)
 {
@@ -190,12 +175,10 @@ ACL_EXPORT aclError aclrtGetDeviceUtilizationRate(int32_t deviceId,
 ACL_EXPORT aclError aclrtQueryDeviceStatus(int32_t deviceId, aclrtDeviceStatus *deviceStatus)
 {
 	uint32_t logic;
-	int code = ACL_IS_NULL(deviceStatus)
-			   ?: core_device_logic(deviceId, "deviceId", __func__, &logic);
 
-	if (code == ACL_SUCCESS)
-		*deviceStatus = ACL_RT_DEVICE_STATUS_NORMAL;
-	return code;
+	return ACL_IS_NULL(deviceStatus)
+			?: core_device_logic(deviceId, "deviceId", __func__, &logic)
+			?: ACL_GIVE(deviceStatus, ACL_RT_DEVICE_STATUS_NORMAL);
 }
 
 /* The attributes that are one question to the driver. */
@@ -348,12 +331,10 @@ static aclError physical_of_user(const char *call, const char *argument, int32_t
 				 int32_t *out_physical)
 {
 	uint32_t logic, physical;
-	aclError code = logic_of_user(call, argument, user, &logic) ?: acl_check_driver(call)
-			?: ACL_CALL(call, drvDeviceGetPhyIdByIndex, logic, &physical);
 
-	if (code == ACL_SUCCESS)
-		*out_physical = (int32_t)physical;
-	return code;
+	return logic_of_user(call, argument, user, &logic) ?: acl_check_driver(call)
+			?: ACL_CALL(call, drvDeviceGetPhyIdByIndex, logic, &physical)
+			?: ACL_GIVE(out_physical, (int32_t)physical);
 }
 
 static aclError user_of_physical(const char *call, int32_t physical, int32_t *out_user)
@@ -368,45 +349,29 @@ static aclError user_of_physical(const char *call, int32_t physical, int32_t *ou
 /* CANN's "logic id" of this one and the next is the user's: its documents say so, and have the same
  * again under better names. */
 ACL_EXPORT aclError aclrtGetPhyDevIdByLogicDevId(const int32_t logicDevId, int32_t *const phyDevId)
-{
-	return ACL_IS_NULL(phyDevId)
-		       ?: physical_of_user(__func__, "logicDevId", logicDevId, phyDevId);
-}
-
+	ACL_ANSWERS(ACL_IS_NULL(phyDevId)
+			    ?: physical_of_user(__func__, "logicDevId", logicDevId, phyDevId));
 ACL_EXPORT aclError aclrtGetLogicDevIdByPhyDevId(const int32_t phyDevId, int32_t *const logicDevId)
-{
-	return ACL_IS_NULL(logicDevId) ?: user_of_physical(__func__, phyDevId, logicDevId);
-}
-
+	ACL_ANSWERS(ACL_IS_NULL(logicDevId) ?: user_of_physical(__func__, phyDevId, logicDevId));
 ACL_EXPORT aclError aclrtGetPhyDevIdByUserDevId(const int32_t userDevId, int32_t *const phyDevId)
-{
-	return ACL_IS_NULL(phyDevId)
-		       ?: physical_of_user(__func__, "userDevId", userDevId, phyDevId);
-}
-
+	ACL_ANSWERS(ACL_IS_NULL(phyDevId)
+			    ?: physical_of_user(__func__, "userDevId", userDevId, phyDevId));
 ACL_EXPORT aclError aclrtGetUserDevIdByPhyDevId(const int32_t phyDevId, int32_t *const userDevId)
-{
-	return ACL_IS_NULL(userDevId) ?: user_of_physical(__func__, phyDevId, userDevId);
-}
+	ACL_ANSWERS(ACL_IS_NULL(userDevId) ?: user_of_physical(__func__, phyDevId, userDevId));
 
 ACL_EXPORT aclError aclrtGetLogicDevIdByUserDevId(const int32_t userDevid,
 						  int32_t *const logicDevId)
 {
 	uint32_t logic;
-	aclError code =
-		ACL_IS_NULL(logicDevId) ?: logic_of_user(__func__, "userDevid", userDevid, &logic);
 
-	if (code == ACL_SUCCESS)
-		*logicDevId = (int32_t)logic;
-	return code;
+	return ACL_IS_NULL(logicDevId) ?: logic_of_user(__func__, "userDevid", userDevid, &logic)
+			?: ACL_GIVE(logicDevId, (int32_t)logic);
 }
 
 ACL_EXPORT aclError aclrtGetUserDevIdByLogicDevId(const int32_t logicDevId,
 						  int32_t *const userDevid)
-{
-	return ACL_IS_NULL(userDevid) ?: check_id(__func__, "logicDevId", logicDevId)
-		       ?: user_of_logic(__func__, (uint32_t)logicDevId, userDevid);
-}
+	ACL_ANSWERS(ACL_IS_NULL(userDevid) ?: check_id(__func__, "logicDevId", logicDevId)
+			?: user_of_logic(__func__, (uint32_t)logicDevId, userDevid));
 
 ACL_EXPORT aclError aclrtDeviceGetBareTgid(int32_t *pid)
 {
@@ -501,14 +466,12 @@ ACL_EXPORT aclError aclrtDevicePeerAccessStatus(int32_t deviceId, int32_t peerDe
 						int32_t *status)
 {
 	uint32_t logic, peer, enabled = 0;
-	aclError code = ACL_IS_NULL(status) ?: acl_check_driver(__func__)
+
+	return ACL_IS_NULL(status) ?: acl_check_driver(__func__)
 			?: core_device_logic(deviceId, "deviceId", __func__, &logic)
 			?: peer_physical(__func__, "peerDeviceId", peerDeviceId, &peer)
-			?: ACL_CALL(__func__, drvGetP2PStatus, logic, peer, &enabled);
-
-	if (code == ACL_SUCCESS)
-		*status = (int32_t)enabled;
-	return code;
+			?: ACL_CALL(__func__, drvGetP2PStatus, logic, peer, &enabled)
+			?: ACL_GIVE(status, (int32_t)enabled);
 }
 
 ACL_EXPORT aclError aclrtGetDevicesTopo(uint32_t deviceId, uint32_t otherDeviceId, uint64_t *value)

@@ -13,12 +13,10 @@ _Static_assert(ACL_EVENT_SYNC == CORE_EVENT_SYNC && ACL_EVENT_TIME_LINE == CORE_
 #define FLAGS_ALONE (ACL_EVENT_DEVICE_USE_ONLY | ACL_EVENT_EXTERNAL)
 
 ACL_EXPORT aclError aclrtCreateEvent(aclrtEvent *event)
-{
-	return ACL_IS_NULL(event)
-		       ?: core_event_create(CORE_EVENT_PLAIN,
-					    CORE_EVENT_SYNC | CORE_EVENT_TIME_LINE, event,
-					    __func__);
-}
+	ACL_ANSWERS(ACL_IS_NULL(event)
+			    ?: core_event_create(CORE_EVENT_PLAIN,
+						 CORE_EVENT_SYNC | CORE_EVENT_TIME_LINE, event,
+						 __func__));
 
 static aclError fail_flag(const char *call, uint32_t flag)
 {
@@ -59,14 +57,9 @@ ACL_EXPORT aclError aclrtCreateEventExWithFlag(aclrtEvent *event, uint32_t flag)
 }
 
 ACL_EXPORT aclError aclrtDestroyEvent(aclrtEvent event)
-{
-	return ACL_IS_NULL(event) ?: core_event_destroy(event, __func__);
-}
-
+	ACL_ANSWERS(ACL_IS_NULL(event) ?: core_event_destroy(event, __func__));
 ACL_EXPORT aclError aclrtRecordEvent(aclrtEvent event, aclrtStream stream)
-{
-	return ACL_IS_NULL(event) ?: core_event_record(event, stream, __func__);
-}
+	ACL_ANSWERS(ACL_IS_NULL(event) ?: core_event_record(event, stream, __func__));
 
 /* ACL_EVENT_RECORD_* and ACL_EVENT_WAIT_* have the same two values. */
 static aclError check_default_flag(const char *call, uint32_t flag)
@@ -82,96 +75,71 @@ static aclError check_default_flag(const char *call, uint32_t flag)
 }
 
 ACL_EXPORT aclError aclrtRecordEventWithFlag(aclrtEvent event, aclrtStream stream, uint32_t flag)
-{
-	return ACL_IS_NULL(event) ?: check_default_flag(__func__, flag)
-		       ?: core_event_record(event, stream, __func__);
-}
-
+	ACL_ANSWERS(ACL_IS_NULL(event) ?: check_default_flag(__func__, flag)
+			?: core_event_record(event, stream, __func__));
 ACL_EXPORT aclError aclrtResetEvent(aclrtEvent event, aclrtStream stream)
-{
-	return ACL_IS_NULL(event) ?: core_event_reset(event, stream, __func__);
-}
+	ACL_ANSWERS(ACL_IS_NULL(event) ?: core_event_reset(event, stream, __func__));
 
 ACL_EXPORT aclError aclrtQueryEvent(aclrtEvent event, aclrtEventStatus *status)
 {
 	bool done;
-	aclError code = ACL_IS_NULL(event) ?: ACL_IS_NULL(status)
-			?: core_event_query(event, true, &done, __func__);
 
-	if (code == ACL_SUCCESS)
-		*status = done ? ACL_EVENT_STATUS_COMPLETE : ACL_EVENT_STATUS_NOT_READY;
-	return code;
+	return ACL_IS_NULL(event) ?: ACL_IS_NULL(status)
+			?: core_event_query(event, true, &done, __func__)
+			?: ACL_GIVE(status,
+				    done ? ACL_EVENT_STATUS_COMPLETE : ACL_EVENT_STATUS_NOT_READY);
 }
 
 ACL_EXPORT aclError aclrtQueryEventStatus(aclrtEvent event, aclrtEventRecordedStatus *status)
 {
 	bool done;
-	aclError code = ACL_IS_NULL(event) ?: ACL_IS_NULL(status)
-			?: core_event_query(event, false, &done, __func__);
 
-	if (code == ACL_SUCCESS)
-		*status = done ? ACL_EVENT_RECORDED_STATUS_COMPLETE
-			       : ACL_EVENT_RECORDED_STATUS_NOT_READY;
-	return code;
+	return ACL_IS_NULL(event) ?: ACL_IS_NULL(status)
+			?: core_event_query(event, false, &done, __func__)
+			?: ACL_GIVE(status,
+				    done ? ACL_EVENT_RECORDED_STATUS_COMPLETE
+					 : ACL_EVENT_RECORDED_STATUS_NOT_READY);
 }
 
 ACL_EXPORT aclError aclrtQueryEventWaitStatus(aclrtEvent event, aclrtEventWaitStatus *status)
 {
 	bool done;
-	aclError code = ACL_IS_NULL(event) ?: ACL_IS_NULL(status)
-			?: core_event_query_waits(event, &done, __func__);
 
-	if (code == ACL_SUCCESS)
-		*status = done ? ACL_EVENT_WAIT_STATUS_COMPLETE : ACL_EVENT_WAIT_STATUS_NOT_READY;
-	return code;
+	return ACL_IS_NULL(event) ?: ACL_IS_NULL(status)
+			?: core_event_query_waits(event, &done, __func__)
+			?: ACL_GIVE(status,
+				    done ? ACL_EVENT_WAIT_STATUS_COMPLETE
+					 : ACL_EVENT_WAIT_STATUS_NOT_READY);
 }
 
 ACL_EXPORT aclError aclrtSynchronizeEvent(aclrtEvent event)
-{
-	return ACL_IS_NULL(event) ?: core_event_synchronize(event, -1, __func__);
-}
-
+	ACL_ANSWERS(ACL_IS_NULL(event) ?: core_event_synchronize(event, -1, __func__));
 ACL_EXPORT aclError aclrtSynchronizeEventWithTimeout(aclrtEvent event, int32_t timeout)
-{
-	return acl_check_timeout(__func__, timeout, true) ?: ACL_IS_NULL(event)
-		       ?: acl_check_timeout(__func__, timeout, false)
-		       ?: core_event_synchronize(event, timeout, __func__);
-}
-
+	ACL_ANSWERS(acl_check_timeout(__func__, timeout, true) ?: ACL_IS_NULL(event)
+			?: acl_check_timeout(__func__, timeout, false)
+			?: core_event_synchronize(event, timeout, __func__));
 ACL_EXPORT aclError aclrtEventElapsedTime(float *ms, aclrtEvent startEvent, aclrtEvent endEvent)
-{
-	return ACL_IS_NULL(ms) ?: ACL_IS_NULL(startEvent) ?: ACL_IS_NULL(endEvent)
-		       ?: core_event_elapsed(startEvent, endEvent, ms, __func__);
-}
-
+	ACL_ANSWERS(ACL_IS_NULL(ms) ?: ACL_IS_NULL(startEvent) ?: ACL_IS_NULL(endEvent)
+			?: core_event_elapsed(startEvent, endEvent, ms, __func__));
 ACL_EXPORT aclError aclrtEventGetTimestamp(aclrtEvent event, uint64_t *timestamp)
-{
-	return ACL_IS_NULL(timestamp) ?: ACL_IS_NULL(event)
-		       ?: core_event_timestamp(event, timestamp, __func__);
-}
-
+	ACL_ANSWERS(ACL_IS_NULL(timestamp) ?: ACL_IS_NULL(event)
+			?: core_event_timestamp(event, timestamp, __func__));
 ACL_EXPORT aclError aclrtGetEventId(aclrtEvent event, uint32_t *eventId)
-{
-	return ACL_IS_NULL(event) ?: ACL_IS_NULL(eventId)
-		       ?: core_event_id(event, eventId, __func__);
-}
+	ACL_ANSWERS(ACL_IS_NULL(event) ?: ACL_IS_NULL(eventId)
+			?: core_event_id(event, eventId, __func__));
 
 ACL_EXPORT aclError aclrtGetEventAvailNum(uint32_t *eventCount)
 {
 	struct core_context *context;
-	aclError code = ACL_IS_NULL(eventCount) ?: acl_current(__func__, &context);
 
-	if (code == ACL_SUCCESS)
-		*eventCount = CORE_EVENT_MAX - core_event_live(context->device);
-	return code;
+	return ACL_IS_NULL(eventCount) ?: acl_current(__func__, &context)
+			?: ACL_GIVE(eventCount, CORE_EVENT_MAX - core_event_live(context->device));
 }
 
 /* ---- streams wait for events ---- */
 
 ACL_EXPORT aclError aclrtStreamWaitEvent(aclrtStream stream, aclrtEvent event)
-{
-	return ACL_IS_NULL(event) ?: core_event_wait(event, stream, 0, __func__);
-}
+	ACL_ANSWERS(ACL_IS_NULL(event) ?: core_event_wait(event, stream, 0, __func__));
 
 ACL_EXPORT aclError aclrtStreamWaitEventWithTimeout(aclrtStream stream, aclrtEvent event,
 						    int32_t timeout)
@@ -187,7 +155,5 @@ ACL_EXPORT aclError aclrtStreamWaitEventWithTimeout(aclrtStream stream, aclrtEve
 
 ACL_EXPORT aclError aclrtStreamWaitEventWithFlag(aclrtStream stream, aclrtEvent event,
 						 uint32_t timeout, uint32_t flag)
-{
-	return ACL_IS_NULL(event) ?: check_default_flag(__func__, flag)
-		       ?: core_event_wait(event, stream, timeout, __func__);
-}
+	ACL_ANSWERS(ACL_IS_NULL(event) ?: check_default_flag(__func__, flag)
+			?: core_event_wait(event, stream, timeout, __func__));

@@ -122,9 +122,7 @@ ACL_EXPORT aclError aclInitCallbackRegister(aclRegisterCallbackType type,
 
 ACL_EXPORT aclError aclInitCallbackUnRegister(aclRegisterCallbackType type,
 					      aclInitCallbackFunc cbFunc)
-{
-	return ACL_IS_NULL(cbFunc) ?: remove_hook(__func__, type, cbFunc, NULL);
-}
+	ACL_ANSWERS(ACL_IS_NULL(cbFunc) ?: remove_hook(__func__, type, cbFunc, NULL));
 
 ACL_EXPORT aclError aclFinalizeCallbackRegister(aclRegisterCallbackType type,
 						aclFinalizeCallbackFunc cbFunc, void *userData)
@@ -137,9 +135,7 @@ ACL_EXPORT aclError aclFinalizeCallbackRegister(aclRegisterCallbackType type,
 
 ACL_EXPORT aclError aclFinalizeCallbackUnRegister(aclRegisterCallbackType type,
 						  aclFinalizeCallbackFunc cbFunc)
-{
-	return ACL_IS_NULL(cbFunc) ?: remove_hook(__func__, type, NULL, cbFunc);
-}
+	ACL_ANSWERS(ACL_IS_NULL(cbFunc) ?: remove_hook(__func__, type, NULL, cbFunc));
 
 /* ---- start and stop ---- */
 
@@ -349,10 +345,8 @@ ACL_EXPORT aclError aclsysGetVersionStr(char *pkgName, char *versionStr)
 ACL_EXPORT aclError aclsysGetVersionNum(char *pkgName, int32_t *versionNum)
 {
 	const struct package *package;
-	aclError code = ACL_IS_NULL(versionNum) ?: ACL_IS_NULL(pkgName)
-			?: find_package(__func__, pkgName, &package);
 
-	if (code == ACL_SUCCESS)
-		*versionNum = package->number;
-	return code;
+	return ACL_IS_NULL(versionNum) ?: ACL_IS_NULL(pkgName)
+			?: find_package(__func__, pkgName, &package)
+			?: ACL_GIVE(versionNum, package->number);
 }

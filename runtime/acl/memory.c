@@ -133,19 +133,11 @@ static aclError allocate_classic(const char *call, void **devPtr, size_t size,
 }
 
 ACL_EXPORT aclError aclrtMalloc(void **devPtr, size_t size, aclrtMemMallocPolicy policy)
-{
-	return allocate_classic(__func__, devPtr, size, policy, true);
-}
-
+	ACL_ANSWERS(allocate_classic(__func__, devPtr, size, policy, true));
 ACL_EXPORT aclError aclrtMallocAlign32(void **devPtr, size_t size, aclrtMemMallocPolicy policy)
-{
-	return allocate_classic(__func__, devPtr, size, policy, false);
-}
-
+	ACL_ANSWERS(allocate_classic(__func__, devPtr, size, policy, false));
 ACL_EXPORT aclError aclrtMallocCached(void **devPtr, size_t size, aclrtMemMallocPolicy policy)
-{
-	return allocate_classic(__func__, devPtr, size, policy, true);
-}
+	ACL_ANSWERS(allocate_classic(__func__, devPtr, size, policy, true));
 
 /* ---- with a configuration ---- */
 
@@ -221,15 +213,10 @@ static aclError allocate_with_cfg(const char *call, void **devPtr, size_t size,
 
 ACL_EXPORT aclError aclrtMallocWithCfg(void **devPtr, size_t size, aclrtMemMallocPolicy policy,
 				       aclrtMallocConfig *cfg)
-{
-	return allocate_with_cfg(__func__, devPtr, size, policy, cfg, false);
-}
-
+	ACL_ANSWERS(allocate_with_cfg(__func__, devPtr, size, policy, cfg, false));
 ACL_EXPORT aclError aclrtMallocForTaskScheduler(void **devPtr, size_t size,
 						aclrtMemMallocPolicy policy, aclrtMallocConfig *cfg)
-{
-	return allocate_with_cfg(__func__, devPtr, size, policy, cfg, true);
-}
+	ACL_ANSWERS(allocate_with_cfg(__func__, devPtr, size, policy, cfg, true));
 
 /* ---- giving back ---- */
 
@@ -258,15 +245,10 @@ static aclError free_host(const char *call, void *pointer)
 }
 
 ACL_EXPORT aclError aclrtFree(void *devPtr)
-{
-	return ACL_IS_NULL(devPtr) ?: free_device(__func__, devPtr);
-}
-
+	ACL_ANSWERS(ACL_IS_NULL(devPtr) ?: free_device(__func__, devPtr));
 ACL_EXPORT aclError aclrtFreeWithDevSync(void *devPtr)
-{
-	return ACL_IS_NULL(devPtr) ?: acl_synchronize(__func__, -1)
-		       ?: free_device(__func__, devPtr);
-}
+	ACL_ANSWERS(ACL_IS_NULL(devPtr) ?: acl_synchronize(__func__, -1)
+			?: free_device(__func__, devPtr));
 
 /* ---- page-locked host memory ---- */
 
@@ -291,10 +273,8 @@ static aclError allocate_host(const char *call, void **out, uint64_t asked, uint
 }
 
 ACL_EXPORT aclError aclrtMallocHost(void **hostPtr, size_t size)
-{
-	return ACL_IS_NULL(hostPtr) ?: ACL_IS_ZERO(size)
-		       ?: allocate_host(__func__, hostPtr, size, APP_MODULE_ID);
-}
+	ACL_ANSWERS(ACL_IS_NULL(hostPtr) ?: ACL_IS_ZERO(size)
+			?: allocate_host(__func__, hostPtr, size, APP_MODULE_ID));
 
 ACL_EXPORT aclError aclrtMallocHostWithCfg(void **ptr, uint64_t size, aclrtMallocConfig *cfg)
 {
@@ -329,15 +309,10 @@ ACL_EXPORT aclError aclrtMallocHostWithCfg(void **ptr, uint64_t size, aclrtMallo
 }
 
 ACL_EXPORT aclError aclrtFreeHost(void *hostPtr)
-{
-	return ACL_IS_NULL(hostPtr) ?: free_host(__func__, hostPtr);
-}
-
+	ACL_ANSWERS(ACL_IS_NULL(hostPtr) ?: free_host(__func__, hostPtr));
 ACL_EXPORT aclError aclrtFreeHostWithDevSync(void *hostPtr)
-{
-	return ACL_IS_NULL(hostPtr) ?: acl_synchronize(__func__, -1)
-		       ?: free_host(__func__, hostPtr);
-}
+	ACL_ANSWERS(ACL_IS_NULL(hostPtr) ?: acl_synchronize(__func__, -1)
+			?: free_host(__func__, hostPtr));
 
 /* ---- caches ---- */
 
@@ -350,11 +325,6 @@ static aclError maintain_cache(const char *call, const void *devPtr, size_t size
 }
 
 ACL_EXPORT aclError aclrtMemFlush(void *devPtr, size_t size)
-{
-	return maintain_cache(__func__, devPtr, size);
-}
-
+	ACL_ANSWERS(maintain_cache(__func__, devPtr, size));
 ACL_EXPORT aclError aclrtMemInvalidate(void *devPtr, size_t size)
-{
-	return maintain_cache(__func__, devPtr, size);
-}
+	ACL_ANSWERS(maintain_cache(__func__, devPtr, size));

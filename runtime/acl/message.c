@@ -25,11 +25,6 @@ static aclError check_level(const char *call, aclrtLastErrLevel level)
 }
 
 ACL_EXPORT aclError aclrtPeekAtLastError(aclrtLastErrLevel level)
-{
-	return check_level(__func__, level) ?: core_last_error_peek();
-}
-
+	ACL_ANSWERS(check_level(__func__, level) ?: core_last_error_peek());
 ACL_EXPORT aclError aclrtGetLastError(aclrtLastErrLevel level)
-{
-	return check_level(__func__, level) ?: core_last_error_take();
-}
+	ACL_ANSWERS(check_level(__func__, level) ?: core_last_error_take());

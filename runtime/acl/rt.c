@@ -48,11 +48,8 @@ static aclError facts(const char *call, void *handle, struct core_stream_facts *
 ACL_EXPORT rtError_t rtStreamGetSqid(const rtStream_t stm, uint32_t *sqId)
 {
 	struct core_stream_facts found;
-	aclError code = RT_IS_NULL(sqId) ?: facts(__func__, stm, &found);
 
-	if (code == ACL_SUCCESS)
-		*sqId = found.sq;
-	return code;
+	return RT_IS_NULL(sqId) ?: facts(__func__, stm, &found) ?: ACL_GIVE(sqId, found.sq);
 }
 
 ACL_EXPORT rtError_t rtStreamGetCqid(const rtStream_t stm, uint32_t *cqId, uint32_t *logicCqId)
@@ -84,9 +81,7 @@ ACL_EXPORT rtError_t rtReleaseDevResAddress(rtDevResInfo *const resInfo)
 /* ---- devices ---- */
 
 ACL_EXPORT rtError_t rtDeviceGetBareTgid(uint32_t *pid)
-{
-	return RT_IS_NULL(pid) ?: named(__func__, aclrtDeviceGetBareTgid((int32_t *)pid));
-}
+	ACL_ANSWERS(RT_IS_NULL(pid) ?: named(__func__, aclrtDeviceGetBareTgid((int32_t *)pid)));
 
 /* The driver, which is asked first, says of a wrong id that it is a parameter. */
 static aclError asked_device(const char *call, uint32_t device, uint32_t *out)
@@ -120,16 +115,12 @@ ACL_EXPORT rtError_t rtGetDeviceInfo(uint32_t deviceId, int32_t moduleType, int3
 }
 
 ACL_EXPORT rtError_t rtGetLogicDevIdByUserDevId(const int32_t userDevId, int32_t *const logicDevId)
-{
-	return RT_IS_NULL(logicDevId)
-		       ?: named(__func__, aclrtGetLogicDevIdByUserDevId(userDevId, logicDevId));
-}
-
+	ACL_ANSWERS(RT_IS_NULL(logicDevId)
+			    ?: named(__func__,
+				     aclrtGetLogicDevIdByUserDevId(userDevId, logicDevId)));
 ACL_EXPORT rtError_t rtGetDevicePhyIdByIndex(uint32_t devIndex, uint32_t *phyId)
-{
-	return RT_IS_NULL(phyId) ?: acl_check_driver(__func__)
-		       ?: ACL_CALL(__func__, drvDeviceGetPhyIdByIndex, devIndex, phyId);
-}
+	ACL_ANSWERS(RT_IS_NULL(phyId) ?: acl_check_driver(__func__)
+			?: ACL_CALL(__func__, drvDeviceGetPhyIdByIndex, devIndex, phyId));
 
 ACL_EXPORT rtError_t rtEnableP2P(uint32_t devIdDes, uint32_t phyIdSrc, uint32_t flag)
 {
@@ -153,44 +144,31 @@ ACL_EXPORT rtError_t rtDisableP2P(uint32_t devIdDes, uint32_t phyIdSrc)
 
 ACL_EXPORT rtError_t rtIpcSetMemoryName(const void *ptr, uint64_t byteCount, char *name,
 					uint32_t len)
-{
-	return RT_IS_NULL(ptr) ?: RT_IS_ZERO(byteCount) ?: RT_IS_NULL(name)
-		       ?: RT_IS_ZERO(len) ?: acl_check_context(__func__)
-		       ?: ACL_CALL(__func__, halShmemCreateHandle, (DVdeviceptr)(uintptr_t)ptr,
-				   byteCount, name, len);
-}
-
+	ACL_ANSWERS(RT_IS_NULL(ptr) ?: RT_IS_ZERO(byteCount) ?: RT_IS_NULL(name) ?: RT_IS_ZERO(len)
+			?: acl_check_context(__func__)
+			?: ACL_CALL(__func__, halShmemCreateHandle, (DVdeviceptr)(uintptr_t)ptr,
+				    byteCount, name, len));
 ACL_EXPORT rtError_t rtIpcDestroyMemoryName(const char *name)
-{
-	return RT_IS_NULL(name) ?: acl_check_context(__func__)
-		       ?: ACL_CALL(__func__, halShmemDestroyHandle, name);
-}
+	ACL_ANSWERS(RT_IS_NULL(name) ?: acl_check_context(__func__)
+			?: ACL_CALL(__func__, halShmemDestroyHandle, name));
 
 ACL_EXPORT rtError_t rtIpcOpenMemory(void **ptr, const char *name)
 {
 	struct core_context *context = NULL;
 	DVdeviceptr va = 0;
-	aclError code = RT_IS_NULL(ptr) ?: RT_IS_NULL(name) ?: acl_current(__func__, &context)
-			?: ACL_CALL(__func__, halShmemOpenHandleByDevId, context->device, name,
-				    &va);
 
-	if (code == ACL_SUCCESS)
-		*ptr = (void *)(uintptr_t)va;
-	return code;
+	return RT_IS_NULL(ptr) ?: RT_IS_NULL(name) ?: acl_current(__func__, &context)
+			?: ACL_CALL(__func__, halShmemOpenHandleByDevId, context->device, name, &va)
+			?: ACL_GIVE(ptr, (void *)(uintptr_t)va);
 }
 
 ACL_EXPORT rtError_t rtIpcCloseMemory(const void *ptr)
-{
-	return RT_IS_NULL(ptr) ?: acl_check_context(__func__)
-		       ?: ACL_CALL(__func__, halShmemCloseHandle, (DVdeviceptr)(uintptr_t)ptr);
-}
-
+	ACL_ANSWERS(RT_IS_NULL(ptr) ?: acl_check_context(__func__)
+			?: ACL_CALL(__func__, halShmemCloseHandle, (DVdeviceptr)(uintptr_t)ptr));
 ACL_EXPORT rtError_t rtSetIpcMemPid(const char *name, int32_t pid[], int32_t num)
-{
-	return RT_IS_NULL(name) ?: RT_IS_NULL(pid) ?: RT_IS_ZERO(num)
-		       ?: acl_check_context(__func__)
-		       ?: ACL_CALL(__func__, halShmemSetPidHandle, name, pid, num);
-}
+	ACL_ANSWERS(RT_IS_NULL(name) ?: RT_IS_NULL(pid) ?: RT_IS_ZERO(num)
+			?: acl_check_context(__func__)
+			?: ACL_CALL(__func__, halShmemSetPidHandle, name, pid, num));
 
 ACL_EXPORT rtError_t rtSetIpcMemorySuperPodPid(const char *name, uint32_t sdid, int32_t pid[],
 					       int32_t num)

@@ -11,9 +11,7 @@
 	 ACL_STREAM_CPU_SCHEDULE | ACL_STREAM_DEVICE_USE_ONLY)
 
 ACL_EXPORT aclError aclrtCreateStream(aclrtStream *stream)
-{
-	return ACL_IS_NULL(stream) ?: core_stream_create(0, 0, stream, __func__);
-}
+	ACL_ANSWERS(ACL_IS_NULL(stream) ?: core_stream_create(0, 0, stream, __func__));
 
 ACL_EXPORT aclError aclrtCreateStreamWithConfig(aclrtStream *stream, uint32_t priority,
 						uint32_t flag)
@@ -36,14 +34,9 @@ ACL_EXPORT aclError aclrtCreateStreamWithConfig(aclrtStream *stream, uint32_t pr
 }
 
 ACL_EXPORT aclError aclrtDestroyStream(aclrtStream stream)
-{
-	return ACL_IS_NULL(stream) ?: core_stream_destroy(stream, false, __func__);
-}
-
+	ACL_ANSWERS(ACL_IS_NULL(stream) ?: core_stream_destroy(stream, false, __func__));
 ACL_EXPORT aclError aclrtDestroyStreamForce(aclrtStream stream)
-{
-	return ACL_IS_NULL(stream) ?: core_stream_destroy(stream, true, __func__);
-}
+	ACL_ANSWERS(ACL_IS_NULL(stream) ?: core_stream_destroy(stream, true, __func__));
 
 aclError acl_check_timeout(const char *call, int32_t timeout, bool zero_is_fine)
 {
@@ -70,26 +63,21 @@ static aclError synchronize(const char *call, aclrtStream handle, int32_t timeou
 }
 
 ACL_EXPORT aclError aclrtSynchronizeStream(aclrtStream stream)
-{
-	return synchronize(__func__, stream, -1);
-}
-
+	ACL_ANSWERS(synchronize(__func__, stream, -1));
 ACL_EXPORT aclError aclrtSynchronizeStreamWithTimeout(aclrtStream stream, int32_t timeout)
-{
-	return acl_check_timeout(__func__, timeout, false)
-		       ?: synchronize(__func__, stream, timeout);
-}
+	ACL_ANSWERS(acl_check_timeout(__func__, timeout, false)
+			    ?: synchronize(__func__, stream, timeout));
 
 ACL_EXPORT aclError aclrtStreamQuery(aclrtStream stream, aclrtStreamStatus *status)
 {
 	struct core_stream *found;
 	bool idle;
-	aclError code = ACL_IS_NULL(status) ?: find(__func__, stream, &found)
-			?: core_stream_query(found, &idle, __func__);
 
-	if (code == ACL_SUCCESS)
-		*status = idle ? ACL_STREAM_STATUS_COMPLETE : ACL_STREAM_STATUS_NOT_READY;
-	return code;
+	return ACL_IS_NULL(status) ?: find(__func__, stream, &found)
+			?: core_stream_query(found, &idle, __func__)
+			?: ACL_GIVE(status,
+				    idle ? ACL_STREAM_STATUS_COMPLETE
+					 : ACL_STREAM_STATUS_NOT_READY);
 }
 
 ACL_EXPORT aclError aclrtStreamAbort(aclrtStream stream)
@@ -107,31 +95,25 @@ ACL_EXPORT aclError aclrtStreamStop(aclrtStream stream)
 ACL_EXPORT aclError aclrtStreamGetId(aclrtStream stream, int32_t *streamId)
 {
 	struct core_stream *found;
-	aclError code = ACL_IS_NULL(streamId) ?: find(__func__, stream, &found);
 
-	if (code == ACL_SUCCESS)
-		*streamId = core_stream_facts(found).id;
-	return code;
+	return ACL_IS_NULL(streamId) ?: find(__func__, stream, &found)
+			?: ACL_GIVE(streamId, core_stream_facts(found).id);
 }
 
 ACL_EXPORT aclError aclrtStreamGetPriority(aclrtStream stream, uint32_t *priority)
 {
 	struct core_stream *found;
-	aclError code = ACL_IS_NULL(priority) ?: find(__func__, stream, &found);
 
-	if (code == ACL_SUCCESS)
-		*priority = core_stream_facts(found).priority;
-	return code;
+	return ACL_IS_NULL(priority) ?: find(__func__, stream, &found)
+			?: ACL_GIVE(priority, core_stream_facts(found).priority);
 }
 
 ACL_EXPORT aclError aclrtStreamGetFlags(aclrtStream stream, uint32_t *flags)
 {
 	struct core_stream *found;
-	aclError code = ACL_IS_NULL(flags) ?: find(__func__, stream, &found);
 
-	if (code == ACL_SUCCESS)
-		*flags = core_stream_facts(found).flags;
-	return code;
+	return ACL_IS_NULL(flags) ?: find(__func__, stream, &found)
+			?: ACL_GIVE(flags, core_stream_facts(found).flags);
 }
 
 ACL_EXPORT aclError aclrtSetStreamFailureMode(aclrtStream stream, uint64_t mode)
@@ -152,11 +134,10 @@ ACL_EXPORT aclError aclrtSetStreamFailureMode(aclrtStream stream, uint64_t mode)
 ACL_EXPORT aclError aclrtGetStreamAvailableNum(uint32_t *streamCount)
 {
 	struct core_context *context;
-	aclError code = ACL_IS_NULL(streamCount) ?: acl_current(__func__, &context);
 
-	if (code == ACL_SUCCESS)
-		*streamCount = CORE_STREAM_MAX - core_stream_live(context->device);
-	return code;
+	return ACL_IS_NULL(streamCount) ?: acl_current(__func__, &context)
+			?: ACL_GIVE(streamCount,
+				    CORE_STREAM_MAX - core_stream_live(context->device));
 }
 
 ACL_EXPORT aclError aclrtDeviceGetStreamPriorityRange(int32_t *leastPriority,

@@ -151,21 +151,13 @@ static aclError reserve(const char *call, void **virPtr, size_t size, size_t ali
 
 ACL_EXPORT aclError aclrtReserveMemAddress(void **virPtr, size_t size, size_t alignment,
 					   void *expectPtr, uint64_t flags)
-{
-	return reserve(__func__, virPtr, size, alignment, expectPtr, flags, 0);
-}
-
+	ACL_ANSWERS(reserve(__func__, virPtr, size, alignment, expectPtr, flags, 0));
 ACL_EXPORT aclError aclrtReserveMemAddressNoUCMemory(void **virPtr, size_t size, size_t alignment,
 						     void *expectPtr, uint64_t flags)
-{
-	return reserve(__func__, virPtr, size, alignment, expectPtr, flags,
-		       MEM_RSV_TYPE_REMOTE_MAP);
-}
-
+	ACL_ANSWERS(reserve(__func__, virPtr, size, alignment, expectPtr, flags,
+			    MEM_RSV_TYPE_REMOTE_MAP));
 ACL_EXPORT aclError aclrtReleaseMemAddress(void *virPtr)
-{
-	return ACL_IS_NULL(virPtr) ?: ACL_CALL(__func__, halMemAddressFree, virPtr);
-}
+	ACL_ANSWERS(ACL_IS_NULL(virPtr) ?: ACL_CALL(__func__, halMemAddressFree, virPtr));
 
 /* ---- physical memory ---- */
 
@@ -198,9 +190,8 @@ ACL_EXPORT aclError aclrtMallocPhysical(aclrtDrvMemHandle *handle, size_t size,
 }
 
 ACL_EXPORT aclError aclrtFreePhysical(aclrtDrvMemHandle handle)
-{
-	return ACL_IS_NULL(handle) ?: ACL_CALL(__func__, halMemRelease, (drv_mem_handle_t *)handle);
-}
+	ACL_ANSWERS(ACL_IS_NULL(handle)
+			    ?: ACL_CALL(__func__, halMemRelease, (drv_mem_handle_t *)handle));
 
 ACL_EXPORT aclError aclrtMemGetAllocationGranularity(aclrtPhysicalMemProp *prop,
 						     aclrtMemGranularityOptions option,
@@ -208,15 +199,13 @@ ACL_EXPORT aclError aclrtMemGetAllocationGranularity(aclrtPhysicalMemProp *prop,
 {
 	struct drv_mem_prop driver_prop;
 	size_t bytes = 0;
-	aclError error = ACL_IS_NULL(prop) ?: ACL_IS_NULL(granularity)
+
+	return ACL_IS_NULL(prop) ?: ACL_IS_NULL(granularity)
 			?: prop_convert(__func__, prop, &driver_prop)
 			?: prop_translate(__func__, &driver_prop)
 			?: ACL_CALL(__func__, halMemGetAllocationGranularity, &driver_prop,
-				    (drv_mem_granularity_options)option, &bytes);
-
-	if (error == ACL_SUCCESS)
-		*granularity = bytes;
-	return error;
+				    (drv_mem_granularity_options)option, &bytes)
+			?: ACL_GIVE(granularity, bytes);
 }
 
 ACL_EXPORT aclError aclrtMemGetAllocationPropertiesFromHandle(aclrtDrvMemHandle handle,
@@ -258,24 +247,18 @@ ACL_EXPORT aclError aclrtMemGetAllocationPropertiesFromHandle(aclrtDrvMemHandle 
 /* The offset is left to the driver, as CANN leaves it: 107000. */
 ACL_EXPORT aclError aclrtMapMem(void *virPtr, size_t size, size_t offset, aclrtDrvMemHandle handle,
 				uint64_t flags)
-{
-	return ACL_IS_NULL(virPtr) ?: ACL_IS_NULL(handle) ?: ACL_IS_ZERO(size) ?: ACL_IS_SET(flags)
-		       ?: ACL_CALL(__func__, halMemMap, virPtr, size, offset,
-				   (drv_mem_handle_t *)handle, 0);
-}
-
+	ACL_ANSWERS(ACL_IS_NULL(virPtr) ?: ACL_IS_NULL(handle) ?: ACL_IS_ZERO(size)
+			?: ACL_IS_SET(flags)
+			?: ACL_CALL(__func__, halMemMap, virPtr, size, offset,
+				    (drv_mem_handle_t *)handle, 0));
 ACL_EXPORT aclError aclrtMemMapNoAccess(void *virPtr, size_t size, size_t offset,
 					aclrtDrvMemHandle handle, uint64_t flags)
-{
-	return ACL_IS_NULL(virPtr) ?: ACL_IS_NULL(handle) ?: ACL_IS_ZERO(size) ?: ACL_IS_SET(flags)
-		       ?: ACL_CALL(__func__, halMemMapNoAccess, virPtr, size, offset,
-				   (drv_mem_handle_t *)handle, 0);
-}
-
+	ACL_ANSWERS(ACL_IS_NULL(virPtr) ?: ACL_IS_NULL(handle) ?: ACL_IS_ZERO(size)
+			?: ACL_IS_SET(flags)
+			?: ACL_CALL(__func__, halMemMapNoAccess, virPtr, size, offset,
+				    (drv_mem_handle_t *)handle, 0));
 ACL_EXPORT aclError aclrtUnmapMem(void *virPtr)
-{
-	return ACL_IS_NULL(virPtr) ?: ACL_CALL(__func__, halMemUnmap, virPtr);
-}
+	ACL_ANSWERS(ACL_IS_NULL(virPtr) ?: ACL_CALL(__func__, halMemUnmap, virPtr));
 
 /* ---- access ---- */
 
@@ -361,12 +344,10 @@ ACL_EXPORT aclError aclrtMemGetAccess(void *virPtr, aclrtMemLocation *location, 
 ACL_EXPORT aclError aclrtMemRetainAllocationHandle(void *virPtr, aclrtDrvMemHandle *handle)
 {
 	drv_mem_handle_t *found = NULL;
-	aclError error = ACL_IS_NULL(virPtr) ?: ACL_IS_NULL(handle)
-			?: ACL_CALL(__func__, halMemRetainAllocationHandle, &found, virPtr);
 
-	if (error == ACL_SUCCESS)
-		*handle = found;
-	return error;
+	return ACL_IS_NULL(virPtr) ?: ACL_IS_NULL(handle)
+			?: ACL_CALL(__func__, halMemRetainAllocationHandle, &found, virPtr)
+			?: ACL_GIVE(handle, found);
 }
 
 ACL_EXPORT aclError aclrtMemGetAddressRange(void *ptr, void **pbase, size_t *psize)

@@ -37,14 +37,11 @@ CUDA_EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice devic
 {
 	void *made = NULL;
 	uint32_t logic;
-	CUresult code = CUDA_IS_NULL(context)
-			?: cuda_check_device(__func__, device, &logic)
-			?: cuda_keep(logic, __func__)
-			?: cuda_of_core(__func__, core_device_retain(device, &made, __func__));
 
-	if (code == CUDA_SUCCESS)
-		*context = made;
-	return code;
+	return CUDA_IS_NULL(context) ?: cuda_check_device(__func__, device, &logic)
+			?: cuda_keep(logic, __func__)
+			?: cuda_of_core(__func__, core_device_retain(device, &made, __func__))
+			?: CUDA_GIVE(context, made);
 }
 
 static CUresult leave_primary(const char *call, CUdevice device, bool all)
@@ -74,14 +71,9 @@ static CUresult leave_primary(const char *call, CUdevice device, bool all)
 }
 
 CUDA_EXPORT CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device)
-{
-	return leave_primary(__func__, device, false);
-}
-
+	CUDA_ANSWERS(leave_primary(__func__, device, false));
 CUDA_EXPORT CUresult cuDevicePrimaryCtxReset_v2(CUdevice device)
-{
-	return leave_primary(__func__, device, true);
-}
+	CUDA_ANSWERS(leave_primary(__func__, device, true));
 
 /* How a thread waits for a device: this model's threads always sleep. */
 CUDA_EXPORT CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice device, unsigned int flags)
@@ -142,18 +134,9 @@ CUDA_EXPORT CUresult cuCtxPopCurrent_v2(CUcontext *context)
 }
 
 CUDA_EXPORT CUresult cuCtxSetCurrent(CUcontext context)
-{
-	return select_context(__func__, context);
-}
-
+	CUDA_ANSWERS(select_context(__func__, context));
 CUDA_EXPORT CUresult cuCtxGetCurrent(CUcontext *context)
-{
-	CUresult code = CUDA_IS_NULL(context);
-
-	if (code == CUDA_SUCCESS)
-		*context = current_handle();
-	return code;
-}
+	CUDA_ANSWERS(CUDA_IS_NULL(context) ?: CUDA_GIVE(context, current_handle()));
 
 /* ---- those that programs make ---- */
 
@@ -220,21 +203,13 @@ CUDA_EXPORT CUresult cuCtxDestroy_v2(CUcontext context)
 CUDA_EXPORT CUresult cuCtxGetDevice(CUdevice *device)
 {
 	struct core_context *context;
-	CUresult code = CUDA_IS_NULL(device) ?: cuda_current(__func__, &context);
 
-	if (code == CUDA_SUCCESS)
-		*device = context->user_device;
-	return code;
+	return CUDA_IS_NULL(device) ?: cuda_current(__func__, &context)
+			?: CUDA_GIVE(device, context->user_device);
 }
 
 CUDA_EXPORT CUresult cuCtxGetFlags(unsigned int *flags)
-{
-	CUresult code = CUDA_IS_NULL(flags) ?: cuda_current(__func__, NULL);
-
-	if (code == CUDA_SUCCESS)
-		*flags = 0;
-	return code;
-}
+	CUDA_ANSWERS(CUDA_IS_NULL(flags) ?: cuda_current(__func__, NULL) ?: CUDA_GIVE(flags, 0));
 
 CUDA_EXPORT CUresult cuCtxGetId(CUcontext context, unsigned long long *id)
 {
@@ -290,15 +265,8 @@ CUDA_EXPORT CUresult cuProfilerInitialize(const char *config, const char *output
 	return CUDA_SUCCESS;
 }
 
-CUDA_EXPORT CUresult cuProfilerStart(void)
-{
-	return CUDA_SUCCESS;
-}
-
-CUDA_EXPORT CUresult cuProfilerStop(void)
-{
-	return CUDA_SUCCESS;
-}
+CUDA_EXPORT CUresult cuProfilerStart(void) CUDA_ANSWERS(CUDA_SUCCESS);
+CUDA_EXPORT CUresult cuProfilerStop(void) CUDA_ANSWERS(CUDA_SUCCESS);
 
 /* ---- peers ---- */
 
@@ -336,6 +304,4 @@ CUDA_EXPORT CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned int flags)
 }
 
 CUDA_EXPORT CUresult cuCtxDisablePeerAccess(CUcontext peer)
-{
-	return set_peer(__func__, peer, false);
-}
+	CUDA_ANSWERS(set_peer(__func__, peer, false));

@@ -97,15 +97,10 @@ static CUresult copy_peer(const char *call, CUdeviceptr dst, CUcontext dst_conte
 
 CUDA_EXPORT CUresult cuMemcpyPeer(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src,
 				  CUcontext src_context, size_t bytes)
-{
-	return copy_peer(__func__, dst, dst_context, src, src_context, bytes, NO_STREAM);
-}
-
+	CUDA_ANSWERS(copy_peer(__func__, dst, dst_context, src, src_context, bytes, NO_STREAM));
 CUDA_EXPORT CUresult cuMemcpyPeerAsync(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src,
 				       CUcontext src_context, size_t bytes, CUstream stream)
-{
-	return copy_peer(__func__, dst, dst_context, src, src_context, bytes, &stream);
-}
+	CUDA_ANSWERS(copy_peer(__func__, dst, dst_context, src, src_context, bytes, &stream));
 
 /* ---- rows ---- */
 
@@ -148,19 +143,11 @@ static CUresult copy_rows(const char *call, const CUDA_MEMCPY2D *rows, const CUs
 }
 
 CUDA_EXPORT CUresult cuMemcpy2D_v2(const CUDA_MEMCPY2D *copy_)
-{
-	return copy_rows("cuMemcpy2D", copy_, NO_STREAM);
-}
-
+	CUDA_ANSWERS(copy_rows("cuMemcpy2D", copy_, NO_STREAM));
 CUDA_EXPORT CUresult cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *copy_)
-{
-	return copy_rows("cuMemcpy2DUnaligned", copy_, NO_STREAM);
-}
-
+	CUDA_ANSWERS(copy_rows("cuMemcpy2DUnaligned", copy_, NO_STREAM));
 CUDA_EXPORT CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *copy_, CUstream stream)
-{
-	return copy_rows("cuMemcpy2DAsync", copy_, &stream);
-}
+	CUDA_ANSWERS(copy_rows("cuMemcpy2DAsync", copy_, &stream));
 
 /* ---- fills ---- */
 

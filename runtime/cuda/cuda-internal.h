@@ -17,6 +17,12 @@ CUDA_DOORS(CUDA_INSIDE)
 
 #define CUDA_EXPORT        __attribute__((visibility("default")))
 #define CUDA_GRANULE_BYTES (UINT64_C(2) << 20)
+/* The body of a function that is one answer, and the end of a chain of checks: *out = value. */
+#define CUDA_ANSWERS(...)           \
+	{                           \
+		return __VA_ARGS__; \
+	}
+#define CUDA_GIVE(out, value) (*(out) = (value), CUDA_SUCCESS)
 
 static inline void *cuda_pointer(uint64_t va)
 {

@@ -27,6 +27,12 @@ static cudaError_t done(CUresult code)
 	return (cudaError_t)code;
 }
 
+/* The body of a function that is one answer of the driver. */
+#define ANSWERS(...)                      \
+	{                                 \
+		return done(__VA_ARGS__); \
+	}
+
 static CUresult hold(int device, CUcontext *out)
 {
 	CUresult code = cuInit(0);
@@ -54,10 +60,7 @@ static CUresult enter(void)
 	return hold(current_device, &context) ?: cuCtxSetCurrent(context);
 }
 
-EXPORT cudaError_t cudaGetDeviceCount(int *count)
-{
-	return done(cuInit(0) ?: cuDeviceGetCount(count));
-}
+EXPORT cudaError_t cudaGetDeviceCount(int *count) ANSWERS(cuInit(0) ?: cuDeviceGetCount(count));
 
 EXPORT cudaError_t cudaSetDevice(int device)
 {
@@ -81,10 +84,7 @@ EXPORT cudaError_t cudaGetDevice(int *device)
 	return done(cuInit(0));
 }
 
-EXPORT cudaError_t cudaDeviceSynchronize(void)
-{
-	return done(enter() ?: cuCtxSynchronize());
-}
+EXPORT cudaError_t cudaDeviceSynchronize(void) ANSWERS(enter() ?: cuCtxSynchronize());
 
 EXPORT cudaError_t cudaMalloc(void **ptr, size_t size)
 {
@@ -101,19 +101,11 @@ EXPORT cudaError_t cudaMalloc(void **ptr, size_t size)
 }
 
 EXPORT cudaError_t cudaFree(void *ptr)
-{
-	return done(enter() ?: (ptr == NULL ? CUDA_SUCCESS : cuMemFree_v2((uintptr_t)ptr)));
-}
-
+	ANSWERS(enter() ?: (ptr == NULL ? CUDA_SUCCESS : cuMemFree_v2((uintptr_t)ptr)));
 EXPORT cudaError_t cudaMallocHost(void **ptr, size_t size)
-{
-	return done(enter() ?: cuMemAllocHost_v2(ptr, size));
-}
-
+	ANSWERS(enter() ?: cuMemAllocHost_v2(ptr, size));
 EXPORT cudaError_t cudaFreeHost(void *ptr)
-{
-	return done(enter() ?: (ptr == NULL ? CUDA_SUCCESS : cuMemFreeHost(ptr)));
-}
+	ANSWERS(enter() ?: (ptr == NULL ? CUDA_SUCCESS : cuMemFreeHost(ptr)));
 
 EXPORT cudaError_t cudaMemcpy(void *dst, const void *src, size_t count, int kind)
 {
@@ -125,14 +117,9 @@ EXPORT cudaError_t cudaMemcpy(void *dst, const void *src, size_t count, int kind
 }
 
 EXPORT cudaError_t cudaMemset(void *ptr, int value, size_t count)
-{
-	return done(enter() ?: cuMemsetD8_v2((uintptr_t)ptr, (unsigned char)value, count));
-}
-
+	ANSWERS(enter() ?: cuMemsetD8_v2((uintptr_t)ptr, (unsigned char)value, count));
 EXPORT cudaError_t cudaMemGetInfo(size_t *free, size_t *total)
-{
-	return done(enter() ?: cuMemGetInfo_v2(free, total));
-}
+	ANSWERS(enter() ?: cuMemGetInfo_v2(free, total));
 
 /* ---- errors ---- */
 

@@ -60,11 +60,9 @@ CUDA_EXPORT CUresult cuDeviceGetCount(int *count)
 CUDA_EXPORT CUresult cuDeviceGet(CUdevice *device, int ordinal)
 {
 	uint32_t logic;
-	CUresult code = CUDA_IS_NULL(device) ?: cuda_check_device(__func__, ordinal, &logic);
 
-	if (code == CUDA_SUCCESS)
-		*device = ordinal;
-	return code;
+	return CUDA_IS_NULL(device) ?: cuda_check_device(__func__, ordinal, &logic)
+			?: CUDA_GIVE(device, ordinal);
 }
 
 CUDA_EXPORT CUresult cuDeviceGetName(char *name, int length, CUdevice device)
@@ -100,9 +98,7 @@ CUDA_EXPORT CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice device)
 }
 
 CUDA_EXPORT CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice device)
-{
-	return cuDeviceGetUuid(uuid, device);
-}
+	CUDA_ANSWERS(cuDeviceGetUuid(uuid, device));
 
 CUDA_EXPORT CUresult cuDeviceGetPCIBusId(char *id, int length, CUdevice device)
 {
@@ -147,14 +143,11 @@ CUDA_EXPORT CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device)
 {
 	int64_t value = 0;
 	uint32_t logic;
-	CUresult code = CUDA_IS_NULL(bytes)
-			?: cuda_check_device(__func__, device, &logic)
-			?: CUDA_CALL(__func__, halGetDeviceInfo, logic, MODULE_TYPE_MEMORY, 0,
-				     &value);
 
-	if (code == CUDA_SUCCESS)
-		*bytes = (size_t)value;
-	return code;
+	return CUDA_IS_NULL(bytes) ?: cuda_check_device(__func__, device, &logic)
+			?: CUDA_CALL(__func__, halGetDeviceInfo, logic, MODULE_TYPE_MEMORY, 0,
+				     &value)
+			?: CUDA_GIVE(bytes, (size_t)value);
 }
 
 /* By number; the names stand in CUDA's cuda.h. What is not here is 0, as it is for what this
@@ -259,13 +252,11 @@ CUDA_EXPORT CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribu
 }
 
 CUDA_EXPORT CUresult cuDeviceComputeCapability(int *major, int *minor, CUdevice device)
-{
-	return CUDA_IS_NULL(major) ?: CUDA_IS_NULL(minor)
-		       ?: cuDeviceGetAttribute(major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
-					       device)
-		       ?: cuDeviceGetAttribute(minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
-					       device);
-}
+	CUDA_ANSWERS(CUDA_IS_NULL(major) ?: CUDA_IS_NULL(minor)
+			?: cuDeviceGetAttribute(major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
+						device)
+			?: cuDeviceGetAttribute(minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
+						device));
 
 /* ---- peers ---- */
 

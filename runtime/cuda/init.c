@@ -173,10 +173,4 @@ CUDA_EXPORT CUresult cuInit(unsigned int flags)
 }
 
 CUDA_EXPORT CUresult cuDriverGetVersion(int *version)
-{
-	CUresult code = CUDA_IS_NULL(version);
-
-	if (code == CUDA_SUCCESS)
-		*version = CUDA_VERSION;
-	return code;
-}
+	CUDA_ANSWERS(CUDA_IS_NULL(version) ?: CUDA_GIVE(version, CUDA_VERSION));

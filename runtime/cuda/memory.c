@@ -131,9 +131,7 @@ static uint64_t host_flags(void)
 }
 
 CUDA_EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *ptr, size_t size)
-{
-	return allocate("cuMemAlloc", ptr, size, device_flags(size), NPU_PLACE_DEVICE);
-}
+	CUDA_ANSWERS(allocate("cuMemAlloc", ptr, size, device_flags(size), NPU_PLACE_DEVICE));
 
 CUDA_EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *ptr, size_t *pitch, size_t width,
 					size_t height, unsigned int element)
@@ -187,9 +185,7 @@ static CUresult release(const char *call, uint64_t va, unsigned kinds)
 }
 
 CUDA_EXPORT CUresult cuMemFree_v2(CUdeviceptr ptr)
-{
-	return release("cuMemFree", ptr, DEVICE_KINDS);
-}
+	CUDA_ANSWERS(release("cuMemFree", ptr, DEVICE_KINDS));
 
 CUDA_EXPORT CUresult cuMemGetInfo_v2(size_t *free, size_t *total)
 {
@@ -240,18 +236,13 @@ CUDA_EXPORT CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CU
 static CUresult allocate_host(const char *call, void **ptr, size_t size)
 {
 	CUdeviceptr made = 0;
-	CUresult code =
-		allocate(call, ptr == NULL ? NULL : &made, size, host_flags(), NPU_PLACE_PINNED);
 
-	if (code == CUDA_SUCCESS)
-		*ptr = cuda_pointer(made);
-	return code;
+	return allocate(call, ptr == NULL ? NULL : &made, size, host_flags(), NPU_PLACE_PINNED)
+		       ?: CUDA_GIVE(ptr, cuda_pointer(made));
 }
 
 CUDA_EXPORT CUresult cuMemAllocHost_v2(void **ptr, size_t size)
-{
-	return allocate_host("cuMemAllocHost", ptr, size);
-}
+	CUDA_ANSWERS(allocate_host("cuMemAllocHost", ptr, size));
 
 CUDA_EXPORT CUresult cuMemHostAlloc(void **ptr, size_t size, unsigned int flags)
 {
@@ -262,9 +253,7 @@ CUDA_EXPORT CUresult cuMemHostAlloc(void **ptr, size_t size, unsigned int flags)
 }
 
 CUDA_EXPORT CUresult cuMemFreeHost(void *ptr)
-{
-	return release(__func__, (uintptr_t)ptr, 1u << NPU_PLACE_PINNED);
-}
+	CUDA_ANSWERS(release(__func__, (uintptr_t)ptr, 1u << NPU_PLACE_PINNED));
 
 CUDA_EXPORT CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *ptr, void *host, unsigned int flags)
 {

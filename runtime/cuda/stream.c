@@ -155,14 +155,9 @@ static CUresult create(const char *call, CUstream *stream, unsigned int flags, i
 }
 
 CUDA_EXPORT CUresult cuStreamCreate(CUstream *stream, unsigned int flags)
-{
-	return create(__func__, stream, flags, 0);
-}
-
+	CUDA_ANSWERS(create(__func__, stream, flags, 0));
 CUDA_EXPORT CUresult cuStreamCreateWithPriority(CUstream *stream, unsigned int flags, int priority)
-{
-	return create(__func__, stream, flags, priority);
-}
+	CUDA_ANSWERS(create(__func__, stream, flags, priority));
 
 CUDA_EXPORT CUresult cuStreamDestroy_v2(CUstream stream)
 {
@@ -206,37 +201,34 @@ CUDA_EXPORT CUresult cuStreamSynchronize(CUstream handle)
 CUDA_EXPORT CUresult cuStreamGetFlags(CUstream stream, unsigned int *flags)
 {
 	CUDA_IN_CONTEXT_OF(stream);
-	CUresult code = CUDA_IS_NULL(flags) ?: cuda_stream(stream, __func__, NULL);
 
-	if (code == CUDA_SUCCESS)
-		*flags = is_default(stream) || is_blocking(stream) ? CU_STREAM_DEFAULT
-								   : CU_STREAM_NON_BLOCKING;
-	return code;
+	return CUDA_IS_NULL(flags) ?: cuda_stream(stream, __func__, NULL)
+			?: CUDA_GIVE(flags,
+				     is_default(stream) || is_blocking(stream)
+					     ? CU_STREAM_DEFAULT
+					     : CU_STREAM_NON_BLOCKING);
 }
 
 CUDA_EXPORT CUresult cuStreamGetPriority(CUstream handle, int *priority)
 {
 	struct core_stream *stream;
 	CUDA_IN_CONTEXT_OF(handle);
-	CUresult code = CUDA_IS_NULL(priority) ?: cuda_stream(handle, __func__, &stream);
 
-	if (code == CUDA_SUCCESS)
-		*priority = is_default(handle)
-				    ? 0
-				    : (int)core_stream_facts(stream).priority + PRIORITY_GREATEST;
-	return code;
+	return CUDA_IS_NULL(priority) ?: cuda_stream(handle, __func__, &stream)
+			?: CUDA_GIVE(priority,
+				     is_default(handle) ? 0
+							: (int)core_stream_facts(stream).priority +
+								  PRIORITY_GREATEST);
 }
 
 CUDA_EXPORT CUresult cuStreamGetCtx(CUstream stream, CUcontext *context)
 {
 	CUDA_IN_CONTEXT_OF(stream);
 	struct core_context *own;
-	CUresult code = CUDA_IS_NULL(context) ?: cuda_stream(stream, __func__, NULL)
-			?: cuda_current(__func__, &own);
 
-	if (code == CUDA_SUCCESS)
-		*context = core_context_handle(own);
-	return code;
+	return CUDA_IS_NULL(context) ?: cuda_stream(stream, __func__, NULL)
+			?: cuda_current(__func__, &own)
+			?: CUDA_GIVE(context, core_context_handle(own));
 }
 
 CUDA_EXPORT CUresult cuStreamIsCapturing(CUstream stream, int *status)
@@ -324,9 +316,7 @@ static CUresult of_event(const char *call, int code)
 }
 
 CUDA_EXPORT CUresult cuEventDestroy_v2(CUevent event)
-{
-	return of_event("cuEventDestroy", core_event_destroy(event, "cuEventDestroy"));
-}
+	CUDA_ANSWERS(of_event("cuEventDestroy", core_event_destroy(event, "cuEventDestroy")));
 
 CUDA_EXPORT CUresult cuEventRecord(CUevent event, CUstream stream)
 {
@@ -363,9 +353,7 @@ CUDA_EXPORT CUresult cuEventQuery(CUevent event)
 }
 
 CUDA_EXPORT CUresult cuEventSynchronize(CUevent event)
-{
-	return of_event(__func__, core_event_synchronize(event, -1, __func__));
-}
+	CUDA_ANSWERS(of_event(__func__, core_event_synchronize(event, -1, __func__)));
 
 CUDA_EXPORT CUresult cuEventElapsedTime(float *ms, CUevent start, CUevent end)
 {
@@ -382,6 +370,4 @@ CUDA_EXPORT CUresult cuEventElapsedTime(float *ms, CUevent start, CUevent end)
 }
 
 CUDA_EXPORT CUresult cuEventElapsedTime_v2(float *ms, CUevent start, CUevent end)
-{
-	return cuEventElapsedTime(ms, start, end);
-}
+	CUDA_ANSWERS(cuEventElapsedTime(ms, start, end));

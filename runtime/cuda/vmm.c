@@ -89,9 +89,7 @@ static CUresult address_free_locked(const char *call, CUdeviceptr ptr, size_t si
 }
 
 CUDA_EXPORT CUresult cuMemAddressFree(CUdeviceptr ptr, size_t size)
-{
-	return begin(__func__) ?: end(address_free_locked(__func__, ptr, size));
-}
+	CUDA_ANSWERS(begin(__func__) ?: end(address_free_locked(__func__, ptr, size)));
 
 /* ---- handles ---- */
 
@@ -206,12 +204,10 @@ static CUresult retain_locked(const char *call, uint64_t va, drv_mem_handle_t **
 CUDA_EXPORT CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *addr)
 {
 	drv_mem_handle_t *got = NULL;
-	CUresult code = CUDA_IS_NULL(handle) ?: CUDA_IS_NULL(addr)
-			?: begin(__func__) ?: end(retain_locked(__func__, (uintptr_t)addr, &got));
 
-	if (code == CUDA_SUCCESS)
-		*handle = (uintptr_t)got;
-	return code;
+	return CUDA_IS_NULL(handle) ?: CUDA_IS_NULL(addr) ?: begin(__func__)
+			?: end(retain_locked(__func__, (uintptr_t)addr, &got))
+			?: CUDA_GIVE(handle, (uintptr_t)got);
 }
 
 CUDA_EXPORT CUresult cuMemGetAllocationGranularity(size_t *granularity,
