@@ -28,11 +28,8 @@ struct sender {
 
 static aclError sender_init(struct sender *sender, const char *call, aclrtStream stream)
 {
-	int error = ACL_SUCCESS;
-
 	sender->call = call;
-	sender->stream = core_stream_find(stream, call, &error);
-	sender->error = sender->stream == NULL ? error : ACL_SUCCESS;
+	sender->error = core_stream_find(stream, call, &sender->stream);
 	sender->count = 0;
 	return sender->error;
 }
@@ -154,13 +151,11 @@ static aclError add_device_copy(struct sender *sender, uint64_t dst, uint64_t sr
 {
 	uint8_t way = 0;
 
-	if (other_device) {
+	if (other_device)
 		sender->error = ACL_CALL(sender->call, drvDeviceGetTransWay, (void *)(uintptr_t)src,
 					 (void *)(uintptr_t)dst, &way);
-	}
-	if (sender->error != ACL_SUCCESS)
-		return sender->error;
-	add_copy(sender, dst, src, bytes, way != 1);
+	if (sender->error == ACL_SUCCESS)
+		add_copy(sender, dst, src, bytes, way != 1);
 	return sender->error;
 }
 

@@ -36,13 +36,10 @@ static rtError_t named(const char *call, aclError code)
 
 static aclError facts(const char *call, void *handle, struct core_stream_facts *out)
 {
-	aclError code = acl_check_context(call);
-	struct core_stream *stream =
-		code == ACL_SUCCESS ? core_stream_find_any(handle, call, &code) : NULL;
+	struct core_stream *stream;
 
-	if (code == ACL_SUCCESS)
-		*out = core_stream_facts(stream);
-	return code;
+	return core_stream_find_any(handle, call, &stream)
+		       ?: ACL_GIVE(out, core_stream_facts(stream));
 }
 
 ACL_EXPORT rtError_t rtStreamGetSqid(const rtStream_t stm, uint32_t *sqId)
@@ -55,13 +52,9 @@ ACL_EXPORT rtError_t rtStreamGetSqid(const rtStream_t stm, uint32_t *sqId)
 ACL_EXPORT rtError_t rtStreamGetCqid(const rtStream_t stm, uint32_t *cqId, uint32_t *logicCqId)
 {
 	struct core_stream_facts found;
-	aclError code = RT_IS_NULL(cqId) ?: RT_IS_NULL(logicCqId) ?: facts(__func__, stm, &found);
 
-	if (code == ACL_SUCCESS) {
-		*cqId = found.cq;
-		*logicCqId = found.logic_cq;
-	}
-	return code;
+	return RT_IS_NULL(cqId) ?: RT_IS_NULL(logicCqId) ?: facts(__func__, stm, &found)
+			?: ACL_GIVE(cqId, found.cq) ?: ACL_GIVE(logicCqId, found.logic_cq);
 }
 
 ACL_EXPORT rtError_t rtGetDevResAddress(rtDevResInfo *const resInfo,

@@ -4,8 +4,6 @@
  */
 #include "acl-internal.h"
 
-#include <string.h>
-
 #define FLAGS_KNOWN                                                                                \
 	(ACL_STREAM_FAST_LAUNCH | ACL_STREAM_FAST_SYNC | ACL_STREAM_PERSISTENT | ACL_STREAM_HUGE | \
 	 ACL_STREAM_CPU_SCHEDULE | ACL_STREAM_DEVICE_USE_ONLY)
@@ -46,20 +44,12 @@ aclError acl_check_timeout(const char *call, int32_t timeout, bool zero_is_fine)
 			  timeout);
 }
 
-/* A stream of any context. */
-static aclError find(const char *call, aclrtStream handle, struct core_stream **out)
-{
-	int code;
-
-	*out = core_stream_find_any(handle, call, &code);
-	return code;
-}
-
 static aclError synchronize(const char *call, aclrtStream handle, int32_t timeout)
 {
 	struct core_stream *stream;
 
-	return find(call, handle, &stream) ?: core_stream_synchronize(stream, timeout, call);
+	return core_stream_find_any(handle, call, &stream)
+		       ?: core_stream_synchronize(stream, timeout, call);
 }
 
 ACL_EXPORT aclError aclrtSynchronizeStream(aclrtStream stream)
@@ -73,7 +63,7 @@ ACL_EXPORT aclError aclrtStreamQuery(aclrtStream stream, aclrtStreamStatus *stat
 	struct core_stream *found;
 	bool idle;
 
-	return ACL_IS_NULL(status) ?: find(__func__, stream, &found)
+	return ACL_IS_NULL(status) ?: core_stream_find_any(stream, __func__, &found)
 			?: core_stream_query(found, &idle, __func__)
 			?: ACL_GIVE(status,
 				    idle ? ACL_STREAM_STATUS_COMPLETE
@@ -96,7 +86,7 @@ ACL_EXPORT aclError aclrtStreamGetId(aclrtStream stream, int32_t *streamId)
 {
 	struct core_stream *found;
 
-	return ACL_IS_NULL(streamId) ?: find(__func__, stream, &found)
+	return ACL_IS_NULL(streamId) ?: core_stream_find_any(stream, __func__, &found)
 			?: ACL_GIVE(streamId, core_stream_facts(found).id);
 }
 
@@ -104,7 +94,7 @@ ACL_EXPORT aclError aclrtStreamGetPriority(aclrtStream stream, uint32_t *priorit
 {
 	struct core_stream *found;
 
-	return ACL_IS_NULL(priority) ?: find(__func__, stream, &found)
+	return ACL_IS_NULL(priority) ?: core_stream_find_any(stream, __func__, &found)
 			?: ACL_GIVE(priority, core_stream_facts(found).priority);
 }
 
@@ -112,7 +102,7 @@ ACL_EXPORT aclError aclrtStreamGetFlags(aclrtStream stream, uint32_t *flags)
 {
 	struct core_stream *found;
 
-	return ACL_IS_NULL(flags) ?: find(__func__, stream, &found)
+	return ACL_IS_NULL(flags) ?: core_stream_find_any(stream, __func__, &found)
 			?: ACL_GIVE(flags, core_stream_facts(found).flags);
 }
 
@@ -120,7 +110,7 @@ ACL_EXPORT aclError aclrtSetStreamFailureMode(aclrtStream stream, uint64_t mode)
 {
 	bool stop = (mode & ACL_STOP_ON_FAILURE) != 0;
 	struct core_stream *found;
-	aclError code = find(__func__, stream, &found);
+	aclError code = core_stream_find_any(stream, __func__, &found);
 
 	if (code == ACL_SUCCESS && !core_stream_set_stop(found, stop))
 		return acl_unsupported(
@@ -179,33 +169,33 @@ ACL_EXPORT aclError aclrtValueWrite(void *devAddr, uint64_t value, uint32_t flag
 				    aclrtStream stream)
 {
 	uint64_t va = (uint64_t)(uintptr_t)devAddr;
-	struct stars_write_value_sqe sqe;
+	struct stars_write_value_sqe sqe = {
+		.header.type = STARS_SQE_WRITE_VALUE,
+		.write_addr_low = (uint32_t)va,
+		.write_addr_high = ((uint32_t)(va >> 32) & 0x1ffffu) | 3u << 20 | 1u << 31,
+		.value = { (uint32_t)value, (uint32_t)(value >> 32) },
+	};
 	struct core_stream *found;
-	int code;
 
 	if (devAddr != NULL && flag != 0)
 		return rt_invalid(__func__, "flag is %#x; it must be 0", flag);
-	code = check_value_address(__func__, devAddr);
-	if (code != ACL_SUCCESS)
-		return code;
-	found = core_stream_find(stream, __func__, &code);
-	if (found == NULL)
-		return code;
-	memset(&sqe, 0, sizeof(sqe));
-	sqe.header.type = STARS_SQE_WRITE_VALUE;
-	sqe.write_addr_low = (uint32_t)va;
-	sqe.write_addr_high = ((uint32_t)(va >> 32) & 0x1ffffu) | 3u << 20 | 1u << 31;
-	sqe.value[0] = (uint32_t)value;
-	sqe.value[1] = (uint32_t)(value >> 32);
-	return core_stream_send(found, &sqe, 1, NULL, NULL, __func__);
+	return check_value_address(__func__, devAddr)
+			?: core_stream_find(stream, __func__, &found)
+			?: core_stream_send(found, &sqe, 1, NULL, NULL, __func__);
 }
 
 ACL_EXPORT aclError aclrtValueWait(void *devAddr, uint64_t value, uint32_t flag, aclrtStream stream)
 {
+	struct stars_value_wait_sqe sqe = {
+		.header.type = STARS_SQE_COND,
+		.magic = STARS_VALUE_WAIT_MAGIC,
+		.compare = flag,
+		.addr = (uint64_t)(uintptr_t)devAddr,
+		.value = value,
+	};
 	struct npu_driver *drv;
-	struct stars_value_wait_sqe sqe;
 	struct core_stream *found;
-	int code;
+	aclError code;
 
 	if (devAddr != NULL && flag > ACL_STREAM_WAIT_VALUE_NOR)
 		return rt_invalid(__func__,
@@ -219,14 +209,6 @@ ACL_EXPORT aclError aclrtValueWait(void *devAddr, uint64_t value, uint32_t flag,
 	if (drv == NULL || (drv->caps & NPU_CAP_VALUE_WAIT) == 0)
 		return acl_unsupported(__func__, "this backend cannot wait for values: how the "
 						 "hardware does it is not public");
-	found = core_stream_find(stream, __func__, &code);
-	if (found == NULL)
-		return code;
-	memset(&sqe, 0, sizeof(sqe));
-	sqe.header.type = STARS_SQE_COND;
-	sqe.magic = STARS_VALUE_WAIT_MAGIC;
-	sqe.compare = flag;
-	sqe.addr = (uint64_t)(uintptr_t)devAddr;
-	sqe.value = value;
-	return core_stream_send(found, &sqe, 1, NULL, NULL, __func__);
+	return core_stream_find(stream, __func__, &found)
+		       ?: core_stream_send(found, &sqe, 1, NULL, NULL, __func__);
 }

@@ -4,103 +4,88 @@
  */
 #include "core/object/stream.h"
 
+#include "base/lock.h"
 #include "core/object/error.h"
 
 int core_callback_launch(void (*fn)(void *arg), void *arg, bool block, void *handle,
 			 const char *call)
 {
-	int code;
-	struct core_stream *stream = core_stream_find(handle, call, &code);
+	struct core_stream *stream;
+	int code = core_stream_find(handle, call, &stream);
 
-	if (stream == NULL)
+	if (code != CORE_OK)
 		return code;
-	pthread_mutex_lock(&stream->lock);
-	if (stream->host_funcs) {
-		code = core_fail(CORE_STREAM_SUBSCRIBE, call,
+	LOCKED(&stream->lock);
+	if (stream->host_funcs)
+		return core_fail(CORE_STREAM_SUBSCRIBE, call,
 				 "stream %d has used aclrtLaunchHostFunc: a stream takes one kind "
 				 "of callback or the other",
 				 stream->id);
-	} else if (stream->subscriber == NULL) {
-		code = core_fail(
+	if (stream->subscriber == NULL)
+		return core_fail(
 			CORE_STREAM_NO_CALLBACK, call,
 			"no thread subscribes to stream %d; call aclrtSubscribeReport first",
 			stream->id);
-	} else {
-		code = core_callback_launch_locked(stream, fn, arg, block, call);
-	}
-	pthread_mutex_unlock(&stream->lock);
-	return code;
+	return core_callback_launch_locked(stream, fn, arg, block, call);
 }
 
 int core_callback_launch_host(void (*fn)(void *arg), void *arg, void *handle, const char *call)
 {
-	int code;
-	struct core_stream *stream = core_stream_find(handle, call, &code);
+	struct core_stream *stream;
+	int code = core_stream_find(handle, call, &stream);
 
-	if (stream == NULL)
+	if (code != CORE_OK)
 		return code;
-	pthread_mutex_lock(&stream->lock);
-	if (stream->subscriber != NULL) {
-		code = core_fail(CORE_STREAM_SUBSCRIBE, call,
+	LOCKED(&stream->lock);
+	if (stream->subscriber != NULL)
+		return core_fail(CORE_STREAM_SUBSCRIBE, call,
 				 "a thread subscribes to stream %d (aclrtSubscribeReport): a "
 				 "stream takes one kind of callback or the other",
 				 stream->id);
-	} else {
-		stream->host_funcs =
-			true; /* at once: the lock is released while there is no room */
-		code = core_callback_launch_locked(stream, fn, arg, true, call);
-	}
-	pthread_mutex_unlock(&stream->lock);
-	return code;
+	stream->host_funcs = true; /* at once: the lock is released while there is no room */
+	return core_callback_launch_locked(stream, fn, arg, true, call);
 }
 
 int core_callback_subscribe(uint64_t thread, void *handle, const char *call)
 {
-	int code;
-	struct core_stream *stream = core_stream_find_any(handle, call, &code);
+	struct core_stream *stream;
+	int code = core_stream_find_any(handle, call, &stream);
 
-	if (stream == NULL)
+	if (code != CORE_OK)
 		return code;
-	pthread_mutex_lock(&stream->lock);
-	if (stream->subscriber != NULL || stream->host_funcs) {
-		code = core_fail(
+	LOCKED(&stream->lock);
+	if (stream->subscriber != NULL || stream->host_funcs)
+		return core_fail(
 			CORE_STREAM_SUBSCRIBE, call, "stream %d %s", stream->id,
 			stream->host_funcs
 				? "has used aclrtLaunchHostFunc: a stream takes one kind of "
 				  "callback or the other"
 				: "has a subscriber already; call aclrtUnSubscribeReport first");
-	} else {
-		stream->subscriber = core_subscriber_join(thread);
-		if (stream->subscriber == NULL)
-			code = core_fail(CORE_MEMORY_ALLOCATION, call,
-					 "no memory for a subscription");
-	}
-	pthread_mutex_unlock(&stream->lock);
-	return code;
+	stream->subscriber = core_subscriber_join(thread);
+	return stream->subscriber != NULL
+		       ? CORE_OK
+		       : core_fail(CORE_MEMORY_ALLOCATION, call, "no memory for a subscription");
 }
 
 int core_callback_unsubscribe(uint64_t thread, void *handle, const char *call)
 {
-	int code;
-	struct core_stream *stream = core_stream_find_any(handle, call, &code);
+	struct core_stream *stream;
+	int code = core_stream_find_any(handle, call, &stream);
 
-	if (stream == NULL)
+	if (code != CORE_OK)
 		return code;
-	pthread_mutex_lock(&stream->lock);
-	if (stream->subscriber == NULL) {
-		code = core_fail(CORE_STREAM_SUBSCRIBE, call, "no thread subscribes to stream %d",
+	LOCKED(&stream->lock);
+	if (stream->subscriber == NULL)
+		return core_fail(CORE_STREAM_SUBSCRIBE, call, "no thread subscribes to stream %d",
 				 stream->id);
-	} else if (core_subscriber_thread(stream->subscriber) != thread) {
-		code = core_fail(CORE_THREAD_SUBSCRIBE, call,
+	if (core_subscriber_thread(stream->subscriber) != thread)
+		return core_fail(CORE_THREAD_SUBSCRIBE, call,
 				 "threadId=%llu does not subscribe to stream %d: thread %llu does",
 				 (unsigned long long)thread, stream->id,
 				 (unsigned long long)core_subscriber_thread(stream->subscriber));
-	} else {
-		core_subscriber_leave(stream->subscriber);
-		stream->subscriber = NULL;
-	}
-	pthread_mutex_unlock(&stream->lock);
-	return code;
+	core_subscriber_leave(stream->subscriber);
+	stream->subscriber = NULL;
+	return CORE_OK;
 }
 
 int core_callback_process(int32_t timeout_ms, const char *call)

@@ -20,13 +20,9 @@ int core_context_create(int32_t user, void **out_context, const char *call)
 {
 	struct context *context;
 	uint32_t logic;
-	int code = core_device_logic(user, "deviceId", call, &logic);
+	int code =
+		core_device_logic(user, "deviceId", call, &logic) ?: core_device_hold(logic, call);
 
-	if (code != CORE_OK)
-		return code;
-	pthread_mutex_lock(&core_setup_lock);
-	code = core_device_hold_locked(logic, call);
-	pthread_mutex_unlock(&core_setup_lock);
 	if (code != CORE_OK)
 		return code;
 	context = core_context_make(user, logic, false);

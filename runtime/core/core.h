@@ -68,10 +68,10 @@ struct core_context *core_context_peek(void);
 
 struct core_stream; /* opaque */
 
-/* What a face calls `stream`: NULL stands for the default stream of the current context. NULL is
- * returned, message and *error (an aclError) set, for no context (107002) or an unknown or
- * destroyed stream (107000/107003, see acl_api.md). */
-struct core_stream *core_stream_find(void *stream, const char *call, int *error);
+/* What a face calls `stream`: NULL stands for the default stream of the current context. aclError:
+ * there is no context (107002), or the stream is unknown or destroyed (107000/107003); *out is NULL
+ * then. */
+int core_stream_find(void *stream, const char *call, struct core_stream **out);
 
 /* Queues `count` 64-byte entries in order; fills in header.stream_id, task_id and wr_cqe. Waits for
  * room while the queue is full. `keep` (may be NULL) is called with `arg` when the last entry is
@@ -140,7 +140,7 @@ int core_stream_default(void **out_stream, const char *call);
 /* The context that a live stream belongs to; NULL: there is no such stream. */
 void *core_stream_context(void *stream);
 /* As core_stream_find(), but a stream of any context of the process will do. */
-struct core_stream *core_stream_find_any(void *stream, const char *call, int *error);
+int core_stream_find_any(void *stream, const char *call, struct core_stream **out);
 int core_stream_query(struct core_stream *stream, bool *out_idle, const char *call);
 /* What is on it is dropped, what runs does not go on, and who waits for it is told so (107023). */
 int core_stream_abort(void *stream, const char *call);

@@ -2,6 +2,7 @@
  *
  * Operations on devices: set, reset and retain, which create and end their primary contexts.
  */
+#include "base/lock.h"
 #include "core/end.h"
 #include "core/object/device.h"
 #include "core/object/error.h"
@@ -31,14 +32,13 @@ static int set_once(int32_t user, const char *argument, const char *call, uint32
 
 	if (code != CORE_OK)
 		return code;
-	pthread_mutex_lock(&core_setup_lock);
+	LOCKED(&core_setup_lock);
 	if (core_devices[*out_logic].set == 0)
 		code = make_primary_locked(user, *out_logic, call);
 	if (code == CORE_OK) {
 		core_devices[*out_logic].set++;
 		*out_context = core_device_primary(*out_logic);
 	}
-	pthread_mutex_unlock(&core_setup_lock);
 	return code;
 }
 
@@ -66,18 +66,17 @@ int core_device_keep(uint32_t logic, const char *call)
 
 	if (logic >= CORE_DEVICE_MAX)
 		return core_fail(CORE_INVALID_DEVICE, call, "device %u does not exist", logic);
-	pthread_mutex_lock(&core_setup_lock);
+	LOCKED(&core_setup_lock);
 	if (!core_devices[logic].kept) {
 		code = core_device_hold_locked(logic, call);
 		core_devices[logic].kept = code == CORE_OK;
 	}
-	pthread_mutex_unlock(&core_setup_lock);
 	return code;
 }
 
 int core_device_reset(int32_t user, bool force, const char *call)
 {
-	struct context *context = NULL;
+	struct context *context;
 	void *handle = NULL;
 	uint32_t logic;
 	int code = core_device_logic(user, "deviceId", call, &logic);
@@ -86,19 +85,17 @@ int core_device_reset(int32_t user, bool force, const char *call)
 		return code;
 	pthread_mutex_lock(&core_setup_lock);
 	if (core_devices[logic].set == 0) {
-		pthread_mutex_unlock(&core_setup_lock);
-		return core_fail(
+		code = core_fail(
 			CORE_CONTEXT_RELEASE, call,
 			"deviceId=%d is not set: each aclrtSetDevice can be taken back once", user);
-	}
-	core_devices[logic].set = force ? 0 : core_devices[logic].set - 1;
-	if (core_devices[logic].set == 0) {
+	} else if (force || --core_devices[logic].set == 0) {
+		core_devices[logic].set = 0;
 		handle = atomic_exchange(&core_devices[logic].primary, NULL);
-		context = core_pool_find(&core_contexts, handle);
 	}
 	pthread_mutex_unlock(&core_setup_lock);
+	context = core_pool_find(&core_contexts, handle);
 	if (context == NULL || !core_pool_hide(&core_contexts, context, handle))
-		return CORE_OK;
+		return code;
 	/* Outside of the lock: its work may have callbacks that set devices. */
 	core_context_end(context, false, call);
 	core_device_drop(logic);

@@ -5,6 +5,7 @@
  * wait.
  */
 #include "base/cancel.h"
+#include "base/lock.h"
 #include "core/end.h"
 #include "core/object/stream.h"
 #include "core/object/error.h"
@@ -57,16 +58,13 @@ static void unuse_waits(struct waits *waits)
  * ended, and nobody would end the event. */
 static void *link_event(struct event *event, const void *context)
 {
-	void *handle = NULL;
+	LOCKED(&core_lists_lock);
 
-	pthread_mutex_lock(&core_lists_lock);
-	if (core_slot_handle(event->context) == context) {
-		LIST_INSERT_HEAD(&event->context->events, event, link);
-		atomic_fetch_add(&live[event->device], 1);
-		handle = core_pool_publish(&events, event);
-	}
-	pthread_mutex_unlock(&core_lists_lock);
-	return handle;
+	if (core_slot_handle(event->context) != context)
+		return NULL;
+	LIST_INSERT_HEAD(&event->context->events, event, link);
+	atomic_fetch_add(&live[event->device], 1);
+	return core_pool_publish(&events, event);
 }
 
 static void give_event(struct event *event)
@@ -346,18 +344,14 @@ static void take_back(struct event *event, struct record *record, struct record 
 int core_event_record(void *handle, void *stream_handle, const char *call)
 {
 	struct event *event;
-	int code = find_event(handle, call, &event);
 	struct core_stream *stream;
 	struct stars_event_sqe sqe;
 	struct core_done done = { .fn = core_record_done };
 	struct record *record, *before = NULL;
+	int code =
+		find_event(handle, call, &event) ?: core_stream_find(stream_handle, call, &stream);
 
-	if (code != CORE_OK)
-		return code;
-	stream = core_stream_find(stream_handle, call, &code);
-	if (stream == NULL)
-		return code;
-	code = lock_event(event, handle, call);
+	code = code ?: lock_event(event, handle, call);
 	if (code != CORE_OK)
 		return code;
 	record = next_record_locked(event, stream->device, call, &code);
@@ -443,10 +437,7 @@ int core_event_wait(void *handle, void *stream_handle, uint32_t timeout_s, const
 				 "event=%p was made without ACL_EVENT_SYNC (flag %#x): no stream "
 				 "can wait for it",
 				 handle, event->flags);
-	stream = core_stream_find(stream_handle, call, &code);
-	if (stream == NULL)
-		return code;
-	code = lock_event(event, handle, call);
+	code = core_stream_find(stream_handle, call, &stream) ?: lock_event(event, handle, call);
 	if (code != CORE_OK)
 		return code;
 	if (event->kind == CORE_EVENT_PLAIN && event->coming == NULL && event->last == NULL)
@@ -468,6 +459,7 @@ int core_event_wait(void *handle, void *stream_handle, uint32_t timeout_s, const
 int core_event_reset(void *handle, void *stream_handle, const char *call)
 {
 	struct event *event;
+	struct core_stream *stream;
 	int code = find_event(handle, call, &event);
 
 	if (code != CORE_OK)
@@ -482,9 +474,7 @@ int core_event_reset(void *handle, void *stream_handle, const char *call)
 			CORE_NOT_SUPPORT, call,
 			"event=%p was made without ACL_EVENT_SYNC: there is nothing to reset",
 			handle);
-	if (core_stream_find(stream_handle, call, &code) == NULL)
-		return code;
-	code = lock_event(event, handle, call);
+	code = core_stream_find(stream_handle, call, &stream) ?: lock_event(event, handle, call);
 	if (code != CORE_OK)
 		return code;
 	if (event->coming == NULL)
@@ -508,11 +498,8 @@ static struct record *look(struct event *event)
 	if (record == NULL || atomic_load(&record->done))
 		return record;
 	stream = core_pool_find(&core_streams, atomic_load(&record->stream));
-	if (stream != NULL) {
-		pthread_mutex_lock(&stream->lock);
-		core_stream_reap_locked(stream);
-		pthread_mutex_unlock(&stream->lock);
-	}
+	if (stream != NULL)
+		core_stream_reap(stream);
 	return record;
 }
 

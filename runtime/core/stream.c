@@ -5,6 +5,7 @@
  */
 #include "base/cancel.h"
 #include "base/clock.h"
+#include "base/lock.h"
 #include "core/end.h"
 #include "core/object/stream.h"
 #include "core/object/error.h"
@@ -106,7 +107,6 @@ int core_stream_default(void **out_stream, const char *call)
 {
 	static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER;
 	struct plan plan = { .is_default = true };
-	int code = CORE_OK;
 
 	plan.context = core_context_look(&plan.owner);
 	if (plan.context == NULL)
@@ -114,37 +114,29 @@ int core_stream_default(void **out_stream, const char *call)
 	*out_stream = atomic_load_explicit(&plan.context->default_stream, memory_order_acquire);
 	if (*out_stream != NULL)
 		return CORE_OK;
-	pthread_mutex_lock(&making);
+	LOCKED(&making);
 	*out_stream = atomic_load(&plan.context->default_stream);
-	if (*out_stream == NULL)
-		code = make_stream(&plan, out_stream, call);
-	pthread_mutex_unlock(&making);
-	return code;
+	return *out_stream != NULL ? CORE_OK : make_stream(&plan, out_stream, call);
 }
 
 /* ---- found ---- */
 
-struct core_stream *core_stream_find_any(void *handle, const char *call, int *error)
+int core_stream_find_any(void *handle, const char *call, struct core_stream **out)
 {
-	struct core_stream *stream;
+	int code = core_context_peek() == NULL ? core_context_none(call) : CORE_OK;
 
-	*error = CORE_OK;
-	if (core_context_peek() == NULL) {
-		*error = core_context_none(call);
-		return NULL;
-	}
-	if (handle == NULL) {
-		*error = core_stream_default(&handle, call);
-		if (*error != CORE_OK)
-			return NULL;
-	}
-	stream = core_pool_find(&core_streams, handle);
-	if (stream == NULL)
-		*error = core_fail(CORE_PARAM_INVALID, call,
+	*out = NULL;
+	if (code == CORE_OK && handle == NULL)
+		code = core_stream_default(&handle, call);
+	if (code != CORE_OK)
+		return code;
+	*out = core_pool_find(&core_streams, handle);
+	return *out != NULL
+		       ? CORE_OK
+		       : core_fail(CORE_PARAM_INVALID, call,
 				   "stream=%p is no stream of this process: it was destroyed, its "
 				   "device was reset, or it was not made by aclrtCreateStream",
 				   handle);
-	return stream;
 }
 
 void *core_stream_context(void *handle)
@@ -155,19 +147,20 @@ void *core_stream_context(void *handle)
 	return stream == NULL ? NULL : core_slot_handle(stream->context);
 }
 
-struct core_stream *core_stream_find(void *handle, const char *call, int *error)
+int core_stream_find(void *handle, const char *call, struct core_stream **out)
 {
-	struct core_stream *stream = core_stream_find_any(handle, call, error);
+	int code = core_stream_find_any(handle, call, out), owner;
 	struct core_context *context = core_context_peek();
 
-	if (stream == NULL || context == NULL || stream->context == core_context_of(context))
-		return stream;
-	*error = core_fail(
+	if (*out == NULL || context == NULL || (*out)->context == core_context_of(context))
+		return code;
+	owner = (*out)->context->face.user_device;
+	*out = NULL;
+	return core_fail(
 		CORE_STREAM_CONTEXT, call,
 		"stream=%p belongs to another context (device %d) than the calling thread's "
 		"current one (device %d); call aclrtSetDevice or aclrtSetCurrentContext first",
-		handle, stream->context->face.user_device, context->user_device);
-	return NULL;
+		handle, owner, context->user_device);
 }
 
 struct core_stream_facts core_stream_facts(const struct core_stream *stream)
@@ -178,14 +171,12 @@ struct core_stream_facts core_stream_facts(const struct core_stream *stream)
 
 bool core_stream_set_stop(struct core_stream *stream, bool stop)
 {
-	bool allowed;
+	LOCKED(&stream->lock);
 
-	pthread_mutex_lock(&stream->lock);
-	allowed = stop || !stream->stop_on_failure;
-	if (allowed)
-		stream->stop_on_failure = stop;
-	pthread_mutex_unlock(&stream->lock);
-	return allowed;
+	if (!stop && stream->stop_on_failure)
+		return false;
+	stream->stop_on_failure = stop;
+	return true;
 }
 
 /* ---- used ---- */
@@ -238,7 +229,7 @@ int core_stream_send(struct core_stream *stream, void *entries, unsigned count,
 					 "no memory to remember work on a stream");
 		*kept = (struct kept){ .keep = keep, .arg = arg };
 	}
-	pthread_mutex_lock(&stream->lock);
+	LOCKED(&stream->lock);
 	while (code == CORE_OK && count > 0) {
 		unsigned batch = count < BATCH ? count : BATCH;
 
@@ -249,11 +240,10 @@ int core_stream_send(struct core_stream *stream, void *entries, unsigned count,
 		count -= batch;
 	}
 	/* The caller frees what the entries point to: none of them may still be on its way. */
-	if (code != CORE_OK)
+	if (code != CORE_OK) {
 		wait_locked(stream, UINT64_MAX, call);
-	pthread_mutex_unlock(&stream->lock);
-	if (code != CORE_OK)
 		free(kept);
+	}
 	return code;
 }
 
@@ -285,14 +275,12 @@ static int synchronize_until(struct core_stream *stream, uint64_t deadline_ns, c
 				 "stream %d waits for the callback that makes this call: it would "
 				 "wait for ever",
 				 stream->id);
-	pthread_mutex_lock(&stream->lock);
+	LOCKED(&stream->lock);
 	target = stream->sent;
 	code = wait_locked(stream, deadline_ns, call);
 	if (code == CORE_OK)
 		core_order(stream->device, NPU_ORDER_STREAM, stream->sq, target);
-	code = code ?: take_error_locked(stream, call);
-	pthread_mutex_unlock(&stream->lock);
-	return code;
+	return code ?: take_error_locked(stream, call);
 }
 
 int core_stream_synchronize(struct core_stream *stream, int32_t timeout_ms, const char *call)
@@ -302,13 +290,13 @@ int core_stream_synchronize(struct core_stream *stream, int32_t timeout_ms, cons
 
 int core_stream_query(struct core_stream *stream, bool *out_idle, const char *call)
 {
+	LOCKED(&stream->lock);
+
 	(void)call;
-	pthread_mutex_lock(&stream->lock);
 	core_stream_reap_locked(stream);
 	*out_idle = stream->done == stream->sent;
 	if (*out_idle)
 		core_order(stream->device, NPU_ORDER_STREAM, stream->sq, stream->sent);
-	pthread_mutex_unlock(&stream->lock);
 	return CORE_OK;
 }
 
@@ -440,10 +428,10 @@ void core_stream_end(struct core_stream *stream, bool force, const char *call)
 
 int core_stream_destroy(void *handle, bool force, const char *call)
 {
-	int code;
-	struct core_stream *stream = core_stream_find(handle, call, &code);
+	struct core_stream *stream;
+	int code = core_stream_find(handle, call, &stream);
 
-	if (stream == NULL)
+	if (code != CORE_OK)
 		return code;
 	if (stream->is_default)
 		return core_fail(CORE_PARAM_INVALID, call,

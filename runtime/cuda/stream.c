@@ -50,7 +50,6 @@ CUresult cuda_stream(CUstream handle, const char *call, struct core_stream **out
 {
 	CUresult code = is_default(handle) ? cuda_current(call, NULL) : cuda_unharmed(call);
 	struct core_stream *stream;
-	int error;
 
 	if (code != CUDA_SUCCESS)
 		return code;
@@ -62,10 +61,8 @@ CUresult cuda_stream(CUstream handle, const char *call, struct core_stream **out
 			"stream %p is no stream of this process: it was destroyed, or not made "
 			"by cuStreamCreate",
 			(void *)handle);
-	stream = core_stream_find_any(core_handle(handle), call, &error);
-	if (out != NULL)
-		*out = stream;
-	return stream != NULL ? CUDA_SUCCESS : cuda_of_core(call, error);
+	return cuda_of_core(
+		call, core_stream_find_any(core_handle(handle), call, out != NULL ? out : &stream));
 }
 
 /* ---- the default stream and the others ---- */
@@ -91,11 +88,11 @@ static bool is_blocking(CUstream stream)
 /* NULL: the default stream of the current context. What is gone needs no waiting. */
 static CUresult wait_for(void *handle, const char *call)
 {
-	int error;
-	struct core_stream *stream = core_stream_find_any(handle, call, &error);
+	struct core_stream *stream;
 
-	return stream == NULL ? CUDA_SUCCESS
-			      : cuda_of_core(call, core_stream_synchronize(stream, -1, call));
+	return core_stream_find_any(handle, call, &stream) != 0
+		       ? CUDA_SUCCESS
+		       : cuda_of_core(call, core_stream_synchronize(stream, -1, call));
 }
 
 CUresult cuda_stream_order(CUstream stream, const char *call)

@@ -24,6 +24,23 @@ static inline void rig_open(unsigned devices)
 	core_driver_use(rig);
 }
 
+/* The stream, or NULL and why. */
+static inline struct core_stream *rig_find(void *handle, const char *call, int *code)
+{
+	struct core_stream *stream;
+
+	*code = core_stream_find(handle, call, &stream);
+	return stream;
+}
+
+static inline struct core_stream *rig_find_any(void *handle, const char *call, int *code)
+{
+	struct core_stream *stream;
+
+	*code = core_stream_find_any(handle, call, &stream);
+	return stream;
+}
+
 /* Hides any context that is published; NULL: none is. */
 static inline struct context *rig_hide_context(void)
 {

@@ -44,7 +44,7 @@ static bool is_idle(void)
 	bool idle = false;
 	int code;
 
-	EXPECT_EQ(core_stream_query(core_stream_find(stream, "t", &code), &idle, "t"), 0);
+	EXPECT_EQ(core_stream_query(rig_find(stream, "t", &code), &idle, "t"), 0);
 	return idle;
 }
 
@@ -52,7 +52,7 @@ static int synchronize(int32_t timeout_ms)
 {
 	int code;
 
-	return core_stream_synchronize(core_stream_find_any(stream, "t", &code), timeout_ms, "t");
+	return core_stream_synchronize(rig_find_any(stream, "t", &code), timeout_ms, "t");
 }
 
 TEST(callback, codes_of_subscription)
@@ -197,8 +197,8 @@ static void call_back_in(void *arg)
 
 	(void)arg;
 	core_device_set(0, "t");
-	atomic_store(&inner_code, core_stream_synchronize(core_stream_find_any(stream, "t", &code),
-							  -1, "inner"));
+	atomic_store(&inner_code,
+		     core_stream_synchronize(rig_find_any(stream, "t", &code), -1, "inner"));
 	core_stream_destroy(stream, false, "t");
 	EXPECT_EQ(core_event_create(CORE_EVENT_PLAIN, 0, &event, "t"), 0);
 	core_device_reset(0, false, "t");

@@ -47,7 +47,7 @@ static bool is_idle(void *handle)
 	bool idle = false;
 	int code;
 
-	EXPECT_EQ(core_stream_query(core_stream_find(handle, "t", &code), &idle, "t"), 0);
+	EXPECT_EQ(core_stream_query(rig_find(handle, "t", &code), &idle, "t"), 0);
 	return idle;
 }
 
@@ -55,7 +55,7 @@ static int synchronize(void *handle, int32_t timeout_ms)
 {
 	int code;
 
-	return core_stream_synchronize(core_stream_find(handle, "t", &code), timeout_ms, "t");
+	return core_stream_synchronize(rig_find(handle, "t", &code), timeout_ms, "t");
 }
 
 TEST(event, happens_when_its_turn_comes)

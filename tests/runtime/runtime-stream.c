@@ -20,7 +20,7 @@ SETUP(stream)
 	rig_open(2);
 	ASSERT_EQ(core_device_set(0, "t"), 0);
 	ASSERT_EQ(core_stream_create(3, 1, &handle, "t"), 0);
-	stream = core_stream_find(handle, "t", &code);
+	stream = rig_find(handle, "t", &code);
 	ASSERT_NOT_NULL(stream);
 }
 
@@ -183,7 +183,7 @@ TEST(stream, failure_that_nobody_asks_for_is_told)
 		EXPECT_EQ(heard_count("warn: a copy or fill on the device"), 1);
 		heard_end();
 		ASSERT_EQ(core_stream_create(3, 1, &handle, "t"), 0);
-		stream = core_stream_find(handle, "t", &(int){ 0 });
+		stream = rig_find(handle, "t", &(int){ 0 });
 	}
 }
 
@@ -278,7 +278,7 @@ TEST(stream, device_waits_for_all_streams)
 	ASSERT_EQ(core_stream_create(0, 0, &other, "t"), 0);
 	fake_hold(rig, true);
 	EXPECT_EQ(send_some(1, STARS_SQE_PLACE_HOLDER, count_up, &kept), 0);
-	stream = core_stream_find(other, "t", &code);
+	stream = rig_find(other, "t", &code);
 	EXPECT_EQ(send_some(1, STARS_SQE_PLACE_HOLDER, count_up, &kept), 0);
 	stream = first;
 	EXPECT_EQ(core_device_synchronize(0, 10, "t"), 507046);
@@ -296,7 +296,7 @@ TEST(stream, null_is_the_default_stream)
 	int code;
 
 	EXPECT_EQ(core_stream_default(&by_name, "t"), 0);
-	EXPECT_EQ(core_stream_find(NULL, "t", &code), core_stream_find(by_name, "t", &code));
+	EXPECT_EQ(rig_find(NULL, "t", &code), rig_find(by_name, "t", &code));
 	EXPECT_EQ(core_stream_destroy(by_name, false, "call"), 107000);
 	EXPECT_CONTAINS(npu_message(), "is a default stream");
 }
@@ -306,10 +306,10 @@ TEST(stream, of_another_context)
 	int code;
 
 	EXPECT_EQ(core_device_set(1, "t"), 0);
-	EXPECT_NULL(core_stream_find(handle, "call", &code));
+	EXPECT_NULL(rig_find(handle, "call", &code));
 	EXPECT_EQ(code, 107003);
 	EXPECT_CONTAINS(npu_message(), "belongs to another context (device 0)");
-	EXPECT_EQ(core_stream_find_any(handle, "t", &code), stream);
+	EXPECT_EQ(rig_find_any(handle, "t", &code), stream);
 	EXPECT_EQ(core_stream_destroy(handle, false, "t"), 107003);
 }
 
@@ -318,7 +318,7 @@ TEST(stream, without_a_context)
 	int code;
 
 	core_context_follow(-1);
-	EXPECT_NULL(core_stream_find(handle, "call", &code));
+	EXPECT_NULL(rig_find(handle, "call", &code));
 	EXPECT_EQ(code, 107002);
 	EXPECT_CONTAINS(npu_message(), "call: no current context");
 	EXPECT_EQ(core_stream_create(0, 0, &handle, "t"), 107002);
@@ -330,13 +330,13 @@ TEST(stream, destroyed_is_not_found)
 	int code;
 
 	EXPECT_EQ(core_stream_destroy(handle, false, "t"), 0);
-	EXPECT_NULL(core_stream_find(handle, "call", &code));
+	EXPECT_NULL(rig_find(handle, "call", &code));
 	EXPECT_EQ(code, 107000);
 	EXPECT_EQ(core_stream_destroy(handle, false, "t"), 107000);
 	EXPECT_EQ(core_stream_create(0, 0, &other, "t"), 0);
-	EXPECT_NULL(core_stream_find(handle, "t", &code));
-	EXPECT_NULL(core_stream_find((void *)0x1234, "t", &code));
-	EXPECT_NULL(core_stream_find(core_context_handle(core_context_peek()), "t", &code));
+	EXPECT_NULL(rig_find(handle, "t", &code));
+	EXPECT_NULL(rig_find((void *)0x1234, "t", &code));
+	EXPECT_NULL(rig_find(core_context_handle(core_context_peek()), "t", &code));
 }
 
 TEST(stream, destroy_waits_for_its_work)
@@ -381,7 +381,7 @@ TEST(stream, begins_with_no_failure_mode)
 	EXPECT_FALSE(core_stream_set_stop(stream, false));
 	EXPECT_EQ(core_stream_destroy(handle, false, "t"), 0);
 	ASSERT_EQ(core_stream_create(0, 0, &handle, "t"), 0);
-	EXPECT_TRUE(core_stream_set_stop(core_stream_find(handle, "t", &code), false));
+	EXPECT_TRUE(core_stream_set_stop(rig_find(handle, "t", &code), false));
 }
 
 TEST(stream, who_waits_leaves_when_it_is_destroyed)
@@ -404,7 +404,7 @@ TEST(stream, reset_of_the_device_waits_and_ends_it)
 	EXPECT_EQ(core_device_reset(0, false, "t"), 0);
 	EXPECT_EQ(kept, 1);
 	EXPECT_EQ(core_device_set(0, "t"), 0);
-	EXPECT_NULL(core_stream_find(handle, "t", &code));
+	EXPECT_NULL(rig_find(handle, "t", &code));
 	EXPECT_EQ(code, 107000);
 	EXPECT_EQ(core_stream_live(0), 0);
 }

@@ -10,6 +10,7 @@
 
 #include "base/cancel.h"
 #include "base/clock.h"
+#include "base/lock.h"
 #include "core/object/error.h"
 #include "core/object/record.h"
 
@@ -79,13 +80,12 @@ static void run(struct callback *callback)
 static void give_to_subscriber(struct callback *callback)
 {
 	struct subscriber *subscriber = callback->subscriber;
+	LOCKED(&subscribers_lock);
 
-	pthread_mutex_lock(&subscribers_lock);
 	callback->next = NULL;
 	*subscriber->ready_last = callback;
 	subscriber->ready_last = &callback->next;
 	pthread_cond_broadcast(&subscriber->arrived);
-	pthread_mutex_unlock(&subscribers_lock);
 }
 
 /* A subscriber goes when no stream and no callback names it. */
@@ -107,10 +107,9 @@ static void count_due(struct subscriber *subscriber, int change)
 {
 	if (subscriber == NULL)
 		return;
-	pthread_mutex_lock(&subscribers_lock);
+	LOCKED(&subscribers_lock);
 	subscriber->due += (unsigned)change;
 	let_go_locked(subscriber);
-	pthread_mutex_unlock(&subscribers_lock);
 }
 
 static void forget(struct callback *callback)
@@ -334,8 +333,8 @@ static struct subscriber *find_locked(uint64_t thread)
 struct subscriber *core_subscriber_join(uint64_t thread)
 {
 	struct subscriber *subscriber;
+	LOCKED(&subscribers_lock);
 
-	pthread_mutex_lock(&subscribers_lock);
 	subscriber = find_locked(thread);
 	if (subscriber == NULL && (subscriber = calloc(1, sizeof(*subscriber))) != NULL) {
 		subscriber->thread = thread;
@@ -346,16 +345,15 @@ struct subscriber *core_subscriber_join(uint64_t thread)
 	}
 	if (subscriber != NULL)
 		subscriber->streams++;
-	pthread_mutex_unlock(&subscribers_lock);
 	return subscriber;
 }
 
 void core_subscriber_leave(struct subscriber *subscriber)
 {
-	pthread_mutex_lock(&subscribers_lock);
+	LOCKED(&subscribers_lock);
+
 	subscriber->streams--;
 	let_go_locked(subscriber);
-	pthread_mutex_unlock(&subscribers_lock);
 }
 
 uint64_t core_subscriber_thread(const struct subscriber *subscriber)

@@ -4,6 +4,7 @@
  */
 #include "core/object/device.h"
 
+#include "base/lock.h"
 #include "core/object/error.h"
 
 #include <string.h>
@@ -35,17 +36,19 @@ static int open_device(struct npu_driver *drv, uint32_t logic, const char *call)
 int core_device_hold_locked(uint32_t logic, const char *call)
 {
 	struct npu_driver *drv = core_driver();
-	int code;
+	int code = drv == NULL                      ? CORE_API_INTERNAL
+		   : core_devices[logic].users == 0 ? open_device(drv, logic, call)
+						    : CORE_OK;
 
-	if (drv == NULL)
-		return CORE_API_INTERNAL;
-	if (core_devices[logic].users == 0) {
-		code = open_device(drv, logic, call);
-		if (code != CORE_OK)
-			return code;
-	}
-	core_devices[logic].users++;
-	return CORE_OK;
+	core_devices[logic].users += code == CORE_OK;
+	return code;
+}
+
+int core_device_hold(uint32_t logic, const char *call)
+{
+	LOCKED(&core_setup_lock);
+
+	return core_device_hold_locked(logic, call);
 }
 
 void core_device_drop_locked(uint32_t logic)
@@ -60,9 +63,9 @@ void core_device_drop_locked(uint32_t logic)
 
 void core_device_drop(uint32_t logic)
 {
-	pthread_mutex_lock(&core_setup_lock);
+	LOCKED(&core_setup_lock);
+
 	core_device_drop_locked(logic);
-	pthread_mutex_unlock(&core_setup_lock);
 }
 
 void *core_device_primary(uint32_t logic)

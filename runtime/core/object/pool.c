@@ -6,6 +6,8 @@
  */
 #include "core/object/pool.h"
 
+#include "base/lock.h"
+
 #include <stdlib.h>
 
 #define INDEX_SHIFT      4
@@ -53,8 +55,8 @@ static struct core_slot *new_slot_locked(struct core_pool *pool)
 void *core_pool_take(struct core_pool *pool)
 {
 	struct core_slot *slot;
+	LOCKED(&pool->lock);
 
-	pthread_mutex_lock(&pool->lock);
 	slot = pool->free_first;
 	if (slot != NULL) {
 		pool->free_first = slot->next_free;
@@ -66,7 +68,6 @@ void *core_pool_take(struct core_pool *pool)
 	}
 	if (slot != NULL)
 		slot->generation++;
-	pthread_mutex_unlock(&pool->lock);
 	return slot;
 }
 
@@ -95,14 +96,13 @@ bool core_pool_hide(struct core_pool *pool, void *object, const void *handle)
 void core_pool_give(struct core_pool *pool, void *object)
 {
 	struct core_slot *slot = object;
+	LOCKED(&pool->lock);
 
-	pthread_mutex_lock(&pool->lock);
 	if (pool->free_last != NULL)
 		pool->free_last->next_free = slot;
 	else
 		pool->free_first = slot;
 	pool->free_last = slot;
-	pthread_mutex_unlock(&pool->lock);
 }
 
 void *core_pool_find(struct core_pool *pool, const void *handle)

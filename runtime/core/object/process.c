@@ -7,6 +7,7 @@
 
 #include "base/cancel.h"
 #include "base/clock.h"
+#include "base/lock.h"
 #include "driver/module.h"
 
 #include <stdatomic.h>
@@ -106,7 +107,6 @@ static bool open_locked(void)
 static struct npu_driver *open_driver(void)
 {
 	UNCANCELLED;
-	struct npu_driver *drv;
 
 	if (core_is_forked()) {
 		npu_message_set("npusim: this process was forked after its parent had opened a "
@@ -118,12 +118,8 @@ static struct npu_driver *open_driver(void)
 		npu_message_set("npusim: the process is ending");
 		return NULL;
 	}
-	pthread_mutex_lock(&open_lock);
-	drv = atomic_load_explicit(&top, memory_order_acquire);
-	if (drv == NULL && open_locked())
-		drv = atomic_load_explicit(&top, memory_order_acquire);
-	pthread_mutex_unlock(&open_lock);
-	return drv;
+	LOCKED(&open_lock);
+	return atomic_load(&top) != NULL || open_locked() ? atomic_load(&top) : NULL;
 }
 
 struct npu_driver *core_driver(void)
@@ -135,11 +131,11 @@ struct npu_driver *core_driver(void)
 
 void core_driver_use(struct npu_driver *drv)
 {
-	pthread_mutex_lock(&open_lock);
+	LOCKED(&open_lock);
+
 	watch_forks_locked();
 	atomic_store(&top, drv == NULL ? NULL : npu_driver_complete(drv));
 	atomic_store(&device_opened, false);
-	pthread_mutex_unlock(&open_lock);
 }
 
 /* ---- time ---- */

@@ -8,6 +8,7 @@
 
 #include "base/cancel.h"
 #include "base/clock.h"
+#include "base/lock.h"
 #include "core/object/error.h"
 #include "core/object/process.h"
 
@@ -488,12 +489,16 @@ int core_stream_send_locked(struct core_stream *stream, void *entries, unsigned 
 int core_stream_send_each(struct core_stream *stream, void *entries, unsigned count,
 			  const struct core_done *done, const char *call)
 {
-	int code;
+	LOCKED(&stream->lock);
 
-	pthread_mutex_lock(&stream->lock);
-	code = core_stream_send_locked(stream, entries, count, done, call);
-	pthread_mutex_unlock(&stream->lock);
-	return code;
+	return core_stream_send_locked(stream, entries, count, done, call);
+}
+
+void core_stream_reap(struct core_stream *stream)
+{
+	LOCKED(&stream->lock);
+
+	core_stream_reap_locked(stream);
 }
 
 void core_stream_reap_device(uint32_t device)
@@ -504,11 +509,8 @@ void core_stream_reap_device(uint32_t device)
 	for (unsigned i = 0; i < count; i++) {
 		struct core_stream *stream = core_pool_find(&core_streams, handles[i]);
 
-		if (stream == NULL)
-			continue;
-		pthread_mutex_lock(&stream->lock);
-		core_stream_reap_locked(stream);
-		pthread_mutex_unlock(&stream->lock);
+		if (stream != NULL)
+			core_stream_reap(stream);
 	}
 	free(handles);
 }

@@ -4,6 +4,7 @@
  */
 #include "core/object/record.h"
 
+#include "base/lock.h"
 #include "core/object/error.h"
 #include "core/object/stream.h"
 
@@ -99,11 +100,11 @@ void core_record_unuse(struct record *record)
 /* Under the lock: who drops a relay knows afterwards that its id is not recorded any more. */
 static void happen(struct record *record)
 {
-	pthread_mutex_lock(&record->lock);
+	LOCKED(&record->lock);
+
 	atomic_store(&record->done, true);
 	free_relays(record->relays, true);
 	record->relays = NULL;
-	pthread_mutex_unlock(&record->lock);
 }
 
 /* Under the lock of the stream that recorded. */
@@ -167,10 +168,7 @@ void core_record_drop_relay(struct record *record, uint32_t device, uint32_t id)
 
 bool core_record_has_relays(struct record *record)
 {
-	bool has;
+	LOCKED(&record->lock);
 
-	pthread_mutex_lock(&record->lock);
-	has = record->relays != NULL;
-	pthread_mutex_unlock(&record->lock);
-	return has;
+	return record->relays != NULL;
 }

@@ -132,8 +132,9 @@ int core_stream_send_locked(struct core_stream *stream, void *entries, unsigned 
 /* Waits until something completes or changes: 0, CORE_STREAM_SYNC_TIMEOUT when the deadline has
  * passed, or the code of a driver that does not answer. */
 int core_stream_progress_locked(struct core_stream *stream, struct core_wait *wait);
-/* Takes what is complete, without waiting. */
+/* Takes what is complete, without waiting; the lock is held, or taken. */
 void core_stream_reap_locked(struct core_stream *stream);
+void core_stream_reap(struct core_stream *stream);
 void core_stream_reap_device(uint32_t device);
 /* Makes the stream's queue, or takes it down. */
 int core_stream_open_queue(struct core_stream *stream, const char *call);

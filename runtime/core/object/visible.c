@@ -5,6 +5,7 @@
  * numbers; the list ends at the first entry that is not the number of a device; a list that is not
  * ascending, or has no device, hides all.
  */
+#include "base/lock.h"
 #include "core/object/error.h"
 #include "core/object/process.h"
 
@@ -110,24 +111,20 @@ static int learn_locked(struct npu_driver *drv)
 static const struct visible *learn(void)
 {
 	struct npu_driver *drv = core_driver();
-	const struct visible *answer = NULL;
 
 	if (drv == NULL)
 		return NULL;
-	pthread_mutex_lock(&visible_lock);
-	if (visible.known || learn_locked(drv) == CORE_OK)
-		answer = &visible;
-	pthread_mutex_unlock(&visible_lock);
-	return answer;
+	LOCKED(&visible_lock);
+	return visible.known || learn_locked(drv) == CORE_OK ? &visible : NULL;
 }
 
 void core_visible_use(const char *name, bool in_any_order)
 {
-	pthread_mutex_lock(&visible_lock);
+	LOCKED(&visible_lock);
+
 	variable = name;
 	any_order = in_any_order;
 	visible.known = false;
-	pthread_mutex_unlock(&visible_lock);
 }
 
 int core_device_count(uint32_t *out_user_count, uint32_t *out_logic_count)
