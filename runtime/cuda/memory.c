@@ -6,9 +6,9 @@
  */
 #include "cuda-internal.h"
 
+#include "base/lock.h"
 #include "trace/names.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,41 +23,30 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static bool remember(uint64_t va, uint64_t bytes, const void *context, enum npu_place_kind kind)
 {
-	struct trace_name name = { va, bytes, (uintptr_t)context, 1, (char)kind };
-	bool added;
+	LOCKED(&lock);
 
-	pthread_mutex_lock(&lock);
-	added = trace_name_add(&allocations, name);
-	pthread_mutex_unlock(&lock);
-	return added;
+	return trace_name_add(&allocations,
+			      (struct trace_name){ va, bytes, (uintptr_t)context, 1, (char)kind });
 }
 
 /* Takes the allocation that begins at va, if it is of one of the kinds, one bit each. */
 static bool forget(uint64_t va, unsigned kinds, struct trace_name *out)
 {
 	const struct trace_name *name;
-	bool found;
+	LOCKED(&lock);
 
-	pthread_mutex_lock(&lock);
 	name = trace_name_find(&allocations, va);
-	found = name != NULL && name->key == va && (kinds >> name->letter & 1);
-	if (found)
-		trace_name_take(&allocations, va, out);
-	pthread_mutex_unlock(&lock);
-	return found;
+	return name != NULL && (kinds >> name->letter & 1) &&
+	       trace_name_take(&allocations, va, out);
 }
 
 static struct trace_name find(uint64_t va)
 {
 	const struct trace_name *name;
-	struct trace_name copy = { 0 };
+	LOCKED(&lock);
 
-	pthread_mutex_lock(&lock);
 	name = trace_name_find(&allocations, va);
-	if (name != NULL)
-		copy = *name;
-	pthread_mutex_unlock(&lock);
-	return copy;
+	return name != NULL ? *name : (struct trace_name){ 0 };
 }
 
 void *cuda_memory_context(uint64_t va)
@@ -72,24 +61,17 @@ enum npu_place_kind cuda_memory_kind(uint64_t va)
 
 void cuda_memory_end_context(void *context)
 {
-	bool more = core_driver() != NULL;
+	struct trace_name name;
+	uint64_t *keys;
+	size_t count;
 
-	while (more) {
-		uint64_t va = 0;
-
-		pthread_mutex_lock(&lock);
-		for (const struct trace_name *name = trace_name_from(&allocations, 0);
-		     name != NULL && va == 0; name = trace_name_from(&allocations, name->key + 1))
-			if (name->number == (uintptr_t)context &&
-			    (DEVICE_KINDS >> name->letter & 1))
-				va = name->key;
-		if (va != 0)
-			trace_name_take(&allocations, va, NULL);
-		pthread_mutex_unlock(&lock);
-		more = va != 0;
-		if (more)
-			npu_call(core_driver(), halMemFree, cuda_pointer(va));
-	}
+	pthread_mutex_lock(&lock);
+	count = trace_names_list(&allocations, &keys);
+	pthread_mutex_unlock(&lock);
+	for (size_t i = 0; core_driver() != NULL && i < count; i++)
+		if (cuda_memory_context(keys[i]) == context && forget(keys[i], DEVICE_KINDS, &name))
+			npu_call(core_driver(), halMemFree, cuda_pointer(keys[i]));
+	free(keys);
 }
 
 /* ---- device memory ---- */

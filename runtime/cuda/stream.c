@@ -6,9 +6,9 @@
  */
 #include "cuda-internal.h"
 
+#include "base/lock.h"
 #include "trace/names.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 
 #define PRIORITY_GREATEST (-5)
@@ -67,22 +67,11 @@ CUresult cuda_stream(CUstream handle, const char *call, struct core_stream **out
 
 /* ---- the default stream and the others ---- */
 
-/* The first of them whose handle is `from` or above; NULL: there is none. */
-static void *blocking_from(uint64_t from)
-{
-	const struct trace_name *name;
-	void *stream;
-
-	pthread_mutex_lock(&lock);
-	name = trace_name_from(&blocking, from);
-	stream = name != NULL ? cuda_pointer(name->key) : NULL;
-	pthread_mutex_unlock(&lock);
-	return stream;
-}
-
 static bool is_blocking(CUstream stream)
 {
-	return blocking_from((uintptr_t)stream) == (void *)stream;
+	LOCKED(&lock);
+
+	return trace_name_find(&blocking, (uintptr_t)stream) != NULL;
 }
 
 /* NULL: the default stream of the current context. What is gone needs no waiting. */
@@ -98,15 +87,19 @@ static CUresult wait_for(void *handle, const char *call)
 CUresult cuda_stream_order(CUstream stream, const char *call)
 {
 	CUresult code = CUDA_SUCCESS;
-	void *other;
+	uint64_t *others;
+	size_t count;
 
 	if (!is_default(stream))
 		return default_used && is_blocking(stream) && core_context_peek() != NULL
 			       ? wait_for(NULL, call)
 			       : CUDA_SUCCESS;
-	for (uint64_t from = 0; code == CUDA_SUCCESS && (other = blocking_from(from)) != NULL;
-	     from = (uintptr_t)other + 1)
-		code = wait_for(other, call);
+	pthread_mutex_lock(&lock);
+	count = trace_names_list(&blocking, &others);
+	pthread_mutex_unlock(&lock);
+	for (size_t i = 0; code == CUDA_SUCCESS && i < count; i++)
+		code = wait_for(cuda_pointer(others[i]), call);
+	free(others);
 	return code;
 }
 

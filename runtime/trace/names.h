@@ -17,17 +17,15 @@ struct trace_name {
 	uint32_t references; /* handles: the name ends with the last */
 	char letter;
 };
-/* All 0 is empty. */
+/* NULL is empty. */
 struct trace_names {
-	struct trace_name_node *nodes; /* [0] is nobody */
-	uint32_t count, room, root, free;
-	uint32_t dice;
+	void *tree;
 };
 
 /* The entry whose range holds `key`, or NULL. Valid until the next change. */
 struct trace_name *trace_name_find(const struct trace_names *names, uint64_t key);
-/* The first that begins at or after `key`, or NULL. */
-struct trace_name *trace_name_from(const struct trace_names *names, uint64_t key);
+/* The keys of all, in order, free(): as many as there is memory for. */
+size_t trace_names_list(const struct trace_names *names, uint64_t **out_keys);
 /* Puts one in; what overlaps it is gone. False: no memory, and it has no name. */
 bool trace_name_add(struct trace_names *names, struct trace_name name);
 /* Takes the entry that begins at `key` out, into *out (may be NULL). */

@@ -89,7 +89,7 @@ TEST(recorder, names_are_those_of_a_plain_list)
 		EXPECT_EQ(out.number, last.number);
 		g_array_set_size(list, list->len - 1);
 	}
-	EXPECT_EQ(names.root, 0u);
+	EXPECT_NULL(names.tree);
 	trace_names_free(&names);
 	g_array_unref(list);
 	g_rand_free(dice);
