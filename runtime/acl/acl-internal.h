@@ -81,13 +81,25 @@ static inline aclError acl_check_context(const char *call)
 {
 	return core_context_peek() != NULL ? ACL_SUCCESS : core_context_none(call);
 }
-/* ACL_ERROR_INTERNAL_ERROR where no driver can be had; the message begins with the call's name. */
+/* An answer whose message does not name the call yet: puts the name in front. */
+static inline aclError acl_named(const char *call, aclError code)
+{
+	if (code != ACL_SUCCESS)
+		npu_message_prefix("%s: ", call);
+	return code;
+}
+/* ACL_ERROR_INTERNAL_ERROR where no driver can be had. */
 static inline aclError acl_check_driver(const char *call)
 {
-	if (core_driver() != NULL)
+	return acl_named(call, core_driver() != NULL ? ACL_SUCCESS : ACL_ERROR_INTERNAL_ERROR);
+}
+/* User id to logic id, for calls of which the driver, which is asked first, says that a wrong one
+ * is a parameter (107000). */
+static inline aclError acl_asked_device(const char *call, uint32_t device, uint32_t *out)
+{
+	if (core_device_logic((int32_t)device, "deviceId", call, out) == ACL_SUCCESS)
 		return ACL_SUCCESS;
-	npu_message_prefix("%s: ", call);
-	return ACL_ERROR_INTERNAL_ERROR;
+	return core_last_error_note(ACL_ERROR_RT_PARAM_INVALID);
 }
 /* Tells a model whether the thread's calls are an aclrt function's. A vendor's driver is not asked:
  * it has one answer. */
@@ -119,8 +131,24 @@ static inline void acl_documented(struct npu_driver *drv, bool on)
 
 /* ---- memory (info.c): names of values, where an address lies ---- */
 
+enum acl_pool {
+	ACL_POOL_NORMAL = 1,
+	ACL_POOL_HUGE = 2,
+	ACL_POOL_GIANT = 4,
+	ACL_POOL_ALL = ACL_POOL_NORMAL | ACL_POOL_HUGE
+};
+/* What an aclrtMemAttr stands for; beyond them the name is "unknown". */
+struct acl_mem_attr {
+	const char *name;
+	uint8_t info_type;      /* MEM_INFO_TYPE_* */
+	uint8_t pool;           /* enum acl_pool */
+	bool handle, host_only; /* MallocPhysical takes it; for locations on the host alone */
+	uint8_t page;           /* the page type of such a handle */
+	uint8_t host, device;   /* its memory type, by location */
+};
+const struct acl_mem_attr *acl_mem_attr(uint32_t attr);
+
 /* The names of enum values; "unknown" beyond them. */
-const char *acl_mem_attr_name(int attr);
 const char *acl_location_name(int type);
 const char *acl_memcpy_kind_name(int kind);
 

@@ -11,7 +11,6 @@
 #include "acl-internal.h"
 
 #include <assert.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define ENTRIES_MAX 32u /* sent at once */

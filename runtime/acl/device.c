@@ -5,7 +5,8 @@
  */
 #include "acl-internal.h"
 
-#include <pthread.h>
+#include "base/lock.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -27,25 +28,13 @@ ACL_EXPORT aclError aclrtGetDevice(int32_t *deviceId)
 ACL_EXPORT aclError aclrtGetDeviceCount(uint32_t *count)
 {
 	uint32_t user, logic;
-	int code;
 
-	if (ACL_IS_NULL(count))
-		return ACL_ERROR_INVALID_PARAM;
-	code = core_device_count(&user, &logic);
-	if (code == ACL_SUCCESS)
-		*count = user;
-	else
-		npu_message_prefix("%s: ", __func__);
-	return code;
+	return ACL_IS_NULL(count) ?: acl_named(__func__, core_device_count(&user, &logic))
+			?: ACL_GIVE(count, user);
 }
 
 ACL_EXPORT aclError aclrtGetRunMode(aclrtRunMode *runMode)
-{
-	if (ACL_IS_NULL(runMode))
-		return ACL_ERROR_INVALID_PARAM;
-	*runMode = ACL_HOST;
-	return ACL_SUCCESS;
-}
+	ACL_ANSWERS(ACL_IS_NULL(runMode) ?: ACL_GIVE(runMode, ACL_HOST));
 
 aclError acl_synchronize(const char *call, int32_t timeout)
 {
@@ -119,14 +108,11 @@ ACL_EXPORT const char *aclrtGetSocName(void)
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 	static char name[64]; /* for good once it is known */
 	static bool known;
-	const char *answer;
+	LOCKED(&lock);
 
-	pthread_mutex_lock(&lock);
 	if (!known)
 		known = ask_soc_name(__func__, name, (uint32_t)sizeof(name));
-	answer = known ? name : NULL;
-	pthread_mutex_unlock(&lock);
-	return answer;
+	return known ? name : NULL;
 }
 
 /* CANN says -1 where the driver does not know. */
@@ -244,14 +230,11 @@ static aclError other_attribute(const char *call, uint32_t logic, aclrtDevAttr a
 ACL_EXPORT aclError aclrtGetDeviceInfo(uint32_t deviceId, aclrtDevAttr attr, int64_t *value)
 {
 	uint32_t logic;
-	aclError error = ACL_IS_NULL(value) ?: acl_check_driver(__func__);
+	aclError error = ACL_IS_NULL(value) ?: acl_check_driver(__func__)
+				?: acl_asked_device(__func__, deviceId, &logic);
 
 	if (error != ACL_SUCCESS)
 		return error;
-	if (core_device_logic((int32_t)deviceId, "deviceId", __func__, &logic) != ACL_SUCCESS) {
-		core_last_error_note(ACL_ERROR_RT_PARAM_INVALID);
-		return ACL_ERROR_RT_PARAM_INVALID;
-	}
 	for (unsigned i = 0; i < sizeof(attributes) / sizeof(attributes[0]); i++)
 		if (attributes[i].attr == attr)
 			return ACL_CALL(__func__, halGetDeviceInfo, logic, attributes[i].module,
@@ -293,15 +276,13 @@ ACL_EXPORT aclError aclrtGetDeviceCapability(int32_t deviceId, aclrtDevFeatureTy
 	uint32_t logic;
 	int code = ACL_IS_NULL(value) ?: core_device_logic(deviceId, "deviceId", __func__, &logic);
 
-	if (code != ACL_SUCCESS)
-		return code;
-	if (devFeatureType != ACL_FEATURE_TSCPU_TASK_UPDATE_SUPPORT_AIC_AIV &&
+	if (code == ACL_SUCCESS &&
+	    devFeatureType != ACL_FEATURE_TSCPU_TASK_UPDATE_SUPPORT_AIC_AIV &&
 	    devFeatureType != ACL_FEATURE_SYSTEM_MEMQ_EVENT_CROSS_DEV)
 		return rt_invalid(__func__,
 				  "devFeatureType is %d; it must be an ACL_FEATURE_* (1 or 21)",
 				  (int)devFeatureType);
-	*value = ACL_DEV_FEATURE_NOT_SUPPORT;
-	return ACL_SUCCESS;
+	return code ?: ACL_GIVE(value, ACL_DEV_FEATURE_NOT_SUPPORT);
 }
 
 /* ---- ids ---- */
@@ -320,11 +301,9 @@ static aclError logic_of_user(const char *call, const char *argument, int32_t us
 
 static aclError user_of_logic(const char *call, uint32_t logic, int32_t *out_user)
 {
-	if (core_logic_to_user(logic, out_user))
-		return ACL_SUCCESS;
-	npu_message_prefix("%s: ", call);
-	core_last_error_note(ACL_ERROR_RT_INVALID_DEVICEID);
-	return ACL_ERROR_RT_INVALID_DEVICEID;
+	return core_logic_to_user(logic, out_user)
+		       ? ACL_SUCCESS
+		       : acl_named(call, core_last_error_note(ACL_ERROR_RT_INVALID_DEVICEID));
 }
 
 static aclError physical_of_user(const char *call, const char *argument, int32_t user,
@@ -417,14 +396,10 @@ ACL_EXPORT aclError aclrtDeviceCanAccessPeer(int32_t *canAccessPeer, int32_t dev
 	code = acl_check_driver(__func__)
 			?: peer_physical(__func__, "peerDeviceId", peerDeviceId, &peer)
 			?: core_device_logic(deviceId, "deviceId", __func__, &logic);
-	if (code != ACL_SUCCESS)
-		return code;
-	if (canAccessPeer == NULL)
+	if (code == ACL_SUCCESS && canAccessPeer == NULL)
 		return rt_invalid(__func__, "canAccessPeer is NULL; it must point to something");
-	code = ACL_CALL(__func__, halDeviceCanAccessPeer, &can, logic, peer);
-	if (code == ACL_SUCCESS)
-		*canAccessPeer = can;
-	return code;
+	return code ?: ACL_CALL(__func__, halDeviceCanAccessPeer, &can, logic, peer)
+			?: ACL_GIVE(canAccessPeer, can);
 }
 
 /* The current device and the peer's physical id, for the two calls that change the access between
@@ -450,7 +425,6 @@ ACL_EXPORT aclError aclrtDeviceEnablePeerAccess(int32_t peerDeviceId, uint32_t f
 		return acl_fail(ACL_ERROR_FEATURE_UNSUPPORTED, __func__,
 				"flags is %#x; it is reserved and must be 0", flags);
 	return current_and_peer(__func__, peerDeviceId, &logic, &peer)
-		       ?: acl_check_driver(__func__)
 		       ?: ACL_CALL(__func__, halDeviceEnableP2P, logic, peer, flags);
 }
 
@@ -458,7 +432,6 @@ ACL_EXPORT aclError aclrtDeviceDisablePeerAccess(int32_t peerDeviceId)
 {
 	uint32_t logic = 0, peer = 0;
 	return current_and_peer(__func__, peerDeviceId, &logic, &peer)
-		       ?: acl_check_driver(__func__)
 		       ?: ACL_CALL(__func__, halDeviceDisableP2P, logic, peer, 0);
 }
 
@@ -478,16 +451,13 @@ ACL_EXPORT aclError aclrtGetDevicesTopo(uint32_t deviceId, uint32_t otherDeviceI
 {
 	uint32_t logic, other;
 	int64_t topology = 0;
-	int code = ACL_IS_NULL(value) ?: acl_check_driver(__func__)
+
+	/* The driver counts kinds of connection from 0; the ACL has a bit for each, in the same
+	 * order. */
+	return ACL_IS_NULL(value) ?: acl_check_driver(__func__)
 			?: core_device_logic((int32_t)deviceId, "deviceId", __func__, &logic)
 			?: core_device_logic((int32_t)otherDeviceId, "otherDeviceId", __func__,
 					     &other)
-			?: ACL_CALL(__func__, halGetPairDevicesInfo, logic, other, 0, &topology);
-
-	if (code != ACL_SUCCESS)
-		return code;
-	/* The driver counts kinds of connection from 0; the ACL has a bit for each, in the same
-	 * order. */
-	*value = UINT64_C(1) << topology;
-	return ACL_SUCCESS;
+			?: ACL_CALL(__func__, halGetPairDevicesInfo, logic, other, 0, &topology)
+			?: ACL_GIVE(value, UINT64_C(1) << topology);
 }

@@ -61,14 +61,8 @@ static int tell_block(const void *ptr, size_t size)
 }
 
 int npusimBlock(const void *ptr, size_t size)
-{
-	return ACL_IS_NULL(ptr) ?: ACL_IS_ZERO(size) ?: tell_block(ptr, size);
-}
-
-int npusimBlockFree(const void *ptr)
-{
-	return ACL_IS_NULL(ptr) ?: tell_block(ptr, 0);
-}
+	ACL_ANSWERS(ACL_IS_NULL(ptr) ?: ACL_IS_ZERO(size) ?: tell_block(ptr, size));
+int npusimBlockFree(const void *ptr) ACL_ANSWERS(ACL_IS_NULL(ptr) ?: tell_block(ptr, 0));
 
 int npusimMark(const char *name)
 {

@@ -6,7 +6,8 @@
  */
 #include "acl-internal.h"
 
-#include <pthread.h>
+#include "base/lock.h"
+
 #include <stdlib.h>
 #include <sys/queue.h>
 
@@ -41,12 +42,9 @@ static struct range *find_locked(uintptr_t start, uintptr_t end)
 
 bool acl_host_is_registered(const void *ptr)
 {
-	bool found;
+	LOCKED(&registered.lock);
 
-	pthread_mutex_lock(&registered.lock);
-	found = find_locked((uintptr_t)ptr, (uintptr_t)ptr + 1) != NULL;
-	pthread_mutex_unlock(&registered.lock);
-	return found;
+	return find_locked((uintptr_t)ptr, (uintptr_t)ptr + 1) != NULL;
 }
 
 /* The driver's kind of mapping for the flags of the two calls. */
@@ -151,48 +149,40 @@ ACL_EXPORT aclError aclrtHostUnregister(void *ptr)
 
 	if (error != ACL_SUCCESS)
 		return error;
-	pthread_mutex_lock(&registered.lock);
+	LOCKED(&registered.lock);
 	range = find_locked((uintptr_t)ptr, (uintptr_t)ptr + 1);
-	if (range != NULL && range->start != (uintptr_t)ptr)
-		range = NULL;
-	if (range != NULL && range->mapped)
+	if (range == NULL || range->start != (uintptr_t)ptr)
+		return acl_fail(ACL_ERROR_HOST_MEMORY_NOT_REGISTERED, __func__,
+				"ptr is %p, which is not the start of a registered range", ptr);
+	if (range->mapped)
 		error = ACL_CALL(__func__, halHostUnregisterEx, ptr, range->device,
 				 HOST_MEM_MAP_DEV_PCIE_TH);
-	if (range != NULL && error == ACL_SUCCESS) {
+	else
+		npu_call(core_driver(), npusimGaveBack, range->start, range->end - range->start,
+			 __func__);
+	if (error == ACL_SUCCESS) {
 		LIST_REMOVE(range, link);
-		if (!range->mapped)
-			npu_call(core_driver(), npusimGaveBack, range->start,
-				 range->end - range->start, __func__);
-	}
-	if (range == NULL)
-		error = acl_fail(ACL_ERROR_HOST_MEMORY_NOT_REGISTERED, __func__,
-				 "ptr is %p, which is not the start of a registered range", ptr);
-	pthread_mutex_unlock(&registered.lock);
-	if (error == ACL_SUCCESS)
 		free(range);
+	}
 	return error;
 }
 
 ACL_EXPORT aclError aclrtHostGetDevicePointer(void *pHost, void **pDevice, uint32_t flag)
 {
 	const struct range *range;
-	bool mapped;
 	aclError error = ACL_IS_NULL(pHost) ?: ACL_IS_NULL(pDevice) ?: ACL_IS_SET(flag)
 			?: acl_check_context(__func__);
 
 	if (error != ACL_SUCCESS)
 		return error;
-	pthread_mutex_lock(&registered.lock);
+	LOCKED(&registered.lock);
 	range = find_locked((uintptr_t)pHost, (uintptr_t)pHost + 1);
-	mapped = range != NULL && range->mapped;
-	if (mapped)
-		*pDevice = (char *)range->device_va + ((uintptr_t)pHost - range->start);
-	pthread_mutex_unlock(&registered.lock);
-	if (!mapped)
+	if (range == NULL || !range->mapped)
 		return rt_invalid(__func__,
 				  "pHost is %p, which no device sees; register it with "
 				  "aclrtHostRegisterV2 and ACL_HOST_REG_MAPPED",
 				  pHost);
+	*pDevice = (char *)range->device_va + ((uintptr_t)pHost - range->start);
 	return ACL_SUCCESS;
 }
 
@@ -209,11 +199,9 @@ ACL_EXPORT aclError aclrtHostMemMapCapabilities(uint32_t deviceId, aclrtHacType 
 	if ((uint32_t)hacType > ACL_RT_HAC_TYPE_CCU)
 		return rt_invalid(__func__, "hacType is %d; it must be between 0 and %d",
 				  (int)hacType, (int)ACL_RT_HAC_TYPE_CCU);
-	error = acl_check_context(__func__)
+	return acl_check_context(__func__)
 			?: ACL_CALL(__func__, halHostRegisterCapabilities, device,
-				    (uint32_t)hacType, &found);
-	if (error == ACL_SUCCESS)
-		*capabilities = found != 0 ? ACL_RT_HOST_MEM_MAP_SUPPORTED
-					   : ACL_RT_HOST_MEM_MAP_NOT_SUPPORTED;
-	return error;
+				    (uint32_t)hacType, &found)
+			?: ACL_GIVE(capabilities, found != 0 ? ACL_RT_HOST_MEM_MAP_SUPPORTED
+							     : ACL_RT_HOST_MEM_MAP_NOT_SUPPORTED);
 }

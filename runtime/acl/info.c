@@ -9,27 +9,52 @@
 #include <stdio.h>
 #include <string.h>
 
+/* ---- attributes of memory ---- */
+
+/* Which memory an attribute counts, and what a handle of it is made of. */
+#define ATTR(attr, size, pools, ...)                         \
+	[attr] = { .name = #attr,                            \
+		   .info_type = MEM_INFO_TYPE_##size##_SIZE, \
+		   .pool = ACL_POOL_##pools,                 \
+		   __VA_ARGS__ }
+#define HANDLE(pages, at_host, at_device)                                              \
+	.handle = true, .page = MEM_##pages##_PAGE_TYPE, .host = MEM_##at_host##_TYPE, \
+	.device = MEM_##at_device##_TYPE
+#define HOST_HANDLE(pages, at_host) HANDLE(pages, at_host, at_host), .host_only = true
+static const struct acl_mem_attr mem_attrs[] = {
+	ATTR(ACL_DDR_MEM, DDR, ALL),
+	ATTR(ACL_HBM_MEM, HBM, ALL),
+	ATTR(ACL_DDR_MEM_HUGE, DDR, HUGE, HOST_HANDLE(HUGE, DDR)),
+	ATTR(ACL_DDR_MEM_NORMAL, DDR, NORMAL, HOST_HANDLE(NORMAL, DDR)),
+	ATTR(ACL_HBM_MEM_HUGE, HBM, HUGE, HANDLE(HUGE, HBM, HBM)),
+	ATTR(ACL_HBM_MEM_NORMAL, HBM, NORMAL, HANDLE(NORMAL, HBM, HBM)),
+	ATTR(ACL_DDR_MEM_P2P_HUGE, DDR_P2P, HUGE, HOST_HANDLE(HUGE, P2P_DDR)),
+	ATTR(ACL_DDR_MEM_P2P_NORMAL, DDR_P2P, NORMAL, HOST_HANDLE(NORMAL, P2P_DDR)),
+	ATTR(ACL_HBM_MEM_P2P_HUGE, HBM_P2P, HUGE),
+	ATTR(ACL_HBM_MEM_P2P_NORMAL, HBM_P2P, NORMAL),
+	ATTR(ACL_HBM_MEM_HUGE1G, HBM, GIANT, HANDLE(GIANT, HBM, HBM)),
+	ATTR(ACL_HBM_MEM_P2P_HUGE1G, HBM_P2P, GIANT),
+	ATTR(ACL_MEM_NORMAL, HBM, NORMAL, HANDLE(NORMAL, DDR, HBM)),
+	ATTR(ACL_MEM_HUGE, HBM, HUGE, HANDLE(HUGE, DDR, HBM)),
+	ATTR(ACL_MEM_HUGE1G, HBM, GIANT, HANDLE(GIANT, DDR, HBM)),
+	ATTR(ACL_MEM_P2P_NORMAL, HBM_P2P, NORMAL, HANDLE(NORMAL, P2P_DDR, P2P_HBM)),
+	ATTR(ACL_MEM_P2P_HUGE, HBM_P2P, HUGE, HANDLE(HUGE, P2P_DDR, P2P_HBM)),
+	ATTR(ACL_MEM_P2P_HUGE1G, HBM_P2P, GIANT, HANDLE(GIANT, P2P_DDR, P2P_HBM)),
+};
+#define ATTR_COUNT (sizeof(mem_attrs) / sizeof(mem_attrs[0]))
+
+const struct acl_mem_attr *acl_mem_attr(uint32_t attr)
+{
+	static const struct acl_mem_attr unknown = { .name = "unknown" };
+
+	return attr < ATTR_COUNT ? &mem_attrs[attr] : &unknown;
+}
+
 /* ---- shared with the other files (acl-internal.h) ---- */
 
 #define NAME_OF(table, value)                                                                \
 	((uint32_t)(value) < sizeof(table) / sizeof((table)[0]) ? (table)[(uint32_t)(value)] \
 								: "unknown")
-
-const char *acl_mem_attr_name(int attr)
-{
-	static const char *const names[] = {
-		"ACL_DDR_MEM",          "ACL_HBM_MEM",
-		"ACL_DDR_MEM_HUGE",     "ACL_DDR_MEM_NORMAL",
-		"ACL_HBM_MEM_HUGE",     "ACL_HBM_MEM_NORMAL",
-		"ACL_DDR_MEM_P2P_HUGE", "ACL_DDR_MEM_P2P_NORMAL",
-		"ACL_HBM_MEM_P2P_HUGE", "ACL_HBM_MEM_P2P_NORMAL",
-		"ACL_HBM_MEM_HUGE1G",   "ACL_HBM_MEM_P2P_HUGE1G",
-		"ACL_MEM_NORMAL",       "ACL_MEM_HUGE",
-		"ACL_MEM_HUGE1G",       "ACL_MEM_P2P_NORMAL",
-		"ACL_MEM_P2P_HUGE",     "ACL_MEM_P2P_HUGE1G",
-	};
-	return NAME_OF(names, attr);
-}
 
 const char *acl_location_name(int type)
 {
@@ -161,43 +186,14 @@ ACL_EXPORT aclError aclrtCheckMemType(void **addrList, uint32_t size, uint32_t m
 	info.addr_info.cnt = size;
 	info.addr_info.mem_type = memType;
 	info.addr_info.flag = 1;
-	error = ACL_CALL(__func__, halMemGetInfo, context->device, MEM_INFO_TYPE_ADDR_CHECK, &info);
-	if (error == ACL_SUCCESS)
-		*checkResult = info.addr_info.flag;
-	return error;
+	return ACL_CALL(__func__, halMemGetInfo, context->device, MEM_INFO_TYPE_ADDR_CHECK, &info)
+		       ?: ACL_GIVE(checkResult, info.addr_info.flag);
 }
 
 /* ---- capacities ---- */
 
-enum pool { POOL_NORMAL = 1, POOL_HUGE = 2, POOL_GIANT = 4, POOL_ALL = POOL_NORMAL | POOL_HUGE };
-struct info_row {
-	uint8_t type; /* MEM_INFO_TYPE_* */
-	uint8_t pool;
-};
-static const struct info_row info_rows[] = {
-	[ACL_DDR_MEM] = { MEM_INFO_TYPE_DDR_SIZE, POOL_ALL },
-	[ACL_HBM_MEM] = { MEM_INFO_TYPE_HBM_SIZE, POOL_ALL },
-	[ACL_DDR_MEM_HUGE] = { MEM_INFO_TYPE_DDR_SIZE, POOL_HUGE },
-	[ACL_DDR_MEM_NORMAL] = { MEM_INFO_TYPE_DDR_SIZE, POOL_NORMAL },
-	[ACL_HBM_MEM_HUGE] = { MEM_INFO_TYPE_HBM_SIZE, POOL_HUGE },
-	[ACL_HBM_MEM_NORMAL] = { MEM_INFO_TYPE_HBM_SIZE, POOL_NORMAL },
-	[ACL_DDR_MEM_P2P_HUGE] = { MEM_INFO_TYPE_DDR_P2P_SIZE, POOL_HUGE },
-	[ACL_DDR_MEM_P2P_NORMAL] = { MEM_INFO_TYPE_DDR_P2P_SIZE, POOL_NORMAL },
-	[ACL_HBM_MEM_P2P_HUGE] = { MEM_INFO_TYPE_HBM_P2P_SIZE, POOL_HUGE },
-	[ACL_HBM_MEM_P2P_NORMAL] = { MEM_INFO_TYPE_HBM_P2P_SIZE, POOL_NORMAL },
-	[ACL_HBM_MEM_HUGE1G] = { MEM_INFO_TYPE_HBM_SIZE, POOL_GIANT },
-	[ACL_HBM_MEM_P2P_HUGE1G] = { MEM_INFO_TYPE_HBM_P2P_SIZE, POOL_GIANT },
-	[ACL_MEM_NORMAL] = { MEM_INFO_TYPE_HBM_SIZE, POOL_NORMAL },
-	[ACL_MEM_HUGE] = { MEM_INFO_TYPE_HBM_SIZE, POOL_HUGE },
-	[ACL_MEM_HUGE1G] = { MEM_INFO_TYPE_HBM_SIZE, POOL_GIANT },
-	[ACL_MEM_P2P_NORMAL] = { MEM_INFO_TYPE_HBM_P2P_SIZE, POOL_NORMAL },
-	[ACL_MEM_P2P_HUGE] = { MEM_INFO_TYPE_HBM_P2P_SIZE, POOL_HUGE },
-	[ACL_MEM_P2P_HUGE1G] = { MEM_INFO_TYPE_HBM_P2P_SIZE, POOL_GIANT },
-};
-
 ACL_EXPORT aclError aclrtGetMemInfo(aclrtMemAttr attr, size_t *free, size_t *total)
 {
-	const uint32_t rows = sizeof(info_rows) / sizeof(info_rows[0]);
 	struct MemInfo info = { 0 };
 	const struct MemPhyInfo *phy = &info.phy_info;
 	aclError error;
@@ -206,21 +202,23 @@ ACL_EXPORT aclError aclrtGetMemInfo(aclrtMemAttr attr, size_t *free, size_t *tot
 
 	if (ACL_IS_NULL(free) || ACL_IS_NULL(total))
 		return ACL_ERROR_INVALID_PARAM;
-	if ((uint32_t)attr >= rows)
+	if ((uint32_t)attr >= ATTR_COUNT)
 		return acl_fail(ACL_ERROR_RT_INVALID_MEMORY_TYPE, __func__,
 				"attr is %d; it must be an aclrtMemAttr, 0 (ACL_DDR_MEM) to %u "
 				"(ACL_MEM_P2P_HUGE1G)",
-				(int)attr, rows - 1);
+				(int)attr, (unsigned)ATTR_COUNT - 1);
 	error = acl_current(__func__, &context)
-			?: ACL_CALL(__func__, halMemGetInfo, context->device, info_rows[attr].type,
-				    &info);
+			?: ACL_CALL(__func__, halMemGetInfo, context->device,
+				    mem_attrs[attr].info_type, &info);
 	if (error != ACL_SUCCESS)
 		return error;
-	pool = info_rows[attr].pool;
-	*free = (pool & POOL_NORMAL ? phy->free : 0) + (pool & POOL_HUGE ? phy->huge_free : 0) +
-		(pool & POOL_GIANT ? phy->giant_free : 0);
-	*total = (pool & POOL_NORMAL ? phy->total : 0) + (pool & POOL_HUGE ? phy->huge_total : 0) +
-		 (pool & POOL_GIANT ? phy->giant_total : 0);
+	pool = mem_attrs[attr].pool;
+	*free = (pool & ACL_POOL_NORMAL ? phy->free : 0) +
+		(pool & ACL_POOL_HUGE ? phy->huge_free : 0) +
+		(pool & ACL_POOL_GIANT ? phy->giant_free : 0);
+	*total = (pool & ACL_POOL_NORMAL ? phy->total : 0) +
+		 (pool & ACL_POOL_HUGE ? phy->huge_total : 0) +
+		 (pool & ACL_POOL_GIANT ? phy->giant_total : 0);
 	return ACL_SUCCESS;
 }
 
@@ -258,14 +256,11 @@ ACL_EXPORT aclError aclrtGetMemUceInfo(int32_t deviceId, aclrtMemUceInfo *memUce
 				       size_t arraySize, size_t *retSize)
 {
 	uint32_t device = 0;
-	aclError error;
 
 	(void)arraySize; /* room for none is enough: there are none */
-	error = ACL_IS_NULL(memUceInfoArray) ?: ACL_IS_NULL(retSize)
-			?: core_device_logic(deviceId, "deviceId", __func__, &device);
-	if (error == ACL_SUCCESS)
-		*retSize = 0;
-	return error;
+	return ACL_IS_NULL(memUceInfoArray) ?: ACL_IS_NULL(retSize)
+			?: core_device_logic(deviceId, "deviceId", __func__, &device)
+			?: ACL_GIVE(retSize, 0);
 }
 
 /* Memory without an error is mended by leaving it as it is. */

@@ -7,9 +7,9 @@
 #include "acl-internal.h"
 
 #include "base/cancel.h"
+#include "base/lock.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,35 +66,27 @@ static aclError add_hook_locked(const char *call, struct hook added)
 static aclError add_hook(const char *call, struct hook added)
 {
 	UNCANCELLED;
-	const char *text;
-	aclError code;
+	LOCKED(&init_lock);
+	const char *text = init_config != NULL ? init_config : "";
+	aclError code = add_hook_locked(call, added);
 
-	pthread_mutex_lock(&init_lock);
-	text = init_config != NULL ? init_config : "";
-	code = add_hook_locked(call, added);
 	if (code == ACL_SUCCESS && added.init != NULL && init_count > 0)
 		code = added.init(text, strlen(text), added.user_data);
-	pthread_mutex_unlock(&init_lock);
 	return code;
 }
 
 static aclError remove_hook(const char *call, aclRegisterCallbackType type,
 			    aclInitCallbackFunc init, aclFinalizeCallbackFunc finalize)
 {
-	struct hook *hook;
-	aclError code = ACL_SUCCESS;
+	LOCKED(&init_lock);
+	struct hook *hook = find_hook(type, init, finalize, false);
 
-	pthread_mutex_lock(&init_lock);
-	hook = find_hook(type, init, finalize, false);
-	if (hook == NULL) {
-		code = acl_fail(ACL_ERROR_INTERNAL_ERROR, call,
+	if (hook == NULL)
+		return acl_fail(ACL_ERROR_INTERNAL_ERROR, call,
 				"cbFunc is not registered under type=%d", (int)type);
-	} else {
-		TAILQ_REMOVE(&hooks, hook, link);
-		free(hook);
-	}
-	pthread_mutex_unlock(&init_lock);
-	return code;
+	TAILQ_REMOVE(&hooks, hook, link);
+	free(hook);
+	return ACL_SUCCESS;
 }
 
 static aclError run_hooks(bool init)
@@ -192,20 +184,13 @@ static aclError start_locked(const char *call, const char *path)
 ACL_EXPORT aclError aclInit(const char *configPath)
 {
 	UNCANCELLED;
-	aclError code;
+	LOCKED(&init_lock);
 
-	pthread_mutex_lock(&init_lock);
-	if (init_count > 0) {
-		init_count++;
-		code = acl_fail(
-			ACL_ERROR_REPEAT_INITIALIZE, __func__,
+	if (init_count == 0)
+		return start_locked(__func__, configPath);
+	return acl_fail(ACL_ERROR_REPEAT_INITIALIZE, __func__,
 			"the runtime is initialised already (%llu times now); this does no harm",
-			(unsigned long long)init_count);
-	} else {
-		code = start_locked(__func__, configPath);
-	}
-	pthread_mutex_unlock(&init_lock);
-	return code;
+			(unsigned long long)++init_count);
 }
 
 static aclError stop_locked(void)
@@ -222,22 +207,19 @@ static aclError stop_locked(void)
 ACL_EXPORT aclError aclFinalize(void)
 {
 	UNCANCELLED;
-	aclError code;
+	LOCKED(&init_lock);
 
-	pthread_mutex_lock(&init_lock);
-	code = finalized ? acl_fail(ACL_ERROR_REPEAT_FINALIZE, __func__,
+	return finalized ? acl_fail(ACL_ERROR_REPEAT_FINALIZE, __func__,
 				    "the runtime is finalised already")
 			 : stop_locked();
-	pthread_mutex_unlock(&init_lock);
-	return code;
 }
 
 ACL_EXPORT aclError aclFinalizeReference(uint64_t *refCount)
 {
 	UNCANCELLED;
+	LOCKED(&init_lock);
 	aclError code = ACL_SUCCESS;
 
-	pthread_mutex_lock(&init_lock);
 	if (init_count == 0)
 		code = acl_fail(ACL_ERROR_REPEAT_FINALIZE, __func__,
 				"no aclInit is left to take back");
@@ -247,7 +229,6 @@ ACL_EXPORT aclError aclFinalizeReference(uint64_t *refCount)
 		init_count--;
 	if (refCount != NULL)
 		*refCount = init_count;
-	pthread_mutex_unlock(&init_lock);
 	return code;
 }
 
@@ -255,28 +236,24 @@ ACL_EXPORT aclError aclFinalizeReference(uint64_t *refCount)
 
 ACL_EXPORT aclError aclrtGetVersion(int32_t *majorVersion, int32_t *minorVersion,
 				    int32_t *patchVersion)
-{
-	if (ACL_IS_NULL(majorVersion) || ACL_IS_NULL(minorVersion) || ACL_IS_NULL(patchVersion))
-		return ACL_ERROR_INVALID_PARAM;
-	*majorVersion = ACL_MAJOR_VERSION;
-	*minorVersion = ACL_MINOR_VERSION;
-	*patchVersion = ACL_PATCH_VERSION;
-	return ACL_SUCCESS;
-}
+	ACL_ANSWERS(ACL_IS_NULL(majorVersion) ?: ACL_IS_NULL(minorVersion)
+			?: ACL_IS_NULL(patchVersion) ?: ACL_GIVE(majorVersion, ACL_MAJOR_VERSION)
+			?: ACL_GIVE(minorVersion, ACL_MINOR_VERSION)
+			?: ACL_GIVE(patchVersion, ACL_PATCH_VERSION));
 
 /* The packages of CANN 9.0 and the driver that goes with it. `number` grows with the version, as
  * CANN computes it: major x 10000000 + minor x 100000 + patch x 1000. */
 static const struct package {
 	const char *name;
-	const char *version, *parts[4];
+	aclCANNPackageVersion version;
 	int32_t number;
 } packages[] = {
-	{ "runtime", "9.0.0", { "9", "0", "0", "0" }, 90000000 },
-	{ "bisheng-compiler", "9.0.0", { "9", "0", "0", "0" }, 90000000 },
-	{ "hccl", "9.0.0", { "9", "0", "0", "0" }, 90000000 },
-	{ "oam-tools", "9.0.0", { "9", "0", "0", "0" }, 90000000 },
-	{ "ops-legacy", "9.0.0", { "9", "0", "0", "0" }, 90000000 },
-	{ "driver", "26.0.0", { "26", "0", "0", "0" }, 260000000 },
+	{ "runtime", { "9.0.0", "9", "0", "0", "0", "" }, 90000000 },
+	{ "bisheng-compiler", { "9.0.0", "9", "0", "0", "0", "" }, 90000000 },
+	{ "hccl", { "9.0.0", "9", "0", "0", "0", "" }, 90000000 },
+	{ "oam-tools", { "9.0.0", "9", "0", "0", "0", "" }, 90000000 },
+	{ "ops-legacy", { "9.0.0", "9", "0", "0", "0", "" }, 90000000 },
+	{ "driver", { "26.0.0", "26", "0", "0", "0", "" }, 260000000 },
 };
 #define PACKAGE_COUNT (sizeof(packages) / sizeof(packages[0]))
 
@@ -322,12 +299,7 @@ ACL_EXPORT aclError aclsysGetCANNVersion(aclCANNPackageName name, aclCANNPackage
 		return acl_invalid(__func__, "name is %d; it must be an ACL_PKG_NAME_* (0 to %d)",
 				   (int)name, (int)ACL_PKG_NAME_DRIVER);
 	find_package(__func__, names[name], &package);
-	memset(version, 0, sizeof(*version));
-	snprintf(version->version, sizeof(version->version), "%s", package->version);
-	snprintf(version->majorVersion, sizeof(version->majorVersion), "%s", package->parts[0]);
-	snprintf(version->minorVersion, sizeof(version->minorVersion), "%s", package->parts[1]);
-	snprintf(version->releaseVersion, sizeof(version->releaseVersion), "%s", package->parts[2]);
-	snprintf(version->patchVersion, sizeof(version->patchVersion), "%s", package->parts[3]);
+	*version = package->version;
 	return ACL_SUCCESS;
 }
 
@@ -338,7 +310,7 @@ ACL_EXPORT aclError aclsysGetVersionStr(char *pkgName, char *versionStr)
 			?: find_package(__func__, pkgName, &package);
 
 	if (code == ACL_SUCCESS)
-		snprintf(versionStr, ACL_PKG_VERSION_MAX_SIZE, "%s", package->version);
+		snprintf(versionStr, ACL_PKG_VERSION_MAX_SIZE, "%s", package->version.version);
 	return code;
 }
 

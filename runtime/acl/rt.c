@@ -24,14 +24,6 @@ static aclError no_count(const char *call, const char *argument, bool fine, long
 }
 #define RT_IS_ZERO(arg) no_count(__func__, #arg, (arg) > 0, (long long)(arg))
 
-/* Of the ACL's function, which names itself, with the call's name in front. */
-static rtError_t named(const char *call, aclError code)
-{
-	if (code != ACL_SUCCESS)
-		npu_message_prefix("%s: ", call);
-	return code;
-}
-
 /* ---- streams ---- */
 
 static aclError facts(const char *call, void *handle, struct core_stream_facts *out)
@@ -74,16 +66,7 @@ ACL_EXPORT rtError_t rtReleaseDevResAddress(rtDevResInfo *const resInfo)
 /* ---- devices ---- */
 
 ACL_EXPORT rtError_t rtDeviceGetBareTgid(uint32_t *pid)
-	ACL_ANSWERS(RT_IS_NULL(pid) ?: named(__func__, aclrtDeviceGetBareTgid((int32_t *)pid)));
-
-/* The driver, which is asked first, says of a wrong id that it is a parameter. */
-static aclError asked_device(const char *call, uint32_t device, uint32_t *out)
-{
-	if (core_device_logic((int32_t)device, "deviceId", call, out) == ACL_SUCCESS)
-		return ACL_SUCCESS;
-	core_last_error_note(ACL_ERROR_RT_PARAM_INVALID);
-	return ACL_ERROR_RT_PARAM_INVALID;
-}
+	ACL_ANSWERS(RT_IS_NULL(pid) ?: acl_named(__func__, aclrtDeviceGetBareTgid((int32_t *)pid)));
 
 static aclError peers(const char *call, uint32_t device, uint32_t peer, uint32_t *out)
 {
@@ -103,14 +86,14 @@ ACL_EXPORT rtError_t rtGetDeviceInfo(uint32_t deviceId, int32_t moduleType, int3
 				  "moduleType is %d, the host's AICPU, which is no device's",
 				  moduleType);
 	return RT_IS_NULL(val) ?: acl_check_driver(__func__)
-		       ?: asked_device(__func__, deviceId, &logic)
+		       ?: acl_asked_device(__func__, deviceId, &logic)
 		       ?: ACL_CALL(__func__, halGetDeviceInfo, logic, moduleType, infoType, val);
 }
 
 ACL_EXPORT rtError_t rtGetLogicDevIdByUserDevId(const int32_t userDevId, int32_t *const logicDevId)
 	ACL_ANSWERS(RT_IS_NULL(logicDevId)
-			    ?: named(__func__,
-				     aclrtGetLogicDevIdByUserDevId(userDevId, logicDevId)));
+			    ?: acl_named(__func__,
+					 aclrtGetLogicDevIdByUserDevId(userDevId, logicDevId)));
 ACL_EXPORT rtError_t rtGetDevicePhyIdByIndex(uint32_t devIndex, uint32_t *phyId)
 	ACL_ANSWERS(RT_IS_NULL(phyId) ?: acl_check_driver(__func__)
 			?: ACL_CALL(__func__, drvDeviceGetPhyIdByIndex, devIndex, phyId));
@@ -177,6 +160,6 @@ ACL_EXPORT rtError_t rtMemcpyAsyncWithoutCheckKind(void *dst, uint64_t destMax, 
 {
 	(void)kind;
 	return cnt == 0 ? RT_ERROR_NONE
-			: named(__func__,
-				aclrtMemcpyAsync(dst, destMax, src, cnt, ACL_MEMCPY_DEFAULT, stm));
+			: acl_named(__func__, aclrtMemcpyAsync(dst, destMax, src, cnt,
+							       ACL_MEMCPY_DEFAULT, stm));
 }

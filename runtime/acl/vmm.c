@@ -15,37 +15,9 @@
 
 /* ---- aclrtPhysicalMemProp and the driver's ---- */
 
-/* Page type and memory type of each aclrtMemAttr, by location. Attributes that MallocPhysical does
- * not take are left out. */
-struct attr_row {
-	bool known;
-	bool host_only;
-	uint8_t pg_type;
-	uint8_t host_mem_type;
-	uint8_t device_mem_type;
-};
-#define ATTR_ROW(host_only, pg, host, device)                                                 \
-	{                                                                                     \
-		true, host_only, MEM_##pg##_PAGE_TYPE, MEM_##host##_TYPE, MEM_##device##_TYPE \
-	}
-static const struct attr_row attr_rows[] = {
-	[ACL_DDR_MEM_HUGE] = ATTR_ROW(true, HUGE, DDR, DDR),
-	[ACL_DDR_MEM_NORMAL] = ATTR_ROW(true, NORMAL, DDR, DDR),
-	[ACL_HBM_MEM_HUGE] = ATTR_ROW(false, HUGE, HBM, HBM),
-	[ACL_HBM_MEM_NORMAL] = ATTR_ROW(false, NORMAL, HBM, HBM),
-	[ACL_DDR_MEM_P2P_HUGE] = ATTR_ROW(true, HUGE, P2P_DDR, P2P_DDR),
-	[ACL_DDR_MEM_P2P_NORMAL] = ATTR_ROW(true, NORMAL, P2P_DDR, P2P_DDR),
-	[ACL_HBM_MEM_HUGE1G] = ATTR_ROW(false, GIANT, HBM, HBM),
-	[ACL_MEM_NORMAL] = ATTR_ROW(false, NORMAL, DDR, HBM),
-	[ACL_MEM_HUGE] = ATTR_ROW(false, HUGE, DDR, HBM),
-	[ACL_MEM_HUGE1G] = ATTR_ROW(false, GIANT, DDR, HBM),
-	[ACL_MEM_P2P_NORMAL] = ATTR_ROW(false, NORMAL, P2P_DDR, P2P_HBM),
-	[ACL_MEM_P2P_HUGE] = ATTR_ROW(false, HUGE, P2P_DDR, P2P_HBM),
-	[ACL_MEM_P2P_HUGE1G] = ATTR_ROW(false, GIANT, P2P_DDR, P2P_HBM),
-};
-
-/* The other way: what a handle's page and memory type read back as, by [host][memory type][page
- * type]; -1: nothing. */
+/* What a handle's page and memory type read back as, by [host][memory type][page type]; -1:
+ * nothing.
+ */
 static const int8_t attr_back[2][MEM_TS_DDR_TYPE][MEM_MAX_PAGE_TYPE] = {
 	{
 		[MEM_HBM_TYPE] = { ACL_HBM_MEM_NORMAL, ACL_HBM_MEM_HUGE, ACL_HBM_MEM_HUGE1G },
@@ -66,31 +38,29 @@ static const int8_t attr_back[2][MEM_TS_DDR_TYPE][MEM_MAX_PAGE_TYPE] = {
 static aclError prop_convert(const char *call, const aclrtPhysicalMemProp *prop,
 			     struct drv_mem_prop *out)
 {
-	uint32_t attr = (uint32_t)prop->memAttr;
+	const struct acl_mem_attr *attr = acl_mem_attr((uint32_t)prop->memAttr);
 	bool device = prop->location.type == ACL_MEM_LOCATION_TYPE_DEVICE;
 	bool host = prop->location.type == ACL_MEM_LOCATION_TYPE_HOST ||
 		    prop->location.type == ACL_MEM_LOCATION_TYPE_HOST_NUMA;
-	const struct attr_row *row;
 
-	if (attr >= sizeof(attr_rows) / sizeof(attr_rows[0]) || !attr_rows[attr].known)
+	if (!attr->handle)
 		return acl_invalid(call,
 				   "prop->memAttr is %d (%s), which no handle can have; use "
 				   "ACL_HBM_MEM_HUGE (2 MiB pages), ACL_HBM_MEM_HUGE1G (1 GiB "
 				   "pages), ACL_HBM_MEM_NORMAL, or one of ACL_MEM_*",
-				   (int)attr, acl_mem_attr_name((int)attr));
-	row = &attr_rows[attr];
-	if (device && row->host_only)
+				   (int)prop->memAttr, attr->name);
+	if (device && attr->host_only)
 		return acl_invalid(
 			call,
 			"prop->memAttr is %s with prop->location.type DEVICE; DDR is host memory: "
 			"use type HOST or HOST_NUMA, or ACL_HBM_MEM_HUGE for device memory",
-			acl_mem_attr_name((int)attr));
+			attr->name);
 	*out = (struct drv_mem_prop){
 		.side = (uint32_t)prop->location.type,
 		.devid = prop->location.id,
 		.module_id = APP_MODULE_ID,
-		.pg_type = row->pg_type,
-		.mem_type = host ? row->host_mem_type : row->device_mem_type,
+		.pg_type = attr->page,
+		.mem_type = host ? attr->host : attr->device,
 		.reserve = prop->reserve,
 	};
 	return ACL_SUCCESS;
@@ -134,7 +104,6 @@ static aclError reserve(const char *call, void **virPtr, size_t size, size_t ali
 			void *expectPtr, uint64_t flags, uint64_t more_flags)
 {
 	void *va = NULL;
-	aclError error;
 
 	if (acl_null(call, "virPtr", virPtr) || acl_zero(call, "size", size))
 		return ACL_ERROR_INVALID_PARAM;
@@ -142,11 +111,9 @@ static aclError reserve(const char *call, void **virPtr, size_t size, size_t ali
 		return acl_invalid(call,
 				   "flags is %#llx; it must be 0 (normal pages) or 1 (huge pages)",
 				   (unsigned long long)flags);
-	error = ACL_CALL(call, halMemAddressReserve, &va, size, alignment, expectPtr,
-			 flags | more_flags);
-	if (error == ACL_SUCCESS)
-		*virPtr = va;
-	return error;
+	return ACL_CALL(call, halMemAddressReserve, &va, size, alignment, expectPtr,
+			flags | more_flags)
+		       ?: ACL_GIVE(virPtr, va);
 }
 
 ACL_EXPORT aclError aclrtReserveMemAddress(void **virPtr, size_t size, size_t alignment,
@@ -183,10 +150,8 @@ ACL_EXPORT aclError aclrtMallocPhysical(aclrtDrvMemHandle *handle, size_t size,
 	}
 	/* Whether there are 1 GiB pages at all is the driver's answer too: NOT_SUPPORT, the same
 	 * code. */
-	error = error ?: ACL_CALL(__func__, halMemCreate, &made, size, &driver_prop, 0);
-	if (error == ACL_SUCCESS)
-		*handle = made;
-	return error;
+	return error ?: ACL_CALL(__func__, halMemCreate, &made, size, &driver_prop, 0)
+			?: ACL_GIVE(handle, made);
 }
 
 ACL_EXPORT aclError aclrtFreePhysical(aclrtDrvMemHandle handle)
@@ -327,16 +292,13 @@ ACL_EXPORT aclError aclrtMemGetAccess(void *virPtr, aclrtMemLocation *location, 
 {
 	struct drv_mem_location driver_location;
 	uint64_t flags = 0;
-	aclError error;
 
 	if (ACL_IS_NULL(virPtr) || ACL_IS_NULL(location) || ACL_IS_NULL(flag))
 		return ACL_ERROR_INVALID_PARAM;
 	driver_location = (struct drv_mem_location){ .id = location->id,
 						     .side = (enum drv_mem_side)location->type };
-	error = ACL_CALL(__func__, halMemGetAccess, virPtr, &driver_location, &flags);
-	if (error == ACL_SUCCESS)
-		*flag = flags;
-	return error;
+	return ACL_CALL(__func__, halMemGetAccess, virPtr, &driver_location, &flags)
+		       ?: ACL_GIVE(flag, flags);
 }
 
 /* ---- what lies at an address ---- */

@@ -93,7 +93,7 @@ int core_device_synchronize(uint32_t device, int32_t timeout_ms, const char *cal
 
 /* The calling thread's last runtime code that was not 0 (aclrtGetLastError); peeked, or taken.
  * Codes below 107000 are the face's own and are not kept. */
-void core_last_error_note(int code);
+int core_last_error_note(int code); /* the code */
 /* How every call is refused: sets the message "<call>: <text>", notes the code, and returns it. */
 int core_fail_va(int code, const char *call, const char *format, va_list args)
 	__attribute__((format(printf, 3, 0)));

@@ -106,7 +106,7 @@ extern "C" {
 def versions():
     """Package -> version, as aclsysGetVersionStr answers."""
     text = (HERE.parent / 'acl' / 'init.c').read_text()
-    found = dict(re.findall(r'^\t\{ "([\w-]+)", "(\d[\d.]*)", \{', text, re.MULTILINE))
+    found = dict(re.findall(r'^\t\{ "([\w-]+)", \{ "(\d[\d.]*)",', text, re.MULTILINE))
     return found if 'runtime' in found else sys.exit('acl/init.c names no package')
 
 

@@ -8,7 +8,6 @@
 
 #include <dlfcn.h>
 #include <stdarg.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define CALL_ARGUMENTS 10

@@ -13,7 +13,6 @@
 #define NPUSIM_TRACES_CHECK_H
 
 #include <glib.h>
-#include <stdio.h>
 
 #include "case.h"
 #include "sim/profile.h"

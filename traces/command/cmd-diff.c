@@ -5,7 +5,6 @@
 #include "npusim.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "format/out-file.h"
 #include "show/progress.h"

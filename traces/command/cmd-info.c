@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "acl/acl.h"
-#include "base/base.h"
 #include "config.h"
 #include "npusim/npusim.h"
 #include "show/member.h"

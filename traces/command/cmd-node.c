@@ -7,7 +7,6 @@
 #include <stdlib.h>
 
 #include "backend-sim/node/node.h"
-#include "base/base.h"
 #include "show/member.h"
 
 static const char *amount(guint64 frames)

@@ -4,7 +4,6 @@
  */
 #include "npusim.h"
 
-#include <signal.h>
 #include <string.h>
 
 #include "format/out-file.h"

@@ -8,7 +8,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "format/failure.h"
 #include "format/out-file.h"
 
 struct test {

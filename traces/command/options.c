@@ -12,7 +12,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/base.h"
 #include "config.h"
 #include "format/memory-limit.h"
 #include "npusim/npusim.h"

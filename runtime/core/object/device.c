@@ -23,8 +23,7 @@ static int open_device(struct npu_driver *drv, uint32_t logic, const char *call)
 	if (code != DRV_ERROR_NONE) {
 		core_result(call, code);
 		npu_message_prefix("device %u cannot be opened: ", logic);
-		core_last_error_note(CORE_DEVICE_SETUP);
-		return CORE_DEVICE_SETUP;
+		return core_last_error_note(CORE_DEVICE_SETUP);
 	}
 	core_device_was_opened();
 	npu_call(drv, drvMemSmmuQuery, logic, &ssid);

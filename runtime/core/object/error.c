@@ -7,14 +7,14 @@
 #include "driver/code.h"
 
 #include <stdio.h>
-#include <string.h>
 
 static __thread int last_error;
 
-void core_last_error_note(int code)
+int core_last_error_note(int code)
 {
 	if (code >= CORE_PARAM_INVALID)
 		last_error = code;
+	return code;
 }
 
 int core_last_error_peek(void)
@@ -45,8 +45,7 @@ int core_result(const char *call, drvError_t code)
 	else
 		npu_message_set("%s: the driver answers %d (%s)", call, code,
 				name != NULL ? name : "a code without a name");
-	core_last_error_note(driver_code_acl(code));
-	return driver_code_acl(code);
+	return core_last_error_note(driver_code_acl(code));
 }
 
 int core_fail_va(int code, const char *call, const char *format, va_list args)
@@ -55,8 +54,7 @@ int core_fail_va(int code, const char *call, const char *format, va_list args)
 
 	vsnprintf(text, sizeof(text), format, args);
 	npu_message_set("%s: %s", call, text);
-	core_last_error_note(code);
-	return code;
+	return core_last_error_note(code);
 }
 
 int core_fail(int code, const char *call, const char *format, ...)

@@ -12,8 +12,6 @@
 #include "core/object/error.h"
 #include "core/object/process.h"
 
-#include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -7,10 +7,8 @@
 #include "core/object/stream.h"
 
 #include "base/clock.h"
-#include "core/object/process.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -7,7 +7,6 @@
  */
 #include "base/lock.h"
 #include "core/object/error.h"
-#include "core/object/process.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -137,8 +136,7 @@ int core_device_count(uint32_t *out_user_count, uint32_t *out_logic_count)
 		npu_message_set("%s=%s %s; it must be a list of devices from 0 to %u, ascending, "
 				"such as 0,1",
 				variable, v->value, v->wrong, v->devices - 1);
-		core_last_error_note(CORE_NO_DEVICE);
-		return CORE_NO_DEVICE;
+		return core_last_error_note(CORE_NO_DEVICE);
 	}
 	*out_user_count = v->count;
 	*out_logic_count = v->devices;
