@@ -19,21 +19,22 @@ struct reader {
 
 static bool read_value(struct reader *r);
 
-static void skip_blanks(struct reader *r)
-{
-	r->at += strspn(r->at, " \t\r\n");
-}
-
 static bool want(struct reader *r, const char *what)
 {
 	r->wanted = what;
 	return false;
 }
 
+/* The next character behind blanks. */
+static char peek(struct reader *r)
+{
+	r->at += strspn(r->at, " \t\r\n");
+	return *r->at;
+}
+
 static bool take(struct reader *r, char c, const char *what)
 {
-	skip_blanks(r);
-	if (*r->at != c)
+	if (peek(r) != c)
 		return want(r, what);
 	r->at++;
 	return true;
@@ -41,17 +42,13 @@ static bool take(struct reader *r, char c, const char *what)
 
 static bool read_escape(struct reader *r)
 {
-	r->at++;
-	if (*r->at == 'u') {
-		for (int i = 1; i <= 4; i++)
-			if (!isxdigit((unsigned char)r->at[i]))
-				return want(r, "four hexadecimal digits");
-		r->at += 5;
-		return true;
-	}
-	if (*r->at == '\0' || strchr("\"\\/bfnrt", *r->at) == NULL)
+	size_t digits = *++r->at == 'u' ? strspn(r->at + 1, "0123456789abcdefABCDEF") : 0;
+
+	if (*r->at == 'u' && digits < 4)
+		return want(r, "four hexadecimal digits");
+	if (*r->at == '\0' || strchr("u\"\\/bfnrt", *r->at) == NULL)
 		return want(r, "an escape");
-	r->at++;
+	r->at += *r->at == 'u' ? 5 : 1;
 	return true;
 }
 
@@ -75,29 +72,23 @@ static bool read_digits(struct reader *r)
 {
 	if (!isdigit((unsigned char)*r->at))
 		return want(r, "a digit");
-	while (isdigit((unsigned char)*r->at))
-		r->at++;
+	r->at += strspn(r->at, "0123456789");
 	return true;
 }
 
 static bool read_number(struct reader *r)
 {
-	if (*r->at == '-')
-		r->at++;
+	r->at += *r->at == '-';
 	if (*r->at == '0')
 		r->at++;
 	else if (!read_digits(r))
 		return false;
-	if (*r->at == '.') {
-		r->at++;
-		if (!read_digits(r))
-			return false;
-	}
+	if (*r->at == '.' && (r->at++, !read_digits(r)))
+		return false;
 	if (*r->at != 'e' && *r->at != 'E')
 		return true;
 	r->at++;
-	if (*r->at == '+' || *r->at == '-')
-		r->at++;
+	r->at += *r->at == '+' || *r->at == '-';
 	return read_digits(r);
 }
 
@@ -110,78 +101,64 @@ static bool read_member(struct reader *r)
 static bool read_elements(struct reader *r, char end, bool (*element)(struct reader *),
 			  const char *what)
 {
-	skip_blanks(r);
-	if (*r->at == end) {
-		r->at++;
-		return true;
-	}
-	while (element(r)) {
-		skip_blanks(r);
-		if (*r->at == end) {
-			r->at++;
-			return true;
-		}
-		if (!take(r, ',', what))
+	bool more = peek(r) != end;
+
+	while (more) {
+		if (!element(r))
+			return false;
+		more = peek(r) != end;
+		if (more && !take(r, ',', what))
 			return false;
 	}
-	return false;
+	r->at++;
+	return true;
 }
 
 static bool read_word(struct reader *r)
 {
 	static const char *const words[] = { "true", "false", "null" };
 
-	for (unsigned i = 0; i < 3; i++) {
-		size_t length = strlen(words[i]);
-
-		if (strncmp(r->at, words[i], length) == 0) {
-			r->at += length;
+	for (unsigned i = 0; i < 3; i++)
+		if (strncmp(r->at, words[i], strlen(words[i])) == 0) {
+			r->at += strlen(words[i]);
 			return true;
 		}
-	}
 	return want(r, "a value");
 }
 
 static bool read_value(struct reader *r)
 {
+	char first = peek(r);
 	bool fine;
 
-	skip_blanks(r);
-	if (*r->at == '"')
+	if (first == '"')
 		return read_string(r);
-	if (*r->at == '-' || isdigit((unsigned char)*r->at))
+	if (first == '-' || isdigit((unsigned char)first))
 		return read_number(r);
-	if (*r->at != '{' && *r->at != '[')
+	if (first != '{' && first != '[')
 		return read_word(r);
 	if (++r->depth > NESTING_MAX)
 		return want(r, "no deeper nesting than 64");
-	fine = *r->at++ == '{' ? read_elements(r, '}', read_member, "',' or '}'")
-			       : read_elements(r, ']', read_value, "',' or ']'");
+	r->at++;
+	fine = first == '{' ? read_elements(r, '}', read_member, "',' or '}'")
+			    : read_elements(r, ']', read_value, "',' or ']'");
 	r->depth--;
 	return fine;
 }
 
 bool config_is_json(const char *text, char *wrong, size_t wrong_bytes)
 {
-	struct reader r = { .at = text };
+	struct reader r = { .at = text, .wanted = "the end" };
 	unsigned line = 1;
 	const char *start = text;
 
-	skip_blanks(&r);
-	if (*r.at == '\0')
+	if (peek(&r) == '\0' || (read_value(&r) && peek(&r) == '\0'))
 		return true;
-	if (read_value(&r)) {
-		skip_blanks(&r);
-		if (*r.at == '\0')
-			return true;
-		r.wanted = "the end";
-	}
-	for (const char *c = text; c < r.at; c++) {
+	for (const char *c = text; c < r.at; c++)
 		if (*c == '\n') {
 			line++;
 			start = c + 1;
 		}
-	}
 	snprintf(wrong, wrong_bytes, "line %u, column %zu: %s is expected there", line,
 		 (size_t)(r.at - start) + 1, r.wanted);
 	return false;
