@@ -8,6 +8,7 @@
 #include "base/stack.h"
 
 #include "base/base.h"
+#include "base/lock.h"
 #include "base/python.h"
 
 #include <dlfcn.h>
@@ -165,13 +166,12 @@ static bool is_own(void *address, bool *out_bridge)
 		return false;
 	}
 	*out_bridge = found.bridge;
-	pthread_mutex_lock(&lock);
+	LOCKED(&lock);
 	known = atomic_load(&own_count);
 	if (known < sizeof(own) / sizeof(own[0])) {
 		own[known] = found;
 		atomic_store_explicit(&own_count, known + 1, memory_order_release);
 	}
-	pthread_mutex_unlock(&lock);
 	return true;
 }
 
@@ -234,7 +234,7 @@ static npu_stack keep(void *const *frames, unsigned count, const void *entry)
 
 	if (recent[at].hash == hash && recent[at].stack != 0)
 		return recent[at].stack;
-	pthread_mutex_lock(&lock);
+	LOCKED(&lock);
 	stack = find_locked(hash, frames, count, &slot);
 	if (stack == 0 && stack_count < STACKS_MAX)
 		kept = malloc(sizeof(*kept) + count * sizeof(*frames));
@@ -249,7 +249,6 @@ static npu_stack keep(void *const *frames, unsigned count, const void *entry)
 		if (stack_count * 2 > slot_count)
 			grow_locked();
 	}
-	pthread_mutex_unlock(&lock);
 	recent[at].hash = hash;
 	recent[at].stack = stack;
 	return stack;

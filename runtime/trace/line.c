@@ -6,7 +6,6 @@
 #include "trace/line.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <string.h>
 
 #include "trace/verbs.h"
@@ -136,95 +135,48 @@ static void put_stamps(struct trace_text *text, const struct npu_trace_record *r
 	}
 }
 
-static void put_device(struct trace_text *text, const struct npu_trace_record *r)
+static void put_value(struct trace_text *text, const struct npu_trace_record *r,
+		      const struct trace_key *key)
 {
-	put_word(text, r->verb <= NPU_TRACE_DEVICE_RESET ? " id=" : " device=");
-	if (r->device == NPU_TRACE_HOST)
-		put_word(text, "host");
-	else
-		put_number(text, (uint64_t)r->device);
+	const void *field = (const char *)r + key->field;
+
+	switch (key->kind) {
+	case TRACE_KEY_NUMBER:
+	case TRACE_KEY_HINT:
+		(key->hexadecimal ? put_hexadecimal : put_number)(text, *(const uint64_t *)field);
+		break;
+	case TRACE_KEY_NAME:
+		put_name(text, field, key->text[0] == 'r');
+		break;
+	case TRACE_KEY_FLAG:
+		put_word(text, key->text);
+		break;
+	case TRACE_KEY_DEVICE:
+		if (r->device == NPU_TRACE_HOST)
+			put_word(text, "host");
+		else
+			put_number(text, (uint64_t)r->device);
+		break;
+	case TRACE_KEY_PAGE:
+		put_word(text, r->page_lg2 == 12 ? "4k" : r->page_lg2 == 21 ? "2m" : "1g");
+		break;
+	case TRACE_KEY_OP:
+	case TRACE_KEY_SITE:
+		trace_text_put_value(text, *(const char *const *)field);
+	}
 }
 
-static void put_places(struct trace_text *text, const struct npu_trace_record *r)
+/* What the call was given and answered. */
+static void put_keys(struct trace_text *text, const struct npu_trace_record *r)
 {
-	bool copied = r->verb == NPU_TRACE_COPY || r->verb == NPU_TRACE_FILL;
-
-	if (HAS(r, AT)) {
-		put_word(text, copied ? " dst=" : " at=");
-		put_name(text, &r->at, true);
-	}
-	if (HAS(r, FROM)) {
-		put_word(text, " src=");
-		put_name(text, &r->from, true);
-	}
-}
-
-/* What the call was given. */
-static void put_arguments(struct trace_text *text, const struct npu_trace_record *r)
-{
-	if (HAS(r, OP)) {
-		put_word(text, " op=");
-		trace_text_put_value(text, r->op);
-	}
-	if (HAS(r, SIZE))
-		put_key(text, " size=", r->size);
-	if (HAS(r, SHARE)) {
-		put_word(text, " share=");
-		put_name(text, &r->share, false);
-	}
-	if (HAS(r, DEVICE))
-		put_device(text, r);
-	if (HAS(r, PAGE))
-		put_word(text, r->page_lg2 == 12   ? " page=4k"
-			       : r->page_lg2 == 21 ? " page=2m"
-						   : " page=1g");
-	if (HAS(r, HANDLE)) {
-		put_word(text, " handle=");
-		put_name(text, &r->handle, false);
-	}
-	if (HAS(r, ALIGN))
-		put_key(text, " align=", r->align);
-	if (HAS(r, HINT)) {
-		put_word(text, " hint=");
-		put_hexadecimal(text, r->hint);
-	}
-	put_places(text, r);
-	if (HAS(r, FLAGS))
-		put_key(text, " flags=", r->flags);
-}
-
-/* What it answered, and the rest. */
-static void put_answers(struct trace_text *text, const struct npu_trace_record *r)
-{
-	if (HAS(r, KEY)) {
-		put_word(text, " key=");
-		put_hexadecimal(text, r->key);
-	}
-	if (HAS(r, ROUNDED))
-		put_key(text, " rounded=", r->rounded);
-	if (HAS(r, VA)) {
-		put_word(text, " va=");
-		put_hexadecimal(text, r->va);
-	}
-	if (HAS(r, TYPE))
-		put_key(text, " type=", r->type);
-	if (HAS(r, NO_ACCESS))
-		put_word(text, " access=none");
-	if (HAS(r, STREAM))
-		put_key(text, " stream=", r->stream);
-	if (HAS(r, START))
-		put_word(text, " start=1");
-	if (HAS(r, SMALL))
-		put_word(text, " pool=small");
-	if (HAS(r, FREE))
-		put_key(text, " free=", r->free_bytes);
-	if (trace_verbs[r->verb].op != NULL) {
-		put_word(text, " op=");
-		put_word(text, trace_verbs[r->verb].op);
-	}
-	if (HAS(r, SITE)) {
-		put_word(text, " site=");
-		trace_text_put_value(text, r->site);
+	for (const struct trace_key *key = trace_keys; key->word != NULL; key++) {
+		if ((r->has & key->bit) == 0 ||
+		    (key->verbs != 0 && (key->verbs >> r->verb & 1) == 0))
+			continue;
+		put_word(text, " ");
+		put_word(text, key->word);
+		put_word(text, "=");
+		put_value(text, r, key);
 	}
 	if (r->code != 0)
 		put_key(text, " => ", (uint64_t)r->code);
@@ -255,14 +207,18 @@ int npu_trace_line(const struct npu_trace_record *record, char *out, size_t room
 		bad = why;
 	if (bad != NULL)
 		return refuse(-EINVAL, out_error, bad);
+	r.has &= ~TRACE_HAS_VERB_OP;
+	if (verb->op != NULL) {
+		r.has |= TRACE_HAS_VERB_OP;
+		r.op = verb->op;
+	}
 	put_stamps(&text, &r);
 	trace_text_put(&text, verb->word, verb->length);
 	if (HAS(&r, NAME)) {
 		put_word(&text, " ");
 		put_name(&text, &r.name, verb->place);
 	}
-	put_arguments(&text, &r);
-	put_answers(&text, &r);
+	put_keys(&text, &r);
 	put_word(&text, "\n");
 	if (text.full)
 		return refuse(-E2BIG, out_error,

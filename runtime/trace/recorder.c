@@ -9,7 +9,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/base.h"
 #include "base/clock.h"
+#include "base/lock.h"
 #include "trace/line.h"
 #include "trace/recorder-file.h"
 
@@ -33,11 +35,6 @@ static uint32_t next_number(struct trace_recorder *recorder, char letter)
 	return ++recorder->numbers[(unsigned char)letter];
 }
 
-static struct npu_trace_name nowhere(void)
-{
-	return (struct npu_trace_name){ .kind = NPU_TRACE_NAME_HOST };
-}
-
 static struct npu_trace_name name_of(char letter, uint64_t number)
 {
 	return (struct npu_trace_name){ .kind = letter, .number = (uint32_t)number };
@@ -49,7 +46,7 @@ static struct npu_trace_name place_of(struct trace_recorder *recorder, uint64_t 
 	struct npu_trace_name out;
 
 	if (name == NULL)
-		return nowhere();
+		return name_of(NPU_TRACE_NAME_HOST, 0);
 	out = name_of(name->letter, name->number);
 	out.offset = va - name->key;
 	return out;
@@ -173,11 +170,10 @@ static void write_line(struct trace_recorder *recorder, const struct trace_call 
 /* Locks the recorder around the making of a record and its line. */
 #define LINE(recorder_, call_, verb_, has_, ...)                                   \
 	do {                                                                       \
-		pthread_mutex_lock(&(recorder_)->lock);                            \
+		LOCKED(&(recorder_)->lock);                                        \
 		write_line(recorder_, call_,                                       \
 			   &(struct npu_trace_record){                             \
 				   .verb = (verb_), .has = (has_), __VA_ARGS__ }); \
-		pthread_mutex_unlock(&(recorder_)->lock);                          \
 	} while (0)
 
 void trace_record_device(struct trace_recorder *recorder, const struct trace_call *call,
@@ -288,9 +284,8 @@ struct trace_ending trace_place_ends(struct trace_recorder *recorder, const void
 {
 	struct trace_ending ending = { .known = false };
 
-	pthread_mutex_lock(&recorder->lock);
+	LOCKED(&recorder->lock);
 	ending.known = trace_name_take(&recorder->places, key_of(va), &ending.name);
-	pthread_mutex_unlock(&recorder->lock);
 	return ending;
 }
 
@@ -303,28 +298,25 @@ void trace_record_place_end(struct trace_recorder *recorder, const struct trace_
 		trace_record_other(recorder, call, NULL);
 		return;
 	}
-	pthread_mutex_lock(&recorder->lock);
+	LOCKED(&recorder->lock);
 	if (call->code != 0)
 		trace_name_add(&recorder->places, *name);
 	write_line(recorder, call,
 		   &(struct npu_trace_record){ .verb = verb,
 					       .name = name_of(name->letter, name->number) });
-	pthread_mutex_unlock(&recorder->lock);
 }
 
 struct trace_ending trace_handle_ends(struct trace_recorder *recorder, const void *handle)
 {
 	struct trace_ending ending = { .known = false };
-	struct trace_name *name;
 
-	pthread_mutex_lock(&recorder->lock);
-	name = trace_name_find(&recorder->handles, key_of(handle));
+	LOCKED(&recorder->lock);
+	struct trace_name *name = trace_name_find(&recorder->handles, key_of(handle));
 	if (name != NULL) {
 		ending = (struct trace_ending){ .name = *name, .known = true };
 		if (--name->references == 0)
 			trace_name_take(&recorder->handles, key_of(handle), NULL);
 	}
-	pthread_mutex_unlock(&recorder->lock);
 	return ending;
 }
 
@@ -337,7 +329,7 @@ void trace_record_release(struct trace_recorder *recorder, const struct trace_ca
 		trace_record_other(recorder, call, NULL);
 		return;
 	}
-	pthread_mutex_lock(&recorder->lock);
+	LOCKED(&recorder->lock);
 	if (call->code != 0) {
 		name = trace_name_find(&recorder->handles, gone.key);
 		gone.references = 1;
@@ -349,7 +341,48 @@ void trace_record_release(struct trace_recorder *recorder, const struct trace_ca
 	write_line(recorder, call,
 		   &(struct npu_trace_record){ .verb = NPU_TRACE_RELEASE,
 					       .name = name_of('h', gone.number) });
-	pthread_mutex_unlock(&recorder->lock);
+}
+
+/* ---- sites: each stack is put in words once ---- */
+
+static pthread_mutex_t sites_lock = PTHREAD_MUTEX_INITIALIZER;
+static char **sites; /* texts, by the number of the stack */
+static uint32_t site_count;
+
+const char *trace_site(npu_stack stack)
+{
+	void *const *frames;
+	unsigned count = npu_stack_frames(stack, &frames);
+	char *text = NULL;
+
+	if (count == 0)
+		return NULL;
+	LOCKED(&sites_lock);
+	if (stack >= site_count) {
+		uint32_t room = stack + 256;
+		char **more = realloc(sites, room * sizeof(*more));
+
+		if (more != NULL) {
+			memset(more + site_count, 0, (room - site_count) * sizeof(*more));
+			sites = more;
+			site_count = room;
+		}
+	}
+	for (unsigned i = 0; stack < site_count && sites[stack] == NULL && i < count; i++) {
+		struct npu_frame frame = npu_stack_look(frames[i]);
+		const char *where = frame.file != NULL ? frame.file : frame.object;
+
+		npu_text_add(&text, "%s%s (%s", i > 0 ? "\n" : "",
+			     frame.function != NULL ? frame.function : "?",
+			     where != NULL ? where : "?");
+		npu_text_add(&text, frame.file != NULL ? ":%ju)" : "+%#jx)",
+			     frame.file != NULL ? (uintmax_t)frame.line : (uintmax_t)frame.offset);
+		if (frame.function != NULL && strcmp(frame.function, "main") == 0)
+			break;
+	}
+	if (text != NULL)
+		sites[stack] = text;
+	return stack < site_count ? sites[stack] : NULL;
 }
 
 /* ---- the object ---- */
@@ -364,9 +397,8 @@ void trace_recorder_about(struct trace_recorder *recorder, const char *about)
 	trace_text_put(&text, "\n", 1);
 	if (text.full)
 		return;
-	pthread_mutex_lock(&recorder->lock);
+	LOCKED(&recorder->lock);
 	trace_file_write(recorder, line, (size_t)(text.at - line));
-	pthread_mutex_unlock(&recorder->lock);
 }
 
 void trace_recorder_close(struct trace_recorder *recorder)

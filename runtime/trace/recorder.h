@@ -21,6 +21,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/stack.h"
 #include "npusim/trace.h"
 #include "trace/names.h"
 
@@ -93,6 +94,10 @@ void trace_record_place_end(struct trace_recorder *recorder, const struct trace_
 struct trace_ending trace_handle_ends(struct trace_recorder *recorder, const void *handle);
 void trace_record_release(struct trace_recorder *recorder, const struct trace_call *call,
 			  const struct trace_ending *ending);
+
+/* The value of site=, a frame a line, innermost first: "step (train.c:41)"; it stays valid. NULL:
+ * the stack has none. */
+const char *trace_site(npu_stack stack);
 
 /* A key for a share that is known by bytes. */
 uint64_t trace_key_of_bytes(const void *bytes, size_t count);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The table of verbs, and the rules that hold for a record whatever wrote it.
+ * The tables of verbs and keys, and the rules that hold for a record whatever wrote it.
  */
 #include "trace/verbs.h"
 
@@ -48,6 +48,38 @@ const struct trace_verb trace_verbs[NPU_TRACE_VERB_COUNT] = {
 				       .op = "requested" },
 	[NPU_TRACE_OOM] = { WORD("oom"), .event = true, .needs = SIZE | DEVICE },
 	[NPU_TRACE_NOTE] = { WORD("note"), .event = true, .needs = DEVICE },
+};
+
+#define HAS(what)      NPU_TRACE_HAS_##what
+#define IN(name)       .field = offsetof(struct npu_trace_record, name)
+#define OF(one, other) (1u << NPU_TRACE_##one | 1u << NPU_TRACE_##other)
+const struct trace_key trace_keys[] = {
+	{ "op", TRACE_KEY_OP, HAS(OP), IN(op) },
+	{ "size", TRACE_KEY_NUMBER, HAS(SIZE), IN(size) },
+	{ "share", TRACE_KEY_NAME, HAS(SHARE), IN(share), .text = "s" },
+	{ "id", TRACE_KEY_DEVICE, HAS(DEVICE), IN(device), .verbs = OF(DEVICE_SET, DEVICE_RESET) },
+	{ "device", TRACE_KEY_DEVICE, HAS(DEVICE), IN(device),
+	  .verbs = ~OF(DEVICE_SET, DEVICE_RESET) },
+	{ "page", TRACE_KEY_PAGE, HAS(PAGE), IN(page_lg2) },
+	{ "handle", TRACE_KEY_NAME, HAS(HANDLE), IN(handle), .text = "h" },
+	{ "align", TRACE_KEY_NUMBER, HAS(ALIGN), IN(align) },
+	{ "hint", TRACE_KEY_NUMBER, HAS(HINT), IN(hint), .hexadecimal = true },
+	{ "at", TRACE_KEY_NAME, HAS(AT), IN(at), .text = "ra", .verbs = ~OF(COPY, FILL) },
+	{ "dst", TRACE_KEY_NAME, HAS(AT), IN(at), .text = "ra", .verbs = OF(COPY, FILL) },
+	{ "src", TRACE_KEY_NAME, HAS(FROM), IN(from), .text = "ra" },
+	{ "flags", TRACE_KEY_NUMBER, HAS(FLAGS), IN(flags) },
+	{ "key", TRACE_KEY_HINT, HAS(KEY), IN(key), .hexadecimal = true },
+	{ "rounded", TRACE_KEY_NUMBER, HAS(ROUNDED), IN(rounded) },
+	{ "va", TRACE_KEY_HINT, HAS(VA), IN(va), .hexadecimal = true },
+	{ "type", TRACE_KEY_HINT, HAS(TYPE), IN(type) },
+	{ "access", TRACE_KEY_FLAG, HAS(NO_ACCESS), .text = "none" },
+	{ "stream", TRACE_KEY_NUMBER, HAS(STREAM), IN(stream) },
+	{ "start", TRACE_KEY_FLAG, HAS(START), .text = "1" },
+	{ "pool", TRACE_KEY_FLAG, HAS(SMALL), .text = "small" },
+	{ "free", TRACE_KEY_NUMBER, HAS(FREE), IN(free_bytes) },
+	{ "op", TRACE_KEY_OP, TRACE_HAS_VERB_OP, IN(op) },
+	{ "site", TRACE_KEY_SITE, HAS(SITE), IN(site) },
+	{ .word = NULL },
 };
 
 const char *npu_trace_verb_name(enum npu_trace_verb verb)

@@ -5,7 +5,6 @@
  */
 #include "trace-reader.h"
 
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -87,79 +86,36 @@ static gboolean read_op(struct line *l, struct word text)
 	return read_text(text, &l->reader->op, &r->op);
 }
 
-enum key_kind {
-	KEY_NUMBER,
-	KEY_HINT, /* a number for people: what is none is no error */
-	KEY_NAME, /* of the kinds of `text` */
-	KEY_FLAG, /* set if the value is `text` */
-	KEY_DEVICE,
-	KEY_PAGE,
-	KEY_OP,
-	KEY_SITE
-};
-#define FIELD(name) offsetof(struct npu_trace_record, name)
-static const struct {
-	const char *key;
-	enum key_kind kind;
-	guint32 bit;
-	gsize field; /* of the record: where the value goes */
-	const char *text;
-} keys[] = {
-	{ "size", KEY_NUMBER, NPU_TRACE_HAS_SIZE, FIELD(size), NULL },
-	{ "device", KEY_DEVICE, NPU_TRACE_HAS_DEVICE, 0, NULL },
-	{ "id", KEY_DEVICE, NPU_TRACE_HAS_DEVICE, 0, NULL },
-	{ "handle", KEY_NAME, NPU_TRACE_HAS_HANDLE, FIELD(handle), "h" },
-	{ "va", KEY_HINT, NPU_TRACE_HAS_VA, FIELD(va), NULL },
-	{ "at", KEY_NAME, NPU_TRACE_HAS_AT, FIELD(at), "ra" },
-	{ "dst", KEY_NAME, NPU_TRACE_HAS_AT, FIELD(at), "ra" },
-	{ "src", KEY_NAME, NPU_TRACE_HAS_FROM, FIELD(from), "ra" },
-	{ "page", KEY_PAGE, NPU_TRACE_HAS_PAGE, 0, NULL },
-	{ "op", KEY_OP, 0, 0, NULL },
-	{ "share", KEY_NAME, NPU_TRACE_HAS_SHARE, FIELD(share), "s" },
-	{ "key", KEY_HINT, NPU_TRACE_HAS_KEY, FIELD(key), NULL },
-	{ "type", KEY_HINT, NPU_TRACE_HAS_TYPE, FIELD(type), NULL },
-	{ "access", KEY_FLAG, NPU_TRACE_HAS_NO_ACCESS, 0, "none" },
-	{ "start", KEY_FLAG, NPU_TRACE_HAS_START, 0, "1" },
-	{ "pool", KEY_FLAG, NPU_TRACE_HAS_SMALL, 0, "small" },
-	{ "site", KEY_SITE, NPU_TRACE_HAS_SITE, 0, NULL },
-	{ "flags", KEY_NUMBER, NPU_TRACE_HAS_FLAGS, FIELD(flags), NULL },
-	{ "align", KEY_NUMBER, NPU_TRACE_HAS_ALIGN, FIELD(align), NULL },
-	{ "hint", KEY_NUMBER, NPU_TRACE_HAS_HINT, FIELD(hint), NULL },
-	{ "rounded", KEY_NUMBER, NPU_TRACE_HAS_ROUNDED, FIELD(rounded), NULL },
-	{ "stream", KEY_NUMBER, NPU_TRACE_HAS_STREAM, FIELD(stream), NULL },
-	{ "free", KEY_NUMBER, NPU_TRACE_HAS_FREE, FIELD(free_bytes), NULL },
-};
-
 /* Keys that are not known are passed over. */
 static gboolean read_key(struct line *l, struct word key, struct word text)
 {
 	struct npu_trace_record *r = l->out;
-	gsize i = 0;
+	const struct trace_key *k = trace_keys;
 
-	while (i < G_N_ELEMENTS(keys) && !word_is(&key, keys[i].key))
-		i++;
-	if (i == G_N_ELEMENTS(keys))
+	while (k->word && !word_is(&key, k->word))
+		k++;
+	if (k->word == NULL)
 		return TRUE;
-	void *field = (char *)r + keys[i].field;
-	if (keys[i].kind == KEY_HINT && !number_parse(text.at, text.length, field))
+	void *field = (char *)r + k->field;
+	if (k->kind == TRACE_KEY_HINT && !number_parse(text.at, text.length, field))
 		return TRUE;
-	if (keys[i].kind != KEY_FLAG || word_is(&text, keys[i].text))
-		r->has |= keys[i].bit;
-	switch (keys[i].kind) {
-	case KEY_NUMBER:
-		return words_number(&l->w, keys[i].key, text, field);
-	case KEY_NAME:
-		return words_name(&l->w, text, keys[i].text, field);
-	case KEY_DEVICE:
+	if (k->kind == TRACE_KEY_FLAG ? word_is(&text, k->text) : k->kind != TRACE_KEY_OP)
+		r->has |= k->bit;
+	switch (k->kind) {
+	case TRACE_KEY_NUMBER:
+		return words_number(&l->w, k->word, text, field);
+	case TRACE_KEY_NAME:
+		return words_name(&l->w, text, k->text, field);
+	case TRACE_KEY_DEVICE:
 		return read_device(l, text);
-	case KEY_PAGE:
+	case TRACE_KEY_PAGE:
 		return read_page(l, text);
-	case KEY_OP:
+	case TRACE_KEY_OP:
 		return read_op(l, text);
-	case KEY_SITE:
+	case TRACE_KEY_SITE:
 		return read_text(text, &l->reader->site, &r->site);
-	case KEY_HINT:
-	case KEY_FLAG:
+	case TRACE_KEY_HINT:
+	case TRACE_KEY_FLAG:
 		break;
 	}
 	return TRUE;

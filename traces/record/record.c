@@ -13,7 +13,6 @@
 
 #include "base/base.h"
 #include "trace/line.h"
-#include "trace/site.h"
 
 #define DEVICES_MAX 64 /* beyond it ids are taken as they are */
 #define SOC_TRIES   16
@@ -76,8 +75,7 @@ aclError preload_missing(enum preload_function function)
 	if (!atomic_flag_test_and_set(&said))
 		npu_log(NPU_LOG_WARN,
 			"libnpusim-record.so: no ACL library with %s is loaded (libascendcl.so), "
-			"so "
-			"the call answers %d",
+			"so the call answers %d",
 			preload_name(function), ACL_ERROR_API_NOT_SUPPORT);
 	errno = code_of_errno;
 	return ACL_ERROR_API_NOT_SUPPORT;
