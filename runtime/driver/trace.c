@@ -10,7 +10,6 @@
 #include "trace/line.h"
 #include "trace/recorder-file.h"
 #include "trace/recorder.h"
-#include "trace/site.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -105,10 +104,12 @@ static void record_entry(struct trace_recorder *recorder, const struct trace_cal
 
 /* ---- calls that have returned ---- */
 
+#define ARGUMENTS(name) const __typeof__(call->with.name) *a = &call->with.name
+
 static void record_accesses(struct trace_recorder *r, const struct trace_call *c,
 			    const struct layer_call *call)
 {
-	const __typeof__(call->with.halMemSetAccess) *a = &call->with.halMemSetAccess;
+	ARGUMENTS(halMemSetAccess);
 
 	for (size_t i = 0; a->desc != NULL && i < a->count && i < ACCESS_MAX; i++)
 		trace_record_access(r, c, a->ptr, a->size,
@@ -119,7 +120,7 @@ static void record_accesses(struct trace_recorder *r, const struct trace_call *c
 static void record_create(struct trace_recorder *r, const struct trace_call *c,
 			  const struct layer_call *call)
 {
-	const __typeof__(call->with.halMemCreate) *a = &call->with.halMemCreate;
+	ARGUMENTS(halMemCreate);
 	const struct drv_mem_prop *prop = a->prop;
 	uint32_t page = prop != NULL ? prop->pg_type : MEM_HUGE_PAGE_TYPE;
 
@@ -133,7 +134,7 @@ static void record_create(struct trace_recorder *r, const struct trace_call *c,
 static void record_alloc(struct trace_recorder *r, const struct trace_call *c,
 			 const struct layer_call *call)
 {
-	const __typeof__(call->with.halMemAlloc) *a = &call->with.halMemAlloc;
+	ARGUMENTS(halMemAlloc);
 	bool host = (a->flag >> MEM_VIRT_BIT & 0xf) == MEM_HOST_VAL;
 
 	trace_record_malloc(r, c, call->code == DRV_ERROR_NONE ? *a->pp : NULL, a->size,
@@ -146,7 +147,7 @@ static void record_alloc(struct trace_recorder *r, const struct trace_call *c,
 static void record_copies(struct trace_recorder *r, const struct trace_call *c,
 			  const struct layer_call *call)
 {
-	const __typeof__(call->with.halMemcpyBatch) *a = &call->with.halMemcpyBatch;
+	ARGUMENTS(halMemcpyBatch);
 
 	if (a->dst == NULL || a->src == NULL || a->size == NULL)
 		return;
@@ -154,81 +155,32 @@ static void record_copies(struct trace_recorder *r, const struct trace_call *c,
 		trace_record_copy(r, c, a->dst[i], a->src[i], a->size[i]);
 }
 
-/* The rest: sharing, classic memory, copies, and what has no line of its own. */
-static void record_other_call(struct trace_recorder *r, const struct note *note,
-			      const struct layer_call *call)
+static void record_rows(struct trace_recorder *r, const struct trace_call *c,
+			const struct MEMCPY2D *copy)
 {
-	const union layer_arguments *with = &call->with;
-	const struct trace_call *c = &note->call;
-	bool fine = call->code == DRV_ERROR_NONE;
-
-	switch (call->op) {
-	case DRIVER_OP_halMemExportToShareableHandle:
-		trace_record_export(r, c, fine ? *with->halMemExportToShareableHandle.shareable : 0,
-				    with->halMemExportToShareableHandle.handle,
-				    with->halMemExportToShareableHandle.flags);
-		break;
-	case DRIVER_OP_halMemExportToShareableHandleV2:
-		trace_record_export(r, c,
-				    key_of_share(with->halMemExportToShareableHandleV2.shareable),
-				    with->halMemExportToShareableHandleV2.handle,
-				    with->halMemExportToShareableHandleV2.flags);
-		break;
-	case DRIVER_OP_halMemImportFromShareableHandle:
-		trace_record_import(r, c, with->halMemImportFromShareableHandle.shareable,
-				    with->halMemImportFromShareableHandle.dev,
-				    fine ? *with->halMemImportFromShareableHandle.handle : NULL);
-		break;
-	case DRIVER_OP_halMemImportFromShareableHandleV2:
-		trace_record_import(r, c,
-				    key_of_share(with->halMemImportFromShareableHandleV2.shareable),
-				    with->halMemImportFromShareableHandleV2.dev,
-				    fine ? *with->halMemImportFromShareableHandleV2.handle : NULL);
-		break;
-	case DRIVER_OP_halMemAlloc:
-		record_alloc(r, c, call);
-		break;
-	case DRIVER_OP_halMemFree:
-		trace_record_place_end(r, c, NPU_TRACE_MFREE, &note->ending);
-		break;
-	case DRIVER_OP_drvMemcpy:
-		trace_record_copy(r, c, with->drvMemcpy.dst, with->drvMemcpy.src,
-				  with->drvMemcpy.count);
-		break;
-	case DRIVER_OP_halMemcpyBatch:
-		record_copies(r, c, call);
-		break;
-	case DRIVER_OP_halMemcpy2D: {
-		const struct MEMCPY2D *copy = with->halMemcpy2D.copy;
-
-		if (copy != NULL && copy->type == DEVMM_MEMCPY2D_SYNC)
-			trace_record_copy(r, c, key_of(copy->copy2d.dst), key_of(copy->copy2d.src),
-					  copy->copy2d.width * copy->copy2d.height);
-		break;
-	}
-	case DRIVER_OP_drvMemsetD8:
-		trace_record_fill(r, c, with->drvMemsetD8.dst, with->drvMemsetD8.num);
-		break;
-	case DRIVER_OP_npusimFill:
-		trace_record_fill(r, c, with->npusimFill.dst,
-				  with->npusimFill.count * with->npusimFill.pattern_bytes);
-		break;
-	case DRIVER_OP_halSqTaskSend: {
-		const struct halTaskSendInfo *sent = with->halSqTaskSend.info;
-
-		for (uint32_t i = 0; sent != NULL && sent->sqe_addr != NULL && i < sent->sqe_num;
-		     i++)
-			record_entry(r, c, sent->sqe_addr + (size_t)i * STARS_SQE_BYTES);
-		break;
-	}
-	default:
-		trace_record_other(r, c, NULL);
-	}
+	if (copy != NULL && copy->type == DEVMM_MEMCPY2D_SYNC)
+		trace_record_copy(r, c, key_of(copy->copy2d.dst), key_of(copy->copy2d.src),
+				  copy->copy2d.width * copy->copy2d.height);
 }
+
+static void record_sent(struct trace_recorder *r, const struct trace_call *c,
+			const struct halTaskSendInfo *sent)
+{
+	for (uint32_t i = 0; sent != NULL && sent->sqe_addr != NULL && i < sent->sqe_num; i++)
+		record_entry(r, c, sent->sqe_addr + (size_t)i * STARS_SQE_BYTES);
+}
+
+/* What is written of a call, with its arguments as `a`. */
+#define LINES(name, ...)         \
+	case DRIVER_OP_##name: { \
+		ARGUMENTS(name); \
+		(void)a;         \
+		__VA_ARGS__;     \
+		break;           \
+	}
 
 static void trace_after(struct layer *layer, struct layer_call *call)
 {
-	const union layer_arguments *with = &call->with;
 	struct note *note = (struct note *)(void *)call->note;
 	struct trace_recorder *r = recorder_of(layer);
 	struct trace_call *c = &note->call;
@@ -240,47 +192,39 @@ static void trace_after(struct layer *layer, struct layer_call *call)
 	if (obtains_memory(call->op))
 		c->site = trace_site(note->stack);
 	switch (call->op) {
-	case DRIVER_OP_halDeviceOpen:
-		trace_record_device(r, c, with->halDeviceOpen.dev, false);
-		break;
-	case DRIVER_OP_halDeviceClose:
-		trace_record_device(r, c, with->halDeviceClose.dev, true);
-		break;
-	case DRIVER_OP_halMemAddressReserve:
-		trace_record_reserve(r, c, fine ? *with->halMemAddressReserve.ptr : NULL,
-				     with->halMemAddressReserve.size,
-				     key_of(with->halMemAddressReserve.addr),
-				     with->halMemAddressReserve.flag);
-		break;
-	case DRIVER_OP_halMemAddressFree:
-		trace_record_place_end(r, c, NPU_TRACE_UNRESERVE, &note->ending);
-		break;
-	case DRIVER_OP_halMemCreate:
-		record_create(r, c, call);
-		break;
-	case DRIVER_OP_halMemRelease:
-		trace_record_release(r, c, &note->ending);
-		break;
-	case DRIVER_OP_halMemRetainAllocationHandle:
-		trace_record_retain(r, c, fine ? *with->halMemRetainAllocationHandle.handle : NULL,
-				    with->halMemRetainAllocationHandle.ptr);
-		break;
-	case DRIVER_OP_halMemMap:
-		trace_record_map(r, c, with->halMemMap.ptr, with->halMemMap.size,
-				 with->halMemMap.handle, false);
-		break;
-	case DRIVER_OP_halMemMapNoAccess:
-		trace_record_map(r, c, with->halMemMapNoAccess.ptr, with->halMemMapNoAccess.size,
-				 with->halMemMapNoAccess.handle, true);
-		break;
-	case DRIVER_OP_halMemUnmap:
-		trace_record_unmap(r, c, with->halMemUnmap.ptr);
-		break;
-	case DRIVER_OP_halMemSetAccess:
-		record_accesses(r, c, call);
-		break;
+		LINES(halDeviceOpen, trace_record_device(r, c, a->dev, false))
+		LINES(halDeviceClose, trace_record_device(r, c, a->dev, true))
+		LINES(halMemAddressReserve, trace_record_reserve(r, c, fine ? *a->ptr : NULL,
+								 a->size, key_of(a->addr), a->flag))
+		LINES(halMemAddressFree,
+		      trace_record_place_end(r, c, NPU_TRACE_UNRESERVE, &note->ending))
+		LINES(halMemCreate, record_create(r, c, call))
+		LINES(halMemRelease, trace_record_release(r, c, &note->ending))
+		LINES(halMemRetainAllocationHandle,
+		      trace_record_retain(r, c, fine ? *a->handle : NULL, a->ptr))
+		LINES(halMemMap, trace_record_map(r, c, a->ptr, a->size, a->handle, false))
+		LINES(halMemMapNoAccess, trace_record_map(r, c, a->ptr, a->size, a->handle, true))
+		LINES(halMemUnmap, trace_record_unmap(r, c, a->ptr))
+		LINES(halMemSetAccess, record_accesses(r, c, call))
+		LINES(halMemExportToShareableHandle,
+		      trace_record_export(r, c, fine ? *a->shareable : 0, a->handle, a->flags))
+		LINES(halMemExportToShareableHandleV2,
+		      trace_record_export(r, c, key_of_share(a->shareable), a->handle, a->flags))
+		LINES(halMemImportFromShareableHandle,
+		      trace_record_import(r, c, a->shareable, a->dev, fine ? *a->handle : NULL))
+		LINES(halMemImportFromShareableHandleV2,
+		      trace_record_import(r, c, key_of_share(a->shareable), a->dev,
+					  fine ? *a->handle : NULL))
+		LINES(halMemAlloc, record_alloc(r, c, call))
+		LINES(halMemFree, trace_record_place_end(r, c, NPU_TRACE_MFREE, &note->ending))
+		LINES(drvMemcpy, trace_record_copy(r, c, a->dst, a->src, a->count))
+		LINES(halMemcpyBatch, record_copies(r, c, call))
+		LINES(halMemcpy2D, record_rows(r, c, a->copy))
+		LINES(drvMemsetD8, trace_record_fill(r, c, a->dst, a->num))
+		LINES(npusimFill, trace_record_fill(r, c, a->dst, a->count * a->pattern_bytes))
+		LINES(halSqTaskSend, record_sent(r, c, a->info))
 	default:
-		record_other_call(r, note, call);
+		trace_record_other(r, c, NULL);
 	}
 }
 
