@@ -62,9 +62,8 @@ int core_callback_subscribe(uint64_t thread, void *handle, const char *call)
 				  "callback or the other"
 				: "has a subscriber already; call aclrtUnSubscribeReport first");
 	stream->subscriber = core_subscriber_join(thread);
-	return stream->subscriber != NULL
-		       ? CORE_OK
-		       : core_fail(CORE_MEMORY_ALLOCATION, call, "no memory for a subscription");
+	return stream->subscriber != NULL ? CORE_OK
+					  : core_no_memory(call, "no memory for a subscription");
 }
 
 int core_callback_unsubscribe(uint64_t thread, void *handle, const char *call)

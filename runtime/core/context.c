@@ -28,7 +28,7 @@ int core_context_create(int32_t user, void **out_context, const char *call)
 	context = core_context_make(user, logic, false);
 	if (context == NULL) {
 		core_device_drop(logic);
-		return core_fail(CORE_MEMORY_ALLOCATION, call, "no memory for a context");
+		return core_no_memory(call, "no memory for a context");
 	}
 	*out_context = core_slot_handle(context);
 	return core_context_select(*out_context, call);

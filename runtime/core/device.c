@@ -17,7 +17,7 @@ static int make_primary_locked(int32_t user, uint32_t logic, const char *call)
 	context = core_context_make(user, logic, true);
 	if (context == NULL) {
 		core_device_drop_locked(logic);
-		return core_fail(CORE_MEMORY_ALLOCATION, call, "no memory for a context");
+		return core_no_memory(call, "no memory for a context");
 	}
 	atomic_store_explicit(&core_devices[logic].primary, core_slot_handle(context),
 			      memory_order_release);

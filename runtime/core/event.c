@@ -130,7 +130,7 @@ int core_event_create(enum core_event_kind kind, uint32_t flags, void **out_even
 				 context->face.user_device, CORE_EVENT_MAX);
 	event = core_pool_take(&events);
 	if (event == NULL)
-		return core_fail(CORE_MEMORY_ALLOCATION, call, "no memory for an event");
+		return core_no_memory(call, "no memory for an event");
 	pthread_mutex_lock(&event->lock);
 	event->context = context;
 	event->device = context->face.device;
@@ -140,7 +140,7 @@ int core_event_create(enum core_event_kind kind, uint32_t flags, void **out_even
 	event->coming = NULL;
 	event->waits = calloc(1, sizeof(*event->waits));
 	if (event->waits == NULL)
-		code = core_fail(CORE_MEMORY_ALLOCATION, call, "no memory for an event");
+		code = core_no_memory(call, "no memory for an event");
 	else
 		atomic_store(&event->waits->users, 1);
 	if (code == CORE_OK && kind == CORE_EVENT_FLAGS && can_be_waited_for(event))
@@ -162,10 +162,10 @@ static int no_event(const void *handle, const char *call)
 {
 	if (core_is_forked())
 		return core_context_none(call);
-	return core_fail(CORE_PARAM_INVALID, call,
-			 "event=%p is no event of this process: it was destroyed, its device was "
-			 "reset, or it was not made by aclrtCreateEvent",
-			 handle);
+	return core_invalid(call,
+			    "event=%p is no event of this process: it was destroyed, its device "
+			    "was reset, or it was not made by aclrtCreateEvent",
+			    handle);
 }
 
 static int find_event(void *handle, const char *call, struct event **out)
@@ -192,8 +192,7 @@ int core_event_destroy(void *handle, const char *call)
 	if (code != CORE_OK)
 		return code;
 	if (!core_pool_hide(&events, event, handle))
-		return core_fail(CORE_PARAM_INVALID, call,
-				 "event=%p is being destroyed by another thread", handle);
+		return core_invalid(call, "event=%p is being destroyed by another thread", handle);
 	end_event(event);
 	return CORE_OK;
 }
@@ -389,7 +388,7 @@ static int send_wait(void *event, struct waits *waits, struct record *record,
 
 	atomic_fetch_add(&waits->count, 1);
 	if (wait == NULL)
-		code = core_fail(CORE_MEMORY_ALLOCATION, call, "no memory to wait for an event");
+		code = core_no_memory(call, "no memory to wait for an event");
 	if (code == CORE_OK) {
 		*wait = (struct wait){ .event = event, .record = record, .waits = waits };
 		code = local_id(wait, stream->device, &id, call);
@@ -433,16 +432,16 @@ int core_event_wait(void *handle, void *stream_handle, uint32_t timeout_s, const
 	if (code != CORE_OK)
 		return code;
 	if (!can_be_waited_for(event))
-		return core_fail(CORE_NOT_SUPPORT, call,
-				 "event=%p was made without ACL_EVENT_SYNC (flag %#x): no stream "
-				 "can wait for it",
-				 handle, event->flags);
+		return core_unsupported(call,
+					"event=%p was made without ACL_EVENT_SYNC (flag %#x): no "
+					"stream can wait for it",
+					handle, event->flags);
 	code = core_stream_find(stream_handle, call, &stream) ?: lock_event(event, handle, call);
 	if (code != CORE_OK)
 		return code;
 	if (event->kind == CORE_EVENT_PLAIN && event->coming == NULL && event->last == NULL)
-		code = core_fail(
-			CORE_PARAM_INVALID, call,
+		code = core_invalid(
+			call,
 			"event=%p was never recorded; call aclrtRecordEvent first, or make it with "
 			"aclrtCreateEventExWithFlag, for which that is no wait",
 			handle);
@@ -465,14 +464,13 @@ int core_event_reset(void *handle, void *stream_handle, const char *call)
 	if (code != CORE_OK)
 		return code;
 	if (event->kind == CORE_EVENT_AGAIN)
-		return core_fail(CORE_NOT_SUPPORT, call,
-				 "event=%p is one of aclrtCreateEventExWithFlag, which is recorded "
-				 "again without a reset",
-				 handle);
+		return core_unsupported(call,
+					"event=%p is one of aclrtCreateEventExWithFlag, which is "
+					"recorded again without a reset",
+					handle);
 	if (!can_be_waited_for(event))
-		return core_fail(
-			CORE_NOT_SUPPORT, call,
-			"event=%p was made without ACL_EVENT_SYNC: there is nothing to reset",
+		return core_unsupported(
+			call, "event=%p was made without ACL_EVENT_SYNC: there is nothing to reset",
 			handle);
 	code = core_stream_find(stream_handle, call, &stream) ?: lock_event(event, handle, call);
 	if (code != CORE_OK)
@@ -522,10 +520,10 @@ int core_event_query(void *handle, bool deprecated, bool *out_done, const char *
 	if (code != CORE_OK)
 		return code;
 	if (deprecated && event->kind == CORE_EVENT_AGAIN)
-		return core_fail(CORE_NOT_SUPPORT, call,
-				 "event=%p is one of aclrtCreateEventExWithFlag; ask with "
-				 "aclrtQueryEventStatus",
-				 handle);
+		return core_unsupported(call,
+					"event=%p is one of aclrtCreateEventExWithFlag; ask with "
+					"aclrtQueryEventStatus",
+					handle);
 	record = look(event);
 	if (record == NULL)
 		*out_done = deprecated || event->kind == CORE_EVENT_AGAIN;
@@ -545,10 +543,10 @@ int core_event_query_waits(void *handle, bool *out_done, const char *call)
 	if (code != CORE_OK)
 		return code;
 	if (event->kind == CORE_EVENT_AGAIN)
-		return core_fail(CORE_NOT_SUPPORT, call,
-				 "event=%p is one of aclrtCreateEventExWithFlag, whose waits are "
-				 "not counted",
-				 handle);
+		return core_unsupported(call,
+					"event=%p is one of aclrtCreateEventExWithFlag, whose "
+					"waits are not counted",
+					handle);
 	pthread_mutex_lock(&event->lock);
 	waits = event->waits;
 	if (waits != NULL)
@@ -576,8 +574,8 @@ int core_event_synchronize(void *handle, int32_t timeout_ms, const char *call)
 	stream =
 		record == NULL ? NULL : core_pool_find(&core_streams, atomic_load(&record->stream));
 	if (stream != NULL && core_is_pump_of(stream)) {
-		code = core_fail(CORE_PARAM_INVALID, call,
-				 "the event's stream waits for the callback that makes this call");
+		code = core_invalid(
+			call, "the event's stream waits for the callback that makes this call");
 	} else if (stream != NULL) {
 		pthread_mutex_lock(&stream->lock);
 		wait = core_wait_begin(stream, deadline, call);

@@ -67,7 +67,7 @@ static int make_stream(const struct plan *plan, void **out_stream, const char *c
 				 CORE_STREAM_MAX);
 	stream = core_pool_take(&core_streams);
 	if (stream == NULL)
-		return core_fail(CORE_MEMORY_ALLOCATION, call, "no memory for a stream");
+		return core_no_memory(call, "no memory for a stream");
 	pthread_mutex_lock(&stream->lock);
 	be_born_locked(stream, plan->context);
 	stream->is_default = plan->is_default;
@@ -133,10 +133,11 @@ int core_stream_find_any(void *handle, const char *call, struct core_stream **ou
 	*out = core_pool_find(&core_streams, handle);
 	return *out != NULL
 		       ? CORE_OK
-		       : core_fail(CORE_PARAM_INVALID, call,
-				   "stream=%p is no stream of this process: it was destroyed, its "
-				   "device was reset, or it was not made by aclrtCreateStream",
-				   handle);
+		       : core_invalid(
+				 call,
+				 "stream=%p is no stream of this process: it was destroyed, its "
+				 "device was reset, or it was not made by aclrtCreateStream",
+				 handle);
 }
 
 void *core_stream_context(void *handle)
@@ -225,8 +226,7 @@ int core_stream_send(struct core_stream *stream, void *entries, unsigned count,
 	if (keep != NULL) {
 		kept = malloc(sizeof(*kept));
 		if (kept == NULL)
-			return core_fail(CORE_MEMORY_ALLOCATION, call,
-					 "no memory to remember work on a stream");
+			return core_no_memory(call, "no memory to remember work on a stream");
 		*kept = (struct kept){ .keep = keep, .arg = arg };
 	}
 	LOCKED(&stream->lock);
@@ -271,10 +271,10 @@ static int synchronize_until(struct core_stream *stream, uint64_t deadline_ns, c
 	int code;
 
 	if (core_is_pump_of(stream))
-		return core_fail(CORE_PARAM_INVALID, call,
-				 "stream %d waits for the callback that makes this call: it would "
-				 "wait for ever",
-				 stream->id);
+		return core_invalid(call,
+				    "stream %d waits for the callback that makes this call: it "
+				    "would wait for ever",
+				    stream->id);
 	LOCKED(&stream->lock);
 	target = stream->sent;
 	code = wait_locked(stream, deadline_ns, call);
@@ -308,8 +308,7 @@ int core_device_synchronize(uint32_t device, int32_t timeout_ms, const char *cal
 	int first = CORE_OK;
 
 	if (handles == NULL)
-		return core_fail(CORE_MEMORY_ALLOCATION, call,
-				 "no memory to list the device's streams");
+		return core_no_memory(call, "no memory to list the device's streams");
 	for (unsigned i = 0; i < count; i++) {
 		struct core_stream *stream = core_pool_find(&core_streams, handles[i]);
 		int code = stream == NULL ? CORE_OK : synchronize_until(stream, deadline, call);
@@ -434,16 +433,15 @@ int core_stream_destroy(void *handle, bool force, const char *call)
 	if (code != CORE_OK)
 		return code;
 	if (stream->is_default)
-		return core_fail(CORE_PARAM_INVALID, call,
-				 "stream=%p is a default stream: it goes with its context, "
-				 "aclrtResetDevice or aclrtDestroyContext",
-				 handle);
+		return core_invalid(call,
+				    "stream=%p is a default stream: it goes with its context, "
+				    "aclrtResetDevice or aclrtDestroyContext",
+				    handle);
 	if (core_is_pump_of(stream))
-		return core_fail(CORE_PARAM_INVALID, call,
-				 "stream=%p cannot be destroyed in a callback of its own", handle);
+		return core_invalid(call, "stream=%p cannot be destroyed in a callback of its own",
+				    handle);
 	if (!core_pool_hide(&core_streams, stream, handle))
-		return core_fail(CORE_PARAM_INVALID, call,
-				 "stream=%p is being destroyed by another thread", handle);
+		return core_invalid(call, "stream=%p is being destroyed by another thread", handle);
 	core_stream_end(stream, force, call);
 	return CORE_OK;
 }

@@ -298,8 +298,7 @@ static CUresult set_peer(const char *call, CUcontext peer, bool enable)
 CUDA_EXPORT CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned int flags)
 {
 	if (flags != 0)
-		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "flags is %u; it must be 0",
-				 flags);
+		return cuda_invalid(__func__, "flags is %u; it must be 0", flags);
 	return set_peer(__func__, peer, true);
 }
 

@@ -59,8 +59,7 @@ static CUresult copy(const char *call, uint64_t dst, uint64_t src, size_t bytes,
 	if (code != CUDA_SUCCESS || bytes == 0)
 		return code;
 	if (dst == 0 || src == 0)
-		return cuda_fail(CUDA_ERROR_INVALID_VALUE, call, "%s is NULL",
-				 dst == 0 ? "dst" : "src");
+		return cuda_invalid(call, "%s is NULL", dst == 0 ? "dst" : "src");
 	code = CUDA_CALL(call, npusimCheckCopy, dst, src, bytes);
 	if (code != CUDA_SUCCESS)
 		return code;
@@ -132,11 +131,12 @@ static CUresult copy_rows(const char *call, const CUDA_MEMCPY2D *rows, const CUs
 		     rows->srcY, spitch, &src) ||
 	    !base_of(rows->dstMemoryType, rows->dstHost, rows->dstDevice, rows->dstXInBytes,
 		     rows->dstY, dpitch, &dst))
-		return cuda_fail(CUDA_ERROR_INVALID_VALUE, call,
-				 "rows of %zu bytes, pitches %zu and %zu, memory types %d and %d: "
-				 "arrays are not modelled, and a pitch is no smaller than a row",
-				 rows->WidthInBytes, spitch, dpitch, (int)rows->srcMemoryType,
-				 (int)rows->dstMemoryType);
+		return cuda_invalid(
+			call,
+			"rows of %zu bytes, pitches %zu and %zu, memory types %d and %d: "
+			"arrays are not modelled, and a pitch is no smaller than a row",
+			rows->WidthInBytes, spitch, dpitch, (int)rows->srcMemoryType,
+			(int)rows->dstMemoryType);
 	for (size_t y = 0; y < rows->Height && code == CUDA_SUCCESS; y++)
 		code = copy(call, dst + y * dpitch, src + y * spitch, rows->WidthInBytes, stream);
 	return code;
@@ -177,15 +177,14 @@ static CUresult fill(const char *call, uint64_t dst, uint32_t pattern, unsigned 
 	if (code != CUDA_SUCCESS || count == 0)
 		return code;
 	if (dst == 0 || dst % bytes != 0 || count > SIZE_MAX / bytes)
-		return cuda_fail(CUDA_ERROR_INVALID_VALUE, call,
-				 "dst is 0x%llx; it must be a multiple of %u, and not 0",
-				 (unsigned long long)dst, bytes);
+		return cuda_invalid(call, "dst is 0x%llx; it must be a multiple of %u, and not 0",
+				    (unsigned long long)dst, bytes);
 	code = CUDA_CALL(call, npusimCheckCopy, dst, 0, count * bytes);
 	if (code != CUDA_SUCCESS)
 		return code;
 	if (is_pageable(dst))
-		return cuda_fail(CUDA_ERROR_INVALID_VALUE, call,
-				 "dst 0x%llx is no memory of the driver", (unsigned long long)dst);
+		return cuda_invalid(call, "dst 0x%llx is no memory of the driver",
+				    (unsigned long long)dst);
 	if (stream != NULL)
 		return fill_in_stream(call, dst, pattern, bytes, count, *stream);
 	return cuda_stream_before_sync(call)
@@ -198,9 +197,8 @@ static CUresult fill_rows(const char *call, uint64_t dst, size_t pitch, uint32_t
 	CUresult code = CUDA_SUCCESS;
 
 	if (height > 1 && (width > pitch / bytes || pitch % bytes != 0))
-		return cuda_fail(CUDA_ERROR_INVALID_VALUE, call,
-				 "pitch is %zu, and a row has %zu values of %u bytes", pitch, width,
-				 bytes);
+		return cuda_invalid(call, "pitch is %zu, and a row has %zu values of %u bytes",
+				    pitch, width, bytes);
 	for (size_t y = 0; y < height && code == CUDA_SUCCESS; y++)
 		code = fill(call, dst + y * pitch, pattern, bytes, width, stream);
 	return code;

@@ -55,6 +55,7 @@ CUresult cuda_null(const char *call, const char *argument, const void *value);
 /* Each sets the thread's message, which the log has when the call returns, and returns the code. */
 CUresult cuda_fail(CUresult code, const char *call, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
+#define cuda_invalid(...) cuda_fail(CUDA_ERROR_INVALID_VALUE, __VA_ARGS__)
 CUresult cuda_of_driver(const char *call, drvError_t code);
 CUresult cuda_of_core(const char *call, int code);
 

@@ -47,14 +47,9 @@ CUresult cuda_check_device(const char *call, CUdevice device, uint32_t *logic)
 CUDA_EXPORT CUresult cuDeviceGetCount(int *count)
 {
 	uint32_t users, all;
-	CUresult code = CUDA_IS_NULL(count);
 
-	if (code != CUDA_SUCCESS)
-		return code;
-	if (core_device_count(&users, &all) != 0)
-		users = 0;
-	*count = (int)users;
-	return CUDA_SUCCESS;
+	return CUDA_IS_NULL(count)
+		       ?: CUDA_GIVE(count, core_device_count(&users, &all) == 0 ? (int)users : 0);
 }
 
 CUDA_EXPORT CUresult cuDeviceGet(CUdevice *device, int ordinal)
@@ -72,8 +67,7 @@ CUDA_EXPORT CUresult cuDeviceGetName(char *name, int length, CUdevice device)
 	CUresult code;
 
 	if (name == NULL || length <= 0)
-		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "name is %p and length %d",
-				 (void *)name, length);
+		return cuda_invalid(__func__, "name is %p and length %d", (void *)name, length);
 	code = cuda_check_device(__func__, device, &logic);
 	if (code != CUDA_SUCCESS)
 		return code;
@@ -106,9 +100,8 @@ CUDA_EXPORT CUresult cuDeviceGetPCIBusId(char *id, int length, CUdevice device)
 	CUresult code;
 
 	if (id == NULL || length < 13)
-		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__,
-				 "id is %p and length %d; 13 characters are written", (void *)id,
-				 length);
+		return cuda_invalid(__func__, "id is %p and length %d; 13 characters are written",
+				    (void *)id, length);
 	code = cuda_check_device(__func__, device, &logic);
 	if (code != CUDA_SUCCESS)
 		return code;
@@ -225,8 +218,8 @@ CUDA_EXPORT CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribu
 	CUresult code;
 
 	if (value == NULL || attribute < 1 || attribute > ATTRIBUTE_LAST)
-		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "value is %p and attribute %d",
-				 (void *)value, attribute);
+		return cuda_invalid(__func__, "value is %p and attribute %d", (void *)value,
+				    attribute);
 	code = cuda_check_device(__func__, device, &logic);
 	if (code != CUDA_SUCCESS)
 		return code;
@@ -276,7 +269,7 @@ CUDA_EXPORT CUresult cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute a
 					     CUdevice src, CUdevice dst)
 {
 	if (value != NULL && (attribute < P2P_PERFORMANCE_RANK || attribute >= P2P_LAST))
-		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "attribute is %d", attribute);
+		return cuda_invalid(__func__, "attribute is %d", attribute);
 	if (value != NULL && src == dst)
 		return cuda_fail(CUDA_ERROR_INVALID_DEVICE, __func__,
 				 "device is %d; there is no such device", dst);

@@ -76,12 +76,11 @@ CUDA_EXPORT CUresult cuGetProcAddress_v2(const char *symbol, void **function, in
 
 	if (symbol == NULL || function == NULL || (flags & ~FLAGS_KNOWN) != 0 ||
 	    flags == FLAGS_KNOWN || version > CUDA_VERSION)
-		return cuda_fail(
-			CUDA_ERROR_INVALID_VALUE, "cuGetProcAddress",
-			"symbol %s, function %p, version %d, flags %llu: the version is at "
-			"most %d, the flags are 0, 1 or 2",
-			symbol != NULL ? symbol : "NULL", (void *)function, version,
-			(unsigned long long)flags, CUDA_VERSION);
+		return cuda_invalid("cuGetProcAddress",
+				    "symbol %s, function %p, version %d, flags %llu: the version "
+				    "is at most %d, the flags are 0, 1 or 2",
+				    symbol != NULL ? symbol : "NULL", (void *)function, version,
+				    (unsigned long long)flags, CUDA_VERSION);
 	entry = find(symbol, version, &known);
 	if (entry != NULL && flags == FLAG_PER_THREAD)
 		entry = per_thread(entry);

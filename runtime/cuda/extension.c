@@ -18,7 +18,7 @@ static int tell_block(const char *call, const void *ptr, size_t size)
 int npusimBlock(const void *ptr, size_t size)
 {
 	if (size == 0)
-		return (int)cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "size is 0");
+		return (int)cuda_invalid(__func__, "size is 0");
 	return tell_block(__func__, ptr, size);
 }
 

@@ -118,10 +118,9 @@ CUresult cuda_unharmed(const char *call)
 {
 	if (__builtin_expect(!atomic_load_explicit(&harmed, memory_order_relaxed), 1))
 		return CUDA_SUCCESS;
-	return cuda_fail(
-		CUDA_ERROR_ILLEGAL_ADDRESS, call,
-		"an earlier copy met memory that is not there: that ends all contexts of the "
-		"process, which must be started again");
+	return cuda_fail(CUDA_ERROR_ILLEGAL_ADDRESS, call,
+			 "an earlier copy met memory that is not there: that ends all contexts of "
+			 "the process, which must be started again");
 }
 
 CUresult cuda_current(const char *call, struct core_context **out)
@@ -138,8 +137,7 @@ CUresult cuda_current(const char *call, struct core_context **out)
 
 CUresult cuda_null(const char *call, const char *argument, const void *value)
 {
-	return value != NULL ? CUDA_SUCCESS
-			     : cuda_fail(CUDA_ERROR_INVALID_VALUE, call, "%s is NULL", argument);
+	return value != NULL ? CUDA_SUCCESS : cuda_invalid(call, "%s is NULL", argument);
 }
 
 CUDA_EXPORT CUresult cuInit(unsigned int flags)
@@ -148,8 +146,7 @@ CUDA_EXPORT CUresult cuInit(unsigned int flags)
 	drvError_t result;
 
 	if (flags != 0)
-		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "flags is %u; it must be 0",
-				 flags);
+		return cuda_invalid(__func__, "flags is %u; it must be 0", flags);
 	if (core_is_forked())
 		return cuda_fail(CUDA_ERROR_NOT_INITIALIZED, __func__,
 				 "this process was forked from one that used a device");

@@ -86,7 +86,7 @@ static CUresult allocate(const char *call, CUdeviceptr *ptr, size_t size, uint64
 	if (code != CUDA_SUCCESS)
 		return code;
 	if (size == 0)
-		return cuda_fail(CUDA_ERROR_INVALID_VALUE, call, "size is 0");
+		return cuda_invalid(call, "size is 0");
 	if (kind == NPU_PLACE_DEVICE)
 		flags |= context->device;
 	code = CUDA_CALL(call, halMemAlloc, &made, size, flags);
@@ -124,9 +124,9 @@ CUDA_EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *ptr, size_t *pitch, size_t 
 	if (pitch == NULL || width == 0 || height == 0 ||
 	    (element != 4 && element != 8 && element != 16) || row < width ||
 	    height > SIZE_MAX / row)
-		return cuda_fail(CUDA_ERROR_INVALID_VALUE, "cuMemAllocPitch",
-				 "pitch %p, width %zu, height %zu, element %u", (void *)pitch,
-				 width, height, element);
+		return cuda_invalid("cuMemAllocPitch",
+				    "pitch %p, width %zu, height %zu, element %u", (void *)pitch,
+				    width, height, element);
 	code = allocate("cuMemAllocPitch", ptr, row * height, device_flags(row * height),
 			NPU_PLACE_DEVICE);
 	if (code == CUDA_SUCCESS)
@@ -141,8 +141,7 @@ CUDA_EXPORT CUresult cuMemAllocManaged(CUdeviceptr *ptr, size_t size, unsigned i
 	if (code != CUDA_SUCCESS)
 		return code;
 	if (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST)
-		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__,
-				 "flags is %u; it must be 1 or 2", flags);
+		return cuda_invalid(__func__, "flags is %u; it must be 1 or 2", flags);
 	return allocate(__func__, ptr, size, host_flags(), NPU_PLACE_MANAGED);
 }
 
@@ -157,9 +156,9 @@ static CUresult release(const char *call, uint64_t va, unsigned kinds)
 	if (code != CUDA_SUCCESS)
 		return code;
 	if (!forget(va, kinds, &gone))
-		return cuda_fail(CUDA_ERROR_INVALID_VALUE, call,
-				 "0x%llx is not the start of an allocation that this call frees",
-				 (unsigned long long)va);
+		return cuda_invalid(call,
+				    "0x%llx is not the start of an allocation that this call frees",
+				    (unsigned long long)va);
 	context = core_context_find(cuda_pointer(gone.number));
 	if (context != NULL)
 		core_device_synchronize(context->device, -1, call);
@@ -176,7 +175,7 @@ CUDA_EXPORT CUresult cuMemGetInfo_v2(size_t *free, size_t *total)
 	CUresult code;
 
 	if (free == NULL && total == NULL)
-		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "free and total are NULL");
+		return cuda_invalid(__func__, "free and total are NULL");
 	memset(&info, 0, sizeof(info));
 	code = cuda_current(__func__, &context)
 		       ?: CUDA_CALL(__func__, halMemGetInfo, context->device,
@@ -199,7 +198,7 @@ CUDA_EXPORT CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CU
 	if (code != CUDA_SUCCESS)
 		return code;
 	if (base == NULL && size == NULL)
-		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "base and size are NULL");
+		return cuda_invalid(__func__, "base and size are NULL");
 	place = cuda_place(ptr);
 	if (!(place.kind == NPU_PLACE_MAPPED && (place.readers != 0 || place.cpu)) &&
 	    place.kind != NPU_PLACE_DEVICE && place.kind != NPU_PLACE_PINNED &&
@@ -230,7 +229,7 @@ CUDA_EXPORT CUresult cuMemHostAlloc(void **ptr, size_t size, unsigned int flags)
 {
 	if (flags >
 	    (CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED))
-		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "flags is %u", flags);
+		return cuda_invalid(__func__, "flags is %u", flags);
 	return allocate_host(__func__, ptr, size);
 }
 
@@ -243,8 +242,8 @@ CUDA_EXPORT CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *ptr, void *host, 
 
 	name = find((uintptr_t)host);
 	if (ptr == NULL || flags != 0 || name.bytes == 0)
-		return cuda_fail(CUDA_ERROR_INVALID_VALUE, "cuMemHostGetDevicePointer",
-				 "ptr %p, host %p, flags %u", (void *)ptr, host, flags);
+		return cuda_invalid("cuMemHostGetDevicePointer", "ptr %p, host %p, flags %u",
+				    (void *)ptr, host, flags);
 	*ptr = (uintptr_t)host; /* one address space */
 	return CUDA_SUCCESS;
 }
@@ -252,8 +251,7 @@ CUDA_EXPORT CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *ptr, void *host, 
 CUDA_EXPORT CUresult cuMemHostGetFlags(unsigned int *flags, void *host)
 {
 	if (flags == NULL || cuda_memory_kind((uintptr_t)host) != NPU_PLACE_PINNED)
-		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__,
-				 "host %p was not made by cuMemHostAlloc", host);
+		return cuda_invalid(__func__, "host %p was not made by cuMemHostAlloc", host);
 	*flags = CU_MEMHOSTALLOC_DEVICEMAP;
 	return CUDA_SUCCESS;
 }
@@ -268,7 +266,7 @@ CUDA_EXPORT CUresult cuMemHostRegister_v2(void *host, size_t size, unsigned int 
 		return code;
 	(void)flags;
 	if (size == 0)
-		return cuda_fail(CUDA_ERROR_INVALID_VALUE, "cuMemHostRegister", "size is 0");
+		return cuda_invalid("cuMemHostRegister", "size is 0");
 	if (find((uintptr_t)host).bytes != 0 || find((uintptr_t)host + size - 1).bytes != 0)
 		return cuda_fail(CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED, "cuMemHostRegister",
 				 "host %p, size %zu", host, size);

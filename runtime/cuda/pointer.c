@@ -96,14 +96,14 @@ CUDA_EXPORT CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attri
 		return code;
 	place = cuda_place(ptr);
 	if (!is_known(&place))
-		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "ptr 0x%llx is %s", ptr,
-				 place.kind == NPU_PLACE_PAGEABLE
-					 ? "no memory of this driver"
-					 : "reserved, and nothing is mapped there");
+		return cuda_invalid(__func__, "ptr 0x%llx is %s", ptr,
+				    place.kind == NPU_PLACE_PAGEABLE
+					    ? "no memory of this driver"
+					    : "reserved, and nothing is mapped there");
 	if (!has(&place, attribute))
-		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__,
-				 "attribute %d is unknown, or memory like that at 0x%llx has none",
-				 (int)attribute, ptr);
+		return cuda_invalid(
+			__func__, "attribute %d is unknown, or memory like that at 0x%llx has none",
+			(int)attribute, ptr);
 	put(data, attribute, value_of(attribute, ptr, &place));
 	return CUDA_SUCCESS;
 }
@@ -115,9 +115,8 @@ CUDA_EXPORT CUresult cuPointerGetAttributes(unsigned int count, CUpointer_attrib
 	struct npu_place place;
 
 	if (attributes == NULL || data == NULL || count == 0)
-		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__,
-				 "attributes %p, data %p, count %u", (void *)attributes,
-				 (void *)data, count);
+		return cuda_invalid(__func__, "attributes %p, data %p, count %u",
+				    (void *)attributes, (void *)data, count);
 	place = cuda_place(ptr);
 	for (unsigned i = 0; i < count; i++) {
 		CUpointer_attribute a = attributes[i];
@@ -139,7 +138,7 @@ CUDA_EXPORT CUresult cuPointerSetAttribute(const void *value, CUpointer_attribut
 
 	place = cuda_place(ptr);
 	if (value == NULL || attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS || !is_known(&place))
-		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__,
-				 "attribute %d of 0x%llx cannot be set", (int)attribute, ptr);
+		return cuda_invalid(__func__, "attribute %d of 0x%llx cannot be set",
+				    (int)attribute, ptr);
 	return CUDA_SUCCESS; /* synchronous copies always are */
 }

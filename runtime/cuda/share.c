@@ -12,8 +12,8 @@ static CUresult check_type(const char *call, CUmemAllocationHandleType type)
 {
 	if (type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
 		return CUDA_SUCCESS;
-	return cuda_fail(CUDA_ERROR_INVALID_VALUE, call,
-			 "type is %d; memory is shared as a file descriptor (1)", (int)type);
+	return cuda_invalid(call, "type is %d; memory is shared as a file descriptor (1)",
+			    (int)type);
 }
 
 CUDA_EXPORT CUresult cuMemExportToShareableHandle(void *shareable,
@@ -26,18 +26,18 @@ CUDA_EXPORT CUresult cuMemExportToShareableHandle(void *shareable,
 	CUresult code;
 
 	if (shareable == NULL || handle == 0 || flags != 0)
-		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "%s",
-				 shareable == NULL ? "shareable is NULL"
-				 : handle == 0     ? "handle is 0"
-						   : "flags must be 0");
+		return cuda_invalid(__func__, "%s",
+				    shareable == NULL ? "shareable is NULL"
+				    : handle == 0     ? "handle is 0"
+						      : "flags must be 0");
 	code = check_type(__func__, type) ?: cuda_properties(__func__, handle, &prop);
 	if (code != CUDA_SUCCESS)
 		return code;
 	if (((unsigned)prop.requestedHandleTypes & (unsigned)type) == 0)
-		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__,
-				 "handle 0x%llx was not made to be shared: "
-				 "prop.requestedHandleTypes was %d, and %d is asked for",
-				 handle, (int)prop.requestedHandleTypes, (int)type);
+		return cuda_invalid(__func__,
+				    "handle 0x%llx was not made to be shared: "
+				    "prop.requestedHandleTypes was %d, and %d is asked for",
+				    handle, (int)prop.requestedHandleTypes, (int)type);
 	code = CUDA_CALL(__func__, halMemExportToShareableHandleV2, cuda_handle(handle),
 			 MEM_HANDLE_TYPE_POSIX, 0, &share);
 	if (code == CUDA_SUCCESS)

@@ -56,11 +56,10 @@ CUresult cuda_stream(CUstream handle, const char *call, struct core_stream **out
 	if (is_default(handle))
 		default_used = true;
 	else if (core_stream_context(handle) == NULL)
-		return cuda_fail(
-			CUDA_ERROR_INVALID_HANDLE, call,
-			"stream %p is no stream of this process: it was destroyed, or not made "
-			"by cuStreamCreate",
-			(void *)handle);
+		return cuda_fail(CUDA_ERROR_INVALID_HANDLE, call,
+				 "stream %p is no stream of this process: it was destroyed, or not "
+				 "made by cuStreamCreate",
+				 (void *)handle);
 	return cuda_of_core(
 		call, core_stream_find_any(core_handle(handle), call, out != NULL ? out : &stream));
 }
@@ -121,8 +120,7 @@ static CUresult create(const char *call, CUstream *stream, unsigned int flags, i
 	if (code != CUDA_SUCCESS)
 		return code;
 	if (flags > CU_STREAM_NON_BLOCKING)
-		return cuda_fail(CUDA_ERROR_INVALID_VALUE, call,
-				 "flags is %u; known are 0 and 1 (non-blocking)", flags);
+		return cuda_invalid(call, "flags is %u; known are 0 and 1 (non-blocking)", flags);
 	if (priority > 0)
 		priority = 0;
 	if (priority < PRIORITY_GREATEST)
@@ -265,8 +263,8 @@ CUDA_EXPORT CUresult cuStreamAddCallback(CUstream stream, CUstreamCallback funct
 	CUresult code;
 
 	if (function == NULL || flags != 0)
-		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "%s",
-				 function == NULL ? "callback is NULL" : "flags must be 0");
+		return cuda_invalid(__func__, "%s",
+				    function == NULL ? "callback is NULL" : "flags must be 0");
 	callback = malloc(sizeof(*callback));
 	if (callback == NULL)
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -288,8 +286,8 @@ CUDA_EXPORT CUresult cuEventCreate(CUevent *event, unsigned int flags)
 	if (code != CUDA_SUCCESS)
 		return code;
 	if (flags > 7)
-		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__,
-				 "flags is %u; known are 1, 2 and 4, and their sums", flags);
+		return cuda_invalid(__func__, "flags is %u; known are 1, 2 and 4, and their sums",
+				    flags);
 	if (!(flags & CU_EVENT_DISABLE_TIMING))
 		want |= CORE_EVENT_TIME_LINE;
 	code = cuda_of_core(__func__, core_event_create(CORE_EVENT_AGAIN, want, &made, __func__));

@@ -60,13 +60,13 @@ CUDA_EXPORT CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t a
 	CUresult code;
 
 	if (ptr == NULL || flags != 0)
-		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "%s",
-				 ptr == NULL ? "ptr is NULL" : "flags must be 0");
+		return cuda_invalid(__func__, "%s",
+				    ptr == NULL ? "ptr is NULL" : "flags must be 0");
 	if (size == 0 || !is_granular(size) || !is_granular(addr))
-		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__,
-				 "size is %zu and addr 0x%llx; both must be multiples of 2 MiB, "
-				 "and size not 0",
-				 size, addr);
+		return cuda_invalid(__func__,
+				    "size is %zu and addr 0x%llx; both must be multiples of 2 MiB, "
+				    "and size not 0",
+				    size, addr);
 	code = begin(__func__)
 		       ?: end(CUDA_CALL(__func__, halMemAddressReserve, &made, size, alignment,
 					cuda_pointer(addr), 0));
@@ -80,11 +80,11 @@ static CUresult address_free_locked(const char *call, CUdeviceptr ptr, size_t si
 	struct npu_place place = cuda_place(ptr);
 
 	if (place.reserved_bytes == 0 || place.reserved_base != ptr || place.reserved_bytes != size)
-		return cuda_fail(CUDA_ERROR_INVALID_VALUE, call,
-				 "[0x%llx, +0x%zx) is not exactly one reservation: at ptr lies %s, "
-				 "[0x%" PRIx64 ", +0x%" PRIx64 ")",
-				 ptr, size, place.reserved_bytes == 0 ? "none" : "this one",
-				 place.reserved_base, place.reserved_bytes);
+		return cuda_invalid(call,
+				    "[0x%llx, +0x%zx) is not exactly one reservation: at ptr lies "
+				    "%s, [0x%" PRIx64 ", +0x%" PRIx64 ")",
+				    ptr, size, place.reserved_bytes == 0 ? "none" : "this one",
+				    place.reserved_base, place.reserved_bytes);
 	return CUDA_CALL(call, halMemAddressFree, cuda_pointer(ptr));
 }
 
@@ -124,13 +124,13 @@ static CUresult prop_location(const char *call, const CUmemAllocationProp *prop,
 		out->devid = (uint32_t)location->id;
 		if (location->id >= 0)
 			return CUDA_SUCCESS;
-		return cuda_fail(CUDA_ERROR_INVALID_VALUE, call,
-				 "prop.location.id is %d; a NUMA node is 0 or more", location->id);
+		return cuda_invalid(call, "prop.location.id is %d; a NUMA node is 0 or more",
+				    location->id);
 	default:
-		return cuda_fail(CUDA_ERROR_INVALID_VALUE, call,
-				 "prop.location.type is %d; memory is made on a device (1), the "
-				 "host (2) or one of its NUMA nodes (3)",
-				 (int)location->type);
+		return cuda_invalid(call,
+				    "prop.location.type is %d; memory is made on a device (1), the "
+				    "host (2) or one of its NUMA nodes (3)",
+				    (int)location->type);
 	}
 }
 
@@ -140,15 +140,15 @@ static CUresult prop_of(const char *call, const CUmemAllocationProp *prop, struc
 	CUresult code;
 
 	if (prop->type != CU_MEM_ALLOCATION_TYPE_PINNED)
-		return cuda_fail(CUDA_ERROR_INVALID_VALUE, call,
-				 "prop.type is %d; it must be 1 (pinned)", (int)prop->type);
+		return cuda_invalid(call, "prop.type is %d; it must be 1 (pinned)",
+				    (int)prop->type);
 	code = prop_location(call, prop, out);
 	if (code != CUDA_SUCCESS)
 		return code;
 	if (types & (CU_MEM_HANDLE_TYPE_WIN32 | CU_MEM_HANDLE_TYPE_WIN32_KMT))
-		return cuda_fail(CUDA_ERROR_INVALID_VALUE, call,
-				 "prop.requestedHandleTypes is %u; Windows's handles are not here",
-				 types);
+		return cuda_invalid(
+			call, "prop.requestedHandleTypes is %u; Windows's handles are not here",
+			types);
 	if (types & CU_MEM_HANDLE_TYPE_FABRIC)
 		return cuda_fail(CUDA_ERROR_NOT_PERMITTED, call,
 				 "prop.requestedHandleTypes is %u; fabric handles need an IMEX "
@@ -168,14 +168,14 @@ CUDA_EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t si
 	CUresult code;
 
 	if (handle == NULL || prop == NULL || flags != 0)
-		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "%s",
-				 handle == NULL ? "handle is NULL"
-				 : prop == NULL ? "prop is NULL"
-						: "flags must be 0");
+		return cuda_invalid(__func__, "%s",
+				    handle == NULL ? "handle is NULL"
+				    : prop == NULL ? "prop is NULL"
+						   : "flags must be 0");
 	if (size == 0 || !is_granular(size))
-		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__,
-				 "size is %zu; it must be a multiple of 2 MiB, the granularity",
-				 size);
+		return cuda_invalid(__func__,
+				    "size is %zu; it must be a multiple of 2 MiB, the granularity",
+				    size);
 	code = prop_of(__func__, prop, &want)
 			?: cuda_keep(want.side == MEM_DEV_SIDE ? want.devid : 0, __func__)
 			?: CUDA_CALL(__func__, halMemCreate, &made, size, &want, 0);
@@ -187,7 +187,7 @@ CUDA_EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t si
 CUDA_EXPORT CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
 {
 	if (handle == 0)
-		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "handle is 0");
+		return cuda_invalid(__func__, "handle is 0");
 	return cuda_vmm_ready(__func__) ?: CUDA_CALL(__func__, halMemRelease, cuda_handle(handle));
 }
 
@@ -196,8 +196,7 @@ static CUresult retain_locked(const char *call, uint64_t va, drv_mem_handle_t **
 	struct npu_place place = cuda_place(va);
 
 	if (place.kind != NPU_PLACE_MAPPED)
-		return cuda_fail(CUDA_ERROR_INVALID_VALUE, call, "nothing is mapped at 0x%" PRIx64,
-				 va);
+		return cuda_invalid(call, "nothing is mapped at 0x%" PRIx64, va);
 	return CUDA_CALL(call, halMemRetainAllocationHandle, out, cuda_pointer(place.base));
 }
 
@@ -219,9 +218,9 @@ CUDA_EXPORT CUresult cuMemGetAllocationGranularity(size_t *granularity,
 	if (code != CUDA_SUCCESS)
 		return code;
 	if ((unsigned)option > CU_MEM_ALLOC_GRANULARITY_RECOMMENDED)
-		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__,
-				 "option is %d; known are 0 (minimum) and 1 (recommended)",
-				 (int)option);
+		return cuda_invalid(__func__,
+				    "option is %d; known are 0 (minimum) and 1 (recommended)",
+				    (int)option);
 	*granularity = CUDA_GRANULE_BYTES;
 	return CUDA_SUCCESS;
 }
@@ -255,8 +254,7 @@ CUDA_EXPORT CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp 
 							    CUmemGenericAllocationHandle handle)
 {
 	if (prop == NULL || handle == 0)
-		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "%s",
-				 prop == NULL ? "prop is NULL" : "handle is 0");
+		return cuda_invalid(__func__, "%s", prop == NULL ? "prop is NULL" : "handle is 0");
 	return cuda_properties(__func__, handle, prop);
 }
 
@@ -266,10 +264,10 @@ CUDA_EXPORT CUresult cuMemMap(CUdeviceptr ptr, size_t size, size_t offset,
 			      CUmemGenericAllocationHandle handle, unsigned long long flags)
 {
 	if (ptr == 0 || size == 0 || handle == 0 || flags != 0 || !is_granular(ptr))
-		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__,
-				 "ptr 0x%llx, size %zu, handle 0x%llx, flags %llu: ptr must be a "
-				 "multiple of 2 MiB, none of the first three 0, and flags 0",
-				 ptr, size, handle, flags);
+		return cuda_invalid(__func__,
+				    "ptr 0x%llx, size %zu, handle 0x%llx, flags %llu: ptr must be "
+				    "a multiple of 2 MiB, none of the first three 0, and flags 0",
+				    ptr, size, handle, flags);
 	if (offset != 0)
 		return cuda_fail(CUDA_ERROR_NOT_SUPPORTED, __func__, "offset is %zu; it must be 0",
 				 offset);
@@ -286,17 +284,17 @@ static CUresult check_whole_locked(const char *call, uint64_t start, uint64_t en
 		struct npu_place place = cuda_place(at);
 
 		if (place.reserved_bytes == 0)
-			return cuda_fail(CUDA_ERROR_INVALID_VALUE, call,
-					 "[0x%" PRIx64 ", 0x%" PRIx64
-					 ") is not reserved from 0x%" PRIx64 " on",
-					 start, end, at);
+			return cuda_invalid(call,
+					    "[0x%" PRIx64 ", 0x%" PRIx64
+					    ") is not reserved from 0x%" PRIx64 " on",
+					    start, end, at);
 		if (place.kind == NPU_PLACE_MAPPED &&
 		    (place.base < start || place.base + place.bytes > end))
-			return cuda_fail(CUDA_ERROR_INVALID_VALUE, call,
-					 "[0x%" PRIx64 ", 0x%" PRIx64
-					 ") cuts the mapping [0x%" PRIx64 ", +0x%" PRIx64
-					 "); a mapping is removed whole",
-					 start, end, place.base, place.bytes);
+			return cuda_invalid(call,
+					    "[0x%" PRIx64 ", 0x%" PRIx64
+					    ") cuts the mapping [0x%" PRIx64 ", +0x%" PRIx64
+					    "); a mapping is removed whole",
+					    start, end, place.base, place.bytes);
 		at = place.kind == NPU_PLACE_MAPPED ? place.base + place.bytes : place.next_mapped;
 	}
 	return CUDA_SUCCESS;
@@ -319,8 +317,8 @@ static CUresult unmap_locked(const char *call, uint64_t start, uint64_t end)
 CUDA_EXPORT CUresult cuMemUnmap(CUdeviceptr ptr, size_t size)
 {
 	if (ptr == 0 || size == 0 || !is_granular(ptr) || !is_granular(size) || ptr + size < ptr)
-		return cuda_fail(
-			CUDA_ERROR_INVALID_VALUE, __func__,
+		return cuda_invalid(
+			__func__,
 			"ptr is 0x%llx and size %zu; both must be multiples of 2 MiB and not 0",
 			ptr, size);
 	return begin(__func__) ?: end(unmap_locked(__func__, ptr, ptr + size));
@@ -336,8 +334,8 @@ static CUresult grant_of(const char *call, const CUmemAccessDesc *desc, bool hos
 	if (desc->flags != CU_MEM_ACCESS_FLAGS_PROT_NONE &&
 	    desc->flags != CU_MEM_ACCESS_FLAGS_PROT_READ &&
 	    desc->flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
-		return cuda_fail(
-			CUDA_ERROR_INVALID_VALUE, call,
+		return cuda_invalid(
+			call,
 			"desc.flags is %d; known are 0 (none), 1 (read) and 3 (read and write)",
 			(int)desc->flags);
 	out->type = (drv_mem_access_type)desc->flags;
@@ -347,8 +345,8 @@ static CUresult grant_of(const char *call, const CUmemAccessDesc *desc, bool hos
 		out->location.side = MEM_DEV_SIDE;
 		if (cuda_device(location->id, &out->location.id))
 			return cuda_keep(out->location.id, call);
-		return cuda_fail(CUDA_ERROR_INVALID_VALUE, call,
-				 "desc.location.id is %d; there is no such device", location->id);
+		return cuda_invalid(call, "desc.location.id is %d; there is no such device",
+				    location->id);
 	case CU_MEM_LOCATION_TYPE_HOST:
 	case CU_MEM_LOCATION_TYPE_HOST_NUMA:
 	case CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT:
@@ -358,8 +356,7 @@ static CUresult grant_of(const char *call, const CUmemAccessDesc *desc, bool hos
 		return cuda_fail(CUDA_ERROR_NOT_SUPPORTED, call,
 				 "the CPU cannot be given access to memory of a device");
 	default:
-		return cuda_fail(CUDA_ERROR_INVALID_VALUE, call, "desc.location.type is %d",
-				 (int)location->type);
+		return cuda_invalid(call, "desc.location.type is %d", (int)location->type);
 	}
 }
 
@@ -433,10 +430,10 @@ static CUresult set_access_locked(const char *call, uint64_t start, uint64_t end
 
 	if (place.kind != NPU_PLACE_MAPPED || place.base != start ||
 	    last.kind != NPU_PLACE_MAPPED || last.base + last.bytes != end)
-		return cuda_fail(CUDA_ERROR_INVALID_VALUE, call,
-				 "[0x%" PRIx64 ", 0x%" PRIx64
-				 ") does not begin and end with whole mappings",
-				 start, end);
+		return cuda_invalid(call,
+				    "[0x%" PRIx64 ", 0x%" PRIx64
+				    ") does not begin and end with whole mappings",
+				    start, end);
 	for (size_t i = 0; i < count && code == CUDA_SUCCESS; i++) {
 		struct drv_mem_access_desc grant = { 0 };
 
@@ -451,9 +448,9 @@ CUDA_EXPORT CUresult cuMemSetAccess(CUdeviceptr ptr, size_t size, const CUmemAcc
 				    size_t count)
 {
 	if (ptr == 0 || size == 0 || desc == NULL || count == 0 || ptr + size < ptr)
-		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__,
-				 "ptr 0x%llx, size %zu, desc %p, count %zu: none may be 0", ptr,
-				 size, (const void *)desc, count);
+		return cuda_invalid(__func__,
+				    "ptr 0x%llx, size %zu, desc %p, count %zu: none may be 0", ptr,
+				    size, (const void *)desc, count);
 	return begin(__func__) ?: end(set_access_locked(__func__, ptr, ptr + size, desc, count));
 }
 
@@ -472,8 +469,7 @@ CUDA_EXPORT CUresult cuMemGetAccess(unsigned long long *flags, const CUmemLocati
 	host = location->type >= CU_MEM_LOCATION_TYPE_HOST &&
 	       location->type <= CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT;
 	if (location->type != CU_MEM_LOCATION_TYPE_DEVICE && !host)
-		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "location.type is %d",
-				 (int)location->type);
+		return cuda_invalid(__func__, "location.type is %d", (int)location->type);
 	code = cuda_vmm_ready(__func__);
 	if (code != CUDA_SUCCESS)
 		return code;
@@ -483,8 +479,7 @@ CUDA_EXPORT CUresult cuMemGetAccess(unsigned long long *flags, const CUmemLocati
 		return cuda_fail(CUDA_ERROR_INVALID_DEVICE, __func__,
 				 "location.id is %d; there is no such device", location->id);
 	if (place.kind != NPU_PLACE_MAPPED)
-		return cuda_fail(CUDA_ERROR_INVALID_VALUE, __func__, "nothing is mapped at 0x%llx",
-				 ptr);
+		return cuda_invalid(__func__, "nothing is mapped at 0x%llx", ptr);
 	asked = (struct drv_mem_location){ logic, host ? MEM_HOST_SIDE : MEM_DEV_SIDE };
 	*flags = access_of(&place, &asked);
 	return CUDA_SUCCESS;

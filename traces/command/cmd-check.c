@@ -337,11 +337,10 @@ static gboolean begin_record(const struct check *check, GError **error)
 	g_autoptr(GDir) there = g_dir_open(opt.record, 0, NULL);
 
 	if (there != NULL && g_dir_read_name(there) != NULL)
-		return refuse_file(
-			error, EEXIST,
-			"--record=%s: the folder has files, which may be another run's; name "
-			"a new one",
-			opt.record);
+		return refuse_file(error, EEXIST,
+				   "--record=%s: the folder has files, which may be another run's; "
+				   "name a new one",
+				   opt.record);
 	if (g_mkdir_with_parents(calls, 0777) != 0)
 		return refuse_file(error, errno, "%s: %s", calls, g_strerror(errno));
 	if (!record_server(check, error))

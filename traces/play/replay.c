@@ -311,10 +311,9 @@ static gboolean has_blocks(const struct run *run, GError **error)
 		    (items->len > 0 && ITEM(items, items->len - 1)->record.verb == NPU_TRACE_ALLOC))
 			return TRUE;
 	}
-	return refuse(
-		error, TRACE_ERROR, TRACE_ERROR_FORMAT,
-		"the file tells of no blocks that an allocator handed out, which a policy needs: "
-		"use --policy as-recorded");
+	return refuse(error, TRACE_ERROR, TRACE_ERROR_FORMAT,
+		      "the file tells of no blocks that an allocator handed out, which a policy "
+		      "needs: use --policy as-recorded");
 }
 
 /* A trace that is about no device is replayed on device 0. */

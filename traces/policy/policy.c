@@ -225,8 +225,7 @@ static gboolean set_empty_at(struct policy_options *o, const struct key *key, co
 		if (!g_ascii_string_to_unsigned(words[i], 10, before, G_MAXINT64, &at, NULL))
 			return refuse_option(
 				error,
-				"%s=%s: rising whole numbers with commas between them are "
-				"wanted",
+				"%s=%s: rising whole numbers with commas between them are wanted",
 				key->name, text);
 		g_array_append_val(o->empty_at, at);
 		before = at;
@@ -289,8 +288,7 @@ gboolean policy_options_check(const struct policy_options *o, GError **error)
 			error, "--page 1g needs a --policy: as-recorded has the file's pages");
 	if (o->kind == POLICY_EXPANDABLE && !o->cuda &&
 	    (o->max_split != G_MAXUINT64 || o->gc_threshold > 0))
-		return refuse_option(error,
-				     "max_split_size_mb and garbage_collection_threshold do not go "
-				     "with expandable segments in torch_npu");
+		return refuse_option(error, "max_split_size_mb and garbage_collection_threshold do "
+					    "not go with expandable segments in torch_npu");
 	return TRUE;
 }

@@ -209,9 +209,8 @@ int core_attention_begin_locked(struct core_stream *stream, const char *call)
 		int code = pthread_create(&stream->pump, NULL, pump, stream);
 
 		if (code != 0)
-			return core_fail(CORE_MEMORY_ALLOCATION, call,
-					 "no thread for stream %d's callbacks: %s", stream->id,
-					 strerror(code));
+			return core_no_memory(call, "no thread for stream %d's callbacks: %s",
+					      stream->id, strerror(code));
 		stream->pump_started = true;
 	}
 	stream->attention++;
@@ -252,7 +251,7 @@ static struct turn *make_turn(const struct callback *callback, const char *call,
 	drvError_t code;
 
 	if (turn == NULL) {
-		*error = core_fail(CORE_MEMORY_ALLOCATION, call, "no memory for a callback");
+		*error = core_no_memory(call, "no memory for a callback");
 		return NULL;
 	}
 	*turn = (struct turn){ .device = callback->stream->device,
@@ -299,7 +298,7 @@ int core_callback_launch_locked(struct core_stream *stream, void (*fn)(void *), 
 	int code = CORE_OK;
 
 	if (callback == NULL)
-		return core_fail(CORE_MEMORY_ALLOCATION, call, "no memory for a callback");
+		return core_no_memory(call, "no memory for a callback");
 	*callback = (struct callback){ .stream = stream,
 				       .fn = fn,
 				       .arg = arg,

@@ -39,5 +39,9 @@ enum core_error {
 /* Sets the message "<call>: <text>" and returns the code, which aclrtGetLastError() will answer. */
 int core_fail(int code, const char *call, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
+/* The codes of most refusals. */
+#define core_invalid(...)     core_fail(CORE_PARAM_INVALID, __VA_ARGS__)
+#define core_no_memory(...)   core_fail(CORE_MEMORY_ALLOCATION, __VA_ARGS__)
+#define core_unsupported(...) core_fail(CORE_NOT_SUPPORT, __VA_ARGS__)
 
 #endif

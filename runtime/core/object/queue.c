@@ -377,9 +377,9 @@ static int lost(const struct core_stream *stream, const struct core_wait *wait, 
 {
 	if (core_wait_is_aborted(stream, wait))
 		return core_stream_aborted(stream, call);
-	return core_fail(CORE_PARAM_INVALID, call,
-			 "stream %d was destroyed while the call waited for room in its queue",
-			 stream->id);
+	return core_invalid(call,
+			    "stream %d was destroyed while the call waited for room in its queue",
+			    stream->id);
 }
 
 static int make_room_locked(struct core_stream *stream, unsigned count, const char *call)

@@ -52,7 +52,7 @@ struct record *core_record_make(uint32_t device, const char *call, int *error)
 	drvError_t code;
 
 	if (record == NULL) {
-		*error = core_fail(CORE_MEMORY_ALLOCATION, call, "no memory for an event");
+		*error = core_no_memory(call, "no memory for an event");
 		return NULL;
 	}
 	code = core_event_id_take(device, &record->id);
@@ -135,7 +135,7 @@ int core_record_add_relay(struct record *record, uint32_t device, uint32_t id, c
 	bool done;
 
 	if (relay == NULL)
-		return core_fail(CORE_MEMORY_ALLOCATION, call, "no memory for an event");
+		return core_no_memory(call, "no memory for an event");
 	core_order(device, NPU_ORDER_RELAY, id, (uint64_t)record->device << 32 | record->id);
 	*relay = (struct relay){ .device = device, .id = id };
 	pthread_mutex_lock(&record->lock);
