@@ -29,8 +29,7 @@ ACL_DOORS(ACL_INSIDE)
 
 /* Sets the thread's message to "<call>: <text>" and returns code. The text names the argument, its
  * value, the limit, and what would be right. */
-aclError acl_fail(aclError code, const char *call, const char *format, ...)
-	__attribute__((format(printf, 3, 4)));
+#define acl_fail(...) core_fail(__VA_ARGS__)
 /* The codes of most refusals: the ACL's own (100000), the runtime's (107000), 207000. */
 #define acl_invalid(...)     acl_fail(ACL_ERROR_INVALID_PARAM, __VA_ARGS__)
 #define rt_invalid(...)      acl_fail(ACL_ERROR_RT_PARAM_INVALID, __VA_ARGS__)
@@ -199,13 +198,17 @@ struct acl_batch {
 	const size_t *indexes;
 	size_t attr_count;
 };
+/* The arguments of a function that has one. */
+#define ACL_BATCH                                                                                 \
+	(&(const struct acl_batch){ dsts, destMaxs, srcs, sizes, numBatches, attrs, attrsIndexes, \
+				    numAttrs })
 
 /* Pointers, kind and size, in CANN's order. */
 aclError acl_check_copy(const char *call, const void *dst, size_t dst_max, const void *src,
 			size_t count, aclrtMemcpyKind kind);
 aclError acl_check_copy_2d(const char *call, const struct acl_rows *rows, aclrtMemcpyKind kind);
-/* The context too. */
-aclError acl_check_fill(const char *call, const void *ptr, size_t max, size_t count);
+/* Bytes against room. */
+aclError acl_check_fill(const char *call, size_t max, size_t count);
 aclError acl_check_fill_d32(const char *call, const void *ptr, size_t mem_size, size_t words,
 			    struct npu_place *out_place);
 

@@ -50,11 +50,11 @@ static union core_entry *sender_add(struct sender *sender)
 }
 
 /* Of any length: SDMA between device addresses, else PCIe DMA. */
-static void add_copy(struct sender *sender, uint64_t dst, uint64_t src, uint64_t bytes,
+static void add_copy(struct sender *sender, const void *dst, const void *src, uint64_t bytes,
 		     bool on_device)
 {
 	for (uint64_t done = 0; done < bytes; done += CORE_PIECE_BYTES)
-		core_copy_entry(sender_add(sender), dst + done, src + done,
+		core_copy_entry(sender_add(sender), (uintptr_t)dst + done, (uintptr_t)src + done,
 				bytes - done < CORE_PIECE_BYTES ? bytes - done : CORE_PIECE_BYTES,
 				on_device);
 }
@@ -145,14 +145,13 @@ aclError acl_real_kind(const char *call, const void *dst, const void *src, aclrt
 }
 
 /* Between two devices the driver tells which engine reaches. */
-static aclError add_device_copy(struct sender *sender, uint64_t dst, uint64_t src, uint64_t bytes,
+static aclError add_device_copy(struct sender *sender, void *dst, void *src, uint64_t bytes,
 				bool other_device)
 {
 	uint8_t way = 0;
 
 	if (other_device)
-		sender->error = ACL_CALL(sender->call, drvDeviceGetTransWay, (void *)(uintptr_t)src,
-					 (void *)(uintptr_t)dst, &way);
+		sender->error = ACL_CALL(sender->call, drvDeviceGetTransWay, src, dst, &way);
 	if (sender->error == ACL_SUCCESS)
 		add_copy(sender, dst, src, bytes, way != 1);
 	return sender->error;
@@ -181,14 +180,12 @@ static aclError copy_through_buffer(struct sender *sender, void *dst, const void
 	if (buffer == NULL)
 		return error;
 	error = acl_copy_now(sender->call, buffer, count, src, count);
-	if (error != ACL_SUCCESS) {
-		buffer_free(buffer);
-		return error;
-	}
-	add_copy(sender, (uint64_t)(uintptr_t)dst, (uint64_t)(uintptr_t)buffer, count, false);
 	/* The buffer goes with the last entry. Else what was sent before has been waited for: see
 	 * core_stream_send(). */
-	error = sender_flush(sender, buffer_free, buffer);
+	if (error == ACL_SUCCESS) {
+		add_copy(sender, dst, buffer, count, false);
+		error = sender_flush(sender, buffer_free, buffer);
+	}
 	if (error != ACL_SUCCESS)
 		buffer_free(buffer);
 	return error;
@@ -220,10 +217,10 @@ static aclError copy_async(const char *call, void *dst, size_t dst_max, const vo
 	if (from.kind == NPU_PLACE_PAGEABLE || to.kind == NPU_PLACE_PAGEABLE)
 		return sender_wait(&sender) ?: acl_copy_now(call, dst, dst_max, src, count);
 	if (kind == ACL_MEMCPY_DEVICE_TO_DEVICE)
-		add_device_copy(&sender, (uint64_t)(uintptr_t)dst, (uint64_t)(uintptr_t)src, count,
+		add_device_copy(&sender, dst, (void *)src, count,
 				acl_place_device(&to) != acl_place_device(&from));
 	else
-		add_copy(&sender, (uint64_t)(uintptr_t)dst, (uint64_t)(uintptr_t)src, count, false);
+		add_copy(&sender, dst, src, count, false);
 	return sender_flush(&sender, NULL, NULL);
 }
 
@@ -248,8 +245,8 @@ static aclError send_rows(struct sender *sender, const struct acl_rows *rows, bo
 	uint64_t count = dense ? 1 : rows->height;
 
 	for (uint64_t i = 0; i < count && sender->error == ACL_SUCCESS; i++) {
-		uint64_t dst = (uint64_t)(uintptr_t)rows->dst + i * rows->dpitch;
-		uint64_t src = (uint64_t)(uintptr_t)rows->src + i * rows->spitch;
+		char *dst = (char *)rows->dst + i * rows->dpitch;
+		char *src = (char *)rows->src + i * rows->spitch;
 
 		if (on_devices)
 			add_device_copy(sender, dst, src, bytes, other_device);
@@ -298,12 +295,9 @@ ACL_EXPORT aclError aclrtMemsetAsync(void *devPtr, size_t maxCount, int32_t valu
 
 	if (count == 0)
 		return ACL_SUCCESS;
-	if (devPtr != NULL && count > maxCount)
-		return rt_invalid(__func__,
-				  "count is %s, but maxCount says that devPtr has room for %s; "
-				  "count must be at most maxCount",
-				  npu_size_text(count), npu_size_text(maxCount));
-	error = acl_check_fill(__func__, devPtr, maxCount, count)
+	error = ACL_IS_NULL(devPtr)
+			?: acl_check_fill(__func__, maxCount, count)
+			?: acl_check_context(__func__)
 			?: sender_init(&sender, __func__, stream)
 			?: acl_place_of(__func__, "devPtr", devPtr, &place);
 	if (error != ACL_SUCCESS)
@@ -340,8 +334,7 @@ static aclError batch_step(struct sender *sender, const struct acl_batch *batch,
 			   const struct npu_place *to, const struct npu_place *from)
 {
 	if (to->kind != NPU_PLACE_PAGEABLE && from->kind != NPU_PLACE_PAGEABLE) {
-		add_copy(sender, (uint64_t)(uintptr_t)batch->dsts[i],
-			 (uint64_t)(uintptr_t)batch->srcs[i], batch->sizes[i], false);
+		add_copy(sender, batch->dsts[i], batch->srcs[i], batch->sizes[i], false);
 		return sender->error;
 	}
 	if (sender_wait(sender) == ACL_SUCCESS)
@@ -386,24 +379,14 @@ ACL_EXPORT aclError aclrtMemcpyBatchAsync(void **dsts, size_t *destMaxs, void **
 					  size_t numBatches, aclrtMemcpyBatchAttr *attrs,
 					  size_t *attrsIndexes, size_t numAttrs, size_t *failIndex,
 					  aclrtStream stream)
-{
-	const struct acl_batch batch = { dsts,       destMaxs, srcs,         sizes,
-					 numBatches, attrs,    attrsIndexes, numAttrs };
-
-	return ACL_IS_NULL(failIndex) ?: copy_batch_async(__func__, &batch, failIndex, stream);
-}
+	ACL_ANSWERS(ACL_IS_NULL(failIndex)
+			    ?: copy_batch_async(__func__, ACL_BATCH, failIndex, stream));
 
 ACL_EXPORT aclError aclrtMemcpyBatchAsyncV2(void **dsts, size_t *destMaxs, void **srcs,
 					    size_t *sizes, size_t numBatches,
 					    aclrtMemcpyBatchAttr *attrs, size_t *attrsIndexes,
 					    size_t numAttrs, aclrtStream stream)
-{
-	const struct acl_batch batch = { dsts,       destMaxs, srcs,         sizes,
-					 numBatches, attrs,    attrsIndexes, numAttrs };
-	size_t ignored;
-
-	return copy_batch_async(__func__, &batch, &ignored, stream);
-}
+	ACL_ANSWERS(copy_batch_async(__func__, ACL_BATCH, &(size_t){ 0 }, stream));
 
 /* ---- caches ---- */
 

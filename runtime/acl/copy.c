@@ -139,24 +139,22 @@ aclError acl_fill_now(const char *call, void *ptr, size_t max, uint8_t value, si
 	return ACL_CALL(call, drvMemsetD8, (DVdeviceptr)(uintptr_t)ptr, max, value, count);
 }
 
-aclError acl_check_fill(const char *call, const void *ptr, size_t max, size_t count)
+aclError acl_check_fill(const char *call, size_t max, size_t count)
 {
-	aclError error = acl_null(call, "devPtr", ptr) ?: acl_check_context(call);
-	if (error != ACL_SUCCESS)
-		return error;
-	if (count > max)
-		return rt_invalid(call,
-				  "count is %s, but maxCount says that devPtr has room for %s; "
-				  "count must be at most maxCount",
-				  npu_size_text(count), npu_size_text(max));
-	return ACL_SUCCESS;
+	return count <= max ? ACL_SUCCESS
+			    : rt_invalid(call,
+					 "count is %s, but maxCount says that devPtr has room for "
+					 "%s; count must be at most maxCount",
+					 npu_size_text(count), npu_size_text(max));
 }
 
 ACL_EXPORT aclError aclrtMemset(void *devPtr, size_t maxCount, int32_t value, size_t count)
 {
 	if (count == 0)
 		return ACL_SUCCESS;
-	return acl_check_fill(__func__, devPtr, maxCount, count)
+	return ACL_IS_NULL(devPtr)
+		       ?: acl_check_context(__func__)
+		       ?: acl_check_fill(__func__, maxCount, count)
 		       ?: acl_fill_now(__func__, devPtr, maxCount, (uint8_t)value, count);
 }
 
@@ -308,12 +306,11 @@ aclError acl_check_batch_copy(const char *call, const struct acl_batch *batch, s
 			      const aclrtMemcpyBatchAttr *attr, struct npu_place *to,
 			      struct npu_place *from)
 {
-	aclError error;
-
 	if (batch->dsts[i] == NULL || batch->srcs[i] == NULL)
 		return rt_invalid(call, "%s[%zu] is NULL; it must point to something",
 				  batch->srcs[i] == NULL ? "srcs" : "dsts", i);
-	error = check_batch_end(call, i, "dst", batch->dsts[i], &attr->dstLoc, to)
+	aclError error =
+		check_batch_end(call, i, "dst", batch->dsts[i], &attr->dstLoc, to)
 			?: check_batch_end(call, i, "src", batch->srcs[i], &attr->srcLoc, from);
 	if (error != ACL_SUCCESS)
 		return error;
@@ -393,20 +390,9 @@ static aclError copy_batch(const char *call, const struct acl_batch *batch, size
 ACL_EXPORT aclError aclrtMemcpyBatch(void **dsts, size_t *destMaxs, void **srcs, size_t *sizes,
 				     size_t numBatches, aclrtMemcpyBatchAttr *attrs,
 				     size_t *attrsIndexes, size_t numAttrs, size_t *failIndex)
-{
-	const struct acl_batch batch = { dsts,       destMaxs, srcs,         sizes,
-					 numBatches, attrs,    attrsIndexes, numAttrs };
-
-	return ACL_IS_NULL(failIndex) ?: copy_batch(__func__, &batch, failIndex);
-}
+	ACL_ANSWERS(ACL_IS_NULL(failIndex) ?: copy_batch(__func__, ACL_BATCH, failIndex));
 
 ACL_EXPORT aclError aclrtMemcpyBatchV2(void **dsts, size_t *destMaxs, void **srcs, size_t *sizes,
 				       size_t numBatches, aclrtMemcpyBatchAttr *attrs,
 				       size_t *attrsIndexes, size_t numAttrs)
-{
-	const struct acl_batch batch = { dsts,       destMaxs, srcs,         sizes,
-					 numBatches, attrs,    attrsIndexes, numAttrs };
-	size_t ignored;
-
-	return copy_batch(__func__, &batch, &ignored);
-}
+	ACL_ANSWERS(copy_batch(__func__, ACL_BATCH, &(size_t){ 0 }));

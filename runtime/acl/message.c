@@ -1,10 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Hands out the thread's error message and its last code through the ACL.
+ * Hands out the thread's error message and its last code through the ACL. Owns the wording common
+ * to refusals of all calls.
  */
 #include "acl-internal.h"
 
 #include <stdio.h>
+
+aclError acl_fail_null(const char *call, const char *argument)
+{
+	return acl_invalid(call, "%s is NULL; it must point to something", argument);
+}
+
+aclError acl_fail_unmodelled(const char *call)
+{
+	return acl_unsupported(
+		call,
+		"outside of what npusim models: it runs the runtime's memory, device, stream and "
+		"event functions, and no operators; runtime/COVERAGE.md lists what works");
+}
 
 ACL_EXPORT const char *aclGetRecentErrMsg(void)
 {
@@ -19,9 +33,10 @@ ACL_EXPORT const char *aclGetRecentErrMsg(void)
 
 static aclError check_level(const char *call, aclrtLastErrLevel level)
 {
-	if (level == ACL_RT_THREAD_LEVEL)
-		return ACL_SUCCESS;
-	return acl_invalid(call, "level is %d; it must be ACL_RT_THREAD_LEVEL (0)", (int)level);
+	return level == ACL_RT_THREAD_LEVEL
+		       ? ACL_SUCCESS
+		       : acl_invalid(call, "level is %d; it must be ACL_RT_THREAD_LEVEL (0)",
+				     (int)level);
 }
 
 ACL_EXPORT aclError aclrtPeekAtLastError(aclrtLastErrLevel level)

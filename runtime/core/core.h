@@ -95,8 +95,8 @@ int core_device_synchronize(uint32_t device, int32_t timeout_ms, const char *cal
  * Codes below 107000 are the face's own and are not kept. */
 int core_last_error_note(int code); /* the code */
 /* How every call is refused: sets the message "<call>: <text>", notes the code, and returns it. */
-int core_fail_va(int code, const char *call, const char *format, va_list args)
-	__attribute__((format(printf, 3, 0)));
+int core_fail(int code, const char *call, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
 int core_last_error_peek(void);
 int core_last_error_take(void);
 /* Simulated time of the process in ps; on a driver that simulates nothing, its host's monotonic

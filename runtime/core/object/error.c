@@ -48,21 +48,14 @@ int core_result(const char *call, drvError_t code)
 	return core_last_error_note(driver_code_acl(code));
 }
 
-int core_fail_va(int code, const char *call, const char *format, va_list args)
-{
-	char text[4096];
-
-	vsnprintf(text, sizeof(text), format, args);
-	npu_message_set("%s: %s", call, text);
-	return core_last_error_note(code);
-}
-
 int core_fail(int code, const char *call, const char *format, ...)
 {
+	char text[4096];
 	va_list args;
 
 	va_start(args, format);
-	code = core_fail_va(code, call, format, args);
+	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
-	return code;
+	npu_message_set("%s: %s", call, text);
+	return core_last_error_note(code);
 }

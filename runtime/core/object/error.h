@@ -36,9 +36,6 @@ enum core_error {
 	CORE_STREAM_SYNC_TIMEOUT = 507046,
 	CORE_EVENT_SYNC_TIMEOUT = 507047
 };
-/* Sets the message "<call>: <text>" and returns the code, which aclrtGetLastError() will answer. */
-int core_fail(int code, const char *call, const char *format, ...)
-	__attribute__((format(printf, 3, 4)));
 /* The codes of most refusals. */
 #define core_invalid(...)     core_fail(CORE_PARAM_INVALID, __VA_ARGS__)
 #define core_no_memory(...)   core_fail(CORE_MEMORY_ALLOCATION, __VA_ARGS__)
