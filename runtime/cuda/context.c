@@ -19,16 +19,25 @@ static void *current_handle(void)
 	return context == NULL ? NULL : core_context_handle(context);
 }
 
+/* `dead`: the code of one that is not live. */
+static CUresult find_context(const char *call, void *handle, CUresult dead,
+			     const struct core_context **out)
+{
+	*out = core_context_find(handle);
+	return *out != NULL ? CUDA_SUCCESS
+			    : cuda_fail(dead, call, "context %p is no live context of this process",
+					handle);
+}
+
 static CUresult select_context(const char *call, void *context)
 {
-	if (context == NULL) {
-		core_context_deselect();
-		return CUDA_SUCCESS;
-	}
-	if (core_context_find(context) == NULL)
-		return cuda_fail(CUDA_ERROR_INVALID_CONTEXT, call,
-				 "context %p is no live context of this process", context);
-	return cuda_of_core(call, core_context_select(context, call));
+	const struct core_context *found;
+
+	if (context != NULL)
+		return find_context(call, context, CUDA_ERROR_INVALID_CONTEXT, &found)
+			       ?: cuda_of_core(call, core_context_select(context, call));
+	core_context_deselect();
+	return CUDA_SUCCESS;
 }
 
 /* ---- primary contexts ---- */
@@ -180,17 +189,15 @@ CUDA_EXPORT CUresult cuCtxCreate_v4(CUcontext *context, void *params, unsigned i
 CUDA_EXPORT CUresult cuCtxDestroy_v2(CUcontext context)
 {
 	const struct core_context *found;
-	bool current;
+	CUresult code = find_context(__func__, context, CUDA_ERROR_INVALID_CONTEXT, &found);
 
-	found = core_context_find(context);
-	if (found == NULL)
-		return cuda_fail(CUDA_ERROR_INVALID_CONTEXT, __func__,
-				 "context %p is no live context of this process", (void *)context);
+	if (code != CUDA_SUCCESS)
+		return code;
 	if (found->primary)
 		return cuda_fail(CUDA_ERROR_INVALID_CONTEXT, __func__,
 				 "context %p is a primary one: cuDevicePrimaryCtxRelease ends that",
 				 (void *)context);
-	current = current_handle() == (void *)context;
+	bool current = current_handle() == (void *)context;
 	core_device_synchronize(found->device, -1, __func__);
 	cuda_memory_end_context(context);
 	if (current)
@@ -214,15 +221,11 @@ CUDA_EXPORT CUresult cuCtxGetFlags(unsigned int *flags)
 CUDA_EXPORT CUresult cuCtxGetId(CUcontext context, unsigned long long *id)
 {
 	void *asked = context != NULL ? (void *)context : current_handle();
-	CUresult code = CUDA_IS_NULL(id);
+	const struct core_context *found;
 
-	if (code != CUDA_SUCCESS)
-		return code;
-	if (core_context_find(asked) == NULL)
-		return cuda_fail(CUDA_ERROR_CONTEXT_IS_DESTROYED, __func__,
-				 "context %p is no live context of this process", asked);
-	*id = (uintptr_t)asked;
-	return CUDA_SUCCESS;
+	return CUDA_IS_NULL(id)
+			?: find_context(__func__, asked, CUDA_ERROR_CONTEXT_IS_DESTROYED, &found)
+			?: CUDA_GIVE(id, (uintptr_t)asked);
 }
 
 CUDA_EXPORT CUresult cuCtxSynchronize(void)
@@ -240,8 +243,7 @@ CUDA_EXPORT CUresult cuCtxGetApiVersion(CUcontext context, unsigned int *version
 		return cuda_fail(version == NULL ? CUDA_ERROR_INVALID_VALUE
 						 : CUDA_ERROR_INVALID_CONTEXT,
 				 __func__, "context is %p", (void *)context);
-	*version = 3020;
-	return CUDA_SUCCESS;
+	return CUDA_GIVE(version, 3020);
 }
 
 CUDA_EXPORT CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest)
@@ -272,11 +274,9 @@ CUDA_EXPORT CUresult cuProfilerStop(void) CUDA_ANSWERS(CUDA_SUCCESS);
 
 static CUresult set_peer(const char *call, CUcontext peer, bool enable)
 {
-	struct core_context *own, *other;
+	struct core_context *own = core_context_peek(), *other = core_context_find(peer);
 	uint32_t status = 0;
 
-	own = core_context_peek();
-	other = core_context_find(peer);
 	if (own == NULL || other == NULL)
 		return cuda_fail(CUDA_ERROR_INVALID_CONTEXT, call, "%s",
 				 own == NULL ? "no context is current in this thread"
@@ -289,10 +289,8 @@ static CUresult set_peer(const char *call, CUcontext peer, bool enable)
 		return cuda_fail(CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED, call, "it is enabled");
 	if (!enable && status == 0)
 		return cuda_fail(CUDA_ERROR_PEER_ACCESS_NOT_ENABLED, call, "it is not enabled");
-	return cuda_of_driver(call, enable ? npu_call(core_driver(), halDeviceEnableP2P,
-						      own->device, other->device, 0)
-					   : npu_call(core_driver(), halDeviceDisableP2P,
-						      own->device, other->device, 0));
+	return enable ? CUDA_CALL(call, halDeviceEnableP2P, own->device, other->device, 0)
+		      : CUDA_CALL(call, halDeviceDisableP2P, own->device, other->device, 0);
 }
 
 CUDA_EXPORT CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned int flags)

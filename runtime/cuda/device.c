@@ -64,11 +64,11 @@ CUDA_EXPORT CUresult cuDeviceGetName(char *name, int length, CUdevice device)
 {
 	char soc[64] = "";
 	uint32_t logic;
-	CUresult code;
+	CUresult code =
+		name == NULL || length <= 0
+			? cuda_invalid(__func__, "name is %p and length %d", (void *)name, length)
+			: cuda_check_device(__func__, device, &logic);
 
-	if (name == NULL || length <= 0)
-		return cuda_invalid(__func__, "name is %p and length %d", (void *)name, length);
-	code = cuda_check_device(__func__, device, &logic);
 	if (code != CUDA_SUCCESS)
 		return code;
 	npu_call(core_driver(), halGetSocVersion, logic, soc, (uint32_t)sizeof(soc));
@@ -126,8 +126,7 @@ CUDA_EXPORT CUresult cuDeviceGetByPCIBusId(CUdevice *device, const char *id)
 	if (ordinal < 0)
 		return cuda_fail(CUDA_ERROR_INVALID_DEVICE, __func__, "no device has the bus id %s",
 				 id);
-	*device = ordinal;
-	return CUDA_SUCCESS;
+	return CUDA_GIVE(device, ordinal);
 }
 
 /* ---- what they are ---- */
@@ -215,12 +214,11 @@ CUDA_EXPORT CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribu
 {
 	int64_t number = 0;
 	uint32_t logic;
-	CUresult code;
+	CUresult code = value == NULL || attribute < 1 || attribute > ATTRIBUTE_LAST
+				? cuda_invalid(__func__, "value is %p and attribute %d",
+					       (void *)value, attribute)
+				: cuda_check_device(__func__, device, &logic);
 
-	if (value == NULL || attribute < 1 || attribute > ATTRIBUTE_LAST)
-		return cuda_invalid(__func__, "value is %p and attribute %d", (void *)value,
-				    attribute);
-	code = cuda_check_device(__func__, device, &logic);
 	if (code != CUDA_SUCCESS)
 		return code;
 	*value = 0;
@@ -275,6 +273,5 @@ CUDA_EXPORT CUresult cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute a
 				 "device is %d; there is no such device", dst);
 	if (attribute == P2P_ACCESS || attribute == P2P_NATIVE_ATOMIC || value == NULL)
 		return cuDeviceCanAccessPeer(value, src, dst);
-	*value = 0;
-	return CUDA_SUCCESS;
+	return CUDA_GIVE(value, 0);
 }
