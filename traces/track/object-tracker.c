@@ -480,60 +480,45 @@ static void on_segment_map(struct tracker *t, struct tracker_line *l, struct obj
 	(r->verb == NPU_TRACE_SEGMENT_MAP ? grow : shrink)(t, l->device, TRACKER_SEGMENTS, r->size);
 }
 
+static void on_export(struct tracker *t, const struct npu_trace_record *r)
+{
+	struct object *handle = find(t, r->process, &r->handle);
+
+	if (handle)
+		bind_name(t, 0, &r->name, handle);
+}
+
 static void act(struct tracker *t, struct tracker_line *l, struct object *o)
 {
 	const struct npu_trace_record *r = &l->item.record;
-	struct object *handle;
 
-	switch (r->verb) {
-	case NPU_TRACE_DEVICE_SET:
-	case NPU_TRACE_DEVICE_RESET:
-		on_device(t, r);
-		break;
-	case NPU_TRACE_RESERVE:
-	case NPU_TRACE_UNRESERVE:
-		on_reserve(t, l, o);
-		break;
-	case NPU_TRACE_CREATE:
-	case NPU_TRACE_MALLOC:
-		on_create(t, l);
-		break;
-	case NPU_TRACE_RELEASE:
-		on_release(t, l, o);
-		break;
-	case NPU_TRACE_RETAIN:
-		on_more(t, l, object_of(mapping(t, r->process, &r->at)));
-		break;
-	case NPU_TRACE_MAP:
-		on_map(t, r);
-		break;
-	case NPU_TRACE_UNMAP:
-		on_unmap(t, l);
-		break;
-	case NPU_TRACE_EXPORT:
-		handle = find(t, r->process, &r->handle);
-		if (handle)
-			bind_name(t, 0, &r->name, handle);
-		break;
-	case NPU_TRACE_IMPORT:
-		on_more(t, l, find(t, 0, &r->share));
-		break;
-	case NPU_TRACE_ALLOC:
-	case NPU_TRACE_SEGMENT_ALLOC:
-		on_alloc(t, l, o);
-		break;
-	case NPU_TRACE_MFREE:
-	case NPU_TRACE_FREE:
-	case NPU_TRACE_SEGMENT_FREE:
-		on_mfree(t, l, o);
-		break;
-	case NPU_TRACE_SEGMENT_MAP:
-	case NPU_TRACE_SEGMENT_UNMAP:
-		on_segment_map(t, l, o);
-		break;
-	default:
-		break;
+#define ON(name, call)           \
+	case NPU_TRACE_##name: { \
+		call;            \
+		break;           \
 	}
+	switch (r->verb) {
+		ON(DEVICE_SET, on_device(t, r))
+		ON(DEVICE_RESET, on_device(t, r))
+		ON(RESERVE, on_reserve(t, l, o))
+		ON(UNRESERVE, on_reserve(t, l, o))
+		ON(CREATE, on_create(t, l))
+		ON(MALLOC, on_create(t, l))
+		ON(RELEASE, on_release(t, l, o))
+		ON(RETAIN, on_more(t, l, object_of(mapping(t, r->process, &r->at))))
+		ON(MAP, on_map(t, r))
+		ON(UNMAP, on_unmap(t, l))
+		ON(EXPORT, on_export(t, r))
+		ON(IMPORT, on_more(t, l, find(t, 0, &r->share)))
+		ON(ALLOC, on_alloc(t, l, o))
+		ON(SEGMENT_ALLOC, on_alloc(t, l, o))
+		ON(MFREE, on_mfree(t, l, o))
+		ON(FREE, on_mfree(t, l, o))
+		ON(SEGMENT_FREE, on_mfree(t, l, o))
+		ON(SEGMENT_MAP, on_segment_map(t, l, o))
+		ON(SEGMENT_UNMAP, on_segment_map(t, l, o))
+	}
+#undef ON
 }
 
 /* A call that names no device is about that of what it names. */
