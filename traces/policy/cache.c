@@ -344,9 +344,7 @@ static enum cache_answer empty_pool(struct cache *cache, struct pool *pool)
 
 enum cache_answer cache_empty(struct cache *cache)
 {
-	enum cache_answer answer = empty_pool(cache, &cache->large);
-
-	return answer == CACHE_OK ? empty_pool(cache, &cache->small) : answer;
+	return empty_pool(cache, &cache->large) ?: empty_pool(cache, &cache->small);
 }
 
 /* ---- by age ---- */
@@ -490,19 +488,12 @@ static enum cache_answer get_block(struct cache *cache, const struct want *want,
 static enum cache_answer get_or_release(struct cache *cache, const struct want *want,
 					struct cache_block **out)
 {
-	enum cache_answer answer = collect(cache);
+	enum cache_answer answer = collect(cache) ?: get_block(cache, want, out);
 
-	if (answer == CACHE_OK)
-		answer = get_block(cache, want, out);
-	if (answer != CACHE_NO_MEMORY)
-		return answer;
-	answer = give_oversize(cache, want);
-	if (answer == CACHE_OK)
-		answer = get_block(cache, want, out);
-	if (answer != CACHE_NO_MEMORY)
-		return answer;
-	answer = cache_empty(cache);
-	return answer == CACHE_OK ? get_block(cache, want, out) : answer;
+	if (answer == CACHE_NO_MEMORY)
+		answer = give_oversize(cache, want) ?: get_block(cache, want, out);
+	return answer == CACHE_NO_MEMORY ? cache_empty(cache) ?: get_block(cache, want, out)
+					 : answer;
 }
 
 /* In a stretch, large blocks begin at a multiple of options->align if they can: what lies before is

@@ -9,8 +9,9 @@
 
 #include "policy.h"
 
+/* Joined by `?:`, answers are heard up to the first that is not CACHE_OK. */
 enum cache_answer {
-	CACHE_OK,
+	CACHE_OK,        /* 0 */
 	CACHE_NO_MEMORY, /* the device has none left: an answer */
 	CACHE_FAILED     /* anything else: the end */
 };
