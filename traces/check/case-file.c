@@ -4,7 +4,6 @@
  * a step does, only which verbs and codes the dialect has.
  */
 #include <signal.h>
-#include <stdarg.h>
 #include <string.h>
 
 #include "case-step.h"
@@ -79,19 +78,10 @@ struct reader {
 	GError **error;
 };
 
-static gboolean fail(struct reader *r, const char *format, ...) G_GNUC_PRINTF(2, 3);
-static gboolean fail(struct reader *r, const char *format, ...)
-{
-	g_autofree char *text = NULL;
-	va_list args;
-
-	va_start(args, format);
-	text = g_strdup_vprintf(format, args);
-	va_end(args);
-	g_set_error(r->error, G_FILE_ERROR, G_FILE_ERROR_INVAL, "%s:%d: %s", r->path, r->line,
-		    text);
-	return FALSE;
-}
+/* FALSE, and the error: where in the file it is. */
+#define fail(r, ...)                                                             \
+	(g_set_error((r)->error, G_FILE_ERROR, G_FILE_ERROR_INVAL, __VA_ARGS__), \
+	 g_prefix_error((r)->error, "%s:%d: ", (r)->path, (r)->line), FALSE)
 
 static void clear_step(gpointer data)
 {

@@ -41,9 +41,10 @@ enum { NPUSIM_EXIT_NOT_RUNNABLE = 126, NPUSIM_EXIT_NOT_FOUND = 127 };
 
 /* ---- options.c ---- */
 
-/* Says "npusim VERB: text" on stderr and how to get help. */
-int usage_error(const char *verb, const char *format, ...) G_GNUC_PRINTF(2, 3);
+/* Says "npusim VERB: text" on stderr; usage_error() also how to get help. */
 int failure(const char *verb, const char *format, ...) G_GNUC_PRINTF(2, 3);
+int usage_hint(const char *verb);
+#define usage_error(verb, ...) (failure(verb, __VA_ARGS__), usage_hint(verb))
 /* The same of an error, and its exit status. */
 int failure_of(const char *verb, const GError *error);
 

@@ -72,19 +72,14 @@ static const struct {
 #undef SHARED
 };
 
-static int say(const char *verb, const char *format, va_list args)
-{
-	g_autofree char *text = g_strdup_vprintf(format, args);
-	g_printerr("npusim %s: %s\n", verb, text);
-	return NPUSIM_EXIT_FAILED;
-}
-
 int failure(const char *verb, const char *format, ...)
 {
 	va_list args;
+
 	va_start(args, format);
-	say(verb, format, args);
+	g_autofree char *text = g_strdup_vprintf(format, args);
 	va_end(args);
+	g_printerr("npusim %s: %s\n", verb, text);
 	return NPUSIM_EXIT_FAILED;
 }
 
@@ -95,12 +90,8 @@ int failure_of(const char *verb, const GError *error)
 								       : NPUSIM_EXIT_FAILED;
 }
 
-int usage_error(const char *verb, const char *format, ...)
+int usage_hint(const char *verb)
 {
-	va_list args;
-	va_start(args, format);
-	say(verb, format, args);
-	va_end(args);
 	g_printerr("'npusim %s --help' shows what it takes.\n", verb);
 	return NPUSIM_EXIT_USAGE;
 }

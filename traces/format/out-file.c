@@ -56,6 +56,11 @@ static void leave_signals(const char *temp)
 	removed_at_signal[0] = '\0';
 }
 
+static gboolean unwritable(const char *path, int why, GError **error)
+{
+	return refuse_file(error, why, "%s cannot be written: %s", path, g_strerror(why));
+}
+
 /* ---- where a path leads ---- */
 
 /* Of a link at `path`: FALSE, anybody could have put it there. */
@@ -105,8 +110,7 @@ static gboolean follow(GString *at, GString *rest, const char *path, GError **er
 		if (target == NULL)
 			return FALSE;
 		if (++links > LINKS_MAX)
-			return refuse_file(error, ELOOP, "%s cannot be written: %s", path,
-					   g_strerror(ELOOP));
+			return unwritable(path, ELOOP, error);
 		g_string_prepend(rest, "/");
 		g_string_prepend(rest, target);
 		g_string_truncate(at, g_path_is_absolute(target) ? 0 : parent);
@@ -168,8 +172,7 @@ gboolean out_file_check(const char *path, GError **error)
 		  : access(regular ? folder : path, W_OK) != 0 ? errno
 							       : 0;
 
-	return why == 0 ||
-	       refuse_file(error, why, "%s cannot be written: %s", path, g_strerror(why));
+	return why == 0 || unwritable(path, why, error);
 }
 
 gboolean out_file_end(struct out_file *f, gboolean ok, GError **error)
@@ -211,7 +214,7 @@ gboolean out_stream_open(struct out_stream *out, const char *path, GError **erro
 		close(fd);
 	g_string_free(out->text, TRUE);
 	out_file_end(&out->file, FALSE, NULL);
-	return refuse_file(error, why, "%s cannot be written: %s", path, g_strerror(why));
+	return unwritable(path, why, error);
 }
 
 void out_stream_flush(struct out_stream *out, gboolean all)
@@ -232,8 +235,7 @@ gboolean out_stream_close(struct out_stream *out, gboolean ok, GError **error)
 	if (gzclose(out->gzip) != Z_OK && out->failed == 0)
 		out->failed = errno ? errno : EIO;
 	if (ok && out->failed)
-		ok = refuse_file(error, out->failed, "%s cannot be written: %s", out->file.path,
-				 g_strerror(out->failed));
+		ok = unwritable(out->file.path, out->failed, error);
 	g_string_free(out->text, TRUE);
 	return out_file_end(&out->file, ok, error);
 }

@@ -11,10 +11,10 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 #include <zlib.h>
 
+#include "base/clock.h"
 #include "trace/line.h"
 
 #define BUFFER_BYTES (256u << 10)
@@ -29,14 +29,6 @@ struct npu_trace_writer {
 	uint64_t start_ns;
 	int failed; /* errno of the first failure, which the file did not get over */
 };
-
-static uint64_t clock_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
-}
 
 /* -code, and what is wrong. */
 static int fail(int code, char **out_error, const char *format, ...)
@@ -196,7 +188,7 @@ struct npu_trace_writer *npu_trace_writer_open(const char *path, unsigned flags,
 
 	g_mutex_init(&w->lock);
 	w->fd = -1;
-	w->start_ns = clock_ns();
+	w->start_ns = clock_now_ns();
 	w->path = g_strdup(path);
 	code = open_file(w, flags);
 	if (code == 0)
@@ -213,7 +205,7 @@ struct npu_trace_writer *npu_trace_writer_open(const char *path, unsigned flags,
 
 uint64_t npu_trace_writer_now_ns(const struct npu_trace_writer *writer)
 {
-	return clock_ns() - writer->start_ns;
+	return clock_now_ns() - writer->start_ns;
 }
 
 int npu_trace_writer_close(struct npu_trace_writer *writer, char **out_error)
