@@ -168,114 +168,96 @@ static void write_line(struct trace_recorder *recorder, const struct trace_call 
 }
 
 /* Locks the recorder around the making of a record and its line. */
-#define LINE(recorder_, call_, verb_, has_, ...)                                   \
+#define LINE(verb_, has_, ...)                                                     \
 	do {                                                                       \
-		LOCKED(&(recorder_)->lock);                                        \
-		write_line(recorder_, call_,                                       \
+		LOCKED(&recorder->lock);                                           \
+		write_line(recorder, call,                                         \
 			   &(struct npu_trace_record){                             \
 				   .verb = (verb_), .has = (has_), __VA_ARGS__ }); \
 	} while (0)
 
-void trace_record_device(struct trace_recorder *recorder, const struct trace_call *call,
-			 int64_t device, bool reset)
+TRACE_RECORD(device, int64_t device, bool reset)
 {
-	LINE(recorder, call, reset ? NPU_TRACE_DEVICE_RESET : NPU_TRACE_DEVICE_SET, 0,
-	     .device = device);
+	LINE(reset ? NPU_TRACE_DEVICE_RESET : NPU_TRACE_DEVICE_SET, 0, .device = device);
 }
 
-void trace_record_reserve(struct trace_recorder *recorder, const struct trace_call *call,
-			  const void *va, uint64_t size, uint64_t hint, uint64_t flags)
+TRACE_RECORD(reserve, const void *va, uint64_t size, uint64_t hint, uint64_t flags)
 {
-	LINE(recorder, call, NPU_TRACE_RESERVE,
+	LINE(NPU_TRACE_RESERVE,
 	     NPU_TRACE_HAS_FLAGS | NPU_TRACE_HAS_VA |
 		     (hint != 0 ? (uint32_t)NPU_TRACE_HAS_HINT : 0),
 	     .name = add_place(recorder, call, 'r', va, size), .size = size, .hint = hint,
 	     .flags = flags, .va = call->code == 0 ? key_of(va) : 0);
 }
 
-void trace_record_create(struct trace_recorder *recorder, const struct trace_call *call,
-			 const void *handle, uint64_t size, int64_t device, uint32_t page_lg2)
+TRACE_RECORD(create, const void *handle, uint64_t size, int64_t device, uint32_t page_lg2)
 {
-	LINE(recorder, call, NPU_TRACE_CREATE, page_lg2 != 0 ? NPU_TRACE_HAS_PAGE : 0,
+	LINE(NPU_TRACE_CREATE, page_lg2 != 0 ? NPU_TRACE_HAS_PAGE : 0,
 	     .name = add_handle(recorder, call, handle), .size = size, .device = device,
 	     .page_lg2 = page_lg2);
 }
 
-void trace_record_retain(struct trace_recorder *recorder, const struct trace_call *call,
-			 const void *handle, const void *va)
+TRACE_RECORD(retain, const void *handle, const void *va)
 {
-	LINE(recorder, call, NPU_TRACE_RETAIN, 0, .name = add_handle(recorder, call, handle),
+	LINE(NPU_TRACE_RETAIN, 0, .name = add_handle(recorder, call, handle),
 	     .at = place_of(recorder, key_of(va)));
 }
 
-void trace_record_map(struct trace_recorder *recorder, const struct trace_call *call,
-		      const void *va, uint64_t size, const void *handle, bool no_access)
+TRACE_RECORD(map, const void *va, uint64_t size, const void *handle, bool no_access)
 {
-	LINE(recorder, call, NPU_TRACE_MAP, no_access ? NPU_TRACE_HAS_NO_ACCESS : 0,
+	LINE(NPU_TRACE_MAP, no_access ? NPU_TRACE_HAS_NO_ACCESS : 0,
 	     .name = place_of(recorder, key_of(va)), .size = size,
 	     .handle = handle_of(recorder, handle));
 }
 
-void trace_record_unmap(struct trace_recorder *recorder, const struct trace_call *call,
-			const void *va)
+TRACE_RECORD(unmap, const void *va)
 {
-	LINE(recorder, call, NPU_TRACE_UNMAP, 0, .name = place_of(recorder, key_of(va)));
+	LINE(NPU_TRACE_UNMAP, 0, .name = place_of(recorder, key_of(va)));
 }
 
-void trace_record_access(struct trace_recorder *recorder, const struct trace_call *call,
-			 const void *va, uint64_t size, int64_t device, uint64_t flags)
+TRACE_RECORD(access, const void *va, uint64_t size, int64_t device, uint64_t flags)
 {
-	LINE(recorder, call, NPU_TRACE_ACCESS, NPU_TRACE_HAS_FLAGS,
-	     .name = place_of(recorder, key_of(va)), .size = size, .device = device,
-	     .flags = flags);
+	LINE(NPU_TRACE_ACCESS, NPU_TRACE_HAS_FLAGS, .name = place_of(recorder, key_of(va)),
+	     .size = size, .device = device, .flags = flags);
 }
 
-void trace_record_export(struct trace_recorder *recorder, const struct trace_call *call,
-			 uint64_t key, const void *handle, uint64_t flags)
+TRACE_RECORD(export, uint64_t key, const void *handle, uint64_t flags)
 {
-	LINE(recorder, call, NPU_TRACE_EXPORT, NPU_TRACE_HAS_FLAGS | NPU_TRACE_HAS_KEY,
+	LINE(NPU_TRACE_EXPORT, NPU_TRACE_HAS_FLAGS | NPU_TRACE_HAS_KEY,
 	     .name = call->code == 0 ? share_of(recorder, key)
 				     : name_of('s', next_number(recorder, 's')),
 	     .handle = handle_of(recorder, handle), .flags = flags, .key = key);
 }
 
-void trace_record_import(struct trace_recorder *recorder, const struct trace_call *call,
-			 uint64_t key, int64_t device, const void *handle)
+TRACE_RECORD(import, uint64_t key, int64_t device, const void *handle)
 {
-	LINE(recorder, call, NPU_TRACE_IMPORT, NPU_TRACE_HAS_KEY,
-	     .name = add_handle(recorder, call, handle), .share = share_of(recorder, key),
-	     .device = device, .key = key);
+	LINE(NPU_TRACE_IMPORT, NPU_TRACE_HAS_KEY, .name = add_handle(recorder, call, handle),
+	     .share = share_of(recorder, key), .device = device, .key = key);
 }
 
-void trace_record_malloc(struct trace_recorder *recorder, const struct trace_call *call,
-			 const void *va, uint64_t size, int64_t device, uint32_t page_lg2)
+TRACE_RECORD(malloc, const void *va, uint64_t size, int64_t device, uint32_t page_lg2)
 {
-	LINE(recorder, call, NPU_TRACE_MALLOC,
+	LINE(NPU_TRACE_MALLOC,
 	     NPU_TRACE_HAS_VA | (page_lg2 != 0 ? (uint32_t)NPU_TRACE_HAS_PAGE : 0),
 	     .name = add_place(recorder, call, 'a', va, size), .size = size, .device = device,
 	     .page_lg2 = page_lg2, .va = call->code == 0 ? key_of(va) : 0);
 }
 
-void trace_record_copy(struct trace_recorder *recorder, const struct trace_call *call, uint64_t dst,
-		       uint64_t src, uint64_t size)
+TRACE_RECORD(copy, uint64_t dst, uint64_t src, uint64_t size)
 {
-	LINE(recorder, call, NPU_TRACE_COPY, NPU_TRACE_HAS_AT | NPU_TRACE_HAS_FROM, .size = size,
+	LINE(NPU_TRACE_COPY, NPU_TRACE_HAS_AT | NPU_TRACE_HAS_FROM, .size = size,
 	     .at = place_of(recorder, dst), .from = place_of(recorder, src));
 }
 
-void trace_record_fill(struct trace_recorder *recorder, const struct trace_call *call, uint64_t dst,
-		       uint64_t size)
+TRACE_RECORD(fill, uint64_t dst, uint64_t size)
 {
-	LINE(recorder, call, NPU_TRACE_FILL, NPU_TRACE_HAS_AT, .size = size,
-	     .at = place_of(recorder, dst));
+	LINE(NPU_TRACE_FILL, NPU_TRACE_HAS_AT, .size = size, .at = place_of(recorder, dst));
 }
 
-void trace_record_other(struct trace_recorder *recorder, const struct trace_call *call,
-			const uint64_t *type)
+TRACE_RECORD(other, const uint64_t *type)
 {
-	LINE(recorder, call, NPU_TRACE_CALL,
-	     NPU_TRACE_HAS_OP | (type != NULL ? (uint32_t)NPU_TRACE_HAS_TYPE : 0), .op = call->op,
-	     .type = type != NULL ? *type : 0);
+	LINE(NPU_TRACE_CALL, NPU_TRACE_HAS_OP | (type != NULL ? (uint32_t)NPU_TRACE_HAS_TYPE : 0),
+	     .op = call->op, .type = type != NULL ? *type : 0);
 }
 
 /* ---- names that end ---- */
@@ -289,8 +271,7 @@ struct trace_ending trace_place_ends(struct trace_recorder *recorder, const void
 	return ending;
 }
 
-void trace_record_place_end(struct trace_recorder *recorder, const struct trace_call *call,
-			    enum npu_trace_verb verb, const struct trace_ending *ending)
+TRACE_RECORD(place_end, enum npu_trace_verb verb, const struct trace_ending *ending)
 {
 	const struct trace_name *name = &ending->name;
 
@@ -320,8 +301,7 @@ struct trace_ending trace_handle_ends(struct trace_recorder *recorder, const voi
 	return ending;
 }
 
-void trace_record_release(struct trace_recorder *recorder, const struct trace_call *call,
-			  const struct trace_ending *ending)
+TRACE_RECORD(release, const struct trace_ending *ending)
 {
 	struct trace_name gone = ending->name, *name;
 

@@ -49,35 +49,27 @@ struct trace_call trace_call_begin(const struct trace_recorder *recorder, const 
 
 /* ---- calls that have returned ---- */
 
-void trace_record_device(struct trace_recorder *recorder, const struct trace_call *call,
-			 int64_t device, bool reset);
-void trace_record_reserve(struct trace_recorder *recorder, const struct trace_call *call,
-			  const void *va, uint64_t size, uint64_t hint, uint64_t flags);
+/* trace_record_<what>(recorder, call, ...) */
+#define TRACE_RECORD(what, ...)                                                                  \
+	void trace_record_##what(struct trace_recorder *recorder, const struct trace_call *call, \
+				 __VA_ARGS__)
+
+TRACE_RECORD(device, int64_t device, bool reset);
+TRACE_RECORD(reserve, const void *va, uint64_t size, uint64_t hint, uint64_t flags);
 /* `device`: NPU_TRACE_HOST or a number, as in all that follow. `page_lg2`: 0: not known. */
-void trace_record_create(struct trace_recorder *recorder, const struct trace_call *call,
-			 const void *handle, uint64_t size, int64_t device, uint32_t page_lg2);
-void trace_record_retain(struct trace_recorder *recorder, const struct trace_call *call,
-			 const void *handle, const void *va);
-void trace_record_map(struct trace_recorder *recorder, const struct trace_call *call,
-		      const void *va, uint64_t size, const void *handle, bool no_access);
-void trace_record_unmap(struct trace_recorder *recorder, const struct trace_call *call,
-			const void *va);
-void trace_record_access(struct trace_recorder *recorder, const struct trace_call *call,
-			 const void *va, uint64_t size, int64_t device, uint64_t flags);
+TRACE_RECORD(create, const void *handle, uint64_t size, int64_t device, uint32_t page_lg2);
+TRACE_RECORD(retain, const void *handle, const void *va);
+TRACE_RECORD(map, const void *va, uint64_t size, const void *handle, bool no_access);
+TRACE_RECORD(unmap, const void *va);
+TRACE_RECORD(access, const void *va, uint64_t size, int64_t device, uint64_t flags);
 /* `key`: equal in all processes for one share. */
-void trace_record_export(struct trace_recorder *recorder, const struct trace_call *call,
-			 uint64_t key, const void *handle, uint64_t flags);
-void trace_record_import(struct trace_recorder *recorder, const struct trace_call *call,
-			 uint64_t key, int64_t device, const void *handle);
-void trace_record_malloc(struct trace_recorder *recorder, const struct trace_call *call,
-			 const void *va, uint64_t size, int64_t device, uint32_t page_lg2);
-void trace_record_copy(struct trace_recorder *recorder, const struct trace_call *call, uint64_t dst,
-		       uint64_t src, uint64_t size);
-void trace_record_fill(struct trace_recorder *recorder, const struct trace_call *call, uint64_t dst,
-		       uint64_t size);
+TRACE_RECORD(export, uint64_t key, const void *handle, uint64_t flags);
+TRACE_RECORD(import, uint64_t key, int64_t device, const void *handle);
+TRACE_RECORD(malloc, const void *va, uint64_t size, int64_t device, uint32_t page_lg2);
+TRACE_RECORD(copy, uint64_t dst, uint64_t src, uint64_t size);
+TRACE_RECORD(fill, uint64_t dst, uint64_t size);
 /* `call op=`. `type` tells what it did, where a call can do several things; NULL: it cannot. */
-void trace_record_other(struct trace_recorder *recorder, const struct trace_call *call,
-			const uint64_t *type);
+TRACE_RECORD(other, const uint64_t *type);
 
 /* ---- calls that end a name: it goes before the call, since afterwards another thread may have got
  * the same address, and comes back if the call fails ---- */
@@ -88,12 +80,10 @@ struct trace_ending {
 };
 /* unreserve, mfree */
 struct trace_ending trace_place_ends(struct trace_recorder *recorder, const void *va);
-void trace_record_place_end(struct trace_recorder *recorder, const struct trace_call *call,
-			    enum npu_trace_verb verb, const struct trace_ending *ending);
+TRACE_RECORD(place_end, enum npu_trace_verb verb, const struct trace_ending *ending);
 /* release: one reference */
 struct trace_ending trace_handle_ends(struct trace_recorder *recorder, const void *handle);
-void trace_record_release(struct trace_recorder *recorder, const struct trace_call *call,
-			  const struct trace_ending *ending);
+TRACE_RECORD(release, const struct trace_ending *ending);
 
 /* The value of site=, a frame a line, innermost first: "step (train.c:41)"; it stays valid. NULL:
  * the stack has none. */
