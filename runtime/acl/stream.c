@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Streams, and values that streams write and wait for: the ACL face of runtime/core/stream.c.
+ * Streams, values that they write and wait for, and host functions that they call: the ACL face of
+ * runtime/core/stream.c and callback.c.
  */
 #include "acl-internal.h"
 
@@ -211,4 +212,42 @@ ACL_EXPORT aclError aclrtValueWait(void *devAddr, uint64_t value, uint32_t flag,
 						 "hardware does it is not public");
 	return core_stream_find(stream, __func__, &found)
 		       ?: core_stream_send(found, &sqe, 1, NULL, NULL, __func__);
+}
+
+/* ---- host functions ---- */
+
+ACL_EXPORT aclError aclrtLaunchCallback(aclrtCallback fn, void *userData,
+					aclrtCallbackBlockType blockType, aclrtStream stream)
+{
+	if (blockType != ACL_CALLBACK_BLOCK && blockType != ACL_CALLBACK_NO_BLOCK)
+		return acl_invalid(__func__,
+				   "blockType is %d; it must be ACL_CALLBACK_NO_BLOCK (0) or "
+				   "ACL_CALLBACK_BLOCK (1)",
+				   (int)blockType);
+	if (fn == NULL)
+		return rt_invalid(__func__, "fn is NULL; it must be a function");
+	return core_callback_launch(fn, userData, blockType == ACL_CALLBACK_BLOCK, stream,
+				    __func__);
+}
+
+ACL_EXPORT aclError aclrtLaunchHostFunc(aclrtStream stream, aclrtHostFunc fn, void *args)
+{
+	if (fn == NULL)
+		return rt_invalid(__func__, "fn is NULL; it must be a function");
+	return core_callback_launch_host(fn, args, stream, __func__);
+}
+
+ACL_EXPORT aclError aclrtSubscribeReport(uint64_t threadId, aclrtStream stream)
+	ACL_ANSWERS(core_callback_subscribe(threadId, stream, __func__));
+ACL_EXPORT aclError aclrtUnSubscribeReport(uint64_t threadId, aclrtStream stream)
+	ACL_ANSWERS(core_callback_unsubscribe(threadId, stream, __func__));
+
+ACL_EXPORT aclError aclrtProcessReport(int32_t timeout)
+{
+	if (timeout < -1 || timeout == 0)
+		return acl_invalid(
+			__func__,
+			"timeout is %d; it must be -1 (wait for ever) or at least 1, in ms",
+			timeout);
+	return core_callback_process(timeout, __func__);
 }
