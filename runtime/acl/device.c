@@ -160,6 +160,12 @@ static int32_t utilization(uint32_t logic, int module)
 	return code == DRV_ERROR_NONE ? (int32_t)value : -1;
 }
 
+static drvError_t memory_info(uint32_t logic, struct MemInfo *out)
+{
+	memset(out, 0, sizeof(*out));
+	return npu_call(core_driver(), halMemGetInfo, logic, MEM_INFO_TYPE_HBM_SIZE, out);
+}
+
 ACL_EXPORT aclError aclrtGetDeviceUtilizationRate(int32_t deviceId,
 						  aclrtUtilizationInfo *utilizationInfo)
 {
@@ -182,9 +188,7 @@ ACL_EXPORT aclError aclrtGetDeviceUtilizationRate(int32_t deviceId,
 	utilizationInfo->vectorUtilization = utilization(logic, MODULE_TYPE_VECTOR_CORE);
 	utilizationInfo->aicpuUtilization = utilization(logic, MODULE_TYPE_AICPU);
 	utilizationInfo->memoryUtilization = -1;
-	memset(&info, 0, sizeof(info));
-	if (npu_call(core_driver(), halMemGetInfo, logic, MEM_INFO_TYPE_HBM_SIZE, &info) !=
-	    DRV_ERROR_NONE)
+	if (memory_info(logic, &info) != DRV_ERROR_NONE)
 		return ACL_SUCCESS;
 	total = info.phy_info.total + info.phy_info.huge_total;
 	free_bytes = info.phy_info.free + info.phy_info.huge_free;
@@ -227,10 +231,8 @@ static const struct attribute {
 static aclError memory_size(const char *call, uint32_t logic, int64_t *value)
 {
 	struct MemInfo info;
-	drvError_t code;
+	drvError_t code = memory_info(logic, &info);
 
-	memset(&info, 0, sizeof(info));
-	code = npu_call(core_driver(), halMemGetInfo, logic, MEM_INFO_TYPE_HBM_SIZE, &info);
 	if (code == DRV_ERROR_NONE)
 		*value = (int64_t)(info.phy_info.total + info.phy_info.huge_total);
 	return core_result(call, code);

@@ -160,26 +160,19 @@ int core_stream_renew_queue_locked(struct core_stream *stream, const char *call)
 
 static const char *entry_name(uint8_t type)
 {
-	switch (type) {
-	case STARS_SQE_SDMA:
-		return "copy or fill on the device";
-	case STARS_SQE_PCIE_DMA:
-		return "copy between host and device";
-	case STARS_SQE_EVENT_WAIT:
-		return "wait for an event";
-	case STARS_SQE_EVENT_RECORD:
-		return "record of an event";
-	case STARS_SQE_NOTIFY_WAIT:
-		return "wait for a notify";
-	case STARS_SQE_NOTIFY_RECORD:
-		return "record of a notify";
-	case STARS_SQE_WRITE_VALUE:
-		return "write of a value";
-	case STARS_SQE_COND:
-		return "wait for a value";
-	default:
-		return "task";
-	}
+	static const char *const names[] = {
+		[STARS_SQE_SDMA] = "copy or fill on the device",
+		[STARS_SQE_PCIE_DMA] = "copy between host and device",
+		[STARS_SQE_EVENT_WAIT] = "wait for an event",
+		[STARS_SQE_EVENT_RECORD] = "record of an event",
+		[STARS_SQE_NOTIFY_WAIT] = "wait for a notify",
+		[STARS_SQE_NOTIFY_RECORD] = "record of a notify",
+		[STARS_SQE_WRITE_VALUE] = "write of a value",
+		[STARS_SQE_COND] = "wait for a value",
+	};
+
+	return type < sizeof(names) / sizeof(names[0]) && names[type] != NULL ? names[type]
+									      : "task";
 }
 
 /* Bits of a completion's error_type, as the task scheduler defines them. */
