@@ -59,8 +59,10 @@ void policy_options_clear(struct policy_options *options)
 /* ---- keys ---- */
 
 struct key;
-typedef gboolean setter(struct policy_options *options, const struct key *key, const char *text,
-			GError **error);
+#define SETTER(name)                                                                     \
+	gboolean name(struct policy_options *o, const struct key *key, const char *text, \
+		      GError **error)
+typedef SETTER(setter);
 struct key {
 	const char *name;
 	setter *set;
@@ -69,8 +71,7 @@ struct key {
 	gboolean one_too;          /* set_share: 1 is right as well */
 };
 
-static gboolean set_whole(struct policy_options *o, const struct key *key, const char *text,
-			  GError **error)
+static SETTER(set_whole)
 {
 	guint64 value;
 
@@ -83,8 +84,7 @@ static gboolean set_whole(struct policy_options *o, const struct key *key, const
 	return TRUE;
 }
 
-static gboolean set_share(struct policy_options *o, const struct key *key, const char *text,
-			  GError **error)
+static SETTER(set_share)
 {
 	char *end;
 	double value = g_ascii_strtod(text, &end);
@@ -96,8 +96,7 @@ static gboolean set_share(struct policy_options *o, const struct key *key, const
 	return TRUE;
 }
 
-static gboolean set_large_segment(struct policy_options *o, const struct key *key, const char *text,
-				  GError **error)
+static SETTER(set_large_segment)
 {
 	if (!set_whole(o, key, text, error))
 		return FALSE;
@@ -106,14 +105,12 @@ static gboolean set_large_segment(struct policy_options *o, const struct key *ke
 			     text);
 }
 
-static gboolean set_align(struct policy_options *o, const struct key *key, const char *text,
-			  GError **error)
+static SETTER(set_align)
 {
 	return o->align_given = set_whole(o, key, text, error);
 }
 
-static gboolean set_page(struct policy_options *o, const struct key *key, const char *text,
-			 GError **error)
+static SETTER(set_page)
 {
 	if (g_ascii_strcasecmp(text, "1g") != 0 && g_ascii_strcasecmp(text, "2m") != 0)
 		return refuse_option(error, "%s=%s: known are 2m and 1g", key->name, text);
@@ -121,8 +118,7 @@ static gboolean set_page(struct policy_options *o, const struct key *key, const 
 	return TRUE;
 }
 
-static gboolean set_expandable(struct policy_options *o, const struct key *key, const char *text,
-			       GError **error)
+static SETTER(set_expandable)
 {
 	if (strcmp(text, "True") != 0 && strcmp(text, "False") != 0)
 		return refuse_option(error, "%s=%s: known are True and False", key->name, text);
@@ -167,8 +163,7 @@ static gboolean set_division_pair(struct policy_options *o, const char *pair, in
 	return TRUE;
 }
 
-static gboolean set_divisions(struct policy_options *o, const struct key *key, const char *text,
-			      GError **error)
+static SETTER(set_divisions)
 {
 	guint64 n;
 	int last = -1;
@@ -191,8 +186,7 @@ static gboolean set_divisions(struct policy_options *o, const struct key *key, c
 				   key->name, text);
 }
 
-static gboolean set_dialect(struct policy_options *o, const struct key *key, const char *text,
-			    GError **error)
+static SETTER(set_dialect)
 {
 	if (strcmp(text, "npu") != 0 && strcmp(text, "cuda") != 0)
 		return refuse_option(error,
@@ -205,8 +199,7 @@ static gboolean set_dialect(struct policy_options *o, const struct key *key, con
 	return TRUE;
 }
 
-static gboolean set_empty(struct policy_options *o, const struct key *key, const char *text,
-			  GError **error)
+static SETTER(set_empty)
 {
 	if (strcmp(text, "recorded") != 0 && strcmp(text, "never") != 0)
 		return refuse_option(error, "%s=%s: known are recorded and never", key->name, text);
@@ -214,8 +207,7 @@ static gboolean set_empty(struct policy_options *o, const struct key *key, const
 	return TRUE;
 }
 
-static gboolean set_empty_at(struct policy_options *o, const struct key *key, const char *text,
-			     GError **error)
+static SETTER(set_empty_at)
 {
 	g_auto(GStrv) words = g_strsplit(text, ",", -1);
 	guint64 before = 0, at;
