@@ -59,21 +59,23 @@ struct check {
 	guint64 safe_bytes;
 	GPtrArray *cases; /* of struct test_case */
 	struct check_server server;
-	GPtrArray *results;
+	struct check_report report;
 };
+
+/* By the name of --format, and in the file of a record. */
+static const struct {
+	const char *name, *file;
+	report_writer *write;
+} formats[] = { { "table", "report.txt", check_report_table },
+		{ "tap", NULL, check_report_tap },
+		{ "junit", "report.xml", check_report_junit },
+		{ NULL, "steps.tsv", check_report_calls } };
 
 /* ---- options ---- */
 
 static gboolean read_format(struct check *check, GError **error)
 {
-	static const struct {
-		const char *name;
-		report_writer *write;
-	} formats[] = { { "table", check_report_table },
-			{ "tap", check_report_tap },
-			{ "junit", check_report_junit } };
-
-	for (gsize i = 0; i < G_N_ELEMENTS(formats); i++) {
+	for (gsize i = 0; formats[i].name != NULL; i++) {
 		if (opt.format == NULL || strcmp(opt.format, formats[i].name) == 0) {
 			check->write = formats[i].write;
 			return TRUE;
@@ -185,7 +187,7 @@ static void run_device(struct check *check, unsigned device)
 
 		if (!is_wanted(test))
 			continue;
-		g_ptr_array_add(check->results, run_case(check, test, device, &limits));
+		g_ptr_array_add(check->report.results, run_case(check, test, device, &limits));
 		if (isatty(STDERR_FILENO))
 			fprintf(stderr, "\rdevice %u: %u of %u ", device, i + 1, check->cases->len);
 	}
@@ -352,18 +354,13 @@ static gboolean begin_record(const struct check *check, GError **error)
 
 static gboolean end_record(const struct check_report *report, GError **error)
 {
-	static const struct {
-		const char *name;
-		report_writer *write;
-	} files[] = { { "steps.tsv", check_report_calls },
-		      { "report.xml", check_report_junit },
-		      { "report.txt", check_report_table } };
 	gboolean good = TRUE;
 
 	g_unsetenv("NPUSIM_TRACE");
-	for (gsize i = 0; good && i < G_N_ELEMENTS(files); i++) {
-		g_autofree char *path = g_build_filename(opt.record, files[i].name, NULL);
-		good = write_report(path, report, files[i].write, error);
+	for (gsize i = 0; good && i < G_N_ELEMENTS(formats); i++) {
+		g_autofree char *path = g_build_filename(opt.record, formats[i].file, NULL);
+		good = formats[i].file == NULL ||
+		       write_report(path, report, formats[i].write, error);
 	}
 	return good;
 }
@@ -387,9 +384,7 @@ static gboolean list_cases(const struct check *check, GError **error)
 
 static gboolean run_all(struct check *check, GError **error)
 {
-	struct check_report report = { g_get_real_time(), check->backend, &check->server,
-				       check->results };
-
+	check->report.start_us = g_get_real_time();
 	check->cases = case_folder_read(check->folder, &case_acl, error);
 	if (check->cases == NULL)
 		return FALSE;
@@ -406,23 +401,26 @@ static gboolean run_all(struct check *check, GError **error)
 	interrupts_watch(TRUE);
 	run_cases(check);
 	interrupts_leave();
-	if (opt.record != NULL && !end_record(&report, error))
+	if (opt.record != NULL && !end_record(&check->report, error))
 		return FALSE;
-	if (check->results->len == 0 && !interrupted())
+	if (check->report.results->len == 0 && !interrupted())
 		return refuse_option(error, "--only=%s: no case fits",
 				     opt.only != NULL ? opt.only : "*");
 	if ((opt.latency != NULL || opt.record != NULL) && !interrupted() && !measure(check, error))
 		return FALSE;
-	return write_report(opt.output ? opt.output : "-", &report, check->write, error);
+	return write_report(opt.output ? opt.output : "-", &check->report, check->write, error);
 }
 
 static int run_check(struct check *check)
 {
 	g_autoptr(GError) error = NULL;
-	struct check_report report = { .results = NULL };
 	int status = NPUSIM_EXIT_OK;
 
-	check->results = g_ptr_array_new_with_free_func((GDestroyNotify)check_result_free);
+	check->report = (struct check_report){
+		.backend = check->backend,
+		.server = &check->server,
+		.results = g_ptr_array_new_with_free_func((GDestroyNotify)check_result_free),
+	};
 	check->folder = find_cases();
 	/* known before what may take long */
 	if ((opt.output != NULL && !out_file_check(opt.output, &error)) ||
@@ -430,17 +428,15 @@ static int run_check(struct check *check)
 	    !(check->library = opt.library ? g_strdup(opt.library) : part_file(PART_ACL, &error)) ||
 	    !run_all(check, &error)) {
 		status = failure("check", "%s", error->message);
-	} else {
-		report.results = check->results;
-		status = check_report_count(&report, CHECK_FAILED) > 0 ? NPUSIM_EXIT_FAILED
-								       : NPUSIM_EXIT_OK;
+	} else if (check_report_count(&check->report, CHECK_FAILED) > 0) {
+		status = NPUSIM_EXIT_FAILED;
 	}
 	if (interrupted()) {
 		failure("check", "%s: the report has the %u cases that had run",
-			strsignal(interrupted()), check->results->len);
+			strsignal(interrupted()), check->report.results->len);
 		status = interrupt_status();
 	}
-	g_ptr_array_unref(check->results);
+	g_ptr_array_unref(check->report.results);
 	g_clear_pointer(&check->cases, g_ptr_array_unref);
 	check_server_clear(&check->server);
 	g_free(check->library);
