@@ -5,6 +5,7 @@
  */
 #include "trace-reader.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -381,53 +382,47 @@ void npu_trace_reader_close(struct npu_trace_reader *reader)
 /* Takes the error over. Those of the input name the file themselves. */
 static char *text_of(GError *error, const char *name)
 {
-	char *text;
+	gboolean whole = error->domain != TRACE_ERROR;
+	char *text = NULL;
 
-	if (error->domain == TRACE_ERROR) {
-		g_autofree char *whole = g_strdup_printf("%s: %s", name, error->message);
-		text = strdup(whole);
-	} else {
-		text = strdup(error->message);
-	}
+	if (asprintf(&text, "%s%s%s", whole ? "" : name, whole ? "" : ": ", error->message) < 0)
+		text = NULL;
 	g_error_free(error);
 	return text;
 }
 
-static struct npu_trace_reader *opened(struct input *input, GError *error, char **out_error)
+static struct npu_trace_reader *opened(struct input *input, GError **error, char **out_error)
 {
 	g_autofree char *name = input ? g_strdup(input_name(input)) : NULL;
-	struct npu_trace_reader *reader = input ? trace_reader_new(input, &error) : NULL;
+	struct npu_trace_reader *reader = input ? trace_reader_new(input, error) : NULL;
 
-	if (error && out_error)
-		*out_error = text_of(error, name ? name : "");
-	else if (error)
-		g_error_free(error);
+	if (*error && out_error)
+		*out_error = text_of(*error, name ? name : "");
+	else
+		g_clear_error(error);
 	return reader;
 }
 
 struct npu_trace_reader *npu_trace_reader_open(const char *path, char **out_error)
 {
 	GError *error = NULL;
-	struct input *input = input_open(path, &error);
 
-	return opened(input, error, out_error);
+	return opened(input_open(path, &error), &error, out_error);
 }
 
 struct npu_trace_reader *npu_trace_reader_open_fd(int fd, const char *name, char **out_error)
 {
 	GError *error = NULL;
-	struct input *input = input_open_fd(fd, name, &error);
 
-	return opened(input, error, out_error);
+	return opened(input_open_fd(fd, name, &error), &error, out_error);
 }
 
 struct npu_trace_reader *npu_trace_reader_open_bytes(const void *bytes, size_t count,
 						     const char *name, char **out_error)
 {
 	GError *error = NULL;
-	struct input *input = input_open_bytes(bytes, count, name, &error);
 
-	return opened(input, error, out_error);
+	return opened(input_open_bytes(bytes, count, name, &error), &error, out_error);
 }
 
 /* Keeps the error for npu_trace_reader_error(); -1. */
