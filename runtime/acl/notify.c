@@ -74,11 +74,7 @@ ACL_EXPORT aclError aclrtDestroyNotify(aclrtNotify notify)
 static aclError find(const char *call, aclrtNotify notify, aclrtStream handle,
 		     struct core_notify *out, struct core_stream **out_stream)
 {
-	aclError code = core_notify_find(notify, out, call);
-
-	if (code == ACL_SUCCESS)
-		*out_stream = core_stream_find(handle, call, &code);
-	return code;
+	return core_notify_find(notify, out, call) ?: core_stream_find(handle, call, out_stream);
 }
 
 /* The device of the call: the stream's, or the current one. */

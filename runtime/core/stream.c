@@ -351,15 +351,14 @@ static int stop_locked(struct core_stream *stream, const char *call)
 
 int core_stream_abort(void *handle, const char *call)
 {
-	int code;
-	struct core_stream *stream = core_stream_find(handle, call, &code);
+	struct core_stream *stream;
+	int code = core_stream_find(handle, call, &stream);
 
-	if (stream == NULL)
+	if (code != CORE_OK)
 		return code;
 	if (core_is_pump_of(stream))
-		return core_fail(CORE_PARAM_INVALID, call,
-				 "stream %d cannot be aborted in a callback of its own",
-				 stream->id);
+		return core_invalid(call, "stream %d cannot be aborted in a callback of its own",
+				    stream->id);
 	pthread_mutex_lock(&stream->lock);
 	code = stream->aborting ? core_stream_aborted(stream, call) : stop_locked(stream, call);
 	if (code == CORE_OK) {
@@ -378,20 +377,17 @@ int core_stream_abort(void *handle, const char *call)
 /* CANN sends the command by the default stream, and waits for it. */
 int core_stream_stop(void *handle, const char *call)
 {
-	int code;
-	struct core_stream *stream = core_stream_find(handle, call, &code), *by;
+	struct core_stream *stream, *by;
+	int code = core_stream_find(handle, call, &stream);
 
-	if (stream == NULL)
+	if (code != CORE_OK)
 		return code;
 	if (stream->is_default)
-		return core_fail(CORE_PARAM_INVALID, call,
-				 "stream=%p is a default stream, which cannot be stopped", handle);
-	by = core_stream_find(NULL, call, &code);
-	code = code ?: core_stream_synchronize(by, -1, call);
-	pthread_mutex_lock(&stream->lock);
-	code = code ?: stop_locked(stream, call);
-	pthread_mutex_unlock(&stream->lock);
-	return code;
+		return core_invalid(call, "stream=%p is a default stream, which cannot be stopped",
+				    handle);
+	code = core_stream_find(NULL, call, &by) ?: core_stream_synchronize(by, -1, call);
+	LOCKED(&stream->lock);
+	return code ?: stop_locked(stream, call);
 }
 
 void core_stream_end(struct core_stream *stream, bool force, const char *call)

@@ -416,9 +416,10 @@ static int run_bench(const struct options *o, struct asked *asked)
 	r->data = &bar;
 	enum bench_status status = run(r, &result, &problem);
 	progress_end(&bar);
+	if (status == BENCH_BAD_REQUEST)
+		return usage_error("bench", "%s", problem);
 	if (status != BENCH_OK)
-		return (status == BENCH_BAD_REQUEST ? usage_error : failure)("bench", "%s",
-									     problem);
+		return failure("bench", "%s", problem);
 	warn_over(&result);
 	if (g_strcmp0(o->json, "-") != 0)
 		print_result(r, &result);

@@ -12,6 +12,7 @@
 #include "core/object/error.h"
 #include "core/object/process.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
