@@ -54,7 +54,7 @@ static void *idle_main(void *arg)
 		sleep_until_locked(bs, clock_now_ns() + slowness * set->idle_ns);
 		if (set->idle_stop)
 			break;
-		if (__atomic_load_n(&bs->calls, __ATOMIC_RELAXED) != calls) {
+		if (set->away != 0 || __atomic_load_n(&bs->calls, __ATOMIC_RELAXED) != calls) {
 			slowness = 1;
 			continue;
 		}

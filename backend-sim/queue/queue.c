@@ -43,6 +43,7 @@ void queue_take_back(void *bsim)
 		return;
 	bsim_lock_in_line(bs);
 	bs->queues->away--;
+	__atomic_add_fetch(&bs->calls, 1, __ATOMIC_RELAXED); /* no idle time until here */
 	queue_changed_locked(bs);
 	stop_waiting_locked(bs->queues);
 }

@@ -95,8 +95,8 @@
  *   aclrtMemGetAddressRange, aclrtMemExportToShareableHandle, aclrtMemExportToShareableHandleV2,
  *   aclrtMemSetPidToShareableHandle, aclrtMemSetPidToShareableHandleV2,
  *   aclrtMemImportFromShareableHandle, aclrtMemImportFromShareableHandleV2,
- *   aclrtIpcMemGetExportKey, aclrtIpcMemSetImportPid, aclrtIpcMemImportByKey, aclrtIpcMemClose,
- *   aclrtIpcMemSetAttr.
+ *   aclrtIpcMemGetExportKey, aclrtIpcMemSetImportPid, aclrtIpcMemImportPidInterServer,
+ *   aclrtIpcMemImportByKey, aclrtIpcMemClose, aclrtIpcMemSetAttr.
  */
 #ifndef INC_EXTERNAL_ACL_ACL_RT_H_
 #define INC_EXTERNAL_ACL_ACL_RT_H_

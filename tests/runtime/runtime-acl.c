@@ -441,16 +441,19 @@ TEST(work, elapsed_time_is_that_of_the_copy)
 {
 	size_t bytes = 64 * MIB;
 	void *from = device_memory(bytes, 1), *to = device_memory(bytes, 2);
-	aclrtEvent start, end;
+	aclrtEvent gate, start, end;
 	float ms = 0;
 	uint64_t us_start = 0, us_end = 0;
 
 	ASSERT_EQ(aclrtCreateEvent(&start), 0);
 	ASSERT_EQ(aclrtCreateEventExWithFlag(&end, ACL_EVENT_TIME_LINE), 0);
+	ASSERT_EQ(aclrtCreateEventWithFlag(&gate, ACL_EVENT_SYNC), 0);
+	EXPECT_EQ(aclrtStreamWaitEvent(first, gate), 0);
 	EXPECT_EQ(aclrtRecordEvent(start, first), 0);
 	EXPECT_EQ(aclrtMemcpyAsync(to, bytes, from, bytes, ACL_MEMCPY_DEVICE_TO_DEVICE, first), 0);
 	EXPECT_EQ(aclrtRecordEvent(end, first), 0);
 	EXPECT_EQ(aclrtEventElapsedTime(&ms, start, end), 107006);
+	EXPECT_EQ(aclrtRecordEvent(gate, second), 0);
 	EXPECT_EQ(aclrtSynchronizeEvent(end), 0);
 	EXPECT_EQ(aclrtEventElapsedTime(&ms, start, end), 0);
 	EXPECT_GT(ms, 0.02); /* 64 MiB read and written: more than 3 TB/s would be no HBM */
@@ -458,6 +461,7 @@ TEST(work, elapsed_time_is_that_of_the_copy)
 	EXPECT_EQ(aclrtEventGetTimestamp(start, &us_start), 0);
 	EXPECT_EQ(aclrtEventGetTimestamp(end, &us_end), 0);
 	EXPECT_NEAR((double)(us_end - us_start) * 1e-3, ms, 0.01);
+	EXPECT_EQ(aclrtDestroyEvent(gate), 0);
 	EXPECT_EQ(aclrtDestroyEvent(start), 0);
 	EXPECT_EQ(aclrtDestroyEvent(end), 0);
 	aclrtFree(from);

@@ -322,6 +322,8 @@ int core_stream_progress_locked(struct core_stream *stream, struct core_wait *wa
 	uint32_t patience_ms = core_stall_due_locked(stream, wait);
 	drvError_t code = DRV_ERROR_NONE;
 
+	if (stream->aborting) /* the wait began meanwhile; the queue that it would ask goes */
+		return core_stream_aborted(stream, wait->call != NULL ? wait->call : "npusim");
 	if (limited && now >= wait->deadline_ns)
 		return CORE_STREAM_SYNC_TIMEOUT;
 	/* The deadline is one of simulated time, which the wait for another thread does not know:
