@@ -11,6 +11,7 @@
 #include <glib.h>
 #include <stdexcept>
 #include <systemc>
+#include <thread>
 
 #include "functional.h"
 #include "model.h"
@@ -24,7 +25,8 @@ struct sim {
 	mmu_root roots[SIM_NODE_MAX] = {}; // of the spaces
 	std::atomic<uint64_t> host_ps{ 0 };
 	uint64_t due_ps = SIM_NEVER; // the kernel's next event
-	bool running = false;        // inside the kernel
+	bool running = false;        // inside the kernel:
+	std::thread::id runner;      // who
 	uint64_t functional_jobs[SIM_NODE_MAX] = {}, functional_faults[SIM_NODE_MAX] = {};
 };
 
@@ -93,7 +95,8 @@ void update_due(sim *s)
 // Another thread is inside the kernel, and has let go of the lock there.
 bool runs_elsewhere(const sim *s)
 {
-	return s->running && s->config.lock && s->config.lock->away;
+	return s->running && s->runner != std::this_thread::get_id() && s->config.lock &&
+	       s->config.lock->away;
 }
 
 void wait_for_kernel(sim *s)
@@ -106,6 +109,7 @@ void wait_for_kernel(sim *s)
 void run_next(sim *s)
 {
 	s->running = true;
+	s->runner = std::this_thread::get_id();
 	try {
 		uint64_t now = now_ps();
 

@@ -181,7 +181,8 @@ drvError_t node_name_info(struct node *node, const char *name, struct node_name_
 drvError_t node_name_import(struct node *node, const char *name, struct node_name_info *out_info,
 			    struct node_block **out);
 /* Which notify a name stands for, or stood for before its maker ended it. */
-bool node_name_of_notify(const char *name, unsigned *out_device, uint32_t *out_id);
+bool node_name_of_notify(const struct node *node, const char *name, unsigned *out_device,
+			 uint32_t *out_id);
 
 /* ---- room in the host's memory ---- */
 

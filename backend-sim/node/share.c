@@ -318,7 +318,7 @@ static uint32_t take_name(struct node *node)
 
 /* Of a notify the name says which, since who opened it closes it after its maker may have ended it.
  */
-static void write_text(struct name_record *record, uint32_t index)
+static void write_text(struct name_record *record, uint32_t index, unsigned server)
 {
 	unsigned char chance[24];
 	size_t at;
@@ -330,7 +330,8 @@ static void write_text(struct name_record *record, uint32_t index)
 			      record->generation);
 	if (record->bytes == 0)
 		at += (size_t)snprintf(record->text + at, sizeof(record->text) - at, "%08x%08x",
-				       record->grant.device, (unsigned)record->offset);
+				       server << 8 | record->grant.device,
+				       (unsigned)record->offset);
 	for (unsigned i = record->bytes == 0 ? 8 : 0; i < sizeof(chance); i++)
 		at += (size_t)snprintf(record->text + at, sizeof(record->text) - at, "%02x",
 				       chance[i]);
@@ -360,7 +361,7 @@ drvError_t node_name_create(struct node *node, const struct node_block *block, u
 	write_grant(node, &record->grant, block, device);
 	PUT(record->offset, offset);
 	PUT(record->bytes, bytes);
-	write_text(record, index);
+	write_text(record, index, node->shape.server);
 	PUT(record->state, 1);
 	memcpy(name, record->text, 65);
 	node_unlock(node);
@@ -410,19 +411,22 @@ drvError_t node_name_import(struct node *node, const char *name, struct node_nam
 	struct block_place place;
 	drvError_t error = enter_name(node, name, &record);
 	const struct grant *grant;
+	unsigned home;
 
 	if (error != DRV_ERROR_NONE)
 		return error;
 	grant = &record->grant;
 	if (record->bytes)
 		place = block_at(node, grant->block);
-	error = check_allowed(node, grant,
-			      record->bytes ? place.memory->server
-					    : node->control->members[grant->exporter].server,
-			      out ? "a named range of memory" : "a notify");
-	if (error == DRV_ERROR_NONE && (out == NULL) != (record->bytes == 0)) {
+	home = record->bytes ? place.memory->server
+			     : node->control->members[grant->exporter].server;
+	error = check_allowed(node, grant, home, out ? "a named range of memory" : "a notify");
+	if (error == DRV_ERROR_NONE &&
+	    ((out == NULL) != (record->bytes == 0) || (!out && home != node->shape.server))) {
 		npu_message_set("the name \"%.64s\" is that of %s", name,
-				out ? "a notify" : "a range of memory");
+				record->bytes ? "a range of memory"
+				: out         ? "a notify"
+					      : "another server's notify");
 		error = DRV_ERROR_PARA_ERROR;
 	}
 	if (error == DRV_ERROR_NONE && out &&
@@ -442,9 +446,14 @@ drvError_t node_name_import(struct node *node, const char *name, struct node_nam
 	return error || !out ? error : reach(node, place.memory, out);
 }
 
-bool node_name_of_notify(const char *name, unsigned *out_device, uint32_t *out_id)
+bool node_name_of_notify(const struct node *node, const char *name, unsigned *out_device,
+			 uint32_t *out_id)
 {
-	return sscanf(name, "%*16x%8x%8x", out_device, out_id) == 2 && *out_id < NODE_NOTIFIES;
+	if (sscanf(name, "%*16x%8x%8x", out_device, out_id) != 2 ||
+	    *out_device >> 8 != node->shape.server || *out_id >= NODE_NOTIFIES)
+		return false;
+	*out_device &= 0xff;
+	return true;
 }
 
 /* ---- who may import ---- */

@@ -20,7 +20,7 @@ uint64_t *node_written(struct node *node, const struct node_block *block)
 		PUT(node->control->told, 1);
 		node->tells = true;
 	}
-	if (!block || block->memory == SIM_NODE_HOST || GET(*unseen_of(node, block)))
+	if (!block || block->memory % SIM_NODE_MAX == SIM_NODE_HOST || GET(*unseen_of(node, block)))
 		return NULL;
 	return (uint64_t *)(node->memory[block->memory]->base + node->memory[block->memory]->bytes);
 }

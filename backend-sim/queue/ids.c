@@ -411,7 +411,7 @@ QUEUE_CALL(halShrIdClose, SIM_CALL_RELEASE, (const char *, name))
 
 	if (result != DRV_ERROR_NONE)
 		return result;
-	if (!node_name_of_notify(name, &device, &id) || device >= c->bs->devices ||
+	if (!node_name_of_notify(c->bs->node, name, &device, &id) || device >= c->bs->devices ||
 	    !queue_id_is_live(&c->bs->queues->device[device].ids[DRV_NOTIFY_ID], id))
 		return bsim_fail(DRV_ERROR_PARA_ERROR, "%s: this process has not opened \"%s\"",
 				 call, name);

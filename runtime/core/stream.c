@@ -395,6 +395,7 @@ void core_stream_end(struct core_stream *stream, bool force, const char *call)
 	bool left;
 
 	pthread_mutex_lock(&stream->lock);
+	core_stream_wait_abort_locked(stream);
 	if (force || stream->stopped)
 		core_stream_reap_locked(stream); /* what failed is told */
 	else

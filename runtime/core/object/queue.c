@@ -140,6 +140,14 @@ bool core_stream_wait_leave_locked(struct core_stream *stream)
 	return !stream->receiving;
 }
 
+void core_stream_wait_abort_locked(struct core_stream *stream)
+{
+	UNCANCELLED;
+
+	while (stream->aborting)
+		pthread_cond_wait(&stream->progress, &stream->lock);
+}
+
 int core_stream_renew_queue_locked(struct core_stream *stream, const char *call)
 {
 	struct npu_driver *drv = core_driver();

@@ -143,6 +143,8 @@ int core_stream_open_queue(struct core_stream *stream, const char *call);
 int core_stream_renew_queue_locked(struct core_stream *stream, const char *call);
 /* Waits, not long, until nobody waits in the driver for a queue that is gone. False: one does. */
 bool core_stream_wait_leave_locked(struct core_stream *stream);
+/* Until nobody aborts the stream: its queue may be another one then. */
+void core_stream_wait_abort_locked(struct core_stream *stream);
 void core_stream_close_queue(struct core_stream *stream);
 
 /* ---- host functions: whose turn comes when, the stream's own thread, and the threads that
