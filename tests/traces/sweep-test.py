@@ -174,6 +174,19 @@ def wrong_plans_are_status_2_and_named(folder):
 
 
 @case
+def two_files_of_a_profile_are_two_devices(folder):
+    shown = npusim('profile', 'show', 'Ascend910B1').stdout
+    a, b, out = folder / 'a.ini', folder / 'b.ini', folder / 'out'
+    a.write_text(shown)
+    b.write_text(re.sub(r'(?m)^tlb_l2_entries=.*', 'tlb_l2_entries=64', shown))
+    sweep(out, '--vary', 'soc={},{}'.format(a, b), '--vary', 'size=64M', '--seeds', 2, 'bench',
+          '--count', '1000')
+    same([(r['soc'], r['size']) for r in rows(out)],
+         [(str(path), 64 << 20) for path in (a, a, b, b)], 'rows')
+    same([(r['soc'], r['seeds']) for r in rows(out, 'seeds')], [(str(a), 2), (str(b), 2)], 'seeds')
+
+
+@case
 def seeds_have_a_mean_and_a_spread(folder):
     out = folder / 'out'
     sweep(out, '--vary', 'access=64,256', '--seeds', 4, 'bench', *FEW)
@@ -249,7 +262,7 @@ def a_failed_row_says_why_and_is_retried_if_asked(folder):
     expect('2 of 3 rows done, 1 failed' in said, said)
     same([r['status'] for r in rows(out)], ['ok', 'failed', 'ok'], 'status')
     expect('must be whole pages' in rows(out)[1]['reason'], rows(out)[1])
-    same(rows(out)[1]['size'], '900g', 'what was asked for')
+    same(rows(out)[1]['size'], 900 << 30, 'what was asked for')
     sweep(out, *args, status=1)
     same(len(lines(out)), 3, 'nothing is left to do')
     sweep(out, '--retry-failed', *args, status=1)

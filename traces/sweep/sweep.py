@@ -114,9 +114,9 @@ class Plan:
         return words
 
     def columns(self, row):
-        """The values as numbers where they are; a setting's with K, M, G or T, too."""
+        """The values, as numbers where they are; a page's size with K, M, G or T is a name."""
         for key, value in reversed(list(self.values(row))):
-            size = parse_size(value) if value.isdigit() or key not in self.options else None
+            size = parse_size(value) if value.isdigit() or key != 'page' else None
             yield key, value if size is None else size
 
     def identity(self):
@@ -343,6 +343,8 @@ class Process:
         try:
             result = json.load(self.out) if reason is None else {}
             line.update(flatten('', result[0] if isinstance(result, list) else result))
+            # Not what the verb calls them: two files of a profile may have one name.
+            line.update(self.plan.columns(self.row))
             line.update({} if reason else {'status': 'ok', 'reason': ''})
         except ValueError as error:
             line['reason'] = 'its answer is no JSON: {}'.format(error)
