@@ -244,6 +244,33 @@ def same_tables(out, whole):
 
 
 @case
+def tables_without_a_row_are_written(folder):
+    for name, number, args in [
+            ('shard', 0, ['--shard', '5/8', '--seeds', '2', 'bench', *FEW]),
+            ('signal', signal.SIGINT, ['--vary', 'count=1000000000', 'bench', '--size', '64m'])]:
+        out = folder / name
+        run = subprocess.Popen(list(map(str, [NPUSIM, 'sweep', '--out', out, *args])),
+                               env=environment(), stdout=subprocess.DEVNULL,
+                               stderr=subprocess.PIPE, text=True, start_new_session=True)
+        while number and run.poll() is None and not children(run.pid):
+            time.sleep(0.01)
+        if number:
+            time.sleep(0.5)
+            run.send_signal(number)
+        same((run.communicate(timeout=60)[1], run.returncode), ('', number and 128 + number), name)
+        same(rows(out), [], name)
+        same((out / 'rows.csv').read_text().count('\n'), 1, 'a head')
+        page = (out / 'plot.html').read_text()
+        if shutil.which('node'):
+            (folder / 'page.js').write_text(
+                DOCUMENT + re.findall(r'<script>(.*?)</script>', page, re.S)[0] +
+                'console.log(plot.children.map(e => e.textContent).join());')
+            run = subprocess.run(['node', folder / 'page.js', out / 'plot.html'],
+                                 capture_output=True, text=True)
+            same((run.stderr, run.stdout), ('', 'no row is finished\n'), 'the page')
+
+
+@case
 def shards_make_up_the_whole(folder):
     args = '--seeds', 10, 'bench', *FEW
     sweep(folder / 'whole', *args)

@@ -220,7 +220,7 @@ class Folder:
         rows = [self.rows[number] for number in sorted(self.rows)]
         tables = {'rows': (dict.fromkeys(['row', 'status', 'reason', *self.plan.axes]), rows)}
         tables['rows'][0].update(dict.fromkeys(key for row in rows for key in row))
-        del tables['rows'][0]['seconds']
+        tables['rows'][0].pop('seconds', None)
         if 'seed' in self.plan.axes:
             tables['seeds'] = self.seeds(rows)
         with self.whole('rows.sqlite') as file:
