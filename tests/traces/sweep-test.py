@@ -6,6 +6,7 @@
 # usage: sweep-test.py NPUSIM SAMPLE HAS-MPI
 
 import csv
+import fcntl
 import itertools
 import json
 import os
@@ -346,6 +347,33 @@ def an_interrupted_sweep_goes_on_where_it_was(folder):
             same(len(rows(out)), len(finished), 'the tables have what is finished')
         sweep(out, *args)
         same_tables(out, folder / 'whole')
+
+
+@case
+def a_spoilt_line_runs_again(folder):
+    args = '--seeds', 3, 'bench', *FEW
+    sweep(folder / 'whole', *args)
+    sweep(folder / 'out', *args)
+    path = folder / 'out' / 'rows.jsonl'
+    path.write_bytes(path.read_bytes().split(b'\n', 1)[1] + b'\0\0\0\0\n')
+    sweep(folder / 'out', *args)
+    for name in 'rows.csv', 'seeds.csv':
+        same((folder / 'out' / name).read_text(), (folder / 'whole' / name).read_text(), name)
+
+
+@case
+def a_merge_waits_for_another(folder):
+    """The lock is of a file: one of a folder stays on its node."""
+    args = ['sweep', '--out', folder / 'out', '--seeds', '1', 'bench', *FEW]
+    same(npusim(*args).returncode, 0, 'begun')
+    with open(folder / 'out' / 'sweep.txt', 'r+') as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        run = subprocess.Popen(list(map(str, [NPUSIM, *args])), env=environment(),
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        time.sleep(2)
+        same(run.poll(), None, 'it waits')
+    run.communicate(timeout=60)
+    same(run.returncode, 0, 'it goes on')
 
 
 @case

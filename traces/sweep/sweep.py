@@ -191,7 +191,10 @@ class Folder:
         self.rows = {}
         for path in sorted(self.path.glob('rows*.jsonl')):
             for line in path.read_bytes().split(b'\n')[:-1]:
-                row = json.loads(line)
+                try:
+                    row = json.loads(line)
+                except ValueError:  # a machine that crashed may have left anything: it runs again
+                    continue
                 if self.state(row['row']) != 'ok':
                     self.rows[row['row']] = row
 
@@ -214,9 +217,13 @@ class Folder:
 
     def merge(self):
         """Writes the tables, of all processes' rows; one process at a time."""
-        lock = os.open(self.path, os.O_RDONLY)
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        self.read()
+        # Of a folder on NFS, and of a file that is not open to write, it would exclude nobody.
+        with open(self.path / 'sweep.txt', 'r+') as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            self.read()
+            self.write_tables()
+
+    def write_tables(self):
         rows = [self.rows[number] for number in sorted(self.rows)]
         tables = {'rows': (dict.fromkeys(['row', 'status', 'reason', *self.plan.axes]), rows)}
         tables['rows'][0].update(dict.fromkeys(key for row in rows for key in row))
@@ -239,7 +246,6 @@ class Folder:
                 out.writeheader()
                 out.writerows(lines)
         self.plot(rows)
-        os.close(lock)
 
     def plot(self, rows):
         """A page with lines by any two columns, and heat maps."""
