@@ -161,6 +161,8 @@ def wrong_plans_are_status_2_and_named(folder):
             (['an axis page already'], *out, '--vary', 'page=2m', '--vary', 'page=1g', 'bench'),
             (['MMU.walker', 'no such key'], *out, '--vary', 'MMU.walker=1', 'bench'),
             (['colour', 'no such option'], *out, '--vary', 'colour=1', 'bench'),
+            (['a replay has no seed', '--seeds is for bench'], *out, '--seeds', '2',
+             'replay', SAMPLE),
             (['--vary=json'], *out, '--vary', 'json=a', 'bench'),
             (['--vary, --plan or --seeds'], *out, 'bench'),
             (['goes nowhere'], *out, '--vary', 'size=0..9*2', 'bench'),
@@ -207,7 +209,25 @@ def seeds_have_a_mean_and_a_spread(folder):
 def a_dry_run_keeps_nothing(folder):
     said = sweep(folder / 'out', '--dry-run', '--vary', 'seed=1..5000', 'bench', *FEW)
     expect(said.startswith('5000 rows, 0 done, 0 failed, 5000 to do: about '), said)
+    same(npusim('sweep', '--dry-run', '--seeds', 2, 'bench', *FEW).returncode, 0, 'without --out')
     expect(not (folder / 'out').exists(), 'a folder was made')
+
+
+@case
+def a_dry_run_says_what_fails_and_ends_when_it_is_told_to():
+    for says, *args in [('row 1: ', '--vary', 'size=64m,900g', 'bench', '--count', '1000'),
+                        ('took longer than 1 s', '--timeout', '1', '--vary', 'count=1000000000',
+                         'bench', '--size', '64m')]:
+        run = npusim('sweep', '--dry-run', *args)
+        expect(run.returncode == 1 and says in run.stderr and 'to do' in run.stdout, run)
+    run = subprocess.Popen([NPUSIM, 'sweep', '--dry-run', '--vary', 'count=1000000000', 'bench'],
+                           env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                           text=True, start_new_session=True)
+    while not children(run.pid):
+        time.sleep(0.01)
+    time.sleep(0.5)
+    run.send_signal(signal.SIGINT)
+    same((*run.communicate(timeout=60), run.returncode), ('', '', 130), 'interrupted')
 
 
 @case

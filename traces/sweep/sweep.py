@@ -92,6 +92,8 @@ class Plan:
         self.options = set(re.findall(r'^--([\w-]+)=', self.ask(words[0], '--list-options'), re.M))
         keys = set(re.findall(r'^\S+', self.ask('profile', 'keys'), re.M))
         for key in self.axes:
+            if key == 'seed' and key not in self.options:
+                raise Refused('a {} has no seed: --seeds is for bench'.format(words[0]))
             if key == 'json' or words[0] == 'bench' and key not in {*self.options, *keys, 'file'}:
                 raise Refused('--vary={}=...: {} has no such option, and a profile no such key '
                               "('npusim profile keys')".format(key, words[0]))
@@ -150,10 +152,10 @@ def flatten(name, value):
 
 class Folder:
     def __init__(self, path, plan):
-        self.path, self.plan, self.file = pathlib.Path(path), plan, None
-        self.check()
-        self.rows = {}
-        self.read()
+        self.path, self.plan, self.file, self.rows = path and pathlib.Path(path), plan, None, {}
+        if path:
+            self.check()
+            self.read()
 
     def check(self):
         try:
@@ -419,10 +421,13 @@ class Sweep:
         self.stopped = number
         signal.signal(number, signal.SIG_DFL)
 
-    def run(self):
+    def catch_signals(self):
         for number in signal.SIGINT, signal.SIGTERM, signal.SIGHUP:
             if signal.getsignal(number) != signal.SIG_IGN:
                 signal.signal(number, self.on_signal)
+
+    def run(self):
+        self.catch_signals()
         since = shown = time.monotonic()
         terminal = self.ranks.rank == 0 and sys.stderr.isatty()
         try:
@@ -460,18 +465,29 @@ class Sweep:
 
     def estimate(self):
         """Runs the first, the middle and the last of what is to do, and keeps none."""
+        self.catch_signals()
+        failed = False
         known = [row['seconds'] for row in self.folder.rows.values()]
         last = len(self.left_over) - 1
         for at in sorted({0, last // 2, last} if self.left_over else ()):
             process = Process(self.plan, self.left_over[at], self.options.timeout)
-            process.process.wait()
-            known.append(process.line()['seconds'])
+            while not self.stopped and not process.has_ended():
+                time.sleep(POLL_SECONDS)
+            if self.stopped:
+                process.process.kill()
+                process.process.wait()
+                return 128 + self.stopped
+            line = process.line()
+            known.append(line['seconds'])
+            if line['status'] == 'failed':
+                failed = True
+                sys.stderr.write('npusim sweep: row {}: {}\n'.format(line['row'], line['reason']))
         each = statistics.fmean(known or [0])
         print('{} rows, {} done, {} failed, {} to do: about {} s, {:.2f} s a row, {} at a '
               'time'.format(self.plan.count, self.folder.count('ok'), self.folder.count('failed'),
                             len(self.left_over), math.ceil(each * len(self.left_over) / self.jobs),
                             each, self.jobs))
-        return 0
+        return 1 if failed else 0
 
 
 # ---- the command ----
@@ -518,7 +534,7 @@ def parser():
         help='an option of the verb, a key of the profile (bench) or a setting of the policy '
         '(replay), and its values')
     add('--plan', metavar='FILE', help='more of them, one a line')
-    add('--seeds', metavar='N', type=at_least_one, help='seeds 0 to N - 1; mean and spread')
+    add('--seeds', metavar='N', type=at_least_one, help='seeds 0 to N - 1 (bench); mean and spread')
     add('--out', metavar='DIR', help='where the rows go')
     add('-j', '--jobs', metavar='N', type=at_least_one,
         help='rows at a time (default: as many as processors; of an MPI\'s rank: 1)')
@@ -551,7 +567,7 @@ def main():
         return list_options(p)
     options = p.parse_args(sys.argv[4:])
     try:
-        if not options.out:
+        if not options.out and not options.dry_run:
             raise Refused('--out=DIR is wanted')
         texts = (read_plan(options.plan) if options.plan else []) + options.vary
         if options.seeds:
