@@ -392,8 +392,33 @@ def two_recordings_are_compared_by_stack(folder):
                     's.value = "end"; s.dispatchEvent(new Event("change")); })()')
         text = text_of(browser, '#comparison tbody')
         expect(re.search(r'main \(src/train.py:92\)\+10.00 MiB20.00 MiB30.00 MiB0', text), text)
+        at = 'document.querySelectorAll("#comparison select")[2]'
+        same(browser.run('[...{}.options].map((o) => o.value)'.format(at)), ['peak', 'end', 'oom'])
+        browser.run('{0}.value = "oom"; {0}.dispatchEvent(new Event("change"))'.format(at))
+        same(text_of(browser, '#comparison tbody'), text, 'the failure is the last event')
         go_to(browser, '#comparison')
         browser.wait('document.querySelectorAll("#comparison svg.chart > path").length === 4')
+
+
+@case
+def only_moments_that_both_have_are_compared(folder):
+    path = steps_file(folder)
+    result = replay(path, '--at', 'end')
+    moments = result['devices'][0]['moments']
+    expect({'peak', 'end'} <= {m['moment'] for m in moments}, moments)
+    for kept, offered in (['end', ['end']], ['at', []]):
+        for m in moments:
+            m['moment'] = kept if m['moment'] in ('end', 'at') else 'no such'
+        (folder / 'r.json').write_text(json.dumps(result))
+        page = report(folder, folder / 'r.json', steps_file(folder, 'more.pkl', keep=3))
+        with Browser(folder) as browser:
+            opened(browser, page)
+            same(browser.run('[...document.querySelectorAll("#comparison select")].slice(2)'
+                             '.flatMap((s) => [...s.options].map((o) => o.value))'), offered, kept)
+            text = text_of(browser, '#comparison')
+            expect(('One of them has no such moment.' in text) == (not offered), text)
+            if offered:
+                expect('10.00 MiB' in text_of(browser, '#comparison [role=status]'), text)
 
 
 @case
