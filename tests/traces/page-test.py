@@ -333,6 +333,16 @@ def wheel_drag_keys_and_map_move_the_view_and_the_link_keeps_it(folder):
 
 
 @case
+def a_link_may_say_anything(folder):
+    page = report(folder, steps_file(folder))
+    with Browser(folder) as browser:
+        opened(browser, page, '#f.text=true&f.end=false&at=1.5')
+        same(browser.run('(({ at, filter }) => [at, filter])(' + VIEW + ')'),
+             [2, dict(text='true', end=False)], 'view')
+        same(browser.run(TIMELINE + '.wanted.reduce((a, b) => a + b, 0)'), 0, 'blocks that fit')
+
+
+@case
 def a_moment_tells_who_held_what_and_what_would_fit(folder):
     path = steps_file(folder)
     page, result = report(folder, path), replay(path, '--at', '25')

@@ -186,11 +186,11 @@ class Explorer {
 		view.pin = Number.isInteger(pin) && pin < history.blocks ? pin : -1;
 		view.x = pair('x');
 		view.y = pair('y');
-		view.filter = Object.fromEntries([...parts].filter(([k]) => k.startsWith('f.')).map(([k, v]) => [k.slice(2), v === 'true' ? true : v]));
+		view.filter = Object.fromEntries([...parts].filter(([k]) => k.startsWith('f.')).map(([k, v]) => [k.slice(2), k === 'f.end' ? v === 'true' : v]));
 		view.categories.forEach((c, i) => { c.pattern = parts.get('c.' + i) || CATEGORIES[i].pattern; });
 		this.timeline.refresh();
 		this.drawControls();
-		view.at = Math.max(0, Math.min(history.events, Number(parts.get('at') || history.peak) || 0));
+		view.at = Math.max(0, Math.min(history.events, Math.round(Number(parts.get('at') || history.peak)) || 0));
 		this.timeline.set({});
 		this.showMoment();
 	}
