@@ -455,6 +455,21 @@ def many_results_have_contents_and_a_filter(folder):
 
 
 @case
+def a_share_of_nothing_is_not_told(folder):
+    result = replay(steps_file(folder))
+    for moment in result['devices'][0]['moments']:
+        moment['live_bytes'] = 0
+    (folder / 'r.json').write_text(json.dumps(result))
+    with Browser(folder) as browser:
+        opened(browser, report(folder, folder / 'r.json'))
+        shares = browser.run('[...document.querySelectorAll("table")]'
+                             '.filter((t) => /programBlocksLive/.test(t.textContent))'
+                             '.flatMap((t) => [...t.querySelectorAll("tbody tr")])'
+                             '.map((r) => r.lastElementChild.textContent)')
+        expect(shares and not any(shares), shares)
+
+
+@case
 def a_phone_and_the_dark_show_all_of_it(folder):
     page = report(folder, steps_file(folder))
     for width, dark in ((420, False), (1300, True), (420, True)):

@@ -171,7 +171,7 @@ function translation() {
 
 function holdersCard(e, m) {
 	const rest = m.other_holders || { blocks: 0 }, list = new SiteTable('who held memory', [['Blocks', (r) => r.blocks, count], ['Live', (r) => r.bytes, bytes],
-		['Share', (r) => r.bytes / (m.live_bytes || 1), percent]]);
+		['Share', (r) => m.live_bytes > 0 ? r.bytes / m.live_bytes : null, (v) => v === null ? '' : percent(v)]]);
 	list.by = 1;
 	list.show((m.holders || []).map((h) => ({ ...h, name: h.site, frames: h.frames || [] })));
 	return element('div', { class: 'card' }, heading(e, 'Who held it'), ...(Array.isArray(m.holders) ? [list.node,
