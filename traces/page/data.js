@@ -57,10 +57,15 @@ class Stacks {
 	name(site) {
 		return site < this.label.length ? this.texts[this.label[site]] : '(no call site in the file)';
 	}
+	/* Its frames, or where there are none its name. */
+	lines(site) {
+		const frames = this.frames(site);
+		return frames.length > 0 ? frames : [this.name(site)];
+	}
 	/* The whole stack in one text: equal in two files for the same place. */
 	key(site) {
 		if (!this.cached.has(site))
-			this.cached.set(site, this.frames(site).join('\n') || this.name(site));
+			this.cached.set(site, this.lines(site).join('\n'));
 		return this.cached.get(site);
 	}
 }
@@ -165,6 +170,9 @@ class History {
 	textAt(event) {
 		const row = this.rowAt(event), text = row < 0 ? 0 : this.rows.text[row];
 		return text > 0 ? this.texts[text - 1] : '';
+	}
+	when(event) {
+		return this.label(event) + (this.clock !== 'none' ? ', ' + time(this.time[event]) : '');
 	}
 	label(event) {
 		return event === 0 ? 'start' : 'event ' + count(this.number[event]);

@@ -82,7 +82,7 @@ class PinPanel {
 			return;
 		const made = h.made[block], gone = h.gone[block], event = (e) => button(h.label(e), () => this.owner.go(e), { class: 'link' });
 		const range = h.ranges.find((r) => h.address[block] >= r.start && h.address[block] < r.end && r.made <= made && made < r.gone);
-		const near = h.address[block] > 0 ? this.neighbours(block, view.at) : null, frames = h.stacks.frames(h.site[block]);
+		const near = h.address[block] > 0 ? this.neighbours(block, view.at) : null;
 		const facts = [['Size', bytes(h.size[block]) + ' (' + count(h.size[block]) + ')'], ['Address', h.address[block] > 0 ? hex(h.address[block]) : 'not told'],
 			['Stream', String(h.stream[block])], ['Made at', event(made)],
 			...(h.asked[block] ? [['Free asked at', event(h.asked[block])]] : []), ['Freed at', gone > h.events ? 'never' : event(gone)],
@@ -91,6 +91,6 @@ class PinPanel {
 			...(near ? [['Below it', near[0]], ['Above it', near[1]]] : [])];
 		this.node.replaceChildren(element('h3', {}, 'Block ' + count(block + 1) + ' ', button('unpin', () => this.owner.pin(-1), { class: 'link' })),
 			element('dl', {}, ...facts.flatMap(([name, value]) => [element('dt', {}, name), element('dd', {}, value)])),
-			...(frames.length > 0 ? frames : [h.stacks.name(h.site[block])]).map((f) => element('div', { class: 'frame' }, f)));
+			...h.stacks.lines(h.site[block]).map((f) => element('div', { class: 'frame' }, f)));
 	}
 }

@@ -89,8 +89,7 @@ class Explorer {
 			this.waits = false;
 			const { history, view } = this;
 			this.slider.value = view.at;
-			const label = history.label(view.at) + (history.clock !== 'none' ? ', ' + time(history.time[view.at]) : '');
-			this.words.textContent = label + ': ' + bytes(history.total[view.at]) + ' live';
+			this.words.textContent = history.when(view.at) + ': ' + bytes(history.total[view.at]) + ' live';
 			this.slider.setAttribute('aria-valuetext', this.words.textContent);
 			this.panels.forEach((p) => {
 				p.stale = true;

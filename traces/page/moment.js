@@ -11,9 +11,8 @@ const GIB = 2 ** 30, PAGE = 2 ** 21;
 function stackTree(history, event, wanted) {
 	const top = { name: 'all', bytes: 0, blocks: 0, children: new Map(), depth: 0 };
 	for (const h of history.holders(event, (site) => site, wanted).values()) {
-		const frames = history.stacks.frames(h.site);
 		let node = top;
-		for (const name of ['', ...(frames.length > 0 ? frames.reverse() : [history.stacks.name(h.site)])]) {
+		for (const name of ['', ...history.stacks.lines(h.site).reverse()]) {
 			if (name !== '') {
 				if (!node.children.has(name))
 					node.children.set(name, { name, bytes: 0, blocks: 0, children: new Map(), depth: node.depth + 1, up: node });

@@ -177,13 +177,13 @@ class Timeline {
 				(h.address[block] > 0 ? ', at ' + hex(h.address[block]) : ''),
 			'made at ' + h.label(made) + ', ' + plural(event - made, 'event') + ' ago' + age +
 				(gone > h.events ? ', never freed' : ', freed at ' + h.label(gone)),
-			...(h.stacks.frames(h.site[block]).length > 0 ? h.stacks.frames(h.site[block]).map(short_path) : [h.stacks.name(h.site[block])])];
+			...h.stacks.lines(h.site[block]).map(short_path)];
 	}
 	hover(event) {
 		if (!this.columns)
 			return;
 		const { event: e, block, up } = this.find(event.offsetX, event.offsetY), h = this.history;
-		const where = h.label(e) + (h.clock !== 'none' ? ', ' + time(h.time[e]) : '') + ': ' + bytes(h.total[e]) + ' live';
+		const where = h.when(e) + ': ' + bytes(h.total[e]) + ' live';
 		const rest = this.view.layout === 'stack' && up < h.total[e] ? ['smaller blocks, and those that the filter leaves out'] : [];
 		const lines = block >= 0 ? this.about(block, e) : rest;
 		this.tip.replaceChildren(element('b', {}, where), ...lines.slice(0, 14).map((text) => element('div', {}, text)));
