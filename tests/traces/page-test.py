@@ -319,10 +319,15 @@ def wheel_drag_keys_and_map_move_the_view_and_the_link_keeps_it(folder):
              dict(at=30, pin=21, filter=dict(text='cache')), 'what the link says')
         expect(abs(browser.run(VIEW + '.x')[0] - kept[0]) < 1e-6, 'the view of the link')
         same(browser.run(TIMELINE + '.wanted.reduce((a, b) => a + b, 0)'), 10, 'blocks that fit')
-        browser.press('Escape')
         browser.run('document.querySelector("canvas.over").focus()')
         browser.press('Escape')
+        browser.settle()
         same(browser.run(VIEW + '.x'), [0, 1], 'the whole')
+        hidden = 'document.querySelector("#pinned").hidden'
+        same(browser.run(hidden), True, 'nothing is pinned')
+        browser.press('Enter')
+        browser.settle()
+        same(browser.run(hidden), False, 'the block of the moment is')
         map_left, map_top, map_width, _ = browser.box('canvas.map')
         browser.run(TIMELINE + '.setX(0, 0.1)')
         browser.mouse('mousePressed', map_left + map_width / 2, map_top + 9, button='left',
@@ -503,6 +508,8 @@ def filters_colours_and_the_axis_change_what_is_drawn(folder):
         browser.run('(() => { const i = document.querySelectorAll(".legend input")[2]; '
                     'i.value = "weights"; i.dispatchEvent(new Event("input")); })()')
         expect(browser.run('{0}.look.key(0)'.format(TIMELINE)) == 'parameters', 'a category')
+        names = text_of(browser, '.legend summary')
+        expect('parameters' in names, 'the legend', names)
         at = browser.run(TIMELINE + '.columns[Math.floor({0}.width / 2)]'.format(TIMELINE))
         browser.run(VIEW + '.axis = "time"; {}.drawNow()'.format(TIMELINE))
         # an event takes a microsecond in this file, but for the last

@@ -130,20 +130,23 @@ class Explorer {
 	}
 	/* What the colours stand for; categories can be changed. */
 	legend() {
-		const { view, timeline } = this, { names, key } = timeline.look;
-		if (view.colour === 'category')
-			return element('details', { class: 'small legend' }, element('summary', {}, ...[...names].flatMap(([name, c]) => [swatch(css(c)), name + ' '])),
+		const { view, timeline } = this, named = () => [...timeline.look.names].slice(0, 24).flatMap(([name, c]) => [swatch(css(c)), name + ' ']);
+		if (view.colour === 'category') {
+			const summary = element('summary', {}, ...named());
+			return element('details', { class: 'small legend' }, summary,
 				...view.categories.map((c) => {
 					const input = element('input', { value: c.pattern, size: 60, input: () => {
 						c.pattern = input.value;
 						timeline.refresh();
+						summary.replaceChildren(...named());
 						this.writeFragment();
 					} });
 					return element('label', {}, c.name + ': ', input);
 				}));
+		}
 		if (view.colour === 'stream')
-			return element('p', { class: 'small legend' }, ...[...names].slice(0, 24).flatMap(([name, c]) => [swatch(css(c)), name + ' ']));
-		return key ? '' : element('p', { class: 'small legend' }, 'small or early ', ...[0, 0.25, 0.5, 0.75, 1].map((s) => swatch(ramp(s))), ' large or late');
+			return element('p', { class: 'small legend' }, ...named());
+		return timeline.look.key ? '' : element('p', { class: 'small legend' }, 'small or early ', ...[0, 0.25, 0.5, 0.75, 1].map((s) => swatch(ramp(s))), ' large or late');
 	}
 
 	/* ---- the fragment ---- */

@@ -151,13 +151,19 @@ class Timeline {
 			ArrowUp: () => this.setY(low + up, high + up), ArrowDown: () => this.setY(low - up, high - up),
 			'+': () => this.setX(a + step, b - step), '=': () => this.setX(a + step, b - step), '-': () => this.setX(a - step, b + step),
 			'.': () => this.view.step(1), ',': () => this.view.step(-1), Home: () => this.view.go(0),
-			End: () => this.view.go(this.history.events), Escape: () => this.set({ x: [0, 1], y: [0, 1], pin: -1 }),
-			Enter: () => this.set({ pin: this.history.blockAt(this.view.at) }),
+			End: () => this.view.go(this.history.events), Escape: () => this.pin(-1, { x: [0, 1], y: [0, 1] }),
+			Enter: () => this.pin(this.history.blockAt(this.view.at)),
 		}[event.key];
 		if (!does || event.ctrlKey || event.metaKey)
 			return;
 		event.preventDefault();
 		does();
+	}
+
+	/* The panels below show it, too. */
+	pin(block, change) {
+		Object.assign(this.view, { pin: block }, change);
+		this.view.go(this.view.at);
 	}
 
 	/* ---- the pointer ---- */
