@@ -587,6 +587,28 @@ def profiles_are_the_holders_by_stack(folder):
 
 
 @case
+def a_profile_of_growth_is_of_devices_that_reached_both_moments(folder):
+    long, short = sited_device(), Sited()
+    short.segment_alloc(BASE, 20 * MIB)
+    short.alloc(BASE, 77, ('f', '/src/short.py', 1))
+    short.free(BASE)
+    path = write(folder / 'a.pkl', snapshot({0: long, 1: short}))
+    ends = [moment_of(device, 'end') for device in replay(path, '--at', 'end')['devices']]
+    live = [end['live_bytes'] for end in ends]
+    same((live[0] > 0, live[1]), (True, 0), 'live')
+    same(ends[1]['holders'], [], 'holders of nothing')
+    got = profiles_of(folder, path, '--at', 'end')
+    same(sum(bytes_ for _, bytes_ in got.values()), live[0], 'end')
+    got = profiles_of(folder, path, '--at', 'end', '--since', 2)
+    same(got[('f (/src/short.py:1)',)], [-1, -77], 'both reached it')
+    long.alloc(BASE + 15 * MIB, 99, ('g', '/src/long.py', 1))
+    short.alloc(BASE, 77, ('f', '/src/short.py', 1))
+    path = write(folder / 'a.pkl', snapshot({0: long, 1: short}))
+    got = profiles_of(folder, path, '--at', 'end', '--since', len(long.events) - 1)
+    same(got, {('g (/src/long.py:1)',): [1, 99]}, 'only one reached it')
+
+
+@case
 def a_profile_that_cannot_be_written_says_why(folder):
     path = write(folder / 'a.pkl', snapshot({0: sited_device()}))
     for args, status, *says in [

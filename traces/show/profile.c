@@ -186,15 +186,17 @@ gboolean profile_check(const char *path, GError **error)
 			     path);
 }
 
-/* FALSE: no device has reached it. */
-static gboolean add(const struct profile *p, const struct replay *replay, int moment, int sign)
+/* Adds the devices that have reached `other` too, as the rest has nothing to be compared with.
+ * FALSE: there is none. */
+static gboolean add(const struct profile *p, const struct replay *replay, int moment, int other,
+		    int sign)
 {
 	gboolean reached = FALSE;
 
 	for (guint d = 0; d < replay->devices->len; d++) {
 		const struct replay_device *device = g_ptr_array_index(replay->devices, d);
 		const struct allocation_table *table = &device->usage.table;
-		if (!table->moments[moment].reached)
+		if (!table->moments[moment].reached || !table->moments[other].reached)
 			continue;
 		reached = TRUE;
 		g_autoptr(GArray) there =
@@ -219,7 +221,8 @@ gboolean profile_write(const char *path, const struct replay *replay, int at, in
 		return refuse(error, TRACE_ERROR, TRACE_ERROR_UNKNOWN,
 			      "the file has no call stacks, which a profile is made of");
 	g_array_set_size(sums, sites_count(replay->sites));
-	if (!add(&p, replay, at, 1) || (p.growth && !add(&p, replay, since, -1)))
+	if (!add(&p, replay, at, p.growth ? since : at, 1) ||
+	    (p.growth && !add(&p, replay, since, at, -1)))
 		return refuse(error, TRACE_ERROR, TRACE_ERROR_UNKNOWN,
 			      "the history has no such moment as %s: no profile is written",
 			      p.growth ? "--at or --since" : "--at");

@@ -90,6 +90,7 @@ struct allocation *allocation_table_add(struct allocation_table *t, enum allocat
 	allocation_table_remove(t, kind, item->key);
 	kept->born = ++t->serial;
 	kept->holders = 1;
+	t->has_blocks |= kind == ALLOCATION_BLOCK;
 	if (takes_addresses(kind, kept))
 		t->reserved += kept->size;
 	g_hash_table_add(t->items[kind], kept);

@@ -55,7 +55,8 @@ struct allocation_table {
 	struct moment moments[MOMENTS_MAX];
 	guint moment_count;
 	guint64 serial;
-	guint64 reserved; /* bytes of addresses taken: RESERVED, and MEMORY that is not mapped */
+	gboolean has_blocks; /* a BLOCK was added, at any time */
+	guint64 reserved;    /* bytes of addresses taken: RESERVED, and MEMORY that is not mapped */
 	/* Fills item->runs in while the memory is still there; may be NULL. */
 	void (*look)(struct allocation *item, gpointer data);
 	gpointer data;

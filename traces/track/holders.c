@@ -8,12 +8,9 @@ GArray *holders_by_site(const struct allocation_table *table, const struct momen
 			guint count)
 {
 	GArray *sums = g_array_new(FALSE, TRUE, sizeof(struct site_sum));
-	g_autoptr(GPtrArray) blocks = allocation_table_at(table, moment, ALLOCATION_BLOCK);
+	g_autoptr(GPtrArray) blocks = allocation_table_at(
+		table, moment, table->has_blocks ? ALLOCATION_BLOCK : ALLOCATION_MEMORY);
 
-	if (blocks->len == 0) {
-		g_ptr_array_unref(blocks);
-		blocks = allocation_table_at(table, moment, ALLOCATION_MEMORY);
-	}
 	g_array_set_size(sums, count);
 	for (guint i = 0; i < blocks->len; i++) {
 		const struct allocation *b = g_ptr_array_index(blocks, i);
