@@ -18,7 +18,7 @@ import zlib
 
 from browser import Browser
 from command import (BASE, MIB, Device, case, environment, expect, main, npusim, random_device,
-                     real_cases, real, replay, same, snapshot, write)
+                     real_cases, real, replay, same, snapshot, write, write_trace)
 
 WORKLOAD, SAMPLE, FOLDER = sys.argv[2], sys.argv[3], pathlib.Path(sys.argv[4])
 EVIL = '<script>document.documentElement.dataset.error="x"</script>'
@@ -140,6 +140,19 @@ def calls_stand_for_blocks_where_no_allocator_tells_of_them(folder):
     frames = [frame for site in set(data.column('block.site')) for frame in data.frames(site)]
     expect(any('main' in frame for frame in frames), 'no frame of the program', frames)
     expect(all(data.column('block.address')), 'an address')
+
+
+@case
+def a_call_of_address_space_takes_as_long_on_every_device(folder):
+    path = write_trace(folder / 'two.npt', 'info soc=Ascend910B1 devices=2',
+                       '~1000000 :1.1 create h1 size=2097152 device=0 page=2m',
+                       '~2000000 :1.1 create h2 size=2097152 device=1 page=2m',
+                       '~3000000 :1.1 reserve r1 size=2097152 flags=1',
+                       '~9000000 :1.1 reserve r2 size=2097152 flags=1',
+                       '~20000000 :1.1 unreserve r2')
+    data = Data(report(folder, path))
+    for device in range(2):
+        same(data.column('row.took', device), [1001, 6001, 11001, 0], device)
 
 
 def real_file(name):

@@ -43,11 +43,10 @@ struct history_of_device {
 	GArray *columns[COLUMN_COUNT]; /* guint64 */
 	struct int_map *live;          /* key of a block -> its index + 1 */
 };
-/* A call whose end is not known yet. */
+/* A call whose end is not known yet. A row for each device, as one of address space is of all. */
 struct call {
-	struct history_of_device *of;
-	guint row;
 	guint64 simulated_ps;
+	guint rows[]; /* index + 1, or 0 */
 };
 struct gatherer {
 	struct record_reader *reader;
@@ -209,20 +208,25 @@ static void put_row(struct gatherer *g, guint device, const struct tracker_line 
 	put(h, ROW_PHYSICAL, physical_of(g, device));
 }
 
-/* A call took as long as simulated time went on until the next of its thread began. */
-static void time_call(struct gatherer *g, struct history_of_device *h,
-		      const struct npu_trace_record *r)
+/* A call took as long as simulated time went on until the next of its thread began. The call that
+ * begins now, or NULL. */
+static struct call *time_call(struct gatherer *g, const struct npu_trace_record *r)
 {
 	guint64 key = (guint64)r->process << 32 | r->thread;
-	const struct call *before = g_hash_table_lookup(g->calls, &key);
-	struct call call = { h, h->columns[ROW_TOOK]->len - 1, r->simulated_ps };
+	guint count = g->trace->devices->len;
 
 	if (!(r->has & NPU_TRACE_HAS_SIMULATED) || trace_verbs[r->verb].event)
-		return;
-	if (before && r->simulated_ps >= before->simulated_ps)
-		VALUE(before->of->columns[ROW_TOOK], before->row) =
-			(r->simulated_ps - before->simulated_ps) / 1000 + 1;
-	g_hash_table_insert(g->calls, g_memdup2(&key, sizeof key), g_memdup2(&call, sizeof call));
+		return NULL;
+	const struct call *before = g_hash_table_lookup(g->calls, &key);
+	for (guint d = 0; before && r->simulated_ps >= before->simulated_ps && d < count; d++) {
+		if (before->rows[d])
+			VALUE(g->devices[d].columns[ROW_TOOK], before->rows[d] - 1) =
+				(r->simulated_ps - before->simulated_ps) / 1000 + 1;
+	}
+	struct call *call = g_malloc0(sizeof *call + count * sizeof call->rows[0]);
+	call->simulated_ps = r->simulated_ps;
+	g_hash_table_insert(g->calls, g_memdup2(&key, sizeof key), call);
+	return call;
 }
 
 /* ---- records ---- */
@@ -238,7 +242,8 @@ static void tick(struct gatherer *g, const struct npu_trace_record *r)
 	}
 }
 
-static void step_device(struct gatherer *g, guint device, const struct tracker_line *l)
+static void step_device(struct gatherer *g, guint device, const struct tracker_line *l,
+			struct call *call)
 {
 	struct history_of_device *h = &g->devices[device];
 	const struct npu_trace_record *r = &l->item.record;
@@ -259,8 +264,8 @@ static void step_device(struct gatherer *g, guint device, const struct tracker_l
 	place_block(h, l, address);
 	if (!done || g->recorded)
 		put_row(g, device, l, address);
-	if (!start && (!done || g->recorded))
-		time_call(g, h, r);
+	if (call && !start && (!done || g->recorded))
+		call->rows[device] = h->columns[ROW_TOOK]->len;
 }
 
 static void step(struct gatherer *g, const struct record_item *item)
@@ -274,10 +279,11 @@ static void step(struct gatherer *g, const struct record_item *item)
 		return;
 	tick(g, &item->record);
 	guint device = trace_device_index(g->trace, l.device);
+	struct call *call = record_is_of_start(&item->record) ? NULL : time_call(g, &item->record);
 	for (guint d = 0; d < g->trace->devices->len; d++) {
 		/* address space is of no device */
 		if (d == device || (calls && l.device == RECORD_NO_DEVICE))
-			step_device(g, d, &l);
+			step_device(g, d, &l, call);
 	}
 	note_place(g, &l, address_of(g, &l));
 }
