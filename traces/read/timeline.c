@@ -53,7 +53,8 @@ static gboolean read_memory(const struct pickle_value *event, struct item *out)
 	       out->device >= 0 && out->device <= TRACE_DEVICE_LAST &&
 	       pickle_get_int(args, "Addr", &out->address) && out->address > 0 &&
 	       out->address < OTHERS && pickle_get_int(args, "Bytes", &out->bytes) &&
-	       ABS(out->bytes) < SIZE_END;
+	       out->bytes > -SIZE_END && out->bytes < SIZE_END && out->allocated > -SIZE_END &&
+	       out->allocated < SIZE_END;
 }
 
 static void read_event(struct timeline *t, const struct pickle_value *event)
@@ -70,7 +71,7 @@ static void read_event(struct timeline *t, const struct pickle_value *event)
 		return;
 	pickle_get_int(event, "pid", &process);
 	pickle_get_int(event, "tid", &item.thread);
-	item.thread ^= process << 32;
+	item.thread ^= (gint64)((guint64)process << 32);
 	if (slice && !memory && pickle_get_thousandths(event, "dur", &length) && length >= 0) {
 		item.end = item.ns + length;
 		item.text =
