@@ -9,12 +9,14 @@ import json
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import sys
+import time
 
 from browser import Browser
-from command import (BASE, MIB, Device, case, environment, expect, main, npusim, replay, same,
-                     snapshot, write)
+from command import (BASE, MIB, NPUSIM, Device, case, environment, expect, main, npusim, replay,
+                     same, snapshot, write, write_trace)
 
 WORKLOAD, SAMPLE = sys.argv[2], sys.argv[3]
 
@@ -182,6 +184,33 @@ def several_processes_become_one_trace(folder):
     expect(not pathlib.Path(str(trace) + '.parts').exists(), 'the parts are left')
     one = replay(SAMPLE)['devices'][0]
     same(replay(trace)['devices'][0]['obtained_bytes'], 2 * one['obtained_bytes'], 'obtained')
+
+
+@case
+def an_interrupted_report_leaves_nothing_behind(folder):
+    path = write_trace(folder / 'long.npt',
+                       *['create h1 size=2097152 device=0 page=2m', 'release h1'] * 500000)
+    temporary = folder / 'tmp'
+    temporary.mkdir()
+    run = subprocess.Popen([NPUSIM, 'report', str(path), '-o', str(folder / 'page.html')],
+                           env=environment(TMPDIR=str(temporary)), stdin=subprocess.DEVNULL)
+    children = pathlib.Path('/proc/{0}/task/{0}/children'.format(run.pid))
+    deadline = time.monotonic() + 60
+
+    def arguments(child):
+        return pathlib.Path('/proc/{}/cmdline'.format(child)).read_bytes().split(b'\0')[1:2]
+
+    while not (found := children.read_text().split()) or arguments(found[0]) != [b'replay']:
+        same(run.poll(), None, 'the report ended')
+        expect(time.monotonic() < deadline, 'no replay begins')
+        time.sleep(0.005)
+    run.send_signal(signal.SIGTERM)
+    same(run.wait(60), -signal.SIGTERM, 'status')
+    same(list(temporary.iterdir()), [], 'temporary files')
+    stat = pathlib.Path('/proc/{}/stat'.format(found[0]))
+    while stat.exists() and stat.read_text().rpartition(')')[2].split()[0] != 'Z':
+        expect(time.monotonic() < deadline, 'the replay goes on')
+        time.sleep(0.005)
 
 
 @case

@@ -5,12 +5,15 @@
  */
 #include "npusim.h"
 
+#include <signal.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "show/csv.h"
 #include "show/member.h"
 #include "format/out-file.h"
+#include "format/temp-file.h"
 #include "page/history-data.h"
 #include "page/report-page.h"
 #include "show/result-file.h"
@@ -100,21 +103,37 @@ static gboolean write_outputs(const struct outputs *to, const struct input *in, 
 	       (to->page == NULL || write_page(to->page, list, in->histories, error));
 }
 
+struct child {
+	pid_t parent;
+	int to;
+};
+
+/* It ends with the report, which may be killed. */
+static void prepare_child(gpointer data)
+{
+	const struct child *child = data;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != child->parent || dup2(child->to, STDOUT_FILENO) < 0)
+		_exit(NPUSIM_EXIT_NOT_RUNNABLE);
+}
+
 /* The result of a snapshot or a trace. In a process of its own, as the model allows no second
  * simulation in one. `cause`: why the file is no result. */
 static JsonNode *replay(const char *path, const GError *cause, GError **error)
 {
-	g_autofree char *self = g_file_read_link("/proc/self/exe", error), *to = NULL, *said = NULL;
-	int fd = self ? g_file_open_tmp("npusim-report-XXXXXX", &to, error) : -1, status = 0;
-	char verb[] = "replay", json[] = "--json", dashes[] = "--";
-	char *argv[] = { self, verb, json, to, dashes, (char *)path, NULL };
+	g_autofree char *self = g_file_read_link("/proc/self/exe", error), *said = NULL;
+	struct child child = { getpid(), self ? temp_file_open(error) : -1 };
+	g_autofree char *to = g_strdup_printf("/proc/self/fd/%d", child.to);
+	char verb[] = "replay", json[] = "--json=-", dashes[] = "--";
+	char *argv[] = { self, verb, json, dashes, (char *)path, NULL };
 	JsonNode *result = NULL;
+	int status = 0;
 
-	if (fd < 0)
+	if (child.to < 0)
 		return NULL;
-	close(fd);
-	if (!g_spawn_sync(NULL, argv, NULL, G_SPAWN_STDOUT_TO_DEV_NULL, NULL, NULL, NULL, &said,
-			  &status, error))
+	if (!g_spawn_sync(NULL, argv, NULL, G_SPAWN_STDOUT_TO_DEV_NULL, prepare_child, &child, NULL,
+			  &said, &status, error))
 		goto end;
 	if (status == 0)
 		result = result_file_read(to, error);
@@ -122,7 +141,7 @@ static JsonNode *replay(const char *path, const GError *cause, GError **error)
 		g_set_error(error, cause->domain, cause->code, "%s; %s", cause->message,
 			    g_strchomp(said));
 end:
-	unlink(to);
+	close(child.to);
 	return result;
 }
 
