@@ -202,12 +202,18 @@ def a_trace_is_the_pattern_that_it_was_made_of(folder):
 def wrong_traces_are_told(folder):
     for text, *says in [('0x40\nnonsense\n', 'trace:2', '"nonsense"', 'ADDRESS'),
                         ('0x40 X\n', '"0x40 X"'), ('LD\n', '"LD"'), ('', 'no access'),
-                        ('1 2 x\n', '"1 2 x"'), ('0x10000000000\n', 'trace:1', '--size above')]:
+                        ('1 2 x\n', '"1 2 x"'), ('0x10000000000\n', 'trace:1', '--size above'),
+                        ('5 0xffffffffffff 0\n', 'trace:1', '--size above'),
+                        ('0x8000000000001000 R\n', 'trace:1', '--size above'),
+                        ('x' * 999 + '\n', '"' + 'x' * 40 + '"')]:
         (folder / 'trace').write_text(text)
         run = npusim('bench', '--pattern', 'trace', folder / 'trace')
         same((run.returncode, run.stdout), (2, ''), text)
         for word in says:
             expect(word in run.stderr, word, 'is not in', run.stderr)
+    run = npusim('bench', '--pattern', 'trace', '-', stdin=None, input='nonsense\n')
+    same(run.returncode, 2, run.stderr)
+    expect('-:1: "nonsense"' in run.stderr, run.stderr)
     run = npusim('bench', '--pattern', 'trace', folder / 'none')
     same(run.returncode, 1, 'a file that is not there')
 

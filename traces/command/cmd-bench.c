@@ -70,17 +70,28 @@ static int operation_of(const char *word)
 	return -1;
 }
 
-static void add_access(GArray *to, guint64 address, int write)
+/* What a file's lines are read into. */
+struct accesses {
+	GArray *packed;
+	guint64 bytes;   /* of memory */
+	gboolean beyond; /* an address is not in it */
+};
+
+static void add_access(struct accesses *to, guint64 address, int write)
 {
 	guint64 access = BENCH_ACCESS(address, write);
 
-	g_array_append_val(to, access);
+	/* packed, an address lacks its highest bit */
+	if (address >= to->bytes)
+		to->beyond = TRUE;
+	else
+		g_array_append_val(to->packed, access);
 }
 
 /* An address alone; with R or W behind it (Ramulator), or READ or WRITE and a clock (DRAMsim3);
  * with LD or ST before it (Ramulator 2); a count of instructions, an address that is read, and
  * maybe one that is written (Ramulator's traces of processors). FALSE: none of them. */
-static gboolean add_line(GArray *to, const char *line)
+static gboolean add_line(struct accesses *to, const char *line)
 {
 	char word[3][32];
 	guint64 first, second, third;
@@ -105,9 +116,10 @@ static gboolean add_line(GArray *to, const char *line)
 
 static gboolean read_accesses(const char *path, guint64 bytes, GArray *to, GError **error)
 {
-	struct input *input = input_open(path, error);
+	struct input *input = input_keep(path, error) ? input_open(path, error) : NULL;
 	g_autoptr(GBytes) whole = input ? input_whole(input, error) : NULL;
 	gsize length = 0, number = 0;
+	struct accesses accesses = { to, bytes, FALSE };
 	const char *text = whole ? g_bytes_get_data(whole, &length) : NULL;
 
 	if (input)
@@ -119,16 +131,17 @@ static gboolean read_accesses(const char *path, guint64 bytes, GArray *to, GErro
 
 		number++;
 		at += line_length + 1;
-		if (!add_line(to, line))
+		if (!add_line(&accesses, line))
 			return refuse_option(error,
 					     "%s:%" G_GSIZE_FORMAT
-					     ": \"%s\" is no access: ADDRESS, "
+					     ": \"%.40s\" is no access: ADDRESS, "
 					     "ADDRESS R|W, ADDRESS READ|WRITE CLOCK, LD|ST ADDRESS "
 					     "or COUNT ADDRESS [ADDRESS] is wanted",
 					     path, number, line);
-		if (to->len && BENCH_ADDRESS(g_array_index(to, guint64, to->len - 1)) >= bytes)
+		if (accesses.beyond)
 			return refuse_option(error,
-					     "%s:%" G_GSIZE_FORMAT ": \"%s\" is beyond the memory: "
+					     "%s:%" G_GSIZE_FORMAT
+					     ": \"%.40s\" is beyond the memory: "
 					     "give a --size above %" G_GUINT64_FORMAT " bytes",
 					     path, number, line, bytes);
 	}
