@@ -301,6 +301,7 @@ static struct npu_driver *open_once(char **error)
 	if (!fork_handled) {
 		fork_handled = true;
 		fill_driver(&server.driver);
+		node_watch_forks();
 		pthread_atfork(before_fork, after_fork, after_fork_in_child);
 	}
 	stack = driver_stack_open(&server.driver, error);

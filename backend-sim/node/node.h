@@ -50,6 +50,9 @@ bool node_find_shape(const char *name, struct node_config *out);
 /* Gives back all that this process holds, and leaves. NULL is allowed. The mappings of the memories
  * stay until exit. */
 void node_leave(struct node *node);
+/* Before the caller registers a handler that takes, at a fork, a lock under which it joins nodes:
+ * the one registered first is called last. */
+void node_watch_forks(void);
 /* True in a child that was forked after node_join(): nothing of the node may be used there. */
 bool node_is_forked(const struct node *node);
 

@@ -113,6 +113,11 @@ static void register_fork_handler(void)
 	pthread_atfork(before_fork, after_fork, forget_in_child);
 }
 
+void node_watch_forks(void)
+{
+	pthread_once(&startup_once, register_fork_handler);
+}
+
 static int note_socket(struct own_file *file, int flags)
 {
 	pthread_mutex_lock(&fork_mutex);
@@ -322,7 +327,7 @@ bool node_startup_lock(const char *name, char **error)
 	struct ucred holder = { .pid = 0 };
 	int cause;
 
-	pthread_once(&startup_once, register_fork_handler);
+	node_watch_forks();
 	pthread_mutex_lock(&startup_mutex);
 	cause = take_lock(text, &holder);
 	if (!cause)
