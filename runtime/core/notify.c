@@ -2,6 +2,7 @@
  *
  * Notifies as objects of the process: what each handle stands for. Their state is the driver's.
  */
+#include "base/lock.h"
 #include "core/object/error.h"
 #include "core/object/pool.h"
 
@@ -25,46 +26,41 @@ int core_notify_add(const struct core_notify *face, void **out_notify, const cha
 	struct notify *notify = core_pool_take(&notifies);
 
 	if (notify == NULL)
-		return core_fail(CORE_MEMORY_ALLOCATION, call, "no memory for a notify");
+		return core_no_memory(call, "no memory for a notify");
 	notify->face = *face;
 	*out_notify = core_pool_publish(&notifies, notify);
 	return CORE_OK;
 }
 
-static struct notify *find(void *handle, int *code, const char *call)
+static int find(void *handle, struct notify **out, const char *call)
 {
-	struct notify *notify = core_is_forked() ? NULL : core_pool_find(&notifies, handle);
-
-	*code = CORE_OK;
-	if (notify == NULL && !core_is_forked())
-		*code = core_fail(CORE_INVALID_HANDLE, call,
-				  "notify=%p is no notify of this process: it was destroyed, or "
-				  "not made by aclrtCreateNotify or aclrtNotifyImportByKey",
-				  handle);
-	else if (core_context_peek() == NULL)
-		*code = core_context_none(call);
-	return *code == CORE_OK ? notify : NULL;
+	*out = core_is_forked() ? NULL : core_pool_find(&notifies, handle);
+	if (*out == NULL && !core_is_forked())
+		return core_fail(CORE_INVALID_HANDLE, call,
+				 "notify=%p is no notify of this process: it was destroyed, or "
+				 "not made by aclrtCreateNotify or aclrtNotifyImportByKey",
+				 handle);
+	return core_context_peek() == NULL ? core_context_none(call) : CORE_OK;
 }
 
 int core_notify_find(void *handle, struct core_notify *out, const char *call)
 {
-	int code;
-	struct notify *notify = find(handle, &code, call);
+	struct notify *notify;
+	int code = find(handle, &notify, call);
 
-	if (notify == NULL)
+	if (code != CORE_OK)
 		return code;
-	pthread_mutex_lock(&notify->lock);
+	LOCKED(&notify->lock);
 	*out = notify->face;
-	pthread_mutex_unlock(&notify->lock);
 	return CORE_OK;
 }
 
 int core_notify_remove(void *handle, struct core_notify *out, const char *call)
 {
-	int code;
-	struct notify *notify = find(handle, &code, call);
+	struct notify *notify;
+	int code = find(handle, &notify, call);
 
-	if (notify == NULL)
+	if (code != CORE_OK)
 		return code;
 	if (!core_pool_hide(&notifies, notify, handle))
 		return core_fail(CORE_INVALID_HANDLE, call,
@@ -76,17 +72,15 @@ int core_notify_remove(void *handle, struct core_notify *out, const char *call)
 
 int core_notify_set_key(void *handle, const char key[CORE_KEY_BYTES], const char *call)
 {
-	int code;
-	struct notify *notify = find(handle, &code, call);
+	struct notify *notify;
+	int code = find(handle, &notify, call);
 
-	if (notify == NULL)
+	if (code != CORE_OK)
 		return code;
-	pthread_mutex_lock(&notify->lock);
+	LOCKED(&notify->lock);
 	if (notify->face.key[0] != '\0')
-		code = core_fail(CORE_INTERNAL, call, "notify=%p has a key already: %s", handle,
+		return core_fail(CORE_INTERNAL, call, "notify=%p has a key already: %s", handle,
 				 notify->face.key);
-	else
-		memcpy(notify->face.key, key, CORE_KEY_BYTES);
-	pthread_mutex_unlock(&notify->lock);
-	return code;
+	memcpy(notify->face.key, key, CORE_KEY_BYTES);
+	return CORE_OK;
 }

@@ -359,7 +359,7 @@ int core_stream_abort(void *handle, const char *call)
 	if (core_is_pump_of(stream))
 		return core_invalid(call, "stream %d cannot be aborted in a callback of its own",
 				    stream->id);
-	pthread_mutex_lock(&stream->lock);
+	LOCKED(&stream->lock);
 	code = stream->aborting ? core_stream_aborted(stream, call) : stop_locked(stream, call);
 	if (code == CORE_OK) {
 		stream->aborting = true;
@@ -370,7 +370,6 @@ int core_stream_abort(void *handle, const char *call)
 		be_empty_locked(stream);
 		pthread_cond_broadcast(&stream->progress);
 	}
-	pthread_mutex_unlock(&stream->lock);
 	return code;
 }
 
