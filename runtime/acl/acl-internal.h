@@ -34,6 +34,9 @@ ACL_DOORS(ACL_INSIDE)
 #define acl_invalid(...)     acl_fail(ACL_ERROR_INVALID_PARAM, __VA_ARGS__)
 #define rt_invalid(...)      acl_fail(ACL_ERROR_RT_PARAM_INVALID, __VA_ARGS__)
 #define acl_unsupported(...) acl_fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, __VA_ARGS__)
+/* A check in a chain of such: 0 where it is fine, else the refusal. */
+#define ACL_WANT(call, fine, ...) ((fine) ? ACL_SUCCESS : acl_invalid(call, __VA_ARGS__))
+#define RT_WANT(call, fine, ...)  ((fine) ? ACL_SUCCESS : rt_invalid(call, __VA_ARGS__))
 /* "<call>: <argument> is NULL": ACL_ERROR_INVALID_PARAM. */
 aclError acl_fail_null(const char *call, const char *argument);
 /* The answer of a function that npusim does not model (207000). */
@@ -56,15 +59,12 @@ static inline aclError acl_null(const char *call, const char *argument, const vo
 }
 static inline aclError acl_zero(const char *call, const char *argument, uint64_t value)
 {
-	return value != 0 ? ACL_SUCCESS
-			  : acl_fail(ACL_ERROR_INVALID_PARAM, call,
-				     "%s is 0; it must be at least 1", argument);
+	return ACL_WANT(call, value != 0, "%s is 0; it must be at least 1", argument);
 }
 static inline aclError acl_set(const char *call, const char *argument, uint64_t value)
 {
-	return value == 0 ? ACL_SUCCESS
-			  : acl_fail(ACL_ERROR_INVALID_PARAM, call, "%s is %#llx; it must be 0",
-				     argument, (unsigned long long)value);
+	return ACL_WANT(call, value == 0, "%s is %#llx; it must be 0", argument,
+			(unsigned long long)value);
 }
 #define ACL_IS_NULL(arg) acl_null(__func__, #arg, arg)
 #define ACL_IS_ZERO(arg) acl_zero(__func__, #arg, arg)

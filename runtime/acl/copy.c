@@ -18,20 +18,16 @@
 aclError acl_check_copy(const char *call, const void *dst, size_t dst_max, const void *src,
 			size_t count, aclrtMemcpyKind kind)
 {
-	if (acl_null(call, "dst", dst) || acl_null(call, "src", src))
-		return ACL_ERROR_INVALID_PARAM;
-	if ((uint32_t)kind > ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE)
-		return acl_invalid(
-			call,
-			"kind is %d (%s); it must be ACL_MEMCPY_HOST_TO_HOST (0) to "
-			"ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE (5), for instance ACL_MEMCPY_DEFAULT (4)",
-			(int)kind, acl_memcpy_kind_name(kind));
-	if (count > dst_max)
-		return rt_invalid(call,
+	return acl_null(call, "dst", dst) ?: acl_null(call, "src", src)
+		       ?: ACL_WANT(call, (uint32_t)kind <= ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE,
+				   "kind is %d (%s); it must be ACL_MEMCPY_HOST_TO_HOST (0) to "
+				   "ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE (5), for instance "
+				   "ACL_MEMCPY_DEFAULT (4)",
+				   (int)kind, acl_memcpy_kind_name(kind))
+		       ?: RT_WANT(call, count <= dst_max,
 				  "count is %s, but destMax says that dst has room for %s; count "
 				  "must be at most destMax",
 				  npu_size_text(count), npu_size_text(dst_max));
-	return ACL_SUCCESS;
 }
 
 aclError acl_copy_now(const char *call, void *dst, size_t dst_max, const void *src, size_t count)
@@ -61,27 +57,24 @@ ACL_EXPORT aclError aclrtMemcpy(void *dst, size_t destMax, const void *src, size
 
 aclError acl_check_copy_2d(const char *call, const struct acl_rows *rows, aclrtMemcpyKind kind)
 {
-	if (acl_null(call, "dst", rows->dst) || acl_null(call, "src", rows->src))
-		return ACL_ERROR_INVALID_PARAM;
-	if (rows->width > rows->spitch || rows->width > rows->dpitch)
-		return acl_invalid(call,
+	return acl_null(call, "dst", rows->dst) ?: acl_null(call, "src", rows->src)
+		       ?: ACL_WANT(call,
+				   rows->width <= rows->spitch && rows->width <= rows->dpitch,
 				   "width is %zu, but spitch is %zu and dpitch is %zu; a row must "
 				   "fit into both pitches",
-				   rows->width, rows->spitch, rows->dpitch);
-	if (kind != ACL_MEMCPY_HOST_TO_DEVICE && kind != ACL_MEMCPY_DEVICE_TO_HOST &&
-	    kind != ACL_MEMCPY_DEVICE_TO_DEVICE && kind != ACL_MEMCPY_DEFAULT)
-		return acl_invalid(call,
+				   rows->width, rows->spitch, rows->dpitch)
+		       ?: ACL_WANT(call, kind >= ACL_MEMCPY_HOST_TO_DEVICE &&
+						kind <= ACL_MEMCPY_DEFAULT,
 				   "kind is %d (%s); rows are copied by ACL_MEMCPY_HOST_TO_DEVICE "
 				   "(1), ACL_MEMCPY_DEVICE_TO_HOST (2), "
 				   "ACL_MEMCPY_DEVICE_TO_DEVICE (3) and ACL_MEMCPY_DEFAULT (4)",
-				   (int)kind, acl_memcpy_kind_name(kind));
-	if (rows->height > HEIGHT_MAX)
-		return rt_invalid(call, "height is %zu; it must be at most %llu", rows->height,
-				  (unsigned long long)HEIGHT_MAX);
-	if (rows->width > WIDTH_MAX)
-		return rt_invalid(call, "width is %zu; it must be at most %llu", rows->width,
+				   (int)kind, acl_memcpy_kind_name(kind))
+		       ?: RT_WANT(call, rows->height <= HEIGHT_MAX,
+				  "height is %zu; it must be at most %llu", rows->height,
+				  (unsigned long long)HEIGHT_MAX)
+		       ?: RT_WANT(call, rows->width <= WIDTH_MAX,
+				  "width is %zu; it must be at most %llu", rows->width,
 				  (unsigned long long)WIDTH_MAX);
-	return ACL_SUCCESS;
 }
 
 aclError acl_copy_2d_now(const char *call, const struct acl_rows *rows, aclrtMemcpyKind kind)
@@ -141,11 +134,10 @@ aclError acl_fill_now(const char *call, void *ptr, size_t max, uint8_t value, si
 
 aclError acl_check_fill(const char *call, size_t max, size_t count)
 {
-	return count <= max ? ACL_SUCCESS
-			    : rt_invalid(call,
-					 "count is %s, but maxCount says that devPtr has room for "
-					 "%s; count must be at most maxCount",
-					 npu_size_text(count), npu_size_text(max));
+	return RT_WANT(call, count <= max,
+		       "count is %s, but maxCount says that devPtr has room for %s; count must be "
+		       "at most maxCount",
+		       npu_size_text(count), npu_size_text(max));
 }
 
 ACL_EXPORT aclError aclrtMemset(void *devPtr, size_t maxCount, int32_t value, size_t count)
@@ -161,26 +153,20 @@ ACL_EXPORT aclError aclrtMemset(void *devPtr, size_t maxCount, int32_t value, si
 aclError acl_check_fill_d32(const char *call, const void *ptr, size_t mem_size, size_t words,
 			    struct npu_place *out_place)
 {
-	aclError error;
-
-	if (acl_null(call, "ptr", ptr))
-		return ACL_ERROR_INVALID_PARAM;
-	if (((uintptr_t)ptr & 3) != 0)
-		return acl_invalid(call, "ptr is %p; it must be a multiple of 4", ptr);
-	if (words > mem_size / sizeof(uint32_t))
-		return acl_invalid(call,
+	return acl_null(call, "ptr", ptr)
+		       ?: ACL_WANT(call, ((uintptr_t)ptr & 3) == 0,
+				   "ptr is %p; it must be a multiple of 4", ptr)
+		       ?: ACL_WANT(call, words <= mem_size / sizeof(uint32_t),
 				   "N is %zu words of 4 bytes, but memSize is %s; 4 * N must be at "
 				   "most memSize",
-				   words, npu_size_text(mem_size));
-	error = acl_place_of(call, "ptr", ptr, out_place);
-	if (error != ACL_SUCCESS)
-		return error;
-	if (out_place->kind != NPU_PLACE_DEVICE && !acl_place_is_host(out_place))
-		return acl_invalid(call,
+				   words, npu_size_text(mem_size))
+		       ?: acl_place_of(call, "ptr", ptr, out_place)
+		       ?: ACL_WANT(call, out_place->kind == NPU_PLACE_DEVICE ||
+						acl_place_is_host(out_place),
 				   "ptr is %p, which is ordinary memory of the process; it must be "
 				   "memory of aclrtMalloc, aclrtMallocHost or aclrtMapMem",
-				   ptr);
-	return core_context_peek() == NULL ? core_context_none(call) : ACL_SUCCESS;
+				   ptr)
+		       ?: acl_check_context(call);
 }
 
 /* Words of four equal bytes are filled by the driver, others copied from a piece of them on the

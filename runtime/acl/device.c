@@ -49,15 +49,9 @@ ACL_EXPORT aclError aclrtSynchronizeDeviceWithTimeout(int32_t timeout)
 	ACL_ANSWERS(acl_check_timeout(__func__, timeout, false)
 			    ?: acl_synchronize(__func__, timeout));
 
-ACL_EXPORT aclError aclrtSetTsDevice(aclrtTsId tsId)
-{
-	if (tsId != ACL_TS_ID_AICORE && tsId != ACL_TS_ID_AIVECTOR)
-		return acl_invalid(
-			__func__,
-			"tsId is %d; it must be ACL_TS_ID_AICORE (0) or ACL_TS_ID_AIVECTOR (1)",
-			(int)tsId);
-	return ACL_SUCCESS;
-}
+ACL_EXPORT aclError aclrtSetTsDevice(aclrtTsId tsId) ACL_ANSWERS(ACL_WANT(
+	__func__, tsId == ACL_TS_ID_AICORE || tsId == ACL_TS_ID_AIVECTOR,
+	"tsId is %d; it must be ACL_TS_ID_AICORE (0) or ACL_TS_ID_AIVECTOR (1)", (int)tsId));
 
 /* ---- contexts ---- */
 
@@ -79,16 +73,11 @@ ACL_EXPORT aclError aclrtGetCurrentContext(aclrtContext *context)
 ACL_EXPORT aclError aclrtGetPrimaryCtxState(int32_t deviceId, uint32_t *flags, int32_t *active)
 {
 	bool is_active;
-	aclError code;
 
-	if (ACL_IS_NULL(active))
-		return ACL_ERROR_INVALID_PARAM;
-	if (flags != NULL)
-		return acl_invalid(__func__, "flags is reserved; it must be NULL");
-	code = core_device_primary_active(deviceId, &is_active, __func__);
-	if (code == ACL_SUCCESS)
-		*active = is_active ? 1 : 0;
-	return code;
+	return ACL_IS_NULL(active)
+		       ?: ACL_WANT(__func__, flags == NULL, "flags is reserved; it must be NULL")
+		       ?: core_device_primary_active(deviceId, &is_active, __func__)
+		       ?: ACL_GIVE(active, is_active);
 }
 
 ACL_EXPORT aclError aclrtCtxGetCurrentDefaultStream(aclrtStream *stream)
@@ -172,16 +161,12 @@ ACL_EXPORT aclError aclrtGetDeviceUtilizationRate(int32_t deviceId,
 	struct MemInfo info;
 	uint64_t total, free_bytes;
 	uint32_t logic;
-	int code;
-
-	if (ACL_IS_NULL(utilizationInfo))
-		return ACL_ERROR_INVALID_PARAM;
-	if (utilizationInfo->utilizationExtend != NULL)
-		return acl_invalid(
-			__func__,
-			"utilizationInfo->utilizationExtend is reserved; it must be NULL");
-	code = acl_check_driver(__func__)
+	int code = ACL_IS_NULL(utilizationInfo)
+		       ?: ACL_WANT(__func__, utilizationInfo->utilizationExtend == NULL,
+				   "utilizationInfo->utilizationExtend is reserved; it must be NULL")
+		       ?: acl_check_driver(__func__)
 		       ?: core_device_logic(deviceId, "deviceId", __func__, &logic);
+
 	if (code != ACL_SUCCESS)
 		return code;
 	utilizationInfo->cubeUtilization = utilization(logic, MODULE_TYPE_AICORE);
@@ -310,24 +295,22 @@ ACL_EXPORT aclError aclrtDeviceGetUuid(int32_t deviceId, aclrtUuid *uuid)
 ACL_EXPORT aclError aclrtGetDeviceCapability(int32_t deviceId, aclrtDevFeatureType devFeatureType,
 					     int32_t *value)
 {
+	bool known = devFeatureType == ACL_FEATURE_TSCPU_TASK_UPDATE_SUPPORT_AIC_AIV ||
+		     devFeatureType == ACL_FEATURE_SYSTEM_MEMQ_EVENT_CROSS_DEV;
 	uint32_t logic;
-	int code = ACL_IS_NULL(value) ?: core_device_logic(deviceId, "deviceId", __func__, &logic);
 
-	if (code == ACL_SUCCESS &&
-	    devFeatureType != ACL_FEATURE_TSCPU_TASK_UPDATE_SUPPORT_AIC_AIV &&
-	    devFeatureType != ACL_FEATURE_SYSTEM_MEMQ_EVENT_CROSS_DEV)
-		return rt_invalid(__func__,
-				  "devFeatureType is %d; it must be an ACL_FEATURE_* (1 or 21)",
-				  (int)devFeatureType);
-	return code ?: ACL_GIVE(value, ACL_DEV_FEATURE_NOT_SUPPORT);
+	return ACL_IS_NULL(value) ?: core_device_logic(deviceId, "deviceId", __func__, &logic)
+			?: RT_WANT(__func__, known,
+				   "devFeatureType is %d; it must be an ACL_FEATURE_* (1 or 21)",
+				   (int)devFeatureType)
+			?: ACL_GIVE(value, ACL_DEV_FEATURE_NOT_SUPPORT);
 }
 
 /* ---- ids ---- */
 
 static aclError check_id(const char *call, const char *argument, int32_t id)
 {
-	return id >= 0 ? ACL_SUCCESS
-		       : rt_invalid(call, "%s is %d; it must be at least 0", argument, id);
+	return RT_WANT(call, id >= 0, "%s is %d; it must be at least 0", argument, id);
 }
 
 static aclError logic_of_user(const char *call, const char *argument, int32_t user,
@@ -414,11 +397,11 @@ static aclError peer_physical(const char *call, const char *argument, int32_t us
 		       ?: ACL_CALL(call, drvDeviceGetPhyIdByIndex, logic, out);
 }
 
-static aclError fail_same(const char *call, int32_t device)
+static aclError check_other(const char *call, int32_t device, int32_t peer)
 {
-	return acl_invalid(call,
-			   "device %d and its peer are the same; the peer must be another device",
-			   device);
+	return ACL_WANT(call, device != peer,
+			"device %d and its peer are the same; the peer must be another device",
+			device);
 }
 
 ACL_EXPORT aclError aclrtDeviceCanAccessPeer(int32_t *canAccessPeer, int32_t deviceId,
@@ -426,16 +409,14 @@ ACL_EXPORT aclError aclrtDeviceCanAccessPeer(int32_t *canAccessPeer, int32_t dev
 {
 	uint32_t logic, peer;
 	int can = 0;
-	aclError code;
 
-	if (deviceId == peerDeviceId)
-		return fail_same(__func__, deviceId);
-	code = acl_check_driver(__func__)
+	return check_other(__func__, deviceId, peerDeviceId)
+			?: acl_check_driver(__func__)
 			?: peer_physical(__func__, "peerDeviceId", peerDeviceId, &peer)
-			?: core_device_logic(deviceId, "deviceId", __func__, &logic);
-	if (code == ACL_SUCCESS && canAccessPeer == NULL)
-		return rt_invalid(__func__, "canAccessPeer is NULL; it must point to something");
-	return code ?: ACL_CALL(__func__, halDeviceCanAccessPeer, &can, logic, peer)
+			?: core_device_logic(deviceId, "deviceId", __func__, &logic)
+			?: RT_WANT(__func__, canAccessPeer != NULL,
+				   "canAccessPeer is NULL; it must point to something")
+			?: ACL_CALL(__func__, halDeviceCanAccessPeer, &can, logic, peer)
 			?: ACL_GIVE(canAccessPeer, can);
 }
 
@@ -444,14 +425,12 @@ ACL_EXPORT aclError aclrtDeviceCanAccessPeer(int32_t *canAccessPeer, int32_t dev
 static aclError current_and_peer(const char *call, int32_t peer_device, uint32_t *out_logic,
 				 uint32_t *out_peer)
 {
-	struct core_context *context = core_context_peek();
+	struct core_context *context;
 
-	if (context == NULL)
-		return core_context_none(call);
-	if (context->user_device == peer_device)
-		return fail_same(call, peer_device);
-	*out_logic = context->device;
-	return peer_physical(call, "peerDeviceId", peer_device, out_peer);
+	return acl_current(call, &context)
+		       ?: check_other(call, context->user_device, peer_device)
+		       ?: ACL_GIVE(out_logic, context->device)
+		       ?: peer_physical(call, "peerDeviceId", peer_device, out_peer);
 }
 
 ACL_EXPORT aclError aclrtDeviceEnablePeerAccess(int32_t peerDeviceId, uint32_t flags)

@@ -143,15 +143,11 @@ ACL_EXPORT aclError aclrtStreamWaitEvent(aclrtStream stream, aclrtEvent event)
 
 ACL_EXPORT aclError aclrtStreamWaitEventWithTimeout(aclrtStream stream, aclrtEvent event,
 						    int32_t timeout)
-{
-	if (timeout < 0)
-		return rt_invalid(__func__,
-				  "timeout is %d; it must be 0 (wait for ever) or more, in seconds",
-				  timeout);
-	if (event == NULL)
-		return rt_invalid(__func__, "event is NULL; it must be an event");
-	return core_event_wait(event, stream, (uint32_t)timeout, __func__);
-}
+	ACL_ANSWERS(RT_WANT(__func__, timeout >= 0,
+			    "timeout is %d; it must be 0 (wait for ever) or more, in seconds",
+			    timeout)
+			    ?: RT_WANT(__func__, event != NULL, "event is NULL; it must be an event")
+			    ?: core_event_wait(event, stream, (uint32_t)timeout, __func__));
 
 ACL_EXPORT aclError aclrtStreamWaitEventWithFlag(aclrtStream stream, aclrtEvent event,
 						 uint32_t timeout, uint32_t flag)

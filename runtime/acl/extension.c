@@ -20,13 +20,11 @@ int npusim_get_stats(int device, struct npu_stats *out)
 	struct npu_driver *drv;
 	uint32_t logic;
 
-	if (ACL_IS_NULL(out))
-		return ACL_ERROR_INVALID_PARAM;
-	if (out->size == 0)
-		return acl_invalid(__func__,
+	return ACL_IS_NULL(out)
+		       ?: ACL_WANT(__func__, out->size != 0,
 				   "out->size is 0; it must be sizeof(struct npu_stats), %zu",
-				   sizeof(*out));
-	return find(device, __func__, &drv, &logic)
+				   sizeof(*out))
+		       ?: find(device, __func__, &drv, &logic)
 		       ?: core_result(__func__, npu_call(drv, npusimGetStats, logic, out));
 }
 

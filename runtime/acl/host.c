@@ -105,16 +105,15 @@ ACL_EXPORT aclError aclrtHostRegister(void *ptr, uint64_t size, aclrtHostRegiste
 {
 	uint32_t bits = (uint32_t)type;
 	struct core_context *context;
+	aclError error = ACL_IS_NULL(ptr) ?: ACL_IS_NULL(devPtr) ?: ACL_IS_ZERO(size);
 
-	if (ACL_IS_NULL(ptr) || ACL_IS_NULL(devPtr) || ACL_IS_ZERO(size))
-		return ACL_ERROR_INVALID_PARAM;
-	if ((bits & ~REGISTER_TYPES) != 0)
+	if (error == ACL_SUCCESS && (bits & ~REGISTER_TYPES) != 0)
 		return acl_unsupported(__func__,
 				       "type is %#x; it must be ACL_HOST_REGISTER_MAPPED (0), "
 				       "ACL_HOST_REGISTER_IOMEMORY (4), ACL_HOST_REGISTER_READONLY "
 				       "(8), or the last two together",
 				       bits);
-	return acl_current(__func__, &context)
+	return error ?: acl_current(__func__, &context)
 		       ?: add_range(__func__, ptr, size,
 				    mapping_kind(bits & ACL_HOST_REGISTER_IOMEMORY,
 						 bits & ACL_HOST_REGISTER_READONLY),
@@ -126,15 +125,13 @@ ACL_EXPORT aclError aclrtHostRegisterV2(void *ptr, uint64_t size, uint32_t flag)
 	bool mapped = (flag & ~(uint32_t)ACL_HOST_REG_PINNED) != 0;
 	struct core_context *context;
 
-	if (ACL_IS_NULL(ptr) || ACL_IS_ZERO(size))
-		return ACL_ERROR_INVALID_PARAM;
-	if (flag == 0 || (flag & ~REGISTER_FLAGS) != 0)
-		return rt_invalid(__func__,
+	return ACL_IS_NULL(ptr) ?: ACL_IS_ZERO(size)
+		       ?: RT_WANT(__func__, flag != 0 && (flag & ~REGISTER_FLAGS) == 0,
 				  "flag is %#x; it must be a combination of ACL_HOST_REG_MAPPED "
 				  "(0x2), ACL_HOST_REG_IOMEMORY (0x4), ACL_HOST_REG_READONLY (0x8) "
 				  "and ACL_HOST_REG_PINNED (0x10000000)",
-				  flag);
-	return acl_current(__func__, &context)
+				  flag)
+		       ?: acl_current(__func__, &context)
 		       ?: add_range(__func__, ptr, size,
 				    mapped ? (int64_t)mapping_kind(flag & ACL_HOST_REG_IOMEMORY,
 								   flag & ACL_HOST_REG_READONLY)
@@ -190,16 +187,13 @@ ACL_EXPORT aclError aclrtHostMemMapCapabilities(uint32_t deviceId, aclrtHacType 
 						aclrtHostMemMapCapability *capabilities)
 {
 	uint32_t device = 0, found = 0;
-	aclError error =
-		ACL_IS_NULL(capabilities)
-			?: core_device_logic((int32_t)deviceId, "deviceId", __func__, &device);
 
-	if (error != ACL_SUCCESS)
-		return error;
-	if ((uint32_t)hacType > ACL_RT_HAC_TYPE_CCU)
-		return rt_invalid(__func__, "hacType is %d; it must be between 0 and %d",
-				  (int)hacType, (int)ACL_RT_HAC_TYPE_CCU);
-	return acl_check_context(__func__)
+	return ACL_IS_NULL(capabilities)
+			?: core_device_logic((int32_t)deviceId, "deviceId", __func__, &device)
+			?: RT_WANT(__func__, (uint32_t)hacType <= ACL_RT_HAC_TYPE_CCU,
+				   "hacType is %d; it must be between 0 and %d", (int)hacType,
+				   (int)ACL_RT_HAC_TYPE_CCU)
+			?: acl_check_context(__func__)
 			?: ACL_CALL(__func__, halHostRegisterCapabilities, device,
 				    (uint32_t)hacType, &found)
 			?: ACL_GIVE(capabilities, found != 0 ? ACL_RT_HOST_MEM_MAP_SUPPORTED

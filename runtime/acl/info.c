@@ -169,17 +169,14 @@ ACL_EXPORT aclError aclrtCheckMemType(void **addrList, uint32_t size, uint32_t m
 	if (ACL_IS_NULL(addrList) || ACL_IS_NULL(checkResult))
 		return ACL_ERROR_INVALID_PARAM;
 	*checkResult = 0; /* by any other answer too, as in CANN */
-	if (reserve != 0)
-		return rt_invalid(__func__, "reserve is %u; it must be 0", reserve);
-	if (size == 0)
-		return rt_invalid(__func__, "size is 0; it must be at least 1");
-	if ((memType & ~known) != 0)
-		return rt_invalid(
-			__func__,
-			"memType is %#x; it must be a combination of ACL_RT_MEM_TYPE_DEV "
-			"(0x2), ACL_RT_MEM_TYPE_DVPP (0x8) and ACL_RT_MEM_TYPE_RSVD (0x10)",
-			memType);
-	error = acl_current(__func__, &context);
+	error = RT_WANT(__func__, reserve == 0, "reserve is %u; it must be 0", reserve)
+			?: RT_WANT(__func__, size != 0, "size is 0; it must be at least 1")
+			?: RT_WANT(__func__, (memType & ~known) == 0,
+				   "memType is %#x; it must be a combination of "
+				   "ACL_RT_MEM_TYPE_DEV (0x2), ACL_RT_MEM_TYPE_DVPP (0x8) and "
+				   "ACL_RT_MEM_TYPE_RSVD (0x10)",
+				   memType)
+			?: acl_current(__func__, &context);
 	if (error != ACL_SUCCESS)
 		return error;
 	info.addr_info.addr = (DVdeviceptr **)addrList;
@@ -200,14 +197,13 @@ ACL_EXPORT aclError aclrtGetMemInfo(aclrtMemAttr attr, size_t *free, size_t *tot
 	struct core_context *context;
 	unsigned pool;
 
-	if (ACL_IS_NULL(free) || ACL_IS_NULL(total))
-		return ACL_ERROR_INVALID_PARAM;
-	if ((uint32_t)attr >= ATTR_COUNT)
+	error = ACL_IS_NULL(free) ?: ACL_IS_NULL(total);
+	if (error == ACL_SUCCESS && (uint32_t)attr >= ATTR_COUNT)
 		return acl_fail(ACL_ERROR_RT_INVALID_MEMORY_TYPE, __func__,
 				"attr is %d; it must be an aclrtMemAttr, 0 (ACL_DDR_MEM) to %u "
 				"(ACL_MEM_P2P_HUGE1G)",
 				(int)attr, (unsigned)ATTR_COUNT - 1);
-	error = acl_current(__func__, &context)
+	error = error ?: acl_current(__func__, &context)
 			?: ACL_CALL(__func__, halMemGetInfo, context->device,
 				    mem_attrs[attr].info_type, &info);
 	if (error != ACL_SUCCESS)
@@ -234,10 +230,9 @@ ACL_EXPORT aclError aclrtGetMemUsageInfo(int32_t deviceId, aclrtMemUsageInfo *me
 	if (ACL_IS_NULL(memUsageInfo) || ACL_IS_NULL(outputNum))
 		return ACL_ERROR_INVALID_PARAM;
 	*outputNum = 0; /* by any other answer too, as in CANN */
-	if (inputNum == 0)
-		return rt_invalid(__func__,
-				  "inputNum is 0; memUsageInfo must have room for 1 at least");
-	error = core_device_logic(deviceId, "deviceId", __func__, &device)
+	error = RT_WANT(__func__, inputNum != 0,
+			"inputNum is 0; memUsageInfo must have room for 1 at least")
+			?: core_device_logic(deviceId, "deviceId", __func__, &device)
 			?: acl_check_context(__func__)
 			?: ACL_CALL(__func__, npusimGetStats, device, &stats);
 	if (error != ACL_SUCCESS)

@@ -40,33 +40,28 @@ static bool add_entry(const char *key, DVdeviceptr va)
 
 static aclError check_key(const char *call, const char *key)
 {
-	if (strnlen(key, KEY_BYTES) < KEY_BYTES)
-		return ACL_SUCCESS;
-	return rt_invalid(call,
-			  "key has more than %u characters; it must be one that "
-			  "aclrtIpcMemGetExportKey wrote",
-			  KEY_BYTES - 1);
+	return RT_WANT(call, strnlen(key, KEY_BYTES) < KEY_BYTES,
+		       "key has more than %u characters; it must be one that "
+		       "aclrtIpcMemGetExportKey wrote",
+		       KEY_BYTES - 1);
 }
 
 ACL_EXPORT aclError aclrtIpcMemGetExportKey(void *devPtr, size_t size, char *key, size_t len,
 					    uint64_t flags)
 {
-	aclError error;
-
-	if (ACL_IS_NULL(devPtr) || ACL_IS_NULL(key))
-		return ACL_ERROR_INVALID_PARAM;
-	if (size == 0)
-		return rt_invalid(__func__, "size is 0; it must be at least 1");
-	if (len == 0)
-		return rt_invalid(__func__, "len is 0; the key takes %u bytes", KEY_BYTES);
-	if (flags > ACL_RT_IPC_MEM_EXPORT_FLAG_DISABLE_PID_VALIDATION)
-		return rt_invalid(__func__,
-				  "flags is %#llx; it must be ACL_RT_IPC_MEM_EXPORT_FLAG_DEFAULT "
-				  "(0) or ACL_RT_IPC_MEM_EXPORT_FLAG_DISABLE_PID_VALIDATION (1)",
-				  (unsigned long long)flags);
-	error = acl_check_context(__func__)
+	aclError error =
+		ACL_IS_NULL(devPtr) ?: ACL_IS_NULL(key)
+			?: RT_WANT(__func__, size != 0, "size is 0; it must be at least 1")
+			?: RT_WANT(__func__, len != 0, "len is 0; the key takes %u bytes", KEY_BYTES)
+			?: RT_WANT(__func__,
+				   flags <= ACL_RT_IPC_MEM_EXPORT_FLAG_DISABLE_PID_VALIDATION,
+				   "flags is %#llx; it must be ACL_RT_IPC_MEM_EXPORT_FLAG_DEFAULT "
+				   "(0) or ACL_RT_IPC_MEM_EXPORT_FLAG_DISABLE_PID_VALIDATION (1)",
+				   (unsigned long long)flags)
+			?: acl_check_context(__func__)
 			?: ACL_CALL(__func__, halShmemCreateHandle, (DVdeviceptr)(uintptr_t)devPtr,
 				    size, key, len > UINT32_MAX ? UINT32_MAX : (uint32_t)len);
+
 	if (error == ACL_SUCCESS && flags != 0)
 		error = ACL_CALL(__func__, halShmemSetAttribute, key,
 				 SHMEM_ATTR_TYPE_NO_WLIST_IN_SERVER, SHMEM_NO_WLIST_ENABLE);
@@ -74,15 +69,11 @@ ACL_EXPORT aclError aclrtIpcMemGetExportKey(void *devPtr, size_t size, char *key
 }
 
 ACL_EXPORT aclError aclrtIpcMemSetImportPid(const char *key, int32_t *pid, size_t num)
-{
-	if (ACL_IS_NULL(key) || ACL_IS_NULL(pid))
-		return ACL_ERROR_INVALID_PARAM;
-	if (num == 0 || num > INT32_MAX)
-		return rt_invalid(__func__, "num is %zu; it must be between 1 and %d", num,
-				  INT32_MAX);
-	return check_key(__func__, key) ?: acl_check_context(__func__)
-		       ?: ACL_CALL(__func__, halShmemSetPidHandle, key, pid, (int)num);
-}
+	ACL_ANSWERS(ACL_IS_NULL(key) ?: ACL_IS_NULL(pid)
+			?: RT_WANT(__func__, num > 0 && num <= INT32_MAX,
+				   "num is %zu; it must be between 1 and %d", num, INT32_MAX)
+			?: check_key(__func__, key) ?: acl_check_context(__func__)
+			?: ACL_CALL(__func__, halShmemSetPidHandle, key, pid, (int)num));
 
 ACL_EXPORT aclError aclrtIpcMemImportPidInterServer(const char *key, aclrtServerPid *serverPids,
 						    size_t num)
@@ -106,19 +97,16 @@ ACL_EXPORT aclError aclrtIpcMemImportPidInterServer(const char *key, aclrtServer
 ACL_EXPORT aclError aclrtIpcMemImportByKey(void **devPtr, const char *key, uint64_t flags)
 {
 	struct core_context *context;
-
 	struct ShmemGetInfo info = { 0 };
 	DVdeviceptr va = 0;
-	aclError error;
+	aclError error =
+		ACL_IS_NULL(devPtr) ?: ACL_IS_NULL(key)
+			?: RT_WANT(__func__, flags <= ACL_RT_IPC_MEM_IMPORT_FLAG_ENABLE_PEER_ACCESS,
+				   "flags is %#llx; it must be ACL_RT_IPC_MEM_IMPORT_FLAG_DEFAULT "
+				   "(0) or ACL_RT_IPC_MEM_IMPORT_FLAG_ENABLE_PEER_ACCESS (1)",
+				   (unsigned long long)flags)
+			?: check_key(__func__, key) ?: acl_current(__func__, &context);
 
-	if (ACL_IS_NULL(devPtr) || ACL_IS_NULL(key))
-		return ACL_ERROR_INVALID_PARAM;
-	if (flags > ACL_RT_IPC_MEM_IMPORT_FLAG_ENABLE_PEER_ACCESS)
-		return rt_invalid(__func__,
-				  "flags is %#llx; it must be ACL_RT_IPC_MEM_IMPORT_FLAG_DEFAULT "
-				  "(0) or ACL_RT_IPC_MEM_IMPORT_FLAG_ENABLE_PEER_ACCESS (1)",
-				  (unsigned long long)flags);
-	error = check_key(__func__, key) ?: acl_current(__func__, &context);
 	if (error != ACL_SUCCESS)
 		return error;
 	if (flags != 0)
@@ -169,21 +157,19 @@ ACL_EXPORT aclError aclrtIpcMemClose(const char *key)
 /* The 910B and 910C have one way from a device to another, HCCS: advising it changes nothing, the
  * others are not there. */
 ACL_EXPORT aclError aclrtIpcMemSetAttr(const char *key, aclrtIpcMemAttrType type, uint64_t attr)
-{
-	if (key == NULL)
-		return rt_invalid(__func__, "key is NULL; it must be an exported key");
-	if (type != ACL_RT_IPC_MEM_ATTR_ACCESS_LINK)
-		return rt_invalid(__func__,
-				  "type is %d; it must be ACL_RT_IPC_MEM_ATTR_ACCESS_LINK (0)",
-				  (int)type);
-	if (attr > ACL_RT_IPC_MEM_ATTR_ACCESS_LINK_UB_MULTI_PORT_PATH)
-		return rt_invalid(__func__, "attr is %llu; it must be between 0 and %d",
-				  (unsigned long long)attr,
-				  ACL_RT_IPC_MEM_ATTR_ACCESS_LINK_UB_MULTI_PORT_PATH);
-	if (attr != ACL_RT_IPC_MEM_ATTR_ACCESS_LINK_HCCS)
-		return acl_fail(ACL_ERROR_RT_LINK_TYPE_NOT_SUPPORTED, __func__,
-				"attr is %llu; devices are linked by HCCS here "
-				"(ACL_RT_IPC_MEM_ATTR_ACCESS_LINK_HCCS, 1)",
-				(unsigned long long)attr);
-	return ACL_SUCCESS;
-}
+	ACL_ANSWERS(
+		RT_WANT(__func__, key != NULL, "key is NULL; it must be an exported key")
+			?: RT_WANT(__func__, type == ACL_RT_IPC_MEM_ATTR_ACCESS_LINK,
+				   "type is %d; it must be ACL_RT_IPC_MEM_ATTR_ACCESS_LINK (0)",
+				   (int)type)
+			?: RT_WANT(__func__,
+				   attr <= ACL_RT_IPC_MEM_ATTR_ACCESS_LINK_UB_MULTI_PORT_PATH,
+				   "attr is %llu; it must be between 0 and %d",
+				   (unsigned long long)attr,
+				   ACL_RT_IPC_MEM_ATTR_ACCESS_LINK_UB_MULTI_PORT_PATH)
+			?: (attr == ACL_RT_IPC_MEM_ATTR_ACCESS_LINK_HCCS
+				    ? ACL_SUCCESS
+				    : acl_fail(ACL_ERROR_RT_LINK_TYPE_NOT_SUPPORTED, __func__,
+					       "attr is %llu; devices are linked by HCCS here "
+					       "(ACL_RT_IPC_MEM_ATTR_ACCESS_LINK_HCCS, 1)",
+					       (unsigned long long)attr)));

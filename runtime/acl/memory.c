@@ -82,11 +82,9 @@ static aclError round_size(const struct request *request, size_t size, bool padd
 	uint64_t more =
 		ALIGN_BYTES + (padded && request->policy.pages != PAGES_GIANT ? PADDING_BYTES : 0);
 
-	if (size > UINT64_MAX - more)
-		return acl_invalid(request->call, "size is %zu; rounded up it does not fit 64 bits",
-				   size);
-	*out = (size + more - 1) / ALIGN_BYTES * ALIGN_BYTES;
-	return ACL_SUCCESS;
+	return ACL_WANT(request->call, size <= UINT64_MAX - more,
+			"size is %zu; rounded up it does not fit 64 bits", size)
+		       ?: ACL_GIVE(out, (size + more - 1) / ALIGN_BYTES * ALIGN_BYTES);
 }
 
 /* Layers know the driver's size; what the program asked for is told. */
@@ -143,12 +141,9 @@ ACL_EXPORT aclError aclrtMallocCached(void **devPtr, size_t size, aclrtMemMalloc
 
 static aclError check_cfg(const char *call, const aclrtMallocConfig *cfg)
 {
-	if (cfg != NULL && cfg->numAttrs != 0 && cfg->attrs == NULL)
-		return acl_invalid(
-			call,
+	return ACL_WANT(call, cfg == NULL || cfg->numAttrs == 0 || cfg->attrs != NULL,
 			"cfg->attrs is NULL, but cfg->numAttrs is %zu; give the attributes, or 0",
 			cfg->numAttrs);
-	return ACL_SUCCESS;
 }
 
 /* The current device or nothing: memory of another device is had by making that one current. */
@@ -162,12 +157,10 @@ static aclError check_cfg_device(const char *call, uint32_t user)
 		return error;
 	if (core_device_logic((int32_t)user, "cfg's device id", call, &device) != ACL_SUCCESS)
 		return ACL_ERROR_RT_PARAM_INVALID;
-	if (device != context->device)
-		return rt_invalid(call,
-				  "cfg's device id is %u, but the current device is %d; call "
-				  "aclrtSetDevice(%u) first",
-				  user, context->user_device, user);
-	return ACL_SUCCESS;
+	return RT_WANT(call, device == context->device,
+		       "cfg's device id is %u, but the current device is %d; call "
+		       "aclrtSetDevice(%u) first",
+		       user, context->user_device, user);
 }
 
 static aclError apply_cfg(struct request *request, const aclrtMallocConfig *cfg)
@@ -236,12 +229,10 @@ static aclError free_host(const char *call, void *pointer)
 		npu_message_prefix("%s: hostPtr is %p, which is no host memory: ", call, pointer);
 		return ACL_ERROR_RT_PARAM_INVALID;
 	}
-	if (!acl_place_is_host(&place) && place.kind != NPU_PLACE_PAGEABLE)
-		return rt_invalid(
-			call,
-			"hostPtr is %p, which is memory of device %u; give it back with aclrtFree",
-			pointer, place.owner);
-	return free_device(call, pointer);
+	return RT_WANT(call, acl_place_is_host(&place) || place.kind == NPU_PLACE_PAGEABLE,
+		       "hostPtr is %p, which is memory of device %u; give it back with aclrtFree",
+		       pointer, place.owner)
+		       ?: free_device(call, pointer);
 }
 
 ACL_EXPORT aclError aclrtFree(void *devPtr)

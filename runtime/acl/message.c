@@ -33,10 +33,8 @@ ACL_EXPORT const char *aclGetRecentErrMsg(void)
 
 static aclError check_level(const char *call, aclrtLastErrLevel level)
 {
-	return level == ACL_RT_THREAD_LEVEL
-		       ? ACL_SUCCESS
-		       : acl_invalid(call, "level is %d; it must be ACL_RT_THREAD_LEVEL (0)",
-				     (int)level);
+	return ACL_WANT(call, level == ACL_RT_THREAD_LEVEL,
+			"level is %d; it must be ACL_RT_THREAD_LEVEL (0)", (int)level);
 }
 
 ACL_EXPORT aclError aclrtPeekAtLastError(aclrtLastErrLevel level)

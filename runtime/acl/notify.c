@@ -82,11 +82,9 @@ static aclError check_device(const char *call, const struct core_notify *notify,
 {
 	uint32_t device = core_context_peek()->device;
 
-	return device == notify->device
-		       ? ACL_SUCCESS
-		       : rt_invalid(call,
-				    "the notify is one of device %u, and the call's is %u: %s",
-				    notify->device, device, right);
+	return RT_WANT(call, device == notify->device,
+		       "the notify is one of device %u, and the call's is %u: %s", notify->device,
+		       device, right);
 }
 
 static aclError send(const char *call, const struct core_notify *notify, struct core_stream *stream,
@@ -134,9 +132,8 @@ ACL_EXPORT aclError aclrtWaitAndResetNotify(aclrtNotify notify, aclrtStream stre
 
 static aclError check_count(const char *call, size_t num)
 {
-	return num > 0 && num <= INT32_MAX
-		       ? ACL_SUCCESS
-		       : rt_invalid(call, "num is %zu; it must be from 1 to %d", num, INT32_MAX);
+	return RT_WANT(call, num > 0 && num <= INT32_MAX, "num is %zu; it must be from 1 to %d",
+		       num, INT32_MAX);
 }
 
 /* CANN sends the reset by the default stream, and waits for it. */
@@ -168,29 +165,22 @@ ACL_EXPORT aclError aclrtNotifyBatchReset(aclrtNotify *notifies, size_t num)
 ACL_EXPORT aclError aclrtGetNotifyId(aclrtNotify notify, uint32_t *notifyId)
 {
 	struct core_notify n;
-	aclError code = ACL_IS_NULL(notify) ?: ACL_IS_NULL(notifyId)
-			?: core_notify_find(notify, &n, __func__);
 
-	if (code == ACL_SUCCESS)
-		*notifyId = n.id;
-	return code;
+	return ACL_IS_NULL(notify) ?: ACL_IS_NULL(notifyId)
+			?: core_notify_find(notify, &n, __func__) ?: ACL_GIVE(notifyId, n.id);
 }
 
 ACL_EXPORT rtError_t rtNotifyGetAddrOffset(rtNotify_t notify, uint64_t *devAddrOffset)
 {
 	struct drvNotifyInfo info = { 0 };
 	struct core_notify n;
-	aclError code;
 
-	if (notify == NULL || devAddrOffset == NULL)
-		return rt_invalid(__func__, "notify is %p and devAddrOffset %p; both are needed",
-				  notify, (void *)devAddrOffset);
-	code = core_notify_find(notify, &n, __func__);
-	info.notifyId = n.id;
-	code = code ?: ACL_CALL(__func__, drvNotifyIdAddrOffset, n.device, &info);
-	if (code == ACL_SUCCESS)
-		*devAddrOffset = info.devAddrOffset;
-	return code;
+	return RT_WANT(__func__, notify != NULL && devAddrOffset != NULL,
+		       "notify is %p and devAddrOffset %p; both are needed", notify,
+		       (void *)devAddrOffset)
+		       ?: core_notify_find(notify, &n, __func__) ?: ACL_GIVE(&info.notifyId, n.id)
+		       ?: ACL_CALL(__func__, drvNotifyIdAddrOffset, n.device, &info)
+		       ?: ACL_GIVE(devAddrOffset, info.devAddrOffset);
 }
 
 /* ---- shared with other processes ---- */
@@ -222,33 +212,27 @@ static aclError export(const char *call, aclrtNotify notify, char *key, bool to_
 
 ACL_EXPORT aclError aclrtNotifyGetExportKey(aclrtNotify notify, char *key, size_t len,
 					    uint64_t flags)
-{
-	if (ACL_IS_NULL(notify) || ACL_IS_NULL(key))
-		return ACL_ERROR_INVALID_PARAM;
-	if (len < CORE_KEY_BYTES)
-		return rt_invalid(__func__, "len is %zu; the key takes %u bytes", len,
-				  CORE_KEY_BYTES);
-	if (flags != ACL_RT_NOTIFY_EXPORT_FLAG_DEFAULT &&
-	    flags != ACL_RT_NOTIFY_EXPORT_FLAG_DISABLE_PID_VALIDATION)
-		return rt_invalid(__func__,
-				  "flags is %#llx; it must be ACL_RT_NOTIFY_EXPORT_FLAG_DEFAULT "
-				  "(0) or ACL_RT_NOTIFY_EXPORT_FLAG_DISABLE_PID_VALIDATION (2)",
-				  (unsigned long long)flags);
-	return export(__func__, notify, key, flags != 0);
-}
+	ACL_ANSWERS(ACL_IS_NULL(notify) ?: ACL_IS_NULL(key)
+			?: RT_WANT(__func__, len >= CORE_KEY_BYTES,
+				   "len is %zu; the key takes %u bytes", len, CORE_KEY_BYTES)
+			?: RT_WANT(__func__,
+				   flags == ACL_RT_NOTIFY_EXPORT_FLAG_DEFAULT ||
+					   flags == ACL_RT_NOTIFY_EXPORT_FLAG_DISABLE_PID_VALIDATION,
+				   "flags is %#llx; it must be ACL_RT_NOTIFY_EXPORT_FLAG_DEFAULT "
+				   "(0) or ACL_RT_NOTIFY_EXPORT_FLAG_DISABLE_PID_VALIDATION (2)",
+				   (unsigned long long)flags)
+			?: export(__func__, notify, key, flags != 0));
 
 ACL_EXPORT aclError aclrtNotifySetImportPid(aclrtNotify notify, int32_t *pid, size_t num)
 {
 	struct core_notify n;
-	aclError code = ACL_IS_NULL(notify) ?: ACL_IS_NULL(pid)
-			?: core_notify_find(notify, &n, __func__)
-			?: check_count(__func__, num);
 
-	if (code == ACL_SUCCESS && n.key[0] == '\0')
-		return rt_invalid(__func__,
-				  "notify=%p has no key; call aclrtNotifyGetExportKey first",
-				  notify);
-	return code ?: ACL_CALL(__func__, halShrIdSetPid, n.key, pid, (uint32_t)num);
+	return ACL_IS_NULL(notify) ?: ACL_IS_NULL(pid) ?: core_notify_find(notify, &n, __func__)
+			?: check_count(__func__, num)
+			?: RT_WANT(__func__, n.key[0] != '\0',
+				   "notify=%p has no key; call aclrtNotifyGetExportKey first",
+				   notify)
+			?: ACL_CALL(__func__, halShrIdSetPid, n.key, pid, (uint32_t)num);
 }
 
 static aclError import(const char *call, const char *key, uint32_t current, bool peer,

@@ -12,15 +12,13 @@
 
 static aclError no_pointer(const char *call, const char *argument, const void *value)
 {
-	return value != NULL ? ACL_SUCCESS
-			     : rt_invalid(call, "%s is NULL; it must point to something", argument);
+	return RT_WANT(call, value != NULL, "%s is NULL; it must point to something", argument);
 }
 #define RT_IS_NULL(arg) no_pointer(__func__, #arg, arg)
 
 static aclError no_count(const char *call, const char *argument, bool fine, long long value)
 {
-	return fine ? ACL_SUCCESS
-		    : rt_invalid(call, "%s is %lld; it must be at least 1", argument, value);
+	return RT_WANT(call, fine, "%s is %lld; it must be at least 1", argument, value);
 }
 #define RT_IS_ZERO(arg) no_count(__func__, #arg, (arg) > 0, (long long)(arg))
 
@@ -70,10 +68,10 @@ ACL_EXPORT rtError_t rtDeviceGetBareTgid(uint32_t *pid)
 
 static aclError peers(const char *call, uint32_t device, uint32_t peer, uint32_t *out)
 {
-	if (device >= MAX_DEVICES || peer >= MAX_DEVICES)
-		return rt_invalid(call, "devIdDes is %u and phyIdSrc %u; both must be below %d",
-				  device, peer, MAX_DEVICES);
-	return core_device_logic((int32_t)device, "devIdDes", call, out);
+	return RT_WANT(call, device < MAX_DEVICES && peer < MAX_DEVICES,
+		       "devIdDes is %u and phyIdSrc %u; both must be below %d", device, peer,
+		       MAX_DEVICES)
+		       ?: core_device_logic((int32_t)device, "devIdDes", call, out);
 }
 
 ACL_EXPORT rtError_t rtGetDeviceInfo(uint32_t deviceId, int32_t moduleType, int32_t infoType,
@@ -81,11 +79,9 @@ ACL_EXPORT rtError_t rtGetDeviceInfo(uint32_t deviceId, int32_t moduleType, int3
 {
 	uint32_t logic = 0;
 
-	if (moduleType == HOST_AICPU)
-		return rt_invalid(__func__,
-				  "moduleType is %d, the host's AICPU, which is no device's",
-				  moduleType);
-	return RT_IS_NULL(val) ?: acl_check_driver(__func__)
+	return RT_WANT(__func__, moduleType != HOST_AICPU,
+		       "moduleType is %d, the host's AICPU, which is no device's", moduleType)
+		       ?: RT_IS_NULL(val) ?: acl_check_driver(__func__)
 		       ?: acl_asked_device(__func__, deviceId, &logic)
 		       ?: ACL_CALL(__func__, halGetDeviceInfo, logic, moduleType, infoType, val);
 }

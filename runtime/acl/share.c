@@ -13,10 +13,10 @@
 
 static aclError check_share_type(const char *call, aclrtMemSharedHandleType type)
 {
-	if (type == ACL_MEM_SHARE_HANDLE_TYPE_DEFAULT || type == ACL_MEM_SHARE_HANDLE_TYPE_FABRIC)
-		return ACL_SUCCESS;
-	return rt_invalid(
+	return RT_WANT(
 		call,
+		type == ACL_MEM_SHARE_HANDLE_TYPE_DEFAULT ||
+			type == ACL_MEM_SHARE_HANDLE_TYPE_FABRIC,
 		"shareType is %d; it must be ACL_MEM_SHARE_HANDLE_TYPE_DEFAULT (1: shareableHandle "
 		"is a uint64_t) or ACL_MEM_SHARE_HANDLE_TYPE_FABRIC (2: an aclrtMemFabricHandle)",
 		(int)type);
@@ -24,12 +24,10 @@ static aclError check_share_type(const char *call, aclrtMemSharedHandleType type
 
 static aclError check_export_flags(const char *call, uint64_t flags)
 {
-	if (flags <= ACL_RT_VMM_EXPORT_FLAG_DISABLE_PID_VALIDATION)
-		return ACL_SUCCESS;
-	return rt_invalid(call,
-			  "flags is %#llx; it must be ACL_RT_VMM_EXPORT_FLAG_DEFAULT (0) or "
-			  "ACL_RT_VMM_EXPORT_FLAG_DISABLE_PID_VALIDATION (1)",
-			  (unsigned long long)flags);
+	return RT_WANT(call, flags <= ACL_RT_VMM_EXPORT_FLAG_DISABLE_PID_VALIDATION,
+		       "flags is %#llx; it must be ACL_RT_VMM_EXPORT_FLAG_DEFAULT (0) or "
+		       "ACL_RT_VMM_EXPORT_FLAG_DISABLE_PID_VALIDATION (1)",
+		       (unsigned long long)flags);
 }
 
 /* Any process of the server may import from now on. The export stays where this fails, as with
@@ -115,13 +113,11 @@ ACL_EXPORT aclError aclrtMemExportToShareableHandle(aclrtDrvMemHandle handle,
 						    aclrtMemHandleType handleType, uint64_t flags,
 						    uint64_t *shareableHandle)
 {
-	if (ACL_IS_NULL(handle))
-		return ACL_ERROR_INVALID_PARAM;
-	if (handleType != ACL_MEM_HANDLE_TYPE_NONE)
-		return acl_invalid(__func__,
+	return ACL_IS_NULL(handle)
+		       ?: ACL_WANT(__func__, handleType == ACL_MEM_HANDLE_TYPE_NONE,
 				   "handleType is %d; it must be ACL_MEM_HANDLE_TYPE_NONE (0)",
-				   (int)handleType);
-	return ACL_IS_NULL(shareableHandle) ?: check_export_flags(__func__, flags)
+				   (int)handleType)
+		       ?: ACL_IS_NULL(shareableHandle) ?: check_export_flags(__func__, flags)
 		       ?: export_number(__func__, handle, flags, shareableHandle);
 }
 
@@ -206,19 +202,14 @@ ACL_EXPORT aclError aclrtMemImportFromShareableHandle(uint64_t shareableHandle, 
 {
 	drv_mem_handle_t *made = NULL;
 	uint32_t device = 0;
-	aclError error =
-		ACL_IS_NULL(handle) ?: core_device_logic(deviceId, "deviceId", __func__, &device);
 	struct core_context *context;
 
-	if (error != ACL_SUCCESS)
-		return error;
-	error = acl_current(__func__, &context)
+	return ACL_IS_NULL(handle) ?: core_device_logic(deviceId, "deviceId", __func__, &device)
+			?: acl_current(__func__, &context)
 			?: prepare_peer(__func__, context->device, shareableHandle)
 			?: ACL_CALL(__func__, halMemImportFromShareableHandle, shareableHandle,
-				    device, &made);
-	if (error == ACL_SUCCESS)
-		*handle = made;
-	return error;
+				    device, &made)
+			?: ACL_GIVE(handle, made);
 }
 
 static aclError import_fabric(const char *call, uint32_t device, struct MemShareHandle *fabric,

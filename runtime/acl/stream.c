@@ -39,10 +39,9 @@ ACL_EXPORT aclError aclrtDestroyStreamForce(aclrtStream stream)
 
 aclError acl_check_timeout(const char *call, int32_t timeout, bool zero_is_fine)
 {
-	if (timeout > 0 || timeout == -1 || (timeout == 0 && zero_is_fine))
-		return ACL_SUCCESS;
-	return rt_invalid(call, "timeout is %d; it must be -1 (wait for ever) or at least 1, in ms",
-			  timeout);
+	return RT_WANT(call, timeout > 0 || timeout == -1 || (timeout == 0 && zero_is_fine),
+		       "timeout is %d; it must be -1 (wait for ever) or at least 1, in ms",
+		       timeout);
 }
 
 static aclError synchronize(const char *call, aclrtStream handle, int32_t timeout)
@@ -72,16 +71,11 @@ ACL_EXPORT aclError aclrtStreamQuery(aclrtStream stream, aclrtStreamStatus *stat
 }
 
 ACL_EXPORT aclError aclrtStreamAbort(aclrtStream stream)
-{
-	return core_stream_abort(stream, __func__);
-}
-
+	ACL_ANSWERS(core_stream_abort(stream, __func__));
 ACL_EXPORT aclError aclrtStreamStop(aclrtStream stream)
-{
-	if (stream == NULL)
-		return rt_invalid(__func__, "stream is NULL; default streams cannot be stopped");
-	return core_stream_stop(stream, __func__);
-}
+	ACL_ANSWERS(RT_WANT(__func__, stream != NULL,
+			    "stream is NULL; default streams cannot be stopped")
+			    ?: core_stream_stop(stream, __func__));
 
 ACL_EXPORT aclError aclrtStreamGetId(aclrtStream stream, int32_t *streamId)
 {
@@ -150,20 +144,19 @@ ACL_EXPORT aclError aclrtDeviceGetStreamPriorityRange(int32_t *leastPriority,
 static aclError check_value_address(const char *call, const void *address)
 {
 	struct DVattribute attr = { 0 };
-	aclError error;
 
 	if (core_driver() == NULL)
 		return ACL_ERROR_INTERNAL_ERROR;
-	if (address == NULL)
-		return rt_invalid(call, "devAddr is NULL; it must be device memory");
-	if ((uintptr_t)address % 8 != 0)
-		return rt_invalid(call, "devAddr=%p is not aligned to 8 bytes", address);
-	error = ACL_CALL(call, drvMemGetAttribute, (DVdeviceptr)(uintptr_t)address, &attr);
-	if (error == ACL_SUCCESS && attr.memType != DV_MEM_LOCK_DEV &&
-	    attr.memType != DV_MEM_SVM_DEVICE && attr.memType != DV_MEM_LOCK_DEV_DVPP)
-		return rt_invalid(call, "devAddr=%p is no device memory, but the host's (kind %#x)",
+	return RT_WANT(call, address != NULL, "devAddr is NULL; it must be device memory")
+		       ?: RT_WANT(call, (uintptr_t)address % 8 == 0,
+				  "devAddr=%p is not aligned to 8 bytes", address)
+		       ?: ACL_CALL(call, drvMemGetAttribute, (DVdeviceptr)(uintptr_t)address, &attr)
+		       ?: RT_WANT(call,
+				  attr.memType == DV_MEM_LOCK_DEV ||
+					  attr.memType == DV_MEM_SVM_DEVICE ||
+					  attr.memType == DV_MEM_LOCK_DEV_DVPP,
+				  "devAddr=%p is no device memory, but the host's (kind %#x)",
 				  address, attr.memType);
-	return error;
 }
 
 ACL_EXPORT aclError aclrtValueWrite(void *devAddr, uint64_t value, uint32_t flag,
@@ -178,9 +171,8 @@ ACL_EXPORT aclError aclrtValueWrite(void *devAddr, uint64_t value, uint32_t flag
 	};
 	struct core_stream *found;
 
-	if (devAddr != NULL && flag != 0)
-		return rt_invalid(__func__, "flag is %#x; it must be 0", flag);
-	return check_value_address(__func__, devAddr)
+	return RT_WANT(__func__, devAddr == NULL || flag == 0, "flag is %#x; it must be 0", flag)
+			?: check_value_address(__func__, devAddr)
 			?: core_stream_find(stream, __func__, &found)
 			?: core_stream_send(found, &sqe, 1, NULL, NULL, __func__);
 }
@@ -196,14 +188,12 @@ ACL_EXPORT aclError aclrtValueWait(void *devAddr, uint64_t value, uint32_t flag,
 	};
 	struct npu_driver *drv;
 	struct core_stream *found;
-	aclError code;
+	aclError code = RT_WANT(__func__, devAddr == NULL || flag <= ACL_STREAM_WAIT_VALUE_NOR,
+				"flag is %u; it must be an ACL_STREAM_WAIT_VALUE_*: GEQ (0), EQ "
+				"(1), AND (2) or NOR (3)",
+				flag)
+				?: check_value_address(__func__, devAddr);
 
-	if (devAddr != NULL && flag > ACL_STREAM_WAIT_VALUE_NOR)
-		return rt_invalid(__func__,
-				  "flag is %u; it must be an ACL_STREAM_WAIT_VALUE_*: GEQ (0), EQ "
-				  "(1), AND (2) or NOR (3)",
-				  flag);
-	code = check_value_address(__func__, devAddr);
 	if (code != ACL_SUCCESS)
 		return code;
 	drv = core_driver();
@@ -218,24 +208,17 @@ ACL_EXPORT aclError aclrtValueWait(void *devAddr, uint64_t value, uint32_t flag,
 
 ACL_EXPORT aclError aclrtLaunchCallback(aclrtCallback fn, void *userData,
 					aclrtCallbackBlockType blockType, aclrtStream stream)
-{
-	if (blockType != ACL_CALLBACK_BLOCK && blockType != ACL_CALLBACK_NO_BLOCK)
-		return acl_invalid(__func__,
-				   "blockType is %d; it must be ACL_CALLBACK_NO_BLOCK (0) or "
-				   "ACL_CALLBACK_BLOCK (1)",
-				   (int)blockType);
-	if (fn == NULL)
-		return rt_invalid(__func__, "fn is NULL; it must be a function");
-	return core_callback_launch(fn, userData, blockType == ACL_CALLBACK_BLOCK, stream,
-				    __func__);
-}
-
+	ACL_ANSWERS(ACL_WANT(__func__,
+			     blockType == ACL_CALLBACK_BLOCK || blockType == ACL_CALLBACK_NO_BLOCK,
+			     "blockType is %d; it must be ACL_CALLBACK_NO_BLOCK (0) or "
+			     "ACL_CALLBACK_BLOCK (1)",
+			     (int)blockType)
+			    ?: RT_WANT(__func__, fn != NULL, "fn is NULL; it must be a function")
+			    ?: core_callback_launch(fn, userData, blockType == ACL_CALLBACK_BLOCK,
+						    stream, __func__));
 ACL_EXPORT aclError aclrtLaunchHostFunc(aclrtStream stream, aclrtHostFunc fn, void *args)
-{
-	if (fn == NULL)
-		return rt_invalid(__func__, "fn is NULL; it must be a function");
-	return core_callback_launch_host(fn, args, stream, __func__);
-}
+	ACL_ANSWERS(RT_WANT(__func__, fn != NULL, "fn is NULL; it must be a function")
+			    ?: core_callback_launch_host(fn, args, stream, __func__));
 
 ACL_EXPORT aclError aclrtSubscribeReport(uint64_t threadId, aclrtStream stream)
 	ACL_ANSWERS(core_callback_subscribe(threadId, stream, __func__));

@@ -79,23 +79,20 @@ static aclError prop_translate(const char *call, struct drv_mem_prop *prop)
 
 static aclError check_prop(const char *call, const aclrtPhysicalMemProp *prop)
 {
-	if (prop->handleType != ACL_MEM_HANDLE_TYPE_NONE)
-		return acl_invalid(
-			call, "prop->handleType is %d; it must be ACL_MEM_HANDLE_TYPE_NONE (0)",
-			(int)prop->handleType);
-	if (prop->allocationType != ACL_MEM_ALLOCATION_TYPE_PINNED)
-		return acl_invalid(
-			call,
-			"prop->allocationType is %d; it must be ACL_MEM_ALLOCATION_TYPE_PINNED (0)",
-			(int)prop->allocationType);
-	if (prop->location.type == ACL_MEM_LOCATION_TYPE_UNREGISTERED ||
-	    prop->location.type == ACL_MEM_LOCATION_TYPE_MANAGED)
-		return acl_invalid(call,
+	return ACL_WANT(call, prop->handleType == ACL_MEM_HANDLE_TYPE_NONE,
+			"prop->handleType is %d; it must be ACL_MEM_HANDLE_TYPE_NONE (0)",
+			(int)prop->handleType)
+		       ?: ACL_WANT(call, prop->allocationType == ACL_MEM_ALLOCATION_TYPE_PINNED,
+				   "prop->allocationType is %d; it must be "
+				   "ACL_MEM_ALLOCATION_TYPE_PINNED (0)",
+				   (int)prop->allocationType)
+		       ?: ACL_WANT(call,
+				   prop->location.type != ACL_MEM_LOCATION_TYPE_UNREGISTERED &&
+					   prop->location.type != ACL_MEM_LOCATION_TYPE_MANAGED,
 				   "prop->location.type is %d (%s); it must be DEVICE (1), HOST "
 				   "(0) or HOST_NUMA (4)",
 				   (int)prop->location.type,
 				   acl_location_name(prop->location.type));
-	return ACL_SUCCESS;
 }
 
 /* ---- addresses ---- */
@@ -105,13 +102,11 @@ static aclError reserve(const char *call, void **virPtr, size_t size, size_t ali
 {
 	void *va = NULL;
 
-	if (acl_null(call, "virPtr", virPtr) || acl_zero(call, "size", size))
-		return ACL_ERROR_INVALID_PARAM;
-	if (flags > 1)
-		return acl_invalid(call,
+	return acl_null(call, "virPtr", virPtr) ?: acl_zero(call, "size", size)
+		       ?: ACL_WANT(call, flags <= 1,
 				   "flags is %#llx; it must be 0 (normal pages) or 1 (huge pages)",
-				   (unsigned long long)flags);
-	return ACL_CALL(call, halMemAddressReserve, &va, size, alignment, expectPtr,
+				   (unsigned long long)flags)
+		       ?: ACL_CALL(call, halMemAddressReserve, &va, size, alignment, expectPtr,
 			flags | more_flags)
 		       ?: ACL_GIVE(virPtr, va);
 }
@@ -255,15 +250,15 @@ ACL_EXPORT aclError aclrtMemSetAccess(void *virPtr, size_t size, aclrtMemAccessD
 				      size_t count)
 {
 	struct drv_mem_access_desc on_stack[ACCESS_ON_STACK], *converted = on_stack;
-	aclError error;
+	aclError error = RT_WANT(__func__, virPtr != NULL,
+				 "virPtr is NULL; it must be the start of a mapping")
+			?: RT_WANT(__func__, desc != NULL,
+				   "desc is NULL; it must point to count descriptors")
+			?: RT_WANT(__func__, count <= ACCESS_MAX,
+				   "count is %zu; it must be between 1 and %u", count, ACCESS_MAX);
 
-	if (virPtr == NULL)
-		return rt_invalid(__func__, "virPtr is NULL; it must be the start of a mapping");
-	if (desc == NULL)
-		return rt_invalid(__func__, "desc is NULL; it must point to count descriptors");
-	if (count > ACCESS_MAX)
-		return rt_invalid(__func__, "count is %zu; it must be between 1 and %u", count,
-				  ACCESS_MAX);
+	if (error != ACL_SUCCESS)
+		return error;
 	if (count > ACCESS_ON_STACK) {
 		converted = calloc(count, sizeof(*converted));
 		if (converted == NULL)
@@ -290,15 +285,15 @@ ACL_EXPORT aclError aclrtMemSetAccess(void *virPtr, size_t size, aclrtMemAccessD
 
 ACL_EXPORT aclError aclrtMemGetAccess(void *virPtr, aclrtMemLocation *location, uint64_t *flag)
 {
-	struct drv_mem_location driver_location;
 	uint64_t flags = 0;
 
-	if (ACL_IS_NULL(virPtr) || ACL_IS_NULL(location) || ACL_IS_NULL(flag))
-		return ACL_ERROR_INVALID_PARAM;
-	driver_location = (struct drv_mem_location){ .id = location->id,
-						     .side = (enum drv_mem_side)location->type };
-	return ACL_CALL(__func__, halMemGetAccess, virPtr, &driver_location, &flags)
-		       ?: ACL_GIVE(flag, flags);
+	return ACL_IS_NULL(virPtr) ?: ACL_IS_NULL(location) ?: ACL_IS_NULL(flag)
+			?: ACL_CALL(__func__, halMemGetAccess, virPtr,
+				    (&(struct drv_mem_location){
+					    .id = location->id,
+					    .side = (enum drv_mem_side)location->type }),
+				    &flags)
+			?: ACL_GIVE(flag, flags);
 }
 
 /* ---- what lies at an address ---- */
@@ -316,16 +311,13 @@ ACL_EXPORT aclError aclrtMemGetAddressRange(void *ptr, void **pbase, size_t *psi
 {
 	DVdeviceptr base = 0;
 	size_t size = 0;
-	aclError error;
+	aclError error = ACL_IS_NULL(ptr)
+			?: RT_WANT(__func__, pbase != NULL || psize != NULL,
+				   "pbase and psize are both NULL; at least one must point to "
+				   "something")
+			?: ACL_CALL(__func__, halMemGetAddressRange, (DVdeviceptr)(uintptr_t)ptr,
+				    &base, &size);
 
-	if (ACL_IS_NULL(ptr))
-		return ACL_ERROR_INVALID_PARAM;
-	if (pbase == NULL && psize == NULL)
-		return rt_invalid(
-			__func__,
-			"pbase and psize are both NULL; at least one must point to something");
-	error = ACL_CALL(__func__, halMemGetAddressRange, (DVdeviceptr)(uintptr_t)ptr, &base,
-			 &size);
 	if (error != ACL_SUCCESS)
 		return error;
 	if (pbase != NULL)
