@@ -9,7 +9,8 @@
 #                                          CUDA_ALIASES(X) of names.txt
 #   exports.py doors OUT FACE HEADERS...   FACE_DOORS(X): name, parameters, arguments of what
 #                                          answers a code; FACE_CODES(X): the codes' names
-#   exports.py wrapped OUT FOLDER HEADERS  PRELOAD_FUNCTIONS(X) of the wrappers in a folder
+#   exports.py wrapped OUT FOLDER HEADERS  PRELOAD_FUNCTIONS(X) of the wrappers in a folder, and
+#                                          PRELOAD_PARAMETERS_name, PRELOAD_ARGUMENTS_name of each
 #
 # A list has one name a line, or "@declared PATH PREFIX": the functions of that prefix which a
 # header, or the headers of a folder, declare; or "@hal PATH": the HAL's functions that a header
@@ -52,15 +53,21 @@ def declarations(path, prefix):
 
 
 def wrappers(folder, headers):
-    """The functions that the sources of a folder stand in front of, sorted."""
+    """Name to parameters of the functions that the sources of a folder stand in front of."""
     defined = re.compile(r'^[A-Z_]+\((acl\w+)', re.MULTILINE)
     names = sorted(name for source in folder.glob('*.c')
                    for name in defined.findall(source.read_text()))
-    known = {name for header in headers_of(headers) for _, name, _ in declarations(header, 'acl')}
+    known = {name: parameters for header in headers_of(headers)
+             for _, name, parameters in declarations(header, 'acl')}
     strangers = [name for name in names if name not in known]
     if strangers:
         sys.exit('{}: no header declares {}'.format(folder, ' '.join(strangers)))
-    return names
+    return {name: known[name] for name in names}
+
+
+def arguments_of(parameters):
+    names = re.findall(r'(\w+)\s*(?:\[\w*\])?\s*[,)]', parameters)
+    return '({})'.format(', '.join(name for name in names if name != 'void'))
 
 
 def lines_of(path):
@@ -85,7 +92,7 @@ def names_in(list_path):
             found = HAL_FUNCTION.findall(paths[0].read_text())
         elif paths and words[0] == '@wrapped':
             paths = sorted((ROOT / words[1]).glob('*.c'))
-            found = wrappers(ROOT / words[1], ROOT / words[2])
+            found = list(wrappers(ROOT / words[1], ROOT / words[2]))
         elif paths and words[0] == '@names':
             found = [name for name, _ in lines_of(paths[0])]
         elif paths and words[0] == '@list':
@@ -159,23 +166,25 @@ def write_doors(out, face, *headers):
     doors, codes = {}, {}
     for path in paths:
         for name, parameters in doors_of(path):
-            arguments = re.findall(r'(\w+)\s*(?:\[\w*\])?\s*[,)]', parameters)
-            doors[name] = (parameters, ', '.join(a for a in arguments if a != 'void'))
+            doors[name] = (parameters, arguments_of(parameters))
         for name, code in re.findall(r'\b(ACL_ERROR_\w+),?\s+(\d+)\b', path.read_text()):
             codes.setdefault(code, name)
     with open(out, 'w', encoding='ascii') as stream:
         stream.write('#define {}_DOORS(X) \\\n'.format(face))
-        stream.write(' \\\n'.join('\tX({}, {}, ({}))'.format(name, *doors[name])
+        stream.write(' \\\n'.join('\tX({}, {}, {})'.format(name, *doors[name])
                                 for name in sorted(doors)) + '\n')
         stream.write('#define {}_CODES(X) \\\n'.format(face))
         stream.write(' \\\n'.join('\tX({}, "{}")'.format(*row) for row in codes.items()) + '\n')
 
 
 def write_wrapped(out, folder, headers):
-    names = wrappers(pathlib.Path(folder), pathlib.Path(headers))
+    wrapped = wrappers(pathlib.Path(folder), pathlib.Path(headers))
     with open(out, 'w', encoding='ascii') as stream:
         stream.write('#define PRELOAD_FUNCTIONS(X) \\\n')
-        stream.write(' \\\n'.join('\tX({})'.format(name) for name in names) + '\n')
+        stream.write(' \\\n'.join('\tX({})'.format(name) for name in wrapped) + '\n')
+        for name, parameters in wrapped.items():
+            stream.write('#define PRELOAD_PARAMETERS_{} {}\n'.format(name, parameters))
+            stream.write('#define PRELOAD_ARGUMENTS_{} {}\n'.format(name, arguments_of(parameters)))
 
 
 if __name__ == '__main__':

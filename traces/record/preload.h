@@ -56,10 +56,11 @@ int64_t preload_device_at(const struct trace_call *call, const aclrtMemLocation 
 /* The calling thread's current one. */
 int64_t preload_current_device(const struct trace_call *call);
 
-/* A function in front of the real one: `lines` write down a call, with `recorder` and `call`,
- * unless nothing is to be written down; `before` is done in front of the call. */
-#define WRAP_AROUND(name, parameters, arguments, before, lines)                           \
-	PRELOAD_EXPORT aclError name parameters                                           \
+/* A function in front of the real one, with the parameters that its header gives them: `lines`
+ * write down a call, with `recorder` and `call`, unless nothing is to be written down; `before` is
+ * done in front of the call. */
+#define WRAP_AROUND(name, before, lines)                                                  \
+	PRELOAD_EXPORT aclError name PRELOAD_PARAMETERS_##name                            \
 	{                                                                                 \
 		int code_of_errno = errno;                                                \
 		__typeof__(&name) real = (__typeof__(&name))preload_real(PRELOAD_##name); \
@@ -71,25 +72,23 @@ int64_t preload_current_device(const struct trace_call *call);
 		recorder = preload_enter(PRELOAD_##name, &call);                          \
 		if (recorder == NULL) {                                                   \
 			errno = code_of_errno;                                            \
-			return real arguments;                                            \
+			return real PRELOAD_ARGUMENTS_##name;                             \
 		}                                                                         \
 		before;                                                                   \
 		errno = code_of_errno;                                                    \
-		call.code = real arguments;                                               \
+		call.code = real PRELOAD_ARGUMENTS_##name;                                \
 		code_of_errno = errno;                                                    \
 		lines;                                                                    \
 		preload_leave(recorder, &call);                                           \
 		errno = code_of_errno;                                                    \
 		return call.code;                                                         \
 	}
-#define WRAP(name, parameters, arguments, lines) WRAP_AROUND(name, parameters, arguments, , lines)
+#define WRAP(name, lines) WRAP_AROUND(name, , lines)
 /* A call that no verb is for. */
-#define WRAP_OTHER(name, parameters, arguments) \
-	WRAP(name, parameters, arguments, trace_record_other(recorder, &call, NULL))
+#define WRAP_OTHER(name) WRAP(name, trace_record_other(recorder, &call, NULL))
 /* One that ends what begins at an address. */
-#define WRAP_END(name, pointer, verb)                                                 \
-	WRAP_AROUND(name, (void *pointer), (pointer),                                 \
-		    struct trace_ending ending = trace_place_ends(recorder, pointer), \
+#define WRAP_END(name, pointer, verb)                                                       \
+	WRAP_AROUND(name, struct trace_ending ending = trace_place_ends(recorder, pointer), \
 		    trace_record_place_end(recorder, &call, verb, &ending))
 
 #endif
