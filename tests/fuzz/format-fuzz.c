@@ -62,7 +62,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 	guint64 events = 0;
 	int result = 0;
 	struct input *input = input_open_bytes(bytes, count, "input", &error);
-	struct trace *trace = input ? npusim_read(input, &error) : NULL;
+	struct trace *trace = input ? readers_read(npusim_read, "fuzz", input, &error) : NULL;
 	guint64 public_events = read_public(bytes, count);
 
 	g_assert((trace == NULL) == (error != NULL));

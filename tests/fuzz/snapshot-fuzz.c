@@ -23,7 +23,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
 {
 	GError *error = NULL;
 	struct input *input = input_open_bytes(bytes, count, "input", &error);
-	struct trace *trace = input ? snapshot_read(input, &error) : NULL;
+	struct trace *trace = input ? readers_read(snapshot_read, "fuzz", input, &error) : NULL;
 	g_assert((trace == NULL) == (error != NULL));
 	for (guint i = 0; trace && i < trace->devices->len; i++)
 		look(trace, i);

@@ -56,8 +56,9 @@ TEST_EACH(event_sorter, rows_come_back_in_order_again_and_again, shapes, name)
 	g_autofree struct event_row *all = g_new0(struct event_row, c->count + 1);
 	g_autoptr(GRand) random = g_rand_new_with_seed(c->count);
 
-	event_sorter_set_memory(c->room * sizeof(struct event_row));
-	struct event_sorter *sorter = event_sorter_new("rows");
+	row_store_set_memory(c->room * sizeof(struct trace_row));
+	struct trace *trace = trace_new("rows");
+	struct event_sorter *sorter = event_sorter_new(trace);
 	for (guint i = 0; i < c->count; i++) {
 		/* each at an address of its own, in the order in which they are added */
 		all[i] = (struct event_row){
@@ -68,13 +69,12 @@ TEST_EACH(event_sorter, rows_come_back_in_order_again_and_again, shapes, name)
 		};
 		ASSERT_TRUE(event_sorter_add(sorter, &all[i], NULL));
 	}
-	struct trace *trace = event_sorter_finish(sorter, TRUE, FALSE, NULL);
-	ASSERT_NOT_NULL(trace);
+	ASSERT_TRUE(event_sorter_finish(sorter, TRUE, FALSE, NULL));
 	qsort(all, c->count, sizeof *all, by_key);
 	ASSERT_NO_FATAL(expect_rows(trace, all, c->count));
 	ASSERT_NO_FATAL(expect_rows(trace, all, c->count));
 	trace_free(trace);
-	event_sorter_set_memory(EVENT_SORTER_MEMORY_BYTES);
+	row_store_set_memory(ROW_STORE_MEMORY_BYTES);
 }
 
 TEST(event_sorter, a_folder_that_is_not_there_is_named)
@@ -83,20 +83,22 @@ TEST(event_sorter, a_folder_that_is_not_there_is_named)
 	const struct event_row row = { .row.verb = NPU_TRACE_ALLOC };
 	g_autoptr(GError) error = NULL;
 
-	event_sorter_set_memory(sizeof row);
-	struct event_sorter *sorter = event_sorter_new("rows");
+	row_store_set_memory(sizeof row.row);
+	struct trace *trace = trace_new("rows");
+	struct event_sorter *sorter = event_sorter_new(trace);
 	g_setenv("TMPDIR", "/there/is/none", TRUE);
 	EXPECT_TRUE(event_sorter_add(sorter, &row, &error));
 	EXPECT_FALSE(event_sorter_add(sorter, &row, &error));
 	ASSERT_NOT_NULL(error);
 	EXPECT_CONTAINS(error->message, "/there/is/none");
 	EXPECT_CONTAINS(error->message, "TMPDIR");
-	EXPECT_NULL(event_sorter_finish(sorter, FALSE, FALSE, NULL));
+	EXPECT_FALSE(event_sorter_finish(sorter, FALSE, FALSE, NULL));
+	trace_free(trace);
 	if (before)
 		g_setenv("TMPDIR", before, TRUE);
 	else
 		g_unsetenv("TMPDIR");
-	event_sorter_set_memory(EVENT_SORTER_MEMORY_BYTES);
+	row_store_set_memory(ROW_STORE_MEMORY_BYTES);
 }
 
 /* ---- what lives ---- */

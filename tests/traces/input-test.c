@@ -4,6 +4,7 @@
  * what is no file.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include <glib/gstdio.h>
 #include <unistd.h>
@@ -197,14 +198,19 @@ TEST(input, names_what_cannot_be_read)
 
 TEST(input, a_file_of_an_unknown_kind_is_named)
 {
-	g_autofree char *path = write_file("PK\3\4", 4);
+	static const char *const unknown[] = { "PK\3\4", "npusim-tra", "npusim-tracer 1\n",
+					       "2 1\n" };
 	GError *error = NULL;
-	EXPECT_NULL(trace_open(path, &error));
-	ASSERT_NOT_NULL(error);
-	EXPECT_EQ(error->code, (int)TRACE_ERROR_UNKNOWN);
-	EXPECT_CONTAINS(error->message, path);
-	EXPECT_CONTAINS(error->message, "PyTorch");
-	g_clear_error(&error);
+
+	for (guint i = 0; i < G_N_ELEMENTS(unknown); i++) {
+		g_autofree char *path = write_file(unknown[i], strlen(unknown[i]));
+		EXPECT_NULL(trace_open(path, &error));
+		ASSERT_NOT_NULL(error);
+		EXPECT_EQ(error->code, (int)TRACE_ERROR_UNKNOWN);
+		EXPECT_CONTAINS(error->message, path);
+		EXPECT_CONTAINS(error->message, "PyTorch");
+		g_clear_error(&error);
+	}
 	g_autofree char *empty = write_file("", 0);
 	EXPECT_NULL(trace_open(empty, &error));
 	EXPECT_CONTAINS(error->message, "empty");

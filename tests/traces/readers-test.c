@@ -20,13 +20,10 @@
 	",\"Total Allocated\":" sum "}},\n"
 #define MIB (G_GUINT64_CONSTANT(1) << 20)
 
-typedef struct trace *(*reader)(struct input *input, GError **error);
-
-static struct trace *read_text(reader read, const char *text, GError **error)
+static struct trace *read_text(reader_fn *read, const char *text, GError **error)
 {
-	struct input *input =
-		input_open_bytes((const guint8 *)text, strlen(text), "mem_log_dev3.txt", error);
-	return input ? read(input, error) : NULL;
+	struct input *input = input_open_bytes(text, strlen(text), "mem_log_dev3.txt", error);
+	return input ? readers_read(read, "test", input, error) : NULL;
 }
 
 /* The trace's records behind those of the start, at most `room`; their number. */
@@ -275,20 +272,20 @@ TEST(readers, sums_of_components_are_followed)
 
 static const struct {
 	const char *name;
-	reader read;
+	reader_fn *read;
 	const char *text, *says;
 } damaged[] = {
 	{ "scope_column", memscope_read, "ID,Event,Event Type,\n", "line 1: the header has no" },
 	{ "scope_row", memscope_read, SCOPE "1,MALLOC,PTA\n", "line 2: 3 fields" },
 	{ "scope_size", memscope_read, SCOPE "1,MALLOC,PTA,x,1,1,1,0,1,{size:-5},,\n",
-	  "line 2: size of Attr is \"-5\"" },
+	  "line 2: size of Attr is '-5'" },
 	{ "scope_quote", memscope_read, SCOPE "1,MALLOC,PTA,x,1,1,1,0,1,\"{size:5\n",
 	  "line 2: a quote" },
 	{ "blocks_address", mindspore_read, BLOCKS "1,2,zz,0,ascend,5,a,\n",
-	  "line 2: device_addr is \"zz\"" },
+	  "line 2: device_addr is 'zz'" },
 	{ "blocks_row", mindspore_read, BLOCKS "1,2,0x1,0,ascend,5,a,\n1,2\n", "line 3: 2 fields" },
 	{ "log_word", stalloc_read, "1 1 1 0\nx 1 1 0\n", "line 2: \"x\"" },
-	{ "log_size", stalloc_read, "1 1 -1 0\n", "line 1: the size is \"-1\"" },
+	{ "log_size", stalloc_read, "1 1 -1 0\n", "line 1: the size is '-1'" },
 	{ "profiler_time", profiler_read, OPERATORS "a,1,soon,,,,NPU:0\n",
 	  "line 2: Allocation Time(us) is \"soon\"" },
 	{ "profiler_row", profiler_read, OPERATORS "a,1\n",

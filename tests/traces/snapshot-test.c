@@ -97,7 +97,7 @@ static struct trace *read_bytes(const void *bytes, gsize count, GError **error)
 {
 	struct input *input = input_open_bytes(bytes, count, "snapshot", error);
 
-	return input ? snapshot_read(input, error) : NULL;
+	return input ? readers_read(snapshot_read, "snapshot", input, error) : NULL;
 }
 
 static struct trace *finish(GByteArray *out, GError **error)

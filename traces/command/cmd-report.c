@@ -13,7 +13,7 @@
 #include "show/csv.h"
 #include "show/member.h"
 #include "format/out-file.h"
-#include "format/temp-file.h"
+#include "format/input.h"
 #include "page/history-data.h"
 #include "page/report-page.h"
 #include "show/result-file.h"

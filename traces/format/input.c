@@ -8,22 +8,20 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 
 #include "memory-limit.h"
-#include "temp-file.h"
 
 #define CHUNK_BYTES (256u << 10)
 #define WHOLE_MAX   (G_MAXUINT32 - CHUNK_BYTES)
+#define LINE_ROOM   (64u << 10) /* of the buffer for lines, at first */
 
 struct input {
 	char *name;
-	int fd; /* -1: the bytes are in memory */
-	const guint8 *bytes;
-	gsize count, at;
-	GByteArray *own; /* memory of `bytes`, if it is this object's */
+	int fd;
 	gboolean gzip;
 	z_stream z;
 	gboolean z_open, member_done, ended;
@@ -31,6 +29,11 @@ struct input {
 	guint64 raw_at;   /* bytes of the file that zlib was given */
 	guint64 taken;    /* bytes that readers got since the first */
 	guint8 *chunk;    /* what zlib reads next */
+
+	char *lines;            /* the bytes of those that come next, and a place for a zero */
+	gsize room, start, end; /* what of it is yet to be read */
+	gboolean at_end;        /* it has the last ones */
+	guint64 line;
 };
 
 static gboolean fail(struct input *in, GError **error, const char *what)
@@ -40,10 +43,69 @@ static gboolean fail(struct input *in, GError **error, const char *what)
 		      in->raw_at - in->z.avail_in, what);
 }
 
-static gboolean fail_errno(struct input *in, GError **error, const char *what)
+static gboolean fail_errno(const char *name, GError **error, const char *what)
 {
 	int code = errno;
-	return refuse_file(error, code, "%s: %s: %s", in->name, what, g_strerror(code));
+	return refuse_file(error, code, "%s: %s: %s", name, what, g_strerror(code));
+}
+
+/* ---- temporary files ---- */
+
+const char *temp_file_folder(void)
+{
+	const char *said = g_getenv("TMPDIR");
+
+	if (said && *said)
+		return said;
+	return g_file_test("/var/tmp", G_FILE_TEST_IS_DIR) ? "/var/tmp" : g_get_tmp_dir();
+}
+
+/* Sets the error from errno; `what`: "read". Always FALSE. */
+static gboolean fail_temp(const char *what, GError **error)
+{
+	int code = errno;
+
+	return refuse_file(error, code,
+			   "%s: a temporary file for what does not fit into memory, or comes only "
+			   "once, cannot be %s: %s; TMPDIR names another folder",
+			   temp_file_folder(), what, g_strerror(code));
+}
+
+int temp_file_open(GError **error)
+{
+	g_autofree char *name = g_build_filename(temp_file_folder(), "npusim-XXXXXX", NULL);
+	int fd = g_mkstemp_full(name, O_RDWR | O_CLOEXEC, 0600);
+
+	if (fd < 0)
+		fail_temp("made", error);
+	else
+		unlink(name);
+	return fd;
+}
+
+static gboolean write_all(int fd, const guint8 *bytes, gsize count, GError **error)
+{
+	while (count > 0) {
+		ssize_t done = TEMP_FAILURE_RETRY(write(fd, bytes, count));
+		if (done < 0)
+			return fail_temp("written", error);
+		bytes += done;
+		count -= (gsize)done;
+	}
+	return TRUE;
+}
+
+/* What `from` gives, to its end. */
+static gboolean write_from(int fd, int from, const char *name, GError **error)
+{
+	g_autofree guint8 *piece = g_malloc(CHUNK_BYTES);
+	ssize_t got;
+
+	while ((got = TEMP_FAILURE_RETRY(read(from, piece, CHUNK_BYTES))) > 0) {
+		if (!write_all(fd, piece, (gsize)got, error))
+			return FALSE;
+	}
+	return got == 0 || fail_errno(name, error, "it cannot be read");
 }
 
 /* ---- bytes of the file itself ---- */
@@ -51,19 +113,10 @@ static gboolean fail_errno(struct input *in, GError **error, const char *what)
 static gssize raw_take(struct input *in, guint8 *into, gsize room, GError **error)
 {
 	gsize got = 0;
-	if (in->fd < 0) {
-		got = MIN(room, in->count - in->at);
-		if (got > 0)
-			memcpy(into, in->bytes + in->at, got);
-		in->at += got;
-		return (gssize)got;
-	}
 	while (got < room) {
-		ssize_t n = read(in->fd, into + got, room - got);
-		if (n < 0 && errno == EINTR)
-			continue;
+		ssize_t n = TEMP_FAILURE_RETRY(read(in->fd, into + got, room - got));
 		if (n < 0)
-			return fail_errno(in, error, "it cannot be read") ? 0 : -1;
+			return fail_errno(in->name, error, "it cannot be read") ? 0 : -1;
 		if (n == 0)
 			break;
 		got += (gsize)n;
@@ -73,11 +126,9 @@ static gssize raw_take(struct input *in, guint8 *into, gsize room, GError **erro
 
 static gboolean raw_rewind(struct input *in, GError **error)
 {
-	in->at = 0;
-	return in->fd < 0 || lseek(in->fd, 0, SEEK_SET) == 0 ||
-	       fail_errno(in, error, "it cannot be read twice");
+	return lseek(in->fd, 0, SEEK_SET) == 0 ||
+	       fail_errno(in->name, error, "it cannot be read twice");
 }
-
 /* ---- gzip ---- */
 
 static gboolean feed(struct input *in, GError **error)
@@ -145,90 +196,33 @@ static gboolean begin(struct input *in, GError **error)
 	return in->z_open || fail(in, error, "zlib does not start");
 }
 
-static struct input *checked(struct input *in, gboolean ok)
+/* Whatever `fd` is. */
+static struct input *opened(char *name, int fd, GError **error)
 {
-	if (ok)
+	struct input *in = g_new0(struct input, 1);
+	struct stat status;
+	gboolean ok = TRUE;
+
+	in->name = name;
+	in->fd = fd;
+	if (fd < 0 || fstat(fd, &status) != 0) {
+		ok = fail_errno(name, error, "it cannot be opened");
+	} else if (S_ISDIR(status.st_mode)) {
+		errno = EISDIR;
+		ok = fail_errno(name, error, "it cannot be read");
+	} else if (lseek(fd, 0, SEEK_SET) != 0) {
+		/* a pipe, whose bytes are kept, so that they can be read twice */
+		in->fd = memfd_create("npusim-input", MFD_CLOEXEC);
+		ok = in->fd < 0 ? fail_temp("made", error) : write_from(in->fd, fd, name, error);
+		close(fd);
+	}
+	if (ok && raw_rewind(in, error) && begin(in, error))
 		return in;
 	input_close(in);
 	return NULL;
 }
 
-/* All that `take` gives, added to `all`; FALSE and error also where it is more than 4 GiB. */
-static gboolean take_all(struct input *in, GByteArray *all, const char *too_large,
-			 gssize (*take)(struct input *, guint8 *, gsize, GError **), GError **error)
-{
-	gssize got = 1;
-
-	while (got > 0) {
-		guint at = all->len;
-		if (at > WHOLE_MAX)
-			return refuse(error, G_FILE_ERROR, G_FILE_ERROR_NOMEM, "%s: %s", in->name,
-				      too_large);
-		if (!memory_limit_ask(CHUNK_BYTES, error, "the whole file, at byte %u", at))
-			return FALSE;
-		g_byte_array_set_size(all, at + CHUNK_BYTES);
-		got = take(in, all->data + at, CHUNK_BYTES, error);
-		g_byte_array_set_size(all, at + (guint)MAX(got, 0));
-	}
-	return got == 0;
-}
-
-/* A pipe: its bytes are kept, so that they can be read twice. */
-static gboolean slurp(struct input *in, GError **error)
-{
-	in->own = g_byte_array_new();
-	if (!take_all(in, in->own, "more than 4 GiB come from it", raw_take, error)) {
-		if (error && g_error_matches(*error, TRACE_ERROR, TRACE_ERROR_MEMORY))
-			g_prefix_error(error, "%s: ", in->name);
-		return FALSE;
-	}
-	close(in->fd);
-	in->fd = -1;
-	in->bytes = in->own->data;
-	in->count = in->own->len;
-	return TRUE;
-}
-
-/* Whatever `in->fd` is. */
-static struct input *opened(struct input *in, GError **error)
-{
-	struct stat status;
-
-	if (in->fd < 0 || fstat(in->fd, &status) != 0)
-		return checked(in, fail_errno(in, error, "it cannot be opened"));
-	if (S_ISDIR(status.st_mode)) {
-		errno = EISDIR;
-		return checked(in, fail_errno(in, error, "it cannot be read"));
-	}
-	gboolean twice = lseek(in->fd, 0, SEEK_SET) == 0;
-	return checked(in, (twice || slurp(in, error)) && begin(in, error));
-}
-
 static GHashTable *kept; /* path -> where to find its file; NULL: none was */
-
-static gboolean keep(int from, const char *path, GError **error)
-{
-	g_autofree guint8 *piece = g_malloc(CHUNK_BYTES);
-	struct input in = { .name = (char *)path, .fd = from };
-	int fd = temp_file_open(error);
-	goffset at = 0;
-	gboolean ok = fd >= 0;
-	gssize got = CHUNK_BYTES;
-
-	while (ok && got == CHUNK_BYTES) {
-		got = raw_take(&in, piece, CHUNK_BYTES, error);
-		ok = got >= 0 && temp_file_write(fd, piece, (gsize)got, at, error);
-		at += got;
-	}
-	if (!ok && fd >= 0)
-		close(fd);
-	if (!ok)
-		return FALSE;
-	if (kept == NULL)
-		kept = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
-	g_hash_table_replace(kept, g_strdup(path), g_strdup_printf("/proc/self/fd/%d", fd));
-	return TRUE;
-}
 
 gboolean input_keep(const char *path, GError **error)
 {
@@ -247,39 +241,41 @@ gboolean input_keep(const char *path, GError **error)
 		       refuse(error, G_FILE_ERROR, G_FILE_ERROR_INVAL, "standard input is closed");
 	/* a device that can be sought, as /dev/zero, need not end */
 	gboolean twice = !standard && lseek(from, 0, SEEK_SET) == 0;
-	gboolean ok = twice || keep(from, path, error);
+	int fd = twice ? -1 : temp_file_open(error);
+	gboolean ok = twice || (fd >= 0 && write_from(fd, from, path, error));
 	close(from);
+	if (ok && !twice && kept == NULL)
+		kept = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+	if (ok && !twice)
+		g_hash_table_replace(kept, g_strdup(path), g_strdup_printf("/proc/self/fd/%d", fd));
+	else if (fd >= 0)
+		close(fd);
 	return ok;
 }
 
 struct input *input_open(const char *path, GError **error)
 {
-	struct input *in = g_new0(struct input, 1);
 	const char *where = kept ? g_hash_table_lookup(kept, path) : NULL;
 
-	in->name = g_filename_display_name(path);
-	in->fd = open(where ? where : path, O_RDONLY | O_CLOEXEC);
-	return opened(in, error);
+	return opened(g_filename_display_name(path),
+		      open(where ? where : path, O_RDONLY | O_CLOEXEC), error);
 }
 
 struct input *input_open_fd(int fd, const char *name, GError **error)
 {
-	struct input *in = g_new0(struct input, 1);
-
-	in->name = g_strdup(name);
-	in->fd = fd;
 	errno = EBADF; /* what fd < 0 means */
-	return opened(in, error);
+	return opened(g_strdup(name), fd, error);
 }
 
-struct input *input_open_bytes(const guint8 *bytes, gsize count, const char *name, GError **error)
+struct input *input_open_bytes(const void *bytes, gsize count, const char *name, GError **error)
 {
-	struct input *in = g_new0(struct input, 1);
-	in->name = g_strdup(name);
-	in->fd = -1;
-	in->bytes = bytes;
-	in->count = count;
-	return checked(in, begin(in, error));
+	int fd = memfd_create("npusim-input", MFD_CLOEXEC);
+
+	if (fd >= 0 && !write_all(fd, bytes, count, error)) {
+		close(fd);
+		return NULL;
+	}
+	return opened(g_strdup(name), fd, error);
 }
 
 void input_close(struct input *in)
@@ -290,9 +286,8 @@ void input_close(struct input *in)
 		close(in->fd);
 	if (in->z_open)
 		inflateEnd(&in->z);
-	if (in->own)
-		g_byte_array_unref(in->own);
 	g_free(in->chunk);
+	g_free(in->lines);
 	g_free(in->name);
 	g_free(in);
 }
@@ -310,7 +305,9 @@ gssize input_take(struct input *in, guint8 *into, gsize room, GError **error)
 
 gboolean input_rewind(struct input *in, GError **error)
 {
-	in->taken = 0;
+	in->taken = in->line = 0;
+	in->start = in->end = 0;
+	in->at_end = FALSE;
 	if (in->gzip) {
 		inflateReset(&in->z);
 		in->z.avail_in = 0;
@@ -327,12 +324,106 @@ const char *input_name(const struct input *in)
 
 GBytes *input_whole(struct input *in, GError **error)
 {
-	GByteArray *all = g_byte_array_new();
+	g_autoptr(GByteArray) all = g_byte_array_new();
+	gssize got = input_rewind(in, error) ? 1 : -1;
 
-	if (input_rewind(in, error) &&
-	    take_all(in, all, "it holds more than this reader takes at once (4 GiB)", input_take,
-		     error))
-		return g_byte_array_free_to_bytes(all);
-	g_byte_array_unref(all);
-	return NULL;
+	while (got > 0) {
+		guint at = all->len;
+		if (at > WHOLE_MAX) {
+			refuse(error, G_FILE_ERROR, G_FILE_ERROR_NOMEM,
+			       "%s: it holds more than this reader takes at once (4 GiB)",
+			       in->name);
+			return NULL;
+		}
+		g_byte_array_set_size(all, at + CHUNK_BYTES);
+		got = input_take(in, all->data + at, CHUNK_BYTES, error);
+		g_byte_array_set_size(all, at + (guint)MAX(got, 0));
+	}
+	return got < 0 ? NULL : g_byte_array_free_to_bytes(g_steal_pointer(&all));
+}
+
+/* ---- lines ---- */
+
+/* More bytes behind those that wait; FALSE and error. */
+static gboolean fill_lines(struct input *in, GError **error)
+{
+	gsize waiting = in->end - in->start;
+
+	if (waiting > 0)
+		memmove(in->lines, in->lines + in->start, waiting);
+	if (2 * waiting >= in->room) {
+		in->room = MAX(2 * in->room, LINE_ROOM);
+		in->lines = g_realloc(in->lines, in->room + 1);
+	}
+	gssize got = input_take(in, (guint8 *)in->lines + waiting, in->room - waiting, error);
+	in->start = 0;
+	in->end = waiting + (gsize)MAX(got, 0);
+	in->at_end = in->end < in->room;
+	return got >= 0;
+}
+
+int input_line(struct input *in, gsize most, struct input_line *out, GError **error)
+{
+	gsize looked = 0;
+	char *end = NULL;
+
+	for (;;) {
+		gsize waiting = in->end - in->start;
+		if (waiting > looked)
+			end = memchr(in->lines + in->start + looked, '\n', waiting - looked);
+		if (end || in->at_end || waiting > most)
+			break;
+		looked = waiting;
+		if (!fill_lines(in, error))
+			return -1;
+	}
+	*out = (struct input_line){ .text = in->lines + in->start,
+				    .number = in->line + 1,
+				    .whole = end != NULL };
+	out->length = (gsize)((end ? end : in->lines + in->end) - out->text);
+	if (out->length == 0 && end == NULL)
+		return 0;
+	if (out->length > most)
+		return line_bad(out->number, error, "it is longer than %" G_GSIZE_FORMAT " KiB",
+				most / 1024)
+			       ? 0
+			       : -1;
+	if (memchr(out->text, '\0', out->length))
+		return line_bad(out->number, error, "there is a NUL byte: this is no text") ? 0
+											    : -1;
+	out->text[out->length] = '\0';
+	in->start += out->length + out->whole;
+	in->line++;
+	return 1;
+}
+
+gboolean line_bad(guint64 line, GError **error, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	g_autofree char *text = g_strdup_vprintf(format, args);
+	va_end(args);
+	g_autofree char *valid = g_utf8_make_valid(text, -1);
+	for (char *c = valid; *c; c++)
+		*c = g_ascii_iscntrl(*c) ? '?' : *c;
+	return refuse(error, TRACE_ERROR, TRACE_ERROR_FORMAT, "line %" G_GUINT64_FORMAT ": %s",
+		      line, valid);
+}
+
+gboolean number_parse(const char *text, guint64 last, guint64 *out)
+{
+	gboolean hexadecimal = text[0] == '0' && (text[1] == 'x' || text[1] == 'X');
+
+	return g_ascii_string_to_unsigned(text + (hexadecimal ? 2 : 0), hexadecimal ? 16 : 10, 0,
+					  last, out, NULL);
+}
+
+gboolean line_number(guint64 line, const char *what, const char *text, guint64 last, guint64 *out,
+		     GError **error)
+{
+	return number_parse(text, last, out) ||
+	       line_bad(line, error,
+			"%s is '%.40s', which is no number from 0 to %" G_GUINT64_FORMAT, what,
+			text, last);
 }

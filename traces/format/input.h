@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The bytes of a file, plain or gzip, piece by piece or as a whole. It is independent of the
- * format.
+ * The bytes of a file, plain or gzip, piece by piece, line by line, or as a whole; the numbers in
+ * lines and what is said of damaged ones; temporary files. It is independent of the format.
  */
 #ifndef NPUSIM_TRACES_INPUT_H
 #define NPUSIM_TRACES_INPUT_H
@@ -16,8 +16,8 @@ struct input *input_open(const char *path, GError **error);
 /* The same over a file descriptor, which is taken over, on failure too. `name` stands for the path
  * in messages. */
 struct input *input_open_fd(int fd, const char *name, GError **error);
-/* The same over bytes; `name` stands for a path in messages. `bytes` are borrowed. */
-struct input *input_open_bytes(const guint8 *bytes, gsize count, const char *name, GError **error);
+/* The same over a copy of bytes. */
+struct input *input_open_bytes(const void *bytes, gsize count, const char *name, GError **error);
 /* Keeps what can be read only once, standard input ("-") or a pipe, so that the path may be opened
  * as often as wanted; to be called for each path that was given, before it is opened. One that is
  * given twice is the same twice; what can be read twice, or is not there, is left alone. Not beside
@@ -34,5 +34,34 @@ const char *input_name(const struct input *input);
 
 /* All the bytes, from the first. NULL and error as above, and where it is more than 4 GiB. */
 GBytes *input_whole(struct input *input, GError **error);
+
+/* ---- lines ---- */
+
+/* A line, with a zero in place of its end; the text may be changed, and is gone with the next. */
+struct input_line {
+	char *text;
+	gsize length;
+	guint64 number; /* from 1 */
+	gboolean whole; /* FALSE: the file breaks off inside it */
+};
+/* The next line: 1; 0 at the end; -1 and error, also where it has a zero byte or is longer than
+ * `most`. Not between input_take() and input_rewind(). */
+int input_line(struct input *input, gsize most, struct input_line *out, GError **error);
+
+/* Sets the error, "line 7: ..." in printable characters. Always FALSE. */
+gboolean line_bad(guint64 line, GError **error, const char *format, ...) G_GNUC_PRINTF(3, 4);
+/* A number up to `last`: decimal, or hexadecimal with 0x. FALSE where the text as a whole is none.
+ */
+gboolean number_parse(const char *text, guint64 last, guint64 *out);
+/* The same; FALSE and the error, which calls it `what`. */
+gboolean line_number(guint64 line, const char *what, const char *text, guint64 last, guint64 *out,
+		     GError **error);
+
+/* ---- temporary files: unnamed; in $TMPDIR, or in /var/tmp, since /tmp is often in memory ---- */
+
+/* Where such files lie. */
+const char *temp_file_folder(void);
+/* -1 and error, which names the folder. */
+int temp_file_open(GError **error);
 
 #endif

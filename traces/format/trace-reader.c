@@ -10,10 +10,9 @@
 #include <string.h>
 
 #include "trace/verbs.h"
-#include "words.h"
 
-#define BUFFER_BYTES (1u << 20)
-#define INFOS_MAX    (1u << 16) /* what is behind them is passed over */
+#define INFOS_MAX (1u << 16) /* what is behind them is passed over */
+#define BLANKS    " \t\r"
 
 struct info {
 	guint32 process;
@@ -21,10 +20,7 @@ struct info {
 };
 struct npu_trace_reader {
 	struct input *input;
-	char *buffer;
-	gsize start, end; /* what of it is yet to be read */
-	gboolean at_end;
-	guint64 line, skipped;
+	guint64 skipped;
 	gboolean truncated;
 	GArray *infos;   /* struct info */
 	char *op, *site; /* of the last record */
@@ -34,52 +30,97 @@ struct npu_trace_reader {
 
 /* A line that is being read. */
 struct line {
-	struct words w;
 	struct npu_trace_reader *reader;
 	struct npu_trace_record *out;
-	gboolean has_verb, is_known;
+	GError **error;
+	gboolean has_verb;
 };
+
+#define bad(l, ...) line_bad((l)->out->line, (l)->error, __VA_ARGS__)
+#define read_number(l, what, text, last, out_number) \
+	line_number((l)->out->line, what, text, last, out_number, (l)->error)
 
 /* ---- keys ---- */
 
-static gboolean read_device(struct line *l, struct word text)
+static gboolean read_small(struct line *l, const char *what, const char *text, guint32 *out)
+{
+	guint64 number;
+
+	if (!read_number(l, what, text, G_MAXUINT32, &number))
+		return FALSE;
+	*out = (guint32)number;
+	return TRUE;
+}
+
+/* r1, h2+4096, host; `kinds` are the letters that are right here. */
+static gboolean read_name(struct line *l, char *text, const char *kinds, struct npu_trace_name *out)
+{
+	char *plus = strchr(text, '+');
+
+	*out = (struct npu_trace_name){ .kind = NPU_TRACE_NAME_HOST };
+	if (strcmp(text, "host") == 0)
+		return TRUE;
+	if (text[0] == '\0' || strchr(kinds, text[0]) == NULL)
+		return bad(l, "'%.40s' is no name of the kinds '%s', as %c1 is one", text, kinds,
+			   kinds[0]);
+	out->kind = text[0];
+	if (plus)
+		*plus++ = '\0';
+	return (plus == NULL ||
+		read_number(l, "the offset of a name", plus, G_MAXUINT64, &out->offset)) &&
+	       read_small(l, "the number of a name", text + 1, &out->number);
+}
+
+static gboolean read_device(struct line *l, const char *text)
 {
 	guint32 id;
 
 	l->out->device = NPU_TRACE_HOST;
-	if (word_is(&text, "host"))
+	if (strcmp(text, "host") == 0)
 		return TRUE;
-	if (!words_small(&l->w, "device", text, G_MAXUINT32, &id))
+	if (!read_small(l, "device", text, &id))
 		return FALSE;
 	l->out->device = id;
 	return TRUE;
 }
 
-static gboolean read_page(struct line *l, struct word text)
+static gboolean read_page(struct line *l, const char *text)
 {
-	l->out->page_lg2 = word_is(&text, "4k")   ? 12
-			   : word_is(&text, "2m") ? 21
-			   : word_is(&text, "1g") ? 30
-						  : 0;
-	return l->out->page_lg2 != 0 ||
-	       words_bad(&l->w, "page is '%s', not 4k, 2m or 1g", words_show(&l->w, text));
+	l->out->page_lg2 = strcmp(text, "4k") == 0   ? 12
+			   : strcmp(text, "2m") == 0 ? 21
+			   : strcmp(text, "1g") == 0 ? 30
+						     : 0;
+	return l->out->page_lg2 != 0 || bad(l, "page is '%.40s', not 4k, 2m or 1g", text);
 }
 
-static gboolean read_text(struct word text, char **keep, const char **out)
+/* %XX decoded; valid UTF-8 whatever was there. */
+static char *decoded(char *text)
+{
+	char *to = text;
+
+	for (const char *c = text; *c; c++, to++) {
+		gboolean code = *c == '%' && g_ascii_isxdigit(c[1]) && g_ascii_isxdigit(c[2]);
+		*to = code ? (char)(g_ascii_xdigit_value(c[1]) << 4 | g_ascii_xdigit_value(c[2]))
+			   : *c;
+		c += code ? 2 : 0;
+	}
+	return g_utf8_make_valid(text, to - text);
+}
+
+static gboolean read_text(char *text, char **keep, const char **out)
 {
 	g_free(*keep);
-	*keep = words_decode(text);
-	*out = *keep;
+	*out = *keep = decoded(text);
 	return TRUE;
 }
 
-static gboolean read_op(struct line *l, struct word text)
+static gboolean read_op(struct line *l, char *text)
 {
 	struct npu_trace_record *r = l->out;
 
-	if (r->verb == NPU_TRACE_DEVICE_SET && word_is(&text, "reset"))
+	if (r->verb == NPU_TRACE_DEVICE_SET && strcmp(text, "reset") == 0)
 		r->verb = NPU_TRACE_DEVICE_RESET;
-	if (r->verb == NPU_TRACE_FREE && word_is(&text, "requested"))
+	if (r->verb == NPU_TRACE_FREE && strcmp(text, "requested") == 0)
 		r->verb = NPU_TRACE_FREE_REQUESTED;
 	if (r->verb != NPU_TRACE_CALL && r->verb != NPU_TRACE_NOTE)
 		return TRUE;
@@ -88,25 +129,25 @@ static gboolean read_op(struct line *l, struct word text)
 }
 
 /* Keys that are not known are passed over. */
-static gboolean read_key(struct line *l, struct word key, struct word text)
+static gboolean read_key(struct line *l, const char *key, char *text)
 {
 	struct npu_trace_record *r = l->out;
 	const struct trace_key *k = trace_keys;
 
-	while (k->word && !word_is(&key, k->word))
+	while (k->word && strcmp(key, k->word) != 0)
 		k++;
 	if (k->word == NULL)
 		return TRUE;
 	void *field = (char *)r + k->field;
-	if (k->kind == TRACE_KEY_HINT && !number_parse(text.at, text.length, field))
+	if (k->kind == TRACE_KEY_HINT && !number_parse(text, G_MAXUINT64, field))
 		return TRUE;
-	if (k->kind == TRACE_KEY_FLAG ? word_is(&text, k->text) : k->kind != TRACE_KEY_OP)
+	if (k->kind == TRACE_KEY_FLAG ? strcmp(text, k->text) == 0 : k->kind != TRACE_KEY_OP)
 		r->has |= k->bit;
 	switch (k->kind) {
 	case TRACE_KEY_NUMBER:
-		return words_number(&l->w, k->word, text, field);
+		return read_number(l, k->word, text, G_MAXUINT64, field);
 	case TRACE_KEY_NAME:
-		return words_name(&l->w, text, k->text, field);
+		return read_name(l, text, k->text, field);
 	case TRACE_KEY_DEVICE:
 		return read_device(l, text);
 	case TRACE_KEY_PAGE:
@@ -124,83 +165,70 @@ static gboolean read_key(struct line *l, struct word key, struct word text)
 
 /* ---- lines ---- */
 
-static gboolean read_stamp(struct line *l, struct word text)
+static gboolean read_stamp(struct line *l, char *text)
 {
-	struct word value = { text.at + 1, text.length - 1 };
 	struct npu_trace_record *r = l->out;
-	const char *dot;
+	char *dot = strchr(text, '.');
 
-	switch (text.at[0]) {
+	switch (text[0]) {
 	case '@':
 		r->has |= NPU_TRACE_HAS_HOST_NS;
-		return words_number(&l->w, "the time behind @", value, &r->host_ns);
+		return read_number(l, "the time behind @", text + 1, G_MAXUINT64, &r->host_ns);
 	case '~':
 		r->has |= NPU_TRACE_HAS_SIMULATED;
-		return words_number(&l->w, "the time behind ~", value, &r->simulated_ps);
+		return read_number(l, "the time behind ~", text + 1, G_MAXUINT64, &r->simulated_ps);
 	default:
-		dot = memchr(text.at, '.', text.length);
 		if (dot == NULL)
-			return words_bad(&l->w, "the stamp '%s' is not :process.thread",
-					 words_show(&l->w, text));
+			return bad(l, "the stamp '%.40s' is not :process.thread", text);
+		*dot++ = '\0';
 		r->has |= NPU_TRACE_HAS_THREAD;
-		value.length = (gsize)(dot - value.at);
-		text.length -= (gsize)(dot + 1 - text.at);
-		text.at = dot + 1;
-		return words_small(&l->w, "process", value, G_MAXUINT32, &r->process) &&
-		       words_small(&l->w, "thread", text, G_MAXUINT32, &r->thread);
+		return read_small(l, "process", text + 1, &r->process) &&
+		       read_small(l, "thread", dot, &r->thread);
 	}
 }
 
-static gboolean read_word(struct line *l, struct word text)
+static gboolean read_word(struct line *l, char *text)
 {
-	const char *equals;
+	char *equals;
 
-	if (!l->has_verb && strchr("@~:", text.at[0]))
+	if (!l->has_verb && strchr("@~:", text[0]))
 		return read_stamp(l, text);
 	if (!l->has_verb) {
 		guint32 v = 0;
 
-		while (v < NPU_TRACE_VERB_COUNT &&
-		       (trace_verbs[v].length != text.length ||
-			memcmp(trace_verbs[v].word, text.at, text.length) != 0))
+		while (v < NPU_TRACE_VERB_COUNT && strcmp(trace_verbs[v].word, text) != 0)
 			v++;
 		l->has_verb = TRUE;
-		l->is_known = v < NPU_TRACE_VERB_COUNT;
 		l->out->verb = v;
 		return TRUE;
 	}
-	equals = memchr(text.at, '=', text.length);
+	equals = strchr(text, '=');
 	if (equals) {
-		struct word key = { text.at, (gsize)(equals - text.at) };
-		struct word value = { equals + 1, text.length - key.length - 1 };
-
-		return read_key(l, key, value);
+		*equals = '\0';
+		return read_key(l, text, equals + 1);
 	}
 	if (l->out->has & NPU_TRACE_HAS_NAME)
-		return words_bad(&l->w, "'%s' is neither key=value nor expected",
-				 words_show(&l->w, text));
+		return bad(l, "'%.40s' is neither key=value nor expected", text);
 	l->out->has |= NPU_TRACE_HAS_NAME;
-	return words_name(&l->w, text, "rhsab", &l->out->name);
+	return read_name(l, text, "rhsab", &l->out->name);
 }
 
-static void read_info(struct npu_trace_reader *reader, struct line *l)
+static void read_info(struct npu_trace_reader *reader, char **rest)
 {
 	guint first = reader->infos->len;
 	guint64 process = 0;
-	struct word text;
+	char *text;
 
-	while (words_next(&l->w, &text)) {
-		const char *equals = memchr(text.at, '=', text.length);
-		gsize length = equals ? (gsize)(equals - text.at) : 0;
-		struct word key = { text.at, length }, value;
+	while ((text = strtok_r(NULL, BLANKS, rest)) != NULL) {
+		char *equals = strchr(text, '=');
 		struct info info;
 
 		if (equals == NULL || reader->infos->len >= INFOS_MAX)
 			continue;
-		value = (struct word){ equals + 1, text.length - length - 1 };
-		if (word_is(&key, "process") && number_parse(value.at, value.length, &process))
+		*equals++ = '\0';
+		if (strcmp(text, "process") == 0 && number_parse(equals, G_MAXUINT64, &process))
 			continue;
-		info = (struct info){ .key = words_decode(key), .value = words_decode(value) };
+		info = (struct info){ .key = decoded(text), .value = decoded(equals) };
 		g_array_append_val(reader->infos, info);
 	}
 	for (; first < reader->infos->len; first++)
@@ -208,124 +236,91 @@ static void read_info(struct npu_trace_reader *reader, struct line *l)
 }
 
 /* 1: a record; 0: nothing for the caller; -1. */
-static int read_line(struct npu_trace_reader *reader, struct line *l)
+static int read_line(struct line *l, char *line)
 {
-	struct word text;
-	guint32 code;
-	char why[96];
+	char *rest, *text = strtok_r(line, BLANKS, &rest), why[96];
+	guint64 code;
 
-	if (!words_next(&l->w, &text) || text.at[0] == '#')
+	if (text == NULL || text[0] == '#')
 		return 0;
-	if (word_is(&text, "info")) {
-		read_info(reader, l);
+	if (strcmp(text, "info") == 0) {
+		read_info(l->reader, &rest);
 		return 0;
 	}
-	do {
-		if (word_is(&text, "=>")) {
-			if (!words_next(&l->w, &text))
-				return words_bad(&l->w, "there is no code after '=>'") ? 0 : -1;
-			if (!words_small(&l->w, "the code", text, G_MAXINT32, &code))
-				return -1;
-			l->out->code = (gint32)code;
-			break;
-		}
+	for (; text && strcmp(text, "=>") != 0; text = strtok_r(NULL, BLANKS, &rest)) {
 		if (!read_word(l, text))
 			return -1;
-		if (l->has_verb && !l->is_known) {
-			reader->skipped++;
+		if (l->out->verb == NPU_TRACE_VERB_COUNT) {
+			l->reader->skipped++;
 			return 0;
 		}
-	} while (words_next(&l->w, &text));
+	}
+	if (text) {
+		text = strtok_r(NULL, BLANKS, &rest);
+		if (text == NULL)
+			return bad(l, "there is no code after '=>'") ? 0 : -1;
+		if (!read_number(l, "the code", text, G_MAXINT32, &code))
+			return -1;
+		l->out->code = (gint32)code;
+	}
 	if (!l->has_verb)
-		return words_bad(&l->w, "there is no verb") ? 0 : -1;
+		return bad(l, "there is no verb") ? 0 : -1;
 	if (!trace_verb_check(l->out, why, sizeof why))
-		return words_bad(&l->w, "%s", why) ? 0 : -1;
+		return bad(l, "%s", why) ? 0 : -1;
 	return 1;
 }
 
 /* ---- the file ---- */
 
 /* The next whole line: 1, 0 at the end, -1. */
-static int next_line(struct npu_trace_reader *r, struct words *out, GError **error)
+static int next_line(struct npu_trace_reader *r, struct input_line *out, GError **error)
 {
-	gsize looked = 0;
+	int more = input_line(r->input, NPU_TRACE_LINE_MAX, out, error);
 
-	for (;;) {
-		char *text = r->buffer + r->start;
-		char *newline = memchr(text + looked, '\n', r->end - r->start - looked);
-
-		*out = (struct words){ .at = text, .line = r->line + 1, .error = error };
-		if (newline) {
-			out->end = newline;
-			gsize length = (gsize)(newline - text) + 1;
-			if (r->copy)
-				g_string_append_len(r->copy, text, (gssize)length);
-			r->start += length;
-			r->line++;
-			return 1;
-		}
-		looked = r->end - r->start;
-		if (r->at_end) {
-			r->truncated = looked > 0;
-			return 0;
-		}
-		if (looked > NPU_TRACE_LINE_MAX)
-			return words_bad(out, "it is longer than %u KiB", NPU_TRACE_LINE_MAX / 1024)
-				       ? 0
-				       : -1;
-		memmove(r->buffer, text, looked);
-		gssize got = input_take(r->input, (guint8 *)r->buffer + looked,
-					BUFFER_BYTES - looked, error);
-		if (got < 0)
-			return -1;
-		r->start = 0;
-		r->end = looked + (gsize)got;
-		r->at_end = r->end < BUFFER_BYTES;
+	r->truncated = more > 0 && !out->whole;
+	if (more > 0 && r->copy && out->whole) {
+		g_string_append_len(r->copy, out->text, (gssize)out->length);
+		g_string_append_c(r->copy, '\n');
 	}
+	return r->truncated ? 0 : more;
 }
 
 int trace_reader_take(struct npu_trace_reader *reader, struct npu_trace_record *out, GError **error)
 {
-	struct line l;
+	struct input_line line;
 	int result = 0;
 
 	while (result == 0) {
-		memset(&l, 0, sizeof l);
-		result = next_line(reader, &l.w, error);
+		struct line l = { .reader = reader, .out = out, .error = error };
+		result = next_line(reader, &line, error);
 		if (result <= 0)
 			return result;
 		memset(out, 0, sizeof *out);
-		out->line = reader->line;
+		out->line = line.number;
 		out->page_lg2 = 21;
-		l.out = out;
-		l.reader = reader;
-		if (memchr(l.w.at, '\0', (gsize)(l.w.end - l.w.at)))
-			return words_bad(&l.w, "there is a NUL byte") ? 0 : -1;
-		result = read_line(reader, &l);
+		result = read_line(&l, line.text);
 	}
 	return result;
 }
 
 static gboolean read_header(struct npu_trace_reader *r, GError **error)
 {
-	struct words w;
-	struct word text;
+	struct input_line line;
+	int result = next_line(r, &line, error);
 	guint64 version;
-	int result = next_line(r, &w, error);
 
-	if (result < 0)
+	if (result <= 0)
+		return result == 0 && (r->truncated || line_bad(1, error, "there is none"));
+	char *rest, *magic = strtok_r(line.text, BLANKS, &rest);
+	const char *number = strtok_r(NULL, BLANKS, &rest);
+	if (g_strcmp0(magic, FORMAT_MAGIC) != 0 || number == NULL)
+		return line_bad(1, error, "it is not '" FORMAT_MAGIC " %d'", NPU_TRACE_VERSION);
+	if (!line_number(1, "the version", number, G_MAXUINT64, &version, error))
 		return FALSE;
-	if (result == 0)
-		return r->truncated || words_bad(&w, "there is none");
-	if (!words_next(&w, &text) || !word_is(&text, FORMAT_MAGIC) || !words_next(&w, &text))
-		return words_bad(&w, "it is not '" FORMAT_MAGIC " %d'", NPU_TRACE_VERSION);
-	if (!words_number(&w, "the version", text, &version))
-		return FALSE;
-	return version == NPU_TRACE_VERSION ||
-	       words_bad(&w,
-			 "the format's version is %" G_GUINT64_FORMAT
-			 ", this npusim reads version %d",
-			 version, NPU_TRACE_VERSION);
+	return version == NPU_TRACE_VERSION || line_bad(1, error,
+							"the format's version is %" G_GUINT64_FORMAT
+							", this npusim reads version %d",
+							version, NPU_TRACE_VERSION);
 }
 
 static void info_clear(gpointer data)
@@ -338,9 +333,7 @@ static void info_clear(gpointer data)
 
 gboolean trace_reader_rewind(struct npu_trace_reader *reader, GError **error)
 {
-	reader->start = reader->end = 0;
-	reader->at_end = reader->truncated = FALSE;
-	reader->line = reader->skipped = 0;
+	reader->skipped = 0;
 	g_array_set_size(reader->infos, 0);
 	return input_rewind(reader->input, error) && read_header(reader, error);
 }
@@ -355,7 +348,6 @@ struct npu_trace_reader *trace_reader_new(struct input *input, GError **error)
 	struct npu_trace_reader *r = g_new0(struct npu_trace_reader, 1);
 
 	r->input = input;
-	r->buffer = g_malloc(BUFFER_BYTES);
 	r->infos = g_array_new(FALSE, FALSE, sizeof(struct info));
 	g_array_set_clear_func(r->infos, info_clear);
 	if (trace_reader_rewind(r, error))
@@ -370,7 +362,6 @@ void npu_trace_reader_close(struct npu_trace_reader *reader)
 		return;
 	input_close(reader->input);
 	g_array_unref(reader->infos);
-	g_free(reader->buffer);
 	g_free(reader->op);
 	g_free(reader->site);
 	free(reader->error);

@@ -2,8 +2,7 @@
  *
  * Makes an allocator's history from rows in any order, for readers of files that are not sorted:
  * rows are sorted by time, and each free gets the size of what it frees. What is freed without
- * having been allocated was live at the start. Rows wait in a private database of SQLite, which has
- * them in a temporary file where they are many: memory use depends on what is live at one time, not
+ * having been allocated was live at the start. Memory use depends on what is live at one time, not
  * on the length of the history.
  */
 #ifndef NPUSIM_TRACES_EVENT_SORTER_H
@@ -15,8 +14,8 @@
 
 struct event_row {
 	/* ALLOC, FREE, SEGMENT_ALLOC, SEGMENT_FREE; what is passed on as it is: SEGMENT_MAP,
-	 * SEGMENT_UNMAP, NOTE. text: of event_sorter_note(), also what a
-	 * SEGMENT_FREE of any device is noted as if there is none; of event_sorter_sites(), or 0 */
+	 * SEGMENT_UNMAP, NOTE. text: of trace_note(), also what a SEGMENT_FREE of any device is
+	 * noted as if there is none; of trace_sites(), or 0 */
 	struct trace_row row;
 	gint64 order;   /* time, whatever its unit */
 	guint64 serial; /* of rows of one time and rank */
@@ -24,27 +23,23 @@ struct event_row {
 };
 struct event_sorter;
 
-#define EVENT_SORTER_MEMORY_BYTES (16u << 20) /* rows beyond it wait in a file */
-/* What sorters made from now on have instead: for tests. */
-void event_sorter_set_memory(gsize bytes);
-
-/* `kind`: of the trace that the rows become. */
-struct event_sorter *event_sorter_new(const char *kind);
-guint32 event_sorter_note(struct event_sorter *sorter, const char *name);
-/* Where blocks were asked for; the trace will have it, if anything is in it. */
-struct sites *event_sorter_sites(struct event_sorter *sorter);
+/* `trace`: that the rows become. */
+struct event_sorter *event_sorter_new(struct trace *trace);
 /* FALSE and error, which names the folder, where there is no room for them in a file. */
 gboolean event_sorter_add(struct event_sorter *sorter, const struct event_row *row, GError **error);
+/* A NOTE of that name, at the row's time and on its device. */
+gboolean event_sorter_add_note(struct event_sorter *sorter, struct event_row *row, const char *name,
+			       GError **error);
 /* A block from row->order to `end`; for ever, if that is before it. One that goes makes room for
  * those that come then, unless it came then itself. Where rows have times, their order is in ns. */
 gboolean event_sorter_add_block(struct event_sorter *sorter, struct event_row *row, gint64 end,
 				GError **error);
 /* What was there before the first row, a SEGMENT_ALLOC or an ALLOC. */
 void event_sorter_start(struct event_sorter *sorter, const struct trace_row *row);
-/* The history as a trace, which takes the sorter over, on failure too. `ok`: all rows were added,
- * else error is set already. `doubled`: the file has segments alone, each of which is a block as
- * well. NULL and error where the file of rows cannot be read. */
-struct trace *event_sorter_finish(struct event_sorter *sorter, gboolean ok, gboolean doubled,
-				  GError **error);
+/* Puts the history into the trace, and frees the sorter. `ok`: all rows were added, else error is
+ * set already. `doubled`: the file has segments alone, each of which is a block as well. FALSE and
+ * error where the file of rows cannot be used. */
+gboolean event_sorter_finish(struct event_sorter *sorter, gboolean ok, gboolean doubled,
+			     GError **error);
 
 #endif

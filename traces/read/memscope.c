@@ -9,7 +9,6 @@
 
 #include "event-sorter.h"
 #include "format/memory-limit.h"
-#include "format/words.h"
 #include "readers.h"
 #include "rows.h"
 #include "sites.h"
@@ -34,49 +33,47 @@ enum memscope_column {
 	MEMSCOPE_STACK_C,
 	MEMSCOPE_COLUMN_COUNT
 };
-static const char *const columns[MEMSCOPE_COLUMN_COUNT] = {
-	[MEMSCOPE_ID] = "ID",
-	[MEMSCOPE_EVENT] = "Event",
-	[MEMSCOPE_TYPE] = "Event Type",
-	[MEMSCOPE_TIME] = "Timestamp(ns)",
-	[MEMSCOPE_PROCESS] = "Process Id",
-	[MEMSCOPE_DEVICE] = "Device Id",
-	[MEMSCOPE_PTR] = "Ptr",
-	[MEMSCOPE_ATTR] = "Attr",
-	[MEMSCOPE_STACK_PYTHON] = "Call Stack(Python)",
-	[MEMSCOPE_STACK_C] = "Call Stack(C)",
+static const struct row_column columns[MEMSCOPE_COLUMN_COUNT] = {
+	[MEMSCOPE_ID] = { "ID" },
+	[MEMSCOPE_EVENT] = { "Event" },
+	[MEMSCOPE_TYPE] = { "Event Type" },
+	[MEMSCOPE_TIME] = { "Timestamp(ns)" },
+	[MEMSCOPE_PROCESS] = { "Process Id" },
+	[MEMSCOPE_DEVICE] = { "Device Id" },
+	[MEMSCOPE_PTR] = { "Ptr" },
+	[MEMSCOPE_ATTR] = { "Attr" },
+	[MEMSCOPE_STACK_PYTHON] = { "Call Stack(Python)", .optional = TRUE },
+	[MEMSCOPE_STACK_C] = { "Call Stack(C)", .optional = TRUE },
 };
 
 struct memscope {
+	struct trace *trace;
 	struct event_sorter *sorter;
 	gboolean pools;    /* rows of a pool were seen */
 	GArray *processes; /* guint64: their ids, as they come */
 };
 
-static struct memscope memscope_begin(const char *kind)
+static struct memscope memscope_begin(struct trace *trace)
 {
-	return (struct memscope){ .sorter = event_sorter_new(kind),
+	return (struct memscope){ .trace = trace,
+				  .sorter = event_sorter_new(trace),
 				  .processes = g_array_new(FALSE, FALSE, sizeof(guint64)) };
 }
 
-/* The value of a key in {addr:1,size:2} or {"addr":"0x1","size":"2"}; FALSE: it has none. */
-static gboolean attribute(const char *attr, const char *key, struct word *out)
+/* The value of a key in {addr:1,size:2} or {"addr":"0x1","size":"2"}; NULL: it has none. */
+static char *attribute(const char *attr, const char *key)
 {
-	gsize length = strlen(key);
-
 	for (const char *at = strstr(attr, key); at; at = strstr(at + 1, key)) {
-		const char *end = at + length;
+		const char *end = at + strlen(key);
 		if (at == attr || strchr("{,\" ", at[-1]) == NULL)
 			continue;
-		while (*end == '"' || *end == ' ')
-			end++;
+		end += strspn(end, "\" ");
 		if (*end != ':')
 			continue;
 		end += 1 + strspn(end + 1, "\" ");
-		*out = (struct word){ end, strcspn(end, "\",} ") };
-		return TRUE;
+		return g_strndup(end, strcspn(end, "\",} "));
 	}
-	return FALSE;
+	return NULL;
 }
 
 /* Each process has addresses of its own: those of all but the first get its number. */
@@ -86,13 +83,13 @@ static gboolean find_process(struct memscope *s, const char *text, guint64 line,
 	guint64 id = 0;
 	guint i = 0;
 
-	rows_unsigned(text, &id);
+	number_parse(text, G_MAXUINT64, &id);
 	while (i < s->processes->len && g_array_index(s->processes, guint64, i) != id)
 		i++;
 	if (i == PROCESSES_MAX)
-		return readers_bad(line, error,
-				   "the rows are of more than %d processes: split the file",
-				   PROCESSES_MAX);
+		return line_bad(line, error,
+				"the rows are of more than %d processes: split the file",
+				PROCESSES_MAX);
 	if (i == s->processes->len)
 		g_array_append_val(s->processes, id);
 	*out = (guint64)i << PROCESS_SHIFT;
@@ -103,7 +100,7 @@ static gboolean is_device(const char *text, guint16 *out)
 {
 	guint64 id;
 
-	if (!rows_unsigned(text, &id) || id > TRACE_DEVICE_LAST)
+	if (!number_parse(text, TRACE_DEVICE_LAST, &id))
 		return FALSE;
 	*out = (guint16)id;
 	return TRUE;
@@ -122,9 +119,7 @@ static gboolean leave_out(struct memscope *s, struct event_row *row, const char 
 					  !on_device && strcmp(event, "SYSTEM") != 0 ? " (host)"
 										     : "");
 
-	row->row.verb = NPU_TRACE_NOTE;
-	row->row.text = event_sorter_note(s->sorter, name);
-	return event_sorter_add(s->sorter, row, error);
+	return event_sorter_add_note(s->sorter, row, name, error);
 }
 
 /* Python's stack, if there is one, else that of C. */
@@ -133,9 +128,8 @@ static guint32 find_site(struct memscope *s, const char *const *fields)
 	const char *python = fields[MEMSCOPE_STACK_PYTHON], *c = fields[MEMSCOPE_STACK_C];
 	const char *stack = *python && strcmp(python, "N/A") != 0 ? python : c;
 
-	return *stack && strcmp(stack, "N/A") != 0
-		       ? sites_add_lines(event_sorter_sites(s->sorter), stack)
-		       : SITE_NONE;
+	return *stack && strcmp(stack, "N/A") != 0 ? sites_add_lines(trace_sites(s->trace), stack)
+						   : SITE_NONE;
 }
 
 static gboolean read_memory(struct memscope *s, struct event_row *row, const char *const *fields,
@@ -144,23 +138,21 @@ static gboolean read_memory(struct memscope *s, struct event_row *row, const cha
 	const char *attr = fields[MEMSCOPE_ATTR], *ptr = fields[MEMSCOPE_PTR];
 	gboolean gets = strcmp(fields[MEMSCOPE_EVENT], "MALLOC") == 0;
 	gboolean driver = strcmp(fields[MEMSCOPE_TYPE], "HAL") == 0;
-	struct word size, where = { ptr, strlen(ptr) }, address;
 	guint64 process = 0;
+	g_autofree char *address =
+		*ptr == '\0' || strcmp(ptr, "N/A") == 0 ? attribute(attr, "addr") : NULL;
+	g_autofree char *size = attribute(attr, "size");
 
-	if ((*ptr == '\0' || strcmp(ptr, "N/A") == 0) && attribute(attr, "addr", &address))
-		where = address;
-	if (!readers_number(line, "Ptr", where.at, where.length, &row->row.address, error) ||
+	if (!line_number(line, "Ptr", address ? address : ptr, READERS_ADDRESS_LAST,
+			 &row->row.address, error) ||
 	    !find_process(s, fields[MEMSCOPE_PROCESS], line, &process, error))
 		return FALSE;
 	row->row.address |= process;
-	gboolean sized = attribute(attr, "size", &size);
-	if (!sized && gets)
-		return readers_bad(line, error, "a MALLOC whose Attr has no size");
+	if (size == NULL && gets)
+		return line_bad(line, error, "a MALLOC whose Attr has no size");
 	/* in some versions what goes has a size below zero */
-	gboolean minus = sized && !gets && *size.at == '-';
-	size = sized ? (struct word){ size.at + minus, size.length - minus } : (struct word){ 0 };
-	if (sized &&
-	    !readers_number(line, "size of Attr", size.at, size.length, &row->row.size, error))
+	if (size && !line_number(line, "size of Attr", size + (!gets && *size == '-'),
+				 READERS_ADDRESS_LAST, &row->row.size, error))
 		return FALSE;
 	s->pools |= !driver;
 	if (gets)
@@ -180,11 +172,11 @@ static gboolean read_row(struct memscope *s, const char *const *fields, guint64 
 	const char *event = fields[MEMSCOPE_EVENT];
 	guint64 id;
 
-	if (!rows_signed(fields[MEMSCOPE_TIME], &row.order))
-		return readers_bad(line, error, "Timestamp(ns) is \"%.40s\", no number",
-				   fields[MEMSCOPE_TIME]);
+	if (!number_signed(fields[MEMSCOPE_TIME], &row.order))
+		return line_bad(line, error, "Timestamp(ns) is \"%.40s\", no number",
+				fields[MEMSCOPE_TIME]);
 	row.row.time_us = row.order < NANOSECONDS_MIN ? row.order : row.order / 1000;
-	if (rows_unsigned(fields[MEMSCOPE_ID], &id))
+	if (number_parse(fields[MEMSCOPE_ID], G_MAXUINT64, &id))
 		row.serial = id;
 	gboolean gets = strcmp(event, "MALLOC") == 0, gives = strcmp(event, "FREE") == 0;
 	gboolean driver = strcmp(fields[MEMSCOPE_TYPE], "HAL") == 0;
@@ -194,68 +186,41 @@ static gboolean read_row(struct memscope *s, const char *const *fields, guint64 
 		return leave_out(s, &row, fields, error);
 	/* the driver's FREE may say no device; that of memory of the host is left out */
 	row.row.device = EVENT_SORTER_ANY_DEVICE;
-	row.row.text = event_sorter_note(s->sorter, "FREE HAL (host)");
+	row.row.text = trace_note(s->trace, "FREE HAL (host)");
 	return read_memory(s, &row, fields, line, error);
 }
 
 /* Ends `s`. `ok`: all its rows were read. */
-static struct trace *finish(struct memscope *s, gboolean ok, GError **error)
+static gboolean finish(struct memscope *s, gboolean ok, GError **error)
 {
-	struct trace *trace = event_sorter_finish(s->sorter, ok, !s->pools, error);
-
-	for (guint i = 0; trace && i < trace->devices->len; i++)
-		((struct trace_device *)g_ptr_array_index(trace->devices, i))->of_process = TRUE;
 	g_array_unref(s->processes);
-	return trace;
+	ok = event_sorter_finish(s->sorter, ok, !s->pools, error);
+	for (guint i = 0; i < s->trace->devices->len; i++)
+		((struct trace_device *)g_ptr_array_index(s->trace->devices, i))->of_process = TRUE;
+	return ok;
 }
 
 /* ---- CSV ---- */
 
-gboolean memscope_recognise(const guint8 *bytes, gsize count)
+static gboolean read_fields(struct rows *rows, gpointer data)
 {
-	return readers_begin_with(bytes, count, "ID,Event,Event Type,");
-}
-
-static gboolean read_csv(struct memscope *s, struct rows *rows, GError **error)
-{
-	guint at[MEMSCOPE_COLUMN_COUNT];
 	const char *fields[MEMSCOPE_COLUMN_COUNT];
-	int more = rows_next(rows, error);
 
-	if (more < 0 || !rows_columns(rows, columns, MEMSCOPE_ATTR + 1, at, error))
-		return FALSE;
-	for (int c = MEMSCOPE_ATTR + 1; c < MEMSCOPE_COLUMN_COUNT; c++)
-		at[c] = rows_column(rows, columns[c]);
-	while ((more = rows_next(rows, error)) > 0) {
-		if (rows_count(rows) <= at[MEMSCOPE_ATTR])
-			return readers_bad(rows_line(rows), error,
-					   "%u fields, and Attr is the %uth: the row breaks off",
-					   rows_count(rows), at[MEMSCOPE_ATTR] + 1);
-		for (int c = 0; c < MEMSCOPE_COLUMN_COUNT; c++)
-			fields[c] = rows_field(rows, at[c]);
-		if (!read_row(s, fields, rows_line(rows), error))
-			return FALSE;
-	}
-	return more == 0;
+	for (guint c = 0; c < MEMSCOPE_COLUMN_COUNT; c++)
+		fields[c] = rows_field(rows, c);
+	return read_row(data, fields, rows->line, rows->error);
 }
 
-struct trace *memscope_read(struct input *input, GError **error)
+gboolean memscope_read(struct trace *trace, struct input *input, GError **error)
 {
-	struct memscope s = memscope_begin("msMemScope dump (CSV)");
-	struct rows *rows = rows_open(input, ',');
-	gboolean ok = read_csv(&s, rows, error);
+	struct memscope s = memscope_begin(trace);
 
-	rows_close(rows);
-	input_close(input);
-	return finish(&s, ok, error);
+	return finish(&s,
+		      rows_read(input, ',', columns, MEMSCOPE_COLUMN_COUNT, read_fields, &s, error),
+		      error);
 }
 
 /* ---- SQLite: the table memscope_dump, read from memory; the file is not touched ---- */
-
-gboolean memscope_db_recognise(const guint8 *bytes, gsize count)
-{
-	return readers_begin_with(bytes, count, "SQLite format 3");
-}
 
 static gboolean bad(sqlite3 *db, const char *what, GError **error)
 {
@@ -333,7 +298,7 @@ static gboolean read_database(struct memscope *scope, GBytes *bytes, GError **er
 
 	for (int c = 0; c < MEMSCOPE_COLUMN_COUNT; c++)
 		g_string_append_printf(text, "%s\"memscope_dump\".\"%s\"", c ? ", " : "",
-				       columns[c]);
+				       columns[c].name);
 	g_string_append(text, " FROM \"memscope_dump\"");
 	if (ok && sqlite3_prepare_v2(db, text->str, -1, &rows, NULL) != SQLITE_OK)
 		ok = bad(db, "the table memscope_dump", error);
@@ -345,12 +310,10 @@ static gboolean read_database(struct memscope *scope, GBytes *bytes, GError **er
 	return ok;
 }
 
-struct trace *memscope_db_read(struct input *input, GError **error)
+gboolean memscope_db_read(struct trace *trace, struct input *input, GError **error)
 {
 	g_autoptr(GBytes) bytes = input_whole(input, error);
-	struct memscope s = memscope_begin("msMemScope dump (SQLite)");
-	gboolean ok = bytes && read_database(&s, bytes, error);
+	struct memscope s = memscope_begin(trace);
 
-	input_close(input);
-	return finish(&s, ok, error);
+	return finish(&s, bytes && read_database(&s, bytes, error), error);
 }

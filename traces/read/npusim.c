@@ -36,7 +36,7 @@ struct lines {
 
 static gboolean bad(const struct npu_trace_record *record, GError **error, const char *text)
 {
-	return readers_bad(record->line, error, "%s", text);
+	return line_bad(record->line, error, "%s", text);
 }
 
 /* ---- addresses ---- */
@@ -185,9 +185,7 @@ static guint32 site_of(struct trace *trace, const char *text)
 			       : SITE_NONE;
 	if (g_hash_table_lookup_extended(l->site_texts, text, NULL, &known))
 		return GPOINTER_TO_UINT(known);
-	if (trace->sites == NULL)
-		trace->sites = sites_new();
-	guint32 site = sites_add_lines(trace->sites, text);
+	guint32 site = sites_add_lines(trace_sites(trace), text);
 	if (site == SITE_NONE)
 		return site;
 	g_hash_table_insert(l->site_texts, g_strdup(text), GUINT_TO_POINTER(site));
@@ -272,11 +270,6 @@ static void npusim_close(struct trace *trace)
 
 /* ---- the summary ---- */
 
-gboolean npusim_recognise(const guint8 *bytes, gsize count)
-{
-	return readers_begin_with(bytes, count, FORMAT_MAGIC " ");
-}
-
 static void summarise(struct trace *trace, const struct record_item *item)
 {
 	const struct npu_trace_record *r = &item->record;
@@ -314,7 +307,7 @@ static void finish_devices(struct trace *trace)
 	}
 }
 
-struct trace *npusim_read(struct input *input, GError **error)
+gboolean npusim_read(struct trace *trace, struct input *input, GError **error)
 {
 	static const struct trace_source source = { npusim_rewind, npusim_next, npusim_close };
 	g_autofree char *name = g_strdup(input_name(input));
@@ -323,8 +316,7 @@ struct trace *npusim_read(struct input *input, GError **error)
 	int more;
 
 	if (reader == NULL)
-		return NULL;
-	struct trace *trace = trace_new("npusim trace");
+		return FALSE;
 	struct lines *l = g_new0(struct lines, 1);
 	trace->source = &source;
 	trace->data = l;
@@ -341,8 +333,5 @@ struct trace *npusim_read(struct input *input, GError **error)
 	trace->skipped = npu_trace_reader_skipped(reader);
 	trace->truncated = npu_trace_reader_truncated(reader);
 	finish_devices(trace);
-	if (more == 0 && npusim_rewind(trace, error))
-		return trace;
-	trace_free(trace);
-	return NULL;
+	return more == 0 && npusim_rewind(trace, error);
 }

@@ -535,5 +535,5 @@ gboolean pickle_get_thousandths(const struct pickle_value *dict, const char *key
 				: type == PICKLE_FLOAT ? g_strdup_printf("%.3f", v->real)
 						       : g_strdup("");
 
-	return rows_scaled(text, 1000, out);
+	return number_scaled(text, 1000, out);
 }

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Chooses the reader of a file by its first bytes, and words the errors about damaged files for
- * the readers.
+ * Chooses the reader of a file by its first bytes.
  */
 #include "readers.h"
 
 #include <string.h>
 
-#include "format/words.h"
 #include "json-scan.h"
 
 #define HEAD_BYTES (256u << 10) /* what tells whose file it is */
@@ -19,33 +17,6 @@ gboolean readers_is_json(const guint8 *bytes, gsize count)
 	while (i < count && g_ascii_isspace(bytes[i]))
 		i++;
 	return i < count && (bytes[i] == '{' || bytes[i] == '[');
-}
-
-gboolean readers_begin_with(const guint8 *bytes, gsize count, const char *text)
-{
-	gsize length = strlen(text);
-
-	return count >= length && memcmp(bytes, text, length) == 0;
-}
-
-gboolean readers_bad(guint64 line, GError **error, const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	g_autofree char *text = g_strdup_vprintf(format, args);
-	va_end(args);
-	g_autofree char *valid = g_utf8_make_valid(text, -1);
-	return refuse(error, TRACE_ERROR, TRACE_ERROR_FORMAT, "line %" G_GUINT64_FORMAT ": %s",
-		      line, valid);
-}
-
-gboolean readers_number(guint64 line, const char *name, const char *text, gsize length,
-			guint64 *out, GError **error)
-{
-	return (number_parse(text, length, out) && *out < READERS_ADDRESS_END) ||
-	       readers_bad(line, error, "%s is \"%.*s\", no number below 2^56", name,
-			   (int)MIN(length, 40), text);
 }
 
 gboolean readers_file_is_result(const char *path, gboolean *out, GError **error)
@@ -62,15 +33,67 @@ gboolean readers_file_is_result(const char *path, gboolean *out, GError **error)
 
 /* ---- the choice ---- */
 
-static const struct {
+#define PROFILER_KIND "table of Ascend's profiler"
+
+static gboolean is_stalloc(const guint8 *bytes, gsize count)
+{
+	if (count < 4 || (bytes[0] != '0' && bytes[0] != '1') || bytes[1] != ' ')
+		return FALSE;
+	for (gsize i = 2; i < count && bytes[i] != '\n'; i++) {
+		if (!g_ascii_isxdigit(bytes[i]) && strchr("xX -\r", bytes[i]) == NULL)
+			return FALSE;
+	}
+	return TRUE;
+}
+
+static gboolean is_snapshot(const guint8 *bytes, gsize count)
+{
+	return (count >= 2 && bytes[0] == 0x80 && bytes[1] >= 2 && bytes[1] <= 5) ||
+	       (readers_is_json(bytes, count) && json_kind_of(bytes, count) == JSON_SNAPSHOT);
+}
+
+static gboolean is_timeline(const guint8 *bytes, gsize count)
+{
+	return readers_is_json(bytes, count) && json_kind_of(bytes, count) == JSON_TIMELINE;
+}
+
+static const struct reader {
+	const char *begins; /* its files, or: */
 	gboolean (*recognise)(const guint8 *bytes, gsize count);
-	struct trace *(*read)(struct input *input, GError **error);
+	reader_fn *read;
+	const char *kind;
 } readers[] = {
-	{ npusim_recognise, npusim_read },           { memscope_recognise, memscope_read },
-	{ memscope_db_recognise, memscope_db_read }, { mindspore_recognise, mindspore_read },
-	{ stalloc_recognise, stalloc_read },         { snapshot_recognise, snapshot_read },
-	{ timeline_recognise, timeline_read },       { profiler_recognise, profiler_read },
+	{ FORMAT_MAGIC " ", NULL, npusim_read, "npusim trace" },
+	{ "ID,Event,Event Type,", NULL, memscope_read, "msMemScope dump (CSV)" },
+	{ "SQLite format 3", NULL, memscope_db_read, "msMemScope dump (SQLite)" },
+	{ "start_time_stamp,end_time_stamp,", NULL, mindspore_read, "MindSpore memory_block.csv" },
+	{ "Iteration Index", NULL, stalloc_read, "STAlloc log" },
+	{ NULL, is_stalloc, stalloc_read, "STAlloc log" },
+	{ NULL, is_snapshot, snapshot_read, "memory snapshot of PyTorch or torch_npu" },
+	{ NULL, is_timeline, timeline_read, "trace of PyTorch's profiler" },
+	{ "Name,Size(KB),Allocation Time(us)", NULL, profiler_read, PROFILER_KIND },
+	{ "Device_id,Name,Size(KB),Allocation Time(us)", NULL, profiler_read, PROFILER_KIND },
+	{ "Component,Timestamp(us),Total Allocated(MB)", NULL, profiler_read, PROFILER_KIND },
 };
+
+static gboolean recognises(const struct reader *reader, const guint8 *bytes, gsize count)
+{
+	gsize length = reader->begins ? strlen(reader->begins) : 0;
+
+	return reader->begins ? count >= length && memcmp(bytes, reader->begins, length) == 0
+			      : reader->recognise(bytes, count);
+}
+
+struct trace *readers_read(reader_fn *read, const char *kind, struct input *input, GError **error)
+{
+	struct trace *trace = trace_new(kind);
+
+	if (!read(trace, input, error))
+		g_clear_pointer(&trace, trace_free);
+	if (read != npusim_read)
+		input_close(input);
+	return trace;
+}
 
 /* What a file begins with says what it is. */
 static struct trace *read_input(struct input *input, GError **error)
@@ -80,8 +103,8 @@ static struct trace *read_input(struct input *input, GError **error)
 	if (got >= 0 && !input_rewind(input, error))
 		got = -1;
 	for (guint i = 0; got > 0 && i < G_N_ELEMENTS(readers); i++) {
-		if (readers[i].recognise(head, (gsize)got))
-			return readers[i].read(input, error);
+		if (recognises(&readers[i], head, (gsize)got))
+			return readers_read(readers[i].read, readers[i].kind, input, error);
 	}
 	input_close(input);
 	if (got > 0 && readers_is_json(head, (gsize)got))

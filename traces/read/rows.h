@@ -1,35 +1,50 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Rows of a text file, split into fields: comma-separated with quotes that may contain commas and
- * line ends, or separated by spaces. It is independent of the columns.
+ * Rows of a text file, split into fields: comma-separated with a header and quotes that may contain
+ * commas and line ends, or separated by spaces. It is independent of the columns.
  */
 #ifndef NPUSIM_TRACES_ROWS_H
 #define NPUSIM_TRACES_ROWS_H
 
 #include "format/input.h"
 
-struct rows;
+/* What the rows are read for. */
+struct row_column {
+	const char *name, *other; /* in the header: either of them; other may be NULL */
+	gboolean optional;        /* no row needs it */
+	guint64 unit;             /* what its numbers are multiplied by: number_scaled() */
+};
+struct rows {
+	GError **error; /* that what follows sets */
+	guint64 line;   /* that the row begins in */
+	/* below: rows.c alone */
+	struct input *input;
+	char separator;
+	const struct row_column *columns;
+	guint *at;             /* where each is among the fields; G_MAXUINT: there is none */
+	guint needed;          /* fields that a row needs at least */
+	const char *needed_by; /* column */
+	GString *text;         /* of the row */
+	GPtrArray *fields;     /* in text */
+};
 
-/* separator: ',' with quotes, ' ' any number of blanks and no quotes. `input` is borrowed. */
-struct rows *rows_open(struct input *input, char separator);
-void rows_close(struct rows *rows);
-/* The next row that is not empty: 1; 0 at the end; -1 and error with the line. What was there
- * before is gone. */
-int rows_next(struct rows *rows, GError **error);
-/* Of the row: fields, and the line that it begins in. */
-guint rows_count(const struct rows *rows);
-const char *rows_field(const struct rows *rows, guint index); /* "" beyond the last */
-guint64 rows_line(const struct rows *rows);
-/* Of a header: the index of a column, G_MAXUINT if it has none. */
-guint rows_column(const struct rows *rows, const char *name);
-/* The same of several; FALSE and error where one is not there. */
-gboolean rows_columns(const struct rows *rows, const char *const *names, guint count, guint *out,
-		      GError **error);
+/* Takes each row that is not empty. separator: ',' with quotes and a header, in which the columns
+ * are found; ' ' any number of blanks, no quotes, and the columns in their order. FALSE and error:
+ * the header lacks a column, a row breaks off in front of one, or what `take` says. */
+gboolean rows_read(struct input *input, char separator, const struct row_column *columns,
+		   guint count, gboolean (*take)(struct rows *rows, gpointer data), gpointer data,
+		   GError **error);
+gboolean rows_has(const struct rows *rows, guint column); /* the header has it */
+/* "" where it is not there. */
+const char *rows_field(const struct rows *rows, guint column);
+/* Sets the error, with the line. Always FALSE. */
+#define rows_bad(rows, ...) line_bad((rows)->line, (rows)->error, __VA_ARGS__)
+/* The field as an address or a size; FALSE and error. */
+gboolean rows_number(const struct rows *rows, guint column, guint64 *out);
 
-/* Text to numbers as number_parse() has them; signed: also with a minus. */
-gboolean rows_unsigned(const char *text, guint64 *out);
-gboolean rows_signed(const char *text, gint64 *out);
+/* As number_parse(), also with a minus. */
+gboolean number_signed(const char *text, gint64 *out);
 /* A number that may have digits behind a point: times `unit`, rounded. */
-gboolean rows_scaled(const char *text, guint64 unit, gint64 *out);
+gboolean number_scaled(const char *text, guint64 unit, gint64 *out);
 
 #endif

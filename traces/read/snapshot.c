@@ -30,12 +30,6 @@ struct reader {
 	refuse((r)->error, TRACE_ERROR, TRACE_ERROR_FORMAT, \
 	       "not a usable memory snapshot: " __VA_ARGS__)
 
-gboolean snapshot_recognise(const guint8 *bytes, gsize count)
-{
-	return (count >= 2 && bytes[0] == 0x80 && bytes[1] >= 2 && bytes[1] <= 5) ||
-	       (readers_is_json(bytes, count) && json_kind_of(bytes, count) == JSON_SNAPSHOT);
-}
-
 static gboolean get_size(const struct pickle_value *dict, const char *key, guint64 *out)
 {
 	gint64 v;
@@ -64,7 +58,7 @@ static gboolean take_dict(struct reader *r, const struct pickle_value *v, const 
 
 static gboolean in_address_space(guint64 address, guint64 size)
 {
-	return address <= READERS_ADDRESS_END && size <= READERS_ADDRESS_END - address;
+	return address <= READERS_ADDRESS_LAST + 1 && size <= READERS_ADDRESS_LAST + 1 - address;
 }
 
 /* ---- call sites ---- */
@@ -101,9 +95,7 @@ static guint32 read_stack(struct reader *r, const struct pickle_list *list)
 	}
 	if (frames->len == 0)
 		return SITE_NONE;
-	if (r->trace->sites == NULL)
-		r->trace->sites = sites_new();
-	return sites_add(r->trace->sites, (const struct site_frame *)(void *)frames->data,
+	return sites_add(trace_sites(r->trace), (const struct site_frame *)(void *)frames->data,
 			 frames->len);
 }
 
@@ -163,9 +155,8 @@ static gboolean read_event(struct reader *r, guint device, const struct pickle_v
 			g_strndup(name->string->text, MIN(name->string->length, TEXT_MAX));
 		e.text = trace_note(r->trace, note);
 	}
-	trace_count_row(r->trace, &e);
 	g_array_append_val(r->events, e);
-	return TRUE;
+	return trace_add_row(r->trace, &e, r->error);
 }
 
 static gboolean read_events(struct reader *r, const struct pickle_value *traces)
@@ -362,48 +353,50 @@ static gboolean find_start(struct reader *r, guint16 device, guint *left)
 	return ok;
 }
 
-static struct trace *read_pickle(struct reader *r, const struct pickle_value *root)
+static gboolean read_pickle(struct reader *r, const struct pickle_value *root)
 {
 	/* what memory_snapshot() gives is the list alone */
 	const struct pickle_value *segments =
 		root->type == PICKLE_LIST ? root : pickle_get(root, "segments");
-	gboolean ok = root->type == PICKLE_DICT || root->type == PICKLE_LIST ||
-		      bad(r, "it is no dict and no list");
 
-	r->trace = trace_new("memory snapshot of PyTorch or torch_npu");
-	r->events = g_array_new(FALSE, FALSE, sizeof(struct trace_row));
-	r->ends = g_array_new(FALSE, FALSE, sizeof(struct trace_row));
-	r->stacks = g_hash_table_new(NULL, NULL);
-	ok = ok && read_events(r, pickle_get(root, "device_traces")) &&
-	     ((segments && segments->type == PICKLE_LIST) || bad(r, "it has no list segments"));
-	for (gsize i = 0; ok && i < segments->list->count; i++)
-		ok = read_segment(r, &segments->list->items[i], i);
+	if (root->type != PICKLE_DICT && root->type != PICKLE_LIST)
+		return bad(r, "it is no dict and no list");
+	if (!read_events(r, pickle_get(root, "device_traces")))
+		return FALSE;
+	if (segments == NULL || segments->type != PICKLE_LIST)
+		return bad(r, "it has no list segments");
+	for (gsize i = 0; i < segments->list->count; i++) {
+		if (!read_segment(r, &segments->list->items[i], i))
+			return FALSE;
+	}
 	guint left = r->events->len;
-	for (guint i = r->trace->devices->len; ok && i > 0; i--) {
+	for (guint i = r->trace->devices->len; i > 0; i--) {
 		struct trace_device *device = g_ptr_array_index(r->trace->devices, i - 1);
 		device->block_unit = BLOCK_UNIT;
-		ok = find_start(r, (guint16)device->device, &left);
+		if (!find_start(r, (guint16)device->device, &left))
+			return FALSE;
 	}
 	if (r->trace->events == 0 && r->ends->len > 0)
 		r->trace->about = g_strdup(
 			"it has no history: torch.cuda.memory._record_memory_history() was not "
 			"on before the work, so what was live when it was taken is all it tells");
 	trace_end_starts(r->trace);
-	trace_set_rows(r->trace, r->events);
-	if (!ok)
-		g_clear_pointer(&r->trace, trace_free);
-	g_array_unref(r->ends);
-	g_hash_table_unref(r->stacks);
-	return r->trace;
+	return TRUE;
 }
 
-struct trace *snapshot_read(struct input *input, GError **error)
+gboolean snapshot_read(struct trace *trace, struct input *input, GError **error)
 {
-	struct reader r = { .error = error };
+	struct reader r = { .trace = trace,
+			    .events = g_array_new(FALSE, FALSE, sizeof(struct trace_row)),
+			    .ends = g_array_new(FALSE, FALSE, sizeof(struct trace_row)),
+			    .stacks = g_hash_table_new(NULL, NULL),
+			    .error = error };
 	struct pickle *pickle = pickle_read_input(input, &r.room, error);
-	struct trace *trace = pickle ? read_pickle(&r, pickle_root(pickle)) : NULL;
+	gboolean ok = pickle && read_pickle(&r, pickle_root(pickle));
 
-	input_close(input);
 	pickle_free(pickle);
-	return trace;
+	g_array_unref(r.events);
+	g_array_unref(r.ends);
+	g_hash_table_unref(r.stacks);
+	return ok;
 }

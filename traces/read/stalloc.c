@@ -10,86 +10,65 @@
 #include "readers.h"
 #include "rows.h"
 
-gboolean stalloc_recognise(const guint8 *bytes, gsize count)
-{
-	if (readers_begin_with(bytes, count, "Iteration Index"))
-		return TRUE;
-	if (count < 4 || (bytes[0] != '0' && bytes[0] != '1') || bytes[1] != ' ')
-		return FALSE;
-	for (gsize i = 2; i < count && bytes[i] != '\n'; i++) {
-		if (!g_ascii_isxdigit(bytes[i]) && strchr("xX -\r", bytes[i]) == NULL)
-			return FALSE;
-	}
-	return TRUE;
-}
+enum { WHAT, ADDRESS, SIZE, STREAM, COLUMN_COUNT };
+static const struct row_column columns[COLUMN_COUNT] = {
+	[WHAT] = { "1 or 0", .optional = TRUE },
+	[ADDRESS] = { "the address", .optional = TRUE },
+	[SIZE] = { "the size", .optional = TRUE },
+	[STREAM] = { "the stream", .optional = TRUE },
+};
 
-static gboolean read_block(struct event_sorter *sorter, const struct rows *rows, guint16 device,
-			   GError **error)
-{
-	const char *what = rows_field(rows, 0), *stream = rows_field(rows, 3);
-	const char *address = rows_field(rows, 1), *size = rows_field(rows, 2);
-	struct event_row row = { .order = (gint64)rows_line(rows), .row.device = device };
+struct log {
+	struct event_sorter *sorter;
+	guint device;
+};
 
-	if (rows_count(rows) < 3)
-		return readers_bad(rows_line(rows), error,
-				   "%u fields: 1 or 0, an address, a size and a stream are wanted",
-				   rows_count(rows));
-	if (!readers_number(rows_line(rows), "the address", address, strlen(address),
-			    &row.row.address, error) ||
-	    !readers_number(rows_line(rows), "the size", size, strlen(size), &row.row.size, error))
-		return FALSE;
+static gboolean read_block(const struct rows *rows, const struct log *log, struct event_row *row)
+{
+	const char *stream = rows_field(rows, STREAM);
 	guint64 pointer = 0;
-	if (*stream && !rows_signed(stream, &row.row.stream) && !rows_unsigned(stream, &pointer))
-		return readers_bad(rows_line(rows), error, "the stream is \"%.40s\"", stream);
-	row.row.stream += (gint64)pointer;
-	row.row.verb = what[0] == '1' ? NPU_TRACE_ALLOC : NPU_TRACE_FREE;
-	return event_sorter_add(sorter, &row, error);
+
+	if (rows->fields->len < STREAM)
+		return rows_bad(rows,
+				"%u fields: 1 or 0, an address, a size and a stream are wanted",
+				rows->fields->len);
+	if (!rows_number(rows, ADDRESS, &row->row.address) ||
+	    !rows_number(rows, SIZE, &row->row.size))
+		return FALSE;
+	if (*stream && !number_signed(stream, &row->row.stream) &&
+	    !number_parse(stream, G_MAXUINT64, &pointer))
+		return rows_bad(rows, "the stream is \"%.40s\"", stream);
+	row->row.stream += (gint64)pointer;
+	row->row.verb = *rows_field(rows, WHAT) == '1' ? NPU_TRACE_ALLOC : NPU_TRACE_FREE;
+	return event_sorter_add(log->sorter, row, rows->error);
 }
 
-static gboolean read_rows(struct event_sorter *sorter, struct rows *rows, guint16 device,
-			  GError **error)
+static gboolean read_row(struct rows *rows, gpointer data)
 {
-	int more;
+	const struct log *log = data;
+	const char *what = rows_field(rows, WHAT);
+	struct event_row row = { .order = (gint64)rows->line, .row.device = (guint16)log->device };
+	gboolean iteration = strcmp(what, "Iteration") == 0;
 
-	while ((more = rows_next(rows, error)) > 0) {
-		const char *first = rows_field(rows, 0);
-		struct event_row row = { .order = (gint64)rows_line(rows),
-					 .row.device = device,
-					 .row.verb = NPU_TRACE_NOTE };
-		if (strcmp(first, "1") == 0 || strcmp(first, "0") == 0) {
-			if (!read_block(sorter, rows, device, error))
-				return FALSE;
-		} else if (strcmp(first, "Iteration") == 0 ||
-			   strcmp(rows_field(rows, 1), "Layer") == 0) {
-			row.row.text = event_sorter_note(sorter, strcmp(first, "Iteration") == 0
-									 ? "mark of an iteration"
-									 : "mark of a layer");
-			if (!event_sorter_add(sorter, &row, error))
-				return FALSE;
-		} else {
-			return readers_bad(rows_line(rows), error,
-					   "\"%.40s\": 1, 0 or a mark of an iteration or a layer "
-					   "is wanted",
-					   first);
-		}
-	}
-	return more == 0;
+	if (strcmp(what, "1") == 0 || strcmp(what, "0") == 0)
+		return read_block(rows, log, &row);
+	if (iteration || strcmp(rows_field(rows, ADDRESS), "Layer") == 0)
+		return event_sorter_add_note(log->sorter, &row,
+					     iteration ? "mark of an iteration" : "mark of a layer",
+					     rows->error);
+	return rows_bad(rows, "\"%.40s\": 1, 0 or a mark of an iteration or a layer is wanted",
+			what);
 }
 
-struct trace *stalloc_read(struct input *input, GError **error)
+gboolean stalloc_read(struct trace *trace, struct input *input, GError **error)
 {
-	struct event_sorter *sorter = event_sorter_new("STAlloc log");
-	struct rows *rows = rows_open(input, ' ');
+	struct log log = { .sorter = event_sorter_new(trace) };
 	g_autofree char *name = g_path_get_basename(input_name(input));
 	const char *at = strstr(name, "dev");
-	guint device = 0;
 
 	/* mem_log_dev3.txt is of device 3 */
-	if (at == NULL || sscanf(at, "dev%4u", &device) != 1 || device > TRACE_DEVICE_LAST)
-		device = 0;
-	gboolean ok = read_rows(sorter, rows, (guint16)device, error);
-
-	rows_close(rows);
-	input_close(input);
-	return event_sorter_finish(sorter, ok, FALSE, error);
+	if (at == NULL || sscanf(at, "dev%4u", &log.device) != 1 || log.device > TRACE_DEVICE_LAST)
+		log.device = 0;
+	gboolean ok = rows_read(input, ' ', columns, COLUMN_COUNT, read_row, &log, error);
+	return event_sorter_finish(log.sorter, ok, FALSE, error);
 }

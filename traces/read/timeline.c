@@ -28,16 +28,12 @@ struct item {
 	guint32 text; /* a slice's name; where an event was */
 };
 struct timeline {
+	struct trace *trace;
 	struct event_sorter *sorter;
 	struct texts names;
 	GArray *items; /* struct item */
 	GError **error;
 };
-
-gboolean timeline_recognise(const guint8 *bytes, gsize count)
-{
-	return readers_is_json(bytes, count) && json_kind_of(bytes, count) == JSON_TIMELINE;
-}
 
 /* ---- events ---- */
 
@@ -122,7 +118,7 @@ static void find_sites(struct timeline *t)
 			g_string_append(text, g_ptr_array_index(t->names.list, last->text));
 			g_string_append_c(text, '\n');
 		}
-		item->text = sites_add_lines(event_sorter_sites(t->sorter), text->str);
+		item->text = sites_add_lines(trace_sites(t->trace), text->str);
 	}
 	g_array_sort(t->items, by_time);
 }
@@ -192,10 +188,11 @@ static gboolean read_timeline(struct timeline *t, const struct pickle_value *roo
 	return add_rows(t);
 }
 
-struct trace *timeline_read(struct input *input, GError **error)
+gboolean timeline_read(struct trace *trace, struct input *input, GError **error)
 {
 	struct pickle *pickle = pickle_read_input(input, NULL, error);
-	struct timeline t = { .sorter = event_sorter_new("trace of PyTorch's profiler"),
+	struct timeline t = { .trace = trace,
+			      .sorter = event_sorter_new(trace),
 			      .items = g_array_new(FALSE, FALSE, sizeof(struct item)),
 			      .error = error };
 
@@ -204,6 +201,5 @@ struct trace *timeline_read(struct input *input, GError **error)
 	texts_clear(&t.names);
 	g_array_unref(t.items);
 	pickle_free(pickle);
-	input_close(input);
 	return event_sorter_finish(t.sorter, ok, FALSE, error);
 }

@@ -33,10 +33,32 @@ static void device_free(gpointer data)
 	g_free(device);
 }
 
+static gboolean rows_rewind(struct trace *trace, GError **error)
+{
+	return trace->data == NULL || row_store_rewind(trace->data, error);
+}
+
+static int rows_next(struct trace *trace, struct record_item *out, GError **error)
+{
+	struct trace_row row;
+	int more = trace->data ? row_store_next(trace->data, &row, error) : 0;
+
+	if (more > 0)
+		trace_row_item(trace, &row, out);
+	return more;
+}
+
+static void rows_close(struct trace *trace)
+{
+	row_store_free(trace->data);
+}
+
 struct trace *trace_new(const char *kind)
 {
+	static const struct trace_source source = { rows_rewind, rows_next, rows_close };
 	struct trace *trace = g_new0(struct trace, 1);
 
+	trace->source = &source;
 	trace->devices = g_ptr_array_new_with_free_func(device_free);
 	trace->kind = g_strdup(kind);
 	trace->starts = g_array_new(FALSE, FALSE, sizeof(struct trace_row));
@@ -48,8 +70,7 @@ void trace_free(struct trace *trace)
 {
 	if (trace == NULL)
 		return;
-	if (trace->source)
-		trace->source->close(trace);
+	trace->source->close(trace);
 	g_ptr_array_unref(trace->devices);
 	g_array_unref(trace->starts);
 	texts_clear(&trace->notes);
@@ -101,6 +122,13 @@ guint32 trace_note(struct trace *trace, const char *name)
 	return texts_add(&trace->notes, g_utf8_make_valid(name, -1));
 }
 
+struct sites *trace_sites(struct trace *trace)
+{
+	if (trace->sites == NULL)
+		trace->sites = sites_new();
+	return trace->sites;
+}
+
 /* ---- counting ---- */
 
 void trace_device_note_map(struct trace_device *device, guint64 address, guint64 size)
@@ -129,12 +157,16 @@ void trace_count(struct trace *trace, guint id, guint32 verb, guint64 address, g
 	}
 }
 
-void trace_count_row(struct trace *trace, const struct trace_row *row)
+gboolean trace_add_row(struct trace *trace, const struct trace_row *row, GError **error)
 {
+	gboolean note = row->verb == NPU_TRACE_NOTE;
+
 	trace_count(trace, row->device, row->verb, row->address, row->size,
-		    row->verb == NPU_TRACE_NOTE ? g_ptr_array_index(trace->notes.list, row->text)
-						: NULL);
+		    note ? g_ptr_array_index(trace->notes.list, row->text) : NULL);
 	trace->events++;
+	if (trace->data == NULL)
+		trace->data = row_store_new();
+	return row_store_add(trace->data, row, row->device, 0, 0, error);
 }
 
 /* ---- what was there at the start ---- */
@@ -202,55 +234,4 @@ void trace_row_item(const struct trace *trace, const struct trace_row *row, stru
 	out->address = row->address;
 	out->size = row->size;
 	out->time_us = row->time_us;
-}
-
-/* As the data of a source. */
-struct rows_source {
-	GArray *rows;
-	guint next;
-};
-
-static gboolean rows_rewind(struct trace *trace, GError **error)
-{
-	(void)error;
-	((struct rows_source *)trace->data)->next = 0;
-	return TRUE;
-}
-
-static int rows_take(struct trace *trace, struct record_item *out, GError **error)
-{
-	struct rows_source *s = trace->data;
-
-	(void)error;
-	if (s->next == s->rows->len)
-		return 0;
-	trace_row_item(trace, &g_array_index(s->rows, struct trace_row, s->next++), out);
-	return 1;
-}
-
-static void rows_free(struct trace *trace)
-{
-	struct rows_source *s = trace->data;
-
-	g_array_unref(s->rows);
-	g_free(s);
-}
-
-static gint by_device(gconstpointer a, gconstpointer b)
-{
-	const struct trace_row *x = a, *y = b;
-
-	return x->device < y->device ? -1 : x->device > y->device;
-}
-
-void trace_set_rows(struct trace *trace, GArray *rows)
-{
-	static const struct trace_source source = { rows_rewind, rows_take, rows_free };
-	struct rows_source *s = g_new0(struct rows_source, 1);
-
-	if (trace->devices->len > 1)
-		g_array_sort(rows, by_device);
-	s->rows = rows;
-	trace->source = &source;
-	trace->data = s;
 }

@@ -10,6 +10,7 @@
 #include "by-address.h"
 #include "format/trace-reader.h"
 #include "npusim/trace.h"
+#include "row-store.h"
 #include "sites.h"
 #include "trace/verbs.h"
 
@@ -39,17 +40,6 @@ struct record_item {
 
 /* Whether it tells of memory or of a block that was there when the history began. */
 gboolean record_is_of_start(const struct npu_trace_record *record);
-
-/* A record of a file that has addresses and no names, as it waits to be read. */
-struct trace_row {
-	guint64 address; /* first: by-address.h */
-	guint64 size;
-	gint64 stream, time_us;
-	guint32 text; /* NOTE: of trace_note(); else of trace.sites, 0: the file has none */
-	guint16 device;
-	guint8 verb;  /* enum npu_trace_verb: an allocator's */
-	guint8 small; /* from the small pool: 2 MiB handles */
-};
 
 struct trace_device {
 	guint device;
@@ -93,7 +83,7 @@ struct trace_source {
 	void (*close)(struct trace *trace);
 };
 
-/* Without a source. */
+/* Empty; what trace_add_row() puts in is its source. */
 struct trace *trace_new(const char *kind);
 void trace_free(struct trace *trace);
 /* The device's summary, made if need be. */
@@ -102,12 +92,16 @@ struct trace_device *trace_device(struct trace *trace, guint device);
 guint trace_device_index(const struct trace *trace, gint64 device);
 /* The number of a note's name. */
 guint32 trace_note(struct trace *trace, const char *name);
+/* Where blocks were asked for, made if need be. */
+struct sites *trace_sites(struct trace *trace);
 
 /* Counts an allocator's event on its device, a note by its name, and notes the addresses that it
  * maps and unmaps. */
 void trace_count(struct trace *trace, guint device, guint32 verb, guint64 address, guint64 size,
 		 const char *note);
-void trace_count_row(struct trace *trace, const struct trace_row *row);
+/* Counts a row, and adds it behind those of its device: a trace has one device after another. FALSE
+ * and error, as row_store_add(). */
+gboolean trace_add_row(struct trace *trace, const struct trace_row *row, GError **error);
 /* Adds a row to what was there at the start; trace_end_starts() puts them in order. */
 void trace_add_start(struct trace *trace, const struct trace_row *row);
 void trace_end_starts(struct trace *trace);
@@ -116,9 +110,6 @@ void trace_device_note_map(struct trace_device *device, guint64 address, guint64
 
 void trace_row_item(const struct trace *trace, const struct trace_row *row,
 		    struct record_item *out);
-/* Makes rows in memory (struct trace_row, taken over) the trace's source: those of one device after
- * another. */
-void trace_set_rows(struct trace *trace, GArray *rows);
 
 /* Reads a file of any known kind, told by its content: the summary, and a source that was not read
  * yet. NULL and error, which names the file and the place, otherwise. */
