@@ -11,8 +11,8 @@ static gint64 look(const struct pickle_value *v, int depth)
 	gint64 sum = 0, n;
 	switch (v->type) {
 	case PICKLE_STR:
-		for (gsize i = 0; i < v->string->length; i++)
-			sum += v->string->text[i];
+		for (gsize i = 0; i < v->length; i++)
+			sum += v->text[i];
 		return sum;
 	case PICKLE_LIST:
 	case PICKLE_DICT:

@@ -275,8 +275,8 @@ def npusim_record_preloads_and_merges(folder):
     text = subprocess.run(['gzip', '-dc', str(out)], stdout=subprocess.PIPE, check=True,
                           text=True).stdout
     for process in range(1, 5):
-        expect(re.search(r'^info process={} program=preload-program .*backend=cann$'.format(
-            process), text, re.M), process)
+        for said in 'program=preload-program', 'backend=cann':
+            expect('\ninfo process={} {}\n'.format(process, said) in text, (process, said))
     same(sorted(set(re.findall(r'^@\d+ :(\d+)\.', text, re.M))), ['1', '2', '3', '4'], 'processes')
     for line in re.findall(r'^info .*soc=.*$', text, re.M):
         expect(line.startswith('info process='), line)

@@ -5,23 +5,21 @@
  */
 #include "merge.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "out-file.h"
+#include "trace-reader.h"
 #include "trace/line.h"
 
 struct part {
 	const char *path;
-	FILE *file;
-	char *line; /* the next event, without its newline */
-	size_t room;
+	struct npu_trace_reader *reader;
+	struct npu_trace_record event; /* the next */
+	int more;                      /* 1: there is one; 0: it is at its end; -1: it is damaged */
+	size_t infos;                  /* that are written */
 	guint index;
 	guint64 start; /* the host's clock at @0; 0: not told */
-	guint64 time;  /* of `line`: since the earliest part began */
-	gboolean at_end, broken;
-	GPtrArray *infos; /* char *, of the head */
+	guint64 time;  /* of the event: since the earliest part began */
 };
 struct merge {
 	GPtrArray *parts; /* struct part * */
@@ -36,67 +34,13 @@ static void part_free(gpointer data)
 {
 	struct part *p = data;
 
-	if (p->file)
-		fclose(p->file);
-	free(p->line);
-	g_ptr_array_unref(p->infos);
+	npu_trace_reader_close(p->reader);
 	g_free(p);
-}
-
-/* The next whole line; FALSE at the end. */
-static gboolean next_line(struct part *p)
-{
-	ssize_t length = getline(&p->line, &p->room, p->file);
-
-	if (length > 0 && p->line[length - 1] == '\n') {
-		p->line[length - 1] = '\0';
-		return TRUE;
-	}
-	p->broken = length > 0;
-	p->at_end = TRUE;
-	return FALSE;
-}
-
-/* What a line's stamp says, since the earliest part began. */
-static guint64 time_of(const struct merge *m, const struct part *p, const char *stamp)
-{
-	return g_ascii_strtoull(stamp + 1, NULL, 0) + (p->start ? p->start - m->start : 0);
-}
-
-/* Goes on to the next event. */
-static void advance(struct merge *m, struct part *p)
-{
-	while (next_line(p)) {
-		if (p->line[0] == '\0' || p->line[0] == '#')
-			continue;
-		if (p->line[0] == '@')
-			p->time = MAX(p->time, time_of(m, p, p->line));
-		return;
-	}
-}
-
-/* Head of a part: its version and its info lines. The first event is left in `line`. */
-static gboolean read_head(struct part *p)
-{
-	if (!next_line(p) || strncmp(p->line, TRACE_FIRST_LINE, strlen(TRACE_FIRST_LINE) - 1) != 0)
-		return FALSE;
-	while (next_line(p)) {
-		if (!g_str_has_prefix(p->line, "info ")) {
-			if (p->line[0] != '#' && p->line[0] != '\0')
-				break;
-			continue;
-		}
-		const char *start = strstr(p->line, " start=");
-		if (start)
-			p->start = g_ascii_strtoull(start + strlen(" start="), NULL, 0);
-		g_ptr_array_add(p->infos, g_strdup(p->line + strlen("info ")));
-	}
-	return TRUE;
 }
 
 /* ---- names ---- */
 
-static guint number_in(GHashTable *table, char *key)
+static guint32 number_in(GHashTable *table, char *key)
 {
 	guint number = GPOINTER_TO_UINT(g_hash_table_lookup(table, key));
 
@@ -109,61 +53,66 @@ static guint number_in(GHashTable *table, char *key)
 	return number;
 }
 
-static guint process_number(struct merge *m, const struct part *p, guint64 process)
+static guint32 process_number(struct merge *m, const struct part *p, guint32 process)
 {
-	return number_in(m->processes, g_strdup_printf("%u.%" G_GUINT64_FORMAT, p->index, process));
+	return number_in(m->processes, g_strdup_printf("%u.%u", p->index, process));
 }
 
-static void put_word(struct merge *m, const struct part *p, char **words, guint i, GString *out)
+/* A share has the same key in all processes. */
+static void rename_share(struct merge *m, const struct part *p, struct npu_trace_name *name)
 {
-	const char *word = words[i], *key = NULL, *share = NULL;
+	const struct npu_trace_record *r = &p->event;
 
-	if (word[0] == ':' && i < 3) {
-		char *dot;
-		guint64 process = g_ascii_strtoull(word + 1, &dot, 0);
-		g_string_append_printf(out, ":%u%s", process_number(m, p, process), dot);
-		return;
-	}
-	if (g_str_has_prefix(word, "share=s"))
-		share = word + strlen("share=s");
-	else if (word[0] == 's' && g_ascii_isdigit(word[1]))
-		share = word + 1;
-	for (guint k = 0; share && words[k]; k++) {
-		if (g_str_has_prefix(words[k], "key="))
-			key = words[k];
-	}
-	/* a share has the same key in all processes */
-	if (share)
-		g_string_append_printf(
-			out, "%.*s%u", (int)(share - word), word,
-			number_in(m->shares,
-				  key ? g_strdup(key) : g_strdup_printf("%u.%s", p->index, share)));
-	else
-		g_string_append(out, word);
+	if (name->kind == 's')
+		name->number = number_in(
+			m->shares, r->has & NPU_TRACE_HAS_KEY
+					   ? g_strdup_printf("%" G_GINT64_MODIFIER "x", r->key)
+					   : g_strdup_printf("%u.%u", p->index, name->number));
 }
 
 /* ---- the file ---- */
 
 static void put_event(struct merge *m, struct part *p)
 {
-	g_auto(GStrv) words = g_strsplit(p->line, " ", -1);
 	GString *out = m->out.text;
+	gsize at = out->len;
+	struct npu_trace_record *r = &p->event;
 
-	for (guint i = 0; words[i]; i++) {
-		if (i > 0)
-			g_string_append_c(out, ' ');
-		if (i == 0 && words[i][0] == '@')
-			g_string_append_printf(out, "@%" G_GUINT64_FORMAT, time_of(m, p, words[i]));
-		else
-			put_word(m, p, words, i, out);
-	}
-	g_string_append_c(out, '\n');
-	m->result->events++;
+	rename_share(m, p, &r->name);
+	rename_share(m, p, &r->share);
+	r->process = process_number(m, p, r->process);
+	if (r->has & NPU_TRACE_HAS_HOST_NS)
+		r->host_ns += p->start ? p->start - m->start : 0;
+	g_string_set_size(out, at + NPU_TRACE_LINE_MAX);
+	int length = npu_trace_line(r, out->str + at, NPU_TRACE_LINE_MAX, NULL);
+	g_string_truncate(out, at + (gsize)MAX(length, 0));
+	m->result->events += length > 0;
 }
 
-static void put_info(struct merge *m, const struct part *p, const char *text)
+/* Those that were read since the last time. */
+static void put_infos(struct merge *m, struct part *p)
 {
-	g_string_append_printf(m->out.text, "info process=%u %s\n", process_number(m, p, 1), text);
+	GString *out = m->out.text;
+	const char *key, *value;
+	guint32 process;
+
+	for (; npu_trace_reader_info(p->reader, p->infos, &process, &key, &value); p->infos++) {
+		g_string_append_printf(out, "info process=%u %s=", process_number(m, p, 1), key);
+		gsize at = out->len;
+		g_string_set_size(out, at + 3 * strlen(value));
+		struct trace_text text = { .at = out->str + at, .end = out->str + out->len };
+		trace_text_put_value(&text, value);
+		g_string_truncate(out, (gsize)(text.at - out->str));
+		g_string_append_c(out, '\n');
+	}
+}
+
+/* Goes on to the next event. The lines of a part stay in order. */
+static void advance(const struct merge *m, struct part *p)
+{
+	p->more = trace_reader_take(p->reader, &p->event, NULL);
+	if (p->more > 0 && p->event.has & NPU_TRACE_HAS_HOST_NS)
+		p->time = MAX(p->time, p->event.host_ns + (p->start ? p->start - m->start : 0));
 }
 
 static struct part *earliest(struct merge *m)
@@ -172,7 +121,7 @@ static struct part *earliest(struct merge *m)
 
 	for (guint i = 0; i < m->parts->len; i++) {
 		struct part *p = g_ptr_array_index(m->parts, i);
-		if (!p->at_end && (first == NULL || p->time < first->time))
+		if (p->more > 0 && (first == NULL || p->time < first->time))
 			first = p;
 	}
 	return first;
@@ -186,19 +135,18 @@ static void put_all(struct merge *m)
 	for (guint i = 0; i < m->parts->len; i++) {
 		p = g_ptr_array_index(m->parts, i);
 		process_number(m, p, 1);
-		for (guint k = 0; k < p->infos->len; k++)
-			put_info(m, p, g_ptr_array_index(p->infos, k));
+		put_infos(m, p);
 	}
 	while ((p = earliest(m))) {
-		if (g_str_has_prefix(p->line, "info "))
-			put_info(m, p, p->line + strlen("info ")); /* said while it ran */
-		else
-			put_event(m, p);
+		put_event(m, p);
 		out_stream_flush(&m->out, FALSE);
 		advance(m, p);
+		put_infos(m, p);
 	}
-	for (guint i = 0; i < m->parts->len; i++)
-		m->result->broken += ((struct part *)g_ptr_array_index(m->parts, i))->broken;
+	for (guint i = 0; i < m->parts->len; i++) {
+		p = g_ptr_array_index(m->parts, i);
+		m->result->broken += p->more < 0 || npu_trace_reader_truncated(p->reader);
+	}
 }
 
 static gint by_start(gconstpointer a, gconstpointer b)
@@ -208,31 +156,28 @@ static gint by_start(gconstpointer a, gconstpointer b)
 	return p->start != q->start ? (p->start > q->start ? 1 : -1) : strcmp(p->path, q->path);
 }
 
-/* Opens the parts; one that is no trace is left out. */
+/* Opens the parts, at their first events; one that is no trace is left out. */
 static void open_parts(struct merge *m, GPtrArray *paths)
 {
 	for (guint i = 0; i < paths->len; i++) {
+		struct input *input = input_open(g_ptr_array_index(paths, i), NULL);
+		struct npu_trace_reader *reader = input ? trace_reader_new(input, NULL) : NULL;
+		if (reader == NULL)
+			continue;
 		struct part *p = g_new0(struct part, 1);
 		p->path = g_ptr_array_index(paths, i);
-		p->infos = g_ptr_array_new_with_free_func(g_free);
-		p->file = fopen(p->path, "re");
-		if (p->file && read_head(p))
-			g_ptr_array_add(m->parts, p);
-		else
-			part_free(p);
+		p->reader = reader;
+		p->more = trace_reader_take(reader, &p->event, NULL);
+		const char *start = npu_trace_reader_info_of(reader, "start");
+		p->start = start ? g_ascii_strtoull(start, NULL, 0) : 0;
+		m->start = m->start && p->start ? MIN(m->start, p->start) : MAX(m->start, p->start);
+		g_ptr_array_add(m->parts, p);
 	}
 	g_ptr_array_sort(m->parts, by_start);
-	m->start = 0;
 	for (guint i = 0; i < m->parts->len; i++) {
 		struct part *p = g_ptr_array_index(m->parts, i);
 		p->index = i;
-		if (p->start && (m->start == 0 || p->start < m->start))
-			m->start = p->start;
-	}
-	for (guint i = 0; i < m->parts->len; i++) {
-		struct part *p = g_ptr_array_index(m->parts, i);
-		if (!p->at_end && p->line[0] == '@')
-			p->time = time_of(m, p, p->line);
+		p->time = p->event.host_ns + (p->start ? p->start - m->start : 0);
 	}
 	m->result->parts = m->parts->len;
 }

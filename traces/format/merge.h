@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Merges traces of processes that ran at the same time into one: by host time, with processes
- * numbered, and with one name for each share. It copies lines and changes their names and stamps,
- * without knowing what a line means.
+ * numbered, and with one name for each share.
  */
 #ifndef NPUSIM_TRACES_MERGE_H
 #define NPUSIM_TRACES_MERGE_H

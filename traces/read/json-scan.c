@@ -5,7 +5,6 @@
  */
 #include "json-scan.h"
 
-#include <json-glib/json-glib.h>
 #include <string.h>
 
 #include "format/input.h"
@@ -119,89 +118,4 @@ enum json_kind json_kind_of(const guint8 *bytes, gsize count)
 
 	json_scan(bytes, count, &kind, NULL);
 	return kind;
-}
-
-/* ---- as a pickle ---- */
-
-static void put(GByteArray *out, const char *op, const void *bytes, gsize count)
-{
-	g_byte_array_append(out, (const guint8 *)op, (guint)strlen(op));
-	g_byte_array_append(out, bytes, (guint)count);
-}
-
-static void put_string(GByteArray *out, const char *text)
-{
-	gsize length = strlen(text);
-	guint32 bytes = GUINT32_TO_LE((guint32)length);
-
-	put(out, "X", &bytes, sizeof bytes);
-	put(out, "", text, length);
-}
-
-static void put_scalar(GByteArray *out, JsonNode *node)
-{
-	GType type = json_node_get_value_type(node);
-	double real = json_node_get_double(node);
-	guint64 bits;
-
-	if (type == G_TYPE_STRING) {
-		put_string(out, json_node_get_string(node));
-	} else if (type == G_TYPE_BOOLEAN) {
-		put(out, json_node_get_boolean(node) ? "\x88" : "\x89", "", 0);
-	} else if (type == G_TYPE_DOUBLE) {
-		memcpy(&bits, &real, sizeof bits);
-		bits = GUINT64_TO_BE(bits);
-		put(out, "G", &bits, sizeof bits);
-	} else {
-		bits = GUINT64_TO_LE((guint64)json_node_get_int(node));
-		put(out, "\x8a\x08", &bits, sizeof bits);
-	}
-}
-
-/* NOLINTNEXTLINE(misc-no-recursion): JSON_DEPTH_MAX */
-static void put_value(GByteArray *out, JsonNode *node)
-{
-	if (JSON_NODE_HOLDS_OBJECT(node)) {
-		JsonObjectIter iter;
-		const char *name;
-		put(out, "}(", "", 0);
-		json_object_iter_init(&iter, json_node_get_object(node));
-		while (json_object_iter_next(&iter, &name, &node)) {
-			put_string(out, name);
-			put_value(out, node);
-		}
-		put(out, "u", "", 0);
-	} else if (JSON_NODE_HOLDS_ARRAY(node)) {
-		JsonArray *list = json_node_get_array(node);
-		put(out, "](", "", 0);
-		for (guint i = 0; i < json_array_get_length(list); i++)
-			put_value(out, json_array_get_element(list, i));
-		put(out, "e", "", 0);
-	} else if (JSON_NODE_HOLDS_VALUE(node)) {
-		put_scalar(out, node);
-	} else {
-		put(out, "N", "", 0);
-	}
-}
-
-GByteArray *json_to_pickle(const guint8 *bytes, gsize count, GError **error)
-{
-	g_autoptr(JsonParser) parser = json_parser_new_immutable();
-	g_autoptr(GError) cause = NULL;
-	enum json_kind kind;
-
-	if (!json_scan(bytes, count, &kind, error))
-		return NULL;
-	if (count > G_MAXUINT32 / 4 ||
-	    !json_parser_load_from_data(parser, (const char *)bytes, (gssize)count, &cause)) {
-		refuse(error, TRACE_ERROR, TRACE_ERROR_FORMAT, "%s%s",
-		       cause ? "it is no valid JSON: " : "more than 1 GiB of JSON",
-		       cause ? cause->message : "");
-		return NULL;
-	}
-	GByteArray *out = g_byte_array_new();
-	put(out, "\x80\x04", "", 0);
-	put_value(out, json_parser_get_root(parser));
-	put(out, ".", "", 0);
-	return out;
 }

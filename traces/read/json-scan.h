@@ -23,7 +23,4 @@ enum json_kind json_kind_of(const guint8 *bytes, gsize count);
  * JSON, or needs more than the limit on memory (memory-limit.h). */
 gboolean json_scan(const guint8 *bytes, gsize count, enum json_kind *out, GError **error);
 
-/* The whole text as a pickle (pickle.h) of the same values. NULL and error. */
-GByteArray *json_to_pickle(const guint8 *bytes, gsize count, GError **error);
-
 #endif

@@ -6,6 +6,7 @@
  */
 #include "pickle.h"
 
+#include <json-glib/json-glib.h>
 #include <string.h>
 
 #include "format/memory-limit.h"
@@ -24,11 +25,11 @@ enum deed {
 	PUSH_INT,  /* with: its width; four bytes have a sign */
 	PUSH_LONG, /* with: width of its length */
 	PUSH_STR,  /* with: the same */
-	PUSH_BOOL, /* with: its value */
+	PUSH_BOOL,
 	PUSH_NONE,
 	PUSH_FLOAT,
-	PUSH_EMPTY,  /* with: type */
-	TAKE_TUPLE,  /* with: values that it takes from the stack */
+	PUSH_EMPTY, /* with: type */
+	TAKE_TUPLE,
 	TAKE_MARKED, /* with: type of what the values above the mark become */
 	ADD_ONE,     /* with: type of what an item joins */
 	ADD_MARKED,  /* with: type of what the values above the mark join */
@@ -43,10 +44,6 @@ enum deed {
 };
 #define CLASS  "it names a class or function (GLOBAL)"
 #define OBJECT "it makes an object of a class (NEWOBJ)"
-#define PERSID "it refers to a persistent object (PERSID)"
-#define EXT    "it refers to a registered extension (EXT)"
-#define BUFFER "it refers to a buffer outside the file (NEXT_BUFFER)"
-#define SET    "it holds a set"
 static const struct {
 	guint8 deed, with;
 	const char *why;
@@ -63,8 +60,7 @@ static const struct {
 	[0x8a] = { .deed = PUSH_LONG, .with = 1 },
 	[0x8b] = { .deed = PUSH_LONG, .with = 4 },
 	['N'] = { .deed = PUSH_NONE },
-	[0x88] = { .deed = PUSH_BOOL, .with = TRUE },
-	[0x89] = { .deed = PUSH_BOOL, .with = FALSE },
+	[0x88 ... 0x89] = { .deed = PUSH_BOOL },
 	['U'] = { .deed = PUSH_STR, .with = 1 },
 	['T'] = { .deed = PUSH_STR, .with = 4 },
 	['C'] = { .deed = PUSH_STR, .with = 1 },
@@ -77,9 +73,7 @@ static const struct {
 	['}'] = { .deed = PUSH_EMPTY, .with = PICKLE_DICT },
 	[']'] = { .deed = PUSH_EMPTY, .with = PICKLE_LIST },
 	[')'] = { .deed = PUSH_EMPTY, .with = PICKLE_LIST },
-	[0x85] = { .deed = TAKE_TUPLE, .with = 1 },
-	[0x86] = { .deed = TAKE_TUPLE, .with = 2 },
-	[0x87] = { .deed = TAKE_TUPLE, .with = 3 },
+	[0x85 ... 0x87] = { .deed = TAKE_TUPLE },
 	['d'] = { .deed = TAKE_MARKED, .with = PICKLE_DICT },
 	['l'] = { .deed = TAKE_MARKED, .with = PICKLE_LIST },
 	['t'] = { .deed = TAKE_MARKED, .with = PICKLE_LIST },
@@ -101,16 +95,11 @@ static const struct {
 	['o'] = { .deed = REFUSED, .why = OBJECT },
 	[0x81] = { .deed = REFUSED, .why = OBJECT },
 	[0x92] = { .deed = REFUSED, .why = OBJECT },
-	['P'] = { .deed = REFUSED, .why = PERSID },
-	['Q'] = { .deed = REFUSED, .why = PERSID },
-	[0x82] = { .deed = REFUSED, .why = EXT },
-	[0x83] = { .deed = REFUSED, .why = EXT },
-	[0x84] = { .deed = REFUSED, .why = EXT },
-	[0x97] = { .deed = REFUSED, .why = BUFFER },
-	[0x98] = { .deed = REFUSED, .why = BUFFER },
-	[0x8f] = { .deed = REFUSED, .why = SET },
-	[0x90] = { .deed = REFUSED, .why = SET },
-	[0x91] = { .deed = REFUSED, .why = SET },
+	['P' ... 'Q'] = { .deed = REFUSED, .why = "it refers to a persistent object (PERSID)" },
+	[0x82 ... 0x84] = { .deed = REFUSED, .why = "it refers to a registered extension (EXT)" },
+	[0x97 ... 0x98] = { .deed = REFUSED,
+			    .why = "it refers to a buffer outside the file (NEXT_BUFFER)" },
+	[0x8f ... 0x91] = { .deed = REFUSED, .why = "it holds a set" },
 };
 
 struct pickle {
@@ -127,7 +116,7 @@ struct machine {
 	gsize op_at;   /* where the present opcode stands */
 	GArray *stack; /* struct pickle_value */
 	GArray *marks; /* gsize: depths of the stack */
-	GArray *memo;  /* struct pickle_value; type -1: empty */
+	GArray *memo;  /* struct pickle_value */
 	GError **error;
 };
 
@@ -258,13 +247,10 @@ static gboolean push_string(struct machine *m, unsigned width)
 		return FALSE;
 	if (length > m->count - m->at)
 		return damaged(m, "a string is longer than the file");
-	if (!take(m, (gsize)length, &text))
-		return FALSE;
-	struct pickle_string *s = arena_get(m, sizeof *s);
-	if (s == NULL)
-		return FALSE;
-	*s = (struct pickle_string){ .length = (gsize)length, .text = (const char *)text };
-	return push(m, (struct pickle_value){ .type = PICKLE_STR, .string = s });
+	return take(m, (gsize)length, &text) &&
+	       push(m, (struct pickle_value){ .type = PICKLE_STR,
+					      .length = (guint32)length,
+					      .text = (const char *)text });
 }
 
 /* The values above the mark join the list or dict below it. */
@@ -328,13 +314,9 @@ static gboolean memo_put(struct machine *m, guint64 index)
 	if (index > m->count)
 		return damaged(m, "a memo index is out of range");
 	if (index >= m->memo->len) {
-		guint old = m->memo->len;
-		if (!may_keep(m, (index + 1 - old) * sizeof *v))
+		if (!may_keep(m, (index + 1 - m->memo->len) * sizeof *v))
 			return FALSE;
 		g_array_set_size(m->memo, (guint)index + 1);
-		for (guint i = old; i < m->memo->len; i++)
-			g_array_index(m->memo, struct pickle_value, i).type =
-				(enum pickle_type) - 1;
 	}
 	g_array_index(m->memo, struct pickle_value, index) = *v;
 	return TRUE;
@@ -374,7 +356,7 @@ static gboolean step(struct machine *m, guint8 op)
 	case PUSH_STR:
 		return push_string(m, with);
 	case PUSH_BOOL:
-		return push_int(m, PICKLE_BOOL, with);
+		return push_int(m, PICKLE_BOOL, op == 0x88);
 	case PUSH_NONE:
 		return push(m, (struct pickle_value){ .type = PICKLE_NONE });
 	case PUSH_FLOAT:
@@ -383,6 +365,7 @@ static gboolean step(struct machine *m, guint8 op)
 	case TAKE_MARKED:
 		return push_list(m, with, depth);
 	case TAKE_TUPLE:
+		with = op - 0x84u; /* TUPLE1 to TUPLE3 */
 		return top(m, with - 1) && push_list(m, PICKLE_LIST, depth - with);
 	case ADD_ONE:
 		depth -= with == PICKLE_DICT ? 2 : 1;
@@ -403,7 +386,7 @@ static gboolean step(struct machine *m, guint8 op)
 		return v && push(m, (struct pickle_value) * v);
 	case MEMO_GET:
 		if (n >= m->memo->len ||
-		    (int)g_array_index(m->memo, struct pickle_value, n).type == -1)
+		    g_array_index(m->memo, struct pickle_value, n).type == PICKLE_EMPTY)
 			return damaged(m, "the memo has no such entry");
 		return push(m, g_array_index(m->memo, struct pickle_value, n));
 	case MEMO_PUT:
@@ -435,13 +418,80 @@ static gboolean run(struct machine *m)
 		if (!step(m, *b))
 			return FALSE;
 	}
-	if (m->stack->len != 1 || m->marks->len != 0)
-		return damaged(m, "it ends with other than one value");
-	m->pickle->root = g_array_index(m->stack, struct pickle_value, 0);
-	return TRUE;
+	return (m->stack->len == 1 && m->marks->len == 0) ||
+	       damaged(m, "it ends with other than one value");
 }
 
-struct pickle *pickle_read(const guint8 *bytes, gsize count, GError **error)
+/* ---- JSON, as the same values ---- */
+
+static gboolean push_text(struct machine *m, const char *text)
+{
+	gsize length = strlen(text);
+	char *copy = arena_get(m, length);
+
+	if (copy == NULL)
+		return FALSE;
+	memcpy(copy, text, length);
+	return push(m, (struct pickle_value){
+			       .type = PICKLE_STR, .length = (guint32)length, .text = copy });
+}
+
+/* NOLINTNEXTLINE(misc-no-recursion): JSON_DEPTH_MAX */
+static gboolean push_json(struct machine *m, JsonNode *node)
+{
+	gboolean scalar = JSON_NODE_HOLDS_VALUE(node);
+	GType type = scalar ? json_node_get_value_type(node) : G_TYPE_NONE;
+	gsize from = m->stack->len;
+
+	if (JSON_NODE_HOLDS_OBJECT(node)) {
+		JsonObjectIter iter;
+		const char *name;
+		json_object_iter_init(&iter, json_node_get_object(node));
+		while (json_object_iter_next(&iter, &name, &node)) {
+			if (!push_text(m, name) || !push_json(m, node))
+				return FALSE;
+		}
+		return push_list(m, PICKLE_DICT, from);
+	}
+	if (JSON_NODE_HOLDS_ARRAY(node)) {
+		JsonArray *list = json_node_get_array(node);
+		for (guint i = 0; i < json_array_get_length(list); i++) {
+			if (!push_json(m, json_array_get_element(list, i)))
+				return FALSE;
+		}
+		return push_list(m, PICKLE_LIST, from);
+	}
+	if (type == G_TYPE_STRING)
+		return push_text(m, json_node_get_string(node));
+	if (type == G_TYPE_DOUBLE)
+		return push(m, (struct pickle_value){ .type = PICKLE_FLOAT,
+						      .real = json_node_get_double(node) });
+	if (type == G_TYPE_BOOLEAN)
+		return push_int(m, PICKLE_BOOL, json_node_get_boolean(node));
+	return scalar ? push_int(m, PICKLE_INT, json_node_get_int(node))
+		      : push(m, (struct pickle_value){ .type = PICKLE_NONE });
+}
+
+static gboolean run_json(struct machine *m)
+{
+	g_autoptr(JsonParser) parser = json_parser_new_immutable();
+	g_autoptr(GError) cause = NULL;
+	enum json_kind kind;
+
+	if (!json_scan(m->bytes, m->count, &kind, m->error))
+		return FALSE;
+	if (m->count > G_MAXUINT32 / 4)
+		return refuse(m->error, TRACE_ERROR, TRACE_ERROR_FORMAT, "more than 1 GiB of JSON");
+	if (!json_parser_load_from_data(parser, (const char *)m->bytes, (gssize)m->count, &cause))
+		return refuse(m->error, TRACE_ERROR, TRACE_ERROR_FORMAT, "it is no valid JSON: %s",
+			      cause->message);
+	return push_json(m, json_parser_get_root(parser));
+}
+
+/* ---- the object ---- */
+
+static struct pickle *make(const guint8 *bytes, gsize count, gboolean (*fill)(struct machine *m),
+			   GError **error)
 {
 	struct pickle *pickle = g_new0(struct pickle, 1);
 	GError *cause = NULL;
@@ -450,18 +500,24 @@ struct pickle *pickle_read(const guint8 *bytes, gsize count, GError **error)
 			     .count = count,
 			     .stack = g_array_new(FALSE, FALSE, sizeof(struct pickle_value)),
 			     .marks = g_array_new(FALSE, FALSE, sizeof(gsize)),
-			     .memo = g_array_new(FALSE, FALSE, sizeof(struct pickle_value)),
+			     .memo = g_array_new(FALSE, TRUE, sizeof(struct pickle_value)),
 			     .error = &cause };
 	pickle->blocks = g_ptr_array_new_with_free_func(g_free);
-	gboolean ok = run(&m);
+	if (fill(&m))
+		pickle->root = g_array_index(m.stack, struct pickle_value, 0);
+	else
+		g_clear_pointer(&pickle, pickle_free);
 	g_array_free(m.stack, TRUE);
 	g_array_free(m.marks, TRUE);
 	g_array_free(m.memo, TRUE);
-	if (ok)
-		return pickle;
-	g_propagate_error(error, g_steal_pointer(&cause));
-	pickle_free(pickle);
-	return NULL;
+	if (cause)
+		g_propagate_error(error, cause);
+	return pickle;
+}
+
+struct pickle *pickle_read(const guint8 *bytes, gsize count, GError **error)
+{
+	return make(bytes, count, run, error);
 }
 
 struct pickle *pickle_read_input(struct input *input, gsize *out_bytes, GError **error)
@@ -469,15 +525,10 @@ struct pickle *pickle_read_input(struct input *input, gsize *out_bytes, GError *
 	g_autoptr(GBytes) bytes = input_whole(input, error);
 	gsize count = 0;
 	const guint8 *data = bytes ? g_bytes_get_data(bytes, &count) : NULL;
+	gboolean json = count > 0 && data[0] != 0x80;
+	struct pickle *pickle = bytes ? make(data, count, json ? run_json : run, error) : NULL;
 
-	if (bytes && count > 0 && data[0] != 0x80) {
-		GByteArray *pickled = json_to_pickle(data, count, error);
-		g_bytes_unref(bytes);
-		bytes = pickled ? g_byte_array_free_to_bytes(pickled) : NULL;
-		data = bytes ? g_bytes_get_data(bytes, &count) : NULL;
-	}
-	struct pickle *pickle = bytes ? pickle_read(data, count, error) : NULL;
-	if (pickle)
+	if (pickle && !json)
 		pickle->bytes = g_steal_pointer(&bytes);
 	if (out_bytes)
 		*out_bytes = count;
@@ -500,8 +551,8 @@ const struct pickle_value *pickle_root(const struct pickle *pickle)
 
 gboolean pickle_is(const struct pickle_value *v, const char *text)
 {
-	return v != NULL && v->type == PICKLE_STR && v->string->length == strlen(text) &&
-	       memcmp(v->string->text, text, v->string->length) == 0;
+	return v != NULL && v->type == PICKLE_STR && v->length == strlen(text) &&
+	       memcmp(v->text, text, v->length) == 0;
 }
 
 const struct pickle_value *pickle_get(const struct pickle_value *dict, const char *key)
@@ -529,7 +580,7 @@ gboolean pickle_get_thousandths(const struct pickle_value *dict, const char *key
 {
 	const struct pickle_value *v = pickle_get(dict, key);
 	enum pickle_type type = v ? v->type : PICKLE_NONE;
-	g_autofree char *text = type == PICKLE_STR ? g_strndup(v->string->text, v->string->length)
+	g_autofree char *text = type == PICKLE_STR ? g_strndup(v->text, v->length)
 				: type == PICKLE_INT
 					? g_strdup_printf("%" G_GINT64_FORMAT, v->integer)
 				: type == PICKLE_FLOAT ? g_strdup_printf("%.3f", v->real)

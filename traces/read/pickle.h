@@ -11,6 +11,7 @@
 #include "format/input.h"
 
 enum pickle_type {
+	PICKLE_EMPTY, /* no value */
 	PICKLE_NONE,
 	PICKLE_BOOL,
 	PICKLE_INT,
@@ -21,20 +22,17 @@ enum pickle_type {
 	PICKLE_DICT
 };
 
-struct pickle_string {
-	gsize length;
-	const char *text; /* not terminated; lies in the file's bytes */
-};
 struct pickle_list {
 	gsize count, room; /* of a dict: keys and values in turn, so twice its entries */
 	struct pickle_value *items;
 };
 struct pickle_value {
 	enum pickle_type type;
+	guint32 length; /* of text */
 	union {
 		gint64 integer; /* BOOL, INT */
 		double real;
-		const struct pickle_string *string;
+		const char *text;         /* STR; not terminated */
 		struct pickle_list *list; /* LIST, DICT */
 	};
 };
@@ -46,7 +44,7 @@ struct pickle; /* the value and the memory that it lies in */
  * class, a call, a set). */
 struct pickle *pickle_read(const guint8 *bytes, gsize count, GError **error);
 /* The same of a whole file, which may have the values as JSON instead; *out_bytes, if it is wanted:
- * of the pickle. */
+ * its size. */
 struct pickle *pickle_read_input(struct input *input, gsize *out_bytes, GError **error);
 void pickle_free(struct pickle *pickle);
 const struct pickle_value *pickle_root(const struct pickle *pickle);

@@ -70,10 +70,10 @@ static gboolean get_text(const struct pickle_value *dict, const char *key, const
 
 	if (v == NULL || v->type != PICKLE_STR)
 		return FALSE;
-	*out = v->string->text;
+	*out = v->text;
 	/* the end of a path tells more, and nobody reads megabytes of a name again and again */
-	*length = MIN(v->string->length, TEXT_MAX);
-	*out += v->string->length - *length;
+	*length = MIN(v->length, TEXT_MAX);
+	*out += v->length - *length;
 	return TRUE;
 }
 
@@ -151,8 +151,7 @@ static gboolean read_event(struct reader *r, guint device, const struct pickle_v
 	    e.verb == NPU_TRACE_SEGMENT_MAP || e.verb == NPU_TRACE_OOM)
 		e.text = read_site(r, entry);
 	if (e.verb == NPU_TRACE_NOTE) {
-		g_autofree char *note =
-			g_strndup(name->string->text, MIN(name->string->length, TEXT_MAX));
+		g_autofree char *note = g_strndup(name->text, MIN(name->length, TEXT_MAX));
 		e.text = trace_note(r->trace, note);
 	}
 	g_array_append_val(r->events, e);

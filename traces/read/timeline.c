@@ -70,8 +70,7 @@ static void read_event(struct timeline *t, const struct pickle_value *event)
 	item.thread ^= (gint64)((guint64)process << 32);
 	if (slice && !memory && pickle_get_thousandths(event, "dur", &length) && length >= 0) {
 		item.end = item.ns + length;
-		item.text =
-			texts_add(&t->names, g_strndup(name->string->text, name->string->length));
+		item.text = texts_add(&t->names, g_strndup(name->text, name->length));
 	} else if (!memory || !read_memory(event, &item)) {
 		return;
 	}
