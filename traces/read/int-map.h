@@ -11,10 +11,9 @@
 
 struct int_map;
 struct int_map_entry {
-	guint64 key;
+	guint64 key; /* first: int_map_hash() */
 	guint64 value;
 	guint32 tag;
-	guint32 used;
 };
 
 struct int_map *int_map_new(void);

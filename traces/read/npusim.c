@@ -20,18 +20,21 @@
 #define SEGMENT_BASE  (G_GUINT64_CONSTANT(1) << 61)
 #define SEGMENT_UNIT  (2 * MIB)
 
+#define SEGMENT (1u << 31) /* with a device, as a tag */
+
 struct lines {
 	struct npu_trace_reader *reader;
-	char *name;               /* of the file */
-	GHashTable *reservations; /* process << 32 | number -> index + 1, of those that segment_map
-				     lines name */
-	struct int_map *segments; /* address and device of those that live -> size */
-	struct int_map *names;    /* process << 32 | number, letter -> address of what lives */
-	guint64 next_segment;     /* its address */
-	guint64 number;           /* of the last event */
+	char *name; /* of the file */
+	/* 'r', process << 32 | number: index of those that segment_map lines name, from 1; 'a',
+	 * 'b', the same: address of what lives; SEGMENT | device, address: size of those that live
+	 */
+	struct int_map *known;
+	guint reservations;
+	guint64 next_segment; /* its address */
+	guint64 number;       /* of the last event */
 	gboolean head_read, by_address;
-	GHashTable *site_texts; /* site= as it is written -> number in trace.sites */
-	GArray *site_numbers;   /* guint32: the same, in order of appearance */
+	struct texts site_texts; /* site= as they are written, in order of appearance */
+	GArray *sites;           /* guint32: their numbers in trace.sites */
 };
 
 static gboolean bad(const struct npu_trace_record *record, GError **error, const char *text)
@@ -46,29 +49,25 @@ static guint64 key_of(const struct npu_trace_record *r, const struct npu_trace_n
 	return (guint64)r->process << 32 | name->number;
 }
 
-static guint64 reserved_address(guint index, guint64 offset)
+static guint64 reserved_address(guint64 index, guint64 offset)
 {
-	return RESERVED_BASE | (guint64)index << OFFSET_BITS | offset;
+	return RESERVED_BASE | index << OFFSET_BITS | offset;
 }
 
 static gboolean expandable_address(struct lines *l, const struct npu_trace_record *r, guint64 *out,
 				   GError **error)
 {
 	guint64 key = key_of(r, &r->name);
-	guint index = GPOINTER_TO_UINT(g_hash_table_lookup(l->reservations, &key));
+	const struct int_map_entry *known = int_map_find(l->known, key, 'r');
 
-	if (index == 0) {
-		index = g_hash_table_size(l->reservations) + 1;
-		if (index >= RESERVATIONS)
-			return bad(r, error,
-				   "there are more reservations than the 524287 of a replay");
-		g_hash_table_insert(l->reservations, g_memdup2(&key, sizeof key),
-				    GUINT_TO_POINTER(index));
-	}
+	if (known == NULL && l->reservations + 1 == RESERVATIONS)
+		return bad(r, error, "there are more reservations than the 524287 of a replay");
+	if (known == NULL)
+		int_map_put(l->known, key, 'r', ++l->reservations);
 	if (r->name.offset >> OFFSET_BITS || r->size >> OFFSET_BITS ||
 	    (r->name.offset + r->size) >> OFFSET_BITS)
 		return bad(r, error, "it ends more than 8 TiB into its reservation");
-	*out = reserved_address(index, r->name.offset);
+	*out = reserved_address(known ? known->value : l->reservations, r->name.offset);
 	return TRUE;
 }
 
@@ -86,16 +85,15 @@ static gboolean has_addresses(struct lines *l)
 /* Where at= says that a block lies; 0: it says nothing that is known. */
 static guint64 place_of(struct lines *l, const struct npu_trace_record *r)
 {
-	guint64 key = key_of(r, &r->at);
-	gpointer index = r->at.kind == 'r' ? g_hash_table_lookup(l->reservations, &key) : NULL;
-	const struct int_map_entry *segment =
-		r->at.kind == 'a' ? int_map_find(l->names, key, 'a') : NULL;
+	const struct int_map_entry *known =
+		r->at.kind == 'r' || r->at.kind == 'a'
+			? int_map_find(l->known, key_of(r, &r->at), (guint32)r->at.kind)
+			: NULL;
 
-	if (r->at.offset >> OFFSET_BITS)
+	if (known == NULL || r->at.offset >> OFFSET_BITS)
 		return 0;
-	if (index)
-		return reserved_address(GPOINTER_TO_UINT(index), r->at.offset);
-	return segment ? segment->value + r->at.offset : 0;
+	return r->at.kind == 'r' ? reserved_address(known->value, r->at.offset)
+				 : known->value + r->at.offset;
 }
 
 /* A segment without an address lies behind the one before. */
@@ -114,7 +112,7 @@ static guint64 address_of_name(struct lines *l, const struct npu_trace_record *r
 {
 	guint32 letter = (guint32)r->name.kind;
 	guint64 key = key_of(r, &r->name), address = 0;
-	struct int_map_entry *known = int_map_find(l->names, key, letter);
+	struct int_map_entry *known = int_map_find(l->known, key, letter);
 
 	if (known)
 		address = known->value;
@@ -124,9 +122,9 @@ static guint64 address_of_name(struct lines *l, const struct npu_trace_record *r
 		address = place_of(l, r);
 	if (known && r->code == 0 &&
 	    (r->verb == NPU_TRACE_SEGMENT_FREE || r->verb == NPU_TRACE_FREE))
-		int_map_remove(l->names, known);
+		int_map_remove(l->known, known);
 	else if (known == NULL && address != 0)
-		int_map_put(l->names, key, letter, address);
+		int_map_put(l->known, key, letter, address);
 	return address ? address : key;
 }
 
@@ -154,20 +152,20 @@ static gboolean put_address(struct lines *l, const struct npu_trace_record *r, g
 static void follow_segment(struct lines *l, struct record_item *item)
 {
 	const struct npu_trace_record *r = &item->record;
-	guint32 device = (guint32)r->device;
+	guint32 tag = SEGMENT | (guint32)r->device;
 
 	if (r->code != 0)
 		return;
 	if (r->verb == NPU_TRACE_SEGMENT_ALLOC) {
-		int_map_put(l->segments, item->address, device, item->size);
+		int_map_put(l->known, item->address, tag, item->size);
 		return;
 	}
-	struct int_map_entry *known = int_map_find(l->segments, item->address, device);
+	struct int_map_entry *known = int_map_find(l->known, item->address, tag);
 	if (known == NULL)
 		return;
 	if (!(r->has & NPU_TRACE_HAS_SIZE))
 		item->size = known->value;
-	int_map_remove(l->segments, known);
+	int_map_remove(l->known, known);
 }
 
 /* ---- records ---- */
@@ -177,20 +175,16 @@ static guint32 site_of(struct trace *trace, const char *text)
 {
 	struct lines *l = trace->data;
 	guint64 number;
-	gpointer known;
 
 	if (g_ascii_string_to_unsigned(text, 10, 1, G_MAXUINT32, &number, NULL))
-		return number <= l->site_numbers->len
-			       ? g_array_index(l->site_numbers, guint32, number - 1)
-			       : SITE_NONE;
-	if (g_hash_table_lookup_extended(l->site_texts, text, NULL, &known))
-		return GPOINTER_TO_UINT(known);
-	guint32 site = sites_add_lines(trace_sites(trace), text);
-	if (site == SITE_NONE)
-		return site;
-	g_hash_table_insert(l->site_texts, g_strdup(text), GUINT_TO_POINTER(site));
-	g_array_append_val(l->site_numbers, site);
-	return site;
+		return number <= l->sites->len ? g_array_index(l->sites, guint32, number - 1)
+					       : SITE_NONE;
+	guint index = texts_add(&l->site_texts, g_strdup(text));
+	if (index == l->sites->len) {
+		guint32 site = sites_add_lines(trace_sites(trace), text);
+		g_array_append_val(l->sites, site);
+	}
+	return g_array_index(l->sites, guint32, index);
 }
 
 static int take(struct trace *trace, struct record_item *out, GError **error)
@@ -236,11 +230,9 @@ static int npusim_next(struct trace *trace, struct record_item *out, GError **er
 /* No line was read. */
 static void start_over(struct lines *l)
 {
-	g_hash_table_remove_all(l->reservations);
-	int_map_free(l->segments);
-	int_map_free(l->names);
-	l->segments = int_map_new();
-	l->names = int_map_new();
+	int_map_free(l->known);
+	l->known = int_map_new();
+	l->reservations = 0;
 	l->next_segment = SEGMENT_BASE;
 	l->number = 0;
 	l->head_read = FALSE;
@@ -259,11 +251,9 @@ static void npusim_close(struct trace *trace)
 	struct lines *l = trace->data;
 
 	npu_trace_reader_close(l->reader);
-	g_hash_table_unref(l->reservations);
-	int_map_free(l->segments);
-	int_map_free(l->names);
-	g_hash_table_unref(l->site_texts);
-	g_array_unref(l->site_numbers);
+	int_map_free(l->known);
+	texts_clear(&l->site_texts);
+	g_array_unref(l->sites);
 	g_free(l->name);
 	g_free(l);
 }
@@ -322,9 +312,8 @@ gboolean npusim_read(struct trace *trace, struct input *input, GError **error)
 	trace->data = l;
 	l->reader = trace->format = reader;
 	l->name = g_steal_pointer(&name);
-	l->reservations = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
-	l->site_texts = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
-	l->site_numbers = g_array_new(FALSE, FALSE, sizeof(guint32));
+	texts_init(&l->site_texts);
+	l->sites = g_array_new(FALSE, FALSE, sizeof(guint32));
 	start_over(l);
 	while ((more = take(trace, &item, error)) > 0)
 		summarise(trace, &item);

@@ -18,19 +18,14 @@ enum frame_kind {
 	FRAME_BARE
 };
 
-struct stack {
-	guint32 label; /* number of a text */
-	guint32 depth;
-	guint32 site;
-	guint32 frames[]; /* numbers of texts */
-};
 struct sites {
 	struct texts texts;
 	GByteArray *kinds; /* enum frame_kind of each text */
-	GPtrArray *stacks; /* struct stack *, by site */
-	GHashTable *stack_index;
-	GArray *adding; /* guint32: the frames of the stack that is being added */
-	gsize frames;   /* of all stacks */
+	GPtrArray *
+		stacks; /* GBytes *, by site: guint32, numbers of texts, its label and its frames */
+	GHashTable *index; /* of the stacks */
+	GArray *adding;    /* guint32: the stack that is being added */
+	gsize frames;      /* of all stacks */
 };
 
 static GRegex *asked_rule;
@@ -40,24 +35,6 @@ gboolean sites_set_rule(const char *pattern, GError **error)
 	g_clear_pointer(&asked_rule, g_regex_unref);
 	asked_rule = pattern ? g_regex_new(pattern, G_REGEX_OPTIMIZE, 0, error) : NULL;
 	return pattern == NULL || asked_rule != NULL;
-}
-
-static guint stack_hash(gconstpointer key)
-{
-	const struct stack *s = key;
-	guint hash = s->label;
-
-	for (guint i = 0; i < s->depth; i++)
-		hash = hash * 31 + s->frames[i];
-	return hash;
-}
-
-static gboolean stack_equal(gconstpointer a, gconstpointer b)
-{
-	const struct stack *x = a, *y = b;
-
-	return x->label == y->label && x->depth == y->depth &&
-	       memcmp(x->frames, y->frames, x->depth * sizeof x->frames[0]) == 0;
 }
 
 guint32 texts_add(struct texts *t, char *text)
@@ -85,23 +62,18 @@ void texts_clear(struct texts *t)
 	g_ptr_array_unref(t->list);
 }
 
-/* A stack of `count` frames, which are numbers of texts. */
-static guint32 keep_stack(struct sites *s, guint32 label, const guint32 *frames, guint count)
+/* The site of the first `count` numbers of `adding`. */
+static guint32 keep_stack(struct sites *s, guint count)
 {
-	g_autofree struct stack *stack = g_malloc0(sizeof *stack + count * sizeof *frames);
+	g_autoptr(GBytes) stack = g_bytes_new(s->adding->data, count * sizeof(guint32));
+	gpointer known;
 
-	stack->label = label;
-	stack->depth = count;
-	if (count > 0)
-		memcpy(stack->frames, frames, count * sizeof *frames);
-	const struct stack *known = g_hash_table_lookup(s->stack_index, stack);
-	if (known)
-		return known->site;
-	stack->site = s->stacks->len;
-	s->frames += count;
-	g_hash_table_add(s->stack_index, stack);
-	g_ptr_array_add(s->stacks, stack);
-	return ((struct stack *)g_steal_pointer(&stack))->site;
+	if (g_hash_table_lookup_extended(s->index, stack, NULL, &known))
+		return GPOINTER_TO_UINT(known);
+	s->frames += count - 1;
+	g_hash_table_insert(s->index, stack, GUINT_TO_POINTER(s->stacks->len));
+	g_ptr_array_add(s->stacks, g_steal_pointer(&stack));
+	return s->stacks->len - 1;
 }
 
 struct sites *sites_new(void)
@@ -113,11 +85,13 @@ struct sites *sites_new(void)
 
 	texts_init(&s->texts);
 	s->kinds = g_byte_array_new();
-	s->stacks = g_ptr_array_new_with_free_func(g_free);
-	s->stack_index = g_hash_table_new(stack_hash, stack_equal);
-	s->adding = g_array_new(FALSE, FALSE, sizeof(guint32));
+	s->stacks = g_ptr_array_new_with_free_func((GDestroyNotify)g_bytes_unref);
+	s->index = g_hash_table_new(g_bytes_hash, g_bytes_equal);
+	s->adding = g_array_new(FALSE, TRUE, sizeof(guint32));
+	g_array_set_size(s->adding, 1);
 	for (guint i = 0; i < G_N_ELEMENTS(words); i++) {
-		keep_stack(s, texts_add(&s->texts, g_strdup(words[i])), NULL, 0);
+		g_array_index(s->adding, guint32, 0) = texts_add(&s->texts, g_strdup(words[i]));
+		keep_stack(s, 1);
 		g_byte_array_append(s->kinds, &bare, 1);
 	}
 	return s;
@@ -127,7 +101,7 @@ void sites_free(struct sites *s)
 {
 	if (s == NULL)
 		return;
-	g_hash_table_unref(s->stack_index);
+	g_hash_table_unref(s->index);
 	g_ptr_array_unref(s->stacks);
 	g_array_unref(s->adding);
 	g_byte_array_unref(s->kinds);
@@ -214,22 +188,22 @@ static void take_frame(struct sites *s, char *taken)
  * the stack, if it is none of them: what a conversion writes is read as the same stack. */
 static guint32 end_stack(struct sites *s)
 {
-	const guint32 *frames = (const guint32 *)(void *)s->adding->data;
-	guint best = 0, count = 0;
+	guint32 *numbers = &g_array_index(s->adding, guint32, 0);
+	guint best = 1, count = 1;
 	gsize bytes = 0;
 
-	if (s->adding->len == 0 || s->stacks->len >= SITES_MAX || s->frames >= SITES_FRAMES_MAX)
+	if (s->adding->len == 1 || s->stacks->len >= SITES_MAX || s->frames >= SITES_FRAMES_MAX)
 		return SITE_NONE;
-	for (guint i = 1; i < s->adding->len; i++)
-		if (s->kinds->data[frames[i]] < s->kinds->data[frames[best]])
+	for (guint i = 2; i < s->adding->len; i++)
+		if (s->kinds->data[numbers[i]] < s->kinds->data[numbers[best]])
 			best = i;
 	while (count < s->adding->len &&
-	       (bytes += encoded_length(sites_label_text(s, frames[count]))) <= SITE_BYTES_MAX)
+	       (bytes += encoded_length(sites_label_text(s, numbers[count]))) <= SITE_BYTES_MAX)
 		count++;
-	guint32 label = frames[best];
+	numbers[0] = numbers[best];
 	if (best >= count)
-		g_array_index(s->adding, guint32, count++) = label;
-	return keep_stack(s, label, (const guint32 *)(void *)s->adding->data, count);
+		numbers[count++] = numbers[0];
+	return keep_stack(s, count);
 }
 
 static char *frame_text(const struct site_frame *f)
@@ -246,7 +220,7 @@ static char *frame_text(const struct site_frame *f)
 
 guint32 sites_add(struct sites *s, const struct site_frame *frames, gsize count)
 {
-	g_array_set_size(s->adding, 0);
+	g_array_set_size(s->adding, 1);
 	for (gsize i = 0; i < MIN(count, SITE_FRAMES_READ); i++)
 		take_frame(s, frame_text(&frames[i]));
 	return end_stack(s);
@@ -256,7 +230,7 @@ guint32 sites_add_lines(struct sites *s, const char *text)
 {
 	g_auto(GStrv) lines = g_strsplit(text, "\n", SITE_FRAMES_READ + 1);
 
-	g_array_set_size(s->adding, 0);
+	g_array_set_size(s->adding, 1);
 	for (guint i = 0; lines[i] && i < SITE_FRAMES_READ; i++)
 		take_frame(s, g_steal_pointer(&lines[i]));
 	return end_stack(s);
@@ -264,9 +238,14 @@ guint32 sites_add_lines(struct sites *s, const char *text)
 
 /* ---- answers ---- */
 
-static const struct stack *stack_of(const struct sites *s, guint32 site)
+static const guint32 *stack_of(const struct sites *s, guint32 site, guint *out_frames)
 {
-	return g_ptr_array_index(s->stacks, site < s->stacks->len ? site : SITE_NONE);
+	gsize bytes;
+	const guint32 *numbers = g_bytes_get_data(
+		g_ptr_array_index(s->stacks, site < s->stacks->len ? site : SITE_NONE), &bytes);
+
+	*out_frames = (guint)(bytes / sizeof *numbers) - 1;
+	return numbers;
 }
 
 guint sites_count(const struct sites *s)
@@ -276,7 +255,9 @@ guint sites_count(const struct sites *s)
 
 guint32 sites_label(const struct sites *s, guint32 site)
 {
-	return stack_of(s, site)->label;
+	guint frames;
+
+	return stack_of(s, site, &frames)[0];
 }
 
 const char *sites_label_text(const struct sites *s, guint32 label)
@@ -291,14 +272,18 @@ guint sites_labels(const struct sites *s)
 
 guint sites_depth(const struct sites *s, guint32 site)
 {
-	return stack_of(s, site)->depth;
+	guint frames;
+
+	stack_of(s, site, &frames);
+	return frames;
 }
 
 guint32 sites_frame_number(const struct sites *s, guint32 site, guint index)
 {
-	const struct stack *stack = stack_of(s, site);
+	guint frames;
+	const guint32 *numbers = stack_of(s, site, &frames);
 
-	return stack->depth ? stack->frames[index] : stack->label;
+	return frames ? numbers[index + 1] : numbers[0];
 }
 
 const char *sites_frame(const struct sites *s, guint32 site, guint index)
