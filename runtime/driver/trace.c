@@ -59,11 +59,13 @@ static bool trace_before(struct layer *layer, struct layer_call *call)
 	if (is_quiet(call->op))
 		return false;
 	if (call->op == DRIVER_OP_halMemAddressFree)
-		note->ending = trace_place_ends(recorder, call->with.halMemAddressFree.ptr);
+		note->ending =
+			trace_ends(recorder, NPU_TRACE_UNRESERVE, call->with.halMemAddressFree.ptr);
 	else if (call->op == DRIVER_OP_halMemFree)
-		note->ending = trace_place_ends(recorder, call->with.halMemFree.pp);
+		note->ending = trace_ends(recorder, NPU_TRACE_MFREE, call->with.halMemFree.pp);
 	else if (call->op == DRIVER_OP_halMemRelease)
-		note->ending = trace_handle_ends(recorder, call->with.halMemRelease.handle);
+		note->ending =
+			trace_ends(recorder, NPU_TRACE_RELEASE, call->with.halMemRelease.handle);
 	if (obtains_memory(call->op))
 		note->stack = npu_stack_here();
 	*stamp = trace_call_begin(recorder, driver_op_name(call->op));
@@ -196,10 +198,9 @@ static void trace_after(struct layer *layer, struct layer_call *call)
 		LINES(halDeviceClose, trace_record_device(r, c, a->dev, true))
 		LINES(halMemAddressReserve, trace_record_reserve(r, c, fine ? *a->ptr : NULL,
 								 a->size, key_of(a->addr), a->flag))
-		LINES(halMemAddressFree,
-		      trace_record_place_end(r, c, NPU_TRACE_UNRESERVE, &note->ending))
+		LINES(halMemAddressFree, trace_record_end(r, c, &note->ending))
 		LINES(halMemCreate, record_create(r, c, call))
-		LINES(halMemRelease, trace_record_release(r, c, &note->ending))
+		LINES(halMemRelease, trace_record_end(r, c, &note->ending))
 		LINES(halMemRetainAllocationHandle,
 		      trace_record_retain(r, c, fine ? *a->handle : NULL, a->ptr))
 		LINES(halMemMap, trace_record_map(r, c, a->ptr, a->size, a->handle, false))
@@ -216,7 +217,7 @@ static void trace_after(struct layer *layer, struct layer_call *call)
 		      trace_record_import(r, c, key_of_share(a->shareable), a->dev,
 					  fine ? *a->handle : NULL))
 		LINES(halMemAlloc, record_alloc(r, c, call))
-		LINES(halMemFree, trace_record_place_end(r, c, NPU_TRACE_MFREE, &note->ending))
+		LINES(halMemFree, trace_record_end(r, c, &note->ending))
 		LINES(drvMemcpy, trace_record_copy(r, c, a->dst, a->src, a->count))
 		LINES(halMemcpyBatch, record_copies(r, c, call))
 		LINES(halMemcpy2D, record_rows(r, c, a->copy))

@@ -6,6 +6,7 @@
 #include "trace/line.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "trace/verbs.h"
@@ -29,25 +30,13 @@ static void put_word(struct trace_text *text, const char *word)
 	trace_text_put(text, word, strlen(word));
 }
 
-static void put_number(struct trace_text *text, uint64_t number)
+static void put_number(struct trace_text *text, uint64_t number, unsigned base)
 {
 	char digits[20], *at = digits + sizeof(digits);
 
 	do
-		*--at = (char)('0' + number % 10);
-	while ((number /= 10) != 0);
-	trace_text_put(text, at, (size_t)(digits + sizeof(digits) - at));
-}
-
-static void put_hexadecimal(struct trace_text *text, uint64_t number)
-{
-	char digits[18], *at = digits + sizeof(digits);
-
-	do
-		*--at = "0123456789abcdef"[number % 16];
-	while ((number /= 16) != 0);
-	*--at = 'x';
-	*--at = '0';
+		*--at = "0123456789abcdef"[number % base];
+	while ((number /= base) != 0);
 	trace_text_put(text, at, (size_t)(digits + sizeof(digits) - at));
 }
 
@@ -67,7 +56,7 @@ void trace_text_put_value(struct trace_text *text, const char *value)
 static void put_key(struct trace_text *text, const char *key, uint64_t number)
 {
 	put_word(text, key);
-	put_number(text, number);
+	put_number(text, number, 10);
 }
 
 /* ---- names ---- */
@@ -79,7 +68,7 @@ static void put_name(struct trace_text *text, const struct npu_trace_name *name,
 		return;
 	}
 	trace_text_put(text, &name->kind, 1);
-	put_number(text, name->number);
+	put_number(text, name->number, 10);
 	if (place || name->offset != 0)
 		put_key(text, "+", name->offset);
 }
@@ -88,32 +77,6 @@ static bool is_of(const struct npu_trace_name *name, const char *kinds)
 {
 	return name->kind == NPU_TRACE_NAME_HOST ||
 	       (name->kind != '\0' && strchr(kinds, name->kind) != NULL);
-}
-
-/* What cannot be written, or NULL. */
-static const char *bad_field(const struct npu_trace_record *r)
-{
-	if (HAS(r, NAME) && !is_of(&r->name, "rhsab"))
-		return "name is no name";
-	if (HAS(r, HANDLE) && !is_of(&r->handle, "h"))
-		return "handle is no name of a handle";
-	if (HAS(r, SHARE) && !is_of(&r->share, "s"))
-		return "share is no name of a share";
-	if (HAS(r, AT) && !is_of(&r->at, "ra"))
-		return "at is no name of an address";
-	if (HAS(r, FROM) && !is_of(&r->from, "ra"))
-		return "from is no name of an address";
-	if (HAS(r, DEVICE) && (r->device < NPU_TRACE_HOST || r->device > UINT32_MAX))
-		return "device is neither NPU_TRACE_HOST nor a number of 32 bits";
-	if (HAS(r, PAGE) && r->page_lg2 != 12 && r->page_lg2 != 21 && r->page_lg2 != 30)
-		return "page_lg2 is not 12, 21 or 30";
-	if (r->code < 0)
-		return "code is negative";
-	if (HAS(r, OP) &&
-	    (r->op == NULL || (r->verb != NPU_TRACE_CALL && r->verb != NPU_TRACE_NOTE)))
-		return r->op == NULL ? "op is NULL"
-				     : "op belongs to no other verb than call and note";
-	return HAS(r, SITE) && r->site == NULL ? "site is NULL" : NULL;
 }
 
 /* ---- lines ---- */
@@ -143,7 +106,8 @@ static void put_value(struct trace_text *text, const struct npu_trace_record *r,
 	switch (key->kind) {
 	case TRACE_KEY_NUMBER:
 	case TRACE_KEY_HINT:
-		(key->hexadecimal ? put_hexadecimal : put_number)(text, *(const uint64_t *)field);
+		put_word(text, key->hexadecimal ? "0x" : "");
+		put_number(text, *(const uint64_t *)field, key->hexadecimal ? 16 : 10);
 		break;
 	case TRACE_KEY_NAME:
 		put_name(text, field, key->text[0] == 'r');
@@ -155,7 +119,7 @@ static void put_value(struct trace_text *text, const struct npu_trace_record *r,
 		if (r->device == NPU_TRACE_HOST)
 			put_word(text, "host");
 		else
-			put_number(text, (uint64_t)r->device);
+			put_number(text, (uint64_t)r->device, 10);
 		break;
 	case TRACE_KEY_PAGE:
 		put_word(text, r->page_lg2 == 12 ? "4k" : r->page_lg2 == 21 ? "2m" : "1g");
@@ -166,13 +130,44 @@ static void put_value(struct trace_text *text, const struct npu_trace_record *r,
 	}
 }
 
-/* What the call was given and answered. */
-static void put_keys(struct trace_text *text, const struct npu_trace_record *r)
+/* What is wrong with a value that cannot be written, or NULL. */
+static const char *bad_value(const struct npu_trace_record *r, const struct trace_key *key)
+{
+	const void *field = (const char *)r + key->field;
+
+	switch (key->kind) {
+	case TRACE_KEY_NAME:
+		return is_of(field, key->text) ? NULL : "no name of a kind that is right there";
+	case TRACE_KEY_DEVICE:
+		return r->device >= NPU_TRACE_HOST && r->device <= UINT32_MAX
+			       ? NULL
+			       : "neither NPU_TRACE_HOST nor a number of 32 bits";
+	case TRACE_KEY_PAGE:
+		return r->page_lg2 == 12 || r->page_lg2 == 21 || r->page_lg2 == 30
+			       ? NULL
+			       : "not that of page_lg2 12, 21 or 30";
+	case TRACE_KEY_OP:
+	case TRACE_KEY_SITE:
+		return *(const char *const *)field != NULL ? NULL : "NULL";
+	default:
+		return NULL;
+	}
+}
+
+/* What the call was given and answered. False: why it cannot be written. */
+static bool put_keys(struct trace_text *text, const struct npu_trace_record *r, char *why,
+		     size_t room)
 {
 	for (const struct trace_key *key = trace_keys; key->word != NULL; key++) {
-		if ((r->has & key->bit) == 0 ||
-		    (key->verbs != 0 && (key->verbs >> r->verb & 1) == 0))
+		const char *bad;
+
+		if ((r->has & key->bit) == 0 || !trace_key_of(key, r->verb))
 			continue;
+		bad = bad_value(r, key);
+		if (bad != NULL) {
+			snprintf(why, room, "%s is %s", key->word, bad);
+			return false;
+		}
 		put_word(text, " ");
 		put_word(text, key->word);
 		put_word(text, "=");
@@ -180,6 +175,7 @@ static void put_keys(struct trace_text *text, const struct npu_trace_record *r)
 	}
 	if (r->code != 0)
 		put_key(text, " => ", (uint64_t)r->code);
+	return true;
 }
 
 static int refuse(int code, char **out_error, const char *why)
@@ -195,30 +191,33 @@ int npu_trace_line(const struct npu_trace_record *record, char *out, size_t room
 	struct npu_trace_record r = *record;
 	struct trace_text text = { .at = out, .end = out + (limit > 0 ? limit - 1 : 0) };
 	const struct trace_verb *verb;
-	const char *bad;
 	char why[96];
 
 	if (r.verb >= NPU_TRACE_VERB_COUNT)
 		return refuse(-EINVAL, out_error, "verb is none of enum npu_trace_verb");
 	verb = &trace_verbs[r.verb];
 	r.has |= verb->needs | (verb->kind != 0 ? (uint32_t)NPU_TRACE_HAS_NAME : 0);
-	bad = bad_field(&r);
-	if (bad == NULL && !trace_verb_check(&r, why, sizeof(why)))
-		bad = why;
-	if (bad != NULL)
-		return refuse(-EINVAL, out_error, bad);
+	if (HAS(&r, NAME) && !is_of(&r.name, "rhsab"))
+		return refuse(-EINVAL, out_error, "name is no name");
+	if (r.code < 0)
+		return refuse(-EINVAL, out_error, "code is negative");
+	if (HAS(&r, OP) && r.verb != NPU_TRACE_CALL && r.verb != NPU_TRACE_NOTE)
+		return refuse(-EINVAL, out_error, "op belongs to no other verb than call and note");
+	if (!trace_verb_check(&r, why, sizeof(why)))
+		return refuse(-EINVAL, out_error, why);
 	r.has &= ~TRACE_HAS_VERB_OP;
 	if (verb->op != NULL) {
 		r.has |= TRACE_HAS_VERB_OP;
 		r.op = verb->op;
 	}
 	put_stamps(&text, &r);
-	trace_text_put(&text, verb->word, verb->length);
+	put_word(&text, verb->word);
 	if (HAS(&r, NAME)) {
 		put_word(&text, " ");
 		put_name(&text, &r.name, verb->place);
 	}
-	put_keys(&text, &r);
+	if (!put_keys(&text, &r, why, sizeof(why)))
+		return refuse(-EINVAL, out_error, why);
 	put_word(&text, "\n");
 	if (text.full)
 		return refuse(-E2BIG, out_error,

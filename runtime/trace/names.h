@@ -14,7 +14,7 @@ struct trace_name {
 	uint64_t key;   /* first address, handle, or share */
 	uint64_t bytes; /* of an address range; 1 for the others */
 	uint64_t number;
-	uint32_t references; /* handles: the name ends with the last */
+	uint32_t references; /* the name ends with the last */
 	char letter;
 };
 /* NULL is empty. */

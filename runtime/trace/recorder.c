@@ -61,7 +61,7 @@ static struct npu_trace_name add_place(struct trace_recorder *recorder,
 
 	if (call->code == 0)
 		trace_name_add(&recorder->places,
-			       (struct trace_name){ key_of(va), size, number, 0, letter });
+			       (struct trace_name){ key_of(va), size, number, 1, letter });
 	return name_of(letter, number);
 }
 
@@ -262,47 +262,31 @@ TRACE_RECORD(other, const uint64_t *type)
 
 /* ---- names that end ---- */
 
-struct trace_ending trace_place_ends(struct trace_recorder *recorder, const void *va)
+static struct trace_names *names_of(struct trace_recorder *recorder, enum npu_trace_verb verb)
 {
-	struct trace_ending ending = { .known = false };
+	return verb == NPU_TRACE_RELEASE ? &recorder->handles : &recorder->places;
+}
+
+struct trace_ending trace_ends(struct trace_recorder *recorder, enum npu_trace_verb verb,
+			       const void *what)
+{
+	struct trace_ending ending = { .verb = verb, .known = false };
+	struct trace_names *names = names_of(recorder, verb);
 
 	LOCKED(&recorder->lock);
-	ending.known = trace_name_take(&recorder->places, key_of(va), &ending.name);
+	struct trace_name *name = trace_name_find(names, key_of(what));
+	if (name == NULL || name->key != key_of(what))
+		return ending;
+	ending.name = *name;
+	ending.known = true;
+	if (--name->references == 0)
+		trace_name_take(names, name->key, NULL);
 	return ending;
 }
 
-TRACE_RECORD(place_end, enum npu_trace_verb verb, const struct trace_ending *ending)
+TRACE_RECORD(end, const struct trace_ending *ending)
 {
-	const struct trace_name *name = &ending->name;
-
-	if (!ending->known) {
-		trace_record_other(recorder, call, NULL);
-		return;
-	}
-	LOCKED(&recorder->lock);
-	if (call->code != 0)
-		trace_name_add(&recorder->places, *name);
-	write_line(recorder, call,
-		   &(struct npu_trace_record){ .verb = verb,
-					       .name = name_of(name->letter, name->number) });
-}
-
-struct trace_ending trace_handle_ends(struct trace_recorder *recorder, const void *handle)
-{
-	struct trace_ending ending = { .known = false };
-
-	LOCKED(&recorder->lock);
-	struct trace_name *name = trace_name_find(&recorder->handles, key_of(handle));
-	if (name != NULL) {
-		ending = (struct trace_ending){ .name = *name, .known = true };
-		if (--name->references == 0)
-			trace_name_take(&recorder->handles, key_of(handle), NULL);
-	}
-	return ending;
-}
-
-TRACE_RECORD(release, const struct trace_ending *ending)
-{
+	struct trace_names *names = names_of(recorder, ending->verb);
 	struct trace_name gone = ending->name, *name;
 
 	if (!ending->known) {
@@ -311,16 +295,16 @@ TRACE_RECORD(release, const struct trace_ending *ending)
 	}
 	LOCKED(&recorder->lock);
 	if (call->code != 0) {
-		name = trace_name_find(&recorder->handles, gone.key);
+		name = trace_name_find(names, gone.key);
 		gone.references = 1;
-		if (name != NULL)
+		if (name != NULL && name->key == gone.key)
 			name->references++;
 		else
-			trace_name_add(&recorder->handles, gone);
+			trace_name_add(names, gone);
 	}
 	write_line(recorder, call,
-		   &(struct npu_trace_record){ .verb = NPU_TRACE_RELEASE,
-					       .name = name_of('h', gone.number) });
+		   &(struct npu_trace_record){ .verb = ending->verb,
+					       .name = name_of(gone.letter, gone.number) });
 }
 
 /* ---- sites: each stack is put in words once ---- */

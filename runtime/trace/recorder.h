@@ -75,15 +75,14 @@ TRACE_RECORD(other, const uint64_t *type);
  * the same address, and comes back if the call fails ---- */
 
 struct trace_ending {
+	enum npu_trace_verb verb;
 	struct trace_name name;
 	bool known;
 };
-/* unreserve, mfree */
-struct trace_ending trace_place_ends(struct trace_recorder *recorder, const void *va);
-TRACE_RECORD(place_end, enum npu_trace_verb verb, const struct trace_ending *ending);
-/* release: one reference */
-struct trace_ending trace_handle_ends(struct trace_recorder *recorder, const void *handle);
-TRACE_RECORD(release, const struct trace_ending *ending);
+/* UNRESERVE, MFREE: what begins at an address; RELEASE: one reference to a handle. */
+struct trace_ending trace_ends(struct trace_recorder *recorder, enum npu_trace_verb verb,
+			       const void *what);
+TRACE_RECORD(end, const struct trace_ending *ending);
 
 /* The value of site=, a frame a line, innermost first: "step (train.c:41)"; it stays valid. NULL:
  * the stack has none. */

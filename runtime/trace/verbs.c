@@ -7,7 +7,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#define WORD(text) .word = text, .length = sizeof(text) - 1
 enum {
 	SIZE = NPU_TRACE_HAS_SIZE,
 	DEVICE = NPU_TRACE_HAS_DEVICE,
@@ -17,37 +16,36 @@ enum {
 };
 
 const struct trace_verb trace_verbs[NPU_TRACE_VERB_COUNT] = {
-	[NPU_TRACE_DEVICE_SET] = { WORD("device"), .needs = DEVICE, .op = "set" },
-	[NPU_TRACE_DEVICE_RESET] = { WORD("device"), .needs = DEVICE, .op = "reset" },
-	[NPU_TRACE_RESERVE] = { WORD("reserve"), .kind = 'r', .needs = SIZE },
-	[NPU_TRACE_UNRESERVE] = { WORD("unreserve"), .kind = 'r' },
-	[NPU_TRACE_CREATE] = { WORD("create"), .kind = 'h', .needs = SIZE | DEVICE },
-	[NPU_TRACE_RELEASE] = { WORD("release"), .kind = 'h' },
-	[NPU_TRACE_RETAIN] = { WORD("retain"), .kind = 'h', .needs = AT },
-	[NPU_TRACE_MAP] = { WORD("map"), .kind = 'r', .place = true, .needs = SIZE | HANDLE },
-	[NPU_TRACE_UNMAP] = { WORD("unmap"), .kind = 'r', .place = true },
-	[NPU_TRACE_ACCESS] = { WORD("access"), .kind = 'r', .place = true, .needs = SIZE | DEVICE },
-	[NPU_TRACE_EXPORT] = { WORD("export"), .kind = 's', .needs = HANDLE },
-	[NPU_TRACE_IMPORT] = { WORD("import"), .kind = 'h', .needs = SHARE | DEVICE },
-	[NPU_TRACE_MALLOC] = { WORD("malloc"), .kind = 'a', .needs = SIZE | DEVICE },
-	[NPU_TRACE_MFREE] = { WORD("mfree"), .kind = 'a' },
-	[NPU_TRACE_COPY] = { WORD("copy"), .needs = SIZE },
-	[NPU_TRACE_FILL] = { WORD("fill"), .needs = SIZE },
-	[NPU_TRACE_CALL] = { WORD("call") },
-	[NPU_TRACE_SEGMENT_ALLOC] = { WORD("segment_alloc"), .kind = 'a', .event = true,
+	[NPU_TRACE_DEVICE_SET] = { "device", .needs = DEVICE, .op = "set" },
+	[NPU_TRACE_DEVICE_RESET] = { "device", .needs = DEVICE, .op = "reset" },
+	[NPU_TRACE_RESERVE] = { "reserve", .kind = 'r', .needs = SIZE },
+	[NPU_TRACE_UNRESERVE] = { "unreserve", .kind = 'r' },
+	[NPU_TRACE_CREATE] = { "create", .kind = 'h', .needs = SIZE | DEVICE },
+	[NPU_TRACE_RELEASE] = { "release", .kind = 'h' },
+	[NPU_TRACE_RETAIN] = { "retain", .kind = 'h', .needs = AT },
+	[NPU_TRACE_MAP] = { "map", .kind = 'r', .place = true, .needs = SIZE | HANDLE },
+	[NPU_TRACE_UNMAP] = { "unmap", .kind = 'r', .place = true },
+	[NPU_TRACE_ACCESS] = { "access", .kind = 'r', .place = true, .needs = SIZE | DEVICE },
+	[NPU_TRACE_EXPORT] = { "export", .kind = 's', .needs = HANDLE },
+	[NPU_TRACE_IMPORT] = { "import", .kind = 'h', .needs = SHARE | DEVICE },
+	[NPU_TRACE_MALLOC] = { "malloc", .kind = 'a', .needs = SIZE | DEVICE },
+	[NPU_TRACE_MFREE] = { "mfree", .kind = 'a' },
+	[NPU_TRACE_COPY] = { "copy", .needs = SIZE },
+	[NPU_TRACE_FILL] = { "fill", .needs = SIZE },
+	[NPU_TRACE_CALL] = { "call" },
+	[NPU_TRACE_SEGMENT_ALLOC] = { "segment_alloc", .kind = 'a', .event = true,
 				      .needs = SIZE | DEVICE },
-	[NPU_TRACE_SEGMENT_FREE] = { WORD("segment_free"), .kind = 'a', .event = true,
-				     .needs = DEVICE },
-	[NPU_TRACE_SEGMENT_MAP] = { WORD("segment_map"), .kind = 'r', .place = true, .event = true,
+	[NPU_TRACE_SEGMENT_FREE] = { "segment_free", .kind = 'a', .event = true, .needs = DEVICE },
+	[NPU_TRACE_SEGMENT_MAP] = { "segment_map", .kind = 'r', .place = true, .event = true,
 				    .needs = SIZE | DEVICE },
-	[NPU_TRACE_SEGMENT_UNMAP] = { WORD("segment_unmap"), .kind = 'r', .place = true,
-				      .event = true, .needs = SIZE | DEVICE },
-	[NPU_TRACE_ALLOC] = { WORD("alloc"), .kind = 'b', .event = true, .needs = SIZE | DEVICE },
-	[NPU_TRACE_FREE] = { WORD("free"), .kind = 'b', .event = true, .needs = DEVICE },
-	[NPU_TRACE_FREE_REQUESTED] = { WORD("free"), .kind = 'b', .event = true, .needs = DEVICE,
+	[NPU_TRACE_SEGMENT_UNMAP] = { "segment_unmap", .kind = 'r', .place = true, .event = true,
+				      .needs = SIZE | DEVICE },
+	[NPU_TRACE_ALLOC] = { "alloc", .kind = 'b', .event = true, .needs = SIZE | DEVICE },
+	[NPU_TRACE_FREE] = { "free", .kind = 'b', .event = true, .needs = DEVICE },
+	[NPU_TRACE_FREE_REQUESTED] = { "free", .kind = 'b', .event = true, .needs = DEVICE,
 				       .op = "requested" },
-	[NPU_TRACE_OOM] = { WORD("oom"), .event = true, .needs = SIZE | DEVICE },
-	[NPU_TRACE_NOTE] = { WORD("note"), .event = true, .needs = DEVICE },
+	[NPU_TRACE_OOM] = { "oom", .event = true, .needs = SIZE | DEVICE },
+	[NPU_TRACE_NOTE] = { "note", .event = true, .needs = DEVICE },
 };
 
 #define HAS(what)      NPU_TRACE_HAS_##what
@@ -87,22 +85,25 @@ const char *npu_trace_verb_name(enum npu_trace_verb verb)
 	return (unsigned)verb < NPU_TRACE_VERB_COUNT ? trace_verbs[verb].word : NULL;
 }
 
+bool trace_key_of(const struct trace_key *key, uint32_t verb)
+{
+	return key->verbs == 0 || (key->verbs >> verb & 1) != 0;
+}
+
 bool trace_verb_check(const struct npu_trace_record *r, char *text, size_t room)
 {
 	const struct trace_verb *verb = &trace_verbs[r->verb];
 	uint32_t lacks = verb->needs & ~r->has;
+	const struct trace_key *key = trace_keys;
 
+	while (lacks != 0 && ((key->bit & lacks) == 0 || !trace_key_of(key, r->verb)))
+		key++;
 	/* a call that failed may name what is not there, "host", or any device */
 	if (verb->kind != 0 && r->name.kind != verb->kind &&
 	    (r->code == 0 || r->name.kind != NPU_TRACE_NAME_HOST))
 		snprintf(text, room, "%s needs a name %cN", verb->word, verb->kind);
 	else if (lacks != 0)
-		snprintf(text, room, "%s needs %s", verb->word,
-			 (lacks & SIZE) != 0     ? "size="
-			 : (lacks & DEVICE) != 0 ? "device="
-			 : (lacks & AT) != 0     ? "at="
-			 : (lacks & HANDLE) != 0 ? "handle="
-						 : "share=");
+		snprintf(text, room, "%s needs %s=", verb->word, key->word);
 	else if (r->device > TRACE_DEVICE_LAST && r->code == 0)
 		snprintf(text, room, "device is %" PRId64 ", the last is %d", r->device,
 			 TRACE_DEVICE_LAST);

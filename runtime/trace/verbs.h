@@ -14,7 +14,6 @@
 
 struct trace_verb {
 	const char *word;
-	uint8_t length;
 	char kind;      /* of the name; 0: none is needed */
 	bool place;     /* the name is an address: its offset is always written */
 	bool event;     /* of an allocator above */
@@ -45,6 +44,8 @@ struct trace_key {
 #define TRACE_HAS_VERB_OP (UINT32_C(1) << 31) /* op= tells the verb */
 /* The keys, in the order of a line; ends with a NULL word. */
 extern const struct trace_key trace_keys[];
+/* Whether it is written of that verb. */
+bool trace_key_of(const struct trace_key *key, uint32_t verb);
 
 /* What is wrong with the record, as "map needs handle=", in text[room]; false. */
 bool trace_verb_check(const struct npu_trace_record *record, char *text, size_t room);

@@ -22,8 +22,12 @@ static void look(struct trace *trace)
 	for (guint i = 0; i < trace->devices->len; i++)
 		usage_begin(&usages[i], trace, i);
 	g_assert(trace->source->rewind(trace, NULL));
-	for (; trace->source->next(trace, &item, NULL) > 0; events++)
+	while (trace->source->next(trace, &item, NULL) > 0) {
+		if (record_is_of_start(&item.record))
+			continue;
 		memory_usage_step(&usages[item.device], &item);
+		events++;
+	}
 	g_assert(events == trace->events);
 	for (guint i = 0; i < trace->devices->len; i++) {
 		struct memory_usage *a = &usages[i];
@@ -41,7 +45,8 @@ static struct trace *read_bytes(const uint8_t *bytes, size_t count, gsize memory
 	return input ? readers_read(READER, "fuzz", input, error) : NULL;
 }
 
-static void same_event(struct trace *a, struct trace *b)
+/* The next record of both; FALSE at the end. */
+static gboolean same_event(struct trace *a, struct trace *b)
 {
 	struct record_item x, y;
 	int more = b->source->next(b, &y, NULL);
@@ -49,16 +54,15 @@ static void same_event(struct trace *a, struct trace *b)
 	g_assert(a->source->next(a, &x, NULL) == more);
 	if (more > 0)
 		g_assert(x.device == y.device && x.record.verb == y.record.verb &&
-			 x.address == y.address && x.size == y.size &&
-			 x.record.stream == y.record.stream && x.time_us == y.time_us);
+			 x.record.has == y.record.has && x.address == y.address &&
+			 x.size == y.size && x.record.stream == y.record.stream &&
+			 x.time_us == y.time_us);
+	return more > 0;
 }
 
 static void compare(struct trace *a, struct trace *b)
 {
-	g_assert(a->events == b->events && a->devices->len == b->devices->len &&
-		 a->starts->len == b->starts->len);
-	g_assert(a->starts->len == 0 || memcmp(a->starts->data, b->starts->data,
-					       a->starts->len * sizeof(struct trace_row)) == 0);
+	g_assert(a->events == b->events && a->devices->len == b->devices->len);
 	for (guint i = 0; i < a->devices->len; i++) {
 		const struct trace_device *x = g_ptr_array_index(a->devices, i);
 		const struct trace_device *y = g_ptr_array_index(b->devices, i);
@@ -66,8 +70,8 @@ static void compare(struct trace *a, struct trace *b)
 			 memcmp(x->counts, y->counts, sizeof x->counts) == 0);
 	}
 	g_assert(a->source->rewind(a, NULL) && b->source->rewind(b, NULL));
-	for (guint64 i = 0; i <= a->events; i++)
-		same_event(a, b);
+	while (same_event(a, b))
+		continue;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)

@@ -160,16 +160,16 @@ TEST(recorder, handles_are_counted_and_come_back)
 	trace_record_create(r, &ok, HANDLE, 4096, 2, 21);
 	trace_record_map(r, &ok, (char *)VA + 4096, 4096, HANDLE, true);
 	trace_record_retain(r, &ok, HANDLE, (char *)VA + 4096);
-	ending = trace_handle_ends(r, HANDLE);
-	trace_record_release(r, &ok, &ending);
-	ending = trace_handle_ends(r, HANDLE);
-	trace_record_release(r, &bad, &ending); /* it did not end */
-	ending = trace_handle_ends(r, HANDLE);
-	trace_record_release(r, &ok, &ending);
+	ending = trace_ends(r, NPU_TRACE_RELEASE, HANDLE);
+	trace_record_end(r, &ok, &ending);
+	ending = trace_ends(r, NPU_TRACE_RELEASE, HANDLE);
+	trace_record_end(r, &bad, &ending); /* it did not end */
+	ending = trace_ends(r, NPU_TRACE_RELEASE, HANDLE);
+	trace_record_end(r, &ok, &ending);
 	trace_record_create(r, &ok, HANDLE, 4096, NPU_TRACE_HOST,
 			    0); /* another at the same place */
-	ending = trace_place_ends(r, VA);
-	trace_record_place_end(r, &bad, NPU_TRACE_UNRESERVE, &ending);
+	ending = trace_ends(r, NPU_TRACE_UNRESERVE, VA);
+	trace_record_end(r, &bad, &ending);
 	trace_record_unmap(r, &ok, (char *)VA + 4096);
 	trace_recorder_close(r);
 	g_autofree char *lines = lines_of(path);
@@ -197,10 +197,10 @@ TEST(recorder, what_it_has_not_seen_is_a_call)
 	trace_record_map(r, &ok, VA, 4096, HANDLE, false);
 	trace_record_map(r, &bad, VA, 4096, HANDLE, false);
 	trace_record_unmap(r, &ok, VA);
-	ending = trace_place_ends(r, VA);
-	trace_record_place_end(r, &ok, NPU_TRACE_MFREE, &ending);
-	ending = trace_handle_ends(r, HANDLE);
-	trace_record_release(r, &bad, &ending);
+	ending = trace_ends(r, NPU_TRACE_MFREE, VA);
+	trace_record_end(r, &ok, &ending);
+	ending = trace_ends(r, NPU_TRACE_RELEASE, HANDLE);
+	trace_record_end(r, &bad, &ending);
 	trace_record_copy(r, &ok, 1, 2, 3);
 	trace_recorder_about(r, "soc=X");
 	trace_recorder_close(r);
@@ -372,10 +372,10 @@ static void *work(void *arg)
 		trace_record_create(r, &ok, handle, 4096, 0, 21);
 		trace_record_map(r, &ok, va, 4096, handle, false);
 		trace_record_unmap(r, &ok, va);
-		ending = trace_handle_ends(r, handle);
-		trace_record_release(r, &ok, &ending);
-		ending = trace_place_ends(r, va);
-		trace_record_place_end(r, &ok, NPU_TRACE_UNRESERVE, &ending);
+		ending = trace_ends(r, NPU_TRACE_RELEASE, handle);
+		trace_record_end(r, &ok, &ending);
+		ending = trace_ends(r, NPU_TRACE_UNRESERVE, va);
+		trace_record_end(r, &ok, &ending);
 	}
 	return NULL;
 }

@@ -108,11 +108,6 @@ static struct trace *finish(GByteArray *out, GError **error)
 	return t;
 }
 
-static const struct trace_row *start_of(const struct trace *t, guint index)
-{
-	return &g_array_index(t->starts, struct trace_row, index);
-}
-
 /* ---- tests ---- */
 
 TEST(snapshot, window_starts_with_what_was_live)
@@ -136,13 +131,14 @@ TEST(snapshot, window_starts_with_what_was_live)
 	put_event(out, "segment_unmap", base + 8 * MIB, 2 * MIB);
 	struct trace *t = finish(out, &error);
 	ASSERT_NOT_NULL(t);
-	ASSERT_EQ(t->starts->len, 4u);
-	EXPECT_EQ((int)start_of(t, 0)->verb, (int)NPU_TRACE_SEGMENT_MAP);
-	EXPECT_EQ(start_of(t, 0)->size, 2 * MIB);
-	EXPECT_EQ((int)start_of(t, 1)->verb, (int)NPU_TRACE_SEGMENT_MAP);
-	EXPECT_EQ(start_of(t, 1)->address, base + 8 * MIB);
-	EXPECT_EQ((int)start_of(t, 2)->verb, (int)NPU_TRACE_ALLOC);
-	EXPECT_EQ((int)start_of(t, 3)->verb, (int)NPU_TRACE_ALLOC);
+	struct record_item start[5];
+	ASSERT_EQ(take_records(t, TRUE, start, 5), 4u);
+	EXPECT_EQ((int)start[0].record.verb, (int)NPU_TRACE_SEGMENT_MAP);
+	EXPECT_EQ(start[0].size, 2 * MIB);
+	EXPECT_EQ((int)start[1].record.verb, (int)NPU_TRACE_SEGMENT_MAP);
+	EXPECT_EQ(start[1].address, base + 8 * MIB);
+	EXPECT_EQ((int)start[2].record.verb, (int)NPU_TRACE_ALLOC);
+	EXPECT_EQ((int)start[3].record.verb, (int)NPU_TRACE_ALLOC);
 
 	struct memory_usage a;
 	usage_begin(&a, t, 0);
@@ -282,11 +278,12 @@ TEST(snapshot, blocks_without_addresses_follow_one_another)
 	put_event(out, "free_completed", (1 << 20) + 4096, 512);
 	struct trace *t = finish(out, &error);
 	ASSERT_NOT_NULL(t);
-	ASSERT_EQ(t->starts->len, 4u);
-	EXPECT_EQ((int)start_of(t, 0)->verb, (int)NPU_TRACE_SEGMENT_ALLOC);
-	EXPECT_EQ(start_of(t, 1)->address, 1u << 20);
-	EXPECT_EQ(start_of(t, 2)->address, (1u << 20) + 1024);
-	EXPECT_EQ(start_of(t, 3)->address, (1u << 20) + 4096);
+	struct record_item start[5];
+	ASSERT_EQ(take_records(t, TRUE, start, 5), 4u);
+	EXPECT_EQ((int)start[0].record.verb, (int)NPU_TRACE_SEGMENT_ALLOC);
+	EXPECT_EQ(start[1].address, 1u << 20);
+	EXPECT_EQ(start[2].address, (1u << 20) + 1024);
+	EXPECT_EQ(start[3].address, (1u << 20) + 4096);
 	trace_free(t);
 }
 

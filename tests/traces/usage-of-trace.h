@@ -7,32 +7,46 @@
 
 #include "track/memory-usage.h"
 
-/* What was there at the start on the device of an index, in a trace that keeps it in memory. */
-static inline void usage_begin(struct memory_usage *usage, const struct trace *trace, guint device)
+/* The trace's records, at most `room`: those of the start, or those behind; their number. */
+static inline guint take_records(struct trace *trace, gboolean start, struct record_item *out,
+				 guint room)
 {
-	const struct trace_device *d = g_ptr_array_index(trace->devices, device);
-	struct record_item item;
+	guint count = 0;
 
-	memory_usage_init(usage, d->block_unit);
-	for (guint i = 0; i < trace->starts->len; i++) {
-		trace_row_item(trace, &g_array_index(trace->starts, struct trace_row, i), &item);
-		if (item.device == device)
-			memory_usage_step(usage, &item);
-	}
-	memory_usage_started(usage);
+	if (!trace->source->rewind(trace, NULL))
+		g_error("the trace cannot be read again");
+	while (count < room && trace->source->next(trace, &out[count], NULL) > 0)
+		count += record_is_of_start(&out[count].record) == start;
+	return count;
 }
 
-/* Adds all events of the device. */
-static inline void usage_run(struct memory_usage *usage, struct trace *trace, guint device)
+static inline void usage_add(struct memory_usage *usage, struct trace *trace, guint device,
+			     gboolean start)
 {
 	struct record_item item;
 
 	if (!trace->source->rewind(trace, NULL))
 		g_error("the trace cannot be read again");
 	while (trace->source->next(trace, &item, NULL) > 0) {
-		if (item.device == device)
+		if (item.device == device && record_is_of_start(&item.record) == start)
 			memory_usage_step(usage, &item);
 	}
+}
+
+/* What was there at the start on the device of an index. */
+static inline void usage_begin(struct memory_usage *usage, struct trace *trace, guint device)
+{
+	const struct trace_device *d = g_ptr_array_index(trace->devices, device);
+
+	memory_usage_init(usage, d->block_unit);
+	usage_add(usage, trace, device, TRUE);
+	memory_usage_started(usage);
+}
+
+/* Adds all events of the device. */
+static inline void usage_run(struct memory_usage *usage, struct trace *trace, guint device)
+{
+	usage_add(usage, trace, device, FALSE);
 }
 
 #endif

@@ -20,12 +20,10 @@
 #define BUFFER_BYTES (256u << 10)
 
 struct npu_trace_writer {
-	GMutex lock; /* of all below */
-	int fd;
-	gzFile gzip; /* or NULL */
+	GMutex lock;   /* of all below */
+	int fd;        /* each line is written at once; -1: */
+	gzFile gather; /* compressed, or as they are */
 	char *path;
-	char *buffer; /* NULL: each line is written at once */
-	size_t used;
 	uint64_t start_ns;
 	int failed; /* errno of the first failure, which the file did not get over */
 };
@@ -72,33 +70,11 @@ static int write_all(int fd, const char *bytes, size_t count)
 static int write_out(struct npu_trace_writer *w, const char *bytes, size_t count)
 {
 	errno = 0;
-	if (w->gzip == NULL)
+	if (w->gather == NULL)
 		return write_all(w->fd, bytes, count);
-	if (count == 0 || gzwrite(w->gzip, bytes, (unsigned)count) == (int)count)
+	if (gzwrite(w->gather, bytes, (unsigned)count) == (int)count)
 		return 0;
 	return errno != 0 ? errno : EIO;
-}
-
-static int flush_locked(struct npu_trace_writer *w)
-{
-	if (w->failed == 0)
-		w->failed = write_out(w, w->buffer, w->used);
-	w->used = 0;
-	return w->failed;
-}
-
-/* A whole line, which is never longer than the buffer. */
-static int add_locked(struct npu_trace_writer *w, const char *line, size_t length)
-{
-	if (w->failed != 0)
-		return w->failed;
-	if (w->buffer == NULL)
-		return w->failed = write_out(w, line, length);
-	if (length > BUFFER_BYTES - w->used && flush_locked(w) != 0)
-		return w->failed;
-	memcpy(w->buffer + w->used, line, length);
-	w->used += length;
-	return 0;
 }
 
 static int add(struct npu_trace_writer *w, const char *line, size_t length, char **out_error)
@@ -106,7 +82,9 @@ static int add(struct npu_trace_writer *w, const char *line, size_t length, char
 	int code;
 
 	g_mutex_lock(&w->lock);
-	code = add_locked(w, line, length);
+	if (w->failed == 0)
+		w->failed = write_out(w, line, length);
+	code = w->failed;
 	g_mutex_unlock(&w->lock);
 	return code == 0 ? 0 : fail_file(code, out_error, w->path);
 }
@@ -153,7 +131,6 @@ static void writer_free(struct npu_trace_writer *w)
 	if (w->fd >= 0)
 		close(w->fd);
 	g_mutex_clear(&w->lock);
-	g_free(w->buffer);
 	g_free(w->path);
 	g_free(w);
 }
@@ -170,15 +147,14 @@ static int open_file(struct npu_trace_writer *w, unsigned flags)
 		     0666);
 	if (w->fd < 0)
 		return errno;
-	if (gzip) {
-		w->gzip = gzdopen(w->fd, "wb6");
-		if (w->gzip == NULL)
+	if (gzip || (flags & NPU_TRACE_WRITER_BUFFERED) != 0) {
+		w->gather = gzdopen(w->fd, gzip ? "wb6" : "wbT");
+		if (w->gather == NULL)
 			return ENOMEM;
+		gzbuffer(w->gather, BUFFER_BYTES);
 		w->fd = -1;
 	}
-	if (gzip || (flags & NPU_TRACE_WRITER_BUFFERED) != 0)
-		w->buffer = g_malloc(BUFFER_BYTES);
-	return append ? 0 : add_locked(w, TRACE_FIRST_LINE, strlen(TRACE_FIRST_LINE));
+	return append ? 0 : write_out(w, TRACE_FIRST_LINE, strlen(TRACE_FIRST_LINE));
 }
 
 struct npu_trace_writer *npu_trace_writer_open(const char *path, unsigned flags, char **out_error)
@@ -197,8 +173,8 @@ struct npu_trace_writer *npu_trace_writer_open(const char *path, unsigned flags,
 		fail(code, out_error, "%s: a trace is added to only plain, and line by line", path);
 	else
 		fail_file(code, out_error, path);
-	if (w->gzip != NULL)
-		gzclose(w->gzip);
+	if (w->gather != NULL)
+		gzclose(w->gather);
 	writer_free(w);
 	return NULL;
 }
@@ -214,9 +190,9 @@ int npu_trace_writer_close(struct npu_trace_writer *writer, char **out_error)
 
 	if (writer == NULL)
 		return 0;
-	code = flush_locked(writer);
+	code = writer->failed;
 	errno = 0;
-	if (writer->gzip != NULL && gzclose(writer->gzip) != Z_OK && code == 0)
+	if (writer->gather != NULL && gzclose(writer->gather) != Z_OK && code == 0)
 		code = errno != 0 ? errno : EIO;
 	if (writer->fd >= 0 && close(writer->fd) != 0 && code == 0)
 		code = errno;

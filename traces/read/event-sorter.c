@@ -211,19 +211,21 @@ static gboolean pass(struct event_sorter *s,
 
 /* ---- the trace ---- */
 
-static void add_starts(const struct event_sorter *s)
+static gboolean add_starts(const struct event_sorter *s, GError **error)
 {
 	for (guint i = 0; i < s->starts->len; i++) {
 		struct trace_row row = g_array_index(s->starts, struct trace_row, i);
-		trace_add_start(s->trace, &row);
+		if (!trace_add_start(s->trace, &row, error))
+			return FALSE;
 		if (row.verb == NPU_TRACE_ALLOC || !s->doubled)
 			continue;
 		row.verb = NPU_TRACE_ALLOC;
 		row.stream = 0;
 		row.small = 0;
-		trace_add_start(s->trace, &row);
+		if (!trace_add_start(s->trace, &row, error))
+			return FALSE;
 	}
-	trace_end_starts(s->trace);
+	return TRUE;
 }
 
 static gboolean match(struct event_sorter *s, GError **error)
@@ -232,10 +234,7 @@ static gboolean match(struct event_sorter *s, GError **error)
 	if (!pass(s, take_row, error) || (int_map_count(s->unknown) > 0 && !pass(s, decide, error)))
 		return FALSE;
 	g_clear_pointer(&s->unknown, int_map_free);
-	if (!pass(s, take_row, error))
-		return FALSE;
-	add_starts(s);
-	return TRUE;
+	return add_starts(s, error) && pass(s, take_row, error);
 }
 
 gboolean event_sorter_finish(struct event_sorter *s, gboolean ok, gboolean doubled, GError **error)

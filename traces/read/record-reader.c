@@ -19,7 +19,6 @@ struct areas {
 };
 struct record_reader {
 	struct trace *trace;
-	guint start; /* the next of trace->starts */
 	guint64 number;
 	guint64 taken; /* records, those of the start too */
 
@@ -72,7 +71,6 @@ gboolean record_reader_rewind(struct record_reader *reader, GError **error)
 	memset(reader->last, 0, sizeof reader->last);
 	for (guint d = 0; d < reader->trace->devices->len; d++)
 		memset(reader->areas[d].numbers, 0, reader->areas[d].spans->len * sizeof(guint32));
-	reader->start = 0;
 	reader->number = reader->taken = 0;
 	reader->has_base = FALSE;
 	return reader->trace->source->rewind(reader->trace, error);
@@ -143,17 +141,10 @@ static void put_time(struct record_reader *reader, struct record_item *item)
 int record_reader_next(struct record_reader *reader, struct record_item *out, GError **error)
 {
 	struct trace *trace = reader->trace;
-	gboolean start = reader->start < trace->starts->len;
-	int more = 1;
 
 	if (!memory_limit_ask(RECORD_BYTES, error, "event %" G_GUINT64_FORMAT, ++reader->taken))
 		return -1;
-	if (start)
-		trace_row_item(trace,
-			       &g_array_index(trace->starts, struct trace_row, reader->start++),
-			       out);
-	else
-		more = trace->source->next(trace, out, error);
+	int more = trace->source->next(trace, out, error);
 	if (more <= 0 || trace->format)
 		return more;
 	out->record.name.kind = trace_verbs[out->record.verb].kind;
@@ -164,9 +155,7 @@ int record_reader_next(struct record_reader *reader, struct record_item *out, GE
 		else
 			put_number(reader, out);
 	}
-	if (start) {
-		out->record.has |= NPU_TRACE_HAS_START;
-	} else {
+	if (!(out->record.has & NPU_TRACE_HAS_START)) {
 		out->number = ++reader->number;
 		put_time(reader, out);
 	}

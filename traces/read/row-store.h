@@ -15,8 +15,9 @@ struct trace_row {
 	gint64 stream, time_us;
 	guint32 text; /* NOTE: of trace_note(); else of trace.sites, 0: the file has none */
 	guint16 device;
-	guint8 verb;  /* enum npu_trace_verb: an allocator's */
-	guint8 small; /* from the small pool: 2 MiB handles */
+	guint8 verb;      /* enum npu_trace_verb: an allocator's */
+	guint8 small : 1; /* from the small pool: 2 MiB handles */
+	guint8 start : 1; /* it was there when the history began */
 };
 
 #define ROW_STORE_MEMORY_BYTES (4u << 20) /* rows beyond it wait in a file */

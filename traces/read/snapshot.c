@@ -318,11 +318,13 @@ static void undo(const struct trace_row *e, GTree *segments, GTree *blocks)
 	}
 }
 
-static gboolean collect(gpointer key, gpointer value, gpointer trace)
+static gboolean add_starts(struct reader *r, GTree *tree)
 {
-	(void)key;
-	trace_add_start(trace, value);
-	return FALSE;
+	for (GTreeNode *at = g_tree_node_first(tree); at; at = g_tree_node_next(at)) {
+		if (!trace_add_start(r->trace, g_tree_node_value(at), r->error))
+			return FALSE;
+	}
+	return TRUE;
 }
 
 /* `left`: events that are not undone yet, the device's last. */
@@ -345,8 +347,7 @@ static gboolean find_start(struct reader *r, guint16 device, guint *left)
 		ok = memory_limit_ask(ITEM_BYTES, r->error,
 				      "what was live before event %u of device_traces", *left);
 	}
-	g_tree_foreach(segments, collect, r->trace);
-	g_tree_foreach(blocks, collect, r->trace);
+	ok = ok && add_starts(r, segments) && add_starts(r, blocks);
 	g_tree_destroy(segments);
 	g_tree_destroy(blocks);
 	return ok;
@@ -379,7 +380,6 @@ static gboolean read_pickle(struct reader *r, const struct pickle_value *root)
 		r->trace->about = g_strdup(
 			"it has no history: torch.cuda.memory._record_memory_history() was not "
 			"on before the work, so what was live when it was taken is all it tells");
-	trace_end_starts(r->trace);
 	return TRUE;
 }
 

@@ -20,17 +20,47 @@ const struct trace_action trace_actions[TRACE_ACTIONS] = {
 	{ NPU_TRACE_OOM, "oom" },
 };
 
-/* ---- the containers ---- */
+/* ---- rows as the source of records ---- */
 
-static void device_free(gpointer data)
+static void make_item(const struct trace *trace, const struct trace_row *row,
+		      struct record_item *out)
 {
-	struct trace_device *device = data;
+	struct npu_trace_record *r = &out->record;
 
-	spans_clear(&device->maps);
-	spans_clear(&device->cuts);
-	texts_clear(&device->others);
-	g_array_unref(device->other_counts);
-	g_free(device);
+	memset(out, 0, sizeof *out);
+	r->verb = row->verb;
+	r->has = NPU_TRACE_HAS_DEVICE | (row->small ? NPU_TRACE_HAS_SMALL : 0u);
+	r->device = row->device;
+	r->page_lg2 = 21;
+	r->size = row->size;
+	r->stream = (guint64)row->stream;
+	r->has |= row->size || row->verb != NPU_TRACE_NOTE ? NPU_TRACE_HAS_SIZE : 0u;
+	r->has |= row->stream ? NPU_TRACE_HAS_STREAM : 0u;
+	r->has |= row->start ? NPU_TRACE_HAS_START : 0u;
+	if (row->verb == NPU_TRACE_OOM) {
+		r->has |= NPU_TRACE_HAS_FREE;
+		r->free_bytes = row->address;
+	} else {
+		r->has |= NPU_TRACE_HAS_VA;
+		r->va = row->address;
+	}
+	if (row->verb == NPU_TRACE_NOTE) {
+		r->has |= NPU_TRACE_HAS_OP;
+		r->op = g_ptr_array_index(trace->notes.list, row->text);
+	} else {
+		out->site = row->text;
+	}
+	out->device = trace_device_index(trace, row->device);
+	out->address = row->address;
+	out->size = row->size;
+	out->time_us = row->time_us;
+}
+
+static struct row_store *store(struct trace *trace)
+{
+	if (trace->data == NULL)
+		trace->data = row_store_new();
+	return trace->data;
 }
 
 static gboolean rows_rewind(struct trace *trace, GError **error)
@@ -44,13 +74,26 @@ static int rows_next(struct trace *trace, struct record_item *out, GError **erro
 	int more = trace->data ? row_store_next(trace->data, &row, error) : 0;
 
 	if (more > 0)
-		trace_row_item(trace, &row, out);
+		make_item(trace, &row, out);
 	return more;
 }
 
 static void rows_close(struct trace *trace)
 {
 	row_store_free(trace->data);
+}
+
+/* ---- the containers ---- */
+
+static void device_free(gpointer data)
+{
+	struct trace_device *device = data;
+
+	spans_clear(&device->maps);
+	spans_clear(&device->cuts);
+	texts_clear(&device->others);
+	g_array_unref(device->other_counts);
+	g_free(device);
 }
 
 struct trace *trace_new(const char *kind)
@@ -61,7 +104,6 @@ struct trace *trace_new(const char *kind)
 	trace->source = &source;
 	trace->devices = g_ptr_array_new_with_free_func(device_free);
 	trace->kind = g_strdup(kind);
-	trace->starts = g_array_new(FALSE, FALSE, sizeof(struct trace_row));
 	texts_init(&trace->notes);
 	return trace;
 }
@@ -72,7 +114,6 @@ void trace_free(struct trace *trace)
 		return;
 	trace->source->close(trace);
 	g_ptr_array_unref(trace->devices);
-	g_array_unref(trace->starts);
 	texts_clear(&trace->notes);
 	sites_free(trace->sites);
 	g_free(trace->kind);
@@ -164,9 +205,7 @@ gboolean trace_add_row(struct trace *trace, const struct trace_row *row, GError 
 	trace_count(trace, row->device, row->verb, row->address, row->size,
 		    note ? g_ptr_array_index(trace->notes.list, row->text) : NULL);
 	trace->events++;
-	if (trace->data == NULL)
-		trace->data = row_store_new();
-	return row_store_add(trace->data, row, row->device, 0, 0, error);
+	return row_store_add(store(trace), row, row->device, 0, 0, error);
 }
 
 /* ---- what was there at the start ---- */
@@ -178,60 +217,15 @@ gboolean record_is_of_start(const struct npu_trace_record *record)
 		record->verb == NPU_TRACE_SEGMENT_MAP);
 }
 
-void trace_add_start(struct trace *trace, const struct trace_row *row)
+gboolean trace_add_start(struct trace *trace, const struct trace_row *row, GError **error)
 {
 	struct trace_device *device = trace_device(trace, row->device);
+	struct trace_row start = *row;
 
-	g_array_append_vals(trace->starts, row, 1);
+	start.start = TRUE;
 	if (row->verb == NPU_TRACE_SEGMENT_MAP)
 		trace_device_note_map(device, row->address, row->size);
-}
-
-static gint by_start(gconstpointer a, gconstpointer b)
-{
-	const struct trace_row *x = a, *y = b;
-	gboolean x_block = x->verb == NPU_TRACE_ALLOC, y_block = y->verb == NPU_TRACE_ALLOC;
-
-	if (x->device != y->device)
-		return x->device < y->device ? -1 : 1;
-	return x_block != y_block ? x_block - y_block : by_address(a, b);
-}
-
-void trace_end_starts(struct trace *trace)
-{
-	g_array_sort(trace->starts, by_start);
-}
-
-/* ---- rows ---- */
-
-void trace_row_item(const struct trace *trace, const struct trace_row *row, struct record_item *out)
-{
-	struct npu_trace_record *r = &out->record;
-
-	memset(out, 0, sizeof *out);
-	r->verb = row->verb;
-	r->has = NPU_TRACE_HAS_DEVICE | (row->small ? NPU_TRACE_HAS_SMALL : 0u);
-	r->device = row->device;
-	r->page_lg2 = 21;
-	r->size = row->size;
-	r->stream = (guint64)row->stream;
-	r->has |= row->size || row->verb != NPU_TRACE_NOTE ? NPU_TRACE_HAS_SIZE : 0u;
-	r->has |= row->stream ? NPU_TRACE_HAS_STREAM : 0u;
-	if (row->verb == NPU_TRACE_OOM) {
-		r->has |= NPU_TRACE_HAS_FREE;
-		r->free_bytes = row->address;
-	} else {
-		r->has |= NPU_TRACE_HAS_VA;
-		r->va = row->address;
-	}
-	if (row->verb == NPU_TRACE_NOTE) {
-		r->has |= NPU_TRACE_HAS_OP;
-		r->op = g_ptr_array_index(trace->notes.list, row->text);
-	} else {
-		out->site = row->text;
-	}
-	out->device = trace_device_index(trace, row->device);
-	out->address = row->address;
-	out->size = row->size;
-	out->time_us = row->time_us;
+	/* in front of all events, in the order of addresses */
+	return row_store_add(store(trace), &start, G_MININT32 + row->device,
+			     row->verb == NPU_TRACE_ALLOC, row->address, error);
 }

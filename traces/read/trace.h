@@ -69,13 +69,12 @@ struct trace {
 	/* Where the records are. */
 	const struct trace_source *source;
 	gpointer data;      /* the source's */
-	GArray *starts;     /* struct trace_row: what was there at the start, device after device,
-			       its memory before its blocks. Empty for an npusim trace. */
 	struct texts notes; /* names of NOTE rows */
 };
 
-/* Records behind those of the start, from the first on, as often as wanted. They have no names, and
- * no times of the host, but where the file has both. */
+/* Records, from the first on, as often as wanted: of a file without names first what was there at
+ * the start, device after device, its memory before its blocks. They have no names, and no times of
+ * the host, but where the file has both. */
 struct trace_source {
 	gboolean (*rewind)(struct trace *trace, GError **error);
 	/* 1: a record; 0: the end; -1 and error. */
@@ -102,14 +101,10 @@ void trace_count(struct trace *trace, guint device, guint32 verb, guint64 addres
 /* Counts a row, and adds it behind those of its device: a trace has one device after another. FALSE
  * and error, as row_store_add(). */
 gboolean trace_add_row(struct trace *trace, const struct trace_row *row, GError **error);
-/* Adds a row to what was there at the start; trace_end_starts() puts them in order. */
-void trace_add_start(struct trace *trace, const struct trace_row *row);
-void trace_end_starts(struct trace *trace);
+/* Adds what was there at the start. FALSE and error. */
+gboolean trace_add_start(struct trace *trace, const struct trace_row *row, GError **error);
 /* Notes memory that was mapped at the start. */
 void trace_device_note_map(struct trace_device *device, guint64 address, guint64 size);
-
-void trace_row_item(const struct trace *trace, const struct trace_row *row,
-		    struct record_item *out);
 
 /* Reads a file of any known kind, told by its content: the summary, and a source that was not read
  * yet. NULL and error, which names the file and the place, otherwise. */

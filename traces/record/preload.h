@@ -86,9 +86,9 @@ int64_t preload_current_device(const struct trace_call *call);
 #define WRAP(name, lines) WRAP_AROUND(name, , lines)
 /* A call that no verb is for. */
 #define WRAP_OTHER(name) WRAP(name, trace_record_other(recorder, &call, NULL))
-/* One that ends what begins at an address. */
+/* One that ends a name. */
 #define WRAP_END(name, pointer, verb)                                                       \
-	WRAP_AROUND(name, struct trace_ending ending = trace_place_ends(recorder, pointer), \
-		    trace_record_place_end(recorder, &call, verb, &ending))
+	WRAP_AROUND(name, struct trace_ending ending = trace_ends(recorder, verb, pointer), \
+		    trace_record_end(recorder, &call, &ending))
 
 #endif

@@ -68,8 +68,7 @@ WRAP(aclrtMallocPhysical,
      trace_record_create(recorder, &call, got(&call, handle), size,
 			 prop != NULL ? preload_device_at(&call, &prop->location) : NPU_TRACE_HOST,
 			 prop != NULL ? page_of_attribute(prop->memAttr) : 0))
-WRAP_AROUND(aclrtFreePhysical, struct trace_ending ending = trace_handle_ends(recorder, handle),
-	    trace_record_release(recorder, &call, &ending))
+WRAP_END(aclrtFreePhysical, handle, NPU_TRACE_RELEASE)
 WRAP(aclrtMemRetainAllocationHandle,
      trace_record_retain(recorder, &call, got(&call, handle), virPtr))
 
