@@ -8,7 +8,6 @@
 #include "base/base.h"
 #include "driver/code.h"
 #include "trace/line.h"
-#include "trace/recorder-file.h"
 #include "trace/recorder.h"
 
 #include <dlfcn.h>

@@ -41,6 +41,9 @@ struct trace_call {
  * its info line: "backend=sim soc=Ascend910B1". NULL: errno says why. */
 struct trace_recorder *trace_recorder_open(const char *path, const char *about);
 void trace_recorder_close(struct trace_recorder *recorder);
+/* Why no file can be made or written there, as far as that can be told without making it; NULL:
+ * nothing is in the way. */
+const char *trace_path_problem(const char *path);
 /* One more info line: "key=value key=value". */
 void trace_recorder_about(struct trace_recorder *recorder, const char *about);
 

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "trace/verbs.h"
+#include "trace/line.h"
 
 #define INFOS_MAX (1u << 16) /* what is behind them is passed over */
 #define BLANKS    " \t\r"

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "format/memory-limit.h"
-#include "json-scan.h"
+#include "readers.h"
 #include "rows.h"
 
 #define LOOK_EVERY   4096 /* opcodes: each keeps a value at most, but for what asks itself */

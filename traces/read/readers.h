@@ -35,4 +35,22 @@ gboolean readers_is_json(const guint8 *bytes, gsize count);
  * cannot be read. */
 gboolean readers_file_is_result(const char *path, gboolean *out, GError **error);
 
+/* ---- JSON ---- */
+
+#define JSON_DEPTH_MAX 128
+
+/* Each is told by the names of its members. */
+enum json_kind {
+	JSON_OTHER,
+	JSON_SNAPSHOT, /* of PyTorch's or torch_npu's _snapshot() or memory_snapshot() */
+	JSON_TIMELINE, /* of Kineto, or another one for Chrome */
+};
+
+/* The kind, as far as the first bytes of a file tell. */
+enum json_kind json_kind_of(const guint8 *bytes, gsize count);
+/* The same of a whole text that json-glib, which recurses, is to build. FALSE and error, with the
+ * line and the column: it is nested more than JSON_DEPTH_MAX deep, has comments, which are none of
+ * JSON, or needs more than the limit on memory (memory-limit.h). */
+gboolean json_scan(const guint8 *bytes, gsize count, enum json_kind *out, GError **error);
+
 #endif

@@ -5,7 +5,6 @@
  * alone. The state at the start is the state at the end with the events undone, last first.
  */
 #include "format/memory-limit.h"
-#include "json-scan.h"
 #include "pickle.h"
 #include "readers.h"
 #include "sites.h"

@@ -9,7 +9,6 @@
 #include "event-sorter.h"
 #include "format/memory-limit.h"
 #include "int-map.h"
-#include "json-scan.h"
 #include "pickle.h"
 #include "readers.h"
 #include "sites.h"

@@ -12,7 +12,7 @@
 #include "npusim/trace.h"
 #include "row-store.h"
 #include "sites.h"
-#include "trace/verbs.h"
+#include "trace/line.h"
 
 /* An allocator's events with their names in files, in the order of reports. */
 struct trace_action {

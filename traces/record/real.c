@@ -7,6 +7,7 @@
 
 #include <dlfcn.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Declared by hand in no header: what dlsym() is to us and to everybody else. */
@@ -90,24 +91,18 @@ void *preload_real(enum preload_function function)
 	return found != NULL ? settle(function, found) : NULL;
 }
 
+static int compare_name(const void *name, const void *at)
+{
+	return strcmp(name, *(const char *const *)at);
+}
+
 /* Its number, or PRELOAD_WRAPPED_COUNT. */
 static enum preload_function function_of(const char *name)
 {
-	int low = 0, high = PRELOAD_WRAPPED_COUNT;
+	const char *const *found =
+		bsearch(name, names, PRELOAD_WRAPPED_COUNT, sizeof(*names), compare_name);
 
-	if (strncmp(name, "aclrt", 5) != 0)
-		return PRELOAD_WRAPPED_COUNT;
-	while (low < high) {
-		int middle = (low + high) / 2, order = strcmp(names[middle], name);
-
-		if (order == 0)
-			return (enum preload_function)middle;
-		if (order < 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return PRELOAD_WRAPPED_COUNT;
+	return found != NULL ? (enum preload_function)(found - names) : PRELOAD_WRAPPED_COUNT;
 }
 
 /* The last call is a jump (this file is compiled so that it is): RTLD_NEXT and RTLD_DEFAULT go by

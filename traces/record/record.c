@@ -14,8 +14,7 @@
 #include "base/base.h"
 #include "trace/line.h"
 
-#define DEVICES_MAX 64 /* beyond it ids are taken as they are */
-#define SOC_TRIES   16
+#define SOC_TRIES 16
 
 /* The runtime of npusim leaves the recording to us where it sees this (runtime/driver/trace.c). */
 PRELOAD_EXPORT extern const int npusim_record_preloaded;
@@ -140,31 +139,15 @@ static uint32_t visible_device(uint32_t user)
 	return user;
 }
 
-static uint32_t ask_device(uint32_t user)
+int64_t preload_device(const struct trace_call *call, uint32_t user)
 {
-	__typeof__(&aclrtGetLogicDevIdByUserDevId) ask = ASK(aclrtGetLogicDevIdByUserDevId);
+	__typeof__(&aclrtGetLogicDevIdByUserDevId) ask =
+		call->code == ACL_SUCCESS ? ASK(aclrtGetLogicDevIdByUserDevId) : NULL;
 	int32_t logic = 0;
 
 	if (ask != NULL && ask((int32_t)user, &logic) == ACL_SUCCESS && logic >= 0)
-		return (uint32_t)logic;
+		return logic;
 	return visible_device(user);
-}
-
-int64_t preload_device(const struct trace_call *call, uint32_t user)
-{
-	static _Atomic uint32_t known[DEVICES_MAX]; /* id + 1 */
-	uint32_t id;
-
-	if (user >= DEVICES_MAX)
-		return user;
-	id = atomic_load_explicit(&known[user], memory_order_relaxed);
-	if (id == 0 && call->code != ACL_SUCCESS)
-		return visible_device(user);
-	if (id == 0) {
-		id = ask_device(user) + 1;
-		atomic_store_explicit(&known[user], id, memory_order_relaxed);
-	}
-	return (int64_t)id - 1;
 }
 
 int64_t preload_device_at(const struct trace_call *call, const aclrtMemLocation *location)

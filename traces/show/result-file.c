@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "format/input.h"
-#include "read/json-scan.h"
 #include "read/readers.h"
 #include "figures.h"
 #include "read/trace.h"
