@@ -75,11 +75,6 @@ static bool trace_before(struct layer *layer, struct layer_call *call)
 
 /* ---- what lines need ---- */
 
-static uint64_t key_of(const void *pointer)
-{
-	return (uint64_t)(uintptr_t)pointer;
-}
-
 static uint64_t key_of_share(const struct MemShareHandle *share)
 {
 	return share == NULL ? 0 : trace_key_of_bytes(share->share_info, sizeof(share->share_info));
@@ -98,9 +93,10 @@ static void record_entry(struct trace_recorder *recorder, const struct trace_cal
 	uint64_t dst, src, bytes, type = header->type;
 
 	if (driver_entry_copy(entry, &dst, &src, &bytes))
-		trace_record_copy(recorder, call, dst, src, bytes);
+		TRACE_RECORD(recorder, call, COPY, .at = TRACE_AT(dst), .from = TRACE_AT(src),
+			     .size = bytes);
 	else
-		trace_record_other(recorder, call, &type);
+		TRACE_RECORD(recorder, call, CALL, .has = NPU_TRACE_HAS_TYPE, .type = type);
 }
 
 /* ---- calls that have returned ---- */
@@ -113,9 +109,9 @@ static void record_accesses(struct trace_recorder *r, const struct trace_call *c
 	ARGUMENTS(halMemSetAccess);
 
 	for (size_t i = 0; a->desc != NULL && i < a->count && i < ACCESS_MAX; i++)
-		trace_record_access(r, c, a->ptr, a->size,
-				    device_of(a->desc[i].location.side, a->desc[i].location.id),
-				    (uint64_t)a->desc[i].type);
+		TRACE_RECORD(r, c, ACCESS, .name = TRACE_AT(a->ptr), .size = a->size,
+			     .device = device_of(a->desc[i].location.side, a->desc[i].location.id),
+			     .flags = (uint64_t)a->desc[i].type);
 }
 
 static void record_create(struct trace_recorder *r, const struct trace_call *c,
@@ -125,11 +121,13 @@ static void record_create(struct trace_recorder *r, const struct trace_call *c,
 	const struct drv_mem_prop *prop = a->prop;
 	uint32_t page = prop != NULL ? prop->pg_type : MEM_HUGE_PAGE_TYPE;
 
-	trace_record_create(r, c, call->code == DRV_ERROR_NONE ? *a->handle : NULL, a->size,
-			    prop != NULL ? device_of(prop->side, prop->devid) : NPU_TRACE_HOST,
-			    page == MEM_NORMAL_PAGE_TYPE  ? 12
-			    : page == MEM_GIANT_PAGE_TYPE ? 30
-							  : 21);
+	TRACE_RECORD(r, c, CREATE,
+		     .name = TRACE_AT(call->code == DRV_ERROR_NONE ? *a->handle : NULL),
+		     .size = a->size,
+		     .device = prop != NULL ? device_of(prop->side, prop->devid) : NPU_TRACE_HOST,
+		     .page_lg2 = page == MEM_NORMAL_PAGE_TYPE  ? 12
+				 : page == MEM_GIANT_PAGE_TYPE ? 30
+							       : 21);
 }
 
 static void record_alloc(struct trace_recorder *r, const struct trace_call *c,
@@ -138,11 +136,12 @@ static void record_alloc(struct trace_recorder *r, const struct trace_call *c,
 	ARGUMENTS(halMemAlloc);
 	bool host = (a->flag >> MEM_VIRT_BIT & 0xf) == MEM_HOST_VAL;
 
-	trace_record_malloc(r, c, call->code == DRV_ERROR_NONE ? *a->pp : NULL, a->size,
-			    host ? NPU_TRACE_HOST : (int64_t)(a->flag & MEM_DEVID_MASK),
-			    (a->flag & MEM_PAGE_GIANT) != 0  ? 30
-			    : (a->flag & MEM_PAGE_HUGE) != 0 ? 21
-							     : 12);
+	TRACE_RECORD(r, c, MALLOC, .name = TRACE_AT(call->code == DRV_ERROR_NONE ? *a->pp : NULL),
+		     .size = a->size,
+		     .device = host ? NPU_TRACE_HOST : (int64_t)(a->flag & MEM_DEVID_MASK),
+		     .page_lg2 = (a->flag & MEM_PAGE_GIANT) != 0  ? 30
+				 : (a->flag & MEM_PAGE_HUGE) != 0 ? 21
+								  : 12);
 }
 
 static void record_copies(struct trace_recorder *r, const struct trace_call *c,
@@ -153,15 +152,17 @@ static void record_copies(struct trace_recorder *r, const struct trace_call *c,
 	if (a->dst == NULL || a->src == NULL || a->size == NULL)
 		return;
 	for (size_t i = 0; i < a->count; i++)
-		trace_record_copy(r, c, a->dst[i], a->src[i], a->size[i]);
+		TRACE_RECORD(r, c, COPY, .at = TRACE_AT(a->dst[i]), .from = TRACE_AT(a->src[i]),
+			     .size = a->size[i]);
 }
 
 static void record_rows(struct trace_recorder *r, const struct trace_call *c,
 			const struct MEMCPY2D *copy)
 {
 	if (copy != NULL && copy->type == DEVMM_MEMCPY2D_SYNC)
-		trace_record_copy(r, c, key_of(copy->copy2d.dst), key_of(copy->copy2d.src),
-				  copy->copy2d.width * copy->copy2d.height);
+		TRACE_RECORD(r, c, COPY, .at = TRACE_AT(copy->copy2d.dst),
+			     .from = TRACE_AT(copy->copy2d.src),
+			     .size = copy->copy2d.width * copy->copy2d.height);
 }
 
 static void record_sent(struct trace_recorder *r, const struct trace_call *c,
@@ -169,6 +170,18 @@ static void record_sent(struct trace_recorder *r, const struct trace_call *c,
 {
 	for (uint32_t i = 0; sent != NULL && sent->sqe_addr != NULL && i < sent->sqe_num; i++)
 		record_entry(r, c, sent->sqe_addr + (size_t)i * STARS_SQE_BYTES);
+}
+
+static void record_export(struct trace_recorder *r, const struct trace_call *c, uint64_t key,
+			  const void *handle, uint64_t flags)
+{
+	TRACE_RECORD(r, c, EXPORT, .key = key, .handle = TRACE_AT(handle), .flags = flags);
+}
+
+static void record_import(struct trace_recorder *r, const struct trace_call *c, uint64_t key,
+			  int64_t device, const void *handle)
+{
+	TRACE_RECORD(r, c, IMPORT, .name = TRACE_AT(handle), .key = key, .device = device);
 }
 
 /* What is written of a call, with its arguments as `a`. */
@@ -193,38 +206,45 @@ static void trace_after(struct layer *layer, struct layer_call *call)
 	if (obtains_memory(call->op))
 		c->site = trace_site(note->stack);
 	switch (call->op) {
-		LINES(halDeviceOpen, trace_record_device(r, c, a->dev, false))
-		LINES(halDeviceClose, trace_record_device(r, c, a->dev, true))
-		LINES(halMemAddressReserve, trace_record_reserve(r, c, fine ? *a->ptr : NULL,
-								 a->size, key_of(a->addr), a->flag))
+		LINES(halDeviceOpen, TRACE_RECORD(r, c, DEVICE_SET, .device = a->dev))
+		LINES(halDeviceClose, TRACE_RECORD(r, c, DEVICE_RESET, .device = a->dev))
+		LINES(halMemAddressReserve,
+		      TRACE_RECORD(r, c, RESERVE, .name = TRACE_AT(fine ? *a->ptr : NULL),
+				   .size = a->size, .hint = (uintptr_t)a->addr, .flags = a->flag))
 		LINES(halMemAddressFree, trace_record_end(r, c, &note->ending))
 		LINES(halMemCreate, record_create(r, c, call))
 		LINES(halMemRelease, trace_record_end(r, c, &note->ending))
 		LINES(halMemRetainAllocationHandle,
-		      trace_record_retain(r, c, fine ? *a->handle : NULL, a->ptr))
-		LINES(halMemMap, trace_record_map(r, c, a->ptr, a->size, a->handle, false))
-		LINES(halMemMapNoAccess, trace_record_map(r, c, a->ptr, a->size, a->handle, true))
-		LINES(halMemUnmap, trace_record_unmap(r, c, a->ptr))
+		      TRACE_RECORD(r, c, RETAIN, .name = TRACE_AT(fine ? *a->handle : NULL),
+				   .at = TRACE_AT(a->ptr)))
+		LINES(halMemMap, TRACE_RECORD(r, c, MAP, .name = TRACE_AT(a->ptr), .size = a->size,
+					      .handle = TRACE_AT(a->handle)))
+		LINES(halMemMapNoAccess, TRACE_RECORD(r, c, MAP, .has = NPU_TRACE_HAS_NO_ACCESS,
+						      .name = TRACE_AT(a->ptr), .size = a->size,
+						      .handle = TRACE_AT(a->handle)))
+		LINES(halMemUnmap, TRACE_RECORD(r, c, UNMAP, .name = TRACE_AT(a->ptr)))
 		LINES(halMemSetAccess, record_accesses(r, c, call))
 		LINES(halMemExportToShareableHandle,
-		      trace_record_export(r, c, fine ? *a->shareable : 0, a->handle, a->flags))
+		      record_export(r, c, fine ? *a->shareable : 0, a->handle, a->flags))
 		LINES(halMemExportToShareableHandleV2,
-		      trace_record_export(r, c, key_of_share(a->shareable), a->handle, a->flags))
+		      record_export(r, c, key_of_share(a->shareable), a->handle, a->flags))
 		LINES(halMemImportFromShareableHandle,
-		      trace_record_import(r, c, a->shareable, a->dev, fine ? *a->handle : NULL))
+		      record_import(r, c, a->shareable, a->dev, fine ? *a->handle : NULL))
 		LINES(halMemImportFromShareableHandleV2,
-		      trace_record_import(r, c, key_of_share(a->shareable), a->dev,
-					  fine ? *a->handle : NULL))
+		      record_import(r, c, key_of_share(a->shareable), a->dev,
+				    fine ? *a->handle : NULL))
 		LINES(halMemAlloc, record_alloc(r, c, call))
 		LINES(halMemFree, trace_record_end(r, c, &note->ending))
-		LINES(drvMemcpy, trace_record_copy(r, c, a->dst, a->src, a->count))
+		LINES(drvMemcpy, TRACE_RECORD(r, c, COPY, .at = TRACE_AT(a->dst),
+					      .from = TRACE_AT(a->src), .size = a->count))
 		LINES(halMemcpyBatch, record_copies(r, c, call))
 		LINES(halMemcpy2D, record_rows(r, c, a->copy))
-		LINES(drvMemsetD8, trace_record_fill(r, c, a->dst, a->num))
-		LINES(npusimFill, trace_record_fill(r, c, a->dst, a->count * a->pattern_bytes))
+		LINES(drvMemsetD8, TRACE_RECORD(r, c, FILL, .at = TRACE_AT(a->dst), .size = a->num))
+		LINES(npusimFill, TRACE_RECORD(r, c, FILL, .at = TRACE_AT(a->dst),
+					       .size = a->count * a->pattern_bytes))
 		LINES(halSqTaskSend, record_sent(r, c, a->info))
 	default:
-		trace_record_other(r, c, NULL);
+		TRACE_RECORD(r, c, CALL);
 	}
 }
 

@@ -301,11 +301,6 @@ struct trace_call trace_call_begin(const struct trace_recorder *recorder, const 
 
 /* ---- names; the lock is held ---- */
 
-static uint64_t key_of(const void *pointer)
-{
-	return (uint64_t)(uintptr_t)pointer;
-}
-
 static uint32_t next_number(struct trace_recorder *recorder, char letter)
 {
 	return ++recorder->numbers[(unsigned char)letter];
@@ -330,23 +325,23 @@ static struct npu_trace_name place_of(struct trace_recorder *recorder, uint64_t 
 
 /* A new place, which the call has got if it answered 0. */
 static struct npu_trace_name add_place(struct trace_recorder *recorder,
-				       const struct trace_call *call, char letter, const void *va,
+				       const struct trace_call *call, char letter, uint64_t va,
 				       uint64_t size)
 {
 	uint32_t number = next_number(recorder, letter);
 
 	if (call->code == 0)
 		trace_name_add(&recorder->places,
-			       (struct trace_name){ key_of(va), size, number, 1, letter });
+			       (struct trace_name){ va, size, number, 1, letter });
 	return name_of(letter, number);
 }
 
 /* One more reference to a handle that a call has answered. */
 static struct npu_trace_name add_handle(struct trace_recorder *recorder,
-					const struct trace_call *call, const void *handle)
+					const struct trace_call *call, uint64_t handle)
 {
 	struct trace_name *name =
-		call->code == 0 ? trace_name_find(&recorder->handles, key_of(handle)) : NULL;
+		call->code == 0 ? trace_name_find(&recorder->handles, handle) : NULL;
 	uint32_t number;
 
 	if (name != NULL) {
@@ -356,14 +351,14 @@ static struct npu_trace_name add_handle(struct trace_recorder *recorder,
 	number = next_number(recorder, 'h');
 	if (call->code == 0)
 		trace_name_add(&recorder->handles,
-			       (struct trace_name){ key_of(handle), 1, number, 1, 'h' });
+			       (struct trace_name){ handle, 1, number, 1, 'h' });
 	return name_of('h', number);
 }
 
 /* h0: a handle that the trace has not seen. */
-static struct npu_trace_name handle_of(struct trace_recorder *recorder, const void *handle)
+static struct npu_trace_name handle_of(struct trace_recorder *recorder, uint64_t handle)
 {
-	const struct trace_name *name = trace_name_find(&recorder->handles, key_of(handle));
+	const struct trace_name *name = trace_name_find(&recorder->handles, handle);
 
 	return name_of('h', name == NULL ? 0 : name->number);
 }
@@ -443,97 +438,57 @@ static void write_line(struct trace_recorder *recorder, const struct trace_call 
 		write_file(recorder, line, (size_t)length);
 }
 
-/* Locks the recorder around the making of a record and its line. */
-#define LINE(verb_, has_, ...)                                                     \
-	do {                                                                       \
-		LOCKED(&recorder->lock);                                           \
-		write_line(recorder, call,                                         \
-			   &(struct npu_trace_record){                             \
-				   .verb = (verb_), .has = (has_), __VA_ARGS__ }); \
-	} while (0)
-
-TRACE_RECORD(device, int64_t device, bool reset)
+void trace_record(struct trace_recorder *recorder, const struct trace_call *call,
+		  struct npu_trace_record r)
 {
-	LINE(reset ? NPU_TRACE_DEVICE_RESET : NPU_TRACE_DEVICE_SET, 0, .device = device);
-}
+	/* what else lines have, beside what the verb needs and the caller says */
+	static const uint32_t has[NPU_TRACE_VERB_COUNT] = {
+		[NPU_TRACE_RESERVE] = NPU_TRACE_HAS_FLAGS | NPU_TRACE_HAS_VA,
+		[NPU_TRACE_ACCESS] = NPU_TRACE_HAS_FLAGS,
+		[NPU_TRACE_EXPORT] = NPU_TRACE_HAS_FLAGS | NPU_TRACE_HAS_KEY,
+		[NPU_TRACE_IMPORT] = NPU_TRACE_HAS_KEY,
+		[NPU_TRACE_MALLOC] = NPU_TRACE_HAS_VA,
+		[NPU_TRACE_COPY] = NPU_TRACE_HAS_AT | NPU_TRACE_HAS_FROM,
+		[NPU_TRACE_FILL] = NPU_TRACE_HAS_AT,
+		[NPU_TRACE_CALL] = NPU_TRACE_HAS_OP,
+	};
+	char kind = trace_verbs[r.verb].kind;
 
-TRACE_RECORD(reserve, const void *va, uint64_t size, uint64_t hint, uint64_t flags)
-{
-	LINE(NPU_TRACE_RESERVE,
-	     NPU_TRACE_HAS_FLAGS | NPU_TRACE_HAS_VA |
-		     (hint != 0 ? (uint32_t)NPU_TRACE_HAS_HINT : 0),
-	     .name = add_place(recorder, call, 'r', va, size), .size = size, .hint = hint,
-	     .flags = flags, .va = call->code == 0 ? key_of(va) : 0);
-}
-
-TRACE_RECORD(create, const void *handle, uint64_t size, int64_t device, uint32_t page_lg2)
-{
-	LINE(NPU_TRACE_CREATE, page_lg2 != 0 ? NPU_TRACE_HAS_PAGE : 0,
-	     .name = add_handle(recorder, call, handle), .size = size, .device = device,
-	     .page_lg2 = page_lg2);
-}
-
-TRACE_RECORD(retain, const void *handle, const void *va)
-{
-	LINE(NPU_TRACE_RETAIN, 0, .name = add_handle(recorder, call, handle),
-	     .at = place_of(recorder, key_of(va)));
-}
-
-TRACE_RECORD(map, const void *va, uint64_t size, const void *handle, bool no_access)
-{
-	LINE(NPU_TRACE_MAP, no_access ? NPU_TRACE_HAS_NO_ACCESS : 0,
-	     .name = place_of(recorder, key_of(va)), .size = size,
-	     .handle = handle_of(recorder, handle));
-}
-
-TRACE_RECORD(unmap, const void *va)
-{
-	LINE(NPU_TRACE_UNMAP, 0, .name = place_of(recorder, key_of(va)));
-}
-
-TRACE_RECORD(access, const void *va, uint64_t size, int64_t device, uint64_t flags)
-{
-	LINE(NPU_TRACE_ACCESS, NPU_TRACE_HAS_FLAGS, .name = place_of(recorder, key_of(va)),
-	     .size = size, .device = device, .flags = flags);
-}
-
-TRACE_RECORD(export, uint64_t key, const void *handle, uint64_t flags)
-{
-	LINE(NPU_TRACE_EXPORT, NPU_TRACE_HAS_FLAGS | NPU_TRACE_HAS_KEY,
-	     .name = call->code == 0 ? share_of(recorder, key)
-				     : name_of('s', next_number(recorder, 's')),
-	     .handle = handle_of(recorder, handle), .flags = flags, .key = key);
-}
-
-TRACE_RECORD(import, uint64_t key, int64_t device, const void *handle)
-{
-	LINE(NPU_TRACE_IMPORT, NPU_TRACE_HAS_KEY, .name = add_handle(recorder, call, handle),
-	     .share = share_of(recorder, key), .device = device, .key = key);
-}
-
-TRACE_RECORD(malloc, const void *va, uint64_t size, int64_t device, uint32_t page_lg2)
-{
-	LINE(NPU_TRACE_MALLOC,
-	     NPU_TRACE_HAS_VA | (page_lg2 != 0 ? (uint32_t)NPU_TRACE_HAS_PAGE : 0),
-	     .name = add_place(recorder, call, 'a', va, size), .size = size, .device = device,
-	     .page_lg2 = page_lg2, .va = call->code == 0 ? key_of(va) : 0);
-}
-
-TRACE_RECORD(copy, uint64_t dst, uint64_t src, uint64_t size)
-{
-	LINE(NPU_TRACE_COPY, NPU_TRACE_HAS_AT | NPU_TRACE_HAS_FROM, .size = size,
-	     .at = place_of(recorder, dst), .from = place_of(recorder, src));
-}
-
-TRACE_RECORD(fill, uint64_t dst, uint64_t size)
-{
-	LINE(NPU_TRACE_FILL, NPU_TRACE_HAS_AT, .size = size, .at = place_of(recorder, dst));
-}
-
-TRACE_RECORD(other, const uint64_t *type)
-{
-	LINE(NPU_TRACE_CALL, NPU_TRACE_HAS_OP | (type != NULL ? (uint32_t)NPU_TRACE_HAS_TYPE : 0),
-	     .op = call->op, .type = type != NULL ? *type : 0);
+	r.has |= has[r.verb] | trace_verbs[r.verb].needs |
+		 (r.hint != 0 ? (uint32_t)NPU_TRACE_HAS_HINT : 0) |
+		 (r.page_lg2 != 0 ? (uint32_t)NPU_TRACE_HAS_PAGE : 0);
+	LOCKED(&recorder->lock);
+	switch (r.verb) {
+	case NPU_TRACE_RESERVE:
+	case NPU_TRACE_MALLOC:
+		r.va = call->code == 0 ? r.name.offset : 0;
+		r.name = add_place(recorder, call, kind, r.name.offset, r.size);
+		break;
+	case NPU_TRACE_CREATE:
+	case NPU_TRACE_RETAIN:
+	case NPU_TRACE_IMPORT:
+		r.name = add_handle(recorder, call, r.name.offset);
+		break;
+	case NPU_TRACE_EXPORT:
+		r.name = call->code == 0 ? share_of(recorder, r.key)
+					 : name_of('s', next_number(recorder, 's'));
+		break;
+	case NPU_TRACE_CALL:
+		r.op = call->op;
+		break;
+	default:
+		if (kind == 'r')
+			r.name = place_of(recorder, r.name.offset);
+	}
+	if ((r.has & NPU_TRACE_HAS_HANDLE) != 0)
+		r.handle = handle_of(recorder, r.handle.offset);
+	if ((r.has & NPU_TRACE_HAS_SHARE) != 0)
+		r.share = share_of(recorder, r.key);
+	if ((r.has & NPU_TRACE_HAS_AT) != 0)
+		r.at = place_of(recorder, r.at.offset);
+	if ((r.has & NPU_TRACE_HAS_FROM) != 0)
+		r.from = place_of(recorder, r.from.offset);
+	write_line(recorder, call, &r);
 }
 
 /* ---- names that end ---- */
@@ -548,10 +503,11 @@ struct trace_ending trace_ends(struct trace_recorder *recorder, enum npu_trace_v
 {
 	struct trace_ending ending = { .verb = verb, .known = false };
 	struct trace_names *names = names_of(recorder, verb);
+	uint64_t key = (uint64_t)(uintptr_t)what;
 
 	LOCKED(&recorder->lock);
-	struct trace_name *name = trace_name_find(names, key_of(what));
-	if (name == NULL || name->key != key_of(what))
+	struct trace_name *name = trace_name_find(names, key);
+	if (name == NULL || name->key != key)
 		return ending;
 	ending.name = *name;
 	ending.known = true;
@@ -560,13 +516,14 @@ struct trace_ending trace_ends(struct trace_recorder *recorder, enum npu_trace_v
 	return ending;
 }
 
-TRACE_RECORD(end, const struct trace_ending *ending)
+void trace_record_end(struct trace_recorder *recorder, const struct trace_call *call,
+		      const struct trace_ending *ending)
 {
 	struct trace_names *names = names_of(recorder, ending->verb);
 	struct trace_name gone = ending->name, *name;
 
 	if (!ending->known) {
-		trace_record_other(recorder, call, NULL);
+		TRACE_RECORD(recorder, call, CALL);
 		return;
 	}
 	LOCKED(&recorder->lock);

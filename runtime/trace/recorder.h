@@ -52,27 +52,18 @@ struct trace_call trace_call_begin(const struct trace_recorder *recorder, const 
 
 /* ---- calls that have returned ---- */
 
-/* trace_record_<what>(recorder, call, ...) */
-#define TRACE_RECORD(what, ...)                                                                  \
-	void trace_record_##what(struct trace_recorder *recorder, const struct trace_call *call, \
-				 __VA_ARGS__)
-
-TRACE_RECORD(device, int64_t device, bool reset);
-TRACE_RECORD(reserve, const void *va, uint64_t size, uint64_t hint, uint64_t flags);
-/* `device`: NPU_TRACE_HOST or a number, as in all that follow. `page_lg2`: 0: not known. */
-TRACE_RECORD(create, const void *handle, uint64_t size, int64_t device, uint32_t page_lg2);
-TRACE_RECORD(retain, const void *handle, const void *va);
-TRACE_RECORD(map, const void *va, uint64_t size, const void *handle, bool no_access);
-TRACE_RECORD(unmap, const void *va);
-TRACE_RECORD(access, const void *va, uint64_t size, int64_t device, uint64_t flags);
-/* `key`: equal in all processes for one share. */
-TRACE_RECORD(export, uint64_t key, const void *handle, uint64_t flags);
-TRACE_RECORD(import, uint64_t key, int64_t device, const void *handle);
-TRACE_RECORD(malloc, const void *va, uint64_t size, int64_t device, uint32_t page_lg2);
-TRACE_RECORD(copy, uint64_t dst, uint64_t src, uint64_t size);
-TRACE_RECORD(fill, uint64_t dst, uint64_t size);
-/* `call op=`. `type` tells what it did, where a call can do several things; NULL: it cannot. */
-TRACE_RECORD(other, const uint64_t *type);
+/* A line: the record, in which each name has as its offset what the program knows it by, an address
+ * or a handle. Stamps, code, op and site are the call's; has: what the verb need not have, but
+ * where hint and page_lg2 are not 0. key: equal in all processes for one share. */
+void trace_record(struct trace_recorder *recorder, const struct trace_call *call,
+		  struct npu_trace_record record);
+#define TRACE_RECORD(recorder, call, verb_, ...) \
+	trace_record(recorder, call,             \
+		     (struct npu_trace_record){ .verb = NPU_TRACE_##verb_, __VA_ARGS__ })
+#define TRACE_AT(pointer)                                \
+	{                                                \
+		.offset = (uint64_t)(uintptr_t)(pointer) \
+	}
 
 /* ---- calls that end a name: it goes before the call, since afterwards another thread may have got
  * the same address, and comes back if the call fails ---- */
@@ -85,7 +76,8 @@ struct trace_ending {
 /* UNRESERVE, MFREE: what begins at an address; RELEASE: one reference to a handle. */
 struct trace_ending trace_ends(struct trace_recorder *recorder, enum npu_trace_verb verb,
 			       const void *what);
-TRACE_RECORD(end, const struct trace_ending *ending);
+void trace_record_end(struct trace_recorder *recorder, const struct trace_call *call,
+		      const struct trace_ending *ending);
 
 /* The value of site=, a frame a line, innermost first: "step (train.c:41)"; it stays valid. NULL:
  * the stack has none. */

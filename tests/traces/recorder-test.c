@@ -156,21 +156,23 @@ TEST(recorder, handles_are_counted_and_come_back)
 	ASSERT_NOT_NULL(r);
 	ok = answered(r, "call", 0);
 	bad = answered(r, "call", 107000);
-	trace_record_reserve(r, &ok, VA, 8192, 0, 1);
-	trace_record_create(r, &ok, HANDLE, 4096, 2, 21);
-	trace_record_map(r, &ok, (char *)VA + 4096, 4096, HANDLE, true);
-	trace_record_retain(r, &ok, HANDLE, (char *)VA + 4096);
+	TRACE_RECORD(r, &ok, RESERVE, .name = TRACE_AT(VA), .size = 8192, .hint = 0, .flags = 1);
+	TRACE_RECORD(r, &ok, CREATE, .name = TRACE_AT(HANDLE), .size = 4096, .device = 2,
+		     .page_lg2 = 21);
+	TRACE_RECORD(r, &ok, MAP, .has = NPU_TRACE_HAS_NO_ACCESS,
+		     .name = TRACE_AT((char *)VA + 4096), .size = 4096, .handle = TRACE_AT(HANDLE));
+	TRACE_RECORD(r, &ok, RETAIN, .name = TRACE_AT(HANDLE), .at = TRACE_AT((char *)VA + 4096));
 	ending = trace_ends(r, NPU_TRACE_RELEASE, HANDLE);
 	trace_record_end(r, &ok, &ending);
 	ending = trace_ends(r, NPU_TRACE_RELEASE, HANDLE);
 	trace_record_end(r, &bad, &ending); /* it did not end */
 	ending = trace_ends(r, NPU_TRACE_RELEASE, HANDLE);
 	trace_record_end(r, &ok, &ending);
-	trace_record_create(r, &ok, HANDLE, 4096, NPU_TRACE_HOST,
-			    0); /* another at the same place */
+	TRACE_RECORD(r, &ok, CREATE, .name = TRACE_AT(HANDLE), .size = 4096,
+		     .device = NPU_TRACE_HOST, .page_lg2 = 0); /* another at the same place */
 	ending = trace_ends(r, NPU_TRACE_UNRESERVE, VA);
 	trace_record_end(r, &bad, &ending);
-	trace_record_unmap(r, &ok, (char *)VA + 4096);
+	TRACE_RECORD(r, &ok, UNMAP, .name = TRACE_AT((char *)VA + 4096));
 	trace_recorder_close(r);
 	g_autofree char *lines = lines_of(path);
 	EXPECT_STREQ(lines, ":1.1 reserve r1 size=8192 flags=1 va=0x12c000000000\n"
@@ -194,14 +196,14 @@ TEST(recorder, what_it_has_not_seen_is_a_call)
 	ASSERT_NOT_NULL(r);
 	ok = answered(r, "someCall", 0);
 	bad = answered(r, "someCall", 107000);
-	trace_record_map(r, &ok, VA, 4096, HANDLE, false);
-	trace_record_map(r, &bad, VA, 4096, HANDLE, false);
-	trace_record_unmap(r, &ok, VA);
+	TRACE_RECORD(r, &ok, MAP, .name = TRACE_AT(VA), .size = 4096, .handle = TRACE_AT(HANDLE));
+	TRACE_RECORD(r, &bad, MAP, .name = TRACE_AT(VA), .size = 4096, .handle = TRACE_AT(HANDLE));
+	TRACE_RECORD(r, &ok, UNMAP, .name = TRACE_AT(VA));
 	ending = trace_ends(r, NPU_TRACE_MFREE, VA);
 	trace_record_end(r, &ok, &ending);
 	ending = trace_ends(r, NPU_TRACE_RELEASE, HANDLE);
 	trace_record_end(r, &bad, &ending);
-	trace_record_copy(r, &ok, 1, 2, 3);
+	TRACE_RECORD(r, &ok, COPY, .at = TRACE_AT(1), .from = TRACE_AT(2), .size = 3);
 	trace_recorder_about(r, "soc=X");
 	trace_recorder_close(r);
 	g_autofree char *lines = lines_of(path);
@@ -229,15 +231,16 @@ TEST(recorder, a_child_of_fork_begins_anew)
 
 	ASSERT_NOT_NULL(r);
 	ok = answered(r, "someCall", 0);
-	trace_record_reserve(r, &ok, VA, 8192, 0, 1);
+	TRACE_RECORD(r, &ok, RESERVE, .name = TRACE_AT(VA), .size = 8192, .hint = 0, .flags = 1);
 	pid_t pid = fork();
 	if (pid == 0) {
-		trace_record_unmap(r, &ok, VA);
-		trace_record_reserve(r, &ok, VA, 4096, 0, 0);
+		TRACE_RECORD(r, &ok, UNMAP, .name = TRACE_AT(VA));
+		TRACE_RECORD(r, &ok, RESERVE, .name = TRACE_AT(VA), .size = 4096, .hint = 0,
+			     .flags = 0);
 		_exit(0);
 	}
 	waitpid(pid, NULL, 0);
-	trace_record_unmap(r, &ok, VA);
+	TRACE_RECORD(r, &ok, UNMAP, .name = TRACE_AT(VA));
 	trace_recorder_close(r);
 	g_autofree char *child = own_name(pid, "");
 	g_autofree char *lines = lines_of(path), *lines_of_child = lines_of(child);
@@ -268,7 +271,7 @@ static void tree(unsigned depth)
 	for (int i = 0; r != NULL && i < 100; i++) {
 		struct trace_call call = answered(r, "someCall", 0);
 
-		trace_record_fill(r, &call, 0, 4096);
+		TRACE_RECORD(r, &call, FILL, .at = TRACE_AT(0), .size = 4096);
 	}
 	for (int i = 0; i < 2; i++)
 		if (below[i] > 0)
@@ -329,7 +332,7 @@ TEST(recorder, the_next_run_empties_the_file)
 		r = trace_recorder_open(path, "backend=test");
 		ASSERT_NOT_NULL(r);
 		ok = answered(r, "someCall", 0);
-		trace_record_fill(r, &ok, 0, (guint64)i + 1);
+		TRACE_RECORD(r, &ok, FILL, .at = TRACE_AT(0), .size = (guint64)i + 1);
 		trace_recorder_close(r);
 	}
 	g_autofree char *one = lines_of(path), *two = lines_of(second), *three = lines_of(third);
@@ -368,10 +371,13 @@ static void *work(void *arg)
 		void *va = (void *)(mine + i * 4096), *handle = (void *)(mine + i * 64);
 		struct trace_ending ending;
 
-		trace_record_reserve(r, &ok, va, 4096, 0, 0);
-		trace_record_create(r, &ok, handle, 4096, 0, 21);
-		trace_record_map(r, &ok, va, 4096, handle, false);
-		trace_record_unmap(r, &ok, va);
+		TRACE_RECORD(r, &ok, RESERVE, .name = TRACE_AT(va), .size = 4096, .hint = 0,
+			     .flags = 0);
+		TRACE_RECORD(r, &ok, CREATE, .name = TRACE_AT(handle), .size = 4096, .device = 0,
+			     .page_lg2 = 21);
+		TRACE_RECORD(r, &ok, MAP, .name = TRACE_AT(va), .size = 4096,
+			     .handle = TRACE_AT(handle));
+		TRACE_RECORD(r, &ok, UNMAP, .name = TRACE_AT(va));
 		ending = trace_ends(r, NPU_TRACE_RELEASE, handle);
 		trace_record_end(r, &ok, &ending);
 		ending = trace_ends(r, NPU_TRACE_UNRESERVE, va);

@@ -66,8 +66,6 @@ gboolean memory_limit_ask(guint64 bytes, GError **error, const char *format, ...
 		      part, (double)limit / (1 << 20), (double)in_use / (1 << 20));
 }
 
-/* ---- the default ---- */
-
 /* The least number in a control group's file and those of the groups around it; "max" is none. */
 static guint64 least_of_groups(const char *folder, const char *group, const char *name,
 			       guint64 least)

@@ -38,8 +38,6 @@ static void part_free(gpointer data)
 	g_free(p);
 }
 
-/* ---- names ---- */
-
 static guint32 number_in(GHashTable *table, char *key)
 {
 	guint number = GPOINTER_TO_UINT(g_hash_table_lookup(table, key));
@@ -69,8 +67,6 @@ static void rename_share(struct merge *m, const struct part *p, struct npu_trace
 					   ? g_strdup_printf("%" G_GINT64_MODIFIER "x", r->key)
 					   : g_strdup_printf("%u.%u", p->index, name->number));
 }
-
-/* ---- the file ---- */
 
 static void put_event(struct merge *m, struct part *p)
 {

@@ -5,8 +5,6 @@
  */
 #include "trace-reader.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "trace/line.h"
@@ -364,20 +362,19 @@ void npu_trace_reader_close(struct npu_trace_reader *reader)
 	g_array_unref(reader->infos);
 	g_free(reader->op);
 	g_free(reader->site);
-	free(reader->error);
+	g_free(reader->error);
 	g_free(reader);
 }
 
 /* ---- the face without GLib ---- */
 
-/* Takes the error over. Those of the input name the file themselves. */
+/* Takes the error over. Those of the input name the file themselves. GLib's memory is malloc()'s.
+ */
 static char *text_of(GError *error, const char *name)
 {
-	gboolean whole = error->domain != TRACE_ERROR;
-	char *text = NULL;
+	char *text = error->domain == TRACE_ERROR ? g_strdup_printf("%s: %s", name, error->message)
+						  : g_strdup(error->message);
 
-	if (asprintf(&text, "%s%s%s", whole ? "" : name, whole ? "" : ": ", error->message) < 0)
-		text = NULL;
 	g_error_free(error);
 	return text;
 }
@@ -419,7 +416,7 @@ struct npu_trace_reader *npu_trace_reader_open_bytes(const void *bytes, size_t c
 /* Keeps the error for npu_trace_reader_error(); -1. */
 static int failed(struct npu_trace_reader *reader, GError *error)
 {
-	free(reader->error);
+	g_free(reader->error);
 	reader->error = text_of(error, input_name(reader->input));
 	return -1;
 }

@@ -9,7 +9,6 @@
 #include <fcntl.h>
 #include <glib.h>
 #include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 #include <zlib.h>
@@ -29,17 +28,13 @@ struct npu_trace_writer {
 };
 
 /* -code, and what is wrong. */
-static int fail(int code, char **out_error, const char *format, ...)
-	__attribute__((format(printf, 3, 4)));
-static int fail(int code, char **out_error, const char *format, ...)
+static G_GNUC_PRINTF(3, 4) int fail(int code, char **out_error, const char *format, ...)
 {
 	va_list args;
 
-	if (out_error == NULL)
-		return -code;
 	va_start(args, format);
-	if (vasprintf(out_error, format, args) < 0)
-		*out_error = NULL;
+	if (out_error != NULL)
+		*out_error = g_strdup_vprintf(format, args); /* GLib's memory is malloc()'s */
 	va_end(args);
 	return -code;
 }
@@ -48,8 +43,6 @@ static int fail_file(int code, char **out_error, const char *path)
 {
 	return fail(code, out_error, "%s cannot be written: %s", path, strerror(code));
 }
-
-/* ---- bytes ---- */
 
 /* errno, or 0. */
 static int write_all(int fd, const char *bytes, size_t count)
@@ -89,8 +82,6 @@ static int add(struct npu_trace_writer *w, const char *line, size_t length, char
 	return code == 0 ? 0 : fail_file(code, out_error, w->path);
 }
 
-/* ---- lines ---- */
-
 int npu_trace_writer_put(struct npu_trace_writer *writer, const struct npu_trace_record *record,
 			 char **out_error)
 {
@@ -123,8 +114,6 @@ int npu_trace_writer_info(struct npu_trace_writer *writer, const char *key, cons
 	return text.full ? fail(E2BIG, out_error, "info %s= is longer than 64 KiB", key)
 			 : add(writer, line, (size_t)(text.at - line), out_error);
 }
-
-/* ---- the object ---- */
 
 static void writer_free(struct npu_trace_writer *w)
 {

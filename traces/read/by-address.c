@@ -45,8 +45,6 @@ GTreeNode *by_address_node(GTree *tree, guint64 address)
 	return above ? g_tree_node_previous(above) : g_tree_node_last(tree);
 }
 
-/* ---- sets of ranges ---- */
-
 #define MERGE_FROM 1024
 
 void spans_init(struct spans *s)

@@ -21,8 +21,6 @@ struct event_sorter {
 	struct int_map *unknown;  /* what was freed and not known; NULL: the trace is being made */
 };
 
-/* ---- the rows ---- */
-
 struct event_sorter *event_sorter_new(struct trace *trace)
 {
 	struct event_sorter *s = g_new0(struct event_sorter, 1);
@@ -69,8 +67,6 @@ void event_sorter_start(struct event_sorter *s, const struct trace_row *row)
 {
 	g_array_append_vals(s->starts, row, 1);
 }
-
-/* ---- rows as they are to rows that match ---- */
 
 static gboolean is_segment(const struct trace_row *row)
 {
@@ -208,8 +204,6 @@ static gboolean pass(struct event_sorter *s,
 	}
 	return more == 0;
 }
-
-/* ---- the trace ---- */
 
 static gboolean add_starts(const struct event_sorter *s, GError **error)
 {

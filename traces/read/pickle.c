@@ -204,9 +204,14 @@ static struct pickle_value *top(struct machine *m, gsize depth)
 
 /* ---- values ---- */
 
-static gboolean list_add(struct machine *m, struct pickle_list *list,
-			 const struct pickle_value *from, gsize count)
+/* The values of the stack from `from` on join a list or dict. */
+static gboolean list_add(struct machine *m, enum pickle_type type, struct pickle_list *list,
+			 gsize from)
 {
+	gsize count = m->stack->len - from;
+
+	if (type == PICKLE_DICT && count % 2 != 0)
+		return damaged(m, "a key of a dict has no value");
 	if (count > list->room - list->count) {
 		gsize room = MAX(2 * list->room, list->count + count);
 		struct pickle_value *items = arena_get(m, room * sizeof *items);
@@ -217,26 +222,24 @@ static gboolean list_add(struct machine *m, struct pickle_list *list,
 		list->items = items;
 		list->room = room;
 	}
-	memcpy(list->items + list->count, from, count * sizeof *from);
+	if (count > 0)
+		memcpy(list->items + list->count,
+		       &g_array_index(m->stack, struct pickle_value, from),
+		       count * sizeof *list->items);
 	list->count += count;
+	g_array_set_size(m->stack, (guint)from);
 	return TRUE;
 }
 
 static gboolean push_list(struct machine *m, enum pickle_type type, gsize from)
 {
-	gsize count = m->stack->len - from;
-	if (type == PICKLE_DICT && count % 2 != 0)
-		return damaged(m, "a key of a dict has no value");
-	struct pickle_list *list = arena_get(m, sizeof *list + count * sizeof *list->items);
+	struct pickle_list *list = arena_get(m, sizeof *list);
+
 	if (list == NULL)
 		return FALSE;
-	*list = (struct pickle_list){ .count = count, .room = count };
-	list->items = (struct pickle_value *)(list + 1);
-	if (count > 0)
-		memcpy(list->items, &g_array_index(m->stack, struct pickle_value, from),
-		       count * sizeof *list->items);
-	g_array_set_size(m->stack, from);
-	return push(m, (struct pickle_value){ .type = type, .list = list });
+	*list = (struct pickle_list){ 0 };
+	return list_add(m, type, list, from) &&
+	       push(m, (struct pickle_value){ .type = type, .list = list });
 }
 
 static gboolean push_string(struct machine *m, unsigned width)
@@ -256,49 +259,40 @@ static gboolean push_string(struct machine *m, unsigned width)
 /* The values above the mark join the list or dict below it. */
 static gboolean op_extend(struct machine *m, enum pickle_type type, gsize from)
 {
-	gsize count = m->stack->len - from;
 	if (from < floor_of(m) + 1)
 		return damaged(m, "there is no container below the mark");
-	struct pickle_value *into = &g_array_index(m->stack, struct pickle_value, from - 1);
-	if (into->type != type)
-		return damaged(m, "items are added to something that is no such container");
-	if (type == PICKLE_DICT && count % 2 != 0)
-		return damaged(m, "a key of a dict has no value");
-	if (count > 0 && !list_add(m, into->list, into + 1, count))
-		return FALSE;
-	g_array_set_size(m->stack, from);
-	return TRUE;
+	const struct pickle_value *into = &g_array_index(m->stack, struct pickle_value, from - 1);
+	return into->type == type
+		       ? list_add(m, type, into->list, from)
+		       : damaged(m, "items are added to something that is no such container");
 }
 
 static gboolean op_long(struct machine *m, unsigned width)
 {
 	guint64 n, value = 0;
-	const guint8 *b;
+	const guint8 *digits;
 	if (!take_number(m, width, &n))
 		return FALSE;
 	if (n > m->count - m->at)
 		return damaged(m, "a number is longer than the file");
-	take(m, (gsize)n, &b);
-	gboolean positive = n == 0 || !(b[n - 1] & 0x80);
 	/* Python writes no byte more than needed, but for a sign: nine bytes are wide */
 	if (n > 8)
-		return push(m, (struct pickle_value){ .type = PICKLE_WIDE });
-	for (unsigned i = 0; i < n; i++)
-		value |= (guint64)b[i] << (8 * i);
-	if (n > 0 && n < 8 && !positive)
+		return take(m, (gsize)n, &digits) &&
+		       push(m, (struct pickle_value){ .type = PICKLE_WIDE });
+	if (!take_number(m, (unsigned)n, &value))
+		return FALSE;
+	if (n > 0 && n < 8 && (value >> (8 * n - 1) & 1))
 		value |= G_MAXUINT64 << (8 * n);
 	return push_int(m, PICKLE_INT, (gint64)value);
 }
 
 static gboolean op_float(struct machine *m)
 {
-	const guint8 *b;
-	guint64 bits = 0;
+	guint64 bits;
 	struct pickle_value v = { .type = PICKLE_FLOAT };
-	if (!take(m, 8, &b))
+	if (!take_number(m, sizeof bits, &bits))
 		return FALSE;
-	for (unsigned i = 0; i < 8; i++)
-		bits = bits << 8 | b[i];
+	bits = GUINT64_SWAP_LE_BE(bits);
 	memcpy(&v.real, &bits, sizeof bits);
 	return push(m, v);
 }

@@ -30,8 +30,6 @@ struct record_reader {
 	gboolean has_base;
 };
 
-/* ---- opening ---- */
-
 struct record_reader *record_reader_open(const char *path, GError **error)
 {
 	struct trace *trace = trace_open(path, error);
@@ -92,8 +90,6 @@ const char *record_reader_info(const struct record_reader *reader, const char *k
 	return reader->trace->format ? npu_trace_reader_info_of(reader->trace->format, key) : NULL;
 }
 
-/* ---- names for addresses ---- */
-
 /* What is handed out twice keeps its name, and so does what is given back twice, in vain. */
 static void put_number(struct record_reader *reader, struct record_item *item)
 {
@@ -136,8 +132,6 @@ static void put_time(struct record_reader *reader, struct record_item *item)
 	item->record.has |= NPU_TRACE_HAS_HOST_NS;
 }
 
-/* ---- records ---- */
-
 int record_reader_next(struct record_reader *reader, struct record_item *out, GError **error)
 {
 	struct trace *trace = reader->trace;
@@ -161,8 +155,6 @@ int record_reader_next(struct record_reader *reader, struct record_item *out, GE
 	}
 	return 1;
 }
-
-/* ---- text ---- */
 
 const char *record_verb_name(guint32 verb)
 {

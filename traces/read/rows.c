@@ -92,8 +92,6 @@ static int next(struct rows *r)
 	return more;
 }
 
-/* ---- columns ---- */
-
 static guint find_column(const struct rows *r, const char *name)
 {
 	guint at = 0;
@@ -148,8 +146,6 @@ gboolean rows_read(struct input *input, char separator, const struct row_column 
 	return more == 0;
 }
 
-/* ---- a row ---- */
-
 gboolean rows_has(const struct rows *r, guint column)
 {
 	return r->at[column] != G_MAXUINT;
@@ -165,8 +161,6 @@ gboolean rows_number(const struct rows *r, guint column, guint64 *out)
 	return line_number(r->line, r->columns[column].name, rows_field(r, column),
 			   READERS_ADDRESS_LAST, out, r->error);
 }
-
-/* ---- numbers ---- */
 
 gboolean number_signed(const char *text, gint64 *out)
 {

@@ -34,8 +34,6 @@ struct timeline {
 	GError **error;
 };
 
-/* ---- events ---- */
-
 /* FALSE: it is no [memory] event of a device, with an address. */
 static gboolean read_memory(const struct pickle_value *event, struct item *out)
 {
@@ -75,8 +73,6 @@ static void read_event(struct timeline *t, const struct pickle_value *event)
 	}
 	g_array_append_val(t->items, item);
 }
-
-/* ---- call stacks ---- */
 
 #define ORDER(a, b) ((a) < (b) ? -1 : (a) > (b))
 
@@ -120,8 +116,6 @@ static void find_sites(struct timeline *t)
 	}
 	g_array_sort(t->items, by_time);
 }
-
-/* ---- rows ---- */
 
 /* The events as rows. What the first sum of a device tells of, and no event, was there before. */
 static gboolean add_rows(struct timeline *t)

@@ -20,8 +20,6 @@ const struct trace_action trace_actions[TRACE_ACTIONS] = {
 	{ NPU_TRACE_OOM, "oom" },
 };
 
-/* ---- rows as the source of records ---- */
-
 static void make_item(const struct trace *trace, const struct trace_row *row,
 		      struct record_item *out)
 {
@@ -82,8 +80,6 @@ static void rows_close(struct trace *trace)
 {
 	row_store_free(trace->data);
 }
-
-/* ---- the containers ---- */
 
 static void device_free(gpointer data)
 {
@@ -170,8 +166,6 @@ struct sites *trace_sites(struct trace *trace)
 	return trace->sites;
 }
 
-/* ---- counting ---- */
-
 void trace_device_note_map(struct trace_device *device, guint64 address, guint64 size)
 {
 	if (size > 0)
@@ -207,8 +201,6 @@ gboolean trace_add_row(struct trace *trace, const struct trace_row *row, GError 
 	trace->events++;
 	return row_store_add(store(trace), row, row->device, 0, 0, error);
 }
-
-/* ---- what was there at the start ---- */
 
 gboolean record_is_of_start(const struct npu_trace_record *record)
 {

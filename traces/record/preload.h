@@ -85,7 +85,7 @@ int64_t preload_current_device(const struct trace_call *call);
 	}
 #define WRAP(name, lines) WRAP_AROUND(name, , lines)
 /* A call that no verb is for. */
-#define WRAP_OTHER(name) WRAP(name, trace_record_other(recorder, &call, NULL))
+#define WRAP_OTHER(name) WRAP(name, TRACE_RECORD(recorder, &call, CALL))
 /* One that ends a name. */
 #define WRAP_END(name, pointer, verb)                                                       \
 	WRAP_AROUND(name, struct trace_ending ending = trace_ends(recorder, verb, pointer), \

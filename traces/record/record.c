@@ -80,8 +80,6 @@ aclError preload_missing(enum preload_function function)
 	return ACL_ERROR_API_NOT_SUPPORT;
 }
 
-/* ---- what the library says of the server ---- */
-
 #define ASK(name) ((__typeof__(&name))preload_real(PRELOAD_##name))
 
 /* Once a call has worked: the library may know nothing before. False: it does not tell yet. */

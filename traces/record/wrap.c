@@ -19,25 +19,20 @@ static const void *got(const struct trace_call *call, void *const *out)
 	return call->code == ACL_SUCCESS ? *out : NULL;
 }
 
-static uint64_t at(const void *pointer)
-{
-	return (uint64_t)(uintptr_t)pointer;
-}
-
 /* ---- devices ---- */
 
-#define WRAP_DEVICE(name, reset)                                                                   \
-	WRAP(name, trace_record_device(recorder, &call, preload_device(&call, (uint32_t)deviceId), \
-				       reset))
-WRAP_DEVICE(aclrtSetDevice, false)
-WRAP_DEVICE(aclrtResetDevice, true)
-WRAP_DEVICE(aclrtResetDeviceForce, true)
+#define WRAP_DEVICE(name, verb)                        \
+	WRAP(name, TRACE_RECORD(recorder, &call, verb, \
+				.device = preload_device(&call, (uint32_t)deviceId)))
+WRAP_DEVICE(aclrtSetDevice, DEVICE_SET)
+WRAP_DEVICE(aclrtResetDevice, DEVICE_RESET)
+WRAP_DEVICE(aclrtResetDeviceForce, DEVICE_RESET)
 
 /* ---- reservations ---- */
 
-#define WRAP_RESERVE(name)                                                         \
-	WRAP(name, trace_record_reserve(recorder, &call, got(&call, virPtr), size, \
-					(uintptr_t)expectPtr, flags))
+#define WRAP_RESERVE(name_)                                                                      \
+	WRAP(name_, TRACE_RECORD(recorder, &call, RESERVE, .name = TRACE_AT(got(&call, virPtr)), \
+				 .size = size, .hint = (uintptr_t)expectPtr, .flags = flags))
 WRAP_RESERVE(aclrtReserveMemAddress)
 WRAP_RESERVE(aclrtReserveMemAddressNoUCMemory)
 WRAP_END(aclrtReleaseMemAddress, virPtr, NPU_TRACE_UNRESERVE)
@@ -65,29 +60,34 @@ static uint32_t page_of_attribute(aclrtMemAttr attr)
 }
 
 WRAP(aclrtMallocPhysical,
-     trace_record_create(recorder, &call, got(&call, handle), size,
-			 prop != NULL ? preload_device_at(&call, &prop->location) : NPU_TRACE_HOST,
-			 prop != NULL ? page_of_attribute(prop->memAttr) : 0))
+     TRACE_RECORD(recorder, &call, CREATE, .name = TRACE_AT(got(&call, handle)), .size = size,
+		  .device = prop != NULL ? preload_device_at(&call, &prop->location)
+					 : NPU_TRACE_HOST,
+		  .page_lg2 = prop != NULL ? page_of_attribute(prop->memAttr) : 0))
 WRAP_END(aclrtFreePhysical, handle, NPU_TRACE_RELEASE)
 WRAP(aclrtMemRetainAllocationHandle,
-     trace_record_retain(recorder, &call, got(&call, handle), virPtr))
+     TRACE_RECORD(recorder, &call, RETAIN, .name = TRACE_AT(got(&call, handle)),
+		  .at = TRACE_AT(virPtr)))
 
 /* ---- mappings ---- */
 
-WRAP(aclrtMapMem, trace_record_map(recorder, &call, virPtr, size, handle, false))
-WRAP(aclrtMemMapNoAccess, trace_record_map(recorder, &call, virPtr, size, handle, true))
-WRAP(aclrtUnmapMem, trace_record_unmap(recorder, &call, virPtr))
+#define WRAP_MAP(name_, has_)                                                                   \
+	WRAP(name_, TRACE_RECORD(recorder, &call, MAP, .has = (has_), .name = TRACE_AT(virPtr), \
+				 .size = size, .handle = TRACE_AT(handle)))
+WRAP_MAP(aclrtMapMem, 0)
+WRAP_MAP(aclrtMemMapNoAccess, NPU_TRACE_HAS_NO_ACCESS)
+WRAP(aclrtUnmapMem, TRACE_RECORD(recorder, &call, UNMAP, .name = TRACE_AT(virPtr)))
 
 /* Here CANN takes an id of the server, unlike anywhere else. */
 static void record_access(struct trace_recorder *recorder, const struct trace_call *call,
 			  const void *va, size_t size, const aclrtMemAccessDesc *desc, size_t count)
 {
 	for (size_t i = 0; desc != NULL && i < count && i < ACCESS_LINES_MAX; i++)
-		trace_record_access(recorder, call, va, size,
-				    desc[i].location.type == ACL_MEM_LOCATION_TYPE_DEVICE
-					    ? (int64_t)desc[i].location.id
-					    : NPU_TRACE_HOST,
-				    (uint64_t)desc[i].flags);
+		TRACE_RECORD(recorder, call, ACCESS, .name = TRACE_AT(va), .size = size,
+			     .device = desc[i].location.type == ACL_MEM_LOCATION_TYPE_DEVICE
+					       ? (int64_t)desc[i].location.id
+					       : NPU_TRACE_HOST,
+			     .flags = (uint64_t)desc[i].flags);
 }
 WRAP(aclrtMemSetAccess, record_access(recorder, &call, virPtr, size, desc, count))
 
@@ -103,20 +103,20 @@ static uint64_t key_of(const void *share, aclrtMemSharedHandleType type)
 		       : *(const uint64_t *)share;
 }
 
-WRAP(aclrtMemExportToShareableHandle,
-     trace_record_export(recorder, &call, call.code == ACL_SUCCESS ? *shareableHandle : 0, handle,
-			 flags))
-WRAP(aclrtMemExportToShareableHandleV2,
-     trace_record_export(recorder, &call,
-			 call.code == ACL_SUCCESS ? key_of(shareableHandle, shareType) : 0, handle,
-			 flags))
-WRAP(aclrtMemImportFromShareableHandle,
-     trace_record_import(recorder, &call, shareableHandle,
-			 preload_device(&call, (uint32_t)deviceId), got(&call, handle)))
-WRAP(aclrtMemImportFromShareableHandleV2,
-     trace_record_import(recorder, &call,
-			 call.code == ACL_SUCCESS ? key_of(shareableHandle, shareType) : 0,
-			 preload_current_device(&call), got(&call, handle)))
+#define WRAP_EXPORT(name, share)                                                                  \
+	WRAP(name,                                                                                \
+	     TRACE_RECORD(recorder, &call, EXPORT, .key = call.code == ACL_SUCCESS ? (share) : 0, \
+			  .handle = TRACE_AT(handle), .flags = flags))
+WRAP_EXPORT(aclrtMemExportToShareableHandle, *shareableHandle)
+WRAP_EXPORT(aclrtMemExportToShareableHandleV2, key_of(shareableHandle, shareType))
+#define WRAP_IMPORT(name_, share, device_)                                                      \
+	WRAP(name_, TRACE_RECORD(recorder, &call, IMPORT, .name = TRACE_AT(got(&call, handle)), \
+				 .key = (share), .device = device_))
+WRAP_IMPORT(aclrtMemImportFromShareableHandle, shareableHandle,
+	    preload_device(&call, (uint32_t)deviceId))
+WRAP_IMPORT(aclrtMemImportFromShareableHandleV2,
+	    call.code == ACL_SUCCESS ? key_of(shareableHandle, shareType) : 0,
+	    preload_current_device(&call))
 WRAP_OTHER(aclrtMemSetPidToShareableHandle)
 WRAP_OTHER(aclrtMemSetPidToShareableHandleV2)
 WRAP_OTHER(aclrtIpcMemGetExportKey)
@@ -156,8 +156,9 @@ static void record_malloc(struct trace_recorder *recorder, const struct trace_ca
 	bool giant = page_of_policy(policy, size) == 30;
 	uint64_t bytes = round_up(size, padded && !giant ? PADDING_BYTES : 0);
 
-	trace_record_malloc(recorder, call, got(call, out), bytes, preload_current_device(call),
-			    page_of_policy(policy, bytes));
+	TRACE_RECORD(recorder, call, MALLOC, .name = TRACE_AT(got(call, out)), .size = bytes,
+		     .device = preload_current_device(call),
+		     .page_lg2 = page_of_policy(policy, bytes));
 }
 
 #define WRAP_MALLOC(name, padded) \
@@ -168,8 +169,9 @@ WRAP_MALLOC(aclrtMallocCached, true)
 WRAP_MALLOC(aclrtMallocWithCfg, false)
 WRAP_MALLOC(aclrtMallocForTaskScheduler, false)
 
-#define WRAP_HOST(name, out) \
-	WRAP(name, trace_record_malloc(recorder, &call, got(&call, out), size, NPU_TRACE_HOST, 12))
+#define WRAP_HOST(name_, out)                                                                \
+	WRAP(name_, TRACE_RECORD(recorder, &call, MALLOC, .name = TRACE_AT(got(&call, out)), \
+				 .size = size, .device = NPU_TRACE_HOST, .page_lg2 = 12))
 WRAP_HOST(aclrtMallocHost, hostPtr)
 WRAP_HOST(aclrtMallocHostWithCfg, ptr)
 
@@ -189,8 +191,9 @@ WRAP_OTHER(aclrtMemP2PMap)
 
 /* ---- copies and memsets ---- */
 
-#define WRAP_COPY(name, bytes) \
-	WRAP(name, trace_record_copy(recorder, &call, at(dst), at(src), bytes))
+#define WRAP_COPY(name, bytes)                                                                     \
+	WRAP(name, TRACE_RECORD(recorder, &call, COPY, .at = TRACE_AT(dst), .from = TRACE_AT(src), \
+				.size = bytes))
 WRAP_COPY(aclrtMemcpy, count)
 WRAP_COPY(aclrtMemcpyAsync, count)
 WRAP_COPY(aclrtMemcpyAsyncWithCondition, count)
@@ -208,9 +211,10 @@ static void record_batch(struct trace_recorder *recorder, const struct trace_cal
 	bool readable = dsts != NULL && srcs != NULL && sizes != NULL && count <= BATCH_LINES_MAX;
 
 	for (size_t i = 0; readable && i < count; i++)
-		trace_record_copy(recorder, call, at(dsts[i]), at(srcs[i]), sizes[i]);
+		TRACE_RECORD(recorder, call, COPY, .at = TRACE_AT(dsts[i]),
+			     .from = TRACE_AT(srcs[i]), .size = sizes[i]);
 	if (!readable || count == 0)
-		trace_record_other(recorder, call, NULL);
+		TRACE_RECORD(recorder, call, CALL);
 }
 
 #define WRAP_BATCH(name) WRAP(name, record_batch(recorder, &call, dsts, srcs, sizes, numBatches))
@@ -220,7 +224,7 @@ WRAP_BATCH(aclrtMemcpyBatchAsync)
 WRAP_BATCH(aclrtMemcpyBatchAsyncV2)
 
 #define WRAP_FILL(name, pointer, bytes) \
-	WRAP(name, trace_record_fill(recorder, &call, at(pointer), bytes))
+	WRAP(name, TRACE_RECORD(recorder, &call, FILL, .at = TRACE_AT(pointer), .size = bytes))
 WRAP_FILL(aclrtMemset, devPtr, count)
 WRAP_FILL(aclrtMemsetAsync, devPtr, count)
 WRAP_FILL(aclrtMemsetD32, ptr, (uint64_t)N * sizeof(value))
