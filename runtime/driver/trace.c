@@ -85,23 +85,23 @@ static int64_t device_of(uint32_t side, uint32_t device)
 	return side == MEM_DEV_SIDE ? (int64_t)device : NPU_TRACE_HOST;
 }
 
+/* ---- calls that have returned ---- */
+
+/* A line of the call `c`, to the recorder `r`. */
+#define RECORD(verb, ...) TRACE_RECORD(r, c, verb, __VA_ARGS__)
+#define ARGUMENTS(name)   const __typeof__(call->with.name) *a = &call->with.name
+
 /* The copies among the entries, at the time when they are handed over. */
-static void record_entry(struct trace_recorder *recorder, const struct trace_call *call,
-			 const uint8_t *entry)
+static void record_entry(struct trace_recorder *r, const struct trace_call *c, const uint8_t *entry)
 {
 	const struct stars_sqe_header *header = (const void *)entry;
 	uint64_t dst, src, bytes, type = header->type;
 
 	if (driver_entry_copy(entry, &dst, &src, &bytes))
-		TRACE_RECORD(recorder, call, COPY, .at = TRACE_AT(dst), .from = TRACE_AT(src),
-			     .size = bytes);
+		RECORD(COPY, .at = TRACE_AT(dst), .from = TRACE_AT(src), .size = bytes);
 	else
-		TRACE_RECORD(recorder, call, CALL, .has = NPU_TRACE_HAS_TYPE, .type = type);
+		RECORD(CALL, .has = NPU_TRACE_HAS_TYPE, .type = type);
 }
-
-/* ---- calls that have returned ---- */
-
-#define ARGUMENTS(name) const __typeof__(call->with.name) *a = &call->with.name
 
 static void record_accesses(struct trace_recorder *r, const struct trace_call *c,
 			    const struct layer_call *call)
@@ -109,9 +109,9 @@ static void record_accesses(struct trace_recorder *r, const struct trace_call *c
 	ARGUMENTS(halMemSetAccess);
 
 	for (size_t i = 0; a->desc != NULL && i < a->count && i < ACCESS_MAX; i++)
-		TRACE_RECORD(r, c, ACCESS, .name = TRACE_AT(a->ptr), .size = a->size,
-			     .device = device_of(a->desc[i].location.side, a->desc[i].location.id),
-			     .flags = (uint64_t)a->desc[i].type);
+		RECORD(ACCESS, .name = TRACE_AT(a->ptr), .size = a->size,
+		       .device = device_of(a->desc[i].location.side, a->desc[i].location.id),
+		       .flags = (uint64_t)a->desc[i].type);
 }
 
 static void record_create(struct trace_recorder *r, const struct trace_call *c,
@@ -121,13 +121,12 @@ static void record_create(struct trace_recorder *r, const struct trace_call *c,
 	const struct drv_mem_prop *prop = a->prop;
 	uint32_t page = prop != NULL ? prop->pg_type : MEM_HUGE_PAGE_TYPE;
 
-	TRACE_RECORD(r, c, CREATE,
-		     .name = TRACE_AT(call->code == DRV_ERROR_NONE ? *a->handle : NULL),
-		     .size = a->size,
-		     .device = prop != NULL ? device_of(prop->side, prop->devid) : NPU_TRACE_HOST,
-		     .page_lg2 = page == MEM_NORMAL_PAGE_TYPE  ? 12
-				 : page == MEM_GIANT_PAGE_TYPE ? 30
-							       : 21);
+	RECORD(CREATE, .name = TRACE_AT(call->code == DRV_ERROR_NONE ? *a->handle : NULL),
+	       .size = a->size,
+	       .device = prop != NULL ? device_of(prop->side, prop->devid) : NPU_TRACE_HOST,
+	       .page_lg2 = page == MEM_NORMAL_PAGE_TYPE  ? 12
+			   : page == MEM_GIANT_PAGE_TYPE ? 30
+							 : 21);
 }
 
 static void record_alloc(struct trace_recorder *r, const struct trace_call *c,
@@ -136,12 +135,12 @@ static void record_alloc(struct trace_recorder *r, const struct trace_call *c,
 	ARGUMENTS(halMemAlloc);
 	bool host = (a->flag >> MEM_VIRT_BIT & 0xf) == MEM_HOST_VAL;
 
-	TRACE_RECORD(r, c, MALLOC, .name = TRACE_AT(call->code == DRV_ERROR_NONE ? *a->pp : NULL),
-		     .size = a->size,
-		     .device = host ? NPU_TRACE_HOST : (int64_t)(a->flag & MEM_DEVID_MASK),
-		     .page_lg2 = (a->flag & MEM_PAGE_GIANT) != 0  ? 30
-				 : (a->flag & MEM_PAGE_HUGE) != 0 ? 21
-								  : 12);
+	RECORD(MALLOC, .name = TRACE_AT(call->code == DRV_ERROR_NONE ? *a->pp : NULL),
+	       .size = a->size,
+	       .device = host ? NPU_TRACE_HOST : (int64_t)(a->flag & MEM_DEVID_MASK),
+	       .page_lg2 = (a->flag & MEM_PAGE_GIANT) != 0  ? 30
+			   : (a->flag & MEM_PAGE_HUGE) != 0 ? 21
+							    : 12);
 }
 
 static void record_copies(struct trace_recorder *r, const struct trace_call *c,
@@ -152,17 +151,16 @@ static void record_copies(struct trace_recorder *r, const struct trace_call *c,
 	if (a->dst == NULL || a->src == NULL || a->size == NULL)
 		return;
 	for (size_t i = 0; i < a->count; i++)
-		TRACE_RECORD(r, c, COPY, .at = TRACE_AT(a->dst[i]), .from = TRACE_AT(a->src[i]),
-			     .size = a->size[i]);
+		RECORD(COPY, .at = TRACE_AT(a->dst[i]), .from = TRACE_AT(a->src[i]),
+		       .size = a->size[i]);
 }
 
 static void record_rows(struct trace_recorder *r, const struct trace_call *c,
 			const struct MEMCPY2D *copy)
 {
 	if (copy != NULL && copy->type == DEVMM_MEMCPY2D_SYNC)
-		TRACE_RECORD(r, c, COPY, .at = TRACE_AT(copy->copy2d.dst),
-			     .from = TRACE_AT(copy->copy2d.src),
-			     .size = copy->copy2d.width * copy->copy2d.height);
+		RECORD(COPY, .at = TRACE_AT(copy->copy2d.dst), .from = TRACE_AT(copy->copy2d.src),
+		       .size = copy->copy2d.width * copy->copy2d.height);
 }
 
 static void record_sent(struct trace_recorder *r, const struct trace_call *c,
@@ -175,13 +173,13 @@ static void record_sent(struct trace_recorder *r, const struct trace_call *c,
 static void record_export(struct trace_recorder *r, const struct trace_call *c, uint64_t key,
 			  const void *handle, uint64_t flags)
 {
-	TRACE_RECORD(r, c, EXPORT, .key = key, .handle = TRACE_AT(handle), .flags = flags);
+	RECORD(EXPORT, .key = key, .handle = TRACE_AT(handle), .flags = flags);
 }
 
 static void record_import(struct trace_recorder *r, const struct trace_call *c, uint64_t key,
 			  int64_t device, const void *handle)
 {
-	TRACE_RECORD(r, c, IMPORT, .name = TRACE_AT(handle), .key = key, .device = device);
+	RECORD(IMPORT, .name = TRACE_AT(handle), .key = key, .device = device);
 }
 
 /* What is written of a call, with its arguments as `a`. */
@@ -206,23 +204,23 @@ static void trace_after(struct layer *layer, struct layer_call *call)
 	if (obtains_memory(call->op))
 		c->site = trace_site(note->stack);
 	switch (call->op) {
-		LINES(halDeviceOpen, TRACE_RECORD(r, c, DEVICE_SET, .device = a->dev))
-		LINES(halDeviceClose, TRACE_RECORD(r, c, DEVICE_RESET, .device = a->dev))
+		LINES(halDeviceOpen, RECORD(DEVICE_SET, .device = a->dev))
+		LINES(halDeviceClose, RECORD(DEVICE_RESET, .device = a->dev))
 		LINES(halMemAddressReserve,
-		      TRACE_RECORD(r, c, RESERVE, .name = TRACE_AT(fine ? *a->ptr : NULL),
-				   .size = a->size, .hint = (uintptr_t)a->addr, .flags = a->flag))
+		      RECORD(RESERVE, .name = TRACE_AT(fine ? *a->ptr : NULL), .size = a->size,
+			     .hint = (uintptr_t)a->addr, .flags = a->flag))
 		LINES(halMemAddressFree, trace_record_end(r, c, &note->ending))
 		LINES(halMemCreate, record_create(r, c, call))
 		LINES(halMemRelease, trace_record_end(r, c, &note->ending))
 		LINES(halMemRetainAllocationHandle,
-		      TRACE_RECORD(r, c, RETAIN, .name = TRACE_AT(fine ? *a->handle : NULL),
-				   .at = TRACE_AT(a->ptr)))
-		LINES(halMemMap, TRACE_RECORD(r, c, MAP, .name = TRACE_AT(a->ptr), .size = a->size,
-					      .handle = TRACE_AT(a->handle)))
-		LINES(halMemMapNoAccess, TRACE_RECORD(r, c, MAP, .has = NPU_TRACE_HAS_NO_ACCESS,
-						      .name = TRACE_AT(a->ptr), .size = a->size,
-						      .handle = TRACE_AT(a->handle)))
-		LINES(halMemUnmap, TRACE_RECORD(r, c, UNMAP, .name = TRACE_AT(a->ptr)))
+		      RECORD(RETAIN, .name = TRACE_AT(fine ? *a->handle : NULL),
+			     .at = TRACE_AT(a->ptr)))
+		LINES(halMemMap, RECORD(MAP, .name = TRACE_AT(a->ptr), .size = a->size,
+					.handle = TRACE_AT(a->handle)))
+		LINES(halMemMapNoAccess,
+		      RECORD(MAP, .has = NPU_TRACE_HAS_NO_ACCESS, .name = TRACE_AT(a->ptr),
+			     .size = a->size, .handle = TRACE_AT(a->handle)))
+		LINES(halMemUnmap, RECORD(UNMAP, .name = TRACE_AT(a->ptr)))
 		LINES(halMemSetAccess, record_accesses(r, c, call))
 		LINES(halMemExportToShareableHandle,
 		      record_export(r, c, fine ? *a->shareable : 0, a->handle, a->flags))
@@ -235,13 +233,13 @@ static void trace_after(struct layer *layer, struct layer_call *call)
 				    fine ? *a->handle : NULL))
 		LINES(halMemAlloc, record_alloc(r, c, call))
 		LINES(halMemFree, trace_record_end(r, c, &note->ending))
-		LINES(drvMemcpy, TRACE_RECORD(r, c, COPY, .at = TRACE_AT(a->dst),
-					      .from = TRACE_AT(a->src), .size = a->count))
+		LINES(drvMemcpy, RECORD(COPY, .at = TRACE_AT(a->dst), .from = TRACE_AT(a->src),
+					.size = a->count))
 		LINES(halMemcpyBatch, record_copies(r, c, call))
 		LINES(halMemcpy2D, record_rows(r, c, a->copy))
-		LINES(drvMemsetD8, TRACE_RECORD(r, c, FILL, .at = TRACE_AT(a->dst), .size = a->num))
-		LINES(npusimFill, TRACE_RECORD(r, c, FILL, .at = TRACE_AT(a->dst),
-					       .size = a->count * a->pattern_bytes))
+		LINES(drvMemsetD8, RECORD(FILL, .at = TRACE_AT(a->dst), .size = a->num))
+		LINES(npusimFill,
+		      RECORD(FILL, .at = TRACE_AT(a->dst), .size = a->count * a->pattern_bytes))
 		LINES(halSqTaskSend, record_sent(r, c, a->info))
 	default:
 		TRACE_RECORD(r, c, CALL);

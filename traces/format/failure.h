@@ -17,8 +17,11 @@ enum trace_error {
 GQuark trace_error_quark(void);
 
 /* Sets the error. Always FALSE. */
-gboolean refuse(GError **error, GQuark domain, gint code, const char *format, ...)
-	G_GNUC_PRINTF(4, 5);
+#define refuse(error, domain, code, ...)                       \
+	({                                                     \
+		g_set_error(error, domain, code, __VA_ARGS__); \
+		FALSE;                                         \
+	})
 /* The same of an option's value, and of what errno says of a file. */
 #define refuse_option(error, ...) \
 	refuse(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE, __VA_ARGS__)

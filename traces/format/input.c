@@ -36,6 +36,8 @@ struct input {
 	guint64 line;
 };
 
+G_DEFINE_QUARK(npusim - trace, trace_error)
+
 static gboolean fail(struct input *in, GError **error, const char *what)
 {
 	return refuse(error, G_FILE_ERROR, G_FILE_ERROR_IO,

@@ -33,7 +33,6 @@ enum preload_function {
 	PRELOAD_ASKED(PRELOAD_SLOT) PRELOAD_FUNCTION_COUNT
 #undef PRELOAD_SLOT
 };
-const char *preload_name(enum preload_function function);
 
 /* The real function: in the libraries behind this one, else in an ACL library that was opened with
  * RTLD_LOCAL. NULL: there is none (yet). It is looked for once. Any thread. */

@@ -14,6 +14,9 @@
 #define HUGE_ABOVE_BYTES (UINT64_C(1) << 20) /* HUGE_FIRST takes huge pages above this */
 #define POLICY_MASK      0xff
 
+/* A line, in the wrappers below. */
+#define RECORD(verb, ...) TRACE_RECORD(recorder, &call, verb, __VA_ARGS__)
+
 static const void *got(const struct trace_call *call, void *const *out)
 {
 	return call->code == ACL_SUCCESS ? *out : NULL;
@@ -21,18 +24,17 @@ static const void *got(const struct trace_call *call, void *const *out)
 
 /* ---- devices ---- */
 
-#define WRAP_DEVICE(name, verb)                        \
-	WRAP(name, TRACE_RECORD(recorder, &call, verb, \
-				.device = preload_device(&call, (uint32_t)deviceId)))
+#define WRAP_DEVICE(name, verb) \
+	WRAP(name, RECORD(verb, .device = preload_device(&call, (uint32_t)deviceId)))
 WRAP_DEVICE(aclrtSetDevice, DEVICE_SET)
 WRAP_DEVICE(aclrtResetDevice, DEVICE_RESET)
 WRAP_DEVICE(aclrtResetDeviceForce, DEVICE_RESET)
 
 /* ---- reservations ---- */
 
-#define WRAP_RESERVE(name_)                                                                      \
-	WRAP(name_, TRACE_RECORD(recorder, &call, RESERVE, .name = TRACE_AT(got(&call, virPtr)), \
-				 .size = size, .hint = (uintptr_t)expectPtr, .flags = flags))
+#define WRAP_RESERVE(name_)                                                             \
+	WRAP(name_, RECORD(RESERVE, .name = TRACE_AT(got(&call, virPtr)), .size = size, \
+			   .hint = (uintptr_t)expectPtr, .flags = flags))
 WRAP_RESERVE(aclrtReserveMemAddress)
 WRAP_RESERVE(aclrtReserveMemAddressNoUCMemory)
 WRAP_END(aclrtReleaseMemAddress, virPtr, NPU_TRACE_UNRESERVE)
@@ -60,23 +62,21 @@ static uint32_t page_of_attribute(aclrtMemAttr attr)
 }
 
 WRAP(aclrtMallocPhysical,
-     TRACE_RECORD(recorder, &call, CREATE, .name = TRACE_AT(got(&call, handle)), .size = size,
-		  .device = prop != NULL ? preload_device_at(&call, &prop->location)
-					 : NPU_TRACE_HOST,
-		  .page_lg2 = prop != NULL ? page_of_attribute(prop->memAttr) : 0))
+     RECORD(CREATE, .name = TRACE_AT(got(&call, handle)), .size = size,
+	    .device = prop != NULL ? preload_device_at(&call, &prop->location) : NPU_TRACE_HOST,
+	    .page_lg2 = prop != NULL ? page_of_attribute(prop->memAttr) : 0))
 WRAP_END(aclrtFreePhysical, handle, NPU_TRACE_RELEASE)
 WRAP(aclrtMemRetainAllocationHandle,
-     TRACE_RECORD(recorder, &call, RETAIN, .name = TRACE_AT(got(&call, handle)),
-		  .at = TRACE_AT(virPtr)))
+     RECORD(RETAIN, .name = TRACE_AT(got(&call, handle)), .at = TRACE_AT(virPtr)))
 
 /* ---- mappings ---- */
 
-#define WRAP_MAP(name_, has_)                                                                   \
-	WRAP(name_, TRACE_RECORD(recorder, &call, MAP, .has = (has_), .name = TRACE_AT(virPtr), \
-				 .size = size, .handle = TRACE_AT(handle)))
+#define WRAP_MAP(name_, has_)                                                          \
+	WRAP(name_, RECORD(MAP, .has = (has_), .name = TRACE_AT(virPtr), .size = size, \
+			   .handle = TRACE_AT(handle)))
 WRAP_MAP(aclrtMapMem, 0)
 WRAP_MAP(aclrtMemMapNoAccess, NPU_TRACE_HAS_NO_ACCESS)
-WRAP(aclrtUnmapMem, TRACE_RECORD(recorder, &call, UNMAP, .name = TRACE_AT(virPtr)))
+WRAP(aclrtUnmapMem, RECORD(UNMAP, .name = TRACE_AT(virPtr)))
 
 /* Here CANN takes an id of the server, unlike anywhere else. */
 static void record_access(struct trace_recorder *recorder, const struct trace_call *call,
@@ -103,15 +103,14 @@ static uint64_t key_of(const void *share, aclrtMemSharedHandleType type)
 		       : *(const uint64_t *)share;
 }
 
-#define WRAP_EXPORT(name, share)                                                                  \
-	WRAP(name,                                                                                \
-	     TRACE_RECORD(recorder, &call, EXPORT, .key = call.code == ACL_SUCCESS ? (share) : 0, \
+#define WRAP_EXPORT(name, share)                                                 \
+	WRAP(name, RECORD(EXPORT, .key = call.code == ACL_SUCCESS ? (share) : 0, \
 			  .handle = TRACE_AT(handle), .flags = flags))
 WRAP_EXPORT(aclrtMemExportToShareableHandle, *shareableHandle)
 WRAP_EXPORT(aclrtMemExportToShareableHandleV2, key_of(shareableHandle, shareType))
-#define WRAP_IMPORT(name_, share, device_)                                                      \
-	WRAP(name_, TRACE_RECORD(recorder, &call, IMPORT, .name = TRACE_AT(got(&call, handle)), \
-				 .key = (share), .device = device_))
+#define WRAP_IMPORT(name_, share, device_)                                               \
+	WRAP(name_, RECORD(IMPORT, .name = TRACE_AT(got(&call, handle)), .key = (share), \
+			   .device = device_))
 WRAP_IMPORT(aclrtMemImportFromShareableHandle, shareableHandle,
 	    preload_device(&call, (uint32_t)deviceId))
 WRAP_IMPORT(aclrtMemImportFromShareableHandleV2,
@@ -169,9 +168,9 @@ WRAP_MALLOC(aclrtMallocCached, true)
 WRAP_MALLOC(aclrtMallocWithCfg, false)
 WRAP_MALLOC(aclrtMallocForTaskScheduler, false)
 
-#define WRAP_HOST(name_, out)                                                                \
-	WRAP(name_, TRACE_RECORD(recorder, &call, MALLOC, .name = TRACE_AT(got(&call, out)), \
-				 .size = size, .device = NPU_TRACE_HOST, .page_lg2 = 12))
+#define WRAP_HOST(name_, out)                                                       \
+	WRAP(name_, RECORD(MALLOC, .name = TRACE_AT(got(&call, out)), .size = size, \
+			   .device = NPU_TRACE_HOST, .page_lg2 = 12))
 WRAP_HOST(aclrtMallocHost, hostPtr)
 WRAP_HOST(aclrtMallocHostWithCfg, ptr)
 
@@ -191,9 +190,8 @@ WRAP_OTHER(aclrtMemP2PMap)
 
 /* ---- copies and memsets ---- */
 
-#define WRAP_COPY(name, bytes)                                                                     \
-	WRAP(name, TRACE_RECORD(recorder, &call, COPY, .at = TRACE_AT(dst), .from = TRACE_AT(src), \
-				.size = bytes))
+#define WRAP_COPY(name, bytes) \
+	WRAP(name, RECORD(COPY, .at = TRACE_AT(dst), .from = TRACE_AT(src), .size = bytes))
 WRAP_COPY(aclrtMemcpy, count)
 WRAP_COPY(aclrtMemcpyAsync, count)
 WRAP_COPY(aclrtMemcpyAsyncWithCondition, count)
@@ -224,7 +222,7 @@ WRAP_BATCH(aclrtMemcpyBatchAsync)
 WRAP_BATCH(aclrtMemcpyBatchAsyncV2)
 
 #define WRAP_FILL(name, pointer, bytes) \
-	WRAP(name, TRACE_RECORD(recorder, &call, FILL, .at = TRACE_AT(pointer), .size = bytes))
+	WRAP(name, RECORD(FILL, .at = TRACE_AT(pointer), .size = bytes))
 WRAP_FILL(aclrtMemset, devPtr, count)
 WRAP_FILL(aclrtMemsetAsync, devPtr, count)
 WRAP_FILL(aclrtMemsetD32, ptr, (uint64_t)N * sizeof(value))
