@@ -5,25 +5,25 @@
 #ifndef NPUSIM_TESTS_USAGE_OF_TRACE_H
 #define NPUSIM_TESTS_USAGE_OF_TRACE_H
 
-#include "track/memory-usage.h"
+#include "track/memory.h"
 
 /* What was there at the start on the device of an index, in a trace that keeps it in memory. */
-static inline void usage_begin(struct memory_usage *usage, const struct trace *trace, guint device)
+static inline void usage_begin(struct memory *usage, const struct trace *trace, guint device)
 {
 	const struct trace_device *d = g_ptr_array_index(trace->devices, device);
 	struct record_item item;
 
-	memory_usage_init(usage, d->block_unit);
+	memory_init(usage, d->block_unit);
 	for (guint i = 0; i < trace->starts->len; i++) {
 		trace_row_item(trace, &g_array_index(trace->starts, struct trace_row, i), &item);
 		if (item.device == device)
-			memory_usage_step(usage, &item);
+			memory_step(usage, &item);
 	}
-	memory_usage_started(usage);
+	memory_started(usage);
 }
 
 /* Adds all events of the device. */
-static inline void usage_run(struct memory_usage *usage, struct trace *trace, guint device)
+static inline void usage_run(struct memory *usage, struct trace *trace, guint device)
 {
 	struct record_item item;
 
@@ -31,7 +31,7 @@ static inline void usage_run(struct memory_usage *usage, struct trace *trace, gu
 		g_error("the trace cannot be read again");
 	while (trace->source->next(trace, &item, NULL) > 0) {
 		if (item.device == device)
-			memory_usage_step(usage, &item);
+			memory_step(usage, &item);
 	}
 }
 

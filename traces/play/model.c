@@ -5,8 +5,10 @@
 #include "model.h"
 
 #include <string.h>
+#include <sys/mman.h>
 
-#include "format/input.h"
+#include "format/failure.h"
+#include "format/units.h"
 
 static const char *const call_names[MODEL_CALL_COUNT] = {
 	[MODEL_RESERVE] = "aclrtReserveMemAddress",
@@ -69,6 +71,12 @@ GQuark model_error_quark(void)
 	return g_quark_from_static_string("npusim-model");
 }
 
+/* Stands for memory of the program's own. */
+static struct {
+	void *at;
+	guint64 bytes;
+} own;
+
 static gboolean opened(const char *call, aclError code, GError **error)
 {
 	if (code == ACL_SUCCESS || code == ACL_ERROR_REPEAT_INITIALIZE)
@@ -100,6 +108,10 @@ void model_close(guint devices)
 	for (guint i = 0; i < devices; i++)
 		aclrtResetDeviceForce((int32_t)i);
 	aclFinalize();
+	if (own.at)
+		munmap(own.at, own.bytes);
+	own.at = NULL;
+	own.bytes = 0;
 }
 
 aclrtMemLocation model_location(int device)
@@ -137,6 +149,24 @@ aclError model_malloc(struct model_device *d, void **out, guint64 size, int devi
 				     : aclrtMallocAlign32(out, size, policy));
 }
 
+/* Addresses alone, while nobody writes there. NULL: there are not so many. */
+static void *own_memory(guint64 size)
+{
+	guint64 bytes = (size / (2 * MIB) + 1) * 2 * MIB;
+
+	if (size <= own.bytes)
+		return own.at;
+	void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (at == MAP_FAILED)
+		return NULL;
+	if (own.at)
+		munmap(own.at, own.bytes);
+	own.at = at;
+	own.bytes = bytes;
+	return at;
+}
+
 static aclError copy_between(void *dst, int dst_device, const void *src, guint64 size)
 {
 	aclError code = aclrtSetDevice(dst_device);
@@ -146,39 +176,27 @@ static aclError copy_between(void *dst, int dst_device, const void *src, guint64
 	return code == ACL_SUCCESS ? aclrtSynchronizeStream(NULL) : code;
 }
 
-aclError model_copy(struct model_device *d, void *dst, int dst_device, const void *src,
-		    int src_device, guint64 size)
+aclError model_move(struct model_device *d, struct model_end dst, const struct model_end *src,
+		    guint64 size)
 {
-	static const aclrtMemcpyKind kinds[] = {
-		[MODEL_HOST_TO_HOST] = ACL_MEMCPY_HOST_TO_HOST,
-		[MODEL_HOST_TO_DEVICE] = ACL_MEMCPY_HOST_TO_DEVICE,
-		[MODEL_DEVICE_TO_HOST] = ACL_MEMCPY_DEVICE_TO_HOST,
-		[MODEL_DEVICE_TO_DEVICE] = ACL_MEMCPY_DEVICE_TO_DEVICE,
-	};
-	enum model_call move =
-		src_device >= 0   ? dst_device >= 0 ? MODEL_DEVICE_TO_DEVICE : MODEL_DEVICE_TO_HOST
-		: dst_device >= 0 ? MODEL_HOST_TO_DEVICE
-				  : MODEL_HOST_TO_HOST;
-	aclError code = MODEL_CALL(d, move,
-				   move == MODEL_DEVICE_TO_DEVICE && dst_device != src_device
-					   ? copy_between(dst, dst_device, src, size)
-					   : aclrtMemcpy(dst, size, src, size, kinds[move]));
+	guint kind = (src && src->device >= 0 ? 2 : 0) + (dst.device >= 0 ? 1 : 0);
+	enum model_call call = src ? MODEL_MOVES + kind : MODEL_FILL;
+	void *to = dst.p ? dst.p : own_memory(size);
+	const void *from = src && src->p ? src->p : src ? own_memory(size) : to;
+	aclError code;
 
-	d->calls[move].bytes += code == ACL_SUCCESS ? size : 0;
+	G_STATIC_ASSERT(ACL_MEMCPY_HOST_TO_DEVICE == 1 && ACL_MEMCPY_DEVICE_TO_HOST == 2);
+	if (to == NULL || from == NULL)
+		return ACL_ERROR_RT_MEMORY_ALLOCATION;
+	if (src == NULL)
+		code = MODEL_CALL(d, call, aclrtMemset(to, size, 0, size));
+	else if (call == MODEL_DEVICE_TO_DEVICE && dst.device != src->device)
+		code = MODEL_CALL(d, call, copy_between(to, dst.device, from, size));
+	else
+		code = MODEL_CALL(d, call,
+				  aclrtMemcpy(to, size, from, size, (aclrtMemcpyKind)kind));
+	d->calls[call].bytes += code == ACL_SUCCESS ? size : 0;
 	return code;
-}
-
-aclError model_fill(struct model_device *d, void *dst, guint64 size)
-{
-	aclError code = MODEL_CALL(d, MODEL_FILL, aclrtMemset(dst, size, 0, size));
-
-	d->calls[MODEL_FILL].bytes += code == ACL_SUCCESS ? size : 0;
-	return code;
-}
-
-gboolean model_physical(guint device, guint64 va, guint64 *pa, guint64 *bytes)
-{
-	return npusim_physical((int)device, va, pa, bytes) == 0;
 }
 
 gboolean model_stats(guint device, struct npu_stats *out)

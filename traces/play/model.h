@@ -24,7 +24,8 @@ enum model_call {
 	MODEL_ACCESS,
 	MODEL_MALLOC,
 	MODEL_FREE,
-	MODEL_MOVES, /* from here on: where bytes are moved */
+	MODEL_MOVES, /* from here on: where bytes are moved; copies in the order of aclrtMemcpyKind
+		      */
 	MODEL_HOST_TO_HOST = MODEL_MOVES,
 	MODEL_HOST_TO_DEVICE,
 	MODEL_DEVICE_TO_HOST,
@@ -75,13 +76,15 @@ aclError model_create(struct model_device *d, aclrtDrvMemHandle *out, guint64 si
 		      unsigned page_lg2);
 aclError model_malloc(struct model_device *d, void **out, guint64 size, int device,
 		      unsigned page_lg2);
-/* Between two devices by a stream, which is waited for. */
-aclError model_copy(struct model_device *d, void *dst, int dst_device, const void *src,
-		    int src_device, guint64 size);
-aclError model_fill(struct model_device *d, void *dst, guint64 size);
-/* Where the device's memory behind an address lies; *bytes is in and out. FALSE where it is not
- * known. */
-gboolean model_physical(guint device, guint64 va, guint64 *pa, guint64 *bytes);
+/* One end of a copy. */
+struct model_end {
+	void *p; /* NULL: memory that the program had by itself: one buffer is all of it, as its
+		    contents do not matter */
+	gint32 device; /* whose memory it is; -1: the host's */
+};
+/* A copy, or a fill where `src` is NULL. Between two devices by a stream, which is waited for. */
+aclError model_move(struct model_device *d, struct model_end dst, const struct model_end *src,
+		    guint64 size);
 /* The device's statistics now; FALSE where the backend has none. */
 gboolean model_stats(guint device, struct npu_stats *out);
 

@@ -8,17 +8,16 @@
 
 #include "format/units.h"
 #include "read/by-address.h"
-#include "traffic.h"
+#include "read/int-map.h"
 
 #define NOT_MADE (-1) /* what the call names is not there */
 
-/* What a name stands for. */
+/* What a name stands for: counted by the tables that hold it. */
 struct object {
 	void *p; /* address, or handle */
 	guint64 size;
 	guint64 bytes; /* of physical memory, in whole pages */
 	gint32 device;
-	guint users;            /* tables that hold it */
 	guint references;       /* of a handle: that programs have */
 	guint model_references; /* the same, that the model knows of: an import is none of them */
 	guint maps;
@@ -31,9 +30,10 @@ struct player {
 	guint64 got;            /* address of the last reservation or allocation */
 	GHashTable *names[128]; /* of a kind: process << 32 | number -> struct object */
 	GTree *mapped;          /* the model's address -> struct object, a handle */
-	GHashTable *set;        /* process << 32 | device -> how often it is set */
-	struct traffic *traffic;
-	GError *refused; /* the first read that the model refused */
+	struct int_map *set;    /* process << 32 | device -> how often it is set */
+	gboolean copies;        /* they are made; FALSE: each is answered with 0 */
+	guint64 peers;          /* devices that may reach one another by now */
+	GError *refused;        /* the first read that the model refused */
 };
 
 /* ---- names ---- */
@@ -55,18 +55,18 @@ static struct object *find(const struct player *p, guint32 process,
 	return table ? g_hash_table_lookup(table, &key) : NULL;
 }
 
-static void object_unref(gpointer data)
+static struct object *mapped_at(const struct player *p, const void *va)
 {
-	struct object *t = data;
-	if (--t->users == 0)
-		g_free(t);
+	guint64 key = (guintptr)va;
+
+	return va ? g_tree_lookup(p->mapped, &key) : NULL;
 }
 
+/* Takes a reference over. */
 static void keep(struct player *p, const struct npu_trace_record *c, struct object *t)
 {
 	guint64 key = key_of(c->process, &c->name);
 
-	t->users++;
 	g_hash_table_replace(p->names[c->name.kind & 127], g_memdup2(&key, sizeof key), t);
 }
 
@@ -98,14 +98,14 @@ static struct replay_device *device_of(struct player *p, gint32 id)
 static struct object *add(struct player *p, const struct npu_trace_record *c, void *at,
 			  guint64 bytes, gint32 device)
 {
-	struct object *t = g_new0(struct object, 1);
+	struct object *t = g_rc_box_new(struct object);
 
 	*t = (struct object){
 		.p = at, .size = c->size, .bytes = bytes, .device = device, .site = p->site
 	};
 	keep(p, c, t);
 	if (p->recorded && bytes > 0 && device >= 0)
-		memory_usage_obtain(&device_of(p, device)->usage, c->size, bytes);
+		memory_obtain(&device_of(p, device)->memory, c->size, bytes);
 	return t;
 }
 
@@ -115,24 +115,8 @@ static void maybe_returned(struct player *p, struct object *t)
 	if (!p->recorded || t->references > 0 || t->maps > 0 || t->device < 0)
 		return;
 	/* what of a handle's size is rounding is told once */
-	memory_usage_return(&device_of(p, t->device)->usage, MIN(t->size, t->bytes), t->bytes);
+	memory_return(&device_of(p, t->device)->memory, MIN(t->size, t->bytes), t->bytes);
 	t->bytes = 0;
-}
-
-static struct allocation_table *table_of(struct player *p, gint32 device)
-{
-	return &device_of(p, device)->usage.table;
-}
-
-static void note(struct player *p, const struct npu_trace_record *c, gint32 device,
-		 enum allocation_kind kind, const void *va, guint64 size, guint32 site)
-{
-	struct allocation item = { .key = (guintptr)va, .size = size, .site = site };
-
-	item.va = item.key;
-	item.address = c->has & NPU_TRACE_HAS_VA ? c->va : item.key;
-	item.mapped = c->verb == NPU_TRACE_MAP;
-	allocation_table_add(table_of(p, device), kind, &item);
 }
 
 /* Where a call is counted. */
@@ -161,8 +145,20 @@ static void note_out_of_memory(struct player *p, gint32 device, const struct npu
 		replay_note_failure(device_of(p, device), 0, c->line, c->size, p->site);
 }
 
-/* ---- reads ---- */
+/* ---- what is at an address ---- */
 
+static void note(struct player *p, const struct npu_trace_record *c, gint32 device,
+		 enum allocation_kind kind, const void *va, guint64 size, guint32 site)
+{
+	struct allocation item = { .key = (guintptr)va, .size = size, .site = site };
+
+	item.va = item.key;
+	item.address = c->has & NPU_TRACE_HAS_VA ? c->va : item.key;
+	item.mapped = c->verb == NPU_TRACE_MAP;
+	memory_add(&device_of(p, device)->memory, kind, &item);
+}
+
+/* NULL: nothing of the device is read. */
 static struct access *reads_of(const struct player *p, gint32 device)
 {
 	struct replay_device *d = p->recorded ? replay_find(p->replay, device) : NULL;
@@ -170,15 +166,19 @@ static struct access *reads_of(const struct player *p, gint32 device)
 	return d ? d->reads : NULL;
 }
 
-/* Memory of a device that can be read now, and from now on no more. */
-static void come(struct player *p, gint32 device, const void *va, guint64 size)
+/* Memory comes, `pages` bytes for c->size, or may go with the next call. */
+static void come(struct player *p, const struct npu_trace_record *c, gint32 device, const void *va,
+		 guint64 pages, guint32 site)
 {
+	if (device >= 0)
+		note(p, c, device, ALLOCATION_MEMORY, va, pages, site);
 	if (reads_of(p, device) && p->refused == NULL)
-		access_come(reads_of(p, device), (guintptr)va, size, &p->refused);
+		access_come(reads_of(p, device), (guintptr)va, c->size, &p->refused);
 }
 
 static void go(struct player *p, gint32 device, const void *va)
 {
+	memory_look(&device_of(p, device)->memory, (guintptr)va);
 	if (reads_of(p, device))
 		access_go(reads_of(p, device), (guintptr)va);
 }
@@ -212,8 +212,8 @@ static gint32 play_unreserve(struct player *p, const struct npu_trace_record *c)
 	struct model_device *calls = calls_of(p, t->device, c);
 	gint32 code = MODEL_CALL(calls, MODEL_UNRESERVE, aclrtReleaseMemAddress(t->p));
 	if (code == 0) {
-		allocation_table_remove(table_of(p, t->device), ALLOCATION_RESERVED,
-					(guintptr)t->p);
+		memory_remove(&device_of(p, t->device)->memory, ALLOCATION_RESERVED,
+			      (guintptr)t->p);
 		forget(p, c);
 	}
 	return code;
@@ -257,8 +257,7 @@ static gint32 play_release(struct player *p, const struct npu_trace_record *c)
 static gint32 play_retain(struct player *p, const struct npu_trace_record *c)
 {
 	void *va = address(p, c->process, &c->at), *handle;
-	guint64 key = (guint64)GPOINTER_TO_SIZE(va);
-	struct object *t = va ? g_tree_lookup(p->mapped, &key) : NULL;
+	struct object *t = mapped_at(p, va);
 	if (va == NULL)
 		return NOT_MADE;
 	struct model_device *calls = &device_of(p, t ? t->device : -1)->window;
@@ -268,7 +267,7 @@ static gint32 play_retain(struct player *p, const struct npu_trace_record *c)
 	t->references++;
 	t->model_references++;
 	if (find(p, c->process, &c->name) == NULL)
-		keep(p, c, t);
+		keep(p, c, g_rc_box_acquire(t));
 	return code;
 }
 
@@ -283,11 +282,8 @@ static gint32 play_map(struct player *p, const struct npu_trace_record *c)
 	if (code == 0) {
 		guint64 key = (guint64)GPOINTER_TO_SIZE(va);
 		t->maps++;
-		t->users++;
-		g_tree_replace(p->mapped, g_memdup2(&key, sizeof key), t);
-		if (t->device >= 0)
-			note(p, c, t->device, ALLOCATION_MEMORY, va, c->size, t->site);
-		come(p, t->device, va, c->size);
+		g_tree_replace(p->mapped, g_memdup2(&key, sizeof key), g_rc_box_acquire(t));
+		come(p, c, t->device, va, c->size, t->site);
 	}
 	return code;
 }
@@ -295,18 +291,16 @@ static gint32 play_map(struct player *p, const struct npu_trace_record *c)
 static gint32 play_unmap(struct player *p, const struct npu_trace_record *c)
 {
 	void *va = address(p, c->process, &c->name);
-	guint64 key = (guint64)GPOINTER_TO_SIZE(va);
-	struct object *t = va ? g_tree_lookup(p->mapped, &key) : NULL;
+	guint64 key = (guintptr)va;
+	struct object *t = mapped_at(p, va);
 	if (va == NULL)
 		return NOT_MADE;
-	if (t) {
-		allocation_table_look(table_of(p, t->device), key);
+	if (t)
 		go(p, t->device, va);
-	}
 	struct model_device *calls = before_it_goes(p, t, c);
 	gint32 code = MODEL_CALL(calls, MODEL_UNMAP, aclrtUnmapMem(va));
 	if (code == 0 && t) {
-		allocation_table_remove(table_of(p, t->device), ALLOCATION_MEMORY, key);
+		memory_remove(&device_of(p, t->device)->memory, ALLOCATION_MEMORY, key);
 		t->maps--;
 		maybe_returned(p, t);
 		g_tree_remove(p->mapped, &key);
@@ -338,9 +332,7 @@ static gint32 play_malloc(struct player *p, const struct npu_trace_record *c)
 			: c->page_lg2 == 30 ? round_up(c->size, GIB)
 					    : malloc_pages(c->size);
 	add(p, c, at, pages, device);
-	if (device >= 0)
-		note(p, c, device, ALLOCATION_MEMORY, at, pages, p->site);
-	come(p, device, at, c->size);
+	come(p, c, device, at, pages, p->site);
 	p->got = (guintptr)at;
 	return code;
 }
@@ -350,14 +342,13 @@ static gint32 play_mfree(struct player *p, const struct npu_trace_record *c)
 	struct object *t = find(p, c->process, &c->name);
 	if (t == NULL)
 		return NOT_MADE;
-	allocation_table_look(table_of(p, t->device), (guintptr)t->p);
 	go(p, t->device, t->p);
 	struct model_device *calls = before_it_goes(p, t, c);
 	gint32 code = MODEL_CALL(calls, MODEL_FREE,
 				 t->device < 0 ? aclrtFreeHost(t->p) : aclrtFree(t->p));
 	if (code != 0)
 		return code;
-	allocation_table_remove(table_of(p, t->device), ALLOCATION_MEMORY, (guintptr)t->p);
+	memory_remove(&device_of(p, t->device)->memory, ALLOCATION_MEMORY, (guintptr)t->p);
 	maybe_returned(p, t);
 	forget(p, c);
 	return code;
@@ -370,7 +361,7 @@ static gint32 play_export(struct player *p, const struct npu_trace_record *c)
 	struct object *t = find(p, c->process, &c->handle);
 	if (t == NULL || c->code != 0)
 		return NOT_MADE;
-	keep(p, c, t);
+	keep(p, c, g_rc_box_acquire(t));
 	return 0;
 }
 
@@ -380,7 +371,7 @@ static gint32 play_import(struct player *p, const struct npu_trace_record *c)
 	if (t == NULL || c->code != 0 || t->references == 0)
 		return NOT_MADE;
 	t->references++;
-	keep(p, c, t);
+	keep(p, c, g_rc_box_acquire(t));
 	return 0;
 }
 
@@ -434,12 +425,13 @@ static gint32 play_device(struct player *p, const struct npu_trace_record *c)
 {
 	guint64 key = (guint64)c->process << 32 | (guint32)c->device;
 	gboolean reset = c->verb == NPU_TRACE_DEVICE_RESET;
-	guint set = GPOINTER_TO_UINT(g_hash_table_lookup(p->set, &key));
+	const struct int_map_entry *e = int_map_find(p->set, key, 0);
+	guint64 set = e ? e->value : 0;
 
 	if (c->code != 0)
 		return NOT_MADE;
 	set = reset ? MAX(set, 1) - 1 : set + 1;
-	g_hash_table_replace(p->set, g_memdup2(&key, sizeof key), GUINT_TO_POINTER(set));
+	int_map_put(p->set, key, 0, set);
 	if (!reset)
 		return replay_find(p->replay, c->device) ? aclrtSetDevice((int)c->device) : 0;
 	if (set > 0)
@@ -454,12 +446,12 @@ static gint32 play_device(struct player *p, const struct npu_trace_record *c)
 
 /* FALSE: what the name stands for is not there. */
 static gboolean end_of(struct player *p, guint32 process, const struct npu_trace_name *name,
-		       struct traffic_end *out)
+		       struct model_end *out)
 {
 	void *va = address(p, process, name);
 	guint64 key = (guint64)GPOINTER_TO_SIZE(va);
 
-	*out = (struct traffic_end){ .p = va, .device = -1 };
+	*out = (struct model_end){ .p = va, .device = -1 };
 	if (name->kind != 'r' && name->kind != 'a')
 		return TRUE;
 	GTreeNode *node = by_address_node(p->mapped, key);
@@ -472,15 +464,39 @@ static gboolean end_of(struct player *p, guint32 process, const struct npu_trace
 	return t != NULL;
 }
 
+/* A program of several devices had seen to it. */
+static void open_peers(struct player *p, gint32 a, gint32 b)
+{
+	const gint32 pair[] = { a, b };
+
+	if ((p->peers >> a & 1) && (p->peers >> b & 1))
+		return;
+	for (int i = 0; i < 2; i++) {
+		p->peers |= G_GUINT64_CONSTANT(1) << pair[i];
+		aclrtSetDevice(pair[i]);
+		for (guint d = 0; d < p->replay->devices->len; d++) {
+			const struct replay_device *other =
+				g_ptr_array_index(p->replay->devices, d);
+			if ((gint32)other->device != pair[i])
+				aclrtDeviceEnablePeerAccess((int32_t)other->device, 0);
+		}
+	}
+}
+
 static gint32 play_copy(struct player *p, const struct npu_trace_record *c)
 {
 	gboolean fill = c->verb == NPU_TRACE_FILL;
-	struct traffic_end dst, src;
+	struct model_end dst, src;
 
 	if (c->code != 0 || !end_of(p, c->process, &c->at, &dst) ||
 	    (!fill && !end_of(p, c->process, &c->from, &src)))
 		return NOT_MADE;
-	return traffic_move(p->traffic, &dst, fill ? NULL : &src, c->size);
+	if (!p->copies)
+		return 0;
+	if (!fill && dst.device >= 0 && src.device >= 0 && dst.device != src.device)
+		open_peers(p, dst.device, src.device);
+	gint32 owner = fill || dst.device >= 0 ? dst.device : src.device;
+	return model_move(&device_of(p, owner)->window, dst, fill ? NULL : &src, c->size);
 }
 
 /* One row a verb; others are for the record. */
@@ -523,13 +539,13 @@ struct player *player_open(struct replay *replay, gboolean recorded, gboolean co
 	struct player *p = g_new0(struct player, 1);
 
 	for (const char *kind = kinds; *kind; kind++)
-		p->names[*kind & 127] =
-			g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, object_unref);
-	p->mapped = by_address_tree(g_free, object_unref);
-	p->set = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
+		p->names[*kind & 127] = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free,
+							      g_rc_box_release);
+	p->mapped = by_address_tree(g_free, g_rc_box_release);
+	p->set = int_map_new();
 	p->replay = replay;
 	p->recorded = recorded;
-	p->traffic = traffic_open(replay, copies);
+	p->copies = copies;
 	return p;
 }
 
@@ -566,7 +582,6 @@ gboolean player_step(struct player *p, const struct record_item *call, GError **
 
 void player_close(struct player *p)
 {
-	traffic_close(p->traffic);
 	for (GTreeNode *n = g_tree_node_first(p->mapped); n; n = g_tree_node_next(n))
 		aclrtUnmapMem(GSIZE_TO_POINTER(*(guint64 *)g_tree_node_key(n)));
 	for (const char *kind = kinds; *kind; kind++) {
@@ -585,7 +600,7 @@ void player_close(struct player *p)
 		g_hash_table_unref(p->names[*kind & 127]);
 	}
 	g_tree_unref(p->mapped);
-	g_hash_table_unref(p->set);
+	int_map_free(p->set);
 	g_clear_error(&p->refused);
 	g_free(p);
 }

@@ -51,7 +51,7 @@ static void series_add(struct series *s, guint64 event, const struct memory_sums
 
 void replay_note_peak(struct replay_device *device)
 {
-	guint64 physical = device->usage.physical;
+	guint64 physical = device->memory.physical;
 	struct npu_stats stats;
 	if (physical <= device->noted_physical || !model_stats(device->device, &stats))
 		return;
@@ -71,38 +71,25 @@ static gboolean has_come(const struct replay_device *device, const struct moment
 
 void replay_sample(struct replay_device *device, guint64 event, guint64 time_us)
 {
-	struct allocation_table *table = &device->usage.table;
-	struct moment *peak = &table->moments[0];
-	struct memory_sums sums;
+	struct memory *memory = &device->memory;
+	struct moment *peak = &memory->moments[MOMENT_PEAK];
+	const struct memory_sums sums = memory_sums(memory);
 
 	if (device->first_us == 0)
 		device->first_us = time_us;
-	memory_usage_sums(&device->usage, &sums);
 	device->outside |= sums.external < 0 && device->failed_size == 0;
 	series_add(&device->series, event, &sums);
 	if (!peak->reached || is_more(&peak->sums, &sums))
-		allocation_table_mark(table, peak, event, &sums);
-	for (guint m = 2; m < table->moment_count; m++) {
-		if (has_come(device, &table->moments[m], event, time_us))
-			allocation_table_mark(table, &table->moments[m], event, &sums);
+		memory_mark(memory, peak, event);
+	for (guint m = MOMENT_OOM + 1; m < memory->moment_count; m++) {
+		if (has_come(device, &memory->moments[m], event, time_us))
+			memory_mark(memory, &memory->moments[m], event);
 	}
-}
-
-void replay_note_recorded_failure(struct replay_device *device, guint64 event)
-{
-	struct moment *moment = &device->usage.table.moments[MOMENT_OOM];
-	struct memory_sums sums;
-
-	memory_usage_sums(&device->usage, &sums);
-	if (!moment->reached)
-		allocation_table_mark(&device->usage.table, moment, event, &sums);
 }
 
 void replay_note_failure(struct replay_device *device, guint64 event, guint64 line, guint64 size,
 			 guint32 site)
 {
-	struct memory_sums sums;
-
 	if (device->failed_size)
 		return;
 	device->failed_at = event;
@@ -110,28 +97,24 @@ void replay_note_failure(struct replay_device *device, guint64 event, guint64 li
 	device->failed_size = MAX(size, 1);
 	device->failed_site = site;
 	model_stats(device->device, &device->failed_stats);
-	memory_usage_sums(&device->usage, &sums);
-	allocation_table_mark(&device->usage.table, &device->usage.table.moments[1], event, &sums);
+	memory_mark(&device->memory, &device->memory.moments[MOMENT_OOM], event);
 }
 
 void replay_note_end(struct replay_device *device)
 {
-	struct allocation_table *table = &device->usage.table;
-	struct memory_sums sums;
+	struct memory *memory = &device->memory;
 
 	replay_note_peak(device);
-	memory_usage_sums(&device->usage, &sums);
-	for (guint m = 2; m < table->moment_count; m++) {
-		if (table->moments[m].what == MOMENT_END)
-			allocation_table_mark(table, &table->moments[m], device->series.last.event,
-					      &sums);
+	for (guint m = MOMENT_OOM + 1; m < memory->moment_count; m++) {
+		if (memory->moments[m].what == MOMENT_END)
+			memory_mark(memory, &memory->moments[m], device->series.last.event);
 	}
-	allocation_table_look_all(table);
+	memory_look_all(memory);
 }
 
 gboolean replay_tells_live(const struct replay_device *device)
 {
-	return device->trace->counts[NPU_TRACE_ALLOC] > 0 || device->usage.start_live > 0;
+	return device->trace->counts[NPU_TRACE_ALLOC] > 0 || device->memory.start_live > 0;
 }
 
 gboolean replay_tells_fragmentation(const struct replay_device *device)
@@ -170,7 +153,7 @@ static void look(struct allocation *item, gpointer data)
 	item->runs = g_array_new(FALSE, FALSE, sizeof run);
 	for (guint64 at = 0; at < item->size; at += run.bytes) {
 		run.bytes = item->size - at;
-		if (!model_physical(device->device, item->va + at, &run.pa, &run.bytes))
+		if (npusim_physical((int)device->device, item->va + at, &run.pa, &run.bytes) != 0)
 			return;
 		g_array_append_val(item->runs, run);
 	}
@@ -181,18 +164,17 @@ struct replay_device *replay_device_new(struct trace_device *trace,
 					const struct replay_moment *moments, guint count)
 {
 	struct replay_device *device = g_new0(struct replay_device, 1);
-	struct allocation_table *table = &device->usage.table;
+	struct memory *memory = &device->memory;
 
 	device->trace = trace;
 	device->device = trace->device;
-	memory_usage_init(&device->usage, trace->block_unit);
-	history_init(&device->history);
-	allocation_table_add_moment(table, MOMENT_PEAK, 0);
-	allocation_table_add_moment(table, MOMENT_OOM, 0);
+	memory_init(memory, trace->block_unit);
+	memory_add_moment(memory, MOMENT_PEAK, 0);
+	memory_add_moment(memory, MOMENT_OOM, 0);
 	for (guint m = 0; m < count; m++)
-		allocation_table_add_moment(table, moments[m].what, moments[m].wanted);
-	table->look = look;
-	table->data = device;
+		memory_add_moment(memory, moments[m].what, moments[m].wanted);
+	memory->look = look;
+	memory->data = device;
 	device->window.timed = TRUE;
 	device->series.points = g_array_new(FALSE, FALSE, sizeof(struct series_point));
 	device->series.stride = 1;
@@ -203,8 +185,7 @@ void replay_device_free(gpointer data)
 {
 	struct replay_device *device = data;
 
-	memory_usage_clear(&device->usage);
-	history_clear(&device->history);
+	memory_clear(&device->memory);
 	g_array_unref(device->series.points);
 	model_device_clear(&device->window);
 	g_free(device);

@@ -8,8 +8,7 @@
 #include "access.h"
 #include "model.h"
 #include "policy/policy.h"
-#include "track/history.h"
-#include "track/memory-usage.h"
+#include "track/memory.h"
 
 /* Memory over the events, thinned out as it grows: of adjacent events the one with the most
  * physical memory is kept, so that the peak always remains. */
@@ -28,8 +27,7 @@ struct series {
 struct replay_device {
 	guint device;
 	struct trace_device *trace; /* borrowed */
-	struct memory_usage usage;
-	struct history history;     /* what the file says, under a policy too */
+	struct memory memory;
 	struct model_device setup;  /* calls that rebuild what was live when the window began */
 	struct model_device window; /* calls of the window */
 	struct npu_stats stats;     /* at the peak of physical memory; *_peak_bytes at the end */
@@ -91,9 +89,6 @@ void replay_note_peak(struct replay_device *device);
 /* Notes the device's memory after its event number `event`, at a time of the file (0: it has none).
  */
 void replay_sample(struct replay_device *device, guint64 event, guint64 time_us);
-/* The file's first lack of memory, after the sample of its event, is that moment until the replay
- * has one of its own. */
-void replay_note_recorded_failure(struct replay_device *device, guint64 event);
 /* The first call that finds no memory, `size` bytes, at an event or a line of the file (0: it has
  * none): to be called before the sums have it. Later ones are left alone. */
 void replay_note_failure(struct replay_device *device, guint64 event, guint64 line, guint64 size,

@@ -16,19 +16,19 @@ struct run {
 	const struct replay_options *options;
 	struct player *player;
 	gboolean recorded; /* its own calls are made */
-	GPtrArray *parts;  /* struct part *, of each device of the replay; none beside those */
-	GPtrArray *starts; /* GArray of struct record_item: what was there, of each device */
+	GPtrArray *parts;  /* struct part *, of each device of the replay */
 };
-/* A device whose calls a filter makes. */
 struct part {
 	struct run *run;
 	struct replay_device *device;
-	struct filter *filter;
-	guint64 event; /* of this device, counted from 1; 0: what was there at the start */
-	guint64 line;  /* 0: the file has none */
+	GArray *start;         /* struct record_item: what was there; memory before blocks */
+	struct filter *filter; /* makes the device's calls; NULL: they are recorded */
+	guint64 event;         /* of this device, counted from 1; 0: what was there at the start */
+	guint64 line;          /* 0: the file has none */
 };
 
-#define ITEM(items, i) (&g_array_index(items, struct record_item, i))
+#define PART(run, i)  ((struct part *)g_ptr_array_index((run)->parts, i))
+#define ITEM(part, i) (&g_array_index((part)->start, struct record_item, i))
 
 static gboolean is_segment(guint32 verb)
 {
@@ -61,14 +61,14 @@ static void on_event(gpointer data, const struct record_item *item)
 {
 	struct replay_device *device = ((struct part *)data)->device;
 
-	memory_usage_step(&device->usage, item);
+	memory_step(&device->memory, item);
 	if (is_segment(item->record.verb) && !(item->record.has & NPU_TRACE_HAS_START))
 		device->policy_counts[item->record.verb]++;
 }
 
 static void on_started(gpointer data)
 {
-	memory_usage_started(&((struct part *)data)->device->usage);
+	memory_started(&((struct part *)data)->device->memory);
 }
 
 static void on_lost(gpointer data, guint64 size, guint32 site)
@@ -97,43 +97,32 @@ static gboolean located(const struct part *part, gboolean ok, GError **error)
 	return FALSE;
 }
 
+/* Recorded calls say themselves where their memory is. */
 static guint64 find(gconstpointer data, guint64 address)
 {
 	const struct filter *filter = ((const struct part *)data)->filter;
 
-	return filter->find(filter, address);
+	return filter ? filter->find(filter, address) : address;
 }
 
-static guint64 at_itself(gconstpointer data, guint64 address)
+static struct access *reads_of(struct part *part)
 {
-	(void)data;
-	return address;
-}
-
-static struct access *reads_of(const struct run *run, struct replay_device *device,
-			       access_find finder, gconstpointer data)
-{
-	const struct access_options *wanted = &run->options->access;
+	const struct access_options *wanted = &part->run->options->access;
+	struct replay_device *device = part->device;
 
 	return wanted->pattern == ACCESS_NONE
 		       ? NULL
-		       : access_new(wanted, device->device, finder, data, &device->access);
+		       : access_new(wanted, device->device, find, part, &device->access);
 }
 
-static struct part *part_new(struct run *run, struct replay_device *device)
+static struct part *part_new(struct run *run, struct trace_device *trace)
 {
-	const struct replay_options *options = run->options;
 	struct part *part = g_new0(struct part, 1);
-	struct filter_output out = { on_call, on_event, on_started, on_lost, part, 0 };
-	struct npu_stats stats;
 
-	*part = (struct part){ .run = run, .device = device };
-	if (model_stats(device->device, &stats))
-		out.total = stats.usable_bytes;
-	part->filter = policy_is_own(options->policy)
-			       ? filter_allocator(options->policy, device->trace, &out)
-			       : filter_recorded(device->trace, &out);
-	device->reads = reads_of(run, device, find, part);
+	part->run = run;
+	part->device = replay_device_new(trace, run->options->moments, run->options->moment_count);
+	part->start = g_array_new(FALSE, FALSE, sizeof(struct record_item));
+	g_ptr_array_add(run->replay->devices, part->device);
 	return part;
 }
 
@@ -141,9 +130,48 @@ static void part_free(gpointer data)
 {
 	struct part *part = data;
 
-	part->device->emptied = part->filter->emptied;
-	part->filter->close(part->filter);
+	if (part->filter) {
+		part->device->emptied = part->filter->emptied;
+		part->filter->close(part->filter);
+	}
+	g_array_unref(part->start);
 	g_free(part);
+}
+
+static gboolean is_block(const struct record_item *item)
+{
+	return item->record.verb == NPU_TRACE_ALLOC;
+}
+
+static gboolean part_start(struct part *part, GError **error)
+{
+	const struct policy_options *policy = part->run->options->policy;
+	struct replay_device *device = part->device;
+	struct filter_output out = { on_call, on_event, on_started, on_lost, part, 0 };
+	struct npu_stats stats;
+
+	/* the sums of memory are those of the segments that a filter got, from none on */
+	for (guint i = 0; i < part->start->len; i++) {
+		memory_step_file(&device->memory, ITEM(part, i), 0);
+		if (part->run->recorded || is_block(ITEM(part, i)))
+			memory_step(&device->memory, ITEM(part, i));
+	}
+	device->reads = reads_of(part);
+	if (part->run->recorded) {
+		memory_started(&device->memory);
+		return TRUE;
+	}
+	if (model_stats(device->device, &stats))
+		out.total = stats.usable_bytes;
+	part->filter = policy_is_own(policy) ? filter_allocator(policy, device->trace, &out)
+					     : filter_recorded(device->trace, &out);
+	gboolean ok = located(part, part->filter->start(part->filter, part->start, error), error);
+	for (guint i = 0; ok && device->reads && i < part->start->len; i++) {
+		if (is_block(ITEM(part, i)))
+			access_note(device->reads, ITEM(part, i)->address, ITEM(part, i)->size);
+	}
+	replay_sample(device, 0, 0);
+	return ok;
 }
 
 static gboolean part_step(struct part *part, const struct record_item *item, GError **error)
@@ -153,14 +181,15 @@ static gboolean part_step(struct part *part, const struct record_item *item, GEr
 
 	part->event++;
 	part->line = item->record.line;
-	history_step(&device->history, item, part->event);
+	memory_step_file(&device->memory, item, part->event);
 	if (!policy_is_own(part->run->options->policy) &&
 	    (verb == NPU_TRACE_SEGMENT_FREE || verb == NPU_TRACE_SEGMENT_UNMAP))
 		replay_note_peak(device);
 	gboolean ok = located(part, part->filter->step(part->filter, item, error), error);
 	replay_sample(device, part->event, (guint64)MAX(item->time_us, 0));
-	if (verb == NPU_TRACE_OOM)
-		replay_note_recorded_failure(device, part->event);
+	/* the file's first lack of memory is the moment until the replay has one of its own */
+	if (verb == NPU_TRACE_OOM && !device->memory.moments[MOMENT_OOM].reached)
+		memory_mark(&device->memory, &device->memory.moments[MOMENT_OOM], part->event);
 	if (device->reads == NULL || !ok)
 		return ok;
 	if (verb == NPU_TRACE_FREE)
@@ -177,17 +206,17 @@ static gboolean part_step(struct part *part, const struct record_item *item, GEr
 static gboolean step_recorded(struct run *run, const struct record_item *item, GError **error)
 {
 	struct replay_device *device = replay_find(run->replay, item->record.device);
+	guint64 event = run->replay->done + 1;
 	gboolean ok = TRUE;
 
 	if (!trace_verbs[item->record.verb].event)
 		ok = player_step(run->player, item, error);
 	else if (item->record.code == 0 && device && !is_segment(item->record.verb))
-		memory_usage_step(&device->usage, item);
+		memory_step(&device->memory, item);
 	if (item->record.code == 0 && device)
-		history_step(&device->history, item, run->replay->done + 1);
-	for (guint i = 0; i < run->replay->devices->len; i++)
-		replay_sample(g_ptr_array_index(run->replay->devices, i), run->replay->done + 1,
-			      (guint64)item->time_us);
+		memory_step_file(&device->memory, item, event);
+	for (guint i = 0; i < run->parts->len; i++)
+		replay_sample(PART(run, i)->device, event, (guint64)item->time_us);
 	return ok;
 }
 
@@ -202,50 +231,19 @@ static gboolean step(struct run *run, struct record_item *item, GError **error)
 	if (item->device == G_MAXUINT || item->record.code != 0 ||
 	    !trace_verbs[item->record.verb].event)
 		return TRUE;
-	return part_step(g_ptr_array_index(run->parts, item->device), item, error);
-}
-
-static gboolean start(struct run *run, GError **error)
-{
-	gboolean ok = TRUE;
-
-	for (guint d = 0; ok && d < run->replay->devices->len; d++) {
-		struct replay_device *device = g_ptr_array_index(run->replay->devices, d);
-		const GArray *items = g_ptr_array_index(run->starts, d);
-		/* the sums of memory are those of the segments that a filter got, from none on */
-		for (guint i = 0; i < items->len; i++) {
-			const struct record_item *item = ITEM(items, i);
-			history_step(&device->history, item, 0);
-			if (run->recorded || item->record.verb == NPU_TRACE_ALLOC)
-				memory_usage_step(&device->usage, item);
-		}
-		if (run->recorded) {
-			memory_usage_started(&device->usage);
-			device->reads = reads_of(run, device, at_itself, NULL);
-			continue;
-		}
-		struct part *part = part_new(run, device);
-		g_ptr_array_add(run->parts, part);
-		ok = located(part, part->filter->start(part->filter, items, error), error);
-		for (guint i = 0; ok && device->reads && i < items->len; i++) {
-			if (ITEM(items, i)->record.verb == NPU_TRACE_ALLOC)
-				access_note(device->reads, ITEM(items, i)->address,
-					    ITEM(items, i)->size);
-		}
-		replay_sample(device, 0, 0);
-	}
-	return ok;
+	return part_step(PART(run, item->device), item, error);
 }
 
 static gboolean run_all(struct run *run, GError **error)
 {
 	struct replay *replay = run->replay;
 	struct record_item item;
+	gboolean ok = TRUE;
 	int more = 1;
 
 	run->player = player_open(run->replay, run->recorded, !run->options->no_copies);
-	run->parts = g_ptr_array_new_with_free_func(part_free);
-	gboolean ok = start(run, error);
+	for (guint d = 0; ok && d < run->parts->len; d++)
+		ok = part_start(PART(run, d), error);
 	while (ok && !replay->interrupted &&
 	       (more = record_reader_next(run->reader, &item, error)) > 0) {
 		if (record_is_of_start(&item.record))
@@ -256,12 +254,10 @@ static gboolean run_all(struct run *run, GError **error)
 				      !run->options->progress(replay->done, run->trace->events,
 							      run->options->data);
 	}
-	for (guint d = 0; d < replay->devices->len; d++) {
-		struct replay_device *device = g_ptr_array_index(replay->devices, d);
-		replay_note_end(device);
-		g_clear_pointer(&device->reads, access_free);
+	for (guint d = 0; d < run->parts->len; d++) {
+		replay_note_end(PART(run, d)->device);
+		g_clear_pointer(&PART(run, d)->device->reads, access_free);
 	}
-	g_ptr_array_unref(run->parts);
 	player_close(run->player);
 	return ok && more >= 0;
 }
@@ -272,11 +268,9 @@ static gboolean run_all(struct run *run, GError **error)
 static gint by_place(gconstpointer a, gconstpointer b)
 {
 	const struct record_item *x = a, *y = b;
-	gboolean x_block = x->record.verb == NPU_TRACE_ALLOC;
-	gboolean y_block = y->record.verb == NPU_TRACE_ALLOC;
 
-	if (x_block != y_block)
-		return x_block ? 1 : -1;
+	if (is_block(x) != is_block(y))
+		return is_block(x) ? 1 : -1;
 	return x->address < y->address ? -1 : x->address > y->address;
 }
 
@@ -293,22 +287,21 @@ static gboolean read_starts(struct run *run, GError **error)
 		/* texts go with the line */
 		item.record.op = item.record.site = NULL;
 		if (of_start && item.record.code == 0 && item.device != G_MAXUINT)
-			g_array_append_val((GArray *)g_ptr_array_index(run->starts, item.device),
-					   item);
+			g_array_append_val(PART(run, item.device)->start, item);
 	}
-	for (guint d = 0; d < run->starts->len; d++)
-		g_array_sort(g_ptr_array_index(run->starts, d), by_place);
+	for (guint d = 0; d < run->parts->len; d++)
+		g_array_sort(PART(run, d)->start, by_place);
 	return more >= 0 && record_reader_rewind(run->reader, error);
 }
 
 /* A policy hands out blocks: there must be some. */
 static gboolean has_blocks(const struct run *run, GError **error)
 {
-	for (guint d = 0; d < run->trace->devices->len; d++) {
-		const struct trace_device *device = g_ptr_array_index(run->trace->devices, d);
-		const GArray *items = g_ptr_array_index(run->starts, d);
-		if (device->counts[NPU_TRACE_ALLOC] > 0 ||
-		    (items->len > 0 && ITEM(items, items->len - 1)->record.verb == NPU_TRACE_ALLOC))
+	for (guint d = 0; d < run->parts->len; d++) {
+		const struct part *part = PART(run, d);
+		guint items = part->start->len;
+		if (part->device->trace->counts[NPU_TRACE_ALLOC] > 0 ||
+		    (items > 0 && is_block(ITEM(part, items - 1))))
 			return TRUE;
 	}
 	return refuse(error, TRACE_ERROR, TRACE_ERROR_FORMAT,
@@ -319,29 +312,21 @@ static gboolean has_blocks(const struct run *run, GError **error)
 /* A trace that is about no device is replayed on device 0. */
 static void add_devices(struct run *run)
 {
-	const struct replay_options *options = run->options;
-	struct replay *replay = run->replay;
 	const GPtrArray *devices = run->trace->devices;
 
 	if (devices->len == 0) {
-		replay->empty = trace_new("");
-		trace_device(replay->empty, 0);
-		devices = replay->empty->devices;
+		run->replay->empty = trace_new("");
+		trace_device(run->replay->empty, 0);
+		devices = run->replay->empty->devices;
 	}
-	for (guint d = 0; d < devices->len; d++) {
-		g_ptr_array_add(replay->devices,
-				replay_device_new(g_ptr_array_index(devices, d), options->moments,
-						  options->moment_count));
-		g_ptr_array_add(run->starts, g_array_new(FALSE, FALSE, sizeof(struct record_item)));
-	}
+	for (guint d = 0; d < devices->len; d++)
+		g_ptr_array_add(run->parts, part_new(run, g_ptr_array_index(devices, d)));
 }
 
 static gboolean run_on_model(struct run *run, GError **error)
 {
 	struct replay *replay = run->replay;
-	const struct replay_device *last =
-		g_ptr_array_index(replay->devices, replay->devices->len - 1);
-	guint devices = last->device + 1;
+	guint devices = PART(run, run->parts->len - 1)->device->device + 1;
 
 	if (!model_open(devices, error))
 		return FALSE;
@@ -367,21 +352,20 @@ struct replay *replay_run(struct record_reader *reader, const struct replay_opti
 			   .reader = reader,
 			   .replay = replay,
 			   .options = options,
-			   .recorded = trace->memory_calls > 0 && !own };
+			   .recorded = trace->memory_calls > 0 && !own,
+			   .parts = g_ptr_array_new_with_free_func(part_free) };
 
 	replay->policy = options->policy;
 	replay->sites = trace->sites;
 	replay->access = options->access;
 	replay->devices = g_ptr_array_new_with_free_func(replay_device_free);
-	run.starts = g_ptr_array_new_with_free_func((GDestroyNotify)g_array_unref);
 	add_devices(&run);
 	gboolean ok = read_starts(&run, error) && (!own || has_blocks(&run, error)) &&
 		      run_on_model(&run, error);
-	g_ptr_array_unref(run.starts);
-	if (ok)
-		return replay;
-	replay_free(replay);
-	return NULL;
+	g_ptr_array_unref(run.parts);
+	if (!ok)
+		g_clear_pointer(&replay, replay_free);
+	return replay;
 }
 
 void replay_free(struct replay *replay)

@@ -346,7 +346,7 @@ static int run(struct chrome *c, GError **error)
 		if (l.device >= 0)
 			on_device(c, &l);
 		/* address space is of no device */
-		guint64 reserved = tracker_none(c->job->tracker)->now[TRACKER_RESERVED];
+		guint64 reserved = c->job->tracker->none.now[TRACKER_RESERVED];
 		monotonic = MAX(monotonic, c->now_ns);
 		if (reserved != shown)
 			put_counter(c, "reserved", DEVICE_PID - 1, monotonic, reserved);

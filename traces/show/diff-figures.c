@@ -15,9 +15,10 @@ static void difference_free(gpointer data)
 
 	g_free(f->group);
 	g_free(f->name);
-	g_free(f->text[0]);
-	g_free(f->text[1]);
 	g_free(f->axis);
+	g_clear_pointer(&f->values[0], json_node_unref);
+	g_clear_pointer(&f->values[1], json_node_unref);
+	g_clear_pointer(&f->change, json_node_unref);
 	g_free(f);
 }
 
@@ -32,15 +33,81 @@ void differences_clear(struct differences *differences)
 	g_ptr_array_unref(differences->list);
 }
 
-static struct difference *add(struct differences *differences, const char *group, const char *name,
-			      enum member_kind kind)
+/* ---- values ---- */
+
+gboolean node_is_number(JsonNode *node)
+{
+	GType type = node ? json_node_get_value_type(node) : G_TYPE_NONE;
+
+	return type == G_TYPE_INT64 || type == G_TYPE_DOUBLE;
+}
+
+static gboolean is_real(JsonNode *node)
+{
+	return node && json_node_get_value_type(node) == G_TYPE_DOUBLE;
+}
+
+static JsonNode *whole_node(gint64 value)
+{
+	return json_node_init_int(json_node_alloc(), value);
+}
+
+static JsonNode *real_node(double value)
+{
+	return json_node_init_double(json_node_alloc(), value);
+}
+
+/* The node, which it takes over, as a value of the kind. */
+static JsonNode *as_kind(JsonNode *node, enum member_kind kind)
+{
+	JsonNode *out;
+
+	if (node == NULL || (kind == MEMBER_REAL ? is_real(node) : kind != MEMBER_TEXT) ||
+	    json_node_get_value_type(node) == G_TYPE_STRING)
+		return node;
+	g_autofree char *text = json_to_string(node, FALSE);
+	if (kind == MEMBER_REAL)
+		out = real_node(json_node_get_double(node));
+	else
+		out = JSON_NODE_HOLDS_NULL(node) ? NULL
+						 : json_node_init_string(json_node_alloc(), text);
+	json_node_unref(node);
+	return out;
+}
+
+static JsonNode *change_of(const struct difference *f)
+{
+	JsonNode *a = f->values[0], *b = f->values[1];
+
+	if (a == NULL || b == NULL || f->kind == MEMBER_TEXT || f->kind == MEMBER_PLACE)
+		return NULL;
+	return f->kind == MEMBER_REAL ? real_node(json_node_get_double(b) - json_node_get_double(a))
+				      : whole_node((gint64)((guint64)json_node_get_int(b) -
+							    (guint64)json_node_get_int(a)));
+}
+
+struct difference *differences_add(struct differences *differences, const char *group,
+				   const char *name, enum member_kind kind, JsonNode *a,
+				   JsonNode *b)
 {
 	struct difference *f = g_new0(struct difference, 1);
 
-	f->group = g_strdup(group);
-	f->name = g_strdup(name);
-	f->kind = kind;
-	f->has[0] = f->has[1] = TRUE;
+	if ((a && !node_is_number(a)) || (b && !node_is_number(b)))
+		kind = MEMBER_TEXT;
+	else if (is_real(a) || is_real(b))
+		kind = MEMBER_REAL;
+	*f = (struct difference){ .group = g_strdup(group),
+				  .name = g_strdup(name),
+				  .kind = kind,
+				  .values = { as_kind(a, kind), as_kind(b, kind) } };
+	a = f->values[0];
+	b = f->values[1];
+	if (a && b ? json_node_equal(a, b) : a == b) {
+		differences->equal++;
+		difference_free(f);
+		return NULL;
+	}
+	f->change = change_of(f);
 	g_ptr_array_add(differences->list, f);
 	return f;
 }
@@ -48,130 +115,64 @@ static struct difference *add(struct differences *differences, const char *group
 void differences_add_whole(struct differences *differences, const char *group, const char *name,
 			   enum member_kind kind, gint64 a, gint64 b)
 {
-	differences->equal += a == b;
-	if (a == b)
-		return;
-	struct difference *f = add(differences, group, name, kind);
-	f->whole[0] = a;
-	f->whole[1] = b;
-	f->real[0] = (double)a;
-	f->real[1] = (double)b;
+	differences_add(differences, group, name, kind, whole_node(a), whole_node(b));
 }
 
 void differences_add_text(struct differences *differences, const char *group, const char *name,
 			  const char *a, const char *b)
 {
-	gboolean equal = g_strcmp0(a, b) == 0;
-
-	differences->equal += equal;
-	if (equal)
-		return;
-	struct difference *f = add(differences, group, name, MEMBER_TEXT);
-	f->has[0] = a != NULL;
-	f->has[1] = b != NULL;
-	f->text[0] = g_strdup(a);
-	f->text[1] = g_strdup(b);
-}
-
-struct difference *differences_add_real(struct differences *differences, const char *group,
-					const char *name, enum member_kind kind,
-					const double values[2], int alone)
-{
-	gboolean equal =
-		alone < 0 && (values[0] == values[1] || (isnan(values[0]) && isnan(values[1])));
-
-	differences->equal += equal;
-	if (equal)
-		return NULL;
-	struct difference *f = add(differences, group, name, kind);
-	for (int side = 0; side < 2; side++) {
-		f->has[side] = alone < 0 || alone == side;
-		f->real[side] = values[side];
-		f->whole[side] = kind == MEMBER_REAL ? 0 : (gint64)values[side];
-	}
-	return f;
+	differences_add(differences, group, name, MEMBER_TEXT,
+			a ? json_node_init_string(json_node_alloc(), a) : NULL,
+			b ? json_node_init_string(json_node_alloc(), b) : NULL);
 }
 
 /* ---- the table ---- */
 
-static char *number_text(enum member_kind kind, gint64 whole, double real)
+static char *value_text(enum member_kind kind, JsonNode *node)
 {
-	if (kind == MEMBER_BYTES)
-		return g_strdup(npu_size_words(whole));
-	if (kind == MEMBER_TIME)
-		return g_strdup_printf("%.3f us", real / 1e3);
-	if (kind == MEMBER_REAL)
-		return g_strdup_printf("%.6g", real);
-	return g_strdup_printf("%" G_GINT64_FORMAT, whole);
-}
-
-static char *value_text(const struct difference *f, int side)
-{
-	if (!f->has[side])
+	if (node == NULL)
 		return g_strdup("-");
-	if (f->kind == MEMBER_TEXT)
-		return g_strdup(f->text[side]);
-	return number_text(f->kind, f->whole[side], f->real[side]);
-}
-
-static gboolean has_change(const struct difference *f)
-{
-	return f->has[0] && f->has[1] && f->kind != MEMBER_TEXT && f->kind != MEMBER_PLACE;
-}
-
-static char *change_text(const struct difference *f)
-{
-	if (!has_change(f))
-		return g_strdup("");
-	gint64 whole = (gint64)((guint64)f->whole[1] - (guint64)f->whole[0]);
-	double real = f->real[1] - f->real[0];
-	g_autofree char *number = number_text(f->kind, whole, real);
-	return g_strconcat(real > 0 ? "+" : "", number, NULL);
+	if (kind == MEMBER_TEXT)
+		return json_node_dup_string(node);
+	if (kind == MEMBER_BYTES)
+		return g_strdup(npu_size_words(json_node_get_int(node)));
+	if (kind == MEMBER_TIME)
+		return g_strdup_printf("%.3f us", json_node_get_double(node) / 1e3);
+	if (kind == MEMBER_REAL)
+		return g_strdup_printf("%.6g", json_node_get_double(node));
+	return g_strdup_printf("%" G_GINT64_FORMAT, json_node_get_int(node));
 }
 
 static double percent(const struct difference *f)
 {
-	return 100 * (f->real[1] - f->real[0]) / fabs(f->real[0]);
+	return 100 * json_node_get_double(f->change) / fabs(json_node_get_double(f->values[0]));
 }
 
-static char *percent_text(const struct difference *f)
+static gboolean has_percent(const struct difference *f)
 {
-	if (!has_change(f) || f->real[0] == 0)
-		return g_strdup("");
-	return g_strdup_printf("%+.2f %%", percent(f));
+	return f->change && json_node_get_double(f->values[0]) != 0;
 }
 
-enum column { COLUMN_A, COLUMN_B, COLUMN_CHANGE, COLUMN_PERCENT, COLUMN_COUNT };
+enum cell { CELL_NAME, CELL_A, CELL_B, CELL_CHANGE, CELL_PERCENT, CELL_COUNT };
 
-static char *cell(const struct difference *f, enum column column)
+static char **cells_of(const struct difference *f)
 {
-	return column == COLUMN_A        ? value_text(f, 0)
-	       : column == COLUMN_B      ? value_text(f, 1)
-	       : column == COLUMN_CHANGE ? change_text(f)
-					 : percent_text(f);
+	char **cells = g_new0(char *, CELL_COUNT + 1);
+
+	cells[CELL_NAME] = g_strdup(f->name);
+	cells[CELL_A] = value_text(f->kind, f->values[0]);
+	cells[CELL_B] = value_text(f->kind, f->values[1]);
+	g_autofree char *change = f->change ? value_text(f->kind, f->change) : g_strdup("");
+	gboolean more = f->change && json_node_get_double(f->change) > 0;
+	cells[CELL_CHANGE] = g_strconcat(more ? "+" : "", change, NULL);
+	cells[CELL_PERCENT] =
+		has_percent(f) ? g_strdup_printf("%+.2f %%", percent(f)) : g_strdup("");
+	return cells;
 }
 
 static int columns_of(const char *text)
 {
 	return (int)g_utf8_strlen(text, -1);
-}
-
-static void measure(const struct differences *differences, int *name_width,
-		    int widths[COLUMN_COUNT])
-{
-	static const int most[COLUMN_COUNT] = { 28, 28, 18, 12 };
-
-	*name_width = 12;
-	for (int c = 0; c < COLUMN_COUNT; c++)
-		widths[c] = 6;
-	for (guint i = 0; i < differences->list->len; i++) {
-		const struct difference *f = g_ptr_array_index(differences->list, i);
-		*name_width = MAX(*name_width, columns_of(f->name));
-		for (int c = 0; c < COLUMN_COUNT; c++) {
-			g_autofree char *text = cell(f, c);
-			widths[c] = MAX(widths[c], MIN(columns_of(text), most[c]));
-		}
-	}
 }
 
 static void print_cell(FILE *out, const char *text, int width)
@@ -181,25 +182,33 @@ static void print_cell(FILE *out, const char *text, int width)
 
 void differences_print(const struct differences *differences, FILE *out)
 {
-	static const char *const heads[COLUMN_COUNT] = { "A", "B", "change", "" };
+	static const char *const heads[CELL_PERCENT] = { "", "A", "B", "change" };
+	static const int most[CELL_COUNT] = { G_MAXINT, 28, 28, 18, 12 };
+	g_autoptr(GPtrArray) rows = g_ptr_array_new_with_free_func((GDestroyNotify)g_strfreev);
+	int widths[CELL_COUNT] = { 12, 6, 6, 6, 6 };
 	const char *group = NULL;
-	int name_width, widths[COLUMN_COUNT];
 
-	measure(differences, &name_width, widths);
 	for (guint i = 0; i < differences->list->len; i++) {
+		char **cells = cells_of(g_ptr_array_index(differences->list, i));
+		g_ptr_array_add(rows, cells);
+		for (int c = 0; c < CELL_COUNT; c++)
+			widths[c] = MAX(widths[c], MIN(columns_of(cells[c]), most[c]));
+	}
+	for (guint i = 0; i < rows->len; i++) {
 		const struct difference *f = g_ptr_array_index(differences->list, i);
+		char **cells = g_ptr_array_index(rows, i);
 		if (g_strcmp0(group, f->group) != 0) {
 			group = f->group;
-			fprintf(out, "\n%-*s", name_width + 2, *group ? group : "whole file");
-			for (int c = 0; c < COLUMN_PERCENT; c++)
+			fprintf(out, "\n%-*s", widths[CELL_NAME] + 2,
+				*group ? group : "whole file");
+			for (int c = CELL_A; c < CELL_PERCENT; c++)
 				print_cell(out, heads[c], widths[c]);
 			fputc('\n', out);
 		}
-		fprintf(out, "  %s%*s", f->name, name_width - columns_of(f->name), "");
-		for (int c = 0; c < COLUMN_COUNT; c++) {
-			g_autofree char *text = cell(f, c);
-			if (*text || c < COLUMN_CHANGE)
-				print_cell(out, text, widths[c]);
+		fprintf(out, "  %s%*s", f->name, widths[CELL_NAME] - columns_of(f->name), "");
+		for (int c = CELL_A; c < CELL_COUNT; c++) {
+			if (*cells[c] || c < CELL_CHANGE)
+				print_cell(out, cells[c], widths[c]);
 		}
 		if (f->axis)
 			fprintf(out, "  at %s %.15g", f->axis, f->at);
@@ -209,46 +218,8 @@ void differences_print(const struct differences *differences, FILE *out)
 
 /* ---- JSON ---- */
 
-static void add_number(JsonBuilder *b, const struct difference *f, gint64 whole, double real)
-{
-	if (f->kind == MEMBER_REAL)
-		json_builder_add_double_value(b, real);
-	else
-		json_builder_add_int_value(b, whole);
-}
-
-static void build_value(JsonBuilder *b, const struct difference *f, int side)
-{
-	if (!f->has[side])
-		json_builder_add_null_value(b);
-	else if (f->kind == MEMBER_TEXT)
-		json_builder_add_string_value(b, f->text[side]);
-	else
-		add_number(b, f, f->whole[side], f->real[side]);
-}
-
-static void build_a(JsonBuilder *b, gconstpointer at, gconstpointer context)
-{
-	(void)context;
-	build_value(b, at, 0);
-}
-
-static void build_b(JsonBuilder *b, gconstpointer at, gconstpointer context)
-{
-	(void)context;
-	build_value(b, at, 1);
-}
-
-static void build_change(JsonBuilder *b, gconstpointer at, gconstpointer context)
-{
-	const struct difference *f = at;
-
-	(void)context;
-	add_number(b, f, f->whole[1] - f->whole[0], f->real[1] - f->real[0]);
-}
-
-READ(gboolean, tells_change, difference, f, has_change(f))
-READ(gboolean, tells_percent, difference, f, has_change(f) && f->real[0] != 0)
+READ(gboolean, tells_change, difference, f, f->change != NULL)
+READ(gboolean, tells_percent, difference, f, has_percent(f))
 READ(double, percent_of, difference, f, percent(f))
 READ(gboolean, has_axis, difference, f, f->axis != NULL)
 READ(double, place_on_axis, difference, f, f->at)
@@ -256,9 +227,9 @@ READ(double, place_on_axis, difference, f, f->at)
 const struct member difference_members[] = {
 	{ "group", MEMBER_TEXT, AT(difference, group) },
 	{ "name", MEMBER_TEXT, AT(difference, name) },
-	{ "a", MEMBER_TEXT, .build = build_a },
-	{ "b", MEMBER_TEXT, .build = build_b },
-	{ "change", MEMBER_REAL, .has = tells_change, .build = build_change },
+	{ "a", MEMBER_NODE, AT(difference, values[0]) },
+	{ "b", MEMBER_NODE, AT(difference, values[1]) },
+	{ "change", MEMBER_NODE, AT(difference, change), .has = tells_change },
 	{ "percent", MEMBER_REAL, .has = tells_percent, .real = percent_of },
 	{ "axis", MEMBER_TEXT, AT(difference, axis) },
 	{ "at", MEMBER_REAL, .has = has_axis, .real = place_on_axis },

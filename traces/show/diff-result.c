@@ -22,136 +22,10 @@ struct walk {
 static void walk_nodes(struct walk *w, const struct member *m, const char *name, JsonNode *a,
 		       JsonNode *b);
 
-/* ---- values ---- */
-
-static gboolean is_of_type(JsonNode *node, GType type)
-{
-	return node && JSON_NODE_HOLDS_VALUE(node) && json_node_get_value_type(node) == type;
-}
-
-static gboolean is_number(JsonNode *node)
-{
-	return is_of_type(node, G_TYPE_INT64) || is_of_type(node, G_TYPE_DOUBLE);
-}
-
-/* What is no number, as text; free it. NULL: it is not there. */
-static char *text_of(JsonNode *node)
-{
-	if (node == NULL || JSON_NODE_HOLDS_NULL(node))
-		return NULL;
-	return is_of_type(node, G_TYPE_STRING) ? g_strdup(json_node_get_string(node))
-					       : json_to_string(node, FALSE);
-}
-
 static enum member_kind kind_of(const struct member *m)
 {
 	return m ? m->kind : MEMBER_COUNT;
 }
-
-static void values(struct walk *w, const struct member *m, const char *name, JsonNode *a,
-		   JsonNode *b)
-{
-	JsonNode *alone = a && b ? NULL : a ? a : b;
-
-	if (is_of_type(a, G_TYPE_INT64) && is_of_type(b, G_TYPE_INT64)) {
-		differences_add_whole(w->differences, w->group, name, kind_of(m),
-				      json_node_get_int(a), json_node_get_int(b));
-	} else if (is_number(alone) || (is_number(a) && is_number(b))) {
-		const double numbers[] = { a ? json_node_get_double(a) : 0,
-					   b ? json_node_get_double(b) : 0 };
-		differences_add_real(w->differences, w->group, name,
-				     is_of_type(alone, G_TYPE_INT64) ? kind_of(m) : MEMBER_REAL,
-				     numbers, alone ? alone == b : -1);
-	} else {
-		g_autofree char *x = text_of(a), *y = text_of(b);
-		differences_add_text(w->differences, w->group, name, x, y);
-	}
-}
-
-/* ---- series ---- */
-
-static gboolean is_column(JsonNode *node)
-{
-	if (node == NULL || !JSON_NODE_HOLDS_ARRAY(node))
-		return FALSE;
-	JsonArray *array = json_node_get_array(node);
-	return json_array_get_length(array) > 0 && is_number(json_array_get_element(array, 0));
-}
-
-/* Of an object of columns, the one that says where each row is; NULL: it is none. */
-static const char *axis_of(const struct member *m, JsonObject *object)
-{
-	for (const struct member *row = m ? m->members : NULL; row && row->kind; row++) {
-		if (row->array == ARRAY_COLUMN && row->kind == MEMBER_PLACE && object &&
-		    is_column(json_object_get_member(object, row->name)))
-			return row->name;
-	}
-	return NULL;
-}
-
-struct column {
-	JsonArray *axis, *values;
-	guint length, at; /* the row that holds now */
-};
-
-static struct column column_of(JsonObject *object, const char *axis, const char *name)
-{
-	JsonNode *values = json_object_get_member(object, name);
-	struct column c = { .axis = json_object_get_array_member(object, axis) };
-
-	if (is_column(values)) {
-		c.values = json_node_get_array(values);
-		c.length = MIN(json_array_get_length(c.axis), json_array_get_length(c.values));
-	}
-	return c;
-}
-
-static double number_at(JsonArray *array, guint index)
-{
-	JsonNode *node = json_array_get_element(array, index);
-
-	return is_number(node) ? json_node_get_double(node) : 0;
-}
-
-/* The place of the row behind the one that holds. */
-static double next_place(const struct column *c)
-{
-	return c->at + 1 < c->length ? number_at(c->axis, c->at + 1) : INFINITY;
-}
-
-/* A value holds until the next row. */
-static void series(struct walk *w, enum member_kind kind, const char *name, const char *axis,
-		   struct column a, struct column b)
-{
-	double best = -1, at = 0, values[2] = { 0, 0 };
-
-	if (a.length == 0 || b.length == 0)
-		return;
-	for (double place = number_at(a.axis, 0);;) {
-		double x = number_at(a.values, a.at), y = number_at(b.values, b.at);
-		if (fabs(x - y) > best) {
-			best = fabs(x - y);
-			at = place;
-			values[0] = x;
-			values[1] = y;
-		}
-		double of_a = next_place(&a), of_b = next_place(&b);
-		if (isinf(of_a) && isinf(of_b))
-			break;
-		place = MIN(of_a, of_b);
-		a.at += of_a <= place;
-		b.at += of_b <= place;
-	}
-	g_autofree char *text = g_strconcat(name, ", furthest apart", NULL);
-	struct difference *f =
-		differences_add_real(w->differences, w->group, text, kind, values, -1);
-	if (f) {
-		f->axis = g_strdup(axis);
-		f->at = at;
-	}
-}
-
-/* ---- objects and lists ---- */
 
 static JsonObject *object_of(JsonNode *node)
 {
@@ -167,6 +41,92 @@ static JsonNode *node_in(JsonObject *object, const char *name)
 {
 	return object ? json_object_get_member(object, name) : NULL;
 }
+
+/* ---- series ---- */
+
+/* NULL: it is no list of numbers. */
+static JsonArray *numbers_in(JsonObject *object, const char *name)
+{
+	JsonArray *array = array_of(node_in(object, name));
+
+	return array && json_array_get_length(array) > 0 &&
+			       node_is_number(json_array_get_element(array, 0))
+		       ? array
+		       : NULL;
+}
+
+/* Of an object of columns, the one that says where each row is; NULL: it is none. */
+static const char *axis_of(const struct member *m, JsonObject *object)
+{
+	for (const struct member *row = m ? m->members : NULL; row && row->kind; row++) {
+		if (row->array == ARRAY_COLUMN && row->kind == MEMBER_PLACE &&
+		    numbers_in(object, row->name))
+			return row->name;
+	}
+	return NULL;
+}
+
+struct column {
+	JsonArray *axis, *values;
+	guint length, at; /* the row that holds now */
+};
+
+static struct column column_of(JsonObject *object, const char *axis, const char *name)
+{
+	struct column c = { numbers_in(object, axis), numbers_in(object, name), 0, 0 };
+
+	if (c.values)
+		c.length = MIN(json_array_get_length(c.axis), json_array_get_length(c.values));
+	return c;
+}
+
+static double number_at(JsonArray *array, guint index)
+{
+	JsonNode *node = json_array_get_element(array, index);
+
+	return node_is_number(node) ? json_node_get_double(node) : 0;
+}
+
+/* The place of the row behind the one that holds. */
+static double next_place(const struct column *c)
+{
+	return c->at + 1 < c->length ? number_at(c->axis, c->at + 1) : INFINITY;
+}
+
+/* A value holds until the next row. */
+static void series(struct walk *w, enum member_kind kind, const char *name, const char *axis,
+		   struct column a, struct column b)
+{
+	double best = -1, at = 0;
+	JsonNode *x, *y;
+
+	if (a.length == 0 || b.length == 0)
+		return;
+	x = json_array_get_element(a.values, 0);
+	y = json_array_get_element(b.values, 0);
+	for (double place = number_at(a.axis, 0); !isinf(place);) {
+		double apart = fabs(number_at(a.values, a.at) - number_at(b.values, b.at));
+		if (apart > best) {
+			best = apart;
+			at = place;
+			x = json_array_get_element(a.values, a.at);
+			y = json_array_get_element(b.values, b.at);
+		}
+		double of_a = next_place(&a), of_b = next_place(&b);
+		place = MIN(of_a, of_b);
+		a.at += of_a <= place;
+		b.at += of_b <= place;
+	}
+	g_autofree char *text = g_strconcat(name, ", furthest apart", NULL);
+	struct difference *f = differences_add(w->differences, w->group, text, kind,
+					       json_node_ref(x), json_node_ref(y));
+	if (f) {
+		f->axis = g_strdup(axis);
+		f->at = at;
+	}
+}
+
+/* ---- objects and lists ---- */
 
 /* The members of `of`, one of the two, but for those of `but`. */
 static void members(struct walk *w, const struct member *m, const char *name, JsonObject *a,
@@ -193,13 +153,6 @@ static void members(struct walk *w, const struct member *m, const char *name, Js
 	}
 }
 
-static void objects(struct walk *w, const struct member *m, const char *name, JsonObject *a,
-		    JsonObject *b)
-{
-	members(w, m, name, a, b, a, NULL);
-	members(w, m, name, a, b, b, a);
-}
-
 /* What names a thing in a list: its first member that is a text; else its place. */
 static char *name_in_list(JsonNode *node, guint index)
 {
@@ -207,9 +160,9 @@ static char *name_in_list(JsonNode *node, guint index)
 	g_autoptr(GList) list = object ? json_object_get_members(object) : NULL;
 
 	for (GList *l = list; l; l = l->next) {
-		JsonNode *value = json_object_get_member(object, l->data);
-		if (is_of_type(value, G_TYPE_STRING))
-			return g_strdup(json_node_get_string(value));
+		const char *text = result_text(object, l->data, NULL);
+		if (text)
+			return g_strdup(text);
 	}
 	return g_strdup_printf("%u", index);
 }
@@ -219,44 +172,35 @@ static GHashTable *by_name(JsonArray *array)
 {
 	GHashTable *table = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
 
-	for (guint i = 0; array && i < json_array_get_length(array); i++) {
+	for (guint i = array ? json_array_get_length(array) : 0; i-- > 0;) {
 		JsonNode *node = json_array_get_element(array, i);
-		char *name = name_in_list(node, i);
-		if (g_hash_table_contains(table, name))
-			g_free(name);
-		else
-			g_hash_table_insert(table, name, node);
+		g_hash_table_replace(table, name_in_list(node, i), node);
 	}
 	return table;
 }
 
-/* The things of one of two lists, but for those whose names are in the other. */
-static void things(struct walk *w, const struct member *m, const char *list, JsonArray *array,
-		   GHashTable *const named[2], int side, guint *differ)
+static void arrays(struct walk *w, const struct member *m, const char *name,
+		   JsonArray *const lists[2])
 {
-	for (guint i = 0; array && i < json_array_get_length(array); i++) {
-		g_autofree char *key = name_in_list(json_array_get_element(array, i), i);
-		g_autofree char *path = g_strdup_printf("%s[%s]", list, key);
-		JsonNode *a = g_hash_table_lookup(named[0], key);
-		JsonNode *b = g_hash_table_lookup(named[1], key);
-		guint before = w->differences->list->len;
-		if ((side ? b : a) != json_array_get_element(array, i) || (side && a))
-			continue;
-		walk_nodes(w, m && m->kind == MEMBER_LIST ? m : NULL, path, a, b);
-		if (w->differences->list->len > before && ++*differ > w->limit)
-			g_ptr_array_set_size(w->differences->list, (gint)before);
-	}
-}
-
-static void arrays(struct walk *w, const struct member *m, const char *name, JsonArray *a,
-		   JsonArray *b)
-{
-	g_autoptr(GHashTable) of_a = by_name(a), of_b = by_name(b);
-	GHashTable *const named[] = { of_a, of_b };
+	g_autoptr(GHashTable) of_a = by_name(lists[0]), of_b = by_name(lists[1]);
 	guint differ = 0;
 
-	things(w, m, name, a, named, 0, &differ);
-	things(w, m, name, b, named, 1, &differ);
+	for (int side = 0; side < 2; side++) {
+		guint length = lists[side] ? json_array_get_length(lists[side]) : 0;
+		for (guint i = 0; i < length; i++) {
+			JsonNode *thing = json_array_get_element(lists[side], i);
+			g_autofree char *key = name_in_list(thing, i);
+			g_autofree char *path = g_strdup_printf("%s[%s]", name, key);
+			JsonNode *a = g_hash_table_lookup(of_a, key);
+			JsonNode *b = g_hash_table_lookup(of_b, key);
+			guint before = w->differences->list->len;
+			if ((side ? b : a) != thing || (side && a))
+				continue;
+			walk_nodes(w, m && m->kind == MEMBER_LIST ? m : NULL, path, a, b);
+			if (w->differences->list->len > before && ++differ > w->limit)
+				g_ptr_array_set_size(w->differences->list, (gint)before);
+		}
+	}
 	if (differ <= w->limit)
 		return;
 	g_autofree char *more = g_strdup_printf("%s, further that differ", name);
@@ -266,42 +210,49 @@ static void arrays(struct walk *w, const struct member *m, const char *name, Jso
 static void walk_nodes(struct walk *w, const struct member *m, const char *name, JsonNode *a,
 		       JsonNode *b)
 {
-	if ((a == NULL || object_of(a)) && (b == NULL || object_of(b)))
-		objects(w, m, name, object_of(a), object_of(b));
-	else if ((a == NULL || array_of(a)) && (b == NULL || array_of(b)))
-		arrays(w, m, name, array_of(a), array_of(b));
-	else
-		values(w, m, name, a, b);
+	JsonObject *x = object_of(a), *y = object_of(b);
+	JsonArray *const lists[] = { array_of(a), array_of(b) };
+
+	if ((a == NULL || x) && (b == NULL || y)) {
+		members(w, m, name, x, y, x, NULL);
+		members(w, m, name, x, y, y, x);
+	} else if ((a == NULL || lists[0]) && (b == NULL || lists[1])) {
+		arrays(w, m, name, lists);
+	} else {
+		differences_add(w->differences, w->group, name, kind_of(m),
+				a ? json_node_ref(a) : NULL, b ? json_node_ref(b) : NULL);
+	}
 }
 
 /* ---- devices ---- */
 
-static void devices(struct walk *w, JsonNode *a, JsonNode *b, int side)
+static void walk_device(struct walk *w, gint64 number, JsonNode *a, JsonNode *b)
 {
 	static const struct member device = { "", MEMBER_OBJECT, .members = figures_device };
-	JsonArray *list = result_array(json_node_get_object(side ? b : a), "devices");
+	g_autofree char *group = g_strdup_printf("device %" G_GINT64_FORMAT, number);
 
-	for (guint i = 0; i < json_array_get_length(list); i++) {
-		gint64 number = result_int(json_array_get_object_element(list, i), "device", -1);
-		JsonNode *x = result_device(a, number), *y = result_device(b, number);
-		g_autofree char *group = g_strdup_printf("device %" G_GINT64_FORMAT, number);
-		if (side && x)
-			continue;
-		w->group = group;
-		if (x && y)
-			walk_nodes(w, &device, "", x, y);
-		else
-			differences_add_text(w->differences, group, "device", x ? "there" : NULL,
-					     y ? "there" : NULL);
-	}
+	w->group = group;
+	if (a && b)
+		walk_nodes(w, &device, "", a, b);
+	else
+		differences_add_text(w->differences, group, "device", a ? "there" : NULL,
+				     b ? "there" : NULL);
 }
 
-void diff_results(JsonNode *a, JsonNode *b, guint limit, struct differences *differences)
+void diff_results(JsonNode *const results[2], guint limit, struct differences *differences)
 {
 	static const struct member whole = { "", MEMBER_OBJECT, .members = figures_result };
 	struct walk w = { .differences = differences, .group = "", .limit = limit };
 
-	walk_nodes(&w, &whole, "", a, b);
-	devices(&w, a, b, 0);
-	devices(&w, a, b, 1);
+	walk_nodes(&w, &whole, "", results[0], results[1]);
+	for (int side = 0; side < 2; side++) {
+		JsonArray *list = result_array(json_node_get_object(results[side]), "devices");
+		for (guint i = 0; i < json_array_get_length(list); i++) {
+			gint64 number =
+				result_int(json_array_get_object_element(list, i), "device", -1);
+			JsonNode *a = result_device(results[0], number);
+			if (side == 0 || a == NULL)
+				walk_device(&w, number, a, result_device(results[1], number));
+		}
+	}
 }

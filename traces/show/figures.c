@@ -187,11 +187,11 @@ static const struct member figures_recorded_oom[] = {
 /* Share of physical memory that no live block used when physical memory was at its peak. */
 static double fragmentation(gconstpointer at, gconstpointer context)
 {
-	const struct memory_usage *u = &((const struct replay_device *)at)->usage;
+	const struct memory *m = &((const struct replay_device *)at)->memory;
 
 	(void)context;
-	return u->peak_physical ? 1.0 - (double)MIN(u->live_at_peak_physical, u->peak_physical) /
-						  u->peak_physical
+	return m->peak_physical ? 1.0 - (double)MIN(m->live_at_peak_physical, m->peak_physical) /
+						  m->peak_physical
 				: 0;
 }
 
@@ -221,15 +221,15 @@ READ(double, tlb_share, replay_device, d,
      mapped_of(&d->stats) ? MIN(100.0, 100.0 * tlb_reach_of(&d->stats) / mapped_of(&d->stats))
 			  : 100.0)
 READ(gint64, is_rounded, replay_device, d,
-     d->failed_size == 0 && d->stats.own_peak_bytes != d->usage.peak_physical)
+     d->failed_size == 0 && d->stats.own_peak_bytes != d->memory.peak_physical)
 READ(gboolean, tells_live, replay_device, d, replay_tells_live(d))
 READ(gint64, live_is_told, replay_device, d, replay_tells_live(d))
 READ(gboolean, tells_losses, replay_device, d, replay_tells_fragmentation(d))
 READ(gboolean, has_policy, replay_device, d, policy_is_own(RESULT(context)->replay->policy))
 READ(gboolean, has_access, replay_device, d, RESULT(context)->replay->access.pattern != ACCESS_NONE)
 READ(gboolean, has_failure, replay_device, d, d->failed_size != 0)
-READ(gboolean, has_oom, replay_device, d, d->history.oom.event > 0)
-READ(gboolean, has_contradiction, replay_device, d, d->history.contradictions > 0)
+READ(gboolean, has_oom, replay_device, d, d->memory.file.oom.event > 0)
+READ(gboolean, has_contradiction, replay_device, d, d->memory.file.contradictions > 0)
 
 static void build_events(JsonBuilder *b, gconstpointer at, gconstpointer context)
 {
@@ -278,14 +278,14 @@ static void build_moves(JsonBuilder *b, gconstpointer at, gconstpointer context)
 static void build_moments(JsonBuilder *b, gconstpointer at, gconstpointer context)
 {
 	const struct replay_device *d = at;
-	const struct allocation_table *table = &d->usage.table;
+	const struct memory *memory = &d->memory;
 	struct moment_view v;
 
 	json_builder_begin_array(b);
-	for (guint m = 0; m < table->moment_count; m++) {
-		if (!table->moments[m].reached)
+	for (guint m = 0; m < memory->moment_count; m++) {
+		if (!memory->moments[m].reached)
 			continue;
-		moment_view_init(&v, RESULT(context)->replay, d, &table->moments[m]);
+		moment_view_init(&v, RESULT(context)->replay, d, &memory->moments[m]);
 		members_build_object(b, figures_moment, &v, context);
 		moment_view_clear(&v);
 	}
@@ -328,18 +328,18 @@ const struct member figures_device[] = {
 	  "An object: the number of events of each action in the file, by the name of the "
 	  "action.",
 	  .build = build_events },
-	{ "start_physical_bytes", MEMBER_BYTES, AT(replay_device, usage.start_physical),
+	{ "start_physical_bytes", MEMBER_BYTES, AT(replay_device, memory.start_physical),
 	  "Physical memory when the window began." },
-	{ "start_live_bytes", MEMBER_BYTES, AT(replay_device, usage.start_live),
+	{ "start_live_bytes", MEMBER_BYTES, AT(replay_device, memory.start_live),
 	  "The requested sizes of the blocks that were live when the window began." },
-	{ "peak_physical_bytes", MEMBER_BYTES, AT(replay_device, usage.peak_physical),
+	{ "peak_physical_bytes", MEMBER_BYTES, AT(replay_device, memory.peak_physical),
 	  "The peak of physical memory." },
-	{ "peak_live_bytes", MEMBER_BYTES, AT(replay_device, usage.peak_live),
+	{ "peak_live_bytes", MEMBER_BYTES, AT(replay_device, memory.peak_live),
 	  "The peak of live memory." },
-	{ "obtained_bytes", MEMBER_BYTES, AT(replay_device, usage.obtained),
+	{ "obtained_bytes", MEMBER_BYTES, AT(replay_device, memory.obtained),
 	  "The total physical memory obtained since the window began." },
 	{ "live_at_physical_peak_bytes", MEMBER_BYTES,
-	  AT(replay_device, usage.live_at_peak_physical),
+	  AT(replay_device, memory.live_at_peak_physical),
 	  "The most live memory while physical memory was at its peak." },
 	{ "fragmentation", MEMBER_REAL, 0,
 	  "The fraction of the physical peak that held no live block, 0 to 1; left out if "
@@ -368,13 +368,13 @@ const struct member figures_device[] = {
 	  "The memory mapped in the page table when physical memory was at its peak, by "
 	  "maps and by classic allocations.",
 	  .whole = mapped },
-	{ "unknown_frees", MEMBER_COUNT, AT(replay_device, usage.unmatched),
+	{ "unknown_frees", MEMBER_COUNT, AT(replay_device, memory.unmatched),
 	  "The number of blocks that were freed without having been allocated, or allocated "
 	  "twice." },
-	{ "contradictions", MEMBER_COUNT, AT(replay_device, history.contradictions),
+	{ "contradictions", MEMBER_COUNT, AT(replay_device, memory.file.contradictions),
 	  "The number of the file's events that free what is not live, or allocate over a live "
 	  "block." },
-	{ "first_contradiction", MEMBER_TEXT, AT(replay_device, history.first),
+	{ "first_contradiction", MEMBER_TEXT, AT(replay_device, memory.file.first),
 	  "The first of them in words, with its event or line, if there is one.",
 	  .has = has_contradiction },
 	{ "differing_results", MEMBER_COUNT, AT(replay_device, differing),
@@ -413,7 +413,7 @@ const struct member figures_device[] = {
 	  "Only if the device ran out of memory: an object that describes the first such "
 	  "event.",
 	  .has = has_failure, .members = figures_failure },
-	{ "recorded_out_of_memory", MEMBER_OBJECT, AT(replay_device, history.oom),
+	{ "recorded_out_of_memory", MEMBER_OBJECT, AT(replay_device, memory.file.oom),
 	  "Only if the file records that the device ran out of memory: an object with what the "
 	  "file says of the first such event.",
 	  .has = has_oom, .members = figures_recorded_oom },

@@ -18,6 +18,7 @@ enum member_kind {
 	MEMBER_REAL,
 	MEMBER_FLAG,
 	MEMBER_TEXT,
+	MEMBER_NODE,   /* a JsonNode *; NULL: null */
 	MEMBER_OBJECT, /* with `members` */
 	MEMBER_LIST,   /* of objects with `members`, or of texts */
 	MEMBER_MAP /* an object whose names are data; `members` has one row for all values, or is

@@ -10,8 +10,8 @@
 void moment_view_init(struct moment_view *v, const struct replay *replay,
 		      const struct replay_device *device, const struct moment *moment)
 {
-	const struct allocation_table *table = &device->usage.table;
-	g_autoptr(GPtrArray) blocks = allocation_table_at(table, moment, ALLOCATION_BLOCK);
+	const struct memory *memory = &device->memory;
+	g_autoptr(GPtrArray) blocks = memory_at(memory, moment, ALLOCATION_BLOCK);
 
 	*v = (struct moment_view){
 		.replay = replay,
@@ -19,9 +19,9 @@ void moment_view_init(struct moment_view *v, const struct replay *replay,
 		.moment = moment,
 		.sums = moment->sums,
 		.sites = replay->sites,
-		.map = address_map_new(table, moment),
-		.frames = frame_map_new(table, moment, device->stats.usable_bytes),
-		.holders = holders_of(table, moment, replay->sites),
+		.map = address_map_new(memory, moment),
+		.frames = frame_map_new(memory, moment, device->stats.usable_bytes),
+		.holders = holders_of(memory, moment, replay->sites),
 		.blocks = blocks->len,
 	};
 	for (guint i = HOLDERS_SHOWN; i < v->holders->len; i++) {
@@ -197,7 +197,7 @@ static void say_failure(GString *out, const struct moment_view *v)
 /* What was free, in which pieces, and whose memory would have had room. */
 static void say_recorded(GString *out, const struct moment_view *v)
 {
-	const struct recorded_oom *oom = &v->device->history.oom;
+	const struct recorded_oom *oom = &v->device->memory.file.oom;
 	g_autofree char *place = history_place(0, v->moment->event);
 	guint64 pieces = 0, pages = 0, room = v->sums.physical + oom->free_bytes;
 

@@ -195,12 +195,12 @@ static gboolean add(const struct profile *p, const struct replay *replay, int mo
 
 	for (guint d = 0; d < replay->devices->len; d++) {
 		const struct replay_device *device = g_ptr_array_index(replay->devices, d);
-		const struct allocation_table *table = &device->usage.table;
-		if (!table->moments[moment].reached || !table->moments[other].reached)
+		const struct memory *memory = &device->memory;
+		if (!memory->moments[moment].reached || !memory->moments[other].reached)
 			continue;
 		reached = TRUE;
 		g_autoptr(GArray) there =
-			holders_by_site(table, &table->moments[moment], p->sums->len);
+			holders_by_site(memory, &memory->moments[moment], p->sums->len);
 		for (guint s = 0; s < p->sums->len; s++) {
 			struct site_sum *sum = &g_array_index(p->sums, struct site_sum, s);
 			sum->bytes += sign * g_array_index(there, struct site_sum, s).bytes;

@@ -209,15 +209,15 @@ static void print_missed(FILE *out, const struct moment *moment)
 
 static void print_moments(FILE *out, const struct replay *replay, const struct replay_device *d)
 {
-	const struct allocation_table *table = &d->usage.table;
+	const struct memory *memory = &d->memory;
 	struct moment_view v;
 
-	for (guint m = 0; m < table->moment_count; m++) {
-		if (!table->moments[m].reached) {
-			print_missed(out, &table->moments[m]);
+	for (guint m = 0; m < memory->moment_count; m++) {
+		if (!memory->moments[m].reached) {
+			print_missed(out, &memory->moments[m]);
 			continue;
 		}
-		moment_view_init(&v, replay, d, &table->moments[m]);
+		moment_view_init(&v, replay, d, &memory->moments[m]);
 		g_autofree char *words = moment_words(&v);
 		print_words(out, words);
 		for (guint i = 0; i < v.holders->len && i < PRINTED_HOLDERS; i++) {
@@ -296,7 +296,7 @@ static void print_device(FILE *out, const struct result *r, const struct replay_
 {
 	const struct source of = { figures_device, d, r };
 	const struct source of_failure = { figures_failure, d, r };
-	g_autofree char *recorded_oom = recorded_oom_words(&d->history.oom);
+	g_autofree char *recorded_oom = recorded_oom_words(&d->memory.file.oom);
 
 	fprintf(out, "\ndevice %u\n", d->device);
 	print_events(out, d->trace);

@@ -4,12 +4,11 @@
  */
 #include "holders.h"
 
-GArray *holders_by_site(const struct allocation_table *table, const struct moment *moment,
-			guint count)
+GArray *holders_by_site(const struct memory *memory, const struct moment *moment, guint count)
 {
 	GArray *sums = g_array_new(FALSE, TRUE, sizeof(struct site_sum));
-	g_autoptr(GPtrArray) blocks = allocation_table_at(
-		table, moment, table->has_blocks ? ALLOCATION_BLOCK : ALLOCATION_MEMORY);
+	g_autoptr(GPtrArray) blocks = memory_at(
+		memory, moment, memory->has_blocks ? ALLOCATION_BLOCK : ALLOCATION_MEMORY);
 
 	g_array_set_size(sums, count);
 	for (guint i = 0; i < blocks->len; i++) {
@@ -32,14 +31,14 @@ static gint by_bytes(gconstpointer a, gconstpointer b)
 	return x->label < y->label ? -1 : x->label > y->label;
 }
 
-GArray *holders_of(const struct allocation_table *table, const struct moment *moment,
+GArray *holders_of(const struct memory *memory, const struct moment *moment,
 		   const struct sites *sites)
 {
 	GArray *out = g_array_new(FALSE, TRUE, sizeof(struct holder));
 
 	if (sites == NULL)
 		return out;
-	g_autoptr(GArray) sums = holders_by_site(table, moment, sites_count(sites));
+	g_autoptr(GArray) sums = holders_by_site(memory, moment, sites_count(sites));
 	g_array_set_size(out, sites_labels(sites));
 	for (guint32 s = 0; s < sums->len; s++) {
 		const struct site_sum *sum = &g_array_index(sums, struct site_sum, s);

@@ -6,7 +6,7 @@
 #ifndef NPUSIM_TRACES_HOLDERS_H
 #define NPUSIM_TRACES_HOLDERS_H
 
-#include "allocation-table.h"
+#include "memory.h"
 #include "read/sites.h"
 
 struct holder {
@@ -19,10 +19,9 @@ struct site_sum {
 	gint64 bytes, blocks;
 };
 /* struct site_sum of each of `count` sites. */
-GArray *holders_by_site(const struct allocation_table *table, const struct moment *moment,
-			guint count);
+GArray *holders_by_site(const struct memory *memory, const struct moment *moment, guint count);
 /* struct holder, the largest first. `sites` may be NULL: the list is empty then. */
-GArray *holders_of(const struct allocation_table *table, const struct moment *moment,
+GArray *holders_of(const struct memory *memory, const struct moment *moment,
 		   const struct sites *sites);
 
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Maps of a table at a moment: the addresses, and the frames of the device behind them. Neighbours
+ * Maps of a memory at a moment: the addresses, and the frames of the device behind them. Neighbours
  * in either list are merged if it is too long.
  */
 #ifndef NPUSIM_TRACES_MAPS_H
 #define NPUSIM_TRACES_MAPS_H
 
-#include "allocation-table.h"
+#include "memory.h"
 #include "format/units.h"
 
 #define MAPS_RANGES_MAX  2000
@@ -17,7 +17,6 @@
  * from several. */
 struct map_range {
 	guint64 address, bytes, physical, live;
-	gboolean alone; /* inside: of a classic allocation, which nothing beside it makes larger */
 };
 struct address_map {
 	GArray *ranges;       /* struct map_range, sorted, apart */
@@ -26,8 +25,7 @@ struct address_map {
 	guint64 largest_free; /* bytes */
 	guint64 live;         /* bytes of all ranges */
 };
-struct address_map *address_map_new(const struct allocation_table *table,
-				    const struct moment *moment);
+struct address_map *address_map_new(const struct memory *memory, const struct moment *moment);
 void address_map_free(struct address_map *map);
 
 #define FRAME_NOBODY  0 /* none of the replay's memory lies there */
@@ -44,7 +42,7 @@ struct frame_map {
 	guint64 merged_frames; /* as above */
 };
 /* NULL: where the memory lies is not known. */
-struct frame_map *frame_map_new(const struct allocation_table *table, const struct moment *moment,
+struct frame_map *frame_map_new(const struct memory *memory, const struct moment *moment,
 				guint64 device_bytes);
 void frame_map_free(struct frame_map *map);
 

@@ -20,18 +20,6 @@ struct object {
 	guint32 references, maps;
 	gboolean has_first;
 };
-struct tracker {
-	gboolean calls;
-	GPtrArray *devices;         /* struct tracker_device *, by number */
-	struct tracker_device none; /* address space, which is of no device */
-	struct int_map *names;      /* process << 32 | number, letter -> struct object * */
-	struct int_map *maps;       /* offset, low half of a reservation's id -> struct object * */
-	/* process << 32 | device -> sets (tag 's'), objects with memory ('t') */
-	struct int_map *uses;
-	GHashTable *objects; /* all of them */
-	GArray *gone;        /* guint64: ids of those whose memory went with the line */
-	guint64 last[128];   /* ids given out, by letter */
-};
 
 const char *tracker_level_name(enum tracker_level level)
 {
@@ -85,7 +73,7 @@ struct tracker_device *tracker_find(const struct tracker *t, gint64 device)
 	return d && d->device == device ? d : NULL;
 }
 
-static struct tracker_device *device_of(struct tracker *t, gint64 device)
+struct tracker_device *tracker_device(struct tracker *t, gint64 device)
 {
 	struct tracker_device *d = tracker_find(t, device);
 
@@ -93,25 +81,10 @@ static struct tracker_device *device_of(struct tracker *t, gint64 device)
 		return d;
 	d = g_new0(struct tracker_device, 1);
 	d->device = device;
-	d->others = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+	d->others = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
 	d->sizes = g_hash_table_new_full(size_hash, size_equal, g_free, NULL);
 	g_ptr_array_insert(t->devices, (gint)place_of(t, device), d);
 	return d;
-}
-
-const GPtrArray *tracker_devices(const struct tracker *t)
-{
-	return t->devices;
-}
-
-const struct tracker_device *tracker_none(const struct tracker *t)
-{
-	return &t->none;
-}
-
-const GArray *tracker_gone(const struct tracker *t)
-{
-	return t->gone;
 }
 
 /* ---- objects ---- */
@@ -203,9 +176,14 @@ static void unbind_name(struct tracker *t, const struct npu_trace_record *r)
 
 /* ---- sums ---- */
 
+gsize tracker_count(const struct tracker_device *device, const char *name)
+{
+	return GPOINTER_TO_SIZE(g_hash_table_lookup(device->others, name));
+}
+
 static void grow(struct tracker *t, gint64 device, enum tracker_level level, guint64 bytes)
 {
-	struct tracker_device *d = device_of(t, device);
+	struct tracker_device *d = tracker_device(t, device);
 
 	d->now[level] = MIN(d->now[level] + MIN(bytes, G_MAXINT64), (guint64)G_MAXINT64);
 	if (level == TRACKER_SEGMENTS && !t->calls)
@@ -214,7 +192,7 @@ static void grow(struct tracker *t, gint64 device, enum tracker_level level, gui
 
 static void shrink(struct tracker *t, gint64 device, enum tracker_level level, guint64 bytes)
 {
-	struct tracker_device *d = device_of(t, device);
+	struct tracker_device *d = tracker_device(t, device);
 
 	d->now[level] -= MIN(d->now[level], bytes);
 	if (level == TRACKER_SEGMENTS && !t->calls)
@@ -226,17 +204,6 @@ static void note(struct tracker_device *d, enum tracker_level level, const struc
 	if (d->now[level] > d->peak[level].bytes)
 		d->peak[level] =
 			(struct tracker_peak){ d->now[level], item->number, item->record.host_ns };
-}
-
-static void count_other(struct tracker_device *d, const char *name)
-{
-	guint64 *known = g_hash_table_lookup(d->others, name);
-
-	if (known == NULL) {
-		known = g_new0(guint64, 1);
-		g_hash_table_insert(d->others, g_strdup(name), known);
-	}
-	++*known;
 }
 
 /* Of what gets memory, or address space. */
@@ -261,13 +228,14 @@ static void count_size(struct tracker_device *d, guint32 verb, guint64 size)
 static void count(struct tracker *t, const struct tracker_line *l)
 {
 	const struct npu_trace_record *r = &l->item.record;
-	struct tracker_device *d = device_of(t, l->device);
+	struct tracker_device *d = tracker_device(t, l->device);
 
 	if (l->item.number > 0) {
 		d->count[r->verb]++;
 		d->failed[r->verb] += r->code != 0;
 		if (r->op)
-			count_other(d, r->op);
+			g_hash_table_insert(d->others, g_strdup(r->op),
+					    GSIZE_TO_POINTER(tracker_count(d, r->op) + 1));
 		if (r->code == 0) {
 			d->bytes[r->verb] += l->had ? l->had : r->size;
 			count_size(d, r->verb, r->size);
@@ -426,12 +394,11 @@ static void on_more(struct tracker *t, struct tracker_line *l, struct object *o)
 static void on_mfree(struct tracker *t, struct tracker_line *l, struct object *o)
 {
 	const struct npu_trace_record *r = &l->item.record;
-	gboolean call = r->verb == NPU_TRACE_MFREE;
 
 	l->had = o ? o->size : r->size;
-	if (call && o)
+	if (r->verb == NPU_TRACE_MFREE && o)
 		give_back(t, o);
-	else if (!call && (o || r->verb == NPU_TRACE_SEGMENT_FREE))
+	else if (r->verb == NPU_TRACE_SEGMENT_FREE || (r->verb == NPU_TRACE_FREE && o))
 		shrink(t, l->device, r->verb == NPU_TRACE_FREE ? TRACKER_LIVE : TRACKER_SEGMENTS,
 		       l->had);
 	unbind_name(t, r);

@@ -2,8 +2,8 @@
  *
  * Follows the objects that the records of a trace name, from their creation to their end: which
  * device and which object a line refers to, and how much is live, in segments, mapped by calls and
- * reserved after it. For convert and diff, which replay nothing (a replay uses memory-usage.h). It
- * is independent of the model and keeps no records: it needs memory only for what is live at one
+ * reserved after it. For convert, diff and the page, which replay nothing (a replay uses memory.h).
+ * It is independent of the model and keeps no records: it needs memory only for what is live at one
  * time, and for sizes that differ.
  */
 #ifndef NPUSIM_TRACES_OBJECT_TRACKER_H
@@ -33,8 +33,8 @@ struct tracker_device {
 	guint64 count[NPU_TRACE_VERB_COUNT];  /* of the window */
 	guint64 failed[NPU_TRACE_VERB_COUNT]; /* of them, calls that were refused */
 	guint64 bytes[NPU_TRACE_VERB_COUNT];  /* that those which were not refused name */
-	GHashTable *others; /* name -> struct tracker_size: NPU_TRACE_NOTE and calls */
-	GHashTable *sizes;  /* struct tracker_size, of what gets memory */
+	GHashTable *others;                   /* name -> how many: NPU_TRACE_NOTE and calls */
+	GHashTable *sizes;                    /* struct tracker_size, of what gets memory */
 };
 struct tracker_size {
 	guint64 size; /* first two: the key */
@@ -54,7 +54,20 @@ struct tracker_line {
 	gint64 offset;   /* into what the name means, from the first that was mapped there */
 	gboolean made;   /* its subject is there from now on */
 };
-struct tracker;
+struct tracker {
+	GPtrArray *devices;         /* struct tracker_device *, by number; RECORD_NO_DEVICE first */
+	struct tracker_device none; /* what is of no device: address space that is reserved */
+	GArray *gone; /* guint64: subjects whose physical memory went back with the last line */
+
+	/* inside */
+	gboolean calls;
+	struct int_map *names; /* process << 32 | number, letter -> struct object * */
+	struct int_map *maps;  /* offset, low half of a reservation's id -> struct object * */
+	/* process << 32 | device -> sets (tag 's'), objects with memory ('t') */
+	struct int_map *uses;
+	GHashTable *objects; /* all of them */
+	guint64 last[128];   /* ids given out, by letter */
+};
 
 /* `calls`: the trace has calls that get memory. */
 struct tracker *tracker_new(gboolean calls);
@@ -62,15 +75,11 @@ void tracker_free(struct tracker *tracker);
 /* Adds one, and says what it is about. */
 void tracker_step(struct tracker *tracker, const struct record_item *item,
 		  struct tracker_line *out);
-
-/* The devices that lines were about, by number; RECORD_NO_DEVICE first, where there are such. */
-const GPtrArray *tracker_devices(const struct tracker *tracker);
-/* NULL: there is none of this number. */
+/* A device that lines were about; NULL: there is none of this number. */
 struct tracker_device *tracker_find(const struct tracker *tracker, gint64 device);
-/* What is of no device: address space that is reserved, now and at the peak. */
-const struct tracker_device *tracker_none(const struct tracker *tracker);
-
-/* guint64: subjects whose physical memory went back with the last line; of calls. */
-const GArray *tracker_gone(const struct tracker *tracker);
+/* The same, made if need be. */
+struct tracker_device *tracker_device(struct tracker *tracker, gint64 device);
+/* How many of a name there were: `others`. */
+gsize tracker_count(const struct tracker_device *device, const char *name);
 
 #endif
