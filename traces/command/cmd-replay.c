@@ -10,7 +10,6 @@
 #include "show/progress.h"
 #include "play/replay.h"
 #include "show/figures.h"
-#include "show/profile.h"
 
 static gboolean on_progress(guint64 done, guint64 total, gpointer data)
 {

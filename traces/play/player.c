@@ -4,7 +4,7 @@
  * only if everything that it names exists. A result other than the recorded one is counted and is
  * not an error.
  */
-#include "player.h"
+#include "replay.h"
 
 #include "format/units.h"
 #include "read/by-address.h"

@@ -2,7 +2,7 @@
  *
  * Keeps what a replay records about a device: peaks, moments, and the first out-of-memory event.
  */
-#include "replay-device.h"
+#include "replay.h"
 
 /* ---- memory over the events ---- */
 

@@ -6,8 +6,6 @@
 #include "replay.h"
 
 #include "npusim/npusim.h"
-#include "player.h"
-#include "policy/filter.h"
 
 struct run {
 	struct trace *trace;

@@ -4,9 +4,8 @@
  * caching allocator, or by one classic allocation each. The file's segments only show where its
  * cache was emptied.
  */
-#include "filter.h"
+#include "policy.h"
 #include "format/units.h"
-#include "read/by-address.h"
 #include "read/int-map.h"
 
 /* A block of the history. */
@@ -15,22 +14,17 @@ struct held {
 	struct cache_block *block; /* of the cache, or */
 	guint64 own, size;         /* a classic allocation of its own */
 };
-/* A reservation. */
-struct stretch {
-	guint64 address; /* first: by-address.h */
-	guint32 number;
-};
 struct allocator {
 	struct filter base;
 	const struct policy_options *options;
-	struct cache *cache;   /* NULL: native */
-	GHashTable *blocks;    /* of struct held */
-	struct int_map *names; /* address, letter -> number: handles mapped there, segments */
-	GArray *stretches;     /* struct stretch, by address */
-	guint32 last[128];     /* number given out, by letter */
-	guint32 start;         /* NPU_TRACE_HAS_START while it is rebuilt */
-	guint64 history;       /* blocks handed out and gone so far */
-	guint empty_next;      /* in options->empty_at */
+	struct cache *cache; /* NULL: native */
+	GHashTable *blocks;  /* of struct held */
+	struct int_map
+		*names;    /* address, letter -> number: handles mapped there, segments, areas */
+	guint32 last[128]; /* number given out, by letter */
+	guint32 start;     /* NPU_TRACE_HAS_START while it is rebuilt */
+	guint64 history;   /* blocks handed out and gone so far */
+	guint empty_next;  /* in options->empty_at */
 	gboolean in_burst;
 	GError *cause; /* of CACHE_FAILED: the first */
 };
@@ -52,7 +46,7 @@ static struct npu_trace_name new_name(struct allocator *a, char kind)
 	return (struct npu_trace_name){ .kind = kind, .number = ++a->last[(guint8)kind] };
 }
 
-/* The name of what lies at an address. */
+/* The name of what begins, or is mapped, at an address. */
 static struct npu_trace_name name_at(const struct allocator *a, char kind, guint64 address)
 {
 	const struct int_map_entry *e = int_map_find(a->names, address, (guint32)kind);
@@ -60,9 +54,36 @@ static struct npu_trace_name name_at(const struct allocator *a, char kind, guint
 	return (struct npu_trace_name){ .kind = kind, .number = (guint32)e->value };
 }
 
-static void forget(struct allocator *a, char kind, guint64 address)
+/* A call that gets something of a kind at an address. */
+static enum cache_answer obtain(struct allocator *a, struct npu_trace_record c, char kind,
+				guint64 *address)
 {
+	c.name = new_name(a, kind);
+	enum cache_answer answer = call(a, c, address);
+
+	if (answer == CACHE_OK)
+		int_map_put(a->names, *address, (guint32)kind, c.name.number);
+	return answer;
+}
+
+/* A call that ends it. */
+static enum cache_answer end(struct allocator *a, enum npu_trace_verb verb, char kind,
+			     guint64 address)
+{
+	const struct npu_trace_record c = { .verb = verb, .name = name_at(a, kind, address) };
+
 	int_map_remove(a->names, int_map_find(a->names, address, (guint32)kind));
+	return call(a, c, NULL);
+}
+
+static enum cache_answer classic_alloc(struct allocator *a, guint64 size, gboolean giant,
+				       guint64 *address)
+{
+	const struct npu_trace_record c = { .verb = NPU_TRACE_MALLOC,
+					    .size = size,
+					    .page_lg2 = giant ? 30 : 21 };
+
+	return obtain(a, c, 'a', address);
 }
 
 /* Segments got or given back: `size` bytes in pages of `pages` bytes. */
@@ -79,31 +100,6 @@ static void put_event(struct allocator *a, enum npu_trace_verb verb, guint64 siz
 	a->base.out.event(a->base.out.data, &item);
 }
 
-/* ---- classic allocations ---- */
-
-static enum cache_answer classic_alloc(struct allocator *a, guint64 size, gboolean giant,
-				       guint64 *address)
-{
-	const struct npu_trace_record c = { .verb = NPU_TRACE_MALLOC,
-					    .name = new_name(a, 'a'),
-					    .size = size,
-					    .page_lg2 = giant ? 30 : 21 };
-	enum cache_answer answer = call(a, c, address);
-
-	if (answer == CACHE_OK)
-		int_map_put(a->names, *address, 'a', c.name.number);
-	return answer;
-}
-
-static enum cache_answer classic_free(struct allocator *a, guint64 address)
-{
-	const struct npu_trace_record c = { .verb = NPU_TRACE_MFREE,
-					    .name = name_at(a, 'a', address) };
-
-	forget(a, 'a', address);
-	return call(a, c, NULL);
-}
-
 /* ---- memory for the cache ---- */
 
 static enum cache_answer get(gpointer data, guint64 size, gboolean giant, guint64 *address)
@@ -117,7 +113,7 @@ static enum cache_answer get(gpointer data, guint64 size, gboolean giant, guint6
 
 static enum cache_answer give(gpointer data, guint64 address, guint64 size)
 {
-	enum cache_answer answer = classic_free(data, address);
+	enum cache_answer answer = end(data, NPU_TRACE_MFREE, 'a', address);
 
 	put_event(data, NPU_TRACE_SEGMENT_FREE, size, size);
 	return answer;
@@ -125,48 +121,23 @@ static enum cache_answer give(gpointer data, guint64 address, guint64 size)
 
 static enum cache_answer reserve(gpointer data, guint64 size, guint64 *address)
 {
-	struct allocator *a = data;
-	struct npu_trace_record c = {
-		.verb = NPU_TRACE_RESERVE, .name = new_name(a, 'r'), .size = size, .flags = 1
-	};
-	enum cache_answer answer = call(a, c, address);
+	const struct npu_trace_record c = { .verb = NPU_TRACE_RESERVE, .size = size, .flags = 1 };
 
-	if (answer == CACHE_OK) {
-		const struct stretch stretch = { *address, c.name.number };
-		g_array_insert_val(a->stretches, by_address_above(a->stretches, *address), stretch);
-	}
-	return answer;
+	return obtain(data, c, 'r', address);
 }
 
 static enum cache_answer unreserve(gpointer data, guint64 address)
 {
-	struct allocator *a = data;
-	guint index = by_address_above(a->stretches, address) - 1;
-	guint32 number = g_array_index(a->stretches, struct stretch, index).number;
-	const struct npu_trace_record c = { .verb = NPU_TRACE_UNRESERVE,
-					    .name = { .kind = 'r', .number = number } };
-
-	g_array_remove_index(a->stretches, index);
-	return call(a, c, NULL);
+	return end(data, NPU_TRACE_UNRESERVE, 'r', address);
 }
 
 /* An address in a reservation. */
-static struct npu_trace_name place_of(const struct allocator *a, guint64 address)
+static struct npu_trace_name place_of(const struct allocator *a, guint64 area, guint64 address)
 {
-	const struct stretch *s = &g_array_index(a->stretches, struct stretch,
-						 by_address_above(a->stretches, address) - 1);
+	struct npu_trace_name name = name_at(a, 'r', area);
 
-	return (struct npu_trace_name){ .kind = 'r',
-					.number = s->number,
-					.offset = address - s->address };
-}
-
-static enum cache_answer release(struct allocator *a, guint32 handle)
-{
-	const struct npu_trace_record c = { .verb = NPU_TRACE_RELEASE,
-					    .name = { .kind = 'h', .number = handle } };
-
-	return call(a, c, NULL);
+	name.offset = address - area;
+	return name;
 }
 
 /* `n` handles, numbered on from `first`; or none. */
@@ -181,46 +152,45 @@ static enum cache_answer create_all(struct allocator *a, guint32 first, guint64 
 		c.name = new_name(a, 'h');
 		answer = call(a, c, NULL);
 	}
-	for (guint32 h = first; answer != CACHE_OK && h < a->last['h']; h++)
-		release(a, h);
+	c = (struct npu_trace_record){ .verb = NPU_TRACE_RELEASE, .name.kind = 'h' };
+	for (guint32 h = first; answer != CACHE_OK && h < a->last['h']; h++) {
+		c.name.number = h;
+		call(a, c, NULL);
+	}
 	return answer;
 }
 
 /* As torch_npu does: all handles are made, then all of them mapped. */
-static enum cache_answer map(gpointer data, guint64 address, guint64 size, guint64 step)
+static enum cache_answer map(gpointer data, guint64 area, guint64 address, guint64 size,
+			     guint64 step)
 {
 	struct allocator *a = data;
-	guint32 first = a->last['h'] + 1;
-	enum cache_answer answer = create_all(a, first, size / step, step);
+	struct npu_trace_record c = { .verb = NPU_TRACE_MAP,
+				      .handle = { .kind = 'h', .number = a->last['h'] + 1 },
+				      .size = step };
+	enum cache_answer answer = create_all(a, c.handle.number, size / step, step);
 
-	for (guint64 i = 0; i < size / step && answer == CACHE_OK; i++) {
-		guint64 at = address + i * step;
-		const struct npu_trace_record c = { .verb = NPU_TRACE_MAP,
-						    .name = place_of(a, at),
-						    .handle = { .kind = 'h',
-								.number = first + (guint32)i },
-						    .size = step };
+	for (guint64 at = address; at < address + size && answer == CACHE_OK; at += step) {
+		c.name = place_of(a, area, at);
 		answer = call(a, c, NULL);
 		if (answer == CACHE_OK)
-			int_map_put(a->names, at, 'h', c.handle.number);
+			int_map_put(a->names, at, 'h', c.handle.number++);
 	}
 	if (answer == CACHE_OK)
 		put_event(a, NPU_TRACE_SEGMENT_MAP, size, size);
 	return answer;
 }
 
-static enum cache_answer unmap(gpointer data, guint64 address, guint64 size, guint64 step)
+static enum cache_answer unmap(gpointer data, guint64 area, guint64 address, guint64 size,
+			       guint64 step)
 {
 	struct allocator *a = data;
+	struct npu_trace_record c = { .verb = NPU_TRACE_UNMAP };
 	enum cache_answer answer = CACHE_OK;
 
 	for (guint64 at = address; at < address + size && answer == CACHE_OK; at += step) {
-		const struct npu_trace_record c = { .verb = NPU_TRACE_UNMAP,
-						    .name = place_of(a, at) };
-		answer = call(a, c, NULL);
-		if (answer == CACHE_OK)
-			answer = release(a, name_at(a, 'h', at).number);
-		forget(a, 'h', at);
+		c.name = place_of(a, area, at);
+		answer = call(a, c, NULL) ?: end(a, NPU_TRACE_RELEASE, 'h', at);
 	}
 	put_event(a, NPU_TRACE_SEGMENT_UNMAP, size, size);
 	return answer;
@@ -238,7 +208,7 @@ static void put_own(struct allocator *a, enum npu_trace_verb verb, guint64 size)
 /* Where the block lies; 0: it has no memory. */
 static guint64 address_of(const struct held *held)
 {
-	return held->block ? cache_block_address(held->block) : held->own;
+	return held->block ? held->block->address : held->own;
 }
 
 static gboolean failed(struct allocator *a, enum cache_answer answer, GError **error)
@@ -267,7 +237,7 @@ static gboolean hand_out(struct allocator *a, const struct record_item *item, gi
 		return FALSE;
 	g_hash_table_add(a->blocks, g_memdup2(&held, sizeof held));
 	placed.record.va = address_of(&held);
-	placed.record.rounded = held.block ? cache_block_size(held.block) : held.size;
+	placed.record.rounded = held.block ? held.block->size : held.size;
 	placed.record.has |= NPU_TRACE_HAS_VA | NPU_TRACE_HAS_ROUNDED;
 	if (placed.record.va == 0)
 		placed.record.verb = NPU_TRACE_FREE;
@@ -286,7 +256,7 @@ static gboolean take_back(struct allocator *a, guint64 address, GError **error)
 	if (held->block) {
 		cache_release(a->cache, held->block);
 	} else if (held->own) {
-		answer = classic_free(a, held->own);
+		answer = end(a, NPU_TRACE_MFREE, 'a', held->own);
 		put_own(a, NPU_TRACE_SEGMENT_FREE, held->size);
 	}
 	g_hash_table_remove(a->blocks, &address);
@@ -384,7 +354,6 @@ static void close_filter(struct filter *base)
 		cache_free(a->cache);
 	g_hash_table_unref(a->blocks);
 	int_map_free(a->names);
-	g_array_unref(a->stretches);
 	g_clear_error(&a->cause);
 	g_free(a);
 }
@@ -400,7 +369,6 @@ struct filter *filter_allocator(const struct policy_options *options, struct tra
 	a->options = options;
 	a->blocks = g_hash_table_new_full(int_map_hash, g_int64_equal, g_free, NULL);
 	a->names = int_map_new();
-	a->stretches = g_array_new(FALSE, FALSE, sizeof(struct stretch));
 	a->start = NPU_TRACE_HAS_START;
 	if (options->kind != POLICY_NATIVE)
 		a->cache = cache_new(options, &memory);

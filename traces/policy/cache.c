@@ -5,7 +5,7 @@
  * address with enough room, and unmapped where whole steps are unused. Given back is everything
  * unused, what is old, or what is too large to be split.
  */
-#include "cache.h"
+#include "policy.h"
 
 #include "format/units.h"
 
@@ -24,16 +24,6 @@ struct pool {
 	GTree *unmapped; /* the same: by stream, address */
 	gboolean small;
 	guint64 searches; /* so far: a block's age is counted in them */
-};
-/* Blocks of a segment or stretch follow one another without a gap. */
-struct cache_block {
-	guint64 address, size;
-	gint64 stream;
-	struct pool *pool;
-	struct stretch *stretch; /* NULL: of a classic segment */
-	struct cache_block *prev, *next;
-	guint64 born; /* pool->searches when it became free */
-	gboolean taken, mapped;
 };
 struct cache {
 	const struct policy_options *options;
@@ -63,7 +53,7 @@ static gint compare(guint64 a, guint64 b)
 	return a < b ? -1 : a > b;
 }
 
-static gint by_address(gconstpointer a, gconstpointer b, gpointer unused)
+static gint by_place(gconstpointer a, gconstpointer b, gpointer unused)
 {
 	const struct cache_block *x = a, *y = b;
 
@@ -78,7 +68,7 @@ static gint by_size(gconstpointer a, gconstpointer b, gpointer unused)
 	const struct cache_block *x = a, *y = b;
 
 	return x->stream == y->stream && x->size != y->size ? compare(x->size, y->size)
-							    : by_address(a, b, unused);
+							    : by_place(a, b, unused);
 }
 
 /* ---- blocks ---- */
@@ -152,16 +142,6 @@ static void put_back(struct cache *cache, struct cache_block *block)
 	merge(cache, block, block->prev);
 	merge(cache, block, block->next);
 	pool_insert(block);
-}
-
-guint64 cache_block_address(const struct cache_block *block)
-{
-	return block->address;
-}
-
-guint64 cache_block_size(const struct cache_block *block)
-{
-	return block->size;
 }
 
 /* ---- sizes ---- */
@@ -244,7 +224,8 @@ static enum cache_answer find_place(struct cache *cache, const struct want *want
 static enum cache_answer map_block(struct cache *cache, struct cache_block *b, guint64 size)
 {
 	guint64 step = b->stretch->step, bytes = round_up(size, step);
-	enum cache_answer answer = cache->memory.map(cache->memory.data, b->address, bytes, step);
+	enum cache_answer answer =
+		cache->memory.map(cache->memory.data, b->stretch->address, b->address, bytes, step);
 
 	if (answer != CACHE_OK)
 		return answer;
@@ -288,8 +269,8 @@ static enum cache_answer shrink(struct cache *cache, struct cache_block *b)
 
 	if (start >= end)
 		return CACHE_OK;
-	enum cache_answer answer =
-		cache->memory.unmap(cache->memory.data, s->address + start, end - start, s->step);
+	enum cache_answer answer = cache->memory.unmap(cache->memory.data, s->address,
+						       s->address + start, end - start, s->step);
 	if (answer != CACHE_OK)
 		return answer;
 	cache->held -= end - start;
@@ -561,7 +542,7 @@ static void open_pool(struct pool *pool, gboolean small)
 {
 	pool->small = small;
 	pool->free = g_tree_new_full(by_size, NULL, NULL, NULL);
-	pool->unmapped = g_tree_new_full(by_address, NULL, NULL, NULL);
+	pool->unmapped = g_tree_new_full(by_place, NULL, NULL, NULL);
 }
 
 struct cache *cache_new(const struct policy_options *options, const struct cache_memory *memory)

@@ -5,7 +5,7 @@
  */
 #include "convert.h"
 
-#include "csv.h"
+#include "result-file.h"
 
 /* What belongs to no device by itself is kept: what is left of the trace may need it. */
 gboolean convert_wants(const struct convert_job *job, const struct tracker_line *l)

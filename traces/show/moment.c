@@ -2,7 +2,7 @@
  *
  * Gathers the data that is shown of a moment, and words its figures as sentences.
  */
-#include "moment.h"
+#include "figures.h"
 
 #include "base/base.h"
 #include "format/units.h"

@@ -2,12 +2,11 @@
  *
  * Writes profiles: folded stacks, speedscope's JSON, and pprof's profile.proto.
  */
-#include "profile.h"
+#include "figures.h"
 
 #include <string.h>
 
 #include "format/out-file.h"
-#include "track/holders.h"
 
 struct profile {
 	const struct sites *sites;
