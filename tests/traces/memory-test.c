@@ -7,7 +7,7 @@
 #include "track/memory.h"
 #include "harness/test.h"
 #include "play/latency.h"
-#include "track/maps.h"
+#include "track/views.h"
 
 #define KEYS  64
 #define SPACE 256 /* addresses that are painted */

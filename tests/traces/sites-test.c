@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "harness/test.h"
-#include "track/holders.h"
+#include "track/views.h"
 #include "read/sites.h"
 
 #define FRAME(function, path, number)                                          \

@@ -25,8 +25,7 @@ struct block {
 struct access {
 	const struct access_options *options;
 	guint device;
-	access_find find;
-	gconstpointer data;
+	const struct filter *filter;
 	struct access_figures *figures;
 	GHashTable *blocks; /* of struct block */
 	GPtrArray *slots;   /* struct block *, NULL where one went */
@@ -95,15 +94,17 @@ char *access_text(const struct access_options *options)
 		       : g_strdup(names[options->pattern]);
 }
 
-struct access *access_new(const struct access_options *options, guint device, access_find find,
-			  gconstpointer data, struct access_figures *figures)
+struct access *access_new(const struct access_options *options, guint device,
+			  const struct filter *filter, struct access_figures *figures)
 {
-	struct access *a = g_new0(struct access, 1);
+	struct access *a;
 
+	if (options->pattern == ACCESS_NONE)
+		return NULL;
+	a = g_new0(struct access, 1);
 	a->options = options;
 	a->device = device;
-	a->find = find;
-	a->data = data;
+	a->filter = filter;
 	a->figures = figures;
 	a->blocks = g_hash_table_new_full(int_map_hash, g_int64_equal, g_free, NULL);
 	a->slots = g_ptr_array_new();
@@ -123,6 +124,12 @@ void access_free(struct access *a)
 	g_array_unref(a->sums);
 	g_rand_free(a->random);
 	g_free(a);
+}
+
+/* Where what the file has at an address lies now; 0: nowhere. */
+static guint64 find(const struct access *a, guint64 address)
+{
+	return a->filter ? a->filter->find(a->filter, address) : address;
 }
 
 /* ---- what is live ---- */
@@ -175,7 +182,7 @@ void access_go(struct access *a, guint64 address)
 void access_note(struct access *a, guint64 address, guint64 size)
 {
 	access_go(a, address);
-	if (size == 0 || a->find(a->data, address) == 0)
+	if (size == 0 || find(a, address) == 0)
 		return;
 	struct block *b = g_new(struct block, 1);
 	*b = (struct block){ .address = address, .size = size, .slot = take_slot(a) };
@@ -267,7 +274,7 @@ static gboolean read_places(struct access *a, GError **error)
 		for (; left > 0 && count < BATCH_READS; left--) {
 			guint64 offset = draw(a);
 			const struct block *b = block_at(a, &offset);
-			guint64 va = a->find(a->data, b->address);
+			guint64 va = find(a, b->address);
 			/* a read lies in its block as a whole: blocks are multiples of it */
 			if (va)
 				at[count++] = va + offset / ACCESS_READ_BYTES * ACCESS_READ_BYTES;
@@ -283,7 +290,7 @@ static gboolean read_all(struct access *a, GError **error)
 {
 	for (guint i = 0; i < a->slots->len; i++) {
 		const struct block *b = g_ptr_array_index(a->slots, i);
-		guint64 va = b ? a->find(a->data, b->address) : 0;
+		guint64 va = b ? find(a, b->address) : 0;
 		if (va && !read_at(a, &va, 1, b->size, error))
 			return FALSE;
 	}
@@ -297,7 +304,7 @@ gboolean access_come(struct access *a, guint64 address, guint64 size, GError **e
 		return TRUE;
 	if (a->options->pattern != ACCESS_SEQ)
 		return read_places(a, error);
-	guint64 va = a->find(a->data, address);
+	guint64 va = find(a, address);
 	return va == 0 || size == 0 || read_at(a, &va, 1, MIN(size, SEQ_BYTES), error);
 }
 

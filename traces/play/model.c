@@ -44,11 +44,19 @@ const char *model_message(void)
 	return text && *text ? text : "no message";
 }
 
+static enum model_call last_call;
+
+const char *model_last_call(void)
+{
+	return call_names[last_call];
+}
+
 aclError model_counted(struct model_device *d, enum model_call call, aclError code)
 {
 	struct call_figures *f = &d->calls[call];
 	guint64 ps = npusim_now_ps() - d->before_ps;
 
+	last_call = call;
 	f->calls++;
 	f->refused += code != ACL_SUCCESS;
 	f->ps += ps;

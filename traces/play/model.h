@@ -35,6 +35,8 @@ enum model_call {
 };
 /* The call's name in the ACL, "aclrtMapMem" ...; "host_to_device" ... */
 const char *model_call_name(enum model_call call);
+/* That of the last that was made. */
+const char *model_last_call(void);
 
 /* What calls of a kind came to. */
 struct call_figures {

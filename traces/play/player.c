@@ -449,16 +449,15 @@ static gboolean end_of(struct player *p, guint32 process, const struct npu_trace
 		       struct model_end *out)
 {
 	void *va = address(p, process, name);
-	guint64 key = (guint64)GPOINTER_TO_SIZE(va);
+	const struct object *t = find(p, process, name);
+	GTreeNode *node = by_address_node(p->mapped, (guintptr)va);
 
 	*out = (struct model_end){ .p = va, .device = -1 };
 	if (name->kind != 'r' && name->kind != 'a')
 		return TRUE;
-	GTreeNode *node = by_address_node(p->mapped, key);
-	const struct object *t = node ? g_tree_node_value(node) : NULL;
-	if (name->kind == 'a')
-		t = find(p, process, name);
-	else if (t && key - *(guint64 *)g_tree_node_key(node) >= t->size)
+	if (name->kind == 'r')
+		t = node ? g_tree_node_value(node) : NULL;
+	if (t && name->kind == 'r' && (guintptr)va - *(guint64 *)g_tree_node_key(node) >= t->size)
 		t = NULL;
 	out->device = t ? t->device : -1;
 	return t != NULL;
@@ -500,39 +499,24 @@ static gint32 play_copy(struct player *p, const struct npu_trace_record *c)
 }
 
 /* One row a verb; others are for the record. */
-static const struct {
-	gint32 (*play)(struct player *p, const struct npu_trace_record *c);
-	enum model_call call; /* of those that a policy makes */
-} verbs[NPU_TRACE_VERB_COUNT] = {
-	[NPU_TRACE_RESERVE] = { play_reserve, MODEL_RESERVE },
-	[NPU_TRACE_UNRESERVE] = { play_unreserve, MODEL_UNRESERVE },
-	[NPU_TRACE_CREATE] = { play_create, MODEL_CREATE },
-	[NPU_TRACE_RELEASE] = { play_release, MODEL_RELEASE },
-	[NPU_TRACE_RETAIN] = { play_retain },
-	[NPU_TRACE_MAP] = { play_map, MODEL_MAP },
-	[NPU_TRACE_UNMAP] = { play_unmap, MODEL_UNMAP },
-	[NPU_TRACE_ACCESS] = { play_access },
-	[NPU_TRACE_EXPORT] = { play_export },
-	[NPU_TRACE_IMPORT] = { play_import },
-	[NPU_TRACE_MALLOC] = { play_malloc, MODEL_MALLOC },
-	[NPU_TRACE_MFREE] = { play_mfree, MODEL_FREE },
-	[NPU_TRACE_COPY] = { play_copy },
-	[NPU_TRACE_FILL] = { play_copy },
-	[NPU_TRACE_DEVICE_SET] = { play_device },
-	[NPU_TRACE_DEVICE_RESET] = { play_device },
+static gint32 (*const verbs[NPU_TRACE_VERB_COUNT])(struct player *,
+						   const struct npu_trace_record *) = {
+	[NPU_TRACE_RESERVE] = play_reserve,   [NPU_TRACE_UNRESERVE] = play_unreserve,
+	[NPU_TRACE_CREATE] = play_create,     [NPU_TRACE_RELEASE] = play_release,
+	[NPU_TRACE_RETAIN] = play_retain,     [NPU_TRACE_MAP] = play_map,
+	[NPU_TRACE_UNMAP] = play_unmap,       [NPU_TRACE_ACCESS] = play_access,
+	[NPU_TRACE_EXPORT] = play_export,     [NPU_TRACE_IMPORT] = play_import,
+	[NPU_TRACE_MALLOC] = play_malloc,     [NPU_TRACE_MFREE] = play_mfree,
+	[NPU_TRACE_COPY] = play_copy,         [NPU_TRACE_FILL] = play_copy,
+	[NPU_TRACE_DEVICE_SET] = play_device, [NPU_TRACE_DEVICE_RESET] = play_device,
 };
 
 static gint32 play(struct player *p, const struct npu_trace_record *c)
 {
-	return verbs[c->verb].play ? verbs[c->verb].play(p, c) : c->code;
+	return verbs[c->verb] ? verbs[c->verb](p, c) : c->code;
 }
 
 /* ---- all of it ---- */
-
-const char *player_call_name(guint32 verb)
-{
-	return model_call_name(verbs[verb].call);
-}
 
 struct player *player_open(struct replay *replay, gboolean recorded, gboolean copies)
 {

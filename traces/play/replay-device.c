@@ -4,8 +4,6 @@
  */
 #include "replay.h"
 
-/* ---- memory over the events ---- */
-
 /* Whether b has more physical memory than a, or as much and more of it live. */
 static gboolean is_more(const struct memory_sums *a, const struct memory_sums *b)
 {
@@ -46,8 +44,6 @@ static void series_add(struct series *s, guint64 event, const struct memory_sums
 	g_array_append_val(s->points, point);
 	s->open = 1;
 }
-
-/* ---- a device ---- */
 
 void replay_note_peak(struct replay_device *device)
 {
@@ -160,8 +156,8 @@ static void look(struct allocation *item, gpointer data)
 }
 
 /* The peak is the first moment, the first lack of memory the second. */
-struct replay_device *replay_device_new(struct trace_device *trace,
-					const struct replay_moment *moments, guint count)
+struct replay_device *replay_device_new(struct trace_device *trace, const struct moment *moments,
+					guint count)
 {
 	struct replay_device *device = g_new0(struct replay_device, 1);
 	struct memory *memory = &device->memory;

@@ -50,8 +50,8 @@ static enum cache_answer on_call(gpointer data, const struct npu_trace_record *c
 		return CACHE_NO_MEMORY;
 	g_autofree char *size =
 		area ? g_strdup_printf(" of %" G_GUINT64_FORMAT " bytes", c->size) : g_strdup("");
-	g_set_error(error, MODEL_ERROR, MODEL_ERROR_CALL, "%s%s answered %d: %s",
-		    player_call_name(c->verb), size, code, model_message());
+	g_set_error(error, MODEL_ERROR, MODEL_ERROR_CALL, "%s%s answered %d: %s", model_last_call(),
+		    size, code, model_message());
 	return CACHE_FAILED;
 }
 
@@ -95,24 +95,6 @@ static gboolean located(const struct part *part, gboolean ok, GError **error)
 	return FALSE;
 }
 
-/* Recorded calls say themselves where their memory is. */
-static guint64 find(gconstpointer data, guint64 address)
-{
-	const struct filter *filter = ((const struct part *)data)->filter;
-
-	return filter ? filter->find(filter, address) : address;
-}
-
-static struct access *reads_of(struct part *part)
-{
-	const struct access_options *wanted = &part->run->options->access;
-	struct replay_device *device = part->device;
-
-	return wanted->pattern == ACCESS_NONE
-		       ? NULL
-		       : access_new(wanted, device->device, find, part, &device->access);
-}
-
 static struct part *part_new(struct run *run, struct trace_device *trace)
 {
 	struct part *part = g_new0(struct part, 1);
@@ -154,15 +136,18 @@ static gboolean part_start(struct part *part, GError **error)
 		if (part->run->recorded || is_block(ITEM(part, i)))
 			memory_step(&device->memory, ITEM(part, i));
 	}
-	device->reads = reads_of(part);
+	if (!part->run->recorded) {
+		if (model_stats(device->device, &stats))
+			out.total = stats.usable_bytes;
+		part->filter = policy_is_own(policy) ? filter_allocator(policy, device->trace, &out)
+						     : filter_recorded(device->trace, &out);
+	}
+	device->reads = access_new(&part->run->options->access, device->device, part->filter,
+				   &device->access);
 	if (part->run->recorded) {
 		memory_started(&device->memory);
 		return TRUE;
 	}
-	if (model_stats(device->device, &stats))
-		out.total = stats.usable_bytes;
-	part->filter = policy_is_own(policy) ? filter_allocator(policy, device->trace, &out)
-					     : filter_recorded(device->trace, &out);
 	gboolean ok = located(part, part->filter->start(part->filter, part->start, error), error);
 	for (guint i = 0; ok && device->reads && i < part->start->len; i++) {
 		if (is_block(ITEM(part, i)))
@@ -353,9 +338,8 @@ struct replay *replay_run(struct record_reader *reader, const struct replay_opti
 			   .recorded = trace->memory_calls > 0 && !own,
 			   .parts = g_ptr_array_new_with_free_func(part_free) };
 
-	replay->policy = options->policy;
+	replay->options = options;
 	replay->sites = trace->sites;
-	replay->access = options->access;
 	replay->devices = g_ptr_array_new_with_free_func(replay_device_free);
 	add_devices(&run);
 	gboolean ok = read_starts(&run, error) && (!own || has_blocks(&run, error)) &&

@@ -62,14 +62,8 @@ struct replay {
 	gint64 wall_us;
 	guint64 simulated_ps;
 	gboolean interrupted;
-	const struct policy_options *policy; /* of the options, or NULL */
-	struct access_options access;
-	const struct sites *sites; /* of the trace, or NULL */
-};
-/* A moment to be looked at beside the peak and the first lack of memory. */
-struct replay_moment {
-	enum moment_what what; /* MOMENT_END, MOMENT_EVENT, MOMENT_TIME */
-	guint64 wanted;        /* the event's number; microseconds since the first event */
+	const struct replay_options *options; /* borrowed */
+	const struct sites *sites;            /* of the trace, or NULL */
 };
 
 /* Whether the file tells what was live; and whether all of it lay in memory that it tells of. */
@@ -84,24 +78,25 @@ struct replay_options {
 	 * is the result. May be NULL. */
 	gboolean (*progress)(guint64 done, guint64 total, gpointer data);
 	gpointer data;
-	const struct policy_options *policy; /* NULL: as recorded */
+	const struct policy_options *policy;
 	struct access_options access;
 	gboolean no_copies; /* recorded copies and fills are left out */
-	struct replay_moment moments[MOMENTS_MAX - 2];
+	/* To be looked at beside the peak and the first lack of memory: END, EVENT, TIME. */
+	struct moment moments[MOMENTS_MAX - 2];
 	guint moment_count;
 };
 
 /* Runs the trace, from its first record on, on the model that the environment describes. NULL and
  * error if it cannot start, or at an event that makes no sense (which one, and why). The reader
- * must outlive the result. */
+ * and the options must outlive the result. */
 struct replay *replay_run(struct record_reader *reader, const struct replay_options *options,
 			  GError **error);
 void replay_free(struct replay *replay);
 
 /* ---- inside: replay-device.c ---- */
 
-struct replay_device *replay_device_new(struct trace_device *trace,
-					const struct replay_moment *moments, guint count);
+struct replay_device *replay_device_new(struct trace_device *trace, const struct moment *moments,
+					guint count);
 void replay_device_free(gpointer device);
 /* The device's part of the result; NULL if the trace has nothing on it. */
 struct replay_device *replay_find(const struct replay *replay, gint64 device);
@@ -133,11 +128,9 @@ struct player *player_open(struct replay *replay, gboolean recorded, gboolean co
  * what rebuilds the start where it has NPU_TRACE_HAS_START, and what it gets is at its va in maps,
  * where it has one. The model's answer, or -1: what it names is not there. */
 gint32 player_call(struct player *player, const struct npu_trace_record *call, guint64 *out_va);
-/* Makes a recorded call, and compares the answers. FALSE and error: an
- * access to memory that the model refused. */
+/* Makes a recorded call, and compares the answers. FALSE and error: an access to memory that the
+ * model refused. */
 gboolean player_step(struct player *player, const struct record_item *call, GError **error);
-/* The ACL's name of what a policy can call. */
-const char *player_call_name(guint32 verb);
 /* Gives back what is left, uncounted. */
 void player_close(struct player *player);
 

@@ -56,8 +56,6 @@ void policy_options_clear(struct policy_options *options)
 	g_ptr_array_unref(options->given);
 }
 
-/* ---- keys ---- */
-
 struct key;
 #define SETTER(name)                                                                     \
 	gboolean name(struct policy_options *o, const struct key *key, const char *text, \

@@ -55,10 +55,10 @@ gboolean policy_options_set(struct policy_options *options, const char *setting,
 /* Whether the settings fit together and mean something to the policy. */
 gboolean policy_options_check(const struct policy_options *options, GError **error);
 
-/* Whether another allocator than the file's serves the blocks; NULL: as recorded. */
+/* Whether another allocator than the file's serves the blocks. */
 static inline gboolean policy_is_own(const struct policy_options *options)
 {
-	return options && options->kind != POLICY_AS_RECORDED;
+	return options->kind != POLICY_AS_RECORDED;
 }
 
 /* ---- cache.c: the caching allocator of PyTorch and torch_npu, classic and with expandable

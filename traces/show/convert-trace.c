@@ -11,8 +11,6 @@
 
 #include "read/sites.h"
 
-/* ---- a trace's own lines ---- */
-
 static void drop_last_line(GString *text)
 {
 	gsize at = text->len - 1; /* its end */
@@ -41,8 +39,6 @@ static gboolean copy(struct convert_job *job, GError **error)
 	}
 	return out_stream_close(&out, more == 0, error);
 }
-
-/* ---- other files ---- */
 
 struct writing {
 	struct npu_trace_writer *writer;

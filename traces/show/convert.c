@@ -33,8 +33,6 @@ int convert_next(struct convert_job *job, struct tracker_line *out, GError **err
 	return more;
 }
 
-/* ---- CSV ---- */
-
 static void number(GString *out, gboolean has, guint64 value)
 {
 	g_string_append_c(out, ',');

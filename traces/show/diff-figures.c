@@ -33,8 +33,6 @@ void differences_clear(struct differences *differences)
 	g_ptr_array_unref(differences->list);
 }
 
-/* ---- values ---- */
-
 gboolean node_is_number(JsonNode *node)
 {
 	GType type = node ? json_node_get_value_type(node) : G_TYPE_NONE;
@@ -126,8 +124,6 @@ void differences_add_text(struct differences *differences, const char *group, co
 			b ? json_node_init_string(json_node_alloc(), b) : NULL);
 }
 
-/* ---- the table ---- */
-
 static char *value_text(enum member_kind kind, JsonNode *node)
 {
 	if (node == NULL)
@@ -215,8 +211,6 @@ void differences_print(const struct differences *differences, FILE *out)
 		fputc('\n', out);
 	}
 }
-
-/* ---- JSON ---- */
 
 READ(gboolean, tells_change, difference, f, f->change != NULL)
 READ(gboolean, tells_percent, difference, f, has_percent(f))

@@ -42,8 +42,6 @@ static JsonNode *node_in(JsonObject *object, const char *name)
 	return object ? json_object_get_member(object, name) : NULL;
 }
 
-/* ---- series ---- */
-
 /* NULL: it is no list of numbers. */
 static JsonArray *numbers_in(JsonObject *object, const char *name)
 {
@@ -125,8 +123,6 @@ static void series(struct walk *w, enum member_kind kind, const char *name, cons
 		f->at = at;
 	}
 }
-
-/* ---- objects and lists ---- */
 
 /* The members of `of`, one of the two, but for those of `but`. */
 static void members(struct walk *w, const struct member *m, const char *name, JsonObject *a,
@@ -223,8 +219,6 @@ static void walk_nodes(struct walk *w, const struct member *m, const char *name,
 				a ? json_node_ref(a) : NULL, b ? json_node_ref(b) : NULL);
 	}
 }
-
-/* ---- devices ---- */
 
 static void walk_device(struct walk *w, gint64 number, JsonNode *a, JsonNode *b)
 {

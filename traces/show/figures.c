@@ -15,16 +15,14 @@ static double share(guint64 part, guint64 rest)
 
 /* ---- calls and copies ---- */
 
-struct histogram {
-	GArray *ends, *calls; /* guint64 */
-};
 static const struct member histogram[] = {
-	{ "up_to_ns", MEMBER_COUNT, AT(histogram, ends), .array = ARRAY_COLUMN },
-	{ "calls", MEMBER_COUNT, AT(histogram, calls),
-	  "Lists of equal length: the upper bound of each bucket, and the number of calls "
-	  "that took longer than the previous bound and at most this one.\n"
-	  "The bounds divide each power of two of picoseconds into four equal parts; "
-	  "buckets without calls are left out.",
+	{ "up_to_ns", MEMBER_COUNT, .array = ARRAY_COLUMN },
+	{ "calls", MEMBER_COUNT,
+	  .manual =
+		  "Lists of equal length: the upper bound of each bucket, and the number of calls "
+		  "that took longer than the previous bound and at most this one.\n"
+		  "The bounds divide each power of two of picoseconds into four equal parts; "
+		  "buckets without calls are left out.",
 	  .array = ARRAY_COLUMN },
 	{ 0 },
 };
@@ -35,20 +33,22 @@ static const struct member histogram[] = {
 static void build_histogram(JsonBuilder *b, gconstpointer at, gconstpointer context)
 {
 	const struct latency *l = at;
-	g_autoptr(GArray) ends = g_array_new(FALSE, FALSE, sizeof(guint64));
-	g_autoptr(GArray) counts = g_array_new(FALSE, FALSE, sizeof(guint64));
 
-	for (guint bin = 0; bin < LATENCY_BINS; bin += FINE_BINS) {
-		guint64 count = 0, end = latency_bin_end_ps(bin + FINE_BINS - 1) / 1000;
-		for (guint i = 0; i < FINE_BINS; i++)
-			count += l->bins[bin + i];
-		if (count == 0)
-			continue;
-		g_array_append_val(ends, end);
-		g_array_append_val(counts, count);
+	(void)context;
+	json_builder_begin_object(b);
+	for (int list = 0; list < 2; list++) {
+		json_builder_set_member_name(b, histogram[list].name);
+		json_builder_begin_array(b);
+		for (guint bin = 0; bin < LATENCY_BINS; bin += FINE_BINS) {
+			guint64 count = 0, end = latency_bin_end_ps(bin + FINE_BINS - 1) / 1000;
+			for (guint i = 0; i < FINE_BINS; i++)
+				count += l->bins[bin + i];
+			if (count > 0)
+				json_builder_add_int_value(b, (gint64)(list ? count : end));
+		}
+		json_builder_end_array(b);
 	}
-	const struct histogram h = { ends, counts };
-	members_build_object(b, histogram, &h, context);
+	json_builder_end_object(b);
 }
 
 READ(gint64, quantile_50, latency, l, (gint64)latency_quantile_ps(l, 0.5))
@@ -225,8 +225,10 @@ READ(gint64, is_rounded, replay_device, d,
 READ(gboolean, tells_live, replay_device, d, replay_tells_live(d))
 READ(gint64, live_is_told, replay_device, d, replay_tells_live(d))
 READ(gboolean, tells_losses, replay_device, d, replay_tells_fragmentation(d))
-READ(gboolean, has_policy, replay_device, d, policy_is_own(RESULT(context)->replay->policy))
-READ(gboolean, has_access, replay_device, d, RESULT(context)->replay->access.pattern != ACCESS_NONE)
+READ(gboolean, has_policy, replay_device, d,
+     policy_is_own(RESULT(context)->replay->options->policy))
+READ(gboolean, has_access, replay_device, d,
+     RESULT(context)->replay->options->access.pattern != ACCESS_NONE)
 READ(gboolean, has_failure, replay_device, d, d->failed_size != 0)
 READ(gboolean, has_oom, replay_device, d, d->memory.file.oom.event > 0)
 READ(gboolean, has_contradiction, replay_device, d, d->memory.file.contradictions > 0)
@@ -436,23 +438,25 @@ const struct member figures_device[] = {
 READ(gint64, schema, result, w, RESULT_SCHEMA_VERSION)
 READ(char *, program, result, w, g_strdup(RESULT_PROGRAM))
 READ(char *, file, result, w, g_filename_display_name(w->path))
-READ(char *, policy, result, w,
-     g_strdup(policy_name(w->replay->policy ? w->replay->policy->kind : POLICY_AS_RECORDED)))
+READ(char *, policy, result, w, g_strdup(policy_name(w->replay->options->policy->kind)))
 READ(char *, page, result, w,
-     policy_is_own(w->replay->policy) ? g_strdup(w->replay->policy->page_1g ? "1g" : "2m") : NULL)
-READ(char *, access_pattern, result, w, access_text(&w->replay->access))
-READ(gboolean, in_phases, result, w, w->replay->access.every > 0)
+     policy_is_own(w->replay->options->policy)
+	     ? g_strdup(w->replay->options->policy->page_1g ? "1g" : "2m")
+	     : NULL)
+READ(char *, access_pattern, result, w, access_text(&w->replay->options->access))
+READ(gint64, access_every, result, w, (gint64)w->replay->options->access.every)
+READ(gboolean, in_phases, result, w, w->replay->options->access.every > 0)
 READ(gint64, complete, result, w, !w->replay->interrupted)
 
 /* A key that was set twice has its last value. */
 static void build_options(JsonBuilder *b, gconstpointer at, gconstpointer context)
 {
-	const struct policy_options *policy = ((const struct result *)at)->replay->policy;
+	const GPtrArray *given = ((const struct result *)at)->replay->options->policy->given;
 
 	(void)context;
 	json_builder_begin_object(b);
-	for (guint i = 0; policy && i < policy->given->len; i++) {
-		const char *setting = g_ptr_array_index(policy->given, i);
+	for (guint i = 0; i < given->len; i++) {
+		const char *setting = g_ptr_array_index(given, i);
 		const char *equals = strchr(setting, '=');
 		g_autofree char *key = g_strndup(setting, (gsize)(equals - setting));
 		json_builder_set_member_name(b, key);
@@ -498,10 +502,10 @@ const struct member figures_result[] = {
 	  "The access pattern:\n"
 	  ".Fl -access .",
 	  .text = access_pattern },
-	{ "access_every", MEMBER_COUNT, OF_REPLAY(access.every),
-	  "The number of events in a phase,\n"
-	  ".Fl -access-every ;\n"
-	  "left out if reads happen with each block.",
+	{ "access_every", MEMBER_COUNT, .whole = access_every,
+	  .manual = "The number of events in a phase,\n"
+		    ".Fl -access-every ;\n"
+		    "left out if reads happen with each block.",
 	  .has = in_phases },
 	{ "simulated_ns", MEMBER_TIME, OF_REPLAY(simulated_ps),
 	  "Simulated time from the first event to the last." },

@@ -12,8 +12,7 @@
 
 #include "member.h"
 #include "play/replay.h"
-#include "track/holders.h"
-#include "track/maps.h"
+#include "track/views.h"
 
 #define RESULT_PROGRAM        "npusim replay"
 #define RESULT_SCHEMA_VERSION 2

@@ -51,8 +51,6 @@ const struct member *members_find(const struct member *table, const char *name)
 	return NULL;
 }
 
-/* ---- JSON ---- */
-
 static void build_column(JsonBuilder *b, const struct member *m, gconstpointer at)
 {
 	GArray *array = *(GArray *const *)place(m, at);

@@ -44,8 +44,6 @@ static const char *in_words(guint64 bytes)
 	return npu_size_words((gint64)bytes);
 }
 
-/* ---- what there was ---- */
-
 /* A part of a list: commas before all but the first. */
 static void say_part(GString *out, gboolean *begun, guint64 bytes, const char *what)
 {
@@ -120,8 +118,6 @@ static void say_moment(GString *out, const struct moment_view *v)
 	say_holder(out, v);
 }
 
-/* ---- a lack of memory ---- */
-
 static void say_device(GString *out, const struct npu_stats *s, guint64 asked)
 {
 	guint64 used = MIN(s->used_bytes, s->usable_bytes);
@@ -160,7 +156,7 @@ static void say_cause(GString *out, const struct moment_view *v)
 	if (v->placed && external >= asked && largest < asked)
 		g_string_append(out, " That is enough in sum, and no piece of it is large enough: "
 				     "fragmentation.");
-	if (v->placed && largest >= asked && policy_is_own(v->replay->policy))
+	if (v->placed && largest >= asked && policy_is_own(v->replay->options->policy))
 		g_string_append(out, " A range that large was free, and not for this request: of "
 				     "another stream or pool, or not to be split.");
 	if (needed > room)

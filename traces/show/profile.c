@@ -19,8 +19,6 @@ static const struct site_sum *sum_of(const struct profile *p, guint32 site)
 	return &g_array_index(p->sums, struct site_sum, site);
 }
 
-/* ---- folded stacks ---- */
-
 static void put_folded(const struct profile *p, GString *out)
 {
 	for (guint32 s = 0; s < p->sums->len; s++) {
@@ -36,8 +34,7 @@ static void put_folded(const struct profile *p, GString *out)
 	}
 }
 
-/* ---- speedscope: a weight has no sign, so what shrank is a profile of its own ---- */
-
+/* Of speedscope: a weight has no sign, so what shrank is a profile of its own. */
 static void put_samples(const struct profile *p, GString *out, int sign, const char *name)
 {
 	g_autoptr(GString) weights = g_string_new(NULL);
@@ -81,8 +78,7 @@ static void put_speedscope(const struct profile *p, GString *out)
 	g_string_append(out, "]}\n");
 }
 
-/* ---- pprof: messages of profile.proto, by the numbers of their fields ---- */
-
+/* Of pprof: messages of profile.proto, by the numbers of their fields. */
 static void put_varint(GString *out, guint64 value)
 {
 	for (; value >= 0x80; value >>= 7)
@@ -155,8 +151,6 @@ static void put_pprof(const struct profile *p, GString *out)
 		put_message(out, 2, message);
 	}
 }
-
-/* ---- all of them ---- */
 
 static const struct {
 	const char *ending;

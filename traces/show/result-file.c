@@ -102,8 +102,6 @@ JsonNode *result_file_read(const char *path, GError **error)
 	return NULL;
 }
 
-/* ---- members ---- */
-
 static GType type_of(JsonNode *node)
 {
 	return node && JSON_NODE_HOLDS_VALUE(node) ? json_node_get_value_type(node) : G_TYPE_NONE;
@@ -149,8 +147,6 @@ JsonNode *result_device(JsonNode *result, gint64 number)
 	}
 	return NULL;
 }
-
-/* ---- CSV ---- */
 
 void csv_field(GString *out, gboolean first, const char *text)
 {

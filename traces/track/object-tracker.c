@@ -181,22 +181,15 @@ gsize tracker_count(const struct tracker_device *device, const char *name)
 	return GPOINTER_TO_SIZE(g_hash_table_lookup(device->others, name));
 }
 
-static void grow(struct tracker *t, gint64 device, enum tracker_level level, guint64 bytes)
+static void change(struct tracker *t, gint64 device, enum tracker_level level, guint64 bytes,
+		   gboolean more)
 {
-	struct tracker_device *d = tracker_device(t, device);
+	guint64 *now = &tracker_device(t, device)->now[level];
 
-	d->now[level] = MIN(d->now[level] + MIN(bytes, G_MAXINT64), (guint64)G_MAXINT64);
+	*now = more ? MIN(*now + MIN(bytes, G_MAXINT64), (guint64)G_MAXINT64)
+		    : *now - MIN(*now, bytes);
 	if (level == TRACKER_SEGMENTS && !t->calls)
-		grow(t, device, TRACKER_PHYSICAL, bytes);
-}
-
-static void shrink(struct tracker *t, gint64 device, enum tracker_level level, guint64 bytes)
-{
-	struct tracker_device *d = tracker_device(t, device);
-
-	d->now[level] -= MIN(d->now[level], bytes);
-	if (level == TRACKER_SEGMENTS && !t->calls)
-		shrink(t, device, TRACKER_PHYSICAL, bytes);
+		change(t, device, TRACKER_PHYSICAL, bytes, more);
 }
 
 static void note(struct tracker_device *d, enum tracker_level level, const struct record_item *item)
@@ -269,7 +262,7 @@ static void give_back(struct tracker *t, struct object *o)
 {
 	if (o->bytes == 0)
 		return;
-	shrink(t, o->device, TRACKER_PHYSICAL, o->bytes);
+	change(t, o->device, TRACKER_PHYSICAL, o->bytes, FALSE);
 	g_array_append_val(t->gone, o->id);
 	o->bytes = 0;
 	use(t, o->process, o->device, 't', -1);
@@ -330,7 +323,7 @@ static void on_create(struct tracker *t, struct tracker_line *l)
 	make(t, l, bytes);
 	if (bytes > 0)
 		use(t, r->process, l->device, 't', 1);
-	grow(t, l->device, TRACKER_PHYSICAL, bytes);
+	change(t, l->device, TRACKER_PHYSICAL, bytes, TRUE);
 }
 
 static void on_release(struct tracker *t, struct tracker_line *l, struct object *o)
@@ -399,8 +392,8 @@ static void on_mfree(struct tracker *t, struct tracker_line *l, struct object *o
 	if (r->verb == NPU_TRACE_MFREE && o)
 		give_back(t, o);
 	else if (r->verb == NPU_TRACE_SEGMENT_FREE || (r->verb == NPU_TRACE_FREE && o))
-		shrink(t, l->device, r->verb == NPU_TRACE_FREE ? TRACKER_LIVE : TRACKER_SEGMENTS,
-		       l->had);
+		change(t, l->device, r->verb == NPU_TRACE_FREE ? TRACKER_LIVE : TRACKER_SEGMENTS,
+		       l->had, FALSE);
 	unbind_name(t, r);
 }
 
@@ -410,9 +403,9 @@ static void on_alloc(struct tracker *t, struct tracker_line *l, const struct obj
 		l->item.record.verb == NPU_TRACE_ALLOC ? TRACKER_LIVE : TRACKER_SEGMENTS;
 
 	if (before && level == TRACKER_LIVE)
-		shrink(t, l->device, level, before->size);
+		change(t, l->device, level, before->size, FALSE);
 	make(t, l, 0);
-	grow(t, l->device, level, l->item.record.size);
+	change(t, l->device, level, l->item.record.size, TRUE);
 }
 
 static void on_reserve(struct tracker *t, struct tracker_line *l, const struct object *o)
@@ -444,7 +437,7 @@ static void on_segment_map(struct tracker *t, struct tracker_line *l, struct obj
 	l->place = o->id;
 	l->subject = 0;
 	l->offset = (gint64)r->name.offset - o->first;
-	(r->verb == NPU_TRACE_SEGMENT_MAP ? grow : shrink)(t, l->device, TRACKER_SEGMENTS, r->size);
+	change(t, l->device, TRACKER_SEGMENTS, r->size, r->verb == NPU_TRACE_SEGMENT_MAP);
 }
 
 static void on_export(struct tracker *t, const struct npu_trace_record *r)

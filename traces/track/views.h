@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Maps of a memory at a moment: the addresses, and the frames of the device behind them. Neighbours
- * in either list are merged if it is too long.
+ * Views of a memory at a moment. Maps: the addresses, and the frames of the device behind them;
+ * neighbours in either list are merged if it is too long. Holders of the live blocks, or, where a
+ * file has none, of the memory that is mapped or allocated: bytes and blocks by the line of the
+ * program that requested them.
  */
-#ifndef NPUSIM_TRACES_MAPS_H
-#define NPUSIM_TRACES_MAPS_H
+#ifndef NPUSIM_TRACES_VIEWS_H
+#define NPUSIM_TRACES_VIEWS_H
 
 #include "memory.h"
 #include "format/units.h"
+#include "read/sites.h"
 
 #define MAPS_RANGES_MAX  2000
 #define MAPS_FRAME_BYTES (2 * MIB)
@@ -45,5 +48,20 @@ struct frame_map {
 struct frame_map *frame_map_new(const struct memory *memory, const struct moment *moment,
 				guint64 device_bytes);
 void frame_map_free(struct frame_map *map);
+
+struct holder {
+	guint32 label, site; /* of sites.h; the site of the label with the most bytes */
+	guint64 bytes, blocks;
+	guint64 site_bytes; /* inside: of that site */
+};
+
+struct site_sum {
+	gint64 bytes, blocks;
+};
+/* struct site_sum of each of `count` sites. */
+GArray *holders_by_site(const struct memory *memory, const struct moment *moment, guint count);
+/* struct holder, the largest first. `sites` may be NULL: the list is empty then. */
+GArray *holders_of(const struct memory *memory, const struct moment *moment,
+		   const struct sites *sites);
 
 #endif

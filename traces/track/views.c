@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Builds the maps of a moment: ranges between the ends of its reservations, physical memory and
- * blocks, and runs of frames.
+ * blocks, and runs of frames; and adds up its live blocks, first by call site, then by label.
  */
-#include "maps.h"
-
-/* ---- addresses ---- */
+#include "views.h"
 
 /* Where an item of a kind begins (1) or ends (-1). */
 struct edge {
@@ -130,8 +128,6 @@ void address_map_free(struct address_map *map)
 	g_array_unref(map->ranges);
 	g_free(map);
 }
-
-/* ---- frames ---- */
 
 struct piece {
 	guint64 pa, bytes, owner;
@@ -260,4 +256,63 @@ void frame_map_free(struct frame_map *map)
 		return;
 	g_array_unref(map->runs);
 	g_free(map);
+}
+
+GArray *holders_by_site(const struct memory *memory, const struct moment *moment, guint count)
+{
+	GArray *sums = g_array_new(FALSE, TRUE, sizeof(struct site_sum));
+	g_autoptr(GPtrArray) blocks = memory_at(
+		memory, moment, memory->has_blocks ? ALLOCATION_BLOCK : ALLOCATION_MEMORY);
+
+	g_array_set_size(sums, count);
+	for (guint i = 0; i < blocks->len; i++) {
+		const struct allocation *b = g_ptr_array_index(blocks, i);
+		struct site_sum *sum = &g_array_index(sums, struct site_sum,
+						      b->site < count ? b->site : SITE_NONE);
+		sum->bytes += (gint64)(b->asked ? b->asked : b->size);
+		sum->blocks++;
+	}
+	return sums;
+}
+
+/* Where sums are equal, by the number: the order of the file. */
+static gint by_bytes(gconstpointer a, gconstpointer b)
+{
+	const struct holder *x = a, *y = b;
+
+	if (x->bytes != y->bytes)
+		return x->bytes > y->bytes ? -1 : 1;
+	return x->label < y->label ? -1 : x->label > y->label;
+}
+
+GArray *holders_of(const struct memory *memory, const struct moment *moment,
+		   const struct sites *sites)
+{
+	GArray *out = g_array_new(FALSE, TRUE, sizeof(struct holder));
+
+	if (sites == NULL)
+		return out;
+	g_autoptr(GArray) sums = holders_by_site(memory, moment, sites_count(sites));
+	g_array_set_size(out, sites_labels(sites));
+	for (guint32 s = 0; s < sums->len; s++) {
+		const struct site_sum *sum = &g_array_index(sums, struct site_sum, s);
+		guint32 label = sites_label(sites, s);
+		struct holder *h = &g_array_index(out, struct holder, label);
+		h->label = label;
+		if (sum->blocks > 0 && (h->blocks == 0 || (guint64)sum->bytes > h->site_bytes)) {
+			h->site = s;
+			h->site_bytes = (guint64)sum->bytes;
+		}
+		h->bytes += (guint64)sum->bytes;
+		h->blocks += (guint64)sum->blocks;
+	}
+	g_array_sort(out, by_bytes);
+	guint count = 0;
+	for (guint i = 0; i < out->len; i++) {
+		if (g_array_index(out, struct holder, i).blocks > 0)
+			g_array_index(out, struct holder, count++) =
+				g_array_index(out, struct holder, i);
+	}
+	g_array_set_size(out, count);
+	return out;
 }
