@@ -21,21 +21,17 @@ static void build_frames(JsonBuilder *b, gconstpointer at, gconstpointer context
 
 static const struct member holders[] = {
 	{ "site", MEMBER_TEXT, 0,
-	  "The line of the program that requested the memory, as\n"
-	  ".Qq function (file:line) .\n"
-	  "It is the innermost frame that is the program's own Python; else Python of an "
-	  "installed package other than torch; else C or C++ outside torch, CPython, libc and "
-	  "the allocator; else the innermost frame of torch's Python, or with a file.\n"
-	  ".Qq (before the file begins)\n"
-	  "stands for blocks that were live when the window began,\n"
-	  ".Qq (no call site in the file)\n"
-	  "for those without frames.",
+	  "The line of the program that requested the memory, as \"function (file:line)\". It is "
+	  "the innermost frame that is the program's own Python; else Python of an installed "
+	  "package other than torch; else C or C++ outside torch, CPython, libc and the allocator; "
+	  "else the innermost frame of torch's Python, or with a file. \"(before the file "
+	  "begins)\" stands for blocks that were live when the window began, \"(no call site in "
+	  "the file)\" for those without frames.",
 	  .text = site_of_holder },
 	{ "bytes", MEMBER_BYTES, AT(holder, bytes), "The requested sizes of its live blocks." },
 	{ "blocks", MEMBER_COUNT, AT(holder, blocks), "The number of live blocks." },
 	{ "frames", MEMBER_LIST, 0,
-	  "The list of frames, innermost first, of the stack with the largest part of these "
-	  "bytes.",
+	  "The list of frames, innermost first, of the stack with the largest part of these bytes.",
 	  .build = build_frames },
 	{ 0 },
 };
@@ -64,24 +60,20 @@ READ(gboolean, is_placed, moment_view, v, v->placed)
 
 static const struct member address_map[] = {
 	{ "ranges", MEMBER_COUNT, VIA(moment_view, map, address_map, count),
-	  "The number of ranges.\n"
-	  "If there are more than 2000, adjacent ranges of together no more than\n"
-	  ".Ic merged_bytes\n"
-	  "are merged." },
+	  "The number of ranges. If there are more than 2000, adjacent ranges of together no more "
+	  "than `merged_bytes` are merged." },
 	{ "merged_bytes", MEMBER_BYTES, VIA(moment_view, map, address_map, merged_bytes),
 	  "As above; 0 means that none are merged." },
 	{ "address", MEMBER_COUNT, OF_RANGE(address) },
 	{ "bytes", MEMBER_BYTES, OF_RANGE(bytes),
-	  "Lists of equal length, as are all that follow, with one entry per range.\n"
-	  "A range without physical memory is reserved; adjacent ranges of the same kind "
-	  "are one range.\n"
-	  "As recorded, addresses are those of the file; otherwise they are the model's." },
+	  "Lists of equal length, as are all that follow, with one entry per range. A range "
+	  "without physical memory is reserved; adjacent ranges of the same kind are one range. As "
+	  "recorded, addresses are those of the file; otherwise they are the model's." },
 	{ "physical_bytes", MEMBER_BYTES, OF_RANGE(physical),
 	  "The bytes of the range that are backed by physical memory." },
 	{ "live_bytes", MEMBER_BYTES, OF_RANGE(live),
-	  "The bytes of the range that are live, including the allocator's rounding; left "
-	  "out if no block lies in the memory shown: the blocks of a trace with calls have "
-	  "no addresses.",
+	  "The bytes of the range that are live, including the allocator's rounding; left out if "
+	  "no block lies in the memory shown: the blocks of a trace with calls have no addresses.",
 	  .has = is_placed },
 	{ 0 },
 };
@@ -92,22 +84,17 @@ static const struct member frame_map[] = {
 	{ "frame_bytes", MEMBER_BYTES, 0, "The size of a frame, 2 MiB.", .whole = frame_bytes },
 	{ "runs", MEMBER_COUNT, AT(frame_map, count) },
 	{ "merged_frames", MEMBER_COUNT, AT(frame_map, merged_frames),
-	  "As\n"
-	  ".Ic ranges\n"
-	  "and\n"
-	  ".Ic merged_bytes\n"
-	  "above, in frames." },
+	  "As `ranges` and `merged_bytes` above, in frames." },
 	{ "frame", MEMBER_COUNT, COLUMN(frame_map, runs, frame_run, frame) },
 	{ "count", MEMBER_COUNT, COLUMN(frame_map, runs, frame_run, count),
-	  "Lists of equal length, as are all that follow, with one entry per run of frames: "
-	  "the number of the first frame, and the number of frames." },
+	  "Lists of equal length, as are all that follow, with one entry per run of frames: the "
+	  "number of the first frame, and the number of frames." },
 	{ "used_bytes", MEMBER_BYTES, COLUMN(frame_map, runs, frame_run, used),
 	  "The bytes in use in these frames." },
 	{ "owner", MEMBER_COUNT, COLUMN(frame_map, runs, frame_run, owner),
-	  "The owner of the frames, as the start address of the memory that lies there, in "
-	  "the same addresses as\n"
-	  ".Ic address_map ;\n"
-	  "0: none of the replay's memory lies there; 1: several allocations do." },
+	  "The owner of the frames, as the start address of the memory that lies there, in the "
+	  "same addresses as `address_map`; 0: none of the replay's memory lies there; 1: several "
+	  "allocations do." },
 	{ 0 },
 };
 
@@ -127,27 +114,20 @@ READ(gboolean, has_sites, moment_view, v, v->sites != NULL)
 
 const struct member figures_moment[] = {
 	{ "moment", MEMBER_TEXT, 0,
-	  ".Qq peak ,\n"
-	  "the first event after which physical memory was at its maximum, with as much of "
-	  "it live as at any such event;\n"
-	  ".Qq oom ,\n"
-	  "just before the request that failed for lack of memory;\n"
-	  ".Qq end ,\n"
-	  ".Qq event\n"
-	  "or\n"
-	  ".Qq time .",
+	  "\"peak\", the first event after which physical memory was at its maximum, with as much "
+	  "of it live as at any such event; \"oom\", just before the request that failed for lack "
+	  "of memory; \"end\", \"event\" or \"time\".",
 	  .text = moment_name },
 	{ "event", MEMBER_PLACE, VIA(moment_view, moment, moment, event),
-	  "The number of the event just before this point, as in\n"
-	  ".Ic series ." },
+	  "The number of the event just before this point, as in `series`." },
 	{ "words", MEMBER_TEXT, 0, "A description of the point for human readers.", .text = words,
 	  .no_figure = TRUE },
 	{ "physical_bytes", MEMBER_BYTES, AT(moment_view, sums.physical) },
 	{ "reserved_bytes", MEMBER_BYTES, AT(moment_view, sums.reserved),
 	  "As defined under MEMORY below." },
 	{ "live_bytes", MEMBER_BYTES, AT(moment_view, sums.live),
-	  "Likewise; this and all following members are left out if the file does not "
-	  "record what was live.",
+	  "Likewise; this and all following members are left out if the file does not record what "
+	  "was live.",
 	  .has = has_live },
 	{ "blocks", MEMBER_COUNT, AT(moment_view, blocks), "The number of live blocks.",
 	  .has = has_live },
@@ -155,18 +135,17 @@ const struct member figures_moment[] = {
 	{ "external_bytes", MEMBER_BYTES, AT(moment_view, sums.external), .has = has_losses,
 	  .is_signed = TRUE },
 	{ "page_rounding_bytes", MEMBER_BYTES, AT(moment_view, sums.rounding),
-	  "As defined under MEMORY below; left out under the same conditions as in\n"
-	  ".Ic series .",
+	  "As defined under MEMORY below; left out under the same conditions as in `series`.",
 	  .has = has_losses },
 	{ "largest_free_bytes", MEMBER_BYTES, VIA(moment_view, map, address_map, largest_free),
 	  "The longest stretch of physical memory without a live block, inside one classic "
-	  "allocation or across consecutive mappings; left out if the address map has no\n"
-	  ".Ic live_bytes .",
+	  "allocation or across consecutive mappings; left out if the address map has no "
+	  "`live_bytes`.",
 	  .has = has_largest_free },
 	{ "holders", MEMBER_LIST, 0,
 	  "A list of the call sites with the most live bytes, or where the file has no blocks, "
-	  "with the most memory, at most 20, largest first; "
-	  "left out if the file has no call sites.",
+	  "with the most memory, at most 20, largest first; left out if the file has no call "
+	  "sites.",
 	  .has = has_sites, .build = build_holders, .members = holders },
 	{ "other_holders", MEMBER_OBJECT, 0, "The call sites that are not in the list: an object.",
 	  .has = has_sites, .members = other_holders },

@@ -20,9 +20,9 @@ static const struct member histogram[] = {
 	{ "calls", MEMBER_COUNT,
 	  .manual =
 		  "Lists of equal length: the upper bound of each bucket, and the number of calls "
-		  "that took longer than the previous bound and at most this one.\n"
-		  "The bounds divide each power of two of picoseconds into four equal parts; "
-		  "buckets without calls are left out.",
+		  "that took longer than the previous bound and at most this one. The bounds "
+		  "divide each power of two of picoseconds into four equal parts; buckets without "
+		  "calls are left out.",
 	  .array = ARRAY_COLUMN },
 	{ 0 },
 };
@@ -61,9 +61,8 @@ static const struct member latency[] = {
 	{ "p90_ns", MEMBER_TIME, .whole = quantile_90 },
 	{ "p99_ns", MEMBER_TIME, .whole = quantile_99 },
 	{ "max_ns", MEMBER_TIME, AT(latency, max_ps),
-	  "The minimum, the 50th, 90th and 99th percentiles, and the maximum.\n"
-	  "Minimum and maximum are exact; the percentiles are within 1.6 per cent and never "
-	  "too small." },
+	  "The minimum, the 50th, 90th and 99th percentiles, and the maximum. Minimum and maximum "
+	  "are exact; the percentiles are within 1.6 per cent and never too small." },
 	{ "histogram", MEMBER_OBJECT, 0, "The distribution: an object with the two members below.",
 	  .build = build_histogram, .members = histogram, .no_figure = TRUE },
 	{ 0 },
@@ -153,8 +152,8 @@ const struct member figures_failure[] = {
 	{ "line", MEMBER_PLACE, AT(replay_device, failed_line),
 	  "The line of the trace, if it has calls.", .has = failed_at_line },
 	{ "event", MEMBER_PLACE, AT(replay_device, failed_at),
-	  "Otherwise the number of the event in the device's history, counted from 1 (0: "
-	  "the state when the window began).",
+	  "Otherwise the number of the event in the device's history, counted from 1 (0: the state "
+	  "when the window began).",
 	  .has = failed_at_event },
 	{ "bytes", MEMBER_BYTES, AT(replay_device, failed_size), "The size that was requested." },
 	{ "site", MEMBER_TEXT, 0, "The call site of the request, if the file records it.",
@@ -318,8 +317,8 @@ static const struct member series[] = {
 	{ "internal_bytes", MEMBER_BYTES, OF_POINT(sums.internal), .has = tells_losses },
 	{ "external_bytes", MEMBER_BYTES, OF_POINT(sums.external), .has = tells_losses },
 	{ "page_rounding_bytes", MEMBER_BYTES, OF_POINT(sums.rounding),
-	  "Likewise, if the file records what was live and all of it lay in memory that the "
-	  "file also records.",
+	  "Likewise, if the file records what was live and all of it lay in memory that the file "
+	  "also records.",
 	  .has = tells_losses },
 	{ 0 },
 };
@@ -327,8 +326,7 @@ static const struct member series[] = {
 const struct member figures_device[] = {
 	{ "device", MEMBER_COUNT, 0, "The number of the device.", .whole = device_number },
 	{ "events", MEMBER_MAP, 0,
-	  "An object: the number of events of each action in the file, by the name of the "
-	  "action.",
+	  "An object: the number of events of each action in the file, by the name of the action.",
 	  .build = build_events },
 	{ "start_physical_bytes", MEMBER_BYTES, AT(replay_device, memory.start_physical),
 	  "Physical memory when the window began." },
@@ -344,8 +342,8 @@ const struct member figures_device[] = {
 	  AT(replay_device, memory.live_at_peak_physical),
 	  "The most live memory while physical memory was at its peak." },
 	{ "fragmentation", MEMBER_REAL, 0,
-	  "The fraction of the physical peak that held no live block, 0 to 1; left out if "
-	  "the file does not record what was live.",
+	  "The fraction of the physical peak that held no live block, 0 to 1; left out if the file "
+	  "does not record what was live.",
 	  .has = tells_live, .real = fragmentation },
 	{ "device_peak_bytes", MEMBER_BYTES, AT(replay_device, stats.own_peak_bytes),
 	  "The most memory of the model's device that the replay held, in whole pages." },
@@ -357,18 +355,17 @@ const struct member figures_device[] = {
 	  .whole = vmm_calls },
 	{ "vmm_time_ns", MEMBER_TIME, 0, "The total time spent in them.", .whole = vmm_ps },
 	{ "vmm_calls_by_kind", MEMBER_MAP, 0,
-	  "An object with one member, itself an object, for each ACL function that was "
-	  "called, such as aclrtMapMem.",
+	  "An object with one member, itself an object, for each ACL function that was called, "
+	  "such as aclrtMapMem.",
 	  .build = build_calls, .members = any_calls },
 	{ "page_table_bytes", MEMBER_BYTES, AT(replay_device, stats.page_table_peak_bytes),
 	  "The peak size of its page table." },
 	{ "tlb_reach_bytes", MEMBER_BYTES, 0,
-	  "The memory that the second-level TLB covers with pages of the size in use at the "
-	  "peak.",
+	  "The memory that the second-level TLB covers with pages of the size in use at the peak.",
 	  .whole = tlb_reach },
 	{ "mapped_bytes_at_peak", MEMBER_BYTES, 0,
-	  "The memory mapped in the page table when physical memory was at its peak, by "
-	  "maps and by classic allocations.",
+	  "The memory mapped in the page table when physical memory was at its peak, by maps and "
+	  "by classic allocations.",
 	  .whole = mapped },
 	{ "unknown_frees", MEMBER_COUNT, AT(replay_device, memory.unmatched),
 	  "The number of blocks that were freed without having been allocated, or allocated "
@@ -382,48 +379,39 @@ const struct member figures_device[] = {
 	{ "differing_results", MEMBER_COUNT, AT(replay_device, differing),
 	  "The number of recorded calls that the model answered differently." },
 	{ "calls_left_out", MEMBER_COUNT, AT(replay_device, left_out),
-	  "The number of recorded calls that were skipped because an object that they name "
-	  "does not exist." },
+	  "The number of recorded calls that were skipped because an object that they name does "
+	  "not exist." },
 	{ "policy_events", MEMBER_OBJECT, 0,
-	  "Only under a policy: an object that counts the allocator's actions since the "
-	  "window began.",
+	  "Only under a policy: an object that counts the allocator's actions since the window "
+	  "began.",
 	  .has = has_policy, .members = policy_events },
 	{ "blocks_without_memory", MEMBER_COUNT, AT(replay_device, lost_blocks),
 	  "Only under a policy: the number of blocks for which the device had no memory.",
 	  .has = has_policy },
 	{ "access", MEMBER_OBJECT, AT(replay_device, access),
-	  "Only if cores read\n"
-	  ".Pq Fl -access :\n"
-	  "an object with the results of the reads.",
+	  "Only if cores read (`--access`): an object with the results of the reads.",
 	  .has = has_access, .members = figures_access },
 	{ "copies", MEMBER_MAP, 0,
-	  "Only if recorded copies or fills were repeated: an object with those of the "
-	  "members\n"
-	  ".Ic host_to_host , host_to_device , device_to_host , device_to_device\n"
-	  "and\n"
-	  ".Ic fill\n"
-	  "that occurred, each an object.\n"
-	  "Copies between two devices count for the destination device.",
+	  "Only if recorded copies or fills were repeated: an object with those of the members "
+	  "`host_to_host , host_to_device , device_to_host , device_to_device` and `fill` that "
+	  "occurred, each an object. Copies between two devices count for the destination device.",
 	  .has = has_moves, .build = build_moves, .members = any_moves },
 	{ "series", MEMBER_OBJECT, 0,
-	  "An object with lists of equal length, at most 2000 entries.\n"
-	  "A longer history is thinned out: of adjacent events, the one with the most "
-	  "physical memory is kept and, if that is equal, the one with the most live "
-	  "memory.",
+	  "An object with lists of equal length, at most 2000 entries. A longer history is thinned "
+	  "out: of adjacent events, the one with the most physical memory is kept and, if that is "
+	  "equal, the one with the most live memory.",
 	  .members = series },
 	{ "out_of_memory", MEMBER_OBJECT, 0,
-	  "Only if the device ran out of memory: an object that describes the first such "
-	  "event.",
+	  "Only if the device ran out of memory: an object that describes the first such event.",
 	  .has = has_failure, .members = figures_failure },
 	{ "recorded_out_of_memory", MEMBER_OBJECT, AT(replay_device, memory.file.oom),
 	  "Only if the file records that the device ran out of memory: an object with what the "
 	  "file says of the first such event.",
 	  .has = has_oom, .members = figures_recorded_oom },
 	{ "moments", MEMBER_LIST, 0,
-	  "A list of objects, one for each point in the history that is shown: the peak, "
-	  "the first out-of-memory event if there was one, and the points that\n"
-	  ".Fl -at\n"
-	  "names, if the device's history contains them.",
+	  "A list of objects, one for each point in the history that is shown: the peak, the first "
+	  "out-of-memory event if there was one, and the points that `--at` names, if the device's "
+	  "history contains them.",
 	  .build = build_moments, .members = figures_moment },
 	{ "tells_live", MEMBER_FLAG, .whole = live_is_told, .in_text_only = TRUE },
 	{ "is_rounded", MEMBER_FLAG, .whole = is_rounded, .in_text_only = TRUE },
@@ -482,30 +470,16 @@ const struct member figures_result[] = {
 	{ "events", MEMBER_COUNT, OF_TRACE(events), "The number of events in the file." },
 	{ "events_done", MEMBER_COUNT, OF_REPLAY(done),
 	  "The number of events that were replayed." },
-	{ "policy", MEMBER_TEXT, 0,
-	  "The allocator that served the blocks:\n"
-	  ".Fl -policy .",
+	{ "policy", MEMBER_TEXT, 0, "The allocator that served the blocks: `--policy`.",
 	  .text = policy },
 	{ "page", MEMBER_TEXT, 0,
-	  "The page size of the policy,\n"
-	  ".Qq 2m\n"
-	  "or\n"
-	  ".Qq 1g ;\n"
-	  "left out as recorded.",
-	  .text = page },
-	{ "options", MEMBER_MAP, 0,
-	  "An object with the key and value of each\n"
-	  ".Fl -set ,\n"
-	  "as text.",
+	  "The page size of the policy, \"2m\" or \"1g\"; left out as recorded.", .text = page },
+	{ "options", MEMBER_MAP, 0, "An object with the key and value of each `--set`, as text.",
 	  .build = build_options },
-	{ "access", MEMBER_TEXT, 0,
-	  "The access pattern:\n"
-	  ".Fl -access .",
-	  .text = access_pattern },
+	{ "access", MEMBER_TEXT, 0, "The access pattern: `--access`.", .text = access_pattern },
 	{ "access_every", MEMBER_COUNT, .whole = access_every,
-	  .manual = "The number of events in a phase,\n"
-		    ".Fl -access-every ;\n"
-		    "left out if reads happen with each block.",
+	  .manual = "The number of events in a phase, `--access-every`; left out if reads happen "
+		    "with each block.",
 	  .has = in_phases },
 	{ "simulated_ns", MEMBER_TIME, OF_REPLAY(simulated_ps),
 	  "Simulated time from the first event to the last." },

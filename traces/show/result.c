@@ -283,8 +283,7 @@ static const struct {
 	{ "page table", .text = "{page_table_bytes} at the peak" },
 	{ "TLB reach",
 	  .text = "{tlb_reach_bytes} ({tlb_entries} entries), {tlb_share:1} % of what was mapped "
-		  "at "
-		  "the peak",
+		  "at the peak",
 	  "tlb_entries" },
 	{ .print = print_moments },
 	{ "frees of unknown blocks", .text = "{unknown_frees}", "unknown_frees" },
