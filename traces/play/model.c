@@ -44,27 +44,36 @@ const char *model_message(void)
 	return text && *text ? text : "no message";
 }
 
-static enum model_call last_call;
+static struct {
+	enum model_call call;
+	guint64 start_ps;
+} last;
 
 const char *model_last_call(void)
 {
-	return call_names[last_call];
+	return call_names[last.call];
+}
+
+void model_begin(void)
+{
+	last.start_ps = npusim_now_ps();
 }
 
 aclError model_counted(struct model_device *d, enum model_call call, aclError code)
 {
-	struct call_figures *f = &d->calls[call];
-	guint64 ps = npusim_now_ps() - d->before_ps;
+	guint64 ps = npusim_now_ps() - last.start_ps;
 
-	last_call = call;
+	last.call = call;
+	if (d == NULL)
+		return code;
+	struct call_figures *f = &d->calls[call];
 	f->calls++;
 	f->refused += code != ACL_SUCCESS;
 	f->ps += ps;
-	if (!d->timed || call >= MODEL_MOVES)
-		return code;
-	if (f->latency == NULL)
+	if (call < MODEL_MOVES && f->latency == NULL)
 		f->latency = latency_new();
-	latency_add(f->latency, ps);
+	if (call < MODEL_MOVES)
+		latency_add(f->latency, ps);
 	return code;
 }
 
@@ -148,7 +157,7 @@ aclError model_malloc(struct model_device *d, void **out, guint64 size, int devi
 				      : page_lg2 == 12 ? ACL_MEM_MALLOC_NORMAL_ONLY
 						       : ACL_MEM_MALLOC_HUGE_FIRST;
 
-	d->before_ps = npusim_now_ps();
+	model_begin();
 	aclError code = device < 0 ? ACL_SUCCESS : aclrtSetDevice(device);
 	if (code != ACL_SUCCESS)
 		return model_counted(d, MODEL_MALLOC, code);

@@ -42,12 +42,10 @@ const char *model_last_call(void);
 struct call_figures {
 	guint64 calls, refused, ps; /* simulated */
 	guint64 bytes;              /* that were moved */
-	struct latency *latency;    /* NULL: of moves, or where it is not kept */
+	struct latency *latency;    /* NULL: of moves */
 };
 struct model_device {
 	struct call_figures calls[MODEL_CALL_COUNT];
-	guint64 before_ps; /* inside: when the last call began */
-	gboolean timed;    /* how long each call took is kept */
 };
 void model_device_clear(struct model_device *device);
 
@@ -66,10 +64,9 @@ GQuark model_error_quark(void);
 gboolean model_open(guint devices, GError **error);
 void model_close(guint devices);
 
-/* Makes a memory call, and counts it with the simulated time that it takes. `d` is looked at twice.
- */
-#define MODEL_CALL(d, call, answer) \
-	((d)->before_ps = npusim_now_ps(), model_counted((d), (call), (answer)))
+/* Makes a memory call, and counts it with the simulated time that it takes. `d` may be NULL. */
+#define MODEL_CALL(d, call, answer) (model_begin(), model_counted((d), (call), (answer)))
+void model_begin(void);
 aclError model_counted(struct model_device *d, enum model_call call, aclError code);
 /* A device < 0: memory of the host, as in what follows. */
 aclrtMemLocation model_location(int device);

@@ -119,11 +119,10 @@ static void maybe_returned(struct player *p, struct object *t)
 	t->bytes = 0;
 }
 
-/* Where a call is counted. */
+/* Where a call is counted; NULL: it rebuilds what was live when the window began. */
 static struct model_device *calls_of(struct player *p, gint32 id, const struct npu_trace_record *c)
 {
-	struct replay_device *device = device_of(p, id);
-	return c->has & NPU_TRACE_HAS_START ? &device->setup : &device->window;
+	return c->has & NPU_TRACE_HAS_START ? NULL : &device_of(p, id)->window;
 }
 
 /* The same of one that may give memory back. The handles that a policy releases without having

@@ -171,7 +171,6 @@ struct replay_device *replay_device_new(struct trace_device *trace, const struct
 		memory_add_moment(memory, moments[m].what, moments[m].wanted);
 	memory->look = look;
 	memory->data = device;
-	device->window.timed = TRUE;
 	device->series.points = g_array_new(FALSE, FALSE, sizeof(struct series_point));
 	device->series.stride = 1;
 	return device;

@@ -32,7 +32,6 @@ struct replay_device {
 	guint device;
 	struct trace_device *trace; /* borrowed */
 	struct memory memory;
-	struct model_device setup;  /* calls that rebuild what was live when the window began */
 	struct model_device window; /* calls of the window */
 	struct npu_stats stats;     /* at the peak of physical memory; *_peak_bytes at the end */
 	guint64 noted_physical;     /* physical memory when `stats` was taken */
@@ -124,9 +123,9 @@ struct player;
  * bytes if `copies` is set, and what they get may be read (device->reads). Of others the events
  * beside them say all of that. */
 struct player *player_open(struct replay *replay, gboolean recorded, gboolean copies);
-/* Makes a policy's call; *out_va is the address that a RESERVE or MALLOC got. It is counted with
- * what rebuilds the start where it has NPU_TRACE_HAS_START, and what it gets is at its va in maps,
- * where it has one. The model's answer, or -1: what it names is not there. */
+/* Makes a policy's call; *out_va is the address that a RESERVE or MALLOC got. It is not
+ * counted where it has NPU_TRACE_HAS_START, and what it gets is at its va in maps, where it has
+ * one. The model's answer, or -1: what it names is not there. */
 gint32 player_call(struct player *player, const struct npu_trace_record *call, guint64 *out_va);
 /* Makes a recorded call, and compares the answers. FALSE and error: an access to memory that the
  * model refused. */

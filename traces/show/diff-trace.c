@@ -161,14 +161,12 @@ static void device(struct trace_diff *diff, struct tracker *const tracker[2], gi
 
 static void compare(struct trace_diff *diff, struct tracker *const tracker[2])
 {
-	const struct tracker_device *known;
-
 	peaks(&diff->figures, "", "reserved address space",
 	      &tracker[0]->none.peak[TRACKER_RESERVED], &tracker[1]->none.peak[TRACKER_RESERVED]);
 	for (int side = 0; side < 2; side++) {
-		const GPtrArray *devices = tracker[side]->devices;
-		for (guint i = 0; i < devices->len; i++) {
-			known = g_ptr_array_index(devices, i);
+		GTreeNode *n = g_tree_node_first(tracker[side]->devices);
+		for (; n; n = g_tree_node_next(n)) {
+			const struct tracker_device *known = g_tree_node_value(n);
 			if (side == 0 || tracker_find(tracker[0], known->device) == NULL)
 				device(diff, tracker, known->device);
 		}

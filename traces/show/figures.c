@@ -68,30 +68,25 @@ static const struct member latency[] = {
 	{ 0 },
 };
 
-static const struct member calls[] = {
-	{ "calls", MEMBER_COUNT, AT(call_figures, calls), "The number of calls." },
-	{ "refused", MEMBER_COUNT, AT(call_figures, refused),
-	  "The number of them that the model refused with an error." },
-	{ "time_ns", MEMBER_TIME, AT(call_figures, ps), "The total time spent in them." },
-	{ "latency", MEMBER_OBJECT, THROUGH(call_figures, latency),
-	  .manual = "How long these calls took, refused or not: an object with the members below.",
-	  .members = latency },
-	{ 0 },
-};
-static const struct member any_calls[] = { { "", MEMBER_OBJECT, .members = calls }, { 0 } };
-
+READ(gboolean, moves, call_figures, c, c->latency == NULL)
 READ(double, bandwidth_of_moves, call_figures, c, c->ps ? c->bytes * 1e3 / c->ps : 0.0)
 
-const struct member figures_moves[] = {
+const struct member figures_calls[] = {
 	{ "calls", MEMBER_COUNT, AT(call_figures, calls), "The number of calls." },
 	{ "refused", MEMBER_COUNT, AT(call_figures, refused),
 	  "The number of them that the model refused with an error." },
-	{ "bytes", MEMBER_BYTES, AT(call_figures, bytes), "The bytes that they moved." },
+	{ "bytes", MEMBER_BYTES, AT(call_figures, bytes), "Of copies and fills: what they moved.",
+	  .has = moves },
 	{ "time_ns", MEMBER_TIME, AT(call_figures, ps), "The total time spent in them." },
+	{ "latency", MEMBER_OBJECT, THROUGH(call_figures, latency),
+	  .manual =
+		  "Of other calls: how long they took, refused or not, an object with the members "
+		  "below.",
+	  .members = latency },
 	{ "bandwidth", MEMBER_REAL, .real = bandwidth_of_moves, .in_text_only = TRUE },
 	{ 0 },
 };
-static const struct member any_moves[] = { { "", MEMBER_OBJECT, .members = figures_moves }, { 0 } };
+static const struct member any_calls[] = { { "", MEMBER_OBJECT, .members = figures_calls }, { 0 } };
 
 /* ---- accesses ---- */
 
@@ -230,7 +225,6 @@ READ(gboolean, has_access, replay_device, d,
      RESULT(context)->replay->options->access.pattern != ACCESS_NONE)
 READ(gboolean, has_failure, replay_device, d, d->failed_size != 0)
 READ(gboolean, has_oom, replay_device, d, d->memory.file.oom.event > 0)
-READ(gboolean, has_contradiction, replay_device, d, d->memory.file.contradictions > 0)
 
 static void build_events(JsonBuilder *b, gconstpointer at, gconstpointer context)
 {
@@ -254,26 +248,28 @@ static void build_events(JsonBuilder *b, gconstpointer at, gconstpointer context
 
 /* An object for each call from `first` on, and before `end`, that was made. */
 static void put_calls(JsonBuilder *b, const struct replay_device *d, enum model_call first,
-		      enum model_call end, const struct member *table, gconstpointer context)
+		      enum model_call end)
 {
 	json_builder_begin_object(b);
 	for (enum model_call c = first; c < end; c++) {
 		if (d->window.calls[c].calls == 0)
 			continue;
 		json_builder_set_member_name(b, model_call_name(c));
-		members_build_object(b, table, &d->window.calls[c], context);
+		members_build_object(b, figures_calls, &d->window.calls[c], NULL);
 	}
 	json_builder_end_object(b);
 }
 
 static void build_calls(JsonBuilder *b, gconstpointer at, gconstpointer context)
 {
-	put_calls(b, at, 0, MODEL_MOVES, calls, context);
+	(void)context;
+	put_calls(b, at, 0, MODEL_MOVES);
 }
 
 static void build_moves(JsonBuilder *b, gconstpointer at, gconstpointer context)
 {
-	put_calls(b, at, MODEL_MOVES, MODEL_CALL_COUNT, figures_moves, context);
+	(void)context;
+	put_calls(b, at, MODEL_MOVES, MODEL_CALL_COUNT);
 }
 
 static void build_moments(JsonBuilder *b, gconstpointer at, gconstpointer context)
@@ -374,8 +370,7 @@ const struct member figures_device[] = {
 	  "The number of the file's events that free what is not live, or allocate over a live "
 	  "block." },
 	{ "first_contradiction", MEMBER_TEXT, AT(replay_device, memory.file.first),
-	  "The first of them in words, with its event or line, if there is one.",
-	  .has = has_contradiction },
+	  "The first of them in words, with its event or line, if there is one." },
 	{ "differing_results", MEMBER_COUNT, AT(replay_device, differing),
 	  "The number of recorded calls that the model answered differently." },
 	{ "calls_left_out", MEMBER_COUNT, AT(replay_device, left_out),
@@ -395,7 +390,7 @@ const struct member figures_device[] = {
 	  "Only if recorded copies or fills were repeated: an object with those of the members "
 	  "`host_to_host , host_to_device , device_to_host , device_to_device` and `fill` that "
 	  "occurred, each an object. Copies between two devices count for the destination device.",
-	  .has = has_moves, .build = build_moves, .members = any_moves },
+	  .has = has_moves, .build = build_moves, .members = any_calls },
 	{ "series", MEMBER_OBJECT, 0,
 	  "An object with lists of equal length, at most 2000 entries. A longer history is thinned "
 	  "out: of adjacent events, the one with the most physical memory is kept and, if that is "

@@ -39,36 +39,40 @@ void moment_view_clear(struct moment_view *v)
 	g_array_unref(v->holders);
 }
 
+#define U64      "%" G_GUINT64_FORMAT
+#define SAY(...) g_string_append_printf(out, __VA_ARGS__)
+
 static const char *in_words(guint64 bytes)
 {
 	return npu_size_words((gint64)bytes);
 }
 
-/* A part of a list: commas before all but the first. */
-static void say_part(GString *out, gboolean *begun, guint64 bytes, const char *what)
+static const char *s_of(guint64 count)
 {
-	if (bytes == 0)
-		return;
-	g_string_append_printf(out, "%s%s %s", *begun ? ", " : "", in_words(bytes), what);
-	*begun = TRUE;
+	return count == 1 ? "" : "s";
 }
 
 static void say_lost(GString *out, const struct moment_view *v)
 {
 	const struct memory_sums *s = &v->sums;
-	guint64 external = (guint64)MAX(s->external, 0);
+	const struct {
+		guint64 bytes;
+		const char *what;
+	} parts[] = { { (guint64)MAX(s->external, 0), "free between and beside blocks" },
+		      { s->internal, "lost inside blocks" },
+		      { s->rounding, "in pages that are larger than what was asked for" } };
 	gboolean begun = FALSE;
 
-	if (external + s->internal + s->rounding == 0)
-		return;
-	g_string_append(out, " The rest: ");
-	say_part(out, &begun, external, "free between and beside blocks");
-	if (external && v->placed)
-		g_string_append_printf(out, " (the largest free range %s)",
-				       in_words(v->map->largest_free));
-	say_part(out, &begun, s->internal, "lost inside blocks");
-	say_part(out, &begun, s->rounding, "in pages that are larger than what was asked for");
-	g_string_append_c(out, '.');
+	for (guint i = 0; i < G_N_ELEMENTS(parts); i++) {
+		if (parts[i].bytes == 0)
+			continue;
+		SAY("%s%s %s", begun ? ", " : " The rest: ", in_words(parts[i].bytes),
+		    parts[i].what);
+		if (i == 0 && v->placed)
+			SAY(" (the largest free range %s)", in_words(v->map->largest_free));
+		begun = TRUE;
+	}
+	SAY("%s", begun ? "." : "");
 }
 
 static void say_live(GString *out, const struct moment_view *v)
@@ -76,28 +80,17 @@ static void say_live(GString *out, const struct moment_view *v)
 	const struct memory_sums *s = &v->sums;
 
 	if (!replay_tells_live(v->device)) {
-		g_string_append(out, " The file does not tell what of it was in use.");
+		SAY(" The file does not tell what of it was in use.");
 		return;
 	}
-	g_string_append_printf(out, " %s of it %s live, in %" G_GUINT64_FORMAT " block%s.",
-			       in_words(s->live), s->live == 1 ? "was" : "were", v->blocks,
-			       v->blocks == 1 ? "" : "s");
+	SAY(" %s of it %s live, in " U64 " block%s.", in_words(s->live),
+	    s->live == 1 ? "was" : "were", v->blocks, s_of(v->blocks));
 	if (s->external < 0 && v->device->failed_size)
-		g_string_append(out, " Some blocks have no memory: the device had no more.");
+		SAY(" Some blocks have no memory: the device had no more.");
 	else if (replay_tells_fragmentation(v->device))
 		say_lost(out, v);
 	else
-		g_string_append(out, " Some blocks lie in memory that the file does not tell of.");
-}
-
-static void say_holder(GString *out, const struct moment_view *v)
-{
-	if (v->holders->len == 0)
-		return;
-	const struct holder *h = &g_array_index(v->holders, struct holder, 0);
-	g_string_append_printf(out, " The largest holder: %s, %s in %" G_GUINT64_FORMAT " block%s.",
-			       sites_label_text(v->sites, h->label), in_words(h->bytes), h->blocks,
-			       h->blocks == 1 ? "" : "s");
+		SAY(" Some blocks lie in memory that the file does not tell of.");
 }
 
 static void say_moment(GString *out, const struct moment_view *v)
@@ -106,16 +99,13 @@ static void say_moment(GString *out, const struct moment_view *v)
 	g_autofree char *place = history_place(0, m->event);
 
 	if (m->what == MOMENT_PEAK)
-		g_string_append_printf(out, "Physical memory was at its most, %s, %s%s.",
-				       in_words(v->sums.physical), m->event ? "after " : "at ",
-				       place);
+		SAY("Physical memory was at its most, %s, %s%s.", in_words(v->sums.physical),
+		    m->event ? "after " : "at ", place);
 	else
-		g_string_append_printf(out, "%s %s there were %s of physical memory.",
-				       m->event ? "After" : "At", place,
-				       in_words(v->sums.physical));
+		SAY("%s %s there were %s of physical memory.", m->event ? "After" : "At", place,
+		    in_words(v->sums.physical));
 	if (v->sums.physical > 0)
 		say_live(out, v);
-	say_holder(out, v);
 }
 
 static void say_device(GString *out, const struct npu_stats *s, guint64 asked)
@@ -124,14 +114,13 @@ static void say_device(GString *out, const struct npu_stats *s, guint64 asked)
 
 	if (s->size == 0)
 		return;
-	g_string_append_printf(out, " The device had %s free of %s",
-			       in_words(s->usable_bytes - used), in_words(s->usable_bytes));
+	SAY(" The device had %s free of %s", in_words(s->usable_bytes - used),
+	    in_words(s->usable_bytes));
 	if (s->used_bytes > s->own_bytes)
-		g_string_append_printf(out, ", with %s held by other processes",
-				       in_words(s->used_bytes - s->own_bytes));
-	g_string_append_c(out, '.');
+		SAY(", with %s held by other processes", in_words(s->used_bytes - s->own_bytes));
+	SAY(".");
 	if (asked >= GIB && s->free_giants == 0 && s->usable_bytes - used >= GIB)
-		g_string_append(out, " No page of 1 GiB was whole.");
+		SAY(" No page of 1 GiB was whole.");
 }
 
 /* Why, and what would have had room: from what was live, what was free, and what the device has. */
@@ -146,31 +135,27 @@ static void say_cause(GString *out, const struct moment_view *v)
 
 	if (d->failed_stats.size == 0 || !replay_tells_fragmentation(d))
 		return;
-	g_string_append_printf(out, " The allocator held %s, of which %s were live",
-			       in_words(s->physical), in_words(s->live));
+	SAY(" The allocator held %s, of which %s were live", in_words(s->physical),
+	    in_words(s->live));
 	if (external > 0)
-		g_string_append_printf(out, " and %s free", in_words(external));
+		SAY(" and %s free", in_words(external));
 	if (external > 0 && v->placed)
-		g_string_append_printf(out, ", the largest free range %s", in_words(largest));
-	g_string_append_c(out, '.');
+		SAY(", the largest free range %s", in_words(largest));
+	SAY(".");
 	if (v->placed && external >= asked && largest < asked)
-		g_string_append(out, " That is enough in sum, and no piece of it is large enough: "
-				     "fragmentation.");
+		SAY(" That is enough in sum, and no piece of it is large enough: fragmentation.");
 	if (v->placed && largest >= asked && policy_is_own(v->replay->options->policy))
-		g_string_append(out, " A range that large was free, and not for this request: of "
-				     "another stream or pool, or not to be split.");
+		SAY(" A range that large was free, and not for this request: of another stream or "
+		    "pool, or not to be split.");
+	SAY(" What was live and this request come to %s", in_words(needed));
 	if (needed > room)
-		g_string_append_printf(out,
-				       " What was live and this request come to %s, more than "
-				       "the %s that there are: no allocator has room for it.",
-				       in_words(needed), in_words(room));
+		SAY(", more than the %s that there are: no allocator has room for it.",
+		    in_words(room));
 	else
-		g_string_append_printf(out,
-				       " What was live and this request come to %s of %s: it "
-				       "would fit if all that is free lay together. Expandable "
-				       "segments join what is free in whole steps of 20 MiB: "
-				       "--policy expandable shows whether that is enough.",
-				       in_words(needed), in_words(room));
+		SAY(" of %s: it would fit if all that is free lay together. Expandable segments "
+		    "join what is free in whole steps of 20 MiB: --policy expandable shows whether "
+		    "that is enough.",
+		    in_words(room));
 }
 
 static void say_failure(GString *out, const struct moment_view *v)
@@ -178,105 +163,102 @@ static void say_failure(GString *out, const struct moment_view *v)
 	const struct replay_device *d = v->device;
 	g_autofree char *place = history_place(d->failed_line, d->failed_at);
 
-	g_string_append_printf(out, "At %s the device had no room for %s more", place,
-			       in_words(d->failed_size));
+	SAY("At %s the device had no room for %s more", place, in_words(d->failed_size));
 	if (v->sites && d->failed_site != SITE_NONE)
-		g_string_append_printf(
-			out, ", which %s asked for",
-			sites_label_text(v->sites, sites_label(v->sites, d->failed_site)));
-	g_string_append_c(out, '.');
+		SAY(", which %s asked for",
+		    sites_label_text(v->sites, sites_label(v->sites, d->failed_site)));
+	SAY(".");
 	say_device(out, &d->failed_stats, d->failed_size);
 	say_cause(out, v);
-	say_holder(out, v);
 }
 
-/* What was free, in which pieces, and whose memory would have had room. */
-static void say_recorded(GString *out, const struct moment_view *v)
+/* What was free, in which pieces, and whose memory would have had room. FALSE: it is not known. */
+static gboolean say_recorded(GString *out, const struct moment_view *v)
 {
 	const struct recorded_oom *oom = &v->device->memory.file.oom;
 	g_autofree char *place = history_place(0, v->moment->event);
 	guint64 pieces = 0, pages = 0, room = v->sums.physical + oom->free_bytes;
 
+	SAY("At %s, where %s were asked for,", place, in_words(oom->asked));
+	if (!replay_tells_fragmentation(v->device)) {
+		SAY(" the file does not tell what was free.");
+		return FALSE;
+	}
 	for (guint i = 0; i < v->map->ranges->len; i++) {
 		const struct map_range *r = &g_array_index(v->map->ranges, struct map_range, i);
 		guint64 end = (r->address + r->bytes) / (2 * MIB) * 2 * MIB;
-		pieces += r->physical > 0 && r->live == 0;
-		if (r->physical > 0 && r->live == 0)
-			pages += end - MIN(end, round_up(r->address, 2 * MIB));
+		if (r->physical == 0 || r->live > 0)
+			continue;
+		pieces++;
+		pages += end - MIN(end, round_up(r->address, 2 * MIB));
 	}
-	g_string_append_printf(out, "At %s, where %s were asked for,", place, in_words(oom->asked));
-	if (!replay_tells_fragmentation(v->device)) {
-		g_string_append(out, " the file does not tell what was free.");
-		return;
-	}
-	g_string_append_printf(
-		out, " %s of what the allocator held were free, in %" G_GUINT64_FORMAT " piece%s",
-		in_words((guint64)MAX(v->sums.external, 0)), pieces, pieces == 1 ? "" : "s");
-	g_string_append_printf(out, ", the largest %s.", in_words(v->map->largest_free));
+	SAY(" %s of what the allocator held were free, in " U64 " piece%s",
+	    in_words((guint64)MAX(v->sums.external, 0)), pieces, s_of(pieces));
+	SAY(", the largest %s.", in_words(v->map->largest_free));
 	if (v->map->largest_free >= oom->asked)
-		g_string_append(out, " One of them was large enough, and not for this request: of "
-				     "another stream or pool, or not to be split.");
+		SAY(" One of them was large enough, and not for this request: of another stream or "
+		    "pool, or not to be split.");
 	else if (pages + oom->free_bytes >= oom->asked)
-		g_string_append_printf(
-			out,
-			" With expandable segments it could have been served: %s of "
-			"them are whole pages of 2 MiB, which can be mapped together "
-			"with what the device has; --policy expandable shows it.",
-			in_words(pages));
+		SAY(" With expandable segments it could have been served: %s of them are whole "
+		    "pages of 2 MiB, which can be mapped together with what the device has; "
+		    "--policy expandable shows it.",
+		    in_words(pages));
 	else if (v->sums.live + oom->asked <= room)
-		g_string_append(out,
-				" Only without segments, as --policy native has none, could it "
-				"have been served: the pieces have too few whole pages.");
+		SAY(" Only without segments, as --policy native has none, could it have been "
+		    "served: the pieces have too few whole pages.");
 	else
-		g_string_append_printf(out,
-				       " No policy could have served it: what was live and this "
-				       "request come to more than the %s that there were.",
-				       in_words(room));
-	say_holder(out, v);
+		SAY(" No policy could have served it: what was live and this request come to more "
+		    "than the %s that there were.",
+		    in_words(room));
+	return TRUE;
 }
 
 char *recorded_oom_words(const struct recorded_oom *o)
 {
 	g_autofree char *place = history_place(0, o->event);
 	guint64 unused = o->physical - MIN(o->live, o->physical);
+	GString *out;
 
 	if (o->event == 0)
 		return NULL;
-	GString *out = g_string_new(NULL);
-	g_string_append_printf(out,
-			       "At %s the allocator ran out of memory when this was recorded: "
-			       "it asked the device for %s",
-			       place, in_words(o->asked));
-	g_string_append_printf(out, ", which had %s free", in_words(o->free_bytes));
+	out = g_string_new(NULL);
+	SAY("At %s the allocator ran out of memory when this was recorded: it asked the device for "
+	    "%s",
+	    place, in_words(o->asked));
+	SAY(", which had %s free", in_words(o->free_bytes));
 	if (o->physical > 0)
-		g_string_append_printf(out, ". The allocator held %s", in_words(o->physical));
+		SAY(". The allocator held %s", in_words(o->physical));
 	if (o->physical > 0)
-		g_string_append_printf(out, ", of which blocks used %s", in_words(o->live));
-	g_string_append_c(out, '.');
+		SAY(", of which blocks used %s", in_words(o->live));
 	if (o->free_bytes >= o->asked)
-		g_string_append(out, " The device had enough: a limit of the process "
-				     "(set_per_process_memory_fraction), or memory in pieces, "
-				     "stood in the way.");
+		SAY(". The device had enough: a limit of the process "
+		    "(set_per_process_memory_fraction), or memory in pieces, stood in the way.");
 	else if (unused + o->free_bytes >= o->asked)
-		g_string_append(out, " With what the allocator held and did not use it would have "
-				     "been enough: fragmentation. --policy expandable shows "
-				     "whether expandable segments help.");
+		SAY(". With what the allocator held and did not use it would have been enough: "
+		    "fragmentation. --policy expandable shows whether expandable segments help.");
 	else
-		g_string_append(out, " With all that the allocator did not use it would not have "
-				     "been enough: it is too much at a time, or another process "
-				     "held the rest.");
+		SAY(". With all that the allocator did not use it would not have been enough: it "
+		    "is "
+		    "too much at a time, or another process held the rest.");
 	return g_string_free(out, FALSE);
 }
 
 char *moment_words(const struct moment_view *v)
 {
 	GString *out = g_string_new(NULL);
+	gboolean known = TRUE;
 
-	if (v->moment->what == MOMENT_OOM && v->device->failed_size == 0)
-		say_recorded(out, v);
-	else if (v->moment->what == MOMENT_OOM)
+	if (v->moment->what != MOMENT_OOM)
+		say_moment(out, v);
+	else if (v->device->failed_size > 0)
 		say_failure(out, v);
 	else
-		say_moment(out, v);
+		known = say_recorded(out, v);
+	if (known && v->holders->len > 0) {
+		const struct holder *h = &g_array_index(v->holders, struct holder, 0);
+		SAY(" The largest holder: %s, %s in " U64 " block%s.",
+		    sites_label_text(v->sites, h->label), in_words(h->bytes), h->blocks,
+		    s_of(h->blocks));
+	}
 	return g_string_free(out, FALSE);
 }

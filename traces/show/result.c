@@ -132,40 +132,19 @@ static void print_segments(FILE *out, const struct result *r, const struct repla
 	row(out, "of the policy", text->len ? text->str : "nothing");
 }
 
-static void print_moves(FILE *out, const struct result *r, const struct replay_device *d)
-{
-	for (enum model_call m = MODEL_MOVES; m < MODEL_CALL_COUNT; m++) {
-		const struct call_figures *f = &d->window.calls[m];
-		const struct source of = { figures_moves, f, r };
-		g_autofree char *name = g_strdelimit(g_strdup(model_call_name(m)), "_", ' ');
-		print_line(out, name,
-			   f->refused ? "{calls} x, {bytes}, {time_ns:3 ms}, {bandwidth:2 GB/s} "
-					"({refused} refused)"
-				      : "{calls} x, {bytes}, {time_ns:3 ms}, {bandwidth:2 GB/s}",
-			   "calls", &of);
-	}
-}
-
-/* Two kinds a line. */
+/* Calls and copies. */
 static void print_calls(FILE *out, const struct result *r, const struct replay_device *d)
 {
-	int shown = 0;
-
-	(void)r;
-	for (enum model_call c = 0; c < MODEL_MOVES; c++) {
+	for (enum model_call c = 0; c < MODEL_CALL_COUNT; c++) {
 		const struct call_figures *f = &d->window.calls[c];
-		if (f->calls == 0)
-			continue;
-		fprintf(out, "%s%-23s %7" G_GUINT64_FORMAT " x %5.1f us",
-			shown % 2 ? "   " : "    ", model_call_name(c), f->calls,
-			f->ps / 1e6 / f->calls);
-		if (f->refused)
-			fprintf(out, " (%" G_GUINT64_FORMAT " refused)", f->refused);
-		if (++shown % 2 == 0)
-			fputc('\n', out);
+		const struct source of = { figures_calls, f, r };
+		g_autofree char *name = g_strdelimit(g_strdup(model_call_name(c)), "_", ' ');
+		g_autofree char *text =
+			g_strconcat("{calls} x, ", c < MODEL_MOVES ? "" : "{bytes}, ",
+				    "{time_ns:3 ms}", c < MODEL_MOVES ? "" : ", {bandwidth:2 GB/s}",
+				    f->refused ? " ({refused} refused)" : "", NULL);
+		print_line(out, name, text, "calls", &of);
 	}
-	if (shown % 2)
-		fputc('\n', out);
 }
 
 /* ---- moments ---- */
@@ -192,18 +171,6 @@ static void print_words(FILE *out, const char *text)
 	fputc('\n', out);
 }
 
-static void print_missed(FILE *out, const struct moment *moment)
-{
-	if (moment->what == MOMENT_EVENT)
-		fprintf(out, "  --at %" G_GUINT64_FORMAT ": the device has no such event\n",
-			moment->wanted);
-	if (moment->what == MOMENT_TIME)
-		fprintf(out,
-			"  --at %" G_GUINT64_FORMAT "us: no event of the device is so late, or "
-			"the file has no times\n",
-			moment->wanted);
-}
-
 static void print_recorded_oom(FILE *out, const struct result *r, const struct replay_device *d)
 {
 	g_autofree char *words = recorded_oom_words(&d->memory.file.oom);
@@ -219,11 +186,18 @@ static void print_moments(FILE *out, const struct result *r, const struct replay
 	struct moment_view v;
 
 	for (guint m = 0; m < memory->moment_count; m++) {
-		if (!memory->moments[m].reached) {
-			print_missed(out, &memory->moments[m]);
+		const struct moment *moment = &memory->moments[m];
+		if (!moment->reached) {
+			if (moment->what >= MOMENT_EVENT)
+				fprintf(out, "  --at %" G_GUINT64_FORMAT "%s\n", moment->wanted,
+					moment->what == MOMENT_EVENT
+						? ": the device has no such event"
+						: "us: no event of the device is so late, or the "
+						  "file "
+						  "has no times");
 			continue;
 		}
-		moment_view_init(&v, r->replay, d, &memory->moments[m]);
+		moment_view_init(&v, r->replay, d, moment);
 		g_autofree char *words = moment_words(&v);
 		print_words(out, words);
 		for (guint i = 0; i < v.holders->len && i < PRINTED_HOLDERS; i++) {
@@ -277,7 +251,6 @@ static const struct {
 	{ "TLB Miss Rate", .text = "{tlb_miss_rate:2 %}", "reads", .of = OF_ACCESS },
 	{ "page walks", .text = "{walks}, {mean_walk_ns:1} ns each", "reads", .of = OF_ACCESS },
 	{ "HBM row hits", .text = "{row_hit_rate:2 %}", "reads", .of = OF_ACCESS },
-	{ .print = print_moves },
 	{ "driver calls", .text = "{vmm_calls}, {vmm_time_ns:3 ms} of simulated time" },
 	{ .print = print_calls },
 	{ "page table", .text = "{page_table_bytes} at the peak" },

@@ -54,23 +54,17 @@ static void device_free(gpointer data)
 	g_free(d);
 }
 
-/* Index of the first device that is not below. */
-static guint place_of(const struct tracker *t, gint64 device)
+static gint by_number(gconstpointer a, gconstpointer b, gpointer unused)
 {
-	guint at = 0;
+	gint64 x = *(const gint64 *)a, y = *(const gint64 *)b;
 
-	while (at < t->devices->len &&
-	       ((struct tracker_device *)g_ptr_array_index(t->devices, at))->device < device)
-		at++;
-	return at;
+	(void)unused;
+	return x < y ? -1 : x > y;
 }
 
 struct tracker_device *tracker_find(const struct tracker *t, gint64 device)
 {
-	guint at = place_of(t, device);
-	struct tracker_device *d = at < t->devices->len ? g_ptr_array_index(t->devices, at) : NULL;
-
-	return d && d->device == device ? d : NULL;
+	return g_tree_lookup(t->devices, &device);
 }
 
 struct tracker_device *tracker_device(struct tracker *t, gint64 device)
@@ -83,7 +77,7 @@ struct tracker_device *tracker_device(struct tracker *t, gint64 device)
 	d->device = device;
 	d->others = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
 	d->sizes = g_hash_table_new_full(size_hash, size_equal, g_free, NULL);
-	g_ptr_array_insert(t->devices, (gint)place_of(t, device), d);
+	g_tree_insert(t->devices, &d->device, d);
 	return d;
 }
 
@@ -94,10 +88,10 @@ struct tracker *tracker_new(gboolean calls)
 	struct tracker *t = g_new0(struct tracker, 1);
 
 	t->calls = calls;
-	t->devices = g_ptr_array_new_with_free_func(device_free);
+	t->devices = g_tree_new_full(by_number, NULL, NULL, device_free);
 	t->names = int_map_new();
 	t->maps = int_map_new();
-	t->uses = int_map_new();
+	t->sets = int_map_new();
 	t->objects = g_hash_table_new_full(NULL, NULL, g_free, NULL);
 	t->gone = g_array_new(FALSE, FALSE, sizeof(guint64));
 	return t;
@@ -107,10 +101,10 @@ void tracker_free(struct tracker *t)
 {
 	if (t == NULL)
 		return;
-	g_ptr_array_unref(t->devices);
+	g_tree_unref(t->devices);
 	int_map_free(t->names);
 	int_map_free(t->maps);
-	int_map_free(t->uses);
+	int_map_free(t->sets);
 	g_hash_table_unref(t->objects);
 	g_array_unref(t->gone);
 	g_free(t);
@@ -244,20 +238,6 @@ static void count(struct tracker *t, const struct tracker_line *l)
 
 /* ---- verbs ---- */
 
-/* Adds to a count of a process and its device; what it is then. */
-static gint64 use(struct tracker *t, guint32 process, gint64 device, char what, gint64 change)
-{
-	guint64 key = (guint64)process << 32 | (guint32)device;
-	struct int_map_entry *e = int_map_find(t->uses, key, (guint32)what);
-	gint64 count = (e ? (gint64)e->value : 0) + change;
-
-	if (count > 0)
-		int_map_put(t->uses, key, (guint32)what, (guint64)count);
-	else if (e)
-		int_map_remove(t->uses, e);
-	return MAX(count, 0);
-}
-
 static void give_back(struct tracker *t, struct object *o)
 {
 	if (o->bytes == 0)
@@ -265,7 +245,6 @@ static void give_back(struct tracker *t, struct object *o)
 	change(t, o->device, TRACKER_PHYSICAL, o->bytes, FALSE);
 	g_array_append_val(t->gone, o->id);
 	o->bytes = 0;
-	use(t, o->process, o->device, 't', -1);
 }
 
 /* The memory goes with the last reference and the last mapping. */
@@ -279,11 +258,15 @@ static void maybe_returned(struct tracker *t, struct object *o)
 static void on_device(struct tracker *t, const struct npu_trace_record *r)
 {
 	gboolean reset = r->verb == NPU_TRACE_DEVICE_RESET;
+	guint64 key = (guint64)r->process << 32 | (guint32)r->device;
+	const struct int_map_entry *e = int_map_find(t->sets, key, 0);
+	guint64 sets = e ? e->value : 0;
 	GHashTableIter iter;
 	gpointer object;
 
-	if (use(t, r->process, r->device, 's', reset ? -1 : 1) > 0 || !reset ||
-	    use(t, r->process, r->device, 't', 0) == 0)
+	sets = reset ? MAX(sets, 1) - 1 : sets + 1;
+	int_map_put(t->sets, key, 0, sets);
+	if (!reset || sets > 0)
 		return;
 	g_hash_table_iter_init(&iter, t->objects);
 	while (g_hash_table_iter_next(&iter, &object, NULL)) {
@@ -321,8 +304,6 @@ static void on_create(struct tracker *t, struct tracker_line *l)
 	if (r->verb == NPU_TRACE_CREATE)
 		bytes = MAX(bytes > G_MAXINT64 ? bytes : round_up(bytes, page), r->rounded);
 	make(t, l, bytes);
-	if (bytes > 0)
-		use(t, r->process, l->device, 't', 1);
 	change(t, l->device, TRACKER_PHYSICAL, bytes, TRUE);
 }
 

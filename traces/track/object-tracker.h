@@ -26,7 +26,8 @@ struct tracker_peak {
 	guint64 host_ns; /* its time; 0: it has none */
 };
 struct tracker_device {
-	gint64 device; /* -1: the host; RECORD_NO_DEVICE: calls that are of no device */
+	gint64 device; /* first: the key; -1: the host; RECORD_NO_DEVICE: calls that are of no
+			  device */
 	guint64 now[TRACKER_LEVEL_COUNT];
 	struct tracker_peak peak[TRACKER_LEVEL_COUNT];
 	guint64 start[TRACKER_LEVEL_COUNT];
@@ -55,7 +56,7 @@ struct tracker_line {
 	gboolean made;   /* its subject is there from now on */
 };
 struct tracker {
-	GPtrArray *devices;         /* struct tracker_device *, by number; RECORD_NO_DEVICE first */
+	GTree *devices; /* of struct tracker_device, by number; RECORD_NO_DEVICE first */
 	struct tracker_device none; /* what is of no device: address space that is reserved */
 	GArray *gone; /* guint64: subjects whose physical memory went back with the last line */
 
@@ -63,10 +64,9 @@ struct tracker {
 	gboolean calls;
 	struct int_map *names; /* process << 32 | number, letter -> struct object * */
 	struct int_map *maps;  /* offset, low half of a reservation's id -> struct object * */
-	/* process << 32 | device -> sets (tag 's'), objects with memory ('t') */
-	struct int_map *uses;
-	GHashTable *objects; /* all of them */
-	guint64 last[128];   /* ids given out, by letter */
+	struct int_map *sets;  /* process << 32 | device -> how often it is set */
+	GHashTable *objects;   /* all of them */
+	guint64 last[128];     /* ids given out, by letter */
 };
 
 /* `calls`: the trace has calls that get memory. */
