@@ -131,41 +131,6 @@ void model_close(guint devices)
 	own.bytes = 0;
 }
 
-aclrtMemLocation model_location(int device)
-{
-	return (aclrtMemLocation){ .id = device < 0 ? 0 : (uint32_t)device,
-				   .type = device < 0 ? ACL_MEM_LOCATION_TYPE_HOST
-						      : ACL_MEM_LOCATION_TYPE_DEVICE };
-}
-
-aclError model_create(struct model_device *d, aclrtDrvMemHandle *out, guint64 size, int device,
-		      unsigned page_lg2)
-{
-	aclrtPhysicalMemProp prop = { .handleType = ACL_MEM_HANDLE_TYPE_NONE,
-				      .allocationType = ACL_MEM_ALLOCATION_TYPE_PINNED,
-				      .memAttr = page_lg2 == 30 ? ACL_HBM_MEM_HUGE1G
-								: ACL_HBM_MEM_HUGE,
-				      .location = model_location(device) };
-
-	return MODEL_CALL(d, MODEL_CREATE, aclrtMallocPhysical(out, size, &prop, 0));
-}
-
-aclError model_malloc(struct model_device *d, void **out, guint64 size, int device,
-		      unsigned page_lg2)
-{
-	aclrtMemMallocPolicy policy = page_lg2 == 30   ? ACL_MEM_MALLOC_HUGE1G_ONLY
-				      : page_lg2 == 12 ? ACL_MEM_MALLOC_NORMAL_ONLY
-						       : ACL_MEM_MALLOC_HUGE_FIRST;
-
-	model_begin();
-	aclError code = device < 0 ? ACL_SUCCESS : aclrtSetDevice(device);
-	if (code != ACL_SUCCESS)
-		return model_counted(d, MODEL_MALLOC, code);
-	return MODEL_CALL(d, MODEL_MALLOC,
-			  device < 0 ? aclrtMallocHost(out, size)
-				     : aclrtMallocAlign32(out, size, policy));
-}
-
 /* Addresses alone, while nobody writes there. NULL: there are not so many. */
 static void *own_memory(guint64 size)
 {

@@ -68,13 +68,6 @@ void model_close(guint devices);
 #define MODEL_CALL(d, call, answer) (model_begin(), model_counted((d), (call), (answer)))
 void model_begin(void);
 aclError model_counted(struct model_device *d, enum model_call call, aclError code);
-/* A device < 0: memory of the host, as in what follows. */
-aclrtMemLocation model_location(int device);
-/* Those that depend on whose memory it is. */
-aclError model_create(struct model_device *d, aclrtDrvMemHandle *out, guint64 size, int device,
-		      unsigned page_lg2);
-aclError model_malloc(struct model_device *d, void **out, guint64 size, int device,
-		      unsigned page_lg2);
 /* One end of a copy. */
 struct model_end {
 	void *p; /* NULL: memory that the program had by itself: one buffer is all of it, as its

@@ -55,13 +55,6 @@ static struct object *find(const struct player *p, guint32 process,
 	return table ? g_hash_table_lookup(table, &key) : NULL;
 }
 
-static struct object *mapped_at(const struct player *p, const void *va)
-{
-	guint64 key = (guintptr)va;
-
-	return va ? g_tree_lookup(p->mapped, &key) : NULL;
-}
-
 /* Takes a reference over. */
 static void keep(struct player *p, const struct npu_trace_record *c, struct object *t)
 {
@@ -157,32 +150,35 @@ static void note(struct player *p, const struct npu_trace_record *c, gint32 devi
 	memory_add(&device_of(p, device)->memory, kind, &item);
 }
 
-/* NULL: nothing of the device is read. */
-static struct access *reads_of(const struct player *p, gint32 device)
-{
-	struct replay_device *d = p->recorded ? replay_find(p->replay, device) : NULL;
-
-	return d ? d->reads : NULL;
-}
-
 /* Memory comes, `pages` bytes for c->size, or may go with the next call. */
 static void come(struct player *p, const struct npu_trace_record *c, gint32 device, const void *va,
 		 guint64 pages, guint32 site)
 {
+	struct replay_device *d = replay_find(p->replay, device);
+
 	if (device >= 0)
 		note(p, c, device, ALLOCATION_MEMORY, va, pages, site);
-	if (reads_of(p, device) && p->refused == NULL)
-		access_come(reads_of(p, device), (guintptr)va, c->size, &p->refused);
+	if (p->recorded && d && d->reads && p->refused == NULL)
+		access_come(d->reads, (guintptr)va, c->size, &p->refused);
 }
 
 static void go(struct player *p, gint32 device, const void *va)
 {
+	struct replay_device *d = replay_find(p->replay, device);
+
 	memory_look(&device_of(p, device)->memory, (guintptr)va);
-	if (reads_of(p, device))
-		access_go(reads_of(p, device), (guintptr)va);
+	if (p->recorded && d && d->reads)
+		access_go(d->reads, (guintptr)va);
 }
 
 /* ---- one function a verb ---- */
+
+static aclrtMemLocation location_of(gint32 device)
+{
+	return (aclrtMemLocation){ .id = device < 0 ? 0 : (uint32_t)device,
+				   .type = device < 0 ? ACL_MEM_LOCATION_TYPE_HOST
+						      : ACL_MEM_LOCATION_TYPE_DEVICE };
+}
 
 static gint32 play_reserve(struct player *p, const struct npu_trace_record *c)
 {
@@ -222,8 +218,14 @@ static gint32 play_create(struct player *p, const struct npu_trace_record *c)
 {
 	guint64 page = G_GUINT64_CONSTANT(1) << MAX(c->page_lg2, 21);
 	gint32 device = (gint32)c->device;
+	aclrtPhysicalMemProp prop = { .handleType = ACL_MEM_HANDLE_TYPE_NONE,
+				      .allocationType = ACL_MEM_ALLOCATION_TYPE_PINNED,
+				      .memAttr = c->page_lg2 == 30 ? ACL_HBM_MEM_HUGE1G
+								   : ACL_HBM_MEM_HUGE,
+				      .location = location_of(device) };
 	void *handle;
-	gint32 code = model_create(calls_of(p, device, c), &handle, c->size, device, c->page_lg2);
+	gint32 code = MODEL_CALL(calls_of(p, device, c), MODEL_CREATE,
+				 aclrtMallocPhysical(&handle, c->size, &prop, 0));
 	note_out_of_memory(p, device, c, code);
 	if (code != 0)
 		return code;
@@ -256,7 +258,8 @@ static gint32 play_release(struct player *p, const struct npu_trace_record *c)
 static gint32 play_retain(struct player *p, const struct npu_trace_record *c)
 {
 	void *va = address(p, c->process, &c->at), *handle;
-	struct object *t = mapped_at(p, va);
+	guint64 key = (guintptr)va;
+	struct object *t = g_tree_lookup(p->mapped, &key);
 	if (va == NULL)
 		return NOT_MADE;
 	struct model_device *calls = &device_of(p, t ? t->device : -1)->window;
@@ -291,7 +294,7 @@ static gint32 play_unmap(struct player *p, const struct npu_trace_record *c)
 {
 	void *va = address(p, c->process, &c->name);
 	guint64 key = (guintptr)va;
-	struct object *t = mapped_at(p, va);
+	struct object *t = g_tree_lookup(p->mapped, &key);
 	if (va == NULL)
 		return NOT_MADE;
 	if (t)
@@ -315,15 +318,22 @@ static gint32 play_access(struct player *p, const struct npu_trace_record *c)
 	struct model_device *calls = &device_of(p, c->device)->window;
 	aclrtMemAccessDesc desc = { .flags = c->flags ? (aclrtMemAccessFlags)c->flags
 						      : ACL_RT_MEM_ACCESS_FLAGS_READWRITE,
-				    .location = model_location((int)c->device) };
+				    .location = location_of((gint32)c->device) };
 	return MODEL_CALL(calls, MODEL_ACCESS, aclrtMemSetAccess(va, c->size, &desc, 1));
 }
 
 static gint32 play_malloc(struct player *p, const struct npu_trace_record *c)
 {
 	gint32 device = (gint32)c->device;
+	aclrtMemMallocPolicy policy = c->page_lg2 == 30   ? ACL_MEM_MALLOC_HUGE1G_ONLY
+				      : c->page_lg2 == 12 ? ACL_MEM_MALLOC_NORMAL_ONLY
+							  : ACL_MEM_MALLOC_HUGE_FIRST;
+	gint32 set = device < 0 ? ACL_SUCCESS : aclrtSetDevice(device);
 	void *at;
-	gint32 code = model_malloc(calls_of(p, device, c), &at, c->size, device, c->page_lg2);
+	gint32 code = MODEL_CALL(calls_of(p, device, c), MODEL_MALLOC,
+				 set != ACL_SUCCESS ? set
+				 : device < 0       ? aclrtMallocHost(&at, c->size)
+						    : aclrtMallocAlign32(&at, c->size, policy));
 	note_out_of_memory(p, device, c, code);
 	if (code != 0)
 		return code;
@@ -473,10 +483,9 @@ static void open_peers(struct player *p, gint32 a, gint32 b)
 		p->peers |= G_GUINT64_CONSTANT(1) << pair[i];
 		aclrtSetDevice(pair[i]);
 		for (guint d = 0; d < p->replay->devices->len; d++) {
-			const struct replay_device *other =
-				g_ptr_array_index(p->replay->devices, d);
-			if ((gint32)other->device != pair[i])
-				aclrtDeviceEnablePeerAccess((int32_t)other->device, 0);
+			const struct replay_device *r = g_ptr_array_index(p->replay->devices, d);
+			if ((gint32)r->device != pair[i])
+				aclrtDeviceEnablePeerAccess((int32_t)r->device, 0);
 		}
 	}
 }

@@ -92,28 +92,17 @@ struct replay *replay_run(struct record_reader *reader, const struct replay_opti
 			  GError **error);
 void replay_free(struct replay *replay);
 
-/* ---- inside: replay-device.c ---- */
+/* ---- inside ---- */
 
-struct replay_device *replay_device_new(struct trace_device *trace, const struct moment *moments,
-					guint count);
-void replay_device_free(gpointer device);
 /* The device's part of the result; NULL if the trace has nothing on it. */
 struct replay_device *replay_find(const struct replay *replay, gint64 device);
-
 /* To be called before memory goes, and at the end: notes the model's statistics if there is more
  * than when they were noted. */
 void replay_note_peak(struct replay_device *device);
-/* Notes the device's memory after its event number `event`, at a time of the file (0: it has none).
- */
-void replay_sample(struct replay_device *device, guint64 event, guint64 time_us);
 /* The first call that finds no memory, `size` bytes, at an event or a line of the file (0: it has
  * none): to be called before the sums have it. Later ones are left alone. */
 void replay_note_failure(struct replay_device *device, guint64 event, guint64 line, guint64 size,
 			 guint32 site);
-/* Before what is left goes: the end is a moment, and the peak may be now. */
-void replay_note_end(struct replay_device *device);
-/* The last of all: its series ends. */
-void replay_finish(struct replay_device *device);
 
 /* ---- inside: player.c makes the driver calls that records name on the model, and maps their names
  * to the model's objects ---- */

@@ -19,11 +19,10 @@ enum clock { CLOCK_OF_HOST, CLOCK_SIMULATED, CLOCK_OF_EVENTS };
 /* A call that is not written yet: its end is not known. */
 struct open_call {
 	guint64 key; /* process << 32 | thread */
-	gboolean waits;
-	guint64 at_ns, last_ns;
+	guint64 at_ns;
 	guint64 simulated_ps;
 	gboolean has_simulated;
-	char *rest; /* behind its time */
+	char *rest; /* behind its time; NULL: it is written */
 };
 struct device_track {
 	gint64 device;
@@ -224,14 +223,13 @@ static struct open_call *thread_of(struct chrome *c, const struct npu_trace_reco
 
 static void end_call(struct chrome *c, struct open_call *call, guint64 length_ns)
 {
-	if (!call->waits)
+	if (call->rest == NULL)
 		return;
 	GString *out =
 		begin(c, 'X', NULL, call->key >> 32, (guint32)call->key, call->at_ns, "%s", "");
 	put_us(out, "dur", length_ns);
 	g_string_append(out, call->rest);
 	g_clear_pointer(&call->rest, g_free);
-	call->waits = FALSE;
 }
 
 /* A trace tells when a call began. It took as long as simulated time went on, and was over when the
@@ -257,8 +255,7 @@ static void on_call(struct chrome *c, const struct tracker_line *l)
 	out_json_text(rest, title(r));
 	put_args(c, rest, l);
 	call->rest = g_string_free(rest, FALSE);
-	call->waits = TRUE;
-	call->at_ns = call->last_ns = MAX(c->now_ns, call->last_ns);
+	call->at_ns = MAX(c->now_ns, call->at_ns);
 	call->simulated_ps = r->simulated_ps;
 	call->has_simulated = (r->has & NPU_TRACE_HAS_SIMULATED) != 0;
 	if (r->code) {

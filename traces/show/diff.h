@@ -12,7 +12,7 @@
 #include "member.h"
 #include "track/object-tracker.h"
 
-/* ---- diff-figures.c: figures that differ ---- */
+/* ---- diff-result.c: figures that differ ---- */
 
 struct difference {
 	char *group; /* "device 0", or "" for the whole file */
@@ -38,12 +38,9 @@ void differences_add_whole(struct differences *differences, const char *group, c
 			   enum member_kind kind, gint64 a, gint64 b);
 void differences_add_text(struct differences *differences, const char *group, const char *name,
 			  const char *a, const char *b);
-gboolean node_is_number(JsonNode *node);
 void differences_print(const struct differences *differences, FILE *out);
 /* The rows of a struct difference. */
 extern const struct member difference_members[];
-
-/* ---- diff-result.c: two results of npusim replay --json ---- */
 
 /* Member by member: devices by their number, lists of things by the name that each has, series at
  * the place where they are furthest apart. What is no figure is left out. Of a list of things at
