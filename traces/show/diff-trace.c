@@ -98,29 +98,7 @@ static void levels(struct differences *f, const char *group, const struct tracke
 
 /* ---- sizes ---- */
 
-/* Those of `d`, one of the two, but for what both have where it is the second. */
-static void add_sizes(GArray *out, const struct tracker_device *d,
-		      const struct tracker_device *other, int side)
-{
-	GHashTableIter iter;
-	gpointer key;
-
-	g_hash_table_iter_init(&iter, d->sizes);
-	while (g_hash_table_iter_next(&iter, &key, NULL)) {
-		const struct tracker_size *mine = key,
-					  *theirs = g_hash_table_lookup(other->sizes, mine);
-		struct trace_size size = { .device = d->device,
-					   .verb = mine->verb,
-					   .size = mine->size };
-		if (theirs && (side == 1 || theirs->count == mine->count))
-			continue;
-		size.count[side] = mine->count;
-		size.count[1 - side] = theirs ? theirs->count : 0;
-		g_array_append_val(out, size);
-	}
-}
-
-static double weight(const struct trace_size *s)
+static double weight(const struct tracker_size *s)
 {
 	guint64 apart =
 		s->count[0] > s->count[1] ? s->count[0] - s->count[1] : s->count[1] - s->count[0];
@@ -130,7 +108,7 @@ static double weight(const struct trace_size *s)
 
 static gint by_weight(gconstpointer a, gconstpointer b)
 {
-	const struct trace_size *x = a, *y = b;
+	const struct tracker_size *x = a, *y = b;
 	double wx = weight(x), wy = weight(y);
 
 	if (wx != wy)
@@ -155,12 +133,13 @@ static void device(struct trace_diff *diff, struct tracker *const tracker[2], gi
 	levels(&diff->figures, group, a, b);
 	verbs(&diff->figures, group, a, b);
 	others(&diff->figures, group, a, b);
-	add_sizes(diff->sizes, a, b, 0);
-	add_sizes(diff->sizes, b, a, 1);
 }
 
 static void compare(struct trace_diff *diff, struct tracker *const tracker[2])
 {
+	GHashTableIter iter;
+	gpointer key;
+
 	peaks(&diff->figures, "", "reserved address space",
 	      &tracker[0]->none.peak[TRACKER_RESERVED], &tracker[1]->none.peak[TRACKER_RESERVED]);
 	for (int side = 0; side < 2; side++) {
@@ -171,6 +150,12 @@ static void compare(struct trace_diff *diff, struct tracker *const tracker[2])
 				device(diff, tracker, known->device);
 		}
 	}
+	g_hash_table_iter_init(&iter, tracker[0]->sizes);
+	while (g_hash_table_iter_next(&iter, &key, NULL)) {
+		const struct tracker_size *s = key;
+		if (s->count[0] != s->count[1])
+			g_array_append_vals(diff->sizes, s, 1);
+	}
 	g_array_sort(diff->sizes, by_weight);
 }
 
@@ -178,13 +163,16 @@ struct trace_diff *trace_diff_run(struct record_reader *const readers[2], guint 
 				  struct progress *progress, GError **error)
 {
 	struct trace_diff *diff = g_new0(struct trace_diff, 1);
+	g_autoptr(GHashTable) sizes = tracker_sizes_new();
 	struct tracker *trackers[2];
 
 	differences_init(&diff->figures);
-	diff->sizes = g_array_new(FALSE, FALSE, sizeof(struct trace_size));
+	diff->sizes = g_array_new(FALSE, FALSE, sizeof(struct tracker_size));
 	for (int side = 0; side < 2; side++) {
 		diff->traces[side] = record_reader_trace(readers[side]);
 		trackers[side] = tracker_new(diff->traces[side]->memory_calls > 0);
+		trackers[side]->sizes = sizes;
+		trackers[side]->side = side;
 	}
 	if (align_run(diff, readers, trackers, limit, progress, error)) {
 		head(diff, readers);
@@ -221,7 +209,7 @@ static void print_sizes(const struct trace_diff *diff, guint limit, FILE *out)
 		return;
 	fprintf(out, "\nsizes asked for\n");
 	for (guint i = 0; i < MIN(diff->sizes->len, limit); i++) {
-		const struct trace_size *s = &g_array_index(diff->sizes, struct trace_size, i);
+		const struct tracker_size *s = &g_array_index(diff->sizes, struct tracker_size, i);
 		gint64 apart = (gint64)(s->count[1] - s->count[0]);
 		g_autofree char *group =
 			s->device >= 0 ? g_strdup_printf("device %" G_GINT64_FORMAT, s->device)
@@ -282,15 +270,15 @@ void trace_diff_print(const struct trace_diff *diff, guint limit, FILE *out)
 
 /* ---- JSON ---- */
 
-READ(gboolean, has_device, trace_size, s, s->device >= 0)
-READ(char *, verb_of_size, trace_size, s, g_strdup(record_verb_name(s->verb)))
+READ(gboolean, has_device, tracker_size, s, s->device >= 0)
+READ(char *, verb_of_size, tracker_size, s, g_strdup(record_verb_name(s->verb)))
 
 static const struct member size_members[] = {
-	{ "device", MEMBER_COUNT, AT(trace_size, device), .has = has_device },
+	{ "device", MEMBER_COUNT, AT(tracker_size, device), .has = has_device },
 	{ "verb", MEMBER_TEXT, .text = verb_of_size },
-	{ "size", MEMBER_BYTES, AT(trace_size, size) },
-	{ "a", MEMBER_COUNT, AT(trace_size, count[0]) },
-	{ "b", MEMBER_COUNT, AT(trace_size, count[1]) },
+	{ "size", MEMBER_BYTES, AT(tracker_size, size) },
+	{ "a", MEMBER_COUNT, AT(tracker_size, count[0]) },
+	{ "b", MEMBER_COUNT, AT(tracker_size, count[1]) },
 	{ 0 },
 };
 

@@ -61,16 +61,11 @@ struct align_refusal {
 	gint64 code[2];
 	char *text;
 };
-/* A size that one of them asked for more often. */
-struct trace_size {
-	gint64 device;
-	guint32 verb;
-	guint64 size, count[2];
-};
 struct trace_diff {
 	struct trace *traces[2]; /* borrowed */
 	struct differences figures;
-	GArray *sizes; /* struct trace_size: those that differ, what differs by most bytes first */
+	GArray *sizes; /* struct tracker_size: those that differ, what differs by most bytes first
+			*/
 
 	guint64 same;        /* lines in both */
 	guint64 changed;     /* one line for another that does the same to another size or thing */

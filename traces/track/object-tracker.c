@@ -35,14 +35,19 @@ static guint size_hash(gconstpointer key)
 {
 	const struct tracker_size *s = key;
 
-	return g_int64_hash(&s->size) * 31 + s->verb;
+	return (g_int64_hash(&s->size) * 31 + s->verb) * 31 + (guint)s->device;
 }
 
 static gboolean size_equal(gconstpointer a, gconstpointer b)
 {
 	const struct tracker_size *x = a, *y = b;
 
-	return x->size == y->size && x->verb == y->verb;
+	return x->size == y->size && x->verb == y->verb && x->device == y->device;
+}
+
+GHashTable *tracker_sizes_new(void)
+{
+	return g_hash_table_new_full(size_hash, size_equal, g_free, NULL);
 }
 
 static void device_free(gpointer data)
@@ -50,7 +55,6 @@ static void device_free(gpointer data)
 	struct tracker_device *d = data;
 
 	g_hash_table_unref(d->others);
-	g_hash_table_unref(d->sizes);
 	g_free(d);
 }
 
@@ -76,7 +80,6 @@ struct tracker_device *tracker_device(struct tracker *t, gint64 device)
 	d = g_new0(struct tracker_device, 1);
 	d->device = device;
 	d->others = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
-	d->sizes = g_hash_table_new_full(size_hash, size_equal, g_free, NULL);
 	g_tree_insert(t->devices, &d->device, d);
 	return d;
 }
@@ -194,22 +197,23 @@ static void note(struct tracker_device *d, enum tracker_level level, const struc
 }
 
 /* Of what gets memory, or address space. */
-static void count_size(struct tracker_device *d, guint32 verb, guint64 size)
+static void count_size(struct tracker *t, gint64 device, guint32 verb, guint64 size)
 {
 	static const guint32 gets = 1u << NPU_TRACE_ALLOC | 1u << NPU_TRACE_SEGMENT_ALLOC |
 				    1u << NPU_TRACE_SEGMENT_MAP | 1u << NPU_TRACE_CREATE |
 				    1u << NPU_TRACE_MALLOC | 1u << NPU_TRACE_RESERVE |
 				    1u << NPU_TRACE_OOM;
-	const struct tracker_size key = { .size = size, .verb = verb };
-	struct tracker_size *known = g_hash_table_lookup(d->sizes, &key);
+	const struct tracker_size key = { .device = device, .size = size, .verb = verb };
+	struct tracker_size *known;
 
-	if (!(gets >> verb & 1))
+	if (t->sizes == NULL || !(gets >> verb & 1))
 		return;
+	known = g_hash_table_lookup(t->sizes, &key);
 	if (known == NULL) {
 		known = g_memdup2(&key, sizeof key);
-		g_hash_table_add(d->sizes, known);
+		g_hash_table_add(t->sizes, known);
 	}
-	known->count++;
+	known->count[t->side]++;
 }
 
 static void count(struct tracker *t, const struct tracker_line *l)
@@ -225,7 +229,7 @@ static void count(struct tracker *t, const struct tracker_line *l)
 					    GSIZE_TO_POINTER(tracker_count(d, r->op) + 1));
 		if (r->code == 0) {
 			d->bytes[r->verb] += l->had ? l->had : r->size;
-			count_size(d, r->verb, r->size);
+			count_size(t, l->device, r->verb, r->size);
 		}
 	}
 	for (int level = 0; level < TRACKER_LEVEL_COUNT; level++) {

@@ -35,13 +35,16 @@ struct tracker_device {
 	guint64 failed[NPU_TRACE_VERB_COUNT]; /* of them, calls that were refused */
 	guint64 bytes[NPU_TRACE_VERB_COUNT];  /* that those which were not refused name */
 	GHashTable *others;                   /* name -> how many: NPU_TRACE_NOTE and calls */
-	GHashTable *sizes;                    /* struct tracker_size, of what gets memory */
 };
+/* How often each of two traces asked for a size: of what gets memory. */
 struct tracker_size {
-	guint64 size; /* first two: the key */
+	gint64 device; /* first three: the key */
+	guint64 size;
 	guint32 verb;
-	guint64 count;
+	guint64 count[2];
 };
+/* An empty set of struct tracker_size. */
+GHashTable *tracker_sizes_new(void);
 
 /* A line, and what it is about: equal for lines that are about one object. */
 struct tracker_line {
@@ -58,6 +61,9 @@ struct tracker_line {
 struct tracker {
 	GTree *devices; /* of struct tracker_device, by number; RECORD_NO_DEVICE first */
 	struct tracker_device none; /* what is of no device: address space that is reserved */
+	GHashTable *sizes; /* borrowed, NULL at first: tracker_sizes_new(), which has what lines ask
+			      for */
+	int side;          /* in its counts */
 	GArray *gone; /* guint64: subjects whose physical memory went back with the last line */
 
 	/* inside */
