@@ -20,70 +20,62 @@ struct bank {
 	guint gets, gives, giants, reserves, unreserves;
 	guint64 got[32], given[32]; /* sizes, in order */
 	guint64 given_at[32];
+	guint64 address_of[32], size_of[32]; /* of segments, by number */
 	guint64 mapped, step, held;
+	guint64 told; /* what events come to */
+	guint handles;
 };
 
-static enum cache_answer get(gpointer data, guint64 size, gboolean giant, guint64 *address)
+static enum cache_answer call(gpointer data, const struct npu_trace_record *c, guint64 *out_va)
 {
 	struct bank *bank = data;
+	guint number = c->name.number;
 
-	*address = BASE + STEP * bank->next++;
-	bank->got[bank->gets++ % 32] = size;
-	bank->giants += giant;
-	bank->held += size;
+	switch (c->verb) {
+	case NPU_TRACE_MALLOC:
+		*out_va = BASE + STEP * bank->next++;
+		bank->address_of[number % 32] = *out_va;
+		bank->size_of[number % 32] = c->size;
+		bank->got[bank->gets++ % 32] = c->size;
+		bank->giants += c->page_lg2 == 30;
+		bank->held += c->size;
+		break;
+	case NPU_TRACE_MFREE:
+		bank->given_at[bank->gives % 32] = bank->address_of[number % 32];
+		bank->given[bank->gives++ % 32] = bank->size_of[number % 32];
+		bank->held -= bank->size_of[number % 32];
+		break;
+	case NPU_TRACE_RESERVE:
+		*out_va = BASE + 64 * GIB * ++bank->reserves;
+		break;
+	case NPU_TRACE_UNRESERVE:
+		bank->unreserves++;
+		break;
+	case NPU_TRACE_CREATE:
+		bank->handles++;
+		bank->step = c->size;
+		break;
+	case NPU_TRACE_RELEASE:
+		bank->handles--;
+		break;
+	case NPU_TRACE_MAP:
+		EXPECT_EQ(c->name.offset % c->size, 0u);
+		bank->mapped += c->size;
+		bank->held += c->size;
+		break;
+	default:
+		EXPECT_EQ(c->verb, (guint32)NPU_TRACE_UNMAP);
+		bank->mapped -= c->size;
+		bank->held -= c->size;
+	}
 	return CACHE_OK;
 }
 
-static enum cache_answer give(gpointer data, guint64 address, guint64 size)
+static void event(gpointer data, enum npu_trace_verb verb, guint64 size)
 {
-	struct bank *bank = data;
+	gboolean comes = verb == NPU_TRACE_SEGMENT_ALLOC || verb == NPU_TRACE_SEGMENT_MAP;
 
-	bank->given_at[bank->gives % 32] = address;
-	bank->given[bank->gives++ % 32] = size;
-	bank->held -= size;
-	return CACHE_OK;
-}
-
-static enum cache_answer reserve(gpointer data, guint64 size, guint64 *address)
-{
-	struct bank *bank = data;
-
-	(void)size;
-	*address = BASE + 64 * GIB * ++bank->reserves;
-	return CACHE_OK;
-}
-
-static enum cache_answer unreserve(gpointer data, guint64 address)
-{
-	struct bank *bank = data;
-
-	(void)address;
-	bank->unreserves++;
-	return CACHE_OK;
-}
-
-static enum cache_answer map(gpointer data, guint64 area, guint64 address, guint64 size,
-			     guint64 step)
-{
-	struct bank *bank = data;
-
-	EXPECT_TRUE(address >= area);
-	bank->mapped += size;
-	bank->held += size;
-	bank->step = step;
-	return CACHE_OK;
-}
-
-static enum cache_answer unmap(gpointer data, guint64 area, guint64 address, guint64 size,
-			       guint64 step)
-{
-	struct bank *bank = data;
-
-	EXPECT_TRUE(address >= area);
-	(void)step;
-	bank->mapped -= size;
-	bank->held -= size;
-	return CACHE_OK;
+	((struct bank *)data)->told += comes ? size : -size;
 }
 
 struct rig {
@@ -95,7 +87,7 @@ struct rig {
 static struct rig *rig_open(enum policy_kind kind, guint64 total, const char *const *settings)
 {
 	struct rig *r = g_new0(struct rig, 1);
-	struct cache_memory memory = { get, give, reserve, unreserve, map, unmap, &r->bank, total };
+	struct cache_memory memory = { call, event, &r->bank, total, 0 };
 
 	policy_options_init(&r->options);
 	r->options.kind = kind;
@@ -109,6 +101,8 @@ static struct rig *rig_open(enum policy_kind kind, guint64 total, const char *co
 
 static void rig_close(struct rig *r)
 {
+	EXPECT_EQ(r->bank.told, r->bank.held);
+	EXPECT_EQ(r->bank.handles == 0, r->bank.mapped == 0);
 	cache_free(r->cache);
 	policy_options_clear(&r->options);
 	g_free(r);
@@ -389,21 +383,29 @@ struct card {
 	guint gets, others; /* segments; of them, of another size than the card's */
 };
 
-static enum cache_answer get_as_recorded(gpointer data, guint64 size, gboolean giant,
-					 guint64 *address)
+static enum cache_answer call_as_recorded(gpointer data, const struct npu_trace_record *c,
+					  guint64 *out_va)
 {
 	struct card *card = data;
 	struct record_item item;
 
-	(void)giant;
+	if (c->verb != NPU_TRACE_MALLOC)
+		return CACHE_OK;
 	card->gets++;
 	do {
 		if (record_reader_next(card->records, &item, NULL) <= 0)
 			return CACHE_NO_MEMORY;
 	} while (item.record.verb != NPU_TRACE_SEGMENT_ALLOC || item.number == 0);
-	card->others += item.record.size != size;
-	*address = item.record.va;
+	card->others += item.record.size != c->size;
+	*out_va = item.record.va;
 	return CACHE_OK;
+}
+
+static void forget_event(gpointer data, enum npu_trace_verb verb, guint64 size)
+{
+	(void)data;
+	(void)verb;
+	(void)size;
 }
 
 static void step(struct cache *cache, GHashTable *blocks, const struct npu_trace_record *e)
@@ -439,8 +441,7 @@ TEST(cache, with_the_addresses_of_the_card_its_segments_follow)
 		g_ptr_array_index(record_reader_trace(reader)->devices, 0);
 	struct record_item item;
 	struct card card = { .records = record_reader_open(path, NULL) };
-	struct cache_memory memory = { get_as_recorded, give,  reserve, unreserve, map,
-				       unmap,           &card, 80 * GIB };
+	struct cache_memory memory = { call_as_recorded, forget_event, &card, 80 * GIB, 0 };
 	struct cache *cache = cache_new(&r->options, &memory);
 	g_autoptr(GHashTable) blocks = g_hash_table_new(NULL, NULL);
 

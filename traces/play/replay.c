@@ -541,7 +541,7 @@ struct replay *replay_run(struct record_reader *reader, const struct replay_opti
 			   .recorded = trace->memory_calls > 0 && !own,
 			   .parts = g_ptr_array_new_with_free_func(part_free) };
 
-	replay->options = options;
+	replay->options = *options;
 	replay->sites = trace->sites;
 	replay->devices = g_ptr_array_new_with_free_func(replay_device_free);
 	add_devices(&run);

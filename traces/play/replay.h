@@ -53,7 +53,20 @@ struct replay_device {
 	guint64 first_us; /* time of the first event that has one */
 	gboolean outside; /* blocks lay in memory that the file does not tell of */
 };
+struct replay_options {
+	/* Called now and then with the events done; returns FALSE to stop: what is done until then
+	 * is the result. May be NULL. */
+	gboolean (*progress)(guint64 done, guint64 total, gpointer data);
+	gpointer data;
+	const struct policy_options *policy; /* borrowed */
+	struct access_options access;
+	gboolean no_copies; /* recorded copies and fills are left out */
+	/* To be looked at beside the peak and the first lack of memory: END, EVENT, TIME. */
+	struct moment moments[MOMENTS_MAX - 2];
+	guint moment_count;
+};
 struct replay {
+	struct replay_options options;
 	GPtrArray *devices;  /* struct replay_device * */
 	struct trace *empty; /* inside: of device 0, where the trace is about none */
 	char *soc;
@@ -61,8 +74,7 @@ struct replay {
 	gint64 wall_us;
 	guint64 simulated_ps;
 	gboolean interrupted;
-	const struct replay_options *options; /* borrowed */
-	const struct sites *sites;            /* of the trace, or NULL */
+	const struct sites *sites; /* of the trace, or NULL */
 };
 
 /* Whether the file tells what was live; and whether all of it lay in memory that it tells of. */
@@ -72,22 +84,9 @@ gboolean replay_tells_fragmentation(const struct replay_device *device);
 struct call_figures replay_calls(const struct replay_device *device, enum model_call first,
 				 enum model_call end);
 
-struct replay_options {
-	/* Called now and then with the events done; returns FALSE to stop: what is done until then
-	 * is the result. May be NULL. */
-	gboolean (*progress)(guint64 done, guint64 total, gpointer data);
-	gpointer data;
-	const struct policy_options *policy;
-	struct access_options access;
-	gboolean no_copies; /* recorded copies and fills are left out */
-	/* To be looked at beside the peak and the first lack of memory: END, EVENT, TIME. */
-	struct moment moments[MOMENTS_MAX - 2];
-	guint moment_count;
-};
-
 /* Runs the trace, from its first record on, on the model that the environment describes. NULL and
  * error if it cannot start, or at an event that makes no sense (which one, and why). The reader
- * and the options must outlive the result. */
+ * and the policy must outlive the result. */
 struct replay *replay_run(struct record_reader *reader, const struct replay_options *options,
 			  GError **error);
 void replay_free(struct replay *replay);

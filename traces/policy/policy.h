@@ -71,20 +71,32 @@ enum cache_answer {
 	CACHE_FAILED     /* anything else: the end */
 };
 
-/* Where the cache gets its memory. `step`: bytes of one physical handle; a range, in the
- * reservation `area`, is a multiple of it. `map` maps all of a range or nothing. */
+/* Where the cache gets its memory. */
 struct cache_memory {
-	enum cache_answer (*get)(gpointer data, guint64 size, gboolean giant, guint64 *address);
-	enum cache_answer (*give)(gpointer data, guint64 address, guint64 size);
-	enum cache_answer (*reserve)(gpointer data, guint64 size, guint64 *address);
-	enum cache_answer (*unreserve)(gpointer data, guint64 address);
-	enum cache_answer (*map)(gpointer data, guint64 area, guint64 address, guint64 size,
-				 guint64 step);
-	enum cache_answer (*unmap)(gpointer data, guint64 area, guint64 address, guint64 size,
-				   guint64 step);
+	/* Makes a driver call, whose names are the cache's own. *out_va: the address that a RESERVE
+	 * or MALLOC got. */
+	enum cache_answer (*call)(gpointer data, const struct npu_trace_record *call,
+				  guint64 *out_va);
+	/* So many bytes of segments came or went: NPU_TRACE_SEGMENT_ALLOC, .... */
+	void (*event)(gpointer data, enum npu_trace_verb verb, guint64 size);
 	gpointer data;
-	guint64 total; /* bytes of the device that programs can get */
+	guint64 total;   /* bytes of the device that programs can get */
+	guint32 handles; /* inside: numbers given out */
 };
+/* A reservation that grows and shrinks by steps. */
+struct stretch {
+	guint64 address, size, step;
+	guint32 number;
+	guint32 *handles; /* numbers of what is mapped, by step */
+};
+/* One of its calls; `va` may be NULL. */
+enum cache_answer memory_call(struct cache_memory *memory, const struct npu_trace_record *c,
+			      guint64 *va);
+/* As torch_npu does: all handles are made, then all of them mapped. All of the range or nothing. */
+enum cache_answer stretch_map(struct cache_memory *memory, struct stretch *s, guint64 offset,
+			      guint64 size);
+enum cache_answer stretch_unmap(struct cache_memory *memory, struct stretch *s, guint64 offset,
+				guint64 size);
 
 struct cache;
 /* Blocks of a segment or stretch follow one another without a gap. */
@@ -92,7 +104,8 @@ struct cache_block {
 	guint64 address, size; /* what it takes, rounding and all; below: cache.c alone */
 	gint64 stream;
 	struct pool *pool;
-	struct stretch *stretch; /* NULL: of a classic segment */
+	struct stretch *stretch; /* NULL: of a classic segment, */
+	guint32 segment;         /* which has this number */
 	struct cache_block *prev, *next;
 	guint64 born; /* pool->searches when it became free */
 	gboolean taken, mapped;

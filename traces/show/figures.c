@@ -219,10 +219,9 @@ READ(gint64, is_rounded, replay_device, d,
 READ(gboolean, tells_live, replay_device, d, replay_tells_live(d))
 READ(gint64, live_is_told, replay_device, d, replay_tells_live(d))
 READ(gboolean, tells_losses, replay_device, d, replay_tells_fragmentation(d))
-READ(gboolean, has_policy, replay_device, d,
-     policy_is_own(RESULT(context)->replay->options->policy))
+READ(gboolean, has_policy, replay_device, d, policy_is_own(RESULT(context)->replay->options.policy))
 READ(gboolean, has_access, replay_device, d,
-     RESULT(context)->replay->options->access.pattern != ACCESS_NONE)
+     RESULT(context)->replay->options.access.pattern != ACCESS_NONE)
 READ(gboolean, has_failure, replay_device, d, d->failed_size != 0)
 READ(gboolean, has_oom, replay_device, d, d->memory.file.oom.event > 0)
 
@@ -421,20 +420,19 @@ const struct member figures_device[] = {
 READ(gint64, schema, result, w, RESULT_SCHEMA_VERSION)
 READ(char *, program, result, w, g_strdup(RESULT_PROGRAM))
 READ(char *, file, result, w, g_filename_display_name(w->path))
-READ(char *, policy, result, w, g_strdup(policy_name(w->replay->options->policy->kind)))
+READ(char *, policy, result, w, g_strdup(policy_name(w->replay->options.policy->kind)))
 READ(char *, page, result, w,
-     policy_is_own(w->replay->options->policy)
-	     ? g_strdup(w->replay->options->policy->page_1g ? "1g" : "2m")
+     policy_is_own(w->replay->options.policy)
+	     ? g_strdup(w->replay->options.policy->page_1g ? "1g" : "2m")
 	     : NULL)
-READ(char *, access_pattern, result, w, access_text(&w->replay->options->access))
-READ(gint64, access_every, result, w, (gint64)w->replay->options->access.every)
-READ(gboolean, in_phases, result, w, w->replay->options->access.every > 0)
+READ(char *, access_pattern, result, w, access_text(&w->replay->options.access))
+READ(gboolean, in_phases, result, w, w->replay->options.access.every > 0)
 READ(gint64, complete, result, w, !w->replay->interrupted)
 
 /* A key that was set twice has its last value. */
 static void build_options(JsonBuilder *b, gconstpointer at, gconstpointer context)
 {
-	const GPtrArray *given = ((const struct result *)at)->replay->options->policy->given;
+	const GPtrArray *given = ((const struct result *)at)->replay->options.policy->given;
 
 	(void)context;
 	json_builder_begin_object(b);
@@ -472,7 +470,7 @@ const struct member figures_result[] = {
 	{ "options", MEMBER_MAP, 0, "An object with the key and value of each `--set`, as text.",
 	  .build = build_options },
 	{ "access", MEMBER_TEXT, 0, "The access pattern: `--access`.", .text = access_pattern },
-	{ "access_every", MEMBER_COUNT, .whole = access_every,
+	{ "access_every", MEMBER_COUNT, OF_REPLAY(options.access.every),
 	  .manual = "The number of events in a phase, `--access-every`; left out if reads happen "
 		    "with each block.",
 	  .has = in_phases },

@@ -146,7 +146,7 @@ static void say_cause(GString *out, const struct moment_view *v)
 	SAY(".");
 	if (v->placed && external >= asked && largest < asked)
 		SAY(" That is enough in sum, and no piece of it is large enough: fragmentation.");
-	if (v->placed && largest >= asked && policy_is_own(v->replay->options->policy))
+	if (v->placed && largest >= asked && policy_is_own(v->replay->options.policy))
 		SAY(" A range that large was free, and not for this request: of another stream or "
 		    "pool, or not to be split.");
 	SAY(" What was live and this request come to %s", in_words(needed));

@@ -122,7 +122,7 @@ static void print_segments(FILE *out, const struct result *r, const struct repla
 {
 	g_autoptr(GString) text = g_string_new(NULL);
 
-	if (!policy_is_own(r->replay->options->policy))
+	if (!policy_is_own(r->replay->options.policy))
 		return;
 	for (guint32 v = NPU_TRACE_SEGMENT_ALLOC; v <= NPU_TRACE_SEGMENT_UNMAP; v++)
 		add_item(text, d->policy_counts[v], npu_trace_verb_name(v), "");
@@ -215,7 +215,7 @@ static void print_moments(FILE *out, const struct result *r, const struct replay
 static void print_reads(FILE *out, const struct result *r, const struct replay_device *d)
 {
 	const struct source of = { figures_access, &d->access, r };
-	enum access_pattern pattern = r->replay->options->access.pattern;
+	enum access_pattern pattern = r->replay->options.access.pattern;
 
 	print_line(out,
 		   pattern == ACCESS_SEQ   ? "read one after another"
