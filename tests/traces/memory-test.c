@@ -188,10 +188,10 @@ TEST(maps, addresses_are_what_was_painted)
 		guint64 end = 0, free_run = 0, most = 0;
 
 		random_scene(&s, seed);
-		struct address_map *map = address_map_new(&s.table, &s.table.moments[0]);
-		for (guint i = 0; i < map->ranges->len; i++) {
-			const struct map_range *r =
-				&g_array_index(map->ranges, struct map_range, i);
+		struct address_map map;
+		address_map_init(&map, &s.table, &s.table.moments[0]);
+		for (guint i = 0; i < map.ranges->len; i++) {
+			const struct map_range *r = &g_array_index(map.ranges, struct map_range, i);
 			for (guint64 at = end; at < r->address; at++)
 				EXPECT_EQ(s.paint[at], NOTHING);
 			enum paint is = r->physical == 0 ? RESERVED : r->live == 0 ? FREE : LIVE;
@@ -208,9 +208,9 @@ TEST(maps, addresses_are_what_was_painted)
 			free_run = s.paint[at] == FREE ? (at == 232 ? 0 : free_run) + 1 : 0;
 			most = MAX(most, free_run);
 		}
-		EXPECT_EQ(map->largest_free, most);
-		EXPECT_EQ(map->count, map->ranges->len);
-		address_map_free(map);
+		EXPECT_EQ(map.largest_free, most);
+		EXPECT_EQ(map.count, map.ranges->len);
+		g_array_unref(map.ranges);
 		memory_clear(&s.table);
 	}
 }
@@ -229,12 +229,13 @@ TEST(maps, too_many_ranges_are_put_together_and_lose_nothing)
 		memory_add(&l, ALLOCATION_BLOCK, &b);
 	}
 	memory_mark(&l, &l.moments[0], 1);
-	struct address_map *map = address_map_new(&l, &l.moments[0]);
-	EXPECT_EQ(map->count, 27000u);
-	EXPECT_TRUE(map->merged_bytes > 0);
-	EXPECT_TRUE(map->ranges->len <= MAPS_RANGES_MAX && map->ranges->len > MAPS_RANGES_MAX / 8);
-	for (guint i = 0; i < map->ranges->len; i++) {
-		const struct map_range *r = &g_array_index(map->ranges, struct map_range, i);
+	struct address_map map;
+	address_map_init(&map, &l, &l.moments[0]);
+	EXPECT_EQ(map.count, 27000u);
+	EXPECT_TRUE(map.merged_bytes > 0);
+	EXPECT_TRUE(map.ranges->len <= MAPS_RANGES_MAX && map.ranges->len > MAPS_RANGES_MAX / 8);
+	for (guint i = 0; i < map.ranges->len; i++) {
+		const struct map_range *r = &g_array_index(map.ranges, struct map_range, i);
 		EXPECT_TRUE(r->address >= before);
 		before = r->address + r->bytes;
 		physical += r->physical;
@@ -242,8 +243,8 @@ TEST(maps, too_many_ranges_are_put_together_and_lose_nothing)
 	}
 	EXPECT_EQ(physical, 9000u * 4096);
 	EXPECT_EQ(live, 9000u * 512);
-	EXPECT_EQ(map->largest_free, 3072u);
-	address_map_free(map);
+	EXPECT_EQ(map.largest_free, 3072u);
+	g_array_unref(map.ranges);
 	memory_clear(&l);
 }
 
@@ -274,17 +275,18 @@ TEST(maps, frames_have_an_owner_or_several)
 	add_frames(&l, 0x7000, 3 * MAPS_FRAME_BYTES + 16384, 4096);
 	add_frames(&l, 0x9000, 4 * MAPS_FRAME_BYTES, MAPS_FRAME_BYTES + 4096);
 	memory_mark(&l, &l.moments[0], 1);
-	struct frame_map *map = frame_map_new(&l, &l.moments[0], 8 * MAPS_FRAME_BYTES);
-	ASSERT_NOT_NULL(map);
-	ASSERT_EQ(map->runs->len, (guint)G_N_ELEMENTS(wanted));
-	for (guint i = 0; i < map->runs->len; i++) {
-		const struct frame_run *r = &g_array_index(map->runs, struct frame_run, i);
+	struct frame_map map;
+	frame_map_init(&map, &l, &l.moments[0], 8 * MAPS_FRAME_BYTES);
+	ASSERT_NOT_NULL(map.runs);
+	ASSERT_EQ(map.runs->len, (guint)G_N_ELEMENTS(wanted));
+	for (guint i = 0; i < map.runs->len; i++) {
+		const struct frame_run *r = &g_array_index(map.runs, struct frame_run, i);
 		EXPECT_EQ(r->frame, wanted[i].frame);
 		EXPECT_EQ(r->count, wanted[i].count);
 		EXPECT_EQ(r->used, wanted[i].used);
 		EXPECT_EQ(r->owner, wanted[i].owner);
 	}
-	frame_map_free(map);
+	g_array_unref(map.runs);
 	memory_clear(&l);
 }
 

@@ -230,22 +230,20 @@ static void hunk_free(gpointer data)
 	g_free(h);
 }
 
-static void refusal_free(gpointer data)
+static void refusal_clear(gpointer refusal)
 {
-	struct align_refusal *r = data;
-
-	g_free(r->text);
-	g_free(r);
+	g_free(((struct align_refusal *)refusal)->text);
 }
 
-static char *text_of(char mark, const struct window_line *l)
+/* A mark of 0 is left out. */
+static char *text_of(char mark, const struct record_item *item)
 {
-	GString *text = g_string_new(NULL);
+	const char prefix[] = { mark, '\0' };
+	GString *text = g_string_new(prefix);
 
-	g_string_append_c(text, mark);
-	if (l->line.item.number == 0)
+	if (mark && item->number == 0)
 		g_string_append(text, "at the start: ");
-	record_text(&l->line.item, text);
+	record_text(item, text);
 	return g_string_free(text, FALSE);
 }
 
@@ -257,7 +255,7 @@ static void add_line(struct align_hunk *h, char mark, const struct window_line *
 	if (h == NULL)
 		return;
 	if (shown)
-		g_ptr_array_add(h->lines, text_of(mark, l));
+		g_ptr_array_add(h->lines, text_of(mark, &l->line.item));
 	for (int side = 0; side < 2; side++) {
 		if (mark == (side ? '-' : '+'))
 			continue;
@@ -296,10 +294,8 @@ static void note_refusal(struct run *run, const struct window_line *x, const str
 
 	if ((refusal.code[0] == 0) == (refusal.code[1] == 0) || run->diff->refused++ >= run->limit)
 		return;
-	GString *text = g_string_new(NULL);
-	record_text(refusal.code[0] ? a : b, text);
-	refusal.text = g_string_free(text, FALSE);
-	g_ptr_array_add(run->diff->refusals, g_memdup2(&refusal, sizeof refusal));
+	refusal.text = text_of('\0', refusal.code[0] ? a : b);
+	g_array_append_val(run->diff->refusals, refusal);
 }
 
 /* ---- getting on ---- */
@@ -418,7 +414,8 @@ gboolean align_run(struct trace_diff *diff, struct record_reader *const readers[
 	struct run run = { .diff = diff, .limit = limit, .progress = progress, .error = error };
 
 	diff->hunks = g_ptr_array_new_with_free_func(hunk_free);
-	diff->refusals = g_ptr_array_new_with_free_func(refusal_free);
+	diff->refusals = g_array_new(FALSE, FALSE, sizeof(struct align_refusal));
+	g_array_set_clear_func(diff->refusals, refusal_clear);
 	for (int i = 0; i < 2; i++)
 		run.sides[i] = (struct side){
 			.reader = readers[i],

@@ -192,7 +192,7 @@ void trace_diff_free(struct trace_diff *diff)
 	differences_clear(&diff->figures);
 	g_array_unref(diff->sizes);
 	g_ptr_array_unref(diff->hunks);
-	g_ptr_array_unref(diff->refusals);
+	g_array_unref(diff->refusals);
 	g_free(diff);
 }
 
@@ -230,7 +230,8 @@ static void print_refusals(const struct trace_diff *diff, FILE *out)
 		return;
 	fprintf(out, "\ncalls refused in one alone\n");
 	for (guint i = 0; i < diff->refusals->len; i++) {
-		const struct align_refusal *r = g_ptr_array_index(diff->refusals, i);
+		const struct align_refusal *r =
+			&g_array_index(diff->refusals, struct align_refusal, i);
 		int side = r->code[1] != 0;
 		fprintf(out, "  %c event %" G_GUINT64_FORMAT ": %s\n", side ? 'B' : 'A',
 			r->number[side], r->text);
@@ -315,7 +316,7 @@ static const struct member hunk_members[] = {
 const struct member trace_diff_members[] = {
 	{ "sizes", MEMBER_LIST, .array = ARRAY_STRUCTS, .members = size_members,
 	  AT(trace_diff, sizes) },
-	{ "refusals", MEMBER_LIST, .array = ARRAY_POINTERS, .members = refusal_members,
+	{ "refusals", MEMBER_LIST, .array = ARRAY_STRUCTS, .members = refusal_members,
 	  AT(trace_diff, refusals) },
 	{ "alignment", MEMBER_OBJECT, .members = alignment_members },
 	{ "hunks", MEMBER_LIST, .array = ARRAY_POINTERS, .members = hunk_members,

@@ -67,14 +67,14 @@ struct trace_diff {
 	GArray *sizes; /* struct tracker_size: those that differ, what differs by most bytes first
 			*/
 
-	guint64 same;        /* lines in both */
-	guint64 changed;     /* one line for another that does the same to another size or thing */
-	guint64 removed;     /* lines of the first alone */
-	guint64 added;       /* of the second alone */
-	guint64 places;      /* at which they differ */
-	GPtrArray *hunks;    /* struct align_hunk *, of the first such places */
-	guint64 refused;     /* calls refused in one alone */
-	GPtrArray *refusals; /* struct align_refusal *, the first of them */
+	guint64 same;     /* lines in both */
+	guint64 changed;  /* one line for another that does the same to another size or thing */
+	guint64 removed;  /* lines of the first alone */
+	guint64 added;    /* of the second alone */
+	guint64 places;   /* at which they differ */
+	GPtrArray *hunks; /* struct align_hunk *, of the first such places */
+	guint64 refused;  /* calls refused in one alone */
+	GArray *refusals; /* struct align_refusal, the first of them */
 };
 /* The readers must outlive the result. NULL and error where one cannot be read. */
 struct trace_diff *trace_diff_run(struct record_reader *const readers[2], guint limit,

@@ -46,9 +46,9 @@ struct moment_view {
 	const struct moment *moment;
 	struct memory_sums sums;   /* of it */
 	const struct sites *sites; /* or NULL */
-	struct address_map *map;
-	struct frame_map *frames; /* or NULL */
-	GArray *holders;          /* struct holder */
+	struct address_map map;
+	struct frame_map frames;
+	GArray *holders; /* struct holder */
 	struct {
 		guint64 sites, bytes, blocks;
 	} others;        /* holders behind the first HOLDERS_SHOWN */

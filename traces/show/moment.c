@@ -21,23 +21,23 @@ void moment_view_init(struct moment_view *v, const struct replay *replay,
 		.moment = moment,
 		.sums = moment->sums,
 		.sites = replay->sites,
-		.map = address_map_new(memory, moment),
-		.frames = frame_map_new(memory, moment, device->stats.usable_bytes),
 		.holders = holders_of(memory, moment, replay->sites),
 		.blocks = blocks->len,
 	};
+	address_map_init(&v->map, memory, moment);
+	frame_map_init(&v->frames, memory, moment, device->stats.usable_bytes);
 	for (guint i = HOLDERS_SHOWN; i < v->holders->len; i++) {
 		v->others.sites++;
 		v->others.bytes += g_array_index(v->holders, struct holder, i).bytes;
 		v->others.blocks += g_array_index(v->holders, struct holder, i).blocks;
 	}
-	v->placed = v->map->live > 0 || moment->sums.live == 0;
+	v->placed = v->map.live > 0 || moment->sums.live == 0;
 }
 
 void moment_view_clear(struct moment_view *v)
 {
-	address_map_free(v->map);
-	frame_map_free(v->frames);
+	g_array_unref(v->map.ranges);
+	g_clear_pointer(&v->frames.runs, g_array_unref);
 	g_array_unref(v->holders);
 }
 
@@ -71,7 +71,7 @@ static void say_lost(GString *out, const struct moment_view *v)
 		SAY("%s%s %s", begun ? ", " : " The rest: ", in_words(parts[i].bytes),
 		    parts[i].what);
 		if (i == 0 && v->placed)
-			SAY(" (the largest free range %s)", in_words(v->map->largest_free));
+			SAY(" (the largest free range %s)", in_words(v->map.largest_free));
 		begun = TRUE;
 	}
 	SAY("%s", begun ? "." : "");
@@ -130,7 +130,7 @@ static void say_cause(GString *out, const struct moment_view *v)
 {
 	const struct replay_device *d = v->device;
 	const struct memory_sums *s = &v->sums;
-	guint64 asked = d->failed_size, largest = v->map->largest_free;
+	guint64 asked = d->failed_size, largest = v->map.largest_free;
 	guint64 external = (guint64)MAX(s->external, 0), needed = s->live + s->internal + asked;
 	guint64 others = d->failed_stats.used_bytes - d->failed_stats.own_bytes;
 	guint64 room = d->failed_stats.usable_bytes - MIN(others, d->failed_stats.usable_bytes);
@@ -186,8 +186,8 @@ static gboolean say_recorded(GString *out, const struct moment_view *v)
 		SAY(" the file does not tell what was free.");
 		return FALSE;
 	}
-	for (guint i = 0; i < v->map->ranges->len; i++) {
-		const struct map_range *r = &g_array_index(v->map->ranges, struct map_range, i);
+	for (guint i = 0; i < v->map.ranges->len; i++) {
+		const struct map_range *r = &g_array_index(v->map.ranges, struct map_range, i);
 		guint64 end = (r->address + r->bytes) / (2 * MIB) * 2 * MIB;
 		if (r->physical == 0 || r->live > 0)
 			continue;
@@ -196,8 +196,8 @@ static gboolean say_recorded(GString *out, const struct moment_view *v)
 	}
 	SAY(" %s of what the allocator held were free, in " U64 " piece%s",
 	    in_words((guint64)MAX(v->sums.external, 0)), pieces, s_of(pieces));
-	SAY(", the largest %s.", in_words(v->map->largest_free));
-	if (v->map->largest_free >= oom->asked)
+	SAY(", the largest %s.", in_words(v->map.largest_free));
+	if (v->map.largest_free >= oom->asked)
 		SAY(" One of them was large enough, and not for this request: of another stream or "
 		    "pool, or not to be split.");
 	else if (pages + oom->free_bytes >= oom->asked)
@@ -318,13 +318,13 @@ static const struct member other_holders[] = {
 
 READ(gboolean, is_placed, moment_view, v, v->placed)
 
-#define OF_RANGE(part) THROUGH(moment_view, map), COLUMN(address_map, ranges, map_range, part)
+#define OF_RANGE(part) COLUMN(moment_view, map.ranges, map_range, part)
 
 static const struct member address_map[] = {
-	{ "ranges", MEMBER_COUNT, VIA(moment_view, map, address_map, count),
+	{ "ranges", MEMBER_COUNT, AT(moment_view, map.count),
 	  "The number of ranges. If there are more than 2000, adjacent ranges of together no more "
 	  "than `merged_bytes` are merged." },
-	{ "merged_bytes", MEMBER_BYTES, VIA(moment_view, map, address_map, merged_bytes),
+	{ "merged_bytes", MEMBER_BYTES, AT(moment_view, map.merged_bytes),
 	  "As above; 0 means that none are merged." },
 	{ "address", MEMBER_COUNT, OF_RANGE(address) },
 	{ "bytes", MEMBER_BYTES, OF_RANGE(bytes),
@@ -373,6 +373,7 @@ READ(gboolean, has_losses, moment_view, v,
      replay_tells_live(v->device) && replay_tells_fragmentation(v->device))
 READ(gboolean, has_largest_free, moment_view, v, has_losses(v, context) && v->placed)
 READ(gboolean, has_sites, moment_view, v, v->sites != NULL)
+READ(gboolean, has_frames, moment_view, v, v->frames.runs != NULL)
 
 const struct member figures_moment[] = {
 	{ "moment", MEMBER_TEXT, 0,
@@ -399,7 +400,7 @@ const struct member figures_moment[] = {
 	{ "page_rounding_bytes", MEMBER_BYTES, AT(moment_view, sums.rounding),
 	  "As defined under MEMORY below; left out under the same conditions as in `series`.",
 	  .has = has_losses },
-	{ "largest_free_bytes", MEMBER_BYTES, VIA(moment_view, map, address_map, largest_free),
+	{ "largest_free_bytes", MEMBER_BYTES, AT(moment_view, map.largest_free),
 	  "The longest stretch of physical memory without a live block, inside one classic "
 	  "allocation or across consecutive mappings; left out if the address map has no "
 	  "`live_bytes`.",
@@ -413,9 +414,8 @@ const struct member figures_moment[] = {
 	  .has = has_sites, .members = other_holders },
 	{ "address_map", MEMBER_OBJECT, 0, "What lies at each address: an object.",
 	  .members = address_map, .no_figure = TRUE },
-	{ "frame_map", MEMBER_OBJECT, THROUGH(moment_view, frames),
-	  .manual = "The device's memory, in frames: an object; left out if the model does not "
-		    "provide it.",
-	  .members = frame_map, .no_figure = TRUE },
+	{ "frame_map", MEMBER_OBJECT, AT(moment_view, frames),
+	  "The device's memory, in frames: an object; left out if the model does not provide it.",
+	  .has = has_frames, .members = frame_map, .no_figure = TRUE },
 	{ 0 },
 };

@@ -98,15 +98,15 @@ static void merge_ranges(GArray *ranges, guint64 limit)
 	g_array_set_size(ranges, kept + 1);
 }
 
-struct address_map *address_map_new(const struct memory *memory, const struct moment *moment)
+void address_map_init(struct address_map *map, const struct memory *memory,
+		      const struct moment *moment)
 {
-	struct address_map *map = g_new0(struct address_map, 1);
 	g_autoptr(GArray) edges = g_array_new(FALSE, FALSE, sizeof(struct edge));
 
 	for (int kind = 0; kind < ALLOCATION_KIND_COUNT; kind++)
 		add_edges(edges, memory, moment, kind);
 	g_array_sort(edges, by_at);
-	map->ranges = ranges_between(edges);
+	*map = (struct address_map){ .ranges = ranges_between(edges) };
 	map->count = map->ranges->len;
 	for (guint i = 0; i < map->count; i++) {
 		const struct map_range *r = &g_array_index(map->ranges, struct map_range, i);
@@ -118,15 +118,6 @@ struct address_map *address_map_new(const struct memory *memory, const struct mo
 		map->merged_bytes = map->merged_bytes ? 2 * map->merged_bytes : 4096;
 		merge_ranges(map->ranges, map->merged_bytes);
 	}
-	return map;
-}
-
-void address_map_free(struct address_map *map)
-{
-	if (map == NULL)
-		return;
-	g_array_unref(map->ranges);
-	g_free(map);
 }
 
 struct piece {
@@ -224,16 +215,16 @@ static void merge_runs(GArray *runs, guint64 limit)
 	g_array_set_size(runs, kept + 1);
 }
 
-struct frame_map *frame_map_new(const struct memory *memory, const struct moment *moment,
-				guint64 device_bytes)
+void frame_map_init(struct frame_map *map, const struct memory *memory, const struct moment *moment,
+		    guint64 device_bytes)
 {
 	g_autoptr(GPtrArray) items = memory_at(memory, moment, ALLOCATION_MEMORY);
 	g_autoptr(GArray) pieces = pieces_of(items);
 	guint64 frames = device_bytes / MAPS_FRAME_BYTES;
 
+	*map = (struct frame_map){ 0 };
 	if (pieces->len == 0)
-		return NULL;
-	struct frame_map *map = g_new0(struct frame_map, 1);
+		return;
 	map->runs = g_array_new(FALSE, FALSE, sizeof(struct frame_run));
 	for (guint i = 0; i < pieces->len; i++)
 		add_piece(map->runs, &g_array_index(pieces, struct piece, i));
@@ -247,15 +238,6 @@ struct frame_map *frame_map_new(const struct memory *memory, const struct moment
 		map->merged_frames = map->merged_frames ? 2 * map->merged_frames : 2;
 		merge_runs(map->runs, map->merged_frames);
 	}
-	return map;
-}
-
-void frame_map_free(struct frame_map *map)
-{
-	if (map == NULL)
-		return;
-	g_array_unref(map->runs);
-	g_free(map);
 }
 
 GArray *holders_by_site(const struct memory *memory, const struct moment *moment, guint count)

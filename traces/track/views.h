@@ -28,8 +28,9 @@ struct address_map {
 	guint64 largest_free; /* bytes */
 	guint64 live;         /* bytes of all ranges */
 };
-struct address_map *address_map_new(const struct memory *memory, const struct moment *moment);
-void address_map_free(struct address_map *map);
+/* map->ranges is the caller's, to be freed. */
+void address_map_init(struct address_map *map, const struct memory *memory,
+		      const struct moment *moment);
 
 #define FRAME_NOBODY  0 /* none of the replay's memory lies there */
 #define FRAME_SEVERAL 1
@@ -40,14 +41,14 @@ struct frame_run {
 	guint64 tail; /* inside: what of `used` lies in the last frame */
 };
 struct frame_map {
-	GArray *runs;          /* struct frame_run: all frames of the device, in order */
+	GArray *runs; /* struct frame_run: all frames of the device, in order; NULL: it is not known
+			 where the memory lies */
 	guint64 count;         /* of runs before they were put together */
 	guint64 merged_frames; /* as above */
 };
-/* NULL: where the memory lies is not known. */
-struct frame_map *frame_map_new(const struct memory *memory, const struct moment *moment,
-				guint64 device_bytes);
-void frame_map_free(struct frame_map *map);
+/* map->runs is the caller's, to be freed. */
+void frame_map_init(struct frame_map *map, const struct memory *memory, const struct moment *moment,
+		    guint64 device_bytes);
 
 struct holder {
 	guint32 label, site; /* of sites.h; the site of the label with the most bytes */
