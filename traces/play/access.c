@@ -5,6 +5,7 @@
  */
 #include "access.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "format/input.h"
@@ -52,39 +53,31 @@ void access_options_init(struct access_options *options)
 					    .reads = ACCESS_READS };
 }
 
-/* "90/10", both of them 1 to 100. */
-static gboolean parse_shares(const char *text, struct access_options *out)
-{
-	g_auto(GStrv) parts = g_strsplit(text, "/", -1);
-	guint64 touches, bytes;
-
-	if (g_strv_length(parts) != 2 ||
-	    !g_ascii_string_to_unsigned(parts[0], 10, 1, 100, &touches, NULL) ||
-	    !g_ascii_string_to_unsigned(parts[1], 10, 1, 100, &bytes, NULL))
-		return FALSE;
-	out->hot_touches = (guint)touches;
-	out->hot_bytes = (guint)bytes;
-	return TRUE;
-}
-
 gboolean access_parse(const char *text, struct access_options *out, GError **error)
 {
-	const char *shares = g_str_has_prefix(text, "hot:") ? text + strlen("hot:") : NULL;
+	const char *shares = g_str_has_prefix(text, "hot:") ? text + strlen("hot:") : "";
+	guint touches, bytes;
 
 	for (guint i = 0; i < G_N_ELEMENTS(names); i++) {
-		if (g_strcmp0(shares ? "hot" : text, names[i]) != 0)
-			continue;
-		if (shares && !parse_shares(shares, out))
-			return refuse_option(
-				error,
-				"--access %s: hot:T/M is wanted, T per cent of the reads in "
-				"the first M per cent of live memory, each 1 to 100",
-				text);
 		out->pattern = i;
-		return TRUE;
+		if (strcmp(text, names[i]) == 0)
+			return TRUE;
 	}
-	return refuse_option(error, "--access %s: known are none, seq, random, hot and hot:T/M",
-			     text);
+	if (*shares == '\0')
+		return refuse_option(
+			error, "--access %s: known are none, seq, random, hot and hot:T/M", text);
+	out->pattern = ACCESS_HOT;
+	/* nothing but digits and one stroke */
+	if (shares[strspn(shares, "0123456789/")] != '\0' ||
+	    sscanf(shares, "%3u/%3u%1s", &touches, &bytes, (char[2]){ 0 }) != 2 ||
+	    touches - 1 >= 100 || bytes - 1 >= 100)
+		return refuse_option(error,
+				     "--access %s: hot:T/M is wanted, T per cent of the reads in "
+				     "the first M per cent of live memory, each 1 to 100",
+				     text);
+	out->hot_touches = touches;
+	out->hot_bytes = bytes;
+	return TRUE;
 }
 
 char *access_text(const struct access_options *options)

@@ -251,10 +251,9 @@ static enum cache_answer on_call(gpointer data, const struct npu_trace_record *c
 		return CACHE_OK;
 	if (code == ACL_ERROR_RT_MEMORY_ALLOCATION && !area)
 		return CACHE_NO_MEMORY;
-	g_autofree char *size =
-		area ? g_strdup_printf(" of %" G_GUINT64_FORMAT " bytes", c->size) : g_strdup("");
-	g_set_error(error, MODEL_ERROR, MODEL_ERROR_CALL, "%s%s answered %d: %s", model_last_call(),
-		    size, code, model_message());
+	g_set_error(error, MODEL_ERROR, MODEL_ERROR_CALL,
+		    "%s of %" G_GUINT64_FORMAT " bytes answered %d: %s", model_last_call(), c->size,
+		    code, model_message());
 	return CACHE_FAILED;
 }
 
@@ -285,17 +284,11 @@ static void on_lost(gpointer data, guint64 size, guint32 site)
 /* Says where in the file the error is. */
 static gboolean located(const struct part *part, gboolean ok, GError **error)
 {
-	if (ok)
-		return TRUE;
-	if (policy_is_own(part->run->options->policy) || (part->line == 0 && part->event > 0))
-		g_prefix_error(error, "device %u, event %" G_GUINT64_FORMAT ": ",
-			       part->device->device, part->event);
-	else if (part->line)
-		g_prefix_error(error, "line %" G_GUINT64_FORMAT ": ", part->line);
-	else
-		g_prefix_error(error,
-			       "device %u, what was live at the start: ", part->device->device);
-	return FALSE;
+	g_autofree char *place = history_place(part->line, part->event);
+
+	if (!ok)
+		g_prefix_error(error, "device %u, %s: ", part->device->device, place);
+	return ok;
 }
 
 static struct part *part_new(struct run *run, struct trace_device *trace)
