@@ -10,7 +10,7 @@
 #include "format/failure.h"
 #include "format/units.h"
 
-static const char *const call_names[MODEL_CALL_COUNT] = {
+const char *const model_call_names[MODEL_CALL_COUNT] = {
 	[MODEL_RESERVE] = "aclrtReserveMemAddress",
 	[MODEL_UNRESERVE] = "aclrtReleaseMemAddress",
 	[MODEL_CREATE] = "aclrtMallocPhysical",
@@ -27,11 +27,6 @@ static const char *const call_names[MODEL_CALL_COUNT] = {
 	[MODEL_DEVICE_TO_DEVICE] = "device_to_device",
 	[MODEL_FILL] = "fill",
 };
-
-const char *model_call_name(enum model_call call)
-{
-	return call_names[call];
-}
 
 const char *model_message(void)
 {
@@ -51,7 +46,7 @@ static struct {
 
 const char *model_last_call(void)
 {
-	return call_names[last.call];
+	return model_call_names[last.call];
 }
 
 void model_begin(void)

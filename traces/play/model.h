@@ -34,7 +34,7 @@ enum model_call {
 	MODEL_CALL_COUNT
 };
 /* The call's name in the ACL, "aclrtMapMem" ...; "host_to_device" ... */
-const char *model_call_name(enum model_call call);
+extern const char *const model_call_names[MODEL_CALL_COUNT];
 /* That of the last that was made. */
 const char *model_last_call(void);
 

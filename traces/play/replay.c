@@ -16,19 +16,15 @@ static gboolean is_more(const struct memory_sums *a, const struct memory_sums *b
 	return b->physical != a->physical ? b->physical > a->physical : b->live > a->live;
 }
 
-/* The one that says more: of two alike, the first. */
-static const struct series_point *more(const struct series_point *a, const struct series_point *b)
-{
-	return is_more(&a->sums, &b->sums) ? b : a;
-}
-
 static void halve(struct series *s)
 {
 	struct series_point *p = (struct series_point *)s->points->data;
 	guint kept = 1; /* the start stays by itself */
 
-	for (guint i = 1; i < s->points->len; i += 2)
-		p[kept++] = i + 1 < s->points->len ? *more(&p[i], &p[i + 1]) : p[i];
+	for (guint i = 1; i < s->points->len; i += 2) {
+		gboolean next = i + 1 < s->points->len && is_more(&p[i].sums, &p[i + 1].sums);
+		p[kept++] = p[i + next];
+	}
 	g_array_set_size(s->points, kept);
 	s->stride *= 2;
 }
@@ -40,7 +36,8 @@ static void series_add(struct series *s, guint64 event, const struct memory_sums
 	s->last = point;
 	if (s->points->len > 1 && s->open > 0 && s->open < s->stride) {
 		at = &g_array_index(s->points, struct series_point, s->points->len - 1);
-		*at = *more(at, &point);
+		if (is_more(&at->sums, &point.sums))
+			*at = point;
 		s->open++;
 		return;
 	}

@@ -15,7 +15,7 @@ enum policy_kind {
 	POLICY_CACHING,     /* torch_npu's caching allocator */
 	POLICY_EXPANDABLE   /* the same with expandable segments */
 };
-const char *policy_name(enum policy_kind kind);
+extern const char *const policy_names[];
 /* FALSE and error, with the names that are known, for another. */
 gboolean policy_parse(const char *name, enum policy_kind *out, GError **error);
 

@@ -50,8 +50,7 @@ static void put_us(GString *out, const char *key, guint64 ns)
 }
 
 /* An event but for its end; `name` may be NULL, what `format` says follows it. */
-static GString *begin(struct chrome *c, char phase, const char *name, guint64 pid, guint64 tid,
-		      guint64 at_ns, const char *format, ...) G_GNUC_PRINTF(7, 8);
+G_GNUC_PRINTF(7, 8)
 static GString *begin(struct chrome *c, char phase, const char *name, guint64 pid, guint64 tid,
 		      guint64 at_ns, const char *format, ...)
 {
@@ -305,7 +304,8 @@ static void on_device(struct chrome *c, const struct tracker_line *l)
 		put_instant(c, l, "refused", pid, 0, track->at_ns, ": out of memory");
 	for (int level = 0; l->item.number > 0 && d && level < TRACKER_RESERVED; level++) {
 		if (d->now[level] != track->shown[level])
-			put_counter(c, tracker_level_name(level), pid, track->at_ns, d->now[level]);
+			put_counter(c, tracker_level_names[level], pid, track->at_ns,
+				    d->now[level]);
 		track->shown[level] = d->now[level];
 	}
 }

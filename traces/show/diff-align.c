@@ -34,9 +34,9 @@ struct side {
 	guint next;    /* in it */
 	guint64 taken;
 	gboolean ended;
-	GHashTable *streams;   /* stream -> order of appearance */
-	GStringChunk *strings; /* names of calls */
-	struct int_map *pairs; /* object -> the other side's */
+	struct int_map *streams; /* stream -> order of appearance */
+	GStringChunk *strings;   /* names of calls */
+	struct int_map *pairs;   /* object -> the other side's */
 };
 struct run {
 	struct trace_diff *diff;
@@ -55,17 +55,14 @@ static guint64 mix(guint64 h, guint64 value)
 	return h ^ h >> 29;
 }
 
-static guint stream_of(struct side *w, const struct npu_trace_record *r)
+static guint64 stream_of(struct side *w, const struct npu_trace_record *r)
 {
-	guint64 stream = r->stream;
-	guint n = GPOINTER_TO_UINT(g_hash_table_lookup(w->streams, &stream));
+	const struct int_map_entry *e = int_map_find(w->streams, r->stream, 0);
 
-	if (n == 0) {
-		n = g_hash_table_size(w->streams) + 1;
-		g_hash_table_insert(w->streams, g_memdup2(&stream, sizeof stream),
-				    GUINT_TO_POINTER(n));
-	}
-	return n;
+	if (e)
+		return e->value;
+	int_map_put(w->streams, r->stream, 0, int_map_count(w->streams) + 1);
+	return int_map_count(w->streams);
 }
 
 static gboolean frees(guint32 verb)
@@ -421,7 +418,7 @@ gboolean align_run(struct trace_diff *diff, struct record_reader *const readers[
 			.reader = readers[i],
 			.tracker = trackers[i],
 			.lines = g_array_new(FALSE, FALSE, sizeof(struct window_line)),
-			.streams = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL),
+			.streams = int_map_new(),
 			.strings = g_string_chunk_new(256),
 			.pairs = int_map_new(),
 		};
@@ -437,7 +434,7 @@ gboolean align_run(struct trace_diff *diff, struct record_reader *const readers[
 	}
 	for (int i = 0; i < 2; i++) {
 		g_array_unref(run.sides[i].lines);
-		g_hash_table_unref(run.sides[i].streams);
+		int_map_free(run.sides[i].streams);
 		g_string_chunk_free(run.sides[i].strings);
 		int_map_free(run.sides[i].pairs);
 	}

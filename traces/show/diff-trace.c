@@ -85,7 +85,7 @@ static void levels(struct differences *f, const char *group, const struct tracke
 				sizeof b->peak[0]) != 0;
 
 	for (int level = 0; level < TRACKER_RESERVED; level++) {
-		const char *name = tracker_level_name(level);
+		const char *name = tracker_level_names[level];
 		/* without calls, segments are all the physical memory that there is */
 		if (level == TRACKER_PHYSICAL && !apart)
 			continue;

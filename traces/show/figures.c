@@ -253,7 +253,7 @@ static void put_calls(JsonBuilder *b, const struct replay_device *d, enum model_
 	for (enum model_call c = first; c < end; c++) {
 		if (d->window.calls[c].calls == 0)
 			continue;
-		json_builder_set_member_name(b, model_call_name(c));
+		json_builder_set_member_name(b, model_call_names[c]);
 		members_build_object(b, figures_calls, &d->window.calls[c], NULL);
 	}
 	json_builder_end_object(b);
@@ -420,7 +420,7 @@ const struct member figures_device[] = {
 READ(gint64, schema, result, w, RESULT_SCHEMA_VERSION)
 READ(char *, program, result, w, g_strdup(RESULT_PROGRAM))
 READ(char *, file, result, w, g_filename_display_name(w->path))
-READ(char *, policy, result, w, g_strdup(policy_name(w->replay->options.policy->kind)))
+READ(char *, policy, result, w, g_strdup(policy_names[w->replay->options.policy->kind]))
 READ(char *, page, result, w,
      policy_is_own(w->replay->options.policy)
 	     ? g_strdup(w->replay->options.policy->page_1g ? "1g" : "2m")

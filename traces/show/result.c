@@ -138,7 +138,7 @@ static void print_calls(FILE *out, const struct result *r, const struct replay_d
 	for (enum model_call c = 0; c < MODEL_CALL_COUNT; c++) {
 		const struct call_figures *f = &d->window.calls[c];
 		const struct source of = { figures_calls, f, r };
-		g_autofree char *name = g_strdelimit(g_strdup(model_call_name(c)), "_", ' ');
+		g_autofree char *name = g_strdelimit(g_strdup(model_call_names[c]), "_", ' ');
 		g_autofree char *text =
 			g_strconcat("{calls} x, ", c < MODEL_MOVES ? "" : "{bytes}, ",
 				    "{time_ns:3 ms}", c < MODEL_MOVES ? "" : ", {bandwidth:2 GB/s}",

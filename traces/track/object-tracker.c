@@ -21,13 +21,8 @@ struct object {
 	gboolean has_first;
 };
 
-const char *tracker_level_name(enum tracker_level level)
-{
-	static const char *const names[] = { "live", "segments", "physical", "reserved" };
-
-	G_STATIC_ASSERT(G_N_ELEMENTS(names) == TRACKER_LEVEL_COUNT);
-	return names[level];
-}
+const char *const tracker_level_names[TRACKER_LEVEL_COUNT] = { "live", "segments", "physical",
+							       "reserved" };
 
 /* ---- devices ---- */
 

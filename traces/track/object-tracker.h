@@ -18,7 +18,7 @@ enum tracker_level {
 	TRACKER_RESERVED, /* address space: of no device */
 	TRACKER_LEVEL_COUNT
 };
-const char *tracker_level_name(enum tracker_level level);
+extern const char *const tracker_level_names[TRACKER_LEVEL_COUNT];
 
 struct tracker_peak {
 	guint64 bytes;
