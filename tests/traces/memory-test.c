@@ -6,7 +6,7 @@
 
 #include "track/memory.h"
 #include "harness/test.h"
-#include "play/latency.h"
+#include "play/model.h"
 #include "track/views.h"
 
 #define KEYS  64

@@ -9,7 +9,6 @@
 #include <glib.h>
 
 #include "acl/acl.h"
-#include "latency.h"
 #include "npusim/driver.h"
 #include "npusim/npusim.h"
 
@@ -37,6 +36,22 @@ enum model_call {
 extern const char *const model_call_names[MODEL_CALL_COUNT];
 /* That of the last that was made. */
 const char *model_last_call(void);
+
+/* A histogram of the latencies of calls: 64 bins for each doubling, so that quantiles are within
+ * 1.6 percent; the minimum and the maximum are exact. */
+#define LATENCY_BINS (64 * 59)
+
+struct latency {
+	guint64 calls, min_ps, max_ps;
+	guint64 bins[LATENCY_BINS];
+};
+
+struct latency *latency_new(void);
+void latency_add(struct latency *latency, guint64 ps);
+/* The time that a share of the calls, 0 to 1, does not exceed. */
+guint64 latency_quantile_ps(const struct latency *latency, double share);
+/* The longest time that is counted in a bin. */
+guint64 latency_bin_end_ps(guint bin);
 
 /* What calls of a kind came to. */
 struct call_figures {

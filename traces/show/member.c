@@ -83,11 +83,6 @@ static void build_list(JsonBuilder *b, const struct member *m, gconstpointer at,
 	json_builder_end_array(b);
 }
 
-static JsonNode *node_of(JsonNode *node)
-{
-	return node ? json_node_copy(node) : json_node_new(JSON_NODE_NULL);
-}
-
 static void build_value(JsonBuilder *b, const struct member *m, gconstpointer at,
 			gconstpointer context)
 {
@@ -99,8 +94,10 @@ static void build_value(JsonBuilder *b, const struct member *m, gconstpointer at
 		build_list(b, m, at, context);
 	else if (m->kind == MEMBER_OBJECT)
 		members_build_object(b, m->members, place(m, at), context);
+	else if (m->kind == MEMBER_NODE && *(JsonNode *const *)place(m, at))
+		json_builder_add_value(b, json_node_copy(*(JsonNode *const *)place(m, at)));
 	else if (m->kind == MEMBER_NODE)
-		json_builder_add_value(b, node_of(*(JsonNode *const *)place(m, at)));
+		json_builder_add_null_value(b);
 	else if (m->kind == MEMBER_REAL)
 		json_builder_add_double_value(b, m->real(at, context));
 	else if (m->kind == MEMBER_FLAG)

@@ -7,18 +7,11 @@
 
 /* Where an item of a kind begins (1) or ends (-1). */
 struct edge {
-	guint64 at;
+	guint64 at; /* first: by-address.h */
 	guint kind;
 	gint step;
 	gboolean cuts; /* ranges on both sides are two, also where they are alike */
 };
-
-static gint by_at(gconstpointer a, gconstpointer b)
-{
-	const struct edge *x = a, *y = b;
-
-	return x->at < y->at ? -1 : x->at > y->at;
-}
 
 static void add_edges(GArray *edges, const struct memory *memory, const struct moment *moment,
 		      enum allocation_kind kind)
@@ -105,7 +98,7 @@ void address_map_init(struct address_map *map, const struct memory *memory,
 
 	for (int kind = 0; kind < ALLOCATION_KIND_COUNT; kind++)
 		add_edges(edges, memory, moment, kind);
-	g_array_sort(edges, by_at);
+	g_array_sort(edges, by_address);
 	*map = (struct address_map){ .ranges = ranges_between(edges) };
 	map->count = map->ranges->len;
 	for (guint i = 0; i < map->count; i++) {
@@ -121,15 +114,8 @@ void address_map_init(struct address_map *map, const struct memory *memory,
 }
 
 struct piece {
-	guint64 pa, bytes, owner;
+	guint64 pa, bytes, owner; /* pa first: by-address.h */
 };
-
-static gint by_pa(gconstpointer a, gconstpointer b)
-{
-	const struct piece *x = a, *y = b;
-
-	return x->pa < y->pa ? -1 : x->pa > y->pa;
-}
 
 static GArray *pieces_of(const GPtrArray *items)
 {
@@ -144,7 +130,7 @@ static GArray *pieces_of(const GPtrArray *items)
 			g_array_append_val(pieces, p);
 		}
 	}
-	g_array_sort(pieces, by_pa);
+	g_array_sort(pieces, by_address);
 	return pieces;
 }
 
