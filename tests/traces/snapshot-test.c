@@ -295,9 +295,9 @@ TEST(usage, a_block_handed_out_twice_is_counted_once)
 	struct memory a;
 	memory_init(&a, 0);
 	memory_step(&a, &(struct record_item){
-				      .record.verb = NPU_TRACE_ALLOC, .address = 1, .size = 100 });
+				.record.verb = NPU_TRACE_ALLOC, .address = 1, .size = 100 });
 	memory_step(&a, &(struct record_item){
-				      .record.verb = NPU_TRACE_ALLOC, .address = 1, .size = 50 });
+				.record.verb = NPU_TRACE_ALLOC, .address = 1, .size = 50 });
 	EXPECT_EQ(a.live, 50u);
 	EXPECT_EQ(a.unmatched, 1u);
 	memory_step(&a, &(struct record_item){ .record.verb = NPU_TRACE_FREE, .address = 1 });
@@ -311,16 +311,14 @@ TEST(usage, live_at_the_peak_is_the_most_that_the_peak_saw)
 {
 	struct memory a;
 	memory_init(&a, 0);
-	memory_step(
-		&a, &(struct record_item){ .record.verb = NPU_TRACE_SEGMENT_MAP, .size = 4 * MIB });
-	memory_step(&a, &(struct record_item){ .record.verb = NPU_TRACE_ALLOC,
-						     .address = 1,
-						     .size = 3 * MIB });
+	memory_step(&a,
+		    &(struct record_item){ .record.verb = NPU_TRACE_SEGMENT_MAP, .size = 4 * MIB });
+	memory_step(&a, &(struct record_item){
+				.record.verb = NPU_TRACE_ALLOC, .address = 1, .size = 3 * MIB });
 	memory_step(&a, &(struct record_item){ .record.verb = NPU_TRACE_SEGMENT_UNMAP,
-						     .size = 2 * MIB });
-	memory_step(&a, &(struct record_item){ .record.verb = NPU_TRACE_ALLOC,
-						     .address = 2,
-						     .size = 3 * MIB });
+					       .size = 2 * MIB });
+	memory_step(&a, &(struct record_item){
+				.record.verb = NPU_TRACE_ALLOC, .address = 2, .size = 3 * MIB });
 	EXPECT_EQ(a.peak_physical, 4 * MIB);
 	EXPECT_EQ(a.live_at_peak_physical, 3 * MIB);
 	EXPECT_EQ(a.peak_live, 6 * MIB);
