@@ -14,8 +14,8 @@
 
 static void look(struct trace *trace)
 {
-	g_autofree struct memory_usage *usages =
-		g_new0(struct memory_usage, trace->devices->len + 1);
+	g_autofree struct memory *usages =
+		g_new0(struct memory, trace->devices->len + 1);
 	struct record_item item;
 	guint64 events = 0;
 
@@ -25,15 +25,15 @@ static void look(struct trace *trace)
 	while (trace->source->next(trace, &item, NULL) > 0) {
 		if (record_is_of_start(&item.record))
 			continue;
-		memory_usage_step(&usages[item.device], &item);
+		memory_step(&usages[item.device], &item);
 		events++;
 	}
 	g_assert(events == trace->events);
 	for (guint i = 0; i < trace->devices->len; i++) {
-		struct memory_usage *a = &usages[i];
+		struct memory *a = &usages[i];
 		g_assert(a->unmatched == 0 && a->peak_physical >= a->physical &&
 			 a->peak_live >= a->live);
-		memory_usage_clear(a);
+		memory_clear(a);
 	}
 }
 

@@ -9,14 +9,14 @@
 
 static void look(struct trace *trace, guint device)
 {
-	struct memory_usage a;
+	struct memory a;
 
 	usage_begin(&a, trace, device);
 	usage_run(&a, trace, device);
 	g_assert(a.peak_physical >= a.start_physical && a.peak_live >= a.start_live);
 	g_assert(a.peak_physical >= a.physical && a.peak_live >= a.live);
 	g_assert(a.peak_physical <= G_MAXINT64 && a.live_at_peak_physical <= a.peak_live);
-	memory_usage_clear(&a);
+	memory_clear(&a);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)

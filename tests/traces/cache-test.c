@@ -4,7 +4,7 @@
  * places, splits, merges and what is given back, each worked out by hand.
  */
 
-#include "policy/cache.h"
+#include "policy/policy.h"
 #include "harness/test.h"
 #include "read/record-reader.h"
 
@@ -20,68 +20,62 @@ struct bank {
 	guint gets, gives, giants, reserves, unreserves;
 	guint64 got[32], given[32]; /* sizes, in order */
 	guint64 given_at[32];
+	guint64 address_of[32], size_of[32]; /* of segments, by number */
 	guint64 mapped, step, held;
+	guint64 told; /* what events come to */
+	guint handles;
 };
 
-static enum cache_answer get(gpointer data, guint64 size, gboolean giant, guint64 *address)
+static enum cache_answer call(gpointer data, const struct npu_trace_record *c, guint64 *out_va)
 {
 	struct bank *bank = data;
+	guint number = c->name.number;
 
-	*address = BASE + STEP * bank->next++;
-	bank->got[bank->gets++ % 32] = size;
-	bank->giants += giant;
-	bank->held += size;
+	switch (c->verb) {
+	case NPU_TRACE_MALLOC:
+		*out_va = BASE + STEP * bank->next++;
+		bank->address_of[number % 32] = *out_va;
+		bank->size_of[number % 32] = c->size;
+		bank->got[bank->gets++ % 32] = c->size;
+		bank->giants += c->page_lg2 == 30;
+		bank->held += c->size;
+		break;
+	case NPU_TRACE_MFREE:
+		bank->given_at[bank->gives % 32] = bank->address_of[number % 32];
+		bank->given[bank->gives++ % 32] = bank->size_of[number % 32];
+		bank->held -= bank->size_of[number % 32];
+		break;
+	case NPU_TRACE_RESERVE:
+		*out_va = BASE + 64 * GIB * ++bank->reserves;
+		break;
+	case NPU_TRACE_UNRESERVE:
+		bank->unreserves++;
+		break;
+	case NPU_TRACE_CREATE:
+		bank->handles++;
+		bank->step = c->size;
+		break;
+	case NPU_TRACE_RELEASE:
+		bank->handles--;
+		break;
+	case NPU_TRACE_MAP:
+		EXPECT_EQ(c->name.offset % c->size, 0u);
+		bank->mapped += c->size;
+		bank->held += c->size;
+		break;
+	default:
+		EXPECT_EQ(c->verb, (guint32)NPU_TRACE_UNMAP);
+		bank->mapped -= c->size;
+		bank->held -= c->size;
+	}
 	return CACHE_OK;
 }
 
-static enum cache_answer give(gpointer data, guint64 address, guint64 size)
+static void event(gpointer data, enum npu_trace_verb verb, guint64 size)
 {
-	struct bank *bank = data;
+	gboolean comes = verb == NPU_TRACE_SEGMENT_ALLOC || verb == NPU_TRACE_SEGMENT_MAP;
 
-	bank->given_at[bank->gives % 32] = address;
-	bank->given[bank->gives++ % 32] = size;
-	bank->held -= size;
-	return CACHE_OK;
-}
-
-static enum cache_answer reserve(gpointer data, guint64 size, guint64 *address)
-{
-	struct bank *bank = data;
-
-	(void)size;
-	*address = BASE + 64 * GIB * ++bank->reserves;
-	return CACHE_OK;
-}
-
-static enum cache_answer unreserve(gpointer data, guint64 address)
-{
-	struct bank *bank = data;
-
-	(void)address;
-	bank->unreserves++;
-	return CACHE_OK;
-}
-
-static enum cache_answer map(gpointer data, guint64 address, guint64 size, guint64 step)
-{
-	struct bank *bank = data;
-
-	(void)address;
-	bank->mapped += size;
-	bank->held += size;
-	bank->step = step;
-	return CACHE_OK;
-}
-
-static enum cache_answer unmap(gpointer data, guint64 address, guint64 size, guint64 step)
-{
-	struct bank *bank = data;
-
-	(void)address;
-	(void)step;
-	bank->mapped -= size;
-	bank->held -= size;
-	return CACHE_OK;
+	((struct bank *)data)->told += comes ? size : -size;
 }
 
 struct rig {
@@ -93,7 +87,7 @@ struct rig {
 static struct rig *rig_open(enum policy_kind kind, guint64 total, const char *const *settings)
 {
 	struct rig *r = g_new0(struct rig, 1);
-	struct cache_memory memory = { get, give, reserve, unreserve, map, unmap, &r->bank, total };
+	struct cache_memory memory = { call, event, &r->bank, total, 0 };
 
 	policy_options_init(&r->options);
 	r->options.kind = kind;
@@ -107,6 +101,8 @@ static struct rig *rig_open(enum policy_kind kind, guint64 total, const char *co
 
 static void rig_close(struct rig *r)
 {
+	EXPECT_EQ(r->bank.told, r->bank.held);
+	EXPECT_EQ(r->bank.handles == 0, r->bank.mapped == 0);
 	cache_free(r->cache);
 	policy_options_clear(&r->options);
 	g_free(r);
@@ -124,7 +120,7 @@ static struct cache_block *take(struct rig *r, guint64 size)
 
 static guint64 at(const struct cache_block *b)
 {
-	return cache_block_address(b);
+	return b->address;
 }
 
 TEST(cache, small_blocks_share_a_segment_and_merge_again)
@@ -132,7 +128,7 @@ TEST(cache, small_blocks_share_a_segment_and_merge_again)
 	struct rig *r = rig_open(POLICY_CACHING, GIB, NULL);
 	struct cache_block *a = take(r, 1032), *b = take(r, 1032);
 
-	EXPECT_EQ(cache_block_size(a), 1536u); /* 1000 + 32, in steps of 512 */
+	EXPECT_EQ(a->size, 1536u); /* 1000 + 32, in steps of 512 */
 	EXPECT_EQ(at(a), BASE);
 	EXPECT_EQ(at(b), BASE + 1536);
 	EXPECT_EQ(r->bank.got[0], 2 * MIB);
@@ -160,7 +156,7 @@ TEST(cache, the_smallest_block_that_fits_is_taken)
 	/* 512 KiB left over are too few to be a block of the large pool */
 	struct cache_block *last = take(r, 4 * MIB + 512 * KIB);
 	EXPECT_EQ(at(last), BASE + 15 * MIB);
-	EXPECT_EQ(cache_block_size(last), 5 * MIB);
+	EXPECT_EQ(last->size, 5 * MIB);
 	EXPECT_EQ(at(take(r, 6 * MIB)), BASE);
 	EXPECT_EQ(r->bank.gets, 1u);
 	rig_close(r);
@@ -260,7 +256,7 @@ TEST(cache, blocks_above_the_limit_are_not_split)
 	struct cache_block *large = take(r, 60 * MIB); /* would waste 40 of it: more than 20 */
 	EXPECT_EQ(at(large), BASE + 2 * STEP);
 	cache_release(r->cache, large);
-	EXPECT_EQ(cache_block_size(take(r, 90 * MIB)), 100 * MIB);
+	EXPECT_EQ(take(r, 90 * MIB)->size, 100 * MIB);
 	EXPECT_EQ(r->bank.gets, 3u);
 	rig_close(r);
 }
@@ -286,7 +282,7 @@ TEST(cache, a_larger_rounding_lets_large_blocks_be_used)
 	struct rig *r = rig_open(POLICY_CACHING, GIB, settings);
 
 	cache_release(r->cache, take(r, 100 * MIB));
-	EXPECT_EQ(cache_block_size(take(r, 60 * MIB)), 100 * MIB);
+	EXPECT_EQ(take(r, 60 * MIB)->size, 100 * MIB);
 	rig_close(r);
 }
 
@@ -314,7 +310,7 @@ TEST_EACH(cache, sizes_are_rounded_to_divisions, divisions, name)
 	struct cache_block *b = take(r, c->size);
 
 	ASSERT_NOT_NULL(b);
-	EXPECT_EQ(cache_block_size(b), c->taken);
+	EXPECT_EQ(b->size, c->taken);
 	rig_close(r);
 }
 
@@ -387,21 +383,29 @@ struct card {
 	guint gets, others; /* segments; of them, of another size than the card's */
 };
 
-static enum cache_answer get_as_recorded(gpointer data, guint64 size, gboolean giant,
-					 guint64 *address)
+static enum cache_answer call_as_recorded(gpointer data, const struct npu_trace_record *c,
+					  guint64 *out_va)
 {
 	struct card *card = data;
 	struct record_item item;
 
-	(void)giant;
+	if (c->verb != NPU_TRACE_MALLOC)
+		return CACHE_OK;
 	card->gets++;
 	do {
 		if (record_reader_next(card->records, &item, NULL) <= 0)
 			return CACHE_NO_MEMORY;
 	} while (item.record.verb != NPU_TRACE_SEGMENT_ALLOC || item.number == 0);
-	card->others += item.record.size != size;
-	*address = item.record.va;
+	card->others += item.record.size != c->size;
+	*out_va = item.record.va;
 	return CACHE_OK;
+}
+
+static void forget_event(gpointer data, enum npu_trace_verb verb, guint64 size)
+{
+	(void)data;
+	(void)verb;
+	(void)size;
 }
 
 static void step(struct cache *cache, GHashTable *blocks, const struct npu_trace_record *e)
@@ -437,8 +441,7 @@ TEST(cache, with_the_addresses_of_the_card_its_segments_follow)
 		g_ptr_array_index(record_reader_trace(reader)->devices, 0);
 	struct record_item item;
 	struct card card = { .records = record_reader_open(path, NULL) };
-	struct cache_memory memory = { get_as_recorded, give,  reserve, unreserve, map,
-				       unmap,           &card, 80 * GIB };
+	struct cache_memory memory = { call_as_recorded, forget_event, &card, 80 * GIB, 0 };
 	struct cache *cache = cache_new(&r->options, &memory);
 	g_autoptr(GHashTable) blocks = g_hash_table_new(NULL, NULL);
 

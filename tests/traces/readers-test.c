@@ -133,13 +133,13 @@ TEST(readers, blocks_live_from_tick_to_tick)
 	EXPECT_EQ(d->counts[NPU_TRACE_ALLOC], 3u);
 	EXPECT_EQ(d->counts[NPU_TRACE_FREE], 2u);
 	EXPECT_EQ(d->counts[NPU_TRACE_NOTE], 2u);
-	struct memory_usage a;
+	struct memory a;
 	usage_begin(&a, t, 0);
 	usage_run(&a, t, 0);
 	EXPECT_EQ(a.peak_live, 150u);
 	EXPECT_EQ(a.live, 50u);
 	EXPECT_EQ(a.unmatched, 0u);
-	memory_usage_clear(&a);
+	memory_clear(&a);
 	trace_free(t);
 }
 
@@ -175,7 +175,7 @@ TEST(readers, memory_events_of_a_profiler_are_blocks)
 	GError *error = NULL;
 	struct trace *t = read_text(timeline_read, timeline, &error);
 	struct record_item e[8];
-	struct memory_usage a;
+	struct memory a;
 
 	ASSERT_NOT_NULL(t);
 	ASSERT_EQ(take_records(t, FALSE, e, 8), 3u);
@@ -191,7 +191,7 @@ TEST(readers, memory_events_of_a_profiler_are_blocks)
 	EXPECT_EQ(a.live, 3000u);
 	EXPECT_EQ(a.peak_live, 3612u);
 	EXPECT_EQ(a.unmatched, 0u);
-	memory_usage_clear(&a);
+	memory_clear(&a);
 	trace_free(t);
 }
 
@@ -210,7 +210,7 @@ TEST(readers, operators_hold_memory_from_their_row_on)
 					      "aten::old,-4,1718344343130,,,,NPU:2\n",
 				    &error);
 	struct record_item e[8];
-	struct memory_usage a;
+	struct memory a;
 
 	ASSERT_NOT_NULL(t);
 	EXPECT_EQ(((struct trace_device *)g_ptr_array_index(t->devices, 0))->device, 2u);
@@ -225,7 +225,7 @@ TEST(readers, operators_hold_memory_from_their_row_on)
 	usage_run(&a, t, 0);
 	EXPECT_EQ(a.peak_live, 4096u + 512 + 2048 + 1024);
 	EXPECT_EQ(a.live, 1024u);
-	memory_usage_clear(&a);
+	memory_clear(&a);
 	trace_free(t);
 }
 
@@ -240,7 +240,7 @@ TEST(readers, sums_of_components_are_followed)
 					 "PTA,3,20.5,42,NPU:0\nPTA,4,20.5,41,NPU:0\n"
 					 "PTA,5,0,20,NPU:0\n",
 				    &error);
-	struct memory_usage a;
+	struct memory a;
 
 	ASSERT_NOT_NULL(t);
 	usage_begin(&a, t, 0);
@@ -252,7 +252,7 @@ TEST(readers, sums_of_components_are_followed)
 	EXPECT_EQ(d->counts[NPU_TRACE_SEGMENT_UNMAP], 1u);
 	EXPECT_EQ(d->counts[NPU_TRACE_ALLOC], 2u);
 	EXPECT_EQ(d->counts[NPU_TRACE_NOTE], 2u);
-	memory_usage_clear(&a);
+	memory_clear(&a);
 	trace_free(t);
 }
 

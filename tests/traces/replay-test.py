@@ -242,7 +242,8 @@ def histories_that_make_no_sense_are_refused_with_their_place(folder):
             (with_events(('segment_alloc', BASE, -1)), 'device_traces[0][0]'),
             (with_events(('alloc', 1 << 62, 1 << 62)), 'address space'),
             (with_events(('alloc', BASE, 1 << 80)), 'size'),
-            (with_events(segments=[dict(segment, total_size=3 * MIB)]), 'at the start', '2 MiB'),
+            (with_events(segments=[dict(segment, total_size=3 * MIB)]), 'device 0, the start',
+             '2 MiB'),
             (with_events(segments=[dict(segment, device=1 << 40)]), 'segments[0]', 'device'),
             (with_events(segments=[dict(segment, blocks=None)]), 'segments[0]', 'blocks')]:
         refused(write(path, value), *says)

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "harness/test.h"
-#include "track/holders.h"
+#include "track/views.h"
 #include "read/sites.h"
 
 #define FRAME(function, path, number)                                          \
@@ -185,13 +185,13 @@ TEST(sites, lines_of_text_are_frames)
 	sites_free(s);
 }
 
-static void add_block(struct allocation_table *l, guint64 key, guint64 bytes, guint32 site)
+static void add_block(struct memory *l, guint64 key, guint64 bytes, guint32 site)
 {
 	const struct allocation b = {
 		.key = key, .address = key, .size = bytes + 9, .asked = bytes, .site = site
 	};
 
-	allocation_table_add(l, ALLOCATION_BLOCK, &b);
+	memory_add(l, ALLOCATION_BLOCK, &b);
 }
 
 TEST(holders, are_sums_by_line_the_largest_first)
@@ -202,18 +202,18 @@ TEST(holders, are_sums_by_line_the_largest_first)
 					FRAME("f", "a.py", 1) };
 	const struct site_frame c[] = { FRAME("g", "c.py", 1) };
 	struct sites *s = sites_new();
-	struct allocation_table l;
+	struct memory l;
 
-	allocation_table_init(&l);
-	allocation_table_add_moment(&l, MOMENT_PEAK, 0);
+	memory_init(&l, 0);
+	memory_add_moment(&l, MOMENT_PEAK, 0);
 	guint32 first = sites_add(s, a, 2), second = sites_add(s, b, 2), third = sites_add(s, c, 1);
 	add_block(&l, 1, 10, first);
 	add_block(&l, 2, 30, second);
 	add_block(&l, 3, 35, third);
 	add_block(&l, 4, 1, SITE_BEFORE);
-	allocation_table_mark(&l, &l.moments[0], 1, &(struct memory_sums){ 0 });
+	memory_mark(&l, &l.moments[0], 1);
 	add_block(&l, 5, 1000, third);
-	allocation_table_remove(&l, ALLOCATION_BLOCK, 2);
+	memory_remove(&l, ALLOCATION_BLOCK, 2);
 	g_autoptr(GArray) holders = holders_of(&l, &l.moments[0], s);
 	ASSERT_EQ(holders->len, 3u);
 	const struct holder *h = (const struct holder *)(void *)holders->data;
@@ -225,6 +225,6 @@ TEST(holders, are_sums_by_line_the_largest_first)
 	EXPECT_STREQ(sites_label_text(s, h[2].label), "(before the file begins)");
 	g_autoptr(GArray) none = holders_of(&l, &l.moments[0], NULL);
 	EXPECT_EQ(none->len, 0u);
-	allocation_table_clear(&l);
+	memory_clear(&l);
 	sites_free(s);
 }

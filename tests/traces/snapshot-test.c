@@ -140,7 +140,7 @@ TEST(snapshot, window_starts_with_what_was_live)
 	EXPECT_EQ((int)start[2].record.verb, (int)NPU_TRACE_ALLOC);
 	EXPECT_EQ((int)start[3].record.verb, (int)NPU_TRACE_ALLOC);
 
-	struct memory_usage a;
+	struct memory a;
 	usage_begin(&a, t, 0);
 	EXPECT_EQ(a.start_physical, 4 * MIB);
 	EXPECT_EQ(a.start_live, 1300u);
@@ -151,7 +151,7 @@ TEST(snapshot, window_starts_with_what_was_live)
 	EXPECT_EQ(a.physical, 4 * MIB);
 	EXPECT_EQ(a.live, 1000u);
 	EXPECT_EQ(a.unmatched, 0u);
-	memory_usage_clear(&a);
+	memory_clear(&a);
 	trace_free(t);
 }
 
@@ -168,12 +168,12 @@ TEST(snapshot, block_lives_until_free_completed)
 	put_event(out, "free_completed", 0x1000000, 100);
 	struct trace *t = finish(out, &error);
 	ASSERT_NOT_NULL(t);
-	struct memory_usage a;
+	struct memory a;
 	usage_begin(&a, t, 0);
 	usage_run(&a, t, 0);
 	EXPECT_EQ(a.peak_live, 150u);
 	EXPECT_EQ(a.live, 50u);
-	memory_usage_clear(&a);
+	memory_clear(&a);
 	trace_free(t);
 }
 
@@ -289,39 +289,37 @@ TEST(snapshot, blocks_without_addresses_follow_one_another)
 
 TEST(usage, a_block_handed_out_twice_is_counted_once)
 {
-	struct memory_usage a;
-	memory_usage_init(&a, 0);
-	memory_usage_step(&a, &(struct record_item){
-				      .record.verb = NPU_TRACE_ALLOC, .address = 1, .size = 100 });
-	memory_usage_step(&a, &(struct record_item){
-				      .record.verb = NPU_TRACE_ALLOC, .address = 1, .size = 50 });
+	struct memory a;
+	memory_init(&a, 0);
+	memory_step(&a, &(struct record_item){
+				.record.verb = NPU_TRACE_ALLOC, .address = 1, .size = 100 });
+	memory_step(&a, &(struct record_item){
+				.record.verb = NPU_TRACE_ALLOC, .address = 1, .size = 50 });
 	EXPECT_EQ(a.live, 50u);
 	EXPECT_EQ(a.unmatched, 1u);
-	memory_usage_step(&a, &(struct record_item){ .record.verb = NPU_TRACE_FREE, .address = 1 });
-	memory_usage_step(&a, &(struct record_item){ .record.verb = NPU_TRACE_FREE, .address = 1 });
+	memory_step(&a, &(struct record_item){ .record.verb = NPU_TRACE_FREE, .address = 1 });
+	memory_step(&a, &(struct record_item){ .record.verb = NPU_TRACE_FREE, .address = 1 });
 	EXPECT_EQ(a.live, 0u);
 	EXPECT_EQ(a.unmatched, 2u);
-	memory_usage_clear(&a);
+	memory_clear(&a);
 }
 
 TEST(usage, live_at_the_peak_is_the_most_that_the_peak_saw)
 {
-	struct memory_usage a;
-	memory_usage_init(&a, 0);
-	memory_usage_step(
-		&a, &(struct record_item){ .record.verb = NPU_TRACE_SEGMENT_MAP, .size = 4 * MIB });
-	memory_usage_step(&a, &(struct record_item){ .record.verb = NPU_TRACE_ALLOC,
-						     .address = 1,
-						     .size = 3 * MIB });
-	memory_usage_step(&a, &(struct record_item){ .record.verb = NPU_TRACE_SEGMENT_UNMAP,
-						     .size = 2 * MIB });
-	memory_usage_step(&a, &(struct record_item){ .record.verb = NPU_TRACE_ALLOC,
-						     .address = 2,
-						     .size = 3 * MIB });
+	struct memory a;
+	memory_init(&a, 0);
+	memory_step(&a,
+		    &(struct record_item){ .record.verb = NPU_TRACE_SEGMENT_MAP, .size = 4 * MIB });
+	memory_step(&a, &(struct record_item){
+				.record.verb = NPU_TRACE_ALLOC, .address = 1, .size = 3 * MIB });
+	memory_step(&a, &(struct record_item){ .record.verb = NPU_TRACE_SEGMENT_UNMAP,
+					       .size = 2 * MIB });
+	memory_step(&a, &(struct record_item){
+				.record.verb = NPU_TRACE_ALLOC, .address = 2, .size = 3 * MIB });
 	EXPECT_EQ(a.peak_physical, 4 * MIB);
 	EXPECT_EQ(a.live_at_peak_physical, 3 * MIB);
 	EXPECT_EQ(a.peak_live, 6 * MIB);
-	memory_usage_clear(&a);
+	memory_clear(&a);
 }
 
 TEST(spans, merge_whatever_the_order)

@@ -5,7 +5,7 @@
 #ifndef NPUSIM_TESTS_USAGE_OF_TRACE_H
 #define NPUSIM_TESTS_USAGE_OF_TRACE_H
 
-#include "track/memory-usage.h"
+#include "track/memory.h"
 
 /* The trace's records, at most `room`: those of the start, or those behind; their number. */
 static inline guint take_records(struct trace *trace, gboolean start, struct record_item *out,
@@ -20,7 +20,7 @@ static inline guint take_records(struct trace *trace, gboolean start, struct rec
 	return count;
 }
 
-static inline void usage_add(struct memory_usage *usage, struct trace *trace, guint device,
+static inline void usage_add(struct memory *usage, struct trace *trace, guint device,
 			     gboolean start)
 {
 	struct record_item item;
@@ -29,22 +29,22 @@ static inline void usage_add(struct memory_usage *usage, struct trace *trace, gu
 		g_error("the trace cannot be read again");
 	while (trace->source->next(trace, &item, NULL) > 0) {
 		if (item.device == device && record_is_of_start(&item.record) == start)
-			memory_usage_step(usage, &item);
+			memory_step(usage, &item);
 	}
 }
 
 /* What was there at the start on the device of an index. */
-static inline void usage_begin(struct memory_usage *usage, struct trace *trace, guint device)
+static inline void usage_begin(struct memory *usage, struct trace *trace, guint device)
 {
 	const struct trace_device *d = g_ptr_array_index(trace->devices, device);
 
-	memory_usage_init(usage, d->block_unit);
+	memory_init(usage, d->block_unit);
 	usage_add(usage, trace, device, TRUE);
-	memory_usage_started(usage);
+	memory_started(usage);
 }
 
 /* Adds all events of the device. */
-static inline void usage_run(struct memory_usage *usage, struct trace *trace, guint device)
+static inline void usage_run(struct memory *usage, struct trace *trace, guint device)
 {
 	usage_add(usage, trace, device, FALSE);
 }

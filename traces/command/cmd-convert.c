@@ -9,7 +9,6 @@
 #include "format/out-file.h"
 #include "read/readers.h"
 #include "show/convert.h"
-#include "show/csv.h"
 #include "show/result-file.h"
 
 enum target { TO_TRACE, TO_CHROME, TO_CSV, TO_COUNT };

@@ -77,7 +77,7 @@ static gboolean write_json(const struct job *job, struct verdict *v, const struc
 	json_builder_begin_object(b);
 	members_build(b, verdict_members, v, NULL);
 	if (diff)
-		trace_diff_build(diff, b);
+		members_build(b, trace_diff_members, diff, NULL);
 	json_builder_end_object(b);
 	g_autoptr(JsonNode) root = json_builder_get_root(b);
 	for (int side = 0; side < 2; side++)
@@ -112,7 +112,7 @@ static int show_traces(const struct job *job, const struct trace_diff *diff, GEr
 		v.sides[side].kind = diff->traces[side]->kind;
 		v.sides[side].events = diff->traces[side]->events;
 	}
-	if (print_heads(job, &v, diff->align->same, "events"))
+	if (print_heads(job, &v, diff->same, "events"))
 		trace_diff_print(diff, job->limit, stdout);
 	if (job->json && !write_json(job, &v, diff, error))
 		return EXIT_TROUBLE;
@@ -178,7 +178,7 @@ static int diff_two_results(const struct job *job)
 	if (b) {
 		struct differences figures;
 		differences_init(&figures);
-		diff_results(a, b, job->limit, &figures);
+		diff_results(results, job->limit, &figures);
 		status = show_results(job, &figures, results, &error);
 		differences_clear(&figures);
 	}

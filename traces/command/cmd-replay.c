@@ -10,7 +10,6 @@
 #include "show/progress.h"
 #include "play/replay.h"
 #include "show/figures.h"
-#include "show/profile.h"
 
 static gboolean on_progress(guint64 done, guint64 total, gpointer data)
 {
@@ -46,7 +45,7 @@ struct chosen {
 };
 
 /* "40us", "1.5ms", "2s", or the number of an event. */
-static gboolean parse_moment(const char *text, struct replay_moment *out)
+static gboolean parse_moment(const char *text, struct moment *out)
 {
 	static const struct {
 		const char *name;
@@ -55,13 +54,13 @@ static gboolean parse_moment(const char *text, struct replay_moment *out)
 	char *end;
 	double value = g_ascii_strtod(text, &end);
 
-	*out = (struct replay_moment){ .what = MOMENT_EVENT };
+	*out = (struct moment){ .what = MOMENT_EVENT };
 	if (g_ascii_string_to_unsigned(text, 10, 0, G_MAXINT64, &out->wanted, NULL))
 		return TRUE;
 	for (guint i = 0; i < G_N_ELEMENTS(units); i++) {
 		if (end == text || strcmp(end, units[i].name) != 0 || !(value >= 0) || value > 1e12)
 			continue;
-		*out = (struct replay_moment){ .what = MOMENT_TIME,
+		*out = (struct moment){ .what = MOMENT_TIME,
 					       .wanted = (guint64)(value * units[i].us) };
 		return TRUE;
 	}
@@ -72,7 +71,7 @@ static gboolean parse_moment(const char *text, struct replay_moment *out)
 static gboolean add_moment(struct replay_options *options, const char *option, const char *text,
 			   int *out, GError **error)
 {
-	struct replay_moment m = { .what = MOMENT_END };
+	struct moment m = { .what = MOMENT_END };
 
 	*out = strcmp(text, "oom") == 0 ? MOMENT_OOM : MOMENT_PEAK;
 	if (*out == MOMENT_OOM || strcmp(text, "peak") == 0)

@@ -10,7 +10,6 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include "show/csv.h"
 #include "show/member.h"
 #include "format/out-file.h"
 #include "format/input.h"

@@ -162,7 +162,7 @@ static gboolean step_block(struct history_of_device *h, const struct tracker_lin
 static gboolean step_recorded(struct gatherer *g, struct history_of_device *h,
 			      const struct tracker_line *l, guint64 address)
 {
-	const GArray *gone = tracker_gone(g->tracker);
+	const GArray *gone = g->tracker->gone;
 	guint32 verb = l->item.record.verb;
 
 	for (guint i = 0; i < gone->len; i++)

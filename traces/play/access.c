@@ -5,6 +5,7 @@
  */
 #include "access.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "format/input.h"
@@ -25,8 +26,7 @@ struct block {
 struct access {
 	const struct access_options *options;
 	guint device;
-	access_find find;
-	gconstpointer data;
+	const struct filter *filter;
 	struct access_figures *figures;
 	GHashTable *blocks; /* of struct block */
 	GPtrArray *slots;   /* struct block *, NULL where one went */
@@ -53,39 +53,31 @@ void access_options_init(struct access_options *options)
 					    .reads = ACCESS_READS };
 }
 
-/* "90/10", both of them 1 to 100. */
-static gboolean parse_shares(const char *text, struct access_options *out)
-{
-	g_auto(GStrv) parts = g_strsplit(text, "/", -1);
-	guint64 touches, bytes;
-
-	if (g_strv_length(parts) != 2 ||
-	    !g_ascii_string_to_unsigned(parts[0], 10, 1, 100, &touches, NULL) ||
-	    !g_ascii_string_to_unsigned(parts[1], 10, 1, 100, &bytes, NULL))
-		return FALSE;
-	out->hot_touches = (guint)touches;
-	out->hot_bytes = (guint)bytes;
-	return TRUE;
-}
-
 gboolean access_parse(const char *text, struct access_options *out, GError **error)
 {
-	const char *shares = g_str_has_prefix(text, "hot:") ? text + strlen("hot:") : NULL;
+	const char *shares = g_str_has_prefix(text, "hot:") ? text + strlen("hot:") : "";
+	guint touches, bytes;
 
 	for (guint i = 0; i < G_N_ELEMENTS(names); i++) {
-		if (g_strcmp0(shares ? "hot" : text, names[i]) != 0)
-			continue;
-		if (shares && !parse_shares(shares, out))
-			return refuse_option(
-				error,
-				"--access %s: hot:T/M is wanted, T per cent of the reads in "
-				"the first M per cent of live memory, each 1 to 100",
-				text);
 		out->pattern = i;
-		return TRUE;
+		if (strcmp(text, names[i]) == 0)
+			return TRUE;
 	}
-	return refuse_option(error, "--access %s: known are none, seq, random, hot and hot:T/M",
-			     text);
+	if (*shares == '\0')
+		return refuse_option(
+			error, "--access %s: known are none, seq, random, hot and hot:T/M", text);
+	out->pattern = ACCESS_HOT;
+	/* nothing but digits and one stroke */
+	if (shares[strspn(shares, "0123456789/")] != '\0' ||
+	    sscanf(shares, "%3u/%3u%1s", &touches, &bytes, (char[2]){ 0 }) != 2 ||
+	    touches - 1 >= 100 || bytes - 1 >= 100)
+		return refuse_option(error,
+				     "--access %s: hot:T/M is wanted, T per cent of the reads in "
+				     "the first M per cent of live memory, each 1 to 100",
+				     text);
+	out->hot_touches = touches;
+	out->hot_bytes = bytes;
+	return TRUE;
 }
 
 char *access_text(const struct access_options *options)
@@ -95,15 +87,17 @@ char *access_text(const struct access_options *options)
 		       : g_strdup(names[options->pattern]);
 }
 
-struct access *access_new(const struct access_options *options, guint device, access_find find,
-			  gconstpointer data, struct access_figures *figures)
+struct access *access_new(const struct access_options *options, guint device,
+			  const struct filter *filter, struct access_figures *figures)
 {
-	struct access *a = g_new0(struct access, 1);
+	struct access *a;
 
+	if (options->pattern == ACCESS_NONE)
+		return NULL;
+	a = g_new0(struct access, 1);
 	a->options = options;
 	a->device = device;
-	a->find = find;
-	a->data = data;
+	a->filter = filter;
 	a->figures = figures;
 	a->blocks = g_hash_table_new_full(int_map_hash, g_int64_equal, g_free, NULL);
 	a->slots = g_ptr_array_new();
@@ -123,6 +117,12 @@ void access_free(struct access *a)
 	g_array_unref(a->sums);
 	g_rand_free(a->random);
 	g_free(a);
+}
+
+/* Where what the file has at an address lies now; 0: nowhere. */
+static guint64 find(const struct access *a, guint64 address)
+{
+	return a->filter ? a->filter->find(a->filter, address) : address;
 }
 
 /* ---- what is live ---- */
@@ -175,7 +175,7 @@ void access_go(struct access *a, guint64 address)
 void access_note(struct access *a, guint64 address, guint64 size)
 {
 	access_go(a, address);
-	if (size == 0 || a->find(a->data, address) == 0)
+	if (size == 0 || find(a, address) == 0)
 		return;
 	struct block *b = g_new(struct block, 1);
 	*b = (struct block){ .address = address, .size = size, .slot = take_slot(a) };
@@ -267,7 +267,7 @@ static gboolean read_places(struct access *a, GError **error)
 		for (; left > 0 && count < BATCH_READS; left--) {
 			guint64 offset = draw(a);
 			const struct block *b = block_at(a, &offset);
-			guint64 va = a->find(a->data, b->address);
+			guint64 va = find(a, b->address);
 			/* a read lies in its block as a whole: blocks are multiples of it */
 			if (va)
 				at[count++] = va + offset / ACCESS_READ_BYTES * ACCESS_READ_BYTES;
@@ -283,7 +283,7 @@ static gboolean read_all(struct access *a, GError **error)
 {
 	for (guint i = 0; i < a->slots->len; i++) {
 		const struct block *b = g_ptr_array_index(a->slots, i);
-		guint64 va = b ? a->find(a->data, b->address) : 0;
+		guint64 va = b ? find(a, b->address) : 0;
 		if (va && !read_at(a, &va, 1, b->size, error))
 			return FALSE;
 	}
@@ -297,7 +297,7 @@ gboolean access_come(struct access *a, guint64 address, guint64 size, GError **e
 		return TRUE;
 	if (a->options->pattern != ACCESS_SEQ)
 		return read_places(a, error);
-	guint64 va = a->find(a->data, address);
+	guint64 va = find(a, address);
 	return va == 0 || size == 0 || read_at(a, &va, 1, MIN(size, SEQ_BYTES), error);
 }
 

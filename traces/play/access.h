@@ -6,7 +6,7 @@
 #ifndef NPUSIM_TRACES_ACCESS_H
 #define NPUSIM_TRACES_ACCESS_H
 
-#include <glib.h>
+#include "policy/policy.h"
 
 enum access_pattern {
 	ACCESS_NONE,
@@ -41,12 +41,10 @@ struct access_figures {
 };
 
 struct access;
-/* Where the block at the file's address lies now; 0: nowhere. */
-typedef guint64 (*access_find)(gconstpointer data, guint64 address);
-
-/* `options` and `figures` are borrowed. */
-struct access *access_new(const struct access_options *options, guint device, access_find find,
-			  gconstpointer data, struct access_figures *figures);
+/* All are borrowed; `filter` knows where the block at an address of the file lies now, and NULL:
+ * there. NULL: nothing is to be read. */
+struct access *access_new(const struct access_options *options, guint device,
+			  const struct filter *filter, struct access_figures *figures);
 void access_free(struct access *access);
 /* A block that lives from now on, without a read. */
 void access_note(struct access *access, guint64 address, guint64 size);

@@ -1,14 +1,62 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Counts the memory calls of a replay, and wraps those whose arguments depend on the device.
+ * Counts the memory calls of a replay, and their latencies in histograms.
  */
 #include "model.h"
 
 #include <string.h>
+#include <sys/mman.h>
 
-#include "format/input.h"
+#include "format/failure.h"
+#include "format/units.h"
 
-static const char *const call_names[MODEL_CALL_COUNT] = {
+/* ---- latencies: bins are indexed by the seven highest bits of a time ---- */
+
+#define SUB_LG2 6
+#define SUBS    (1u << SUB_LG2)
+
+struct latency *latency_new(void)
+{
+	struct latency *l = g_new0(struct latency, 1);
+
+	l->min_ps = G_MAXUINT64;
+	return l;
+}
+
+guint64 latency_bin_end_ps(guint bin)
+{
+	if (bin < SUBS)
+		return bin;
+	guint shift = bin / SUBS - 1;
+	return ((guint64)(bin % SUBS + SUBS + 1) << shift) - 1;
+}
+
+void latency_add(struct latency *l, guint64 ps)
+{
+	guint shift = ps < SUBS ? 0 : g_bit_storage(ps) - 1 - SUB_LG2;
+
+	l->calls++;
+	l->bins[ps < SUBS ? ps : (shift + 1) * SUBS + (ps >> shift) - SUBS]++;
+	l->min_ps = MIN(l->min_ps, ps);
+	l->max_ps = MAX(l->max_ps, ps);
+}
+
+guint64 latency_quantile_ps(const struct latency *l, double share)
+{
+	double wanted = share * (double)l->calls;
+	guint64 seen = 0;
+
+	for (guint b = 0; b < LATENCY_BINS; b++) {
+		seen += l->bins[b];
+		if (seen > 0 && (double)seen >= wanted)
+			return CLAMP(latency_bin_end_ps(b), l->min_ps, l->max_ps);
+	}
+	return l->max_ps;
+}
+
+/* ---- calls ---- */
+
+const char *const model_call_names[MODEL_CALL_COUNT] = {
 	[MODEL_RESERVE] = "aclrtReserveMemAddress",
 	[MODEL_UNRESERVE] = "aclrtReleaseMemAddress",
 	[MODEL_CREATE] = "aclrtMallocPhysical",
@@ -26,11 +74,6 @@ static const char *const call_names[MODEL_CALL_COUNT] = {
 	[MODEL_FILL] = "fill",
 };
 
-const char *model_call_name(enum model_call call)
-{
-	return call_names[call];
-}
-
 const char *model_message(void)
 {
 	const char *text = aclGetRecentErrMsg();
@@ -42,19 +85,36 @@ const char *model_message(void)
 	return text && *text ? text : "no message";
 }
 
+static struct {
+	enum model_call call;
+	guint64 start_ps;
+} last;
+
+const char *model_last_call(void)
+{
+	return model_call_names[last.call];
+}
+
+void model_begin(void)
+{
+	last.start_ps = npusim_now_ps();
+}
+
 aclError model_counted(struct model_device *d, enum model_call call, aclError code)
 {
-	struct call_figures *f = &d->calls[call];
-	guint64 ps = npusim_now_ps() - d->before_ps;
+	guint64 ps = npusim_now_ps() - last.start_ps;
 
+	last.call = call;
+	if (d == NULL)
+		return code;
+	struct call_figures *f = &d->calls[call];
 	f->calls++;
 	f->refused += code != ACL_SUCCESS;
 	f->ps += ps;
-	if (!d->timed || call >= MODEL_MOVES)
-		return code;
-	if (f->latency == NULL)
+	if (call < MODEL_MOVES && f->latency == NULL)
 		f->latency = latency_new();
-	latency_add(f->latency, ps);
+	if (call < MODEL_MOVES)
+		latency_add(f->latency, ps);
 	return code;
 }
 
@@ -68,6 +128,12 @@ GQuark model_error_quark(void)
 {
 	return g_quark_from_static_string("npusim-model");
 }
+
+/* Stands for memory of the program's own. */
+static struct {
+	void *at;
+	guint64 bytes;
+} own;
 
 static gboolean opened(const char *call, aclError code, GError **error)
 {
@@ -100,41 +166,28 @@ void model_close(guint devices)
 	for (guint i = 0; i < devices; i++)
 		aclrtResetDeviceForce((int32_t)i);
 	aclFinalize();
+	if (own.at)
+		munmap(own.at, own.bytes);
+	own.at = NULL;
+	own.bytes = 0;
 }
 
-aclrtMemLocation model_location(int device)
+/* Addresses alone, while nobody writes there. NULL: there are not so many. */
+static void *own_memory(guint64 size)
 {
-	return (aclrtMemLocation){ .id = device < 0 ? 0 : (uint32_t)device,
-				   .type = device < 0 ? ACL_MEM_LOCATION_TYPE_HOST
-						      : ACL_MEM_LOCATION_TYPE_DEVICE };
-}
+	guint64 bytes = (size / (2 * MIB) + 1) * 2 * MIB;
 
-aclError model_create(struct model_device *d, aclrtDrvMemHandle *out, guint64 size, int device,
-		      unsigned page_lg2)
-{
-	aclrtPhysicalMemProp prop = { .handleType = ACL_MEM_HANDLE_TYPE_NONE,
-				      .allocationType = ACL_MEM_ALLOCATION_TYPE_PINNED,
-				      .memAttr = page_lg2 == 30 ? ACL_HBM_MEM_HUGE1G
-								: ACL_HBM_MEM_HUGE,
-				      .location = model_location(device) };
-
-	return MODEL_CALL(d, MODEL_CREATE, aclrtMallocPhysical(out, size, &prop, 0));
-}
-
-aclError model_malloc(struct model_device *d, void **out, guint64 size, int device,
-		      unsigned page_lg2)
-{
-	aclrtMemMallocPolicy policy = page_lg2 == 30   ? ACL_MEM_MALLOC_HUGE1G_ONLY
-				      : page_lg2 == 12 ? ACL_MEM_MALLOC_NORMAL_ONLY
-						       : ACL_MEM_MALLOC_HUGE_FIRST;
-
-	d->before_ps = npusim_now_ps();
-	aclError code = device < 0 ? ACL_SUCCESS : aclrtSetDevice(device);
-	if (code != ACL_SUCCESS)
-		return model_counted(d, MODEL_MALLOC, code);
-	return MODEL_CALL(d, MODEL_MALLOC,
-			  device < 0 ? aclrtMallocHost(out, size)
-				     : aclrtMallocAlign32(out, size, policy));
+	if (size <= own.bytes)
+		return own.at;
+	void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (at == MAP_FAILED)
+		return NULL;
+	if (own.at)
+		munmap(own.at, own.bytes);
+	own.at = at;
+	own.bytes = bytes;
+	return at;
 }
 
 static aclError copy_between(void *dst, int dst_device, const void *src, guint64 size)
@@ -146,39 +199,27 @@ static aclError copy_between(void *dst, int dst_device, const void *src, guint64
 	return code == ACL_SUCCESS ? aclrtSynchronizeStream(NULL) : code;
 }
 
-aclError model_copy(struct model_device *d, void *dst, int dst_device, const void *src,
-		    int src_device, guint64 size)
+aclError model_move(struct model_device *d, struct model_end dst, const struct model_end *src,
+		    guint64 size)
 {
-	static const aclrtMemcpyKind kinds[] = {
-		[MODEL_HOST_TO_HOST] = ACL_MEMCPY_HOST_TO_HOST,
-		[MODEL_HOST_TO_DEVICE] = ACL_MEMCPY_HOST_TO_DEVICE,
-		[MODEL_DEVICE_TO_HOST] = ACL_MEMCPY_DEVICE_TO_HOST,
-		[MODEL_DEVICE_TO_DEVICE] = ACL_MEMCPY_DEVICE_TO_DEVICE,
-	};
-	enum model_call move =
-		src_device >= 0   ? dst_device >= 0 ? MODEL_DEVICE_TO_DEVICE : MODEL_DEVICE_TO_HOST
-		: dst_device >= 0 ? MODEL_HOST_TO_DEVICE
-				  : MODEL_HOST_TO_HOST;
-	aclError code = MODEL_CALL(d, move,
-				   move == MODEL_DEVICE_TO_DEVICE && dst_device != src_device
-					   ? copy_between(dst, dst_device, src, size)
-					   : aclrtMemcpy(dst, size, src, size, kinds[move]));
+	guint kind = (src && src->device >= 0 ? 2 : 0) + (dst.device >= 0 ? 1 : 0);
+	enum model_call call = src ? MODEL_MOVES + kind : MODEL_FILL;
+	void *to = dst.p ? dst.p : own_memory(size);
+	const void *from = src && src->p ? src->p : src ? own_memory(size) : to;
+	aclError code;
 
-	d->calls[move].bytes += code == ACL_SUCCESS ? size : 0;
+	G_STATIC_ASSERT(ACL_MEMCPY_HOST_TO_DEVICE == 1 && ACL_MEMCPY_DEVICE_TO_HOST == 2);
+	if (to == NULL || from == NULL)
+		return ACL_ERROR_RT_MEMORY_ALLOCATION;
+	if (src == NULL)
+		code = MODEL_CALL(d, call, aclrtMemset(to, size, 0, size));
+	else if (call == MODEL_DEVICE_TO_DEVICE && dst.device != src->device)
+		code = MODEL_CALL(d, call, copy_between(to, dst.device, from, size));
+	else
+		code = MODEL_CALL(d, call,
+				  aclrtMemcpy(to, size, from, size, (aclrtMemcpyKind)kind));
+	d->calls[call].bytes += code == ACL_SUCCESS ? size : 0;
 	return code;
-}
-
-aclError model_fill(struct model_device *d, void *dst, guint64 size)
-{
-	aclError code = MODEL_CALL(d, MODEL_FILL, aclrtMemset(dst, size, 0, size));
-
-	d->calls[MODEL_FILL].bytes += code == ACL_SUCCESS ? size : 0;
-	return code;
-}
-
-gboolean model_physical(guint device, guint64 va, guint64 *pa, guint64 *bytes)
-{
-	return npusim_physical((int)device, va, pa, bytes) == 0;
 }
 
 gboolean model_stats(guint device, struct npu_stats *out)

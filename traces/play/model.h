@@ -9,7 +9,6 @@
 #include <glib.h>
 
 #include "acl/acl.h"
-#include "latency.h"
 #include "npusim/driver.h"
 #include "npusim/npusim.h"
 
@@ -24,7 +23,8 @@ enum model_call {
 	MODEL_ACCESS,
 	MODEL_MALLOC,
 	MODEL_FREE,
-	MODEL_MOVES, /* from here on: where bytes are moved */
+	MODEL_MOVES, /* from here on: where bytes are moved; copies in the order of aclrtMemcpyKind
+		      */
 	MODEL_HOST_TO_HOST = MODEL_MOVES,
 	MODEL_HOST_TO_DEVICE,
 	MODEL_DEVICE_TO_HOST,
@@ -33,18 +33,34 @@ enum model_call {
 	MODEL_CALL_COUNT
 };
 /* The call's name in the ACL, "aclrtMapMem" ...; "host_to_device" ... */
-const char *model_call_name(enum model_call call);
+extern const char *const model_call_names[MODEL_CALL_COUNT];
+/* That of the last that was made. */
+const char *model_last_call(void);
+
+/* A histogram of the latencies of calls: 64 bins for each doubling, so that quantiles are within
+ * 1.6 percent; the minimum and the maximum are exact. */
+#define LATENCY_BINS (64 * 59)
+
+struct latency {
+	guint64 calls, min_ps, max_ps;
+	guint64 bins[LATENCY_BINS];
+};
+
+struct latency *latency_new(void);
+void latency_add(struct latency *latency, guint64 ps);
+/* The time that a share of the calls, 0 to 1, does not exceed. */
+guint64 latency_quantile_ps(const struct latency *latency, double share);
+/* The longest time that is counted in a bin. */
+guint64 latency_bin_end_ps(guint bin);
 
 /* What calls of a kind came to. */
 struct call_figures {
 	guint64 calls, refused, ps; /* simulated */
 	guint64 bytes;              /* that were moved */
-	struct latency *latency;    /* NULL: of moves, or where it is not kept */
+	struct latency *latency;    /* NULL: of moves */
 };
 struct model_device {
 	struct call_figures calls[MODEL_CALL_COUNT];
-	guint64 before_ps; /* inside: when the last call began */
-	gboolean timed;    /* how long each call took is kept */
 };
 void model_device_clear(struct model_device *device);
 
@@ -63,25 +79,19 @@ GQuark model_error_quark(void);
 gboolean model_open(guint devices, GError **error);
 void model_close(guint devices);
 
-/* Makes a memory call, and counts it with the simulated time that it takes. `d` is looked at twice.
- */
-#define MODEL_CALL(d, call, answer) \
-	((d)->before_ps = npusim_now_ps(), model_counted((d), (call), (answer)))
+/* Makes a memory call, and counts it with the simulated time that it takes. `d` may be NULL. */
+#define MODEL_CALL(d, call, answer) (model_begin(), model_counted((d), (call), (answer)))
+void model_begin(void);
 aclError model_counted(struct model_device *d, enum model_call call, aclError code);
-/* A device < 0: memory of the host, as in what follows. */
-aclrtMemLocation model_location(int device);
-/* Those that depend on whose memory it is. */
-aclError model_create(struct model_device *d, aclrtDrvMemHandle *out, guint64 size, int device,
-		      unsigned page_lg2);
-aclError model_malloc(struct model_device *d, void **out, guint64 size, int device,
-		      unsigned page_lg2);
-/* Between two devices by a stream, which is waited for. */
-aclError model_copy(struct model_device *d, void *dst, int dst_device, const void *src,
-		    int src_device, guint64 size);
-aclError model_fill(struct model_device *d, void *dst, guint64 size);
-/* Where the device's memory behind an address lies; *bytes is in and out. FALSE where it is not
- * known. */
-gboolean model_physical(guint device, guint64 va, guint64 *pa, guint64 *bytes);
+/* One end of a copy. */
+struct model_end {
+	void *p; /* NULL: memory that the program had by itself: one buffer is all of it, as its
+		    contents do not matter */
+	gint32 device; /* whose memory it is; -1: the host's */
+};
+/* A copy, or a fill where `src` is NULL. Between two devices by a stream, which is waited for. */
+aclError model_move(struct model_device *d, struct model_end dst, const struct model_end *src,
+		    guint64 size);
 /* The device's statistics now; FALSE where the backend has none. */
 gboolean model_stats(guint device, struct npu_stats *out);
 

@@ -4,21 +4,20 @@
  * only if everything that it names exists. A result other than the recorded one is counted and is
  * not an error.
  */
-#include "player.h"
+#include "replay.h"
 
 #include "format/units.h"
 #include "read/by-address.h"
-#include "traffic.h"
+#include "read/int-map.h"
 
 #define NOT_MADE (-1) /* what the call names is not there */
 
-/* What a name stands for. */
+/* What a name stands for: counted by the tables that hold it. */
 struct object {
 	void *p; /* address, or handle */
 	guint64 size;
 	guint64 bytes; /* of physical memory, in whole pages */
 	gint32 device;
-	guint users;            /* tables that hold it */
 	guint references;       /* of a handle: that programs have */
 	guint model_references; /* the same, that the model knows of: an import is none of them */
 	guint maps;
@@ -31,9 +30,10 @@ struct player {
 	guint64 got;            /* address of the last reservation or allocation */
 	GHashTable *names[128]; /* of a kind: process << 32 | number -> struct object */
 	GTree *mapped;          /* the model's address -> struct object, a handle */
-	GHashTable *set;        /* process << 32 | device -> how often it is set */
-	struct traffic *traffic;
-	GError *refused; /* the first read that the model refused */
+	struct int_map *set;    /* process << 32 | device -> how often it is set */
+	gboolean copies;        /* they are made; FALSE: each is answered with 0 */
+	guint64 peers;          /* devices that may reach one another by now */
+	GError *refused;        /* the first read that the model refused */
 };
 
 /* ---- names ---- */
@@ -55,18 +55,11 @@ static struct object *find(const struct player *p, guint32 process,
 	return table ? g_hash_table_lookup(table, &key) : NULL;
 }
 
-static void object_unref(gpointer data)
-{
-	struct object *t = data;
-	if (--t->users == 0)
-		g_free(t);
-}
-
+/* Takes a reference over. */
 static void keep(struct player *p, const struct npu_trace_record *c, struct object *t)
 {
 	guint64 key = key_of(c->process, &c->name);
 
-	t->users++;
 	g_hash_table_replace(p->names[c->name.kind & 127], g_memdup2(&key, sizeof key), t);
 }
 
@@ -98,14 +91,14 @@ static struct replay_device *device_of(struct player *p, gint32 id)
 static struct object *add(struct player *p, const struct npu_trace_record *c, void *at,
 			  guint64 bytes, gint32 device)
 {
-	struct object *t = g_new0(struct object, 1);
+	struct object *t = g_rc_box_new(struct object);
 
 	*t = (struct object){
 		.p = at, .size = c->size, .bytes = bytes, .device = device, .site = p->site
 	};
 	keep(p, c, t);
 	if (p->recorded && bytes > 0 && device >= 0)
-		memory_usage_obtain(&device_of(p, device)->usage, c->size, bytes);
+		memory_obtain(&device_of(p, device)->memory, c->size, bytes);
 	return t;
 }
 
@@ -115,31 +108,14 @@ static void maybe_returned(struct player *p, struct object *t)
 	if (!p->recorded || t->references > 0 || t->maps > 0 || t->device < 0)
 		return;
 	/* what of a handle's size is rounding is told once */
-	memory_usage_return(&device_of(p, t->device)->usage, MIN(t->size, t->bytes), t->bytes);
+	memory_return(&device_of(p, t->device)->memory, MIN(t->size, t->bytes), t->bytes);
 	t->bytes = 0;
 }
 
-static struct allocation_table *table_of(struct player *p, gint32 device)
-{
-	return &device_of(p, device)->usage.table;
-}
-
-static void note(struct player *p, const struct npu_trace_record *c, gint32 device,
-		 enum allocation_kind kind, const void *va, guint64 size, guint32 site)
-{
-	struct allocation item = { .key = (guintptr)va, .size = size, .site = site };
-
-	item.va = item.key;
-	item.address = c->has & NPU_TRACE_HAS_VA ? c->va : item.key;
-	item.mapped = c->verb == NPU_TRACE_MAP;
-	allocation_table_add(table_of(p, device), kind, &item);
-}
-
-/* Where a call is counted. */
+/* Where a call is counted; NULL: it rebuilds what was live when the window began. */
 static struct model_device *calls_of(struct player *p, gint32 id, const struct npu_trace_record *c)
 {
-	struct replay_device *device = device_of(p, id);
-	return c->has & NPU_TRACE_HAS_START ? &device->setup : &device->window;
+	return c->has & NPU_TRACE_HAS_START ? NULL : &device_of(p, id)->window;
 }
 
 /* The same of one that may give memory back. The handles that a policy releases without having
@@ -161,29 +137,48 @@ static void note_out_of_memory(struct player *p, gint32 device, const struct npu
 		replay_note_failure(device_of(p, device), 0, c->line, c->size, p->site);
 }
 
-/* ---- reads ---- */
+/* ---- what is at an address ---- */
 
-static struct access *reads_of(const struct player *p, gint32 device)
+static void note(struct player *p, const struct npu_trace_record *c, gint32 device,
+		 enum allocation_kind kind, const void *va, guint64 size, guint32 site)
 {
-	struct replay_device *d = p->recorded ? replay_find(p->replay, device) : NULL;
+	struct allocation item = { .key = (guintptr)va, .size = size, .site = site };
 
-	return d ? d->reads : NULL;
+	item.va = item.key;
+	item.address = c->has & NPU_TRACE_HAS_VA ? c->va : item.key;
+	item.mapped = c->verb == NPU_TRACE_MAP;
+	memory_add(&device_of(p, device)->memory, kind, &item);
 }
 
-/* Memory of a device that can be read now, and from now on no more. */
-static void come(struct player *p, gint32 device, const void *va, guint64 size)
+/* Memory comes, `pages` bytes for c->size, or may go with the next call. */
+static void come(struct player *p, const struct npu_trace_record *c, gint32 device, const void *va,
+		 guint64 pages, guint32 site)
 {
-	if (reads_of(p, device) && p->refused == NULL)
-		access_come(reads_of(p, device), (guintptr)va, size, &p->refused);
+	struct replay_device *d = replay_find(p->replay, device);
+
+	if (device >= 0)
+		note(p, c, device, ALLOCATION_MEMORY, va, pages, site);
+	if (p->recorded && d && d->reads && p->refused == NULL)
+		access_come(d->reads, (guintptr)va, c->size, &p->refused);
 }
 
 static void go(struct player *p, gint32 device, const void *va)
 {
-	if (reads_of(p, device))
-		access_go(reads_of(p, device), (guintptr)va);
+	struct replay_device *d = replay_find(p->replay, device);
+
+	memory_look(&device_of(p, device)->memory, (guintptr)va);
+	if (p->recorded && d && d->reads)
+		access_go(d->reads, (guintptr)va);
 }
 
 /* ---- one function a verb ---- */
+
+static aclrtMemLocation location_of(gint32 device)
+{
+	return (aclrtMemLocation){ .id = device < 0 ? 0 : (uint32_t)device,
+				   .type = device < 0 ? ACL_MEM_LOCATION_TYPE_HOST
+						      : ACL_MEM_LOCATION_TYPE_DEVICE };
+}
 
 static gint32 play_reserve(struct player *p, const struct npu_trace_record *c)
 {
@@ -212,8 +207,8 @@ static gint32 play_unreserve(struct player *p, const struct npu_trace_record *c)
 	struct model_device *calls = calls_of(p, t->device, c);
 	gint32 code = MODEL_CALL(calls, MODEL_UNRESERVE, aclrtReleaseMemAddress(t->p));
 	if (code == 0) {
-		allocation_table_remove(table_of(p, t->device), ALLOCATION_RESERVED,
-					(guintptr)t->p);
+		memory_remove(&device_of(p, t->device)->memory, ALLOCATION_RESERVED,
+			      (guintptr)t->p);
 		forget(p, c);
 	}
 	return code;
@@ -223,8 +218,14 @@ static gint32 play_create(struct player *p, const struct npu_trace_record *c)
 {
 	guint64 page = G_GUINT64_CONSTANT(1) << MAX(c->page_lg2, 21);
 	gint32 device = (gint32)c->device;
+	aclrtPhysicalMemProp prop = { .handleType = ACL_MEM_HANDLE_TYPE_NONE,
+				      .allocationType = ACL_MEM_ALLOCATION_TYPE_PINNED,
+				      .memAttr = c->page_lg2 == 30 ? ACL_HBM_MEM_HUGE1G
+								   : ACL_HBM_MEM_HUGE,
+				      .location = location_of(device) };
 	void *handle;
-	gint32 code = model_create(calls_of(p, device, c), &handle, c->size, device, c->page_lg2);
+	gint32 code = MODEL_CALL(calls_of(p, device, c), MODEL_CREATE,
+				 aclrtMallocPhysical(&handle, c->size, &prop, 0));
 	note_out_of_memory(p, device, c, code);
 	if (code != 0)
 		return code;
@@ -257,8 +258,8 @@ static gint32 play_release(struct player *p, const struct npu_trace_record *c)
 static gint32 play_retain(struct player *p, const struct npu_trace_record *c)
 {
 	void *va = address(p, c->process, &c->at), *handle;
-	guint64 key = (guint64)GPOINTER_TO_SIZE(va);
-	struct object *t = va ? g_tree_lookup(p->mapped, &key) : NULL;
+	guint64 key = (guintptr)va;
+	struct object *t = g_tree_lookup(p->mapped, &key);
 	if (va == NULL)
 		return NOT_MADE;
 	struct model_device *calls = &device_of(p, t ? t->device : -1)->window;
@@ -268,7 +269,7 @@ static gint32 play_retain(struct player *p, const struct npu_trace_record *c)
 	t->references++;
 	t->model_references++;
 	if (find(p, c->process, &c->name) == NULL)
-		keep(p, c, t);
+		keep(p, c, g_rc_box_acquire(t));
 	return code;
 }
 
@@ -283,11 +284,8 @@ static gint32 play_map(struct player *p, const struct npu_trace_record *c)
 	if (code == 0) {
 		guint64 key = (guint64)GPOINTER_TO_SIZE(va);
 		t->maps++;
-		t->users++;
-		g_tree_replace(p->mapped, g_memdup2(&key, sizeof key), t);
-		if (t->device >= 0)
-			note(p, c, t->device, ALLOCATION_MEMORY, va, c->size, t->site);
-		come(p, t->device, va, c->size);
+		g_tree_replace(p->mapped, g_memdup2(&key, sizeof key), g_rc_box_acquire(t));
+		come(p, c, t->device, va, c->size, t->site);
 	}
 	return code;
 }
@@ -295,18 +293,16 @@ static gint32 play_map(struct player *p, const struct npu_trace_record *c)
 static gint32 play_unmap(struct player *p, const struct npu_trace_record *c)
 {
 	void *va = address(p, c->process, &c->name);
-	guint64 key = (guint64)GPOINTER_TO_SIZE(va);
-	struct object *t = va ? g_tree_lookup(p->mapped, &key) : NULL;
+	guint64 key = (guintptr)va;
+	struct object *t = g_tree_lookup(p->mapped, &key);
 	if (va == NULL)
 		return NOT_MADE;
-	if (t) {
-		allocation_table_look(table_of(p, t->device), key);
+	if (t)
 		go(p, t->device, va);
-	}
 	struct model_device *calls = before_it_goes(p, t, c);
 	gint32 code = MODEL_CALL(calls, MODEL_UNMAP, aclrtUnmapMem(va));
 	if (code == 0 && t) {
-		allocation_table_remove(table_of(p, t->device), ALLOCATION_MEMORY, key);
+		memory_remove(&device_of(p, t->device)->memory, ALLOCATION_MEMORY, key);
 		t->maps--;
 		maybe_returned(p, t);
 		g_tree_remove(p->mapped, &key);
@@ -322,15 +318,22 @@ static gint32 play_access(struct player *p, const struct npu_trace_record *c)
 	struct model_device *calls = &device_of(p, c->device)->window;
 	aclrtMemAccessDesc desc = { .flags = c->flags ? (aclrtMemAccessFlags)c->flags
 						      : ACL_RT_MEM_ACCESS_FLAGS_READWRITE,
-				    .location = model_location((int)c->device) };
+				    .location = location_of((gint32)c->device) };
 	return MODEL_CALL(calls, MODEL_ACCESS, aclrtMemSetAccess(va, c->size, &desc, 1));
 }
 
 static gint32 play_malloc(struct player *p, const struct npu_trace_record *c)
 {
 	gint32 device = (gint32)c->device;
+	aclrtMemMallocPolicy policy = c->page_lg2 == 30   ? ACL_MEM_MALLOC_HUGE1G_ONLY
+				      : c->page_lg2 == 12 ? ACL_MEM_MALLOC_NORMAL_ONLY
+							  : ACL_MEM_MALLOC_HUGE_FIRST;
+	gint32 set = device < 0 ? ACL_SUCCESS : aclrtSetDevice(device);
 	void *at;
-	gint32 code = model_malloc(calls_of(p, device, c), &at, c->size, device, c->page_lg2);
+	gint32 code = MODEL_CALL(calls_of(p, device, c), MODEL_MALLOC,
+				 set != ACL_SUCCESS ? set
+				 : device < 0       ? aclrtMallocHost(&at, c->size)
+						    : aclrtMallocAlign32(&at, c->size, policy));
 	note_out_of_memory(p, device, c, code);
 	if (code != 0)
 		return code;
@@ -338,9 +341,7 @@ static gint32 play_malloc(struct player *p, const struct npu_trace_record *c)
 			: c->page_lg2 == 30 ? round_up(c->size, GIB)
 					    : malloc_pages(c->size);
 	add(p, c, at, pages, device);
-	if (device >= 0)
-		note(p, c, device, ALLOCATION_MEMORY, at, pages, p->site);
-	come(p, device, at, c->size);
+	come(p, c, device, at, pages, p->site);
 	p->got = (guintptr)at;
 	return code;
 }
@@ -350,14 +351,13 @@ static gint32 play_mfree(struct player *p, const struct npu_trace_record *c)
 	struct object *t = find(p, c->process, &c->name);
 	if (t == NULL)
 		return NOT_MADE;
-	allocation_table_look(table_of(p, t->device), (guintptr)t->p);
 	go(p, t->device, t->p);
 	struct model_device *calls = before_it_goes(p, t, c);
 	gint32 code = MODEL_CALL(calls, MODEL_FREE,
 				 t->device < 0 ? aclrtFreeHost(t->p) : aclrtFree(t->p));
 	if (code != 0)
 		return code;
-	allocation_table_remove(table_of(p, t->device), ALLOCATION_MEMORY, (guintptr)t->p);
+	memory_remove(&device_of(p, t->device)->memory, ALLOCATION_MEMORY, (guintptr)t->p);
 	maybe_returned(p, t);
 	forget(p, c);
 	return code;
@@ -370,7 +370,7 @@ static gint32 play_export(struct player *p, const struct npu_trace_record *c)
 	struct object *t = find(p, c->process, &c->handle);
 	if (t == NULL || c->code != 0)
 		return NOT_MADE;
-	keep(p, c, t);
+	keep(p, c, g_rc_box_acquire(t));
 	return 0;
 }
 
@@ -380,7 +380,7 @@ static gint32 play_import(struct player *p, const struct npu_trace_record *c)
 	if (t == NULL || c->code != 0 || t->references == 0)
 		return NOT_MADE;
 	t->references++;
-	keep(p, c, t);
+	keep(p, c, g_rc_box_acquire(t));
 	return 0;
 }
 
@@ -434,12 +434,13 @@ static gint32 play_device(struct player *p, const struct npu_trace_record *c)
 {
 	guint64 key = (guint64)c->process << 32 | (guint32)c->device;
 	gboolean reset = c->verb == NPU_TRACE_DEVICE_RESET;
-	guint set = GPOINTER_TO_UINT(g_hash_table_lookup(p->set, &key));
+	const struct int_map_entry *e = int_map_find(p->set, key, 0);
+	guint64 set = e ? e->value : 0;
 
 	if (c->code != 0)
 		return NOT_MADE;
 	set = reset ? MAX(set, 1) - 1 : set + 1;
-	g_hash_table_replace(p->set, g_memdup2(&key, sizeof key), GUINT_TO_POINTER(set));
+	int_map_put(p->set, key, 0, set);
 	if (!reset)
 		return replay_find(p->replay, c->device) ? aclrtSetDevice((int)c->device) : 0;
 	if (set > 0)
@@ -454,82 +455,89 @@ static gint32 play_device(struct player *p, const struct npu_trace_record *c)
 
 /* FALSE: what the name stands for is not there. */
 static gboolean end_of(struct player *p, guint32 process, const struct npu_trace_name *name,
-		       struct traffic_end *out)
+		       struct model_end *out)
 {
 	void *va = address(p, process, name);
-	guint64 key = (guint64)GPOINTER_TO_SIZE(va);
+	const struct object *t = find(p, process, name);
+	GTreeNode *node = by_address_node(p->mapped, (guintptr)va);
 
-	*out = (struct traffic_end){ .p = va, .device = -1 };
+	*out = (struct model_end){ .p = va, .device = -1 };
 	if (name->kind != 'r' && name->kind != 'a')
 		return TRUE;
-	GTreeNode *node = by_address_node(p->mapped, key);
-	const struct object *t = node ? g_tree_node_value(node) : NULL;
-	if (name->kind == 'a')
-		t = find(p, process, name);
-	else if (t && key - *(guint64 *)g_tree_node_key(node) >= t->size)
+	if (name->kind == 'r')
+		t = node ? g_tree_node_value(node) : NULL;
+	if (t && name->kind == 'r' && (guintptr)va - *(guint64 *)g_tree_node_key(node) >= t->size)
 		t = NULL;
 	out->device = t ? t->device : -1;
 	return t != NULL;
 }
 
+/* A program of several devices had seen to it. */
+static void open_peers(struct player *p, gint32 a, gint32 b)
+{
+	const gint32 pair[] = { a, b };
+
+	if ((p->peers >> a & 1) && (p->peers >> b & 1))
+		return;
+	for (int i = 0; i < 2; i++) {
+		p->peers |= G_GUINT64_CONSTANT(1) << pair[i];
+		aclrtSetDevice(pair[i]);
+		for (guint d = 0; d < p->replay->devices->len; d++) {
+			const struct replay_device *r = g_ptr_array_index(p->replay->devices, d);
+			if ((gint32)r->device != pair[i])
+				aclrtDeviceEnablePeerAccess((int32_t)r->device, 0);
+		}
+	}
+}
+
 static gint32 play_copy(struct player *p, const struct npu_trace_record *c)
 {
 	gboolean fill = c->verb == NPU_TRACE_FILL;
-	struct traffic_end dst, src;
+	struct model_end dst, src;
 
 	if (c->code != 0 || !end_of(p, c->process, &c->at, &dst) ||
 	    (!fill && !end_of(p, c->process, &c->from, &src)))
 		return NOT_MADE;
-	return traffic_move(p->traffic, &dst, fill ? NULL : &src, c->size);
+	if (!p->copies)
+		return 0;
+	if (!fill && dst.device >= 0 && src.device >= 0 && dst.device != src.device)
+		open_peers(p, dst.device, src.device);
+	gint32 owner = fill || dst.device >= 0 ? dst.device : src.device;
+	return model_move(&device_of(p, owner)->window, dst, fill ? NULL : &src, c->size);
 }
 
 /* One row a verb; others are for the record. */
-static const struct {
-	gint32 (*play)(struct player *p, const struct npu_trace_record *c);
-	enum model_call call; /* of those that a policy makes */
-} verbs[NPU_TRACE_VERB_COUNT] = {
-	[NPU_TRACE_RESERVE] = { play_reserve, MODEL_RESERVE },
-	[NPU_TRACE_UNRESERVE] = { play_unreserve, MODEL_UNRESERVE },
-	[NPU_TRACE_CREATE] = { play_create, MODEL_CREATE },
-	[NPU_TRACE_RELEASE] = { play_release, MODEL_RELEASE },
-	[NPU_TRACE_RETAIN] = { play_retain },
-	[NPU_TRACE_MAP] = { play_map, MODEL_MAP },
-	[NPU_TRACE_UNMAP] = { play_unmap, MODEL_UNMAP },
-	[NPU_TRACE_ACCESS] = { play_access },
-	[NPU_TRACE_EXPORT] = { play_export },
-	[NPU_TRACE_IMPORT] = { play_import },
-	[NPU_TRACE_MALLOC] = { play_malloc, MODEL_MALLOC },
-	[NPU_TRACE_MFREE] = { play_mfree, MODEL_FREE },
-	[NPU_TRACE_COPY] = { play_copy },
-	[NPU_TRACE_FILL] = { play_copy },
-	[NPU_TRACE_DEVICE_SET] = { play_device },
-	[NPU_TRACE_DEVICE_RESET] = { play_device },
+static gint32 (*const verbs[NPU_TRACE_VERB_COUNT])(struct player *,
+						   const struct npu_trace_record *) = {
+	[NPU_TRACE_RESERVE] = play_reserve,   [NPU_TRACE_UNRESERVE] = play_unreserve,
+	[NPU_TRACE_CREATE] = play_create,     [NPU_TRACE_RELEASE] = play_release,
+	[NPU_TRACE_RETAIN] = play_retain,     [NPU_TRACE_MAP] = play_map,
+	[NPU_TRACE_UNMAP] = play_unmap,       [NPU_TRACE_ACCESS] = play_access,
+	[NPU_TRACE_EXPORT] = play_export,     [NPU_TRACE_IMPORT] = play_import,
+	[NPU_TRACE_MALLOC] = play_malloc,     [NPU_TRACE_MFREE] = play_mfree,
+	[NPU_TRACE_COPY] = play_copy,         [NPU_TRACE_FILL] = play_copy,
+	[NPU_TRACE_DEVICE_SET] = play_device, [NPU_TRACE_DEVICE_RESET] = play_device,
 };
 
 static gint32 play(struct player *p, const struct npu_trace_record *c)
 {
-	return verbs[c->verb].play ? verbs[c->verb].play(p, c) : c->code;
+	return verbs[c->verb] ? verbs[c->verb](p, c) : c->code;
 }
 
 /* ---- all of it ---- */
-
-const char *player_call_name(guint32 verb)
-{
-	return model_call_name(verbs[verb].call);
-}
 
 struct player *player_open(struct replay *replay, gboolean recorded, gboolean copies)
 {
 	struct player *p = g_new0(struct player, 1);
 
 	for (const char *kind = kinds; *kind; kind++)
-		p->names[*kind & 127] =
-			g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, object_unref);
-	p->mapped = by_address_tree(g_free, object_unref);
-	p->set = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
+		p->names[*kind & 127] = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free,
+							      g_rc_box_release);
+	p->mapped = by_address_tree(g_free, g_rc_box_release);
+	p->set = int_map_new();
 	p->replay = replay;
 	p->recorded = recorded;
-	p->traffic = traffic_open(replay, copies);
+	p->copies = copies;
 	return p;
 }
 
@@ -566,7 +574,6 @@ gboolean player_step(struct player *p, const struct record_item *call, GError **
 
 void player_close(struct player *p)
 {
-	traffic_close(p->traffic);
 	for (GTreeNode *n = g_tree_node_first(p->mapped); n; n = g_tree_node_next(n))
 		aclrtUnmapMem(GSIZE_TO_POINTER(*(guint64 *)g_tree_node_key(n)));
 	for (const char *kind = kinds; *kind; kind++) {
@@ -585,7 +592,7 @@ void player_close(struct player *p)
 		g_hash_table_unref(p->names[*kind & 127]);
 	}
 	g_tree_unref(p->mapped);
-	g_hash_table_unref(p->set);
+	int_map_free(p->set);
 	g_clear_error(&p->refused);
 	g_free(p);
 }

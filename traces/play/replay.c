@@ -1,13 +1,211 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Feeds records to the model. Recorded calls that allocate memory are made again; if a trace has
- * none, or under a policy, a filter for each device determines the calls behind its events.
+ * Feeds records to the model, and keeps what a replay records about each device: peaks, moments,
+ * and the first out-of-memory event. Recorded calls that allocate memory are made again; if a trace
+ * has none, or under a policy, a filter for each device determines the calls behind its events.
  */
 #include "replay.h"
 
 #include "npusim/npusim.h"
-#include "player.h"
-#include "policy/filter.h"
+
+/* ---- a device over the events ---- */
+
+/* Whether b has more physical memory than a, or as much and more of it live. */
+static gboolean is_more(const struct memory_sums *a, const struct memory_sums *b)
+{
+	return b->physical != a->physical ? b->physical > a->physical : b->live > a->live;
+}
+
+static void halve(struct series *s)
+{
+	struct series_point *p = (struct series_point *)s->points->data;
+	guint kept = 1; /* the start stays by itself */
+
+	for (guint i = 1; i < s->points->len; i += 2) {
+		gboolean next = i + 1 < s->points->len && is_more(&p[i].sums, &p[i + 1].sums);
+		p[kept++] = p[i + next];
+	}
+	g_array_set_size(s->points, kept);
+	s->stride *= 2;
+}
+
+static void series_add(struct series *s, guint64 event, const struct memory_sums *sums)
+{
+	struct series_point point = { .event = event, .sums = *sums }, *at;
+
+	s->last = point;
+	if (s->points->len > 1 && s->open > 0 && s->open < s->stride) {
+		at = &g_array_index(s->points, struct series_point, s->points->len - 1);
+		if (is_more(&at->sums, &point.sums))
+			*at = point;
+		s->open++;
+		return;
+	}
+	/* the end needs a point of its own */
+	if (s->points->len >= SERIES_POINTS_MAX - 1)
+		halve(s);
+	g_array_append_val(s->points, point);
+	s->open = 1;
+}
+
+void replay_note_peak(struct replay_device *device)
+{
+	guint64 physical = device->memory.physical;
+	struct npu_stats stats;
+	if (physical <= device->noted_physical || !model_stats(device->device, &stats))
+		return;
+	device->noted_physical = physical;
+	device->stats = stats;
+}
+
+/* A time has come with the first event that is not before it. */
+static gboolean has_come(const struct replay_device *device, const struct moment *m, guint64 event,
+			 guint64 time_us)
+{
+	if (m->what == MOMENT_EVENT)
+		return m->wanted == event;
+	return m->what == MOMENT_TIME && !m->reached && time_us > 0 &&
+	       time_us - MIN(time_us, device->first_us) >= m->wanted;
+}
+
+static void replay_sample(struct replay_device *device, guint64 event, guint64 time_us)
+{
+	struct memory *memory = &device->memory;
+	struct moment *peak = &memory->moments[MOMENT_PEAK];
+	const struct memory_sums sums = memory_sums(memory);
+
+	if (device->first_us == 0)
+		device->first_us = time_us;
+	device->outside |= sums.external < 0 && device->failed_size == 0;
+	series_add(&device->series, event, &sums);
+	if (!peak->reached || is_more(&peak->sums, &sums))
+		memory_mark(memory, peak, event);
+	for (guint m = MOMENT_OOM + 1; m < memory->moment_count; m++) {
+		if (has_come(device, &memory->moments[m], event, time_us))
+			memory_mark(memory, &memory->moments[m], event);
+	}
+}
+
+void replay_note_failure(struct replay_device *device, guint64 event, guint64 line, guint64 size,
+			 guint32 site)
+{
+	if (device->failed_size)
+		return;
+	device->failed_at = event;
+	device->failed_line = line;
+	device->failed_size = MAX(size, 1);
+	device->failed_site = site;
+	model_stats(device->device, &device->failed_stats);
+	memory_mark(&device->memory, &device->memory.moments[MOMENT_OOM], event);
+}
+
+static void replay_note_end(struct replay_device *device)
+{
+	struct memory *memory = &device->memory;
+
+	replay_note_peak(device);
+	for (guint m = MOMENT_OOM + 1; m < memory->moment_count; m++) {
+		if (memory->moments[m].what == MOMENT_END)
+			memory_mark(memory, &memory->moments[m], device->series.last.event);
+	}
+	memory_look_all(memory);
+}
+
+gboolean replay_tells_live(const struct replay_device *device)
+{
+	return device->trace->counts[NPU_TRACE_ALLOC] > 0 || device->memory.start_live > 0;
+}
+
+gboolean replay_tells_fragmentation(const struct replay_device *device)
+{
+	return replay_tells_live(device) && !device->outside;
+}
+
+struct call_figures replay_calls(const struct replay_device *device, enum model_call first,
+				 enum model_call end)
+{
+	struct call_figures sum = { 0 };
+
+	for (enum model_call c = first; c < end; c++) {
+		sum.calls += device->window.calls[c].calls;
+		sum.ps += device->window.calls[c].ps;
+	}
+	return sum;
+}
+
+struct replay_device *replay_find(const struct replay *replay, gint64 device)
+{
+	for (guint i = 0; i < replay->devices->len; i++) {
+		struct replay_device *known = g_ptr_array_index(replay->devices, i);
+		if ((gint64)known->device == device)
+			return known;
+	}
+	return NULL;
+}
+
+/* Where an item's memory lies on the device. */
+static void look(struct allocation *item, gpointer data)
+{
+	const struct replay_device *device = data;
+	struct physical_run run;
+
+	item->runs = g_array_new(FALSE, FALSE, sizeof run);
+	for (guint64 at = 0; at < item->size; at += run.bytes) {
+		run.bytes = item->size - at;
+		if (npusim_physical((int)device->device, item->va + at, &run.pa, &run.bytes) != 0)
+			return;
+		g_array_append_val(item->runs, run);
+	}
+}
+
+/* The peak is the first moment, the first lack of memory the second. */
+static struct replay_device *replay_device_new(struct trace_device *trace,
+					       const struct moment *moments, guint count)
+{
+	struct replay_device *device = g_new0(struct replay_device, 1);
+	struct memory *memory = &device->memory;
+
+	device->trace = trace;
+	device->device = trace->device;
+	memory_init(memory, trace->block_unit);
+	memory_add_moment(memory, MOMENT_PEAK, 0);
+	memory_add_moment(memory, MOMENT_OOM, 0);
+	for (guint m = 0; m < count; m++)
+		memory_add_moment(memory, moments[m].what, moments[m].wanted);
+	memory->look = look;
+	memory->data = device;
+	device->series.points = g_array_new(FALSE, FALSE, sizeof(struct series_point));
+	device->series.stride = 1;
+	return device;
+}
+
+static void replay_device_free(gpointer data)
+{
+	struct replay_device *device = data;
+
+	memory_clear(&device->memory);
+	g_array_unref(device->series.points);
+	model_device_clear(&device->window);
+	g_free(device);
+}
+
+static void replay_finish(struct replay_device *device)
+{
+	const struct series *s = &device->series;
+	const guint n = s->points->len;
+	struct npu_stats last;
+
+	if (n > 0 && g_array_index(s->points, struct series_point, n - 1).event != s->last.event)
+		g_array_append_val(s->points, s->last);
+	if (!model_stats(device->device, &last))
+		return;
+	if (device->stats.size == 0)
+		device->stats = last;
+	device->stats.page_table_peak_bytes = last.page_table_peak_bytes;
+	device->stats.own_peak_bytes = last.own_peak_bytes;
+}
+
+/* ---- a replay ---- */
 
 struct run {
 	struct trace *trace;
@@ -16,19 +214,19 @@ struct run {
 	const struct replay_options *options;
 	struct player *player;
 	gboolean recorded; /* its own calls are made */
-	GPtrArray *parts;  /* struct part *, of each device of the replay; none beside those */
-	GPtrArray *starts; /* GArray of struct record_item: what was there, of each device */
+	GPtrArray *parts;  /* struct part *, of each device of the replay */
 };
-/* A device whose calls a filter makes. */
 struct part {
 	struct run *run;
 	struct replay_device *device;
-	struct filter *filter;
-	guint64 event; /* of this device, counted from 1; 0: what was there at the start */
-	guint64 line;  /* 0: the file has none */
+	GArray *start;         /* struct record_item: what was there; memory before blocks */
+	struct filter *filter; /* makes the device's calls; NULL: they are recorded */
+	guint64 event;         /* of this device, counted from 1; 0: what was there at the start */
+	guint64 line;          /* 0: the file has none */
 };
 
-#define ITEM(items, i) (&g_array_index(items, struct record_item, i))
+#define PART(run, i)  ((struct part *)g_ptr_array_index((run)->parts, i))
+#define ITEM(part, i) (&g_array_index((part)->start, struct record_item, i))
 
 static gboolean is_segment(guint32 verb)
 {
@@ -50,10 +248,9 @@ static enum cache_answer on_call(gpointer data, const struct npu_trace_record *c
 		return CACHE_OK;
 	if (code == ACL_ERROR_RT_MEMORY_ALLOCATION && !area)
 		return CACHE_NO_MEMORY;
-	g_autofree char *size =
-		area ? g_strdup_printf(" of %" G_GUINT64_FORMAT " bytes", c->size) : g_strdup("");
-	g_set_error(error, MODEL_ERROR, MODEL_ERROR_CALL, "%s%s answered %d: %s",
-		    player_call_name(c->verb), size, code, model_message());
+	g_set_error(error, MODEL_ERROR, MODEL_ERROR_CALL,
+		    "%s of %" G_GUINT64_FORMAT " bytes answered %d: %s", model_last_call(), c->size,
+		    code, model_message());
 	return CACHE_FAILED;
 }
 
@@ -61,14 +258,14 @@ static void on_event(gpointer data, const struct record_item *item)
 {
 	struct replay_device *device = ((struct part *)data)->device;
 
-	memory_usage_step(&device->usage, item);
+	memory_step(&device->memory, item);
 	if (is_segment(item->record.verb) && !(item->record.has & NPU_TRACE_HAS_START))
 		device->policy_counts[item->record.verb]++;
 }
 
 static void on_started(gpointer data)
 {
-	memory_usage_started(&((struct part *)data)->device->usage);
+	memory_started(&((struct part *)data)->device->memory);
 }
 
 static void on_lost(gpointer data, guint64 size, guint32 site)
@@ -84,56 +281,21 @@ static void on_lost(gpointer data, guint64 size, guint32 site)
 /* Says where in the file the error is. */
 static gboolean located(const struct part *part, gboolean ok, GError **error)
 {
-	if (ok)
-		return TRUE;
-	if (policy_is_own(part->run->options->policy) || (part->line == 0 && part->event > 0))
-		g_prefix_error(error, "device %u, event %" G_GUINT64_FORMAT ": ",
-			       part->device->device, part->event);
-	else if (part->line)
-		g_prefix_error(error, "line %" G_GUINT64_FORMAT ": ", part->line);
-	else
-		g_prefix_error(error,
-			       "device %u, what was live at the start: ", part->device->device);
-	return FALSE;
+	g_autofree char *place = history_place(part->line, part->event);
+
+	if (!ok)
+		g_prefix_error(error, "device %u, %s: ", part->device->device, place);
+	return ok;
 }
 
-static guint64 find(gconstpointer data, guint64 address)
+static struct part *part_new(struct run *run, struct trace_device *trace)
 {
-	const struct filter *filter = ((const struct part *)data)->filter;
-
-	return filter->find(filter, address);
-}
-
-static guint64 at_itself(gconstpointer data, guint64 address)
-{
-	(void)data;
-	return address;
-}
-
-static struct access *reads_of(const struct run *run, struct replay_device *device,
-			       access_find finder, gconstpointer data)
-{
-	const struct access_options *wanted = &run->options->access;
-
-	return wanted->pattern == ACCESS_NONE
-		       ? NULL
-		       : access_new(wanted, device->device, finder, data, &device->access);
-}
-
-static struct part *part_new(struct run *run, struct replay_device *device)
-{
-	const struct replay_options *options = run->options;
 	struct part *part = g_new0(struct part, 1);
-	struct filter_output out = { on_call, on_event, on_started, on_lost, part, 0 };
-	struct npu_stats stats;
 
-	*part = (struct part){ .run = run, .device = device };
-	if (model_stats(device->device, &stats))
-		out.total = stats.usable_bytes;
-	part->filter = policy_is_own(options->policy)
-			       ? filter_allocator(options->policy, device->trace, &out)
-			       : filter_recorded(device->trace, &out);
-	device->reads = reads_of(run, device, find, part);
+	part->run = run;
+	part->device = replay_device_new(trace, run->options->moments, run->options->moment_count);
+	part->start = g_array_new(FALSE, FALSE, sizeof(struct record_item));
+	g_ptr_array_add(run->replay->devices, part->device);
 	return part;
 }
 
@@ -141,9 +303,51 @@ static void part_free(gpointer data)
 {
 	struct part *part = data;
 
-	part->device->emptied = part->filter->emptied;
-	part->filter->close(part->filter);
+	if (part->filter) {
+		part->device->emptied = part->filter->emptied;
+		part->filter->close(part->filter);
+	}
+	g_array_unref(part->start);
 	g_free(part);
+}
+
+static gboolean is_block(const struct record_item *item)
+{
+	return item->record.verb == NPU_TRACE_ALLOC;
+}
+
+static gboolean part_start(struct part *part, GError **error)
+{
+	const struct policy_options *policy = part->run->options->policy;
+	struct replay_device *device = part->device;
+	struct filter_output out = { on_call, on_event, on_started, on_lost, part, 0 };
+	struct npu_stats stats;
+
+	/* the sums of memory are those of the segments that a filter got, from none on */
+	for (guint i = 0; i < part->start->len; i++) {
+		memory_step_file(&device->memory, ITEM(part, i), 0);
+		if (part->run->recorded || is_block(ITEM(part, i)))
+			memory_step(&device->memory, ITEM(part, i));
+	}
+	if (!part->run->recorded) {
+		if (model_stats(device->device, &stats))
+			out.total = stats.usable_bytes;
+		part->filter = policy_is_own(policy) ? filter_allocator(policy, device->trace, &out)
+						     : filter_recorded(device->trace, &out);
+	}
+	device->reads = access_new(&part->run->options->access, device->device, part->filter,
+				   &device->access);
+	if (part->run->recorded) {
+		memory_started(&device->memory);
+		return TRUE;
+	}
+	gboolean ok = located(part, part->filter->start(part->filter, part->start, error), error);
+	for (guint i = 0; ok && device->reads && i < part->start->len; i++) {
+		if (is_block(ITEM(part, i)))
+			access_note(device->reads, ITEM(part, i)->address, ITEM(part, i)->size);
+	}
+	replay_sample(device, 0, 0);
+	return ok;
 }
 
 static gboolean part_step(struct part *part, const struct record_item *item, GError **error)
@@ -153,14 +357,15 @@ static gboolean part_step(struct part *part, const struct record_item *item, GEr
 
 	part->event++;
 	part->line = item->record.line;
-	history_step(&device->history, item, part->event);
+	memory_step_file(&device->memory, item, part->event);
 	if (!policy_is_own(part->run->options->policy) &&
 	    (verb == NPU_TRACE_SEGMENT_FREE || verb == NPU_TRACE_SEGMENT_UNMAP))
 		replay_note_peak(device);
 	gboolean ok = located(part, part->filter->step(part->filter, item, error), error);
 	replay_sample(device, part->event, (guint64)MAX(item->time_us, 0));
-	if (verb == NPU_TRACE_OOM)
-		replay_note_recorded_failure(device, part->event);
+	/* the file's first lack of memory is the moment until the replay has one of its own */
+	if (verb == NPU_TRACE_OOM && !device->memory.moments[MOMENT_OOM].reached)
+		memory_mark(&device->memory, &device->memory.moments[MOMENT_OOM], part->event);
 	if (device->reads == NULL || !ok)
 		return ok;
 	if (verb == NPU_TRACE_FREE)
@@ -177,17 +382,17 @@ static gboolean part_step(struct part *part, const struct record_item *item, GEr
 static gboolean step_recorded(struct run *run, const struct record_item *item, GError **error)
 {
 	struct replay_device *device = replay_find(run->replay, item->record.device);
+	guint64 event = run->replay->done + 1;
 	gboolean ok = TRUE;
 
 	if (!trace_verbs[item->record.verb].event)
 		ok = player_step(run->player, item, error);
 	else if (item->record.code == 0 && device && !is_segment(item->record.verb))
-		memory_usage_step(&device->usage, item);
+		memory_step(&device->memory, item);
 	if (item->record.code == 0 && device)
-		history_step(&device->history, item, run->replay->done + 1);
-	for (guint i = 0; i < run->replay->devices->len; i++)
-		replay_sample(g_ptr_array_index(run->replay->devices, i), run->replay->done + 1,
-			      (guint64)item->time_us);
+		memory_step_file(&device->memory, item, event);
+	for (guint i = 0; i < run->parts->len; i++)
+		replay_sample(PART(run, i)->device, event, (guint64)item->time_us);
 	return ok;
 }
 
@@ -202,50 +407,19 @@ static gboolean step(struct run *run, struct record_item *item, GError **error)
 	if (item->device == G_MAXUINT || item->record.code != 0 ||
 	    !trace_verbs[item->record.verb].event)
 		return TRUE;
-	return part_step(g_ptr_array_index(run->parts, item->device), item, error);
-}
-
-static gboolean start(struct run *run, GError **error)
-{
-	gboolean ok = TRUE;
-
-	for (guint d = 0; ok && d < run->replay->devices->len; d++) {
-		struct replay_device *device = g_ptr_array_index(run->replay->devices, d);
-		const GArray *items = g_ptr_array_index(run->starts, d);
-		/* the sums of memory are those of the segments that a filter got, from none on */
-		for (guint i = 0; i < items->len; i++) {
-			const struct record_item *item = ITEM(items, i);
-			history_step(&device->history, item, 0);
-			if (run->recorded || item->record.verb == NPU_TRACE_ALLOC)
-				memory_usage_step(&device->usage, item);
-		}
-		if (run->recorded) {
-			memory_usage_started(&device->usage);
-			device->reads = reads_of(run, device, at_itself, NULL);
-			continue;
-		}
-		struct part *part = part_new(run, device);
-		g_ptr_array_add(run->parts, part);
-		ok = located(part, part->filter->start(part->filter, items, error), error);
-		for (guint i = 0; ok && device->reads && i < items->len; i++) {
-			if (ITEM(items, i)->record.verb == NPU_TRACE_ALLOC)
-				access_note(device->reads, ITEM(items, i)->address,
-					    ITEM(items, i)->size);
-		}
-		replay_sample(device, 0, 0);
-	}
-	return ok;
+	return part_step(PART(run, item->device), item, error);
 }
 
 static gboolean run_all(struct run *run, GError **error)
 {
 	struct replay *replay = run->replay;
 	struct record_item item;
+	gboolean ok = TRUE;
 	int more = 1;
 
 	run->player = player_open(run->replay, run->recorded, !run->options->no_copies);
-	run->parts = g_ptr_array_new_with_free_func(part_free);
-	gboolean ok = start(run, error);
+	for (guint d = 0; ok && d < run->parts->len; d++)
+		ok = part_start(PART(run, d), error);
 	while (ok && !replay->interrupted &&
 	       (more = record_reader_next(run->reader, &item, error)) > 0) {
 		if (record_is_of_start(&item.record))
@@ -256,12 +430,10 @@ static gboolean run_all(struct run *run, GError **error)
 				      !run->options->progress(replay->done, run->trace->events,
 							      run->options->data);
 	}
-	for (guint d = 0; d < replay->devices->len; d++) {
-		struct replay_device *device = g_ptr_array_index(replay->devices, d);
-		replay_note_end(device);
-		g_clear_pointer(&device->reads, access_free);
+	for (guint d = 0; d < run->parts->len; d++) {
+		replay_note_end(PART(run, d)->device);
+		g_clear_pointer(&PART(run, d)->device->reads, access_free);
 	}
-	g_ptr_array_unref(run->parts);
 	player_close(run->player);
 	return ok && more >= 0;
 }
@@ -272,11 +444,9 @@ static gboolean run_all(struct run *run, GError **error)
 static gint by_place(gconstpointer a, gconstpointer b)
 {
 	const struct record_item *x = a, *y = b;
-	gboolean x_block = x->record.verb == NPU_TRACE_ALLOC;
-	gboolean y_block = y->record.verb == NPU_TRACE_ALLOC;
 
-	if (x_block != y_block)
-		return x_block ? 1 : -1;
+	if (is_block(x) != is_block(y))
+		return is_block(x) ? 1 : -1;
 	return x->address < y->address ? -1 : x->address > y->address;
 }
 
@@ -293,22 +463,21 @@ static gboolean read_starts(struct run *run, GError **error)
 		/* texts go with the line */
 		item.record.op = item.record.site = NULL;
 		if (of_start && item.record.code == 0 && item.device != G_MAXUINT)
-			g_array_append_val((GArray *)g_ptr_array_index(run->starts, item.device),
-					   item);
+			g_array_append_val(PART(run, item.device)->start, item);
 	}
-	for (guint d = 0; d < run->starts->len; d++)
-		g_array_sort(g_ptr_array_index(run->starts, d), by_place);
+	for (guint d = 0; d < run->parts->len; d++)
+		g_array_sort(PART(run, d)->start, by_place);
 	return more >= 0 && record_reader_rewind(run->reader, error);
 }
 
 /* A policy hands out blocks: there must be some. */
 static gboolean has_blocks(const struct run *run, GError **error)
 {
-	for (guint d = 0; d < run->trace->devices->len; d++) {
-		const struct trace_device *device = g_ptr_array_index(run->trace->devices, d);
-		const GArray *items = g_ptr_array_index(run->starts, d);
-		if (device->counts[NPU_TRACE_ALLOC] > 0 ||
-		    (items->len > 0 && ITEM(items, items->len - 1)->record.verb == NPU_TRACE_ALLOC))
+	for (guint d = 0; d < run->parts->len; d++) {
+		const struct part *part = PART(run, d);
+		guint items = part->start->len;
+		if (part->device->trace->counts[NPU_TRACE_ALLOC] > 0 ||
+		    (items > 0 && is_block(ITEM(part, items - 1))))
 			return TRUE;
 	}
 	return refuse(error, TRACE_ERROR, TRACE_ERROR_FORMAT,
@@ -319,29 +488,21 @@ static gboolean has_blocks(const struct run *run, GError **error)
 /* A trace that is about no device is replayed on device 0. */
 static void add_devices(struct run *run)
 {
-	const struct replay_options *options = run->options;
-	struct replay *replay = run->replay;
 	const GPtrArray *devices = run->trace->devices;
 
 	if (devices->len == 0) {
-		replay->empty = trace_new("");
-		trace_device(replay->empty, 0);
-		devices = replay->empty->devices;
+		run->replay->empty = trace_new("");
+		trace_device(run->replay->empty, 0);
+		devices = run->replay->empty->devices;
 	}
-	for (guint d = 0; d < devices->len; d++) {
-		g_ptr_array_add(replay->devices,
-				replay_device_new(g_ptr_array_index(devices, d), options->moments,
-						  options->moment_count));
-		g_ptr_array_add(run->starts, g_array_new(FALSE, FALSE, sizeof(struct record_item)));
-	}
+	for (guint d = 0; d < devices->len; d++)
+		g_ptr_array_add(run->parts, part_new(run, g_ptr_array_index(devices, d)));
 }
 
 static gboolean run_on_model(struct run *run, GError **error)
 {
 	struct replay *replay = run->replay;
-	const struct replay_device *last =
-		g_ptr_array_index(replay->devices, replay->devices->len - 1);
-	guint devices = last->device + 1;
+	guint devices = PART(run, run->parts->len - 1)->device->device + 1;
 
 	if (!model_open(devices, error))
 		return FALSE;
@@ -367,21 +528,19 @@ struct replay *replay_run(struct record_reader *reader, const struct replay_opti
 			   .reader = reader,
 			   .replay = replay,
 			   .options = options,
-			   .recorded = trace->memory_calls > 0 && !own };
+			   .recorded = trace->memory_calls > 0 && !own,
+			   .parts = g_ptr_array_new_with_free_func(part_free) };
 
-	replay->policy = options->policy;
+	replay->options = *options;
 	replay->sites = trace->sites;
-	replay->access = options->access;
 	replay->devices = g_ptr_array_new_with_free_func(replay_device_free);
-	run.starts = g_ptr_array_new_with_free_func((GDestroyNotify)g_array_unref);
 	add_devices(&run);
 	gboolean ok = read_starts(&run, error) && (!own || has_blocks(&run, error)) &&
 		      run_on_model(&run, error);
-	g_ptr_array_unref(run.starts);
-	if (ok)
-		return replay;
-	replay_free(replay);
-	return NULL;
+	g_ptr_array_unref(run.parts);
+	if (!ok)
+		g_clear_pointer(&replay, replay_free);
+	return replay;
 }
 
 void replay_free(struct replay *replay)

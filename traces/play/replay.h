@@ -1,31 +1,124 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A replay: makes the driver calls of a trace, or those that a policy derives from its events, on
- * the model, and keeps the results.
+ * the model, and keeps what it measures on each device: its memory over the events, its calls, and
+ * its moments.
  */
 #ifndef NPUSIM_TRACES_REPLAY_H
 #define NPUSIM_TRACES_REPLAY_H
 
+#include "access.h"
+#include "model.h"
+#include "npusim/trace.h"
+#include "policy/policy.h"
 #include "read/record-reader.h"
-#include "replay-device.h"
+#include "track/memory.h"
 
+/* Memory over the events, thinned out as it grows: of adjacent events the one with the most
+ * physical memory is kept, so that the peak always remains. */
+#define SERIES_POINTS_MAX 2000
+struct series_point {
+	guint64 event; /* counted from 1; 0: the start */
+	struct memory_sums sums;
+};
+struct series {
+	GArray *points; /* struct series_point */
+	guint64 stride; /* events that one point stands for */
+	guint64 open;   /* of them in the last point */
+	struct series_point last;
+};
+
+struct replay_device {
+	guint device;
+	struct trace_device *trace; /* borrowed */
+	struct memory memory;
+	struct model_device window; /* calls of the window */
+	struct npu_stats stats;     /* at the peak of physical memory; *_peak_bytes at the end */
+	guint64 noted_physical;     /* physical memory when `stats` was taken */
+	guint64 failed_at;   /* event whose call ran out of memory first, counted from 1; 0: none */
+	guint64 failed_line; /* the same of an npusim trace: its line */
+	guint64 failed_size; /* 0: no call ran out of memory */
+	guint32 failed_site; /* who asked: of trace.sites */
+	struct npu_stats failed_stats; /* the device then */
+	guint64 differing;             /* calls whose result is not the recorded one */
+	guint64 left_out;              /* calls not made, since what they name is not there */
+
+	/* Under a policy: what the allocator did since the window began. */
+	guint64 policy_counts[NPU_TRACE_VERB_COUNT]; /* of its segments */
+	guint64 emptied;                             /* times that its cache was emptied */
+	guint64 lost_blocks;                         /* blocks that it had no memory for */
+	struct series series;
+	struct access *reads; /* inside; NULL: none are wanted */
+	struct access_figures access;
+	guint64 first_us; /* time of the first event that has one */
+	gboolean outside; /* blocks lay in memory that the file does not tell of */
+};
 struct replay_options {
 	/* Called now and then with the events done; returns FALSE to stop: what is done until then
 	 * is the result. May be NULL. */
 	gboolean (*progress)(guint64 done, guint64 total, gpointer data);
 	gpointer data;
-	const struct policy_options *policy; /* NULL: as recorded */
+	const struct policy_options *policy; /* borrowed */
 	struct access_options access;
 	gboolean no_copies; /* recorded copies and fills are left out */
-	struct replay_moment moments[MOMENTS_MAX - 2];
+	/* To be looked at beside the peak and the first lack of memory: END, EVENT, TIME. */
+	struct moment moments[MOMENTS_MAX - 2];
 	guint moment_count;
 };
+struct replay {
+	struct replay_options options;
+	GPtrArray *devices;  /* struct replay_device * */
+	struct trace *empty; /* inside: of device 0, where the trace is about none */
+	char *soc;
+	guint64 done; /* events that were replayed */
+	gint64 wall_us;
+	guint64 simulated_ps;
+	gboolean interrupted;
+	const struct sites *sites; /* of the trace, or NULL */
+};
+
+/* Whether the file tells what was live; and whether all of it lay in memory that it tells of. */
+gboolean replay_tells_live(const struct replay_device *device);
+gboolean replay_tells_fragmentation(const struct replay_device *device);
+/* What the calls of the window from `first` on, and before `end`, came to: calls and time. */
+struct call_figures replay_calls(const struct replay_device *device, enum model_call first,
+				 enum model_call end);
 
 /* Runs the trace, from its first record on, on the model that the environment describes. NULL and
  * error if it cannot start, or at an event that makes no sense (which one, and why). The reader
- * must outlive the result. */
+ * and the policy must outlive the result. */
 struct replay *replay_run(struct record_reader *reader, const struct replay_options *options,
 			  GError **error);
 void replay_free(struct replay *replay);
+
+/* ---- inside ---- */
+
+/* The device's part of the result; NULL if the trace has nothing on it. */
+struct replay_device *replay_find(const struct replay *replay, gint64 device);
+/* To be called before memory goes, and at the end: notes the model's statistics if there is more
+ * than when they were noted. */
+void replay_note_peak(struct replay_device *device);
+/* The first call that finds no memory, `size` bytes, at an event or a line of the file (0: it has
+ * none): to be called before the sums have it. Later ones are left alone. */
+void replay_note_failure(struct replay_device *device, guint64 event, guint64 line, guint64 size,
+			 guint32 site);
+
+/* ---- inside: player.c makes the driver calls that records name on the model, and maps their names
+ * to the model's objects ---- */
+
+struct player;
+/* `recorded`: the calls are those of a trace. They say what physical memory there is, they move
+ * bytes if `copies` is set, and what they get may be read (device->reads). Of others the events
+ * beside them say all of that. */
+struct player *player_open(struct replay *replay, gboolean recorded, gboolean copies);
+/* Makes a policy's call; *out_va is the address that a RESERVE or MALLOC got. It is not
+ * counted where it has NPU_TRACE_HAS_START, and what it gets is at its va in maps, where it has
+ * one. The model's answer, or -1: what it names is not there. */
+gint32 player_call(struct player *player, const struct npu_trace_record *call, guint64 *out_va);
+/* Makes a recorded call, and compares the answers. FALSE and error: an access to memory that the
+ * model refused. */
+gboolean player_step(struct player *player, const struct record_item *call, GError **error);
+/* Gives back what is left, uncounted. */
+void player_close(struct player *player);
 
 #endif

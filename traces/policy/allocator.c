@@ -4,65 +4,41 @@
  * caching allocator, or by one classic allocation each. The file's segments only show where its
  * cache was emptied.
  */
-#include "filter.h"
+#include "policy.h"
 #include "format/units.h"
-#include "read/by-address.h"
 #include "read/int-map.h"
 
 /* A block of the history. */
 struct held {
 	guint64 address;           /* of the file; first: the table's key */
 	struct cache_block *block; /* of the cache, or */
-	guint64 own, size;         /* a classic allocation of its own */
-};
-/* A reservation. */
-struct stretch {
-	guint64 address; /* first: by-address.h */
+	guint64 own, size;         /* a classic allocation of its own, of this number */
 	guint32 number;
 };
 struct allocator {
 	struct filter base;
 	const struct policy_options *options;
-	struct cache *cache;   /* NULL: native */
-	GHashTable *blocks;    /* of struct held */
-	struct int_map *names; /* address, letter -> number: handles mapped there, segments */
-	GArray *stretches;     /* struct stretch, by address */
-	guint32 last[128];     /* number given out, by letter */
-	guint32 start;         /* NPU_TRACE_HAS_START while it is rebuilt */
-	guint64 history;       /* blocks handed out and gone so far */
-	guint empty_next;      /* in options->empty_at */
+	struct cache *cache; /* NULL: native */
+	GHashTable *blocks;  /* of struct held */
+	guint32 allocations; /* numbers given out */
+	guint32 start;       /* NPU_TRACE_HAS_START while it is rebuilt */
+	guint64 history;     /* blocks handed out and gone so far */
+	guint empty_next;    /* in options->empty_at */
 	gboolean in_burst;
 	GError *cause; /* of CACHE_FAILED: the first */
 };
 
 /* ---- what goes out ---- */
 
-static enum cache_answer call(struct allocator *a, struct npu_trace_record c, guint64 *va)
+static enum cache_answer call(gpointer data, const struct npu_trace_record *asked, guint64 *va)
 {
-	guint64 got;
+	struct allocator *a = data;
+	struct npu_trace_record c = *asked;
 
 	c.has |= a->start | NPU_TRACE_HAS_DEVICE;
 	c.device = a->base.trace->device;
 	c.process = a->base.trace->device + 1;
-	return a->base.out.call(a->base.out.data, &c, va ? va : &got, a->cause ? NULL : &a->cause);
-}
-
-static struct npu_trace_name new_name(struct allocator *a, char kind)
-{
-	return (struct npu_trace_name){ .kind = kind, .number = ++a->last[(guint8)kind] };
-}
-
-/* The name of what lies at an address. */
-static struct npu_trace_name name_at(const struct allocator *a, char kind, guint64 address)
-{
-	const struct int_map_entry *e = int_map_find(a->names, address, (guint32)kind);
-
-	return (struct npu_trace_name){ .kind = kind, .number = (guint32)e->value };
-}
-
-static void forget(struct allocator *a, char kind, guint64 address)
-{
-	int_map_remove(a->names, int_map_find(a->names, address, (guint32)kind));
+	return a->base.out.call(a->base.out.data, &c, va, a->cause ? NULL : &a->cause);
 }
 
 /* Segments got or given back: `size` bytes in pages of `pages` bytes. */
@@ -79,166 +55,98 @@ static void put_event(struct allocator *a, enum npu_trace_verb verb, guint64 siz
 	a->base.out.event(a->base.out.data, &item);
 }
 
-/* ---- classic allocations ---- */
-
-static enum cache_answer classic_alloc(struct allocator *a, guint64 size, gboolean giant,
-				       guint64 *address)
+static void on_segment(gpointer data, enum npu_trace_verb verb, guint64 size)
 {
-	const struct npu_trace_record c = { .verb = NPU_TRACE_MALLOC,
-					    .name = new_name(a, 'a'),
-					    .size = size,
-					    .page_lg2 = giant ? 30 : 21 };
-	enum cache_answer answer = call(a, c, address);
-
-	if (answer == CACHE_OK)
-		int_map_put(a->names, *address, 'a', c.name.number);
-	return answer;
-}
-
-static enum cache_answer classic_free(struct allocator *a, guint64 address)
-{
-	const struct npu_trace_record c = { .verb = NPU_TRACE_MFREE,
-					    .name = name_at(a, 'a', address) };
-
-	forget(a, 'a', address);
-	return call(a, c, NULL);
+	put_event(data, verb, size, size);
 }
 
 /* ---- memory for the cache ---- */
 
-static enum cache_answer get(gpointer data, guint64 size, gboolean giant, guint64 *address)
+enum cache_answer memory_call(struct cache_memory *memory, const struct npu_trace_record *c,
+			      guint64 *va)
 {
-	enum cache_answer answer = classic_alloc(data, size, giant, address);
+	guint64 got;
 
-	if (answer == CACHE_OK)
-		put_event(data, NPU_TRACE_SEGMENT_ALLOC, size, size);
-	return answer;
+	return memory->call(memory->data, c, va ? va : &got);
 }
 
-static enum cache_answer give(gpointer data, guint64 address, guint64 size)
-{
-	enum cache_answer answer = classic_free(data, address);
-
-	put_event(data, NPU_TRACE_SEGMENT_FREE, size, size);
-	return answer;
-}
-
-static enum cache_answer reserve(gpointer data, guint64 size, guint64 *address)
-{
-	struct allocator *a = data;
-	struct npu_trace_record c = {
-		.verb = NPU_TRACE_RESERVE, .name = new_name(a, 'r'), .size = size, .flags = 1
-	};
-	enum cache_answer answer = call(a, c, address);
-
-	if (answer == CACHE_OK) {
-		const struct stretch stretch = { *address, c.name.number };
-		g_array_insert_val(a->stretches, by_address_above(a->stretches, *address), stretch);
-	}
-	return answer;
-}
-
-static enum cache_answer unreserve(gpointer data, guint64 address)
-{
-	struct allocator *a = data;
-	guint index = by_address_above(a->stretches, address) - 1;
-	guint32 number = g_array_index(a->stretches, struct stretch, index).number;
-	const struct npu_trace_record c = { .verb = NPU_TRACE_UNRESERVE,
-					    .name = { .kind = 'r', .number = number } };
-
-	g_array_remove_index(a->stretches, index);
-	return call(a, c, NULL);
-}
-
-/* An address in a reservation. */
-static struct npu_trace_name place_of(const struct allocator *a, guint64 address)
-{
-	const struct stretch *s = &g_array_index(a->stretches, struct stretch,
-						 by_address_above(a->stretches, address) - 1);
-
-	return (struct npu_trace_name){ .kind = 'r',
-					.number = s->number,
-					.offset = address - s->address };
-}
-
-static enum cache_answer release(struct allocator *a, guint32 handle)
+static enum cache_answer release(struct cache_memory *memory, guint32 handle)
 {
 	const struct npu_trace_record c = { .verb = NPU_TRACE_RELEASE,
 					    .name = { .kind = 'h', .number = handle } };
 
-	return call(a, c, NULL);
+	return memory_call(memory, &c, NULL);
 }
 
-/* `n` handles, numbered on from `first`; or none. */
-static enum cache_answer create_all(struct allocator *a, guint32 first, guint64 n, guint64 step)
+enum cache_answer stretch_map(struct cache_memory *memory, struct stretch *s, guint64 offset,
+			      guint64 size)
 {
+	guint32 *handles = s->handles + offset / s->step;
+	guint64 n = size / s->step, made = 0;
 	struct npu_trace_record c = { .verb = NPU_TRACE_CREATE,
-				      .size = step,
-				      .page_lg2 = step >= GIB ? 30 : 21 };
+				      .size = s->step,
+				      .page_lg2 = s->step >= GIB ? 30 : 21 };
 	enum cache_answer answer = CACHE_OK;
 
-	for (guint64 i = 0; i < n && answer == CACHE_OK; i++) {
-		c.name = new_name(a, 'h');
-		answer = call(a, c, NULL);
+	for (; made < n && answer == CACHE_OK; made += answer == CACHE_OK) {
+		handles[made] = ++memory->handles;
+		c.name = (struct npu_trace_name){ .kind = 'h', .number = handles[made] };
+		answer = memory_call(memory, &c, NULL);
 	}
-	for (guint32 h = first; answer != CACHE_OK && h < a->last['h']; h++)
-		release(a, h);
-	return answer;
-}
-
-/* As torch_npu does: all handles are made, then all of them mapped. */
-static enum cache_answer map(gpointer data, guint64 address, guint64 size, guint64 step)
-{
-	struct allocator *a = data;
-	guint32 first = a->last['h'] + 1;
-	enum cache_answer answer = create_all(a, first, size / step, step);
-
-	for (guint64 i = 0; i < size / step && answer == CACHE_OK; i++) {
-		guint64 at = address + i * step;
-		const struct npu_trace_record c = { .verb = NPU_TRACE_MAP,
-						    .name = place_of(a, at),
-						    .handle = { .kind = 'h',
-								.number = first + (guint32)i },
-						    .size = step };
-		answer = call(a, c, NULL);
-		if (answer == CACHE_OK)
-			int_map_put(a->names, at, 'h', c.handle.number);
+	for (guint64 i = 0; answer != CACHE_OK && i < made; i++)
+		release(memory, handles[i]);
+	c.verb = NPU_TRACE_MAP;
+	for (guint64 i = 0; answer == CACHE_OK && i < n; i++) {
+		c.handle = (struct npu_trace_name){ .kind = 'h', .number = handles[i] };
+		c.name = (struct npu_trace_name){ .kind = 'r',
+						  .number = s->number,
+						  .offset = offset + i * s->step };
+		answer = memory_call(memory, &c, NULL);
 	}
 	if (answer == CACHE_OK)
-		put_event(a, NPU_TRACE_SEGMENT_MAP, size, size);
+		memory->event(memory->data, NPU_TRACE_SEGMENT_MAP, size);
 	return answer;
 }
 
-static enum cache_answer unmap(gpointer data, guint64 address, guint64 size, guint64 step)
+enum cache_answer stretch_unmap(struct cache_memory *memory, struct stretch *s, guint64 offset,
+				guint64 size)
 {
-	struct allocator *a = data;
+	struct npu_trace_record c = { .verb = NPU_TRACE_UNMAP,
+				      .name = { .kind = 'r', .number = s->number },
+				      .size = s->step };
 	enum cache_answer answer = CACHE_OK;
 
-	for (guint64 at = address; at < address + size && answer == CACHE_OK; at += step) {
-		const struct npu_trace_record c = { .verb = NPU_TRACE_UNMAP,
-						    .name = place_of(a, at) };
-		answer = call(a, c, NULL);
-		if (answer == CACHE_OK)
-			answer = release(a, name_at(a, 'h', at).number);
-		forget(a, 'h', at);
+	for (guint64 at = offset; at < offset + size && answer == CACHE_OK; at += s->step) {
+		c.name.offset = at;
+		answer = memory_call(memory, &c, NULL) ?: release(memory, s->handles[at / s->step]);
 	}
-	put_event(a, NPU_TRACE_SEGMENT_UNMAP, size, size);
+	memory->event(memory->data, NPU_TRACE_SEGMENT_UNMAP, size);
 	return answer;
 }
 
 /* ---- blocks ---- */
 
 /* A block of its own, in whole pages, comes or goes. */
-static void put_own(struct allocator *a, enum npu_trace_verb verb, guint64 size)
+static enum cache_answer own(struct allocator *a, enum npu_trace_verb verb, struct held *held)
 {
-	put_event(a, verb, size,
-		  a->options->page_1g ? round_up(MAX(size, 1), GIB) : malloc_pages(MAX(size, 1)));
+	gboolean comes = verb == NPU_TRACE_MALLOC, giant = a->options->page_1g;
+	guint64 size = MAX(held->size, 1), unused;
+	const struct npu_trace_record c = { .verb = verb,
+					    .name = { .kind = 'a', .number = held->number },
+					    .size = size,
+					    .page_lg2 = giant ? 30 : 21 };
+	enum cache_answer answer = call(a, &c, comes ? &held->own : &unused);
+
+	if (answer == CACHE_OK || !comes)
+		put_event(a, comes ? NPU_TRACE_SEGMENT_ALLOC : NPU_TRACE_SEGMENT_FREE, held->size,
+			  giant ? round_up(size, GIB) : malloc_pages(size));
+	return answer;
 }
 
 /* Where the block lies; 0: it has no memory. */
 static guint64 address_of(const struct held *held)
 {
-	return held->block ? cache_block_address(held->block) : held->own;
+	return held->block ? held->block->address : held->own;
 }
 
 static gboolean failed(struct allocator *a, enum cache_answer answer, GError **error)
@@ -253,21 +161,20 @@ static gboolean failed(struct allocator *a, enum cache_answer answer, GError **e
 static gboolean hand_out(struct allocator *a, const struct record_item *item, gint64 stream,
 			 GError **error)
 {
-	struct held held = { .address = item->address, .size = item->size };
+	struct held held = { .address = item->address,
+			     .size = item->size,
+			     .number = ++a->allocations };
 	struct record_item placed = *item;
-	enum cache_answer answer =
-		a->cache ? cache_alloc(a->cache, item->size, stream, &held.block)
-			 : classic_alloc(a, MAX(held.size, 1), a->options->page_1g, &held.own);
+	enum cache_answer answer = a->cache ? cache_alloc(a->cache, item->size, stream, &held.block)
+					    : own(a, NPU_TRACE_MALLOC, &held);
 
-	if (answer == CACHE_OK && a->cache == NULL)
-		put_own(a, NPU_TRACE_SEGMENT_ALLOC, held.size);
 	if (answer == CACHE_NO_MEMORY)
 		a->base.out.lost(a->base.out.data, item->size, item->site);
 	if (!failed(a, answer, error))
 		return FALSE;
 	g_hash_table_add(a->blocks, g_memdup2(&held, sizeof held));
 	placed.record.va = address_of(&held);
-	placed.record.rounded = held.block ? cache_block_size(held.block) : held.size;
+	placed.record.rounded = held.block ? held.block->size : held.size;
 	placed.record.has |= NPU_TRACE_HAS_VA | NPU_TRACE_HAS_ROUNDED;
 	if (placed.record.va == 0)
 		placed.record.verb = NPU_TRACE_FREE;
@@ -278,17 +185,15 @@ static gboolean hand_out(struct allocator *a, const struct record_item *item, gi
 
 static gboolean take_back(struct allocator *a, guint64 address, GError **error)
 {
-	const struct held *held = g_hash_table_lookup(a->blocks, &address);
+	struct held *held = g_hash_table_lookup(a->blocks, &address);
 	enum cache_answer answer = CACHE_OK;
 
 	if (held == NULL)
 		return TRUE;
-	if (held->block) {
+	if (held->block)
 		cache_release(a->cache, held->block);
-	} else if (held->own) {
-		answer = classic_free(a, held->own);
-		put_own(a, NPU_TRACE_SEGMENT_FREE, held->size);
-	}
+	else if (held->own)
+		answer = own(a, NPU_TRACE_MFREE, held);
 	g_hash_table_remove(a->blocks, &address);
 	return failed(a, answer, error);
 }
@@ -383,8 +288,6 @@ static void close_filter(struct filter *base)
 	if (a->cache)
 		cache_free(a->cache);
 	g_hash_table_unref(a->blocks);
-	int_map_free(a->names);
-	g_array_unref(a->stretches);
 	g_clear_error(&a->cause);
 	g_free(a);
 }
@@ -393,14 +296,11 @@ struct filter *filter_allocator(const struct policy_options *options, struct tra
 				const struct filter_output *out)
 {
 	struct allocator *a = g_new0(struct allocator, 1);
-	const struct cache_memory memory = { get, give,  reserve, unreserve,
-					     map, unmap, a,       out->total };
+	const struct cache_memory memory = { call, on_segment, a, out->total, 0 };
 
 	a->base = (struct filter){ start, step, find, close_filter, trace, *out, 0 };
 	a->options = options;
 	a->blocks = g_hash_table_new_full(int_map_hash, g_int64_equal, g_free, NULL);
-	a->names = int_map_new();
-	a->stretches = g_array_new(FALSE, FALSE, sizeof(struct stretch));
 	a->start = NPU_TRACE_HAS_START;
 	if (options->kind != POLICY_NATIVE)
 		a->cache = cache_new(options, &memory);

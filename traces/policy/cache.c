@@ -5,7 +5,7 @@
  * address with enough room, and unmapped where whole steps are unused. Given back is everything
  * unused, what is old, or what is too large to be split.
  */
-#include "cache.h"
+#include "policy.h"
 
 #include "format/units.h"
 
@@ -15,25 +15,11 @@
 #define ALONE_MIN   (10 * MIB)              /* from here on a block gets a segment of its size */
 #define ROUND_BYTES (2 * MIB)
 
-/* A reservation that grows and shrinks by steps. */
-struct stretch {
-	guint64 address, size, step;
-};
 struct pool {
 	GTree *free;     /* struct cache_block: by stream, size, address */
 	GTree *unmapped; /* the same: by stream, address */
 	gboolean small;
 	guint64 searches; /* so far: a block's age is counted in them */
-};
-/* Blocks of a segment or stretch follow one another without a gap. */
-struct cache_block {
-	guint64 address, size;
-	gint64 stream;
-	struct pool *pool;
-	struct stretch *stretch; /* NULL: of a classic segment */
-	struct cache_block *prev, *next;
-	guint64 born; /* pool->searches when it became free */
-	gboolean taken, mapped;
 };
 struct cache {
 	const struct policy_options *options;
@@ -42,6 +28,7 @@ struct cache {
 	GHashTable *blocks;   /* every struct cache_block, a set: it owns them */
 	GPtrArray *stretches; /* of struct stretch: it owns them */
 	guint64 held, allowed;
+	guint32 segments, areas; /* numbers given out */
 };
 /* One allocation that is under way. */
 struct want {
@@ -63,7 +50,7 @@ static gint compare(guint64 a, guint64 b)
 	return a < b ? -1 : a > b;
 }
 
-static gint by_address(gconstpointer a, gconstpointer b, gpointer unused)
+static gint by_place(gconstpointer a, gconstpointer b, gpointer unused)
 {
 	const struct cache_block *x = a, *y = b;
 
@@ -78,7 +65,7 @@ static gint by_size(gconstpointer a, gconstpointer b, gpointer unused)
 	const struct cache_block *x = a, *y = b;
 
 	return x->stream == y->stream && x->size != y->size ? compare(x->size, y->size)
-							    : by_address(a, b, unused);
+							    : by_place(a, b, unused);
 }
 
 /* ---- blocks ---- */
@@ -93,6 +80,7 @@ static struct cache_block *block_new(struct cache *cache, const struct cache_blo
 				   .stream = like->stream,
 				   .pool = like->pool,
 				   .stretch = like->stretch,
+				   .segment = like->segment,
 				   .mapped = TRUE };
 	g_hash_table_add(cache->blocks, b);
 	return b;
@@ -154,16 +142,6 @@ static void put_back(struct cache *cache, struct cache_block *block)
 	pool_insert(block);
 }
 
-guint64 cache_block_address(const struct cache_block *block)
-{
-	return block->address;
-}
-
-guint64 cache_block_size(const struct cache_block *block)
-{
-	return block->size;
-}
-
 /* ---- sizes ---- */
 
 static guint64 round_size(const struct policy_options *options, guint64 size)
@@ -186,20 +164,31 @@ static guint64 round_size(const struct policy_options *options, guint64 size)
 
 /* ---- expandable segments ---- */
 
+static void stretch_free(gpointer data)
+{
+	g_free(((struct stretch *)data)->handles);
+	g_free(data);
+}
+
 static enum cache_answer new_stretch(struct cache *cache, const struct want *want,
 				     struct cache_block **out)
 {
 	struct stretch stretch = { .step = want->pool->small ? SMALL_BYTES
 					   : cache->options->page_1g
 						   ? GIB
-						   : cache->options->large_segment };
+						   : cache->options->large_segment,
+				   .number = ++cache->areas };
 	guint64 total = cache->memory.total + cache->memory.total / 8;
+	const struct npu_trace_record c = { .verb = NPU_TRACE_RESERVE,
+					    .name = { .kind = 'r', .number = stretch.number },
+					    .size = round_up(total, stretch.step),
+					    .flags = 1 };
+	enum cache_answer answer = memory_call(&cache->memory, &c, &stretch.address);
 
-	stretch.size = round_up(total, stretch.step);
-	enum cache_answer answer =
-		cache->memory.reserve(cache->memory.data, stretch.size, &stretch.address);
 	if (answer != CACHE_OK)
 		return answer;
+	stretch.size = c.size;
+	stretch.handles = g_new0(guint32, stretch.size / stretch.step);
 	struct stretch *kept = g_memdup2(&stretch, sizeof stretch);
 	g_ptr_array_add(cache->stretches, kept);
 	struct cache_block like = { .stream = want->stream, .pool = want->pool, .stretch = kept };
@@ -244,7 +233,8 @@ static enum cache_answer find_place(struct cache *cache, const struct want *want
 static enum cache_answer map_block(struct cache *cache, struct cache_block *b, guint64 size)
 {
 	guint64 step = b->stretch->step, bytes = round_up(size, step);
-	enum cache_answer answer = cache->memory.map(cache->memory.data, b->address, bytes, step);
+	enum cache_answer answer =
+		stretch_map(&cache->memory, b->stretch, b->address - b->stretch->address, bytes);
 
 	if (answer != CACHE_OK)
 		return answer;
@@ -288,8 +278,7 @@ static enum cache_answer shrink(struct cache *cache, struct cache_block *b)
 
 	if (start >= end)
 		return CACHE_OK;
-	enum cache_answer answer =
-		cache->memory.unmap(cache->memory.data, s->address + start, end - start, s->step);
+	enum cache_answer answer = stretch_unmap(&cache->memory, s, start, end - start);
 	if (answer != CACHE_OK)
 		return answer;
 	cache->held -= end - start;
@@ -306,7 +295,9 @@ static enum cache_answer shrink(struct cache *cache, struct cache_block *b)
 	put_back(cache, b);
 	if (is_split(b))
 		return CACHE_OK;
-	answer = cache->memory.unreserve(cache->memory.data, s->address);
+	const struct npu_trace_record c = { .verb = NPU_TRACE_UNRESERVE,
+					    .name = { .kind = 'r', .number = s->number } };
+	answer = memory_call(&cache->memory, &c, NULL);
 	pool_remove(b);
 	g_hash_table_remove(cache->blocks, b);
 	g_ptr_array_remove_fast(cache->stretches, s);
@@ -317,8 +308,11 @@ static enum cache_answer shrink(struct cache *cache, struct cache_block *b)
 
 static enum cache_answer give_segment(struct cache *cache, struct cache_block *b)
 {
-	enum cache_answer answer = cache->memory.give(cache->memory.data, b->address, b->size);
+	const struct npu_trace_record c = { .verb = NPU_TRACE_MFREE,
+					    .name = { .kind = 'a', .number = b->segment } };
+	enum cache_answer answer = memory_call(&cache->memory, &c, NULL);
 
+	cache->memory.event(cache->memory.data, NPU_TRACE_SEGMENT_FREE, b->size);
 	cache->held -= b->size;
 	pool_remove(b);
 	g_hash_table_remove(cache->blocks, b);
@@ -469,16 +463,21 @@ static enum cache_answer get_block(struct cache *cache, const struct want *want,
 {
 	struct cache_block like = { .stream = want->stream, .pool = want->pool };
 	gboolean giant = cache->options->page_1g && !want->pool->small;
-	guint64 address = 0;
+	struct npu_trace_record c = { .verb = NPU_TRACE_MALLOC,
+				      .size = want->bytes,
+				      .page_lg2 = giant ? 30 : 21 };
+	guint64 address;
 
 	if (cache->held + want->bytes > cache->allowed)
 		return CACHE_NO_MEMORY;
 	if (cache->options->kind == POLICY_EXPANDABLE)
 		return expand(cache, want, out);
-	enum cache_answer answer =
-		cache->memory.get(cache->memory.data, want->bytes, giant, &address);
+	like.segment = ++cache->segments;
+	c.name = (struct npu_trace_name){ .kind = 'a', .number = like.segment };
+	enum cache_answer answer = memory_call(&cache->memory, &c, &address);
 	if (answer != CACHE_OK)
 		return answer;
+	cache->memory.event(cache->memory.data, NPU_TRACE_SEGMENT_ALLOC, want->bytes);
 	cache->held += want->bytes;
 	*out = block_new(cache, &like, address, want->bytes);
 	return CACHE_OK;
@@ -561,7 +560,7 @@ static void open_pool(struct pool *pool, gboolean small)
 {
 	pool->small = small;
 	pool->free = g_tree_new_full(by_size, NULL, NULL, NULL);
-	pool->unmapped = g_tree_new_full(by_address, NULL, NULL, NULL);
+	pool->unmapped = g_tree_new_full(by_place, NULL, NULL, NULL);
 }
 
 struct cache *cache_new(const struct policy_options *options, const struct cache_memory *memory)
@@ -572,7 +571,7 @@ struct cache *cache_new(const struct policy_options *options, const struct cache
 	cache->memory = *memory;
 	cache->allowed = (guint64)(options->memory_fraction * (double)memory->total);
 	cache->blocks = g_hash_table_new_full(NULL, NULL, g_free, NULL);
-	cache->stretches = g_ptr_array_new_with_free_func(g_free);
+	cache->stretches = g_ptr_array_new_with_free_func(stretch_free);
 	open_pool(&cache->small, TRUE);
 	open_pool(&cache->large, FALSE);
 	return cache;

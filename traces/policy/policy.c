@@ -12,22 +12,17 @@
 #define PAD_NPU   32
 #define ALIGN_NPU (16u << 10)
 
-static const char *const names[] = {
+const char *const policy_names[] = {
 	[POLICY_AS_RECORDED] = "as-recorded",
 	[POLICY_NATIVE] = "native",
 	[POLICY_CACHING] = "caching",
 	[POLICY_EXPANDABLE] = "expandable",
 };
 
-const char *policy_name(enum policy_kind kind)
-{
-	return names[kind];
-}
-
 gboolean policy_parse(const char *name, enum policy_kind *out, GError **error)
 {
-	for (guint i = 0; i < G_N_ELEMENTS(names); i++) {
-		if (strcmp(name, names[i]) == 0) {
+	for (guint i = 0; i < G_N_ELEMENTS(policy_names); i++) {
+		if (strcmp(name, policy_names[i]) == 0) {
 			*out = i;
 			return TRUE;
 		}
@@ -55,8 +50,6 @@ void policy_options_clear(struct policy_options *options)
 	g_array_unref(options->empty_at);
 	g_ptr_array_unref(options->given);
 }
-
-/* ---- keys ---- */
 
 struct key;
 #define SETTER(name)                                                                     \
@@ -125,7 +118,7 @@ static SETTER(set_expandable)
 	gboolean wanted = text[0] == 'T';
 	if (o->kind != POLICY_CACHING && wanted != (o->kind == POLICY_EXPANDABLE))
 		return refuse_option(error, "%s=%s does not go with --policy %s", key->name, text,
-				     names[o->kind]);
+				     policy_names[o->kind]);
 	if (wanted)
 		o->kind = POLICY_EXPANDABLE;
 	return TRUE;
@@ -274,7 +267,7 @@ gboolean policy_options_check(const struct policy_options *o, GError **error)
 	if (o->given->len > 0 && !caches)
 		return refuse_option(
 			error, "--set %s: policy %s has no options; caching and expandable have",
-			(const char *)g_ptr_array_index(o->given, 0), names[o->kind]);
+			(const char *)g_ptr_array_index(o->given, 0), policy_names[o->kind]);
 	if (o->page_1g && o->kind == POLICY_AS_RECORDED)
 		return refuse_option(
 			error, "--page 1g needs a --policy: as-recorded has the file's pages");

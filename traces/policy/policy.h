@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Answers what would have happened if another allocator had served a program: the policies and
- * their options, named as in PYTORCH_NPU_ALLOC_CONF. It is independent of the model.
+ * their options, named as in PYTORCH_NPU_ALLOC_CONF, the filters that turn a history into theirs,
+ * and the caching allocator itself. It is independent of the model.
  */
 #ifndef NPUSIM_TRACES_POLICY_H
 #define NPUSIM_TRACES_POLICY_H
 
-#include <glib.h>
+#include "read/record-reader.h"
 
 enum policy_kind {
 	POLICY_AS_RECORDED, /* the file's own segments */
@@ -14,7 +15,7 @@ enum policy_kind {
 	POLICY_CACHING,     /* torch_npu's caching allocator */
 	POLICY_EXPANDABLE   /* the same with expandable segments */
 };
-const char *policy_name(enum policy_kind kind);
+extern const char *const policy_names[];
 /* FALSE and error, with the names that are known, for another. */
 gboolean policy_parse(const char *name, enum policy_kind *out, GError **error);
 
@@ -54,10 +55,113 @@ gboolean policy_options_set(struct policy_options *options, const char *setting,
 /* Whether the settings fit together and mean something to the policy. */
 gboolean policy_options_check(const struct policy_options *options, GError **error);
 
-/* Whether another allocator than the file's serves the blocks; NULL: as recorded. */
+/* Whether another allocator than the file's serves the blocks. */
 static inline gboolean policy_is_own(const struct policy_options *options)
 {
-	return options && options->kind != POLICY_AS_RECORDED;
+	return options->kind != POLICY_AS_RECORDED;
 }
+
+/* ---- cache.c: the caching allocator of PyTorch and torch_npu, classic and with expandable
+ * segments. It places and tracks blocks; the memory itself is provided by its owner. ---- */
+
+/* Joined by `?:`, answers are heard up to the first that is not CACHE_OK. */
+enum cache_answer {
+	CACHE_OK,        /* 0 */
+	CACHE_NO_MEMORY, /* the device has none left: an answer */
+	CACHE_FAILED     /* anything else: the end */
+};
+
+/* Where the cache gets its memory. */
+struct cache_memory {
+	/* Makes a driver call, whose names are the cache's own. *out_va: the address that a RESERVE
+	 * or MALLOC got. */
+	enum cache_answer (*call)(gpointer data, const struct npu_trace_record *call,
+				  guint64 *out_va);
+	/* So many bytes of segments came or went: NPU_TRACE_SEGMENT_ALLOC, .... */
+	void (*event)(gpointer data, enum npu_trace_verb verb, guint64 size);
+	gpointer data;
+	guint64 total;   /* bytes of the device that programs can get */
+	guint32 handles; /* inside: numbers given out */
+};
+/* A reservation that grows and shrinks by steps. */
+struct stretch {
+	guint64 address, size, step;
+	guint32 number;
+	guint32 *handles; /* numbers of what is mapped, by step */
+};
+/* One of its calls; `va` may be NULL. */
+enum cache_answer memory_call(struct cache_memory *memory, const struct npu_trace_record *c,
+			      guint64 *va);
+/* As torch_npu does: all handles are made, then all of them mapped. All of the range or nothing. */
+enum cache_answer stretch_map(struct cache_memory *memory, struct stretch *s, guint64 offset,
+			      guint64 size);
+enum cache_answer stretch_unmap(struct cache_memory *memory, struct stretch *s, guint64 offset,
+				guint64 size);
+
+struct cache;
+/* Blocks of a segment or stretch follow one another without a gap. */
+struct cache_block {
+	guint64 address, size; /* what it takes, rounding and all; below: cache.c alone */
+	gint64 stream;
+	struct pool *pool;
+	struct stretch *stretch; /* NULL: of a classic segment, */
+	guint32 segment;         /* which has this number */
+	struct cache_block *prev, *next;
+	guint64 born; /* pool->searches when it became free */
+	gboolean taken, mapped;
+};
+
+/* `options` are borrowed, `memory` is copied. */
+struct cache *cache_new(const struct policy_options *options, const struct cache_memory *memory);
+/* Forgets everything; gives nothing back. */
+void cache_free(struct cache *cache);
+
+enum cache_answer cache_alloc(struct cache *cache, guint64 size, gint64 stream,
+			      struct cache_block **out);
+void cache_release(struct cache *cache, struct cache_block *block);
+/* Gives back what no block needs: whole segments, and the unused pages of expandable ones. */
+enum cache_answer cache_empty(struct cache *cache);
+
+/* ---- A policy's filter for the history of one device: it takes the allocator's events, and emits
+ * driver calls and the events of the policy's own segments and blocks. The consumer reports whether
+ * a call found memory; if not, a policy may release some and ask again. ---- */
+
+/* What goes out has NPU_TRACE_HAS_START while the start is rebuilt. */
+struct filter_output {
+	/* A driver call, whose names are the policy's: process is the device + 1. *out_va, for a
+	 * RESERVE or MALLOC: the address that it got. Its va, where it has one, is the address that
+	 * the file has for what it gets. CACHE_FAILED, and error: anything but a lack of memory. */
+	enum cache_answer (*call)(gpointer data, const struct npu_trace_record *call,
+				  guint64 *out_va, GError **error);
+	/* An event that is true from now on. Of another allocator than the file's, `rounded` is
+	 * what it takes of memory, and an ALLOC lies at va. */
+	void (*event)(gpointer data, const struct record_item *event);
+	/* What was there at the start is rebuilt: what follows is of the window. */
+	void (*started)(gpointer data);
+	/* The device has no memory for `size` bytes, which a site of the trace asked for. */
+	void (*lost)(gpointer data, guint64 size, guint32 site);
+	gpointer data;
+	guint64 total; /* bytes of the device that programs can get */
+};
+struct filter {
+	/* Rebuilds what was there at the start: memory, then blocks, each by address. FALSE and
+	 * error. */
+	gboolean (*start)(struct filter *filter, const GArray *items, GError **error);
+	/* Any event of an allocator; the same. */
+	gboolean (*step)(struct filter *filter, const struct record_item *item, GError **error);
+	/* Where the memory at the file's address lies now; 0: nowhere. */
+	guint64 (*find)(const struct filter *filter, guint64 address);
+	/* Forgets everything; gives nothing back. */
+	void (*close)(struct filter *filter);
+	struct trace_device *trace; /* of its device */
+	struct filter_output out;
+	guint64 emptied; /* times that a cache was emptied */
+};
+
+/* The file's own segments: recorded.c. `trace` is borrowed, `out` is copied. */
+struct filter *filter_recorded(struct trace_device *trace, const struct filter_output *out);
+/* The blocks served by another allocator: allocator.c. `options` are borrowed, too. */
+struct filter *filter_allocator(const struct policy_options *options, struct trace_device *trace,
+				const struct filter_output *out);
 
 #endif

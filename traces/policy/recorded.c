@@ -4,7 +4,7 @@
  * classic allocation; a part of an expandable segment is a set of physical handles mapped into a
  * reservation.
  */
-#include "filter.h"
+#include "policy.h"
 #include "format/units.h"
 #include "read/by-address.h"
 

@@ -2,7 +2,7 @@
  *
  * A hash map from a 64-bit key and a small tag to a 64-bit value, for millions of insertions and
  * removals: its size follows the largest number of entries at one time. Most keys are addresses;
- * the tag is a device or a kind. It keeps no history (allocation-table.h does) and no sums.
+ * the tag is a device or a kind. It keeps no history (track/memory.h does) and no sums.
  */
 #ifndef NPUSIM_TRACES_INT_MAP_H
 #define NPUSIM_TRACES_INT_MAP_H

@@ -10,22 +10,19 @@
 
 #include "read/sites.h"
 
-#define DEVICE_PID                                                                    \
-	1000000 /* the tracks of device N are those of a process of this number and N \
-		 */
-
-#define SHORT_NS 1000 /* of a call whose end nothing tells */
+#define DEVICE_PID 1000000 /* device N has the tracks of the process of this number and N */
+#define SHORT_NS   1000    /* of a call whose end nothing tells */
+#define NO_TIME    G_MAXUINT64
 
 enum clock { CLOCK_OF_HOST, CLOCK_SIMULATED, CLOCK_OF_EVENTS };
 
 /* A call that is not written yet: its end is not known. */
 struct open_call {
 	guint64 key; /* process << 32 | thread */
-	gboolean waits;
-	guint64 at_ns, last_ns;
+	guint64 at_ns;
 	guint64 simulated_ps;
 	gboolean has_simulated;
-	char *rest; /* behind its time */
+	char *rest; /* behind its time; NULL: it is written */
 };
 struct device_track {
 	gint64 device;
@@ -46,11 +43,19 @@ struct chrome {
 
 /* ---- JSON ---- */
 
-/* An event but for its end; `name` may be NULL, `more` follows it. */
-static GString *begin(struct chrome *c, char phase, const char *name, const char *more, guint64 pid,
-		      guint64 tid)
+static void put_us(GString *out, const char *key, guint64 ns)
+{
+	g_string_append_printf(out, ",\"%s\":%" G_GUINT64_FORMAT ".%03u", key, ns / 1000,
+			       (unsigned)(ns % 1000));
+}
+
+/* An event but for its end; `name` may be NULL, what `format` says follows it. */
+G_GNUC_PRINTF(7, 8)
+static GString *begin(struct chrome *c, char phase, const char *name, guint64 pid, guint64 tid,
+		      guint64 at_ns, const char *format, ...)
 {
 	GString *out = c->out->text;
+	va_list args;
 
 	g_string_append_printf(out, "%s\n{\"ph\":\"%c\"", c->first_done ? "," : "", phase);
 	c->first_done = TRUE;
@@ -58,30 +63,26 @@ static GString *begin(struct chrome *c, char phase, const char *name, const char
 		g_string_append(out, ",\"name\":");
 		out_json_text(out, name);
 	}
-	g_string_append_printf(out, "%s,\"pid\":%" G_GUINT64_FORMAT ",\"tid\":%" G_GUINT64_FORMAT,
-			       more, pid, tid);
+	va_start(args, format);
+	g_string_append_vprintf(out, format, args);
+	va_end(args);
+	g_string_append_printf(out, ",\"pid\":%" G_GUINT64_FORMAT ",\"tid\":%" G_GUINT64_FORMAT,
+			       pid, tid);
+	if (at_ns != NO_TIME)
+		put_us(out, "ts", at_ns);
 	return out;
 }
 
-static void put_us(GString *out, const char *key, guint64 ns)
+/* A number below 0 is left out. */
+static void put_name(struct chrome *c, const char *what, guint64 pid, guint64 tid, const char *name,
+		     gint64 number)
 {
-	g_string_append_printf(out, ",\"%s\":%" G_GUINT64_FORMAT ".%03u", key, ns / 1000,
-			       (unsigned)(ns % 1000));
-}
+	GString *out = begin(c, 'M', what, pid, tid, NO_TIME, "%s", "");
 
-static void put_name(struct chrome *c, const char *what, guint64 pid, guint64 tid,
-		     const char *format, ...) G_GNUC_PRINTF(5, 6);
-static void put_name(struct chrome *c, const char *what, guint64 pid, guint64 tid,
-		     const char *format, ...)
-{
-	GString *out = begin(c, 'M', what, "", pid, tid);
-	va_list args;
-
-	va_start(args, format);
-	g_string_append(out, ",\"args\":{\"name\":\"");
-	g_string_append_vprintf(out, format, args);
+	g_string_append_printf(out, ",\"args\":{\"name\":\"%s", name);
+	if (number >= 0)
+		g_string_append_printf(out, " %" G_GINT64_FORMAT, number);
 	g_string_append(out, "\"}}");
-	va_end(args);
 }
 
 /* The end of an event. */
@@ -125,50 +126,43 @@ static void put_instant(struct chrome *c, const struct tracker_line *l, const ch
 			guint64 pid, guint64 tid, guint64 at_ns, const char *suffix)
 {
 	g_autofree char *name = g_strconcat(title(&l->item.record), suffix, NULL);
-	g_autofree char *more = g_strdup_printf(",\"cat\":\"%s\",\"s\":\"%s\"", category,
-						l->item.record.verb == NPU_TRACE_OOM ? "g" : "t");
-	GString *out = begin(c, 'i', name, more, pid, tid);
 
-	put_us(out, "ts", at_ns);
-	put_args(c, out, l);
+	put_args(c,
+		 begin(c, 'i', name, pid, tid, at_ns, ",\"cat\":\"%s\",\"s\":\"%s\"", category,
+		       l->item.record.verb == NPU_TRACE_OOM ? "g" : "t"),
+		 l);
 }
 
 static void put_counter(struct chrome *c, const char *name, guint64 pid, guint64 at_ns,
 			guint64 bytes)
 {
-	GString *out = begin(c, 'C', name, "", pid, 0);
-
-	put_us(out, "ts", at_ns);
-	g_string_append_printf(out, ",\"args\":{\"bytes\":%" G_GUINT64_FORMAT "}}", bytes);
+	g_string_append_printf(begin(c, 'C', name, pid, 0, at_ns, "%s", ""),
+			       ",\"args\":{\"bytes\":%" G_GUINT64_FORMAT "}}", bytes);
 }
 
-/* A block or a segment begins ('b') or ends ('e'): a slice of its own, told by its address. */
-static void put_life(struct chrome *c, const struct tracker_line *l, char phase,
+/* A block or a segment begins or ends: a slice of its own, told by its address. */
+static void put_life(struct chrome *c, const struct tracker_line *l, gboolean begins,
 		     const char *category, guint64 at_ns)
 {
-	g_autofree char *more =
-		g_strdup_printf(",\"cat\":\"%s\",\"id2\":{\"local\":\"%" G_GINT64_MODIFIER "x\"}",
-				category, l->item.address);
 	const char *name = c->sites && l->item.site != SITE_NONE
 				   ? sites_label_text(c->sites, sites_label(c->sites, l->item.site))
 				   : category;
-	GString *out = begin(c, phase, phase == 'b' ? name : NULL, more,
-			     DEVICE_PID + (guint64)l->device, 0);
 
-	put_us(out, "ts", at_ns);
-	put_args(c, out, l);
+	put_args(c,
+		 begin(c, begins ? 'b' : 'e', begins ? name : NULL, DEVICE_PID + (guint64)l->device,
+		       0, at_ns, ",\"cat\":\"%s\",\"id2\":{\"local\":\"%" G_GINT64_MODIFIER "x\"}",
+		       category, l->item.address),
+		 l);
 }
 
 /* A step of the life of an object: it begins ('s'), is used ('t') or ends ('f') in a call. */
 static void put_flow(struct chrome *c, const struct npu_trace_record *r, guint64 subject,
 		     char phase, guint64 at_ns)
 {
-	g_autofree char *more =
-		g_strdup_printf(",\"cat\":\"object\",\"id\":\"%" G_GINT64_MODIFIER "x\"%s", subject,
-				phase == 'f' ? ",\"bp\":\"e\"" : "");
-	GString *out = begin(c, phase, "object", more, r->process, r->thread);
+	GString *out = begin(c, phase, "object", r->process, r->thread, at_ns,
+			     ",\"cat\":\"object\",\"id\":\"%" G_GINT64_MODIFIER "x\"%s", subject,
+			     phase == 'f' ? ",\"bp\":\"e\"" : "");
 
-	put_us(out, "ts", at_ns);
 	g_string_append_c(out, '}');
 }
 
@@ -221,21 +215,20 @@ static struct open_call *thread_of(struct chrome *c, const struct npu_trace_reco
 	known = g_memdup2(&key, sizeof key);
 	g_hash_table_add(c->threads, known);
 	if (g_hash_table_add(c->processes, GUINT_TO_POINTER(r->process)))
-		put_name(c, "process_name", r->process, 0, "process %u", r->process);
-	put_name(c, "thread_name", r->process, r->thread, "thread %u", r->thread);
+		put_name(c, "process_name", r->process, 0, "process", r->process);
+	put_name(c, "thread_name", r->process, r->thread, "thread", r->thread);
 	return known;
 }
 
 static void end_call(struct chrome *c, struct open_call *call, guint64 length_ns)
 {
-	if (!call->waits)
+	if (call->rest == NULL)
 		return;
-	GString *out = begin(c, 'X', NULL, "", call->key >> 32, (guint32)call->key);
-	put_us(out, "ts", call->at_ns);
+	GString *out =
+		begin(c, 'X', NULL, call->key >> 32, (guint32)call->key, call->at_ns, "%s", "");
 	put_us(out, "dur", length_ns);
 	g_string_append(out, call->rest);
 	g_clear_pointer(&call->rest, g_free);
-	call->waits = FALSE;
 }
 
 /* A trace tells when a call began. It took as long as simulated time went on, and was over when the
@@ -261,8 +254,7 @@ static void on_call(struct chrome *c, const struct tracker_line *l)
 	out_json_text(rest, title(r));
 	put_args(c, rest, l);
 	call->rest = g_string_free(rest, FALSE);
-	call->waits = TRUE;
-	call->at_ns = call->last_ns = MAX(c->now_ns, call->last_ns);
+	call->at_ns = MAX(c->now_ns, call->at_ns);
 	call->simulated_ps = r->simulated_ps;
 	call->has_simulated = (r->has & NPU_TRACE_HAS_SIMULATED) != 0;
 	if (r->code) {
@@ -288,44 +280,34 @@ static struct device_track *track_of(struct chrome *c, gint64 device)
 	track = g_new0(struct device_track, 1);
 	track->device = device;
 	g_hash_table_insert(c->devices, &track->device, track);
-	put_name(c, "process_name", DEVICE_PID + (guint64)device, 0, "device %" G_GINT64_FORMAT,
-		 device);
-	put_name(c, "thread_name", DEVICE_PID + (guint64)device, 0, "allocator");
+	put_name(c, "process_name", DEVICE_PID + (guint64)device, 0, "device", device);
+	put_name(c, "thread_name", DEVICE_PID + (guint64)device, 0, "allocator", -1);
 	return track;
-}
-
-static void counters(struct chrome *c, struct device_track *track)
-{
-	const struct tracker_device *d = tracker_find(c->job->tracker, track->device);
-
-	for (int level = 0; d && level < TRACKER_RESERVED; level++) {
-		if (d->now[level] == track->shown[level])
-			continue;
-		track->shown[level] = d->now[level];
-		put_counter(c, tracker_level_name(level), DEVICE_PID + (guint64)track->device,
-			    track->at_ns, d->now[level]);
-	}
 }
 
 static void on_device(struct chrome *c, const struct tracker_line *l)
 {
 	guint32 verb = l->item.record.verb;
+	guint64 pid = DEVICE_PID + (guint64)l->device;
 	struct device_track *track = track_of(c, l->device);
+	const struct tracker_device *d = tracker_find(c->job->tracker, l->device);
 
 	/* lines of several threads may come a little out of order */
 	track->at_ns = MAX(track->at_ns, c->now_ns);
 	if (verb == NPU_TRACE_ALLOC || verb == NPU_TRACE_FREE)
-		put_life(c, l, verb == NPU_TRACE_ALLOC ? 'b' : 'e', "block", track->at_ns);
+		put_life(c, l, verb == NPU_TRACE_ALLOC, "block", track->at_ns);
 	else if (verb == NPU_TRACE_SEGMENT_ALLOC || verb == NPU_TRACE_SEGMENT_FREE)
-		put_life(c, l, verb == NPU_TRACE_SEGMENT_ALLOC ? 'b' : 'e', "segment",
-			 track->at_ns);
+		put_life(c, l, verb == NPU_TRACE_SEGMENT_ALLOC, "segment", track->at_ns);
 	else if (verb == NPU_TRACE_SEGMENT_MAP || verb == NPU_TRACE_SEGMENT_UNMAP)
-		put_instant(c, l, "segment", DEVICE_PID + (guint64)l->device, 0, track->at_ns, "");
+		put_instant(c, l, "segment", pid, 0, track->at_ns, "");
 	else if (verb == NPU_TRACE_OOM)
-		put_instant(c, l, "refused", DEVICE_PID + (guint64)l->device, 0, track->at_ns,
-			    ": out of memory");
-	if (l->item.number > 0)
-		counters(c, track);
+		put_instant(c, l, "refused", pid, 0, track->at_ns, ": out of memory");
+	for (int level = 0; l->item.number > 0 && d && level < TRACKER_RESERVED; level++) {
+		if (d->now[level] != track->shown[level])
+			put_counter(c, tracker_level_names[level], pid, track->at_ns,
+				    d->now[level]);
+		track->shown[level] = d->now[level];
+	}
 }
 
 /* ---- all of it ---- */
@@ -346,7 +328,7 @@ static int run(struct chrome *c, GError **error)
 		if (l.device >= 0)
 			on_device(c, &l);
 		/* address space is of no device */
-		guint64 reserved = tracker_none(c->job->tracker)->now[TRACKER_RESERVED];
+		guint64 reserved = c->job->tracker->none.now[TRACKER_RESERVED];
 		monotonic = MAX(monotonic, c->now_ns);
 		if (reserved != shown)
 			put_counter(c, "reserved", DEVICE_PID - 1, monotonic, reserved);
@@ -371,7 +353,7 @@ gboolean convert_to_chrome(struct convert_job *job, GError **error)
 	c.processes = g_hash_table_new(NULL, NULL);
 	c.devices = g_hash_table_new_full(g_int64_hash, g_int64_equal, NULL, g_free);
 	g_string_append(out.text, "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[");
-	put_name(&c, "process_name", DEVICE_PID - 1, 0, "address space");
+	put_name(&c, "process_name", DEVICE_PID - 1, 0, "address space", -1);
 	int more = run(&c, error);
 	g_string_append_printf(out.text,
 			       "\n],\"otherData\":{\"time\":\"%s\",\"kind\":", clocks[c.clock]);

@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Decides which lines of a trace are written, for all conversions, and converts a trace to
- * comma-separated values, one row per event.
+ * comma-separated values, one row per event, and to a trace of npusim. The lines of a file that
+ * already is one are copied unchanged; others are written with the addresses that they have, so
+ * that a replay gives the same results as for the original file.
  */
 #include "convert.h"
 
-#include "csv.h"
+#include <stdlib.h>
+#include <string.h>
+
+#include "read/sites.h"
+#include "result-file.h"
 
 /* What belongs to no device by itself is kept: what is left of the trace may need it. */
 gboolean convert_wants(const struct convert_job *job, const struct tracker_line *l)
@@ -102,4 +108,148 @@ gboolean convert_to_csv(struct convert_job *job, GError **error)
 		out_stream_flush(&out, FALSE);
 	}
 	return out_stream_close(&out, more == 0, error);
+}
+
+/* ---- a trace of npusim ---- */
+
+static void drop_last_line(GString *text)
+{
+	gsize at = text->len - 1; /* its end */
+
+	while (at > 0 && text->str[at - 1] != '\n')
+		at--;
+	g_string_truncate(text, at);
+}
+
+/* All lines but those of events that are not wanted: each is the last that was read. */
+static gboolean copy_lines(struct convert_job *job, GError **error)
+{
+	struct out_stream out;
+	struct tracker_line event;
+	struct record_item item;
+
+	if (!out_stream_open(&out, job->target, error))
+		return FALSE;
+	int more = record_reader_copy(job->reader, out.text, error) ? 1 : -1;
+	while (more > 0 && (more = record_reader_next(job->reader, &item, error)) > 0) {
+		tracker_step(job->tracker, &item, &event);
+		if (!convert_wants(job, &event))
+			drop_last_line(out.text);
+		out_stream_flush(&out, FALSE);
+		progress_step(job->progress, item.number);
+	}
+	return out_stream_close(&out, more == 0, error);
+}
+
+struct writing {
+	struct npu_trace_writer *writer;
+	const struct sites *sites;
+	GArray *numbers; /* guint: of each site in the trace; 0: it has none yet */
+	guint count;     /* of those that have */
+	GString *text;   /* of the last */
+};
+
+static gboolean written(int code, char *why, GError **error)
+{
+	if (code < 0)
+		refuse_file(error, -code, "%s", why ? why : g_strerror(-code));
+	free(why);
+	return code >= 0;
+}
+
+static gboolean info(struct writing *w, const char *key, const char *value, GError **error)
+{
+	char *why = NULL;
+
+	if (value == NULL || *value == '\0')
+		return TRUE;
+	return written(npu_trace_writer_info(w->writer, key, value, &why), why, error);
+}
+
+static gboolean put_head(struct writing *w, const struct trace *t, GError **error)
+{
+	g_autoptr(GString) of_process = g_string_new(NULL);
+	g_autofree char *about = g_strdup_printf("%s%sconverted from: %s", t->about ? t->about : "",
+						 t->about ? "; " : "", t->kind);
+	g_autofree char *unit = NULL;
+
+	for (guint i = 0; i < t->devices->len; i++) {
+		const struct trace_device *d = g_ptr_array_index(t->devices, i);
+		if (d->of_process)
+			g_string_append_printf(of_process, "%s%u", of_process->len ? "," : "",
+					       d->device);
+		if (d->block_unit && unit == NULL)
+			unit = g_strdup_printf("%u", d->block_unit);
+	}
+	return info(w, "addresses", "va", error) && info(w, "soc", t->soc, error) &&
+	       info(w, "about", about, error) && info(w, "block_unit", unit, error) &&
+	       info(w, "of_process", of_process->str, error);
+}
+
+/* The frames where the site is new, innermost first, else its number. NULL: there is none. */
+static const char *site_of(struct writing *w, guint32 site)
+{
+	if (w->sites == NULL || site <= SITE_BEFORE)
+		return NULL;
+	if (site >= w->numbers->len)
+		g_array_set_size(w->numbers, site + 1);
+	guint *number = &g_array_index(w->numbers, guint, site);
+	g_string_truncate(w->text, 0);
+	for (guint i = 0; *number == 0 && i < sites_depth(w->sites, site); i++)
+		g_string_append_printf(w->text, "%s%s", i ? "\n" : "",
+				       sites_frame(w->sites, site, i));
+	if (*number)
+		g_string_printf(w->text, "%u", *number);
+	else
+		*number = ++w->count;
+	return w->text->str;
+}
+
+static gboolean put_all(struct convert_job *job, struct writing *w, GError **error)
+{
+	struct tracker_line l;
+	int more;
+
+	while ((more = convert_next(job, &l, error)) > 0) {
+		struct npu_trace_record *r = &l.item.record;
+		char *why = NULL;
+		r->site = r->verb == NPU_TRACE_ALLOC ? site_of(w, l.item.site) : NULL;
+		r->has |= r->site ? NPU_TRACE_HAS_SITE : 0u;
+		if (!written(npu_trace_writer_put(w->writer, r, &why), why, error))
+			return FALSE;
+	}
+	return more == 0;
+}
+
+static gboolean write_records(struct convert_job *job, GError **error)
+{
+	struct writing w = { .sites = record_reader_trace(job->reader)->sites };
+	struct out_file file;
+	char *why = NULL;
+
+	if (!out_file_begin(&file, job->target, error))
+		return FALSE;
+	w.writer = npu_trace_writer_open(file.temp, NPU_TRACE_WRITER_BUFFERED, &why);
+	if (w.writer == NULL) {
+		written(-1, why, error);
+		return out_file_end(&file, FALSE, NULL);
+	}
+	w.numbers = g_array_new(FALSE, TRUE, sizeof(guint));
+	w.text = g_string_new(NULL);
+	gboolean ok =
+		put_head(&w, record_reader_trace(job->reader), error) && put_all(job, &w, error);
+	int code = npu_trace_writer_close(w.writer, &why);
+	if (ok)
+		ok = written(code, why, error);
+	else
+		free(why);
+	g_array_unref(w.numbers);
+	g_string_free(w.text, TRUE);
+	return out_file_end(&file, ok, error);
+}
+
+gboolean convert_to_trace(struct convert_job *job, GError **error)
+{
+	return record_reader_trace(job->reader)->format ? copy_lines(job, error)
+							: write_records(job, error);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Conversions of a trace to other kinds of file: one writer for each kind, over out-file.h. All
- * read their input once, line by line. (Results are converted to CSV by csv.h.)
+ * read their input once, line by line. (Results are converted to CSV by result-file.h.)
  */
 #ifndef NPUSIM_TRACES_CONVERT_H
 #define NPUSIM_TRACES_CONVERT_H

@@ -34,15 +34,15 @@ struct side {
 	guint next;    /* in it */
 	guint64 taken;
 	gboolean ended;
-	GHashTable *streams;   /* stream -> order of appearance */
-	GStringChunk *strings; /* names of calls */
-	struct int_map *pairs; /* object -> the other side's */
+	struct int_map *streams; /* stream -> order of appearance */
+	GStringChunk *strings;   /* names of calls */
+	struct int_map *pairs;   /* object -> the other side's */
 };
 struct run {
-	struct align *align;
+	struct trace_diff *diff;
 	struct side sides[2];
-	guint limit, after; /* lines that belong to the last place still */
-	gboolean kept;      /* that place has a hunk */
+	guint limit, after;      /* lines that belong to the last place still */
+	struct align_hunk *hunk; /* of that place; NULL: there are enough */
 	struct progress *progress;
 	GError **error;
 };
@@ -55,17 +55,14 @@ static guint64 mix(guint64 h, guint64 value)
 	return h ^ h >> 29;
 }
 
-static guint stream_of(struct side *w, const struct npu_trace_record *r)
+static guint64 stream_of(struct side *w, const struct npu_trace_record *r)
 {
-	guint64 stream = r->stream;
-	guint n = GPOINTER_TO_UINT(g_hash_table_lookup(w->streams, &stream));
+	const struct int_map_entry *e = int_map_find(w->streams, r->stream, 0);
 
-	if (n == 0) {
-		n = g_hash_table_size(w->streams) + 1;
-		g_hash_table_insert(w->streams, g_memdup2(&stream, sizeof stream),
-				    GUINT_TO_POINTER(n));
-	}
-	return n;
+	if (e)
+		return e->value;
+	int_map_put(w->streams, r->stream, 0, int_map_count(w->streams) + 1);
+	return int_map_count(w->streams);
 }
 
 static gboolean frees(guint32 verb)
@@ -230,37 +227,32 @@ static void hunk_free(gpointer data)
 	g_free(h);
 }
 
-static void refusal_free(gpointer data)
+static void refusal_clear(gpointer refusal)
 {
-	struct align_refusal *r = data;
-
-	g_free(r->text);
-	g_free(r);
+	g_free(((struct align_refusal *)refusal)->text);
 }
 
-static char *text_of(char mark, const struct window_line *l)
+/* A mark of 0 is left out. */
+static char *text_of(char mark, const struct record_item *item)
 {
-	GString *text = g_string_new(NULL);
+	const char prefix[] = { mark, '\0' };
+	GString *text = g_string_new(prefix);
 
-	g_string_append_c(text, mark);
-	if (l->line.item.number == 0)
+	if (mark && item->number == 0)
 		g_string_append(text, "at the start: ");
-	record_text(&l->line.item, text);
+	record_text(item, text);
 	return g_string_free(text, FALSE);
-}
-
-static struct align_hunk *last_hunk(const struct run *run)
-{
-	return g_ptr_array_index(run->align->hunks, run->align->hunks->len - 1);
 }
 
 /* A hunk that has gone on for long tells how long in the end. */
 static void add_line(struct align_hunk *h, char mark, const struct window_line *l)
 {
-	gboolean shown = h->lines->len < HUNK_LINES;
+	gboolean shown = h && h->lines->len < HUNK_LINES;
 
+	if (h == NULL)
+		return;
 	if (shown)
-		g_ptr_array_add(h->lines, text_of(mark, l));
+		g_ptr_array_add(h->lines, text_of(mark, &l->line.item));
 	for (int side = 0; side < 2; side++) {
 		if (mark == (side ? '-' : '+'))
 			continue;
@@ -269,26 +261,25 @@ static void add_line(struct align_hunk *h, char mark, const struct window_line *
 	}
 }
 
-/* NULL: there are enough. */
-static struct align_hunk *open_hunk(struct run *run)
+static void open_hunk(struct run *run)
 {
-	if (run->after > 0)
-		return run->kept ? last_hunk(run) : NULL;
-	run->align->places++;
-	run->kept = run->align->hunks->len < run->limit;
-	if (!run->kept)
-		return NULL;
-	struct align_hunk *h = g_new0(struct align_hunk, 1);
 	guint before = MIN(CONTEXT, MIN(run->sides[0].next, run->sides[1].next));
-	h->lines = g_ptr_array_new_with_free_func(g_free);
+
+	if (run->after > 0)
+		return;
+	run->diff->places++;
+	run->hunk = NULL;
+	if (run->diff->hunks->len >= run->limit)
+		return;
+	run->hunk = g_new0(struct align_hunk, 1);
+	run->hunk->lines = g_ptr_array_new_with_free_func(g_free);
+	g_ptr_array_add(run->diff->hunks, run->hunk);
 	for (int side = 0; side < 2; side++) {
 		const struct window_line *l = line_at(&run->sides[side], -(gint)before);
-		h->start[side] = l ? l->line.item.number : run->sides[side].taken + 1;
+		run->hunk->start[side] = l ? l->line.item.number : run->sides[side].taken + 1;
 	}
 	for (guint i = before; i > 0; i--)
-		add_line(h, ' ', line_at(&run->sides[0], -(gint)i));
-	g_ptr_array_add(run->align->hunks, h);
-	return h;
+		add_line(run->hunk, ' ', line_at(&run->sides[0], -(gint)i));
 }
 
 static void note_refusal(struct run *run, const struct window_line *x, const struct window_line *y)
@@ -298,12 +289,10 @@ static void note_refusal(struct run *run, const struct window_line *x, const str
 					 { a ? a->record.code : 0, b ? b->record.code : 0 },
 					 NULL };
 
-	if ((refusal.code[0] == 0) == (refusal.code[1] == 0) || run->align->refused++ >= run->limit)
+	if ((refusal.code[0] == 0) == (refusal.code[1] == 0) || run->diff->refused++ >= run->limit)
 		return;
-	GString *text = g_string_new(NULL);
-	record_text(refusal.code[0] ? a : b, text);
-	refusal.text = g_string_free(text, FALSE);
-	g_ptr_array_add(run->align->refusals, g_memdup2(&refusal, sizeof refusal));
+	refusal.text = text_of('\0', refusal.code[0] ? a : b);
+	g_array_append_val(run->diff->refusals, refusal);
 }
 
 /* ---- getting on ---- */
@@ -311,18 +300,16 @@ static void note_refusal(struct run *run, const struct window_line *x, const str
 /* So many lines of either have no like in the other. */
 static void differ(struct run *run, const guint count[2])
 {
-	struct align *align = run->align;
-	struct align_hunk *h = open_hunk(run);
 	gboolean one_for_one = count[0] == count[1];
 
+	open_hunk(run);
 	for (gint i = 0; one_for_one && i < (gint)count[0]; i++)
 		one_for_one = line_at(&run->sides[0], i)->line.item.record.verb ==
 			      line_at(&run->sides[1], i)->line.item.record.verb;
 	for (int side = 0; side < 2; side++) {
 		for (gint i = 0; i < (gint)count[side]; i++) {
 			const struct window_line *l = line_at(&run->sides[side], i);
-			if (h)
-				add_line(h, side ? '+' : '-', l);
+			add_line(run->hunk, side ? '+' : '-', l);
 			if (one_for_one)
 				continue;
 			note_refusal(run, side ? NULL : l, side ? l : NULL);
@@ -335,52 +322,34 @@ static void differ(struct run *run, const guint count[2])
 		note_refusal(run, x, y);
 		take_pair(run, x, y);
 	}
-	align->changed += one_for_one ? count[0] : 0;
-	align->removed += one_for_one ? 0 : count[0];
-	align->added += one_for_one ? 0 : count[1];
+	run->diff->changed += one_for_one ? count[0] : 0;
+	run->diff->removed += one_for_one ? 0 : count[0];
+	run->diff->added += one_for_one ? 0 : count[1];
 	run->after = CONTEXT;
 	for (int side = 0; side < 2; side++)
 		take(&run->sides[side], count[side]);
 }
 
-/* Few lines: all pairs of places, the nearest first. */
-static gboolean look_near(const struct run *run, guint count[2])
+/* The nearest two places, among the first `most` of each, from which on three lines agree. */
+static gboolean look_for(const struct run *run, guint most, guint count[2])
 {
-	guint64 grams[2][LOOK_FIRST + 1];
-	guint lengths[2];
-
-	for (int side = 0; side < 2; side++) {
-		lengths[side] = MIN(count_grams(&run->sides[side]), LOOK_FIRST + 1);
-		for (guint i = 0; i < lengths[side]; i++)
-			grams[side][i] = gram(&run->sides[side], i);
-	}
-	for (guint far = 1; far + 1 < lengths[0] + lengths[1]; far++) {
-		for (guint i = 0; i <= far && i < lengths[0]; i++) {
-			if (far - i >= lengths[1] || grams[0][i] != grams[1][far - i])
-				continue;
-			count[0] = i;
-			count[1] = far - i;
-			return TRUE;
-		}
-	}
-	return FALSE;
-}
-
-static gboolean look_far(const struct run *run, guint count[2])
-{
-	guint lengths[2] = { count_grams(&run->sides[0]), count_grams(&run->sides[1]) };
-	guint best = G_MAXUINT;
+	guint lengths[2], best = G_MAXUINT;
 	struct int_map *places = int_map_new();
 
-	for (guint j = lengths[1]; j > 0; j--)
+	for (int side = 0; side < 2; side++)
+		lengths[side] = MIN(count_grams(&run->sides[side]), most);
+	/* the first two are what parted: one of them may be a place, not both */
+	for (guint j = lengths[1]; j > 1; j--)
 		int_map_put(places, gram(&run->sides[1], j - 1), 0, j - 1);
 	for (guint i = 0; i < lengths[0] && i < best; i++) {
 		const struct int_map_entry *e = int_map_find(places, gram(&run->sides[0], i), 0);
-		if (e == NULL || i + e->value == 0 || i + e->value >= best)
-			continue;
-		best = i + (guint)e->value;
-		count[0] = i;
-		count[1] = (guint)e->value;
+		if (e && i + e->value < best) {
+			best = i + (guint)e->value;
+			count[0] = i;
+			count[1] = (guint)e->value;
+		}
+		if (i == 0 && lengths[1] > 0)
+			int_map_put(places, gram(&run->sides[1], 0), 0, 0);
 	}
 	int_map_free(places);
 	return best < G_MAXUINT;
@@ -399,7 +368,7 @@ static gboolean part(struct run *run)
 	for (guint look = LOOK_FIRST; look <= LOOK_LAST; look *= 4) {
 		if (!fill(run, look))
 			return FALSE;
-		if (look == LOOK_FIRST ? look_near(run, count) : look_far(run, count)) {
+		if (look_for(run, look == LOOK_FIRST ? look + 1 : G_MAXUINT, count)) {
 			differ(run, count);
 			return TRUE;
 		}
@@ -413,19 +382,18 @@ static gboolean part(struct run *run)
 
 static gboolean run_all(struct run *run)
 {
-	for (;;) {
-		if (!fill(run, 1))
-			return FALSE;
+	while (fill(run, 1)) {
 		const struct window_line *x = line_at(&run->sides[0], 0),
 					 *y = line_at(&run->sides[1], 0);
 		if (x == NULL && y == NULL)
 			return TRUE;
 		if (x && y && same(run, x, y)) {
 			take_pair(run, x, y);
-			run->align->same++;
-			if (run->after > 0 && run->kept)
-				add_line(last_hunk(run), ' ', x);
-			run->after -= run->after > 0;
+			run->diff->same++;
+			if (run->after > 0) {
+				add_line(run->hunk, ' ', x);
+				run->after--;
+			}
 			take(&run->sides[0], 1);
 			take(&run->sides[1], 1);
 		} else if (!part(run)) {
@@ -433,28 +401,30 @@ static gboolean run_all(struct run *run)
 		}
 		progress_step(run->progress, run->sides[0].taken + run->sides[1].taken);
 	}
+	return FALSE;
 }
 
-struct align *align_run(struct record_reader *const readers[2], struct tracker *const trackers[2],
-			guint limit, struct progress *progress, GError **error)
+gboolean align_run(struct trace_diff *diff, struct record_reader *const readers[2],
+		   struct tracker *const trackers[2], guint limit, struct progress *progress,
+		   GError **error)
 {
-	struct align *align = g_new0(struct align, 1);
-	struct run run = { .align = align, .limit = limit, .progress = progress, .error = error };
+	struct run run = { .diff = diff, .limit = limit, .progress = progress, .error = error };
 
-	align->hunks = g_ptr_array_new_with_free_func(hunk_free);
-	align->refusals = g_ptr_array_new_with_free_func(refusal_free);
+	diff->hunks = g_ptr_array_new_with_free_func(hunk_free);
+	diff->refusals = g_array_new(FALSE, FALSE, sizeof(struct align_refusal));
+	g_array_set_clear_func(diff->refusals, refusal_clear);
 	for (int i = 0; i < 2; i++)
 		run.sides[i] = (struct side){
 			.reader = readers[i],
 			.tracker = trackers[i],
 			.lines = g_array_new(FALSE, FALSE, sizeof(struct window_line)),
-			.streams = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL),
+			.streams = int_map_new(),
 			.strings = g_string_chunk_new(256),
 			.pairs = int_map_new(),
 		};
 	gboolean ok = run_all(&run);
-	for (guint i = 0; i < align->hunks->len; i++) {
-		struct align_hunk *h = g_ptr_array_index(align->hunks, i);
+	for (guint i = 0; i < diff->hunks->len; i++) {
+		struct align_hunk *h = g_ptr_array_index(diff->hunks, i);
 		for (int side = 0; side < 2; side++) {
 			if (h->hidden[side])
 				g_ptr_array_add(h->lines,
@@ -464,20 +434,9 @@ struct align *align_run(struct record_reader *const readers[2], struct tracker *
 	}
 	for (int i = 0; i < 2; i++) {
 		g_array_unref(run.sides[i].lines);
-		g_hash_table_unref(run.sides[i].streams);
+		int_map_free(run.sides[i].streams);
 		g_string_chunk_free(run.sides[i].strings);
 		int_map_free(run.sides[i].pairs);
 	}
-	if (!ok)
-		g_clear_pointer(&align, align_free);
-	return align;
-}
-
-void align_free(struct align *align)
-{
-	if (align == NULL)
-		return;
-	g_ptr_array_unref(align->hunks);
-	g_ptr_array_unref(align->refusals);
-	g_free(align);
+	return ok;
 }

@@ -1,16 +1,243 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Compares two results by walking both trees at once along the table of figures: the table says
- * how a number is read, and what is not compared. A member that the table does not have is a count
- * or a string.
+ * Collects the figures that differ between two files, and shows them as columns as wide as their
+ * contents, or as JSON; and compares two results by walking both trees at once along the table of
+ * figures: the table says how a number is read, and what is not compared. A member that the table
+ * does not have is a count or a string.
  */
 #include "diff.h"
 
 #include <math.h>
 #include <string.h>
 
+#include "base/base.h"
 #include "figures.h"
 #include "result-file.h"
+
+/* ---- differences ---- */
+
+static void difference_free(gpointer data)
+{
+	struct difference *f = data;
+
+	g_free(f->group);
+	g_free(f->name);
+	g_free(f->axis);
+	g_clear_pointer(&f->values[0], json_node_unref);
+	g_clear_pointer(&f->values[1], json_node_unref);
+	g_clear_pointer(&f->change, json_node_unref);
+	g_free(f);
+}
+
+void differences_init(struct differences *differences)
+{
+	*differences =
+		(struct differences){ .list = g_ptr_array_new_with_free_func(difference_free) };
+}
+
+void differences_clear(struct differences *differences)
+{
+	g_ptr_array_unref(differences->list);
+}
+
+static gboolean is_number(JsonNode *node)
+{
+	GType type = node ? json_node_get_value_type(node) : G_TYPE_NONE;
+
+	return type == G_TYPE_INT64 || type == G_TYPE_DOUBLE;
+}
+
+static gboolean is_real(JsonNode *node)
+{
+	return node && json_node_get_value_type(node) == G_TYPE_DOUBLE;
+}
+
+static JsonNode *whole_node(gint64 value)
+{
+	return json_node_init_int(json_node_alloc(), value);
+}
+
+static JsonNode *real_node(double value)
+{
+	return json_node_init_double(json_node_alloc(), value);
+}
+
+/* The node, which it takes over, as a value of the kind. */
+static JsonNode *as_kind(JsonNode *node, enum member_kind kind)
+{
+	JsonNode *out;
+
+	if (node == NULL || (kind == MEMBER_REAL ? is_real(node) : kind != MEMBER_TEXT) ||
+	    json_node_get_value_type(node) == G_TYPE_STRING)
+		return node;
+	g_autofree char *text = json_to_string(node, FALSE);
+	if (kind == MEMBER_REAL)
+		out = real_node(json_node_get_double(node));
+	else
+		out = JSON_NODE_HOLDS_NULL(node) ? NULL
+						 : json_node_init_string(json_node_alloc(), text);
+	json_node_unref(node);
+	return out;
+}
+
+static JsonNode *change_of(const struct difference *f)
+{
+	JsonNode *a = f->values[0], *b = f->values[1];
+
+	if (a == NULL || b == NULL || f->kind == MEMBER_TEXT || f->kind == MEMBER_PLACE)
+		return NULL;
+	return f->kind == MEMBER_REAL ? real_node(json_node_get_double(b) - json_node_get_double(a))
+				      : whole_node((gint64)((guint64)json_node_get_int(b) -
+							    (guint64)json_node_get_int(a)));
+}
+
+struct difference *differences_add(struct differences *differences, const char *group,
+				   const char *name, enum member_kind kind, JsonNode *a,
+				   JsonNode *b)
+{
+	struct difference *f = g_new0(struct difference, 1);
+
+	if ((a && !is_number(a)) || (b && !is_number(b)))
+		kind = MEMBER_TEXT;
+	else if (is_real(a) || is_real(b))
+		kind = MEMBER_REAL;
+	*f = (struct difference){ .group = g_strdup(group),
+				  .name = g_strdup(name),
+				  .kind = kind,
+				  .values = { as_kind(a, kind), as_kind(b, kind) } };
+	a = f->values[0];
+	b = f->values[1];
+	if (a && b ? json_node_equal(a, b) : a == b) {
+		differences->equal++;
+		difference_free(f);
+		return NULL;
+	}
+	f->change = change_of(f);
+	g_ptr_array_add(differences->list, f);
+	return f;
+}
+
+void differences_add_whole(struct differences *differences, const char *group, const char *name,
+			   enum member_kind kind, gint64 a, gint64 b)
+{
+	differences_add(differences, group, name, kind, whole_node(a), whole_node(b));
+}
+
+void differences_add_text(struct differences *differences, const char *group, const char *name,
+			  const char *a, const char *b)
+{
+	differences_add(differences, group, name, MEMBER_TEXT,
+			a ? json_node_init_string(json_node_alloc(), a) : NULL,
+			b ? json_node_init_string(json_node_alloc(), b) : NULL);
+}
+
+static char *value_text(enum member_kind kind, JsonNode *node)
+{
+	if (node == NULL)
+		return g_strdup("-");
+	if (kind == MEMBER_TEXT)
+		return json_node_dup_string(node);
+	if (kind == MEMBER_BYTES)
+		return g_strdup(npu_size_words(json_node_get_int(node)));
+	if (kind == MEMBER_TIME)
+		return g_strdup_printf("%.3f us", json_node_get_double(node) / 1e3);
+	if (kind == MEMBER_REAL)
+		return g_strdup_printf("%.6g", json_node_get_double(node));
+	return g_strdup_printf("%" G_GINT64_FORMAT, json_node_get_int(node));
+}
+
+static double percent(const struct difference *f)
+{
+	return 100 * json_node_get_double(f->change) / fabs(json_node_get_double(f->values[0]));
+}
+
+static gboolean has_percent(const struct difference *f)
+{
+	return f->change && json_node_get_double(f->values[0]) != 0;
+}
+
+enum cell { CELL_NAME, CELL_A, CELL_B, CELL_CHANGE, CELL_PERCENT, CELL_COUNT };
+
+static char **cells_of(const struct difference *f)
+{
+	char **cells = g_new0(char *, CELL_COUNT + 1);
+
+	cells[CELL_NAME] = g_strdup(f->name);
+	cells[CELL_A] = value_text(f->kind, f->values[0]);
+	cells[CELL_B] = value_text(f->kind, f->values[1]);
+	g_autofree char *change = f->change ? value_text(f->kind, f->change) : g_strdup("");
+	gboolean more = f->change && json_node_get_double(f->change) > 0;
+	cells[CELL_CHANGE] = g_strconcat(more ? "+" : "", change, NULL);
+	cells[CELL_PERCENT] =
+		has_percent(f) ? g_strdup_printf("%+.2f %%", percent(f)) : g_strdup("");
+	return cells;
+}
+
+static int columns_of(const char *text)
+{
+	return (int)g_utf8_strlen(text, -1);
+}
+
+static void print_cell(FILE *out, const char *text, int width)
+{
+	fprintf(out, "  %*s%s", MAX(width - columns_of(text), 0), "", text);
+}
+
+void differences_print(const struct differences *differences, FILE *out)
+{
+	static const char *const heads[CELL_PERCENT] = { "", "A", "B", "change" };
+	static const int most[CELL_COUNT] = { G_MAXINT, 28, 28, 18, 12 };
+	g_autoptr(GPtrArray) rows = g_ptr_array_new_with_free_func((GDestroyNotify)g_strfreev);
+	int widths[CELL_COUNT] = { 12, 6, 6, 6, 6 };
+	const char *group = NULL;
+
+	for (guint i = 0; i < differences->list->len; i++) {
+		char **cells = cells_of(g_ptr_array_index(differences->list, i));
+		g_ptr_array_add(rows, cells);
+		for (int c = 0; c < CELL_COUNT; c++)
+			widths[c] = MAX(widths[c], MIN(columns_of(cells[c]), most[c]));
+	}
+	for (guint i = 0; i < rows->len; i++) {
+		const struct difference *f = g_ptr_array_index(differences->list, i);
+		char **cells = g_ptr_array_index(rows, i);
+		if (g_strcmp0(group, f->group) != 0) {
+			group = f->group;
+			fprintf(out, "\n%-*s", widths[CELL_NAME] + 2,
+				*group ? group : "whole file");
+			for (int c = CELL_A; c < CELL_PERCENT; c++)
+				print_cell(out, heads[c], widths[c]);
+			fputc('\n', out);
+		}
+		fprintf(out, "  %s%*s", f->name, widths[CELL_NAME] - columns_of(f->name), "");
+		for (int c = CELL_A; c < CELL_COUNT; c++) {
+			if (*cells[c] || c < CELL_CHANGE)
+				print_cell(out, cells[c], widths[c]);
+		}
+		if (f->axis)
+			fprintf(out, "  at %s %.15g", f->axis, f->at);
+		fputc('\n', out);
+	}
+}
+
+READ(gboolean, tells_change, difference, f, f->change != NULL)
+READ(gboolean, tells_percent, difference, f, has_percent(f))
+READ(double, percent_of, difference, f, percent(f))
+READ(gboolean, has_axis, difference, f, f->axis != NULL)
+READ(double, place_on_axis, difference, f, f->at)
+
+const struct member difference_members[] = {
+	{ "group", MEMBER_TEXT, AT(difference, group) },
+	{ "name", MEMBER_TEXT, AT(difference, name) },
+	{ "a", MEMBER_NODE, AT(difference, values[0]) },
+	{ "b", MEMBER_NODE, AT(difference, values[1]) },
+	{ "change", MEMBER_NODE, AT(difference, change), .has = tells_change },
+	{ "percent", MEMBER_REAL, .has = tells_percent, .real = percent_of },
+	{ "axis", MEMBER_TEXT, AT(difference, axis) },
+	{ "at", MEMBER_REAL, .has = has_axis, .real = place_on_axis },
+	{ 0 },
+};
+
+/* ---- two results ---- */
 
 struct walk {
 	struct differences *differences;
@@ -22,68 +249,43 @@ struct walk {
 static void walk_nodes(struct walk *w, const struct member *m, const char *name, JsonNode *a,
 		       JsonNode *b);
 
-/* ---- values ---- */
-
-static gboolean is_of_type(JsonNode *node, GType type)
-{
-	return node && JSON_NODE_HOLDS_VALUE(node) && json_node_get_value_type(node) == type;
-}
-
-static gboolean is_number(JsonNode *node)
-{
-	return is_of_type(node, G_TYPE_INT64) || is_of_type(node, G_TYPE_DOUBLE);
-}
-
-/* What is no number, as text; free it. NULL: it is not there. */
-static char *text_of(JsonNode *node)
-{
-	if (node == NULL || JSON_NODE_HOLDS_NULL(node))
-		return NULL;
-	return is_of_type(node, G_TYPE_STRING) ? g_strdup(json_node_get_string(node))
-					       : json_to_string(node, FALSE);
-}
-
 static enum member_kind kind_of(const struct member *m)
 {
 	return m ? m->kind : MEMBER_COUNT;
 }
 
-static void values(struct walk *w, const struct member *m, const char *name, JsonNode *a,
-		   JsonNode *b)
+static JsonObject *object_of(JsonNode *node)
 {
-	JsonNode *alone = a && b ? NULL : a ? a : b;
-
-	if (is_of_type(a, G_TYPE_INT64) && is_of_type(b, G_TYPE_INT64)) {
-		differences_add_whole(w->differences, w->group, name, kind_of(m),
-				      json_node_get_int(a), json_node_get_int(b));
-	} else if (is_number(alone) || (is_number(a) && is_number(b))) {
-		const double numbers[] = { a ? json_node_get_double(a) : 0,
-					   b ? json_node_get_double(b) : 0 };
-		differences_add_real(w->differences, w->group, name,
-				     is_of_type(alone, G_TYPE_INT64) ? kind_of(m) : MEMBER_REAL,
-				     numbers, alone ? alone == b : -1);
-	} else {
-		g_autofree char *x = text_of(a), *y = text_of(b);
-		differences_add_text(w->differences, w->group, name, x, y);
-	}
+	return node && JSON_NODE_HOLDS_OBJECT(node) ? json_node_get_object(node) : NULL;
 }
 
-/* ---- series ---- */
-
-static gboolean is_column(JsonNode *node)
+static JsonArray *array_of(JsonNode *node)
 {
-	if (node == NULL || !JSON_NODE_HOLDS_ARRAY(node))
-		return FALSE;
-	JsonArray *array = json_node_get_array(node);
-	return json_array_get_length(array) > 0 && is_number(json_array_get_element(array, 0));
+	return node && JSON_NODE_HOLDS_ARRAY(node) ? json_node_get_array(node) : NULL;
+}
+
+static JsonNode *node_in(JsonObject *object, const char *name)
+{
+	return object ? json_object_get_member(object, name) : NULL;
+}
+
+/* NULL: it is no list of numbers. */
+static JsonArray *numbers_in(JsonObject *object, const char *name)
+{
+	JsonArray *array = array_of(node_in(object, name));
+
+	return array && json_array_get_length(array) > 0 &&
+			       is_number(json_array_get_element(array, 0))
+		       ? array
+		       : NULL;
 }
 
 /* Of an object of columns, the one that says where each row is; NULL: it is none. */
 static const char *axis_of(const struct member *m, JsonObject *object)
 {
 	for (const struct member *row = m ? m->members : NULL; row && row->kind; row++) {
-		if (row->array == ARRAY_COLUMN && row->kind == MEMBER_PLACE && object &&
-		    is_column(json_object_get_member(object, row->name)))
+		if (row->array == ARRAY_COLUMN && row->kind == MEMBER_PLACE &&
+		    numbers_in(object, row->name))
 			return row->name;
 	}
 	return NULL;
@@ -96,13 +298,10 @@ struct column {
 
 static struct column column_of(JsonObject *object, const char *axis, const char *name)
 {
-	JsonNode *values = json_object_get_member(object, name);
-	struct column c = { .axis = json_object_get_array_member(object, axis) };
+	struct column c = { numbers_in(object, axis), numbers_in(object, name), 0, 0 };
 
-	if (is_column(values)) {
-		c.values = json_node_get_array(values);
+	if (c.values)
 		c.length = MIN(json_array_get_length(c.axis), json_array_get_length(c.values));
-	}
 	return c;
 }
 
@@ -123,49 +322,33 @@ static double next_place(const struct column *c)
 static void series(struct walk *w, enum member_kind kind, const char *name, const char *axis,
 		   struct column a, struct column b)
 {
-	double best = -1, at = 0, values[2] = { 0, 0 };
+	double best = -1, at = 0;
+	JsonNode *x, *y;
 
 	if (a.length == 0 || b.length == 0)
 		return;
-	for (double place = number_at(a.axis, 0);;) {
-		double x = number_at(a.values, a.at), y = number_at(b.values, b.at);
-		if (fabs(x - y) > best) {
-			best = fabs(x - y);
+	x = json_array_get_element(a.values, 0);
+	y = json_array_get_element(b.values, 0);
+	for (double place = number_at(a.axis, 0); !isinf(place);) {
+		double apart = fabs(number_at(a.values, a.at) - number_at(b.values, b.at));
+		if (apart > best) {
+			best = apart;
 			at = place;
-			values[0] = x;
-			values[1] = y;
+			x = json_array_get_element(a.values, a.at);
+			y = json_array_get_element(b.values, b.at);
 		}
 		double of_a = next_place(&a), of_b = next_place(&b);
-		if (isinf(of_a) && isinf(of_b))
-			break;
 		place = MIN(of_a, of_b);
 		a.at += of_a <= place;
 		b.at += of_b <= place;
 	}
 	g_autofree char *text = g_strconcat(name, ", furthest apart", NULL);
-	struct difference *f =
-		differences_add_real(w->differences, w->group, text, kind, values, -1);
+	struct difference *f = differences_add(w->differences, w->group, text, kind,
+					       json_node_ref(x), json_node_ref(y));
 	if (f) {
 		f->axis = g_strdup(axis);
 		f->at = at;
 	}
-}
-
-/* ---- objects and lists ---- */
-
-static JsonObject *object_of(JsonNode *node)
-{
-	return node && JSON_NODE_HOLDS_OBJECT(node) ? json_node_get_object(node) : NULL;
-}
-
-static JsonArray *array_of(JsonNode *node)
-{
-	return node && JSON_NODE_HOLDS_ARRAY(node) ? json_node_get_array(node) : NULL;
-}
-
-static JsonNode *node_in(JsonObject *object, const char *name)
-{
-	return object ? json_object_get_member(object, name) : NULL;
 }
 
 /* The members of `of`, one of the two, but for those of `but`. */
@@ -193,13 +376,6 @@ static void members(struct walk *w, const struct member *m, const char *name, Js
 	}
 }
 
-static void objects(struct walk *w, const struct member *m, const char *name, JsonObject *a,
-		    JsonObject *b)
-{
-	members(w, m, name, a, b, a, NULL);
-	members(w, m, name, a, b, b, a);
-}
-
 /* What names a thing in a list: its first member that is a text; else its place. */
 static char *name_in_list(JsonNode *node, guint index)
 {
@@ -207,9 +383,9 @@ static char *name_in_list(JsonNode *node, guint index)
 	g_autoptr(GList) list = object ? json_object_get_members(object) : NULL;
 
 	for (GList *l = list; l; l = l->next) {
-		JsonNode *value = json_object_get_member(object, l->data);
-		if (is_of_type(value, G_TYPE_STRING))
-			return g_strdup(json_node_get_string(value));
+		const char *text = result_text(object, l->data, NULL);
+		if (text)
+			return g_strdup(text);
 	}
 	return g_strdup_printf("%u", index);
 }
@@ -219,44 +395,35 @@ static GHashTable *by_name(JsonArray *array)
 {
 	GHashTable *table = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
 
-	for (guint i = 0; array && i < json_array_get_length(array); i++) {
+	for (guint i = array ? json_array_get_length(array) : 0; i-- > 0;) {
 		JsonNode *node = json_array_get_element(array, i);
-		char *name = name_in_list(node, i);
-		if (g_hash_table_contains(table, name))
-			g_free(name);
-		else
-			g_hash_table_insert(table, name, node);
+		g_hash_table_replace(table, name_in_list(node, i), node);
 	}
 	return table;
 }
 
-/* The things of one of two lists, but for those whose names are in the other. */
-static void things(struct walk *w, const struct member *m, const char *list, JsonArray *array,
-		   GHashTable *const named[2], int side, guint *differ)
+static void arrays(struct walk *w, const struct member *m, const char *name,
+		   JsonArray *const lists[2])
 {
-	for (guint i = 0; array && i < json_array_get_length(array); i++) {
-		g_autofree char *key = name_in_list(json_array_get_element(array, i), i);
-		g_autofree char *path = g_strdup_printf("%s[%s]", list, key);
-		JsonNode *a = g_hash_table_lookup(named[0], key);
-		JsonNode *b = g_hash_table_lookup(named[1], key);
-		guint before = w->differences->list->len;
-		if ((side ? b : a) != json_array_get_element(array, i) || (side && a))
-			continue;
-		walk_nodes(w, m && m->kind == MEMBER_LIST ? m : NULL, path, a, b);
-		if (w->differences->list->len > before && ++*differ > w->limit)
-			g_ptr_array_set_size(w->differences->list, (gint)before);
-	}
-}
-
-static void arrays(struct walk *w, const struct member *m, const char *name, JsonArray *a,
-		   JsonArray *b)
-{
-	g_autoptr(GHashTable) of_a = by_name(a), of_b = by_name(b);
-	GHashTable *const named[] = { of_a, of_b };
+	g_autoptr(GHashTable) of_a = by_name(lists[0]), of_b = by_name(lists[1]);
 	guint differ = 0;
 
-	things(w, m, name, a, named, 0, &differ);
-	things(w, m, name, b, named, 1, &differ);
+	for (int side = 0; side < 2; side++) {
+		guint length = lists[side] ? json_array_get_length(lists[side]) : 0;
+		for (guint i = 0; i < length; i++) {
+			JsonNode *thing = json_array_get_element(lists[side], i);
+			g_autofree char *key = name_in_list(thing, i);
+			g_autofree char *path = g_strdup_printf("%s[%s]", name, key);
+			JsonNode *a = g_hash_table_lookup(of_a, key);
+			JsonNode *b = g_hash_table_lookup(of_b, key);
+			guint before = w->differences->list->len;
+			if ((side ? b : a) != thing || (side && a))
+				continue;
+			walk_nodes(w, m && m->kind == MEMBER_LIST ? m : NULL, path, a, b);
+			if (w->differences->list->len > before && ++differ > w->limit)
+				g_ptr_array_set_size(w->differences->list, (gint)before);
+		}
+	}
 	if (differ <= w->limit)
 		return;
 	g_autofree char *more = g_strdup_printf("%s, further that differ", name);
@@ -266,42 +433,47 @@ static void arrays(struct walk *w, const struct member *m, const char *name, Jso
 static void walk_nodes(struct walk *w, const struct member *m, const char *name, JsonNode *a,
 		       JsonNode *b)
 {
-	if ((a == NULL || object_of(a)) && (b == NULL || object_of(b)))
-		objects(w, m, name, object_of(a), object_of(b));
-	else if ((a == NULL || array_of(a)) && (b == NULL || array_of(b)))
-		arrays(w, m, name, array_of(a), array_of(b));
-	else
-		values(w, m, name, a, b);
-}
+	JsonObject *x = object_of(a), *y = object_of(b);
+	JsonArray *const lists[] = { array_of(a), array_of(b) };
 
-/* ---- devices ---- */
-
-static void devices(struct walk *w, JsonNode *a, JsonNode *b, int side)
-{
-	static const struct member device = { "", MEMBER_OBJECT, .members = figures_device };
-	JsonArray *list = result_array(json_node_get_object(side ? b : a), "devices");
-
-	for (guint i = 0; i < json_array_get_length(list); i++) {
-		gint64 number = result_int(json_array_get_object_element(list, i), "device", -1);
-		JsonNode *x = result_device(a, number), *y = result_device(b, number);
-		g_autofree char *group = g_strdup_printf("device %" G_GINT64_FORMAT, number);
-		if (side && x)
-			continue;
-		w->group = group;
-		if (x && y)
-			walk_nodes(w, &device, "", x, y);
-		else
-			differences_add_text(w->differences, group, "device", x ? "there" : NULL,
-					     y ? "there" : NULL);
+	if ((a == NULL || x) && (b == NULL || y)) {
+		members(w, m, name, x, y, x, NULL);
+		members(w, m, name, x, y, y, x);
+	} else if ((a == NULL || lists[0]) && (b == NULL || lists[1])) {
+		arrays(w, m, name, lists);
+	} else {
+		differences_add(w->differences, w->group, name, kind_of(m),
+				a ? json_node_ref(a) : NULL, b ? json_node_ref(b) : NULL);
 	}
 }
 
-void diff_results(JsonNode *a, JsonNode *b, guint limit, struct differences *differences)
+static void walk_device(struct walk *w, gint64 number, JsonNode *a, JsonNode *b)
+{
+	static const struct member device = { "", MEMBER_OBJECT, .members = figures_device };
+	g_autofree char *group = g_strdup_printf("device %" G_GINT64_FORMAT, number);
+
+	w->group = group;
+	if (a && b)
+		walk_nodes(w, &device, "", a, b);
+	else
+		differences_add_text(w->differences, group, "device", a ? "there" : NULL,
+				     b ? "there" : NULL);
+}
+
+void diff_results(JsonNode *const results[2], guint limit, struct differences *differences)
 {
 	static const struct member whole = { "", MEMBER_OBJECT, .members = figures_result };
 	struct walk w = { .differences = differences, .group = "", .limit = limit };
 
-	walk_nodes(&w, &whole, "", a, b);
-	devices(&w, a, b, 0);
-	devices(&w, a, b, 1);
+	walk_nodes(&w, &whole, "", results[0], results[1]);
+	for (int side = 0; side < 2; side++) {
+		JsonArray *list = result_array(json_node_get_object(results[side]), "devices");
+		for (guint i = 0; i < json_array_get_length(list); i++) {
+			gint64 number =
+				result_int(json_array_get_object_element(list, i), "device", -1);
+			JsonNode *a = result_device(results[0], number);
+			if (side == 0 || a == NULL)
+				walk_device(&w, number, a, result_device(results[1], number));
+		}
+	}
 }

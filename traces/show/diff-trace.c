@@ -25,8 +25,6 @@ static void head(struct trace_diff *diff, struct record_reader *const readers[2]
 	}
 }
 
-static const struct tracker_device none;
-
 /* A figure of both; `suffix` follows its name. */
 static void put(struct differences *f, const char *group, const char *name, const char *suffix,
 		enum member_kind kind, guint64 a, guint64 b)
@@ -48,45 +46,23 @@ static void verbs(struct differences *f, const char *group, const struct tracker
 	}
 }
 
-static gint by_text(gconstpointer a, gconstpointer b)
-{
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
-static guint64 count_in(const struct tracker_device *d, const char *name)
-{
-	const guint64 *count = d->others ? g_hash_table_lookup(d->others, name) : NULL;
-
-	return count ? *count : 0;
-}
-
-static void add_names(GPtrArray *names, const struct tracker_device *d,
-		      const struct tracker_device *unless)
-{
-	GHashTableIter iter;
-	gpointer key;
-
-	if (d->others == NULL)
-		return;
-	g_hash_table_iter_init(&iter, d->others);
-	while (g_hash_table_iter_next(&iter, &key, NULL)) {
-		if (unless == NULL || count_in(unless, key) == 0)
-			g_ptr_array_add(names, key);
-	}
-}
-
+/* Notes and calls by their names, in the order of the alphabet. */
 static void others(struct differences *f, const char *group, const struct tracker_device *a,
 		   const struct tracker_device *b)
 {
-	g_autoptr(GPtrArray) names = g_ptr_array_new();
+	g_autoptr(GHashTable) names = g_hash_table_new(g_str_hash, g_str_equal);
+	GHashTableIter iter;
+	gpointer name;
 
-	add_names(names, a, NULL);
-	add_names(names, b, a);
-	g_ptr_array_sort(names, by_text);
-	for (guint i = 0; i < names->len; i++) {
-		const char *name = g_ptr_array_index(names, i);
-		put(f, group, name, "", MEMBER_COUNT, count_in(a, name), count_in(b, name));
+	for (int side = 0; side < 2; side++) {
+		g_hash_table_iter_init(&iter, (side ? b : a)->others);
+		while (g_hash_table_iter_next(&iter, &name, NULL))
+			g_hash_table_add(names, name);
 	}
+	g_autoptr(GList) sorted = g_list_sort(g_hash_table_get_keys(names), (GCompareFunc)strcmp);
+	for (GList *l = sorted; l; l = l->next)
+		put(f, group, l->data, "", MEMBER_COUNT, tracker_count(a, l->data),
+		    tracker_count(b, l->data));
 }
 
 static void peaks(struct differences *f, const char *group, const char *level,
@@ -109,7 +85,7 @@ static void levels(struct differences *f, const char *group, const struct tracke
 				sizeof b->peak[0]) != 0;
 
 	for (int level = 0; level < TRACKER_RESERVED; level++) {
-		const char *name = tracker_level_name(level);
+		const char *name = tracker_level_names[level];
 		/* without calls, segments are all the physical memory that there is */
 		if (level == TRACKER_PHYSICAL && !apart)
 			continue;
@@ -122,32 +98,7 @@ static void levels(struct differences *f, const char *group, const struct tracke
 
 /* ---- sizes ---- */
 
-static void add_sizes(GArray *out, const struct tracker_device *d,
-		      const struct tracker_device *other, int side, gint64 device)
-{
-	GHashTableIter iter;
-	gpointer key;
-
-	if (d->sizes == NULL)
-		return;
-	g_hash_table_iter_init(&iter, d->sizes);
-	while (g_hash_table_iter_next(&iter, &key, NULL)) {
-		const struct tracker_size *mine = key,
-					  *theirs = other->sizes ? g_hash_table_lookup(other->sizes,
-										       mine)
-								 : NULL;
-		struct trace_size size = { .device = device,
-					   .verb = mine->verb,
-					   .size = mine->size };
-		if ((theirs && side == 1) || (theirs && theirs->count == mine->count))
-			continue;
-		size.count[side] = mine->count;
-		size.count[1 - side] = theirs ? theirs->count : 0;
-		g_array_append_val(out, size);
-	}
-}
-
-static double weight(const struct trace_size *s)
+static double weight(const struct tracker_size *s)
 {
 	guint64 apart =
 		s->count[0] > s->count[1] ? s->count[0] - s->count[1] : s->count[1] - s->count[0];
@@ -157,7 +108,7 @@ static double weight(const struct trace_size *s)
 
 static gint by_weight(gconstpointer a, gconstpointer b)
 {
-	const struct trace_size *x = a, *y = b;
+	const struct tracker_size *x = a, *y = b;
 	double wx = weight(x), wy = weight(y);
 
 	if (wx != wy)
@@ -173,33 +124,37 @@ static gint by_weight(gconstpointer a, gconstpointer b)
 
 static void device(struct trace_diff *diff, struct tracker *const tracker[2], gint64 number)
 {
-	const struct tracker_device *a = tracker_find(tracker[0], number),
-				    *b = tracker_find(tracker[1], number);
+	const struct tracker_device *a = tracker_device(tracker[0], number),
+				    *b = tracker_device(tracker[1], number);
 	g_autofree char *group = number == RECORD_NO_DEVICE ? g_strdup("of no device")
 				 : number < 0               ? g_strdup("host")
 					      : g_strdup_printf("device %" G_GINT64_FORMAT, number);
 
-	a = a ? a : &none;
-	b = b ? b : &none;
 	levels(&diff->figures, group, a, b);
 	verbs(&diff->figures, group, a, b);
 	others(&diff->figures, group, a, b);
-	add_sizes(diff->sizes, a, b, 0, number);
-	add_sizes(diff->sizes, b, a, 1, number);
 }
 
 static void compare(struct trace_diff *diff, struct tracker *const tracker[2])
 {
+	GHashTableIter iter;
+	gpointer key;
+
 	peaks(&diff->figures, "", "reserved address space",
-	      &tracker_none(tracker[0])->peak[TRACKER_RESERVED],
-	      &tracker_none(tracker[1])->peak[TRACKER_RESERVED]);
+	      &tracker[0]->none.peak[TRACKER_RESERVED], &tracker[1]->none.peak[TRACKER_RESERVED]);
 	for (int side = 0; side < 2; side++) {
-		const GPtrArray *devices = tracker_devices(tracker[side]);
-		for (guint i = 0; i < devices->len; i++) {
-			const struct tracker_device *d = g_ptr_array_index(devices, i);
-			if (side == 0 || tracker_find(tracker[0], d->device) == NULL)
-				device(diff, tracker, d->device);
+		GTreeNode *n = g_tree_node_first(tracker[side]->devices);
+		for (; n; n = g_tree_node_next(n)) {
+			const struct tracker_device *known = g_tree_node_value(n);
+			if (side == 0 || tracker_find(tracker[0], known->device) == NULL)
+				device(diff, tracker, known->device);
 		}
+	}
+	g_hash_table_iter_init(&iter, tracker[0]->sizes);
+	while (g_hash_table_iter_next(&iter, &key, NULL)) {
+		const struct tracker_size *s = key;
+		if (s->count[0] != s->count[1])
+			g_array_append_vals(diff->sizes, s, 1);
 	}
 	g_array_sort(diff->sizes, by_weight);
 }
@@ -208,23 +163,25 @@ struct trace_diff *trace_diff_run(struct record_reader *const readers[2], guint 
 				  struct progress *progress, GError **error)
 {
 	struct trace_diff *diff = g_new0(struct trace_diff, 1);
+	g_autoptr(GHashTable) sizes = tracker_sizes_new();
 	struct tracker *trackers[2];
 
 	differences_init(&diff->figures);
-	diff->sizes = g_array_new(FALSE, FALSE, sizeof(struct trace_size));
+	diff->sizes = g_array_new(FALSE, FALSE, sizeof(struct tracker_size));
 	for (int side = 0; side < 2; side++) {
 		diff->traces[side] = record_reader_trace(readers[side]);
 		trackers[side] = tracker_new(diff->traces[side]->memory_calls > 0);
+		trackers[side]->sizes = sizes;
+		trackers[side]->side = side;
 	}
-	diff->align = align_run(readers, trackers, limit, progress, error);
-	if (diff->align) {
+	if (align_run(diff, readers, trackers, limit, progress, error)) {
 		head(diff, readers);
 		compare(diff, trackers);
+	} else {
+		g_clear_pointer(&diff, trace_diff_free);
 	}
 	tracker_free(trackers[0]);
 	tracker_free(trackers[1]);
-	if (!diff->align)
-		g_clear_pointer(&diff, trace_diff_free);
 	return diff;
 }
 
@@ -234,14 +191,14 @@ void trace_diff_free(struct trace_diff *diff)
 		return;
 	differences_clear(&diff->figures);
 	g_array_unref(diff->sizes);
-	align_free(diff->align);
+	g_ptr_array_unref(diff->hunks);
+	g_array_unref(diff->refusals);
 	g_free(diff);
 }
 
 gboolean trace_diff_is_equal(const struct trace_diff *diff)
 {
-	return diff->figures.list->len == 0 && diff->align->changed == 0 &&
-	       diff->align->removed == 0 && diff->align->added == 0;
+	return diff->figures.list->len == 0 && diff->places == 0;
 }
 
 /* ---- text ---- */
@@ -252,7 +209,7 @@ static void print_sizes(const struct trace_diff *diff, guint limit, FILE *out)
 		return;
 	fprintf(out, "\nsizes asked for\n");
 	for (guint i = 0; i < MIN(diff->sizes->len, limit); i++) {
-		const struct trace_size *s = &g_array_index(diff->sizes, struct trace_size, i);
+		const struct tracker_size *s = &g_array_index(diff->sizes, struct tracker_size, i);
 		gint64 apart = (gint64)(s->count[1] - s->count[0]);
 		g_autofree char *group =
 			s->device >= 0 ? g_strdup_printf("device %" G_GINT64_FORMAT, s->device)
@@ -267,32 +224,33 @@ static void print_sizes(const struct trace_diff *diff, guint limit, FILE *out)
 		fprintf(out, "  and %u more\n", diff->sizes->len - limit);
 }
 
-static void print_refusals(const struct align *align, FILE *out)
+static void print_refusals(const struct trace_diff *diff, FILE *out)
 {
-	if (align->refused == 0)
+	if (diff->refused == 0)
 		return;
 	fprintf(out, "\ncalls refused in one alone\n");
-	for (guint i = 0; i < align->refusals->len; i++) {
-		const struct align_refusal *r = g_ptr_array_index(align->refusals, i);
+	for (guint i = 0; i < diff->refusals->len; i++) {
+		const struct align_refusal *r =
+			&g_array_index(diff->refusals, struct align_refusal, i);
 		int side = r->code[1] != 0;
 		fprintf(out, "  %c event %" G_GUINT64_FORMAT ": %s\n", side ? 'B' : 'A',
 			r->number[side], r->text);
 	}
-	if (align->refused > align->refusals->len)
+	if (diff->refused > diff->refusals->len)
 		fprintf(out, "  and %" G_GUINT64_FORMAT " more\n",
-			align->refused - align->refusals->len);
+			diff->refused - diff->refusals->len);
 }
 
-static void print_hunks(const struct align *align, FILE *out)
+static void print_hunks(const struct trace_diff *diff, FILE *out)
 {
 	fprintf(out,
 		"\nevents: %" G_GUINT64_FORMAT " in both, %" G_GUINT64_FORMAT
 		" changed, %" G_GUINT64_FORMAT " in A alone, %" G_GUINT64_FORMAT
 		" in B alone; they differ at %" G_GUINT64_FORMAT " place%s\n",
-		align->same, align->changed, align->removed, align->added, align->places,
-		align->places == 1 ? "" : "s");
-	for (guint i = 0; i < align->hunks->len; i++) {
-		const struct align_hunk *h = g_ptr_array_index(align->hunks, i);
+		diff->same, diff->changed, diff->removed, diff->added, diff->places,
+		diff->places == 1 ? "" : "s");
+	for (guint i = 0; i < diff->hunks->len; i++) {
+		const struct align_hunk *h = g_ptr_array_index(diff->hunks, i);
 		fprintf(out,
 			"@@ -%" G_GUINT64_FORMAT ",%" G_GUINT64_FORMAT " +%" G_GUINT64_FORMAT
 			",%" G_GUINT64_FORMAT " @@\n",
@@ -306,22 +264,22 @@ void trace_diff_print(const struct trace_diff *diff, guint limit, FILE *out)
 {
 	differences_print(&diff->figures, out);
 	print_sizes(diff, limit, out);
-	print_refusals(diff->align, out);
-	if (diff->align->places > 0)
-		print_hunks(diff->align, out);
+	print_refusals(diff, out);
+	if (diff->places > 0)
+		print_hunks(diff, out);
 }
 
 /* ---- JSON ---- */
 
-READ(gboolean, has_device, trace_size, s, s->device >= 0)
-READ(char *, verb_of_size, trace_size, s, g_strdup(record_verb_name(s->verb)))
+READ(gboolean, has_device, tracker_size, s, s->device >= 0)
+READ(char *, verb_of_size, tracker_size, s, g_strdup(record_verb_name(s->verb)))
 
 static const struct member size_members[] = {
-	{ "device", MEMBER_COUNT, AT(trace_size, device), .has = has_device },
+	{ "device", MEMBER_COUNT, AT(tracker_size, device), .has = has_device },
 	{ "verb", MEMBER_TEXT, .text = verb_of_size },
-	{ "size", MEMBER_BYTES, AT(trace_size, size) },
-	{ "a", MEMBER_COUNT, AT(trace_size, count[0]) },
-	{ "b", MEMBER_COUNT, AT(trace_size, count[1]) },
+	{ "size", MEMBER_BYTES, AT(tracker_size, size) },
+	{ "a", MEMBER_COUNT, AT(tracker_size, count[0]) },
+	{ "b", MEMBER_COUNT, AT(tracker_size, count[1]) },
 	{ 0 },
 };
 
@@ -338,12 +296,12 @@ static const struct member refusal_members[] = {
 	{ 0 },
 };
 static const struct member alignment_members[] = {
-	{ "same", MEMBER_COUNT, AT(align, same) },
-	{ "changed", MEMBER_COUNT, AT(align, changed) },
-	{ "removed", MEMBER_COUNT, AT(align, removed) },
-	{ "added", MEMBER_COUNT, AT(align, added) },
-	{ "places", MEMBER_COUNT, AT(align, places) },
-	{ "refused_in_one", MEMBER_COUNT, AT(align, refused) },
+	{ "same", MEMBER_COUNT, AT(trace_diff, same) },
+	{ "changed", MEMBER_COUNT, AT(trace_diff, changed) },
+	{ "removed", MEMBER_COUNT, AT(trace_diff, removed) },
+	{ "added", MEMBER_COUNT, AT(trace_diff, added) },
+	{ "places", MEMBER_COUNT, AT(trace_diff, places) },
+	{ "refused_in_one", MEMBER_COUNT, AT(trace_diff, refused) },
 	{ 0 },
 };
 static const struct member hunk_members[] = {
@@ -355,22 +313,13 @@ static const struct member hunk_members[] = {
 	{ 0 },
 };
 
-static const struct member members[] = {
+const struct member trace_diff_members[] = {
 	{ "sizes", MEMBER_LIST, .array = ARRAY_STRUCTS, .members = size_members,
 	  AT(trace_diff, sizes) },
-	{ 0 },
-};
-static const struct member members_of_align[] = {
-	{ "refusals", MEMBER_LIST, .array = ARRAY_POINTERS, .members = refusal_members,
-	  AT(align, refusals) },
+	{ "refusals", MEMBER_LIST, .array = ARRAY_STRUCTS, .members = refusal_members,
+	  AT(trace_diff, refusals) },
 	{ "alignment", MEMBER_OBJECT, .members = alignment_members },
 	{ "hunks", MEMBER_LIST, .array = ARRAY_POINTERS, .members = hunk_members,
-	  AT(align, hunks) },
+	  AT(trace_diff, hunks) },
 	{ 0 },
 };
-
-void trace_diff_build(const struct trace_diff *diff, JsonBuilder *builder)
-{
-	members_build(builder, members, diff, NULL);
-	members_build(builder, members_of_align, diff->align, NULL);
-}

@@ -12,18 +12,16 @@
 #include "member.h"
 #include "track/object-tracker.h"
 
-/* ---- diff-figures.c: figures that differ ---- */
+/* ---- diff-result.c: figures that differ ---- */
 
 struct difference {
 	char *group; /* "device 0", or "" for the whole file */
 	char *name;
 	enum member_kind kind; /* times: nanoseconds */
-	gboolean has[2];
-	gint64 whole[2];
-	double real[2]; /* of all numbers */
-	char *text[2];
-	char *axis; /* of a series: what `at` counts, or NULL */
-	double at;  /* where it is furthest apart */
+	JsonNode *values[2];   /* a number or a text; NULL: that file does not say */
+	JsonNode *change;      /* of numbers that both have; NULL: it means nothing */
+	char *axis;            /* of a series: what `at` counts, or NULL */
+	double at;             /* where it is furthest apart */
 };
 struct differences {
 	GPtrArray *list; /* struct difference *, those that differ */
@@ -31,27 +29,25 @@ struct differences {
 };
 void differences_init(struct differences *differences);
 void differences_clear(struct differences *differences);
+/* Values of any types, which are taken over; what is no number is compared as text, and NULL is not
+ * there. `kind`: of whole numbers. NULL: they do not differ. */
+struct difference *differences_add(struct differences *differences, const char *group,
+				   const char *name, enum member_kind kind, JsonNode *a,
+				   JsonNode *b);
 void differences_add_whole(struct differences *differences, const char *group, const char *name,
 			   enum member_kind kind, gint64 a, gint64 b);
-/* NULL: that file does not say. */
 void differences_add_text(struct differences *differences, const char *group, const char *name,
 			  const char *a, const char *b);
-/* Numbers of any kind; `alone`: the file that has one, -1: both do. NULL: they do not differ. */
-struct difference *differences_add_real(struct differences *differences, const char *group,
-					const char *name, enum member_kind kind,
-					const double values[2], int alone);
 void differences_print(const struct differences *differences, FILE *out);
 /* The rows of a struct difference. */
 extern const struct member difference_members[];
 
-/* ---- diff-result.c: two results of npusim replay --json ---- */
-
 /* Member by member: devices by their number, lists of things by the name that each has, series at
  * the place where they are furthest apart. What is no figure is left out. Of a list of things at
  * most `limit` that differ are told one by one. */
-void diff_results(JsonNode *a, JsonNode *b, guint limit, struct differences *differences);
+void diff_results(JsonNode *const results[2], guint limit, struct differences *differences);
 
-/* ---- diff-align.c: two histories laid side by side in their order ---- */
+/* ---- diff-trace.c: two traces ---- */
 
 /* A place where they differ, as diff -u has it. */
 struct align_hunk {
@@ -65,37 +61,20 @@ struct align_refusal {
 	gint64 code[2];
 	char *text;
 };
-struct align {
-	guint64 same;        /* lines in both */
-	guint64 changed;     /* one line for another that does the same to another size or thing */
-	guint64 removed;     /* lines of the first alone */
-	guint64 added;       /* of the second alone */
-	guint64 places;      /* at which they differ */
-	GPtrArray *hunks;    /* struct align_hunk *, of the first such places */
-	guint64 refused;     /* calls refused in one alone */
-	GPtrArray *refusals; /* struct align_refusal *, the first of them */
-};
-/* Reads both to their ends, and holds two windows of them. Things are compared by what they are to
- * each history, never by address or number: two lines are the same if they do the same to things
- * that came from the same lines. At most `limit` hunks and refusals are kept. NULL and error where
- * one cannot be read. */
-struct align *align_run(struct record_reader *const readers[2], struct tracker *const trackers[2],
-			guint limit, struct progress *progress, GError **error);
-void align_free(struct align *align);
-
-/* ---- diff-trace.c: two traces ---- */
-
-/* A size that one of them asked for more often. */
-struct trace_size {
-	gint64 device;
-	guint32 verb;
-	guint64 size, count[2];
-};
 struct trace_diff {
 	struct trace *traces[2]; /* borrowed */
 	struct differences figures;
-	GArray *sizes; /* struct trace_size: those that differ, what differs by most bytes first */
-	struct align *align;
+	GArray *sizes; /* struct tracker_size: those that differ, what differs by most bytes first
+			*/
+
+	guint64 same;     /* lines in both */
+	guint64 changed;  /* one line for another that does the same to another size or thing */
+	guint64 removed;  /* lines of the first alone */
+	guint64 added;    /* of the second alone */
+	guint64 places;   /* at which they differ */
+	GPtrArray *hunks; /* struct align_hunk *, of the first such places */
+	guint64 refused;  /* calls refused in one alone */
+	GArray *refusals; /* struct align_refusal, the first of them */
 };
 /* The readers must outlive the result. NULL and error where one cannot be read. */
 struct trace_diff *trace_diff_run(struct record_reader *const readers[2], guint limit,
@@ -103,7 +82,17 @@ struct trace_diff *trace_diff_run(struct record_reader *const readers[2], guint 
 void trace_diff_free(struct trace_diff *diff);
 gboolean trace_diff_is_equal(const struct trace_diff *diff);
 void trace_diff_print(const struct trace_diff *diff, guint limit, FILE *out);
-/* The members "sizes", "refusals", "alignment", "hunks". */
-void trace_diff_build(const struct trace_diff *diff, JsonBuilder *builder);
+/* "sizes", "refusals", "alignment", "hunks". */
+extern const struct member trace_diff_members[];
+
+/* ---- diff-align.c: two histories laid side by side in their order ---- */
+
+/* Reads both to their ends, and holds two windows of them. Things are compared by what they are to
+ * each history, never by address or number: two lines are the same if they do the same to things
+ * that came from the same lines. At most `limit` hunks and refusals are kept. FALSE and error where
+ * one cannot be read. */
+gboolean align_run(struct trace_diff *diff, struct record_reader *const readers[2],
+		   struct tracker *const trackers[2], guint limit, struct progress *progress,
+		   GError **error);
 
 #endif

@@ -15,16 +15,14 @@ static double share(guint64 part, guint64 rest)
 
 /* ---- calls and copies ---- */
 
-struct histogram {
-	GArray *ends, *calls; /* guint64 */
-};
 static const struct member histogram[] = {
-	{ "up_to_ns", MEMBER_COUNT, AT(histogram, ends), .array = ARRAY_COLUMN },
-	{ "calls", MEMBER_COUNT, AT(histogram, calls),
-	  "Lists of equal length: the upper bound of each bucket, and the number of calls "
-	  "that took longer than the previous bound and at most this one.\n"
-	  "The bounds divide each power of two of picoseconds into four equal parts; "
-	  "buckets without calls are left out.",
+	{ "up_to_ns", MEMBER_COUNT, .array = ARRAY_COLUMN },
+	{ "calls", MEMBER_COUNT,
+	  .manual =
+		  "Lists of equal length: the upper bound of each bucket, and the number of calls "
+		  "that took longer than the previous bound and at most this one. The bounds "
+		  "divide each power of two of picoseconds into four equal parts; buckets without "
+		  "calls are left out.",
 	  .array = ARRAY_COLUMN },
 	{ 0 },
 };
@@ -35,20 +33,22 @@ static const struct member histogram[] = {
 static void build_histogram(JsonBuilder *b, gconstpointer at, gconstpointer context)
 {
 	const struct latency *l = at;
-	g_autoptr(GArray) ends = g_array_new(FALSE, FALSE, sizeof(guint64));
-	g_autoptr(GArray) counts = g_array_new(FALSE, FALSE, sizeof(guint64));
 
-	for (guint bin = 0; bin < LATENCY_BINS; bin += FINE_BINS) {
-		guint64 count = 0, end = latency_bin_end_ps(bin + FINE_BINS - 1) / 1000;
-		for (guint i = 0; i < FINE_BINS; i++)
-			count += l->bins[bin + i];
-		if (count == 0)
-			continue;
-		g_array_append_val(ends, end);
-		g_array_append_val(counts, count);
+	(void)context;
+	json_builder_begin_object(b);
+	for (int list = 0; list < 2; list++) {
+		json_builder_set_member_name(b, histogram[list].name);
+		json_builder_begin_array(b);
+		for (guint bin = 0; bin < LATENCY_BINS; bin += FINE_BINS) {
+			guint64 count = 0, end = latency_bin_end_ps(bin + FINE_BINS - 1) / 1000;
+			for (guint i = 0; i < FINE_BINS; i++)
+				count += l->bins[bin + i];
+			if (count > 0)
+				json_builder_add_int_value(b, (gint64)(list ? count : end));
+		}
+		json_builder_end_array(b);
 	}
-	const struct histogram h = { ends, counts };
-	members_build_object(b, histogram, &h, context);
+	json_builder_end_object(b);
 }
 
 READ(gint64, quantile_50, latency, l, (gint64)latency_quantile_ps(l, 0.5))
@@ -61,38 +61,32 @@ static const struct member latency[] = {
 	{ "p90_ns", MEMBER_TIME, .whole = quantile_90 },
 	{ "p99_ns", MEMBER_TIME, .whole = quantile_99 },
 	{ "max_ns", MEMBER_TIME, AT(latency, max_ps),
-	  "The minimum, the 50th, 90th and 99th percentiles, and the maximum.\n"
-	  "Minimum and maximum are exact; the percentiles are within 1.6 per cent and never "
-	  "too small." },
+	  "The minimum, the 50th, 90th and 99th percentiles, and the maximum. Minimum and maximum "
+	  "are exact; the percentiles are within 1.6 per cent and never too small." },
 	{ "histogram", MEMBER_OBJECT, 0, "The distribution: an object with the two members below.",
 	  .build = build_histogram, .members = histogram, .no_figure = TRUE },
 	{ 0 },
 };
 
-static const struct member calls[] = {
-	{ "calls", MEMBER_COUNT, AT(call_figures, calls), "The number of calls." },
-	{ "refused", MEMBER_COUNT, AT(call_figures, refused),
-	  "The number of them that the model refused with an error." },
-	{ "time_ns", MEMBER_TIME, AT(call_figures, ps), "The total time spent in them." },
-	{ "latency", MEMBER_OBJECT, THROUGH(call_figures, latency),
-	  .manual = "How long these calls took, refused or not: an object with the members below.",
-	  .members = latency },
-	{ 0 },
-};
-static const struct member any_calls[] = { { "", MEMBER_OBJECT, .members = calls }, { 0 } };
-
+READ(gboolean, moves, call_figures, c, c->latency == NULL)
 READ(double, bandwidth_of_moves, call_figures, c, c->ps ? c->bytes * 1e3 / c->ps : 0.0)
 
-const struct member figures_moves[] = {
+const struct member figures_calls[] = {
 	{ "calls", MEMBER_COUNT, AT(call_figures, calls), "The number of calls." },
 	{ "refused", MEMBER_COUNT, AT(call_figures, refused),
 	  "The number of them that the model refused with an error." },
-	{ "bytes", MEMBER_BYTES, AT(call_figures, bytes), "The bytes that they moved." },
+	{ "bytes", MEMBER_BYTES, AT(call_figures, bytes), "Of copies and fills: what they moved.",
+	  .has = moves },
 	{ "time_ns", MEMBER_TIME, AT(call_figures, ps), "The total time spent in them." },
+	{ "latency", MEMBER_OBJECT, THROUGH(call_figures, latency),
+	  .manual =
+		  "Of other calls: how long they took, refused or not, an object with the members "
+		  "below.",
+	  .members = latency },
 	{ "bandwidth", MEMBER_REAL, .real = bandwidth_of_moves, .in_text_only = TRUE },
 	{ 0 },
 };
-static const struct member any_moves[] = { { "", MEMBER_OBJECT, .members = figures_moves }, { 0 } };
+static const struct member any_calls[] = { { "", MEMBER_OBJECT, .members = figures_calls }, { 0 } };
 
 /* ---- accesses ---- */
 
@@ -153,8 +147,8 @@ const struct member figures_failure[] = {
 	{ "line", MEMBER_PLACE, AT(replay_device, failed_line),
 	  "The line of the trace, if it has calls.", .has = failed_at_line },
 	{ "event", MEMBER_PLACE, AT(replay_device, failed_at),
-	  "Otherwise the number of the event in the device's history, counted from 1 (0: "
-	  "the state when the window began).",
+	  "Otherwise the number of the event in the device's history, counted from 1 (0: the state "
+	  "when the window began).",
 	  .has = failed_at_event },
 	{ "bytes", MEMBER_BYTES, AT(replay_device, failed_size), "The size that was requested." },
 	{ "site", MEMBER_TEXT, 0, "The call site of the request, if the file records it.",
@@ -187,11 +181,11 @@ static const struct member figures_recorded_oom[] = {
 /* Share of physical memory that no live block used when physical memory was at its peak. */
 static double fragmentation(gconstpointer at, gconstpointer context)
 {
-	const struct memory_usage *u = &((const struct replay_device *)at)->usage;
+	const struct memory *m = &((const struct replay_device *)at)->memory;
 
 	(void)context;
-	return u->peak_physical ? 1.0 - (double)MIN(u->live_at_peak_physical, u->peak_physical) /
-						  u->peak_physical
+	return m->peak_physical ? 1.0 - (double)MIN(m->live_at_peak_physical, m->peak_physical) /
+						  m->peak_physical
 				: 0;
 }
 
@@ -221,15 +215,15 @@ READ(double, tlb_share, replay_device, d,
      mapped_of(&d->stats) ? MIN(100.0, 100.0 * tlb_reach_of(&d->stats) / mapped_of(&d->stats))
 			  : 100.0)
 READ(gint64, is_rounded, replay_device, d,
-     d->failed_size == 0 && d->stats.own_peak_bytes != d->usage.peak_physical)
+     d->failed_size == 0 && d->stats.own_peak_bytes != d->memory.peak_physical)
 READ(gboolean, tells_live, replay_device, d, replay_tells_live(d))
 READ(gint64, live_is_told, replay_device, d, replay_tells_live(d))
 READ(gboolean, tells_losses, replay_device, d, replay_tells_fragmentation(d))
-READ(gboolean, has_policy, replay_device, d, policy_is_own(RESULT(context)->replay->policy))
-READ(gboolean, has_access, replay_device, d, RESULT(context)->replay->access.pattern != ACCESS_NONE)
+READ(gboolean, has_policy, replay_device, d, policy_is_own(RESULT(context)->replay->options.policy))
+READ(gboolean, has_access, replay_device, d,
+     RESULT(context)->replay->options.access.pattern != ACCESS_NONE)
 READ(gboolean, has_failure, replay_device, d, d->failed_size != 0)
-READ(gboolean, has_oom, replay_device, d, d->history.oom.event > 0)
-READ(gboolean, has_contradiction, replay_device, d, d->history.contradictions > 0)
+READ(gboolean, has_oom, replay_device, d, d->memory.file.oom.event > 0)
 
 static void build_events(JsonBuilder *b, gconstpointer at, gconstpointer context)
 {
@@ -253,39 +247,41 @@ static void build_events(JsonBuilder *b, gconstpointer at, gconstpointer context
 
 /* An object for each call from `first` on, and before `end`, that was made. */
 static void put_calls(JsonBuilder *b, const struct replay_device *d, enum model_call first,
-		      enum model_call end, const struct member *table, gconstpointer context)
+		      enum model_call end)
 {
 	json_builder_begin_object(b);
 	for (enum model_call c = first; c < end; c++) {
 		if (d->window.calls[c].calls == 0)
 			continue;
-		json_builder_set_member_name(b, model_call_name(c));
-		members_build_object(b, table, &d->window.calls[c], context);
+		json_builder_set_member_name(b, model_call_names[c]);
+		members_build_object(b, figures_calls, &d->window.calls[c], NULL);
 	}
 	json_builder_end_object(b);
 }
 
 static void build_calls(JsonBuilder *b, gconstpointer at, gconstpointer context)
 {
-	put_calls(b, at, 0, MODEL_MOVES, calls, context);
+	(void)context;
+	put_calls(b, at, 0, MODEL_MOVES);
 }
 
 static void build_moves(JsonBuilder *b, gconstpointer at, gconstpointer context)
 {
-	put_calls(b, at, MODEL_MOVES, MODEL_CALL_COUNT, figures_moves, context);
+	(void)context;
+	put_calls(b, at, MODEL_MOVES, MODEL_CALL_COUNT);
 }
 
 static void build_moments(JsonBuilder *b, gconstpointer at, gconstpointer context)
 {
 	const struct replay_device *d = at;
-	const struct allocation_table *table = &d->usage.table;
+	const struct memory *memory = &d->memory;
 	struct moment_view v;
 
 	json_builder_begin_array(b);
-	for (guint m = 0; m < table->moment_count; m++) {
-		if (!table->moments[m].reached)
+	for (guint m = 0; m < memory->moment_count; m++) {
+		if (!memory->moments[m].reached)
 			continue;
-		moment_view_init(&v, RESULT(context)->replay, d, &table->moments[m]);
+		moment_view_init(&v, RESULT(context)->replay, d, &memory->moments[m]);
 		members_build_object(b, figures_moment, &v, context);
 		moment_view_clear(&v);
 	}
@@ -316,8 +312,8 @@ static const struct member series[] = {
 	{ "internal_bytes", MEMBER_BYTES, OF_POINT(sums.internal), .has = tells_losses },
 	{ "external_bytes", MEMBER_BYTES, OF_POINT(sums.external), .has = tells_losses },
 	{ "page_rounding_bytes", MEMBER_BYTES, OF_POINT(sums.rounding),
-	  "Likewise, if the file records what was live and all of it lay in memory that the "
-	  "file also records.",
+	  "Likewise, if the file records what was live and all of it lay in memory that the file "
+	  "also records.",
 	  .has = tells_losses },
 	{ 0 },
 };
@@ -325,25 +321,24 @@ static const struct member series[] = {
 const struct member figures_device[] = {
 	{ "device", MEMBER_COUNT, 0, "The number of the device.", .whole = device_number },
 	{ "events", MEMBER_MAP, 0,
-	  "An object: the number of events of each action in the file, by the name of the "
-	  "action.",
+	  "An object: the number of events of each action in the file, by the name of the action.",
 	  .build = build_events },
-	{ "start_physical_bytes", MEMBER_BYTES, AT(replay_device, usage.start_physical),
+	{ "start_physical_bytes", MEMBER_BYTES, AT(replay_device, memory.start_physical),
 	  "Physical memory when the window began." },
-	{ "start_live_bytes", MEMBER_BYTES, AT(replay_device, usage.start_live),
+	{ "start_live_bytes", MEMBER_BYTES, AT(replay_device, memory.start_live),
 	  "The requested sizes of the blocks that were live when the window began." },
-	{ "peak_physical_bytes", MEMBER_BYTES, AT(replay_device, usage.peak_physical),
+	{ "peak_physical_bytes", MEMBER_BYTES, AT(replay_device, memory.peak_physical),
 	  "The peak of physical memory." },
-	{ "peak_live_bytes", MEMBER_BYTES, AT(replay_device, usage.peak_live),
+	{ "peak_live_bytes", MEMBER_BYTES, AT(replay_device, memory.peak_live),
 	  "The peak of live memory." },
-	{ "obtained_bytes", MEMBER_BYTES, AT(replay_device, usage.obtained),
+	{ "obtained_bytes", MEMBER_BYTES, AT(replay_device, memory.obtained),
 	  "The total physical memory obtained since the window began." },
 	{ "live_at_physical_peak_bytes", MEMBER_BYTES,
-	  AT(replay_device, usage.live_at_peak_physical),
+	  AT(replay_device, memory.live_at_peak_physical),
 	  "The most live memory while physical memory was at its peak." },
 	{ "fragmentation", MEMBER_REAL, 0,
-	  "The fraction of the physical peak that held no live block, 0 to 1; left out if "
-	  "the file does not record what was live.",
+	  "The fraction of the physical peak that held no live block, 0 to 1; left out if the file "
+	  "does not record what was live.",
 	  .has = tells_live, .real = fragmentation },
 	{ "device_peak_bytes", MEMBER_BYTES, AT(replay_device, stats.own_peak_bytes),
 	  "The most memory of the model's device that the replay held, in whole pages." },
@@ -355,73 +350,62 @@ const struct member figures_device[] = {
 	  .whole = vmm_calls },
 	{ "vmm_time_ns", MEMBER_TIME, 0, "The total time spent in them.", .whole = vmm_ps },
 	{ "vmm_calls_by_kind", MEMBER_MAP, 0,
-	  "An object with one member, itself an object, for each ACL function that was "
-	  "called, such as aclrtMapMem.",
+	  "An object with one member, itself an object, for each ACL function that was called, "
+	  "such as aclrtMapMem.",
 	  .build = build_calls, .members = any_calls },
 	{ "page_table_bytes", MEMBER_BYTES, AT(replay_device, stats.page_table_peak_bytes),
 	  "The peak size of its page table." },
 	{ "tlb_reach_bytes", MEMBER_BYTES, 0,
-	  "The memory that the second-level TLB covers with pages of the size in use at the "
-	  "peak.",
+	  "The memory that the second-level TLB covers with pages of the size in use at the peak.",
 	  .whole = tlb_reach },
 	{ "mapped_bytes_at_peak", MEMBER_BYTES, 0,
-	  "The memory mapped in the page table when physical memory was at its peak, by "
-	  "maps and by classic allocations.",
+	  "The memory mapped in the page table when physical memory was at its peak, by maps and "
+	  "by classic allocations.",
 	  .whole = mapped },
-	{ "unknown_frees", MEMBER_COUNT, AT(replay_device, usage.unmatched),
+	{ "unknown_frees", MEMBER_COUNT, AT(replay_device, memory.unmatched),
 	  "The number of blocks that were freed without having been allocated, or allocated "
 	  "twice." },
-	{ "contradictions", MEMBER_COUNT, AT(replay_device, history.contradictions),
+	{ "contradictions", MEMBER_COUNT, AT(replay_device, memory.file.contradictions),
 	  "The number of the file's events that free what is not live, or allocate over a live "
 	  "block." },
-	{ "first_contradiction", MEMBER_TEXT, AT(replay_device, history.first),
-	  "The first of them in words, with its event or line, if there is one.",
-	  .has = has_contradiction },
+	{ "first_contradiction", MEMBER_TEXT, AT(replay_device, memory.file.first),
+	  "The first of them in words, with its event or line, if there is one." },
 	{ "differing_results", MEMBER_COUNT, AT(replay_device, differing),
 	  "The number of recorded calls that the model answered differently." },
 	{ "calls_left_out", MEMBER_COUNT, AT(replay_device, left_out),
-	  "The number of recorded calls that were skipped because an object that they name "
-	  "does not exist." },
+	  "The number of recorded calls that were skipped because an object that they name does "
+	  "not exist." },
 	{ "policy_events", MEMBER_OBJECT, 0,
-	  "Only under a policy: an object that counts the allocator's actions since the "
-	  "window began.",
+	  "Only under a policy: an object that counts the allocator's actions since the window "
+	  "began.",
 	  .has = has_policy, .members = policy_events },
 	{ "blocks_without_memory", MEMBER_COUNT, AT(replay_device, lost_blocks),
 	  "Only under a policy: the number of blocks for which the device had no memory.",
 	  .has = has_policy },
 	{ "access", MEMBER_OBJECT, AT(replay_device, access),
-	  "Only if cores read\n"
-	  ".Pq Fl -access :\n"
-	  "an object with the results of the reads.",
+	  "Only if cores read (`--access`): an object with the results of the reads.",
 	  .has = has_access, .members = figures_access },
 	{ "copies", MEMBER_MAP, 0,
-	  "Only if recorded copies or fills were repeated: an object with those of the "
-	  "members\n"
-	  ".Ic host_to_host , host_to_device , device_to_host , device_to_device\n"
-	  "and\n"
-	  ".Ic fill\n"
-	  "that occurred, each an object.\n"
-	  "Copies between two devices count for the destination device.",
-	  .has = has_moves, .build = build_moves, .members = any_moves },
+	  "Only if recorded copies or fills were repeated: an object with those of the members "
+	  "`host_to_host , host_to_device , device_to_host , device_to_device` and `fill` that "
+	  "occurred, each an object. Copies between two devices count for the destination device.",
+	  .has = has_moves, .build = build_moves, .members = any_calls },
 	{ "series", MEMBER_OBJECT, 0,
-	  "An object with lists of equal length, at most 2000 entries.\n"
-	  "A longer history is thinned out: of adjacent events, the one with the most "
-	  "physical memory is kept and, if that is equal, the one with the most live "
-	  "memory.",
+	  "An object with lists of equal length, at most 2000 entries. A longer history is thinned "
+	  "out: of adjacent events, the one with the most physical memory is kept and, if that is "
+	  "equal, the one with the most live memory.",
 	  .members = series },
 	{ "out_of_memory", MEMBER_OBJECT, 0,
-	  "Only if the device ran out of memory: an object that describes the first such "
-	  "event.",
+	  "Only if the device ran out of memory: an object that describes the first such event.",
 	  .has = has_failure, .members = figures_failure },
-	{ "recorded_out_of_memory", MEMBER_OBJECT, AT(replay_device, history.oom),
+	{ "recorded_out_of_memory", MEMBER_OBJECT, AT(replay_device, memory.file.oom),
 	  "Only if the file records that the device ran out of memory: an object with what the "
 	  "file says of the first such event.",
 	  .has = has_oom, .members = figures_recorded_oom },
 	{ "moments", MEMBER_LIST, 0,
-	  "A list of objects, one for each point in the history that is shown: the peak, "
-	  "the first out-of-memory event if there was one, and the points that\n"
-	  ".Fl -at\n"
-	  "names, if the device's history contains them.",
+	  "A list of objects, one for each point in the history that is shown: the peak, the first "
+	  "out-of-memory event if there was one, and the points that `--at` names, if the device's "
+	  "history contains them.",
 	  .build = build_moments, .members = figures_moment },
 	{ "tells_live", MEMBER_FLAG, .whole = live_is_told, .in_text_only = TRUE },
 	{ "is_rounded", MEMBER_FLAG, .whole = is_rounded, .in_text_only = TRUE },
@@ -436,23 +420,24 @@ const struct member figures_device[] = {
 READ(gint64, schema, result, w, RESULT_SCHEMA_VERSION)
 READ(char *, program, result, w, g_strdup(RESULT_PROGRAM))
 READ(char *, file, result, w, g_filename_display_name(w->path))
-READ(char *, policy, result, w,
-     g_strdup(policy_name(w->replay->policy ? w->replay->policy->kind : POLICY_AS_RECORDED)))
+READ(char *, policy, result, w, g_strdup(policy_names[w->replay->options.policy->kind]))
 READ(char *, page, result, w,
-     policy_is_own(w->replay->policy) ? g_strdup(w->replay->policy->page_1g ? "1g" : "2m") : NULL)
-READ(char *, access_pattern, result, w, access_text(&w->replay->access))
-READ(gboolean, in_phases, result, w, w->replay->access.every > 0)
+     policy_is_own(w->replay->options.policy)
+	     ? g_strdup(w->replay->options.policy->page_1g ? "1g" : "2m")
+	     : NULL)
+READ(char *, access_pattern, result, w, access_text(&w->replay->options.access))
+READ(gboolean, in_phases, result, w, w->replay->options.access.every > 0)
 READ(gint64, complete, result, w, !w->replay->interrupted)
 
 /* A key that was set twice has its last value. */
 static void build_options(JsonBuilder *b, gconstpointer at, gconstpointer context)
 {
-	const struct policy_options *policy = ((const struct result *)at)->replay->policy;
+	const GPtrArray *given = ((const struct result *)at)->replay->options.policy->given;
 
 	(void)context;
 	json_builder_begin_object(b);
-	for (guint i = 0; policy && i < policy->given->len; i++) {
-		const char *setting = g_ptr_array_index(policy->given, i);
+	for (guint i = 0; i < given->len; i++) {
+		const char *setting = g_ptr_array_index(given, i);
 		const char *equals = strchr(setting, '=');
 		g_autofree char *key = g_strndup(setting, (gsize)(equals - setting));
 		json_builder_set_member_name(b, key);
@@ -478,30 +463,16 @@ const struct member figures_result[] = {
 	{ "events", MEMBER_COUNT, OF_TRACE(events), "The number of events in the file." },
 	{ "events_done", MEMBER_COUNT, OF_REPLAY(done),
 	  "The number of events that were replayed." },
-	{ "policy", MEMBER_TEXT, 0,
-	  "The allocator that served the blocks:\n"
-	  ".Fl -policy .",
+	{ "policy", MEMBER_TEXT, 0, "The allocator that served the blocks: `--policy`.",
 	  .text = policy },
 	{ "page", MEMBER_TEXT, 0,
-	  "The page size of the policy,\n"
-	  ".Qq 2m\n"
-	  "or\n"
-	  ".Qq 1g ;\n"
-	  "left out as recorded.",
-	  .text = page },
-	{ "options", MEMBER_MAP, 0,
-	  "An object with the key and value of each\n"
-	  ".Fl -set ,\n"
-	  "as text.",
+	  "The page size of the policy, \"2m\" or \"1g\"; left out as recorded.", .text = page },
+	{ "options", MEMBER_MAP, 0, "An object with the key and value of each `--set`, as text.",
 	  .build = build_options },
-	{ "access", MEMBER_TEXT, 0,
-	  "The access pattern:\n"
-	  ".Fl -access .",
-	  .text = access_pattern },
-	{ "access_every", MEMBER_COUNT, OF_REPLAY(access.every),
-	  "The number of events in a phase,\n"
-	  ".Fl -access-every ;\n"
-	  "left out if reads happen with each block.",
+	{ "access", MEMBER_TEXT, 0, "The access pattern: `--access`.", .text = access_pattern },
+	{ "access_every", MEMBER_COUNT, OF_REPLAY(options.access.every),
+	  .manual = "The number of events in a phase, `--access-every`; left out if reads happen "
+		    "with each block.",
 	  .has = in_phases },
 	{ "simulated_ns", MEMBER_TIME, OF_REPLAY(simulated_ps),
 	  "Simulated time from the first event to the last." },

@@ -16,6 +16,17 @@ def text_of(strings):
     return ''.join(s[1:-1] for s in strings).replace('\\n', '\n').replace('\\"', '"')
 
 
+def mdoc(text):
+    """A sentence a line; `name`, `--option`, each also in parentheses, and "words" as macros."""
+    def macro(match):
+        opened, option, name, quoted, mark = match.groups()
+        words = f'Qq {quoted}' if quoted else f'Fl -{name}' if option else f'Ic {name}'
+        return '\n.' + 'Pq ' * bool(opened) + words + (mark and ' ' + mark) + '\n'
+    text = re.sub(r'(?<=\.) (?=[A-Z])', '\n', text)
+    text = re.sub(r'\s*(\(?)(?:`(--)?([^`]*)`|"([^"]*)")\)?([,.;:]?)\s*', macro, text)
+    return text.replace('\n\n', '\n').strip('\n')
+
+
 def items(body):
     """The list of a table; rows without a sentence are told of with the next that has one."""
     lines, names = [], []
@@ -25,7 +36,7 @@ def items(body):
         names.append(text_of([row.group(1)]))
         sentence = text_of(re.findall(STRING, row.group(2)))
         if sentence:
-            lines += ['.It Ic ' + ' , '.join(names), sentence]
+            lines += ['.It Ic ' + ' , '.join(names), mdoc(sentence)]
             names = []
     if names:
         sys.exit('manual.py: no sentence is for ' + ', '.join(names))

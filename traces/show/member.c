@@ -51,8 +51,6 @@ const struct member *members_find(const struct member *table, const char *name)
 	return NULL;
 }
 
-/* ---- JSON ---- */
-
 static void build_column(JsonBuilder *b, const struct member *m, gconstpointer at)
 {
 	GArray *array = *(GArray *const *)place(m, at);
@@ -96,6 +94,10 @@ static void build_value(JsonBuilder *b, const struct member *m, gconstpointer at
 		build_list(b, m, at, context);
 	else if (m->kind == MEMBER_OBJECT)
 		members_build_object(b, m->members, place(m, at), context);
+	else if (m->kind == MEMBER_NODE && *(JsonNode *const *)place(m, at))
+		json_builder_add_value(b, json_node_copy(*(JsonNode *const *)place(m, at)));
+	else if (m->kind == MEMBER_NODE)
+		json_builder_add_null_value(b);
 	else if (m->kind == MEMBER_REAL)
 		json_builder_add_double_value(b, m->real(at, context));
 	else if (m->kind == MEMBER_FLAG)

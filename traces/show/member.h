@@ -18,6 +18,7 @@ enum member_kind {
 	MEMBER_REAL,
 	MEMBER_FLAG,
 	MEMBER_TEXT,
+	MEMBER_NODE,   /* a JsonNode *; NULL: null */
 	MEMBER_OBJECT, /* with `members` */
 	MEMBER_LIST,   /* of objects with `members`, or of texts */
 	MEMBER_MAP /* an object whose names are data; `members` has one row for all values, or is
@@ -30,7 +31,8 @@ struct member {
 	const char *name;
 	enum member_kind kind;
 	gsize offset; /* AT(), COLUMN() */
-	/* Of the manual page, in mdoc(7): a sentence. NULL: that of the next row is for both. */
+	/* Of the manual page: a sentence, as manual.py reads it. NULL: that of the next row is for
+	 * both. */
 	const char *manual;
 	/* Reads the value of the struct `at`; none: it lies at `offset`, as guint64, const char *,
 	 * or the struct of an object. `context`: whatever the caller of members_build() gave. */

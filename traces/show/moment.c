@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Gathers the data that is shown of a moment, and words its figures as sentences.
+ * One moment of a replay: gathers what is shown of it, words its figures as sentences, and has the
+ * table of its figures (its sums, its holders of memory, its maps), which show/manual.py reads,
+ * too.
  */
-#include "moment.h"
+#include "figures.h"
 
 #include "base/base.h"
 #include "format/units.h"
@@ -10,8 +12,8 @@
 void moment_view_init(struct moment_view *v, const struct replay *replay,
 		      const struct replay_device *device, const struct moment *moment)
 {
-	const struct allocation_table *table = &device->usage.table;
-	g_autoptr(GPtrArray) blocks = allocation_table_at(table, moment, ALLOCATION_BLOCK);
+	const struct memory *memory = &device->memory;
+	g_autoptr(GPtrArray) blocks = memory_at(memory, moment, ALLOCATION_BLOCK);
 
 	*v = (struct moment_view){
 		.replay = replay,
@@ -19,58 +21,60 @@ void moment_view_init(struct moment_view *v, const struct replay *replay,
 		.moment = moment,
 		.sums = moment->sums,
 		.sites = replay->sites,
-		.map = address_map_new(table, moment),
-		.frames = frame_map_new(table, moment, device->stats.usable_bytes),
-		.holders = holders_of(table, moment, replay->sites),
+		.holders = holders_of(memory, moment, replay->sites),
 		.blocks = blocks->len,
 	};
+	address_map_init(&v->map, memory, moment);
+	frame_map_init(&v->frames, memory, moment, device->stats.usable_bytes);
 	for (guint i = HOLDERS_SHOWN; i < v->holders->len; i++) {
 		v->others.sites++;
 		v->others.bytes += g_array_index(v->holders, struct holder, i).bytes;
 		v->others.blocks += g_array_index(v->holders, struct holder, i).blocks;
 	}
-	v->placed = v->map->live > 0 || moment->sums.live == 0;
+	v->placed = v->map.live > 0 || moment->sums.live == 0;
 }
 
 void moment_view_clear(struct moment_view *v)
 {
-	address_map_free(v->map);
-	frame_map_free(v->frames);
+	g_array_unref(v->map.ranges);
+	g_clear_pointer(&v->frames.runs, g_array_unref);
 	g_array_unref(v->holders);
 }
+
+#define U64      "%" G_GUINT64_FORMAT
+#define SAY(...) g_string_append_printf(out, __VA_ARGS__)
 
 static const char *in_words(guint64 bytes)
 {
 	return npu_size_words((gint64)bytes);
 }
 
-/* ---- what there was ---- */
-
-/* A part of a list: commas before all but the first. */
-static void say_part(GString *out, gboolean *begun, guint64 bytes, const char *what)
+static const char *s_of(guint64 count)
 {
-	if (bytes == 0)
-		return;
-	g_string_append_printf(out, "%s%s %s", *begun ? ", " : "", in_words(bytes), what);
-	*begun = TRUE;
+	return count == 1 ? "" : "s";
 }
 
 static void say_lost(GString *out, const struct moment_view *v)
 {
 	const struct memory_sums *s = &v->sums;
-	guint64 external = (guint64)MAX(s->external, 0);
+	const struct {
+		guint64 bytes;
+		const char *what;
+	} parts[] = { { (guint64)MAX(s->external, 0), "free between and beside blocks" },
+		      { s->internal, "lost inside blocks" },
+		      { s->rounding, "in pages that are larger than what was asked for" } };
 	gboolean begun = FALSE;
 
-	if (external + s->internal + s->rounding == 0)
-		return;
-	g_string_append(out, " The rest: ");
-	say_part(out, &begun, external, "free between and beside blocks");
-	if (external && v->placed)
-		g_string_append_printf(out, " (the largest free range %s)",
-				       in_words(v->map->largest_free));
-	say_part(out, &begun, s->internal, "lost inside blocks");
-	say_part(out, &begun, s->rounding, "in pages that are larger than what was asked for");
-	g_string_append_c(out, '.');
+	for (guint i = 0; i < G_N_ELEMENTS(parts); i++) {
+		if (parts[i].bytes == 0)
+			continue;
+		SAY("%s%s %s", begun ? ", " : " The rest: ", in_words(parts[i].bytes),
+		    parts[i].what);
+		if (i == 0 && v->placed)
+			SAY(" (the largest free range %s)", in_words(v->map.largest_free));
+		begun = TRUE;
+	}
+	SAY("%s", begun ? "." : "");
 }
 
 static void say_live(GString *out, const struct moment_view *v)
@@ -78,28 +82,17 @@ static void say_live(GString *out, const struct moment_view *v)
 	const struct memory_sums *s = &v->sums;
 
 	if (!replay_tells_live(v->device)) {
-		g_string_append(out, " The file does not tell what of it was in use.");
+		SAY(" The file does not tell what of it was in use.");
 		return;
 	}
-	g_string_append_printf(out, " %s of it %s live, in %" G_GUINT64_FORMAT " block%s.",
-			       in_words(s->live), s->live == 1 ? "was" : "were", v->blocks,
-			       v->blocks == 1 ? "" : "s");
+	SAY(" %s of it %s live, in " U64 " block%s.", in_words(s->live),
+	    s->live == 1 ? "was" : "were", v->blocks, s_of(v->blocks));
 	if (s->external < 0 && v->device->failed_size)
-		g_string_append(out, " Some blocks have no memory: the device had no more.");
+		SAY(" Some blocks have no memory: the device had no more.");
 	else if (replay_tells_fragmentation(v->device))
 		say_lost(out, v);
 	else
-		g_string_append(out, " Some blocks lie in memory that the file does not tell of.");
-}
-
-static void say_holder(GString *out, const struct moment_view *v)
-{
-	if (v->holders->len == 0)
-		return;
-	const struct holder *h = &g_array_index(v->holders, struct holder, 0);
-	g_string_append_printf(out, " The largest holder: %s, %s in %" G_GUINT64_FORMAT " block%s.",
-			       sites_label_text(v->sites, h->label), in_words(h->bytes), h->blocks,
-			       h->blocks == 1 ? "" : "s");
+		SAY(" Some blocks lie in memory that the file does not tell of.");
 }
 
 static void say_moment(GString *out, const struct moment_view *v)
@@ -108,19 +101,14 @@ static void say_moment(GString *out, const struct moment_view *v)
 	g_autofree char *place = history_place(0, m->event);
 
 	if (m->what == MOMENT_PEAK)
-		g_string_append_printf(out, "Physical memory was at its most, %s, %s%s.",
-				       in_words(v->sums.physical), m->event ? "after " : "at ",
-				       place);
+		SAY("Physical memory was at its most, %s, %s%s.", in_words(v->sums.physical),
+		    m->event ? "after " : "at ", place);
 	else
-		g_string_append_printf(out, "%s %s there were %s of physical memory.",
-				       m->event ? "After" : "At", place,
-				       in_words(v->sums.physical));
+		SAY("%s %s there were %s of physical memory.", m->event ? "After" : "At", place,
+		    in_words(v->sums.physical));
 	if (v->sums.physical > 0)
 		say_live(out, v);
-	say_holder(out, v);
 }
-
-/* ---- a lack of memory ---- */
 
 static void say_device(GString *out, const struct npu_stats *s, guint64 asked)
 {
@@ -128,14 +116,13 @@ static void say_device(GString *out, const struct npu_stats *s, guint64 asked)
 
 	if (s->size == 0)
 		return;
-	g_string_append_printf(out, " The device had %s free of %s",
-			       in_words(s->usable_bytes - used), in_words(s->usable_bytes));
+	SAY(" The device had %s free of %s", in_words(s->usable_bytes - used),
+	    in_words(s->usable_bytes));
 	if (s->used_bytes > s->own_bytes)
-		g_string_append_printf(out, ", with %s held by other processes",
-				       in_words(s->used_bytes - s->own_bytes));
-	g_string_append_c(out, '.');
+		SAY(", with %s held by other processes", in_words(s->used_bytes - s->own_bytes));
+	SAY(".");
 	if (asked >= GIB && s->free_giants == 0 && s->usable_bytes - used >= GIB)
-		g_string_append(out, " No page of 1 GiB was whole.");
+		SAY(" No page of 1 GiB was whole.");
 }
 
 /* Why, and what would have had room: from what was live, what was free, and what the device has. */
@@ -143,38 +130,34 @@ static void say_cause(GString *out, const struct moment_view *v)
 {
 	const struct replay_device *d = v->device;
 	const struct memory_sums *s = &v->sums;
-	guint64 asked = d->failed_size, largest = v->map->largest_free;
+	guint64 asked = d->failed_size, largest = v->map.largest_free;
 	guint64 external = (guint64)MAX(s->external, 0), needed = s->live + s->internal + asked;
 	guint64 others = d->failed_stats.used_bytes - d->failed_stats.own_bytes;
 	guint64 room = d->failed_stats.usable_bytes - MIN(others, d->failed_stats.usable_bytes);
 
 	if (d->failed_stats.size == 0 || !replay_tells_fragmentation(d))
 		return;
-	g_string_append_printf(out, " The allocator held %s, of which %s were live",
-			       in_words(s->physical), in_words(s->live));
+	SAY(" The allocator held %s, of which %s were live", in_words(s->physical),
+	    in_words(s->live));
 	if (external > 0)
-		g_string_append_printf(out, " and %s free", in_words(external));
+		SAY(" and %s free", in_words(external));
 	if (external > 0 && v->placed)
-		g_string_append_printf(out, ", the largest free range %s", in_words(largest));
-	g_string_append_c(out, '.');
+		SAY(", the largest free range %s", in_words(largest));
+	SAY(".");
 	if (v->placed && external >= asked && largest < asked)
-		g_string_append(out, " That is enough in sum, and no piece of it is large enough: "
-				     "fragmentation.");
-	if (v->placed && largest >= asked && policy_is_own(v->replay->policy))
-		g_string_append(out, " A range that large was free, and not for this request: of "
-				     "another stream or pool, or not to be split.");
+		SAY(" That is enough in sum, and no piece of it is large enough: fragmentation.");
+	if (v->placed && largest >= asked && policy_is_own(v->replay->options.policy))
+		SAY(" A range that large was free, and not for this request: of another stream or "
+		    "pool, or not to be split.");
+	SAY(" What was live and this request come to %s", in_words(needed));
 	if (needed > room)
-		g_string_append_printf(out,
-				       " What was live and this request come to %s, more than "
-				       "the %s that there are: no allocator has room for it.",
-				       in_words(needed), in_words(room));
+		SAY(", more than the %s that there are: no allocator has room for it.",
+		    in_words(room));
 	else
-		g_string_append_printf(out,
-				       " What was live and this request come to %s of %s: it "
-				       "would fit if all that is free lay together. Expandable "
-				       "segments join what is free in whole steps of 20 MiB: "
-				       "--policy expandable shows whether that is enough.",
-				       in_words(needed), in_words(room));
+		SAY(" of %s: it would fit if all that is free lay together. Expandable segments "
+		    "join what is free in whole steps of 20 MiB: --policy expandable shows whether "
+		    "that is enough.",
+		    in_words(room));
 }
 
 static void say_failure(GString *out, const struct moment_view *v)
@@ -182,105 +165,257 @@ static void say_failure(GString *out, const struct moment_view *v)
 	const struct replay_device *d = v->device;
 	g_autofree char *place = history_place(d->failed_line, d->failed_at);
 
-	g_string_append_printf(out, "At %s the device had no room for %s more", place,
-			       in_words(d->failed_size));
+	SAY("At %s the device had no room for %s more", place, in_words(d->failed_size));
 	if (v->sites && d->failed_site != SITE_NONE)
-		g_string_append_printf(
-			out, ", which %s asked for",
-			sites_label_text(v->sites, sites_label(v->sites, d->failed_site)));
-	g_string_append_c(out, '.');
+		SAY(", which %s asked for",
+		    sites_label_text(v->sites, sites_label(v->sites, d->failed_site)));
+	SAY(".");
 	say_device(out, &d->failed_stats, d->failed_size);
 	say_cause(out, v);
-	say_holder(out, v);
 }
 
-/* What was free, in which pieces, and whose memory would have had room. */
-static void say_recorded(GString *out, const struct moment_view *v)
+/* What was free, in which pieces, and whose memory would have had room. FALSE: it is not known. */
+static gboolean say_recorded(GString *out, const struct moment_view *v)
 {
-	const struct recorded_oom *oom = &v->device->history.oom;
+	const struct recorded_oom *oom = &v->device->memory.file.oom;
 	g_autofree char *place = history_place(0, v->moment->event);
 	guint64 pieces = 0, pages = 0, room = v->sums.physical + oom->free_bytes;
 
-	for (guint i = 0; i < v->map->ranges->len; i++) {
-		const struct map_range *r = &g_array_index(v->map->ranges, struct map_range, i);
-		guint64 end = (r->address + r->bytes) / (2 * MIB) * 2 * MIB;
-		pieces += r->physical > 0 && r->live == 0;
-		if (r->physical > 0 && r->live == 0)
-			pages += end - MIN(end, round_up(r->address, 2 * MIB));
-	}
-	g_string_append_printf(out, "At %s, where %s were asked for,", place, in_words(oom->asked));
+	SAY("At %s, where %s were asked for,", place, in_words(oom->asked));
 	if (!replay_tells_fragmentation(v->device)) {
-		g_string_append(out, " the file does not tell what was free.");
-		return;
+		SAY(" the file does not tell what was free.");
+		return FALSE;
 	}
-	g_string_append_printf(
-		out, " %s of what the allocator held were free, in %" G_GUINT64_FORMAT " piece%s",
-		in_words((guint64)MAX(v->sums.external, 0)), pieces, pieces == 1 ? "" : "s");
-	g_string_append_printf(out, ", the largest %s.", in_words(v->map->largest_free));
-	if (v->map->largest_free >= oom->asked)
-		g_string_append(out, " One of them was large enough, and not for this request: of "
-				     "another stream or pool, or not to be split.");
+	for (guint i = 0; i < v->map.ranges->len; i++) {
+		const struct map_range *r = &g_array_index(v->map.ranges, struct map_range, i);
+		guint64 end = (r->address + r->bytes) / (2 * MIB) * 2 * MIB;
+		if (r->physical == 0 || r->live > 0)
+			continue;
+		pieces++;
+		pages += end - MIN(end, round_up(r->address, 2 * MIB));
+	}
+	SAY(" %s of what the allocator held were free, in " U64 " piece%s",
+	    in_words((guint64)MAX(v->sums.external, 0)), pieces, s_of(pieces));
+	SAY(", the largest %s.", in_words(v->map.largest_free));
+	if (v->map.largest_free >= oom->asked)
+		SAY(" One of them was large enough, and not for this request: of another stream or "
+		    "pool, or not to be split.");
 	else if (pages + oom->free_bytes >= oom->asked)
-		g_string_append_printf(
-			out,
-			" With expandable segments it could have been served: %s of "
-			"them are whole pages of 2 MiB, which can be mapped together "
-			"with what the device has; --policy expandable shows it.",
-			in_words(pages));
+		SAY(" With expandable segments it could have been served: %s of them are whole "
+		    "pages of 2 MiB, which can be mapped together with what the device has; "
+		    "--policy expandable shows it.",
+		    in_words(pages));
 	else if (v->sums.live + oom->asked <= room)
-		g_string_append(out,
-				" Only without segments, as --policy native has none, could it "
-				"have been served: the pieces have too few whole pages.");
+		SAY(" Only without segments, as --policy native has none, could it have been "
+		    "served: the pieces have too few whole pages.");
 	else
-		g_string_append_printf(out,
-				       " No policy could have served it: what was live and this "
-				       "request come to more than the %s that there were.",
-				       in_words(room));
-	say_holder(out, v);
+		SAY(" No policy could have served it: what was live and this request come to more "
+		    "than the %s that there were.",
+		    in_words(room));
+	return TRUE;
 }
 
 char *recorded_oom_words(const struct recorded_oom *o)
 {
 	g_autofree char *place = history_place(0, o->event);
 	guint64 unused = o->physical - MIN(o->live, o->physical);
+	GString *out;
 
 	if (o->event == 0)
 		return NULL;
-	GString *out = g_string_new(NULL);
-	g_string_append_printf(out,
-			       "At %s the allocator ran out of memory when this was recorded: "
-			       "it asked the device for %s",
-			       place, in_words(o->asked));
-	g_string_append_printf(out, ", which had %s free", in_words(o->free_bytes));
+	out = g_string_new(NULL);
+	SAY("At %s the allocator ran out of memory when this was recorded: it asked the device for "
+	    "%s",
+	    place, in_words(o->asked));
+	SAY(", which had %s free", in_words(o->free_bytes));
 	if (o->physical > 0)
-		g_string_append_printf(out, ". The allocator held %s", in_words(o->physical));
+		SAY(". The allocator held %s", in_words(o->physical));
 	if (o->physical > 0)
-		g_string_append_printf(out, ", of which blocks used %s", in_words(o->live));
-	g_string_append_c(out, '.');
+		SAY(", of which blocks used %s", in_words(o->live));
 	if (o->free_bytes >= o->asked)
-		g_string_append(out, " The device had enough: a limit of the process "
-				     "(set_per_process_memory_fraction), or memory in pieces, "
-				     "stood in the way.");
+		SAY(". The device had enough: a limit of the process "
+		    "(set_per_process_memory_fraction), or memory in pieces, stood in the way.");
 	else if (unused + o->free_bytes >= o->asked)
-		g_string_append(out, " With what the allocator held and did not use it would have "
-				     "been enough: fragmentation. --policy expandable shows "
-				     "whether expandable segments help.");
+		SAY(". With what the allocator held and did not use it would have been enough: "
+		    "fragmentation. --policy expandable shows whether expandable segments help.");
 	else
-		g_string_append(out, " With all that the allocator did not use it would not have "
-				     "been enough: it is too much at a time, or another process "
-				     "held the rest.");
+		SAY(". With all that the allocator did not use it would not have been enough: it "
+		    "is "
+		    "too much at a time, or another process held the rest.");
 	return g_string_free(out, FALSE);
 }
 
 char *moment_words(const struct moment_view *v)
 {
 	GString *out = g_string_new(NULL);
+	gboolean known = TRUE;
 
-	if (v->moment->what == MOMENT_OOM && v->device->failed_size == 0)
-		say_recorded(out, v);
-	else if (v->moment->what == MOMENT_OOM)
+	if (v->moment->what != MOMENT_OOM)
+		say_moment(out, v);
+	else if (v->device->failed_size > 0)
 		say_failure(out, v);
 	else
-		say_moment(out, v);
+		known = say_recorded(out, v);
+	if (known && v->holders->len > 0) {
+		const struct holder *h = &g_array_index(v->holders, struct holder, 0);
+		SAY(" The largest holder: %s, %s in " U64 " block%s.",
+		    sites_label_text(v->sites, h->label), in_words(h->bytes), h->blocks,
+		    s_of(h->blocks));
+	}
 	return g_string_free(out, FALSE);
 }
+
+/* ---- the table ---- */
+
+READ(char *, site_of_holder, holder, h,
+     g_strdup(sites_label_text(RESULT(context)->replay->sites, h->label)))
+
+static void build_frames(JsonBuilder *b, gconstpointer at, gconstpointer context)
+{
+	const struct sites *sites = RESULT(context)->replay->sites;
+	const struct holder *h = at;
+
+	json_builder_begin_array(b);
+	for (guint f = 0; f < sites_depth(sites, h->site); f++)
+		json_builder_add_string_value(b, sites_frame(sites, h->site, f));
+	json_builder_end_array(b);
+}
+
+static const struct member holders[] = {
+	{ "site", MEMBER_TEXT, 0,
+	  "The line of the program that requested the memory, as \"function (file:line)\". It is "
+	  "the innermost frame that is the program's own Python; else Python of an installed "
+	  "package other than torch; else C or C++ outside torch, CPython, libc and the allocator; "
+	  "else the innermost frame of torch's Python, or with a file. \"(before the file "
+	  "begins)\" stands for blocks that were live when the window began, \"(no call site in "
+	  "the file)\" for those without frames.",
+	  .text = site_of_holder },
+	{ "bytes", MEMBER_BYTES, AT(holder, bytes), "The requested sizes of its live blocks." },
+	{ "blocks", MEMBER_COUNT, AT(holder, blocks), "The number of live blocks." },
+	{ "frames", MEMBER_LIST, 0,
+	  "The list of frames, innermost first, of the stack with the largest part of these bytes.",
+	  .build = build_frames },
+	{ 0 },
+};
+
+static void build_holders(JsonBuilder *b, gconstpointer at, gconstpointer context)
+{
+	const GArray *all = ((const struct moment_view *)at)->holders;
+
+	json_builder_begin_array(b);
+	for (guint i = 0; i < MIN(all->len, HOLDERS_SHOWN); i++)
+		members_build_object(b, holders, &g_array_index(all, struct holder, i), context);
+	json_builder_end_array(b);
+}
+
+static const struct member other_holders[] = {
+	{ "sites", MEMBER_COUNT, AT(moment_view, others.sites) },
+	{ "bytes", MEMBER_BYTES, AT(moment_view, others.bytes) },
+	{ "blocks", MEMBER_COUNT, AT(moment_view, others.blocks),
+	  "The number of call sites, and their bytes and blocks as above." },
+	{ 0 },
+};
+
+READ(gboolean, is_placed, moment_view, v, v->placed)
+
+#define OF_RANGE(part) COLUMN(moment_view, map.ranges, map_range, part)
+
+static const struct member address_map[] = {
+	{ "ranges", MEMBER_COUNT, AT(moment_view, map.count),
+	  "The number of ranges. If there are more than 2000, adjacent ranges of together no more "
+	  "than `merged_bytes` are merged." },
+	{ "merged_bytes", MEMBER_BYTES, AT(moment_view, map.merged_bytes),
+	  "As above; 0 means that none are merged." },
+	{ "address", MEMBER_COUNT, OF_RANGE(address) },
+	{ "bytes", MEMBER_BYTES, OF_RANGE(bytes),
+	  "Lists of equal length, as are all that follow, with one entry per range. A range "
+	  "without physical memory is reserved; adjacent ranges of the same kind are one range. As "
+	  "recorded, addresses are those of the file; otherwise they are the model's." },
+	{ "physical_bytes", MEMBER_BYTES, OF_RANGE(physical),
+	  "The bytes of the range that are backed by physical memory." },
+	{ "live_bytes", MEMBER_BYTES, OF_RANGE(live),
+	  "The bytes of the range that are live, including the allocator's rounding; left out if "
+	  "no block lies in the memory shown: the blocks of a trace with calls have no addresses.",
+	  .has = is_placed },
+	{ 0 },
+};
+
+READ(gint64, frame_bytes, frame_map, f, (gint64)MAPS_FRAME_BYTES)
+
+static const struct member frame_map[] = {
+	{ "frame_bytes", MEMBER_BYTES, 0, "The size of a frame, 2 MiB.", .whole = frame_bytes },
+	{ "runs", MEMBER_COUNT, AT(frame_map, count) },
+	{ "merged_frames", MEMBER_COUNT, AT(frame_map, merged_frames),
+	  "As `ranges` and `merged_bytes` above, in frames." },
+	{ "frame", MEMBER_COUNT, COLUMN(frame_map, runs, frame_run, frame) },
+	{ "count", MEMBER_COUNT, COLUMN(frame_map, runs, frame_run, count),
+	  "Lists of equal length, as are all that follow, with one entry per run of frames: the "
+	  "number of the first frame, and the number of frames." },
+	{ "used_bytes", MEMBER_BYTES, COLUMN(frame_map, runs, frame_run, used),
+	  "The bytes in use in these frames." },
+	{ "owner", MEMBER_COUNT, COLUMN(frame_map, runs, frame_run, owner),
+	  "The owner of the frames, as the start address of the memory that lies there, in the "
+	  "same addresses as `address_map`; 0: none of the replay's memory lies there; 1: several "
+	  "allocations do." },
+	{ 0 },
+};
+
+static const char *const names[] = { [MOMENT_PEAK] = "peak",
+				     [MOMENT_OOM] = "oom",
+				     [MOMENT_END] = "end",
+				     [MOMENT_EVENT] = "event",
+				     [MOMENT_TIME] = "time" };
+
+READ(char *, moment_name, moment_view, v, g_strdup(names[v->moment->what]))
+READ(char *, words, moment_view, v, moment_words(v))
+READ(gboolean, has_live, moment_view, v, replay_tells_live(v->device))
+READ(gboolean, has_losses, moment_view, v,
+     replay_tells_live(v->device) && replay_tells_fragmentation(v->device))
+READ(gboolean, has_largest_free, moment_view, v, has_losses(v, context) && v->placed)
+READ(gboolean, has_sites, moment_view, v, v->sites != NULL)
+READ(gboolean, has_frames, moment_view, v, v->frames.runs != NULL)
+
+const struct member figures_moment[] = {
+	{ "moment", MEMBER_TEXT, 0,
+	  "\"peak\", the first event after which physical memory was at its maximum, with as much "
+	  "of it live as at any such event; \"oom\", just before the request that failed for lack "
+	  "of memory; \"end\", \"event\" or \"time\".",
+	  .text = moment_name },
+	{ "event", MEMBER_PLACE, VIA(moment_view, moment, moment, event),
+	  "The number of the event just before this point, as in `series`." },
+	{ "words", MEMBER_TEXT, 0, "A description of the point for human readers.", .text = words,
+	  .no_figure = TRUE },
+	{ "physical_bytes", MEMBER_BYTES, AT(moment_view, sums.physical) },
+	{ "reserved_bytes", MEMBER_BYTES, AT(moment_view, sums.reserved),
+	  "As defined under MEMORY below." },
+	{ "live_bytes", MEMBER_BYTES, AT(moment_view, sums.live),
+	  "Likewise; this and all following members are left out if the file does not record what "
+	  "was live.",
+	  .has = has_live },
+	{ "blocks", MEMBER_COUNT, AT(moment_view, blocks), "The number of live blocks.",
+	  .has = has_live },
+	{ "internal_bytes", MEMBER_BYTES, AT(moment_view, sums.internal), .has = has_losses },
+	{ "external_bytes", MEMBER_BYTES, AT(moment_view, sums.external), .has = has_losses,
+	  .is_signed = TRUE },
+	{ "page_rounding_bytes", MEMBER_BYTES, AT(moment_view, sums.rounding),
+	  "As defined under MEMORY below; left out under the same conditions as in `series`.",
+	  .has = has_losses },
+	{ "largest_free_bytes", MEMBER_BYTES, AT(moment_view, map.largest_free),
+	  "The longest stretch of physical memory without a live block, inside one classic "
+	  "allocation or across consecutive mappings; left out if the address map has no "
+	  "`live_bytes`.",
+	  .has = has_largest_free },
+	{ "holders", MEMBER_LIST, 0,
+	  "A list of the call sites with the most live bytes, or where the file has no blocks, "
+	  "with the most memory, at most 20, largest first; left out if the file has no call "
+	  "sites.",
+	  .has = has_sites, .build = build_holders, .members = holders },
+	{ "other_holders", MEMBER_OBJECT, 0, "The call sites that are not in the list: an object.",
+	  .has = has_sites, .members = other_holders },
+	{ "address_map", MEMBER_OBJECT, 0, "What lies at each address: an object.",
+	  .members = address_map, .no_figure = TRUE },
+	{ "frame_map", MEMBER_OBJECT, AT(moment_view, frames),
+	  "The device's memory, in frames: an object; left out if the model does not provide it.",
+	  .has = has_frames, .members = frame_map, .no_figure = TRUE },
+	{ 0 },
+};

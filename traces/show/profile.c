@@ -2,12 +2,11 @@
  *
  * Writes profiles: folded stacks, speedscope's JSON, and pprof's profile.proto.
  */
-#include "profile.h"
+#include "figures.h"
 
 #include <string.h>
 
 #include "format/out-file.h"
-#include "track/holders.h"
 
 struct profile {
 	const struct sites *sites;
@@ -19,8 +18,6 @@ static const struct site_sum *sum_of(const struct profile *p, guint32 site)
 {
 	return &g_array_index(p->sums, struct site_sum, site);
 }
-
-/* ---- folded stacks ---- */
 
 static void put_folded(const struct profile *p, GString *out)
 {
@@ -37,8 +34,7 @@ static void put_folded(const struct profile *p, GString *out)
 	}
 }
 
-/* ---- speedscope: a weight has no sign, so what shrank is a profile of its own ---- */
-
+/* Of speedscope: a weight has no sign, so what shrank is a profile of its own. */
 static void put_samples(const struct profile *p, GString *out, int sign, const char *name)
 {
 	g_autoptr(GString) weights = g_string_new(NULL);
@@ -82,8 +78,7 @@ static void put_speedscope(const struct profile *p, GString *out)
 	g_string_append(out, "]}\n");
 }
 
-/* ---- pprof: messages of profile.proto, by the numbers of their fields ---- */
-
+/* Of pprof: messages of profile.proto, by the numbers of their fields. */
 static void put_varint(GString *out, guint64 value)
 {
 	for (; value >= 0x80; value >>= 7)
@@ -157,8 +152,6 @@ static void put_pprof(const struct profile *p, GString *out)
 	}
 }
 
-/* ---- all of them ---- */
-
 static const struct {
 	const char *ending;
 	void (*put)(const struct profile *p, GString *out);
@@ -195,12 +188,12 @@ static gboolean add(const struct profile *p, const struct replay *replay, int mo
 
 	for (guint d = 0; d < replay->devices->len; d++) {
 		const struct replay_device *device = g_ptr_array_index(replay->devices, d);
-		const struct allocation_table *table = &device->usage.table;
-		if (!table->moments[moment].reached || !table->moments[other].reached)
+		const struct memory *memory = &device->memory;
+		if (!memory->moments[moment].reached || !memory->moments[other].reached)
 			continue;
 		reached = TRUE;
 		g_autoptr(GArray) there =
-			holders_by_site(table, &table->moments[moment], p->sums->len);
+			holders_by_site(memory, &memory->moments[moment], p->sums->len);
 		for (guint s = 0; s < p->sums->len; s++) {
 			struct site_sum *sum = &g_array_index(p->sums, struct site_sum, s);
 			sum->bytes += sign * g_array_index(there, struct site_sum, s).bytes;

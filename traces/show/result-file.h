@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Results as npusim replay --json writes them, read back (figures.h has the table from which they
- * are written). It knows only the members that identify the file as a result.
+ * are written), and as CSV. It knows only the members that identify the file as a result.
  */
 #ifndef NPUSIM_TRACES_RESULT_FILE_H
 #define NPUSIM_TRACES_RESULT_FILE_H
@@ -20,5 +20,15 @@ JsonArray *result_array(JsonObject *object, const char *name);
 JsonObject *result_object(JsonObject *object, const char *name);
 /* One of its devices, by number; NULL: there is none. */
 JsonNode *result_device(JsonNode *result, gint64 number);
+
+/* ---- comma-separated values, as in RFC 4180 except for line ends, which are those of Unix ---- */
+
+/* A field, quoted where it must be; `first` of its line or not. */
+void csv_field(GString *out, gboolean first, const char *text);
+/* One line a device of each result: all its figures; or, `series`, one line a point of each
+ * device's series: all its lists. `results` holds JsonNode *, `names` their files; `device`: that
+ * one alone, -1: all. FALSE and error, which names the file. */
+gboolean csv_write(const char *path, gboolean series, GPtrArray *results, char *const *names,
+		   gint device, GError **error);
 
 #endif

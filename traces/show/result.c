@@ -21,12 +21,6 @@ static void row(FILE *out, const char *label, const char *text)
 
 /* ---- templates ---- */
 
-/* A line: in its text, {NAME} is the figure as it is, {NAME} with two decimals in that unit.
- */
-struct line {
-	const char *label, *text;
-	const char *when; /* it is shown where this figure is there and not 0; NULL: always */
-};
 /* Whose figures they are. */
 struct source {
 	const struct member *table;
@@ -85,17 +79,18 @@ static void append_line(GString *out, const char *text, const struct source *of)
 	}
 }
 
-static void print_lines(FILE *out, const struct line *lines, guint count, const struct source *of)
+/* A line: in its text, {NAME} is the figure as it is, {NAME:2 UNIT} with two decimals in that unit.
+ * It is shown where the figure `when` is there and not 0; NULL: always. */
+static void print_line(FILE *out, const char *label, const char *text, const char *when,
+		       const struct source *of)
 {
-	for (guint i = 0; i < count; i++) {
-		const struct member *when = members_find(of->table, lines[i].when);
-		g_autoptr(GString) text = g_string_new(NULL);
-		if (when && (!member_has(when, of->at, of->result) ||
-			     member_number(when, of->at, of->result) == 0))
-			continue;
-		append_line(text, lines[i].text, of);
-		row(out, lines[i].label, text->str);
-	}
+	const struct member *m = members_find(of->table, when);
+	g_autoptr(GString) line = g_string_new(NULL);
+
+	if (m && (!member_has(m, of->at, of->result) || member_number(m, of->at, of->result) == 0))
+		return;
+	append_line(line, text, of);
+	row(out, label, line->str);
 }
 
 /* ---- lists ---- */
@@ -108,10 +103,12 @@ static void add_item(GString *list, guint64 count, const char *name, const char 
 				       count, name, suffix);
 }
 
-static void print_events(FILE *out, const struct trace_device *t)
+static void print_events(FILE *out, const struct result *r, const struct replay_device *d)
 {
+	const struct trace_device *t = d->trace;
 	g_autoptr(GString) text = g_string_new(NULL);
 
+	(void)r;
 	for (guint a = 0; a < TRACE_ACTIONS; a++)
 		add_item(text, t->counts[trace_actions[a].verb], trace_actions[a].name, "");
 	for (guint i = 0; i < t->others.list->len; i++)
@@ -121,10 +118,12 @@ static void print_events(FILE *out, const struct trace_device *t)
 		row(out, "events", text->str);
 }
 
-static void print_segments(FILE *out, const struct replay_device *d)
+static void print_segments(FILE *out, const struct result *r, const struct replay_device *d)
 {
 	g_autoptr(GString) text = g_string_new(NULL);
 
+	if (!policy_is_own(r->replay->options.policy))
+		return;
 	for (guint32 v = NPU_TRACE_SEGMENT_ALLOC; v <= NPU_TRACE_SEGMENT_UNMAP; v++)
 		add_item(text, d->policy_counts[v], npu_trace_verb_name(v), "");
 	if (d->emptied)
@@ -133,42 +132,19 @@ static void print_segments(FILE *out, const struct replay_device *d)
 	row(out, "of the policy", text->len ? text->str : "nothing");
 }
 
-static void print_moves(FILE *out, const struct result *r, const struct replay_device *d)
+/* Calls and copies. */
+static void print_calls(FILE *out, const struct result *r, const struct replay_device *d)
 {
-	for (enum model_call m = MODEL_MOVES; m < MODEL_CALL_COUNT; m++) {
-		const struct call_figures *f = &d->window.calls[m];
-		const struct source of = { figures_moves, f, r };
-		g_autofree char *name = g_strdelimit(g_strdup(model_call_name(m)), "_", ' ');
-		const struct line line = {
-			name,
-			f->refused ? "{calls} x, {bytes}, {time_ns:3 ms}, {bandwidth:2 GB/s} "
-				     "({refused} refused)"
-				   : "{calls} x, {bytes}, {time_ns:3 ms}, {bandwidth:2 GB/s}",
-			"calls",
-		};
-		print_lines(out, &line, 1, &of);
-	}
-}
-
-/* Two kinds a line. */
-static void print_calls(FILE *out, const struct replay_device *d)
-{
-	int shown = 0;
-
-	for (enum model_call c = 0; c < MODEL_MOVES; c++) {
+	for (enum model_call c = 0; c < MODEL_CALL_COUNT; c++) {
 		const struct call_figures *f = &d->window.calls[c];
-		if (f->calls == 0)
-			continue;
-		fprintf(out, "%s%-23s %7" G_GUINT64_FORMAT " x %5.1f us",
-			shown % 2 ? "   " : "    ", model_call_name(c), f->calls,
-			f->ps / 1e6 / f->calls);
-		if (f->refused)
-			fprintf(out, " (%" G_GUINT64_FORMAT " refused)", f->refused);
-		if (++shown % 2 == 0)
-			fputc('\n', out);
+		const struct source of = { figures_calls, f, r };
+		g_autofree char *name = g_strdelimit(g_strdup(model_call_names[c]), "_", ' ');
+		g_autofree char *text =
+			g_strconcat("{calls} x, ", c < MODEL_MOVES ? "" : "{bytes}, ",
+				    "{time_ns:3 ms}", c < MODEL_MOVES ? "" : ", {bandwidth:2 GB/s}",
+				    f->refused ? " ({refused} refused)" : "", NULL);
+		print_line(out, name, text, "calls", &of);
 	}
-	if (shown % 2)
-		fputc('\n', out);
 }
 
 /* ---- moments ---- */
@@ -195,29 +171,33 @@ static void print_words(FILE *out, const char *text)
 	fputc('\n', out);
 }
 
-static void print_missed(FILE *out, const struct moment *moment)
+static void print_recorded_oom(FILE *out, const struct result *r, const struct replay_device *d)
 {
-	if (moment->what == MOMENT_EVENT)
-		fprintf(out, "  --at %" G_GUINT64_FORMAT ": the device has no such event\n",
-			moment->wanted);
-	if (moment->what == MOMENT_TIME)
-		fprintf(out,
-			"  --at %" G_GUINT64_FORMAT "us: no event of the device is so late, or "
-			"the file has no times\n",
-			moment->wanted);
+	g_autofree char *words = recorded_oom_words(&d->memory.file.oom);
+
+	(void)r;
+	if (words)
+		print_words(out, words);
 }
 
-static void print_moments(FILE *out, const struct replay *replay, const struct replay_device *d)
+static void print_moments(FILE *out, const struct result *r, const struct replay_device *d)
 {
-	const struct allocation_table *table = &d->usage.table;
+	const struct memory *memory = &d->memory;
 	struct moment_view v;
 
-	for (guint m = 0; m < table->moment_count; m++) {
-		if (!table->moments[m].reached) {
-			print_missed(out, &table->moments[m]);
+	for (guint m = 0; m < memory->moment_count; m++) {
+		const struct moment *moment = &memory->moments[m];
+		if (!moment->reached) {
+			if (moment->what >= MOMENT_EVENT)
+				fprintf(out, "  --at %" G_GUINT64_FORMAT "%s\n", moment->wanted,
+					moment->what == MOMENT_EVENT
+						? ": the device has no such event"
+						: "us: no event of the device is so late, or the "
+						  "file "
+						  "has no times");
 			continue;
 		}
-		moment_view_init(&v, replay, d, &table->moments[m]);
+		moment_view_init(&v, r->replay, d, moment);
 		g_autofree char *words = moment_words(&v);
 		print_words(out, words);
 		for (guint i = 0; i < v.holders->len && i < PRINTED_HOLDERS; i++) {
@@ -232,88 +212,75 @@ static void print_moments(FILE *out, const struct replay *replay, const struct r
 
 /* ---- all of it ---- */
 
-static const struct line memory_lines[] = {
-	{ "physical memory",
-	  "{start_physical_bytes} at the start, {peak_physical_bytes} at the peak, "
-	  "{obtained_bytes} obtained since",
-	  NULL },
-	{ "live memory", "{start_live_bytes} at the start, {peak_live_bytes} at the peak",
-	  "tells_live" },
-	{ "fragmentation", "{fragmentation:1 %} of the physical peak held no live block",
-	  "tells_live" },
-	{ "on the device", "{device_peak_bytes} at the peak, in whole pages", "is_rounded" },
-};
-static const struct line failure_lines[] = {
-	{ "OUT OF MEMORY", "{place} wanted {bytes} more than the device had ({all_bytes} in all)",
-	  "bytes" },
-};
-static const struct line policy_lines[] = {
-	{ "blocks without memory", "{blocks_without_memory}", "blocks_without_memory" },
-};
-static const struct line access_lines[] = {
-	{ "TLB Hit Rate", "{tlb_hit_rate:2 %}", NULL },
-	{ "TLB Miss Rate", "{tlb_miss_rate:2 %}", NULL },
-	{ "page walks", "{walks}, {mean_walk_ns:1} ns each", NULL },
-	{ "HBM row hits", "{row_hit_rate:2 %}", NULL },
-};
-static const struct line call_lines[] = {
-	{ "driver calls", "{vmm_calls}, {vmm_time_ns:3 ms} of simulated time", NULL },
-};
-static const struct line table_lines[] = {
-	{ "page table", "{page_table_bytes} at the peak", NULL },
-	{ "TLB reach",
-	  "{tlb_reach_bytes} ({tlb_entries} entries), {tlb_share:1} % of what was mapped at "
-	  "the peak",
-	  "tlb_entries" },
-};
-static const struct line doubt_lines[] = {
-	{ "frees of unknown blocks", "{unknown_frees}", "unknown_frees" },
-	{ "contradictions", "{contradictions}, the first: {first_contradiction}",
-	  "contradictions" },
-	{ "results not as recorded", "{differing_results} calls", "differing_results" },
-	{ "calls left out", "{calls_left_out}: what they name is not there", "calls_left_out" },
-};
-#define PRINT_LINES(out, lines, of) print_lines(out, lines, G_N_ELEMENTS(lines), of)
-
-static void print_accesses(FILE *out, const struct result *r, const struct replay_device *d)
+static void print_reads(FILE *out, const struct result *r, const struct replay_device *d)
 {
 	const struct source of = { figures_access, &d->access, r };
-	enum access_pattern pattern = r->replay->access.pattern;
-	const struct line reads = { pattern == ACCESS_SEQ   ? "read one after another"
-				    : pattern == ACCESS_HOT ? "read, most in a hot part"
-							    : "read at random",
-				    "{bytes} in {reads} reads, {time_ns:3 ms}, "
-				    "{bandwidth:2 GB/s}",
-				    NULL };
+	enum access_pattern pattern = r->replay->options.access.pattern;
 
-	if (pattern == ACCESS_NONE || d->access.reads == 0)
-		return;
-	print_lines(out, &reads, 1, &of);
-	PRINT_LINES(out, access_lines, &of);
+	print_line(out,
+		   pattern == ACCESS_SEQ   ? "read one after another"
+		   : pattern == ACCESS_HOT ? "read, most in a hot part"
+					   : "read at random",
+		   "{bytes} in {reads} reads, {time_ns:3 ms}, {bandwidth:2 GB/s}", "reads", &of);
 }
+
+/* The text of a device, from above. */
+static const struct {
+	const char *label, *text, *when; /* as print_line() has them; or */
+	void (*print)(FILE *out, const struct result *r, const struct replay_device *d);
+	enum { OF_DEVICE, OF_FAILURE, OF_ACCESS } of;
+} lines[] = {
+	{ .print = print_events },
+	{ "physical memory",
+	  .text = "{start_physical_bytes} at the start, {peak_physical_bytes} at the peak, "
+		  "{obtained_bytes} obtained since" },
+	{ "live memory", .text = "{start_live_bytes} at the start, {peak_live_bytes} at the peak",
+	  "tells_live" },
+	{ "fragmentation", .text = "{fragmentation:1 %} of the physical peak held no live block",
+	  "tells_live" },
+	{ "on the device", .text = "{device_peak_bytes} at the peak, in whole pages",
+	  "is_rounded" },
+	{ "OUT OF MEMORY",
+	  .text = "{place} wanted {bytes} more than the device had ({all_bytes} in all)", "bytes",
+	  .of = OF_FAILURE },
+	{ .print = print_recorded_oom },
+	{ .print = print_segments },
+	{ "blocks without memory", .text = "{blocks_without_memory}", "blocks_without_memory" },
+	{ .print = print_reads },
+	{ "TLB Hit Rate", .text = "{tlb_hit_rate:2 %}", "reads", .of = OF_ACCESS },
+	{ "TLB Miss Rate", .text = "{tlb_miss_rate:2 %}", "reads", .of = OF_ACCESS },
+	{ "page walks", .text = "{walks}, {mean_walk_ns:1} ns each", "reads", .of = OF_ACCESS },
+	{ "HBM row hits", .text = "{row_hit_rate:2 %}", "reads", .of = OF_ACCESS },
+	{ "driver calls", .text = "{vmm_calls}, {vmm_time_ns:3 ms} of simulated time" },
+	{ .print = print_calls },
+	{ "page table", .text = "{page_table_bytes} at the peak" },
+	{ "TLB reach",
+	  .text = "{tlb_reach_bytes} ({tlb_entries} entries), {tlb_share:1} % of what was mapped "
+		  "at the peak",
+	  "tlb_entries" },
+	{ .print = print_moments },
+	{ "frees of unknown blocks", .text = "{unknown_frees}", "unknown_frees" },
+	{ "contradictions", .text = "{contradictions}, the first: {first_contradiction}",
+	  "contradictions" },
+	{ "results not as recorded", .text = "{differing_results} calls", "differing_results" },
+	{ "calls left out", .text = "{calls_left_out}: what they name is not there",
+	  "calls_left_out" },
+};
 
 static void print_device(FILE *out, const struct result *r, const struct replay_device *d)
 {
-	const struct source of = { figures_device, d, r };
-	const struct source of_failure = { figures_failure, d, r };
-	g_autofree char *recorded_oom = recorded_oom_words(&d->history.oom);
+	const struct source sources[] = { [OF_DEVICE] = { figures_device, d, r },
+					  [OF_FAILURE] = { figures_failure, d, r },
+					  [OF_ACCESS] = { figures_access, &d->access, r } };
 
 	fprintf(out, "\ndevice %u\n", d->device);
-	print_events(out, d->trace);
-	PRINT_LINES(out, memory_lines, &of);
-	PRINT_LINES(out, failure_lines, &of_failure);
-	if (recorded_oom)
-		print_words(out, recorded_oom);
-	if (policy_is_own(r->replay->policy))
-		print_segments(out, d);
-	PRINT_LINES(out, policy_lines, &of);
-	print_accesses(out, r, d);
-	print_moves(out, r, d);
-	PRINT_LINES(out, call_lines, &of);
-	print_calls(out, d);
-	PRINT_LINES(out, table_lines, &of);
-	print_moments(out, r->replay, d);
-	PRINT_LINES(out, doubt_lines, &of);
+	for (guint i = 0; i < G_N_ELEMENTS(lines); i++) {
+		if (lines[i].print)
+			lines[i].print(out, r, d);
+		else
+			print_line(out, lines[i].label, lines[i].text, lines[i].when,
+				   &sources[lines[i].of]);
+	}
 }
 
 static void print_file(FILE *out, const char *path, const struct trace *trace)

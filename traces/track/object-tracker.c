@@ -20,26 +20,9 @@ struct object {
 	guint32 references, maps;
 	gboolean has_first;
 };
-struct tracker {
-	gboolean calls;
-	GPtrArray *devices;         /* struct tracker_device *, by number */
-	struct tracker_device none; /* address space, which is of no device */
-	struct int_map *names;      /* process << 32 | number, letter -> struct object * */
-	struct int_map *maps;       /* offset, low half of a reservation's id -> struct object * */
-	/* process << 32 | device -> sets (tag 's'), objects with memory ('t') */
-	struct int_map *uses;
-	GHashTable *objects; /* all of them */
-	GArray *gone;        /* guint64: ids of those whose memory went with the line */
-	guint64 last[128];   /* ids given out, by letter */
-};
 
-const char *tracker_level_name(enum tracker_level level)
-{
-	static const char *const names[] = { "live", "segments", "physical", "reserved" };
-
-	G_STATIC_ASSERT(G_N_ELEMENTS(names) == TRACKER_LEVEL_COUNT);
-	return names[level];
-}
+const char *const tracker_level_names[TRACKER_LEVEL_COUNT] = { "live", "segments", "physical",
+							       "reserved" };
 
 /* ---- devices ---- */
 
@@ -47,14 +30,19 @@ static guint size_hash(gconstpointer key)
 {
 	const struct tracker_size *s = key;
 
-	return g_int64_hash(&s->size) * 31 + s->verb;
+	return (g_int64_hash(&s->size) * 31 + s->verb) * 31 + (guint)s->device;
 }
 
 static gboolean size_equal(gconstpointer a, gconstpointer b)
 {
 	const struct tracker_size *x = a, *y = b;
 
-	return x->size == y->size && x->verb == y->verb;
+	return x->size == y->size && x->verb == y->verb && x->device == y->device;
+}
+
+GHashTable *tracker_sizes_new(void)
+{
+	return g_hash_table_new_full(size_hash, size_equal, g_free, NULL);
 }
 
 static void device_free(gpointer data)
@@ -62,30 +50,23 @@ static void device_free(gpointer data)
 	struct tracker_device *d = data;
 
 	g_hash_table_unref(d->others);
-	g_hash_table_unref(d->sizes);
 	g_free(d);
 }
 
-/* Index of the first device that is not below. */
-static guint place_of(const struct tracker *t, gint64 device)
+static gint by_number(gconstpointer a, gconstpointer b, gpointer unused)
 {
-	guint at = 0;
+	gint64 x = *(const gint64 *)a, y = *(const gint64 *)b;
 
-	while (at < t->devices->len &&
-	       ((struct tracker_device *)g_ptr_array_index(t->devices, at))->device < device)
-		at++;
-	return at;
+	(void)unused;
+	return x < y ? -1 : x > y;
 }
 
 struct tracker_device *tracker_find(const struct tracker *t, gint64 device)
 {
-	guint at = place_of(t, device);
-	struct tracker_device *d = at < t->devices->len ? g_ptr_array_index(t->devices, at) : NULL;
-
-	return d && d->device == device ? d : NULL;
+	return g_tree_lookup(t->devices, &device);
 }
 
-static struct tracker_device *device_of(struct tracker *t, gint64 device)
+struct tracker_device *tracker_device(struct tracker *t, gint64 device)
 {
 	struct tracker_device *d = tracker_find(t, device);
 
@@ -93,25 +74,9 @@ static struct tracker_device *device_of(struct tracker *t, gint64 device)
 		return d;
 	d = g_new0(struct tracker_device, 1);
 	d->device = device;
-	d->others = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
-	d->sizes = g_hash_table_new_full(size_hash, size_equal, g_free, NULL);
-	g_ptr_array_insert(t->devices, (gint)place_of(t, device), d);
+	d->others = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+	g_tree_insert(t->devices, &d->device, d);
 	return d;
-}
-
-const GPtrArray *tracker_devices(const struct tracker *t)
-{
-	return t->devices;
-}
-
-const struct tracker_device *tracker_none(const struct tracker *t)
-{
-	return &t->none;
-}
-
-const GArray *tracker_gone(const struct tracker *t)
-{
-	return t->gone;
 }
 
 /* ---- objects ---- */
@@ -121,10 +86,10 @@ struct tracker *tracker_new(gboolean calls)
 	struct tracker *t = g_new0(struct tracker, 1);
 
 	t->calls = calls;
-	t->devices = g_ptr_array_new_with_free_func(device_free);
+	t->devices = g_tree_new_full(by_number, NULL, NULL, device_free);
 	t->names = int_map_new();
 	t->maps = int_map_new();
-	t->uses = int_map_new();
+	t->sets = int_map_new();
 	t->objects = g_hash_table_new_full(NULL, NULL, g_free, NULL);
 	t->gone = g_array_new(FALSE, FALSE, sizeof(guint64));
 	return t;
@@ -134,10 +99,10 @@ void tracker_free(struct tracker *t)
 {
 	if (t == NULL)
 		return;
-	g_ptr_array_unref(t->devices);
+	g_tree_unref(t->devices);
 	int_map_free(t->names);
 	int_map_free(t->maps);
-	int_map_free(t->uses);
+	int_map_free(t->sets);
 	g_hash_table_unref(t->objects);
 	g_array_unref(t->gone);
 	g_free(t);
@@ -203,22 +168,20 @@ static void unbind_name(struct tracker *t, const struct npu_trace_record *r)
 
 /* ---- sums ---- */
 
-static void grow(struct tracker *t, gint64 device, enum tracker_level level, guint64 bytes)
+gsize tracker_count(const struct tracker_device *device, const char *name)
 {
-	struct tracker_device *d = device_of(t, device);
-
-	d->now[level] = MIN(d->now[level] + MIN(bytes, G_MAXINT64), (guint64)G_MAXINT64);
-	if (level == TRACKER_SEGMENTS && !t->calls)
-		grow(t, device, TRACKER_PHYSICAL, bytes);
+	return GPOINTER_TO_SIZE(g_hash_table_lookup(device->others, name));
 }
 
-static void shrink(struct tracker *t, gint64 device, enum tracker_level level, guint64 bytes)
+static void change(struct tracker *t, gint64 device, enum tracker_level level, guint64 bytes,
+		   gboolean more)
 {
-	struct tracker_device *d = device_of(t, device);
+	guint64 *now = &tracker_device(t, device)->now[level];
 
-	d->now[level] -= MIN(d->now[level], bytes);
+	*now = more ? MIN(*now + MIN(bytes, G_MAXINT64), (guint64)G_MAXINT64)
+		    : *now - MIN(*now, bytes);
 	if (level == TRACKER_SEGMENTS && !t->calls)
-		shrink(t, device, TRACKER_PHYSICAL, bytes);
+		change(t, device, TRACKER_PHYSICAL, bytes, more);
 }
 
 static void note(struct tracker_device *d, enum tracker_level level, const struct record_item *item)
@@ -228,49 +191,40 @@ static void note(struct tracker_device *d, enum tracker_level level, const struc
 			(struct tracker_peak){ d->now[level], item->number, item->record.host_ns };
 }
 
-static void count_other(struct tracker_device *d, const char *name)
-{
-	guint64 *known = g_hash_table_lookup(d->others, name);
-
-	if (known == NULL) {
-		known = g_new0(guint64, 1);
-		g_hash_table_insert(d->others, g_strdup(name), known);
-	}
-	++*known;
-}
-
 /* Of what gets memory, or address space. */
-static void count_size(struct tracker_device *d, guint32 verb, guint64 size)
+static void count_size(struct tracker *t, gint64 device, guint32 verb, guint64 size)
 {
 	static const guint32 gets = 1u << NPU_TRACE_ALLOC | 1u << NPU_TRACE_SEGMENT_ALLOC |
 				    1u << NPU_TRACE_SEGMENT_MAP | 1u << NPU_TRACE_CREATE |
 				    1u << NPU_TRACE_MALLOC | 1u << NPU_TRACE_RESERVE |
 				    1u << NPU_TRACE_OOM;
-	const struct tracker_size key = { .size = size, .verb = verb };
-	struct tracker_size *known = g_hash_table_lookup(d->sizes, &key);
+	const struct tracker_size key = { .device = device, .size = size, .verb = verb };
+	struct tracker_size *known;
 
-	if (!(gets >> verb & 1))
+	if (t->sizes == NULL || !(gets >> verb & 1))
 		return;
+	known = g_hash_table_lookup(t->sizes, &key);
 	if (known == NULL) {
 		known = g_memdup2(&key, sizeof key);
-		g_hash_table_add(d->sizes, known);
+		g_hash_table_add(t->sizes, known);
 	}
-	known->count++;
+	known->count[t->side]++;
 }
 
 static void count(struct tracker *t, const struct tracker_line *l)
 {
 	const struct npu_trace_record *r = &l->item.record;
-	struct tracker_device *d = device_of(t, l->device);
+	struct tracker_device *d = tracker_device(t, l->device);
 
 	if (l->item.number > 0) {
 		d->count[r->verb]++;
 		d->failed[r->verb] += r->code != 0;
 		if (r->op)
-			count_other(d, r->op);
+			g_hash_table_insert(d->others, g_strdup(r->op),
+					    GSIZE_TO_POINTER(tracker_count(d, r->op) + 1));
 		if (r->code == 0) {
 			d->bytes[r->verb] += l->had ? l->had : r->size;
-			count_size(d, r->verb, r->size);
+			count_size(t, l->device, r->verb, r->size);
 		}
 	}
 	for (int level = 0; level < TRACKER_LEVEL_COUNT; level++) {
@@ -283,28 +237,13 @@ static void count(struct tracker *t, const struct tracker_line *l)
 
 /* ---- verbs ---- */
 
-/* Adds to a count of a process and its device; what it is then. */
-static gint64 use(struct tracker *t, guint32 process, gint64 device, char what, gint64 change)
-{
-	guint64 key = (guint64)process << 32 | (guint32)device;
-	struct int_map_entry *e = int_map_find(t->uses, key, (guint32)what);
-	gint64 count = (e ? (gint64)e->value : 0) + change;
-
-	if (count > 0)
-		int_map_put(t->uses, key, (guint32)what, (guint64)count);
-	else if (e)
-		int_map_remove(t->uses, e);
-	return MAX(count, 0);
-}
-
 static void give_back(struct tracker *t, struct object *o)
 {
 	if (o->bytes == 0)
 		return;
-	shrink(t, o->device, TRACKER_PHYSICAL, o->bytes);
+	change(t, o->device, TRACKER_PHYSICAL, o->bytes, FALSE);
 	g_array_append_val(t->gone, o->id);
 	o->bytes = 0;
-	use(t, o->process, o->device, 't', -1);
 }
 
 /* The memory goes with the last reference and the last mapping. */
@@ -318,11 +257,15 @@ static void maybe_returned(struct tracker *t, struct object *o)
 static void on_device(struct tracker *t, const struct npu_trace_record *r)
 {
 	gboolean reset = r->verb == NPU_TRACE_DEVICE_RESET;
+	guint64 key = (guint64)r->process << 32 | (guint32)r->device;
+	const struct int_map_entry *e = int_map_find(t->sets, key, 0);
+	guint64 sets = e ? e->value : 0;
 	GHashTableIter iter;
 	gpointer object;
 
-	if (use(t, r->process, r->device, 's', reset ? -1 : 1) > 0 || !reset ||
-	    use(t, r->process, r->device, 't', 0) == 0)
+	sets = reset ? MAX(sets, 1) - 1 : sets + 1;
+	int_map_put(t->sets, key, 0, sets);
+	if (!reset || sets > 0)
 		return;
 	g_hash_table_iter_init(&iter, t->objects);
 	while (g_hash_table_iter_next(&iter, &object, NULL)) {
@@ -360,9 +303,7 @@ static void on_create(struct tracker *t, struct tracker_line *l)
 	if (r->verb == NPU_TRACE_CREATE)
 		bytes = MAX(bytes > G_MAXINT64 ? bytes : round_up(bytes, page), r->rounded);
 	make(t, l, bytes);
-	if (bytes > 0)
-		use(t, r->process, l->device, 't', 1);
-	grow(t, l->device, TRACKER_PHYSICAL, bytes);
+	change(t, l->device, TRACKER_PHYSICAL, bytes, TRUE);
 }
 
 static void on_release(struct tracker *t, struct tracker_line *l, struct object *o)
@@ -426,14 +367,13 @@ static void on_more(struct tracker *t, struct tracker_line *l, struct object *o)
 static void on_mfree(struct tracker *t, struct tracker_line *l, struct object *o)
 {
 	const struct npu_trace_record *r = &l->item.record;
-	gboolean call = r->verb == NPU_TRACE_MFREE;
 
 	l->had = o ? o->size : r->size;
-	if (call && o)
+	if (r->verb == NPU_TRACE_MFREE && o)
 		give_back(t, o);
-	else if (!call && (o || r->verb == NPU_TRACE_SEGMENT_FREE))
-		shrink(t, l->device, r->verb == NPU_TRACE_FREE ? TRACKER_LIVE : TRACKER_SEGMENTS,
-		       l->had);
+	else if (r->verb == NPU_TRACE_SEGMENT_FREE || (r->verb == NPU_TRACE_FREE && o))
+		change(t, l->device, r->verb == NPU_TRACE_FREE ? TRACKER_LIVE : TRACKER_SEGMENTS,
+		       l->had, FALSE);
 	unbind_name(t, r);
 }
 
@@ -443,9 +383,9 @@ static void on_alloc(struct tracker *t, struct tracker_line *l, const struct obj
 		l->item.record.verb == NPU_TRACE_ALLOC ? TRACKER_LIVE : TRACKER_SEGMENTS;
 
 	if (before && level == TRACKER_LIVE)
-		shrink(t, l->device, level, before->size);
+		change(t, l->device, level, before->size, FALSE);
 	make(t, l, 0);
-	grow(t, l->device, level, l->item.record.size);
+	change(t, l->device, level, l->item.record.size, TRUE);
 }
 
 static void on_reserve(struct tracker *t, struct tracker_line *l, const struct object *o)
@@ -477,7 +417,7 @@ static void on_segment_map(struct tracker *t, struct tracker_line *l, struct obj
 	l->place = o->id;
 	l->subject = 0;
 	l->offset = (gint64)r->name.offset - o->first;
-	(r->verb == NPU_TRACE_SEGMENT_MAP ? grow : shrink)(t, l->device, TRACKER_SEGMENTS, r->size);
+	change(t, l->device, TRACKER_SEGMENTS, r->size, r->verb == NPU_TRACE_SEGMENT_MAP);
 }
 
 static void on_export(struct tracker *t, const struct npu_trace_record *r)

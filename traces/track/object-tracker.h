@@ -2,8 +2,8 @@
  *
  * Follows the objects that the records of a trace name, from their creation to their end: which
  * device and which object a line refers to, and how much is live, in segments, mapped by calls and
- * reserved after it. For convert and diff, which replay nothing (a replay uses memory-usage.h). It
- * is independent of the model and keeps no records: it needs memory only for what is live at one
+ * reserved after it. For convert, diff and the page, which replay nothing (a replay uses memory.h).
+ * It is independent of the model and keeps no records: it needs memory only for what is live at one
  * time, and for sizes that differ.
  */
 #ifndef NPUSIM_TRACES_OBJECT_TRACKER_H
@@ -18,7 +18,7 @@ enum tracker_level {
 	TRACKER_RESERVED, /* address space: of no device */
 	TRACKER_LEVEL_COUNT
 };
-const char *tracker_level_name(enum tracker_level level);
+extern const char *const tracker_level_names[TRACKER_LEVEL_COUNT];
 
 struct tracker_peak {
 	guint64 bytes;
@@ -26,21 +26,25 @@ struct tracker_peak {
 	guint64 host_ns; /* its time; 0: it has none */
 };
 struct tracker_device {
-	gint64 device; /* -1: the host; RECORD_NO_DEVICE: calls that are of no device */
+	gint64 device; /* first: the key; -1: the host; RECORD_NO_DEVICE: calls that are of no
+			  device */
 	guint64 now[TRACKER_LEVEL_COUNT];
 	struct tracker_peak peak[TRACKER_LEVEL_COUNT];
 	guint64 start[TRACKER_LEVEL_COUNT];
 	guint64 count[NPU_TRACE_VERB_COUNT];  /* of the window */
 	guint64 failed[NPU_TRACE_VERB_COUNT]; /* of them, calls that were refused */
 	guint64 bytes[NPU_TRACE_VERB_COUNT];  /* that those which were not refused name */
-	GHashTable *others; /* name -> struct tracker_size: NPU_TRACE_NOTE and calls */
-	GHashTable *sizes;  /* struct tracker_size, of what gets memory */
+	GHashTable *others;                   /* name -> how many: NPU_TRACE_NOTE and calls */
 };
+/* How often each of two traces asked for a size: of what gets memory. */
 struct tracker_size {
-	guint64 size; /* first two: the key */
+	gint64 device; /* first three: the key */
+	guint64 size;
 	guint32 verb;
-	guint64 count;
+	guint64 count[2];
 };
+/* An empty set of struct tracker_size. */
+GHashTable *tracker_sizes_new(void);
 
 /* A line, and what it is about: equal for lines that are about one object. */
 struct tracker_line {
@@ -54,7 +58,22 @@ struct tracker_line {
 	gint64 offset;   /* into what the name means, from the first that was mapped there */
 	gboolean made;   /* its subject is there from now on */
 };
-struct tracker;
+struct tracker {
+	GTree *devices; /* of struct tracker_device, by number; RECORD_NO_DEVICE first */
+	struct tracker_device none; /* what is of no device: address space that is reserved */
+	GHashTable *sizes; /* borrowed, NULL at first: tracker_sizes_new(), which has what lines ask
+			      for */
+	int side;          /* in its counts */
+	GArray *gone; /* guint64: subjects whose physical memory went back with the last line */
+
+	/* inside */
+	gboolean calls;
+	struct int_map *names; /* process << 32 | number, letter -> struct object * */
+	struct int_map *maps;  /* offset, low half of a reservation's id -> struct object * */
+	struct int_map *sets;  /* process << 32 | device -> how often it is set */
+	GHashTable *objects;   /* all of them */
+	guint64 last[128];     /* ids given out, by letter */
+};
 
 /* `calls`: the trace has calls that get memory. */
 struct tracker *tracker_new(gboolean calls);
@@ -62,15 +81,11 @@ void tracker_free(struct tracker *tracker);
 /* Adds one, and says what it is about. */
 void tracker_step(struct tracker *tracker, const struct record_item *item,
 		  struct tracker_line *out);
-
-/* The devices that lines were about, by number; RECORD_NO_DEVICE first, where there are such. */
-const GPtrArray *tracker_devices(const struct tracker *tracker);
-/* NULL: there is none of this number. */
+/* A device that lines were about; NULL: there is none of this number. */
 struct tracker_device *tracker_find(const struct tracker *tracker, gint64 device);
-/* What is of no device: address space that is reserved, now and at the peak. */
-const struct tracker_device *tracker_none(const struct tracker *tracker);
-
-/* guint64: subjects whose physical memory went back with the last line; of calls. */
-const GArray *tracker_gone(const struct tracker *tracker);
+/* The same, made if need be. */
+struct tracker_device *tracker_device(struct tracker *tracker, gint64 device);
+/* How many of a name there were: `others`. */
+gsize tracker_count(const struct tracker_device *device, const char *name);
 
 #endif

@@ -4,10 +4,10 @@
  * small units; and the bins of latencies.
  */
 
-#include "track/allocation-table.h"
+#include "track/memory.h"
 #include "harness/test.h"
-#include "play/latency.h"
-#include "track/maps.h"
+#include "play/model.h"
+#include "track/views.h"
 
 #define KEYS  64
 #define SPACE 256 /* addresses that are painted */
@@ -24,10 +24,9 @@ struct shadow {
 	guint64 serial[KEYS]; /* 0: not there */
 };
 
-static void expect_moment(const struct allocation_table *l, const struct moment *m,
-			  const struct shadow *s)
+static void expect_moment(const struct memory *l, const struct moment *m, const struct shadow *s)
 {
-	g_autoptr(GPtrArray) items = allocation_table_at(l, m, ALLOCATION_BLOCK);
+	g_autoptr(GPtrArray) items = memory_at(l, m, ALLOCATION_BLOCK);
 	guint count = 0;
 
 	for (guint k = 0; k < KEYS; k++)
@@ -43,30 +42,29 @@ static void expect_moment(const struct allocation_table *l, const struct moment 
 TEST(table, moments_are_what_was_there_however_often_they_are_marked)
 {
 	for (guint32 seed = 1; seed <= 20; seed++) {
-		struct allocation_table l;
+		struct memory l;
 		struct shadow now = { 0 }, kept[3] = { 0 };
 		gboolean marked[3] = { FALSE };
-		const struct memory_sums sums = { 0 };
 		guint32 state = seed;
 		guint64 serial = 0;
 
-		allocation_table_init(&l);
+		memory_init(&l, 0);
 		for (guint m = 0; m < 3; m++)
-			ASSERT_TRUE(allocation_table_add_moment(&l, MOMENT_EVENT, m));
+			ASSERT_TRUE(memory_add_moment(&l, MOMENT_EVENT, m));
 		for (guint step = 0; step < 2000; step++) {
 			guint64 key = next_random(&state) % KEYS;
 			guint what = next_random(&state) % 20, m = next_random(&state) % 3;
 			struct allocation item = { .key = key, .address = key * 16, .size = 16 };
 			item.asked = ++serial;
 			if (what == 0) {
-				allocation_table_mark(&l, &l.moments[m], step, &sums);
+				memory_mark(&l, &l.moments[m], step);
 				kept[m] = now;
 				marked[m] = TRUE;
 			} else if (what < 12) {
-				allocation_table_add(&l, ALLOCATION_BLOCK, &item);
+				memory_add(&l, ALLOCATION_BLOCK, &item);
 				now.serial[key] = serial;
 			} else {
-				EXPECT_EQ(allocation_table_remove(&l, ALLOCATION_BLOCK, key),
+				EXPECT_EQ(memory_remove(&l, ALLOCATION_BLOCK, key),
 					  now.serial[key] != 0);
 				now.serial[key] = 0;
 			}
@@ -76,27 +74,27 @@ TEST(table, moments_are_what_was_there_however_often_they_are_marked)
 			if (marked[m])
 				expect_moment(&l, &l.moments[m], &kept[m]);
 		}
-		allocation_table_clear(&l);
+		memory_clear(&l);
 	}
 }
 
 TEST(table, addresses_that_are_taken_are_counted_once)
 {
-	struct allocation_table l;
+	struct memory l;
 	const struct allocation area = { .key = 1, .address = 0, .size = 100 };
 	const struct allocation mapped = { .key = 2, .size = 50, .mapped = TRUE };
 	const struct allocation segment = { .key = 3, .address = 200, .size = 7 };
 
-	allocation_table_init(&l);
-	allocation_table_add(&l, ALLOCATION_RESERVED, &area);
-	allocation_table_add(&l, ALLOCATION_MEMORY, &mapped);
-	allocation_table_add(&l, ALLOCATION_MEMORY, &segment);
+	memory_init(&l, 0);
+	memory_add(&l, ALLOCATION_RESERVED, &area);
+	memory_add(&l, ALLOCATION_MEMORY, &mapped);
+	memory_add(&l, ALLOCATION_MEMORY, &segment);
 	EXPECT_EQ(l.reserved, 107u);
-	EXPECT_TRUE(allocation_table_remove(&l, ALLOCATION_MEMORY, 2));
-	EXPECT_TRUE(allocation_table_remove(&l, ALLOCATION_RESERVED, 1));
-	EXPECT_FALSE(allocation_table_remove(&l, ALLOCATION_RESERVED, 1));
+	EXPECT_TRUE(memory_remove(&l, ALLOCATION_MEMORY, 2));
+	EXPECT_TRUE(memory_remove(&l, ALLOCATION_RESERVED, 1));
+	EXPECT_FALSE(memory_remove(&l, ALLOCATION_RESERVED, 1));
 	EXPECT_EQ(l.reserved, 7u);
-	allocation_table_clear(&l);
+	memory_clear(&l);
 }
 
 static void look(struct allocation *item, gpointer data)
@@ -110,28 +108,27 @@ static void look(struct allocation *item, gpointer data)
 
 TEST(table, memory_is_looked_up_once_and_only_for_moments)
 {
-	struct allocation_table l;
-	const struct memory_sums sums = { 0 };
+	struct memory l;
 	guint looks = 0;
 
-	allocation_table_init(&l);
+	memory_init(&l, 0);
 	l.look = look;
 	l.data = &looks;
-	allocation_table_add_moment(&l, MOMENT_PEAK, 0);
+	memory_add_moment(&l, MOMENT_PEAK, 0);
 	for (guint64 k = 0; k < 4; k++) {
 		const struct allocation item = { .key = k, .address = k, .size = 1, .va = k };
-		allocation_table_add(&l, ALLOCATION_MEMORY, &item);
+		memory_add(&l, ALLOCATION_MEMORY, &item);
 		if (k == 2)
-			allocation_table_mark(&l, &l.moments[0], 1, &sums);
+			memory_mark(&l, &l.moments[0], 1);
 	}
-	allocation_table_remove(&l, ALLOCATION_MEMORY, 3);
+	memory_remove(&l, ALLOCATION_MEMORY, 3);
 	EXPECT_EQ(looks, 0u);
-	allocation_table_look(&l, 1);
-	allocation_table_remove(&l, ALLOCATION_MEMORY, 1);
+	memory_look(&l, 1);
+	memory_remove(&l, ALLOCATION_MEMORY, 1);
 	EXPECT_EQ(looks, 1u);
-	allocation_table_look_all(&l);
+	memory_look_all(&l);
 	EXPECT_EQ(looks, 3u);
-	allocation_table_clear(&l);
+	memory_clear(&l);
 }
 
 /* ---- maps ---- */
@@ -139,7 +136,7 @@ TEST(table, memory_is_looked_up_once_and_only_for_moments)
 enum paint { NOTHING, RESERVED, FREE, LIVE };
 
 struct scene {
-	struct allocation_table table;
+	struct memory table;
 	enum paint paint[SPACE];
 };
 
@@ -150,7 +147,7 @@ static void put(struct scene *s, enum allocation_kind kind, guint64 start, guint
 		.key = start, .address = start, .size = size, .asked = size, .mapped = mapped
 	};
 
-	allocation_table_add(&s->table, kind, &item);
+	memory_add(&s->table, kind, &item);
 	for (guint64 at = start; at < start + size; at++)
 		s->paint[at] = kind == ALLOCATION_RESERVED ? RESERVED
 			       : kind == ALLOCATION_MEMORY ? FREE
@@ -163,8 +160,8 @@ static void random_scene(struct scene *s, guint32 seed)
 	guint32 state = seed;
 
 	*s = (struct scene){ 0 };
-	allocation_table_init(&s->table);
-	allocation_table_add_moment(&s->table, MOMENT_PEAK, 0);
+	memory_init(&s->table, 0);
+	memory_add_moment(&s->table, MOMENT_PEAK, 0);
 	put(s, ALLOCATION_RESERVED, 0, 100, FALSE);
 	put(s, ALLOCATION_RESERVED, 128, 64, FALSE);
 	for (guint64 at = 0; at < 96; at += 8) {
@@ -181,7 +178,7 @@ static void random_scene(struct scene *s, guint32 seed)
 			put(s, ALLOCATION_BLOCK, at, end - at, FALSE);
 		at = MAX(end, at + 1);
 	}
-	allocation_table_mark(&s->table, &s->table.moments[0], 1, &(struct memory_sums){ 0 });
+	memory_mark(&s->table, &s->table.moments[0], 1);
 }
 
 TEST(maps, addresses_are_what_was_painted)
@@ -191,10 +188,10 @@ TEST(maps, addresses_are_what_was_painted)
 		guint64 end = 0, free_run = 0, most = 0;
 
 		random_scene(&s, seed);
-		struct address_map *map = address_map_new(&s.table, &s.table.moments[0]);
-		for (guint i = 0; i < map->ranges->len; i++) {
-			const struct map_range *r =
-				&g_array_index(map->ranges, struct map_range, i);
+		struct address_map map;
+		address_map_init(&map, &s.table, &s.table.moments[0]);
+		for (guint i = 0; i < map.ranges->len; i++) {
+			const struct map_range *r = &g_array_index(map.ranges, struct map_range, i);
 			for (guint64 at = end; at < r->address; at++)
 				EXPECT_EQ(s.paint[at], NOTHING);
 			enum paint is = r->physical == 0 ? RESERVED : r->live == 0 ? FREE : LIVE;
@@ -211,33 +208,34 @@ TEST(maps, addresses_are_what_was_painted)
 			free_run = s.paint[at] == FREE ? (at == 232 ? 0 : free_run) + 1 : 0;
 			most = MAX(most, free_run);
 		}
-		EXPECT_EQ(map->largest_free, most);
-		EXPECT_EQ(map->count, map->ranges->len);
-		address_map_free(map);
-		allocation_table_clear(&s.table);
+		EXPECT_EQ(map.largest_free, most);
+		EXPECT_EQ(map.count, map.ranges->len);
+		g_array_unref(map.ranges);
+		memory_clear(&s.table);
 	}
 }
 
 TEST(maps, too_many_ranges_are_put_together_and_lose_nothing)
 {
-	struct allocation_table l;
+	struct memory l;
 	guint64 physical = 0, live = 0, before = 0;
 
-	allocation_table_init(&l);
-	allocation_table_add_moment(&l, MOMENT_PEAK, 0);
+	memory_init(&l, 0);
+	memory_add_moment(&l, MOMENT_PEAK, 0);
 	for (guint64 i = 0; i < 9000; i++) {
 		const struct allocation m = { .key = i, .address = i * 8192, .size = 4096 };
 		const struct allocation b = { .key = i, .address = i * 8192 + 512, .size = 512 };
-		allocation_table_add(&l, ALLOCATION_MEMORY, &m);
-		allocation_table_add(&l, ALLOCATION_BLOCK, &b);
+		memory_add(&l, ALLOCATION_MEMORY, &m);
+		memory_add(&l, ALLOCATION_BLOCK, &b);
 	}
-	allocation_table_mark(&l, &l.moments[0], 1, &(struct memory_sums){ 0 });
-	struct address_map *map = address_map_new(&l, &l.moments[0]);
-	EXPECT_EQ(map->count, 27000u);
-	EXPECT_TRUE(map->merged_bytes > 0);
-	EXPECT_TRUE(map->ranges->len <= MAPS_RANGES_MAX && map->ranges->len > MAPS_RANGES_MAX / 8);
-	for (guint i = 0; i < map->ranges->len; i++) {
-		const struct map_range *r = &g_array_index(map->ranges, struct map_range, i);
+	memory_mark(&l, &l.moments[0], 1);
+	struct address_map map;
+	address_map_init(&map, &l, &l.moments[0]);
+	EXPECT_EQ(map.count, 27000u);
+	EXPECT_TRUE(map.merged_bytes > 0);
+	EXPECT_TRUE(map.ranges->len <= MAPS_RANGES_MAX && map.ranges->len > MAPS_RANGES_MAX / 8);
+	for (guint i = 0; i < map.ranges->len; i++) {
+		const struct map_range *r = &g_array_index(map.ranges, struct map_range, i);
 		EXPECT_TRUE(r->address >= before);
 		before = r->address + r->bytes;
 		physical += r->physical;
@@ -245,15 +243,15 @@ TEST(maps, too_many_ranges_are_put_together_and_lose_nothing)
 	}
 	EXPECT_EQ(physical, 9000u * 4096);
 	EXPECT_EQ(live, 9000u * 512);
-	EXPECT_EQ(map->largest_free, 3072u);
-	address_map_free(map);
-	allocation_table_clear(&l);
+	EXPECT_EQ(map.largest_free, 3072u);
+	g_array_unref(map.ranges);
+	memory_clear(&l);
 }
 
-static void add_frames(struct allocation_table *l, guint64 address, guint64 pa, guint64 bytes)
+static void add_frames(struct memory *l, guint64 address, guint64 pa, guint64 bytes)
 {
 	const struct allocation item = { .key = address, .address = address, .size = bytes };
-	struct allocation *kept = allocation_table_add(l, ALLOCATION_MEMORY, &item);
+	struct allocation *kept = memory_add(l, ALLOCATION_MEMORY, &item);
 	struct physical_run run = { .pa = pa, .bytes = bytes };
 
 	kept->runs = g_array_new(FALSE, FALSE, sizeof run);
@@ -267,28 +265,29 @@ TEST(maps, frames_have_an_owner_or_several)
 		{ 3, 1, 12288, FRAME_SEVERAL, 0 }, { 4, 2, MAPS_FRAME_BYTES + 4096, 0x9000, 0 },
 		{ 6, 2, 0, FRAME_NOBODY, 0 },
 	};
-	struct allocation_table l;
+	struct memory l;
 
-	allocation_table_init(&l);
-	allocation_table_add_moment(&l, MOMENT_PEAK, 0);
+	memory_init(&l, 0);
+	memory_add_moment(&l, MOMENT_PEAK, 0);
 	add_frames(&l, 0x1000, MAPS_FRAME_BYTES, 2 * MAPS_FRAME_BYTES);
 	add_frames(&l, 0x5000, 3 * MAPS_FRAME_BYTES, 4096);
 	add_frames(&l, 0x6000, 3 * MAPS_FRAME_BYTES + 8192, 4096);
 	add_frames(&l, 0x7000, 3 * MAPS_FRAME_BYTES + 16384, 4096);
 	add_frames(&l, 0x9000, 4 * MAPS_FRAME_BYTES, MAPS_FRAME_BYTES + 4096);
-	allocation_table_mark(&l, &l.moments[0], 1, &(struct memory_sums){ 0 });
-	struct frame_map *map = frame_map_new(&l, &l.moments[0], 8 * MAPS_FRAME_BYTES);
-	ASSERT_NOT_NULL(map);
-	ASSERT_EQ(map->runs->len, (guint)G_N_ELEMENTS(wanted));
-	for (guint i = 0; i < map->runs->len; i++) {
-		const struct frame_run *r = &g_array_index(map->runs, struct frame_run, i);
+	memory_mark(&l, &l.moments[0], 1);
+	struct frame_map map;
+	frame_map_init(&map, &l, &l.moments[0], 8 * MAPS_FRAME_BYTES);
+	ASSERT_NOT_NULL(map.runs);
+	ASSERT_EQ(map.runs->len, (guint)G_N_ELEMENTS(wanted));
+	for (guint i = 0; i < map.runs->len; i++) {
+		const struct frame_run *r = &g_array_index(map.runs, struct frame_run, i);
 		EXPECT_EQ(r->frame, wanted[i].frame);
 		EXPECT_EQ(r->count, wanted[i].count);
 		EXPECT_EQ(r->used, wanted[i].used);
 		EXPECT_EQ(r->owner, wanted[i].owner);
 	}
-	frame_map_free(map);
-	allocation_table_clear(&l);
+	g_array_unref(map.runs);
+	memory_clear(&l);
 }
 
 /* ---- latencies ---- */

@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Keeps the items at each address with serial numbers; a moment is the serial number at which it
+ * was marked. An item that goes away and is not younger than a moment is put on that moment's
+ * list. Marking a moment anew empties its list.
+ */
+#include "memory.h"
+
+#include "format/units.h"
+#include "read/int-map.h"
+
+/* A file can say anything: sums end at what an int64 holds. */
+static guint64 sum(guint64 a, guint64 b)
+{
+	return a + b < a || a + b > G_MAXINT64 ? G_MAXINT64 : a + b;
+}
+
+static guint64 less(guint64 a, guint64 b)
+{
+	return a - MIN(a, b);
+}
+
+static void item_clear(gpointer item)
+{
+	g_clear_pointer(&((struct allocation *)item)->runs, g_array_unref);
+}
+
+static void item_unref(gpointer item)
+{
+	g_rc_box_release_full(item, item_clear);
+}
+
+void memory_init(struct memory *m, guint unit)
+{
+	*m = (struct memory){ .unit = MAX(unit, 1), .file.blocks = by_address_tree(NULL, g_free) };
+	for (int k = 0; k < ALLOCATION_KIND_COUNT; k++)
+		m->items[k] = g_hash_table_new_full(int_map_hash, g_int64_equal, item_unref, NULL);
+}
+
+void memory_clear(struct memory *m)
+{
+	for (int k = 0; k < ALLOCATION_KIND_COUNT; k++) {
+		for (guint i = 0; i < m->moment_count; i++)
+			g_ptr_array_unref(m->moments[i].gone[k]);
+		g_hash_table_unref(m->items[k]);
+	}
+	g_tree_unref(m->file.blocks);
+	g_free(m->file.first);
+}
+
+/* ---- what is there ---- */
+
+static gboolean was_there(const struct moment *moment, const struct allocation *item)
+{
+	return moment->reached && item->born <= moment->serial;
+}
+
+static gboolean takes_addresses(enum allocation_kind kind, const struct allocation *item)
+{
+	return kind == ALLOCATION_RESERVED || (kind == ALLOCATION_MEMORY && !item->mapped);
+}
+
+struct allocation *memory_add(struct memory *m, enum allocation_kind kind,
+			      const struct allocation *item)
+{
+	struct allocation *kept = g_rc_box_new(struct allocation);
+
+	*kept = *item;
+	memory_remove(m, kind, item->key);
+	kept->born = ++m->serial;
+	m->has_blocks |= kind == ALLOCATION_BLOCK;
+	if (takes_addresses(kind, kept))
+		m->reserved += kept->size;
+	g_hash_table_add(m->items[kind], kept);
+	return kept;
+}
+
+const struct allocation *memory_find(const struct memory *m, enum allocation_kind kind, guint64 key)
+{
+	return g_hash_table_lookup(m->items[kind], &key);
+}
+
+static void look(const struct memory *m, struct allocation *item)
+{
+	for (guint i = 0; m->look && item->runs == NULL && i < m->moment_count; i++) {
+		if (was_there(&m->moments[i], item))
+			m->look(item, m->data);
+	}
+}
+
+void memory_look(struct memory *m, guint64 key)
+{
+	struct allocation *item = g_hash_table_lookup(m->items[ALLOCATION_MEMORY], &key);
+
+	if (item)
+		look(m, item);
+}
+
+gboolean memory_remove(struct memory *m, enum allocation_kind kind, guint64 key)
+{
+	struct allocation *item = g_hash_table_lookup(m->items[kind], &key);
+
+	if (item == NULL)
+		return FALSE;
+	if (takes_addresses(kind, item))
+		m->reserved -= item->size;
+	if (kind == ALLOCATION_MEMORY)
+		look(m, item);
+	for (guint i = 0; i < m->moment_count; i++) {
+		if (was_there(&m->moments[i], item))
+			g_ptr_array_add(m->moments[i].gone[kind], g_rc_box_acquire(item));
+	}
+	return g_hash_table_remove(m->items[kind], &key);
+}
+
+void memory_look_all(struct memory *m)
+{
+	GHashTableIter iter;
+	gpointer item;
+
+	g_hash_table_iter_init(&iter, m->items[ALLOCATION_MEMORY]);
+	while (g_hash_table_iter_next(&iter, &item, NULL))
+		look(m, item);
+}
+
+/* ---- moments ---- */
+
+gboolean memory_add_moment(struct memory *m, enum moment_what what, guint64 wanted)
+{
+	if (m->moment_count == MOMENTS_MAX)
+		return FALSE;
+	struct moment *moment = &m->moments[m->moment_count++];
+	*moment = (struct moment){ .what = (guint8)what, .wanted = wanted };
+	for (int k = 0; k < ALLOCATION_KIND_COUNT; k++)
+		moment->gone[k] = g_ptr_array_new_with_free_func(item_unref);
+	return TRUE;
+}
+
+void memory_mark(struct memory *m, struct moment *moment, guint64 event)
+{
+	for (int k = 0; k < ALLOCATION_KIND_COUNT; k++)
+		g_ptr_array_set_size(moment->gone[k], 0);
+	moment->reached = TRUE;
+	moment->serial = m->serial;
+	moment->event = event;
+	moment->sums = memory_sums(m);
+}
+
+static gint by_place(gconstpointer a, gconstpointer b)
+{
+	const struct allocation *x = *(struct allocation *const *)a;
+	const struct allocation *y = *(struct allocation *const *)b;
+
+	if (x->address != y->address)
+		return x->address < y->address ? -1 : 1;
+	return x->born < y->born ? -1 : x->born > y->born;
+}
+
+GPtrArray *memory_at(const struct memory *m, const struct moment *moment, enum allocation_kind kind)
+{
+	GPtrArray *out = g_ptr_array_copy(moment->gone[kind], NULL, NULL);
+	GHashTableIter iter;
+	gpointer item;
+
+	g_ptr_array_set_free_func(out, NULL);
+	g_hash_table_iter_init(&iter, m->items[kind]);
+	while (g_hash_table_iter_next(&iter, &item, NULL)) {
+		if (was_there(moment, item))
+			g_ptr_array_add(out, item);
+	}
+	g_ptr_array_sort(out, by_place);
+	return out;
+}
+
+/* ---- sums ---- */
+
+static void block_remove(struct memory *m, guint64 key)
+{
+	const struct allocation *known = memory_find(m, ALLOCATION_BLOCK, key);
+
+	if (known == NULL) {
+		m->unmatched++;
+		return;
+	}
+	m->live = less(m->live, known->asked);
+	m->taken = less(m->taken, known->size);
+	memory_remove(m, ALLOCATION_BLOCK, key);
+}
+
+static void on_alloc(struct memory *m, const struct record_item *item)
+{
+	const struct npu_trace_record *r = &item->record;
+	gboolean placed = (r->has & NPU_TRACE_HAS_ROUNDED) != 0;
+	gboolean start = (r->has & NPU_TRACE_HAS_START) != 0;
+	const struct allocation *known = memory_find(m, ALLOCATION_BLOCK, item->address);
+	struct allocation block = { .key = item->address,
+				    .address = placed ? r->va : item->address,
+				    .size = placed ? r->rounded : round_up(item->size, m->unit),
+				    .asked = item->size,
+				    .site = start && item->site == SITE_NONE ? SITE_BEFORE
+									     : item->site };
+
+	if (start && placed && known) {
+		/* a block of the start that lies elsewhere than the file says */
+		m->taken = sum(less(m->taken, known->size), block.size);
+		block.asked = known->asked;
+		block.site = known->site;
+		memory_add(m, ALLOCATION_BLOCK, &block);
+		return;
+	}
+	if (known) {
+		m->unmatched++;
+		block_remove(m, block.key);
+	}
+	memory_add(m, ALLOCATION_BLOCK, &block);
+	m->live = sum(m->live, block.asked);
+	m->taken = sum(m->taken, block.size);
+	m->peak_live = MAX(m->peak_live, m->live);
+	if (m->physical == m->peak_physical)
+		m->live_at_peak_physical = MAX(m->live_at_peak_physical, m->live);
+}
+
+void memory_obtain(struct memory *m, guint64 size, guint64 pages)
+{
+	m->physical = sum(m->physical, pages);
+	m->obtained = sum(m->obtained, pages);
+	m->rounding = sum(m->rounding, pages - size);
+	if (m->physical > m->peak_physical) {
+		m->peak_physical = m->physical;
+		m->live_at_peak_physical = m->live;
+	} else if (m->physical == m->peak_physical) {
+		m->live_at_peak_physical = MAX(m->live_at_peak_physical, m->live);
+	}
+}
+
+void memory_return(struct memory *m, guint64 size, guint64 pages)
+{
+	m->physical = less(m->physical, pages);
+	m->rounding = less(m->rounding, pages - size);
+}
+
+void memory_started(struct memory *m)
+{
+	m->obtained = 0;
+	m->start_physical = m->physical;
+	m->start_live = m->peak_live = m->live_at_peak_physical = m->live;
+}
+
+void memory_step(struct memory *m, const struct record_item *item)
+{
+	const struct npu_trace_record *r = &item->record;
+	guint64 pages = r->has & NPU_TRACE_HAS_ROUNDED ? r->rounded : malloc_pages(item->size);
+
+	if (r->verb == NPU_TRACE_ALLOC)
+		on_alloc(m, item);
+	else if (r->verb == NPU_TRACE_FREE)
+		block_remove(m, item->address);
+	else if (r->verb == NPU_TRACE_SEGMENT_ALLOC || r->verb == NPU_TRACE_SEGMENT_MAP)
+		memory_obtain(m, item->size, pages);
+	else if (r->verb == NPU_TRACE_SEGMENT_FREE || r->verb == NPU_TRACE_SEGMENT_UNMAP)
+		memory_return(m, item->size, pages);
+}
+
+struct memory_sums memory_sums(const struct memory *m)
+{
+	return (struct memory_sums){ .live = m->live,
+				     .physical = m->physical,
+				     .reserved = m->reserved,
+				     .internal = less(m->taken, m->live),
+				     .rounding = m->rounding,
+				     .external = (gint64)m->physical -
+						 (gint64)sum(m->taken, m->rounding) };
+}
+
+/* ---- what the file says ---- */
+
+struct block {
+	guint64 address; /* first: by-address.h */
+	guint64 size, line, event;
+};
+
+char *history_place(guint64 line, guint64 event)
+{
+	return line    ? g_strdup_printf("line %" G_GUINT64_FORMAT, line)
+	       : event ? g_strdup_printf("event %" G_GUINT64_FORMAT, event)
+		       : g_strdup("the start");
+}
+
+/* `there`: the block that it meets; NULL: none is where one should be. */
+static void contradict(struct memory *m, const struct record_item *item, guint64 event,
+		       const struct block *there)
+{
+	gboolean has_va = (item->record.has & NPU_TRACE_HAS_VA) != 0;
+	g_autoptr(GString) what = g_string_new(NULL), at = g_string_new(NULL);
+
+	if (m->file.contradictions++ > 0)
+		return;
+	if (has_va)
+		g_string_printf(what, "0x%" G_GINT64_MODIFIER "x", item->record.va);
+	else
+		record_name_text(&item->record.name, what);
+	g_autofree char *place = history_place(item->record.line, event);
+	if (there == NULL) {
+		m->file.first = g_strdup_printf("%s frees %s, where no block is live: it was freed "
+						"before, or handed out before the file begins",
+						place, what->str);
+		return;
+	}
+	g_autofree char *since = history_place(there->line, there->event);
+	if (has_va)
+		g_string_printf(at, " at 0x%" G_GINT64_MODIFIER "x", there->address);
+	m->file.first = g_strdup_printf("%s allocates %" G_GUINT64_FORMAT
+					" bytes, %s, over the block of %" G_GUINT64_FORMAT
+					" bytes%s that is live since %s",
+					place, item->size, what->str, there->size, at->str, since);
+}
+
+static void file_remove(struct memory *m, const struct block *block)
+{
+	m->file.live = less(m->file.live, block->size);
+	g_tree_remove(m->file.blocks, &block->address);
+}
+
+static void file_alloc(struct memory *m, const struct record_item *item, guint64 event)
+{
+	const struct npu_trace_record *r = &item->record;
+	const struct block new = { item->address, item->size, r->line, event };
+	struct block *block = g_memdup2(&new, sizeof new);
+	/* addresses that stand for names have no extent */
+	gboolean placed = (r->has & NPU_TRACE_HAS_VA) && r->va == item->address;
+	guint64 last = item->address + (placed ? MAX(item->size, 1) - 1 : 0);
+	GTreeNode *node = by_address_node(m->file.blocks, last);
+	const struct block *there = node ? g_tree_node_value(node) : NULL;
+
+	if (there && there->address != new.address &&
+	    (!placed ||
+	     (there->address < new.address &&new.address - there->address >= there->size)))
+		there = NULL;
+	if (there) {
+		contradict(m, item, event, there);
+		file_remove(m, there);
+	}
+	m->file.live = sum(m->file.live, item->size);
+	g_tree_replace(m->file.blocks, &block->address, block);
+}
+
+void memory_step_file(struct memory *m, const struct record_item *item, guint64 event)
+{
+	const struct block *there;
+
+	switch (item->record.verb) {
+	case NPU_TRACE_ALLOC:
+		file_alloc(m, item, event);
+		break;
+	case NPU_TRACE_FREE:
+		there = g_tree_lookup(m->file.blocks, &item->address);
+		if (there)
+			file_remove(m, there);
+		else
+			contradict(m, item, event, NULL);
+		break;
+	case NPU_TRACE_SEGMENT_ALLOC:
+	case NPU_TRACE_SEGMENT_MAP:
+		m->file.physical = sum(m->file.physical, item->size);
+		break;
+	case NPU_TRACE_SEGMENT_FREE:
+	case NPU_TRACE_SEGMENT_UNMAP:
+		m->file.physical = less(m->file.physical, item->size);
+		break;
+	case NPU_TRACE_OOM:
+		if (m->file.oom.event == 0)
+			m->file.oom =
+				(struct recorded_oom){ event, item->size, item->record.free_bytes,
+						       m->file.physical, m->file.live };
+		break;
+	default:
+		break;
+	}
+}

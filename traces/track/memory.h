@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The memory of one device over a history: what is at an address, now and at marked moments of the
+ * past (reservations, physical memory, blocks), the sums of it, and where the file's events
+ * contradict each other. A moment is marked when it occurs, and may be marked again; what goes away
+ * is then kept, provided that it existed at the moment. Each step costs the same, however often
+ * moments are marked. It is independent of the model, and knows addresses, not names: the sums of
+ * records with names, for convert, diff and the page, are in object-tracker.h.
+ */
+#ifndef NPUSIM_TRACES_MEMORY_H
+#define NPUSIM_TRACES_MEMORY_H
+
+#include "read/record-reader.h"
+
+enum allocation_kind {
+	ALLOCATION_RESERVED, /* addresses without memory of their own */
+	ALLOCATION_MEMORY,   /* physical memory at an address: a classic allocation, or a mapping */
+	ALLOCATION_BLOCK, /* what a program was given; its key is the address that the file has */
+	ALLOCATION_KIND_COUNT
+};
+struct allocation {
+	guint64 key;           /* of its kind: whoever adds it chooses */
+	guint64 address, size; /* where it lies, with the rounding of who gave it */
+	guint64 asked;         /* BLOCK: bytes that were asked for */
+	guint64 va;            /* MEMORY: where it lies in the model */
+	guint64 born;          /* serial number */
+	GArray *runs;          /* MEMORY: struct physical_run, once they were looked up */
+	guint32 site;          /* BLOCK, MEMORY */
+	gboolean mapped;       /* MEMORY: into a reservation */
+};
+/* Physical memory behind an item: consecutive bytes of the device. */
+struct physical_run {
+	guint64 pa, bytes;
+};
+
+enum moment_what { MOMENT_PEAK, MOMENT_OOM, MOMENT_END, MOMENT_EVENT, MOMENT_TIME };
+/* Sums, all in bytes. */
+struct memory_sums {
+	guint64 live, physical, reserved, internal, rounding;
+	gint64 external; /* below 0: blocks lie in memory that the file does not tell of */
+};
+struct moment {
+	guint8 what;      /* enum moment_what */
+	gboolean reached; /* it was marked */
+	guint64 wanted;   /* EVENT: its number; TIME: microseconds since the first event */
+	guint64 event;    /* when it was marked */
+	guint64 serial;   /* inside */
+	struct memory_sums sums;
+	GPtrArray *gone[ALLOCATION_KIND_COUNT]; /* inside: was there at the moment, is not now */
+};
+#define MOMENTS_MAX 8
+
+struct memory {
+	/* Sums of events, and of what memory_obtain() and memory_return() tell. */
+	guint64 start_physical, start_live; /* when the window began */
+	guint64 physical, live;             /* now */
+	guint64 peak_physical, peak_live;
+	guint64 live_at_peak_physical; /* live bytes when physical memory was at its peak: what
+					  fragmentation is told from */
+	guint64 obtained;              /* physical bytes got since the start */
+	guint64 unmatched; /* frees of blocks that the history does not know, and blocks handed out
+			      twice */
+	guint64 taken;     /* by live blocks, with the rounding of who gave them */
+	guint64 rounding;  /* of `physical`: what pages are larger than what was asked for */
+	guint64 reserved;  /* bytes of addresses taken: RESERVED, and MEMORY that is not mapped */
+	guint unit;        /* blocks are multiples of it, as far as the file tells */
+	gboolean has_blocks; /* a BLOCK was added, at any time */
+
+	GHashTable *items[ALLOCATION_KIND_COUNT]; /* of struct allocation */
+	struct moment moments[MOMENTS_MAX];
+	guint moment_count;
+	guint64 serial;
+	/* Fills item->runs in while the memory is still there; may be NULL. */
+	void (*look)(struct allocation *item, gpointer data);
+	gpointer data;
+
+	/* What the file itself says, whatever serves the blocks: of memory_step_file(). */
+	struct {
+		GTree *blocks;          /* inside: those that are live, by address */
+		guint64 physical, live; /* bytes of segments, of blocks */
+		guint64 contradictions;
+		char *first; /* the first of them in words, with its place; NULL: none */
+		struct recorded_oom {
+			guint64 event; /* from 1; 0: there is none */
+			guint64 asked, free_bytes, physical, live;
+		} oom; /* the first */
+	} file;
+};
+
+/* `unit`: of the allocator's blocks; 0: not known. */
+void memory_init(struct memory *memory, guint unit);
+void memory_clear(struct memory *memory);
+
+/* ---- events ---- */
+
+/* Adds an allocator's event. Where it has `rounded`, that is what it takes, and a block lies at
+ * `va`: a block of the start that is known already is placed anew. */
+void memory_step(struct memory *memory, const struct record_item *item);
+/* What there was at the start has been added: the window begins. */
+void memory_started(struct memory *memory);
+/* Physical memory for `size` bytes, in whole pages `pages` bytes. */
+void memory_obtain(struct memory *memory, guint64 size, guint64 pages);
+void memory_return(struct memory *memory, guint64 size, guint64 pages);
+struct memory_sums memory_sums(const struct memory *memory);
+
+/* Notes what the file says, at event number `event` of the device from 1; 0: it was there at the
+ * start. It changes no sum. */
+void memory_step_file(struct memory *memory, const struct record_item *item, guint64 event);
+/* "line 3"; where that is 0, "event 17"; "the start". */
+char *history_place(guint64 line, guint64 event);
+
+/* ---- what is there ---- */
+
+/* A copy of `item` is kept; what has its key goes. */
+struct allocation *memory_add(struct memory *memory, enum allocation_kind kind,
+			      const struct allocation *item);
+const struct allocation *memory_find(const struct memory *memory, enum allocation_kind kind,
+				     guint64 key);
+/* Looks up what moments need of an item whose memory may go. */
+void memory_look(struct memory *memory, guint64 key);
+/* To be called before the memory goes, or after memory_look(). FALSE: it is not there. */
+gboolean memory_remove(struct memory *memory, enum allocation_kind kind, guint64 key);
+/* The same of all that is still there: before the model closes. */
+void memory_look_all(struct memory *memory);
+
+/* ---- moments ---- */
+
+/* Adds a moment to be marked; FALSE: there are too many. `wanted`: number of MOMENT_EVENT, or
+ * microseconds of MOMENT_TIME. */
+gboolean memory_add_moment(struct memory *memory, enum moment_what what, guint64 wanted);
+/* What is there now is what was there at the moment. */
+void memory_mark(struct memory *memory, struct moment *moment, guint64 event);
+/* struct allocation * of the kind at the moment, sorted by address; borrowed. */
+GPtrArray *memory_at(const struct memory *memory, const struct moment *moment,
+		     enum allocation_kind kind);
+
+#endif

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Builds the maps of a moment: ranges between the ends of its reservations, physical memory and
+ * blocks, and runs of frames; and adds up its live blocks, first by call site, then by label.
+ */
+#include "views.h"
+
+/* Where an item of a kind begins (1) or ends (-1). */
+struct edge {
+	guint64 at; /* first: by-address.h */
+	guint kind;
+	gint step;
+	gboolean cuts; /* ranges on both sides are two, also where they are alike */
+};
+
+static void add_edges(GArray *edges, const struct memory *memory, const struct moment *moment,
+		      enum allocation_kind kind)
+{
+	g_autoptr(GPtrArray) items = memory_at(memory, moment, kind);
+
+	for (guint i = 0; i < items->len; i++) {
+		const struct allocation *item = g_ptr_array_index(items, i);
+		/* nothing beside a classic allocation makes it larger */
+		gboolean alone = kind == ALLOCATION_MEMORY && !item->mapped;
+		const struct edge ends[] = { { item->address, kind, 1, alone },
+					     { item->address + item->size, kind, -1,
+					       alone || kind == ALLOCATION_RESERVED } };
+		g_array_append_vals(edges, ends, G_N_ELEMENTS(ends));
+	}
+}
+
+static void add_range(GArray *ranges, const struct map_range *r, gboolean cut)
+{
+	struct map_range *last =
+		ranges->len ? &g_array_index(ranges, struct map_range, ranges->len - 1) : NULL;
+
+	if (cut || last == NULL || last->address + last->bytes != r->address ||
+	    !last->physical != !r->physical || !last->live != !r->live) {
+		g_array_append_vals(ranges, r, 1);
+		return;
+	}
+	last->bytes += r->bytes;
+	last->physical += r->physical;
+	last->live += r->live;
+}
+
+static GArray *ranges_between(const GArray *edges)
+{
+	GArray *ranges = g_array_new(FALSE, FALSE, sizeof(struct map_range));
+	gint depth[ALLOCATION_KIND_COUNT] = { 0 };
+
+#define EDGE(i) (&g_array_index(edges, struct edge, i))
+	for (guint i = 0; i < edges->len;) {
+		guint64 start = EDGE(i)->at;
+		gboolean cut[ALLOCATION_KIND_COUNT] = { FALSE };
+		for (; i < edges->len && EDGE(i)->at == start; i++) {
+			depth[EDGE(i)->kind] += EDGE(i)->step;
+			cut[EDGE(i)->kind] |= EDGE(i)->cuts;
+		}
+		guint64 bytes = i < edges->len ? EDGE(i)->at - start : 0;
+		gboolean memory = depth[ALLOCATION_MEMORY] > 0;
+		gboolean live = memory && depth[ALLOCATION_BLOCK] > 0;
+		const struct map_range r = { .address = start,
+					     .bytes = bytes,
+					     .physical = memory ? bytes : 0,
+					     .live = live ? bytes : 0 };
+		if (bytes > 0 && (memory || depth[ALLOCATION_RESERVED] > 0))
+			add_range(ranges, &r,
+				  cut[memory ? ALLOCATION_MEMORY : ALLOCATION_RESERVED]);
+	}
+#undef EDGE
+	return ranges;
+}
+
+/* Neighbours that come to no more than `limit` bytes, what lies between them too, become one. */
+static void merge_ranges(GArray *ranges, guint64 limit)
+{
+	struct map_range *r = (struct map_range *)(void *)ranges->data;
+	guint kept = 0;
+
+	for (guint i = 1; i < ranges->len; i++) {
+		guint64 span = r[i].address + r[i].bytes - r[kept].address;
+		if (span > limit) {
+			r[++kept] = r[i];
+			continue;
+		}
+		r[kept].bytes = span;
+		r[kept].physical += r[i].physical;
+		r[kept].live += r[i].live;
+	}
+	g_array_set_size(ranges, kept + 1);
+}
+
+void address_map_init(struct address_map *map, const struct memory *memory,
+		      const struct moment *moment)
+{
+	g_autoptr(GArray) edges = g_array_new(FALSE, FALSE, sizeof(struct edge));
+
+	for (int kind = 0; kind < ALLOCATION_KIND_COUNT; kind++)
+		add_edges(edges, memory, moment, kind);
+	g_array_sort(edges, by_address);
+	*map = (struct address_map){ .ranges = ranges_between(edges) };
+	map->count = map->ranges->len;
+	for (guint i = 0; i < map->count; i++) {
+		const struct map_range *r = &g_array_index(map->ranges, struct map_range, i);
+		map->live += r->live;
+		if (r->live == 0)
+			map->largest_free = MAX(map->largest_free, r->physical);
+	}
+	while (map->ranges->len > MAPS_RANGES_MAX) {
+		map->merged_bytes = map->merged_bytes ? 2 * map->merged_bytes : 4096;
+		merge_ranges(map->ranges, map->merged_bytes);
+	}
+}
+
+struct piece {
+	guint64 pa, bytes, owner; /* pa first: by-address.h */
+};
+
+static GArray *pieces_of(const GPtrArray *items)
+{
+	GArray *pieces = g_array_new(FALSE, FALSE, sizeof(struct piece));
+
+	for (guint i = 0; i < items->len; i++) {
+		const struct allocation *m = g_ptr_array_index(items, i);
+		for (guint r = 0; m->runs && r < m->runs->len; r++) {
+			const struct physical_run *run =
+				&g_array_index(m->runs, struct physical_run, r);
+			struct piece p = { run->pa, run->bytes, m->address };
+			g_array_append_val(pieces, p);
+		}
+	}
+	g_array_sort(pieces, by_address);
+	return pieces;
+}
+
+/* A run that begins in the last frame there is lies in that frame as a whole. */
+static void add_run(GArray *runs, const struct frame_run *run)
+{
+	struct frame_run *last =
+		runs->len ? &g_array_index(runs, struct frame_run, runs->len - 1) : NULL;
+	guint64 end = last ? last->frame + last->count : 0;
+
+	if (run->count == 0)
+		return;
+	if (last && last->owner == run->owner && run->frame <= end) {
+		last->tail = run->frame < end ? last->tail + run->used : run->tail;
+		last->count += run->frame < end ? 0 : run->count;
+		last->used += run->used;
+	} else if (run->frame < end) {
+		struct frame_run shared = { .frame = run->frame,
+					    .count = 1,
+					    .used = last->tail + run->used,
+					    .owner = FRAME_SEVERAL,
+					    .tail = last->tail + run->used };
+		last->used -= last->tail;
+		if (--last->count == 0)
+			g_array_set_size(runs, runs->len - 1);
+		g_array_append_val(runs, shared);
+	} else {
+		const struct frame_run none = { .frame = end, .count = run->frame - end };
+		if (none.count > 0)
+			g_array_append_val(runs, none);
+		g_array_append_vals(runs, run, 1);
+	}
+}
+
+/* Part of a frame, whole frames, part of a frame. */
+static void add_piece(GArray *runs, const struct piece *p)
+{
+	guint64 end = p->pa + p->bytes, to;
+
+	for (guint64 at = p->pa; at < end; at = to) {
+		guint64 frame = at / MAPS_FRAME_BYTES;
+		to = MIN(end, (frame + 1) * MAPS_FRAME_BYTES);
+		if (at % MAPS_FRAME_BYTES == 0)
+			to = MAX(to, end / MAPS_FRAME_BYTES * MAPS_FRAME_BYTES);
+		const struct frame_run run = { .frame = frame,
+					       .count = (to - 1) / MAPS_FRAME_BYTES - frame + 1,
+					       .used = to - at,
+					       .owner = p->owner,
+					       .tail = MIN(to - at, MAPS_FRAME_BYTES) };
+		add_run(runs, &run);
+	}
+}
+
+static void merge_runs(GArray *runs, guint64 limit)
+{
+	struct frame_run *r = (struct frame_run *)(void *)runs->data;
+	guint kept = 0;
+
+	for (guint i = 1; i < runs->len; i++) {
+		if (r[kept].count + r[i].count > limit) {
+			r[++kept] = r[i];
+			continue;
+		}
+		r[kept].count += r[i].count;
+		r[kept].used += r[i].used;
+		r[kept].owner = r[kept].owner == r[i].owner ? r[i].owner : FRAME_SEVERAL;
+	}
+	g_array_set_size(runs, kept + 1);
+}
+
+void frame_map_init(struct frame_map *map, const struct memory *memory, const struct moment *moment,
+		    guint64 device_bytes)
+{
+	g_autoptr(GPtrArray) items = memory_at(memory, moment, ALLOCATION_MEMORY);
+	g_autoptr(GArray) pieces = pieces_of(items);
+	guint64 frames = device_bytes / MAPS_FRAME_BYTES;
+
+	*map = (struct frame_map){ 0 };
+	if (pieces->len == 0)
+		return;
+	map->runs = g_array_new(FALSE, FALSE, sizeof(struct frame_run));
+	for (guint i = 0; i < pieces->len; i++)
+		add_piece(map->runs, &g_array_index(pieces, struct piece, i));
+	const struct frame_run *last =
+		&g_array_index(map->runs, struct frame_run, map->runs->len - 1);
+	guint64 end = last->frame + last->count;
+	const struct frame_run rest = { .frame = end, .count = frames > end ? frames - end : 0 };
+	add_run(map->runs, &rest);
+	map->count = map->runs->len;
+	while (map->runs->len > MAPS_RANGES_MAX) {
+		map->merged_frames = map->merged_frames ? 2 * map->merged_frames : 2;
+		merge_runs(map->runs, map->merged_frames);
+	}
+}
+
+GArray *holders_by_site(const struct memory *memory, const struct moment *moment, guint count)
+{
+	GArray *sums = g_array_new(FALSE, TRUE, sizeof(struct site_sum));
+	g_autoptr(GPtrArray) blocks = memory_at(
+		memory, moment, memory->has_blocks ? ALLOCATION_BLOCK : ALLOCATION_MEMORY);
+
+	g_array_set_size(sums, count);
+	for (guint i = 0; i < blocks->len; i++) {
+		const struct allocation *b = g_ptr_array_index(blocks, i);
+		struct site_sum *sum = &g_array_index(sums, struct site_sum,
+						      b->site < count ? b->site : SITE_NONE);
+		sum->bytes += (gint64)(b->asked ? b->asked : b->size);
+		sum->blocks++;
+	}
+	return sums;
+}
+
+/* Where sums are equal, by the number: the order of the file. */
+static gint by_bytes(gconstpointer a, gconstpointer b)
+{
+	const struct holder *x = a, *y = b;
+
+	if (x->bytes != y->bytes)
+		return x->bytes > y->bytes ? -1 : 1;
+	return x->label < y->label ? -1 : x->label > y->label;
+}
+
+GArray *holders_of(const struct memory *memory, const struct moment *moment,
+		   const struct sites *sites)
+{
+	GArray *out = g_array_new(FALSE, TRUE, sizeof(struct holder));
+
+	if (sites == NULL)
+		return out;
+	g_autoptr(GArray) sums = holders_by_site(memory, moment, sites_count(sites));
+	g_array_set_size(out, sites_labels(sites));
+	for (guint32 s = 0; s < sums->len; s++) {
+		const struct site_sum *sum = &g_array_index(sums, struct site_sum, s);
+		guint32 label = sites_label(sites, s);
+		struct holder *h = &g_array_index(out, struct holder, label);
+		h->label = label;
+		if (sum->blocks > 0 && (h->blocks == 0 || (guint64)sum->bytes > h->site_bytes)) {
+			h->site = s;
+			h->site_bytes = (guint64)sum->bytes;
+		}
+		h->bytes += (guint64)sum->bytes;
+		h->blocks += (guint64)sum->blocks;
+	}
+	g_array_sort(out, by_bytes);
+	guint count = 0;
+	for (guint i = 0; i < out->len; i++) {
+		if (g_array_index(out, struct holder, i).blocks > 0)
+			g_array_index(out, struct holder, count++) =
+				g_array_index(out, struct holder, i);
+	}
+	g_array_set_size(out, count);
+	return out;
+}
