@@ -144,27 +144,28 @@ static gboolean is_wanted(const struct test_case *test)
 					       : strstr(name, opt.only) != NULL;
 }
 
-static struct check_result *run_on(const struct check *check, const struct test_case *test,
-				   unsigned device, const char *backend)
+static struct case_result *run_on(const struct check *check, const struct test_case *test,
+				  const char *backend)
 {
 	fresh_node(backend);
-	return check_case_run(test, device, check->library, opt.driver);
+	return case_run(test, check->library, opt.driver, FALSE);
 }
 
-static struct check_result *run_case(struct check *check, const struct test_case *test,
-				     unsigned device, const struct check_limits *limits)
+static struct case_result *run_case(struct check *check, const struct test_case *test,
+				    const struct check_limits *limits)
 {
-	const char *reason = check_case_skip(test, limits);
-	struct check_result *result, *other;
+	struct case_result *result = check_case_skip(test, limits);
 
-	if (reason != NULL)
-		return check_case_skipped(test, device, reason);
-	result = run_on(check, test, device, check->backend);
-	if (opt.against == NULL)
-		return result;
-	other = run_on(check, test, device, opt.against);
-	check_compare(result, other, check->backend, opt.against);
-	check_result_free(other);
+	if (result == NULL) {
+		result = run_on(check, test, check->backend);
+		if (opt.against != NULL) {
+			struct case_result *other = run_on(check, test, opt.against);
+
+			check_compare(result, other, check->backend, opt.against);
+			case_result_free(other);
+		}
+	}
+	result->device = limits->device;
 	return result;
 }
 
@@ -187,7 +188,7 @@ static void run_device(struct check *check, unsigned device)
 
 		if (!is_wanted(test))
 			continue;
-		g_ptr_array_add(check->report.results, run_case(check, test, device, &limits));
+		g_ptr_array_add(check->report.results, run_case(check, test, &limits));
 		if (isatty(STDERR_FILENO))
 			fprintf(stderr, "\rdevice %u: %u of %u ", device, i + 1, check->cases->len);
 	}
@@ -313,8 +314,8 @@ static gboolean record_server(const struct check *check, GError **error)
 			text, "device %u free %" G_GUINT64_FORMAT " of %" G_GUINT64_FORMAT "\n", d,
 			check->server.free_bytes[d], check->server.total_bytes[d]);
 	append_environment(text);
-	if (check->server.backend != NULL)
-		g_string_append_printf(text, "\n[backend]\n%s", check->server.backend);
+	if (check->server.backend->len > 0)
+		g_string_append_printf(text, "\n[backend]\n%s", check->server.backend->str);
 	append_file(text, "/etc/os-release");
 	append_file(text, "/etc/ascend_install.info");
 	append_file(text, "/usr/local/Ascend/driver/version.info");
@@ -419,7 +420,7 @@ static int run_check(struct check *check)
 	check->report = (struct check_report){
 		.backend = check->backend,
 		.server = &check->server,
-		.results = g_ptr_array_new_with_free_func((GDestroyNotify)check_result_free),
+		.results = g_ptr_array_new_with_free_func((GDestroyNotify)case_result_free),
 	};
 	check->folder = find_cases();
 	/* known before what may take long */
@@ -428,7 +429,7 @@ static int run_check(struct check *check)
 	    !(check->library = opt.library ? g_strdup(opt.library) : part_file(PART_ACL, &error)) ||
 	    !run_all(check, &error)) {
 		status = failure("check", "%s", error->message);
-	} else if (check_report_count(&check->report, CHECK_FAILED) > 0) {
+	} else if (check_report_count(&check->report, CASE_FAILED) > 0) {
 		status = NPUSIM_EXIT_FAILED;
 	}
 	if (interrupted()) {
