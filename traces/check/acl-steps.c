@@ -19,11 +19,6 @@ static const char attr_names[] =
 	"mem-p2p-huge mem-p2p-huge1g";
 static const char location_names[] = "host device unregistered managed numa";
 
-static const char *location_name(unsigned type)
-{
-	return step_word_at(location_names, type, "none");
-}
-
 /* "device:1", "driver:1", "host", "numa:0", "type-7:2"; device:0 without. */
 static aclrtMemLocation location_of(struct step *s, const char *option)
 {
@@ -130,8 +125,9 @@ static gboolean argument(struct step *s, const char *word, uint64_t *out)
 static void show_tgid(struct step *s)
 {
 	step_show(s, (int32_t)s->out[0][0] == getpid() ? "mine" : "other");
+	s->out[0][0] = (uint32_t)s->out[0][0];
 	if (s->words[1] != NULL)
-		step_publish(s, 1, (uint32_t)s->out[0][0], NULL, 0);
+		step_publish(s, 1, s->out[0]);
 }
 
 static void show_address(struct step *s)
@@ -154,7 +150,8 @@ static void show_properties(struct step *s)
 
 	memcpy(&prop, s->out[0], sizeof(prop));
 	attr = g_strdup(step_word_at(attr_names, (unsigned)prop.memAttr, "none"));
-	step_show(s, "%s %s:%u %d %d", attr, location_name((unsigned)prop.location.type),
+	step_show(s, "%s %s:%u %d %d", attr,
+		  step_word_at(location_names, (unsigned)prop.location.type, "none"),
 		  prop.location.id, (int)prop.handleType, (int)prop.allocationType);
 }
 
@@ -163,23 +160,14 @@ static void show_whose(struct step *s)
 	aclrtPtrAttributes attributes;
 
 	memcpy(&attributes, s->out[0], sizeof(attributes));
-	step_show(s, "%s:%u %s", location_name((unsigned)attributes.location.type),
+	step_show(s, "%s:%u %s",
+		  step_word_at(location_names, (unsigned)attributes.location.type, "none"),
 		  attributes.location.id, step_size_text(attributes.pageSize));
 }
 
-static void publish_number(struct step *s)
+static void publish(struct step *s)
 {
-	step_publish(s, 1, s->out[0][0], NULL, 0);
-}
-
-static void publish_fabric(struct step *s)
-{
-	step_publish(s, 1, s->out[0][0], s->out[0], sizeof(aclrtMemFabricHandle));
-}
-
-static void publish_key(struct step *s)
-{
-	step_publish(s, 1, strlen((const char *)s->out[0]), s->out[0], 65);
+	step_publish(s, 1, s->out[0]);
 }
 
 static void show_memory(struct step *s)
@@ -246,29 +234,6 @@ static void plain(struct step *s)
 	step_set(s, 1, (uintptr_t)va);
 }
 
-/* ---- copies ---- */
-
-/* In a stream of its own, which it waits for; the first failure counts. */
-static void copy_async(struct step *s)
-{
-	g_autofree char *copy = NULL, *stream = NULL;
-	int first;
-
-	if (step_call(s, "aclrtCreateStream", "out") != ACL_SUCCESS)
-		return;
-	stream = g_strdup_printf("%" G_GUINT64_FORMAT, s->out[0][0]);
-	copy = g_strdup_printf("$1 $3 $2 $3 kind=3 %s", stream);
-	first = step_call(s, "aclrtMemcpyAsync", copy);
-	if (first == ACL_SUCCESS)
-		first = step_call(s, "aclrtSynchronizeStream", stream);
-	step_call(s, first == ACL_SUCCESS ? "aclrtDestroyStream" : "aclrtDestroyStreamForce",
-		  stream);
-	if (first != ACL_SUCCESS) {
-		s->function = NULL;
-		s->answer->code = first;
-	}
-}
-
 /* ---- the dialect ---- */
 
 static const struct case_verb verbs[] = {
@@ -302,15 +267,14 @@ static const struct case_verb verbs[] = {
 	{ "access", "aclrtMemGetAccess", "$1 of out", step_show_access },
 	{ "range", "aclrtMemGetAddressRange", "$1 out out1", step_show_range },
 	{ "whose", "aclrtPointerGetAttributes", "$1 out", show_whose },
-	{ "export", "aclrtMemExportToShareableHandle", "$2 type=0 flags=0 out", publish_number },
-	{ "export-v2", "aclrtMemExportToShareableHandleV2", "$2 flags=0 type=1 out",
-	  publish_fabric },
+	{ "export", "aclrtMemExportToShareableHandle", "$2 type=0 flags=0 out", publish },
+	{ "export-v2", "aclrtMemExportToShareableHandleV2", "$2 flags=0 type=1 out", publish },
 	{ "allow", "aclrtMemSetPidToShareableHandle", "$1 pid count=pids", NULL },
 	{ "allow-v2", "aclrtMemSetPidToShareableHandleV2", "blob1 type=1 pid pids", NULL },
 	{ "import", "aclrtMemImportFromShareableHandle", "$2 on=0 >1", step_show_same },
 	{ "import-v2", "aclrtMemImportFromShareableHandleV2", "blob2 type=1 flags=0 >1",
 	  step_show_same },
-	{ "export-key", "aclrtIpcMemGetExportKey", "$2 $3 out 65 flags=0", publish_key },
+	{ "export-key", "aclrtIpcMemGetExportKey", "$2 $3 out 65 flags=0", publish },
 	{ "allow-key", "aclrtIpcMemSetImportPid", "blob1 pid pids", NULL },
 	{ "import-key", "aclrtIpcMemImportByKey", ">1 blob2 flags=0", NULL },
 	{ "close-key", "aclrtIpcMemClose", "blob1", NULL },
@@ -325,7 +289,9 @@ static const struct case_verb verbs[] = {
 	{ "read", "aclrtMemcpy", "read size $1 size 2", step_show_bytes },
 	{ "write", "aclrtMemcpy", "$1 room=$3 written $3 1", NULL },
 	{ "copy", "aclrtMemcpy", "$1 $3 $2 $3 kind=3", NULL },
-	{ "copy-async", NULL, NULL, copy_async },
+	{ "stream", "aclrtCreateStream", ">1", NULL },
+	{ "copy-async", "aclrtMemcpyAsync", "$1 $3 $2 $3 kind=3 $4", NULL },
+	{ "wait", "aclrtSynchronizeStream", "$1", NULL },
 	{ "poke", NULL, NULL, poke },
 	{ "peek", NULL, NULL, peek },
 	{ NULL, NULL, NULL, NULL },

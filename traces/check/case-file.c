@@ -4,6 +4,7 @@
  * a step does, only which verbs and codes the dialect has.
  */
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "case-step.h"
@@ -62,8 +63,6 @@ static gboolean code_of(const struct case_dialect *dialect, const char *text, in
 	return FALSE;
 }
 
-/* ---- lines ---- */
-
 struct reader {
 	const struct case_dialect *dialect;
 	const char *path;
@@ -108,7 +107,7 @@ static char **words_of(const char *text)
 	return g_regex_split_simple("[ \t]+", stripped, 0, 0);
 }
 
-/* "case NAME [processes=N] [devices=N] [absolute] [full-size] [bare] [NAME=VALUE]..." */
+/* "case NAME [processes=N] [devices=N] [FLAG]... [NAME=VALUE]..." */
 static gboolean read_case(struct reader *r, const char *rest)
 {
 	struct test_case *test = g_new0(struct test_case, 1);
@@ -120,6 +119,7 @@ static gboolean read_case(struct reader *r, const char *rest)
 	test->name = g_strdup(parts[0]);
 	test->line = r->line;
 	test->processes = 1;
+	test->devices = 1;
 	test->settings = g_ptr_array_new_with_free_func(g_free);
 	test->steps = g_array_new(FALSE, FALSE, sizeof(struct case_step));
 	g_array_set_clear_func(test->steps, clear_step);
@@ -127,16 +127,18 @@ static gboolean read_case(struct reader *r, const char *rest)
 	if (parts[0] == NULL)
 		return fail(r, "a case needs a name");
 	for (int i = 1; parts[i] != NULL; i++) {
-		if (g_str_has_prefix(parts[i], "processes="))
-			test->processes = (int)g_ascii_strtoll(parts[i] + 10, NULL, 10);
+		gboolean *flag = strcmp(parts[i], "absolute") == 0    ? &test->absolute
+				 : strcmp(parts[i], "full-size") == 0 ? &test->full_size
+				 : strcmp(parts[i], "numbered") == 0  ? &test->numbered
+				 : strcmp(parts[i], "bare") == 0      ? &test->bare
+								      : NULL;
+
+		if (flag != NULL)
+			*flag = TRUE;
+		else if (g_str_has_prefix(parts[i], "processes="))
+			test->processes = atoi(parts[i] + strlen("processes="));
 		else if (g_str_has_prefix(parts[i], "devices="))
-			test->devices = (unsigned)g_ascii_strtoull(parts[i] + 8, NULL, 10);
-		else if (strcmp(parts[i], "absolute") == 0)
-			test->absolute = TRUE;
-		else if (strcmp(parts[i], "full-size") == 0)
-			test->full_size = TRUE;
-		else if (strcmp(parts[i], "bare") == 0)
-			test->bare = TRUE;
+			test->devices = (unsigned)atoi(parts[i] + strlen("devices="));
 		else if (strchr(parts[i], '=') != NULL)
 			g_ptr_array_add(test->settings, g_strdup(parts[i]));
 		else
@@ -167,7 +169,7 @@ static gboolean read_step(struct reader *r, const char *text)
 	step.text = g_strdup(text);
 	step.argv = words_of(words);
 	g_array_append_val(test->steps, step);
-	if (step.argv[0] == NULL || !case_verb_known(r->dialect, step.argv[0]))
+	if (step.argv[0] == NULL || !case_verb(r->dialect, step.argv[0]))
 		return fail(r, "'%s' is no step", step.argv[0] == NULL ? "" : step.argv[0]);
 	if (strlen(text) >= CASE_STEP_LENGTH)
 		return fail(r, "a step has at most %d characters", CASE_STEP_LENGTH - 1);

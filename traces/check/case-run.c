@@ -202,6 +202,20 @@ void case_ask(struct case_processes *all, int process, const char *step, struct 
 	out->code -= WIFSIGNALED(status) ? WTERMSIG(status) : 1000 + WEXITSTATUS(status);
 }
 
+gboolean case_need(struct case_processes *all, int process, const char *step,
+		   struct case_answer *out, GError **error)
+{
+	case_ask(all, process, step, out);
+	if (out->code == 0)
+		return TRUE;
+	if (out->complaint[0] != '\0')
+		g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_FAILED, "%s", out->complaint);
+	else
+		g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_FAILED, "'%s' answers %s", step,
+			    case_code_text(all->test->dialect, out->code));
+	return FALSE;
+}
+
 void case_end(struct case_processes *all)
 {
 	for (int i = 0; i < all->test->processes; i++)

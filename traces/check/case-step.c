@@ -12,10 +12,8 @@
 #include <time.h>
 
 #define CALL_ARGUMENTS 10
-#define VARIABLES_MAX  96
 
-static struct case_variable variables[VARIABLES_MAX];
-static int variable_count;
+static GHashTable *variables; /* name -> struct case_variable */
 static char last_message[sizeof(((struct case_answer *)NULL)->complaint)];
 static uint64_t marked_free;
 
@@ -23,10 +21,7 @@ static uint64_t marked_free;
 
 static struct case_variable *find_variable(const char *name)
 {
-	for (int i = 0; i < variable_count; i++)
-		if (strcmp(variables[i].name, name) == 0)
-			return &variables[i];
-	return NULL;
+	return variables == NULL ? NULL : g_hash_table_lookup(variables, name);
 }
 
 struct case_variable *case_variable(const char *name)
@@ -35,9 +30,11 @@ struct case_variable *case_variable(const char *name)
 
 	if (variable != NULL)
 		return variable;
-	g_assert(variable_count < VARIABLES_MAX);
-	variable = &variables[variable_count++];
+	if (variables == NULL)
+		variables = g_hash_table_new(g_str_hash, g_str_equal);
+	variable = g_new0(struct case_variable, 1);
 	g_strlcpy(variable->name, name, sizeof(variable->name));
+	g_hash_table_insert(variables, variable->name, variable);
 	return variable;
 }
 
@@ -145,14 +142,12 @@ void step_set(struct step *step, int index, uint64_t value)
 	case_variable(step_word(step, index))->number = value;
 }
 
-void step_publish(struct step *step, int index, uint64_t value, const void *bytes, size_t size)
+void step_publish(struct step *step, int index, const uint64_t *value)
 {
 	struct case_variable *variable = case_variable(step_word(step, index));
 
-	variable->number = value;
-	memset(variable->blob, 0, sizeof(variable->blob));
-	if (size > 0)
-		memcpy(variable->blob, bytes, MIN(size, sizeof(variable->blob)));
+	variable->number = value[0];
+	memcpy(variable->blob, value, sizeof(variable->blob));
 	step->answer->published = *variable;
 }
 
@@ -361,25 +356,19 @@ static void run_says(struct step *step)
 
 /* ---- a step ---- */
 
-static const struct case_verb *find_verb(const struct case_dialect *dialect, const char *name)
+const struct case_verb *case_verb(const struct case_dialect *dialect, const char *name)
 {
 	static const struct case_verb own[] = { { "call", NULL, NULL, run_call },
 						{ "let", NULL, NULL, run_let },
 						{ "says", NULL, NULL, run_says },
 						{ NULL, NULL, NULL, NULL } };
-	const struct case_verb *verb = own;
+	const struct case_verb *const tables[] = { own, dialect->verbs };
 
-	while (verb->name != NULL && strcmp(verb->name, name) != 0)
-		verb++;
-	if (verb->name == NULL)
-		for (verb = dialect->verbs; verb->name != NULL && strcmp(verb->name, name) != 0;)
-			verb++;
-	return verb->name != NULL ? verb : NULL;
-}
-
-gboolean case_verb_known(const struct case_dialect *dialect, const char *name)
-{
-	return find_verb(dialect, name) != NULL;
+	for (gsize i = 0; i < G_N_ELEMENTS(tables); i++)
+		for (const struct case_verb *verb = tables[i]; verb->name != NULL; verb++)
+			if (strcmp(verb->name, name) == 0)
+				return verb;
+	return NULL;
 }
 
 /* A refusal explains itself: a message that names the call. */
@@ -405,7 +394,7 @@ void case_step_run(const struct case_dialect *dialect, void *library, char **wor
 	struct step step = {
 		.dialect = dialect, .library = library, .words = words, .answer = answer
 	};
-	const struct case_verb *verb = find_verb(dialect, words[0]);
+	const struct case_verb *verb = case_verb(dialect, words[0]);
 
 	if (verb->function != NULL)
 		step_call(&step, verb->function, verb->arguments);

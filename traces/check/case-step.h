@@ -51,7 +51,8 @@ struct case_dialect {
 /* Runs a step in this process, which has the library open as `library`. */
 void case_step_run(const struct case_dialect *dialect, void *library, char **words,
 		   struct case_answer *answer);
-gboolean case_verb_known(const struct case_dialect *dialect, const char *name);
+/* NULL: there is none of this name. */
+const struct case_verb *case_verb(const struct case_dialect *dialect, const char *name);
 /* The variable, made (0) if it is new. */
 struct case_variable *case_variable(const char *name);
 
@@ -86,8 +87,8 @@ int step_call(struct step *step, const char *function, const char *arguments);
 
 /* Gives a value to the variable that word `index` names. */
 void step_set(struct step *step, int index, uint64_t value);
-/* The same, for all processes, with bytes beside the number. */
-void step_publish(struct step *step, int index, uint64_t value, const void *bytes, size_t size);
+/* The same, for all processes, with bytes whose first are the number. */
+void step_publish(struct step *step, int index, const uint64_t *value);
 /* The value that the step shows, in printf's form. */
 void step_show(struct step *step, const char *format, ...) G_GNUC_PRINTF(2, 3);
 /* "4M", "1G", "-2M", "17": the way values are shown; static. */

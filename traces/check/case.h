@@ -44,7 +44,8 @@ struct test_case {
 	char *file, *suite, *name;
 	int line;
 	int processes;
-	unsigned devices;    /* so many it needs at least, besides those that its steps name */
+	unsigned devices;    /* so many it needs */
+	gboolean numbered;   /* answers have the driver's numbers of devices from 0 on */
 	gboolean absolute;   /* uses absolute addresses of the default window */
 	gboolean full_size;  /* needs the default devices with all their memory */
 	gboolean bare;       /* without the steps that the dialect begins with */
@@ -88,6 +89,9 @@ struct case_processes *case_start(const struct test_case *test, const char *libr
 /* Runs a step, words apart by a space, in a process, and tells all what it publishes. */
 void case_ask(struct case_processes *processes, int process, const char *step,
 	      struct case_answer *out);
+/* The same of a step that has to succeed: FALSE and error, why it did not. */
+gboolean case_need(struct case_processes *processes, int process, const char *step,
+		   struct case_answer *out, GError **error);
 /* Sets a variable in all of them. */
 void case_tell(struct case_processes *processes, const char *name, uint64_t number);
 void case_end(struct case_processes *processes);

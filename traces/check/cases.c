@@ -9,8 +9,6 @@
 
 #include "case-step.h"
 
-/* ---- what a case needs ---- */
-
 static gboolean makes_memory(const struct case_step *step)
 {
 	const char *verb = step->argv[0];
@@ -40,44 +38,6 @@ static guint64 memory_of(const struct test_case *test)
 	return sum;
 }
 
-/* The highest id of a device that a step names and that a server may have. */
-static unsigned highest_device(const struct test_case *test)
-{
-	unsigned highest = 0;
-
-	for (guint s = 0; s < test->steps->len; s++) {
-		const struct case_step *step = case_step_at(test, s);
-		gboolean bare = strcmp(step->argv[0], "device") == 0 ||
-				g_str_has_prefix(step->argv[0], "peer");
-
-		for (int a = 1; step->argv[a] != NULL; a++) {
-			const char *word = strstr(step->argv[a], "device:");
-			guint64 id = word != NULL ? g_ascii_strtoull(word + 7, NULL, 10)
-				     : bare       ? g_ascii_strtoull(step->argv[a], NULL, 10)
-						  : 0;
-
-			if (id < 16 && id > highest)
-				highest = (unsigned)id;
-		}
-	}
-	return highest;
-}
-
-/* Some answers have the driver's number of a device, which is not the one that the case's process
- * sees. */
-static gboolean names_devices(const struct test_case *test)
-{
-	for (guint s = 0; s < test->steps->len; s++) {
-		const char *value = case_step_at(test, s)->docs.value;
-		const char *other = case_step_at(test, s)->driver.value;
-
-		if ((value != NULL && strstr(value, "device:") != NULL) ||
-		    (other != NULL && strstr(other, "device:") != NULL))
-			return TRUE;
-	}
-	return FALSE;
-}
-
 static gboolean sets(const struct test_case *test, const char *name)
 {
 	for (guint i = 0; i < test->settings->len; i++)
@@ -90,7 +50,6 @@ struct case_result *check_case_skip(const struct test_case *test, const struct c
 {
 	struct case_result *result = case_result_new(test);
 	guint64 bytes = memory_of(test);
-	unsigned needed = MAX(highest_device(test) + 1, test->devices);
 
 	result->status = CASE_SKIPPED;
 	if (test->full_size && !limits->full)
@@ -103,10 +62,10 @@ struct case_result *check_case_skip(const struct test_case *test, const struct c
 				"takes up to %" G_GUINT64_FORMAT
 				" MiB, and --safe allows %" G_GUINT64_FORMAT,
 				bytes >> 20, limits->safe_bytes >> 20);
-	else if (needed > limits->devices)
+	else if (test->devices > limits->devices)
 		g_string_printf(result->text, "needs %u devices, and there are %u from this one on",
-				needed, limits->devices);
-	else if (limits->device > 0 && names_devices(test))
+				test->devices, limits->devices);
+	else if (limits->device > 0 && test->numbered)
 		g_string_assign(result->text, "its answers name device 0");
 	else if (!limits->is_first &&
 		 (sets(test, "ASCEND_RT_VISIBLE_DEVICES") || sets(test, "NPUSIM_SOC")))
@@ -115,8 +74,6 @@ struct case_result *check_case_skip(const struct test_case *test, const struct c
 		g_clear_pointer(&result, case_result_free);
 	return result;
 }
-
-/* ---- two backends ---- */
 
 static void say(GString *text, const struct test_case *test, const char *who, int code,
 		const char *value)

@@ -5,7 +5,7 @@
  *
  *   probe.c    finds the backend and its devices
  *   cases.c    selects the cases that can run on a device, and compares answers
- *   report.c   table, TAP, JUnit XML
+ *   report.c   table, TAP, all answers
  *   latency.c  how long each call takes, by size
  *   fit.c      fits the lines of a device profile to these times
  */
@@ -62,7 +62,6 @@ struct check_report {
 };
 void check_report_table(GString *out, const struct check_report *report);
 void check_report_tap(GString *out, const struct check_report *report);
-void check_report_junit(GString *out, const struct check_report *report);
 unsigned check_report_count(const struct check_report *report, enum case_status status);
 /* Every step of every case, one a line, with its answer and its time; tab separated. */
 void check_report_calls(GString *out, const struct check_report *report);

@@ -9,8 +9,6 @@
 #include "case-step.h"
 #include "cuda/cuda.h"
 
-/* ---- arguments ---- */
-
 static const char handle_types[] = "none fd 2 3 4 5 6 7 fabric";
 
 static CUmemLocation location_of(struct step *s)
@@ -61,8 +59,6 @@ static gboolean argument(struct step *s, const char *word, uint64_t *out)
 	return TRUE;
 }
 
-/* ---- what calls gave ---- */
-
 static void check_address(struct step *s)
 {
 	uint64_t va = s->out[STEP_RESULT][0], align = step_option_number(s, "align", 0);
@@ -101,8 +97,6 @@ static void show_attribute(struct step *s)
 	}
 }
 
-/* ---- calls before or after the step's own ---- */
-
 static void synchronize(struct step *s)
 {
 	step_call(s, "cuCtxSynchronize", "");
@@ -124,8 +118,6 @@ static void open_null(struct step *s)
 {
 	step_set(s, 1, (uint64_t)open("/dev/null", O_RDWR | O_CLOEXEC));
 }
-
-/* ---- the dialect ---- */
 
 static const struct case_verb verbs[] = {
 	{ "init", "cuInit", "flags=0", NULL },

@@ -48,34 +48,25 @@ static const struct {
 
 struct meter {
 	struct case_processes *processes;
+	struct case_answer answer; /* the last one */
 	GArray *samples;
 	double times[SIM_CALL_COUNT][ROUNDS]; /* ns; of one size */
 	unsigned rounds[SIM_CALL_COUNT];
 };
 
-/* The step has to succeed. */
-static gboolean ask(struct meter *m, int process, const char *words, double *out_ns, GError **error)
+/* In a process; FALSE and error where the step fails. */
+static gboolean ask(struct meter *m, int process, const char *words, GError **error)
 {
-	struct case_answer answer;
-
-	case_ask(m->processes, process, words, &answer);
-	*out_ns = answer.call_ns;
-	if (answer.code != 0)
-		g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_FAILED, "'%s' answers %s%s%s", words,
-			    case_code_text(&case_acl, answer.code),
-			    answer.complaint[0] != '\0' ? ": " : "", answer.complaint);
-	return answer.code == 0;
+	return case_need(m->processes, process, words, &m->answer, error);
 }
 
 static gboolean measure_round(struct meter *m, GError **error)
 {
-	double ns;
-
 	for (gsize i = 0; i < G_N_ELEMENTS(steps); i++) {
-		if (ask(m, steps[i].process, steps[i].words, &ns,
-			steps[i].leaves > 0 ? NULL : error)) {
+		if (ask(m, steps[i].process, steps[i].words, steps[i].leaves > 0 ? NULL : error)) {
 			if (steps[i].call != NOT_TIMED)
-				m->times[steps[i].call][m->rounds[steps[i].call]++] = ns;
+				m->times[steps[i].call][m->rounds[steps[i].call]++] =
+					m->answer.call_ns;
 		} else if (steps[i].leaves == 0) {
 			return FALSE;
 		} else {
@@ -129,20 +120,17 @@ static gboolean measure_pages(struct meter *m, guint64 bytes, guint64 most, GErr
 
 static gboolean measure(struct meter *m, unsigned device, guint64 most, GError **error)
 {
-	double ns;
-
 	case_tell(m->processes, "d", device);
 	for (int process = A; process <= B; process++)
-		if (!ask(m, process, "init", &ns, error) ||
-		    !ask(m, process, "device d", &ns, error))
+		if (!ask(m, process, "init", error) || !ask(m, process, "device d", error))
 			return FALSE;
 	/* a driver without the second question is older than containers are to it */
-	ask(m, A, "let t pidB", &ns, NULL);
-	ask(m, B, "tgid t", &ns, NULL);
+	ask(m, A, "let t pidB", NULL);
+	ask(m, B, "tgid t", NULL);
 	if (!measure_pages(m, SMALLEST, most, error))
 		return FALSE;
-	return most < GIANT || !ask(m, A, "create h 1G on=device:d as=hbm-huge1g", &ns, NULL) ||
-	       (ask(m, A, "destroy h", &ns, error) && measure_pages(m, GIANT, most, error));
+	return most < GIANT || !ask(m, A, "create h 1G on=device:d as=hbm-huge1g", NULL) ||
+	       (ask(m, A, "destroy h", error) && measure_pages(m, GIANT, most, error));
 }
 
 gboolean check_latency(const char *library, unsigned device, guint64 most, GArray **out,

@@ -11,27 +11,14 @@
 
 static const struct test_case alone = { .dialect = &case_acl, .processes = 1, .bare = TRUE };
 
-static gboolean ask(struct case_processes *processes, const char *words, struct case_answer *out,
-		    GError **error)
-{
-	case_ask(processes, 0, words, out);
-	if (out->code == 0)
-		return TRUE;
-	if (out->complaint[0] != '\0')
-		g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_FAILED, "%s", out->complaint);
-	else
-		g_set_error(error, G_FILE_ERROR, G_FILE_ERROR_FAILED, "'%s' answers %s", words,
-			    case_code_text(&case_acl, out->code));
-	return FALSE;
-}
-
 static gboolean ask_device(struct case_processes *processes, struct check_server *out,
 			   GError **error)
 {
 	g_autofree char *words = g_strdup_printf("device %u", out->devices);
 	struct case_answer answer;
 
-	if (!ask(processes, words, &answer, error) || !ask(processes, "memory", &answer, error)) {
+	if (!case_need(processes, 0, words, &answer, error) ||
+	    !case_need(processes, 0, "memory", &answer, error)) {
 		g_prefix_error(error, "%s: ", words);
 		return FALSE;
 	}
@@ -45,7 +32,8 @@ static gboolean ask_all(struct case_processes *processes, struct check_server *o
 {
 	struct case_answer answer;
 
-	if (!ask(processes, "init", &answer, error) || !ask(processes, "devices", &answer, error))
+	if (!case_need(processes, 0, "init", &answer, error) ||
+	    !case_need(processes, 0, "devices", &answer, error))
 		return FALSE;
 	int count = atoi(answer.value);
 	if (count == 0) {
@@ -53,7 +41,7 @@ static gboolean ask_all(struct case_processes *processes, struct check_server *o
 			    "the driver is there, and has no device");
 		return FALSE;
 	}
-	if (!ask(processes, "soc", &answer, error))
+	if (!case_need(processes, 0, "soc", &answer, error))
 		return FALSE;
 	g_strlcpy(out->soc, answer.value, sizeof(out->soc));
 	while (out->devices < MIN((unsigned)count, CHECK_DEVICES_MAX))
@@ -63,7 +51,7 @@ static gboolean ask_all(struct case_processes *processes, struct check_server *o
 	for (unsigned i = 0;; i++) {
 		g_autofree char *words = g_strdup_printf("backend %u", i);
 
-		if (!ask(processes, words, &answer, error))
+		if (!case_need(processes, 0, words, &answer, error))
 			return FALSE;
 		if (answer.value[0] == '\0')
 			return TRUE;

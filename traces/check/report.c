@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Writes the results for people (a table), for test runners (TAP 13) and for CI servers (JUnit
- * XML).
+ * Writes the results for people (a table), for test runners (TAP 13), and step by step.
  */
 #include "check.h"
 
 #include <string.h>
-
-#include "config.h"
 
 #define put g_string_append_printf
 
@@ -24,8 +21,6 @@ unsigned check_report_count(const struct check_report *report, enum case_status 
 		count += at(report, i)->status == status;
 	return count;
 }
-
-/* ---- table ---- */
 
 /* How often each reason for a skip stands, since there may be dozens of skips. */
 static void write_skips(GString *out, const struct check_report *report)
@@ -96,8 +91,6 @@ void check_report_table(GString *out, const struct check_report *report)
 	    check_report_count(report, CASE_FAILED), check_report_count(report, CASE_SKIPPED));
 }
 
-/* ---- TAP ---- */
-
 void check_report_tap(GString *out, const struct check_report *report)
 {
 	put(out, "TAP version 13\n1..%u\n", report->results->len);
@@ -119,53 +112,6 @@ void check_report_tap(GString *out, const struct check_report *report)
 		put(out, "  ...\n");
 	}
 }
-
-/* ---- JUnit XML (the host's name is nobody's business) ---- */
-
-static void write_junit_case(GString *out, const struct case_result *r)
-{
-	g_autofree char *name = g_markup_escape_text(r->test->name, -1);
-	g_autofree char *suite = g_markup_escape_text(r->test->suite, -1);
-	g_autofree char *text = g_markup_escape_text(r->text->str, -1);
-
-	put(out, "    <testcase classname=\"device%u.%s\" name=\"%s\" time=\"%.6f\"", r->device,
-	    suite, name, (double)r->ns / 1e9);
-	if (r->status == CASE_PASSED)
-		put(out, "/>\n");
-	else if (r->status == CASE_SKIPPED)
-		put(out, ">\n      <skipped message=\"%s\"/>\n    </testcase>\n", text);
-	else
-		put(out, ">\n      <failure>%s</failure>\n    </testcase>\n", text);
-}
-
-void check_report_junit(GString *out, const struct check_report *report)
-{
-	g_autofree char *soc = g_markup_escape_text(report->server->soc, -1);
-	g_autoptr(GDateTime) start =
-		g_date_time_new_from_unix_utc(report->start_us / G_USEC_PER_SEC);
-	g_autofree char *time = g_date_time_format(start, "%Y-%m-%dT%H:%M:%SZ");
-	guint64 ns = 0;
-
-	for (guint i = 0; i < report->results->len; i++)
-		ns += at(report, i)->ns;
-	put(out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n");
-	put(out,
-	    "  <testsuite name=\"npusim check %s %s\" tests=\"%u\" failures=\"%u\" errors=\"0\" "
-	    "skipped=\"%u\" time=\"%.6f\" timestamp=\"%s\" hostname=\"localhost\">\n",
-	    report->backend, soc, report->results->len, check_report_count(report, CASE_FAILED),
-	    check_report_count(report, CASE_SKIPPED), (double)ns / 1e9, time);
-	put(out,
-	    "    <properties>\n      <property name=\"npusim\" value=\"" NPUSIM_VERSION
-	    "\"/>\n      <property name=\"backend\" value=\"%s\"/>\n"
-	    "      <property name=\"soc\" value=\"%s\"/>\n"
-	    "      <property name=\"devices\" value=\"%u\"/>\n    </properties>\n",
-	    report->backend, soc, report->server->devices);
-	for (guint i = 0; i < report->results->len; i++)
-		write_junit_case(out, at(report, i));
-	put(out, "  </testsuite>\n</testsuites>\n");
-}
-
-/* ---- every call ---- */
 
 void check_report_calls(GString *out, const struct check_report *report)
 {
