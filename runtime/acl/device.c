@@ -163,7 +163,8 @@ ACL_EXPORT aclError aclrtGetDeviceUtilizationRate(int32_t deviceId,
 	uint32_t logic;
 	int code = ACL_IS_NULL(utilizationInfo)
 		       ?: ACL_WANT(__func__, utilizationInfo->utilizationExtend == NULL,
-				   "utilizationInfo->utilizationExtend is reserved; it must be NULL")
+				   "utilizationInfo->utilizationExtend is reserved; it must be "
+				   "NULL")
 		       ?: acl_check_driver(__func__)
 		       ?: core_device_logic(deviceId, "deviceId", __func__, &logic);
 

@@ -146,7 +146,8 @@ ACL_EXPORT aclError aclrtStreamWaitEventWithTimeout(aclrtStream stream, aclrtEve
 	ACL_ANSWERS(RT_WANT(__func__, timeout >= 0,
 			    "timeout is %d; it must be 0 (wait for ever) or more, in seconds",
 			    timeout)
-			    ?: RT_WANT(__func__, event != NULL, "event is NULL; it must be an event")
+			    ?: RT_WANT(__func__, event != NULL,
+				       "event is NULL; it must be an event")
 			    ?: core_event_wait(event, stream, (uint32_t)timeout, __func__));
 
 ACL_EXPORT aclError aclrtStreamWaitEventWithFlag(aclrtStream stream, aclrtEvent event,

@@ -52,7 +52,8 @@ ACL_EXPORT aclError aclrtIpcMemGetExportKey(void *devPtr, size_t size, char *key
 	aclError error =
 		ACL_IS_NULL(devPtr) ?: ACL_IS_NULL(key)
 			?: RT_WANT(__func__, size != 0, "size is 0; it must be at least 1")
-			?: RT_WANT(__func__, len != 0, "len is 0; the key takes %u bytes", KEY_BYTES)
+			?: RT_WANT(__func__, len != 0, "len is 0; the key takes %u bytes",
+				   KEY_BYTES)
 			?: RT_WANT(__func__,
 				   flags <= ACL_RT_IPC_MEM_EXPORT_FLAG_DISABLE_PID_VALIDATION,
 				   "flags is %#llx; it must be ACL_RT_IPC_MEM_EXPORT_FLAG_DEFAULT "

@@ -216,8 +216,7 @@ ACL_EXPORT aclError aclrtNotifyGetExportKey(aclrtNotify notify, char *key, size_
 			?: RT_WANT(__func__, len >= CORE_KEY_BYTES,
 				   "len is %zu; the key takes %u bytes", len, CORE_KEY_BYTES)
 			?: RT_WANT(__func__,
-				   flags == ACL_RT_NOTIFY_EXPORT_FLAG_DEFAULT ||
-					   flags == ACL_RT_NOTIFY_EXPORT_FLAG_DISABLE_PID_VALIDATION,
+				   (flags & ~ACL_RT_NOTIFY_EXPORT_FLAG_DISABLE_PID_VALIDATION) == 0,
 				   "flags is %#llx; it must be ACL_RT_NOTIFY_EXPORT_FLAG_DEFAULT "
 				   "(0) or ACL_RT_NOTIFY_EXPORT_FLAG_DISABLE_PID_VALIDATION (2)",
 				   (unsigned long long)flags)

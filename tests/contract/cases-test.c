@@ -26,20 +26,13 @@ const char *__tsan_default_options(void)
 
 static GPtrArray *cases;
 
-static void failed(void *arg, const struct test_case *test, const struct case_step *step,
-		   const char *text)
-{
-	(void)arg;
-	ADD_FAILURE("%s:%d: %s\n  %s", test->file, step->line, step->text, text);
-}
-
 static void run(const void *param)
 {
 	const struct test_case *test = param;
 	const char *contract = getenv("NPUSIM_CONTRACT");
-	struct case_options options = { .library = LIBRARY, .messages = TRUE, .failed = failed };
+	gboolean driver = contract != NULL && strcmp(contract, "driver") == 0;
+	struct case_result *result;
 
-	options.driver = contract != NULL && strcmp(contract, "driver") == 0;
 	if (test->absolute && getenv("NPUSIM_WINDOW") != NULL)
 		SKIP("addresses of the default window, and NPUSIM_WINDOW moves it");
 	if (test->full_size && (getenv("NPUSIM_HBM") != NULL || getenv("NPUSIM_DEVICES") != NULL))
@@ -48,7 +41,10 @@ static void run(const void *param)
 	if (strstr(test->name, "_1T") != NULL || strstr(test->name, "_64T") != NULL)
 		SKIP("ThreadSanitizer has these addresses");
 #endif
-	case_run(test, &options);
+	result = case_run(test, LIBRARY, driver, TRUE);
+	if (result->status != CASE_PASSED)
+		ADD_FAILURE("%s", result->text->str);
+	case_result_free(result);
 }
 
 __attribute__((constructor)) static void register_cases(void)

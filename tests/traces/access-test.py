@@ -138,8 +138,8 @@ def wrong_accesses_say_what_is_right(folder):
         (['--access', 'hot:0/10'], 'hot:T/M'), (['--access', 'hot:90'], 'hot:T/M'),
         (['--access', 'hot:90/101'], '1 to 100'), (['--access', 'cold'], 'hot and hot:T/M'),
         (['--access-every', '5'], '--access-every needs --access'),
-        (['--access', 'random', '--access-reads', '0'], '--access-reads 0: a whole number from 1'),
-        (['--access', 'seq', '--access-every', 'x'], '--access-every x: a whole number from 1'),
+        (['--access', 'random', '--access-reads', '0'], '--access-reads=0: a whole number from 1'),
+        (['--access', 'seq', '--access-every', 'x'], '--access-every=x: a whole number from 1'),
     ]
     path = write_trace(folder / 'calls.npt')
     for options, words in wrong:

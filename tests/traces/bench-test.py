@@ -232,7 +232,7 @@ def wrong_values_are_status_2_and_named(folder):
             (['--page', '64k'], '--page=64k', '2m'),
             (['--size', '12q'], '--size=12q'),
             (['--size', '-1'], '--size=-1'),
-            (['--size', '5000g'], '--size=5000g', 'at most'),
+            (['--size', '5000g'], '--size=5000g', 'to 4.00 TiB'),
             (['--size', '3k'], '3072', 'whole pages of 2097152'),
             (['--size', '900g'], 'at most'),
             (['--access', '96'], '96', 'must divide the size'),

@@ -52,29 +52,29 @@ def wrong_usage_is_status_2_and_says_what_is_wrong(folder):
     for args, *says in [
             ([], 'Usage: npusim VERB'),
             (['frobnicate'], "'frobnicate'", '--help'),
-            (['reprot'], "is 'report' meant?"),
+            (['reprot'], "is report meant?"),
             (['run', '--sock', 'Ascend910B1', '--', 'true'], '--sock', 'is --soc meant?'),
             (['replay', 'a', '--polcy=native'], '--polcy', 'is --policy meant?'),
             (['run', '--soc', 'Ascend910B9', '--', 'true'], 'is Ascend910B', 'meant?'),
-            (['explain', 'rac'], "is 'race' meant?"),
+            (['explain', 'rac'], "is race meant?"),
             (['run', '--junit', 'x.xml', '--exec', '--', 'true'], '--junit', '--exec'),
             (['run', '--json', '-', '--', 'true'], "stdout is the program's"),
             (['node', '--reset', 'a', '--json', '-'], '--json', '--reset'),
-            (['replay'], 'which file', "'npusim replay --help'"),
-            (['replay', 'a', 'b'], 'one file'),
+            (['replay'], 'it takes FILE', "'npusim replay --help'"),
+            (['replay', 'a', 'b'], "'b' is one word too many"),
             (['replay', '--colour', 'a'], '--colour'),
             (['replay', 'a', '--devices', '0'], '--devices=0', '1 to 16'),
-            (['run'], 'which program'),
-            (['run', '--'], 'which program'),
+            (['run'], 'it takes -- PROGRAM'),
+            (['run', '--'], 'it takes -- PROGRAM'),
             (['run', '--node', 'a/b', '--', 'true'], '--node=a/b', 'letters'),
             (['run', '--timing', 'fast', '--', 'true'], '--timing=fast', 'on, off'),
             (['run', '--contract', 'doc', '--', 'true'], 'docs meant'),
             (['run', '--hbm', 'much', '--', 'true'], '64G'),
             (['run', '--backend', 'gpu', '--', 'true'], 'hw, sim, auto'),
             (['help', 'frobnicate'], "'frobnicate'"),
-            (['info', 'x'], "'x'"),
-            (['node', 'a', 'b'], 'one name'),
-            (['node', '--reset', 'a', 'b'], 'one name')]:
+            (['info', 'x'], 'no argument', "'x'"),
+            (['node', 'a', 'b'], "'b' is one word too many"),
+            (['node', '--reset', 'a', 'b'], 'one name', 'without b')]:
         run = npusim(*args)
         same((run.returncode, run.stdout), (2, ''), args)
         for text in says:

@@ -393,11 +393,11 @@ def a_device_that_never_ends_is_not_kept(folder):
 def wrong_usage_says_what_there_is(folder):
     (folder / 'r.json').write_text(json.dumps(replay(SAMPLE)))
     for args, status, *says in [
-            ([SAMPLE], 2, 'which file'),
+            ([SAMPLE], 2, 'it takes A B'),
             ([SAMPLE, 'x.foo'], 2, 'x.foo', '.npt', '.json', '.csv', '--to'),
             ([SAMPLE, '-'], 2, '--to'),
-            (['--to', 'svg', SAMPLE, 'x'], 2, 'svg', 'trace, chrome and csv'),
-            (['--device', -5, SAMPLE, 'x.csv'], 2, '-5'),
+            (['--to', 'svg', SAMPLE, 'x'], 2, '--to=svg', 'trace, chrome, csv'),
+            (['--device', -5, SAMPLE, 'x.csv'], 2, '--device=-5'),
             ([folder / 'r.json', folder / 'x.npt'], 1, 'CSV', 'a trace of npusim'),
             (['--series', SAMPLE, folder / 'x.csv'], 1, '--series'),
             (['--device', 7, folder / 'r.json', folder / 'x.csv'], 1, 'nothing of device 7'),

@@ -225,9 +225,9 @@ def trouble_is_status_2_and_says_what_is_wrong(folder):
     junk.write_bytes(b'\x00junk')
     bad = write_trace(folder / 'bad.npt', 'alloc b1 size=1 device=0', 'alloc')
     for args, *says in [
-            (['a'], 'which two'),
-            (['a', 'b', 'c'], 'two files'),
-            ([SAMPLE, SAMPLE, '--limit', '-1'], '--limit -1'),
+            (['a'], 'it takes A B'),
+            (['a', 'b', 'c'], 'it takes A B', "'c'"),
+            ([SAMPLE, SAMPLE, '--limit', '-1'], '--limit=-1', 'from 0 to'),
             ([result, SAMPLE], 'r.json', SAMPLE, 'a result', 'a trace'),
             ([SAMPLE, result], 'r.json', SAMPLE),
             ([SAMPLE, folder / 'none'], 'none'),

@@ -164,7 +164,7 @@ def the_limit_is_a_size(folder):
     for verb in (['replay', SAMPLE], ['report', SAMPLE], ['diff', SAMPLE, SAMPLE],
                  ['convert', SAMPLE, '-']):
         for value in ('5', '15M', 'much', '-1', ''):
-            refused([*verb, '--memory', value], 2, '--memory=' + value, 'at least 16M')
+            refused([*verb, '--memory', value], 2, '--memory=' + value, 'from 16.00 MiB on')
 
 
 @case

@@ -196,7 +196,7 @@ def wrong_options_say_what_is_right(folder):
         (['--policy', 'best'], 'expandable'), (['--set', 'max_split_size_mb=20'], '21'),
         (['--set', 'garbage_collection_threshold=1'], 'below 1'), (['--set', 'x=1'], 'known are'),
         (['--policy', 'native', '--set', 'empty_cache=never'], 'no options'),
-        (['--page', '4k'], '2m and 1g'), (['--access', 'all'], 'random'),
+        (['--page', '4k'], 'one of 2m, 1g'), (['--access', 'all'], 'random'),
         (['--policy', 'expandable', '--set', 'max_split_size_mb=40'], 'torch_npu'),
         (['--set', 'roundup_power2_divisions=3'], 'power of two'),
     ]

@@ -483,7 +483,7 @@ def profiles_are_listed_explained_and_start_a_device(folder):
     result, = json.loads(npusim('bench', '--soc', path, '--json', '-', *FEW).stdout)
     same((result['soc'], result['changed']), ('Ascend910B3', ['MMU.walkers=4']), 'of a file')
     for says, *args in (('known are Ascend910B1', 'show', 'Ascend1'), ('list, keys', 'show'),
-                        ('list, keys',)):
+                        ('it takes list | keys',)):
         run = npusim('profile', *args)
         same((run.returncode, run.stdout), (2, ''), args)
         expect(says in run.stderr, run.stderr)

@@ -11,8 +11,6 @@
 #include "acl/acl.h"
 #include "case-step.h"
 
-static size_t marked_free;
-
 /* ---- arguments ---- */
 
 static const char attr_names[] =
@@ -21,22 +19,17 @@ static const char attr_names[] =
 	"mem-p2p-huge mem-p2p-huge1g";
 static const char location_names[] = "host device unregistered managed numa";
 
-static const char *location_name(unsigned type)
-{
-	return step_word_at(location_names, type, "none");
-}
-
 /* "device:1", "driver:1", "host", "numa:0", "type-7:2"; device:0 without. */
 static aclrtMemLocation location_of(struct step *s, const char *option)
 {
 	g_auto(GStrv) parts = g_strsplit(step_option(s, option, "device:0"), ":", 2);
-	const char *name = strcmp(parts[0], "driver") == 0 ? "device" : parts[0];
-	int place = step_place(location_names, name);
+	const char *type = strcmp(parts[0], "driver") == 0 ? "device" : parts[0];
 
+	if (g_str_has_prefix(type, "type-"))
+		type += strlen("type-");
 	return (aclrtMemLocation){
 		.id = parts[1] == NULL ? 0 : (uint32_t)step_value(s, parts[1]),
-		.type = (aclrtMemLocationType)(place >= 0 ? place
-							  : atoi(parts[0] + strlen("type-"))),
+		.type = (aclrtMemLocationType)step_choice(s, type, location_names, 0),
 	};
 }
 
@@ -60,7 +53,8 @@ static aclrtPhysicalMemProp prop_of(struct step *s)
 	return (aclrtPhysicalMemProp){
 		.handleType = (aclrtMemHandleType)step_option_number(s, "handle-type", 0),
 		.allocationType = (aclrtMemAllocationType)step_option_number(s, "allocation", 0),
-		.memAttr = (aclrtMemAttr)step_choice(s, "as", attr_names, ACL_HBM_MEM_HUGE),
+		.memAttr = (aclrtMemAttr)step_choice(s, step_option(s, "as", NULL), attr_names,
+						     ACL_HBM_MEM_HUGE),
 		.location = location_of(s, "on"),
 		.reserve = step_option_number(s, "reserve", 0),
 	};
@@ -68,12 +62,9 @@ static aclrtPhysicalMemProp prop_of(struct step *s)
 
 static aclrtMemAccessDesc access_of(struct step *s, const char *location)
 {
-	const char *access = step_option(s, "access", "rw");
-
 	return (aclrtMemAccessDesc){
-		.flags = strcmp(access, "rw") == 0  ? ACL_RT_MEM_ACCESS_FLAGS_READWRITE
-			 : strcmp(access, "r") == 0 ? ACL_RT_MEM_ACCESS_FLAGS_READ
-						    : ACL_RT_MEM_ACCESS_FLAGS_NONE,
+		.flags = (aclrtMemAccessFlags)step_choice(s, step_option(s, "access", NULL),
+							  "none r 2 rw", 3),
 		.location = grantee_of(s, location),
 	};
 }
@@ -114,7 +105,8 @@ static gboolean argument(struct step *s, const char *word, uint64_t *out)
 		of = grantee_of(s, "of");
 		*out = (uintptr_t)&of;
 	} else if (strcmp(word, "attr") == 0) {
-		*out = (uint64_t)step_choice(s, "of", attr_names, ACL_HBM_MEM);
+		*out = (uint64_t)step_choice(s, step_option(s, "of", NULL), attr_names,
+					     ACL_HBM_MEM);
 	} else if (strcmp(word, "pid") == 0) {
 		pids_of(s, pids);
 		*out = (uintptr_t)pids;
@@ -122,10 +114,6 @@ static gboolean argument(struct step *s, const char *word, uint64_t *out)
 		*out = pids_of(s, pids);
 	} else if (strcmp(word, "buffer") == 0) {
 		*out = (uintptr_t)buffer;
-	} else if (strcmp(word, "option") == 0) {
-		*out = strcmp(step_word(s, 1), "minimum") == 0       ? 0
-		       : strcmp(step_word(s, 1), "recommended") == 0 ? 1
-								     : step_number(s, 1);
 	} else {
 		return FALSE;
 	}
@@ -134,23 +122,12 @@ static gboolean argument(struct step *s, const char *word, uint64_t *out)
 
 /* ---- what calls gave ---- */
 
-static void show_number(struct step *s)
-{
-	step_show(s, "%d", (int)s->out[0][0]);
-}
-
 static void show_tgid(struct step *s)
 {
 	step_show(s, (int32_t)s->out[0][0] == getpid() ? "mine" : "other");
-}
-
-/* "same" or "other" than the variable of option same-as=. */
-static void show_same(struct step *s)
-{
-	const char *name = step_option(s, "same-as", NULL);
-
-	if (name != NULL)
-		step_show(s, step_value(s, name) == s->out[STEP_RESULT][0] ? "same" : "other");
+	s->out[0][0] = (uint32_t)s->out[0][0];
+	if (s->words[1] != NULL)
+		step_publish(s, 1, s->out[0]);
 }
 
 static void show_address(struct step *s)
@@ -166,11 +143,6 @@ static void show_address(struct step *s)
 							 : " elsewhere");
 }
 
-static void show_size(struct step *s)
-{
-	step_show(s, "%s", step_size_text((int64_t)s->out[0][0]));
-}
-
 static void show_properties(struct step *s)
 {
 	aclrtPhysicalMemProp prop;
@@ -178,22 +150,9 @@ static void show_properties(struct step *s)
 
 	memcpy(&prop, s->out[0], sizeof(prop));
 	attr = g_strdup(step_word_at(attr_names, (unsigned)prop.memAttr, "none"));
-	step_show(s, "%s %s:%u %d %d", attr, location_name((unsigned)prop.location.type),
+	step_show(s, "%s %s:%u %d %d", attr,
+		  step_word_at(location_names, (unsigned)prop.location.type, "none"),
 		  prop.location.id, (int)prop.handleType, (int)prop.allocationType);
-}
-
-static void show_access(struct step *s)
-{
-	step_show(s, "%s",
-		  step_word_at("none r unknown rw", (unsigned)MIN(s->out[0][0], 4), "unknown"));
-}
-
-static void show_range(struct step *s)
-{
-	g_autofree char *offset =
-		g_strdup(step_size_text((int64_t)(step_number(s, 1) - s->out[0][0])));
-
-	step_show(s, "%s %s", offset, step_size_text((int64_t)s->out[1][0]));
 }
 
 static void show_whose(struct step *s)
@@ -201,34 +160,44 @@ static void show_whose(struct step *s)
 	aclrtPtrAttributes attributes;
 
 	memcpy(&attributes, s->out[0], sizeof(attributes));
-	step_show(s, "%s:%u %s", location_name((unsigned)attributes.location.type),
+	step_show(s, "%s:%u %s",
+		  step_word_at(location_names, (unsigned)attributes.location.type, "none"),
 		  attributes.location.id, step_size_text(attributes.pageSize));
 }
 
-static void publish_number(struct step *s)
+static void publish(struct step *s)
 {
-	step_publish(s, 1, s->out[0][0], NULL, 0);
+	step_publish(s, 1, s->out[0]);
 }
 
-static void publish_fabric(struct step *s)
+static void show_memory(struct step *s)
 {
-	step_publish(s, 1, s->out[0][0], s->out[0], sizeof(aclrtMemFabricHandle));
+	step_show(s, "%" G_GUINT64_FORMAT " %" G_GUINT64_FORMAT, s->out[0][0], s->out[1][0]);
 }
 
-static void publish_key(struct step *s)
+/* ---- functions that answer a text ---- */
+
+static void show_soc(struct step *s)
 {
-	step_publish(s, 1, strlen((const char *)s->out[0]), s->out[0], 65);
+	typeof(aclrtGetSocName) *soc;
+
+	*(void **)&soc = dlsym(s->library, "aclrtGetSocName");
+	step_show(s, "%s", soc != NULL && soc() != NULL ? soc() : "unknown");
 }
 
-static void keep_mark(struct step *s)
+/* "backend N": a line of what npusim's library says of its backend. */
+static void show_backend(struct step *s)
 {
-	marked_free = s->out[0][0];
-}
+	char *(*text)(void);
+	g_auto(GStrv) lines = NULL;
+	uint64_t number = step_number(s, 1);
 
-/* Bytes taken since the mark, by whomever. */
-static void show_used(struct step *s)
-{
-	step_show(s, "%s", step_size_text((int64_t)(marked_free - s->out[0][0])));
+	*(void **)&text = dlsym(s->library, "npusim_backend_text");
+	char *all = text != NULL ? text() : NULL;
+	lines = g_strsplit(all != NULL ? all : "", "\n", -1);
+	if (number < g_strv_length(lines))
+		step_show(s, "%s", lines[number]);
+	free(all);
 }
 
 /* ---- the process ---- */
@@ -265,56 +234,6 @@ static void plain(struct step *s)
 	step_set(s, 1, (uintptr_t)va);
 }
 
-/* ---- copies ---- */
-
-/* "read ADDRESS [SIZE]": shows the first and the last byte, or "mixed" if those between differ from
- * both. */
-static void read_bytes(struct step *s)
-{
-	gboolean mixed = FALSE;
-
-	s->size = MAX(step_number(s, 2), 1);
-	s->host = g_malloc0(s->size);
-	if (step_call(s, "aclrtMemcpy", "host size $1 size 2") != ACL_SUCCESS)
-		return;
-	for (uint64_t i = 1; i + 1 < s->size; i++)
-		mixed = mixed || (s->host[i] != s->host[0] && s->host[i] != s->host[s->size - 1]);
-	if (s->size == 1)
-		step_show(s, "%u", s->host[0]);
-	else
-		step_show(s, "%u %u%s", s->host[0], s->host[s->size - 1], mixed ? " mixed" : "");
-}
-
-/* "write ADDRESS BYTE SIZE [room=]": from ordinary host memory. */
-static void write_bytes(struct step *s)
-{
-	s->size = step_number(s, 3);
-	s->host = g_malloc(MAX(s->size, 1));
-	memset(s->host, (int)step_number(s, 2), s->size);
-	step_call(s, "aclrtMemcpy", "$1 room=size host size 1");
-}
-
-/* In a stream of its own, which it waits for; the first failure counts. */
-static void copy_async(struct step *s)
-{
-	g_autofree char *copy = NULL, *stream = NULL;
-	int first;
-
-	if (step_call(s, "aclrtCreateStream", "out") != ACL_SUCCESS)
-		return;
-	stream = g_strdup_printf("%" G_GUINT64_FORMAT, s->out[0][0]);
-	copy = g_strdup_printf("$1 $3 $2 $3 kind=3 %s", stream);
-	first = step_call(s, "aclrtMemcpyAsync", copy);
-	if (first == ACL_SUCCESS)
-		first = step_call(s, "aclrtSynchronizeStream", stream);
-	step_call(s, first == ACL_SUCCESS ? "aclrtDestroyStream" : "aclrtDestroyStreamForce",
-		  stream);
-	if (first != ACL_SUCCESS) {
-		s->function = NULL;
-		s->answer->code = first;
-	}
-}
-
 /* ---- the dialect ---- */
 
 static const struct case_verb verbs[] = {
@@ -322,11 +241,14 @@ static const struct case_verb verbs[] = {
 	{ "finalize", "aclFinalize", "", NULL },
 	{ "device", "aclrtSetDevice", "$1", NULL },
 	{ "reset-device", "aclrtResetDevice", "$1", NULL },
-	{ "current-device", "aclrtGetDevice", "out", show_number },
-	{ "devices", "aclrtGetDeviceCount", "out", show_number },
-	{ "peer-possible", "aclrtDeviceCanAccessPeer", "out $1 $2", show_number },
+	{ "current-device", "aclrtGetDevice", "out", step_show_number },
+	{ "devices", "aclrtGetDeviceCount", "out", step_show_number },
+	{ "peer-possible", "aclrtDeviceCanAccessPeer", "out $1 $2", step_show_number },
 	{ "peer", "aclrtDeviceEnablePeerAccess", "$1 flags=0", NULL },
 	{ "tgid", "aclrtDeviceGetBareTgid", "out", show_tgid },
+	{ "soc", NULL, NULL, show_soc },
+	{ "memory", "aclrtGetMemInfo", "attr out out1", show_memory },
+	{ "backend", NULL, NULL, show_backend },
 	{ "die", NULL, NULL, die },
 	{ "exit", NULL, NULL, end },
 	{ "reserve", "aclrtReserveMemAddress", ">1 $2 align=0 at=0 flags=1", show_address },
@@ -335,72 +257,74 @@ static const struct case_verb verbs[] = {
 	{ "unreserve", "aclrtReleaseMemAddress", "$1", NULL },
 	{ "create", "aclrtMallocPhysical", ">1 $2 prop flags=0", NULL },
 	{ "destroy", "aclrtFreePhysical", "$1", NULL },
-	{ "granularity", "aclrtMemGetAllocationGranularity", "prop option out", show_size },
+	{ "granularity", "aclrtMemGetAllocationGranularity", "prop bound out", step_show_size },
 	{ "properties", "aclrtMemGetAllocationPropertiesFromHandle", "$1 out", show_properties },
-	{ "retain", "aclrtMemRetainAllocationHandle", "$2 >1", show_same },
+	{ "retain", "aclrtMemRetainAllocationHandle", "$2 >1", step_show_same },
 	{ "map", "aclrtMapMem", "$1 $2 offset=0 $3 flags=0", NULL },
 	{ "map-no-access", "aclrtMemMapNoAccess", "$1 $2 offset=0 $3 flags=0", NULL },
 	{ "unmap", "aclrtUnmapMem", "$1", NULL },
 	{ "grant", "aclrtMemSetAccess", "$1 $2 desc count=descs", NULL },
-	{ "access", "aclrtMemGetAccess", "$1 of out", show_access },
-	{ "range", "aclrtMemGetAddressRange", "$1 out out1", show_range },
+	{ "access", "aclrtMemGetAccess", "$1 of out", step_show_access },
+	{ "range", "aclrtMemGetAddressRange", "$1 out out1", step_show_range },
 	{ "whose", "aclrtPointerGetAttributes", "$1 out", show_whose },
-	{ "export", "aclrtMemExportToShareableHandle", "$2 type=0 flags=0 out", publish_number },
-	{ "export-v2", "aclrtMemExportToShareableHandleV2", "$2 flags=0 type=1 out",
-	  publish_fabric },
+	{ "export", "aclrtMemExportToShareableHandle", "$2 type=0 flags=0 out", publish },
+	{ "export-v2", "aclrtMemExportToShareableHandleV2", "$2 flags=0 type=1 out", publish },
 	{ "allow", "aclrtMemSetPidToShareableHandle", "$1 pid count=pids", NULL },
 	{ "allow-v2", "aclrtMemSetPidToShareableHandleV2", "blob1 type=1 pid pids", NULL },
-	{ "import", "aclrtMemImportFromShareableHandle", "$2 on=0 >1", show_same },
+	{ "import", "aclrtMemImportFromShareableHandle", "$2 on=0 >1", step_show_same },
 	{ "import-v2", "aclrtMemImportFromShareableHandleV2", "blob2 type=1 flags=0 >1",
-	  show_same },
-	{ "export-key", "aclrtIpcMemGetExportKey", "$2 $3 out 65 flags=0", publish_key },
+	  step_show_same },
+	{ "export-key", "aclrtIpcMemGetExportKey", "$2 $3 out 65 flags=0", publish },
 	{ "allow-key", "aclrtIpcMemSetImportPid", "blob1 pid pids", NULL },
 	{ "import-key", "aclrtIpcMemImportByKey", ">1 blob2 flags=0", NULL },
 	{ "close-key", "aclrtIpcMemClose", "blob1", NULL },
-	{ "mark", "aclrtGetMemInfo", "attr out out1", keep_mark },
-	{ "used", "aclrtGetMemInfo", "attr out out1", show_used },
+	{ "mark", "aclrtGetMemInfo", "attr out out1", step_mark },
+	{ "used", "aclrtGetMemInfo", "attr out out1", step_show_used },
 	{ "malloc", "aclrtMalloc", ">1 $2 policy=0", NULL },
 	{ "free", "aclrtFree", "$1", NULL },
 	{ "malloc-host", "aclrtMallocHost", ">1 $2", NULL },
 	{ "free-host", "aclrtFreeHost", "$1", NULL },
 	{ "plain", NULL, NULL, plain },
 	{ "fill", "aclrtMemset", "$1 room=$3 $2 $3", NULL },
-	{ "read", NULL, NULL, read_bytes },
-	{ "write", NULL, NULL, write_bytes },
+	{ "read", "aclrtMemcpy", "read size $1 size 2", step_show_bytes },
+	{ "write", "aclrtMemcpy", "$1 room=$3 written $3 1", NULL },
 	{ "copy", "aclrtMemcpy", "$1 $3 $2 $3 kind=3", NULL },
-	{ "copy-async", NULL, NULL, copy_async },
+	{ "stream", "aclrtCreateStream", ">1", NULL },
+	{ "copy-async", "aclrtMemcpyAsync", "$1 $3 $2 $3 kind=3 $4", NULL },
+	{ "wait", "aclrtSynchronizeStream", "$1", NULL },
 	{ "poke", NULL, NULL, poke },
 	{ "peek", NULL, NULL, peek },
 	{ NULL, NULL, NULL, NULL },
 };
 
-#define CODE(name)          \
-	{                   \
-		name, #name \
+#define CODE(name)                                   \
+	{                                            \
+		ACL_ERROR_##name, "ACL_ERROR_" #name \
 	}
 static const struct case_code codes[] = {
-	CODE(ACL_ERROR_INVALID_PARAM),
-	CODE(ACL_ERROR_REPEAT_INITIALIZE),
-	CODE(ACL_ERROR_REPEAT_FINALIZE),
-	CODE(ACL_ERROR_FEATURE_UNSUPPORTED),
-	CODE(ACL_ERROR_INTERNAL_ERROR),
-	CODE(ACL_ERROR_RT_PARAM_INVALID),
-	CODE(ACL_ERROR_RT_INVALID_DEVICEID),
-	CODE(ACL_ERROR_RT_CONTEXT_NULL),
-	CODE(ACL_ERROR_RT_STREAM_CONTEXT),
-	CODE(ACL_ERROR_RT_INVALID_MEMORY_TYPE),
-	CODE(ACL_ERROR_RT_INVALID_HANDLE),
-	CODE(ACL_ERROR_RT_FEATURE_NOT_SUPPORT),
-	CODE(ACL_ERROR_RT_MEMORY_ALLOCATION),
-	CODE(ACL_ERROR_RT_RESOURCE_ALLOC_FAIL),
-	CODE(ACL_ERROR_RT_NO_PERMISSION),
-	CODE(ACL_ERROR_RT_CONTEXT_RELEASE_ERROR),
-	CODE(ACL_ERROR_RT_STREAM_SYNC_TIMEOUT),
-	CODE(ACL_ERROR_RT_DRV_INTERNAL_ERROR),
-	CODE(ACL_ERROR_HOST_MEMORY_ALREADY_REGISTERED),
-	CODE(ACL_ERROR_HOST_MEMORY_NOT_REGISTERED),
+	CODE(INVALID_PARAM),
+	CODE(REPEAT_INITIALIZE),
+	CODE(REPEAT_FINALIZE),
+	CODE(FEATURE_UNSUPPORTED),
+	CODE(INTERNAL_ERROR),
+	CODE(RT_PARAM_INVALID),
+	CODE(RT_INVALID_DEVICEID),
+	CODE(RT_CONTEXT_NULL),
+	CODE(RT_STREAM_CONTEXT),
+	CODE(RT_INVALID_MEMORY_TYPE),
+	CODE(RT_INVALID_HANDLE),
+	CODE(RT_FEATURE_NOT_SUPPORT),
+	CODE(RT_MEMORY_ALLOCATION),
+	CODE(RT_RESOURCE_ALLOC_FAIL),
+	CODE(RT_NO_PERMISSION),
+	CODE(RT_CONTEXT_RELEASE_ERROR),
+	CODE(RT_STREAM_SYNC_TIMEOUT),
+	CODE(RT_DRV_INTERNAL_ERROR),
+	CODE(HOST_MEMORY_ALREADY_REGISTERED),
+	CODE(HOST_MEMORY_NOT_REGISTERED),
 	{ 0, NULL },
 };
 
 static const char *const beginning[] = { NULL };
-const struct case_dialect case_acl = { verbs, codes, beginning, "aclGetRecentErrMsg", argument };
+const struct case_dialect case_acl = { verbs,           codes,   beginning, "aclGetRecentErrMsg",
+				       "npusim_now_ps", argument };

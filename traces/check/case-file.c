@@ -4,70 +4,64 @@
  * a step does, only which verbs and codes the dialect has.
  */
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "case-step.h"
 
-static const struct case_code signals[] = { { CASE_SIGNAL - SIGSEGV, "SIGSEGV" },
-					    { CASE_SIGNAL - SIGBUS, "SIGBUS" },
-					    { CASE_SIGNAL - SIGKILL, "SIGKILL" },
-					    { CASE_SIGNAL - SIGABRT, "SIGABRT" },
-					    { 0, NULL } };
-/* code_of() finds them, case_code_text() has words of its own. */
-static const struct case_code endings[] = {
-	{ 0, "ok" }, { CASE_ANY, "any" }, { CASE_EXIT, "exit" }, { 0, NULL }
+/* Codes beside a dialect's: as files have them, and as reports do. */
+static const struct {
+	int code;
+	const char *name, *words;
+} codes[] = {
+	{ 0, "ok", "ok" },
+	{ CASE_ANY, "any", "any answer" },
+	{ CASE_EXIT, "exit", "the end of the process" },
+	{ CASE_SIGNAL - SIGSEGV, "SIGSEGV", "SIGSEGV" },
+	{ CASE_SIGNAL - SIGBUS, "SIGBUS", "SIGBUS" },
+	{ CASE_SIGNAL - SIGKILL, "SIGKILL", "SIGKILL" },
+	{ CASE_SIGNAL - SIGABRT, "SIGABRT", "SIGABRT" },
 };
-
-static const char *name_of(const struct case_code *codes, int code)
-{
-	for (; codes->name != NULL; codes++)
-		if (codes->code == code)
-			return codes->name;
-	return NULL;
-}
 
 const char *case_code_text(const struct case_dialect *dialect, int code)
 {
 	static char text[96];
-	const char *name = name_of(dialect->codes, code);
 
 	if (code == CASE_MISSING)
 		return "no such function";
-	if (code == CASE_ANY)
-		return "any answer";
-	if (code == CASE_EXIT)
-		return "the end of the process";
-	if (name_of(signals, code) != NULL)
-		return name_of(signals, code);
-	if (code == 0)
-		return "ok";
+	for (gsize i = 0; i < G_N_ELEMENTS(codes); i++)
+		if (codes[i].code == code)
+			return codes[i].words;
+	g_snprintf(text, sizeof(text), "%d", code);
 	if (code <= CASE_SIGNAL)
 		g_snprintf(text, sizeof(text), "the end of the process (signal or status %d)",
 			   CASE_SIGNAL - code);
-	else if (name != NULL)
-		g_snprintf(text, sizeof(text), "%d (%s)", code, name);
-	else
-		g_snprintf(text, sizeof(text), "%d", code);
+	for (const struct case_code *known = dialect->codes; known->name != NULL; known++)
+		if (known->code == code)
+			g_snprintf(text, sizeof(text), "%d (%s)", code, known->name);
 	return text;
 }
 
 /* The number of a code's name ("ok", "107000"). FALSE if it is none. */
 static gboolean code_of(const struct case_dialect *dialect, const char *text, int *out)
 {
-	const struct case_code *const tables[] = { endings, signals, dialect->codes };
 	char *end;
 
-	for (gsize t = 0; t < G_N_ELEMENTS(tables); t++)
-		for (const struct case_code *code = tables[t]; code->name != NULL; code++)
-			if (strcmp(text, code->name) == 0) {
-				*out = code->code;
-				return TRUE;
-			}
 	*out = (int)g_ascii_strtoll(text, &end, 10);
-	return end != text && *end == '\0';
+	if (end != text)
+		return *end == '\0';
+	for (gsize i = 0; i < G_N_ELEMENTS(codes); i++) {
+		*out = codes[i].code;
+		if (strcmp(text, codes[i].name) == 0)
+			return TRUE;
+	}
+	for (const struct case_code *known = dialect->codes; known->name != NULL; known++) {
+		*out = known->code;
+		if (strcmp(text, known->name) == 0)
+			return TRUE;
+	}
+	return FALSE;
 }
-
-/* ---- lines ---- */
 
 struct reader {
 	const struct case_dialect *dialect;
@@ -106,27 +100,18 @@ static void free_case(gpointer data)
 }
 
 /* The words of a text, which blanks part. */
-static char **words_of(const char *text, int *count)
+static char **words_of(const char *text)
 {
-	GStrvBuilder *builder = g_strv_builder_new();
-	g_auto(GStrv) parts = g_strsplit_set(text, " \t", -1);
-	char **found;
+	g_autofree char *stripped = g_strstrip(g_strdup(text));
 
-	for (char **part = parts; *part != NULL; part++)
-		if (**part != '\0')
-			g_strv_builder_add(builder, *part);
-	found = g_strv_builder_end(builder);
-	g_strv_builder_unref(builder);
-	*count = (int)g_strv_length(found);
-	return found;
+	return g_regex_split_simple("[ \t]+", stripped, 0, 0);
 }
 
-/* "case NAME [processes=N] [devices=N] [absolute] [full-size] [bare] [NAME=VALUE]..." */
+/* "case NAME [processes=N] [devices=N] [FLAG]... [NAME=VALUE]..." */
 static gboolean read_case(struct reader *r, const char *rest)
 {
 	struct test_case *test = g_new0(struct test_case, 1);
-	int count;
-	g_auto(GStrv) parts = words_of(rest, &count);
+	g_auto(GStrv) parts = words_of(rest);
 
 	test->dialect = r->dialect;
 	test->file = g_strdup(r->path);
@@ -134,23 +119,26 @@ static gboolean read_case(struct reader *r, const char *rest)
 	test->name = g_strdup(parts[0]);
 	test->line = r->line;
 	test->processes = 1;
+	test->devices = 1;
 	test->settings = g_ptr_array_new_with_free_func(g_free);
 	test->steps = g_array_new(FALSE, FALSE, sizeof(struct case_step));
 	g_array_set_clear_func(test->steps, clear_step);
 	g_ptr_array_add(r->cases, test);
-	if (count == 0)
+	if (parts[0] == NULL)
 		return fail(r, "a case needs a name");
-	for (int i = 1; i < count; i++) {
-		if (g_str_has_prefix(parts[i], "processes="))
-			test->processes = (int)g_ascii_strtoll(parts[i] + 10, NULL, 10);
+	for (int i = 1; parts[i] != NULL; i++) {
+		gboolean *flag = strcmp(parts[i], "absolute") == 0    ? &test->absolute
+				 : strcmp(parts[i], "full-size") == 0 ? &test->full_size
+				 : strcmp(parts[i], "numbered") == 0  ? &test->numbered
+				 : strcmp(parts[i], "bare") == 0      ? &test->bare
+								      : NULL;
+
+		if (flag != NULL)
+			*flag = TRUE;
+		else if (g_str_has_prefix(parts[i], "processes="))
+			test->processes = atoi(parts[i] + strlen("processes="));
 		else if (g_str_has_prefix(parts[i], "devices="))
-			test->devices = (unsigned)g_ascii_strtoull(parts[i] + 8, NULL, 10);
-		else if (strcmp(parts[i], "absolute") == 0)
-			test->absolute = TRUE;
-		else if (strcmp(parts[i], "full-size") == 0)
-			test->full_size = TRUE;
-		else if (strcmp(parts[i], "bare") == 0)
-			test->bare = TRUE;
+			test->devices = (unsigned)atoi(parts[i] + strlen("devices="));
 		else if (strchr(parts[i], '=') != NULL)
 			g_ptr_array_add(test->settings, g_strdup(parts[i]));
 		else
@@ -179,10 +167,12 @@ static gboolean read_step(struct reader *r, const char *text)
 	if (step.process >= test->processes)
 		return fail(r, "the case has no process %c", 'A' + step.process);
 	step.text = g_strdup(text);
-	step.argv = words_of(words, &step.argc);
+	step.argv = words_of(words);
 	g_array_append_val(test->steps, step);
-	if (step.argc == 0 || !case_verb_known(r->dialect, step.argv[0]))
-		return fail(r, "'%s' is no step", step.argc == 0 ? "" : step.argv[0]);
+	if (step.argv[0] == NULL || !case_verb(r->dialect, step.argv[0]))
+		return fail(r, "'%s' is no step", step.argv[0] == NULL ? "" : step.argv[0]);
+	if (strlen(text) >= CASE_STEP_LENGTH)
+		return fail(r, "a step has at most %d characters", CASE_STEP_LENGTH - 1);
 	for (char **part = parts + 1; *part != NULL; part++) {
 		struct case_step *last =
 			&g_array_index(test->steps, struct case_step, test->steps->len - 1);

@@ -9,22 +9,19 @@
 #include <dlfcn.h>
 #include <stdarg.h>
 #include <string.h>
+#include <time.h>
 
 #define CALL_ARGUMENTS 10
-#define VARIABLES_MAX  96
 
-static struct case_variable variables[VARIABLES_MAX];
-static int variable_count;
-static char last_message[2048];
+static GHashTable *variables; /* name -> struct case_variable */
+static char last_message[sizeof(((struct case_answer *)NULL)->complaint)];
+static uint64_t marked_free;
 
 /* ---- words and variables ---- */
 
 static struct case_variable *find_variable(const char *name)
 {
-	for (int i = 0; i < variable_count; i++)
-		if (strcmp(variables[i].name, name) == 0)
-			return &variables[i];
-	return NULL;
+	return variables == NULL ? NULL : g_hash_table_lookup(variables, name);
 }
 
 struct case_variable *case_variable(const char *name)
@@ -33,9 +30,11 @@ struct case_variable *case_variable(const char *name)
 
 	if (variable != NULL)
 		return variable;
-	g_assert(variable_count < VARIABLES_MAX);
-	variable = &variables[variable_count++];
+	if (variables == NULL)
+		variables = g_hash_table_new(g_str_hash, g_str_equal);
+	variable = g_new0(struct case_variable, 1);
 	g_strlcpy(variable->name, name, sizeof(variable->name));
+	g_hash_table_insert(variables, variable->name, variable);
 	return variable;
 }
 
@@ -54,37 +53,44 @@ static gboolean term(const char *word, uint64_t *out)
 		return *end == '\0' || (unit != NULL && end[1] == '\0');
 	}
 	*out = variable == NULL ? 0 : variable->number;
-	return variable != NULL || strcmp(word, "null") == 0;
+	return variable != NULL || *word == '\0' || strcmp(word, "null") == 0;
+}
+
+gboolean case_number(const char *text, uint64_t *out)
+{
+	gboolean known = TRUE, minus = FALSE;
+
+	*out = 0;
+	for (const char *at = text; *at != '\0'; at += *at != '\0') {
+		size_t length = strcspn(at, "+-");
+		g_autofree char *word = g_strndup(at, length);
+		uint64_t value;
+
+		known = term(word, &value) && known;
+		*out += minus ? -value : value;
+		at += length;
+		minus = *at == '-';
+	}
+	return known;
 }
 
 uint64_t step_value(struct step *step, const char *text)
 {
-	uint64_t sum = 0, value;
-	gboolean minus = FALSE;
+	uint64_t value;
 
-	for (const char *at = text; *at != '\0'; at += *at != '\0') {
-		size_t length = strcspn(at, "+-");
-		g_autofree char *word = g_strndup(at, length);
-
-		if (length > 0 && !term(word, &value)) {
-			step->broken = TRUE;
-			g_snprintf(step->answer->complaint, sizeof(step->answer->complaint),
-				   "the step is wrong: '%s' has no value", text);
-			return 0;
-		}
-		if (length > 0)
-			sum = minus ? sum - value : sum + value;
-		at += length;
-		minus = *at == '-';
-	}
-	return sum;
+	if (case_number(text, &value))
+		return value;
+	step->broken = TRUE;
+	g_snprintf(step->answer->complaint, sizeof(step->answer->complaint),
+		   "the step is wrong: '%s' has no value", text);
+	return 0;
 }
 
 const char *step_word(struct step *step, int index)
 {
-	for (int i = 1; i < step->text->argc; i++)
-		if (strchr(step->text->argv[i], '=') == NULL && --index == 0)
-			return step->text->argv[i];
+	for (char **word = step->words + 1; *word != NULL; word++)
+		if (strchr(*word, '=') == NULL && --index == 0)
+			return *word;
 	return "0";
 }
 
@@ -97,10 +103,9 @@ const char *step_option(struct step *step, const char *name, const char *without
 {
 	size_t length = strlen(name);
 
-	for (int i = 1; i < step->text->argc; i++)
-		if (strncmp(step->text->argv[i], name, length) == 0 &&
-		    step->text->argv[i][length] == '=')
-			return step->text->argv[i] + length + 1;
+	for (char **word = step->words + 1; *word != NULL; word++)
+		if (strncmp(*word, name, length) == 0 && (*word)[length] == '=')
+			return *word + length + 1;
 	return without;
 }
 
@@ -111,14 +116,16 @@ uint64_t step_option_number(struct step *step, const char *name, uint64_t withou
 	return text == NULL ? without : step_value(step, text);
 }
 
-int step_place(const char *words, const char *word)
+int step_choice(struct step *step, const char *text, const char *words, int without)
 {
 	g_auto(GStrv) list = g_strsplit(words, " ", -1);
 
+	if (text == NULL)
+		return without;
 	for (int i = 0; list[i] != NULL; i++)
-		if (strcmp(list[i], word) == 0)
+		if (strcmp(list[i], text) == 0)
 			return i;
-	return -1;
+	return (int)step_value(step, text);
 }
 
 const char *step_word_at(const char *words, unsigned place, const char *otherwise)
@@ -130,27 +137,17 @@ const char *step_word_at(const char *words, unsigned place, const char *otherwis
 	return word;
 }
 
-int step_choice(struct step *step, const char *name, const char *words, int without)
-{
-	const char *text = step_option(step, name, NULL);
-	int place = text != NULL ? step_place(words, text) : -1;
-
-	return text == NULL ? without : place >= 0 ? place : (int)step_value(step, text);
-}
-
 void step_set(struct step *step, int index, uint64_t value)
 {
 	case_variable(step_word(step, index))->number = value;
 }
 
-void step_publish(struct step *step, int index, uint64_t value, const void *bytes, size_t size)
+void step_publish(struct step *step, int index, const uint64_t *value)
 {
 	struct case_variable *variable = case_variable(step_word(step, index));
 
-	variable->number = value;
-	memset(variable->blob, 0, sizeof(variable->blob));
-	if (size > 0)
-		memcpy(variable->blob, bytes, MIN(size, sizeof(variable->blob)));
+	variable->number = value[0];
+	memcpy(variable->blob, value, sizeof(variable->blob));
 	step->answer->published = *variable;
 }
 
@@ -175,6 +172,64 @@ const char *step_size_text(int64_t bytes)
 	g_snprintf(text, sizeof(text), "%s%" G_GUINT64_FORMAT "%.1s", bytes < 0 ? "-" : "",
 		   size >> shift, &units[i]);
 	return text;
+}
+
+/* ---- what calls gave ---- */
+
+void step_show_number(struct step *step)
+{
+	step_show(step, "%d", (int)step->out[0][0]);
+}
+
+void step_show_size(struct step *step)
+{
+	step_show(step, "%s", step_size_text((int64_t)step->out[0][0]));
+}
+
+void step_show_access(struct step *step)
+{
+	step_show(step, "%s",
+		  step_word_at("none r unknown rw", (unsigned)MIN(step->out[0][0], 4), "unknown"));
+}
+
+void step_show_range(struct step *step)
+{
+	g_autofree char *offset =
+		g_strdup(step_size_text((int64_t)(step_number(step, 1) - step->out[0][0])));
+
+	step_show(step, "%s %s", offset, step_size_text((int64_t)step->out[1][0]));
+}
+
+void step_show_bytes(struct step *step)
+{
+	const uint8_t *host = step->host, last = host[step->size - 1];
+	gboolean mixed = FALSE;
+
+	for (uint64_t i = 1; i + 1 < step->size; i++)
+		mixed = mixed || (host[i] != host[0] && host[i] != last);
+	if (step->size == 1)
+		step_show(step, "%u", host[0]);
+	else
+		step_show(step, "%u %u%s", host[0], last, mixed ? " mixed" : "");
+}
+
+void step_show_same(struct step *step)
+{
+	const char *name = step_option(step, "same-as", NULL);
+
+	if (name != NULL)
+		step_show(step,
+			  step_value(step, name) == step->out[STEP_RESULT][0] ? "same" : "other");
+}
+
+void step_mark(struct step *step)
+{
+	marked_free = step->out[0][0];
+}
+
+void step_show_used(struct step *step)
+{
+	step_show(step, "%s", step_size_text((int64_t)(marked_free - step->out[0][0])));
 }
 
 /* ---- calls ---- */
@@ -208,29 +263,56 @@ static uint64_t argument(struct step *step, const char *word)
 		return (uintptr_t)out_of(step, word);
 	if (g_str_has_prefix(word, "blob"))
 		return (uintptr_t)case_variable(step_word(step, word[4] - '0'))->blob;
-	if (strcmp(word, "host") == 0)
+	if (strcmp(word, "read") == 0) {
+		step->size = MAX(step_number(step, 2), 1);
+		step->host = g_malloc0(step->size);
 		return (uintptr_t)step->host;
+	}
+	if (strcmp(word, "written") == 0) {
+		step->size = step_number(step, 3);
+		step->host = g_malloc(MAX(step->size, 1));
+		return (uintptr_t)memset(step->host, (int)step_number(step, 2), step->size);
+	}
 	if (strcmp(word, "size") == 0)
 		return step->size;
+	if (strcmp(word, "bound") == 0)
+		return (uint64_t)step_choice(step, step_word(step, 1), "minimum recommended", 0);
 	if (step->dialect->argument(step, word, &value))
 		return value;
 	return word[0] == '$' ? step_number(step, word[1] - '0') : step_value(step, word);
+}
+
+static double now_ns(uint64_t (*picoseconds)(void))
+{
+	struct timespec now;
+
+	if (picoseconds != NULL)
+		return (double)picoseconds() / 1e3;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
 }
 
 static int call(struct step *step, const char *name, char *const *words)
 {
 	typedef int any_function(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t,
 				 uint64_t, uint64_t, uint64_t, uint64_t);
-	uint64_t a[CALL_ARGUMENTS] = { 0 };
+	uint64_t a[CALL_ARGUMENTS] = { 0 }, (*picoseconds)(void) = NULL;
 	any_function *function;
 
 	step->function = name;
 	*(void **)&function = dlsym(step->library, name);
+	if (step->dialect->clock != NULL)
+		*(void **)&picoseconds = dlsym(step->library, step->dialect->clock);
 	for (int i = 0; i < CALL_ARGUMENTS && words[i] != NULL; i++)
 		a[i] = argument(step, words[i]);
-	step->answer->code = function == NULL ? CASE_MISSING
-					      : function(a[0], a[1], a[2], a[3], a[4], a[5], a[6],
-							 a[7], a[8], a[9]);
+	if (function == NULL) {
+		g_snprintf(step->answer->complaint, sizeof(step->answer->complaint),
+			   "the library has no %s", name);
+		return step->answer->code = CASE_MISSING;
+	}
+	double start_ns = now_ns(picoseconds);
+	step->answer->code = function(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9]);
+	step->answer->call_ns = now_ns(picoseconds) - start_ns;
 	return step->answer->code;
 }
 
@@ -245,13 +327,13 @@ int step_call(struct step *step, const char *function, const char *arguments)
 /* "call NAME ARGUMENT...": any function. */
 static void run_call(struct step *step)
 {
-	char *words[CALL_ARGUMENTS + 1] = { NULL };
+	char *words[CALL_ARGUMENTS + 2] = { NULL };
 	int count = 0;
 
-	for (int i = 2; i < step->text->argc && count < CALL_ARGUMENTS; i++)
-		if (strchr(step->text->argv[i], '=') == NULL)
-			words[count++] = step->text->argv[i];
-	call(step, step_word(step, 1), words);
+	for (char **word = step->words + 1; *word != NULL && count <= CALL_ARGUMENTS; word++)
+		if (strchr(*word, '=') == NULL)
+			words[count++] = *word;
+	call(step, step_word(step, 1), words + 1);
 }
 
 /* "let NAME NUMBER" */
@@ -263,11 +345,9 @@ static void run_let(struct step *step)
 /* "says WORDS": the message of the last failure has these words in it. */
 static void run_says(struct step *step)
 {
-	const char *words = strstr(step->text->text, "says ");
-	g_autofree char *wanted = g_strdup(words == NULL ? "" : words + 5);
+	g_autofree char *wanted = g_strjoinv(" ", step->words + 1);
 
-	wanted[strcspn(wanted, "|")] = '\0';
-	if (strstr(last_message, g_strchomp(wanted)) == NULL) {
+	if (strstr(last_message, wanted) == NULL) {
 		step->answer->code = CASE_MISSING;
 		g_snprintf(step->answer->complaint, sizeof(step->answer->complaint),
 			   "the last message was: %.400s", last_message);
@@ -276,25 +356,19 @@ static void run_says(struct step *step)
 
 /* ---- a step ---- */
 
-static const struct case_verb *find_verb(const struct case_dialect *dialect, const char *name)
+const struct case_verb *case_verb(const struct case_dialect *dialect, const char *name)
 {
 	static const struct case_verb own[] = { { "call", NULL, NULL, run_call },
 						{ "let", NULL, NULL, run_let },
 						{ "says", NULL, NULL, run_says },
 						{ NULL, NULL, NULL, NULL } };
-	const struct case_verb *verb = own;
+	const struct case_verb *const tables[] = { own, dialect->verbs };
 
-	while (verb->name != NULL && strcmp(verb->name, name) != 0)
-		verb++;
-	if (verb->name == NULL)
-		for (verb = dialect->verbs; verb->name != NULL && strcmp(verb->name, name) != 0;)
-			verb++;
-	return verb->name != NULL ? verb : NULL;
-}
-
-gboolean case_verb_known(const struct case_dialect *dialect, const char *name)
-{
-	return find_verb(dialect, name) != NULL;
+	for (gsize i = 0; i < G_N_ELEMENTS(tables); i++)
+		for (const struct case_verb *verb = tables[i]; verb->name != NULL; verb++)
+			if (strcmp(verb->name, name) == 0)
+				return verb;
+	return NULL;
 }
 
 /* A refusal explains itself: a message that names the call. */
@@ -302,7 +376,6 @@ static void check_message(struct step *step)
 {
 	const char *(*recent)(void);
 	const char *message;
-	struct case_answer *answer = step->answer;
 
 	if (step->dialect->message == NULL)
 		return;
@@ -311,24 +384,17 @@ static void check_message(struct step *step)
 	g_strlcpy(last_message, message == NULL ? "" : message, sizeof(last_message));
 	if (step->function == NULL)
 		return;
-	answer->unexplained = strstr(last_message, step->function) == NULL;
-	if (answer->unexplained && last_message[0] == '\0')
-		g_snprintf(answer->complaint, sizeof(answer->complaint), "%s left no message",
-			   step->function);
-	else if (answer->unexplained)
-		g_snprintf(answer->complaint, sizeof(answer->complaint),
-			   "the message does not name %s: %.300s", step->function, last_message);
-	else
-		g_snprintf(answer->complaint, sizeof(answer->complaint), "%.500s", last_message);
+	step->answer->unexplained = strstr(last_message, step->function) == NULL;
+	g_strlcpy(step->answer->complaint, last_message, sizeof(step->answer->complaint));
 }
 
-void case_step_run(const struct case_dialect *dialect, void *library, const struct case_step *text,
+void case_step_run(const struct case_dialect *dialect, void *library, char **words,
 		   struct case_answer *answer)
 {
 	struct step step = {
-		.dialect = dialect, .library = library, .text = text, .answer = answer
+		.dialect = dialect, .library = library, .words = words, .answer = answer
 	};
-	const struct case_verb *verb = find_verb(dialect, text->argv[0]);
+	const struct case_verb *verb = case_verb(dialect, words[0]);
 
 	if (verb->function != NULL)
 		step_call(&step, verb->function, verb->arguments);

@@ -35,8 +35,7 @@ struct case_expect {
 struct case_step {
 	int line;
 	int process; /* 0: A */
-	int argc;
-	char **argv; /* argv[0]: the verb; options "name=value" among the rest */
+	char **argv; /* argv[0]: the verb; options "name=value" among the rest; ends with NULL */
 	struct case_expect docs, driver; /* driver not given: as docs */
 	char *text;                      /* the step as written */
 };
@@ -45,7 +44,8 @@ struct test_case {
 	char *file, *suite, *name;
 	int line;
 	int processes;
-	unsigned devices;    /* so many it needs at least, besides those that its steps name */
+	unsigned devices;    /* so many it needs */
+	gboolean numbered;   /* answers have the driver's numbers of devices from 0 on */
 	gboolean absolute;   /* uses absolute addresses of the default window */
 	gboolean full_size;  /* needs the default devices with all their memory */
 	gboolean bare;       /* without the steps that the dialect begins with */
@@ -76,24 +76,50 @@ struct case_variable {
 struct case_answer {
 	int code;
 	char value[256];
-	char complaint[512];  /* "", the message of a refusal, or what is wrong with the step */
+	char complaint[2048]; /* "", the message of a refusal, or what is wrong with the step */
 	gboolean unexplained; /* a refusal whose message does not name the call */
+	double call_ns;       /* of the function called last, by the library's clock */
 	struct case_variable published; /* name "": nothing for the other processes */
 };
-struct case_options {
-	const char *library; /* path or name */
-	gboolean driver;     /* the driver's contract, else the documents' */
-	gboolean messages;   /* a refusal must leave a message that names the call */
-	/* A step that did not answer as expected: one line of text. */
-	void (*failed)(void *arg, const struct test_case *test, const struct case_step *step,
-		       const char *text);
-	/* NULL, or what every step answered, and how long that took in the host's time. */
-	void (*answered)(void *arg, const struct test_case *test, const struct case_step *step,
-			 const struct case_answer *answer, uint64_t ns);
-	void *arg;
+
+/* New processes, as many as the case has, that run its steps or others, one at a time: with its
+ * settings, and with the library open. Where that, or what the dialect begins with, fails, each
+ * step answers so. `test` and `library` stay. */
+struct case_processes *case_start(const struct test_case *test, const char *library);
+/* Runs a step, words apart by a space, in a process, and tells all what it publishes. */
+void case_ask(struct case_processes *processes, int process, const char *step,
+	      struct case_answer *out);
+/* The same of a step that has to succeed: FALSE and error, why it did not. */
+gboolean case_need(struct case_processes *processes, int process, const char *step,
+		   struct case_answer *out, GError **error);
+/* Sets a variable in all of them. */
+void case_tell(struct case_processes *processes, const char *name, uint64_t number);
+void case_end(struct case_processes *processes);
+
+enum case_status { CASE_PASSED, CASE_FAILED, CASE_SKIPPED };
+struct case_said {
+	const struct case_step *step;
+	int code;
+	char *value;
+	guint64 ns; /* of the host */
 };
-/* Runs a case in new processes. TRUE if all its steps answered as expected. */
-gboolean case_run(const struct test_case *test, const struct case_options *options);
+struct case_result {
+	const struct test_case *test;
+	unsigned device; /* whoever runs cases on several sets it */
+	enum case_status status;
+	GString *text;   /* why it failed or was skipped; lines */
+	GArray *answers; /* of struct case_said */
+	guint64 ns;      /* of all */
+};
+/* Runs a case in new processes. driver: the driver's contract counts, else the documents';
+ * messages: a refusal must leave a message that names the call. */
+struct case_result *case_run(const struct test_case *test, const char *library, gboolean driver,
+			     gboolean messages);
+/* The result of a case that did not run. */
+struct case_result *case_result_new(const struct test_case *test);
+/* Fails it, and begins a line of its text with the step. */
+GString *case_result_fail(struct case_result *result, const struct case_step *step);
+void case_result_free(struct case_result *result);
 /* Loads libraries into this process without a call to them, so that the processes of cases have
  * them from their start, which is most of what a short case costs. NULL ends the list; what cannot
  * be loaded is left to the case. */

@@ -4,8 +4,8 @@
  * command never calls an ACL library itself, but starts processes that do.
  *
  *   probe.c    finds the backend and its devices
- *   cases.c    selects the cases that can run on a device, runs them, keeps and compares answers
- *   report.c   table, TAP, JUnit XML
+ *   cases.c    selects the cases that can run on a device, and compares answers
+ *   report.c   table, TAP, all answers
  *   latency.c  how long each call takes, by size
  *   fit.c      fits the lines of a device profile to these times
  */
@@ -25,7 +25,7 @@ struct check_server {
 	char soc[64];
 	unsigned devices;
 	guint64 free_bytes[CHECK_DEVICES_MAX], total_bytes[CHECK_DEVICES_MAX];
-	char *backend; /* "key=value" lines; NULL for a library that is not npusim's */
+	GString *backend; /* "key=value" lines; "" for a library that is not npusim's */
 };
 /* Asks `library` in a process of its own, with the environment as it is. FALSE and error in one
  * sentence otherwise: what the library says, or that it crashed. */
@@ -43,36 +43,14 @@ struct check_limits {
 	gboolean same_shape; /* the server is the one that cases with "full-size" are written for */
 };
 
-struct check_answer {
-	const struct case_step *step;
-	int code;
-	char *value;
-	guint64 ns;
-};
-enum check_status { CHECK_PASSED, CHECK_FAILED, CHECK_SKIPPED };
-struct check_result {
-	const struct test_case *test;
-	unsigned device;
-	enum check_status status;
-	GString *text;   /* why it failed or was skipped; lines */
-	GArray *answers; /* of struct check_answer */
-	guint64 ns;
-};
+/* NULL, or the result of a case that cannot run under these limits: why. */
+struct case_result *check_case_skip(const struct test_case *test,
+				    const struct check_limits *limits);
 
-/* NULL, or why the case cannot run under these limits; static text, or g_intern_string()ed. */
-const char *check_case_skip(const struct test_case *test, const struct check_limits *limits);
-/* Runs it with the environment as it is; driver: the driver's contract. */
-struct check_result *check_case_run(const struct test_case *test, unsigned device,
-				    const char *library, gboolean driver);
-struct check_result *check_case_skipped(const struct test_case *test, unsigned device,
-					const char *reason);
-void check_result_free(struct check_result *result);
-
-/* Marks `result` as failed where it answers other than `other`, the same case on another backend,
- * and says how, with what the documents and the driver's source say. Returns how many steps differ.
- */
-unsigned check_compare(struct check_result *result, const struct check_result *other,
-		       const char *name, const char *other_name);
+/* Fails `result` where it answers other than `other`, the same case on another backend, and says
+ * how, with what the documents and the driver's source say. */
+void check_compare(struct case_result *result, const struct case_result *other, const char *name,
+		   const char *other_name);
 
 /* ---- report.c ---- */
 
@@ -80,12 +58,11 @@ struct check_report {
 	gint64 start_us; /* since 1970 */
 	const char *backend;
 	const struct check_server *server;
-	GPtrArray *results; /* of struct check_result */
+	GPtrArray *results; /* of struct case_result */
 };
 void check_report_table(GString *out, const struct check_report *report);
 void check_report_tap(GString *out, const struct check_report *report);
-void check_report_junit(GString *out, const struct check_report *report);
-unsigned check_report_count(const struct check_report *report, enum check_status status);
+unsigned check_report_count(const struct check_report *report, enum case_status status);
 /* Every step of every case, one a line, with its answer and its time; tab separated. */
 void check_report_calls(GString *out, const struct check_report *report);
 

@@ -27,102 +27,84 @@ const char *check_call_name(enum sim_call call)
 	return names[call];
 }
 
-static void terms_of(const struct check_sample *sample, const struct sim_call_cost *cost,
-		     double out[TERMS])
-{
-	double pages = (double)(sample->bytes >> sample->page_lg2);
+/* A sample: what it took, and of what, both relative to what it took. */
+struct line {
+	double terms[TERMS], ns;
+};
 
-	if (pages < 1)
-		pages = 1;
-	if (sample->page_lg2 >= 30)
-		pages *= (double)cost->giant_units;
-	out[0] = 1;
-	out[1] = ceil(pages / (double)cost->pages_per_message);
-	out[2] = pages;
+/* *out_messages: whether some sample took more than one message. */
+static GArray *lines_of(const GArray *samples, const struct sim_call_cost *cost,
+			gboolean *out_messages)
+{
+	GArray *lines = g_array_new(FALSE, FALSE, sizeof(struct line));
+
+	*out_messages = FALSE;
+	for (guint i = 0; i < samples->len; i++) {
+		const struct check_sample *s = &g_array_index(samples, struct check_sample, i);
+		guint64 pages = MAX(s->bytes >> s->page_lg2, 1);
+		double units = (double)(pages * (s->page_lg2 >= 30 ? cost->giant_units : 1));
+		double messages = ceil(units / (double)cost->pages_per_message);
+		double all = MAX(s->ns, 1);
+		struct line line = { { 1 / all, messages / all, units / all }, s->ns / all };
+
+		*out_messages |= messages > 1;
+		g_array_append_val(lines, line);
+	}
+	return lines;
 }
 
-/* Solves for the terms of `mask` by elimination; FALSE where the samples do not tell them apart. */
+/* Solves for the terms of `mask` by elimination, the others being 0; FALSE where the samples do not
+ * tell them apart. */
 static gboolean solve(double a[TERMS][TERMS + 1], unsigned mask, double out[TERMS])
 {
 	double m[TERMS][TERMS + 1];
-	int rows[TERMS] = { 0 }, count = 0;
 
+	for (unsigned i = 0; i < TERMS; i++)
+		for (unsigned j = 0; j <= TERMS; j++)
+			m[i][j] = mask >> i & 1 && (j == TERMS || mask >> j & 1) ? a[i][j] : i == j;
 	for (int i = 0; i < TERMS; i++) {
-		out[i] = 0;
-		if (mask & 1u << i)
-			rows[count++] = i;
-	}
-	for (int i = 0; i < count; i++) {
-		for (int j = 0; j < count; j++)
-			m[i][j] = a[rows[i]][rows[j]];
-		m[i][count] = a[rows[i]][TERMS];
-	}
-	for (int i = 0; i < count; i++) {
-		double scale = a[rows[i]][rows[i]];
-
-		if (fabs(m[i][i]) <= 1e-9 * scale)
+		if (fabs(m[i][i]) <= 1e-9 * (mask >> i & 1 ? a[i][i] : 1))
 			return FALSE;
-		for (int r = 0; r < count; r++) {
+		for (int r = 0; r < TERMS; r++) {
 			double factor = r == i ? 0 : m[r][i] / m[i][i];
 
-			for (int c = i; c <= count; c++)
+			for (int c = i; c <= TERMS; c++)
 				m[r][c] -= factor * m[i][c];
 		}
 	}
-	for (int i = 0; i < count; i++)
-		out[rows[i]] = m[i][count] / m[i][i];
+	for (int i = 0; i < TERMS; i++)
+		out[i] = m[i][TERMS] / m[i][i];
 	return TRUE;
 }
 
-static double error_of(const GArray *samples, const struct sim_call_cost *cost,
-		       const double x[TERMS])
+/* The best of all choices of terms with none below zero. Returns its error. */
+static double best_of(const GArray *lines, unsigned allowed, double best[TERMS])
 {
-	double sum = 0;
+	double a[TERMS][TERMS + 1] = { 0 }, least = INFINITY; /* the normal equations */
 
-	for (guint s = 0; s < samples->len; s++) {
-		const struct check_sample *sample = &g_array_index(samples, struct check_sample, s);
-		double terms[TERMS], guess = 0, weight = sample->ns > 1 ? sample->ns : 1;
+	for (guint s = 0; s < lines->len; s++) {
+		const struct line *line = &g_array_index(lines, struct line, s);
 
-		terms_of(sample, cost, terms);
-		for (int i = 0; i < TERMS; i++)
-			guess += terms[i] * x[i];
-		sum += (guess - sample->ns) * (guess - sample->ns) / (weight * weight);
-	}
-	return sum;
-}
-
-static void normal_equations(const GArray *samples, const struct sim_call_cost *cost,
-			     double out[TERMS][TERMS + 1])
-{
-	memset(out, 0, sizeof(double) * TERMS * (TERMS + 1));
-	for (guint s = 0; s < samples->len; s++) {
-		const struct check_sample *sample = &g_array_index(samples, struct check_sample, s);
-		double terms[TERMS], weight = sample->ns > 1 ? sample->ns : 1;
-
-		terms_of(sample, cost, terms);
 		for (int i = 0; i < TERMS; i++) {
 			for (int j = 0; j < TERMS; j++)
-				out[i][j] += terms[i] * terms[j] / (weight * weight);
-			out[i][TERMS] += terms[i] * sample->ns / (weight * weight);
+				a[i][j] += line->terms[i] * line->terms[j];
+			a[i][TERMS] += line->terms[i] * line->ns;
 		}
 	}
-}
-
-/* The best of all choices of terms with none below zero. Returns its error. */
-static double best_of(const GArray *samples, const struct sim_call_cost *cost, unsigned allowed,
-		      double best[TERMS])
-{
-	double a[TERMS][TERMS + 1], least = INFINITY;
-
-	normal_equations(samples, cost, a);
 	for (unsigned mask = 1; mask < 1u << TERMS; mask++) {
-		double x[TERMS], error;
+		double x[TERMS], error = 0;
 
-		if ((mask & ~allowed) != 0 || !solve(a, mask, x))
+		if ((mask & ~allowed) != 0 || !solve(a, mask, x) || x[0] < 0 || x[1] < 0 ||
+		    x[2] < 0)
 			continue;
-		if (x[0] < 0 || x[1] < 0 || x[2] < 0)
-			continue;
-		error = error_of(samples, cost, x);
+		for (guint s = 0; s < lines->len; s++) {
+			const struct line *line = &g_array_index(lines, struct line, s);
+			double off = -line->ns;
+
+			for (int i = 0; i < TERMS; i++)
+				off += line->terms[i] * x[i];
+			error += off * off;
+		}
 		if (error < least * (1 - 1e-9) - 1e-18) {
 			least = error;
 			memcpy(best, x, sizeof(x));
@@ -131,41 +113,27 @@ static double best_of(const GArray *samples, const struct sim_call_cost *cost, u
 	return least;
 }
 
-/* Whether some sample took more than one message. */
-static gboolean has_messages(const GArray *samples, const struct sim_call_cost *cost)
-{
-	for (guint s = 0; s < samples->len; s++) {
-		const struct check_sample *sample = &g_array_index(samples, struct check_sample, s);
-		double terms[TERMS];
-
-		terms_of(sample, cost, terms);
-		if (terms[1] > 1)
-			return TRUE;
-	}
-	return FALSE;
-}
-
 static guint64 whole(double ns)
 {
 	return ns <= 0 ? 0 : (guint64)(ns + 0.5);
 }
 
-/* The cost that fits the samples of one call best. */
-static void fit(const GArray *samples, struct sim_call_cost *cost, gboolean *out_separable)
+/* The cost that fits the samples of one call best. FALSE: each took one message, and what that
+ * takes cannot be told from the rest, so the built-in share of it stays a message's. */
+static gboolean fit(const GArray *samples, struct sim_call_cost *cost)
 {
-	guint64 message_ns = cost->message_ns, units[2] = { cost->giant_units, 0 };
+	const guint64 units[2] = { cost->giant_units, cost->giant_units == 1 ? 512 : 1 };
 	double best[TERMS] = { 0 }, least = INFINITY;
 	gboolean separable = TRUE;
 
-	units[1] = units[0] == 1 ? 512 : 1;
 	for (int u = 0; u < 2; u++) {
 		struct sim_call_cost guess = *cost;
-		double x[TERMS] = { 0 }, error;
+		double x[TERMS] = { 0 };
 		gboolean more;
 
 		guess.giant_units = units[u];
-		more = has_messages(samples, &guess);
-		error = best_of(samples, &guess, more ? 7 : 5, x);
+		g_autoptr(GArray) lines = lines_of(samples, &guess, &more);
+		double error = best_of(lines, more ? 7 : 5, x);
 		if (error < least * 0.99) {
 			least = error;
 			memcpy(best, x, sizeof(best));
@@ -173,16 +141,14 @@ static void fit(const GArray *samples, struct sim_call_cost *cost, gboolean *out
 			separable = more;
 		}
 	}
-	/* One message in every sample: what it takes cannot be told from the rest, so the built-in
-	 * share of it stays a message's. */
 	if (!separable) {
-		best[1] = (double)MIN(message_ns, whole(best[0]));
+		best[1] = (double)MIN(cost->message_ns, whole(best[0]));
 		best[0] -= best[1];
 	}
 	cost->base_ns = whole(best[0]);
 	cost->message_ns = whole(best[1]);
 	cost->page_ns = whole(best[2]);
-	*out_separable = separable;
+	return separable;
 }
 
 static GArray *samples_of(const GArray *all, enum sim_call call)
@@ -200,9 +166,8 @@ static void write_call(GString *out, const GArray *samples, enum sim_call call,
 		       const struct sim_call_cost *builtin)
 {
 	struct sim_call_cost cost = *builtin;
-	gboolean separable = TRUE;
+	gboolean separable = fit(samples, &cost);
 
-	fit(samples, &cost, &separable);
 	for (guint s = 0; s < samples->len; s++) {
 		const struct check_sample *sample = &g_array_index(samples, struct check_sample, s);
 

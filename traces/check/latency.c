@@ -1,19 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Measures how long calls take, by size: through the ACL, each call once per round, as the median
+ * Measures how long calls take, by size: as steps of a case, each once per round, as the median
  * over several rounds. On the model simulated time counts; on a real device, the host's clock.
  */
 #include "check.h"
-#include "child.h"
 
-#include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "acl/acl.h"
-#include "npusim/npusim.h"
 
 #define SMALLEST (G_GUINT64_CONSTANT(2) << 20)
 #define GIANT    (G_GUINT64_CONSTANT(1) << 30)
@@ -21,238 +16,63 @@
 /* aclrtMalloc adds 32 bytes and rounds up to 32: what remains fits the pages that are meant. */
 #define MALLOC_PADDING 64
 
-#define FUNCTIONS(X)                         \
-	X(aclInit)                           \
-	X(aclrtSetDevice)                    \
-	X(aclrtReserveMemAddress)            \
-	X(aclrtReleaseMemAddress)            \
-	X(aclrtMallocPhysical)               \
-	X(aclrtFreePhysical)                 \
-	X(aclrtMapMem)                       \
-	X(aclrtUnmapMem)                     \
-	X(aclrtMemSetAccess)                 \
-	X(aclrtMemExportToShareableHandle)   \
-	X(aclrtMemSetPidToShareableHandle)   \
-	X(aclrtMemImportFromShareableHandle) \
-	X(aclrtDeviceGetBareTgid)            \
-	X(aclrtMalloc)                       \
-	X(aclrtFree)                         \
-	X(aclrtMemGetAllocationGranularity)  \
-	X(aclGetRecentErrMsg)
+/* Process A maps memory, B imports it: `d` is the device, `t` B's process as the driver knows it.
+ */
+enum { A, B };
+static const struct test_case pair = { .dialect = &case_acl, .processes = 2, .bare = TRUE };
 
-struct acl {
-#define POINTER(name) typeof(name) *name;
-	FUNCTIONS(POINTER)
-#undef POINTER
-	typeof(npusim_now_ps) *now_ps; /* NULL: not npusim's */
-};
+#define NOT_TIMED SIM_CALL_COUNT
 
-struct order {
-	guint64 shareable;
-	gboolean end;
-};
-struct importer {
-	pid_t pid;
-	int to, from;
-	gint32 tgid; /* as the driver knows it */
+/* A round: of `size` bytes in pages of a kind. Not every driver shares memory, or lets a process of
+ * the same user import it: then that step and as many more as `leaves` are left out. */
+static const struct {
+	enum sim_call call;
+	int process, leaves;
+	const char *words;
+} steps[] = {
+	{ SIM_CALL_QUERY, A, 0, "granularity minimum on=device:d as=kind" },
+	{ SIM_CALL_RESERVE, A, 0, "reserve va size" },
+	{ SIM_CALL_CREATE, A, 0, "create h size on=device:d as=kind" },
+	{ SIM_CALL_MAP, A, 0, "map va size h" },
+	{ SIM_CALL_ACCESS, A, 0, "grant va size to=driver:d" },
+	{ SIM_CALL_EXPORT, A, 3, "export s h" },
+	{ NOT_TIMED, A, 2, "allow s t" },
+	{ SIM_CALL_IMPORT, B, 1, "import i s on=d" },
+	{ NOT_TIMED, B, 0, "destroy i" },
+	{ SIM_CALL_UNMAP, A, 0, "unmap va" },
+	{ SIM_CALL_RELEASE, A, 0, "destroy h" },
+	{ SIM_CALL_ADDRESS_FREE, A, 0, "unreserve va" },
+	{ SIM_CALL_ALLOC, A, 0, "malloc m classic policy=policy" },
+	{ SIM_CALL_FREE, A, 0, "free m" },
 };
 
 struct meter {
-	struct acl acl;
-	unsigned device;
-	guint64 most;
-	FILE *out;
-	struct importer importer;
+	struct case_processes *processes;
+	struct case_answer answer; /* the last one */
+	GArray *samples;
 	double times[SIM_CALL_COUNT][ROUNDS]; /* ns; of one size */
 	unsigned rounds[SIM_CALL_COUNT];
 };
 
-static gboolean load(const char *path, struct acl *out, FILE *complaint)
+/* In a process; FALSE and error where the step fails. */
+static gboolean ask(struct meter *m, int process, const char *words, GError **error)
 {
-	void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-	const char *missing = NULL;
-
-	if (library == NULL) {
-		fprintf(complaint, "%s", dlerror());
-		return FALSE;
-	}
-#define LOOK_UP(name)                                 \
-	*(void **)&out->name = dlsym(library, #name); \
-	missing = out->name == NULL ? #name : missing;
-	FUNCTIONS(LOOK_UP)
-#undef LOOK_UP
-	*(void **)&out->now_ps = dlsym(library, "npusim_now_ps");
-	if (missing != NULL)
-		fprintf(complaint, "%s has no %s", path, missing);
-	/* cppcheck-suppress resourceLeak ; it stays loaded until the process ends */
-	return missing == NULL;
+	return case_need(m->processes, process, words, &m->answer, error);
 }
 
-static double now_ns(const struct acl *acl)
+static gboolean measure_round(struct meter *m, GError **error)
 {
-	return acl->now_ps != NULL ? (double)acl->now_ps() / 1e3
-				   : (double)g_get_monotonic_time() * 1e3;
-}
-
-static gboolean fail(struct meter *m, const char *what, int code)
-{
-	const char *message = m->acl.aclGetRecentErrMsg();
-
-	fprintf(m->out, "%s answers %d: %s", what, code, message != NULL ? message : "no message");
-	return FALSE;
-}
-
-/* Times a call, and leaves the function with a complaint if it fails. */
-#define TIMED(m, which, call)                               \
-	do {                                                \
-		double start_ = now_ns(&(m)->acl);          \
-		int code_ = call;                           \
-                                                            \
-		if (code_ != ACL_SUCCESS)                   \
-			return fail(m, #call, code_);       \
-		note(m, which, now_ns(&(m)->acl) - start_); \
-	} while (0)
-
-static void note(struct meter *m, enum sim_call which, double ns)
-{
-	m->times[which][m->rounds[which]++] = ns;
-}
-
-/* ---- the process that imports ---- */
-
-static void import_until_told(const struct acl *acl, unsigned device, int from, int to)
-{
-	gint32 tgid = -1;
-	struct order order;
-
-	if (acl->aclInit(NULL) == ACL_SUCCESS &&
-	    acl->aclrtSetDevice((int32_t)device) == ACL_SUCCESS &&
-	    acl->aclrtDeviceGetBareTgid(&tgid) != ACL_SUCCESS)
-		tgid = getpid(); /* a driver without the question is older than containers are to it
-				  */
-	child_write(to, &tgid, sizeof(tgid));
-	while (child_read(from, &order, sizeof(order)) && !order.end) {
-		aclrtDrvMemHandle handle = NULL;
-		double start = now_ns(acl), ns = -1;
-
-		if (acl->aclrtMemImportFromShareableHandle(order.shareable, (int32_t)device,
-							   &handle) == ACL_SUCCESS) {
-			ns = now_ns(acl) - start;
-			acl->aclrtFreePhysical(handle);
+	for (gsize i = 0; i < G_N_ELEMENTS(steps); i++) {
+		if (ask(m, steps[i].process, steps[i].words, steps[i].leaves > 0 ? NULL : error)) {
+			if (steps[i].call != NOT_TIMED)
+				m->times[steps[i].call][m->rounds[steps[i].call]++] =
+					m->answer.call_ns;
+		} else if (steps[i].leaves == 0) {
+			return FALSE;
+		} else {
+			i += (gsize)steps[i].leaves;
 		}
-		if (!child_write(to, &ns, sizeof(ns)))
-			break;
 	}
-}
-
-static gboolean start_importer(struct meter *m)
-{
-	int from, to;
-
-	m->importer.pid = child_start(&m->importer.to, &m->importer.from, &from, &to);
-	if (m->importer.pid < 0)
-		return FALSE;
-	if (m->importer.pid == 0) {
-		import_until_told(&m->acl, m->device, from, to);
-		_exit(0);
-	}
-	return child_read(m->importer.from, &m->importer.tgid, sizeof(m->importer.tgid)) &&
-	       m->importer.tgid > 0;
-}
-
-static void end_importer(struct meter *m)
-{
-	struct order order = { .end = TRUE };
-
-	child_write(m->importer.to, &order, sizeof(order));
-	close(m->importer.to);
-	close(m->importer.from);
-	waitpid(m->importer.pid, NULL, 0);
-}
-
-/* Not every driver lets a process of the same user import: then there is no sample. */
-static gboolean import(struct meter *m, guint64 shareable)
-{
-	struct order order = { .shareable = shareable };
-	double ns = -1;
-
-	if (m->acl.aclrtMemSetPidToShareableHandle(shareable, &m->importer.tgid, 1) != ACL_SUCCESS)
-		return TRUE;
-	if (!child_write(m->importer.to, &order, sizeof(order)) ||
-	    !child_read(m->importer.from, &ns, sizeof(ns))) {
-		fprintf(m->out, "the process that imports has died");
-		return FALSE;
-	}
-	if (ns >= 0)
-		note(m, SIM_CALL_IMPORT, ns);
-	return TRUE;
-}
-
-/* ---- rounds ---- */
-
-static aclrtPhysicalMemProp property(unsigned device, gboolean giant)
-{
-	aclrtPhysicalMemProp prop;
-
-	memset(&prop, 0, sizeof(prop));
-	prop.handleType = ACL_MEM_HANDLE_TYPE_NONE;
-	prop.allocationType = ACL_MEM_ALLOCATION_TYPE_PINNED;
-	prop.memAttr = giant ? ACL_HBM_MEM_HUGE1G : ACL_HBM_MEM_HUGE;
-	prop.location.type = ACL_MEM_LOCATION_TYPE_DEVICE;
-	prop.location.id = device;
-	return prop;
-}
-
-/* A driver may lack it: then there are no samples of it. */
-static gboolean share(struct meter *m, aclrtDrvMemHandle handle)
-{
-	uint64_t shareable = 0;
-	double start = now_ns(&m->acl);
-	int code = m->acl.aclrtMemExportToShareableHandle(handle, ACL_MEM_HANDLE_TYPE_NONE, 0,
-							  &shareable);
-
-	if (code == ACL_ERROR_RT_FEATURE_NOT_SUPPORT)
-		return TRUE;
-	if (code != ACL_SUCCESS)
-		return fail(m, "aclrtMemExportToShareableHandle", code);
-	note(m, SIM_CALL_EXPORT, now_ns(&m->acl) - start);
-	return import(m, shareable);
-}
-
-static gboolean mapping_round(struct meter *m, guint64 bytes, gboolean giant)
-{
-	const struct acl *acl = &m->acl;
-	aclrtPhysicalMemProp prop = property(m->device, giant);
-	aclrtMemAccessDesc access = { .flags = ACL_RT_MEM_ACCESS_FLAGS_READWRITE,
-				      .location = prop.location };
-	aclrtDrvMemHandle handle = NULL;
-	size_t granularity = 0;
-	void *va = NULL;
-
-	TIMED(m, SIM_CALL_QUERY,
-	      acl->aclrtMemGetAllocationGranularity(&prop, ACL_RT_MEM_ALLOC_GRANULARITY_MINIMUM,
-						    &granularity));
-	TIMED(m, SIM_CALL_RESERVE, acl->aclrtReserveMemAddress(&va, bytes, 0, NULL, 1));
-	TIMED(m, SIM_CALL_CREATE, acl->aclrtMallocPhysical(&handle, bytes, &prop, 0));
-	TIMED(m, SIM_CALL_MAP, acl->aclrtMapMem(va, bytes, 0, handle, 0));
-	TIMED(m, SIM_CALL_ACCESS, acl->aclrtMemSetAccess(va, bytes, &access, 1));
-	if (!share(m, handle))
-		return FALSE;
-	TIMED(m, SIM_CALL_UNMAP, acl->aclrtUnmapMem(va));
-	TIMED(m, SIM_CALL_RELEASE, acl->aclrtFreePhysical(handle));
-	TIMED(m, SIM_CALL_ADDRESS_FREE, acl->aclrtReleaseMemAddress(va));
-	return TRUE;
-}
-
-static gboolean classic_round(struct meter *m, guint64 bytes, gboolean giant)
-{
-	const struct acl *acl = &m->acl;
-	void *va = NULL;
-
-	TIMED(m, SIM_CALL_ALLOC,
-	      acl->aclrtMalloc(&va, giant ? bytes : bytes - MALLOC_PADDING,
-			       giant ? ACL_MEM_MALLOC_HUGE1G_ONLY : ACL_MEM_MALLOC_HUGE_ONLY));
-	TIMED(m, SIM_CALL_FREE, acl->aclrtFree(va));
 	return TRUE;
 }
 
@@ -263,107 +83,67 @@ static int by_size(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static void write_medians(struct meter *m, guint64 bytes, gboolean giant)
+static gboolean measure_size(struct meter *m, guint64 bytes, gboolean giant, GError **error)
 {
+	memset(m->rounds, 0, sizeof(m->rounds));
+	case_tell(m->processes, "size", bytes);
+	case_tell(m->processes, "classic", giant ? bytes : bytes - MALLOC_PADDING);
+	for (int round = 0; round < ROUNDS; round++)
+		if (!measure_round(m, error))
+			return FALSE;
 	for (int call = 0; call < SIM_CALL_COUNT; call++) {
 		unsigned count = m->rounds[call];
+		struct check_sample sample = { (enum sim_call)call, bytes, giant ? 30 : 21, 0 };
 
 		if (count == 0)
 			continue;
 		qsort(m->times[call], count, sizeof(double), by_size);
-		fprintf(m->out, "%d %" G_GUINT64_FORMAT " %d %.3f\n", call, bytes, giant ? 30 : 21,
-			m->times[call][count / 2]);
+		sample.ns = m->times[call][count / 2];
+		g_array_append_val(m->samples, sample);
 	}
-}
-
-static gboolean measure_size(struct meter *m, guint64 bytes, gboolean giant)
-{
-	memset(m->rounds, 0, sizeof(m->rounds));
-	for (int round = 0; round < ROUNDS; round++) {
-		alarm(CHILD_ANSWER_SECONDS);
-		if (!mapping_round(m, bytes, giant) || !classic_round(m, bytes, giant))
-			return FALSE;
-	}
-	write_medians(m, bytes, giant);
 	return TRUE;
 }
 
-static gboolean has_giant_pages(struct meter *m)
+/* All sizes from `bytes` on. */
+static gboolean measure_pages(struct meter *m, guint64 bytes, guint64 most, GError **error)
 {
-	aclrtPhysicalMemProp prop = property(m->device, TRUE);
-	aclrtDrvMemHandle handle = NULL;
+	gboolean giant = bytes == GIANT;
 
-	if (m->acl.aclrtMallocPhysical(&handle, GIANT, &prop, 0) != ACL_SUCCESS)
-		return FALSE;
-	m->acl.aclrtFreePhysical(handle);
-	return TRUE;
-}
-
-static gboolean measure(struct meter *m)
-{
-	int code;
-
-	alarm(CHILD_ANSWER_SECONDS);
-	code = m->acl.aclInit(NULL);
-	if (code == ACL_SUCCESS)
-		code = m->acl.aclrtSetDevice((int32_t)m->device);
-	if (code != ACL_SUCCESS)
-		return fail(m, "aclrtSetDevice", code);
-	for (guint64 bytes = SMALLEST; bytes <= m->most; bytes *= 2)
-		if (!measure_size(m, bytes, FALSE))
-			return FALSE;
-	if (m->most < GIANT || !has_giant_pages(m))
-		return TRUE;
-	for (guint64 bytes = GIANT; bytes <= m->most; bytes *= 2)
-		if (!measure_size(m, bytes, TRUE))
+	case_tell(m->processes, "kind", giant ? ACL_HBM_MEM_HUGE1G : ACL_HBM_MEM_HUGE);
+	case_tell(m->processes, "policy",
+		  giant ? ACL_MEM_MALLOC_HUGE1G_ONLY : ACL_MEM_MALLOC_HUGE_ONLY);
+	for (; bytes <= most; bytes *= 2)
+		if (!measure_size(m, bytes, giant, error))
 			return FALSE;
 	return TRUE;
 }
 
-struct job {
-	const char *library;
-	unsigned device;
-	guint64 most;
-};
-
-static gboolean run_job(void *arg, FILE *out)
+static gboolean measure(struct meter *m, unsigned device, guint64 most, GError **error)
 {
-	const struct job *job = arg;
-	struct meter m = { .device = job->device, .most = job->most, .out = out };
-	gboolean good;
-
-	if (!load(job->library, &m.acl, out))
+	case_tell(m->processes, "d", device);
+	for (int process = A; process <= B; process++)
+		if (!ask(m, process, "init", error) || !ask(m, process, "device d", error))
+			return FALSE;
+	/* a driver without the second question is older than containers are to it */
+	ask(m, A, "let t pidB", NULL);
+	ask(m, B, "tgid t", NULL);
+	if (!measure_pages(m, SMALLEST, most, error))
 		return FALSE;
-	/* Before this process has a device: none survives a fork. */
-	if (!start_importer(&m)) {
-		fprintf(out, "the process that imports cannot use device %u", m.device);
-		return FALSE;
-	}
-	good = measure(&m);
-	end_importer(&m);
-	return good;
+	return most < GIANT || !ask(m, A, "create h 1G on=device:d as=hbm-huge1g", NULL) ||
+	       (ask(m, A, "destroy h", error) && measure_pages(m, GIANT, most, error));
 }
 
 gboolean check_latency(const char *library, unsigned device, guint64 most, GArray **out,
 		       GError **error)
 {
-	struct job job = { library, device, most };
-	g_autofree char *text = NULL;
-	g_auto(GStrv) lines = NULL;
+	struct meter m = { .processes = case_start(&pair, library),
+			   .samples = g_array_new(FALSE, FALSE, sizeof(struct check_sample)) };
+	gboolean good = measure(&m, device, most, error);
 
-	if (!child_text(run_job, &job, &text, error))
-		return FALSE;
-	*out = g_array_new(FALSE, FALSE, sizeof(struct check_sample));
-	lines = g_strsplit(text, "\n", -1);
-	for (char **line = lines; *line != NULL; line++) {
-		struct check_sample sample;
-		int call;
-
-		if (sscanf(*line, "%d %" G_GUINT64_FORMAT " %u %lf", &call, &sample.bytes,
-			   &sample.page_lg2, &sample.ns) != 4)
-			continue;
-		sample.call = (enum sim_call)call;
-		g_array_append_val(*out, sample);
-	}
-	return TRUE;
+	case_end(m.processes);
+	if (good)
+		*out = m.samples;
+	else
+		g_array_unref(m.samples);
+	return good;
 }

@@ -19,37 +19,53 @@
 
 #define AMOUNT_MAX (1ull << 42) /* of bytes, and of accesses */
 
-struct options {
-	char *soc, *pattern, *operation, *page, *size, *access, *stride, *count, *warmup, *seed,
-		*commands, *json;
-	const char *file; /* of the pattern trace */
-	int engines;
-	char **set;
-};
-
-static const char *const patterns[] = { "sequential", "random", "strided", "chase", "trace", NULL };
+/* What --pattern takes beside those of bench.h. */
+enum { PUBLISHED = BENCH_TRACE + 1, REMOTE };
+static const char *const patterns[] = { "sequential", "random",    "strided", "chase",
+					"trace",      "published", "remote",  NULL };
 static const char *const operations[] = { "read", "write", "mixed", NULL };
 static const char *const pages[] = { "4k", "2m", "1g", NULL };
 
-static gboolean choose(const char *option, const char *value, const char *const *words, guint *out,
-		       GError **error)
-{
-	g_autofree char *all = g_strjoinv(", ", (char **)words);
+static struct {
+	char *soc, *commands, *json;
+	char **set;
+	guint pattern, operation, page;
+	guint64 bytes, access_bytes, stride, warmup, engines, seed;
+	guint64 accesses; /* G_MAXUINT64: not given */
+} opt = { .pattern = BENCH_RANDOM,
+	  .page = 1,
+	  .bytes = G_GUINT64_CONSTANT(8) << 30,
+	  .access_bytes = 128,
+	  .stride = 4096,
+	  .accesses = G_MAXUINT64,
+	  .engines = 1 };
 
-	for (*out = 0; words[*out]; ++*out)
-		if (g_ascii_strcasecmp(words[*out], value) == 0)
-			return TRUE;
-	return refuse_option(error, "--%s=%s: must be one of %s", option, value, all);
-}
+#define AMOUNT(name, member, value, help) \
+	OPTION_RANGE(name, SIZE, &opt.member, 0, AMOUNT_MAX, value, help)
 
-static gboolean parse_amount(const char *option, const char *value, guint64 *out, GError **error)
-{
-	return (npu_parse_size(value, out) && *out <= AMOUNT_MAX) ||
-	       refuse_option(error,
-			     "--%s=%s: must be a whole number, with K, M, G or T behind it for "
-			     "powers of 1024, at most %lluT",
-			     option, value, AMOUNT_MAX >> 40);
-}
+static const struct option options[] = {
+	OPTION_WORDS("pattern", &opt.pattern, patterns, "WHAT",
+		     "sequential, random, strided, chase (default random); trace: the accesses of "
+		     "FILE; published: measured on real devices against the model; remote: of "
+		     "that, memory of other servers"),
+	OPTION_WORDS("op", &opt.operation, operations, "WHAT", "read, write, mixed (default read)"),
+	OPTION_RANGE("engines", NUMBER, &opt.engines, 1, G_MAXINT, "N",
+		     "cores that run it (default 1)"),
+	OPTION_WORDS("page", &opt.page, pages, "SIZE", "4k, 2m, 1g (default 2m)"),
+	AMOUNT("size", bytes, "BYTES", "memory that it goes over (default 8g)"),
+	AMOUNT("access", access_bytes, "BYTES", "of one access (default 128)"),
+	AMOUNT("stride", stride, "BYTES", "between accesses of strided (default 4k)"),
+	AMOUNT("count", accesses, "N",
+	       "accesses of all engines (default 1000000; of trace: the file's)"),
+	AMOUNT("warmup", warmup, "N", "accesses before those that are measured (default 0)"),
+	AMOUNT("seed", seed, "N", "of random and chase (default 0)"),
+	OPTION("soc", TEXT, &opt.soc, "NAME", "profile, or the file of one (default Ascend910B1)"),
+	OPTION("set", TEXTS, &opt.set, "GROUP.KEY=VALUE", "change a value of the profile"),
+	OPTION("commands", FILE, &opt.commands, "FILE",
+	       "write the commands of the HBM, as DRAMsim3 does"),
+	OPTION("json", FILE, &opt.json, "FILE", "write the results there too; - instead"),
+	{ 0 },
+};
 
 static gboolean parse_address(const char *word, guint64 *out)
 {
@@ -70,48 +86,42 @@ static int operation_of(const char *word)
 	return -1;
 }
 
-/* What a file's lines are read into. */
-struct accesses {
-	GArray *packed;
-	guint64 bytes;   /* of memory */
-	gboolean beyond; /* an address is not in it */
-};
-
-static void add_access(struct accesses *to, guint64 address, int write)
+static gboolean add_access(GArray *to, guint64 bytes, guint64 address, gboolean write)
 {
 	guint64 access = BENCH_ACCESS(address, write);
 
-	/* packed, an address lacks its highest bit */
-	if (address >= to->bytes)
-		to->beyond = TRUE;
-	else
-		g_array_append_val(to->packed, access);
+	if (address < bytes) /* packed, an address lacks its highest bit */
+		g_array_append_val(to, access);
+	return address < bytes;
 }
 
 /* An address alone; with R or W behind it (Ramulator), or READ or WRITE and a clock (DRAMsim3);
  * with LD or ST before it (Ramulator 2); a count of instructions, an address that is read, and
- * maybe one that is written (Ramulator's traces of processors). FALSE: none of them. */
-static gboolean add_line(struct accesses *to, const char *line)
+ * maybe one that is written (Ramulator's traces of processors). NULL, or what is wrong with it. */
+static const char *add_line(GArray *to, guint64 bytes, const char *line)
 {
 	char word[3][32];
 	guint64 first, second, third;
 	int words = sscanf(line, "%31s %31s %31s", word[0], word[1], word[2]);
+	gboolean fits;
 
 	if (words < 1 || word[0][0] == '#')
-		return TRUE;
+		return NULL;
 	gboolean is_number = parse_address(word[0], &first);
 	int operation = operation_of(word[is_number && words > 1]);
-	if (is_number && (words == 1 || operation >= 0)) {
-		add_access(to, first, operation > 0);
-		return TRUE;
-	}
-	if (words == 1 || !parse_address(word[1], &second) || (!is_number && operation < 0) ||
-	    (is_number && words == 3 && !parse_address(word[2], &third)))
-		return FALSE;
-	add_access(to, second, operation > 0);
-	if (is_number && words == 3)
-		add_access(to, third, TRUE);
-	return TRUE;
+	if (is_number && (words == 1 || operation >= 0))
+		fits = add_access(to, bytes, first, operation > 0);
+	else if (words == 1 || !parse_address(word[1], &second) || (!is_number && operation < 0) ||
+		 (is_number && words == 3 && !parse_address(word[2], &third)))
+		return "is no access: ADDRESS, ADDRESS R|W, ADDRESS READ|WRITE CLOCK, LD|ST "
+		       "ADDRESS or COUNT ADDRESS [ADDRESS] is wanted";
+	else
+		fits = add_access(to, bytes, second, operation > 0) &&
+		       (!is_number || words < 3 || add_access(to, bytes, third, TRUE));
+	return fits ? NULL
+		    : npu_text("is beyond the memory: give a --size above %" G_GUINT64_FORMAT
+			       " bytes",
+			       bytes);
 }
 
 static gboolean read_accesses(const char *path, guint64 bytes, GArray *to, GError **error)
@@ -119,7 +129,6 @@ static gboolean read_accesses(const char *path, guint64 bytes, GArray *to, GErro
 	struct input *input = input_keep(path, error) ? input_open(path, error) : NULL;
 	g_autoptr(GBytes) whole = input ? input_whole(input, error) : NULL;
 	gsize length = 0, number = 0;
-	struct accesses accesses = { to, bytes, FALSE };
 	const char *text = whole ? g_bytes_get_data(whole, &length) : NULL;
 
 	if (input)
@@ -128,70 +137,71 @@ static gboolean read_accesses(const char *path, guint64 bytes, GArray *to, GErro
 		const char *end = memchr(text + at, '\n', length - at);
 		gsize line_length = end ? (gsize)(end - text) - at : length - at;
 		g_autofree char *line = g_strndup(text + at, line_length);
+		const char *wrong = add_line(to, bytes, line);
 
 		number++;
 		at += line_length + 1;
-		if (!add_line(&accesses, line))
-			return refuse_option(error,
-					     "%s:%" G_GSIZE_FORMAT
-					     ": \"%.40s\" is no access: ADDRESS, "
-					     "ADDRESS R|W, ADDRESS READ|WRITE CLOCK, LD|ST ADDRESS "
-					     "or COUNT ADDRESS [ADDRESS] is wanted",
-					     path, number, line);
-		if (accesses.beyond)
-			return refuse_option(error,
-					     "%s:%" G_GSIZE_FORMAT
-					     ": \"%.40s\" is beyond the memory: "
-					     "give a --size above %" G_GUINT64_FORMAT " bytes",
-					     path, number, line, bytes);
+		if (wrong)
+			return refuse_option(error, "%s:%" G_GSIZE_FORMAT ": \"%.40s\" %s", path,
+					     number, line, wrong);
 	}
 	if (whole && to->len == 0)
 		return refuse_option(error, "%s has no access", path);
 	return whole != NULL;
 }
 
-static gboolean get_request(const struct options *o, struct bench_request *r, GArray *accesses,
-			    GError **error)
-{
-	guint pattern, operation, page;
+/* The words of a result's members are those of the options. */
+struct run {
+	struct bench_request asked;
+	struct bench_result got;
+	const char *version, *soc, *pattern, *file, *operation, *page;
+	guint64 engines;
+};
 
-	if (!choose("pattern", o->pattern ? o->pattern : "random", patterns, &pattern, error) ||
-	    !choose("op", o->operation ? o->operation : "read", operations, &operation, error) ||
-	    !choose("page", o->page ? o->page : "2m", pages, &page, error) ||
-	    !parse_amount("size", o->size ? o->size : "8g", &r->bytes, error) ||
-	    !parse_amount("access", o->access ? o->access : "128", &r->access_bytes, error) ||
-	    !parse_amount("stride", o->stride ? o->stride : "4k", &r->stride, error) ||
-	    !parse_amount("count", o->count ? o->count : "1000000", &r->accesses, error) ||
-	    !parse_amount("warmup", o->warmup ? o->warmup : "0", &r->warmup, error) ||
-	    !parse_amount("seed", o->seed ? o->seed : "0", &r->seed, error))
-		return FALSE;
-	r->pattern = (enum bench_pattern)pattern;
-	r->operation = (enum bench_operation)operation;
-	r->page_lg2 = 12 + 9 * page;
-	r->engines = (unsigned)o->engines;
-	r->commands = o->commands;
-	if ((r->pattern == BENCH_TRACE) != (o->file != NULL))
-		return o->file ? refuse_option(error, "no argument is expected, but '%s' is there",
-					       o->file)
-			       : refuse_option(error, "--pattern=trace: which file?");
+static gboolean get_request(struct run *run, const char *file, GArray *accesses, GError **error)
+{
+	struct bench_request *r = &run->asked;
+
+	*run = (struct run){ .version = NPUSIM_VERSION,
+			     .pattern = patterns[opt.pattern],
+			     .file = file ? file : "",
+			     .operation = operations[opt.operation],
+			     .page = pages[opt.page],
+			     .engines = opt.engines };
+	*r = (struct bench_request){ .pattern = (enum bench_pattern)opt.pattern,
+				     .operation = (enum bench_operation)opt.operation,
+				     .engines = (unsigned)opt.engines,
+				     .page_lg2 = 12 + 9 * opt.page,
+				     .bytes = opt.bytes,
+				     .access_bytes = opt.access_bytes,
+				     .stride = opt.stride,
+				     .accesses = opt.accesses,
+				     .warmup = opt.warmup,
+				     .seed = opt.seed,
+				     .commands = opt.commands };
+	if (r->accesses == G_MAXUINT64)
+		r->accesses = 1000000;
+	if (r->pattern == BENCH_TRACE && file == NULL)
+		return refuse_option(error, "--pattern=trace: which file?");
 	if (r->pattern != BENCH_TRACE)
-		return TRUE;
-	if (!read_accesses(o->file, r->bytes, accesses, error))
+		return file == NULL ||
+		       refuse_option(error, "--pattern=%s takes no file '%s'", run->pattern, file);
+	if (!read_accesses(file, r->bytes, accesses, error))
 		return FALSE;
 	r->traced = (const uint64_t *)(void *)accesses->data;
 	r->traced_count = accesses->len;
-	if (!o->count)
+	if (opt.accesses == G_MAXUINT64)
 		r->accesses = r->traced_count;
 	return TRUE;
 }
 
-static gboolean load_profile(const struct options *o, struct sim_profile *profile, GError **error)
+static gboolean load_profile(struct sim_profile *profile, GError **error)
 {
 	g_autofree char *why = NULL;
 
-	if (!sim_profile_load(o->soc ? o->soc : "Ascend910B1", profile, &why))
+	if (!sim_profile_load(opt.soc ? opt.soc : "Ascend910B1", profile, &why))
 		return refuse_option(error, "--soc: %s", why);
-	return o->set == NULL || sim_profile_set(profile, o->set, &why) ||
+	return opt.set == NULL || sim_profile_set(profile, opt.set, &why) ||
 	       refuse_option(error, "--set: %s", why);
 }
 
@@ -213,9 +223,10 @@ static double part(uint64_t of, uint64_t all)
 	return all ? 100.0 * (double)of / (double)all : 0;
 }
 
-static double rate(const struct bench_result *r)
+/* GB/s */
+static double rate(uint64_t bytes, uint64_t ps)
 {
-	return r->ps ? (double)r->bytes * 1000 / (double)r->ps : 0;
+	return ps ? (double)bytes * 1000 / (double)ps : 0;
 }
 
 /* Above what a stage can let pass the model is wrong, and so is what it says. */
@@ -227,14 +238,8 @@ static void warn_over(const struct bench_result *r)
 		if (r->flow[i].over)
 			g_printerr("npusim bench: the %s for %.2f GB/s, and the profile lets it "
 				   "have %.2f: this is an error of the model, please report it\n",
-				   stages[i],
-				   r->ps ? (double)r->flow[i].bytes * 1000 / (double)r->ps : 0,
+				   stages[i], rate(r->flow[i].bytes, r->ps),
 				   (double)r->flow[i].bytes_per_us / 1000);
-}
-
-static double hit_share(uint64_t hits, uint64_t misses)
-{
-	return part(hits, hits + misses);
 }
 
 static void print_result(const struct bench_request *asked, const struct bench_result *r)
@@ -248,7 +253,7 @@ static void print_result(const struct bench_request *asked, const struct bench_r
 			asked->warmup, (double)r->warmup_ps / 1e6);
 	g_print("accesses         %" G_GUINT64_FORMAT ", %" G_GUINT64_FORMAT " bytes in %.3f us\n",
 		r->accesses, r->bytes, (double)r->ps / 1e6);
-	g_print("bandwidth        %.2f GB/s\n", rate(r));
+	g_print("bandwidth        %.2f GB/s\n", rate(r->bytes, r->ps));
 	g_print("latency          min %.1f  mean %.1f  p50 %.1f  p90 %.1f  p99 %.1f  max %.1f ns\n",
 		(double)r->min_ps / 1e3, (double)r->mean_ps / 1e3, (double)r->p50_ps / 1e3,
 		(double)r->p90_ps / 1e3, (double)r->p99_ps / 1e3, (double)r->max_ps / 1e3);
@@ -266,49 +271,18 @@ static void print_result(const struct bench_request *asked, const struct bench_r
 		part(c->l2_walk_hits, c->l2_walk_reads), c->l2_conflicts);
 	g_print("HBM row hits     %.2f %% of requests, %.2f %% of bursts, %" G_GUINT64_FORMAT
 		" bytes read, %" G_GUINT64_FORMAT " written\n",
-		hit_share(c->hbm_row_hits, c->hbm_row_misses),
+		part(c->hbm_row_hits, c->hbm_row_hits + c->hbm_row_misses),
 		part(c->hbm_bursts - c->hbm_row_misses, c->hbm_bursts), c->hbm_read_bytes,
 		c->hbm_write_bytes);
 }
 
-READ(double, rate_of_result, bench_result, r, rate(r))
-
-struct asked {
-	const struct options *options;
-	struct bench_request request;
-};
-
-static const struct asked *asked_of(gconstpointer context)
-{
-	return context;
-}
-
-#define ASKED(member) \
-	READ(gint64, asked_##member, bench_result, r, (gint64)asked_of(context)->request.member)
-#define WORD(name, words, member) \
-	READ(char *, name, bench_result, r, g_strdup(words[asked_of(context)->request.member]))
-
-ASKED(bytes)
-ASKED(access_bytes)
-ASKED(stride)
-ASKED(accesses)
-ASKED(warmup)
-ASKED(engines)
-ASKED(seed)
-WORD(name_of_pattern, patterns, pattern)
-WORD(name_of_operation, operations, operation)
-READ(char *, name_of_page, bench_result, r,
-     g_strdup(pages[(asked_of(context)->request.page_lg2 - 12) / 9]))
-READ(char *, name_of_file, bench_result, r,
-     g_strdup(asked_of(context)->options->file ? asked_of(context)->options->file : ""))
-READ(char *, name_of_soc, bench_result, r, g_strdup(asked_of(context)->request.profile->soc_name))
-READ(char *, version, bench_result, r, g_strdup(NPUSIM_VERSION))
+READ(double, rate_of_result, run, r, rate(r->got.bytes, r->got.ps))
 
 /* Each key that is not as in the built-in profile of that name, "Group.key=value"; of a name that
  * is not built in, all keys. */
-static void build_changed(JsonBuilder *b, gconstpointer at, gconstpointer context)
+static void build_changed(JsonBuilder *b, gconstpointer at, gconstpointer unused)
 {
-	const struct sim_profile *profile = asked_of(context)->request.profile;
+	const struct sim_profile *profile = ((const struct run *)at)->asked.profile;
 	g_autofree struct sim_profile *plain = g_new0(struct sim_profile, 1);
 	g_autofree char *text = sim_profile_dump(profile), *problem = NULL;
 	g_autofree char *plain_text = sim_profile_load(profile->soc_name, plain, &problem)
@@ -319,7 +293,7 @@ static void build_changed(JsonBuilder *b, gconstpointer at, gconstpointer contex
 	guint known = g_strv_length(plain_lines);
 	g_autofree char *group = g_strdup("");
 
-	(void)at;
+	(void)unused;
 	json_builder_begin_array(b);
 	for (guint i = 0; lines[i]; i++) {
 		if (lines[i][0] == '[') {
@@ -333,73 +307,48 @@ static void build_changed(JsonBuilder *b, gconstpointer at, gconstpointer contex
 	json_builder_end_array(b);
 }
 
-#define FLOW(name, stage)                                                      \
-	{                                                                      \
-		name, MEMBER_COUNT, AT(bench_result, flow[stage].bytes_per_us) \
-	}
-
-#define COUNTER(member)                                                  \
-	{                                                                \
-#member, MEMBER_COUNT, AT(bench_result, counters.member) \
-	}
-#define FIGURE(member)                                          \
-	{                                                       \
-#member, MEMBER_COUNT, AT(bench_result, member) \
-	}
+#define FIGURES(X)  \
+	X(accesses) \
+	X(bytes) X(ps) X(warmup_ps) X(min_ps) X(mean_ps) X(p50_ps) X(p90_ps) X(p99_ps) X(max_ps)
+#define COUNTERS(X)                                                                    \
+	X(tlb_requests)                                                                \
+	X(tlb_l1_hits)                                                                 \
+	X(tlb_l2_hits)                                                                 \
+	X(tlb_misses)                                                                  \
+	X(walks)                                                                       \
+	X(walk_levels)                                                                 \
+	X(walk_cache_hits)                                                             \
+	X(walk_ps)                                                                     \
+	X(tlb_l2_entries)                                                              \
+	X(tlb_live_bytes)                                                              \
+	X(l2_reads)                                                                    \
+	X(l2_read_hits) X(l2_writes) X(l2_write_hits) X(l2_walk_reads) X(l2_walk_hits) \
+		X(l2_conflicts) X(hbm_read_bytes) X(hbm_write_bytes) X(hbm_row_hits)   \
+			X(hbm_row_misses) X(hbm_bursts) X(hbm_refreshes)
 
 /* Members of a result, in their order; the page has them, too. */
 static const struct member members[] = {
-	{ "version", MEMBER_TEXT, .text = version },
-	{ "soc", MEMBER_TEXT, .text = name_of_soc },
+	{ "version", MEMBER_TEXT, AT(run, version) },
+	{ "soc", MEMBER_TEXT, AT(run, soc) },
 	{ "changed", MEMBER_LIST, .build = build_changed },
-	{ "pattern", MEMBER_TEXT, .text = name_of_pattern },
-	{ "file", MEMBER_TEXT, .text = name_of_file },
-	{ "op", MEMBER_TEXT, .text = name_of_operation },
-	{ "page", MEMBER_TEXT, .text = name_of_page },
-	{ "size", MEMBER_COUNT, .whole = asked_bytes },
-	{ "access", MEMBER_COUNT, .whole = asked_access_bytes },
-	{ "stride", MEMBER_COUNT, .whole = asked_stride },
-	{ "count", MEMBER_COUNT, .whole = asked_accesses },
-	{ "warmup", MEMBER_COUNT, .whole = asked_warmup },
-	{ "engines", MEMBER_COUNT, .whole = asked_engines },
-	{ "seed", MEMBER_COUNT, .whole = asked_seed },
+	{ "pattern", MEMBER_TEXT, AT(run, pattern) },
+	{ "file", MEMBER_TEXT, AT(run, file) },
+	{ "op", MEMBER_TEXT, AT(run, operation) },
+	{ "page", MEMBER_TEXT, AT(run, page) },
+	{ "size", MEMBER_COUNT, AT(run, asked.bytes) },
+	{ "access", MEMBER_COUNT, AT(run, asked.access_bytes) },
+	{ "stride", MEMBER_COUNT, AT(run, asked.stride) },
+	{ "count", MEMBER_COUNT, AT(run, asked.accesses) },
+	{ "warmup", MEMBER_COUNT, AT(run, asked.warmup) },
+	{ "engines", MEMBER_COUNT, AT(run, engines) },
+	{ "seed", MEMBER_COUNT, AT(run, asked.seed) },
 	{ "gb_s", MEMBER_REAL, .real = rate_of_result },
-	FIGURE(accesses),
-	FIGURE(bytes),
-	FIGURE(ps),
-	FIGURE(warmup_ps),
-	FIGURE(min_ps),
-	FIGURE(mean_ps),
-	FIGURE(p50_ps),
-	FIGURE(p90_ps),
-	FIGURE(p99_ps),
-	FIGURE(max_ps),
-	COUNTER(tlb_requests),
-	COUNTER(tlb_l1_hits),
-	COUNTER(tlb_l2_hits),
-	COUNTER(tlb_misses),
-	COUNTER(walks),
-	COUNTER(walk_levels),
-	COUNTER(walk_cache_hits),
-	COUNTER(walk_ps),
-	COUNTER(tlb_l2_entries),
-	COUNTER(tlb_live_bytes),
-	COUNTER(l2_reads),
-	COUNTER(l2_read_hits),
-	COUNTER(l2_writes),
-	COUNTER(l2_write_hits),
-	COUNTER(l2_walk_reads),
-	COUNTER(l2_walk_hits),
-	COUNTER(l2_conflicts),
-	COUNTER(hbm_read_bytes),
-	COUNTER(hbm_write_bytes),
-	COUNTER(hbm_row_hits),
-	COUNTER(hbm_row_misses),
-	COUNTER(hbm_bursts),
-	COUNTER(hbm_refreshes),
-	FLOW("cores_bytes_per_us", BENCH_CORES),
-	FLOW("l2_bytes_per_us", BENCH_L2),
-	FLOW("hbm_bytes_per_us", BENCH_HBM),
+#define FIGURE(member)  { #member, MEMBER_COUNT, AT(run, got.member) },
+#define COUNTER(member) { #member, MEMBER_COUNT, AT(run, got.counters.member) },
+	FIGURES(FIGURE) COUNTERS(COUNTER){ "cores_bytes_per_us", MEMBER_COUNT,
+					   AT(run, got.flow[BENCH_CORES].bytes_per_us) },
+	{ "l2_bytes_per_us", MEMBER_COUNT, AT(run, got.flow[BENCH_L2].bytes_per_us) },
+	{ "hbm_bytes_per_us", MEMBER_COUNT, AT(run, got.flow[BENCH_HBM].bytes_per_us) },
 	{ 0 },
 };
 
@@ -410,38 +359,40 @@ static void on_progress(uint64_t done, void *data)
 	progress_step(data, done);
 }
 
-static int run_bench(const struct options *o, struct asked *asked)
+static gboolean write_list(JsonBuilder *json, GError **error)
 {
-	struct bench_request *r = &asked->request;
+	json_builder_end_array(json);
+	g_autoptr(JsonNode) root = json_builder_get_root(json);
+	return opt.json == NULL || json_write(opt.json, root, error);
+}
+
+static gboolean run_bench(struct run *run, GError **error)
+{
+	struct bench_request *r = &run->asked;
 	g_autoptr(JsonBuilder) json = json_builder_new();
-	g_autoptr(GError) error = NULL;
 	g_autofree char *problem = NULL;
-	struct bench_result result = { 0 };
 	struct progress bar;
-	bench_run_fn run;
+	bench_run_fn model;
 
 	/* known before what may take long */
-	if ((o->json && !out_file_check(o->json, &error)) ||
-	    !(run = (bench_run_fn)load_module("npusim_bench_run", &error)))
-		return failure("bench", "%s", error->message);
+	if ((opt.json && !out_file_check(opt.json, error)) ||
+	    !(model = (bench_run_fn)load_module("npusim_bench_run", error)))
+		return FALSE;
 	progress_start(&bar, "accesses", r->warmup + r->accesses);
 	r->progress = on_progress;
 	r->data = &bar;
-	enum bench_status status = run(r, &result, &problem);
+	enum bench_status status = model(r, &run->got, &problem);
 	progress_end(&bar);
 	if (status == BENCH_BAD_REQUEST)
-		return usage_error("bench", "%s", problem);
+		return refuse_option(error, "%s", problem);
 	if (status != BENCH_OK)
-		return failure("bench", "%s", problem);
-	warn_over(&result);
-	if (g_strcmp0(o->json, "-") != 0)
-		print_result(r, &result);
+		return refuse(error, G_FILE_ERROR, G_FILE_ERROR_FAILED, "%s", problem);
+	warn_over(&run->got);
+	if (g_strcmp0(opt.json, "-") != 0)
+		print_result(r, &run->got);
 	json_builder_begin_array(json);
-	members_build_object(json, members, &result, asked);
-	json_builder_end_array(json);
-	g_autoptr(JsonNode) root = json_builder_get_root(json);
-	return o->json && !json_write(o->json, root, &error) ? failure_of("bench", error)
-							     : NPUSIM_EXIT_OK;
+	members_build_object(json, members, run, NULL);
+	return write_list(json, error);
 }
 
 /* --- published measurements --- */
@@ -467,25 +418,24 @@ static const struct member published_members[] = {
 	{ 0 },
 };
 
-/* remote: those of memory of other servers alone. */
-static int run_published(const struct options *o, gboolean remote)
+static gboolean run_published(GError **error)
 {
 	g_autoptr(JsonBuilder) json = json_builder_new();
-	g_autoptr(GError) error = NULL;
 	g_autofree char *problem = NULL;
 	struct bench_published rows[PUBLISHED_MAX];
-	gboolean quiet = g_strcmp0(o->json, "-") == 0;
-	bench_published_fn run = (bench_published_fn)load_module("npusim_bench_published", &error);
-	guint count = run ? run(rows, PUBLISHED_MAX, &problem) : 0;
+	gboolean quiet = g_strcmp0(opt.json, "-") == 0;
+	bench_published_fn published =
+		(bench_published_fn)load_module("npusim_bench_published", error);
+	guint count = published ? published(rows, PUBLISHED_MAX, &problem) : 0;
 
 	if (count == 0)
-		return failure("bench", "%s", run ? problem : error->message);
+		return published && refuse(error, G_FILE_ERROR, G_FILE_ERROR_FAILED, "%s", problem);
 	if (!quiet)
 		g_print("%-14s %-38s %10s %10s %-4s %6s\n", "", "", "measured", "modelled", "",
 			"ratio");
 	json_builder_begin_array(json);
 	for (const struct bench_published *r = rows; r < rows + MIN(count, PUBLISHED_MAX); r++) {
-		if (remote && !r->remote)
+		if (opt.pattern == REMOTE && !r->remote)
 			continue;
 		members_build_object(json, published_members, r, NULL);
 		if (quiet)
@@ -497,74 +447,28 @@ static int run_published(const struct options *o, gboolean remote)
 		else
 			g_print("%10s %-4s %6s  %s\n", "-", r->unit, "-", r->note);
 	}
-	json_builder_end_array(json);
-	g_autoptr(JsonNode) root = json_builder_get_root(json);
-	if (o->json && !json_write(o->json, root, &error))
-		return failure("bench", "%s", error->message);
-	return NPUSIM_EXIT_OK;
+	return write_list(json, error);
 }
 
-#define TEXT(name, member, help, value)                                 \
-	{                                                               \
-		name, 0, 0, G_OPTION_ARG_STRING, &o.member, help, value \
-	}
-
-int cmd_bench(int argc, char **argv)
+static int bench(char **words, GError **error)
 {
-	struct options o = { .engines = 1 };
-	struct asked asked = { .options = &o };
+	struct run run;
 	struct sim_profile profile;
 	g_autoptr(GArray) accesses = g_array_new(FALSE, FALSE, sizeof(guint64));
-	g_autoptr(GError) error = NULL;
-	int status = NPUSIM_EXIT_OK;
-	const GOptionEntry entries[] = {
-		TEXT("pattern", pattern,
-		     "sequential, random, strided, chase (default random); trace: the accesses of "
-		     "FILE; published: measured on real devices against the model; remote: of "
-		     "that, "
-		     "memory of other servers",
-		     "WHAT"),
-		TEXT("op", operation, "read, write, mixed (default read)", "WHAT"),
-		{ "engines", 0, 0, G_OPTION_ARG_INT, &o.engines, "cores that run it (default 1)",
-		  "N" },
-		TEXT("page", page, "4k, 2m, 1g (default 2m)", "SIZE"),
-		TEXT("size", size, "memory that it goes over (default 8g)", "BYTES"),
-		TEXT("access", access, "of one access (default 128)", "BYTES"),
-		TEXT("stride", stride, "between accesses of strided (default 4k)", "BYTES"),
-		TEXT("count", count,
-		     "accesses of all engines (default 1000000; of trace: the file's)", "N"),
-		TEXT("warmup", warmup, "accesses before those that are measured (default 0)", "N"),
-		TEXT("seed", seed, "of random and chase (default 0)", "N"),
-		TEXT("soc", soc, "profile, or the file of one (default Ascend910B1)", "NAME"),
-		{ "set", 0, 0, G_OPTION_ARG_STRING_ARRAY, &o.set, "change a value of the profile",
-		  "GROUP.KEY=VALUE" },
-		TEXT("commands", commands, "write the commands of the HBM, as DRAMsim3 does",
-		     "FILE"),
-		TEXT("json", json, "write the results there too; - instead", "FILE"),
-		{ NULL, 0, 0, 0, NULL, NULL, NULL },
-	};
+	gboolean good = opt.pattern >= PUBLISHED
+				? run_published(error)
+				: load_profile(&profile, error) &&
+					  get_request(&run, *words, accesses, error);
 
-	if (!parse_options("[FILE]",
-			   "Runs an access pattern on the model's memory system, and shows "
-			   "bandwidth, latency, and hits of TLBs, L2 and rows in simulated time.",
-			   entries, OPTIONS_OWN, &argc, &argv, &status))
-		return status;
-	asked.request.profile = &profile;
-	o.file = argc > 1 ? argv[1] : NULL;
-	if (argc > 2)
-		status =
-			usage_error("bench", "no argument is expected, but '%s' is there", argv[2]);
-	else if (g_strcmp0(o.pattern, "published") == 0 || g_strcmp0(o.pattern, "remote") == 0)
-		status = run_published(&o, g_strcmp0(o.pattern, "remote") == 0);
-	else if (o.engines < 1)
-		status = usage_error("bench", "--engines=%d: must be at least 1", o.engines);
-	else if (!load_profile(&o, &profile, &error) ||
-		 !get_request(&o, &asked.request, accesses, &error))
-		status = g_error_matches(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE)
-				 ? usage_error("bench", "%s", error->message)
-				 : failure_of("bench", error);
-	else
-		status = run_bench(&o, &asked);
-	options_clear(entries);
-	return status;
+	if (good && opt.pattern < PUBLISHED) {
+		run.asked.profile = &profile;
+		run.soc = profile.soc_name;
+		good = run_bench(&run, error);
+	}
+	return good ? NPUSIM_EXIT_OK : NPUSIM_EXIT_FAILED;
 }
+
+VERB(bench, "run access patterns on the model's memory system", "[FILE]",
+     "Runs an access pattern on the model's memory system, and shows bandwidth, latency, and hits "
+     "of TLBs, L2 and rows in simulated time.",
+     0, 1, OPTIONS_OWN, options, bench, NPUSIM_EXIT_FAILED);

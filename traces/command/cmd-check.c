@@ -3,8 +3,6 @@
  * npusim check: runs the conformance cases on a driver, device by device, compares the answers
  * with the model, and records everything that is needed to analyse them elsewhere.
  */
-#include "check/check.h"
-
 #include "npusim.h"
 
 #include <errno.h>
@@ -19,84 +17,58 @@
 #define LATENCY_DEFAULT (G_GUINT64_CONSTANT(4) << 30)
 #define LATENCY_LEAST   (G_GUINT64_CONSTANT(2) << 20)
 
-static struct {
-	char *against, *format, *output, *record, *safe, *latency, *only, *library, *cases;
-	int device;
-	gboolean full, driver, list;
-} opt;
+enum { ON_SIM, ON_HW, ON_ONE };
+static const char *const backends[] = { "sim", "hw", NULL };
 
-static const GOptionEntry entries[] = {
-	{ "against", 0, 0, G_OPTION_ARG_STRING, &opt.against,
-	  "run the cases on this backend as well, and report where the answers differ", "BACKEND" },
-	{ "format", 0, 0, G_OPTION_ARG_STRING, &opt.format, "table (default), tap or junit", "F" },
-	{ "output", 'o', 0, G_OPTION_ARG_FILENAME, &opt.output, "write the report to FILE",
-	  "FILE" },
-	{ "record", 0, 0, G_OPTION_ARG_FILENAME, &opt.record,
-	  "keep environment, versions, devices, every call and its time in DIR, to be sent to "
-	  "somebody",
-	  "DIR" },
-	{ "safe", 0, 0, G_OPTION_ARG_STRING, &opt.safe,
-	  "one device only, and never more than SIZE of its memory", "SIZE" },
-	{ "device", 0, 0, G_OPTION_ARG_INT, &opt.device, "this device only", "N" },
-	{ "full", 0, 0, G_OPTION_ARG_NONE, &opt.full, "also cases that fill a device's memory",
-	  NULL },
-	{ "latency", 0, 0, G_OPTION_ARG_FILENAME, &opt.latency,
-	  "measure how long calls take, and write a profile for the model to FILE", "FILE" },
-	{ "only", 0, 0, G_OPTION_ARG_STRING, &opt.only,
-	  "cases whose SUITE.NAME has PATTERN in it, or fits it where it has * or ?", "PATTERN" },
-	{ "list", 0, 0, G_OPTION_ARG_NONE, &opt.list, "name the cases, and run none", NULL },
-	{ "library", 0, 0, G_OPTION_ARG_FILENAME, &opt.library,
-	  "check this libascendcl.so, CANN's own say, instead of npusim's", "FILE" },
-	{ "cases", 0, 0, G_OPTION_ARG_FILENAME, &opt.cases, "folder of the cases", "DIR" },
-	{ NULL, 0, 0, 0, NULL, NULL, NULL },
+static struct {
+	char *output, *record, *latency, *only, *library, *cases;
+	guint against, format;
+	guint64 safe_bytes;
+	gint64 device;
+	gboolean full, driver, list;
+} opt = { .against = ON_ONE, .device = -1 };
+
+/* By --format, and in the file of a record. */
+typedef void report_writer(GString *out, const struct check_report *report);
+static const char *const format_names[] = { "table", "tap", "junit", NULL };
+static const struct {
+	const char *file;
+	report_writer *write;
+} formats[] = { { "report.txt", check_report_table },
+		{ NULL, check_report_tap },
+		{ "report.xml", junit_of_cases },
+		{ "steps.tsv", check_report_calls } };
+
+static const struct option options[] = {
+	OPTION_WORDS("against", &opt.against, backends, "BACKEND",
+		     "run the cases on this backend as well, and report where the answers differ"),
+	OPTION_WORDS("format", &opt.format, format_names, "F", "table (default), tap or junit"),
+	OPTION_SHORT("output", 'o', FILE, &opt.output, "FILE", "write the report to FILE"),
+	OPTION("record", FILE, &opt.record, "DIR",
+	       "keep environment, versions, devices, every call and its time in DIR, to be sent to "
+	       "somebody"),
+	OPTION_RANGE("safe", SIZE, &opt.safe_bytes, LATENCY_LEAST, 0, "SIZE",
+		     "one device only, and never more than SIZE of its memory"),
+	OPTION_RANGE("device", NUMBER, &opt.device, 0, 0, "N", "this device only"),
+	OPTION("full", FLAG, &opt.full, NULL, "also cases that fill a device's memory"),
+	OPTION("latency", FILE, &opt.latency, "FILE",
+	       "measure how long calls take, and write a profile for the model to FILE"),
+	OPTION("only", TEXT, &opt.only, "PATTERN",
+	       "cases whose SUITE.NAME has PATTERN in it, or fits it where it has * or ?"),
+	OPTION("list", FLAG, &opt.list, NULL, "name the cases, and run none"),
+	OPTION("library", FILE, &opt.library, "FILE",
+	       "check this libascendcl.so, CANN's own say, instead of npusim's"),
+	OPTION("cases", FILE, &opt.cases, "DIR", "folder of the cases"),
+	{ 0 },
 };
 
-typedef void report_writer(GString *out, const struct check_report *report);
 struct check {
-	char *library, *folder;
 	const char *backend;
-	report_writer *write;
-	guint64 safe_bytes;
+	gboolean is_own;  /* npusim's library */
 	GPtrArray *cases; /* of struct test_case */
 	struct check_server server;
 	struct check_report report;
 };
-
-/* By the name of --format, and in the file of a record. */
-static const struct {
-	const char *name, *file;
-	report_writer *write;
-} formats[] = { { "table", "report.txt", check_report_table },
-		{ "tap", NULL, check_report_tap },
-		{ "junit", "report.xml", check_report_junit },
-		{ NULL, "steps.tsv", check_report_calls } };
-
-/* ---- options ---- */
-
-static gboolean read_format(struct check *check, GError **error)
-{
-	for (gsize i = 0; formats[i].name != NULL; i++) {
-		if (opt.format == NULL || strcmp(opt.format, formats[i].name) == 0) {
-			check->write = formats[i].write;
-			return TRUE;
-		}
-	}
-	return refuse_option(error, "--format=%s: it is table, tap or junit", opt.format);
-}
-
-static gboolean read_options(struct check *check, GError **error)
-{
-	if (opt.safe != NULL &&
-	    (!npu_parse_size(opt.safe, &check->safe_bytes) || check->safe_bytes < LATENCY_LEAST))
-		return refuse_option(error, "--safe=%s: it is a size of at least 2M, such as 1G",
-				     opt.safe);
-	if (opt.safe != NULL && opt.full)
-		return refuse_option(error, "--safe and --full are opposites: give one");
-	if (opt.against != NULL && strcmp(opt.against, "sim") != 0 &&
-	    strcmp(opt.against, "hw") != 0)
-		return refuse_option(error, "--against=%s: it is sim or hw", opt.against);
-	return read_format(check, error);
-}
 
 /* Installed beside this command, or in the tree that it was built from. */
 static char *find_cases(void)
@@ -104,11 +76,9 @@ static char *find_cases(void)
 	g_autofree char *self = g_file_read_link("/proc/self/exe", NULL);
 	g_autofree char *bin = self != NULL ? g_path_get_dirname(self) : g_strdup(".");
 
-	if (opt.cases != NULL)
-		return g_strdup(opt.cases);
-	if (g_str_has_prefix(bin, NPUSIM_BUILD_ROOT))
-		return g_strdup(NPUSIM_CHECK_CASES);
-	return g_build_filename(bin, "..", "share", "npusim", "cases", "acl", NULL);
+	return g_str_has_prefix(bin, NPUSIM_BUILD_ROOT)
+		       ? g_strdup(NPUSIM_CHECK_CASES)
+		       : g_build_filename(bin, "..", "share", "npusim", "cases", "acl", NULL);
 }
 
 /* ---- cases ---- */
@@ -120,9 +90,8 @@ static void show_devices_from(unsigned device, unsigned devices)
 
 	for (unsigned d = device; d < devices; d++)
 		g_string_append_printf(list, "%s%u", d > device ? "," : "", d);
-	if (device == 0)
-		g_unsetenv("ASCEND_RT_VISIBLE_DEVICES");
-	else
+	g_unsetenv("ASCEND_RT_VISIBLE_DEVICES");
+	if (device > 0)
 		g_setenv("ASCEND_RT_VISIBLE_DEVICES", list->str, TRUE);
 }
 
@@ -136,47 +105,66 @@ static void fresh_node(const char *backend)
 
 static gboolean is_wanted(const struct test_case *test)
 {
-	g_autofree char *name = g_strdup_printf("%s.%s", test->suite, test->name);
+	const char *name = npu_text("%s.%s", test->suite, test->name);
 
-	if (opt.only == NULL)
-		return TRUE;
-	return strpbrk(opt.only, "*?") != NULL ? g_pattern_match_simple(opt.only, name)
-					       : strstr(name, opt.only) != NULL;
+	return opt.only == NULL ||
+	       (strpbrk(opt.only, "*?") != NULL ? g_pattern_match_simple(opt.only, name)
+						: strstr(name, opt.only) != NULL);
 }
 
-static struct check_result *run_on(const struct check *check, const struct test_case *test,
-				   unsigned device, const char *backend)
+/* Those that are wanted. FALSE and error: there are none. */
+static gboolean read_cases(struct check *check, GError **error)
+{
+	g_autofree char *folder = find_cases();
+
+	check->cases = case_folder_read(opt.cases ? opt.cases : folder, &case_acl, error);
+	if (check->cases == NULL)
+		return FALSE;
+	for (guint i = check->cases->len; i-- > 0;)
+		if (!is_wanted(check->cases->pdata[i]))
+			g_ptr_array_remove_index(check->cases, i);
+	return check->cases->len > 0 ||
+	       refuse(error, G_FILE_ERROR, G_FILE_ERROR_NOENT, "--only=%s: no case fits", opt.only);
+}
+
+static struct case_result *run_on(const struct test_case *test, const char *backend)
 {
 	fresh_node(backend);
-	return check_case_run(test, device, check->library, opt.driver);
+	return case_run(test, opt.library, opt.driver, FALSE);
 }
 
-static struct check_result *run_case(struct check *check, const struct test_case *test,
-				     unsigned device, const struct check_limits *limits)
+static struct case_result *run_case(struct check *check, const struct test_case *test,
+				    const struct check_limits *limits)
 {
-	const char *reason = check_case_skip(test, limits);
-	struct check_result *result, *other;
+	struct case_result *result = check_case_skip(test, limits);
 
-	if (reason != NULL)
-		return check_case_skipped(test, device, reason);
-	result = run_on(check, test, device, check->backend);
-	if (opt.against == NULL)
-		return result;
-	other = run_on(check, test, device, opt.against);
-	check_compare(result, other, check->backend, opt.against);
-	check_result_free(other);
+	if (result == NULL) {
+		result = run_on(test, check->backend);
+		if (opt.against != ON_ONE) {
+			struct case_result *other = run_on(test, backends[opt.against]);
+
+			check_compare(result, other, check->backend, backends[opt.against]);
+			case_result_free(other);
+		}
+	}
+	result->device = limits->device;
 	return result;
+}
+
+static unsigned first_device(void)
+{
+	return opt.device >= 0 ? (unsigned)opt.device : 0;
 }
 
 static void run_device(struct check *check, unsigned device)
 {
 	gboolean is_sim = strcmp(check->backend, "sim") == 0;
 	struct check_limits limits = {
-		.safe_bytes = check->safe_bytes,
-		.full = opt.full || (is_sim && check->safe_bytes == 0),
+		.safe_bytes = opt.safe_bytes,
+		.full = opt.full || (is_sim && opt.safe_bytes == 0),
 		.device = device,
-		.is_first = device == 0 || opt.device >= 0 || check->safe_bytes > 0,
-		.devices = check->safe_bytes > 0 ? 1 : check->server.devices - device,
+		.is_first = device == 0 || opt.device >= 0 || opt.safe_bytes > 0,
+		.devices = opt.safe_bytes > 0 ? 1 : check->server.devices - device,
 		.same_shape =
 			device == 0 && check->server.devices == 8 && g_getenv("NPUSIM_HBM") == NULL,
 	};
@@ -185,9 +173,7 @@ static void run_device(struct check *check, unsigned device)
 	for (guint i = 0; i < check->cases->len && !interrupted(); i++) {
 		const struct test_case *test = g_ptr_array_index(check->cases, i);
 
-		if (!is_wanted(test))
-			continue;
-		g_ptr_array_add(check->report.results, run_case(check, test, device, &limits));
+		g_ptr_array_add(check->report.results, run_case(check, test, &limits));
 		if (isatty(STDERR_FILENO))
 			fprintf(stderr, "\rdevice %u: %u of %u ", device, i + 1, check->cases->len);
 	}
@@ -195,31 +181,25 @@ static void run_device(struct check *check, unsigned device)
 		fprintf(stderr, "\r\033[K");
 }
 
-/* The model beside a real driver is the same server. */
-static void shape_model(const struct check *check)
-{
-	g_autofree char *devices = g_strdup_printf("%u", MIN(check->server.devices, 16));
-
-	g_setenv("NPUSIM_SOC", check->server.soc, FALSE);
-	g_setenv("NPUSIM_DEVICES", devices, FALSE);
-}
-
 static void run_cases(struct check *check)
 {
-	unsigned device = opt.device >= 0 ? (unsigned)opt.device : 0;
-	g_autofree char *model = opt.library == NULL ? part_file(PART_MODEL, NULL) : NULL;
-	const char *const libraries[] = { check->library, model, NULL };
+	gboolean one = opt.device >= 0 || opt.safe_bytes > 0;
+	g_autofree char *model = check->is_own ? part_file(PART_MODEL, NULL) : NULL;
+	const char *const libraries[] = { opt.library, model, NULL };
 
-	if (model != NULL && (strcmp(check->backend, "sim") == 0 || opt.against != NULL))
+	if (model != NULL && (strcmp(check->backend, "sim") == 0 || opt.against != ON_ONE))
 		case_preload(libraries);
-	if (opt.against != NULL && strcmp(check->backend, "hw") == 0)
-		shape_model(check);
-	if (opt.device >= 0 || check->safe_bytes > 0) {
-		run_device(check, device);
-		return;
+	if (opt.against != ON_ONE && strcmp(check->backend, "hw") == 0) {
+		/* the model beside a real driver is the same server */
+		g_setenv("NPUSIM_SOC", check->server.soc, FALSE);
+		g_setenv("NPUSIM_DEVICES", npu_text("%u", MIN(check->server.devices, 16)), FALSE);
 	}
-	for (; device < check->server.devices && !interrupted(); device++)
+	for (unsigned device = first_device(); device < check->server.devices && !interrupted();
+	     device++) {
 		run_device(check, device);
+		if (one)
+			break;
+	}
 }
 
 /* ---- latency ---- */
@@ -239,40 +219,29 @@ static gboolean write_samples(const char *path, const GArray *samples, GError **
 	return out_file_write(path, text->str, text->len, error);
 }
 
-static gboolean write_profile(const struct check *check, const char *path, const GArray *samples,
-			      GError **error)
+static gboolean measure(const struct check *check, GError **error)
 {
-	g_autofree char *where = g_strdup_printf("%s, backend %s, device %d", check->server.soc,
-						 check->backend, MAX(opt.device, 0));
-	g_autofree char *text = check_fit_text(check->server.soc, where, samples, error);
-
-	return text != NULL && out_file_write(path, text, strlen(text), error);
-}
-
-static gboolean measure(struct check *check, GError **error)
-{
-	g_autofree char *profile = opt.latency != NULL
-					   ? g_strdup(opt.latency)
-					   : g_build_filename(opt.record, "profile.ini", NULL);
-	unsigned device = opt.device >= 0 ? (unsigned)opt.device : 0;
-	guint64 most = check->safe_bytes > 0
-			       ? check->safe_bytes
-			       : MIN(LATENCY_DEFAULT, check->server.free_bytes[device] / 4);
+	const struct check_server *server = &check->server;
+	const char *record = opt.record ? opt.record : "";
+	g_autofree char *csv = g_build_filename(record, "latency.csv", NULL);
+	g_autofree char *profile = g_build_filename(record, "profile.ini", NULL);
+	guint64 quarter = server->free_bytes[first_device()] / 4;
 	g_autoptr(GArray) samples = NULL;
 
 	fresh_node(check->backend);
 	g_unsetenv("ASCEND_RT_VISIBLE_DEVICES");
-	if (!check_latency(check->library, device, most, &samples, error)) {
+	if (!check_latency(opt.library, first_device(),
+			   opt.safe_bytes > 0 ? opt.safe_bytes : MIN(LATENCY_DEFAULT, quarter),
+			   &samples, error)) {
 		g_prefix_error(error, "the latency of calls: ");
 		return FALSE;
 	}
-	if (opt.record != NULL) {
-		g_autofree char *csv = g_build_filename(opt.record, "latency.csv", NULL);
-
-		if (!write_samples(csv, samples, error))
-			return FALSE;
-	}
-	return write_profile(check, profile, samples, error);
+	g_autofree char *text = check_fit_text(
+		server->soc,
+		npu_text("%s, backend %s, device %u", server->soc, check->backend, first_device()),
+		samples, error);
+	return text != NULL && (opt.record == NULL || write_samples(csv, samples, error)) &&
+	       out_file_write(opt.latency ? opt.latency : profile, text, strlen(text), error);
 }
 
 /* ---- the record ---- */
@@ -290,36 +259,31 @@ static void append_environment(GString *text)
 				g_string_append_printf(text, "env %s=%s\n", *name, g_getenv(*name));
 }
 
-static void append_file(GString *text, const char *path)
+static void write_server(GString *text, const struct check_report *report)
 {
-	g_autofree char *contents = NULL;
-
-	if (g_file_get_contents(path, &contents, NULL, NULL))
-		g_string_append_printf(text, "\n[%s]\n%s\n", path, contents);
-}
-
-static gboolean record_server(const struct check *check, GError **error)
-{
-	g_autofree char *path = g_build_filename(opt.record, "server.txt", NULL);
-	g_autoptr(GString) text = g_string_new(NULL);
+	static const char *const files[] = { "/etc/os-release", "/etc/ascend_install.info",
+					     "/usr/local/Ascend/driver/version.info",
+					     "/usr/local/Ascend/firmware/version.info" };
+	const struct check_server *server = report->server;
 	struct utsname machine;
 
 	uname(&machine);
-	g_string_append_printf(text, "npusim %s\nsystem %s %s %s\nlibrary %s\n", NPUSIM_VERSION,
-			       machine.sysname, machine.release, machine.machine, check->library);
-	g_string_append_printf(text, "soc %s\n", check->server.soc);
-	for (unsigned d = 0; d < check->server.devices; d++)
+	g_string_append_printf(text, "npusim %s\nsystem %s %s %s\nlibrary %s\nsoc %s\n",
+			       NPUSIM_VERSION, machine.sysname, machine.release, machine.machine,
+			       opt.library, server->soc);
+	for (unsigned d = 0; d < server->devices; d++)
 		g_string_append_printf(
 			text, "device %u free %" G_GUINT64_FORMAT " of %" G_GUINT64_FORMAT "\n", d,
-			check->server.free_bytes[d], check->server.total_bytes[d]);
+			server->free_bytes[d], server->total_bytes[d]);
 	append_environment(text);
-	if (check->server.backend != NULL)
-		g_string_append_printf(text, "\n[backend]\n%s", check->server.backend);
-	append_file(text, "/etc/os-release");
-	append_file(text, "/etc/ascend_install.info");
-	append_file(text, "/usr/local/Ascend/driver/version.info");
-	append_file(text, "/usr/local/Ascend/firmware/version.info");
-	return out_file_write(path, text->str, text->len, error);
+	if (server->backend->len > 0)
+		g_string_append_printf(text, "\n[backend]\n%s", server->backend->str);
+	for (gsize i = 0; i < G_N_ELEMENTS(files); i++) {
+		g_autofree char *contents = NULL;
+
+		if (g_file_get_contents(files[i], &contents, NULL, NULL))
+			g_string_append_printf(text, "\n[%s]\n%s\n", files[i], contents);
+	}
 }
 
 static gboolean write_report(const char *path, const struct check_report *report,
@@ -335,7 +299,7 @@ static gboolean begin_record(const struct check *check, GError **error)
 {
 	g_autofree char *calls = g_build_filename(opt.record, "calls", NULL);
 	g_autofree char *trace = g_build_filename(calls, "%p.npt", NULL);
-
+	g_autofree char *server = g_build_filename(opt.record, "server.txt", NULL);
 	g_autoptr(GDir) there = g_dir_open(opt.record, 0, NULL);
 
 	if (there != NULL && g_dir_read_name(there) != NULL)
@@ -345,7 +309,7 @@ static gboolean begin_record(const struct check *check, GError **error)
 				   opt.record);
 	if (g_mkdir_with_parents(calls, 0777) != 0)
 		return refuse_file(error, errno, "%s: %s", calls, g_strerror(errno));
-	if (!record_server(check, error))
+	if (!write_report(server, &check->report, write_server, error))
 		return FALSE;
 	/* Each process of each case: every call to the driver with its time. */
 	g_setenv("NPUSIM_TRACE", trace, TRUE);
@@ -374,27 +338,24 @@ static gboolean list_cases(const struct check *check, GError **error)
 	for (guint i = 0; i < check->cases->len; i++) {
 		const struct test_case *test = g_ptr_array_index(check->cases, i);
 
-		if (is_wanted(test))
-			g_string_append_printf(text, "%s.%s\n", test->suite, test->name);
+		g_string_append_printf(text, "%s.%s\n", test->suite, test->name);
 	}
-	if (text->len == 0)
-		return refuse_option(error, "--only=%s: no case fits", opt.only);
 	return out_file_write(opt.output ? opt.output : "-", text->str, text->len, error);
 }
 
 static gboolean run_all(struct check *check, GError **error)
 {
 	check->report.start_us = g_get_real_time();
-	check->cases = case_folder_read(check->folder, &case_acl, error);
-	if (check->cases == NULL)
+	if (!read_cases(check, error))
 		return FALSE;
 	if (opt.list)
 		return list_cases(check, error);
-	if (!check_probe(check->library, &check->server, error))
+	if (!check_probe(opt.library, &check->server, error))
 		return FALSE;
-	if (opt.device >= (int)check->server.devices)
-		return refuse_option(error, "--device=%d: the devices are 0 to %u", opt.device,
-				     check->server.devices - 1);
+	if (opt.device >= check->server.devices)
+		return refuse(error, G_FILE_ERROR, G_FILE_ERROR_NODEV,
+			      "--device=%d: the devices are 0 to %u", (int)opt.device,
+			      check->server.devices - 1);
 	if (opt.record != NULL && !begin_record(check, error))
 		return FALSE;
 	/* an interrupt, and the cases that have run are reported */
@@ -403,71 +364,59 @@ static gboolean run_all(struct check *check, GError **error)
 	interrupts_leave();
 	if (opt.record != NULL && !end_record(&check->report, error))
 		return FALSE;
-	if (check->report.results->len == 0 && !interrupted())
-		return refuse_option(error, "--only=%s: no case fits",
-				     opt.only != NULL ? opt.only : "*");
 	if ((opt.latency != NULL || opt.record != NULL) && !interrupted() && !measure(check, error))
 		return FALSE;
-	return write_report(opt.output ? opt.output : "-", &check->report, check->write, error);
+	return write_report(opt.output ? opt.output : "-", &check->report,
+			    formats[opt.format].write, error);
 }
 
-static int run_check(struct check *check)
+static int run_check(struct check *check, GError **error)
 {
-	g_autoptr(GError) error = NULL;
 	int status = NPUSIM_EXIT_OK;
 
 	check->report = (struct check_report){
 		.backend = check->backend,
 		.server = &check->server,
-		.results = g_ptr_array_new_with_free_func((GDestroyNotify)check_result_free),
+		.results = g_ptr_array_new_with_free_func((GDestroyNotify)case_result_free),
 	};
-	check->folder = find_cases();
+	check->is_own = opt.library == NULL;
 	/* known before what may take long */
-	if ((opt.output != NULL && !out_file_check(opt.output, &error)) ||
-	    (opt.latency != NULL && !out_file_check(opt.latency, &error)) ||
-	    !(check->library = opt.library ? g_strdup(opt.library) : part_file(PART_ACL, &error)) ||
-	    !run_all(check, &error)) {
-		status = failure("check", "%s", error->message);
-	} else if (check_report_count(&check->report, CHECK_FAILED) > 0) {
+	if ((opt.output != NULL && !out_file_check(opt.output, error)) ||
+	    (opt.latency != NULL && !out_file_check(opt.latency, error)) ||
+	    (check->is_own && !(opt.library = part_file(PART_ACL, error))) ||
+	    !run_all(check, error) || check_report_count(&check->report, CASE_FAILED) > 0)
 		status = NPUSIM_EXIT_FAILED;
-	}
 	if (interrupted()) {
-		failure("check", "%s: the report has the %u cases that had run",
-			strsignal(interrupted()), check->report.results->len);
+		failure("%s: the report has the %u cases that had run", strsignal(interrupted()),
+			check->report.results->len);
 		status = interrupt_status();
 	}
 	g_ptr_array_unref(check->report.results);
 	g_clear_pointer(&check->cases, g_ptr_array_unref);
 	check_server_clear(&check->server);
-	g_free(check->library);
-	g_free(check->folder);
 	return status;
 }
 
-int cmd_check(int argc, char **argv)
+static int run(char **words, GError **error)
 {
-	g_autoptr(GError) error = NULL;
 	g_autofree char *node = own_node_name("check");
 	struct check check = { 0 };
-	int status = NPUSIM_EXIT_OK;
 
-	opt.device = -1;
+	(void)words;
 	g_setenv("NPUSIM_FAILURES", "off", FALSE); /* the report has them */
-	if (!parse_options("",
-			   "Runs the conformance cases on the driver of this server (--backend "
-			   "sim: on the model), device\n"
-			   "by device, each case in processes of its own.",
-			   entries, OPTIONS_OF_CHECK, &argc, &argv, &status))
-		return status;
-	if (argc > 1)
-		return usage_error("check", "it takes no argument '%s'", argv[1]);
-	if (!read_options(&check, &error) || !model_options_apply("hw", node, &error) ||
-	    (strcmp(npu_var_get(NPU_VAR_VALIDATE, NULL), "off") != 0 &&
-	     !run_check_settings(&error)))
-		return usage_error("check", "%s", error->message);
+	if (opt.safe_bytes > 0 && opt.full)
+		return refuse_option(error, "--safe and --full are opposites: give one");
+	if (!model_options_apply("hw", node, error) ||
+	    (strcmp(npu_var_get(NPU_VAR_VALIDATE, NULL), "off") != 0 && !run_check_settings(error)))
+		return NPUSIM_EXIT_USAGE;
 	check.backend = g_intern_string(npu_var_get(NPU_VAR_BACKEND, NULL));
 	opt.driver = strcmp(npu_var_get(NPU_VAR_CONTRACT, NULL), "driver") == 0;
 	g_setenv("NPUSIM_LOG", "error", FALSE);
 	g_setenv("NPUSIM_VALIDATE_RULES", "-leak", FALSE); /* many a case ends in between */
-	return run_check(&check);
+	return run_check(&check, error);
 }
+
+VERB(check, "run the conformance cases on a driver, or compare it with the model", "",
+     "Runs the conformance cases on the driver of this server (--backend sim: on the model), "
+     "device\nby device, each case in processes of its own.",
+     0, 0, OPTIONS_OF_CHECK, options, run, NPUSIM_EXIT_FAILED);

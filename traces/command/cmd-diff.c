@@ -17,20 +17,15 @@
 
 enum { EXIT_EQUAL = 0, EXIT_DIFFERENT = 1, EXIT_TROUBLE = 2 };
 
-struct job {
-	const char *paths[2];
-	const char *json;
-	guint limit;
+static char *json;
+static gint64 limit = LIMIT_DEFAULT;
+
+static const struct option options[] = {
+	OPTION("json", FILE, &json, "FILE", "write what changed as JSON to FILE; - is stdout"),
+	OPTION_RANGE("limit", NUMBER, &limit, 0, G_MAXINT, "N",
+		     "at most N entries of each list, 0 for all (default 10)"),
+	{ 0 },
 };
-
-static int trouble(const GError *error)
-{
-	int status = failure_of("diff", error);
-
-	return status == NPUSIM_EXIT_MEMORY ? status : EXIT_TROUBLE;
-}
-
-/* ---- output ---- */
 
 /* What is said of the two files, whatever they are. */
 struct verdict {
@@ -67,13 +62,13 @@ static const struct member verdict_members[] = {
 };
 
 /* `diff`: of traces, what is told beside figures; NULL: results. */
-static gboolean write_json(const struct job *job, struct verdict *v, const struct trace_diff *diff,
+static gboolean write_json(char *const *paths, struct verdict *v, const struct trace_diff *diff,
 			   GError **error)
 {
 	g_autoptr(JsonBuilder) b = json_builder_new();
 
 	for (int side = 0; side < 2; side++)
-		v->sides[side].file = g_filename_display_name(job->paths[side]);
+		v->sides[side].file = g_filename_display_name(paths[side]);
 	json_builder_begin_object(b);
 	members_build(b, verdict_members, v, NULL);
 	if (diff)
@@ -82,155 +77,110 @@ static gboolean write_json(const struct job *job, struct verdict *v, const struc
 	g_autoptr(JsonNode) root = json_builder_get_root(b);
 	for (int side = 0; side < 2; side++)
 		g_free(v->sides[side].file);
-	return json_write(job->json, root, error);
+	return json_write(json, root, error);
 }
 
-/* `same`: what there is of it, where all is. FALSE: there is nothing more to print. */
-static gboolean print_heads(const struct job *job, const struct verdict *v, guint64 same,
-			    const char *of_what)
+/* `same`: what there is of it, where all is; `diff`: as above, and its figures or those of results.
+ * Returns the exit status. */
+static int show(char *const *paths, struct verdict *v, guint64 same, const struct trace_diff *diff,
+		const struct differences *figures, GError **error)
 {
-	if (g_strcmp0(job->json, "-") == 0)
-		return FALSE;
-	if (v->equal) {
-		printf("no difference: %" G_GUINT64_FORMAT " %s are the same\n", same, of_what);
-		return FALSE;
-	}
-	for (int side = 0; side < 2; side++)
+	gboolean prints = g_strcmp0(json, "-") != 0;
+
+	if (prints && v->equal)
+		printf("no difference: %" G_GUINT64_FORMAT " %s are the same\n", same,
+		       diff ? "events" : "figures");
+	prints = prints && !v->equal;
+	for (int side = 0; prints && side < 2; side++)
 		printf("%s %s: %s, %" G_GUINT64_FORMAT " events\n", side ? "+++ B" : "--- A",
-		       job->paths[side], v->sides[side].kind, v->sides[side].events);
-	return TRUE;
-}
-
-/* ---- traces ---- */
-
-static int show_traces(const struct job *job, const struct trace_diff *diff, GError **error)
-{
-	struct verdict v = { "traces", .equal = trace_diff_is_equal(diff),
-			     .figures = diff->figures.list };
-
-	for (int side = 0; side < 2; side++) {
-		v.sides[side].kind = diff->traces[side]->kind;
-		v.sides[side].events = diff->traces[side]->events;
+		       paths[side], v->sides[side].kind, v->sides[side].events);
+	if (prints && diff) {
+		trace_diff_print(diff, (guint)limit, stdout);
+	} else if (prints) {
+		differences_print(figures, stdout);
+		printf("\n%u figures differ, %" G_GUINT64_FORMAT " are the same\n",
+		       figures->list->len, figures->equal);
 	}
-	if (print_heads(job, &v, diff->same, "events"))
-		trace_diff_print(diff, job->limit, stdout);
-	if (job->json && !write_json(job, &v, diff, error))
+	if (json && !write_json(paths, v, diff, error))
 		return EXIT_TROUBLE;
-	return v.equal ? EXIT_EQUAL : EXIT_DIFFERENT;
+	return v->equal ? EXIT_EQUAL : EXIT_DIFFERENT;
 }
 
-static int diff_traces(const struct job *job)
+static int diff_traces(char *const *paths, GError **error)
 {
-	g_autoptr(GError) error = NULL;
-	struct record_reader *readers[2] = { record_reader_open(job->paths[0], &error), NULL };
+	struct record_reader *readers[2] = { record_reader_open(paths[0], error), NULL };
 	struct trace_diff *diff = NULL;
 	struct progress bar;
 	int status = EXIT_TROUBLE;
 
 	if (readers[0])
-		readers[1] = record_reader_open(job->paths[1], &error);
+		readers[1] = record_reader_open(paths[1], error);
 	if (readers[1]) {
 		progress_start(&bar, "events",
 			       record_reader_trace(readers[0])->events +
 				       record_reader_trace(readers[1])->events);
-		diff = trace_diff_run(readers, job->limit, &bar, &error);
+		diff = trace_diff_run(readers, (guint)limit, &bar, error);
 		progress_end(&bar);
 	}
-	if (diff)
-		status = show_traces(job, diff, &error);
+	if (diff) {
+		struct verdict v = { "traces", .equal = trace_diff_is_equal(diff),
+				     .figures = diff->figures.list };
+		for (int side = 0; side < 2; side++) {
+			v.sides[side].kind = diff->traces[side]->kind;
+			v.sides[side].events = diff->traces[side]->events;
+		}
+		status = show(paths, &v, diff->same, diff, &diff->figures, error);
+	}
 	trace_diff_free(diff);
 	record_reader_close(readers[0]);
 	record_reader_close(readers[1]);
-	return error ? trouble(error) : status;
+	return status;
 }
 
-/* ---- results ---- */
-
-static int show_results(const struct job *job, const struct differences *figures,
-			JsonNode *const results[2], GError **error)
+static int diff_two_results(char *const *paths, GError **error)
 {
-	struct verdict v = { "results", .equal = figures->list->len == 0,
-			     .figures = figures->list };
+	g_autoptr(JsonNode) a = result_file_read(paths[0], error);
+	g_autoptr(JsonNode) b = a ? result_file_read(paths[1], error) : NULL;
+	JsonNode *const results[] = { a, b };
+	struct differences figures;
 
+	if (b == NULL)
+		return EXIT_TROUBLE;
+	differences_init(&figures);
+	diff_results(results, (guint)limit, &figures);
+	struct verdict v = { "results", .equal = figures.list->len == 0, .figures = figures.list };
 	for (int side = 0; side < 2; side++) {
 		JsonObject *result = json_node_get_object(results[side]);
 		v.sides[side].kind = result_text(result, "kind", "a result");
 		v.sides[side].events = (guint64)result_int(result, "events", 0);
 	}
-	if (print_heads(job, &v, figures->equal, "figures")) {
-		differences_print(figures, stdout);
-		printf("\n%u figures differ, %" G_GUINT64_FORMAT " are the same\n",
-		       figures->list->len, figures->equal);
-	}
-	if (job->json && !write_json(job, &v, NULL, error))
+	int status = show(paths, &v, figures.equal, NULL, &figures, error);
+	differences_clear(&figures);
+	return status;
+}
+
+static int run(char **paths, GError **error)
+{
+	gboolean is_result[2];
+
+	if (limit == 0)
+		limit = G_MAXUINT;
+	if ((json && !out_file_check(json, error)) || !input_keep(paths[0], error) ||
+	    !input_keep(paths[1], error) ||
+	    !readers_file_is_result(paths[0], &is_result[0], error) ||
+	    !readers_file_is_result(paths[1], &is_result[1], error))
 		return EXIT_TROUBLE;
-	return v.equal ? EXIT_EQUAL : EXIT_DIFFERENT;
-}
-
-static int diff_two_results(const struct job *job)
-{
-	g_autoptr(GError) error = NULL;
-	g_autoptr(JsonNode) a = result_file_read(job->paths[0], &error);
-	g_autoptr(JsonNode) b = a ? result_file_read(job->paths[1], &error) : NULL;
-	JsonNode *const results[] = { a, b };
-	int status = EXIT_TROUBLE;
-
-	if (b) {
-		struct differences figures;
-		differences_init(&figures);
-		diff_results(results, job->limit, &figures);
-		status = show_results(job, &figures, results, &error);
-		differences_clear(&figures);
-	}
-	return error ? trouble(error) : status;
-}
-
-/* ---- the verb ---- */
-
-static int run(const struct job *job)
-{
-	g_autoptr(GError) error = NULL;
-	gboolean json[2];
-
-	if ((job->json && !out_file_check(job->json, &error)) ||
-	    !input_keep(job->paths[0], &error) || !input_keep(job->paths[1], &error) ||
-	    !readers_file_is_result(job->paths[0], &json[0], &error) ||
-	    !readers_file_is_result(job->paths[1], &json[1], &error))
-		return trouble(error);
-	if (json[0] == json[1])
-		return json[0] ? diff_two_results(job) : diff_traces(job);
-	failure("diff",
-		"%s is JSON, which a result of npusim replay --json is, and %s is not, so it "
-		"should be a trace: two traces can be compared, or two results",
-		job->paths[json[0] ? 0 : 1], job->paths[json[0] ? 1 : 0]);
+	if (is_result[0] == is_result[1])
+		return is_result[0] ? diff_two_results(paths, error) : diff_traces(paths, error);
+	refuse(error, TRACE_ERROR, TRACE_ERROR_UNKNOWN,
+	       "%s is JSON, which a result of npusim replay --json is, and %s is not, so it "
+	       "should be a trace: two traces can be compared, or two results",
+	       paths[is_result[0] ? 0 : 1], paths[is_result[0] ? 1 : 0]);
 	return EXIT_TROUBLE;
 }
 
-#define SUMMARY                                                                                   \
-	"Says what changed between two traces (snapshots, dumps, recordings, of any kind that\n"  \
-	"npusim replay reads) or two results of npusim replay --json. Status 0: nothing did, 1: " \
-	"something did, 2: trouble."
-
-int cmd_diff(int argc, char **argv)
-{
-	g_autofree char *json = NULL;
-	int limit = LIMIT_DEFAULT, status = NPUSIM_EXIT_OK;
-	const GOptionEntry entries[] = {
-		{ "json", 0, 0, G_OPTION_ARG_FILENAME, &json,
-		  "write what changed as JSON to FILE; - is stdout", "FILE" },
-		{ "limit", 0, 0, G_OPTION_ARG_INT, &limit,
-		  "at most N entries of each list, 0 for all (default 10)", "N" },
-		{ NULL, 0, 0, 0, NULL, NULL, NULL },
-	};
-
-	if (!parse_options("A B", SUMMARY, entries, OPTIONS_OF_READER, &argc, &argv, &status))
-		return status;
-	if (argc != 3)
-		return usage_error("diff", argc < 3 ? "which two files?" : "two files at a time");
-	if (limit < 0)
-		return usage_error("diff", "--limit %d: a number from 0 on is wanted", limit);
-	const struct job job = { .paths = { argv[1], argv[2] },
-				 .json = json,
-				 .limit = limit ? (guint)limit : G_MAXUINT };
-	return run(&job);
-}
+VERB(diff, "say what changed between two traces, or two results of replays", "A B",
+     "Says what changed between two traces (snapshots, dumps, recordings, of any kind that\nnpusim "
+     "replay reads) or two results of npusim replay --json. Status 0: nothing did, 1: something "
+     "did, 2: trouble.",
+     2, 2, OPTIONS_OF_READER, options, run, EXIT_TROUBLE);

@@ -14,10 +14,9 @@ static const struct rule {
 #include "validate/rules.h"
 };
 
-/* Returns the exit status. */
-static int explain(const char *id)
+static gboolean explain(const char *id, GError **error)
 {
-	const char *ids[G_N_ELEMENTS(rules)], *meant;
+	const char *ids[G_N_ELEMENTS(rules)];
 
 	for (gsize i = 0; i < G_N_ELEMENTS(rules); i++) {
 		ids[i] = rules[i].id;
@@ -26,24 +25,21 @@ static int explain(const char *id)
 		g_print("%s: %s.\n\n%s\n\nRight would be: %s\n\n"
 			"To leave the rule out: NPUSIM_VALIDATE_RULES=-%s\n",
 			id, rules[i].finds, rules[i].why, rules[i].right, id);
-		return NPUSIM_EXIT_OK;
+		return TRUE;
 	}
-	meant = npu_nearest(id, ids, G_N_ELEMENTS(rules));
-	return usage_error("explain", "there is no rule '%s'%s%s%s; 'npusim explain' lists them",
-			   id, meant ? ": is '" : "", meant ? meant : "", meant ? "' meant?" : "");
+	return refuse_option(error, "there is no rule '%s'%s; 'npusim explain' lists them", id,
+			     nearest_words(id, ids, G_N_ELEMENTS(ids), ""));
 }
 
-int cmd_explain(int argc, char **argv)
+static int run(char **words, GError **error)
 {
-	int status = NPUSIM_EXIT_OK;
-
-	if (!parse_options("[RULE ...]",
-			   "Explains the rules of NPUSIM_VALIDATE; without RULE, lists them.", NULL,
-			   0, &argc, &argv, &status))
-		return status;
-	for (gsize i = 0; argc == 1 && i < G_N_ELEMENTS(rules); i++)
+	for (gsize i = 0; *words == NULL && i < G_N_ELEMENTS(rules); i++)
 		g_print("%-14s %s\n", rules[i].id, rules[i].finds);
-	for (int i = 1; i < argc && status == NPUSIM_EXIT_OK; i++)
-		status = explain(argv[i]);
-	return status;
+	while (*words && explain(*words, error))
+		words++;
+	return NPUSIM_EXIT_OK;
 }
+
+VERB(explain, "say what a rule of NPUSIM_VALIDATE finds, and what is right", "[RULE ...]",
+     "Explains the rules of NPUSIM_VALIDATE; without RULE, lists them.", 0, G_MAXINT, OPTIONS_OWN,
+     NULL, run, NPUSIM_EXIT_FAILED);

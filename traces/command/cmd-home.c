@@ -131,20 +131,17 @@ static gboolean is_free(const char *folder)
 		       : g_dir_read_name(names) == NULL || g_file_test(mark, G_FILE_TEST_EXISTS);
 }
 
-static int write_home(const char *home, const char *folder)
+static int write_home(const char *home, const char *folder, GError **error)
 {
-	g_autoptr(GError) error = NULL;
 	g_autofree char *to = g_canonicalize_filename(folder, NULL);
 	struct stat a, b;
 
 	if (stat(home, &a) == 0 && stat(to, &b) == 0 && a.st_dev == b.st_dev &&
 	    a.st_ino == b.st_ino)
-		return failure("home", "%s is npusim's own home", to);
+		return failure("%s is npusim's own home", to);
 	if (!is_free(to))
-		return failure("home", "%s is neither an empty folder nor a home of npusim", to);
-	if (!copy_folder(home, to, home, &error))
-		return failure("home", "%s", error->message);
-	return NPUSIM_EXIT_OK;
+		return failure("%s is neither an empty folder nor a home of npusim", to);
+	return copy_folder(home, to, home, error) ? NPUSIM_EXIT_OK : NPUSIM_EXIT_FAILED;
 }
 
 /* ---- the places of CANN and of the driver ---- */
@@ -180,94 +177,90 @@ static enum found look(const struct place *place, const char *path, const char *
 	return found && strcmp(found, place->text ? place->text : target) == 0 ? OURS : FOREIGN;
 }
 
-/* Nothing is written before all places are known to be free. */
-static int install(const char *home, const char *root, gboolean check)
-{
-	g_autofree char *device = g_build_filename(root, "dev/davinci_manager", NULL);
+enum pass { CHECK, MAKE, REMOVE };
 
-	if (check && g_file_test(device, G_FILE_TEST_EXISTS))
-		return failure("home", "%s is there: this machine has an Ascend driver", device);
-	for (gsize i = 0; i < G_N_ELEMENTS(places); i++) {
-		const struct place *place = &places[i];
-		g_autoptr(GError) error = NULL;
-		g_autofree char *path = g_build_filename(root, place->path, NULL);
-		g_autofree char *folder = g_path_get_dirname(path);
-		g_autofree char *target = g_canonicalize_filename(place->part ?: ".", home);
-
-		if (check && look(place, path, target) == FOREIGN)
-			return failure("home",
-				       "%s is there, and not npusim's: --system is for machines "
-				       "without CANN and its driver",
-				       path);
-		if (!check && (!make_folder(folder, &error) ||
-			       !(place->text ? make_file(place->text, path, &error)
-					     : make_link(target, path, &error))))
-			return failure("home", "%s", error->message);
-	}
-	return check ? install(home, root, FALSE) : NPUSIM_EXIT_OK;
-}
-
-static int uninstall(const char *home, const char *root)
+static int visit_places(const char *home, const char *root, enum pass pass, GError **error)
 {
 	int status = NPUSIM_EXIT_OK;
 
 	for (gsize i = 0; i < G_N_ELEMENTS(places); i++) {
-		g_autofree char *path = g_build_filename(root, places[i].path, NULL);
-		g_autofree char *target = g_canonicalize_filename(places[i].part ?: ".", home);
-		enum found found = look(&places[i], path, target);
+		const struct place *place = &places[i];
+		g_autofree char *path = g_build_filename(root, place->path, NULL);
+		g_autofree char *folder = g_path_get_dirname(path);
+		g_autofree char *target = g_canonicalize_filename(place->part ?: ".", home);
+		enum found found = look(place, path, target);
 
-		if (found == FOREIGN)
-			status = failure("home", "%s is not of this npusim, and stays", path);
-		else if (found == OURS && unlink(path) != 0)
-			status = failure("home", "%s: %s", path, g_strerror(errno));
+		if (pass == CHECK && found == FOREIGN)
+			return failure("%s is there, and not npusim's: --system is for machines "
+				       "without CANN and its driver",
+				       path);
+		if (pass == MAKE && (!make_folder(folder, error) ||
+				     !(place->text ? make_file(place->text, path, error)
+						   : make_link(target, path, error))))
+			return NPUSIM_EXIT_FAILED;
+		if (pass == REMOVE && found == FOREIGN)
+			status = failure("%s is not of this npusim, and stays", path);
+		else if (pass == REMOVE && found == OURS && unlink(path) != 0)
+			status = failure("%s: %s", path, g_strerror(errno));
 	}
-	static const char *const folders[] = { "usr/local/Ascend/ascend-toolkit",
-					       "usr/local/Ascend" };
-	for (gsize i = 0; i < G_N_ELEMENTS(folders); i++) {
-		g_autofree char *folder = g_build_filename(root, folders[i], NULL);
-		rmdir(folder); /* what others keep there stays */
-	}
+	return status;
+}
+
+/* Nothing is written before all places are known to be free. */
+static int install(const char *home, const char *root, GError **error)
+{
+	g_autofree char *device = g_build_filename(root, "dev/davinci_manager", NULL);
+
+	if (g_file_test(device, G_FILE_TEST_EXISTS))
+		return failure("%s is there: this machine has an Ascend driver", device);
+	int status = visit_places(home, root, CHECK, error);
+	return status == NPUSIM_EXIT_OK ? visit_places(home, root, MAKE, error) : status;
+}
+
+static int uninstall(const char *home, const char *root, GError **error)
+{
+	int status = visit_places(home, root, REMOVE, error);
+	g_autofree char *kit = g_build_filename(root, "usr/local/Ascend/ascend-toolkit", NULL);
+	g_autofree char *ascend = g_path_get_dirname(kit);
+
+	rmdir(kit);
+	rmdir(ascend); /* what others keep there stays */
 	return status;
 }
 
 /* ---- the verb ---- */
 
-int cmd_home(int argc, char **argv)
-{
-	g_autoptr(GError) error = NULL;
-	g_autofree char *root = NULL;
-	gboolean in_system = FALSE, away = FALSE;
-	const GOptionEntry entries[] = {
-		{ "system", 0, 0, G_OPTION_ARG_NONE, &in_system,
-		  "put it where CANN and the driver would be: /usr/local/Ascend, "
-		  "/etc/ascend_install.info",
-		  NULL },
-		{ "remove", 0, 0, G_OPTION_ARG_NONE, &away, "undo --system", NULL },
-		{ "root", 0, 0, G_OPTION_ARG_FILENAME, &root,
-		  "with --system: the file system below FOLDER, such as an image", "FOLDER" },
-		{ NULL, 0, 0, 0, NULL, NULL, NULL },
-	};
-	int status = NPUSIM_EXIT_OK;
+static char *root;
+static gboolean in_system, away;
 
-	if (!parse_options("[FOLDER]",
-			   "Says where npusim's home is, a folder that looks like an installation "
-			   "of CANN, or writes one to FOLDER.",
-			   entries, OPTIONS_OWN, &argc, &argv, &status))
-		return status;
-	skip_dashes(&argc, &argv);
-	if (argc > 2 || (in_system && argc > 1))
-		return usage_error("home", "%s is one word too many", argv[argc - 1]);
+static const struct option options[] = {
+	OPTION("system", FLAG, &in_system, NULL,
+	       "put it where CANN and the driver would be: /usr/local/Ascend, "
+	       "/etc/ascend_install.info"),
+	OPTION("remove", FLAG, &away, NULL, "undo --system"),
+	OPTION("root", FILE, &root, "FOLDER",
+	       "with --system: the file system below FOLDER, such as an image"),
+	{ 0 },
+};
+
+static int run(char **words, GError **error)
+{
+	if (in_system && *words)
+		return refuse_option(error, "%s is one word too many beside --system", *words);
 	if (!in_system && (away || root))
-		return usage_error("home", "--%s goes with --system", away ? "remove" : "root");
-	g_autofree char *home = part_folder(PART_HOME, &error);
+		return refuse_option(error, "--%s goes with --system", away ? "remove" : "root");
+	g_autofree char *home = part_folder(PART_HOME, error);
 	if (home == NULL)
-		return failure("home", "%s", error->message);
-	if (in_system && away)
-		return uninstall(home, root ?: "/");
+		return NPUSIM_EXIT_FAILED;
 	if (in_system)
-		return install(home, root ?: "/", TRUE);
-	if (argc > 1)
-		return write_home(home, argv[1]);
+		return (away ? uninstall : install)(home, root ?: "/", error);
+	if (*words)
+		return write_home(home, *words, error);
 	g_print("%s\n", home);
 	return NPUSIM_EXIT_OK;
 }
+
+VERB(home, "show or write the folder that looks like an installation of CANN", "[FOLDER]",
+     "Says where npusim's home is, a folder that looks like an installation of CANN, or writes one "
+     "to FOLDER.",
+     0, 1, OPTIONS_OWN, options, run, NPUSIM_EXIT_FAILED);

@@ -62,32 +62,30 @@ static void add_variables(void)
 	end_list();
 }
 
-/* What the backend says of itself, but for what is shown elsewhere. */
+/* What the backend says of itself, but for what is shown elsewhere; differences are its last lines.
+ */
 static void add_backend(const char *text)
 {
 	static const char *const elsewhere[] = { "backend", "soc", "devices", "version", NULL };
-	static const char difference[] = "difference=";
 	g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
 	gboolean differences = FALSE;
 
 	for (char **line = lines; *line; line++) {
-		char *equals = strchr(*line, '=');
-		if (equals == NULL || g_str_has_prefix(*line, difference))
+		g_auto(GStrv) parts = g_strsplit(*line, "=", 2);
+
+		if (parts[0] == NULL || parts[1] == NULL || g_strv_contains(elsewhere, parts[0]))
 			continue;
-		*equals = '\0';
-		if (!g_strv_contains(elsewhere, *line))
-			add_text(*line, equals + 1);
-	}
-	for (char **line = lines; *line; line++) {
-		if (!g_str_has_prefix(*line, difference))
+		if (strcmp(parts[0], "difference") != 0) {
+			add_text(parts[0], parts[1]);
 			continue;
+		}
 		if (!differences)
 			begin_list("differences", "where the contracts differ\n");
-		if (json)
-			json_builder_add_string_value(json, *line + strlen(difference));
-		else
-			g_print("  %s\n", *line + strlen(difference));
 		differences = TRUE;
+		if (json)
+			json_builder_add_string_value(json, parts[1]);
+		else
+			g_print("  %s\n", parts[1]);
 	}
 	if (differences)
 		end_list();
@@ -124,16 +122,13 @@ static int add_runtime(void)
 	uint32_t count = 0;
 	int32_t major = 0, minor = 0, patch = 0;
 	gboolean ok = TRUE;
-	g_autofree char *version = NULL, *devices = NULL;
 
 	if (aclInit(NULL) != ACL_SUCCESS || aclrtGetDeviceCount(&count) != ACL_SUCCESS)
-		return failure("info", "%s", aclGetRecentErrMsg());
+		return failure("%s", aclGetRecentErrMsg());
 	aclrtGetVersion(&major, &minor, &patch);
-	version = g_strdup_printf("%d.%d.%d, as CANN 9.0", major, minor, patch);
-	devices = g_strdup_printf("%-12s %u\n", "devices", count);
 	add_text("SoC", aclrtGetSocName());
-	add_text("runtime", version);
-	begin_list("devices", devices);
+	add_text("runtime", npu_text("%d.%d.%d, as CANN 9.0", major, minor, patch));
+	begin_list("devices", npu_text("%-12s %u\n", "devices", count));
 	for (uint32_t d = 0; d < count; d++)
 		ok = add_device(d) && ok;
 	end_list();
@@ -145,41 +140,41 @@ static int add_runtime(void)
 	return ok ? NPUSIM_EXIT_OK : NPUSIM_EXIT_FAILED;
 }
 
-int cmd_info(int argc, char **argv)
-{
-	g_autoptr(GError) error = NULL;
-	int status = NPUSIM_EXIT_OK;
-	g_autofree char *to = NULL;
-	const GOptionEntry entries[] = {
-		{ "json", 0, 0, G_OPTION_ARG_FILENAME, &to,
-		  "write it as JSON to FILE instead; - is stdout", "FILE" },
-		{ NULL, 0, 0, 0, NULL, NULL, NULL },
-	};
+static char *to;
 
-	if (!parse_options("", "Shows the backend, the devices, and every setting with its origin.",
-			   entries, OPTIONS_OF_MODEL, &argc, &argv, &status))
-		return status;
-	if (argc > 1)
-		return usage_error("info", "it takes no argument '%s'", argv[1]);
-	if (!model_options_apply(NULL, NULL, &error))
-		return usage_error("info", "%s", error->message);
+static const struct option options[] = {
+	OPTION("json", FILE, &to, "FILE", "write it as JSON to FILE instead; - is stdout"),
+	{ 0 },
+};
+
+static int run(char **words, GError **error)
+{
+	g_autoptr(GError) problem = NULL;
+
+	(void)words;
+	if (!model_options_apply(NULL, NULL, error))
+		return NPUSIM_EXIT_USAGE;
 	g_autoptr(JsonBuilder) builder = to ? json_builder_new() : NULL;
 	json = builder;
 	if (json)
 		json_builder_begin_object(json);
 	add_text("npusim", NPUSIM_VERSION);
-	g_autofree char *folder = part_folder(PART_ACL, &error);
-	add_text("libraries", folder ? folder : error->message);
+	g_autofree char *folder = part_folder(PART_ACL, &problem);
+	add_text("libraries", folder ? folder : problem->message);
 	gboolean said = g_getenv("NPUSIM_FAILURES") != NULL;
 	g_setenv("NPUSIM_FAILURES", "off", FALSE); /* they are shown here */
-	status = add_runtime();
+	int status = add_runtime();
 	if (!said)
 		g_unsetenv("NPUSIM_FAILURES");
 	add_variables();
-	if (json == NULL)
-		return status;
-	json_builder_end_object(json);
-	g_autoptr(JsonNode) root = json_builder_get_root(json);
-	g_clear_error(&error);
-	return json_write(to, root, &error) ? status : failure_of("info", error);
+	if (json) {
+		json_builder_end_object(json);
+		g_autoptr(JsonNode) root = json_builder_get_root(json);
+		json_write(to, root, error);
+	}
+	return status;
 }
+
+VERB(info, "show the backend, the devices, and every setting with its origin", "",
+     "Shows the backend, the devices, and every setting with its origin.", 0, 0, OPTIONS_OF_MODEL,
+     options, run, NPUSIM_EXIT_FAILED);

@@ -158,19 +158,22 @@ static void build_node(JsonBuilder *json, const struct node_info *node)
 	json_builder_end_object(json);
 }
 
-static int list(const char *only, const char *to)
+static gboolean problem(char *text, GError **error)
+{
+	refuse(error, G_FILE_ERROR, G_FILE_ERROR_FAILED, "%s", text);
+	free(text);
+	return FALSE;
+}
+
+static gboolean list(const char *only, const char *to, GError **error)
 {
 	g_autoptr(JsonBuilder) json = json_builder_new();
-	g_autoptr(GError) error = NULL;
 	struct node_info *nodes;
 	unsigned count, shown = 0;
 	char *text = NULL;
 
-	if (!node_list(&nodes, &count, &text)) {
-		failure("node", "%s", text);
-		free(text);
-		return NPUSIM_EXIT_FAILED;
-	}
+	if (!node_list(&nodes, &count, &text))
+		return problem(text, error);
 	json_builder_begin_array(json);
 	for (unsigned i = 0; i < count; i++) {
 		if (only && g_strcmp0(only, nodes[i].name) != 0)
@@ -184,47 +187,45 @@ static int list(const char *only, const char *to)
 	node_list_free(nodes, count);
 	json_builder_end_array(json);
 	if (shown == 0 && only)
-		return failure("node", "no node '%s' is running", only);
+		return refuse(error, G_FILE_ERROR, G_FILE_ERROR_NOENT, "no node '%s' is running",
+			      only);
 	g_autoptr(JsonNode) root = json_builder_get_root(json);
 	if (to)
-		return json_write(to, root, &error) ? NPUSIM_EXIT_OK : failure_of("node", error);
+		return json_write(to, root, error);
 	if (shown == 0)
 		g_print("no node is running\n");
-	return NPUSIM_EXIT_OK;
+	return TRUE;
 }
 
-int cmd_node(int argc, char **argv)
+static char *reset, *json_file;
+static gint64 stop = -1;
+
+static const struct option options[] = {
+	OPTION("reset", TEXT, &reset, "NAME", "end node NAME and its processes"),
+	OPTION_RANGE("stop", NUMBER, &stop, 0, G_MAXUINT, "K",
+		     "stop server K of supernode NAME: its processes end, its memory is lost"),
+	OPTION("json", FILE, &json_file, "FILE",
+	       "write the list as JSON to FILE instead; - is stdout"),
+	{ 0 },
+};
+
+static int run(char **words, GError **error)
 {
-	g_autofree char *reset = NULL, *json = NULL;
-	int stop = -1;
-	const GOptionEntry entries[] = {
-		{ "reset", 0, 0, G_OPTION_ARG_STRING, &reset, "end node NAME and its processes",
-		  "NAME" },
-		{ "stop", 0, 0, G_OPTION_ARG_INT, &stop,
-		  "stop server K of supernode NAME: its processes end, its memory is lost", "K" },
-		{ "json", 0, 0, G_OPTION_ARG_FILENAME, &json,
-		  "write the list as JSON to FILE instead; - is stdout", "FILE" },
-		{ NULL, 0, 0, 0, NULL, NULL, NULL },
-	};
-	int status = NPUSIM_EXIT_OK;
 	char *text = NULL;
 
-	if (!parse_options("[NAME]",
-			   "Lists this user's nodes - simulated servers - with their processes and "
-			   "what each holds.",
-			   entries, OPTIONS_OWN, &argc, &argv, &status))
-		return status;
-	if (argc > 2 || (argc > 1 && reset))
-		return usage_error("node", "one name at a time");
-	if (reset && json)
-		return usage_error("node", "--json writes a list, and --reset shows none");
-	if (stop >= 0 && (reset || json || argc != 2))
-		return usage_error("node", "--stop K takes the supernode's NAME, and nothing else");
+	if (reset && (*words || json_file))
+		return refuse_option(error, "--reset takes its one name alone, without %s",
+				     json_file ? "--json" : *words);
+	if (stop >= 0 && (reset || json_file || *words == NULL))
+		return refuse_option(error,
+				     "--stop K takes the supernode's NAME, and nothing else");
 	if (stop < 0 && reset == NULL)
-		return list(argc > 1 ? argv[1] : NULL, json);
-	if (stop >= 0 ? node_stop_server(argv[1], (unsigned)stop, &text) : node_reset(reset, &text))
+		return list(*words, json_file, error) ? NPUSIM_EXIT_OK : NPUSIM_EXIT_FAILED;
+	if (stop >= 0 ? node_stop_server(*words, (unsigned)stop, &text) : node_reset(reset, &text))
 		return NPUSIM_EXIT_OK;
-	failure("node", "%s", text);
-	free(text);
-	return NPUSIM_EXIT_FAILED;
+	return problem(text, error);
 }
+
+VERB(node, "list the simulated servers, their processes, and who holds how much", "[NAME]",
+     "Lists this user's nodes - simulated servers - with their processes and what each holds.", 0,
+     1, OPTIONS_OWN, options, run, NPUSIM_EXIT_FAILED);

@@ -8,7 +8,7 @@
 
 #include "sim/profile.h"
 
-static int show(const char *name)
+static int show(const char *name, GError **error)
 {
 	const struct sim_profile_text *each = sim_profile_texts;
 	g_autofree char *names = g_strjoinv(", ", (char **)sim_profile_names());
@@ -16,8 +16,7 @@ static int show(const char *name)
 	while (each->name && strcmp(each->name, name) != 0)
 		each++;
 	if (each->name == NULL)
-		return usage_error("profile", "there is no profile '%s'; known are %s", name,
-				   names);
+		return refuse_option(error, "there is no profile '%s'; known are %s", name, names);
 	g_print("%s", each->text);
 	return NPUSIM_EXIT_OK;
 }
@@ -35,25 +34,19 @@ static int list(void)
 	return NPUSIM_EXIT_OK;
 }
 
-int cmd_profile(int argc, char **argv)
+static int run(char **words, GError **error)
 {
-	const GOptionEntry none[] = { { NULL, 0, 0, 0, NULL, NULL, NULL } };
-	int status = NPUSIM_EXIT_OK;
-
-	if (!parse_options("list | keys | show NAME",
-			   "The device profiles that --soc takes: their names; every key, with "
-			   "range, unit "
-			   "and meaning; a profile, as a file to start from, with the source of "
-			   "each value.",
-			   none, OPTIONS_OWN, &argc, &argv, &status))
-		return status;
-	if (argc == 3 && strcmp(argv[1], "show") == 0)
-		return show(argv[2]);
-	if (argc == 2 && strcmp(argv[1], "list") == 0)
+	if (strcmp(words[0], "show") == 0 && words[1])
+		return show(words[1], error);
+	if (strcmp(words[0], "list") == 0 && !words[1])
 		return list();
-	if (argc == 2 && strcmp(argv[1], "keys") == 0) {
-		g_print("%s", sim_profile_keys);
-		return NPUSIM_EXIT_OK;
-	}
-	return usage_error("profile", "list, keys or show NAME is wanted");
+	if (strcmp(words[0], "keys") != 0 || words[1])
+		return refuse_option(error, "list, keys or show NAME is wanted");
+	g_print("%s", sim_profile_keys);
+	return NPUSIM_EXIT_OK;
 }
+
+VERB(profile, "list the device profiles, and explain their keys", "list | keys | show NAME",
+     "The device profiles that --soc takes: their names; every key, with range, unit and meaning; "
+     "a profile, as a file to start from, with the source of each value.",
+     1, 2, OPTIONS_OWN, NULL, run, NPUSIM_EXIT_FAILED);

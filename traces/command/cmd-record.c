@@ -61,90 +61,72 @@ static gboolean collect(const char *folder, const char *output, gboolean remove,
 	return TRUE;
 }
 
-static int record(char **argv, const char *output, gboolean preload)
+static int record(char **program, const char *output, gboolean preload, GError **error)
 {
-	g_autoptr(GError) error = NULL;
 	g_autofree char *whole = g_canonicalize_filename(output, NULL);
 	g_autofree char *parts = g_strconcat(whole, ".parts", NULL);
 	int status;
 
 	if (g_file_test(whole, G_FILE_TEST_IS_DIR))
-		return failure("record", "%s is a folder: -o wants the name of a file", whole);
+		return failure("%s is a folder: -o wants the name of a file", whole);
 	if (mkdir(parts, 0777) != 0)
 		return errno == EEXIST
-			       ? failure("record",
-					 "%s is there already, of a recording that did not end: "
+			       ? failure("%s is there already, of a recording that did not end: "
 					 "npusim record --merge %s -o FILE makes a trace of it",
 					 parts, parts)
-			       : failure("record",
-					 "%s: the folder for what the processes write cannot be "
+			       : failure("%s: the folder for what the processes write cannot be "
 					 "made: %s",
 					 parts, g_strerror(errno));
-	if (!prepare(parts, preload, &error)) {
+	if (!prepare(parts, preload, error)) {
 		rmdir(parts);
-		return failure("record", "%s", error->message);
+		return NPUSIM_EXIT_FAILED;
 	}
-	if (!program_run("record", argv, &status)) {
+	if (!program_run(program, &status)) {
 		rmdir(parts);
 		return status;
 	}
 	status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-	if (!collect(parts, whole, TRUE, &error)) {
-		failure("record", "%s; what was recorded is in %s", error->message, parts);
-		return status == 0 ? NPUSIM_EXIT_FAILED : status;
-	}
-	return status;
-}
-
-static int merge(const char *folder, const char *output)
-{
-	g_autoptr(GError) error = NULL;
-
-	if (output == NULL)
-		return usage_error("record", "--merge needs -o FILE");
-	if (!collect(folder, output, FALSE, &error))
-		return failure("record", "%s", error->message);
-	return NPUSIM_EXIT_OK;
-}
-
-#define SUMMARY                                                                                 \
-	"Runs a program on the model, as npusim run does, and writes what all its processes "   \
-	"called to one trace. --preload: on this machine's own ACL library instead, CANN's on " \
-	"an Ascend server."
-
-int cmd_record(int argc, char **argv)
-{
-	g_autofree char *output = NULL, *folder = NULL, *node = own_node_name("record");
-	gboolean preload = FALSE;
-	const GOptionEntry entries[] = {
-		{ "output", 'o', 0, G_OPTION_ARG_FILENAME, &output,
-		  "the trace (default PROGRAM.npt.gz); .gz: compressed at the end", "FILE" },
-		{ "preload", 0, 0, G_OPTION_ARG_NONE, &preload,
-		  "leave the program its own ACL library, and record the calls in front of it",
-		  NULL },
-		{ "merge", 0, 0, G_OPTION_ARG_FILENAME, &folder,
-		  "run nothing; put the traces in FOLDER together", "FOLDER" },
-		{ NULL, 0, 0, 0, NULL, NULL, NULL },
-	};
-	g_autoptr(GError) error = NULL;
-	int status = NPUSIM_EXIT_OK;
-
-	if (!parse_options("-- PROGRAM [ARGUMENT...]", SUMMARY, entries, OPTIONS_OF_RECORD, &argc,
-			   &argv, &status))
+	g_autoptr(GError) why = NULL;
+	if (collect(parts, whole, TRUE, &why))
 		return status;
-	skip_dashes(&argc, &argv);
+	failure("%s; what was recorded is in %s", why->message, parts);
+	return status == 0 ? NPUSIM_EXIT_FAILED : status;
+}
+
+static char *output, *folder;
+static gboolean preload;
+
+static const struct option options[] = {
+	OPTION_SHORT("output", 'o', FILE, &output, "FILE",
+		     "the trace (default PROGRAM.npt.gz); .gz: compressed at the end"),
+	OPTION("preload", FLAG, &preload, NULL,
+	       "leave the program its own ACL library, and record the calls in front of it"),
+	OPTION("merge", FILE, &folder, "FOLDER", "run nothing; put the traces in FOLDER together"),
+	{ 0 },
+};
+
+static int run(char **words, GError **error)
+{
+	g_autofree char *node = own_node_name("record");
+
+	if (folder && (*words || output == NULL))
+		return refuse_option(error,
+				     *words ? "--merge runs no program" : "--merge needs -o FILE");
 	if (folder)
-		return argc > 1 ? usage_error("record", "--merge runs no program")
-				: merge(folder, output);
-	if (argc < 2)
-		return usage_error("record", "which program?");
-	if (!model_options_apply(preload ? NULL : "sim", preload ? NULL : node, &error) ||
-	    (!preload && !run_check_settings(&error)))
-		return usage_error("record", "%s", error->message);
+		return collect(folder, output, FALSE, error) ? NPUSIM_EXIT_OK : NPUSIM_EXIT_FAILED;
+	if (*words == NULL)
+		return refuse_option(error, "which program?");
+	if (!model_options_apply(preload ? NULL : "sim", preload ? NULL : node, error) ||
+	    (!preload && !run_check_settings(error)))
+		return NPUSIM_EXIT_USAGE;
 	if (output == NULL) {
-		g_autofree char *base = g_path_get_basename(argv[1]);
+		g_autofree char *base = g_path_get_basename(*words);
 		output = g_strconcat(base, ".npt.gz", NULL);
 	}
-	argv[argc] = NULL;
-	return record(argv + 1, output, preload);
+	return record(words, output, preload, error);
 }
+
+VERB(record, "run a program and keep what it called as a trace", "-- PROGRAM [ARGUMENT...]",
+     "Runs a program on the model, as npusim run does, and writes what all its processes called to "
+     "one trace. --preload: on this machine's own ACL library instead, CANN's on an Ascend server.",
+     0, G_MAXINT, OPTIONS_OF_RECORD, options, run, NPUSIM_EXIT_FAILED);

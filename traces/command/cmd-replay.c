@@ -20,8 +20,8 @@ static gboolean on_progress(guint64 done, guint64 total, gpointer data)
 	return !interrupted();
 }
 
-static struct replay *run(struct record_reader *reader, const struct replay_options *asked,
-			  GError **error)
+static struct replay *replay_trace(struct record_reader *reader, const struct replay_options *asked,
+				   GError **error)
 {
 	struct progress bar;
 	struct replay_options options = *asked;
@@ -36,12 +36,40 @@ static struct replay *run(struct record_reader *reader, const struct replay_opti
 	return replay;
 }
 
+enum { PAGE_2M, PAGE_1G, PAGE_OF_POLICY };
+
 /* What of the command line tells of the policy, the accesses, moments and the profile. */
-struct chosen {
-	char *policy, *page, *access, *reads, *every;
+static struct {
+	char *json, *policy, *access, *profile, *since;
 	char **settings, **at;
-	char *profile, *since;
+	guint page;
+	guint64 reads, every;
+	gboolean no_copies;
 	int profile_at, profile_since; /* moments */
+} opt = { .page = PAGE_OF_POLICY, .profile_since = -1 };
+
+static const char *const pages[] = { "2m", "1g", NULL };
+static const struct option options_of_replay[] = {
+	OPTION("json", FILE, &opt.json, "FILE", "write the result as JSON to FILE; - is stdout"),
+	OPTION("at", TEXTS, &opt.at, "M",
+	       "a moment to be looked at beside the peak: end, the number of an event, a time"),
+	OPTION("policy", TEXT, &opt.policy, "P",
+	       "as-recorded, native, caching or expandable: whose memory serves the blocks"),
+	OPTION_WORDS("page", &opt.page, pages, "SIZE", "2m or 1g: pages of a policy"),
+	OPTION("access", TEXT, &opt.access, "A",
+	       "none, seq, random, hot or hot:T/M: what a core reads with each block"),
+	OPTION_RANGE("access-reads", NUMBER, &opt.reads, 1, ACCESS_READS_MAX, "N",
+		     "how many places random and hot read each time; 64"),
+	OPTION_RANGE("access-every", NUMBER, &opt.every, 1, ACCESS_EVERY_MAX, "N",
+		     "reads after each N events, not with each block"),
+	OPTION("no-copies", FLAG, &opt.no_copies, NULL, "leaves recorded copies and fills out"),
+	OPTION("profile", FILE, &opt.profile, "FILE",
+	       "write what was live at the first --at, by call stack, to FILE: .folded, "
+	       ".speedscope.json, .pb.gz (pprof)"),
+	OPTION("since", TEXT, &opt.since, "M", "--profile has what grew since the moment M"),
+	OPTION("set", TEXTS, &opt.settings, "KEY=VALUE",
+	       "an option of the policy, as in PYTORCH_NPU_ALLOC_CONF"),
+	{ 0 },
 };
 
 /* "40us", "1.5ms", "2s", or the number of an event. */
@@ -90,175 +118,104 @@ static gboolean add_moment(struct replay_options *options, const char *option, c
 	return TRUE;
 }
 
-static gboolean choose_moments(struct replay_options *options, struct chosen *c, GError **error)
+static gboolean choose_moments(struct replay_options *options, GError **error)
 {
 	int moment;
 
-	c->profile_since = -1;
-	for (guint i = 0; c->at && c->at[i]; i++) {
-		if (!add_moment(options, "--at", c->at[i], &moment, error))
+	for (guint i = 0; opt.at && opt.at[i]; i++) {
+		if (!add_moment(options, "--at", opt.at[i], &moment, error))
 			return FALSE;
-		c->profile_at = i == 0 ? moment : c->profile_at;
+		opt.profile_at = i == 0 ? moment : opt.profile_at;
 	}
-	if (c->since && c->profile == NULL)
-		return refuse_option(error, "--since %s needs --profile", c->since);
-	return (c->since == NULL ||
-		add_moment(options, "--since", c->since, &c->profile_since, error)) &&
-	       (c->profile == NULL || profile_check(c->profile, error));
+	if (opt.since && opt.profile == NULL)
+		return refuse_option(error, "--since %s needs --profile", opt.since);
+	return (opt.since == NULL ||
+		add_moment(options, "--since", opt.since, &opt.profile_since, error)) &&
+	       (opt.profile == NULL || profile_check(opt.profile, error));
 }
 
-static gboolean choose_number(const char *option, const char *text, guint64 most, guint64 *out,
-			      GError **error)
-{
-	if (text == NULL || g_ascii_string_to_unsigned(text, 10, 1, most, out, NULL))
-		return TRUE;
-	return refuse_option(error,
-			     "%s %s: a whole number from 1 to %" G_GUINT64_FORMAT " is wanted",
-			     option, text, most);
-}
-
-static gboolean choose_access(struct access_options *access, const struct chosen *c, GError **error)
+static gboolean choose_access(struct access_options *access, GError **error)
 {
 	access_options_init(access);
-	if (c->access && !access_parse(c->access, access, error))
+	if (opt.access && !access_parse(opt.access, access, error))
 		return FALSE;
-	if (access->pattern == ACCESS_NONE && (c->reads || c->every))
+	if (access->pattern == ACCESS_NONE && (opt.reads || opt.every))
 		return refuse_option(error, "%s needs --access seq, random or hot",
-				     c->reads ? "--access-reads" : "--access-every");
-	return choose_number("--access-reads", c->reads, ACCESS_READS_MAX, &access->reads, error) &&
-	       choose_number("--access-every", c->every, ACCESS_EVERY_MAX, &access->every, error);
+				     opt.reads ? "--access-reads" : "--access-every");
+	access->reads = opt.reads ? opt.reads : access->reads;
+	access->every = opt.every;
+	return TRUE;
 }
 
-static gboolean choose(struct policy_options *policy, struct access_options *access,
-		       const struct chosen *c, GError **error)
+static gboolean choose_policy(struct policy_options *policy, GError **error)
 {
 	policy_options_init(policy);
-	if (c->policy && !policy_parse(c->policy, &policy->kind, error))
+	if (opt.policy && !policy_parse(opt.policy, &policy->kind, error))
 		return FALSE;
-	for (guint i = 0; c->settings && c->settings[i]; i++) {
-		if (!policy_options_set(policy, c->settings[i], error))
+	for (guint i = 0; opt.settings && opt.settings[i]; i++)
+		if (!policy_options_set(policy, opt.settings[i], error))
 			return FALSE;
-	}
-	if (c->page && g_ascii_strcasecmp(c->page, "2m") != 0 &&
-	    g_ascii_strcasecmp(c->page, "1g") != 0)
-		return refuse_option(error, "--page %s: known are 2m and 1g", c->page);
-	if (c->page)
-		policy->page_1g = c->page[0] == '1';
-	return choose_access(access, c, error) && policy_options_check(policy, error);
+	if (opt.page != PAGE_OF_POLICY)
+		policy->page_1g = opt.page == PAGE_1G;
+	return policy_options_check(policy, error);
 }
 
-static int replay_file(const char *path, const char *json, const struct chosen *chosen,
-		       const struct replay_options *options)
+static int replay_file(const char *path, const struct replay_options *options, GError **error)
 {
-	g_autoptr(GError) error = NULL;
 	int status = NPUSIM_EXIT_OK;
 	struct record_reader *reader =
-		input_keep(path, &error) ? record_reader_open(path, &error) : NULL;
+		input_keep(path, error) ? record_reader_open(path, error) : NULL;
+	struct replay *replay = NULL;
 
 	if (reader == NULL)
-		return failure_of("replay", error);
+		return NPUSIM_EXIT_FAILED;
 	/* known before what may take long */
-	if ((json && !out_file_check(json, &error)) ||
-	    (chosen->profile && !out_file_check(chosen->profile, &error))) {
+	if ((opt.json && !out_file_check(opt.json, error)) ||
+	    (opt.profile && !out_file_check(opt.profile, error))) {
 		record_reader_close(reader);
-		return failure_of("replay", error);
+		return NPUSIM_EXIT_FAILED;
 	}
-	const struct trace *trace = record_reader_trace(reader);
-	struct replay *replay = run(reader, options, &error);
-	if (replay == NULL) {
-		status = g_error_matches(error, MODEL_ERROR, MODEL_ERROR_START)
-				 ? failure_of("replay", error)
-				 : (g_prefix_error(&error, "%s: ", path),
-				    failure_of("replay", error));
-	} else {
-		const struct result result = { path, trace, replay };
-		if (json == NULL || g_strcmp0(json, "-") != 0)
+	replay = replay_trace(reader, options, error);
+	if (replay) {
+		const struct result result = { path, record_reader_trace(reader), replay };
+
+		if (g_strcmp0(opt.json, "-") != 0)
 			result_print(stdout, &result);
-		if (json && !members_write(json, figures_result, &result, &result, &error))
-			status = failure_of("replay", error);
-		else if (chosen->profile &&
-			 !profile_write(chosen->profile, replay, chosen->profile_at,
-					chosen->profile_since, &error))
-			status = failure_of("replay", error);
+		if ((!opt.json ||
+		     members_write(opt.json, figures_result, &result, &result, error)) &&
+		    opt.profile)
+			profile_write(opt.profile, replay, opt.profile_at, opt.profile_since,
+				      error);
 		if (replay->interrupted)
 			status = interrupt_status();
+	} else if (!g_error_matches(*error, MODEL_ERROR, MODEL_ERROR_START)) {
+		g_prefix_error(error, "%s: ", path);
 	}
 	replay_free(replay);
 	record_reader_close(reader);
 	return status;
 }
 
-static int replay_chosen(const char *path, const char *json, const char *node,
-			 struct chosen *chosen, struct replay_options *options)
+static int run(char **words, GError **error)
 {
-	g_autoptr(GError) error = NULL;
+	g_autofree char *node = own_node_name("replay");
 	struct policy_options policy;
-	int status;
+	struct replay_options options = { .policy = &policy, .no_copies = opt.no_copies };
+	int status = NPUSIM_EXIT_USAGE;
 
-	options->policy = &policy;
 	/* what copies move does not matter, and memory for it may not be there */
 	g_setenv("NPUSIM_CONTENTS", "off", FALSE);
 	g_setenv("NPUSIM_FAILURES", "off", TRUE); /* the result has them */
-	if (!choose(&policy, &options->access, chosen, &error) ||
-	    !choose_moments(options, chosen, &error) || !model_options_apply("sim", node, &error))
-		status = usage_error("replay", "%s", error->message);
-	else
-		status = replay_file(path, json, chosen, options);
+	if (choose_policy(&policy, error) && choose_access(&options.access, error) &&
+	    choose_moments(&options, error) && model_options_apply("sim", node, error))
+		status = replay_file(*words, &options, error);
 	policy_options_clear(&policy);
-	options->policy = NULL;
 	return status;
 }
 
-#define SUMMARY                                                                                  \
-	"Replays an allocation history on the model, starting from what was live when it began." \
-	"\nFILE, plain or .gz: a memory snapshot of PyTorch or torch_npu, what their profilers " \
-	"say of "                                                                                \
-	"memory,\nan npusim trace, a msMemScope dump, MindSpore's memory_block.csv, a log of "   \
-	"STAlloc."
-
-int cmd_replay(int argc, char **argv)
-{
-	g_autofree char *node = own_node_name("replay");
-	char *json = NULL;
-	struct chosen chosen = { 0 };
-	struct replay_options options = { 0 };
-	const GOptionEntry entries[] = {
-		{ "json", 0, 0, G_OPTION_ARG_FILENAME, &json,
-		  "write the result as JSON to FILE; - is stdout", "FILE" },
-		{ "at", 0, 0, G_OPTION_ARG_STRING_ARRAY, &chosen.at,
-		  "a moment to be looked at beside the peak: end, the number of an event, a time",
-		  "M" },
-		{ "policy", 0, 0, G_OPTION_ARG_STRING, &chosen.policy,
-		  "as-recorded, native, caching or expandable: whose memory serves the blocks",
-		  "P" },
-		{ "page", 0, 0, G_OPTION_ARG_STRING, &chosen.page, "2m or 1g: pages of a policy",
-		  "SIZE" },
-		{ "access", 0, 0, G_OPTION_ARG_STRING, &chosen.access,
-		  "none, seq, random, hot or hot:T/M: what a core reads with each block", "A" },
-		{ "access-reads", 0, 0, G_OPTION_ARG_STRING, &chosen.reads,
-		  "how many places random and hot read each time; 64", "N" },
-		{ "access-every", 0, 0, G_OPTION_ARG_STRING, &chosen.every,
-		  "reads after each N events, not with each block", "N" },
-		{ "no-copies", 0, 0, G_OPTION_ARG_NONE, &options.no_copies,
-		  "leaves recorded copies and fills out", NULL },
-		{ "profile", 0, 0, G_OPTION_ARG_FILENAME, &chosen.profile,
-		  "write what was live at the first --at, by call stack, to FILE: .folded, "
-		  ".speedscope.json, .pb.gz (pprof)",
-		  "FILE" },
-		{ "since", 0, 0, G_OPTION_ARG_STRING, &chosen.since,
-		  "--profile has what grew since the moment M", "M" },
-		{ "set", 0, 0, G_OPTION_ARG_STRING_ARRAY, &chosen.settings,
-		  "an option of the policy, as in PYTORCH_NPU_ALLOC_CONF", "KEY=VALUE" },
-		{ NULL, 0, 0, 0, NULL, NULL, NULL },
-	};
-	int status = NPUSIM_EXIT_OK;
-
-	gboolean parsed =
-		parse_options("FILE", SUMMARY, entries, OPTIONS_OF_REPLAY, &argc, &argv, &status);
-	if (parsed && argc != 2)
-		status = usage_error("replay", argc < 2 ? "which file?" : "one file at a time");
-	else if (parsed)
-		status = replay_chosen(argv[1], json, node, &chosen, &options);
-	options_clear(entries);
-	return status;
-}
+VERB(replay, "replay a memory snapshot or a trace on the model", "FILE",
+     "Replays an allocation history on the model, starting from what was live when it "
+     "began.\nFILE, plain or .gz: a memory snapshot of PyTorch or torch_npu, what their profilers "
+     "say of memory,\nan npusim trace, a msMemScope dump, MindSpore's memory_block.csv, a log of "
+     "STAlloc.",
+     1, 1, OPTIONS_OF_REPLAY, options_of_replay, run, NPUSIM_EXIT_FAILED);

@@ -13,8 +13,7 @@
 #include "show/member.h"
 #include "format/out-file.h"
 #include "format/input.h"
-#include "page/history-data.h"
-#include "page/report-page.h"
+#include "page/page.h"
 #include "show/result-file.h"
 
 /* The results as one list, each with the name of its file. */
@@ -42,27 +41,21 @@ static JsonNode *as_list(GPtrArray *results, char *const *names)
 	return root;
 }
 
-/* Inside an element of HTML: nothing in it can end the element, or the line of a script. */
-static void append_safely(GString *out, const char *json)
-{
-	for (; *json; json++) {
-		if (*json == '<' || *json == '>' || *json == '&')
-			g_string_append_printf(out, "\\u%04x", (unsigned)*json);
-		else
-			g_string_append_c(out, *json);
-	}
-}
-
 /* `histories`: char *, of each result, or NULL. */
 static gboolean write_page(const char *path, JsonNode *list, const GPtrArray *histories,
 			   GError **error)
 {
 	g_autofree char *json = json_to_string(list, FALSE);
-	GString *page = g_string_new_len((const char *)report_page_before,
-					 (gssize)report_page_before_bytes);
+	g_autoptr(GString) data = g_string_new(json);
+	g_autoptr(GString) page = g_string_new_len((const char *)report_page_before,
+						   (gssize)report_page_before_bytes);
 
 	g_string_append(page, "<script type=\"application/json\" id=\"data\">");
-	append_safely(page, json);
+	/* nothing in it can end the element, or the line of a script */
+	g_string_replace(data, "<", "\\u003c", 0);
+	g_string_replace(data, ">", "\\u003e", 0);
+	g_string_replace(data, "&", "\\u0026", 0);
+	g_string_append(page, data->str);
 	g_string_append(page, "</script>\n");
 	for (guint i = 0; i < histories->len; i++) {
 		if (histories->pdata[i])
@@ -72,14 +65,23 @@ static gboolean write_page(const char *path, JsonNode *list, const GPtrArray *hi
 					       i, (const char *)histories->pdata[i]);
 	}
 	g_string_append_len(page, (const char *)report_page_after, (gssize)report_page_after_bytes);
-	gboolean ok = out_file_write(path, page->str, page->len, error);
-	g_string_free(page, TRUE);
-	return ok;
+	return out_file_write(path, page->str, page->len, error);
 }
 
 /* Where each output goes; NULL: nowhere. */
-struct outputs {
+static struct {
 	char *page, *csv, *series, *json;
+} to;
+
+static const struct option options[] = {
+	OPTION_SHORT("output", 'o', FILE, &to.page, "FILE",
+		     "write the page to FILE (default report.html); - is stdout"),
+	OPTION("csv", FILE, &to.csv, "FILE",
+	       "write the figures as CSV, a line for each device of each result"),
+	OPTION("csv-series", FILE, &to.series, "FILE",
+	       "write memory over time as CSV, a line for each point"),
+	OPTION("json", FILE, &to.json, "FILE", "write the results as one JSON list"),
+	{ 0 },
 };
 
 /* What was read: of each file its result, and its history where it is no result. */
@@ -88,18 +90,14 @@ struct input {
 	GPtrArray *histories; /* char *, or NULL */
 };
 
-static gboolean write_outputs(const struct outputs *to, const struct input *in, char *const *names,
-			      GError **error)
+static gboolean write_outputs(const struct input *in, char *const *names, GError **error)
 {
-	GPtrArray *results = in->results;
+	g_autoptr(JsonNode) list = as_list(in->results, names);
 
-	if (to->csv && !csv_write(to->csv, FALSE, results, names, -1, error))
-		return FALSE;
-	if (to->series && !csv_write(to->series, TRUE, results, names, -1, error))
-		return FALSE;
-	g_autoptr(JsonNode) list = as_list(results, names);
-	return (to->json == NULL || json_write(to->json, list, error)) &&
-	       (to->page == NULL || write_page(to->page, list, in->histories, error));
+	return (!to.csv || csv_write(to.csv, FALSE, in->results, names, -1, error)) &&
+	       (!to.series || csv_write(to.series, TRUE, in->results, names, -1, error)) &&
+	       (!to.json || json_write(to.json, list, error)) &&
+	       (!to.page || write_page(to.page, list, in->histories, error));
 }
 
 struct child {
@@ -123,7 +121,7 @@ static JsonNode *replay(const char *path, const GError *cause, GError **error)
 {
 	g_autofree char *self = g_file_read_link("/proc/self/exe", error), *said = NULL;
 	struct child child = { getpid(), self ? temp_file_open(error) : -1 };
-	g_autofree char *to = g_strdup_printf("/proc/self/fd/%d", child.to);
+	g_autofree char *written = g_strdup_printf("/proc/self/fd/%d", child.to);
 	char verb[] = "replay", json[] = "--json=-", dashes[] = "--";
 	char *argv[] = { self, verb, json, dashes, (char *)path, NULL };
 	JsonNode *result = NULL;
@@ -135,7 +133,7 @@ static JsonNode *replay(const char *path, const GError *cause, GError **error)
 			  &said, &status, error))
 		goto end;
 	if (status == 0)
-		result = result_file_read(to, error);
+		result = result_file_read(written, error);
 	else
 		g_set_error(error, cause->domain, cause->code, "%s; %s", cause->message,
 			    g_strchomp(said));
@@ -175,57 +173,28 @@ static gboolean read_all(struct input *in, char *const *names, GError **error)
 	return TRUE;
 }
 
-#define SUMMARY                                                                                   \
-	"Writes one HTML page about results of npusim replay --json, side by side: it holds its " \
-	"charts and\n"                                                                            \
-	"needs no network."
-
-static int report(const struct outputs *to, char *const *names)
+static int run(char **names, GError **error)
 {
-	g_autoptr(GError) error = NULL;
-	const char *const files[] = { to->page, to->csv, to->series, to->json };
 	g_autoptr(GPtrArray) results =
 		g_ptr_array_new_with_free_func((GDestroyNotify)json_node_unref);
 	g_autoptr(GPtrArray) histories = g_ptr_array_new_with_free_func(g_free);
 	struct input in = { results, histories };
-	gboolean ok = TRUE;
 
-	for (guint i = 0; ok && i < G_N_ELEMENTS(files); i++)
-		ok = files[i] == NULL || out_file_check(files[i], &error);
-	if (!ok || !read_all(&in, names, &error) || !write_outputs(to, &in, names, &error))
-		return failure_of("report", error);
-	if (to->page && strcmp(to->page, "-") != 0)
-		g_printerr("%s: open it in a browser\n", to->page);
+	/* where only the others are asked for, there is no page */
+	if (to.page == NULL && to.csv == NULL && to.series == NULL && to.json == NULL)
+		to.page = g_strdup("report.html");
+	const char *const files[] = { to.page, to.csv, to.series, to.json };
+	for (guint i = 0; i < G_N_ELEMENTS(files); i++)
+		if (files[i] && !out_file_check(files[i], error))
+			return NPUSIM_EXIT_FAILED;
+	if (!read_all(&in, names, error) || !write_outputs(&in, names, error))
+		return NPUSIM_EXIT_FAILED;
+	if (to.page && strcmp(to.page, "-") != 0)
+		g_printerr("%s: open it in a browser\n", to.page);
 	return NPUSIM_EXIT_OK;
 }
 
-int cmd_report(int argc, char **argv)
-{
-	struct outputs to = { 0 };
-	const GOptionEntry entries[] = {
-		{ "output", 'o', 0, G_OPTION_ARG_FILENAME, &to.page,
-		  "write the page to FILE (default report.html); - is stdout", "FILE" },
-		{ "csv", 0, 0, G_OPTION_ARG_FILENAME, &to.csv,
-		  "write the figures as CSV, a line for each device of each result", "FILE" },
-		{ "csv-series", 0, 0, G_OPTION_ARG_FILENAME, &to.series,
-		  "write memory over time as CSV, a line for each point", "FILE" },
-		{ "json", 0, 0, G_OPTION_ARG_FILENAME, &to.json,
-		  "write the results as one JSON list", "FILE" },
-		{ NULL, 0, 0, 0, NULL, NULL, NULL },
-	};
-	int status = NPUSIM_EXIT_OK;
-	gboolean parsed = parse_options("RESULT...", SUMMARY, entries, OPTIONS_OF_READER, &argc,
-					&argv, &status);
-
-	if (parsed && argc < 2) {
-		status = usage_error("report", "which results? npusim replay --json writes them");
-	} else if (parsed) {
-		argv[argc] = NULL;
-		/* where only the others are asked for, there is no page */
-		if (to.page == NULL && to.csv == NULL && to.series == NULL && to.json == NULL)
-			to.page = g_strdup("report.html");
-		status = report(&to, argv + 1);
-	}
-	options_clear(entries);
-	return status;
-}
+VERB(report, "show results of replays as one page with charts", "RESULT...",
+     "Writes one HTML page about results of npusim replay --json, side by side: it holds its "
+     "charts and\nneeds no network.",
+     1, G_MAXINT, OPTIONS_OF_READER, options, run, NPUSIM_EXIT_FAILED);

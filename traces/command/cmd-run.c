@@ -15,8 +15,6 @@
 #include "format/out-file.h"
 #include "show/member.h"
 
-/* ---- the program's processes, as they tell it ---- */
-
 struct told {
 	char *joined, *reports, *tests, *log; /* files; NULL: none */
 };
@@ -30,7 +28,7 @@ static char *make_file(const char *variable)
 
 	if (fd < 0) {
 		g_unsetenv(variable);
-		failure("run", "%s; reports of processes whose stderr is captured are lost",
+		failure("%s; reports of processes whose stderr is captured are lost",
 			error->message);
 		return NULL;
 	}
@@ -40,21 +38,19 @@ static char *make_file(const char *variable)
 }
 
 /* Where it is written what became of the program; NULL: nowhere. */
-struct files {
-	char *junit, *json;
-};
+static char *junit, *json;
 
 /* Files of reports and of the log that are the user's own are left to him; reports of a run around
  * this one are not. */
-static struct told listen(const struct files *to)
+static struct told listen(void)
 {
 	struct told told = { .joined = make_file("NPUSIM_JOIN_FILE") };
 	g_autofree char *id = NULL;
 	struct stat st;
 
-	if (to->junit)
+	if (junit)
 		told.tests = make_file("NPUSIM_TEST_FILE");
-	if ((to->junit || to->json) && !g_getenv("NPUSIM_LOG_FILE"))
+	if ((junit || json) && !g_getenv("NPUSIM_LOG_FILE"))
 		told.log = make_file("NPUSIM_LOG_FILE");
 	if (told.joined == NULL || fstat(STDERR_FILENO, &st) != 0 ||
 	    (g_getenv("NPUSIM_REPORT_FILE") && !g_getenv("NPUSIM_REPORT_STDERR")))
@@ -89,7 +85,7 @@ static void warn_of_nobody(const char *program, const char *library, const struc
 					  "set_env.sh does, or another file is opened by its path",
 					  program);
 
-	failure("run", "no process of this run loaded npusim's %s: %s", library, why);
+	failure("no process of this run loaded npusim's %s: %s", library, why);
 }
 
 /* What became of the program, and what was reported of it; `loaded`: whether a process had the
@@ -97,39 +93,37 @@ static void warn_of_nobody(const char *program, const char *library, const struc
 static gboolean write_summary(const char *path, const struct junit_program *program,
 			      gboolean loaded, GError **error)
 {
-	g_autoptr(JsonBuilder) json = json_builder_new();
+	g_autoptr(JsonBuilder) builder = json_builder_new();
 	gboolean exited = WIFEXITED(program->status);
 
-	json_builder_begin_object(json);
-	json_builder_set_member_name(json, "program");
-	json_builder_begin_array(json);
+	json_builder_begin_object(builder);
+	json_builder_set_member_name(builder, "program");
+	json_builder_begin_array(builder);
 	for (char *const *word = program->words; *word; word++)
-		json_builder_add_string_value(json, *word);
-	json_builder_end_array(json);
-	json_number(json, exited ? "status" : "signal",
+		json_builder_add_string_value(builder, *word);
+	json_builder_end_array(builder);
+	json_number(builder, exited ? "status" : "signal",
 		    (guint)(exited ? WEXITSTATUS(program->status) : WTERMSIG(program->status)));
-	json_builder_set_member_name(json, "seconds");
-	json_builder_add_double_value(json, program->seconds);
-	json_builder_set_member_name(json, "library_loaded");
-	json_builder_add_boolean_value(json, loaded);
-	json_text(json, "text", program->text ? program->text : "");
-	json_builder_end_object(json);
-	g_autoptr(JsonNode) root = json_builder_get_root(json);
+	json_builder_set_member_name(builder, "seconds");
+	json_builder_add_double_value(builder, program->seconds);
+	json_builder_set_member_name(builder, "library_loaded");
+	json_builder_add_boolean_value(builder, loaded);
+	json_text(builder, "text", program->text ? program->text : "");
+	json_builder_end_object(builder);
+	g_autoptr(JsonNode) root = json_builder_get_root(builder);
 	return json_write(path, root, error);
 }
 
-/* Ends `told`. `program`: NULL: it did not run. FALSE: what was asked for could not be written,
- * which was said. */
+/* Ends `told`. FALSE: what was asked for could not be written, which was said. */
 static gboolean say_what_was_told(struct told told, struct junit_program *program,
-				  const struct files *to, const char *library,
-				  const struct needed *needed)
+				  const char *library, const struct needed *needed)
 {
 	g_autoptr(GError) error = NULL;
 	gboolean known = told.joined != NULL;
 	g_autofree char *joined = take(told.joined), *reports = take(told.reports);
 	g_autofree char *notes = take(told.tests), *log = take(told.log);
 
-	if (program == NULL)
+	if (!program->ran)
 		return TRUE;
 	if (reports)
 		g_printerr("npusim run: reported by processes whose stderr was captured:\n%s%s",
@@ -139,33 +133,30 @@ static gboolean say_what_was_told(struct told told, struct junit_program *progra
 	program->notes = notes;
 	program->reports = reports;
 	program->text = log ? log : reports;
-	if ((to->junit == NULL || junit_write(to->junit, program, &error)) &&
-	    (to->json == NULL || write_summary(to->json, program, joined != NULL, &error)))
+	if ((junit == NULL || junit_write(junit, program, &error)) &&
+	    (json == NULL || write_summary(json, program, joined != NULL, &error)))
 		return TRUE;
-	failure("run", "%s", error->message);
+	failure("%s", error->message);
 	return FALSE;
 }
 
-/* ---- the verb ---- */
-
-static int run_as_parent(char **words, const char *folder, gboolean cuda, const struct files *to)
+static int run_as_parent(char **words, const char *folder, gboolean cuda)
 {
 	const char *library = cuda ? "libcuda" : "libascendcl";
 	gboolean model = strcmp(npu_var_get(NPU_VAR_BACKEND, NULL), "sim") == 0;
 	struct needed needed = needed_of(words[0], folder, model && !cuda);
-	struct told told = listen(to);
+	struct told told = listen();
 	struct junit_program program = { .words = words };
 	gint64 start = g_get_monotonic_time();
 	int status;
 
 	if (needed.foreign && npu_log_enabled(NPU_LOG_WARN))
-		failure("run", "%s gets %s, not npusim's: its calls go there", words[0],
-			needed.foreign);
-	gboolean ran = program_run("run", words, &program.status);
+		failure("%s gets %s, not npusim's: its calls go there", words[0], needed.foreign);
+	program.ran = program_run(words, &program.status);
 	program.seconds = (double)(g_get_monotonic_time() - start) / G_USEC_PER_SEC;
-	gboolean written = say_what_was_told(told, ran ? &program : NULL, to, library, &needed);
+	gboolean written = say_what_was_told(told, &program, library, &needed);
 	g_free(needed.foreign);
-	status = ran ? program_end_as(program.status) : program.status;
+	status = program.ran ? program_end_as(program.status) : program.status;
 	return status == NPUSIM_EXIT_OK && !written ? NPUSIM_EXIT_FAILED : status;
 }
 
@@ -194,76 +185,61 @@ static void settle_supernode(const char *node)
 		g_setenv("HCCL_IF_IP", address, FALSE);
 }
 
-static gboolean add_smi(GError **error)
+static gboolean cuda, in_place, home, smi;
+
+static const struct option options[] = {
+	OPTION("cuda", FLAG, &cuda, NULL,
+	       "put npusim's libcuda.so.1 in place instead, on a model of an H100"),
+	OPTION("home", FLAG, &home, NULL,
+	       "name npusim's home by ASCEND_HOME_PATH even if another is named already"),
+	OPTION("npu-smi", FLAG, &smi, NULL,
+	       "put an npu-smi in front of PATH that shows this server"),
+	OPTION("junit", FILE, &junit, "FILE",
+	       "write the result to FILE as JUnit's XML; %p in the name: the process's number"),
+	OPTION("json", FILE, &json, "FILE",
+	       "write a summary as JSON to FILE: status, time, what npusim reported"),
+	OPTION("exec", FLAG, &in_place, NULL,
+	       "become the program instead of waiting for it: nothing is said at its end"),
+	{ 0 },
+};
+
+static int run(char **words, GError **error)
 {
-	g_autofree char *home = part_folder(PART_HOME, error);
-	g_autofree char *folder = home ? g_build_filename(home, "bin", NULL) : NULL;
+	g_autofree char *node = own_node_name("run");
 
-	if (folder)
-		add_to_list("PATH", folder, TRUE);
-	return folder != NULL;
-}
-
-int cmd_run(int argc, char **argv)
-{
-	g_autoptr(GError) error = NULL;
-	g_autofree char *node = own_node_name("run"), *junit = NULL, *json = NULL;
-	gboolean cuda = FALSE, in_place = FALSE, home = FALSE, smi = FALSE;
-	const GOptionEntry entries[] = {
-		{ "cuda", 0, 0, G_OPTION_ARG_NONE, &cuda,
-		  "put npusim's libcuda.so.1 in place instead, on a model of an H100", NULL },
-		{ "home", 0, 0, G_OPTION_ARG_NONE, &home,
-		  "name npusim's home by ASCEND_HOME_PATH even if another is named already", NULL },
-		{ "npu-smi", 0, 0, G_OPTION_ARG_NONE, &smi,
-		  "put an npu-smi in front of PATH that shows this server", NULL },
-		{ "junit", 0, 0, G_OPTION_ARG_FILENAME, &junit,
-		  "write the result to FILE as JUnit's XML; %p in the name: the process's number",
-		  "FILE" },
-		{ "json", 0, 0, G_OPTION_ARG_FILENAME, &json,
-		  "write a summary as JSON to FILE: status, time, what npusim reported", "FILE" },
-		{ "exec", 0, 0, G_OPTION_ARG_NONE, &in_place,
-		  "become the program instead of waiting for it: nothing is said at its end",
-		  NULL },
-		{ NULL, 0, 0, 0, NULL, NULL, NULL },
-	};
-	int status = NPUSIM_EXIT_OK;
-
-	if (!parse_options("-- PROGRAM [ARGUMENT...]",
-			   "Runs a program with npusim's libascendcl.so in place of CANN's, on a "
-			   "fresh simulated server that its\n"
-			   "children share.",
-			   entries, OPTIONS_OF_RUN, &argc, &argv, &status))
-		return status;
-	skip_dashes(&argc, &argv);
-	if (argc < 2)
-		return usage_error("run", "which program?");
 	if ((junit || json) && in_place)
-		return usage_error("run", "--junit and --json are written at the end, which --exec "
-					  "leaves to the program");
+		return refuse_option(error, "--junit and --json are written at the end, which "
+					    "--exec leaves to the program");
 	if (g_strcmp0(junit, "-") == 0 || g_strcmp0(json, "-") == 0)
-		return usage_error("run", "stdout is the program's: --junit and --json want the "
-					  "name of a file");
-	if ((junit && !out_file_check(junit, &error)) || (json && !out_file_check(json, &error)))
-		return failure("run", "%s", error->message);
-	if (!model_options_apply("sim", node, &error))
-		return usage_error("run", "%s", error->message);
+		return refuse_option(error, "stdout is the program's: --junit and --json want the "
+					    "name of a file");
+	if ((junit && !out_file_check(junit, error)) || (json && !out_file_check(json, error)) ||
+	    !model_options_apply("sim", node, error))
+		return NPUSIM_EXIT_FAILED;
 	settle_supernode(node);
 	if (cuda) /* named here, so that a record of the calls has it in its head */
 		g_setenv("NPUSIM_SOC", "H100", FALSE);
-	if (!run_check_settings(&error))
-		return usage_error("run", "%s", error->message);
-	g_autofree char *folder =
-		cuda ? part_folder(PART_CUDA, &error) : home_in_place(home, &error);
+	if (!run_check_settings(error))
+		return NPUSIM_EXIT_USAGE;
+	g_autofree char *folder = cuda ? part_folder(PART_CUDA, error) : home_in_place(home, error);
 	if (folder == NULL)
-		return failure("run", "%s", error->message);
+		return NPUSIM_EXIT_FAILED;
 	if (cuda)
 		add_to_list("LD_LIBRARY_PATH", folder, TRUE);
-	if (smi && !add_smi(&error))
-		return failure("run", "%s", error->message);
+	g_autofree char *installed = smi ? part_folder(PART_HOME, error) : NULL;
+	g_autofree char *bin = installed ? g_build_filename(installed, "bin", NULL) : NULL;
+	if (bin)
+		add_to_list("PATH", bin, TRUE);
+	else if (smi)
+		return NPUSIM_EXIT_FAILED;
 	g_setenv("NPUSIM_RUN", node, FALSE); /* traces of a run inside this one are of this one */
 	if (in_place || is_traced())
-		return become_program("run", argv + 1);
-	const struct files to = { junit, json };
+		return become_program(words);
 	fill_standard_files();
-	return run_as_parent(argv + 1, folder, cuda, &to);
+	return run_as_parent(words, folder, cuda);
 }
+
+VERB(run, "run a program on the model of an Ascend server", "-- PROGRAM [ARGUMENT...]",
+     "Runs a program with npusim's libascendcl.so in place of CANN's, on a fresh simulated server "
+     "that its\nchildren share.",
+     1, G_MAXINT, OPTIONS_OF_RUN, options, run, NPUSIM_EXIT_FAILED);

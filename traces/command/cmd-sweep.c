@@ -10,23 +10,25 @@
 
 #include "config.h"
 
-int cmd_sweep(int argc, char **argv)
+static int run(char **words, GError **error)
 {
-	g_autoptr(GError) error = NULL;
 	g_autofree char *self = g_file_read_link("/proc/self/exe", NULL);
-	g_autofree char *script = part_file(PART_SWEEP, &error);
+	g_autofree char *script = part_file(PART_SWEEP, error);
 	g_autofree char *ranks = part_file(PART_RANKS, NULL);
-	g_autoptr(GStrvBuilder) words = g_strv_builder_new();
+	g_autoptr(GStrvBuilder) program = g_strv_builder_new();
 
-	if (argc > 2 && strcmp(argv[1], "--row") == 0) { /* it ends with the sweep */
+	if (words[0] && words[1] && strcmp(words[0], "--row") == 0) { /* it ends with the sweep */
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		argv[1] = self;
-		return become_program("sweep", argv + 1);
+		words[0] = self;
+		return become_program(words);
 	}
 	if (script == NULL)
-		return failure_of("sweep", error);
-	g_strv_builder_add_many(words, "python3", script, self, NPUSIM_VERSION,
+		return NPUSIM_EXIT_FAILED;
+	g_strv_builder_add_many(program, "python3", script, self, NPUSIM_VERSION,
 				ranks ? ranks : "sweep-ranks.so", NULL);
-	g_strv_builder_addv(words, (const char **)argv + 1);
-	return become_program("sweep", g_strv_builder_end(words));
+	g_strv_builder_addv(program, (const char **)words);
+	return become_program(g_strv_builder_end(program));
 }
+
+VERB(sweep, "run bench or replay once for each choice of values", NULL, NULL, 0, 0,
+     OPTIONS_NOT_READ, NULL, run, NPUSIM_EXIT_FAILED);

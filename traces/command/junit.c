@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * JUnit's XML of a program, as CI servers read it.
+ * JUnit's XML of a program, and of conformance cases, as CI servers read it.
  */
 #include "npusim.h"
 
@@ -8,13 +8,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "config.h"
 #include "format/out-file.h"
 
 struct test {
 	char *name;
+	const char *suite; /* interned */
 	double seconds;
-	gboolean ended, skipped;
-	GString *failure; /* empty: none */
+	gboolean ended;
+	const char *skipped; /* why, or ""; NULL: it was not */
+	GString *failure;    /* empty: none */
 };
 
 static void test_free(gpointer value)
@@ -26,17 +29,16 @@ static void test_free(gpointer value)
 	g_free(test);
 }
 
-static struct test *add_test(GPtrArray *tests, const char *name)
+static struct test *add_test(GPtrArray *tests, const char *suite, const char *name)
 {
 	struct test *test = g_new0(struct test, 1);
 
+	test->suite = g_intern_string(suite);
 	test->name = g_strdup(name);
 	test->failure = g_string_new(NULL);
 	g_ptr_array_add(tests, test);
 	return test;
 }
-
-/* ---- what the program tells ---- */
 
 static const char *text_of(JsonObject *note, const char *member)
 {
@@ -51,13 +53,14 @@ static void take_note(GPtrArray *tests, GHashTable *open, JsonObject *note)
 	struct test *test = g_hash_table_lookup(open, name);
 
 	if (strcmp(event, "start") == 0) {
-		test = add_test(tests, name);
+		test = add_test(tests, "npusim", name);
 		g_hash_table_insert(open, test->name, test);
 	} else if (test && strcmp(event, "end") == 0) {
 		test->ended = TRUE;
 	} else if (test) {
 		test->seconds += json_object_get_double_member_with_default(note, "seconds", 0);
-		test->skipped |= strcmp(event, "skipped") == 0;
+		if (strcmp(event, "skipped") == 0)
+			test->skipped = "";
 		if (strcmp(event, "failed") == 0)
 			g_string_append_printf(test->failure, "%s\n", text_of(note, "text"));
 	}
@@ -77,8 +80,6 @@ static GPtrArray *tests_of(const char *notes)
 	}
 	return tests;
 }
-
-/* ---- how it ended ---- */
 
 /* NULL: well. g_free() */
 static char *end_of(int status)
@@ -110,13 +111,11 @@ static void blame(GPtrArray *tests, const struct junit_program *program)
 	if (told)
 		return;
 	g_autofree char *words = g_strjoinv(" ", (char **)program->words);
-	struct test *whole = add_test(tests, words);
+	struct test *whole = add_test(tests, "npusim", words);
 	whole->seconds = program->seconds;
 	if (end)
 		g_string_append_printf(whole->failure, "%s\n%s", end, text);
 }
-
-/* ---- the file ---- */
 
 /* XML has no other control characters, and no way to write them. */
 static char *escaped(const char *text)
@@ -131,42 +130,84 @@ static char *escaped(const char *text)
 
 static void add_case(GString *out, const struct test *test)
 {
-	g_autofree char *name = escaped(test->name), *text = escaped(test->failure->str);
+	g_autofree char *suite = escaped(test->suite), *name = escaped(test->name);
+	g_autofree char *text =
+		escaped(test->failure->len || !test->skipped ? test->failure->str : test->skipped);
 	g_auto(GStrv) lines = g_strsplit(text, "\n", 2);
 
-	g_string_append_printf(out, "<testcase classname=\"npusim\" name=\"%s\" time=\"%.3f\">",
+	g_string_append_printf(out, "<testcase classname=\"%s\" name=\"%s\" time=\"%.6f\">", suite,
 			       name, test->seconds);
 	if (test->failure->len)
 		g_string_append_printf(out, "<failure message=\"%s\">%s</failure>", lines[0], text);
 	else if (test->skipped)
-		g_string_append(out, "<skipped/>");
+		g_string_append_printf(out, "<skipped message=\"%s\"/>", text);
 	g_string_append(out, "</testcase>\n");
 }
 
-gboolean junit_write(const char *path, const struct junit_program *program, GError **error)
+/* `head`: elements before those of the tests; the host's name is nobody's business. */
+static void add_suite(GString *out, const char *verb, const GPtrArray *tests, double seconds,
+		      gint64 start_us, const char *head)
 {
-	g_autoptr(GPtrArray) tests = tests_of(program->notes);
-	g_autoptr(GString) out = g_string_new("<?xml version=\"1.0\" encoding=\"utf-8\"?>\n");
-	g_autoptr(GString) name = g_string_new(path);
-	g_autofree char *pid = g_strdup_printf("%d", (int)getpid());
-	g_autofree char *text = escaped(program->text ? program->text : "");
+	g_autoptr(GDateTime) start = g_date_time_new_from_unix_utc(start_us / G_USEC_PER_SEC);
+	g_autofree char *time = g_date_time_format(start, "%Y-%m-%dT%H:%M:%SZ");
 	guint failures = 0, skipped = 0;
 
-	blame(tests, program);
 	for (guint i = 0; i < tests->len; i++) {
 		const struct test *test = tests->pdata[i];
 		failures += test->failure->len > 0;
 		skipped += test->failure->len == 0 && test->skipped;
 	}
 	g_string_append_printf(out,
-			       "<testsuites><testsuite name=\"npusim run\" tests=\"%u\" "
-			       "failures=\"%u\" errors=\"0\" skipped=\"%u\" time=\"%.3f\">\n",
-			       tests->len, failures, skipped, program->seconds);
+			       "<?xml version=\"1.0\" encoding=\"utf-8\"?>\n<testsuites><testsuite "
+			       "name=\"npusim %s\" tests=\"%u\" failures=\"%u\" errors=\"0\" "
+			       "skipped=\"%u\" time=\"%.6f\" timestamp=\"%s\" "
+			       "hostname=\"localhost\">\n%s",
+			       verb, tests->len, failures, skipped, seconds, time, head);
 	for (guint i = 0; i < tests->len; i++)
 		add_case(out, tests->pdata[i]);
+}
+
+#define END "</testsuite></testsuites>\n"
+
+gboolean junit_write(const char *path, const struct junit_program *program, GError **error)
+{
+	g_autoptr(GPtrArray) tests = tests_of(program->notes);
+	g_autoptr(GString) out = g_string_new(NULL), name = g_string_new(path);
+	g_autofree char *text = escaped(program->text ? program->text : "");
+
+	blame(tests, program);
+	add_suite(out, "run", tests, program->seconds,
+		  g_get_real_time() - (gint64)(program->seconds * G_USEC_PER_SEC), "");
 	if (*text)
 		g_string_append_printf(out, "<system-err>%s</system-err>\n", text);
-	g_string_append(out, "</testsuite></testsuites>\n");
-	g_string_replace(name, "%p", pid, 0);
+	g_string_append(out, END);
+	g_string_replace(name, "%p", npu_text("%d", (int)getpid()), 0);
 	return out_file_write(name->str, out->str, out->len, error);
+}
+
+void junit_of_cases(GString *out, const struct check_report *report)
+{
+	g_autoptr(GPtrArray) tests = g_ptr_array_new_with_free_func(test_free);
+	g_autofree char *soc = escaped(report->server->soc);
+	const char *head = npu_text(
+		"<properties><property name=\"npusim\" value=\"" NPUSIM_VERSION "\"/>"
+		"<property name=\"backend\" value=\"%s\"/><property name=\"soc\" value=\"%s\"/>"
+		"<property name=\"devices\" value=\"%u\"/></properties>\n",
+		report->backend, soc, report->server->devices);
+	double seconds = 0;
+
+	for (guint i = 0; i < report->results->len; i++) {
+		const struct case_result *r = report->results->pdata[i];
+		struct test *test = add_test(
+			tests, npu_text("device%u.%s", r->device, r->test->suite), r->test->name);
+
+		test->seconds = (double)r->ns / 1e9;
+		seconds += test->seconds;
+		if (r->status == CASE_SKIPPED)
+			test->skipped = r->text->str;
+		else if (r->status == CASE_FAILED)
+			g_string_assign(test->failure, r->text->str);
+	}
+	add_suite(out, "check", tests, seconds, report->start_us, head);
+	g_string_append(out, END);
 }

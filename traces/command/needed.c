@@ -12,8 +12,6 @@
 
 #define HAL "libascend_hal.so"
 
-/* ---- the file ---- */
-
 /* *out_loader: the loader's path, where there is one; g_free(). NULL, or why there are no shared
  * libraries of ours for it. A script is no obstacle: its interpreter, or what it starts, may get
  * them. */
@@ -48,8 +46,6 @@ static const char *look_at_file(const char *path, char **out_loader)
 	return "is linked statically";
 }
 
-/* ---- the loader's answer ---- */
-
 /* What its account of the search (LD_DEBUG=libs) says of a file:
  *     search path=/opt/cann		(RPATH from file ./program)
  *      trying file=/opt/cann/libascendcl.so
@@ -69,15 +65,6 @@ static char *why_this_file(char **account, const char *file)
 			return why ? g_strdup(why) : NULL;
 	}
 	return NULL;
-}
-
-static char *why_not_searched(const char *file)
-{
-	const char *preload = g_getenv("LD_PRELOAD");
-	g_autofree char *name = g_path_get_basename(file);
-
-	return g_strdup(preload && strstr(preload, name) ? "(LD_PRELOAD)"
-							 : "(needed by this path)");
 }
 
 static gboolean lies_under(const char *file, const char *folder)
@@ -117,6 +104,7 @@ static char *ask_loader(const char *loader, const char *path, const char *folder
 	g_auto(GStrv) env = g_environ_setenv(g_get_environ(), "LD_DEBUG", "libs", TRUE);
 	g_autofree char *list = NULL, *search = NULL;
 	g_auto(GStrv) lines = NULL, account = NULL;
+	const char *preload = g_getenv("LD_PRELOAD");
 	GString *found = g_string_new(NULL);
 
 	env = g_environ_unsetenv(env, "LD_DEBUG_OUTPUT");
@@ -130,7 +118,10 @@ static char *ask_loader(const char *loader, const char *path, const char *folder
 		if (file == NULL || !is_foreign(file, folder, with_hal))
 			continue;
 		name = g_path_get_basename(file);
-		why = why_this_file(account, file) ?: why_not_searched(file);
+		why = why_this_file(account, file);
+		if (why == NULL)
+			why = g_strdup(preload && strstr(preload, name) ? "(LD_PRELOAD)"
+									: "(needed by this path)");
 		g_string_append_printf(found, "%s%s from %s %s", found->len ? ", " : "", name, file,
 				       why);
 	}

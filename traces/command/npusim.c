@@ -12,13 +12,10 @@
 
 #include "config.h"
 
-static const struct verb {
-	const char *name;
-	int (*run)(int argc, char **argv);
-	const char *help;
-} verbs[] = {
-#define VERB(name, help) { #name, cmd_##name, help },
-	NPUSIM_VERBS(VERB)
+static const struct verb *const verbs[] = {
+	&verb_run,     &verb_replay,  &verb_record, &verb_report, &verb_diff,
+	&verb_convert, &verb_check,   &verb_bench,  &verb_sweep,  &verb_profile,
+	&verb_node,    &verb_explain, &verb_home,   &verb_info,
 };
 
 static void print_help(FILE *out)
@@ -27,7 +24,7 @@ static void print_help(FILE *out)
 	      "Usage: npusim VERB [options] ...\n\n",
 	      out);
 	for (gsize i = 0; i < G_N_ELEMENTS(verbs); i++)
-		fprintf(out, "  %-8s %s\n", verbs[i].name, verbs[i].help);
+		fprintf(out, "  %-8s %s\n", verbs[i]->name, verbs[i]->help);
 	fputs("\n'npusim VERB --help' shows a verb's options, 'npusim --version' the version.\n",
 	      out);
 }
@@ -42,13 +39,12 @@ static int run_verb(const char *name, int argc, char **argv)
 	const char *names[G_N_ELEMENTS(verbs)];
 
 	for (gsize i = 0; i < G_N_ELEMENTS(verbs); i++) {
-		names[i] = verbs[i].name;
+		names[i] = verbs[i]->name;
 		if (strcmp(name, names[i]) == 0)
-			return verbs[i].run(argc, argv);
+			return verb_start(verbs[i], argc, argv);
 	}
-	const char *nearest = npu_nearest(name, names, G_N_ELEMENTS(verbs));
-	g_printerr("npusim: there is no verb '%s'%s%s%s; 'npusim --help' lists them\n", name,
-		   nearest ? ": is '" : "", nearest ? nearest : "", nearest ? "' meant?" : "");
+	g_printerr("npusim: there is no verb '%s'%s; 'npusim --help' lists them\n", name,
+		   nearest_words(name, names, G_N_ELEMENTS(verbs), ""));
 	return NPUSIM_EXIT_USAGE;
 }
 
@@ -64,7 +60,7 @@ static int run(int argc, char **argv)
 	}
 	if (strcmp(argv[1], LIST_OPTIONS) == 0) { /* for a shell that completes words */
 		for (gsize i = 0; i < G_N_ELEMENTS(verbs); i++)
-			printf("%s\t%s\n", verbs[i].name, verbs[i].help);
+			printf("%s\t%s\n", verbs[i]->name, verbs[i]->help);
 		return NPUSIM_EXIT_OK;
 	}
 	if (argc > 2 && strcmp(argv[1], "help") == 0) { /* as VERB --help */

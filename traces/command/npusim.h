@@ -10,43 +10,80 @@
 #include <json-glib/json-glib.h>
 
 #include "base/base.h"
+#include "check/check.h"
 #include "format/input.h"
 
 /* Exit statuses: 0 done, 1 failed, 2 wrong usage, 4 a file that takes more than --memory; run
  * passes its program's on. */
 enum { NPUSIM_EXIT_OK = 0, NPUSIM_EXIT_FAILED = 1, NPUSIM_EXIT_USAGE = 2, NPUSIM_EXIT_MEMORY = 4 };
 
-/* A verb: argv[0] is its name. Returns the exit status. */
-#define NPUSIM_VERBS(X)                                                                 \
-	X(run, "run a program on the model of an Ascend server")                        \
-	X(replay, "replay a memory snapshot or a trace on the model")                   \
-	X(record, "run a program and keep what it called as a trace")                   \
-	X(report, "show results of replays as one page with charts")                    \
-	X(diff, "say what changed between two traces, or two results of replays")       \
-	X(convert, "make a trace, a Chrome trace or CSV of a trace or a result")        \
-	X(check, "run the conformance cases on a driver, or compare it with the model") \
-	X(bench, "run access patterns on the model's memory system")                    \
-	X(sweep, "run bench or replay once for each choice of values")                  \
-	X(profile, "list the device profiles, and explain their keys")                  \
-	X(node, "list the simulated servers, their processes, and who holds how much")  \
-	X(explain, "say what a rule of NPUSIM_VALIDATE finds, and what is right")       \
-	X(home, "show or write the folder that looks like an installation of CANN")     \
-	X(info, "show the backend, the devices, and every setting with its origin")
-#define NPUSIM_VERB(name, help) int cmd_##name(int argc, char **argv);
-NPUSIM_VERBS(NPUSIM_VERB)
-#undef NPUSIM_VERB
-
 /* Of run and record, as a shell has them: the program cannot be run, or is not there. */
 enum { NPUSIM_EXIT_NOT_RUNNABLE = 126, NPUSIM_EXIT_NOT_FOUND = 127 };
 
+enum option_kind {
+	OPTION_END, /* behind the last row of a table */
+	OPTION_FLAG,
+	OPTION_TEXT,
+	OPTION_FILE,
+	OPTION_TEXTS, /* may be given several times */
+	OPTION_NUMBER,
+	OPTION_SIZE,  /* a number with K, M, G or T behind it */
+	OPTION_CHOICE /* the place in `words` */
+};
+struct option {
+	const char *name;
+	enum option_kind kind;
+	void *to; /* gboolean, char *, char *, char **, gint64, guint64, guint: stays if not given
+		   */
+	const char *help, *value; /* `value`: what the help has for it */
+	char letter;
+	const char *const *words; /* of CHOICE; ends with NULL */
+	guint64 least, most;      /* of NUMBER and SIZE; most 0: no limit */
+};
+#define OPTION_OF(name, letter, kind, to, words, least, most, value, help)       \
+	{                                                                        \
+		name, OPTION_##kind, to, help, value, letter, words, least, most \
+	}
+#define OPTION(name, kind, to, value, help) OPTION_OF(name, 0, kind, to, NULL, 0, 0, value, help)
+#define OPTION_SHORT(name, letter, kind, to, value, help) \
+	OPTION_OF(name, letter, kind, to, NULL, 0, 0, value, help)
+#define OPTION_RANGE(name, kind, to, least, most, value, help) \
+	OPTION_OF(name, 0, kind, to, NULL, least, most, value, help)
+#define OPTION_WORDS(name, to, words, value, help) \
+	OPTION_OF(name, 0, CHOICE, to, words, 0, 0, value, help)
+enum options_with {
+	OPTIONS_OWN,       /* the verb's own options */
+	OPTIONS_OF_READER, /* and --memory */
+	OPTIONS_OF_MODEL,  /* or the model's */
+	OPTIONS_OF_REPLAY, /* or both */
+	OPTIONS_OF_CHECK,  /* or the model's and --validate */
+	OPTIONS_OF_RUN,    /* those with --error-exitcode, and none after the first argument: those
+			      are the program's */
+	OPTIONS_OF_RECORD, /* those of RUN but --trace: the verb has its own file */
+	OPTIONS_NOT_READ   /* the verb reads its arguments itself */
+};
+struct verb {
+	const char *name, *help, *parameters, *summary;
+	int least, most; /* arguments */
+	enum options_with with;
+	const struct option *options;
+	/* Returns the exit status. NULL ends `words`, the arguments. */
+	int (*run)(char **words, GError **error);
+	int trouble; /* the status of an error; one of options has 2, and hints to the help */
+};
+#define VERB(name, ...) const struct verb verb_##name = { #name, __VA_ARGS__ }
+extern const struct verb verb_run, verb_replay, verb_record, verb_report, verb_diff, verb_convert,
+	verb_check, verb_bench, verb_sweep, verb_profile, verb_node, verb_explain, verb_home,
+	verb_info;
+
 /* ---- options.c ---- */
 
-/* Says "npusim VERB: text" on stderr; usage_error() also how to get help. */
-int failure(const char *verb, const char *format, ...) G_GNUC_PRINTF(2, 3);
-int usage_hint(const char *verb);
-#define usage_error(verb, ...) (failure(verb, __VA_ARGS__), usage_hint(verb))
-/* The same of an error, and its exit status. */
-int failure_of(const char *verb, const GError *error);
+/* Says "npusim VERB: text" on stderr. Returns NPUSIM_EXIT_FAILED. */
+int failure(const char *format, ...) G_GNUC_PRINTF(1, 2);
+/* For who wrote a word that is not among `names`: ": is report meant?", with a `mark` before it; ""
+ * where none is near. As npu_text(). */
+const char *nearest_words(const char *word, const char *const *names, gsize count,
+			  const char *mark);
 
 /* From now on an interrupt (SIGINT; termination: SIGTERM and SIGHUP too) is noted, a second one
  * ends the process, and a closed pipe is an error of who writes: what is finished can be kept.
@@ -61,11 +98,11 @@ int interrupt_status(void);
 int output_error(void);
 
 /* Puts the options that describe the model (--backend --soc --devices --hbm --contract --timing
- * --node --trace --validate --error-exitcode), as far as parse_options() saw them, into the
- * environment: each is a variable's, and what was given wins over what is there. default_backend:
- * where neither says one, NULL: the runtime's default. fresh_node: what to use without --node,
- * whatever the environment says; NULL: what it says. FALSE and error, with the values that would be
- * valid, if one is not. */
+ * --node --trace --validate --error-exitcode), as far as they were given, into the environment:
+ * each is a variable's, and what was given wins over what is there. default_backend: where neither
+ * says one, NULL: the runtime's default. fresh_node: what to use without --node, whatever the
+ * environment says; NULL: what it says. FALSE and error, with the values that would be valid, if
+ * one is not. */
 gboolean model_options_apply(const char *default_backend, const char *fresh_node, GError **error);
 /* Looks at all settings as the first call of a program in this environment will: FALSE and error,
  * in the options' words where an option gave the value. Opens nothing. */
@@ -75,33 +112,17 @@ char *own_node_name(const char *what);
 /* Where a variable's value comes from: "option", "environment", "default". */
 const char *setting_origin(enum npu_var var);
 
-enum options_with {
-	OPTIONS_OWN,       /* the verb's own options */
-	OPTIONS_OF_READER, /* and --memory */
-	OPTIONS_OF_MODEL,  /* or the model's */
-	OPTIONS_OF_REPLAY, /* or both */
-	OPTIONS_OF_CHECK,  /* or the model's and --validate */
-	OPTIONS_OF_RUN,    /* those with --error-exitcode, and none after the first argument: those
-			      are the program's */
-	OPTIONS_OF_RECORD  /* those of RUN but --trace: the verb has its own file */
-};
 /* The only argument of the command or a verb: what could be there instead, a line each, with a tab
  * and its description. */
 #define LIST_OPTIONS "--list-options"
-/* Parses argv in place; FALSE after it said what is wrong (status 2 in *status) or showed the help
- * (0). */
-gboolean parse_options(const char *parameters, const char *summary, const GOptionEntry *entries,
-		       enum options_with with, int *argc, char ***argv, int *status);
-
-/* Frees the texts that the options of a verb were given. */
-void options_clear(const GOptionEntry *entries);
+/* Reads the options in argv[1] and those after it, in place, and runs the verb. Returns the exit
+ * status, also after what is wrong was said, or the help was shown. */
+int verb_start(const struct verb *verb, int argc, char **argv);
 
 /* Members of the object that is open. */
 void json_text(JsonBuilder *json, const char *name, const char *value);
 void json_number(JsonBuilder *json, const char *name, guint64 value);
 
-/* Leaves out a "--" in front of the program's words. */
-void skip_dashes(int *argc, char ***argv);
 /* Puts an entry in front of a variable's list, which colons part, or behind it. */
 void add_to_list(const char *variable, const char *entry, gboolean first);
 
@@ -137,24 +158,26 @@ char *home_in_place(gboolean over, GError **error);
 /* ---- program.c ---- */
 
 /* Becomes the program; where that fails, says why and returns the exit status. */
-int become_program(const char *verb, char **program);
+int become_program(char **program);
 /* Whether a debugger, or strace, follows this process, and would lose the program in a child. */
 gboolean is_traced(void);
 /* Runs the program to its end, and passes signals on to it; it dies with this process. TRUE:
  * *out_status is waitpid()'s. FALSE: it could not be run, which was said; *out_status is the exit
  * status. This process's signals stay blocked, its stdin and stdout are /dev/null, and files that
  * it inherited are closed. */
-gboolean program_run(const char *verb, char **program, int *out_status);
+gboolean program_run(char **program, int *out_status);
 /* Ends this process by the program's signal, without a core of its own; the exit status if it
  * exited. */
 int program_end_as(int status);
 
-/* ---- junit.c: what a program did, as JUnit's XML: one test, or the tests that it tells of ---- */
+/* ---- junit.c: what a program did, as JUnit's XML: one test, or the tests that it tells of; or
+ * what conformance cases did ---- */
 
 struct junit_program {
 	char *const *words; /* the program and its arguments */
 	double seconds;
-	int status;          /* waitpid()'s */
+	gboolean ran;
+	int status;          /* waitpid()'s, if it ran; else the exit status */
 	const char *notes;   /* what NPUSIM_TEST_FILE has: lines of JSON; NULL: nothing */
 	const char *text;    /* what npusim has said of it; NULL: nothing */
 	const char *reports; /* of that, what may have ended it, as far as nobody has shown it */
@@ -163,6 +186,8 @@ struct junit_program {
  * that fails in none of them; a test that has begun and not ended has the program's failure. FALSE
  * and error, which names the file. */
 gboolean junit_write(const char *path, const struct junit_program *program, GError **error);
+/* Of npusim check: a test for each case and device. */
+void junit_of_cases(GString *out, const struct check_report *report);
 
 /* ---- needed.c ---- */
 

@@ -19,8 +19,10 @@
 
 #define VALIDATE_OPTION "validate"
 
+static const struct verb *running;
+static GPtrArray *options;         /* const struct option *: all that it has */
 static char *given[NPU_VAR_COUNT]; /* by options, for these variables */
-static char *opt_memory;
+static guint64 opt_memory;
 
 #define WITH(of)      (1u << OPTIONS_OF_##of)
 #define WITH_RUN      (WITH(RUN) | WITH(RECORD))
@@ -30,70 +32,59 @@ static char *opt_memory;
 /* By the verbs that have them. */
 static const struct {
 	unsigned with;
-	GOptionEntry entry;
+	struct option option;
 } shared[] = {
 	{ WITH(READER) | WITH(REPLAY),
-	  { "memory", 0, 0, G_OPTION_ARG_STRING, &opt_memory,
-	    "at most SIZE of memory for what files hold (default: a quarter of the machine's)",
-	    "SIZE" } },
-#define SHARED(with, name, kind, var, help, value)                                          \
-	{                                                                                   \
-		with,                                                                       \
-		{                                                                           \
-			name, 0, 0, G_OPTION_ARG_##kind, &given[NPU_VAR_##var], help, value \
-		}                                                                           \
+	  OPTION_RANGE("memory", SIZE, &opt_memory, MEMORY_LIMIT_LEAST, 0, "SIZE",
+		       "at most SIZE of memory for what files hold (default: a quarter of the "
+		       "machine's)") },
+#define SHARED(with, name, kind, var, help, value)                           \
+	{                                                                    \
+		with, OPTION(name, kind, &given[NPU_VAR_##var], value, help) \
 	}
-	SHARED(WITH(READER) | WITH(REPLAY), "site-rule", STRING, SITE_RULE,
+	SHARED(WITH(READER) | WITH(REPLAY), "site-rule", TEXT, SITE_RULE,
 	       "frames that match PATTERN stand for their call stacks before all others",
 	       "PATTERN"),
-	SHARED(WITH_MODEL, "soc", STRING, SOC, "SoC to model (default Ascend910B1)", "NAME"),
-	SHARED(WITH_MODEL, "devices", STRING, DEVICES, "devices of the server, 1 to 16", "N"),
-	SHARED(WITH_MODEL, "hbm", STRING, HBM, "memory of each device, such as 64G", "SIZE"),
-	SHARED(WITH_MODEL, "contract", STRING, CONTRACT, "docs or driver: whose answers count",
-	       "C"),
-	SHARED(WITH_MODEL, "timing", STRING, TIMING, "on or off: simulate time", "T"),
-	SHARED(WITH_MODEL, "backend", STRING, BACKEND, "sim, hw or auto", "B"),
-	SHARED(WITH_MODEL, "node", STRING, NODE, "join the node NAME instead of a fresh one",
-	       "NAME"),
-	SHARED(WITH(RUN), "supernode", STRING, SUPERNODE,
+	SHARED(WITH_MODEL, "soc", TEXT, SOC, "SoC to model (default Ascend910B1)", "NAME"),
+	SHARED(WITH_MODEL, "devices", TEXT, DEVICES, "devices of the server, 1 to 16", "N"),
+	SHARED(WITH_MODEL, "hbm", TEXT, HBM, "memory of each device, such as 64G", "SIZE"),
+	SHARED(WITH_MODEL, "contract", TEXT, CONTRACT, "docs or driver: whose answers count", "C"),
+	SHARED(WITH_MODEL, "timing", TEXT, TIMING, "on or off: simulate time", "T"),
+	SHARED(WITH_MODEL, "backend", TEXT, BACKEND, "sim, hw or auto", "B"),
+	SHARED(WITH_MODEL, "node", TEXT, NODE, "join the node NAME instead of a fresh one", "NAME"),
+	SHARED(WITH(RUN), "supernode", TEXT, SUPERNODE,
 	       "be a server of supernode NAME; none: a 910C in none", "NAME"),
-	SHARED(WITH(RUN), "server", STRING, SERVER, "which one, 0 to 47 (default 0)", "K"),
-	SHARED(WITH(RUN), "servers", STRING, SERVERS, "servers of the supernode, 1 to 48", "N"),
-	SHARED(WITH(RUN), "server-from", STRING, SERVER_FROM,
+	SHARED(WITH(RUN), "server", TEXT, SERVER, "which one, 0 to 47 (default 0)", "K"),
+	SHARED(WITH(RUN), "servers", TEXT, SERVERS, "servers of the supernode, 1 to 48", "N"),
+	SHARED(WITH(RUN), "server-from", TEXT, SERVER_FROM,
 	       "the launcher's variable with each process's server, or RANK/SIZE, two variables",
 	       "VARIABLE"),
-	SHARED(WITH_MODEL & ~WITH(RECORD), "trace", FILENAME, TRACE,
-	       "record the driver calls to FILE", "FILE"),
-	SHARED(WITH_VALIDATE, VALIDATE_OPTION, STRING, VALIDATE,
+	SHARED(WITH_MODEL & ~WITH(RECORD), "trace", FILE, TRACE, "record the driver calls to FILE",
+	       "FILE"),
+	SHARED(WITH_VALIDATE, VALIDATE_OPTION, TEXT, VALIDATE,
 	       "look for errors that a device does not tell of; =strict: refuse what would harm",
 	       "on"),
-	SHARED(WITH_RUN, "error-exitcode", STRING, VALIDATE_EXIT,
+	SHARED(WITH_RUN, "error-exitcode", TEXT, VALIDATE_EXIT,
 	       "with --validate: the status of a process for which something was reported", "N"),
 #undef SHARED
 };
 
-int failure(const char *verb, const char *format, ...)
+int failure(const char *format, ...)
 {
 	va_list args;
 
 	va_start(args, format);
 	g_autofree char *text = g_strdup_vprintf(format, args);
 	va_end(args);
-	g_printerr("npusim %s: %s\n", verb, text);
+	g_printerr("npusim %s: %s\n", running->name, text);
 	return NPUSIM_EXIT_FAILED;
 }
 
-int failure_of(const char *verb, const GError *error)
+const char *nearest_words(const char *word, const char *const *names, gsize count, const char *mark)
 {
-	failure(verb, "%s", error->message);
-	return g_error_matches(error, TRACE_ERROR, TRACE_ERROR_MEMORY) ? NPUSIM_EXIT_MEMORY
-								       : NPUSIM_EXIT_FAILED;
-}
+	const char *nearest = npu_nearest(word, names, count);
 
-int usage_hint(const char *verb)
-{
-	g_printerr("'npusim %s --help' shows what it takes.\n", verb);
-	return NPUSIM_EXIT_USAGE;
+	return nearest ? npu_text(": is %s%s meant?", mark, nearest) : "";
 }
 
 static const int watchable[] = { SIGINT, SIGPIPE, SIGTERM, SIGHUP };
@@ -162,24 +153,21 @@ const char *setting_origin(enum npu_var var)
 	return given[var] ? "option" : from_env ? "environment" : "default";
 }
 
-static const char *option_of(int var)
-{
-	for (gsize i = 0; i < G_N_ELEMENTS(shared); i++)
-		if (shared[i].entry.arg_data == &given[var])
-			return shared[i].entry.long_name;
-	return NULL;
-}
-
 /* What is said of a variable that an option gave, said of the option. */
 static char *as_options(const char *text)
 {
 	GString *out = g_string_new(text);
 
-	for (int var = 0; var < NPU_VAR_COUNT; var++) {
-		const char *option = given[var] ? option_of(var) : NULL;
+	for (gsize i = 0; i < G_N_ELEMENTS(shared); i++) {
+		const struct option *o = &shared[i].option;
+		int var = 0;
+		while (var < NPU_VAR_COUNT && (o->to != &given[var] || given[var] == NULL))
+			var++;
+		if (var == NPU_VAR_COUNT)
+			continue;
 		g_autofree char *before = g_strdup_printf("%s=", npu_var_info(var)->name);
-		g_autofree char *after = g_strdup_printf("--%s=", option ? option : "");
-		if (option && g_string_replace(out, before, after, 0))
+		g_autofree char *after = g_strdup_printf("--%s=", o->name);
+		if (g_string_replace(out, before, after, 0))
 			g_string_replace(out, "environment: --", "--", 1);
 	}
 	return g_string_free(out, FALSE);
@@ -230,118 +218,186 @@ gboolean model_options_apply(const char *default_backend, const char *fresh_node
 		given[NPU_VAR_VALIDATE_EXIT]);
 }
 
-static gboolean takes_word(const GOptionEntry *entries, const char *option)
+/* ---- reading them ---- */
+
+static const struct option *find_option(const char *word)
 {
-	for (; entries->long_name; entries++)
-		if (entries->arg != G_OPTION_ARG_NONE &&
-		    (strcmp(option + 1 + (option[1] == '-'), entries->long_name) == 0 ||
-		     (option[1] == entries->short_name && option[2] == '\0')))
+	for (guint i = 0; i < options->len; i++) {
+		const struct option *o = options->pdata[i];
+		if (strcmp(word + 1 + (word[1] == '-'), o->name) == 0 ||
+		    (word[1] == o->letter && word[2] == '\0'))
+			return o;
+	}
+	return NULL;
+}
+
+static gboolean read_number(const struct option *o, const char *text, GError **error)
+{
+	guint64 most = o->most ? o->most : G_MAXINT64, value;
+	gboolean is_size = o->kind == OPTION_SIZE;
+	g_autofree char *first = g_strdup(is_size ? npu_size_words((gint64)o->least)
+						  : npu_text("%" G_GUINT64_FORMAT, o->least));
+
+	if ((is_size ? npu_parse_size(text, &value)
+		     : g_ascii_string_to_unsigned(text, 10, 0, G_MAXUINT64, &value, NULL)) &&
+	    value >= o->least && value <= most) {
+		*(guint64 *)o->to = value;
+		return TRUE;
+	}
+	return refuse_option(error, "--%s=%s: a whole number from %s %s%s is wanted%s", o->name,
+			     text, first, o->most ? "to " : "on",
+			     !o->most  ? ""
+			     : is_size ? npu_size_words((gint64)most)
+				       : npu_text("%" G_GUINT64_FORMAT, most),
+			     is_size ? ", with K, M, G or T behind it for powers of 1024" : "");
+}
+
+/* What GLib does not read itself. */
+static gboolean read_value(const char *name, const char *text, gpointer unused, GError **error)
+{
+	const struct option *o = find_option(name);
+	guint *place = o->to;
+
+	(void)unused;
+	if (o->kind != OPTION_CHOICE)
+		return read_number(o, text, error);
+	g_autofree char *all = g_strjoinv(", ", (char **)o->words);
+	for (guint i = 0; o->words[i]; i++)
+		if (g_ascii_strcasecmp(text, o->words[i]) == 0) {
+			*place = i;
 			return TRUE;
-	return FALSE;
+		}
+	return refuse_option(error, "--%s=%s: it must be one of %s", o->name, text, all);
+}
+
+static GOptionEntry entry_of(const struct option *o)
+{
+	static const GOptionArg args[] = {
+		[OPTION_FLAG] = G_OPTION_ARG_NONE,       [OPTION_TEXT] = G_OPTION_ARG_STRING,
+		[OPTION_FILE] = G_OPTION_ARG_FILENAME,   [OPTION_TEXTS] = G_OPTION_ARG_STRING_ARRAY,
+		[OPTION_NUMBER] = G_OPTION_ARG_CALLBACK, [OPTION_SIZE] = G_OPTION_ARG_CALLBACK,
+		[OPTION_CHOICE] = G_OPTION_ARG_CALLBACK,
+	};
+	gpointer to = args[o->kind] == G_OPTION_ARG_CALLBACK ? (gpointer)read_value : o->to;
+
+	return (GOptionEntry){ o->name, o->letter, 0, args[o->kind], to, o->help, o->value };
 }
 
 /* GOption has no option that takes a word after '=' alone: it would take the program's name. */
-static void complete_validate(const GOptionEntry *entries, int argc, char **argv)
+static void complete_validate(int argc, char **argv)
 {
 	static char on[] = "--" VALIDATE_OPTION "=on";
 
 	for (int i = 1; i < argc && argv[i][0] == '-' && strcmp(argv[i], "--") != 0; i++) {
+		const struct option *o = find_option(argv[i]);
+
 		if (strcmp(argv[i], "--" VALIDATE_OPTION) == 0)
 			argv[i] = on;
 		else
-			i += takes_word(entries, argv[i]);
+			i += o && o->kind != OPTION_FLAG;
 	}
 }
 
 /* What every verb has that reads files. The replays of a report get its rule by the environment. */
-static gboolean apply_reading(enum options_with with, GError **error)
+static gboolean apply_reading(GError **error)
 {
-	guint64 bytes = 0;
+	g_autoptr(GError) why = NULL;
 
-	if (with != OPTIONS_OF_READER && with != OPTIONS_OF_REPLAY)
+	if (running->with != OPTIONS_OF_READER && running->with != OPTIONS_OF_REPLAY)
 		return TRUE;
-	if (opt_memory == NULL)
-		bytes = memory_limit_default("");
-	else if (!npu_parse_size(opt_memory, &bytes) || bytes < MEMORY_LIMIT_LEAST)
-		return refuse_option(error, "--memory=%s: it is a size of at least 16M, such as 2G",
-				     opt_memory);
-	memory_limit_set(bytes);
+	memory_limit_set(opt_memory ? opt_memory : memory_limit_default(""));
 	if (given[NPU_VAR_SITE_RULE])
 		g_setenv(npu_var_info(NPU_VAR_SITE_RULE)->name, given[NPU_VAR_SITE_RULE], TRUE);
 	const char *rule = npu_var_get(NPU_VAR_SITE_RULE, NULL);
-	if (*rule == '\0' || sites_set_rule(rule, error))
+	if (*rule == '\0' || sites_set_rule(rule, &why))
 		return TRUE;
-	g_prefix_error(error, "%s%s: a regular expression is wanted, such as /src/model: ",
-		       given[NPU_VAR_SITE_RULE] ? "--site-rule=" : "NPUSIM_SITE_RULE=", rule);
-	return FALSE;
+	return refuse_option(error, "%s%s: a regular expression is wanted, such as /src/model: %s",
+			     given[NPU_VAR_SITE_RULE] ? "--site-rule=" : "NPUSIM_SITE_RULE=", rule,
+			     why->message);
 }
 
-/* All options of a verb. */
-static GArray *entries_of(const GOptionEntry *own, enum options_with with)
-{
-	GArray *all = g_array_new(TRUE, TRUE, sizeof(GOptionEntry));
-
-	for (; own && own->long_name; own++)
-		g_array_append_vals(all, own, 1);
-	for (gsize i = 0; i < G_N_ELEMENTS(shared); i++)
-		if (shared[i].with >> with & 1)
-			g_array_append_vals(all, &shared[i].entry, 1);
-	return all;
-}
-
-/* Of GLib's "Unknown option --sock=x": the option that may be meant, or NULL. */
-static const char *option_meant(const GError *error, const GArray *entries)
+/* Of GLib's "Unknown option --sock=x": the option that may be meant. */
+static const char *option_meant(const GError *error)
 {
 	const char *said = g_error_matches(error, G_OPTION_ERROR, G_OPTION_ERROR_UNKNOWN_OPTION)
 				   ? strstr(error->message, "--")
 				   : NULL;
 	g_autofree char *word = said ? g_strndup(said + 2, strcspn(said + 2, "=")) : NULL;
-	g_autofree const char **names = g_new(const char *, entries->len);
+	g_autofree const char **names = g_new(const char *, options->len);
 
-	for (guint i = 0; i < entries->len; i++)
-		names[i] = g_array_index(entries, GOptionEntry, i).long_name;
-	return word ? npu_nearest(word, names, entries->len) : NULL;
+	for (guint i = 0; i < options->len; i++)
+		names[i] = ((const struct option *)options->pdata[i])->name;
+	return word ? nearest_words(word, names, options->len, "--") : "";
 }
 
-gboolean parse_options(const char *parameters, const char *summary, const GOptionEntry *entries,
-		       enum options_with with, int *argc, char ***argv, int *status)
+/* FALSE and error; the arguments are left. */
+static gboolean read_options(int *argc, char ***argv, GError **error)
 {
-	g_autoptr(GOptionContext) context = g_option_context_new(parameters);
-	g_autoptr(GError) error = NULL;
-	const char *verb = (*argv)[0];
-	g_autofree char *program = g_strdup_printf("npusim %s", verb);
-	g_autoptr(GArray) all = entries_of(entries, with);
-	const GOptionEntry *options = (const GOptionEntry *)(void *)all->data;
+	g_autoptr(GOptionContext) context = g_option_context_new(running->parameters);
+	g_autoptr(GArray) entries = g_array_new(TRUE, TRUE, sizeof(GOptionEntry));
+	g_autofree char *program = g_strdup_printf("npusim %s", running->name);
 
-	*status = NPUSIM_EXIT_OK;
-	if (*argc == 2 && strcmp((*argv)[1], LIST_OPTIONS) == 0) {
-		for (const GOptionEntry *e = options; e->long_name; e++)
-			g_print("--%s%s\t%s\n", e->long_name,
-				e->arg == G_OPTION_ARG_NONE ? "" : "=", e->description);
-		return FALSE;
+	for (guint i = 0; i < options->len; i++) {
+		GOptionEntry entry = entry_of(options->pdata[i]);
+		g_array_append_val(entries, entry);
 	}
 	g_set_prgname(program);
-	g_option_context_set_summary(context, summary);
-	g_option_context_set_strict_posix(context, with >= OPTIONS_OF_RUN);
-	g_option_context_add_main_entries(context, options, NULL);
-	if (with >= OPTIONS_OF_CHECK)
-		complete_validate(options, *argc, *argv);
-	if (g_option_context_parse(context, argc, argv, &error) && apply_reading(with, &error))
-		return TRUE;
-	const char *meant = option_meant(error, all);
-	*status = usage_error(verb, "%s%s%s%s", error->message, meant ? ": is --" : "",
-			      meant ? meant : "", meant ? " meant?" : "");
-	return FALSE;
+	g_option_context_set_summary(context, running->summary);
+	g_option_context_set_strict_posix(context, running->with >= OPTIONS_OF_RUN);
+	g_option_context_add_main_entries(context, (GOptionEntry *)(void *)entries->data, NULL);
+	if (running->with >= OPTIONS_OF_CHECK)
+		complete_validate(*argc, *argv);
+	if (!g_option_context_parse(context, argc, argv, error)) {
+		const char *meant = option_meant(*error);
+		g_autofree char *text = g_strconcat((*error)->message, meant, NULL);
+		g_free((*error)->message);
+		(*error)->message = g_steal_pointer(&text);
+		return FALSE;
+	}
+	if (*argc > 1 && strcmp((*argv)[1], "--") == 0) {
+		++*argv;
+		--*argc;
+	}
+	(*argv)[*argc] = NULL;
+	if (*argc - 1 > running->most)
+		return refuse_option(error, "it takes %s, and '%s' is one word too many",
+				     *running->parameters ? running->parameters : "no argument",
+				     (*argv)[running->most + 1]);
+	return *argc - 1 < running->least ? refuse_option(error, "it takes %s", running->parameters)
+					  : apply_reading(error);
 }
 
-void options_clear(const GOptionEntry *entries)
+int verb_start(const struct verb *verb, int argc, char **argv)
 {
-	for (; entries->long_name; entries++) {
-		if (entries->arg == G_OPTION_ARG_STRING || entries->arg == G_OPTION_ARG_FILENAME)
-			g_free(*(char **)entries->arg_data);
-		if (entries->arg == G_OPTION_ARG_STRING_ARRAY)
-			g_strfreev(*(char ***)entries->arg_data);
+	g_autoptr(GError) error = NULL;
+	int status = NPUSIM_EXIT_USAGE;
+
+	running = verb;
+	options = g_ptr_array_new();
+	for (const struct option *o = verb->options; o && o->kind; o++)
+		g_ptr_array_add(options, (gpointer)o);
+	for (gsize i = 0; i < G_N_ELEMENTS(shared); i++)
+		if (shared[i].with >> verb->with & 1)
+			g_ptr_array_add(options, (gpointer)&shared[i].option);
+	if (verb->with != OPTIONS_NOT_READ && argc == 2 && strcmp(argv[1], LIST_OPTIONS) == 0) {
+		for (guint i = 0; i < options->len; i++) {
+			const struct option *o = options->pdata[i];
+			g_print("--%s%s\t%s\n", o->name, o->kind == OPTION_FLAG ? "" : "=",
+				o->help);
+		}
+		return NPUSIM_EXIT_OK;
 	}
+	if (verb->with == OPTIONS_NOT_READ || read_options(&argc, &argv, &error))
+		status = verb->run(argv + 1, &error);
+	if (error == NULL)
+		return status;
+	failure("%s", error->message);
+	if (g_error_matches(error, TRACE_ERROR, TRACE_ERROR_MEMORY))
+		return NPUSIM_EXIT_MEMORY;
+	if (error->domain != G_OPTION_ERROR)
+		return verb->trouble;
+	g_printerr("'npusim %s --help' shows what it takes.\n", verb->name);
+	return NPUSIM_EXIT_USAGE;
 }
 
 void json_text(JsonBuilder *json, const char *name, const char *value)
@@ -354,14 +410,6 @@ void json_number(JsonBuilder *json, const char *name, guint64 value)
 {
 	json_builder_set_member_name(json, name);
 	json_builder_add_int_value(json, (gint64)value);
-}
-
-void skip_dashes(int *argc, char ***argv)
-{
-	if (*argc < 2 || strcmp((*argv)[1], "--") != 0)
-		return;
-	++*argv;
-	--*argc;
 }
 
 void add_to_list(const char *variable, const char *entry, gboolean first)

@@ -18,11 +18,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-int become_program(const char *verb, char **program)
+int become_program(char **program)
 {
 	execvp(program[0], program);
 	int why = errno;
-	failure(verb, "%s: %s", program[0], g_strerror(why));
+	failure("%s: %s", program[0], g_strerror(why));
 	return why == ENOENT ? NPUSIM_EXIT_NOT_FOUND : NPUSIM_EXIT_NOT_RUNNABLE;
 }
 
@@ -35,8 +35,6 @@ gboolean is_traced(void)
 
 	return tracer && atoi(tracer + strlen("\nTracerPid:")) != 0;
 }
-
-/* ---- start ---- */
 
 /* Of this process, as the program has to find it. */
 struct inherited {
@@ -58,8 +56,7 @@ static void block_signals(sigset_t *out_blocked, struct inherited *out)
 }
 
 /* -1: it was said why; *out_status is the exit status. */
-static pid_t start(const char *verb, char **program, const struct inherited *inherited,
-		   int *out_status)
+static pid_t start(char **program, const struct inherited *inherited, int *out_status)
 {
 	pid_t self = getpid(), child;
 	guint8 status = NPUSIM_EXIT_NOT_RUNNABLE;
@@ -67,7 +64,7 @@ static pid_t start(const char *verb, char **program, const struct inherited *inh
 
 	if (pipe2(said, O_CLOEXEC) != 0 || (child = fork()) < 0) {
 		*out_status = status;
-		failure(verb, "%s: %s", program[0], g_strerror(errno));
+		failure("%s: %s", program[0], g_strerror(errno));
 		return -1;
 	}
 	if (child == 0) {
@@ -78,7 +75,7 @@ static pid_t start(const char *verb, char **program, const struct inherited *inh
 			raise(SIGKILL);
 		sigaction(SIGCHLD, &inherited->child_action, NULL);
 		sigprocmask(SIG_SETMASK, &inherited->mask, NULL);
-		status = (guint8)become_program(verb, program);
+		status = (guint8)become_program(program);
 		_exit(write(said[1], &status, 1) == 1 ? status : NPUSIM_EXIT_NOT_RUNNABLE);
 	}
 	close(said[1]);
@@ -110,8 +107,6 @@ static void let_go_of_files(void)
 			close(fd);
 	}
 }
-
-/* ---- until the end ---- */
 
 static gboolean is_in_foreground(pid_t child)
 {
@@ -195,7 +190,7 @@ static int wait_for_end(pid_t child, const sigset_t *signals)
 	}
 }
 
-gboolean program_run(const char *verb, char **program, int *out_status)
+gboolean program_run(char **program, int *out_status)
 {
 	struct inherited inherited;
 	sigset_t blocked;
@@ -204,7 +199,7 @@ gboolean program_run(const char *verb, char **program, int *out_status)
 	fflush(stdout);
 	block_signals(&blocked, &inherited);
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
-	child = start(verb, program, &inherited, out_status);
+	child = start(program, &inherited, out_status);
 	if (child < 0)
 		return FALSE;
 	let_go_of_files();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Histories of files in typed arrays: history-data.h says how they are packed. It draws nothing.
+ * Histories of files in typed arrays: page.h says how they are packed. It draws nothing.
  *
  * A moment is the state after an event: 0 is the start, 1 the first event. A block is live at the
  * moments from `made` up to `gone`, that one excluded.
@@ -225,9 +225,7 @@ class History {
 	}
 	/* Memory at addresses from an event to another: { start, end, made, gone }, in order of `made`. */
 	get ranges() {
-		if (!this.allRanges)
-			this.allRanges = this.readRanges();
-		return this.allRanges;
+		return this.allRanges = this.allRanges || this.readRanges();
 	}
 	readRanges() {
 		const open = new Map(), all = [], { event, address, size } = this.rows;

@@ -37,7 +37,7 @@ def main():
     pathlib.Path(out).write_text(
         '/* SPDX-License-Identifier: Apache-2.0\n *\n'
         ' * The page of npusim report before and after its data: written by embed.py. */\n'
-        '#include "page/report-page.h"\n\n'
+        '#include "page/page.h"\n\n'
         + array('report_page_before', fill(before)) + '\n'
         + array('report_page_after', fill(after)), encoding='ascii')
 

@@ -6,42 +6,27 @@ const EVENTS_SHOWN = 13;
 
 class EventTable {
 	constructor(owner) {
+		const { history } = owner, all = Uint32Array.from({ length: history.events + 1 }, (x, i) => i);
 		this.owner = owner;
-		this.only = '';
+		this.list = all; /* events of the kind */
 		this.body = element('div', {});
-		const verbs = [...new Set(owner.history.verb)].map((v) => owner.history.verbs[v]);
+		const verbs = [...new Set(history.verb)].map((v) => history.verbs[v]);
 		this.node = element('div', { class: 'card' },
 			element('div', { class: 'controls' }, button('Previous', () => this.move(-1)), button('Next', () => this.move(1)),
-				choice('Kind', [['', 'all'], ...verbs.map((v) => [v, v])], '', (v) => { this.only = v; this.show(); })), this.body);
+				choice('Kind', [['', 'all'], ...verbs.map((v) => [v, v])], '', (v) => {
+					this.list = v === '' ? all : history.eventsOf(v);
+					this.show();
+				})), this.body);
 	}
-	fits(event) {
-		return event === 0 ? this.only === '' : this.only === '' || this.owner.history.verbAt(event) === this.only;
-	}
-	/* The next event of the kind, in a direction; -1. */
-	next(event, by) {
-		for (event += by; event >= 0 && event <= this.owner.history.events; event += by) {
-			if (this.fits(event))
-				return event;
-		}
-		return -1;
-	}
+	/* To the next event of the kind, in a direction. */
 	move(by) {
-		const event = this.next(this.owner.view.at, by);
-		if (event >= 0)
+		const { at } = this.owner.view, event = this.list[by > 0 ? above(this.list, at) : above(this.list, at - 1) - 1];
+		if (event !== undefined)
 			this.owner.go(event);
 	}
 	around(at) {
-		const list = this.fits(at) ? [at] : [];
-		let low = at, high = at;
-		while (list.length < EVENTS_SHOWN && (low >= 0 || high >= 0)) {
-			low = low >= 0 ? this.next(low, -1) : -1;
-			if (low >= 0)
-				list.unshift(low);
-			high = high >= 0 ? this.next(high, 1) : -1;
-			if (high >= 0)
-				list.push(high);
-		}
-		return list;
+		const first = Math.max(0, Math.min(above(this.list, at - 1) - (EVENTS_SHOWN >> 1), this.list.length - EVENTS_SHOWN));
+		return [...this.list.slice(first, first + EVENTS_SHOWN)];
 	}
 	row(event) {
 		const { history: h, view } = this.owner, block = h.blockAt(event), row = block < 0 && event > 0 ? h.rowAt(event) : -1;

@@ -50,8 +50,6 @@ class Explorer {
 		this.go(this.view.at);
 	}
 
-	/* ---- what others ask for ---- */
-
 	go(event) {
 		this.view.at = Math.max(0, Math.min(this.history.events, Math.round(event)));
 		this.timeline.show(this.view.at);
@@ -98,8 +96,6 @@ class Explorer {
 			root.dataset.at = view.at;
 		});
 	}
-
-	/* ---- controls ---- */
 
 	filterWords() {
 		const kept = this.timeline.wanted.reduce((n, w) => n + w, 0);
@@ -148,8 +144,6 @@ class Explorer {
 			return element('p', { class: 'small legend' }, ...named());
 		return timeline.look.key ? '' : element('p', { class: 'small legend' }, 'small or early ', ...[0, 0.25, 0.5, 0.75, 1].map((s) => swatch(ramp(s))), ' large or late');
 	}
-
-	/* ---- the fragment ---- */
 
 	writeFragment() {
 		clearTimeout(this.later);

@@ -2,7 +2,7 @@
  *
  * Gathers the columns of a file's history, in one pass over its records, and packs them.
  */
-#include "history-data.h"
+#include "page.h"
 
 #include <string.h>
 #include <zlib.h>
@@ -62,9 +62,14 @@ struct gatherer {
 };
 #define VALUE(array, i) (g_array_index(array, guint64, i))
 
+static void add(GArray *column, guint64 value)
+{
+	g_array_append_val(column, value);
+}
+
 static void put(struct history_of_device *h, enum column column, guint64 value)
 {
-	g_array_append_val(h->columns[column], value);
+	add(h->columns[column], value);
 }
 
 static guint64 recall(struct int_map *map, guint64 key)
@@ -94,17 +99,6 @@ static guint64 address_of(const struct gatherer *g, const struct tracker_line *l
 		base = recall(g->places, l->subject);
 	return base ? base + r->name.offset : 0;
 }
-
-static void note_place(struct gatherer *g, const struct tracker_line *l, guint64 address)
-{
-	if (l->made && address)
-		int_map_put(g->places, l->subject, 0, address);
-	if (l->item.record.verb == NPU_TRACE_MAP && address && l->handle &&
-	    recall(g->places, l->handle) == 0)
-		int_map_put(g->places, l->handle, 0, address);
-}
-
-/* ---- blocks ---- */
 
 static void end_block(struct history_of_device *h, guint64 key)
 {
@@ -173,29 +167,14 @@ static gboolean step_recorded(struct gatherer *g, struct history_of_device *h,
 	return TRUE;
 }
 
-/* A handle lies where it is mapped first. */
-static void place_block(struct history_of_device *h, const struct tracker_line *l, guint64 address)
-{
-	guint64 block = l->item.record.verb == NPU_TRACE_MAP ? recall(h->live, l->handle) : 0;
-
-	if (block && VALUE(h->columns[BLOCK_ADDRESS], block - 1) == 0)
-		VALUE(h->columns[BLOCK_ADDRESS], block - 1) = address;
-}
-
 /* ---- rows ---- */
-
-static guint64 physical_of(const struct gatherer *g, guint device)
-{
-	const struct trace_device *d = g_ptr_array_index(g->trace->devices, device);
-	const struct tracker_device *t = tracker_find(g->tracker, d->device);
-
-	return t ? t->now[TRACKER_PHYSICAL] : 0;
-}
 
 static void put_row(struct gatherer *g, guint device, const struct tracker_line *l, guint64 address)
 {
 	struct history_of_device *h = &g->devices[device];
 	const struct npu_trace_record *r = &l->item.record;
+	const struct trace_device *d = g_ptr_array_index(g->trace->devices, device);
+	const struct tracker_device *t = tracker_find(g->tracker, d->device);
 
 	put(h, ROW_EVENT, h->columns[EVENT_VERB]->len);
 	put(h, ROW_ADDRESS, address);
@@ -205,7 +184,7 @@ static void put_row(struct gatherer *g, guint device, const struct tracker_line 
 	    r->op ? texts_add(&g->texts, g_utf8_make_valid(r->op, -1)) + G_GUINT64_CONSTANT(1) : 0);
 	put(h, ROW_FREE, r->free_bytes);
 	put(h, ROW_TOOK, 0);
-	put(h, ROW_PHYSICAL, physical_of(g, device));
+	put(h, ROW_PHYSICAL, t ? t->now[TRACKER_PHYSICAL] : 0);
 }
 
 /* A call took as long as simulated time went on until the next of its thread began. The call that
@@ -261,7 +240,10 @@ static void step_device(struct gatherer *g, guint device, const struct tracker_l
 		done = step_recorded(g, h, l, address);
 	else if (r->code == 0)
 		done = step_block(h, l, address);
-	place_block(h, l, address);
+	guint64 mapped = r->verb == NPU_TRACE_MAP ? recall(h->live, l->handle) : 0;
+	/* a handle lies where it is mapped first */
+	if (mapped && VALUE(h->columns[BLOCK_ADDRESS], mapped - 1) == 0)
+		VALUE(h->columns[BLOCK_ADDRESS], mapped - 1) = address;
 	if (!done || g->recorded)
 		put_row(g, device, l, address);
 	if (call && !start && (!done || g->recorded))
@@ -285,18 +267,12 @@ static void step(struct gatherer *g, const struct record_item *item)
 		if (d == device || (calls && l.device == RECORD_NO_DEVICE))
 			step_device(g, d, &l, call);
 	}
-	note_place(g, &l, address_of(g, &l));
-}
-
-static gboolean gather(struct gatherer *g, GError **error)
-{
-	struct record_item item;
-	int more;
-
-	while ((more = record_reader_next(g->reader, &item, error)) > 0) {
-		step(g, &item);
-	}
-	return more == 0;
+	guint64 address = address_of(g, &l);
+	if (l.made && address)
+		int_map_put(g->places, l.subject, 0, address);
+	if (item->record.verb == NPU_TRACE_MAP && address && l.handle &&
+	    recall(g->places, l.handle) == 0)
+		int_map_put(g->places, l.handle, 0, address);
 }
 
 /* ---- packing ---- */
@@ -333,14 +309,12 @@ static void pack_sites(struct gatherer *g, GString *head, GByteArray *body)
 		columns[i] = g_array_new(FALSE, FALSE, sizeof(guint64));
 	for (guint32 site = 0; sites && site < sites_count(sites); site++) {
 		const char *label = sites_label_text(sites, sites_label(sites, site));
-		guint64 number = texts_add(&g->texts, g_strdup(label));
-		guint64 depth = sites_depth(sites, site);
-		g_array_append_val(columns[0], number);
-		g_array_append_val(columns[1], depth);
-		for (guint i = 0; i < depth; i++) {
-			number = texts_add(&g->texts, g_strdup(sites_frame(sites, site, i)));
-			g_array_append_val(columns[2], number);
-		}
+		guint depth = sites_depth(sites, site);
+		add(columns[0], texts_add(&g->texts, g_strdup(label)));
+		add(columns[1], depth);
+		for (guint i = 0; i < depth; i++)
+			add(columns[2],
+			    texts_add(&g->texts, g_strdup(sites_frame(sites, site, i))));
 	}
 	for (guint i = 0; i < G_N_ELEMENTS(names); i++) {
 		pack_column(head, body, names[i], columns[i], FALSE);
@@ -432,7 +406,9 @@ static void close_devices(struct gatherer *g)
 char *history_data(const char *path, GError **error)
 {
 	struct gatherer g = { .reader = record_reader_open(path, error), .clock = "none" };
+	struct record_item item;
 	char *data = NULL;
+	int more;
 
 	if (g.reader == NULL)
 		return NULL;
@@ -443,7 +419,9 @@ char *history_data(const char *path, GError **error)
 	g.calls = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, g_free);
 	texts_init(&g.texts);
 	open_devices(&g);
-	if (gather(&g, error))
+	while ((more = record_reader_next(g.reader, &item, error)) > 0)
+		step(&g, &item);
+	if (more == 0)
 		data = pack(&g);
 	close_devices(&g);
 	texts_clear(&g.texts);

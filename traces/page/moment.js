@@ -5,8 +5,6 @@
  */
 const GIB = 2 ** 30, PAGE = 2 ** 21;
 
-/* ---- the icicle ---- */
-
 /* Stacks from the outermost frame on: { name, bytes, blocks, children }. */
 function stackTree(history, event, wanted) {
 	const top = { name: 'all', bytes: 0, blocks: 0, children: new Map(), depth: 0 };
@@ -26,25 +24,10 @@ function stackTree(history, event, wanted) {
 }
 class Icicle {
 	constructor(pick) {
-		this.canvas = element('canvas', { class: 'icicle', role: 'img' });
 		this.path = element('p', { class: 'small' });
-		this.note = element('p', { class: 'quiet small', 'aria-hidden': 'true' }, '\u00a0');
-		this.node = element('div', {}, this.path, this.canvas, this.note);
+		this.cells = element('div', { class: 'icicle', role: 'img' });
+		this.node = element('div', {}, this.path, this.cells);
 		this.pick = pick;
-		this.canvas.addEventListener('mousemove', (event) => {
-			const cell = this.find(event);
-			this.note.textContent = cell ? cell.node.name + ': ' + bytes(cell.node.bytes) + ' in ' + plural(cell.node.blocks, 'block') : '\u00a0';
-		});
-		this.canvas.addEventListener('click', (event) => {
-			const cell = this.find(event);
-			if (cell)
-				this.zoomTo(cell.node);
-		});
-		onResize(this.node, () => this.draw());
-	}
-	find(event) {
-		return this.cells.find((c) => event.offsetX >= c.x && event.offsetX < c.x + c.width &&
-			event.offsetY >= c.y && event.offsetY < c.y + 19);
 	}
 	/* The same frames as before, as far as they are there. */
 	show(tree) {
@@ -62,47 +45,19 @@ class Icicle {
 		this.path.replaceChildren(...up.flatMap((n, i) => [i > 0 ? ' › ' : '',
 			button(short_path(n.name), () => this.zoomTo(n), { class: 'link', title: n.name })]));
 		this.pick(up.length > 1 ? at.name : '');
-		this.draw();
+		this.cells.setAttribute('aria-label', 'Call stacks of ' + bytes(at.bytes) + ', outermost on top: the table has the same');
+		this.cells.replaceChildren(this.cell(at, 1, 1));
 	}
-	draw() {
-		const width = this.node.clientWidth, cells = this.cells = [];
-		if (!this.at || width === 0)
-			return;
-		let deep = 0;
-		const place = (node, x, share, depth) => {
-			if (share * width < 1)
-				return;
-			cells.push({ node, x, width: share * width, y: depth * 20 });
-			deep = Math.max(deep, depth);
-			for (const child of [...node.children.values()].sort((a, b) => b.bytes - a.bytes)) {
-				const part = share * child.bytes / Math.max(1, node.bytes);
-				place(child, x, part, depth + 1);
-				x += part * width;
-			}
-		};
-		place(this.at, 0, 1, 0);
-		this.canvas.width = width;
-		this.canvas.height = (deep + 1) * 20;
-		this.canvas.setAttribute('aria-label', 'Call stacks of ' + bytes(this.at.bytes) + ', outermost on top: the table has the same');
-		const pen = this.canvas.getContext('2d');
-		pen.font = '12px system-ui, sans-serif';
-		for (const c of cells) {
-			pen.fillStyle = c.node.depth === 0 ? colour('line') : ownColour(c.node.name);
-			pen.fillRect(c.x, c.y, Math.max(1, c.width - 1), 19);
-			if (c.width < 40)
-				continue;
-			pen.save();
-			pen.beginPath();
-			pen.rect(c.x, c.y, c.width - 4, 19);
-			pen.clip();
-			pen.fillStyle = c.node.depth === 0 ? colour('text') : scheme.matches ? '#fff' : '#111';
-			pen.fillText(short_path(c.node.name) + '  ' + bytes(c.node.bytes), c.x + 5, c.y + 14);
-			pen.restore();
-		}
+	/* `part` of the cell above, `share` of all; what is too narrow to be seen is left out. */
+	cell(node, part, share) {
+		const below = [...node.children.values()].sort((a, b) => b.bytes - a.bytes).map((c) => [c, c.bytes / Math.max(1, node.bytes)]);
+		const paint = node.depth === 0 ? 'var(--line)' : ownColour(node.name) + ';color:' + (scheme.matches ? '#fff' : '#111');
+		return element('div', { style: 'width:' + 100 * part + '%' },
+			element('div', { class: 'cell', style: 'background:' + paint, click: () => this.zoomTo(node),
+				title: node.name + ': ' + bytes(node.bytes) + ' in ' + plural(node.blocks, 'block') }, short_path(node.name) + '  ' + bytes(node.bytes)),
+			element('div', { class: 'cells' }, ...below.filter(([, p]) => p * share > 0.002).map(([c, p]) => this.cell(c, p, p * share))));
 	}
 }
-
-/* ---- strips ---- */
 
 /* A strip on several lines. `cells`: { size, colour, share, back, about() }, in order; sizes are as drawn. */
 function strip(label, cells) {
@@ -146,8 +101,6 @@ function strip(label, cells) {
 }
 const legend = (items) => element('p', { class: 'small' }, ...items.flatMap(([name, paint, share]) =>
 	[swatch('color-mix(in srgb, var(--' + paint + ') ' + 100 * share + '%, var(--line))'), name + '   ']));
-
-/* ---- where it lay ---- */
 
 function addressStrip(history, event, pieces, pick) {
 	const cells = pieces.map((p) => p.block < 0
@@ -200,8 +153,6 @@ function fitWords(history, event, pieces, capacity, want) {
 		: ' would not fit: the device has ' + bytes(device) + ' left' + (idle + device >= want
 			? ', and what is free in the allocator\u2019s memory lies in pieces.' : '.'));
 }
-
-/* ---- the table ---- */
 
 /* A table of places in the program that sorts and filters: columns are [head, value, show]. */
 class SiteTable {

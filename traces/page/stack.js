@@ -166,40 +166,29 @@ function findInStack(history, chosen, event, bytes_up) {
 	return -1;
 }
 
-/* Addresses that are in use one after another, gaps between them narrow: { start, end, at }. */
+/* Addresses that are in use one after another, gaps between them narrow. */
 class AddressScale {
 	constructor(history) {
-		const spans = history.ranges.map((r) => [r.start, r.end]);
-		for (let b = 0; b < history.blocks; b++) {
-			if (history.address[b] > 0)
-				spans.push([history.address[b], history.address[b] + history.size[b]]);
-		}
-		spans.sort((a, b) => a[0] - b[0]);
-		this.spans = [];
-		for (const [start, end] of spans) {
-			const last = this.spans[this.spans.length - 1];
-			if (last && start <= last.end + (1 << 20))
-				last.end = Math.max(last.end, end);
+		const ranges = history.ranges.map((r) => [r.start, r.end]), spans = [], places = [];
+		history.address.forEach((start, b) => { if (start > 0) ranges.push([start, start + history.size[b]]); });
+		for (const [start, end] of ranges.sort((a, b) => a[0] - b[0])) {
+			const last = spans[spans.length - 1];
+			if (last && start <= last[1] + (1 << 20))
+				last[1] = Math.max(last[1], end);
 			else
-				this.spans.push({ start, end, at: 0 });
+				spans.push([start, end]);
 		}
-		const used = this.spans.reduce((n, s) => n + s.end - s.start, 0);
-		const gap = used / 200 / Math.max(1, this.spans.length / 10);
+		const gap = spans.reduce((n, s) => n + s[1] - s[0], 0) / 200 / Math.max(1, spans.length / 10);
 		this.size = 0;
-		for (const s of this.spans) {
-			s.at = this.size;
-			this.size += s.end - s.start + gap;
+		for (const [start, end] of spans) {
+			places.push(this.size, this.size + end - start);
+			this.size += end - start + gap;
 		}
-		this.starts = this.spans.map((s) => s.start);
+		this.place = d3.scaleLinear(spans.flat(), places);
 		this.places = Float64Array.from(history.address, (a) => a > 0 ? this.place(a) : -1);
 	}
-	place(address) {
-		const s = this.spans[above(this.starts, address) - 1];
-		return s.at + address - s.start;
-	}
 	addressOf(place) {
-		const s = [...this.spans].reverse().find((one) => one.at <= place) || this.spans[0];
-		return s ? s.start + Math.min(place - s.at, s.end - s.start) : 0;
+		return this.place.invert(place) || 0;
 	}
 }
 

@@ -63,7 +63,7 @@ class Timeline {
 			if (event.buttons !== 1)
 				return;
 			const at = (event.offsetX - MARGIN.left) / this.width, half = (this.view.x[1] - this.view.x[0]) / 2;
-			this.setX(at - half, at + half);
+			this.setRange('x', at - half, at + half);
 		};
 		d3.select(this.map).on('pointerdown', drag).on('pointermove', drag);
 		this.tip.hidden = true;
@@ -74,10 +74,8 @@ class Timeline {
 		this.width = width;
 		this.height = height;
 		this.raster = new Raster(width, height);
-		for (const [c, w, h] of [[this.main, width, height], [this.over, width, height]]) {
-			c.width = w;
-			c.height = h;
-		}
+		for (const canvas of [this.main, this.over])
+			Object.assign(canvas, { width, height });
 		this.zoom.extent([[0, 0], [width, height]]).translateExtent([[0, 0], [width, height]])
 			.scaleExtent([1, Math.max(8, this.history.events / 4)]);
 		this.drawMap();
@@ -105,14 +103,10 @@ class Timeline {
 		}, 150);
 		this.set(change);
 	}
-	setX(from, to) {
-		const length = Math.min(1, Math.max(to - from, 4 / (this.history.events + 4)));
+	setRange(axis, from, to) {
+		const length = Math.min(1, Math.max(to - from, axis === 'x' ? 4 / (this.history.events + 4) : 1e-6));
 		const at = Math.max(0, Math.min(1 - length, from));
-		this.move({ x: [at, at + length] });
-	}
-	setY(from, to) {
-		const length = Math.min(1, Math.max(to - from, 1e-6)), at = Math.max(0, Math.min(1 - length, from));
-		this.move({ y: [at, at + length] });
+		this.move({ [axis]: [at, at + length] });
 	}
 	set(change) {
 		Object.assign(this.view, change);
@@ -134,7 +128,7 @@ class Timeline {
 	show(event) {
 		const v = this.valueOf(event), [from, to] = this.full, at = (v - from) / (to - from), [a, b] = this.view.x;
 		if (at < a || at > b)
-			this.setX(at - (b - a) / 2, at + (b - a) / 2);
+			this.setRange('x', at - (b - a) / 2, at + (b - a) / 2);
 	}
 	wheelY(event) {
 		if (!event.shiftKey)
@@ -142,14 +136,14 @@ class Timeline {
 		event.preventDefault();
 		const [a, b] = this.view.y, at = a + (b - a) * (1 - event.offsetY / this.height);
 		const k = 2 ** ((event.deltaY || event.deltaX) / 300);
-		this.setY(at - (at - a) * k, at + (b - at) * k);
+		this.setRange('y', at - (at - a) * k, at + (b - at) * k);
 	}
 	key(event) {
 		const [a, b] = this.view.x, step = (b - a) / 8, [low, high] = this.view.y, up = (high - low) / 8;
 		const does = {
-			ArrowLeft: () => this.setX(a - step, b - step), ArrowRight: () => this.setX(a + step, b + step),
-			ArrowUp: () => this.setY(low + up, high + up), ArrowDown: () => this.setY(low - up, high - up),
-			'+': () => this.setX(a + step, b - step), '=': () => this.setX(a + step, b - step), '-': () => this.setX(a - step, b + step),
+			ArrowLeft: () => this.setRange('x', a - step, b - step), ArrowRight: () => this.setRange('x', a + step, b + step),
+			ArrowUp: () => this.setRange('y', low + up, high + up), ArrowDown: () => this.setRange('y', low - up, high - up),
+			'+': () => this.setRange('x', a + step, b - step), '=': () => this.setRange('x', a + step, b - step), '-': () => this.setRange('x', a - step, b + step),
 			'.': () => this.view.step(1), ',': () => this.view.step(-1), Home: () => this.view.go(0),
 			End: () => this.view.go(this.history.events), Escape: () => this.pin(-1, { x: [0, 1], y: [0, 1] }),
 			Enter: () => this.pin(this.history.blockAt(this.view.at)),

@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The history of a file as the page of npusim report has it: events, blocks, segments, calls and
- * call stacks, in columns of numbers. It replays nothing; what a replay measures is in its result.
+ * The page that npusim report writes, and the history of a file as it has it: events, blocks,
+ * segments, calls and call stacks, in columns of numbers. It replays nothing; what a replay
+ * measures is in its result.
  */
-#ifndef NPUSIM_TRACES_HISTORY_DATA_H
-#define NPUSIM_TRACES_HISTORY_DATA_H
+#ifndef NPUSIM_TRACES_PAGE_H
+#define NPUSIM_TRACES_PAGE_H
 
 #include <glib.h>
+
+/* Before and after the place of its data: embed.py assembles it when npusim is built. */
+extern const unsigned char report_page_before[], report_page_after[];
+extern const unsigned long report_page_before_bytes, report_page_after_bytes;
 
 /* The file as base64 of a zlib stream; to be freed. NULL and error where it cannot be read.
  *
