@@ -8,16 +8,12 @@
  * places stay. */
 #define ROOM_FIRST 65536u
 
-struct accesses {
-	GArray *sorted;   /* of struct access, by begin */
-	uint64_t longest; /* bytes of one; never too small */
-};
-
-struct accesses *accesses_new(void)
+struct accesses *accesses_new(const struct order *order)
 {
 	struct accesses *accesses = g_new0(struct accesses, 1);
 
 	accesses->sorted = g_array_sized_new(FALSE, FALSE, sizeof(struct access), ROOM_FIRST);
+	accesses->order = order;
 	return accesses;
 }
 
@@ -25,11 +21,6 @@ void accesses_free(struct accesses *accesses)
 {
 	g_array_unref(accesses->sorted);
 	g_free(accesses);
-}
-
-unsigned accesses_count(const struct accesses *accesses)
-{
-	return accesses->sorted->len;
 }
 
 /* The first that begins at the address or behind it. */
@@ -67,9 +58,10 @@ void accesses_add(struct accesses *accesses, const struct access *access)
 	accesses->longest = MAX(accesses->longest, access->end - access->begin);
 }
 
-void accesses_settle(struct accesses *accesses, const struct order *order, access_fn fn, void *arg)
+void accesses_settle(struct accesses *accesses, void (*fn)(void *arg, const struct access *access),
+		     void *arg)
 {
-	const struct clock *host = order_host(order);
+	const struct clock *host = &accesses->order->host;
 	guint kept = 0;
 
 	for (guint i = 0; i < accesses->sorted->len; i++) {
@@ -89,19 +81,24 @@ void accesses_settle(struct accesses *accesses, const struct order *order, acces
 		accesses->longest = 0;
 }
 
-/* The next from *at on that has a byte in [begin, end); the first search starts at G_MAXUINT. */
-static struct access *next_meeting(const struct accesses *accesses, guint *at, uint64_t begin,
-				   uint64_t end)
+struct access *accesses_next(const struct accesses *accesses, struct access_search *search)
 {
-	if (*at == G_MAXUINT)
-		*at = first_from(accesses,
-				 begin > accesses->longest ? begin - accesses->longest : 0);
-	while (*at < accesses->sorted->len) {
-		struct access *access = &g_array_index(accesses->sorted, struct access, (*at)++);
+	const struct order *order = accesses->order;
 
-		if (access->begin >= end)
+	if (search->next == 0)
+		search->next = first_from(accesses, search->begin > accesses->longest
+							    ? search->begin - accesses->longest
+							    : 0);
+	while (search->next < accesses->sorted->len) {
+		struct access *access =
+			&g_array_index(accesses->sorted, struct access, search->next++);
+
+		if (access->begin >= search->end)
 			return NULL;
-		if (access->end > begin)
+		if (access->end > search->begin && (access->write || !search->writes) &&
+		    (search->after == NULL ||
+		     !order_is_before(order, access->stream, access->number, search->after)) &&
+		    !(search->surely && order_is_tainted(order, access->taint)))
 			return access;
 	}
 	return NULL;
@@ -109,47 +106,19 @@ static struct access *next_meeting(const struct accesses *accesses, guint *at, u
 
 bool accesses_meet(const struct accesses *accesses, uint64_t begin, uint64_t end, bool write)
 {
-	const struct access *access;
-	guint at = G_MAXUINT;
+	struct access_search search = { .begin = begin, .end = end, .writes = write };
 
-	while ((access = next_meeting(accesses, &at, begin, end)) != NULL)
-		if (!write || access->write)
-			return true;
-	return false;
-}
-
-void accesses_of(const struct accesses *accesses, unsigned stream, access_fn fn, void *arg)
-{
-	for (guint i = 0; i < accesses->sorted->len; i++) {
-		const struct access *access = &g_array_index(accesses->sorted, struct access, i);
-
-		if (access->stream == stream)
-			fn(arg, access);
-	}
+	return accesses_next(accesses, &search) != NULL;
 }
 
 void accesses_unwatch(struct accesses *accesses, uint64_t begin, uint64_t end, bool all)
 {
+	struct access_search search = { .begin = begin, .end = end };
 	struct access *access;
-	guint at = G_MAXUINT;
 
-	while ((access = next_meeting(accesses, &at, begin, end)) != NULL) {
+	while ((access = accesses_next(accesses, &search)) != NULL) {
 		access->hashed = 0;
 		if (all)
 			access->mark = access->closed = 0;
 	}
-}
-
-void accesses_unordered(const struct accesses *accesses, const struct order *order,
-			const struct clock *clock, uint64_t begin, uint64_t end, bool write,
-			bool or_after, access_fn fn, void *arg)
-{
-	const struct access *access;
-	guint at = G_MAXUINT;
-
-	while ((access = next_meeting(accesses, &at, begin, end)) != NULL)
-		if ((write || access->write) &&
-		    (or_after || !order_is_tainted(order, access->taint)) &&
-		    !order_is_before(order, access->stream, access->number, clock))
-			fn(arg, access);
 }

@@ -22,31 +22,37 @@ struct access {
 	uint32_t closed : 1; /* its pages are, to the program */
 };
 
-struct accesses; /* sorted by address */
+struct accesses {
+	GArray *sorted;   /* of struct access, by begin */
+	uint64_t longest; /* bytes of one; never too small */
+	const struct order *order;
+};
 
-struct accesses *accesses_new(void);
+struct accesses *accesses_new(const struct order *order);
 void accesses_free(struct accesses *accesses);
-unsigned accesses_count(const struct accesses *accesses);
 /* Takes the place of an earlier access of its stream to the same range that is no more than it, but
  * of none with a hash or a mark, or that is closed. */
 void accesses_add(struct accesses *accesses, const struct access *access);
-typedef void (*access_fn)(void *arg, const struct access *access);
-/* Forgets what the host knows to be done; calls fn for each that has a hash or a mark,
- * or is closed. */
-void accesses_settle(struct accesses *accesses, const struct order *order, access_fn fn, void *arg);
+/* Forgets what the host knows to be done; calls fn for each of it that has a hash or a mark, or is
+ * closed. */
+void accesses_settle(struct accesses *accesses, void (*fn)(void *arg, const struct access *access),
+		     void *arg);
+
+/* Which accesses a search finds, in the order of their addresses. */
+struct access_search {
+	uint64_t begin, end;       /* a byte in [begin, end) */
+	bool writes;               /* these alone */
+	const struct clock *after; /* what has not happened before it; NULL: all */
+	bool surely;               /* ... nor may come after it */
+	guint next;                /* 0 at first */
+};
+/* The next; NULL: there is none. */
+struct access *accesses_next(const struct accesses *accesses, struct access_search *search);
 /* Whether any, or a write, has a byte in [begin, end). */
 bool accesses_meet(const struct accesses *accesses, uint64_t begin, uint64_t end, bool write);
-/* Calls fn for each of a stream. */
-void accesses_of(const struct accesses *accesses, unsigned stream, access_fn fn, void *arg);
 /* Takes the hashes of those that have a byte in [begin, end): others than the program may change
  * what they read. all: their marks, too, and they are not closed any more: the program may know
  * that they are done. */
 void accesses_unwatch(struct accesses *accesses, uint64_t begin, uint64_t end, bool all);
-
-/* Calls fn for each that has a byte in [begin, end) and has not happened before `clock`; reads only
- * if `write`; `or_after`: those that may come after as well. */
-void accesses_unordered(const struct accesses *accesses, const struct order *order,
-			const struct clock *clock, uint64_t begin, uint64_t end, bool write,
-			bool or_after, access_fn fn, void *arg);
 
 #endif

@@ -60,7 +60,6 @@ static void check_kind(struct validate *v, const struct bytes_move *move)
 						       "ACL_MEMCPY_DEVICE_TO_HOST",
 						       "ACL_MEMCPY_DEVICE_TO_DEVICE" };
 	static const char *const sides[] = { "host", "device", "some" }; /* by enum side */
-	struct report report = { .rule = VALIDATE_KIND, .now = move->stack };
 	uint32_t kind = said.kind;
 	enum side from, to;
 	char real[48] = "ACL_MEMCPY_DEFAULT";
@@ -78,20 +77,21 @@ static void check_kind(struct validate *v, const struct bytes_move *move)
 	if (from != SIDE_UNKNOWN && to != SIDE_UNKNOWN)
 		snprintf(real, sizeof(real), "%s",
 			 names[(from == SIDE_DEVICE) * KIND_D2H + (to == SIDE_DEVICE)]);
-	report_make(&report, "%s says %s, but copies %s memory to %s memory: %s would be right",
-		    mover(move), names[kind], sides[from], sides[to], real);
+	report_make(REPORT(KIND, move->stack),
+		    "%s says %s, but copies %s memory to %s memory: %s would be right", mover(move),
+		    names[kind], sides[from], sides[to], real);
 }
 
 /* ---- overlap ---- */
 
 static void check_overlap(struct validate *v, const struct bytes_move *move)
 {
-	struct report report = { .rule = VALIDATE_OVERLAP, .now = move->stack };
 	uint64_t low = MIN(move->dst, move->src), high = MAX(move->dst, move->src);
 
 	if (high - low >= move->bytes)
 		return;
-	report_make(&report, "%s copies %s from %s: %s are both read and written", mover(move),
+	report_make(REPORT(OVERLAP, move->stack),
+		    "%s copies %s from %s: %s are both read and written", mover(move),
 		    npu_size_text(move->bytes),
 		    validate_range(v, move->src, move->src + move->bytes),
 		    validate_range(v, high, low + move->bytes));
@@ -119,7 +119,6 @@ static void check_bounds(struct validate *v, const struct bytes_move *move, uint
 			 bool write)
 {
 	const struct object *object = asked_for(v, begin), *old;
-	struct report report = { .rule = VALIDATE_BOUNDS, .now = move->stack };
 	uint64_t end = begin + move->bytes;
 
 	if (object == NULL)
@@ -133,11 +132,11 @@ static void check_bounds(struct validate *v, const struct bytes_move *move, uint
 	     object->kind != OBJECT_PINNED) ||
 	    object->own || end <= object->key + object->bytes)
 		return;
-	report.made = object->made;
-	report_make(&report, "%s %s %s, which ends %s behind the %s: %s were asked for",
-		    mover(move), write ? "writes" : "reads", validate_range(v, begin, end),
+	report_make(REPORT(BOUNDS, move->stack, .made = object->made),
+		    "%s %s %s, which ends %s behind the %s: %s were asked for", mover(move),
+		    write ? "writes" : "reads", validate_range(v, begin, end),
 		    npu_size_words((int64_t)(end - object->key - object->bytes)),
-		    object_name(object->kind), npu_size_text(object->bytes));
+		    object_words[object->kind].name, npu_size_text(object->bytes));
 }
 
 /* ---- what nobody wrote ---- */
@@ -159,12 +158,10 @@ static void tell_uninitialised(struct validate *v, const struct bytes_move *move
 			       uint64_t end)
 {
 	const struct object *object = objects_around(v->objects, begin);
-	struct report report = { .rule = VALIDATE_UNINITIALISED,
-				 .now = move->stack,
-				 .made = object != NULL ? object->made : 0 };
 
-	report_make(&report, "%s reads %s, of which nobody wrote %s since the memory was made",
-		    mover(move), validate_range(v, move->src, move->src + move->bytes),
+	report_make(REPORT(UNINITIALISED, move->stack, .made = object != NULL ? object->made : 0),
+		    "%s reads %s, of which nobody wrote %s since the memory was made", mover(move),
+		    validate_range(v, move->src, move->src + move->bytes),
 		    validate_range(v, begin, end));
 }
 
@@ -220,17 +217,21 @@ void validate_bytes_give_up(struct validate *v, uint64_t begin, uint64_t end)
 		v->layer.below.npusimWritten(v->layer.driver.lower, at, NULL);
 }
 
-static void give_up_object(void *v, const struct object *object)
+static gboolean give_up_object(gpointer key, gpointer value, gpointer v)
 {
+	const struct object *object = value;
+
+	(void)key;
 	if (object->kind == OBJECT_MAPPING || object->kind == OBJECT_ALLOCATION ||
 	    object->kind == OBJECT_OPENED)
 		validate_bytes_give_up(v, object->key, object->key + object->bytes);
+	return FALSE;
 }
 
 void validate_bytes_kernels(struct validate *v)
 {
-	if (!v->kernels)
-		objects_each(v->objects, give_up_object, v);
+	for (unsigned i = 0; i < OBJECT_KIND_COUNT && !v->kernels; i++)
+		g_tree_foreach(v->objects->live[i], give_up_object, v);
 	v->kernels = true;
 }
 
@@ -252,7 +253,7 @@ void validate_bytes_new(struct validate *v, const struct object *object)
 	if (!report_wanted(VALIDATE_UNINITIALISED))
 		return;
 	if (v->kernels)
-		give_up_object(v, object);
+		give_up_object(NULL, (gpointer)object, v);
 	else if (object->kind == OBJECT_ALLOCATION && validate_place(v, object->key, &place) &&
 		 place.page_bytes < FRAME_BYTES)
 		clear(v, object->key, object->bytes);
@@ -260,30 +261,32 @@ void validate_bytes_new(struct validate *v, const struct object *object)
 
 /* ---- blocks ---- */
 
-/* All of a kind that meet the range. */
-static void end_blocks(struct validate *v, enum object_kind kind, uint64_t begin, uint64_t end,
-		       npu_stack stack)
+void validate_bytes_forget(struct validate *v, uint64_t begin, uint64_t end, npu_stack stack)
 {
 	const struct object *object;
 
-	while ((object = objects_meeting(v->objects, kind, begin, end)) != NULL)
-		objects_end(v->objects, kind, object->key, stack);
+	while ((object = objects_meeting(v->objects, OBJECT_BLOCK, begin, end)) != NULL ||
+	       (object = objects_meeting(v->objects, OBJECT_OLD_BLOCK, begin, end)) != NULL)
+		objects_end(v->objects, object->kind, object->key, stack);
 }
 
-void validate_bytes_forget(struct validate *v, uint64_t begin, uint64_t end, npu_stack stack)
+void validate_bytes_block(struct validate *v, uint64_t va, uint64_t bytes, npu_stack stack)
 {
-	end_blocks(v, OBJECT_BLOCK, begin, end, stack);
-	end_blocks(v, OBJECT_OLD_BLOCK, begin, end, stack);
-}
-
-static void free_block(struct validate *v, uint64_t va, npu_stack stack)
-{
-	const struct object *object = objects_find(v->objects, OBJECT_BLOCK, va);
+	const struct object *live = objects_find(v->objects, OBJECT_BLOCK, va);
 	const struct object *old = objects_find(v->objects, OBJECT_OLD_BLOCK, va);
-	struct object block;
+	struct object block = { .kind = OBJECT_BLOCK,
+				.key = va,
+				.bytes = bytes,
+				.dev = OBJECT_NO_DEVICE,
+				.made = stack };
 
-	if (object != NULL) {
-		block = *object;
+	if (bytes > 0) {
+		validate_bytes_forget(v, va, va + bytes, stack);
+		objects_add(v->objects, &block);
+		if (report_wanted(VALIDATE_UNINITIALISED))
+			clear(v, va, bytes);
+	} else if (live != NULL) {
+		block = *live;
 		block.kind = OBJECT_OLD_BLOCK;
 		block.ended = stack;
 		objects_end(v->objects, OBJECT_BLOCK, va, stack);
@@ -291,22 +294,4 @@ static void free_block(struct validate *v, uint64_t va, npu_stack stack)
 	} else if (old != NULL) {
 		validate_why_ended(stack, VALIDATE_DOUBLE_FREE, old, va);
 	}
-}
-
-void validate_bytes_block(struct validate *v, uint64_t va, uint64_t bytes, npu_stack stack)
-{
-	struct object block = { .kind = OBJECT_BLOCK,
-				.key = va,
-				.bytes = bytes,
-				.dev = OBJECT_NO_DEVICE,
-				.made = stack };
-
-	if (bytes == 0) {
-		free_block(v, va, stack);
-		return;
-	}
-	validate_bytes_forget(v, va, va + bytes, stack);
-	objects_add(v->objects, &block);
-	if (report_wanted(VALIDATE_UNINITIALISED))
-		clear(v, va, bytes);
 }

@@ -2,22 +2,16 @@
  *
  * Growth: counters by kind and stack, and copies of them at marks.
  */
-#include "validate/validate.h"
+#include "validate/objects.h"
 
 #include "base/base.h"
+#include "validate/report.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define STREAK 2 /* marks in a row */
 
-struct counters {
-	uint64_t changes[OBJECT_CHANGE_COUNT];
-	uint64_t bytes; /* that are live */
-};
-
-/* What one stack made of one kind. */
 struct row {
 	enum object_kind kind;
 	npu_stack made;
@@ -71,7 +65,7 @@ void growth_free(struct growth *growth)
 	g_free(growth);
 }
 
-static struct row *row_of(struct growth *growth, const struct object *object)
+struct counters *growth_of(struct growth *growth, const struct object *object)
 {
 	gint64 key = (gint64)object->kind << 32 | object->made;
 	guint at = GPOINTER_TO_UINT(g_hash_table_lookup(growth->index, &key));
@@ -83,57 +77,33 @@ static struct row *row_of(struct growth *growth, const struct object *object)
 		g_hash_table_insert(growth->index, g_memdup2(&key, sizeof(key)),
 				    GUINT_TO_POINTER(at));
 	}
-	return &g_array_index(growth->rows, struct row, at - 1);
-}
-
-void growth_count(void *growth, const struct object *object, enum object_change change)
-{
-	struct row *row = row_of(growth, object);
-
-	row->now.changes[change]++;
-	if (change == OBJECT_MADE)
-		row->now.bytes += object->bytes;
-	else if (change == OBJECT_ENDED)
-		row->now.bytes -= object->bytes;
-}
-
-void growth_shrink(struct growth *growth, const struct object *object, uint64_t bytes)
-{
-	row_of(growth, object)->now.bytes -= bytes;
+	return &g_array_index(growth->rows, struct row, at - 1).now;
 }
 
 /* References that are held: of all kinds but handles one an object. */
 static uint64_t held(const struct counters *counters)
 {
-	return counters->changes[OBJECT_MADE] + counters->changes[OBJECT_RETAINED] -
-	       counters->changes[OBJECT_RELEASED] - counters->changes[OBJECT_ENDED];
+	return counters->made + counters->retained - counters->ended;
 }
 
-static struct counters since(struct counters now, const struct counters *then)
+static struct counters since(const struct counters *now, const struct counters *then)
 {
-	for (unsigned i = 0; i < OBJECT_CHANGE_COUNT; i++)
-		now.changes[i] -= then->changes[i];
-	now.bytes -= then->bytes;
-	return now;
+	return (struct counters){ now->made - then->made, now->retained - then->retained,
+				  now->ended - then->ended, now->bytes - then->bytes };
 }
-
-/* In the order in which reports and tables have them: made, retained, given back. */
-#define CHANGES(c)                                              \
-	(c).changes[OBJECT_MADE], (c).changes[OBJECT_RETAINED], \
-		(c).changes[OBJECT_RELEASED] + (c).changes[OBJECT_ENDED]
 
 static void tell_row(const struct mark *mark, const struct row *row, const struct seen *seen)
 {
-	struct report report = { .rule = VALIDATE_GROWTH, .now = mark->stack, .made = row->made };
-	struct counters grown = since(row->now, &seen->last);
+	struct counters grown = since(&row->now, &seen->last);
 
-	report_make(&report,
+	report_make(REPORT(GROWTH, mark->stack, .made = row->made),
 		    "since mark '%s' %u of 1 to %u, %" PRIu64 " more of %s %s held: %" PRIu64
 		    " made, %" PRIu64 " retained, %" PRIu64 " given back; in all %" PRIu64
 		    ", %s: %s gives such memory back",
 		    mark->name, mark->number - 1, mark->number, held(&grown),
-		    object_name(row->kind), held(&grown) == 1 ? "is" : "are", CHANGES(grown),
-		    held(&row->now), npu_size_text(row->now.bytes), object_ender(row->kind));
+		    object_words[row->kind].name, held(&grown) == 1 ? "is" : "are", grown.made,
+		    grown.retained, grown.ended, held(&row->now), npu_size_text(row->now.bytes),
+		    object_words[row->kind].ender);
 }
 
 void growth_mark(struct growth *growth, const char *name, npu_stack stack)
@@ -178,16 +148,15 @@ void growth_left(const struct growth *growth)
 	g_array_sort(rows, larger_first);
 	for (guint i = 0; i < rows->len; i++) {
 		const struct row *row = &g_array_index(rows, struct row, i);
-		struct report report = { .rule = VALIDATE_LEAK, .made = row->made };
 		unsigned long long count = held(&row->now);
 
 		if (count > 0 && row->kind < OBJECT_BLOCK)
-			report_make(&report,
+			report_make(REPORT(LEAK, 0, .made = row->made),
 				    "%llu %s%s of %s in all %s left at the end of the process: %s "
 				    "gives such memory back",
-				    count, object_name(row->kind), count == 1 ? "" : "s",
+				    count, object_words[row->kind].name, count == 1 ? "" : "s",
 				    npu_size_text(row->now.bytes), count == 1 ? "is" : "are",
-				    object_ender(row->kind));
+				    object_words[row->kind].ender);
 	}
 }
 
@@ -195,12 +164,12 @@ void growth_left(const struct growth *growth)
 
 static void add_row(char **text, const struct row *row, const struct seen *seen)
 {
-	struct counters grown = since(seen->last, &seen->first);
+	struct counters grown = since(&seen->last, &seen->first);
 	char *by = npu_stack_words(row->made);
 
 	npu_text_add(text, "  %10s %8" PRIu64 " %8" PRIu64 " %8" PRIu64 " %8" PRIu64 "  %s%s%s\n",
-		     npu_size_words((int64_t)grown.bytes), held(&grown), CHANGES(grown),
-		     object_name(row->kind), by != NULL ? ": " : "", by != NULL ? by : "");
+		     npu_size_words((int64_t)grown.bytes), held(&grown), grown.made, grown.retained,
+		     grown.ended, object_words[row->kind].name, by != NULL ? ": " : "", by ?: "");
 	free(by);
 }
 
@@ -217,12 +186,9 @@ void growth_tell(const struct growth *growth)
 		for (guint i = 0; i < mark->rows->len; i++) {
 			const struct row *row = &g_array_index(growth->rows, struct row, i);
 			const struct seen *seen = &g_array_index(mark->rows, struct seen, i);
-			struct report report = { .rule = VALIDATE_GROWTH,
-						 .now = mark->stack,
-						 .made = row->made };
 
 			if (seen->reported && held(&seen->last) > held(&seen->first) &&
-			    !suppress_has(&report))
+			    !suppress_has(REPORT(GROWTH, mark->stack, .made = row->made)))
 				add_row(&rows, row, seen);
 		}
 		if (rows != NULL)

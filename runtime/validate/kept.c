@@ -17,49 +17,41 @@
 struct share {
 	struct object object; /* as it was then */
 	uint64_t shareable;
-	char *name; /* NULL: a handle */
+	char name[80]; /* "": a handle */
 	npu_stack ended;
 	bool gone; /* the object is */
 };
 
-static void clear_share(gpointer data)
-{
-	g_free(((struct share *)data)->name);
-}
-
-GArray *validate_kept_new(void)
-{
-	GArray *shares = g_array_new(FALSE, FALSE, sizeof(struct share));
-
-	g_array_set_clear_func(shares, clear_share);
-	return shares;
-}
-
 void validate_kept_share(struct validate *v, const struct object *object, uint64_t shareable,
 			 const char *name)
 {
-	struct share share = { *object, shareable, g_strdup(name), 0, false };
+	struct share *share;
 
+	if (object == NULL)
+		return;
 	if (v->shares->len % LOOK_EVERY == LOOK_EVERY - 1)
 		validate_kept_look(v); /* where nobody marks, those that are gone go here */
-	g_array_append_val(v->shares, share);
+	share = g_new0(struct share, 1);
+	share->object = *object;
+	share->shareable = shareable;
+	g_strlcpy(share->name, name, sizeof(share->name));
+	g_ptr_array_add(v->shares, share);
 }
 
 /* True: there is nothing more to say of it. */
 static bool look(struct validate *v, const struct share *share)
 {
-	struct report report = { .rule = VALIDATE_KEPT,
-				 .then = "it was given back by",
-				 .before = share->ended,
-				 .made = share->object.made };
+	const struct report *report = REPORT(KEPT, 0, .then = "it was given back by",
+					     .before = share->ended, .made = share->object.made);
 	int pids[HOLDERS_MAX];
 	uint32_t count = HOLDERS_MAX;
 	char *holders = NULL;
 	drvError_t code = v->layer.below.npusimHolders(v->layer.driver.lower, share->shareable,
-						       share->name, pids, &count);
+						       share->name[0] != '\0' ? share->name : NULL,
+						       pids, &count);
 
 	if (code == DRV_ERROR_NOT_EXIST)
-		report_make(&report,
+		report_make(report,
 			    "the handle %#llx, %s, was exported and given back, and nobody has "
 			    "imported it",
 			    (unsigned long long)share->object.key,
@@ -73,10 +65,10 @@ static bool look(struct validate *v, const struct share *share)
 		}
 		npu_text_add(&holders, "%s%d", i > 0 ? ", " : "", pids[i]);
 	}
-	report_make(&report,
+	report_make(report,
 		    "%s at %#llx, %s, that this process shared and gave back, is still "
 		    "held by process %s%s",
-		    object_name(share->object.kind), (unsigned long long)share->object.key,
+		    object_words[share->object.kind].name, (unsigned long long)share->object.key,
 		    npu_size_text(share->object.bytes), holders,
 		    count > HOLDERS_MAX ? " and others" : "");
 	free(holders);
@@ -86,27 +78,25 @@ static bool look(struct validate *v, const struct share *share)
 void validate_kept_look(struct validate *v)
 {
 	for (guint i = v->shares->len; i-- > 0;) {
-		const struct share *share = &g_array_index(v->shares, struct share, i);
+		const struct share *share = g_ptr_array_index(v->shares, i);
 
 		if (share->gone && look(v, share))
-			g_array_remove_index(v->shares, i);
+			g_ptr_array_remove_index(v->shares, i);
 	}
 }
 
 void validate_kept_end(struct validate *v, const struct object *object, npu_stack stack)
 {
-	struct report report = { .rule = VALIDATE_KEPT, .now = stack, .made = object->made };
-
 	for (guint i = 0; i < v->shares->len; i++) {
-		struct share *share = &g_array_index(v->shares, struct share, i);
+		struct share *share = g_ptr_array_index(v->shares, i);
 
 		if (share->gone || share->object.key != object->key ||
 		    share->object.kind != object->kind)
 			continue;
 		share->gone = true;
 		share->ended = stack;
-		if (share->name != NULL && !v->cuda)
-			report_make(&report,
+		if (share->name[0] != '\0' && !v->cuda)
+			report_make(REPORT(KEPT, stack, .made = object->made),
 				    "%s gives %#llx, %s, back before its key %.16s... is closed, "
 				    "by which others may still open it",
 				    call_of(stack), (unsigned long long)object->key,
@@ -116,7 +106,10 @@ void validate_kept_end(struct validate *v, const struct object *object, npu_stac
 
 void validate_kept_name_end(struct validate *v, const char *name)
 {
-	for (guint i = v->shares->len; i-- > 0;)
-		if (g_strcmp0(g_array_index(v->shares, struct share, i).name, name) == 0)
-			g_array_remove_index(v->shares, i);
+	for (guint i = v->shares->len; i-- > 0;) {
+		const struct share *share = g_ptr_array_index(v->shares, i);
+
+		if (strcmp(share->name, name) == 0)
+			g_ptr_array_remove_index(v->shares, i);
+	}
 }

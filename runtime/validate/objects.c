@@ -6,17 +6,7 @@
 
 #define HISTORY_MAX 4096u
 
-struct objects {
-	GTree *live[OBJECT_KIND_COUNT]; /* key -> struct object */
-	struct object *history;         /* a ring of HISTORY_MAX */
-	unsigned ended;                 /* since the start */
-	object_watcher watcher;
-	void *arg;
-};
-
-static const struct {
-	const char *name, *ender;
-} kinds[OBJECT_KIND_COUNT] = {
+const struct object_words object_words[OBJECT_KIND_COUNT] = {
 	[OBJECT_RESERVATION] = { "reservation", "aclrtReleaseMemAddress" },
 	[OBJECT_MAPPING] = { "mapping", "aclrtUnmapMem" },
 	[OBJECT_ALLOCATION] = { "allocation", "aclrtFree" },
@@ -28,16 +18,6 @@ static const struct {
 	[OBJECT_OLD_BLOCK] = { "block", "npusimBlock" },
 };
 
-const char *object_name(enum object_kind kind)
-{
-	return kinds[kind].name;
-}
-
-const char *object_ender(enum object_kind kind)
-{
-	return kinds[kind].ender;
-}
-
 static gint compare(gconstpointer a, gconstpointer b, gpointer unused)
 {
 	const uint64_t *left = a, *right = b;
@@ -46,12 +26,11 @@ static gint compare(gconstpointer a, gconstpointer b, gpointer unused)
 	return (*left > *right) - (*left < *right);
 }
 
-struct objects *objects_new(object_watcher watcher, void *arg)
+struct objects *objects_new(void)
 {
 	struct objects *objects = g_new0(struct objects, 1);
 
-	objects->watcher = watcher;
-	objects->arg = arg;
+	objects->growth = growth_new();
 	for (unsigned i = 0; i < OBJECT_KIND_COUNT; i++)
 		objects->live[i] = g_tree_new_full(compare, NULL, NULL, g_free);
 	objects->history = g_new0(struct object, HISTORY_MAX);
@@ -62,32 +41,45 @@ void objects_free(struct objects *objects)
 {
 	for (unsigned i = 0; i < OBJECT_KIND_COUNT; i++)
 		g_tree_unref(objects->live[i]);
+	growth_free(objects->growth);
 	g_free(objects->history);
 	g_free(objects);
+}
+
+/* It is counted no more. */
+static void uncount(struct objects *objects, const struct object *object)
+{
+	struct counters *counters = growth_of(objects->growth, object);
+
+	counters->ended++;
+	counters->bytes -= object->bytes;
 }
 
 struct object *objects_add(struct objects *objects, const struct object *object)
 {
 	struct object *kept = g_memdup2(object, sizeof(*object));
 	const struct object *old = objects_find(objects, object->kind, object->key);
+	struct counters *counters;
 
 	if (old != NULL && !old->own)
-		objects->watcher(objects->arg, old, OBJECT_ENDED);
+		uncount(objects, old);
 	g_tree_replace(objects->live[object->kind], &kept->key, kept);
-	objects->watcher(objects->arg, kept, OBJECT_MADE);
+	counters = growth_of(objects->growth, kept);
+	counters->made++;
+	counters->bytes += kept->bytes;
 	return kept;
 }
 
 void objects_retain(struct objects *objects, struct object *object)
 {
 	object->references++;
-	objects->watcher(objects->arg, object, OBJECT_RETAINED);
+	growth_of(objects->growth, object)->retained++;
 }
 
 void objects_own(struct objects *objects, struct object *object)
 {
 	if (!object->own)
-		objects->watcher(objects->arg, object, OBJECT_ENDED);
+		uncount(objects, object);
 	object->own = true;
 }
 
@@ -96,7 +88,7 @@ bool objects_release(struct objects *objects, struct object *object)
 	if (object->references <= 1)
 		return false;
 	object->references--;
-	objects->watcher(objects->arg, object, OBJECT_RELEASED);
+	growth_of(objects->growth, object)->ended++;
 	return true;
 }
 
@@ -148,10 +140,10 @@ void objects_end(struct objects *objects, enum object_kind kind, uint64_t key, n
 	place = &objects->history[objects->ended++ % HISTORY_MAX];
 	*place = *object;
 	place->ended = stack;
-	for (uint32_t i = 1; i < object->references; i++)
-		objects->watcher(objects->arg, object, OBJECT_RELEASED);
+	growth_of(objects->growth, object)->ended +=
+		object->references > 1 ? object->references - 1 : 0;
 	if (!object->own)
-		objects->watcher(objects->arg, object, OBJECT_ENDED);
+		uncount(objects, object);
 	g_tree_remove(objects->live[kind], &key);
 }
 
@@ -183,13 +175,4 @@ const struct object *objects_ended(const struct objects *objects, bool handle, u
 			return object;
 	}
 	return NULL;
-}
-
-void objects_each(struct objects *objects, void (*fn)(void *arg, const struct object *object),
-		  void *arg)
-{
-	for (unsigned i = 0; i < OBJECT_KIND_COUNT; i++)
-		for (GTreeNode *node = g_tree_node_first(objects->live[i]); node != NULL;
-		     node = g_tree_node_next(node))
-			fn(arg, g_tree_node_value(node));
 }

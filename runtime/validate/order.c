@@ -21,16 +21,6 @@ struct event {
 	struct clock clock;
 };
 
-struct order {
-	GPtrArray *streams; /* by index; an index is used again */
-	GHashTable *by_id;  /* (dev, id) -> live struct order_stream */
-	GHashTable *events; /* name -> struct event */
-	struct clock host;
-	uint64_t host_version;
-	uint64_t taints, settled; /* numbers of waits; up to which nothing matters any more */
-	uint64_t values;          /* the last of them that is a value's */
-};
-
 /* ---- clocks ---- */
 
 static void advance(struct clock *clock, unsigned stream, uint64_t number)
@@ -135,13 +125,10 @@ struct order_stream *order_stream(struct order *order, uint32_t dev, uint32_t id
 	return stream;
 }
 
-const struct order_stream *order_stream_at(const struct order *order, unsigned index)
+const char *order_stream_text(const struct order *order, unsigned index)
 {
-	return g_ptr_array_index(order->streams, index);
-}
+	const struct order_stream *stream = order_stream_at(order, index);
 
-const char *order_stream_text(const struct order_stream *stream)
-{
 	return npu_text("queue %u of device %u", stream->id, stream->dev);
 }
 
@@ -321,16 +308,6 @@ bool order_is_before(const struct order *order, unsigned stream, uint64_t number
 {
 	return order_is_tainted(order, clock->taint) ||
 	       (stream < clock->count && clock->at[stream] >= number);
-}
-
-const struct clock *order_host(const struct order *order)
-{
-	return &order->host;
-}
-
-uint64_t order_host_version(const struct order *order)
-{
-	return order->host_version;
 }
 
 void order_quiet(struct order *order)

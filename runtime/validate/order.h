@@ -35,7 +35,14 @@ struct order_stream {
 	bool live;
 };
 
-struct order;
+struct order {
+	GPtrArray *streams; /* of struct order_stream, by index; an index is used again */
+	GHashTable *by_id;  /* (dev, id) -> live struct order_stream */
+	GHashTable *events; /* by name */
+	struct clock host;
+	uint64_t host_version;    /* counts changes of what the host knows */
+	uint64_t taints, settled; /* numbers of waits; up to which nothing matters any more */
+};
 
 struct order *order_new(void);
 void order_free(struct order *order);
@@ -43,9 +50,12 @@ void order_free(struct order *order);
 /* The live stream of that id; made where there is none. */
 struct order_stream *order_stream(struct order *order, uint32_t dev, uint32_t id);
 /* The last that had an index. */
-const struct order_stream *order_stream_at(const struct order *order, unsigned index);
-/* In words; see npu_text(). */
-const char *order_stream_text(const struct order_stream *stream);
+static inline const struct order_stream *order_stream_at(const struct order *order, unsigned index)
+{
+	return g_ptr_array_index(order->streams, index);
+}
+/* The stream of an index in words; see npu_text(). */
+const char *order_stream_text(const struct order *order, unsigned index);
 /* Its queue is gone, and all of its work with it. */
 void order_stream_end(struct order *order, uint32_t dev, uint32_t id);
 
@@ -82,9 +92,6 @@ bool order_is_before(const struct order *order, unsigned stream, uint64_t number
 		     const struct clock *clock);
 /* Whether a clock's taint still matters. */
 bool order_is_tainted(const struct order *order, uint64_t taint);
-const struct clock *order_host(const struct order *order);
-/* Counts changes of what the host knows. */
-uint64_t order_host_version(const struct order *order);
 /* If the host knows all entries to be done, what was not known does not matter any more. */
 void order_quiet(struct order *order);
 

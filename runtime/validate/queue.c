@@ -20,29 +20,26 @@ struct actor {
 
 /* ---- what meets ---- */
 
-struct meeting {
-	const struct actor *actor;
-	uint64_t begin, end;
-	bool write;
-};
-
-static void tell_race(void *arg, const struct access *other)
+static void tell_races(const struct actor *actor, uint64_t begin, uint64_t end, bool write)
 {
-	const struct meeting *meeting = arg;
-	const struct actor *actor = meeting->actor;
-	const struct order_stream *before = order_stream_at(actor->v->order, other->stream);
-	struct report report = { .rule = VALIDATE_RACE,
-				 .now = actor->stack,
-				 .then = "the other access was queued by",
-				 .before = other->stack };
-	uint64_t begin = MAX(meeting->begin, other->begin), end = MIN(meeting->end, other->end);
+	struct validate *v = actor->v;
+	struct access_search search = { begin, end, .writes = !write, .after = actor->clock,
+					.surely = true };
+	const struct access *other;
 
-	if (actor->stream == before)
-		return;
-	report_make(&report, "%s %s %s, which %s %s, and nothing orders the two",
-		    actor->stream != NULL ? order_stream_text(actor->stream) : "the host",
-		    meeting->write ? "writes" : "reads", validate_range(actor->v, begin, end),
-		    order_stream_text(before), other->write ? "writes" : "reads");
+	while ((other = accesses_next(v->accesses, &search)) != NULL)
+		if (actor->stream != order_stream_at(v->order, other->stream))
+			report_make(
+				REPORT(RACE, actor->stack, .then = "the other access was queued by",
+				       .before = other->stack),
+				"%s %s %s, which %s %s, and nothing orders the two",
+				actor->stream != NULL
+					? order_stream_text(v->order, actor->stream->index)
+					: "the host",
+				write ? "writes" : "reads",
+				validate_range(v, MAX(begin, other->begin), MIN(end, other->end)),
+				order_stream_text(v->order, other->stream),
+				other->write ? "writes" : "reads");
 }
 
 /* Other processes hear of a write to memory that they have, unless its order may hang on them.
@@ -50,7 +47,6 @@ static void tell_race(void *arg, const struct access *other)
 static uint32_t tell_others(const struct actor *actor, uint64_t begin, uint64_t bytes)
 {
 	struct validate *v = actor->v;
-	struct report report = { .rule = VALIDATE_SHARED_WRITE, .now = actor->stack };
 	struct npu_write write;
 
 	if (!v->shares_any || !report_wanted(VALIDATE_SHARED_WRITE) ||
@@ -59,7 +55,7 @@ static uint32_t tell_others(const struct actor *actor, uint64_t begin, uint64_t 
 		    DRV_ERROR_NONE)
 		return 0;
 	if (write.pid != 0)
-		report_make(&report,
+		report_make(REPORT(SHARED_WRITE, actor->stack),
 			    "%s writes %s, which process %d has been writing for %.3f ms and has "
 			    "not seen written",
 			    call_of(actor->stack), validate_range(v, begin, begin + bytes),
@@ -69,12 +65,11 @@ static uint32_t tell_others(const struct actor *actor, uint64_t begin, uint64_t 
 
 static void end_shared(struct validate *v, const struct access *access)
 {
-	struct report report = { .rule = VALIDATE_SHARED_WRITE, .now = access->stack };
 	struct npu_write write = { .mark = access->mark };
 
 	if (v->layer.below.npusimWrites(v->layer.driver.lower, 0, 0, &write) == DRV_ERROR_NONE &&
 	    write.pid != 0)
-		report_make(&report,
+		report_make(REPORT(SHARED_WRITE, access->stack),
 			    "%s writes %s, which process %d began to write before this process "
 			    "had seen it written",
 			    call_of(access->stack), validate_range(v, access->begin, access->end),
@@ -84,7 +79,6 @@ static void end_shared(struct validate *v, const struct access *access)
 static void touch(const struct actor *actor, uint64_t begin, uint64_t bytes, bool write)
 {
 	struct validate *v = actor->v;
-	struct meeting meeting = { actor, begin, begin + bytes, write };
 	struct access access;
 
 	if (bytes == 0)
@@ -92,8 +86,7 @@ static void touch(const struct actor *actor, uint64_t begin, uint64_t bytes, boo
 	if (write)
 		accesses_unwatch(v->accesses, begin, begin + bytes, false);
 	if (report_wanted(VALIDATE_RACE))
-		accesses_unordered(v->accesses, v->order, actor->clock, begin, begin + bytes, write,
-				   false, tell_race, &meeting);
+		tell_races(actor, begin, begin + bytes, write);
 	access = (struct access){ .begin = begin,
 				  .end = begin + bytes,
 				  .number = actor->number,
@@ -151,56 +144,42 @@ static void done(void *arg, const struct access *access)
 /* Forgets accesses that the host knows to be done. */
 static void settle(struct validate *v)
 {
-	if (v->settled == order_host_version(v->order))
+	if (v->settled == v->order->host_version)
 		return;
-	v->settled = order_host_version(v->order);
-	accesses_settle(v->accesses, v->order, done, v);
+	v->settled = v->order->host_version;
+	accesses_settle(v->accesses, done, v);
 	if (v->reopen)
 		validate_closed_renew(v);
 	v->reopen = false;
-	if (accesses_count(v->accesses) == 0)
+	if (v->accesses->sorted->len == 0)
 		order_quiet(v->order);
 }
 
-struct pending {
-	struct validate *v;
-	struct report report;
-	const struct object *object;
-	uint64_t begin, end;
-	bool found;
-};
-
-static void tell_pending(void *arg, const struct access *access)
+bool validate_pending(struct validate *v, npu_stack stack, const struct object *object,
+		      uint64_t begin)
 {
-	struct pending *pending = arg;
-
-	pending->found = true;
-	pending->report.before = access->stack;
-	report_make(&pending->report,
-		    "%s gives %s back, which work of %s still %s: nobody has waited for it",
-		    npu_stack_call(pending->report.now) ?: object_ender(pending->object->kind),
-		    validate_range(pending->v, MAX(pending->begin, access->begin),
-				   MIN(pending->end, access->end)),
-		    order_stream_text(order_stream_at(pending->v->order, access->stream)),
-		    access->write ? "writes" : "reads");
-}
-
-bool validate_pending(struct validate *v, enum validate_rule rule, npu_stack stack,
-		      const struct object *object, uint64_t begin, uint64_t end)
-{
-	struct pending pending = { .v = v,
-				   .report = { .rule = rule,
-					       .now = stack,
-					       .then = "the work was queued by",
-					       .made = object->made },
-				   .object = object,
-				   .begin = begin,
-				   .end = end };
+	bool unmaps = object->kind == OBJECT_MAPPING || object->kind == OBJECT_REGISTERED;
+	uint64_t end = begin + object->bytes;
+	struct access_search search = { begin, end, .after = &v->order->host };
+	struct report report = { .rule = unmaps ? VALIDATE_PENDING_UNMAP : VALIDATE_PENDING_FREE,
+				 .now = stack,
+				 .then = "the work was queued by",
+				 .made = object->made };
+	const struct access *access;
+	bool found = false;
 
 	settle(v);
-	accesses_unordered(v->accesses, v->order, order_host(v->order), begin, end, true, true,
-			   tell_pending, &pending);
-	return pending.found;
+	while ((access = accesses_next(v->accesses, &search)) != NULL) {
+		found = true;
+		report.before = access->stack;
+		report_make(&report,
+			    "%s gives %s back, which work of %s still %s: nobody has waited for it",
+			    npu_stack_call(stack) ?: object_words[object->kind].ender,
+			    validate_range(v, MAX(begin, access->begin), MIN(end, access->end)),
+			    order_stream_text(v->order, access->stream),
+			    access->write ? "writes" : "reads");
+	}
+	return found;
 }
 
 /* ---- entries ---- */
@@ -282,7 +261,7 @@ static void send(struct validate *v, uint32_t dev, const struct halTaskSendInfo 
 
 static void copy(struct validate *v, uint64_t dst, uint64_t src, uint64_t bytes, npu_stack stack)
 {
-	struct actor host = { .v = v, .clock = order_host(v->order), .stack = stack };
+	struct actor host = { .v = v, .clock = &v->order->host, .stack = stack };
 
 	move(&host, dst, src, bytes);
 }
@@ -364,7 +343,7 @@ static void configure(struct validate *v, uint32_t dev, const struct halResource
 void validate_told(struct validate *v, uint32_t dev, enum npu_order what, uint32_t id,
 		   uint64_t value)
 {
-	struct report report = { .rule = VALIDATE_PLACEMENT };
+	npu_stack stack;
 	struct object *object;
 
 	v->told |= what != NPU_ORDER_OTHER_ID;
@@ -388,18 +367,18 @@ void validate_told(struct validate *v, uint32_t dev, enum npu_order what, uint32
 				 ?: objects_find(v->objects, OBJECT_PINNED, value);
 		if (object != NULL && id < object->bytes) {
 			object->bytes -= id;
-			growth_shrink(v->growth, object, id);
+			growth_of(v->objects->growth, object)->bytes -= id;
 		}
 		break;
 	case NPU_ORDER_KIND:
 		validate_bytes_kind(id, value);
 		break;
 	case NPU_ORDER_OTHER_ID:
-		report.now = npu_stack_here();
-		report_make(&report,
+		stack = npu_stack_here();
+		report_make(REPORT(PLACEMENT, stack),
 			    "%s is called with device %u, which is the driver's number: by "
 			    "ASCEND_RT_VISIBLE_DEVICES=%s this program calls that device %u",
-			    call_of(report.now), id, g_getenv("ASCEND_RT_VISIBLE_DEVICES") ?: "",
+			    call_of(stack), id, g_getenv("ASCEND_RT_VISIBLE_DEVICES") ?: "",
 			    (unsigned)value);
 		break;
 	}

@@ -33,6 +33,10 @@ struct report {
 	npu_stack made;   /* where the object was made; 0: not said */
 };
 
+/* What report_make() takes: REPORT(LEAK, stack of the call, .made = ...). */
+#define REPORT(name, stack, ...) \
+	(&(struct report){ .rule = VALIDATE_##name, .now = (stack), ##__VA_ARGS__ })
+
 /* Reads the settings; `check`: looks at them only, and opens and keeps nothing. False and *error
  * (free()): a rule that does not exist, a file that cannot be read or written. */
 bool report_open(bool check, char **error);

@@ -21,10 +21,11 @@ const char *validate_range(struct validate *v, uint64_t begin, uint64_t end)
 		return npu_text("%#llx, %s", (unsigned long long)begin, size);
 	if (object->key == begin && object->bytes == end - begin)
 		return npu_text("%#llx, %s (the whole %s)", (unsigned long long)begin, size,
-				object_name(object->kind));
+				object_words[object->kind].name);
 	return npu_text("%#llx, %s (%s into the %s at %#llx, %s)", (unsigned long long)begin, size,
-			npu_size_words((int64_t)(begin - object->key)), object_name(object->kind),
-			(unsigned long long)object->key, npu_size_words((int64_t)object->bytes));
+			npu_size_words((int64_t)(begin - object->key)),
+			object_words[object->kind].name, (unsigned long long)object->key,
+			npu_size_words((int64_t)object->bytes));
 }
 
 static struct validate *enter(void *self)
@@ -85,8 +86,7 @@ static bool validate_before(struct layer *layer, struct layer_call *call)
 		return false;
 	note->stack = stack_of(call);
 	pthread_mutex_lock(&v->lock);
-	answered = validate_memory_before(v, call, note->stack) ||
-		   (v->strict && validate_quarantine_before(v, call));
+	answered = validate_memory_before(v, call, note->stack);
 	note->saved = NULL;
 	note->entries = NULL;
 	if (call->op == DRIVER_OP_halSqTaskSend)
@@ -103,31 +103,25 @@ static bool validate_before(struct layer *layer, struct layer_call *call)
 static void validate_after(struct layer *layer, struct layer_call *call)
 {
 	struct note *note = (struct note *)(void *)call->note;
-	bool idle = is_idle(call->op);
-	npu_stack stack;
 	struct validate *v;
 
-	if (idle && (call->op != DRIVER_OP_drvMemGetAttribute || call->code == DRV_ERROR_NONE))
-		return;
-	stack = idle ? npu_stack_here() : note->stack;
-	v = enter(layer);
-	if (idle) {
-		validate_why(v, call, stack);
-		leave(v);
-		return;
+	if (is_idle(call->op)) {
+		if (call->op != DRIVER_OP_drvMemGetAttribute || call->code == DRV_ERROR_NONE)
+			return;
+		*note = (struct note){ .stack = npu_stack_here() };
 	}
-	if (v->strict)
-		validate_quarantine_after(v, call);
+	v = enter(layer);
+	validate_memory_again(v, call);
 	validate_host_sent(note->saved, call->code == DRV_ERROR_NONE);
 	if (note->entries != NULL) {
 		g_free(call->with.halSqTaskSend.info->sqe_addr);
 		call->with.halSqTaskSend.info->sqe_addr = note->entries;
 	}
 	if (call->code == DRV_ERROR_NONE)
-		validate_queue_call(v, call, stack);
-	validate_why(v, call, stack);
+		validate_queue_call(v, call, note->stack);
+	validate_why(v, call, note->stack);
 	if (call->code == DRV_ERROR_NONE)
-		validate_memory_after(v, call, stack);
+		validate_memory_after(v, call, note->stack);
 	leave(v);
 }
 
@@ -179,7 +173,7 @@ static drvError_t validate_leaks(struct npu_driver *self, npu_line_fn line, void
 {
 	struct validate *v = enter(self);
 
-	validate_quarantine_end(v);
+	validate_memory_let_go(v);
 	leave(v);
 	return v->layer.below.npusimLeaks(v->layer.driver.lower, line, arg, full);
 }
@@ -192,7 +186,7 @@ static drvError_t validate_mark(struct npu_driver *self, const char *name)
 	if (name == NULL)
 		return DRV_ERROR_INVALID_VALUE;
 	v = enter(self);
-	growth_mark(v->growth, name, stack);
+	growth_mark(v->objects->growth, name, stack);
 	validate_kept_look(v);
 	return leave(v);
 }
@@ -208,29 +202,27 @@ static drvError_t validate_reports(struct npu_driver *self, npusim_report_fn fn,
 
 static void new_records(struct validate *v)
 {
-	v->growth = growth_new();
-	v->objects = objects_new(growth_count, v->growth);
-	v->failed = validate_why_new();
-	v->shares = validate_kept_new();
-	v->held = validate_quarantine_new();
+	v->objects = objects_new();
+	v->failed = g_ptr_array_new_with_free_func(g_free);
+	v->shares = g_ptr_array_new_with_free_func(g_free);
+	v->held = g_ptr_array_new_with_free_func(g_free);
 }
 
 static void free_records(struct validate *v)
 {
 	objects_free(v->objects);
-	g_array_unref(v->failed);
-	g_array_unref(v->shares);
-	g_array_unref(v->held);
-	growth_free(v->growth);
+	g_ptr_array_unref(v->failed);
+	g_ptr_array_unref(v->shares);
+	g_ptr_array_unref(v->held);
 }
 
 /* What is still held, and what has grown; the lock is released. */
 static void tell_last_locked(struct validate *v)
 {
 	validate_kept_look(v);
-	growth_left(v->growth);
+	growth_left(v->objects->growth);
 	leave(v);
-	growth_tell(v->growth);
+	growth_tell(v->objects->growth);
 }
 
 static void validate_end(struct layer *layer)
@@ -239,7 +231,7 @@ static void validate_end(struct layer *layer)
 
 	if (active == v)
 		active = NULL;
-	validate_quarantine_end(v);
+	validate_memory_let_go(v);
 	validate_closed_stop(v);
 	tell_last_locked(v);
 	order_free(v->order);
@@ -308,7 +300,7 @@ struct npu_driver *npusim_validate_1(struct npu_driver *lower, const char *mode,
 	v->layer.driver.npusimReports = validate_reports;
 	pthread_mutex_init(&v->lock, NULL);
 	v->order = order_new();
-	v->accesses = accesses_new();
+	v->accesses = accesses_new(v->order);
 	new_records(v);
 	v->strict = strcmp(mode, "strict") == 0;
 	active = v;
