@@ -30,7 +30,7 @@ struct turn {
 };
 
 struct callback {
-	struct callback *next;
+	STAILQ_ENTRY(callback) link;
 	struct core_stream *stream;
 	void (*fn)(void *arg);
 	void *arg;
@@ -41,16 +41,16 @@ struct callback {
 };
 
 struct subscriber {
-	struct subscriber *next;
+	LIST_ENTRY(subscriber) link;
 	uint64_t thread;
 	unsigned streams, due; /* subscribed; callbacks launched and not taken */
-	struct callback *ready, **ready_last;
+	struct core_callbacks ready;
 	pthread_cond_t arrived;
 };
 
 /* Of all subscribers. */
 static pthread_mutex_t subscribers_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct subscriber *subscribers;
+static LIST_HEAD(, subscriber) subscribers;
 
 /* ---- a callback's turn ---- */
 
@@ -77,27 +77,12 @@ static void run(struct callback *callback)
 	free(callback);
 }
 
-static void give_to_subscriber(struct callback *callback)
-{
-	struct subscriber *subscriber = callback->subscriber;
-	LOCKED(&subscribers_lock);
-
-	callback->next = NULL;
-	*subscriber->ready_last = callback;
-	subscriber->ready_last = &callback->next;
-	pthread_cond_broadcast(&subscriber->arrived);
-}
-
 /* A subscriber goes when no stream and no callback names it. */
 static void let_go_locked(struct subscriber *subscriber)
 {
-	struct subscriber **place = &subscribers;
-
 	if (subscriber->streams > 0 || subscriber->due > 0)
 		return;
-	while (*place != subscriber)
-		place = &(*place)->next;
-	*place = subscriber->next;
+	LIST_REMOVE(subscriber, link);
 	pthread_cond_destroy(&subscriber->arrived);
 	free(subscriber);
 }
@@ -125,7 +110,7 @@ static void turn_came(void *arg, const struct stars_logic_cqe *cqe)
 	struct callback *callback = arg;
 	struct core_stream *stream = callback->stream;
 
-	core_attention_end_locked(stream);
+	stream->attention--;
 	if (cqe == NULL) {
 		forget(callback);
 		return;
@@ -133,12 +118,12 @@ static void turn_came(void *arg, const struct stars_logic_cqe *cqe)
 	callback->number =
 		stream->done + 1 + ((cqe->task_id - (stream->done + 1)) & (CORE_TASK_IDS - 1));
 	if (callback->subscriber != NULL) {
-		give_to_subscriber(callback);
+		LOCKED(&subscribers_lock);
+		STAILQ_INSERT_TAIL(&callback->subscriber->ready, callback, link);
+		pthread_cond_broadcast(&callback->subscriber->arrived);
 		return;
 	}
-	callback->next = NULL;
-	*stream->ready_last = callback;
-	stream->ready_last = &callback->next;
+	STAILQ_INSERT_TAIL(&stream->ready, callback, link);
 	pthread_cond_broadcast(&stream->progress);
 }
 
@@ -170,16 +155,14 @@ bool core_is_pump_of(const struct core_stream *stream)
 	return pump_of == stream;
 }
 
-static void run_ready_locked(struct core_stream *stream)
+/* The first of those that are ready, taken out; NULL: there is none. */
+static struct callback *take_ready(struct core_callbacks *ready)
 {
-	struct callback *callback = stream->ready;
+	struct callback *callback = STAILQ_FIRST(ready);
 
-	stream->ready = callback->next;
-	if (stream->ready == NULL)
-		stream->ready_last = &stream->ready;
-	pthread_mutex_unlock(&stream->lock);
-	run(callback);
-	pthread_mutex_lock(&stream->lock);
+	if (callback != NULL)
+		STAILQ_REMOVE_HEAD(ready, link);
+	return callback;
 }
 
 static void *pump(void *arg)
@@ -191,13 +174,16 @@ static void *pump(void *arg)
 	pthread_mutex_lock(&stream->lock);
 	wait = core_wait_begin(stream, UINT64_MAX, NULL);
 	while (!stream->pump_stop) {
-		if (stream->ready != NULL)
-			run_ready_locked(stream);
-		else if (stream->attention > 0 && stream->alive &&
-			 core_stream_progress_locked(stream, &wait) == CORE_OK)
-			continue;
-		else
+		struct callback *callback = take_ready(&stream->ready);
+
+		if (callback != NULL) {
+			pthread_mutex_unlock(&stream->lock);
+			run(callback);
+			pthread_mutex_lock(&stream->lock);
+		} else if (stream->attention == 0 || !stream->alive ||
+			   core_stream_progress_locked(stream, &wait) != CORE_OK) {
 			pthread_cond_wait(&stream->progress, &stream->lock);
+		}
 	}
 	pthread_mutex_unlock(&stream->lock);
 	return NULL;
@@ -218,25 +204,18 @@ int core_attention_begin_locked(struct core_stream *stream, const char *call)
 	return CORE_OK;
 }
 
-void core_attention_end_locked(struct core_stream *stream)
-{
-	stream->attention--;
-}
-
 void core_callback_end(struct core_stream *stream)
 {
+	struct callback *callback;
+
 	pthread_mutex_lock(&stream->lock);
 	stream->pump_stop = true;
 	pthread_cond_broadcast(&stream->progress);
 	pthread_mutex_unlock(&stream->lock);
 	if (stream->pump_started)
 		pthread_join(stream->pump, NULL);
-	while (stream->ready != NULL) {
-		struct callback *next = stream->ready->next;
-
-		forget(stream->ready);
-		stream->ready = next;
-	}
+	while ((callback = take_ready(&stream->ready)) != NULL)
+		forget(callback);
 	if (stream->subscriber == NULL)
 		return;
 	core_subscriber_leave(stream->subscriber);
@@ -287,7 +266,7 @@ static int send_locked(struct callback *callback, const char *call)
 		return code;
 	code = core_stream_send_locked(stream, sqe, turn != NULL ? 2 : 1, done, call);
 	if (code != CORE_OK)
-		core_attention_end_locked(stream);
+		stream->attention--;
 	return code;
 }
 
@@ -322,10 +301,11 @@ int core_callback_launch_locked(struct core_stream *stream, void (*fn)(void *), 
 
 static struct subscriber *find_locked(uint64_t thread)
 {
-	struct subscriber *subscriber = subscribers;
+	struct subscriber *subscriber;
 
-	while (subscriber != NULL && subscriber->thread != thread)
-		subscriber = subscriber->next;
+	LIST_FOREACH(subscriber, &subscribers, link)
+	if (subscriber->thread == thread)
+		break;
 	return subscriber;
 }
 
@@ -337,10 +317,9 @@ struct subscriber *core_subscriber_join(uint64_t thread)
 	subscriber = find_locked(thread);
 	if (subscriber == NULL && (subscriber = calloc(1, sizeof(*subscriber))) != NULL) {
 		subscriber->thread = thread;
-		subscriber->ready_last = &subscriber->ready;
+		STAILQ_INIT(&subscriber->ready);
 		clock_cond_init(&subscriber->arrived);
-		subscriber->next = subscribers;
-		subscribers = subscriber;
+		LIST_INSERT_HEAD(&subscribers, subscriber, link);
 	}
 	if (subscriber != NULL)
 		subscriber->streams++;
@@ -369,17 +348,13 @@ static struct callback *await_locked(struct subscriber *subscriber, int32_t time
 	struct timespec until = clock_after_ms(timeout_ms < 0 ? 0 : (uint32_t)timeout_ms);
 	int code = 0;
 
-	while (subscriber->ready == NULL && code != ETIMEDOUT)
+	while (STAILQ_EMPTY(&subscriber->ready) && code != ETIMEDOUT)
 		code = timeout_ms < 0 ? pthread_cond_wait(&subscriber->arrived, &subscribers_lock)
 				      : pthread_cond_timedwait(&subscriber->arrived,
 							       &subscribers_lock, &until);
-	callback = subscriber->ready;
-	if (callback == NULL)
-		return NULL;
-	subscriber->ready = callback->next;
-	if (subscriber->ready == NULL)
-		subscriber->ready_last = &subscriber->ready;
-	subscriber->due--;
+	callback = take_ready(&subscriber->ready);
+	if (callback != NULL)
+		subscriber->due--;
 	return callback;
 }
 

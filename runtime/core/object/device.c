@@ -12,52 +12,43 @@
 struct device core_devices[CORE_DEVICE_MAX];
 
 /* In the order of CANN's runtime; what an older driver lacks of it does no harm. */
-static int open_device(struct npu_driver *drv, uint32_t logic, const char *call)
+static int open_device(uint32_t logic, const char *call)
 {
 	halDevOpenIn in = { { 0 } };
 	halDevOpenOut out = { { 0 } };
 	struct halCapabilityInfo capability;
 	uint32_t ssid = 0;
-	drvError_t code = npu_call(drv, halDeviceOpen, logic, &in, &out);
+	drvError_t code;
 
+	if (core_driver() == NULL)
+		return CORE_API_INTERNAL;
+	code = core_call(halDeviceOpen, logic, &in, &out);
 	if (code != DRV_ERROR_NONE) {
 		core_result(call, code);
 		npu_message_prefix("device %u cannot be opened: ", logic);
 		return core_last_error_note(CORE_DEVICE_SETUP);
 	}
 	core_device_was_opened();
-	npu_call(drv, drvMemSmmuQuery, logic, &ssid);
+	core_call(drvMemSmmuQuery, logic, &ssid);
 	memset(&capability, 0, sizeof(capability));
-	npu_call(drv, halGetChipCapability, logic, &capability);
+	core_call(halGetChipCapability, logic, &capability);
 	return CORE_OK;
 }
 
 int core_device_hold_locked(uint32_t logic, const char *call)
 {
-	struct npu_driver *drv = core_driver();
-	int code = drv == NULL                      ? CORE_API_INTERNAL
-		   : core_devices[logic].users == 0 ? open_device(drv, logic, call)
-						    : CORE_OK;
+	int code = core_devices[logic].users == 0 ? open_device(logic, call) : CORE_OK;
 
 	core_devices[logic].users += code == CORE_OK;
 	return code;
 }
 
-int core_device_hold(uint32_t logic, const char *call)
-{
-	LOCKED(&core_setup_lock);
-
-	return core_device_hold_locked(logic, call);
-}
-
 void core_device_drop_locked(uint32_t logic)
 {
-	struct npu_driver *drv = core_driver();
 	halDevCloseIn in = { { 0 } };
 
-	if (core_devices[logic].users == 0 || --core_devices[logic].users > 0 || drv == NULL)
-		return;
-	npu_call(drv, halDeviceClose, logic, &in);
+	if (core_devices[logic].users > 0 && --core_devices[logic].users == 0)
+		core_call(halDeviceClose, logic, &in);
 }
 
 void core_device_drop(uint32_t logic)

@@ -23,7 +23,6 @@ extern struct device core_devices[CORE_DEVICE_MAX];
 int core_device_hold_locked(uint32_t logic, const char *call);
 void core_device_drop_locked(uint32_t logic);
 /* The same, with the lock. */
-int core_device_hold(uint32_t logic, const char *call);
 void core_device_drop(uint32_t logic);
 /* The handle of the device's primary context, or NULL. Any thread. */
 void *core_device_primary(uint32_t logic);

@@ -38,7 +38,9 @@ int core_result(const char *call, drvError_t code)
 	if (code == DRV_ERROR_NONE)
 		return CORE_OK;
 	drv = core_driver();
-	text = drv != NULL ? npu_call(drv, npusimLastMessage) : npu_message();
+	if (drv == NULL)
+		return CORE_API_INTERNAL;
+	text = npu_call(drv, npusimLastMessage);
 	name = driver_code_name(code);
 	if (text != NULL && text[0] != '\0')
 		npu_message_set("%s: %s", call, text);

@@ -74,9 +74,8 @@ void core_device_was_opened(void)
  * are the outer ones. */
 static void watch_forks_locked(void)
 {
-	if (fork_watched)
-		return;
-	pthread_atfork(before_fork, after_fork, in_child);
+	if (!fork_watched)
+		pthread_atfork(before_fork, after_fork, in_child);
 	fork_watched = true;
 }
 

@@ -16,8 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define QUEUE_DEPTH   2048u
-#define IN_FLIGHT_MAX (QUEUE_DEPTH - 64u)
+#define IN_FLIGHT_MAX (CORE_QUEUE_DEPTH - 64u)
 #define RECEIVE_MAX   64u
 #define REAP_EVERY    64u
 /* How long one wait in a driver that simulates nothing may take: a thread that waits there sees no
@@ -26,95 +25,85 @@
 
 /* ---- the queues ---- */
 
-static drvError_t allocate(struct npu_driver *drv, struct core_stream *stream)
+static drvError_t allocate(struct core_stream *stream)
 {
 	struct halSqCqInputInfo in = {
 		.type = DRV_NORMAL_TYPE,
 		.sqeSize = STARS_SQE_BYTES,
 		.cqeSize = 16,
-		.sqeDepth = QUEUE_DEPTH,
-		.cqeDepth = QUEUE_DEPTH,
+		.sqeDepth = CORE_QUEUE_DEPTH,
+		.cqeDepth = CORE_QUEUE_DEPTH,
 		.info = { (uint32_t)stream->id },
 	};
 	struct halSqCqOutputInfo out = { 0 };
 	struct halSqCqFreeInfo undo = { .type = DRV_NORMAL_TYPE };
-	drvError_t code = npu_call(drv, halSqCqAllocate, stream->device, &in, &out);
+	drvError_t code = core_call(halSqCqAllocate, stream->device, &in, &out);
 
 	if (code != DRV_ERROR_NONE)
 		return code;
-	stream->sq = out.sqId;
-	stream->cq = out.cqId;
+	stream->sq = undo.sqId = out.sqId;
+	stream->cq = undo.cqId = out.cqId;
 	in.type = DRV_LOGIC_TYPE;
 	in.cqeSize = sizeof(struct stars_logic_cqe);
 	memset(&out, 0, sizeof(out));
-	code = npu_call(drv, halSqCqAllocate, stream->device, &in, &out);
-	if (code != DRV_ERROR_NONE) {
-		undo.sqId = stream->sq;
-		undo.cqId = stream->cq;
-		npu_call(drv, halSqCqFree, stream->device, &undo);
-		return code;
-	}
-	stream->logic_cq = out.cqId;
-	return DRV_ERROR_NONE;
+	code = core_call(halSqCqAllocate, stream->device, &in, &out);
+	if (code != DRV_ERROR_NONE)
+		core_call(halSqCqFree, stream->device, &undo);
+	else
+		stream->logic_cq = out.cqId;
+	return code;
 }
 
-static void release(struct npu_driver *drv, struct core_stream *stream)
+static void release(struct core_stream *stream)
 {
 	struct halSqCqFreeInfo info = { .type = DRV_LOGIC_TYPE, .cqId = stream->logic_cq };
 
-	npu_call(drv, halSqCqFree, stream->device, &info);
+	core_call(halSqCqFree, stream->device, &info);
 	info = (struct halSqCqFreeInfo){ .type = DRV_NORMAL_TYPE,
 					 .sqId = stream->sq,
 					 .cqId = stream->cq };
-	npu_call(drv, halSqCqFree, stream->device, &info);
+	core_call(halSqCqFree, stream->device, &info);
 }
 
-static drvError_t bind_queues(struct npu_driver *drv, struct core_stream *stream, int prop)
+static drvError_t bind_queues(struct core_stream *stream, int prop)
 {
 	struct halResourceIdInputInfo id = { .type = DRV_STREAM_ID,
 					     .resourceId = (uint32_t)stream->id };
 	struct halResourceConfigInfo config = { .prop = prop, .value = { stream->logic_cq } };
 
-	return npu_call(drv, halResourceConfig, stream->device, &id, &config);
+	return core_call(halResourceConfig, stream->device, &id, &config);
 }
 
 int core_stream_open_queue(struct core_stream *stream, const char *call)
 {
-	struct npu_driver *drv = core_driver();
 	struct halResourceIdInputInfo in = { .type = DRV_STREAM_ID,
 					     .res = { stream->priority, stream->flags } };
 	struct halResourceIdOutputInfo out = { 0 };
-	drvError_t code;
+	drvError_t code = core_call(halResourceIdAlloc, stream->device, &in, &out);
 
-	if (drv == NULL)
-		return CORE_API_INTERNAL;
-	code = npu_call(drv, halResourceIdAlloc, stream->device, &in, &out);
 	if (code != DRV_ERROR_NONE)
 		return core_result(call, code);
 	stream->id = (int32_t)out.resourceId;
 	in.resourceId = out.resourceId;
-	code = allocate(drv, stream);
+	code = allocate(stream);
 	if (code == DRV_ERROR_NONE) {
-		code = bind_queues(drv, stream, DRV_STREAM_BIND_LOGIC_CQ);
+		code = bind_queues(stream, DRV_STREAM_BIND_LOGIC_CQ);
 		if (code == DRV_ERROR_NONE)
 			return CORE_OK;
-		release(drv, stream);
+		release(stream);
 	}
-	npu_call(drv, halResourceIdFree, stream->device, &in);
+	core_call(halResourceIdFree, stream->device, &in);
 	return core_result(call, code);
 }
 
 void core_stream_close_queue(struct core_stream *stream)
 {
-	struct npu_driver *drv = core_driver();
 	struct halResourceIdInputInfo id = { .type = DRV_STREAM_ID,
 					     .resourceId = (uint32_t)stream->id };
 
-	if (drv == NULL)
-		return;
-	bind_queues(drv, stream, DRV_STREAM_UNBIND_LOGIC_CQ);
-	release(drv, stream);
-	npu_call(drv, halResourceIdFree, stream->device, &id);
+	bind_queues(stream, DRV_STREAM_UNBIND_LOGIC_CQ);
+	release(stream);
+	core_call(halResourceIdFree, stream->device, &id);
 }
 
 /* ---- an abort ---- */
@@ -150,17 +139,14 @@ void core_stream_wait_abort_locked(struct core_stream *stream)
 
 int core_stream_renew_queue_locked(struct core_stream *stream, const char *call)
 {
-	struct npu_driver *drv = core_driver();
 	drvError_t code;
 
-	if (drv == NULL)
-		return CORE_API_INTERNAL;
-	bind_queues(drv, stream, DRV_STREAM_UNBIND_LOGIC_CQ);
-	release(drv, stream);
+	bind_queues(stream, DRV_STREAM_UNBIND_LOGIC_CQ);
+	release(stream);
 	core_stream_wait_leave_locked(stream);
-	code = allocate(drv, stream);
+	code = allocate(stream);
 	if (code == DRV_ERROR_NONE)
-		code = bind_queues(drv, stream, DRV_STREAM_BIND_LOGIC_CQ);
+		code = bind_queues(stream, DRV_STREAM_BIND_LOGIC_CQ);
 	stream->alive = code == DRV_ERROR_NONE; /* else it has no queue left */
 	return core_result(call, code);
 }
@@ -225,8 +211,22 @@ static uint64_t seq_of(const struct core_stream *stream, uint16_t task_id)
 	return first + ahead <= stream->sent ? first + ahead : 0;
 }
 
+void core_stream_complete_locked(struct core_stream *stream, uint64_t last,
+				 const struct stars_logic_cqe *cqe)
+{
+	for (uint64_t seq = stream->done + 1; seq <= last; seq++) {
+		struct core_done *pending = &stream->pending[seq % CORE_QUEUE_DEPTH];
+		struct core_done done = *pending;
+
+		*pending = (struct core_done){ 0 };
+		if (done.fn != NULL)
+			done.fn(done.arg, cqe);
+	}
+	stream->done = last;
+}
+
 /* A completion stands for all entries up to its own: a stream does them in order. */
-static void complete_locked(struct core_stream *stream, const struct stars_logic_cqe *cqe)
+static void take_locked(struct core_stream *stream, const struct stars_logic_cqe *cqe)
 {
 	uint64_t seq = seq_of(stream, cqe->task_id);
 
@@ -237,17 +237,7 @@ static void complete_locked(struct core_stream *stream, const struct stars_logic
 		return;
 	}
 	note_error_locked(stream, cqe);
-	while (stream->pending_count > 0) {
-		struct stream_pending *pending = &stream->pending[stream->pending_first];
-
-		if (pending->seq > seq)
-			break;
-		stream->pending_first = (stream->pending_first + 1) % stream->pending_room;
-		stream->pending_count--;
-		if (pending->done.fn != NULL)
-			pending->done.fn(pending->done.arg, cqe);
-	}
-	stream->done = seq;
+	core_stream_complete_locked(stream, seq, cqe);
 }
 
 /* Asks the driver for completions, the lock released meanwhile; the caller is the one receiver.
@@ -265,24 +255,21 @@ static drvError_t receive_locked(struct core_stream *stream, int32_t timeout_ms,
 		.stream_id = (uint32_t)stream->id,
 		.task_id = UINT32_MAX,
 	};
-	struct npu_driver *drv = core_driver();
 	drvError_t code = DRV_ERROR_NONE;
 	struct npu_head head;
 
-	if (drv == NULL)
-		return DRV_ERROR_PROCESS_EXIT;
 	stream->receiving = true;
 	pthread_mutex_unlock(&stream->lock);
 	if (patience_ms != UINT32_MAX)
-		code = npu_call(drv, npusimAwait, stream->device, info.stream_id, info.cqId,
-				patience_ms, &head);
+		code = core_call(npusimAwait, stream->device, info.stream_id, info.cqId,
+				 patience_ms, &head);
 	if (code != DRV_ERROR_WAIT_TIMEOUT)
-		code = npu_call(drv, halCqReportRecv, stream->device, &info);
+		code = core_call(halCqReportRecv, stream->device, &info);
 	pthread_mutex_lock(&stream->lock);
 	stream->receiving = false;
 	stream->reap_due = 0;
 	for (uint32_t i = 0; code == DRV_ERROR_NONE && i < info.report_cqe_num; i++)
-		complete_locked(stream, &cqe[i]);
+		take_locked(stream, &cqe[i]);
 	pthread_cond_broadcast(&stream->progress);
 	return code;
 }
@@ -349,34 +336,6 @@ int core_stream_progress_locked(struct core_stream *stream, struct core_wait *wa
 
 /* ---- entries out ---- */
 
-static bool remember_locked(struct core_stream *stream, uint64_t seq, const struct core_done *done)
-{
-	struct stream_pending *pending;
-
-	if (done == NULL || done->fn == NULL)
-		return true;
-	if (stream->pending_count == stream->pending_room) {
-		unsigned room = stream->pending_room == 0 ? 64 : stream->pending_room * 2;
-		struct stream_pending *grown = calloc(room, sizeof(*grown));
-
-		if (grown == NULL)
-			return false;
-		for (unsigned i = 0; i < stream->pending_count; i++)
-			grown[i] =
-				stream->pending[(stream->pending_first + i) % stream->pending_room];
-		free(stream->pending);
-		stream->pending = grown;
-		stream->pending_first = 0;
-		stream->pending_room = room;
-	}
-	pending = &stream->pending[(stream->pending_first + stream->pending_count) %
-				   stream->pending_room];
-	pending->seq = seq;
-	pending->done = *done;
-	stream->pending_count++;
-	return true;
-}
-
 static int lost(const struct core_stream *stream, const struct core_wait *wait, const char *call)
 {
 	if (core_wait_is_aborted(stream, wait))
@@ -432,10 +391,7 @@ static int submit_locked(struct core_stream *stream, uint8_t *entries, unsigned 
 		.sqe_num = count,
 	};
 	struct core_wait wait = core_wait_begin(stream, UINT64_MAX, call);
-	struct npu_driver *drv = core_driver();
 
-	if (drv == NULL)
-		return CORE_API_INTERNAL;
 	for (unsigned i = 0; i < count; i++) {
 		struct stars_sqe_header *header =
 			(struct stars_sqe_header *)(void *)(entries + i * STARS_SQE_BYTES);
@@ -446,7 +402,7 @@ static int submit_locked(struct core_stream *stream, uint8_t *entries, unsigned 
 		give_credit(entries + i * STARS_SQE_BYTES);
 	}
 	for (;;) {
-		drvError_t code = npu_call(drv, halSqTaskSend, stream->device, &info);
+		drvError_t code = core_call(halSqTaskSend, stream->device, &info);
 		int error;
 
 		if (code == DRV_ERROR_NONE)
@@ -465,26 +421,15 @@ int core_stream_send_locked(struct core_stream *stream, void *entries, unsigned 
 			    const struct core_done *done, const char *call)
 {
 	int code = make_room_locked(stream, count, call);
-	struct core_wait wait;
 
 	code = code ?: submit_locked(stream, entries, count, call);
 	if (code != CORE_OK)
 		return code;
-	wait = core_wait_begin(stream, UINT64_MAX, call);
-	for (unsigned i = 0; done != NULL && i < count; i++) {
-		if (remember_locked(stream, stream->sent + 1 + i, &done[i]))
-			continue;
-		/* The host has no memory left: wait for the entry here, and tell at once. */
-		stream->sent += count;
-		while (core_wait_holds(stream, &wait) && stream->done < stream->sent &&
-		       core_stream_progress_locked(stream, &wait) == CORE_OK)
-			;
-		for (; i < count; i++)
-			if (done[i].fn != NULL)
-				done[i].fn(done[i].arg, NULL);
-		return CORE_OK;
+	for (unsigned i = 0; i < count; i++) {
+		stream->sent++;
+		if (done != NULL)
+			stream->pending[stream->sent % CORE_QUEUE_DEPTH] = done[i];
 	}
-	stream->sent += count;
 	return CORE_OK;
 }
 

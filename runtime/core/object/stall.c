@@ -7,6 +7,7 @@
 #include "core/object/stream.h"
 
 #include "base/clock.h"
+#include "core/object/process.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -31,24 +32,21 @@ static void add_value(char **report, const struct npu_head *head)
 /* False: the stream moves, or has nothing to do. */
 static bool add_head(char **report, struct core_stream *stream, void **out_next)
 {
-	struct npu_driver *drv = core_driver();
 	struct core_stall stall = { .next = NULL };
 	struct npu_head head = { .kind = NPU_HEAD_RUNS };
-	const struct stream_pending *first;
+	const struct core_done *first;
 	unsigned task;
 	drvError_t code;
 	int32_t id;
 
 	pthread_mutex_lock(&stream->lock);
-	first = stream->pending_count == 0 ? NULL : &stream->pending[stream->pending_first];
+	first = &stream->pending[(stream->done + 1) % CORE_QUEUE_DEPTH];
 	task = (unsigned)((stream->done + 1) & (CORE_TASK_IDS - 1));
 	id = stream->id;
-	if (first != NULL && first->seq == stream->done + 1 && first->done.describe != NULL)
-		first->done.describe(first->done.arg, &stall);
+	if (first->describe != NULL)
+		first->describe(first->arg, &stall);
 	pthread_mutex_unlock(&stream->lock);
-	code = drv == NULL ? DRV_ERROR_NOT_SUPPORT
-			   : npu_call(drv, npusimAwait, stream->device, (uint32_t)id,
-				      stream->logic_cq, 0, &head);
+	code = core_call(npusimAwait, stream->device, (uint32_t)id, stream->logic_cq, 0, &head);
 	if (code != DRV_ERROR_NOT_SUPPORT &&
 	    (code != DRV_ERROR_WAIT_TIMEOUT || head.kind == NPU_HEAD_NONE ||
 	     head.kind == NPU_HEAD_RUNS || head.task != task))

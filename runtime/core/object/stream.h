@@ -37,12 +37,9 @@ enum core_cause {
 /* Task ids have 16 bits; all ones stands for "any". */
 #define CORE_TASK_IDS 0x8000u
 
-struct stream_pending {
-	uint64_t seq;
-	struct core_done done;
-};
-struct callback;
+#define CORE_QUEUE_DEPTH 2048u
 struct subscriber;
+STAILQ_HEAD(core_callbacks, callback);
 
 struct core_stream {
 	struct core_slot slot;
@@ -57,13 +54,12 @@ struct core_stream {
 	uint32_t device, sq, cq, logic_cq;
 	int32_t id;
 	uint32_t priority, flags;
-	bool stopped;                   /* lock: by aclrtStreamStop, until it is aborted */
-	bool aborting;                  /* lock: takes no work meanwhile */
-	unsigned aborts;                /* so far; lock */
-	bool stop_on_failure;           /* lock; kept and no more: no task fails by itself here */
-	uint64_t sent, done;            /* entries since its birth */
-	struct stream_pending *pending; /* ring, in order of seq */
-	unsigned pending_first, pending_count, pending_room;
+	bool stopped;         /* lock: by aclrtStreamStop, until it is aborted */
+	bool aborting;        /* lock: takes no work meanwhile */
+	unsigned aborts;      /* so far; lock */
+	bool stop_on_failure; /* lock; kept and no more: no task fails by itself here */
+	uint64_t sent, done;  /* entries since its birth */
+	struct core_done pending[CORE_QUEUE_DEPTH]; /* of entry n at n % DEPTH; then cleared */
 	bool receiving; /* one thread waits in the driver for completions */
 	unsigned reap_due;
 	enum core_cause cause; /* of the first failure since the last report, and its text */
@@ -71,9 +67,8 @@ struct core_stream {
 	/* callback.c */
 	struct subscriber *subscriber;
 	bool host_funcs; /* has used core_callback_launch_host(): never mixed with a subscriber */
-	unsigned attention;     /* entries whose completion the stream's own thread must see */
-	struct callback *ready; /* host functions whose turn has come, in order */
-	struct callback **ready_last;
+	unsigned attention;          /* entries whose completion the stream's own thread must see */
+	struct core_callbacks ready; /* host functions whose turn has come, in order */
 	bool pump_started, pump_stop;
 	pthread_t pump;
 };
@@ -129,6 +124,9 @@ int core_stream_send_each(struct core_stream *stream, void *entries, unsigned co
 /* The same with the stream's lock held (it is released while there is no room). */
 int core_stream_send_locked(struct core_stream *stream, void *entries, unsigned count,
 			    const struct core_done *done, const char *call);
+/* What is done up to the entry `last` is told so, by the completion `cqe`; NULL: it is dropped. */
+void core_stream_complete_locked(struct core_stream *stream, uint64_t last,
+				 const struct stars_logic_cqe *cqe);
 /* Waits until something completes or changes: 0, CORE_STREAM_SYNC_TIMEOUT when the deadline has
  * passed, or the code of a driver that does not answer. */
 int core_stream_progress_locked(struct core_stream *stream, struct core_wait *wait);
@@ -165,10 +163,9 @@ uint64_t core_subscriber_thread(const struct subscriber *subscriber);
  * no limit. 0, CORE_REPORT_TIMEOUT or CORE_THREAD_SUBSCRIBE. */
 int core_subscriber_process(int32_t timeout_ms);
 
-/* The stream's own thread looks after one more entry (lock held), and one less. It exists from the
- * first on. */
+/* The stream's own thread looks after one more entry (lock held), until stream->attention is
+ * lowered again. It exists from the first on. */
 int core_attention_begin_locked(struct core_stream *stream, const char *call);
-void core_attention_end_locked(struct core_stream *stream);
 /* The stream ends: its thread is stopped, its subscription is gone. No lock is held. */
 void core_callback_end(struct core_stream *stream);
 /* True in the stream's own thread, where one must not wait for it. */
