@@ -8,15 +8,16 @@
  */
 #include "base/python.h"
 
+#include "base/lock.h"
+
 #include <dlfcn.h>
-#include <stdatomic.h>
+#include <search.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
-#define KEPT_MAX     16384u /* a power of two */
 #define NAME_LETTERS 1024
 #define SHIM         3 /* FRAME_OWNED_BY_CSTACK: where C called into Python */
 #define FRAME_ROOM   112
@@ -60,15 +61,17 @@ struct kept {
 	struct met met;
 	struct npu_python_frame frame;
 };
-static struct kept *_Atomic kept[KEPT_MAX]; /* by hash; only added to */
+pthread_mutex_t npu_python_lock = PTHREAD_MUTEX_INITIALIZER;
+static void *kept; /* a tree of struct kept (tsearch()), only added to; npu_python_lock */
 
 /* ---- the interpreter ---- */
 
-static bool find(const char *name, void *out)
+bool npu_python_symbol(void *library, const char *name, void *out)
 {
-	void *symbol = dlsym(RTLD_DEFAULT, name);
+	void *symbol = dlsym(library, name);
 
-	memcpy(out, &symbol, sizeof(symbol));
+	if (symbol != NULL)
+		memcpy(out, &symbol, sizeof(symbol));
 	return symbol != NULL;
 }
 
@@ -79,12 +82,13 @@ void npu_python_find(void)
 	const struct layout *layout = layouts,
 			    *end = layouts + sizeof(layouts) / sizeof(layouts[0]);
 
-	if (python.layout != NULL || !find("Py_GetVersion", &version) ||
-	    !find("PyCode_Type", &python.code_type) || !find("PyUnicode_Type", &python.text_type) ||
-	    !find("PyGILState_GetThisThreadState", &python.thread) ||
-	    !find("PyCode_Addr2Line", &python.line_of) ||
-	    !find("PyUnicode_GetLength", &python.length) ||
-	    !find("PyUnicode_ReadChar", &python.letter) ||
+	if (python.layout != NULL || !npu_python_symbol(RTLD_DEFAULT, "Py_GetVersion", &version) ||
+	    !npu_python_symbol(RTLD_DEFAULT, "PyCode_Type", &python.code_type) ||
+	    !npu_python_symbol(RTLD_DEFAULT, "PyUnicode_Type", &python.text_type) ||
+	    !npu_python_symbol(RTLD_DEFAULT, "PyGILState_GetThisThreadState", &python.thread) ||
+	    !npu_python_symbol(RTLD_DEFAULT, "PyCode_Addr2Line", &python.line_of) ||
+	    !npu_python_symbol(RTLD_DEFAULT, "PyUnicode_GetLength", &python.length) ||
+	    !npu_python_symbol(RTLD_DEFAULT, "PyUnicode_ReadChar", &python.letter) ||
 	    _dl_find_object((void *)(uintptr_t)python.thread, &object) != 0)
 		return;
 	python.begin = (uintptr_t)object.dlfo_map_start;
@@ -156,52 +160,34 @@ static char *utf8_of(void *text)
 	return utf8;
 }
 
-static struct kept *kept_new(const struct met *met)
+static int compare(const void *a, const void *b)
 {
-	struct kept *new = calloc(1, sizeof(*new));
-
-	if (new == NULL)
-		return NULL;
-	new->met = *met;
-	new->frame.function = utf8_of(met->name);
-	new->frame.file = utf8_of(met->file);
-	new->frame.line =
-		met->offset < 0 ? met->first_line : python.line_of(met->code, met->offset);
-	return new;
-}
-
-static void kept_free(struct kept *old)
-{
-	if (old == NULL)
-		return;
-	free((char *)old->frame.function);
-	free((char *)old->frame.file);
-	free(old);
+	return memcmp(&((const struct kept *)a)->met, &((const struct kept *)b)->met,
+		      sizeof(struct met));
 }
 
 static const struct npu_python_frame *keep(const struct met *met)
 {
-	uint64_t hash = ((uintptr_t)met->code ^ (uintptr_t)met->name * 3 ^ (unsigned)met->offset) *
-			UINT64_C(0x9e3779b97f4a7c15);
-	struct kept *new = NULL, *there;
+	struct kept wanted = { .met = *met }, **there, *new = NULL;
+	LOCKED(&npu_python_lock);
 
-	for (unsigned i = 0; i < KEPT_MAX; i++) {
-		struct kept *_Atomic *slot = &kept[((hash >> 40) + i) & (KEPT_MAX - 1)];
-
-		there = atomic_load(slot);
-		if (there == NULL) {
-			new = new != NULL ? new : kept_new(met);
-			if (new == NULL || new->frame.function == NULL || new->frame.file == NULL)
-				break;
-			if (atomic_compare_exchange_strong(slot, &there, new))
-				return &new->frame;
-		}
-		if (memcmp(&there->met, met, sizeof(*met)) == 0) {
-			kept_free(new);
-			return &there->frame;
-		}
+	there = tfind(&wanted, &kept, compare);
+	if (there != NULL)
+		return &(*there)->frame;
+	wanted.frame.function = utf8_of(met->name);
+	wanted.frame.file = utf8_of(met->file);
+	wanted.frame.line =
+		met->offset < 0 ? met->first_line : python.line_of(met->code, met->offset);
+	if (wanted.frame.function != NULL && wanted.frame.file != NULL)
+		new = malloc(sizeof(*new));
+	if (new != NULL) {
+		*new = wanted;
+		if (tsearch(new, &kept, compare) != NULL)
+			return &new->frame;
 	}
-	kept_free(new);
+	free((char *)wanted.frame.function);
+	free((char *)wanted.frame.file);
+	free(new);
 	return NULL;
 }
 

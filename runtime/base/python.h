@@ -5,6 +5,7 @@
 #ifndef NPUSIM_BASE_PYTHON_H
 #define NPUSIM_BASE_PYTHON_H
 
+#include <pthread.h>
 #include <stdbool.h>
 
 /* Kept once for each function and line, for ever. */
@@ -13,6 +14,11 @@ struct npu_python_frame {
 	int line;
 };
 
+/* Of the frames that are kept: a fork takes it. */
+extern pthread_mutex_t npu_python_lock;
+
+/* *out is the function or object of the name; false: the library does not have it. */
+bool npu_python_symbol(void *library, const char *name, void *out);
 /* Looks for the interpreter, if none is known yet. */
 void npu_python_find(void);
 /* Whether the address of an instruction is the interpreter's. */

@@ -21,11 +21,12 @@
 
 #define OWN_FRAMES_MAX 16 /* of npusim, between the program and npu_stack_here() */
 #define STACKS_MAX     (1u << 20)
-#define SLOTS_FIRST    1024u
+#define CHAINS         (1u << 14)
 #define PYTHON         (UINT64_C(1) << 63) /* a frame is the address of a struct npu_python_frame */
 
 struct kept {
 	uint64_t hash;
+	npu_stack next;   /* of its chain */
 	const char *call; /* npusim's function that the program called */
 	unsigned count;
 	void *frames[];
@@ -37,28 +38,20 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t dw_lock = PTHREAD_MUTEX_INITIALIZER; /* libdw: no lock is taken within */
 static struct kept *_Atomic *stacks; /* by number; STACKS_MAX of them, touched as they fill */
 static unsigned stack_count = 1;
-static uint32_t *slots; /* numbers, by hash */
-static unsigned slot_count;
-
-static bool find(void *library, const char *name, void *out_function)
-{
-	void *function = dlsym(library, name);
-
-	if (function != NULL)
-		memcpy(out_function, &function, sizeof(function));
-	return function != NULL;
-}
+static npu_stack chains[CHAINS]; /* by hash; lock */
 
 /* A thread that the child does not have may be inside: its child would wait for it. */
 static void before_fork(void)
 {
 	pthread_mutex_lock(&dw_lock);
+	pthread_mutex_lock(&npu_python_lock);
 	pthread_mutex_lock(&lock);
 }
 
 static void after_fork(void)
 {
 	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&npu_python_lock);
 	pthread_mutex_unlock(&dw_lock);
 }
 
@@ -85,14 +78,12 @@ void npu_stack_use(unsigned unset)
 		unset = depth;
 	if (unset > 0 && stacks == NULL) {
 		stacks = calloc(STACKS_MAX, sizeof(*stacks));
-		slots = calloc(SLOTS_FIRST, sizeof(*slots));
-		slot_count = slots == NULL ? 0 : SLOTS_FIRST;
 		library = dlopen("libunwind.so.8", RTLD_LAZY | RTLD_LOCAL);
 		if (library != NULL)
-			find(library, "unw_backtrace", &unwind);
+			npu_python_symbol(library, "unw_backtrace", &unwind);
 		backtrace(warm, 2); /* the first call loads libgcc */
 	}
-	depth = stacks == NULL || slots == NULL ? 0 : unset;
+	depth = stacks == NULL ? 0 : unset;
 	if (depth > 0)
 		npu_python_find();
 	if (depth > 0 && !forks)
@@ -102,77 +93,57 @@ void npu_stack_use(unsigned unset)
 
 /* ---- whose a frame is ---- */
 
-/* Objects that have no frames of the program, once known: their text ranges do not change. */
-struct range {
-	uintptr_t begin, end;
-	bool bridge;
+enum whose {
+	PROGRAM,
+	OWN,
+	BRIDGE /* between Python and a function of C */
 };
-static struct range own[16];
-static _Atomic unsigned own_count;
 
 static const struct {
 	const char *name;
-	bool bridge; /* between Python and a function of C */
+	enum whose whose;
 } own_names[] = {
-	{ "libascendcl.so", false },
-	{ "libacl_rt.so", false },
-	{ "libascend_hal.so", false },
-	{ "libcuda.so", false },
-	{ "libcudart.so", false },
-	{ "backend-sim.so", false },
-	{ "backend-hw.so", false },
-	{ "npusim-validate.so", false },
-	{ "libnpusim-record.so", false },
-	{ "libffi.so", true },
-	{ "_ctypes.", true },
+	{ "libascendcl.so", OWN }, { "libacl_rt.so", OWN },       { "libascend_hal.so", OWN },
+	{ "libcuda.so", OWN },     { "libcudart.so", OWN },       { "backend-sim.so", OWN },
+	{ "backend-hw.so", OWN },  { "npusim-validate.so", OWN }, { "libnpusim-record.so", OWN },
+	{ "libffi.so", BRIDGE },   { "_ctypes.", BRIDGE },
 };
 
-static bool find_name(const char *path, bool *out_bridge)
+static enum whose whose_file(const char *path)
 {
 	const char *base = basename(path);
 
 	for (unsigned i = 0; i < sizeof(own_names) / sizeof(own_names[0]); i++)
-		if (strncmp(base, own_names[i].name, strlen(own_names[i].name)) == 0) {
-			*out_bridge = own_names[i].bridge;
-			return true;
-		}
-	return false;
+		if (strncmp(base, own_names[i].name, strlen(own_names[i].name)) == 0)
+			return own_names[i].whose;
+	return PROGRAM;
 }
 
-/* Whether an address is in such an object; looked up where none that is known has it. */
-static bool is_own(void *address, bool *out_bridge)
-{
-	uintptr_t at = (uintptr_t)address;
-	unsigned known = atomic_load_explicit(&own_count, memory_order_acquire);
-	static __thread struct range foreign; /* of the thread's last foreign frame */
-	Dl_info info;
-	struct range found;
-	struct dl_find_object object;
+#define RECENT 8u
 
-	for (unsigned i = 0; i < known; i++)
-		if (at >= own[i].begin && at < own[i].end) {
-			*out_bridge = own[i].bridge;
-			return true;
-		}
-	if (at >= foreign.begin && at < foreign.end)
-		return false;
+static enum whose whose_frame(void *address)
+{
+	static __thread struct range {
+		uintptr_t begin, end;
+		enum whose whose;
+	} recent[RECENT]; /* objects that the thread's frames were in */
+	static __thread unsigned next;
+	uintptr_t at = (uintptr_t)address;
+	struct dl_find_object object;
+	struct range found;
+	Dl_info info;
+
+	for (unsigned i = 0; i < RECENT; i++)
+		if (at >= recent[i].begin && at < recent[i].end)
+			return recent[i].whose;
 	if (_dl_find_object(address, &object) != 0)
-		return false;
+		return PROGRAM;
 	found = (struct range){ (uintptr_t)object.dlfo_map_start, (uintptr_t)object.dlfo_map_end,
-				false };
-	if (dladdr(address, &info) == 0 || info.dli_fname == NULL ||
-	    !find_name(info.dli_fname, &found.bridge)) {
-		foreign = found;
-		return false;
-	}
-	*out_bridge = found.bridge;
-	LOCKED(&lock);
-	known = atomic_load(&own_count);
-	if (known < sizeof(own) / sizeof(own[0])) {
-		own[known] = found;
-		atomic_store_explicit(&own_count, known + 1, memory_order_release);
-	}
-	return true;
+				PROGRAM };
+	if (dladdr(address, &info) != 0 && info.dli_fname != NULL)
+		found.whose = whose_file(info.dli_fname);
+	recent[next++ % RECENT] = found;
+	return found.whose;
 }
 
 /* ---- taken ---- */
@@ -186,38 +157,32 @@ static uint64_t hash_of(void *const *frames, unsigned count)
 	return hash ^ hash >> 29;
 }
 
-static npu_stack find_locked(uint64_t hash, void *const *frames, unsigned count, unsigned *out_slot)
+static npu_stack find_locked(uint64_t hash, void *const *frames, unsigned count)
 {
-	unsigned slot = (unsigned)hash & (slot_count - 1);
+	npu_stack stack = chains[hash % CHAINS];
 
-	for (; slots[slot] != 0; slot = (slot + 1) & (slot_count - 1)) {
-		struct kept *kept = stacks[slots[slot]];
-
-		if (kept->hash == hash && kept->count == count &&
-		    memcmp(kept->frames, frames, count * sizeof(*frames)) == 0)
-			return slots[slot];
-	}
-	*out_slot = slot;
-	return 0;
+	for (; stack != 0; stack = stacks[stack]->next)
+		if (stacks[stack]->hash == hash && stacks[stack]->count == count &&
+		    memcmp(stacks[stack]->frames, frames, count * sizeof(*frames)) == 0)
+			break;
+	return stack;
 }
 
-static void grow_locked(void)
+static npu_stack add_locked(uint64_t hash, void *const *frames, unsigned count, const void *entry)
 {
-	uint32_t *grown = calloc(slot_count * 2u, sizeof(*grown));
-	unsigned mask = slot_count * 2 - 1;
+	struct kept *kept =
+		stack_count == STACKS_MAX ? NULL : malloc(sizeof(*kept) + count * sizeof(*frames));
+	Dl_info info;
 
-	if (grown == NULL)
-		return;
-	for (unsigned i = 1; i < stack_count; i++) {
-		unsigned slot = (unsigned)stacks[i]->hash & mask;
-
-		while (grown[slot] != 0)
-			slot = (slot + 1) & mask;
-		grown[slot] = i;
-	}
-	free(slots);
-	slots = grown;
-	slot_count *= 2;
+	if (kept == NULL)
+		return 0;
+	*kept = (struct kept){ .hash = hash, .count = count, .next = chains[hash % CHAINS] };
+	if (entry != NULL && dladdr(entry, &info) != 0)
+		kept->call = info.dli_sname;
+	memcpy(kept->frames, frames, count * sizeof(*frames));
+	atomic_store(&stacks[stack_count], kept);
+	chains[hash % CHAINS] = stack_count;
+	return stack_count++;
 }
 
 static npu_stack keep(void *const *frames, unsigned count, const void *entry)
@@ -227,31 +192,15 @@ static npu_stack keep(void *const *frames, unsigned count, const void *entry)
 		uint64_t hash;
 		npu_stack stack;
 	} recent[16];
-	unsigned at = (unsigned)(hash >> 7) % 16, slot = 0;
-	struct kept *kept = NULL;
-	npu_stack stack;
-	Dl_info info;
+	unsigned at = (unsigned)(hash >> 7) % 16;
 
-	if (recent[at].hash == hash && recent[at].stack != 0)
-		return recent[at].stack;
-	LOCKED(&lock);
-	stack = find_locked(hash, frames, count, &slot);
-	if (stack == 0 && stack_count < STACKS_MAX)
-		kept = malloc(sizeof(*kept) + count * sizeof(*frames));
-	if (kept != NULL) {
-		*kept = (struct kept){ .hash = hash, .count = count };
-		if (entry != NULL && dladdr(entry, &info) != 0)
-			kept->call = info.dli_sname;
-		memcpy(kept->frames, frames, count * sizeof(*frames));
-		stack = stack_count++;
-		atomic_store(&stacks[stack], kept);
-		slots[slot] = stack;
-		if (stack_count * 2 > slot_count)
-			grow_locked();
+	if (recent[at].hash != hash || recent[at].stack == 0) {
+		LOCKED(&lock);
+		recent[at].hash = hash;
+		recent[at].stack =
+			find_locked(hash, frames, count) ?: add_locked(hash, frames, count, entry);
 	}
-	recent[at].hash = hash;
-	recent[at].stack = stack;
-	return stack;
+	return recent[at].stack;
 }
 
 /* The frames of C up to the interpreter's first give way to those of Python. How many there are. */
@@ -273,15 +222,18 @@ static unsigned add_python(void **frames, unsigned count)
 npu_stack npu_stack_here(void)
 {
 	void *frames[OWN_FRAMES_MAX + NPU_STACK_FULL], *entry = NULL;
-	bool bridge;
 	int got, first;
 
 	if (depth == 0)
 		return 0;
 	got = unwind(frames, (int)(OWN_FRAMES_MAX + depth));
-	for (first = 0; first < got && first < OWN_FRAMES_MAX && is_own(frames[first], &bridge);
-	     first++)
-		entry = bridge ? entry : frames[first];
+	for (first = 0; first < got && first < OWN_FRAMES_MAX; first++) {
+		enum whose whose = whose_frame(frames[first]);
+
+		if (whose == PROGRAM)
+			break;
+		entry = whose == OWN ? frames[first] : entry;
+	}
 	got -= first;
 	if (got > (int)depth)
 		got = (int)depth;
@@ -352,15 +304,15 @@ static void open_locked(void)
 	void *library = dlopen("libdw.so.1", RTLD_LAZY | RTLD_LOCAL);
 
 	dw.tried = true;
-	if (library == NULL || !find(library, "dwfl_begin", &dw.begin) ||
-	    !find(library, "dwfl_linux_proc_report", &dw.proc_report) ||
-	    !find(library, "dwfl_report_end", &dw.report_end) ||
-	    !find(library, "dwfl_addrmodule", &dw.module) ||
-	    !find(library, "dwfl_module_addrname", &dw.name) ||
-	    !find(library, "dwfl_module_getsrc", &dw.source) ||
-	    !find(library, "dwfl_lineinfo", &dw.line) ||
-	    !find(library, "dwfl_linux_proc_find_elf", &callbacks.find_elf) ||
-	    !find(library, "dwfl_standard_find_debuginfo", &callbacks.find_debuginfo))
+	if (library == NULL || !npu_python_symbol(library, "dwfl_begin", &dw.begin) ||
+	    !npu_python_symbol(library, "dwfl_linux_proc_report", &dw.proc_report) ||
+	    !npu_python_symbol(library, "dwfl_report_end", &dw.report_end) ||
+	    !npu_python_symbol(library, "dwfl_addrmodule", &dw.module) ||
+	    !npu_python_symbol(library, "dwfl_module_addrname", &dw.name) ||
+	    !npu_python_symbol(library, "dwfl_module_getsrc", &dw.source) ||
+	    !npu_python_symbol(library, "dwfl_lineinfo", &dw.line) ||
+	    !npu_python_symbol(library, "dwfl_linux_proc_find_elf", &callbacks.find_elf) ||
+	    !npu_python_symbol(library, "dwfl_standard_find_debuginfo", &callbacks.find_debuginfo))
 		return;
 	dw.dwfl = dw.begin(&callbacks);
 }
@@ -449,13 +401,11 @@ char *npu_stack_words(npu_stack stack)
 
 	if (kept == NULL)
 		return NULL;
-	while (at + 1 < kept->count && npu_stack_look(kept->frames[at]).file == NULL)
+	while (at < kept->count && npu_stack_look(kept->frames[at]).file == NULL)
 		at++;
-	if (npu_stack_look(kept->frames[at]).file == NULL)
-		at = 0;
-	frame = npu_stack_frame(kept->frames[at]);
-	npu_text_add(&text, "%s%s%s", kept->call != NULL ? kept->call : "",
-		     kept->call != NULL ? ", " : "", frame != NULL ? frame : "?");
+	frame = npu_stack_frame(kept->frames[at % kept->count]);
+	npu_text_add(&text, "%s%s%s", kept->call ?: "", kept->call != NULL ? ", " : "",
+		     frame ?: "?");
 	free(frame);
 	return text;
 }
