@@ -22,10 +22,48 @@ void npu_message_words(const struct npu_word *table)
 	words = table;
 }
 
-/* A word ends where no letter follows. */
-static void translate(char *text, size_t room)
+const struct npu_word npu_cuda_words[] = {
+	{ "aclrtSetDevice or aclrtSetCurrentContext", "cuCtxSetCurrent" },
+	{ "aclrtCreateContext", "cuCtxCreate" },
+	{ "aclrtCreateEvent", "cuEventCreate" },
+	{ "aclrtCreateEventExWithFlag", "cuEventCreate" },
+	{ "aclrtCreateStream", "cuStreamCreate" },
+	{ "aclrtDestroyContext", "cuCtxDestroy" },
+	{ "aclrtDestroyStreamForce", "cuStreamDestroy" },
+	{ "aclrtDeviceEnablePeerAccess", "cuCtxEnablePeerAccess" },
+	{ "aclrtFree", "cuMemFree" },
+	{ "aclrtFreeHost", "cuMemFreeHost" },
+	{ "aclrtFreePhysical", "cuMemRelease" },
+	{ "aclrtHostRegister", "cuMemHostRegister" },
+	{ "aclrtHostUnregister", "cuMemHostUnregister" },
+	{ "aclrtIpcMemClose", "cuIpcCloseMemHandle" },
+	{ "aclrtLaunchHostFunc", "cuLaunchHostFunc" },
+	{ "aclrtMalloc", "cuMemAlloc" },
+	{ "aclrtMallocHost", "cuMemAllocHost" },
+	{ "aclrtMallocPhysical", "cuMemCreate" },
+	{ "aclrtMapMem", "cuMemMap" },
+	{ "aclrtMemExportToShareableHandle", "cuMemExportToShareableHandle" },
+	{ "aclrtMemRetainAllocationHandle", "cuMemRetainAllocationHandle" },
+	{ "aclrtMemSetAccess", "cuMemSetAccess" },
+	{ "aclrtMemcpy", "cuMemcpy" },
+	{ "aclrtMemcpyAsync", "cuMemcpyAsync" },
+	{ "aclrtMemset", "cuMemsetD8" },
+	{ "aclrtQueryEventStatus", "cuEventQuery" },
+	{ "aclrtRecordEvent", "cuEventRecord" },
+	{ "aclrtReleaseMemAddress", "cuMemAddressFree" },
+	{ "aclrtReserveMemAddress", "cuMemAddressReserve" },
+	{ "aclrtResetDevice", "cuDevicePrimaryCtxReset" },
+	{ "aclrtSetCurrentContext", "cuCtxSetCurrent" },
+	{ "aclrtSetDevice", "cuCtxSetCurrent" },
+	{ "aclrtStreamWaitEvent", "cuStreamWaitEvent" },
+	{ "aclrtSynchronizeStream", "cuStreamSynchronize" },
+	{ "aclrtUnmapMem", "cuMemUnmap" },
+	{ NULL, NULL },
+};
+
+void npu_words_replace(char *text, size_t room, const struct npu_word *table)
 {
-	for (const struct npu_word *word = words; word != NULL && word->from != NULL; word++) {
+	for (const struct npu_word *word = table; word != NULL && word->from != NULL; word++) {
 		size_t from = strlen(word->from), to = strlen(word->to);
 
 		for (char *at = text; (at = strstr(at, word->from)) != NULL;) {
@@ -51,7 +89,7 @@ void npu_message_set(const char *format, ...)
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
-	translate(text, sizeof(text));
+	npu_words_replace(text, sizeof(text), words);
 	memcpy(message, text, strlen(text) + 1);
 	state = FRESH;
 }

@@ -58,15 +58,9 @@ static bool rule_hits(struct fault_rule *rule, enum driver_op op, uint64_t *out_
 		return false;
 	call = atomic_fetch_add_explicit(&rule->calls, 1, memory_order_relaxed) + 1;
 	*out_call = call;
-	switch (rule->when) {
-	case WHEN_ONCE:
-		return call == rule->number;
-	case WHEN_FROM:
-		return call >= rule->number;
-	case WHEN_EVERY:
-		return call % rule->number == 0;
-	}
-	return false;
+	return rule->when == WHEN_ONCE   ? call == rule->number
+	       : rule->when == WHEN_FROM ? call >= rule->number
+					 : call % rule->number == 0;
 }
 
 /* Every rule counts the call, though another may have made it fail. */
@@ -108,46 +102,37 @@ static bool bad(char **error, const char *rule, const char *what, const char *me
 	return false;
 }
 
+/* A number up to `end`, above 0. */
 static bool parse_number(const char *text, const char *end, uint64_t *out)
 {
 	char *stop;
 
-	if (text == end || !isdigit((unsigned char)*text))
-		return false;
 	*out = strtoull(text, &stop, 0);
-	return stop == end;
+	return isdigit((unsigned char)*text) && stop == end && *out > 0;
 }
 
 static bool parse_how(const char *how, drvError_t *out)
 {
 	uint64_t code;
 
-	for (unsigned i = 0; i < KIND_COUNT; i++) {
+	for (unsigned i = 0; i < KIND_COUNT; i++)
 		if (strcasecmp(how, kinds[i].name) == 0) {
 			*out = kinds[i].code;
 			return true;
 		}
-	}
-	if (!parse_number(how, how + strlen(how), &code) || code == 0 || code > 0xffff)
-		return false;
-	*out = (drvError_t)code;
-	return true;
+	*out = parse_number(how, how + strlen(how), &code) && code <= 0xffff ? (drvError_t)code
+									     : DRV_ERROR_NONE;
+	return *out != DRV_ERROR_NONE;
 }
 
 /* "3", "3+" or "every:3". */
 static bool parse_when(const char *text, struct fault_rule *rule)
 {
 	const char *end = text + strlen(text);
+	bool every = strncasecmp(text, "every:", 6) == 0, from = !every && end[-1] == '+';
 
-	rule->when = WHEN_ONCE;
-	if (strncasecmp(text, "every:", 6) == 0) {
-		rule->when = WHEN_EVERY;
-		text += 6;
-	} else if (end > text && end[-1] == '+') {
-		rule->when = WHEN_FROM;
-		end--;
-	}
-	return parse_number(text, end, &rule->number) && rule->number > 0;
+	rule->when = every ? WHEN_EVERY : from ? WHEN_FROM : WHEN_ONCE;
+	return parse_number(every ? text + 6 : text, from ? end - 1 : end, &rule->number);
 }
 
 static bool parse_rule(char *text, struct fault_rule *rule, char **error)
@@ -155,16 +140,16 @@ static bool parse_rule(char *text, struct fault_rule *rule, char **error)
 	char whole[128];
 	char *when = strchr(text, ':');
 	char *how = strrchr(text, ':');
+	const char *nearest = NULL;
 
 	snprintf(whole, sizeof(whole), "%s", text);
 	if (when == NULL || how == when)
 		return bad(error, whole, "a part is missing", NULL);
 	*when++ = '\0';
 	*how++ = '\0';
-	rule->op = strcmp(text, "*") == 0 ? DRIVER_OP_COUNT : driver_op_by_name(text);
+	rule->op = strcmp(text, "*") == 0 ? DRIVER_OP_COUNT : driver_op_by_name(text, &nearest);
 	if (rule->op == DRIVER_OP_COUNT && strcmp(text, "*") != 0)
-		return bad(error, whole, "there is no such call of the driver",
-			   driver_op_nearest(text));
+		return bad(error, whole, "there is no such call of the driver", nearest);
 	if (rule->op != DRIVER_OP_COUNT && !driver_op_is_call(rule->op))
 		return bad(error, whole, "the call answers no code and cannot fail", NULL);
 	if (!parse_when(when, rule))
@@ -180,8 +165,7 @@ static bool parse_rule(char *text, struct fault_rule *rule, char **error)
 static struct fault_layer *parse(const char *spec, char **error)
 {
 	struct fault_layer *fault = calloc(1, sizeof(*fault));
-	char *text = strdup(spec);
-	char *place = NULL;
+	char *text = strdup(spec), *place = NULL;
 	bool fine = fault != NULL && text != NULL;
 
 	*error = NULL;
@@ -193,13 +177,11 @@ static struct fault_layer *parse(const char *spec, char **error)
 			fine = parse_rule(rule, &fault->rule[fault->count++], error);
 	}
 	free(text);
-	if (!fine || fault->count == 0) {
-		if (fine)
-			bad(error, spec, "there is no rule", NULL);
+	if (fine && fault->count == 0)
+		fine = bad(error, spec, "there is no rule", NULL);
+	if (!fine)
 		free(fault);
-		return NULL;
-	}
-	return fault;
+	return fine ? fault : NULL;
 }
 
 bool fault_layer_check(const char *spec, char **error)

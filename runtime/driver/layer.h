@@ -33,10 +33,8 @@ const char *driver_op_name(enum driver_op op);
 /* True for a NPU_CALL of driver-ops.h. */
 bool driver_op_is_call(enum driver_op op);
 /* By the HAL's name, or by the same in small letters with or without prefix and underscores:
- * "mem_create". COUNT: none. */
-enum driver_op driver_op_by_name(const char *name);
-/* The name that is nearest to one that does not exist, or NULL. */
-const char *driver_op_nearest(const char *name);
+ * "mem_create". COUNT: none; *out_nearest is the one that is near, or NULL. */
+enum driver_op driver_op_by_name(const char *name, const char **out_nearest);
 
 /* The copy that an entry of a queue asks for; false: it is none. */
 bool driver_entry_copy(const uint8_t *entry, uint64_t *dst, uint64_t *src, uint64_t *bytes);
@@ -92,13 +90,17 @@ struct npu_driver *trace_layer_open(struct npu_driver *lower, const char *path, 
 /* Whether the file can be made and written, as far as that can be told without making it. */
 bool trace_layer_check(const char *path, char **error);
 
-/* Of npusim-validate.so (runtime/validate): opens the layer that finds errors of the program;
- * `mode` is "on" or "strict". NULL and *error (free()): the settings are not right. */
+/* What npusim-validate.so (runtime/validate) exports under VALIDATE_SYMBOL. */
+struct validate_module {
+	/* Whether its settings are valid; opens and keeps nothing. */
+	bool (*check)(char **error);
+	/* Opens the layer that finds errors of the program; `mode` is "on" or "strict". NULL and
+	 * *error (free()): the settings are not right. */
+	struct npu_driver *(*open)(struct npu_driver *lower, const char *mode, char **error);
+	/* The process is to end with this status, once the sums are written. */
+	void (*exit)(int status);
+};
 #define VALIDATE_SYMBOL "npusim_validate_1"
-/* bool (char **error): whether its settings are valid. */
-#define VALIDATE_CHECK_SYMBOL "npusim_validate_check_1"
-/* void (int status): the process is to end with this status, once the sums are written. */
-#define VALIDATE_EXIT_SYMBOL "npusim_validate_exit_1"
 
 /* Makes calls fail as `spec` says: CALL:WHEN:HOW, several separated by commas; see NPUSIM_FAULT.
  * NULL and *error if the text is not right: says what is wrong, what could be meant, and the form.

@@ -18,18 +18,12 @@
  * should be. */
 bool driver_module_find(const char *build_folder, const char *file, char *out);
 
-enum module_state {
-	MODULE_LOADED,
-	MODULE_ABSENT,  /* there is no file */
-	MODULE_UNUSABLE /* the loader refuses it, it belongs to another version, or this namespace
-			   of the loader cannot have one: *error */
-};
 /* Loads backend-NAME.so, which lies beside the library or program that this function is linked
  * into, or in its build tree. path[MODULE_PATH_MAX] is where it was looked for, "" if that is not
- * known. A module is never unloaded: its threads, its thread-local memory and its simulation live
- * as long as the process. */
-enum module_state driver_module_load(const char *name, char *path, const struct npu_backend **out,
-				     char **error);
+ * known. NULL, and *error (free()): the loader refuses it, it belongs to another version, or this
+ * namespace of the loader cannot have one; *error NULL: there is no file. A module is never
+ * unloaded: its threads, its thread-local memory and its simulation live as long as the process. */
+const struct npu_backend *driver_module_load(const char *name, char *path, char **error);
 
 /* The driver, or one over it that calls the functions of the driver's names that others have put in
  * front of libascend_hal.so, if there are any. */

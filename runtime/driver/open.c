@@ -15,26 +15,20 @@
 
 static const struct npu_backend *load_backend(const char *name, char **error)
 {
+	bool built = NPUSIM_HAVE_SIM || strcmp(name, "sim") != 0;
 	char path[MODULE_PATH_MAX], *reason;
-	const struct npu_backend *backend = NULL;
+	const struct npu_backend *backend = driver_module_load(name, path, &reason);
 
-	switch (driver_module_load(name, path, &backend, &reason)) {
-	case MODULE_LOADED:
-		return backend;
-	case MODULE_ABSENT:
+	if (reason != NULL)
+		npu_text_add(error, "backend '%s' cannot be used: %s", name, reason);
+	else if (backend == NULL)
 		npu_text_add(error, "backend '%s' cannot be used: there is no file %s%s", name,
 			     path,
-			     NPUSIM_HAVE_SIM || strcmp(name, "sim") != 0
-				     ? ""
-				     : "; this npusim was built without the model (-Dsim=disabled, "
-				       "or no SystemC when it was configured)");
-		return NULL;
-	default:
-		npu_text_add(error, "backend '%s' cannot be used: %s", name,
-			     reason != NULL ? reason : "no memory");
-		free(reason);
-		return NULL;
-	}
+			     built ? ""
+				   : "; this npusim was built without the model (-Dsim=disabled, "
+				     "or no SystemC when it was configured)");
+	free(reason);
+	return backend;
 }
 
 /* ---- selection ---- */
@@ -45,29 +39,25 @@ static const struct npu_backend *_Atomic backend_in_use;
 static struct npu_driver *open_backend(const char *name, char **error)
 {
 	const struct npu_backend *backend = load_backend(name, error);
-	struct npu_driver *drv, *whole;
+	struct npu_driver *drv = NULL;
 	char *reason = NULL;
 
 	if (backend == NULL)
 		return NULL;
 	drv = backend->open(&reason);
-	if (drv == NULL) {
-		npu_text_add(error, "backend '%s' cannot be used: %s", name,
-			     reason != NULL ? reason : "it does not say why");
-		free(reason);
-		return NULL;
+	if (drv != NULL && drv->abi != NPU_DRIVER_ABI) {
+		npu_text_add(&reason, "its driver has ABI %u, this library %u", drv->abi,
+			     NPU_DRIVER_ABI);
+	} else if (drv != NULL) {
+		backend_in_use = backend;
+		drv = npu_driver_complete(drv);
+		if (drv != NULL)
+			return drv;
 	}
-	if (drv->abi != NPU_DRIVER_ABI) {
-		npu_text_add(error,
-			     "backend '%s' cannot be used: its driver has ABI %u, this library %u",
-			     name, drv->abi, NPU_DRIVER_ABI);
-		return NULL;
-	}
-	backend_in_use = backend;
-	whole = npu_driver_complete(drv);
-	if (whole == NULL)
-		npu_text_add(error, "backend '%s' cannot be used: no memory", name);
-	return whole;
+	npu_text_add(error, "backend '%s' cannot be used: %s", name,
+		     reason != NULL ? reason : "it does not say why");
+	free(reason);
+	return NULL;
 }
 
 /* The server's own driver where it has a device, else the model. The layers do not hear of the

@@ -43,20 +43,7 @@ static void plain_name(const char *name, char *out, size_t room)
 	out[length] = '\0';
 }
 
-enum driver_op driver_op_by_name(const char *name)
-{
-	char wanted[64], have[64];
-
-	plain_name(name, wanted, sizeof(wanted));
-	for (int i = 0; i < DRIVER_OP_COUNT; i++) {
-		plain_name(ops[i].name, have, sizeof(have));
-		if (strcmp(wanted, have) == 0)
-			return (enum driver_op)i;
-	}
-	return DRIVER_OP_COUNT;
-}
-
-const char *driver_op_nearest(const char *name)
+enum driver_op driver_op_by_name(const char *name, const char **out_nearest)
 {
 	char wanted[64], plain[DRIVER_OP_COUNT][64];
 	const char *all[DRIVER_OP_COUNT], *nearest;
@@ -64,13 +51,14 @@ const char *driver_op_nearest(const char *name)
 	plain_name(name, wanted, sizeof(wanted));
 	for (int i = 0; i < DRIVER_OP_COUNT; i++) {
 		plain_name(ops[i].name, plain[i], sizeof(plain[i]));
+		if (strcmp(wanted, plain[i]) == 0)
+			return (enum driver_op)i;
 		all[i] = plain[i];
 	}
 	nearest = npu_nearest(wanted, all, DRIVER_OP_COUNT);
-	for (int i = 0; i < DRIVER_OP_COUNT; i++)
-		if (all[i] == nearest)
-			return ops[i].name;
-	return NULL;
+	*out_nearest =
+		nearest == NULL ? NULL : ops[(size_t)(nearest - plain[0]) / sizeof(plain[0])].name;
+	return DRIVER_OP_COUNT;
 }
 
 bool driver_entry_copy(const uint8_t *entry, uint64_t *dst, uint64_t *src, uint64_t *bytes)

@@ -13,50 +13,48 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A module of its own: a process that does not validate does not load it. False: it is not loaded,
+/* A module of its own: a process that does not validate does not load it. NULL: it is not loaded,
  * dlerror() says why. */
-static bool find_in_validation(const char *symbol, int flags, void *out_function)
+static const struct validate_module *validation(int flags)
 {
 	char path[MODULE_PATH_MAX] = "npusim-validate.so";
-	void *module, *function;
+	void *module;
 
 	driver_module_find("runtime/validate", "npusim-validate.so", path);
 	module = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE | flags);
-	function = module == NULL ? NULL : dlsym(module, symbol);
-	memcpy(out_function, &function, sizeof(function));
-	return function != NULL;
+	return module == NULL ? NULL : dlsym(module, VALIDATE_SYMBOL);
 }
 
 static struct npu_driver *open_validation(struct npu_driver *lower, const char *mode, char **error)
 {
-	struct npu_driver *(*open)(struct npu_driver * lower, const char *mode, char **error);
+	bool off = strcmp(mode, "off") == 0;
+	const struct validate_module *module = off ? NULL : validation(0);
 
-	if (strcmp(mode, "off") == 0)
-		return lower;
-	if (find_in_validation(VALIDATE_SYMBOL, 0, &open))
-		return open(lower, mode, error);
-	npu_text_add(error, "NPUSIM_VALIDATE=%s: %s", mode, dlerror());
-	return NULL;
+	if (module != NULL)
+		return module->open(lower, mode, error);
+	if (!off)
+		npu_text_add(error, "NPUSIM_VALIDATE=%s: %s", mode, dlerror());
+	return off ? lower : NULL;
 }
 
 static bool check_validation(const char *mode, char **error)
 {
-	bool (*check)(char **error);
+	bool off = strcmp(mode, "off") == 0;
+	const struct validate_module *module = off ? NULL : validation(0);
 
-	if (strcmp(mode, "off") == 0)
-		return true;
-	if (find_in_validation(VALIDATE_CHECK_SYMBOL, 0, &check))
-		return check(error);
-	npu_text_add(error, "NPUSIM_VALIDATE=%s: %s", mode, dlerror());
-	return false;
+	if (module != NULL)
+		return module->check(error);
+	if (!off)
+		npu_text_add(error, "NPUSIM_VALIDATE=%s: %s", mode, dlerror());
+	return off;
 }
 
 void driver_stack_exit(int status)
 {
-	void (*leave)(int status);
+	const struct validate_module *module = validation(RTLD_NOLOAD);
 
-	if (find_in_validation(VALIDATE_EXIT_SYMBOL, RTLD_NOLOAD, &leave))
-		leave(status);
+	if (module != NULL)
+		module->exit(status);
 	/* glibc goes on with what is left of the end, and keeps this status */
 	exit(status);
 }

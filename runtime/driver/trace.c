@@ -13,7 +13,6 @@
 
 #include <dlfcn.h>
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -230,25 +229,26 @@ static void trace_after(struct layer *layer, struct layer_call *call)
 
 /* ---- the object ---- */
 
+static void put(struct trace_text *text, const char *key, const char *value)
+{
+	trace_text_put(text, key, strlen(key));
+	trace_text_put_value(text, value);
+}
+
 /* What the driver says of its devices, for the head of the trace. */
 static void describe(struct npu_driver *lower, char *out, size_t room)
 {
 	struct trace_text text = { .at = out, .end = out + room - 1 };
-	char soc[64] = "", devices[32];
+	char soc[64] = "";
 	uint32_t count = 0;
 
-	trace_text_put(&text, "backend=", strlen("backend="));
-	trace_text_put_value(&text, lower->name);
-	trace_text_put(&text, " contract=", strlen(" contract="));
-	trace_text_put_value(&text, npu_var_get(NPU_VAR_CONTRACT, NULL));
+	put(&text, "backend=", lower->name);
+	put(&text, " contract=", npu_var_get(NPU_VAR_CONTRACT, NULL));
 	if (npu_call(lower, halGetSocVersion, 0, soc, (uint32_t)sizeof(soc)) == DRV_ERROR_NONE &&
-	    soc[0] != '\0') {
-		trace_text_put(&text, " soc=", strlen(" soc="));
-		trace_text_put_value(&text, soc);
-	}
+	    soc[0] != '\0')
+		put(&text, " soc=", soc);
 	if (npu_call(lower, drvGetDevNum, &count) == DRV_ERROR_NONE)
-		trace_text_put(&text, devices,
-			       (size_t)snprintf(devices, sizeof(devices), " devices=%u", count));
+		put(&text, " devices=", npu_text("%u", count));
 	*text.at = '\0';
 }
 

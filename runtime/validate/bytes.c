@@ -9,8 +9,6 @@
 #include "base/base.h"
 #include "validate/written.h"
 
-#include <stdio.h>
-
 /* aclrtMemcpyKind, which the driver below does not hear of. */
 enum { KIND_H2H, KIND_H2D, KIND_D2H, KIND_D2D, KIND_COUNT };
 
@@ -62,7 +60,7 @@ static void check_kind(struct validate *v, const struct bytes_move *move)
 	static const char *const sides[] = { "host", "device", "some" }; /* by enum side */
 	uint32_t kind = said.kind;
 	enum side from, to;
-	char real[48] = "ACL_MEMCPY_DEFAULT";
+	bool known;
 
 	if (said.dst != move->dst)
 		return;
@@ -71,15 +69,14 @@ static void check_kind(struct validate *v, const struct bytes_move *move)
 		return;
 	from = side_of(v, move->src);
 	to = side_of(v, move->dst);
-	if ((from == SIDE_UNKNOWN || (from == SIDE_DEVICE) == (kind >= KIND_D2H)) &&
-	    (to == SIDE_UNKNOWN || (to == SIDE_DEVICE) == (kind == KIND_H2D || kind == KIND_D2D)))
-		return;
-	if (from != SIDE_UNKNOWN && to != SIDE_UNKNOWN)
-		snprintf(real, sizeof(real), "%s",
-			 names[(from == SIDE_DEVICE) * KIND_D2H + (to == SIDE_DEVICE)]);
-	report_make(REPORT(KIND, move->stack),
-		    "%s says %s, but copies %s memory to %s memory: %s would be right", mover(move),
-		    names[kind], sides[from], sides[to], real);
+	known = from != SIDE_UNKNOWN && to != SIDE_UNKNOWN;
+	if ((from != SIDE_UNKNOWN && (from == SIDE_DEVICE) != (kind >= KIND_D2H)) ||
+	    (to != SIDE_UNKNOWN && (to == SIDE_DEVICE) != (kind == KIND_H2D || kind == KIND_D2D)))
+		report_make(REPORT(KIND, move->stack),
+			    "%s says %s, but copies %s memory to %s memory: %s would be right",
+			    mover(move), names[kind], sides[from], sides[to],
+			    known ? names[(from == SIDE_DEVICE) * KIND_D2H + (to == SIDE_DEVICE)]
+				  : "ACL_MEMCPY_DEFAULT");
 }
 
 /* ---- overlap ---- */
@@ -237,12 +234,12 @@ void validate_bytes_kernels(struct validate *v)
 
 static void clear(struct validate *v, uint64_t va, uint64_t bytes)
 {
-	for (uint64_t done = 0; done < bytes;) {
-		struct npu_written map = written_at(v, va + done, bytes - done);
+	struct npu_written map;
 
+	for (uint64_t done = 0; done < bytes; done += map.bytes) {
+		map = written_at(v, va + done, bytes - done);
 		if (map.bits != NULL)
 			written_clear(map.bits, map.at, map.at + map.bytes);
-		done += map.bytes;
 	}
 }
 

@@ -24,6 +24,7 @@
 struct form {
 	const char *name;
 	bool (*add)(const struct report_words *words);
+	bool document; /* one for all reports */
 };
 static const struct form *form;
 static char *path; /* with %p; NULL: stderr */
@@ -269,9 +270,9 @@ static bool add_github(const struct report_words *words)
 
 /* ---- the file ---- */
 
-static const struct form forms[] = { { "json", add_json },
-				     { "sarif", add_sarif },
-				     { "github", add_github } };
+static const struct form forms[] = { { "json", add_json, false },
+				     { "sarif", add_sarif, true },
+				     { "github", add_github, false } };
 
 /* By NPUSIM_VALIDATE_FORMAT, else by the end of the file's name, else JSON. */
 static const struct form *choose(const char *name)
@@ -285,11 +286,6 @@ static const struct form *choose(const char *name)
 	return &forms[0];
 }
 
-static bool is_sarif(void)
-{
-	return form->add == add_sarif;
-}
-
 static bool open_file(bool check, char **error)
 {
 	g_auto(GStrv) parts = g_strsplit(path, "%p", -1);
@@ -297,12 +293,9 @@ static bool open_file(bool check, char **error)
 	g_autofree char *name = g_strjoinv(pid, parts);
 	bool is_new = access(name, F_OK) != 0, good;
 
-	file = open(name, (is_sarif() ? O_RDWR : O_WRONLY | O_APPEND) | O_CREAT | O_CLOEXEC, 0666);
-	good = file >= 0 && (!is_sarif() || check || add_sarif_text(""));
-	if (good && check && is_sarif() && sarif_end() < 0) {
-		errno = EEXIST;
-		good = false;
-	}
+	file = open(name, (form->document ? O_RDWR : O_WRONLY | O_APPEND) | O_CREAT | O_CLOEXEC,
+		    0666);
+	good = file >= 0 && (!form->document || add_sarif_text(""));
 	if (!good)
 		npu_text_add(error, "NPUSIM_VALIDATE_FILE=%s cannot be written: %s", name,
 			     errno == EEXIST ? "it is there, and no SARIF file of npusim's"
@@ -325,7 +318,7 @@ bool form_open(bool check, char **error)
 	if (!set && !chosen)
 		return true;
 	form = choose(name);
-	if (!set && is_sarif()) {
+	if (!set && form->document) {
 		npu_text_add(error, "NPUSIM_VALIDATE_FORMAT=sarif needs NPUSIM_VALIDATE_FILE");
 		return false;
 	}

@@ -17,14 +17,11 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-/* What a copy of 1 MiB costs bounds what may be looked at: of longer memory than the first a word
- * of each 128 bytes is hashed, and 64 bytes of each 512 are filled; of longer than the second half
- * of it at either end. */
-#define WHOLE_BYTES (UINT64_C(64) << 10)
-#define ENDS_BYTES  (UINT64_C(1) << 20)
-#define HASH_STEP   128u
-#define LINE        64u
-#define FILL_STEP   512u
+/* What a copy of 1 MiB costs bounds what is looked at: so many words are hashed, and so many lines
+ * filled, evenly spread. */
+#define WORDS_MAX 8192u
+#define LINES_MAX 2048u
+#define LINE      64u
 
 #define PATTERN    0xff /* not a number, as a float */
 #define FLAG_BYTES 64u  /* what is not longer may be a flag that the program polls */
@@ -38,40 +35,32 @@ static const struct object *pinned(struct validate *v, uint64_t begin, uint64_t 
 	return object != NULL && !object->own && end - object->key <= object->bytes ? object : NULL;
 }
 
-/* The next of the parts of a range that count; the first is asked for with out_bytes 0. */
-static bool next_part(uint64_t begin, uint64_t end, uint64_t *part, uint64_t *bytes)
+/* From one piece to the next, so that there are at most so many. */
+static uint64_t step_of(uint64_t bytes, uint64_t piece, uint64_t most)
 {
-	if (*bytes == 0) {
-		*part = begin;
-		*bytes = end - begin <= ENDS_BYTES ? end - begin : ENDS_BYTES / 2;
-		return true;
-	}
-	if (*part != begin || *bytes == end - begin)
-		return false;
-	*part = end - *bytes;
-	return true;
+	uint64_t step = piece;
+
+	while (bytes / step > most)
+		step *= 2;
+	return step;
 }
 
 static uint64_t hash_of(uint64_t begin, uint64_t end)
 {
+	const unsigned char *at = (const unsigned char *)(uintptr_t)begin;
 	const uint64_t factor = UINT64_C(0x9e3779b97f4a7c15);
-	uint64_t lanes[4] = { 1, 2, 3, 4 }, part = 0, bytes = 0, word;
-	uint64_t step = end - begin <= WHOLE_BYTES ? sizeof(word) : HASH_STEP;
+	uint64_t lanes[4] = { 1, 2, 3, 4 }, bytes = end - begin, i = 0, word;
+	uint64_t step = step_of(bytes, sizeof(word), WORDS_MAX);
 
-	while (next_part(begin, end, &part, &bytes)) {
-		const unsigned char *at = (const unsigned char *)(uintptr_t)part;
-		uint64_t i = 0;
-
-		for (; i + 4 * step <= bytes; i += 4 * step)
-			for (unsigned lane = 0; lane < 4; lane++) {
-				memcpy(&word, at + i + lane * step, sizeof(word));
-				lanes[lane] = (lanes[lane] ^ word) * factor;
-			}
-		for (; i < bytes; i += sizeof(word)) {
-			word = 0;
-			memcpy(&word, at + i, MIN(bytes - i, sizeof(word)));
-			lanes[0] = (lanes[0] ^ word) * factor;
+	for (; i + 3 * step + sizeof(word) <= bytes; i += 4 * step)
+		for (unsigned lane = 0; lane < 4; lane++) {
+			memcpy(&word, at + i + lane * step, sizeof(word));
+			lanes[lane] = (lanes[lane] ^ word) * factor;
 		}
+	for (; i < bytes; i += step) {
+		word = 0;
+		memcpy(&word, at + i, MIN(bytes - i, sizeof(word)));
+		lanes[0] = (lanes[0] ^ word) * factor;
 	}
 	return lanes[0] ^ lanes[1] * 3 ^ lanes[2] * 5 ^ lanes[3] * 7;
 }
@@ -108,22 +97,20 @@ struct saved {
 /* Keeps what is there and fills it, or puts it back. */
 static void swap(struct saved *saved, bool back)
 {
-	uint64_t length = saved->end - saved->begin, part = 0, bytes = 0, run;
-	uint64_t step = length <= WHOLE_BYTES ? LINE : FILL_STEP;
+	uint64_t bytes = saved->end - saved->begin, step = step_of(bytes, LINE, LINES_MAX);
 	unsigned char *kept;
 
 	if (!back)
-		saved->old = g_malloc(MIN(length, ENDS_BYTES) / step * LINE + 2 * FILL_STEP);
+		saved->old = g_malloc((bytes / step + 1) * LINE);
 	kept = saved->old;
-	while (next_part(saved->begin, saved->end, &part, &bytes))
-		for (uint64_t i = 0; i < bytes; i += step, kept += run) {
-			void *at = (void *)(uintptr_t)(part + i);
+	for (uint64_t i = 0; i < bytes; i += step, kept += LINE) {
+		void *at = (void *)(uintptr_t)(saved->begin + i);
+		size_t run = MIN(bytes - i, LINE);
 
-			run = MIN(bytes - i, LINE);
-			memcpy(back ? at : kept, back ? kept : at, run);
-			if (!back)
-				memset(at, PATTERN, run);
-		}
+		memcpy(back ? at : kept, back ? kept : at, run);
+		if (!back)
+			memset(at, PATTERN, run);
+	}
 }
 
 /* Nothing on its way, nor any earlier entry of the same call, uses the target: what is there is no

@@ -166,8 +166,7 @@ static void add_edge(struct order_stream *stream, const struct clock *clock)
 	g_array_append_val(stream->edges, edge);
 }
 
-/* Whoever waits for something that is not known may have waited for this. */
-static void resolve(struct order *order, const struct clock *clock)
+void order_resolve(struct order *order, const struct clock *clock)
 {
 	for (unsigned i = 0; order->taints > order->settled && i < order->streams->len; i++) {
 		struct order_stream *stream = g_ptr_array_index(order->streams, i);
@@ -196,9 +195,9 @@ static struct event *event_of(struct order *order, uint64_t name)
 
 static struct event *source_of(struct order *order, uint64_t name)
 {
-	struct event *event = event_of(order, name);
+	uint64_t relay_of = event_of(order, name)->relay_of;
 
-	return event->relay_of != 0 ? event_of(order, event->relay_of - 1) : event;
+	return event_of(order, relay_of != 0 ? relay_of - 1 : name);
 }
 
 static void set_recorded(struct event *event, const struct clock *clock)
@@ -211,7 +210,7 @@ static void set_recorded(struct event *event, const struct clock *clock)
 void order_record(struct order *order, struct order_stream *stream, uint64_t name)
 {
 	set_recorded(event_of(order, name), &stream->clock);
-	resolve(order, &stream->clock);
+	order_resolve(order, &stream->clock);
 }
 
 void order_wait(struct order *order, struct order_stream *stream, uint64_t name)
@@ -224,11 +223,6 @@ void order_wait(struct order *order, struct order_stream *stream, uint64_t name)
 		order_value_wait(order, stream);
 }
 
-void order_value_write(struct order *order, struct order_stream *stream)
-{
-	resolve(order, &stream->clock);
-}
-
 /* ---- events by the host ---- */
 
 void order_host_record(struct order *order, uint64_t name)
@@ -238,7 +232,7 @@ void order_host_record(struct order *order, uint64_t name)
 	if (event->relay_of != 0)
 		return;
 	set_recorded(event, &order->host);
-	resolve(order, &order->host);
+	order_resolve(order, &order->host);
 }
 
 void order_event_reset(struct order *order, uint64_t name)

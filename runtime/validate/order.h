@@ -61,11 +61,12 @@ void order_stream_end(struct order *order, uint32_t dev, uint32_t id);
 
 /* The stream's next entry: its number. Everything that the host knows happened before it. */
 uint64_t order_entry(struct order *order, struct order_stream *stream, uint16_t task);
-/* That entry records an event, waits for one, writes a value, waits for one. */
+/* That entry records an event, waits for one, waits for a value. */
 void order_record(struct order *order, struct order_stream *stream, uint64_t event);
 void order_wait(struct order *order, struct order_stream *stream, uint64_t event);
-void order_value_write(struct order *order, struct order_stream *stream);
 void order_value_wait(struct order *order, struct order_stream *stream);
+/* What has the clock may be what was waited for by anybody whose edge is not known. */
+void order_resolve(struct order *order, const struct clock *clock);
 
 /* Events are named by device and id; a notify by its id with NOTIFY set. */
 #define ORDER_NOTIFY UINT64_C(0x80000000)

@@ -198,7 +198,7 @@ static void write_value(struct validate *v, struct order_stream *stream, const u
 	if (sqe.sub_type == 1)
 		order_event_reset(v->order, order_event_name(stream->dev, sqe.res7));
 	else
-		order_value_write(v->order, stream);
+		order_resolve(v->order, &stream->clock);
 	unmark(v);
 }
 
@@ -242,19 +242,10 @@ static void enter(struct validate *v, struct order_stream *stream, const uint8_t
 		move(&actor, dst, src, bytes);
 		/* Somebody may wait for a value that the copy brings. */
 		if (bytes <= sizeof(uint64_t)) {
-			order_value_write(v->order, stream);
+			order_resolve(v->order, &stream->clock);
 			unmark(v);
 		}
 	}
-}
-
-static void send(struct validate *v, uint32_t dev, const struct halTaskSendInfo *info,
-		 npu_stack stack)
-{
-	struct order_stream *stream = order_stream(v->order, dev, info->sqId);
-
-	for (uint32_t i = 0; i < info->sqe_num; i++)
-		enter(v, stream, info->sqe_addr + (size_t)i * STARS_SQE_BYTES, stack);
 }
 
 /* ---- copies and fills (src 0) that the host waits for ---- */
@@ -388,11 +379,16 @@ void validate_told(struct validate *v, uint32_t dev, enum npu_order what, uint32
 void validate_queue_call(struct validate *v, const struct layer_call *call, npu_stack stack)
 {
 	const union layer_arguments *with = &call->with;
+	const struct halTaskSendInfo *sent;
+	struct order_stream *stream;
 
 	settle(v);
 	switch (call->op) {
 	case DRIVER_OP_halSqTaskSend:
-		send(v, with->halSqTaskSend.dev, with->halSqTaskSend.info, stack);
+		sent = with->halSqTaskSend.info;
+		stream = order_stream(v->order, with->halSqTaskSend.dev, sent->sqId);
+		for (uint32_t i = 0; i < sent->sqe_num; i++)
+			enter(v, stream, sent->sqe_addr + (size_t)i * STARS_SQE_BYTES, stack);
 		break;
 	case DRIVER_OP_halSqCqFree:
 		if (with->halSqCqFree.info->type == DRV_NORMAL_TYPE)

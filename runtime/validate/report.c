@@ -27,6 +27,7 @@ struct tally {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all below */
 static bool off[VALIDATE_RULE_COUNT];
 static bool told[VALIDATE_RULE_COUNT]; /* what would be right */
+static bool in_cuda;
 static unsigned shown, shown_max;
 static GHashTable *seen; /* text that equal reports share -> struct tally */
 static npusim_report_fn listener;
@@ -40,97 +41,46 @@ struct waiting {
 };
 static __thread GQueue waiting;
 
-/* ---- names ---- */
-
-static bool in_cuda;
-static const char *const cuda_names[][2] = {
-	{ "aclrtDeviceEnablePeerAccess", "cuCtxEnablePeerAccess" },
-	{ "aclrtFree", "cuMemFree" },
-	{ "aclrtFreeHost", "cuMemFreeHost" },
-	{ "aclrtFreePhysical", "cuMemRelease" },
-	{ "aclrtHostRegister", "cuMemHostRegister" },
-	{ "aclrtHostUnregister", "cuMemHostUnregister" },
-	{ "aclrtIpcMemClose", "cuIpcCloseMemHandle" },
-	{ "aclrtMalloc", "cuMemAlloc" },
-	{ "aclrtMallocHost", "cuMemAllocHost" },
-	{ "aclrtMallocPhysical", "cuMemCreate" },
-	{ "aclrtMapMem", "cuMemMap" },
-	{ "aclrtMemRetainAllocationHandle", "cuMemRetainAllocationHandle" },
-	{ "aclrtMemSetAccess", "cuMemSetAccess" },
-	{ "aclrtMemset", "cuMemsetD8" },
-	{ "aclrtRecordEvent", "cuEventRecord" },
-	{ "aclrtReleaseMemAddress", "cuMemAddressFree" },
-	{ "aclrtReserveMemAddress", "cuMemAddressReserve" },
-	{ "aclrtStreamWaitEvent", "cuStreamWaitEvent" },
-	{ "aclrtSynchronizeStream", "cuStreamSynchronize" },
-	{ "aclrtUnmapMem", "cuMemUnmap" },
-};
+/* ---- settings ---- */
 
 void report_in_cuda(void)
 {
 	in_cuda = true;
 }
 
-/* The text with the names of the program's API; g_free(). */
-static char *with_names(const char *text)
-{
-	GString *out = g_string_new(NULL);
-
-	while (*text != '\0') {
-		size_t length = strspn(text, G_CSET_A_2_Z G_CSET_a_2_z), i = 0;
-
-		while (i < G_N_ELEMENTS(cuda_names) &&
-		       (strlen(cuda_names[i][0]) != length ||
-			memcmp(cuda_names[i][0], text, length) != 0))
-			i++;
-		if (in_cuda && i < G_N_ELEMENTS(cuda_names))
-			g_string_append(out, cuda_names[i][1]);
-		else
-			g_string_append_len(out, text, (gssize)MAX(length, 1));
-		text += MAX(length, 1);
-	}
-	return g_string_free(out, FALSE);
-}
-
-/* ---- settings ---- */
-
 /* "+race,-leak", "race": the first word without '-' turns all others off. */
 static bool read_rules(const char *text, char **error)
 {
 	const char *ids[VALIDATE_RULE_COUNT], *nearest;
-	char **words = g_strsplit_set(text, ", ", -1);
-	bool good = true, any = false;
+	g_auto(GStrv) words = g_strsplit_set(text, ", ", -1);
+	bool any = false;
 
 	for (unsigned i = 0; i < VALIDATE_RULE_COUNT; i++)
 		ids[i] = validate_rules[i].id;
-	for (unsigned i = 0; words[i] != NULL && good; i++) {
-		const char *word = words[i];
-		bool leave_out = word[0] == '-';
+	for (unsigned i = 0; words[i] != NULL; i++) {
+		const char *word = words[i] + strspn(words[i], "+-");
 		unsigned rule = 0;
 
 		if (word[0] == '\0')
 			continue;
-		if (word[0] == '-' || word[0] == '+')
-			word++;
-		else if (!any)
+		if (word == words[i] && !any)
 			memset(off, true, sizeof(off));
 		any = true;
 		while (rule < VALIDATE_RULE_COUNT && strcmp(ids[rule], word) != 0)
 			rule++;
-		good = rule < VALIDATE_RULE_COUNT;
-		if (good) {
-			off[rule] = leave_out;
+		if (rule < VALIDATE_RULE_COUNT) {
+			off[rule] = words[i][0] == '-';
 			continue;
 		}
 		nearest = npu_nearest(word, ids, VALIDATE_RULE_COUNT);
 		npu_text_add(error,
 			     "NPUSIM_VALIDATE_RULES=%s: there is no rule '%s'%s%s%s; "
 			     "`npusim explain` lists them",
-			     text, word, nearest != NULL ? "; is " : "",
-			     nearest != NULL ? nearest : "", nearest != NULL ? " meant?" : "");
+			     text, word, nearest != NULL ? "; is " : "", nearest ?: "",
+			     nearest != NULL ? " meant?" : "");
+		return false;
 	}
-	g_strfreev(words);
-	return good;
+	return true;
 }
 
 bool report_open(bool check, char **error)
@@ -157,6 +107,14 @@ void report_listen(npusim_report_fn fn, void *arg)
 }
 
 /* ---- written ---- */
+
+/* The text with the names of the program's API. */
+static char *with_names(char *text)
+{
+	if (in_cuda)
+		npu_words_replace(text, strlen(text) + 1, npu_cuda_words);
+	return text;
+}
 
 static void add_stack(char **text, const char *title, npu_stack stack)
 {
@@ -219,7 +177,7 @@ static void write_report(const struct waiting *one, bool first)
 	const struct report *report = &one->report;
 	const struct validate_rule_words *rule = &validate_rules[report->rule];
 	char *stacks = report_stacks(report), *suppression = suppress_text(report);
-	g_autofree char *right = with_names(rule->right);
+	g_autofree char *right = with_names(g_strdup(rule->right));
 	struct report_words words = { report, one->sentence, right, { 0 } };
 
 	report_add_lines("%s: %s\n%s%s%s%s%s", rule->id, one->sentence,
@@ -240,16 +198,14 @@ void report_make(const struct report *report, const char *format, ...)
 {
 	struct waiting *one;
 	struct tally *tally;
-	g_autofree char *plain = NULL;
 	va_list args;
 	char *sentence, *key;
 
 	if (off[report->rule])
 		return;
 	va_start(args, format);
-	plain = g_strdup_vprintf(format, args);
+	sentence = with_names(g_strdup_vprintf(format, args));
 	va_end(args);
-	sentence = with_names(plain);
 	key = report->now != 0 || report->made != 0
 		      ? g_strdup_printf("%d %u %u", report->rule, report->now,
 					report->before != 0 ? report->before : report->made)

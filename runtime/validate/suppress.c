@@ -16,7 +16,6 @@
 
 #include "base/base.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #define RULE_PREFIX "npusim:"

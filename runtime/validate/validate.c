@@ -8,7 +8,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 static struct validate *active; /* the process's one layer */
 
@@ -238,7 +237,7 @@ static void validate_end(struct layer *layer)
 	accesses_free(v->accesses);
 	free_records(v);
 	pthread_mutex_destroy(&v->lock);
-	free(v);
+	g_free(v);
 }
 
 /* In the order in which they are taken elsewhere. */
@@ -270,15 +269,12 @@ static void forget_in_child(void)
 	pthread_mutex_unlock(&active->lock);
 }
 
-bool npusim_validate_check_1(char **error) __attribute__((visibility("default")));
-bool npusim_validate_check_1(char **error)
+static bool check_settings(char **error)
 {
 	return report_open(true, error);
 }
 
-struct npu_driver *npusim_validate_1(struct npu_driver *lower, const char *mode, char **error)
-	__attribute__((visibility("default")));
-struct npu_driver *npusim_validate_1(struct npu_driver *lower, const char *mode, char **error)
+static struct npu_driver *open_layer(struct npu_driver *lower, const char *mode, char **error)
 {
 	static const struct layer_hooks hooks = { validate_before, validate_after, validate_end };
 	static bool forks;
@@ -287,9 +283,7 @@ struct npu_driver *npusim_validate_1(struct npu_driver *lower, const char *mode,
 	npu_stack_use(NPU_STACK_SHORT);
 	if (!report_open(false, error))
 		return NULL;
-	v = calloc(1, sizeof(*v));
-	if (v == NULL)
-		return NULL;
+	v = g_new0(struct validate, 1);
 	layer_init(&v->layer, "validate", lower, &hooks);
 	v->layer.driver.npusimOrder = validate_order;
 	v->layer.driver.npusimSetDialect = validate_dialect;
@@ -332,9 +326,11 @@ __attribute__((destructor)) static void end_of_process(void)
 			       */
 }
 
-void npusim_validate_exit_1(int status) __attribute__((visibility("default")));
-void npusim_validate_exit_1(int status)
+static void end_with(int status)
 {
 	asked = status;
 	end_of_process();
 }
+
+extern const struct validate_module npusim_validate_1 __attribute__((visibility("default")));
+const struct validate_module npusim_validate_1 = { check_settings, open_layer, end_with };

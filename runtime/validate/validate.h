@@ -32,6 +32,8 @@
 #include "validate/objects.h"
 #include "validate/report.h"
 
+#define VALIDATE_DEVICES 64u
+
 struct validate {
 	struct layer layer;
 	pthread_mutex_t lock; /* of all that follows */
@@ -45,11 +47,11 @@ struct validate {
 	bool kernels;    /* queues have had entries that may write anywhere */
 	bool shares_any; /* others have memory of this process, or this one of others */
 	bool cuda;       /* whose memory it is does not matter: access is by mapping */
-	GPtrArray *failed;  /* calls, of why.c */
-	GPtrArray *shares;  /* of kept.c */
-	GPtrArray *held;    /* reservations, of memory.c */
-	uint64_t open;      /* bit d: device d is */
-	uint64_t peers[64]; /* by device: those that it may reach */
+	GPtrArray *failed; /* calls, of why.c */
+	GPtrArray *shares; /* of kept.c */
+	GPtrArray *held;   /* reservations, of memory.c */
+	bool open[VALIDATE_DEVICES];
+	bool peers[VALIDATE_DEVICES][VALIDATE_DEVICES]; /* by device: those that it may reach */
 };
 
 /* What the model knows of an address; false: it is no model. */

@@ -12,13 +12,6 @@
 #include <string.h>
 
 #define FAILED_MAX 64u
-#define DEVICES    64u
-
-static uint64_t device_bit(uint32_t dev)
-{
-	return UINT64_C(1) << dev % DEVICES;
-}
-
 /* ---- what was given back ---- */
 
 void validate_why_ended(npu_stack stack, enum validate_rule rule, const struct object *old,
@@ -60,21 +53,17 @@ static void explain_ending(struct validate *v, const struct object *named, npu_s
 		validate_why_ended(stack, VALIDATE_DOUBLE_FREE, old, named->key);
 }
 
-static void explain_handle(struct validate *v, uint64_t handle, npu_stack stack)
+/* A handle, or an address where nothing is reserved. */
+static void explain_stale(struct validate *v, bool handle, uint64_t key, npu_stack stack)
 {
-	const struct object *old = objects_ended(v->objects, true, handle, false);
+	const struct object *old = objects_ended(v->objects, handle, key, false);
+	const struct object *live =
+		handle ? objects_find(v->objects, OBJECT_HANDLE, key)
+		       : objects_meeting(v->objects, OBJECT_RESERVATION, key, key + 1);
 
-	if (old != NULL && objects_find(v->objects, OBJECT_HANDLE, handle) == NULL)
-		validate_why_ended(stack, VALIDATE_STALE_HANDLE, old, handle);
-}
-
-/* Where nothing is reserved. */
-static void explain_address(struct validate *v, uint64_t va, npu_stack stack)
-{
-	const struct object *old = objects_ended(v->objects, false, va, false);
-
-	if (old != NULL && objects_meeting(v->objects, OBJECT_RESERVATION, va, va + 1) == NULL)
-		validate_why_ended(stack, VALIDATE_STALE_ADDRESS, old, va);
+	if (old != NULL && live == NULL)
+		validate_why_ended(stack, handle ? VALIDATE_STALE_HANDLE : VALIDATE_STALE_ADDRESS,
+				   old, key);
 }
 
 /* ---- what failed before ---- */
@@ -175,8 +164,8 @@ struct use {
 
 static bool may_reach(const struct validate *v, uint32_t dev, uint32_t peer)
 {
-	return v->cuda || dev == peer || dev >= DEVICES || peer >= DEVICES ||
-	       (v->peers[dev] & device_bit(peer)) != 0;
+	return v->cuda || dev == peer || dev >= VALIDATE_DEVICES || peer >= VALIDATE_DEVICES ||
+	       v->peers[dev][peer];
 }
 
 static bool mapping_is_closed(const struct validate *v, const struct use *use,
@@ -316,9 +305,9 @@ static void explain_set_access(struct validate *v, const struct layer_call *call
 	for (size_t i = 0; a->desc != NULL && i < a->count; i++) {
 		uint32_t dev = a->desc[i].location.id, owner = owner_of(v, va);
 
-		if (a->desc[i].location.side != MEM_DEV_SIDE || dev >= DEVICES)
+		if (a->desc[i].location.side != MEM_DEV_SIDE || dev >= VALIDATE_DEVICES)
 			continue;
-		if (!(v->open & device_bit(dev)))
+		if (!v->open[dev])
 			explain_location(dev, stack);
 		else if (!may_reach(v, dev, owner))
 			follows_peer(v, stack, va, dev, owner);
@@ -356,10 +345,10 @@ static void explain(struct validate *v, const struct layer_call *call, enum deed
 	if (deed == DEED_ENDS) {
 		explain_ending(v, named, stack);
 	} else if (deed == DEED_MAKES && named->kind == OBJECT_MAPPING) {
-		explain_handle(v, named->inside, stack);
-		explain_address(v, named->key, stack);
+		explain_stale(v, true, named->inside, stack);
+		explain_stale(v, false, named->key, stack);
 	} else if (deed == DEED_SHARES && named->kind == OBJECT_HANDLE) {
-		explain_handle(v, named->key, stack);
+		explain_stale(v, true, named->key, stack);
 	} else if (deed == DEED_OPENS) {
 		explain_set_access(v, call, stack);
 	} else if (call->op != DRIVER_OP_drvMemGetAttribute) {
@@ -384,19 +373,19 @@ static void note(struct validate *v, const struct layer_call *call, enum deed de
 	    (object = objects_find(v->objects, OBJECT_RESERVATION, named->key)) != NULL)
 		forget(v, CAUSE(MAP) | CAUSE(ACCESS) | CAUSE(UNMAP), object->key,
 		       object->key + object->bytes);
-	if (call->op == DRIVER_OP_halDeviceOpen) {
-		v->open |= device_bit(with->halDeviceOpen.dev);
-	} else if (call->op == DRIVER_OP_halDeviceClose) {
-		v->open &= ~device_bit(with->halDeviceClose.dev);
-		v->peers[with->halDeviceClose.dev % DEVICES] = 0;
+	if (call->op == DRIVER_OP_halDeviceOpen)
+		v->open[with->halDeviceOpen.dev % VALIDATE_DEVICES] = true;
+	if (call->op == DRIVER_OP_halDeviceClose) {
+		v->open[with->halDeviceClose.dev % VALIDATE_DEVICES] = false;
+		memset(v->peers[with->halDeviceClose.dev % VALIDATE_DEVICES], 0,
+		       sizeof(v->peers[0]));
 		g_ptr_array_set_size(v->failed, 0);
-	} else if (call->op == DRIVER_OP_halDeviceEnableP2P) {
-		v->peers[with->halDeviceEnableP2P.dev % DEVICES] |=
-			device_bit(with->halDeviceEnableP2P.peer);
-	} else if (call->op == DRIVER_OP_halDeviceDisableP2P) {
-		v->peers[with->halDeviceDisableP2P.dev % DEVICES] &=
-			~device_bit(with->halDeviceDisableP2P.peer);
 	}
+	/* The arguments of both are the same. */
+	if (call->op == DRIVER_OP_halDeviceEnableP2P || call->op == DRIVER_OP_halDeviceDisableP2P)
+		v->peers[with->halDeviceEnableP2P.dev % VALIDATE_DEVICES]
+			[with->halDeviceEnableP2P.peer % VALIDATE_DEVICES] =
+			call->op == DRIVER_OP_halDeviceEnableP2P;
 }
 
 void validate_why(struct validate *v, const struct layer_call *call, npu_stack stack)

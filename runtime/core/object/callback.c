@@ -19,22 +19,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a stream waits for behind a callback: an event that the host records. Of the callback and of
- * the entry that waits, whichever is the last. */
-struct turn {
-	atomic_uint users;
-	uint32_t device, event_id;
-	void (*fn)(void *arg);
-	bool subscribed;
-	atomic_bool runs;
-};
-
 struct callback {
 	STAILQ_ENTRY(callback) link;
+	atomic_uint users; /* its turn, and the entry that waits for its return */
 	struct core_stream *stream;
-	void (*fn)(void *arg);
+	void (*fn)(void *);
 	void *arg;
-	struct turn *turn;             /* NULL: the stream does not wait */
+	bool blocks;       /* the stream waits, for an event that the host records */
+	uint32_t event_id; /* that */
+	atomic_bool runs;
 	struct subscriber *subscriber; /* NULL: the stream's own thread */
 	uint32_t device, sq;           /* the stream's, which may be gone when it runs */
 	uint64_t number;               /* of the placeholder, once its turn has come */
@@ -54,27 +47,24 @@ static LIST_HEAD(, subscriber) subscribers;
 
 /* ---- a callback's turn ---- */
 
-static void unuse_turn(struct turn *turn)
+static void unuse(struct callback *callback)
 {
-	if (turn == NULL || atomic_fetch_sub(&turn->users, 1) > 1)
+	if (atomic_fetch_sub(&callback->users, 1) > 1)
 		return;
-	core_event_id_give(turn->device, turn->event_id);
-	free(turn);
+	if (callback->blocks)
+		core_event_id_give(callback->device, callback->event_id);
+	free(callback);
 }
 
 /* Under no lock. */
 static void run(struct callback *callback)
 {
-	struct turn *turn = callback->turn;
-
-	if (turn != NULL)
-		atomic_store(&turn->runs, true);
+	atomic_store(&callback->runs, true);
 	core_order(callback->device, NPU_ORDER_STREAM, callback->sq, callback->number);
 	callback->fn(callback->arg);
-	if (turn != NULL)
-		core_event_id_record(turn->device, turn->event_id);
-	unuse_turn(turn);
-	free(callback);
+	if (callback->blocks)
+		core_event_id_record(callback->device, callback->event_id);
+	unuse(callback);
 }
 
 /* A subscriber goes when no stream and no callback names it. */
@@ -100,8 +90,7 @@ static void count_due(struct subscriber *subscriber, int change)
 static void forget(struct callback *callback)
 {
 	count_due(callback->subscriber, -1);
-	unuse_turn(callback->turn);
-	free(callback);
+	unuse(callback);
 }
 
 /* The placeholder is complete; the stream's lock is held. */
@@ -131,19 +120,20 @@ static void turn_came(void *arg, const struct stars_logic_cqe *cqe)
 static void return_seen(void *arg, const struct stars_logic_cqe *cqe)
 {
 	(void)cqe;
-	unuse_turn(arg);
+	unuse(arg);
 }
 
 static void describe_turn(void *arg, struct core_stall *out)
 {
-	struct turn *turn = arg;
+	struct callback *callback = arg;
 
 	snprintf(out->text, sizeof(out->text), "waits for the host function %p, which %s",
-		 (void *)(uintptr_t)turn->fn,
-		 atomic_load(&turn->runs) ? "runs: its return ends the wait"
-		 : turn->subscribed ? "no thread has taken: aclrtProcessReport in the thread that "
-				      "subscribes runs it"
-				    : "is the next that the stream's thread runs");
+		 (void *)(uintptr_t)callback->fn,
+		 atomic_load(&callback->runs) ? "runs: its return ends the wait"
+		 : callback->subscriber != NULL
+			 ? "no thread has taken: aclrtProcessReport in the thread that "
+			   "subscribes runs it"
+			 : "is the next that the stream's thread runs");
 }
 
 /* ---- the stream's own thread ---- */
@@ -224,47 +214,24 @@ void core_callback_end(struct core_stream *stream)
 
 /* ---- launched ---- */
 
-static struct turn *make_turn(const struct callback *callback, const char *call, int *error)
-{
-	struct turn *turn = calloc(1, sizeof(*turn));
-	drvError_t code;
-
-	if (turn == NULL) {
-		*error = core_no_memory(call, "no memory for a callback");
-		return NULL;
-	}
-	*turn = (struct turn){ .device = callback->stream->device,
-			       .fn = callback->fn,
-			       .subscribed = callback->subscriber != NULL };
-	atomic_store(&turn->users, 2);
-	code = core_event_id_take(turn->device, &turn->event_id);
-	if (code == DRV_ERROR_NONE)
-		return turn;
-	*error = core_result(call, code);
-	free(turn);
-	return NULL;
-}
-
 /* The entries of a callback, and who hears of them. */
 static int send_locked(struct callback *callback, const char *call)
 {
 	struct core_stream *stream = callback->stream;
-	struct turn *turn = callback->turn;
 	struct stars_event_sqe sqe[2];
 	struct core_done done[2] = {
 		{ .fn = turn_came, .arg = callback },
-		{ .fn = return_seen, .arg = turn, .describe = describe_turn },
+		{ .fn = return_seen, .arg = callback, .describe = describe_turn },
 	};
-	int code;
+	int code = core_attention_begin_locked(stream, call);
 
+	if (code != CORE_OK)
+		return code;
 	memset(sqe, 0, sizeof(sqe));
 	sqe[0].header.type = STARS_SQE_PLACE_HOLDER;
 	sqe[1].header.type = STARS_SQE_EVENT_WAIT;
-	sqe[1].event_id = turn == NULL ? 0 : (uint16_t)turn->event_id;
-	code = core_attention_begin_locked(stream, call);
-	if (code != CORE_OK)
-		return code;
-	code = core_stream_send_locked(stream, sqe, turn != NULL ? 2 : 1, done, call);
+	sqe[1].event_id = (uint16_t)callback->event_id;
+	code = core_stream_send_locked(stream, sqe, callback->blocks ? 2 : 1, done, call);
 	if (code != CORE_OK)
 		stream->attention--;
 	return code;
@@ -273,27 +240,27 @@ static int send_locked(struct callback *callback, const char *call)
 int core_callback_launch_locked(struct core_stream *stream, void (*fn)(void *), void *arg,
 				bool block, const char *call)
 {
-	struct callback *callback = malloc(sizeof(*callback));
+	struct callback *callback = calloc(1, sizeof(*callback));
 	int code = CORE_OK;
 
 	if (callback == NULL)
 		return core_no_memory(call, "no memory for a callback");
-	*callback = (struct callback){ .stream = stream,
-				       .fn = fn,
-				       .arg = arg,
-				       .subscriber = stream->subscriber,
-				       .device = stream->device,
-				       .sq = stream->sq };
+	callback->stream = stream;
+	callback->fn = fn;
+	callback->arg = arg;
+	callback->subscriber = stream->subscriber;
+	callback->device = stream->device;
+	callback->sq = stream->sq;
 	count_due(callback->subscriber, 1);
 	if (block)
-		callback->turn = make_turn(callback, call, &code);
+		code = core_result(call, core_event_id_take(stream->device, &callback->event_id));
+	callback->blocks = block && code == CORE_OK;
+	atomic_store(&callback->users, callback->blocks ? 2 : 1);
 	code = code ?: send_locked(callback, call);
-	if (code == CORE_OK)
-		return CORE_OK;
-	count_due(callback->subscriber, -1);
-	unuse_turn(callback->turn);
-	unuse_turn(callback->turn);
-	free(callback);
+	if (code != CORE_OK) {
+		atomic_store(&callback->users, 1);
+		forget(callback);
+	}
 	return code;
 }
 

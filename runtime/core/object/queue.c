@@ -25,6 +25,28 @@
 
 /* ---- the queues ---- */
 
+static drvError_t bind_queues(struct core_stream *stream, int prop)
+{
+	struct halResourceIdInputInfo id = { .type = DRV_STREAM_ID,
+					     .resourceId = (uint32_t)stream->id };
+	struct halResourceConfigInfo config = { .prop = prop, .value = { stream->logic_cq } };
+
+	return core_call(halResourceConfig, stream->device, &id, &config);
+}
+
+static void release(struct core_stream *stream)
+{
+	struct halSqCqFreeInfo info = { .type = DRV_LOGIC_TYPE, .cqId = stream->logic_cq };
+
+	bind_queues(stream, DRV_STREAM_UNBIND_LOGIC_CQ);
+	core_call(halSqCqFree, stream->device, &info);
+	info = (struct halSqCqFreeInfo){ .type = DRV_NORMAL_TYPE,
+					 .sqId = stream->sq,
+					 .cqId = stream->cq };
+	core_call(halSqCqFree, stream->device, &info);
+	stream->sq = stream->cq = stream->logic_cq = UINT32_MAX; /* others may get the numbers */
+}
+
 static drvError_t allocate(struct core_stream *stream)
 {
 	struct halSqCqInputInfo in = {
@@ -47,31 +69,15 @@ static drvError_t allocate(struct core_stream *stream)
 	in.cqeSize = sizeof(struct stars_logic_cqe);
 	memset(&out, 0, sizeof(out));
 	code = core_call(halSqCqAllocate, stream->device, &in, &out);
-	if (code != DRV_ERROR_NONE)
+	if (code != DRV_ERROR_NONE) {
 		core_call(halSqCqFree, stream->device, &undo);
-	else
-		stream->logic_cq = out.cqId;
+		return code;
+	}
+	stream->logic_cq = out.cqId;
+	code = bind_queues(stream, DRV_STREAM_BIND_LOGIC_CQ);
+	if (code != DRV_ERROR_NONE)
+		release(stream);
 	return code;
-}
-
-static void release(struct core_stream *stream)
-{
-	struct halSqCqFreeInfo info = { .type = DRV_LOGIC_TYPE, .cqId = stream->logic_cq };
-
-	core_call(halSqCqFree, stream->device, &info);
-	info = (struct halSqCqFreeInfo){ .type = DRV_NORMAL_TYPE,
-					 .sqId = stream->sq,
-					 .cqId = stream->cq };
-	core_call(halSqCqFree, stream->device, &info);
-}
-
-static drvError_t bind_queues(struct core_stream *stream, int prop)
-{
-	struct halResourceIdInputInfo id = { .type = DRV_STREAM_ID,
-					     .resourceId = (uint32_t)stream->id };
-	struct halResourceConfigInfo config = { .prop = prop, .value = { stream->logic_cq } };
-
-	return core_call(halResourceConfig, stream->device, &id, &config);
 }
 
 int core_stream_open_queue(struct core_stream *stream, const char *call)
@@ -86,13 +92,8 @@ int core_stream_open_queue(struct core_stream *stream, const char *call)
 	stream->id = (int32_t)out.resourceId;
 	in.resourceId = out.resourceId;
 	code = allocate(stream);
-	if (code == DRV_ERROR_NONE) {
-		code = bind_queues(stream, DRV_STREAM_BIND_LOGIC_CQ);
-		if (code == DRV_ERROR_NONE)
-			return CORE_OK;
-		release(stream);
-	}
-	core_call(halResourceIdFree, stream->device, &in);
+	if (code != DRV_ERROR_NONE)
+		core_call(halResourceIdFree, stream->device, &in);
 	return core_result(call, code);
 }
 
@@ -101,7 +102,6 @@ void core_stream_close_queue(struct core_stream *stream)
 	struct halResourceIdInputInfo id = { .type = DRV_STREAM_ID,
 					     .resourceId = (uint32_t)stream->id };
 
-	bind_queues(stream, DRV_STREAM_UNBIND_LOGIC_CQ);
 	release(stream);
 	core_call(halResourceIdFree, stream->device, &id);
 }
@@ -141,12 +141,9 @@ int core_stream_renew_queue_locked(struct core_stream *stream, const char *call)
 {
 	drvError_t code;
 
-	bind_queues(stream, DRV_STREAM_UNBIND_LOGIC_CQ);
 	release(stream);
 	core_stream_wait_leave_locked(stream);
 	code = allocate(stream);
-	if (code == DRV_ERROR_NONE)
-		code = bind_queues(stream, DRV_STREAM_BIND_LOGIC_CQ);
 	stream->alive = code == DRV_ERROR_NONE; /* else it has no queue left */
 	return core_result(call, code);
 }
@@ -202,15 +199,6 @@ static void note_error_locked(struct core_stream *stream, const struct stars_log
 		stream->cause_text != NULL ? stream->cause_text : "a task failed");
 }
 
-/* The number of the entry that a completion names; 0 if no entry in flight has that id. */
-static uint64_t seq_of(const struct core_stream *stream, uint16_t task_id)
-{
-	uint64_t first = stream->done + 1;
-	uint64_t ahead = (task_id - first) & (CORE_TASK_IDS - 1);
-
-	return first + ahead <= stream->sent ? first + ahead : 0;
-}
-
 void core_stream_complete_locked(struct core_stream *stream, uint64_t last,
 				 const struct stars_logic_cqe *cqe)
 {
@@ -228,16 +216,17 @@ void core_stream_complete_locked(struct core_stream *stream, uint64_t last,
 /* A completion stands for all entries up to its own: a stream does them in order. */
 static void take_locked(struct core_stream *stream, const struct stars_logic_cqe *cqe)
 {
-	uint64_t seq = seq_of(stream, cqe->task_id);
+	uint64_t first = stream->done + 1;
+	uint64_t last = first + ((cqe->task_id - first) & (CORE_TASK_IDS - 1));
 
-	if (seq == 0) {
+	if (last > stream->sent) {
 		npu_log(NPU_LOG_WARN,
 			"stream %d: a completion of task %u, which is not in flight; ignored",
 			stream->id, cqe->task_id);
 		return;
 	}
 	note_error_locked(stream, cqe);
-	core_stream_complete_locked(stream, seq, cqe);
+	core_stream_complete_locked(stream, last, cqe);
 }
 
 /* Asks the driver for completions, the lock released meanwhile; the caller is the one receiver.
@@ -298,14 +287,12 @@ static int32_t receive_timeout(uint64_t deadline_ns, uint64_t now_ns, bool model
 static void wait_for_receiver_locked(struct core_stream *stream, uint32_t most_ms)
 {
 	UNCANCELLED;
-	struct timespec until;
+	struct timespec until = clock_after_ms(most_ms);
 
-	if (most_ms == UINT32_MAX) {
+	if (most_ms == UINT32_MAX)
 		pthread_cond_wait(&stream->progress, &stream->lock);
-		return;
-	}
-	until = clock_after_ms(most_ms);
-	pthread_cond_timedwait(&stream->progress, &stream->lock, &until);
+	else
+		pthread_cond_timedwait(&stream->progress, &stream->lock, &until);
 }
 
 int core_stream_progress_locked(struct core_stream *stream, struct core_wait *wait)

@@ -26,19 +26,6 @@ static pthread_mutex_t visible_lock = PTHREAD_MUTEX_INITIALIZER;
 static const char *variable = "ASCEND_RT_VISIBLE_DEVICES"; /* visible_lock */
 static bool any_order;
 
-static bool parse_entry(const char *text, size_t length, uint32_t *out)
-{
-	char *end;
-	unsigned long value;
-
-	for (size_t i = 0; i < length; i++)
-		if (!isdigit((unsigned char)text[i]))
-			return false;
-	value = strtoul(text, &end, 10);
-	*out = value > UINT32_MAX ? UINT32_MAX : (uint32_t)value;
-	return length > 0 && end == text + length;
-}
-
 static bool has_device(const struct visible *v, uint32_t id)
 {
 	for (uint32_t i = 0; i < v->count; i++)
@@ -49,13 +36,15 @@ static bool has_device(const struct visible *v, uint32_t id)
 
 static void parse_list(struct visible *v)
 {
-	const char *entry = v->value;
+	char *end = v->value;
 
-	while (v->count < v->devices && v->count < CORE_DEVICE_MAX) {
+	while (v->count < v->devices) {
+		const char *entry = end + (v->count > 0);
+		unsigned long id = strtoul(entry, &end, 10);
 		size_t length = strcspn(entry, ",");
-		uint32_t id;
 
-		if (!parse_entry(entry, length, &id) || id >= v->devices) {
+		if (!isdigit((unsigned char)entry[0]) || end != entry + length ||
+		    id >= v->devices) {
 			if (length > 0 || entry[0] != '\0')
 				npu_log(NPU_LOG_WARN,
 					"%s=%s: '%.*s' is no device (there are 0 to %u): it and "
@@ -64,15 +53,16 @@ static void parse_list(struct visible *v)
 					v->count);
 			break;
 		}
-		if (any_order ? has_device(v, id) : v->count > 0 && id <= v->logic[v->count - 1]) {
-			v->wrong = has_device(v, id) ? "has a device twice" : "is not ascending";
+		if (any_order ? has_device(v, (uint32_t)id)
+			      : v->count > 0 && id <= v->logic[v->count - 1]) {
+			v->wrong = has_device(v, (uint32_t)id) ? "has a device twice"
+							       : "is not ascending";
 			v->count = 0;
 			return;
 		}
-		v->logic[v->count++] = id;
-		if (entry[length] == '\0')
+		v->logic[v->count++] = (uint32_t)id;
+		if (*end == '\0')
 			break;
-		entry += length + 1;
 	}
 	if (v->count == 0)
 		v->wrong = "names no device that is there";
@@ -92,13 +82,12 @@ static int learn_locked(struct npu_driver *drv)
 	if (v.set) {
 		snprintf(v.value, sizeof(v.value), "%s", value);
 		parse_list(&v);
-		if (v.wrong != NULL)
-			npu_log(NPU_LOG_WARN, "%s=%s %s: no device can be used", variable, v.value,
-				v.wrong);
-	} else {
-		for (v.count = 0; v.count < v.devices; v.count++)
-			v.logic[v.count] = v.count;
 	}
+	if (v.wrong != NULL)
+		npu_log(NPU_LOG_WARN, "%s=%s %s: no device can be used", variable, v.value,
+			v.wrong);
+	for (; !v.set && v.count < v.devices; v.count++)
+		v.logic[v.count] = v.count;
 	for (uint32_t i = 0; i < v.count && length < sizeof(v.text); i++)
 		length += (size_t)snprintf(v.text + length, sizeof(v.text) - length, "%s%u -> %u",
 					   i > 0 ? ", " : "", i, v.logic[i]);
@@ -143,14 +132,18 @@ int core_device_count(uint32_t *out_user_count, uint32_t *out_logic_count)
 	return CORE_OK;
 }
 
-static void say_bad_user(const struct visible *v, int32_t user)
+bool core_user_to_logic(int32_t user, uint32_t *out_logic)
 {
-	char range[64];
+	const struct visible *v = learn();
+	const char *range;
 
-	if (v->count == 0)
-		snprintf(range, sizeof(range), "there is none");
-	else
-		snprintf(range, sizeof(range), "valid are 0 to %u", v->count - 1);
+	if (v == NULL)
+		return false;
+	if (user >= 0 && (uint32_t)user < v->count) {
+		*out_logic = v->logic[user];
+		return true;
+	}
+	range = v->count == 0 ? "there is none" : npu_text("valid are 0 to %u", v->count - 1);
 	if (!v->set)
 		npu_message_set("device %d does not exist: %s", user, range);
 	else if (v->wrong != NULL)
@@ -160,20 +153,7 @@ static void say_bad_user(const struct visible *v, int32_t user)
 		npu_message_set("device %d does not exist: %s. These are user ids, indices of "
 				"%s=%s; user id -> driver's logic id: %s",
 				user, range, variable, v->value, v->text);
-}
-
-bool core_user_to_logic(int32_t user, uint32_t *out_logic)
-{
-	const struct visible *v = learn();
-
-	if (v == NULL)
-		return false;
-	if (user < 0 || (uint32_t)user >= v->count) {
-		say_bad_user(v, user);
-		return false;
-	}
-	*out_logic = v->logic[user];
-	return true;
+	return false;
 }
 
 bool core_logic_to_user(uint32_t logic, int32_t *out_user)
