@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Memory that is made and given back: what each call does to which object, what is still in use
- * when it goes, and, under strict, the addresses that were given back: they stay reserved below for
- * a while, so that a use finds nobody else there, and go before a reservation fails for want of
- * them.
+ * when it goes, what was shared and is held elsewhere then, and, under strict, the addresses that
+ * were given back: they stay reserved below for a while, so that a use finds nobody else there, and
+ * go before a reservation fails for want of them.
  */
 #include "validate/validate.h"
 
 #include "base/base.h"
+
+#include <string.h>
+#include <unistd.h>
 
 #define HELD_MAX 64u
 
@@ -62,6 +65,112 @@ enum deed validate_deed(const struct layer_call *call, bool done, struct object 
 	default:
 		*out = (struct object){ .kind = OBJECT_KIND_COUNT };
 		return DEED_NONE;
+	}
+}
+
+/* ---- what other processes keep ---- */
+
+#define HOLDERS_MAX 16u
+#define LOOK_EVERY  1024u
+
+/* A handle that was exported, or an allocation that was given a name. */
+struct share {
+	struct object object; /* as it was then */
+	uint64_t shareable;
+	char name[80]; /* "": a handle */
+	npu_stack ended;
+	bool gone; /* the object is */
+};
+
+static void share_object(struct validate *v, const struct object *object, uint64_t shareable,
+			 const char *name)
+{
+	struct share *share;
+
+	if (object == NULL)
+		return;
+	if (v->shares->len % LOOK_EVERY == LOOK_EVERY - 1)
+		validate_kept_look(v); /* where nobody marks, those that are gone go here */
+	share = g_new0(struct share, 1);
+	share->object = *object;
+	share->shareable = shareable;
+	g_strlcpy(share->name, name, sizeof(share->name));
+	g_ptr_array_add(v->shares, share);
+}
+
+/* True: there is nothing more to say of it. */
+static bool look(struct validate *v, const struct share *share)
+{
+	const struct report *report = REPORT(KEPT, 0, .then = "it was given back by",
+					     .before = share->ended, .made = share->object.made);
+	int pids[HOLDERS_MAX];
+	uint32_t count = HOLDERS_MAX;
+	char *holders = NULL;
+	drvError_t code = v->layer.below.npusimHolders(v->layer.driver.lower, share->shareable,
+						       share->name[0] != '\0' ? share->name : NULL,
+						       pids, &count);
+
+	if (code == DRV_ERROR_NOT_EXIST)
+		report_make(report,
+			    "the handle %#llx, %s, was exported and given back, and nobody has "
+			    "imported it",
+			    (unsigned long long)share->object.key,
+			    npu_size_text(share->object.bytes));
+	if (code != DRV_ERROR_NONE || count == 0)
+		return true;
+	for (uint32_t i = 0; i < MIN(count, HOLDERS_MAX); i++) {
+		if (pids[i] == getpid()) { /* a mapping, or an import of its own */
+			free(holders);
+			return false;
+		}
+		npu_text_add(&holders, "%s%d", i > 0 ? ", " : "", pids[i]);
+	}
+	report_make(report,
+		    "%s at %#llx, %s, that this process shared and gave back, is still "
+		    "held by process %s%s",
+		    object_words[share->object.kind].name, (unsigned long long)share->object.key,
+		    npu_size_text(share->object.bytes), holders,
+		    count > HOLDERS_MAX ? " and others" : "");
+	free(holders);
+	return true;
+}
+
+void validate_kept_look(struct validate *v)
+{
+	for (guint i = v->shares->len; i-- > 0;) {
+		const struct share *share = g_ptr_array_index(v->shares, i);
+
+		if (share->gone && look(v, share))
+			g_ptr_array_remove_index(v->shares, i);
+	}
+}
+
+static void end_shares(struct validate *v, const struct object *object, npu_stack stack)
+{
+	for (guint i = 0; i < v->shares->len; i++) {
+		struct share *share = g_ptr_array_index(v->shares, i);
+
+		if (share->gone || share->object.key != object->key ||
+		    share->object.kind != object->kind)
+			continue;
+		share->gone = true;
+		share->ended = stack;
+		if (share->name[0] != '\0' && !v->cuda)
+			report_make(REPORT(KEPT, stack, .made = object->made),
+				    "%s gives %#llx, %s, back before its key %.16s... is closed, "
+				    "by which others may still open it",
+				    call_of(stack), (unsigned long long)object->key,
+				    npu_size_text(object->bytes), share->name);
+	}
+}
+
+static void end_name(struct validate *v, const char *name)
+{
+	for (guint i = v->shares->len; i-- > 0;) {
+		const struct share *share = g_ptr_array_index(v->shares, i);
+
+		if (strcmp(share->name, name) == 0)
+			g_ptr_array_remove_index(v->shares, i);
 	}
 }
 
@@ -204,7 +313,7 @@ static void end(struct validate *v, const struct object *named, npu_stack stack)
 		return;
 	if (object->kind != OBJECT_HANDLE)
 		validate_bytes_forget(v, object->key, object->key + object->bytes, stack);
-	validate_kept_end(v, object, stack);
+	end_shares(v, object, stack);
 	if (object->kind == OBJECT_PINNED)
 		validate_closed_end(v, object);
 	objects_end(v->objects, object->kind, object->key, stack);
@@ -242,7 +351,7 @@ static void share(struct validate *v, const struct layer_call *call, const struc
 	uint32_t server;
 
 	if (call->op == DRIVER_OP_halShmemCreateHandle) {
-		validate_kept_share(
+		share_object(
 			v,
 			objects_meeting(v->objects, OBJECT_ALLOCATION, named->key, named->key + 1),
 			0, with->halShmemCreateHandle.name);
@@ -256,8 +365,7 @@ static void share(struct validate *v, const struct layer_call *call, const struc
 			 &shareable) != DRV_ERROR_NONE)
 		shareable = 0; /* of another kind, such as a descriptor */
 	if (shareable != 0)
-		validate_kept_share(v, objects_find(v->objects, OBJECT_HANDLE, named->key),
-				    shareable, "");
+		share_object(v, objects_find(v->objects, OBJECT_HANDLE, named->key), shareable, "");
 }
 
 /* The program's own loads and stores, and the scheduler's, are not seen. */
@@ -298,7 +406,7 @@ void validate_memory_after(struct validate *v, const struct layer_call *call, np
 	if (is_open_to_others(call))
 		validate_bytes_give_up(v, object.key, object.key + object.bytes);
 	if (call->op == DRIVER_OP_halShmemDestroyHandle)
-		validate_kept_name_end(v, call->with.halShmemDestroyHandle.name);
+		end_name(v, call->with.halShmemDestroyHandle.name);
 	else if (call->op == DRIVER_OP_halDeviceOpen)
 		validate_bytes_open(v);
 	else if (call->op == DRIVER_OP_halDeviceClose)

@@ -1,10 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the program holds: a tree a kind, by address or handle, and a ring of what it gave back.
+ * What the program holds: a tree a kind, by address or handle, and a ring of what it gave back. And
+ * growth: counters by kind and stack, and copies of them at marks.
  */
 #include "validate/objects.h"
 
+#include "base/base.h"
+#include "validate/report.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
 #define HISTORY_MAX 4096u
+#define STREAK      2 /* marks in a row */
 
 const struct object_words object_words[OBJECT_KIND_COUNT] = {
 	[OBJECT_RESERVATION] = { "reservation", "aclrtReleaseMemAddress" },
@@ -17,6 +25,198 @@ const struct object_words object_words[OBJECT_KIND_COUNT] = {
 	[OBJECT_BLOCK] = { "block", "npusimBlockFree" },
 	[OBJECT_OLD_BLOCK] = { "block", "npusimBlock" },
 };
+
+/* ---- growth ---- */
+
+struct row {
+	enum object_kind kind;
+	npu_stack made;
+	struct counters now;
+};
+
+/* A row at the marks of one name. */
+struct seen {
+	struct counters first, last;
+	unsigned streak;
+	bool reported;
+};
+
+struct mark {
+	char *name;
+	npu_stack stack; /* of the last */
+	unsigned number;
+	GArray *rows; /* of struct seen, by the row's index */
+};
+
+struct growth {
+	GHashTable *index; /* kind and stack -> index + 1 */
+	GArray *rows;      /* of struct row */
+	GHashTable *marks; /* name -> struct mark */
+};
+
+static void mark_free(gpointer value)
+{
+	struct mark *mark = value;
+
+	g_free(mark->name);
+	g_array_unref(mark->rows);
+	g_free(mark);
+}
+
+static struct growth *growth_new(void)
+{
+	struct growth *growth = g_new(struct growth, 1);
+
+	growth->index = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
+	growth->rows = g_array_new(FALSE, TRUE, sizeof(struct row));
+	growth->marks = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, mark_free);
+	return growth;
+}
+
+static void growth_free(struct growth *growth)
+{
+	g_hash_table_unref(growth->index);
+	g_array_unref(growth->rows);
+	g_hash_table_unref(growth->marks);
+	g_free(growth);
+}
+
+struct counters *growth_of(struct growth *growth, const struct object *object)
+{
+	gint64 key = (gint64)object->kind << 32 | object->made;
+	guint at = GPOINTER_TO_UINT(g_hash_table_lookup(growth->index, &key));
+	struct row row = { .kind = object->kind, .made = object->made };
+
+	if (at == 0) {
+		g_array_append_val(growth->rows, row);
+		at = growth->rows->len;
+		g_hash_table_insert(growth->index, g_memdup2(&key, sizeof(key)),
+				    GUINT_TO_POINTER(at));
+	}
+	return &g_array_index(growth->rows, struct row, at - 1).now;
+}
+
+/* References that are held: of all kinds but handles one an object. */
+static uint64_t held(const struct counters *counters)
+{
+	return counters->made + counters->retained - counters->ended;
+}
+
+static struct counters since(const struct counters *now, const struct counters *then)
+{
+	return (struct counters){ now->made - then->made, now->retained - then->retained,
+				  now->ended - then->ended, now->bytes - then->bytes };
+}
+
+static void tell_row(const struct mark *mark, const struct row *row, const struct seen *seen)
+{
+	struct counters grown = since(&row->now, &seen->last);
+
+	report_make(REPORT(GROWTH, mark->stack, .made = row->made),
+		    "since mark '%s' %u of 1 to %u, %" PRIu64 " more of %s %s held: %" PRIu64
+		    " made, %" PRIu64 " retained, %" PRIu64 " given back; in all %" PRIu64
+		    ", %s: %s gives such memory back",
+		    mark->name, mark->number - 1, mark->number, held(&grown),
+		    object_words[row->kind].name, held(&grown) == 1 ? "is" : "are", grown.made,
+		    grown.retained, grown.ended, held(&row->now), npu_size_text(row->now.bytes),
+		    object_words[row->kind].ender);
+}
+
+void growth_mark(struct growth *growth, const char *name, npu_stack stack)
+{
+	struct mark *mark = g_hash_table_lookup(growth->marks, name);
+
+	if (mark == NULL) {
+		mark = g_new0(struct mark, 1);
+		mark->name = g_strdup(name);
+		mark->rows = g_array_new(FALSE, TRUE, sizeof(struct seen));
+		g_hash_table_insert(growth->marks, mark->name, mark);
+	}
+	mark->number++;
+	mark->stack = stack;
+	g_array_set_size(mark->rows, growth->rows->len);
+	for (guint i = 0; i < growth->rows->len; i++) {
+		const struct row *row = &g_array_index(growth->rows, struct row, i);
+		struct seen *seen = &g_array_index(mark->rows, struct seen, i);
+
+		if (mark->number == 1)
+			seen->first = seen->last = row->now;
+		seen->streak = held(&row->now) > held(&seen->last) ? seen->streak + 1 : 0;
+		if (seen->streak >= STREAK) {
+			tell_row(mark, row, seen);
+			seen->reported = true;
+		}
+		seen->last = row->now;
+	}
+}
+
+static gint larger_first(gconstpointer a, gconstpointer b)
+{
+	const struct row *left = a, *right = b;
+
+	return (left->now.bytes < right->now.bytes) - (left->now.bytes > right->now.bytes);
+}
+
+void growth_left(const struct growth *growth)
+{
+	g_autoptr(GArray) rows = g_array_copy(growth->rows);
+
+	g_array_sort(rows, larger_first);
+	for (guint i = 0; i < rows->len; i++) {
+		const struct row *row = &g_array_index(rows, struct row, i);
+		unsigned long long count = held(&row->now);
+
+		if (count > 0 && row->kind < OBJECT_BLOCK)
+			report_make(REPORT(LEAK, 0, .made = row->made),
+				    "%llu %s%s of %s in all %s left at the end of the process: %s "
+				    "gives such memory back",
+				    count, object_words[row->kind].name, count == 1 ? "" : "s",
+				    npu_size_text(row->now.bytes), count == 1 ? "is" : "are",
+				    object_words[row->kind].ender);
+	}
+}
+
+/* ---- the table ---- */
+
+static void add_row(char **text, const struct row *row, const struct seen *seen)
+{
+	struct counters grown = since(&seen->last, &seen->first);
+	char *by = npu_stack_words(row->made);
+
+	npu_text_add(text, "  %10s %8" PRIu64 " %8" PRIu64 " %8" PRIu64 " %8" PRIu64 "  %s%s%s\n",
+		     npu_size_words((int64_t)grown.bytes), held(&grown), grown.made, grown.retained,
+		     grown.ended, object_words[row->kind].name, by != NULL ? ": " : "", by ?: "");
+	free(by);
+}
+
+void growth_tell(const struct growth *growth)
+{
+	GHashTableIter iter;
+	gpointer value;
+
+	g_hash_table_iter_init(&iter, growth->marks);
+	while (report_wanted(VALIDATE_GROWTH) && g_hash_table_iter_next(&iter, NULL, &value)) {
+		const struct mark *mark = value;
+		char *rows = NULL;
+
+		for (guint i = 0; i < mark->rows->len; i++) {
+			const struct row *row = &g_array_index(growth->rows, struct row, i);
+			const struct seen *seen = &g_array_index(mark->rows, struct seen, i);
+
+			if (seen->reported && held(&seen->last) > held(&seen->first) &&
+			    !suppress_has(REPORT(GROWTH, mark->stack, .made = row->made)))
+				add_row(&rows, row, seen);
+		}
+		if (rows != NULL)
+			report_add_lines("grown from mark '%s' 1 to %u:\n"
+					 "  %10s %8s %8s %8s %8s  by\n%s",
+					 mark->name, mark->number, "bytes", "held", "+create",
+					 "+retain", "-free", rows);
+		free(rows);
+	}
+}
+
+/* ---- objects ---- */
 
 static gint compare(gconstpointer a, gconstpointer b, gpointer unused)
 {

@@ -46,8 +46,6 @@ struct object_words {
 };
 extern const struct object_words object_words[OBJECT_KIND_COUNT];
 
-/* ---- growth.c ---- */
-
 /* What is made, retained and given back is counted by the stack that made it; a mark (npusimMark)
  * compares with the mark of the same name before. */
 struct growth;
@@ -58,8 +56,6 @@ struct counters {
 	uint64_t bytes; /* that are live */
 };
 
-struct growth *growth_new(void);
-void growth_free(struct growth *growth);
 /* Borrowed until the next call. */
 struct counters *growth_of(struct growth *growth, const struct object *object);
 /* Reports each stack of which more is held than at the last mark of the name, and more was held
@@ -69,8 +65,6 @@ void growth_mark(struct growth *growth, const char *name, npu_stack stack);
 void growth_left(const struct growth *growth);
 /* Writes a table of what was reported, a mark's name each. */
 void growth_tell(const struct growth *growth);
-
-/* ---- objects.c ---- */
 
 struct objects {
 	GTree *live[OBJECT_KIND_COUNT]; /* key -> struct object */

@@ -78,12 +78,7 @@ void form_add(const struct report_words *words);
 /* A file whose name has the process id is the child's own. */
 void form_after_fork(void);
 
-/* ---- suppress.c: what is known already ---- */
-
-bool suppress_open(char **error);
+/* A suppression leaves it out. */
 bool suppress_has(const struct report *report);
-/* The entry of a suppression file that leaves such reports out; free(). NULL: NPUSIM_VALIDATE_-
- * SUPPRESS does not ask for it. */
-char *suppress_text(const struct report *report);
 
 #endif

@@ -5,21 +5,18 @@
  * it. Answers stay the lower driver's, but where `strict` refuses a call.
  *
  *   rules.h    the rules, in words
- *   order.c    what happens before what
- *   access.c   accesses of queued work
- *   objects.c  what the program holds and held
+ *   order.c    what happens before what, and accesses of queued work
+ *   objects.c  what the program holds and held, and what grows between marks
  *   queue.c    entries of queues and copies: who touches what, in which order
  *   bytes.c    what a copy is asked to do: bounds, overlap, direction, bytes that nobody wrote
  *   written.c  which bytes somebody wrote
  *   host.c     memory of the host that a queued copy reads or writes, and what the program does to
  *              it meanwhile
- *   kept.c     memory that other processes keep
- *   memory.c   what each call makes and gives back; addresses that are held back, under strict
+ *   memory.c   what each call makes, gives back and shares; what other processes keep; addresses
+ *              that are held back, under strict
  *   why.c      calls that failed, and what they failed by
- *   growth.c   what grows between marks
- *   report.c   reports
+ *   report.c   reports, and which are known
  *   form.c     reports for programs to read
- *   suppress.c reports that are known
  *   validate.c the layer: hooks, settings, end
  */
 #ifndef NPUSIM_VALIDATE_VALIDATE_H
@@ -28,8 +25,8 @@
 #include <pthread.h>
 
 #include "driver/layer.h"
-#include "validate/access.h"
 #include "validate/objects.h"
+#include "validate/order.h"
 #include "validate/report.h"
 
 #define VALIDATE_DEVICES 64u
@@ -48,7 +45,7 @@ struct validate {
 	bool shares_any; /* others have memory of this process, or this one of others */
 	bool cuda;       /* whose memory it is does not matter: access is by mapping */
 	GPtrArray *failed; /* calls, of why.c */
-	GPtrArray *shares; /* of kept.c */
+	GPtrArray *shares; /* of memory.c */
 	GPtrArray *held;   /* reservations, of memory.c */
 	bool open[VALIDATE_DEVICES];
 	bool peers[VALIDATE_DEVICES][VALIDATE_DEVICES]; /* by device: those that it may reach */
@@ -162,16 +159,7 @@ void validate_memory_after(struct validate *v, const struct layer_call *call, np
 void validate_memory_again(struct validate *v, struct layer_call *call);
 /* Gives all of those back; whether there was any. */
 bool validate_memory_let_go(struct validate *v);
-
-/* ---- kept.c: under the lock ---- */
-
-/* The handle is exported (name ""), or the allocation is given a name; NULL: it is not known. */
-void validate_kept_share(struct validate *v, const struct object *object, uint64_t shareable,
-			 const char *name);
-void validate_kept_name_end(struct validate *v, const char *name);
-/* The object is given back. */
-void validate_kept_end(struct validate *v, const struct object *object, npu_stack stack);
-/* Reports what was given back and is held elsewhere. */
+/* Reports what this process shared and gave back, and others hold. */
 void validate_kept_look(struct validate *v);
 
 /* ---- why.c: under the lock ---- */
