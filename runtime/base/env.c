@@ -105,15 +105,12 @@ const struct npu_var_info *npu_var_info(enum npu_var var)
 
 const char *npu_var_get(enum npu_var var, bool *from_env)
 {
-	const char *value =
-		(unsigned)var < NPU_VAR_COUNT ? secure_getenv(vars[var].info.name) : NULL;
+	const char *value = secure_getenv(vars[var].info.name);
 	bool found = value != NULL && value[0] != '\0';
 
 	if (from_env != NULL)
 		*from_env = found;
-	if (found)
-		return value;
-	return (unsigned)var < NPU_VAR_COUNT ? vars[var].info.initial : "";
+	return found ? value : vars[var].info.initial;
 }
 
 /* ---- names that are nearly right ---- */
@@ -253,7 +250,7 @@ bool npu_var_check_all(char **error)
 		if (asprintf(error,
 			     "environment: %s=%s is not valid: it takes %s%s%s%s (default: %s)",
 			     vars[i].info.name, value, wanted, nearest != NULL ? "; is " : "",
-			     nearest != NULL ? nearest : "", nearest != NULL ? " meant?" : "",
+			     nearest ?: "", nearest != NULL ? " meant?" : "",
 			     vars[i].info.initial[0] != '\0' ? vars[i].info.initial : "none") < 0)
 			*error = NULL;
 		return false;

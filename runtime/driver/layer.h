@@ -4,14 +4,11 @@
  * hooks what it does beside that; it overrides nothing else but the member that it changes. The
  * faults of NPUSIM_FAULT and the trace of NPUSIM_TRACE are layers.
  *
- *   ops.c      the names of the driver's functions
- *   forward.c  the forwarding driver, and the answers for functions that a driver lacks
- *   fault.c    makes chosen calls fail
+ *   forward.c  the forwarding driver; the names of functions, and the codes, in words
  *   trace.c    records calls
- *   stack.c    adds the layers that the environment asks for
- *   code.c     the driver's codes: as aclErrors, and their names
+ *   stack.c    adds the layers that the environment asks for; makes chosen calls fail
  *   module.c   finds and loads backend modules
- *   joined.c   tells `npusim run` of the process, and the process of a second libascendcl
+ *   joined.c   for who opens one: tells `npusim run`, and of a second libascendcl
  *   open.c     chooses the backend of the process
  */
 #ifndef NPUSIM_DRIVER_LAYER_H
@@ -21,7 +18,7 @@
 
 #include "npusim/driver.h"
 
-/* ---- the functions, by name (ops.c) ---- */
+/* ---- the functions, by name (forward.c) ---- */
 
 /* Indices of the driver's functions, in the order of driver-ops.h. */
 enum driver_op {
@@ -35,6 +32,15 @@ bool driver_op_is_call(enum driver_op op);
 /* By the HAL's name, or by the same in small letters with or without prefix and underscores:
  * "mem_create". COUNT: none; *out_nearest is the one that is near, or NULL. */
 enum driver_op driver_op_by_name(const char *name, const char **out_nearest);
+
+/* ---- the driver's codes, for programs (forward.c) ---- */
+
+/* As CANN's runtime translates it (its errcode_manage): one table, tested as a table. */
+int driver_code_acl(drvError_t code);
+/* "out of memory"; NULL: a code without a name. */
+const char *driver_code_name(drvError_t code);
+
+/* ---- entries of queues (forward.c) ---- */
 
 /* The copy that an entry of a queue asks for; false: it is none. */
 bool driver_entry_copy(const uint8_t *entry, uint64_t *dst, uint64_t *src, uint64_t *bytes);

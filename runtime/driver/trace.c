@@ -6,7 +6,6 @@
 #include "driver/layer.h"
 
 #include "base/base.h"
-#include "driver/code.h"
 #include "trace/line.h"
 #include "trace/recorder-file.h"
 #include "trace/recorder.h"
@@ -31,11 +30,6 @@ struct note {
 };
 _Static_assert(sizeof(struct note) <= sizeof(((struct layer_call *)0)->note), "a note fits");
 
-static struct trace_recorder *recorder_of(const struct layer *layer)
-{
-	return ((const struct trace_layer *)layer)->recorder;
-}
-
 /* What a record would only drown in. */
 static bool is_quiet(enum driver_op op)
 {
@@ -51,7 +45,7 @@ static bool obtains_memory(enum driver_op op)
 
 static bool trace_before(struct layer *layer, struct layer_call *call)
 {
-	struct trace_recorder *recorder = recorder_of(layer);
+	struct trace_recorder *recorder = ((struct trace_layer *)layer)->recorder;
 	struct note *note = (struct note *)(void *)call->note;
 	struct trace_call *stamp = &note->call;
 
@@ -181,7 +175,7 @@ static void record_sent(struct trace_recorder *r, const struct trace_call *c,
 static void trace_after(struct layer *layer, struct layer_call *call)
 {
 	struct note *note = (struct note *)(void *)call->note;
-	struct trace_recorder *r = recorder_of(layer);
+	struct trace_recorder *r = ((struct trace_layer *)layer)->recorder;
 	struct trace_call *c = &note->call;
 	bool fine = call->code == DRV_ERROR_NONE;
 

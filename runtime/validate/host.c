@@ -70,7 +70,7 @@ void validate_host_access(struct validate *v, struct access *access)
 	access->hashed = !access->write && report_wanted(VALIDATE_HOST_READ) &&
 			 !order_is_tainted(v->order, access->taint) &&
 			 pinned(v, access->begin, access->end) != NULL &&
-			 !accesses_meet(v->accesses, access->begin, access->end, true);
+			 !accesses_meet(v->order, access->begin, access->end, true);
 	if (access->hashed)
 		access->hash = hash_of(access->begin, access->end);
 }
@@ -125,7 +125,7 @@ static bool is_free(struct validate *v, const struct halTaskSendInfo *info, uint
 				      &bytes) &&
 		    ((dst < end && begin < dst + bytes) || (src < end && begin < src + bytes)))
 			return false;
-	return !accesses_meet(v->accesses, begin, end, false);
+	return !accesses_meet(v->order, begin, end, false);
 }
 
 static bool waits(const uint8_t *entry)
@@ -212,7 +212,7 @@ void validate_closed_end(struct validate *v, const struct object *object)
 {
 	/* What is on its way still uses it. */
 	if (object->inside != 0 &&
-	    !accesses_meet(v->accesses, object->key, object->key + object->bytes, false))
+	    !accesses_meet(v->order, object->key, object->key + object->bytes, false))
 		munmap((void *)(uintptr_t)object->inside, object->bytes);
 }
 
@@ -249,7 +249,7 @@ void validate_closed_renew(struct validate *v)
 	for (unsigned writes = 0; writes < 2; writes++) { /* they close more */
 		struct access_search search = { .end = UINT64_MAX, .after = &v->order->host };
 
-		while ((access = accesses_next(v->accesses, &search)) != NULL)
+		while ((access = accesses_next(v->order, &search)) != NULL)
 			if (access->closed && access->write == writes)
 				close_pages(access);
 	}
@@ -269,7 +269,7 @@ void validate_closed_access(struct validate *v, struct access *access)
 		sigaction(SIGSEGV, &trap, &below);
 	watched = v;
 	access->closed = 1;
-	if (access->write || !accesses_meet(v->accesses, access->begin, access->end, true))
+	if (access->write || !accesses_meet(v->order, access->begin, access->end, true))
 		close_pages(access);
 }
 
@@ -316,7 +316,7 @@ static bool tell_trap(struct validate *v, uint64_t va, const void *pc)
 		usleep(1000);
 	}
 	object = closable(v, va, va + 1);
-	while (object != NULL && (access = accesses_next(v->accesses, &touched)) != NULL)
+	while (object != NULL && (access = accesses_next(v->order, &touched)) != NULL)
 		if (access->closed)
 			report_make(
 				REPORT(HOST_READ, stack, .then = "the copy was queued by",
@@ -328,7 +328,7 @@ static bool tell_trap(struct validate *v, uint64_t va, const void *pc)
 				order_stream_text(v->order, access->stream),
 				access->write ? "write" : "read");
 	if (object != NULL) {
-		accesses_unwatch(v->accesses, va, va + 1, true);
+		accesses_unwatch(v->order, va, va + 1, true);
 		validate_closed_renew(v);
 	}
 	pthread_mutex_unlock(&v->lock);
@@ -363,7 +363,7 @@ static void on_fault(int number, siginfo_t *info, void *context)
 
 void validate_closed_stop(struct validate *v)
 {
-	accesses_unwatch(v->accesses, 0, UINT64_MAX, true);
+	accesses_unwatch(v->order, 0, UINT64_MAX, true);
 	validate_closed_renew(v);
 	if (watched != NULL)
 		sigaction(SIGSEGV, &below, NULL);

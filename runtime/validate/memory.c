@@ -106,9 +106,8 @@ static bool look(struct validate *v, const struct share *share)
 	int pids[HOLDERS_MAX];
 	uint32_t count = HOLDERS_MAX;
 	char *holders = NULL;
-	drvError_t code = v->layer.below.npusimHolders(v->layer.driver.lower, share->shareable,
-						       share->name[0] != '\0' ? share->name : NULL,
-						       pids, &count);
+	drvError_t code = BELOW(v, npusimHolders, share->shareable,
+				share->name[0] != '\0' ? share->name : NULL, pids, &count);
 
 	if (code == DRV_ERROR_NOT_EXIST)
 		report_make(report,
@@ -182,7 +181,7 @@ static bool release_first(struct validate *v)
 	void *ptr = (void *)(uintptr_t)held->key;
 
 	g_ptr_array_remove_index(v->held, 0);
-	return v->layer.below.halMemAddressFree(v->layer.driver.lower, ptr) == DRV_ERROR_NONE;
+	return BELOW(v, halMemAddressFree, ptr) == DRV_ERROR_NONE;
 }
 
 bool validate_memory_let_go(struct validate *v)
@@ -244,8 +243,8 @@ void validate_memory_again(struct validate *v, struct layer_call *call)
 
 	if (call->op == DRIVER_OP_halMemAddressReserve && call->code != DRV_ERROR_NONE &&
 	    validate_memory_let_go(v))
-		call->code = v->layer.below.halMemAddressReserve(
-			v->layer.driver.lower, a->ptr, a->size, a->alignment, a->addr, a->flag);
+		call->code = BELOW(v, halMemAddressReserve, a->ptr, a->size, a->alignment, a->addr,
+				   a->flag);
 }
 
 /* ---- what a call gives back ---- */
@@ -277,7 +276,7 @@ static bool is_pending(struct validate *v, const struct object *object, npu_stac
 	if (is_wrong_call(object, stack))
 		validate_why_wrong(stack, object);
 	if (object->kind == OBJECT_PINNED)
-		accesses_unwatch(v->accesses, object->key, object->key + object->bytes, true);
+		accesses_unwatch(v->order, object->key, object->key + object->bytes, true);
 	if (object->own || object->kind == OBJECT_HANDLE || object->kind == OBJECT_RESERVATION)
 		return false;
 	pending = validate_pending(v, stack, object, object->key);
@@ -332,8 +331,7 @@ static void make(struct validate *v, struct object *made, npu_stack stack)
 	if (made->kind == OBJECT_MAPPING && handle != NULL)
 		made->dev = handle->dev;
 	if (made->kind == OBJECT_OPENED) {
-		v->layer.below.halMemGetAddressRange(v->layer.driver.lower, made->key, NULL,
-						     &bytes);
+		BELOW(v, halMemGetAddressRange, made->key, NULL, &bytes);
 		made->bytes = bytes;
 	}
 	made->made = stack;
@@ -359,10 +357,9 @@ static void share(struct validate *v, const struct layer_call *call, const struc
 	}
 	if (call->op == DRIVER_OP_halMemExportToShareableHandle)
 		shareable = *with->halMemExportToShareableHandle.shareable;
-	else if (v->layer.below.halMemTransShareableHandle(
-			 v->layer.driver.lower, with->halMemExportToShareableHandleV2.type,
-			 with->halMemExportToShareableHandleV2.shareable, &server,
-			 &shareable) != DRV_ERROR_NONE)
+	else if (BELOW(v, halMemTransShareableHandle, with->halMemExportToShareableHandleV2.type,
+		       with->halMemExportToShareableHandleV2.shareable, &server,
+		       &shareable) != DRV_ERROR_NONE)
 		shareable = 0; /* of another kind, such as a descriptor */
 	if (shareable != 0)
 		share_object(v, objects_find(v->objects, OBJECT_HANDLE, named->key), shareable, "");
@@ -389,6 +386,7 @@ void validate_memory_after(struct validate *v, const struct layer_call *call, np
 {
 	struct object object, *mapping;
 	enum deed deed = validate_deed(call, true, &object);
+	struct npu_written map;
 
 	if (call->op == DRIVER_OP_halMemAlloc &&
 	    (call->with.halMemAlloc.flag >> MEM_VIRT_BIT & 0xf) == MEM_HOST_VAL)
@@ -407,8 +405,9 @@ void validate_memory_after(struct validate *v, const struct layer_call *call, np
 		validate_bytes_give_up(v, object.key, object.key + object.bytes);
 	if (call->op == DRIVER_OP_halShmemDestroyHandle)
 		end_name(v, call->with.halShmemDestroyHandle.name);
-	else if (call->op == DRIVER_OP_halDeviceOpen)
-		validate_bytes_open(v);
+	else if (call->op == DRIVER_OP_halDeviceOpen && report_wanted(VALIDATE_UNINITIALISED))
+		/* Others hear that this process tells of its writes. */
+		BELOW(v, npusimWritten, 0, &map);
 	else if (call->op == DRIVER_OP_halDeviceClose)
 		objects_end_of(v->objects, call->with.halDeviceClose.dev, stack);
 }

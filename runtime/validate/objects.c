@@ -48,12 +48,6 @@ struct mark {
 	GArray *rows; /* of struct seen, by the row's index */
 };
 
-struct growth {
-	GHashTable *index; /* kind and stack -> index + 1 */
-	GArray *rows;      /* of struct row */
-	GHashTable *marks; /* name -> struct mark */
-};
-
 static void mark_free(gpointer value)
 {
 	struct mark *mark = value;
@@ -63,37 +57,19 @@ static void mark_free(gpointer value)
 	g_free(mark);
 }
 
-static struct growth *growth_new(void)
-{
-	struct growth *growth = g_new(struct growth, 1);
-
-	growth->index = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
-	growth->rows = g_array_new(FALSE, TRUE, sizeof(struct row));
-	growth->marks = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, mark_free);
-	return growth;
-}
-
-static void growth_free(struct growth *growth)
-{
-	g_hash_table_unref(growth->index);
-	g_array_unref(growth->rows);
-	g_hash_table_unref(growth->marks);
-	g_free(growth);
-}
-
-struct counters *growth_of(struct growth *growth, const struct object *object)
+struct counters *growth_of(struct objects *objects, const struct object *object)
 {
 	gint64 key = (gint64)object->kind << 32 | object->made;
-	guint at = GPOINTER_TO_UINT(g_hash_table_lookup(growth->index, &key));
+	guint at = GPOINTER_TO_UINT(g_hash_table_lookup(objects->index, &key));
 	struct row row = { .kind = object->kind, .made = object->made };
 
 	if (at == 0) {
-		g_array_append_val(growth->rows, row);
-		at = growth->rows->len;
-		g_hash_table_insert(growth->index, g_memdup2(&key, sizeof(key)),
+		g_array_append_val(objects->rows, row);
+		at = objects->rows->len;
+		g_hash_table_insert(objects->index, g_memdup2(&key, sizeof(key)),
 				    GUINT_TO_POINTER(at));
 	}
-	return &g_array_index(growth->rows, struct row, at - 1).now;
+	return &g_array_index(objects->rows, struct row, at - 1).now;
 }
 
 /* References that are held: of all kinds but handles one an object. */
@@ -122,21 +98,21 @@ static void tell_row(const struct mark *mark, const struct row *row, const struc
 		    object_words[row->kind].ender);
 }
 
-void growth_mark(struct growth *growth, const char *name, npu_stack stack)
+void growth_mark(struct objects *objects, const char *name, npu_stack stack)
 {
-	struct mark *mark = g_hash_table_lookup(growth->marks, name);
+	struct mark *mark = g_hash_table_lookup(objects->marks, name);
 
 	if (mark == NULL) {
 		mark = g_new0(struct mark, 1);
 		mark->name = g_strdup(name);
 		mark->rows = g_array_new(FALSE, TRUE, sizeof(struct seen));
-		g_hash_table_insert(growth->marks, mark->name, mark);
+		g_hash_table_insert(objects->marks, mark->name, mark);
 	}
 	mark->number++;
 	mark->stack = stack;
-	g_array_set_size(mark->rows, growth->rows->len);
-	for (guint i = 0; i < growth->rows->len; i++) {
-		const struct row *row = &g_array_index(growth->rows, struct row, i);
+	g_array_set_size(mark->rows, objects->rows->len);
+	for (guint i = 0; i < objects->rows->len; i++) {
+		const struct row *row = &g_array_index(objects->rows, struct row, i);
 		struct seen *seen = &g_array_index(mark->rows, struct seen, i);
 
 		if (mark->number == 1)
@@ -157,9 +133,9 @@ static gint larger_first(gconstpointer a, gconstpointer b)
 	return (left->now.bytes < right->now.bytes) - (left->now.bytes > right->now.bytes);
 }
 
-void growth_left(const struct growth *growth)
+void growth_left(const struct objects *objects)
 {
-	g_autoptr(GArray) rows = g_array_copy(growth->rows);
+	g_autoptr(GArray) rows = g_array_copy(objects->rows);
 
 	g_array_sort(rows, larger_first);
 	for (guint i = 0; i < rows->len; i++) {
@@ -189,18 +165,18 @@ static void add_row(char **text, const struct row *row, const struct seen *seen)
 	free(by);
 }
 
-void growth_tell(const struct growth *growth)
+void growth_tell(const struct objects *objects)
 {
 	GHashTableIter iter;
 	gpointer value;
 
-	g_hash_table_iter_init(&iter, growth->marks);
+	g_hash_table_iter_init(&iter, objects->marks);
 	while (report_wanted(VALIDATE_GROWTH) && g_hash_table_iter_next(&iter, NULL, &value)) {
 		const struct mark *mark = value;
 		char *rows = NULL;
 
 		for (guint i = 0; i < mark->rows->len; i++) {
-			const struct row *row = &g_array_index(growth->rows, struct row, i);
+			const struct row *row = &g_array_index(objects->rows, struct row, i);
 			const struct seen *seen = &g_array_index(mark->rows, struct seen, i);
 
 			if (seen->reported && held(&seen->last) > held(&seen->first) &&
@@ -230,7 +206,9 @@ struct objects *objects_new(void)
 {
 	struct objects *objects = g_new0(struct objects, 1);
 
-	objects->growth = growth_new();
+	objects->index = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
+	objects->rows = g_array_new(FALSE, TRUE, sizeof(struct row));
+	objects->marks = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, mark_free);
 	for (unsigned i = 0; i < OBJECT_KIND_COUNT; i++)
 		objects->live[i] = g_tree_new_full(compare, NULL, NULL, g_free);
 	objects->history = g_new0(struct object, HISTORY_MAX);
@@ -241,7 +219,9 @@ void objects_free(struct objects *objects)
 {
 	for (unsigned i = 0; i < OBJECT_KIND_COUNT; i++)
 		g_tree_unref(objects->live[i]);
-	growth_free(objects->growth);
+	g_hash_table_unref(objects->index);
+	g_array_unref(objects->rows);
+	g_hash_table_unref(objects->marks);
 	g_free(objects->history);
 	g_free(objects);
 }
@@ -249,7 +229,7 @@ void objects_free(struct objects *objects)
 /* It is counted no more. */
 static void uncount(struct objects *objects, const struct object *object)
 {
-	struct counters *counters = growth_of(objects->growth, object);
+	struct counters *counters = growth_of(objects, object);
 
 	counters->ended++;
 	counters->bytes -= object->bytes;
@@ -264,7 +244,7 @@ struct object *objects_add(struct objects *objects, const struct object *object)
 	if (old != NULL && !old->own)
 		uncount(objects, old);
 	g_tree_replace(objects->live[object->kind], &kept->key, kept);
-	counters = growth_of(objects->growth, kept);
+	counters = growth_of(objects, kept);
 	counters->made++;
 	counters->bytes += kept->bytes;
 	return kept;
@@ -273,7 +253,7 @@ struct object *objects_add(struct objects *objects, const struct object *object)
 void objects_retain(struct objects *objects, struct object *object)
 {
 	object->references++;
-	growth_of(objects->growth, object)->retained++;
+	growth_of(objects, object)->retained++;
 }
 
 void objects_own(struct objects *objects, struct object *object)
@@ -288,7 +268,7 @@ bool objects_release(struct objects *objects, struct object *object)
 	if (object->references <= 1)
 		return false;
 	object->references--;
-	growth_of(objects->growth, object)->ended++;
+	growth_of(objects, object)->ended++;
 	return true;
 }
 
@@ -340,8 +320,7 @@ void objects_end(struct objects *objects, enum object_kind kind, uint64_t key, n
 	place = &objects->history[objects->ended++ % HISTORY_MAX];
 	*place = *object;
 	place->ended = stack;
-	growth_of(objects->growth, object)->ended +=
-		object->references > 1 ? object->references - 1 : 0;
+	growth_of(objects, object)->ended += object->references > 1 ? object->references - 1 : 0;
 	if (!object->own)
 		uncount(objects, object);
 	g_tree_remove(objects->live[kind], &key);

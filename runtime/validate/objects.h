@@ -46,31 +46,21 @@ struct object_words {
 };
 extern const struct object_words object_words[OBJECT_KIND_COUNT];
 
-/* What is made, retained and given back is counted by the stack that made it; a mark (npusimMark)
- * compares with the mark of the same name before. */
-struct growth;
-
 /* What one stack made of one kind; references count as objects do. */
 struct counters {
 	uint64_t made, retained, ended;
 	uint64_t bytes; /* that are live */
 };
 
-/* Borrowed until the next call. */
-struct counters *growth_of(struct growth *growth, const struct object *object);
-/* Reports each stack of which more is held than at the last mark of the name, and more was held
- * there than at the one before: what grows once may be warming up. */
-void growth_mark(struct growth *growth, const char *name, npu_stack stack);
-/* Reports what is still held, the largest first: a leak each. */
-void growth_left(const struct growth *growth);
-/* Writes a table of what was reported, a mark's name each. */
-void growth_tell(const struct growth *growth);
-
 struct objects {
 	GTree *live[OBJECT_KIND_COUNT]; /* key -> struct object */
 	struct object *history;         /* a ring of those that were given back */
 	unsigned ended;                 /* since the start */
-	struct growth *growth;          /* counts each change */
+	/* Growth: what is made, retained and given back is counted by the stack that made it; a
+	 * mark (npusimMark) compares with the mark of the same name before. */
+	GHashTable *index; /* kind and stack -> index of the row + 1 */
+	GArray *rows;      /* of counters */
+	GHashTable *marks; /* by name */
 };
 
 struct objects *objects_new(void);
@@ -100,5 +90,15 @@ const struct object *objects_ended(const struct objects *objects, bool handle, u
 				   bool exact);
 /* The device is closed, and what the process had there is gone. */
 void objects_end_of(struct objects *objects, uint32_t dev, npu_stack stack);
+
+/* The counters of what made the object; borrowed until the next call. */
+struct counters *growth_of(struct objects *objects, const struct object *object);
+/* Reports each stack of which more is held than at the last mark of the name, and more was held
+ * there than at the one before: what grows once may be warming up. */
+void growth_mark(struct objects *objects, const char *name, npu_stack stack);
+/* Reports what is still held, the largest first: a leak each. */
+void growth_left(const struct objects *objects);
+/* Writes a table of what was reported, a mark's name each. */
+void growth_tell(const struct objects *objects);
 
 #endif

@@ -10,6 +10,9 @@
 #include <string.h>
 
 #define TASK_IDS 0x8000u
+/* Of accesses: pages that are not touched cost nothing; an array that grows from little is copied,
+ * and its old places stay. */
+#define ROOM_FIRST 65536u
 
 struct order_edge {
 	uint64_t number; /* of the entry that waits */
@@ -86,6 +89,7 @@ struct order *order_new(void)
 	order->streams = g_ptr_array_new_with_free_func(free_stream);
 	order->by_id = g_hash_table_new(g_direct_hash, g_direct_equal);
 	order->events = g_hash_table_new_full(g_direct_hash, g_direct_equal, NULL, free_event);
+	order->sorted = g_array_sized_new(FALSE, FALSE, sizeof(struct access), ROOM_FIRST);
 	order->host_version = 1;
 	return order;
 }
@@ -95,6 +99,7 @@ void order_free(struct order *order)
 	g_hash_table_unref(order->by_id);
 	g_hash_table_unref(order->events);
 	g_ptr_array_unref(order->streams);
+	g_array_unref(order->sorted);
 	g_free(order->host.at);
 	g_free(order);
 }
@@ -318,34 +323,15 @@ void order_quiet(struct order *order)
 
 /* ---- accesses ---- */
 
-/* Pages that are not touched cost nothing; an array that grows from little is copied, and its old
- * places stay. */
-#define ROOM_FIRST 65536u
-
-struct accesses *accesses_new(const struct order *order)
-{
-	struct accesses *accesses = g_new0(struct accesses, 1);
-
-	accesses->sorted = g_array_sized_new(FALSE, FALSE, sizeof(struct access), ROOM_FIRST);
-	accesses->order = order;
-	return accesses;
-}
-
-void accesses_free(struct accesses *accesses)
-{
-	g_array_unref(accesses->sorted);
-	g_free(accesses);
-}
-
 /* The first that begins at the address or behind it. */
-static guint first_from(const struct accesses *accesses, uint64_t begin)
+static guint first_from(const struct order *order, uint64_t begin)
 {
-	guint low = 0, high = accesses->sorted->len;
+	guint low = 0, high = order->sorted->len;
 
 	while (low < high) {
 		guint middle = (low + high) / 2;
 
-		if (g_array_index(accesses->sorted, struct access, middle).begin < begin)
+		if (g_array_index(order->sorted, struct access, middle).begin < begin)
 			low = middle + 1;
 		else
 			high = middle;
@@ -353,12 +339,12 @@ static guint first_from(const struct accesses *accesses, uint64_t begin)
 	return low;
 }
 
-void accesses_add(struct accesses *accesses, const struct access *access)
+void accesses_add(struct order *order, const struct access *access)
 {
-	guint at = first_from(accesses, access->begin);
+	guint at = first_from(order, access->begin);
 
-	for (guint i = at; i < accesses->sorted->len; i++) {
-		struct access *old = &g_array_index(accesses->sorted, struct access, i);
+	for (guint i = at; i < order->sorted->len; i++) {
+		struct access *old = &g_array_index(order->sorted, struct access, i);
 
 		if (old->begin != access->begin)
 			break;
@@ -368,44 +354,18 @@ void accesses_add(struct accesses *accesses, const struct access *access)
 			return;
 		}
 	}
-	g_array_insert_val(accesses->sorted, at, *access);
-	accesses->longest = MAX(accesses->longest, access->end - access->begin);
+	g_array_insert_val(order->sorted, at, *access);
+	order->longest = MAX(order->longest, access->end - access->begin);
 }
 
-void accesses_settle(struct accesses *accesses, void (*fn)(void *arg, const struct access *access),
-		     void *arg)
+struct access *accesses_next(const struct order *order, struct access_search *search)
 {
-	const struct clock *host = &accesses->order->host;
-	guint kept = 0;
-
-	for (guint i = 0; i < accesses->sorted->len; i++) {
-		const struct access *access = &g_array_index(accesses->sorted, struct access, i);
-
-		if (access->stream < host->count && host->at[access->stream] >= access->number) {
-			if (access->hashed || access->mark != 0 || access->closed)
-				fn(arg, access);
-			continue;
-		}
-		if (kept != i)
-			g_array_index(accesses->sorted, struct access, kept) = *access;
-		kept++;
-	}
-	g_array_set_size(accesses->sorted, kept);
-	if (kept == 0)
-		accesses->longest = 0;
-}
-
-struct access *accesses_next(const struct accesses *accesses, struct access_search *search)
-{
-	const struct order *order = accesses->order;
-
 	if (search->next == 0)
-		search->next = first_from(accesses, search->begin > accesses->longest
-							    ? search->begin - accesses->longest
-							    : 0);
-	while (search->next < accesses->sorted->len) {
+		search->next = first_from(
+			order, search->begin > order->longest ? search->begin - order->longest : 0);
+	while (search->next < order->sorted->len) {
 		struct access *access =
-			&g_array_index(accesses->sorted, struct access, search->next++);
+			&g_array_index(order->sorted, struct access, search->next++);
 
 		if (access->begin >= search->end)
 			return NULL;
@@ -418,19 +378,19 @@ struct access *accesses_next(const struct accesses *accesses, struct access_sear
 	return NULL;
 }
 
-bool accesses_meet(const struct accesses *accesses, uint64_t begin, uint64_t end, bool write)
+bool accesses_meet(const struct order *order, uint64_t begin, uint64_t end, bool write)
 {
 	struct access_search search = { .begin = begin, .end = end, .writes = write };
 
-	return accesses_next(accesses, &search) != NULL;
+	return accesses_next(order, &search) != NULL;
 }
 
-void accesses_unwatch(struct accesses *accesses, uint64_t begin, uint64_t end, bool all)
+void accesses_unwatch(struct order *order, uint64_t begin, uint64_t end, bool all)
 {
 	struct access_search search = { .begin = begin, .end = end };
 	struct access *access;
 
-	while ((access = accesses_next(accesses, &search)) != NULL) {
+	while ((access = accesses_next(order, &search)) != NULL) {
 		access->hashed = 0;
 		if (all)
 			access->mark = access->closed = 0;

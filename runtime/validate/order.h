@@ -44,6 +44,8 @@ struct order {
 	struct clock host;
 	uint64_t host_version;    /* counts changes of what the host knows */
 	uint64_t taints, settled; /* numbers of waits; up to which nothing matters any more */
+	GArray *sorted;           /* of struct access, on their way, by begin */
+	uint64_t longest;         /* bytes of one of them; never too small */
 };
 
 struct order *order_new(void);
@@ -113,22 +115,9 @@ struct access {
 	uint32_t closed : 1; /* its pages are, to the program */
 };
 
-struct accesses {
-	GArray *sorted;   /* of struct access, by begin */
-	uint64_t longest; /* bytes of one; never too small */
-	const struct order *order;
-};
-
-struct accesses *accesses_new(const struct order *order);
-void accesses_free(struct accesses *accesses);
 /* Takes the place of an earlier access of its stream to the same range that is no more than it, but
  * of none with a hash or a mark, or that is closed. */
-void accesses_add(struct accesses *accesses, const struct access *access);
-/* Forgets what the host knows to be done; calls fn for each of it that has a hash or a mark, or is
- * closed. */
-void accesses_settle(struct accesses *accesses, void (*fn)(void *arg, const struct access *access),
-		     void *arg);
-
+void accesses_add(struct order *order, const struct access *access);
 /* Which accesses a search finds, in the order of their addresses. */
 struct access_search {
 	uint64_t begin, end;       /* a byte in [begin, end) */
@@ -138,12 +127,12 @@ struct access_search {
 	guint next;                /* 0 at first */
 };
 /* The next; NULL: there is none. */
-struct access *accesses_next(const struct accesses *accesses, struct access_search *search);
+struct access *accesses_next(const struct order *order, struct access_search *search);
 /* Whether any, or a write, has a byte in [begin, end). */
-bool accesses_meet(const struct accesses *accesses, uint64_t begin, uint64_t end, bool write);
+bool accesses_meet(const struct order *order, uint64_t begin, uint64_t end, bool write);
 /* Takes the hashes of those that have a byte in [begin, end): others than the program may change
  * what they read. all: their marks, too, and they are not closed any more: the program may know
  * that they are done. */
-void accesses_unwatch(struct accesses *accesses, uint64_t begin, uint64_t end, bool all);
+void accesses_unwatch(struct order *order, uint64_t begin, uint64_t end, bool all);
 
 #endif

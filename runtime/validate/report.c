@@ -17,9 +17,10 @@ const struct validate_rule_words validate_rules[VALIDATE_RULE_COUNT] = {
 #include "validate/rules.h"
 };
 
-/* Equal reports. */
+/* Equal reports: the first of them, and how many. */
 struct tally {
-	enum validate_rule rule;
+	struct report report;
+	char *sentence; /* until it is written */
 	unsigned count;
 	bool suppressed;
 };
@@ -33,13 +34,7 @@ static GHashTable *seen; /* text that equal reports share -> struct tally */
 static npusim_report_fn listener;
 static void *listener_arg;
 
-/* Reports of the thread that are to be written. */
-struct waiting {
-	struct report report;
-	char *sentence;
-	struct tally *tally;
-};
-static __thread GQueue waiting;
+static __thread GQueue waiting; /* of struct tally: the thread's, to be written */
 
 /* ---- suppressions ---- */
 
@@ -297,7 +292,8 @@ static void add_stack(char **text, const char *title, npu_stack stack)
 	npu_stack_add(text, stack, "    ");
 }
 
-char *report_stacks(const struct report *report)
+/* free(); NULL: there are none. */
+static char *stacks_of(const struct report *report)
 {
 	char *text = NULL;
 
@@ -324,16 +320,8 @@ void report_add_lines(const char *format, ...)
 	free(text);
 }
 
-static void tell_listener(const struct report_words *words, const char *stacks)
+static void tell_listener(const struct npusim_report *said)
 {
-	const struct validate_rule_words *rule = &validate_rules[words->report->rule];
-	struct npusim_report said = { .size = sizeof(said),
-				      .rule = rule->id,
-				      .text = words->sentence,
-				      .stacks = stacks != NULL ? stacks : "",
-				      .right = words->right,
-				      .file = words->place.file,
-				      .line = words->place.line };
 	npusim_report_fn fn;
 	void *arg;
 
@@ -342,34 +330,39 @@ static void tell_listener(const struct report_words *words, const char *stacks)
 	arg = listener_arg;
 	pthread_mutex_unlock(&lock);
 	if (fn != NULL)
-		fn(arg, &said);
+		fn(arg, said);
 }
 
-static void write_report(const struct waiting *one, bool first)
+static void write_report(const struct tally *one, bool first)
 {
 	const struct report *report = &one->report;
 	const struct validate_rule_words *rule = &validate_rules[report->rule];
-	char *stacks = report_stacks(report), *suppression = suppress_text(report);
+	char *stacks = stacks_of(report), *suppression = suppress_text(report);
 	g_autofree char *right = with_names(g_strdup(rule->right));
-	struct report_words words = { report, one->sentence, right, { 0 } };
+	struct npusim_report said = { .size = sizeof(said),
+				      .rule = rule->id,
+				      .text = one->sentence,
+				      .stacks = stacks ?: "",
+				      .right = right };
+	struct npu_frame place;
 
-	report_add_lines("%s: %s\n%s%s%s%s%s", rule->id, one->sentence,
-			 stacks != NULL ? stacks : "", first ? "  right would be: " : "",
-			 first ? right : "", first ? "\n" : "",
-			 suppression != NULL ? suppression : "");
-	if ((form_is_open() || listener != NULL) && !npu_stack_place(report->now, &words.place) &&
-	    !npu_stack_place(report->made, &words.place) &&
-	    !npu_stack_place(report->before, &words.place))
-		words.place.file = NULL;
-	form_add(&words);
-	tell_listener(&words, stacks);
+	report_add_lines("%s: %s\n%s%s%s%s%s", rule->id, one->sentence, said.stacks,
+			 first ? "  right would be: " : "", first ? right : "", first ? "\n" : "",
+			 suppression ?: "");
+	if ((form_is_open() || listener != NULL) &&
+	    (npu_stack_place(report->now, &place) || npu_stack_place(report->made, &place) ||
+	     npu_stack_place(report->before, &place))) {
+		said.file = place.file;
+		said.line = place.line;
+	}
+	form_add(report, &said, said.file != NULL ? place.function : NULL);
+	tell_listener(&said);
 	free(stacks);
 	free(suppression);
 }
 
 void report_make(const struct report *report, const char *format, ...)
 {
-	struct waiting *one;
 	struct tally *tally;
 	va_list args;
 	char *sentence, *key;
@@ -386,17 +379,15 @@ void report_make(const struct report *report, const char *format, ...)
 	pthread_mutex_lock(&lock);
 	tally = g_hash_table_lookup(seen, key);
 	if (tally != NULL) {
-		tally->count++;
 		g_free(key);
 		g_free(sentence);
 	} else {
 		tally = g_new(struct tally, 1);
-		*tally = (struct tally){ .rule = report->rule, .count = 1 };
+		*tally = (struct tally){ *report, sentence, 0, false };
 		g_hash_table_insert(seen, key, tally);
-		one = g_new(struct waiting, 1);
-		*one = (struct waiting){ *report, sentence, tally };
-		g_queue_push_tail(&waiting, one);
+		g_queue_push_tail(&waiting, tally);
 	}
+	tally->count++;
 	pthread_mutex_unlock(&lock);
 }
 
@@ -421,16 +412,14 @@ static bool take_place(const struct report *report, bool *out_first)
 
 void report_flush(void)
 {
-	struct waiting *one;
+	struct tally *one;
 	bool first;
 
 	while ((one = g_queue_pop_head(&waiting)) != NULL) {
-		if (suppress_has(&one->report))
-			one->tally->suppressed = true;
-		else if (take_place(&one->report, &first))
+		one->suppressed = suppress_has(&one->report);
+		if (!one->suppressed && take_place(&one->report, &first))
 			write_report(one, first);
-		g_free(one->sentence);
-		g_free(one);
+		g_clear_pointer(&one->sentence, g_free);
 	}
 }
 
@@ -447,7 +436,7 @@ int report_end(void)
 	while (g_hash_table_iter_next(&iter, NULL, &value)) {
 		const struct tally *tally = value;
 
-		*(tally->suppressed ? &suppressed : &count[tally->rule]) += tally->count;
+		*(tally->suppressed ? &suppressed : &count[tally->report.rule]) += tally->count;
 	}
 	for (unsigned i = 0; i < VALIDATE_RULE_COUNT; i++) {
 		if (count[i] > 0)

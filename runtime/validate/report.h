@@ -62,19 +62,10 @@ void report_after_fork(bool child);
 
 /* ---- form.c: the file of reports ---- */
 
-/* What a report is made of, when it is written. */
-struct report_words {
-	const struct report *report;
-	const char *sentence;
-	const char *right;
-	struct npu_frame place; /* .file NULL: not known */
-};
-/* The stacks, a line a frame; free(). NULL: there are none. */
-char *report_stacks(const struct report *report);
-
 bool form_open(bool check, char **error);
 bool form_is_open(void);
-void form_add(const struct report_words *words);
+/* `function`: of said->file and line. */
+void form_add(const struct report *report, const struct npusim_report *said, const char *function);
 /* A file whose name has the process id is the child's own. */
 void form_after_fork(void);
 

@@ -18,9 +18,6 @@ const char *validate_range(struct validate *v, uint64_t begin, uint64_t end)
 
 	if (object == NULL)
 		return npu_text("%#llx, %s", (unsigned long long)begin, size);
-	if (object->key == begin && object->bytes == end - begin)
-		return npu_text("%#llx, %s (the whole %s)", (unsigned long long)begin, size,
-				object_words[object->kind].name);
 	return npu_text("%#llx, %s (%s into the %s at %#llx, %s)", (unsigned long long)begin, size,
 			npu_size_words((int64_t)(begin - object->key)),
 			object_words[object->kind].name, (unsigned long long)object->key,
@@ -54,25 +51,15 @@ struct note {
 /* Calls that change neither memory nor order. */
 static bool is_idle(enum driver_op op)
 {
-	switch (op) {
-	case DRIVER_OP_halMemGetInfo:
-	case DRIVER_OP_drvMemGetAttribute:
-	case DRIVER_OP_halSqCqQuery:
-	case DRIVER_OP_halGetDeviceInfo:
-		return true;
-	default:
-		return false;
-	}
+	return op == DRIVER_OP_halMemGetInfo || op == DRIVER_OP_drvMemGetAttribute ||
+	       op == DRIVER_OP_halSqCqQuery || op == DRIVER_OP_halGetDeviceInfo;
 }
 
-/* The stack costs more than all the rest: it is taken for calls whose stack somebody may read. */
-static npu_stack stack_of(const struct layer_call *call)
+/* A stack costs more than all the rest: it is taken for calls whose stack somebody may read. */
+static bool has_stack(enum driver_op op)
 {
-	return call->op == DRIVER_OP_halCqReportRecv || call->op == DRIVER_OP_halResourceConfig ||
-			       call->op == DRIVER_OP_halResourceIdAlloc ||
-			       call->op == DRIVER_OP_halResourceIdFree
-		       ? 0
-		       : npu_stack_here();
+	return op != DRIVER_OP_halCqReportRecv && op != DRIVER_OP_halResourceConfig &&
+	       op != DRIVER_OP_halResourceIdAlloc && op != DRIVER_OP_halResourceIdFree;
 }
 
 static bool validate_before(struct layer *layer, struct layer_call *call)
@@ -83,18 +70,17 @@ static bool validate_before(struct layer *layer, struct layer_call *call)
 
 	if (is_idle(call->op))
 		return false;
-	note->stack = stack_of(call);
+	*note = (struct note){ .stack = has_stack(call->op) ? npu_stack_here() : 0 };
 	pthread_mutex_lock(&v->lock);
 	answered = validate_memory_before(v, call, note->stack);
-	note->saved = NULL;
-	note->entries = NULL;
-	if (call->op == DRIVER_OP_halSqTaskSend)
-		note->saved = validate_host_send(v, call->with.halSqTaskSend.dev,
-						 call->with.halSqTaskSend.info);
-	if (v->strict && call->op == DRIVER_OP_halSqTaskSend)
-		note->entries = validate_closed_send(v, call->with.halSqTaskSend.info);
-	else if (v->strict)
+	if (call->op == DRIVER_OP_halSqTaskSend) {
+		struct halTaskSendInfo *info = call->with.halSqTaskSend.info;
+
+		note->saved = validate_host_send(v, call->with.halSqTaskSend.dev, info);
+		note->entries = v->strict ? validate_closed_send(v, info) : NULL;
+	} else if (v->strict) {
 		validate_each_copy(v, call, 0, validate_closed_open);
+	}
 	pthread_mutex_unlock(&v->lock);
 	return answered;
 }
@@ -140,14 +126,14 @@ static drvError_t validate_dialect(struct npu_driver *self, enum npu_dialect dia
 	v->cuda = dialect == NPU_DIALECT_CUDA;
 	if (v->cuda)
 		report_in_cuda();
-	return v->layer.below.npusimSetDialect(v->layer.driver.lower, dialect);
+	return BELOW(v, npusimSetDialect, dialect);
 }
 
 static drvError_t validate_check(struct npu_driver *self, DVdeviceptr dst, DVdeviceptr src,
 				 size_t bytes)
 {
 	struct validate *v = (struct validate *)self;
-	drvError_t code = v->layer.below.npusimCheckCopy(v->layer.driver.lower, dst, src, bytes);
+	drvError_t code = BELOW(v, npusimCheckCopy, dst, src, bytes);
 	npu_stack stack;
 
 	if (code == DRV_ERROR_NONE)
@@ -174,18 +160,15 @@ static drvError_t validate_leaks(struct npu_driver *self, npu_line_fn line, void
 
 	validate_memory_let_go(v);
 	leave(v);
-	return v->layer.below.npusimLeaks(v->layer.driver.lower, line, arg, full);
+	return BELOW(v, npusimLeaks, line, arg, full);
 }
 
 static drvError_t validate_mark(struct npu_driver *self, const char *name)
 {
 	npu_stack stack = npu_stack_here();
-	struct validate *v;
+	struct validate *v = enter(self);
 
-	if (name == NULL)
-		return DRV_ERROR_INVALID_VALUE;
-	v = enter(self);
-	growth_mark(v->objects->growth, name, stack);
+	growth_mark(v->objects, name, stack);
 	validate_kept_look(v);
 	return leave(v);
 }
@@ -219,9 +202,9 @@ static void free_records(struct validate *v)
 static void tell_last_locked(struct validate *v)
 {
 	validate_kept_look(v);
-	growth_left(v->objects->growth);
+	growth_left(v->objects);
 	leave(v);
-	growth_tell(v->objects->growth);
+	growth_tell(v->objects);
 }
 
 static void validate_end(struct layer *layer)
@@ -234,7 +217,6 @@ static void validate_end(struct layer *layer)
 	validate_closed_stop(v);
 	tell_last_locked(v);
 	order_free(v->order);
-	accesses_free(v->accesses);
 	free_records(v);
 	pthread_mutex_destroy(&v->lock);
 	g_free(v);
@@ -294,7 +276,6 @@ static struct npu_driver *open_layer(struct npu_driver *lower, const char *mode,
 	v->layer.driver.npusimReports = validate_reports;
 	pthread_mutex_init(&v->lock, NULL);
 	v->order = order_new();
-	v->accesses = accesses_new(v->order);
 	new_records(v);
 	v->strict = strcmp(mode, "strict") == 0;
 	active = v;

@@ -7,13 +7,10 @@
  *   rules.h    the rules, in words
  *   order.c    what happens before what, and accesses of queued work
  *   objects.c  what the program holds and held, and what grows between marks
- *   queue.c    entries of queues and copies: who touches what, in which order
- *   bytes.c    what a copy is asked to do: bounds, overlap, direction, bytes that nobody wrote
+ *   queue.c    entries of queues and copies: who touches what, when; what they do with bytes
  *   written.c  which bytes somebody wrote
- *   host.c     memory of the host that a queued copy reads or writes, and what the program does to
- *              it meanwhile
- *   memory.c   what each call makes, gives back and shares; what other processes keep; addresses
- *              that are held back, under strict
+ *   host.c     memory of the host that queued copies use, and what the program does to it
+ *   memory.c   what each call makes, gives back and shares; what is held back, under strict
  *   why.c      calls that failed, and what they failed by
  *   report.c   reports, and which are known
  *   form.c     reports for programs to read
@@ -35,11 +32,9 @@ struct validate {
 	struct layer layer;
 	pthread_mutex_t lock; /* of all that follows */
 	struct order *order;
-	struct accesses *accesses;
 	uint64_t settled; /* the host's version to which accesses are settled */
 	struct objects *objects;
 	bool strict;
-	bool reopen;     /* host.c: a copy is done */
 	bool told;       /* a runtime tells of the program's waits: completions alone say nothing */
 	bool kernels;    /* queues have had entries that may write anywhere */
 	bool shares_any; /* others have memory of this process, or this one of others */
@@ -51,10 +46,13 @@ struct validate {
 	bool peers[VALIDATE_DEVICES][VALIDATE_DEVICES]; /* by device: those that it may reach */
 };
 
+/* Calls the driver below: BELOW(v, halMemAddressFree, ptr). */
+#define BELOW(v, op, ...) (v)->layer.below.op((v)->layer.driver.lower, __VA_ARGS__)
+
 /* What the model knows of an address; false: it is no model. */
 static inline bool validate_place(const struct validate *v, uint64_t va, struct npu_place *out)
 {
-	return v->layer.below.npusimPlace(v->layer.driver.lower, va, out) == DRV_ERROR_NONE;
+	return BELOW(v, npusimPlace, va, out) == DRV_ERROR_NONE;
 }
 
 static inline uint64_t key_of(const void *pointer)
@@ -86,26 +84,12 @@ void validate_told(struct validate *v, uint32_t dev, enum npu_order what, uint32
 bool validate_pending(struct validate *v, npu_stack stack, const struct object *object,
 		      uint64_t begin);
 
-/* ---- bytes.c: under the lock ---- */
-
-struct bytes_move {
-	uint64_t dst, src, bytes; /* src 0: a fill */
-	npu_stack stack;
-	bool known; /* what has happened before it is known, so what was written is, too */
-};
-/* A copy or a fill that the driver has taken. */
-void validate_bytes(struct validate *v, const struct bytes_move *move);
-/* The calling thread's next copy to `dst` has this aclrtMemcpyKind. */
-void validate_bytes_kind(uint32_t kind, uint64_t dst);
 /* bytes 0: the block is given back. */
 void validate_bytes_block(struct validate *v, uint64_t va, uint64_t bytes, npu_stack stack);
 /* Memory goes, and the blocks in it do. */
 void validate_bytes_forget(struct validate *v, uint64_t begin, uint64_t end, npu_stack stack);
-/* A device is open: other processes hear that this one tells of its writes. */
-void validate_bytes_open(struct validate *v);
-/* Whoever may write the memory at the addresses is not seen; kernels: all memory. */
+/* Whoever may write the memory at the addresses is not seen. */
 void validate_bytes_give_up(struct validate *v, uint64_t begin, uint64_t end);
-void validate_bytes_kernels(struct validate *v);
 /* Memory is there: nobody has written it. */
 void validate_bytes_new(struct validate *v, const struct object *object);
 

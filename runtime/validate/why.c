@@ -7,7 +7,6 @@
 #include "validate/validate.h"
 
 #include "base/base.h"
-#include "driver/code.h"
 
 #include <string.h>
 
@@ -270,7 +269,7 @@ void validate_why_stream(struct validate *v, const struct order_stream *stream)
 	struct access_search all = { .end = UINT64_MAX };
 	const struct access *access;
 
-	while ((access = accesses_next(v->accesses, &all)) != NULL)
+	while ((access = accesses_next(v->order, &all)) != NULL)
 		if (access->stream == stream->index)
 			explain_use(v, &(struct use){ access->stack, access->begin, access->end,
 						      stream->dev, access->write, true });

@@ -5,7 +5,6 @@
  */
 #include "harness/test.h"
 
-#include "driver/code.h"
 #include "driver/layer.h"
 #include "fake/count-layer.h"
 #include "rig.h"

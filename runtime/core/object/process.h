@@ -19,14 +19,6 @@ extern pthread_mutex_t core_lists_lock;
 void core_driver_use(struct npu_driver *drv);
 /* From now on calls are refused: the process is ending. */
 void core_driver_refuse(void);
-/* Calls the driver: core_call(halMemRelease, handle). PROCESS_EXIT, the message set, where there is
- * none. */
-#define core_call(op, ...)                                                              \
-	({                                                                              \
-		struct npu_driver *core_drv_ = core_driver();                           \
-		core_drv_ == NULL ? DRV_ERROR_PROCESS_EXIT                              \
-				  : npu_call(core_drv_, op __VA_OPT__(, ) __VA_ARGS__); \
-	})
 /* A device was opened: forks survive it no more. */
 void core_device_was_opened(void);
 uint64_t core_now_ns(void);

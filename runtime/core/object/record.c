@@ -44,15 +44,10 @@ void core_event_id_record(uint32_t device, uint32_t id)
 struct record *core_record_make(uint32_t device, const char *call, int *error)
 {
 	struct record *record = calloc(1, sizeof(*record));
-	drvError_t code;
 
-	if (record == NULL) {
-		*error = core_no_memory(call, "no memory for an event");
-		return NULL;
-	}
-	code = core_event_id_take(device, &record->id);
-	if (code != DRV_ERROR_NONE) {
-		*error = core_result(call, code);
+	*error = record == NULL ? core_no_memory(call, "no memory for an event")
+				: core_result(call, core_event_id_take(device, &record->id));
+	if (*error != CORE_OK) {
 		free(record);
 		return NULL;
 	}

@@ -80,7 +80,7 @@ struct core_wait {
 	uint64_t deadline_ns; /* of core_now_ns(); UINT64_MAX: none */
 	uint64_t life;        /* the stream's */
 	unsigned aborts;      /* of it, before */
-	/* stall.c: since when, in wall time, nothing of the stream has moved; 0: not looked at */
+	/* since when, in wall time, nothing of the stream has moved; 0: not looked at */
 	uint64_t since_ns, patience_ns, seen;
 };
 static inline struct core_wait core_wait_begin(const struct core_stream *stream,
@@ -115,7 +115,7 @@ struct core_stream *core_stream_take_of(struct context *context);
 /* Handles of the streams of a device; free(). */
 void **core_stream_list(uint32_t device, unsigned *out_count);
 
-/* ---- a stream's queues in the driver: entries out, completions in (queue.c) ---- */
+/* ---- a stream's queues in the driver: entries out, completions in ---- */
 
 /* Sends entries that belong together, so that nothing comes between them. `done` has one for each
  * entry, or is NULL. */
@@ -144,40 +144,5 @@ bool core_stream_wait_leave_locked(struct core_stream *stream);
 /* Until nobody aborts the stream: its queue may be another one then. */
 void core_stream_wait_abort_locked(struct core_stream *stream);
 void core_stream_close_queue(struct core_stream *stream);
-
-/* ---- host functions: whose turn comes when, the stream's own thread, and the threads that
- * subscribe (callback.c) ---- */
-
-/* Queues a call of fn(arg) on the stream, whose lock is held (it is released while there is no
- * room): by the stream's subscriber, else by its own thread. `block`: the stream waits for its
- * return. aclError. */
-int core_callback_launch_locked(struct core_stream *stream, void (*fn)(void *), void *arg,
-				bool block, const char *call);
-
-/* The thread subscribes to one stream more; NULL: no memory. */
-struct subscriber *core_subscriber_join(uint64_t thread);
-/* To one less. */
-void core_subscriber_leave(struct subscriber *subscriber);
-uint64_t core_subscriber_thread(const struct subscriber *subscriber);
-/* Runs the next callback of the calling thread, waiting for it timeout_ms of the host's time, -1:
- * no limit. 0, CORE_REPORT_TIMEOUT or CORE_THREAD_SUBSCRIBE. */
-int core_subscriber_process(int32_t timeout_ms);
-
-/* The stream's own thread looks after one more entry (lock held), until stream->attention is
- * lowered again. It exists from the first on. */
-int core_attention_begin_locked(struct core_stream *stream, const char *call);
-/* The stream ends: its thread is stopped, its subscription is gone. No lock is held. */
-void core_callback_end(struct core_stream *stream);
-/* True in the stream's own thread, where one must not wait for it. */
-bool core_is_pump_of(const struct core_stream *stream);
-
-/* ---- waits that do not end (stall.c) ---- */
-
-/* Wall time in ms until core_stall_tell_locked() has something to say of this wait; UINT32_MAX:
- * never. */
-uint32_t core_stall_due_locked(const struct core_stream *stream, struct core_wait *wait);
-/* Warns, once a wait, if it is due and the stream stands: who waits, for which task, and what would
- * end it. The lock is released meanwhile. */
-void core_stall_tell_locked(struct core_stream *stream, struct core_wait *wait);
 
 #endif
