@@ -55,24 +55,28 @@ static bool is_idle(enum driver_op op)
 	       op == DRIVER_OP_halSqCqQuery || op == DRIVER_OP_halGetDeviceInfo;
 }
 
-/* A stack costs more than all the rest: it is taken for calls whose stack somebody may read. */
-static bool has_stack(enum driver_op op)
+/* Calls about queues alone, which memory does not change with. */
+static bool is_of_queue(enum driver_op op)
 {
-	return op != DRIVER_OP_halCqReportRecv && op != DRIVER_OP_halResourceConfig &&
-	       op != DRIVER_OP_halResourceIdAlloc && op != DRIVER_OP_halResourceIdFree;
+	return op == DRIVER_OP_halSqTaskSend || op == DRIVER_OP_halCqReportRecv ||
+	       op == DRIVER_OP_halResourceConfig || op == DRIVER_OP_halResourceIdAlloc ||
+	       op == DRIVER_OP_halResourceIdFree;
 }
 
 static bool validate_before(struct layer *layer, struct layer_call *call)
 {
 	struct validate *v = (struct validate *)layer;
 	struct note *note = (struct note *)(void *)call->note;
-	bool answered;
+	bool queue = is_of_queue(call->op), answered;
 
 	if (is_idle(call->op))
 		return false;
-	*note = (struct note){ .stack = has_stack(call->op) ? npu_stack_here() : 0 };
+	/* A stack costs more than all the rest: it is taken where somebody may read it. */
+	*note = (struct note){ 0 };
+	if (!queue || call->op == DRIVER_OP_halSqTaskSend)
+		note->stack = npu_stack_here();
 	pthread_mutex_lock(&v->lock);
-	answered = validate_memory_before(v, call, note->stack);
+	answered = !queue && validate_memory_before(v, call, note->stack);
 	if (call->op == DRIVER_OP_halSqTaskSend) {
 		struct halTaskSendInfo *info = call->with.halSqTaskSend.info;
 
@@ -88,6 +92,7 @@ static bool validate_before(struct layer *layer, struct layer_call *call)
 static void validate_after(struct layer *layer, struct layer_call *call)
 {
 	struct note *note = (struct note *)(void *)call->note;
+	bool queue = is_of_queue(call->op);
 	struct validate *v;
 
 	if (is_idle(call->op)) {
@@ -104,8 +109,9 @@ static void validate_after(struct layer *layer, struct layer_call *call)
 	}
 	if (call->code == DRV_ERROR_NONE)
 		validate_queue_call(v, call, note->stack);
-	validate_why(v, call, note->stack);
-	if (call->code == DRV_ERROR_NONE)
+	if (!queue)
+		validate_why(v, call, note->stack);
+	if (!queue && call->code == DRV_ERROR_NONE)
 		validate_memory_after(v, call, note->stack);
 	leave(v);
 }
